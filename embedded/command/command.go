@@ -1,0 +1,101 @@
+// Package command is the seam between the protocol side of the embedded
+// deployment (connections, handshakes, fail points, sessions) and the commands
+// that it answers: a row for each command, and a request that a row serves.
+package command
+
+import (
+	"context"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+)
+
+// Row is one command in the table of a server.
+type Row struct {
+	Name    string
+	Aliases []string // other spellings, such as isMaster and ismaster
+	// Run answers a request. The reply is without ok, operationTime and
+	// $clusterTime: the dispatcher adds them. An error that is no *Error is
+	// an internal error (code 1).
+	Run func(*Request) (bson.D, error)
+	// AdminOnly commands are refused on other databases.
+	AdminOnly bool
+	// BeforeAuth commands are served to connections that have not
+	// authenticated.
+	BeforeAuth bool
+	// Write commands are refused by secondaries; their writeConcern is
+	// checked and may get a writeConcernError.
+	Write bool
+	// OnSecondary tells that a secondary serves it whatever the read
+	// preference. Commands that are neither Write nor OnSecondary need
+	// secondaryOk or a $readPreference there.
+	OnSecondary bool
+	// MinWire and MaxWire bound the wire versions that have the command;
+	// MaxWire 0 means no bound.
+	MinWire, MaxWire int
+	// Topologies that have it; empty means all.
+	Topologies []Role
+	// Fields are the known top-level fields, generic arguments apart. Nil
+	// means that unknown ones are not refused.
+	Fields []string
+}
+
+// Role is what a server is in its deployment.
+type Role uint8
+
+// The roles.
+const (
+	Standalone Role = iota
+	Primary
+	Secondary
+	Mongos
+)
+
+// Request is one command as a server received it.
+type Request struct {
+	Context context.Context // ends with the connection or the server
+	Row     *Row
+	Name    string   // as sent
+	DB      string   // $db
+	Body    bson.Raw // document sequences folded in as arrays
+	Server  *Server
+	Conn    *Conn
+	// LSID is the session of the command (the id document), nil if none.
+	LSID bson.Raw
+	// TxnNumber and StmtID for retryable writes and transactions.
+	TxnNumber *int64
+	// Autocommit false with StartTransaction marks transactions.
+	StartTransaction bool
+	InTransaction    bool
+	// ExhaustAllowed is set if the client accepts moreToCome replies. A
+	// handler that streams sets Stream to produce the following replies.
+	ExhaustAllowed bool
+	Stream         func() (bson.D, error)
+}
+
+// Server is what commands may know of the server that they run on.
+type Server struct {
+	Role    Role
+	Address string
+	Wire    int    // maxWireVersion of the profile
+	Version [3]int // server version of the profile
+	SetName string
+}
+
+// Conn is what commands may know of the connection.
+type Conn struct {
+	ID           int64
+	AppName      string
+	LoadBalanced bool
+}
+
+// Error is a command's failure as the server reports it.
+type Error struct {
+	Code    int32
+	Name    string // codeName
+	Message string // errmsg
+	Labels  []string
+	Extra   bson.D // further top-level fields of the reply
+}
+
+// Error makes *Error an error.
+func (e *Error) Error() string { return e.Message }

@@ -1,0 +1,140 @@
+package result
+
+import (
+	"time"
+
+	"github.com/unified-test-runner/utr/source"
+)
+
+// Status is how a test ended.
+type Status string
+
+// The verdicts. Broken means that set-up, deployment or engine failed: it
+// counts neither as a test failure nor as a pass.
+const (
+	Passed       Status = "passed"
+	Failed       Status = "failed"
+	Skipped      Status = "skipped"
+	Broken       Status = "broken"
+	KnownFailing Status = "known-failing"
+)
+
+// SkipKind is the type of a skip's reason.
+type SkipKind string
+
+// The reasons to skip.
+const (
+	SkipRequirement SkipKind = "requirement" // runOnRequirements not met
+	SkipFile        SkipKind = "skipReason"  // the file says so
+	SkipCapability  SkipKind = "capability"  // the engine lacks something
+	SkipFilter      SkipKind = "filter"      // --run, --skip, --fail-fast, interruption
+)
+
+// Mismatch is one difference between what was expected and what was seen.
+type Mismatch struct {
+	// Path is the place in the expected document, such as
+	// expectEvents[0].events[2].commandStartedEvent.command.filter.
+	Path     string
+	Position source.Position
+	Message  string // what is wrong, in a person's words
+	Want     string // rendered expected value, "" if it does not apply
+	Got      string // rendered actual value, "" if it does not apply
+	Diff     string // go-cmp difference of both, "" if it says no more
+}
+
+// TestID names a test within a run.
+type TestID struct {
+	File        string // as named by the user
+	Suite       string // the file's description
+	Description string // the test's description
+	Deployment  string // short name of the deployment, such as "replicaset 8.0"
+	Iteration   int    // from 1, with --count
+}
+
+// Verdict is how one test on one deployment ended, with everything that a
+// report needs to explain it.
+type Verdict struct {
+	Test       TestID
+	Position   source.Position
+	Status     Status
+	SkipKind   SkipKind // Skipped
+	Reason     string   // one line: why skipped, broken, known-failing
+	Mismatches []Mismatch
+	// Clients holds the ordered events of each client, in the order in which
+	// the clients were created. Kept for failed tests and on request.
+	Clients    []ClientLog
+	Operations []OperationLog
+	Duration   time.Duration
+	Timings    Timings
+	Rerun      []string // the argument vector that runs this one test again
+}
+
+// ClientLog is the ordered event log of a client entity.
+type ClientLog struct {
+	Client string
+	Events []Event
+}
+
+// OperationLog is what one operation did: for reports.
+type OperationLog struct {
+	Name      string
+	Object    string
+	Position  source.Position
+	Outcome   Outcome
+	Duration  time.Duration
+	FirstSeen int64 // last event sequence before the operation, 0 if unknown
+}
+
+// Timings says where the time of a test went.
+type Timings struct {
+	Setup   time.Duration // initial data, entities
+	Engine  time.Duration // operations, less the time of commands and waits
+	Server  time.Duration // between command started and its end
+	Waiting time.Duration // wait, waitForEvent, waitForThread
+	Cleanup time.Duration // fail points off, sessions ended, entities closed
+}
+
+// Summary counts the verdicts of a run.
+type Summary struct {
+	Passed, Failed, Skipped, Broken, KnownFailing int
+	Duration                                      time.Duration
+	Interrupted                                   bool
+	Timings                                       Timings
+	// Problems are faults of the run itself: a pattern that matched nothing,
+	// an unexpected pass. Any of them fails the run.
+	Problems []string
+}
+
+// Add counts a verdict.
+func (s *Summary) Add(v *Verdict) {
+	switch v.Status {
+	case Passed:
+		s.Passed++
+	case Failed:
+		s.Failed++
+	case Skipped:
+		s.Skipped++
+	case Broken:
+		s.Broken++
+	case KnownFailing:
+		s.KnownFailing++
+	}
+	s.Timings.Setup += v.Timings.Setup
+	s.Timings.Engine += v.Timings.Engine
+	s.Timings.Server += v.Timings.Server
+	s.Timings.Waiting += v.Timings.Waiting
+	s.Timings.Cleanup += v.Timings.Cleanup
+}
+
+// ExitCode is the process's exit code for a finished run: 0 all well, 1 tests
+// failed, 3 broken. (2, bad usage or invalid suite, never gets this far.)
+func (s *Summary) ExitCode() int {
+	switch {
+	case s.Broken > 0 || s.Interrupted:
+		return 3
+	case s.Failed > 0 || len(s.Problems) > 0:
+		return 1
+	default:
+		return 0
+	}
+}

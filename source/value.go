@@ -1,0 +1,100 @@
+// Package source holds values of suite files together with the place that
+// each was read from. It knows nothing about the Unified Test Format: it is
+// the ground that loading, schema validation and matching stand on, so that
+// every later message can carry file, line and column.
+package source
+
+import "fmt"
+
+// Position is a place in a file. Line and Column count from 1; Column counts
+// characters, not bytes. The zero Position means "no place known".
+type Position struct {
+	File   string
+	Line   int
+	Column int
+}
+
+// IsZero reports whether no place is known.
+func (p Position) IsZero() bool { return p == Position{} }
+
+// String gives file:line:column, or as much of it as is known.
+func (p Position) String() string {
+	switch {
+	case p.Line == 0:
+		return p.File
+	case p.Column == 0:
+		return fmt.Sprintf("%s:%d", p.File, p.Line)
+	default:
+		return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column)
+	}
+}
+
+// Kind says which of a Value's fields is in use.
+type Kind uint8
+
+// The kinds of a Value, as JSON has them. Numbers keep the difference that
+// Extended JSON makes between integers and floating point.
+const (
+	Null Kind = iota
+	Bool
+	Int
+	Float
+	String
+	Array
+	Document
+)
+
+// String names the kind as JSON Schema does ("integer", "object", …).
+func (k Kind) String() string {
+	return [...]string{"null", "boolean", "integer", "number", "string", "array", "object"}[k]
+}
+
+// Value is one node of a file, before Extended JSON is interpreted. Values
+// are immutable once loaded and may be read by many goroutines. A YAML alias
+// of a scalar has the position of the alias; what is inside an aliased
+// collection keeps the position where it was written.
+type Value struct {
+	Position Position
+	Kind     Kind
+
+	Bool   bool
+	Int    int64
+	Float  float64
+	String string
+	Items  []*Value // Kind Array
+	Fields []Field  // Kind Document, in file order, keys unique
+}
+
+// Field is one key of a document with its value.
+type Field struct {
+	Key         string
+	KeyPosition Position
+	Value       *Value
+}
+
+// Get gives the value of a key, or nil. A nil Value or one that is no
+// document has no keys.
+func (v *Value) Get(key string) *Value {
+	if v == nil {
+		return nil
+	}
+	for i := range v.Fields {
+		if v.Fields[i].Key == key {
+			return v.Fields[i].Value
+		}
+	}
+	return nil
+}
+
+// Field gives the field of a key, or nil.
+func (v *Value) Field(key string) *Field {
+	if v == nil {
+		return nil
+	}
+	for i := range v.Fields {
+		if v.Fields[i].Key == key {
+			return &v.Fields[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,48 @@
+// Package operations is the vocabulary of the format: which operations there
+// are for which kind of entity, which arguments each takes, and what shape
+// its result has. It serves the semantic checks, the runner and every engine.
+package operations
+
+// Kind is a kind of entity that operations are performed on.
+type Kind string
+
+// The kinds. Cursor stands for find cursors, command cursors and change
+// streams. TestRunner is the object of special test operations.
+const (
+	Client           Kind = "client"
+	ClientEncryption Kind = "clientEncryption"
+	Database         Kind = "database"
+	Collection       Kind = "collection"
+	Session          Kind = "session"
+	Bucket           Kind = "bucket"
+	Cursor           Kind = "cursor"
+	TestRunner       Kind = "testRunner"
+)
+
+// Shape is how a result is matched.
+type Shape uint8
+
+// The shapes of a result.
+const (
+	Nothing       Shape = iota // returns nothing
+	Value                      // a plain value: nested documents match exactly
+	RootDocument               // a document that may have extra fields
+	RootDocuments              // an array of such documents
+	NewCursor                  // creates a cursor or change stream entity
+)
+
+// Operation is a row of the table.
+type Operation struct {
+	Kind      Kind
+	Name      string
+	Arguments []Argument // sorted by name
+	Result    Shape
+	// Section is where the format or another specification describes it.
+	Section string
+}
+
+// Argument is a parameter of an operation.
+type Argument struct {
+	Name     string
+	Required bool
+}

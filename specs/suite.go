@@ -1,0 +1,86 @@
+// Package specs loads Unified Test Format suites: YAML or JSON, with file,
+// line and column kept for every node, validated against the schema of the
+// version that the file declares and by the semantic checks that a schema
+// cannot express.
+package specs
+
+import (
+	"github.com/unified-test-runner/utr/source"
+)
+
+// Suite is one loaded and valid file. It is immutable and may be shared.
+type Suite struct {
+	File           string // as named by the user
+	Root           *source.Value
+	Description    string
+	SchemaVersion  Version
+	Requirements   []Requirement // nil: none
+	CreateEntities []Entity
+	InitialData    []CollectionData
+	Tests          []*Test
+}
+
+// Requirement is one runOnRequirement; a nil field makes no demand.
+type Requirement struct {
+	Position         source.Position
+	MinServerVersion *Version
+	MaxServerVersion *Version
+	Topologies       []string
+	Serverless       string // "", require, forbid, allow
+	ServerParameters *source.Value
+	Auth             *bool
+	AuthMechanism    string
+	CSFLE            *bool  // true also for the object form
+	MinLibmongocrypt string // of the object form
+}
+
+// Entity is one element of createEntities: exactly one kind.
+type Entity struct {
+	Position source.Position
+	Kind     string // client, clientEncryption, database, collection, session, bucket, thread
+	ID       string
+	Value    *source.Value // the document below the kind
+}
+
+// CollectionData is an element of initialData or outcome.
+type CollectionData struct {
+	Position       source.Position
+	DatabaseName   string
+	CollectionName string
+	CreateOptions  *source.Value // nil if absent
+	Documents      []*source.Value
+}
+
+// Test is one test case.
+type Test struct {
+	Position          source.Position
+	Description       string
+	Requirements      []Requirement
+	SkipReason        *string
+	Operations        []Operation
+	ExpectEvents      []ExpectedEvents
+	ExpectLogMessages []*source.Value
+	ExpectTracing     []*source.Value
+	Outcome           []CollectionData
+}
+
+// Operation is one operation with its assertions.
+type Operation struct {
+	Position             source.Position
+	Name                 string
+	Object               string
+	Arguments            *source.Value // document, nil if absent
+	IgnoreResultAndError bool
+	ExpectError          *source.Value // nil if absent
+	ExpectResult         *source.Value // nil if absent
+	SaveResultAsEntity   string
+}
+
+// ExpectedEvents is an expectedEventsForClient.
+type ExpectedEvents struct {
+	Position          source.Position
+	Client            string
+	EventType         string // command, cmap, sdam
+	Events            []*source.Value
+	IgnoreExtraEvents bool
+}

@@ -1,0 +1,47 @@
+package specs
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Version is a Version String of the format: major.minor.patch, where absent
+// components count as zero.
+type Version struct{ Major, Minor, Patch int }
+
+// ParseVersion reads a Version String strictly: one to three non-negative
+// integers joined by dots.
+func ParseVersion(s string) (Version, error) {
+	parts := strings.Split(s, ".")
+	if len(parts) > 3 {
+		return Version{}, fmt.Errorf("version %q has more than three components", s)
+	}
+	var n [3]int
+	for i, p := range parts {
+		v, err := strconv.ParseUint(p, 10, 31)
+		if err != nil {
+			return Version{}, fmt.Errorf("version %q: component %q is not a non-negative integer", s, p)
+		}
+		n[i] = int(v)
+	}
+	return Version{n[0], n[1], n[2]}, nil
+}
+
+// Compare gives -1, 0 or 1, comparing each component numerically.
+func (v Version) Compare(o Version) int {
+	for _, d := range [...]int{v.Major - o.Major, v.Minor - o.Minor, v.Patch - o.Patch} {
+		if d != 0 {
+			return max(-1, min(1, d))
+		}
+	}
+	return 0
+}
+
+// String gives major.minor, and the patch if there is one.
+func (v Version) String() string {
+	if v.Patch != 0 {
+		return fmt.Sprintf("%d.%d.%d", v.Major, v.Minor, v.Patch)
+	}
+	return fmt.Sprintf("%d.%d", v.Major, v.Minor)
+}
