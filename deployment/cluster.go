@@ -1,0 +1,278 @@
+package deployment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
+)
+
+// ClusterOptions says which running deployment to use.
+type ClusterOptions struct {
+	// URI is the connection string with all seeds.
+	URI string
+	// SingleURI is the connection string of the load balancer that fronts a
+	// single mongos. Demanded for load balanced deployments, unused elsewhere
+	// (Unified Test Format, "Initializing the Test Runner").
+	SingleURI string
+	// Serverless tells that the deployment is an Atlas Serverless instance,
+	// which it cannot tell of itself.
+	Serverless bool
+	// Timeout bounds the look at the deployment; 0 means 30 seconds.
+	Timeout time.Duration
+}
+
+// OpenCluster looks at a deployment that somebody else runs, and gives a
+// source with that one offer. Tests run on it one at a time. Errors never hold
+// the connection string's credentials.
+func OpenCluster(ctx context.Context, o ClusterOptions) (Source, error) {
+	if o.Timeout == 0 {
+		o.Timeout = 30 * time.Second
+	}
+	u, err := parseURI(o.URI)
+	if err != nil {
+		return nil, err
+	}
+	c := &cluster{uri: u, raw: o.URI}
+	ctx, cancel := context.WithTimeoutCause(ctx, o.Timeout,
+		fmt.Errorf("no answer from %s within %s", strings.Join(u.hosts, ","), o.Timeout))
+	defer cancel()
+	if c.description, err = probe(ctx, o.URI); err != nil {
+		return nil, fmt.Errorf("cannot use the deployment at %s: %w", strings.Join(u.hosts, ","), err)
+	}
+	c.description.Auth = u.userinfo != "" || u.get("authMechanism") != ""
+	c.description.Serverless = o.Serverless
+	if c.description.Auth {
+		c.description.Name += " auth"
+	}
+	switch {
+	case c.description.Topology == LoadBalanced && o.SingleURI == "" && !o.Serverless:
+		return nil, errors.New("the deployment is load balanced: name the load balancer in front of a single mongos too (--single-uri)")
+	case c.description.Topology == LoadBalanced && !o.Serverless:
+		c.single = o.SingleURI
+	case c.description.Topology == Sharded && len(c.description.Hosts) > 0:
+		c.single = u.at(c.description.Hosts[0]).String()
+	default:
+		c.single = o.URI
+	}
+	s := &clusterSource{cluster: c, turn: make(chan struct{}, 1)}
+	s.turn <- struct{}{}
+	return s, nil
+}
+
+// cluster is a deployment that was there before us and stays.
+type cluster struct {
+	uri         uri
+	raw, single string
+	description Description
+}
+
+func (c *cluster) Description() Description { return c.description }
+func (c *cluster) URI() string              { return c.raw }
+func (c *cluster) SingleURI() string        { return c.single }
+func (c *cluster) Owned() bool              { return false }
+
+// DirectURI aims at one host. A load balancer cannot be passed by: its own
+// connection string is the most direct one.
+func (c *cluster) DirectURI(address string) string {
+	if c.description.Topology == LoadBalanced {
+		return c.uri.at(address).String()
+	}
+	return c.uri.direct(address).String()
+}
+
+// clusterSource lends its one cluster to one worker at a time.
+type clusterSource struct {
+	cluster *cluster
+	turn    chan struct{}
+	once    sync.Once
+}
+
+func (s *clusterSource) Offers() []Description { return []Description{s.cluster.description} }
+
+func (s *clusterSource) Acquire(ctx context.Context, i int) (Deployment, error) {
+	if i != 0 {
+		return nil, fmt.Errorf("there is no offer %d: a cluster is the only one", i)
+	}
+	select {
+	case <-s.turn:
+		return s.cluster, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("waiting for the cluster to be free: %w", context.Cause(ctx))
+	}
+}
+
+func (s *clusterSource) Release(Deployment, bool) { s.turn <- struct{}{} }
+func (s *clusterSource) Close() error             { return nil }
+
+// probe asks a deployment what it is.
+func probe(ctx context.Context, uri string) (d Description, err error) {
+	defer func() { err = redact(ctx, err, uri) }()
+	client, err := mongo.Connect(options.Client().ApplyURI(uri).SetAppName("utr"))
+	if err != nil {
+		return d, err
+	}
+	defer func() { _ = client.Disconnect(context.WithoutCancel(ctx)) }()
+
+	admin := client.Database("admin")
+	run := func(db *mongo.Database, command bson.D) (bson.Raw, error) {
+		return db.RunCommand(ctx, command, options.RunCmd().SetReadPreference(readpref.PrimaryPreferred())).Raw()
+	}
+	hello, err := run(admin, bson.D{{Key: "hello", Value: 1}})
+	if isUnknownCommand(err) { // before 4.4.2
+		hello, err = run(admin, bson.D{{Key: "isMaster", Value: 1}})
+	}
+	if err != nil {
+		return d, err
+	}
+	u, err := parseURI(uri)
+	if err != nil {
+		return d, err
+	}
+	d.Hosts = u.hosts
+	switch {
+	case strings.EqualFold(u.get("loadBalanced"), "true"):
+		d.Topology = LoadBalanced
+	case text(hello, "msg") == "isdbgrid":
+		d.Topology = Sharded
+	case text(hello, "setName") != "":
+		d.Topology = ReplicaSet
+		d.Hosts = texts(hello, "hosts")
+	default:
+		d.Topology = Single
+	}
+	if u.scheme == "mongodb+srv" && d.Topology == Sharded {
+		if me := text(hello, "me"); me != "" {
+			d.Hosts = []string{me}
+		}
+	}
+
+	build, err := run(admin, bson.D{{Key: "buildInfo", Value: 1}})
+	if err != nil {
+		return d, err
+	}
+	var info struct {
+		VersionArray []int `bson:"versionArray"`
+	}
+	if err := bson.Unmarshal(build, &info); err != nil || len(info.VersionArray) < 3 {
+		return d, errors.New("buildInfo does not tell a versionArray")
+	}
+	copy(d.Version[:], info.VersionArray)
+
+	// A server that refuses to list its parameters has none that a test could
+	// require: the requirement is then not met.
+	if d.Parameters, err = run(admin, bson.D{{Key: "getParameter", Value: "*"}}); err != nil {
+		if ctx.Err() != nil {
+			return d, err
+		}
+		d.Parameters, err = nil, nil
+	}
+	d.AuthMechanisms = texts(d.Parameters, "authenticationMechanisms")
+
+	switch d.Topology {
+	case Sharded:
+		if d.ReplicaSetShards, err = shardsAreReplicaSets(ctx, client); err != nil {
+			return d, fmt.Errorf("cannot read config.shards: %w", err)
+		}
+	case LoadBalanced: // 5.0 and later, whose shards are replica sets
+		d.ReplicaSetShards = true
+	}
+	d.Name = fmt.Sprintf("%s %d.%d", d.Topology, d.Version[0], d.Version[1])
+	return d, nil
+}
+
+// shardsAreReplicaSets follows "Determining if a Sharded Cluster Uses Replica
+// Sets": the host of such a shard is name/host,host.
+func shardsAreReplicaSets(ctx context.Context, client *mongo.Client) (bool, error) {
+	cursor, err := client.Database("config").Collection("shards").Find(ctx, bson.D{})
+	if err != nil {
+		return false, err
+	}
+	var shards []struct {
+		Host string `bson:"host"`
+	}
+	if err := cursor.All(ctx, &shards); err != nil {
+		return false, err
+	}
+	for _, s := range shards {
+		if !strings.Contains(s.Host, "/") {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+func isUnknownCommand(err error) bool {
+	var e mongo.CommandError
+	return errors.As(err, &e) && e.Code == 59
+}
+
+func text(doc bson.Raw, key string) string {
+	s, _ := doc.Lookup(key).StringValueOK()
+	return s
+}
+
+func texts(doc bson.Raw, key string) []string {
+	array, ok := doc.Lookup(key).ArrayOK()
+	if !ok {
+		return nil
+	}
+	values, _ := array.Values()
+	var out []string
+	for _, v := range values {
+		if s, ok := v.StringValueOK(); ok {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// userinfoPattern finds credentials in any text.
+var userinfoPattern = regexp.MustCompile(`(mongodb(?:\+srv)?://)[^/?\s]*@`)
+
+// redact keeps credentials out of an error, and says which wait a time-out
+// ended.
+func redact(ctx context.Context, err error, uri string) error {
+	if err == nil {
+		return nil
+	}
+	message := err.Error()
+	if ctx.Err() != nil {
+		message = context.Cause(ctx).Error() + ": " + message
+	}
+	message = strings.ReplaceAll(message, uri, Redact(uri))
+	if u, parseErr := parseURI(uri); parseErr == nil && u.userinfo != "" {
+		_, password, _ := strings.Cut(strings.TrimSuffix(u.userinfo, "@"), ":")
+		plain, _ := url.PathUnescape(password)
+		for _, secret := range []string{password, plain} {
+			if len(secret) >= 3 { // shorter ones stand in ordinary words
+				message = strings.ReplaceAll(message, secret, "***")
+			}
+		}
+	}
+	return errors.New(userinfoPattern.ReplaceAllString(message, "$1***@"))
+}
+
+// Redact gives a connection string without its credentials, to be shown.
+func Redact(uri string) string {
+	out := userinfoPattern.ReplaceAllString(uri, "$1***@")
+	u, err := parseURI(out)
+	if err != nil {
+		return out
+	}
+	for _, secret := range []string{"authMechanismProperties", "tlsCertificateKeyFilePassword", "proxyPassword"} {
+		if u.get(secret) != "" {
+			u = u.with(secret, "***")
+		}
+	}
+	return u.String()
+}

@@ -1,0 +1,127 @@
+package deployment
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+)
+
+// uri is a connection string taken apart just far enough to aim it at other
+// hosts. Nothing else of it is interpreted: options and credentials pass
+// through as they were written.
+type uri struct {
+	scheme   string // mongodb or mongodb+srv
+	userinfo string // escaped, with the @; "" if there is none
+	hosts    []string
+	database string // escaped, without the slash
+	options  []option
+}
+
+// option is one key=value of the query, still escaped.
+type option struct{ key, value string }
+
+// parseURI splits a connection string. Its errors never repeat the string,
+// which may hold a password.
+func parseURI(s string) (uri, error) {
+	scheme, rest, found := strings.Cut(s, "://")
+	if !found || (scheme != "mongodb" && scheme != "mongodb+srv") {
+		return uri{}, fmt.Errorf("connection string must start with mongodb:// or mongodb+srv://")
+	}
+	u := uri{scheme: scheme}
+	rest, query, _ := strings.Cut(rest, "?")
+	// A user name or password may hold an unescaped slash no more than a host
+	// may, but a socket path in a host is escaped: the last @ ends the user.
+	if i := strings.LastIndex(rest, "@"); i >= 0 {
+		u.userinfo, rest = rest[:i+1], rest[i+1:]
+	}
+	authority, database, _ := strings.Cut(rest, "/")
+	u.database = database
+	for _, h := range strings.Split(authority, ",") {
+		if h == "" {
+			return uri{}, fmt.Errorf("connection string has an empty host")
+		}
+		u.hosts = append(u.hosts, h)
+	}
+	for _, pair := range strings.FieldsFunc(query, func(r rune) bool { return r == '&' || r == ';' }) {
+		key, value, found := strings.Cut(pair, "=")
+		if !found {
+			return uri{}, fmt.Errorf("option %q of the connection string has no value", key)
+		}
+		u.options = append(u.options, option{key, value})
+	}
+	return u, nil
+}
+
+// String puts the connection string together again.
+func (u uri) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s://%s%s/%s", u.scheme, u.userinfo, strings.Join(u.hosts, ","), u.database)
+	for i, o := range u.options {
+		sep := byte('&')
+		if i == 0 {
+			sep = '?'
+		}
+		b.WriteByte(sep)
+		b.WriteString(o.key + "=" + o.value)
+	}
+	return b.String()
+}
+
+// get gives the unescaped value of an option, whose name matches whatever its
+// case (URI Options, "Connection String Options").
+func (u uri) get(key string) string {
+	for _, o := range u.options {
+		if strings.EqualFold(o.key, key) {
+			if v, err := url.QueryUnescape(o.value); err == nil {
+				return v
+			}
+			return o.value
+		}
+	}
+	return ""
+}
+
+// at gives the same connection string for other hosts. An SRV name is
+// replaced by hosts, so that what it implies has to be said: TLS.
+func (u uri) at(hosts ...string) uri {
+	out := u
+	out.hosts = hosts
+	if u.scheme == "mongodb+srv" {
+		out.scheme = "mongodb"
+		if u.get("tls") == "" && u.get("ssl") == "" {
+			out = out.with("tls", "true")
+		}
+		out = out.without("srvMaxHosts", "srvServiceName")
+	}
+	return out
+}
+
+// with gives a copy with an option set.
+func (u uri) with(key, value string) uri {
+	out := u.without(key)
+	out.options = append(out.options, option{key, url.QueryEscape(value)})
+	return out
+}
+
+// without gives a copy that lacks options.
+func (u uri) without(keys ...string) uri {
+	out := u
+	out.options = nil
+next:
+	for _, o := range u.options {
+		for _, k := range keys {
+			if strings.EqualFold(o.key, k) {
+				continue next
+			}
+		}
+		out.options = append(out.options, o)
+	}
+	return out
+}
+
+// direct gives the connection string of one host alone. Options that speak of
+// more than one host would be refused beside it (URI Options,
+// "directConnection").
+func (u uri) direct(host string) uri {
+	return u.at(host).without("replicaSet", "loadBalanced").with("directConnection", "true")
+}
