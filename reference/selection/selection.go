@@ -1,0 +1,226 @@
+package selection
+
+import (
+	"slices"
+	"time"
+)
+
+// Operation is what a server is selected for.
+type Operation uint8
+
+// The operation types. A generic runCommand counts as a read.
+const (
+	Read Operation = iota
+	Write
+)
+
+// Options are the settings of the client and the kind of operation. Start
+// from Defaults: a zero LocalThreshold is a window without width.
+type Options struct {
+	Operation          Operation
+	LocalThreshold     time.Duration // localThresholdMS
+	HeartbeatFrequency time.Duration // heartbeatFrequencyMS
+	Revision           Revision
+}
+
+// Defaults are the options of a read on a client without settings.
+func Defaults() Options {
+	return Options{
+		LocalThreshold:     DefaultLocalThreshold,
+		HeartbeatFrequency: DefaultHeartbeatFrequency,
+		Revision:           Current(),
+	}
+}
+
+// Select gives the servers that the operation may be sent to: the suitable
+// ones within the latency window, in the order of the topology. None is no
+// error: the caller waits for the topology to change. An error is always an
+// *InvalidError, and waiting would not mend it.
+func Select(t Topology, p Preference, deprioritized []string, o Options) ([]Server, error) {
+	suitable, err := Suitable(t, p, deprioritized, o)
+	if err != nil {
+		return nil, err
+	}
+	return InWindow(suitable, o.LocalThreshold), nil
+}
+
+// Suitable gives the suitable servers before the latency window is applied
+// (Server Selection, "Multi-threaded or asynchronous server selection", step
+// 3). The preference of a write is ignored.
+func Suitable(t Topology, p Preference, deprioritized []string, o Options) ([]Server, error) {
+	if o.Operation == Write {
+		p = Preference{}
+	}
+	if !o.Revision.MaxStaleness {
+		p.MaxStalenessSeconds = nil
+	}
+	if err := p.Validate(); err != nil {
+		return nil, err
+	}
+	if err := p.validateStaleness(t.Type, o.HeartbeatFrequency); err != nil {
+		return nil, err
+	}
+	if o.Revision.DirectPrimary && o.Operation == Read && t.Type == Single && p.mode() == Primary &&
+		slices.ContainsFunc(t.Servers, ofType(RSSecondary)) {
+		return nil, invalid("mode primary cannot read from a secondary over a direct connection")
+	}
+
+	s := selector{topology: t, preference: p, options: o}
+	preferred := keep(t.Servers, func(v Server) bool { return !slices.Contains(deprioritized, v.Address) })
+	found := s.suitable(preferred)
+	if len(found) == 0 && len(preferred) < len(t.Servers) && o.Revision.Reuse {
+		found = s.suitable(t.Servers)
+	}
+	return found, nil
+}
+
+// InWindow keeps the servers whose average round trip time is at most
+// threshold above the shortest (Server Selection, "Filtering suitable servers
+// based on the latency window").
+func InWindow(servers []Server, threshold time.Duration) []Server {
+	if len(servers) == 0 {
+		return nil
+	}
+	shortest := slices.MinFunc(servers, func(a, b Server) int { return int(max(-1, min(1, a.RTT-b.RTT))) }).RTT
+	return keep(servers, func(v Server) bool { return v.RTT-shortest <= threshold })
+}
+
+// Pick chooses one of the servers in the latency window: two at random, and of
+// these the one with fewer operations under way (steps 6 and 7 of the
+// algorithm). random(n) gives a number from 0 to n-1; operations gives a
+// server's operationCount. The list must not be empty.
+func Pick(servers []Server, operations func(address string) int, random func(n int) int) Server {
+	if len(servers) == 1 {
+		return servers[0]
+	}
+	i, j := random(len(servers)), random(len(servers)-1)
+	if j >= i { // two different ones, each pair as likely as any other
+		j++
+	}
+	if operations(servers[j].Address) < operations(servers[i].Address) {
+		return servers[j]
+	}
+	return servers[i]
+}
+
+// selector applies the rules of one selection to any part of the servers. It
+// keeps the whole topology, since staleness is judged by a primary that may be
+// deprioritized itself.
+type selector struct {
+	topology   Topology
+	preference Preference
+	options    Options
+}
+
+// suitable applies the rules of the topology type.
+func (s selector) suitable(servers []Server) []Server {
+	switch s.topology.Type {
+	case Single:
+		return keep(servers, Server.Available)
+	case LoadBalanced:
+		return keep(servers, ofType(LoadBalancer))
+	case Sharded:
+		return keep(servers, ofType(Mongos))
+	case ReplicaSetWithPrimary, ReplicaSetNoPrimary:
+		return s.members(servers)
+	default: // Unknown
+		return nil
+	}
+}
+
+// members applies the modes. The two that prefer are one mode first and
+// another as the fallback; tags and staleness never touch the primary there.
+func (s selector) members(servers []Server) []Server {
+	primaries := keep(servers, ofType(RSPrimary))
+	secondaries := func() []Server { return s.eligible(keep(servers, ofType(RSSecondary))) }
+	switch s.preference.mode() {
+	case Primary:
+		return primaries
+	case Secondary:
+		return secondaries()
+	case PrimaryPreferred:
+		if len(primaries) > 0 {
+			return primaries
+		}
+		return secondaries()
+	case SecondaryPreferred:
+		if found := secondaries(); len(found) > 0 {
+			return found
+		}
+		return primaries
+	default: // Nearest
+		return s.eligible(keep(servers, func(v Server) bool { return v.Type == RSPrimary || v.Type == RSSecondary }))
+	}
+}
+
+// eligible filters candidates by staleness first, and then by tag sets, so
+// that a later tag set can serve when those of an earlier one are too stale.
+func (s selector) eligible(candidates []Server) []Server {
+	return s.tagged(s.fresh(candidates))
+}
+
+func (s selector) fresh(candidates []Server) []Server {
+	most, ok := s.preference.maxStaleness()
+	if !ok {
+		return candidates
+	}
+	return keep(candidates, func(v Server) bool { return s.staleness(v) <= most })
+}
+
+// staleness estimates how far a server lags (Max Staleness, "Client"). It can
+// be negative for a while.
+func (s selector) staleness(v Server) time.Duration {
+	if v.Type != RSSecondary {
+		return 0
+	}
+	all := s.topology.Servers
+	if i := slices.IndexFunc(all, ofType(RSPrimary)); i >= 0 && s.topology.Type == ReplicaSetWithPrimary {
+		p := all[i]
+		return v.LastUpdate.Sub(v.LastWrite) - p.LastUpdate.Sub(p.LastWrite) + s.options.HeartbeatFrequency
+	}
+	var latest time.Time
+	for i, o := range keep(all, ofType(RSSecondary)) {
+		if i == 0 || o.LastWrite.After(latest) {
+			latest = o.LastWrite
+		}
+	}
+	return latest.Sub(v.LastWrite) + s.options.HeartbeatFrequency
+}
+
+// tagged keeps the candidates of the first tag set that matches any.
+func (s selector) tagged(candidates []Server) []Server {
+	if len(s.preference.TagSets) == 0 {
+		return candidates
+	}
+	for _, set := range s.preference.TagSets {
+		if found := keep(candidates, func(v Server) bool { return hasTags(v.Tags, set) }); len(found) > 0 {
+			return found
+		}
+	}
+	return nil
+}
+
+// hasTags reports whether a server has every tag of a set.
+func hasTags(server, set map[string]string) bool {
+	for name, value := range set {
+		if v, ok := server[name]; !ok || v != value {
+			return false
+		}
+	}
+	return true
+}
+
+func ofType(t ServerType) func(Server) bool {
+	return func(v Server) bool { return v.Type == t }
+}
+
+// keep copies the servers that fit.
+func keep(servers []Server, fits func(Server) bool) []Server {
+	var out []Server
+	for _, v := range servers {
+		if fits(v) {
+			out = append(out, v)
+		}
+	}
+	return out
+}
