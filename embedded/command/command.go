@@ -5,6 +5,7 @@ package command
 
 import (
 	"context"
+	"errors"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
@@ -15,7 +16,9 @@ type Row struct {
 	Aliases []string // other spellings, such as isMaster and ismaster
 	// Run answers a request. The reply is without ok, operationTime and
 	// $clusterTime: the dispatcher adds them. An error that is no *Error is
-	// an internal error (code 1).
+	// an internal error (code 1); ErrClose closes the connection without an
+	// answer. Fields returned beside an *Error stand before ok, as those that
+	// a server had already written when it failed.
 	Run func(*Request) (bson.D, error)
 	// AdminOnly commands are refused on other databases.
 	AdminOnly bool
@@ -70,6 +73,9 @@ type Request struct {
 	// handler that streams sets Stream to produce the following replies.
 	ExhaustAllowed bool
 	Stream         func() (bson.D, error)
+	// AfterOK are fields of the reply that the dispatcher puts after ok
+	// (recoveryToken). A handler sets it, on success.
+	AfterOK bson.D
 }
 
 // Server is what commands may know of the server that they run on.
@@ -79,6 +85,12 @@ type Server struct {
 	Wire    int    // maxWireVersion of the profile
 	Version [3]int // server version of the profile
 	SetName string
+	// Term and ElectionID are those of the present primary of a replica set.
+	Term       int64
+	ElectionID bson.ObjectID
+	// Hosts are the data-bearing members of the replica set, or the mongoses
+	// of a sharded cluster.
+	Hosts []string
 }
 
 // Conn is what commands may know of the connection.
@@ -88,13 +100,19 @@ type Conn struct {
 	LoadBalanced bool
 }
 
-// Error is a command's failure as the server reports it.
+// ErrClose tells the dispatcher to close the connection instead of answering,
+// as fail points can demand.
+var ErrClose = errors.New("close the connection")
+
+// Error is a command's failure as the server reports it. The dispatcher adds
+// the labels that the server derives from the code (RetryableWriteError,
+// TransientTransactionError) and topologyVersion.
 type Error struct {
-	Code    int32
-	Name    string // codeName
+	Code    int32  // 0: the reply has neither code nor codeName
+	Name    string // codeName; empty: the dispatcher knows it by the code
 	Message string // errmsg
 	Labels  []string
-	Extra   bson.D // further top-level fields of the reply
+	Extra   bson.D // further top-level fields of the reply, after codeName
 }
 
 // Error makes *Error an error.
