@@ -1,0 +1,348 @@
+// Package mutants breaks suites on purpose. A runner that still passes a
+// broken suite checks less than the suite says: the acceptance test makes
+// such mutants by the hundred and wants every one to fail.
+package mutants
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/unified-test-runner/utr/source"
+)
+
+// Mutant is a suite in which one expectation of one test was changed.
+type Mutant struct {
+	// Test is the index of the changed test within the file's tests.
+	Test int
+	// Path is the changed place, such as expectEvents[0].events[1]; Position
+	// is where it stands in the file.
+	Path     string
+	Position source.Position
+	// Change says what was done, such as "7 became 8".
+	Change string
+	// Root is the whole changed file; the original is left alone.
+	Root *source.Value
+}
+
+// Of lists every mutant of a suite, in file order. Each one expects something
+// that the unchanged suite does not, so a test that passes unchanged has to
+// fail.
+func Of(root *source.Value) []Mutant {
+	var out []Mutant
+	tests := root.Get("tests")
+	if tests == nil {
+		return nil
+	}
+	for i, test := range tests.Items {
+		emit := func(path string, at *source.Value, change string, changed *source.Value) {
+			items := append([]*source.Value(nil), tests.Items...)
+			items[i] = replace(test, at, changed)
+			out = append(out, Mutant{
+				Test:     i,
+				Path:     path,
+				Position: at.Position,
+				Change:   change,
+				Root:     with(root, "tests", &source.Value{Position: tests.Position, Kind: source.Array, Items: items}),
+			})
+		}
+		ofTest(test, emit)
+	}
+	return out
+}
+
+// emitter receives one change: the node at, which stands at path, gives way
+// to changed.
+type emitter func(path string, at *source.Value, change string, changed *source.Value)
+
+func ofTest(test *source.Value, emit emitter) {
+	for i, e := range items(test.Get("expectEvents")) {
+		path := fmt.Sprintf("expectEvents[%d]", i)
+		ofEventList(path+".events", e.Get("events"), isTrue(e.Get("ignoreExtraEvents")), emit)
+	}
+	for i, o := range items(test.Get("operations")) {
+		ofOperation(fmt.Sprintf("operations[%d]", i), o, emit)
+	}
+	for i, c := range items(test.Get("outcome")) {
+		path := fmt.Sprintf("outcome[%d].documents", i)
+		documents := c.Get("documents")
+		ofList(path, documents, emit)
+		for j, d := range items(documents) {
+			ofLeaves(fmt.Sprintf("%s[%d]", path, j), d, emit)
+		}
+	}
+}
+
+func ofOperation(path string, o *source.Value, emit emitter) {
+	if isTrue(o.Get("ignoreResultAndError")) || o.Get("object").String == "testRunner" {
+		return
+	}
+	want, fails := o.Get("expectResult"), o.Get("expectError")
+	switch {
+	case fails != nil:
+		emit(path, o, "expectError was dropped", without(o, "expectError"))
+		ofError(path+".expectError", fails, emit)
+	case want != nil:
+		if want.Kind == source.Array {
+			ofList(path+".expectResult", want, emit)
+		}
+		ofLeaves(path+".expectResult", want, emit)
+	case o.Get("saveResultAsEntity") == nil:
+		emit(path, o, "an error became expected", with(o, "expectError", document(o.Position, "isError", boolean(o.Position, true))))
+	}
+}
+
+// ofError changes every assertion of an expectedError into one that the error
+// cannot meet as well.
+func ofError(path string, e *source.Value, emit emitter) {
+	for _, f := range e.Fields {
+		at := path + "." + f.Key
+		switch f.Key {
+		case "isClientError", "isTimeoutError":
+			emit(at, f.Value, "was negated", boolean(f.Value.Position, !f.Value.Bool))
+		case "errorContains", "errorCode", "errorCodeName", "errorResponse", "expectResult", "writeErrors", "writeConcernErrors":
+			ofLeaves(at, f.Value, emit)
+		case "errorLabelsContain":
+			emit(at, f.Value, "another label was demanded", appended(f.Value, str(f.Value.Position, "NoSuchLabel")))
+		case "errorLabelsOmit":
+			if contained := e.Get("errorLabelsContain"); contained != nil && len(contained.Items) > 0 {
+				emit(at, f.Value, "a label that is there was forbidden", appended(f.Value, contained.Items[0]))
+			}
+		}
+	}
+	for key, value := range map[string]*source.Value{
+		"errorContains":      str(e.Position, "no such text in any error"),
+		"errorLabelsContain": {Position: e.Position, Kind: source.Array, Items: []*source.Value{str(e.Position, "NoSuchLabel")}},
+		"errorCode":          {Position: e.Position, Kind: source.Int, Int: 987654},
+	} {
+		if e.Get(key) == nil {
+			emit(path, e, key+" was added", with(e, key, value))
+		}
+	}
+}
+
+func ofEventList(path string, events *source.Value, extra bool, emit emitter) {
+	if events == nil {
+		return
+	}
+	n := len(events.Items)
+	if n > 0 && !extra {
+		emit(path, events, "the last event was dropped", list(events, events.Items[:n-1]...))
+		emit(path, events, "the first event was dropped", list(events, events.Items[1:]...))
+	}
+	if n > 0 && !extra {
+		emit(path, events, "the last event was doubled", appended(events, events.Items[n-1]))
+	}
+	for i := range n - 1 {
+		if !alike(events.Items[i], events.Items[i+1]) {
+			swapped := append([]*source.Value(nil), events.Items...)
+			swapped[i], swapped[i+1] = swapped[i+1], swapped[i]
+			emit(path, events, fmt.Sprintf("events %d and %d changed places", i, i+1), list(events, swapped...))
+		}
+	}
+	for i, e := range events.Items {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		if len(e.Fields) != 1 {
+			continue
+		}
+		name, body := e.Fields[0].Key, e.Fields[0].Value
+		if other := otherEvent[name]; other != "" {
+			emit(at, e, name+" became "+other, document(e.Position, other, keep(body, "commandName", "databaseName")))
+		}
+		ofLeaves(at+"."+name, body, emit)
+		if command := body.Get("command"); command != nil {
+			emit(at+"."+name+".command", command, "a field was demanded that no command has",
+				with(command, "noSuchField", boolean(command.Position, true)))
+		}
+	}
+}
+
+// otherEvent names an event that cannot stand where the key stands.
+var otherEvent = map[string]string{
+	"commandStartedEvent":            "commandSucceededEvent",
+	"commandSucceededEvent":          "commandFailedEvent",
+	"commandFailedEvent":             "commandSucceededEvent",
+	"poolClearedEvent":               "poolClosedEvent",
+	"connectionCheckOutStartedEvent": "connectionCheckedInEvent",
+	"connectionCheckedOutEvent":      "connectionCheckOutFailedEvent",
+	"connectionClosedEvent":          "connectionCreatedEvent",
+}
+
+// ofLeaves changes every scalar below a value, and the length of every array.
+func ofLeaves(path string, v *source.Value, emit emitter) {
+	switch v.Kind {
+	case source.Document:
+		for _, f := range v.Fields {
+			at := path + "." + f.Key
+			switch f.Key {
+			case "$$exists":
+				emit(at, f.Value, "was negated", boolean(f.Value.Position, !f.Value.Bool))
+			case "$$type", "$$lte", "$$placeholder", "$$matchesEntity", "$$sessionLsid":
+				// Another operand may be met as well, or is no valid one.
+			case "hasServiceId", "hasServerConnectionId":
+				emit(at, f.Value, "was negated", boolean(f.Value.Position, !f.Value.Bool))
+			case "$$unsetOrMatches":
+				// A result that engines may leave out proves nothing.
+			default:
+				ofLeaves(at, f.Value, emit)
+			}
+		}
+	case source.Array:
+		ofList(path, v, emit)
+		for i, item := range v.Items {
+			ofLeaves(fmt.Sprintf("%s[%d]", path, i), item, emit)
+		}
+	case source.Int:
+		emit(path, v, fmt.Sprintf("%d became %d", v.Int, v.Int+1), &source.Value{Position: v.Position, Kind: source.Int, Int: v.Int + 1})
+		emit(path, v, fmt.Sprintf("%d became %d.5", v.Int, v.Int), &source.Value{Position: v.Position, Kind: source.Float, Float: float64(v.Int) + 0.5})
+	case source.Float:
+		emit(path, v, fmt.Sprintf("%v became %v", v.Float, v.Float+1), &source.Value{Position: v.Position, Kind: source.Float, Float: v.Float + 1})
+	case source.String:
+		emit(path, v, fmt.Sprintf("%q got an x", v.String), str(v.Position, v.String+"x"))
+	case source.Bool:
+		emit(path, v, fmt.Sprintf("%t was negated", v.Bool), boolean(v.Position, !v.Bool))
+	case source.Null:
+		emit(path, v, "null became 1", &source.Value{Position: v.Position, Kind: source.Int, Int: 1})
+	}
+}
+
+// ofList makes an array longer and shorter.
+func ofList(path string, v *source.Value, emit emitter) {
+	if v == nil {
+		return
+	}
+	if n := len(v.Items); n > 0 {
+		emit(path, v, "the last element was dropped", list(v, v.Items[:n-1]...))
+		emit(path, v, "the last element was doubled", appended(v, v.Items[n-1]))
+	} else {
+		emit(path, v, "an element was added", appended(v, document(v.Position, "_id", str(v.Position, "no such document"))))
+	}
+}
+
+func items(v *source.Value) []*source.Value {
+	if v == nil {
+		return nil
+	}
+	return v.Items
+}
+
+func isTrue(v *source.Value) bool { return v != nil && v.Kind == source.Bool && v.Bool }
+
+func boolean(p source.Position, b bool) *source.Value {
+	return &source.Value{Position: p, Kind: source.Bool, Bool: b}
+}
+
+func str(p source.Position, s string) *source.Value {
+	return &source.Value{Position: p, Kind: source.String, String: s}
+}
+
+func document(p source.Position, key string, v *source.Value) *source.Value {
+	return &source.Value{Position: p, Kind: source.Document, Fields: []source.Field{{Key: key, KeyPosition: p, Value: v}}}
+}
+
+func list(like *source.Value, items ...*source.Value) *source.Value {
+	return &source.Value{Position: like.Position, Kind: source.Array, Items: items}
+}
+
+func appended(v, item *source.Value) *source.Value {
+	return list(v, append(append([]*source.Value(nil), v.Items...), item)...)
+}
+
+// with gives a copy of a document with one key set.
+func with(v *source.Value, key string, value *source.Value) *source.Value {
+	out := *v
+	out.Fields = append([]source.Field(nil), v.Fields...)
+	for i := range out.Fields {
+		if out.Fields[i].Key == key {
+			out.Fields[i].Value = value
+			return &out
+		}
+	}
+	out.Fields = append(out.Fields, source.Field{Key: key, KeyPosition: v.Position, Value: value})
+	return &out
+}
+
+// without gives a copy of a document that lacks a key.
+func without(v *source.Value, key string) *source.Value {
+	out := *v
+	out.Fields = nil
+	for _, f := range v.Fields {
+		if f.Key != key {
+			out.Fields = append(out.Fields, f)
+		}
+	}
+	return &out
+}
+
+// keep gives a copy of a document with some of its keys.
+func keep(v *source.Value, keys ...string) *source.Value {
+	out := *v
+	out.Fields = nil
+	for _, f := range v.Fields {
+		if strings.Contains(" "+strings.Join(keys, " ")+" ", " "+f.Key+" ") {
+			out.Fields = append(out.Fields, f)
+		}
+	}
+	return &out
+}
+
+// replace copies the way from v down to the node at, and puts changed there.
+func replace(v, at, changed *source.Value) *source.Value {
+	if v == at {
+		return changed
+	}
+	switch v.Kind {
+	case source.Document:
+		for i, f := range v.Fields {
+			if c := replace(f.Value, at, changed); c != f.Value {
+				out := *v
+				out.Fields = append([]source.Field(nil), v.Fields...)
+				out.Fields[i].Value = c
+				return &out
+			}
+		}
+	case source.Array:
+		for i, item := range v.Items {
+			if c := replace(item, at, changed); c != item {
+				out := *v
+				out.Items = append([]*source.Value(nil), v.Items...)
+				out.Items[i] = c
+				return &out
+			}
+		}
+	}
+	return v
+}
+
+// alike reports whether two events could stand in each other's place: one's
+// assertions are all met where the other's are.
+func alike(a, b *source.Value) bool {
+	return covers(a, b) || covers(b, a)
+}
+
+// covers reports whether all that a says, b says too.
+func covers(a, b *source.Value) bool {
+	if a.Kind != b.Kind {
+		return false
+	}
+	switch a.Kind {
+	case source.Document:
+		for _, f := range a.Fields {
+			if g := b.Get(f.Key); g == nil || !covers(f.Value, g) {
+				return false
+			}
+		}
+		return true
+	case source.Array:
+		if len(a.Items) != len(b.Items) {
+			return false
+		}
+		for i := range a.Items {
+			if !covers(a.Items[i], b.Items[i]) {
+				return false
+			}
+		}
+		return true
+	default:
+		return a.Bool == b.Bool && a.Int == b.Int && a.Float == b.Float && a.String == b.String
+	}
+}
