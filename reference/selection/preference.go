@@ -3,6 +3,7 @@ package selection
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -73,7 +74,8 @@ func (p Preference) maxStaleness() (time.Duration, bool) {
 	if p.MaxStalenessSeconds == nil || *p.MaxStalenessSeconds == -1 {
 		return 0, false
 	}
-	return time.Duration(*p.MaxStalenessSeconds) * time.Second, true
+	const most = math.MaxInt64 / int64(time.Second) // what a Duration can hold
+	return time.Duration(max(-most, min(most, *p.MaxStalenessSeconds))) * time.Second, true
 }
 
 // hasTags reports whether there is a tag set that demands anything.

@@ -1,6 +1,7 @@
 package selection
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -81,7 +82,7 @@ func InWindow(servers []Server, threshold time.Duration) []Server {
 	if len(servers) == 0 {
 		return nil
 	}
-	shortest := slices.MinFunc(servers, func(a, b Server) int { return int(max(-1, min(1, a.RTT-b.RTT))) }).RTT
+	shortest := slices.MinFunc(servers, func(a, b Server) int { return cmp.Compare(a.RTT, b.RTT) }).RTT
 	return keep(servers, func(v Server) bool { return v.RTT-shortest <= threshold })
 }
 
