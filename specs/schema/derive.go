@@ -1,0 +1,204 @@
+package schema
+
+import (
+	"bytes"
+	"encoding/json"
+	"regexp"
+	"strings"
+
+	"github.com/unified-test-runner/utr/source"
+)
+
+// A derivation makes the JSON schema of one minor version from the source.
+// Definitions that the version cannot reach are left out.
+type derivation struct {
+	source      definitions
+	minor       int
+	definitions map[string]any
+}
+
+// members are the keywords of a JSON schema.
+type members map[string]any
+
+// derive gives the JSON schema of a minor version as indented JSON.
+func (format definitions) derive(minor int) ([]byte, error) {
+	d := &derivation{source: format, minor: minor, definitions: map[string]any{}}
+	root := format[string(suite)].schema(d).(members)
+	root["$schema"] = dialect(minor)
+	root["title"] = "Unified Test Format " + versionString(minor)
+	root["definitions"] = d.definitions
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	err := e.Encode(root)
+	return out.Bytes(), err
+}
+
+// dialect is the JSON Schema dialect of a minor version: 1.24 brought the
+// keyword "deprecated", and with it a newer dialect.
+func dialect(minor int) string {
+	if minor < 24 {
+		return "http://json-schema.org/draft-07/schema#"
+	}
+	return "https://json-schema.org/draft/2019-09/schema#"
+}
+
+func (anything) schema(*derivation) any  { return members{} }
+func (forbidden) schema(*derivation) any { return false }
+func (s scalar) schema(*derivation) any  { return members{"type": source.Kind(s).String()} }
+func (a always) schema(*derivation) any  { return members{"type": "boolean", "const": a.value} }
+func (version) schema(*derivation) any {
+	return members{"type": "string", "pattern": isVersion.String()}
+}
+
+func (r reference) schema(d *derivation) any {
+	name := string(r)
+	if _, known := d.definitions[name]; !known {
+		d.definitions[name] = nil // a definition may contain itself
+		d.definitions[name] = d.source[name].schema(d)
+	}
+	return members{"$ref": "#/definitions/" + name}
+}
+
+func (e enumeration) schema(d *derivation) any {
+	var values []string
+	for _, t := range e {
+		if t.from <= d.minor {
+			values = append(values, t.value)
+		}
+	}
+	return members{"type": "string", "enum": values}
+}
+
+func (l list) schema(d *derivation) any {
+	m := members{"type": "array", "items": l.of.schema(d)}
+	if l.least > 0 {
+		m["minItems"] = l.least
+	}
+	return m
+}
+
+func (e either) schema(d *derivation) any {
+	var shapes []any
+	for _, a := range e {
+		if a.from <= d.minor {
+			shapes = append(shapes, a.shape.schema(d))
+		}
+	}
+	if len(shapes) == 1 {
+		return shapes[0]
+	}
+	return members{"oneOf": shapes}
+}
+
+func (o object) schema(d *derivation) any {
+	properties, patterns := members{}, members{}
+	var required []string
+	for _, f := range o.fields {
+		if f.from > d.minor {
+			continue
+		}
+		s := f.shape.schema(d)
+		if f.deprecated > 0 && f.deprecated <= d.minor {
+			s.(members)["deprecated"] = true
+		}
+		if f.labelled > 0 && f.labelled <= d.minor {
+			patterns[labelPattern(f.name)] = s
+		} else {
+			properties[f.name] = s
+		}
+		if f.mandatory {
+			required = append(required, f.name)
+		}
+	}
+	m := members{"type": "object"}
+	if o.depending != nil {
+		o.depend(m, properties, d)
+	}
+	if len(properties) > 0 {
+		m["properties"] = properties
+	}
+	if len(patterns) > 0 {
+		m["patternProperties"] = patterns
+	}
+	if len(required) > 0 {
+		m["required"] = required
+	}
+	switch o.others {
+	case nil:
+		m["additionalProperties"] = false
+	case anything{}: // as without the keyword
+	default:
+		m["additionalProperties"] = o.others.schema(d)
+	}
+	if o.least > 0 {
+		m["minProperties"] = o.least
+	}
+	if o.most > 0 {
+		m["maxProperties"] = o.most
+	}
+	if not := o.exclusions(d); len(not) > 0 {
+		m["allOf"] = not
+	}
+	return m
+}
+
+// exclusions gives a keyword for each pair of keys that exclude each other,
+// of those that the version has.
+func (o object) exclusions(d *derivation) []any {
+	var all []any
+	for _, pair := range o.apart {
+		if o.has(pair[0], d.minor) && o.has(pair[1], d.minor) {
+			all = append(all, members{"not": members{"required": pair}})
+		}
+	}
+	return all
+}
+
+// depend adds the shapes that the sibling's value chooses: a single one while
+// the version has no such sibling.
+func (o object) depend(m, properties members, d *derivation) {
+	dep := o.depending
+	fallback := dep.shapeFor(dep.absent).schema(d)
+	if !o.has(dep.sibling, d.minor) {
+		properties[dep.key] = fallback
+		return
+	}
+	branches := []any{members{
+		"not":        members{"required": []string{dep.sibling}},
+		"properties": members{dep.key: fallback},
+	}}
+	sibling, _, _ := o.find(dep.sibling)
+	for _, c := range dep.shapes {
+		if t, ok := sibling.shape.(enumeration).find(c.value); ok && t.from <= d.minor {
+			branches = append(branches, members{
+				"required": []string{dep.sibling},
+				"properties": members{
+					dep.sibling: members{"const": c.value},
+					dep.key:     c.shape.schema(d),
+				},
+			})
+		}
+	}
+	m["oneOf"] = branches
+}
+
+// has reports whether a minor version has a key.
+func (o object) has(name string, minor int) bool {
+	_, from, ok := o.find(name)
+	return ok && from <= minor
+}
+
+// labelForm is what a labelled key has after its name, as a pattern.
+const labelForm = `(:[a-zA-Z0-9_]+)?$`
+
+func labelPattern(name string) string { return "^" + regexp.QuoteMeta(name) + labelForm }
+
+// isLabelled reports whether a key is name:label with a proper label.
+func isLabelled(name, key string) bool {
+	label, ok := strings.CutPrefix(key, name+":")
+	return ok && label != "" && strings.Trim(label, letters) == ""
+}
+
+const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"

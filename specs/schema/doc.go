@@ -1,0 +1,26 @@
+// Package schema validates suite files against the JSON schemas of the
+// Unified Test Format, versions 1.0 to [Newest].
+//
+// There is one annotated source, in format.go: which keys each object has,
+// which values each key takes, and the minor version of the format that
+// brought each of them. Everything else is derived from it: the JSON schema
+// of a version, which gojsonschema applies and which alone gives the verdict;
+// the messages, which name the place and what was expected, and for what a
+// later version brought name that version; and the lowest version that a file
+// needs.
+//
+// # Adding a version
+//
+// For version 1.29: set newest in version.go to 29, and add to format.go a
+// line for each key or value that is new, ending in since(29, …) or
+// .since(29):
+//
+//	key("awaitReplicaSet", boolean).since(29),
+//
+// What only objects of the new version contain needs no annotation of its
+// own: it is as old as the place where it stands. Nothing is ever taken away:
+// within a major version, a file that is valid in one minor version is valid
+// in all later ones (section "Impact of Spec Changes on Schema Version"), so
+// there is no "until". What the JSON schema cannot see, such as a new
+// operation, is a row in unseen.go.
+package schema

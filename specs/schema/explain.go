@@ -1,0 +1,267 @@
+package schema
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/unified-test-runner/utr/source"
+)
+
+// A walk goes along the annotated source and a file at once, and collects
+// what does not fit.
+type walk struct {
+	format   definitions
+	homes    map[string][]string
+	declared int // minor version that the file declares
+	granted  int // the later one that something around this place needs
+	path     []string
+	problems []Problem
+}
+
+// explain gives all problems of a file, in its order.
+func (s *Set) explain(minor int, root *source.Value) []Problem {
+	w := &walk{format: s.format, homes: s.homes, declared: minor, granted: minor}
+	if root == nil {
+		root = &source.Value{}
+	}
+	suite.explain(w, root)
+	slices.SortStableFunc(w.problems, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Position.Line, b.Position.Line), cmp.Compare(a.Position.Column, b.Position.Column))
+	})
+	return w.problems
+}
+
+// at reports a problem at a position.
+func (w *walk) at(p source.Position, format string, args ...any) {
+	w.problems = append(w.problems, Problem{Position: p, Path: strings.TrimPrefix(strings.Join(w.path, ""), "."), Message: fmt.Sprintf(format, args...)})
+}
+
+// wrong reports that a value is not what it must be.
+func (w *walk) wrong(v *source.Value, expected string, hint ...string) {
+	w.at(v.Position, "must be %s, is %s%s", expected, describe(v), strings.Join(hint, ""))
+}
+
+// since reports, if something is later than the file's version, what it needs,
+// unless something around it needs as much. What is inside is then explained
+// as of the later version, until the function returned is called.
+func (w *walk) since(from int, p source.Position, what string) (leave func()) {
+	before := w.granted
+	if from <= before {
+		return func() {}
+	}
+	w.at(p, "%s needs schemaVersion %s, this file declares %s", what, versionString(from), versionString(w.declared))
+	w.problems[len(w.problems)-1].needs = from
+	w.granted = from
+	return func() { w.granted = before }
+}
+
+func (anything) explain(*walk, *source.Value) {}
+
+func (f forbidden) explain(w *walk, v *source.Value) {
+	w.at(v.Position, "is not allowed here: %s", string(f))
+}
+
+func (s scalar) explain(w *walk, v *source.Value) {
+	if !s.accepts(v) {
+		w.wrong(v, s.noun(), s.hint(v))
+	}
+}
+
+// hint tells how to write a string that YAML takes for something else.
+func (s scalar) hint(v *source.Value) string {
+	switch v.Kind {
+	case source.Bool, source.Int, source.Float:
+		if s == text {
+			return " (in quotes it would be a string)"
+		}
+	case source.String:
+		if s != text && (v.String == "true" || v.String == "false" || isNumber(v.String)) {
+			return " (without quotes it would be none)"
+		}
+	}
+	return ""
+}
+
+func isNumber(s string) bool {
+	_, err := strconv.ParseFloat(s, 64)
+	return err == nil
+}
+
+func (a always) explain(w *walk, v *source.Value) {
+	switch {
+	case !a.accepts(v):
+		w.wrong(v, a.noun(), boolean.hint(v))
+	case v.Bool != a.value:
+		w.wrong(v, a.noun(), ": "+a.why)
+	}
+}
+
+func (version) explain(w *walk, v *source.Value) {
+	if v.Kind != source.String {
+		w.wrong(v, version{}.noun(), text.hint(v))
+	} else if !isVersion.MatchString(v.String) {
+		w.wrong(v, version{}.noun())
+	}
+}
+
+func (r reference) explain(w *walk, v *source.Value) { w.format[string(r)].explain(w, v) }
+
+func (e enumeration) explain(w *walk, v *source.Value) {
+	if v.Kind != source.String {
+		w.wrong(v, "a string", text.hint(v))
+		return
+	}
+	if t, ok := e.find(v.String); ok {
+		w.since(t.from, v.Position, strconv.Quote(t.value))()
+		return
+	}
+	var values, known []string
+	for _, t := range e {
+		known = append(known, t.value)
+		if t.from <= w.granted {
+			values = append(values, t.value)
+		}
+	}
+	w.wrong(v, "one of "+quoteAll(values), didYouMean(v.String, known))
+}
+
+func (l list) explain(w *walk, v *source.Value) {
+	if v.Kind != source.Array {
+		w.wrong(v, l.noun())
+		return
+	}
+	if len(v.Items) < l.least {
+		w.at(v.Position, "must have at least one element")
+	}
+	for i, item := range v.Items {
+		w.path = append(w.path, "["+strconv.Itoa(i)+"]")
+		l.of.explain(w, item)
+		w.path = w.path[:len(w.path)-1]
+	}
+}
+
+func (e either) explain(w *walk, v *source.Value) {
+	for _, a := range e {
+		if w.resolve(a.shape).accepts(v) {
+			leave := w.since(a.from, v.Position, w.resolve(a.shape).noun()+" here")
+			a.shape.explain(w, v)
+			leave()
+			return
+		}
+	}
+	var nouns []string
+	for _, a := range e {
+		if a.from <= w.granted {
+			nouns = append(nouns, w.resolve(a.shape).noun())
+		}
+	}
+	w.wrong(v, strings.Join(nouns, " or "))
+}
+
+// resolve follows a reference to its shape.
+func (w *walk) resolve(s shape) shape {
+	for {
+		r, ok := s.(reference)
+		if !ok {
+			return s
+		}
+		s = w.format[string(r)]
+	}
+}
+
+func (o object) explain(w *walk, v *source.Value) {
+	if v.Kind != source.Document {
+		w.wrong(v, o.noun())
+		return
+	}
+	o.explainCount(w, v)
+	for _, f := range o.fields {
+		if f.mandatory && v.Get(f.name) == nil {
+			w.at(v.Position, "%s must have the key %s", o.subject(), strconv.Quote(f.name))
+		}
+	}
+	for _, pair := range o.apart {
+		a, b := v.Field(pair[0]), v.Field(pair[1])
+		if a != nil && b != nil {
+			later := a
+			if after(b.KeyPosition, a.KeyPosition) {
+				later = b
+			}
+			w.at(later.KeyPosition, "%s and %s exclude each other", strconv.Quote(a.Key), strconv.Quote(b.Key))
+		}
+	}
+	for i := range v.Fields {
+		o.explainField(w, v, &v.Fields[i])
+	}
+}
+
+// explainCount explains that there are too few or too many keys.
+func (o object) explainCount(w *walk, v *source.Value) {
+	switch n := len(v.Fields); {
+	case n < o.least && o.most == 1:
+		w.at(v.Position, "%s must have exactly one key, has none%s", o.subject(), o.choices(w.granted))
+	case n < o.least:
+		w.at(v.Position, "%s must have at least one key%s", o.subject(), o.choices(w.granted))
+	case o.most > 0 && n > o.most:
+		var keys []string
+		for _, f := range v.Fields {
+			keys = append(keys, f.Key)
+		}
+		w.at(v.Fields[o.most].KeyPosition, "%s must have exactly one key, has %d: %s", o.subject(), n, quoteAll(keys))
+	}
+}
+
+func (o object) explainField(w *walk, v *source.Value, f *source.Field) {
+	w.path = append(w.path, step(f.Key))
+	defer func() { w.path = w.path[:len(w.path)-1] }()
+	known, from, ok := o.find(f.Key)
+	switch {
+	case ok:
+		leave := w.since(from, f.KeyPosition, strconv.Quote(f.Key))
+		known.shape.explain(w, f.Value)
+		if o.depending != nil && o.depending.key == f.Key {
+			o.explainDependent(w, v, f.Value)
+		}
+		leave()
+	case o.others != nil:
+		o.others.explain(w, f.Value)
+	default:
+		w.at(f.KeyPosition, "unknown key in %s%s", o.subject(), o.instead(w, f.Key))
+	}
+}
+
+// explainDependent explains a value by the shape that its sibling chooses. A
+// sibling that chooses none is a problem of its own.
+func (o object) explainDependent(w *walk, v, dependent *source.Value) {
+	chosen := o.depending.absent
+	if sibling := v.Get(o.depending.sibling); sibling != nil {
+		if sibling.Kind != source.String {
+			return
+		}
+		chosen = sibling.String
+	}
+	if s := o.depending.shapeFor(chosen); s != nil && s.accepts(dependent) {
+		s.explain(w, dependent)
+	}
+}
+
+// A value of either alternative is told by its JSON type.
+func (anything) accepts(*source.Value) bool  { return true }
+func (forbidden) accepts(*source.Value) bool { return false }
+func (s scalar) accepts(v *source.Value) bool {
+	return v.Kind == source.Kind(s) || s == integer && isInteger(v)
+}
+func (always) accepts(v *source.Value) bool      { return v.Kind == source.Bool }
+func (version) accepts(v *source.Value) bool     { return v.Kind == source.String }
+func (reference) accepts(*source.Value) bool     { return false }
+func (enumeration) accepts(v *source.Value) bool { return v.Kind == source.String }
+func (list) accepts(v *source.Value) bool        { return v.Kind == source.Array }
+func (object) accepts(v *source.Value) bool      { return v.Kind == source.Document }
+func (either) accepts(*source.Value) bool        { return false }
+
+func after(a, b source.Position) bool {
+	return a.Line > b.Line || a.Line == b.Line && a.Column > b.Column
+}

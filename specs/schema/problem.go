@@ -1,0 +1,41 @@
+package schema
+
+import (
+	"strings"
+
+	"github.com/unified-test-runner/utr/source"
+)
+
+// A Problem is one thing that is wrong with a file.
+type Problem struct {
+	// Position is that of the key, if the key is at fault, otherwise that of
+	// the value. Of what is missing, it is that of the object that lacks it.
+	Position source.Position
+	// Path leads from the root to the place, such as
+	// tests[0].operations[2].expectError; empty for the root.
+	Path string
+	// Message says what is wrong and what was expected.
+	Message string
+
+	needs int // minor version that would mend it; 0: none would
+}
+
+// String gives file:line:column: path: message.
+func (p Problem) String() string {
+	var parts []string
+	for _, part := range [...]string{p.Position.String(), p.Path, p.Message} {
+		if part != "" {
+			parts = append(parts, part)
+		}
+	}
+	return strings.Join(parts, ": ")
+}
+
+// Needs gives the schemaVersion that brought what is used at the place, if
+// the problem is that the file declares an earlier one.
+func (p Problem) Needs() (version string, ok bool) {
+	if p.needs == 0 {
+		return "", false
+	}
+	return versionString(p.needs), true
+}

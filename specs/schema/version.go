@@ -1,0 +1,87 @@
+package schema
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// newest is the minor version of [Newest].
+const newest = 28
+
+// major is the one major version of the format that there is.
+const major = 1
+
+// Newest is the newest schemaVersion that is known.
+const Newest = "1.28"
+
+// Versions gives every known version in ascending order: 1.0, 1.1, …, Newest.
+func Versions() []string {
+	versions := make([]string, newest+1)
+	for minor := range versions {
+		versions[minor] = versionString(minor)
+	}
+	return versions
+}
+
+// A VersionError says why a schemaVersion cannot be validated against.
+type VersionError struct {
+	Version string // as the file has it
+	Reason  Reason
+}
+
+// Reason tells the kinds of [VersionError] apart.
+type Reason uint8
+
+// The reasons.
+const (
+	Malformed  Reason = iota // not two or three numbers joined by dots
+	OtherMajor               // of a major version that is not known
+	TooNew                   // a later minor version than Newest
+)
+
+func (e *VersionError) Error() string {
+	switch e.Reason {
+	case OtherMajor:
+		return fmt.Sprintf("schemaVersion %q is of another major version; known are 1.0 to %s", e.Version, Newest)
+	case TooNew:
+		return fmt.Sprintf("schemaVersion %q is newer than %s, the newest that is known", e.Version, Newest)
+	default:
+		return fmt.Sprintf("schemaVersion %q is not a version: two or three numbers joined by dots, such as %q", e.Version, Newest)
+	}
+}
+
+// Check says whether a schemaVersion can be validated against: nil, or a
+// *[VersionError]. A patch component is accepted and makes no difference, as
+// section "Schema Version" has one schema for each minor version.
+func Check(version string) error {
+	_, err := minorOf(version)
+	return err
+}
+
+// minorOf gives the minor version of a known version, or a *VersionError.
+func minorOf(version string) (int, error) {
+	if !isVersion.MatchString(version) {
+		return 0, &VersionError{version, Malformed}
+	}
+	parts := strings.Split(version, ".")
+	number := func(s string) int {
+		n, err := strconv.Atoi(s)
+		if err != nil { // too large for an int: larger than any that is known
+			return newest + 1
+		}
+		return n
+	}
+	switch minor := number(parts[1]); {
+	case number(parts[0]) != major:
+		return 0, &VersionError{version, OtherMajor}
+	case minor > newest:
+		return 0, &VersionError{version, TooNew}
+	default:
+		return minor, nil
+	}
+}
+
+func versionString(minor int) string {
+	return fmt.Sprintf("%d.%d", major, minor)
+}

@@ -1,0 +1,150 @@
+package schema
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/unified-test-runner/utr/source"
+)
+
+func (anything) noun() string    { return "any value" }
+func (forbidden) noun() string   { return "absent" }
+func (s scalar) noun() string    { return withArticle(source.Kind(s)) }
+func (a always) noun() string    { return strconv.FormatBool(a.value) }
+func (version) noun() string     { return `a version of two or three numbers, such as "4.2" or "4.2.1"` }
+func (r reference) noun() string { return string(r) }
+func (enumeration) noun() string { return "a string" }
+func (list) noun() string        { return "an array" }
+func (object) noun() string      { return "an object" }
+func (either) noun() string      { return "one of several" }
+
+func withArticle(k source.Kind) string {
+	switch k {
+	case source.Null:
+		return "null"
+	case source.Int, source.Array, source.Document:
+		return "an " + k.String()
+	default:
+		return "a " + k.String()
+	}
+}
+
+// describe says what a value is, with the value itself where it is short.
+func describe(v *source.Value) string {
+	switch v.Kind {
+	case source.Bool:
+		return strconv.FormatBool(v.Bool)
+	case source.Int:
+		return "the integer " + strconv.FormatInt(v.Int, 10)
+	case source.Float:
+		return "the number " + strconv.FormatFloat(v.Float, 'g', -1, 64)
+	case source.String:
+		return "the string " + strconv.Quote(shorten(v.String))
+	default:
+		return withArticle(v.Kind)
+	}
+}
+
+func shorten(s string) string {
+	const most = 40
+	if r := []rune(s); len(r) > most {
+		return string(r[:most-1]) + "…"
+	}
+	return s
+}
+
+func quoteAll(all []string) string {
+	quoted := make([]string, len(all))
+	for i, s := range all {
+		quoted[i] = strconv.Quote(s)
+	}
+	return strings.Join(quoted, ", ")
+}
+
+// isPlainKey says which keys a path may have as they are.
+var isPlainKey = regexp.MustCompile(`^[\w$:-]+$`)
+
+// step writes a key as a step of a path: .key, or ["key"] where the former
+// would be misread.
+func step(key string) string {
+	if isPlainKey.MatchString(key) {
+		return "." + key
+	}
+	return "[" + strconv.Quote(key) + "]"
+}
+
+// subject names an object at the start of a sentence.
+func (o object) subject() string {
+	if o.title == "" {
+		return "this object"
+	}
+	return o.title
+}
+
+// keys gives the keys that an object has at a minor version.
+func (o object) keys(minor int) []string {
+	var keys []string
+	for _, f := range o.fields {
+		if f.from <= minor {
+			keys = append(keys, f.name)
+		}
+	}
+	return keys
+}
+
+// choices lists the keys that an object has at a minor version, to end a
+// sentence with; nothing if any key may be there.
+func (o object) choices(minor int) string {
+	switch keys := o.keys(minor); {
+	case o.others != nil:
+		return ""
+	case len(keys) == 0:
+		return "; " + o.subject() + " has no keys"
+	default:
+		return "; possible keys are " + quoteAll(keys)
+	}
+}
+
+// instead tells what an unknown key may have been meant for: a key that is
+// spelt like it, one of another object, or else any that there is.
+func (o object) instead(w *walk, key string) string {
+	if hint := didYouMean(key, o.keys(newest)); hint != "" {
+		return hint
+	}
+	if homes := w.homes[key]; len(homes) > 0 && len(homes) <= 3 {
+		return "; " + strconv.Quote(key) + " is a key of " + strings.Join(homes, " and of ")
+	}
+	return o.choices(w.granted)
+}
+
+// homes gives for each key the titles of the objects that have it.
+func (format definitions) homes() map[string][]string {
+	homes := map[string][]string{}
+	var add func(s shape)
+	add = func(s shape) {
+		switch s := s.(type) {
+		case list:
+			add(s.of)
+		case either:
+			for _, a := range s {
+				add(a.shape)
+			}
+		case object:
+			for _, f := range s.fields {
+				if s.title != "" {
+					homes[f.name] = append(homes[f.name], s.title)
+				}
+				add(f.shape)
+			}
+		}
+	}
+	for _, s := range format {
+		add(s)
+	}
+	for _, titles := range homes {
+		slices.Sort(titles)
+	}
+	return homes
+}
