@@ -1,0 +1,338 @@
+package retry
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// Error labels that the rules look at.
+const (
+	labelOverloaded = "SystemOverloadedError"
+	labelRetryable  = "RetryableError"
+	labelWrite      = "RetryableWriteError"
+	labelNoWrites   = "NoWritesPerformed"
+)
+
+// Rule is one statement of a specification.
+type Rule struct {
+	// ID is short and never changes its meaning: R for reads and what all
+	// retries share, W for writes, B for client backpressure.
+	ID string
+	// Statement is the rule in our words.
+	Statement string
+	// Section of the specification that it comes from.
+	Section string
+	// Revision is the date of the specification's change that brought it, or
+	// of the first version that has it.
+	Revision string
+	// Reason is said of a decision that this rule was the last to shape.
+	Reason string
+}
+
+// Rules lists all rules in the order in which they are looked at. The slice
+// is the caller's own.
+func Rules() []Rule {
+	out := make([]Rule, len(table))
+	for i, r := range table {
+		out[i] = r.Rule
+	}
+	return out
+}
+
+// row is a rule that can be applied: to one kind of input, if when holds.
+type row struct {
+	Rule
+	on   InputKind
+	when func(*step) bool
+	then func(*step)
+}
+
+// step is one call of Next while the rules go over it.
+type step struct {
+	in     Input
+	s      State
+	f      Failure // the failure of this input
+	d      Decision
+	fired  []string
+	reason string
+	done   bool
+
+	read     bool // the failure is a retryable read error
+	write    bool // the failure is a retryable write error
+	overload bool // the failure is a retryable overload error
+	gated    bool // the overload rules do not allow one
+}
+
+func (st *step) finish(d Decision) {
+	st.d, st.done = d, true
+	st.s.Done = d.Action == ReturnResult || d.Action == ReturnError
+}
+
+func (st *step) raise() { st.finish(Decision{Action: ReturnError, Raise: st.s.Raise}) }
+
+func (st *step) selectServer() {
+	st.s.Attempt++
+	st.s.Chosen = Chosen{}
+	st.finish(Decision{Action: Select, Deprioritized: slices.Clone(st.s.Deprioritized)})
+}
+
+// retrying tells that this is not the first attempt.
+func (st *step) retrying() bool { return st.s.Attempt > 1 }
+
+func (st *step) eligible() bool {
+	return st.read || st.write || st.overload && !st.gated
+}
+
+// attempted tells whether the caller can infer from the failure that an
+// attempt was made. A broken handshake is a retryable error of a read like any
+// other; for a write it proves that nothing was written (Retryable Writes,
+// "Executing Retryable Write Commands").
+func (st *step) attempted() bool {
+	if st.f.Handshake && st.s.Settings.Operation.RetryableWrite {
+		return false
+	}
+	return st.f.Kind == Network || st.f.Kind == Server
+}
+
+// limit is the number of retries allowed, -1 for no limit.
+func (st *step) limit() int {
+	o := st.s.Policy.Overload
+	if st.s.Overloaded && o != nil {
+		if m := st.s.Settings.MaxAdaptiveRetries; m != nil {
+			return *m
+		}
+		return o.MaxRetries
+	}
+	if st.s.Settings.Timeout {
+		return -1
+	}
+	return 1
+}
+
+// delay is the backoff before the retry that follows this attempt.
+func (st *step) delay() time.Duration {
+	o := st.s.Policy.Overload
+	base := o.BaseBackoff
+	if o.ServerBase && st.f.BaseBackoff > 0 {
+		base = st.f.BaseBackoff
+	}
+	ceiling := float64(base) * math.Pow(2, float64(st.s.Attempt+o.Exponent))
+	return time.Duration(st.in.Jitter * math.Min(float64(o.MaxBackoff), ceiling))
+}
+
+func (st *step) deprioritize() {
+	failed := st.f.Server
+	if st.s.Policy.DeprioritizeLastOnly {
+		st.s.Deprioritized = []string{failed}
+		return
+	}
+	if !slices.Contains(st.s.Deprioritized, failed) {
+		st.s.Deprioritized = append(slices.Clip(st.s.Deprioritized), failed)
+	}
+}
+
+func always(*step) bool { return true }
+
+// oldServer tells that the policy asks for a wire version that the chosen
+// server does not have.
+func (st *step) oldServer() bool {
+	return st.s.Policy.MinWireVersion > st.s.Chosen.Wire
+}
+
+// table holds the rules in the order in which they are looked at: what the
+// failure is, which error would be raised, whether a retry is allowed, which
+// server it avoids, and what it waits for. It is never written to.
+var table = []row{
+	{Rule{"R1", "Select the first server as usual, with nothing deprioritized.",
+		"Retryable Reads, Selecting the initial server", "2019-03", "first attempt"},
+		Begin, always, (*step).selectServer},
+	{Rule{"R2", "A server selection error before any attempt is raised as it is.",
+		"Retryable Reads, Selecting the initial server", "2019-03", "no server could be selected, and nothing was attempted"},
+		Failed, func(st *step) bool { return st.f.Kind == Selection && st.s.Raise.Kind == 0 },
+		func(st *step) { st.s.Raise = st.f; st.raise() }},
+	{Rule{"R3", "If no server can be selected for a retry, raise the error of the attempt before.",
+		"Retryable Reads, Selecting the server for retry", "2019-03", "no server could be selected for the retry"},
+		Failed, func(st *step) bool { return st.f.Kind == Selection }, (*step).raise},
+	{Rule{"R4", "If the server selected for a retry does not support retryable reads, raise the error of the attempt before.",
+		"Retryable Reads, Selecting the server for retry", "2019-03", "the new server is too old for retryable reads"},
+		Selected, func(st *step) bool {
+			return st.retrying() && st.s.Settings.Operation.RetryableRead && st.s.Policy.MinWireVersion > st.in.Chosen.Wire
+		}, (*step).raise},
+	{Rule{"W4", "If the server selected for a retry does not support retryable writes, raise the error of the attempt before.",
+		"Retryable Writes, Executing Retryable Write Commands", "2017-08", "the new server does not support retryable writes"},
+		Selected, func(st *step) bool {
+			return st.retrying() && st.s.Settings.Operation.RetryableWrite && !st.in.Chosen.RetryableWrites && !st.s.Overloaded
+		}, (*step).raise},
+	{Rule{"R5", "Send the command, built afresh for the server that was selected.",
+		"Retryable Reads, Sending an equivalent command for a retry attempt", "2019-03", "a server is selected"},
+		Selected, always, func(st *step) {
+			st.s.Chosen = st.in.Chosen
+			st.finish(Decision{Action: Send})
+		}},
+	{Rule{"R6", "A successful attempt ends the operation.",
+		"Retryable Reads, Executing Retryable Read Commands", "2019-03", "the attempt succeeded"},
+		Succeeded, always, func(st *step) { st.finish(Decision{Action: ReturnResult}) }},
+	{Rule{"R7", "If the command cannot be built for the new server, raise the error of the attempt before.",
+		"Retryable Reads, Sending an equivalent command for a retry attempt", "2019-03", "the command cannot be built for the new server"},
+		Failed, func(st *step) bool { return st.f.Kind == NotBuilt && st.s.Raise.Kind != 0 }, (*step).raise},
+
+	// What the failure is.
+	{Rule{"R10", "A network error is retryable.",
+		"Retryable Reads, Retryable Error", "2019-03", ""},
+		Failed, func(st *step) bool { return st.f.Kind == Network && !st.f.Handshake },
+		func(st *step) { st.read = true }},
+	{Rule{"R11", "A server error with one of the listed codes is retryable.",
+		"Retryable Reads, Retryable Error", "2019-03", ""},
+		Failed, func(st *step) bool {
+			return st.f.Kind == Server && !st.f.Handshake && slices.Contains(st.s.Policy.ReadCodes, st.f.Code)
+		},
+		func(st *step) { st.read = true }},
+	{Rule{"R12", "A PoolClearedError is retryable.",
+		"Retryable Reads, Retryable Error", "2021-03-23", ""},
+		Failed, func(st *step) bool { return st.f.Kind == PoolCleared },
+		func(st *step) { st.read = true }},
+	{Rule{"R13", "Errors of these kinds are retryable in the handshake too, authentication included.",
+		"Retryable Reads, Retryable Error", "2022-01-25", ""},
+		Failed, func(st *step) bool {
+			return st.f.Handshake && (st.f.Kind == Network ||
+				st.f.Kind == Server && slices.Contains(st.s.Policy.ReadCodes, st.f.Code))
+		},
+		func(st *step) { st.read = true }},
+	{Rule{"W10", "An error with the label RetryableWriteError is a retryable write error.",
+		"Retryable Writes, Determining Retryable Write Errors", "2019-10", ""},
+		Failed, func(st *step) bool { return st.s.Settings.Operation.RetryableWrite && st.f.Has(labelWrite) },
+		func(st *step) { st.write = true }},
+	{Rule{"B1", "An error with the labels SystemOverloadedError and RetryableError is retryable, whatever the command.",
+		"Client Backpressure, Overload retry policy", "2026-01-09", ""},
+		Failed, func(st *step) bool { return st.f.Has(labelOverloaded) && st.f.Has(labelRetryable) },
+		func(st *step) { st.overload = true }},
+	{Rule{"B2", "After an overload error the number of retries is MAX_RETRIES for every policy, under timeoutMS as well.",
+		"Client Backpressure, Interaction with Other Retry Policies", "2026-04-14", ""},
+		Failed, func(st *step) bool { return st.f.Has(labelOverloaded) },
+		func(st *step) { st.s.Overloaded = true }},
+
+	// Which error would be raised now.
+	{Rule{"R20", "The newest error is raised if it tells that an attempt was made.",
+		"Retryable Reads, If a retry attempt fails", "2019-03", ""},
+		Failed, func(st *step) bool {
+			return st.s.Raise.Kind != 0 && st.attempted() && !(st.s.Settings.Operation.RetryableWrite && st.f.Has(labelNoWrites))
+		},
+		func(st *step) { st.s.Raise = st.f }},
+	{Rule{"R21", "An error that does not tell that an attempt was made leaves the one before in place.",
+		"Retryable Reads, If a retry attempt fails", "2019-03", "the earlier error says more"},
+		Failed, func(st *step) bool { return st.s.Raise.Kind != 0 && st.s.Raise.Attempt != st.f.Attempt },
+		func(*step) {}},
+	{Rule{"R22", "The first error is kept.",
+		"Retryable Reads, Deciding to allow retry, encountering the initial retryable error", "2019-03", ""},
+		Failed, func(st *step) bool { return st.s.Raise.Kind == 0 },
+		func(st *step) { st.s.Raise = st.f }},
+
+	// Whether a retry is allowed.
+	{Rule{"R30", "With retryReads false a read is attempted once.",
+		"Retryable Reads, When not to allow retry", "2019-03", "retryReads is false"},
+		Failed, func(st *step) bool {
+			return st.read && st.s.Settings.Operation.RetryableRead && !st.s.Settings.RetryReads
+		},
+		func(st *step) { st.read = false }},
+	{Rule{"R31", "In a transaction a read is attempted once.",
+		"Retryable Reads, When not to allow retry", "2019-03", "the session is in a transaction"},
+		Failed, func(st *step) bool {
+			return st.read && st.s.Settings.Operation.RetryableRead && st.s.Settings.InTransaction
+		},
+		func(st *step) { st.read = false }},
+	{Rule{"R32", "On a server that does not support retryable reads a read is attempted once.",
+		"Retryable Reads, When not to allow retry", "2019-03", "the server is too old for retryable reads"},
+		Failed, func(st *step) bool {
+			return st.read && st.s.Settings.Operation.RetryableRead && st.s.Chosen.Address != "" && st.oldServer()
+		},
+		func(st *step) { st.read = false }},
+	{Rule{"R33", "Operations that are no retryable reads are not retried: getMore, runCommand, mapReduce, aggregate with a write stage.",
+		"Retryable Reads, Unsupported Read Operations", "2019-03", "the operation is never retried"},
+		Failed, func(st *step) bool { return st.read && !st.s.Settings.Operation.RetryableRead },
+		func(st *step) { st.read = false }},
+	{Rule{"W30", "With retryWrites false a write is attempted once; commit and abort of a transaction are not.",
+		"Retryable Writes, retryWrites", "2017-08", "retryWrites is false"},
+		Failed, func(st *step) bool {
+			return st.write && !st.s.Settings.RetryWrites && !st.s.Settings.Operation.EndsTransaction
+		},
+		func(st *step) { st.write = false }},
+	{Rule{"W31", "In a transaction a write is attempted once; commit and abort are not.",
+		"Retryable Writes, Retryable Writes Within Transactions", "2018-06", "the session is in a transaction"},
+		Failed, func(st *step) bool {
+			return st.write && st.s.Settings.InTransaction && !st.s.Settings.Operation.EndsTransaction
+		},
+		func(st *step) { st.write = false }},
+	{Rule{"W32", "On a server that does not support retryable writes a write is attempted once.",
+		"Retryable Writes, Executing Retryable Write Commands", "2017-08", "the server does not support retryable writes"},
+		Failed, func(st *step) bool {
+			return st.write && st.s.Chosen.Address != "" && !st.s.Chosen.RetryableWrites && st.attempted()
+		},
+		func(st *step) { st.write = false }},
+	{Rule{"B3", "Overload retries of reads need retryReads, those of writes retryWrites, those of runCommand both.",
+		"Client Backpressure, Overload retry policy", "2026-03-30", "the client's options do not allow overload retries"},
+		Failed, func(st *step) bool {
+			switch set := st.s.Settings; set.Operation.Class {
+			case Read:
+				return st.overload && !set.RetryReads
+			case Write:
+				return st.overload && !set.RetryWrites && !set.Operation.EndsTransaction
+			default:
+				return st.overload && !(set.RetryReads && set.RetryWrites)
+			}
+		},
+		func(st *step) { st.gated = true }},
+	{Rule{"R34", "Any other error is raised.",
+		"Retryable Reads, When to allow retry", "2019-03", ""},
+		Failed, func(st *step) bool { return !st.eligible() }, func(st *step) {
+			if st.reason == "" {
+				st.reason = "the error is not retryable"
+			}
+			st.raise()
+		}},
+	{Rule{"R35", "Without timeoutMS there is one retry.",
+		"Retryable Reads, If a retry attempt fails", "2019-03", "one retry was made"},
+		Failed, func(st *step) bool {
+			return !st.s.Overloaded && st.limit() >= 0 && st.s.Attempt > st.limit()
+		}, (*step).raise},
+	{Rule{"B4", "After an overload error there are no more than MAX_RETRIES retries.",
+		"Client Backpressure, Overload retry policy", "2026-03-30", "the retries for an overloaded server are used up"},
+		Failed, func(st *step) bool { return st.s.Overloaded && st.s.Attempt > st.limit() }, (*step).raise},
+	{Rule{"R36", "With timeoutMS retries go on until the deadline.",
+		"Client Side Operations Timeout, Retryability", "2022-10-18", "there is no time left"},
+		Failed, func(st *step) bool { return st.s.Settings.Timeout && st.in.Left <= 0 },
+		func(st *step) { st.raise(); st.d.Expired = true }},
+	{Rule{"B5", "A backoff that would outlast the deadline is not begun.",
+		"Client Backpressure, Pseudocode", "2026-01-09", "the backoff would outlast the deadline"},
+		Failed, func(st *step) bool {
+			return st.s.Settings.Timeout && st.f.Has(labelOverloaded) && st.delay() > st.in.Left
+		},
+		func(st *step) { st.raise(); st.d.Expired = true }},
+
+	// Which server the retry avoids, and what it waits for.
+	{Rule{"R40", "In a sharded cluster the server that failed is deprioritized.",
+		"Retryable Reads, Selecting the server for retry", "2023-08-26", "retry on another mongos"},
+		Failed, func(st *step) bool { return st.s.Chosen.Sharded && st.f.Server != "" },
+		(*step).deprioritize},
+	{Rule{"R41", "Elsewhere the server that failed is deprioritized only after an overload error.",
+		"Retryable Reads, Selecting the server for retry", "2026-02-19", "retry away from the overloaded server"},
+		Failed, func(st *step) bool {
+			return !st.s.Chosen.Sharded && st.f.Has(labelOverloaded) && st.f.Server != "" &&
+				(!st.s.Policy.RetargetOption || st.s.Settings.OverloadRetargeting)
+		},
+		(*step).deprioritize},
+	{Rule{"B6", "After an overload error wait jitter · min(MAX_BACKOFF, BASE_BACKOFF · 2^attempt); a positive baseBackoffMS of the server replaces BASE_BACKOFF.",
+		"Client Backpressure, Overload retry policy", "2026-07-08", "the server is overloaded"},
+		Failed, func(st *step) bool { return st.f.Has(labelOverloaded) },
+		func(st *step) { st.finish(Decision{Action: BackOff, Delay: st.delay()}) }},
+	{Rule{"R50", "Retry at once.",
+		"Retryable Reads, Why are read operations only retried once by default?", "2019-03", "the error is retryable"},
+		Failed, always, (*step).selectServer},
+	{Rule{"R36b", "No attempt is begun after the deadline.",
+		"Client Side Operations Timeout, Retryability", "2022-10-18", "there is no time left"},
+		BackedOff, func(st *step) bool { return st.s.Settings.Timeout && st.in.Left <= 0 },
+		func(st *step) { st.raise(); st.d.Expired = true }},
+	{Rule{"R51", "Retry after the backoff.",
+		"Client Backpressure, Overload retry policy", "2026-01-09", "the backoff is over"},
+		BackedOff, always, (*step).selectServer},
+}

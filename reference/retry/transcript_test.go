@@ -1,0 +1,124 @@
+package retry
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+var update = flag.Bool("update", false, "write the transcripts anew")
+
+// TestTranscripts plays the stories in testdata: a line that starts with ">"
+// is what happened, the indented line below is what was decided.
+func TestTranscripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no transcripts", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := play(string(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got == string(text) {
+				return
+			}
+			if *update {
+				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			t.Errorf("the story goes otherwise:\n%s", got)
+		})
+	}
+}
+
+func play(text string) (string, error) {
+	var out strings.Builder
+	var s State
+	for _, line := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
+		if strings.HasPrefix(line, "    ") {
+			continue
+		}
+		out.WriteString(line + "\n")
+		told, ok := strings.CutPrefix(line, "> ")
+		if !ok {
+			continue
+		}
+		words := strings.Fields(told)
+		args := map[string]string{}
+		for _, w := range words[1:] {
+			k, v, _ := strings.Cut(w, "=")
+			args[k] = v
+		}
+		number := func(key string) int { n, _ := strconv.Atoi(args[key]); return n }
+		millis := func(key string) time.Duration { return time.Duration(number(key)) * time.Millisecond }
+		_, sharded := args["sharded"]
+		in := Input{Left: millis("left"), Jitter: 0.5}
+		switch words[0] {
+		case "begin":
+			p, err := Named(args["policy"])
+			if err != nil {
+				return "", err
+			}
+			_, timeout := args["timeoutMS"]
+			_, txn := args["transaction"]
+			_, retarget := args["retarget"]
+			s = Start(p, Settings{Operation: Lookup(args["op"]), RetryReads: args["retryReads"] != "false",
+				RetryWrites: true, Timeout: timeout, InTransaction: txn, OverloadRetargeting: retarget})
+			in.Kind = Begin
+		case "selected":
+			wire := number("wire")
+			if wire == 0 {
+				wire = 21
+			}
+			in.Kind, in.Chosen = Selected, Chosen{Address: words[1], Sharded: sharded, Wire: int32(wire)}
+		case "succeeded":
+			in.Kind = Succeeded
+		case "waited":
+			in.Kind = BackedOff
+		case "failed":
+			in.Kind = Failed
+			in.Failure = Failure{Code: int32(number("code")), BaseBackoff: millis("baseBackoffMS")}
+			for k := Network; k <= Selection; k++ {
+				if args["kind"] == strings.ReplaceAll(k.String(), " ", "-") {
+					in.Failure.Kind = k
+				}
+			}
+			if args["kind"] == "" {
+				in.Failure.Kind = Server
+			}
+			if l := args["labels"]; l != "" {
+				in.Failure.Labels = strings.Split(l, ",")
+			}
+			_, in.Failure.Handshake = args["handshake"]
+		default:
+			return "", fmt.Errorf("no such input: %s", line)
+		}
+		var d Decision
+		s, d = Next(s, in)
+		fmt.Fprintf(&out, "    %s", d.Action)
+		if len(d.Deprioritized) > 0 {
+			fmt.Fprintf(&out, " without %s", strings.Join(d.Deprioritized, ", "))
+		}
+		switch d.Action {
+		case BackOff:
+			fmt.Fprintf(&out, " for %v", d.Delay)
+		case ReturnError:
+			fmt.Fprintf(&out, " of attempt %d", d.Raise.Attempt)
+		}
+		fmt.Fprintf(&out, ": %s (%s)\n", d.Reason, strings.Join(d.Rules, " "))
+	}
+	return out.String(), nil
+}
