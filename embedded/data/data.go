@@ -1,0 +1,170 @@
+// Package data is what an embedded deployment stores and how it answers the
+// commands that read and write it: databases, collections, indexes, cursors,
+// change streams, transactions and the records of retryable writes.
+//
+// One Data belongs to a deployment and is shared by all of its members or
+// mongoses, as if replication took no time. The protocol side calls Rows for
+// the table of commands and dispatches requests to them.
+package data
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"sync"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/command"
+)
+
+// Options say what kind of deployment the data belongs to.
+type Options struct {
+	// Sharded deployments have config.shards, and their mongoses answer as
+	// such. ReplicaSet deployments have an oplog, transactions, retryable
+	// writes and change streams, and so have sharded ones. Neither is a
+	// standalone.
+	Sharded    bool
+	ReplicaSet bool
+	// ShardName and ShardHost name the one shard of a sharded deployment, as
+	// "s0" and "set/host:port". Empty: "s0" and "s0/localhost:27018".
+	ShardName, ShardHost string
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+	// TransactionalWrite, if not nil, is called once for each retryable write
+	// that is about to commit (the fail point onPrimaryTransactionalWrite):
+	// for the documents of one insert together, for each statement of other
+	// commands. If it returns an error the write does not happen and the
+	// statement fails with it; command.ErrClose fails the whole command.
+	TransactionalWrite func(*command.Request) error
+	// Sessions, if not nil, are the sessions that $listLocalSessions shows.
+	Sessions func() []SessionInfo
+}
+
+// SessionInfo is a session as $listLocalSessions shows it.
+type SessionInfo struct {
+	ID      bson.Raw // the lsid as clients send it: {id: UUID}
+	LastUse time.Time
+}
+
+// Data is the data of one deployment. All methods may be called concurrently.
+type Data struct {
+	opts Options
+
+	mu        sync.RWMutex
+	databases map[string]*database
+	clock     bson.Timestamp // of the last write, or of a periodic no-op
+	oplog     oplog
+	sessions  map[string]*session
+	nextRID   int64
+	// changed is closed and replaced at each write: those who wait for data
+	// or for a transaction's end wait on it.
+	changed chan struct{}
+	// locks are the records that open transactions have written.
+	locks map[lockKey]*transaction
+
+	cursorMu sync.Mutex
+	cursors  map[int64]*cursor
+}
+
+// New is the data of a deployment, empty.
+func New(opts Options) *Data {
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
+	if opts.ShardName == "" {
+		opts.ShardName = "s0"
+	}
+	if opts.ShardHost == "" {
+		opts.ShardHost = opts.ShardName + "/localhost:27018"
+	}
+	d := &Data{
+		opts:      opts,
+		databases: map[string]*database{},
+		sessions:  map[string]*session{},
+		changed:   make(chan struct{}),
+		locks:     map[lockKey]*transaction{},
+		cursors:   map[int64]*cursor{},
+	}
+	d.tick()
+	d.seed()
+	return d
+}
+
+// Rows are the commands that the data serves. Each call makes new rows.
+func (d *Data) Rows() []command.Row { return d.rows() }
+
+// logged tells whether writes are logged: everywhere but on a standalone.
+func (d *Data) logged() bool { return d.opts.ReplicaSet || d.opts.Sharded }
+
+// OperationTime is the time of the latest write, or of the no-op that a
+// primary writes every ten seconds. It never goes back.
+func (d *Data) OperationTime() bson.Timestamp {
+	d.mu.RLock()
+	t := d.clock
+	d.mu.RUnlock()
+	if uint32(d.opts.Now().Unix()) >= t.T+10 {
+		d.mu.Lock()
+		if uint32(d.opts.Now().Unix()) >= d.clock.T+10 {
+			d.tick()
+		}
+		t = d.clock
+		d.mu.Unlock()
+	}
+	return t
+}
+
+// EndSessions forgets sessions, as the command of that name does: their
+// cursors are closed and their transactions aborted. A session is given as the
+// lsid that clients send.
+func (d *Data) EndSessions(lsids []bson.Raw) {
+	keys := map[string]bool{}
+	for _, l := range lsids {
+		keys[sessionKey(l)] = true
+	}
+	d.endSessions(func(key string) bool { return keys[key] }, true)
+}
+
+// KillSessions ends the work of sessions without forgetting what they wrote:
+// cursors are closed and open transactions aborted. No session given means
+// all of them.
+func (d *Data) KillSessions(lsids []bson.Raw) {
+	keys := map[string]bool{}
+	for _, l := range lsids {
+		keys[sessionKey(l)] = true
+	}
+	d.endSessions(func(key string) bool { return len(keys) == 0 || keys[key] }, false)
+}
+
+// tick advances the clock and returns the new time. The caller holds mu.
+func (d *Data) tick() bson.Timestamp {
+	now := uint32(d.opts.Now().Unix())
+	if now > d.clock.T {
+		d.clock = bson.Timestamp{T: now, I: 1}
+	} else {
+		d.clock.I++
+	}
+	return d.clock
+}
+
+// announce wakes all who wait for a change. The caller holds mu.
+func (d *Data) announce() {
+	close(d.changed)
+	d.changed = make(chan struct{})
+}
+
+// newUUID is a random UUID.
+func newUUID() bson.Binary {
+	b := make([]byte, 16)
+	rand.Read(b) // never fails
+	b[6] = b[6]&0x0f | 0x40
+	b[8] = b[8]&0x3f | 0x80
+	return bson.Binary{Subtype: 4, Data: b}
+}
+
+// newCursorID is a random id, positive as the server's are.
+func newCursorID() int64 {
+	var b [8]byte
+	rand.Read(b[:]) // never fails
+	return int64(binary.BigEndian.Uint64(b[:])>>1) | 1
+}

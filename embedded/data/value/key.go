@@ -1,0 +1,112 @@
+package value
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/big"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+)
+
+// Key is a string that two values share exactly if they are equal.
+func Key(v any) string { return string(AppendKey(nil, v)) }
+
+// AppendKey appends the key of a value.
+func AppendKey(dst []byte, v any) []byte {
+	switch v := v.(type) {
+	case int32:
+		return intKey(dst, int64(v))
+	case int:
+		return intKey(dst, int64(v))
+	case int64:
+		return intKey(dst, v)
+	case float64:
+		if v == math.Trunc(v) && v >= -(1<<63) && v < 1<<63 {
+			return intKey(dst, int64(v))
+		}
+		if c := class(v); c != 0 {
+			return append(dst, 3, 'c', byte(c))
+		}
+		return decimalKey(dst, v)
+	case bson.Decimal128:
+		if c := class(v); c != 0 {
+			return append(dst, 3, 'c', byte(c))
+		}
+		return decimalKey(dst, v)
+	case string:
+		return sized(append(dst, 4), v)
+	case bson.Symbol:
+		return sized(append(dst, 4), string(v))
+	case bson.D:
+		dst = append(dst, 5)
+		for i := range v {
+			dst = append(dst, 1)
+			dst = sized(dst, v[i].Key)
+			dst = AppendKey(dst, v[i].Value)
+		}
+		return append(dst, 0)
+	case bson.A:
+		dst = append(dst, 6)
+		for i := range v {
+			dst = AppendKey(append(dst, 1), v[i])
+		}
+		return append(dst, 0)
+	case bson.ObjectID:
+		return append(append(dst, 8), v[:]...)
+	case bool:
+		if v {
+			return append(dst, 9, 1)
+		}
+		return append(dst, 9, 0)
+	}
+	dst = append(dst, byte(Rank(v)))
+	switch v := v.(type) {
+	case bson.Binary:
+		return sized(append(dst, v.Subtype), string(v.Data))
+	case bson.DateTime:
+		return binary.BigEndian.AppendUint64(dst, uint64(v))
+	case bson.Timestamp:
+		return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(dst, v.T), v.I)
+	case bson.Regex:
+		return sized(sized(dst, v.Pattern), v.Options)
+	case bson.DBPointer:
+		return append(sized(dst, v.DB), v.Pointer[:]...)
+	case bson.JavaScript:
+		return sized(dst, string(v))
+	case bson.CodeWithScope:
+		return AppendKey(sized(dst, string(v.Code)), v.Scope)
+	}
+	return dst
+}
+
+func intKey(dst []byte, i int64) []byte {
+	return binary.BigEndian.AppendUint64(append(dst, 3, 'i'), uint64(i))
+}
+
+func sized(dst []byte, s string) []byte {
+	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
+}
+
+func decimalKey(dst []byte, v any) []byte {
+	m, e := parts(v)
+	if m.Sign() == 0 {
+		return intKey(dst, 0)
+	}
+	m = new(big.Int).Set(m)
+	ten, q, r := big.NewInt(10), new(big.Int), new(big.Int)
+	for {
+		q.QuoRem(m, ten, r)
+		if r.Sign() != 0 {
+			break
+		}
+		m.Set(q)
+		e++
+	}
+	if e >= 0 && e < 20 {
+		if full := new(big.Int).Mul(m, pow10(e)); full.IsInt64() {
+			return intKey(dst, full.Int64())
+		}
+	}
+	return fmt.Appendf(append(dst, 3, 'd'), "%se%d;", m, e)
+}
