@@ -1,0 +1,178 @@
+package report
+
+import (
+	"bytes"
+	"encoding/xml"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/unified-test-runner/utr/result"
+)
+
+// JUnit writes the whole run as one XML document when it is over, in the form
+// that CI systems agree on: a testsuite for each file and deployment in the
+// order in which their first tests ended, a testcase for each test. A failed
+// test is a failure, a broken one an error, skipped and known-failing ones are
+// skipped. Problems of the run itself are failures of a testsuite "utr".
+func JUnit() Generator {
+	j := &junit{index: map[[2]string]int{}}
+	return func(n result.Note) []byte {
+		switch n := n.(type) {
+		case result.RunStarted:
+			j.start = n.Time
+		case result.TestFinished:
+			j.add(n.Verdict)
+		case result.RunFinished:
+			return j.document(n.Summary)
+		}
+		return nil
+	}
+}
+
+type junit struct {
+	start  time.Time
+	suites []*junitSuite
+	index  map[[2]string]int // file, deployment → place in suites
+}
+
+// The elements, with attributes and children in the order of the schema.
+type (
+	junitSuites struct {
+		XMLName  xml.Name      `xml:"testsuites"`
+		Name     string        `xml:"name,attr"`
+		Tests    int           `xml:"tests,attr"`
+		Failures int           `xml:"failures,attr"`
+		Errors   int           `xml:"errors,attr"`
+		Time     string        `xml:"time,attr"`
+		Suites   []*junitSuite `xml:"testsuite"`
+	}
+	junitSuite struct {
+		Name      string      `xml:"name,attr"`
+		Tests     int         `xml:"tests,attr"`
+		Failures  int         `xml:"failures,attr"`
+		Errors    int         `xml:"errors,attr"`
+		Skipped   int         `xml:"skipped,attr"`
+		Time      string      `xml:"time,attr"`
+		Timestamp string      `xml:"timestamp,attr,omitempty"`
+		Cases     []junitCase `xml:"testcase"`
+
+		took time.Duration
+	}
+	junitCase struct {
+		Name      string        `xml:"name,attr"`
+		Classname string        `xml:"classname,attr"`
+		Time      string        `xml:"time,attr"`
+		Skipped   *junitSkipped `xml:"skipped"`
+		Error     *junitFault   `xml:"error"`
+		Failure   *junitFault   `xml:"failure"`
+	}
+	junitSkipped struct {
+		Message string `xml:"message,attr"`
+	}
+	junitFault struct {
+		Message string `xml:"message,attr"`
+		Type    string `xml:"type,attr"`
+		Text    string `xml:",cdata"`
+	}
+)
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }
+
+// add files a verdict under its suite.
+func (j *junit) add(v *result.Verdict) {
+	key := [2]string{v.Test.File, v.Test.Deployment}
+	i, ok := j.index[key]
+	if !ok {
+		i = len(j.suites)
+		j.index[key] = i
+		name := v.Test.File
+		if v.Test.Deployment != "" {
+			name += " [" + v.Test.Deployment + "]"
+		}
+		s := &junitSuite{Name: printable(name)}
+		if !j.start.IsZero() {
+			s.Timestamp = j.start.UTC().Format("2006-01-02T15:04:05")
+		}
+		j.suites = append(j.suites, s)
+	}
+	s := j.suites[i]
+	name := v.Test.Description
+	if v.Test.Iteration > 1 {
+		name += fmt.Sprintf(" #%d", v.Test.Iteration)
+	}
+	c := junitCase{Name: printable(name), Classname: printable(v.Test.File), Time: seconds(v.Duration)}
+	switch v.Status {
+	case result.Failed:
+		s.Failures++
+		c.Failure = fault(v)
+	case result.Broken:
+		s.Errors++
+		c.Error = fault(v)
+	case result.Skipped:
+		s.Skipped++
+		c.Skipped = &junitSkipped{Message: printable(skipReason(v))}
+	case result.KnownFailing:
+		s.Skipped++
+		c.Skipped = &junitSkipped{Message: printable("known-failing: " + v.Reason)}
+	}
+	s.Tests++
+	s.took += v.Duration
+	s.Cases = append(s.Cases, c)
+}
+
+// fault carries the whole explanation that the text report gives.
+func fault(v *result.Verdict) *junitFault {
+	message := v.Reason
+	if len(v.Mismatches) > 0 {
+		m := v.Mismatches[0]
+		message = m.Path + ": " + m.Message
+		if n := len(v.Mismatches) - 1; n > 0 {
+			message += fmt.Sprintf(" (and %d more)", n)
+		}
+	}
+	t := &text{}
+	t.explain(v)
+	return &junitFault{Message: printable(message), Type: string(v.Status), Text: printable(t.buffer.String())}
+}
+
+func (j *junit) document(s result.Summary) []byte {
+	if len(s.Problems) > 0 {
+		run := &junitSuite{Name: "utr", Tests: len(s.Problems), Failures: len(s.Problems)}
+		for _, p := range s.Problems {
+			run.Cases = append(run.Cases, junitCase{Name: printable(p), Classname: "utr", Time: seconds(0),
+				Failure: &junitFault{Message: printable(p), Type: "problem"}})
+		}
+		j.suites = append(j.suites, run)
+	}
+	all := junitSuites{Name: "utr", Time: seconds(s.Duration), Suites: j.suites}
+	for _, suite := range j.suites {
+		suite.Time = seconds(suite.took)
+		all.Tests += suite.Tests
+		all.Failures += suite.Failures
+		all.Errors += suite.Errors
+	}
+	var out bytes.Buffer
+	out.WriteString(xml.Header)
+	e := xml.NewEncoder(&out)
+	e.Indent("", "  ")
+	if err := e.Encode(all); err != nil { // no type of the document can fail
+		return []byte(xml.Header + "<!-- " + strings.ReplaceAll(err.Error(), "--", "- -") + " -->\n<testsuites name=\"utr\"></testsuites>\n")
+	}
+	out.WriteByte('\n')
+	return out.Bytes()
+}
+
+// printable replaces what XML 1.0 has no way to write: most control
+// characters, unpaired surrogates, and bytes that are not UTF-8.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\t' || r == '\n' || r == '\r',
+			r >= 0x20 && r <= 0xD7FF, r >= 0xE000 && r <= 0xFFFD, r >= 0x10000 && r <= 0x10FFFF:
+			return r
+		default:
+			return '\uFFFD'
+		}
+	}, s)
+}

@@ -1,0 +1,282 @@
+package report_test
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/unified-test-runner/utr/report"
+	"github.com/unified-test-runner/utr/result"
+	"github.com/xeipuuv/gojsonschema"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func generate(g report.Generator, notes []result.Note) []byte {
+	var out bytes.Buffer
+	r := report.New("memory", g, &out)
+	for _, n := range notes {
+		r.Note(n)
+	}
+	return out.Bytes()
+}
+
+func TestGolden(t *testing.T) {
+	for file, g := range map[string]report.Generator{
+		"quiet.txt":    report.Text(report.TextOptions{}),
+		"verbose.txt":  report.Text(report.TextOptions{Verbose: true, Timings: true}),
+		"color.txt":    report.Text(report.TextOptions{Verbose: true, Color: true}),
+		"records.json": report.JSON(),
+		"junit.xml":    report.JUnit(),
+		"progress.txt": report.Progress(report.Text(report.TextOptions{}), func() int { return 40 }),
+	} {
+		t.Run(file, func(t *testing.T) {
+			got := generate(g, run())
+			path := filepath.Join("testdata", file)
+			if *update {
+				if err := os.WriteFile(path, got, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), string(got)); diff != "" {
+				t.Errorf("(-golden +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+func lines(b []byte) []string { return strings.Split(strings.TrimSuffix(string(b), "\n"), "\n") }
+
+func TestLastLine(t *testing.T) {
+	for _, verbose := range []bool{false, true} {
+		all := lines(generate(report.Text(report.TextOptions{Verbose: verbose, Timings: verbose, Color: verbose}), run()))
+		if got := all[len(all)-1]; got != "3 passed, 1 failed, 5 skipped" {
+			t.Errorf("the last line is %q", got)
+		}
+		if got := all[len(all)-2]; got != "1 broken, 1 known-failing" {
+			t.Errorf("the line before is %q", got)
+		}
+	}
+	got := string(generate(report.Text(report.TextOptions{}), []result.Note{result.RunFinished{Summary: result.Summary{Passed: 7}}}))
+	if got != "7 passed, 0 failed, 0 skipped\n" {
+		t.Errorf("a run where all is well says %q", got)
+	}
+}
+
+// Every record keeps to the published schema, and the schema is strict enough
+// that a field it does not know would be noticed.
+func TestRecordsKeepToSchema(t *testing.T) {
+	schema, err := gojsonschema.NewSchema(gojsonschema.NewBytesLoader(report.Schema()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	judge := func(line string) bool {
+		r, err := schema.Validate(gojsonschema.NewStringLoader(line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !r.Valid() {
+			t.Log(r.Errors())
+		}
+		return r.Valid()
+	}
+	records := lines(generate(report.JSON(), run()))
+	if len(records) != 11 {
+		t.Errorf("%d records for 11 verdicts", len(records))
+	}
+	for _, line := range records {
+		if !judge(line) {
+			t.Errorf("not valid: %s", line)
+		}
+	}
+	if judge(strings.Replace(records[0], `"status":"passed"`, `"status":"passed","more":1`, 1)) {
+		t.Error("the schema lets an unknown field pass")
+	}
+	if judge(strings.Replace(records[0], `"status":"passed"`, `"status":"fine"`, 1)) {
+		t.Error("the schema lets an unknown status pass")
+	}
+}
+
+// The JUnit schema that CI systems share, as far as our elements go: which
+// attributes an element may have (with ! where it must), and which children in
+// which order.
+var junitRules = map[string]struct{ attributes, children []string }{
+	"testsuites": {[]string{"name", "time", "tests", "failures", "disabled", "errors"}, []string{"testsuite"}},
+	"testsuite": {[]string{"name!", "tests!", "failures", "errors", "time", "disabled", "skipped", "timestamp", "hostname", "id", "package"},
+		[]string{"properties", "testcase", "system-out", "system-err"}},
+	"testcase": {[]string{"name!", "classname", "time", "status", "assertions"},
+		[]string{"skipped", "error", "failure", "system-out", "system-err"}},
+	"skipped": {[]string{"message"}, nil},
+	"error":   {[]string{"message", "type"}, nil},
+	"failure": {[]string{"message", "type"}, nil},
+}
+
+func checkJUnit(text []byte) error {
+	d := xml.NewDecoder(bytes.NewReader(text))
+	type open struct {
+		name string
+		last int
+	}
+	var stack []open
+	for {
+		token, err := d.Token()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		switch e := token.(type) {
+		case xml.StartElement:
+			rule, ok := junitRules[e.Name.Local]
+			if !ok {
+				return fmt.Errorf("there is no element %s", e.Name.Local)
+			}
+			seen := map[string]bool{}
+			for _, a := range e.Attr {
+				if !slices.Contains(rule.attributes, a.Name.Local) && !slices.Contains(rule.attributes, a.Name.Local+"!") {
+					return fmt.Errorf("%s has no attribute %s", e.Name.Local, a.Name.Local)
+				}
+				seen[a.Name.Local] = true
+			}
+			for _, a := range rule.attributes {
+				if name, must := strings.CutSuffix(a, "!"); must && !seen[name] {
+					return fmt.Errorf("%s needs attribute %s", e.Name.Local, name)
+				}
+			}
+			if len(stack) > 0 {
+				parent := &stack[len(stack)-1]
+				i := slices.Index(junitRules[parent.name].children, e.Name.Local)
+				if i < parent.last {
+					return fmt.Errorf("%s cannot be here in %s", e.Name.Local, parent.name)
+				}
+				parent.last = i
+			} else if e.Name.Local != "testsuites" {
+				return fmt.Errorf("the root is %s", e.Name.Local)
+			}
+			stack = append(stack, open{name: e.Name.Local})
+		case xml.EndElement:
+			stack = stack[:len(stack)-1]
+		}
+	}
+	return nil
+}
+
+func TestJUnitRules(t *testing.T) {
+	got := generate(report.JUnit(), run())
+	if err := checkJUnit(got); err != nil {
+		t.Error(err)
+	}
+	for reason, bad := range map[string][]byte{
+		"an element out of place": bytes.Replace(got, []byte("<testcase "), []byte("<failure></failure><testcase "), 1),
+		"a missing name":          bytes.Replace(got, []byte("<testsuite name="), []byte("<testsuite id="), 1),
+		"an unknown attribute":    bytes.Replace(got, []byte("<skipped message="), []byte("<skipped because="), 1),
+		"an open element":         bytes.Replace(got, []byte("</testcase>"), nil, 1),
+	} {
+		if checkJUnit(bad) == nil {
+			t.Errorf("the check lets pass: %s", reason)
+		}
+	}
+}
+
+// A control character, half a surrogate or a broken byte in a message must
+// not make the document unreadable.
+func FuzzJUnitIsWellFormed(f *testing.F) {
+	f.Add("\x00\x1b[0m", "]]>", "\xff")
+	f.Add("<&\"'", "\ufffe\uffff", "-->")
+	f.Fuzz(func(t *testing.T, description, reason, diff string) {
+		v := &result.Verdict{Test: result.TestID{File: description, Description: description}, Status: result.Failed, Reason: reason,
+			Mismatches: []result.Mismatch{{Path: reason, Message: description, Diff: diff}}}
+		s := *v
+		s.Status = result.Skipped
+		text := generate(report.JUnit(), []result.Note{result.TestFinished{Verdict: v}, result.TestFinished{Verdict: &s}, result.RunFinished{}})
+		if err := checkJUnit(text); err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+	})
+}
+
+// JSON has no NaN; the verdict is told all the same.
+func TestRecordOfUnwritableNumber(t *testing.T) {
+	v := &result.Verdict{Status: result.Failed, Operations: []result.OperationLog{{Outcome: result.Outcome{Decisions: []result.Decision{{DelayMS: math.NaN()}}}}}}
+	got := string(generate(report.JSON(), []result.Note{result.TestFinished{Verdict: v}}))
+	if !strings.Contains(got, `"status":"failed"`) || !strings.Contains(got, "details left out") || strings.Count(got, "\n") != 1 {
+		t.Error(got)
+	}
+}
+
+type broken struct{ after int }
+
+func (b *broken) Write(p []byte) (int, error) {
+	if b.after--; b.after < 0 {
+		return 0, errors.New("disk full")
+	}
+	return len(p), nil
+}
+
+func TestWriteError(t *testing.T) {
+	r := report.New("out.json", report.JSON(), &broken{after: 2})
+	for _, n := range run() {
+		r.Note(n)
+	}
+	if r.Err() == nil || r.Err().Error() != "writing the report to out.json: disk full" {
+		t.Errorf("the error is %v", r.Err())
+	}
+	fine := report.New("out.json", report.JSON(), &broken{after: 1000})
+	for _, n := range run() {
+		fine.Note(n)
+	}
+	if fine.Err() != nil {
+		t.Error(fine.Err())
+	}
+}
+
+func TestQuote(t *testing.T) {
+	for want, in := range map[string][]string{
+		"utr run":            {"utr", "run"},
+		"''":                 {""},
+		`'it'\''s'`:          {"it's"},
+		`'a b' '$x' 'y*' -v`: {"a b", "$x", "y*", "-v"},
+	} {
+		if got := report.Quote(in); got != want {
+			t.Errorf("%q: %s, want %s", in, got, want)
+		}
+	}
+}
+
+// A progress line never wraps, and nothing of it is left at the end.
+func TestProgressIsGone(t *testing.T) {
+	text := string(generate(report.Progress(report.Text(report.TextOptions{}), func() int { return 30 }), run()))
+	for _, part := range strings.Split(text, "\r\x1b[K")[1:] {
+		last := part[strings.LastIndex(part, "\n")+1:]
+		if n := len([]rune(last)); n > 29 {
+			t.Errorf("%d columns: %q", n, last)
+		}
+	}
+	plain := string(generate(report.Text(report.TextOptions{}), run()))
+	var kept strings.Builder
+	for i, part := range strings.Split(text, "\r\x1b[K") {
+		if i == 0 {
+			kept.WriteString(part[:strings.LastIndex(part, "\n")+1])
+			continue
+		}
+		kept.WriteString(part[:strings.LastIndex(part, "\n")+1])
+	}
+	if diff := cmp.Diff(plain, kept.String()); diff != "" {
+		t.Errorf("(-without progress +with, wiped)\n%s", diff)
+	}
+}

@@ -1,0 +1,377 @@
+package report
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/unified-test-runner/utr/result"
+)
+
+// TextOptions are the ways to write a report for people.
+type TextOptions struct {
+	// Verbose adds a line for every test and every deployment.
+	Verbose bool
+	// Timings adds where the time went, and the slowest tests.
+	Timings bool
+	// Color marks verdicts with ANSI colours.
+	Color bool
+}
+
+// Text writes for people: what went wrong and all that explains it, and at the
+// end the counts. The last line is exactly "N passed, N failed, N skipped".
+// Broken and known-failing tests have a line of their own before it.
+func Text(o TextOptions) Generator {
+	t := &text{options: o, skips: map[string]int{}}
+	return func(n result.Note) []byte {
+		t.buffer.Reset()
+		t.note(n)
+		return bytes.Clone(t.buffer.Bytes())
+	}
+}
+
+// The limits of a report for people; the JSON report has everything.
+const (
+	briefWidth   = 300 // characters of a command, reply or value
+	slowestTests = 5
+	skipReasons  = 10
+)
+
+type text struct {
+	options TextOptions
+	buffer  bytes.Buffer
+	started result.RunStarted
+	skips   map[string]int // reason → tests
+	slowest []*result.Verdict
+	ended   int // tests that were begun and have ended
+}
+
+// line writes one line, or several of the same indentation. What comes from
+// servers and suites cannot steer a terminal: control characters are replaced.
+func (t *text) line(indent int, format string, args ...any) {
+	body := strings.Map(visible, fmt.Sprintf(format, args...))
+	for line := range strings.SplitSeq(strings.TrimRight(body, "\n"), "\n") {
+		t.buffer.WriteString(strings.TrimRight(strings.Repeat(" ", indent)+line, " ") + "\n")
+	}
+}
+
+// colors by verdict: ANSI "select graphic rendition" numbers.
+var colors = map[result.Status]int{
+	result.Passed: 32, result.Failed: 31, result.Broken: 35, result.Skipped: 33, result.KnownFailing: 33,
+}
+
+func visible(r rune) rune {
+	if r == '\n' || r == '\t' || !unicode.IsControl(r) {
+		return r
+	}
+	return '\uFFFD'
+}
+
+// headline opens what is said of one test.
+func (t *text) headline(v *result.Verdict, format string, args ...any) {
+	if t.options.Color {
+		fmt.Fprintf(&t.buffer, "\x1b[%dm%s\x1b[0m ", colors[v.Status], v.Status)
+	} else {
+		fmt.Fprintf(&t.buffer, "%s ", v.Status)
+	}
+	t.line(0, "%s"+format, append([]any{title(v.Test)}, args...)...)
+}
+
+// title names a test as people do.
+func title(id result.TestID) string {
+	s := id.Suite + ": " + id.Description
+	if id.Suite == "" {
+		s = id.Description
+	}
+	if id.Deployment != "" {
+		s += " [" + id.Deployment + "]"
+	}
+	if id.Iteration > 1 {
+		s += fmt.Sprintf(" #%d", id.Iteration)
+	}
+	return s
+}
+
+func (t *text) note(n result.Note) {
+	switch n := n.(type) {
+	case result.RunStarted:
+		t.started = n
+		if t.options.Verbose {
+			t.line(0, "%s: %d tests of %d files, %d at once", n.Engine, n.Total, n.Files, max(1, n.Jobs))
+		}
+		if n.Seed != nil {
+			t.line(0, "shuffled: --shuffle %d gives this order again", *n.Seed)
+		}
+	case result.DeploymentReady:
+		if t.options.Verbose {
+			t.line(0, "deployment %s ready in %s: %s", n.Name, round(n.Took), n.Info)
+		}
+	case result.TestStarted:
+	case result.TestFinished:
+		t.finished(n.Verdict)
+	case result.RunFinished:
+		t.summary(n.Summary)
+	}
+}
+
+func (t *text) finished(v *result.Verdict) {
+	if v.Status != result.Skipped {
+		t.ended++
+		t.slowest = append(t.slowest, v)
+		slices.SortStableFunc(t.slowest, func(a, b *result.Verdict) int { return cmp.Compare(b.Duration, a.Duration) })
+		t.slowest = t.slowest[:min(len(t.slowest), slowestTests)]
+	}
+	switch v.Status {
+	case result.Failed, result.Broken:
+		t.explain(v)
+		return
+	case result.Skipped:
+		t.skips[skipReason(v)]++
+	}
+	if !t.options.Verbose {
+		return
+	}
+	switch {
+	case v.Status == result.Skipped:
+		t.headline(v, " — %s", skipReason(v))
+	case v.Reason != "":
+		t.headline(v, " (%s) — %s", round(v.Duration), clip(v.Reason, briefWidth))
+	default:
+		t.headline(v, " (%s)", round(v.Duration))
+	}
+	t.explainDecisions(v)
+}
+
+func skipReason(v *result.Verdict) string { return string(v.SkipKind) + ": " + v.Reason }
+
+// explain is everything that a person needs to understand one failure, or to
+// see it again.
+func (t *text) explain(v *result.Verdict) {
+	t.buffer.WriteByte('\n')
+	t.headline(v, " (%s)", round(v.Duration))
+	t.line(2, "%s", v.Position)
+	if v.Reason != "" {
+		t.line(2, "%s", v.Reason)
+	}
+	for _, m := range v.Mismatches {
+		t.buffer.WriteByte('\n')
+		t.line(2, "%s", strings.TrimSpace(m.Path+"  "+m.Position.String()))
+		t.line(4, "%s", m.Message)
+		if m.Want != "" || m.Got != "" {
+			t.line(4, "want %s", orNothing(m.Want))
+			t.line(4, "got  %s", orNothing(m.Got))
+		}
+		if m.Diff != "" {
+			t.line(4, "difference (- want, + got)")
+			t.line(6, "%s", m.Diff)
+		}
+	}
+	t.explainDecisions(v)
+	for _, c := range v.Clients {
+		t.buffer.WriteByte('\n')
+		t.line(2, "events of %s", c.Client)
+		for _, e := range c.Events {
+			t.line(4, "%s", eventLine(e))
+		}
+		if len(c.Events) == 0 {
+			t.line(4, "none")
+		}
+	}
+	if len(v.Rerun) > 0 {
+		t.buffer.WriteByte('\n')
+		t.line(2, "this test again: %s", Quote(v.Rerun))
+	}
+}
+
+func orNothing(s string) string {
+	if s == "" {
+		return "(nothing)"
+	}
+	return s
+}
+
+// explainDecisions lists the operations, and below each what the retry core
+// decided and by which rules.
+func (t *text) explainDecisions(v *result.Verdict) {
+	if len(v.Operations) == 0 {
+		return
+	}
+	t.buffer.WriteByte('\n')
+	t.line(2, "operations")
+	for _, o := range v.Operations {
+		t.line(4, "%s on %s  %s  (%s)", o.Name, o.Object, o.Position, round(o.Duration))
+		for _, d := range o.Outcome.Decisions {
+			t.line(6, "%s", decisionLine(d))
+		}
+		switch {
+		case o.Outcome.Err != nil:
+			t.line(6, "→ error %s", errorLine(o.Outcome.Err))
+		case o.Outcome.Value.Type != 0:
+			t.line(6, "→ %s", clip(string(value(o.Outcome.Value)), briefWidth))
+		}
+	}
+}
+
+func decisionLine(d result.Decision) string {
+	s := fmt.Sprintf("attempt %d: %s", d.Attempt, d.Action)
+	if d.Server != "" {
+		s += " " + d.Server
+	}
+	if d.DelayMS > 0 {
+		s += fmt.Sprintf(" %.3g ms", d.DelayMS)
+	}
+	if len(d.Deprioritized) > 0 {
+		s += ", deprioritized " + strings.Join(d.Deprioritized, " ")
+	}
+	if len(d.Rules) > 0 {
+		s += " [" + strings.Join(d.Rules, " ") + "]"
+	}
+	if d.Reason != "" {
+		s += " " + d.Reason
+	}
+	return s
+}
+
+func errorLine(e *result.Error) string {
+	s := e.Kind
+	if e.HasCode {
+		s += fmt.Sprintf(" %d %s", e.Code, e.CodeName)
+	}
+	if len(e.Labels) > 0 {
+		s += " {" + strings.Join(e.Labels, ", ") + "}"
+	}
+	return strings.TrimSpace(s + " " + clip(e.Message, briefWidth))
+}
+
+// eventLine is one event on one line.
+func eventLine(e result.Event) string {
+	s := fmt.Sprintf("%3d %s", e.Sequence, e.Type)
+	add := func(format string, args ...any) { s += " " + fmt.Sprintf(format, args...) }
+	if e.Address != "" {
+		add("%s", e.Address)
+	}
+	switch {
+	case e.Command != nil:
+		c := e.Command
+		add("%s", strings.TrimPrefix(c.DatabaseName+"."+c.CommandName, "."))
+		if c.ConnectionID != "" {
+			add("connection %s", c.ConnectionID)
+		}
+		switch {
+		case c.Redacted:
+			add("(redacted)")
+		case len(c.Command) > 0:
+			add("%s", brief(c.Command, briefWidth))
+		case c.Failure != nil:
+			add("%s", errorLine(c.Failure))
+		case len(c.Reply) > 0:
+			add("%s", brief(c.Reply, briefWidth))
+		}
+	case e.Pool != nil:
+		p := e.Pool
+		if p.ConnectionID != 0 {
+			add("connection %d", p.ConnectionID)
+		}
+		if p.Reason != "" {
+			add("(%s)", p.Reason)
+		}
+		if p.InterruptInUseConnections != nil {
+			add("interruptInUseConnections=%t", *p.InterruptInUseConnections)
+		}
+		if p.Err != "" {
+			add("%s", clip(p.Err, briefWidth))
+		}
+	case e.SDAM != nil:
+		d := e.SDAM
+		if d.Previous != nil && d.New != nil {
+			add("%s → %s", d.Previous.Type, d.New.Type)
+		}
+		if d.Awaited != nil {
+			add("awaited=%t", *d.Awaited)
+		}
+		if d.Err != "" {
+			add("%s", clip(d.Err, briefWidth))
+		}
+	}
+	return s
+}
+
+func (t *text) summary(s result.Summary) {
+	if len(t.skips) > 0 {
+		t.skipped()
+	}
+	if t.options.Timings {
+		t.timings(s)
+	}
+	for _, p := range s.Problems {
+		t.line(0, "problem: %s", p)
+	}
+	if s.Interrupted {
+		t.line(0, "interrupted: %d of %d tests ran", t.ended, t.started.Total)
+	}
+	if s.Broken > 0 || s.KnownFailing > 0 {
+		t.line(0, "%d broken, %d known-failing", s.Broken, s.KnownFailing)
+	}
+	t.line(0, "%d passed, %d failed, %d skipped", s.Passed, s.Failed, s.Skipped)
+}
+
+// skipped says why tests were skipped, the most frequent reason first.
+func (t *text) skipped() {
+	reasons := slices.SortedFunc(maps.Keys(t.skips), func(a, b string) int {
+		return cmp.Or(cmp.Compare(t.skips[b], t.skips[a]), cmp.Compare(a, b))
+	})
+	shown := reasons
+	if !t.options.Verbose {
+		shown = reasons[:min(len(reasons), skipReasons)]
+	}
+	for _, r := range shown {
+		t.line(0, "skipped %d: %s", t.skips[r], r)
+	}
+	if n := len(reasons) - len(shown); n > 0 {
+		t.line(0, "skipped for %d other reasons (-v shows them)", n)
+	}
+}
+
+// timings says where the time went. The parts are sums over tests, so that
+// with several jobs they exceed what the clock shows.
+func (t *text) timings(s result.Summary) {
+	parts := []struct {
+		name string
+		took time.Duration
+	}{
+		{"set-up", s.Timings.Setup}, {"engine", s.Timings.Engine}, {"server", s.Timings.Server},
+		{"waiting", s.Timings.Waiting}, {"clean-up", s.Timings.Cleanup},
+	}
+	var sum time.Duration
+	for _, p := range parts {
+		sum += p.took
+	}
+	t.line(0, "time: %s on the clock, %s over all tests", round(s.Duration), round(sum))
+	for _, p := range parts {
+		share := 0.0
+		if sum > 0 {
+			share = 100 * float64(p.took) / float64(sum)
+		}
+		t.line(2, "%-8s %10s %5.1f %%", p.name, round(p.took), share)
+	}
+	for _, v := range t.slowest {
+		t.line(2, "slow: %s %s", round(v.Duration), title(v.Test))
+	}
+}
+
+// round makes durations readable: three digits or so.
+func round(d time.Duration) time.Duration {
+	switch {
+	case d >= time.Second:
+		return d.Round(10 * time.Millisecond)
+	case d >= time.Millisecond:
+		return d.Round(10 * time.Microsecond)
+	default:
+		return d.Round(time.Microsecond)
+	}
+}
