@@ -73,6 +73,13 @@ type Request struct {
 	// handler that streams sets Stream to produce the following replies.
 	ExhaustAllowed bool
 	Stream         func() (bson.D, error)
+	// FailPoint asks whether the named fail point strikes now, gives the data
+	// it was configured with, and counts the hit. Never nil in a request from
+	// the dispatcher.
+	FailPoint func(name string) (data bson.Raw, hit bool)
+	// CloseAfter, set while the command runs, makes the dispatcher close the
+	// connection instead of replying, though the command succeeded.
+	CloseAfter bool
 	// AfterOK are fields of the reply that the dispatcher puts after ok
 	// (recoveryToken). A handler sets it, on success.
 	AfterOK bson.D
