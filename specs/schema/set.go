@@ -68,13 +68,9 @@ func (s *Set) Validate(version string, root *source.Value) []Problem {
 	if err != nil {
 		return []Problem{{Position: versionPosition(root), Path: "schemaVersion", Message: err.Error()}}
 	}
-	schema, err := s.compiled[minor]()
+	verdict, err := s.verdict(minor, root)
 	if err != nil {
-		return []Problem{{Position: position(root), Message: fmt.Sprintf("no schema of version %s: %v", versionString(minor), err)}}
-	}
-	verdict, err := schema.Validate(gojsonschema.NewRawLoader(plain(root)))
-	if err != nil {
-		return []Problem{{Position: position(root), Message: fmt.Sprintf("not validated: %v", err)}}
+		return []Problem{{Position: position(root), Message: fmt.Sprintf("not validated at version %s: %v", versionString(minor), err)}}
 	}
 	if verdict.Valid() {
 		return nil
@@ -83,6 +79,15 @@ func (s *Set) Validate(version string, root *source.Value) []Problem {
 		return problems
 	}
 	return unexplained(verdict, root)
+}
+
+// verdict asks gojsonschema.
+func (s *Set) verdict(minor int, root *source.Value) (*gojsonschema.Result, error) {
+	schema, err := s.compiled[minor]()
+	if err != nil {
+		return nil, err
+	}
+	return schema.Validate(gojsonschema.NewRawLoader(plain(root)))
 }
 
 // unexplained passes on gojsonschema's own words, so that a refusal is never
