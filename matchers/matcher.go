@@ -1,9 +1,13 @@
 package matchers
 
 import (
+	"maps"
+	"slices"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/source"
-	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
 // Entities is what a match needs of the entity map. An undefined entity or
@@ -69,20 +73,69 @@ type ExpectedEvents struct {
 // Value matches a value, under path in messages. The zero RawValue as actual
 // means that there is no value, which is not the same as null.
 func (m *Matcher) Value(path string, expected *source.Value, actual bson.RawValue, shape Shape) []result.Mismatch {
-	return unwritten(path)
+	k := m.compiler(path)
+	n := k.value(expected, atTop)
+	return k.finish(func(c *comparison) { c.match(n, actual, shape) })
 }
 
 // Outcome matches the end of an operation: expectError, or else no error and
 // expectResult. path is that of the operation ("operations[3]").
 func (m *Matcher) Outcome(path string, expected Expectation, actual result.Outcome) []result.Mismatch {
-	return unwritten(path)
+	k := m.compiler(path)
+	if expected.Error != nil {
+		k.path.key("expectError")
+		x := k.expectedError(expected.Error, expected)
+		return k.finish(func(c *comparison) { x.match(c, actual) })
+	}
+	var n *node
+	if expected.Result != nil {
+		k.path.key("expectResult")
+		n = k.value(expected.Result, atTop)
+	}
+	return k.finish(func(c *comparison) {
+		switch {
+		case actual.Err != nil:
+			c.say(expected.Position, "no error", describeError(actual.Err), "the operation raised an error")
+		case n != nil:
+			c.match(n, actual.Value, expected.Shape)
+		}
+	})
 }
 
 // Events matches the events of one client. actual is its log in order; events
 // of other monitors than expected.EventType are passed over, ignored and
-// unobserved ones have been left out before.
+// unobserved ones have been left out before. An observed event of a type that
+// the format does not know is a mismatch.
 func (m *Matcher) Events(path string, expected ExpectedEvents, actual []result.Event) []result.Mismatch {
-	return unwritten(path)
+	k := m.compiler(path)
+	monitor, known := monitorOf(expected.EventType)
+	if !known {
+		k.path.key("eventType")
+		k.fault(expected.Position, quote(expected.EventType), "unknown eventType")
+		k.path.pop()
+		monitor = ""
+	}
+	k.path.key("events")
+	want := make([]*eventExpectation, len(expected.Events))
+	for i, v := range expected.Events {
+		k.path.index(i)
+		want[i] = k.expectedEvent(v, monitor)
+		k.path.pop()
+	}
+	got, unknown := observed(actual, monitor)
+	return k.finish(func(c *comparison) {
+		for _, e := range unknown {
+			c.say(expected.Position, nothing, describeEvent(e), "observed an event of the unknown type %q", e.Type)
+		}
+		sequence{
+			what: "event", at: expected.Position, want: len(want), got: len(got), allowExtra: expected.IgnoreExtraEvents,
+			match:        func(c *comparison, i, j int) { want[i].match(c, got[j]) },
+			alike:        func(i, j int) bool { return want[i].alike(got[j]) },
+			position:     func(i int) source.Position { return want[i].at },
+			describeWant: func(i int) string { return abridge(want[i].text) },
+			describeGot:  func(j int) string { return describeEvent(got[j]) },
+		}.compare(c)
+	})
 }
 
 // Count says how many of the events match an expectedEvent, for waitForEvent
@@ -90,23 +143,110 @@ func (m *Matcher) Events(path string, expected ExpectedEvents, actual []result.E
 // itself (an unknown event type or field, an undefined entity): if there are
 // any, the count means nothing and the test has failed.
 func (m *Matcher) Count(path string, expected *source.Value, actual []result.Event) (int, []result.Mismatch) {
-	return 0, unwritten(path)
+	k := m.compiler(path)
+	x := k.expectedEvent(expected, "")
+	if len(k.faults) > 0 {
+		return 0, k.faults
+	}
+	n := 0
+	for i := range actual {
+		c := comparison{quiet: true}
+		if x.match(&c, &actual[i]); !c.failed {
+			n++
+		}
+	}
+	return n, nil
 }
 
 // LogMessages matches the log messages of one client against an
 // expectedLogMessagesForClient.
 func (m *Matcher) LogMessages(path string, expected *source.Value, actual []result.LogMessage) []result.Mismatch {
-	return unwritten(path)
+	k := m.compiler(path)
+	var want, ignored []*logExpectation
+	var at source.Position
+	allowExtra := false
+	messages := func(list *[]*logExpectation) func(*source.Value) {
+		return func(v *source.Value) {
+			k.list(v, func(item *source.Value) { *list = append(*list, k.expectedLogMessage(item)) })
+		}
+	}
+	read := map[string]func(*source.Value){
+		"client":              func(v *source.Value) { k.string(v) },
+		"messages":            func(v *source.Value) { at = v.Position; messages(&want)(v) },
+		"ignoreMessages":      messages(&ignored),
+		"ignoreExtraMessages": func(v *source.Value) { allowExtra = k.bool(v) },
+	}
+	k.each(expected, slices.Collect(maps.Keys(read)), func(f source.Field) { read[f.Key](f.Value) })
+	if expected.Get("messages") == nil {
+		k.fault(at, text(expected), "expectLogMessages needs messages")
+	}
+	return k.finish(func(c *comparison) {
+		c.path.key("messages")
+		var got []*result.LogMessage
+		for i := range actual {
+			if !slices.ContainsFunc(ignored, func(x *logExpectation) bool {
+				c := comparison{quiet: true}
+				x.match(&c, &actual[i])
+				return !c.failed
+			}) {
+				got = append(got, &actual[i])
+			}
+		}
+		sequence{
+			what: "log message", at: at, want: len(want), got: len(got), allowExtra: allowExtra,
+			match:        func(c *comparison, i, j int) { want[i].match(c, got[j]) },
+			alike:        func(i, j int) bool { return want[i].alike(got[j]) },
+			position:     func(i int) source.Position { return want[i].at },
+			describeWant: func(i int) string { return abridge(want[i].text) },
+			describeGot:  func(j int) string { return describeLog(got[j]) },
+		}.compare(c)
+	})
 }
 
 // Collection matches the contents of a collection, sorted by _id, against the
-// documents of an outcome, at being the position of the collectionData. The
-// documents must be the same, with the same BSON types; only the order of keys
-// is free, and special operators mean nothing.
+// documents of an outcome; path is theirs ("outcome[0].documents"), at the
+// position of the collectionData. The documents must be the same, with the
+// same BSON types; only the order of keys is free, and special operators mean
+// nothing.
 func (m *Matcher) Collection(path string, at source.Position, expected []*source.Value, actual []bson.Raw) []result.Mismatch {
-	return unwritten(path)
+	k := m.compiler(path)
+	k.exact = true
+	want := make([]*node, len(expected))
+	for i, v := range expected {
+		k.path.index(i)
+		want[i] = k.document(v)
+		k.path.pop()
+	}
+	id := func(i int) bson.RawValue {
+		if t, ok := want[i].test.(*fields); ok {
+			if j, ok := t.byKey["_id"]; ok {
+				return t.nodes[j].value
+			}
+		}
+		return bson.RawValue{}
+	}
+	return k.finish(func(c *comparison) {
+		sequence{
+			what: "document", at: at, want: len(want), got: len(actual),
+			match:        func(c *comparison, i, j int) { c.match(want[i], document(actual[j]), Nested) },
+			alike:        func(i, j int) bool { return id(i).Type != 0 && exactly(id(i), lookup(actual[j], "_id")) },
+			position:     func(i int) source.Position { return want[i].at },
+			describeWant: func(i int) string { return abridge(wanted(want[i], false)) },
+			describeGot:  func(j int) string { return abridge(extended(document(actual[j]), false)) },
+		}.compare(c)
+	})
 }
 
-func unwritten(path string) []result.Mismatch {
-	return []result.Mismatch{{Path: path, Message: "matching is not written yet"}}
+func (m *Matcher) compiler(base string) *compiler {
+	return &compiler{entities: m.entities, path: path{base: base}}
+}
+
+// finish compares, unless there are faults, and renders.
+func (k *compiler) finish(compare func(*comparison)) []result.Mismatch {
+	if len(k.faults) > 0 {
+		return k.faults
+	}
+	c := comparison{path: k.path}
+	compare(&c)
+	return render(c.differences)
 }

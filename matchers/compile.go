@@ -1,0 +1,168 @@
+package matchers
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/source"
+	"github.com/unified-test-runner/utr/source/extjson"
+)
+
+// node is one checked expectation: what must hold of one value, and where the
+// file says so.
+type node struct {
+	test   test
+	at     source.Position
+	source *source.Value // nil for the insides of entities
+	value  bson.RawValue // of scalars, and of what comes from entities
+}
+
+// test decides about one value that is there.
+type test interface {
+	match(c *comparison, n *node, actual bson.RawValue, shape Shape)
+}
+
+// optional is a test that a missing value can pass.
+type optional interface{ mayBeMissing() bool }
+
+func (n *node) mayBeMissing() bool {
+	o, ok := n.test.(optional)
+	return ok && o.mayBeMissing()
+}
+
+// place is what surrounds an expected value: some operators depend on it.
+type place uint8
+
+const (
+	atTop   place = iota // the whole expected value
+	atKey                // the value of a key
+	inArray              // an array element
+	inner                // the argument of an operator
+)
+
+// compiler turns expected values into nodes and collects their faults: what
+// makes the expectation fail whatever was seen.
+type compiler struct {
+	entities Entities
+	path     path
+	faults   []result.Mismatch
+	// exact leaves out special operators and flexible numerics.
+	exact bool
+}
+
+// fault notes one. The nil node that it returns is never compared.
+func (k *compiler) fault(at source.Position, want, format string, args ...any) *node {
+	k.faults = append(k.faults, result.Mismatch{
+		Path: k.path.String(), Position: at, Message: fmt.Sprintf(format, args...), Want: want,
+	})
+	return nil
+}
+
+func (k *compiler) faultOf(v *source.Value, format string, args ...any) *node {
+	return k.fault(v.Position, text(v), format, args...)
+}
+
+// value compiles an expected value.
+func (k *compiler) value(v *source.Value, where place) *node {
+	if v == nil {
+		return k.fault(source.Position{}, "", "there is no expected value")
+	}
+	if name, argument := operator(v); name != "" && !k.exact {
+		return k.operator(v, name, argument, where)
+	}
+	scalar, ok, err := extjson.Scalar(v)
+	var malformed *extjson.Error
+	switch {
+	case errors.As(err, &malformed):
+		return k.fault(malformed.Position, text(v), "malformed Extended JSON: %s", malformed.Reason)
+	case err != nil:
+		return k.faultOf(v, "malformed Extended JSON: %v", err)
+	case ok:
+		return k.scalar(v.Position, v, scalar)
+	case v.Kind == source.Array:
+		items := make([]*node, len(v.Items))
+		for i, item := range v.Items {
+			k.path.index(i)
+			items[i] = k.value(item, inArray)
+			k.path.pop()
+		}
+		return &node{test: array{items}, at: v.Position, source: v}
+	default:
+		d := newDocument(len(v.Fields), k.exact)
+		for _, f := range v.Fields {
+			k.path.key(f.Key)
+			if d.add(f.Key, k.value(f.Value, atKey)) {
+				k.faultOf(v, "the expected document has the key %q twice", f.Key)
+			}
+			k.path.pop()
+		}
+		return &node{test: d, at: v.Position, source: v}
+	}
+}
+
+// scalar compiles a value that is neither document nor array.
+func (k *compiler) scalar(at source.Position, v *source.Value, rv bson.RawValue) *node {
+	n := &node{at: at, source: v, value: rv}
+	if x, ok := numberOf(rv); ok && !k.exact {
+		n.test = numeric{x}
+	} else {
+		n.test = scalar{rv}
+	}
+	return n
+}
+
+// data compiles a BSON value, in which $$ keys are no operators.
+func (k *compiler) data(at source.Position, rv bson.RawValue) *node {
+	if rv.Type != bson.TypeEmbeddedDocument && rv.Type != bson.TypeArray {
+		return k.scalar(at, nil, rv)
+	}
+	list, err := elements(rv.Value)
+	if err != nil {
+		return k.fault(at, "", "the expected value is %v", err)
+	}
+	n := &node{at: at, value: rv}
+	if rv.Type == bson.TypeArray {
+		items := make([]*node, len(list))
+		for i, e := range list {
+			items[i] = k.data(at, e.value)
+		}
+		n.test = array{items}
+		return n
+	}
+	d := newDocument(len(list), k.exact)
+	for _, e := range list {
+		if d.add(e.key, k.data(at, e.value)) {
+			return k.fault(at, "", "the expected value has the key %q twice", e.key)
+		}
+	}
+	n.test = d
+	return n
+}
+
+// operator gives name and argument of a special operator: a document whose
+// first and only key starts with $$.
+func operator(v *source.Value) (string, *source.Value) {
+	if v.Kind == source.Document && len(v.Fields) == 1 && strings.HasPrefix(v.Fields[0].Key, "$$") {
+		return v.Fields[0].Key, v.Fields[0].Value
+	}
+	return "", nil
+}
+
+func (k *compiler) operator(v *source.Value, name string, argument *source.Value, where place) *node {
+	read, known := operators[name]
+	if !known {
+		return k.faultOf(v, "%s is no special operator", name)
+	}
+	k.path.key(name)
+	defer k.path.pop()
+	faults := len(k.faults)
+	t := read(k, argument, where)
+	if len(k.faults) > faults {
+		return nil
+	}
+	return &node{test: t, at: v.Position, source: v}
+}

@@ -1,0 +1,239 @@
+package matchers
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/source"
+)
+
+// nothing is how a missing value reads.
+const nothing = "(nothing)"
+
+// render turns differences into mismatches.
+func render(differences []difference) []result.Mismatch {
+	var list []result.Mismatch
+	for _, d := range differences {
+		m := result.Mismatch{Path: d.path, Position: d.at, Message: d.message, Want: d.want, Got: d.got}
+		if d.node != nil {
+			m.Want, m.Got = both(d.node, d.actual)
+			m.Diff = diff(d.node, d.actual, d.shape)
+		}
+		list = append(list, m)
+	}
+	return list
+}
+
+// both renders the two values, in canonical Extended JSON if they would look
+// the same in the relaxed form.
+func both(n *node, actual bson.RawValue) (want, got string) {
+	want, got = wanted(n, false), extended(actual, false)
+	if want == got && n.value.Type != 0 {
+		want, got = wanted(n, true), extended(actual, true)
+	}
+	return abridge(want), abridge(got)
+}
+
+// wanted renders a node: as the file has it, or as the BSON value that it is.
+func wanted(n *node, canonical bool) string {
+	if n.value.Type != 0 {
+		return extended(n.value, canonical)
+	}
+	return text(n.source)
+}
+
+// extended gives a BSON value as Extended JSON.
+func extended(v bson.RawValue, canonical bool) string {
+	if v.Type == 0 {
+		return nothing
+	}
+	data, err := bson.MarshalExtJSON(bson.D{{Key: "v", Value: v}}, canonical, false)
+	if err != nil {
+		return fmt.Sprintf("(%v: %s)", err, v.Type)
+	}
+	return string(bytes.TrimSuffix(bytes.TrimPrefix(data, []byte(`{"v":`)), []byte("}")))
+}
+
+// text gives an expected value as JSON in one line.
+func text(v *source.Value) string {
+	var b strings.Builder
+	write(&b, v)
+	return b.String()
+}
+
+func write(b *strings.Builder, v *source.Value) {
+	if v == nil {
+		b.WriteString(nothing)
+		return
+	}
+	switch v.Kind {
+	case source.Bool:
+		b.WriteString(strconv.FormatBool(v.Bool))
+	case source.Int:
+		b.WriteString(strconv.FormatInt(v.Int, 10))
+	case source.Float:
+		b.WriteString(float(v.Float))
+	case source.String:
+		b.WriteString(quote(v.String))
+	case source.Array:
+		b.WriteByte('[')
+		for i, item := range v.Items {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			write(b, item)
+		}
+		b.WriteByte(']')
+	case source.Document:
+		b.WriteByte('{')
+		for i, f := range v.Fields {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			b.WriteString(quote(f.Key))
+			b.WriteByte(':')
+			write(b, f.Value)
+		}
+		b.WriteByte('}')
+	default:
+		b.WriteString("null")
+	}
+}
+
+// float keeps a double recognisable: 1.0, not 1.
+func float(f float64) string {
+	s := strconv.FormatFloat(f, 'g', -1, 64)
+	if !math.IsNaN(f) && !math.IsInf(f, 0) && !strings.ContainsAny(s, ".e") {
+		s += ".0"
+	}
+	return s
+}
+
+func quote(s string) string {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if e.Encode(s) != nil {
+		return strconv.Quote(s)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// longest is how many bytes of a rendered value are shown.
+const longest = 2000
+
+func abridge(s string) string {
+	if len(s) <= longest {
+		return s
+	}
+	cut := longest
+	for cut > 0 && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return fmt.Sprintf("%s… (%d bytes)", s[:cut], len(s))
+}
+
+// diff shows where two documents or two arrays are apart: "-" was wanted, "+"
+// was seen. For anything else it says no more than the values and is empty.
+func diff(n *node, actual bson.RawValue, shape Shape) string {
+	switch n.test.(type) {
+	case *fields, array:
+	default:
+		return ""
+	}
+	if actual.Type != bson.TypeEmbeddedDocument && actual.Type != bson.TypeArray {
+		return ""
+	}
+	// go-cmp mixes no-break spaces in at random, to keep its form unstable.
+	d := cmp.Diff(wantTree(n, actual, shape), tree(actual))
+	return strings.TrimSuffix(strings.ReplaceAll(d, "\u00a0", " "), "\n")
+}
+
+// value is a scalar in a tree, as Extended JSON.
+type value string
+
+// tree makes a value comparable for go-cmp.
+func tree(v bson.RawValue) any {
+	if v.Type != bson.TypeEmbeddedDocument && v.Type != bson.TypeArray {
+		return value(extended(v, v.Type == bson.TypeInt64))
+	}
+	list, err := elements(v.Value)
+	if err != nil {
+		return value(err.Error())
+	}
+	if v.Type == bson.TypeArray {
+		a := make([]any, len(list))
+		for i, e := range list {
+			a[i] = tree(e.value)
+		}
+		return a
+	}
+	d := make(map[string]any, len(list))
+	for _, e := range list {
+		key := e.key
+		for _, taken := d[key]; taken; _, taken = d[key] {
+			key += " (again)"
+		}
+		d[key] = tree(e.value)
+	}
+	return d
+}
+
+// wantTree is the tree that would have matched: what was seen, where it does
+// match, and what was wanted, where it does not.
+func wantTree(n *node, actual bson.RawValue, shape Shape) any {
+	if actual.Type != 0 && holds(n, actual, shape) {
+		return tree(actual)
+	}
+	var list []element
+	if actual.Type == bson.TypeEmbeddedDocument || actual.Type == bson.TypeArray {
+		list, _ = elements(actual.Value)
+	}
+	switch t := n.test.(type) {
+	case array:
+		a := make([]any, len(t.items))
+		inside := Nested
+		if shape == RootDocuments {
+			inside = RootDocument
+		}
+		for i, item := range t.items {
+			var seen bson.RawValue
+			if i < len(list) && actual.Type == bson.TypeArray {
+				seen = list[i].value
+			}
+			a[i] = wantTree(item, seen, inside)
+		}
+		return a
+	case *fields:
+		d := make(map[string]any, len(t.keys))
+		x := indexOf(list)
+		for i, key := range t.keys {
+			var seen bson.RawValue
+			if j := x.find(key); j >= 0 {
+				seen = list[j].value
+			}
+			if seen.Type != 0 || !t.nodes[i].mayBeMissing() {
+				d[key] = wantTree(t.nodes[i], seen, Nested)
+			}
+		}
+		if shape == RootDocument {
+			for _, e := range list {
+				if _, expected := t.byKey[e.key]; !expected {
+					d[e.key] = tree(e.value)
+				}
+			}
+		}
+		return d
+	default:
+		return value(wanted(n, n.value.Type == bson.TypeInt64))
+	}
+}
