@@ -1,0 +1,258 @@
+// Package failpoint decides whether a server fails a command, and how: the
+// fail points that configureFailPoint sets on one server, their modes and
+// counts, and the reading of failCommand's data. It does no I/O, keeps no
+// clock, and takes its randomness as a value.
+package failpoint
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"sync"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+)
+
+// Error is a refused configuration, or a failure that a fail point's data
+// leads to.
+type Error struct {
+	Code    int32
+	Message string
+}
+
+func (e *Error) Error() string { return e.Message }
+
+func refuse(code int32, format string, args ...any) *Error {
+	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// The codes of refusals.
+const (
+	codeBadValue           = 2
+	codeTypeMismatch       = 14
+	codeIllegalOperation   = 20
+	codeInvalidOptions     = 72
+	codeFailPointSetFailed = 266
+)
+
+// known are the fail points that a server of ours has.
+var known = []string{
+	FailCommand,
+	OnPrimaryTransactionalWrite,
+	"failGetMoreAfterCursorCheckout",
+	"failCursorNotFound", "failReceivedGetmore", "maxTimeAlwaysTimeOut", "maxTimeNeverTimeOut",
+}
+
+// The names of fail points that code asks for.
+const (
+	FailCommand                 = "failCommand"
+	OnPrimaryTransactionalWrite = "onPrimaryTransactionalWrite"
+)
+
+// Registry holds the fail points of one server. Its methods may be called
+// concurrently.
+type Registry struct {
+	mu     sync.Mutex
+	points map[string]*point
+	random func() float64
+}
+
+// NewRegistry makes a registry in which every fail point is off. random gives
+// numbers in [0, 1), for activationProbability; it is called by one goroutine
+// at a time.
+func NewRegistry(random func() float64) *Registry {
+	r := &Registry{points: map[string]*point{}, random: random}
+	for _, name := range known {
+		r.points[name] = &point{}
+	}
+	return r
+}
+
+// point is one fail point: its mode, and how often it has struck.
+type point struct {
+	mode        mode
+	times       int64   // left, in mode times
+	skip        int64   // left, in mode skip
+	probability float64 // in mode random
+	data        bson.Raw
+	count       int32
+}
+
+type mode uint8
+
+const (
+	off mode = iota
+	alwaysOn
+	times
+	skip
+	random
+)
+
+// Configure carries out a configureFailPoint command. It gives how often the
+// fail point had struck before, or an *Error in the server's words.
+func (r *Registry) Configure(command bson.Raw) (int32, error) {
+	name, _ := command.Index(0).Value().StringValueOK()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	old, ok := r.points[name]
+	if !ok {
+		return 0, refuse(codeFailPointSetFailed, "%s not found", name)
+	}
+	next, err := parseMode(command)
+	if err != nil {
+		return 0, err
+	}
+	if data, ok := command.Lookup("data").DocumentOK(); ok {
+		next.data = append(bson.Raw{}, data...)
+	}
+	next.count = old.count
+	r.points[name] = &next
+	return old.count, nil
+}
+
+// parseMode reads the mode of a configureFailPoint command.
+func parseMode(command bson.Raw) (point, error) {
+	value, err := command.LookupErr("mode")
+	if err != nil {
+		return point{}, refuse(codeIllegalOperation, "When setting a failpoint, you must supply a 'mode'")
+	}
+	if name, ok := value.StringValueOK(); ok {
+		switch name {
+		case "off":
+			return point{mode: off}, nil
+		case "alwaysOn":
+			return point{mode: alwaysOn}, nil
+		}
+		return point{}, refuse(codeBadValue, "unknown mode: %s", name)
+	}
+	doc, ok := value.DocumentOK()
+	if !ok {
+		return point{}, refuse(codeTypeMismatch, "'mode' must be a string or JSON object")
+	}
+	if v, err := doc.LookupErr("times"); err == nil {
+		n, err := count("times", v)
+		// One strike is the least: {times: 0} fails the next command.
+		return point{mode: times, times: max(n, 1)}, err
+	}
+	if v, err := doc.LookupErr("skip"); err == nil {
+		n, err := count("skip", v)
+		return point{mode: skip, skip: n}, err
+	}
+	if v, err := doc.LookupErr("activationProbability"); err == nil {
+		return probability(v)
+	}
+	return point{}, refuse(codeBadValue,
+		"'mode' must be one of 'off', 'alwaysOn', '{times:n}', '{skip:n}' or '{activationProbability:p}'")
+}
+
+func count(name string, v bson.RawValue) (int64, error) {
+	n, ok := integer(v)
+	switch {
+	case !ok:
+		return 0, refuse(codeTypeMismatch, "Expected field %q to have numeric type, but found %s", name, TypeName(v.Type))
+	case n < 0:
+		return 0, refuse(codeBadValue, "'%s' option to 'mode' must be positive", name)
+	case n > math.MaxInt32:
+		return 0, refuse(codeBadValue, "'%s' option to 'mode' is too large", name)
+	}
+	return n, nil
+}
+
+func probability(v bson.RawValue) (point, error) {
+	p, ok := number(v)
+	if !ok {
+		return point{}, refuse(codeTypeMismatch, "the value of 'activationProbability' must be a number, found %s", TypeName(v.Type))
+	}
+	if !(p >= 0 && p <= 1) {
+		return point{}, refuse(codeBadValue, "activationProbability must be between 0.0 and 1.0; found %s", double(p))
+	}
+	return point{mode: random, probability: p}, nil
+}
+
+// Strike asks whether the named fail point strikes. A fail point that is on,
+// and whose data applies accept to, counts a hit if its mode lets it strike.
+// A nil accept takes everything.
+func (r *Registry) Strike(name string, accept func(data bson.Raw) bool) (data bson.Raw, hit bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.points[name]
+	if p == nil || p.mode == off || accept != nil && !accept(p.data) {
+		return nil, false
+	}
+	switch p.mode {
+	case times:
+		if p.times--; p.times == 0 {
+			p.mode = off
+		}
+	case skip:
+		if p.skip > 0 {
+			p.skip--
+			return nil, false
+		}
+	case random:
+		if r.random() >= p.probability {
+			return nil, false
+		}
+	}
+	p.count++
+	return p.data, true
+}
+
+// Count tells how often the named fail point has struck.
+func (r *Registry) Count(name string) int32 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p := r.points[name]; p != nil {
+		return p.count
+	}
+	return 0
+}
+
+// integer takes any BSON number as an integer, as the server does.
+func integer(v bson.RawValue) (int64, bool) {
+	n, ok := number(v)
+	if !ok || math.IsNaN(n) {
+		return 0, ok
+	}
+	if v.Type == bson.TypeInt64 {
+		return v.Int64(), true
+	}
+	return int64(max(min(n, math.MaxInt64/2), math.MinInt64/2)), true
+}
+
+func number(v bson.RawValue) (float64, bool) {
+	switch v.Type {
+	case bson.TypeInt32:
+		return float64(v.Int32()), true
+	case bson.TypeInt64:
+		return float64(v.Int64()), true
+	case bson.TypeDouble:
+		return v.Double(), true
+	case bson.TypeDecimal128:
+		f, err := strconv.ParseFloat(v.Decimal128().String(), 64)
+		return f, err == nil
+	}
+	return 0, false
+}
+
+// double writes a number as the server does: always with a fraction.
+func double(f float64) string {
+	s := strconv.FormatFloat(f, 'g', -1, 64)
+	if _, err := strconv.ParseInt(s, 10, 64); err == nil {
+		s += ".0"
+	}
+	return s
+}
+
+var typeNames = map[bson.Type]string{
+	bson.TypeDouble: "double", bson.TypeString: "string", bson.TypeEmbeddedDocument: "object",
+	bson.TypeArray: "array", bson.TypeBinary: "binData", bson.TypeUndefined: "undefined",
+	bson.TypeObjectID: "objectId", bson.TypeBoolean: "bool", bson.TypeDateTime: "date",
+	bson.TypeNull: "null", bson.TypeRegex: "regex", bson.TypeDBPointer: "dbPointer",
+	bson.TypeJavaScript: "javascript", bson.TypeSymbol: "symbol", bson.TypeCodeWithScope: "javascriptWithScope",
+	bson.TypeInt32: "int", bson.TypeTimestamp: "timestamp", bson.TypeInt64: "long",
+	bson.TypeDecimal128: "decimal", bson.TypeMinKey: "minKey", bson.TypeMaxKey: "maxKey",
+}
+
+// TypeName is a BSON type as the server's messages call it.
+func TypeName(t bson.Type) string { return typeNames[t] }

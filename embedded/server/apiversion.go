@@ -1,0 +1,59 @@
+package server
+
+import "github.com/unified-test-runner/utr/embedded/failpoint"
+
+// codeAPITypeMismatch is told for apiVersion that is no string.
+const codeAPITypeMismatch = codeTypeMismatch
+
+// inAPI1 are the commands of stable API version 1 (specification "Versioned
+// API", and the server's documentation of it).
+var inAPI1 = map[string]bool{
+	"abortTransaction": true, "aggregate": true, "authenticate": true, "bulkWrite": true, "collMod": true,
+	"commitTransaction": true, "count": true, "create": true, "createIndexes": true, "delete": true, "drop": true,
+	"dropDatabase": true, "dropIndexes": true, "endSessions": true, "explain": true, "find": true,
+	"findAndModify": true, "getMore": true, "hello": true, "insert": true, "killCursors": true,
+	"listCollections": true, "listDatabases": true, "listIndexes": true, "ping": true, "refreshSessions": true,
+	"saslContinue": true, "saslStart": true, "update": true, "testVersions1And2": true,
+}
+
+// apiVersion checks apiVersion, apiStrict and apiDeprecationErrors. Servers
+// before 4.9 know none of them.
+func (x *exchange) apiVersion() error {
+	if x.view.Wire < wire49 {
+		return nil
+	}
+	body := x.request.Body
+	_, noStrict := body.LookupErr("apiStrict")
+	_, noDeprecation := body.LookupErr("apiDeprecationErrors")
+	value, err := body.LookupErr("apiVersion")
+	if err != nil {
+		if noStrict == nil || noDeprecation == nil {
+			return refuse(codeAPIVersionMissing, "Provided apiStrict and/or apiDeprecationErrors without passing apiVersion")
+		}
+		if x.conn.server.params.isTrue("requireApiVersion") {
+			return refuse(498870, "The apiVersion parameter is required, please configure your MongoClient's API version")
+		}
+		return nil
+	}
+	version, ok := value.StringValueOK()
+	if !ok {
+		return refuse(codeAPITypeMismatch, "BSON field 'APIVersion.apiVersion' is the wrong type '%s', expected type 'string'",
+			failpoint.TypeName(value.Type))
+	}
+	switch {
+	case version != "1" && !(version == "2" && x.conn.server.params.isTrue("acceptApiVersion2")):
+		return refuse(codeAPIVersion, "Cannot accept API version %s", version)
+	case x.row.Name == "testDeprecation" || x.row.Name == "testDeprecationInVersion2":
+		if errs, _ := body.Lookup("apiDeprecationErrors").BooleanOK(); errs {
+			return refuse(324, "Provided apiDeprecationErrors:true, but the command %s is deprecated in API Version %s", x.row.Name, version)
+		}
+	}
+	strict, _ := body.Lookup("apiStrict").BooleanOK()
+	// count joined API version 1 late, but 4.9 did not refuse it either.
+	if strict && !inAPI1[x.row.Name] {
+		return refuse(codeAPIStrict, "Provided apiStrict:true, but the command %s is not in API Version %s. "+
+			"Information on supported commands and migrations in API Version 1 can be found at "+
+			"https://dochub.mongodb.org/core/manual-versioned-api", x.row.Name, version)
+	}
+	return nil
+}

@@ -1,0 +1,238 @@
+package server
+
+import (
+	"crypto/md5" //nolint:gosec // SCRAM-SHA-1 of MongoDB hashes the password so
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"strings"
+
+	"github.com/xdg-go/scram"
+	"go.mongodb.org/mongo-driver/v2/bson"
+)
+
+// User may authenticate, with SCRAM-SHA-1 or SCRAM-SHA-256.
+type User struct {
+	Name, Database string
+	roles          []string
+	credentials    map[string]scram.StoredCredentials
+}
+
+// Users are those who may authenticate. They are fixed once made.
+type Users struct {
+	users   map[string]*User // by database.name
+	servers map[string]func(scram.CredentialLookup) (*scram.Server, error)
+}
+
+// mechanisms are the ones served, in the order in which hello lists them.
+var mechanisms = []struct {
+	name   string
+	hash   scram.HashGeneratorFcn
+	rounds int
+	salt   int // bytes
+	digest bool
+}{
+	{name: "SCRAM-SHA-1", hash: scram.SHA1, rounds: 10000, salt: 16, digest: true},
+	{name: "SCRAM-SHA-256", hash: scram.SHA256, rounds: 15000, salt: 28},
+}
+
+// NewUsers makes an empty list.
+func NewUsers() *Users { return &Users{users: map[string]*User{}} }
+
+// Add makes a user of a database with a role there. The password is kept only
+// as SCRAM keeps it.
+func (u *Users) Add(database, name, password string) error {
+	user := &User{Name: name, Database: database, roles: []string{"root"}, credentials: map[string]scram.StoredCredentials{}}
+	for _, m := range mechanisms {
+		secret := password
+		client, err := m.hash.NewClient(name, secret, "")
+		if m.digest {
+			client, err = m.hash.NewClientUnprepped(name, passwordDigest(name, password), "")
+		}
+		if err != nil {
+			return err
+		}
+		salt := make([]byte, m.salt)
+		if _, err := rand.Read(salt); err != nil {
+			return err
+		}
+		stored, err := client.GetStoredCredentialsWithError(scram.KeyFactors{Salt: string(salt), Iters: m.rounds})
+		if err != nil {
+			return err
+		}
+		user.credentials[m.name] = stored
+	}
+	u.users[database+"."+name] = user
+	return nil
+}
+
+// passwordDigest is what SCRAM-SHA-1 of MongoDB takes for the password
+// (specification "Authentication", SCRAM-SHA-1).
+func passwordDigest(name, password string) string {
+	sum := md5.Sum([]byte(name + ":mongo:" + password)) //nolint:gosec // as the protocol has it
+	return hex.EncodeToString(sum[:])
+}
+
+// conversation is an authentication that has begun.
+type conversation struct {
+	scram     *scram.ServerConversation
+	user      *User
+	skipEmpty bool
+	proved    bool // only the empty exchange is left
+}
+
+// conversationID of every conversation: a connection has one at a time.
+const conversationID = 1
+
+// errAuthentication is all that a client learns of its failure.
+var errAuthentication = errors.New("Authentication failed.") //nolint:staticcheck // the server's words
+
+// supportedMechanisms answers saslSupportedMechs of a hello.
+func (x *exchange) supportedMechanisms() []string {
+	asked, ok := x.request.Body.Lookup("saslSupportedMechs").StringValueOK()
+	users := x.conn.server.cluster.Users
+	if !ok || users == nil || users.users[asked] == nil {
+		return nil
+	}
+	names := make([]string, len(mechanisms))
+	for i, m := range mechanisms {
+		names[i] = m.name
+	}
+	return names
+}
+
+// speculative carries out the first step of an authentication that a hello
+// brings along. A failure is not told: the client begins anew.
+func (x *exchange) speculative() (bson.D, error) {
+	value, err := x.request.Body.LookupErr("speculativeAuthenticate")
+	if err != nil {
+		return nil, nil
+	}
+	doc, ok := value.DocumentOK()
+	if !ok || len(doc) <= 5 {
+		return nil, refuse(codeBadValue, "isMaster.speculativeAuthenticate must be a non-empty Object")
+	}
+	if firstKey(doc) != "saslStart" {
+		return nil, nil
+	}
+	db, _ := doc.Lookup("db").StringValueOK()
+	reply, err := x.conn.saslStart(doc, db)
+	if err != nil {
+		return nil, nil
+	}
+	return reply, nil
+}
+
+func (x *exchange) saslStart() (bson.D, error) {
+	return x.conn.saslStart(x.request.Body, x.request.DB)
+}
+
+func (k *conn) saslStart(body bson.Raw, db string) (bson.D, error) {
+	k.sasl = nil
+	name, _ := body.Lookup("mechanism").StringValueOK()
+	for _, m := range mechanisms {
+		if m.name != name {
+			continue
+		}
+		c := &conversation{}
+		lookup := func(who string) (scram.StoredCredentials, error) {
+			users := k.server.cluster.Users
+			if users == nil || users.users[db+"."+who] == nil {
+				return scram.StoredCredentials{}, errAuthentication
+			}
+			c.user = users.users[db+"."+who]
+			return c.user.credentials[m.name], nil
+		}
+		server, err := m.hash.NewServer(lookup)
+		if err != nil {
+			return nil, err
+		}
+		c.scram = server.NewConversation()
+		options, _ := body.Lookup("options").DocumentOK()
+		c.skipEmpty, _ = options.Lookup("skipEmptyExchange").BooleanOK()
+		answer, err := c.scram.Step(payload(body))
+		if err != nil || strings.HasPrefix(answer, "e=") {
+			return nil, refuse(codeAuthenticationFailed, "%s", errAuthentication)
+		}
+		k.sasl = c
+		return saslReply(answer, false), nil
+	}
+	return nil, refuse(codeBadValue, "Received authentication for mechanism %s which is unknown or not enabled", name)
+}
+
+func (x *exchange) saslContinue() (bson.D, error) {
+	k := x.conn
+	c := k.sasl
+	id, _ := x.request.Body.Lookup("conversationId").AsInt64OK()
+	if c == nil {
+		return nil, refuse(codeProtocol, "No SASL session state found")
+	}
+	if id != conversationID {
+		k.sasl = nil
+		return nil, refuse(codeProtocol, "sasl: Mismatched conversation id")
+	}
+	if c.proved {
+		k.sasl, k.user = nil, c.user
+		return saslReply("", true), nil
+	}
+	answer, err := c.scram.Step(payload(x.request.Body))
+	if err != nil || !c.scram.Valid() {
+		k.sasl = nil
+		return nil, refuse(codeAuthenticationFailed, "%s", errAuthentication)
+	}
+	if !c.skipEmpty {
+		c.proved = true
+		return saslReply(answer, false), nil
+	}
+	k.sasl, k.user = nil, c.user
+	return saslReply(answer, true), nil
+}
+
+func payload(body bson.Raw) string {
+	value := body.Lookup("payload")
+	if _, data, ok := value.BinaryOK(); ok {
+		return string(data)
+	}
+	text, _ := value.StringValueOK()
+	return text
+}
+
+func saslReply(payload string, done bool) bson.D {
+	return bson.D{
+		{Key: "conversationId", Value: int32(conversationID)},
+		{Key: "done", Value: done},
+		{Key: "payload", Value: bson.Binary{Data: []byte(payload)}},
+	}
+}
+
+func (x *exchange) logout() (bson.D, error) {
+	x.conn.user = nil
+	return nil, nil
+}
+
+// authenticate is the command of mechanisms that we do not have.
+func (x *exchange) authenticate() (bson.D, error) {
+	mechanism, _ := x.request.Body.Lookup("mechanism").StringValueOK()
+	return nil, refuse(codeBadValue, "Received authentication for mechanism %s which is unknown or not enabled", mechanism)
+}
+
+func (x *exchange) connectionStatus() (bson.D, error) {
+	users, roles := bson.A{}, bson.A{}
+	if u := x.conn.user; u != nil {
+		users = append(users, bson.D{{Key: "user", Value: u.Name}, {Key: "db", Value: u.Database}})
+		roles = append(roles, u.roleDocs()...)
+	}
+	info := bson.D{{Key: "authenticatedUsers", Value: users}, {Key: "authenticatedUserRoles", Value: roles}}
+	if show, _ := x.request.Body.Lookup("showPrivileges").BooleanOK(); show {
+		info = append(info, bson.E{Key: "authenticatedUserPrivileges", Value: bson.A{}})
+	}
+	return bson.D{{Key: "authInfo", Value: info}}, nil
+}
+
+func (u *User) roleDocs() bson.A {
+	out := bson.A{}
+	for _, r := range u.roles {
+		out = append(out, bson.D{{Key: "role", Value: r}, {Key: "db", Value: "admin"}})
+	}
+	return out
+}

@@ -1,0 +1,258 @@
+// Package server is the protocol side of the embedded deployment: sockets and
+// connections, the handshake, authentication, fail points, sessions, what a
+// replica set tells about itself, and the checks that every command passes
+// before it runs. The commands themselves come as a table: this package has
+// the rows for what concerns the protocol, a Backend those for data.
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/command"
+)
+
+// Backend is the data of a deployment, shared by its servers. Its methods are
+// called concurrently.
+type Backend interface {
+	// Rows are the commands that it serves.
+	Rows() []command.Row
+	// OperationTime is the cluster's latest time.
+	OperationTime() bson.Timestamp
+	// EndSessions forgets sessions: their transactions and cursors. The ids
+	// are lsid documents.
+	EndSessions(lsids []bson.Raw)
+	// KillSessions aborts what runs in sessions, nil meaning in all.
+	KillSessions(lsids []bson.Raw)
+}
+
+// Kind is the shape of a deployment.
+type Kind uint8
+
+// The kinds. A load balanced deployment is a sharded one with balancers in
+// front.
+const (
+	Single Kind = iota
+	ReplicaSet
+	Sharded
+)
+
+// entry is a command as a server has it: a row of the data side, or one of our
+// own, which needs to know more than a request tells.
+type entry struct {
+	command.Row
+	own func(*exchange) (bson.D, error)
+}
+
+// Config describes a deployment's servers.
+type Config struct {
+	Kind    Kind
+	Profile Profile
+	SetName string // of the replica set, or of the one shard
+	// Users may authenticate. Nil: there is no access control.
+	Users *Users
+	// TLS is what connections use, nil for none.
+	TLS     *tls.Config
+	Backend Backend
+}
+
+// Cluster is the servers of one deployment, and what they agree upon: who is
+// primary. Its methods may be called concurrently.
+type Cluster struct {
+	Config
+	commands map[string]*entry
+	names    []string // of the commands, sorted, without aliases
+	ctx      context.Context
+	cancel   context.CancelFunc
+	work     sync.WaitGroup
+
+	mu      sync.Mutex
+	closed  bool
+	members []*Server // in the order of their addition
+	primary *Server   // nil if there is none
+	term    int64
+}
+
+// NewCluster makes a deployment without servers. Close it.
+func NewCluster(config Config) *Cluster {
+	ctx, cancel := context.WithCancel(context.Background())
+	c := &Cluster{Config: config, ctx: ctx, cancel: cancel, commands: map[string]*entry{}}
+	rows := protocolRows()
+	if config.Backend != nil {
+		for _, row := range config.Backend.Rows() {
+			rows = append(rows, entry{Row: row, own: func(x *exchange) (bson.D, error) { return row.Run(&x.request) }})
+		}
+	}
+	for i := range rows {
+		row := &rows[i]
+		if _, taken := c.commands[row.Name]; taken {
+			continue // the protocol side's row goes before the data side's
+		}
+		c.names = append(c.names, row.Name)
+		for _, name := range append([]string{row.Name}, row.Aliases...) {
+			c.commands[name] = row
+		}
+	}
+	slices.Sort(c.names)
+	return c
+}
+
+// Close ends every server, connection and command, and waits for them.
+func (c *Cluster) Close() error {
+	c.mu.Lock()
+	c.closed = true
+	members := slices.Clone(c.members)
+	c.mu.Unlock()
+	c.cancel()
+	var errs []error
+	for _, s := range members {
+		errs = append(errs, s.down())
+	}
+	c.work.Wait()
+	return errors.Join(errs...)
+}
+
+// Members are the servers, in the order of their addition.
+func (c *Cluster) Members() []*Server {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.members)
+}
+
+// Primary is the member that takes writes, nil if none does.
+func (c *Cluster) Primary() *Server {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.primary
+}
+
+// Elect makes a member primary at once, with a new term, and tells those who
+// wait for a change. The former primary becomes a secondary.
+func (c *Cluster) Elect(next *Server) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.Kind != ReplicaSet || !slices.Contains(c.members, next) || next.isDown {
+		return fmt.Errorf("%s can not become primary", next.Address())
+	}
+	if c.primary == next {
+		return nil
+	}
+	c.stepDown()
+	c.elect(next)
+	return nil
+}
+
+func (c *Cluster) elect(next *Server) {
+	c.term++
+	c.primary = next
+	for _, s := range c.members {
+		s.changed()
+	}
+}
+
+// stepDown leaves the replica set without a primary. As on the server, the old
+// primary tells of itself first that it is neither, then that it is secondary.
+func (c *Cluster) stepDown() {
+	old := c.primary
+	if old == nil {
+		return
+	}
+	c.primary = nil
+	old.version++ // the step in between, which is over before anyone can see it
+	old.changed()
+}
+
+// successor is the member after old that is up, nil if there is none.
+func (c *Cluster) successor(old *Server) *Server {
+	at := slices.Index(c.members, old)
+	for i := 1; i < len(c.members); i++ {
+		if s := c.members[(at+i)%len(c.members)]; !s.isDown {
+			return s
+		}
+	}
+	return nil
+}
+
+// StepDown makes the primary a secondary and another member primary. It fails
+// if no member is there to follow, and leaves everything as it is then.
+func (c *Cluster) StepDown() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.stepDownTo(false)
+}
+
+// stepDownTo steps down, and elects the next member if there is one. alone
+// allows that there is none.
+func (c *Cluster) stepDownTo(alone bool) error {
+	if c.primary == nil {
+		return errors.New("there is no primary")
+	}
+	next := c.successor(c.primary)
+	if next == nil && !alone {
+		return errors.New("no other member could become primary")
+	}
+	c.stepDown()
+	if next != nil {
+		c.elect(next)
+	}
+	return nil
+}
+
+// Kill ends a member as a crash would: its connections break, its port refuses
+// new ones. Another member becomes primary if it was.
+func (c *Cluster) Kill(s *Server) error {
+	err := s.down()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.primary == s {
+		c.primary = nil
+		if next := c.successor(s); next != nil {
+			c.elect(next)
+		}
+	}
+	return err
+}
+
+// Restart brings a killed member back, on the same port, as a secondary, or as
+// primary if there is none.
+func (c *Cluster) Restart(s *Server) error {
+	if err := s.up(); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.Kind == ReplicaSet && c.primary == nil {
+		c.elect(s)
+	}
+	return nil
+}
+
+// electionID is that of a term, as replica sets of protocol version 1 make it.
+func electionID(term int64) bson.ObjectID {
+	id := bson.ObjectID{0x7f, 0xff, 0xff, 0xff}
+	binary.BigEndian.PutUint64(id[4:], uint64(term))
+	return id
+}
+
+// find gives the row of a command on a server in a role, nil if it has none.
+func (c *Cluster) find(name string, role command.Role) *entry {
+	row := c.commands[name]
+	if row == nil || c.Profile.Wire < row.MinWire || row.MaxWire > 0 && c.Profile.Wire > row.MaxWire {
+		return nil
+	}
+	if len(row.Topologies) > 0 && !slices.Contains(row.Topologies, role) {
+		return nil
+	}
+	return row
+}
+
+// chance is the randomness of fail points.
+func chance() float64 { return rand.Float64() }

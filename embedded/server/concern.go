@@ -1,0 +1,121 @@
+package server
+
+import (
+	"slices"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/command"
+	"github.com/unified-test-runner/utr/embedded/failpoint"
+)
+
+// writeConcern is what a command asks for after its writes, and what will
+// become of it.
+type writeConcern struct {
+	none    bool // w: 0
+	code    int32
+	failure bson.D // the writeConcernError of the reply, nil if there is none
+}
+
+// maxW is the greatest number of members in a replica set.
+const maxW = 50
+
+// concernless are commands of the protocol that take no write concern.
+func (x *exchange) takesWriteConcern() bool {
+	return x.row.Write || slices.Contains([]string{"aggregate", "commitTransaction", "abortTransaction", "mapReduce"}, x.row.Name)
+}
+
+// transaction refuses what does not go together with a transaction.
+func (x *exchange) transaction() error {
+	r := &x.request
+	if !r.InTransaction && !r.StartTransaction {
+		return nil
+	}
+	finish := r.Name == "commitTransaction" || r.Name == "abortTransaction"
+	if _, err := r.Body.LookupErr("writeConcern"); err == nil && !finish && x.view.Role != command.Mongos {
+		return refuse(codeInvalidOptions, "writeConcern is not allowed within a multi-statement transaction")
+	}
+	return nil
+}
+
+// readWriteConcern checks writeConcern, and foresees whether it can be had.
+func (x *exchange) readWriteConcern() error {
+	value, err := x.request.Body.LookupErr("writeConcern")
+	if err != nil {
+		return nil
+	}
+	concern, ok := value.DocumentOK()
+	if !ok {
+		return refuse(codeTypeMismatch, "\"writeConcern\" had the wrong type. Expected object, found %s", failpoint.TypeName(value.Type))
+	}
+	if !x.takesWriteConcern() {
+		return refuse(codeInvalidOptions, "Command does not support writeConcern")
+	}
+	w, err := concern.LookupErr("w")
+	if err != nil {
+		return nil
+	}
+	if name, ok := w.StringValueOK(); ok {
+		return x.namedConcern(concern, name)
+	}
+	n, ok := w.AsInt64OK()
+	if !ok {
+		if _, tags := w.DocumentOK(); tags {
+			return nil
+		}
+		return refuse(codeFailedToParse, "w has to be a number, string, or object")
+	}
+	switch {
+	case n < 0 || n > maxW:
+		return refuse(codeFailedToParse, "w has to be a non-negative number and not greater than %d", maxW)
+	case n > 1 && x.view.Role == command.Standalone:
+		return refuse(codeBadValue, "cannot use 'w' > 1 when a host is not replicated")
+	case int(n) > len(x.view.Hosts) && x.view.isMember():
+		x.concern.code = codeUnsatisfiable
+		x.concern.failure = bson.D{
+			{Key: "code", Value: int32(codeUnsatisfiable)},
+			{Key: "codeName", Value: x.conn.server.cluster.Profile.codeName(codeUnsatisfiable)},
+			{Key: "errmsg", Value: "Not enough data-bearing nodes"},
+			{Key: "errInfo", Value: bson.D{{Key: "writeConcern", Value: told(concern)}}},
+		}
+	}
+	x.concern.none = n == 0
+	return nil
+}
+
+// namedConcern takes a mode: majority, or one that the replica set's
+// configuration would have to define, which ours does not.
+func (x *exchange) namedConcern(concern bson.Raw, name string) error {
+	switch {
+	case name == "majority":
+		return nil
+	case x.view.Role == command.Standalone:
+		return refuse(codeBadValue, "cannot use non-majority 'w' mode %s when a host is not a member of a replica set", name)
+	}
+	x.concern.code = codeUnknownWriteConcern
+	message := "No write concern mode named '" + name + "' found in replica set configuration"
+	x.concern.failure = bson.D{
+		{Key: "code", Value: int32(codeUnknownWriteConcern)},
+		{Key: "codeName", Value: x.conn.server.cluster.Profile.codeName(codeUnknownWriteConcern)},
+		{Key: "errmsg", Value: message},
+	}
+	if x.view.Role != command.Mongos {
+		x.concern.failure = append(x.concern.failure,
+			bson.E{Key: "errInfo", Value: bson.D{{Key: "writeConcern", Value: told(concern)}}})
+		return nil
+	}
+	// mongos tells the details of its shard's error in words.
+	x.concern.failure[2].Value = message + "; Error details: { writeConcern: { w: \"" + name +
+		"\", wtimeout: 0, provenance: \"clientSupplied\" } } at " + shardName
+	return nil
+}
+
+// told is a write concern as errors show it.
+func told(concern bson.Raw) bson.D {
+	out := bson.D{{Key: "w", Value: concern.Lookup("w")}}
+	if j, err := concern.LookupErr("j"); err == nil {
+		out = append(out, bson.E{Key: "j", Value: j})
+	}
+	timeout, _ := concern.Lookup("wtimeout").AsInt64OK()
+	return append(out, bson.E{Key: "wtimeout", Value: int32(timeout)}, bson.E{Key: "provenance", Value: "clientSupplied"})
+}

@@ -1,0 +1,165 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/command"
+	"github.com/unified-test-runner/utr/embedded/wire"
+)
+
+// conn is one client connection: what the handshake told, who has
+// authenticated, and the loop that answers messages one after the other.
+type conn struct {
+	server   *Server
+	socket   net.Conn
+	info     command.Conn
+	balanced bool // it came through a load balancer
+	ctx      context.Context
+	cancel   context.CancelFunc
+	once     sync.Once
+	lastID   int32 // of the messages sent
+
+	helloDone   bool // a balanced connection has said loadBalanced
+	helloOk     bool // the client knows hello, and the words that came with it
+	metadata    bool // the client has sent its metadata
+	compression []string
+	sasl        *conversation
+	user        *User // who has authenticated, nil for no one
+}
+
+func newConn(s *Server, socket net.Conn, balanced bool) *conn {
+	ctx, cancel := context.WithCancel(s.cluster.ctx)
+	id := s.lastConn.Add(1)
+	s.counters.created.Add(1)
+	return &conn{
+		server: s, socket: socket, balanced: balanced, ctx: ctx, cancel: cancel,
+		info: command.Conn{ID: id, LoadBalanced: balanced},
+	}
+}
+
+// close breaks the connection, whatever it is doing.
+func (k *conn) close() {
+	k.once.Do(func() {
+		k.cancel()
+		_ = k.socket.Close() // nothing can be done about it
+	})
+}
+
+// errDone ends the loop of a connection; there is no one to tell.
+var errDone = errors.New("the connection is done")
+
+// run answers messages until the client leaves or has to.
+func (k *conn) run() {
+	defer k.server.forget(k)
+	defer k.close()
+	in := bufio.NewReader(k.socket)
+	for {
+		h, body, err := wire.ReadMessage(in)
+		if errors.Is(err, wire.ErrHTTP) {
+			_, _ = io.WriteString(k.socket, wire.HTTPAnswer) // we close anyway
+		}
+		if err != nil {
+			return
+		}
+		if err := k.message(h, body); err != nil {
+			return
+		}
+	}
+}
+
+// message answers one message.
+func (k *conn) message(h wire.Header, body []byte) error {
+	reply := writer{conn: k}
+	if h.OpCode == wire.OpCompressed {
+		var err error
+		if h, body, reply.compressor, err = wire.Decompress(h, body); err != nil {
+			return err
+		}
+		reply.compressed = true
+	}
+	switch h.OpCode {
+	case wire.OpMsg:
+		return k.msg(h, body, reply)
+	case wire.OpQuery:
+		return k.query(h, body, reply)
+	case wire.OpInsert:
+		return k.insert(body)
+	case 0:
+		return nil // ignored, as the server does
+	}
+	return errDone
+}
+
+// msg answers an OP_MSG.
+func (k *conn) msg(h wire.Header, body []byte, reply writer) error {
+	m, err := wire.ParseMsg(h, body)
+	flags := m.Flags & wire.ChecksumPresent
+	var refused *wire.RequestError
+	if errors.As(err, &refused) {
+		doc := k.compose(k.server.view(), nil, nil, &command.Error{Code: refused.Code, Message: refused.Message})
+		return reply.msg(h.RequestID, flags, doc)
+	}
+	if err != nil {
+		return err
+	}
+	x, err := k.begin(m.Single(), m.Flags&wire.ExhaustAllowed != 0)
+	if err != nil {
+		return err
+	}
+	doc, err := x.answer()
+	if err != nil {
+		return err
+	}
+	if m.Flags&wire.MoreToCome != 0 {
+		return nil
+	}
+	// An exhaust reply answers the one before it.
+	for to := h.RequestID; ; to = k.lastID {
+		if x.streams() {
+			flags |= wire.MoreToCome
+		} else {
+			flags &^= wire.MoreToCome
+		}
+		if err := reply.msg(to, flags, doc); err != nil || !x.streams() {
+			return err
+		}
+		if doc, err = x.again(); err != nil {
+			return err
+		}
+	}
+}
+
+// writer writes replies in the form that the request had.
+type writer struct {
+	conn       *conn
+	compressed bool
+	compressor wire.Compressor
+}
+
+func (w writer) msg(responseTo int32, flags wire.Flags, doc bson.Raw) error {
+	w.conn.lastID++
+	return w.write(wire.AppendMsg(make([]byte, 0, len(doc)+32), w.conn.lastID, responseTo, flags, doc))
+}
+
+func (w writer) reply(responseTo, flags int32, cursor int64, docs ...bson.Raw) error {
+	w.conn.lastID++
+	return w.write(wire.AppendReply(nil, w.conn.lastID, responseTo, flags, cursor, docs...))
+}
+
+func (w writer) write(message []byte) error {
+	if w.compressed {
+		var err error
+		if message, err = wire.Compress(message, w.compressor); err != nil {
+			return err
+		}
+	}
+	_, err := w.conn.socket.Write(message)
+	return err
+}

@@ -1,0 +1,171 @@
+package server
+
+import (
+	"errors"
+	"os"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/command"
+	"github.com/unified-test-runner/utr/embedded/failpoint"
+	"github.com/unified-test-runner/utr/embedded/wire"
+)
+
+// counters count for serverStatus.
+type counters struct {
+	commands, created atomic.Int64
+}
+
+func (x *exchange) ping() (bson.D, error) { return nil, nil }
+
+func (x *exchange) whatsmyuri() (bson.D, error) {
+	return bson.D{{Key: "you", Value: x.conn.socket.RemoteAddr().String()}}, nil
+}
+
+func (x *exchange) buildInfo() (bson.D, error) {
+	p := x.conn.server.cluster.Profile
+	reply := bson.D{
+		{Key: "version", Value: p.versionText()},
+		{Key: "gitVersion", Value: "nogitversion"},
+		{Key: "modules", Value: bson.A{}},
+		{Key: "allocator", Value: "tcmalloc"},
+		{Key: "javascriptEngine", Value: "none"},
+		{Key: "sysInfo", Value: "deprecated"},
+		{Key: "versionArray", Value: bson.A{int32(p.Version[0]), int32(p.Version[1]), int32(p.Version[2]), int32(0)}},
+		{Key: "openssl", Value: bson.D{{Key: "running", Value: "disabled"}, {Key: "compiled", Value: "disabled"}}},
+		{Key: "bits", Value: int32(64)},
+		{Key: "debug", Value: false},
+		{Key: "maxBsonObjectSize", Value: int32(wire.MaxDocument)},
+	}
+	if x.view.Role != command.Mongos {
+		reply = append(reply, bson.E{Key: "storageEngines", Value: bson.A{"devnull", "ephemeralForTest", "wiredTiger"}})
+	}
+	return reply, nil
+}
+
+// process is what the server would be called in a list of processes.
+func (v view) process() string {
+	if v.Role == command.Mongos {
+		return "mongos"
+	}
+	return "mongod"
+}
+
+// storageEngine is the one that we claim, for the sake of the tests that need
+// one with transactions.
+const storageEngine = "wiredTiger"
+
+func (x *exchange) serverStatus() (bson.D, error) {
+	s := x.conn.server
+	reply := bson.D{
+		{Key: "host", Value: x.view.Address},
+		{Key: "version", Value: s.cluster.Profile.versionText()},
+		{Key: "process", Value: x.view.process()},
+		{Key: "pid", Value: int64(os.Getpid())},
+		{Key: "uptime", Value: float64(int(time.Since(s.started).Seconds()))},
+		{Key: "localTime", Value: bson.NewDateTimeFromTime(time.Now())},
+	}
+	if x.view.isMember() {
+		repl := bson.D{
+			{Key: "topologyVersion", Value: x.view.topologyVersion()},
+			{Key: "hosts", Value: x.view.Hosts},
+			{Key: "setName", Value: x.view.SetName},
+			{Key: "setVersion", Value: int32(1)},
+			{Key: "isWritablePrimary", Value: x.view.Role == command.Primary},
+			{Key: "secondary", Value: x.view.Role == command.Secondary},
+			{Key: "primary", Value: x.view.primary},
+			{Key: "me", Value: x.view.Address},
+		}
+		reply = append(reply, bson.E{Key: "repl", Value: repl})
+	}
+	if x.view.Role != command.Mongos {
+		reply = append(reply, bson.E{Key: "storageEngine", Value: bson.D{
+			{Key: "name", Value: storageEngine},
+			{Key: "supportsCommittedReads", Value: true},
+			{Key: "supportsSnapshotReadConcern", Value: true},
+			{Key: "readOnly", Value: false},
+			{Key: "persistent", Value: true},
+			{Key: "backupCursorOpen", Value: false},
+		}})
+	}
+	return append(reply,
+		bson.E{Key: "ok", Value: 1.0},
+		bson.E{Key: "opcounters", Value: bson.D{{Key: "command", Value: s.counters.commands.Load()}}},
+		bson.E{Key: "connections", Value: bson.D{
+			{Key: "current", Value: int32(s.connections())},
+			{Key: "available", Value: int32(16000)},
+			{Key: "totalCreated", Value: int32(s.counters.created.Load())},
+		}}), nil
+}
+
+func (x *exchange) hostInfo() (bson.D, error) {
+	return bson.D{
+		{Key: "system", Value: bson.D{
+			{Key: "currentTime", Value: bson.NewDateTimeFromTime(time.Now())},
+			{Key: "hostname", Value: x.view.Address},
+			{Key: "cpuAddrSize", Value: int32(64)},
+			{Key: "numCores", Value: int32(runtime.NumCPU())},
+			{Key: "cpuArch", Value: runtime.GOARCH},
+		}},
+		{Key: "os", Value: bson.D{{Key: "type", Value: runtime.GOOS}, {Key: "name", Value: runtime.GOOS}}},
+		{Key: "extra", Value: bson.D{}},
+	}, nil
+}
+
+func (x *exchange) getCmdLineOpts() (bson.D, error) {
+	return bson.D{
+		{Key: "argv", Value: bson.A{x.view.process(), "--setParameter", "enableTestCommands=1"}},
+		{Key: "parsed", Value: bson.D{
+			{Key: "setParameter", Value: bson.D{{Key: "enableTestCommands", Value: "1"}}},
+		}},
+	}, nil
+}
+
+// getLog has the logs that a server has, all of them empty.
+func (x *exchange) getLog() (bson.D, error) {
+	name, _ := x.request.Body.Index(0).Value().StringValueOK()
+	switch name {
+	case "*":
+		return bson.D{{Key: "names", Value: bson.A{"global", "startupWarnings"}}}, nil
+	case "global", "startupWarnings":
+		return bson.D{{Key: "totalLinesWritten", Value: int32(0)}, {Key: "log", Value: bson.A{}}}, nil
+	}
+	return nil, refuse(0, "no RamLog named: %s", name)
+}
+
+func (x *exchange) listCommands() (bson.D, error) {
+	c := x.conn.server.cluster
+	list := bson.D{}
+	for _, name := range c.names {
+		row := c.find(name, x.view.Role)
+		if row == nil {
+			continue
+		}
+		list = append(list, bson.E{Key: name, Value: bson.D{
+			{Key: "help", Value: ""},
+			{Key: "requiresAuth", Value: !row.BeforeAuth},
+			{Key: "secondaryOk", Value: row.OnSecondary},
+			{Key: "adminOnly", Value: row.AdminOnly},
+		}})
+	}
+	return bson.D{{Key: "commands", Value: list}}, nil
+}
+
+func (x *exchange) features() (bson.D, error) {
+	return bson.D{{Key: "oidMachine", Value: int32(1)}}, nil
+}
+
+func (x *exchange) configureFailPoint() (bson.D, error) {
+	count, err := x.conn.server.failPoints.Configure(x.request.Body)
+	var refused *failpoint.Error
+	if errors.As(err, &refused) {
+		return nil, refuse(refused.Code, "%s", refused.Message)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return bson.D{{Key: "count", Value: count}}, nil
+}

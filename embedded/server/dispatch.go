@@ -1,0 +1,450 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/command"
+	"github.com/unified-test-runner/utr/embedded/failpoint"
+)
+
+// exchange is one command on its way: the request, where it came in, and what
+// will stand in its reply beside its own fields.
+type exchange struct {
+	conn    *conn
+	view    view
+	request command.Request
+	row     *entry
+	extras  extras
+	start   time.Time
+	concern writeConcern
+}
+
+// begin takes a command up. An error ends the connection.
+func (k *conn) begin(body bson.Raw, exhaust bool) (*exchange, error) {
+	first, err := body.IndexErr(0)
+	if err != nil {
+		return nil, errDone
+	}
+	k.server.counters.commands.Add(1)
+	x := &exchange{conn: k, view: k.server.view(), start: time.Now()}
+	x.request = command.Request{
+		Context: k.ctx, Name: first.Key(), Body: body, Server: &x.view.Server, Conn: &k.info,
+		ExhaustAllowed: exhaust,
+		FailPoint: func(name string) (bson.Raw, bool) {
+			return k.server.failPoints.Strike(name, nil)
+		},
+	}
+	// Without a database that is a string, mongod gives up on the connection.
+	if _, ok := body.Lookup("$db").StringValueOK(); !ok && x.view.Role != command.Mongos {
+		return nil, errDone
+	}
+	return x, nil
+}
+
+// answer runs the command. An error ends the connection.
+func (x *exchange) answer() (bson.Raw, error) {
+	fields, err := x.run()
+	return x.reply(fields, err)
+}
+
+// again runs the next turn of a command that streams.
+func (x *exchange) again() (bson.Raw, error) {
+	x.view = x.conn.server.view()
+	x.request.Server = &x.view.Server
+	x.extras = extras{}
+	x.start = time.Now()
+	stream := x.request.Stream
+	if err := x.strike(); err != nil {
+		return x.reply(nil, err)
+	}
+	fields, err := x.guard(func() (bson.D, error) { return stream() })
+	return x.reply(fields, err)
+}
+
+// streams says whether another reply follows.
+func (x *exchange) streams() bool { return x.request.Stream != nil }
+
+// reply composes the reply from what a command gave.
+func (x *exchange) reply(fields bson.D, err error) (bson.Raw, error) {
+	if errors.Is(err, command.ErrClose) || x.request.CloseAfter || x.conn.ctx.Err() != nil {
+		return nil, errDone
+	}
+	// Who is primary may have changed meanwhile.
+	x.view.version = x.conn.server.view().version
+	if err == nil {
+		fields = x.afterwards(fields)
+		return x.conn.compose(x.view, fields, &x.extras, nil), nil
+	}
+	x.request.Stream = nil
+	var failure *command.Error
+	if !errors.As(err, &failure) {
+		failure = refuse(codeInternal, "%s", err.Error())
+	}
+	x.extras.derived = x.labels(failure.Code, false)
+	return x.conn.compose(x.view, fields, &x.extras, failure), nil
+}
+
+// steps are the checks that a command passes before it runs, in the server's
+// order.
+var steps = []func(*exchange) error{
+	(*exchange).database,
+	(*exchange).lookUp,
+	(*exchange).apiVersion,
+	(*exchange).session,
+	(*exchange).strike,
+	(*exchange).databaseName,
+	(*exchange).authorize,
+	(*exchange).role,
+	(*exchange).knownFields,
+	(*exchange).transaction,
+	(*exchange).readWriteConcern,
+	(*exchange).deadline,
+}
+
+func (x *exchange) run() (bson.D, error) {
+	for _, step := range steps {
+		if err := step(x); err != nil {
+			return nil, err
+		}
+	}
+	return x.guard(func() (bson.D, error) { return x.row.own(x) })
+}
+
+// guard turns a panic of a handler into an error of its command, so that no
+// request can bring the deployment down.
+func (x *exchange) guard(run func() (bson.D, error)) (fields bson.D, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			fields, err = nil, fmt.Errorf("%s failed inside: %v", x.request.Name, p)
+		}
+	}()
+	return run()
+}
+
+// database takes $db, which mongos asks for politely.
+func (x *exchange) database() error {
+	value, err := x.request.Body.LookupErr("$db")
+	if err != nil {
+		return refuse(codeNoDatabase, "OP_MSG requests require a $db argument")
+	}
+	db, ok := value.StringValueOK()
+	if !ok {
+		return refuse(codeTypeMismatch, "BSON field 'OP_MSG.$db' is the wrong type '%s', expected type 'string'",
+			failpoint.TypeName(value.Type))
+	}
+	x.request.DB = db
+	return nil
+}
+
+// lookUp finds the row of the command.
+func (x *exchange) lookUp() error {
+	name := x.request.Name
+	x.row = x.conn.server.cluster.find(name, x.view.Role)
+	if x.row == nil && x.view.Role == command.Mongos && x.view.Wire < wire50 {
+		return refuse(codeCommandNotFound, "no such cmd: %s", name)
+	}
+	if x.row == nil {
+		return refuse(codeCommandNotFound, "no such command: '%s'", name)
+	}
+	x.request.Row = &x.row.Row
+	return nil
+}
+
+// session reads lsid and what hangs on it.
+func (x *exchange) session() error {
+	body, r := x.request.Body, &x.request
+	if lsid, ok := body.Lookup("lsid").DocumentOK(); ok {
+		r.LSID = lsid
+	}
+	number, hasNumber := body.Lookup("txnNumber").AsInt64OK()
+	if !hasNumber {
+		return nil
+	}
+	if x.view.Role == command.Standalone {
+		return refuse(codeIllegalOperation, "Transaction numbers are only allowed on a replica set member or mongos")
+	}
+	if r.LSID == nil {
+		return refuse(codeInvalidOptions, "Transaction number requires a session ID to also be specified")
+	}
+	if number < 0 {
+		return refuse(codeInvalidOptions, "Transaction number cannot be negative")
+	}
+	r.TxnNumber = &number
+	if auto, ok := body.Lookup("autocommit").BooleanOK(); ok && !auto {
+		r.InTransaction = true
+	}
+	if begin, ok := body.Lookup("startTransaction").BooleanOK(); ok && begin {
+		r.StartTransaction = true
+	}
+	return nil
+}
+
+// strike lets failCommand do what it is set to, before the command runs.
+func (x *exchange) strike() error {
+	f, hit, err := x.conn.server.failPoints.Before(x.forFailPoint())
+	if !hit {
+		return nil
+	}
+	x.extras.labels = f.Labels
+	if err != nil {
+		return asCommandError(err)
+	}
+	if f.Block > 0 && !sleep(x.conn.ctx, f.Block) {
+		return command.ErrClose
+	}
+	if f.CloseConnection {
+		return command.ErrClose
+	}
+	if !f.HasCode {
+		return nil
+	}
+	if f.ExtraInfo != nil {
+		if err := extraInfo(f.Code, f.ExtraInfo); err != nil {
+			return err
+		}
+	}
+	failure := refuse(f.Code, "Failing command due to 'failCommand' failpoint")
+	if x.conn.server.cluster.Profile.Via {
+		failure.Message = "Failing command via 'failCommand' failpoint"
+	}
+	if elements, err := f.ExtraInfo.Elements(); f.ExtraInfo != nil && err == nil {
+		for _, e := range elements {
+			failure.Extra = append(failure.Extra, bson.E{Key: e.Key(), Value: e.Value()})
+		}
+	}
+	return failure
+}
+
+// extraInfo refuses information that the server could not read back.
+func extraInfo(code int32, info bson.Raw) error {
+	if code != codeStaleConfig {
+		return nil
+	}
+	if _, ok := info.Lookup("ns").StringValueOK(); !ok {
+		return refuse(codeExtraInfoMissing,
+			"Error parsing extra info for StaleConfig :: caused by :: field not found, expected type string")
+	}
+	return nil
+}
+
+func (x *exchange) forFailPoint() failpoint.Command {
+	return failpoint.Command{
+		Names:     append([]string{x.row.Name}, x.row.Aliases...),
+		Namespace: x.namespace(),
+		AppName:   x.conn.info.AppName,
+	}
+}
+
+// namespace is what the command is about: the collection that its first value
+// names, or the database.
+func (x *exchange) namespace() string {
+	value := x.request.Body.Index(0).Value()
+	if x.request.Name == "getMore" {
+		value = x.request.Body.Lookup("collection")
+	}
+	if collection, ok := value.StringValueOK(); ok && collection != "" {
+		return x.request.DB + "." + collection
+	}
+	return x.request.DB
+}
+
+func asCommandError(err error) error {
+	var e *failpoint.Error
+	if errors.As(err, &e) {
+		return refuse(e.Code, "%s", e.Message)
+	}
+	return err
+}
+
+// sleep waits for so long, and says whether the connection is still wanted.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// databaseName refuses names that no database has.
+func (x *exchange) databaseName() error {
+	db := x.request.DB
+	switch {
+	case db == "":
+		return refuse(codeInvalidNamespace, "Invalid database name: '%s'", db)
+	case strings.Contains(db, "."):
+		return refuse(codeInvalidNamespace, "'.' is an invalid character in a database name")
+	case len(db) > 63, strings.ContainsAny(db, "/\\ \"$\x00") && db != "$external":
+		return refuse(codeInvalidNamespace, "Invalid database name: '%s'", db)
+	}
+	return nil
+}
+
+// authorize refuses what needs authentication, and what only the admin
+// database has.
+func (x *exchange) authorize() error {
+	if x.row.AdminOnly && x.request.DB != "admin" {
+		return refuse(codeUnauthorized, "%s may only be run against the admin database.", x.row.Name)
+	}
+	if x.conn.server.cluster.Users != nil && x.conn.user == nil && !x.row.BeforeAuth {
+		return refuse(codeUnauthorized, "command %s requires authentication", x.row.Name)
+	}
+	return nil
+}
+
+// modes are the read preferences, and whether a secondary may serve them.
+var modes = map[string]bool{
+	"primary": false, "primaryPreferred": true, "secondary": true, "secondaryPreferred": true, "nearest": true,
+}
+
+// role refuses on a secondary what only the primary does, and reads that have
+// not said that a secondary will do.
+func (x *exchange) role() error {
+	readsSecondary := false
+	if preference, ok := x.request.Body.Lookup("$readPreference").DocumentOK(); ok {
+		mode, ok := preference.Lookup("mode").StringValueOK()
+		if readsSecondary, ok = modes[mode]; !ok {
+			return refuse(codeBadValue, "Could not parse $readPreference mode '%s'. Only the modes 'primary', "+
+				"'primaryPreferred', 'secondary', 'secondaryPreferred', and 'nearest' are supported. "+
+				":: caused by :: Enumeration value '%s' for field 'mode' is not a valid value.", mode, mode)
+		}
+	}
+	if x.view.Role != command.Secondary {
+		return nil
+	}
+	switch {
+	case x.row.Write:
+		return x.notPrimary(codeNotWritablePrimary, "not primary")
+	case !x.row.OnSecondary && !readsSecondary:
+		return x.notPrimary(codeNotPrimaryNoSecondary, "not primary and secondaryOk=false")
+	}
+	return nil
+}
+
+// master turns the words of newer servers into those of older ones.
+var master = strings.NewReplacer("primary", "master", "secondaryOk", "slaveOk")
+
+// notPrimary words an error in the way that the client understands.
+func (x *exchange) notPrimary(code int32, message string) error {
+	if !x.conn.server.cluster.Profile.Primary || !x.conn.helloOk {
+		message = master.Replace(message)
+	}
+	return refuse(code, "%s", message)
+}
+
+// generic are the arguments that every command takes.
+var generic = map[string]bool{
+	"$db": true, "lsid": true, "$clusterTime": true, "$readPreference": true, "txnNumber": true,
+	"autocommit": true, "startTransaction": true, "readConcern": true, "writeConcern": true,
+	"maxTimeMS": true, "comment": true, "apiVersion": true, "apiStrict": true, "apiDeprecationErrors": true,
+	"$audit": true, "$client": true, "$configServerState": true, "$oplogQueryData": true, "$queryOptions": true,
+	"$replData": true, "allowImplicitCollectionCreation": true, "databaseVersion": true, "help": true,
+	"shardVersion": true, "tracking_info": true, "coordinator": true, "stmtId": true, "stmtIds": true,
+	"maxTimeMSOpOnly": true, "rawData": true, "recoveryToken": true, "$traceCtx": true, "mayBypassWriteBlocking": true,
+}
+
+// knownFields refuses fields that the command does not have.
+func (x *exchange) knownFields() error {
+	if x.row.Fields == nil {
+		return nil
+	}
+	elements, err := x.request.Body.Elements()
+	if err != nil {
+		return err
+	}
+	for _, e := range elements[1:] {
+		if name := e.Key(); !generic[name] && !slices.Contains(x.row.Fields, name) {
+			return refuse(codeUnknownField, "BSON field '%s.%s' is an unknown field.", x.row.Name, name)
+		}
+	}
+	return nil
+}
+
+// deadline fails commands whose maxTimeMS has gone by while they were blocked.
+func (x *exchange) deadline() error {
+	most, ok := x.request.Body.Lookup("maxTimeMS").AsInt64OK()
+	if ok && most > 0 && x.row.Name != "getMore" && time.Since(x.start) > time.Duration(most)*time.Millisecond {
+		return refuse(codeMaxTimeMSExpired, "operation exceeded time limit")
+	}
+	return nil
+}
+
+// afterwards adds to the reply of a command that went well: a write concern
+// error, from failCommand or from a write concern that can not be had.
+func (x *exchange) afterwards(fields bson.D) bson.D {
+	x.extras.labels = nil
+	x.extras.afterOK = x.request.AfterOK
+	if x.concern.none && (x.row.Write || x.row.Name == "aggregate") {
+		return nil // an answer to a write that wants none says ok, no more
+	}
+	if x.concern.failure != nil {
+		x.extras.writeConcernError = x.concern.failure
+		x.extras.derived = x.labels(x.concern.code, true)
+	}
+	e, labels, hit := x.conn.server.failPoints.After(x.forFailPoint())
+	if hit {
+		code, _ := e.Lookup("code").AsInt64OK()
+		x.extras.writeConcernError, x.extras.labels = e, labels
+		x.extras.derived = x.labels(int32(code), true)
+	}
+	return fields
+}
+
+// labels are the error labels that follow from a code; concern says that it is
+// that of a write concern error.
+//
+// From the specifications "Retryable Writes" (Determining Retryable Errors),
+// "Transactions" (Error Labels), "Change Streams" (Resumable Error), "Client
+// Backpressure".
+func (x *exchange) labels(code int32, concern bool) []string {
+	var labels []string
+	r, mongos := &x.request, x.view.Role == command.Mongos
+	finish := r.Name == "commitTransaction" || r.Name == "abortTransaction"
+	if r.InTransaction && !concern {
+		again := in(code, transient)
+		if !finish {
+			again = again || in(code, retriable)
+		} else if code != codeNoSuchTransaction {
+			again = false
+		}
+		if again {
+			labels = append(labels, "TransientTransactionError")
+		}
+	}
+	// A mongos leaves the label to the shard that failed.
+	if x.view.Wire >= wire44 && !mongos && r.TxnNumber != nil && (!r.InTransaction || finish) && in(code, retriable) {
+		labels = append(labels, "RetryableWriteError")
+	}
+	if x.view.Wire >= wire44 && !concern && r.Name == "aggregate" && in(code, resumable) && opensChangeStream(r.Body) {
+		labels = append(labels, "ResumableChangeStreamError")
+	}
+	if x.view.Wire >= wire82 && in(code, overloaded) {
+		labels = append(labels, "SystemOverloadedError")
+		if in(code, retriable) {
+			labels = append(labels, "RetryableError")
+		}
+	}
+	return labels
+}
+
+func opensChangeStream(body bson.Raw) bool {
+	pipeline, ok := body.Lookup("pipeline").ArrayOK()
+	if !ok {
+		return false
+	}
+	stage, err := pipeline.IndexErr(0)
+	if err != nil {
+		return false
+	}
+	doc, ok := stage.DocumentOK()
+	return ok && firstKey(doc) == "$changeStream"
+}

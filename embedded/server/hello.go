@@ -1,0 +1,229 @@
+package server
+
+import (
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/command"
+	"github.com/unified-test-runner/utr/embedded/wire"
+)
+
+// maxAppName is how long the name of an application may be, in bytes
+// (specification "MongoDB Handshake", Limitations).
+const maxAppName = 128
+
+// logicalSessionTimeout of the server, in minutes.
+const logicalSessionTimeout = 30
+
+// hello answers hello and isMaster: the handshake of a connection, and what
+// monitors ask for. With a topologyVersion it waits for a change of the
+// topology, and streams if the client allows (specification "Server Discovery
+// and Monitoring", Streaming Protocol).
+func (x *exchange) hello() (bson.D, error) {
+	k, body := x.conn, x.request.Body
+	if err := k.handshake(body); err != nil {
+		return nil, err
+	}
+	speculative, err := x.speculative()
+	if err != nil {
+		return nil, err
+	}
+	await, err := x.await()
+	if err != nil {
+		return nil, err
+	}
+	if await.asked {
+		await.until(x)
+		if x.request.ExhaustAllowed {
+			x.stream(await)
+		}
+	}
+	return x.description(speculative)
+}
+
+// stream makes the reply the first of many: each waits for a change anew, from
+// what the one before it told.
+func (x *exchange) stream(a await) {
+	x.request.Stream = func() (bson.D, error) {
+		a.until(x)
+		x.stream(a)
+		return x.description(nil)
+	}
+}
+
+// await is a client's wish to hear of a change.
+type await struct {
+	asked     bool
+	processID bson.ObjectID
+	counter   int64
+	most      time.Duration
+}
+
+// awaitErrors are the codes of refused wishes: mongod's and mongos's differ.
+type awaitErrors struct {
+	together, negative, ahead, exhaust int32
+	who                                string
+}
+
+func (x *exchange) awaitErrors() awaitErrors {
+	if x.view.Role == command.Mongos {
+		return awaitErrors{together: 51760, negative: 51759, ahead: 51761, exhaust: 51763, who: "mongos"}
+	}
+	return awaitErrors{together: 31368, negative: 31373, ahead: 31382, exhaust: 51756, who: "server"}
+}
+
+// await reads the wish of a hello.
+func (x *exchange) await() (await, error) {
+	if x.view.Wire < wire44 {
+		return await{}, nil
+	}
+	codes := x.awaitErrors()
+	version, hasVersion := x.request.Body.Lookup("topologyVersion").DocumentOK()
+	most, hasMost := x.request.Body.Lookup("maxAwaitTimeMS").AsInt64OK()
+	switch {
+	case hasVersion && !hasMost:
+		return await{}, refuse(codes.together, "A request with a 'topologyVersion' must include 'maxAwaitTimeMS'")
+	case hasMost && !hasVersion:
+		return await{}, refuse(codes.together, "A request with 'maxAwaitTimeMS' must include a 'topologyVersion'")
+	case !hasVersion && x.request.ExhaustAllowed:
+		return await{}, refuse(codes.exhaust, "An isMaster request with exhaust must specify 'maxAwaitTimeMS'")
+	case !hasVersion:
+		return await{}, nil
+	case most < 0:
+		return await{}, refuse(codes.negative, "'maxAwaitTimeMS' must be a non-negative integer")
+	}
+	a := await{asked: true, most: time.Duration(min(most, int64(time.Hour/time.Millisecond))) * time.Millisecond}
+	var okID, okCounter bool
+	a.processID, okID = version.Lookup("processId").ObjectIDOK()
+	a.counter, okCounter = version.Lookup("counter").AsInt64OK()
+	if !okID || !okCounter || a.counter < 0 {
+		return a, refuse(codeBadValue, "'topologyVersion' must hold a processId and a non-negative counter")
+	}
+	if a.processID == x.view.processID && a.counter > x.view.version {
+		return a, refuse(codes.ahead, "Received a topology version with counter: %d which is greater than the "+
+			"%s topology version counter: %d", a.counter, codes.who, x.view.version)
+	}
+	return a, nil
+}
+
+// until waits until there is something new to tell, or the time is up, and
+// notes what will have been told.
+func (a *await) until(x *exchange) {
+	if x.view.processID == a.processID && x.view.version == a.counter {
+		wait(x.conn.ctx, x.view.change, a.most)
+		x.view = x.conn.server.view()
+		x.request.Server = &x.view.Server
+	}
+	a.processID, a.counter = x.view.processID, x.view.version
+}
+
+// handshake takes what a hello tells about the connection.
+func (k *conn) handshake(body bson.Raw) error {
+	balanced, _ := body.Lookup("loadBalanced").BooleanOK()
+	if k.balanced && !k.helloDone && !balanced {
+		return refuse(codeLoadBalancerMismatch, "The server is being accessed through a load balancer, "+
+			"but this driver does not have load balancing enabled")
+	}
+	if ok, _ := body.Lookup("helloOk").BooleanOK(); ok {
+		k.helloOk = true
+	}
+	if client, ok := body.Lookup("client").DocumentOK(); ok {
+		if k.metadata {
+			return refuse(codeMetadataMutated, "The client metadata document may only be sent in the first hello")
+		}
+		k.metadata = true
+		application, _ := client.Lookup("application").DocumentOK()
+		k.info.AppName, _ = application.Lookup("name").StringValueOK()
+		if len(k.info.AppName) > maxAppName {
+			return refuse(codeMetadataAppName, "The 'client.application.name' field must be less then or equal to %d "+
+				"bytes in length", maxAppName)
+		}
+	}
+	if offered, ok := body.Lookup("compression").ArrayOK(); ok {
+		values, err := offered.Values()
+		if err != nil {
+			return err
+		}
+		k.compression = nil
+		for _, v := range values {
+			if name, ok := v.StringValueOK(); ok {
+				if _, known := wire.CompressorNamed(name); known {
+					k.compression = append(k.compression, name)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// description is the reply to a hello.
+func (x *exchange) description(speculative bson.D) (bson.D, error) {
+	v := &x.view
+	reply := bson.D{}
+	add := func(key string, value any) { reply = append(reply, bson.E{Key: key, Value: value}) }
+	when := func(condition bool, key string, value any) {
+		if condition {
+			add(key, value)
+		}
+	}
+	writable := "ismaster"
+	if x.row.Name == "hello" {
+		writable = "isWritablePrimary"
+	}
+	streams := v.Wire >= wire44
+	when(streams && v.isMember(), "topologyVersion", v.topologyVersion())
+	if v.isMember() {
+		add("hosts", v.Hosts)
+		add("setName", v.SetName)
+		add("setVersion", int32(1))
+		add(writable, v.Role == command.Primary)
+		add("secondary", v.Role == command.Secondary)
+		when(v.primary != "", "primary", v.primary)
+		add("me", v.Address)
+		when(v.Role == command.Primary, "electionId", v.ElectionID)
+		add("lastWrite", x.lastWrite())
+	} else {
+		add(writable, true)
+		when(v.Role == command.Mongos, "msg", "isdbgrid")
+		when(streams, "topologyVersion", v.topologyVersion())
+	}
+	add("maxBsonObjectSize", int32(wire.MaxDocument))
+	add("maxMessageSizeBytes", int32(wire.MaxMessage))
+	add("maxWriteBatchSize", int32(100000))
+	add("localTime", bson.NewDateTimeFromTime(time.Now()))
+	add("logicalSessionTimeoutMinutes", int32(logicalSessionTimeout))
+	add("connectionId", int32(x.conn.info.ID))
+	if v.Role == command.Mongos {
+		add("maxWireVersion", int32(v.Wire))
+		add("minWireVersion", int32(0))
+	} else {
+		add("minWireVersion", int32(0))
+		add("maxWireVersion", int32(v.Wire))
+		add("readOnly", false)
+	}
+	if helloOk, _ := x.request.Body.Lookup("helloOk").BooleanOK(); helloOk {
+		when(x.conn.server.cluster.Profile.HelloOk, "helloOk", true)
+	}
+	when(len(x.conn.compression) > 0, "compression", x.conn.compression)
+	when(x.conn.balanced && !x.conn.helloDone, "serviceId", x.conn.server.serviceID)
+	x.conn.helloDone = true
+	if mechanisms := x.supportedMechanisms(); len(mechanisms) > 0 {
+		add("saslSupportedMechs", mechanisms)
+	}
+	when(speculative != nil, "speculativeAuthenticate", speculative)
+	return reply, nil
+}
+
+// lastWrite is what staleness is reckoned from.
+func (x *exchange) lastWrite() bson.D {
+	now := x.conn.server.now()
+	at := bson.DateTime(int64(now.T) * 1000)
+	opTime := bson.D{{Key: "ts", Value: now}, {Key: "t", Value: x.view.Term}}
+	return bson.D{
+		{Key: "opTime", Value: opTime},
+		{Key: "lastWriteDate", Value: at},
+		{Key: "majorityOpTime", Value: opTime},
+		{Key: "majorityWriteDate", Value: at},
+	}
+}

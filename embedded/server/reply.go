@@ -1,0 +1,162 @@
+package server
+
+import (
+	"fmt"
+	"slices"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/command"
+)
+
+// refuse makes a command's failure.
+func refuse(code int32, format string, args ...any) *command.Error {
+	return &command.Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// marshal is for documents of our own making, which always marshal.
+func marshal(doc bson.D) bson.Raw {
+	raw, err := bson.Marshal(doc)
+	if err != nil {
+		raw, _ = bson.Marshal(bson.D{
+			{Key: "ok", Value: 0.0},
+			{Key: "errmsg", Value: "a reply that is no BSON: " + err.Error()},
+			{Key: "code", Value: int32(codeInternal)},
+			{Key: "codeName", Value: "InternalError"},
+		})
+	}
+	return raw
+}
+
+// with appends fields to a document.
+func with(doc bson.Raw, extra bson.D) (bson.Raw, error) {
+	elements, err := doc.Elements()
+	if err != nil {
+		return nil, err
+	}
+	out := make(bson.D, 0, len(elements)+len(extra))
+	for _, e := range elements {
+		out = append(out, bson.E{Key: e.Key(), Value: e.Value()})
+	}
+	return bson.Marshal(append(out, extra...))
+}
+
+// firstKey is the name of a command, "" if the document is empty.
+func firstKey(doc bson.Raw) string {
+	e, err := doc.IndexErr(0)
+	if err != nil {
+		return ""
+	}
+	return e.Key()
+}
+
+// extras are what a server adds to a reply beside ok.
+type extras struct {
+	// labels replace the labels that follow from the code, if not nil.
+	labels []string
+	// writeConcernError is added to a reply that is ok.
+	writeConcernError any
+	// afterOK are fields of a reply that is ok, behind all others.
+	afterOK bson.D
+	// derived are the labels that follow from the code.
+	derived []string
+}
+
+// compose makes the whole reply to a command: ok, the failure, labels,
+// topologyVersion and times, in the order in which mongod and mongos write
+// them.
+func (k *conn) compose(v view, fields bson.D, x *extras, failure *command.Error) bson.Raw {
+	if x == nil {
+		x = &extras{}
+	}
+	labels := x.derived
+	if x.labels != nil {
+		labels = x.labels
+	}
+	var reply bson.D
+	if failure == nil {
+		reply = k.succeeded(v, fields, x, labels)
+	} else {
+		if x.labels == nil {
+			for _, l := range failure.Labels {
+				if !slices.Contains(labels, l) {
+					labels = append(labels, l)
+				}
+			}
+		}
+		reply = k.failed(v, fields, failure, labels)
+	}
+	if v.hasClock() {
+		now := k.server.now()
+		reply = append(reply,
+			bson.E{Key: "$clusterTime", Value: bson.D{
+				{Key: "clusterTime", Value: now},
+				{Key: "signature", Value: bson.D{
+					{Key: "hash", Value: bson.Binary{Data: make([]byte, 20)}},
+					{Key: "keyId", Value: int64(0)},
+				}},
+			}},
+			bson.E{Key: "operationTime", Value: now})
+	}
+	return marshal(reply)
+}
+
+func (k *conn) succeeded(v view, fields bson.D, x *extras, labels []string) bson.D {
+	reply := make(bson.D, 0, len(fields)+5)
+	reply = append(reply, fields...)
+	hasOk := slices.ContainsFunc(fields, func(e bson.E) bool { return e.Key == "ok" })
+	ok := bson.E{Key: "ok", Value: 1.0}
+	// mongod adds what befell the write concern after it has closed the reply
+	// of the command with ok, mongos before.
+	if !hasOk && v.Role != command.Mongos {
+		reply = append(reply, ok)
+	}
+	if x.writeConcernError != nil {
+		reply = append(reply, bson.E{Key: "writeConcernError", Value: x.writeConcernError})
+		if len(labels) > 0 {
+			reply = append(reply, bson.E{Key: "errorLabels", Value: labels})
+		}
+	}
+	if !hasOk && v.Role == command.Mongos {
+		reply = append(reply, ok)
+	}
+	return append(reply, x.afterOK...)
+}
+
+func (k *conn) failed(v view, fields bson.D, failure *command.Error, labels []string) bson.D {
+	p := k.server.cluster.Profile
+	var reply bson.D
+	if len(labels) > 0 && v.Role != command.Mongos {
+		reply = append(reply, bson.E{Key: "errorLabels", Value: labels})
+	}
+	if v.isMember() && p.Wire >= wire44 && in(failure.Code, notPrimary) {
+		reply = append(reply, bson.E{Key: "topologyVersion", Value: v.topologyVersion()})
+	}
+	reply = append(reply, fields...)
+	reply = append(reply, bson.E{Key: "ok", Value: 0.0}, bson.E{Key: "errmsg", Value: failure.Message})
+	if failure.Code != 0 {
+		name := failure.Name
+		if name == "" {
+			name = p.codeName(failure.Code)
+		}
+		reply = append(reply, bson.E{Key: "code", Value: failure.Code}, bson.E{Key: "codeName", Value: name})
+	}
+	reply = append(reply, failure.Extra...)
+	if len(labels) > 0 && v.Role == command.Mongos {
+		reply = append(reply, bson.E{Key: "errorLabels", Value: labels})
+	}
+	return reply
+}
+
+// now is the cluster's time.
+func (s *Server) now() bson.Timestamp {
+	if s.cluster.Backend == nil {
+		return bson.Timestamp{T: uint32(s.started.Unix()), I: 1}
+	}
+	return s.cluster.Backend.OperationTime()
+}
+
+// topologyVersion of the server.
+func (v view) topologyVersion() bson.D {
+	return bson.D{{Key: "processId", Value: v.processID}, {Key: "counter", Value: v.version}}
+}

@@ -1,0 +1,74 @@
+package server
+
+import (
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/command"
+)
+
+// Where a command exists.
+var (
+	onMongod  = []command.Role{command.Standalone, command.Primary, command.Secondary}
+	onMongos  = []command.Role{command.Mongos}
+	onMembers = []command.Role{command.Primary, command.Secondary}
+)
+
+// protocolRows are the commands that need no data.
+func protocolRows() []entry {
+	row := func(name string, own func(*exchange) (bson.D, error), change func(*command.Row)) entry {
+		e := entry{Row: command.Row{Name: name, OnSecondary: true}, own: own}
+		if change != nil {
+			change(&e.Row)
+		}
+		return e
+	}
+	free := func(r *command.Row) { r.BeforeAuth = true }
+	admin := func(r *command.Row) { r.AdminOnly = true }
+	freeAdmin := func(r *command.Row) { r.AdminOnly, r.BeforeAuth = true, true }
+	return []entry{
+		// The handshake.
+		row("hello", (*exchange).hello, func(r *command.Row) { r.BeforeAuth, r.MinWire = true, wire44 }),
+		row("isMaster", (*exchange).hello, func(r *command.Row) { r.BeforeAuth, r.Aliases = true, []string{"ismaster"} }),
+		row("saslStart", (*exchange).saslStart, free),
+		row("saslContinue", (*exchange).saslContinue, free),
+		row("authenticate", (*exchange).authenticate, free),
+		row("logout", (*exchange).logout, free),
+		row("connectionStatus", (*exchange).connectionStatus, free),
+		row("whatsmyuri", (*exchange).whatsmyuri, free),
+
+		// Diagnostics.
+		row("ping", (*exchange).ping, free),
+		row("buildInfo", (*exchange).buildInfo, func(r *command.Row) { r.BeforeAuth, r.Aliases = true, []string{"buildinfo"} }),
+		row("serverStatus", (*exchange).serverStatus, nil),
+		row("hostInfo", (*exchange).hostInfo, nil),
+		row("getCmdLineOpts", (*exchange).getCmdLineOpts, admin),
+		row("getLog", (*exchange).getLog, admin),
+		row("listCommands", (*exchange).listCommands, free),
+		row("features", (*exchange).features, free),
+		row("getParameter", (*exchange).getParameter, admin),
+		row("setParameter", (*exchange).setParameter, admin),
+		row("configureFailPoint", (*exchange).configureFailPoint, freeAdmin),
+		row("testDeprecation", (*exchange).ping, func(r *command.Row) { r.MinWire = wire49 }),
+		row("testDeprecationInVersion2", (*exchange).ping, func(r *command.Row) { r.MinWire = wire49 }),
+		row("testVersion2", (*exchange).ping, func(r *command.Row) { r.MinWire = wire49 }),
+		row("testVersions1And2", (*exchange).ping, func(r *command.Row) { r.MinWire = wire49 }),
+
+		// Sessions.
+		row("startSession", (*exchange).startSession, nil),
+		row("refreshSessions", (*exchange).sessionList, nil),
+		row("endSessions", (*exchange).endSessions, nil),
+		row("killSessions", (*exchange).killSessions, nil),
+		row("killAllSessions", (*exchange).killSessions, nil),
+		row("killAllSessionsByPattern", (*exchange).killSessions, nil),
+
+		// The replica set.
+		row("replSetGetStatus", (*exchange).replSetGetStatus, admin),
+		row("replSetGetConfig", (*exchange).replSetGetConfig, func(r *command.Row) { r.AdminOnly, r.Topologies = true, onMongod }),
+		row("replSetStepDown", (*exchange).replSetStepDown, func(r *command.Row) { r.AdminOnly, r.Topologies = true, onMongod }),
+		row("replSetFreeze", (*exchange).replSetFreeze, func(r *command.Row) { r.AdminOnly, r.Topologies = true, onMongod }),
+
+		// The sharded cluster.
+		row("isdbgrid", (*exchange).isdbgrid, func(r *command.Row) { r.Topologies = onMongos }),
+		row("listShards", (*exchange).listShards, func(r *command.Row) { r.AdminOnly, r.Topologies = true, onMongos }),
+	}
+}

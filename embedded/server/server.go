@@ -1,0 +1,279 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/command"
+	"github.com/unified-test-runner/utr/embedded/failpoint"
+)
+
+// Server is a mongod or a mongos. Its methods may be called concurrently.
+type Server struct {
+	cluster    *Cluster
+	listener   net.Listener
+	failPoints *failpoint.Registry
+	params     *parameters
+	serviceID  bson.ObjectID
+	started    time.Time
+
+	lastConn atomic.Int64
+	counters counters
+
+	// Guarded by cluster.mu.
+	address   string
+	processID bson.ObjectID
+	version   int64         // the counter of topologyVersion
+	change    chan struct{} // closed when version grows
+	isDown    bool
+
+	mu    sync.Mutex
+	conns map[*conn]struct{}
+}
+
+// Add starts a server on an address ("127.0.0.1:0"). The first one of a
+// standalone or a replica set is its primary.
+func (c *Cluster) Add(address string) (*Server, error) {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("listen: %w", err)
+	}
+	s := &Server{
+		cluster:    c,
+		address:    listener.Addr().String(),
+		failPoints: failpoint.NewRegistry(chance),
+		serviceID:  bson.NewObjectID(),
+		processID:  bson.NewObjectID(),
+		started:    time.Now(),
+		change:     make(chan struct{}),
+		conns:      map[*conn]struct{}{},
+	}
+	s.params = newParameters(c, s)
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return nil, errors.Join(errors.New("the deployment is closed"), listener.Close())
+	}
+	c.members = append(c.members, s)
+	if c.primary == nil && c.Kind != Sharded {
+		c.primary = s
+		c.term = 1
+	}
+	c.listen(s, listener)
+	c.mu.Unlock()
+	return s, nil
+}
+
+// listen takes connections for s. Called with c.mu held.
+func (c *Cluster) listen(s *Server, listener net.Listener) {
+	s.listener = listener
+	c.work.Go(func() { accept(listener, func(nc net.Conn) { s.serve(nc, false) }) })
+}
+
+// accept hands over connections until the listener is closed. A failure to
+// accept one, as from a lack of file descriptors, is waited out.
+func accept(listener net.Listener, serve func(net.Conn)) {
+	for {
+		nc, err := listener.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			time.Sleep(time.Millisecond)
+			continue
+		}
+		serve(nc)
+	}
+}
+
+// Balancer is a load balancer: each new connection goes to the next of the
+// servers behind it, for good.
+type Balancer struct {
+	listener net.Listener
+	address  string
+}
+
+// Balance starts a load balancer in front of servers. It ends with Close.
+func (c *Cluster) Balance(address string, behind []*Server) (*Balancer, error) {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("listen: %w", err)
+	}
+	next := 0
+	c.work.Go(func() {
+		accept(listener, func(nc net.Conn) {
+			s := behind[next%len(behind)]
+			next++
+			s.serve(nc, true)
+		})
+	})
+	return &Balancer{listener: listener, address: listener.Addr().String()}, nil
+}
+
+// Address is where it listens.
+func (b *Balancer) Address() string { return b.address }
+
+// Close stops it; connections stay.
+func (b *Balancer) Close() error { return b.listener.Close() }
+
+// Address is where the server listens, as "127.0.0.1:port".
+func (s *Server) Address() string { return s.address }
+
+// FailPoints are the server's fail points.
+func (s *Server) FailPoints() *failpoint.Registry { return s.failPoints }
+
+// serve runs a connection in the background. It is refused if the server is
+// down.
+func (s *Server) serve(nc net.Conn, balanced bool) {
+	if s.cluster.TLS != nil {
+		nc = tls.Server(nc, s.cluster.TLS)
+	}
+	k := newConn(s, nc, balanced)
+	s.cluster.mu.Lock()
+	refused := s.isDown || s.cluster.closed
+	if !refused {
+		s.mu.Lock()
+		s.conns[k] = struct{}{}
+		s.mu.Unlock()
+		s.cluster.work.Go(k.run)
+	}
+	s.cluster.mu.Unlock()
+	if refused {
+		k.close()
+	}
+}
+
+func (s *Server) forget(k *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.conns, k)
+}
+
+// down closes the port and breaks the connections.
+func (s *Server) down() error {
+	s.cluster.mu.Lock()
+	was := s.isDown
+	s.isDown = true
+	s.cluster.mu.Unlock()
+	var err error
+	if !was {
+		err = s.listener.Close()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for k := range s.conns {
+		k.close()
+	}
+	return err
+}
+
+// up opens the port again, as another process.
+func (s *Server) up() error {
+	listener, err := net.Listen("tcp", s.address)
+	if err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	c := s.cluster
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed || !s.isDown {
+		return errors.Join(fmt.Errorf("%s is not down", s.address), listener.Close())
+	}
+	s.isDown = false
+	s.processID = bson.NewObjectID()
+	s.version = 0
+	s.changed()
+	c.listen(s, listener)
+	return nil
+}
+
+// changed makes topologyVersion grow and wakes who waits for that. Called with
+// cluster.mu held.
+func (s *Server) changed() {
+	s.version++
+	close(s.change)
+	s.change = make(chan struct{})
+}
+
+// view is what a server knows of the deployment at one moment.
+type view struct {
+	command.Server
+	primary   string // address, "" if there is none
+	processID bson.ObjectID
+	version   int64
+	change    <-chan struct{}
+}
+
+// view takes it.
+func (s *Server) view() view {
+	c := s.cluster
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	v := view{
+		Server: command.Server{
+			Address: s.address,
+			Wire:    c.Profile.Wire,
+			Version: c.Profile.Version,
+		},
+		processID: s.processID,
+		version:   s.version,
+		change:    s.change,
+	}
+	if c.primary != nil {
+		v.primary = c.primary.address
+	}
+	switch {
+	case c.Kind == Single:
+		v.Role = command.Standalone
+		return v
+	case c.Kind == Sharded:
+		v.Role = command.Mongos
+	case c.primary == s:
+		v.Role = command.Primary
+	default:
+		v.Role = command.Secondary
+	}
+	v.SetName = c.SetName
+	v.Term = max(c.term, 1)
+	v.ElectionID = electionID(v.Term)
+	v.Hosts = make([]string, 0, len(c.members))
+	for _, m := range c.members {
+		v.Hosts = append(v.Hosts, m.address)
+	}
+	return v
+}
+
+// hasClock says whether replies tell times: a standalone has none to share.
+func (v view) hasClock() bool { return v.Role != command.Standalone }
+
+// isMember says whether the server belongs to a replica set.
+func (v view) isMember() bool { return v.Role == command.Primary || v.Role == command.Secondary }
+
+// connections tells how many there are.
+func (s *Server) connections() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.conns)
+}
+
+// wait waits for a change of the topology, at most for so long.
+func wait(ctx context.Context, change <-chan struct{}, most time.Duration) {
+	if most <= 0 {
+		return
+	}
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	select {
+	case <-change:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

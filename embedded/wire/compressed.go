@@ -1,0 +1,135 @@
+package wire
+
+import (
+	"bytes"
+	"compress/zlib"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/golang/snappy"
+	"github.com/klauspost/compress/zstd"
+)
+
+// Compressor is a compression that both sides know.
+type Compressor uint8
+
+// The compressors of the specification "Wire Compression in Drivers".
+const (
+	Noop Compressor = iota
+	Snappy
+	Zlib
+	Zstd
+)
+
+// compressorNames is how hello negotiates them; noop is not negotiated.
+var compressorNames = map[string]Compressor{"snappy": Snappy, "zlib": Zlib, "zstd": Zstd}
+
+// CompressorNamed finds a compressor by its name in hello.
+func CompressorNamed(name string) (Compressor, bool) {
+	c, ok := compressorNames[name]
+	return c, ok
+}
+
+var errCompressed = errors.New("an OP_COMPRESSED cut short")
+
+// Decompress unpacks an OP_COMPRESSED: the header as if the message had come
+// uncompressed, its body, and the compressor, with which it is to be answered.
+// It does not unpack more than the length that the message tells, which is
+// bounded by MaxMessage.
+func Decompress(h Header, body []byte) (Header, []byte, Compressor, error) {
+	r := reader{rest: body}
+	op, size, c := OpCode(r.int32()), r.int32(), Compressor(r.byte())
+	if r.bad {
+		return h, nil, c, errCompressed
+	}
+	if size < 0 || size > MaxMessage-HeaderSize {
+		return h, nil, c, fmt.Errorf("an OP_COMPRESSED that unpacks to %d bytes", size)
+	}
+	if op == OpCompressed {
+		return h, nil, c, errors.New("an OP_COMPRESSED in an OP_COMPRESSED")
+	}
+	out, err := unpack(c, r.rest, int(size))
+	if err != nil {
+		return h, nil, c, fmt.Errorf("unpack an OP_COMPRESSED: %w", err)
+	}
+	if len(out) != int(size) {
+		return h, nil, c, fmt.Errorf("an OP_COMPRESSED of %d bytes that says %d", len(out), size)
+	}
+	h.OpCode, h.Length = op, size+HeaderSize
+	return h, out, c, nil
+}
+
+func unpack(c Compressor, packed []byte, size int) ([]byte, error) {
+	switch c {
+	case Noop:
+		return packed, nil
+	case Snappy:
+		n, err := snappy.DecodedLen(packed)
+		if err != nil {
+			return nil, err
+		}
+		if n != size {
+			return nil, fmt.Errorf("%d bytes, not %d", n, size)
+		}
+		return snappy.Decode(nil, packed)
+	case Zlib:
+		z, err := zlib.NewReader(bytes.NewReader(packed))
+		if err != nil {
+			return nil, err
+		}
+		return readUpTo(z, size)
+	case Zstd:
+		z, err := zstd.NewReader(bytes.NewReader(packed), zstd.WithDecoderConcurrency(1),
+			zstd.WithDecoderMaxMemory(MaxMessage))
+		if err != nil {
+			return nil, err
+		}
+		defer z.Close()
+		return readUpTo(z, size)
+	}
+	return nil, fmt.Errorf("unknown compressor %d", c)
+}
+
+// readUpTo reads size bytes and one more, so that a stream that holds too
+// much is seen without being read whole.
+func readUpTo(r io.Reader, size int) ([]byte, error) {
+	return io.ReadAll(io.LimitReader(r, int64(size)+1))
+}
+
+// Compress packs a whole message. The header stays but for opcode and length.
+func Compress(message []byte, c Compressor) ([]byte, error) {
+	h := ParseHeader([HeaderSize]byte(message))
+	body := message[HeaderSize:]
+	out := appendHeader(make([]byte, 0, len(message)+64), h.RequestID, h.ResponseTo, OpCompressed)
+	out = binary.LittleEndian.AppendUint32(out, uint32(h.OpCode))
+	out = binary.LittleEndian.AppendUint32(out, uint32(len(body)))
+	out = append(out, byte(c))
+	switch c {
+	case Noop:
+		out = append(out, body...)
+	case Snappy:
+		out = append(out, snappy.Encode(nil, body)...)
+	case Zlib:
+		var packed bytes.Buffer
+		z := zlib.NewWriter(&packed)
+		_, err := z.Write(body)
+		if err = errors.Join(err, z.Close()); err != nil {
+			return nil, err
+		}
+		out = append(out, packed.Bytes()...)
+	case Zstd:
+		z, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
+		if err != nil {
+			return nil, err
+		}
+		out = z.EncodeAll(body, out)
+		if err := z.Close(); err != nil {
+			return nil, err
+		}
+	default:
+		return nil, fmt.Errorf("unknown compressor %d", c)
+	}
+	return finish(out), nil
+}

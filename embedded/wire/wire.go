@@ -1,0 +1,182 @@
+// Package wire reads and writes the messages of the MongoDB wire protocol as
+// a server sees them: OP_MSG with document sequences and checksums, OP_QUERY
+// and OP_REPLY, OP_COMPRESSED, and the opcodes that are gone since 5.1.
+//
+// Nothing here does I/O but ReadMessage. Everything that comes in is taken to
+// be hostile: lengths are checked before they are used, documents are
+// validated before anything looks into them, and no input makes it panic.
+//
+// Failures come in two kinds, as on the server: a *RequestError is answered
+// with an error document, any other error ends the connection.
+package wire
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// OpCode says what a message is.
+type OpCode int32
+
+// The opcodes. Those from Update to KillCursors are served up to 5.0.
+const (
+	OpReply       OpCode = 1
+	OpUpdate      OpCode = 2001
+	OpInsert      OpCode = 2002
+	OpQuery       OpCode = 2004
+	OpGetMore     OpCode = 2005
+	OpDelete      OpCode = 2006
+	OpKillCursors OpCode = 2007
+	OpCompressed  OpCode = 2012
+	OpMsg         OpCode = 2013
+)
+
+// Sizes in bytes.
+const (
+	HeaderSize  = 16
+	MaxMessage  = 48000000 // maxMessageSizeBytes of hello
+	MaxDocument = 16777216 // maxBsonObjectSize of hello
+	// MaxInternal is the length that a document may have inside the server:
+	// a little more than MaxDocument, for the command around it.
+	MaxInternal = MaxDocument + 16*1024
+)
+
+// Header stands before every message.
+type Header struct {
+	Length     int32 // of the whole message, header included
+	RequestID  int32
+	ResponseTo int32
+	OpCode     OpCode
+}
+
+// ErrHTTP tells that the client speaks HTTP. The server answers with
+// HTTPAnswer and closes.
+var ErrHTTP = errors.New("an HTTP request on the native driver port")
+
+// HTTPAnswer is what a browser gets.
+const HTTPAnswer = "HTTP/1.0 200 OK\r\nConnection: close\r\nContent-Type: text/plain\r\nContent-Length: 85\r\n\r\n" +
+	"It looks like you are trying to access MongoDB over HTTP on the native driver port.\r\n"
+
+// RequestError is a message that is framed well but not sensible: the server
+// answers it with an error document and goes on.
+type RequestError struct {
+	Code    int32
+	Message string
+}
+
+func (e *RequestError) Error() string { return e.Message }
+
+func refuse(code int32, format string, args ...any) *RequestError {
+	return &RequestError{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// ReadMessage reads one message: its header, and the bytes after the header,
+// which the caller owns. It returns io.EOF if the stream ends before the first
+// byte, ErrHTTP for an HTTP request, and some other error for a length that no
+// message may have. The body is read in pieces, so that a lying length costs no
+// more memory than the bytes that really came.
+func ReadMessage(r io.Reader) (Header, []byte, error) {
+	var raw [HeaderSize]byte
+	if _, err := io.ReadFull(r, raw[:]); err != nil {
+		return Header{}, nil, err
+	}
+	if string(raw[:4]) == "GET " {
+		return Header{}, nil, ErrHTTP
+	}
+	h := ParseHeader(raw)
+	if h.Length < HeaderSize || h.Length > MaxMessage {
+		return h, nil, fmt.Errorf("a message of %d bytes", h.Length)
+	}
+	body, err := readBody(r, int(h.Length)-HeaderSize)
+	return h, body, err
+}
+
+// ParseHeader takes a header apart. It accepts anything.
+func ParseHeader(raw [HeaderSize]byte) Header {
+	return Header{
+		Length:     int32(binary.LittleEndian.Uint32(raw[0:])),
+		RequestID:  int32(binary.LittleEndian.Uint32(raw[4:])),
+		ResponseTo: int32(binary.LittleEndian.Uint32(raw[8:])),
+		OpCode:     OpCode(binary.LittleEndian.Uint32(raw[12:])),
+	}
+}
+
+// piece is how much is read at once, at first.
+const piece = 1 << 16
+
+func readBody(r io.Reader, n int) ([]byte, error) {
+	body := make([]byte, min(n, piece))
+	for done := 0; ; {
+		got, err := io.ReadFull(r, body[done:])
+		done += got
+		if err == io.EOF && n > 0 {
+			err = io.ErrUnexpectedEOF
+		}
+		if err != nil || done == n {
+			return body[:done], err
+		}
+		grown := make([]byte, min(n, 2*len(body)))
+		copy(grown, body)
+		body = grown
+	}
+}
+
+// appendHeader begins a message; finish sets its length.
+func appendHeader(dst []byte, requestID, responseTo int32, op OpCode) []byte {
+	dst = append(dst, 0, 0, 0, 0)
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(requestID))
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(responseTo))
+	return binary.LittleEndian.AppendUint32(dst, uint32(op))
+}
+
+func finish(message []byte) []byte {
+	binary.LittleEndian.PutUint32(message, uint32(len(message)))
+	return message
+}
+
+// reader walks through a body. After an overrun, ok is false and everything
+// reads as zero.
+type reader struct {
+	rest []byte
+	bad  bool
+}
+
+func (r *reader) int32() int32 {
+	if len(r.rest) < 4 {
+		r.rest, r.bad = nil, true
+		return 0
+	}
+	v := int32(binary.LittleEndian.Uint32(r.rest))
+	r.rest = r.rest[4:]
+	return v
+}
+
+func (r *reader) int64() int64 {
+	low := uint32(r.int32())
+	return int64(r.int32())<<32 | int64(low)
+}
+
+func (r *reader) byte() byte {
+	if len(r.rest) < 1 {
+		r.bad = true
+		return 0
+	}
+	v := r.rest[0]
+	r.rest = r.rest[1:]
+	return v
+}
+
+// cstring reads up to the next zero byte.
+func (r *reader) cstring() string {
+	for i, b := range r.rest {
+		if b == 0 {
+			s := string(r.rest[:i])
+			r.rest = r.rest[i+1:]
+			return s
+		}
+	}
+	r.rest, r.bad = nil, true
+	return ""
+}
