@@ -18,6 +18,7 @@ type Suite struct {
 	CreateEntities []Entity
 	InitialData    []CollectionData
 	Tests          []*Test
+	Warnings       []Problem // of severity Warning, in the order of the file
 }
 
 // Requirement is one runOnRequirement; a nil field makes no demand.

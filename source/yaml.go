@@ -1,0 +1,385 @@
+package source
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+func (l Limits) parseYAML(file string, data []byte) (*Value, error) {
+	var mend mended
+	root, err := yamlNodes(file, data)
+	if err != nil && err.Reason == Malformed {
+		if r, m, ok := mendFlowColons(file, data); ok {
+			root, mend, err = r, m, nil
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	r := &yamlReader{limits: l, file: file, mend: mend, aliased: map[*yaml.Node]*measured{}}
+	m, e := r.value(root, 0)
+	if e != nil {
+		return nil, e
+	}
+	return m.value, nil
+}
+
+// yamlNodes gives the root node of the only YAML document.
+func yamlNodes(file string, data []byte) (root *yaml.Node, err *Error) {
+	// Malformed input has made the parser panic before; a panic must not
+	// cross the border of this package.
+	defer func() {
+		if p := recover(); p != nil {
+			root, err = nil, errorAt(Position{File: file, Line: 1, Column: 1}, Malformed, "malformed YAML: %v", p)
+		}
+	}()
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	var document, more yaml.Node
+	switch e := decoder.Decode(&document); {
+	case errors.Is(e, io.EOF):
+		return nil, errorAt(Position{File: file, Line: 1, Column: 1}, Malformed, "the file is empty")
+	case e != nil:
+		return nil, yamlError(file, data, e)
+	}
+	switch e := decoder.Decode(&more); {
+	case errors.Is(e, io.EOF):
+	case e != nil:
+		return nil, yamlError(file, data, e)
+	default:
+		return nil, errorAt(Position{File: file, Line: max(1, more.Line), Column: max(1, more.Column)}, Unsupported, "a second YAML document starts here; a suite file holds one")
+	}
+	return document.Content[0], nil
+}
+
+var (
+	lineOfError   = regexp.MustCompile(`^yaml: line (\d+): `)
+	unknownAnchor = regexp.MustCompile(`unknown anchor '(.*)' referenced`)
+)
+
+// yamlError gives the parser's error a place. The parser tells no column, so
+// that the first character of the line stands for it.
+func yamlError(file string, data []byte, err error) *Error {
+	text, line := err.Error(), 1
+	if m := lineOfError.FindStringSubmatch(text); m != nil {
+		line, _ = strconv.Atoi(m[1])
+		text = text[len(m[0]):]
+	}
+	text = strings.TrimPrefix(text, "yaml: ")
+	if m := unknownAnchor.FindStringSubmatch(text); m != nil {
+		if at := bytes.Index(data, []byte("*"+m[1])); at >= 0 {
+			return errorAt(placeOf(file, data, at), Malformed, "alias *%s has no anchor before it", m[1])
+		}
+	}
+	lines := bytes.Split(data, []byte("\n"))
+	line = max(1, min(line, len(lines)))
+	column := 1
+	for _, r := range string(lines[line-1]) {
+		if r != ' ' && r != '\t' {
+			break
+		}
+		column++
+	}
+	return errorAt(Position{File: file, Line: line, Column: column}, Malformed, "malformed YAML: %s", text)
+}
+
+// yamlReader builds values from yaml.v3's nodes, which have lines and columns
+// in characters. What the nodes say about types is not used: it follows YAML
+// 1.1 in places, and suites are written for YAML 1.2's core schema.
+type yamlReader struct {
+	limits  Limits
+	file    string
+	mend    mended
+	aliased map[*yaml.Node]*measured // anchored nodes, nil while being read
+	nodes   int
+}
+
+// measured is a value with the number of nodes that it has with aliases
+// expanded, and how deep it is nested.
+type measured struct {
+	value *Value
+	depth int
+	nodes int
+}
+
+func (r *yamlReader) at(n *yaml.Node) Position {
+	return Position{File: r.file, Line: n.Line, Column: n.Column - r.mend.before(n.Line, n.Column)}
+}
+
+// count adds to the number of nodes of the file.
+func (r *yamlReader) count(at Position, nodes int) error {
+	if r.nodes += nodes; r.nodes > r.limits.Nodes {
+		return errorAt(at, TooMany, "the file has more than %d values once its aliases are expanded", r.limits.Nodes)
+	}
+	return nil
+}
+
+func (r *yamlReader) value(n *yaml.Node, depth int) (*measured, error) {
+	at := r.at(n)
+	if depth > r.limits.Depth {
+		return nil, errorAt(at, TooDeep, "nested more than %d levels deep", r.limits.Depth)
+	}
+	if n.Kind == yaml.AliasNode {
+		return r.alias(n, depth)
+	}
+	if n.Anchor != "" {
+		r.aliased[n] = nil
+	}
+	before := r.nodes
+	if err := r.count(at, 1); err != nil {
+		return nil, err
+	}
+	m := &measured{value: &Value{Position: at}}
+	var err error
+	switch n.Kind {
+	case yaml.ScalarNode:
+		err = m.value.setScalar(n)
+	case yaml.SequenceNode:
+		err = r.array(m, n, depth)
+	case yaml.MappingNode:
+		err = r.document(m, n, depth)
+	default:
+		err = errorAt(at, Unsupported, "unexpected kind of YAML node")
+	}
+	if err != nil {
+		return nil, err
+	}
+	m.nodes = r.nodes - before
+	if n.Anchor != "" {
+		r.aliased[n] = m
+	}
+	return m, nil
+}
+
+// alias shares what an anchored node became: memory grows with the file, but
+// whoever walks the value pays for each use, so that each use is counted.
+func (r *yamlReader) alias(n *yaml.Node, depth int) (*measured, error) {
+	at := r.at(n)
+	m, known := r.aliased[n.Alias]
+	if m == nil {
+		if known {
+			return nil, errorAt(at, Cycle, "alias *%s is inside of what it stands for", n.Value)
+		}
+		return nil, errorAt(at, Malformed, "alias *%s has no anchor before it", n.Value)
+	}
+	if depth+m.depth > r.limits.Depth {
+		return nil, errorAt(at, TooDeep, "nested more than %d levels deep", r.limits.Depth)
+	}
+	if err := r.count(at, m.nodes); err != nil {
+		return nil, err
+	}
+	copied := *m.value
+	copied.Position = at
+	return &measured{&copied, m.depth, m.nodes}, nil
+}
+
+func (r *yamlReader) array(m *measured, n *yaml.Node, depth int) error {
+	if err := checkTag(r.at(n), n, "!!seq"); err != nil {
+		return err
+	}
+	m.value.Kind, m.value.Items = Array, make([]*Value, 0, len(n.Content))
+	for _, c := range n.Content {
+		item, err := r.value(c, depth+1)
+		if err != nil {
+			return err
+		}
+		m.depth = max(m.depth, item.depth+1)
+		m.value.Items = append(m.value.Items, item.value)
+	}
+	return nil
+}
+
+func (r *yamlReader) document(m *measured, n *yaml.Node, depth int) error {
+	if err := checkTag(r.at(n), n, "!!map"); err != nil {
+		return err
+	}
+	v := m.value
+	v.Kind, v.Fields = Document, make([]Field, 0, len(n.Content)/2)
+	seen := keys{}            // keys given here, not merged
+	place := map[string]int{} // key to index in Fields
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		k := n.Content[i]
+		content, err := r.value(n.Content[i+1], depth+1)
+		if err != nil {
+			return err
+		}
+		m.depth = max(m.depth, content.depth+1)
+		if isMerge(k) {
+			if err := seen.add("<<", r.at(k)); err != nil {
+				return err
+			}
+			if err := v.merge(content.value, place); err != nil {
+				return err
+			}
+			continue
+		}
+		key, err := r.key(k)
+		if err != nil {
+			return err
+		}
+		if err := seen.add(key, r.at(k)); err != nil {
+			return err
+		}
+		field := Field{key, r.at(k), content.value}
+		// A key given here wins over a merged one, and keeps its place, as in
+		// the tools that made the official JSON twins.
+		if at, merged := place[key]; merged {
+			v.Fields[at] = field
+		} else {
+			place[key] = len(v.Fields)
+			v.Fields = append(v.Fields, field)
+		}
+	}
+	return nil
+}
+
+func isMerge(k *yaml.Node) bool {
+	return k.Kind == yaml.ScalarNode && k.Value == "<<" && k.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) == 0 &&
+		(k.Style&yaml.TaggedStyle == 0 || k.ShortTag() == "!!merge")
+}
+
+// merge adds the fields of a document, or of each of a list of documents, that
+// are not there yet (YAML 1.1 type "merge": earlier ones win).
+func (v *Value) merge(from *Value, place map[string]int) error {
+	switch from.Kind {
+	case Document:
+		for _, f := range from.Fields {
+			if _, there := place[f.Key]; !there {
+				place[f.Key] = len(v.Fields)
+				v.Fields = append(v.Fields, f)
+			}
+		}
+		return nil
+	case Array:
+		for _, item := range from.Items {
+			if item.Kind != Document {
+				return errorAt(item.Position, Unsupported, "only documents can be merged with <<, this is a value of type %s", item.Kind)
+			}
+			if err := v.merge(item, place); err != nil {
+				return err
+			}
+		}
+		return nil
+	default:
+		return errorAt(from.Position, Unsupported, "only documents can be merged with <<, this is a value of type %s", from.Kind)
+	}
+}
+
+// key gives a key as the string that it is in JSON: integers in decimal.
+func (r *yamlReader) key(k *yaml.Node) (string, error) {
+	m, err := r.value(k, 0)
+	if err != nil {
+		return "", err
+	}
+	switch v := m.value; v.Kind {
+	case String:
+		return v.String, nil
+	case Int:
+		return strconv.FormatInt(v.Int, 10), nil
+	case Float, Bool, Null:
+		n := k
+		if k.Kind == yaml.AliasNode {
+			n = k.Alias
+		}
+		return n.Value, nil
+	default:
+		return "", errorAt(v.Position, Unsupported, "a key must be a string or another scalar, this one is of type %s", v.Kind)
+	}
+}
+
+// checkTag refuses explicit tags that say something else than the node is.
+func checkTag(at Position, n *yaml.Node, want string) error {
+	if n.Style&yaml.TaggedStyle != 0 && n.ShortTag() != want {
+		return errorAt(at, Unsupported, "tag %s is not supported here", n.Tag)
+	}
+	return nil
+}
+
+// The plain scalars of YAML 1.2's core schema (§10.3.2).
+var (
+	plainNull  = map[string]bool{"": true, "~": true, "null": true, "Null": true, "NULL": true}
+	plainBool  = map[string]bool{"true": true, "True": true, "TRUE": true, "false": false, "False": false, "FALSE": false}
+	plainInt   = regexp.MustCompile(`^[-+]?[0-9]+$`)
+	plainBased = regexp.MustCompile(`^0(o[0-7]+|x[0-9a-fA-F]+)$`)
+	plainFloat = regexp.MustCompile(`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$`)
+	plainNoNum = regexp.MustCompile(`^([-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))$`)
+)
+
+// setScalar reads a scalar by YAML 1.2's core schema. Timestamps, "yes" and
+// numbers with underscores are strings there.
+func (v *Value) setScalar(n *yaml.Node) error {
+	at, s := v.Position, n.Value
+	plain := n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) == 0
+	if n.Style&yaml.TaggedStyle != 0 {
+		var kind Kind
+		switch n.ShortTag() {
+		case "!!str":
+			v.Kind, v.String = String, s
+			return nil
+		case "!", "":
+			v.Kind, v.String = String, s
+			return nil
+		case "!!int":
+			kind = Int
+		case "!!float":
+			kind = Float
+		case "!!bool":
+			kind = Bool
+		case "!!null":
+			kind = Null
+		default:
+			return errorAt(at, Unsupported, "tag %s is not supported", n.Tag)
+		}
+		if err := v.setPlain(s); err != nil {
+			return err
+		}
+		if kind == Float && v.Kind == Int {
+			v.Kind, v.Float, v.Int = Float, float64(v.Int), 0
+		}
+		if v.Kind != kind {
+			return errorAt(at, Malformed, "%q is not of the type that its tag %s says", s, n.ShortTag())
+		}
+		return nil
+	}
+	if !plain {
+		v.Kind, v.String = String, s
+		return nil
+	}
+	return v.setPlain(s)
+}
+
+func (v *Value) setPlain(s string) error {
+	outOfRange := errorAt(v.Position, Unsupported, "number %s is out of range", s)
+	switch b, isBool := plainBool[s]; {
+	case plainNull[s]:
+		v.Kind = Null
+	case isBool:
+		v.Kind, v.Bool = Bool, b
+	case plainInt.MatchString(s):
+		if !v.setNumber(strings.TrimPrefix(s, "+")) {
+			return outOfRange
+		}
+	case plainBased.MatchString(s):
+		u, err := strconv.ParseInt(s, 0, 64)
+		if err != nil {
+			return outOfRange
+		}
+		v.Kind, v.Int = Int, u
+	case plainFloat.MatchString(s):
+		f, err := strconv.ParseFloat(s, 64)
+		if err != nil {
+			return outOfRange
+		}
+		v.Kind, v.Float = Float, f
+	case plainNoNum.MatchString(s):
+		return errorAt(v.Position, Unsupported, "%s has no JSON form; write it as {$numberDouble: …}", s)
+	default:
+		v.Kind, v.String = String, s
+	}
+	return nil
+}

@@ -1,0 +1,69 @@
+package specs
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/unified-test-runner/utr/source"
+	"github.com/unified-test-runner/utr/specs/schema"
+)
+
+// check judges a parsed file: its schemaVersion, the schema of that version,
+// then what a schema cannot say. The error, if any, is an *InvalidError.
+func check(file string, root *source.Value, schemas *schema.Set) (*Suite, error) {
+	version, problem := schemaVersion(root)
+	if problem != nil {
+		return nil, &InvalidError{File: file, Problems: []Problem{*problem}}
+	}
+	var problems []Problem
+	for _, p := range schemas.Validate(version, root) {
+		problems = append(problems, Problem{Position: p.Position, Path: p.Path, Rule: "schema", Message: p.Message})
+	}
+	if len(problems) > 0 {
+		return nil, &InvalidError{File: file, Problems: problems}
+	}
+	suite, problems := decode(file, root)
+	problems = append(problems, inspect(suite)...)
+	slices.SortStableFunc(problems, func(a, b Problem) int { return comparePositions(a.Position, b.Position) })
+	for _, p := range problems {
+		if p.Severity == Error {
+			return nil, &InvalidError{File: file, Problems: problems}
+		}
+	}
+	suite.Warnings = problems
+	return suite, nil
+}
+
+// schemaVersion gives the version that a file declares, if it can be
+// validated against ("Test Runner Support").
+func schemaVersion(root *source.Value) (string, *Problem) {
+	bad := func(v *source.Value, path, message string) (string, *Problem) {
+		return "", &Problem{Position: v.Position, Path: path, Rule: "schemaVersion", Message: message}
+	}
+	if root.Kind != source.Document {
+		return bad(root, "", "a suite is a document, this is a value of type "+root.Kind.String())
+	}
+	v := root.Get("schemaVersion")
+	switch {
+	case v == nil:
+		return bad(root, "", "schemaVersion is missing; the newest that is known is "+schema.Newest)
+	case v.Kind != source.String:
+		return bad(v, "schemaVersion", "schemaVersion must be a string such as \""+schema.Newest+"\", this is a value of type "+v.Kind.String())
+	}
+	if err := schema.Check(v.String); err != nil {
+		message := err.Error()
+		var versionError *schema.VersionError
+		if errors.As(err, &versionError) && versionError.Reason == schema.Malformed {
+			message += "; " + schema.Newest + " is the newest that is known"
+		}
+		return bad(v, "schemaVersion", message)
+	}
+	return v.String, nil
+}
+
+func comparePositions(a, b source.Position) int {
+	if a.Line != b.Line {
+		return a.Line - b.Line
+	}
+	return a.Column - b.Column
+}

@@ -1,0 +1,176 @@
+package specs
+
+import (
+	"fmt"
+
+	"github.com/unified-test-runner/utr/source"
+)
+
+// decode makes the typed form of a file that its schema accepts. What is left
+// to complain about are version strings that match the schema's pattern and
+// are still none.
+func decode(file string, root *source.Value) (*Suite, []Problem) {
+	d := decoder{}
+	s := &Suite{
+		File:         file,
+		Root:         root,
+		Description:  text(root.Get("description")),
+		Requirements: d.requirements(root.Get("runOnRequirements"), "runOnRequirements"),
+		InitialData:  collections(root.Get("initialData")),
+	}
+	if v := d.version(root.Get("schemaVersion"), "schemaVersion"); v != nil {
+		s.SchemaVersion = *v
+	}
+	for _, e := range items(root.Get("createEntities")) {
+		s.CreateEntities = append(s.CreateEntities, Entities(e)...)
+	}
+	for i, t := range items(root.Get("tests")) {
+		s.Tests = append(s.Tests, d.test(t, fmt.Sprintf("tests[%d]", i)))
+	}
+	return s, d.problems
+}
+
+type decoder struct{ problems []Problem }
+
+func (d *decoder) version(v *source.Value, path string) *Version {
+	if v == nil {
+		return nil
+	}
+	version, err := ParseVersion(v.String)
+	if err != nil {
+		d.problems = append(d.problems, Problem{Position: v.Position, Path: path, Rule: "version", Message: err.Error()})
+		return nil
+	}
+	return &version
+}
+
+func (d *decoder) requirements(list *source.Value, path string) []Requirement {
+	var out []Requirement
+	for i, v := range items(list) {
+		at := fmt.Sprintf("%s[%d].", path, i)
+		r := Requirement{
+			Position:         v.Position,
+			MinServerVersion: d.version(v.Get("minServerVersion"), at+"minServerVersion"),
+			MaxServerVersion: d.version(v.Get("maxServerVersion"), at+"maxServerVersion"),
+			Serverless:       text(v.Get("serverless")),
+			ServerParameters: v.Get("serverParameters"),
+			Auth:             boolean(v.Get("auth")),
+			AuthMechanism:    text(v.Get("authMechanism")),
+		}
+		for _, t := range items(v.Get("topologies")) {
+			r.Topologies = append(r.Topologies, text(t))
+		}
+		if csfle := v.Get("csfle"); csfle != nil {
+			if r.CSFLE = boolean(csfle); csfle.Kind == source.Document {
+				yes := true
+				r.CSFLE = &yes
+				r.MinLibmongocrypt = text(csfle.Get("minLibmongocryptVersion"))
+			}
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+func (d *decoder) test(v *source.Value, path string) *Test {
+	t := &Test{
+		Position:          v.Position,
+		Description:       text(v.Get("description")),
+		Requirements:      d.requirements(v.Get("runOnRequirements"), path+".runOnRequirements"),
+		ExpectLogMessages: items(v.Get("expectLogMessages")),
+		ExpectTracing:     items(v.Get("expectTracingMessages")),
+		Outcome:           collections(v.Get("outcome")),
+	}
+	if reason := v.Get("skipReason"); reason != nil {
+		t.SkipReason = &reason.String
+	}
+	for _, o := range items(v.Get("operations")) {
+		t.Operations = append(t.Operations, DecodeOperation(o))
+	}
+	for _, e := range items(v.Get("expectEvents")) {
+		x := ExpectedEvents{
+			Position:  e.Position,
+			Client:    text(e.Get("client")),
+			EventType: text(e.Get("eventType")),
+			Events:    items(e.Get("events")),
+		}
+		if x.EventType == "" {
+			x.EventType = "command"
+		}
+		if b := boolean(e.Get("ignoreExtraEvents")); b != nil {
+			x.IgnoreExtraEvents = *b
+		}
+		t.ExpectEvents = append(t.ExpectEvents, x)
+	}
+	return t
+}
+
+// DecodeOperation gives the typed form of an operation that stands within the
+// arguments of another, such as the callback of withTransaction, loop and
+// runOnThread. It makes no demands: what is missing stays empty.
+func DecodeOperation(v *source.Value) Operation {
+	o := Operation{
+		Name:               text(v.Get("name")),
+		Object:             text(v.Get("object")),
+		Arguments:          v.Get("arguments"),
+		ExpectError:        v.Get("expectError"),
+		ExpectResult:       v.Get("expectResult"),
+		SaveResultAsEntity: text(v.Get("saveResultAsEntity")),
+	}
+	if v != nil {
+		o.Position = v.Position
+	}
+	if b := boolean(v.Get("ignoreResultAndError")); b != nil {
+		o.IgnoreResultAndError = *b
+	}
+	return o
+}
+
+// Entities gives the typed form of an element of createEntities, be it at the
+// top of a file or in the arguments of a createEntities operation. A valid
+// element is one entity; more keys than one give more.
+func Entities(v *source.Value) []Entity {
+	if v == nil {
+		return nil
+	}
+	var out []Entity
+	for _, f := range v.Fields {
+		out = append(out, Entity{Position: f.Value.Position, Kind: f.Key, ID: text(f.Value.Get("id")), Value: f.Value})
+	}
+	return out
+}
+
+func collections(list *source.Value) []CollectionData {
+	var out []CollectionData
+	for _, v := range items(list) {
+		out = append(out, CollectionData{
+			Position:       v.Position,
+			DatabaseName:   text(v.Get("databaseName")),
+			CollectionName: text(v.Get("collectionName")),
+			CreateOptions:  v.Get("createOptions"),
+			Documents:      items(v.Get("documents")),
+		})
+	}
+	return out
+}
+
+func items(v *source.Value) []*source.Value {
+	if v == nil {
+		return nil
+	}
+	return v.Items
+}
+
+func text(v *source.Value) string {
+	if v == nil {
+		return ""
+	}
+	return v.String
+}
+
+func boolean(v *source.Value) *bool {
+	if v == nil || v.Kind != source.Bool {
+		return nil
+	}
+	return &v.Bool
+}

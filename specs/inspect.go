@@ -1,0 +1,3 @@
+package specs
+
+func inspect(*Suite) []Problem { return nil }
