@@ -72,3 +72,7 @@ const (
 	wire80 = 25
 	wire82 = 27 // SystemOverloadedError
 )
+
+// LoadBalancerWire is the wire version from which mongoses serve behind load
+// balancers.
+const LoadBalancerWire = wire50
