@@ -1,0 +1,4 @@
+package replay
+
+// dataDifferences are those of the scenarios about data.
+var dataDifferences = []difference{}

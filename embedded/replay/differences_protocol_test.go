@@ -1,0 +1,4 @@
+package replay
+
+// protocolDifferences are those of the scenarios about the protocol.
+var protocolDifferences = []difference{}
