@@ -1,6 +1,7 @@
 package server
 
 import (
+	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -35,35 +36,13 @@ func (x *exchange) replSetGetStatus() (bson.D, error) {
 	now := x.conn.server.now()
 	at := bson.DateTime(int64(now.T) * 1000)
 	opTime := bson.D{{Key: "ts", Value: now}, {Key: "t", Value: x.view.Term}}
-	state := map[bool]int32{true: 1, false: 2}
-	members := bson.A{}
-	for i, host := range x.view.Hosts {
-		primary := host == x.view.primary
-		m := bson.D{
-			{Key: "_id", Value: int32(i)},
-			{Key: "name", Value: host},
-			{Key: "health", Value: 1.0},
-			{Key: "state", Value: state[primary]},
-			{Key: "stateStr", Value: map[bool]string{true: "PRIMARY", false: "SECONDARY"}[primary]},
-			{Key: "uptime", Value: int32(time.Since(x.conn.server.started).Seconds())},
-			{Key: "optime", Value: opTime},
-			{Key: "optimeDate", Value: at},
-			{Key: "syncSourceHost", Value: ""},
-			{Key: "syncSourceId", Value: int32(-1)},
-			{Key: "infoMessage", Value: ""},
-			{Key: "configVersion", Value: int32(1)},
-			{Key: "configTerm", Value: int32(x.view.Term)},
-		}
-		if host == x.view.Address {
-			m = append(m, bson.E{Key: "self", Value: true})
-		}
-		members = append(members, append(m, bson.E{Key: "lastHeartbeatMessage", Value: ""}))
-	}
+	began := x.conn.server.started
+	election := bson.NewDateTimeFromTime(began)
 	majority := int32(len(x.view.Hosts)/2 + 1)
-	return bson.D{
+	reply := bson.D{
 		{Key: "set", Value: x.view.SetName},
 		{Key: "date", Value: bson.NewDateTimeFromTime(time.Now())},
-		{Key: "myState", Value: state[x.view.Role == command.Primary]},
+		{Key: "myState", Value: memberState(x.view.Role == command.Primary)},
 		{Key: "term", Value: x.view.Term},
 		{Key: "syncSourceHost", Value: ""},
 		{Key: "syncSourceId", Value: int32(-1)},
@@ -81,8 +60,79 @@ func (x *exchange) replSetGetStatus() (bson.D, error) {
 			{Key: "lastAppliedWallTime", Value: at},
 			{Key: "lastDurableWallTime", Value: at},
 		}},
-		{Key: "members", Value: members},
-	}, nil
+		{Key: "lastStableRecoveryTimestamp", Value: now},
+	}
+	if x.view.Role == command.Primary {
+		never := bson.D{{Key: "ts", Value: bson.Timestamp{}}, {Key: "t", Value: int64(-1)}}
+		seen := bson.D{{Key: "ts", Value: bson.Timestamp{T: uint32(began.Unix()), I: 1}}, {Key: "t", Value: int64(-1)}}
+		reply = append(reply, bson.E{Key: "electionCandidateMetrics", Value: bson.D{
+			{Key: "lastElectionReason", Value: "electionTimeout"},
+			{Key: "lastElectionDate", Value: election},
+			{Key: "electionTerm", Value: x.view.Term},
+			{Key: "lastCommittedOpTimeAtElection", Value: never},
+			{Key: "lastSeenOpTimeAtElection", Value: seen},
+			{Key: "numVotesNeeded", Value: majority},
+			{Key: "priorityAtElection", Value: 1.0},
+			{Key: "electionTimeoutMillis", Value: int64(electionTimeout)},
+			{Key: "numCatchUpOps", Value: int64(0)},
+			{Key: "newTermStartDate", Value: election},
+			{Key: "wMajorityWriteAvailabilityDate", Value: election},
+		}})
+	}
+	members := bson.A{}
+	for i, host := range x.view.Hosts {
+		members = append(members, x.memberStatus(i, host, opTime, at))
+	}
+	return append(reply, bson.E{Key: "members", Value: members}), nil
+}
+
+// memberState is a member's state by number.
+func memberState(primary bool) int32 {
+	if primary {
+		return 1
+	}
+	return 2
+}
+
+// memberStatus is what replSetGetStatus tells of one member.
+func (x *exchange) memberStatus(i int, host string, opTime bson.D, at bson.DateTime) bson.D {
+	self, primary := host == x.view.Address, host == x.view.primary
+	source, sourceID := "", int32(-1)
+	if !primary && !self {
+		source = x.view.primary
+		sourceID = int32(slices.Index(x.view.Hosts, x.view.primary))
+	}
+	began := x.conn.server.started
+	m := bson.D{
+		{Key: "_id", Value: int32(i)},
+		{Key: "name", Value: host},
+		{Key: "health", Value: 1.0},
+		{Key: "state", Value: memberState(primary)},
+		{Key: "stateStr", Value: map[bool]string{true: "PRIMARY", false: "SECONDARY"}[primary]},
+		{Key: "uptime", Value: int32(time.Since(began).Seconds())},
+		{Key: "optime", Value: opTime},
+	}
+	add := func(e ...bson.E) { m = append(m, e...) }
+	if !self {
+		add(bson.E{Key: "optimeDurable", Value: opTime})
+	}
+	add(bson.E{Key: "optimeDate", Value: at})
+	if !self {
+		add(bson.E{Key: "optimeDurableDate", Value: at}, bson.E{Key: "lastHeartbeat", Value: at},
+			bson.E{Key: "lastHeartbeatRecv", Value: at}, bson.E{Key: "pingMs", Value: int64(0)},
+			bson.E{Key: "lastHeartbeatMessage", Value: ""})
+	}
+	add(bson.E{Key: "syncSourceHost", Value: source}, bson.E{Key: "syncSourceId", Value: sourceID},
+		bson.E{Key: "infoMessage", Value: ""})
+	if primary {
+		add(bson.E{Key: "electionTime", Value: bson.Timestamp{T: uint32(began.Unix()), I: 1}},
+			bson.E{Key: "electionDate", Value: bson.NewDateTimeFromTime(began)})
+	}
+	add(bson.E{Key: "configVersion", Value: int32(1)}, bson.E{Key: "configTerm", Value: int32(1)})
+	if self {
+		add(bson.E{Key: "self", Value: true}, bson.E{Key: "lastHeartbeatMessage", Value: ""})
+	}
+	return m
 }
 
 func (x *exchange) replSetGetConfig() (bson.D, error) {

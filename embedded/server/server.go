@@ -39,6 +39,12 @@ type Server struct {
 	conns map[*conn]struct{}
 }
 
+// A new replica set's members have counted so many changes until it is ready.
+const (
+	versionOfPrimary   = 6
+	versionOfSecondary = 4
+)
+
 // Add starts a server on an address ("127.0.0.1:0"). The first one of a
 // standalone or a replica set is its primary.
 func (c *Cluster) Add(address string) (*Server, error) {
@@ -63,9 +69,15 @@ func (c *Cluster) Add(address string) (*Server, error) {
 		return nil, errors.Join(errors.New("the deployment is closed"), listener.Close())
 	}
 	c.members = append(c.members, s)
+	if c.Kind == ReplicaSet {
+		s.version = versionOfSecondary
+	}
 	if c.primary == nil && c.Kind != Sharded {
 		c.primary = s
 		c.term = 1
+		if c.Kind == ReplicaSet {
+			s.version = versionOfPrimary
+		}
 	}
 	c.listen(s, listener)
 	c.mu.Unlock()
