@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	_ "github.com/unified-test-runner/utr/internal/wire42" // clusters may be of version 4.2
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"

@@ -1,0 +1,252 @@
+package deployment
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"sync"
+
+	"github.com/unified-test-runner/utr/embedded"
+)
+
+// EmbeddedOptions says which embedded deployments a source can make.
+type EmbeddedOptions struct {
+	// Topologies on offer, in order of preference; empty means all that the
+	// version has, replica sets first.
+	Topologies []Topology
+	// Version of the server that is imitated, such as "8.0"; "" is the
+	// default of package embedded.
+	Version string
+	// Members of replica sets and Mongoses of sharded clusters; 0 means the
+	// defaults of package embedded.
+	Members, Mongoses int
+	// TLS makes all connections use it.
+	TLS bool
+	// Auth: nil offers each topology both without and with access control.
+	Auth *bool
+}
+
+// kinds are the topologies that can be embedded, in the order in which a run
+// prefers them: a replica set meets most requirements.
+var kinds = []struct {
+	topology Topology
+	kind     embedded.Topology
+	minMajor int
+}{
+	{ReplicaSet, embedded.ReplicaSet, 0},
+	{Sharded, embedded.Sharded, 0},
+	{LoadBalanced, embedded.LoadBalanced, 5},
+	{Single, embedded.Standalone, 0},
+}
+
+// OpenEmbedded gives a source that starts deployments on demand and keeps idle
+// ones for the next worker. Each has free ports of the loopback interface.
+func OpenEmbedded(ctx context.Context, o EmbeddedOptions) (Source, error) {
+	s := &embeddedSource{idle: make(map[int][]*embeddedDeployment), lent: make(map[Deployment]int)}
+	model, err := s.model(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	asked := o.Topologies
+	for _, k := range kinds {
+		if len(o.Topologies) == 0 && model.Version[0] >= k.minMajor {
+			asked = append(asked, k.topology)
+		}
+	}
+	for _, t := range asked {
+		if err := s.offer(t, o, model); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// model starts a standalone to learn what all deployments of a version have in
+// common.
+func (s *embeddedSource) model(ctx context.Context, o EmbeddedOptions) (Description, error) {
+	d, err := embedded.Start(ctx, embedded.Options{Version: o.Version})
+	if err != nil {
+		return Description{}, err
+	}
+	about, err := probe(ctx, d.URI())
+	return about, errors.Join(err, d.Close())
+}
+
+// offer adds a topology to the offers, without and with access control.
+func (s *embeddedSource) offer(t Topology, o EmbeddedOptions, model Description) error {
+	for _, k := range kinds {
+		if k.topology != t {
+			continue
+		}
+		if model.Version[0] < k.minMajor {
+			return fmt.Errorf("server version %d.%d has no %s deployments, which came with %d.0",
+				model.Version[0], model.Version[1], t, k.minMajor)
+		}
+		for _, auth := range []bool{false, true} {
+			if o.Auth != nil && *o.Auth != auth {
+				continue
+			}
+			about := model
+			about.Topology = t
+			about.Hosts = nil
+			about.Auth = auth
+			about.ReplicaSetShards = t == Sharded || t == LoadBalanced
+			about.Name = fmt.Sprintf("%s %d.%d", t, model.Version[0], model.Version[1])
+			start := embedded.Options{
+				Topology: k.kind, Version: o.Version, Members: o.Members, Mongoses: o.Mongoses, TLS: o.TLS,
+			}
+			if auth {
+				about.Name += " auth"
+				start.Users = []embedded.User{{Name: "utr", Password: rand.Text()}}
+			}
+			s.offers = append(s.offers, about)
+			s.starts = append(s.starts, start)
+		}
+		return nil
+	}
+	return fmt.Errorf("topology %q cannot be embedded", t)
+}
+
+// embeddedSource starts what it lends.
+type embeddedSource struct {
+	offers []Description
+	starts []embedded.Options // of each offer
+
+	mu     sync.Mutex
+	closed bool
+	idle   map[int][]*embeddedDeployment
+	lent   map[Deployment]int
+}
+
+func (s *embeddedSource) Offers() []Description { return s.offers }
+
+func (s *embeddedSource) Acquire(ctx context.Context, i int) (Deployment, error) {
+	if i < 0 || i >= len(s.offers) {
+		return nil, fmt.Errorf("there is no offer %d of %d", i, len(s.offers))
+	}
+	if d := s.takeIdle(i); d != nil {
+		return d, nil
+	}
+	d, err := startEmbedded(ctx, s.offers[i], s.starts[i])
+	if err != nil {
+		return nil, fmt.Errorf("start a %s: %w", s.offers[i].Name, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, errors.Join(errors.New("the source of deployments is closed"), d.close())
+	}
+	s.lent[d] = i
+	return d, nil
+}
+
+func (s *embeddedSource) takeIdle(i int) *embeddedDeployment {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := len(s.idle[i])
+	if n == 0 {
+		return nil
+	}
+	d := s.idle[i][n-1]
+	s.idle[i] = s.idle[i][:n-1]
+	s.lent[d] = i
+	return d
+}
+
+func (s *embeddedSource) Release(d Deployment, broken bool) {
+	own, ok := d.(*embeddedDeployment)
+	if !ok {
+		return
+	}
+	s.mu.Lock()
+	i, lent := s.lent[d]
+	delete(s.lent, d)
+	keep := lent && !broken && !s.closed
+	if keep {
+		s.idle[i] = append(s.idle[i], own)
+	}
+	s.mu.Unlock()
+	if lent && !keep {
+		_ = own.close() // nobody is left to tell: its sockets are gone either way
+	}
+}
+
+func (s *embeddedSource) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	var all []*embeddedDeployment
+	for _, ds := range s.idle {
+		all = append(all, ds...)
+	}
+	for d := range s.lent {
+		all = append(all, d.(*embeddedDeployment))
+	}
+	clear(s.idle)
+	clear(s.lent)
+	s.mu.Unlock()
+	var errs []error
+	for _, d := range all {
+		errs = append(errs, d.close())
+	}
+	return errors.Join(errs...)
+}
+
+// embeddedDeployment is one running embedded deployment.
+type embeddedDeployment struct {
+	*embedded.Deployment
+	about  Description
+	caFile string // "" without TLS
+}
+
+func startEmbedded(ctx context.Context, about Description, o embedded.Options) (*embeddedDeployment, error) {
+	inner, err := embedded.Start(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	d := &embeddedDeployment{Deployment: inner, about: about}
+	d.about.Hosts = inner.Hosts()
+	if pem := inner.CA(); pem != nil {
+		if d.caFile, err = writeCA(pem); err != nil {
+			return nil, errors.Join(err, inner.Close())
+		}
+	}
+	return d, nil
+}
+
+// writeCA puts a certificate where connection strings can name it.
+func writeCA(pem []byte) (string, error) {
+	f, err := os.CreateTemp("", "utr-ca-*.pem")
+	if err != nil {
+		return "", err
+	}
+	_, err = f.Write(pem)
+	return f.Name(), errors.Join(err, f.Close())
+}
+
+func (d *embeddedDeployment) close() error {
+	err := d.Deployment.Close()
+	if d.caFile != "" {
+		err = errors.Join(err, os.Remove(d.caFile))
+	}
+	return err
+}
+
+func (d *embeddedDeployment) Description() Description { return d.about }
+func (d *embeddedDeployment) Owned() bool              { return true }
+func (d *embeddedDeployment) URI() string              { return d.trusting(d.Deployment.URI()) }
+func (d *embeddedDeployment) SingleURI() string        { return d.trusting(d.Deployment.SingleURI()) }
+func (d *embeddedDeployment) DirectURI(address string) string {
+	return d.trusting(d.Deployment.DirectURI(address))
+}
+
+// trusting adds the file of the certificate to a connection string that uses
+// TLS.
+func (d *embeddedDeployment) trusting(uri string) string {
+	if d.caFile == "" {
+		return uri
+	}
+	return uri + "&tlsCAFile=" + url.QueryEscape(d.caFile)
+}
