@@ -137,6 +137,12 @@ func (c *comparison) value(name string, got, want any) {
 		if c.p.volatileID(c.step, c.path) {
 			return
 		}
+		if name == "payload" && c.p.payload != nil {
+			if !c.p.payload(c.step, got.(bson.Binary).Data, w.Data) {
+				c.differ(string(got.(bson.Binary).Data), string(w.Data))
+			}
+			return
+		}
 	}
 	if !volatile[name] && !reflect.DeepEqual(got, want) {
 		c.differ(got, want)

@@ -130,6 +130,8 @@ type player struct {
 	theirs []string
 	// rewrite, if not nil, changes what a step sends.
 	rewrite func(step, bson.D) bson.D
+	// payload, if not nil, compares the payloads of an authentication.
+	payload func(s step, got, want []byte) bool
 }
 
 // client is one connection to a server.

@@ -84,6 +84,9 @@ type conversation struct {
 // conversationID of every conversation: a connection has one at a time.
 const conversationID = 1
 
+// leastNonce is how long a client's nonce must be, in bytes.
+const leastNonce = 4
+
 // errAuthentication is all that a client learns of its failure.
 var errAuthentication = errors.New("Authentication failed.") //nolint:staticcheck // the server's words
 
@@ -150,8 +153,10 @@ func (k *conn) saslStart(body bson.Raw, db string) (bson.D, error) {
 		c.scram = server.NewConversation()
 		options, _ := body.Lookup("options").DocumentOK()
 		c.skipEmpty, _ = options.Lookup("skipEmptyExchange").BooleanOK()
-		answer, err := c.scram.Step(payload(body))
-		if err != nil || strings.HasPrefix(answer, "e=") {
+		first := payload(body)
+		_, nonce, _ := strings.Cut(first, ",r=")
+		answer, err := c.scram.Step(first)
+		if err != nil || strings.HasPrefix(answer, "e=") || len(nonce) < leastNonce {
 			return nil, refuse(codeAuthenticationFailed, "%s", errAuthentication)
 		}
 		k.sasl = c

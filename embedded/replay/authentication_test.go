@@ -1,0 +1,116 @@
+package replay
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/xdg-go/scram"
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded"
+)
+
+// TestAuthentication replays the recording of a server with access control.
+// The proofs are reckoned anew, for they hang on what the server adds to the
+// nonce; the client's part of it is the recorded one.
+func TestAuthentication(t *testing.T) {
+	steps := lines[step](t, "authentication.jsonl")
+	if len(steps) != 60 {
+		t.Fatalf("%d steps", len(steps))
+	}
+	d := start(t, embedded.Options{Version: "4.9", Users: []embedded.User{{Name: "u", Password: "p"}}})
+	prover := &prover{t: t, conversations: map[int]*scram.ClientConversation{}}
+	p := &player{
+		t: t, hosts: d.Hosts(), conns: map[int]*client{}, same: map[any]any{}, offset: map[string]int64{},
+		rewrite: prover.rewrite, payload: prover.payload,
+	}
+	report(t, "authentication", steps, p)
+}
+
+// prover plays the client of SCRAM on each connection.
+type prover struct {
+	t             *testing.T
+	conversations map[int]*scram.ClientConversation
+	challenge     map[int]string
+}
+
+// rewrite puts the proof into a saslContinue.
+func (p *prover) rewrite(s step, doc bson.D) bson.D {
+	for i, e := range doc {
+		switch {
+		case e.Key == "speculativeAuthenticate":
+			if inner, ok := e.Value.(bson.D); ok {
+				p.rewrite(s, inner)
+			}
+		case e.Key == "payload" && doc[0].Key == "saslStart":
+			p.begin(s, doc)
+		case e.Key == "payload" && doc[0].Key == "saslContinue":
+			payload := string(e.Value.(bson.Binary).Data)
+			if strings.HasPrefix(payload, "c=") && p.conversations[s.Connection] != nil {
+				answer, err := p.conversations[s.Connection].Step(p.challenge[s.Connection])
+				if err != nil {
+					p.t.Fatalf("%v: %v", s, err)
+				}
+				doc[i].Value = bson.Binary{Data: []byte(answer)}
+			}
+		}
+	}
+	return doc
+}
+
+// begin makes the client that sends the recorded first message.
+func (p *prover) begin(s step, doc bson.D) {
+	var mechanism, first string
+	for _, e := range doc {
+		switch e.Key {
+		case "mechanism":
+			mechanism = e.Value.(string)
+		case "payload":
+			first = string(e.Value.(bson.Binary).Data)
+		}
+	}
+	_, nonce, ok := strings.Cut(first, ",r=")
+	if !ok {
+		return
+	}
+	password := "p"
+	if s.Scenario == "wrong password" {
+		password = "wrong"
+	}
+	hash, client := scram.SHA256, (*scram.Client)(nil)
+	var err error
+	if mechanism == "SCRAM-SHA-1" {
+		// The MD5 of u:mongo:p, as MongoDB hashes passwords for SCRAM-SHA-1.
+		client, err = scram.SHA1.NewClientUnprepped("u", "d4198ee555320fa5c048da6d6da440d8", "")
+	} else {
+		client, err = hash.NewClient("u", password, "")
+	}
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	c := client.WithNonceGenerator(func() string { return nonce }).NewConversation()
+	if got, err := c.Step(""); err != nil || got != first && s.Scenario != "unknown user" {
+		p.t.Fatalf("%v: the first message is %q, not %q: %v", s, got, first, err)
+	}
+	p.conversations[s.Connection] = c
+}
+
+// payload compares what the server sent: the shape of the challenge and, once
+// it has one, the server's own proof.
+func (p *prover) payload(s step, got, want []byte) bool {
+	if p.challenge == nil {
+		p.challenge = map[int]string{}
+	}
+	p.challenge[s.Connection] = string(got)
+	g, w := string(got), string(want)
+	switch {
+	case strings.HasPrefix(w, "r="):
+		gotFields, wantFields := strings.Split(g, ","), strings.Split(w, ",")
+		return len(gotFields) == 3 && len(gotFields[0]) == len(wantFields[0]) &&
+			gotFields[0][:20] == wantFields[0][:20] && len(gotFields[1]) == len(wantFields[1]) && gotFields[2] == wantFields[2]
+	case strings.HasPrefix(w, "v="):
+		_, err := p.conversations[s.Connection].Step(g)
+		return err == nil && len(g) == len(w)
+	}
+	return g == w
+}
