@@ -1,0 +1,692 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/runner"
+	"github.com/unified-test-runner/utr/specs"
+	"go.mongodb.org/mongo-driver/v2/bson"
+)
+
+const suite = `description: "the suite"
+schemaVersion: "1.0"
+createEntities:
+  - client: {id: client0}
+  - database: {id: database0, client: client0, databaseName: db}
+  - collection: {id: collection0, database: database0, collectionName: coll}
+initialData:
+  - {databaseName: db, collectionName: coll, documents: []}
+tests:
+  - description: "first (a+b)"
+    operations: [{name: find, object: collection0, arguments: {filter: {}}}]
+  - description: "second"
+    operations: [{name: find, object: collection0, arguments: {filter: {}}}]
+`
+
+// bench is a Program whose world is made up: nothing connects, nothing runs.
+type bench struct {
+	Program
+	out, err bytes.Buffer
+	env      map[string]string
+	ran      *runner.Config
+	suites   []*specs.Suite
+	cluster  deployment.ClusterOptions
+	embedded EmbeddedOptions
+	notes    []result.Note
+	summary  result.Summary
+	fails    error
+	before   string // what standard error held when the run began
+}
+
+type noEngine struct{ engine.Engine }
+
+func (noEngine) Close() error { return nil }
+
+type noSource struct{ offers []deployment.Description }
+
+func (s noSource) Offers() []deployment.Description { return s.offers }
+func (noSource) Acquire(context.Context, int) (deployment.Deployment, error) {
+	return nil, errors.New("there is none")
+}
+func (noSource) Release(deployment.Deployment, bool) {}
+func (noSource) Close() error                        { return nil }
+
+func newBench() *bench {
+	b := &bench{env: map[string]string{}, summary: result.Summary{Passed: 2}}
+	b.Program = Program{
+		Stdin: strings.NewReader(suite), Stdout: &b.out, Stderr: &b.err,
+		Getenv:  func(name string) string { return b.env[name] },
+		Version: "v0",
+		Engines: map[string]NewEngine{"reference": func(o EngineOptions) (engine.Engine, error) {
+			if o.Policy == "none" {
+				return nil, errors.New("there is no such policy")
+			}
+			return noEngine{}, nil
+		}},
+		Embedded: func(_ context.Context, o EmbeddedOptions) (deployment.Source, error) {
+			b.embedded = o
+			return noSource{}, nil
+		},
+		Cluster: func(_ context.Context, o deployment.ClusterOptions) (deployment.Source, error) {
+			b.cluster = o
+			return noSource{[]deployment.Description{{Name: "replicaset 8.0", Hosts: []string{"h1:1", "h2:2"}}}}, nil
+		},
+		Run: func(ctx context.Context, suites []*specs.Suite, cfg runner.Config) (result.Summary, error) {
+			b.ran, b.suites, b.before = &cfg, suites, b.err.String()
+			for _, n := range b.notes {
+				cfg.Notify(n)
+			}
+			s := b.summary
+			s.Interrupted = ctx.Err() != nil
+			cfg.Notify(result.RunFinished{Summary: s})
+			return s, b.fails
+		},
+	}
+	return b
+}
+
+func suiteFile(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "suite.yml")
+	write(t, path, suite)
+	return path
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestExitCodes(t *testing.T) {
+	file := suiteFile(t)
+	bad := filepath.Join(t.TempDir(), "bad.yml")
+	write(t, bad, "description: x\nschemaVersion: \"1.0\"\ntests: 3\n")
+	reasonless := filepath.Join(t.TempDir(), "known")
+	write(t, reasonless, "pattern\n")
+	for _, r := range []struct {
+		reason string
+		args   []string
+		change func(*bench)
+		code   int
+		err    string // part of standard error
+	}{
+		{"all well", []string{"run", file}, nil, 0, ""},
+		{"a test failed", []string{"run", file}, func(b *bench) { b.summary.Failed = 1 }, 1, ""},
+		{"a problem of the run", []string{"run", file}, func(b *bench) { b.summary.Problems = []string{"x"} }, 1, ""},
+		{"a test broke", []string{"run", file}, func(b *bench) { b.summary.Failed, b.summary.Broken = 1, 1 }, 3, ""},
+		{"the run could not begin", []string{"run", file}, func(b *bench) { b.fails = errors.New("no test commands") }, 3, "no test commands"},
+		{"the report cannot be written", []string{"run", "--json", filepath.Join(bad, "x"), file}, nil, 3, "report"},
+		{"the deployment cannot be had", []string{"run", file}, func(b *bench) {
+			b.Embedded = func(context.Context, EmbeddedOptions) (deployment.Source, error) { return nil, errors.New("no ports") }
+		}, 3, "no ports"},
+		{"no command", nil, nil, 2, "usage: utr"},
+		{"unknown command", []string{"rum"}, nil, 2, `"rum"`},
+		{"unknown flag", []string{"run", "--jbos", "2", file}, nil, 2, "jbos"},
+		{"a flag without its value", []string{"run", file, "--jobs"}, nil, 2, "jobs"},
+		{"no jobs", []string{"run", "--jobs", "0", file}, nil, 2, "at least 1"},
+		{"an unknown topology", []string{"run", "--topology", "ring", file}, nil, 2, "one of auto, all, single"},
+		{"a bad version", []string{"run", "--server-version", "new", file}, nil, 2, "--server-version"},
+		{"a bad pattern", []string{"run", "--run", "(", file}, nil, 2, "run"},
+		{"a negative timeout", []string{"run", "--timeout", "-1s", file}, nil, 2, "negative"},
+		{"an unknown engine", []string{"run", "--engine", "steam", file}, nil, 2, `"steam"`},
+		{"an unknown policy", []string{"run", "--policy", "none", file}, nil, 2, "no such policy"},
+		{"no path", []string{"run"}, nil, 2, "name a suite"},
+		{"a path that is not there", []string{"run", "nowhere.yml"}, nil, 2, "nowhere.yml"},
+		{"an invalid suite", []string{"run", bad}, nil, 2, "bad.yml:3:8"},
+		{"a topology for a cluster that has its own", []string{"run", "--uri", "mongodb://h/", "--topology", "single", file}, nil, 2, "--topology"},
+		{"a known failure without a reason", []string{"run", "--known-failing", reasonless, file}, nil, 2, "reason"},
+		{"a list of known failures that is not there", []string{"run", "--known-failing", "nowhere", file}, nil, 2, "nowhere"},
+		{"valid suites", []string{"validate", file}, nil, 0, ""},
+		{"an invalid suite is found by validate", []string{"validate", bad}, nil, 2, ""},
+		{"validate with nothing", []string{"validate"}, nil, 2, "name a suite"},
+		{"a schema", []string{"schema", "1.4"}, nil, 0, ""},
+		{"a schema that is not known", []string{"schema", "1.99"}, nil, 2, "1.99"},
+		{"two schemas", []string{"schema", "1.4", "1.5"}, nil, 2, "one version"},
+		{"rules", []string{"explain"}, nil, 0, ""},
+		{"a rule that is not there", []string{"explain", "R999"}, nil, 2, "R999"},
+		{"a policy that is not there", []string{"explain", "--policy", "x"}, nil, 2, `"x"`},
+		{"a story of unknown words", []string{"explain", "--try", "rain"}, nil, 2, "rain"},
+		{"version", []string{"version"}, nil, 0, ""},
+		{"--version as others spell it", []string{"--version"}, nil, 0, ""},
+		{"version of what", []string{"version", "x"}, nil, 2, "no arguments"},
+		{"help", []string{"help"}, nil, 0, ""},
+		{"--help as others spell it", []string{"--help"}, nil, 0, ""},
+		{"help for a command", []string{"help", "run"}, nil, 0, ""},
+		{"help as a flag", []string{"run", "--help"}, nil, 0, ""},
+		{"help for no command", []string{"help", "rum"}, nil, 2, `"rum"`},
+		{"completion", []string{"completion", "bash"}, nil, 0, ""},
+		{"completion for no shell", []string{"completion", "dos"}, nil, 2, "bash"},
+		{"serve without a server", []string{"serve"}, nil, 3, "no embedded"},
+		{"serve with half of TLS", []string{"serve", "--tls-key", "k"}, nil, 2, "belong together"},
+		{"serve with a user and no password", []string{"serve", "--user", "u"}, nil, 2, envPassword},
+		{"standard output is closed", []string{"version"}, func(b *bench) { b.Stdout = closed{} }, 3, "standard output"},
+		{"standard output breaks in a run", []string{"run", file}, func(b *bench) { b.Stdout = closed{} }, 3, "standard output"},
+	} {
+		t.Run(r.reason, func(t *testing.T) {
+			b := newBench()
+			if r.change != nil {
+				r.change(b)
+			}
+			if got := b.Main(context.Background(), r.args); got != r.code {
+				t.Errorf("exit code %d, want %d\n%s", got, r.code, b.err.String())
+			}
+			if !strings.Contains(b.err.String(), r.err) {
+				t.Errorf("standard error lacks %q:\n%s", r.err, b.err.String())
+			}
+			if r.code == ExitOK && b.err.Len() > 0 {
+				t.Errorf("all is well, and yet: %s", b.err.String())
+			}
+		})
+	}
+}
+
+type closed struct{}
+
+func (closed) Write([]byte) (int, error) { return 0, errors.New("closed") }
+
+func TestRunConfiguration(t *testing.T) {
+	file := suiteFile(t)
+	known := filepath.Join(t.TempDir(), "known")
+	write(t, known, "first # a reason\n")
+	b := newBench()
+	// Flags stand before, between and after paths, with one dash and with two.
+	code := b.Main(context.Background(), []string{"run", "-jobs=4", file, "--run", "fir", "--run", "sec", "--skip=b", "--fail-fast", "--timeout", "3s",
+		"--shuffle", "42", "--count", "2", "--topology", "all", "--server-version", "4.2", "--members", "5", "--mongoses", "3",
+		"--reseed", "always", "--known-failing", known, "--events", "-v"})
+	if code != 0 {
+		t.Fatal(b.err.String())
+	}
+	cfg := b.ran
+	if cfg.Jobs != 4 || len(cfg.Filter.Run) != 2 || len(cfg.Filter.Skip) != 1 || !cfg.FailFast || cfg.Timeout != 3*time.Second ||
+		*cfg.Shuffle != 42 || cfg.Count != 2 || !cfg.AllTopologies || cfg.Reseed != runner.ReseedAlways || len(cfg.KnownFailing) != 1 || !cfg.KeepEvents {
+		t.Errorf("%+v", cfg)
+	}
+	want := EmbeddedOptions{Topologies: topologies(), ServerVersion: "4.2", Members: 5, Mongoses: 3}
+	if diff := cmp.Diff(want, b.embedded); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+
+	b = newBench()
+	if b.Main(context.Background(), []string{"run", file}) != 0 || b.ran.Shuffle != nil || b.ran.AllTopologies || b.ran.KeepEvents || b.ran.Reseed != runner.ReseedAuto {
+		t.Errorf("defaults: %+v", b.ran)
+	}
+	b = newBench()
+	if b.Main(context.Background(), []string{"run", "--shuffle", file}) != 0 || b.ran.Shuffle == nil {
+		t.Error("--shuffle alone draws a seed")
+	}
+	b = newBench()
+	if b.Main(context.Background(), []string{"run", "--topology", "sharded", "-"}) != 0 || len(b.suites) != 1 || b.embedded.Topologies[0] != deployment.Sharded {
+		t.Errorf("standard input: %v %s", b.suites, b.err.String())
+	}
+}
+
+func TestFlagsEndAtTwoDashes(t *testing.T) {
+	f := newFlags()
+	v := f.toggle("v", "")
+	paths, err := f.parse([]string{"a", "-v", "--", "-v", "--x"})
+	if diff := cmp.Diff([]string{"a", "-v", "--x"}, paths); diff != "" || err != nil || !*v {
+		t.Errorf("%v %v %s", err, *v, diff)
+	}
+	paths, err = newFlags().parse([]string{"-"})
+	if len(paths) != 1 || paths[0] != "-" || err != nil {
+		t.Errorf("%v %v", paths, err)
+	}
+}
+
+// What is dropped is said before the run begins, and only for the suites that
+// run; nothing is said of deployments of our own.
+func TestAnnounceDrops(t *testing.T) {
+	file := suiteFile(t)
+	b := newBench()
+	b.Main(context.Background(), []string{"run", "--uri", "mongodb://h1:1/", file})
+	if want := "utr drops these collections of the deployment at h1:1,h2:2: db.coll\n"; b.before != want {
+		t.Errorf("before the run: %q, want %q", b.before, want)
+	}
+	b = newBench()
+	b.Main(context.Background(), []string{"run", "--uri", "mongodb://h1:1/", "--run", "nothing", file})
+	if b.before != "" {
+		t.Errorf("nothing runs, and yet %q", b.before)
+	}
+	b = newBench()
+	b.Main(context.Background(), []string{"run", file})
+	if b.before != "" {
+		t.Errorf("our own deployment, and yet %q", b.before)
+	}
+	b = newBench()
+	b.env[envURI] = "mongodb://h1:1/"
+	b.Main(context.Background(), []string{"run", file})
+	if b.cluster.URI != "mongodb://h1:1/" || b.before == "" {
+		t.Errorf("the environment names the cluster: %+v", b.cluster)
+	}
+}
+
+func TestDryRun(t *testing.T) {
+	file := suiteFile(t)
+	b := newBench()
+	code := b.Main(context.Background(), []string{"run", "--dry-run", "--run", "second", "--uri", "mongodb://h/", file})
+	want := "1 tests of 1 files would run, as far as their requirements are met:\n  " + file + ": second\nthese collections would be dropped:\n  db.coll\n"
+	if diff := cmp.Diff(want, b.out.String()); code != 0 || diff != "" {
+		t.Errorf("%d (-want +got)\n%s", code, diff)
+	}
+	if b.ran != nil || b.cluster.URI != "" {
+		t.Error("a dry run touched something")
+	}
+}
+
+// The command that a report gives for one test chooses exactly that test, on
+// the same kind of deployment.
+func TestRerun(t *testing.T) {
+	file := suiteFile(t)
+	b := newBench()
+	b.Main(context.Background(), []string{"run", "--topology", "all", "--policy", "current", "--reseed", "always", "--members", "5", file})
+	id := result.TestID{File: file, Suite: "the suite", Description: "first (a+b)", Deployment: "sharded 4.2"}
+	again := b.ran.Rerun(id)
+	want := []string{"utr", "run", "--policy", "current", "--reseed", "always", "--members", "5", "--topology", "sharded", "--server-version", "4.2"}
+	if diff := cmp.Diff(want, again[:len(want)]); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	b = newBench()
+	if code := b.Main(context.Background(), again[1:]); code != 0 {
+		t.Fatalf("%v: %s", again, b.err.String())
+	}
+	var kept []string
+	for _, s := range b.suites {
+		for _, x := range s.Tests {
+			if chooses(b.ran.Filter, s, x) {
+				kept = append(kept, x.Description)
+			}
+		}
+	}
+	if diff := cmp.Diff([]string{"first (a+b)"}, kept); diff != "" {
+		t.Errorf("chosen (-want +got)\n%s", diff)
+	}
+	if b.embedded.Topologies[0] != deployment.Sharded || b.embedded.ServerVersion != "4.2" || b.embedded.Members != 5 {
+		t.Errorf("deployment %+v", b.embedded)
+	}
+}
+
+func TestInterrupt(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	b := newBench()
+	if code := b.Main(ctx, []string{"run", suiteFile(t)}); code != ExitBroken {
+		t.Errorf("exit code %d", code)
+	}
+	if !strings.HasSuffix(b.out.String(), "interrupted: 0 of 0 tests ran\n2 passed, 0 failed, 0 skipped\n") {
+		t.Error(b.out.String())
+	}
+}
+
+type server struct{ closed *bool }
+
+func (s server) URI() string       { return "mongodb://user:hunter2@h:1,h:2/?replicaSet=rs" }
+func (s server) SingleURI() string { return "mongodb://user:hunter2@h:1/" }
+func (s server) Close() error      { *s.closed = true; return nil }
+
+func TestServe(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	b := newBench()
+	b.env[envPassword] = "hunter2"
+	closed, asked := false, ServeOptions{}
+	b.Serve = func(_ context.Context, o ServeOptions) (Server, error) { asked = o; return server{&closed}, nil }
+	code := b.Main(ctx, []string{"serve", "--topology", "sharded", "--port", "27017", "--user", "user", "--server-version", "6.0"})
+	if code != 0 || !closed {
+		t.Fatalf("exit code %d, closed %v: %s", code, closed, b.err.String())
+	}
+	if want := "mongodb://***@h:1,h:2/?replicaSet=rs\nsingle mongodb://***@h:1/\n"; b.out.String() != want {
+		t.Errorf("printed %q, want %q", b.out.String(), want)
+	}
+	if asked.Port != 27017 || asked.Topologies[0] != deployment.Sharded || asked.Password != "hunter2" || asked.ServerVersion != "6.0" || asked.Host != "127.0.0.1" {
+		t.Errorf("%+v", asked)
+	}
+}
+
+func TestValidateSortsAndSpeaksJSON(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "b.yml"), "description: x\nschemaVersion: \"1.0\"\ntests: 3\n")
+	write(t, filepath.Join(dir, "a.yml"), "description: 1\nschemaVersion: \"1.0\"\ntests: 3\n")
+	b := newBench()
+	if code := b.Main(context.Background(), []string{"validate", dir}); code != ExitUsage {
+		t.Errorf("exit code %d", code)
+	}
+	var places []string
+	for _, line := range strings.Split(strings.TrimSpace(b.out.String()), "\n") {
+		places = append(places, strings.TrimPrefix(strings.SplitN(line, ": ", 2)[0], dir+string(filepath.Separator)))
+	}
+	if diff := cmp.Diff([]string{"a.yml:1:14", "a.yml:3:8", "b.yml:3:8", "0 valid, 2 invalid"}, places); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	b = newBench()
+	b.Main(context.Background(), []string{"validate", "--json", dir})
+	lines := strings.Split(strings.TrimSpace(b.out.String()), "\n")
+	if len(lines) != 3 || !strings.Contains(lines[0], `"line":1,"column":14`) || !strings.Contains(lines[0], `"severity":"error"`) {
+		t.Error(b.out.String())
+	}
+}
+
+func TestTerminal(t *testing.T) {
+	file := suiteFile(t)
+	for _, r := range []struct {
+		reason            string
+		terminal          bool
+		noColor           string
+		progress, colored bool
+	}{
+		{"a pipe is quiet and plain", false, "", false, false},
+		{"a terminal has both", true, "", true, true},
+		{"NO_COLOR leaves the status line", true, "1", true, false},
+	} {
+		b := newBench()
+		b.env[envNoColor] = r.noColor
+		b.Terminal = func() (int, bool) { return 80, r.terminal }
+		id := result.TestID{File: file, Description: "first"}
+		b.notes = []result.Note{
+			result.RunStarted{Total: 1},
+			result.TestStarted{Test: id},
+			result.TestFinished{Verdict: &result.Verdict{Test: id, Status: result.Failed}},
+		}
+		b.Main(context.Background(), []string{"run", file})
+		out := b.out.String()
+		if strings.Contains(out, "\r\x1b[K") != r.progress || strings.Contains(out, "\x1b[31m") != r.colored {
+			t.Errorf("%s: %q", r.reason, out)
+		}
+	}
+}
+
+func TestReportFiles(t *testing.T) {
+	file := suiteFile(t)
+	b := newBench()
+	b.notes = []result.Note{result.TestFinished{Verdict: &result.Verdict{Status: result.Passed}}}
+	records, units := filepath.Join(t.TempDir(), "r.json"), filepath.Join(t.TempDir(), "r.xml")
+	if code := b.Main(context.Background(), []string{"run", "--json", records, "--junit", units, file}); code != 0 {
+		t.Fatal(b.err.String())
+	}
+	for path, part := range map[string]string{records: `"status":"passed"`, units: "<testsuites"} {
+		text, err := os.ReadFile(path)
+		if err != nil || !strings.Contains(string(text), part) {
+			t.Errorf("%v: %s", err, text)
+		}
+	}
+	if _, err := os.Stat("/dev/full"); err == nil {
+		b = newBench()
+		b.notes = []result.Note{result.TestFinished{Verdict: &result.Verdict{Status: result.Passed}}}
+		if code := b.Main(context.Background(), []string{"run", "--json", "/dev/full", file}); code != ExitBroken {
+			t.Errorf("a full disk gives exit code %d: %s", code, b.err.String())
+		}
+	}
+}
+
+// secretsRun lets every kind of note carry the secret.
+func secretsRun(secret string) []result.Note {
+	doc, _ := bson.Marshal(bson.D{{Key: "saslStart", Value: secret}, {Key: "deep", Value: bson.A{bson.D{{Key: secret, Value: bson.Binary{Data: []byte(secret)}}}}}})
+	failure := &result.Error{Message: "auth with " + secret, CodeName: secret, Labels: []string{secret}, Server: secret, Kind: secret,
+		Response: doc, WriteErrors: map[int]bson.Raw{0: doc}, WriteConcernErrors: []bson.Raw{doc}, Partial: bson.Raw(doc).Lookup("deep")}
+	return []result.Note{
+		result.DeploymentReady{Name: "d", Info: "mongodb://user:" + secret + "@h/"},
+		result.TestFinished{Verdict: &result.Verdict{
+			Status: result.Failed, Reason: "cannot reach mongodb://user:" + secret + "@h/",
+			Mismatches: []result.Mismatch{{Path: "p", Message: secret, Want: secret, Got: secret, Diff: secret}},
+			Operations: []result.OperationLog{{Name: "find", Outcome: result.Outcome{Err: failure, Server: secret, Value: bson.Raw(doc).Lookup("deep"),
+				Decisions: []result.Decision{{Action: "send", Server: secret, Reason: secret, Deprioritized: []string{secret}}}}}},
+			Clients: []result.ClientLog{{Client: "c", Events: []result.Event{
+				{Type: result.CommandStarted, Command: &result.CommandEvent{Command: doc}},
+				{Type: result.CommandFailed, Command: &result.CommandEvent{Failure: failure, Reply: doc}},
+				{Type: result.PoolCleared, Pool: &result.PoolEvent{Err: secret}},
+				{Type: result.ServerHeartbeatFailed, SDAM: &result.SDAMEvent{Err: secret, New: &result.TopologyState{Type: secret, Servers: []result.ServerState{{Address: secret}}}}},
+			}}},
+		}},
+	}
+}
+
+// No output of any command holds a secret of a connection string, wherever it
+// stands and whatever goes wrong.
+func TestSecretsStayInside(t *testing.T) {
+	file := suiteFile(t)
+	uris := map[string]string{
+		"password":       "mongodb://user:s3cr3t-pw@h:1/?replicaSet=rs",
+		"escaped":        "mongodb://user:s3cr3t%2Fpw@h:1/",
+		"srv":            "mongodb+srv://user:s3cr3t-pw@h/",
+		"token":          "mongodb://h/?authMechanism=MONGODB-AWS&authMechanismProperties=AWS_SESSION_TOKEN:s3cr3t-pw",
+		"key file":       "mongodb://h/?tlsCertificateKeyFilePassword=s3cr3t-pw",
+		"proxy":          "mongodb://h/?proxyHost=p&proxyPassword=s3cr3t-pw",
+		"an at sign":     "mongodb://user:s3cr3t@pw@h/",
+		"an odd bracket": "mongodb://user:s3cr3t<pw>@h/",
+	}
+	for name, uri := range uris {
+		t.Run(name, func(t *testing.T) {
+			plain := "s3cr3t-pw"
+			if p, ok := map[string]string{"escaped": "s3cr3t/pw", "an at sign": "s3cr3t@pw", "an odd bracket": "s3cr3t<pw>"}[name]; ok {
+				plain = p
+			}
+			records, units := filepath.Join(t.TempDir(), "r.json"), filepath.Join(t.TempDir(), "r.xml")
+			var outputs []string
+			collect := func(b *bench) {
+				outputs = append(outputs, b.out.String(), b.err.String())
+				for _, path := range []string{records, units} {
+					if text, err := os.ReadFile(path); err == nil {
+						outputs = append(outputs, string(text))
+					}
+				}
+			}
+			for _, args := range [][]string{
+				{"run", "--uri", uri, "--single-uri", uri, "-v", "--events", "--json", records, "--junit", units, file},
+				{"run", "--uri=" + uri, file},
+				{"run", "--dry-run", "--uri", uri, file},
+				{"run", "--jobs", uri, file},
+				{"run", "--timeout", uri, file},
+				{"run", "--uri", uri, "--topology", "single", file},
+				{"run", "--engine", uri, file},
+				{"run", uri}, {"validate", uri}, {"validate", "--json", uri}, {"explain", uri}, {"schema", uri}, {uri}, {"help", uri},
+				{"run", "--" + uri, file},
+			} {
+				b := newBench()
+				b.notes = secretsRun(plain)
+				b.Main(context.Background(), args)
+				collect(b)
+			}
+			b := newBench()
+			b.env[envURI], b.env[envSingleURI] = uri, uri
+			b.fails = errors.New("cannot reach " + uri + ": wrong password " + plain)
+			b.Main(context.Background(), []string{"run", file})
+			collect(b)
+			b.Cluster = func(context.Context, deployment.ClusterOptions) (deployment.Source, error) {
+				return nil, errors.New("bad: " + uri)
+			}
+			b.Main(context.Background(), []string{"run", file})
+			collect(b)
+			if b.ran == nil {
+				t.Fatal("nothing ran")
+			}
+			outputs = append(outputs, strings.Join(b.ran.Rerun(result.TestID{File: file}), " "))
+			for _, o := range outputs {
+				if i := strings.Index(o, "s3cr3t"); i >= 0 {
+					t.Errorf("a secret is out: …%s…", o[max(0, i-60):min(len(o), i+40)])
+				}
+			}
+		})
+	}
+}
+
+func TestConnectionStringCannotBePrinted(t *testing.T) {
+	c := connectionString{"mongodb://user:s3cr3t@h/"}
+	text, _ := c.MarshalText()
+	var b bytes.Buffer
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q"} {
+		b.WriteString(strings.ReplaceAll(fmt.Sprintf(verb, c), "\n", " "))
+		b.WriteString(fmt.Sprintf(verb, []any{&c, map[string]any{"x": c}}))
+	}
+	if all := b.String() + string(text); strings.Contains(all, "s3cr3t") {
+		t.Error(all)
+	}
+	if c.reveal() != "mongodb://user:s3cr3t@h/" {
+		t.Error("it cannot be used either")
+	}
+}
+
+func FuzzRedact(f *testing.F) {
+	f.Add("pw", "before ", " after")
+	f.Add("p@w:/?", "mongodb://", "@h")
+	f.Add("%41", "A", "A")
+	f.Fuzz(func(t *testing.T, secret, before, after string) {
+		if secret == "" || strings.ContainsAny(secret, "?*") {
+			t.Skip("no password, or one that ends a connection string or looks like our mark")
+		}
+		r := newRedactor("mongodb://user:" + secret + "@host/")
+		if got := r.text(before + secret + after); strings.Contains(got, secret) && !strings.Contains(redactedFree(before, after), secret) {
+			// The parts around may join with the mark to the secret again only
+			// if the secret holds part of them.
+			if !overlaps(secret, before, after) {
+				t.Errorf("%q is in %q", secret, got)
+			}
+		}
+	})
+}
+
+func redactedFree(parts ...string) string { return strings.Join(parts, "\x00") }
+
+func overlaps(secret, before, after string) bool {
+	return len(before) > 0 && strings.HasPrefix(secret, before[len(before)-1:]) || len(after) > 0 && strings.HasSuffix(secret, after[:1])
+}
+
+// docs/commands.md is made from the table; this test tells when it is stale.
+func TestCommandsPage(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "commands.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(page), Markdown()); diff != "" {
+		t.Errorf("docs/commands.md is stale: make generate (-page +table)\n%s", diff)
+	}
+}
+
+func TestEveryCommandAndFlagIsExplained(t *testing.T) {
+	for _, c := range commands() {
+		if c.summary == "" || strings.HasSuffix(c.summary, ".") {
+			t.Errorf("summary of %s: %q", c.name, c.summary)
+		}
+		f := newFlags()
+		c.declare(f)
+		shown := map[string]bool{}
+		for _, r := range f.declared {
+			shown[r.name] = true
+			if r.summary == "" {
+				t.Errorf("utr %s --%s has no summary", c.name, r.name)
+			}
+		}
+		n := 0
+		f.set.VisitAll(func(g *flag.Flag) {
+			n++
+			if !shown[g.Name] {
+				t.Errorf("utr %s --%s is in no usage", c.name, g.Name)
+			}
+		})
+		if n != len(f.declared) {
+			t.Errorf("utr %s: %d flags, %d rows", c.name, n, len(f.declared))
+		}
+	}
+}
+
+// The examples of the table are command lines that parse.
+func TestExamplesParse(t *testing.T) {
+	for _, c := range commands() {
+		for _, e := range c.examples {
+			words := strings.Fields(strings.Split(strings.ReplaceAll(e.line, "'", ""), " >")[0])
+			if words[0] != "utr" {
+				continue
+			}
+			f := newFlags()
+			find(words[1]).declare(f)
+			if _, err := f.parse(words[2:]); err != nil {
+				t.Errorf("%s: %v", e.line, err)
+			}
+		}
+	}
+}
+
+// The completion scripts name every command and flag, and shells can read
+// them.
+func TestCompletion(t *testing.T) {
+	for shell, script := range map[string]string{"bash": bashCompletion(), "zsh": zshCompletion(), "fish": fishCompletion()} {
+		for _, c := range commands() {
+			for _, r := range c.rows() {
+				spelled := r.long()
+				if shell == "fish" {
+					spelled = "-l " + r.name
+					if len(r.name) == 1 {
+						spelled = "-s " + r.name
+					}
+				}
+				if !strings.Contains(script, spelled) {
+					t.Errorf("%s: utr %s %s is missing", shell, c.name, spelled)
+				}
+			}
+		}
+		path, err := exec.LookPath(shell)
+		if err != nil {
+			t.Logf("%s is not installed: its script is not read", shell)
+			continue
+		}
+		check := exec.Command(path, "-n")
+		check.Stdin = strings.NewReader(script)
+		if out, err := check.CombinedOutput(); err != nil {
+			t.Errorf("%s cannot read its script: %v\n%s", shell, err, out)
+		}
+	}
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("bash is not installed")
+	}
+	ask := exec.Command(bash, "-c", bashCompletion()+"\nCOMP_WORDS=(utr run --topology ''); COMP_CWORD=3; _utr; printf '%s ' \"${COMPREPLY[@]}\"")
+	out, err := ask.CombinedOutput()
+	if string(out) != "auto all single replicaset sharded load-balanced " || err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+func TestExplain(t *testing.T) {
+	for _, r := range []struct {
+		reason string
+		args   []string
+		want   []string
+	}{
+		{"all rules of the current policy", nil, []string{"R1 ", "W10 ", "B6 ", "R51 "}},
+		{"a rule by its number", []string{"R40"}, []string{"In a sharded cluster the server that failed is deprioritized."}},
+		{"the policies", []string{"--list"}, []string{"retryable-reads@2024"}},
+		{"a story that ends well", []string{"--topology", "sharded", "--try", "network", "--try", "ok"},
+			[]string{"select, deprioritized a", "return result [R6]"}},
+		{"a story that ends badly", []string{"--try", "91", "--try", "11600"}, []string{"return error of attempt 2: server error 11600"}},
+		{"retries switched off", []string{"--no-retry", "--try", "network"}, []string{"return error of attempt 1: network error", "R30"}},
+		{"no server for the retry", []string{"--try", "network", "--try", "selection"}, []string{"return error of attempt 1: network error", "R3]"}},
+		{"a broken handshake", []string{"--try", "handshake,91", "--try", "ok"}, []string{"R13", "return result"}},
+		{"an overloaded server", []string{"--try", "462,SystemOverloadedError,RetryableError", "--try", "ok"}, []string{"back off", "return result"}},
+		{"more tries than attempts", []string{"--try", "ok", "--try", "ok"}, []string{"1 more --try"}},
+		{"fewer tries than attempts", []string{"--try", "network"}, []string{"the story ends here"}},
+	} {
+		b := newBench()
+		if code := b.Main(context.Background(), append([]string{"explain"}, r.args...)); code != 0 {
+			t.Errorf("%s: %s", r.reason, b.err.String())
+		}
+		for _, w := range r.want {
+			if !strings.Contains(b.out.String(), w) {
+				t.Errorf("%s: %q is missing in\n%s", r.reason, w, b.out.String())
+			}
+		}
+	}
+}

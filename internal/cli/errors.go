@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+)
+
+// The exit codes of utr.
+const (
+	ExitOK     = 0 // all well
+	ExitFailed = 1 // tests failed
+	ExitUsage  = 2 // bad usage, or an invalid suite
+	ExitBroken = 3 // set-up, deployment, engine or a report broke; interrupted
+)
+
+// exitError is an error that knows its exit code. Without a message nothing
+// is printed: what there was to say has been said.
+type exitError struct {
+	code int
+	err  error
+	hint bool // tell where help is
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+// usage is an error in what the user typed.
+func usage(format string, args ...any) error {
+	return &exitError{code: ExitUsage, err: fmt.Errorf(format, args...), hint: true}
+}
+
+// invalid is an input, such as a suite, that cannot be used.
+func invalid(err error) error { return &exitError{code: ExitUsage, err: err} }
+
+// exit ends with a code and says nothing.
+func exit(code int) error {
+	if code == ExitOK {
+		return nil
+	}
+	return &exitError{code: code}
+}
+
+// codeOf gives the exit code of an error. One of no known kind means that
+// something broke.
+func codeOf(err error) int {
+	var e *exitError
+	switch {
+	case err == nil:
+		return ExitOK
+	case errors.As(err, &e):
+		return e.code
+	default:
+		return ExitBroken
+	}
+}

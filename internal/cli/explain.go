@@ -1,0 +1,225 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/unified-test-runner/utr/reference/retry"
+)
+
+func explainCommand() *command {
+	return &command{
+		name:      "explain",
+		summary:   "print the retry rules of a policy, or the decisions for a story",
+		arguments: "[RULE…]",
+		details: `Without --try, prints the numbered rules of a retry policy; with RULE arguments
+those alone, as they stand behind decisions in reports.
+
+With --try, plays a story: each --try says how one attempt ends, and utr prints
+what the retry core decides and by which rules. An attempt ends in one of
+  ok                    success
+  network               a network error
+  CODE[,LABEL…]         a server error with that code, such as 91, and labels
+  handshake[,CODE]      a failed handshake, by network or with that code
+  pool-cleared          no connection, because the pool was cleared
+  selection             no server could be selected`,
+		examples: []example{
+			{"utr explain", "all rules of the current policy"},
+			{"utr explain R11 R40", "two rules"},
+			{"utr explain --operation find --topology sharded --try network --try ok", "a find whose first attempt breaks"},
+			{"utr explain --list", "the policies"},
+		},
+		words: func() []string {
+			var ids []string
+			for _, r := range retry.Rules() {
+				ids = append(ids, r.ID)
+			}
+			return ids
+		},
+		declare: func(f *flags) action {
+			e := &explanation{
+				policy:    f.text("policy", "NAME", "", "retry policy (default the current one)"),
+				list:      f.toggle("list", "list the policies"),
+				operation: f.text("operation", "NAME", "find", "operation of the story (default find)"),
+				topology:  f.choice("topology", "replicaset", "topology of the story (default replicaset)", "replicaset", "sharded"),
+				noRetry:   f.toggle("no-retry", "the client has retryReads and retryWrites false"),
+				inTxn:     f.toggle("transaction", "the session is in a transaction"),
+				timeout:   f.toggle("csot", "timeoutMS is set, and not over"),
+			}
+			f.add(&e.story, "try", "END", "how the next attempt ends; may be repeated")
+			return func(_ context.Context, c *call) error { return e.act(c) }
+		},
+	}
+}
+
+type explanation struct {
+	policy, operation, topology   *string
+	list, noRetry, inTxn, timeout *bool
+	story                         listFlag
+}
+
+func (e *explanation) act(c *call) error {
+	if *e.list {
+		return c.print(policies())
+	}
+	policy, err := retry.Named(*e.policy)
+	if err != nil {
+		return usage("explain: %w", err)
+	}
+	if len(e.story) > 0 {
+		if len(c.paths) > 0 {
+			return usage("explain: name rules or tell a story, not both")
+		}
+		text, err := e.play(policy)
+		if err != nil {
+			return err
+		}
+		return c.print(text)
+	}
+	rules := retry.Rules()
+	known := func(id string) bool { return slices.ContainsFunc(rules, func(r retry.Rule) bool { return r.ID == id }) }
+	for _, id := range c.paths {
+		if !known(id) {
+			return usage("explain: there is no rule %q", id)
+		}
+	}
+	wanted := policy.Rules
+	var b strings.Builder
+	if len(c.paths) > 0 {
+		wanted = c.paths
+	} else {
+		fmt.Fprintf(&b, "%s: %s\n", policy.Name, strings.Join(policy.Sources, ", "))
+	}
+	for _, r := range rules {
+		if slices.Contains(wanted, r.ID) {
+			fmt.Fprintf(&b, "%-5s %s\n      %s (%s)\n", r.ID, r.Statement, r.Section, r.Revision)
+		}
+	}
+	return c.print(b.String())
+}
+
+func policies() string {
+	var b strings.Builder
+	for _, p := range retry.Policies() {
+		fmt.Fprintf(&b, "%s: %d rules, from %s\n", p.Name, len(p.Rules), strings.Join(p.Sources, ", "))
+	}
+	return b.String()
+}
+
+// ending is how an attempt of a story ends. Selection fails before the
+// attempt has a server.
+func ending(text string) (in retry.Input, err error) {
+	head, rest, more := strings.Cut(text, ",")
+	code := func(s string) (int32, error) {
+		n, err := strconv.ParseInt(s, 10, 32)
+		if err != nil {
+			return 0, usage("explain: --try %s: it ends neither in a word that utr knows nor in an error code", text)
+		}
+		return int32(n), nil
+	}
+	failure := retry.Failure{}
+	switch {
+	case head == "ok" && !more:
+		return retry.Input{Kind: retry.Succeeded}, nil
+	case head == "network" && !more:
+		failure.Kind = retry.Network
+	case head == "pool-cleared" && !more:
+		failure.Kind = retry.PoolCleared
+	case head == "selection" && !more:
+		failure.Kind = retry.Selection
+	case head == "handshake":
+		failure.Kind, failure.Handshake = retry.Network, true
+		if more {
+			failure.Kind = retry.Server
+			if failure.Code, err = code(rest); err != nil {
+				return in, err
+			}
+		}
+	default:
+		failure.Kind = retry.Server
+		if failure.Code, err = code(head); err != nil {
+			return in, err
+		}
+		if more {
+			failure.Labels = strings.Split(rest, ",")
+		}
+	}
+	return retry.Input{Kind: retry.Failed, Failure: failure, Left: time.Minute, Jitter: 0.5}, nil
+}
+
+// play runs the retry core over the story. Servers are named a, b, c, …: each
+// attempt goes to the first one that is not deprioritized, as selection would.
+func (e *explanation) play(policy *retry.Policy) (string, error) {
+	var inputs []retry.Input
+	for _, text := range e.story {
+		in, err := ending(text)
+		if err != nil {
+			return "", err
+		}
+		inputs = append(inputs, in)
+	}
+	state := retry.Start(policy, retry.Settings{
+		Operation:     retry.Lookup(*e.operation),
+		RetryReads:    !*e.noRetry,
+		RetryWrites:   !*e.noRetry,
+		InTransaction: *e.inTxn,
+		Timeout:       *e.timeout,
+	})
+	var b strings.Builder
+	in := retry.Input{Kind: retry.Begin}
+	for {
+		var d retry.Decision
+		state, d = retry.Next(state, in)
+		fmt.Fprintf(&b, "attempt %d: %s%s [%s] %s\n", d.Attempt, d.Action, detail(d), strings.Join(d.Rules, " "), d.Reason)
+		switch d.Action {
+		case retry.Select:
+			if len(inputs) > 0 && inputs[0].Failure.Kind == retry.Selection {
+				in, inputs = inputs[0], inputs[1:]
+				continue
+			}
+			in = retry.Input{Kind: retry.Selected, Chosen: retry.Chosen{
+				Address: address(d.Deprioritized), Sharded: *e.topology == "sharded", Wire: 25, RetryableWrites: true}}
+		case retry.Send:
+			if len(inputs) == 0 {
+				b.WriteString("the story ends here\n")
+				return b.String(), nil
+			}
+			in, inputs = inputs[0], inputs[1:]
+		case retry.BackOff:
+			in = retry.Input{Kind: retry.BackedOff, Left: time.Minute}
+		default:
+			if len(inputs) > 0 {
+				fmt.Fprintf(&b, "%d more --try had no attempt to end\n", len(inputs))
+			}
+			return b.String(), nil
+		}
+	}
+}
+
+func detail(d retry.Decision) string {
+	switch {
+	case len(d.Deprioritized) > 0:
+		return ", deprioritized " + strings.Join(d.Deprioritized, " ")
+	case d.Action == retry.BackOff:
+		return " " + d.Delay.String()
+	case d.Action == retry.ReturnError && d.Raise.Kind == retry.Server:
+		return fmt.Sprintf(" of attempt %d: %s %d", d.Raise.Attempt, d.Raise.Kind, d.Raise.Code)
+	case d.Action == retry.ReturnError:
+		return fmt.Sprintf(" of attempt %d: %s", d.Raise.Attempt, d.Raise.Kind)
+	default:
+		return ""
+	}
+}
+
+func address(deprioritized []string) string {
+	for name := 'a'; name <= 'z'; name++ {
+		if !slices.Contains(deprioritized, string(name)) {
+			return string(name)
+		}
+	}
+	return "a"
+}

@@ -1,0 +1,154 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/runner"
+	"github.com/unified-test-runner/utr/specs"
+)
+
+// Program is the configuration of the command line. Main may be called many
+// times, also at once if the streams allow it.
+type Program struct {
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	// Getenv looks up the environment; nil means that it is empty.
+	Getenv func(string) string
+	// Terminal gives the columns of standard output, and whether it is a
+	// terminal at all. Nil: it is none.
+	Terminal func() (columns int, ok bool)
+	// Version is the version of this binary.
+	Version string
+	// Engines are the drivers under test by name.
+	Engines map[string]NewEngine
+	// Embedded starts deployments in the process.
+	Embedded NewSource
+	// Cluster uses a deployment that somebody else runs.
+	Cluster NewCluster
+	// Run runs suites; runner.Run, but in tests.
+	Run func(context.Context, []*specs.Suite, runner.Config) (result.Summary, error)
+	// Serve starts an embedded deployment on chosen ports.
+	Serve NewServer
+}
+
+// command is one row of the table.
+type command struct {
+	name      string
+	summary   string // one line
+	arguments string // in the usage line, after the flags
+	details   string // paragraphs
+	examples  []example
+	// words are what the first argument can be, for completion.
+	words func() []string
+	// declare adds the command's flags and gives what runs with their values.
+	declare func(*flags) action
+}
+
+type example struct{ line, what string }
+
+// action runs a command once its flags are read.
+type action func(ctx context.Context, c *call) error
+
+// commands is the table, in the order of the usage.
+func commands() []*command {
+	return []*command{
+		runCommand(), validateCommand(), serveCommand(), schemaCommand(), explainCommand(),
+		versionCommand(), helpCommand(), completionCommand(),
+	}
+}
+
+func find(name string) *command {
+	for _, c := range commands() {
+		if c.name == name {
+			return c
+		}
+	}
+	return nil
+}
+
+// call is the state of one invocation.
+type call struct {
+	program *Program
+	paths   []string // arguments that are no flags
+	secrets *redactor
+	errors  io.Writer // standard error, redacted
+}
+
+func (c *call) out() io.Writer { return c.program.Stdout }
+
+func (c *call) env(name string) string {
+	if c.program.Getenv == nil {
+		return ""
+	}
+	return c.program.Getenv(name)
+}
+
+// Main runs a command line, without the program's name, and gives the exit
+// code. The end of ctx interrupts a run: it cleans up and says what ran.
+func (p *Program) Main(ctx context.Context, args []string) int {
+	c := &call{program: p}
+	c.secrets = newRedactor(append(append([]string(nil), args...), c.env(envURI), c.env(envSingleURI))...)
+	c.errors = c.secrets.writer(p.Stderr)
+	err := c.dispatch(ctx, args)
+	var e *exitError
+	if err == nil || (errors.As(err, &e) && e.err == nil) {
+		return codeOf(err)
+	}
+	_, _ = fmt.Fprintf(c.errors, "utr: %s\n", strings.TrimSpace(err.Error()))
+	if e != nil && e.hint {
+		_, _ = fmt.Fprintln(c.errors, "utr help tells more")
+	}
+	return codeOf(err)
+}
+
+func (c *call) dispatch(ctx context.Context, args []string) error {
+	if len(args) == 0 {
+		_, _ = io.WriteString(c.errors, overview())
+		return exit(ExitUsage)
+	}
+	name, rest := args[0], args[1:]
+	switch name {
+	case "-h", "-help", "--help":
+		name = "help"
+	case "-version", "--version":
+		name = "version"
+	}
+	command := find(name)
+	if command == nil {
+		return usage("there is no command %q", name)
+	}
+	f := newFlags()
+	act := command.declare(f)
+	paths, err := f.parse(rest)
+	if errors.Is(err, errHelp) {
+		return c.print(command.help())
+	}
+	if err != nil {
+		return usage("%s: %w", command.name, err)
+	}
+	c.paths = paths
+	return act(ctx, c)
+}
+
+// print writes to standard output. That it cannot is an error like any other.
+func (c *call) print(text string) error {
+	if _, err := io.WriteString(c.out(), text); err != nil {
+		return fmt.Errorf("writing to standard output: %w", err)
+	}
+	return nil
+}
+
+// create opens a report file.
+func create(name string) (*os.File, error) {
+	f, err := os.Create(name)
+	if err != nil {
+		return nil, fmt.Errorf("cannot write a report: %w", err)
+	}
+	return f, nil
+}

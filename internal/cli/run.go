@@ -1,0 +1,468 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/report"
+	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/runner"
+	"github.com/unified-test-runner/utr/specs"
+)
+
+// The environment variables that run looks at.
+const (
+	envURI       = "UTR_URI"
+	envSingleURI = "UTR_SINGLE_URI"
+	envNoColor   = "NO_COLOR"
+)
+
+// EngineOptions are what the command line says about an engine.
+type EngineOptions struct {
+	Policy string // name of a retry policy, "" for the current one
+}
+
+// NewEngine makes a driver under test. An error is one of usage.
+type NewEngine func(EngineOptions) (engine.Engine, error)
+
+// EmbeddedOptions say which deployments to offer.
+type EmbeddedOptions struct {
+	// Topologies in order of preference.
+	Topologies []deployment.Topology
+	// ServerVersion is major.minor, "" for the newest.
+	ServerVersion string
+	Members       int // of a replica set
+	Mongoses      int // of a sharded cluster
+}
+
+// NewSource makes a source of embedded deployments.
+type NewSource func(context.Context, EmbeddedOptions) (deployment.Source, error)
+
+// NewCluster makes a source of one running deployment.
+type NewCluster func(context.Context, deployment.ClusterOptions) (deployment.Source, error)
+
+// The values of --topology beside the topologies.
+const (
+	topologyAuto = "auto"
+	topologyAll  = "all"
+)
+
+// topologies are all of them, in the order in which auto prefers them.
+func topologies() []deployment.Topology {
+	return []deployment.Topology{deployment.ReplicaSet, deployment.Single, deployment.Sharded, deployment.LoadBalanced}
+}
+
+// deploymentFlags choose an embedded deployment; run and serve share them.
+type deploymentFlags struct {
+	topology, version *string
+	members, mongoses *int
+}
+
+func (f *flags) deployment(initial string, choices ...string) *deploymentFlags {
+	for _, t := range []deployment.Topology{deployment.Single, deployment.ReplicaSet, deployment.Sharded, deployment.LoadBalanced} {
+		choices = append(choices, string(t))
+	}
+	return &deploymentFlags{
+		topology: f.choice("topology", initial, "topology of the embedded deployment (default "+initial+")", choices...),
+		version:  f.text("server-version", "VERSION", "", "server version that the embedded deployment plays, such as 4.2 or 8.0"),
+		members:  f.number("members", "N", 3, 1, "members of an embedded replica set (default 3)"),
+		mongoses: f.number("mongoses", "N", 2, 1, "routers of an embedded sharded cluster (default 2)"),
+	}
+}
+
+func (d *deploymentFlags) check() error {
+	if *d.version == "" {
+		return nil
+	}
+	if _, err := specs.ParseVersion(*d.version); err != nil {
+		return usage("--server-version: %w", err)
+	}
+	return nil
+}
+
+// options of the source that the flags ask for.
+func (d *deploymentFlags) options() EmbeddedOptions {
+	o := EmbeddedOptions{ServerVersion: *d.version, Members: *d.members, Mongoses: *d.mongoses, Topologies: topologies()}
+	if *d.topology != topologyAuto && *d.topology != topologyAll {
+		o.Topologies = []deployment.Topology{deployment.Topology(*d.topology)}
+	}
+	return o
+}
+
+// runFlags are the flags of run.
+type runFlags struct {
+	flags        *flags
+	deployment   *deploymentFlags
+	uri, single  *string
+	jobs, count  *int
+	run, skip    *patternsFlag
+	failFast     *bool
+	timeout      *time.Duration
+	shuffle      *seedFlag
+	verbose      *bool
+	json, junit  *string
+	timings      *bool
+	reseed       *string
+	dryRun       *bool
+	engine       *string
+	policy       *string
+	knownFailing *string
+	events       *bool
+}
+
+func runCommand() *command {
+	return &command{
+		name:      "run",
+		summary:   "run suites",
+		arguments: "PATH…",
+		details: `Each PATH is a suite (.yml, .yaml, .json), a directory of suites, - for standard
+input, or the name of a suite that utr carries, such as retryable-reads.
+
+Without --uri the suites run on deployments inside the process, and with
+--topology auto each test gets the first one that its requirements allow. With
+--uri they run on a deployment that is there already; utr says which
+collections it will drop there before it does.
+
+Patterns of --run and --skip are regular expressions over "file: description".
+A pattern that matches no test is a problem, and fails the run.
+
+Exit codes: 0 all well, 1 tests failed, 2 bad usage or invalid suite, 3 broken:
+set-up, deployment, engine or a report failed, or the run was interrupted.`,
+		examples: []example{
+			{"utr run retryable-reads", "the suites that utr carries"},
+			{"utr run --topology all --jobs 4 specs/", "everything below a directory, on all four topologies"},
+			{"utr run --run 'find.*NotWritablePrimary' -v specs/", "a few tests, each with a line of its own"},
+			{"utr run --uri mongodb://localhost:27017/?replicaSet=rs0 specs/", "on a replica set of your own"},
+		},
+		words:   builtIn,
+		declare: func(f *flags) action { return declareRun(f).act },
+	}
+}
+
+// builtIn names the directories of suites that utr carries.
+func builtIn() []string {
+	var names []string
+	entries, err := specs.FS.ReadDir(".")
+	if err != nil {
+		return nil
+	}
+	for _, e := range entries {
+		if e.IsDir() {
+			names = append(names, e.Name())
+		}
+	}
+	return names
+}
+
+func declareRun(f *flags) *runFlags {
+	r := &runFlags{flags: f}
+	r.deployment = f.deployment(topologyAuto, topologyAuto, topologyAll)
+	r.uri = f.text("uri", "URI", "", "run on the deployment of this connection string (or $"+envURI+")")
+	r.single = f.text("single-uri", "URI", "", "load balancer in front of a single mongos, for load balanced deployments (or $"+envSingleURI+")")
+	r.jobs = f.number("jobs", "N", 1, 1, "tests that run at once, each on its own embedded deployment (default 1)")
+	r.run = f.patterns("run", "run only tests that match; may be repeated")
+	r.skip = f.patterns("skip", "leave out tests that match; may be repeated")
+	r.failFast = f.toggle("fail-fast", "begin no test after the first that failed or broke")
+	r.timeout = f.set.Duration("timeout", 0, "")
+	f.declared = append(f.declared, flagRow{name: "timeout", value: "DURATION", summary: "longest time for one test (default " + runner.DefaultTimeout.String() + ")"})
+	r.shuffle = &seedFlag{}
+	f.add(r.shuffle, "shuffle", "[SEED]", "run tests in a random order; the seed gives an order again")
+	r.count = f.number("count", "N", 1, 1, "how many times each test runs (default 1)")
+	r.verbose = f.toggle("v", "a line for every test")
+	r.json = f.text("json", "FILE", "", "write a record for each test as JSON lines")
+	r.junit = f.text("junit", "FILE", "", "write a JUnit XML report")
+	r.timings = f.toggle("timings", "tell where the time went")
+	r.reseed = f.choice("reseed", "auto", "when initial data is made anew: where it differs, or before every test (default auto)", "auto", string(runner.ReseedAlways))
+	r.dryRun = f.toggle("dry-run", "say what would run and which collections would be dropped, and stop")
+	r.engine = f.text("engine", "NAME", "reference", "driver under test (default reference)")
+	r.policy = f.text("policy", "NAME", "", "retry policy of the reference engine; utr explain lists them")
+	r.knownFailing = f.text("known-failing", "FILE", "", "tests that are expected to fail, one a line: pattern # reason")
+	r.events = f.toggle("events", "keep events and operations of passing tests in reports")
+	return r
+}
+
+func (r *runFlags) act(ctx context.Context, c *call) error {
+	uri, single, err := r.target(c)
+	if err != nil {
+		return err
+	}
+	if len(c.paths) == 0 {
+		return usage("run: name a suite or a directory, or one that utr carries: %s", strings.Join(builtIn(), ", "))
+	}
+	newEngine, ok := c.program.Engines[*r.engine]
+	if !ok {
+		return usage("run: there is no engine %q, only %s", *r.engine, strings.Join(slices.Sorted(maps.Keys(c.program.Engines)), ", "))
+	}
+	cfg, err := r.config(c)
+	if err != nil {
+		return err
+	}
+	loaded, err := specs.Load(c.paths, specs.Options{Stdin: c.program.Stdin})
+	if err != nil {
+		return invalid(err)
+	}
+	if *r.dryRun {
+		return c.print(plan(loaded.Suites, cfg.Filter))
+	}
+	if cfg.Engine, err = newEngine(EngineOptions{Policy: *r.policy}); err != nil {
+		return usage("run: %w", err)
+	}
+	defer func() { _ = cfg.Engine.Close() }()
+	if cfg.Source, err = r.source(ctx, c, uri, single); err != nil {
+		return err
+	}
+	if uri.secret != "" {
+		c.announce(cfg.Source, chosen(loaded.Suites, cfg.Filter))
+	}
+	err = c.run(ctx, r, loaded.Suites, cfg)
+	if closing := cfg.Source.Close(); err == nil && closing != nil {
+		err = fmt.Errorf("stopping the deployment: %w", closing)
+	}
+	return err
+}
+
+// target gives the connection strings, from flags before the environment.
+func (r *runFlags) target(c *call) (uri, single connectionString, err error) {
+	uri, single = connectionString{*r.uri}, connectionString{*r.single}
+	if uri.secret == "" {
+		uri.secret = c.env(envURI)
+	}
+	if single.secret == "" {
+		single.secret = c.env(envSingleURI)
+	}
+	if uri.secret == "" {
+		return uri, single, r.deployment.check()
+	}
+	for _, name := range []string{"topology", "server-version", "members", "mongoses"} {
+		if r.flags.given(name) {
+			return uri, single, usage("run: --%s chooses an embedded deployment, and cannot be used with a connection string", name)
+		}
+	}
+	return uri, single, nil
+}
+
+// config is the runner's configuration but for engine and source.
+func (r *runFlags) config(c *call) (runner.Config, error) {
+	cfg := runner.Config{
+		Jobs:          *r.jobs,
+		Filter:        runner.Filter{Run: *r.run, Skip: *r.skip},
+		FailFast:      *r.failFast,
+		Timeout:       *r.timeout,
+		Shuffle:       r.shuffle.seed,
+		Count:         *r.count,
+		AllTopologies: *r.deployment.topology == topologyAll,
+		KeepEvents:    *r.events,
+		Rerun:         r.rerun(c),
+	}
+	if *r.timeout < 0 {
+		return cfg, usage("run: --timeout must not be negative")
+	}
+	if *r.reseed == string(runner.ReseedAlways) {
+		cfg.Reseed = runner.ReseedAlways
+	}
+	if *r.knownFailing == "" {
+		return cfg, nil
+	}
+	f, err := os.Open(*r.knownFailing)
+	if err != nil {
+		return cfg, invalid(fmt.Errorf("--known-failing: %w", err))
+	}
+	defer func() { _ = f.Close() }()
+	if cfg.KnownFailing, err = runner.ParseKnownFailing(*r.knownFailing, f); err != nil {
+		return cfg, invalid(err)
+	}
+	return cfg, nil
+}
+
+func (r *runFlags) source(ctx context.Context, c *call, uri, single connectionString) (deployment.Source, error) {
+	if uri.secret != "" {
+		return c.program.Cluster(ctx, deployment.ClusterOptions{URI: uri.reveal(), SingleURI: single.reveal()})
+	}
+	if c.program.Embedded == nil {
+		return nil, errors.New("this build has no embedded deployments: use --uri")
+	}
+	return c.program.Embedded(ctx, r.deployment.options())
+}
+
+// announce says what will be dropped, before anything is.
+func (c *call) announce(source deployment.Source, suites []*specs.Suite) {
+	dropped := runner.DropPlan(suites)
+	if len(dropped) == 0 {
+		return
+	}
+	var hosts []string
+	for _, o := range source.Offers() {
+		hosts = append(hosts, o.Hosts...)
+	}
+	_, _ = fmt.Fprintf(c.errors, "utr drops these collections of the deployment at %s: %s\n",
+		strings.Join(hosts, ","), strings.Join(dropped, ", "))
+}
+
+// chosen keeps the suites that have a test which the filter lets through.
+func chosen(suites []*specs.Suite, f runner.Filter) []*specs.Suite {
+	var out []*specs.Suite
+	for _, s := range suites {
+		if slices.ContainsFunc(s.Tests, func(t *specs.Test) bool { return chooses(f, s, t) }) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+func chooses(f runner.Filter, s *specs.Suite, t *specs.Test) bool {
+	subject := s.File + ": " + t.Description
+	matches := func(p *regexp.Regexp) bool { return p.MatchString(subject) }
+	return (len(f.Run) == 0 || slices.ContainsFunc(f.Run, matches)) && !slices.ContainsFunc(f.Skip, matches)
+}
+
+// plan is what --dry-run says.
+func plan(suites []*specs.Suite, f runner.Filter) string {
+	var b strings.Builder
+	kept := chosen(suites, f)
+	tests := 0
+	for _, s := range kept {
+		for _, t := range s.Tests {
+			if chooses(f, s, t) {
+				tests++
+				fmt.Fprintf(&b, "  %s: %s\n", s.File, t.Description)
+			}
+		}
+	}
+	head := fmt.Sprintf("%d tests of %d files would run, as far as their requirements are met:\n", tests, len(kept))
+	dropped := runner.DropPlan(kept)
+	if len(dropped) > 0 {
+		b.WriteString("these collections would be dropped:\n")
+	}
+	for _, namespace := range dropped {
+		fmt.Fprintf(&b, "  %s\n", namespace)
+	}
+	return head + b.String()
+}
+
+// run runs the suites and writes the reports.
+func (c *call) run(ctx context.Context, r *runFlags, suites []*specs.Suite, cfg runner.Config) (err error) {
+	reporters := []*report.Reporter{report.New("standard output", c.text(r), c.out())}
+	for _, file := range []struct {
+		name     string
+		generate report.Generator
+	}{{*r.json, report.JSON()}, {*r.junit, report.JUnit()}} {
+		if file.name == "" {
+			continue
+		}
+		f, createErr := create(file.name)
+		if createErr != nil {
+			return createErr
+		}
+		defer func() {
+			if closing := f.Close(); closing != nil && codeOf(err) < ExitBroken {
+				err = fmt.Errorf("writing the report to %s: %w", file.name, closing)
+			}
+		}()
+		reporters = append(reporters, report.New(file.name, file.generate, f))
+	}
+	cfg.Notify = func(n result.Note) {
+		n = c.secrets.note(n)
+		for _, reporter := range reporters {
+			reporter.Note(n)
+		}
+	}
+	summary, err := c.program.Run(ctx, suites, cfg)
+	if err != nil {
+		return err
+	}
+	for _, reporter := range reporters {
+		if err := reporter.Err(); err != nil {
+			return err
+		}
+	}
+	return exit(summary.ExitCode())
+}
+
+// text is the report for people: with colour and a status line on a terminal,
+// plain elsewhere.
+func (c *call) text(r *runFlags) report.Generator {
+	o := report.TextOptions{Verbose: *r.verbose, Timings: *r.timings}
+	columns, terminal := c.terminal()
+	if !terminal {
+		return report.Text(o)
+	}
+	o.Color = c.env(envNoColor) == ""
+	width := func() int {
+		if now, ok := c.terminal(); ok {
+			columns = now
+		}
+		return columns
+	}
+	return report.Progress(report.Text(o), width)
+}
+
+func (c *call) terminal() (columns int, ok bool) {
+	if c.program.Terminal == nil {
+		return 0, false
+	}
+	return c.program.Terminal()
+}
+
+// rerun gives the command line that runs one test again. Secrets of the
+// connection string are left for the reader to put in.
+func (r *runFlags) rerun(c *call) func(result.TestID) []string {
+	fixed := []string{"utr", "run"}
+	add := func(name, value string) { fixed = append(fixed, "--"+name, value) }
+	for _, name := range []string{"engine", "policy", "reseed", "timeout", "members", "mongoses"} {
+		if r.flags.given(name) {
+			add(name, r.flags.set.Lookup(name).Value.String())
+		}
+	}
+	uri, single, _ := r.target(c)
+	if uri.secret != "" {
+		add("uri", uri.String())
+	}
+	if single.secret != "" {
+		add("single-uri", single.String())
+	}
+	return func(id result.TestID) []string {
+		args := slices.Clone(fixed)
+		if uri.secret == "" {
+			args = append(args, r.sameDeployment(id.Deployment)...)
+		}
+		path := id.File
+		if path == stdinName {
+			path = specs.Stdin
+		}
+		return append(args, "--run", "^"+regexp.QuoteMeta(id.File+": "+id.Description)+"$", path)
+	}
+}
+
+// stdinName is what the loader calls a suite from standard input.
+const stdinName = "<stdin>"
+
+// sameDeployment gives the flags for the deployment of a short name, such as
+// "replicaset 8.0".
+func (r *runFlags) sameDeployment(name string) []string {
+	words := strings.Fields(name)
+	var args []string
+	if len(words) > 0 && contains([]string{"single", "replicaset", "sharded", "load-balanced"}, words[0]) {
+		args = append(args, "--topology", words[0])
+	} else if *r.deployment.topology != topologyAuto {
+		args = append(args, "--topology", *r.deployment.topology)
+	}
+	version := *r.deployment.version
+	if version == "" && len(words) > 1 {
+		if _, err := specs.ParseVersion(words[1]); err == nil {
+			version = words[1]
+		}
+	}
+	if version != "" {
+		args = append(args, "--server-version", version)
+	}
+	return args
+}

@@ -1,0 +1,151 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/unified-test-runner/utr/specs"
+)
+
+func validateCommand() *command {
+	return &command{
+		name:      "validate",
+		summary:   "check suites without a deployment",
+		arguments: "PATH…",
+		details: `Checks each suite against the schema of the version that it declares, and
+against what a schema cannot say: entities that do not exist, duplicate
+descriptions, arguments that an operation does not take, a JSON twin that
+differs from its YAML. Problems are printed by file, line and column.
+
+Exit code 0 if no suite has an error, 2 otherwise.`,
+		examples: []example{
+			{"utr validate specs/", "everything below a directory"},
+			{"utr validate --json suite.yml", "one problem a line, as JSON"},
+		},
+		words: builtIn,
+		declare: func(f *flags) action {
+			asJSON := f.toggle("json", "print each problem as a line of JSON")
+			return func(_ context.Context, c *call) error { return c.validate(*asJSON) }
+		},
+	}
+}
+
+// problem is a line of validate --json.
+type problem struct {
+	File     string `json:"file"`
+	Line     int    `json:"line,omitempty"`
+	Column   int    `json:"column,omitempty"`
+	Path     string `json:"path,omitempty"`
+	Rule     string `json:"rule"`
+	Severity string `json:"severity"`
+	Message  string `json:"message"`
+}
+
+func (c *call) validate(asJSON bool) error {
+	if len(c.paths) == 0 {
+		return usage("validate: name a suite or a directory")
+	}
+	loaded, err := specs.Load(c.paths, specs.Options{Stdin: c.program.Stdin, Twins: true})
+	problems := problemsOf(err)
+	if loaded != nil {
+		for _, s := range loaded.Suites {
+			problems = append(problems, inSuite(s.Warnings)...)
+		}
+	}
+	slices.SortStableFunc(problems, func(a, b problem) int {
+		return cmp.Or(strings.Compare(a.File, b.File), a.Line-b.Line, a.Column-b.Column)
+	})
+	var out strings.Builder
+	for _, p := range problems {
+		out.WriteString(p.line(asJSON))
+	}
+	if !asJSON {
+		out.WriteString(verdict(loaded, problems))
+	}
+	if err := c.print(c.secrets.text(out.String())); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(problems, func(p problem) bool { return p.Severity == specs.Error.String() }) {
+		return exit(ExitUsage)
+	}
+	return nil
+}
+
+func (p problem) line(asJSON bool) string {
+	if asJSON {
+		text, err := json.Marshal(p)
+		if err != nil { // no type of a problem can fail
+			return err.Error() + "\n"
+		}
+		return string(text) + "\n"
+	}
+	at := p.File
+	if p.Line > 0 {
+		at = fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column)
+	}
+	if at != "" {
+		at += ": "
+	}
+	if p.Path != "" {
+		p.Path += ": "
+	}
+	return fmt.Sprintf("%s%s: %s%s (%s)\n", at, p.Severity, p.Path, p.Message, p.Rule)
+}
+
+// problemsOf takes the error of a load apart.
+func problemsOf(err error) []problem {
+	if err == nil {
+		return nil
+	}
+	all := []error{err}
+	var loading *specs.LoadError
+	if errors.As(err, &loading) {
+		all = loading.Errors
+	}
+	var out []problem
+	for _, e := range all {
+		var bad *specs.InvalidError
+		var path *specs.PathError
+		switch {
+		case errors.As(e, &bad):
+			out = append(out, inSuite(bad.Problems)...)
+		case errors.As(e, &path):
+			out = append(out, problem{File: path.Path, Rule: "path", Severity: specs.Error.String(), Message: path.Message})
+		default:
+			out = append(out, problem{Rule: "path", Severity: specs.Error.String(), Message: e.Error()})
+		}
+	}
+	return out
+}
+
+func inSuite(problems []specs.Problem) []problem {
+	var out []problem
+	for _, p := range problems {
+		out = append(out, problem{File: p.Position.File, Line: p.Position.Line, Column: p.Position.Column,
+			Path: p.Path, Rule: p.Rule, Severity: p.Severity.String(), Message: p.Message})
+	}
+	return out
+}
+
+// verdict is the last line.
+func verdict(loaded *specs.Loaded, problems []problem) string {
+	failed, errors, warnings := map[string]bool{}, 0, 0
+	for _, p := range problems {
+		if p.Severity == specs.Error.String() {
+			failed[p.File] = true
+			errors++
+		} else {
+			warnings++
+		}
+	}
+	valid := 0
+	if loaded != nil {
+		valid = len(loaded.Suites)
+	}
+	return fmt.Sprintf("%d valid, %d invalid: %d errors, %d warnings\n", valid, len(failed), errors, warnings)
+}
