@@ -52,6 +52,13 @@ var parents = map[Kind]Kind{
 // it needs none.
 func ParentOf(k Kind) Kind { return parents[k] }
 
+// IsObject reports whether entities of a kind are driver objects, which live
+// on the engine.
+func IsObject(k Kind) bool {
+	_, object := parents[k]
+	return object
+}
+
 // An entry is an entity in the map.
 type entry struct {
 	id, client string

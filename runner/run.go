@@ -3,7 +3,12 @@ package runner
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync"
+	"time"
 
+	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs"
 )
@@ -12,9 +17,270 @@ import (
 // with one verdict per deployment and iteration, the ones that were filtered
 // out included. The end of ctx interrupts: tests that run are cut short and
 // cleaned up, those that did not start are skipped, and Summary.Interrupted
-// is set. An error means that no test could run: a bad Config, an engine that
-// cannot describe itself, a deployment without enableTestCommands
-// (*NoTestCommandsError).
+// is set. An error means that the run could not begin or go on: a bad Config,
+// an engine that cannot describe itself, a deployment without
+// enableTestCommands (*NoTestCommandsError).
 func Run(ctx context.Context, suites []*specs.Suite, cfg Config) (result.Summary, error) {
-	return result.Summary{}, errors.New("runner: not finished")
+	r, err := prepare(ctx, cfg)
+	if err != nil {
+		return result.Summary{}, err
+	}
+	return r.all(ctx, suites)
+}
+
+// all runs the suites.
+func (r *run) all(ctx context.Context, suites []*specs.Suite) (result.Summary, error) {
+	jobs := choose(suites, &r.cfg, r.offers, r.about)
+	started := r.clock.Now()
+	r.notify(result.RunStarted{
+		Time: started, Engine: r.about.Name + " " + r.about.Version,
+		Total: len(jobs), Files: len(suites), Jobs: r.workers, Seed: r.cfg.Shuffle,
+	})
+	for _, p := range stale(suites, &r.cfg) {
+		r.problem("%s", p)
+	}
+	r.work(ctx, jobs)
+	for _, s := range r.sites {
+		s.close()
+	}
+	r.summary.Duration = r.clock.Now().Sub(started)
+	r.notify(result.RunFinished{Time: r.clock.Now(), Summary: r.summary})
+	return r.summary, r.refusal
+}
+
+// run is the state of one Run.
+type run struct {
+	cfg      Config
+	about    engine.Description
+	offers   []deployment.Description
+	specials map[string]special
+	clock    Clock
+	timeout  time.Duration
+	workers  int
+	dial     func(deployment.Deployment) (commands, error)
+
+	mu      sync.Mutex // guards what follows
+	next    int        // job to be taken
+	stop    *skip      // why no further test begins
+	refusal error
+	sites   map[deployment.Deployment]*site
+	summary result.Summary
+
+	notes sync.Mutex // one note at a time
+}
+
+// prepare checks the configuration and asks engine and source what they are.
+func prepare(ctx context.Context, cfg Config) (*run, error) {
+	if cfg.Engine == nil || cfg.Source == nil {
+		return nil, errors.New("runner: a Config needs an Engine and a Source")
+	}
+	r := &run{
+		cfg: cfg, specials: specials(), clock: cfg.Clock, timeout: cfg.Timeout, workers: max(1, cfg.Jobs), dial: dial,
+		sites: make(map[deployment.Deployment]*site),
+	}
+	if r.clock.Now == nil {
+		r.clock.Now = time.Now
+	}
+	if r.clock.Sleep == nil {
+		r.clock.Sleep = sleep
+	}
+	if r.timeout <= 0 {
+		r.timeout = DefaultTimeout
+	}
+	type answer struct {
+		about engine.Description
+		err   error
+	}
+	a, err := guarded(ctx, "the engine's description of itself", func(ctx context.Context) answer {
+		about, err := cfg.Engine.Describe(ctx)
+		return answer{about, err}
+	})
+	if err = errors.Join(err, a.err); err != nil {
+		return nil, fmt.Errorf("the engine cannot be used: %w", err)
+	}
+	r.about = a.about
+	if r.offers = cfg.Source.Offers(); len(r.offers) == 0 {
+		return nil, errors.New("runner: the source offers no deployment")
+	}
+	for _, o := range r.offers {
+		if testCommands(o.Parameters) == no {
+			return nil, &NoTestCommandsError{Deployment: o.Name}
+		}
+	}
+	return r, nil
+}
+
+// sleep is Clock.Sleep in real time.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// work has the workers do all jobs.
+func (r *run) work(ctx context.Context, jobs []job) {
+	var workers sync.WaitGroup
+	for range min(r.workers, max(1, len(jobs))) {
+		workers.Add(1)
+		go func() {
+			defer workers.Done()
+			for {
+				j, found := r.take(ctx, jobs)
+				if !found {
+					return
+				}
+				r.finish(r.do(ctx, j))
+			}
+		}()
+	}
+	workers.Wait()
+}
+
+// take gives the next job. One that must not begin any more is a skip.
+func (r *run) take(ctx context.Context, jobs []job) (job, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.next == len(jobs) {
+		return job{}, false
+	}
+	j := jobs[r.next]
+	r.next++
+	if j.skip == nil && ctx.Err() != nil {
+		r.summary.Interrupted = true
+		j.skip = &skip{result.SkipFilter, "not run: interrupted"}
+	}
+	if j.skip == nil {
+		j.skip = r.stop
+	}
+	return j, true
+}
+
+// do does one job: on a deployment of its own until it is done with it.
+func (r *run) do(ctx context.Context, j job) *result.Verdict {
+	v := &result.Verdict{Test: j.id, Position: j.test.Position}
+	if j.skip != nil {
+		v.Status, v.SkipKind, v.Reason = result.Skipped, j.skip.kind, j.skip.reason
+		return v
+	}
+	began := r.clock.Now()
+	d, err := r.cfg.Source.Acquire(ctx, j.offer)
+	if err == nil {
+		broken := true
+		defer func() { r.cfg.Source.Release(d, broken) }()
+		var s *site
+		if s, err = r.siteOf(ctx, d, began); err == nil {
+			// The wait for a deployment may have outlived the reason to run.
+			if why := r.stopped(); why != nil {
+				broken = false
+				v.Status, v.SkipKind, v.Reason = result.Skipped, why.kind, why.reason
+				return v
+			}
+			r.notify(result.TestStarted{Test: j.id, Time: r.clock.Now()})
+			if v, broken = r.runTest(ctx, s, j); broken {
+				broken = !r.revive(ctx, s)
+			}
+			return v
+		}
+	}
+	switch {
+	case errors.Is(err, ErrNoTestCommands):
+		r.refuse(err)
+		v.Status, v.Reason = result.Broken, err.Error()
+	case ctx.Err() != nil:
+		v.Status, v.SkipKind, v.Reason = result.Skipped, result.SkipFilter, "not run: interrupted"
+	default:
+		v.Status, v.Reason = result.Broken, fmt.Sprintf("no deployment for the test (%s): %s", r.offers[j.offer].Name, err)
+	}
+	return v
+}
+
+// siteOf gives the site of a deployment, opening it at its first use.
+func (r *run) siteOf(ctx context.Context, d deployment.Deployment, began time.Time) (*site, error) {
+	r.mu.Lock()
+	s := r.sites[d]
+	r.mu.Unlock()
+	if s != nil {
+		return s, nil
+	}
+	opening, cancel := context.WithTimeoutCause(ctx, r.timeout, &limitError{"the time limit for connecting to the deployment", r.timeout})
+	defer cancel()
+	s, err := openSite(opening, d, r.dial)
+	if err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	r.sites[d] = s
+	r.mu.Unlock()
+	about := d.Description()
+	r.notify(result.DeploymentReady{
+		Name: about.Name, Took: r.clock.Now().Sub(began),
+		Info: fmt.Sprintf("%s %d.%d.%d on %d hosts", about.Topology, about.Version[0], about.Version[1], about.Version[2], len(about.Hosts)),
+	})
+	return s, nil
+}
+
+// revive decides about a site after a test that broke: whether it answers, or
+// is given up.
+func (r *run) revive(ctx context.Context, s *site) bool {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if !s.deployment.Owned() && s.killAllSessions(ctx) == nil {
+		return true // there is no other one
+	}
+	r.mu.Lock()
+	delete(r.sites, s.deployment)
+	r.mu.Unlock()
+	s.close()
+	return false
+}
+
+// finish counts a verdict and tells it.
+func (r *run) finish(v *result.Verdict) {
+	r.mu.Lock()
+	r.summary.Add(v)
+	if v.Status == result.Skipped && v.SkipKind == result.SkipFilter && v.Reason == "interrupted" {
+		r.summary.Interrupted = true
+	}
+	if r.cfg.FailFast && r.stop == nil && (v.Status == result.Failed || v.Status == result.Broken) {
+		r.stop = &skip{result.SkipFilter, fmt.Sprintf("not run: fail-fast after %q", v.Test.Description)}
+	}
+	r.mu.Unlock()
+	r.notify(result.TestFinished{Verdict: v})
+}
+
+func (r *run) stopped() *skip {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.stop
+}
+
+// refuse ends the run: no deployment of a kind that may not be touched is
+// tried twice.
+func (r *run) refuse(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.refusal = err
+	r.stop = &skip{result.SkipFilter, "not run: " + err.Error()}
+}
+
+// problem notes a fault of the run itself.
+func (r *run) problem(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.summary.Problems = append(r.summary.Problems, fmt.Sprintf(format, args...))
+}
+
+// notify hands on a note, one at a time.
+func (r *run) notify(n result.Note) {
+	if r.cfg.Notify == nil {
+		return
+	}
+	r.notes.Lock()
+	defer r.notes.Unlock()
+	r.cfg.Notify(n)
 }

@@ -1,0 +1,134 @@
+package runner
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/entities"
+	"github.com/unified-test-runner/utr/source"
+	"github.com/unified-test-runner/utr/specs"
+)
+
+// lacking names the first thing that a test needs and the engine says that it
+// lacks, or "" if there is nothing. What the format itself does not know is no
+// lack of the engine: such a test runs, and fails.
+func lacking(s *specs.Suite, t *specs.Test, about engine.Description) string {
+	if about.SchemaVersion != "" {
+		highest, err := specs.ParseVersion(about.SchemaVersion)
+		if err == nil && s.SchemaVersion.Compare(highest) > 0 {
+			return fmt.Sprintf("the file declares schemaVersion %s, the engine serves up to %s", s.SchemaVersion, highest)
+		}
+	}
+	kinds := kindsOf(s, t)
+	for _, kind := range kinds {
+		if kind == entities.ClientEncryption && !slices.Contains(about.Features, featureEncryption) {
+			return "the engine does not serve clientEncryption entities"
+		}
+	}
+	for _, op := range everyOperation(t.Operations) {
+		kind, known := kinds[op.Object]
+		if !known || !knownOperation(kind, op.Name) || about.Serves(string(kind), op.Name) {
+			continue
+		}
+		return fmt.Sprintf("the engine does not serve %s.%s", kind, op.Name)
+	}
+	if len(t.ExpectLogMessages) > 0 && !slices.Contains(about.Features, "logging") {
+		return "the engine does not give log messages"
+	}
+	if len(t.ExpectTracing) > 0 {
+		return "the engine does not give tracing spans"
+	}
+	return ""
+}
+
+// kindsOf tells, without running anything, what kind of entity each name of a
+// test stands for.
+func kindsOf(s *specs.Suite, t *specs.Test) map[string]entities.Kind {
+	kinds := make(map[string]entities.Kind)
+	for _, e := range s.CreateEntities {
+		kinds[e.ID] = entities.Kind(e.Kind)
+	}
+	for _, op := range everyOperation(t.Operations) {
+		if op.Object == testRunner && op.Name == "createEntities" {
+			for _, e := range parseEntities(op.Arguments.Get("entities")) {
+				kinds[e.ID] = entities.Kind(e.Kind)
+			}
+		}
+		if op.SaveResultAsEntity != "" && createsCursor(kinds[op.Object], op.Name) {
+			kinds[op.SaveResultAsEntity] = entities.Cursor
+		}
+	}
+	return kinds
+}
+
+// everyOperation lists operations in order, those of threads and callbacks
+// after the one that holds them.
+func everyOperation(ops []specs.Operation) []specs.Operation {
+	var all []specs.Operation
+	for _, op := range ops {
+		all = append(all, op)
+		all = append(all, everyOperation(nested(op))...)
+	}
+	return all
+}
+
+// nested gives the operations that an operation holds in its arguments.
+func nested(op specs.Operation) []specs.Operation {
+	if v := op.Arguments.Get("operation"); op.Object == testRunner && op.Name == "runOnThread" && v != nil {
+		return []specs.Operation{parseOperation(v)}
+	}
+	if v := op.Arguments.Get("callback"); op.Name == "withTransaction" && v != nil {
+		return parseOperations(v)
+	}
+	return nil
+}
+
+// parseOperation reads an operation inside of arguments, which the schema
+// does not look into: what is of a wrong type stays empty, and then fails.
+func parseOperation(v *source.Value) specs.Operation {
+	op := specs.Operation{
+		Position:           v.Position,
+		Name:               textOf(v.Get("name")),
+		Object:             textOf(v.Get("object")),
+		ExpectError:        v.Get("expectError"),
+		ExpectResult:       v.Get("expectResult"),
+		SaveResultAsEntity: textOf(v.Get("saveResultAsEntity")),
+	}
+	if a := v.Get("arguments"); a != nil && a.Kind == source.Document {
+		op.Arguments = a
+	}
+	if i := v.Get("ignoreResultAndError"); i != nil && i.Kind == source.Bool {
+		op.IgnoreResultAndError = i.Bool
+	}
+	return op
+}
+
+func parseOperations(v *source.Value) []specs.Operation {
+	var ops []specs.Operation
+	for _, item := range v.Items {
+		ops = append(ops, parseOperation(item))
+	}
+	return ops
+}
+
+// parseEntities reads an array of entity documents inside of arguments.
+func parseEntities(v *source.Value) []specs.Entity {
+	if v == nil {
+		return nil
+	}
+	var list []specs.Entity
+	for _, item := range v.Items {
+		for _, f := range item.Fields {
+			list = append(list, specs.Entity{Position: item.Position, Kind: f.Key, ID: textOf(f.Value.Get("id")), Value: f.Value})
+		}
+	}
+	return list
+}
+
+func textOf(v *source.Value) string {
+	if v == nil || v.Kind != source.String {
+		return ""
+	}
+	return v.String
+}

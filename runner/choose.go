@@ -1,0 +1,186 @@
+package runner
+
+import (
+	"fmt"
+	"math/rand"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/specs"
+)
+
+// A job is one test on one offer, once; or the reason why it does not run.
+type job struct {
+	suite *specs.Suite
+	test  *specs.Test
+	id    result.TestID
+	offer int
+	skip  *skip
+}
+
+// skip is a typed reason not to run a test.
+type skip struct {
+	kind   result.SkipKind
+	reason string
+}
+
+// choose decides, without touching anything, what runs where and in which
+// order.
+func choose(suites []*specs.Suite, cfg *Config, offers []deployment.Description, about engine.Description) []job {
+	var jobs []job
+	for iteration := 1; iteration <= max(1, cfg.Count); iteration++ {
+		for _, s := range suites {
+			for _, t := range s.Tests {
+				id := result.TestID{File: s.File, Suite: s.Description, Description: t.Description, Iteration: iteration}
+				jobs = append(jobs, place(s, t, id, cfg, offers, about)...)
+			}
+		}
+	}
+	// One deployment after the other, so that neither they nor a reader have
+	// to change between them more than needed.
+	if cfg.AllTopologies {
+		slices.SortStableFunc(jobs, func(a, b job) int {
+			return (a.id.Iteration-b.id.Iteration)*len(offers) + a.offer - b.offer
+		})
+	}
+	if cfg.Shuffle != nil {
+		random := rand.New(rand.NewSource(*cfg.Shuffle))
+		random.Shuffle(len(jobs), func(i, j int) { jobs[i], jobs[j] = jobs[j], jobs[i] })
+	}
+	return jobs
+}
+
+// place gives the jobs of one test: one for each topology, or one alone.
+func place(s *specs.Suite, t *specs.Test, id result.TestID, cfg *Config, offers []deployment.Description, about engine.Description) []job {
+	base := job{suite: s, test: t, id: id}
+	if why := skippedAnywhere(s, t, cfg, about); why != nil {
+		base.skip = why
+		return []job{base}
+	}
+	var jobs []job
+	for _, group := range groups(offers, cfg.AllTopologies) {
+		j := base
+		j.offer = group[0]
+		var reasons []string
+		found := false
+		for _, i := range group {
+			w := world{deployment: offers[i], engine: about}
+			reason := unmet(s.Requirements, w)
+			if reason == "" {
+				reason = unmet(t.Requirements, w)
+			}
+			if reason == "" {
+				j.offer, found = i, true
+				break
+			}
+			if len(group) > 1 {
+				reason = offers[i].Name + ": " + reason
+			}
+			reasons = append(reasons, reason)
+		}
+		if !found {
+			j.skip = &skip{result.SkipRequirement, strings.Join(reasons, "; ")}
+		}
+		if found || cfg.AllTopologies {
+			j.id.Deployment = offers[j.offer].Name
+		}
+		jobs = append(jobs, j)
+	}
+	return jobs
+}
+
+// groups puts the numbers of the offers together of which a test takes the
+// first that will do: those of one topology, or all.
+func groups(offers []deployment.Description, byTopology bool) [][]int {
+	var out [][]int
+	at := make(map[deployment.Topology]int)
+	for i, o := range offers {
+		key := o.Topology
+		if !byTopology {
+			key = ""
+		}
+		g, found := at[key]
+		if !found {
+			g = len(out)
+			at[key] = g
+			out = append(out, nil)
+		}
+		out[g] = append(out[g], i)
+	}
+	return out
+}
+
+// skippedAnywhere gives the reasons that hold on every deployment: filters,
+// the file's own skipReason, and what the engine lacks.
+func skippedAnywhere(s *specs.Suite, t *specs.Test, cfg *Config, about engine.Description) *skip {
+	if why := cfg.Filter.refuses(subject(s, t)); why != "" {
+		return &skip{result.SkipFilter, why}
+	}
+	if t.SkipReason != nil {
+		return &skip{result.SkipFile, *t.SkipReason}
+	}
+	if lack := lacking(s, t, about); lack != "" {
+		return &skip{result.SkipCapability, lack}
+	}
+	return nil
+}
+
+// subject is what the patterns of filters and known failures see.
+func subject(s *specs.Suite, t *specs.Test) string { return s.File + ": " + t.Description }
+
+// refuses tells which rule of the filter leaves a test out, or "".
+func (f Filter) refuses(subject string) string {
+	matches := func(p *regexp.Regexp) bool { return p.MatchString(subject) }
+	if len(f.Run) > 0 && !slices.ContainsFunc(f.Run, matches) {
+		return "not chosen by a run pattern"
+	}
+	if i := slices.IndexFunc(f.Skip, matches); i >= 0 {
+		return fmt.Sprintf("left out by the skip pattern %q", f.Skip[i])
+	}
+	return ""
+}
+
+// stale lists the patterns that match no test of the suites.
+func stale(suites []*specs.Suite, cfg *Config) []string {
+	unused := func(p *regexp.Regexp) bool {
+		for _, s := range suites {
+			for _, t := range s.Tests {
+				if p.MatchString(subject(s, t)) {
+					return false
+				}
+			}
+		}
+		return true
+	}
+	var problems []string
+	for _, p := range cfg.Filter.Run {
+		if unused(p) {
+			problems = append(problems, fmt.Sprintf("the run pattern %q matches no test", p))
+		}
+	}
+	for _, p := range cfg.Filter.Skip {
+		if unused(p) {
+			problems = append(problems, fmt.Sprintf("the skip pattern %q matches no test", p))
+		}
+	}
+	for _, k := range cfg.KnownFailing {
+		if unused(k.Pattern) {
+			problems = append(problems, fmt.Sprintf("%s: the known failure %q matches no test", k.Position, k.Pattern))
+		}
+	}
+	return problems
+}
+
+// known gives the entry of the known failures that a test falls under.
+func known(list []KnownFailure, subject string) *KnownFailure {
+	for i := range list {
+		if list[i].Pattern.MatchString(subject) {
+			return &list[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,118 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/unified-test-runner/utr/deployment"
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/event"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
+	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
+)
+
+// commands is the runner's own way to a deployment, beside the engine's: the
+// internal MongoClient ("Initializing the Test Runner"). It may be used
+// concurrently.
+type commands interface {
+	// primary runs a command on the primary, or on the one mongos that all
+	// set-up goes through.
+	primary(ctx context.Context, database string, command any) (bson.Raw, error)
+	// at runs a command on one server.
+	at(ctx context.Context, address, database string, command any) (bson.Raw, error)
+	// once runs a command through a connection of its own, and tells which
+	// service behind a load balancer that led to.
+	once(ctx context.Context, uri, database string, command any) (bson.Raw, *bson.ObjectID, error)
+	// documents reads a collection from the primary, with local read concern,
+	// sorted by _id.
+	documents(ctx context.Context, database, collection string) ([]bson.Raw, error)
+	// close ends all connections.
+	close()
+}
+
+// dial gives the commands of a deployment. Nothing is sent yet.
+func dial(d deployment.Deployment) (commands, error) {
+	client, err := connect(d.SingleURI())
+	if err != nil {
+		return nil, err
+	}
+	return &clients{deployment: d, client: client, direct: make(map[string]*mongo.Client)}, nil
+}
+
+// clients are commands by the official driver: one client for the deployment,
+// and one for each server that was asked for, kept between tests.
+type clients struct {
+	deployment deployment.Deployment
+	client     *mongo.Client
+
+	mu     sync.Mutex
+	direct map[string]*mongo.Client // by address
+}
+
+// connect makes an internal client. Its options are the connection string's,
+// so that TLS and authentication are as for the clients of the tests.
+func connect(uri string) (*mongo.Client, error) {
+	return mongo.Connect(options.Client().ApplyURI(uri).SetAppName("utr internal client").SetReadPreference(readpref.Primary()))
+}
+
+func (c *clients) primary(ctx context.Context, database string, command any) (bson.Raw, error) {
+	return c.client.Database(database).RunCommand(ctx, command).Raw()
+}
+
+func (c *clients) at(ctx context.Context, address, database string, command any) (bson.Raw, error) {
+	client, err := c.directly(address)
+	if err != nil {
+		return nil, err
+	}
+	return client.Database(database).RunCommand(ctx, command).Raw()
+}
+
+func (c *clients) directly(address string) (*mongo.Client, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if client := c.direct[address]; client != nil {
+		return client, nil
+	}
+	client, err := connect(c.deployment.DirectURI(address))
+	if err == nil {
+		c.direct[address] = client
+	}
+	return client, err
+}
+
+func (c *clients) once(ctx context.Context, uri, database string, command any) (reply bson.Raw, service *bson.ObjectID, err error) {
+	monitor := &event.CommandMonitor{Succeeded: func(_ context.Context, e *event.CommandSucceededEvent) { service = e.ServiceID }}
+	client, err := mongo.Connect(options.Client().ApplyURI(uri).SetMaxPoolSize(1).SetMonitor(monitor))
+	if err != nil {
+		return nil, nil, err
+	}
+	reply, err = client.Database(database).RunCommand(ctx, command).Raw()
+	return reply, service, errors.Join(err, client.Disconnect(ctx))
+}
+
+func (c *clients) documents(ctx context.Context, database, collection string) ([]bson.Raw, error) {
+	cursor, err := c.client.Database(database).
+		Collection(collection, options.Collection().SetReadPreference(readpref.Primary()).SetReadConcern(readconcern.Local())).
+		Find(ctx, bson.D{}, options.Find().SetSort(bson.D{{Key: "_id", Value: 1}}))
+	if err != nil {
+		return nil, err
+	}
+	var all []bson.Raw
+	err = cursor.All(ctx, &all)
+	return all, err
+}
+
+func (c *clients) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_ = c.client.Disconnect(ctx) // nothing is lost with it
+	for _, client := range c.direct {
+		_ = client.Disconnect(ctx)
+	}
+}

@@ -1,0 +1,85 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/unified-test-runner/utr/deployment"
+	"go.mongodb.org/mongo-driver/v2/bson"
+)
+
+// failPoint is a fail point that a test has set, and where it has to be
+// turned off ("Disabling Fail Points").
+type failPoint struct {
+	name    string
+	address string         // of the server, "" if the engine cannot tell
+	service *bson.ObjectID // behind a load balancer
+	uri     string         // of the client that set it, behind a load balancer
+}
+
+// off turns a fail point off on the very server where it was set, or, if that
+// is not known, on each that can be reached.
+func (s *site) off(ctx context.Context, f failPoint) error {
+	if s.about.Topology == deployment.LoadBalanced {
+		return s.offBehindBalancer(ctx, f)
+	}
+	if f.address != "" {
+		return retried(ctx, func() error { return s.offAt(ctx, f.address, f.name) })
+	}
+	var failures []error
+	for _, host := range s.about.Hosts {
+		failures = append(failures, retried(ctx, func() error { return s.offAt(ctx, host, f.name) }))
+	}
+	return errors.Join(failures...)
+}
+
+func (s *site) offAt(ctx context.Context, address, name string) error {
+	if err := s.runAt(ctx, address, "admin", turnOff(name)); err != nil {
+		return fmt.Errorf("fail point %s could not be turned off: %w", name, err)
+	}
+	return nil
+}
+
+func turnOff(name string) bson.D {
+	return bson.D{{Key: "configureFailPoint", Value: name}, {Key: "mode", Value: "off"}}
+}
+
+// connections bounds the search for a service behind a load balancer, which
+// hands out connections as it likes.
+const connections = 64
+
+// offBehindBalancer turns a fail point off on the service where it was set. A
+// load balancer cannot be told where to go: connections are made anew until
+// one has arrived there. Turning it off elsewhere on the way does no harm.
+func (s *site) offBehindBalancer(ctx context.Context, f failPoint) error {
+	uri := f.uri
+	if uri == "" {
+		uri = s.deployment.URI()
+	}
+	enough := connections
+	if f.service == nil {
+		enough = 1 // nothing tells when the right one is met
+		if uri != s.deployment.SingleURI() {
+			enough = connections / 4
+		}
+	}
+	var failure error
+	for range enough {
+		_, service, err := s.commands.once(ctx, uri, "admin", turnOff(f.name))
+		if f.service != nil && service != nil && *service == *f.service && err == nil {
+			return nil
+		}
+		failure = err
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	switch {
+	case failure != nil:
+		return fmt.Errorf("fail point %s could not be turned off behind the load balancer: %w", f.name, failure)
+	case f.service != nil:
+		return fmt.Errorf("fail point %s could not be turned off: no connection of %d reached service %s", f.name, enough, f.service.Hex())
+	}
+	return nil
+}

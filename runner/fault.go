@@ -1,0 +1,119 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/source"
+)
+
+// fault is why a test goes no further. Exactly one of its fields is set.
+type fault struct {
+	mismatches  []result.Mismatch // the test failed
+	unsupported string            // the engine lacks a capability: a skip
+	broken      error             // set-up, deployment or engine failed
+	interrupted bool              // somebody wants the run to end
+}
+
+// failf makes the fault of a failed test with one mismatch.
+func failf(path string, at source.Position, format string, args ...any) *fault {
+	return &fault{mismatches: []result.Mismatch{{Path: path, Position: at, Message: fmt.Sprintf(format, args...)}}}
+}
+
+// breakf makes the fault of a broken test.
+func breakf(format string, args ...any) *fault { return &fault{broken: fmt.Errorf(format, args...)} }
+
+// failed makes a fault of mismatches, nil if there are none.
+func failed(mismatches []result.Mismatch) *fault {
+	if len(mismatches) == 0 {
+		return nil
+	}
+	return &fault{mismatches: mismatches}
+}
+
+// limitError is the cause of a context that ended by a time limit of ours.
+type limitError struct {
+	what  string // "the test's time limit"
+	limit time.Duration
+}
+
+func (e *limitError) Error() string { return fmt.Sprintf("%s of %s has passed", e.what, e.limit) }
+
+// PanicError tells that a call into the engine panicked. The run goes on, the
+// test is broken.
+type PanicError struct {
+	During string // the call
+	Value  any
+	Stack  string
+}
+
+// Error gives the panic's value and its stack.
+func (e *PanicError) Error() string {
+	return fmt.Sprintf("panic during %s: %v\n%s", e.During, e.Value, e.Stack)
+}
+
+// StuckError tells that a call into the engine did not come back even after
+// its context had ended.
+type StuckError struct {
+	During string
+	Grace  time.Duration
+}
+
+// Error says which call it was.
+func (e *StuckError) Error() string {
+	return fmt.Sprintf("%s did not return within %s after it was told to end", e.During, e.Grace)
+}
+
+// grace is how long a call into the engine may go on after its context ended.
+const grace = 5 * time.Second
+
+// guarded makes a call into the engine so that a panic there, or a call that
+// never returns, harms no more than the test. The error is a *PanicError or a
+// *StuckError.
+func guarded[T any](ctx context.Context, during string, call func(context.Context) T) (T, error) {
+	type answer struct {
+		value T
+		err   error
+	}
+	answers := make(chan answer, 1) // so that a late one does not keep its goroutine
+	go func() {
+		var a answer
+		defer func() {
+			if p := recover(); p != nil {
+				a.err = panicError(during, p)
+			}
+			answers <- a
+		}()
+		a.value = call(ctx)
+	}()
+	select {
+	case a := <-answers:
+		return a.value, a.err
+	case <-ctx.Done():
+	}
+	patience := time.NewTimer(grace)
+	defer patience.Stop()
+	select {
+	case a := <-answers:
+		return a.value, a.err
+	case <-patience.C:
+		var none T
+		return none, &StuckError{During: during, Grace: grace}
+	}
+}
+
+// ended is the fault of a context that is over, nil if it is not: a time limit
+// fails the test, anything else is an interruption.
+func ended(ctx context.Context, path string, at source.Position, waitingFor string) *fault {
+	if ctx.Err() == nil {
+		return nil
+	}
+	var limit *limitError
+	if cause := context.Cause(ctx); errors.As(cause, &limit) {
+		return failf(path, at, "%s while waiting for %s", limit, waitingFor)
+	}
+	return &fault{interrupted: true}
+}

@@ -1,0 +1,142 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/source"
+)
+
+// observation says which events of a client a test may see ("client").
+type observation struct {
+	types     map[result.EventType]bool
+	ignored   map[string]bool // command names
+	sensitive bool            // observeSensitiveCommands
+	// after is the last event that came before the pool was populated
+	// ("awaitMinPoolSizeMS").
+	after int64
+}
+
+func observationOf(client *source.Value) *observation {
+	o := &observation{types: make(map[result.EventType]bool), ignored: map[string]bool{"configureFailPoint": true}}
+	if v := client.Get("observeEvents"); v != nil {
+		for _, item := range v.Items {
+			o.types[result.EventType(textOf(item))] = true
+		}
+	}
+	if v := client.Get("ignoreCommandMonitoringEvents"); v != nil {
+		for _, item := range v.Items {
+			o.ignored[textOf(item)] = true
+		}
+	}
+	if v := client.Get("observeSensitiveCommands"); v != nil {
+		o.sensitive = v.Bool
+	}
+	return o
+}
+
+// sensitiveCommands are those that carry credentials (Command Logging and
+// Monitoring, "Security").
+var sensitiveCommands = map[string]bool{
+	"authenticate": true, "saslStart": true, "saslContinue": true, "getnonce": true, "createUser": true, "updateUser": true,
+	"copydbgetnonce": true, "copydbsaslstart": true, "copydb": true,
+}
+
+// helloCommands are sensitive if they authenticate speculatively. The events
+// tell by being redacted.
+var helloCommands = map[string]bool{"hello": true, "isMaster": true, "ismaster": true}
+
+// filter gives the events that the test may see, in order. The end of a
+// command is sensitive if its start was.
+func (o *observation) filter(log []result.Event) []result.Event {
+	var seen []result.Event
+	redacted := make(map[int64]bool) // by request
+	for _, e := range log {
+		if c := e.Command; c != nil {
+			secret := c.Redacted || sensitiveCommands[c.CommandName] || redacted[c.RequestID] ||
+				helloCommands[c.CommandName] && emptied(e)
+			if e.Type == result.CommandStarted {
+				redacted[c.RequestID] = secret
+			}
+			if o.ignored[c.CommandName] || secret && !o.sensitive {
+				continue
+			}
+		}
+		if e.Sequence > o.after && o.types[e.Type] {
+			seen = append(seen, e)
+		}
+	}
+	return seen
+}
+
+// emptied reports whether the document of a command event is an empty one.
+func emptied(e result.Event) bool {
+	switch e.Type {
+	case result.CommandStarted:
+		return len(e.Command.Command) <= 5 // an empty document has five bytes
+	case result.CommandSucceeded:
+		return len(e.Command.Reply) <= 5
+	}
+	return false
+}
+
+// log gives all events of a client so far.
+func (t *testRun) log(ctx context.Context, client string) ([]result.Event, error) {
+	return t.logWaiting(ctx, client, 0, 0)
+}
+
+// logWaiting gives all events of a client so far. If there is none beyond
+// after, it waits for one, up to wait.
+func (t *testRun) logWaiting(ctx context.Context, client string, after int64, wait time.Duration) ([]result.Event, error) {
+	t.mu.Lock()
+	known := t.logs[client]
+	t.mu.Unlock()
+	last := lastSequence(known)
+	if last > after {
+		wait = 0
+	}
+	type answer struct {
+		events []result.Event
+		err    error
+	}
+	a, err := guarded(ctx, fmt.Sprintf("reading the events of %s", client), func(ctx context.Context) answer {
+		events, err := t.engine.Events(ctx, client, last, wait)
+		return answer{events, err}
+	})
+	if err != nil {
+		return nil, err
+	}
+	if a.err != nil {
+		return nil, fmt.Errorf("reading the events of %s: %w", client, a.err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	// Another thread may have read on meanwhile: what it has is not read again.
+	for _, e := range a.events {
+		if e.Sequence > lastSequence(t.logs[client]) {
+			t.logs[client] = append(t.logs[client], e)
+		}
+	}
+	return t.logs[client], nil
+}
+
+func lastSequence(log []result.Event) int64 {
+	if len(log) == 0 {
+		return 0
+	}
+	return log[len(log)-1].Sequence
+}
+
+// observed gives the events of a client that the test may see so far.
+func (t *testRun) observed(ctx context.Context, client string) ([]result.Event, error) {
+	log, err := t.log(ctx, client)
+	if err != nil {
+		return nil, err
+	}
+	t.mu.Lock()
+	o := t.observations[client]
+	t.mu.Unlock()
+	return o.filter(log), nil
+}

@@ -1,0 +1,353 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/entities"
+	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/source"
+	"github.com/unified-test-runner/utr/source/extjson"
+	"github.com/unified-test-runner/utr/specs"
+	"go.mongodb.org/mongo-driver/v2/bson"
+)
+
+// parentKey is the key of an entity's document that names what it is made
+// from.
+var parentKey = map[entities.Kind][]string{
+	entities.Database:         {"client"},
+	entities.Collection:       {"database"},
+	entities.Session:          {"client"},
+	entities.Bucket:           {"database"},
+	entities.ClientEncryption: {"clientEncryptionOpts", "keyVaultClient"},
+}
+
+// create makes entities in their order ("createEntities").
+func (t *testRun) create(ctx context.Context, path string, list []specs.Entity) *fault {
+	for i, e := range list {
+		at := fmt.Sprintf("%s[%d].%s", path, i, e.Kind)
+		if f := t.createOne(ctx, at, e); f != nil {
+			return f
+		}
+		if f := ended(ctx, at, e.Position, "entity "+e.ID+" to open"); f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+func (t *testRun) createOne(ctx context.Context, path string, e specs.Entity) *fault {
+	kind := entities.Kind(e.Kind)
+	if kind == entities.ThreadKind {
+		thread := entities.StartThread()
+		if err := t.entities.AddThread(e.ID, thread); err != nil {
+			thread.Stop()
+			return failf(path, e.Position, "%s", err)
+		}
+		return nil
+	}
+	parent := e.Value
+	for _, key := range parentKey[kind] {
+		parent = parent.Get(key)
+	}
+	if err := t.entities.AddObject(kind, e.ID, textOf(parent)); err != nil {
+		return failf(path, e.Position, "%s", err)
+	}
+	request := engine.Entity{Kind: e.Kind, ID: e.ID}
+	value := e.Value
+	var f *fault
+	switch kind {
+	case entities.Client:
+		if request.URI, f = t.uriFor(path, e); f != nil {
+			return f
+		}
+		value = t.hastened(e.ID, value)
+		t.mu.Lock()
+		t.observations[e.ID] = observationOf(value)
+		t.uris[e.ID] = request.URI
+		t.mu.Unlock()
+	case entities.Session:
+		request.ClusterTime = t.site.sessionTime()
+	}
+	if value, f = t.filled(path, kind, value); f != nil {
+		return f
+	}
+	var err error
+	if request.Options, err = extjson.Document(value); err != nil {
+		return failf(path, e.Position, "%s", err)
+	}
+	if kind == entities.Session {
+		if request.Options, err = t.snapshot(request.Options); err != nil {
+			return failf(path+".sessionOptions.snapshotTime", e.Position, "%s", err)
+		}
+	}
+	err, trouble := guarded(ctx, "opening "+e.ID, func(ctx context.Context) error { return t.engine.Open(ctx, request) })
+	if err = errors.Join(trouble, err); err != nil {
+		t.entities.Remove(e.ID)
+		if f := ended(ctx, path, e.Position, "entity "+e.ID+" to open"); f != nil && trouble == nil {
+			return f
+		}
+		return openingFault(path, e, err)
+	}
+	if kind == entities.Client {
+		return t.awaitPools(ctx, path, e)
+	}
+	return nil
+}
+
+// openingFault: an error of the driver under test fails the test, any other
+// says that the engine is broken.
+func openingFault(path string, e specs.Entity, err error) *fault {
+	var raised *result.Error
+	switch {
+	case !errors.As(err, &raised):
+		return breakf("%s %s could not be opened: %w", e.Kind, e.ID, err)
+	case raised.Unsupported != "":
+		return &fault{unsupported: raised.Unsupported}
+	default:
+		return failf(path, e.Position, "%s %s could not be opened: %s", e.Kind, e.ID, raised.Message)
+	}
+}
+
+// uriFor chooses a client's connection string ("useMultipleMongoses"): all
+// mongoses or one, the load balancer before several or the one before one.
+func (t *testRun) uriFor(path string, e specs.Entity) (string, *fault) {
+	d, about := t.site.deployment, t.site.about
+	if direct := e.Value.Get("uriOptions").Get("directConnection"); direct != nil && direct.Bool && about.Topology != deployment.LoadBalanced && len(about.Hosts) > 0 {
+		return d.DirectURI(about.Hosts[0]), nil // one seed, and no replicaSet beside it
+	}
+	multiple := e.Value.Get("useMultipleMongoses")
+	switch {
+	case multiple == nil || about.Topology == deployment.LoadBalanced && about.Serverless:
+		return d.URI(), nil
+	case multiple.Bool && t.site.sharded() && len(about.Hosts) < 2:
+		return "", failf(path+".useMultipleMongoses", multiple.Position,
+			"the client has to connect to several mongoses, the deployment has %d", len(about.Hosts))
+	case !multiple.Bool && (t.site.sharded() || about.Topology == deployment.LoadBalanced):
+		return d.SingleURI(), nil
+	}
+	return d.URI(), nil
+}
+
+// Heartbeats of clients that the test sets fail points through: the lowest
+// that the URI Options allow, and, for engines that can, a shorter pause
+// between two checks than drivers make ("Executing a Test").
+const (
+	heartbeatFrequencyMS    = 500
+	minHeartbeatFrequencyMS = 50
+	minHeartbeatOption      = "minHeartbeatFrequencyMS" // also the engine's feature
+)
+
+// hastened gives the options of a client that the test sets fail points
+// through a faster heartbeat, unless they say one themselves.
+func (t *testRun) hastened(id string, client *source.Value) *source.Value {
+	uriOptions := client.Get("uriOptions")
+	if !t.failPointClients[id] || uriOptions.Get("heartbeatFrequencyMS") != nil {
+		return client
+	}
+	number := func(n int64) *source.Value {
+		return &source.Value{Position: client.Position, Kind: source.Int, Int: n}
+	}
+	set := source.Value{Position: client.Position, Kind: source.Document}
+	if uriOptions != nil {
+		set = *uriOptions
+	}
+	set.Fields = append(slices.Clone(set.Fields), source.Field{Key: "heartbeatFrequencyMS", Value: number(heartbeatFrequencyMS)})
+	out := *client
+	out.Fields = slices.DeleteFunc(slices.Clone(client.Fields), func(f source.Field) bool { return f.Key == "uriOptions" })
+	out.Fields = append(out.Fields, source.Field{Key: "uriOptions", Value: &set})
+	if slices.Contains(t.run.about.Features, minHeartbeatOption) {
+		out.Fields = append(out.Fields, source.Field{Key: minHeartbeatOption, Value: number(minHeartbeatFrequencyMS)})
+	}
+	return &out
+}
+
+// failPointClientsOf names the clients through which a test might configure a
+// fail point.
+func failPointClientsOf(s *specs.Suite, t *specs.Test) map[string]bool {
+	ops := everyOperation(t.Operations)
+	entitiesOf := slices.Clone(s.CreateEntities)
+	for _, op := range ops {
+		if op.Object == testRunner && op.Name == "createEntities" {
+			entitiesOf = append(entitiesOf, parseEntities(op.Arguments.Get("entities"))...)
+		}
+	}
+	clientOf := make(map[string]string)
+	for _, e := range entitiesOf {
+		if e.Kind == string(entities.Session) {
+			clientOf[e.ID] = textOf(e.Value.Get("client"))
+		}
+	}
+	clients := make(map[string]bool)
+	for _, op := range ops {
+		if op.Object != testRunner {
+			continue
+		}
+		switch op.Name {
+		case "failPoint":
+			clients[textOf(op.Arguments.Get("client"))] = true
+		case "targetedFailPoint":
+			clients[clientOf[textOf(op.Arguments.Get("session"))]] = true
+		}
+	}
+	return clients
+}
+
+// placeholderPlaces are the options in which a $$placeholder is replaced.
+var placeholderPlaces = map[entities.Kind][]string{
+	entities.Client:           {"uriOptions", "autoEncryptOpts"},
+	entities.ClientEncryption: {"clientEncryptionOpts"},
+}
+
+// filled replaces the placeholders of an entity. One in any other place, or
+// without a value, is an error ("$$placeholder").
+func (t *testRun) filled(path string, kind entities.Kind, v *source.Value) (*source.Value, *fault) {
+	out := *v
+	out.Fields = slices.Clone(v.Fields)
+	for i, f := range out.Fields {
+		here := path + "." + f.Key
+		if !slices.Contains(placeholderPlaces[kind], f.Key) {
+			if bad := placeholderIn(here, f.Value); bad != nil {
+				return nil, bad
+			}
+			continue
+		}
+		filled, bad := t.fill(here, f.Key, f.Value)
+		if bad != nil {
+			return nil, bad
+		}
+		out.Fields[i].Value = filled
+	}
+	return &out, nil
+}
+
+// fill gives a value with its placeholders replaced. name is the path that
+// the configuration knows a placeholder by.
+func (t *testRun) fill(path, name string, v *source.Value) (*source.Value, *fault) {
+	if v.Kind != source.Document {
+		return v, placeholderIn(path, v) // in an array none can be named
+	}
+	if len(v.Fields) == 1 && v.Fields[0].Key == placeholder {
+		if t.run.cfg.Placeholder != nil {
+			if s, found := t.run.cfg.Placeholder(name); found {
+				return &source.Value{Position: v.Position, Kind: source.String, String: s}, nil
+			}
+		}
+		return nil, failf(path, v.Position, "no value is configured for the placeholder of %s", name)
+	}
+	out := *v
+	out.Fields = slices.Clone(v.Fields)
+	for i, f := range out.Fields {
+		filled, bad := t.fill(path+"."+f.Key, name+"."+f.Key, f.Value)
+		if bad != nil {
+			return nil, bad
+		}
+		out.Fields[i].Value = filled
+	}
+	return &out, nil
+}
+
+// snapshot puts the saved value in the place of snapshotTime, which names an
+// entity ("getSnapshotTime").
+func (t *testRun) snapshot(options bson.Raw) (bson.Raw, error) {
+	name, ok := options.Lookup("sessionOptions", "snapshotTime").StringValueOK()
+	if !ok {
+		return options, nil
+	}
+	value, err := t.entities.Value(name)
+	if err != nil {
+		return nil, err
+	}
+	var doc bson.D
+	if err := bson.Unmarshal(options, &doc); err != nil {
+		return nil, err
+	}
+	for i := range doc {
+		inner, ok := doc[i].Value.(bson.D)
+		if doc[i].Key != "sessionOptions" || !ok {
+			continue
+		}
+		for j := range inner {
+			if inner[j].Key == "snapshotTime" {
+				inner[j].Value = value
+			}
+		}
+	}
+	return bson.Marshal(doc)
+}
+
+// dataBearing lists the server types that have a connection pool which
+// awaitMinPoolSizeMS waits for (Server Discovery and Monitoring, "Data-bearing
+// server type").
+var dataBearing = map[string]bool{"Mongos": true, "RSPrimary": true, "RSSecondary": true, "Standalone": true, "LoadBalancer": true}
+
+// awaitPools waits until each pool of a client is populated
+// ("awaitMinPoolSizeMS"). What happened until then is not observed.
+func (t *testRun) awaitPools(ctx context.Context, path string, e specs.Entity) *fault {
+	limit, size := e.Value.Get("awaitMinPoolSizeMS"), e.Value.Get("uriOptions").Get("minPoolSize")
+	if limit == nil || size == nil || size.Int <= 0 {
+		return nil
+	}
+	wait := time.Duration(limit.Int) * time.Millisecond
+	ctx, cancel := context.WithTimeoutCause(ctx, wait, &limitError{"awaitMinPoolSizeMS", wait})
+	defer cancel()
+	for after := int64(0); ; {
+		log, err := t.logWaiting(ctx, e.ID, after, 50*time.Millisecond)
+		if f := ended(ctx, path, limit.Position, fmt.Sprintf("%d connections in each pool of %s", size.Int, e.ID)); f != nil {
+			return f
+		}
+		if err != nil {
+			return &fault{broken: err}
+		}
+		after = lastSequence(log)
+		topology, f := t.topologyOf(ctx, path, limit.Position, e.ID)
+		if f != nil {
+			return f
+		}
+		if populated(topology, log, size.Int) {
+			t.mu.Lock()
+			t.observations[e.ID].after = after
+			t.mu.Unlock()
+			return nil
+		}
+	}
+}
+
+// populated reports whether every data-bearing server is known and has its
+// connections ready.
+func populated(topology result.TopologyState, log []result.Event, size int64) bool {
+	ready := make(map[string]int64)
+	open := make(map[string]map[int64]bool)
+	for _, e := range log {
+		if e.Pool == nil {
+			continue
+		}
+		switch e.Type {
+		case result.ConnectionReady:
+			if open[e.Address] == nil {
+				open[e.Address] = make(map[int64]bool)
+			}
+			open[e.Address][e.Pool.ConnectionID] = true
+		case result.ConnectionClosed:
+			delete(open[e.Address], e.Pool.ConnectionID)
+		}
+		ready[e.Address] = int64(len(open[e.Address]))
+	}
+	bearing := 0
+	for _, s := range topology.Servers {
+		switch {
+		case s.Type == "Unknown" || s.Type == "PossiblePrimary":
+			return false
+		case dataBearing[s.Type] && ready[s.Address] < size:
+			return false
+		case dataBearing[s.Type]:
+			bearing++
+		}
+	}
+	return bearing > 0
+}

@@ -1,0 +1,266 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/entities"
+	"github.com/unified-test-runner/utr/matchers"
+	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/source"
+	"github.com/unified-test-runner/utr/source/extjson"
+	"github.com/unified-test-runner/utr/specs"
+	"github.com/unified-test-runner/utr/specs/operations"
+	"go.mongodb.org/mongo-driver/v2/bson"
+)
+
+// perform executes one operation with its assertions ("Executing an
+// Operation"). The outcome is that of the engine.
+func (t *testRun) perform(ctx context.Context, path string, op specs.Operation) (result.Outcome, *fault) {
+	if f := ended(ctx, path, op.Position, "the operations before "+op.Name); f != nil {
+		return result.Outcome{}, f
+	}
+	if op.Object == testRunner {
+		return result.Outcome{}, t.special(ctx, path, op)
+	}
+	kind, err := t.entities.Kind(op.Object)
+	if err != nil {
+		return result.Outcome{}, failf(path+".object", op.Position, "%s", err)
+	}
+	row, known := lookup(kind, op.Name)
+	if !known {
+		return result.Outcome{}, failf(path+".name", op.Position, "unsupported operation: a %s has no operation %q", kind, op.Name)
+	}
+	request, f := t.request(ctx, path, op, row)
+	if f != nil {
+		return result.Outcome{}, f
+	}
+	outcome, f := t.do(ctx, op, request)
+	if f != nil {
+		return outcome, f
+	}
+	if f := ended(ctx, path, op.Position, fmt.Sprintf("operation %s on %s", op.Name, op.Object)); f != nil {
+		return outcome, f
+	}
+	if outcome.Err != nil && outcome.Err.Unsupported != "" {
+		return outcome, &fault{unsupported: outcome.Err.Unsupported}
+	}
+	t.notice(op, request, outcome)
+	if request.Callback != nil && t.hasFault() {
+		return outcome, nil // the callback has said what is wrong
+	}
+	if kind == entities.Cursor && op.Name == "close" {
+		outcome = result.Outcome{} // "close": errors are suppressed
+	}
+	if op.IgnoreResultAndError {
+		return outcome, nil
+	}
+	if f := t.judge(ctx, path, op, row, outcome); f != nil {
+		return outcome, f
+	}
+	return outcome, t.save(path, op, row, outcome)
+}
+
+// request prepares what the engine is asked for.
+func (t *testRun) request(ctx context.Context, path string, op specs.Operation, row operations.Operation) (engine.Operation, *fault) {
+	request := engine.Operation{Object: op.Object, Name: op.Name}
+	if f := badArguments(path, op.Arguments, op.Position, op.Name, row.Arguments); f != nil {
+		return request, f
+	}
+	if f := placeholderIn(path+".arguments", op.Arguments); f != nil {
+		return request, f
+	}
+	if v := op.Arguments.Get("session"); v != nil {
+		if v.Kind != source.String {
+			return request, failf(path+".arguments.session", v.Position, "session has to name a session entity")
+		}
+		if err := t.entities.Demand(v.String, entities.Session); err != nil {
+			return request, failf(path+".arguments.session", v.Position, "%s", err)
+		}
+	}
+	if op.SaveResultAsEntity != "" {
+		if kind, err := t.entities.Kind(op.SaveResultAsEntity); err == nil {
+			return request, failf(path+".saveResultAsEntity", op.Position, "%s", &entities.DuplicateError{ID: op.SaveResultAsEntity, Kind: kind})
+		}
+		if row.Result == operations.NewCursor {
+			request.SaveAs = op.SaveResultAsEntity
+		}
+	}
+	arguments := op.Arguments
+	if callback := arguments.Get("callback"); op.Name == "withTransaction" && callback != nil {
+		request.Callback = t.callback(path+".arguments.callback", parseOperations(callback))
+		arguments = without(arguments, "callback")
+	}
+	var err error
+	if arguments != nil {
+		if request.Arguments, err = extjson.Document(arguments); err != nil {
+			return request, failf(path+".arguments", op.Position, "%s", err)
+		}
+	}
+	return request, nil
+}
+
+// without gives a document that lacks a key.
+func without(v *source.Value, key string) *source.Value {
+	out := *v
+	out.Fields = nil
+	for _, f := range v.Fields {
+		if f.Key != key {
+			out.Fields = append(out.Fields, f)
+		}
+	}
+	return &out
+}
+
+// do has the engine perform an operation, and keeps a log of it.
+func (t *testRun) do(ctx context.Context, op specs.Operation, request engine.Operation) (result.Outcome, *fault) {
+	started := t.run.clock.Now()
+	outcome, err := guarded(ctx, fmt.Sprintf("operation %s on %s", op.Name, op.Object), func(ctx context.Context) result.Outcome {
+		return t.engine.Do(ctx, request)
+	})
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.operations = append(t.operations, performed{started, result.OperationLog{
+		Name: op.Name, Object: op.Object, Position: op.Position, Outcome: outcome, Duration: t.run.clock.Now().Sub(started),
+	}})
+	if err != nil {
+		return outcome, &fault{broken: err}
+	}
+	return outcome, nil
+}
+
+// performed is an operation with the time of its start, by which it is set
+// against events.
+type performed struct {
+	started time.Time
+	log     result.OperationLog
+}
+
+// ask has the engine answer a question of the runner's own.
+func (t *testRun) ask(ctx context.Context, path string, at source.Position, object, question string, arguments bson.Raw) (result.Outcome, *fault) {
+	outcome, err := guarded(ctx, question+" on "+object, func(ctx context.Context) result.Outcome {
+		return t.engine.Do(ctx, engine.Operation{Object: object, Name: question, Arguments: arguments})
+	})
+	switch {
+	case err != nil:
+		return outcome, &fault{broken: err}
+	case outcome.Err != nil && outcome.Err.Unsupported != "":
+		return outcome, &fault{unsupported: outcome.Err.Unsupported}
+	}
+	return outcome, ended(ctx, path, at, question+" on "+object)
+}
+
+// judge holds the outcome against expectError and expectResult.
+func (t *testRun) judge(ctx context.Context, path string, op specs.Operation, row operations.Operation, outcome result.Outcome) *fault {
+	return failed(t.matcher(ctx).Outcome(path, matchers.Expectation{
+		Position:   op.Position,
+		Error:      op.ExpectError,
+		Result:     op.ExpectResult,
+		Shape:      shapes[row.Result],
+		Aggregates: aggregates[op.Name],
+	}, outcome))
+}
+
+// save keeps the result under a name ("saveResultAsEntity").
+func (t *testRun) save(path string, op specs.Operation, row operations.Operation, outcome result.Outcome) *fault {
+	if op.SaveResultAsEntity == "" {
+		return nil
+	}
+	var err error
+	if row.Result == operations.NewCursor {
+		err = t.entities.AddObject(entities.Cursor, op.SaveResultAsEntity, op.Object)
+	} else {
+		err = t.entities.AddValue(op.SaveResultAsEntity, outcome.Value)
+	}
+	if err != nil {
+		return failf(path+".saveResultAsEntity", op.Position, "%s", err)
+	}
+	return nil
+}
+
+// callback runs the operations of withTransaction's callback. The first error
+// that one of them raises propagates, whether it was expected or not; a
+// failed assertion ends the test, and withTransaction with it.
+func (t *testRun) callback(path string, ops []specs.Operation) func(context.Context) *result.Error {
+	return func(ctx context.Context) *result.Error {
+		for i, op := range ops {
+			outcome, f := t.perform(ctx, fmt.Sprintf("%s[%d]", path, i), op)
+			if f != nil {
+				t.add(f)
+				return &result.Error{Client: true, Kind: "assertion", Message: "an operation of the callback failed its assertions"}
+			}
+			if outcome.Err != nil {
+				return outcome.Err
+			}
+		}
+		return nil
+	}
+}
+
+// notice remembers what a clean-up has to know of an operation: transactions,
+// and fail points that were set by hand.
+func (t *testRun) notice(op specs.Operation, request engine.Operation, outcome result.Outcome) {
+	switch op.Name {
+	case "startTransaction", "withTransaction":
+		t.mu.Lock()
+		t.transactions = true
+		t.mu.Unlock()
+	case "runCommand":
+		if name, ok := request.Arguments.Lookup("command", "configureFailPoint").StringValueOK(); ok {
+			t.recordFailPoint(name, op.Object, outcome)
+		}
+	}
+}
+
+// recordFailPoint keeps where a fail point was set through an entity.
+func (t *testRun) recordFailPoint(name, object string, outcome result.Outcome) {
+	f := failPoint{name: name, address: outcome.Server, service: outcome.ServiceID}
+	if f.address == "" && outcome.Err != nil {
+		f.address = outcome.Err.Server
+	}
+	client, err := t.entities.ClientOf(object)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err == nil {
+		f.uri = t.uris[client]
+	}
+	t.failPoints = append(t.failPoints, f)
+}
+
+// matcher makes a matcher that sees the entities of the test.
+func (t *testRun) matcher(ctx context.Context) *matchers.Matcher {
+	return matchers.New(entityView{ctx, t})
+}
+
+// entityView is what matchers see of the entities.
+type entityView struct {
+	ctx context.Context // of the assertion that it was made for
+	t   *testRun
+}
+
+func (v entityView) BSON(name string) (bson.RawValue, error) { return v.t.entities.Value(name) }
+
+func (v entityView) LSID(name string) (bson.Raw, error) {
+	if err := v.t.entities.Demand(name, entities.Session); err != nil {
+		return nil, err
+	}
+	outcome, f := v.t.ask(v.ctx, "", source.Position{}, name, engine.OpLSID, nil)
+	switch {
+	case f != nil && f.unsupported != "":
+		v.t.add(f)
+		return nil, errors.New("the engine lacks " + f.unsupported)
+	case f != nil:
+		v.t.add(f)
+		return nil, errors.New("the engine did not tell the session's lsid")
+	case outcome.Err != nil:
+		return nil, outcome.Err
+	}
+	lsid, ok := outcome.Value.DocumentOK()
+	if !ok {
+		return nil, errors.New("the session has no lsid")
+	}
+	return lsid, nil
+}

@@ -1,0 +1,203 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/unified-test-runner/utr/deployment"
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+)
+
+// A site is a deployment with the runner's own clients on it, kept between
+// tests. It belongs to one test at a time, whose threads may use it
+// concurrently.
+type site struct {
+	deployment deployment.Deployment
+	about      deployment.Description
+	commands   commands
+	seeded     map[string]*seedling // by namespace
+
+	mu          sync.Mutex
+	clusterTime bson.Raw // the newest $clusterTime of a reply
+}
+
+// openSite connects to a deployment, refuses it if it has no test commands,
+// and terminates transactions that somebody left open.
+func openSite(ctx context.Context, d deployment.Deployment, dial func(deployment.Deployment) (commands, error)) (*site, error) {
+	c, err := dial(d)
+	if err != nil {
+		return nil, err
+	}
+	s := &site{deployment: d, about: d.Description(), commands: c, seeded: make(map[string]*seedling)}
+	if err := s.demandTestCommands(ctx); err != nil {
+		s.close()
+		return nil, err
+	}
+	if err := retried(ctx, func() error { return s.killAllSessions(ctx) }); err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// close ends the internal clients.
+func (s *site) close() { s.commands.close() }
+
+// sharded reports whether the deployment is reached through mongoses.
+func (s *site) sharded() bool {
+	return s.about.Topology == deployment.Sharded || s.about.Topology == deployment.ShardedReplicaSet
+}
+
+// run runs a command on the primary, and remembers the cluster time of the
+// reply ("MigrationConflict Errors on Sharded Clusters").
+func (s *site) run(ctx context.Context, database string, command bson.D) (bson.Raw, error) {
+	reply, err := s.commands.primary(ctx, database, command)
+	if err != nil {
+		return reply, fmt.Errorf("%s: %w", command[0].Key, err)
+	}
+	s.gossip(reply)
+	return reply, nil
+}
+
+// runAt runs a command on one server, in the same way.
+func (s *site) runAt(ctx context.Context, address, database string, command bson.D) error {
+	reply, err := s.commands.at(ctx, address, database, command)
+	if err != nil {
+		return fmt.Errorf("%s on %s: %w", command[0].Key, address, err)
+	}
+	s.gossip(reply)
+	return nil
+}
+
+// gossip remembers the cluster time of a reply.
+func (s *site) gossip(reply bson.Raw) {
+	t, ok := reply.Lookup("$clusterTime").DocumentOK()
+	if !ok {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.clusterTime == nil || newer(t, s.clusterTime) {
+		s.clusterTime = slices.Clone(t)
+	}
+}
+
+// newer compares two $clusterTime documents.
+func newer(a, b bson.Raw) bool {
+	at, ai, _ := a.Lookup("clusterTime").TimestampOK()
+	bt, bi, _ := b.Lookup("clusterTime").TimestampOK()
+	return at > bt || at == bt && ai > bi
+}
+
+// sessionTime is the cluster time that sessions of a test start from: none
+// but where mongoses could disagree.
+func (s *site) sessionTime() bson.Raw {
+	if !s.sharded() && s.about.Topology != deployment.LoadBalanced {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.clusterTime
+}
+
+// codeOf gives the server's code of an error, 0 if it has none.
+func codeOf(err error) int32 {
+	var e mongo.CommandError
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return 0
+}
+
+// Codes of the server that the format lets the runner pass over.
+const (
+	codeUnauthorized      = 13 // SERVER-54216
+	codeNamespaceNotFound = 26
+	codeInterrupted       = 11601 // SERVER-38335
+)
+
+// killAllSessions terminates open transactions on the primary, or on each
+// mongos ("Terminating Open Transactions").
+func (s *site) killAllSessions(ctx context.Context) error {
+	kill := bson.D{{Key: "killAllSessions", Value: bson.A{}}}
+	tolerated := func(err error) error {
+		if code := codeOf(err); code == codeInterrupted || code == codeUnauthorized {
+			return nil
+		}
+		return err
+	}
+	if !s.sharded() {
+		_, err := s.run(ctx, "admin", kill)
+		return tolerated(err)
+	}
+	for _, host := range s.about.Hosts {
+		if err := tolerated(s.runAt(ctx, host, "admin", kill)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// demandTestCommands refuses a deployment without enableTestCommands
+// ("Server Compatibility"). One that we started ourselves is trusted if it
+// does not tell.
+func (s *site) demandTestCommands(ctx context.Context) error {
+	switch testCommands(s.about.Parameters) {
+	case yes:
+		return nil
+	case no:
+		return &NoTestCommandsError{Deployment: s.about.Name}
+	}
+	if s.deployment.Owned() {
+		return nil
+	}
+	reply, err := s.run(ctx, "admin", bson.D{{Key: "getParameter", Value: 1}, {Key: "enableTestCommands", Value: 1}})
+	if err != nil && codeOf(err) == 0 {
+		return err
+	}
+	if testCommands(reply) != yes {
+		return &NoTestCommandsError{Deployment: s.about.Name}
+	}
+	return nil
+}
+
+// answer is yes, no, or that nobody told.
+type answer uint8
+
+const (
+	untold answer = iota
+	yes
+	no
+)
+
+// testCommands reads enableTestCommands among server parameters, where it is
+// a boolean or a number.
+func testCommands(parameters bson.Raw) answer {
+	v, err := parameters.LookupErr("enableTestCommands")
+	if err != nil {
+		return untold
+	}
+	if b, ok := v.BooleanOK(); ok && b {
+		return yes
+	}
+	if n, ok := v.AsInt64OK(); ok && n != 0 {
+		return yes
+	}
+	return no
+}
+
+// distinctEverywhere runs a distinct on each mongos, so that none meets its
+// shards' database versions within a transaction ("StaleDbVersion Errors on
+// Sharded Clusters").
+func (s *site) distinctEverywhere(ctx context.Context, database, collection string) error {
+	for _, host := range s.about.Hosts {
+		if err := s.runAt(ctx, host, database, bson.D{{Key: "distinct", Value: collection}, {Key: "key", Value: "_id"}}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

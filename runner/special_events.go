@@ -1,0 +1,197 @@
+package runner
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/source"
+	"go.mongodb.org/mongo-driver/v2/bson"
+)
+
+// unseen refuses to count events that the client does not observe: their
+// number would be 0 whatever happens.
+func (t *testRun) unseen(c call) *fault {
+	event := c.value("event")
+	if len(event.Fields) != 1 {
+		return failf(c.path+".arguments.event", event.Position, "%s needs an event with exactly one key, its type", c.op.Name)
+	}
+	kind := result.EventType(event.Fields[0].Key)
+	if _, known := monitorOf[kind]; !known {
+		return failf(c.path+".arguments.event", event.Fields[0].KeyPosition, "unknown type of event %q", kind)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if o := t.observations[c.text("client")]; !o.types[kind] {
+		return failf(c.path+".arguments.event", event.Fields[0].KeyPosition,
+			"%s does not observe %s: it is not in the client's observeEvents", c.text("client"), kind)
+	}
+	return nil
+}
+
+// monitorOf has every type of event that the format knows ("expectedEvent").
+var monitorOf = map[result.EventType]result.Monitor{
+	result.CommandStarted:   result.MonitorCommand,
+	result.CommandSucceeded: result.MonitorCommand,
+	result.CommandFailed:    result.MonitorCommand,
+
+	result.PoolCreated:               result.MonitorCMAP,
+	result.PoolReady:                 result.MonitorCMAP,
+	result.PoolCleared:               result.MonitorCMAP,
+	result.PoolClosed:                result.MonitorCMAP,
+	result.ConnectionCreated:         result.MonitorCMAP,
+	result.ConnectionReady:           result.MonitorCMAP,
+	result.ConnectionClosed:          result.MonitorCMAP,
+	result.ConnectionCheckOutStarted: result.MonitorCMAP,
+	result.ConnectionCheckOutFailed:  result.MonitorCMAP,
+	result.ConnectionCheckedOut:      result.MonitorCMAP,
+	result.ConnectionCheckedIn:       result.MonitorCMAP,
+
+	result.ServerDescriptionChanged:   result.MonitorSDAM,
+	result.ServerHeartbeatStarted:     result.MonitorSDAM,
+	result.ServerHeartbeatSucceeded:   result.MonitorSDAM,
+	result.ServerHeartbeatFailed:      result.MonitorSDAM,
+	result.TopologyDescriptionChanged: result.MonitorSDAM,
+	result.TopologyOpening:            result.MonitorSDAM,
+	result.TopologyClosed:             result.MonitorSDAM,
+}
+
+// waitForEvent waits for matching events, those of before included
+// ("waitForEvent").
+func waitForEvent(ctx context.Context, t *testRun, c call) *fault {
+	if f := t.unseen(c); f != nil {
+		return f
+	}
+	client, want := c.text("client"), c.number("count")
+	ctx, cancel := t.limited(ctx, patience, "waitForEvent")
+	defer cancel()
+	for after := int64(0); ; {
+		var log []result.Event
+		var err error
+		t.whileWaiting(func() { log, err = t.logWaiting(ctx, client, after, patience) })
+		if err != nil && ctx.Err() == nil {
+			return &fault{broken: err}
+		}
+		if log == nil {
+			t.mu.Lock()
+			log = t.logs[client]
+			t.mu.Unlock()
+		}
+		got, f := t.count(ctx, c, log)
+		switch {
+		case f != nil:
+			return f
+		case int64(got) >= want:
+			return nil
+		}
+		if f := ended(ctx, c.path, c.op.Position, fmt.Sprintf("%d events of type %s on %s, of which there were %d",
+			want, c.value("event").Fields[0].Key, client, got)); f != nil {
+			return f
+		}
+		after = lastSequence(log)
+	}
+}
+
+// count counts the matching events of a log among those that are observed.
+func (t *testRun) count(ctx context.Context, c call, log []result.Event) (int, *fault) {
+	t.mu.Lock()
+	o := t.observations[c.text("client")]
+	t.mu.Unlock()
+	n, mismatches := t.matcher(ctx).Count(c.path+".arguments.event", c.value("event"), o.filter(log))
+	return n, failed(mismatches)
+}
+
+// assertEventCount demands an exact number of matching events
+// ("assertEventCount").
+func assertEventCount(ctx context.Context, t *testRun, c call) *fault {
+	if f := t.unseen(c); f != nil {
+		return f
+	}
+	log, err := t.log(ctx, c.text("client"))
+	if err != nil {
+		return &fault{broken: err}
+	}
+	got, f := t.count(ctx, c, log)
+	if f == nil && int64(got) != c.number("count") {
+		f = differ(c, c.value("count"), fmt.Sprint(got), "the number of matching events on %s", c.text("client"))
+	}
+	return f
+}
+
+// differ makes the fault of a value that is not the one in the suite.
+func differ(c call, want *source.Value, got string, what string, args ...any) *fault {
+	f := c.failf("%s differs", fmt.Sprintf(what, args...))
+	f.mismatches[0].Position = want.Position
+	f.mismatches[0].Want, f.mismatches[0].Got = literal(want), got
+	return f
+}
+
+// literal renders a scalar of a suite.
+func literal(v *source.Value) string {
+	switch v.Kind {
+	case source.String:
+		return v.String
+	case source.Int:
+		return fmt.Sprint(v.Int)
+	case source.Bool:
+		return fmt.Sprint(v.Bool)
+	}
+	return v.Kind.String()
+}
+
+// assertCheckedOut counts connections by CMAP events, whether the test
+// observes them or not ("client", "assertNumberConnectionsCheckedOut").
+func assertCheckedOut(ctx context.Context, t *testRun, c call) *fault {
+	log, err := t.log(ctx, c.text("client"))
+	if err != nil {
+		return &fault{broken: err}
+	}
+	got := int64(0)
+	for _, e := range log {
+		switch e.Type {
+		case result.ConnectionCheckedOut:
+			got++
+		case result.ConnectionCheckedIn:
+			got--
+		}
+	}
+	if got != c.number("connections") {
+		return differ(c, c.value("connections"), fmt.Sprint(got), "the number of connections checked out by %s", c.text("client"))
+	}
+	return nil
+}
+
+// assertLSIDs compares the sessions of the last two commands
+// ("assertSameLsidOnLastTwoCommands", "assertDifferentLsidOnLastTwoCommands").
+func assertLSIDs(same bool) func(context.Context, *testRun, call) *fault {
+	return func(ctx context.Context, t *testRun, c call) *fault {
+		events, err := t.observed(ctx, c.text("client"))
+		if err != nil {
+			return &fault{broken: err}
+		}
+		var started []*result.CommandEvent
+		for _, e := range events {
+			if e.Type == result.CommandStarted {
+				started = append(started, e.Command)
+			}
+		}
+		if len(started) < 2 {
+			return c.failf("%s has observed %d commandStartedEvents, two are needed", c.text("client"), len(started))
+		}
+		var lsids [2]bson.Raw
+		for i, e := range started[len(started)-2:] {
+			var ok bool
+			if lsids[i], ok = e.Command.Lookup("lsid").DocumentOK(); !ok {
+				return c.failf("command %s has no lsid", e.CommandName)
+			}
+		}
+		if bytes.Equal(lsids[0], lsids[1]) != same {
+			f := c.failf("the lsids of the last two commands are %s", map[bool]string{true: "different", false: "the same"}[same])
+			f.mismatches[0].Want = map[bool]string{true: lsids[0].String(), false: "another than " + lsids[0].String()}[same]
+			f.mismatches[0].Got = lsids[1].String()
+			return f
+		}
+		return nil
+	}
+}

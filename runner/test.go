@@ -1,0 +1,361 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/entities"
+	"github.com/unified-test-runner/utr/matchers"
+	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/specs"
+	"go.mongodb.org/mongo-driver/v2/bson"
+)
+
+// testRun is one test while it runs. The main thread, the test's threads and
+// withTransaction's callback use it concurrently.
+type testRun struct {
+	run              *run
+	site             *site
+	suite            *specs.Suite
+	test             *specs.Test
+	engine           engine.Test
+	failPointClients map[string]bool
+	entities         entities.Map
+
+	mu           sync.Mutex
+	observations map[string]*observation   // by client
+	uris         map[string]string         // by client; never to be printed
+	logs         map[string][]result.Event // by client, as far as read
+	operations   []performed
+	failPoints   []failPoint
+	transactions bool // one was started
+	fault        *fault
+	timings      result.Timings
+}
+
+// runTest runs one test on a site. The verdict is that of the test and its
+// clean-up; broken tells that the site is not fit for another test.
+func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, broken bool) {
+	t := &testRun{
+		run: r, site: s, suite: j.suite, test: j.test,
+		failPointClients: failPointClientsOf(j.suite, j.test),
+		observations:     make(map[string]*observation),
+		uris:             make(map[string]string),
+		logs:             make(map[string][]result.Event),
+	}
+	started := r.clock.Now()
+	limit := r.timeout
+	running, cancel := context.WithTimeoutCause(ctx, limit, &limitError{"the test's time limit", limit})
+	if f := protect("a test", func() *fault { return t.execute(running) }); f != nil {
+		t.add(f)
+	}
+	cancel()
+	// Clean-up happens whatever has become of the context, within its own limit.
+	cleaning, done := context.WithTimeoutCause(context.WithoutCancel(ctx), cleanupLimit, &limitError{"the limit of the clean-up", cleanupLimit})
+	defer done()
+	began := r.clock.Now()
+	untidy := protect("a clean-up", func() *fault {
+		if err := t.cleanUp(cleaning); err != nil {
+			return &fault{broken: err}
+		}
+		return nil
+	})
+	t.timings.Cleanup += r.clock.Now().Sub(began)
+	if untidy != nil {
+		v = t.verdict(j, untidy.broken)
+	} else {
+		v = t.verdict(j, nil)
+	}
+	v.Duration = r.clock.Now().Sub(started)
+	return v, untidy != nil || v.Status == result.Broken
+}
+
+// cleanupLimit bounds the clean-up of one test.
+const cleanupLimit = 15 * time.Second
+
+// protect keeps a panic of the runner's own code, or of a matcher, within the
+// test that met it.
+func protect(during string, do func() *fault) (f *fault) {
+	defer func() {
+		if p := recover(); p != nil {
+			f = &fault{broken: panicError(during, p)}
+		}
+	}()
+	return do()
+}
+
+// execute does everything of a test but the clean-up ("Executing a Test").
+func (t *testRun) execute(ctx context.Context) *fault {
+	if f := t.setUp(ctx); f != nil {
+		return f
+	}
+	if f := t.operate(ctx); f != nil || t.hasFault() {
+		return f
+	}
+	// From here on nothing more is observed.
+	observed := make(map[string][]result.Event)
+	for _, client := range t.entities.Of(entities.Client) {
+		events, err := t.observed(ctx, client)
+		if err != nil {
+			return &fault{broken: err}
+		}
+		observed[client] = events
+	}
+	began := t.run.clock.Now()
+	err := t.failPointsOff(ctx)
+	t.timings.Cleanup += t.run.clock.Now().Sub(began)
+	if err != nil {
+		return &fault{broken: err}
+	}
+	// Neither changes what the other sees: both are reported.
+	for _, f := range []*fault{t.judgeEvents(ctx, observed), t.judgeOutcome(ctx)} {
+		if f != nil {
+			t.add(f)
+		}
+	}
+	return nil
+}
+
+// setUp makes initial data and entities.
+func (t *testRun) setUp(ctx context.Context) *fault {
+	began := t.run.clock.Now()
+	defer func() { t.timings.Setup += t.run.clock.Now().Sub(began) }()
+	if err := t.site.seed(ctx, t.suite.InitialData, t.run.cfg.Reseed); err != nil {
+		if f := ended(ctx, "initialData", t.test.Position, "initial data"); f != nil {
+			return f
+		}
+		return &fault{broken: err}
+	}
+	if err := t.distinctFirst(ctx); err != nil {
+		if f := ended(ctx, "initialData", t.test.Position, "distinct on each mongos"); f != nil {
+			return f
+		}
+		return &fault{broken: err}
+	}
+	type answer struct {
+		test engine.Test
+		err  error
+	}
+	a, err := guarded(ctx, "the beginning of a test", func(ctx context.Context) answer {
+		test, err := t.run.cfg.Engine.Begin(ctx)
+		return answer{test, err}
+	})
+	if err = errors.Join(err, a.err); err != nil {
+		if f := ended(ctx, "", t.test.Position, "the engine to begin a test"); f != nil {
+			return f
+		}
+		return breakf("the engine cannot begin a test: %w", err)
+	}
+	t.engine = a.test
+	return t.create(ctx, "createEntities", t.suite.CreateEntities)
+}
+
+// distinctFirst does what sharded transactions with a distinct need.
+func (t *testRun) distinctFirst(ctx context.Context) error {
+	if !t.site.sharded() {
+		return nil
+	}
+	distinct, transaction := false, false
+	for _, op := range everyOperation(t.test.Operations) {
+		distinct = distinct || op.Name == "distinct"
+		transaction = transaction || op.Name == "startTransaction" || op.Name == "withTransaction"
+	}
+	if !distinct || !transaction {
+		return nil
+	}
+	for _, d := range t.suite.InitialData {
+		if err := t.site.distinctEverywhere(ctx, d.DatabaseName, d.CollectionName); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// operate performs the operations, and waits for threads that the test itself
+// does not wait for.
+func (t *testRun) operate(ctx context.Context) *fault {
+	began, waited := t.run.clock.Now(), t.timings.Waiting
+	defer func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.timings.Engine += t.run.clock.Now().Sub(began) - (t.timings.Waiting - waited)
+	}()
+	for i, op := range t.test.Operations {
+		if _, f := t.perform(ctx, fmt.Sprintf("operations[%d]", i), op); f != nil {
+			return f
+		}
+		if t.hasFault() {
+			return nil // of a thread, or of a callback
+		}
+	}
+	for _, id := range t.entities.Of(entities.ThreadKind) {
+		thread, err := t.entities.Thread(id)
+		if err != nil {
+			return &fault{broken: err}
+		}
+		thread.Stop()
+		waiting, cancel := t.limited(ctx, patience, "the wait for a thread")
+		t.whileWaiting(func() { _ = thread.Wait(waiting) })
+		f := ended(waiting, "operations", t.test.Position, "the operations of "+id)
+		cancel()
+		if f != nil {
+			return f
+		}
+	}
+	if t.hasFault() {
+		return nil
+	}
+	return ended(ctx, "operations", t.test.Position, "the last operation")
+}
+
+// judgeEvents holds the observed events against expectEvents.
+func (t *testRun) judgeEvents(ctx context.Context, observed map[string][]result.Event) *fault {
+	var all []result.Mismatch
+	for i, e := range t.test.ExpectEvents {
+		path := fmt.Sprintf("expectEvents[%d]", i)
+		if err := t.entities.Demand(e.Client, entities.Client); err != nil {
+			all = append(all, failf(path+".client", e.Position, "%s", err).mismatches...)
+			continue
+		}
+		all = append(all, t.matcher(ctx).Events(path, matchers.ExpectedEvents{
+			Position:          e.Position,
+			EventType:         e.EventType,
+			Events:            e.Events,
+			IgnoreExtraEvents: e.IgnoreExtraEvents,
+		}, observed[e.Client])...)
+	}
+	return failed(all)
+}
+
+// judgeOutcome reads collections through the internal client, sorted by _id,
+// from the primary, with local read concern.
+func (t *testRun) judgeOutcome(ctx context.Context) *fault {
+	var all []result.Mismatch
+	for i, d := range t.test.Outcome {
+		path := fmt.Sprintf("outcome[%d]", i)
+		var documents []bson.Raw
+		err := retried(ctx, func() (err error) {
+			documents, err = t.site.commands.documents(ctx, d.DatabaseName, d.CollectionName)
+			return err
+		})
+		if f := ended(ctx, path, d.Position, "the contents of "+d.DatabaseName+"."+d.CollectionName); f != nil {
+			return f
+		}
+		if err != nil {
+			return breakf("%s: reading %s.%s: %w", path, d.DatabaseName, d.CollectionName, err)
+		}
+		all = append(all, t.matcher(ctx).Collection(path+".documents", d.Position, d.Documents, documents)...)
+	}
+	return failed(all)
+}
+
+// failPointsOff turns off, each on its server, the fail points that the test
+// has set.
+func (t *testRun) failPointsOff(ctx context.Context) error {
+	t.mu.Lock()
+	points := t.failPoints
+	t.failPoints = nil
+	t.mu.Unlock()
+	var failures []error
+	var done []string
+	for _, p := range points {
+		key := fmt.Sprint(p.name, p.address, p.service)
+		if slices.Contains(done, key) {
+			continue
+		}
+		done = append(done, key)
+		failures = append(failures, t.site.off(ctx, p))
+	}
+	return errors.Join(failures...)
+}
+
+// cleanUp leaves the deployment and the engine as they were found. It is done
+// after every test, however that went, and goes on past errors. The error says
+// what could not be put right.
+func (t *testRun) cleanUp(ctx context.Context) error {
+	failures := []error{t.failPointsOff(ctx)}
+	for _, id := range t.entities.Of(entities.ThreadKind) {
+		if thread, err := t.entities.Thread(id); err == nil {
+			thread.Stop()
+		}
+	}
+	if t.engine != nil {
+		t.readLogs(ctx)
+		err, trouble := guarded(ctx, "the end of a test", func(ctx context.Context) error { return t.engine.End(ctx) })
+		if err = errors.Join(trouble, err); err != nil {
+			failures = append(failures, fmt.Errorf("the engine could not end the test: %w", err))
+		}
+	}
+	for _, id := range t.entities.Of(entities.ThreadKind) {
+		if thread, err := t.entities.Thread(id); err == nil {
+			if err := thread.Wait(ctx); err != nil {
+				failures = append(failures, fmt.Errorf("%s is still busy: %w", id, err))
+			}
+		}
+	}
+	t.mu.Lock()
+	clean := t.fault == nil
+	transactions := t.transactions
+	t.mu.Unlock()
+	if !clean || transactions {
+		if err := retried(ctx, func() error { return t.site.killAllSessions(ctx) }); err != nil {
+			failures = append(failures, fmt.Errorf("open transactions could not be terminated: %w", err))
+		}
+	}
+	untidy := errors.Join(failures...)
+	t.site.remember(effectOf(t.test), clean && untidy == nil)
+	return untidy
+}
+
+// readLogs reads what the clients have logged, for the report.
+func (t *testRun) readLogs(ctx context.Context) {
+	for _, client := range t.entities.Of(entities.Client) {
+		_, _ = t.log(ctx, client) // what cannot be read is not reported
+	}
+}
+
+// add notes a fault. All mismatches are kept; of other faults, the first says
+// what the verdict is.
+func (t *testRun) add(f *fault) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.fault == nil:
+		t.fault = f
+	case len(t.fault.mismatches) > 0 && len(f.mismatches) > 0:
+		t.fault = failed(append(slices.Clone(t.fault.mismatches), f.mismatches...))
+	case f.broken != nil && len(t.fault.mismatches) == 0:
+		t.fault = f
+	}
+}
+
+func (t *testRun) hasFault() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.fault != nil
+}
+
+// limited bounds a wait, with the operation's name in the message.
+func (t *testRun) limited(ctx context.Context, d time.Duration, what string) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, d, &limitError{what, d})
+}
+
+// whileWaiting counts the time of a wait.
+func (t *testRun) whileWaiting(wait func()) {
+	began := t.run.clock.Now()
+	wait()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.timings.Waiting += t.run.clock.Now().Sub(began)
+}
+
+// sleep waits by the run's clock.
+func (t *testRun) sleep(ctx context.Context, d time.Duration) (err error) {
+	t.whileWaiting(func() { err = t.run.clock.Sleep(ctx, d) })
+	return err
+}

@@ -1,0 +1,108 @@
+package runner
+
+import (
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/unified-test-runner/utr/entities"
+	"github.com/unified-test-runner/utr/result"
+)
+
+// panicError makes a PanicError of a recovered value.
+func panicError(during string, value any) *PanicError {
+	return &PanicError{During: during, Value: value, Stack: string(debug.Stack())}
+}
+
+// verdict judges a test that ran. untidy is what its clean-up could not do.
+func (t *testRun) verdict(j job, untidy error) *result.Verdict {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	v := &result.Verdict{Test: j.id, Position: j.test.Position, Status: result.Passed}
+	switch f := t.fault; {
+	case f == nil:
+	case f.broken != nil:
+		v.Status, v.Reason = result.Broken, f.broken.Error()
+	case f.interrupted:
+		v.Status, v.SkipKind, v.Reason = result.Skipped, result.SkipFilter, "interrupted"
+	case f.unsupported != "":
+		v.Status, v.SkipKind, v.Reason = result.Skipped, result.SkipCapability, "the engine lacks "+f.unsupported
+	default:
+		v.Status, v.Mismatches = result.Failed, f.mismatches
+	}
+	if untidy != nil {
+		// What cannot be cleaned up is no fault of a test that failed by
+		// itself, and makes nothing else of one that did not.
+		if v.Status != result.Failed && v.Status != result.Broken {
+			v.Status, v.SkipKind = result.Broken, ""
+		}
+		v.Reason = strings.TrimPrefix(v.Reason+"; clean-up: "+untidy.Error(), "; ")
+	}
+	t.run.expectFailure(v, subject(j.suite, j.test))
+
+	logs := t.clientLogs()
+	t.timings.Server = serverTime(logs)
+	t.timings.Engine = max(0, t.timings.Engine-t.timings.Server)
+	v.Timings = t.timings
+	if v.Status != result.Passed && v.Status != result.Skipped || t.run.cfg.KeepEvents {
+		v.Clients, v.Operations = logs, t.operationLogs(logs)
+	}
+	if t.run.cfg.Rerun != nil {
+		v.Rerun = t.run.cfg.Rerun(v.Test)
+	}
+	return v
+}
+
+// expectFailure applies the list of known failures.
+func (r *run) expectFailure(v *result.Verdict, subject string) {
+	k := known(r.cfg.KnownFailing, subject)
+	switch {
+	case k == nil:
+	case v.Status == result.Failed:
+		v.Status, v.Reason = result.KnownFailing, k.Reason
+	case v.Status == result.Passed:
+		r.problem("unexpected pass of %q, which %s lists as failing: %s", subject, k.Position, k.Reason)
+	}
+}
+
+// clientLogs gives the logs of all clients, in the order of their creation.
+func (t *testRun) clientLogs() []result.ClientLog {
+	var logs []result.ClientLog
+	for _, client := range t.entities.Of(entities.Client) {
+		logs = append(logs, result.ClientLog{Client: client, Events: t.logs[client]})
+	}
+	return logs
+}
+
+// serverTime sums what commands took between start and end.
+func serverTime(logs []result.ClientLog) (sum time.Duration) {
+	for _, l := range logs {
+		for _, e := range l.Events {
+			if e.Type == result.CommandSucceeded || e.Type == result.CommandFailed {
+				sum += e.Command.Duration
+			}
+		}
+	}
+	return sum
+}
+
+// operationLogs sets operations against the events of their clients.
+func (t *testRun) operationLogs(logs []result.ClientLog) []result.OperationLog {
+	var out []result.OperationLog
+	for _, p := range t.operations {
+		op := p.log
+		client, err := t.entities.ClientOf(op.Object)
+		for _, l := range logs {
+			if err != nil || l.Client != client {
+				continue
+			}
+			for _, e := range l.Events {
+				if e.Time.Before(p.started) {
+					op.FirstSeen = e.Sequence
+				}
+			}
+		}
+		out = append(out, op)
+	}
+	return out
+}
