@@ -29,7 +29,7 @@ func (s *Set) explain(minor int, root *source.Value) []Problem {
 	}
 	suite.explain(w, root)
 	slices.SortStableFunc(w.problems, func(a, b Problem) int {
-		return cmp.Or(cmp.Compare(a.Position.Line, b.Position.Line), cmp.Compare(a.Position.Column, b.Position.Column))
+		return comparePositions(a.Position, b.Position)
 	})
 	return w.problems
 }
@@ -53,9 +53,16 @@ func (w *walk) since(from int, p source.Position, what string) (leave func()) {
 		return func() {}
 	}
 	w.at(p, "%s needs schemaVersion %s, this file declares %s", what, versionString(from), versionString(w.declared))
-	w.problems[len(w.problems)-1].needs = from
+	last := &w.problems[len(w.problems)-1]
+	last.needs, last.what = from, what
 	w.granted = from
 	return func() { w.granted = before }
+}
+
+// down goes one step further down, until the function returned is called.
+func (w *walk) down(step string) (leave func()) {
+	w.path = append(w.path, step)
+	return func() { w.path = w.path[:len(w.path)-1] }
 }
 
 func (anything) explain(*walk, *source.Value) {}
@@ -70,23 +77,22 @@ func (s scalar) explain(w *walk, v *source.Value) {
 	}
 }
 
-// hint tells how to write a string that YAML takes for something else.
+// hint tells how to write what YAML takes for something else.
 func (s scalar) hint(v *source.Value) string {
-	switch v.Kind {
-	case source.Bool, source.Int, source.Float:
-		if s == text {
-			return " (in quotes it would be a string)"
-		}
-	case source.String:
-		if s != text && (v.String == "true" || v.String == "false" || isNumber(v.String)) {
-			return " (without quotes it would be none)"
-		}
+	isNumber := v.Kind == source.Int || v.Kind == source.Float
+	switch {
+	case s == text && (isNumber || v.Kind == source.Bool):
+		return " (in quotes it would be a string)"
+	case v.Kind == source.String && s == boolean && (v.String == "true" || v.String == "false"),
+		v.Kind == source.String && s == integer && isDigits(v.String):
+		return " (without quotes it would be " + s.noun() + ")"
+	default:
+		return ""
 	}
-	return ""
 }
 
-func isNumber(s string) bool {
-	_, err := strconv.ParseFloat(s, 64)
+func isDigits(s string) bool {
+	_, err := strconv.ParseInt(s, 10, 64)
 	return err == nil
 }
 
@@ -125,7 +131,11 @@ func (e enumeration) explain(w *walk, v *source.Value) {
 			values = append(values, t.value)
 		}
 	}
-	w.wrong(v, "one of "+quoteAll(values), didYouMean(v.String, known))
+	if hint := didYouMean(v.String, known); hint != "" {
+		w.at(v.Position, "unknown value %s%s", strconv.Quote(shorten(v.String)), hint)
+		return
+	}
+	w.wrong(v, "one of "+quoteAll(values))
 }
 
 func (l list) explain(w *walk, v *source.Value) {
@@ -137,9 +147,9 @@ func (l list) explain(w *walk, v *source.Value) {
 		w.at(v.Position, "must have at least one element")
 	}
 	for i, item := range v.Items {
-		w.path = append(w.path, "["+strconv.Itoa(i)+"]")
+		leave := w.down(index(i))
 		l.of.explain(w, item)
-		w.path = w.path[:len(w.path)-1]
+		leave()
 	}
 }
 
@@ -187,7 +197,7 @@ func (o object) explain(w *walk, v *source.Value) {
 		a, b := v.Field(pair[0]), v.Field(pair[1])
 		if a != nil && b != nil {
 			later := a
-			if after(b.KeyPosition, a.KeyPosition) {
+			if comparePositions(b.KeyPosition, a.KeyPosition) > 0 {
 				later = b
 			}
 			w.at(later.KeyPosition, "%s and %s exclude each other", strconv.Quote(a.Key), strconv.Quote(b.Key))
@@ -215,8 +225,7 @@ func (o object) explainCount(w *walk, v *source.Value) {
 }
 
 func (o object) explainField(w *walk, v *source.Value, f *source.Field) {
-	w.path = append(w.path, step(f.Key))
-	defer func() { w.path = w.path[:len(w.path)-1] }()
+	defer w.down(step(f.Key))()
 	known, from, ok := o.find(f.Key)
 	switch {
 	case ok:
@@ -262,6 +271,6 @@ func (list) accepts(v *source.Value) bool        { return v.Kind == source.Array
 func (object) accepts(v *source.Value) bool      { return v.Kind == source.Document }
 func (either) accepts(*source.Value) bool        { return false }
 
-func after(a, b source.Position) bool {
-	return a.Line > b.Line || a.Line == b.Line && a.Column > b.Column
+func comparePositions(a, b source.Position) int {
+	return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 }

@@ -167,7 +167,7 @@ func TestMutants(t *testing.T) {
 		docs[name] = fewer(doc)
 	}
 	some, full := 6, 20
-	perFile, perGenerated, perPlace := 14, 30, 1
+	perFile, perGenerated, perPlace := 16, 30, 1
 	if testing.Short() {
 		full, perFile, perGenerated, perPlace = 2, 1, 3, 1
 	}

@@ -17,7 +17,8 @@ type Problem struct {
 	// Message says what is wrong and what was expected.
 	Message string
 
-	needs int // minor version that would mend it; 0: none would
+	needs int    // minor version that would mend it; 0: none would
+	what  string // what it is that needs it
 }
 
 // String gives file:line:column: path: message.

@@ -167,3 +167,13 @@ func valueOf(raw any) *source.Value {
 		panic(fmt.Sprintf("no raw value: %T", raw))
 	}
 }
+
+// parse reads YAML with the positions that messages carry.
+func parse(t testing.TB, text string) *source.Value {
+	t.Helper()
+	v, err := source.ParseYAML("suite.yml", []byte(text))
+	if err != nil {
+		t.Fatalf("%v in:\n%s", err, text)
+	}
+	return v
+}

@@ -39,7 +39,11 @@ func describe(v *source.Value) string {
 	case source.Int:
 		return "the integer " + strconv.FormatInt(v.Int, 10)
 	case source.Float:
-		return "the number " + strconv.FormatFloat(v.Float, 'g', -1, 64)
+		text := strconv.FormatFloat(v.Float, 'g', -1, 64)
+		if isDigits(text) {
+			text += ".0" // as it was written, or could have been
+		}
+		return "the number " + text
 	case source.String:
 		return "the string " + strconv.Quote(shorten(v.String))
 	default:
@@ -75,6 +79,9 @@ func step(key string) string {
 	return "[" + strconv.Quote(key) + "]"
 }
 
+// index writes a position in an array as a step of a path.
+func index(i int) string { return "[" + strconv.Itoa(i) + "]" }
+
 // subject names an object at the start of a sentence.
 func (o object) subject() string {
 	if o.title == "" {
@@ -102,6 +109,8 @@ func (o object) choices(minor int) string {
 		return ""
 	case len(keys) == 0:
 		return "; " + o.subject() + " has no keys"
+	case len(keys) == 1:
+		return "; its only possible key is " + quoteAll(keys)
 	default:
 		return "; possible keys are " + quoteAll(keys)
 	}

@@ -1,0 +1,285 @@
+package schema
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/xeipuuv/gojsonschema"
+
+	"github.com/unified-test-runner/utr/source"
+)
+
+const minimal = "description: a\nschemaVersion: '1.0'\ntests: [{description: t, operations: []}]\n"
+
+func TestVersions(t *testing.T) {
+	all := Versions()
+	if len(all) != newest+1 || all[0] != "1.0" || all[newest] != Newest {
+		t.Errorf("versions are %v", all)
+	}
+	tests := []struct {
+		reason, version string
+		want            string // "" if it can be validated against
+		kind            Reason
+	}{
+		{"the first", "1.0", "", 0},
+		{"the newest", Newest, "", 0},
+		{"a patch makes no difference", "1.5.1", "", 0},
+		{"a leading zero, which the schema allows", "01.05", "", 0},
+		{"newer", "1.29", `schemaVersion "1.29" is newer than 1.28, the newest that is known`, TooNew},
+		{"compared as numbers, not as text", "1.100", `schemaVersion "1.100" is newer than 1.28, the newest that is known`, TooNew},
+		{"larger than an int", "1.99999999999999999999", `schemaVersion "1.99999999999999999999" is newer than 1.28, the newest that is known`, TooNew},
+		{"a later major version", "2.0", `schemaVersion "2.0" is of another major version; known are 1.0 to 1.28`, OtherMajor},
+		{"an earlier major version", "0.1", `schemaVersion "0.1" is of another major version; known are 1.0 to 1.28`, OtherMajor},
+		{"a major version larger than an int", "99999999999999999999.0", `schemaVersion "99999999999999999999.0" is of another major version; known are 1.0 to 1.28`, OtherMajor},
+		{"one component", "1", `schemaVersion "1" is not a version: two or three numbers joined by dots, such as "1.28"`, Malformed},
+		{"four components", "1.2.3.4", `schemaVersion "1.2.3.4" is not a version: two or three numbers joined by dots, such as "1.28"`, Malformed},
+		{"nothing", "", `schemaVersion "" is not a version: two or three numbers joined by dots, such as "1.28"`, Malformed},
+		{"a sign", "1.-1", `schemaVersion "1.-1" is not a version: two or three numbers joined by dots, such as "1.28"`, Malformed},
+		{"a line end", "1.0\n", "schemaVersion \"1.0\\n\" is not a version: two or three numbers joined by dots, such as \"1.28\"", Malformed},
+	}
+	set := New()
+	root := parse(t, minimal)
+	for _, test := range tests {
+		for name, err := range map[string]error{"Check": Check(test.version), "Compile": set.Compile(test.version)} {
+			var e *VersionError
+			switch {
+			case test.want == "" && err != nil:
+				t.Errorf("%s: %s gives %v", test.reason, name, err)
+			case test.want != "" && (!errors.As(err, &e) || e.Error() != test.want || e.Reason != test.kind || e.Version != test.version):
+				t.Errorf("%s: %s gives %v, want %s", test.reason, name, err, test.want)
+			}
+		}
+		problems := set.Validate(test.version, root)
+		switch {
+		case test.want == "" && len(problems) > 0:
+			t.Errorf("%s: %v", test.reason, problems)
+		case test.want != "" && (len(problems) != 1 || problems[0].String() != "suite.yml:2:16: schemaVersion: "+test.want):
+			t.Errorf("%s: %v", test.reason, problems)
+		}
+	}
+}
+
+func TestValidateOddValues(t *testing.T) {
+	set := New()
+	number := func(f float64) *source.Value { return &source.Value{Kind: source.Float, Float: f} }
+	withEventType := func(v *source.Value) *source.Value {
+		root := parse(t, within("1.10", "events", "{client: c, eventType: x, events: []}"))
+		root.Get("tests").Items[0].Get("expectEvents").Items[0].Field("eventType").Value = v
+		return root
+	}
+	tests := []struct {
+		reason string
+		root   *source.Value
+	}{
+		{"no value at all", nil},
+		{"null", &source.Value{}},
+		{"a document without fields", &source.Value{Kind: source.Document}},
+		{"a number that JSON does not have", withEventType(number(math.NaN()))},
+		{"an infinite number", withEventType(number(math.Inf(-1)))},
+		{"a large number", withEventType(number(1e300))},
+		{"text that is not UTF-8", withEventType(&source.Value{Kind: source.String, String: "cmap\xff"})},
+	}
+	for _, test := range tests {
+		if problems := set.Validate("1.10", test.root); len(problems) == 0 {
+			t.Errorf("%s: accepted", test.reason)
+		} else if explained := set.explain(10, test.root); len(explained) == 0 {
+			t.Errorf("%s: not explained: %v", test.reason, problems)
+		}
+	}
+	errorCode := parse(t, within("1.0", "error", "{errorCode: 5.0}"))
+	if problems := set.Validate("1.0", errorCode); len(problems) > 0 {
+		t.Errorf("a number without a fraction is an integer to JSON Schema: %v", problems)
+	}
+}
+
+// TestJSON shows that what is printed is what is validated against, and that
+// a version has nothing of a later one.
+func TestJSON(t *testing.T) {
+	set := New()
+	for _, version := range Versions() {
+		text, err := set.JSON(version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := gojsonschema.NewSchema(gojsonschema.NewBytesLoader(text)); err != nil {
+			t.Errorf("%s: %v", version, err)
+		}
+		again, _ := New().JSON(version)
+		if string(again) != string(text) || !json.Valid(text) || !strings.HasSuffix(string(text), "}\n") {
+			t.Errorf("%s is not the same every time", version)
+		}
+	}
+	for _, test := range []struct{ reason, in, before, text string }{
+		{"a definition that only a later version reaches", "1.27", "1.26", `"span": {`},
+		{"a key", "1.26", "1.25", `"awaitMinPoolSizeMS": {`},
+		{"a value", "1.20", "1.19", `"topologyOpeningEvent"`},
+		{"labelled keys", "1.18", "1.17", `"patternProperties"`},
+		{"an alternative", "1.25", "1.24", `"csfleRequirement"`},
+		{"a deprecation", "1.24", "1.23", `"deprecated": true`},
+		{"a dependency", "1.3", "1.2", `"const": "cmap"`},
+		{"an exclusion with a later key", "1.28", "1.27", `"accessToken"`},
+	} {
+		in, _ := set.JSON(test.in)
+		before, _ := set.JSON(test.before)
+		if !strings.Contains(string(in), test.text) || strings.Contains(string(before), test.text) {
+			t.Errorf("%s: %s is to be in %s and not in %s", test.reason, test.text, test.in, test.before)
+		}
+	}
+	if _, err := set.JSON("1.29"); err == nil {
+		t.Error("a version that is not known has no schema")
+	}
+}
+
+func TestNeeds(t *testing.T) {
+	problems := New().Validate("1.2", parse(t, within("1.2", "requirement", "{auth: 1}")))
+	if len(problems) != 2 {
+		t.Fatal(problems)
+	}
+	if v, ok := problems[0].Needs(); !ok || v != "1.3" {
+		t.Errorf("%v needs %q, %v", problems[0], v, ok)
+	}
+	if v, ok := problems[1].Needs(); ok {
+		t.Errorf("%v needs %q", problems[1], v)
+	}
+}
+
+// TestSetAtOnce uses one Set from many goroutines while it compiles.
+func TestSetAtOnce(t *testing.T) {
+	set, good := New(), parse(t, minimal)
+	bad := parse(t, strings.Replace(minimal, "operations", "operation", 1))
+	var all sync.WaitGroup
+	for range 8 {
+		for _, version := range Versions() {
+			all.Go(func() {
+				if problems := set.Validate(version, good); len(problems) > 0 {
+					t.Errorf("%s: %v", version, problems)
+				}
+				if len(set.Validate(version, bad)) != 2 {
+					t.Errorf("%s accepts a wrong file", version)
+				}
+				if v, ok := set.Lowest(good); v != "1.0" || !ok {
+					t.Errorf("lowest is %q", v)
+				}
+			})
+		}
+	}
+	all.Wait()
+}
+
+// TestUnexplained covers what the other tests show not to happen.
+func TestUnexplained(t *testing.T) {
+	set, root := New(), parse(t, "[]")
+	verdict, err := set.verdict(0, root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if problems := unexplained(verdict, root); len(problems) != 1 || problems[0].Position.Line != 1 {
+		t.Errorf("got %v", problems)
+	}
+}
+
+// FuzzValidate holds Validate, on any JSON value, against gojsonschema on the
+// same value read by encoding/json.
+func FuzzValidate(f *testing.F) {
+	for i, r := range constraints() {
+		if i%7 == 0 {
+			text, err := json.Marshal(plain(parse(f, within(r.version, r.where, r.fragment))))
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.Add(text, uint8(i))
+		}
+	}
+	f.Add([]byte(`null`), uint8(0))
+	f.Add([]byte(`{"tests": 1e400}`), uint8(3))
+	set := New()
+	f.Fuzz(func(t *testing.T, text []byte, minor uint8) {
+		minor %= newest + 1
+		raw, err := readJSON(text)
+		if err != nil {
+			return
+		}
+		if strings.ContainsAny(string(text), "eE") && hugeNumber(raw) {
+			return // no Value has it
+		}
+		root := valueOf(raw)
+		schema, err := set.compiled[minor]()
+		if err != nil {
+			t.Fatal(err)
+		}
+		result, err := schema.Validate(gojsonschema.NewRawLoader(raw))
+		if err != nil {
+			t.Fatal(err)
+		}
+		problems, explained := set.Validate(versionString(int(minor)), root), set.explain(int(minor), root)
+		if result.Valid() != (len(problems) == 0) || result.Valid() != (len(explained) == 0) {
+			t.Errorf("at 1.%d gojsonschema: %v, Validate: %v, the walk: %v", minor, result.Errors(), problems, explained)
+		}
+		for _, p := range explained {
+			if p.Message == "" {
+				t.Errorf("a problem without a message: %+v", p)
+			}
+		}
+		lowest, _, ok := set.LowestFor(root)
+		if ok && len(set.Validate(lowest, root)) > 0 {
+			t.Errorf("not valid at %s, which is said to be the lowest", lowest)
+		}
+		if ok != (len(set.Validate(Newest, root)) == 0) {
+			t.Errorf("LowestFor gives %q, %v", lowest, ok)
+		}
+	})
+}
+
+// hugeNumber reports whether a number is none that float64 has.
+func hugeNumber(raw any) bool {
+	switch raw := raw.(type) {
+	case json.Number:
+		f, err := raw.Float64()
+		return err != nil || f == 0 && strings.Trim(raw.String(), "-0.eE+") != "" || f != 0 && math.Abs(f) < 1e-300 || math.Abs(f) >= 1<<53
+	case []any:
+		for _, v := range raw {
+			if hugeNumber(v) {
+				return true
+			}
+		}
+	case map[string]any:
+		for _, v := range raw {
+			if hugeNumber(v) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func BenchmarkCompileAll(b *testing.B) {
+	for b.Loop() {
+		set := New()
+		for _, version := range Versions() {
+			if err := set.Compile(version); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+}
+
+// BenchmarkValidate validates a suite with n operations: time is to grow with
+// n.
+func BenchmarkValidate(b *testing.B) {
+	for _, n := range []int{1, 10, 100, 1000} {
+		root := parse(b, within(Newest, "test", "{description: t, operations: ["+
+			strings.Repeat("{name: find, object: c, arguments: {filter: {a: 1}}, expectError: {errorLabelsContain: [x]}},", n)+"]}"))
+		b.Run(versionString(n)[2:]+" operations", func(b *testing.B) {
+			set := New()
+			for b.Loop() {
+				if problems := set.Validate(Newest, root); len(problems) > 0 {
+					b.Fatal(problems)
+				}
+			}
+		})
+	}
+}
