@@ -3,6 +3,8 @@
 // its result has. It serves the semantic checks, the runner and every engine.
 package operations
 
+//go:generate go run ./internal/write
+
 // Kind is a kind of entity that operations are performed on.
 type Kind string
 

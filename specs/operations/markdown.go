@@ -1,0 +1,36 @@
+package operations
+
+import (
+	"fmt"
+	"strings"
+)
+
+// String names a shape in a person's words.
+func (s Shape) String() string {
+	return [...]string{"nothing", "a value", "a root-level document", "root-level documents", "a cursor"}[s]
+}
+
+// Markdown renders the table, a section for each kind: the text of
+// docs/operations.md.
+func Markdown() string {
+	var b strings.Builder
+	b.WriteString("# Operations\n\n" +
+		"Every operation that suites may name, by the kind of entity that it is performed on. Required arguments are **bold**.\n" +
+		"A result that is a root-level document may have more fields than a suite expects; within a value, nothing may be added.\n" +
+		"This page is made by `go generate ./specs/operations`.\n")
+	var kind Kind
+	for _, o := range all() {
+		if o.Kind != kind {
+			kind = o.Kind
+			fmt.Fprintf(&b, "\n## %s\n\n| operation | arguments | result | specified in |\n|---|---|---|---|\n", kind)
+		}
+		arguments := make([]string, len(o.Arguments))
+		for i, a := range o.Arguments {
+			if arguments[i] = a.Name; a.Required {
+				arguments[i] = "**" + a.Name + "**"
+			}
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", o.Name, strings.Join(arguments, ", "), o.Result, o.Section)
+	}
+	return b.String()
+}

@@ -1,0 +1,90 @@
+package operations
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestTableIsSortedAndUnique(t *testing.T) {
+	rows := All()
+	for i, row := range rows {
+		if i > 0 && compare(rows[i-1], row) >= 0 {
+			t.Errorf("%s.%s stands after %s.%s", row.Kind, row.Name, rows[i-1].Kind, rows[i-1].Name)
+		}
+		if row.Section == "" {
+			t.Errorf("%s.%s has no section", row.Kind, row.Name)
+		}
+		for j, a := range row.Arguments {
+			if a.Name == "" || j > 0 && row.Arguments[j-1].Name >= a.Name {
+				t.Errorf("%s.%s: argument %q is out of order or given twice", row.Kind, row.Name, a.Name)
+			}
+			if got, ok := row.Argument(a.Name); !ok || got != a {
+				t.Errorf("%s.%s: argument %q is not found", row.Kind, row.Name, a.Name)
+			}
+		}
+		if got, ok := Lookup(row.Kind, row.Name); !ok || got.Section != row.Section {
+			t.Errorf("%s.%s is not found", row.Kind, row.Name)
+		}
+	}
+}
+
+func TestLookup(t *testing.T) {
+	for _, tt := range []struct {
+		kind   Kind
+		name   string
+		found  bool
+		result Shape
+		reason string
+	}{
+		{Collection, "find", true, RootDocuments, "iterated results are root-level"},
+		{Collection, "distinct", true, Value, "distinct gives values, not root-level documents"},
+		{Collection, "insertOne", true, RootDocument, "model objects become documents"},
+		{Collection, "createFindCursor", true, NewCursor, "makes an entity"},
+		{Bucket, "download", true, Value, "a string"},
+		{Cursor, "iterateOnce", true, RootDocument, "listed in the format"},
+		{TestRunner, "failPoint", true, Nothing, "special operations return nothing"},
+		{Database, "find", false, 0, "known for another kind only"},
+		{Collection, "Find", false, 0, "names are case-sensitive"},
+		{"", "find", false, 0, "no kind"},
+	} {
+		got, found := Lookup(tt.kind, tt.name)
+		if found != tt.found || got.Result != tt.result {
+			t.Errorf("Lookup(%s, %s) = %v, %v: %s", tt.kind, tt.name, got.Result, found, tt.reason)
+		}
+	}
+	if got := KindsWith("aggregate"); !slices.Equal(got, []Kind{Collection, Database}) {
+		t.Errorf("KindsWith(aggregate) = %v", got)
+	}
+	if got := len(Kinds()); got != 8 {
+		t.Errorf("%d kinds", got)
+	}
+	find, _ := Lookup(Collection, "find")
+	if _, ok := find.Argument("documents"); ok {
+		t.Error("find takes documents")
+	}
+	if a, _ := find.Argument("filter"); !a.Required {
+		t.Error("the filter of find is not required")
+	}
+}
+
+func TestDocsAreFresh(t *testing.T) {
+	got, err := os.ReadFile(filepath.Join("..", "..", "docs", "operations.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != Markdown() {
+		t.Error("docs/operations.md is stale: run go generate ./specs/operations")
+	}
+	if !strings.Contains(Markdown(), "| find | ") {
+		t.Error("the page lacks find")
+	}
+}
+
+func BenchmarkLookup(b *testing.B) {
+	for b.Loop() {
+		Lookup(Collection, "updateOne")
+	}
+}
