@@ -1,0 +1,327 @@
+package reference
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/reference/retry"
+	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/specs/operations"
+	"go.mongodb.org/mongo-driver/v2/bson"
+)
+
+// row is an operation that the engine serves. Arguments that are not listed
+// are refused.
+type row struct {
+	kind operations.Kind
+	name string
+	args []string
+	run  func(*call) (any, *result.Error)
+}
+
+// rows is the operation table, by families.
+func rows() []row {
+	return slices.Concat(findRows(), aggregateRows(), countRows(), listRows(), commandRows(), cursorRows(),
+		streamRows(), writeRows(), bulkRows(), modifyRows(), schemaRows(), sessionRows(), bucketRows(), clientRows())
+}
+
+type rowKey struct {
+	kind operations.Kind
+	name string
+}
+
+func rowIndex() map[rowKey]row {
+	index := map[rowKey]row{}
+	for _, r := range rows() {
+		index[rowKey{r.kind, r.name}] = r
+	}
+	return index
+}
+
+// call is one operation under way.
+type call struct {
+	ctx    context.Context
+	test   *test
+	op     engine.Operation
+	args   bson.Raw
+	entity any
+	kind   operations.Kind
+	trace  trace
+
+	client  *client
+	scope   scope
+	db      string
+	coll    string
+	timeout bool // timeoutMS governs the operation
+	limit   *time.Duration
+	session *clientSession // given or implicit
+	kept    bool           // the implicit session belongs to a cursor now
+}
+
+// Do performs an operation.
+func (t *test) Do(ctx context.Context, op engine.Operation) (out result.Outcome) {
+	e, err := t.get(op.Object)
+	if err != nil {
+		return result.Outcome{Err: argument(err.Error())}
+	}
+	kind := kindOf(e)
+	r, ok := t.driver.table[rowKey{kind, op.Name}]
+	if !ok {
+		return result.Outcome{Err: unsupported(fmt.Sprintf("operation %s.%s", kind, op.Name))}
+	}
+	c := &call{test: t, op: op, args: op.Arguments, entity: e, kind: kind}
+	if c.args == nil {
+		c.args = bson.Raw{5, 0, 0, 0, 0}
+	}
+	if err := c.check(r); err != nil {
+		return result.Outcome{Err: err}
+	}
+	c.resolve()
+	cancel, failed := c.begin(ctx)
+	defer cancel()
+	if failed != nil {
+		return result.Outcome{Err: failed}
+	}
+	value, failure := r.run(c)
+	if c.session != nil && c.session.implicit && !c.kept {
+		c.session.end()
+	}
+	out = result.Outcome{Err: failure, Server: c.trace.server, ServiceID: c.trace.service, Decisions: c.trace.decisions}
+	if failure == nil || value != nil {
+		v, err := valueOf(value)
+		if err != nil {
+			return result.Outcome{Err: argument("result cannot be written: " + err.Error())}
+		}
+		out.Value = v
+	}
+	return out
+}
+
+// nothing is the result of operations that return nothing.
+type nothing struct{}
+
+// valueOf writes a result as BSON; nil is null.
+func valueOf(v any) (bson.RawValue, error) {
+	switch v := v.(type) {
+	case nothing:
+		return bson.RawValue{}, nil
+	case bson.RawValue:
+		return v, nil
+	case bson.Raw:
+		if v == nil {
+			return bson.RawValue{Type: bson.TypeNull}, nil
+		}
+		return bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: v}, nil
+	case []bson.Raw:
+		a := make(bson.A, len(v))
+		for i, d := range v {
+			a[i] = d
+		}
+		return valueOf(a)
+	case nil:
+		return bson.RawValue{Type: bson.TypeNull}, nil
+	}
+	t, data, err := bson.MarshalValue(v)
+	return bson.RawValue{Type: t, Value: data}, err
+}
+
+// check refuses arguments that the row does not list.
+func (c *call) check(r row) *result.Error {
+	elements, err := c.args.Elements()
+	if err != nil {
+		return argument("arguments: " + err.Error())
+	}
+	for _, e := range elements {
+		if !slices.Contains(r.args, e.Key()) {
+			return unsupported(fmt.Sprintf("argument %s of %s.%s", e.Key(), r.kind, r.name))
+		}
+	}
+	return nil
+}
+
+// resolve finds the client and the namespace of the operation's entity.
+func (c *call) resolve() {
+	switch e := c.entity.(type) {
+	case *client:
+		c.client, c.scope, c.db = e, e.scope(), "admin"
+	case *database:
+		c.client, c.scope, c.db = e.client, e.options, e.name
+	case *collection:
+		c.client, c.scope, c.db, c.coll = e.db.client, e.options, e.db.name, e.name
+	case *clientSession:
+		c.client, c.scope, c.db = e.client, e.client.scope(), "admin"
+		if e.timeout != nil {
+			c.scope.timeout = e.timeout
+		}
+	case *bucket:
+		c.client, c.scope, c.db = e.db.client, e.options, e.db.name
+	case iterator:
+		c.client = e.owner()
+	}
+}
+
+// begin finds the session and sets the deadline.
+func (c *call) begin(ctx context.Context) (context.CancelFunc, *result.Error) {
+	c.ctx = ctx
+	if c.has("session") {
+		s, err := named[*clientSession](c.test, c.args, "session")
+		if err != nil {
+			return func() {}, argument(err.Error())
+		}
+		if s.client != c.client {
+			return func() {}, argument("the session belongs to another client")
+		}
+		if s.ended {
+			return func() {}, argument("the session has ended")
+		}
+		c.session = s
+	} else if c.kind != operations.Session && c.kind != operations.Cursor {
+		c.session = c.client.newSession(true)
+	}
+	limit := c.scope.timeout
+	if c.session != nil && c.session.inTransaction() && c.session.options.timeout != nil {
+		limit = c.session.options.timeout
+	}
+	if c.has("timeoutMS") {
+		var err error
+		if limit, err = timeoutOf(c.args.Lookup("timeoutMS")); err != nil {
+			return func() {}, argument(err.Error())
+		}
+		if c.session != nil && c.session.inTransaction() && c.session.options.timeout != nil {
+			return func() {}, argument("timeoutMS cannot be overridden in a transaction that has one")
+		}
+	}
+	c.limit = limit
+	return c.deadline(), nil
+}
+
+// deadline starts the operation's time again from now.
+func (c *call) deadline() context.CancelFunc {
+	c.timeout = c.limit != nil
+	if c.limit == nil || *c.limit == 0 {
+		return func() {}
+	}
+	ctx, cancel := context.WithTimeout(c.ctx, *c.limit)
+	c.ctx = ctx
+	return cancel
+}
+
+func (c *call) has(name string) bool {
+	_, err := c.args.LookupErr(name)
+	return err == nil
+}
+
+func (c *call) arg(name string) bson.RawValue { return c.args.Lookup(name) }
+
+func (c *call) text(name string) string {
+	s, _ := c.arg(name).StringValueOK()
+	return s
+}
+
+func (c *call) number(name string) int64 {
+	n, _ := integer(c.arg(name))
+	return n
+}
+
+func (c *call) flag(name string) bool {
+	b, _ := c.arg(name).BooleanOK()
+	return b
+}
+
+// document gives a document argument, an empty one if it is absent.
+func (c *call) document(name string) bson.RawValue {
+	if v := c.arg(name); v.Type != 0 {
+		return v
+	}
+	return bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: []byte{5, 0, 0, 0, 0}}
+}
+
+// documents reads an array of documents.
+func (c *call) documents(name string) ([]bson.Raw, *result.Error) {
+	array, ok := c.arg(name).ArrayOK()
+	if !ok {
+		return nil, argument(name + " is no array")
+	}
+	values, err := array.Values()
+	if err != nil {
+		return nil, argument(name + ": " + err.Error())
+	}
+	out := make([]bson.Raw, len(values))
+	for i, v := range values {
+		if out[i], ok = v.DocumentOK(); !ok {
+			return nil, argument(fmt.Sprintf("%s[%d] is no document", name, i))
+		}
+	}
+	return out, nil
+}
+
+// copyArgs appends the arguments that are there to a command, under their own
+// names. maxTimeMS is left out under timeoutMS, which replaces it.
+func (c *call) copyArgs(to bson.D, names ...string) bson.D {
+	for _, n := range names {
+		if n == "maxTimeMS" && c.timeout {
+			continue
+		}
+		if v := c.arg(n); v.Type != 0 {
+			to = append(to, bson.E{Key: n, Value: v})
+		}
+	}
+	return to
+}
+
+// read makes a command that reads, with what it inherits.
+func (c *call) read(name string, build func(target) (bson.D, error)) *command {
+	return &command{
+		name: name, db: c.db, op: retry.Lookup(name), build: build,
+		preference: c.scope.preference, readConcern: c.scope.readConcern, takesReadConcern: true,
+		session: c.session, timeout: c.timeout,
+	}
+}
+
+// writing makes a command that writes.
+func (c *call) writing(name, operation string, build func(target) (bson.D, error)) *command {
+	return &command{
+		name: name, db: c.db, op: retry.Lookup(operation), build: build, write: true,
+		writeConcern: c.scope.writeConcern, session: c.session, timeout: c.timeout,
+	}
+}
+
+// fixed is a command that is the same for every server.
+func fixed(d bson.D) func(target) (bson.D, error) {
+	return func(target) (bson.D, error) { return d, nil }
+}
+
+// do executes a command.
+func (c *call) do(cmd *command) (reply, *result.Error) {
+	return c.client.execute(c.ctx, cmd, &c.trace)
+}
+
+// override applies read options that are given as arguments.
+func (c *call) override(cmd *command) *result.Error {
+	var err error
+	if c.has("readPreference") {
+		if cmd.preference, err = preferenceOf(c.arg("readPreference")); err != nil {
+			return argument(err.Error())
+		}
+	}
+	if c.has("readConcern") {
+		if cmd.readConcern, err = readConcernOf(c.arg("readConcern")); err != nil {
+			return argument(err.Error())
+		}
+	}
+	if c.has("writeConcern") {
+		if cmd.writeConcern, err = writeConcernOf(c.arg("writeConcern")); err != nil {
+			return argument(err.Error())
+		}
+	}
+	return nil
+}
+
+// common are arguments that every operation with a command takes.
+func common(names ...string) []string { return append(names, "session", "timeoutMS") }
+
+var errWireVersion = errors.New("the server is too old for an option")

@@ -1,0 +1,216 @@
+package reference
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/unified-test-runner/utr/result"
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/session"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
+)
+
+// client is a client entity: a topology, what it gossips, and its log.
+type client struct {
+	driver    *driver
+	settings  settings
+	heartbeat time.Duration
+	api       *serverAPI
+	log       *eventLog
+	topology  *topology.Topology
+	clock     *session.ClusterClock
+	sessions  sessionPool
+	sockets   *sockets
+	operation atomic.Int64 // the last operationId
+	minPool   uint64
+
+	closed sync.Once
+}
+
+// serverAPI is the declared API version.
+type serverAPI struct {
+	version           string
+	strict            *bool
+	deprecationErrors *bool
+}
+
+// newClient opens a client. It returns at once; servers are discovered while
+// operations wait for them. Errors are those of the connection string.
+func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
+	var uriOptions bson.Raw
+	if v, err := entity.LookupErr("uriOptions"); err == nil {
+		uriOptions, _ = v.DocumentOK()
+	}
+	s, rest, err := resolve(uri, uriOptions)
+	if err != nil {
+		return nil, err
+	}
+	c := &client{
+		driver: d, settings: s, clock: &session.ClusterClock{},
+		log: newEventLog(d.options.Now), sockets: newSockets(),
+		heartbeat: s.heartbeat,
+	}
+	if c.heartbeat == 0 {
+		c.heartbeat = d.options.Heartbeat
+	}
+	o := options.Client().ApplyURI(rest).
+		SetPoolMonitor(poolMonitor(c.log)).
+		SetServerMonitor(serverMonitor(c.log)).
+		SetDialer(c.sockets)
+	if v, err := entity.LookupErr("serverApi"); err == nil {
+		if c.api, err = readServerAPI(v); err != nil {
+			return nil, err
+		}
+		api := options.ServerAPI(options.ServerAPIVersion(c.api.version))
+		if c.api.strict != nil {
+			api.SetStrict(*c.api.strict)
+		}
+		if c.api.deprecationErrors != nil {
+			api.SetDeprecationErrors(*c.api.deprecationErrors)
+		}
+		o.SetServerAPIOptions(api)
+	}
+	if o.MinPoolSize != nil {
+		c.minPool = *o.MinPoolSize
+	}
+	config, err := topology.NewConfig(o, c.clock)
+	if err != nil {
+		return nil, err
+	}
+	config.ServerOpts = append(config.ServerOpts,
+		topology.WithHeartbeatInterval(func(time.Duration) time.Duration { return c.heartbeat }))
+	if c.topology, err = topology.New(config); err != nil {
+		return nil, err
+	}
+	if err := c.topology.Connect(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func readServerAPI(v bson.RawValue) (*serverAPI, error) {
+	doc, ok := v.DocumentOK()
+	if !ok {
+		return nil, errors.New("serverApi is no document")
+	}
+	elements, err := doc.Elements()
+	if err != nil {
+		return nil, err
+	}
+	api := &serverAPI{}
+	for _, e := range elements {
+		flag, isBool := e.Value().BooleanOK()
+		switch e.Key() {
+		case "version":
+			api.version, ok = e.Value().StringValueOK()
+		case "strict":
+			api.strict, ok = &flag, isBool
+		case "deprecationErrors":
+			api.deprecationErrors, ok = &flag, isBool
+		default:
+			ok = false
+		}
+		if !ok {
+			return nil, fmt.Errorf("serverApi.%s is not valid", e.Key())
+		}
+	}
+	return api, nil
+}
+
+// close ends the server sessions, the pools and the monitoring. It does not
+// wait for a heartbeat: the sockets are closed under it.
+func (c *client) close() {
+	c.closed.Do(func() {
+		c.endSessions()
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			// Without a deadline connections in use are closed at once.
+			_ = c.topology.Disconnect(context.Background())
+		}()
+		c.sockets.closeWhen(done)
+		<-done
+	})
+}
+
+// state is the topology as OpTopology reports it.
+func (c *client) state() *result.TopologyState {
+	t := c.describe()
+	s := &result.TopologyState{Type: string(t.Type)}
+	for _, v := range t.Servers {
+		s.Servers = append(s.Servers, result.ServerState{Address: v.Address, Type: string(v.Type)})
+	}
+	return s
+}
+
+// sockets dials, and remembers what is open, so that closing a client never
+// waits for a server that is silent.
+type sockets struct {
+	dialer net.Dialer
+
+	mu   sync.Mutex
+	open map[*socket]bool
+}
+
+func newSockets() *sockets { return &sockets{open: map[*socket]bool{}} }
+
+// DialContext implements options.ContextDialer.
+func (s *sockets) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	c, err := s.dialer.DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	k := &socket{Conn: c, owner: s}
+	s.mu.Lock()
+	s.open[k] = true
+	s.mu.Unlock()
+	return k, nil
+}
+
+// closeWhen gives the owner a moment to close by itself (a monitor between
+// two checks misses that it is told to stop), and closes what is left, again
+// and again until done is closed.
+func (s *sockets) closeWhen(done <-chan struct{}) {
+	ticker := time.NewTicker(2 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-ticker.C:
+			s.mu.Lock()
+			left := slices.Collect(func(yield func(*socket) bool) {
+				for k := range s.open {
+					if !yield(k) {
+						return
+					}
+				}
+			})
+			s.mu.Unlock()
+			for _, k := range left {
+				_ = k.Close()
+			}
+		}
+	}
+}
+
+// socket forgets itself when it is closed.
+type socket struct {
+	net.Conn
+	owner *sockets
+}
+
+// Close closes the connection and forgets it.
+func (k *socket) Close() error {
+	k.owner.mu.Lock()
+	delete(k.owner.open, k)
+	k.owner.mu.Unlock()
+	return k.Conn.Close()
+}

@@ -1,0 +1,210 @@
+package reference
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/unified-test-runner/utr/reference/retry"
+	"github.com/unified-test-runner/utr/reference/selection"
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/mnet"
+)
+
+// command is one command of an operation. It is built afresh for each attempt
+// and each server.
+type command struct {
+	name string // first key
+	db   string
+	op   retry.Operation
+	// build gives the command for a server, without the generic fields.
+	build func(target) (bson.D, error)
+
+	// write selects a writable server; otherwise preference counts.
+	write      bool
+	preference selection.Preference
+	// readConcern is sent outside of transactions; takesReadConcern tells
+	// that the command has the field at all.
+	readConcern      bson.D
+	takesReadConcern bool
+	writeConcern     bson.D
+
+	session *clientSession // never nil
+	address string         // a cursor's server; "" selects
+	conn    *mnet.Connection
+	// pin keeps the connection for the reply's cursor behind a load balancer.
+	pin bool
+	// noMaxTime leaves maxTimeMS to the command under timeoutMS.
+	noMaxTime bool
+	// hidden keeps its events out of the log.
+	hidden bool
+	// bare leaves out the session.
+	bare bool
+	// timeout is true if timeoutMS governs the operation.
+	timeout bool
+
+	txnNumber        *int64 // assigned at the first attempt of a retryable write
+	startTransaction bool   // this command began the transaction
+}
+
+// target is what a command is built for.
+type target struct {
+	wire      int32
+	kind      selection.ServerType
+	topology  selection.TopologyType
+	sessions  bool
+	batch     int // maxWriteBatchSize
+	remaining time.Duration
+	minRTT    time.Duration
+}
+
+// errNoTime says that the deadline leaves no time for an attempt.
+var errNoTime = errors.New("the remaining time is shorter than a round trip")
+
+func (t target) retryableWrites() bool { return t.sessions && t.kind != selection.Standalone }
+
+// assemble adds the fields that every command has, in the order of the
+// specifications that they come from.
+func (c *client) assemble(cmd *command, t target) (bson.Raw, error) {
+	body, err := cmd.build(t)
+	if err != nil {
+		return nil, err
+	}
+	body = slices.Clip(body)
+	has := func(key string) bool {
+		return slices.ContainsFunc(body, func(e bson.E) bool { return e.Key == key })
+	}
+	set := func(key string, value any) {
+		if i := slices.IndexFunc(body, func(e bson.E) bool { return e.Key == key }); i >= 0 {
+			body[i].Value = value
+		} else {
+			body = append(body, bson.E{Key: key, Value: value})
+		}
+	}
+	s := cmd.session
+	endsTxn := cmd.op.EndsTransaction
+	inTxn := s.inTransaction() || endsTxn
+
+	// timeoutMS (Client Side Operations Timeout, "Command Execution").
+	if cmd.timeout && !cmd.noMaxTime && t.remaining < 1<<61 {
+		rest := t.remaining - t.minRTT
+		if rest < time.Millisecond {
+			return nil, errNoTime
+		}
+		set("maxTimeMS", rest.Milliseconds())
+	}
+
+	none := unacknowledged(cmd.writeConcern)
+	if len(cmd.writeConcern) > 0 && (!inTxn || endsTxn) {
+		body = append(body, bson.E{Key: "writeConcern", Value: cmd.writeConcern})
+	}
+	if none && !s.implicit {
+		return nil, errors.New("unacknowledged writes cannot use an explicit session")
+	}
+	withSession := t.sessions && !none && !cmd.bare
+	if !t.sessions && !s.implicit {
+		return nil, errors.New("the server does not support sessions")
+	}
+
+	// Sessions and transactions.
+	if withSession {
+		if !has("lsid") {
+			body = append(body, bson.E{Key: "lsid", Value: s.lsid()})
+		}
+		srv := s.acquired()
+		srv.lastUse = c.driver.options.Now()
+		switch {
+		case inTxn:
+			if s.state == txnStarting {
+				cmd.startTransaction, s.state = true, txnInProgress
+			}
+			body = append(body, bson.E{Key: "txnNumber", Value: srv.txn})
+			if cmd.startTransaction {
+				body = append(body, bson.E{Key: "startTransaction", Value: true})
+			}
+			body = append(body, bson.E{Key: "autocommit", Value: false})
+		case cmd.op.RetryableWrite && c.settings.retryWrites && t.retryableWrites():
+			if cmd.txnNumber == nil {
+				srv.txn++
+				n := srv.txn
+				cmd.txnNumber = &n
+			}
+			body = append(body, bson.E{Key: "txnNumber", Value: *cmd.txnNumber})
+		}
+	}
+
+	if rc := c.readConcernFor(cmd, t, inTxn); len(rc) > 0 && !has("readConcern") {
+		body = append(body, bson.E{Key: "readConcern", Value: rc})
+	}
+
+	preference := cmd.preference
+	if inTxn && s.options.preference != nil {
+		preference = *s.options.preference
+		if m := preference.Mode; m != "" && m != selection.Primary && !endsTxn {
+			return nil, errors.New("read preference in a transaction must be primary")
+		}
+	}
+	if !cmd.write && !has("$readPreference") {
+		if p, ok := selection.Pass(t.topology, t.kind, preference); ok {
+			body = append(body, bson.E{Key: "$readPreference", Value: p.Document()})
+		}
+	}
+
+	// Gossiping (Driver Sessions, "Gossipping the cluster time").
+	if t.wire >= 6 && t.kind != selection.Standalone && !has("$clusterTime") {
+		if now := c.clusterTime(s); now != nil {
+			body = append(body, bson.E{Key: "$clusterTime", Value: now.Lookup("$clusterTime")})
+		}
+	}
+	if c.api != nil {
+		body = append(body, bson.E{Key: "apiVersion", Value: c.api.version})
+		if c.api.strict != nil {
+			body = append(body, bson.E{Key: "apiStrict", Value: *c.api.strict})
+		}
+		if c.api.deprecationErrors != nil {
+			body = append(body, bson.E{Key: "apiDeprecationErrors", Value: *c.api.deprecationErrors})
+		}
+	}
+	body = append(body, bson.E{Key: "$db", Value: cmd.db})
+	return bson.Marshal(body)
+}
+
+// readConcernFor gives the readConcern field, with what sessions add to it.
+func (c *client) readConcernFor(cmd *command, t target, inTxn bool) bson.D {
+	s := cmd.session
+	var rc bson.D
+	switch {
+	case inTxn && !cmd.startTransaction:
+		return nil
+	case inTxn:
+		rc = slices.Clone(s.options.readConcern)
+	case !cmd.takesReadConcern:
+		return nil
+	case s.snapshot:
+		rc = bson.D{{Key: "level", Value: "snapshot"}}
+		if s.snapshotTime != nil {
+			rc = append(rc, bson.E{Key: "atClusterTime", Value: *s.snapshotTime})
+		}
+		return rc
+	default:
+		rc = slices.Clone(cmd.readConcern)
+	}
+	if s.causal && s.operationTime != nil && t.kind != selection.Standalone {
+		rc = append(rc, bson.E{Key: "afterClusterTime", Value: *s.operationTime})
+	}
+	return rc
+}
+
+// sensitive tells that a command's events are redacted (Command Logging and
+// Monitoring, "Security").
+func sensitive(name string, body bson.Raw) bool {
+	switch name {
+	case "authenticate", "saslStart", "saslContinue", "getnonce", "createUser", "updateUser",
+		"copydbgetnonce", "copydbsaslstart", "copydb":
+		return true
+	case "hello", "ismaster", "isMaster":
+		_, err := body.LookupErr("speculativeAuthenticate")
+		return err == nil
+	}
+	return false
+}

@@ -1,0 +1,323 @@
+package reference
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/unified-test-runner/utr/reference/retry"
+	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/specs/operations"
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/mnet"
+)
+
+// cursor keeps to the server that created it, and behind a load balancer to
+// its very connection.
+type cursor struct {
+	client  *client
+	db      string
+	coll    string
+	session *clientSession
+	address string
+	options cursorOptions
+	limit   *time.Duration // timeoutMS of each iteration, nil without
+	life    time.Time      // deadline of the whole cursor, zero without
+	timed   bool           // timeoutMS governs it
+
+	mu       sync.Mutex
+	id       int64
+	conn     *mnet.Connection
+	batch    []bson.Raw
+	returned int64
+	token    bson.Raw // postBatchResumeToken of the last batch
+	closed   bool
+}
+
+// cursorOptions are those of getMore.
+type cursorOptions struct {
+	batchSize int64
+	limit     int64 // of find; 0: none
+	maxTime   int64 // milliseconds; 0: none
+	comment   bson.RawValue
+	tailable  bool
+	await     bool
+	// lifetime is timeoutMode cursorLifetime.
+	lifetime bool
+}
+
+// openCursor makes a cursor of a reply. The implicit session goes with it.
+func (c *call) openCursor(r reply, o cursorOptions) (*cursor, *result.Error) {
+	doc, ok := r.doc.Lookup("cursor").DocumentOK()
+	if !ok {
+		return nil, &result.Error{Message: "the reply has no cursor", Client: true, Kind: "reply", Response: r.doc, Server: r.address}
+	}
+	k := &cursor{client: c.client, session: c.session, address: r.address, conn: r.conn, options: o, timed: c.timeout}
+	ns, _ := doc.Lookup("ns").StringValueOK()
+	k.db, k.coll, _ = strings.Cut(ns, ".")
+	k.id, _ = integer(doc.Lookup("id"))
+	if err := k.take(doc, "firstBatch"); err != nil {
+		return nil, err
+	}
+	if c.timeout && c.limit != nil && *c.limit > 0 {
+		if o.lifetime {
+			k.life, _ = c.ctx.Deadline()
+		} else {
+			k.limit = c.limit
+		}
+	}
+	c.kept = c.session.implicit
+	if k.id == 0 {
+		k.release()
+	}
+	return k, nil
+}
+
+// take reads a batch.
+func (k *cursor) take(doc bson.Raw, field string) *result.Error {
+	array, ok := doc.Lookup(field).ArrayOK()
+	if !ok {
+		return &result.Error{Message: "the reply has no " + field, Client: true, Kind: "reply", Server: k.address}
+	}
+	values, err := array.Values()
+	if err != nil {
+		return &result.Error{Message: err.Error(), Client: true, Kind: "reply", Server: k.address}
+	}
+	for _, v := range values {
+		d, ok := v.DocumentOK()
+		if !ok {
+			return &result.Error{Message: field + " holds something that is no document", Client: true, Kind: "reply", Server: k.address}
+		}
+		k.batch = append(k.batch, d)
+	}
+	k.returned += int64(len(values))
+	if t, ok := doc.Lookup("postBatchResumeToken").DocumentOK(); ok {
+		k.token = t
+	}
+	return nil
+}
+
+func (k *cursor) owner() *client { return k.client }
+
+// release gives back what an exhausted or closed cursor holds.
+func (k *cursor) release() {
+	if k.conn != nil {
+		_ = k.conn.UnpinFromCursor()
+		_ = k.conn.Close()
+		k.conn = nil
+	}
+	if k.session.implicit {
+		k.session.end()
+	}
+}
+
+// next implements iterator.
+func (k *cursor) next(ctx context.Context, wait bool, tr *trace) (bson.Raw, *result.Error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	ctx, cancel := k.bounded(ctx)
+	defer cancel()
+	for tried := false; ; tried = true {
+		if len(k.batch) > 0 {
+			d := k.batch[0]
+			k.batch = k.batch[1:]
+			return d, nil
+		}
+		if k.id == 0 || tried && !wait {
+			return nil, nil
+		}
+		if err := k.getMore(ctx, tr); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// bounded applies the deadline of an iteration, or of the cursor's life.
+func (k *cursor) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	switch {
+	case !k.life.IsZero():
+		return context.WithDeadline(ctx, k.life)
+	case k.limit != nil && *k.limit > 0:
+		return context.WithTimeout(ctx, *k.limit)
+	}
+	return ctx, func() {}
+}
+
+func (k *cursor) getMore(ctx context.Context, tr *trace) *result.Error {
+	o := k.options
+	build := func(t target) (bson.D, error) {
+		d := bson.D{{Key: "getMore", Value: k.id}, {Key: "collection", Value: k.coll}}
+		size := o.batchSize
+		if o.limit > 0 && size > 0 && k.returned+size > o.limit {
+			size = max(o.limit-k.returned, 0)
+		}
+		if size > 0 {
+			d = append(d, bson.E{Key: "batchSize", Value: int32(size)})
+		}
+		if o.maxTime > 0 {
+			d = append(d, bson.E{Key: "maxTimeMS", Value: o.maxTime})
+		}
+		if o.comment.Type != 0 && t.wire >= wire44 {
+			d = append(d, bson.E{Key: "comment", Value: o.comment})
+		}
+		return d, nil
+	}
+	cmd := &command{name: "getMore", db: k.db, op: retry.Lookup("getMore"), build: build, write: true,
+		session: k.session, address: k.address, conn: k.conn, pin: true, timeout: k.timed,
+		// Only tailable cursors that do not await get a maxTimeMS from
+		// timeoutMS (Client Side Operations Timeout, "Tailable Cursors").
+		noMaxTime: !o.tailable || o.await}
+	r, err := k.client.execute(ctx, cmd, tr)
+	if err != nil {
+		if err.Kind == "network" || err.Kind == "server" && err.Code == 43 {
+			k.id = 0 // it cannot be killed any more
+			if k.conn != nil {
+				k.release()
+			}
+		}
+		return err
+	}
+	doc, ok := r.doc.Lookup("cursor").DocumentOK()
+	if !ok {
+		return &result.Error{Message: "the reply has no cursor", Client: true, Kind: "reply", Response: r.doc, Server: r.address}
+	}
+	k.id, _ = integer(doc.Lookup("id"))
+	if err := k.take(doc, "nextBatch"); err != nil {
+		return err
+	}
+	if k.id == 0 {
+		k.release()
+	}
+	return nil
+}
+
+// close implements iterator. Errors of killCursors are ignored.
+func (k *cursor) close(ctx context.Context, tr *trace) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.closed {
+		return
+	}
+	k.closed = true
+	k.kill(ctx, tr)
+	k.batch = nil
+	k.release()
+}
+
+func (k *cursor) kill(ctx context.Context, tr *trace) {
+	if k.id == 0 {
+		return
+	}
+	if k.timed && k.limit == nil && k.life.IsZero() {
+		tr = &trace{}
+	}
+	cmd := &command{name: "killCursors", db: k.db, op: retry.Lookup("killCursors"), write: true,
+		session: k.session, address: k.address, conn: k.conn, timeout: k.timed,
+		build: fixed(bson.D{{Key: "killCursors", Value: k.coll}, {Key: "cursors", Value: bson.A{k.id}}})}
+	k.id = 0
+	ctx, cancel := context.WithTimeout(ctx, k.killTime())
+	defer cancel()
+	_, _ = k.client.execute(ctx, cmd, &trace{})
+}
+
+// killTime is how long killCursors may take: the time of an iteration anew,
+// or a while.
+func (k *cursor) killTime() time.Duration {
+	if k.limit != nil && *k.limit > 0 {
+		return *k.limit
+	}
+	return 10 * time.Second
+}
+
+// all iterates the rest, and closes the cursor if an error comes.
+func (k *cursor) all(ctx context.Context, tr *trace) ([]bson.Raw, *result.Error) {
+	out := []bson.Raw{}
+	for {
+		k.mu.Lock()
+		out = append(out, k.batch...)
+		k.batch = nil
+		more := k.id != 0
+		var err *result.Error
+		if more {
+			bounded, cancel := k.bounded(ctx)
+			err = k.getMore(bounded, tr)
+			cancel()
+		}
+		k.mu.Unlock()
+		if err != nil {
+			k.close(ctx, tr)
+			return nil, err
+		}
+		if !more {
+			return out, nil
+		}
+		if k.options.tailable {
+			k.close(ctx, tr)
+			return out, nil
+		}
+	}
+}
+
+// iterate opens a cursor of a reply and reads it to its end.
+func (c *call) iterate(r reply, o cursorOptions) ([]bson.Raw, *result.Error) {
+	k, err := c.openCursor(r, o)
+	if err != nil {
+		return nil, err
+	}
+	return k.all(c.ctx, &c.trace)
+}
+
+// keep saves a cursor under the name that the operation asked for.
+func (c *call) keep(k iterator) (any, *result.Error) {
+	if c.op.SaveAs == "" {
+		c.test.mu.Lock()
+		c.test.anon = append(c.test.anon, k)
+		c.test.mu.Unlock()
+		return nothing{}, nil
+	}
+	if err := c.test.put(c.op.SaveAs, k); err != nil {
+		k.close(c.ctx, &c.trace)
+		return nil, argument(err.Error())
+	}
+	return nothing{}, nil
+}
+
+func cursorRows() []row {
+	return []row{
+		{operations.Cursor, "close", []string{"timeoutMS"}, func(c *call) (any, *result.Error) {
+			k := c.entity.(iterator)
+			ctx := c.ctx
+			if c.has("timeoutMS") {
+				limit, err := timeoutOf(c.arg("timeoutMS"))
+				if err != nil {
+					return nil, argument(err.Error())
+				}
+				if plain, ok := k.(*cursor); ok {
+					plain.mu.Lock()
+					plain.limit, plain.life, plain.timed = limit, time.Time{}, true
+					plain.mu.Unlock()
+					c.ctx = context.WithoutCancel(ctx)
+				}
+			}
+			k.close(ctx, &c.trace)
+			return nothing{}, nil
+		}},
+		{operations.Cursor, "iterateOnce", []string{"timeoutMS"}, iterate(false)},
+		{operations.Cursor, "iterateUntilDocumentOrError", []string{"timeoutMS"}, iterate(true)},
+	}
+}
+
+func iterate(wait bool) func(*call) (any, *result.Error) {
+	return func(c *call) (any, *result.Error) {
+		doc, err := c.entity.(iterator).next(c.ctx, wait, &c.trace)
+		if err != nil {
+			return nil, err
+		}
+		if doc == nil {
+			return nothing{}, nil
+		}
+		return slices.Clone(doc), nil
+	}
+}

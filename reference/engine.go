@@ -1,0 +1,132 @@
+package reference
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/reference/retry"
+	"github.com/unified-test-runner/utr/reference/selection"
+)
+
+// Options configure the engine. The zero value is the current state of the
+// specifications with a real clock.
+type Options struct {
+	// Policy names the retry policy (retry.Policies); "" is the current one.
+	Policy string
+	// Selection is the state of the server selection rules; the zero value is
+	// the current one.
+	Selection selection.Revision
+	// Heartbeat is the heartbeatFrequencyMS of clients that do not set it.
+	// The specification's 10 s is far too long for tests: a mongos that a
+	// state change error made unknown would stay so until its next heartbeat.
+	// 0 means 25 ms; it also is what an awaitable hello waits for.
+	Heartbeat time.Duration
+	// Now tells the time, nil is time.Now. Deadlines on sockets are real time
+	// in any case.
+	Now func() time.Time
+	// Sleep waits for a backoff; nil waits in real time. It returns early
+	// with the context's error.
+	Sleep func(context.Context, time.Duration) error
+	// Random gives a number in [0, 1); nil is a seedless source. It is called
+	// concurrently.
+	Random func() float64
+}
+
+func (o Options) withDefaults() Options {
+	if o.Selection.Name == "" {
+		o.Selection = selection.Current()
+	}
+	if o.Heartbeat == 0 {
+		o.Heartbeat = 25 * time.Millisecond
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Sleep == nil {
+		o.Sleep = sleep
+	}
+	if o.Random == nil {
+		o.Random = rand.Float64
+	}
+	return o
+}
+
+// sleep waits in real time.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// New makes a reference engine. The error is an unknown policy.
+func New(o Options) (engine.Engine, error) {
+	policy, err := retry.Named(o.Policy)
+	if err != nil {
+		return nil, err
+	}
+	return &driver{options: o.withDefaults(), policy: policy, table: rowIndex(), open: map[*test]bool{}}, nil
+}
+
+// driver is the engine: what its tests share, all of it fixed.
+type driver struct {
+	options Options
+	policy  *retry.Policy
+	table   map[rowKey]row
+
+	mu   sync.Mutex
+	open map[*test]bool
+}
+
+// Describe lists the rows of the operation table.
+func (d *driver) Describe(context.Context) (engine.Description, error) {
+	var names []string
+	for k := range d.table {
+		names = append(names, string(k.kind)+"."+k.name)
+	}
+	slices.Sort(names)
+	return engine.Description{
+		Name:          "reference",
+		Version:       d.policy.Name,
+		SchemaVersion: "1.28",
+		Operations:    names,
+		Features:      []string{"client backpressure", "csot", "retryable reads", "retryable writes", "sessions", "transactions"},
+	}, nil
+}
+
+// Begin opens an empty set of entities.
+func (d *driver) Begin(context.Context) (engine.Test, error) {
+	t := newTest(d)
+	d.mu.Lock()
+	d.open[t] = true
+	d.mu.Unlock()
+	return t, nil
+}
+
+// Close ends the tests that are still open.
+func (d *driver) Close() error {
+	d.mu.Lock()
+	tests := make([]*test, 0, len(d.open))
+	for t := range d.open {
+		tests = append(tests, t)
+	}
+	d.mu.Unlock()
+	for _, t := range tests {
+		_ = t.End(context.Background())
+	}
+	return nil
+}
+
+func (d *driver) forget(t *test) {
+	d.mu.Lock()
+	delete(d.open, t)
+	d.mu.Unlock()
+}

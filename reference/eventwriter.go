@@ -1,0 +1,63 @@
+package reference
+
+import (
+	"time"
+
+	"github.com/unified-test-runner/utr/result"
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/mnet"
+)
+
+// eventWriter writes the two events of one attempt.
+type eventWriter struct {
+	c         *client
+	conn      *mnet.Connection
+	cmd       *command
+	address   string
+	id        int64
+	operation int64
+	secret    bool
+	service   *bson.ObjectID
+	begun     time.Time
+}
+
+func (w eventWriter) write(t result.EventType, fill func(*result.CommandEvent)) {
+	if w.cmd.hidden {
+		return
+	}
+	e := &result.CommandEvent{
+		CommandName: w.cmd.name, DatabaseName: w.cmd.db, RequestID: w.id, OperationID: w.operation,
+		ConnectionID: w.conn.ID(), ServerConnectionID: w.conn.ServerConnectionID(), ServiceID: w.service,
+		Redacted: w.secret,
+	}
+	fill(e)
+	w.c.log.add(result.Event{Type: t, Address: w.address, Command: e})
+}
+
+func (w eventWriter) started(body bson.Raw) {
+	w.write(result.CommandStarted, func(e *result.CommandEvent) {
+		if !w.secret {
+			e.Command = body
+		}
+	})
+}
+
+func (w eventWriter) succeeded(doc bson.Raw) {
+	w.write(result.CommandSucceeded, func(e *result.CommandEvent) {
+		e.Duration = time.Since(w.begun)
+		if !w.secret {
+			e.Reply = doc
+		}
+	})
+}
+
+func (w eventWriter) failed(err *result.Error, doc bson.Raw) {
+	w.write(result.CommandFailed, func(e *result.CommandEvent) {
+		e.Duration = time.Since(w.begun)
+		shown := *err
+		if w.secret {
+			shown.Response = nil
+		}
+		e.Failure = &shown
+	})
+}

@@ -1,0 +1,447 @@
+package reference
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/unified-test-runner/utr/reference/retry"
+	"github.com/unified-test-runner/utr/reference/selection"
+	"github.com/unified-test-runner/utr/result"
+	"go.mongodb.org/mongo-driver/v2/bson"
+	mongo "go.mongodb.org/mongo-driver/v2/x/mongo/driver"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/mnet"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/session"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
+)
+
+// trace is what an operation leaves behind for its outcome.
+type trace struct {
+	decisions []result.Decision
+	server    string
+	service   *bson.ObjectID
+}
+
+// reply is the answer to a command.
+type reply struct {
+	doc     bson.Raw
+	address string
+	wire    int32
+	conn    *mnet.Connection // kept, if the command asked for it
+	write   *failure         // write errors or a write concern error in a reply with ok 1
+}
+
+// execute performs a command: it asks the retry core what to do and does it.
+func (c *client) execute(ctx context.Context, cmd *command, tr *trace) (reply, *result.Error) {
+	state := retry.Start(c.driver.policy, retry.Settings{
+		Operation: cmd.op, RetryReads: c.settings.retryReads, RetryWrites: c.settings.retryWrites,
+		InTransaction: cmd.session.inTransaction(), Timeout: cmd.timeout,
+		MaxAdaptiveRetries: c.settings.maxAdaptiveRetries, OverloadRetargeting: c.settings.overloadRetargeting,
+	})
+	errs := map[int]*result.Error{}
+	replies := map[int]reply{} // of attempts that failed with a reply of ok 1
+	operation := c.operation.Add(1)
+	in := retry.Input{Kind: retry.Begin}
+	var srv *server
+	var out reply
+	for {
+		var d retry.Decision
+		state, d = retry.Next(state, in)
+		tr.decided(d, state.Chosen.Address)
+		switch d.Action {
+		case retry.Select:
+			var err *result.Error
+			if srv, err = c.selectFor(ctx, cmd, d.Deprioritized); err != nil {
+				errs[d.Attempt] = orElse(errs[d.Attempt], err)
+				in = c.failed(ctx, retry.Failure{Kind: retry.Selection, Labels: err.Labels})
+				continue
+			}
+			in = retry.Input{Kind: retry.Selected, Chosen: retry.Chosen{
+				Address: srv.address, Sharded: srv.topology == selection.Sharded,
+				Wire: wireOf(srv), RetryableWrites: supportsRetryableWrites(srv)}}
+		case retry.Send:
+			r, f := c.attempt(ctx, srv, cmd, operation, tr)
+			if f != nil {
+				errs[d.Attempt], replies[d.Attempt] = f.err, r
+				in = c.failed(ctx, f.rules)
+				continue
+			}
+			out, in = r, retry.Input{Kind: retry.Succeeded}
+		case retry.BackOff:
+			// If the context ends meanwhile, the following selection says so.
+			_ = c.driver.options.Sleep(ctx, d.Delay)
+			in = retry.Input{Kind: retry.BackedOff, Left: left(ctx)}
+		case retry.ReturnResult:
+			return out, nil
+		default:
+			err := errs[d.Raise.Attempt]
+			if err == nil {
+				err = &result.Error{Message: d.Reason, Client: true, Kind: "engine"}
+			}
+			if d.Expired && !err.Timeout {
+				late := *err
+				late.Timeout = true
+				err = &late
+			}
+			return replies[d.Raise.Attempt], err
+		}
+	}
+}
+
+func orElse(a, b *result.Error) *result.Error {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+func (c *client) failed(ctx context.Context, f retry.Failure) retry.Input {
+	return retry.Input{Kind: retry.Failed, Failure: f, Left: left(ctx), Jitter: c.driver.options.Random()}
+}
+
+func (tr *trace) decided(d retry.Decision, server string) {
+	tr.decisions = append(tr.decisions, result.Decision{
+		Attempt: d.Attempt, Action: d.Action.String(), Rules: d.Rules, Server: server,
+		Deprioritized: d.Deprioritized, DelayMS: float64(d.Delay) / float64(time.Millisecond), Reason: d.Reason,
+	})
+}
+
+func wireOf(s *server) int32 {
+	if s.desc.WireVersion == nil { // a load balancer does not tell before the handshake
+		return 1 << 20
+	}
+	return s.desc.WireVersion.Max
+}
+
+func supportsRetryableWrites(s *server) bool {
+	return s.kind == selection.LoadBalancer || s.desc.SessionTimeoutMinutes != nil && s.kind != selection.Standalone
+}
+
+// selectFor selects the server for an attempt. What is pinned stays pinned.
+func (c *client) selectFor(ctx context.Context, cmd *command, deprioritized []string) (*server, *result.Error) {
+	w := want{write: cmd.write, preference: cmd.preference, pinned: cmd.address, deprioritized: deprioritized}
+	s := cmd.session
+	if s.inTransaction() || cmd.op.EndsTransaction {
+		if s.options.preference != nil && !cmd.write {
+			w.preference = *s.options.preference
+		}
+		if s.pinned != "" && cmd.address == "" {
+			w.pinned = s.pinned
+		}
+	}
+	if cmd.op.Name == opWritingAggregate && !c.allAtLeast(wire50) {
+		// Before 5.0 a secondary does not run such a pipeline (CRUD, "Read
+		// preferences and server selection" of aggregate).
+		w.preference = selection.Preference{}
+	}
+	srv, err := c.selectServer(ctx, w)
+	if err != nil {
+		c.labelTransaction(cmd, err, false)
+		if cmd.timeout && ctx.Err() != nil {
+			err.Timeout = true
+		}
+	}
+	return srv, err
+}
+
+// opWritingAggregate is the row of aggregate with $out or $merge; wire50 is
+// the wire version of server 5.0.
+const (
+	opWritingAggregate = "aggregate with a write stage"
+	wire44             = 9
+	wire50             = 13
+)
+
+func (c *client) allAtLeast(wire int32) bool {
+	for _, s := range c.topology.Description().Servers {
+		if s.WireVersion != nil && s.WireVersion.Max < wire {
+			return false
+		}
+	}
+	return true
+}
+
+// attempt checks out a connection, builds the command, and sends it.
+func (c *client) attempt(ctx context.Context, srv *server, cmd *command, operation int64, tr *trace) (reply, *failure) {
+	s := cmd.session
+	conn := cmd.conn
+	if conn == nil && s.conn != nil && (s.inTransaction() || cmd.op.EndsTransaction) {
+		conn = s.conn
+	}
+	if conn == nil {
+		var err error
+		if conn, err = c.checkOut(ctx, srv); err != nil {
+			f := checkoutFailure(err, srv.address)
+			if f.rules.Kind != retry.PoolCleared && f.rules.Kind != retry.Network && cmd.timeout && ctx.Err() != nil {
+				f.err.Timeout = true
+			}
+			c.labelWrite(cmd, &f, srv)
+			c.labelTransaction(cmd, f.err, true)
+			f.rules.Labels = f.err.Labels
+			return reply{}, &f
+		}
+	}
+	defer func() { _ = conn.Close() }() // does nothing while it is pinned
+
+	desc := conn.Description()
+	t := target{kind: srv.kind, topology: srv.topology, sessions: desc.SessionTimeoutMinutes != nil,
+		remaining: left(ctx), minRTT: srv.RTTMonitor().Min(), batch: int(desc.MaxBatchCount)}
+	if desc.WireVersion != nil {
+		t.wire = desc.WireVersion.Max
+	}
+	body, err := c.assemble(cmd, t)
+	if err != nil {
+		f := &failure{rules: retry.Failure{Kind: retry.NotBuilt, Server: srv.address},
+			err: &result.Error{Message: err.Error(), Client: true, Kind: "argument", Server: srv.address}}
+		if errors.Is(err, errNoTime) {
+			f.rules.Kind, f.err.Kind, f.err.Timeout = retry.Client, "timeout", true
+		}
+		var already *result.Error
+		if errors.As(err, &already) {
+			f.err = already
+		}
+		return reply{}, f
+	}
+	if s.inTransaction() && srv.topology == selection.Sharded {
+		s.pinned = srv.address
+	}
+	if s.inTransaction() && srv.topology == selection.LoadBalanced && s.conn == nil {
+		if conn.PinToTransaction() == nil {
+			s.conn = conn
+		}
+	}
+	return c.exchange(ctx, conn, srv, cmd, body, operation, tr)
+}
+
+func (c *client) checkOut(ctx context.Context, srv *server) (*mnet.Connection, error) {
+	if w := c.settings.waitQueueTimeout; w > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, w)
+		defer cancel()
+	}
+	return srv.Connection(ctx)
+}
+
+// exchange sends the command and reads its reply, with its events.
+func (c *client) exchange(ctx context.Context, conn *mnet.Connection, srv *server, cmd *command,
+	body bson.Raw, operation int64, tr *trace) (reply, *failure) {
+	desc := conn.Description()
+	tr.server, tr.service = srv.address, desc.ServiceID
+	id := wiremessage.NextRequestID()
+	flags := wiremessage.MsgFlag(0)
+	silent := unacknowledged(cmd.writeConcern)
+	if silent {
+		flags = wiremessage.MoreToCome
+	}
+	secret := sensitive(cmd.name, body)
+	events := eventWriter{c: c, conn: conn, cmd: cmd, address: srv.address, id: int64(id), operation: operation,
+		secret: secret, service: desc.ServiceID, begun: time.Now()}
+	events.started(body)
+
+	io1, cancel := ctx, context.CancelFunc(func() {})
+	if d := c.settings.socketTimeout; d > 0 && !cmd.timeout {
+		io1, cancel = context.WithTimeout(ctx, d)
+	}
+	defer cancel()
+	err := send(io1, conn, message(id, body, flags), !secret)
+	if err == nil && silent {
+		ok, _ := bson.Marshal(bson.D{{Key: "ok", Value: 1.0}})
+		events.succeeded(ok)
+		return reply{doc: ok, address: srv.address, wire: wireOf(srv)}, nil
+	}
+	var doc bson.Raw
+	if err == nil {
+		doc, err = receive(io1, conn)
+	}
+	if err != nil {
+		return reply{}, c.networkError(ctx, err, conn, srv, cmd, events)
+	}
+
+	c.learn(cmd, doc)
+	f := replyError(doc, srv.address)
+	if f != nil {
+		c.labelWrite(cmd, f, srv)
+		c.labelTransaction(cmd, f.err, true)
+		f.rules.Labels = f.err.Labels
+		if cmd.timeout && f.err.HasCode && f.err.Code == 50 {
+			f.err.Timeout = true
+		}
+		c.tell(srv, conn, doc)
+	}
+	out := reply{doc: doc, address: srv.address}
+	if desc.WireVersion != nil {
+		out.wire = desc.WireVersion.Max
+	}
+	if f != nil && !okOf(doc) {
+		events.failed(f.err, doc)
+		return reply{}, f
+	}
+	events.succeeded(doc)
+	if f != nil {
+		out.write = f
+		if c.raisesWriteError(cmd, f) {
+			return out, f
+		}
+	}
+	if cmd.pin && srv.topology == selection.LoadBalanced && doc.Lookup("cursor", "id").AsInt64() != 0 {
+		if cmd.conn != nil {
+			out.conn = cmd.conn
+		} else if conn.PinToCursor() == nil {
+			out.conn = conn
+		}
+	}
+	return out, nil
+}
+
+// raisesWriteError tells that a write error in a reply with ok 1 ends the
+// attempt: the rules may retry it, if it has the label for that. Otherwise the
+// operation itself makes its result and error of it.
+func (c *client) raisesWriteError(cmd *command, f *failure) bool {
+	return cmd.op.EndsTransaction && f.err.HasLabel(labelWrite) ||
+		cmd.txnNumber != nil && f.err.HasLabel(labelWrite) && len(f.err.WriteErrors) == 0
+}
+
+func okOf(doc bson.Raw) bool {
+	v := doc.Lookup("ok")
+	if b, ok := v.BooleanOK(); ok {
+		return b
+	}
+	n, ok := integer(v)
+	return ok && n == 1
+}
+
+// networkError closes the events and tells the topology.
+func (c *client) networkError(ctx context.Context, err error, conn *mnet.Connection, srv *server,
+	cmd *command, events eventWriter) *failure {
+	f := networkFailure(err, srv.address)
+	if errors.Is(err, errMalformed) {
+		f.err.Kind, f.err.Timeout = "protocol", false
+	}
+	c.labelWrite(cmd, &f, srv)
+	c.labelTransaction(cmd, f.err, true)
+	f.rules.Labels = f.err.Labels
+	if !cmd.timeout {
+		f.err.Timeout = false
+	}
+	events.failed(f.err, nil)
+	cmd.session.markDirty()
+	// The topology looks for a connection error inside a driver error.
+	_ = srv.ProcessError(mongo.Error{Message: err.Error(), Labels: []string{mongo.NetworkError}, Wrapped: err}, conn)
+	if !cmd.timeout || errors.Is(err, errMalformed) || errors.Is(err, io.EOF) {
+		if e, ok := conn.ReadWriteCloser.(mongo.Expirable); ok && cmd.conn == nil && cmd.session.conn == nil {
+			_ = e.Expire()
+		}
+	}
+	return &f
+}
+
+// tell hands a state change error to Server Discovery and Monitoring.
+func (c *client) tell(srv *server, conn *mnet.Connection, doc bson.Raw) {
+	if err := mongo.ExtractErrorFromServerResponse([]byte(doc)); err != nil {
+		_ = srv.ProcessError(err, conn)
+	}
+}
+
+func (s *clientSession) markDirty() {
+	if s.server != nil {
+		s.server.dirty = true
+	}
+}
+
+// learn takes what a reply gossips.
+func (c *client) learn(cmd *command, doc bson.Raw) {
+	now := clusterTimeOf(doc)
+	if now != nil {
+		c.clock.AdvanceClusterTime(now)
+	}
+	s := cmd.session
+	s.advance(now, timestampOf(doc, "operationTime"))
+	if s.snapshot && s.snapshotTime == nil {
+		if at := timestampOf(doc, "cursor", "atClusterTime"); at != nil {
+			s.snapshotTime = at
+		} else {
+			s.snapshotTime = timestampOf(doc, "atClusterTime")
+		}
+	}
+	if token, ok := doc.Lookup("recoveryToken").DocumentOK(); ok && (s.inTransaction() || cmd.op.EndsTransaction) {
+		s.recovery = token
+	}
+}
+
+// clusterTime is the greatest that the client or the session has seen.
+func (c *client) clusterTime(s *clientSession) bson.Raw {
+	return session.MaxClusterTime(c.clock.GetClusterTime(), s.clusterTime)
+}
+
+// labelWrite adds RetryableWriteError where drivers have to (Retryable
+// Writes, "RetryableWriteError Labels").
+func (c *client) labelWrite(cmd *command, f *failure, srv *server) {
+	ends := cmd.op.EndsTransaction
+	if !cmd.op.RetryableWrite || !c.settings.retryWrites && !ends ||
+		cmd.session.inTransaction() && !ends || unacknowledged(cmd.writeConcern) || f.err.HasLabel(labelWrite) {
+		return
+	}
+	switch f.rules.Kind {
+	case retry.Network, retry.PoolCleared:
+	case retry.Server:
+		if wireOf(srv) >= wire44 || srv.kind == selection.LoadBalancer || f.rules.Handshake {
+			return
+		}
+		code := f.err.Code
+		if len(f.err.WriteErrors) > 0 && len(f.err.WriteConcernErrors) == 0 ||
+			len(f.err.WriteConcernErrors) > 0 && srv.kind == selection.Mongos || !oldWriteCode(code) {
+			return
+		}
+	default:
+		return
+	}
+	f.err.Labels = append(f.err.Labels, labelWrite)
+}
+
+func oldWriteCode(code int32) bool {
+	switch code {
+	case 11600, 11602, 10107, 13435, 13436, 189, 91, 7, 6, 89, 9001, 262:
+		return true
+	}
+	return false
+}
+
+// labelTransaction adds the labels of the Transactions specification, and
+// unpins the session where they say so. begun is false if no server could be
+// selected.
+func (c *client) labelTransaction(cmd *command, err *result.Error, begun bool) {
+	s := cmd.session
+	switch {
+	case cmd.op.Name == "commitTransaction":
+		if unknownCommit(err) && !err.HasLabel(labelUnknownCommit) {
+			err.Labels = append(without(err.Labels, labelTransient), labelUnknownCommit)
+		}
+		if err.HasLabel(labelUnknownCommit) || err.HasLabel(labelTransient) {
+			s.unpin()
+		}
+	case cmd.op.Name == "abortTransaction":
+		s.unpin()
+	case s.inTransaction():
+		transient := err.Kind == "network" || err.Kind == "pool cleared" || err.Kind == "server selection"
+		if transient && !err.HasLabel(labelTransient) {
+			err.Labels = append(err.Labels, labelTransient)
+		}
+		if err.HasLabel(labelTransient) {
+			s.unpin()
+		}
+	}
+}
+
+// unknownCommit tells that a commit's outcome is not known (Transactions,
+// "UnknownTransactionCommitResult").
+func unknownCommit(err *result.Error) bool {
+	switch err.Kind {
+	case "network", "pool cleared", "server selection", "connection check-out":
+		return true
+	}
+	if err.HasLabel(labelWrite) || err.Code == 50 {
+		return true
+	}
+	return len(err.WriteConcernErrors) > 0 && err.Code != 100 && err.Code != 79
+}

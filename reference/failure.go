@@ -1,0 +1,190 @@
+package reference
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/unified-test-runner/utr/reference/retry"
+	"github.com/unified-test-runner/utr/result"
+	"go.mongodb.org/mongo-driver/v2/bson"
+	mongo "go.mongodb.org/mongo-driver/v2/x/mongo/driver"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
+)
+
+// Error labels.
+const (
+	labelTransient     = "TransientTransactionError"
+	labelUnknownCommit = "UnknownTransactionCommitResult"
+	labelWrite         = "RetryableWriteError"
+	labelOverloaded    = "SystemOverloadedError"
+	labelResumable     = "ResumableChangeStreamError"
+)
+
+// failure is an error of an attempt: what the rules see, and what the user
+// gets.
+type failure struct {
+	rules retry.Failure
+	err   *result.Error
+}
+
+// argument is an error of the operation's arguments.
+func argument(message string) *result.Error {
+	return &result.Error{Message: message, Client: true, Kind: "argument"}
+}
+
+// unsupported names something that the engine lacks.
+func unsupported(what string) *result.Error {
+	return &result.Error{Message: what + " is not supported", Client: true, Kind: "unsupported", Unsupported: what}
+}
+
+func isTimeout(err error) bool {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return true
+	}
+	var n net.Error
+	return errors.As(err, &n) && n.Timeout()
+}
+
+// checkoutFailure classifies an error of getting a connection, which includes
+// establishing and authenticating it.
+func checkoutFailure(err error, address string) failure {
+	var cleared mongo.RetryablePoolError
+	var wait topology.WaitQueueTimeoutError
+	var conn topology.ConnectionError
+	var command mongo.Error
+	out := failure{err: &result.Error{Message: err.Error(), Client: true, Server: address, Timeout: isTimeout(err)}}
+	found := errors.As(err, &command)
+	switch {
+	case errors.As(err, &cleared) && cleared.Retryable():
+		out.rules.Kind, out.err.Kind = retry.PoolCleared, "pool cleared"
+	case errors.As(err, &wait), errors.Is(err, topology.ErrServerClosed), errors.Is(err, topology.ErrPoolClosed):
+		out.rules.Kind, out.err.Kind = retry.Checkout, "connection check-out"
+	case innermostCommand(err) != nil:
+		// A reply of the server to hello or to authentication.
+		c := innermostCommand(err)
+		out.rules.Kind, out.rules.Handshake, out.rules.Code = retry.Server, true, c.Code
+		out.err.Kind, out.err.Client = "server", false
+		out.err.Code, out.err.HasCode, out.err.CodeName = c.Code, c.Code != 0, c.Name
+		out.err.Response = bson.Raw(c.Raw)
+		command, found = *c, true
+	case errors.As(err, &conn):
+		out.rules.Kind, out.rules.Handshake, out.err.Kind = retry.Network, true, "network"
+	default:
+		out.rules.Kind, out.err.Kind = retry.Checkout, "connection check-out"
+	}
+	if found {
+		out.err.Labels = without(command.Labels, labelTransient, "NetworkError")
+		out.rules.BaseBackoff = command.BaseBackoff
+	}
+	out.rules.Labels = out.err.Labels
+	out.rules.Server = address
+	return out
+}
+
+// innermostCommand finds an error reply of the server inside an error of
+// establishing a connection.
+func innermostCommand(err error) *mongo.Error {
+	for err != nil {
+		if c, ok := err.(mongo.Error); ok && c.Code != 0 {
+			return &c
+		}
+		switch u := err.(type) {
+		case interface{ Unwrap() error }:
+			err = u.Unwrap()
+		case interface{ Unwrap() []error }:
+			for _, e := range u.Unwrap() {
+				if c := innermostCommand(e); c != nil {
+					return c
+				}
+			}
+			return nil
+		default:
+			return nil
+		}
+	}
+	return nil
+}
+
+// networkFailure is an error of the socket after the command was begun.
+func networkFailure(err error, address string) failure {
+	timeout := isTimeout(err)
+	return failure{
+		rules: retry.Failure{Kind: retry.Network, Server: address},
+		err:   &result.Error{Message: err.Error(), Client: true, Kind: "network", Server: address, Timeout: timeout},
+	}
+}
+
+// replyError reads an error out of a reply, nil if there is none. A reply
+// with ok 1 may hold write errors and a write concern error.
+func replyError(reply bson.Raw, address string) *failure {
+	err := mongo.ExtractErrorFromServerResponse([]byte(reply))
+	if err == nil {
+		return nil
+	}
+	var command mongo.Error
+	var write mongo.WriteCommandError
+	switch {
+	case errors.As(err, &command):
+		return &failure{
+			rules: retry.Failure{Kind: retry.Server, Code: command.Code, Labels: command.Labels,
+				BaseBackoff: command.BaseBackoff, Server: address},
+			err: &result.Error{Message: command.Message, Kind: "server", Code: command.Code, HasCode: command.Code != 0,
+				CodeName: command.Name, Labels: slices.Clone(command.Labels), Response: reply, Server: address},
+		}
+	case errors.As(err, &write):
+		return writeFailure(write, reply, address)
+	}
+	return &failure{
+		rules: retry.Failure{Kind: retry.Client, Server: address},
+		err:   &result.Error{Message: err.Error(), Client: true, Kind: "reply", Response: reply, Server: address},
+	}
+}
+
+// writeFailure is a reply with write errors or a write concern error.
+func writeFailure(w mongo.WriteCommandError, reply bson.Raw, address string) *failure {
+	f := &failure{
+		rules: retry.Failure{Kind: retry.Server, Labels: w.Labels, BaseBackoff: w.BaseBackoff, Server: address},
+		err:   &result.Error{Kind: "write", Labels: slices.Clone(w.Labels), Response: reply, Server: address},
+	}
+	if c := w.WriteConcernError; c != nil {
+		f.rules.Code = int32(c.Code)
+		f.err.Message, f.err.Code, f.err.HasCode, f.err.CodeName = c.Message, int32(c.Code), true, c.Name
+		f.err.WriteConcernErrors = []bson.Raw{bson.Raw(c.Raw)}
+	}
+	for i, e := range w.WriteErrors {
+		if f.err.WriteErrors == nil {
+			f.err.WriteErrors = map[int]bson.Raw{}
+		}
+		f.err.WriteErrors[int(e.Index)] = bson.Raw(e.Raw)
+		if i == 0 {
+			f.err.Message, f.err.Code, f.err.HasCode, f.err.CodeName = e.Message, int32(e.Code), true, ""
+			if name, ok := bson.Raw(e.Raw).Lookup("codeName").StringValueOK(); ok {
+				f.err.CodeName = name
+			}
+		}
+	}
+	return f
+}
+
+// without copies labels, leaving out some.
+func without(labels []string, out ...string) []string {
+	var kept []string
+	for _, l := range labels {
+		if !slices.Contains(out, l) {
+			kept = append(kept, l)
+		}
+	}
+	return kept
+}
+
+// left is the time until a context's deadline; a context without one has a
+// long time left.
+func left(ctx context.Context) time.Duration {
+	if d, ok := ctx.Deadline(); ok {
+		return time.Until(d)
+	}
+	return 1 << 62
+}

@@ -1,0 +1,100 @@
+package reference
+
+import (
+	"strings"
+
+	"github.com/unified-test-runner/utr/result"
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/event"
+)
+
+// poolTypes translates the names of the Go driver's pool events.
+func poolTypes() map[string]result.EventType {
+	return map[string]result.EventType{
+		event.ConnectionPoolCreated:     result.PoolCreated,
+		event.ConnectionPoolReady:       result.PoolReady,
+		event.ConnectionPoolCleared:     result.PoolCleared,
+		event.ConnectionPoolClosed:      result.PoolClosed,
+		event.ConnectionCreated:         result.ConnectionCreated,
+		event.ConnectionReady:           result.ConnectionReady,
+		event.ConnectionClosed:          result.ConnectionClosed,
+		event.ConnectionCheckOutStarted: result.ConnectionCheckOutStarted,
+		event.ConnectionCheckOutFailed:  result.ConnectionCheckOutFailed,
+		event.ConnectionCheckedOut:      result.ConnectionCheckedOut,
+		event.ConnectionCheckedIn:       result.ConnectionCheckedIn,
+	}
+}
+
+// poolMonitor writes CMAP events to the log.
+func poolMonitor(log *eventLog) *event.PoolMonitor {
+	types := poolTypes()
+	return &event.PoolMonitor{Event: func(e *event.PoolEvent) {
+		kind, known := types[e.Type]
+		if !known {
+			return
+		}
+		p := &result.PoolEvent{ConnectionID: e.ConnectionID, Reason: e.Reason}
+		if e.ServiceID != nil {
+			id := bson.ObjectID(*e.ServiceID)
+			p.ServiceID = &id
+		}
+		if kind == result.PoolCleared {
+			in := e.Interruption
+			p.InterruptInUseConnections = &in
+		}
+		if e.Error != nil {
+			p.Err = e.Error.Error()
+		}
+		log.add(result.Event{Type: kind, Address: e.Address, Pool: p})
+	}}
+}
+
+// serverMonitor writes SDAM events to the log.
+func serverMonitor(log *eventLog) *event.ServerMonitor {
+	add := func(t result.EventType, address string, e result.SDAMEvent) {
+		log.add(result.Event{Type: t, Address: address, SDAM: &e})
+	}
+	heartbeat := func(t result.EventType, connection string, awaited bool, err error) {
+		e := result.SDAMEvent{Awaited: &awaited}
+		if err != nil {
+			e.Err = err.Error()
+		}
+		address, _, found := strings.Cut(connection, "[")
+		if !found { // the first heartbeat has no connection yet
+			address = ""
+		}
+		add(t, address, e)
+	}
+	return &event.ServerMonitor{
+		ServerDescriptionChanged: func(e *event.ServerDescriptionChangedEvent) {
+			add(result.ServerDescriptionChanged, e.Address.String(), result.SDAMEvent{
+				Previous: &result.TopologyState{Type: e.PreviousDescription.Kind},
+				New:      &result.TopologyState{Type: e.NewDescription.Kind},
+			})
+		},
+		TopologyDescriptionChanged: func(e *event.TopologyDescriptionChangedEvent) {
+			add(result.TopologyDescriptionChanged, "", result.SDAMEvent{
+				Previous: topologyState(e.PreviousDescription), New: topologyState(e.NewDescription),
+			})
+		},
+		TopologyOpening: func(*event.TopologyOpeningEvent) { add(result.TopologyOpening, "", result.SDAMEvent{}) },
+		TopologyClosed:  func(*event.TopologyClosedEvent) { add(result.TopologyClosed, "", result.SDAMEvent{}) },
+		ServerHeartbeatStarted: func(e *event.ServerHeartbeatStartedEvent) {
+			heartbeat(result.ServerHeartbeatStarted, e.ConnectionID, e.Awaited, nil)
+		},
+		ServerHeartbeatSucceeded: func(e *event.ServerHeartbeatSucceededEvent) {
+			heartbeat(result.ServerHeartbeatSucceeded, e.ConnectionID, e.Awaited, nil)
+		},
+		ServerHeartbeatFailed: func(e *event.ServerHeartbeatFailedEvent) {
+			heartbeat(result.ServerHeartbeatFailed, e.ConnectionID, e.Awaited, e.Failure)
+		},
+	}
+}
+
+func topologyState(d event.TopologyDescription) *result.TopologyState {
+	s := &result.TopologyState{Type: d.Kind}
+	for _, v := range d.Servers {
+		s.Servers = append(s.Servers, result.ServerState{Address: v.Addr.String(), Type: v.Kind})
+	}
+	return s
+}

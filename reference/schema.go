@@ -1,0 +1,185 @@
+package reference
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/specs/operations"
+	"go.mongodb.org/mongo-driver/v2/bson"
+)
+
+// schemaRows create and drop things.
+func schemaRows() []row {
+	createFields := []string{"capped", "size", "max", "validator", "validationLevel", "validationAction", "indexOptionDefaults",
+		"viewOn", "pipeline", "collation", "timeseries", "expireAfterSeconds", "clusteredIndex",
+		"changeStreamPreAndPostImages", "encryptedFields", "comment"}
+	modifyFields := []string{"validator", "validationLevel", "validationAction", "changeStreamPreAndPostImages", "index",
+		"viewOn", "pipeline", "expireAfterSeconds"}
+	indexFields := []string{"unique", "sparse", "expireAfterSeconds", "partialFilterExpression", "collation",
+		"hidden", "weights", "default_language", "wildcardProjection"}
+	return []row{
+		{operations.Collection, "createIndex", common(append([]string{"keys", "name", "maxTimeMS", "commitQuorum", "comment", "rawData"}, indexFields...)...),
+			func(c *call) (any, *result.Error) {
+				name := c.text("name")
+				if name == "" {
+					var err *result.Error
+					if name, err = indexName(c.arg("keys")); err != nil {
+						return nil, err
+					}
+				}
+				index := c.copyArgs(bson.D{{Key: "key", Value: c.arg("keys")}, {Key: "name", Value: name}}, indexFields...)
+				d := bson.D{{Key: "createIndexes", Value: c.coll}, {Key: "indexes", Value: bson.A{index}}}
+				return name, c.perform("createIndexes", c.copyArgs(d, "maxTimeMS", "commitQuorum", "comment", "rawData"), 0)
+			}},
+		{operations.Collection, "dropIndex", common("name", "maxTimeMS", "comment", "rawData"), func(c *call) (any, *result.Error) {
+			d := bson.D{{Key: "dropIndexes", Value: c.coll}, {Key: "index", Value: c.arg("name")}}
+			return nothing{}, c.perform("dropIndexes", c.copyArgs(d, "maxTimeMS", "comment", "rawData"), 26)
+		}},
+		{operations.Collection, "dropIndexes", common("maxTimeMS", "comment", "rawData"), func(c *call) (any, *result.Error) {
+			d := bson.D{{Key: "dropIndexes", Value: c.coll}, {Key: "index", Value: "*"}}
+			return nothing{}, c.perform("dropIndexes", c.copyArgs(d, "maxTimeMS", "comment", "rawData"), 26)
+		}},
+		{operations.Collection, "rename", common("to", "dropTarget", "comment"), func(c *call) (any, *result.Error) {
+			d := bson.D{{Key: "renameCollection", Value: c.db + "." + c.coll}, {Key: "to", Value: c.db + "." + c.text("to")}}
+			d = c.copyArgs(d, "dropTarget", "comment")
+			c.db = "admin"
+			return nothing{}, c.perform("renameCollection", d, 0)
+		}},
+		{operations.Database, "createCollection", common(append([]string{"collection"}, createFields...)...), func(c *call) (any, *result.Error) {
+			d := c.copyArgs(bson.D{{Key: "create", Value: c.arg("collection")}}, createFields...)
+			if err := c.perform("create", d, 0); err != nil {
+				return nil, err
+			}
+			if c.op.SaveAs == "" {
+				return nothing{}, nil
+			}
+			db := c.entity.(*database)
+			if err := c.test.put(c.op.SaveAs, &collection{db: db, name: c.text("collection"), options: db.options}); err != nil {
+				return nil, argument(err.Error())
+			}
+			return nothing{}, nil
+		}},
+		{operations.Database, "dropCollection", common("collection", "comment"), func(c *call) (any, *result.Error) {
+			d := c.copyArgs(bson.D{{Key: "drop", Value: c.arg("collection")}}, "comment")
+			return nothing{}, c.perform("drop", d, 26)
+		}},
+		{operations.Database, "modifyCollection", common(append([]string{"collection"}, modifyFields...)...), func(c *call) (any, *result.Error) {
+			d := c.copyArgs(bson.D{{Key: "collMod", Value: c.arg("collection")}}, modifyFields...)
+			return nothing{}, c.perform("collMod", d, 0)
+		}},
+		{operations.Collection, "createSearchIndex", common("model"), func(c *call) (any, *result.Error) {
+			return c.searchIndexes(bson.A{c.document("model")}, true)
+		}},
+		{operations.Collection, "createSearchIndexes", common("models"), func(c *call) (any, *result.Error) {
+			models, err := c.documents("models")
+			if err != nil {
+				return nil, err
+			}
+			all := bson.A{}
+			for _, m := range models {
+				all = append(all, m)
+			}
+			return c.searchIndexes(all, false)
+		}},
+		{operations.Collection, "dropSearchIndex", common("name"), func(c *call) (any, *result.Error) {
+			c.scope.writeConcern = nil
+			return nothing{}, c.perform("dropSearchIndex", bson.D{{Key: "dropSearchIndex", Value: c.coll}, {Key: "name", Value: c.arg("name")}}, 26)
+		}},
+		{operations.Collection, "updateSearchIndex", common("name", "definition"), func(c *call) (any, *result.Error) {
+			c.scope.writeConcern = nil
+			return nothing{}, c.perform("updateSearchIndex", bson.D{{Key: "updateSearchIndex", Value: c.coll},
+				{Key: "name", Value: c.arg("name")}, {Key: "definition", Value: c.arg("definition")}}, 0)
+		}},
+		{operations.Collection, "listSearchIndexes", common("name", "aggregationOptions"), func(c *call) (any, *result.Error) {
+			stage := bson.D{}
+			if c.has("name") {
+				stage = append(stage, bson.E{Key: "name", Value: c.arg("name")})
+			}
+			options := bson.D{}
+			var rest bson.D
+			if doc, ok := c.arg("aggregationOptions").DocumentOK(); ok {
+				elements, _ := doc.Elements()
+				for _, e := range elements {
+					if e.Key() == "batchSize" {
+						options = append(options, bson.E{Key: "batchSize", Value: e.Value()})
+					} else {
+						rest = append(rest, bson.E{Key: e.Key(), Value: e.Value()})
+					}
+				}
+			}
+			d := bson.D{{Key: "aggregate", Value: c.coll}, {Key: "pipeline", Value: bson.A{bson.D{{Key: "$listSearchIndexes", Value: stage}}}},
+				{Key: "cursor", Value: options}}
+			cmd := c.read("aggregate", fixed(append(d, rest...)))
+			cmd.takesReadConcern = false
+			cmd.pin = true
+			r, err := c.do(cmd)
+			if err != nil {
+				return nil, err
+			}
+			return result2(c.iterate(r, cursorOptions{lifetime: true}))
+		}},
+	}
+}
+
+func (c *call) searchIndexes(models bson.A, one bool) (any, *result.Error) {
+	c.scope.writeConcern = nil // the command takes none
+	cmd := c.writing("createSearchIndexes", "createSearchIndexes",
+		fixed(bson.D{{Key: "createSearchIndexes", Value: c.coll}, {Key: "indexes", Value: models}}))
+	r, err := c.do(cmd)
+	if err != nil {
+		return nil, err
+	}
+	array, ok := r.doc.Lookup("indexesCreated").ArrayOK()
+	if !ok {
+		return nothing{}, nil
+	}
+	values, _ := array.Values()
+	names := bson.A{}
+	for _, v := range values {
+		name, _ := lookupIn(v, "name")
+		names = append(names, name)
+	}
+	if one && len(names) > 0 {
+		return names[0], nil
+	}
+	return names, nil
+}
+
+// perform runs a command whose reply says nothing more. An error with the code
+// of ignore counts as success.
+func (c *call) perform(name string, d bson.D, ignore int32) *result.Error {
+	cmd := c.writing(name, name, fixed(d))
+	r, err := c.do(cmd)
+	switch {
+	case err != nil && ignore != 0 && err.HasCode && err.Code == ignore:
+		return nil
+	case err != nil:
+		return err
+	case r.write != nil:
+		return r.write.err
+	}
+	return nil
+}
+
+// indexName joins keys and directions (Index Management, "Index name
+// generation").
+func indexName(keys bson.RawValue) (string, *result.Error) {
+	doc, ok := keys.DocumentOK()
+	if !ok {
+		return "", argument("keys is no document")
+	}
+	elements, err := doc.Elements()
+	if err != nil {
+		return "", argument(err.Error())
+	}
+	var parts []string
+	for _, e := range elements {
+		direction := strings.Trim(e.Value().String(), `"`)
+		if n, ok := integer(e.Value()); ok {
+			direction = strconv.FormatInt(n, 10)
+		}
+		parts = append(parts, e.Key()+"_"+direction)
+	}
+	return strings.Join(parts, "_"), nil
+}

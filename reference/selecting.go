@@ -1,0 +1,150 @@
+package reference
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/unified-test-runner/utr/reference/selection"
+	"github.com/unified-test-runner/utr/result"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/description"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
+)
+
+// server is a selected server with the picture in which it was selected.
+type server struct {
+	*topology.SelectedServer
+	address  string
+	kind     selection.ServerType
+	topology selection.TopologyType
+	desc     description.Server
+}
+
+// describe translates the topology's picture.
+func (c *client) describe() selection.Topology {
+	t, _ := describe(c.topology.Description())
+	return t
+}
+
+func describe(d description.Topology) (selection.Topology, map[string]description.Server) {
+	t := selection.Topology{Type: selection.TopologyType(d.Kind.String())}
+	by := make(map[string]description.Server, len(d.Servers))
+	for _, s := range d.Servers {
+		v := selection.Server{
+			Address:    s.Addr.String(),
+			Type:       selection.ServerType(s.Kind.String()),
+			RTT:        s.AverageRTT,
+			LastWrite:  s.LastWriteTime,
+			LastUpdate: s.LastUpdateTime,
+		}
+		if len(s.Tags) > 0 {
+			v.Tags = make(map[string]string, len(s.Tags))
+			for _, tag := range s.Tags {
+				v.Tags[tag.Name] = tag.Value
+			}
+		}
+		t.Servers = append(t.Servers, v)
+		by[v.Address] = s
+	}
+	return t, by
+}
+
+// want says what a server is selected for.
+type want struct {
+	write         bool
+	preference    selection.Preference
+	pinned        string // address; "" selects freely
+	deprioritized []string
+}
+
+// selectServer waits until a suitable server is there, and wakes on every
+// change of the topology. The error is a *result.Error.
+func (c *client) selectServer(ctx context.Context, w want) (*server, *result.Error) {
+	timer := time.NewTimer(c.settings.serverSelectionTimeout)
+	defer timer.Stop()
+	var updates <-chan description.Topology
+	for {
+		picture := c.topology.Description()
+		found, err := c.suitable(picture, w)
+		if err != nil {
+			return nil, &result.Error{Message: err.Error(), Client: true, Kind: "server selection"}
+		}
+		if found != nil {
+			return found, nil
+		}
+		if updates == nil {
+			sub, err := c.topology.Subscribe()
+			if err != nil {
+				return nil, &result.Error{Message: "client is closed: " + err.Error(), Client: true, Kind: "server selection"}
+			}
+			defer func() { _ = c.topology.Unsubscribe(sub) }()
+			updates = sub.Updates
+			continue // the picture may have changed before the subscription
+		}
+		c.topology.RequestImmediateCheck()
+		select {
+		case _, ok := <-updates:
+			if !ok {
+				return nil, &result.Error{Message: "client was closed during server selection", Client: true, Kind: "server selection"}
+			}
+		case <-timer.C:
+			return nil, &result.Error{Client: true, Kind: "server selection",
+				Message: fmt.Sprintf("no suitable server within %v: %v", c.settings.serverSelectionTimeout, picture)}
+		case <-ctx.Done():
+			return nil, &result.Error{Client: true, Kind: "server selection",
+				Timeout: errors.Is(ctx.Err(), context.DeadlineExceeded),
+				Message: fmt.Sprintf("no suitable server: %v: %v", ctx.Err(), picture)}
+		}
+	}
+}
+
+// suitable picks a server from a picture, nil if there is none now.
+func (c *client) suitable(picture description.Topology, w want) (*server, error) {
+	if picture.CompatibilityErr != nil {
+		return nil, picture.CompatibilityErr
+	}
+	t, by := describe(picture)
+	var candidates []selection.Server
+	if w.pinned != "" {
+		for _, s := range t.Servers {
+			if s.Address == w.pinned && s.Available() {
+				candidates = append(candidates, s)
+			}
+		}
+	} else {
+		o := selection.Options{LocalThreshold: c.settings.localThreshold,
+			HeartbeatFrequency: c.heartbeat, Revision: c.driver.options.Selection}
+		if w.write {
+			o.Operation = selection.Write
+		}
+		var err error
+		if candidates, err = selection.Select(t, w.preference, w.deprioritized, o); err != nil {
+			return nil, err
+		}
+	}
+	for len(candidates) > 0 {
+		servers := map[string]*topology.SelectedServer{}
+		for i := 0; i < len(candidates); i++ {
+			s, err := c.topology.FindServer(by[candidates[i].Address])
+			if err != nil {
+				return nil, err
+			}
+			if s == nil { // it has left the topology meanwhile
+				candidates = append(candidates[:i:i], candidates[i+1:]...)
+				i--
+				continue
+			}
+			servers[candidates[i].Address] = s
+		}
+		if len(candidates) == 0 {
+			return nil, nil
+		}
+		picked := selection.Pick(candidates,
+			func(a string) int { return int(servers[a].OperationCount()) },
+			func(n int) int { return min(int(c.driver.options.Random()*float64(n)), n-1) })
+		return &server{SelectedServer: servers[picked.Address], address: picked.Address,
+			kind: picked.Type, topology: t.Type, desc: by[picked.Address]}, nil
+	}
+	return nil, nil
+}

@@ -1,0 +1,267 @@
+package reference
+
+import (
+	"crypto/rand"
+	"sync"
+	"time"
+
+	"github.com/unified-test-runner/utr/reference/selection"
+	"github.com/unified-test-runner/utr/result"
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/mnet"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/session"
+)
+
+// serverSession is a logical session of the server (Driver Sessions,
+// "ServerSession").
+type serverSession struct {
+	id      bson.Raw // {id: UUID}
+	lastUse time.Time
+	txn     int64 // the last transaction number used
+	dirty   bool
+}
+
+// sessionPool holds the idle server sessions, the last used at the end
+// (Driver Sessions, "Server Session Pool").
+type sessionPool struct {
+	mu   sync.Mutex
+	idle []*serverSession
+}
+
+func newServerSession() *serverSession {
+	uuid := make([]byte, 16)
+	_, _ = rand.Read(uuid) // never fails
+	uuid[6] = uuid[6]&0x0f | 0x40
+	uuid[8] = uuid[8]&0x3f | 0x80
+	id, _ := bson.Marshal(bson.D{{Key: "id", Value: bson.Binary{Subtype: bson.TypeBinaryUUID, Data: uuid}}})
+	return &serverSession{id: id}
+}
+
+// acquire takes the session that was used last, if it is not about to expire.
+func (p *sessionPool) acquire(now time.Time, timeoutMinutes *int64) *serverSession {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for len(p.idle) > 0 {
+		s := p.idle[len(p.idle)-1]
+		p.idle = p.idle[:len(p.idle)-1]
+		if !s.expiring(now, timeoutMinutes) {
+			return s
+		}
+	}
+	return newServerSession()
+}
+
+func (p *sessionPool) release(s *serverSession, now time.Time, timeoutMinutes *int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for len(p.idle) > 0 && p.idle[0].expiring(now, timeoutMinutes) {
+		p.idle = p.idle[1:]
+	}
+	if !s.dirty && !s.lastUse.IsZero() && !s.expiring(now, timeoutMinutes) {
+		p.idle = append(p.idle, s)
+	}
+}
+
+func (p *sessionPool) drain() []*serverSession {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all := p.idle
+	p.idle = nil
+	return all
+}
+
+// expiring tells that less than a minute of the session's life is left.
+func (s *serverSession) expiring(now time.Time, timeoutMinutes *int64) bool {
+	if timeoutMinutes == nil || s.lastUse.IsZero() {
+		return false
+	}
+	return now.Sub(s.lastUse) > time.Duration(*timeoutMinutes-1)*time.Minute
+}
+
+// The states of a transaction.
+const (
+	txnNone       = "none"
+	txnStarting   = "starting"
+	txnInProgress = "in_progress"
+	txnCommitted  = "committed"
+	txnAborted    = "aborted"
+)
+
+// transactionOptions of startTransaction, or the session's defaults.
+type transactionOptions struct {
+	readConcern, writeConcern bson.D
+	preference                *selection.Preference
+	maxCommitTime             *int64 // milliseconds
+	timeout                   *time.Duration
+}
+
+// over fills what is unset from other options.
+func (o transactionOptions) over(d transactionOptions) transactionOptions {
+	if o.readConcern == nil {
+		o.readConcern = d.readConcern
+	}
+	if o.writeConcern == nil {
+		o.writeConcern = d.writeConcern
+	}
+	if o.preference == nil {
+		o.preference = d.preference
+	}
+	if o.maxCommitTime == nil {
+		o.maxCommitTime = d.maxCommitTime
+	}
+	if o.timeout == nil {
+		o.timeout = d.timeout
+	}
+	return o
+}
+
+// clientSession is a session entity, or the implicit session of an operation.
+// One session serves one operation at a time.
+type clientSession struct {
+	client   *client
+	implicit bool
+	causal   bool
+	snapshot bool
+	defaults transactionOptions
+	timeout  *time.Duration // defaultTimeoutMS
+
+	server        *serverSession // nil: not acquired yet
+	clusterTime   bson.Raw       // {$clusterTime: …}
+	operationTime *bson.Timestamp
+	snapshotTime  *bson.Timestamp
+	ended         bool
+	id            bson.Raw // of an ended session
+
+	state       string
+	options     transactionOptions
+	pinned      string           // address of the mongos
+	conn        *mnet.Connection // pinned behind a load balancer
+	recovery    bson.Raw
+	emptyCommit bool // nothing was sent in the transaction
+	committed   int  // how often commit was tried
+}
+
+func (c *client) newSession(implicit bool) *clientSession {
+	return &clientSession{client: c, implicit: implicit, causal: !implicit, state: txnNone}
+}
+
+// acquired gives the server session, which an implicit session takes as late
+// as possible: after the connection is checked out.
+func (s *clientSession) acquired() *serverSession {
+	if s.server == nil {
+		s.server = s.client.sessions.acquire(s.client.driver.options.Now(), s.client.sessionTimeout())
+	}
+	return s.server
+}
+
+// lsid is the logical session id.
+func (s *clientSession) lsid() bson.Raw {
+	if s.ended {
+		return s.id
+	}
+	return s.acquired().id
+}
+
+// end gives the server session back. An open transaction is aborted by the
+// caller before.
+func (s *clientSession) end() {
+	if s.ended {
+		return
+	}
+	s.ended = true
+	s.unpin()
+	if s.server != nil {
+		s.id = s.server.id
+		s.client.sessions.release(s.server, s.client.driver.options.Now(), s.client.sessionTimeout())
+		s.server = nil
+	}
+}
+
+func (s *clientSession) inTransaction() bool {
+	return s.state == txnStarting || s.state == txnInProgress
+}
+
+// unpin lets go of the mongos or the connection.
+func (s *clientSession) unpin() {
+	s.pinned = ""
+	if s.conn != nil {
+		_ = s.conn.UnpinFromTransaction()
+		_ = s.conn.Close()
+		s.conn = nil
+	}
+}
+
+// advance keeps the greatest cluster time and operation time seen.
+func (s *clientSession) advance(clusterTime bson.Raw, operationTime *bson.Timestamp) {
+	if clusterTime != nil {
+		s.clusterTime = session.MaxClusterTime(s.clusterTime, clusterTime)
+	}
+	if operationTime != nil && (s.operationTime == nil || s.operationTime.Before(*operationTime)) {
+		s.operationTime = operationTime
+	}
+}
+
+// sessionTimeout is logicalSessionTimeoutMinutes of the topology.
+func (c *client) sessionTimeout() *int64 {
+	return c.topology.Description().SessionTimeoutMinutes
+}
+
+// clusterTimeOf reads {$clusterTime: …} out of a reply, nil if there is none.
+func clusterTimeOf(reply bson.Raw) bson.Raw {
+	v, err := reply.LookupErr("$clusterTime")
+	if err != nil {
+		return nil
+	}
+	out, err := bson.Marshal(bson.D{{Key: "$clusterTime", Value: v}})
+	if err != nil {
+		return nil
+	}
+	return out
+}
+
+func timestampOf(reply bson.Raw, keys ...string) *bson.Timestamp {
+	t, i, ok := reply.Lookup(keys...).TimestampOK()
+	if !ok {
+		return nil
+	}
+	return &bson.Timestamp{T: t, I: i}
+}
+
+// setTransaction starts a transaction on the session.
+func (s *clientSession) start(o transactionOptions) *result.Error {
+	switch {
+	case s.ended:
+		return argument("the session has ended")
+	case s.inTransaction():
+		return argument("a transaction is in progress already")
+	case s.snapshot:
+		return argument("transactions are not supported in snapshot sessions")
+	}
+	c := s.client.settings
+	o = o.over(s.defaults).over(transactionOptions{readConcern: c.readConcern, writeConcern: c.writeConcern})
+	if o.preference == nil {
+		p := c.readPreference
+		o.preference = &p
+	}
+	if unacknowledged(o.writeConcern) {
+		return argument("transactions do not support unacknowledged write concerns")
+	}
+	s.unpin()
+	s.options, s.state, s.recovery, s.emptyCommit, s.committed = o, txnStarting, nil, false, 0
+	s.acquired().txn++
+	return nil
+}
+
+func unacknowledged(writeConcern bson.D) bool {
+	for _, e := range writeConcern {
+		if e.Key == "w" {
+			switch w := e.Value.(type) {
+			case int32:
+				return w == 0
+			case int64:
+				return w == 0
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,240 @@
+package reference
+
+import (
+	"context"
+	"sync"
+
+	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/specs/operations"
+	"go.mongodb.org/mongo-driver/v2/bson"
+)
+
+// changeStream is a cursor that opens itself again after resumable errors
+// (Change Streams, "Resume Process").
+type changeStream struct {
+	call *call // what it was opened with; its context is not used again
+	on   any   // collection name, or 1
+
+	mu       sync.Mutex
+	cursor   *cursor
+	wire     int32
+	token    bson.Raw // cached resume token
+	at       *bson.Timestamp
+	after    bson.Raw // startAfter, until the first document
+	received bool
+	closed   bool
+	broken   *result.Error // a resume that failed under timeoutMS: resume on the next call
+}
+
+func streamArgs() []string {
+	return common("pipeline", "batchSize", "collation", "comment", "fullDocument", "fullDocumentBeforeChange",
+		"maxAwaitTimeMS", "resumeAfter", "showExpandedEvents", "startAfter", "startAtOperationTime",
+		"readConcern", "readPreference")
+}
+
+func streamRows() []row {
+	open := func(c *call) (any, *result.Error) {
+		s := &changeStream{call: c, on: c.coll}
+		if c.kind != operations.Collection {
+			s.on = int32(1)
+		}
+		if t, i, ok := c.arg("startAtOperationTime").TimestampOK(); ok {
+			s.at = &bson.Timestamp{T: t, I: i}
+		}
+		s.after, _ = c.arg("startAfter").DocumentOK()
+		s.token, _ = c.arg("resumeAfter").DocumentOK()
+		if s.token == nil {
+			s.token = s.after
+		}
+		if c.timeout && c.limit != nil && *c.limit > 0 && c.number("maxAwaitTimeMS") >= c.limit.Milliseconds() {
+			return nil, argument("maxAwaitTimeMS must be less than timeoutMS")
+		}
+		if err := s.open(c.ctx, &c.trace, false); err != nil {
+			return nil, err
+		}
+		return c.keep(s)
+	}
+	return []row{
+		{operations.Client, "createChangeStream", streamArgs(), open},
+		{operations.Collection, "createChangeStream", streamArgs(), open},
+		{operations.Database, "createChangeStream", streamArgs(), open},
+	}
+}
+
+// stage writes the $changeStream stage, for the start or for a resume.
+func (s *changeStream) stage(resume bool) bson.D {
+	c := s.call
+	d := bson.D{}
+	if c.kind == operations.Client {
+		d = append(d, bson.E{Key: "allChangesForCluster", Value: true})
+	}
+	d = c.copyArgs(d, "fullDocument", "fullDocumentBeforeChange", "showExpandedEvents")
+	if !resume {
+		return c.copyArgs(d, "resumeAfter", "startAfter", "startAtOperationTime")
+	}
+	switch {
+	case s.after != nil && !s.received && s.token != nil:
+		d = append(d, bson.E{Key: "startAfter", Value: s.token})
+	case s.token != nil:
+		d = append(d, bson.E{Key: "resumeAfter", Value: s.token})
+	case s.at != nil:
+		d = append(d, bson.E{Key: "startAtOperationTime", Value: *s.at})
+	}
+	return d
+}
+
+// open sends the aggregate.
+func (s *changeStream) open(ctx context.Context, tr *trace, resume bool) *result.Error {
+	c := s.call
+	var pipeline bson.A
+	stages := []bson.Raw{}
+	if c.has("pipeline") {
+		var err *result.Error
+		if stages, err = c.documents("pipeline"); err != nil {
+			return err
+		}
+	}
+	pipeline = append(pipeline, bson.D{{Key: "$changeStream", Value: s.stage(resume)}})
+	for _, p := range stages {
+		pipeline = append(pipeline, p)
+	}
+	if resume {
+		if c.session.implicit {
+			c.session = c.client.newSession(true)
+		}
+	}
+	d := bson.D{{Key: "aggregate", Value: s.on}, {Key: "pipeline", Value: pipeline}, {Key: "cursor", Value: c.batchOption()}}
+	cmd := c.read("aggregate", fixed(c.copyArgs(d, "collation", "comment")))
+	cmd.pin = true
+	if err := c.override(cmd); err != nil {
+		return err
+	}
+	r, err := c.client.execute(ctx, cmd, tr)
+	if err != nil {
+		if c.session.implicit {
+			c.session.end()
+		}
+		return err
+	}
+	k, err := c.openCursor(r, cursorOptions{batchSize: c.number("batchSize"), maxTime: c.number("maxAwaitTimeMS"),
+		comment: c.arg("comment"), tailable: true, await: true})
+	if err != nil {
+		return err
+	}
+	s.cursor, s.wire = k, r.wire
+	if len(k.batch) == 0 && k.token == nil && s.token == nil && s.at == nil && r.wire >= 7 {
+		s.at = timestampOf(r.doc, "operationTime")
+	}
+	if len(k.batch) == 0 && k.token != nil {
+		s.token = k.token
+	}
+	return nil
+}
+
+func (s *changeStream) owner() *client { return s.call.client }
+
+// next implements iterator.
+func (s *changeStream) next(ctx context.Context, wait bool, tr *trace) (bson.Raw, *result.Error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, argument("the change stream is closed")
+	}
+	if l := s.call.limit; l != nil && *l > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, *l)
+		defer cancel()
+	}
+	if s.broken != nil {
+		if err := s.resume(ctx, tr); err != nil {
+			return nil, err
+		}
+	}
+	for {
+		doc, err := s.cursor.next(ctx, false, tr)
+		if err != nil {
+			if err.Timeout && s.call.timeout {
+				s.broken = err
+				return nil, err
+			}
+			if !s.resumable(err) {
+				return nil, err
+			}
+			if err := s.resume(ctx, tr); err != nil {
+				if err.Timeout && s.call.timeout {
+					s.broken = err
+				}
+				return nil, err
+			}
+			if !wait && len(s.cursor.batch) == 0 {
+				return nil, nil
+			}
+			continue
+		}
+		if doc != nil {
+			return s.deliver(ctx, doc, tr)
+		}
+		if t := s.cursor.token; t != nil {
+			s.token = t
+		}
+		if !wait || s.cursor.id == 0 {
+			return nil, nil
+		}
+	}
+}
+
+// deliver caches the resume token of a document on its way to the user.
+func (s *changeStream) deliver(ctx context.Context, doc bson.Raw, tr *trace) (bson.Raw, *result.Error) {
+	token, ok := doc.Lookup("_id").DocumentOK()
+	if !ok {
+		s.closed = true
+		s.cursor.close(ctx, tr)
+		return nil, &result.Error{Message: "cannot resume without a resume token: the document has no _id",
+			Client: true, Kind: "change stream"}
+	}
+	s.received = true
+	s.token = token
+	if len(s.cursor.batch) == 0 && s.cursor.token != nil {
+		s.token = s.cursor.token
+	}
+	return doc, nil
+}
+
+// resume opens the stream again where it was.
+func (s *changeStream) resume(ctx context.Context, tr *trace) *result.Error {
+	s.broken = nil
+	s.cursor.close(ctx, tr)
+	return s.open(ctx, tr, true)
+}
+
+// resumable follows "Resumable Error".
+func (s *changeStream) resumable(err *result.Error) bool {
+	if err.Kind == "argument" {
+		return false
+	}
+	if err.Client {
+		return true
+	}
+	if err.Code == 43 { // CursorNotFound
+		return true
+	}
+	if s.wire >= wire44 {
+		return err.HasLabel(labelResumable)
+	}
+	switch err.Code {
+	case 6, 7, 89, 91, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436, 63, 150, 13388, 234, 133:
+		return true
+	}
+	return false
+}
+
+// close implements iterator.
+func (s *changeStream) close(ctx context.Context, tr *trace) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	s.closed = true
+	s.cursor.close(ctx, tr)
+}

@@ -1,0 +1,130 @@
+package reference
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/unified-test-runner/utr/reference/retry"
+	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/specs/operations"
+	"go.mongodb.org/mongo-driver/v2/bson"
+)
+
+// clientRows are close and what serves the runner.
+func clientRows() []row {
+	return []row{
+		{operations.Client, "close", nil, func(c *call) (any, *result.Error) {
+			c.client.close()
+			return nothing{}, nil
+		}},
+		{operations.Client, "$topology", nil, func(c *call) (any, *result.Error) {
+			t := c.client.state()
+			servers := bson.A{}
+			for _, s := range t.Servers {
+				servers = append(servers, bson.D{{Key: "address", Value: s.Address}, {Key: "type", Value: s.Type}})
+			}
+			return bson.D{{Key: "type", Value: t.Type}, {Key: "servers", Value: servers}}, nil
+		}},
+		{operations.Client, "$configureFailPoint", []string{"command", "server"}, func(c *call) (any, *result.Error) {
+			doc, ok := c.arg("command").DocumentOK()
+			if !ok {
+				return nil, argument("command is no document")
+			}
+			var d bson.D
+			if err := bson.Unmarshal(doc, &d); err != nil {
+				return nil, argument(err.Error())
+			}
+			cmd := &command{name: "configureFailPoint", db: "admin", op: retry.Operation{Name: "configureFailPoint"},
+				build: fixed(d), session: c.session, address: c.text("server"), hidden: true}
+			r, err := c.do(cmd)
+			if err != nil {
+				return nil, err
+			}
+			return r.doc, nil
+		}},
+	}
+}
+
+// endSessions tells the server about the sessions that are not used any more
+// (Driver Sessions, "endSessions"). It never waits for a server.
+func (c *client) endSessions() {
+	const most = 10_000 // ids in one command
+	idle := c.sessions.drain()
+	for len(idle) > 0 {
+		n := min(len(idle), most)
+		ids := bson.A{}
+		for _, s := range idle[:n] {
+			ids = append(ids, s.id)
+		}
+		idle = idle[n:]
+		w := want{write: false}
+		w.preference.Mode = "primaryPreferred"
+		srv, err := c.suitable(c.topology.Description(), w)
+		if err != nil || srv == nil {
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		cmd := &command{name: "endSessions", db: "admin", op: retry.Operation{Name: "endSessions"},
+			session: &clientSession{client: c, implicit: true, state: txnNone},
+			build:   fixed(bson.D{{Key: "endSessions", Value: ids}})}
+		cmd.preference.Mode = "primaryPreferred"
+		cmd.bare = true
+		_, failed := c.attempt(ctx, srv, cmd, c.operation.Add(1), &trace{})
+		cancel()
+		if failed != nil {
+			return
+		}
+	}
+}
+
+// awaitPool waits until each pool of a data-bearing server has minPoolSize
+// connections. Events before are not kept.
+func (c *client) awaitPool(ctx context.Context, limit time.Duration) error {
+	if c.minPool == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	var seen int64
+	ready := map[string]uint64{}
+	for {
+		events, err := c.log.after(ctx, seen, limit)
+		if err != nil || len(events) == 0 {
+			return fmt.Errorf("pools did not reach minPoolSize %d within %v: %v", c.minPool, limit, ready)
+		}
+		for _, e := range events {
+			seen = e.Sequence
+			switch e.Type {
+			case result.ConnectionReady:
+				ready[e.Address]++
+			case result.ConnectionClosed:
+				if ready[e.Address] > 0 {
+					ready[e.Address]--
+				}
+			}
+		}
+		if c.populated(ready) {
+			c.log.reset()
+			return nil
+		}
+	}
+}
+
+func (c *client) populated(ready map[string]uint64) bool {
+	t := c.describe()
+	if t.Type == "Unknown" || t.Type == "ReplicaSetNoPrimary" {
+		return false
+	}
+	for _, s := range t.Servers {
+		switch s.Type {
+		case "Standalone", "RSPrimary", "RSSecondary", "Mongos", "LoadBalancer":
+			if ready[s.Address] < c.minPool {
+				return false
+			}
+		case "Unknown":
+			return false
+		}
+	}
+	return len(t.Servers) > 0
+}

@@ -1,0 +1,387 @@
+package reference
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/reference/selection"
+	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/specs/operations"
+	"go.mongodb.org/mongo-driver/v2/bson"
+)
+
+// test holds the entities of one test.
+type test struct {
+	driver *driver
+
+	mu       sync.Mutex
+	entities map[string]any // *client, *database, *collection, *clientSession, *bucket, iterator
+	anon     []iterator     // cursors that were not saved
+}
+
+// database is a database entity.
+type database struct {
+	client  *client
+	name    string
+	options scope
+}
+
+// collection is a collection entity.
+type collection struct {
+	db      *database
+	name    string
+	options scope
+}
+
+// scope holds what clients, databases and collections hand down.
+type scope struct {
+	preference                selection.Preference
+	readConcern, writeConcern bson.D
+	timeout                   *time.Duration
+}
+
+// iterator is a cursor or a change stream.
+type iterator interface {
+	// next gives a document. With wait it goes on until there is one, the
+	// cursor is exhausted, or an error comes; otherwise it tries once.
+	next(ctx context.Context, wait bool, tr *trace) (bson.Raw, *result.Error)
+	// close kills the cursor on the server, quietly.
+	close(ctx context.Context, tr *trace)
+	owner() *client
+}
+
+func newTest(d *driver) *test { return &test{driver: d, entities: map[string]any{}} }
+
+func (t *test) put(id string, e any) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, there := t.entities[id]; there {
+		return fmt.Errorf("entity %q is there already", id)
+	}
+	t.entities[id] = e
+	return nil
+}
+
+func (t *test) get(id string) (any, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if e, ok := t.entities[id]; ok {
+		return e, nil
+	}
+	return nil, fmt.Errorf("there is no entity %q", id)
+}
+
+// named finds an entity of a type by its identifier in a document's field.
+func named[T any](t *test, doc bson.Raw, field string) (T, error) {
+	var zero T
+	id, ok := doc.Lookup(field).StringValueOK()
+	if !ok {
+		return zero, fmt.Errorf("%s is no entity's name", field)
+	}
+	e, err := t.get(id)
+	if err != nil {
+		return zero, err
+	}
+	v, ok := e.(T)
+	if !ok {
+		return zero, fmt.Errorf("entity %q is of another kind than %s asks for", id, field)
+	}
+	return v, nil
+}
+
+// fields lists what an entity's document may hold.
+func fields(kind string) []string {
+	return map[string][]string{
+		"client": {"autoEncryptOpts", "awaitMinPoolSizeMS", "id", "ignoreCommandMonitoringEvents", "observeEvents",
+			"observeLogMessages", "observeSensitiveCommands", "observeTracingMessages", "serverApi",
+			"storeEventsAsEntities", "uriOptions", "useMultipleMongoses"},
+		"database":   {"client", "databaseName", "databaseOptions", "id"},
+		"collection": {"collectionName", "collectionOptions", "database", "id"},
+		"session":    {"client", "id", "sessionOptions"},
+		"bucket":     {"bucketOptions", "database", "id"},
+	}[kind]
+}
+
+// Open creates an entity.
+func (t *test) Open(ctx context.Context, e engine.Entity) error {
+	known := fields(e.Kind)
+	if known == nil {
+		return unsupported("entity " + e.Kind)
+	}
+	elements, err := e.Options.Elements()
+	if err != nil {
+		return fmt.Errorf("entity %q: %w", e.ID, err)
+	}
+	for _, el := range elements {
+		switch {
+		case !slices.Contains(known, el.Key()):
+			return unsupported("option " + el.Key() + " of a " + e.Kind)
+		case el.Key() == "autoEncryptOpts", el.Key() == "observeLogMessages", el.Key() == "observeTracingMessages":
+			return unsupported(el.Key())
+		}
+	}
+	made, err := t.make(ctx, e)
+	if err != nil {
+		var already *result.Error
+		if errors.As(err, &already) {
+			return already
+		}
+		return &result.Error{Message: fmt.Sprintf("entity %q: %v", e.ID, err), Client: true, Kind: "argument"}
+	}
+	if err := t.put(e.ID, made); err != nil {
+		if c, ok := made.(*client); ok {
+			c.close()
+		}
+		return err
+	}
+	return nil
+}
+
+func (t *test) make(ctx context.Context, e engine.Entity) (any, error) {
+	text := func(field string) string { s, _ := e.Options.Lookup(field).StringValueOK(); return s }
+	switch e.Kind {
+	case "client":
+		c, err := newClient(t.driver, e.URI, e.Options)
+		if err != nil {
+			return nil, err
+		}
+		if ms, ok := integer(e.Options.Lookup("awaitMinPoolSizeMS")); ok && ms > 0 {
+			if err := c.awaitPool(ctx, time.Duration(ms)*time.Millisecond); err != nil {
+				c.close()
+				return nil, err
+			}
+		}
+		return c, nil
+	case "database":
+		c, err := named[*client](t, e.Options, "client")
+		if err != nil {
+			return nil, err
+		}
+		o, err := c.scope().with(e.Options.Lookup("databaseOptions"))
+		return &database{client: c, name: text("databaseName"), options: o}, err
+	case "collection":
+		d, err := named[*database](t, e.Options, "database")
+		if err != nil {
+			return nil, err
+		}
+		o, err := d.options.with(e.Options.Lookup("collectionOptions"))
+		return &collection{db: d, name: text("collectionName"), options: o}, err
+	case "bucket":
+		d, err := named[*database](t, e.Options, "database")
+		if err != nil {
+			return nil, err
+		}
+		return newBucket(d, e.Options.Lookup("bucketOptions"))
+	default:
+		c, err := named[*client](t, e.Options, "client")
+		if err != nil {
+			return nil, err
+		}
+		return t.openSession(c, e)
+	}
+}
+
+func (c *client) scope() scope {
+	return scope{preference: c.settings.readPreference, readConcern: c.settings.readConcern,
+		writeConcern: c.settings.writeConcern, timeout: c.settings.timeout}
+}
+
+// with applies a collectionOrDatabaseOptions document.
+func (s scope) with(v bson.RawValue) (scope, error) {
+	if v.Type == 0 {
+		return s, nil
+	}
+	doc, ok := v.DocumentOK()
+	if !ok {
+		return s, errors.New("options are no document")
+	}
+	elements, err := doc.Elements()
+	if err != nil {
+		return s, err
+	}
+	for _, e := range elements {
+		switch e.Key() {
+		case "readConcern":
+			s.readConcern, err = readConcernOf(e.Value())
+		case "writeConcern":
+			s.writeConcern, err = writeConcernOf(e.Value())
+		case "readPreference":
+			s.preference, err = preferenceOf(e.Value())
+		case "timeoutMS":
+			s.timeout, err = timeoutOf(e.Value())
+		default:
+			err = unsupported("option " + e.Key())
+		}
+		if err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+// openSession makes a session entity.
+func (t *test) openSession(c *client, e engine.Entity) (*clientSession, error) {
+	s := c.newSession(false)
+	if e.ClusterTime != nil {
+		wrapped, err := bson.Marshal(bson.D{{Key: "$clusterTime", Value: e.ClusterTime}})
+		if err != nil {
+			return nil, err
+		}
+		if _, err := e.ClusterTime.LookupErr("$clusterTime"); err == nil {
+			wrapped = e.ClusterTime
+		}
+		s.advance(wrapped, nil)
+		c.clock.AdvanceClusterTime(wrapped)
+	}
+	doc, ok := e.Options.Lookup("sessionOptions").DocumentOK()
+	if !ok {
+		return s, nil
+	}
+	elements, err := doc.Elements()
+	if err != nil {
+		return nil, err
+	}
+	causal := false
+	for _, o := range elements {
+		v := o.Value()
+		switch o.Key() {
+		case "causalConsistency":
+			s.causal, ok = v.BooleanOK()
+			causal = s.causal
+		case "snapshot":
+			s.snapshot, ok = v.BooleanOK()
+		case "snapshotTime":
+			var at bson.RawValue
+			if at, err = t.savedValue(v); err == nil {
+				var tt, i uint32
+				if tt, i, ok = at.TimestampOK(); ok {
+					s.snapshotTime = &bson.Timestamp{T: tt, I: i}
+				}
+			}
+		case "defaultTimeoutMS":
+			s.timeout, err = timeoutOf(v)
+		case "defaultTransactionOptions":
+			s.defaults, err = transactionOptionsOf(v)
+		default:
+			err = unsupported("session option " + o.Key())
+		}
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			return nil, fmt.Errorf("sessionOptions.%s has the wrong type", o.Key())
+		}
+	}
+	if s.snapshot && causal {
+		return nil, errors.New("causalConsistency and snapshot cannot both be true")
+	}
+	if s.snapshot {
+		s.causal = false
+	}
+	return s, nil
+}
+
+// savedValue reads a timestamp that is given as it is, or by the name of a
+// saved value. The names of saved values belong to the runner, which replaces
+// them before.
+func (t *test) savedValue(v bson.RawValue) (bson.RawValue, error) {
+	if v.Type == bson.TypeTimestamp {
+		return v, nil
+	}
+	return v, unsupported("snapshotTime by name")
+}
+
+// Events reads the log of a client.
+func (t *test) Events(ctx context.Context, id string, after int64, wait time.Duration) ([]result.Event, error) {
+	e, err := t.get(id)
+	if err != nil {
+		return nil, err
+	}
+	c, ok := e.(*client)
+	if !ok {
+		return nil, fmt.Errorf("entity %q is no client", id)
+	}
+	return c.log.after(ctx, after, wait)
+}
+
+// Close closes one entity. It stays known: closing again is no error, and the
+// events of a client can still be read.
+func (t *test) Close(ctx context.Context, id string) error {
+	e, err := t.get(id)
+	if err != nil {
+		return err
+	}
+	t.closeEntity(ctx, e)
+	return nil
+}
+
+func (t *test) closeEntity(ctx context.Context, e any) {
+	switch e := e.(type) {
+	case iterator:
+		e.close(ctx, &trace{})
+	case *clientSession:
+		e.finish(ctx, &trace{})
+	case *client:
+		e.close()
+	}
+}
+
+// End closes cursors before sessions before clients.
+func (t *test) End(ctx context.Context) error {
+	t.mu.Lock()
+	ids := make([]string, 0, len(t.entities))
+	for id := range t.entities {
+		ids = append(ids, id)
+	}
+	slices.SortFunc(ids, strings.Compare)
+	var cursors, sessions, clients []any
+	for _, c := range t.anon {
+		cursors = append(cursors, c)
+	}
+	for _, id := range ids {
+		switch e := t.entities[id].(type) {
+		case iterator:
+			cursors = append(cursors, e)
+		case *clientSession:
+			sessions = append(sessions, e)
+		case *client:
+			clients = append(clients, e)
+		}
+	}
+	t.anon = nil
+	t.mu.Unlock()
+	for _, e := range slices.Concat(cursors, sessions) {
+		t.closeEntity(ctx, e)
+	}
+	var wait sync.WaitGroup
+	for _, e := range clients {
+		wait.Go(func() { t.closeEntity(ctx, e) })
+	}
+	wait.Wait()
+	t.driver.forget(t)
+	return nil
+}
+
+// kindOf gives the operations' kind of an entity.
+func kindOf(e any) operations.Kind {
+	switch e.(type) {
+	case *client:
+		return operations.Client
+	case *database:
+		return operations.Database
+	case *collection:
+		return operations.Collection
+	case *clientSession:
+		return operations.Session
+	case *bucket:
+		return operations.Bucket
+	default:
+		return operations.Cursor
+	}
+}

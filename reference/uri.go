@@ -1,0 +1,270 @@
+package reference
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/unified-test-runner/utr/reference/selection"
+	"go.mongodb.org/mongo-driver/v2/bson"
+)
+
+// settings are the client options that the engine serves itself. Those of the
+// connection (hosts, TLS, authentication, pool, …) stay in the connection
+// string for the topology.
+type settings struct {
+	retryReads, retryWrites bool
+	readPreference          selection.Preference
+	readConcern             bson.D // nil: the server's default
+	writeConcern            bson.D // nil: the server's default
+	timeout                 *time.Duration
+	serverSelectionTimeout  time.Duration
+	waitQueueTimeout        time.Duration // 0: none
+	localThreshold          time.Duration
+	heartbeat               time.Duration // 0: not set
+	socketTimeout           time.Duration // 0: none
+	maxAdaptiveRetries      *int
+	overloadRetargeting     bool
+}
+
+func defaultSettings() settings {
+	return settings{
+		retryReads: true, retryWrites: true,
+		serverSelectionTimeout: 30 * time.Second,
+		localThreshold:         selection.DefaultLocalThreshold,
+	}
+}
+
+// ownOptions are the URI options that settings take, by lower-case name. A
+// function gets the values in the order in which they were given.
+func ownOptions() map[string]func(*settings, []string) error {
+	millis := func(set func(*settings, time.Duration)) func(*settings, []string) error {
+		return func(s *settings, v []string) error {
+			n, err := strconv.ParseInt(v[len(v)-1], 10, 64)
+			if err != nil || n < 0 {
+				return fmt.Errorf("%q is no number of milliseconds", v[len(v)-1])
+			}
+			set(s, time.Duration(n)*time.Millisecond)
+			return nil
+		}
+	}
+	boolean := func(set func(*settings, bool)) func(*settings, []string) error {
+		return func(s *settings, v []string) error {
+			b, err := strconv.ParseBool(v[len(v)-1])
+			if err != nil {
+				return fmt.Errorf("%q is neither true nor false", v[len(v)-1])
+			}
+			set(s, b)
+			return nil
+		}
+	}
+	concern := func(s *settings, key string, value any) {
+		s.writeConcern = append(slices.Clip(s.writeConcern), bson.E{Key: key, Value: value})
+	}
+	return map[string]func(*settings, []string) error{
+		"retryreads":                boolean(func(s *settings, b bool) { s.retryReads = b }),
+		"retrywrites":               boolean(func(s *settings, b bool) { s.retryWrites = b }),
+		"enableoverloadretargeting": boolean(func(s *settings, b bool) { s.overloadRetargeting = b }),
+		"timeoutms":                 millis(func(s *settings, d time.Duration) { s.timeout = &d }),
+		"serverselectiontimeoutms":  millis(func(s *settings, d time.Duration) { s.serverSelectionTimeout = d }),
+		"waitqueuetimeoutms":        millis(func(s *settings, d time.Duration) { s.waitQueueTimeout = d }),
+		"localthresholdms":          millis(func(s *settings, d time.Duration) { s.localThreshold = d }),
+		"heartbeatfrequencyms":      millis(func(s *settings, d time.Duration) { s.heartbeat = d }),
+		"sockettimeoutms":           millis(func(s *settings, d time.Duration) { s.socketTimeout = d }),
+		"maxadaptiveretries": func(s *settings, v []string) error {
+			n, err := strconv.Atoi(v[len(v)-1])
+			if err != nil || n < 0 {
+				return fmt.Errorf("%q is no number of retries", v[len(v)-1])
+			}
+			s.maxAdaptiveRetries = &n
+			return nil
+		},
+		"readconcernlevel": func(s *settings, v []string) error {
+			s.readConcern = bson.D{{Key: "level", Value: v[len(v)-1]}}
+			return nil
+		},
+		"w": func(s *settings, v []string) error {
+			if n, err := strconv.ParseInt(v[len(v)-1], 10, 32); err == nil {
+				concern(s, "w", int32(n))
+			} else {
+				concern(s, "w", v[len(v)-1])
+			}
+			return nil
+		},
+		"journal": boolean(func(s *settings, b bool) { concern(s, "j", b) }),
+		"wtimeoutms": millis(func(s *settings, d time.Duration) {
+			concern(s, "wtimeout", d.Milliseconds())
+		}),
+		"readpreference": func(s *settings, v []string) error {
+			s.readPreference.Mode = selection.Mode(v[len(v)-1])
+			return nil
+		},
+		"maxstalenessseconds": func(s *settings, v []string) error {
+			n, err := strconv.ParseInt(v[len(v)-1], 10, 64)
+			if err != nil {
+				return fmt.Errorf("%q is no number of seconds", v[len(v)-1])
+			}
+			s.readPreference.MaxStalenessSeconds = &n
+			return nil
+		},
+		"readpreferencetags": func(s *settings, v []string) error {
+			s.readPreference.TagSets = nil
+			for _, one := range v {
+				set := map[string]string{}
+				for _, pair := range strings.FieldsFunc(one, func(r rune) bool { return r == ',' }) {
+					name, value, ok := strings.Cut(pair, ":")
+					if !ok {
+						return fmt.Errorf("tag %q has no value", pair)
+					}
+					set[name] = value
+				}
+				s.readPreference.TagSets = append(s.readPreference.TagSets, set)
+			}
+			return nil
+		},
+		"waitqueuesize": func(*settings, []string) error {
+			return fmt.Errorf("is not supported")
+		},
+	}
+}
+
+// pair is one option of a connection string, unescaped.
+type pair struct{ key, value string }
+
+// resolve applies uriOptions on top of a connection string. It gives the
+// engine's settings, and the connection string with what is left for the
+// topology. Errors never repeat the string, which may hold a password.
+func resolve(uri string, options bson.Raw) (settings, string, error) {
+	s := defaultSettings()
+	base, query, _ := strings.Cut(uri, "?")
+	var pairs []pair
+	for _, p := range strings.FieldsFunc(query, func(r rune) bool { return r == '&' || r == ';' }) {
+		k, v, _ := strings.Cut(p, "=")
+		value, err := url.QueryUnescape(v)
+		if err != nil {
+			return s, "", fmt.Errorf("option %s of the connection string: %w", k, err)
+		}
+		pairs = append(pairs, pair{k, value})
+	}
+	if options != nil {
+		elements, err := options.Elements()
+		if err != nil {
+			return s, "", fmt.Errorf("uriOptions: %w", err)
+		}
+		for _, e := range elements {
+			pairs = slices.DeleteFunc(pairs, func(p pair) bool { return sameOption(p.key, e.Key()) })
+			values, err := optionValues(e.Value())
+			if err != nil {
+				return s, "", fmt.Errorf("uriOptions.%s: %w", e.Key(), err)
+			}
+			for _, v := range values {
+				pairs = append(pairs, pair{e.Key(), v})
+			}
+		}
+	}
+	own := ownOptions()
+	values := map[string][]string{}
+	var order, rest []string
+	for _, p := range pairs {
+		key := strings.ToLower(p.key)
+		if own[key] == nil {
+			rest = append(rest, p.key+"="+url.QueryEscape(p.value))
+			continue
+		}
+		if values[key] == nil {
+			order = append(order, key)
+		}
+		values[key] = append(values[key], p.value)
+	}
+	for _, key := range order {
+		if err := own[key](&s, values[key]); err != nil {
+			return s, "", fmt.Errorf("URI option %s: %w", key, err)
+		}
+	}
+	if err := s.readPreference.Validate(); err != nil {
+		return s, "", err
+	}
+	if _, authority, _ := strings.Cut(base, "://"); !strings.Contains(authority, "/") {
+		base += "/"
+	}
+	if len(rest) > 0 {
+		base += "?" + strings.Join(rest, "&")
+	}
+	return s, base, nil
+}
+
+// sameOption compares names of options; tls and ssl are two names of one.
+func sameOption(a, b string) bool {
+	name := func(s string) string {
+		if s = strings.ToLower(s); s == "ssl" {
+			return "tls"
+		}
+		return s
+	}
+	return name(a) == name(b)
+}
+
+// optionValues writes the value of a URI option as in a connection string.
+// Arrays are options that may stand several times (readPreferenceTags) or
+// lists (compressors).
+func optionValues(v bson.RawValue) ([]string, error) {
+	switch v.Type {
+	case bson.TypeString:
+		return []string{v.StringValue()}, nil
+	case bson.TypeBoolean:
+		return []string{strconv.FormatBool(v.Boolean())}, nil
+	case bson.TypeInt32, bson.TypeInt64, bson.TypeDouble:
+		n, ok := integer(v)
+		if !ok {
+			return nil, fmt.Errorf("%v is no whole number", v)
+		}
+		return []string{strconv.FormatInt(n, 10)}, nil
+	case bson.TypeArray:
+		items, err := v.Array().Values()
+		if err != nil {
+			return nil, err
+		}
+		var out []string
+		for _, i := range items {
+			s, err := optionValues(i)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, s...)
+		}
+		return out, nil
+	case bson.TypeEmbeddedDocument:
+		elements, err := v.Document().Elements()
+		if err != nil {
+			return nil, err
+		}
+		var out []string
+		for _, e := range elements {
+			s, err := optionValues(e.Value())
+			if err != nil || len(s) != 1 {
+				return nil, fmt.Errorf("property %s is no plain value", e.Key())
+			}
+			out = append(out, e.Key()+":"+s[0])
+		}
+		return []string{strings.Join(out, ",")}, nil
+	}
+	return nil, fmt.Errorf("a value of type %v is no option", v.Type)
+}
+
+// integer reads any BSON number that is whole.
+func integer(v bson.RawValue) (int64, bool) {
+	switch v.Type {
+	case bson.TypeInt32:
+		return int64(v.Int32()), true
+	case bson.TypeInt64:
+		return v.Int64(), true
+	case bson.TypeDouble:
+		d := v.Double()
+		n := int64(d)
+		return n, float64(n) == d
+	}
+	return 0, false
+}

@@ -1,0 +1,499 @@
+package reference
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/specs/operations"
+	"go.mongodb.org/mongo-driver/v2/bson"
+)
+
+// model is one write of a bulk, as a suite writes it: {insertOne: {…}}.
+type model struct {
+	kind string
+	args bson.Raw
+}
+
+// group is the command that a model belongs to.
+func (m model) group() string {
+	switch m.kind {
+	case "insertOne":
+		return "insert"
+	case "deleteOne", "deleteMany":
+		return "delete"
+	}
+	return "update"
+}
+
+func (m model) multi() bool { return m.kind == "updateMany" || m.kind == "deleteMany" }
+
+// modelArgs lists what each kind of model may hold.
+func modelArgs(kind string) []string {
+	return map[string][]string{
+		"insertOne":  {"document"},
+		"updateOne":  {"filter", "update", "arrayFilters", "collation", "hint", "upsert", "sort"},
+		"updateMany": {"filter", "update", "arrayFilters", "collation", "hint", "upsert"},
+		"replaceOne": {"filter", "replacement", "collation", "hint", "upsert", "sort"},
+		"deleteOne":  {"filter", "collation", "hint"},
+		"deleteMany": {"filter", "collation", "hint"},
+	}[kind]
+}
+
+// statement writes the model as the server's commands have it. An insert gets
+// an _id if it has none.
+func (m model) statement() (bson.D, any, *result.Error) {
+	known := modelArgs(m.kind)
+	if known == nil {
+		return nil, nil, unsupported("write model " + m.kind)
+	}
+	elements, err := m.args.Elements()
+	if err != nil {
+		return nil, nil, argument(err.Error())
+	}
+	d := bson.D{}
+	var id any
+	for _, e := range elements {
+		found := false
+		for _, k := range known {
+			found = found || k == e.Key()
+		}
+		if !found {
+			return nil, nil, unsupported("argument " + e.Key() + " of write model " + m.kind)
+		}
+		switch e.Key() {
+		case "document":
+			return withID(e.Value())
+		case "filter":
+			d = append(d, bson.E{Key: "q", Value: e.Value()})
+		case "update":
+			if err := updates(e.Value()); err != nil {
+				return nil, nil, err
+			}
+			d = append(d, bson.E{Key: "u", Value: e.Value()})
+		case "replacement":
+			if err := replaces(e.Value()); err != nil {
+				return nil, nil, err
+			}
+			d = append(d, bson.E{Key: "u", Value: e.Value()})
+		default:
+			d = append(d, bson.E{Key: e.Key(), Value: e.Value()})
+		}
+	}
+	switch {
+	case m.group() == "delete" && m.multi():
+		d = append(d, bson.E{Key: "limit", Value: int32(0)})
+	case m.group() == "delete":
+		d = append(d, bson.E{Key: "limit", Value: int32(1)})
+	case m.multi():
+		d = append(d, bson.E{Key: "multi", Value: true})
+	}
+	return d, id, nil
+}
+
+// withID gives a document its _id, at the front.
+func withID(v bson.RawValue) (bson.D, any, *result.Error) {
+	doc, ok := v.DocumentOK()
+	if !ok {
+		return nil, nil, argument("document is no document")
+	}
+	var d bson.D
+	if err := bson.Unmarshal(doc, &d); err != nil {
+		return nil, nil, argument(err.Error())
+	}
+	if id, err := doc.LookupErr("_id"); err == nil {
+		return d, id, nil
+	}
+	id := bson.NewObjectID()
+	return append(bson.D{{Key: "_id", Value: id}}, d...), id, nil
+}
+
+// updates checks that an update has operators only.
+func updates(v bson.RawValue) *result.Error {
+	if v.Type == bson.TypeArray {
+		return nil
+	}
+	doc, ok := v.DocumentOK()
+	if !ok {
+		return argument("update is neither a document nor a pipeline")
+	}
+	first, err := doc.IndexErr(0)
+	if err != nil {
+		return argument("update is empty")
+	}
+	if !strings.HasPrefix(first.Key(), "$") {
+		return argument("update must have operators: " + first.Key())
+	}
+	return nil
+}
+
+// replaces checks that a replacement has no operators.
+func replaces(v bson.RawValue) *result.Error {
+	doc, ok := v.DocumentOK()
+	if !ok {
+		return argument("replacement is no document")
+	}
+	if first, err := doc.IndexErr(0); err == nil && strings.HasPrefix(first.Key(), "$") {
+		return argument("replacement must not have operators: " + first.Key())
+	}
+	return nil
+}
+
+// batch is the models that go into one command.
+type batch struct {
+	group  string
+	models []int // indexes into the bulk
+}
+
+// batches groups models, in order if ordered.
+func batches(models []model, ordered bool) []batch {
+	var out []batch
+	open := map[string]int{}
+	for i, m := range models {
+		g := m.group()
+		if ordered {
+			if len(out) == 0 || out[len(out)-1].group != g {
+				out = append(out, batch{group: g})
+			}
+			out[len(out)-1].models = append(out[len(out)-1].models, i)
+			continue
+		}
+		at, there := open[g]
+		if !there {
+			at = len(out)
+			open[g] = at
+			out = append(out, batch{group: g})
+		}
+		out[at].models = append(out[at].models, i)
+	}
+	return out
+}
+
+// tally is the result of a bulk.
+type tally struct {
+	inserted, matched, modified, deleted, upserted int64
+	insertedIDs, upsertedIDs                       bson.D
+}
+
+// document gives the tally as BulkWriteResult.
+func (t *tally) document() bson.D {
+	ids := func(d bson.D) bson.D {
+		if d == nil {
+			return bson.D{}
+		}
+		return d
+	}
+	return bson.D{
+		{Key: "insertedCount", Value: t.inserted}, {Key: "matchedCount", Value: t.matched},
+		{Key: "modifiedCount", Value: t.modified}, {Key: "deletedCount", Value: t.deleted},
+		{Key: "upsertedCount", Value: t.upserted},
+		{Key: "insertedIds", Value: ids(t.insertedIDs)}, {Key: "upsertedIds", Value: ids(t.upsertedIDs)},
+	}
+}
+
+// fields of the write commands that apply to the whole.
+func wholeFields(group string) []string {
+	if group == "insert" {
+		return []string{"bypassDocumentValidation", "comment", "rawData"}
+	}
+	if group == "delete" {
+		return []string{"comment", "let", "rawData"}
+	}
+	return []string{"bypassDocumentValidation", "comment", "let", "rawData"}
+}
+
+// write performs models in as few commands as their order allows.
+func (c *call) write(models []model, ordered bool) (*tally, *result.Error) {
+	statements := make([]bson.D, len(models))
+	ids := make([]any, len(models))
+	for i, m := range models {
+		var err *result.Error
+		if statements[i], ids[i], err = m.statement(); err != nil {
+			return nil, err
+		}
+	}
+	if len(models) == 0 {
+		return nil, argument("there is nothing to write")
+	}
+	sum := &tally{}
+	var failure *result.Error
+	for _, b := range batches(models, ordered) {
+		err := c.writeBatch(b, models, statements, ids, ordered, sum)
+		if err == nil {
+			continue
+		}
+		failure = mergeErrors(failure, err)
+		if ordered && len(err.WriteErrors) > 0 || err.Kind != "write" {
+			break
+		}
+	}
+	return sum, failure
+}
+
+// mergeErrors joins the errors of several commands of one bulk.
+func mergeErrors(a, b *result.Error) *result.Error {
+	if a == nil {
+		return b
+	}
+	joined := *b
+	joined.WriteErrors = map[int]bson.Raw{}
+	for _, e := range []*result.Error{a, b} {
+		for i, w := range e.WriteErrors {
+			joined.WriteErrors[i] = w
+		}
+	}
+	joined.WriteConcernErrors = append(append([]bson.Raw(nil), a.WriteConcernErrors...), b.WriteConcernErrors...)
+	joined.Labels = append(append([]string(nil), a.Labels...), without(b.Labels, a.Labels...)...)
+	return &joined
+}
+
+func (c *call) writeBatch(b batch, models []model, statements []bson.D, ids []any, ordered bool, sum *tally) *result.Error {
+	field := map[string]string{"insert": "documents", "update": "updates", "delete": "deletes"}[b.group]
+	body, many := bson.A{}, false
+	for _, i := range b.models {
+		body = append(body, statements[i])
+		many = many || models[i].multi()
+	}
+	name := b.group
+	if many {
+		name += " of many"
+	}
+	d := bson.D{{Key: b.group, Value: c.coll}, {Key: field, Value: body}, {Key: "ordered", Value: ordered}}
+	cmd := c.writing(b.group, name, fixed(c.copyArgs(d, wholeFields(b.group)...)))
+	if err := c.override(cmd); err != nil {
+		return err
+	}
+	r, err := c.do(cmd)
+	if err != nil && r.doc == nil {
+		return err
+	}
+	if r.write != nil {
+		err = reindex(r.write.err, b.models)
+	}
+	if unacknowledged(cmd.writeConcern) {
+		return nil
+	}
+	n, _ := integer(r.doc.Lookup("n"))
+	switch b.group {
+	case "insert":
+		sum.inserted += n
+		for at, i := range b.models {
+			failed := false
+			if err != nil {
+				_, failed = err.WriteErrors[i]
+				if ordered && len(err.WriteErrors) > 0 && int64(at) >= n {
+					failed = true
+				}
+			}
+			if !failed {
+				sum.insertedIDs = append(sum.insertedIDs, bson.E{Key: fmt.Sprint(i), Value: ids[i]})
+			}
+		}
+	case "delete":
+		sum.deleted += n
+	case "update":
+		upserts := 0
+		if array, ok := r.doc.Lookup("upserted").ArrayOK(); ok {
+			values, _ := array.Values()
+			upserts = len(values)
+			for _, v := range values {
+				at, _ := lookupIn(v, "index")
+				id, _ := lookupIn(v, "_id")
+				if i, ok := integer(at); ok && int(i) < len(b.models) {
+					sum.upsertedIDs = append(sum.upsertedIDs, bson.E{Key: fmt.Sprint(b.models[i]), Value: id})
+				}
+			}
+		}
+		modified, _ := integer(r.doc.Lookup("nModified"))
+		sum.matched += n - int64(upserts)
+		sum.modified += modified
+		sum.upserted += int64(upserts)
+	}
+	return err
+}
+
+// reindex gives write errors their place in the whole bulk.
+func reindex(e *result.Error, at []int) *result.Error {
+	out := *e
+	out.WriteErrors = nil
+	for i, w := range e.WriteErrors {
+		if i < 0 || i >= len(at) {
+			continue
+		}
+		if out.WriteErrors == nil {
+			out.WriteErrors = map[int]bson.Raw{}
+		}
+		out.WriteErrors[at[i]] = w
+	}
+	return &out
+}
+
+// single performs one write that the operation's arguments describe.
+func single(kind string, answer func(*tally) bson.D) func(*call) (any, *result.Error) {
+	return func(c *call) (any, *result.Error) {
+		args := bson.D{}
+		for _, k := range modelArgs(kind) {
+			if v := c.arg(k); v.Type != 0 {
+				args = append(args, bson.E{Key: k, Value: v})
+			}
+		}
+		raw, err := bson.Marshal(args)
+		if err != nil {
+			return nil, argument(err.Error())
+		}
+		sum, failure := c.write([]model{{kind, raw}}, true)
+		if failure != nil {
+			return nil, failure
+		}
+		return answer(sum), nil
+	}
+}
+
+func updateResult(t *tally) bson.D {
+	d := bson.D{{Key: "matchedCount", Value: t.matched}, {Key: "modifiedCount", Value: t.modified}, {Key: "upsertedCount", Value: t.upserted}}
+	if len(t.upsertedIDs) > 0 {
+		d = append(d, bson.E{Key: "upsertedId", Value: t.upsertedIDs[0].Value})
+	}
+	return d
+}
+
+func deleteResult(t *tally) bson.D { return bson.D{{Key: "deletedCount", Value: t.deleted}} }
+
+func insertResult(t *tally) bson.D {
+	d := bson.D{}
+	if len(t.insertedIDs) > 0 {
+		d = append(d, bson.E{Key: "insertedId", Value: t.insertedIDs[0].Value})
+	}
+	return d
+}
+
+func writeRows() []row {
+	one := func(kind string, answer func(*tally) bson.D) row {
+		group := model{kind: kind}.group()
+		return row{operations.Collection, kind,
+			common(append(append(modelArgs(kind), wholeFields(group)...), "writeConcern")...), single(kind, answer)}
+	}
+	return []row{
+		one("deleteMany", deleteResult),
+		one("deleteOne", deleteResult),
+		one("insertOne", insertResult),
+		one("replaceOne", updateResult),
+		one("updateMany", updateResult),
+		one("updateOne", updateResult),
+	}
+}
+
+func bulkRows() []row {
+	bulk := func(c *call, models []model) (any, *result.Error) {
+		ordered := !c.has("ordered") || c.flag("ordered")
+		sum, err := c.write(models, ordered)
+		if err == nil {
+			return sum.document(), nil
+		}
+		if sum != nil && err.Kind == "write" {
+			withPartial := *err
+			withPartial.Kind = "bulk write"
+			if v, bad := valueOf(sum.document()); bad == nil {
+				withPartial.Partial = v
+			}
+			err = &withPartial
+		}
+		return nil, err
+	}
+	return []row{
+		{operations.Collection, "bulkWrite", common("requests", "ordered", "bypassDocumentValidation", "comment", "let", "rawData", "writeConcern"),
+			func(c *call) (any, *result.Error) {
+				requests, err := c.documents("requests")
+				if err != nil {
+					return nil, err
+				}
+				models := make([]model, len(requests))
+				for i, r := range requests {
+					e, bad := r.IndexErr(0)
+					if bad != nil {
+						return nil, argument("a request is empty")
+					}
+					args, ok := e.Value().DocumentOK()
+					if !ok {
+						return nil, argument("a request is no document")
+					}
+					models[i] = model{e.Key(), args}
+				}
+				return bulk(c, models)
+			}},
+		{operations.Collection, "insertMany", common("documents", "ordered", "bypassDocumentValidation", "comment", "rawData", "writeConcern"),
+			func(c *call) (any, *result.Error) {
+				docs, err := c.documents("documents")
+				if err != nil {
+					return nil, err
+				}
+				models := make([]model, len(docs))
+				for i, d := range docs {
+					args, bad := bson.Marshal(bson.D{{Key: "document", Value: d}})
+					if bad != nil {
+						return nil, argument(bad.Error())
+					}
+					models[i] = model{"insertOne", args}
+				}
+				return bulk(c, models)
+			}},
+	}
+}
+
+// modifyRows are the findAndModify family.
+func modifyRows() []row {
+	shared := []string{"filter", "sort", "hint", "collation", "comment", "let", "maxTimeMS", "projection", "rawData", "writeConcern"}
+	run := func(kind string) func(*call) (any, *result.Error) {
+		return func(c *call) (any, *result.Error) {
+			d := bson.D{{Key: "findAndModify", Value: c.coll}, {Key: "query", Value: c.document("filter")}}
+			switch kind {
+			case "findOneAndDelete":
+				d = append(d, bson.E{Key: "remove", Value: true})
+			case "findOneAndReplace":
+				if err := replaces(c.arg("replacement")); err != nil {
+					return nil, err
+				}
+				d = append(d, bson.E{Key: "update", Value: c.arg("replacement")})
+			default:
+				if err := updates(c.arg("update")); err != nil {
+					return nil, err
+				}
+				d = append(d, bson.E{Key: "update", Value: c.arg("update")})
+			}
+			d = c.copyArgs(d, "sort", "hint", "collation", "comment", "let", "maxTimeMS", "upsert", "arrayFilters",
+				"bypassDocumentValidation", "rawData")
+			if c.has("projection") {
+				d = append(d, bson.E{Key: "fields", Value: c.arg("projection")})
+			}
+			switch after := strings.ToLower(c.text("returnDocument")); after {
+			case "":
+			case "before", "after":
+				d = append(d, bson.E{Key: "new", Value: after == "after"})
+			default:
+				return nil, argument("there is no returnDocument " + after)
+			}
+			cmd := c.writing("findAndModify", "findAndModify", fixed(d))
+			if err := c.override(cmd); err != nil {
+				return nil, err
+			}
+			r, err := c.do(cmd)
+			if err != nil {
+				return nil, err
+			}
+			if r.write != nil {
+				return nil, r.write.err
+			}
+			if value, ok := r.doc.Lookup("value").DocumentOK(); ok {
+				return value, nil
+			}
+			return nil, nil
+		}
+	}
+	return []row{
+		{operations.Collection, "findOneAndDelete", common(shared...), run("findOneAndDelete")},
+		{operations.Collection, "findOneAndReplace", common(append([]string{"replacement", "returnDocument", "upsert",
+			"bypassDocumentValidation"}, shared...)...), run("findOneAndReplace")},
+		{operations.Collection, "findOneAndUpdate", common(append([]string{"update", "returnDocument", "upsert",
+			"arrayFilters", "bypassDocumentValidation"}, shared...)...), run("findOneAndUpdate")},
+	}
+}
