@@ -33,9 +33,13 @@ func with(e result.Event, change func(*result.CommandEvent)) result.Event {
 	return e
 }
 
-func pool(typ result.EventType, p result.PoolEvent) result.Event { return result.Event{Type: typ, Pool: &p} }
-func sdam(typ result.EventType, s result.SDAMEvent) result.Event { return result.Event{Type: typ, SDAM: &s} }
-func state(typ string) *result.TopologyState                     { return &result.TopologyState{Type: typ} }
+func pool(typ result.EventType, p result.PoolEvent) result.Event {
+	return result.Event{Type: typ, Pool: &p}
+}
+func sdam(typ result.EventType, s result.SDAMEvent) result.Event {
+	return result.Event{Type: typ, SDAM: &s}
+}
+func state(typ string) *result.TopologyState { return &result.TopologyState{Type: typ} }
 
 func serviceID(id *bson.ObjectID) func(*result.CommandEvent) {
 	return func(c *result.CommandEvent) { c.ServiceID = id }
