@@ -1,0 +1,412 @@
+package wire_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/wire"
+)
+
+func doc(t testing.TB, v any) bson.Raw {
+	t.Helper()
+	raw, err := bson.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+func ping(t testing.TB) bson.Raw {
+	return doc(t, bson.D{{Key: "ping", Value: 1}, {Key: "$db", Value: "admin"}})
+}
+
+// read takes one message off the wire and apart.
+func read(message []byte) (wire.Header, wire.Msg, error) {
+	h, body, err := wire.ReadMessage(bytes.NewReader(message))
+	if err != nil {
+		return h, wire.Msg{}, err
+	}
+	m, err := wire.ParseMsg(h, body)
+	return h, m, err
+}
+
+func int32s(n int) []byte { return binary.LittleEndian.AppendUint32(nil, uint32(n)) }
+
+// message is an OP_MSG of sections, with a true length.
+func message(flags uint32, sections ...[]byte) []byte {
+	body := bytes.Join(sections, nil)
+	out := bytes.Join([][]byte{int32s(20 + len(body)), int32s(7), int32s(0), int32s(2013), int32s(int(flags))}, nil)
+	return append(out, body...)
+}
+
+func kind0(raw []byte) []byte { return append([]byte{0}, raw...) }
+
+func kind1(name string, docs ...[]byte) []byte {
+	payload := append([]byte(name), 0)
+	payload = append(payload, bytes.Join(docs, nil)...)
+	return append(append([]byte{1}, int32s(len(payload)+4)...), payload...)
+}
+
+func TestParseMsg(t *testing.T) {
+	p := ping(t)
+	one := doc(t, bson.D{{Key: "_id", Value: int32(1)}})
+	insert := doc(t, bson.D{{Key: "insert", Value: "c"}, {Key: "$db", Value: "d"}})
+	with := func(raw bson.Raw, change func(bson.Raw)) []byte {
+		c := append(bson.Raw{}, raw...)
+		change(c)
+		return kind0(c)
+	}
+	for _, row := range []struct {
+		reason  string
+		message []byte
+		code    int32  // of the answer; -1: the connection ends; 0: fine
+		text    string // part of the answer
+	}{
+		{"a ping", message(0, kind0(p)), 0, ""},
+		{"an optional flag bit is passed over", message(1<<20, kind0(p)), 0, ""},
+		{"a required flag bit must be known", message(1<<2, kind0(p)), -1, ""},
+		{"the highest required bit too", message(1<<15, kind0(p)), -1, ""},
+		{"sequences may come first", message(0, kind1("documents", one), kind0(insert)), 0, ""},
+		{"a sequence may be empty", message(0, kind0(insert), kind1("documents")), 0, ""},
+		{"no section", message(0), 40587, "must have a body"},
+		{"two bodies", message(0, kind0(p), kind0(p)), 40430, "Multiple body sections"},
+		{"an unknown kind", message(0, []byte{2}, p), 40432, "Unknown section kind 2"},
+		{"a sequence twice", message(0, kind0(insert), kind1("a", one), kind1("a", one)), 40431, "Duplicate document sequence: a"},
+		{"a sequence and a field of one name", message(0, kind0(insert), kind1("insert", one)), 40433, "sequence insert"},
+		{"a kind without anything", message(0, []byte{0}), 22, "at least 5 bytes"},
+		{"a sequence without a length", message(0, kind0(p), []byte{1, 9}), 15, ""},
+		{"a sequence without a name's end", message(0, kind0(p), []byte{1, 6, 0, 0, 0, 'a', 'b'}), 15, ""},
+		{"a sequence that is too long", message(0, kind0(p), []byte{1, 99, 0, 0, 0, 'a', 0}), 15, "Invalid advance (95) past end of buffer[2]"},
+		{"a sequence that is too short to be one", message(0, kind0(p), []byte{1, 3, 0, 0, 0, 'a', 0}), 15, "(4294967295)"},
+		{"a document that is too long", message(0, with(p, func(r bson.Raw) { r[0] = 200 })), 22, "Incorrect BSON length"},
+		{"a negative length", message(0, with(p, func(r bson.Raw) { r[3] = 0xff })), 22, "at least 5 bytes"},
+		{"no terminator", message(0, with(p, func(r bson.Raw) { r[len(r)-1] = 1 })), 22, "not terminated with EOO"},
+		{"an unknown type", message(0, with(p, func(r bson.Raw) { r[4] = 0x50 })), 22, "Unrecognized BSON type 80 in element with field name 'ping'"},
+		{"a boolean that is neither", message(0, with(doc(t, bson.D{{Key: "b", Value: true}}), func(r bson.Raw) { r[7] = 2 })), 22, "BSON bool is neither false nor true"},
+		{"the _id is named if it came first", message(0, with(doc(t, bson.D{{Key: "_id", Value: int32(5)}, {Key: "b", Value: true}}), func(r bson.Raw) { r[16] = 2 })), 22, "'b' in object with _id: 5"},
+		{"a nested fault has a path", message(0, with(doc(t, bson.D{{Key: "a", Value: bson.D{{Key: "b", Value: true}}}}), func(r bson.Raw) { r[14] = 2 })), 22, "'a.b'"},
+		{"a checksum flag without room for one", message(1, []byte{0, 5}), -1, ""},
+		{"a wrong checksum", message(1, kind0(p), int32s(1)), -1, ""},
+	} {
+		_, _, err := read(row.message)
+		var refused *wire.RequestError
+		switch {
+		case row.code == 0 && err != nil:
+			t.Errorf("%s: %v", row.reason, err)
+		case row.code == -1 && (err == nil || errors.As(err, &refused)):
+			t.Errorf("%s: got %v, want the connection to end", row.reason, err)
+		case row.code > 0 && (!errors.As(err, &refused) || refused.Code != row.code || !strings.Contains(refused.Message, row.text)):
+			t.Errorf("%s: got %v, want code %d and %q", row.reason, err, row.code, row.text)
+		}
+	}
+}
+
+func nested(t testing.TB, depth int) bson.Raw {
+	v := bson.D{}
+	for range depth {
+		v = bson.D{{Key: "a", Value: v}}
+	}
+	return doc(t, v)
+}
+
+func TestNesting(t *testing.T) {
+	if _, _, err := read(message(0, kind0(nested(t, 200)))); err != nil {
+		t.Errorf("200 documents inside each other: %v", err)
+	}
+	_, _, err := read(message(0, kind0(nested(t, 201))))
+	var refused *wire.RequestError
+	if !errors.As(err, &refused) || refused.Code != 15 {
+		t.Errorf("201 documents inside each other: %v", err)
+	}
+}
+
+func TestReadMessage(t *testing.T) {
+	whole := message(0, kind0(ping(t)))
+	length := func(n int) []byte { return append(int32s(n), whole[4:]...) }
+	for _, row := range []struct {
+		reason string
+		in     []byte
+		want   error // nil: any error
+	}{
+		{"nothing", nil, io.EOF},
+		{"half a header", whole[:9], io.ErrUnexpectedEOF},
+		{"half a message", whole[:30], io.ErrUnexpectedEOF},
+		{"a header whose body never comes", whole[:16], io.ErrUnexpectedEOF},
+		{"length 0", length(0), nil},
+		{"length 15", length(15), nil},
+		{"a negative length", length(-5), nil},
+		{"one more than the limit", length(wire.MaxMessage + 1), nil},
+		{"HTTP", []byte("GET / HTTP/1.1\r\n\r\n"), wire.ErrHTTP},
+	} {
+		if _, _, err := wire.ReadMessage(bytes.NewReader(row.in)); err == nil || row.want != nil && !errors.Is(err, row.want) {
+			t.Errorf("%s: got %v, want %v", row.reason, err, row.want)
+		}
+	}
+	if _, body, err := wire.ReadMessage(iotest.OneByteReader(bytes.NewReader(whole))); err != nil || !bytes.Equal(body, whole[16:]) {
+		t.Errorf("byte by byte: %v", err)
+	}
+}
+
+// TestBigMessage reads messages around the sizes at which reading goes on in
+// another piece.
+func TestBigMessage(t *testing.T) {
+	for _, size := range []int{1<<16 - 1, 1 << 16, 1<<16 + 1, 3 << 16, 5 << 20} {
+		body := bytes.Repeat([]byte{7}, size)
+		in := append(append(int32s(size+16), make([]byte, 12)...), body...)
+		if _, got, err := wire.ReadMessage(bytes.NewReader(in)); err != nil || !bytes.Equal(got, body) {
+			t.Errorf("%d bytes: %d read, %v", size, len(got), err)
+		}
+	}
+}
+
+// TestLyingLength sees that a length costs memory only as bytes come.
+func TestLyingLength(t *testing.T) {
+	in := append(append(int32s(wire.MaxMessage), make([]byte, 12)...), make([]byte, 100)...)
+	result := testing.Benchmark(func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, _, err := wire.ReadMessage(bytes.NewReader(in)); err == nil {
+				b.Fatal("read whole")
+			}
+		}
+	})
+	if got := result.AllocedBytesPerOp(); got > 1<<20 {
+		t.Errorf("%d bytes allocated for a message of 116", got)
+	}
+}
+
+func TestChecksum(t *testing.T) {
+	good := wire.AppendMsg(nil, 7, 0, wire.ChecksumPresent, ping(t))
+	if _, _, err := read(good); err != nil {
+		t.Fatalf("a right checksum: %v", err)
+	}
+	// Every bit but those of lengths and opcode, whose change is seen
+	// otherwise, is covered.
+	for i := 4; i < len(good); i++ {
+		if i >= 12 && i < 20 {
+			continue
+		}
+		for bit := range 8 {
+			bad := bytes.Clone(good)
+			bad[i] ^= 1 << bit
+			if _, _, err := read(bad); err == nil {
+				t.Errorf("bit %d of byte %d is not covered", bit, i)
+			}
+		}
+	}
+}
+
+func TestSingle(t *testing.T) {
+	insert := doc(t, bson.D{{Key: "insert", Value: "c"}, {Key: "$db", Value: "d"}})
+	docs := make([][]byte, 101)
+	list := bson.A{}
+	for i := range docs {
+		d := bson.D{{Key: "_id", Value: int32(i)}}
+		docs[i] = doc(t, d)
+		list = append(list, d)
+	}
+	_, m, err := read(message(0, kind0(insert), kind1("documents", docs...)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := doc(t, bson.D{{Key: "insert", Value: "c"}, {Key: "$db", Value: "d"}, {Key: "documents", Value: list}})
+	if got := m.Single(); !bytes.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+var compressors = []string{"snappy", "zlib", "zstd"}
+
+func TestCompressed(t *testing.T) {
+	plain := message(0, kind0(doc(t, bson.D{{Key: "ping", Value: strings.Repeat("x", 5000)}})))
+	all := []wire.Compressor{wire.Noop}
+	for _, name := range compressors {
+		c, ok := wire.CompressorNamed(name)
+		if !ok {
+			t.Fatalf("no compressor %s", name)
+		}
+		all = append(all, c)
+	}
+	for _, c := range all {
+		packed, err := wire.Compress(plain, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c != wire.Noop && len(packed) > len(plain)/10 {
+			t.Errorf("compressor %d: %d bytes of %d", c, len(packed), len(plain))
+		}
+		h, body, err := wire.ReadMessage(bytes.NewReader(packed))
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, body, used, err := wire.Decompress(h, body)
+		if err != nil || used != c || h.OpCode != wire.OpMsg || h.RequestID != 7 || !bytes.Equal(body, plain[16:]) {
+			t.Errorf("compressor %d: back came %v with %d, %v", c, h, used, err)
+		}
+		for _, size := range []int{len(plain) - 17, len(plain) - 15, 0, -1, wire.MaxMessage} {
+			lying := bytes.Clone(packed)
+			copy(lying[20:], int32s(size))
+			h, body, err := wire.ReadMessage(bytes.NewReader(lying))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, _, _, err := wire.Decompress(h, body); err == nil {
+				t.Errorf("compressor %d: a size of %d was believed", c, size)
+			}
+		}
+	}
+}
+
+func TestRefusedCompressed(t *testing.T) {
+	for _, row := range []struct {
+		reason string
+		body   []byte
+	}{
+		{"cut short", []byte{1, 2}},
+		{"an unknown compressor", bytes.Join([][]byte{int32s(2013), int32s(1), {9, 0}}, nil)},
+		{"compressed twice", bytes.Join([][]byte{int32s(2012), int32s(1), {0, 0}}, nil)},
+		{"no snappy", bytes.Join([][]byte{int32s(2013), int32s(3), {1, 3, 9, 9}}, nil)},
+		{"no zlib", bytes.Join([][]byte{int32s(2013), int32s(3), {2, 3, 9, 9}}, nil)},
+		{"no zstd", bytes.Join([][]byte{int32s(2013), int32s(3), {3, 3, 9, 9}}, nil)},
+	} {
+		if _, _, _, err := wire.Decompress(wire.Header{OpCode: wire.OpCompressed}, row.body); err == nil {
+			t.Errorf("%s: unpacked", row.reason)
+		}
+	}
+}
+
+func TestLegacy(t *testing.T) {
+	q := wire.Query{Flags: wire.QuerySecondaryOk, Collection: "d.$cmd", Skip: 1, Return: -1, Query: ping(t), Fields: nested(t, 1)}
+	_, body, err := wire.ReadMessage(bytes.NewReader(wire.AppendQuery(nil, 3, q)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := wire.ParseQuery(body)
+	if err != nil || got.Collection != q.Collection || got.Flags != q.Flags || !bytes.Equal(got.Query, q.Query) || !bytes.Equal(got.Fields, q.Fields) {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	for n := range body {
+		// What is left out may be the projection, which need not be there.
+		if _, err := wire.ParseQuery(body[:n]); err == nil && n != len(body)-len(q.Fields) {
+			t.Errorf("a query of %d bytes of %d was taken", n, len(body))
+		}
+	}
+	_, body, err = wire.ReadMessage(bytes.NewReader(wire.AppendReply(nil, 1, 2, 8, 5, ping(t), ping(t))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := wire.ParseReply(body); err != nil || len(r.Documents) != 2 || r.CursorID != 5 || r.Flags != 8 {
+		t.Errorf("got %+v, %v", r, err)
+	}
+}
+
+// FuzzRead takes anything apart, as the server does.
+func FuzzRead(f *testing.F) {
+	p := ping(f)
+	for _, seed := range [][]byte{
+		message(0, kind0(p)),
+		message(0, kind0(p), kind1("documents", p, p)),
+		wire.AppendMsg(nil, 1, 2, wire.ChecksumPresent, p),
+		wire.AppendQuery(nil, 1, wire.Query{Collection: "d.$cmd", Query: p}),
+		message(0, kind0(nested(f, 120))),
+		message(0, kind0(doc(f, everyType))),
+		[]byte("GET / HTTP/1.1\r\n\r\n"),
+	} {
+		f.Add(seed)
+		for _, c := range []wire.Compressor{wire.Snappy, wire.Zlib, wire.Zstd} {
+			if packed, err := wire.Compress(seed, c); err == nil {
+				f.Add(packed)
+			}
+		}
+	}
+	f.Fuzz(func(t *testing.T, in []byte) {
+		if len(in) < 16 {
+			return
+		}
+		h, body, err := wire.ReadMessage(bytes.NewReader(in))
+		if err != nil {
+			return
+		}
+		if h.OpCode == wire.OpCompressed {
+			if h, body, _, err = wire.Decompress(h, body); err != nil {
+				return
+			}
+		}
+		switch h.OpCode {
+		case wire.OpMsg:
+			if m, err := wire.ParseMsg(h, body); err == nil {
+				single := m.Single()
+				readable(t, single)
+				if _, err := single.Elements(); err != nil {
+					t.Errorf("the elements of %x: %v", single, err)
+				}
+			}
+		case wire.OpQuery:
+			if q, err := wire.ParseQuery(body); err == nil {
+				readable(t, q.Query)
+			}
+		case wire.OpInsert:
+			if i, err := wire.ParseInsert(body); err == nil {
+				for _, d := range i.Documents {
+					readable(t, d)
+				}
+			}
+		case wire.OpReply:
+			if r, err := wire.ParseReply(body); err == nil {
+				for _, d := range r.Documents {
+					readable(t, d)
+				}
+			}
+		}
+	})
+}
+
+// everyType has a value of each BSON type.
+var everyType = bson.D{
+	{Key: "_id", Value: bson.ObjectID{1}}, {Key: "double", Value: 1.5}, {Key: "string", Value: "s"},
+	{Key: "array", Value: bson.A{1, bson.D{}}}, {Key: "binary", Value: bson.Binary{Subtype: 2, Data: []byte{1}}},
+	{Key: "undefined", Value: bson.Undefined{}}, {Key: "bool", Value: true}, {Key: "date", Value: bson.DateTime(1)},
+	{Key: "null", Value: nil}, {Key: "regex", Value: bson.Regex{Pattern: "a", Options: "i"}},
+	{Key: "pointer", Value: bson.DBPointer{DB: "d"}}, {Key: "code", Value: bson.JavaScript("f")},
+	{Key: "symbol", Value: bson.Symbol("s")},
+	{Key: "scoped", Value: bson.CodeWithScope{Code: "f", Scope: bson.D{{Key: "x", Value: 1}}}},
+	{Key: "int", Value: int32(1)}, {Key: "timestamp", Value: bson.Timestamp{T: 1}}, {Key: "long", Value: int64(1)},
+	{Key: "decimal", Value: bson.NewDecimal128(1, 1)}, {Key: "min", Value: bson.MinKey{}}, {Key: "max", Value: bson.MaxKey{}},
+}
+
+// readable says that the driver can read what our validation has let through:
+// it is the naive twin.
+func readable(t *testing.T, raw bson.Raw) {
+	t.Helper()
+	var d bson.D
+	if err := bson.Unmarshal(raw, &d); err != nil {
+		t.Errorf("validated %x, but: %v", []byte(raw), err)
+	}
+}
+
+// TestEveryType validates a document of each type, and none of its beginnings.
+func TestEveryType(t *testing.T) {
+	raw := doc(t, everyType)
+	if _, _, err := read(message(0, kind0(raw))); err != nil {
+		t.Fatal(err)
+	}
+	for n := range raw {
+		cut := bytes.Clone(raw[:n])
+		if n >= 5 {
+			copy(cut, int32s(n))
+			cut[n-1] = 0
+		}
+		var d bson.D
+		_, _, err := read(message(0, kind0(cut)))
+		if twin := bson.Unmarshal(cut, &d); (err == nil) != (twin == nil) && err == nil {
+			t.Errorf("cut at %d: validated, but %v", n, twin)
+		}
+	}
+}
