@@ -11,9 +11,9 @@
 //
 // # Adding a version
 //
-// For version 1.29: set newest in version.go to 29, and add to format.go a
-// line for each key or value that is new, ending in since(29, …) or
-// .since(29):
+// For version 1.29: set Newest and newest in version.go to it, and add to
+// format.go a line for each key or value that is new, ending in since(29, …)
+// or .since(29):
 //
 //	key("awaitReplicaSet", boolean).since(29),
 //
@@ -22,5 +22,6 @@
 // within a major version, a file that is valid in one minor version is valid
 // in all later ones (section "Impact of Spec Changes on Schema Version"), so
 // there is no "until". What the JSON schema cannot see, such as a new
-// operation, is a row in unseen.go.
+// operation, is a row in unseen.go. TestEveryConstraintHasARow then names the
+// constraints that lack a row in TestMessages.
 package schema

@@ -6,14 +6,13 @@ import (
 	"strings"
 )
 
-// newest is the minor version of [Newest].
-const newest = 28
-
-// major is the one major version of the format that there is.
-const major = 1
-
 // Newest is the newest schemaVersion that is known.
 const Newest = "1.28"
+
+const (
+	newest = 28 // the minor version of Newest
+	major  = 1  // the one major version that there is
+)
 
 // Versions gives every known version in ascending order: 1.0, 1.1, …, Newest.
 func Versions() []string {
