@@ -76,7 +76,7 @@ func everyOperation(ops []specs.Operation) []specs.Operation {
 // nested gives the operations that an operation holds in its arguments.
 func nested(op specs.Operation) []specs.Operation {
 	if v := op.Arguments.Get("operation"); op.Object == testRunner && op.Name == "runOnThread" && v != nil {
-		return []specs.Operation{parseOperation(v)}
+		return []specs.Operation{specs.DecodeOperation(v)}
 	}
 	if v := op.Arguments.Get("callback"); op.Name == "withTransaction" && v != nil {
 		return parseOperations(v)
@@ -84,30 +84,10 @@ func nested(op specs.Operation) []specs.Operation {
 	return nil
 }
 
-// parseOperation reads an operation inside of arguments, which the schema
-// does not look into: what is of a wrong type stays empty, and then fails.
-func parseOperation(v *source.Value) specs.Operation {
-	op := specs.Operation{
-		Position:           v.Position,
-		Name:               textOf(v.Get("name")),
-		Object:             textOf(v.Get("object")),
-		ExpectError:        v.Get("expectError"),
-		ExpectResult:       v.Get("expectResult"),
-		SaveResultAsEntity: textOf(v.Get("saveResultAsEntity")),
-	}
-	if a := v.Get("arguments"); a != nil && a.Kind == source.Document {
-		op.Arguments = a
-	}
-	if i := v.Get("ignoreResultAndError"); i != nil && i.Kind == source.Bool {
-		op.IgnoreResultAndError = i.Bool
-	}
-	return op
-}
-
 func parseOperations(v *source.Value) []specs.Operation {
 	var ops []specs.Operation
 	for _, item := range v.Items {
-		ops = append(ops, parseOperation(item))
+		ops = append(ops, specs.DecodeOperation(item))
 	}
 	return ops
 }
@@ -119,13 +99,12 @@ func parseEntities(v *source.Value) []specs.Entity {
 	}
 	var list []specs.Entity
 	for _, item := range v.Items {
-		for _, f := range item.Fields {
-			list = append(list, specs.Entity{Position: item.Position, Kind: f.Key, ID: textOf(f.Value.Get("id")), Value: f.Value})
-		}
+		list = append(list, specs.Entities(item)...)
 	}
 	return list
 }
 
+// textOf gives a string of a suite, "" if it is none.
 func textOf(v *source.Value) string {
 	if v == nil || v.Kind != source.String {
 		return ""

@@ -12,7 +12,6 @@ import (
 	"github.com/unified-test-runner/utr/entities"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/source"
-	"github.com/unified-test-runner/utr/source/extjson"
 	"github.com/unified-test-runner/utr/specs"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
@@ -78,7 +77,7 @@ func (t *testRun) createOne(ctx context.Context, path string, e specs.Entity) *f
 		return f
 	}
 	var err error
-	if request.Options, err = extjson.Document(value); err != nil {
+	if request.Options, err = value.Raw(); err != nil {
 		return failf(path, e.Position, "%s", err)
 	}
 	if kind == entities.Session {

@@ -11,7 +11,6 @@ import (
 	"github.com/unified-test-runner/utr/matchers"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/source"
-	"github.com/unified-test-runner/utr/source/extjson"
 	"github.com/unified-test-runner/utr/specs"
 	"github.com/unified-test-runner/utr/specs/operations"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -30,7 +29,7 @@ func (t *testRun) perform(ctx context.Context, path string, op specs.Operation) 
 	if err != nil {
 		return result.Outcome{}, failf(path+".object", op.Position, "%s", err)
 	}
-	row, known := lookup(kind, op.Name)
+	row, known := operations.Lookup(operations.Kind(kind), op.Name)
 	if !known {
 		return result.Outcome{}, failf(path+".name", op.Position, "unsupported operation: a %s has no operation %q", kind, op.Name)
 	}
@@ -96,7 +95,7 @@ func (t *testRun) request(ctx context.Context, path string, op specs.Operation, 
 	}
 	var err error
 	if arguments != nil {
-		if request.Arguments, err = extjson.Document(arguments); err != nil {
+		if request.Arguments, err = arguments.Raw(); err != nil {
 			return request, failf(path+".arguments", op.Position, "%s", err)
 		}
 	}

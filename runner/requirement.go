@@ -8,7 +8,6 @@ import (
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/matchers"
-	"github.com/unified-test-runner/utr/source/extjson"
 	"github.com/unified-test-runner/utr/specs"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
@@ -148,7 +147,7 @@ func unmetParameters(r specs.Requirement, w world) string {
 	}
 	for _, f := range r.ServerParameters.Fields {
 		want := f.Key
-		if v, err := extjson.Value(f.Value); err == nil {
+		if v, err := f.Value.BSON(); err == nil {
 			want += "=" + plain(v)
 		}
 		have, err := w.deployment.Parameters.LookupErr(f.Key)

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/unified-test-runner/utr/source"
-	"github.com/unified-test-runner/utr/source/extjson"
 	"github.com/unified-test-runner/utr/specs"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -47,14 +45,14 @@ func (c *collection) encrypted() []string {
 func collectionOf(d specs.CollectionData) (*collection, error) {
 	c := &collection{database: d.DatabaseName, name: d.CollectionName}
 	if d.CreateOptions != nil {
-		options, err := extjson.Document(d.CreateOptions)
+		options, err := d.CreateOptions.Raw()
 		if err != nil {
 			return nil, err
 		}
 		c.options = options
 	}
 	for _, v := range d.Documents {
-		doc, err := documentOf(v)
+		doc, err := v.Raw()
 		if err != nil {
 			return nil, err
 		}
@@ -281,9 +279,4 @@ func (s *site) barrier(ctx context.Context, c *collection) error {
 		{Key: "writeConcern", Value: bson.D{{Key: "w", Value: "majority"}}},
 	})
 	return err
-}
-
-// documentOf converts a value that must be a document, whatever its keys.
-func documentOf(v *source.Value) (bson.Raw, error) {
-	return extjson.Document(v)
 }

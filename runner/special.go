@@ -175,7 +175,7 @@ func runOnThread(ctx context.Context, t *testRun, c call) *fault {
 	if err != nil {
 		return c.failf("%s", err)
 	}
-	op := parseOperation(c.value("operation"))
+	op := specs.DecodeOperation(c.value("operation"))
 	path := c.path + ".arguments.operation"
 	if op.Object == testRunner {
 		return failf(path+".object", op.Position, "a thread runs operations of entities, not special test operations")

@@ -126,7 +126,7 @@ func targetFailPoint(ctx context.Context, t *testRun, c call) *fault {
 // failPointOf gives the configureFailPoint command of a call.
 func failPointOf(c call) (command bson.Raw, name string, f *fault) {
 	v := c.value("failPoint")
-	command, err := documentOf(v)
+	command, err := v.Raw()
 	if err != nil {
 		return nil, "", failf(c.path+".arguments.failPoint", v.Position, "%s", err)
 	}

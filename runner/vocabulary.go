@@ -15,13 +15,13 @@ const testRunner = "testRunner"
 
 // knownOperation reports whether the format knows an operation of entities.
 func knownOperation(kind entities.Kind, name string) bool {
-	_, known := lookup(kind, name)
+	_, known := operations.Lookup(operations.Kind(kind), name)
 	return known
 }
 
 // createsCursor reports whether an operation's result is a cursor entity.
 func createsCursor(kind entities.Kind, name string) bool {
-	row, known := lookup(kind, name)
+	row, known := operations.Lookup(operations.Kind(kind), name)
 	return known && row.Result == operations.NewCursor
 }
 
