@@ -1,0 +1,215 @@
+package specs
+
+import (
+	"encoding/hex"
+	"slices"
+	"strings"
+
+	"github.com/unified-test-runner/utr/source"
+	"github.com/unified-test-runner/utr/specs/operations"
+)
+
+// operators are the special operators for matching assertions, each with what
+// its value must be.
+var operators = map[string]struct {
+	want string
+	ok   func(*source.Value) bool
+}{
+	"$$exists":        {"a boolean", func(v *source.Value) bool { return v.Kind == source.Bool }},
+	"$$type":          {"a BSON type's alias, or a list of them", isTypes},
+	"$$matchesEntity": {"the id of an entity", isString},
+	"$$matchesHexBytes": {"an even number of hexadecimal digits", func(v *source.Value) bool {
+		_, err := hex.DecodeString(v.String)
+		return v.Kind == source.String && err == nil
+	}},
+	"$$unsetOrMatches":  {"a value", func(*source.Value) bool { return true }},
+	"$$sessionLsid":     {"the id of a session", isString},
+	"$$lte":             {"a number", isNumber},
+	"$$matchAsDocument": {"a document", func(v *source.Value) bool { return v.Kind == source.Document }},
+	"$$matchAsRoot":     {"a document", func(v *source.Value) bool { return v.Kind == source.Document }},
+}
+
+func isString(v *source.Value) bool { return v.Kind == source.String }
+
+// isNumber accepts Extended JSON numbers but for Decimal128.
+func isNumber(v *source.Value) bool {
+	value, err := v.BSON()
+	return err == nil && value.IsNumber()
+}
+
+// typeAliases are those of the query operator $type, which $$type takes.
+var typeAliases = []string{"double", "string", "object", "array", "binData", "undefined", "objectId", "bool", "date", "null", "regex",
+	"dbPointer", "javascript", "symbol", "javascriptWithScope", "int", "timestamp", "long", "decimal", "minKey", "maxKey", "number"}
+
+func isTypes(v *source.Value) bool {
+	if v.Kind == source.Array {
+		return len(v.Items) > 0 && !slices.ContainsFunc(v.Items, func(t *source.Value) bool { return t.Kind == source.Array || !isTypes(t) })
+	}
+	return v.Kind == source.String && slices.Contains(typeAliases, v.String)
+}
+
+// Special Operators for Matching Assertions: where values are matched, a
+// document whose first key starts with $$ is an operator.
+func checkOperators(i *inspection) {
+	i.eachMatched(func(matched place) {
+		walk(matched, func(p place) {
+			for k, f := range p.Fields {
+				if !strings.HasPrefix(f.Key, "$$") || f.Key == placeholder {
+					continue
+				}
+				path := p.path + "." + f.Key
+				operator, known := operators[f.Key]
+				switch {
+				case !known:
+					i.reportAt(f.KeyPosition, path, "there is no operator %s", f.Key)
+				case len(p.Fields) > 1 && k == 0:
+					i.reportAt(f.KeyPosition, path, "operator %s must be the only key of its document", f.Key)
+				case len(p.Fields) > 1:
+					i.reportAt(f.KeyPosition, path, "operator %s must be the first and only key of its document", f.Key)
+				case !operator.ok(f.Value):
+					i.reportAt(f.Value.Position, path, "operator %s needs %s", f.Key, operator.want)
+				}
+			}
+		})
+	})
+	for _, s := range i.steps {
+		if s.kind != operations.Bucket || s.Arguments.Get("source") == nil {
+			continue
+		}
+		bytes := s.get("arguments").get("source")
+		v := bytes.Value.Get("$$hexBytes")
+		if v == nil || len(bytes.Fields) != 1 || !operators["$$matchesHexBytes"].ok(v) {
+			i.report(bytes, "source must be {$$hexBytes: an even number of hexadecimal digits}")
+		}
+	}
+}
+
+// eachMatched visits the expected values that are matched with operators.
+func (i *inspection) eachMatched(visit func(place)) {
+	some := func(p place) {
+		if p.exists() {
+			visit(p)
+		}
+	}
+	for _, s := range i.steps {
+		some(s.get("expectResult"))
+		some(s.get("expectError"))
+		if s.kind == operations.TestRunner {
+			some(s.get("arguments").get("event"))
+		}
+	}
+	i.eachTest(func(t place) {
+		for _, key := range []string{"expectEvents", "expectLogMessages", "expectTracingMessages"} {
+			some(t.get(key))
+		}
+	})
+}
+
+const placeholder = "$$placeholder"
+
+// Special Placeholder Value: an error in an unexpected context.
+func checkPlaceholders(i *inspection) {
+	var visit func(p place, allowed bool)
+	visit = func(p place, allowed bool) {
+		switch p.Kind {
+		case source.Array:
+			p.each(func(item place) { visit(item, allowed) })
+		case source.Document:
+			for _, f := range p.Fields {
+				if f.Key == placeholder && !allowed {
+					i.reportAt(f.KeyPosition, p.path+"."+f.Key, "%s is for uriOptions and kmsProviders", placeholder)
+				}
+				visit(place{f.Value, p.path + "." + f.Key}, allowed || f.Key == "uriOptions" || f.Key == "kmsProviders")
+			}
+		}
+	}
+	for _, f := range i.suite.Root.Fields {
+		if f.Key != "_yamlAnchors" {
+			visit(place{f.Value, f.Key}, false)
+		}
+	}
+}
+
+// entity.client, observeEvents: other events are ignored by the client's
+// listeners, so that they are never seen.
+func checkObservedEvents(i *inspection) {
+	check := func(event place, client string, observed map[string]map[string]bool) {
+		types, isClient := observed[client]
+		if !isClient || !event.exists() || event.Kind != source.Document {
+			return
+		}
+		for _, f := range event.Fields {
+			if !types[f.Key] {
+				i.reportAt(f.KeyPosition, event.path+"."+f.Key, "client %q does not observe %s", client, f.Key)
+			}
+		}
+	}
+	for _, s := range i.steps {
+		if s.kind == operations.TestRunner {
+			arguments := s.get("arguments")
+			check(arguments.get("event"), text(s.Arguments.Get("client")), s.observed)
+		}
+	}
+	i.eachTest(func(t place) {
+		observed := i.ends[t.Value]
+		t.get("expectEvents").each(func(e place) {
+			e.get("events").each(func(event place) { check(event, text(e.Value.Get("client")), observed) })
+		})
+	})
+}
+
+// test, expectEvents and expectLogMessages: no more than one for a client and
+// type of event.
+func checkRepeatedExpectations(i *inspection) {
+	i.eachTest(func(t place) {
+		for _, list := range []string{"expectEvents", "expectLogMessages", "expectTracingMessages"} {
+			seen := map[[2]string]bool{}
+			t.get(list).each(func(e place) {
+				eventType := text(e.Value.Get("eventType"))
+				if list == "expectEvents" && eventType == "" {
+					eventType = "command"
+				}
+				key := [2]string{text(e.Value.Get("client")), eventType}
+				if seen[key] {
+					i.report(e, "%s of client %q is given before in this test%s", list, key[0], ofType(eventType))
+				}
+				seen[key] = true
+			})
+		}
+	})
+}
+
+func ofType(eventType string) string {
+	if eventType == "" {
+		return ""
+	}
+	return " for eventType " + eventType
+}
+
+// A test that cannot fail says nothing: it has no operation whose error or
+// result matters, and no expectation that anything could break.
+func checkVacuous(i *inspection) {
+	i.eachTest(func(t place) {
+		if t.Value.Get("outcome") != nil {
+			return
+		}
+		for _, o := range items(t.Value.Get("operations")) {
+			if ignore := boolean(o.Get("ignoreResultAndError")); ignore == nil || !*ignore {
+				return
+			}
+		}
+		for _, list := range []struct{ list, expected, extra string }{
+			{"expectEvents", "events", "ignoreExtraEvents"},
+			{"expectLogMessages", "messages", "ignoreExtraMessages"},
+			{"expectTracingMessages", "spans", "ignoreExtraSpans"},
+		} {
+			for _, e := range items(t.Value.Get(list.list)) {
+				ignore := boolean(e.Get(list.extra))
+				if len(items(e.Get(list.expected))) > 0 || ignore == nil || !*ignore {
+					return
+				}
+			}
+		}
+		i.report(t, "the test asserts nothing: only the creation of its entities could fail")
+	})
+}

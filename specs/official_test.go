@@ -1,0 +1,169 @@
+package specs_test
+
+import (
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/unified-test-runner/utr/specs"
+	"github.com/unified-test-runner/utr/specs/operations"
+	"github.com/unified-test-runner/utr/specs/schema"
+)
+
+// TestOfficialSuites holds each official file against what its directory says
+// of it: those in invalid are refused, all others load, and those in
+// valid-fail get the warnings that can be foreseen.
+func TestOfficialSuites(t *testing.T) {
+	root := official(t)
+	loaded, err := specs.Load([]string{root}, specs.Options{Twins: true})
+	var all *specs.LoadError
+	if !errors.As(err, &all) {
+		t.Fatalf("loading the invalid suites gives %v", err)
+	}
+	refused := map[string]bool{}
+	for _, e := range all.Errors {
+		var invalid *specs.InvalidError
+		if !errors.As(e, &invalid) {
+			t.Errorf("%v", e)
+			continue
+		}
+		refused[invalid.File] = true
+		if !strings.Contains(invalid.File, "/invalid/") {
+			t.Errorf("refused: %v", e)
+		}
+		for _, p := range invalid.Problems {
+			if p.Position.Line == 0 || p.Position.Column == 0 || p.Message == "" || p.Rule == "" {
+				t.Errorf("problem without place or words: %#v", p)
+			}
+			if p.Rule == "parse" || p.Rule == "twin" {
+				t.Errorf("refused for something else than its schema: %v", p)
+			}
+		}
+	}
+	invalid, err := filepath.Glob(filepath.Join(root, "unified-test-format/tests/invalid/*.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range invalid {
+		if !refused[file] {
+			t.Errorf("accepted: %s", file)
+		}
+	}
+
+	// The rules that a file in valid-fail breaks; other reasons show only
+	// while the tests run.
+	foreseen := map[string][]string{
+		"assertNumberConnectionsCheckedOut.yml":        {"missing-argument", "undefined-entity"},
+		"entity-client-apiVersion-unsupported.yml":     {"api-version", "vacuous"},
+		"entity-database-client-undefined.yml":         {"undefined-entity", "vacuous"},
+		"entity-findCursor-malformed.yml":              {"missing-argument"},
+		"kmsProviders-missing_aws_kms_credentials.yml": {"kms-credentials", "vacuous"},
+		"kmsProviders-missing_gcp_kms_credentials.yml": {"kms-credentials", "vacuous"},
+		"returnDocument-enum-invalid.yml":              {"argument-value"},
+	}
+	tests := 0
+	for _, s := range loaded.Suites {
+		tests += len(s.Tests)
+		var rules []string
+		for _, w := range s.Warnings {
+			rules = append(rules, w.Rule)
+			if w.Severity != specs.Warning || w.Position.Line == 0 || w.Path == "" {
+				t.Errorf("odd warning: %#v", w)
+			}
+		}
+		slices.Sort(rules)
+		rules = slices.Compact(rules)
+		switch filepath.Base(filepath.Dir(s.File)) {
+		case "valid-fail":
+			if want := foreseen[filepath.Base(s.File)]; !slices.Equal(rules, want) {
+				t.Errorf("%s: warnings %v, want %v", s.File, rules, want)
+			}
+		case "valid-pass":
+			// Some of these check that entities can be created, no more.
+			if len(rules) > 0 && !slices.Equal(rules, []string{"vacuous"}) {
+				t.Errorf("%s: %v", s.File, s.Warnings)
+			}
+		default:
+			if len(rules) > 0 {
+				t.Errorf("%s: %v", s.File, s.Warnings)
+			}
+		}
+		if len(s.Tests) != len(s.Root.Get("tests").Items) {
+			t.Errorf("%s: %d tests were decoded", s.File, len(s.Tests))
+		}
+		if _, err := s.Root.BSON(); err != nil {
+			t.Errorf("%s: %v", s.File, err)
+		}
+	}
+	if tests < 1000 {
+		t.Errorf("just %d tests were found", tests)
+	}
+	for _, i := range loaded.Ignored {
+		if !strings.Contains(i.File, "/schema/") {
+			t.Errorf("ignored: %s", i.File)
+		}
+	}
+}
+
+// TestOfficialJSON loads the JSON twins by themselves: what is refused and
+// what is warned of is the same as for the YAML files.
+func TestOfficialJSON(t *testing.T) {
+	root := official(t)
+	for _, file := range []string{
+		"unified-test-format/tests/valid-fail/assertNumberConnectionsCheckedOut",
+		"unified-test-format/tests/valid-pass/poc-crud",
+		"retryable-reads/tests/unified/find",
+		"client-side-operations-timeout/tests/runCursorCommand",
+	} {
+		var rules [2][]string
+		for k, extension := range []string{".yml", ".json"} {
+			l, err := specs.Load([]string{filepath.Join(root, file+extension)}, specs.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, w := range l.Suites[0].Warnings {
+				rules[k] = append(rules[k], w.Path+" "+w.Rule)
+			}
+			slices.Sort(rules[k])
+		}
+		if !slices.Equal(rules[0], rules[1]) {
+			t.Errorf("%s: YAML %v, JSON %v", file, rules[0], rules[1])
+		}
+	}
+}
+
+// TestOfficialOperationsAreKnown shows that the check is not blind: every
+// operation name in every suite is a row.
+func TestOfficialOperationsAreKnown(t *testing.T) {
+	loaded, _ := specs.Load([]string{official(t)}, specs.Options{})
+	names := map[string]bool{}
+	for _, s := range loaded.Suites {
+		for _, test := range s.Tests {
+			for _, o := range test.Operations {
+				names[o.Name] = true
+				if len(operations.KindsWith(o.Name)) == 0 {
+					t.Errorf("%s: operation %s is unknown", o.Position, o.Name)
+				}
+			}
+		}
+	}
+	if len(names) < 70 {
+		t.Errorf("just %d names", len(names))
+	}
+}
+
+func BenchmarkLoadOfficial(b *testing.B) {
+	root := official(b)
+	for b.Loop() {
+		_, _ = specs.Load([]string{root}, specs.Options{})
+	}
+}
+
+func BenchmarkValidateOfficial(b *testing.B) {
+	root := official(b)
+	for b.Loop() {
+		_, _ = specs.Load([]string{root}, specs.Options{Twins: true, Schemas: schema.New()})
+	}
+}

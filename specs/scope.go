@@ -1,0 +1,183 @@
+package specs
+
+import (
+	"maps"
+
+	"github.com/unified-test-runner/utr/source"
+	"github.com/unified-test-runner/utr/specs/operations"
+)
+
+// Kinds of entities that createEntities does not know.
+const (
+	kindCursor   = "cursor"
+	kindTopology = "topologyDescription"
+	kindValue    = "saved result"
+)
+
+// testRunner is the object of special test operations.
+const testRunner = "testRunner"
+
+// scope is the entity map as far as it can be foreseen: what is defined at a
+// point of a test.
+type scope struct {
+	kinds    map[string]string          // id to kind
+	observed map[string]map[string]bool // client to event types
+}
+
+func (s scope) clone() scope { return scope{maps.Clone(s.kinds), maps.Clone(s.observed)} }
+
+// newInspection goes through a file in the order of execution and notes each
+// operation, each mention of an entity, and each id that is used again.
+func newInspection(suite *Suite) *inspection {
+	i := &inspection{suite: suite, ends: map[*source.Value]map[string]map[string]bool{}}
+	file := scope{map[string]string{}, map[string]map[string]bool{}}
+	i.create(i.root("createEntities"), file)
+	i.eachTest(func(t place) {
+		here := file.clone()
+		t.get("operations").each(func(o place) { i.operation(o, here) })
+		i.ends[t.Value] = here.observed
+		for _, list := range []string{"expectEvents", "expectLogMessages", "expectTracingMessages"} {
+			t.get(list).each(func(e place) { i.refer(e.get("client"), here, "client") })
+		}
+	})
+	return i
+}
+
+// refer notes a mention of an entity.
+func (i *inspection) refer(p place, s scope, want string) {
+	if p.exists() && p.Kind == source.String {
+		i.references = append(i.references, reference{p, want, s.kinds[p.String]})
+	}
+}
+
+// define notes a new entity.
+func (i *inspection) define(p place, s scope, kind string) {
+	if !p.exists() || p.Kind != source.String {
+		return
+	}
+	if _, again := s.kinds[p.String]; again {
+		i.definitions = append(i.definitions, definition{p, p.String})
+		return
+	}
+	s.kinds[p.String] = kind
+}
+
+// parents are the entities that an entity is made from.
+var parents = map[string][]struct{ key, kind string }{
+	"database":   {{"client", "client"}},
+	"collection": {{"database", "database"}},
+	"session":    {{"client", "client"}},
+	"bucket":     {{"database", "database"}},
+}
+
+func (i *inspection) create(list place, s scope) {
+	list.each(func(element place) {
+		for _, f := range element.Fields {
+			entity := element.get(f.Key)
+			for _, parent := range parents[f.Key] {
+				i.refer(entity.get(parent.key), s, parent.kind)
+			}
+			switch f.Key {
+			case "client":
+				i.clients = append(i.clients, entity)
+				types := map[string]bool{}
+				for _, e := range items(entity.Value.Get("observeEvents")) {
+					types[text(e)] = true
+				}
+				s.observed[text(entity.Value.Get("id"))] = types
+				i.encryption = append(i.encryption, entity.get("autoEncryptOpts"))
+			case "clientEncryption":
+				options := entity.get("clientEncryptionOpts")
+				i.refer(options.get("keyVaultClient"), s, "client")
+				i.encryption = append(i.encryption, options)
+			case "session":
+				// Unified Test Format, getSnapshotTime: names a saved value.
+				i.refer(entity.get("sessionOptions").get("snapshotTime"), s, "")
+			}
+			i.define(entity.get("id"), s, f.Key)
+		}
+	})
+}
+
+// mentions are the arguments of special test operations that name entities.
+var mentions = map[string]string{
+	"client":                   "client",
+	"session":                  "session",
+	"thread":                   "thread",
+	"topologyDescription":      kindTopology,
+	"priorTopologyDescription": kindTopology,
+}
+
+func (i *inspection) operation(o place, s scope) {
+	st := step{place: o, Operation: DecodeOperation(o.Value), observed: s.observed}
+	arguments := o.get("arguments")
+	if st.Object == testRunner {
+		st.kind = operations.TestRunner
+		for key, kind := range mentions {
+			i.refer(arguments.get(key), s, kind)
+		}
+	} else {
+		i.refer(o.get("object"), s, "")
+		i.refer(arguments.get("session"), s, "session")
+		st.kind = operations.Kind(s.kinds[st.Object])
+	}
+	st.row, st.known = operations.Lookup(st.kind, st.Name)
+	i.steps = append(i.steps, st)
+	i.checkEntitiesOfOperators(o, s)
+
+	switch st.Name {
+	case "createEntities":
+		i.create(arguments.get("entities"), s)
+	case "recordTopologyDescription":
+		i.define(arguments.get("id"), s, kindTopology)
+	case "withTransaction":
+		arguments.get("callback").each(func(inner place) { i.operation(inner, s) })
+	case "runOnThread":
+		if inner := arguments.get("operation"); inner.exists() {
+			i.operation(inner, s)
+		}
+	}
+	kind := kindValue
+	switch {
+	case st.known && st.row.Result == operations.NewCursor:
+		kind = kindCursor
+	case st.kind == operations.Database && st.Name == "createCollection":
+		// Suites perform operations on what createCollection returned.
+		kind = string(operations.Collection)
+	}
+	i.define(o.get("saveResultAsEntity"), s, kind)
+}
+
+// checkEntitiesOfOperators notes the entities that $$matchesEntity and
+// $$sessionLsid name in the expectations of an operation.
+func (i *inspection) checkEntitiesOfOperators(o place, s scope) {
+	for _, key := range []string{"expectResult", "expectError"} {
+		walk(o.get(key), func(p place) {
+			if p.Kind != source.Document || len(p.Fields) != 1 {
+				return
+			}
+			switch p.Fields[0].Key {
+			case "$$matchesEntity":
+				i.refer(p.get("$$matchesEntity"), s, "")
+			case "$$sessionLsid":
+				i.refer(p.get("$$sessionLsid"), s, "session")
+			}
+		})
+	}
+}
+
+// walk visits a value and all that is below it.
+func walk(p place, visit func(place)) {
+	if !p.exists() {
+		return
+	}
+	visit(p)
+	switch p.Kind {
+	case source.Array:
+		p.each(func(item place) { walk(item, visit) })
+	case source.Document:
+		for _, f := range p.Fields {
+			walk(place{f.Value, p.path + "." + f.Key}, visit)
+		}
+	}
+}
