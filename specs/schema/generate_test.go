@@ -2,6 +2,7 @@ package schema
 
 import (
 	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -191,6 +192,36 @@ func namesFor(pattern string) []string {
 // an array's elements, and recursion followed once.
 func placesOf(root map[string]any) map[string]bool {
 	places := map[string]bool{}
+	eachPlace(root, func(path string, _ map[string]any) { places[path] = true })
+	delete(places, "")
+	for place := range places {
+		if strings.HasSuffix(place, "[]") {
+			delete(places, place)
+		}
+	}
+	return places
+}
+
+// factsOf gives what a schema says of each path, in whichever alternative.
+func factsOf(root map[string]any) map[string]bool {
+	facts := map[string]bool{}
+	eachPlace(root, func(path string, s map[string]any) {
+		for _, keyword := range []string{"type", "const", "pattern", "minItems", "minProperties", "maxProperties"} {
+			if value, ok := s[keyword]; ok {
+				facts[fmt.Sprintf("%s: %s %v", path, keyword, value)] = true
+			}
+		}
+		for _, value := range asList(s["enum"]) {
+			facts[fmt.Sprintf("%s: may be %v", path, value)] = true
+		}
+		facts[path+": is known"] = true
+	})
+	return facts
+}
+
+// eachPlace calls a function with each path that a schema describes and what
+// it says there.
+func eachPlace(root map[string]any, visit func(path string, s map[string]any)) {
 	var walk func(s map[string]any, path string, refs []string)
 	walk = func(s map[string]any, path string, refs []string) {
 		if ref, ok := s["$ref"].(string); ok {
@@ -200,18 +231,20 @@ func placesOf(root map[string]any) map[string]bool {
 			refs = append(slices.Clone(refs), ref)
 			s = resolve(root, s)
 		}
+		visit(path, s)
 		for name, p := range asMap(s["properties"]) {
-			places[path+"."+name] = true
 			walk(asMap(p), path+"."+name, refs)
 		}
 		for pattern, p := range asMap(s["patternProperties"]) {
 			for _, name := range namesFor(pattern) {
-				places[path+"."+name] = true
 				walk(asMap(p), path+"."+name, refs)
 			}
 		}
 		if items := asMap(s["items"]); items != nil {
 			walk(items, path+"[]", refs)
+		}
+		if others := asMap(s["additionalProperties"]); others != nil {
+			walk(others, path+".*", refs)
 		}
 		for _, keyword := range []string{"oneOf", "anyOf"} {
 			for _, branch := range asList(s[keyword]) {
@@ -220,5 +253,4 @@ func placesOf(root map[string]any) map[string]bool {
 		}
 	}
 	walk(root, "", nil)
-	return places
 }

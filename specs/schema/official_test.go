@@ -157,6 +157,49 @@ func allMinors() []int {
 	return minors
 }
 
+// TestOfficialFacts compares what the derived and the official schemas say of
+// each place, at every version. It catches every annotation that is off by
+// one, which files and mutants may miss, and nothing about how places bear on
+// each other, which they catch.
+func TestOfficialFacts(t *testing.T) {
+	o, set, total := loadOfficial(t), New(), 0
+	for minor := range o.raw {
+		text, err := set.JSON(versionString(minor))
+		if err != nil {
+			t.Fatal(err)
+		}
+		derived, err := readJSON(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, got := factsOf(o.raw[minor]), factsOf(asMap(derived))
+		total += len(want)
+		for _, fact := range sortedKeys(want) {
+			if !got[fact] {
+				t.Errorf("1.%d lacks: %s", minor, fact)
+			}
+		}
+		for _, fact := range sortedKeys(got) {
+			if !want[fact] {
+				t.Errorf("1.%d has too much: %s", minor, fact)
+			}
+		}
+	}
+	t.Logf("%d facts equal", total)
+}
+
+// TestOfficialRows shows that what TestMessages refuses is officially refused
+// at every version, or not, alike.
+func TestOfficialRows(t *testing.T) {
+	o, set := loadOfficial(t), New()
+	for _, r := range constraints() {
+		root := parse(t, within(r.version, r.where, r.fragment))
+		for minor := range o.raw {
+			o.same(t, set, minor, plain(root), root, r.reason)
+		}
+	}
+}
+
 // TestMutants proves the same of mutants of the official files and of
 // generated documents, which together change every key that a schema has.
 func TestMutants(t *testing.T) {
