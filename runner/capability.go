@@ -22,7 +22,7 @@ func lacking(s *specs.Suite, t *specs.Test, about engine.Description) string {
 	}
 	kinds := kindsOf(s, t)
 	for _, kind := range kinds {
-		if kind == entities.ClientEncryption && !slices.Contains(about.Features, featureEncryption) {
+		if kind == entities.ClientEncryption && !slices.Contains(about.Features, engine.FeatureEncryption) {
 			return "the engine does not serve clientEncryption entities"
 		}
 	}
@@ -33,7 +33,7 @@ func lacking(s *specs.Suite, t *specs.Test, about engine.Description) string {
 		}
 		return fmt.Sprintf("the engine does not serve %s.%s", kind, op.Name)
 	}
-	if len(t.ExpectLogMessages) > 0 && !slices.Contains(about.Features, "logging") {
+	if len(t.ExpectLogMessages) > 0 && !slices.Contains(about.Features, engine.FeatureLogging) {
 		return "the engine does not give log messages"
 	}
 	if len(t.ExpectTracing) > 0 {

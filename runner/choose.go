@@ -57,10 +57,11 @@ func choose(suites []*specs.Suite, cfg *Config, offers []deployment.Description,
 // place gives the jobs of one test: one for each topology, or one alone.
 func place(s *specs.Suite, t *specs.Test, id result.TestID, cfg *Config, offers []deployment.Description, about engine.Description) []job {
 	base := job{suite: s, test: t, id: id}
-	if why := skippedAnywhere(s, t, cfg, about); why != nil {
+	if why := leftOut(s, t, cfg); why != nil {
 		base.skip = why
 		return []job{base}
 	}
+	lack := lacking(s, t, about)
 	var jobs []job
 	for _, group := range groups(offers, cfg.AllTopologies) {
 		j := base
@@ -82,8 +83,11 @@ func place(s *specs.Suite, t *specs.Test, id result.TestID, cfg *Config, offers 
 			}
 			reasons = append(reasons, reason)
 		}
-		if !found {
+		switch {
+		case !found:
 			j.skip = &skip{result.SkipRequirement, strings.Join(reasons, "; ")}
+		case lack != "":
+			j.skip = &skip{result.SkipCapability, lack}
 		}
 		if found || cfg.AllTopologies {
 			j.id.Deployment = offers[j.offer].Name
@@ -114,17 +118,14 @@ func groups(offers []deployment.Description, byTopology bool) [][]int {
 	return out
 }
 
-// skippedAnywhere gives the reasons that hold on every deployment: filters,
-// the file's own skipReason, and what the engine lacks.
-func skippedAnywhere(s *specs.Suite, t *specs.Test, cfg *Config, about engine.Description) *skip {
+// leftOut gives the reasons that hold on every deployment and for every
+// engine: filters, and the file's own skipReason.
+func leftOut(s *specs.Suite, t *specs.Test, cfg *Config) *skip {
 	if why := cfg.Filter.refuses(subject(s, t)); why != "" {
 		return &skip{result.SkipFilter, why}
 	}
 	if t.SkipReason != nil {
 		return &skip{result.SkipFile, *t.SkipReason}
-	}
-	if lack := lacking(s, t, about); lack != "" {
-		return &skip{result.SkipCapability, lack}
 	}
 	return nil
 }

@@ -134,19 +134,19 @@ func (t *testRun) uriFor(path string, e specs.Entity) (string, *fault) {
 }
 
 // Heartbeats of clients that the test sets fail points through: the lowest
-// that the URI Options allow, and, for engines that can, a shorter pause
-// between two checks than drivers make ("Executing a Test").
+// that the URI Options allow, and a shorter pause between two checks than
+// drivers make ("Executing a Test").
 const (
 	heartbeatFrequencyMS    = 500
 	minHeartbeatFrequencyMS = 50
-	minHeartbeatOption      = "minHeartbeatFrequencyMS" // also the engine's feature
 )
 
 // hastened gives the options of a client that the test sets fail points
-// through a faster heartbeat, unless they say one themselves.
+// through a faster heartbeat, unless they say one themselves, if the engine
+// wants that.
 func (t *testRun) hastened(id string, client *source.Value) *source.Value {
 	uriOptions := client.Get("uriOptions")
-	if !t.failPointClients[id] || uriOptions.Get("heartbeatFrequencyMS") != nil {
+	if !slices.Contains(t.run.about.Features, engine.FeatureReducedHeartbeats) || !t.failPointClients[id] || uriOptions.Get("heartbeatFrequencyMS") != nil {
 		return client
 	}
 	number := func(n int64) *source.Value {
@@ -159,10 +159,9 @@ func (t *testRun) hastened(id string, client *source.Value) *source.Value {
 	set.Fields = append(slices.Clone(set.Fields), source.Field{Key: "heartbeatFrequencyMS", Value: number(heartbeatFrequencyMS)})
 	out := *client
 	out.Fields = slices.DeleteFunc(slices.Clone(client.Fields), func(f source.Field) bool { return f.Key == "uriOptions" })
-	out.Fields = append(out.Fields, source.Field{Key: "uriOptions", Value: &set})
-	if slices.Contains(t.run.about.Features, minHeartbeatOption) {
-		out.Fields = append(out.Fields, source.Field{Key: minHeartbeatOption, Value: number(minHeartbeatFrequencyMS)})
-	}
+	out.Fields = append(out.Fields,
+		source.Field{Key: "uriOptions", Value: &set},
+		source.Field{Key: "minHeartbeatFrequencyMS", Value: number(minHeartbeatFrequencyMS)})
 	return &out
 }
 

@@ -161,19 +161,13 @@ func unmetParameters(r specs.Requirement, w world) string {
 	return ""
 }
 
-// Features of an engine that requirements ask for.
-const (
-	featureEncryption = "csfle"          // libmongocrypt is there, and a query analyser
-	featureCrypt      = "libmongocrypt " // followed by its version
-)
-
 // unmetEncryption follows "csfle": server 4.2, libmongocrypt, and crypt_shared
 // or mongocryptd. The engine tells the latter two.
 func unmetEncryption(r specs.Requirement, w world) string {
 	if r.CSFLE == nil {
 		return ""
 	}
-	supported := w.version().Compare(specs.Version{Major: 4, Minor: 2}) >= 0 && slices.Contains(w.engine.Features, featureEncryption)
+	supported := w.version().Compare(specs.Version{Major: 4, Minor: 2}) >= 0 && slices.Contains(w.engine.Features, engine.FeatureEncryption)
 	switch {
 	case *r.CSFLE && !supported:
 		return needs("client-side field level encryption").has("server %s, and the engine %s", w.version(), w.encryption())
@@ -193,7 +187,7 @@ func (w world) encryption() string {
 	if v, known := w.libmongocrypt(); known {
 		return "libmongocrypt " + v.String()
 	}
-	if slices.Contains(w.engine.Features, featureEncryption) {
+	if slices.Contains(w.engine.Features, engine.FeatureEncryption) {
 		return "encryption of unknown version"
 	}
 	return "no encryption"
@@ -201,7 +195,7 @@ func (w world) encryption() string {
 
 func (w world) libmongocrypt() (specs.Version, bool) {
 	for _, f := range w.engine.Features {
-		if number, found := strings.CutPrefix(f, featureCrypt); found {
+		if number, found := strings.CutPrefix(f, engine.FeatureLibmongocrypt); found {
 			number, _, _ = strings.Cut(number, "-") // a pre-release counts as its release
 			v, err := specs.ParseVersion(number)
 			return v, err == nil

@@ -90,7 +90,7 @@ func split(text string) (head string, sections []section) {
 
 // everything is an engine that serves whatever it is asked for.
 func everything() engine.Description {
-	about := engine.Description{Name: "scripted", Version: "1", Features: []string{"logging"}}
+	about := engine.Description{Name: "scripted", Version: "1", Features: []string{engine.FeatureLogging, engine.FeatureReducedHeartbeats}}
 	for _, o := range operations.All() {
 		about.Operations = append(about.Operations, string(o.Kind)+"."+o.Name)
 	}

@@ -113,7 +113,7 @@ func (t *testRun) execute(ctx context.Context) *fault {
 		return &fault{broken: err}
 	}
 	// Neither changes what the other sees: both are reported.
-	for _, f := range []*fault{t.judgeEvents(ctx, observed), t.judgeOutcome(ctx)} {
+	for _, f := range []*fault{t.judgeEvents(ctx, observed), t.judgeLogs(ctx), t.judgeOutcome(ctx)} {
 		if f != nil {
 			t.add(f)
 		}
@@ -228,6 +228,36 @@ func (t *testRun) judgeEvents(ctx context.Context, observed map[string][]result.
 			Events:            e.Events,
 			IgnoreExtraEvents: e.IgnoreExtraEvents,
 		}, observed[e.Client])...)
+	}
+	return failed(all)
+}
+
+// judgeLogs holds the log messages against expectLogMessages.
+func (t *testRun) judgeLogs(ctx context.Context) *fault {
+	var all []result.Mismatch
+	for i, want := range t.test.ExpectLogMessages {
+		path := fmt.Sprintf("expectLogMessages[%d]", i)
+		client := textOf(want.Get("client"))
+		if err := t.entities.Demand(client, entities.Client); err != nil {
+			all = append(all, failf(path+".client", want.Position, "%s", err).mismatches...)
+			continue
+		}
+		reader, ok := t.engine.(engine.LogReader)
+		if !ok {
+			return &fault{unsupported: "log messages"}
+		}
+		type answer struct {
+			messages []result.LogMessage
+			err      error
+		}
+		a, err := guarded(ctx, "reading the log messages of "+client, func(ctx context.Context) answer {
+			messages, err := reader.Logs(ctx, client)
+			return answer{messages, err}
+		})
+		if err = errors.Join(err, a.err); err != nil {
+			return breakf("%s: %w", path, err)
+		}
+		all = append(all, t.matcher(ctx).LogMessages(path, want, a.messages)...)
 	}
 	return failed(all)
 }
