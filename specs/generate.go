@@ -1,0 +1,3 @@
+package specs
+
+//go:generate go run ./internal/generate
