@@ -188,14 +188,14 @@ func namesFor(pattern string) []string {
 	return []string{name, name + ":name1"}
 }
 
-// placesOf gives the path of every key that a schema describes, with [] for
-// an array's elements, and recursion followed once.
+// placesOf gives the path of every key that a schema names, with [] for an
+// array's elements, and recursion followed once.
 func placesOf(root map[string]any) map[string]bool {
 	places := map[string]bool{}
 	eachPlace(root, func(path string, _ map[string]any) { places[path] = true })
 	delete(places, "")
 	for place := range places {
-		if strings.HasSuffix(place, "[]") {
+		if strings.HasSuffix(place, "[]") || strings.HasSuffix(place, ".*") {
 			delete(places, place)
 		}
 	}
@@ -210,6 +210,9 @@ func factsOf(root map[string]any) map[string]bool {
 			if value, ok := s[keyword]; ok {
 				facts[fmt.Sprintf("%s: %s %v", path, keyword, value)] = true
 			}
+		}
+		if s["deprecated"] == true && !strings.HasSuffix(path, "[]") { // said of the array is said of its elements
+			facts[path+": is deprecated"] = true
 		}
 		for _, value := range asList(s["enum"]) {
 			facts[fmt.Sprintf("%s: may be %v", path, value)] = true
