@@ -12,17 +12,17 @@ import (
 )
 
 func (l Limits) parseYAML(file string, data []byte) (*Value, error) {
-	var mend mended
+	var put mended
 	root, err := yamlNodes(file, data)
 	if err != nil && err.Reason == Malformed {
-		if r, m, ok := mendFlowColons(file, data); ok {
-			root, mend, err = r, m, nil
+		if r, m, ok := mend(file, data); ok {
+			root, put, err = r, m, nil
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
-	r := &yamlReader{limits: l, file: file, mend: mend, aliased: map[*yaml.Node]*measured{}}
+	r := &yamlReader{limits: l, file: file, put: put, aliased: map[*yaml.Node]*measured{}}
 	m, e := r.value(root, 0)
 	if e != nil {
 		return nil, e
@@ -94,7 +94,7 @@ func yamlError(file string, data []byte, err error) *Error {
 type yamlReader struct {
 	limits  Limits
 	file    string
-	mend    mended
+	put     mended
 	aliased map[*yaml.Node]*measured // anchored nodes, nil while being read
 	nodes   int
 }
@@ -108,7 +108,7 @@ type measured struct {
 }
 
 func (r *yamlReader) at(n *yaml.Node) Position {
-	return Position{File: r.file, Line: n.Line, Column: n.Column - r.mend.before(n.Line, n.Column)}
+	return Position{File: r.file, Line: n.Line, Column: n.Column - r.put.before(n.Line, n.Column)}
 }
 
 // count adds to the number of nodes of the file.
