@@ -160,7 +160,19 @@ func (x *exchange) lookUp() error {
 // session reads lsid and what hangs on it.
 func (x *exchange) session() error {
 	body, r := x.request.Body, &x.request
-	if lsid, ok := body.Lookup("lsid").DocumentOK(); ok {
+	if value, err := body.LookupErr("lsid"); err == nil {
+		lsid, ok := value.DocumentOK()
+		if !ok {
+			return refuse(codeTypeMismatch, "BSON field 'OperationSessionInfo.lsid' is the wrong type '%s', expected type 'object'",
+				failpoint.TypeName(value.Type))
+		}
+		id, err := lsid.LookupErr("id")
+		if err != nil {
+			return refuse(40414, "BSON field 'OperationSessionInfo.lsid.id' is missing but a required field")
+		}
+		if subtype, data, ok := id.BinaryOK(); !ok || subtype != bson.TypeBinaryUUID || len(data) != 16 {
+			return refuse(codeTypeMismatch, "BSON field 'OperationSessionInfo.lsid.id' is the wrong binData type, expected type 'UUID'")
+		}
 		r.LSID = lsid
 	}
 	number, hasNumber := body.Lookup("txnNumber").AsInt64OK()

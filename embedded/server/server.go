@@ -142,6 +142,10 @@ func (s *Server) Address() string { return s.address }
 // FailPoints are the server's fail points.
 func (s *Server) FailPoints() *failpoint.Registry { return s.failPoints }
 
+// Serve serves a connection that came in some other way than through the
+// server's port, in the background. The server closes it.
+func (s *Server) Serve(nc net.Conn) { s.serve(nc, false) }
+
 // serve runs a connection in the background. It is refused if the server is
 // down.
 func (s *Server) serve(nc net.Conn, balanced bool) {
