@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -64,6 +62,8 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 		SetPoolMonitor(poolMonitor(c.log)).
 		SetServerMonitor(serverMonitor(c.log)).
 		SetDialer(c.sockets)
+	// TLS is made by the dialer, so that sockets see what goes over them.
+	c.sockets.tls, o.TLSConfig = o.TLSConfig, nil
 	if v, err := entity.LookupErr("serverApi"); err == nil {
 		if c.api, err = readServerAPI(v); err != nil {
 			return nil, err
@@ -148,69 +148,4 @@ func (c *client) state() *result.TopologyState {
 		s.Servers = append(s.Servers, result.ServerState{Address: v.Address, Type: string(v.Type)})
 	}
 	return s
-}
-
-// sockets dials, and remembers what is open, so that closing a client never
-// waits for a server that is silent.
-type sockets struct {
-	dialer net.Dialer
-
-	mu   sync.Mutex
-	open map[*socket]bool
-}
-
-func newSockets() *sockets { return &sockets{open: map[*socket]bool{}} }
-
-// DialContext implements options.ContextDialer.
-func (s *sockets) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
-	c, err := s.dialer.DialContext(ctx, network, address)
-	if err != nil {
-		return nil, err
-	}
-	k := &socket{Conn: c, owner: s}
-	s.mu.Lock()
-	s.open[k] = true
-	s.mu.Unlock()
-	return k, nil
-}
-
-// closeWhen gives the owner a moment to close by itself (a monitor between
-// two checks misses that it is told to stop), and closes what is left, again
-// and again until done is closed.
-func (s *sockets) closeWhen(done <-chan struct{}) {
-	ticker := time.NewTicker(2 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-done:
-			return
-		case <-ticker.C:
-			s.mu.Lock()
-			left := slices.Collect(func(yield func(*socket) bool) {
-				for k := range s.open {
-					if !yield(k) {
-						return
-					}
-				}
-			})
-			s.mu.Unlock()
-			for _, k := range left {
-				_ = k.Close()
-			}
-		}
-	}
-}
-
-// socket forgets itself when it is closed.
-type socket struct {
-	net.Conn
-	owner *sockets
-}
-
-// Close closes the connection and forgets it.
-func (k *socket) Close() error {
-	k.owner.mu.Lock()
-	delete(k.owner.open, k)
-	k.owner.mu.Unlock()
-	return k.Conn.Close()
 }

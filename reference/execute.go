@@ -173,6 +173,9 @@ func (c *client) attempt(ctx context.Context, srv *server, cmd *command, operati
 		var err error
 		if conn, err = c.checkOut(ctx, srv); err != nil {
 			f := checkoutFailure(err, srv.address)
+			if f.rules.Handshake && srv.desc.TopologyVersion != nil && !f.err.HasLabel(labelOverloaded) {
+				c.sockets.settle(srv.address, err)
+			}
 			if f.rules.Kind != retry.PoolCleared && f.rules.Kind != retry.Network && cmd.timeout && ctx.Err() != nil {
 				f.err.Timeout = true
 			}
@@ -267,7 +270,6 @@ func (c *client) exchange(ctx context.Context, conn *mnet.Connection, srv *serve
 		if cmd.timeout && f.err.HasCode && f.err.Code == 50 {
 			f.err.Timeout = true
 		}
-		c.tell(srv, conn, doc)
 	}
 	out := reply{doc: doc, address: srv.address}
 	if desc.WireVersion != nil {
@@ -275,16 +277,20 @@ func (c *client) exchange(ctx context.Context, conn *mnet.Connection, srv *serve
 	}
 	if f != nil && !okOf(doc) {
 		events.failed(f.err, doc)
+		c.tell(srv, conn, doc)
 		return reply{}, f
 	}
 	events.succeeded(doc)
+	if f != nil {
+		c.tell(srv, conn, doc)
+	}
 	if f != nil {
 		out.write = f
 		if c.raisesWriteError(cmd, f) {
 			return out, f
 		}
 	}
-	if cmd.pin && srv.topology == selection.LoadBalanced && doc.Lookup("cursor", "id").AsInt64() != 0 {
+	if id, _ := integer(doc.Lookup("cursor", "id")); cmd.pin && srv.topology == selection.LoadBalanced && id != 0 {
 		if cmd.conn != nil {
 			out.conn = cmd.conn
 		} else if conn.PinToCursor() == nil {
@@ -326,6 +332,9 @@ func (c *client) networkError(ctx context.Context, err error, conn *mnet.Connect
 	}
 	events.failed(f.err, nil)
 	cmd.session.markDirty()
+	if srv.desc.TopologyVersion != nil && !f.timedOut(err) && !conn.Stale() {
+		c.sockets.interrupt(srv.address, err, func() bool { return conn.Stale() })
+	}
 	// The topology looks for a connection error inside a driver error.
 	_ = srv.ProcessError(mongo.Error{Message: err.Error(), Labels: []string{mongo.NetworkError}, Wrapped: err}, conn)
 	if !cmd.timeout || errors.Is(err, errMalformed) || errors.Is(err, io.EOF) {

@@ -76,7 +76,10 @@ func checkoutFailure(err error, address string) failure {
 		out.rules.Kind, out.err.Kind = retry.Checkout, "connection check-out"
 	}
 	if found {
-		out.err.Labels = without(command.Labels, labelTransient, "NetworkError")
+		var outer mongo.Error // may carry labels that the driver added
+		_ = errors.As(err, &outer)
+		labels := append(slices.Clone(outer.Labels), without(command.Labels, outer.Labels...)...)
+		out.err.Labels = without(labels, labelTransient, "NetworkError")
 		out.rules.BaseBackoff = command.BaseBackoff
 	}
 	out.rules.Labels = out.err.Labels
@@ -115,6 +118,12 @@ func networkFailure(err error, address string) failure {
 		rules: retry.Failure{Kind: retry.Network, Server: address},
 		err:   &result.Error{Message: err.Error(), Client: true, Kind: "network", Server: address, Timeout: timeout},
 	}
+}
+
+// timedOut tells that a network error leaves the server as it is known
+// (Server Discovery and Monitoring, "Network error when reading or writing").
+func (f failure) timedOut(err error) bool {
+	return isTimeout(err) || errors.Is(err, context.Canceled) || errors.Is(err, errMalformed)
 }
 
 // replyError reads an error out of a reply, nil if there is none. A reply

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/unified-test-runner/utr/reference/selection"
@@ -63,6 +64,7 @@ type want struct {
 func (c *client) selectServer(ctx context.Context, w want) (*server, *result.Error) {
 	timer := time.NewTimer(c.settings.serverSelectionTimeout)
 	defer timer.Stop()
+	patience := time.Now().Add(discovering)
 	var updates <-chan description.Topology
 	for {
 		picture := c.topology.Description()
@@ -70,7 +72,7 @@ func (c *client) selectServer(ctx context.Context, w want) (*server, *result.Err
 		if err != nil {
 			return nil, &result.Error{Message: err.Error(), Client: true, Kind: "server selection"}
 		}
-		if found != nil {
+		if found != nil && !(slices.Contains(w.deprioritized, found.address) && undiscovered(picture) && time.Now().Before(patience)) {
 			return found, nil
 		}
 		if updates == nil {
@@ -82,8 +84,14 @@ func (c *client) selectServer(ctx context.Context, w want) (*server, *result.Err
 			updates = sub.Updates
 			continue // the picture may have changed before the subscription
 		}
-		c.topology.RequestImmediateCheck()
+		var brief <-chan time.Time
+		if found == nil {
+			c.topology.RequestImmediateCheck()
+		} else {
+			brief = time.After(time.Until(patience))
+		}
 		select {
+		case <-brief:
 		case _, ok := <-updates:
 			if !ok {
 				return nil, &result.Error{Message: "client was closed during server selection", Client: true, Kind: "server selection"}
@@ -97,6 +105,17 @@ func (c *client) selectServer(ctx context.Context, w want) (*server, *result.Err
 				Message: fmt.Sprintf("no suitable server: %v: %v", ctx.Err(), picture)}
 		}
 	}
+}
+
+// discovering is how long a retry waits for servers that were never checked,
+// when all it could use else are deprioritized ones: a client that has just
+// been opened may know one mongos of two.
+const discovering = 200 * time.Millisecond
+
+func undiscovered(d description.Topology) bool {
+	return slices.ContainsFunc(d.Servers, func(s description.Server) bool {
+		return s.Kind == description.Unknown && s.LastError == nil && s.LastUpdateTime.IsZero()
+	})
 }
 
 // suitable picks a server from a picture, nil if there is none now.

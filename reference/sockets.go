@@ -1,0 +1,240 @@
+package reference
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/binary"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
+)
+
+// sockets dials for a client and knows what is open, for two ends: closing a
+// client must never wait for a server that is silent, and a monitor must take
+// notice of a network error at once.
+type sockets struct {
+	dialer net.Dialer
+	tls    *tls.Config // nil: plain
+
+	mu       sync.Mutex
+	open     map[*socket]bool
+	monitors map[string]*socket // by address: those that stream hello
+	changed  chan struct{}      // closed and replaced when monitors changes
+}
+
+func newSockets() *sockets {
+	return &sockets{open: map[*socket]bool{}, monitors: map[string]*socket{}, changed: make(chan struct{})}
+}
+
+// DialContext implements options.ContextDialer.
+func (s *sockets) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	c, err := s.dialer.DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	if s.tls != nil {
+		config := s.tls.Clone()
+		if config.ServerName == "" {
+			config.ServerName, _, _ = net.SplitHostPort(address)
+		}
+		secure := tls.Client(c, config)
+		if err := secure.HandshakeContext(ctx); err != nil {
+			_ = c.Close()
+			return nil, err
+		}
+		c = secure
+	}
+	k := &socket{Conn: c, owner: s, address: address}
+	s.mu.Lock()
+	s.open[k] = true
+	s.mu.Unlock()
+	return k, nil
+}
+
+// closeWhen gives the owner a moment to close by itself (a monitor between
+// two checks misses that it is told to stop), and closes what is left, again
+// and again until done is closed.
+func (s *sockets) closeWhen(done <-chan struct{}) {
+	ticker := time.NewTicker(2 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-ticker.C:
+			for _, k := range s.all() {
+				_ = k.Close()
+			}
+		}
+	}
+}
+
+func (s *sockets) all() []*socket {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make([]*socket, 0, len(s.open))
+	for k := range s.open {
+		out = append(out, k)
+	}
+	return out
+}
+
+// noticing is how long a monitor may take to see that its socket is gone.
+const noticing = 500 * time.Millisecond
+
+// interrupt breaks the monitor's stream with the network error that an
+// application connection to the same server has met, and waits until noticed
+// is true. The monitor then marks the server Unknown, clears the pool and
+// connects again, one after the other on its own goroutine.
+//
+// Left to itself, the topology marks the server Unknown first and cancels the
+// check on yet another goroutine. If a heartbeat comes in between, the server
+// is known again for a moment, and the cancellation then clears the pool under
+// the retry.
+func (s *sockets) interrupt(address string, cause error, noticed func() bool) {
+	timer := time.NewTimer(noticing)
+	defer timer.Stop()
+	// A monitor begins to stream right after its first check.
+	var monitor *socket
+	for monitor == nil {
+		if noticed() { // the monitor met the error itself
+			return
+		}
+		s.mu.Lock()
+		monitor = s.monitors[address]
+		changed := s.changed
+		s.mu.Unlock()
+		if monitor != nil {
+			break
+		}
+		select {
+		case <-changed:
+		case <-timer.C:
+			return
+		}
+	}
+	monitor.fail(cause)
+	for pause := 20 * time.Microsecond; !noticed(); pause = min(2*pause, time.Millisecond) {
+		select {
+		case <-timer.C:
+			return
+		case <-time.After(pause):
+		}
+	}
+}
+
+// settle waits, after a handshake failed, until the monitor streams on another
+// socket than before. The topology has marked the server Unknown by then and is
+// about to cancel the check: see interrupt for why a retry must not begin
+// meanwhile.
+func (s *sockets) settle(address string, cause error) {
+	timer := time.NewTimer(noticing)
+	defer timer.Stop()
+	s.mu.Lock()
+	old := s.monitors[address]
+	s.mu.Unlock()
+	if old != nil {
+		old.fail(cause)
+	}
+	for {
+		s.mu.Lock()
+		now := s.monitors[address]
+		changed := s.changed
+		s.mu.Unlock()
+		if now != nil && now != old {
+			return
+		}
+		select {
+		case <-changed:
+		case <-timer.C:
+			return
+		}
+	}
+}
+
+// socket forgets itself when it is closed.
+type socket struct {
+	net.Conn
+	owner   *sockets
+	address string
+
+	mu     sync.Mutex
+	seen   bool  // a message was looked at that shows what the socket is for
+	broken error // what Read and Write say after fail
+}
+
+// Close closes the connection and forgets it.
+func (k *socket) Close() error {
+	s := k.owner
+	s.mu.Lock()
+	delete(s.open, k)
+	if s.monitors[k.address] == k {
+		delete(s.monitors, k.address)
+	}
+	s.mu.Unlock()
+	return k.Conn.Close()
+}
+
+// Write looks for the first awaitable hello: it is what only monitors send.
+func (k *socket) Write(b []byte) (int, error) {
+	if exhausts(b) {
+		k.mu.Lock()
+		first := !k.seen
+		k.seen = true
+		k.mu.Unlock()
+		if first {
+			s := k.owner
+			s.mu.Lock()
+			s.monitors[k.address] = k
+			close(s.changed)
+			s.changed = make(chan struct{})
+			s.mu.Unlock()
+		}
+	}
+	n, err := k.Conn.Write(b)
+	return n, k.why(err)
+}
+
+// Read gives the cause of fail, if that is why reading failed.
+func (k *socket) Read(b []byte) (int, error) {
+	n, err := k.Conn.Read(b)
+	return n, k.why(err)
+}
+
+func (k *socket) why(err error) error {
+	if err == nil {
+		return nil
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.broken != nil {
+		return k.broken
+	}
+	return err
+}
+
+// fail closes the socket under its user, who sees cause.
+func (k *socket) fail(cause error) {
+	k.mu.Lock()
+	k.broken = innermost(cause)
+	k.mu.Unlock()
+	_ = k.Close()
+}
+
+// innermost takes the connection's name off an error.
+func innermost(err error) error {
+	if c, ok := err.(topology.ConnectionError); ok && c.Wrapped != nil {
+		return c.Wrapped
+	}
+	return io.EOF
+}
+
+// exhausts tells that a message is an OP_MSG with exhaustAllowed.
+func exhausts(b []byte) bool {
+	return len(b) >= 20 && binary.LittleEndian.Uint32(b[12:]) == uint32(wiremessage.OpMsg) &&
+		wiremessage.MsgFlag(binary.LittleEndian.Uint32(b[16:]))&wiremessage.ExhaustAllowed != 0
+}
