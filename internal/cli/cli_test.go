@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/runner"
@@ -45,7 +46,7 @@ type bench struct {
 	ran      *runner.Config
 	suites   []*specs.Suite
 	cluster  deployment.ClusterOptions
-	embedded EmbeddedOptions
+	embedded deployment.EmbeddedOptions
 	notes    []result.Note
 	summary  result.Summary
 	fails    error
@@ -77,7 +78,7 @@ func newBench() *bench {
 			}
 			return noEngine{}, nil
 		}},
-		Embedded: func(_ context.Context, o EmbeddedOptions) (deployment.Source, error) {
+		Embedded: func(_ context.Context, o deployment.EmbeddedOptions) (deployment.Source, error) {
 			b.embedded = o
 			return noSource{}, nil
 		},
@@ -133,7 +134,9 @@ func TestExitCodes(t *testing.T) {
 		{"the run could not begin", []string{"run", file}, func(b *bench) { b.fails = errors.New("no test commands") }, 3, "no test commands"},
 		{"the report cannot be written", []string{"run", "--json", filepath.Join(bad, "x"), file}, nil, 3, "report"},
 		{"the deployment cannot be had", []string{"run", file}, func(b *bench) {
-			b.Embedded = func(context.Context, EmbeddedOptions) (deployment.Source, error) { return nil, errors.New("no ports") }
+			b.Embedded = func(context.Context, deployment.EmbeddedOptions) (deployment.Source, error) {
+				return nil, errors.New("no ports")
+			}
 		}, 3, "no ports"},
 		{"no command", nil, nil, 2, "usage: utr"},
 		{"unknown command", []string{"rum"}, nil, 2, `"rum"`},
@@ -172,8 +175,11 @@ func TestExitCodes(t *testing.T) {
 		{"help for no command", []string{"help", "rum"}, nil, 2, `"rum"`},
 		{"completion", []string{"completion", "bash"}, nil, 0, ""},
 		{"completion for no shell", []string{"completion", "dos"}, nil, 2, "bash"},
-		{"serve without a server", []string{"serve"}, nil, 3, "no embedded"},
-		{"serve with half of TLS", []string{"serve", "--tls-key", "k"}, nil, 2, "belong together"},
+		{"serve on a port that is taken", []string{"serve"}, func(b *bench) {
+			b.Serve = func(context.Context, embedded.Options) (Server, error) { return nil, errors.New("port taken") }
+		}, 3, "port taken"},
+		{"serve a certificate of nothing", []string{"serve", "--ca-file", "k"}, nil, 2, "needs --tls"},
+		{"serve a version that nobody plays", []string{"serve", "--server-version", "3.0"}, nil, 2, "3.0"},
 		{"serve with a user and no password", []string{"serve", "--user", "u"}, nil, 2, envPassword},
 		{"standard output is closed", []string{"version"}, func(b *bench) { b.Stdout = closed{} }, 3, "standard output"},
 		{"standard output breaks in a run", []string{"run", file}, func(b *bench) { b.Stdout = closed{} }, 3, "standard output"},
@@ -217,7 +223,7 @@ func TestRunConfiguration(t *testing.T) {
 		*cfg.Shuffle != 42 || cfg.Count != 2 || !cfg.AllTopologies || cfg.Reseed != runner.ReseedAlways || len(cfg.KnownFailing) != 1 || !cfg.KeepEvents {
 		t.Errorf("%+v", cfg)
 	}
-	want := EmbeddedOptions{Topologies: topologies(), ServerVersion: "4.2", Members: 5, Mongoses: 3}
+	want := deployment.EmbeddedOptions{Version: "4.2", Members: 5, Mongoses: 3}
 	if diff := cmp.Diff(want, b.embedded); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
@@ -316,7 +322,7 @@ func TestRerun(t *testing.T) {
 	if diff := cmp.Diff([]string{"first (a+b)"}, kept); diff != "" {
 		t.Errorf("chosen (-want +got)\n%s", diff)
 	}
-	if b.embedded.Topologies[0] != deployment.Sharded || b.embedded.ServerVersion != "4.2" || b.embedded.Members != 5 {
+	if b.embedded.Topologies[0] != deployment.Sharded || b.embedded.Version != "4.2" || b.embedded.Members != 5 {
 		t.Errorf("deployment %+v", b.embedded)
 	}
 }
@@ -337,6 +343,7 @@ type server struct{ closed *bool }
 
 func (s server) URI() string       { return "mongodb://user:hunter2@h:1,h:2/?replicaSet=rs" }
 func (s server) SingleURI() string { return "mongodb://user:hunter2@h:1/" }
+func (s server) CA() []byte        { return []byte("certificate") }
 func (s server) Close() error      { *s.closed = true; return nil }
 
 func TestServe(t *testing.T) {
@@ -344,17 +351,31 @@ func TestServe(t *testing.T) {
 	cancel()
 	b := newBench()
 	b.env[envPassword] = "hunter2"
-	closed, asked := false, ServeOptions{}
-	b.Serve = func(_ context.Context, o ServeOptions) (Server, error) { asked = o; return server{&closed}, nil }
-	code := b.Main(ctx, []string{"serve", "--topology", "sharded", "--port", "27017", "--user", "user", "--server-version", "6.0"})
+	closed, asked := false, embedded.Options{}
+	b.Serve = func(_ context.Context, o embedded.Options) (Server, error) { asked = o; return server{&closed}, nil }
+	ca, uri := filepath.Join(t.TempDir(), "ca"), filepath.Join(t.TempDir(), "uri")
+	code := b.Main(ctx, []string{"serve", "--topology", "load-balanced", "--port", "27017", "--user", "user", "--server-version", "6.0",
+		"--tls", "--ca-file", ca, "--uri-file", uri})
 	if code != 0 || !closed {
 		t.Fatalf("exit code %d, closed %v: %s", code, closed, b.err.String())
 	}
 	if want := "mongodb://***@h:1,h:2/?replicaSet=rs\nsingle mongodb://***@h:1/\n"; b.out.String() != want {
 		t.Errorf("printed %q, want %q", b.out.String(), want)
 	}
-	if asked.Port != 27017 || asked.Topologies[0] != deployment.Sharded || asked.Password != "hunter2" || asked.ServerVersion != "6.0" || asked.Host != "127.0.0.1" {
-		t.Errorf("%+v", asked)
+	if strings.Contains(b.err.String(), "hunter2") {
+		t.Error(b.err.String())
+	}
+	want := embedded.Options{Topology: embedded.LoadBalanced, Version: "6.0", Members: 3, Mongoses: 2, Host: "127.0.0.1", TLS: true,
+		Users: []embedded.User{{Name: "user", Password: "hunter2"}}, Ports: []int{27017, 27018, 27019, 27020}}
+	if diff := cmp.Diff(want, asked); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	for path, text := range map[string]string{ca: "certificate", uri: server{}.URI() + "\n"} {
+		got, err := os.ReadFile(path)
+		info, _ := os.Stat(path)
+		if err != nil || string(got) != text || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %q %v", path, got, err)
+		}
 	}
 }
 

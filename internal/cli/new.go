@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"context"
+
 	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/reference"
 	"github.com/unified-test-runner/utr/runner"
@@ -17,7 +20,9 @@ func New() *Program {
 				return reference.New(reference.Options{Policy: o.Policy})
 			},
 		},
-		Cluster: deployment.OpenCluster,
-		Run:     runner.Run,
+		Embedded: deployment.OpenEmbedded,
+		Cluster:  deployment.OpenCluster,
+		Serve:    func(ctx context.Context, o embedded.Options) (Server, error) { return embedded.Start(ctx, o) },
+		Run:      runner.Run,
 	}
 }

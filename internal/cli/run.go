@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/report"
 	"github.com/unified-test-runner/utr/result"
@@ -34,18 +34,8 @@ type EngineOptions struct {
 // NewEngine makes a driver under test. An error is one of usage.
 type NewEngine func(EngineOptions) (engine.Engine, error)
 
-// EmbeddedOptions say which deployments to offer.
-type EmbeddedOptions struct {
-	// Topologies in order of preference.
-	Topologies []deployment.Topology
-	// ServerVersion is major.minor, "" for the newest.
-	ServerVersion string
-	Members       int // of a replica set
-	Mongoses      int // of a sharded cluster
-}
-
 // NewSource makes a source of embedded deployments.
-type NewSource func(context.Context, EmbeddedOptions) (deployment.Source, error)
+type NewSource func(context.Context, deployment.EmbeddedOptions) (deployment.Source, error)
 
 // NewCluster makes a source of one running deployment.
 type NewCluster func(context.Context, deployment.ClusterOptions) (deployment.Source, error)
@@ -55,11 +45,6 @@ const (
 	topologyAuto = "auto"
 	topologyAll  = "all"
 )
-
-// topologies are all of them, in the order in which auto prefers them.
-func topologies() []deployment.Topology {
-	return []deployment.Topology{deployment.ReplicaSet, deployment.Single, deployment.Sharded, deployment.LoadBalanced}
-}
 
 // deploymentFlags choose an embedded deployment; run and serve share them.
 type deploymentFlags struct {
@@ -83,15 +68,15 @@ func (d *deploymentFlags) check() error {
 	if *d.version == "" {
 		return nil
 	}
-	if _, err := specs.ParseVersion(*d.version); err != nil {
-		return usage("--server-version: %w", err)
+	if !contains(embedded.Versions(), *d.version) {
+		return usage("--server-version: embedded deployments play %s, not %q", strings.Join(embedded.Versions(), ", "), *d.version)
 	}
 	return nil
 }
 
 // options of the source that the flags ask for.
-func (d *deploymentFlags) options() EmbeddedOptions {
-	o := EmbeddedOptions{ServerVersion: *d.version, Members: *d.members, Mongoses: *d.mongoses, Topologies: topologies()}
+func (d *deploymentFlags) options() deployment.EmbeddedOptions {
+	o := deployment.EmbeddedOptions{Version: *d.version, Members: *d.members, Mongoses: *d.mongoses}
 	if *d.topology != topologyAuto && *d.topology != topologyAll {
 		o.Topologies = []deployment.Topology{deployment.Topology(*d.topology)}
 	}
@@ -286,9 +271,6 @@ func (r *runFlags) config(c *call) (runner.Config, error) {
 func (r *runFlags) source(ctx context.Context, c *call, uri, single connectionString) (deployment.Source, error) {
 	if uri.secret != "" {
 		return c.program.Cluster(ctx, deployment.ClusterOptions{URI: uri.reveal(), SingleURI: single.reveal()})
-	}
-	if c.program.Embedded == nil {
-		return nil, errors.New("this build has no embedded deployments: use --uri")
 	}
 	return c.program.Embedded(ctx, r.deployment.options())
 }

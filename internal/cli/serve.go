@@ -2,24 +2,13 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"os"
 	"time"
-)
 
-// ServeOptions say which deployment to start, and where.
-type ServeOptions struct {
-	EmbeddedOptions
-	// Host is the address to listen on.
-	Host string
-	// Port is the first of as many consecutive ports as the deployment has
-	// servers; 0 lets the system choose each.
-	Port int
-	// User and Password switch SCRAM-SHA-256 on.
-	User, Password string
-	// CertificateFile and KeyFile switch TLS on.
-	CertificateFile, KeyFile string
-}
+	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/embedded"
+)
 
 // Server is a deployment that serves other programs.
 type Server interface {
@@ -28,16 +17,38 @@ type Server interface {
 	// SingleURI is that of a single mongos, or of the load balancer in front
 	// of one; elsewhere it equals URI.
 	SingleURI() string
+	// CA is the certificate that clients have to trust, PEM; nil without TLS.
+	CA() []byte
 	// Close stops it.
 	Close() error
 }
 
 // NewServer starts a deployment.
-type NewServer func(context.Context, ServeOptions) (Server, error)
+type NewServer func(context.Context, embedded.Options) (Server, error)
 
 // envPassword holds the password of serve, so that it stands in no list of
 // processes.
 const envPassword = "UTR_PASSWORD"
+
+// served names the topologies as package embedded does.
+var served = map[deployment.Topology]embedded.Topology{
+	deployment.Single:       embedded.Standalone,
+	deployment.ReplicaSet:   embedded.ReplicaSet,
+	deployment.Sharded:      embedded.Sharded,
+	deployment.LoadBalanced: embedded.LoadBalanced,
+}
+
+// balancers is how many ports a load balanced deployment has beside those of
+// its routers: in front of all, and in front of one.
+const balancers = 2
+
+type serveFlags struct {
+	deployment           *deploymentFlags
+	host, user           *string
+	port                 *int
+	tls                  *bool
+	certificate, uriFile *string
+}
 
 func serveCommand() *command {
 	return &command{
@@ -45,48 +56,71 @@ func serveCommand() *command {
 		summary: "start an embedded deployment for any other program",
 		details: `Starts a deployment inside this process, prints its connection string, and
 serves until it is interrupted. A line "single URI" follows where one server of
-several can be addressed alone. With --user the server wants SCRAM-SHA-256; the
-password is read from $` + envPassword + ` and is not printed.`,
+several can be addressed alone.
+
+With --user the server wants SCRAM-SHA-256. The password is read from
+$` + envPassword + ` and is not printed: --uri-file writes the whole connection
+string to a file that only its owner can read.`,
 		examples: []example{
 			{"utr serve --topology replicaset --port 27017", "a replica set of three on ports 27017 to 27019"},
 			{"utr serve --topology sharded --mongoses 2 --server-version 4.2", "a sharded cluster that plays server 4.2, on free ports"},
 		},
 		declare: func(f *flags) action {
-			d := f.deployment("replicaset")
-			var (
-				host        = f.text("host", "ADDRESS", "127.0.0.1", "address to listen on (default 127.0.0.1)")
-				port        = f.number("port", "N", 0, 0, "first port; servers get consecutive ones (default free ports)")
-				user        = f.text("user", "NAME", "", "want SCRAM-SHA-256 with this user and $"+envPassword)
-				certificate = f.text("tls-certificate", "FILE", "", "want TLS with this certificate (PEM)")
-				key         = f.text("tls-key", "FILE", "", "private key of the certificate (PEM)")
-			)
-			return func(ctx context.Context, c *call) error {
-				if len(c.paths) > 0 {
-					return usage("serve: it takes no arguments")
-				}
-				if err := d.check(); err != nil {
-					return err
-				}
-				if (*certificate == "") != (*key == "") {
-					return usage("serve: --tls-certificate and --tls-key belong together")
-				}
-				if *user != "" && c.env(envPassword) == "" {
-					return usage("serve: --user needs a password in $%s", envPassword)
-				}
-				o := ServeOptions{
-					EmbeddedOptions: d.options(), Host: *host, Port: *port,
-					User: *user, Password: c.env(envPassword), CertificateFile: *certificate, KeyFile: *key,
-				}
-				return c.serve(ctx, o)
+			s := &serveFlags{
+				deployment:  f.deployment(string(deployment.ReplicaSet)),
+				host:        f.text("host", "ADDRESS", "127.0.0.1", "address to listen on (default 127.0.0.1)"),
+				port:        f.number("port", "N", 0, 0, "first port; servers get consecutive ones (default free ports)"),
+				user:        f.text("user", "NAME", "", "want SCRAM-SHA-256 with this user and $"+envPassword),
+				tls:         f.toggle("tls", "want TLS, with a certificate made on the spot"),
+				certificate: f.text("ca-file", "FILE", "", "write the certificate that clients have to trust"),
+				uriFile:     f.text("uri-file", "FILE", "", "write the connection string, password included"),
 			}
+			return s.act
 		},
 	}
 }
 
-func (c *call) serve(ctx context.Context, o ServeOptions) (err error) {
-	if c.program.Serve == nil {
-		return errors.New("this build has no embedded deployments")
+func (s *serveFlags) act(ctx context.Context, c *call) error {
+	if len(c.paths) > 0 {
+		return usage("serve: it takes no arguments")
 	}
+	if err := s.deployment.check(); err != nil {
+		return err
+	}
+	if *s.user != "" && c.env(envPassword) == "" {
+		return usage("serve: --user needs a password in $%s", envPassword)
+	}
+	if *s.certificate != "" && !*s.tls {
+		return usage("serve: --ca-file needs --tls")
+	}
+	return c.serve(ctx, s.options(c.env(envPassword)), *s.certificate, *s.uriFile)
+}
+
+func (s *serveFlags) options(password string) embedded.Options {
+	o := embedded.Options{
+		Topology: served[deployment.Topology(*s.deployment.topology)],
+		Version:  *s.deployment.version,
+		Members:  *s.deployment.members,
+		Mongoses: *s.deployment.mongoses,
+		Host:     *s.host,
+		TLS:      *s.tls,
+	}
+	if *s.user != "" {
+		o.Users = []embedded.User{{Name: *s.user, Password: password}}
+	}
+	if *s.port == 0 {
+		return o
+	}
+	servers := map[embedded.Topology]int{
+		embedded.Standalone: 1, embedded.ReplicaSet: o.Members, embedded.Sharded: o.Mongoses, embedded.LoadBalanced: o.Mongoses + balancers,
+	}
+	for n := range servers[o.Topology] {
+		o.Ports = append(o.Ports, *s.port+n)
+	}
+	return o
+}
+
+func (c *call) serve(ctx context.Context, o embedded.Options, caFile, uriFile string) (err error) {
 	start := time.Now()
 	server, err := c.program.Serve(ctx, o)
 	if err != nil {
@@ -97,6 +131,17 @@ func (c *call) serve(ctx context.Context, o ServeOptions) (err error) {
 			err = fmt.Errorf("stopping the deployment: %w", closing)
 		}
 	}()
+	for _, f := range []struct {
+		name string
+		text []byte
+	}{{caFile, server.CA()}, {uriFile, []byte(server.URI() + "\n")}} {
+		if f.name == "" {
+			continue
+		}
+		if err := os.WriteFile(f.name, f.text, 0o600); err != nil {
+			return fmt.Errorf("cannot write what clients need: %w", err)
+		}
+	}
 	secrets := newRedactor(server.URI(), server.SingleURI())
 	text := secrets.text(server.URI()) + "\n"
 	if server.SingleURI() != server.URI() {

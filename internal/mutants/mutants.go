@@ -20,6 +20,9 @@ type Mutant struct {
 	Position source.Position
 	// Change says what was done, such as "7 became 8".
 	Change string
+	// Whole tells that the change is of a list or document as a whole, so that
+	// a message may as well name a line inside it.
+	Whole bool
 	// Root is the whole changed file; the original is left alone.
 	Root *source.Value
 }
@@ -42,6 +45,7 @@ func Of(root *source.Value) []Mutant {
 				Path:     path,
 				Position: at.Position,
 				Change:   change,
+				Whole:    at.Kind == source.Array || at.Kind == source.Document,
 				Root:     with(root, "tests", &source.Value{Position: tests.Position, Kind: source.Array, Items: items}),
 			})
 		}

@@ -1,0 +1,180 @@
+// Package acceptance holds the tests of all parts together: suites that run
+// through the reference engine on embedded deployments, and broken suites that
+// must not pass.
+package acceptance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/reference"
+	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/runner"
+	"github.com/unified-test-runner/utr/specs"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// official is the folder of the official suites, or skips the test.
+func official(t testing.TB, elements ...string) string {
+	t.Helper()
+	dir := filepath.Join(append([]string{"..", "..", "..", "shared", "specifications"}, elements...)...)
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		t.Skip("the official suites are not there")
+	}
+	return dir
+}
+
+// load loads suites that must be valid.
+func load(t testing.TB, paths ...string) []*specs.Suite {
+	t.Helper()
+	loaded, err := specs.Load(paths, specs.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return loaded.Suites
+}
+
+// bench is what suites are run on: the reference engine and a source of
+// embedded deployments.
+type bench struct {
+	config runner.Config
+}
+
+func newBench(t testing.TB, o deployment.EmbeddedOptions) *bench {
+	t.Helper()
+	source, err := deployment.OpenEmbedded(context.Background(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine, err := reference.New(reference.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := engine.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := source.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &bench{config: runner.Config{Engine: engine, Source: source, Jobs: 2, Timeout: 30 * time.Second}}
+}
+
+// run runs suites and gives the verdicts in the order in which they came.
+func (b *bench) run(t testing.TB, suites []*specs.Suite, change func(*runner.Config)) []*result.Verdict {
+	t.Helper()
+	var mu sync.Mutex
+	var verdicts []*result.Verdict
+	config := b.config
+	config.Notify = func(n result.Note) {
+		if f, ok := n.(result.TestFinished); ok {
+			mu.Lock()
+			defer mu.Unlock()
+			verdicts = append(verdicts, f.Verdict)
+		}
+	}
+	if change != nil {
+		change(&config)
+	}
+	summary, err := runner.Run(context.Background(), suites, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(summary.Problems) > 0 {
+		t.Errorf("problems of the run: %v", summary.Problems)
+	}
+	return verdicts
+}
+
+// wantAllWell fails the test for every verdict but passed and skips for a
+// requirement.
+func wantAllWell(t *testing.T, verdicts []*result.Verdict) {
+	t.Helper()
+	count := map[result.Status]int{}
+	for _, v := range verdicts {
+		count[v.Status]++
+		if v.Status == result.Passed || v.Status == result.Skipped && v.SkipKind == result.SkipRequirement {
+			continue
+		}
+		t.Errorf("%s\n%s", v.Position, describe(v))
+	}
+	t.Logf("%v", count)
+}
+
+// describe tells a verdict in short.
+func describe(v *result.Verdict) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s on %s: %s %s %s", v.Test.Description, v.Test.Deployment, v.Status, v.SkipKind, v.Reason)
+	for _, m := range v.Mismatches {
+		fmt.Fprintf(&b, "\n  %s: %s: %s\n    want %s\n    got  %s", m.Position, m.Path, m.Message, m.Want, m.Got)
+	}
+	return b.String()
+}
+
+// topologies are all that can be embedded.
+var topologies = []deployment.Topology{deployment.ReplicaSet, deployment.Sharded, deployment.LoadBalanced, deployment.Single}
+
+// Every retryable reads suite, ours and the official ones, passes on every
+// topology, in a random order, with nothing skipped but for requirements.
+func TestRetryableReads(t *testing.T) {
+	for name, paths := range map[string]func(testing.TB) string{
+		"own":      func(testing.TB) string { return "../../specs/retryable-reads" },
+		"official": func(t testing.TB) string { return official(t, "retryable-reads") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			suites := load(t, paths(t))
+			b := newBench(t, deployment.EmbeddedOptions{Topologies: topologies})
+			seed := time.Now().UnixNano()
+			t.Logf("seed %d", seed)
+			verdicts := b.run(t, suites, func(c *runner.Config) {
+				c.AllTopologies = true
+				c.Shuffle = &seed
+			})
+			wantAllWell(t, verdicts)
+			if name == "official" {
+				tests := map[string]bool{}
+				for _, v := range verdicts {
+					tests[v.Test.File+v.Test.Description] = true
+				}
+				if len(suites) != 45 || len(tests) != 375 {
+					t.Errorf("%d files with %d tests, want 45 with 375", len(suites), len(tests))
+				}
+				for _, s := range topologies {
+					if !slices.ContainsFunc(verdicts, func(v *result.Verdict) bool {
+						return v.Status == result.Passed && strings.HasPrefix(v.Test.Deployment, string(s))
+					}) {
+						t.Errorf("nothing passed on %s", s)
+					}
+				}
+			}
+		})
+	}
+}
+
+// Every version profile runs the suites too: what a version does not have is a
+// requirement of the suite, not a failure.
+func TestRetryableReadsOnEveryVersion(t *testing.T) {
+	if testing.Short() {
+		t.Skip("each version takes seconds: left out of short runs")
+	}
+	suites := load(t, "../../specs/retryable-reads")
+	for _, version := range []string{"4.2", "4.4", "4.9", "5.0", "6.0", "7.0", "8.2", "9.0"} {
+		t.Run(version, func(t *testing.T) {
+			b := newBench(t, deployment.EmbeddedOptions{Version: version})
+			wantAllWell(t, b.run(t, suites, nil))
+		})
+	}
+}

@@ -1,0 +1,88 @@
+package acceptance
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/internal/mutants"
+	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/specs"
+)
+
+// A suite in which any one expectation was changed fails, with a mismatch at
+// the changed line. The official suites are mutated where they are there, our
+// own always.
+func TestMutantsFail(t *testing.T) {
+	for name, dir := range map[string]func(testing.TB) string{
+		"own":      func(testing.TB) string { return "../../specs/retryable-reads" },
+		"official": func(t testing.TB) string { return official(t, "retryable-reads") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, deployment.EmbeddedOptions{Topologies: topologies})
+			made, ran := 0, 0
+			for _, suite := range load(t, dir(t)) {
+				all := mutants.Of(suite.Root)
+				made += len(all)
+				chosen, byID := choose(suite, all)
+				for _, v := range b.run(t, chosen, nil) {
+					if v.Status == result.Skipped && v.SkipKind == result.SkipRequirement {
+						continue
+					}
+					ran++
+					m := byID[v.Test.File]
+					switch {
+					case v.Status != result.Failed:
+						t.Errorf("%s: %s: %s: the mutant %s", m.Position, m.Path, m.Change, describe(v))
+					case !blames(v, m):
+						t.Errorf("%s: %s: %s: the failure does not name the line: %s", m.Position, m.Path, m.Change, describe(v))
+					}
+				}
+			}
+			t.Logf("%d mutants, %d ran, all wanted to fail", made, ran)
+			if ran < 400 {
+				t.Errorf("only %d mutants ran, want 400 at least", ran)
+			}
+		})
+	}
+}
+
+// perSuite bounds the mutants of one file, so that the test takes seconds.
+const perSuite = 40
+
+// choose picks mutants spread over a suite, and makes a suite with one test of
+// each. The file's name tells them apart.
+func choose(suite *specs.Suite, all []mutants.Mutant) ([]*specs.Suite, map[string]mutants.Mutant) {
+	step := max(1, len(all)/perSuite)
+	if testing.Short() {
+		step *= 10
+	}
+	byID := map[string]mutants.Mutant{}
+	var chosen []*specs.Suite
+	for i := 0; i < len(all); i += step {
+		m := all[i]
+		id := fmt.Sprintf("%s mutant %d", filepath.Base(suite.File), i)
+		mutated, err := specs.FromValue(id, m.Root, specs.Options{})
+		if err != nil {
+			// A change can break the schema as well (an empty list where one
+			// element must be): that is caught before anything runs.
+			continue
+		}
+		mutated.Tests = mutated.Tests[m.Test : m.Test+1]
+		byID[id] = m
+		chosen = append(chosen, mutated)
+	}
+	return chosen, byID
+}
+
+// blames reports whether a mismatch names the line of the change. A change of
+// a list as a whole is blamed anywhere inside the list.
+func blames(v *result.Verdict, m mutants.Mutant) bool {
+	for _, mismatch := range v.Mismatches {
+		if mismatch.Position.Line == m.Position.Line || mismatch.Position.Line > m.Position.Line && m.Whole {
+			return true
+		}
+	}
+	return false
+}
