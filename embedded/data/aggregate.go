@@ -1,0 +1,393 @@
+package data
+
+import (
+	"context"
+	"slices"
+	"sort"
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/command"
+	"github.com/unified-test-runner/utr/embedded/data/pipeline"
+	"github.com/unified-test-runner/utr/embedded/data/query"
+	"github.com/unified-test-runner/utr/embedded/data/value"
+)
+
+func sortRecords(r []*record) {
+	sort.Slice(r, func(i, j int) bool { return r[i].rid < r[j].rid })
+}
+
+// host is a scope as pipelines see it.
+type host struct {
+	s    *scope
+	db   string
+	coll string // empty: the database
+}
+
+func (h host) Read(_ context.Context, db, name string) ([]bson.D, error) {
+	return h.s.d.documentsOf(h.s, db, name, 0)
+}
+
+// documentsOf are the documents of a collection or a view.
+func (d *Data) documentsOf(s *scope, db, name string, depth int) ([]bson.D, error) {
+	if depth > 20 {
+		return nil, command.Errorf(165, "View depth too deep")
+	}
+	c, records := s.records(db, name)
+	if c != nil && c.isView() {
+		return d.readView(s, c, nil, depth)
+	}
+	out := make([]bson.D, len(records))
+	for i, r := range records {
+		out[i] = r.doc()
+	}
+	return out, nil
+}
+
+// readView runs the pipeline of a view.
+func (d *Data) readView(s *scope, c *collection, let bson.D, depth int) ([]bson.D, error) {
+	p, err := pipeline.Compile(c.pipeline, pipeline.Options{DB: c.db, Let: let, Now: d.opts.Now()})
+	if err != nil {
+		return nil, err
+	}
+	return p.Run(s.req.Context, host{s, c.db, c.view}, func() ([]bson.D, error) { return d.documentsOf(s, c.db, c.view, depth+1) })
+}
+
+func (h host) Source(_ context.Context, stage string, arg any) ([]bson.D, error) {
+	d := h.s.d
+	switch stage {
+	case "$collStats":
+		return d.collStatsStage(h.s, h.db, h.coll, arg)
+	case "$indexStats":
+		return d.indexStats(h.s, h.db, h.coll)
+	case "$documents":
+		list, ok := arg.(bson.A)
+		if !ok {
+			return nil, command.Errorf(5858203, "an array is expected by $documents")
+		}
+		var out []bson.D
+		for _, v := range list {
+			doc, ok := v.(bson.D)
+			if !ok {
+				return nil, command.Errorf(40228, "$documents must be an array of objects")
+			}
+			out = append(out, doc)
+		}
+		return out, nil
+	case "$listLocalSessions", "$listSessions":
+		// A mongos lists what it has seen itself, which the recordings of a
+		// cluster show to be nothing.
+		if mongos(h.s.req) || d.opts.Sessions == nil {
+			return nil, nil
+		}
+		var out []bson.D
+		for _, info := range d.opts.Sessions() {
+			id, ok := value.FromRaw(info.ID.Lookup("id"))
+			if !ok {
+				continue
+			}
+			out = append(out, bson.D{
+				{Key: "_id", Value: bson.D{{Key: "id", Value: id}, {Key: "uid", Value: noUserDigest()}}},
+				{Key: "lastUse", Value: bson.NewDateTimeFromTime(info.LastUse)},
+			})
+		}
+		return out, nil
+	case "$currentOp":
+		doc := bson.D{{Key: "type", Value: "op"}, {Key: "host", Value: address(h.s.req)}}
+		if h.s.req.Conn != nil {
+			doc = append(doc, bson.E{Key: "connectionId", Value: value.Int(h.s.req.Conn.ID)},
+				bson.E{Key: "appName", Value: h.s.req.Conn.AppName})
+		}
+		return []bson.D{append(doc, bson.E{Key: "active", Value: true}, bson.E{Key: "op", Value: "command"},
+			bson.E{Key: "ns", Value: h.db + ".$cmd.aggregate"}, bson.E{Key: "command", Value: value.Must(h.s.req.Body)})}, nil
+	}
+	return nil, command.Errorf(238, "%s is not implemented by the embedded deployment", stage)
+}
+
+func (h host) Out(_ context.Context, db, name string, docs []bson.D) error {
+	s, d := h.s, h.s.d
+	if err := namespace(db, name); err != nil {
+		return err
+	}
+	return s.locked(func() error {
+		old := d.collection(db, name)
+		if old != nil && (old.isView() || old.capped) {
+			return command.Errorf(17152, "namespace '%s' is a view or capped so it can't be used for $out", old.ns())
+		}
+		fresh := newCollection(db, name, bson.D{})
+		if old != nil {
+			fresh.options, fresh.validator = old.options, old.validator
+			for _, x := range old.indexes[1:] {
+				y := *x
+				y.entries = map[string]*record{}
+				fresh.indexes = append(fresh.indexes, &y)
+			}
+		}
+		var records []*record
+		for _, doc := range docs {
+			doc, raw := withID(doc, value.Encode(doc))
+			if e := fresh.check(doc, 0); e != nil {
+				return e
+			}
+			d.nextRID++
+			r := &record{d.nextRID, raw}
+			fresh.add(r, doc)
+			records = append(records, r)
+		}
+		// The new collection takes the place of the old one in one step.
+		if old != nil {
+			d.removeCollection(old)
+		}
+		d.addCollection(fresh)
+		ts := d.tick()
+		if old != nil {
+			d.log(entry{ts: ts, kind: opDrop, db: db, coll: name, uuid: old.uuid})
+			ts = d.tick()
+		}
+		d.log(entry{ts: ts, kind: opCreate, db: db, coll: name, uuid: fresh.uuid, detail: describeCreate(fresh)})
+		for _, r := range records {
+			d.log(entry{ts: d.tick(), kind: opInsert, db: db, coll: name, uuid: fresh.uuid, rid: r.rid, post: r.raw})
+		}
+		s.writes = true
+		return nil
+	})
+}
+
+func (h host) Merge(_ context.Context, m *pipeline.Merge, docs []bson.D) error {
+	s, d := h.s, h.s.d
+	if err := namespace(m.DB, m.Collection); err != nil {
+		return err
+	}
+	for _, doc := range docs {
+		doc, _ := withID(doc, nil)
+		err := s.locked(func() error { return d.mergeOne(s, m, doc) })
+		if err != nil {
+			return err
+		}
+	}
+	if len(docs) == 0 {
+		return s.locked(func() error { _, err := s.writable(m.DB, m.Collection, true); return err })
+	}
+	return nil
+}
+
+func (d *Data) mergeOne(s *scope, m *pipeline.Merge, doc bson.D) error {
+	c, err := s.writable(m.DB, m.Collection, true)
+	if err != nil {
+		return err
+	}
+	if !slices.Equal(m.On, []string{"_id"}) && !c.uniqueOn(m.On) {
+		return command.Errorf(51183, "Cannot find index to verify that join fields will be unique")
+	}
+	filter := bson.D{}
+	for _, f := range m.On {
+		v, ok := lookup(doc, strings.Split(f, "."))
+		if !ok {
+			return command.Errorf(51132, "$merge write error: 'on' field cannot be missing, null, undefined or an array")
+		}
+		filter = append(filter, bson.E{Key: f, Value: bson.D{{Key: "$eq", Value: v}}})
+	}
+	f, err := query.Compile(filter, query.Options{Now: d.opts.Now()})
+	if err != nil {
+		return err
+	}
+	hits, err := search(c, c.docs, f, 1)
+	if err != nil {
+		return err
+	}
+	if len(hits) == 0 {
+		switch m.WhenNotMatched {
+		case "discard":
+			return nil
+		case "fail":
+			return command.Errorf(13113, "$merge could not find a matching document in the target collection for at least one document in the source collection")
+		}
+		return s.insert(c, doc, value.Encode(doc))
+	}
+	old := hits[0]
+	var merged bson.D
+	switch m.WhenMatched {
+	case "keepExisting":
+		return nil
+	case "fail":
+		return c.duplicate(c.indexes[0], []any{doc[0].Value})
+	case "replace":
+		merged = doc
+	case "pipeline":
+		let := append(append(bson.D{}, m.Let...), bson.E{Key: "new", Value: doc})
+		t, err := pipeline.CompileUpdate(m.Update, pipeline.Options{DB: m.DB, Let: let, Now: d.opts.Now()})
+		if err != nil {
+			return err
+		}
+		if merged, err = t(old.doc); err != nil {
+			return err
+		}
+	default:
+		merged = append(bson.D{}, old.doc...)
+		for _, e := range doc {
+			merged = value.Set(merged, e.Key, e.Value)
+		}
+	}
+	id, _ := value.Field(old.doc, "_id")
+	if now, ok := value.Field(merged, "_id"); ok && !value.Equal(id, now) {
+		return command.Errorf(66, "$merge failed to update the matching document, did you attempt to modify the _id or the shard key?")
+	}
+	_, _, err = s.replace(c, old.rec, merged, opUpdate)
+	return err
+}
+
+func (c *collection) uniqueOn(fields []string) bool {
+	for _, x := range c.indexes {
+		if !x.unique || len(x.key) != len(fields) {
+			continue
+		}
+		all := true
+		for _, k := range x.key {
+			all = all && slices.Contains(fields, k.Key)
+		}
+		if all {
+			return true
+		}
+	}
+	return false
+}
+
+const aggregateFields = " pipeline cursor explain allowDiskUse bypassDocumentValidation collation hint let exchange fromMongos needsMerge runtimeConstants legacyRuntimeConstants collectionUUID isMapReduceCommand includeQueryStatsMetrics encryptionInformation "
+
+func (d *Data) aggregate(s *scope, a *args) (bson.D, error) {
+	level, at, err := d.readConcern(a)
+	if err != nil {
+		return nil, err
+	}
+	if err := unknown("aggregate", a.doc, aggregateFields); err != nil {
+		return nil, err
+	}
+	name, coll := "", s.req.DB+".$cmd.aggregate"
+	if str, ok := a.any("aggregate").(string); ok {
+		name, coll = str, s.req.DB+"."+str
+		if err := namespace(s.req.DB, name); err != nil {
+			return nil, err
+		}
+	} else if n, ok := value.Whole(a.any("aggregate")); !ok || n != 1 {
+		return nil, command.Errorf(9, "Invalid command format: the 'aggregate' field must specify a collection name or 1")
+	}
+	list := a.array("pipeline")
+	if !a.has("pipeline") {
+		return nil, command.Errorf(40414, "BSON field 'aggregate.pipeline' is missing but a required field")
+	}
+	if a.err != nil {
+		return nil, a.err
+	}
+	explain := a.flag("explain")
+	if !a.has("cursor") && !explain {
+		return nil, command.Errorf(9, "The 'cursor' option is required, except for aggregate with the explain argument")
+	}
+	cursorDoc := a.document("cursor")
+	if a.err != nil {
+		return nil, command.Errorf(14, "cursor field must be missing or an object")
+	}
+	sizes := &args{of: "aggregate.cursor", doc: cursorDoc}
+	size := sizes.number("batchSize", firstBatch)
+	if size < 0 {
+		return nil, command.Errorf(51024, "BSON field 'batchSize' value must be >= 0, actual value '%d'", size)
+	}
+	for _, e := range cursorDoc {
+		if e.Key != "batchSize" {
+			return nil, command.Errorf(40415, "BSON field 'cursor.%s' is an unknown field.", e.Key)
+		}
+	}
+	if sizes.err != nil {
+		return nil, sizes.err
+	}
+	opts := pipeline.Options{DB: s.req.DB, Let: a.document("let"), Now: d.opts.Now(), Collation: a.collation()}
+	if a.err != nil {
+		return nil, a.err
+	}
+	if len(list) > 0 {
+		if first, ok := list[0].(bson.D); ok && len(first) == 1 && first[0].Key == "$changeStream" {
+			return d.changeStream(s, a, name, coll, first[0].Value, list[1:], opts, size)
+		}
+	}
+	p, err := pipeline.Compile(list, opts)
+	if err != nil {
+		return nil, err
+	}
+	if p.Writes != "" {
+		if s.txn != nil {
+			return nil, command.Errorf(263, "%s cannot be used in a transaction", p.Writes)
+		}
+		if level == "linearizable" {
+			return nil, command.Errorf(72, "%s cannot be used with a 'linearizable' read concern level", p.Writes)
+		}
+	}
+	switch {
+	case name == "" && p.Source == "":
+		return nil, command.Errorf(73, "{aggregate: 1} is not valid for an empty pipeline or one that starts with a stage that needs a collection.")
+	case name == "" && (p.Source == "$collStats" || p.Source == "$indexStats"):
+		return nil, command.Errorf(73, "%s is not valid for {aggregate: 1}", p.Source)
+	case name != "" && (p.Source == "$currentOp" || p.Source == "$listLocalSessions" || p.Source == "$documents"):
+		return nil, command.Errorf(73, "%s must be run against the database with {aggregate: 1}, not a collection", p.Source)
+	case p.Source == "$currentOp" && s.req.DB != "admin":
+		return nil, command.Errorf(73, "$currentOp must be run against the 'admin' database with {aggregate: 1}")
+	case p.Source == "$documents" && wire(s.req) > 0 && wire(s.req) < 13:
+		return nil, command.Errorf(40324, "Unrecognized pipeline stage name: '$documents'")
+	}
+	h := host{s, s.req.DB, name}
+	if explain {
+		return d.explained(s, a.doc), nil
+	}
+	hint := a.any("hint")
+	d.mu.RLock()
+	now := d.clock
+	d.mu.RUnlock()
+	docs, err := p.Run(s.req.Context, h, func() ([]bson.D, error) {
+		if at != nil {
+			c, records := s.records(s.req.DB, name)
+			records, err := d.history(c, s.req.DB, name, records, *at)
+			if err != nil {
+				return nil, err
+			}
+			out := make([]bson.D, len(records))
+			for i, r := range records {
+				out[i] = r.doc()
+			}
+			return out, nil
+		}
+		return d.documents(s, name, hint)
+	})
+	if err != nil {
+		return nil, err
+	}
+	raws := make([]bson.Raw, len(docs))
+	for i, doc := range docs {
+		raws[i] = value.Encode(doc)
+		if len(raws[i]) > maxDocument {
+			return nil, command.Errorf(10334, "BSONObj size: %d is invalid. Size must be between 0 and 16793600(16MB)", len(raws[i]))
+		}
+	}
+	src := &results{docs: raws}
+	if level == "snapshot" && s.txn == nil {
+		if at != nil {
+			now = *at
+		}
+		src.at = bson.D{{Key: "atClusterTime", Value: now}}
+	}
+	if p.Writes != "" && len(raws) == 0 {
+		src.known = true
+	}
+	cur, batch, extra, err := s.open(coll, coll, src, size, false, false)
+	if err != nil {
+		return nil, err
+	}
+	return cursorReply(cur, "firstBatch", batch, extra, mongos(s.req) && p.Writes != ""), nil
+}
+
+func (d *Data) explained(s *scope, doc bson.D) bson.D {
+	return bson.D{
+		{Key: "explainVersion", Value: "1"},
+		{Key: "queryPlanner", Value: bson.D{{Key: "namespace", Value: s.req.DB}, {Key: "winningPlan", Value: bson.D{{Key: "stage", Value: "COLLSCAN"}}}}},
+		{Key: "command", Value: doc},
+		{Key: "serverInfo", Value: bson.D{{Key: "host", Value: address(s.req)}}},
+	}
+}

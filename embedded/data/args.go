@@ -1,0 +1,255 @@
+package data
+
+import (
+	"fmt"
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/command"
+	"github.com/unified-test-runner/utr/embedded/data/query"
+	"github.com/unified-test-runner/utr/embedded/data/value"
+)
+
+// args are the fields of a command, or of a part of one. A field of the wrong
+// type sets err, once.
+type args struct {
+	of  string // how messages name the command
+	doc bson.D
+	err error
+}
+
+func (a *args) fail(err error) {
+	if a.err == nil {
+		a.err = err
+	}
+}
+
+func (a *args) wrong(key string, v any, want string) {
+	a.fail(command.Errorf(14, "BSON field '%s.%s' is the wrong type '%s', expected type '%s'", a.of, key, value.TypeName(v), want))
+}
+
+func (a *args) has(key string) bool { _, ok := value.Field(a.doc, key); return ok }
+
+func (a *args) any(key string) any { v, _ := value.Field(a.doc, key); return v }
+
+// str is a string field, empty if it is not there.
+func (a *args) str(key string) string {
+	v, ok := value.Field(a.doc, key)
+	if !ok || v == nil {
+		return ""
+	}
+	s, ok := v.(string)
+	if !ok {
+		a.wrong(key, v, "string")
+	}
+	return s
+}
+
+// name is the name of the collection that a command names in its first field.
+func (a *args) name() string {
+	if len(a.doc) == 0 {
+		return ""
+	}
+	s, ok := a.doc[0].Value.(string)
+	if !ok {
+		a.fail(command.Errorf(73, "collection name has invalid type %s", value.TypeName(a.doc[0].Value)))
+	}
+	return s
+}
+
+// document is a document field, nil if it is not there.
+func (a *args) document(key string) bson.D {
+	v, ok := value.Field(a.doc, key)
+	if !ok || v == nil {
+		return nil
+	}
+	d, ok := v.(bson.D)
+	if !ok {
+		a.wrong(key, v, "object")
+	}
+	return d
+}
+
+func (a *args) array(key string) bson.A {
+	v, ok := value.Field(a.doc, key)
+	if !ok || v == nil {
+		return nil
+	}
+	l, ok := v.(bson.A)
+	if !ok {
+		a.wrong(key, v, "array")
+	}
+	return l
+}
+
+// number is a whole number, other if it is not there.
+func (a *args) number(key string, other int64) int64 {
+	v, ok := value.Field(a.doc, key)
+	if !ok || v == nil {
+		return other
+	}
+	if !value.IsNumber(v) {
+		a.fail(command.Errorf(14, "BSON field '%s.%s' is the wrong type '%s', expected types '[long, int, decimal, double']", a.of, key, value.TypeName(v)))
+		return other
+	}
+	n, ok := value.Whole(v)
+	if !ok {
+		n = int64(value.Float(v))
+	}
+	return n
+}
+
+// count is a number that must not be negative; what is its name in messages.
+func (a *args) count(key, what string) int64 {
+	n := a.number(key, 0)
+	if n < 0 {
+		a.fail(command.Errorf(2, "%s value must be non-negative, but received: %d", what, n))
+	}
+	return n
+}
+
+// flag is a boolean; numbers count as such.
+func (a *args) flag(key string) bool {
+	v, ok := value.Field(a.doc, key)
+	if !ok || v == nil {
+		return false
+	}
+	if _, ok := v.(bool); !ok && !value.IsNumber(v) {
+		a.fail(command.Errorf(14, "BSON field '%s.%s' is the wrong type '%s', expected types '[bool, long, int, decimal, double']", a.of, key, value.TypeName(v)))
+	}
+	return value.Truthy(v)
+}
+
+func (a *args) collation() *query.Collation {
+	c, err := query.ParseCollation(a.document("collation"))
+	if err != nil {
+		a.fail(err)
+	}
+	return c
+}
+
+// generic are the fields that any command may have.
+var generic = map[string]bool{
+	"$db": true, "$clusterTime": true, "$readPreference": true, "$configServerState": true, "$audit": true, "$client": true,
+	"lsid": true, "txnNumber": true, "autocommit": true, "startTransaction": true, "stmtId": true, "stmtIds": true, "recoveryToken": true,
+	"readConcern": true, "writeConcern": true, "maxTimeMS": true, "comment": true, "apiVersion": true, "apiStrict": true,
+	"apiDeprecationErrors": true, "maxTimeMSOpOnly": true, "$maxTimeMS": true, "mayBypassWriteBlocking": true, "coordinator": true,
+	"rawData": true, "$gossipTime": true, "databaseVersion": true, "shardVersion": true, "$secondaryOk": true, "$queryOptions": true,
+}
+
+// unknown refuses fields that a command does not have.
+func unknown(of string, doc bson.D, fields string) error {
+	for i, e := range doc {
+		if i == 0 && !strings.Contains(of, ".") || generic[e.Key] || strings.Contains(fields, " "+e.Key+" ") {
+			continue
+		}
+		return command.Errorf(40415, "BSON field '%s.%s' is an unknown field.", of, e.Key)
+	}
+	return nil
+}
+
+// readConcern checks the read concern of a command and tells its level.
+func (d *Data) readConcern(a *args) (level string, at *bson.Timestamp, err error) {
+	rc := a.document("readConcern")
+	if a.err != nil {
+		return "", nil, a.err
+	}
+	v, ok := value.Field(rc, "level")
+	if ok {
+		level, _ = v.(string)
+		switch level {
+		case "local", "majority", "linearizable", "available", "snapshot":
+		default:
+			return "", nil, command.Errorf(9, "readConcern.level must be either 'local', 'majority', 'linearizable', 'available', or 'snapshot'")
+		}
+	}
+	if t, ok := value.Field(rc, "atClusterTime"); ok {
+		ts, isTime := t.(bson.Timestamp)
+		if !isTime {
+			return "", nil, command.Errorf(14, "\"atClusterTime\" had the wrong type. Expected timestamp, found %s", value.TypeName(t))
+		}
+		if level != "snapshot" {
+			return "", nil, command.Errorf(72, "readConcern.atClusterTime is set, but readConcern.level is not 'snapshot'")
+		}
+		at = &ts
+	}
+	if !d.logged() {
+		if level == "snapshot" || level == "linearizable" {
+			return "", nil, command.Errorf(123, "node needs to be a replica set member to use readConcern: %s", level)
+		}
+		if _, ok := value.Field(rc, "afterClusterTime"); ok {
+			return "", nil, command.Errorf(20, "Cannot specify afterClusterTime readConcern: node is not a replica set member")
+		}
+	}
+	return level, at, nil
+}
+
+// nsText is a namespace of a command without collection.
+func nsText(db, what string) string { return fmt.Sprintf("%s.$cmd.%s", db, what) }
+
+// handler is a command of this package.
+type handler func(s *scope, a *args) (bson.D, error)
+
+// serve wraps a handler: it decodes the command, finds the session's scope,
+// and ends the transaction of a command that failed.
+func (d *Data) serve(h handler) func(*command.Request) (bson.D, error) {
+	return func(req *command.Request) (bson.D, error) {
+		doc, err := value.Decode(req.Body)
+		if err != nil {
+			return nil, command.Errorf(22, "%v", err)
+		}
+		s, err := d.begin(req)
+		if err != nil {
+			return nil, err
+		}
+		a := &args{of: req.Row.Name, doc: doc}
+		reply, err := h(s, a)
+		if s.txn == nil {
+			return reply, err
+		}
+		return d.inTransaction(s, reply, err)
+	}
+}
+
+// inTransaction finishes a command of a transaction.
+func (d *Data) inTransaction(s *scope, reply bson.D, err error) (bson.D, error) {
+	_, failed := value.Field(reply, "writeErrors")
+	if failed || err != nil {
+		d.mu.Lock()
+		if s.txn.state == running {
+			d.abort(s.txn)
+		}
+		d.mu.Unlock()
+	}
+	if !mongos(s.req) {
+		return reply, err
+	}
+	if e, ok := err.(*command.Error); ok {
+		if e.Code == 112 {
+			c := *e
+			_, host, _ := strings.Cut(d.opts.ShardHost, "/")
+			c.Message = fmt.Sprintf("Encountered error from %s during a transaction :: caused by :: %s", host, e.Message)
+			return reply, &c
+		}
+		return reply, err
+	}
+	token := bson.D{}
+	// The shard has to recover an outcome only where something was written.
+	if d.writesTo(s.req) {
+		s.txn.touched = true
+	}
+	if s.txn.touched {
+		token = bson.D{{Key: "recoveryShardId", Value: d.opts.ShardName}}
+	}
+	s.req.AfterOK = append(s.req.AfterOK, bson.E{Key: "recoveryToken", Value: token})
+	return reply, err
+}
+
+func (d *Data) writesTo(req *command.Request) bool {
+	switch req.Row.Name {
+	case "insert", "update", "delete", "findAndModify", "bulkWrite", "create", "createIndexes":
+		return true
+	}
+	return false
+}

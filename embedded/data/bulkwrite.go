@@ -1,0 +1,277 @@
+package data
+
+import (
+	"errors"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/command"
+	"github.com/unified-test-runner/utr/embedded/data/query"
+	"github.com/unified-test-runner/utr/embedded/data/value"
+)
+
+// bulk is a bulkWrite under way.
+type bulk struct {
+	b          *batch
+	results    []bson.Raw
+	errorsOnly bool
+	counts     struct{ errors, inserted, matched, modified, upserted, deleted int64 }
+}
+
+// bulkWrite is the command of that name, which 8.0 brought: writes to several
+// namespaces, with a cursor over their results.
+func (d *Data) bulkWrite(s *scope, a *args) (bson.D, error) {
+	if err := unknown("bulkWrite", a.doc, " ops nsInfo ordered bypassDocumentValidation let errorsOnly cursor endpoint "); err != nil {
+		return nil, err
+	}
+	ops, infos, let := a.array("ops"), a.array("nsInfo"), a.document("let")
+	b, err := newBatch(s, a)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range []string{"ops", "nsInfo"} {
+		if !a.has(f) {
+			return nil, command.Errorf(40414, "BSON field 'bulkWrite.%s' is missing but a required field", f)
+		}
+	}
+	if err := b.checkSize(len(ops)); err != nil {
+		return nil, err
+	}
+	sizes := &args{of: "bulkWrite.cursor", doc: a.document("cursor")}
+	size := sizes.number("batchSize", -1)
+	run := &bulk{b: b, errorsOnly: a.flag("errorsOnly")}
+	if err := cmpErr(a.err, sizes.err); err != nil {
+		return nil, err
+	}
+	type target struct{ db, coll string }
+	var targets []target
+	for _, v := range infos {
+		info, _ := v.(bson.D)
+		ns, _ := value.Field(info, "ns")
+		str, ok := ns.(string)
+		if !ok {
+			return nil, command.Errorf(40414, "BSON field 'bulkWrite.nsInfo.ns' is missing but a required field")
+		}
+		db, coll := cutNS(str)
+		if err := namespace(db, coll); err != nil {
+			return nil, err
+		}
+		targets = append(targets, target{db, coll})
+	}
+	for i, v := range ops {
+		op, ok := v.(bson.D)
+		if !ok || len(op) == 0 {
+			return nil, command.Errorf(14, "BSON field 'bulkWrite.ops.%d' is the wrong type '%s', expected type 'object'", i, value.TypeName(v))
+		}
+		switch op[0].Key {
+		case "insert", "update", "delete":
+		default:
+			return nil, command.Errorf(40415, "BSON field 'bulkWrite.ops.%s' is an unknown field.", op[0].Key)
+		}
+		n, ok := value.Whole(op[0].Value)
+		if !ok || n < 0 || n >= int64(len(targets)) {
+			return nil, command.Errorf(2, "BulkWrite ops entry %s has an invalid nsInfo index.", value.Text(op))
+		}
+	}
+	for i, v := range ops {
+		op := v.(bson.D)
+		n, _ := value.Whole(op[0].Value)
+		t := targets[n]
+		err := run.one(d, s, i, t.db, t.coll, &args{of: "bulkWrite.ops", doc: op}, let)
+		if err == errStop {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	c := run.counts
+	reply := bson.D{{Key: "nErrors", Value: value.Int(c.errors)}, {Key: "nInserted", Value: value.Int(c.inserted)}, {Key: "nMatched", Value: value.Int(c.matched)},
+		{Key: "nModified", Value: value.Int(c.modified)}, {Key: "nUpserted", Value: value.Int(c.upserted)}, {Key: "nDeleted", Value: value.Int(c.deleted)}}
+	cur, docs, _, err := s.open("admin.$cmd.bulkWrite", "admin.$cmd.bulkWrite", &results{docs: run.results, known: true}, size, false, false)
+	if err != nil {
+		return nil, err
+	}
+	if w, ok := value.Field(a.document("writeConcern"), "w"); ok && value.IsNumber(w) && value.Compare(w, int32(0)) == 0 {
+		return bson.D{}, nil
+	}
+	return append(append(cursorReply(cur, "firstBatch", docs, nil, true), reply...), d.opTime(s.req)...), nil
+}
+
+// result notes what an operation gave.
+func (r *bulk) result(i int, n, modified int64, isUpdate bool, upserted any) {
+	if r.errorsOnly {
+		return
+	}
+	doc := bson.D{{Key: "ok", Value: 1.0}, {Key: "idx", Value: int32(i)}, {Key: "n", Value: value.Int(n)}}
+	if isUpdate {
+		doc = append(doc, bson.E{Key: "nModified", Value: value.Int(modified)})
+		if (upserted != any(value.Missing{})) {
+			doc = append(doc, bson.E{Key: "upserted", Value: bson.D{{Key: "_id", Value: upserted}}})
+		}
+	}
+	r.results = append(r.results, value.Encode(doc))
+}
+
+func (r *bulk) fail(i int, isUpdate bool, err error) error {
+	var e *command.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	switch e.Code {
+	case 112, 251, 11601, 50, 225:
+		return err
+	}
+	r.counts.errors++
+	doc := bson.D{{Key: "ok", Value: 0.0}, {Key: "idx", Value: int32(i)}, {Key: "code", Value: e.Code}, {Key: "errmsg", Value: e.Message}}
+	doc = append(doc, e.Extra...)
+	doc = append(doc, bson.E{Key: "n", Value: int32(0)})
+	if isUpdate {
+		doc = append(doc, bson.E{Key: "nModified", Value: int32(0)})
+	}
+	r.results = append(r.results, value.Encode(doc))
+	// A transaction that failed is over, ordered or not.
+	if r.b.ordered || r.b.s.txn != nil {
+		return errStop
+	}
+	return nil
+}
+
+func (r *bulk) one(d *Data, s *scope, i int, db, coll string, op *args, let bson.D) error {
+	switch op.doc[0].Key {
+	case "insert":
+		return r.insert(d, s, i, db, coll, op)
+	case "update":
+		return r.update(d, s, i, db, coll, op, let)
+	}
+	return r.delete(d, s, i, db, coll, op, let)
+}
+
+func (r *bulk) insert(_ *Data, s *scope, i int, db, coll string, op *args) error {
+	if err := unknown("bulkWrite.ops.insert", op.doc, " insert document "); err != nil {
+		return err
+	}
+	doc := op.document("document")
+	if op.err != nil {
+		return op.err
+	}
+	doc, raw := withID(doc, value.Encode(doc))
+	err := s.locked(func() error {
+		if r.b.recorded(i) != nil {
+			return nil
+		}
+		c, err := s.writable(db, coll, true)
+		if err == nil {
+			err = storable(s.req, doc, raw)
+		}
+		if err == nil {
+			err = s.transactional()
+		}
+		if err == nil {
+			err = s.insert(c, doc, raw)
+		}
+		if err == nil {
+			r.b.record(i, &statement{n: 1, upserted: value.Missing{}})
+		}
+		return err
+	})
+	if err != nil {
+		return r.fail(i, false, err)
+	}
+	r.counts.inserted++
+	r.result(i, 1, 0, false, value.Missing{})
+	return nil
+}
+
+func (r *bulk) update(d *Data, s *scope, i int, db, coll string, op *args, let bson.D) error {
+	if err := unknown("bulkWrite.ops.update", op.doc, " update filter updateMods multi upsert upsertSupplied arrayFilters hint constants collation sort sampleId allowShardKeyUpdatesWithoutFullShardKeyInQuery "); err != nil {
+		return err
+	}
+	ch := &change{q: op.document("filter"), upsert: op.flag("upsert"), multi: op.flag("multi"), hint: op.any("hint"), kind: opUpdate}
+	collation, filters, consts, sort := op.collation(), op.array("arrayFilters"), op.document("constants"), op.document("sort")
+	if op.err != nil {
+		return op.err
+	}
+	if s.session != nil && ch.multi {
+		return r.fail(i, true, command.Errorf(72, "Cannot use retryable writes with multi=true"))
+	}
+	var st *statement
+	err := s.locked(func() error {
+		if st = r.b.recorded(i); st != nil {
+			return nil
+		}
+		st = &statement{}
+		if err := d.prepare(ch, op.any("updateMods"), let, consts, filters, sort, collation); err != nil {
+			return err
+		}
+		var err error
+		if st.n, st.modified, st.upserted, _, _, err = s.apply(db, coll, ch); err != nil {
+			return err
+		}
+		if st.n > 0 {
+			r.b.record(i, st)
+		}
+		return nil
+	})
+	if err != nil {
+		return r.fail(i, true, err)
+	}
+	if (st.upserted != any(value.Missing{})) {
+		r.counts.upserted++
+	} else {
+		r.counts.matched += st.n
+	}
+	r.counts.modified += st.modified
+	r.result(i, st.n, st.modified, true, st.upserted)
+	return nil
+}
+
+func (r *bulk) delete(d *Data, s *scope, i int, db, coll string, op *args, let bson.D) error {
+	if err := unknown("bulkWrite.ops.delete", op.doc, " delete filter multi hint collation sampleId "); err != nil {
+		return err
+	}
+	filter, multi, collation := op.document("filter"), op.flag("multi"), op.collation()
+	if op.err != nil {
+		return op.err
+	}
+	if s.session != nil && multi {
+		return r.fail(i, false, command.Errorf(72, "Cannot use retryable writes with multi=true"))
+	}
+	limit := int64(1)
+	if multi {
+		limit = 0
+	}
+	n := int64(0)
+	err := s.locked(func() error {
+		if st := r.b.recorded(i); st != nil {
+			n = st.n
+			return nil
+		}
+		f, err := query.Compile(filter, query.Options{Now: d.opts.Now(), Let: let, Collation: collation})
+		if err != nil {
+			return err
+		}
+		if n, _, err = s.removeFrom(db, coll, f, nil, limit, op.any("hint")); err != nil {
+			return err
+		}
+		if n > 0 {
+			r.b.record(i, &statement{n: n, upserted: value.Missing{}})
+		}
+		return nil
+	})
+	if err != nil {
+		return r.fail(i, false, err)
+	}
+	r.counts.deleted += n
+	r.result(i, n, 0, false, value.Missing{})
+	return nil
+}
+
+func cutNS(ns string) (db, coll string) {
+	for i := range ns {
+		if ns[i] == '.' {
+			return ns[:i], ns[i+1:]
+		}
+	}
+	return ns, ""
+}

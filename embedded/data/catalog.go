@@ -1,0 +1,778 @@
+package data
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/command"
+	"github.com/unified-test-runner/utr/embedded/data/pipeline"
+	"github.com/unified-test-runner/utr/embedded/data/query"
+	"github.com/unified-test-runner/utr/embedded/data/value"
+)
+
+// create makes a collection and logs that. The caller holds mu.
+func (d *Data) create(db, name string, options bson.D) *collection {
+	c := newCollection(db, name, options)
+	d.addCollection(c)
+	d.log(entry{ts: d.tick(), kind: opCreate, db: db, coll: name, uuid: c.uuid, detail: describeCreate(c)})
+	return c
+}
+
+func describeCreate(c *collection) bson.D {
+	return append(bson.D{{Key: "idIndex", Value: c.indexes[0].spec}}, c.options...)
+}
+
+const createFields = " capped autoIndexId idIndex size max storageEngine validator validationLevel validationAction indexOptionDefaults viewOn pipeline collation changeStreamPreAndPostImages timeseries expireAfterSeconds clusteredIndex encryptedFields flags temp "
+
+func (d *Data) createCommand(s *scope, a *args) (bson.D, error) {
+	if err := unknown("create", a.doc, createFields); err != nil {
+		return nil, err
+	}
+	name := a.name()
+	if a.err != nil {
+		return nil, a.err
+	}
+	db := s.req.DB
+	if err := namespace(db, name); err != nil {
+		return nil, err
+	}
+	options := bson.D{}
+	for _, e := range a.doc[1:] {
+		if !generic[e.Key] && strings.Contains(createFields, " "+e.Key+" ") && e.Key != "idIndex" && e.Key != "autoIndexId" {
+			options = append(options, e)
+		}
+	}
+	c := newCollection(db, name, options)
+	c.view, c.pipeline = a.str("viewOn"), a.array("pipeline")
+	c.capped, c.maxSize, c.maxDocs = a.flag("capped"), a.number("size", 0), a.number("max", 0)
+	ts := a.document("timeseries")
+	c.timeseries = len(ts) > 0
+	validator := a.document("validator")
+	a.collation()
+	if a.err != nil {
+		return nil, a.err
+	}
+	switch {
+	case c.capped && c.maxSize <= 0:
+		return nil, command.Errorf(72, "the 'size' field is required when 'capped' is true")
+	case !c.capped && (a.has("size") || a.has("max")) && !a.has("capped"):
+		return nil, command.Errorf(72, "the 'capped' field needs to be true when either the 'size' or 'max' fields are present")
+	case c.view == "" && a.has("pipeline"):
+		return nil, command.Errorf(72, "'pipeline' requires 'viewOn' to also be specified")
+	case c.timeseries && wire(s.req) > 0 && wire(s.req) < 13:
+		return nil, command.Errorf(40415, "BSON field 'create.timeseries' is an unknown field.")
+	}
+	if c.capped {
+		c.maxSize = (c.maxSize + 255) / 256 * 256
+		options = value.Set(options, "size", value.Int(c.maxSize))
+		c.options = options
+	}
+	if c.isView() {
+		if _, err := pipeline.Compile(c.pipeline, pipeline.Options{DB: db, Now: d.opts.Now()}); err != nil {
+			return nil, err
+		}
+		c.indexes = nil
+		if c.pipeline == nil {
+			c.options = value.Set(c.options, "pipeline", bson.A{})
+		}
+	}
+	if len(validator) > 0 {
+		f, err := d.compileValidator(validator)
+		if err != nil {
+			return nil, err
+		}
+		c.validator = f
+	}
+	return bson.D{}, s.locked(func() error {
+		if old := s.collection(db, name); old != nil {
+			if mongos(s.req) && value.Equal(old.options, c.options) {
+				return nil // a router makes sure that it is there
+			}
+			e := command.Errorf(48, "Collection already exists. NS: %s", c.ns())
+			if wire(s.req) >= 14 {
+				e.Message = fmt.Sprintf("Collection %s already exists.", c.ns())
+			}
+			return e
+		}
+		d.addCollection(c)
+		if c.isView() && d.collection(db, "system.views") == nil {
+			d.addCollection(newCollection(db, "system.views", bson.D{}))
+		}
+		if c.timeseries {
+			d.addCollection(newCollection(db, "system.buckets."+name, bson.D{}))
+		}
+		e := entry{ts: d.tick(), kind: opCreate, db: db, coll: name, uuid: c.uuid}
+		if !c.isView() {
+			e.detail = describeCreate(c)
+		}
+		d.log(e)
+		if s.txn != nil {
+			// Seen by the transaction at once, and by the others too.
+			view := *c
+			s.txn.snapshot[c.ns()] = &view
+		}
+		s.writes = true
+		return nil
+	})
+}
+
+func (d *Data) compileValidator(v bson.D) (*query.Filter, error) {
+	if _, ok := value.Field(v, "$jsonSchema"); ok {
+		// Rules of JSON schema are kept and shown, and not enforced.
+		return nil, nil
+	}
+	return query.Compile(v, query.Options{Now: d.opts.Now()})
+}
+
+func (d *Data) drop(s *scope, a *args) (bson.D, error) {
+	if err := unknown("drop", a.doc, " collectionUUID encryptedFields "); err != nil {
+		return nil, err
+	}
+	name, db := a.name(), s.req.DB
+	if a.err != nil {
+		return nil, a.err
+	}
+	if err := namespace(db, name); err != nil {
+		return nil, err
+	}
+	var c *collection
+	err := s.locked(func() error {
+		if c = d.collection(db, name); c == nil {
+			return nil
+		}
+		for k := range d.locks {
+			if k.ns == c.ns() {
+				return errBlocked
+			}
+		}
+		d.removeCollection(c)
+		if c.timeseries {
+			if b := d.collection(db, "system.buckets."+name); b != nil {
+				d.removeCollection(b)
+			}
+		}
+		d.log(entry{ts: d.tick(), kind: opDrop, db: db, coll: name, uuid: c.uuid})
+		s.writes = true
+		return nil
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case mongos(s.req):
+		return bson.D{}, nil
+	case c == nil && wire(s.req) >= 21:
+		return bson.D{}, nil
+	case c == nil:
+		return nil, command.Errorf(26, "ns not found")
+	case c.isView():
+		return bson.D{{Key: "ns", Value: c.ns()}}, nil
+	}
+	return bson.D{{Key: "nIndexesWas", Value: int32(len(c.indexes))}, {Key: "ns", Value: c.ns()}}, nil
+}
+
+func (d *Data) dropDatabase(s *scope, _ *args) (bson.D, error) {
+	name := s.req.DB
+	if name == "admin" || name == "config" || name == "local" {
+		return nil, command.Errorf(20, "Dropping the '%s' database is prohibited.", name)
+	}
+	there := false
+	err := s.locked(func() error {
+		db := d.databases[name]
+		if db == nil {
+			return nil
+		}
+		there = true
+		for k := range d.locks {
+			if strings.HasPrefix(k.ns, name+".") {
+				return errBlocked
+			}
+		}
+		for _, c := range slices.Clone(db.order) {
+			d.log(entry{ts: d.tick(), kind: opDrop, db: name, coll: c.name, uuid: c.uuid})
+		}
+		delete(d.databases, name)
+		d.log(entry{ts: d.tick(), kind: opDropDatabase, db: name})
+		s.writes = true
+		return nil
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case there:
+		return bson.D{{Key: "dropped", Value: name}}, nil
+	case mongos(s.req):
+		return bson.D{{Key: "info", Value: "database does not exist"}}, nil
+	}
+	return bson.D{}, nil
+}
+
+// onShard wraps what a shard answered as a mongos passes it on.
+func (d *Data) onShard(s *scope, reply bson.D, err error) (bson.D, error) {
+	if !mongos(s.req) {
+		return reply, err
+	}
+	if e, ok := err.(*command.Error); ok {
+		raw := bson.D{{Key: "ok", Value: 0.0}, {Key: "errmsg", Value: e.Message}, {Key: "code", Value: e.Code}, {Key: "codeName", Value: command.CodeName(e.Code)}}
+		return bson.D{
+			{Key: "raw", Value: bson.D{{Key: d.opts.ShardHost, Value: raw}}},
+			{Key: "code", Value: e.Code}, {Key: "codeName", Value: command.CodeName(e.Code)},
+		}, &command.Error{Message: e.Message}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return bson.D{{Key: "raw", Value: bson.D{{Key: d.opts.ShardHost, Value: append(reply, bson.E{Key: "ok", Value: 1.0})}}}}, nil
+}
+
+func (d *Data) createIndexes(s *scope, a *args) (bson.D, error) {
+	if err := unknown("createIndexes", a.doc, " indexes ignoreUnknownIndexOptions commitQuorum v "); err != nil {
+		return nil, err
+	}
+	name, list := a.name(), a.array("indexes")
+	if a.err != nil {
+		return nil, a.err
+	}
+	if len(list) == 0 {
+		return nil, command.Errorf(2, "Must specify at least one index to create")
+	}
+	if err := namespace(s.req.DB, name); err != nil {
+		return nil, err
+	}
+	if a.has("commitQuorum") && !d.logged() {
+		return nil, command.Errorf(2, "Standalones can't specify commitQuorum")
+	}
+	var specs []*index
+	for _, v := range list {
+		spec, ok := v.(bson.D)
+		if !ok {
+			return nil, command.Errorf(14, "The elements of the 'indexes' array must be objects, but got %s", value.TypeName(v))
+		}
+		x, err := d.parseIndex(spec)
+		if err != nil {
+			return nil, err
+		}
+		specs = append(specs, x)
+	}
+	reply, err := d.buildIndexes(s, name, specs)
+	return d.onShard(s, reply, err)
+}
+
+// indexOptions are the options of an index, in the order in which listIndexes
+// shows them after v, key and name.
+const indexOptions = " v key name unique sparse background expireAfterSeconds partialFilterExpression collation hidden weights default_language language_override textIndexVersion 2dsphereIndexVersion bits min max bucketSize storageEngine wildcardProjection dropDups ns clustered prepareUnique originalSpec "
+
+func (d *Data) parseIndex(spec bson.D) (*index, error) {
+	a := &args{of: "createIndexes.indexes", doc: spec}
+	x := &index{key: a.document("key"), name: a.str("name"), unique: a.flag("unique"), sparse: a.flag("sparse"), fold: a.collation()}
+	if a.err != nil {
+		return nil, a.err
+	}
+	if !a.has("key") {
+		return nil, command.Errorf(9, "Error in specification %s :: caused by :: The 'key' field is a required property of an index specification", value.Text(spec))
+	}
+	if len(x.key) == 0 {
+		return nil, command.Errorf(67, "Error in specification %s :: caused by :: Index keys cannot be an empty object", value.Text(spec))
+	}
+	if !a.has("name") {
+		return nil, command.Errorf(9, "Error in specification %s :: caused by :: The 'name' field is a required property of an index specification", value.Text(spec))
+	}
+	for _, k := range x.key {
+		switch t := k.Value.(type) {
+		case string:
+			if t == "" {
+				return nil, command.Errorf(67, "Error in specification %s :: caused by :: Index key plugin can't be empty", value.Text(spec))
+			}
+		default:
+			if !value.IsNumber(t) {
+				return nil, command.Errorf(67, "Error in specification %s :: caused by :: Values in v:2 index key pattern cannot be of type %s. Only numbers > 0, numbers < 0, and strings are allowed.", value.Text(spec), value.TypeName(t))
+			}
+			if value.Compare(t, int32(0)) == 0 {
+				return nil, command.Errorf(67, "Error in specification %s :: caused by :: Values in the index key pattern cannot be 0.", value.Text(spec))
+			}
+		}
+	}
+	for _, e := range spec {
+		if !strings.Contains(indexOptions, " "+e.Key+" ") {
+			return nil, command.Errorf(197, "Error in specification %s :: caused by :: The field '%s' is not valid for an index specification. Specification: %s", value.Text(spec), e.Key, value.Text(spec))
+		}
+	}
+	if p := a.document("partialFilterExpression"); p != nil {
+		f, err := query.Compile(p, query.Options{Now: d.opts.Now()})
+		if err != nil {
+			return nil, err
+		}
+		x.partial = f
+	}
+	if x.unique {
+		x.entries = map[string]*record{}
+	}
+	x.spec = bson.D{{Key: "v", Value: int32(2)}}
+	if x.unique {
+		x.spec = append(x.spec, bson.E{Key: "unique", Value: true})
+	}
+	x.spec = append(x.spec, bson.E{Key: "key", Value: x.key}, bson.E{Key: "name", Value: x.name})
+	for _, e := range spec {
+		switch e.Key {
+		case "v", "key", "name", "unique", "ns":
+		case "sparse", "background", "hidden":
+			if value.Truthy(e.Value) {
+				x.spec = append(x.spec, bson.E{Key: e.Key, Value: e.Value})
+			}
+		default:
+			x.spec = append(x.spec, e)
+		}
+	}
+	return x, nil
+}
+
+func (d *Data) buildIndexes(s *scope, name string, specs []*index) (bson.D, error) {
+	var reply bson.D
+	err := s.locked(func() error {
+		made := s.collection(s.req.DB, name) == nil
+		c, err := s.writable(s.req.DB, name, true)
+		if err != nil {
+			return err
+		}
+		before := len(c.indexes)
+		var add []*index
+		for _, x := range specs {
+			same, err := clash(c, x)
+			if err != nil {
+				return err
+			}
+			if !same {
+				for _, r := range c.docs {
+					for _, k := range x.keysIfUnique(r) {
+						if x.entries[value.Key(bson.A(k))] != nil {
+							return duplicateKey(c.ns(), x, k)
+						}
+						x.entries[value.Key(bson.A(k))] = r
+					}
+				}
+				add = append(add, x)
+			}
+		}
+		// Readers may hold the list of indexes: it is replaced, not changed.
+		c.indexes = append(slices.Clone(c.indexes), add...)
+		reply = bson.D{}
+		if len(add) == 0 {
+			reply = append(reply, bson.E{Key: "numIndexesBefore", Value: int32(before)}, bson.E{Key: "numIndexesAfter", Value: int32(before)},
+				bson.E{Key: "note", Value: "all indexes already exist"})
+			return nil
+		}
+		reply = append(reply, bson.E{Key: "createdCollectionAutomatically", Value: made}, bson.E{Key: "numIndexesBefore", Value: int32(before)},
+			bson.E{Key: "numIndexesAfter", Value: int32(len(c.indexes))})
+		if d.logged() && s.txn == nil {
+			reply = append(reply, bson.E{Key: "commitQuorum", Value: "votingMembers"})
+		}
+		var list bson.A
+		for _, x := range add {
+			list = append(list, x.spec)
+		}
+		d.log(entry{ts: d.tick(), kind: opCreateIndexes, db: c.db, coll: c.name, uuid: c.uuid, detail: bson.D{{Key: "indexes", Value: list}}})
+		s.writes = true
+		return nil
+	})
+	return reply, err
+}
+
+func (x *index) keysIfUnique(r *record) [][]any {
+	if !x.unique {
+		return nil
+	}
+	return x.keys(r.doc())
+}
+
+// clash reports whether an index is there already, or one that stands in its
+// way.
+func clash(c *collection, x *index) (bool, error) {
+	for _, y := range c.indexes {
+		sameKey := value.Equal(x.key, y.key) && sameOption(x.spec, y.spec, "collation") && sameOption(x.spec, y.spec, "partialFilterExpression")
+		sameRest := x.unique == y.unique && x.sparse == y.sparse && sameOption(x.spec, y.spec, "expireAfterSeconds") || y.name == "_id_"
+		switch {
+		case sameKey && x.name == y.name && sameRest:
+			return true, nil
+		case sameKey && y.name == "_id_":
+			return true, nil
+		case sameKey && !sameRest && x.name != y.name:
+			return false, command.Errorf(85, "An equivalent index already exists with a different name and options. Requested index: %s, existing index: %s", value.Text(x.spec), value.Text(y.spec))
+		case sameKey && !sameRest:
+			return false, command.Errorf(85, "An equivalent index already exists with the same name but different options. Requested index: %s, existing index: %s", value.Text(x.spec), value.Text(y.spec))
+		case sameKey:
+			return false, command.Errorf(85, "Index already exists with a different name: %s", y.name)
+		case x.name == y.name:
+			return false, command.Errorf(86, "An existing index has the same name as the requested index. When index names are not specified, they are auto generated and can cause conflicts. Please refer to our documentation. Requested index: %s, existing index: %s", value.Text(x.spec), value.Text(y.spec))
+		}
+	}
+	return false, nil
+}
+
+func sameOption(a, b bson.D, key string) bool {
+	x, _ := value.Field(a, key)
+	y, _ := value.Field(b, key)
+	return value.Equal(x, y)
+}
+
+func (d *Data) dropIndexes(s *scope, a *args) (bson.D, error) {
+	if err := unknown("dropIndexes", a.doc, " index collectionUUID isTimeseriesNamespace "); err != nil {
+		return nil, err
+	}
+	name := a.name()
+	if a.err != nil {
+		return nil, a.err
+	}
+	if err := namespace(s.req.DB, name); err != nil {
+		return nil, err
+	}
+	if !a.has("index") {
+		return nil, command.Errorf(40414, "BSON field 'dropIndexes.index' is missing but a required field")
+	}
+	reply, err := d.removeIndexes(s, name, a.any("index"))
+	return d.onShard(s, reply, err)
+}
+
+func (d *Data) removeIndexes(s *scope, name string, which any) (bson.D, error) {
+	var reply bson.D
+	err := s.locked(func() error {
+		c := d.collection(s.req.DB, name)
+		if c == nil || c.isView() {
+			return command.Errorf(26, "ns not found %s.%s", s.req.DB, name)
+		}
+		reply = bson.D{{Key: "nIndexesWas", Value: int32(len(c.indexes))}}
+		gone := map[*index]bool{}
+		names := bson.A{which}
+		if l, ok := which.(bson.A); ok {
+			names = l
+		}
+		for _, n := range names {
+			switch w := n.(type) {
+			case string:
+				if w == "*" {
+					for _, x := range c.indexes[1:] {
+						gone[x] = true
+					}
+					reply = append(reply, bson.E{Key: "msg", Value: "non-_id indexes dropped for collection"})
+					continue
+				}
+				x := c.index(w)
+				if x == nil {
+					return command.Errorf(27, "index not found with name [%s]", w)
+				}
+				if w == "_id_" {
+					return command.Errorf(72, "cannot drop _id index")
+				}
+				gone[x] = true
+			case bson.D:
+				found := false
+				for _, x := range c.indexes {
+					if value.Equal(x.key, w) {
+						if x.name == "_id_" {
+							return command.Errorf(72, "cannot drop _id index")
+						}
+						gone[x], found = true, true
+					}
+				}
+				if !found {
+					return command.Errorf(27, "can't find index with key: %s", value.Text(w))
+				}
+			default:
+				return command.Errorf(14, "BSON field 'dropIndexes.index' is the wrong type '%s', expected types '[string, object, array']", value.TypeName(n))
+			}
+		}
+		if len(gone) == 0 {
+			return nil
+		}
+		var kept []*index
+		var list bson.A
+		for _, x := range c.indexes {
+			if gone[x] {
+				list = append(list, x.spec)
+			} else {
+				kept = append(kept, x)
+			}
+		}
+		c.indexes = kept
+		d.log(entry{ts: d.tick(), kind: opDropIndexes, db: c.db, coll: c.name, uuid: c.uuid, detail: bson.D{{Key: "indexes", Value: list}}})
+		s.writes = true
+		return nil
+	})
+	return reply, err
+}
+
+func (d *Data) listIndexes(s *scope, a *args) (bson.D, error) {
+	if err := unknown("listIndexes", a.doc, " cursor includeBuildUUIDs includeIndexBuildInfo "); err != nil {
+		return nil, err
+	}
+	name := a.name()
+	sizes := &args{of: "listIndexes.cursor", doc: a.document("cursor")}
+	size := sizes.number("batchSize", -1)
+	if a.err != nil || sizes.err != nil {
+		return nil, cmpErr(a.err, sizes.err)
+	}
+	if err := namespace(s.req.DB, name); err != nil {
+		return nil, err
+	}
+	ns := s.req.DB + "." + name
+	d.mu.RLock()
+	c := s.collection(s.req.DB, name)
+	var specs []bson.Raw
+	if c != nil {
+		for _, x := range c.indexes {
+			specs = append(specs, value.Encode(x.spec))
+		}
+	}
+	d.mu.RUnlock()
+	if c == nil {
+		return nil, command.Errorf(26, "ns does not exist: %s", ns)
+	}
+	if c.isView() {
+		return nil, command.Errorf(166, "Namespace %s is a view, not a collection", ns)
+	}
+	cur, batch, _, err := s.open(ns, ns, &results{docs: specs, known: true}, size, false, false)
+	if err != nil {
+		return nil, err
+	}
+	return cursorReply(cur, "firstBatch", batch, nil, true), nil
+}
+
+func cmpErr(errs ...error) error {
+	for _, e := range errs {
+		if e != nil {
+			return e
+		}
+	}
+	return nil
+}
+
+func (d *Data) listCollections(s *scope, a *args) (bson.D, error) {
+	if err := unknown("listCollections", a.doc, " cursor filter nameOnly authorizedCollections includePendingDrops "); err != nil {
+		return nil, err
+	}
+	nameOnly, filter := a.flag("nameOnly"), a.document("filter")
+	sizes := &args{of: "listCollections.cursor", doc: a.document("cursor")}
+	size := sizes.number("batchSize", -1)
+	if a.err != nil || sizes.err != nil {
+		return nil, cmpErr(a.err, sizes.err)
+	}
+	f, err := query.Compile(filter, query.Options{Now: d.opts.Now()})
+	if err != nil {
+		return nil, err
+	}
+	var docs []bson.D
+	d.mu.RLock()
+	db := d.databases[s.req.DB]
+	if db != nil {
+		for _, c := range db.order {
+			docs = append(docs, describe(c))
+		}
+	}
+	d.mu.RUnlock()
+	var out []bson.Raw
+	for _, doc := range docs {
+		ok, err := f.Matches(doc)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			continue
+		}
+		if nameOnly {
+			doc = doc[:2]
+		}
+		out = append(out, value.Encode(doc))
+	}
+	ns := nsText(s.req.DB, "listCollections")
+	cur, batch, _, err := s.open(ns, ns, &results{docs: out, known: true}, size, false, false)
+	if err != nil {
+		return nil, err
+	}
+	reply := cursorReply(cur, "firstBatch", batch, nil, true)
+	if db == nil && mongos(s.req) && wire(s.req) <= 12 {
+		reply = append(bson.D{{Key: "result", Value: bson.A{}}}, reply...)
+	}
+	return reply, nil
+}
+
+// describe is a collection as listCollections shows it.
+func describe(c *collection) bson.D {
+	kind, info := "collection", bson.D{{Key: "readOnly", Value: false}, {Key: "uuid", Value: c.uuid}}
+	switch {
+	case c.isView():
+		kind, info = "view", bson.D{{Key: "readOnly", Value: true}}
+	case c.timeseries:
+		kind, info = "timeseries", bson.D{{Key: "readOnly", Value: false}}
+	}
+	doc := bson.D{{Key: "name", Value: c.name}, {Key: "type", Value: kind}, {Key: "options", Value: c.options}, {Key: "info", Value: info}}
+	if kind == "collection" {
+		doc = append(doc, bson.E{Key: "idIndex", Value: c.indexes[0].spec})
+	}
+	return doc
+}
+
+func (d *Data) listDatabases(s *scope, a *args) (bson.D, error) {
+	if s.req.DB != "admin" {
+		return nil, command.Errorf(13, "listDatabases may only be run against the admin database.")
+	}
+	if err := unknown("listDatabases", a.doc, " filter nameOnly authorizedDatabases "); err != nil {
+		return nil, err
+	}
+	nameOnly, filter := a.flag("nameOnly"), a.document("filter")
+	if a.err != nil {
+		return nil, a.err
+	}
+	f, err := query.Compile(filter, query.Options{Now: d.opts.Now()})
+	if err != nil {
+		return nil, err
+	}
+	type entry struct {
+		name string
+		size int64
+	}
+	var all []entry
+	d.mu.RLock()
+	for name, db := range d.databases {
+		size := int64(0)
+		for _, c := range db.order {
+			size += c.size + 4096*int64(1+len(c.indexes))
+		}
+		if mongos(s.req) && name == "local" {
+			continue
+		}
+		all = append(all, entry{name, size})
+	}
+	d.mu.RUnlock()
+	slices.SortFunc(all, func(a, b entry) int { return strings.Compare(a.name, b.name) })
+	list, total := bson.A{}, int64(0)
+	for _, e := range all {
+		doc := bson.D{{Key: "name", Value: e.name}, {Key: "sizeOnDisk", Value: float64(e.size)}, {Key: "empty", Value: false}}
+		if mongos(s.req) {
+			shard := d.opts.ShardName
+			if e.name == "admin" || e.name == "config" {
+				shard = "config"
+			}
+			doc = bson.D{doc[0], {Key: "sizeOnDisk", Value: value.Int(e.size)}, doc[2],
+				{Key: "shards", Value: bson.D{{Key: shard, Value: value.Int(e.size)}}}}
+		}
+		ok, err := f.Matches(doc)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			continue
+		}
+		total += e.size
+		if nameOnly {
+			doc = doc[:1]
+		}
+		list = append(list, doc)
+	}
+	reply := bson.D{{Key: "databases", Value: list}}
+	switch {
+	case nameOnly:
+	case mongos(s.req):
+		reply = append(reply, bson.E{Key: "totalSize", Value: value.Int(total)}, bson.E{Key: "totalSizeMb", Value: value.Int(total >> 20)})
+	default:
+		reply = append(reply, bson.E{Key: "totalSize", Value: float64(total)})
+		if wire(s.req) >= 9 {
+			reply = append(reply, bson.E{Key: "totalSizeMb", Value: float64(total >> 20)})
+		}
+	}
+	return reply, nil
+}
+
+func (d *Data) collMod(s *scope, a *args) (bson.D, error) {
+	name := a.name()
+	if err := unknown("collMod", a.doc, " index viewOn pipeline validator validationLevel validationAction recordPreImages changeStreamPreAndPostImages expireAfterSeconds timeseries cappedSize cappedMax dryRun isTimeseriesNamespace "); err != nil {
+		return nil, err
+	}
+	validator := a.document("validator")
+	images := a.document("changeStreamPreAndPostImages")
+	if a.err != nil {
+		return nil, a.err
+	}
+	if err := namespace(s.req.DB, name); err != nil {
+		return nil, err
+	}
+	var f *query.Filter
+	if len(validator) > 0 {
+		var err error
+		if f, err = d.compileValidator(validator); err != nil {
+			return nil, err
+		}
+	}
+	err := s.locked(func() error {
+		c := d.collection(s.req.DB, name)
+		if c == nil {
+			return command.Errorf(26, "ns does not exist")
+		}
+		// Readers may hold the options: they are replaced, not changed.
+		c.options = slices.Clone(c.options)
+		for _, e := range a.doc[1:] {
+			switch e.Key {
+			case "validator":
+				c.validator = f
+				c.options = value.Set(c.options, e.Key, e.Value)
+			case "validationLevel", "validationAction", "expireAfterSeconds":
+				c.options = value.Set(c.options, e.Key, e.Value)
+			case "changeStreamPreAndPostImages":
+				c.options = value.Set(c.options, e.Key, images)
+			case "recordPreImages":
+				on := bson.D{{Key: "enabled", Value: value.Truthy(e.Value)}}
+				c.options = value.Set(c.options, "changeStreamPreAndPostImages", on)
+			case "viewOn":
+				c.view, _ = e.Value.(string)
+				c.options = value.Set(c.options, e.Key, e.Value)
+			case "pipeline":
+				c.pipeline, _ = e.Value.(bson.A)
+				c.options = value.Set(c.options, e.Key, e.Value)
+			}
+		}
+		d.log(entry{ts: d.tick(), kind: opModify, db: c.db, coll: c.name, uuid: c.uuid})
+		s.writes = true
+		return nil
+	})
+	return d.onShard(s, bson.D{}, err)
+}
+
+func (d *Data) renameCollection(s *scope, a *args) (bson.D, error) {
+	from, to, dropTarget := a.str("renameCollection"), a.str("to"), a.flag("dropTarget")
+	if a.err != nil {
+		return nil, a.err
+	}
+	fromDB, fromName, _ := strings.Cut(from, ".")
+	toDB, toName, _ := strings.Cut(to, ".")
+	for _, err := range []*command.Error{namespace(fromDB, fromName), namespace(toDB, toName)} {
+		if err != nil {
+			return nil, err
+		}
+	}
+	if from == to {
+		return nil, command.Errorf(20, "Can't rename a collection to itself")
+	}
+	return bson.D{}, s.locked(func() error {
+		c, target := d.collection(fromDB, fromName), d.collection(toDB, toName)
+		if c == nil {
+			return command.Errorf(26, "Source collection %s does not exist", from)
+		}
+		if c.isView() {
+			return command.Errorf(166, "cannot rename view: %s", from)
+		}
+		if target != nil {
+			if !dropTarget {
+				return command.Errorf(48, "target namespace exists")
+			}
+			d.removeCollection(target)
+		}
+		d.removeCollection(c)
+		e := entry{ts: d.tick(), kind: opRename, db: fromDB, coll: fromName, uuid: c.uuid, to: to, dropped: target != nil}
+		moved := *c
+		moved.db, moved.name = toDB, toName
+		d.addCollection(&moved)
+		d.log(e)
+		s.writes = true
+		return nil
+	})
+}

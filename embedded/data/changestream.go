@@ -1,0 +1,527 @@
+package data
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/command"
+	"github.com/unified-test-runner/utr/embedded/data/pipeline"
+	"github.com/unified-test-runner/utr/embedded/data/value"
+)
+
+// stream is the source of a change stream: it reads the log from a place on.
+type stream struct {
+	s    *scope
+	d    *Data
+	wire int
+	// What it watches: a collection, a database (coll empty) or all (db empty).
+	db, coll string
+	rest     *pipeline.Pipeline
+	// Options of $changeStream.
+	fullDocument string
+	before       string
+	expanded     bool
+	// next is the sequence number to read next, after what has been given.
+	next    int64
+	skip    int32 // transaction index to start after, within the entry at next
+	resume  bson.Timestamp
+	token   token
+	pending []bson.Raw // events read and not given
+	tokens  []token
+	// invalid is set when the stream has ended.
+	invalid bool
+}
+
+const streamFields = " resumeAfter startAfter startAtOperationTime fullDocument fullDocumentBeforeChange allChangesForCluster showExpandedEvents showMigrationEvents showSystemEvents showRawUpdateDescription matchCollectionUUIDForUpdateLookup allowToRunOnConfigDB allowToRunOnSystemNS version ignoreRemovedShards supportedEvents "
+
+func (d *Data) changeStream(s *scope, a *args, name, ns string, arg any, list bson.A, opts pipeline.Options, size int64) (bson.D, error) {
+	if !d.logged() {
+		return nil, command.Errorf(40573, "The $changeStream stage is only supported on replica sets")
+	}
+	if s.txn != nil {
+		return nil, command.Errorf(263, "$changeStream cannot be used in a transaction")
+	}
+	doc, ok := arg.(bson.D)
+	if !ok {
+		return nil, command.Errorf(50808, "$changeStream stage expects a document as argument.")
+	}
+	if err := unknown("$changeStream.", append(bson.D{{}}, doc...)[1:], streamFields); err != nil {
+		return nil, command.Errorf(40415, "BSON field '$changeStream.%s' is an unknown field.", unknownKey(doc, streamFields))
+	}
+	o := &args{of: "$changeStream", doc: doc}
+	st := &stream{s: s, d: d, wire: wire(s.req), db: s.req.DB, coll: name,
+		fullDocument: o.str("fullDocument"), before: o.str("fullDocumentBeforeChange"), expanded: o.flag("showExpandedEvents")}
+	if o.err != nil {
+		return nil, o.err
+	}
+	switch st.fullDocument {
+	case "", "default", "updateLookup", "whenAvailable", "required":
+	default:
+		return nil, command.Errorf(2, "Enumeration value '%s' for field '$changeStream.fullDocument' is not a valid value.", st.fullDocument)
+	}
+	switch st.before {
+	case "", "off", "whenAvailable", "required":
+	default:
+		return nil, command.Errorf(2, "Enumeration value '%s' for field '$changeStream.fullDocumentBeforeChange' is not a valid value.", st.before)
+	}
+	if o.flag("allChangesForCluster") {
+		if name != "" || s.req.DB != "admin" {
+			return nil, command.Errorf(20, "A $changeStream with 'allChangesForCluster:true' may only be opened on the 'admin' database, and with no collection name; found %s", ns)
+		}
+		st.db = ""
+	} else if s.req.DB == "admin" || s.req.DB == "config" || s.req.DB == "local" {
+		return nil, command.Errorf(73, "$changeStream may not be opened on the internal %s database", s.req.DB)
+	} else if strings.HasPrefix(name, "system.") {
+		return nil, command.Errorf(73, "$changeStream may not be opened on the internal %s collection", ns)
+	}
+	for _, item := range list {
+		stage, _ := item.(bson.D)
+		if len(stage) == 0 {
+			continue
+		}
+		switch stage[0].Key {
+		case "$match", "$project", "$addFields", "$set", "$replaceRoot", "$replaceWith", "$redact", "$unset", "$changeStreamSplitLargeEvent":
+		default:
+			if _, err := pipeline.Compile(bson.A{stage}, opts); err != nil {
+				return nil, err
+			}
+			return nil, command.Errorf(20, "%s is not permitted in a $changeStream pipeline", stage[0].Key)
+		}
+	}
+	var err error
+	if st.rest, err = pipeline.Compile(list, opts); err != nil {
+		return nil, err
+	}
+	if c := d.viewOf(s.req.DB, name); c {
+		return nil, command.Errorf(167, "$changeStream is not supported on views.")
+	}
+	if err := st.start(o); err != nil {
+		return nil, err
+	}
+	cur, batch, extra, err := s.open(ns, ns, st, size, false, true)
+	if err != nil {
+		return nil, err
+	}
+	return cursorReply(cur, "firstBatch", batch, extra, false), nil
+}
+
+func (d *Data) viewOf(db, name string) bool {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	c := d.collection(db, name)
+	return c != nil && c.isView()
+}
+
+func unknownKey(doc bson.D, fields string) string {
+	for _, e := range doc {
+		if !strings.Contains(fields, " "+e.Key+" ") {
+			return e.Key
+		}
+	}
+	return ""
+}
+
+// start finds the place in the log that a stream begins at.
+func (st *stream) start(o *args) error {
+	d := st.d
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	given := 0
+	for _, k := range []string{"resumeAfter", "startAfter", "startAtOperationTime"} {
+		if o.has(k) {
+			given++
+		}
+	}
+	if given > 1 {
+		return command.Errorf(40674, "Only one type of resume option is allowed, but multiple were found.")
+	}
+	if v, ok := value.Field(o.doc, "startAtOperationTime"); ok {
+		ts, isTime := v.(bson.Timestamp)
+		if !isTime {
+			o.wrong("startAtOperationTime", v, "timestamp")
+			return o.err
+		}
+		if value.CompareTimestamps(ts, d.oplog.from) < 0 {
+			return historyLost()
+		}
+		st.next = d.oplog.seek(ts, false)
+		st.token = token{ts: ts, highWater: true}
+		return nil
+	}
+	for _, k := range []string{"resumeAfter", "startAfter"} {
+		v, ok := value.Field(o.doc, k)
+		if !ok {
+			continue
+		}
+		t, err := parseToken(v)
+		if err != nil {
+			return err
+		}
+		if t.invalidate && k == "resumeAfter" {
+			return command.Errorf(260, "Attempting to resume a change stream using 'resumeAfter' is not allowed from an invalidate notification.")
+		}
+		return st.resumeFrom(t)
+	}
+	st.next = d.oplog.next()
+	st.token = token{ts: d.clock, highWater: true}
+	return nil
+}
+
+func historyLost() error {
+	return command.Errorf(286, "Resume of change stream was not possible, as the resume point may no longer be in the oplog.")
+}
+
+func (st *stream) resumeFrom(t token) error {
+	d := st.d
+	st.token = t
+	if value.CompareTimestamps(t.ts, d.oplog.from) < 0 {
+		return historyLost()
+	}
+	if t.highWater {
+		st.next = d.oplog.seek(t.ts, true)
+		return nil
+	}
+	// The event of the token must be there: events follow it.
+	for seq := d.oplog.seek(t.ts, false); ; seq++ {
+		e, ok := d.oplog.at(seq)
+		if !ok || e.ts != t.ts {
+			return command.Errorf(280, "cannot resume stream; the resume token was not found. %s", value.Text(bson.D{{Key: "_data", Value: t.String()}}))
+		}
+		if e.txnIndex == t.index {
+			st.next = seq + 1
+			if !t.invalidate && st.invalidates(e) {
+				// The invalidation itself comes next.
+				st.next = seq
+				st.skip = 1
+			}
+			return nil
+		}
+	}
+}
+
+// seek is the first entry at a time or, if after is set, later than it.
+func (o *oplog) seek(ts bson.Timestamp, after bool) int64 {
+	i, found := slices.BinarySearchFunc(o.entries, ts, func(e entry, ts bson.Timestamp) int { return value.CompareTimestamps(e.ts, ts) })
+	if found && after {
+		for i < len(o.entries) && o.entries[i].ts == ts {
+			i++
+		}
+	}
+	return o.first + int64(i)
+}
+
+func (st *stream) extra() bson.D {
+	return bson.D{{Key: "postBatchResumeToken", Value: bson.D{{Key: "_data", Value: st.token.String()}}}}
+}
+
+func (st *stream) batch(n int64) ([]bson.Raw, bool, error) {
+	if err := st.fill(); err != nil {
+		return nil, true, err
+	}
+	docs, rest := take(st.pending, n)
+	tokens := st.tokens[:len(docs)]
+	st.tokens = st.tokens[len(docs):]
+	st.pending = rest
+	if len(rest) == 0 && len(docs) > 0 {
+		if last := tokens[len(tokens)-1]; value.CompareTimestamps(last.ts, st.token.ts) >= 0 {
+			st.token = last
+		}
+	} else if len(docs) > 0 {
+		st.token = tokens[len(tokens)-1]
+	}
+	return docs, st.invalid && len(rest) == 0, nil
+}
+
+// fill reads what has been logged since.
+func (st *stream) fill() error {
+	if st.invalid || len(st.pending) > 0 {
+		return nil
+	}
+	d := st.d
+	d.mu.RLock()
+	if st.next < d.oplog.first {
+		d.mu.RUnlock()
+		return historyLost()
+	}
+	entries := d.oplog.entries[st.next-d.oplog.first:]
+	entries = entries[:len(entries):len(entries)]
+	now := d.clock
+	d.mu.RUnlock()
+	for i := range entries {
+		e := &entries[i]
+		st.next++
+		skip := st.skip
+		st.skip = 0
+		if skip == 0 {
+			if err := st.add(e, false); err != nil {
+				return err
+			}
+		}
+		if st.invalidates(e) {
+			st.invalid = true
+			return st.add(e, true)
+		}
+	}
+	// Nothing of interest up to now: that is where to resume.
+	if value.CompareTimestamps(now, st.token.ts) > 0 {
+		st.token = token{ts: now, highWater: true}
+	}
+	return nil
+}
+
+// concerns tells whether an entry is of a namespace that the stream watches.
+func (st *stream) concerns(e *entry) bool {
+	if e.db == "config" || e.db == "local" || e.db == "admin" || strings.HasPrefix(e.coll, "system.") {
+		return false
+	}
+	if st.db == "" {
+		return true
+	}
+	if e.db == st.db && (st.coll == "" || st.coll == e.coll) {
+		return true
+	}
+	if e.kind == opRename {
+		db, coll, _ := strings.Cut(e.to, ".")
+		return db == st.db && (st.coll == "" || st.coll == coll)
+	}
+	return false
+}
+
+// invalidates tells whether the stream ends with an entry.
+func (st *stream) invalidates(e *entry) bool {
+	if !st.concerns(e) {
+		return false
+	}
+	switch e.kind {
+	case opDrop, opRename:
+		return st.coll != ""
+	case opDropDatabase:
+		return st.db != ""
+	}
+	return false
+}
+
+// expandedKinds are the events of showExpandedEvents.
+func expandedKind(k opKind) bool {
+	return k == opCreate || k == opCreateIndexes || k == opDropIndexes || k == opModify
+}
+
+// add appends the event of an entry, as the pipeline leaves it.
+func (st *stream) add(e *entry, invalidate bool) error {
+	if !st.concerns(e) || expandedKind(e.kind) && !st.expanded {
+		return nil
+	}
+	if e.kind == opDropDatabase && !invalidate && st.coll != "" {
+		return nil
+	}
+	t := token{ts: e.ts, index: e.txnIndex, invalidate: invalidate, uuid: e.uuid.Data}
+	doc, err := st.event(e, &t, invalidate)
+	if err != nil {
+		return err
+	}
+	out, err := st.rest.Apply(context.Background(), nil, []bson.D{doc})
+	if err != nil {
+		return err
+	}
+	id, _ := value.Field(doc, "_id")
+	for _, doc := range out {
+		if now, ok := value.Field(doc, "_id"); !ok || !value.Equal(now, id) {
+			failed := command.Errorf(280, "Encountered an event whose _id field, which contains the resume token, was modified by the pipeline. Modifying the _id field of an event makes it impossible to resume the stream from that point. Only transformations that retain the unmodified _id field are allowed. Expected: %s but found: %s", value.Text(bson.D{{Key: "_id", Value: id}}), value.Text(bson.D{{Key: "_id", Value: now}}))
+			if st.wire < 9 {
+				failed.Labels = []string{"NonResumableChangeStreamError"}
+			}
+			return failed
+		}
+		st.pending = append(st.pending, value.Encode(doc))
+		st.tokens = append(st.tokens, t)
+	}
+	return nil
+}
+
+var eventNames = map[opKind]string{
+	opInsert: "insert", opUpdate: "update", opReplace: "replace", opDelete: "delete", opCreate: "create", opDrop: "drop",
+	opRename: "rename", opDropDatabase: "dropDatabase", opCreateIndexes: "createIndexes", opDropIndexes: "dropIndexes", opModify: "modify",
+}
+
+// event is the change event of an entry.
+func (st *stream) event(e *entry, t *token, invalidate bool) (bson.D, error) {
+	name := eventNames[e.kind]
+	if invalidate {
+		name = "invalidate"
+	}
+	var key bson.D
+	data := e.post
+	if e.kind == opDelete {
+		data = e.pre
+	}
+	var doc bson.D
+	if data != nil && !invalidate {
+		doc = value.Must(data)
+		id, _ := value.Field(doc, "_id")
+		key = bson.D{{Key: "_id", Value: id}}
+		t.key = key
+	}
+	if e.kind == opDropDatabase {
+		t.uuid = nil
+	}
+	out := bson.D{
+		{Key: "_id", Value: bson.D{{Key: "_data", Value: t.String()}}},
+		{Key: "operationType", Value: name},
+		{Key: "clusterTime", Value: e.ts},
+	}
+	if st.expanded && len(e.uuid.Data) > 0 && !invalidate {
+		out = append(out, bson.E{Key: "collectionUUID", Value: e.uuid})
+	}
+	if st.wire >= 17 {
+		out = append(out, bson.E{Key: "wallTime", Value: e.wall})
+	}
+	if e.lsid != nil && e.kind <= opDelete {
+		id, _ := value.FromRaw(e.lsid.Lookup("id"))
+		out = append(out, bson.E{Key: "txnNumber", Value: e.txnNumber},
+			bson.E{Key: "lsid", Value: bson.D{{Key: "id", Value: id}, {Key: "uid", Value: noUserDigest()}}})
+	}
+	if invalidate {
+		return out, nil
+	}
+	ns := bson.D{{Key: "db", Value: e.db}}
+	if e.coll != "" {
+		ns = append(ns, bson.E{Key: "coll", Value: e.coll})
+	}
+	switch e.kind {
+	case opInsert, opReplace:
+		out = append(out, bson.E{Key: "fullDocument", Value: doc})
+	case opUpdate:
+		full, err := st.updated(e, doc)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, full...)
+	}
+	out = append(out, bson.E{Key: "ns", Value: ns})
+	if e.kind == opRename {
+		db, coll, _ := strings.Cut(e.to, ".")
+		out = append(out, bson.E{Key: "to", Value: bson.D{{Key: "db", Value: db}, {Key: "coll", Value: coll}}})
+	}
+	if key != nil {
+		out = append(out, bson.E{Key: "documentKey", Value: key})
+	}
+	if e.kind == opUpdate {
+		d := difference(value.Must(e.pre), doc)
+		if st.expanded {
+			d = append(d, bson.E{Key: "disambiguatedPaths", Value: bson.D{}})
+		}
+		out = append(out, bson.E{Key: "updateDescription", Value: d})
+	}
+	if e.detail != nil && st.expanded {
+		out = append(out, bson.E{Key: "operationDescription", Value: e.detail})
+	}
+	switch e.kind {
+	case opUpdate, opReplace, opDelete:
+		pre, err := st.preImage(e)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, pre...)
+	}
+	return out, nil
+}
+
+// updated is the document of an update event, as far as the stream asks for
+// it.
+func (st *stream) updated(e *entry, doc bson.D) (bson.D, error) {
+	switch st.fullDocument {
+	case "updateLookup":
+		var now any
+		st.d.mu.RLock()
+		if c := st.d.collection(e.db, e.coll); c != nil {
+			if r := c.find(e.rid); r != nil {
+				now = r.doc()
+			}
+		}
+		st.d.mu.RUnlock()
+		return bson.D{{Key: "fullDocument", Value: now}}, nil
+	case "whenAvailable", "required":
+		if e.preimages {
+			return bson.D{{Key: "fullDocument", Value: doc}}, nil
+		}
+		if st.fullDocument == "required" {
+			return nil, command.Errorf(47, "Change stream was configured to require a post-image for all update events, but the post-image was not found for event")
+		}
+		return bson.D{{Key: "fullDocument", Value: nil}}, nil
+	}
+	return nil, nil
+}
+
+func (st *stream) preImage(e *entry) (bson.D, error) {
+	switch st.before {
+	case "whenAvailable", "required":
+		if e.preimages {
+			return bson.D{{Key: "fullDocumentBeforeChange", Value: value.Must(e.pre)}}, nil
+		}
+		if st.before == "required" {
+			return nil, command.Errorf(47, "Change stream was configured to require a pre-image for all update, delete and replace events, but the pre-image was not found for event")
+		}
+		return bson.D{{Key: "fullDocumentBeforeChange", Value: nil}}, nil
+	}
+	return nil, nil
+}
+
+// difference is the updateDescription of an update.
+func difference(old, now bson.D) bson.D {
+	d := differ{updated: bson.D{}, removed: bson.A{}, truncated: bson.A{}}
+	d.documents("", old, now)
+	return bson.D{{Key: "updatedFields", Value: d.updated}, {Key: "removedFields", Value: d.removed}, {Key: "truncatedArrays", Value: d.truncated}}
+}
+
+type differ struct {
+	updated            bson.D
+	removed, truncated bson.A
+}
+
+func (d *differ) documents(prefix string, old, now bson.D) {
+	for _, e := range old {
+		if _, ok := value.Field(now, e.Key); !ok {
+			d.removed = append(d.removed, prefix+e.Key)
+		}
+	}
+	for _, e := range now {
+		was, ok := value.Field(old, e.Key)
+		if !ok {
+			d.updated = append(d.updated, bson.E{Key: prefix + e.Key, Value: e.Value})
+			continue
+		}
+		d.values(prefix+e.Key, was, e.Value)
+	}
+}
+
+func (d *differ) values(path string, old, now any) {
+	if value.TypeOf(old) == value.TypeOf(now) && value.Equal(old, now) {
+		return
+	}
+	switch x := now.(type) {
+	case bson.D:
+		if was, ok := old.(bson.D); ok && len(was) > 0 {
+			d.documents(path+".", was, x)
+			return
+		}
+	case bson.A:
+		if was, ok := old.(bson.A); ok && len(was) > 0 && len(x) > 0 {
+			for i := range x {
+				p := path + "." + value.Text(int32(i))
+				if i >= len(was) {
+					d.updated = append(d.updated, bson.E{Key: p, Value: x[i]})
+				} else {
+					d.values(p, was[i], x[i])
+				}
+			}
+			if len(x) < len(was) {
+				d.truncated = append(d.truncated, bson.D{{Key: "field", Value: path}, {Key: "newSize", Value: int32(len(x))}})
+			}
+			return
+		}
+	}
+	d.updated = append(d.updated, bson.E{Key: path, Value: now})
+}

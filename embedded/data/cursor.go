@@ -1,0 +1,304 @@
+package data
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/command"
+	"github.com/unified-test-runner/utr/embedded/data/value"
+)
+
+const (
+	maxDocument = 16 * 1024 * 1024
+	firstBatch  = 101
+	awaitTime   = time.Second
+)
+
+// cursor is an open cursor. It belongs to the server that opened it.
+type cursor struct {
+	id      int64
+	ns      string // as replies name it
+	coll    string
+	server  string
+	session string
+	txn     int64 // -1 outside of transactions
+	command string
+	source  source
+	// style is how this server orders the fields of replies.
+	idFirst bool
+	// killed is closed when the cursor is killed, so that a waiting getMore
+	// ends.
+	killed chan struct{}
+	once   sync.Once
+	busy   bool // guarded by Data.cursorMu
+	await  bool
+}
+
+func (c *cursor) kill() { c.once.Do(func() { close(c.killed) }) }
+
+// source gives a cursor its documents.
+type source interface {
+	// batch gives up to n documents (-1: as many as fit) of those that are
+	// there now, and whether the cursor has ended. It fails for good.
+	batch(n int64) (docs []bson.Raw, done bool, err error)
+	// extra are further fields of the cursor in a reply.
+	extra() bson.D
+}
+
+// results is a source of documents that were found when the cursor was opened.
+type results struct {
+	docs []bson.Raw
+	// known tells that the end is known when the last document is given; a
+	// server that scans learns it only by looking for one more.
+	known bool
+	at    bson.D
+}
+
+func (l *results) batch(n int64) ([]bson.Raw, bool, error) {
+	out, rest := take(l.docs, n)
+	l.docs = rest
+	if len(rest) > 0 {
+		return out, false, nil
+	}
+	return out, n < 0 || l.known || int64(len(out)) < n, nil
+}
+
+func (l *results) extra() bson.D { return l.at }
+
+// take cuts a batch of up to n documents, or as many as a message holds.
+func take(docs []bson.Raw, n int64) (batch, rest []bson.Raw) {
+	size := 0
+	for i, d := range docs {
+		size += len(d)
+		if n >= 0 && int64(i) >= n || i > 0 && size > maxDocument {
+			return docs[:i:i], docs[i:]
+		}
+	}
+	return docs, nil
+}
+
+// open gives the first batch of a source and keeps the cursor if more is to
+// come.
+func (s *scope) open(ns, coll string, src source, size int64, single, await bool) (*cursor, []bson.Raw, bson.D, error) {
+	docs, done, err := src.batch(size)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	c := &cursor{ns: ns, coll: coll, source: src, killed: make(chan struct{}), txn: -1, await: await}
+	extra := src.extra()
+	if done || single {
+		return c, docs, extra, nil
+	}
+	c.server = address(s.req)
+	c.command = s.req.Row.Name
+	if s.req.LSID != nil {
+		c.session = sessionKey(s.req.LSID)
+	}
+	if s.txn != nil {
+		c.txn = s.txn.number
+	}
+	c.idFirst = mongos(s.req)
+	s.d.cursorMu.Lock()
+	for c.id == 0 || s.d.cursors[c.id] != nil {
+		c.id = newCursorID()
+	}
+	s.d.cursors[c.id] = c
+	s.d.cursorMu.Unlock()
+	return c, docs, extra, nil
+}
+
+// cursorReply is the reply with a batch. The fields stand in the order in
+// which servers write them.
+func cursorReply(c *cursor, key string, docs []bson.Raw, extra bson.D, idFirst bool) bson.D {
+	if docs == nil {
+		docs = []bson.Raw{}
+	}
+	batch := bson.E{Key: key, Value: docs}
+	id := bson.E{Key: "id", Value: c.id}
+	ns := bson.E{Key: "ns", Value: c.ns}
+	var token, rest bson.D
+	for _, e := range extra {
+		if e.Key == "postBatchResumeToken" {
+			token = append(token, e)
+		} else {
+			rest = append(rest, e)
+		}
+	}
+	var doc bson.D
+	if idFirst {
+		doc = append(append(bson.D{id, ns, batch}, token...), rest...)
+	} else {
+		doc = append(append(append(bson.D{batch}, token...), id, ns), rest...)
+	}
+	return bson.D{{Key: "cursor", Value: doc}}
+}
+
+func (s *scope) notFound(id int64, ns string) error {
+	if mongos(s.req) {
+		return command.Errorf(43, "Cursor not found (namespace: '%s', id: %d).", ns, id)
+	}
+	return command.Errorf(43, "cursor id %d not found", id)
+}
+
+func (d *Data) getMore(s *scope, a *args) (bson.D, error) {
+	id, ok := a.any("getMore").(int64)
+	if !ok {
+		return nil, command.Errorf(14, "BSON field 'getMore.getMore' is the wrong type '%s', expected type 'long'", value.TypeName(a.any("getMore")))
+	}
+	coll := a.str("collection")
+	size := a.number("batchSize", -1)
+	maxTime := a.number("maxTimeMS", 0)
+	if err := unknown("getMore", a.doc, " collection batchSize term lastKnownCommittedOpTime includeQueryStatsMetrics "); err != nil {
+		return nil, err
+	}
+	if a.err != nil {
+		return nil, a.err
+	}
+	if a.has("batchSize") && size < 0 {
+		return nil, command.Errorf(51024, "BSON field 'batchSize' value must be >= 0, actual value '%d'", size)
+	}
+	if size == 0 {
+		size = -1
+	}
+	d.cursorMu.Lock()
+	c := d.cursors[id]
+	ns := s.req.DB + "." + coll
+	switch {
+	case c == nil || c.server != address(s.req):
+		d.cursorMu.Unlock()
+		return nil, s.notFound(id, ns)
+	case c.coll != ns:
+		d.cursorMu.Unlock()
+		return nil, command.Errorf(13, "Requested getMore on namespace '%s', but cursor belongs to a different namespace %s", ns, c.coll)
+	case c.busy:
+		d.cursorMu.Unlock()
+		return nil, command.Errorf(143, "cursor id %d is already in use", id)
+	case c.session != "" && (s.req.LSID == nil || sessionKey(s.req.LSID) != c.session):
+		d.cursorMu.Unlock()
+		if s.req.LSID == nil {
+			return nil, command.Errorf(50738, "Cannot run getMore on cursor %d, which was created in session %s, without an lsid", id, sessionText(c.session))
+		}
+		return nil, command.Errorf(50739, "Cannot run getMore on cursor %d, which was created in session %s, in session %s", id, sessionText(c.session), sessionText(sessionKey(s.req.LSID)))
+	case c.session == "" && s.req.LSID != nil:
+		d.cursorMu.Unlock()
+		return nil, command.Errorf(50737, "Cannot run getMore on cursor %d, which was not created in a session, in session %s", id, sessionText(sessionKey(s.req.LSID)))
+	case c.txn >= 0 && s.txn == nil:
+		d.cursorMu.Unlock()
+		return nil, command.Errorf(50740, "Cannot run getMore on cursor %d, which was created in transaction %d, without a txnNumber", id, c.txn)
+	}
+	if maxTime > 0 && !c.await && s.d.strictMaxTime(s.req) {
+		d.cursorMu.Unlock()
+		return nil, command.Errorf(2, "cannot set maxTimeMS on getMore command for a non-awaitData cursor")
+	}
+	c.busy = true
+	d.cursorMu.Unlock()
+	docs, done, err := d.next(s.req.Context, c, size, maxTime)
+	d.cursorMu.Lock()
+	c.busy = false
+	if done || err != nil && !isInterrupt(err) {
+		delete(d.cursors, id)
+	}
+	d.cursorMu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	extra := c.source.extra()
+	reply := &cursor{id: c.id, ns: c.ns}
+	if done {
+		reply.id = 0
+	}
+	return cursorReply(reply, "nextBatch", docs, extra, c.idFirst), nil
+}
+
+// strictMaxTime tells that maxTimeMS is refused on ordinary cursors; 4.4 and
+// later accept it.
+func (d *Data) strictMaxTime(req *command.Request) bool {
+	return req.Server != nil && req.Server.Wire > 0 && req.Server.Wire < 9
+}
+
+func isInterrupt(err error) bool {
+	e, ok := err.(*command.Error)
+	return ok && (e.Code == 11601)
+}
+
+// next gives the next batch; where the cursor awaits data and there is none,
+// it waits for some, up to the time that the client allows.
+func (d *Data) next(ctx context.Context, c *cursor, size, maxTime int64) ([]bson.Raw, bool, error) {
+	wait := awaitTime
+	if maxTime > 0 {
+		wait = time.Duration(maxTime) * time.Millisecond
+	}
+	var timer *time.Timer
+	for {
+		d.mu.RLock()
+		changed := d.changed
+		d.mu.RUnlock()
+		docs, done, err := c.source.batch(size)
+		if err != nil || done || len(docs) > 0 || !c.await {
+			if timer != nil {
+				timer.Stop()
+			}
+			return docs, done, err
+		}
+		if timer == nil {
+			timer = time.NewTimer(wait)
+		}
+		select {
+		case <-changed:
+		case <-timer.C:
+			return nil, false, nil
+		case <-c.killed:
+			timer.Stop()
+			return nil, true, command.Errorf(237, "operation was interrupted because a client disconnected or the cursor was killed")
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, false, interrupted()
+		}
+	}
+}
+
+func (d *Data) killCursors(s *scope, a *args) (bson.D, error) {
+	ids := a.array("cursors")
+	ns := s.req.DB + "." + a.name()
+	if a.err != nil {
+		return nil, a.err
+	}
+	killed, missing := bson.A{}, bson.A{}
+	d.cursorMu.Lock()
+	defer d.cursorMu.Unlock()
+	for _, v := range ids {
+		id, ok := v.(int64)
+		if !ok {
+			return nil, command.Errorf(14, "BSON field 'killCursors.cursors' is the wrong type '%s', expected type 'long'", value.TypeName(v))
+		}
+		c := d.cursors[id]
+		if c == nil || c.server != address(s.req) || c.coll != ns {
+			missing = append(missing, id)
+			continue
+		}
+		delete(d.cursors, id)
+		c.kill()
+		killed = append(killed, id)
+	}
+	return bson.D{
+		{Key: "cursorsKilled", Value: killed}, {Key: "cursorsNotFound", Value: missing},
+		{Key: "cursorsAlive", Value: bson.A{}}, {Key: "cursorsUnknown", Value: bson.A{}},
+	}, nil
+}
+
+// CursorCount is the number of open cursors of a server, all servers if the
+// address is empty.
+func (d *Data) CursorCount(server string) int {
+	d.cursorMu.Lock()
+	defer d.cursorMu.Unlock()
+	n := 0
+	for _, c := range d.cursors {
+		if server == "" || c.server == server {
+			n++
+		}
+	}
+	return n
+}

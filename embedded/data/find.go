@@ -1,0 +1,488 @@
+package data
+
+import (
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/command"
+	"github.com/unified-test-runner/utr/embedded/data/query"
+	"github.com/unified-test-runner/utr/embedded/data/value"
+)
+
+// found is a record that a filter matched.
+type found struct {
+	rec   *record
+	doc   bson.D
+	match query.Match
+}
+
+// search gives the records that match, up to limit (0: all). Where the filter
+// asks for one _id and c is given with the lock held, it looks that up.
+func search(c *collection, records []*record, f *query.Filter, limit int64) ([]found, error) {
+	if id, ok := f.ID(); ok && c != nil && !c.timeseries {
+		r := c.byID(id)
+		if r == nil {
+			return nil, nil
+		}
+		records = []*record{r}
+	}
+	var out []found
+	for _, r := range records {
+		doc := r.doc()
+		ok, m, err := f.Find(doc)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			out = append(out, found{r, doc, m})
+			if limit > 0 && int64(len(out)) >= limit {
+				break
+			}
+		}
+	}
+	return out, nil
+}
+
+func foundDoc(f found) bson.D { return f.doc }
+
+const findFields = " filter sort projection hint skip limit batchSize singleBatch max min returnKey showRecordId tailable oplogReplay noCursorTimeout awaitData allowPartialResults collation allowDiskUse let ntoreturn options term readOnce requestResumeToken resumeAfter legacyRuntimeConstants runtimeConstants includeQueryStatsMetrics startAt "
+
+func (d *Data) find(s *scope, a *args) (bson.D, error) {
+	for _, e := range a.doc[1:] {
+		if !generic[e.Key] && !strings.Contains(findFields, " "+e.Key+" ") {
+			if wire(s.req) >= 13 {
+				return nil, command.Errorf(40415, "BSON field 'find.%s' is an unknown field.", e.Key)
+			}
+			return nil, command.Errorf(9, "Failed to parse: %s. Unrecognized field '%s'.", value.Text(a.doc), e.Key)
+		}
+	}
+	level, at, err := d.readConcern(a)
+	if err != nil {
+		return nil, err
+	}
+	name := a.name()
+	if _, ok := a.doc[0].Value.(bson.Binary); ok {
+		return nil, command.Errorf(26, "Unable to resolve UUID")
+	}
+	if a.err != nil {
+		return nil, a.err
+	}
+	if err := namespace(s.req.DB, name); err != nil {
+		return nil, err
+	}
+	skip, limit := a.count("skip", "Skip"), a.count("limit", "Limit")
+	size := a.number("batchSize", firstBatch)
+	if size < 0 {
+		a.fail(command.Errorf(2, "BatchSize value must be non-negative, but received: %d", size))
+	}
+	single, tailable, await := a.flag("singleBatch"), a.flag("tailable"), a.flag("awaitData")
+	opts := query.Options{Now: d.opts.Now(), Let: a.document("let"), Collation: a.collation()}
+	filter, sort, projection := a.document("filter"), a.document("sort"), a.document("projection")
+	if a.err != nil {
+		return nil, a.err
+	}
+	if await && !tailable {
+		return nil, command.Errorf(9, "Cannot set 'awaitData' without also setting 'tailable'")
+	}
+	f, err := query.Compile(filter, opts)
+	if err != nil {
+		return nil, d.shardQuery(s.req, filter, err)
+	}
+	order, err := query.CompileOrder(sort, opts.Collation)
+	if err != nil {
+		return nil, err
+	}
+	proj, err := query.CompileProjection(projection, opts, false)
+	if err != nil {
+		return nil, err
+	}
+	// The fast way to one document holds no more than the read lock.
+	d.mu.RLock()
+	c := s.collection(s.req.DB, name)
+	view := c != nil && c.isView()
+	var hits []found
+	id, byID := f.ID()
+	direct := byID && c != nil && !view && at == nil && !c.timeseries
+	if direct {
+		if r := c.byID(id); r != nil {
+			hits = []found{{rec: r}}
+		}
+	}
+	now := d.clock
+	hinted := hintExists(c, a.any("hint"))
+	d.mu.RUnlock()
+	ns := s.req.DB + "." + name
+	if view {
+		return d.findView(s, a, c, f, filter, sort, projection, skip, limit, size)
+	}
+	if hinted != nil {
+		return nil, hinted
+	}
+	if tailable {
+		if c != nil && !c.capped {
+			return nil, command.Errorf(2, "error processing query: ns=%s: tailable cursor requested on non capped collection", ns)
+		}
+		if c == nil {
+			cur := &cursor{ns: ns}
+			return cursorReply(cur, "firstBatch", nil, nil, true), nil
+		}
+		t := &tail{d: d, db: s.req.DB, name: name, uuid: c.uuid, filter: f, proj: proj}
+		cur, docs, extra, err := s.open(ns, ns, t, size, single, await)
+		if err != nil {
+			return nil, err
+		}
+		return cursorReply(cur, "firstBatch", docs, extra, false), nil
+	}
+	if direct {
+		for i := range hits {
+			hits[i].doc = hits[i].rec.doc()
+			ok, m, err := f.Find(hits[i].doc)
+			if err != nil {
+				return nil, err
+			}
+			if !ok {
+				hits = nil
+				break
+			}
+			hits[i].match = m
+		}
+	} else {
+		var records []*record
+		c, records = s.records(s.req.DB, name)
+		if at != nil {
+			if records, err = d.history(c, s.req.DB, name, records, *at); err != nil {
+				return nil, err
+			}
+		}
+		stop := int64(0)
+		if order == nil && limit > 0 {
+			stop = skip + limit
+		}
+		if hits, err = search(nil, records, f, stop); err != nil {
+			return nil, d.shardQuery(s.req, filter, err)
+		}
+		query.Sort(hits, order, foundDoc)
+	}
+	hits = hits[min(skip, int64(len(hits))):]
+	limited := limit > 0 && int64(len(hits)) >= limit
+	if limited {
+		hits = hits[:limit]
+	}
+	docs := make([]bson.Raw, len(hits))
+	for i, h := range hits {
+		if proj == nil {
+			docs[i] = h.rec.raw
+		} else {
+			p, err := proj.Apply(h.doc, h.match)
+			if err != nil {
+				return nil, err
+			}
+			docs[i] = value.Encode(p)
+		}
+		if a.flag("showRecordId") {
+			docs[i] = value.Encode(append(value.Must(docs[i]), bson.E{Key: "$recordId", Value: h.rec.rid}))
+		}
+	}
+	src := &results{docs: docs, known: limited || byID || c == nil || sort != nil && sort[0].Key != "_id" && sort[0].Key != "$natural"}
+	if level == "snapshot" && s.txn == nil {
+		if at != nil {
+			now = *at
+		}
+		src.at = bson.D{{Key: "atClusterTime", Value: now}}
+	}
+	cur, batch, extra, err := s.open(ns, ns, src, size, single, false)
+	if err != nil {
+		return nil, err
+	}
+	return cursorReply(cur, "firstBatch", batch, extra, c == nil && !mongos(s.req)), nil
+}
+
+// shardQuery is how a mongos reports an error of a filter that its shard found.
+func (d *Data) shardQuery(req *command.Request, filter bson.D, err error) error {
+	e, ok := err.(*command.Error)
+	if !ok || !mongos(req) {
+		return err
+	}
+	if _, where := value.Field(filter, "$where"); where {
+		c := *e
+		c.Message = "Encountered non-retryable error during query :: caused by :: " + e.Message
+		return &c
+	}
+	return err
+}
+
+func wire(req *command.Request) int {
+	if req.Server == nil {
+		return 0
+	}
+	return req.Server.Wire
+}
+
+// findView runs a find on a view as the aggregation that it stands for.
+func (d *Data) findView(s *scope, a *args, c *collection, f *query.Filter, filter, sort, projection bson.D, skip, limit, size int64) (bson.D, error) {
+	list := bson.A{}
+	if len(filter) > 0 {
+		list = append(list, bson.D{{Key: "$match", Value: filter}})
+	}
+	if len(sort) > 0 {
+		list = append(list, bson.D{{Key: "$sort", Value: sort}})
+	}
+	if skip > 0 {
+		list = append(list, bson.D{{Key: "$skip", Value: skip}})
+	}
+	if limit > 0 {
+		list = append(list, bson.D{{Key: "$limit", Value: limit}})
+	}
+	if len(projection) > 0 {
+		list = append(list, bson.D{{Key: "$project", Value: projection}})
+	}
+	doc := bson.D{{Key: "aggregate", Value: c.name}, {Key: "pipeline", Value: list},
+		{Key: "cursor", Value: bson.D{{Key: "batchSize", Value: size}}}}
+	for _, key := range []string{"collation", "let", "readConcern", "singleBatch"} {
+		if v, ok := value.Field(a.doc, key); ok && key != "singleBatch" {
+			doc = append(doc, bson.E{Key: key, Value: v})
+		}
+	}
+	return d.aggregate(s, &args{of: "aggregate", doc: doc})
+}
+
+// hintExists refuses a hint that names no index.
+func hintExists(c *collection, hint any) error {
+	if c == nil || hint == nil {
+		return nil
+	}
+	switch h := hint.(type) {
+	case string:
+		if h == "$natural" || c.index(h) != nil {
+			return nil
+		}
+	case bson.D:
+		if len(h) == 0 || h[0].Key == "$natural" {
+			return nil
+		}
+		for _, x := range c.indexes {
+			if value.Equal(x.key, h) {
+				return nil
+			}
+		}
+	default:
+		return command.Errorf(9, "Failed to parse: hint must be a string or an object")
+	}
+	return command.Errorf(2, "error processing query: ns=%s planner returned error :: caused by :: hint provided does not correspond to an existing index", c.ns())
+}
+
+// tail is the source of a tailable cursor on a capped collection.
+type tail struct {
+	d        *Data
+	db, name string
+	uuid     bson.Binary
+	filter   *query.Filter
+	proj     *query.Projection
+	last     int64
+}
+
+func (t *tail) extra() bson.D { return nil }
+
+func (t *tail) batch(n int64) ([]bson.Raw, bool, error) {
+	t.d.mu.Lock()
+	c := t.d.collection(t.db, t.name)
+	if c == nil || value.Key(c.uuid) != value.Key(t.uuid) {
+		t.d.mu.Unlock()
+		return nil, true, command.Errorf(175, "collection dropped between getMore calls")
+	}
+	records := c.snapshot()
+	i, _ := c.place(t.last + 1)
+	t.d.mu.Unlock()
+	records = records[min(i, len(records)):]
+	var out []bson.Raw
+	for _, r := range records {
+		if n >= 0 && int64(len(out)) >= n {
+			break
+		}
+		doc := r.doc()
+		t.last = r.rid
+		ok, m, err := t.filter.Find(doc)
+		if err != nil {
+			return nil, true, err
+		}
+		if !ok {
+			continue
+		}
+		if t.proj != nil {
+			p, err := t.proj.Apply(doc, m)
+			if err != nil {
+				return nil, true, err
+			}
+			out = append(out, value.Encode(p))
+			continue
+		}
+		out = append(out, r.raw)
+	}
+	return out, false, nil
+}
+
+// history is what a collection held at an earlier time: its records of now
+// with the writes since undone.
+func (d *Data) history(c *collection, db, name string, records []*record, at bson.Timestamp) ([]*record, error) {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	if value.CompareTimestamps(at, d.oplog.from) < 0 {
+		return nil, command.Errorf(239, "Read timestamp %s is older than the oldest available timestamp.", value.Text(at))
+	}
+	byRID := map[int64]*record{}
+	for _, r := range records {
+		byRID[r.rid] = r
+	}
+	changed := false
+	for i := len(d.oplog.entries) - 1; i >= 0; i-- {
+		e := &d.oplog.entries[i]
+		if value.CompareTimestamps(e.ts, at) <= 0 {
+			break
+		}
+		if e.db != db || e.coll != name {
+			continue
+		}
+		changed = true
+		switch e.kind {
+		case opInsert:
+			delete(byRID, e.rid)
+		case opUpdate, opReplace, opDelete:
+			byRID[e.rid] = &record{e.rid, e.pre}
+		case opCreate, opDrop, opRename, opDropDatabase:
+			return nil, command.Errorf(246, "Unable to read from a snapshot due to pending collection catalog changes")
+		}
+	}
+	if !changed {
+		return records, nil
+	}
+	out := make([]*record, 0, len(byRID))
+	for _, r := range byRID {
+		out = append(out, r)
+	}
+	sortRecords(out)
+	return out, nil
+}
+
+func (d *Data) count(s *scope, a *args) (bson.D, error) {
+	if _, _, err := d.readConcern(a); err != nil {
+		return nil, err
+	}
+	if err := unknown("count", a.doc, " query limit skip hint collation fields "); err != nil {
+		return nil, err
+	}
+	name := a.name()
+	skip, limit := a.number("skip", 0), a.number("limit", 0)
+	if limit < 0 {
+		limit = -limit
+	}
+	opts := query.Options{Now: d.opts.Now(), Collation: a.collation()}
+	filter := a.document("query")
+	if a.err != nil {
+		return nil, a.err
+	}
+	if err := namespace(s.req.DB, name); err != nil {
+		return nil, err
+	}
+	if skip < 0 {
+		return nil, command.Errorf(2, "Skip value is negative in the count query")
+	}
+	f, err := query.Compile(filter, opts)
+	if err != nil {
+		return nil, err
+	}
+	docs, err := d.documents(s, name, a.any("hint"))
+	if err != nil {
+		return nil, err
+	}
+	n := int64(0)
+	for _, doc := range docs {
+		ok, err := f.Matches(doc)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			n++
+		}
+	}
+	n = max(n-skip, 0)
+	if limit > 0 {
+		n = min(n, limit)
+	}
+	if mongos(s.req) {
+		return bson.D{{Key: "shards", Value: bson.D{{Key: d.opts.ShardName, Value: n}}}, {Key: "n", Value: value.Int(n)}}, nil
+	}
+	return bson.D{{Key: "n", Value: value.Int(n)}}, nil
+}
+
+// documents are the documents of a collection or a view.
+func (d *Data) documents(s *scope, name string, hint any) ([]bson.D, error) {
+	d.mu.Lock()
+	c := s.collection(s.req.DB, name)
+	records := c.snapshot()
+	err := hintExists(c, hint)
+	d.mu.Unlock()
+	if c != nil && c.isView() {
+		return d.readView(s, c, nil, 0)
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := make([]bson.D, len(records))
+	for i, r := range records {
+		out[i] = r.doc()
+	}
+	return out, nil
+}
+
+func (d *Data) distinct(s *scope, a *args) (bson.D, error) {
+	if _, _, err := d.readConcern(a); err != nil {
+		return nil, err
+	}
+	if err := unknown("distinct", a.doc, " key query collation hint "); err != nil {
+		return nil, err
+	}
+	name, key := a.name(), a.str("key")
+	opts := query.Options{Now: d.opts.Now(), Collation: a.collation()}
+	filter := a.document("query")
+	if a.err != nil {
+		return nil, a.err
+	}
+	if !a.has("key") {
+		return nil, command.Errorf(40414, "BSON field 'distinct.key' is missing but a required field")
+	}
+	if err := namespace(s.req.DB, name); err != nil {
+		return nil, err
+	}
+	f, err := query.Compile(filter, opts)
+	if err != nil {
+		return nil, err
+	}
+	docs, err := d.documents(s, name, a.any("hint"))
+	if err != nil {
+		return nil, err
+	}
+	values, seen := bson.A{}, map[string]bool{}
+	for _, doc := range docs {
+		ok, err := f.Matches(doc)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			continue
+		}
+		if _, ok := lookup(doc, strings.Split(key, ".")); !ok {
+			continue
+		}
+		query.Leaves(doc, strings.Split(key, "."), func(v any) {
+			if _, empty := v.(bson.Undefined); empty {
+				return
+			}
+			if k := value.Key(v); !seen[k] {
+				seen[k] = true
+				values = append(values, v)
+			}
+		})
+	}
+	return bson.D{{Key: "values", Value: values}}, nil
+}

@@ -1,0 +1,55 @@
+package query
+
+import (
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/command"
+	"github.com/unified-test-runner/utr/embedded/data/value"
+)
+
+// Collation is how strings are compared: the embedded deployment knows
+// whether case matters (strength), and no locale's alphabet.
+type Collation struct {
+	Locale   string
+	Strength int64
+	caseless bool
+}
+
+// ParseCollation parses a collation document; an empty one gives nil.
+func ParseCollation(d bson.D) (*Collation, error) {
+	if len(d) == 0 {
+		return nil, nil
+	}
+	locale, ok := value.Field(d, "locale")
+	if !ok {
+		return nil, command.Errorf(40414, "BSON field 'collation.locale' is missing but a required field")
+	}
+	s, ok := locale.(string)
+	if !ok {
+		return nil, command.Errorf(14, "BSON field 'collation.locale' is the wrong type '%s', expected type 'string'", value.TypeName(locale))
+	}
+	c := &Collation{Locale: s, Strength: 3}
+	if v, ok := value.Field(d, "strength"); ok {
+		n, whole := value.Whole(v)
+		if !whole || n < 1 || n > 5 {
+			return nil, command.Errorf(51024, "BSON field 'strength' value must be >= 1 and <= 5, actual value '%s'", value.Text(v))
+		}
+		c.Strength = n
+	}
+	level, _ := value.Field(d, "caseLevel")
+	c.caseless = s != "simple" && c.Strength < 3 && !value.Truthy(level)
+	return c, nil
+}
+
+// fold is nil where strings compare by their bytes.
+func (c *Collation) fold() func(string) string {
+	if c == nil || !c.caseless {
+		return nil
+	}
+	return strings.ToLower
+}
+
+// Compare orders two values under the collation.
+func (c *Collation) Compare(a, b any) int { return value.CompareWith(a, b, c.fold()) }

@@ -1,0 +1,40 @@
+package data
+
+import "github.com/unified-test-runner/utr/embedded/command"
+
+// rows is the table of commands.
+func (d *Data) rows() []command.Row {
+	mongosOnly := []command.Role{command.Mongos}
+	return []command.Row{
+		{Name: "insert", Run: d.serve(d.insert), Write: true},
+		{Name: "update", Run: d.serve(d.update), Write: true},
+		{Name: "delete", Run: d.serve(d.delete), Write: true},
+		{Name: "findAndModify", Aliases: []string{"findandmodify"}, Run: d.serve(d.findAndModify), Write: true},
+		{Name: "bulkWrite", Run: d.serve(d.bulkWrite), Write: true, AdminOnly: true, MinWire: 25},
+		{Name: "find", Run: d.serve(d.find)},
+		{Name: "getMore", Run: d.serve(d.getMore), OnSecondary: true},
+		{Name: "killCursors", Run: d.serve(d.killCursors), OnSecondary: true},
+		{Name: "aggregate", Run: d.serve(d.aggregate)},
+		{Name: "count", Run: d.serve(d.count)},
+		{Name: "distinct", Run: d.serve(d.distinct)},
+		{Name: "mapReduce", Aliases: []string{"mapreduce"}, Run: d.serve(d.mapReduce)},
+		{Name: "explain", Run: d.serve(d.explain), OnSecondary: true},
+		{Name: "create", Run: d.serve(d.createCommand), Write: true},
+		{Name: "drop", Run: d.serve(d.drop), Write: true},
+		{Name: "dropDatabase", Run: d.serve(d.dropDatabase), Write: true},
+		{Name: "createIndexes", Run: d.serve(d.createIndexes), Write: true},
+		{Name: "dropIndexes", Aliases: []string{"deleteIndexes"}, Run: d.serve(d.dropIndexes), Write: true},
+		{Name: "listIndexes", Run: d.serve(d.listIndexes)},
+		{Name: "listCollections", Run: d.serve(d.listCollections)},
+		{Name: "listDatabases", Run: d.serve(d.listDatabases)},
+		{Name: "collMod", Run: d.serve(d.collMod), Write: true},
+		{Name: "renameCollection", Run: d.serve(d.renameCollection), Write: true, AdminOnly: true},
+		{Name: "collStats", Aliases: []string{"collstats"}, Run: d.serve(d.collStats)},
+		{Name: "dbStats", Aliases: []string{"dbstats"}, Run: d.serve(d.dbStats)},
+		{Name: "validate", Run: d.serve(d.validate)},
+		{Name: "commitTransaction", Run: d.commitTransaction, Write: true, AdminOnly: true},
+		{Name: "abortTransaction", Run: d.abortTransaction, Write: true, AdminOnly: true},
+		{Name: "enableSharding", Run: d.serve(d.enableSharding), Write: true, AdminOnly: true, Topologies: mongosOnly},
+		{Name: "shardCollection", Run: d.serve(d.shardCollection), Write: true, AdminOnly: true, Topologies: mongosOnly},
+	}
+}

@@ -1,0 +1,354 @@
+package data
+
+import (
+	"bytes"
+	"errors"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/command"
+	"github.com/unified-test-runner/utr/embedded/data/value"
+)
+
+// errBlocked tells that an open transaction has locked what is to be written.
+var errBlocked = errors.New("locked by a transaction")
+
+// locked runs a function with the data locked for writing. Where a transaction
+// stands in its way, it waits for the transaction's end and runs it again.
+func (s *scope) locked(f func() error) error {
+	var timeout <-chan time.Time
+	if ms := maxTimeMS(s.req); ms > 0 {
+		t := time.NewTimer(time.Duration(ms) * time.Millisecond)
+		defer t.Stop()
+		timeout = t.C
+	}
+	for {
+		s.d.mu.Lock()
+		s.writes = false
+		err := f()
+		if s.writes {
+			s.d.announce()
+		}
+		changed := s.d.changed
+		s.d.mu.Unlock()
+		if !errors.Is(err, errBlocked) {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-timeout:
+			return command.Errorf(50, "operation exceeded time limit")
+		case <-s.req.Context.Done():
+			return interrupted()
+		}
+	}
+}
+
+func interrupted() error { return command.Errorf(11601, "operation was interrupted") }
+
+func maxTimeMS(req *command.Request) int64 {
+	v, ok := value.FromRaw(req.Body.Lookup("maxTimeMS"))
+	if !ok {
+		return 0
+	}
+	n, _ := value.Whole(v)
+	return n
+}
+
+// collection is a collection as the scope sees it, nil if there is none. The
+// caller holds mu.
+func (s *scope) collection(db, name string) *collection {
+	if s.txn == nil {
+		return s.d.collection(db, name)
+	}
+	ns := db + "." + name
+	if c := s.txn.copies[ns]; c != nil {
+		return c
+	}
+	return s.txn.snapshot[ns]
+}
+
+// records are the present records of a collection, to be read without the
+// lock.
+func (s *scope) records(db, name string) (*collection, []*record) {
+	s.d.mu.Lock()
+	defer s.d.mu.Unlock()
+	c := s.collection(db, name)
+	return c, c.snapshot()
+}
+
+// writable is a collection to write to, made if it is not there and make is
+// set. The caller holds mu.
+func (s *scope) writable(db, name string, create bool) (*collection, error) {
+	c := s.collection(db, name)
+	if c != nil && c.isView() {
+		return nil, command.Errorf(166, "Namespace %s.%s is a view, not a collection", db, name)
+	}
+	if s.txn == nil {
+		if c == nil && create {
+			c = s.d.create(db, name, bson.D{})
+			s.writes = true
+		}
+		return c, nil
+	}
+	ns := db + "." + name
+	if p := s.txn.copies[ns]; p != nil {
+		return p, nil
+	}
+	switch {
+	case c != nil:
+		c = c.private()
+	case create:
+		c = newCollection(db, name, bson.D{})
+		if main := s.d.collection(db, name); main != nil {
+			// Made since the transaction began: as it is there, without documents.
+			return nil, errWriteConflict
+		}
+	default:
+		return nil, nil
+	}
+	s.txn.copies[ns] = c
+	return c, nil
+}
+
+// blocked reports whether a key of a lock is another's. The caller holds mu.
+func (s *scope) blocked(k lockKey) bool {
+	other := s.d.locks[k]
+	return other != nil && other != s.txn
+}
+
+// keyLocks are the locks of the unique keys of a document.
+func keyLocks(c *collection, doc bson.D) []lockKey {
+	var out []lockKey
+	for _, x := range c.indexes {
+		if x.unique && !c.timeseries {
+			for _, k := range x.keys(doc) {
+				out = append(out, lockKey{ns: c.ns(), key: x.name + "\x00" + value.Key(bson.A(k))})
+			}
+		}
+	}
+	return out
+}
+
+// claim checks the unique keys of a document that is to be stored, and in a
+// transaction locks them.
+func (s *scope) claim(c *collection, doc bson.D, self int64) error {
+	if len(s.d.locks) == 0 && s.txn == nil {
+		if e := c.check(doc, self); e != nil {
+			return e
+		}
+		return nil
+	}
+	keys := keyLocks(c, doc)
+	for _, k := range keys {
+		if s.blocked(k) {
+			if s.txn == nil {
+				return errBlocked
+			}
+			return errWriteConflict
+		}
+	}
+	if e := c.check(doc, self); e != nil {
+		return e
+	}
+	if s.txn == nil {
+		return nil
+	}
+	if main := s.d.collection(c.db, c.name); main != nil {
+		if e := main.check(doc, self); e != nil {
+			return errWriteConflict
+		}
+	}
+	for _, k := range keys {
+		if err := s.d.lock(s.txn, k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hold makes sure that a record may be written: nobody else has locked it, and
+// in a transaction nobody has changed it since.
+func (s *scope) hold(c *collection, r *record) error {
+	k := lockKey{ns: c.ns(), rid: r.rid}
+	if s.txn == nil {
+		if s.blocked(k) {
+			return errBlocked
+		}
+		return nil
+	}
+	if s.d.locks[k] != s.txn {
+		main := s.d.collection(c.db, c.name)
+		if main == nil || main.find(r.rid) != r {
+			// A record that the transaction inserted is in no other place.
+			if !s.inserted(c, r) {
+				return errWriteConflict
+			}
+		}
+	}
+	return s.d.lock(s.txn, k)
+}
+
+// holdAll finds out before anything is written whether a transaction stands in
+// the way, since the statement then runs again.
+func (s *scope) holdAll(c *collection, hits []found) error {
+	if s.txn != nil || len(s.d.locks) == 0 {
+		return nil
+	}
+	for _, h := range hits {
+		if err := s.hold(c, h.rec); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *scope) inserted(c *collection, r *record) bool {
+	for _, op := range s.txn.ops {
+		if op.rid == r.rid && op.db == c.db && op.coll == c.name {
+			return true
+		}
+	}
+	return false
+}
+
+// wrote logs a write, at once or with the transaction's commit.
+func (s *scope) wrote(c *collection, e entry) {
+	e.db, e.coll, e.uuid = c.db, c.name, c.uuid
+	e.preimages = c.preimages()
+	if s.txn != nil {
+		s.txn.ops = append(s.txn.ops, e)
+		return
+	}
+	s.writes = true
+	e.ts = s.d.tick()
+	if s.session != nil {
+		e.lsid, e.txnNumber = s.req.LSID, s.session.txnNumber
+	}
+	s.d.log(e)
+}
+
+func (c *collection) preimages() bool {
+	v, _ := value.Field(c.options, "changeStreamPreAndPostImages")
+	d, _ := v.(bson.D)
+	on, _ := value.Field(d, "enabled")
+	return value.Truthy(on)
+}
+
+// insert stores a document with its _id in first place. The caller holds mu.
+func (s *scope) insert(c *collection, doc bson.D, raw bson.Raw) error {
+	if err := c.valid(doc, raw); err != nil {
+		return err
+	}
+	if err := s.claim(c, doc, 0); err != nil {
+		return err
+	}
+	s.d.nextRID++
+	r := &record{s.d.nextRID, raw}
+	c.add(r, doc)
+	s.wrote(c, entry{kind: opInsert, rid: r.rid, post: raw})
+	for c.capped && len(c.docs) > 1 && (c.maxSize > 0 && c.size > c.maxSize || c.maxDocs > 0 && int64(len(c.docs)) > c.maxDocs) {
+		c.drop(c.docs[0])
+	}
+	return nil
+}
+
+// replace puts another document in the place of one, and reports whether that
+// changed anything. The caller holds mu.
+func (s *scope) replace(c *collection, r *record, doc bson.D, kind opKind) (bool, bson.Raw, error) {
+	raw := value.Encode(doc)
+	if len(raw) > maxDocument {
+		return false, nil, command.Errorf(17419, "Resulting document after update is larger than %d", maxDocument)
+	}
+	if err := s.hold(c, r); err != nil {
+		return false, nil, err
+	}
+	if bytes.Equal(raw, r.raw) {
+		return false, raw, nil
+	}
+	if err := c.valid(doc, raw); err != nil {
+		return false, nil, err
+	}
+	if err := s.claim(c, doc, r.rid); err != nil {
+		return false, nil, err
+	}
+	c.swap(&record{r.rid, raw}, doc)
+	s.wrote(c, entry{kind: kind, rid: r.rid, pre: r.raw, post: raw})
+	return true, raw, nil
+}
+
+// remove takes a document away. The caller holds mu.
+func (s *scope) remove(c *collection, r *record) error {
+	if err := s.hold(c, r); err != nil {
+		return err
+	}
+	c.drop(r)
+	s.wrote(c, entry{kind: opDelete, rid: r.rid, pre: r.raw})
+	return nil
+}
+
+// valid applies the validator of a collection.
+func (c *collection) valid(doc bson.D, raw bson.Raw) error {
+	if c.timeseries {
+		return c.validMeasurement(doc)
+	}
+	if c.validator == nil {
+		return nil
+	}
+	for _, o := range c.options {
+		if o.Key == "validationLevel" && o.Value == "off" || o.Key == "validationAction" && o.Value == "warn" {
+			return nil
+		}
+	}
+	ok, err := c.validator.Matches(doc)
+	if err != nil {
+		return err
+	}
+	if ok {
+		return nil
+	}
+	id, _ := value.Field(doc, "_id")
+	rules, _ := value.Field(c.options, "validator")
+	e := command.Errorf(121, "Document failed validation")
+	e.Extra = bson.D{{Key: "errInfo", Value: bson.D{
+		{Key: "failingDocumentId", Value: id},
+		{Key: "details", Value: validationDetails(rules, doc)},
+	}}}
+	return e
+}
+
+// validationDetails says which rule a document broke, for a rule of one
+// operator as the server does; for others it names the rules alone.
+func validationDetails(rules any, doc bson.D) bson.D {
+	d, _ := rules.(bson.D)
+	if len(d) == 1 {
+		if ops, ok := d[0].Value.(bson.D); ok && len(ops) == 1 {
+			out := bson.D{{Key: "operatorName", Value: ops[0].Key}, {Key: "specifiedAs", Value: d}}
+			v, has := value.Field(doc, d[0].Key)
+			switch {
+			case !has:
+				out = append(out, bson.E{Key: "reason", Value: "field was missing"})
+			case ops[0].Key == "$type":
+				out = append(out, bson.E{Key: "reason", Value: "type did not match"}, bson.E{Key: "consideredValue", Value: v},
+					bson.E{Key: "consideredType", Value: value.TypeName(v)})
+			default:
+				out = append(out, bson.E{Key: "reason", Value: "comparison failed"}, bson.E{Key: "consideredValue", Value: v})
+			}
+			return out
+		}
+	}
+	return bson.D{{Key: "specifiedAs", Value: rules}}
+}
+
+func (c *collection) validMeasurement(doc bson.D) error {
+	v, _ := value.Field(c.options, "timeseries")
+	ts, _ := v.(bson.D)
+	f, _ := value.Field(ts, "timeField")
+	name, _ := f.(string)
+	t, _ := value.Field(doc, name)
+	if _, ok := t.(bson.DateTime); !ok {
+		return command.Errorf(2, "'%s' must be present and contain a valid BSON UTC datetime value", name)
+	}
+	return nil
+}

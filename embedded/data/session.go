@@ -1,0 +1,193 @@
+package data
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/command"
+	"github.com/unified-test-runner/utr/embedded/data/value"
+)
+
+// session is what the deployment remembers of a client's session.
+type session struct {
+	key       string
+	txnNumber int64 // the highest seen; -1 at first
+	// statements are the records of the retryable writes of txnNumber.
+	statements map[int32]*statement
+	txn        *transaction // of txnNumber, nil if that is a retryable write
+}
+
+// statement is the record of a retryable write: what it did, so that a retry
+// can be answered.
+type statement struct {
+	n, modified int64
+	upserted    any // value.Missing unless an upsert inserted
+	// findAndModify: remove or update, and what it found.
+	remove      bool
+	pre, post   bson.Raw
+	wantsPost   bool
+	insertedNew bool
+	isFAM       bool
+}
+
+// sessionKey identifies a session by the bytes of its UUID.
+func sessionKey(lsid bson.Raw) string {
+	if _, data, ok := lsid.Lookup("id").BinaryOK(); ok {
+		return string(data)
+	}
+	return ""
+}
+
+var noUser = func() string {
+	sum := sha256.Sum256(nil)
+	return base64.StdEncoding.EncodeToString(sum[:])
+}()
+
+// sessionText is a session as messages name it.
+func sessionText(key string) string { return value.UUIDText([]byte(key)) + " - " + noUser }
+
+// session finds or makes a session. The caller holds mu.
+func (d *Data) session(key string) *session {
+	s := d.sessions[key]
+	if s == nil {
+		s = &session{key: key, txnNumber: -1}
+		d.sessions[key] = s
+	}
+	return s
+}
+
+// endSessions closes cursors and aborts transactions of the sessions chosen.
+func (d *Data) endSessions(chosen func(key string) bool, forget bool) {
+	d.cursorMu.Lock()
+	for id, c := range d.cursors {
+		if c.session != "" && chosen(c.session) {
+			delete(d.cursors, id)
+			c.kill()
+		}
+	}
+	d.cursorMu.Unlock()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for key, s := range d.sessions {
+		if !chosen(key) {
+			continue
+		}
+		if s.txn != nil && s.txn.state == running {
+			d.abort(s.txn)
+		}
+		if forget {
+			delete(d.sessions, key)
+		}
+	}
+}
+
+// retryable are the commands that may have a txnNumber outside of a
+// transaction.
+var retryable = map[string]bool{
+	"insert": true, "update": true, "delete": true, "findAndModify": true, "bulkWrite": true,
+	"commitTransaction": true, "abortTransaction": true,
+}
+
+// inTransactions are the commands that may be part of a transaction.
+var inTransactions = map[string]bool{
+	"insert": true, "update": true, "delete": true, "findAndModify": true, "find": true, "getMore": true, "killCursors": true,
+	"aggregate": true, "distinct": true, "commitTransaction": true, "abortTransaction": true, "create": true,
+	"createIndexes": true, "bulkWrite": true,
+}
+
+// CheckTxnNumber refuses a txnNumber where the server refuses it before it
+// runs a command: without a session, on a standalone, and on commands that are
+// neither retryable writes nor part of a transaction. The rows of this package
+// call it themselves; it is for the rows of others.
+func (d *Data) CheckTxnNumber(req *command.Request) error {
+	if req.TxnNumber == nil {
+		return nil
+	}
+	if req.LSID == nil {
+		return command.Errorf(72, "Transaction number requires a session ID to also be specified")
+	}
+	if !d.logged() {
+		return command.Errorf(20, "Transaction numbers are only allowed on a replica set member or mongos")
+	}
+	name := req.Name
+	if req.Row != nil {
+		name = req.Row.Name
+	}
+	if !req.InTransaction {
+		if !retryable[name] {
+			return command.Errorf(50768, "txnNumber may only be provided for multi-document transactions and retryable write commands. autocommit:false was not provided, and %s is not a retryable write command.", name)
+		}
+		return nil
+	}
+	if !inTransactions[name] {
+		if name == "count" {
+			return command.Errorf(263, "Cannot run 'count' in a multi-document transaction. Please see http://dochub.mongodb.org/core/transaction-count for a recommended alternative.")
+		}
+		return command.Errorf(263, "Cannot run '%s' in a multi-document transaction.", req.Name)
+	}
+	if req.DB == "config" || req.DB == "local" || req.DB == "admin" && name != "commitTransaction" && name != "abortTransaction" && name != "bulkWrite" {
+		return command.Errorf(263, "Cannot run command against the '%s' database in a transaction.", req.DB)
+	}
+	return nil
+}
+
+// scope is where a command reads and writes: the deployment's data, or the
+// copy of a transaction.
+type scope struct {
+	d   *Data
+	req *command.Request
+	txn *transaction
+	// session and statements for retryable writes.
+	session *session
+	writes  bool // something was written
+}
+
+// begin checks the session fields of a command and finds its scope. The caller
+// does not hold mu.
+func (d *Data) begin(req *command.Request) (*scope, error) {
+	if err := d.CheckTxnNumber(req); err != nil {
+		return nil, err
+	}
+	s := &scope{d: d, req: req}
+	if req.TxnNumber == nil {
+		return s, nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	sess := d.session(sessionKey(req.LSID))
+	n := *req.TxnNumber
+	if !req.InTransaction {
+		if n < sess.txnNumber {
+			kind := "retryable write"
+			if sess.txn != nil {
+				kind = "transaction"
+			}
+			return nil, command.Errorf(225, "Retryable write with txnNumber %d is prohibited on session %s because a newer %s with txnNumber %d has already started on this session.", n, sessionText(sess.key), kind, sess.txnNumber)
+		}
+		if n > sess.txnNumber {
+			d.advance(sess, n)
+			sess.statements = map[int32]*statement{}
+		}
+		if sess.txn != nil {
+			return nil, command.Errorf(72, "Retryable write with txnNumber %d is prohibited on session %s because a transaction with the same txnNumber has already started on this session.", n, sessionText(sess.key))
+		}
+		s.session = sess
+		return s, nil
+	}
+	txn, err := d.join(req, sess, n)
+	if err != nil {
+		return nil, err
+	}
+	s.txn = txn
+	return s, nil
+}
+
+// advance moves a session to a new number and ends what it was doing.
+func (d *Data) advance(s *session, n int64) {
+	if s.txn != nil && s.txn.state == running {
+		d.abort(s.txn)
+	}
+	s.txnNumber, s.txn, s.statements = n, nil, nil
+}

@@ -1,0 +1,196 @@
+package data
+
+import (
+	"crypto/sha256"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/command"
+	"github.com/unified-test-runner/utr/embedded/data/value"
+)
+
+// noUserDigest is the uid of sessions without a user.
+func noUserDigest() bson.Binary {
+	sum := sha256.Sum256(nil)
+	return bson.Binary{Data: sum[:]}
+}
+
+func (d *Data) collStatsStage(s *scope, db, name string, arg any) ([]bson.D, error) {
+	doc, ok := arg.(bson.D)
+	if !ok {
+		return nil, command.Errorf(5447000, "$collStats must take a nested object but found: $collStats: %s", value.Text(arg))
+	}
+	c, records := s.records(db, name)
+	out := bson.D{{Key: "ns", Value: db + "." + name}}
+	host := address(s.req)
+	if mongos(s.req) {
+		out = append(out, bson.E{Key: "shard", Value: d.opts.ShardName})
+		host = shardMember(d.opts.ShardHost)
+	}
+	out = append(out, bson.E{Key: "host", Value: host}, bson.E{Key: "localTime", Value: bson.NewDateTimeFromTime(d.opts.Now())})
+	for _, e := range doc {
+		switch e.Key {
+		case "count", "storageStats":
+			if c == nil {
+				return nil, command.Errorf(26, "Unable to retrieve %s in $collStats stage :: caused by :: Collection [%s.%s] not found.", e.Key, db, name)
+			}
+			if c.isView() {
+				return nil, command.Errorf(166, "Namespace %s is a view, not a collection", c.ns())
+			}
+			if e.Key == "count" {
+				out = append(out, bson.E{Key: "count", Value: value.Int(int64(len(records)))})
+			} else {
+				out = append(out, bson.E{Key: "storageStats", Value: storageStats(c, records)})
+			}
+		case "latencyStats", "queryExecStats":
+			out = append(out, bson.E{Key: e.Key, Value: bson.D{}})
+		default:
+			return nil, command.Errorf(40415, "BSON field '$collStats.%s' is an unknown field.", e.Key)
+		}
+	}
+	return []bson.D{out}, nil
+}
+
+func shardMember(host string) string {
+	for i := range host {
+		if host[i] == '/' {
+			return host[i+1:]
+		}
+	}
+	return host
+}
+
+func storageStats(c *collection, records []*record) bson.D {
+	size := int64(0)
+	for _, r := range records {
+		size += int64(len(r.raw))
+	}
+	out := bson.D{{Key: "size", Value: value.Int(size)}, {Key: "count", Value: value.Int(int64(len(records)))}}
+	if n := int64(len(records)); n > 0 {
+		out = append(out, bson.E{Key: "avgObjSize", Value: value.Int(size / n)})
+	}
+	out = append(out, bson.E{Key: "storageSize", Value: value.Int(4096 + size)}, bson.E{Key: "capped", Value: c.capped})
+	if c.capped {
+		out = append(out, bson.E{Key: "max", Value: value.Int(c.maxDocs)}, bson.E{Key: "maxSize", Value: value.Int(c.maxSize)})
+	}
+	sizes := bson.D{}
+	for _, x := range c.indexes {
+		sizes = append(sizes, bson.E{Key: x.name, Value: int32(4096)})
+	}
+	return append(out, bson.E{Key: "nindexes", Value: int32(len(c.indexes))}, bson.E{Key: "totalIndexSize", Value: int32(4096 * len(c.indexes))},
+		bson.E{Key: "indexSizes", Value: sizes})
+}
+
+func (d *Data) indexStats(s *scope, db, name string) ([]bson.D, error) {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	c := s.collection(db, name)
+	if c == nil || c.isView() {
+		return nil, nil
+	}
+	var out []bson.D
+	for _, x := range c.indexes {
+		out = append(out, bson.D{{Key: "name", Value: x.name}, {Key: "key", Value: x.key}, {Key: "host", Value: address(s.req)},
+			{Key: "accesses", Value: bson.D{{Key: "ops", Value: int64(0)}, {Key: "since", Value: bson.NewDateTimeFromTime(d.opts.Now())}}},
+			{Key: "spec", Value: x.spec}})
+	}
+	return out, nil
+}
+
+func (d *Data) collStats(s *scope, a *args) (bson.D, error) {
+	name := a.name()
+	if a.err != nil {
+		return nil, a.err
+	}
+	if err := namespace(s.req.DB, name); err != nil {
+		return nil, err
+	}
+	c, records := s.records(s.req.DB, name)
+	out := bson.D{{Key: "ns", Value: s.req.DB + "." + name}}
+	if c == nil {
+		return append(out, bson.E{Key: "size", Value: int32(0)}, bson.E{Key: "count", Value: int32(0)}, bson.E{Key: "storageSize", Value: int32(0)},
+			bson.E{Key: "nindexes", Value: int32(0)}, bson.E{Key: "totalIndexSize", Value: int32(0)}), nil
+	}
+	if c.isView() {
+		return nil, command.Errorf(166, "Namespace %s is a view, not a collection", c.ns())
+	}
+	return append(out, storageStats(c, records)...), nil
+}
+
+func (d *Data) dbStats(s *scope, _ *args) (bson.D, error) {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	var colls, views, objects, size, indexes int64
+	if db := d.databases[s.req.DB]; db != nil {
+		for _, c := range db.order {
+			if c.isView() {
+				views++
+				continue
+			}
+			colls++
+			objects += int64(len(c.docs))
+			size += c.size
+			indexes += int64(len(c.indexes))
+		}
+	}
+	avg := 0.0
+	if objects > 0 {
+		avg = float64(size) / float64(objects)
+	}
+	return bson.D{{Key: "db", Value: s.req.DB}, {Key: "collections", Value: value.Int(colls)}, {Key: "views", Value: value.Int(views)},
+		{Key: "objects", Value: value.Int(objects)}, {Key: "avgObjSize", Value: avg}, {Key: "dataSize", Value: float64(size)},
+		{Key: "storageSize", Value: float64(size)}, {Key: "indexes", Value: value.Int(indexes)}, {Key: "indexSize", Value: float64(4096 * indexes)}}, nil
+}
+
+func (d *Data) validate(s *scope, a *args) (bson.D, error) {
+	name := a.name()
+	if a.err != nil {
+		return nil, a.err
+	}
+	c, records := s.records(s.req.DB, name)
+	if c == nil {
+		return nil, command.Errorf(26, "Collection '%s.%s' does not exist to validate.", s.req.DB, name)
+	}
+	if c.isView() {
+		return nil, command.Errorf(166, "Cannot validate a view")
+	}
+	keys := bson.D{}
+	for _, x := range c.indexes {
+		keys = append(keys, bson.E{Key: x.name, Value: int32(len(records))})
+	}
+	return bson.D{{Key: "ns", Value: c.ns()}, {Key: "nInvalidDocuments", Value: int32(0)}, {Key: "nrecords", Value: int32(len(records))},
+		{Key: "nIndexes", Value: int32(len(c.indexes))}, {Key: "keysPerIndex", Value: keys}, {Key: "valid", Value: true},
+		{Key: "warnings", Value: bson.A{}}, {Key: "errors", Value: bson.A{}}}, nil
+}
+
+// explain answers with the plan that everything here has: a scan.
+func (d *Data) explain(s *scope, a *args) (bson.D, error) {
+	inner := a.document("explain")
+	verbosity := a.str("verbosity")
+	if a.err != nil {
+		return nil, a.err
+	}
+	switch verbosity {
+	case "", "queryPlanner", "executionStats", "allPlansExecution":
+	default:
+		return nil, command.Errorf(2, "Enumeration value '%s' for field 'explain.verbosity' is not a valid value.", verbosity)
+	}
+	if len(inner) == 0 {
+		return nil, command.Errorf(59, "Explain failed due to unknown command: ")
+	}
+	switch inner[0].Key {
+	case "find", "aggregate", "count", "distinct", "update", "delete", "findAndModify", "mapReduce":
+	default:
+		return nil, command.Errorf(59, "Explain failed due to unknown command: %s", inner[0].Key)
+	}
+	name, _ := inner[0].Value.(string)
+	reply := d.explained(s, inner)
+	reply[1].Value = bson.D{{Key: "namespace", Value: s.req.DB + "." + name}, {Key: "indexFilterSet", Value: false},
+		{Key: "winningPlan", Value: bson.D{{Key: "stage", Value: "COLLSCAN"}, {Key: "direction", Value: "forward"}}}, {Key: "rejectedPlans", Value: bson.A{}}}
+	if verbosity != "queryPlanner" {
+		_, records := s.records(s.req.DB, name)
+		stats := bson.E{Key: "executionStats", Value: bson.D{{Key: "executionSuccess", Value: true}, {Key: "totalDocsExamined", Value: int32(len(records))}}}
+		reply = append(reply[:2:2], append(bson.D{stats}, reply[2:]...)...)
+	}
+	return reply, nil
+}

@@ -1,0 +1,379 @@
+package data
+
+import (
+	"slices"
+	"sort"
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/command"
+	"github.com/unified-test-runner/utr/embedded/data/query"
+	"github.com/unified-test-runner/utr/embedded/data/value"
+)
+
+// database is a name and its collections, in the order of their creation.
+type database struct {
+	name  string
+	order []*collection
+}
+
+func (db *database) collection(name string) *collection {
+	if db == nil {
+		return nil
+	}
+	for _, c := range db.order {
+		if c.name == name {
+			return c
+		}
+	}
+	return nil
+}
+
+// record is a stored document. It never changes: an update puts another record
+// of the same rid in its place, so that whoever holds it has a snapshot.
+type record struct {
+	rid int64
+	raw bson.Raw
+}
+
+func (r *record) doc() bson.D { return value.Must(r.raw) }
+
+// collection is a collection or a view.
+type collection struct {
+	db, name string
+	uuid     bson.Binary
+	options  bson.D
+	// A view has the name of another collection and a pipeline.
+	view     string
+	pipeline bson.A
+
+	capped           bool
+	maxSize, maxDocs int64
+	timeseries       bool
+	sharded          bool
+	validator        *query.Filter
+
+	indexes []*index
+	docs    []*record // by rid
+	// shared is set while someone reads docs without the lock: the slice may
+	// then be appended to, and is copied before anything else changes it.
+	shared bool
+	size   int64
+}
+
+// index is an index; only unique ones have entries, since collections here are
+// small and other queries scan.
+type index struct {
+	name    string
+	key     bson.D
+	spec    bson.D // as listIndexes shows it
+	unique  bool
+	sparse  bool
+	partial *query.Filter
+	fold    *query.Collation
+	entries map[string]*record
+}
+
+func newCollection(db, name string, options bson.D) *collection {
+	c := &collection{db: db, name: name, uuid: newUUID(), options: options}
+	c.indexes = []*index{{
+		name: "_id_", key: bson.D{{Key: "_id", Value: int32(1)}}, unique: true, entries: map[string]*record{},
+		spec: bson.D{{Key: "v", Value: int32(2)}, {Key: "key", Value: bson.D{{Key: "_id", Value: int32(1)}}}, {Key: "name", Value: "_id_"}},
+	}}
+	return c
+}
+
+func (c *collection) ns() string { return c.db + "." + c.name }
+
+func (c *collection) isView() bool { return c.view != "" }
+
+// snapshot is the present records. They may be read without the lock.
+func (c *collection) snapshot() []*record {
+	if c == nil {
+		return nil
+	}
+	c.shared = true
+	return c.docs[:len(c.docs):len(c.docs)]
+}
+
+// own makes docs safe to change in place.
+func (c *collection) own() {
+	if c.shared {
+		c.docs = slices.Clone(c.docs)
+		c.shared = false
+	}
+}
+
+func (c *collection) place(rid int64) (int, bool) {
+	i := sort.Search(len(c.docs), func(i int) bool { return c.docs[i].rid >= rid })
+	return i, i < len(c.docs) && c.docs[i].rid == rid
+}
+
+// find is the record of a rid, nil if there is none.
+func (c *collection) find(rid int64) *record {
+	if i, ok := c.place(rid); ok {
+		return c.docs[i]
+	}
+	return nil
+}
+
+// byID is the record of an _id, nil if there is none.
+func (c *collection) byID(id any) *record {
+	return c.indexes[0].entries[value.Key(bson.A{id})]
+}
+
+// keys are the keys of a document in an index; none if the index leaves it out.
+func (x *index) keys(doc bson.D) [][]any {
+	if x.partial != nil {
+		if ok, err := x.partial.Matches(doc); !ok || err != nil {
+			return nil
+		}
+	}
+	out := [][]any{{}}
+	present := false
+	for _, k := range x.key {
+		parts := strings.Split(k.Key, ".")
+		var values []any
+		if len(parts) == 1 && k.Key == "_id" {
+			id, _ := value.Field(doc, "_id")
+			values, present = []any{id}, true
+		} else {
+			query.Leaves(doc, parts, func(v any) { values = append(values, v) })
+			if _, ok := lookup(doc, parts); ok {
+				present = true
+			}
+		}
+		var next [][]any
+		for _, prefix := range out {
+			seen := map[string]bool{}
+			for _, v := range values {
+				if s, ok := v.(string); ok && x.fold != nil && x.fold.Compare("a", "A") == 0 {
+					v = strings.ToLower(s)
+				}
+				if key := value.Key(v); !seen[key] {
+					seen[key] = true
+					next = append(next, append(slices.Clone(prefix), v))
+				}
+			}
+		}
+		out = next
+	}
+	if x.sparse && !present {
+		return nil
+	}
+	return out
+}
+
+func lookup(doc bson.D, parts []string) (any, bool) {
+	var v any = doc
+	for i, p := range parts {
+		switch x := v.(type) {
+		case bson.D:
+			f, ok := value.Field(x, p)
+			if !ok {
+				return nil, false
+			}
+			v = f
+		case bson.A:
+			for _, item := range x {
+				if d, ok := item.(bson.D); ok {
+					if r, ok := lookup(d, parts[i:]); ok {
+						return r, true
+					}
+				}
+			}
+			return nil, false
+		default:
+			return nil, false
+		}
+	}
+	return v, true
+}
+
+// duplicate is the server's error for a key that is there already.
+func (c *collection) duplicate(x *index, key []any) *command.Error {
+	return duplicateKey(c.ns(), x, key)
+}
+
+func duplicateKey(ns string, x *index, key []any) *command.Error {
+	kv := bson.D{}
+	for i, k := range x.key {
+		kv = append(kv, bson.E{Key: k.Key, Value: key[i]})
+	}
+	e := command.Errorf(11000, "E11000 duplicate key error collection: %s index: %s dup key: %s", ns, x.name, value.Text(kv))
+	e.Extra = bson.D{{Key: "keyPattern", Value: x.key}, {Key: "keyValue", Value: kv}}
+	return e
+}
+
+// check looks for a unique key of a document that another record has.
+func (c *collection) check(doc bson.D, self int64) *command.Error {
+	if c.timeseries {
+		return nil
+	}
+	for _, x := range c.indexes {
+		if !x.unique {
+			continue
+		}
+		for _, k := range x.keys(doc) {
+			if r := x.entries[value.Key(bson.A(k))]; r != nil && r.rid != self {
+				return c.duplicate(x, k)
+			}
+		}
+	}
+	return nil
+}
+
+func (c *collection) indexIn(r *record, doc bson.D) {
+	for _, x := range c.indexes {
+		if x.unique && !c.timeseries {
+			for _, k := range x.keys(doc) {
+				x.entries[value.Key(bson.A(k))] = r
+			}
+		}
+	}
+}
+
+func (c *collection) indexOut(r *record) {
+	var doc bson.D
+	for _, x := range c.indexes {
+		if x.unique && !c.timeseries {
+			if doc == nil {
+				doc = r.doc()
+			}
+			for _, k := range x.keys(doc) {
+				if key := value.Key(bson.A(k)); x.entries[key] == r {
+					delete(x.entries, key)
+				}
+			}
+		}
+	}
+}
+
+// add stores a record whose keys were checked.
+func (c *collection) add(r *record, doc bson.D) {
+	if n := len(c.docs); n > 0 && c.docs[n-1].rid > r.rid {
+		c.own()
+		i, _ := c.place(r.rid)
+		c.docs = slices.Insert(c.docs, i, r)
+	} else {
+		c.docs = append(c.docs, r)
+	}
+	c.size += int64(len(r.raw))
+	c.indexIn(r, doc)
+}
+
+// swap puts a record in the place of the one with its rid.
+func (c *collection) swap(r *record, doc bson.D) {
+	i, ok := c.place(r.rid)
+	if !ok {
+		return
+	}
+	c.own()
+	old := c.docs[i]
+	c.indexOut(old)
+	c.docs[i] = r
+	c.size += int64(len(r.raw) - len(old.raw))
+	c.indexIn(r, doc)
+}
+
+// drop takes a record away.
+func (c *collection) drop(r *record) {
+	i, ok := c.place(r.rid)
+	if !ok {
+		return
+	}
+	c.indexOut(c.docs[i])
+	c.size -= int64(len(c.docs[i].raw))
+	if i == 0 && c.shared {
+		c.docs = c.docs[1:]
+		return
+	}
+	c.own()
+	c.docs = slices.Delete(c.docs, i, i+1)
+}
+
+// index finds an index by name.
+func (c *collection) index(name string) *index {
+	for _, x := range c.indexes {
+		if x.name == name {
+			return x
+		}
+	}
+	return nil
+}
+
+// private is a copy for a transaction: its own indexes and records.
+func (c *collection) private() *collection {
+	p := *c
+	p.docs = c.snapshot()
+	p.shared = true
+	p.indexes = make([]*index, len(c.indexes))
+	for i, x := range c.indexes {
+		y := *x
+		if x.entries != nil {
+			y.entries = make(map[string]*record, len(x.entries))
+			for k, r := range x.entries {
+				y.entries[k] = r
+			}
+		}
+		p.indexes[i] = &y
+	}
+	return &p
+}
+
+// lookupNS is a collection by namespace. The caller holds mu.
+func (d *Data) collection(db, name string) *collection { return d.databases[db].collection(name) }
+
+// namespace checks a name of a collection.
+func namespace(db, name string) *command.Error {
+	if name == "" || strings.Contains(name, "\x00") {
+		return command.Errorf(73, "Invalid namespace specified '%s.%s'", db, name)
+	}
+	if strings.Contains(name, "$") && !(db == "local" && strings.HasPrefix(name, "oplog.$")) {
+		return command.Errorf(73, "Invalid collection name: %s", name)
+	}
+	if len(db)+len(name)+1 > 255 {
+		return command.Errorf(73, "Fully qualified namespace is too long. Namespace: %s.%s Max: 255", db, name)
+	}
+	return nil
+}
+
+// addCollection puts a collection in the catalog. The caller holds mu.
+func (d *Data) addCollection(c *collection) {
+	db := d.databases[c.db]
+	if db == nil {
+		db = &database{name: c.db}
+		d.databases[c.db] = db
+	}
+	db.order = append(db.order, c)
+}
+
+func (d *Data) removeCollection(c *collection) {
+	db := d.databases[c.db]
+	db.order = slices.DeleteFunc(db.order, func(x *collection) bool { return x == c })
+	if len(db.order) == 0 {
+		delete(d.databases, c.db)
+	}
+}
+
+// seed makes what a fresh deployment has.
+func (d *Data) seed() {
+	admin := newCollection("admin", "system.version", bson.D{})
+	d.addCollection(admin)
+	config := newCollection("config", "system.sessions", bson.D{})
+	d.addCollection(config)
+	if !d.opts.Sharded {
+		if d.opts.ReplicaSet {
+			d.addCollection(newCollection("config", "transactions", bson.D{}))
+		}
+		local := newCollection("local", "startup_log", bson.D{})
+		d.addCollection(local)
+		return
+	}
+	shards := newCollection("config", "shards", bson.D{})
+	d.addCollection(shards)
+	doc := bson.D{{Key: "_id", Value: d.opts.ShardName}, {Key: "host", Value: d.opts.ShardHost}, {Key: "state", Value: int32(1)}}
+	d.nextRID++
+	shards.add(&record{rid: d.nextRID, raw: value.Encode(doc)}, doc)
+}

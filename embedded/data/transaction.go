@@ -1,0 +1,247 @@
+package data
+
+import (
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/command"
+	"github.com/unified-test-runner/utr/embedded/data/value"
+)
+
+type txnState uint8
+
+const (
+	running txnState = iota
+	committed
+	aborted
+)
+
+// transaction is one multi-document transaction. It reads a snapshot of all
+// collections, writes to copies of its own, and its writes take effect at the
+// commit. Records that it has written are locked: whoever else writes them
+// conflicts, or waits if it is no transaction.
+type transaction struct {
+	session *session
+	number  int64
+	state   txnState
+	server  string // the address of the mongos, which alone can continue it
+	// wrote is set once the transaction has used the shard.
+	touched  bool
+	snapshot map[string]*collection // by namespace, as when it began
+	copies   map[string]*collection // what it writes
+	ops      []entry
+	locks    []lockKey
+	lsid     bson.Raw
+}
+
+// lockKey is a record, or a unique key that is not committed yet.
+type lockKey struct {
+	ns  string
+	rid int64
+	key string
+}
+
+var errWriteConflict = &command.Error{Code: 112, Name: "WriteConflict",
+	Message: "WriteConflict error: this operation conflicted with another operation. Please retry your operation or multi-document transaction."}
+
+func mongos(req *command.Request) bool { return req.Server != nil && req.Server.Role == command.Mongos }
+
+func address(req *command.Request) string {
+	if req.Server == nil {
+		return ""
+	}
+	return req.Server.Address
+}
+
+// join begins or continues the transaction of a request. The caller holds mu.
+func (d *Data) join(req *command.Request, s *session, n int64) (*transaction, error) {
+	name := req.Row.Name
+	ending := name == "commitTransaction" || name == "abortTransaction"
+	_, wc := req.Body.Lookup("writeConcern").DocumentOK()
+	_, rc := req.Body.Lookup("readConcern").DocumentOK()
+	if wc && !ending && !mongos(req) {
+		return nil, command.Errorf(72, "writeConcern is not allowed within a multi-statement transaction")
+	}
+	if req.StartTransaction {
+		switch {
+		case n < s.txnNumber:
+			return nil, command.Errorf(225, "Cannot start transaction %d on session %s because a newer transaction %d has already started.", n, sessionText(s.key), s.txnNumber)
+		case n == s.txnNumber && mongos(req):
+			return nil, command.Errorf(117, "txnNumber %d for session %s already started", n, sessionText(s.key))
+		case n == s.txnNumber:
+			return nil, command.Errorf(117, "Only servers in a sharded cluster can start a new transaction at the active transaction number")
+		}
+		if wc {
+			return nil, command.Errorf(72, "writeConcern is not allowed within a multi-statement transaction")
+		}
+		d.advance(s, n)
+		s.txn = &transaction{session: s, number: n, server: address(req), lsid: req.LSID,
+			snapshot: map[string]*collection{}, copies: map[string]*collection{}}
+		for _, db := range d.databases {
+			for _, c := range db.order {
+				view := *c
+				view.docs = c.snapshot()
+				view.shared = true
+				s.txn.snapshot[c.ns()] = &view
+			}
+		}
+		return s.txn, nil
+	}
+	if ending && mongos(req) && (s.txn == nil || s.txnNumber != n || s.txn.server != address(req)) {
+		// Another mongos recovers the outcome from the shard, if told which.
+		token, ok := req.Body.Lookup("recoveryToken").DocumentOK()
+		if !ok || name == "abortTransaction" {
+			if name == "abortTransaction" {
+				return nil, noSuch("cannot continue txnId %d for session %s with txnId %d", s.txnNumber, sessionText(s.key), n)
+			}
+			return nil, command.Errorf(50940, "Cannot recover the transaction decision without a recoveryToken")
+		}
+		_ = token
+		if s.txn == nil || s.txnNumber != n {
+			return nil, noSuch("Transaction %d has been aborted.", n)
+		}
+		if s.txn.state == running {
+			d.abort(s.txn)
+			return nil, noSuch("Transaction %d has been aborted.", n)
+		}
+		return s.txn, nil
+	}
+	if n != s.txnNumber || s.txn == nil || mongos(req) && s.txn.server != address(req) {
+		if mongos(req) {
+			return nil, noSuch("cannot continue txnId %d for session %s with txnId %d", s.txnNumber, sessionText(s.key), n)
+		}
+		if n < s.txnNumber {
+			return nil, command.Errorf(225, "Transaction number %d is too old: session %s is at %d", n, sessionText(s.key), s.txnNumber)
+		}
+		return nil, noSuch("Given transaction number %d does not match any in-progress transactions. The active transaction number is %d", n, s.txnNumber)
+	}
+	if wc && !ending {
+		return nil, command.Errorf(72, "writeConcern is not allowed within a multi-statement transaction")
+	}
+	if ending {
+		return s.txn, nil
+	}
+	if rc && name != "getMore" {
+		return nil, command.Errorf(72, "Only the first command in a transaction may specify a readConcern")
+	}
+	switch s.txn.state {
+	case committed:
+		e := command.Errorf(256, "Transaction %d has been committed.", n)
+		if mongos(req) && name == "find" {
+			e.Message = "Encountered non-retryable error during query :: caused by :: " + e.Message
+		}
+		return nil, e
+	case aborted:
+		return nil, noSuch("Transaction %d has been aborted.", n)
+	}
+	return s.txn, nil
+}
+
+func noSuch(format string, args ...any) error { return command.Errorf(251, format, args...) }
+
+// abort ends a transaction without effect. The caller holds mu.
+func (d *Data) abort(t *transaction) {
+	t.state = aborted
+	d.release(t)
+}
+
+func (d *Data) release(t *transaction) {
+	for _, k := range t.locks {
+		delete(d.locks, k)
+	}
+	t.locks, t.snapshot, t.copies = nil, nil, nil
+	d.announce()
+}
+
+// commit makes the writes of a transaction take effect together. The caller
+// holds mu. The locks have kept what it wrote as the snapshot had it.
+func (d *Data) commit(t *transaction) {
+	t.state = committed
+	if len(t.ops) > 0 {
+		ts := d.tick()
+		for i, op := range t.ops {
+			c := d.collection(op.db, op.coll)
+			if c == nil {
+				c = newCollection(op.db, op.coll, bson.D{})
+				d.addCollection(c)
+			}
+			switch op.kind {
+			case opInsert:
+				c.add(&record{op.rid, op.post}, value.Must(op.post))
+			case opUpdate, opReplace:
+				c.swap(&record{op.rid, op.post}, value.Must(op.post))
+			case opDelete:
+				if r := c.find(op.rid); r != nil {
+					c.drop(r)
+				}
+			}
+			op.ts, op.txnIndex, op.uuid, op.lsid, op.txnNumber = ts, int32(i), c.uuid, t.lsid, t.number
+			d.log(op)
+		}
+	}
+	t.ops = nil
+	d.release(t)
+}
+
+// lock takes a lock for a transaction, or reports a conflict with another.
+func (d *Data) lock(t *transaction, k lockKey) error {
+	if other := d.locks[k]; other != nil {
+		if other == t {
+			return nil
+		}
+		return errWriteConflict
+	}
+	d.locks[k] = t
+	t.locks = append(t.locks, k)
+	return nil
+}
+
+func (d *Data) commitTransaction(req *command.Request) (bson.D, error) {
+	return d.endTransaction(req, true)
+}
+
+func (d *Data) abortTransaction(req *command.Request) (bson.D, error) {
+	return d.endTransaction(req, false)
+}
+
+func (d *Data) endTransaction(req *command.Request, commit bool) (bson.D, error) {
+	if req.TxnNumber == nil || !req.InTransaction {
+		if err := d.CheckTxnNumber(req); err != nil {
+			return nil, err
+		}
+		return nil, command.Errorf(125, "%s must be run within a transaction", req.Row.Name)
+	}
+	s, err := d.begin(req)
+	if err != nil {
+		return nil, err
+	}
+	t := s.txn
+	token := bson.D{}
+	if t.touched {
+		token = bson.D{{Key: "recoveryShardId", Value: d.opts.ShardName}}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var failed *command.Error
+	switch {
+	case t.state == aborted:
+		failed = command.Errorf(251, "Transaction %d has been aborted.", t.number)
+	case t.state == committed && !commit:
+		failed = command.Errorf(256, "Transaction %d has been committed.", t.number)
+	case commit && t.state == running:
+		d.commit(t)
+	case t.state == running:
+		d.abort(t)
+	}
+	if mongos(req) {
+		field := bson.D{{Key: "recoveryToken", Value: token}}
+		if failed != nil {
+			failed.Extra = field
+			return nil, failed
+		}
+		req.AfterOK = field
+	}
+	if failed != nil {
+		return nil, failed
+	}
+	return bson.D{}, nil
+}

@@ -1,0 +1,366 @@
+// Package update applies updates to documents: operators, replacements and
+// pipelines.
+package update
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/command"
+	"github.com/unified-test-runner/utr/embedded/data/query"
+	"github.com/unified-test-runner/utr/embedded/data/value"
+)
+
+// Options are what an update depends on besides itself.
+type Options struct {
+	ArrayFilters bson.A
+	Now          time.Time
+	Collation    *query.Collation
+	// Transform is a pipeline update, already compiled.
+	Transform func(bson.D) (bson.D, error)
+}
+
+// Update is a parsed update. It may be used concurrently.
+type Update struct {
+	opts        Options
+	replacement bson.D // nil unless it is one
+	steps       []step
+	filters     map[string]func(any) (bool, error)
+}
+
+// step is one operator on one path.
+type step struct {
+	op   string
+	path string
+	arg  any
+	do   modifier
+}
+
+// Compile parses an update document; with Options.Transform it is not looked
+// at. Errors are *command.Error with the server's codes.
+func Compile(u bson.D, opts Options) (*Update, error) {
+	up := &Update{opts: opts, filters: map[string]func(any) (bool, error){}}
+	if opts.Transform != nil {
+		return up, nil
+	}
+	if len(u) == 0 || !strings.HasPrefix(u[0].Key, "$") {
+		for _, e := range u {
+			if strings.HasPrefix(e.Key, "$") {
+				return nil, command.Errorf(52, "The dollar ($) prefixed field '%s' in '%s' is not valid for storage.", e.Key, e.Key)
+			}
+		}
+		if len(opts.ArrayFilters) > 0 {
+			return nil, command.Errorf(9, "Cannot specify arrayFilters on a replacement-style update")
+		}
+		up.replacement = u
+		if up.replacement == nil {
+			up.replacement = bson.D{}
+		}
+		return up, nil
+	}
+	used := map[string]bool{}
+	for _, e := range u {
+		op, ok := operators[e.Key]
+		if !ok {
+			return nil, command.Errorf(9, "Unknown modifier: %s. Expected a valid update modifier or pipeline-style update specified as an array", e.Key)
+		}
+		fields, ok := e.Value.(bson.D)
+		if !ok {
+			return nil, command.Errorf(9, "Modifiers operate on fields but we found type %s instead. For example: {$mod: {<field>: ...}} not {%s: %s}", value.TypeName(e.Value), e.Key, value.Text(e.Value))
+		}
+		for _, f := range fields {
+			if err := checkPath(f.Key); err != nil {
+				return nil, err
+			}
+			do, err := op(f, &up.opts)
+			if err != nil {
+				return nil, err
+			}
+			s := step{op: e.Key, path: f.Key, arg: f.Value, do: do}
+			for _, other := range up.steps {
+				if err := conflict(other, s.path); err != nil {
+					return nil, err
+				}
+			}
+			if e.Key == "$rename" {
+				to := f.Value.(string)
+				for _, other := range up.steps {
+					if err := conflict(other, to); err != nil {
+						return nil, err
+					}
+				}
+			}
+			up.steps = append(up.steps, s)
+			for _, part := range strings.Split(f.Key, ".") {
+				if strings.HasPrefix(part, "$[") && strings.HasSuffix(part, "]") && part != "$[]" {
+					used[part[2:len(part)-1]] = true
+				}
+			}
+		}
+	}
+	// The server works through the fields in the order of their names.
+	slices.SortStableFunc(up.steps, func(a, b step) int { return strings.Compare(a.path, b.path) })
+	if err := up.arrayFilters(opts.ArrayFilters, used); err != nil {
+		return nil, err
+	}
+	return up, nil
+}
+
+func checkPath(path string) error {
+	if path == "" {
+		return command.Errorf(56, "An empty update path is not valid.")
+	}
+	for i, part := range strings.Split(path, ".") {
+		if part == "" {
+			return command.Errorf(56, "The update path '%s' contains an empty field name, which is not allowed.", path)
+		}
+		if i == 0 && strings.HasPrefix(part, "$") {
+			if part == "$" || strings.HasPrefix(part, "$[") {
+				return command.Errorf(2, "Cannot have array filter identifier (i.e. '$[<id>]') element in the first position in path '%s'", path)
+			}
+			return command.Errorf(52, "The dollar ($) prefixed field '%s' in '%s' is not valid for storage.", part, path)
+		}
+	}
+	return nil
+}
+
+func conflict(a step, path string) error {
+	for _, p := range a.paths() {
+		if p == path || strings.HasPrefix(p, path+".") || strings.HasPrefix(path, p+".") {
+			short := p
+			if len(path) < len(short) {
+				short = path
+			}
+			return command.Errorf(40, "Updating the path '%s' would create a conflict at '%s'", path, short)
+		}
+	}
+	return nil
+}
+
+func (s step) paths() []string {
+	if s.op == "$rename" {
+		to, _ := s.arg.(string)
+		return []string{s.path, to}
+	}
+	return []string{s.path}
+}
+
+func (u *Update) arrayFilters(filters bson.A, used map[string]bool) error {
+	for _, f := range filters {
+		d, ok := f.(bson.D)
+		if !ok || len(d) == 0 {
+			return command.Errorf(9, "Cannot use an expression without a top-level field name in arrayFilters")
+		}
+		name, whole, rest := "", bson.D{}, bson.D{}
+		for _, e := range d {
+			top, path, dotted := strings.Cut(e.Key, ".")
+			if name != "" && top != name {
+				return command.Errorf(9, "Error parsing array filter :: caused by :: Expected a single top-level field name, found '%s' and '%s'", name, top)
+			}
+			name = top
+			if dotted {
+				rest = append(rest, bson.E{Key: path, Value: e.Value})
+			} else {
+				whole = append(whole, bson.E{Key: "$eq", Value: e.Value})
+				if sub, ok := e.Value.(bson.D); ok && len(sub) > 0 && strings.HasPrefix(sub[0].Key, "$") {
+					whole = append(whole[:len(whole)-1], sub...)
+				}
+			}
+		}
+		if !used[name] {
+			return command.Errorf(9, "The array filter for identifier '%s' was not used in the update %s", name, value.Text(u.text()))
+		}
+		if u.filters[name] != nil {
+			return command.Errorf(9, "Found multiple array filters with the same top-level field name %s", name)
+		}
+		opts := query.Options{Now: u.opts.Now, Collation: u.opts.Collation}
+		var tests []func(any) (bool, error)
+		for _, part := range []bson.D{whole, rest} {
+			if len(part) == 0 {
+				continue
+			}
+			t, err := query.Predicate(part, opts)
+			if err != nil {
+				return err
+			}
+			tests = append(tests, t)
+		}
+		u.filters[name] = func(v any) (bool, error) {
+			for _, t := range tests {
+				if ok, err := t(v); !ok || err != nil {
+					return false, err
+				}
+			}
+			return true, nil
+		}
+	}
+	for name := range used {
+		if u.filters[name] == nil {
+			return command.Errorf(2, "No array filter found for identifier '%s' in path", name)
+		}
+	}
+	return nil
+}
+
+func (u *Update) text() bson.D {
+	d := bson.D{}
+	for _, s := range u.steps {
+		sub, _ := value.Field(d, s.op)
+		fields, _ := sub.(bson.D)
+		d = value.Set(d, s.op, append(fields, bson.E{Key: s.path, Value: s.arg}))
+	}
+	return d
+}
+
+// Replaces reports whether the update replaces documents.
+func (u *Update) Replaces() bool { return u.replacement != nil }
+
+// Apply is a document after the update. insert is set when an upsert makes the
+// document. The document itself is left alone.
+func (u *Update) Apply(doc bson.D, match query.Match, insert bool) (bson.D, error) {
+	var out bson.D
+	var err error
+	switch {
+	case u.opts.Transform != nil:
+		out, err = u.opts.Transform(doc)
+	case u.replacement != nil:
+		out = u.replace(doc)
+	default:
+		out, err = u.modify(doc, match, insert)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if id, had := value.Field(doc, "_id"); had {
+		now, has := value.Field(out, "_id")
+		switch {
+		case !has && u.opts.Transform != nil:
+			out = append(bson.D{{Key: "_id", Value: id}}, out...)
+		case !has:
+			return nil, command.Errorf(66, "Performing an update on the path '_id' would modify the immutable field '_id'")
+		case value.Key(id) != value.Key(now):
+			if u.replacement != nil || u.opts.Transform != nil {
+				return nil, command.Errorf(66, "After applying the update, the (immutable) field '_id' was found to have been altered to _id: %s", value.Text(now))
+			}
+			return nil, command.Errorf(66, "Performing an update on the path '_id' would modify the immutable field '_id'")
+		}
+	}
+	return out, nil
+}
+
+func (u *Update) replace(doc bson.D) bson.D {
+	out := make(bson.D, 0, len(u.replacement)+1)
+	if _, has := value.Field(u.replacement, "_id"); !has {
+		if id, had := value.Field(doc, "_id"); had {
+			out = append(out, bson.E{Key: "_id", Value: id})
+		}
+		return append(out, u.replacement...)
+	}
+	// _id comes first, wherever it was written.
+	id, _ := value.Field(u.replacement, "_id")
+	out = append(out, bson.E{Key: "_id", Value: id})
+	for _, e := range u.replacement {
+		if e.Key != "_id" {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+func (u *Update) modify(doc bson.D, match query.Match, insert bool) (bson.D, error) {
+	out := value.CloneDoc(doc)
+	for _, s := range u.steps {
+		if s.op == "$setOnInsert" && !insert {
+			continue
+		}
+		if s.op == "$rename" {
+			next, err := rename(out, s.path, s.arg.(string))
+			if err != nil {
+				return nil, err
+			}
+			out = next
+			continue
+		}
+		paths, err := u.resolve(out, s.path, match)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range paths {
+			v, err := change(out, p, 0, s)
+			if err != nil {
+				return nil, err
+			}
+			out = v.(bson.D)
+		}
+	}
+	return out, nil
+}
+
+// resolve replaces the positional parts of a path by the indexes they mean.
+func (u *Update) resolve(doc bson.D, path string, match query.Match) ([][]string, error) {
+	parts := strings.Split(path, ".")
+	if !strings.Contains(path, "$") {
+		return [][]string{parts}, nil
+	}
+	var out [][]string
+	var walk func(v any, done, rest []string) error
+	walk = func(v any, done, rest []string) error {
+		if len(rest) == 0 {
+			out = append(out, slices.Clone(done))
+			return nil
+		}
+		part := rest[0]
+		if part != "$" && !strings.HasPrefix(part, "$[") {
+			return walk(child(v, part), append(done, part), rest[1:])
+		}
+		if part == "$" {
+			if match.Index < 0 {
+				return command.Errorf(2, "The positional operator did not find the match needed from the query.")
+			}
+			p := index(match.Index)
+			return walk(child(v, p), append(done, p), rest[1:])
+		}
+		a, ok := v.(bson.A)
+		if !ok {
+			if (v == any(value.Missing{})) {
+				return command.Errorf(2, "The path '%s' must exist in the document in order to apply array updates.", strings.Join(done, "."))
+			}
+			return command.Errorf(2, "Cannot apply array updates to non-array element %s: %s", done[len(done)-1], value.Text(v))
+		}
+		for i, item := range a {
+			if part != "$[]" {
+				ok, err := u.filters[part[2:len(part)-1]](item)
+				if err != nil {
+					return err
+				}
+				if !ok {
+					continue
+				}
+			}
+			if err := walk(item, append(done, index(i)), rest[1:]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	err := walk(doc, nil, parts)
+	return out, err
+}
+
+// child is the value of a field or an index, or Missing.
+func child(v any, part string) any {
+	switch x := v.(type) {
+	case bson.D:
+		if f, ok := value.Field(x, part); ok {
+			return f
+		}
+	case bson.A:
+		if i, ok := position(part); ok && i < len(x) {
+			return x[i]
+		}
+	}
+	return value.Missing{}
+}

@@ -1,0 +1,701 @@
+package data
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/command"
+	"github.com/unified-test-runner/utr/embedded/data/pipeline"
+	"github.com/unified-test-runner/utr/embedded/data/query"
+	"github.com/unified-test-runner/utr/embedded/data/update"
+	"github.com/unified-test-runner/utr/embedded/data/value"
+)
+
+// maxBatch is the number of statements that one command may have.
+const maxBatch = 100000
+
+// batch is a write command under way: its statements and what became of them.
+type batch struct {
+	s        *scope
+	ordered  bool
+	stmtID   int64
+	stmtIDs  bson.A
+	n        int64
+	modified int64
+	upserted bson.A
+	errors   bson.A
+	retried  []int32
+}
+
+func newBatch(s *scope, a *args) (*batch, error) {
+	b := &batch{s: s, ordered: true, stmtIDs: a.array("stmtIds"), stmtID: a.number("stmtId", 0)}
+	if a.has("ordered") {
+		b.ordered = a.flag("ordered")
+	}
+	return b, a.err
+}
+
+func (b *batch) checkSize(n int) error {
+	if n == 0 || n > maxBatch {
+		return command.Errorf(16, "Write batch sizes must be between 1 and %d. Got %d operations.", maxBatch, n)
+	}
+	return nil
+}
+
+// id is the statement number of the i-th statement.
+func (b *batch) id(i int) int32 {
+	if i < len(b.stmtIDs) {
+		n, _ := value.Whole(b.stmtIDs[i])
+		return int32(n)
+	}
+	return int32(b.stmtID) + int32(i)
+}
+
+// recorded is the record of a statement that was done before.
+func (b *batch) recorded(i int) *statement {
+	if b.s.session == nil {
+		return nil
+	}
+	st := b.s.session.statements[b.id(i)]
+	if st != nil {
+		b.retried = append(b.retried, b.id(i))
+	}
+	return st
+}
+
+func (b *batch) record(i int, st *statement) {
+	if b.s.session != nil && b.s.session.statements != nil {
+		b.s.session.statements[b.id(i)] = st
+	}
+}
+
+// fail notes the error of a statement. It returns an error if the whole
+// command fails, and errStop if the batch is ordered and ends here.
+var errStop = errors.New("the batch ends here")
+
+func (b *batch) fail(i int, err error) error {
+	var e *command.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	// What ends a transaction or an operation as a whole is no write error.
+	switch e.Code {
+	case 112, 251, 11601, 50:
+		return err
+	case 225:
+		if !mongos(b.s.req) {
+			return err
+		}
+	}
+	w := bson.D{{Key: "index", Value: int32(i)}, {Key: "code", Value: e.Code}}
+	if mongos(b.s.req) && wire(b.s.req) <= 12 {
+		w = append(w, bson.E{Key: "codeName", Value: command.CodeName(e.Code)}, bson.E{Key: "errmsg", Value: e.Message})
+		for _, x := range e.Extra {
+			if x.Key == "errInfo" {
+				w = append(w, x)
+			}
+		}
+	} else {
+		w = append(w, e.Extra...)
+		w = append(w, bson.E{Key: "errmsg", Value: e.Message})
+	}
+	b.errors = append(b.errors, w)
+	if b.ordered {
+		return errStop
+	}
+	return nil
+}
+
+// reply is the reply of insert, update and delete.
+func (b *batch) reply(a *args, isUpdate bool) bson.D {
+	wc := a.document("writeConcern")
+	if w, ok := value.Field(wc, "w"); ok && value.IsNumber(w) && value.Compare(w, int32(0)) == 0 {
+		return bson.D{}
+	}
+	n := bson.E{Key: "n", Value: value.Int(b.n)}
+	var out bson.D
+	switch {
+	case isUpdate && mongos(b.s.req):
+		out = bson.D{{Key: "nModified", Value: value.Int(b.modified)}, n}
+	case isUpdate:
+		out = bson.D{n, {Key: "nModified", Value: value.Int(b.modified)}}
+	default:
+		out = bson.D{n}
+	}
+	if len(b.upserted) > 0 {
+		out = append(out, bson.E{Key: "upserted", Value: b.upserted})
+	}
+	if len(b.errors) > 0 {
+		out = append(out, bson.E{Key: "writeErrors", Value: b.errors})
+	}
+	return append(out, b.s.d.opTime(b.s.req)...)
+}
+
+// opTime are the fields that members of a replica set add to write replies.
+func (d *Data) opTime(req *command.Request) bson.D {
+	if !d.opts.ReplicaSet || d.opts.Sharded || req.Server == nil || mongos(req) {
+		return nil
+	}
+	d.mu.RLock()
+	ts := d.clock
+	d.mu.RUnlock()
+	return bson.D{
+		{Key: "opTime", Value: bson.D{{Key: "ts", Value: ts}, {Key: "t", Value: req.Server.Term}}},
+		{Key: "electionId", Value: req.Server.ElectionID},
+	}
+}
+
+// transactional asks the fail point of retryable writes, before one commits.
+func (s *scope) transactional() error {
+	if s.session == nil || s.d.opts.TransactionalWrite == nil {
+		return nil
+	}
+	return s.d.opts.TransactionalWrite(s.req)
+}
+
+// badName refuses the namespace of a write; a mongos says so of the statement.
+func (b *batch) badName(name string) (bool, error) {
+	e := namespace(b.s.req.DB, name)
+	if e == nil {
+		return false, nil
+	}
+	if mongos(b.s.req) {
+		_ = b.fail(0, e)
+		return true, nil
+	}
+	return true, e
+}
+
+func (d *Data) insert(s *scope, a *args) (bson.D, error) {
+	if err := unknown("insert", a.doc, " documents ordered bypassDocumentValidation encryptionInformation "); err != nil {
+		return nil, err
+	}
+	name := a.name()
+	docs := a.array("documents")
+	b, err := newBatch(s, a)
+	if err != nil {
+		return nil, err
+	}
+	if !a.has("documents") {
+		return nil, command.Errorf(40414, "BSON field 'insert.documents' is missing but a required field")
+	}
+	if err := b.checkSize(len(docs)); err != nil {
+		return nil, err
+	}
+	if bad, err := b.badName(name); bad {
+		return b.reply(a, false), err
+	}
+	type item struct {
+		doc bson.D
+		raw bson.Raw
+	}
+	items := make([]item, len(docs))
+	raws, err := s.req.Body.Lookup("documents").Array().Values()
+	if err != nil || len(raws) != len(docs) {
+		return nil, command.Errorf(22, "documents is no valid array")
+	}
+	for i, v := range docs {
+		doc, ok := v.(bson.D)
+		if !ok {
+			return nil, command.Errorf(14, "BSON field 'insert.documents.%d' is the wrong type '%s', expected type 'object'", i, value.TypeName(v))
+		}
+		raw, _ := raws[i].DocumentOK()
+		doc, raw = withID(doc, raw)
+		items[i] = item{doc, raw}
+	}
+	next, asked := 0, false
+	err = s.locked(func() error {
+		c, err := s.writable(s.req.DB, name, true)
+		if err != nil {
+			return err
+		}
+		// The documents of one insert commit together: what the fail point
+		// refuses does not happen.
+		for ; next < len(items); next++ {
+			i, it := next, items[next]
+			if b.recorded(i) != nil {
+				b.n++
+				continue
+			}
+			err := storable(s.req, it.doc, it.raw)
+			if err == nil && !asked {
+				asked = true
+				err = s.transactional()
+			}
+			if err == nil {
+				err = s.insert(c, it.doc, slices.Clone(it.raw))
+			}
+			if err != nil {
+				if err := b.fail(i, err); err != nil {
+					return err
+				}
+				continue
+			}
+			b.n++
+			b.record(i, &statement{n: 1, upserted: value.Missing{}})
+		}
+		return nil
+	})
+	if err != nil && err != errStop {
+		return nil, err
+	}
+	return b.reply(a, false), nil
+}
+
+// withID is a document with its _id in first place, made if there is none.
+func withID(doc bson.D, raw bson.Raw) (bson.D, bson.Raw) {
+	if len(doc) > 0 && doc[0].Key == "_id" {
+		return doc, raw
+	}
+	id, ok := value.Field(doc, "_id")
+	if !ok {
+		id = bson.NewObjectID()
+	}
+	doc = append(bson.D{{Key: "_id", Value: id}}, value.Delete(doc, "_id")...)
+	return doc, value.Encode(doc)
+}
+
+// storable refuses documents that cannot be stored.
+func storable(req *command.Request, doc bson.D, raw bson.Raw) error {
+	if len(raw) > maxDocument {
+		return command.Errorf(10334, "object to insert too large. size in bytes: %d, max size: %d", len(raw), maxDocument)
+	}
+	switch doc[0].Value.(type) {
+	case bson.A, bson.Regex, bson.Undefined:
+		return command.Errorf(53, "The '_id' value cannot be of type %s", value.TypeName(doc[0].Value))
+	}
+	if wire(req) < 13 {
+		for _, e := range doc {
+			if strings.HasPrefix(e.Key, "$") {
+				return command.Errorf(2, "Document can't have $ prefixed field names: %s", e.Key)
+			}
+		}
+	}
+	return nil
+}
+
+// change is one statement of an update command, parsed.
+type change struct {
+	filter      *query.Filter
+	q           bson.D
+	u           *update.Update
+	order       *query.Order
+	upsert      bool
+	multi       bool
+	hint        any
+	proj        *query.Projection
+	kind        opKind
+	replacement bool
+}
+
+// parseUpdate parses what an update does.
+func (d *Data) parseUpdate(u any, let bson.D, consts bson.D, filters bson.A, c *query.Collation) (*update.Update, bool, error) {
+	opts := update.Options{ArrayFilters: filters, Now: d.opts.Now(), Collation: c}
+	switch x := u.(type) {
+	case bson.A:
+		if len(filters) > 0 {
+			return nil, false, command.Errorf(9, "Cannot specify arrayFilters on a pipeline-style update")
+		}
+		vars := append(append(bson.D{}, let...), consts...)
+		t, err := pipeline.CompileUpdate(x, pipeline.Options{Let: vars, Now: d.opts.Now(), Collation: c})
+		if err != nil {
+			return nil, false, err
+		}
+		opts.Transform = t
+		up, err := update.Compile(nil, opts)
+		return up, false, err
+	case bson.D:
+		if len(consts) > 0 {
+			return nil, false, command.Errorf(51198, "Constant values may only be specified for pipeline updates")
+		}
+		up, err := update.Compile(x, opts)
+		if err != nil {
+			return nil, false, err
+		}
+		return up, up.Replaces(), nil
+	}
+	return nil, false, command.Errorf(9, "Update argument must be either an object or an array")
+}
+
+// apply runs a change on a collection, c nil if there is none. The caller
+// holds mu.
+func (s *scope) apply(db, name string, ch *change) (n, modified int64, upserted any, pre, post bson.Raw, err error) {
+	upserted = value.Missing{}
+	c, err := s.writable(db, name, false)
+	if err != nil {
+		return
+	}
+	if err = hintExists(c, ch.hint); err != nil {
+		return
+	}
+	var hits []found
+	if c != nil {
+		limit := int64(1)
+		if ch.multi || ch.order != nil {
+			limit = 0
+		}
+		if hits, err = search(c, c.docs, ch.filter, limit); err != nil {
+			return
+		}
+		query.Sort(hits, ch.order, foundDoc)
+		if !ch.multi && len(hits) > 1 {
+			hits = hits[:1]
+		}
+	}
+	if len(hits) == 0 {
+		if !ch.upsert {
+			return
+		}
+		var doc bson.D
+		if doc, err = seedDocument(ch); err != nil {
+			return
+		}
+		var raw bson.Raw
+		doc, raw = withID(doc, value.Encode(doc))
+		if err = storable(s.req, doc, raw); err != nil {
+			return
+		}
+		if c, err = s.writable(db, name, true); err != nil {
+			return
+		}
+		if err = s.transactional(); err != nil {
+			return
+		}
+		if err = s.insert(c, doc, raw); err != nil {
+			return
+		}
+		return 1, 0, doc[0].Value, nil, raw, nil
+	}
+	if err = s.holdAll(c, hits); err != nil {
+		return
+	}
+	asked := false
+	for _, h := range hits {
+		var doc bson.D
+		if doc, err = ch.u.Apply(h.doc, h.match, false); err != nil {
+			return
+		}
+		if !asked {
+			asked = true
+			if err = s.transactional(); err != nil {
+				return
+			}
+		}
+		var did bool
+		var raw bson.Raw
+		if did, raw, err = s.replace(c, h.rec, doc, ch.kind); err != nil {
+			return
+		}
+		n++
+		if did {
+			modified++
+		}
+		pre, post = h.rec.raw, raw
+	}
+	return
+}
+
+// seedDocument is the document that an upsert inserts.
+func seedDocument(ch *change) (bson.D, error) {
+	base := bson.D{}
+	var err error
+	if !ch.replacement {
+		base, err = equalities(base, ch.q)
+		if err != nil {
+			return nil, err
+		}
+	} else if id, ok := ch.filter.ID(); ok {
+		base = bson.D{{Key: "_id", Value: id}}
+	}
+	return ch.u.Apply(base, query.Match{Index: -1}, true)
+}
+
+// equalities collects the fields that a filter fixes.
+func equalities(doc, q bson.D) (bson.D, error) {
+	var err error
+	for _, e := range q {
+		v := e.Value
+		switch x := v.(type) {
+		case bson.Regex:
+			continue
+		case bson.A:
+			if e.Key == "$and" {
+				for _, item := range x {
+					if d, ok := item.(bson.D); ok {
+						if doc, err = equalities(doc, d); err != nil {
+							return nil, err
+						}
+					}
+				}
+				continue
+			}
+		case bson.D:
+			if len(x) > 0 && strings.HasPrefix(x[0].Key, "$") {
+				eq, ok := value.Field(x, "$eq")
+				if !ok {
+					if in, isIn := value.Field(x, "$in"); isIn {
+						if l, isList := in.(bson.A); isList && len(l) == 1 {
+							eq, ok = l[0], true
+						}
+					}
+				}
+				if !ok {
+					continue
+				}
+				v = eq
+			}
+		}
+		if strings.HasPrefix(e.Key, "$") {
+			continue
+		}
+		up, err := update.Compile(bson.D{{Key: "$set", Value: bson.D{{Key: e.Key, Value: v}}}}, update.Options{})
+		if err != nil {
+			return nil, err
+		}
+		if doc, err = up.Apply(doc, query.Match{Index: -1}, true); err != nil {
+			return nil, err
+		}
+	}
+	return doc, nil
+}
+
+func (d *Data) update(s *scope, a *args) (bson.D, error) {
+	if err := unknown("update", a.doc, " updates ordered bypassDocumentValidation let legacyRuntimeConstants runtimeConstants encryptionInformation "); err != nil {
+		return nil, err
+	}
+	name := a.name()
+	list, let := a.array("updates"), a.document("let")
+	b, err := newBatch(s, a)
+	if err != nil {
+		return nil, err
+	}
+	if !a.has("updates") {
+		return nil, command.Errorf(40414, "BSON field 'update.updates' is missing but a required field")
+	}
+	if err := b.checkSize(len(list)); err != nil {
+		return nil, err
+	}
+	if bad, err := b.badName(name); bad {
+		return b.reply(a, true), err
+	}
+	var statements []*args
+	for i, v := range list {
+		doc, ok := v.(bson.D)
+		if !ok {
+			return nil, command.Errorf(14, "BSON field 'update.updates.%d' is the wrong type '%s', expected type 'object'", i, value.TypeName(v))
+		}
+		if err := unknown("update.updates", doc, " q u c arrayFilters multi upsert upsertSupplied collation hint sort sampleId allowShardKeyUpdatesWithoutFullShardKeyInQuery "); err != nil {
+			return nil, err
+		}
+		st := &args{of: "update.updates", doc: doc}
+		if !st.has("q") || !st.has("u") {
+			return nil, command.Errorf(40414, "BSON field 'update.updates.%s' is missing but a required field", map[bool]string{true: "u", false: "q"}[st.has("q")])
+		}
+		statements = append(statements, st)
+	}
+	for i, st := range statements {
+		err := d.updateOne(s, b, name, i, st, let)
+		if err == errStop {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return b.reply(a, true), nil
+}
+
+func (d *Data) updateOne(s *scope, b *batch, name string, i int, st *args, let bson.D) error {
+	ch := &change{q: st.document("q"), upsert: st.flag("upsert"), multi: st.flag("multi"), hint: st.any("hint"), kind: opUpdate}
+	collation, filters, consts := st.collation(), st.array("arrayFilters"), st.document("c")
+	sort := st.document("sort")
+	if st.err != nil {
+		return st.err
+	}
+	if s.session != nil && ch.multi {
+		return b.fail(i, command.Errorf(72, "Cannot use (or request) retryable writes with multi=true"))
+	}
+	err := s.locked(func() error {
+		if r := b.recorded(i); r != nil {
+			b.n += r.n
+			b.modified += r.modified
+			b.addUpserted(i, r.upserted)
+			return nil
+		}
+		if err := d.prepare(ch, st.any("u"), let, consts, filters, sort, collation); err != nil {
+			return err
+		}
+		n, modified, upserted, _, _, err := s.apply(s.req.DB, name, ch)
+		if err != nil {
+			return err
+		}
+		b.n += n
+		b.modified += modified
+		b.addUpserted(i, upserted)
+		if n > 0 {
+			b.record(i, &statement{n: n, modified: modified, upserted: upserted})
+		}
+		return nil
+	})
+	if err != nil {
+		return b.fail(i, err)
+	}
+	return nil
+}
+
+func (b *batch) addUpserted(i int, id any) {
+	if (id != any(value.Missing{})) {
+		b.upserted = append(b.upserted, bson.D{{Key: "index", Value: int32(i)}, {Key: "_id", Value: id}})
+	}
+}
+
+// prepare parses the parts of a change.
+func (d *Data) prepare(ch *change, u any, let, consts bson.D, filters bson.A, sort bson.D, collation *query.Collation) error {
+	opts := query.Options{Now: d.opts.Now(), Let: let, Collation: collation}
+	var err error
+	if ch.u, ch.replacement, err = d.parseUpdate(u, let, consts, filters, collation); err != nil {
+		return err
+	}
+	if ch.replacement {
+		ch.kind = opReplace
+		if ch.multi {
+			return command.Errorf(9, "multi update is not supported for replacement-style update")
+		}
+	} else if _, pipelined := u.(bson.A); pipelined {
+		ch.kind = opUpdate
+	}
+	if ch.filter, err = query.Compile(ch.q, opts); err != nil {
+		return err
+	}
+	ch.order, err = query.CompileOrder(sort, collation)
+	return err
+}
+
+func (d *Data) delete(s *scope, a *args) (bson.D, error) {
+	if err := unknown("delete", a.doc, " deletes ordered let legacyRuntimeConstants runtimeConstants encryptionInformation bypassDocumentValidation "); err != nil {
+		return nil, err
+	}
+	name := a.name()
+	list, let := a.array("deletes"), a.document("let")
+	b, err := newBatch(s, a)
+	if err != nil {
+		return nil, err
+	}
+	if !a.has("deletes") {
+		return nil, command.Errorf(40414, "BSON field 'delete.deletes' is missing but a required field")
+	}
+	if err := b.checkSize(len(list)); err != nil {
+		return nil, err
+	}
+	if bad, err := b.badName(name); bad {
+		return b.reply(a, false), err
+	}
+	var statements []*args
+	for i, v := range list {
+		doc, ok := v.(bson.D)
+		if !ok {
+			return nil, command.Errorf(14, "BSON field 'delete.deletes.%d' is the wrong type '%s', expected type 'object'", i, value.TypeName(v))
+		}
+		if err := unknown("delete.deletes", doc, " q limit collation hint sampleId "); err != nil {
+			return nil, err
+		}
+		st := &args{of: "delete.deletes", doc: doc}
+		if !st.has("q") || !st.has("limit") {
+			return nil, command.Errorf(40414, "BSON field 'delete.deletes.%s' is missing but a required field", map[bool]string{true: "limit", false: "q"}[st.has("q")])
+		}
+		if limit := st.number("limit", 0); limit != 0 && limit != 1 {
+			return nil, command.Errorf(9, "The limit field in delete objects must be 0 or 1. Got %d", limit)
+		}
+		statements = append(statements, st)
+	}
+	for i, st := range statements {
+		err := d.deleteOne(s, b, name, i, st, let)
+		if err == errStop {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return b.reply(a, false), nil
+}
+
+func (d *Data) deleteOne(s *scope, b *batch, name string, i int, st *args, let bson.D) error {
+	limit, collation, q := st.number("limit", 0), st.collation(), st.document("q")
+	if st.err != nil {
+		return st.err
+	}
+	if s.session != nil && limit == 0 {
+		return b.fail(i, command.Errorf(72, "Cannot use (or request) retryable writes with limit=0"))
+	}
+	err := s.locked(func() error {
+		if r := b.recorded(i); r != nil {
+			b.n += r.n
+			return nil
+		}
+		f, err := query.Compile(q, query.Options{Now: d.opts.Now(), Let: let, Collation: collation})
+		if err != nil {
+			return err
+		}
+		n, _, err := s.removeMatching(name, f, nil, limit, st.any("hint"))
+		if err != nil {
+			return err
+		}
+		b.n += n
+		if n > 0 {
+			b.record(i, &statement{n: n, upserted: value.Missing{}})
+		}
+		return nil
+	})
+	if err != nil {
+		return b.fail(i, err)
+	}
+	return nil
+}
+
+// removeMatching deletes what matches, up to limit (0: all), and gives the
+// last. The caller holds mu.
+func (s *scope) removeMatching(name string, f *query.Filter, order *query.Order, limit int64, hint any) (int64, bson.Raw, error) {
+	return s.removeFrom(s.req.DB, name, f, order, limit, hint)
+}
+
+func (s *scope) removeFrom(db, name string, f *query.Filter, order *query.Order, limit int64, hint any) (int64, bson.Raw, error) {
+	c, err := s.writable(db, name, false)
+	if err != nil || c == nil {
+		return 0, nil, err
+	}
+	if err := hintExists(c, hint); err != nil {
+		return 0, nil, err
+	}
+	stop := limit
+	if order != nil {
+		stop = 0
+	}
+	hits, err := search(c, c.docs[:len(c.docs):len(c.docs)], f, stop)
+	if err != nil {
+		return 0, nil, err
+	}
+	query.Sort(hits, order, foundDoc)
+	if limit > 0 && int64(len(hits)) > limit {
+		hits = hits[:limit]
+	}
+	if len(hits) > 0 {
+		if err := s.transactional(); err != nil {
+			return 0, nil, err
+		}
+	}
+	if err := s.holdAll(c, hits); err != nil {
+		return 0, nil, err
+	}
+	var last bson.Raw
+	for _, h := range hits {
+		if err := s.remove(c, h.rec); err != nil {
+			return 0, nil, err
+		}
+		last = h.rec.raw
+	}
+	return int64(len(hits)), last, nil
+}
