@@ -54,8 +54,11 @@ func (r *jsonReader) next() (Position, json.Token, *Error) {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return at, nil, errorAt(placeOf(r.file, r.data, len(r.data)), Malformed, "the JSON document is not complete")
 	case errors.As(err, &syntax):
-		// The offset counts bytes read, the offending one included.
-		at = placeOf(r.file, r.data, max(0, int(syntax.Offset)-1))
+		// The decoder's offsets mean different things for different errors.
+		// Those of Unmarshal count the bytes read, the offending one included.
+		if errors.As(json.Unmarshal(r.data, new(json.RawMessage)), &syntax) {
+			at = placeOf(r.file, r.data, max(0, int(syntax.Offset)-1))
+		}
 		return at, nil, errorAt(at, Malformed, "malformed JSON: %s", syntax)
 	default:
 		return at, nil, errorAt(at, Malformed, "malformed JSON: %s", err)

@@ -56,7 +56,7 @@ func mend(file string, data []byte) (*yaml.Node, mended, bool) {
 }
 
 var (
-	anchorName = regexp.MustCompile(`[&*][^\s,\[\]{}]*[^\s,\[\]{}:]`)
+	anchorName = regexp.MustCompile(`[&*][^\s,\[\]{}'"]*[^\s,\[\]{}'":]`)
 	plainName  = regexp.MustCompile(`^[&*][0-9A-Za-z_-]*$`)
 	oddInName  = regexp.MustCompile(`[^0-9A-Za-z_-]`)
 )

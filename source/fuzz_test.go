@@ -1,0 +1,131 @@
+package source
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+	"unicode/utf8"
+)
+
+// sound checks what holds for every value that was read from data.
+func sound(t *testing.T, data []byte, v *Value) {
+	t.Helper()
+	lines := [][]rune{nil}
+	for _, r := range string(data) {
+		lines[len(lines)-1] = append(lines[len(lines)-1], r)
+		if r == '\n' {
+			lines = append(lines, nil)
+		}
+	}
+	// YAML has more line breaks than JSON (§5.4, and NEL, LS and PS of YAML
+	// 1.1 in the parser), so that columns are held against the whole text.
+	var check func(*Value, int)
+	check = func(v *Value, depth int) {
+		if v == nil {
+			t.Fatal("a nil value")
+		}
+		if p := v.Position; p.Line < 1 || p.Column < 1 || p.Line > len(data)+1 || p.Column > utf8.RuneCount(data)+1 {
+			t.Fatalf("position %s is outside of the file", p)
+		}
+		if depth > DefaultLimits().Depth {
+			t.Fatal("deeper than the limit")
+		}
+		seen := map[string]bool{}
+		for _, f := range v.Fields {
+			if seen[f.Key] {
+				t.Fatalf("key %q twice", f.Key)
+			}
+			seen[f.Key] = true
+			check(f.Value, depth+1)
+		}
+		for _, i := range v.Items {
+			check(i, depth+1)
+		}
+	}
+	check(v, 0)
+	if !Equal(v, v) {
+		t.Fatal("not equal to itself")
+	}
+	if _, err := v.BSON(); err != nil {
+		var e *Error
+		if !errors.As(err, &e) || e.Position.Line < 1 {
+			t.Fatalf("error without a place: %v", err)
+		}
+	}
+}
+
+func soundError(t *testing.T, err error) {
+	t.Helper()
+	var e *Error
+	if !errors.As(err, &e) || e.Position.Line < 1 || e.Position.Column < 1 || e.Message == "" {
+		t.Fatalf("error without place or words: %v", err)
+	}
+}
+
+func FuzzYAML(f *testing.F) {
+	for _, tt := range yamlValues {
+		f.Add([]byte(tt.in))
+	}
+	for _, tt := range refusals {
+		if len(tt.in) < 1000 {
+			f.Add([]byte(tt.in))
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		l := DefaultLimits()
+		l.Nodes = 10_000
+		v, err := l.ParseYAML("f", data)
+		if err != nil {
+			soundError(t, err)
+			return
+		}
+		sound(t, data, v)
+	})
+}
+
+func FuzzJSON(f *testing.F) {
+	for _, tt := range jsonValues {
+		f.Add([]byte(tt.in))
+	}
+	for _, tt := range extended {
+		f.Add([]byte(tt.in))
+	}
+	for _, tt := range malformedExtended {
+		f.Add([]byte(tt.in))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		v, err := ParseJSON("f", data)
+		if err != nil {
+			soundError(t, err)
+			var e *Error
+			if errors.As(err, &e) && e.Reason == Malformed && json.Valid(data) {
+				t.Fatalf("refused: %v", err)
+			}
+			return
+		}
+		if !json.Valid(trimMark(data)) {
+			t.Fatal("accepted, and no JSON")
+		}
+		sound(t, data, v)
+		text, err := json.Marshal(v.Plain())
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := ParseJSON("f", text)
+		if err != nil || !Equal(v, again) {
+			t.Fatalf("not the same after writing: %v, %s", err, text)
+		}
+		// Written by encoding/json, JSON is YAML, but for what is beyond the
+		// Basic Multilingual Plane or not printable.
+		if twin, err := ParseYAML("f", text); err == nil && !Equal(v, twin) {
+			t.Fatalf("YAML reads %s differently", text)
+		}
+	})
+}
+
+func trimMark(data []byte) []byte {
+	if len(data) >= 3 && string(data[:3]) == "\ufeff" {
+		return data[3:]
+	}
+	return data
+}
