@@ -2,7 +2,6 @@ package reference
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -284,9 +283,13 @@ func (c *call) read(name string, build func(target) (bson.D, error)) *command {
 
 // writing makes a command that writes.
 func (c *call) writing(name, operation string, build func(target) (bson.D, error)) *command {
+	concern := c.scope.writeConcern
+	if c.timeout { // which replaces wtimeout
+		concern = withoutTimeout(concern)
+	}
 	return &command{
 		name: name, db: c.db, op: retry.Lookup(operation), build: build, write: true,
-		writeConcern: c.scope.writeConcern, session: c.session, timeout: c.timeout,
+		writeConcern: concern, session: c.session, timeout: c.timeout,
 	}
 }
 
@@ -323,5 +326,3 @@ func (c *call) override(cmd *command) *result.Error {
 
 // common are arguments that every operation with a command takes.
 func common(names ...string) []string { return append(names, "session", "timeoutMS") }
-
-var errWireVersion = errors.New("the server is too old for an option")

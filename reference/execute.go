@@ -34,6 +34,7 @@ type reply struct {
 
 // execute performs a command: it asks the retry core what to do and does it.
 func (c *client) execute(ctx context.Context, cmd *command, tr *trace) (reply, *result.Error) {
+	cmd.session.leaveTransaction(cmd)
 	state := retry.Start(c.driver.policy, retry.Settings{
 		Operation: cmd.op, RetryReads: c.settings.retryReads, RetryWrites: c.settings.retryWrites,
 		InTransaction: cmd.session.inTransaction(), Timeout: cmd.timeout,

@@ -181,6 +181,16 @@ func (s *clientSession) inTransaction() bool {
 	return s.state == txnStarting || s.state == txnInProgress
 }
 
+// leaveTransaction forgets an ended transaction when the session does
+// something else (Transactions, "ClientSession changes" and "When to unpin").
+func (s *clientSession) leaveTransaction(cmd *command) {
+	if cmd.op.EndsTransaction || s.inTransaction() || s.state == txnNone || cmd.name == "getMore" || cmd.name == "killCursors" {
+		return
+	}
+	s.unpin()
+	s.state = txnNone
+}
+
 // unpin lets go of the mongos or the connection.
 func (s *clientSession) unpin() {
 	s.pinned = ""

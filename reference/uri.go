@@ -187,6 +187,12 @@ func resolve(uri string, options bson.Raw) (settings, string, error) {
 	if err := s.readPreference.Validate(); err != nil {
 		return s, "", err
 	}
+	if direct(pairs) {
+		// A direct connection has one seed and no set name (Unified Test
+		// Format, "entity").
+		rest = slices.DeleteFunc(rest, func(o string) bool { return strings.HasPrefix(strings.ToLower(o), "replicaset=") })
+		base = firstHost(base)
+	}
 	if _, authority, _ := strings.Cut(base, "://"); !strings.Contains(authority, "/") {
 		base += "/"
 	}
@@ -194,6 +200,22 @@ func resolve(uri string, options bson.Raw) (settings, string, error) {
 		base += "?" + strings.Join(rest, "&")
 	}
 	return s, base, nil
+}
+
+func direct(pairs []pair) bool {
+	return slices.ContainsFunc(pairs, func(p pair) bool { return sameOption(p.key, "directConnection") && p.value == "true" })
+}
+
+// firstHost leaves one host in a connection string without options.
+func firstHost(base string) string {
+	scheme, rest, _ := strings.Cut(base, "://")
+	user := ""
+	if i := strings.LastIndex(rest, "@"); i >= 0 {
+		user, rest = rest[:i+1], rest[i+1:]
+	}
+	hosts, database, _ := strings.Cut(rest, "/")
+	host, _, _ := strings.Cut(hosts, ",")
+	return scheme + "://" + user + host + "/" + database
 }
 
 // sameOption compares names of options; tls and ssl are two names of one.

@@ -259,7 +259,9 @@ func (c *call) writeBatch(b batch, models []model, statements []bson.D, ids []an
 		name += " of many"
 	}
 	d := bson.D{{Key: b.group, Value: c.coll}, {Key: field, Value: body}, {Key: "ordered", Value: ordered}}
-	cmd := c.writing(b.group, name, fixed(c.copyArgs(d, wholeFields(b.group)...)))
+	d = c.copyArgs(d, wholeFields(b.group)...)
+	var cmd *command
+	cmd = c.writing(b.group, name, func(t target) (bson.D, error) { return d, quietHint(cmd, t, hinted(statements, b.models)) })
 	if err := c.override(cmd); err != nil {
 		return err
 	}
@@ -310,6 +312,30 @@ func (c *call) writeBatch(b batch, models []model, statements []bson.D, ids []an
 		sum.upserted += int64(upserts)
 	}
 	return err
+}
+
+func hinted(statements []bson.D, at []int) bool {
+	for _, i := range at {
+		for _, e := range statements[i] {
+			if e.Key == "hint" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// quietHint refuses a hint with an unacknowledged write that the server would
+// refuse without saying so (CRUD, "hint" of the write models): updates since
+// 4.2, deletes and findAndModify since 4.4 have it.
+func quietHint(cmd *command, t target, hint bool) error {
+	if !hint || !unacknowledged(cmd.writeConcern) {
+		return nil
+	}
+	if cmd.name == "update" && t.wire >= 8 || t.wire >= wire44 {
+		return nil
+	}
+	return argument("the server is too old for hint with an unacknowledged write concern")
 }
 
 // reindex gives write errors their place in the whole bulk.
@@ -472,7 +498,10 @@ func modifyRows() []row {
 			default:
 				return nil, argument("there is no returnDocument " + after)
 			}
-			cmd := c.writing("findAndModify", "findAndModify", fixed(d))
+			var cmd *command
+			cmd = c.writing("findAndModify", "findAndModify", func(t target) (bson.D, error) {
+				return d, quietHint(cmd, t, c.has("hint"))
+			})
 			if err := c.override(cmd); err != nil {
 				return nil, err
 			}
