@@ -1,0 +1,154 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The test binary is utr itself, when a test starts it as such.
+func TestMain(m *testing.M) {
+	if os.Getenv("UTR_TEST_AS_COMMAND") != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// utr is a running process. Everything that it waits for has a deadline.
+type utr struct {
+	*exec.Cmd
+	err   bytes.Buffer
+	lines chan string // of standard output, as they come
+}
+
+const patience = 20 * time.Second
+
+func start(t *testing.T, args ...string) *utr {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := &utr{Cmd: exec.Command(self, args...), lines: make(chan string, 1000)}
+	u.Env = append(os.Environ(), "UTR_TEST_AS_COMMAND=1")
+	u.Stderr = &u.err
+	pipe, err := u.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := u.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for scanner := bufio.NewScanner(pipe); scanner.Scan(); {
+			u.lines <- scanner.Text()
+		}
+		close(u.lines)
+	}()
+	t.Cleanup(func() { _ = u.Process.Kill() })
+	return u
+}
+
+func (u *utr) line(t *testing.T, what string, fits func(string) bool) string {
+	t.Helper()
+	deadline := time.After(patience)
+	var seen []string
+	for {
+		select {
+		case line, more := <-u.lines:
+			if !more {
+				t.Fatalf("it ended before %s: %q\n%s", what, seen, u.err.String())
+			}
+			if fits(line) {
+				return line
+			}
+			seen = append(seen, line)
+		case <-deadline:
+			t.Fatalf("no %s within %s: %q\n%s", what, patience, seen, u.err.String())
+		}
+	}
+}
+
+func (u *utr) exit(t *testing.T) int {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		for range u.lines { // Wait closes the pipe: it must be empty before
+		}
+		_ = u.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return u.ProcessState.ExitCode()
+	case <-time.After(patience):
+		t.Fatalf("it did not end within %s\n%s", patience, u.err.String())
+		return -1
+	}
+}
+
+func TestServeStopsCleanly(t *testing.T) {
+	u := start(t, "serve", "--topology", "sharded")
+	uri := u.line(t, "connection string", func(s string) bool { return strings.HasPrefix(s, "mongodb://") })
+	if strings.Count(uri, ",") != 1 {
+		t.Errorf("two routers have the connection string %s", uri)
+	}
+	if err := u.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if code := u.exit(t); code != 0 {
+		t.Errorf("exit code %d\n%s", code, u.err.String())
+	}
+}
+
+// A test that would take minutes: the first signal ends it, cleans up and
+// says what ran.
+const endless = `description: "endless"
+schemaVersion: "1.10"
+createEntities:
+  - client: {id: client}
+tests:
+  - description: "first"
+    operations: [{name: wait, object: testRunner, arguments: {ms: 1}}]
+  - description: "second"
+    operations: [{name: wait, object: testRunner, arguments: {ms: 90000}}]
+  - description: "third"
+    operations: [{name: wait, object: testRunner, arguments: {ms: 1}}]
+`
+
+func TestInterruptedRunSaysWhatRan(t *testing.T) {
+	suite := filepath.Join(t.TempDir(), "endless.yml")
+	if err := os.WriteFile(suite, []byte(endless), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	u := start(t, "run", "-v", "--topology", "single", suite)
+	u.line(t, "end of the first test", func(s string) bool { return strings.HasPrefix(s, "passed endless: first") })
+	if err := u.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	u.line(t, "what ran", func(s string) bool { return strings.HasPrefix(s, "interrupted: ") })
+	u.line(t, "last line", func(s string) bool { return strings.HasPrefix(s, "1 passed, ") })
+	if code := u.exit(t); code != 3 {
+		t.Errorf("exit code %d", code)
+	}
+	if took := time.Since(begin); took > patience {
+		t.Errorf("it took %s", took)
+	}
+}
+
+func TestHelpExits(t *testing.T) {
+	for args, want := range map[string]int{"help": 0, "version": 0, "nonsense": 2, "validate nowhere.yml": 2} {
+		u := start(t, strings.Fields(args)...)
+		if code := u.exit(t); code != want {
+			t.Errorf("utr %s: exit code %d, want %d", args, code, want)
+		}
+	}
+}
