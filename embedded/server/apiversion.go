@@ -1,9 +1,10 @@
 package server
 
-import "github.com/unified-test-runner/utr/embedded/failpoint"
+import (
+	"strings"
 
-// codeAPITypeMismatch is told for apiVersion that is no string.
-const codeAPITypeMismatch = codeTypeMismatch
+	"github.com/unified-test-runner/utr/embedded/failpoint"
+)
 
 // inAPI1 are the commands of stable API version 1 (specification "Versioned
 // API", and the server's documentation of it).
@@ -13,7 +14,16 @@ var inAPI1 = map[string]bool{
 	"dropDatabase": true, "dropIndexes": true, "endSessions": true, "explain": true, "find": true,
 	"findAndModify": true, "getMore": true, "hello": true, "insert": true, "killCursors": true,
 	"listCollections": true, "listDatabases": true, "listIndexes": true, "ping": true, "refreshSessions": true,
-	"saslContinue": true, "saslStart": true, "update": true, "testVersions1And2": true,
+	"saslContinue": true, "saslStart": true, "update": true,
+}
+
+// testCommands are the commands that exist for the sake of this check: the API
+// versions that they are in, and the one that deprecates them.
+var testCommands = map[string]struct{ in, deprecated string }{
+	"testDeprecation":           {in: "1", deprecated: "1"},
+	"testDeprecationInVersion2": {in: "12", deprecated: "2"},
+	"testVersions1And2":         {in: "12"},
+	"testVersion2":              {in: "2"},
 }
 
 // apiVersion checks apiVersion, apiStrict and apiDeprecationErrors. Servers
@@ -31,26 +41,25 @@ func (x *exchange) apiVersion() error {
 			return refuse(codeAPIVersionMissing, "Provided apiStrict and/or apiDeprecationErrors without passing apiVersion")
 		}
 		if x.conn.server.params.isTrue("requireApiVersion") {
-			return refuse(498870, "The apiVersion parameter is required, please configure your MongoClient's API version")
+			return refuse(codeAPIRequired, "The apiVersion parameter is required, please configure your MongoClient's API version")
 		}
 		return nil
 	}
 	version, ok := value.StringValueOK()
 	if !ok {
-		return refuse(codeAPITypeMismatch, "BSON field 'APIVersion.apiVersion' is the wrong type '%s', expected type 'string'",
+		return refuse(codeTypeMismatch, "BSON field 'APIVersion.apiVersion' is the wrong type '%s', expected type 'string'",
 			failpoint.TypeName(value.Type))
 	}
-	switch {
-	case version != "1" && !(version == "2" && x.conn.server.params.isTrue("acceptApiVersion2")):
+	if version != "1" && !(version == "2" && x.conn.server.params.isTrue("acceptApiVersion2")) {
 		return refuse(codeAPIVersion, "Cannot accept API version %s", version)
-	case x.row.Name == "testDeprecation" || x.row.Name == "testDeprecationInVersion2":
-		if errs, _ := body.Lookup("apiDeprecationErrors").BooleanOK(); errs {
-			return refuse(324, "Provided apiDeprecationErrors:true, but the command %s is deprecated in API Version %s", x.row.Name, version)
-		}
+	}
+	if errs, _ := body.Lookup("apiDeprecationErrors").BooleanOK(); errs && testCommands[x.row.Name].deprecated == version {
+		return refuse(codeAPIDeprecation, "Provided apiDeprecationErrors:true, but the command %s is deprecated in API Version %s",
+			x.row.Name, version)
 	}
 	strict, _ := body.Lookup("apiStrict").BooleanOK()
 	// count joined API version 1 late, but 4.9 did not refuse it either.
-	if strict && !inAPI1[x.row.Name] {
+	if strict && !(version == "1" && inAPI1[x.row.Name]) && !strings.Contains(testCommands[x.row.Name].in, version) {
 		return refuse(codeAPIStrict, "Provided apiStrict:true, but the command %s is not in API Version %s. "+
 			"Information on supported commands and migrations in API Version 1 can be found at "+
 			"https://dochub.mongodb.org/core/manual-versioned-api", x.row.Name, version)

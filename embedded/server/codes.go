@@ -28,6 +28,8 @@ const (
 	codeMetadataMutated        = 186
 	codeAPIVersion             = 322
 	codeAPIStrict              = 323
+	codeAPIDeprecation         = 324
+	codeAPIRequired            = 498870
 	codeUnsupportedOpQuery     = 352
 	codeLoadBalancerMismatch   = 354
 	codeNotWritablePrimary     = 10107
@@ -96,7 +98,10 @@ var resumable = []int32{6, 7, 63, 89, 91, 133, 150, 189, 234, 262, 9001, 10107, 
 // whole, beside the retriable ones.
 var transient = []int32{24, 112, 239, 246, 251, 267, 365}
 
-func in(code int32, list []int32) bool { return slices.Contains(list, code) }
+// in says whether a code is in a category, and known in the version at all.
+func (p Profile) in(code int32, list []int32) bool {
+	return p.Wire >= codeSince[code] && slices.Contains(list, code)
+}
 
 // codeNames are the server's names of error codes.
 var codeNames = map[int32]string{

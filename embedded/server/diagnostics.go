@@ -16,7 +16,32 @@ import (
 
 // counters count for serverStatus.
 type counters struct {
-	commands, created atomic.Int64
+	created  atomic.Int64 // connections
+	commands [6]atomic.Int64
+}
+
+// counted are the kinds of commands that are counted apart, in the order of
+// opcounters; the last one is that of all others.
+var counted = [6]struct{ command, name string }{
+	{"insert", "insert"}, {"find", "query"}, {"update", "update"}, {"delete", "delete"}, {"getMore", "getmore"},
+	{"", "command"},
+}
+
+func (c *counters) count(name string) {
+	for i, kind := range counted {
+		if kind.command == name || kind.command == "" {
+			c.commands[i].Add(1)
+			return
+		}
+	}
+}
+
+func (c *counters) opcounters() bson.D {
+	out := bson.D{}
+	for i, kind := range counted {
+		out = append(out, bson.E{Key: kind.name, Value: c.commands[i].Load()})
+	}
+	return out
 }
 
 func (x *exchange) ping() (bson.D, error) { return nil, nil }
@@ -93,7 +118,7 @@ func (x *exchange) serverStatus() (bson.D, error) {
 	}
 	return append(reply,
 		bson.E{Key: "ok", Value: 1.0},
-		bson.E{Key: "opcounters", Value: bson.D{{Key: "command", Value: s.counters.commands.Load()}}},
+		bson.E{Key: "opcounters", Value: s.counters.opcounters()},
 		bson.E{Key: "connections", Value: bson.D{
 			{Key: "current", Value: int32(s.connections())},
 			{Key: "available", Value: int32(16000)},

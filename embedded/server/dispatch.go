@@ -32,7 +32,7 @@ func (k *conn) begin(body bson.Raw, exhaust bool) (*exchange, error) {
 	if err != nil {
 		return nil, errDone
 	}
-	k.server.counters.commands.Add(1)
+	k.server.counters.count(first.Key())
 	x := &exchange{conn: k, view: k.server.view(), start: time.Now()}
 	x.request = command.Request{
 		Context: k.ctx, Name: first.Key(), Body: body, Server: &x.view.Server, Conn: &k.info,
@@ -419,12 +419,13 @@ func (x *exchange) afterwards(fields bson.D) bson.D {
 // Backpressure".
 func (x *exchange) labels(code int32, concern bool) []string {
 	var labels []string
+	p := x.conn.server.cluster.Profile
 	r, mongos := &x.request, x.view.Role == command.Mongos
 	finish := r.Name == "commitTransaction" || r.Name == "abortTransaction"
 	if r.InTransaction && !concern {
-		again := in(code, transient)
+		again := p.in(code, transient)
 		if !finish {
-			again = again || in(code, retriable)
+			again = again || p.in(code, retriable)
 		} else if code != codeNoSuchTransaction {
 			again = false
 		}
@@ -433,15 +434,15 @@ func (x *exchange) labels(code int32, concern bool) []string {
 		}
 	}
 	// A mongos leaves the label to the shard that failed.
-	if x.view.Wire >= wire44 && !mongos && r.TxnNumber != nil && (!r.InTransaction || finish) && in(code, retriable) {
+	if x.view.Wire >= wire44 && !mongos && r.TxnNumber != nil && (!r.InTransaction || finish) && p.in(code, retriable) {
 		labels = append(labels, "RetryableWriteError")
 	}
-	if x.view.Wire >= wire44 && !concern && r.Name == "aggregate" && in(code, resumable) && opensChangeStream(r.Body) {
+	if x.view.Wire >= wire44 && !concern && r.Name == "aggregate" && p.in(code, resumable) && opensChangeStream(r.Body) {
 		labels = append(labels, "ResumableChangeStreamError")
 	}
-	if x.view.Wire >= wire82 && in(code, overloaded) {
+	if x.view.Wire >= wire82 && p.in(code, overloaded) {
 		labels = append(labels, "SystemOverloadedError")
-		if in(code, retriable) {
+		if p.in(code, retriable) {
 			labels = append(labels, "RetryableError")
 		}
 	}

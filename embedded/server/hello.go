@@ -60,14 +60,18 @@ type await struct {
 	most      time.Duration
 }
 
-// awaitErrors are the codes of refused wishes: mongod's and mongos's differ.
+// awaitErrors are the codes of refused wishes: those of mongod, alone or
+// in a set, and of mongos differ.
 type awaitErrors struct {
 	together, negative, ahead, exhaust int32
 	who                                string
 }
 
 func (x *exchange) awaitErrors() awaitErrors {
-	if x.view.Role == command.Mongos {
+	switch x.view.Role {
+	case command.Standalone:
+		return awaitErrors{together: 31368, negative: 31373, ahead: 51764, exhaust: 51756, who: "server"}
+	case command.Mongos:
 		return awaitErrors{together: 51760, negative: 51759, ahead: 51761, exhaust: 51763, who: "mongos"}
 	}
 	return awaitErrors{together: 31368, negative: 31373, ahead: 31382, exhaust: 51756, who: "server"}

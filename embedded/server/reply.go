@@ -98,6 +98,9 @@ func (k *conn) compose(v view, fields bson.D, x *extras, failure *command.Error)
 			}},
 			bson.E{Key: "operationTime", Value: now})
 	}
+	if failure != nil && len(labels) > 0 && v.Role == command.Mongos {
+		reply = append(reply, bson.E{Key: "errorLabels", Value: labels})
+	}
 	return marshal(reply)
 }
 
@@ -129,7 +132,7 @@ func (k *conn) failed(v view, fields bson.D, failure *command.Error, labels []st
 	if len(labels) > 0 && v.Role != command.Mongos {
 		reply = append(reply, bson.E{Key: "errorLabels", Value: labels})
 	}
-	if v.isMember() && p.Wire >= wire44 && in(failure.Code, notPrimary) {
+	if v.isMember() && p.Wire >= wire44 && p.in(failure.Code, notPrimary) {
 		reply = append(reply, bson.E{Key: "topologyVersion", Value: v.topologyVersion()})
 	}
 	reply = append(reply, fields...)
@@ -141,11 +144,7 @@ func (k *conn) failed(v view, fields bson.D, failure *command.Error, labels []st
 		}
 		reply = append(reply, bson.E{Key: "code", Value: failure.Code}, bson.E{Key: "codeName", Value: name})
 	}
-	reply = append(reply, failure.Extra...)
-	if len(labels) > 0 && v.Role == command.Mongos {
-		reply = append(reply, bson.E{Key: "errorLabels", Value: labels})
-	}
-	return reply
+	return append(reply, failure.Extra...)
 }
 
 // now is the cluster's time.
