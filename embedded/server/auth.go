@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"strings"
+	"sync"
 
 	"github.com/xdg-go/scram"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -14,14 +15,23 @@ import (
 // User may authenticate, with SCRAM-SHA-1 or SCRAM-SHA-256.
 type User struct {
 	Name, Database string
-	roles          []string
+	id             bson.Binary
+	roles          []any // documents, or names
 	credentials    map[string]scram.StoredCredentials
 }
 
-// Users are those who may authenticate. They are fixed once made.
+// Users are those who may authenticate. The methods may be called
+// concurrently.
 type Users struct {
-	users   map[string]*User // by database.name
-	servers map[string]func(scram.CredentialLookup) (*scram.Server, error)
+	mu    sync.Mutex
+	users map[string]*User // by database.name
+}
+
+// find gives the user of a database, nil if there is none.
+func (u *Users) find(database, name string) *User {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.users[database+"."+name]
 }
 
 // mechanisms are the ones served, in the order in which hello lists them.
@@ -39,13 +49,16 @@ var mechanisms = []struct {
 // NewUsers makes an empty list.
 func NewUsers() *Users { return &Users{users: map[string]*User{}} }
 
-// Add makes a user of a database with a role there. The password is kept only
-// as SCRAM keeps it.
+// Add makes a user of a database, or gives one another password. Users may do
+// everything. The password is kept only as SCRAM keeps it.
 func (u *Users) Add(database, name, password string) error {
-	user := &User{Name: name, Database: database, roles: []string{"root"}, credentials: map[string]scram.StoredCredentials{}}
+	return u.add(database, name, password, []any{bson.D{{Key: "role", Value: "root"}, {Key: "db", Value: "admin"}}})
+}
+
+func (u *Users) add(database, name, password string, roles []any) error {
+	user := &User{Name: name, Database: database, id: newUUID(), roles: roles, credentials: map[string]scram.StoredCredentials{}}
 	for _, m := range mechanisms {
-		secret := password
-		client, err := m.hash.NewClient(name, secret, "")
+		client, err := m.hash.NewClient(name, password, "")
 		if m.digest {
 			client, err = m.hash.NewClientUnprepped(name, passwordDigest(name, password), "")
 		}
@@ -62,6 +75,8 @@ func (u *Users) Add(database, name, password string) error {
 		}
 		user.credentials[m.name] = stored
 	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
 	u.users[database+"."+name] = user
 	return nil
 }
@@ -93,10 +108,14 @@ var errAuthentication = errors.New("Authentication failed.") //nolint:staticchec
 // supportedMechanisms answers saslSupportedMechs of a hello.
 func (x *exchange) supportedMechanisms() []string {
 	asked, ok := x.request.Body.Lookup("saslSupportedMechs").StringValueOK()
-	users := x.conn.server.cluster.Users
-	if !ok || users == nil || users.users[asked] == nil {
+	database, name, _ := strings.Cut(asked, ".")
+	if !ok || x.conn.server.cluster.users.find(database, name) == nil {
 		return nil
 	}
+	return mechanismNames()
+}
+
+func mechanismNames() []string {
 	names := make([]string, len(mechanisms))
 	for i, m := range mechanisms {
 		names[i] = m.name
@@ -139,11 +158,9 @@ func (k *conn) saslStart(body bson.Raw, db string) (bson.D, error) {
 		}
 		c := &conversation{}
 		lookup := func(who string) (scram.StoredCredentials, error) {
-			users := k.server.cluster.Users
-			if users == nil || users.users[db+"."+who] == nil {
+			if c.user = k.server.cluster.users.find(db, who); c.user == nil {
 				return scram.StoredCredentials{}, errAuthentication
 			}
-			c.user = users.users[db+"."+who]
 			return c.user.credentials[m.name], nil
 		}
 		server, err := m.hash.NewServer(lookup)
@@ -210,6 +227,13 @@ func saslReply(payload string, done bool) bson.D {
 	}
 }
 
+// getnonce is left from an authentication that is gone; 6.2 dropped it.
+func (x *exchange) getnonce() (bson.D, error) {
+	nonce := make([]byte, 8)
+	_, _ = rand.Read(nonce) // never fails
+	return bson.D{{Key: "nonce", Value: hex.EncodeToString(nonce)}}, nil
+}
+
 func (x *exchange) logout() (bson.D, error) {
 	x.conn.user = nil
 	return nil, nil
@@ -234,10 +258,15 @@ func (x *exchange) connectionStatus() (bson.D, error) {
 	return bson.D{{Key: "authInfo", Value: info}}, nil
 }
 
+// roleDocs are the user's roles, those that were named alone with the database
+// that they are meant of.
 func (u *User) roleDocs() bson.A {
 	out := bson.A{}
 	for _, r := range u.roles {
-		out = append(out, bson.D{{Key: "role", Value: r}, {Key: "db", Value: "admin"}})
+		if name, ok := r.(string); ok {
+			r = bson.D{{Key: "role", Value: name}, {Key: "db", Value: u.Database}}
+		}
+		out = append(out, r)
 	}
 	return out
 }

@@ -57,7 +57,8 @@ type Config struct {
 	Kind    Kind
 	Profile Profile
 	SetName string // of the replica set, or of the one shard
-	// Users may authenticate. Nil: there is no access control.
+	// Users may authenticate, and others not do much. Nil: there is no access
+	// control.
 	Users *Users
 	// TLS is what connections use, nil for none.
 	TLS     *tls.Config
@@ -68,6 +69,7 @@ type Config struct {
 // primary. Its methods may be called concurrently.
 type Cluster struct {
 	Config
+	users    *Users // never nil
 	commands map[string]*entry
 	names    []string // of the commands, sorted, without aliases
 	ctx      context.Context
@@ -85,6 +87,9 @@ type Cluster struct {
 func NewCluster(config Config) *Cluster {
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &Cluster{Config: config, ctx: ctx, cancel: cancel, commands: map[string]*entry{}}
+	if c.users = config.Users; c.users == nil {
+		c.users = NewUsers()
+	}
 	rows := protocolRows()
 	if config.Backend != nil {
 		for _, row := range config.Backend.Rows() {

@@ -3,6 +3,7 @@ package server
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -18,7 +19,8 @@ import (
 // authenticated, and the loop that answers messages one after the other.
 type conn struct {
 	server   *Server
-	socket   net.Conn
+	raw      net.Conn // what close closes: it never waits for the client
+	socket   net.Conn // raw, or TLS upon it
 	info     command.Conn
 	balanced bool // it came through a load balancer
 	ctx      context.Context
@@ -38,17 +40,21 @@ func newConn(s *Server, socket net.Conn, balanced bool) *conn {
 	ctx, cancel := context.WithCancel(s.cluster.ctx)
 	id := s.lastConn.Add(1)
 	s.counters.created.Add(1)
-	return &conn{
-		server: s, socket: socket, balanced: balanced, ctx: ctx, cancel: cancel,
+	k := &conn{
+		server: s, raw: socket, socket: socket, balanced: balanced, ctx: ctx, cancel: cancel,
 		info: command.Conn{ID: id, LoadBalanced: balanced},
 	}
+	if s.cluster.TLS != nil {
+		k.socket = tls.Server(socket, s.cluster.TLS)
+	}
+	return k
 }
 
 // close breaks the connection, whatever it is doing.
 func (k *conn) close() {
 	k.once.Do(func() {
 		k.cancel()
-		_ = k.socket.Close() // nothing can be done about it
+		_ = k.raw.Close() // nothing can be done about it
 	})
 }
 

@@ -24,6 +24,7 @@ func protocolRows() []entry {
 	}
 	free := func(r *command.Row) { r.BeforeAuth = true }
 	admin := func(r *command.Row) { r.AdminOnly = true }
+	write := func(r *command.Row) { r.Write = true }
 	freeAdmin := func(r *command.Row) { r.AdminOnly, r.BeforeAuth = true, true }
 	return []entry{
 		// The handshake.
@@ -35,6 +36,12 @@ func protocolRows() []entry {
 		row("logout", (*exchange).logout, free),
 		row("connectionStatus", (*exchange).connectionStatus, free),
 		row("whatsmyuri", (*exchange).whatsmyuri, free),
+
+		row("getnonce", (*exchange).getnonce, func(r *command.Row) { r.BeforeAuth, r.MaxWire = true, 18 }),
+		row("createUser", (*exchange).createUser, write),
+		row("updateUser", (*exchange).updateUser, write),
+		row("dropUser", (*exchange).dropUser, write),
+		row("usersInfo", (*exchange).usersInfo, nil),
 
 		// Diagnostics.
 		row("ping", (*exchange).ping, free),

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -149,9 +148,6 @@ func (s *Server) Serve(nc net.Conn) { s.serve(nc, false) }
 // serve runs a connection in the background. It is refused if the server is
 // down.
 func (s *Server) serve(nc net.Conn, balanced bool) {
-	if s.cluster.TLS != nil {
-		nc = tls.Server(nc, s.cluster.TLS)
-	}
 	k := newConn(s, nc, balanced)
 	s.cluster.mu.Lock()
 	refused := s.isDown || s.cluster.closed

@@ -683,3 +683,49 @@ func TestParameters(t *testing.T) {
 		t.Errorf("all parameters: %v", all)
 	}
 }
+
+// TestUsers makes, changes, lists and drops users.
+func TestUsers(t *testing.T) {
+	set := cluster(t, server.ReplicaSet, "5.0", 2)
+	a, b := dial(t, set.Members()[0].Address()), dial(t, set.Members()[1].Address())
+	for _, row := range []struct {
+		reason  string
+		on      *client
+		command bson.D
+		code    int64
+	}{
+		{"a user", a, d("createUser", "u", "pwd", "p", "roles", bson.A{"root", d("role", "read", "db", "x")}), 0},
+		{"twice", a, d("createUser", "u", "pwd", "p", "roles", bson.A{}), 51003},
+		{"without a password", a, d("createUser", "v", "roles", bson.A{}), 2},
+		{"without roles", a, d("createUser", "v", "pwd", "p"), 2},
+		{"with a role that is a number", a, d("createUser", "v", "pwd", "p", "roles", bson.A{1}), 14},
+		{"on a secondary", b, d("createUser", "w", "pwd", "p", "roles", bson.A{}), 10107},
+		{"a new password", a, d("updateUser", "u", "pwd", "q"), 0},
+		{"new roles", a, d("updateUser", "u", "roles", bson.A{"read"}), 0},
+		{"of no one", a, d("updateUser", "v", "pwd", "q"), 11},
+		{"drop no one", a, d("dropUser", "v"), 11},
+	} {
+		if reply := row.on.call(row.command); code(reply) != row.code {
+			t.Errorf("%s: %v", row.reason, reply)
+		}
+	}
+	for _, who := range []any{1, "u", d("user", "u", "db", "admin")} {
+		users := b.call(d("usersInfo", who)).Lookup("users").Array()
+		u, err := users.IndexErr(0)
+		if err != nil || u.Document().Lookup("_id").StringValue() != "admin.u" || u.Document().Lookup("roles", "0", "role").StringValue() != "read" {
+			t.Errorf("usersInfo of %v: %v", who, users)
+		}
+	}
+	if reply := b.call(d("hello", 1, "saslSupportedMechs", "admin.u")); reply.Lookup("saslSupportedMechs").Type == 0 {
+		t.Errorf("mechanisms of the user: %v", reply)
+	}
+	if reply := a.call(d("dropUser", "u")); code(reply) != 0 {
+		t.Errorf("dropUser: %v", reply)
+	}
+	if users := b.call(d("usersInfo", 1)).Lookup("users").Array(); len(users) > 5 {
+		t.Errorf("after dropUser: %v", users)
+	}
+	if reply := a.call(d("getnonce", 1)); len(reply.Lookup("nonce").StringValue()) != 16 {
+		t.Errorf("getnonce: %v", reply)
+	}
+}

@@ -8,16 +8,10 @@ import (
 	"github.com/unified-test-runner/utr/embedded/failpoint"
 )
 
-// startSession makes a session id: a UUID of version 4.
+// startSession makes a session id.
 func (x *exchange) startSession() (bson.D, error) {
-	id := make([]byte, 16)
-	if _, err := rand.Read(id); err != nil {
-		return nil, err
-	}
-	id[6] = id[6]&0x0f | 0x40
-	id[8] = id[8]&0x3f | 0x80
 	return bson.D{
-		{Key: "id", Value: bson.D{{Key: "id", Value: bson.Binary{Subtype: bson.TypeBinaryUUID, Data: id}}}},
+		{Key: "id", Value: bson.D{{Key: "id", Value: newUUID()}}},
 		{Key: "timeoutMinutes", Value: int32(logicalSessionTimeout)},
 	}, nil
 }
@@ -74,4 +68,13 @@ func (x *exchange) killSessions() (bson.D, error) {
 		x.conn.server.cluster.Backend.KillSessions(ids)
 	}
 	return nil, nil
+}
+
+// newUUID is a random UUID, of version 4.
+func newUUID() bson.Binary {
+	id := make([]byte, 16)
+	_, _ = rand.Read(id) // never fails
+	id[6] = id[6]&0x0f | 0x40
+	id[8] = id[8]&0x3f | 0x80
+	return bson.Binary{Subtype: bson.TypeBinaryUUID, Data: id}
 }
