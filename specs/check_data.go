@@ -35,17 +35,6 @@ func (i *inspection) malformed(p place) {
 	}
 }
 
-// collectionData: createOptions must not specify writeConcern.
-func checkCreateOptions(i *inspection) {
-	i.eachCollectionData(func(list place) {
-		list.each(func(data place) {
-			if w := data.get("createOptions").get("writeConcern"); w.exists() {
-				i.report(w, "createOptions must not have a writeConcern: collections are created with majority")
-			}
-		})
-	})
-}
-
 func (i *inspection) eachCollectionData(visit func(list place)) {
 	visit(i.root("initialData"))
 	i.eachTest(func(t place) { visit(t.get("outcome")) })

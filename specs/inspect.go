@@ -21,7 +21,6 @@ type Check struct {
 func Checks() []Check {
 	return []Check{
 		{"extended-json", Error, "What starts like Extended JSON is well-formed Extended JSON.", checkExtendedJSON},
-		{"create-options-write-concern", Error, "createOptions has no writeConcern, which would conflict with majority.", checkCreateOptions},
 		{"duplicate-test", Warning, "No two tests of a file have the same description.", checkDuplicateTests},
 		{"version-range", Warning, "minServerVersion is not above maxServerVersion, which no server meets.", checkVersionRanges},
 		{"collection-data", Warning, "A list of collection data names each namespace once, and each document has its own _id.", checkCollectionData},

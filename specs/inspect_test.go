@@ -1,0 +1,210 @@
+package specs_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/unified-test-runner/utr/specs"
+)
+
+const head = `description: d
+schemaVersion: "1.28"
+createEntities:
+  - client: { id: client0, observeEvents: [commandStartedEvent] }
+  - database: { id: database0, client: client0, databaseName: db }
+  - collection: { id: collection0, database: database0, collectionName: c }
+  - session: { id: session0, client: client0 }
+  - bucket: { id: bucket0, database: database0 }
+  - thread: { id: thread0 }
+`
+
+// withOperations makes a suite of one test with these operations.
+func withOperations(list string) string {
+	return head + "tests:\n  - description: t\n    operations: [" + list + "]\n"
+}
+
+// checks has for each rule files that keep to it and files that do not, with
+// the path of the problem.
+var checks = []struct {
+	rule, reason, in string
+	path             string // "" if nothing is to be reported
+}{
+	{"extended-json", "well-formed", withOperations(`{name: insertOne, object: collection0, arguments: {document: {_id: {$oid: 57e193d7a9cc81b4027498b5}}}}`), ""},
+	{"extended-json", "malformed", withOperations(`{name: insertOne, object: collection0, arguments: {document: {_id: {$oid: x}}}}`), "tests[0].operations[0].arguments.document._id"},
+	{"extended-json", "anchors are not for test runners", head + "_yamlAnchors: {a: {$oid: x}}\ntests: [{description: t, operations: []}]", ""},
+	{"duplicate-test", "two names", head + "tests: [{description: t, operations: []}, {description: u, operations: []}]", ""},
+	{"duplicate-test", "one name", head + "tests: [{description: t, operations: []}, {description: t, operations: []}]", "tests[1].description"},
+	{"version-range", "equal is a range", head + "runOnRequirements: [{minServerVersion: '4.2', maxServerVersion: 4.2.0}]\ntests: [{description: t, operations: []}]", ""},
+	{"version-range", "compared numerically", head + "runOnRequirements: [{minServerVersion: '4.2', maxServerVersion: '4.10'}]\ntests: [{description: t, operations: []}]", ""},
+	{"version-range", "no server", head + "tests: [{description: t, operations: [], runOnRequirements: [{minServerVersion: '4.10', maxServerVersion: '4.2'}]}]", "tests[0].runOnRequirements[0]"},
+	{"collection-data", "two namespaces, ids of two types", head + "initialData: [{databaseName: d, collectionName: c, documents: [{_id: 1}, {_id: '1'}, {x: 1}, {x: 1}]}, {databaseName: d, collectionName: e, documents: [{_id: 1}]}]\ntests: [{description: t, operations: []}]", ""},
+	{"collection-data", "a namespace twice", head + "initialData: [{databaseName: d, collectionName: c, documents: []}, {databaseName: d, collectionName: c, documents: []}]\ntests: [{description: t, operations: []}]", "initialData[1]"},
+	{"collection-data", "an _id twice in an outcome", head + "tests: [{description: t, operations: [], outcome: [{databaseName: d, collectionName: c, documents: [{_id: 1}, {_id: 1}]}]}]", "tests[0].outcome[0].documents[1]._id"},
+	{"duplicate-entity", "each test has its own map", head + "tests: [{description: t, operations: [&o {name: find, object: collection0, arguments: {filter: {}}, saveResultAsEntity: r}]}, {description: u, operations: [*o]}]", ""},
+	{"duplicate-entity", "in createEntities", strings.Replace(head, "id: thread0", "id: client0", 1) + "tests: [{description: t, operations: []}]", "createEntities[5].thread.id"},
+	{"duplicate-entity", "by a saved result", withOperations(`{name: find, object: collection0, arguments: {filter: {}}, saveResultAsEntity: session0}`), "tests[0].operations[0].saveResultAsEntity"},
+	{"duplicate-entity", "by an operation", withOperations(`{name: createEntities, object: testRunner, arguments: {entities: [{thread: {id: thread0}}]}}`), "tests[0].operations[0].arguments.entities[0].thread.id"},
+	{"duplicate-entity", "by a topology description", withOperations(`{name: recordTopologyDescription, object: testRunner, arguments: {client: client0, id: client0}}`), "tests[0].operations[0].arguments.id"},
+	{"undefined-entity", "made by an operation before", withOperations(`{name: createEntities, object: testRunner, arguments: {entities: [{thread: {id: thread1}}]}}, {name: waitForThread, object: testRunner, arguments: {thread: thread1}}`), ""},
+	{"undefined-entity", "made by an operation after", withOperations(`{name: waitForThread, object: testRunner, arguments: {thread: thread1}}, {name: createEntities, object: testRunner, arguments: {entities: [{thread: {id: thread1}}]}}`), "tests[0].operations[0].arguments.thread"},
+	{"undefined-entity", "out of order", "description: d\nschemaVersion: '1.0'\ncreateEntities: [{database: {id: d, client: c, databaseName: x}}, {client: {id: c}}]\ntests: [{description: t, operations: []}]", "createEntities[0].database.client"},
+	{"undefined-entity", "of another type", strings.Replace(head, "database: database0, collectionName", "database: client0, collectionName", 1) + "tests: [{description: t, operations: []}]", "createEntities[2].collection.database"},
+	{"undefined-entity", "an object", withOperations(`{name: find, object: collection1, arguments: {filter: {}}}`), "tests[0].operations[0].object"},
+	{"undefined-entity", "a session", withOperations(`{name: find, object: collection0, arguments: {filter: {}, session: session1}}`), "tests[0].operations[0].arguments.session"},
+	{"undefined-entity", "a session that is a client", withOperations(`{name: find, object: collection0, arguments: {filter: {}, session: client0}}`), "tests[0].operations[0].arguments.session"},
+	{"undefined-entity", "a fail point's client", withOperations(`{name: failPoint, object: testRunner, arguments: {client: client1, failPoint: {configureFailPoint: x, mode: "off"}}}`), "tests[0].operations[0].arguments.client"},
+	{"undefined-entity", "a client of expectEvents", head + "tests: [{description: t, operations: [], expectEvents: [{client: client1, events: []}]}]", "tests[0].expectEvents[0].client"},
+	{"undefined-entity", "of an operator", withOperations(`{name: find, object: collection0, arguments: {filter: {}}, expectResult: [{_id: {$$matchesEntity: e}}]}`), "tests[0].operations[0].expectResult[0]._id.$$matchesEntity"},
+	{"undefined-entity", "within a callback", withOperations(`{name: withTransaction, object: session0, arguments: {callback: [{name: find, object: nope, arguments: {filter: {}}}]}}`), "tests[0].operations[0].arguments.callback[0].object"},
+	{"undefined-entity", "on a thread", withOperations(`{name: runOnThread, object: testRunner, arguments: {thread: thread0, operation: {name: find, object: nope, arguments: {filter: {}}}}}`), "tests[0].operations[0].arguments.operation.object"},
+	{"unknown-operation", "on a cursor that was saved", withOperations(`{name: createFindCursor, object: collection0, arguments: {filter: {}}, saveResultAsEntity: r}, {name: iterateOnce, object: r}`), ""},
+	{"unknown-operation", "on a collection that createCollection returned", withOperations(`{name: createCollection, object: database0, arguments: {collection: x}, saveResultAsEntity: r}, {name: insertOne, object: r, arguments: {document: {}}}`), ""},
+	{"unknown-operation", "no such name", withOperations(`{name: fnid, object: collection0}`), "tests[0].operations[0].name"},
+	{"unknown-operation", "of another kind", withOperations(`{name: insertOne, object: database0}`), "tests[0].operations[0].name"},
+	{"unknown-operation", "of the test runner", withOperations(`{name: sleep, object: testRunner}`), "tests[0].operations[0].name"},
+	{"unknown-operation", "on a thread", withOperations(`{name: find, object: thread0}`), "tests[0].operations[0].name"},
+	{"unknown-argument", "known", withOperations(`{name: find, object: collection0, arguments: {filter: {}, sort: {}}}`), ""},
+	{"unknown-argument", "unknown", withOperations(`{name: find, object: collection0, arguments: {filter: {}, srot: {}}}`), "tests[0].operations[0].arguments.srot"},
+	{"missing-argument", "given", withOperations(`{name: wait, object: testRunner, arguments: {ms: 1}}`), ""},
+	{"missing-argument", "missing", withOperations(`{name: find, object: collection0, arguments: {}}`), "tests[0].operations[0]"},
+	{"missing-argument", "no arguments at all", withOperations(`{name: find, object: collection0}`), "tests[0].operations[0]"},
+	{"argument-value", "case makes no difference", withOperations(`{name: findOneAndUpdate, object: collection0, arguments: {filter: {}, update: [], returnDocument: aFTER}}`), ""},
+	{"argument-value", "no such value", withOperations(`{name: findOneAndUpdate, object: collection0, arguments: {filter: {}, update: [], returnDocument: New}}`), "tests[0].operations[0].arguments.returnDocument"},
+	{"argument-value", "case makes a difference", withOperations(`{name: assertSessionTransactionState, object: testRunner, arguments: {session: session0, state: None}}`), "tests[0].operations[0].arguments.state"},
+	{"special-operation", "entity operations have results", withOperations(`{name: find, object: collection0, arguments: {filter: {}}, expectResult: []}`), ""},
+	{"special-operation", "special ones have not", withOperations(`{name: wait, object: testRunner, arguments: {ms: 1}, expectError: {isError: true}}`), "tests[0].operations[0].expectError"},
+	{"fail-point", "well-formed", withOperations(`{name: failPoint, object: testRunner, arguments: {client: client0, failPoint: {configureFailPoint: x, mode: "off"}}}`), ""},
+	{"fail-point", "no mode", withOperations(`{name: failPoint, object: testRunner, arguments: {client: client0, failPoint: {configureFailPoint: x}}}`), "tests[0].operations[0].arguments.failPoint"},
+	{"fail-point", "another command", withOperations(`{name: targetedFailPoint, object: testRunner, arguments: {session: session0, failPoint: {ping: 1}}}`), "tests[0].operations[0].arguments.failPoint"},
+	{"operator", "all of them", withOperations(`{name: find, object: collection0, arguments: {filter: {}}, expectResult: [{a: {$$exists: false}, b: {$$type: [int, number]}, c: {$$matchesHexBytes: "0aF1"}, d: {$$unsetOrMatches: {x: {$$lte: 1.5}}}, e: {$$sessionLsid: session0}, f: {$$matchAsDocument: {$$matchAsRoot: {}}}, g: {$$matchesHexBytes: ""}}]}`), ""},
+	{"operator", "arguments are not matched", withOperations(`{name: find, object: collection0, arguments: {filter: {$$foo: 1}}}`), ""},
+	{"operator", "unknown", withOperations(`{name: find, object: collection0, arguments: {filter: {}}, expectResult: [{a: {$$exist: false}}]}`), "tests[0].operations[0].expectResult[0].a.$$exist"},
+	{"operator", "odd number of digits", withOperations(`{name: download, object: bucket0, arguments: {id: 1}, expectResult: {$$matchesHexBytes: "abc"}}`), "tests[0].operations[0].expectResult.$$matchesHexBytes"},
+	{"operator", "no digits", withOperations(`{name: download, object: bucket0, arguments: {id: 1}, expectResult: {$$matchesHexBytes: "xy"}}`), "tests[0].operations[0].expectResult.$$matchesHexBytes"},
+	{"operator", "unknown type", withOperations(`{name: find, object: collection0, arguments: {filter: {}}, expectResult: [{a: {$$type: [int, integer]}}]}`), "tests[0].operations[0].expectResult[0].a.$$type"},
+	{"operator", "no types", withOperations(`{name: find, object: collection0, arguments: {filter: {}}, expectResult: [{a: {$$type: []}}]}`), "tests[0].operations[0].expectResult[0].a.$$type"},
+	{"operator", "not alone", withOperations(`{name: find, object: collection0, arguments: {filter: {}}, expectResult: [{a: {$$exists: true, x: 1}}]}`), "tests[0].operations[0].expectResult[0].a.$$exists"},
+	{"operator", "not first", withOperations(`{name: find, object: collection0, arguments: {filter: {}}, expectResult: [{a: {x: 1, $$exists: true}}]}`), "tests[0].operations[0].expectResult[0].a.$$exists"},
+	{"operator", "no boolean", withOperations(`{name: find, object: collection0, arguments: {filter: {}}, expectResult: [{a: {$$exists: 1}}]}`), "tests[0].operations[0].expectResult[0].a.$$exists"},
+	{"operator", "no number", withOperations(`{name: find, object: collection0, arguments: {filter: {}}, expectResult: [{a: {$$lte: "1"}}]}`), "tests[0].operations[0].expectResult[0].a.$$lte"},
+	{"operator", "no document", withOperations(`{name: find, object: collection0, arguments: {filter: {}}, expectResult: [{a: {$$matchAsRoot: 1}}]}`), "tests[0].operations[0].expectResult[0].a.$$matchAsRoot"},
+	{"operator", "in an event", head + "tests: [{description: t, operations: [], expectEvents: [{client: client0, events: [{commandStartedEvent: {command: {a: {$$foo: 1}}}}]}]}]", "tests[0].expectEvents[0].events[0].commandStartedEvent.command.a.$$foo"},
+	{"operator", "in an error", withOperations(`{name: find, object: collection0, arguments: {filter: {}}, expectError: {errorResponse: {a: {$$foo: 1}}}}`), "tests[0].operations[0].expectError.errorResponse.a.$$foo"},
+	{"operator", "hexBytes", withOperations(`{name: upload, object: bucket0, arguments: {filename: f, source: {$$hexBytes: "1F"}}}`), ""},
+	{"operator", "malformed hexBytes", withOperations(`{name: upload, object: bucket0, arguments: {filename: f, source: {$$hexBytes: "1"}}}`), "tests[0].operations[0].arguments.source"},
+	{"placeholder", "in uriOptions", strings.Replace(head, "id: client0,", "id: client0, uriOptions: {a: {b: {$$placeholder: 1}}},", 1) + "tests: [{description: t, operations: []}]", ""},
+	{"placeholder", "in an argument", withOperations(`{name: find, object: collection0, arguments: {filter: {a: {$$placeholder: 1}}}}`), "tests[0].operations[0].arguments.filter.a.$$placeholder"},
+	{"placeholder", "in an expected result", withOperations(`{name: find, object: collection0, arguments: {filter: {}}, expectResult: {$$placeholder: 1}}`), "tests[0].operations[0].expectResult.$$placeholder"},
+	{"unobserved-event", "observed", withOperations(`{name: waitForEvent, object: testRunner, arguments: {client: client0, event: {commandStartedEvent: {}}, count: 1}}`), ""},
+	{"unobserved-event", "not observed", withOperations(`{name: waitForEvent, object: testRunner, arguments: {client: client0, event: {poolClearedEvent: {}}, count: 1}}`), "tests[0].operations[0].arguments.event.poolClearedEvent"},
+	{"unobserved-event", "in expectEvents", head + "tests: [{description: t, operations: [], expectEvents: [{client: client0, events: [{commandStartedEvent: {}}, {commandFailedEvent: {}}]}]}]", "tests[0].expectEvents[0].events[1].commandFailedEvent"},
+	{"repeated-expectation", "two types", head + "tests: [{description: t, operations: [], expectEvents: [{client: client0, events: []}, {client: client0, eventType: cmap, events: []}]}]", ""},
+	{"repeated-expectation", "command is the default", head + "tests: [{description: t, operations: [], expectEvents: [{client: client0, events: []}, {client: client0, eventType: command, events: []}]}]", "tests[0].expectEvents[1]"},
+	{"api-version", "1", strings.Replace(head, "id: client0,", "id: client0, serverApi: {version: '1'},", 1) + "tests: [{description: t, operations: []}]", ""},
+	{"api-version", "2", strings.Replace(head, "id: client0,", "id: client0, serverApi: {version: '2'},", 1) + "tests: [{description: t, operations: []}]", "createEntities[0].client.serverApi.version"},
+	{"kms-credentials", "none and all", strings.Replace(head, "id: client0,", "id: client0, autoEncryptOpts: {keyVaultNamespace: a.b, kmsProviders: {aws: {}, local: {key: x}}},", 1) + "tests: [{description: t, operations: []}]", ""},
+	{"kms-credentials", "some", strings.Replace(head, "id: client0,", "id: client0, autoEncryptOpts: {keyVaultNamespace: a.b, kmsProviders: {aws: {accessKeyId: x}}},", 1) + "tests: [{description: t, operations: []}]", "createEntities[0].client.autoEncryptOpts.kmsProviders.aws"},
+	{"vacuous", "an operation may fail", withOperations(`{name: find, object: collection0, arguments: {filter: {}}}`), ""},
+	{"vacuous", "no events are expected, so that one is too many", head + "tests: [{description: t, operations: [], expectEvents: [{client: client0, events: []}]}]", ""},
+	{"vacuous", "nothing", withOperations(""), "tests[0]"},
+	{"vacuous", "everything is ignored", withOperations(`{name: find, object: collection0, arguments: {filter: {}}, ignoreResultAndError: true}`), "tests[0]"},
+	{"vacuous", "every event is ignored", head + "tests: [{description: t, operations: [], expectEvents: [{client: client0, events: [], ignoreExtraEvents: true}]}]", "tests[0]"},
+}
+
+func TestChecks(t *testing.T) {
+	severity := map[string]specs.Severity{}
+	for _, c := range specs.Checks() {
+		if c.Doc == "" {
+			t.Errorf("%s has no doc", c.Name)
+		}
+		severity[c.Name] = c.Severity
+	}
+	kept, broken := map[string]bool{}, map[string]bool{}
+	for _, tt := range checks {
+		want, known := severity[tt.rule]
+		if !known {
+			t.Errorf("there is no rule %s", tt.rule)
+		}
+		if tt.path == "" {
+			kept[tt.rule] = true
+		} else {
+			broken[tt.rule] = true
+		}
+		var problems []specs.Problem
+		s, err := specs.Parse("f.yml", []byte(tt.in))
+		var invalid *specs.InvalidError
+		switch {
+		case errors.As(err, &invalid):
+			problems = invalid.Problems
+			if want == specs.Warning {
+				t.Errorf("%s: %s: refused: %v", tt.rule, tt.reason, err)
+				continue
+			}
+		case err != nil:
+			t.Errorf("%s: %s: %v", tt.rule, tt.reason, err)
+			continue
+		default:
+			problems = s.Warnings
+			if want == specs.Error && tt.path != "" {
+				t.Errorf("%s: %s: accepted", tt.rule, tt.reason)
+			}
+		}
+		var found []specs.Problem
+		for _, p := range problems {
+			if p.Rule == tt.rule {
+				found = append(found, p)
+			}
+		}
+		switch {
+		case tt.path == "" && len(found) > 0:
+			t.Errorf("%s: %s: reported: %v", tt.rule, tt.reason, found)
+		case tt.path != "" && len(found) != 1:
+			t.Errorf("%s: %s: want one problem, got %v", tt.rule, tt.reason, problems)
+		case tt.path != "" && (found[0].Path != tt.path || found[0].Severity != want || found[0].Position.Line == 0 || found[0].Position.Column == 0):
+			t.Errorf("%s: %s: got %v, want path %s", tt.rule, tt.reason, found[0], tt.path)
+		}
+	}
+	for name := range severity {
+		if !kept[name] || !broken[name] {
+			t.Errorf("rule %s lacks a row that keeps to it or one that does not", name)
+		}
+	}
+}
+
+func TestSchemaVersions(t *testing.T) {
+	for _, tt := range []struct{ reason, in, words string }{
+		{"missing", "description: d\ntests: []", "schemaVersion is missing"},
+		{"no string", "schemaVersion: 1.0\ntests: []", "must be a string"},
+		{"malformed", "schemaVersion: '1.x'\ntests: []", "1.28"},
+		{"of another major", "schemaVersion: '2.0'\ntests: []", "major"},
+		{"newer", "schemaVersion: '1.99'\ntests: []", "1.28"},
+		{"no document", "[schemaVersion]", "a suite is a document"},
+	} {
+		_, err := specs.Parse("f.yml", []byte(tt.in))
+		var invalid *specs.InvalidError
+		if !errors.As(err, &invalid) || len(invalid.Problems) != 1 || invalid.Problems[0].Rule != "schemaVersion" || !strings.Contains(err.Error(), tt.words) || !strings.HasPrefix(err.Error(), "f.yml:1:") {
+			t.Errorf("%s: %v", tt.reason, err)
+		}
+	}
+	if _, err := specs.Parse("f.yml", []byte("description: d\nschemaVersion: '1.5.3'\ntests: [{description: t, operations: []}]")); err != nil {
+		t.Errorf("a patch version: %v", err)
+	}
+}
+
+// TestCreateOptionsWriteConcern: the schema refuses it, no check is needed.
+func TestCreateOptionsWriteConcern(t *testing.T) {
+	_, err := specs.Parse("f.yml", []byte(head+"initialData: [{databaseName: d, collectionName: c, documents: [], createOptions: {writeConcern: {w: 1}}}]\ntests: [{description: t, operations: []}]"))
+	if err == nil || !strings.Contains(err.Error(), "initialData[0].createOptions.writeConcern") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestAllProblems shows that not just the first problem is told.
+func TestAllProblems(t *testing.T) {
+	_, err := specs.Parse("f.yml", []byte("schemaVersion: '1.0'\nfoo: 1\ntests: [{description: 1, operations: 2}]"))
+	var invalid *specs.InvalidError
+	if !errors.As(err, &invalid) || len(invalid.Problems) < 4 {
+		t.Errorf("%v", err)
+	}
+}
