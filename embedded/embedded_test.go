@@ -361,3 +361,56 @@ func TestPrimaryChanges(t *testing.T) {
 		p.await(t, row.want)
 	}
 }
+
+// TestData has the public driver write, read, aggregate and watch.
+func TestData(t *testing.T) {
+	for _, topology := range topologies {
+		t.Run(topology.String(), func(t *testing.T) {
+			d := start(t, embedded.Options{Topology: topology})
+			c := connect(t, d.URI(), func(o *options.ClientOptions) { o.SetHeartbeatInterval(500 * time.Millisecond) })
+			ctx := limit(t)
+			things := c.Database("db").Collection("things")
+			var stream *mongo.ChangeStream
+			if topology != embedded.Standalone {
+				var err error
+				if stream, err = things.Watch(ctx, mongo.Pipeline{}); err != nil {
+					t.Fatalf("watch: %v", err)
+				}
+				defer func() { _ = stream.Close(ctx) }()
+			}
+			docs := make([]any, 250)
+			for i := range docs {
+				docs[i] = bson.D{{Key: "_id", Value: i}, {Key: "even", Value: i%2 == 0}}
+			}
+			if _, err := things.InsertMany(ctx, docs); err != nil {
+				t.Fatalf("insertMany: %v", err)
+			}
+			cursor, err := things.Find(ctx, bson.D{{Key: "even", Value: true}}, options.Find().SetBatchSize(10))
+			if err != nil {
+				t.Fatalf("find: %v", err)
+			}
+			var found []bson.D
+			if err := cursor.All(ctx, &found); err != nil || len(found) != 125 {
+				t.Errorf("find: %d documents, %v", len(found), err)
+			}
+			cursor, err = things.Aggregate(ctx, mongo.Pipeline{bson.D{{Key: "$group", Value: bson.D{
+				{Key: "_id", Value: "$even"}, {Key: "n", Value: bson.D{{Key: "$sum", Value: 1}}}}}}})
+			if err != nil {
+				t.Fatalf("aggregate: %v", err)
+			}
+			var groups []bson.D
+			if err := cursor.All(ctx, &groups); err != nil || len(groups) != 2 {
+				t.Errorf("aggregate: %v, %v", groups, err)
+			}
+			if stream == nil {
+				return
+			}
+			if !stream.Next(ctx) {
+				t.Fatalf("the change stream: %v", stream.Err())
+			}
+			if kind, _ := stream.Current.Lookup("operationType").StringValueOK(); kind != "insert" {
+				t.Errorf("the change stream tells %v", stream.Current)
+			}
+		})
+	}
+}
