@@ -66,7 +66,7 @@ func place(s *specs.Suite, t *specs.Test, id result.TestID, cfg *Config, offers 
 	for _, group := range groups(offers, cfg.AllTopologies) {
 		j := base
 		j.offer = group[0]
-		var reasons []string
+		reasons := make([]string, 0, len(group))
 		found := false
 		for _, i := range group {
 			w := world{deployment: offers[i], engine: about}
@@ -78,14 +78,11 @@ func place(s *specs.Suite, t *specs.Test, id result.TestID, cfg *Config, offers 
 				j.offer, found = i, true
 				break
 			}
-			if len(group) > 1 {
-				reason = offers[i].Name + ": " + reason
-			}
 			reasons = append(reasons, reason)
 		}
 		switch {
 		case !found:
-			j.skip = &skip{result.SkipRequirement, strings.Join(reasons, "; ")}
+			j.skip = &skip{result.SkipRequirement, everyReason(offers, group, reasons)}
 		case lack != "":
 			j.skip = &skip{result.SkipCapability, lack}
 		}
@@ -95,6 +92,26 @@ func place(s *specs.Suite, t *specs.Test, id result.TestID, cfg *Config, offers 
 		jobs = append(jobs, j)
 	}
 	return jobs
+}
+
+// everyReason says why none of the offers of a group will do: each reason
+// once, with the offers that it is against, unless it is against all.
+func everyReason(offers []deployment.Description, group []int, reasons []string) string {
+	against := make(map[string][]string)
+	var order []string
+	for n, reason := range reasons {
+		if against[reason] == nil {
+			order = append(order, reason)
+		}
+		against[reason] = append(against[reason], offers[group[n]].Name)
+	}
+	if len(order) == 1 {
+		return order[0]
+	}
+	for n, reason := range order {
+		order[n] = strings.Join(against[reason], ", ") + ": " + reason
+	}
+	return strings.Join(order, "; ")
 }
 
 // groups puts the numbers of the offers together of which a test takes the

@@ -74,6 +74,10 @@ const grace = 5 * time.Second
 // never returns, harms no more than the test. The error is a *PanicError or a
 // *StuckError.
 func guarded[T any](ctx context.Context, during string, call func(context.Context) T) (T, error) {
+	return guardedFor(ctx, grace, during, call)
+}
+
+func guardedFor[T any](ctx context.Context, grace time.Duration, during string, call func(context.Context) T) (T, error) {
 	type answer struct {
 		value T
 		err   error

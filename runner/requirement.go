@@ -204,14 +204,14 @@ func (w world) libmongocrypt() (specs.Version, bool) {
 	return specs.Version{}, false
 }
 
-// plain renders a BSON value for a message: relaxed Extended JSON, without
-// the wrapping that lone scalars get.
+// plain renders a BSON value for a message: relaxed Extended JSON.
 func plain(v bson.RawValue) string {
 	if v.Type == 0 {
 		return "nothing"
 	}
-	if s, ok := v.StringValueOK(); ok {
-		return fmt.Sprintf("%q", s)
+	text, err := bson.MarshalExtJSON(bson.D{{Key: "v", Value: v}}, false, false)
+	if err != nil {
+		return v.String()
 	}
-	return v.String()
+	return strings.TrimSuffix(strings.TrimPrefix(string(text), `{"v":`), "}")
 }
