@@ -4,7 +4,6 @@ import (
 	"crypto/md5" //nolint:gosec // SCRAM-SHA-1 of MongoDB hashes the password so
 	"crypto/rand"
 	"encoding/hex"
-	"errors"
 	"strings"
 	"sync"
 
@@ -103,7 +102,7 @@ const conversationID = 1
 const leastNonce = 4
 
 // errAuthentication is all that a client learns of its failure.
-var errAuthentication = errors.New("Authentication failed.") //nolint:staticcheck // the server's words
+var errAuthentication = refuse(codeAuthenticationFailed, "Authentication failed.")
 
 // supportedMechanisms answers saslSupportedMechs of a hello.
 func (x *exchange) supportedMechanisms() []string {
@@ -174,7 +173,7 @@ func (k *conn) saslStart(body bson.Raw, db string) (bson.D, error) {
 		_, nonce, _ := strings.Cut(first, ",r=")
 		answer, err := c.scram.Step(first)
 		if err != nil || strings.HasPrefix(answer, "e=") || len(nonce) < leastNonce {
-			return nil, refuse(codeAuthenticationFailed, "%s", errAuthentication)
+			return nil, errAuthentication
 		}
 		k.sasl = c
 		return saslReply(answer, false), nil
@@ -200,7 +199,7 @@ func (x *exchange) saslContinue() (bson.D, error) {
 	answer, err := c.scram.Step(payload(x.request.Body))
 	if err != nil || !c.scram.Valid() {
 		k.sasl = nil
-		return nil, refuse(codeAuthenticationFailed, "%s", errAuthentication)
+		return nil, errAuthentication
 	}
 	if !c.skipEmpty {
 		c.proved = true

@@ -204,7 +204,9 @@ func (x *exchange) strike() error {
 	if !hit {
 		return nil
 	}
-	x.extras.labels = f.Labels
+	if x.view.Wire >= wire44 { // which brought errorLabels
+		x.extras.labels = f.Labels
+	}
 	if err != nil {
 		return asCommandError(err)
 	}
@@ -323,8 +325,9 @@ var modes = map[string]bool{
 func (x *exchange) role() error {
 	readsSecondary := false
 	if preference, ok := x.request.Body.Lookup("$readPreference").DocumentOK(); ok {
-		mode, ok := preference.Lookup("mode").StringValueOK()
-		if readsSecondary, ok = modes[mode]; !ok {
+		mode, _ := preference.Lookup("mode").StringValueOK()
+		var known bool
+		if readsSecondary, known = modes[mode]; !known {
 			return refuse(codeBadValue, "Could not parse $readPreference mode '%s'. Only the modes 'primary', "+
 				"'primaryPreferred', 'secondary', 'secondaryPreferred', and 'nearest' are supported. "+
 				":: caused by :: Enumeration value '%s' for field 'mode' is not a valid value.", mode, mode)

@@ -8,9 +8,8 @@ import (
 
 // Where a command exists.
 var (
-	onMongod  = []command.Role{command.Standalone, command.Primary, command.Secondary}
-	onMongos  = []command.Role{command.Mongos}
-	onMembers = []command.Role{command.Primary, command.Secondary}
+	onMongod = []command.Role{command.Standalone, command.Primary, command.Secondary}
+	onMongos = []command.Role{command.Mongos}
 )
 
 // protocolRows are the commands that need no data.
