@@ -9,7 +9,6 @@ import (
 
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/source"
-	"github.com/unified-test-runner/utr/source/extjson"
 )
 
 // node is one checked expectation: what must hold of one value, and where the
@@ -74,11 +73,11 @@ func (k *compiler) value(v *source.Value, where place) *node {
 	if name, argument := operator(v); name != "" && !k.exact {
 		return k.operator(v, name, argument, where)
 	}
-	scalar, ok, err := extjson.Scalar(v)
-	var malformed *extjson.Error
+	scalar, ok, err := v.Scalar()
+	var malformed *source.Error
 	switch {
 	case errors.As(err, &malformed):
-		return k.fault(malformed.Position, text(v), "malformed Extended JSON: %s", malformed.Reason)
+		return k.fault(malformed.Position, text(v), "malformed Extended JSON: %s", malformed.Message)
 	case err != nil:
 		return k.faultOf(v, "malformed Extended JSON: %v", err)
 	case ok:

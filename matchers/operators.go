@@ -11,7 +11,6 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/source"
-	"github.com/unified-test-runner/utr/source/extjson"
 )
 
 // operators reads the argument of each special operator ("Special Operators
@@ -184,7 +183,7 @@ type lte struct {
 }
 
 func readLte(k *compiler, argument *source.Value, _ place) test {
-	rv, ok, err := extjson.Scalar(argument)
+	rv, ok, err := argument.Scalar()
 	if n, isNumber := numberOf(rv); ok && err == nil && isNumber {
 		return lte{number: n}
 	}

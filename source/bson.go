@@ -44,6 +44,16 @@ func (v *Value) ExtendedScalar() bool {
 	return v != nil && v.Kind == Document && v.wrapper() != nil
 }
 
+// Scalar is BSON for values that stand for a scalar, in plain JSON or in a
+// wrapper such as {$oid: …}; ok is false for true documents and arrays.
+func (v *Value) Scalar() (rv bson.RawValue, ok bool, err error) {
+	if v.Kind == Array || v.Kind == Document && v.wrapper() == nil {
+		return bson.RawValue{}, false, nil
+	}
+	rv, err = v.BSON()
+	return rv, err == nil, err
+}
+
 // appendBSON appends the bytes of a value and tells its type.
 func (v *Value) appendBSON(to []byte) (bson.Type, []byte, error) {
 	switch v.Kind {

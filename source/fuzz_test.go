@@ -3,7 +3,10 @@ package source
 import (
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
 	"unicode/utf8"
 )
 
@@ -128,4 +131,39 @@ func trimMark(data []byte) []byte {
 		return data[3:]
 	}
 	return data
+}
+
+// Canonical Extended JSON that package bson writes reads back to what it was
+// written from.
+func FuzzRoundTrip(f *testing.F) {
+	for _, v := range []any{int32(1), int64(1) << 40, 1.5, "s", true, nil, bson.NewObjectID(), bson.DateTime(-1),
+		bson.Regex{Pattern: "a", Options: "i"}, bson.Timestamp{T: 1, I: 2}, bson.MinKey{}, bson.MaxKey{}, bson.NewDecimal128(1, 2),
+		bson.Binary{Subtype: 4, Data: make([]byte, 16)}, bson.A{1, bson.D{{Key: "$gt", Value: 1}}}, bson.CodeWithScope{Code: "c", Scope: bson.D{}}} {
+		d, err := bson.Marshal(bson.D{{Key: "v", Value: v}})
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(d)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if bson.Raw(data).Validate() != nil {
+			return
+		}
+		text, err := bson.MarshalExtJSON(bson.Raw(data), true, false)
+		if err != nil || !utf8.Valid(text) || strings.Contains(string(text), `\ufffd`) {
+			return // invalid UTF-8 is replaced on writing
+		}
+		v, err := ParseJSON("fuzz", text)
+		if err != nil {
+			return // keys twice, invalid UTF-8, too deep
+		}
+		again, err := v.Raw()
+		if err != nil {
+			return // a document that looks like a wrapper, or a date beyond range
+		}
+		second, err := bson.MarshalExtJSON(again, true, false)
+		if err != nil || string(second) != string(text) {
+			t.Errorf("%s became %s, %v", text, second, err)
+		}
+	})
 }
