@@ -80,8 +80,8 @@ type Request struct {
 	// CloseAfter, set while the command runs, makes the dispatcher close the
 	// connection instead of replying, though the command succeeded.
 	CloseAfter bool
-	// AfterOK are fields of the reply that the dispatcher puts after ok
-	// (recoveryToken). A handler sets it, on success.
+	// AfterOK are fields that the dispatcher puts behind all others, the times
+	// included (recoveryToken). A handler may set it on success and on failure.
 	AfterOK bson.D
 }
 
