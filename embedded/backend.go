@@ -5,11 +5,13 @@ import (
 	"github.com/unified-test-runner/utr/embedded/server"
 )
 
-// newBackend is the data of a deployment, shared by its servers.
+// newBackend is the data of a deployment, empty.
 func newBackend(o Options) server.Backend {
 	return data.New(data.Options{
+		Sharded:            kinds[o.Topology] == server.Sharded,
 		ReplicaSet:         o.Topology == ReplicaSet,
-		Sharded:            o.Topology == Sharded || o.Topology == LoadBalanced,
+		ShardName:          server.ShardName,
+		ShardHost:          server.ShardHost(o.SetName),
 		TransactionalWrite: server.TransactionalWrite,
 	})
 }

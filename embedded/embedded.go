@@ -107,17 +107,16 @@ func Start(ctx context.Context, options Options) (*Deployment, error) {
 	if options.Topology == LoadBalanced && profile.Wire < server.LoadBalancerWire {
 		return nil, fmt.Errorf("server version %s has no load balancing, which came with 5.0", profile.Name)
 	}
-	config := server.Config{Profile: profile, SetName: options.SetName, Backend: newBackend(options)}
+	d := &Deployment{options: options}
+	config := server.Config{Profile: profile, SetName: options.SetName, Kind: kinds[options.Topology], Backend: newBackend(options)}
 	if config.Users, err = users(options.Users); err != nil {
 		return nil, err
 	}
-	d := &Deployment{options: options}
 	if options.TLS {
 		if config.TLS, d.ca, err = certificate(options.Host); err != nil {
 			return nil, err
 		}
 	}
-	config.Kind = kinds[options.Topology]
 	d.cluster = server.NewCluster(config)
 	if err := d.start(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("start a %s: %w", options.Topology, err), d.Close())

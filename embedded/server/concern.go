@@ -106,7 +106,7 @@ func (x *exchange) namedConcern(concern bson.Raw, name string) error {
 	}
 	// mongos tells the details of its shard's error in words.
 	x.concern.failure[2].Value = message + "; Error details: { writeConcern: { w: \"" + name +
-		"\", wtimeout: 0, provenance: \"clientSupplied\" } } at " + shardName
+		"\", wtimeout: 0, provenance: \"clientSupplied\" } } at " + ShardName
 	return nil
 }
 

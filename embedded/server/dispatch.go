@@ -76,6 +76,8 @@ func (x *exchange) reply(fields bson.D, err error) (bson.Raw, error) {
 	if errors.Is(err, command.ErrClose) || x.request.CloseAfter || x.conn.ctx.Err() != nil {
 		return nil, errDone
 	}
+	x.extras.last = x.request.AfterOK
+	x.extras.handedOn = x.request.Name == "commitTransaction" || x.request.Name == "abortTransaction"
 	// Who is primary may have changed meanwhile.
 	x.view.version = x.conn.server.view().version
 	if err == nil {
@@ -170,7 +172,12 @@ func (x *exchange) session() error {
 		if err != nil {
 			return refuse(40414, "BSON field 'OperationSessionInfo.lsid.id' is missing but a required field")
 		}
-		if subtype, data, ok := id.BinaryOK(); !ok || subtype != bson.TypeBinaryUUID || len(data) != 16 {
+		subtype, data, ok := id.BinaryOK()
+		if !ok {
+			return refuse(codeTypeMismatch, "BSON field 'OperationSessionInfo.lsid.id' is the wrong type '%s', expected type 'binData'",
+				failpoint.TypeName(id.Type))
+		}
+		if subtype != bson.TypeBinaryUUID || len(data) != 16 {
 			return refuse(codeTypeMismatch, "BSON field 'OperationSessionInfo.lsid.id' is the wrong binData type, expected type 'UUID'")
 		}
 		r.LSID = lsid
@@ -179,11 +186,11 @@ func (x *exchange) session() error {
 	if !hasNumber {
 		return nil
 	}
-	if x.view.Role == command.Standalone {
-		return refuse(codeIllegalOperation, "Transaction numbers are only allowed on a replica set member or mongos")
-	}
 	if r.LSID == nil {
 		return refuse(codeInvalidOptions, "Transaction number requires a session ID to also be specified")
+	}
+	if x.view.Role == command.Standalone {
+		return refuse(codeIllegalOperation, "Transaction numbers are only allowed on a replica set member or mongos")
 	}
 	if number < 0 {
 		return refuse(codeInvalidOptions, "Transaction number cannot be negative")
@@ -397,7 +404,6 @@ func (x *exchange) deadline() error {
 // error, from failCommand or from a write concern that can not be had.
 func (x *exchange) afterwards(fields bson.D) bson.D {
 	x.extras.labels = nil
-	x.extras.afterOK = x.request.AfterOK
 	if x.concern.none && (x.row.Write || x.row.Name == "aggregate") {
 		return nil // an answer to a write that wants none says ok, no more
 	}

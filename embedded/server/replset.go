@@ -9,8 +9,11 @@ import (
 	"github.com/unified-test-runner/utr/embedded/command"
 )
 
-// shardName is the one shard of a sharded cluster.
-const shardName = "s0"
+// ShardName is the one shard of a sharded cluster.
+const ShardName = "s0"
+
+// ShardHost is where the one shard would be, if clients could reach it.
+func ShardHost(setName string) string { return setName + "/localhost:27310" }
 
 // Intervals and limits of a replica set's configuration, in milliseconds.
 const (
@@ -225,15 +228,10 @@ func (x *exchange) isdbgrid() (bson.D, error) {
 // listShards has one shard, a replica set behind the mongoses that no client
 // can reach.
 func (x *exchange) listShards() (bson.D, error) {
-	return bson.D{{Key: "shards", Value: bson.A{Shard(x.view.SetName)}}}, nil
-}
-
-// Shard is the document of the one shard in config.shards.
-func Shard(setName string) bson.D {
-	return bson.D{
-		{Key: "_id", Value: shardName},
-		{Key: "host", Value: setName + "/localhost:27310"},
+	return bson.D{{Key: "shards", Value: bson.A{bson.D{
+		{Key: "_id", Value: ShardName},
+		{Key: "host", Value: ShardHost(x.view.SetName)},
 		{Key: "state", Value: int32(1)},
 		{Key: "topologyTime", Value: bson.Timestamp{T: 1, I: 1}},
-	}
+	}}}}, nil
 }

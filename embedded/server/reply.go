@@ -56,8 +56,11 @@ type extras struct {
 	labels []string
 	// writeConcernError is added to a reply that is ok.
 	writeConcernError any
-	// afterOK are fields of a reply that is ok, behind all others.
-	afterOK bson.D
+	// last are fields behind all others.
+	last bson.D
+	// handedOn tells that a mongos hands on a shard's reply as it is; other
+	// replies it makes itself, and adds labels when all else is written.
+	handedOn bool
 	// derived are the labels that follow from the code.
 	derived []string
 }
@@ -84,7 +87,7 @@ func (k *conn) compose(v view, fields bson.D, x *extras, failure *command.Error)
 				}
 			}
 		}
-		reply = k.failed(v, fields, failure, labels)
+		reply = k.failed(v, fields, x, failure, labels)
 	}
 	if v.hasClock() {
 		now := k.server.now()
@@ -98,11 +101,13 @@ func (k *conn) compose(v view, fields bson.D, x *extras, failure *command.Error)
 			}},
 			bson.E{Key: "operationTime", Value: now})
 	}
-	if failure != nil && len(labels) > 0 && v.Role == command.Mongos {
+	if failure != nil && len(labels) > 0 && labelsLast(v, x) {
 		reply = append(reply, bson.E{Key: "errorLabels", Value: labels})
 	}
-	return marshal(reply)
+	return marshal(append(reply, x.last...))
 }
+
+func labelsLast(v view, x *extras) bool { return v.Role == command.Mongos && !x.handedOn }
 
 func (k *conn) succeeded(v view, fields bson.D, x *extras, labels []string) bson.D {
 	reply := make(bson.D, 0, len(fields)+5)
@@ -111,7 +116,8 @@ func (k *conn) succeeded(v view, fields bson.D, x *extras, labels []string) bson
 	ok := bson.E{Key: "ok", Value: 1.0}
 	// mongod adds what befell the write concern after it has closed the reply
 	// of the command with ok, mongos before.
-	if !hasOk && v.Role != command.Mongos {
+	first := v.Role != command.Mongos || x.handedOn
+	if !hasOk && first {
 		reply = append(reply, ok)
 	}
 	if x.writeConcernError != nil {
@@ -120,16 +126,16 @@ func (k *conn) succeeded(v view, fields bson.D, x *extras, labels []string) bson
 			reply = append(reply, bson.E{Key: "errorLabels", Value: labels})
 		}
 	}
-	if !hasOk && v.Role == command.Mongos {
+	if !hasOk && !first {
 		reply = append(reply, ok)
 	}
-	return append(reply, x.afterOK...)
+	return reply
 }
 
-func (k *conn) failed(v view, fields bson.D, failure *command.Error, labels []string) bson.D {
+func (k *conn) failed(v view, fields bson.D, x *extras, failure *command.Error, labels []string) bson.D {
 	p := k.server.cluster.Profile
 	var reply bson.D
-	if len(labels) > 0 && v.Role != command.Mongos {
+	if len(labels) > 0 && !labelsLast(v, x) {
 		reply = append(reply, bson.E{Key: "errorLabels", Value: labels})
 	}
 	if v.isMember() && p.Wire >= wire44 && p.in(failure.Code, notPrimary) {
