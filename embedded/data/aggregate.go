@@ -76,23 +76,7 @@ func (h host) Source(_ context.Context, stage string, arg any) ([]bson.D, error)
 		}
 		return out, nil
 	case "$listLocalSessions", "$listSessions":
-		// A mongos lists what it has seen itself, which the recordings of a
-		// cluster show to be nothing.
-		if mongos(h.s.req) || d.opts.Sessions == nil {
-			return nil, nil
-		}
-		var out []bson.D
-		for _, info := range d.opts.Sessions() {
-			id, ok := value.FromRaw(info.ID.Lookup("id"))
-			if !ok {
-				continue
-			}
-			out = append(out, bson.D{
-				{Key: "_id", Value: bson.D{{Key: "id", Value: id}, {Key: "uid", Value: noUserDigest()}}},
-				{Key: "lastUse", Value: bson.NewDateTimeFromTime(info.LastUse)},
-			})
-		}
-		return out, nil
+		return d.seen.list(address(h.s.req)), nil
 	case "$currentOp":
 		doc := bson.D{{Key: "type", Value: "op"}, {Key: "host", Value: address(h.s.req)}}
 		if h.s.req.Conn != nil {

@@ -199,9 +199,10 @@ func (d *Data) serve(h handler) func(*command.Request) (bson.D, error) {
 		if err != nil {
 			return nil, command.Errorf(22, "%v", err)
 		}
+		d.seen.note(req, d.opts.Now())
 		s, err := d.begin(req)
 		if err != nil {
-			return nil, err
+			return routed(req, err)
 		}
 		a := &args{of: req.Row.Name, doc: doc}
 		reply, err := h(s, a)
@@ -210,6 +211,26 @@ func (d *Data) serve(h handler) func(*command.Request) (bson.D, error) {
 		}
 		return d.inTransaction(s, reply, err)
 	}
+}
+
+// routed is how a mongos reports what its shard said about the session of a
+// write: as the error of the first statement.
+func routed(req *command.Request, err error) (bson.D, error) {
+	e, ok := err.(*command.Error)
+	if !ok || !mongos(req) || e.Code != 225 || req.InTransaction {
+		return nil, err
+	}
+	b := &batch{s: &scope{req: req}, ordered: true}
+	n := bson.E{Key: "n", Value: int32(0)}
+	switch req.Row.Name {
+	case "insert", "delete":
+		_ = b.fail(0, err)
+		return bson.D{n, {Key: "writeErrors", Value: b.errors}}, nil
+	case "update":
+		_ = b.fail(0, err)
+		return bson.D{{Key: "nModified", Value: int32(0)}, n, {Key: "writeErrors", Value: b.errors}}, nil
+	}
+	return nil, err
 }
 
 // inTransaction finishes a command of a transaction.

@@ -97,6 +97,12 @@ func (d *Data) createCommand(s *scope, a *args) (bson.D, error) {
 			}
 			return e
 		}
+		if s.txn != nil {
+			return s.createLater(c)
+		}
+		if s.blocked(lockKey{ns: c.ns()}) {
+			return errBlocked
+		}
 		d.addCollection(c)
 		if c.isView() && d.collection(db, "system.views") == nil {
 			d.addCollection(newCollection(db, "system.views", bson.D{}))
@@ -109,14 +115,23 @@ func (d *Data) createCommand(s *scope, a *args) (bson.D, error) {
 			e.detail = describeCreate(c)
 		}
 		d.log(e)
-		if s.txn != nil {
-			// Seen by the transaction at once, and by the others too.
-			view := *c
-			s.txn.snapshot[c.ns()] = &view
-		}
 		s.writes = true
 		return nil
 	})
+}
+
+// createLater makes a collection that others see when the transaction
+// commits.
+func (s *scope) createLater(c *collection) error {
+	if s.d.collection(c.db, c.name) != nil {
+		return errWriteConflict
+	}
+	if err := s.d.lock(s.txn, lockKey{ns: c.ns()}); err != nil {
+		return err
+	}
+	s.txn.copies[c.ns()] = c
+	s.txn.created = append(s.txn.created, c)
+	return nil
 }
 
 func (d *Data) compileValidator(v bson.D) (*query.Filter, error) {
@@ -212,7 +227,10 @@ func (d *Data) dropDatabase(s *scope, _ *args) (bson.D, error) {
 // onShard wraps what a shard answered as a mongos passes it on.
 func (d *Data) onShard(s *scope, reply bson.D, err error) (bson.D, error) {
 	if !mongos(s.req) {
-		return reply, err
+		if err != nil {
+			return nil, err
+		}
+		return reply, nil
 	}
 	if e, ok := err.(*command.Error); ok {
 		raw := bson.D{{Key: "ok", Value: 0.0}, {Key: "errmsg", Value: e.Message}, {Key: "code", Value: e.Code}, {Key: "codeName", Value: command.CodeName(e.Code)}}
@@ -357,6 +375,9 @@ func (d *Data) buildIndexes(s *scope, name string, specs []*index) (bson.D, erro
 		}
 		// Readers may hold the list of indexes: it is replaced, not changed.
 		c.indexes = append(slices.Clone(c.indexes), add...)
+		if s.txn != nil && !slices.Contains(s.txn.created, c) {
+			return command.Errorf(263, "Cannot create new indexes on existing collection %s in a multi-document transaction.", c.ns())
+		}
 		reply = bson.D{}
 		if len(add) == 0 {
 			reply = append(reply, bson.E{Key: "numIndexesBefore", Value: int32(before)}, bson.E{Key: "numIndexesAfter", Value: int32(before)},
@@ -371,6 +392,9 @@ func (d *Data) buildIndexes(s *scope, name string, specs []*index) (bson.D, erro
 		var list bson.A
 		for _, x := range add {
 			list = append(list, x.spec)
+		}
+		if s.txn != nil {
+			return nil
 		}
 		d.log(entry{ts: d.tick(), kind: opCreateIndexes, db: c.db, coll: c.name, uuid: c.uuid, detail: bson.D{{Key: "indexes", Value: list}}})
 		s.writes = true
@@ -676,7 +700,7 @@ func (d *Data) listDatabases(s *scope, a *args) (bson.D, error) {
 		reply = append(reply, bson.E{Key: "totalSize", Value: value.Int(total)}, bson.E{Key: "totalSizeMb", Value: value.Int(total >> 20)})
 	default:
 		reply = append(reply, bson.E{Key: "totalSize", Value: float64(total)})
-		if wire(s.req) >= 9 {
+		if wire(s.req) >= 13 {
 			reply = append(reply, bson.E{Key: "totalSizeMb", Value: float64(total >> 20)})
 		}
 	}

@@ -27,7 +27,7 @@ type Options struct {
 	Sharded    bool
 	ReplicaSet bool
 	// ShardName and ShardHost name the one shard of a sharded deployment, as
-	// "s0" and "set/host:port". Empty: "s0" and "s0/localhost:27018".
+	// "s0" and "set/host:port". Empty: "s0" and "s0/localhost:27310".
 	ShardName, ShardHost string
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
@@ -37,14 +37,6 @@ type Options struct {
 	// commands. If it returns an error the write does not happen and the
 	// statement fails with it; command.ErrClose fails the whole command.
 	TransactionalWrite func(*command.Request) error
-	// Sessions, if not nil, are the sessions that $listLocalSessions shows.
-	Sessions func() []SessionInfo
-}
-
-// SessionInfo is a session as $listLocalSessions shows it.
-type SessionInfo struct {
-	ID      bson.Raw // the lsid as clients send it: {id: UUID}
-	LastUse time.Time
 }
 
 // Data is the data of one deployment. All methods may be called concurrently.
@@ -63,6 +55,8 @@ type Data struct {
 	// locks are the records that open transactions have written.
 	locks map[lockKey]*transaction
 
+	seen seen
+
 	cursorMu sync.Mutex
 	cursors  map[int64]*cursor
 }
@@ -76,7 +70,7 @@ func New(opts Options) *Data {
 		opts.ShardName = "s0"
 	}
 	if opts.ShardHost == "" {
-		opts.ShardHost = opts.ShardName + "/localhost:27018"
+		opts.ShardHost = opts.ShardName + "/localhost:27310"
 	}
 	d := &Data{
 		opts:      opts,
@@ -122,6 +116,7 @@ func (d *Data) EndSessions(lsids []bson.Raw) {
 	for _, l := range lsids {
 		keys[sessionKey(l)] = true
 	}
+	d.seen.forget(keys)
 	d.endSessions(func(key string) bool { return keys[key] }, true)
 }
 

@@ -410,7 +410,7 @@ func (d *Data) count(s *scope, a *args) (bson.D, error) {
 		n = min(n, limit)
 	}
 	if mongos(s.req) {
-		return bson.D{{Key: "shards", Value: bson.D{{Key: d.opts.ShardName, Value: n}}}, {Key: "n", Value: value.Int(n)}}, nil
+		return bson.D{{Key: "shards", Value: bson.D{{Key: d.opts.ShardName, Value: value.Int(n)}}}, {Key: "n", Value: value.Int(n)}}, nil
 	}
 	return bson.D{{Key: "n", Value: value.Int(n)}}, nil
 }

@@ -87,6 +87,9 @@ func (s *scope) writable(db, name string, create bool) (*collection, error) {
 	}
 	if s.txn == nil {
 		if c == nil && create {
+			if s.blocked(lockKey{ns: db + "." + name}) {
+				return nil, errBlocked
+			}
 			c = s.d.create(db, name, bson.D{})
 			s.writes = true
 		}
@@ -101,10 +104,7 @@ func (s *scope) writable(db, name string, create bool) (*collection, error) {
 		c = c.private()
 	case create:
 		c = newCollection(db, name, bson.D{})
-		if main := s.d.collection(db, name); main != nil {
-			// Made since the transaction began: as it is there, without documents.
-			return nil, errWriteConflict
-		}
+		return c, s.createLater(c)
 	default:
 		return nil, nil
 	}

@@ -28,6 +28,7 @@ type transaction struct {
 	touched  bool
 	snapshot map[string]*collection // by namespace, as when it began
 	copies   map[string]*collection // what it writes
+	created  []*collection          // what it makes
 	ops      []entry
 	locks    []lockKey
 	lsid     bson.Raw
@@ -156,13 +157,28 @@ func (d *Data) release(t *transaction) {
 // holds mu. The locks have kept what it wrote as the snapshot had it.
 func (d *Data) commit(t *transaction) {
 	t.state = committed
+	for _, c := range t.created {
+		// Its documents come with the writes below; indexes are as they are.
+		fresh := *c
+		fresh.docs, fresh.size, fresh.shared = nil, 0, false
+		fresh.indexes = nil
+		for _, x := range c.indexes {
+			y := *x
+			if y.unique {
+				y.entries = map[string]*record{}
+			}
+			fresh.indexes = append(fresh.indexes, &y)
+		}
+		d.addCollection(&fresh)
+		d.log(entry{ts: d.tick(), kind: opCreate, db: c.db, coll: c.name, uuid: c.uuid, detail: describeCreate(c)})
+	}
+	t.created = nil
 	if len(t.ops) > 0 {
 		ts := d.tick()
 		for i, op := range t.ops {
 			c := d.collection(op.db, op.coll)
 			if c == nil {
-				c = newCollection(op.db, op.coll, bson.D{})
-				d.addCollection(c)
+				continue // dropped since, which waits for us: it cannot be
 			}
 			switch op.kind {
 			case opInsert:

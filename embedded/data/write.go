@@ -185,8 +185,10 @@ func (d *Data) insert(s *scope, a *args) (bson.D, error) {
 	if err := b.checkSize(len(docs)); err != nil {
 		return nil, err
 	}
-	if bad, err := b.badName(name); bad {
-		return b.reply(a, false), err
+	if bad, err := b.badName(name); err != nil {
+		return nil, err
+	} else if bad {
+		return b.reply(a, false), nil
 	}
 	type item struct {
 		doc bson.D
@@ -478,8 +480,10 @@ func (d *Data) update(s *scope, a *args) (bson.D, error) {
 	if err := b.checkSize(len(list)); err != nil {
 		return nil, err
 	}
-	if bad, err := b.badName(name); bad {
-		return b.reply(a, true), err
+	if bad, err := b.badName(name); err != nil {
+		return nil, err
+	} else if bad {
+		return b.reply(a, true), nil
 	}
 	var statements []*args
 	for i, v := range list {
@@ -590,8 +594,10 @@ func (d *Data) delete(s *scope, a *args) (bson.D, error) {
 	if err := b.checkSize(len(list)); err != nil {
 		return nil, err
 	}
-	if bad, err := b.badName(name); bad {
-		return b.reply(a, false), err
+	if bad, err := b.badName(name); err != nil {
+		return nil, err
+	} else if bad {
+		return b.reply(a, false), nil
 	}
 	var statements []*args
 	for i, v := range list {

@@ -4,7 +4,6 @@ package replay
 var protocolDifferences = []difference{
 	{"replica-set", "diagnostics", []int{12, 13}, "the real server held the databases of earlier tests"},
 	{"sharded", "diagnostics", []int{12, 13}, "the real cluster held the databases of earlier tests"},
-	{"sharded", "diagnostics", []int{16}, "the real shard was a replica set with a random name"},
 	{"replica-set", "diagnostics", []int{17}, "serverStatus: fewer sections, for no storage engine is behind them; the recording is shortened, too"},
 	{"sharded", "diagnostics", []int{17}, "serverStatus: fewer sections, for no storage engine is behind them; the recording is shortened, too"},
 	{"standalone", "diagnostics", []int{17}, "serverStatus: fewer sections, for no storage engine is behind them; the recording is shortened, too"},

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -37,8 +38,33 @@ func TestReplay(t *testing.T) {
 			r.options.Version = "4.9"
 			d := start(t, r.options)
 			p := &player{t: t, hosts: d.Hosts(), conns: map[int]*client{}, same: map[any]any{}, offset: map[string]int64{}, theirs: r.theirs}
+			p.live(pasts[r.name])
 			report(t, r.name, steps, p)
 		})
+	}
+}
+
+// pasts are what the real servers had seen before their recordings began, as
+// far as the answers show it: a collection of an earlier recording, and the
+// sessions of earlier clients.
+var pasts = map[string][]string{
+	"replica-set": {
+		`{"create": "w", "$db": "utr_recording"}`,
+		`{"find": "past", "lsid": {"id": {"$binary": {"base64": "AAAAAAAAQACAAAAAAAAAAA==", "subType": "04"}}}, "$db": "past"}`,
+	},
+	"standalone": {
+		`{"find": "past", "lsid": {"id": {"$binary": {"base64": "AAAAAAAAQACAAAAAAAAAAA==", "subType": "04"}}}, "$db": "past"}`,
+	},
+}
+
+// live lets a server see commands, on a connection of their own.
+func (p *player) live(commands []string) {
+	const own = -1
+	for _, c := range commands {
+		p.play(step{Connection: own, Send: json.RawMessage(c)})
+		if _, err := p.conns[own].receive(); err != nil {
+			p.t.Fatal(err)
+		}
 	}
 }
 
