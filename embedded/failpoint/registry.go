@@ -62,10 +62,17 @@ type Registry struct {
 // at a time.
 func NewRegistry(random func() float64) *Registry {
 	r := &Registry{points: map[string]*point{}, random: random}
+	r.Reset()
+	return r
+}
+
+// Reset turns all fail points off and forgets their counts, as a restart does.
+func (r *Registry) Reset() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	for _, name := range known {
 		r.points[name] = &point{}
 	}
-	return r
 }
 
 // point is one fail point: its mode, and how often it has struck.

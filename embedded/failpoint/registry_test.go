@@ -94,7 +94,12 @@ func TestCounts(t *testing.T) {
 	configure("failCommand", "alwaysOn", 1)
 	r.Strike("failCommand", nil)
 	configure("onPrimaryTransactionalWrite", "off", 0)
-	configure("failCommand", "off", 2)
+	configure("failCommand", "alwaysOn", 2)
+	r.Reset()
+	if _, hit := r.Strike("failCommand", nil); hit {
+		t.Error("a fail point outlived a reset")
+	}
+	configure("failCommand", "off", 0)
 }
 
 // TestRefused compares refusals with the server's words. The rows that a real

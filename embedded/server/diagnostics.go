@@ -66,7 +66,11 @@ func (x *exchange) buildInfo() (bson.D, error) {
 		{Key: "maxBsonObjectSize", Value: int32(wire.MaxDocument)},
 	}
 	if x.view.Role != command.Mongos {
-		reply = append(reply, bson.E{Key: "storageEngines", Value: bson.A{"devnull", "ephemeralForTest", "wiredTiger"}})
+		engines := bson.A{"devnull", "ephemeralForTest", "wiredTiger"}
+		if x.view.Wire >= wire60 {
+			engines = bson.A{"devnull", "wiredTiger"}
+		}
+		reply = append(reply, bson.E{Key: "storageEngines", Value: engines})
 	}
 	return reply, nil
 }

@@ -69,6 +69,7 @@ const (
 	wire44 = 9  // topologyVersion and streaming hello, RetryableWriteError, ResumableChangeStreamError
 	wire49 = 12 // the stable API
 	wire50 = 13
+	wire60 = 17
 	wire80 = 25
 	wire82 = 27 // SystemOverloadedError
 )

@@ -200,6 +200,7 @@ func (s *Server) up() error {
 		return errors.Join(fmt.Errorf("%s is not down", s.address), listener.Close())
 	}
 	s.isDown = false
+	s.failPoints.Reset()
 	s.processID = bson.NewObjectID()
 	s.version = 0
 	s.changed()

@@ -46,16 +46,22 @@ const (
 	codeUnknownSection   = 40432
 	codeFieldAndSequence = 40433
 	codeNoBody           = 40587
+	codeTooLarge         = 10334
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 const checksumSize = 4
 
+// maxSequences is how many document sequences a message may have: no command
+// has more.
+const maxSequences = 2
+
 // errFlags is returned for messages that end the connection.
 var (
 	errNoFlags       = errors.New("an OP_MSG without flags")
 	errChecksum      = errors.New("an OP_MSG with a wrong checksum")
+	errSequences     = errors.New("an OP_MSG with too many document sequences")
 	errChecksumShort = errors.New("an OP_MSG too short for its checksum")
 )
 
@@ -143,6 +149,9 @@ func (m *Msg) sequence(r *reader) error {
 			return err
 		}
 		s.Documents = append(s.Documents, doc)
+	}
+	if len(m.Sequences) == maxSequences {
+		return errSequences
 	}
 	m.Sequences = append(m.Sequences, s)
 	return nil

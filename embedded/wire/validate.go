@@ -24,8 +24,10 @@ func validate(b []byte) (int, error) {
 	switch {
 	case n < 5:
 		return 0, invalid("BSON data has to be at least 5 bytes", nil, nil)
-	case n > len(b), n > MaxInternal:
+	case n > len(b):
 		return 0, invalid("Incorrect BSON length", nil, nil)
+	case n > MaxInternal:
+		return 0, refuse(codeTooLarge, "BSONObj size: %d (0x%X) is invalid. Size must be between 0 and %d(16MB)", n, n, MaxInternal)
 	case b[n-1] != 0:
 		return 0, invalid("BSON object not terminated with EOO", nil, nil)
 	}

@@ -58,6 +58,7 @@ func TestParseMsg(t *testing.T) {
 	p := ping(t)
 	one := doc(t, bson.D{{Key: "_id", Value: int32(1)}})
 	insert := doc(t, bson.D{{Key: "insert", Value: "c"}, {Key: "$db", Value: "d"}})
+	huge := doc(t, bson.D{{Key: "x", Value: bson.Binary{Data: make([]byte, wire.MaxInternal-12)}}})
 	with := func(raw bson.Raw, change func(bson.Raw)) []byte {
 		c := append(bson.Raw{}, raw...)
 		change(c)
@@ -92,6 +93,9 @@ func TestParseMsg(t *testing.T) {
 		{"a boolean that is neither", message(0, with(doc(t, bson.D{{Key: "b", Value: true}}), func(r bson.Raw) { r[7] = 2 })), 22, "BSON bool is neither false nor true"},
 		{"the _id is named if it came first", message(0, with(doc(t, bson.D{{Key: "_id", Value: int32(5)}, {Key: "b", Value: true}}), func(r bson.Raw) { r[16] = 2 })), 22, "'b' in object with _id: 5"},
 		{"a nested fault has a path", message(0, with(doc(t, bson.D{{Key: "a", Value: bson.D{{Key: "b", Value: true}}}}), func(r bson.Raw) { r[14] = 2 })), 22, "'a.b'"},
+		{"a document beyond the limit", message(0, kind0(huge)), 10334, "BSONObj size: 16793601"},
+		{"two sequences, as bulkWrite has", message(0, kind0(insert), kind1("a", one), kind1("b", one)), 0, ""},
+		{"three sequences", message(0, kind0(insert), kind1("a"), kind1("b"), kind1("c")), -1, ""},
 		{"a checksum flag without room for one", message(1, []byte{0, 5}), -1, ""},
 		{"a wrong checksum", message(1, kind0(p), int32s(1)), -1, ""},
 	} {
