@@ -150,7 +150,7 @@ func FuzzRoundTrip(f *testing.F) {
 		}
 		text, err := bson.MarshalExtJSON(bson.Raw(data), true, false)
 		var own bson.D
-		if err != nil || bson.UnmarshalExtJSON(text, true, &own) != nil {
+		if err != nil || !utf8.Valid(text) || bson.UnmarshalExtJSON(text, true, &own) != nil {
 			return
 		}
 		// Some values have no text of their own (strings that are no UTF-8,
