@@ -2,6 +2,7 @@ package report_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"encoding/xml"
 	"errors"
 	"flag"
@@ -278,5 +279,42 @@ func TestProgressIsGone(t *testing.T) {
 	}
 	if diff := cmp.Diff(plain, kept.String()); diff != "" {
 		t.Errorf("(-without progress +with, wiped)\n%s", diff)
+	}
+}
+
+// docs/reports.md describes every field of the record.
+func TestReportsPage(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "docs", "reports.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	type object struct {
+		Properties map[string]any
+	}
+	var s struct {
+		object
+		Definitions map[string]object
+	}
+	if err := json.Unmarshal(report.Schema(), &s); err != nil {
+		t.Fatal(err)
+	}
+	sections := map[string]object{"The record": s.object}
+	for name, o := range s.Definitions {
+		sections[name] = o
+	}
+	for name, o := range sections {
+		_, section, found := strings.Cut(string(page), "\n### "+name+"\n")
+		if !found {
+			t.Errorf("there is no section %s", name)
+		}
+		section, _, _ = strings.Cut(section, "\n##")
+		for field := range o.Properties {
+			if !strings.Contains(section, "| `"+field+"` |") {
+				t.Errorf("%s: %s is missing", name, field)
+			}
+		}
+		if rows := strings.Count(section, "| `"); rows != len(o.Properties) {
+			t.Errorf("%s: %d rows, %d fields", name, rows, len(o.Properties))
+		}
 	}
 }
