@@ -133,7 +133,7 @@ func (t *text) finished(v *result.Verdict) {
 	case result.Skipped:
 		t.skips[skipReason(v)]++
 	}
-	if !t.options.Verbose {
+	if !t.options.Verbose || v.SkipKind == result.SkipFilter { // the user left those out: the count at the end will do
 		return
 	}
 	switch {
