@@ -149,8 +149,8 @@ func TestRetryableReads(t *testing.T) {
 				for _, v := range verdicts {
 					tests[v.Test.File+v.Test.Description] = true
 				}
-				if len(suites) != 45 || len(tests) != 375 {
-					t.Errorf("%d files with %d tests, want 45 with 375", len(suites), len(tests))
+				if len(suites) < 45 || len(tests) < 375 {
+					t.Errorf("%d files with %d tests, want 45 with 375 at least", len(suites), len(tests))
 				}
 				for _, s := range topologies {
 					if !slices.ContainsFunc(verdicts, func(v *result.Verdict) bool {
