@@ -223,7 +223,7 @@ func (t *testRun) judgeEvents(ctx context.Context, observed map[string][]result.
 			continue
 		}
 		all = append(all, t.matcher(ctx).Events(path, matchers.ExpectedEvents{
-			Position:          e.Position,
+			Position:          e.EventsPosition,
 			EventType:         e.EventType,
 			Events:            e.Events,
 			IgnoreExtraEvents: e.IgnoreExtraEvents,

@@ -89,10 +89,11 @@ func (d *decoder) test(v *source.Value, path string) *Test {
 	}
 	for _, e := range items(v.Get("expectEvents")) {
 		x := ExpectedEvents{
-			Position:  e.Position,
-			Client:    text(e.Get("client")),
-			EventType: text(e.Get("eventType")),
-			Events:    items(e.Get("events")),
+			Position:       e.Position,
+			EventsPosition: position(e.Get("events"), e),
+			Client:         text(e.Get("client")),
+			EventType:      text(e.Get("eventType")),
+			Events:         items(e.Get("events")),
 		}
 		if x.EventType == "" {
 			x.EventType = "command"
@@ -173,4 +174,13 @@ func boolean(v *source.Value) *bool {
 		return nil
 	}
 	return &v.Bool
+}
+
+// position is where a value stands, or what it should be part of if it is
+// absent.
+func position(v, of *source.Value) source.Position {
+	if v == nil {
+		return of.Position
+	}
+	return v.Position
 }

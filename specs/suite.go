@@ -80,6 +80,7 @@ type Operation struct {
 // ExpectedEvents is an expectedEventsForClient.
 type ExpectedEvents struct {
 	Position          source.Position
+	EventsPosition    source.Position // of the list of events
 	Client            string
 	EventType         string // command, cmap, sdam
 	Events            []*source.Value

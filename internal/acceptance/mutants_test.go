@@ -3,6 +3,7 @@ package acceptance
 import (
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/unified-test-runner/utr/deployment"
@@ -76,11 +77,11 @@ func choose(suite *specs.Suite, all []mutants.Mutant) ([]*specs.Suite, map[strin
 	return chosen, byID
 }
 
-// blames reports whether a mismatch names the line of the change. A change of
-// a list as a whole is blamed anywhere inside the list.
+// blames reports whether a mismatch names the line of the change, or, where a
+// list or document was changed as a whole, something inside it.
 func blames(v *result.Verdict, m mutants.Mutant) bool {
 	for _, mismatch := range v.Mismatches {
-		if mismatch.Position.Line == m.Position.Line || mismatch.Position.Line > m.Position.Line && m.Whole {
+		if mismatch.Position.Line == m.Position.Line || m.Whole && strings.HasPrefix(mismatch.Path, m.Path) {
 			return true
 		}
 	}
