@@ -310,6 +310,7 @@ func (c *call) override(cmd *command) *result.Error {
 		if cmd.preference, err = preferenceOf(c.arg("readPreference")); err != nil {
 			return argument(err.Error())
 		}
+		cmd.explicit = true
 	}
 	if c.has("readConcern") {
 		if cmd.readConcern, err = readConcernOf(c.arg("readConcern")); err != nil {

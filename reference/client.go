@@ -60,7 +60,7 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 	}
 	o := options.Client().ApplyURI(rest).
 		SetPoolMonitor(poolMonitor(c.log)).
-		SetServerMonitor(serverMonitor(c.log)).
+		SetServerMonitor(serverMonitor(c.log, c.sockets)).
 		SetDialer(c.sockets)
 	// TLS is made by the dialer, so that sockets see what goes over them.
 	c.sockets.tls, o.TLSConfig = o.TLSConfig, nil
@@ -80,9 +80,16 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 	if o.MinPoolSize != nil {
 		c.minPool = *o.MinPoolSize
 	}
+	if s.monitoring != "" {
+		o.SetServerMonitoringMode(s.monitoring)
+	}
 	config, err := topology.NewConfig(o, c.clock)
 	if err != nil {
 		return nil, err
+	}
+	if c.minPool > 0 { // or idle pools would be filled every 10 s
+		config.ServerOpts = append(config.ServerOpts, topology.WithConnectionPoolMaintainInterval(
+			func(time.Duration) time.Duration { return 20 * time.Millisecond }))
 	}
 	config.ServerOpts = append(config.ServerOpts,
 		topology.WithHeartbeatInterval(func(time.Duration) time.Duration { return c.heartbeat }))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/unified-test-runner/utr/reference/retry"
 	"github.com/unified-test-runner/utr/reference/selection"
+	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/mnet"
 )
@@ -32,6 +33,10 @@ type command struct {
 	session *clientSession // never nil
 	address string         // a cursor's server; "" selects
 	conn    *mnet.Connection
+	// explicit tells that the operation itself was given the preference.
+	explicit bool
+	// failed is the error of the attempt before.
+	failed *result.Error
 	// pin keeps the connection for the reply's cursor behind a load balancer.
 	pin bool
 	// noMaxTime leaves maxTimeMS to the command under timeoutMS.
@@ -70,7 +75,7 @@ func (c *client) assemble(cmd *command, t target) (bson.Raw, error) {
 	if err != nil {
 		return nil, err
 	}
-	body = slices.Clip(body)
+	body = slices.Clone(body)
 	has := func(key string) bool {
 		return slices.ContainsFunc(body, func(e bson.E) bool { return e.Key == key })
 	}
@@ -85,6 +90,11 @@ func (c *client) assemble(cmd *command, t target) (bson.Raw, error) {
 	endsTxn := cmd.op.EndsTransaction
 	inTxn := s.inTransaction() || endsTxn
 
+	// rawData came with server 8.2 (CRUD).
+	if t.wire < wire82 && cmd.op.Name != "runCommand" {
+		body = slices.DeleteFunc(body, func(e bson.E) bool { return e.Key == "rawData" })
+	}
+
 	// timeoutMS (Client Side Operations Timeout, "Command Execution").
 	if cmd.timeout && !cmd.noMaxTime && t.remaining < 1<<61 {
 		rest := t.remaining - t.minRTT
@@ -94,7 +104,7 @@ func (c *client) assemble(cmd *command, t target) (bson.Raw, error) {
 		set("maxTimeMS", rest.Milliseconds())
 	}
 
-	none := unacknowledged(cmd.writeConcern)
+	none := cmd.silent()
 	if len(cmd.writeConcern) > 0 && (!inTxn || endsTxn) {
 		body = append(body, bson.E{Key: "writeConcern", Value: cmd.writeConcern})
 	}
@@ -140,9 +150,6 @@ func (c *client) assemble(cmd *command, t target) (bson.Raw, error) {
 	preference := cmd.preference
 	if inTxn && s.options.preference != nil {
 		preference = *s.options.preference
-		if m := preference.Mode; m != "" && m != selection.Primary && !endsTxn {
-			return nil, errors.New("read preference in a transaction must be primary")
-		}
 	}
 	if !cmd.write && !has("$readPreference") {
 		if p, ok := selection.Pass(t.topology, t.kind, preference); ok {
@@ -169,6 +176,22 @@ func (c *client) assemble(cmd *command, t target) (bson.Raw, error) {
 	return bson.Marshal(body)
 }
 
+// silent tells that the server does not answer the command. In a transaction
+// only its end has a write concern.
+func (cmd *command) silent() bool {
+	return unacknowledged(cmd.writeConcern) && !cmd.session.inTransaction()
+}
+
+// causalWrite tells that a write carries afterClusterTime (Causal Consistency,
+// "Causally consistent read and write commands").
+func (cmd *command) causalWrite() bool {
+	switch cmd.name {
+	case "insert", "update", "delete", "findAndModify", "bulkWrite":
+		return true
+	}
+	return false
+}
+
 // readConcernFor gives the readConcern field, with what sessions add to it.
 func (c *client) readConcernFor(cmd *command, t target, inTxn bool) bson.D {
 	s := cmd.session
@@ -178,6 +201,7 @@ func (c *client) readConcernFor(cmd *command, t target, inTxn bool) bson.D {
 		return nil
 	case inTxn:
 		rc = slices.Clone(s.options.readConcern)
+	case cmd.causalWrite():
 	case !cmd.takesReadConcern:
 		return nil
 	case s.snapshot:

@@ -173,9 +173,6 @@ func (k *cursor) getMore(ctx context.Context, tr *trace) *result.Error {
 	if err != nil {
 		if err.Kind == "network" || err.Kind == "server" && err.Code == 43 {
 			k.id = 0 // it cannot be killed any more
-			if k.conn != nil {
-				k.release()
-			}
 		}
 		return err
 	}

@@ -35,6 +35,9 @@ type reply struct {
 // execute performs a command: it asks the retry core what to do and does it.
 func (c *client) execute(ctx context.Context, cmd *command, tr *trace) (reply, *result.Error) {
 	cmd.session.leaveTransaction(cmd)
+	if err := cmd.session.permits(cmd); err != nil {
+		return reply{}, err
+	}
 	state := retry.Start(c.driver.policy, retry.Settings{
 		Operation: cmd.op, RetryReads: c.settings.retryReads, RetryWrites: c.settings.retryWrites,
 		InTransaction: cmd.session.inTransaction(), Timeout: cmd.timeout,
@@ -64,7 +67,7 @@ func (c *client) execute(ctx context.Context, cmd *command, tr *trace) (reply, *
 		case retry.Send:
 			r, f := c.attempt(ctx, srv, cmd, operation, tr)
 			if f != nil {
-				errs[d.Attempt], replies[d.Attempt] = f.err, r
+				errs[d.Attempt], replies[d.Attempt], cmd.failed = f.err, r, f.err
 				in = c.failed(ctx, f.rules)
 				continue
 			}
@@ -152,6 +155,7 @@ const (
 	opWritingAggregate = "aggregate with a write stage"
 	wire44             = 9
 	wire50             = 13
+	wire82             = 27
 )
 
 func (c *client) allAtLeast(wire int32) bool {
@@ -234,7 +238,7 @@ func (c *client) exchange(ctx context.Context, conn *mnet.Connection, srv *serve
 	tr.server, tr.service = srv.address, desc.ServiceID
 	id := wiremessage.NextRequestID()
 	flags := wiremessage.MsgFlag(0)
-	silent := unacknowledged(cmd.writeConcern)
+	silent := cmd.silent()
 	if silent {
 		flags = wiremessage.MoreToCome
 	}
@@ -389,7 +393,7 @@ func (c *client) clusterTime(s *clientSession) bson.Raw {
 func (c *client) labelWrite(cmd *command, f *failure, srv *server) {
 	ends := cmd.op.EndsTransaction
 	if !cmd.op.RetryableWrite || !c.settings.retryWrites && !ends ||
-		cmd.session.inTransaction() && !ends || unacknowledged(cmd.writeConcern) || f.err.HasLabel(labelWrite) {
+		cmd.session.inTransaction() && !ends || cmd.silent() || f.err.HasLabel(labelWrite) {
 		return
 	}
 	switch f.rules.Kind {

@@ -1,6 +1,7 @@
 package reference
 
 import (
+	"reflect"
 	"strings"
 
 	"github.com/unified-test-runner/utr/result"
@@ -49,8 +50,10 @@ func poolMonitor(log *eventLog) *event.PoolMonitor {
 	}}
 }
 
-// serverMonitor writes SDAM events to the log.
-func serverMonitor(log *eventLog) *event.ServerMonitor {
+// serverMonitor writes SDAM events to the log. What a monitor says because its
+// check was cancelled is left out: the server was marked Unknown before, and
+// another error makes no news.
+func serverMonitor(log *eventLog, sockets *sockets) *event.ServerMonitor {
 	add := func(t result.EventType, address string, e result.SDAMEvent) {
 		log.add(result.Event{Type: t, Address: address, SDAM: &e})
 	}
@@ -67,15 +70,20 @@ func serverMonitor(log *eventLog) *event.ServerMonitor {
 	}
 	return &event.ServerMonitor{
 		ServerDescriptionChanged: func(e *event.ServerDescriptionChangedEvent) {
+			if e.PreviousDescription.Kind == e.NewDescription.Kind && sockets.cancelled(e.Address.String()) {
+				return
+			}
 			add(result.ServerDescriptionChanged, e.Address.String(), result.SDAMEvent{
 				Previous: &result.TopologyState{Type: e.PreviousDescription.Kind},
 				New:      &result.TopologyState{Type: e.NewDescription.Kind},
 			})
 		},
 		TopologyDescriptionChanged: func(e *event.TopologyDescriptionChangedEvent) {
-			add(result.TopologyDescriptionChanged, "", result.SDAMEvent{
-				Previous: topologyState(e.PreviousDescription), New: topologyState(e.NewDescription),
-			})
+			before, after := topologyState(e.PreviousDescription), topologyState(e.NewDescription)
+			if sockets.cancelled("") && reflect.DeepEqual(before, after) {
+				return
+			}
+			add(result.TopologyDescriptionChanged, "", result.SDAMEvent{Previous: before, New: after})
 		},
 		TopologyOpening: func(*event.TopologyOpeningEvent) { add(result.TopologyOpening, "", result.SDAMEvent{}) },
 		TopologyClosed:  func(*event.TopologyClosedEvent) { add(result.TopologyClosed, "", result.SDAMEvent{}) },
@@ -83,6 +91,8 @@ func serverMonitor(log *eventLog) *event.ServerMonitor {
 			heartbeat(result.ServerHeartbeatStarted, e.ConnectionID, e.Awaited, nil)
 		},
 		ServerHeartbeatSucceeded: func(e *event.ServerHeartbeatSucceededEvent) {
+			address, _, _ := strings.Cut(e.ConnectionID, "[")
+			sockets.recovered(address)
 			heartbeat(result.ServerHeartbeatSucceeded, e.ConnectionID, e.Awaited, nil)
 		},
 		ServerHeartbeatFailed: func(e *event.ServerHeartbeatFailedEvent) {

@@ -103,7 +103,11 @@ func (c *call) find() (reply, cursorOptions, *result.Error) {
 		}
 		single := limit < 0
 		if c.has("batchSize") {
-			d = append(d, bson.E{Key: "batchSize", Value: int32(max(size, -size))})
+			first := max(size, -size)
+			if first == limit { // so that the server closes the cursor (CRUD, "find")
+				first++
+			}
+			d = append(d, bson.E{Key: "batchSize", Value: int32(first)})
 			single = single || size < 0
 		}
 		if single {

@@ -181,6 +181,21 @@ func (s *clientSession) inTransaction() bool {
 	return s.state == txnStarting || s.state == txnInProgress
 }
 
+// permits checks the read preference of a read in a transaction.
+func (s *clientSession) permits(cmd *command) *result.Error {
+	if !s.inTransaction() || cmd.write || cmd.op.EndsTransaction || cmd.hidden {
+		return nil
+	}
+	p := cmd.preference
+	if !cmd.explicit && s.options.preference != nil {
+		p = *s.options.preference
+	}
+	if p.Mode != "" && p.Mode != selection.Primary {
+		return argument("read preference in a transaction must be primary")
+	}
+	return nil
+}
+
 // leaveTransaction forgets an ended transaction when the session does
 // something else (Transactions, "ClientSession changes" and "When to unpin").
 func (s *clientSession) leaveTransaction(cmd *command) {
@@ -243,7 +258,7 @@ func (s *clientSession) start(o transactionOptions) *result.Error {
 	case s.ended:
 		return argument("the session has ended")
 	case s.inTransaction():
-		return argument("a transaction is in progress already")
+		return argument("transaction already in progress")
 	case s.snapshot:
 		return argument("transactions are not supported in snapshot sessions")
 	}

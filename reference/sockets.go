@@ -24,10 +24,11 @@ type sockets struct {
 	open     map[*socket]bool
 	monitors map[string]*socket // by address: those that stream hello
 	changed  chan struct{}      // closed and replaced when monitors changes
+	failed   map[string]bool    // addresses whose monitor was interrupted
 }
 
 func newSockets() *sockets {
-	return &sockets{open: map[*socket]bool{}, monitors: map[string]*socket{}, changed: make(chan struct{})}
+	return &sockets{open: map[*socket]bool{}, monitors: map[string]*socket{}, changed: make(chan struct{}), failed: map[string]bool{}}
 }
 
 // DialContext implements options.ContextDialer.
@@ -156,6 +157,23 @@ func (s *sockets) settle(address string, cause error) {
 	}
 }
 
+// cancelled tells that the monitor of a server, or of any for "", was
+// interrupted and has not been heard of since.
+func (s *sockets) cancelled(address string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if address == "" {
+		return len(s.failed) > 0
+	}
+	return s.failed[address]
+}
+
+func (s *sockets) recovered(address string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.failed, address)
+}
+
 // socket forgets itself when it is closed.
 type socket struct {
 	net.Conn
@@ -222,6 +240,9 @@ func (k *socket) fail(cause error) {
 	k.mu.Lock()
 	k.broken = innermost(cause)
 	k.mu.Unlock()
+	k.owner.mu.Lock()
+	k.owner.failed[k.address] = true
+	k.owner.mu.Unlock()
 	_ = k.Close()
 }
 

@@ -149,7 +149,7 @@ func (s *clientSession) commit(ctx context.Context, timeout bool, tr *trace) *re
 	build := cmd.build
 	tried := false
 	cmd.build = func(t target) (bson.D, error) {
-		if tried {
+		if tried && !cmd.failed.HasLabel(labelOverloaded) {
 			cmd.writeConcern = majority(base)
 		}
 		tried = true

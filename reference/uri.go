@@ -28,6 +28,7 @@ type settings struct {
 	socketTimeout           time.Duration // 0: none
 	maxAdaptiveRetries      *int
 	overloadRetargeting     bool
+	monitoring              string // serverMonitoringMode, "" if not set
 }
 
 func defaultSettings() settings {
@@ -124,6 +125,13 @@ func ownOptions() map[string]func(*settings, []string) error {
 				s.readPreference.TagSets = append(s.readPreference.TagSets, set)
 			}
 			return nil
+		},
+		"servermonitoringmode": func(s *settings, v []string) error {
+			switch s.monitoring = v[len(v)-1]; s.monitoring {
+			case "auto", "poll", "stream":
+				return nil
+			}
+			return fmt.Errorf("there is no mode %q", s.monitoring)
 		},
 		"waitqueuesize": func(*settings, []string) error {
 			return fmt.Errorf("is not supported")

@@ -416,9 +416,11 @@ func bulkRows() []row {
 		if err == nil {
 			return sum.document(), nil
 		}
-		if sum != nil && err.Kind == "write" {
+		if sum != nil {
 			withPartial := *err
-			withPartial.Kind = "bulk write"
+			if err.Kind == "write" {
+				withPartial.Kind = "bulk write"
+			}
 			if v, bad := valueOf(sum.document()); bad == nil {
 				withPartial.Partial = v
 			}
