@@ -328,8 +328,8 @@ func handshakeHello() *file {
 		least:   "1.10", // operation wait
 		require: []string{`{ minServerVersion: "4.4.7" }`},
 		clients: []client{setupClient(),
-			{id: "client", options: "{ appName: " + app + ", maxIdleTimeMS: 20, " + quiet + " }", observe: events},
-			{id: "noRetry", options: "{ retryReads: false, appName: " + app + ", maxIdleTimeMS: 20, " + quiet + " }", observe: events},
+			{id: "client", options: "{ appName: " + app + ", maxIdleTimeMS: 10, " + quiet + " }", observe: events},
+			{id: "noRetry", options: "{ retryReads: false, appName: " + app + ", maxIdleTimeMS: 10, " + quiet + " }", observe: events},
 		},
 		entities: append(objects("client", "database", "collection"), objects("noRetry", "database", "collection")...),
 	}
@@ -337,7 +337,7 @@ func handshakeHello() *file {
 	warm := func(by string) []string {
 		return []string{
 			fmt.Sprintf("{ name: runCommand, object: database%s, arguments: { commandName: ping, command: { ping: 1 } } }", suffix(by)),
-			"{ name: wait, object: testRunner, arguments: { ms: 100 } }",
+			"{ name: wait, object: testRunner, arguments: { ms: 50 } }",
 			hello,
 		}
 	}
@@ -379,8 +379,8 @@ func handshakeAuth() *file {
 		require: []string{`{ minServerVersion: "4.2", auth: true, topologies: [ single, replicaset, sharded ] }`,
 			`{ minServerVersion: "5.0", auth: true, topologies: [ load-balanced ] }`},
 		clients: []client{setupClient(),
-			{id: "client", options: "{ maxIdleTimeMS: 20 }", observe: commandEvents},
-			{id: "noRetry", options: "{ retryReads: false, maxIdleTimeMS: 20 }", observe: commandEvents},
+			{id: "client", options: "{ maxIdleTimeMS: 10 }", observe: commandEvents},
+			{id: "noRetry", options: "{ retryReads: false, maxIdleTimeMS: 10 }", observe: commandEvents},
 		},
 		entities: append(objects("client", "admin", "database", "collection", "bucket"), objects("noRetry", "admin", "database", "collection", "bucket")...),
 		bucket:   true,
@@ -389,7 +389,7 @@ func handshakeAuth() *file {
 	fails := func(by, data string) []string {
 		return []string{
 			fmt.Sprintf("{ name: runCommand, object: database%s, arguments: { commandName: ping, command: { ping: 1 } } }", suffix(by)),
-			"{ name: wait, object: testRunner, arguments: { ms: 100 } }",
+			"{ name: wait, object: testRunner, arguments: { ms: 50 } }",
 			failPoint("saslContinue", times(1), data),
 		}
 	}
