@@ -414,3 +414,36 @@ func TestData(t *testing.T) {
 		})
 	}
 }
+
+// TestKillMongos kills a mongos and the standalone, and brings them back.
+func TestKillMongos(t *testing.T) {
+	for _, topology := range []embedded.Topology{embedded.Sharded, embedded.Standalone} {
+		d := start(t, embedded.Options{Topology: topology})
+		host := d.Hosts()[0]
+		ping := func() error {
+			c := connect(t, d.DirectURI(host)+"&serverSelectionTimeoutMS=300&heartbeatFrequencyMS=500")
+			return c.Ping(limit(t), nil)
+		}
+		if err := ping(); err != nil {
+			t.Fatalf("%v: %v", topology, err)
+		}
+		if err := d.Kill(host); err != nil {
+			t.Fatal(err)
+		}
+		if err := ping(); err == nil {
+			t.Errorf("%v: a killed server answered", topology)
+		}
+		if err := d.Restart(host); err != nil {
+			t.Fatal(err)
+		}
+		if err := ping(); err != nil {
+			t.Errorf("%v: after a restart: %v", topology, err)
+		}
+		if err := d.Restart(host); err == nil {
+			t.Errorf("%v: what runs was restarted", topology)
+		}
+		if err := d.Kill("127.0.0.1:1"); err == nil {
+			t.Errorf("%v: a server that is not there was killed", topology)
+		}
+	}
+}

@@ -38,8 +38,11 @@ func (x *exchange) transaction() error {
 	return nil
 }
 
-// readWriteConcern checks writeConcern, and foresees whether it can be had.
+// readWriteConcern checks readConcern and writeConcern, and foresees whether it can be had.
 func (x *exchange) readWriteConcern() error {
+	if err := x.readConcern(); err != nil {
+		return err
+	}
 	value, err := x.request.Body.LookupErr("writeConcern")
 	if err != nil {
 		return nil
@@ -81,6 +84,25 @@ func (x *exchange) readWriteConcern() error {
 	}
 	x.concern.none = n == 0
 	return nil
+}
+
+// levels of a readConcern.
+var levels = []string{"local", "majority", "linearizable", "available", "snapshot"}
+
+// readConcern checks the level; the rest is the data side's.
+func (x *exchange) readConcern() error {
+	concern, ok := x.request.Body.Lookup("readConcern").DocumentOK()
+	if !ok {
+		return nil
+	}
+	level, ok := concern.Lookup("level").StringValueOK()
+	if !ok || slices.Contains(levels, level) {
+		return nil
+	}
+	// A mongos fails so early that it does not know the time.
+	x.extras.timeless = x.view.Role == command.Mongos
+	return refuse(codeFailedToParse,
+		"readConcern.level must be either 'local', 'majority', 'linearizable', 'available', or 'snapshot'")
 }
 
 // namedConcern takes a mode: majority, or one that the replica set's

@@ -400,12 +400,15 @@ func (x *exchange) deadline() error {
 	return nil
 }
 
+// wordless are the writes that, with w: 0, are answered with ok and no more.
+var wordless = map[string]bool{"insert": true, "update": true, "delete": true}
+
 // afterwards adds to the reply of a command that went well: a write concern
 // error, from failCommand or from a write concern that can not be had.
 func (x *exchange) afterwards(fields bson.D) bson.D {
 	x.extras.labels = nil
-	if x.concern.none && (x.row.Write || x.row.Name == "aggregate") {
-		return nil // an answer to a write that wants none says ok, no more
+	if x.concern.none && wordless[x.row.Name] {
+		return nil
 	}
 	if x.concern.failure != nil {
 		x.extras.writeConcernError = x.concern.failure

@@ -58,6 +58,8 @@ type extras struct {
 	writeConcernError any
 	// last are fields behind all others.
 	last bson.D
+	// timeless replies tell no times.
+	timeless bool
 	// handedOn tells that a mongos hands on a shard's reply as it is; other
 	// replies it makes itself, and adds labels when all else is written.
 	handedOn bool
@@ -89,7 +91,7 @@ func (k *conn) compose(v view, fields bson.D, x *extras, failure *command.Error)
 		}
 		reply = k.failed(v, fields, x, failure, labels)
 	}
-	if v.hasClock() {
+	if v.hasClock() && !x.timeless {
 		now := k.server.now()
 		reply = append(reply,
 			bson.E{Key: "$clusterTime", Value: bson.D{
@@ -149,6 +151,11 @@ func (k *conn) failed(v view, fields bson.D, x *extras, failure *command.Error, 
 			name = p.codeName(failure.Code)
 		}
 		reply = append(reply, bson.E{Key: "code", Value: failure.Code}, bson.E{Key: "codeName", Value: name})
+	}
+	if x.handedOn && v.Role == command.Mongos {
+		// What a mongos adds to a shard's reply stands behind all else.
+		x.last = append(x.last, failure.Extra...)
+		return reply
 	}
 	return append(reply, failure.Extra...)
 }
