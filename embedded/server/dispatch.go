@@ -259,8 +259,18 @@ func (x *exchange) forFailPoint() failpoint.Command {
 	return failpoint.Command{
 		Names:     append([]string{x.row.Name}, x.row.Aliases...),
 		Namespace: x.namespace(),
-		AppName:   x.conn.info.AppName,
+		AppName:   x.appName(),
 	}
+}
+
+// appName is the client's, which the fail point already knows while the first
+// hello is about to tell it.
+func (x *exchange) appName() string {
+	if x.conn.metadata || x.row.Name != "hello" && x.row.Name != "isMaster" {
+		return x.conn.info.AppName
+	}
+	name, _ := x.request.Body.Lookup("client", "application", "name").StringValueOK()
+	return name
 }
 
 // namespace is what the command is about: the collection that its first value

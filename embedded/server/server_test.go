@@ -431,6 +431,32 @@ func TestStreaming(t *testing.T) {
 	}
 }
 
+// TestFailHandshake has the first hello of one application fail, and of no
+// other one.
+func TestFailHandshake(t *testing.T) {
+	s := cluster(t, server.Single, "8.0", 1).Members()[0]
+	dial(t, s.Address()).call(d("configureFailPoint", "failCommand", "mode", "alwaysOn",
+		"data", d("failCommands", bson.A{"hello", "isMaster"}, "errorCode", 5, "appName", "mine")))
+	for _, row := range []struct {
+		reason string
+		app    string
+		want   int64
+	}{
+		{"the name in the very first message counts", "mine", 5},
+		{"the name is another", "theirs", 0},
+		{"there is no name", "", 0},
+	} {
+		c := dial(t, s.Address())
+		hello := d("hello", 1, "client", d("application", d("name", row.app)))
+		if row.app == "" {
+			hello = d("hello", 1)
+		}
+		if got := code(c.call(hello)); got != row.want {
+			t.Errorf("%s: code %d, want %d", row.reason, got, row.want)
+		}
+	}
+}
+
 // hello begins to await a change, with the time that it may take.
 func (c *client) await(flags wire.Flags, reply bson.Raw, ms int) {
 	c.t.Helper()
