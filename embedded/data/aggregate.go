@@ -284,7 +284,7 @@ func (d *Data) aggregate(s *scope, a *args) (bson.D, error) {
 	if sizes.err != nil {
 		return nil, sizes.err
 	}
-	opts := pipeline.Options{DB: s.req.DB, Let: a.document("let"), Now: d.opts.Now(), Collation: a.collation()}
+	opts := pipeline.Options{DB: s.req.DB, Let: a.let(d), Now: d.opts.Now(), Collation: a.collation()}
 	if a.err != nil {
 		return nil, a.err
 	}

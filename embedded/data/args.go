@@ -7,6 +7,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/command"
+	"github.com/unified-test-runner/utr/embedded/data/expression"
 	"github.com/unified-test-runner/utr/embedded/data/query"
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
@@ -119,6 +120,29 @@ func (a *args) flag(key string) bool {
 		a.fail(command.Errorf(14, "BSON field '%s.%s' is the wrong type '%s', expected types '[bool, long, int, decimal, double']", a.of, key, value.TypeName(v)))
 	}
 	return value.Truthy(v)
+}
+
+// let are the variables of a command: expressions without a document.
+func (a *args) let(d *Data) bson.D {
+	vars := a.document("let")
+	if len(vars) == 0 {
+		return nil
+	}
+	out := make(bson.D, 0, len(vars))
+	for _, v := range vars {
+		x, err := expression.Parse(v.Value)
+		if err != nil {
+			a.fail(err)
+			return nil
+		}
+		r, err := x(expression.NewEnv(bson.D{}, d.opts.Now(), out))
+		if err != nil {
+			a.fail(err)
+			return nil
+		}
+		out = append(out, bson.E{Key: v.Key, Value: r})
+	}
+	return out
 }
 
 func (a *args) collation() *query.Collation {

@@ -24,7 +24,7 @@ func (d *Data) bulkWrite(s *scope, a *args) (bson.D, error) {
 	if err := unknown("bulkWrite", a.doc, " ops nsInfo ordered bypassDocumentValidation let errorsOnly cursor endpoint "); err != nil {
 		return nil, err
 	}
-	ops, infos, let := a.array("ops"), a.array("nsInfo"), a.document("let")
+	ops, infos, let := a.array("ops"), a.array("nsInfo"), a.let(d)
 	b, err := newBatch(s, a)
 	if err != nil {
 		return nil, err

@@ -791,7 +791,10 @@ func (d *Data) renameCollection(s *scope, a *args) (bson.D, error) {
 			d.removeCollection(target)
 		}
 		d.removeCollection(c)
-		e := entry{ts: d.tick(), kind: opRename, db: fromDB, coll: fromName, uuid: c.uuid, to: to, dropped: target != nil}
+		e := entry{ts: d.tick(), kind: opRename, db: fromDB, coll: fromName, uuid: c.uuid, to: to}
+		if target != nil {
+			e.dropped = &target.uuid
+		}
 		moved := *c
 		moved.db, moved.name = toDB, toName
 		d.addCollection(&moved)

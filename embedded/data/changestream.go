@@ -306,7 +306,7 @@ func (st *stream) invalidates(e *entry) bool {
 
 // expandedKinds are the events of showExpandedEvents.
 func expandedKind(k opKind) bool {
-	return k == opCreate || k == opCreateIndexes || k == opDropIndexes || k == opModify
+	return k == opCreate || k == opCreateIndexes || k == opDropIndexes || k == opModify || k == opShard
 }
 
 // add appends the event of an entry, as the pipeline leaves it.
@@ -343,7 +343,7 @@ func (st *stream) add(e *entry, invalidate bool) error {
 
 var eventNames = map[opKind]string{
 	opInsert: "insert", opUpdate: "update", opReplace: "replace", opDelete: "delete", opCreate: "create", opDrop: "drop",
-	opRename: "rename", opDropDatabase: "dropDatabase", opCreateIndexes: "createIndexes", opDropIndexes: "dropIndexes", opModify: "modify",
+	opRename: "rename", opDropDatabase: "dropDatabase", opCreateIndexes: "createIndexes", opDropIndexes: "dropIndexes", opModify: "modify", opShard: "shardCollection",
 }
 
 // event is the change event of an entry.
@@ -411,9 +411,17 @@ func (st *stream) event(e *entry, t *token, invalidate bool) (bson.D, error) {
 	if e.kind == opUpdate {
 		d := difference(value.Must(e.pre), doc)
 		if st.expanded {
-			d = append(d, bson.E{Key: "disambiguatedPaths", Value: bson.D{}})
+			d = append(d, bson.E{Key: "disambiguatedPaths", Value: ambiguous(value.Must(e.pre), doc, d)})
 		}
 		out = append(out, bson.E{Key: "updateDescription", Value: d})
+	}
+	if e.kind == opRename && st.expanded {
+		db, coll, _ := strings.Cut(e.to, ".")
+		what := bson.D{{Key: "to", Value: bson.D{{Key: "db", Value: db}, {Key: "coll", Value: coll}}}}
+		if e.dropped != nil {
+			what = append(what, bson.E{Key: "dropTarget", Value: *e.dropped})
+		}
+		out = append(out, bson.E{Key: "operationDescription", Value: what})
 	}
 	if e.detail != nil && st.expanded {
 		out = append(out, bson.E{Key: "operationDescription", Value: e.detail})
@@ -467,6 +475,81 @@ func (st *stream) preImage(e *entry) (bson.D, error) {
 		return bson.D{{Key: "fullDocumentBeforeChange", Value: nil}}, nil
 	}
 	return nil, nil
+}
+
+// ambiguous are the paths of an update that their text does not tell: field
+// names that are numbers or hold dots. Each is given part by part, an index of
+// an array as a number.
+func ambiguous(old, now, description bson.D) bson.D {
+	out := bson.D{}
+	updated, _ := value.Field(description, "updatedFields")
+	fields, _ := updated.(bson.D)
+	paths := []string{}
+	for _, f := range fields {
+		paths = append(paths, f.Key)
+	}
+	removed, _ := value.Field(description, "removedFields")
+	names, _ := removed.(bson.A)
+	for _, n := range names {
+		if s, ok := n.(string); ok {
+			paths = append(paths, s)
+		}
+	}
+	for _, p := range paths {
+		parts := split(now, p)
+		if parts == nil {
+			parts = split(old, p)
+		}
+		odd := false
+		for i, part := range parts {
+			s, ok := part.(string)
+			odd = odd || ok && (strings.Contains(s, ".") || i > 0 && numeric(s))
+		}
+		if odd {
+			out = append(out, bson.E{Key: p, Value: parts})
+		}
+	}
+	return out
+}
+
+func numeric(s string) bool {
+	for _, c := range s {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// split finds the fields and indexes that a path goes through in a value.
+func split(v any, path string) bson.A {
+	switch x := v.(type) {
+	case bson.D:
+		for _, e := range x {
+			if e.Key == path {
+				return bson.A{e.Key}
+			}
+			if rest, ok := strings.CutPrefix(path, e.Key+"."); ok {
+				if parts := split(e.Value, rest); parts != nil {
+					return append(bson.A{e.Key}, parts...)
+				}
+			}
+		}
+	case bson.A:
+		head, rest, more := strings.Cut(path, ".")
+		for i := range x {
+			if value.Text(int32(i)) != head {
+				continue
+			}
+			if !more {
+				return bson.A{int32(i)}
+			}
+			if parts := split(x[i], rest); parts != nil {
+				return append(bson.A{int32(i)}, parts...)
+			}
+		}
+	}
+	return nil
 }
 
 // difference is the updateDescription of an update.

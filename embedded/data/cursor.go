@@ -195,6 +195,12 @@ func (d *Data) getMore(s *scope, a *args) (bson.D, error) {
 	}
 	c.busy = true
 	d.cursorMu.Unlock()
+	if err := struck(s.req, c); err != nil {
+		d.cursorMu.Lock()
+		c.busy = false
+		d.cursorMu.Unlock()
+		return nil, err
+	}
 	docs, done, err := d.next(s.req.Context, c, size, maxTime)
 	d.cursorMu.Lock()
 	c.busy = false
@@ -211,6 +217,33 @@ func (d *Data) getMore(s *scope, a *args) (bson.D, error) {
 		reply.id = 0
 	}
 	return cursorReply(reply, "nextBatch", docs, extra, c.idFirst), nil
+}
+
+// resumable are the errors after which change streams resume, to which the
+// server adds a label.
+var resumable = map[int64]bool{6: true, 7: true, 63: true, 89: true, 91: true, 133: true, 150: true, 189: true, 234: true, 262: true,
+	9001: true, 10107: true, 11600: true, 11602: true, 13388: true, 13435: true, 13436: true, 43: true}
+
+// struck evaluates failGetMoreAfterCursorCheckout, the fail point that strikes
+// once the cursor of a getMore is found.
+func struck(req *command.Request, c *cursor) error {
+	if req.FailPoint == nil {
+		return nil
+	}
+	data, hit := req.FailPoint("failGetMoreAfterCursorCheckout")
+	if !hit {
+		return nil
+	}
+	v, _ := value.FromRaw(data.Lookup("errorCode"))
+	code, ok := value.Whole(v)
+	if !ok {
+		return nil
+	}
+	e := command.Errorf(int32(code), "Hit the 'failGetMoreAfterCursorCheckout' failpoint")
+	if _, watches := c.source.(*stream); watches && resumable[code] && wire(req) >= 9 {
+		e.Labels = []string{"ResumableChangeStreamError"}
+	}
+	return e
 }
 
 // strictMaxTime tells that maxTimeMS is refused on ordinary cursors; 4.4 and

@@ -20,7 +20,7 @@ type found struct {
 // search gives the records that match, up to limit (0: all). Where the filter
 // asks for one _id and c is given with the lock held, it looks that up.
 func search(c *collection, records []*record, f *query.Filter, limit int64) ([]found, error) {
-	if id, ok := f.ID(); ok && c != nil && !c.timeseries {
+	if id, ok := f.ID(); ok && c != nil && !c.timeseries && !c.frozen {
 		r := c.byID(id)
 		if r == nil {
 			return nil, nil
@@ -77,7 +77,7 @@ func (d *Data) find(s *scope, a *args) (bson.D, error) {
 		a.fail(command.Errorf(2, "BatchSize value must be non-negative, but received: %d", size))
 	}
 	single, tailable, await := a.flag("singleBatch"), a.flag("tailable"), a.flag("awaitData")
-	opts := query.Options{Now: d.opts.Now(), Let: a.document("let"), Collation: a.collation()}
+	opts := query.Options{Now: d.opts.Now(), Let: a.let(d), Collation: a.collation()}
 	filter, sort, projection := a.document("filter"), a.document("sort"), a.document("projection")
 	if a.err != nil {
 		return nil, a.err
@@ -103,7 +103,7 @@ func (d *Data) find(s *scope, a *args) (bson.D, error) {
 	view := c != nil && c.isView()
 	var hits []found
 	id, byID := f.ID()
-	direct := byID && c != nil && !view && at == nil && !c.timeseries
+	direct := byID && c != nil && !view && at == nil && !c.timeseries && !c.frozen
 	if direct {
 		if r := c.byID(id); r != nil {
 			hits = []found{{rec: r}}
@@ -180,7 +180,10 @@ func (d *Data) find(s *scope, a *args) (bson.D, error) {
 			}
 			docs[i] = value.Encode(p)
 		}
-		if a.flag("showRecordId") {
+		if a.flag("returnKey") {
+			docs[i] = d.indexKey(c, a.any("hint"), h.rec.doc(), byID || sort != nil && sort[0].Key == "_id")
+		}
+		if a.flag("showRecordId") && !a.flag("returnKey") {
 			docs[i] = value.Encode(append(value.Must(docs[i]), bson.E{Key: "$recordId", Value: h.rec.rid}))
 		}
 	}
@@ -196,6 +199,34 @@ func (d *Data) find(s *scope, a *args) (bson.D, error) {
 		return nil, err
 	}
 	return cursorReply(cur, "firstBatch", batch, extra, c == nil && !mongos(s.req)), nil
+}
+
+// indexKey is what returnKey gives of a document: its fields in the index that
+// the query used, none without one.
+func (d *Data) indexKey(c *collection, hint any, doc bson.D, byID bool) bson.Raw {
+	out := bson.D{}
+	if c == nil {
+		return value.Encode(out)
+	}
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	used := c.index("_id_")
+	if !byID {
+		used = nil
+	}
+	for _, x := range c.indexes {
+		if k, ok := hint.(bson.D); ok && value.Equal(k, x.key) || hint == x.name {
+			used = x
+		}
+	}
+	if used != nil {
+		for _, k := range used.key {
+			if v, ok := lookup(doc, strings.Split(k.Key, ".")); ok {
+				out = append(out, bson.E{Key: k.Key, Value: v})
+			}
+		}
+	}
+	return value.Encode(out)
 }
 
 // shardQuery is how a mongos reports an error of a filter that its shard found.
@@ -478,7 +509,7 @@ func (d *Data) distinct(s *scope, a *args) (bson.D, error) {
 			if _, empty := v.(bson.Undefined); empty {
 				return
 			}
-			if k := value.Key(v); !seen[k] {
+			if k := value.Key(opts.Collation.Fold(v)); !seen[k] {
 				seen[k] = true
 				values = append(values, v)
 			}

@@ -15,7 +15,7 @@ func (d *Data) findAndModify(s *scope, a *args) (bson.D, error) {
 	name := a.name()
 	remove, upsert, wantsNew := a.flag("remove"), a.flag("upsert"), a.flag("new")
 	ch := &change{q: a.document("query"), upsert: upsert, hint: a.any("hint"), kind: opUpdate}
-	sort, let, filters, collation := a.document("sort"), a.document("let"), a.array("arrayFilters"), a.collation()
+	sort, let, filters, collation := a.document("sort"), a.let(d), a.array("arrayFilters"), a.collation()
 	fields := a.document("fields")
 	if a.err != nil {
 		return nil, a.err

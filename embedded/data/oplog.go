@@ -20,6 +20,7 @@ const (
 	opCreateIndexes
 	opDropIndexes
 	opModify
+	opShard
 )
 
 // entry is one logged write.
@@ -31,10 +32,10 @@ type entry struct {
 	uuid      bson.Binary
 	rid       int64
 	pre, post bson.Raw
-	to        string // rename: the new namespace
-	detail    bson.D // operationDescription of expanded events
-	preimages bool   // the collection keeps pre-images
-	dropped   bool   // rename: the target was dropped
+	to        string       // rename: the new namespace
+	detail    bson.D       // operationDescription of expanded events
+	preimages bool         // the collection keeps pre-images
+	dropped   *bson.Binary // rename: the UUID of the target that was dropped
 	lsid      bson.Raw
 	txnNumber int64
 	wall      bson.DateTime

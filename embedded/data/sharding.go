@@ -39,6 +39,10 @@ func (d *Data) shardCollection(s *scope, a *args) (bson.D, error) {
 		}
 		c.sharded = true
 		uuid = c.uuid
+		d.log(entry{ts: d.tick(), kind: opShard, db: db, coll: name, uuid: uuid, detail: bson.D{
+			{Key: "shardKey", Value: key}, {Key: "unique", Value: a.flag("unique")}, {Key: "numInitialChunks", Value: int64(1)},
+		}})
+		s.writes = true
 		return nil
 	})
 	if err != nil {

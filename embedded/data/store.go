@@ -60,6 +60,9 @@ type collection struct {
 	// then be appended to, and is copied before anything else changes it.
 	shared bool
 	size   int64
+	// frozen collections are snapshots: their docs are of another time than
+	// the entries of their indexes, which must not be used.
+	frozen bool
 }
 
 // index is an index; only unique ones have entries, since collections here are
@@ -308,16 +311,17 @@ func (c *collection) private() *collection {
 	p := *c
 	p.docs = c.snapshot()
 	p.shared = true
+	p.frozen = false
 	p.indexes = make([]*index, len(c.indexes))
 	for i, x := range c.indexes {
 		y := *x
 		if x.entries != nil {
-			y.entries = make(map[string]*record, len(x.entries))
-			for k, r := range x.entries {
-				y.entries[k] = r
-			}
+			y.entries = make(map[string]*record, len(p.docs))
 		}
 		p.indexes[i] = &y
+	}
+	for _, r := range p.docs {
+		p.indexIn(r, r.doc())
 	}
 	return &p
 }

@@ -81,7 +81,7 @@ func (d *Data) join(req *command.Request, s *session, n int64) (*transaction, er
 			for _, c := range db.order {
 				view := *c
 				view.docs = c.snapshot()
-				view.shared = true
+				view.shared, view.frozen = true, true
 				s.txn.snapshot[c.ns()] = &view
 			}
 		}

@@ -265,7 +265,13 @@ func storable(req *command.Request, doc bson.D, raw bson.Raw) error {
 	if len(raw) > maxDocument {
 		return command.Errorf(10334, "object to insert too large. size in bytes: %d, max size: %d", len(raw), maxDocument)
 	}
-	switch doc[0].Value.(type) {
+	switch id := doc[0].Value.(type) {
+	case bson.D:
+		for _, e := range id {
+			if strings.HasPrefix(e.Key, "$") {
+				return command.Errorf(52, "_id fields may not contain '$'-prefixed fields: %s is not valid for storage.", e.Key)
+			}
+		}
 	case bson.A, bson.Regex, bson.Undefined:
 		return command.Errorf(53, "The '_id' value cannot be of type %s", value.TypeName(doc[0].Value))
 	}
@@ -469,7 +475,7 @@ func (d *Data) update(s *scope, a *args) (bson.D, error) {
 		return nil, err
 	}
 	name := a.name()
-	list, let := a.array("updates"), a.document("let")
+	list, let := a.array("updates"), a.let(d)
 	b, err := newBatch(s, a)
 	if err != nil {
 		return nil, err
@@ -583,7 +589,7 @@ func (d *Data) delete(s *scope, a *args) (bson.D, error) {
 		return nil, err
 	}
 	name := a.name()
-	list, let := a.array("deletes"), a.document("let")
+	list, let := a.array("deletes"), a.let(d)
 	b, err := newBatch(s, a)
 	if err != nil {
 		return nil, err

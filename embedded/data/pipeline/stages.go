@@ -219,7 +219,7 @@ func group(arg any, o Options, _ int) (stage, error) {
 			if (v == any(value.Missing{})) {
 				v = nil
 			}
-			k := value.Key(v)
+			k := value.Key(o.Collation.Fold(v))
 			b := byKey[k]
 			if b == nil {
 				b = &bucket{id: v}

@@ -53,3 +53,29 @@ func (c *Collation) fold() func(string) string {
 
 // Compare orders two values under the collation.
 func (c *Collation) Compare(a, b any) int { return value.CompareWith(a, b, c.fold()) }
+
+// Fold is a value that others are equal to exactly if they are under the
+// collation: strings lose their case where that does not matter.
+func (c *Collation) Fold(v any) any {
+	fold := c.fold()
+	if fold == nil {
+		return v
+	}
+	switch x := v.(type) {
+	case string:
+		return fold(x)
+	case bson.D:
+		out := make(bson.D, len(x))
+		for i, e := range x {
+			out[i] = bson.E{Key: e.Key, Value: c.Fold(e.Value)}
+		}
+		return out
+	case bson.A:
+		out := make(bson.A, len(x))
+		for i := range x {
+			out[i] = c.Fold(x[i])
+		}
+		return out
+	}
+	return v
+}
