@@ -53,11 +53,16 @@ type clients struct {
 	direct map[string]*mongo.Client // by address
 }
 
-// connect makes an internal client. Its options are the connection string's,
-// so that TLS and authentication are as for the clients of the tests.
-func connect(uri string) (*mongo.Client, error) {
-	return mongo.Connect(options.Client().ApplyURI(uri).SetAppName("utr internal client").SetReadPreference(readpref.Primary()))
+// internal gives the options of internal clients. They are the connection
+// string's, so that TLS and authentication are as for the clients of the
+// tests, but for the monitoring: a client that streams hello can miss that it
+// is disconnected, and then waits for the next heartbeat, 10 s.
+func internal(uri string) *options.ClientOptions {
+	return options.Client().ApplyURI(uri).SetAppName("utr internal client").
+		SetReadPreference(readpref.Primary()).SetServerMonitoringMode(options.ServerMonitoringModePoll)
 }
+
+func connect(uri string) (*mongo.Client, error) { return mongo.Connect(internal(uri)) }
 
 func (c *clients) primary(ctx context.Context, database string, command any) (bson.Raw, error) {
 	return c.client.Database(database).RunCommand(ctx, command).Raw()
@@ -86,7 +91,7 @@ func (c *clients) directly(address string) (*mongo.Client, error) {
 
 func (c *clients) once(ctx context.Context, uri, database string, command any) (reply bson.Raw, service *bson.ObjectID, err error) {
 	monitor := &event.CommandMonitor{Succeeded: func(_ context.Context, e *event.CommandSucceededEvent) { service = e.ServiceID }}
-	client, err := mongo.Connect(options.Client().ApplyURI(uri).SetMaxPoolSize(1).SetMonitor(monitor))
+	client, err := mongo.Connect(internal(uri).SetMaxPoolSize(1).SetMonitor(monitor))
 	if err != nil {
 		return nil, nil, err
 	}
