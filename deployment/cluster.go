@@ -118,7 +118,10 @@ func (s *clusterSource) Close() error             { return nil }
 // probe asks a deployment what it is.
 func probe(ctx context.Context, uri string) (d Description, err error) {
 	defer func() { err = redact(ctx, err, uri) }()
-	client, err := mongo.Connect(options.Client().ApplyURI(uri).SetAppName("utr"))
+	// A client that streams hello can miss that it is disconnected, and then
+	// waits for the next heartbeat, 10 s: this one polls.
+	client, err := mongo.Connect(options.Client().ApplyURI(uri).SetAppName("utr").
+		SetServerMonitoringMode(options.ServerMonitoringModePoll))
 	if err != nil {
 		return d, err
 	}

@@ -18,7 +18,8 @@ func ping(t *testing.T, uri string) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	client, err := mongo.Connect(options.Client().ApplyURI(uri).SetServerSelectionTimeout(5 * time.Second))
+	client, err := mongo.Connect(options.Client().ApplyURI(uri).SetServerSelectionTimeout(5 * time.Second).
+		SetServerMonitoringMode(options.ServerMonitoringModePoll))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,6 +173,30 @@ func TestClusterErrorsKeepSecrets(t *testing.T) {
 			_ = s.Close()
 		} else if strings.Contains(err.Error(), "hunter22") {
 			t.Errorf("%s: the error tells the password: %v", reason, err)
+		}
+	}
+}
+
+// A look at a deployment never waits for a heartbeat when it is over: one in
+// twenty did, while the driver streamed hello.
+func TestLooksDoNotWait(t *testing.T) {
+	s, err := OpenEmbedded(context.Background(), EmbeddedOptions{Topologies: []Topology{Single}, Auth: new(bool)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	d, err := s.Acquire(context.Background(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Release(d, false)
+	began := time.Now()
+	for range 100 {
+		if _, err := probe(context.Background(), d.URI()); err != nil {
+			t.Fatal(err)
+		}
+		if time.Since(began) > 9*time.Second { // a heartbeat is 10 s
+			t.Fatal("a look waited for a heartbeat")
 		}
 	}
 }
