@@ -44,6 +44,7 @@ func rowIndex() map[rowKey]row {
 // call is one operation under way.
 type call struct {
 	ctx    context.Context
+	base   context.Context // without the operation's deadline
 	test   *test
 	op     engine.Operation
 	args   bson.Raw
@@ -165,7 +166,7 @@ func (c *call) resolve() {
 
 // begin finds the session and sets the deadline.
 func (c *call) begin(ctx context.Context) (context.CancelFunc, *result.Error) {
-	c.ctx = ctx
+	c.ctx, c.base = ctx, ctx
 	if c.has("session") {
 		s, err := named[*clientSession](c.test, c.args, "session")
 		if err != nil {
@@ -195,6 +196,15 @@ func (c *call) begin(ctx context.Context) (context.CancelFunc, *result.Error) {
 		}
 	}
 	c.limit = limit
+	if s := c.session; s != nil && !s.deadline.IsZero() && s.inTransaction() {
+		if c.has("timeoutMS") {
+			return func() {}, argument("timeoutMS cannot be overridden in the callback of withTransaction")
+		}
+		c.timeout = true
+		var cancel context.CancelFunc
+		c.ctx, cancel = context.WithDeadline(ctx, s.deadline)
+		return cancel, nil
+	}
 	return c.deadline(), nil
 }
 
@@ -277,9 +287,12 @@ func (c *call) read(name string, build func(target) (bson.D, error)) *command {
 	return &command{
 		name: name, db: c.db, op: retry.Lookup(name), build: build,
 		preference: c.scope.preference, readConcern: c.scope.readConcern, takesReadConcern: true,
-		session: c.session, timeout: c.timeout,
+		session: c.session, timeout: c.timeout, unlimited: c.unlimited(),
 	}
 }
+
+// unlimited tells that timeoutMS is 0.
+func (c *call) unlimited() bool { return c.limit != nil && *c.limit == 0 }
 
 // writing makes a command that writes.
 func (c *call) writing(name, operation string, build func(target) (bson.D, error)) *command {
@@ -289,7 +302,7 @@ func (c *call) writing(name, operation string, build func(target) (bson.D, error
 	}
 	return &command{
 		name: name, db: c.db, op: retry.Lookup(operation), build: build, write: true,
-		writeConcern: concern, session: c.session, timeout: c.timeout,
+		writeConcern: concern, session: c.session, timeout: c.timeout, unlimited: c.unlimited(),
 	}
 }
 

@@ -1,6 +1,7 @@
 package reference
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"time"
@@ -45,8 +46,8 @@ type command struct {
 	hidden bool
 	// bare leaves out the session.
 	bare bool
-	// timeout is true if timeoutMS governs the operation.
-	timeout bool
+	// timeout is true if timeoutMS governs the operation; unlimited if it is 0.
+	timeout, unlimited bool
 
 	txnNumber        *int64 // assigned at the first attempt of a retryable write
 	startTransaction bool   // this command began the transaction
@@ -96,7 +97,7 @@ func (c *client) assemble(cmd *command, t target) (bson.Raw, error) {
 	}
 
 	// timeoutMS (Client Side Operations Timeout, "Command Execution").
-	if cmd.timeout && !cmd.noMaxTime && t.remaining < 1<<61 {
+	if cmd.timeout && !cmd.noMaxTime && t.remaining < forever {
 		rest := t.remaining - t.minRTT
 		if rest < time.Millisecond {
 			return nil, errNoTime
@@ -175,6 +176,18 @@ func (c *client) assemble(cmd *command, t target) (bson.Raw, error) {
 	body = append(body, bson.E{Key: "$db", Value: cmd.db})
 	return bson.Marshal(body)
 }
+
+// left is the time until the command's deadline. A context's own deadline is
+// none of timeoutMS.
+func (cmd *command) left(ctx context.Context) time.Duration {
+	if cmd.unlimited {
+		return forever
+	}
+	return left(ctx)
+}
+
+// forever is more time than any deadline leaves.
+const forever = time.Duration(1 << 62)
 
 // silent tells that the server does not answer the command. In a transaction
 // only its end has a write concern.

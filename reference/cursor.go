@@ -145,6 +145,9 @@ func (k *cursor) bounded(ctx context.Context) (context.Context, context.CancelFu
 	return ctx, func() {}
 }
 
+// unlimited tells that timeoutMS is 0.
+func (k *cursor) unlimited() bool { return k.timed && k.limit == nil && k.life.IsZero() }
+
 func (k *cursor) getMore(ctx context.Context, tr *trace) *result.Error {
 	o := k.options
 	build := func(t target) (bson.D, error) {
@@ -157,7 +160,11 @@ func (k *cursor) getMore(ctx context.Context, tr *trace) *result.Error {
 			d = append(d, bson.E{Key: "batchSize", Value: int32(size)})
 		}
 		if o.maxTime > 0 {
-			d = append(d, bson.E{Key: "maxTimeMS", Value: o.maxTime})
+			wait := o.maxTime
+			if t.remaining < forever && k.timed {
+				wait = max(min(wait, (t.remaining-t.minRTT).Milliseconds()), 1)
+			}
+			d = append(d, bson.E{Key: "maxTimeMS", Value: wait})
 		}
 		if o.comment.Type != 0 && t.wire >= wire44 {
 			d = append(d, bson.E{Key: "comment", Value: o.comment})
@@ -165,13 +172,11 @@ func (k *cursor) getMore(ctx context.Context, tr *trace) *result.Error {
 		return d, nil
 	}
 	cmd := &command{name: "getMore", db: k.db, op: retry.Lookup("getMore"), build: build, write: true,
-		session: k.session, address: k.address, conn: k.conn, pin: true, timeout: k.timed,
-		// Only tailable cursors that do not await get a maxTimeMS from
-		// timeoutMS (Client Side Operations Timeout, "Tailable Cursors").
-		noMaxTime: !o.tailable || o.await}
+		session: k.session, address: k.address, conn: k.conn, pin: true, timeout: k.timed, unlimited: k.unlimited(),
+		noMaxTime: true} // it would be that of awaitData
 	r, err := k.client.execute(ctx, cmd, tr)
 	if err != nil {
-		if err.Kind == "network" || err.Kind == "server" && err.Code == 43 {
+		if err.Kind == "network" && !err.Timeout || err.Kind == "server" && err.Code == 43 {
 			k.id = 0 // it cannot be killed any more
 		}
 		return err
@@ -207,16 +212,13 @@ func (k *cursor) kill(ctx context.Context, tr *trace) {
 	if k.id == 0 {
 		return
 	}
-	if k.timed && k.limit == nil && k.life.IsZero() {
-		tr = &trace{}
-	}
 	cmd := &command{name: "killCursors", db: k.db, op: retry.Lookup("killCursors"), write: true,
-		session: k.session, address: k.address, conn: k.conn, timeout: k.timed,
+		session: k.session, address: k.address, conn: k.conn, timeout: k.timed, unlimited: k.unlimited(),
 		build: fixed(bson.D{{Key: "killCursors", Value: k.coll}, {Key: "cursors", Value: bson.A{k.id}}})}
 	k.id = 0
 	ctx, cancel := context.WithTimeout(ctx, k.killTime())
 	defer cancel()
-	_, _ = k.client.execute(ctx, cmd, &trace{})
+	_, _ = k.client.execute(ctx, cmd, tr)
 }
 
 // killTime is how long killCursors may take: the time of an iteration anew,
@@ -263,7 +265,7 @@ func (c *call) iterate(r reply, o cursorOptions) ([]bson.Raw, *result.Error) {
 	if err != nil {
 		return nil, err
 	}
-	return k.all(c.ctx, &c.trace)
+	return k.all(c.base, &c.trace)
 }
 
 // keep saves a cursor under the name that the operation asked for.

@@ -131,25 +131,25 @@ func TestReadsAreRetriedOnEveryTopology(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			n := map[string]int{"replicaset": 3, "sharded": 2}[kind]
 			for _, fault := range []struct {
-				name   string
-				step   step
-				labels []string
-			}{{"network", closes, nil}, {"91", fails(91), nil}, {"10107", fails(10107), nil}} {
+				name string
+				step step
+			}{{"network", closes}, {"91", fails(91)}, {"10107", fails(10107)}} {
 				for _, r := range reads {
-					s := script(t, kind, max(n, 1))
-					s.on(r.command, fault.step)
-					b := open(t, s, Options{}, nil)
-					out := b.do(r.object, r.name, r.args)
-					if out.Err != nil {
-						t.Fatalf("%s after %s: %v", r.name, fault.name, out.Err)
-					}
-					if got, want := b.story(), r.command+"> "+r.command+"! "+r.command+"> "+r.command+"<"; got != want {
-						t.Errorf("%s after %s: %s", r.name, fault.name, got)
-					}
-					sent := s.commands(r.command)
-					if len(sent) != 2 || !sent[0].Lookup("lsid").Equal(sent[1].Lookup("lsid")) {
-						t.Errorf("%s after %s: the two attempts have different sessions", r.name, fault.name)
-					}
+					t.Run(fault.name+" "+r.object+"."+r.name, func(t *testing.T) {
+						s := script(t, kind, max(n, 1))
+						s.on(r.command, fault.step)
+						b := open(t, s, Options{}, nil)
+						if out := b.do(r.object, r.name, r.args); out.Err != nil {
+							t.Fatal(out.Err)
+						}
+						if got, want := b.story(), r.command+"> "+r.command+"! "+r.command+"> "+r.command+"<"; got != want {
+							t.Error(got)
+						}
+						sent := s.commands(r.command)
+						if len(sent) != 2 || !sent[0].Lookup("lsid").Equal(sent[1].Lookup("lsid")) {
+							t.Error("the two attempts have different sessions")
+						}
+					})
 				}
 			}
 		})
@@ -175,23 +175,25 @@ func TestTheSecondErrorIsRaised(t *testing.T) {
 }
 
 func TestAShardedRetryGoesToAnotherMongos(t *testing.T) {
-	for i := 0; i < 20; i++ {
-		s := script(t, "sharded", 2)
-		s.on("find", fails(6))
-		b := open(t, s, Options{}, nil)
-		if out := b.do("collection", "find", bson.D{{Key: "filter", Value: bson.D{}}}); out.Err != nil {
-			t.Fatal(out.Err)
-		}
-		events, _ := b.Events(context.Background(), "client", 0, 0)
-		var servers []string
-		for _, e := range events {
-			if e.Type == result.CommandStarted {
-				servers = append(servers, e.Address)
+	for i := range 20 {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			s := script(t, "sharded", 2)
+			s.on("find", fails(6))
+			b := open(t, s, Options{}, nil)
+			if out := b.do("collection", "find", bson.D{{Key: "filter", Value: bson.D{}}}); out.Err != nil {
+				t.Fatal(out.Err)
 			}
-		}
-		if len(servers) != 2 || servers[0] == servers[1] {
-			t.Fatalf("attempts went to %v", servers)
-		}
+			events, _ := b.Events(context.Background(), "client", 0, 0)
+			var servers []string
+			for _, e := range events {
+				if e.Type == result.CommandStarted {
+					servers = append(servers, e.Address)
+				}
+			}
+			if len(servers) != 2 || servers[0] == servers[1] {
+				t.Fatalf("attempts went to %v", servers)
+			}
+		})
 	}
 }
 

@@ -58,7 +58,7 @@ func (c *client) execute(ctx context.Context, cmd *command, tr *trace) (reply, *
 			var err *result.Error
 			if srv, err = c.selectFor(ctx, cmd, d.Deprioritized); err != nil {
 				errs[d.Attempt] = orElse(errs[d.Attempt], err)
-				in = c.failed(ctx, retry.Failure{Kind: retry.Selection, Labels: err.Labels})
+				in = c.failed(ctx, cmd, retry.Failure{Kind: retry.Selection, Labels: err.Labels})
 				continue
 			}
 			in = retry.Input{Kind: retry.Selected, Chosen: retry.Chosen{
@@ -68,14 +68,14 @@ func (c *client) execute(ctx context.Context, cmd *command, tr *trace) (reply, *
 			r, f := c.attempt(ctx, srv, cmd, operation, tr)
 			if f != nil {
 				errs[d.Attempt], replies[d.Attempt], cmd.failed = f.err, r, f.err
-				in = c.failed(ctx, f.rules)
+				in = c.failed(ctx, cmd, f.rules)
 				continue
 			}
 			out, in = r, retry.Input{Kind: retry.Succeeded}
 		case retry.BackOff:
 			// If the context ends meanwhile, the following selection says so.
 			_ = c.driver.options.Sleep(ctx, d.Delay)
-			in = retry.Input{Kind: retry.BackedOff, Left: left(ctx)}
+			in = retry.Input{Kind: retry.BackedOff, Left: cmd.left(ctx)}
 		case retry.ReturnResult:
 			return out, nil
 		default:
@@ -100,8 +100,8 @@ func orElse(a, b *result.Error) *result.Error {
 	return b
 }
 
-func (c *client) failed(ctx context.Context, f retry.Failure) retry.Input {
-	return retry.Input{Kind: retry.Failed, Failure: f, Left: left(ctx), Jitter: c.driver.options.Random()}
+func (c *client) failed(ctx context.Context, cmd *command, f retry.Failure) retry.Input {
+	return retry.Input{Kind: retry.Failed, Failure: f, Left: cmd.left(ctx), Jitter: c.driver.options.Random()}
 }
 
 func (tr *trace) decided(d retry.Decision, server string) {
@@ -194,7 +194,7 @@ func (c *client) attempt(ctx context.Context, srv *server, cmd *command, operati
 
 	desc := conn.Description()
 	t := target{kind: srv.kind, topology: srv.topology, sessions: desc.SessionTimeoutMinutes != nil,
-		remaining: left(ctx), minRTT: srv.RTTMonitor().Min(), batch: int(desc.MaxBatchCount)}
+		remaining: cmd.left(ctx), minRTT: srv.RTTMonitor().Min(), batch: int(desc.MaxBatchCount)}
 	if desc.WireVersion != nil {
 		t.wire = desc.WireVersion.Max
 	}

@@ -195,5 +195,5 @@ func left(ctx context.Context) time.Duration {
 	if d, ok := ctx.Deadline(); ok {
 		return time.Until(d)
 	}
-	return 1 << 62
+	return forever
 }

@@ -124,7 +124,7 @@ func (c *call) find() (reply, cursorOptions, *result.Error) {
 		}
 		return d, nil
 	})
-	cmd.noMaxTime = !o.lifetime
+	cmd.noMaxTime = !o.lifetime && !o.await
 	if err := c.override(cmd); err != nil {
 		return reply{}, o, err
 	}
@@ -193,6 +193,9 @@ func (c *call) aggregate(on any) (any, *result.Error) {
 		maxTime: c.number("maxAwaitTimeMS")}
 	if err := c.timeoutMode(&o); err != nil {
 		return nil, err
+	}
+	if c.timeout && c.limit != nil && *c.limit > 0 && c.has("maxAwaitTimeMS") && o.maxTime >= c.limit.Milliseconds() {
+		return nil, argument("maxAwaitTimeMS must be less than timeoutMS")
 	}
 	if writes && !o.lifetime {
 		return nil, argument("an aggregate with a write stage cannot have timeoutMode iteration")
@@ -552,7 +555,7 @@ func commandRows() []row {
 			if err != nil {
 				return nil, err
 			}
-			return result2(k.all(c.ctx, &c.trace))
+			return result2(k.all(c.base, &c.trace))
 		}},
 	}
 }

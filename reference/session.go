@@ -139,6 +139,9 @@ type clientSession struct {
 	recovery    bson.Raw
 	emptyCommit bool // nothing was sent in the transaction
 	committed   int  // how often commit was tried
+	// deadline is that of withTransaction while its callback runs, zero
+	// without one.
+	deadline time.Time
 }
 
 func (c *client) newSession(implicit bool) *clientSession {

@@ -105,8 +105,12 @@ func (s *clientSession) ending(name string, timeout bool) *command {
 		}
 		return d, nil
 	}
+	concern := s.options.writeConcern
+	if timeout {
+		concern = withoutTimeout(concern)
+	}
 	return &command{name: name, db: "admin", op: retry.Lookup(name), build: build, write: true,
-		writeConcern: s.options.writeConcern, session: s, timeout: timeout}
+		writeConcern: concern, session: s, timeout: timeout}
 }
 
 // majority is the write concern of a commit that is tried again.
@@ -154,9 +158,6 @@ func (s *clientSession) commit(ctx context.Context, timeout bool, tr *trace) *re
 		}
 		tried = true
 		return build(t)
-	}
-	if timeout {
-		cmd.writeConcern = withoutTimeout(cmd.writeConcern)
 	}
 	r, err := s.client.execute(ctx, cmd, tr)
 	if err == nil && r.write != nil {
@@ -207,6 +208,16 @@ func (s *clientSession) finish(ctx context.Context, tr *trace) {
 	s.end()
 }
 
+// late marks an error as a timeout if timeoutMS ended the retries.
+func (c *call) late(err *result.Error, over bool) *result.Error {
+	if !over || !c.timeout || err.Timeout {
+		return err
+	}
+	out := *err
+	out.Timeout = true
+	return &out
+}
+
 // withTransaction follows the Convenient API for Transactions.
 func withTransaction(c *call) (any, *result.Error) {
 	s := c.entity.(*clientSession)
@@ -219,6 +230,11 @@ func withTransaction(c *call) (any, *result.Error) {
 	}
 	now := c.client.driver.options.Now
 	begun := now()
+	s.deadline, _ = c.ctx.Deadline()
+	if !c.timeout || c.unlimited() {
+		s.deadline = time.Time{}
+	}
+	defer func() { s.deadline = time.Time{} }()
 	over := func() bool {
 		if c.timeout {
 			return c.ctx.Err() != nil
@@ -231,12 +247,17 @@ func withTransaction(c *call) (any, *result.Error) {
 		}
 		if err := c.op.Callback(c.ctx); err != nil {
 			if s.inTransaction() {
-				_ = s.abort(c.ctx, c.timeout, &c.trace)
+				ctx, cancel := c.base, context.CancelFunc(func() {})
+				if c.limit != nil && *c.limit > 0 { // the time of abort starts anew
+					ctx, cancel = context.WithTimeout(c.base, *c.limit)
+				}
+				_ = s.abort(ctx, c.timeout, &c.trace)
+				cancel()
 			}
 			if err.HasLabel(labelTransient) && !over() {
 				continue
 			}
-			return nil, err
+			return nil, c.late(err, over())
 		}
 		if !s.inTransaction() { // the callback ended it
 			return nothing{}, nil
@@ -248,7 +269,7 @@ func withTransaction(c *call) (any, *result.Error) {
 				return nothing{}, nil
 			}
 			if over() {
-				return nil, err
+				return nil, c.late(err, true)
 			}
 			if err.HasLabel(labelUnknownCommit) && err.Code != 50 {
 				continue

@@ -272,7 +272,7 @@ func (c *call) writeBatch(b batch, models []model, statements []bson.D, ids []an
 	if r.write != nil {
 		err = reindex(r.write.err, b.models)
 	}
-	if unacknowledged(cmd.writeConcern) {
+	if cmd.silent() {
 		return nil
 	}
 	n, _ := integer(r.doc.Lookup("n"))
@@ -329,7 +329,7 @@ func hinted(statements []bson.D, at []int) bool {
 // refuse without saying so (CRUD, "hint" of the write models): updates since
 // 4.2, deletes and findAndModify since 4.4 have it.
 func quietHint(cmd *command, t target, hint bool) error {
-	if !hint || !unacknowledged(cmd.writeConcern) {
+	if !hint || !cmd.silent() {
 		return nil
 	}
 	if cmd.name == "update" && t.wire >= 8 || t.wire >= wire44 {
