@@ -318,3 +318,24 @@ func TestReportsPage(t *testing.T) {
 		}
 	}
 }
+
+// Heartbeats between other events are counted, and nothing else is left out.
+func TestHeartbeatsAreCounted(t *testing.T) {
+	beat := func(n int64) result.Event {
+		return result.Event{Sequence: n, Type: result.ServerHeartbeatStarted, SDAM: &result.SDAMEvent{}}
+	}
+	other := func(n int64) result.Event {
+		return result.Event{Sequence: n, Type: result.PoolReady, Pool: &result.PoolEvent{}}
+	}
+	v := &result.Verdict{Status: result.Failed, Clients: []result.ClientLog{{Client: "c", Events: []result.Event{
+		beat(1), other(2), beat(3), beat(4), other(5), beat(6), beat(7), beat(8), beat(9), other(10), beat(11), beat(12), beat(13)}}}}
+	text := string(generate(report.Text(report.TextOptions{}), []result.Note{result.TestFinished{Verdict: v}}))
+	for _, want := range []string{"  1 serverHeartbeatStarted", "  3 serverH", "  4 serverH", " 10 poolReady", "… 4 heartbeat events", "… 3 heartbeat events"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing in\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "  7 ") || strings.Count(text, "poolReady") != 3 {
+		t.Error(text)
+	}
+}

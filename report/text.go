@@ -40,6 +40,8 @@ const (
 	briefWidth   = 300 // characters of a command, reply or value
 	slowestTests = 5
 	skipReasons  = 10
+	// shownHeartbeats is how many heartbeat events in a row are shown.
+	shownHeartbeats = 2
 )
 
 type text struct {
@@ -175,9 +177,7 @@ func (t *text) explain(v *result.Verdict) {
 	for _, c := range v.Clients {
 		t.buffer.WriteByte('\n')
 		t.line(2, "events of %s", c.Client)
-		for _, e := range c.Events {
-			t.line(4, "%s", eventLine(e))
-		}
+		t.events(c.Events)
 		if len(c.Events) == 0 {
 			t.line(4, "none")
 		}
@@ -185,6 +185,31 @@ func (t *text) explain(v *result.Verdict) {
 	if len(v.Rerun) > 0 {
 		t.buffer.WriteByte('\n')
 		t.line(2, "this test again: %s", Quote(v.Rerun))
+	}
+}
+
+// events lists events, but that heartbeats between others are counted: a test
+// that takes a second has a hundred of them, and they seldom matter. The JSON
+// report has them all.
+func (t *text) events(events []result.Event) {
+	beat := func(e result.Event) bool {
+		return e.Type == result.ServerHeartbeatStarted || e.Type == result.ServerHeartbeatSucceeded
+	}
+	for len(events) > 0 {
+		n := slices.IndexFunc(events, func(e result.Event) bool { return !beat(e) })
+		if n < 0 {
+			n = len(events)
+		}
+		if n > shownHeartbeats {
+			t.line(4, "    … %d heartbeat events", n)
+			events = events[n:]
+			continue
+		}
+		n = max(n, 1)
+		for _, e := range events[:n] {
+			t.line(4, "%s", eventLine(e))
+		}
+		events = events[n:]
 	}
 }
 
