@@ -69,3 +69,17 @@ func TestEnded(t *testing.T) {
 		}
 	}
 }
+
+func TestUndated(t *testing.T) {
+	limit := &limitError{"the test's time limit", time.Millisecond}
+	ctx, cancel := context.WithTimeoutCause(context.Background(), time.Millisecond, limit)
+	defer cancel()
+	out := undated(ctx)
+	if _, told := out.Deadline(); told {
+		t.Error("the deadline of a test is told to the engine")
+	}
+	<-out.Done()
+	if cause := context.Cause(out); cause != error(limit) {
+		t.Errorf("the cause is %v", cause)
+	}
+}

@@ -51,7 +51,7 @@ func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, b
 	started := r.clock.Now()
 	limit := r.timeout
 	running, cancel := context.WithTimeoutCause(ctx, limit, &limitError{"the test's time limit", limit})
-	if f := protect("a test", func() *fault { return t.execute(running) }); f != nil {
+	if f := protect("a test", func() *fault { return t.execute(undated(running)) }); f != nil {
 		t.add(f)
 	}
 	cancel()
@@ -73,6 +73,15 @@ func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, b
 	}
 	v.Duration = r.clock.Now().Sub(started)
 	return v, untidy != nil || v.Status == result.Broken
+}
+
+// undated gives a context that ends when ctx does, and for the same cause, but
+// tells no deadline: a driver may take a deadline for a timeoutMS, and send a
+// maxTimeMS that no suite has asked for.
+func undated(ctx context.Context) context.Context {
+	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
+	return out
 }
 
 // cleanupLimit bounds the clean-up of one test.
