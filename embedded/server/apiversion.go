@@ -64,5 +64,34 @@ func (x *exchange) apiVersion() error {
 			"Information on supported commands and migrations in API Version 1 can be found at "+
 			"https://dochub.mongodb.org/core/manual-versioned-api", x.row.Name, version)
 	}
+	if strict {
+		return x.strictPipeline(version)
+	}
+	return nil
+}
+
+// outsideAPI are the stages of an aggregation that no API version has.
+var outsideAPI = map[string]bool{
+	"$currentOp": true, "$indexStats": true, "$listLocalSessions": true, "$listSessions": true,
+	"$planCacheStats": true, "$search": true, "$searchMeta": true, "$vectorSearch": true,
+	"$listSampledQueries": true, "$listSearchIndexes": true, "$queryStats": true, "$shardedDataDistribution": true,
+}
+
+// strictPipeline refuses stages that are not in the API.
+func (x *exchange) strictPipeline(version string) error {
+	pipeline, ok := x.request.Body.Lookup("pipeline").ArrayOK()
+	if !ok {
+		return nil
+	}
+	stages, err := pipeline.Values()
+	if err != nil {
+		return err
+	}
+	for _, s := range stages {
+		stage, _ := s.DocumentOK()
+		if name := firstKey(stage); outsideAPI[name] {
+			return refuse(codeAPIStrict, "stage %s is not allowed with 'apiStrict: true' in API Version %s", name, version)
+		}
+	}
 	return nil
 }

@@ -40,7 +40,6 @@ const (
 	codeUnknownField           = 40415
 	codeNoDatabase             = 40571
 	codeAPIVersionMissing      = 4886600
-	codeNoSuchTransaction      = 251
 	codeStaleConfig            = 13388
 	codeNotSecondary           = 95
 	codeFailPointSetFailed     = 266
@@ -95,8 +94,9 @@ var overloaded = []int32{433, 449, 450, 462}
 var resumable = []int32{6, 7, 63, 89, 91, 133, 150, 189, 234, 262, 9001, 10107, 11600, 11602, 13388, 13435, 13436}
 
 // transient are the codes after which a transaction may be run again as a
-// whole, beside the retriable ones.
-var transient = []int32{24, 112, 239, 246, 251, 267, 365}
+// whole, whichever command failed. Before the commit the retriable ones are
+// transient as well.
+var transient = []int32{24, 63, 112, 150, 239, 246, 249, 250, 251, 267, 272, 13388}
 
 // in says whether a code is in a category, and known in the version at all.
 func (p Profile) in(code int32, list []int32) bool {

@@ -444,16 +444,8 @@ func (x *exchange) labels(code int32, concern bool) []string {
 	p := x.conn.server.cluster.Profile
 	r, mongos := &x.request, x.view.Role == command.Mongos
 	finish := r.Name == "commitTransaction" || r.Name == "abortTransaction"
-	if r.InTransaction && !concern {
-		again := p.in(code, transient)
-		if !finish {
-			again = again || p.in(code, retriable)
-		} else if code != codeNoSuchTransaction {
-			again = false
-		}
-		if again {
-			labels = append(labels, "TransientTransactionError")
-		}
+	if r.InTransaction && !concern && (p.in(code, transient) || !finish && p.in(code, retriable)) {
+		labels = append(labels, "TransientTransactionError")
 	}
 	// A mongos leaves the label to the shard that failed.
 	if x.view.Wire >= wire44 && !mongos && r.TxnNumber != nil && (!r.InTransaction || finish) && p.in(code, retriable) {

@@ -229,6 +229,8 @@ func TestRefusals(t *testing.T) {
 		{"a database with a long name", primary, d("find", "c", "$db", strings.Repeat("x", 64)), 73, ""},
 		{"apiVersion that is no string", primary, d("ping", 1, "apiVersion", 1), 14, ""},
 		{"apiStrict refuses what is not in the API", primary, d("serverStatus", 1, "apiVersion", "1", "apiStrict", true), 323, ""},
+		{"apiStrict refuses stages", primary, d("aggregate", 1, "pipeline", bson.A{d("$listLocalSessions", bson.D{})}, "apiVersion", "1", "apiStrict", true), 323, "stage $listLocalSessions"},
+		{"apiStrict allows others", primary, d("aggregate", 1, "pipeline", bson.A{d("$match", bson.D{})}, "apiVersion", "1", "apiStrict", true), 0, ""},
 		{"apiStrict without apiVersion", primary, d("ping", 1, "apiStrict", true), 4886600, ""},
 		{"4.2 knows no API versions", old, d("ping", 1, "apiVersion", "7"), 0, ""},
 		{"writeConcern that is no document", primary, d("insert", "c", "writeConcern", 1), 14, ""},
@@ -319,6 +321,7 @@ func TestLabels(t *testing.T) {
 		{"a write conflict", "8.0", server.ReplicaSet, inTxn, 112, []string{"TransientTransactionError"}},
 		{"another error in a transaction", "8.0", server.ReplicaSet, inTxn, 2, nil},
 		{"a commit is retried", "8.0", server.ReplicaSet, commit, 91, []string{"RetryableWriteError"}},
+		{"a commit that found no lock", "8.0", server.Sharded, commit, 24, []string{"TransientTransactionError"}},
 		{"a commit of no transaction", "8.0", server.ReplicaSet, commit, 251, []string{"TransientTransactionError"}},
 		{"a change stream that can be opened again", "8.0", server.ReplicaSet, watch, 6, []string{"ResumableChangeStreamError"}},
 		{"4.2 leaves that to the driver too", "4.2", server.ReplicaSet, watch, 6, nil},
@@ -753,5 +756,21 @@ func TestUsers(t *testing.T) {
 	}
 	if reply := a.call(d("getnonce", 1)); len(reply.Lookup("nonce").StringValue()) != 16 {
 		t.Errorf("getnonce: %v", reply)
+	}
+}
+
+// TestAppNameInHello has a fail point strike the very hello that tells the
+// application's name.
+func TestAppNameInHello(t *testing.T) {
+	for version, want := range map[string]int64{"4.2": 91, "4.4": 91, "8.0": 91} {
+		s := cluster(t, server.Single, version, 1).Members()[0]
+		dial(t, s.Address()).call(d("configureFailPoint", "failCommand", "mode", "alwaysOn", "data",
+			d("failCommands", bson.A{"isMaster", "hello"}, "errorCode", 91, "appName", "mine")))
+		for name, want := range map[string]int64{"mine": want, "yours": 0} {
+			reply := dial(t, s.Address()).call(d("isMaster", 1, "client", d("application", d("name", name))))
+			if code(reply) != want {
+				t.Errorf("%s, %s: %v, want code %d", version, name, reply, want)
+			}
+		}
 	}
 }
