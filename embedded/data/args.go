@@ -223,6 +223,9 @@ func (d *Data) serve(h handler) func(*command.Request) (bson.D, error) {
 		if err != nil {
 			return nil, command.Errorf(22, "%v", err)
 		}
+		if err := tooNew(req, req.Row.Name, doc); err != nil {
+			return nil, err
+		}
 		d.seen.note(req, d.opts.Now())
 		s, err := d.begin(req)
 		if err != nil {

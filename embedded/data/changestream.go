@@ -51,6 +51,9 @@ func (d *Data) changeStream(s *scope, a *args, name, ns string, arg any, list bs
 	if err := unknown("$changeStream.", append(bson.D{{}}, doc...)[1:], streamFields); err != nil {
 		return nil, command.Errorf(40415, "BSON field '$changeStream.%s' is an unknown field.", unknownKey(doc, streamFields))
 	}
+	if err := tooNew(s.req, "$changeStream", doc); err != nil {
+		return nil, err
+	}
 	o := &args{of: "$changeStream", doc: doc}
 	st := &stream{s: s, d: d, wire: wire(s.req), db: s.req.DB, coll: name,
 		fullDocument: o.str("fullDocument"), before: o.str("fullDocumentBeforeChange"), expanded: o.flag("showExpandedEvents")}
@@ -330,9 +333,7 @@ func (st *stream) add(e *entry, invalidate bool) error {
 	for _, doc := range out {
 		if now, ok := value.Field(doc, "_id"); !ok || !value.Equal(now, id) {
 			failed := command.Errorf(280, "Encountered an event whose _id field, which contains the resume token, was modified by the pipeline. Modifying the _id field of an event makes it impossible to resume the stream from that point. Only transformations that retain the unmodified _id field are allowed. Expected: %s but found: %s", value.Text(bson.D{{Key: "_id", Value: id}}), value.Text(bson.D{{Key: "_id", Value: now}}))
-			if st.wire < 9 {
-				failed.Labels = []string{"NonResumableChangeStreamError"}
-			}
+			failed.Labels = []string{"NonResumableChangeStreamError"}
 			return failed
 		}
 		st.pending = append(st.pending, value.Encode(doc))

@@ -261,6 +261,9 @@ func (s *scope) replace(c *collection, r *record, doc bson.D, kind opKind) (bool
 	if len(raw) > maxDocument {
 		return false, nil, command.Errorf(17419, "Resulting document after update is larger than %d", maxDocument)
 	}
+	if err := dollars(s.req, doc); err != nil {
+		return false, nil, err
+	}
 	if err := s.hold(c, r); err != nil {
 		return false, nil, err
 	}

@@ -500,6 +500,9 @@ func (d *Data) update(s *scope, a *args) (bson.D, error) {
 		if err := unknown("update.updates", doc, " q u c arrayFilters multi upsert upsertSupplied collation hint sort sampleId allowShardKeyUpdatesWithoutFullShardKeyInQuery "); err != nil {
 			return nil, err
 		}
+		if err := tooNew(s.req, "update.updates", doc); err != nil {
+			return nil, err
+		}
 		st := &args{of: "update.updates", doc: doc}
 		if !st.has("q") || !st.has("u") {
 			return nil, command.Errorf(40414, "BSON field 'update.updates.%s' is missing but a required field", map[bool]string{true: "u", false: "q"}[st.has("q")])
@@ -612,6 +615,9 @@ func (d *Data) delete(s *scope, a *args) (bson.D, error) {
 			return nil, command.Errorf(14, "BSON field 'delete.deletes.%d' is the wrong type '%s', expected type 'object'", i, value.TypeName(v))
 		}
 		if err := unknown("delete.deletes", doc, " q limit collation hint sampleId "); err != nil {
+			return nil, err
+		}
+		if err := tooNew(s.req, "delete.deletes", doc); err != nil {
 			return nil, err
 		}
 		st := &args{of: "delete.deletes", doc: doc}

@@ -1,0 +1,108 @@
+package data
+
+import (
+	"slices"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/command"
+	"github.com/unified-test-runner/utr/embedded/data/value"
+)
+
+// Wire versions that brought something.
+const (
+	wire44 = 9
+	wire50 = 13
+	wire60 = 17
+	wire80 = 25
+)
+
+// arrival is a field of commands and the wire version that brought it.
+type arrival struct {
+	field    string
+	wire     int
+	commands []string
+	// message is how an older server words that it does not know the field;
+	// empty: as a field of the command.
+	message string
+	code    int32
+}
+
+var arrivals = []arrival{
+	{field: "let", wire: wire50, commands: []string{"aggregate"}, message: "unrecognized field 'let'", code: 9},
+	{field: "let", wire: wire50, commands: []string{"find"}, message: "Unrecognized field 'let'", code: 9},
+	{field: "let", wire: wire50, commands: []string{"findAndModify"}, message: "BSON field 'let' is an unknown field.", code: 40415},
+	{field: "let", wire: wire50, commands: []string{"update", "delete"}},
+	{field: "allowDiskUse", wire: wire44, commands: []string{"find"}, message: "Unrecognized field 'allowDiskUse'", code: 9},
+	{field: "hint", wire: wire44, commands: []string{"findAndModify", "delete.deletes"}},
+	{field: "sort", wire: wire80, commands: []string{"update.updates"}},
+	{field: "comment", wire: wire44, commands: []string{"insert", "update", "delete", "findAndModify", "distinct", "count", "getMore"}},
+	{field: "timeseries", wire: wire50, commands: []string{"create"}},
+	{field: "changeStreamPreAndPostImages", wire: wire60, commands: []string{"create", "collMod"}},
+	{field: "clusteredIndex", wire: wire60, commands: []string{"create"}},
+	{field: "encryptedFields", wire: wire60, commands: []string{"create"}},
+	{field: "showExpandedEvents", wire: wire60, commands: []string{"$changeStream"}},
+	{field: "fullDocumentBeforeChange", wire: wire60, commands: []string{"$changeStream"}},
+}
+
+// tooNew refuses the fields of a command, or of a part of one, that came after
+// the version of the server.
+func tooNew(req *command.Request, of string, doc bson.D) error {
+	w := wire(req)
+	if w == 0 || w >= wire80 {
+		return nil
+	}
+	for _, e := range doc {
+		for _, a := range arrivals {
+			if a.field != e.Key || w >= a.wire || !slices.Contains(a.commands, of) {
+				continue
+			}
+			if a.message != "" {
+				return command.Errorf(a.code, "%s", a.message)
+			}
+			return command.Errorf(40415, "BSON field '%s.%s' is an unknown field.", of, e.Key)
+		}
+		if e.Key != "comment" {
+			continue
+		}
+		_, text := e.Value.(string)
+		if (of == "find" || of == "aggregate") && !text && w < wire44 {
+			return command.Errorf(9, "\"comment\" had the wrong type. Expected string, found %s", value.TypeName(e.Value))
+		}
+		// count learned it in a patch.
+		if of == "count" && slices.Compare(req.Server.Version[:], []int{4, 4, 14}) < 0 {
+			return command.Errorf(40415, "BSON field 'count.comment' is an unknown field.")
+		}
+	}
+	return nil
+}
+
+// dollars refuses fields with a leading dollar within documents, which servers
+// before 5.0 did not store.
+func dollars(req *command.Request, doc bson.D) error {
+	if w := wire(req); w == 0 || w >= wire50 {
+		return nil
+	}
+	var check func(v any, path string) error
+	check = func(v any, path string) error {
+		switch x := v.(type) {
+		case bson.D:
+			for _, e := range x {
+				if len(e.Key) > 0 && e.Key[0] == '$' && e.Key != "$ref" && e.Key != "$id" && e.Key != "$db" {
+					return command.Errorf(52, "The dollar ($) prefixed field '%s' in '%s' is not valid for storage.", e.Key, path+e.Key)
+				}
+				if err := check(e.Value, path+e.Key+"."); err != nil {
+					return err
+				}
+			}
+		case bson.A:
+			for _, item := range x {
+				if err := check(item, path); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	return check(doc, "")
+}
