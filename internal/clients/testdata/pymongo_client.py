@@ -373,14 +373,14 @@ def getMore():
     commands.clear()
     cursor.close()
     equal([c["cursors"] for c in commands.named("killCursors")], [[number]], "killCursors sent")
-    with client.start_session() as session:
-        cursor = collection.find(batch_size=2, session=session)
+    # Through one server: another mongos does not know the cursor.
+    database = single[DATABASE]
+    with single.start_session() as session:
+        cursor = database["batches"].find(batch_size=2, session=session)
         next(cursor)
-        pinned = cursor.cursor_id
-        client[DATABASE].command("killCursors", "batches", cursors=[pinned], session=session) if TOPOLOGY != "load-balanced" else cursor.close()
-        if TOPOLOGY != "load-balanced":
-            next(cursor)
-            fails(errors.CursorNotFound, 43, lambda: next(cursor), "getMore of a killed cursor")
+        database.command("killCursors", "batches", cursors=[cursor.cursor_id], session=session)
+        next(cursor)
+        fails(errors.CursorNotFound, 43, lambda: next(cursor), "getMore of a killed cursor")
 
 
 @step
@@ -456,7 +456,7 @@ def gridFS():
 def changeStream():
     not_standalone()
     collection = fresh("watched", [{"_id": 0}])
-    with collection.watch(max_await_time_ms=500) as stream:
+    with collection.watch(max_await_time_ms=100) as stream:
         collection.insert_one({"_id": 1})
         collection.update_one({"_id": 1}, {"$set": {"x": 2}})
         change = stream.next()
@@ -511,7 +511,8 @@ class FailPoint:
 
 
 def failing_collection(name, **options):
-    c = connect(SINGLE_URI, event_listeners=[commands], **options)
+    # After an error of a shutdown PyMongo awaits the next heartbeat, 10 s unless told.
+    c = connect(SINGLE_URI, event_listeners=[commands], heartbeatFrequencyMS=500, **options)
     open_clients.append(c)
     collection = c[DATABASE][name]
     collection.drop()
@@ -571,13 +572,13 @@ def failCommandBlocks():
         equal(collection.find_one(), {"_id": 1}, "find")
         took = time.monotonic() - begin
         equal(0.15 <= took < 5, True, f"150 ms of waiting, {took:.3f} s seen")
-    with FailPoint({"times": 1}, failCommands=["find"], blockConnection=True, blockTimeMS=2000):
+    with FailPoint({"times": 1}, failCommands=["find"], blockConnection=True, blockTimeMS=3000):
         begin = time.monotonic()
         with pymongo.timeout(0.2):
             failure = fails(errors.PyMongoError, None, collection.find_one, "find within 0.2 s")
         took = time.monotonic() - begin
         equal(failure.timeout, True, f"{failure!r} is a timeout")
-        equal(took < 1.5, True, f"the timeout of 0.2 s came after {took:.3f} s")
+        equal(took < 2.9, True, f"the timeout of 0.2 s came after {took:.3f} s")
 
 
 @step
@@ -620,7 +621,7 @@ def authentication():
     status = client.admin.command("connectionStatus")["authInfo"]["authenticatedUsers"]
     equal(status, [{"user": user, "db": "admin"}], "authenticated users")
     with connect(f"mongodb://{user}:wrong@{after}") as c:
-        fails(errors.OperationFailure, 18, c.admin.command("ping") and c[DATABASE].list_collection_names if False else c[DATABASE].list_collection_names, "a wrong password")
+        fails(errors.OperationFailure, 18, c[DATABASE].list_collection_names, "a wrong password")
     with connect(f"mongodb://{after}") as c:
         fails(errors.OperationFailure, 13, c[DATABASE]["x"].find_one, "reading as no one")
 
@@ -629,10 +630,10 @@ def authentication():
 def encryption():
     if not CA_FILE:
         raise Skip("TLS is off")
-    with pymongo.MongoClient(SINGLE_URI, serverSelectionTimeoutMS=400) as c:
+    with pymongo.MongoClient(SINGLE_URI, serverSelectionTimeoutMS=1000) as c:
         failure = fails(errors.ServerSelectionTimeoutError, None, lambda: c.admin.command("ping"), "a certificate that no one trusts")
         equal("CERTIFICATE_VERIFY_FAILED" in str(failure), True, str(failure))
-    with pymongo.MongoClient(SINGLE_URI.replace("tls=true", "tls=false"), serverSelectionTimeoutMS=400) as c:
+    with pymongo.MongoClient(SINGLE_URI.replace("tls=true", "tls=false"), serverSelectionTimeoutMS=1000) as c:
         fails(errors.ServerSelectionTimeoutError, None, lambda: c.admin.command("ping"), "plain text")
 
 
