@@ -1,0 +1,143 @@
+package value
+
+import (
+	"bytes"
+	"math"
+	"math/big"
+	"testing"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+)
+
+func decimal128(t testing.TB, s string) bson.Decimal128 {
+	t.Helper()
+	d, err := bson.ParseDecimal128(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func numbers(t testing.TB) []any {
+	return []any{
+		int32(0), int32(1), int32(-1), int64(1), int64(math.MaxInt64), int64(math.MinInt64), int64(1<<53 + 1), 1.0, 1.5, -0.5, 0.1,
+		float64(1 << 53), math.MaxFloat64, math.SmallestNonzeroFloat64, 1e300, decimal128(t, "1"), decimal128(t, "1.50"),
+		decimal128(t, "0.1"), decimal128(t, "9223372036854775807"), decimal128(t, "1E+400"), decimal128(t, "-1E-400"), decimal128(t, "0E+3"),
+	}
+}
+
+// rational is the plain twin of the comparison: exact, and slow.
+func rational(v any) *big.Rat {
+	switch x := v.(type) {
+	case float64:
+		return new(big.Rat).SetFloat64(x)
+	case bson.Decimal128:
+		m, e, _ := x.BigInt()
+		r := new(big.Rat).SetInt(m)
+		p := new(big.Rat).SetInt(pow10(int(math.Abs(float64(e)))))
+		if e < 0 {
+			return r.Quo(r, p)
+		}
+		return r.Mul(r, p)
+	}
+	i, _ := asInt(v)
+	return new(big.Rat).SetInt64(i)
+}
+
+func TestNumbersAgainstTwin(t *testing.T) {
+	for _, a := range numbers(t) {
+		for _, b := range numbers(t) {
+			want := rational(a).Cmp(rational(b))
+			if got := Compare(a, b); got != want {
+				t.Errorf("Compare(%s, %s) = %d, want %d", Text(a), Text(b), got, want)
+			}
+			if (Key(a) == Key(b)) != (want == 0) {
+				t.Errorf("keys of %T %s and %T %s disagree with equality %v", a, Text(a), b, Text(b), want == 0)
+			}
+		}
+	}
+}
+
+func TestOrderOfTypes(t *testing.T) {
+	// Each value sorts before the next: the order that the manual gives.
+	list := []any{bson.MinKey{}, Missing{}, nil, math.NaN(), int32(1), "a", bson.D{}, bson.A{}, bson.Binary{}, bson.ObjectID{}, false, true,
+		bson.DateTime(0), bson.Timestamp{}, bson.Regex{}, bson.MaxKey{}}
+	for i := range list {
+		for j := range list {
+			got, want := Compare(list[i], list[j]), 0
+			if i < j {
+				want = -1
+			} else if i > j {
+				want = 1
+			}
+			if got != want {
+				t.Errorf("Compare(%s, %s) = %d, want %d", Text(list[i]), Text(list[j]), got, want)
+			}
+		}
+	}
+}
+
+func TestArithmeticKeepsTypes(t *testing.T) {
+	for _, row := range []struct {
+		reason  string
+		a, b    any
+		want    any
+		smooth  bool
+		compute func(a, b any) (any, bool)
+	}{
+		{"int32 stay", int32(1), int32(2), int32(3), true, Add},
+		{"int32 grow into int64", int32(math.MaxInt32), int32(1), int64(math.MaxInt32 + 1), true, Add},
+		{"int64 stay", int64(1), int32(2), int64(3), true, Add},
+		{"an int64 that overflows is told", int64(math.MaxInt64), int32(1), 9.223372036854775808e18, false, Add},
+		{"a double wins", int32(1), 0.5, 1.5, true, Add},
+		{"products overflow, too", int64(math.MaxInt64), int32(2), 1.8446744073709552e19, false, Multiply},
+		{"the least int64 times -1", int64(math.MinInt64), int32(-1), 9.223372036854775808e18, false, Multiply},
+		{"differences", int32(1), int32(2), int32(-1), true, Subtract},
+	} {
+		got, ok := row.compute(row.a, row.b)
+		if got != row.want || ok != row.smooth {
+			t.Errorf("%s: got %T %v %v", row.reason, got, got, ok)
+		}
+	}
+	if got, _ := Add(decimal128(t, "0.1"), int32(1)); Text(got) != `NumberDecimal("1.1")` {
+		t.Errorf("Decimal128: %s", Text(got))
+	}
+}
+
+// FuzzDecode reads anything, and what it has read it writes as it was.
+func FuzzDecode(f *testing.F) {
+	f.Add([]byte(Encode(bson.D{{Key: "a", Value: bson.A{int32(1), "x", nil, bson.D{{Key: "b", Value: 1.5}}}}, {Key: "r", Value: bson.Regex{Pattern: "a", Options: "i"}}})))
+	f.Add([]byte{5, 0, 0, 0, 0})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		d, err := Decode(data)
+		if err != nil {
+			return
+		}
+		again, err := Decode(Encode(d))
+		if err != nil || Text(again) != Text(d) {
+			t.Errorf("%x: %v, %s, %s", data, err, Text(d), Text(again))
+		}
+		if Key(d) != Key(again) {
+			t.Errorf("%x: keys differ", data)
+		}
+	})
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	deep := bson.D{}
+	for range MaxDepth + 2 {
+		deep = bson.D{{Key: "a", Value: deep}}
+	}
+	good := Encode(bson.D{{Key: "a", Value: int32(1)}})
+	for reason, data := range map[string][]byte{
+		"nothing":                  nil,
+		"a length beyond the data": {9, 0, 0, 0, 0},
+		"no end":                   bytes.Replace(good, []byte{0}, []byte{1}, -1),
+		"cut short":                good[:len(good)-2],
+		"nested too deeply":        Encode(deep),
+	} {
+		if _, err := Decode(data); err == nil {
+			t.Errorf("%s: decoded", reason)
+		}
+	}
+}
