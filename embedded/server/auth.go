@@ -178,7 +178,16 @@ func (k *conn) saslStart(body bson.Raw, db string) (bson.D, error) {
 		k.sasl = c
 		return saslReply(answer, false), nil
 	}
-	return nil, refuse(codeBadValue, "Received authentication for mechanism %s which is unknown or not enabled", name)
+	return nil, k.server.cluster.noMechanism(name)
+}
+
+// noMechanism refuses a mechanism; 5.0 gave it a code of its own.
+func (c *Cluster) noMechanism(name string) error {
+	code := int32(codeBadValue)
+	if c.Profile.Wire >= wire50 {
+		code = codeMechanismUnavailable
+	}
+	return refuse(code, "Received authentication for mechanism %s which is unknown or not enabled", name)
 }
 
 func (x *exchange) saslContinue() (bson.D, error) {
@@ -241,7 +250,7 @@ func (x *exchange) logout() (bson.D, error) {
 // authenticate is the command of mechanisms that we do not have.
 func (x *exchange) authenticate() (bson.D, error) {
 	mechanism, _ := x.request.Body.Lookup("mechanism").StringValueOK()
-	return nil, refuse(codeBadValue, "Received authentication for mechanism %s which is unknown or not enabled", mechanism)
+	return nil, x.conn.server.cluster.noMechanism(mechanism)
 }
 
 func (x *exchange) connectionStatus() (bson.D, error) {

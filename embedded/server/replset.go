@@ -225,6 +225,11 @@ func (x *exchange) isdbgrid() (bson.D, error) {
 	return bson.D{{Key: "isdbgrid", Value: int32(1)}, {Key: "hostname", Value: x.view.Address}}, nil
 }
 
+// flushRouterConfig has nothing to forget: our mongoses route to one shard.
+func (x *exchange) flushRouterConfig() (bson.D, error) {
+	return bson.D{{Key: "flushed", Value: true}}, nil
+}
+
 // listShards has one shard, a replica set behind the mongoses that no client
 // can reach.
 func (x *exchange) listShards() (bson.D, error) {

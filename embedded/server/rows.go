@@ -67,6 +67,8 @@ func protocolRows() []entry {
 		row("killAllSessions", (*exchange).killSessions, nil),
 		row("killAllSessionsByPattern", (*exchange).killSessions, nil),
 
+		row("refreshLogicalSessionCacheNow", (*exchange).ping, nil),
+
 		// The replica set.
 		row("replSetGetStatus", (*exchange).replSetGetStatus, admin),
 		row("replSetGetConfig", (*exchange).replSetGetConfig, func(r *command.Row) { r.AdminOnly, r.Topologies = true, onMongod }),
@@ -75,6 +77,7 @@ func protocolRows() []entry {
 
 		// The sharded cluster.
 		row("isdbgrid", (*exchange).isdbgrid, func(r *command.Row) { r.Topologies = onMongos }),
+		row("flushRouterConfig", (*exchange).flushRouterConfig, func(r *command.Row) { r.AdminOnly, r.Topologies = true, onMongos }),
 		row("listShards", (*exchange).listShards, func(r *command.Row) { r.AdminOnly, r.Topologies = true, onMongos }),
 	}
 }

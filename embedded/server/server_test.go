@@ -244,6 +244,11 @@ func TestRefusals(t *testing.T) {
 		{"replSetStepDown of a secondary", secondary, d("replSetStepDown", 1), 10107, ""},
 		{"replSetFreeze of the primary", primary, d("replSetFreeze", 5), 95, ""},
 		{"replSetGetConfig of a standalone", single, d("replSetGetConfig", 1), 76, ""},
+		{"an unknown mechanism", primary, d("saslStart", 1, "mechanism", "NOSUCH", "payload", bson.Binary{}), 334, "NOSUCH"},
+		{"an unknown mechanism, long ago", old, d("saslStart", 1, "mechanism", "NOSUCH", "payload", bson.Binary{}), 2, "NOSUCH"},
+		{"a mechanism that is not ours", primary, d("authenticate", 1, "mechanism", "MONGODB-X509"), 334, "MONGODB-X509"},
+		{"mongos forgets its routes", mongos, d("flushRouterConfig", 1), 0, ""},
+		{"mongod has none", primary, d("flushRouterConfig", 1), 59, ""},
 		{"killSessions of what is no list", primary, d("killSessions", 1), 14, ""},
 	} {
 		reply := dial(t, row.address).call(row.command)
