@@ -11,6 +11,7 @@ import (
 	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	mongo "go.mongodb.org/mongo-driver/v2/x/mongo/driver"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/description"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/mnet"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/session"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
@@ -350,10 +351,17 @@ func (c *client) networkError(ctx context.Context, err error, conn *mnet.Connect
 	return &f
 }
 
-// tell hands a state change error to Server Discovery and Monitoring.
+// tell hands a state change error to Server Discovery and Monitoring. A server
+// that it made Unknown is checked at once: by a server with a topologyVersion
+// in its error, as it has just told of the change to those who stream; others
+// have to be asked.
 func (c *client) tell(srv *server, conn *mnet.Connection, doc bson.Raw) {
-	if err := mongo.ExtractErrorFromServerResponse([]byte(doc)); err != nil {
-		_ = srv.ProcessError(err, conn)
+	err := mongo.ExtractErrorFromServerResponse([]byte(doc))
+	if err == nil || srv.ProcessError(err, conn) == mongo.NoChange {
+		return
+	}
+	if _, tells := doc.Lookup("topologyVersion").DocumentOK(); !tells {
+		c.sockets.recheck(srv.address, c.heartbeat, func() bool { return srv.Server.Description().Kind == description.Unknown })
 	}
 }
 

@@ -25,10 +25,13 @@ type sockets struct {
 	monitors map[string]*socket // by address: those that stream hello
 	changed  chan struct{}      // closed and replaced when monitors changes
 	failed   map[string]bool    // addresses whose monitor was interrupted
+	// rechecked holds when servers were, or will be, checked at once.
+	rechecked map[string]time.Time
 }
 
 func newSockets() *sockets {
-	return &sockets{open: map[*socket]bool{}, monitors: map[string]*socket{}, changed: make(chan struct{}), failed: map[string]bool{}}
+	return &sockets{open: map[*socket]bool{}, monitors: map[string]*socket{}, changed: make(chan struct{}),
+		failed: map[string]bool{}, rechecked: map[string]time.Time{}}
 }
 
 // DialContext implements options.ContextDialer.
@@ -118,7 +121,7 @@ func (s *sockets) interrupt(address string, cause error, noticed func() bool) {
 			return
 		}
 	}
-	monitor.fail(cause)
+	monitor.fail(innermost(cause))
 	for pause := 20 * time.Microsecond; !noticed(); pause = min(2*pause, time.Millisecond) {
 		select {
 		case <-timer.C:
@@ -139,7 +142,7 @@ func (s *sockets) settle(address string, cause error) {
 	old := s.monitors[address]
 	s.mu.Unlock()
 	if old != nil {
-		old.fail(cause)
+		old.fail(innermost(cause))
 	}
 	for {
 		s.mu.Lock()
@@ -238,7 +241,7 @@ func (k *socket) why(err error) error {
 // fail closes the socket under its user, who sees cause.
 func (k *socket) fail(cause error) {
 	k.mu.Lock()
-	k.broken = innermost(cause)
+	k.broken = cause
 	k.mu.Unlock()
 	k.owner.mu.Lock()
 	k.owner.failed[k.address] = true

@@ -1,0 +1,59 @@
+package reference
+
+import "time"
+
+// minHeartbeat is minHeartbeatFrequencyMS (Server Discovery and Monitoring,
+// "minHeartbeatFrequencyMS").
+const minHeartbeat = 500 * time.Millisecond
+
+// recheck has the monitor of a server look at it at once, after an error made
+// it Unknown without a change that the server itself would tell of: a mongos or
+// a standalone that says NotWritablePrimary because a fail point told it to, for
+// one. The topology's own request for a check is not heard by a monitor that
+// streams hello, and the server would stay Unknown until its next heartbeat.
+//
+// The stream ends as if it had timed out, for which a monitor connects again
+// without clearing the pool. That is done once in an interval at most; a
+// request that comes too early waits for its time. Unknown is asked then.
+func (s *sockets) recheck(address string, interval time.Duration, unknown func() bool) {
+	wait, ours := s.appoint(address, min(interval, minHeartbeat))
+	check := func() {
+		s.mu.Lock()
+		monitor := s.monitors[address]
+		s.mu.Unlock()
+		if monitor != nil && unknown() {
+			monitor.fail(checkNow{})
+		}
+	}
+	switch {
+	case !ours:
+	case wait > 0:
+		time.AfterFunc(wait, check)
+	default:
+		check()
+	}
+}
+
+// appoint tells how long the next immediate check of a server has to wait, and
+// whether it is the caller's to make: false means that one is waiting already.
+func (s *sockets) appoint(address string, interval time.Duration) (wait time.Duration, ours bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last, before := s.rechecked[address]
+	now := time.Now()
+	switch {
+	case before && last.After(now):
+		return 0, false
+	case before && last.Add(interval).After(now):
+		wait = last.Add(interval).Sub(now)
+	}
+	s.rechecked[address] = now.Add(wait)
+	return wait, true
+}
+
+// checkNow is what a monitor gets in place of the heartbeat that it awaits.
+type checkNow struct{}
+
+func (checkNow) Error() string   { return "the check was ended for an immediate one" }
+func (checkNow) Timeout() bool   { return true }
+func (checkNow) Temporary() bool { return true }
