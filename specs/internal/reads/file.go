@@ -79,8 +79,7 @@ func objects(client string, kinds ...string) []string {
 
 // render writes the file with the lowest schemaVersion that its schema and
 // its operations allow.
-func (f *file) render() ([]byte, error) {
-	schemas := schema.New()
+func (f *file) render(schemas *schema.Set) ([]byte, error) {
 	for _, version := range schema.Versions() {
 		if f.least != "" && minor(version) < minor(f.least) {
 			continue

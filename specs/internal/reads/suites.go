@@ -3,6 +3,8 @@ package reads
 import (
 	"fmt"
 	"strings"
+
+	"github.com/unified-test-runner/utr/specs/schema"
 )
 
 // Requirements in flow YAML.
@@ -15,9 +17,9 @@ const (
 
 // Files gives the suites by file name.
 func Files() (map[string][]byte, error) {
-	out := map[string][]byte{}
+	out, schemas := map[string][]byte{}, schema.New()
 	for _, f := range all() {
-		text, err := f.render()
+		text, err := f.render(schemas)
 		if err != nil {
 			return nil, err
 		}
