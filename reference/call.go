@@ -25,7 +25,7 @@ type row struct {
 // rows is the operation table, by families.
 func rows() []row {
 	return slices.Concat(findRows(), aggregateRows(), countRows(), listRows(), commandRows(), cursorRows(),
-		streamRows(), writeRows(), bulkRows(), modifyRows(), schemaRows(), sessionRows(), bucketRows(), clientRows())
+		streamRows(), writeRows(), bulkRows(), modifyRows(), schemaRows(), sessionRows(), bucketRows(), clientRows(), clientBulkRows())
 }
 
 type rowKey struct {
@@ -331,6 +331,9 @@ func (c *call) override(cmd *command) *result.Error {
 		}
 	}
 	if c.has("writeConcern") {
+		if c.session != nil && c.session.inTransaction() {
+			return argument("Cannot set write concern after starting a transaction")
+		}
 		if cmd.writeConcern, err = writeConcernOf(c.arg("writeConcern")); err != nil {
 			return argument(err.Error())
 		}

@@ -11,7 +11,6 @@ import (
 	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
-	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/session"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
 )
 
@@ -23,7 +22,7 @@ type client struct {
 	api       *serverAPI
 	log       *eventLog
 	topology  *topology.Topology
-	clock     *session.ClusterClock
+	clock     clusterClock
 	sessions  sessionPool
 	sockets   *sockets
 	operation atomic.Int64 // the last operationId
@@ -51,7 +50,7 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 		return nil, err
 	}
 	c := &client{
-		driver: d, settings: s, clock: &session.ClusterClock{},
+		driver: d, settings: s,
 		log: newEventLog(d.options.Now), sockets: newSockets(),
 		heartbeat: s.heartbeat,
 	}
@@ -83,7 +82,7 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 	if s.monitoring != "" {
 		o.SetServerMonitoringMode(s.monitoring)
 	}
-	config, err := topology.NewConfig(o, c.clock)
+	config, err := topology.NewConfig(o, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,6 @@ import (
 	mongo "go.mongodb.org/mongo-driver/v2/x/mongo/driver"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/description"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/mnet"
-	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/session"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
 )
 
@@ -375,7 +374,7 @@ func (s *clientSession) markDirty() {
 func (c *client) learn(cmd *command, doc bson.Raw) {
 	now := clusterTimeOf(doc)
 	if now != nil {
-		c.clock.AdvanceClusterTime(now)
+		c.clock.advance(now)
 	}
 	s := cmd.session
 	s.advance(now, timestampOf(doc, "operationTime"))
@@ -393,7 +392,7 @@ func (c *client) learn(cmd *command, doc bson.Raw) {
 
 // clusterTime is the greatest that the client or the session has seen.
 func (c *client) clusterTime(s *clientSession) bson.Raw {
-	return session.MaxClusterTime(c.clock.GetClusterTime(), s.clusterTime)
+	return later(c.clock.now(), s.clusterTime)
 }
 
 // labelWrite adds RetryableWriteError where drivers have to (Retryable

@@ -22,7 +22,6 @@ type scripted struct {
 	kind    string // single, replicaset, sharded, load-balanced
 	wire    int32
 	process bson.ObjectID
-	auth    bool
 
 	mu    sync.Mutex
 	steps map[string][]step // by command name, or by "member command"

@@ -9,7 +9,6 @@ import (
 	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/mnet"
-	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/session"
 )
 
 // serverSession is a logical session of the server (Driver Sessions,
@@ -222,7 +221,7 @@ func (s *clientSession) unpin() {
 // advance keeps the greatest cluster time and operation time seen.
 func (s *clientSession) advance(clusterTime bson.Raw, operationTime *bson.Timestamp) {
 	if clusterTime != nil {
-		s.clusterTime = session.MaxClusterTime(s.clusterTime, clusterTime)
+		s.clusterTime = later(s.clusterTime, clusterTime)
 	}
 	if operationTime != nil && (s.operationTime == nil || s.operationTime.Before(*operationTime)) {
 		s.operationTime = operationTime
@@ -232,6 +231,33 @@ func (s *clientSession) advance(clusterTime bson.Raw, operationTime *bson.Timest
 // sessionTimeout is logicalSessionTimeoutMinutes of the topology.
 func (c *client) sessionTimeout() *int64 {
 	return c.topology.Description().SessionTimeoutMinutes
+}
+
+// clusterClock is the greatest cluster time that a client has seen.
+type clusterClock struct {
+	mu     sync.Mutex
+	latest bson.Raw // {$clusterTime: …}
+}
+
+func (c *clusterClock) now() bson.Raw {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.latest
+}
+
+func (c *clusterClock) advance(to bson.Raw) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.latest = later(c.latest, to)
+}
+
+// later gives the greater of two cluster times; nil is before any other.
+func later(a, b bson.Raw) bson.Raw {
+	ta, tb := timestampOf(a, "$clusterTime", "clusterTime"), timestampOf(b, "$clusterTime", "clusterTime")
+	if tb == nil || ta != nil && !ta.Before(*tb) {
+		return a
+	}
+	return b
 }
 
 // clusterTimeOf reads {$clusterTime: …} out of a reply, nil if there is none.
@@ -255,7 +281,7 @@ func timestampOf(reply bson.Raw, keys ...string) *bson.Timestamp {
 	return &bson.Timestamp{T: t, I: i}
 }
 
-// setTransaction starts a transaction on the session.
+// start begins a transaction on the session.
 func (s *clientSession) start(o transactionOptions) *result.Error {
 	switch {
 	case s.ended:
