@@ -249,15 +249,8 @@ func (n objectLiteral) eval(f *frame) (any, error) {
 }
 
 func (n call) eval(f *frame) (any, error) {
-	*f.steps++
-	if *f.steps > maxSteps {
-		return nil, ErrBudget
-	}
-	depth := 0
-	for x := f; x != nil; x = x.outer {
-		if depth++; depth > maxDepth {
-			return nil, ErrBudget
-		}
+	if err := f.spent.step(); err != nil {
+		return nil, err
 	}
 	args := make([]any, len(n.args))
 	for i, a := range n.args {

@@ -67,7 +67,18 @@ type frame struct {
 	vars  map[string]any
 	outer *frame
 	this  any
-	steps *int
+	spent *budget
+}
+
+// budget is what a call has taken.
+type budget struct{ steps, depth int }
+
+func (b *budget) step() error {
+	b.steps++
+	if b.steps > maxSteps || b.depth > maxDepth {
+		return ErrBudget
+	}
+	return nil
 }
 
 func (f *frame) find(name string) (*frame, bool) {
@@ -89,8 +100,7 @@ const (
 // and arguments. The result is a value of package value; nothing returned is
 // nil.
 func (f *Function) Call(this any, globals map[string]any, args ...any) (any, error) {
-	steps := 0
-	global := &frame{vars: map[string]any{}, steps: &steps}
+	global := &frame{vars: map[string]any{}, spent: &budget{}}
 	for k, v := range globals {
 		if b, ok := v.(Builtin); ok {
 			global.vars[k] = func(args []any) (any, error) {
@@ -118,7 +128,12 @@ func (f *Function) Call(this any, globals map[string]any, args ...any) (any, err
 }
 
 func (c *closure) call(this any, args []any) (any, error) {
-	f := &frame{vars: map[string]any{}, outer: c.outer, this: this, steps: c.outer.steps}
+	f := &frame{vars: map[string]any{}, outer: c.outer, this: this, spent: c.outer.spent}
+	f.spent.depth++
+	defer func() { f.spent.depth-- }()
+	if err := f.spent.step(); err != nil {
+		return nil, err
+	}
 	for i, p := range c.params {
 		if i < len(args) {
 			f.vars[p] = args[i]
@@ -197,9 +212,8 @@ type node interface {
 
 func run(list []statement, f *frame) (any, bool, error) {
 	for _, s := range list {
-		*f.steps++
-		if *f.steps > maxSteps {
-			return nil, false, ErrBudget
+		if err := f.spent.step(); err != nil {
+			return nil, false, err
 		}
 		var v any = undefined{}
 		if s.expr != nil {

@@ -123,6 +123,9 @@ func checkPath(path string) error {
 			}
 			return command.Errorf(52, "The dollar ($) prefixed field '%s' in '%s' is not valid for storage.", part, path)
 		}
+		if strings.HasPrefix(part, "$") && part != "$" && !(strings.HasPrefix(part, "$[") && strings.HasSuffix(part, "]")) {
+			return command.Errorf(52, "The dollar ($) prefixed field '%s' in '%s' is not valid for storage.", part, path)
+		}
 	}
 	return nil
 }
