@@ -24,9 +24,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const patience = 5 * time.Second
 
 // stub is data enough for the protocol's tests.
-type stub struct{}
+type stub struct {
+	began, ended chan struct{} // closed as a waiting command begins and ends, if not nil
+}
 
-func (stub) Rows() []command.Row {
+func (s stub) Rows() []command.Row {
 	fine := func(*command.Request) (bson.D, error) { return bson.D{{Key: "n", Value: int32(1)}}, nil }
 	return []command.Row{
 		{Name: "find", Run: fine},
@@ -44,6 +46,10 @@ func (stub) Rows() []command.Row {
 			return nil, nil
 		}},
 		{Name: "waits", OnSecondary: true, Run: func(r *command.Request) (bson.D, error) {
+			if s.began != nil {
+				close(s.began)
+				defer close(s.ended)
+			}
 			<-r.Context.Done()
 			return nil, r.Context.Err()
 		}},
@@ -102,7 +108,8 @@ func cluster(t testing.TB, kind server.Kind, version string, n int) *server.Clus
 type client struct {
 	t testing.TB
 	net.Conn
-	in *bufio.Reader
+	in   *bufio.Reader
+	last wire.Header // of the reply that was read last
 }
 
 func dial(t testing.TB, address string) *client {
@@ -144,6 +151,7 @@ func (c *client) receive() (bson.Raw, wire.Flags) {
 	if err != nil {
 		c.t.Fatalf("waited %v for a reply: %v", patience, err)
 	}
+	c.last = h
 	m, err := wire.ParseMsg(h, body)
 	if err != nil {
 		c.t.Fatal(err)
@@ -270,6 +278,10 @@ func TestClosed(t *testing.T) {
 		if reply := dial(t, s.Address()).call(command); reply != nil {
 			t.Errorf("%v: %v", command, reply)
 		}
+	}
+	bystander.call(d("configureFailPoint", "failCommand", "mode", d("times", 1), "data", d("failCommands", bson.A{"find"}, "closeConnection", true)))
+	if reply := dial(t, s.Address()).call(d("find", "c")); reply != nil {
+		t.Errorf("under failCommand: %v", reply)
 	}
 	if reply := bystander.call(d("ping", 1)); reply == nil {
 		t.Error("another connection was closed")
@@ -416,8 +428,13 @@ func TestStreaming(t *testing.T) {
 	s := cluster(t, server.ReplicaSet, "8.0", 1).Members()[0]
 	c := dial(t, s.Address())
 	c.send(wire.ExhaustAllowed, d("counts", 1, "$db", "admin"))
+	before := int32(5)
 	for n := int64(1); n <= 3; n++ {
 		reply, flags := c.receive()
+		if c.last.ResponseTo != before {
+			t.Errorf("reply %d answers message %d, not %d", n, c.last.ResponseTo, before)
+		}
+		before = c.last.RequestID
 		if reply.Lookup("n").AsInt64() != n || (flags&wire.MoreToCome != 0) != (n < 3) {
 			t.Errorf("reply %d: %v, flags %b", n, reply, flags)
 		}
@@ -777,5 +794,46 @@ func TestAppNameInHello(t *testing.T) {
 				t.Errorf("%s, %s: %v, want code %d", version, name, reply, want)
 			}
 		}
+	}
+}
+
+// TestKillEndsCommands sees that a command learns that its server is gone.
+func TestKillEndsCommands(t *testing.T) {
+	p, err := server.ProfileNamed("8.0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := stub{began: make(chan struct{}), ended: make(chan struct{})}
+	c := server.NewCluster(server.Config{Kind: server.ReplicaSet, Profile: p, Backend: data})
+	t.Cleanup(func() { _ = c.Close() })
+	s, err := c.Add("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := dial(t, s.Address())
+	k.send(0, d("waits", 1, "$db", "admin"))
+	await(t, data.began, "the command to begin")
+	if err := c.Kill(s); err != nil {
+		t.Fatal(err)
+	}
+	await(t, data.ended, "the command to end")
+	if reply, _ := k.receive(); reply != nil {
+		t.Errorf("a killed server answered %v", reply)
+	}
+	if err := c.Restart(s); err != nil {
+		t.Fatal(err)
+	}
+	again := dial(t, s.Address())
+	if reply := again.call(d("hello", 1)); !reply.Lookup("isWritablePrimary").Boolean() {
+		t.Errorf("after a restart: %v", reply)
+	}
+}
+
+func await(t *testing.T, c <-chan struct{}, what string) {
+	t.Helper()
+	select {
+	case <-c:
+	case <-time.After(patience):
+		t.Fatalf("waited %v for %s", patience, what)
 	}
 }

@@ -137,7 +137,7 @@ func TestReadMessage(t *testing.T) {
 	for _, row := range []struct {
 		reason string
 		in     []byte
-		want   error // nil: any error
+		want   error // nil: a refusal before the body is read
 	}{
 		{"nothing", nil, io.EOF},
 		{"half a header", whole[:9], io.ErrUnexpectedEOF},
@@ -149,7 +149,8 @@ func TestReadMessage(t *testing.T) {
 		{"one more than the limit", length(wire.MaxMessage + 1), nil},
 		{"HTTP", []byte("GET / HTTP/1.1\r\n\r\n"), wire.ErrHTTP},
 	} {
-		if _, _, err := wire.ReadMessage(bytes.NewReader(row.in)); err == nil || row.want != nil && !errors.Is(err, row.want) {
+		_, _, err := wire.ReadMessage(bytes.NewReader(row.in))
+		if err == nil || row.want != nil && !errors.Is(err, row.want) || row.want == nil && errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Errorf("%s: got %v, want %v", row.reason, err, row.want)
 		}
 	}
