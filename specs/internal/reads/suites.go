@@ -36,7 +36,7 @@ func all() []*file {
 	for _, o := range operations {
 		files = append(files, ofOperation(o))
 	}
-	return append(files, neverRetried(), sessions(), transactions(), otherMongos(), timeouts(),
+	return append(files, secondError(), neverRetried(), sessions(), transactions(), otherMongos(), timeouts(),
 		handshakeHello(), handshakeAuth(), poolCleared(), selectionFails())
 }
 
@@ -70,6 +70,44 @@ func ofOperation(o operation) *file {
 		t.operations = append(t.operations, o.call(by, "", s.raises))
 		t.events = []expected{{client: by, events: o.attempts(s.attempts, min(s.times, s.attempts), "")}}
 		f.add(t)
+	}
+	return f
+}
+
+// secondError lets the retry reach a server that refuses the command for a
+// reason of its own, so that the two errors can be told apart.
+func secondError() *file {
+	f := &file{
+		name:        "second-error",
+		description: "retryable reads: the error that is raised after a retry",
+		about:       []string{"The first attempt fails by a fail point, the retry by what the command asks for. The second error says more, and is raised."},
+		require:     []string{anywhere},
+		clients:     []client{setupClient(), plainClient()},
+		entities:    objects("client", "collection"),
+	}
+	const match, stage = "{ $utrUnknown: 1 }", "[ { $utrUnknown: {} } ]"
+	for _, r := range []struct {
+		name, arguments, started string
+		code                     code
+	}{
+		{"aggregate", "{ pipeline: " + stage + " }", "{ aggregate: " + collectionName + ", pipeline: " + stage + " }", code{40324, "an unknown stage"}},
+		{"count", "{ filter: " + match + " }", "{ count: " + collectionName + ", query: " + match + " }", code{2, "BadValue"}},
+		{"countDocuments", "{ filter: " + match + " }", "{ aggregate: " + collectionName + " }", code{2, "BadValue"}},
+		{"distinct", "{ fieldName: x, filter: " + match + " }", "{ distinct: " + collectionName + ", key: x, query: " + match + " }", code{2, "BadValue"}},
+		{"find", "{ filter: " + match + " }", "{ find: " + collectionName + ", filter: " + match + " }", code{2, "BadValue"}},
+		{"findOne", "{ filter: " + match + " }", "{ find: " + collectionName + ", filter: " + match + " }", code{2, "BadValue"}},
+	} {
+		o := named("collection", r.name)
+		o.arguments, o.started = r.arguments, r.started
+		for _, first := range []struct{ says, data string }{
+			{"a network error", closes}, {retryable[0].name, errorCode(retryable[0])}, {retryable[9].name, errorCode(retryable[9])},
+		} {
+			f.add(test{
+				description: fmt.Sprintf("%s raises %s of the retry, not %s of the first attempt (R20)", o.title(), r.code.name, first.says),
+				operations:  []string{failPoint(o.command, times(1), first.data), o.call("client", "", raisedCode(r.code))},
+				events:      []expected{{client: "client", events: o.attempts(2, 2, "")}},
+			})
+		}
 	}
 	return f
 }
