@@ -1,0 +1,134 @@
+// Package architecture holds the project's shape to what docs/architecture.md
+// says of it.
+package architecture
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/unified-test-runner/utr/"
+
+// allowed says which packages of ours each package may import. A trailing
+// slash stands for everything below. An arrow that is not here is a reason to
+// stop and think.
+var allowed = map[string][]string{
+	"cmd/utr":                    {"internal/cli"},
+	"deployment":                 {"embedded", "internal/wire42"},
+	"embedded":                   {"embedded/"},
+	"embedded/":                  {"embedded/"},
+	"engine":                     {"result"},
+	"entities":                   {"specs", "result"},
+	"internal/cli":               {"deployment", "embedded", "engine", "reference", "reference/retry", "report", "result", "runner", "source", "specs", "specs/"},
+	"internal/mutants":           {"source"},
+	"internal/wire42":            {},
+	"matchers":                   {"result", "source"},
+	"reference":                  {"engine", "internal/wire42", "reference/retry", "reference/selection", "result", "specs/operations"},
+	"reference/retry":            {"result"},
+	"reference/selection":        {},
+	"report":                     {"result", "source"},
+	"result":                     {"source"},
+	"runner":                     {"deployment", "engine", "entities", "internal/wire42", "matchers", "result", "source", "specs", "specs/operations"},
+	"source":                     {},
+	"specs":                      {"source", "specs/operations", "specs/schema"},
+	"specs/internal/":            {"source", "specs/"},
+	"specs/operations":           {},
+	"specs/operations/internal/": {"specs/operations"},
+	"specs/schema":               {"source"},
+}
+
+// onlyTests are packages without an importable file: benchmarks, acceptance.
+var onlyTests = []string{"internal/acceptance", "internal/architecture", "internal/bench", "internal/clients", "embedded/replay"}
+
+func TestImports(t *testing.T) {
+	list := exec.Command("go", "list", "-f", "{{.ImportPath}}{{range .Imports}} {{.}}{{end}}", "../../...")
+	var stderr bytes.Buffer
+	list.Stderr = &stderr
+	out, err := list.Output()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, &stderr)
+	}
+	seen := 0
+	for _, line := range strings.Split(strings.TrimSpace(string(out)), "\n") {
+		fields := strings.Fields(line)
+		name := strings.TrimPrefix(fields[0], module)
+		if slices.Contains(onlyTests, name) {
+			continue
+		}
+		rule, found := ruleOf(name)
+		if !found {
+			t.Errorf("%s is not in the table of imports", name)
+			continue
+		}
+		for _, i := range fields[1:] {
+			other, ours := strings.CutPrefix(i, module)
+			if ours {
+				seen++
+				if !matches(rule, other) {
+					t.Errorf("%s imports %s, which the table does not allow", name, other)
+				}
+			}
+		}
+	}
+	if seen < 30 {
+		t.Errorf("only %d imports were looked at: the check does not see the project", seen)
+	}
+}
+
+// ruleOf finds the row of a package: its own, or that of the nearest folder.
+func ruleOf(name string) ([]string, bool) {
+	if rule, found := allowed[name]; found {
+		return rule, true
+	}
+	for at := strings.LastIndex(name, "/"); at >= 0; at = strings.LastIndex(name[:at], "/") {
+		if rule, found := allowed[name[:at+1]]; found {
+			return rule, true
+		}
+	}
+	return nil, false
+}
+
+func matches(rule []string, name string) bool {
+	return slices.ContainsFunc(rule, func(r string) bool {
+		return r == name || strings.HasSuffix(r, "/") && strings.HasPrefix(name, r)
+	})
+}
+
+// The rule of the table can be broken.
+func TestImportsCanFail(t *testing.T) {
+	for _, row := range []struct {
+		reason, from, to string
+		want             bool
+	}{
+		{"the runner may use matchers", "runner", "matchers", true},
+		{"the runner knows no engine", "runner", "reference", false},
+		{"matchers know no suites", "matchers", "specs", false},
+		{"commands of the embedded deployment stay inside", "embedded/data/query", "engine", false},
+		{"parts of it know each other", "embedded/data/query", "embedded/data/value", true},
+	} {
+		rule, found := ruleOf(row.from)
+		if !found || matches(rule, row.to) != row.want {
+			t.Errorf("%s: got %t", row.reason, !row.want)
+		}
+	}
+}
+
+// Every package that others import is described on the page.
+func TestArchitecturePage(t *testing.T) {
+	page, err := os.ReadFile("../../docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range allowed {
+		if strings.HasSuffix(name, "/") {
+			continue
+		}
+		if !strings.Contains(string(page), "| `"+name+"` |") {
+			t.Errorf("docs/architecture.md has no row for %s", name)
+		}
+	}
+}
