@@ -732,7 +732,10 @@ func (d *Data) collMod(s *scope, a *args) (bson.D, error) {
 		if c == nil {
 			return command.Errorf(26, "ns does not exist")
 		}
-		// Readers may hold the options: they are replaced, not changed.
+		// Readers may hold the collection: another takes its place.
+		next := *c
+		d.substitute(c, &next)
+		c = &next
 		c.options = slices.Clone(c.options)
 		for _, e := range a.doc[1:] {
 			switch e.Key {

@@ -26,8 +26,7 @@ type stream struct {
 	expanded     bool
 	// next is the sequence number to read next, after what has been given.
 	next    int64
-	skip    int32 // transaction index to start after, within the entry at next
-	resume  bson.Timestamp
+	skip    int32 // 1: of the entry at next, only the invalidation is left
 	token   token
 	pending []bson.Raw // events read and not given
 	tokens  []token

@@ -361,6 +361,12 @@ func (d *Data) removeCollection(c *collection) {
 	}
 }
 
+// substitute puts a collection in the place of another. The caller holds mu.
+func (d *Data) substitute(old, c *collection) {
+	order := d.databases[old.db].order
+	order[slices.Index(order, old)] = c
+}
+
 // seed makes what a fresh deployment has.
 func (d *Data) seed() {
 	admin := newCollection("admin", "system.version", bson.D{})

@@ -294,7 +294,6 @@ type change struct {
 	upsert      bool
 	multi       bool
 	hint        any
-	proj        *query.Projection
 	kind        opKind
 	replacement bool
 }
