@@ -298,6 +298,10 @@ func (d *Data) aggregate(s *scope, a *args) (bson.D, error) {
 		return nil, err
 	}
 	if p.Writes != "" {
+		// Since 5.0 a secondary passes on to the primary what is to be written.
+		if s.req.Server != nil && s.req.Server.Role == command.Secondary && wire(s.req) < wire50 {
+			return nil, command.Errorf(10107, "not master")
+		}
 		if s.txn != nil {
 			return nil, command.Errorf(263, "%s cannot be used in a transaction", p.Writes)
 		}

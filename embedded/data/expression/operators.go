@@ -477,12 +477,15 @@ var functions = map[string]function{
 		if !ok1 || !ok2 || !ok3 || step == 0 {
 			return nil, command.Errorf(34443, "$range requires numeric arguments and a step that is not 0")
 		}
-		if n := (to - from) / step; n > 1<<20 {
-			return nil, command.Errorf(146, "$range would make an array of %d elements", n)
+		if n := (float64(to) - float64(from)) / float64(step); n > 1<<20 {
+			return nil, command.Errorf(146, "$range would make an array of %g elements", n)
 		}
 		out := bson.A{}
 		for i := from; step > 0 && i < to || step < 0 && i > to; i += step {
 			out = append(out, value.Int(i))
+			if len(out) > 1<<20 {
+				break // i has overflowed
+			}
 		}
 		return out, nil
 	}},
