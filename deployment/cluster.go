@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
-	"sync"
 	"time"
 
 	_ "github.com/unified-test-runner/utr/internal/wire42" // clusters may be of version 4.2
@@ -95,7 +94,6 @@ func (c *cluster) DirectURI(address string) string {
 type clusterSource struct {
 	cluster *cluster
 	turn    chan struct{}
-	once    sync.Once
 }
 
 func (s *clusterSource) Offers() []Description { return []Description{s.cluster.description} }
