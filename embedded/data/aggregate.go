@@ -129,7 +129,7 @@ func (h host) Out(_ context.Context, db, name string, docs []bson.D) error {
 			d.log(entry{ts: ts, kind: opDrop, db: db, coll: name, uuid: old.uuid})
 			ts = d.tick()
 		}
-		d.log(entry{ts: ts, kind: opCreate, db: db, coll: name, uuid: fresh.uuid, detail: describeCreate(fresh)})
+		d.log(entry{ts: ts, kind: opCreate, db: db, coll: name, uuid: fresh.uuid, nsType: fresh.kind(), detail: describeCreate(fresh)})
 		for _, r := range records {
 			d.log(entry{ts: d.tick(), kind: opInsert, db: db, coll: name, uuid: fresh.uuid, rid: r.rid, post: r.raw})
 		}

@@ -17,7 +17,7 @@ import (
 func (d *Data) create(db, name string, options bson.D) *collection {
 	c := newCollection(db, name, options)
 	d.addCollection(c)
-	d.log(entry{ts: d.tick(), kind: opCreate, db: db, coll: name, uuid: c.uuid, detail: describeCreate(c)})
+	d.log(entry{ts: d.tick(), kind: opCreate, db: db, coll: name, uuid: c.uuid, nsType: c.kind(), detail: describeCreate(c)})
 	return c
 }
 
@@ -110,7 +110,7 @@ func (d *Data) createCommand(s *scope, a *args) (bson.D, error) {
 		if c.timeseries {
 			d.addCollection(newCollection(db, "system.buckets."+name, bson.D{}))
 		}
-		e := entry{ts: d.tick(), kind: opCreate, db: db, coll: name, uuid: c.uuid}
+		e := entry{ts: d.tick(), kind: opCreate, db: db, coll: name, uuid: c.uuid, nsType: c.kind()}
 		if !c.isView() {
 			e.detail = describeCreate(c)
 		}
@@ -622,12 +622,9 @@ func (d *Data) listCollections(s *scope, a *args) (bson.D, error) {
 
 // describe is a collection as listCollections shows it.
 func describe(c *collection) bson.D {
-	kind, info := "collection", bson.D{{Key: "readOnly", Value: false}, {Key: "uuid", Value: c.uuid}}
-	switch {
-	case c.isView():
-		kind, info = "view", bson.D{{Key: "readOnly", Value: true}}
-	case c.timeseries:
-		kind, info = "timeseries", bson.D{{Key: "readOnly", Value: false}}
+	kind, info := c.kind(), bson.D{{Key: "readOnly", Value: c.isView()}}
+	if kind == "collection" {
+		info = append(info, bson.E{Key: "uuid", Value: c.uuid})
 	}
 	doc := bson.D{{Key: "name", Value: c.name}, {Key: "type", Value: kind}, {Key: "options", Value: c.options}, {Key: "info", Value: info}}
 	if kind == "collection" {

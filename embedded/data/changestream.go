@@ -415,6 +415,9 @@ func (st *stream) event(e *entry, t *token, invalidate bool) (bson.D, error) {
 		}
 		out = append(out, bson.E{Key: "updateDescription", Value: d})
 	}
+	if e.kind == opCreate && st.wire >= wire81 {
+		out = append(out, bson.E{Key: "nsType", Value: e.nsType})
+	}
 	if e.kind == opRename && st.expanded {
 		db, coll, _ := strings.Cut(e.to, ".")
 		what := bson.D{{Key: "to", Value: bson.D{{Key: "db", Value: db}, {Key: "coll", Value: coll}}}}

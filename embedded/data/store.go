@@ -91,6 +91,17 @@ func (c *collection) ns() string { return c.db + "." + c.name }
 
 func (c *collection) isView() bool { return c.view != "" }
 
+// kind is the type of the namespace.
+func (c *collection) kind() string {
+	switch {
+	case c.isView():
+		return "view"
+	case c.timeseries:
+		return "timeseries"
+	}
+	return "collection"
+}
+
 // snapshot is the present records. They may be read without the lock.
 func (c *collection) snapshot() []*record {
 	if c == nil {

@@ -170,7 +170,7 @@ func (d *Data) commit(t *transaction) {
 			fresh.indexes = append(fresh.indexes, &y)
 		}
 		d.addCollection(&fresh)
-		d.log(entry{ts: d.tick(), kind: opCreate, db: c.db, coll: c.name, uuid: c.uuid, detail: describeCreate(c)})
+		d.log(entry{ts: d.tick(), kind: opCreate, db: c.db, coll: c.name, uuid: c.uuid, nsType: c.kind(), detail: describeCreate(c)})
 	}
 	t.created = nil
 	if len(t.ops) > 0 {

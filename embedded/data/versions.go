@@ -15,6 +15,7 @@ const (
 	wire50 = 13
 	wire60 = 17
 	wire80 = 25
+	wire81 = 26
 )
 
 // arrival is a field of commands and the wire version that brought it.
