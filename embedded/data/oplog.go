@@ -33,6 +33,7 @@ type entry struct {
 	rid       int64
 	pre, post bson.Raw
 	to        string       // rename: the new namespace
+	nsType    string       // create: collection, view or timeseries
 	detail    bson.D       // operationDescription of expanded events
 	preimages bool         // the collection keeps pre-images
 	dropped   *bson.Binary // rename: the UUID of the target that was dropped
