@@ -253,11 +253,14 @@ func failuresOf(text string) (map[string][]error, error) {
 		var name string
 		var code int32
 		if _, err := fmt.Sscanf(line, "%s fails %d", &name, &code); err != nil {
-			return nil, errors.New("a line of the server's script is: COMMAND fails CODE (0: network)")
+			return nil, errors.New("a line of the server's script is: COMMAND fails CODE (0: network, -1: not at all)")
 		}
-		if code == 0 {
+		switch {
+		case code < 0:
+			out[name] = append(out[name], nil)
+		case code == 0:
 			out[name] = append(out[name], errNetwork)
-		} else {
+		default:
 			out[name] = append(out[name], mongo.CommandError{Code: code, Message: fmt.Sprint("scripted ", code)})
 		}
 	}

@@ -10,12 +10,17 @@ import (
 	"github.com/unified-test-runner/utr/source"
 )
 
-// fault is why a test goes no further. Exactly one of its fields is set.
+// fault is what is wrong with a test. Exactly one of its first fields is set.
 type fault struct {
 	mismatches  []result.Mismatch // the test failed
 	unsupported string            // the engine lacks a capability: a skip
 	broken      error             // set-up, deployment or engine failed
 	interrupted bool              // somebody wants the run to end
+
+	// value tells that mismatches are about a value alone: the operation did
+	// end as it was to end, and the test goes on, so that all that differs is
+	// reported.
+	value bool
 }
 
 // failf makes the fault of a failed test with one mismatch.

@@ -58,7 +58,11 @@ func (t *testRun) perform(ctx context.Context, path string, op specs.Operation) 
 		return outcome, nil
 	}
 	if f := t.judge(ctx, path, op, row, outcome); f != nil {
-		return outcome, f
+		f.value = (op.ExpectError != nil) == (outcome.Err != nil)
+		if !f.value {
+			return outcome, f
+		}
+		t.add(f)
 	}
 	return outcome, t.save(path, op, row, outcome)
 }
@@ -189,6 +193,8 @@ func (t *testRun) callback(path string, ops []specs.Operation) func(context.Cont
 			outcome, f := t.perform(ctx, fmt.Sprintf("%s[%d]", path, i), op)
 			if f != nil {
 				t.add(f)
+			}
+			if t.stopAtFault() {
 				return &result.Error{Client: true, Kind: "assertion", Message: "an operation of the callback failed its assertions"}
 			}
 			if outcome.Err != nil {

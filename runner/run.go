@@ -181,9 +181,9 @@ func (r *run) do(ctx context.Context, j job) *result.Verdict {
 				return v
 			}
 			r.notify(result.TestStarted{Test: j.id, Time: r.clock.Now()})
-			if v, broken = r.runTest(ctx, s, j); broken {
-				broken = !r.revive(ctx, s)
-			}
+			var state condition
+			v, state = r.runTest(ctx, s, j)
+			broken = !r.keep(s, state)
 			return v
 		}
 	}
@@ -194,6 +194,9 @@ func (r *run) do(ctx context.Context, j job) *result.Verdict {
 	case ctx.Err() != nil:
 		v.Status, v.SkipKind, v.Reason = result.Skipped, result.SkipFilter, "not run: interrupted"
 	default:
+		if d != nil && !d.Owned() {
+			r.abandon(r.offers[j.offer].Name)
+		}
 		v.Status, v.Reason = result.Broken, fmt.Sprintf("no deployment for the test (%s): %s", r.offers[j.offer].Name, err)
 	}
 	return v
@@ -224,19 +227,33 @@ func (r *run) siteOf(ctx context.Context, d deployment.Deployment, began time.Ti
 	return s, nil
 }
 
-// revive decides about a site after a test that broke: whether it answers, or
-// is given up.
-func (r *run) revive(ctx context.Context, s *site) bool {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-	defer cancel()
-	if !s.deployment.Owned() && s.killAllSessions(ctx) == nil {
-		return true // there is no other one
+// keep decides about a site after a test: whether it serves the next one, or
+// is given up. Without the only deployment that there is, nothing more begins.
+func (r *run) keep(s *site, state condition) bool {
+	owned := s.deployment.Owned()
+	if state == fit || state == doubtful && !owned {
+		return true
+	}
+	if !owned {
+		r.abandon(s.about.Name)
 	}
 	r.mu.Lock()
 	delete(r.sites, s.deployment)
 	r.mu.Unlock()
 	s.close()
 	return false
+}
+
+// abandon lets no further test begin: each would wait long for a deployment
+// that does not come back.
+func (r *run) abandon(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.stop == nil {
+		why := fmt.Sprintf("the deployment (%s) stopped answering", name)
+		r.stop = &skip{result.SkipFilter, "not run: " + why}
+		r.summary.Problems = append(r.summary.Problems, why)
+	}
 }
 
 // finish counts a verdict and tells it.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/unified-test-runner/utr/deployment"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -42,6 +43,30 @@ func openSite(ctx context.Context, d deployment.Deployment, dial func(deployment
 		return nil, err
 	}
 	return s, nil
+}
+
+// condition is what a test leaves a site in.
+type condition uint8
+
+const (
+	fit      condition = iota
+	doubtful           // something could not be put right
+	gone               // the deployment does not answer
+)
+
+// answerLimit bounds the question whether a deployment is still there.
+const answerLimit = 5 * time.Second
+
+// gone tells why a deployment does not answer any more, nil if it does. That
+// it refuses a command is an answer.
+func (s *site) gone(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerLimit)
+	defer cancel()
+	err := retried(ctx, func() error { return s.killAllSessions(ctx) })
+	if codeOf(err) != 0 {
+		return nil
+	}
+	return err
 }
 
 // close ends the internal clients.

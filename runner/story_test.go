@@ -217,6 +217,8 @@ func describe(t *testing.T, v *source.Value, about *deployment.Description, d *f
 			}
 		case "auth":
 			about.Auth = f.Value.Bool
+		case "testCommands":
+			about.Parameters = mustRaw(bson.D{{Key: "enableTestCommands", Value: f.Value.Bool}})
 		case "owned":
 			d.owned = f.Value.Bool
 		case "services":

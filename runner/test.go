@@ -39,8 +39,8 @@ type testRun struct {
 }
 
 // runTest runs one test on a site. The verdict is that of the test and its
-// clean-up; broken tells that the site is not fit for another test.
-func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, broken bool) {
+// clean-up, with the condition that the site is in then.
+func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, state condition) {
 	t := &testRun{
 		run: r, site: s, suite: j.suite, test: j.test,
 		failPointClients: failPointClientsOf(j.suite, j.test),
@@ -66,13 +66,19 @@ func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, b
 		return nil
 	})
 	t.timings.Cleanup += r.clock.Now().Sub(began)
+	var aftermath, lost error
 	if untidy != nil {
-		v = t.verdict(j, untidy.broken)
-	} else {
-		v = t.verdict(j, nil)
+		aftermath, lost = untidy.broken, s.gone(ctx)
 	}
+	v = t.verdict(j, aftermath, lost)
 	v.Duration = r.clock.Now().Sub(started)
-	return v, untidy != nil || v.Status == result.Broken
+	switch {
+	case lost != nil:
+		state = gone
+	case untidy != nil || v.Status == result.Broken:
+		state = doubtful
+	}
+	return v, state
 }
 
 // undated gives a context that ends when ctx does, and for the same cause, but
@@ -367,15 +373,30 @@ func (t *testRun) add(f *fault) {
 	case t.fault == nil:
 		t.fault = f
 	case len(t.fault.mismatches) > 0 && len(f.mismatches) > 0:
-		t.fault = failed(append(slices.Clone(t.fault.mismatches), f.mismatches...))
+		both := failed(append(slices.Clone(t.fault.mismatches), f.mismatches...))
+		both.value = t.fault.value && f.value
+		t.fault = both
 	case f.broken != nil && len(t.fault.mismatches) == 0:
 		t.fault = f
+	default:
+		t.fault.value = false
 	}
 }
 
+// hasFault reports whether a fault keeps the test from going on.
 func (t *testRun) hasFault() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	return t.fault != nil && !t.fault.value
+}
+
+// stopAtFault lets any fault, be it about a value alone, end the test.
+func (t *testRun) stopAtFault() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.fault != nil {
+		t.fault.value = false
+	}
 	return t.fault != nil
 }
 

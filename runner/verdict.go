@@ -14,8 +14,10 @@ func panicError(during string, value any) *PanicError {
 	return &PanicError{During: during, Value: value, Stack: string(debug.Stack())}
 }
 
-// verdict judges a test that ran. untidy is what its clean-up could not do.
-func (t *testRun) verdict(j job, untidy error) *result.Verdict {
+// verdict judges a test that ran. untidy is what its clean-up could not do,
+// lost why its deployment does not answer any more: then nothing that went
+// wrong says anything of the engine.
+func (t *testRun) verdict(j job, untidy, lost error) *result.Verdict {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	v := &result.Verdict{Test: j.id, Position: j.test.Position, Status: result.Passed}
@@ -30,7 +32,10 @@ func (t *testRun) verdict(j job, untidy error) *result.Verdict {
 	default:
 		v.Status, v.Mismatches = result.Failed, f.mismatches
 	}
-	if untidy != nil {
+	switch {
+	case lost != nil:
+		v.Status, v.SkipKind, v.Reason = result.Broken, "", "the deployment stopped answering: "+lost.Error()
+	case untidy != nil:
 		// What cannot be cleaned up is no fault of a test that failed by
 		// itself, and makes nothing else of one that did not.
 		if v.Status != result.Failed && v.Status != result.Broken {
