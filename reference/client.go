@@ -79,8 +79,11 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 	if o.MinPoolSize != nil {
 		c.minPool = *o.MinPoolSize
 	}
-	if s.monitoring != "" {
-		o.SetServerMonitoringMode(s.monitoring)
+	// "auto" would look whether it is a function as a service that we run in.
+	c.sockets.polls = s.monitoring == "poll"
+	o.SetServerMonitoringMode(options.ServerMonitoringModeStream)
+	if c.sockets.polls {
+		o.SetServerMonitoringMode(options.ServerMonitoringModePoll)
 	}
 	config, err := topology.NewConfig(o, nil)
 	if err != nil {

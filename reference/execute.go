@@ -11,7 +11,6 @@ import (
 	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	mongo "go.mongodb.org/mongo-driver/v2/x/mongo/driver"
-	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/description"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/mnet"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
 )
@@ -124,7 +123,7 @@ func supportsRetryableWrites(s *server) bool {
 
 // selectFor selects the server for an attempt. What is pinned stays pinned.
 func (c *client) selectFor(ctx context.Context, cmd *command, deprioritized []string) (*server, *result.Error) {
-	w := want{write: cmd.write, preference: cmd.preference, pinned: cmd.address, deprioritized: deprioritized}
+	w := want{write: cmd.write, preference: c.readsBy(cmd), pinned: cmd.address, deprioritized: deprioritized}
 	s := cmd.session
 	if s.inTransaction() || cmd.op.EndsTransaction {
 		if s.options.preference != nil && !cmd.write {
@@ -133,11 +132,6 @@ func (c *client) selectFor(ctx context.Context, cmd *command, deprioritized []st
 		if s.pinned != "" && cmd.address == "" {
 			w.pinned = s.pinned
 		}
-	}
-	if cmd.op.Name == opWritingAggregate && !c.allAtLeast(wire50) {
-		// Before 5.0 a secondary does not run such a pipeline (CRUD, "Read
-		// preferences and server selection" of aggregate).
-		w.preference = selection.Preference{}
 	}
 	srv, err := c.selectServer(ctx, w)
 	if err != nil {
@@ -175,11 +169,15 @@ func (c *client) attempt(ctx context.Context, srv *server, cmd *command, operati
 		conn = s.conn
 	}
 	if conn == nil {
+		var monitor *socket
+		if srv.desc.TopologyVersion != nil {
+			monitor = c.sockets.awaitStream(srv.address)
+		}
 		var err error
 		if conn, err = c.checkOut(ctx, srv); err != nil {
 			f := checkoutFailure(err, srv.address)
 			if f.rules.Handshake && srv.desc.TopologyVersion != nil && !f.err.HasLabel(labelOverloaded) {
-				c.sockets.settle(srv.address, err)
+				c.sockets.settle(srv.address, monitor, srv.unknown)
 			}
 			if f.rules.Kind != retry.PoolCleared && f.rules.Kind != retry.Network && cmd.timeout && ctx.Err() != nil {
 				f.err.Timeout = true
@@ -351,16 +349,15 @@ func (c *client) networkError(ctx context.Context, err error, conn *mnet.Connect
 }
 
 // tell hands a state change error to Server Discovery and Monitoring. A server
-// that it made Unknown is checked at once: by a server with a topologyVersion
-// in its error, as it has just told of the change to those who stream; others
-// have to be asked.
+// whose error has a topologyVersion tells of the change to those who stream
+// hello, too. Any other one that the error made Unknown has to be asked.
 func (c *client) tell(srv *server, conn *mnet.Connection, doc bson.Raw) {
 	err := mongo.ExtractErrorFromServerResponse([]byte(doc))
 	if err == nil || srv.ProcessError(err, conn) == mongo.NoChange {
 		return
 	}
 	if _, tells := doc.Lookup("topologyVersion").DocumentOK(); !tells {
-		c.sockets.recheck(srv.address, c.heartbeat, func() bool { return srv.Server.Description().Kind == description.Unknown })
+		c.sockets.recheck(srv.address, c.heartbeat, srv.unknown)
 	}
 }
 

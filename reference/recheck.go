@@ -16,7 +16,7 @@ const minHeartbeat = 500 * time.Millisecond
 // without clearing the pool. That is done once in an interval at most; a
 // request that comes too early waits for its time. Unknown is asked then.
 func (s *sockets) recheck(address string, interval time.Duration, unknown func() bool) {
-	wait, ours := s.appoint(address, min(interval, minHeartbeat))
+	wait, ours := s.appoint(address, time.Now(), min(interval, minHeartbeat))
 	check := func() {
 		s.mu.Lock()
 		monitor := s.monitors[address]
@@ -34,13 +34,28 @@ func (s *sockets) recheck(address string, interval time.Duration, unknown func()
 	}
 }
 
+// starting is how long an attempt waits for a monitor that has just checked a
+// server to begin to stream.
+const starting = 50 * time.Millisecond
+
+// awaitStream waits until the monitor of a server streams, as it does right
+// after its first check, and gives its socket; nil if it does not for long.
+//
+// No attempt may begin earlier. If it fails at once and makes the server Unknown
+// before the monitor gets there, then the monitor does not begin to stream, but
+// sleeps for minHeartbeat, and no one can wake it.
+func (s *sockets) awaitStream(address string) *socket {
+	timer := time.NewTimer(starting)
+	defer timer.Stop()
+	return s.streaming(address, timer.C, func() bool { return false })
+}
+
 // appoint tells how long the next immediate check of a server has to wait, and
 // whether it is the caller's to make: false means that one is waiting already.
-func (s *sockets) appoint(address string, interval time.Duration) (wait time.Duration, ours bool) {
+func (s *sockets) appoint(address string, now time.Time, interval time.Duration) (wait time.Duration, ours bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	last, before := s.rechecked[address]
-	now := time.Now()
 	switch {
 	case before && last.After(now):
 		return 0, false

@@ -22,6 +22,9 @@ type server struct {
 	desc     description.Server
 }
 
+// unknown tells that the server is Unknown by now.
+func (s *server) unknown() bool { return s.Server.Description().Kind == description.Unknown }
+
 // describe translates the topology's picture.
 func (c *client) describe() selection.Topology {
 	t, _ := describe(c.topology.Description())

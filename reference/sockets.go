@@ -19,6 +19,7 @@ import (
 type sockets struct {
 	dialer net.Dialer
 	tls    *tls.Config // nil: plain
+	polls  bool        // monitors poll: none ever streams
 
 	mu       sync.Mutex
 	open     map[*socket]bool
@@ -90,6 +91,30 @@ func (s *sockets) all() []*socket {
 // noticing is how long a monitor may take to see that its socket is gone.
 const noticing = 500 * time.Millisecond
 
+// cancelling is how long the topology may take to cancel a check after it has
+// handed out the error that is the cause.
+const cancelling = 5 * time.Millisecond
+
+// streaming gives the socket on which the monitor of a server streams hello,
+// and waits until there is one: a monitor begins to stream right after its
+// first check. It is nil when over has a value, enough is true, or monitors poll.
+func (s *sockets) streaming(address string, over <-chan time.Time, enough func() bool) *socket {
+	for !s.polls && !enough() {
+		s.mu.Lock()
+		monitor, changed := s.monitors[address], s.changed
+		s.mu.Unlock()
+		if monitor != nil {
+			return monitor
+		}
+		select {
+		case <-changed:
+		case <-over:
+			return nil
+		}
+	}
+	return nil
+}
+
 // interrupt breaks the monitor's stream with the network error that an
 // application connection to the same server has met, and waits until noticed
 // is true. The monitor then marks the server Unknown, clears the pool and
@@ -102,24 +127,9 @@ const noticing = 500 * time.Millisecond
 func (s *sockets) interrupt(address string, cause error, noticed func() bool) {
 	timer := time.NewTimer(noticing)
 	defer timer.Stop()
-	// A monitor begins to stream right after its first check.
-	var monitor *socket
-	for monitor == nil {
-		if noticed() { // the monitor met the error itself
-			return
-		}
-		s.mu.Lock()
-		monitor = s.monitors[address]
-		changed := s.changed
-		s.mu.Unlock()
-		if monitor != nil {
-			break
-		}
-		select {
-		case <-changed:
-		case <-timer.C:
-			return
-		}
+	monitor := s.streaming(address, timer.C, noticed)
+	if monitor == nil { // or it met the error itself
+		return
 	}
 	monitor.fail(innermost(cause))
 	for pause := 20 * time.Microsecond; !noticed(); pause = min(2*pause, time.Millisecond) {
@@ -131,33 +141,42 @@ func (s *sockets) interrupt(address string, cause error, noticed func() bool) {
 	}
 }
 
-// settle waits, after a handshake failed, until the monitor streams on another
-// socket than before. The topology has marked the server Unknown by then and is
-// about to cancel the check: see interrupt for why a retry must not begin
-// meanwhile.
-func (s *sockets) settle(address string, cause error) {
-	timer := time.NewTimer(noticing)
+// settle waits, after a handshake failed, until the monitor has left the stream
+// that it read before, and streams again. The topology hands out the error
+// first, and only then marks the server Unknown, clears the pool and cancels
+// the check: see interrupt for why a retry must not begin meanwhile.
+//
+// The topology may not cancel anything: another error has had the same effect
+// already, or the monitor was between two checks. The server is then looked at
+// if it is Unknown.
+func (s *sockets) settle(address string, before *socket, unknown func() bool) {
+	timer, brief := time.NewTimer(noticing), time.NewTimer(cancelling)
 	defer timer.Stop()
-	s.mu.Lock()
-	old := s.monitors[address]
-	s.mu.Unlock()
-	if old != nil {
-		old.fail(innermost(cause))
-	}
+	defer brief.Stop()
 	for {
 		s.mu.Lock()
-		now := s.monitors[address]
-		changed := s.changed
+		monitor, changed := s.monitors[address], s.changed
 		s.mu.Unlock()
-		if now != nil && now != old {
-			return
+		if before == nil || monitor != before {
+			break
 		}
 		select {
 		case <-changed:
-		case <-timer.C:
-			return
+			continue
+		case <-brief.C:
+			if unknown() {
+				before.fail(checkNow{})
+			}
 		}
+		break
 	}
+	s.streaming(address, timer.C, func() bool { return false })
+}
+
+// tell wakes who waits for another monitor. The caller holds mu.
+func (s *sockets) tell() {
+	close(s.changed)
+	s.changed = make(chan struct{})
 }
 
 // cancelled tells that the monitor of a server, or of any for "", was
@@ -195,6 +214,7 @@ func (k *socket) Close() error {
 	delete(s.open, k)
 	if s.monitors[k.address] == k {
 		delete(s.monitors, k.address)
+		s.tell()
 	}
 	s.mu.Unlock()
 	return k.Conn.Close()
@@ -211,8 +231,7 @@ func (k *socket) Write(b []byte) (int, error) {
 			s := k.owner
 			s.mu.Lock()
 			s.monitors[k.address] = k
-			close(s.changed)
-			s.changed = make(chan struct{})
+			s.tell()
 			s.mu.Unlock()
 		}
 	}
@@ -224,6 +243,22 @@ func (k *socket) Write(b []byte) (int, error) {
 func (k *socket) Read(b []byte) (int, error) {
 	n, err := k.Conn.Read(b)
 	return n, k.why(err)
+}
+
+// SetReadDeadline leaves it to Read to give the cause of fail.
+func (k *socket) SetReadDeadline(t time.Time) error { return k.unbroken(k.Conn.SetReadDeadline(t)) }
+
+// SetWriteDeadline leaves it to Write to give the cause of fail.
+func (k *socket) SetWriteDeadline(t time.Time) error { return k.unbroken(k.Conn.SetWriteDeadline(t)) }
+
+// unbroken gives an error that has not come of fail.
+func (k *socket) unbroken(err error) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.broken != nil {
+		return nil
+	}
+	return err
 }
 
 func (k *socket) why(err error) error {
