@@ -110,8 +110,8 @@ let client, single;
 const steps = {
   async connects() {
     await client.connect();
-    const hello = await client.db('admin').command(from(4, 4) ? { hello: 1 } : { isMaster: 1 });
-    equal(from(4, 4) ? hello.isWritablePrimary : hello.ismaster, true, 'isWritablePrimary');
+    const hello = await client.db('admin').command({ hello: 1 });
+    equal(hello.isWritablePrimary, true, 'isWritablePrimary');
     const build = await client.db('admin').command({ buildInfo: 1 });
     equal(build.versionArray.slice(0, 2), VERSION, 'version');
     const kinds = {
@@ -122,8 +122,7 @@ const steps = {
     };
     equal([hello.setName, hello.msg], kinds[TOPOLOGY], 'setName and msg');
     if (TOPOLOGY === 'replicaset') {
-      const command = from(4, 4) ? { hello: 1 } : { isMaster: 1 };
-      const secondary = await client.db('admin').command(command, { readPreference: 'secondary' });
+      const secondary = await client.db('admin').command({ hello: 1 }, { readPreference: 'secondary' });
       equal(secondary.secondary, true, 'secondary that was read from');
     }
   },
