@@ -116,6 +116,9 @@ func (c *client) assemble(cmd *command, t target) (bson.Raw, error) {
 	if !t.sessions && !s.implicit {
 		return nil, errors.New("the server does not support sessions")
 	}
+	if s.snapshot && t.wire < wire50 {
+		return nil, argument("Snapshot reads require MongoDB 5.0 or later") // in these words (Snapshot Reads, "Requires MongoDB 5.0+")
+	}
 
 	// Sessions and transactions.
 	if withSession {
@@ -148,7 +151,7 @@ func (c *client) assemble(cmd *command, t target) (bson.Raw, error) {
 		body = append(body, bson.E{Key: "readConcern", Value: rc})
 	}
 
-	preference := cmd.preference
+	preference := c.readsBy(cmd)
 	if inTxn && s.options.preference != nil {
 		preference = *s.options.preference
 	}
@@ -177,6 +180,16 @@ func (c *client) assemble(cmd *command, t target) (bson.Raw, error) {
 	return bson.Marshal(body)
 }
 
+// readsBy is the read preference that selects the server, and goes to it. Before
+// 5.0 a secondary does not run a pipeline with a write stage (CRUD, "Read
+// preferences and server selection" of aggregate).
+func (c *client) readsBy(cmd *command) selection.Preference {
+	if cmd.op.Name == opWritingAggregate && !c.allAtLeast(wire50) {
+		return selection.Preference{}
+	}
+	return cmd.preference
+}
+
 // left is the time until the command's deadline. A context's own deadline is
 // none of timeoutMS.
 func (cmd *command) left(ctx context.Context) time.Duration {
@@ -195,11 +208,12 @@ func (cmd *command) silent() bool {
 	return unacknowledged(cmd.writeConcern) && !cmd.session.inTransaction()
 }
 
-// causalWrite tells that a write carries afterClusterTime (Causal Consistency,
-// "Causally consistent read and write commands").
+// causalWrite tells that a write carries afterClusterTime (Read and Write
+// Concern, "afterClusterTime").
 func (cmd *command) causalWrite() bool {
 	switch cmd.name {
-	case "insert", "update", "delete", "findAndModify", "bulkWrite":
+	case "insert", "update", "delete", "findAndModify", "bulkWrite", "create", "createIndexes", "drop", "dropDatabase",
+		"dropIndexes":
 		return true
 	}
 	return false
@@ -214,15 +228,18 @@ func (c *client) readConcernFor(cmd *command, t target, inTxn bool) bson.D {
 		return nil
 	case inTxn:
 		rc = slices.Clone(s.options.readConcern)
-	case cmd.causalWrite():
-	case !cmd.takesReadConcern:
-		return nil
 	case s.snapshot:
+		// On every command, so that the server refuses those that cannot read
+		// from a snapshot (Snapshot Reads, "Sending readConcern to the server
+		// on all commands").
 		rc = bson.D{{Key: "level", Value: "snapshot"}}
 		if s.snapshotTime != nil {
 			rc = append(rc, bson.E{Key: "atClusterTime", Value: *s.snapshotTime})
 		}
 		return rc
+	case cmd.causalWrite():
+	case !cmd.takesReadConcern:
+		return nil
 	default:
 		rc = slices.Clone(cmd.readConcern)
 	}

@@ -330,19 +330,7 @@ func (d *Data) aggregate(s *scope, a *args) (bson.D, error) {
 	now := d.clock
 	d.mu.RUnlock()
 	docs, err := p.Run(s.req.Context, h, func() ([]bson.D, error) {
-		if at != nil {
-			c, records := s.records(s.req.DB, name)
-			records, err := d.history(c, s.req.DB, name, records, *at)
-			if err != nil {
-				return nil, err
-			}
-			out := make([]bson.D, len(records))
-			for i, r := range records {
-				out[i] = r.doc()
-			}
-			return out, nil
-		}
-		return d.documents(s, name, hint)
+		return d.documentsAt(s, name, hint, at)
 	})
 	if err != nil {
 		return nil, err

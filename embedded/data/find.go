@@ -446,6 +446,24 @@ func (d *Data) count(s *scope, a *args) (bson.D, error) {
 	return bson.D{{Key: "n", Value: value.Int(n)}}, nil
 }
 
+// documentsAt are the documents of a collection at an earlier time, or those of
+// a collection or a view now, if at is nil.
+func (d *Data) documentsAt(s *scope, name string, hint any, at *bson.Timestamp) ([]bson.D, error) {
+	if at == nil {
+		return d.documents(s, name, hint)
+	}
+	c, records := s.records(s.req.DB, name)
+	records, err := d.history(c, s.req.DB, name, records, *at)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]bson.D, len(records))
+	for i, r := range records {
+		out[i] = r.doc()
+	}
+	return out, nil
+}
+
 // documents are the documents of a collection or a view.
 func (d *Data) documents(s *scope, name string, hint any) ([]bson.D, error) {
 	d.mu.Lock()
@@ -467,7 +485,8 @@ func (d *Data) documents(s *scope, name string, hint any) ([]bson.D, error) {
 }
 
 func (d *Data) distinct(s *scope, a *args) (bson.D, error) {
-	if _, _, err := d.readConcern(a); err != nil {
+	level, at, err := d.readConcern(a)
+	if err != nil {
 		return nil, err
 	}
 	if err := unknown("distinct", a.doc, " key query collation hint "); err != nil {
@@ -489,7 +508,10 @@ func (d *Data) distinct(s *scope, a *args) (bson.D, error) {
 	if err != nil {
 		return nil, err
 	}
-	docs, err := d.documents(s, name, a.any("hint"))
+	d.mu.RLock()
+	now := d.clock
+	d.mu.RUnlock()
+	docs, err := d.documentsAt(s, name, a.any("hint"), at)
 	if err != nil {
 		return nil, err
 	}
@@ -515,5 +537,12 @@ func (d *Data) distinct(s *scope, a *args) (bson.D, error) {
 			}
 		})
 	}
-	return bson.D{{Key: "values", Value: values}}, nil
+	out := bson.D{{Key: "values", Value: values}}
+	if level == "snapshot" && s.txn == nil {
+		if at != nil {
+			now = *at
+		}
+		out = append(out, bson.E{Key: "atClusterTime", Value: now})
+	}
+	return out, nil
 }

@@ -96,6 +96,10 @@ func (x *exchange) readConcern() error {
 		return nil
 	}
 	level, ok := concern.Lookup("level").StringValueOK()
+	if level == "snapshot" && !x.readsSnapshots() {
+		return refuse(codeInvalidOptions, "Command %s does not support { readConcern: { level: \"snapshot\", "+
+			"provenance: \"clientSupplied\" } } :: caused by :: read concern not supported", x.request.Name)
+	}
 	if !ok || slices.Contains(levels, level) {
 		return nil
 	}
@@ -103,6 +107,15 @@ func (x *exchange) readConcern() error {
 	x.extras.timeless = x.view.Role == command.Mongos
 	return refuse(codeFailedToParse,
 		"readConcern.level must be either 'local', 'majority', 'linearizable', 'available', or 'snapshot'")
+}
+
+// readsSnapshots tells that the command takes read concern snapshot: in a
+// transaction every one that may be the first, elsewhere few.
+func (x *exchange) readsSnapshots() bool {
+	if auto, ok := x.request.Body.Lookup("autocommit").BooleanOK(); ok && !auto {
+		return true
+	}
+	return slices.Contains([]string{"find", "aggregate", "distinct", "getMore"}, x.request.Name)
 }
 
 // namedConcern takes a mode: majority, or one that the replica set's
