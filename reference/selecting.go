@@ -9,6 +9,7 @@ import (
 
 	"github.com/unified-test-runner/utr/reference/selection"
 	"github.com/unified-test-runner/utr/result"
+	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/description"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
 )
@@ -60,11 +61,36 @@ type want struct {
 	preference    selection.Preference
 	pinned        string // address; "" selects freely
 	deprioritized []string
+
+	// For log messages: the command, and its operation. A quiet selection has
+	// none.
+	operation   string
+	operationID int64
+	quiet       bool
 }
 
 // selectServer waits until a suitable server is there, and wakes on every
 // change of the topology. The error is a *result.Error.
 func (c *client) selectServer(ctx context.Context, w want) (*server, *result.Error) {
+	log := selecting{c, w}
+	log.say("debug", "Server selection started", nil)
+	srv, err := c.awaitServer(ctx, w, func(remaining time.Duration) {
+		log.say("info", "Waiting for suitable server to become available",
+			bson.D{{Key: "remainingTimeMS", Value: remaining.Milliseconds()}})
+	})
+	if err != nil {
+		log.say("debug", "Server selection failed", bson.D{{Key: "failure", Value: err.Error()}})
+		return nil, err
+	}
+	log.say("debug", "Server selection succeeded", place(srv.address))
+	return srv, nil
+}
+
+// awaitServer is the waiting of selectServer. It calls waiting, once, if no
+// server is suitable at first, with the time that is left.
+func (c *client) awaitServer(ctx context.Context, w want, waiting func(time.Duration)) (*server, *result.Error) {
+	begun := time.Now()
+	waited := false
 	timer := time.NewTimer(c.settings.serverSelectionTimeout)
 	defer timer.Stop()
 	patience := time.Now().Add(discovering)
@@ -78,6 +104,10 @@ func (c *client) selectServer(ctx context.Context, w want) (*server, *result.Err
 		if found != nil && !(slices.Contains(w.deprioritized, found.address) && undiscovered(picture) && time.Now().Before(patience)) {
 			return found, nil
 		}
+		if found == nil && !waited {
+			waited = true
+			waiting(min(c.settings.serverSelectionTimeout-time.Since(begun), left(ctx)))
+		}
 		if updates == nil {
 			sub, err := c.topology.Subscribe()
 			if err != nil {
@@ -89,7 +119,7 @@ func (c *client) selectServer(ctx context.Context, w want) (*server, *result.Err
 		}
 		var brief <-chan time.Time
 		if found == nil {
-			c.topology.RequestImmediateCheck()
+			c.checkAgain(picture)
 		} else {
 			brief = time.After(time.Until(patience))
 		}
@@ -115,10 +145,24 @@ func (c *client) selectServer(ctx context.Context, w want) (*server, *result.Err
 // been opened may know one mongos of two.
 const discovering = 200 * time.Millisecond
 
-func undiscovered(d description.Topology) bool {
-	return slices.ContainsFunc(d.Servers, func(s description.Server) bool {
-		return s.Kind == description.Unknown && s.LastError == nil && s.LastUpdateTime.IsZero()
-	})
+func undiscovered(d description.Topology) bool { return slices.ContainsFunc(d.Servers, neverChecked) }
+
+func neverChecked(s description.Server) bool {
+	return s.Kind == description.Unknown && s.LastError == nil && s.LastUpdateTime.IsZero()
+}
+
+// checkAgain requests an immediate check of the servers that were checked
+// before. The first check of the others is under way: one more would follow it
+// after minHeartbeat for nothing.
+func (c *client) checkAgain(picture description.Topology) {
+	for _, d := range picture.Servers {
+		if neverChecked(d) {
+			continue
+		}
+		if s, err := c.topology.FindServer(d); err == nil && s != nil {
+			s.RequestImmediateCheck()
+		}
+	}
 }
 
 // suitable picks a server from a picture, nil if there is none now.
