@@ -31,6 +31,16 @@ type ClusterOptions struct {
 	Timeout time.Duration
 }
 
+// CheckURI tells what is wrong with a connection string by itself: nothing is
+// looked up or connected to. The error never holds its credentials.
+func CheckURI(s string) error {
+	u, err := parseURI(s)
+	if err != nil || u.scheme == "mongodb+srv" { // the rest stands in the domain name system
+		return err
+	}
+	return redact(context.Background(), options.Client().ApplyURI(s).Validate(), s)
+}
+
 // OpenCluster looks at a deployment that somebody else runs, and gives a
 // source with that one offer. Tests run on it one at a time. Errors never hold
 // the connection string's credentials.

@@ -83,8 +83,10 @@ const DefaultVersion = server.DefaultProfile
 const (
 	defaultMembers  = 3
 	defaultMongoses = 2
-	maxServers      = 50
 )
+
+// MaxServers bounds Members and Mongoses.
+const MaxServers = 50
 
 // Deployment is a running deployment. Its methods may be called concurrently.
 type Deployment struct {
@@ -141,8 +143,8 @@ func (o *Options) complete() error {
 		if *d.value == 0 {
 			*d.value = d.most
 		}
-		if *d.value < 1 || *d.value > maxServers {
-			return fmt.Errorf("%d servers: there can be 1 to %d", *d.value, maxServers)
+		if *d.value < 1 || *d.value > MaxServers {
+			return fmt.Errorf("%d servers: there can be 1 to %d", *d.value, MaxServers)
 		}
 	}
 	if o.SetName == "" {

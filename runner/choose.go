@@ -162,7 +162,11 @@ func (f Filter) refuses(subject string) string {
 	return ""
 }
 
-// stale lists the patterns that match no test of the suites.
+// Unused tells what is wrong with the filter and the known failures of a
+// configuration: patterns that match no test of the suites, and a filter that
+// leaves none to run. Run makes problems of the same.
+func Unused(suites []*specs.Suite, cfg Config) []string { return stale(suites, &cfg) }
+
 func stale(suites []*specs.Suite, cfg *Config) []string {
 	unused := func(p *regexp.Regexp) bool {
 		for _, s := range suites {
@@ -184,6 +188,11 @@ func stale(suites []*specs.Suite, cfg *Config) []string {
 		if unused(p) {
 			problems = append(problems, fmt.Sprintf("the skip pattern %q matches no test", p))
 		}
+	}
+	if len(problems) == 0 && !slices.ContainsFunc(suites, func(s *specs.Suite) bool {
+		return slices.ContainsFunc(s.Tests, func(t *specs.Test) bool { return cfg.Filter.refuses(subject(s, t)) == "" })
+	}) {
+		problems = append(problems, "the run and skip patterns leave no test to run")
 	}
 	for _, k := range cfg.KnownFailing {
 		if unused(k.Pattern) {

@@ -372,3 +372,32 @@ func TestBadConfig(t *testing.T) {
 		}
 	}
 }
+
+// A filter that leaves nothing is a problem of the run, though each of its
+// patterns matches something.
+func TestUnused(t *testing.T) {
+	suite := &specs.Suite{File: "a.yml", Tests: []*specs.Test{{Description: "first"}, {Description: "second"}}}
+	some := func(patterns ...string) (out []*regexp.Regexp) {
+		for _, p := range patterns {
+			out = append(out, regexp.MustCompile(p))
+		}
+		return out
+	}
+	for _, r := range []struct {
+		reason    string
+		run, skip []*regexp.Regexp
+		want      int
+	}{
+		{"no filter", nil, nil, 0},
+		{"one is left", some("first"), some("second"), 0},
+		{"what is chosen is left out", some("first"), some("first"), 1},
+		{"all is left out", nil, some("."), 1},
+		{"a pattern that matches nothing says enough", some("third"), nil, 1},
+		{"two of them", some("third"), some("fourth"), 2},
+	} {
+		got := Unused([]*specs.Suite{suite}, Config{Filter: Filter{Run: r.run, Skip: r.skip}})
+		if len(got) != r.want {
+			t.Errorf("%s: %q, want %d", r.reason, got, r.want)
+		}
+	}
+}

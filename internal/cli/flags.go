@@ -5,10 +5,12 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // flags is a flag set that lets flags follow paths, and remembers in which
@@ -60,9 +62,19 @@ func (f *flags) toggle(name, summary string) *bool {
 }
 
 func (f *flags) number(name, value string, initial, least int, summary string) *int {
-	n := numberFlag{initial, least}
+	return f.within(name, value, initial, least, math.MaxInt, summary)
+}
+
+func (f *flags) within(name, value string, initial, least, most int, summary string) *int {
+	n := numberFlag{initial, least, most}
 	f.add(&n, name, value, summary)
 	return &n.value
+}
+
+func (f *flags) duration(name, summary string) *time.Duration {
+	var d durationFlag
+	f.add(&d, name, "DURATION", summary)
+	return &d.value
 }
 
 func (f *flags) patterns(name, summary string) *patternsFlag {
@@ -81,42 +93,84 @@ func (f *flags) given(name string) bool {
 // parse reads flags wherever they stand; what follows -- is no flag. A single
 // - is no flag either: it is standard input.
 func (f *flags) parse(args []string) (paths []string, err error) {
-	args = joinOptional(args)
-	for {
-		if err := f.set.Parse(args); err != nil {
-			if errors.Is(err, flag.ErrHelp) {
-				return nil, errHelp
-			}
+	for len(args) > 0 {
+		word := args[0]
+		args = args[1:]
+		switch {
+		case word == "--":
+			return append(paths, args...), nil
+		case word == "-" || !strings.HasPrefix(word, "-"):
+			paths = append(paths, word)
+			continue
+		}
+		if args, err = f.read(word, args); err != nil {
 			return nil, err
 		}
-		rest := f.set.Args()
-		if len(rest) == 0 {
-			return paths, nil
-		}
-		if n := len(args) - len(rest); n > 0 && args[n-1] == "--" {
-			return append(paths, rest...), nil
-		}
-		paths, args = append(paths, rest[0]), rest[1:]
 	}
+	return paths, nil
 }
 
-// joinOptional ties a number to --shuffle, whose value may be left out.
-func joinOptional(args []string) []string {
-	var out []string
-	for i := 0; i < len(args); i++ {
-		if args[i] == "--" {
-			return append(out, args[i:]...)
-		}
-		if (args[i] == "--shuffle" || args[i] == "-shuffle") && i+1 < len(args) {
-			if _, err := strconv.ParseInt(args[i+1], 10, 64); err == nil {
-				out = append(out, args[i]+"="+args[i+1])
-				i++
-				continue
-			}
-		}
-		out = append(out, args[i])
+// read reads one flag, and gives what follows it and its value.
+func (f *flags) read(word string, rest []string) ([]string, error) {
+	name := strings.TrimPrefix(strings.TrimPrefix(word, "-"), "-")
+	name, value, given := strings.Cut(name, "=")
+	if name == "h" || name == "help" {
+		return nil, errHelp
 	}
-	return out
+	known := f.set.Lookup(name)
+	if known == nil {
+		return nil, f.unknown(name)
+	}
+	spelled := flagRow{name: name}.spelling()
+	if !given {
+		isSwitch, ok := known.Value.(interface{ IsBoolFlag() bool })
+		switch {
+		case ok && isSwitch.IsBoolFlag():
+			value = "true"
+			if seed, optional := known.Value.(*seedFlag); optional && len(rest) > 0 && seed.takes(rest[0]) {
+				value, rest = rest[0], rest[1:]
+			}
+		case len(rest) == 0:
+			return nil, fmt.Errorf("%s needs a value", spelled)
+		default:
+			value, rest = rest[0], rest[1:]
+		}
+	}
+	if err := f.set.Set(name, value); err != nil {
+		return nil, fmt.Errorf("%s %q: %w", spelled, value, err)
+	}
+	return rest, nil
+}
+
+// unknown is the error for a flag that there is not, with the one that was
+// meant if that can be told.
+func (f *flags) unknown(name string) error {
+	var names []string
+	for _, r := range f.declared {
+		names = append(names, r.name)
+	}
+	err := fmt.Errorf("there is no flag %s", flagRow{name: name}.spelling())
+	if meant := nearest(name, names); meant != "" {
+		return fmt.Errorf("%w; did you mean %s?", err, flagRow{name: meant}.spelling())
+	}
+	return err
+}
+
+// durationFlag is a length of time that is not negative.
+type durationFlag struct{ value time.Duration }
+
+func (d *durationFlag) String() string { return d.value.String() }
+
+func (d *durationFlag) Set(s string) error {
+	v, err := time.ParseDuration(s)
+	switch {
+	case err != nil:
+		return errors.New("it must be a length of time such as 30s, 1m30s or 500ms")
+	case v < 0:
+		return errors.New("it must not be negative")
+	}
+	d.value = v
+	return nil
 }
 
 // textFlag is a string, or one of a few.
@@ -144,8 +198,8 @@ func contains(list []string, s string) bool {
 	return false
 }
 
-// numberFlag is an integer with a least value.
-type numberFlag struct{ value, least int }
+// numberFlag is an integer between two others.
+type numberFlag struct{ value, least, most int }
 
 func (n *numberFlag) String() string { return strconv.Itoa(n.value) }
 
@@ -156,6 +210,9 @@ func (n *numberFlag) Set(s string) error {
 	}
 	if v < n.least {
 		return fmt.Errorf("it must be at least %d", n.least)
+	}
+	if v > n.most {
+		return fmt.Errorf("it must be at most %d", n.most)
 	}
 	n.value = v
 	return nil
@@ -187,8 +244,14 @@ type seedFlag struct{ seed *int64 }
 func (s *seedFlag) String() string   { return "" }
 func (s *seedFlag) IsBoolFlag() bool { return true }
 
+// takes reports whether a word is a seed: it may be left out.
+func (s *seedFlag) takes(word string) bool {
+	_, err := strconv.ParseInt(word, 10, 64)
+	return err == nil
+}
+
 func (s *seedFlag) Set(text string) error {
-	if text == "true" { // what package flag says for a bare --shuffle
+	if text == "true" { // a bare --shuffle
 		seed := rand.Int64N(1_000_000)
 		s.seed = &seed
 		return nil

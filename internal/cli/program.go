@@ -75,6 +75,7 @@ func find(name string) *command {
 // call is the state of one invocation.
 type call struct {
 	program *Program
+	command string   // its name
 	paths   []string // arguments that are no flags
 	secrets *redactor
 	errors  io.Writer // standard error, redacted
@@ -102,7 +103,7 @@ func (p *Program) Main(ctx context.Context, args []string) int {
 	}
 	_, _ = fmt.Fprintf(c.errors, "utr: %s\n", strings.TrimSpace(err.Error()))
 	if e != nil && e.hint {
-		_, _ = fmt.Fprintln(c.errors, "utr help tells more")
+		_, _ = fmt.Fprintln(c.errors, strings.TrimSpace("utr help "+c.command)+" tells more")
 	}
 	return codeOf(err)
 }
@@ -121,8 +122,12 @@ func (c *call) dispatch(ctx context.Context, args []string) error {
 	}
 	command := find(name)
 	if command == nil {
+		if meant := nearest(name, names()); meant != "" {
+			return usage("there is no command %q; did you mean %s?", name, meant)
+		}
 		return usage("there is no command %q", name)
 	}
+	c.command = name
 	f := newFlags()
 	act := command.declare(f)
 	paths, err := f.parse(rest)

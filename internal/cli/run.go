@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -9,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/embedded"
@@ -59,8 +62,8 @@ func (f *flags) deployment(initial string, choices ...string) *deploymentFlags {
 	return &deploymentFlags{
 		topology: f.choice("topology", initial, "topology of the embedded deployment (default "+initial+")", choices...),
 		version:  f.text("server-version", "VERSION", "", "server version that the embedded deployment plays, such as 4.2 or 8.0"),
-		members:  f.number("members", "N", 3, 1, "members of an embedded replica set (default 3)"),
-		mongoses: f.number("mongoses", "N", 2, 1, "routers of an embedded sharded cluster (default 2)"),
+		members:  f.within("members", "N", 3, 1, embedded.MaxServers, "members of an embedded replica set (default 3)"),
+		mongoses: f.within("mongoses", "N", 2, 1, embedded.MaxServers, "routers of an embedded sharded cluster (default 2)"),
 	}
 }
 
@@ -70,6 +73,9 @@ func (d *deploymentFlags) check() error {
 	}
 	if !contains(embedded.Versions(), *d.version) {
 		return usage("--server-version: embedded deployments play %s, not %q", strings.Join(embedded.Versions(), ", "), *d.version)
+	}
+	if v, err := specs.ParseVersion(*d.version); err == nil && v.Major < 5 && *d.topology == string(deployment.LoadBalanced) {
+		return usage("--server-version %s: load balanced deployments came with 5.0", *d.version)
 	}
 	return nil
 }
@@ -157,8 +163,7 @@ func declareRun(f *flags) *runFlags {
 	r.run = f.patterns("run", "run only tests that match; may be repeated")
 	r.skip = f.patterns("skip", "leave out tests that match; may be repeated")
 	r.failFast = f.toggle("fail-fast", "begin no test after the first that failed or broke")
-	r.timeout = f.set.Duration("timeout", 0, "")
-	f.declared = append(f.declared, flagRow{name: "timeout", value: "DURATION", summary: "longest time for one test (default " + runner.DefaultTimeout.String() + ")"})
+	r.timeout = f.duration("timeout", "longest time for one test (default "+runner.DefaultTimeout.String()+")")
 	r.shuffle = &seedFlag{}
 	f.add(r.shuffle, "shuffle", "[SEED]", "run tests in a random order; the seed gives an order again")
 	r.count = f.number("count", "N", 1, 1, "how many times each test runs (default 1)")
@@ -196,7 +201,13 @@ func (r *runFlags) act(ctx context.Context, c *call) error {
 		return invalid(err)
 	}
 	if *r.dryRun {
-		return c.print(plan(loaded.Suites, cfg.Filter))
+		if err := c.print(plan(loaded.Suites, cfg.Filter)); err != nil {
+			return err
+		}
+		if faults := runner.Unused(loaded.Suites, cfg); len(faults) > 0 {
+			return &exitError{code: ExitFailed, err: errors.New(strings.Join(faults, "\n"))}
+		}
+		return nil
 	}
 	if cfg.Engine, err = newEngine(EngineOptions{Policy: *r.policy}); err != nil {
 		return usage("run: %w", err)
@@ -215,24 +226,50 @@ func (r *runFlags) act(ctx context.Context, c *call) error {
 	return err
 }
 
-// target gives the connection strings, from flags before the environment.
+// target gives the connection strings, from flags before the environment. What
+// is wrong with them is found before anything is connected to.
 func (r *runFlags) target(c *call) (uri, single connectionString, err error) {
-	uri, single = connectionString{*r.uri}, connectionString{*r.single}
-	if uri.secret == "" {
-		uri.secret = c.env(envURI)
-	}
-	if single.secret == "" {
-		single.secret = c.env(envSingleURI)
-	}
-	if uri.secret == "" {
-		return uri, single, r.deployment.check()
-	}
-	for _, name := range []string{"topology", "server-version", "members", "mongoses"} {
-		if r.flags.given(name) {
-			return uri, single, usage("run: --%s chooses an embedded deployment, and cannot be used with a connection string", name)
+	for _, t := range []struct {
+		to         *connectionString
+		name, from string
+	}{{&uri, "uri", envURI}, {&single, "single-uri", envSingleURI}} {
+		at := "$" + t.from
+		t.to.secret = c.env(t.from)
+		if r.flags.given(t.name) {
+			at = "--" + t.name
+			if t.to.secret = r.flags.set.Lookup(t.name).Value.String(); t.to.secret == "" {
+				return uri, single, usage("run: %s is empty", at)
+			}
+		}
+		if t.to.secret == "" {
+			continue
+		}
+		if err := deployment.CheckURI(t.to.reveal()); err != nil {
+			return uri, single, usage("run: %s: %w", at, err)
+		}
+		if t.name == "uri" {
+			err = r.ownDeployment(at)
 		}
 	}
-	return uri, single, nil
+	switch {
+	case err != nil:
+	case uri.secret == "" && r.flags.given("single-uri"):
+		err = usage("run: --single-uri goes with --uri, which is not there")
+	case uri.secret == "":
+		err = r.deployment.check()
+	}
+	return uri, single, err
+}
+
+// ownDeployment refuses the flags that choose an embedded deployment where at
+// names another one.
+func (r *runFlags) ownDeployment(at string) error {
+	for _, name := range []string{"topology", "server-version", "members", "mongoses"} {
+		if r.flags.given(name) {
+			return usage("run: --%s chooses an embedded deployment, and cannot be used with the connection string of %s", name, at)
+		}
+	}
+	return nil
 }
 
 // config is the runner's configuration but for engine and source.
@@ -248,8 +285,8 @@ func (r *runFlags) config(c *call) (runner.Config, error) {
 		KeepEvents:    *r.events,
 		Rerun:         r.rerun(c),
 	}
-	if *r.timeout < 0 {
-		return cfg, usage("run: --timeout must not be negative")
+	if *r.json != "" && *r.json == *r.junit {
+		return cfg, usage("run: --json and --junit write to the same file, %s", *r.json)
 	}
 	if *r.reseed == string(runner.ReseedAlways) {
 		cfg.Reseed = runner.ReseedAlways
@@ -420,8 +457,26 @@ func (r *runFlags) rerun(c *call) func(result.TestID) []string {
 		if path == stdinName {
 			path = specs.Stdin
 		}
-		return append(args, "--run", "^"+regexp.QuoteMeta(id.File+": "+id.Description)+"$", path)
+		args = append(args, "--run", "^"+quotePattern(id.File+": "+id.Description)+"$")
+		if strings.HasPrefix(path, "-") && path != specs.Stdin {
+			args = append(args, "--")
+		}
+		return append(args, path)
 	}
+}
+
+// quotePattern gives the regular expression of a text, without control
+// characters: neither a terminal nor a report changes what can be seen.
+func quotePattern(text string) string {
+	var b strings.Builder
+	for _, c := range regexp.QuoteMeta(text) {
+		if unicode.IsGraphic(c) && c != utf8.RuneError {
+			b.WriteRune(c)
+		} else {
+			fmt.Fprintf(&b, `\x{%x}`, c)
+		}
+	}
+	return b.String()
 }
 
 // stdinName is what the loader calls a suite from standard input.
