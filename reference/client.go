@@ -21,6 +21,7 @@ type client struct {
 	heartbeat time.Duration
 	api       *serverAPI
 	log       *eventLog
+	messages  *messageLog // nil: none are observed
 	topology  *topology.Topology
 	clock     clusterClock
 	sessions  sessionPool
@@ -61,6 +62,10 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 		SetPoolMonitor(poolMonitor(c.log)).
 		SetServerMonitor(serverMonitor(c.log, c.sockets)).
 		SetDialer(c.sockets)
+	if c.messages, err = newMessageLog(d.options.Now, entity.Lookup("observeLogMessages")); err != nil {
+		return nil, err
+	}
+	c.messages.attach(o, s)
 	// TLS is made by the dialer, so that sockets see what goes over them.
 	c.sockets.tls, o.TLSConfig = o.TLSConfig, nil
 	if v, err := entity.LookupErr("serverApi"); err == nil {

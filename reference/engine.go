@@ -98,7 +98,7 @@ func (d *driver) Describe(context.Context) (engine.Description, error) {
 		Version:       d.policy.Name,
 		SchemaVersion: "1.28",
 		Operations:    names,
-		Features:      []string{"client backpressure", "csot", "retryable reads", "retryable writes", "sessions", "transactions"},
+		Features:      []string{"client backpressure", "csot", engine.FeatureLogging, "retryable reads", "retryable writes", "sessions", "transactions"},
 	}, nil
 }
 

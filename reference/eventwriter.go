@@ -8,7 +8,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/mnet"
 )
 
-// eventWriter writes the two events of one attempt.
+// eventWriter writes the two events, and log messages, of one attempt.
 type eventWriter struct {
 	c         *client
 	conn      *mnet.Connection
@@ -40,24 +40,37 @@ func (w eventWriter) started(body bson.Raw) {
 			e.Command = body
 		}
 	})
+	w.say("Command started", nil, func() bson.D { return bson.D{w.json("command", body)} })
 }
 
 func (w eventWriter) succeeded(doc bson.Raw) {
+	lasted := time.Since(w.begun)
 	w.write(result.CommandSucceeded, func(e *result.CommandEvent) {
-		e.Duration = time.Since(w.begun)
+		e.Duration = lasted
 		if !w.secret {
 			e.Reply = doc
 		}
 	})
+	w.say("Command succeeded", nil, func() bson.D { return bson.D{w.lasted(lasted), w.json("reply", doc)} })
 }
 
 func (w eventWriter) failed(err *result.Error, doc bson.Raw) {
+	lasted := time.Since(w.begun)
 	w.write(result.CommandFailed, func(e *result.CommandEvent) {
-		e.Duration = time.Since(w.begun)
+		e.Duration = lasted
 		shown := *err
 		if w.secret {
 			shown.Response = nil
 		}
 		e.Failure = &shown
+	})
+	// What the server says of a sensitive command is as sensitive; what the
+	// engine itself says is not ("Security").
+	redacted, failure := w.secret && !err.Client, err.Error()
+	if redacted {
+		failure = ""
+	}
+	w.say("Command failed", &redacted, func() bson.D {
+		return bson.D{w.lasted(lasted), {Key: "failure", Value: failure}}
 	})
 }

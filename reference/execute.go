@@ -55,7 +55,7 @@ func (c *client) execute(ctx context.Context, cmd *command, tr *trace) (reply, *
 		switch d.Action {
 		case retry.Select:
 			var err *result.Error
-			if srv, err = c.selectFor(ctx, cmd, d.Deprioritized); err != nil {
+			if srv, err = c.selectFor(ctx, cmd, d.Deprioritized, operation); err != nil {
 				errs[d.Attempt] = orElse(errs[d.Attempt], err)
 				in = c.failed(ctx, cmd, retry.Failure{Kind: retry.Selection, Labels: err.Labels})
 				continue
@@ -122,8 +122,9 @@ func supportsRetryableWrites(s *server) bool {
 }
 
 // selectFor selects the server for an attempt. What is pinned stays pinned.
-func (c *client) selectFor(ctx context.Context, cmd *command, deprioritized []string) (*server, *result.Error) {
-	w := want{write: cmd.write, preference: c.readsBy(cmd), pinned: cmd.address, deprioritized: deprioritized}
+func (c *client) selectFor(ctx context.Context, cmd *command, deprioritized []string, operation int64) (*server, *result.Error) {
+	w := want{write: cmd.write, preference: c.readsBy(cmd), pinned: cmd.address, deprioritized: deprioritized,
+		operation: cmd.name, operationID: operation}
 	s := cmd.session
 	if s.inTransaction() || cmd.op.EndsTransaction {
 		if s.options.preference != nil && !cmd.write {
@@ -133,6 +134,7 @@ func (c *client) selectFor(ctx context.Context, cmd *command, deprioritized []st
 			w.pinned = s.pinned
 		}
 	}
+	w.quiet = cmd.hidden || w.pinned != "" // what is pinned is not selected
 	srv, err := c.selectServer(ctx, w)
 	if err != nil {
 		c.labelTransaction(cmd, err, false)

@@ -122,7 +122,7 @@ func (t *test) Open(ctx context.Context, e engine.Entity) error {
 		switch {
 		case !slices.Contains(known, el.Key()):
 			return unsupported("option " + el.Key() + " of a " + e.Kind)
-		case el.Key() == "autoEncryptOpts", el.Key() == "observeLogMessages", el.Key() == "observeTracingMessages":
+		case el.Key() == "autoEncryptOpts", el.Key() == "observeTracingMessages":
 			return unsupported(el.Key())
 		}
 	}

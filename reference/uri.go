@@ -134,7 +134,7 @@ func ownOptions() map[string]func(*settings, []string) error {
 			return fmt.Errorf("there is no mode %q", s.monitoring)
 		},
 		"waitqueuesize": func(*settings, []string) error {
-			return fmt.Errorf("is not supported")
+			return unsupported("uriOptions.waitQueueSize")
 		},
 	}
 }
