@@ -93,7 +93,7 @@ type Operation struct {
 	Object    string // id of the entity
 	Name      string
 	Arguments bson.Raw // as written; session arguments name entities
-	// SaveAs is the id under which a cursor or change stream that the
+	// SaveAs is the id under which a cursor, change stream or collection that the
 	// operation creates can be used. Empty: the engine may still create it,
 	// and closes it at the end of the test.
 	SaveAs string

@@ -88,7 +88,7 @@ func (t *testRun) request(ctx context.Context, path string, op specs.Operation, 
 		if kind, err := t.entities.Kind(op.SaveResultAsEntity); err == nil {
 			return request, failf(path+".saveResultAsEntity", op.Position, "%s", &entities.DuplicateError{ID: op.SaveResultAsEntity, Kind: kind})
 		}
-		if row.Result == operations.NewCursor {
+		if made[row.Result] != "" {
 			request.SaveAs = op.SaveResultAsEntity
 		}
 	}
@@ -173,8 +173,8 @@ func (t *testRun) save(path string, op specs.Operation, row operations.Operation
 		return nil
 	}
 	var err error
-	if row.Result == operations.NewCursor {
-		err = t.entities.AddObject(entities.Cursor, op.SaveResultAsEntity, op.Object)
+	if kind := made[row.Result]; kind != "" {
+		err = t.entities.AddObject(kind, op.SaveResultAsEntity, op.Object)
 	} else {
 		err = t.entities.AddValue(op.SaveResultAsEntity, outcome.Value)
 	}

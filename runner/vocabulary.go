@@ -25,6 +25,13 @@ func createsCursor(kind entities.Kind, name string) bool {
 	return known && row.Result == operations.NewCursor
 }
 
+// made gives the kinds of entities that operations with a result of this shape
+// create.
+var made = map[operations.Shape]entities.Kind{
+	operations.NewCursor:     entities.Cursor,
+	operations.NewCollection: entities.Collection,
+}
+
 // shapes gives the matchers' word for what an operation returns.
 var shapes = map[operations.Shape]matchers.Shape{
 	operations.Nothing:       matchers.Nested,
@@ -32,6 +39,7 @@ var shapes = map[operations.Shape]matchers.Shape{
 	operations.RootDocument:  matchers.RootDocument,
 	operations.RootDocuments: matchers.RootDocuments,
 	operations.NewCursor:     matchers.Nested,
+	operations.NewCollection: matchers.Nested,
 }
 
 // aggregates lists the operations that raise a BulkWriteException

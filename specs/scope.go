@@ -141,8 +141,7 @@ func (i *inspection) operation(o place, s scope) {
 	switch {
 	case st.known && st.row.Result == operations.NewCursor:
 		kind = kindCursor
-	case st.kind == operations.Database && st.Name == "createCollection":
-		// Suites perform operations on what createCollection returned.
+	case st.known && st.row.Result == operations.NewCollection:
 		kind = string(operations.Collection)
 	}
 	i.define(o.get("saveResultAsEntity"), s, kind)

@@ -7,7 +7,7 @@ import (
 
 // String names a shape in a person's words.
 func (s Shape) String() string {
-	return [...]string{"nothing", "a value", "a root-level document", "root-level documents", "a cursor"}[s]
+	return [...]string{"nothing", "a value", "a root-level document", "root-level documents", "a cursor", "a collection"}[s]
 }
 
 // Markdown renders the table, a section for each kind: the text of

@@ -31,6 +31,7 @@ const (
 	RootDocument               // a document that may have extra fields
 	RootDocuments              // an array of such documents
 	NewCursor                  // creates a cursor or change stream entity
+	NewCollection              // creates a collection entity, if its result is saved
 )
 
 // Operation is a row of the table.

@@ -116,7 +116,7 @@ var clientEncryptionRows = []row{
 var databaseRows = []row{
 	{"aggregate", RootDocuments, utf + "aggregate", aggregateOptions + "pipeline!"},
 	{"createChangeStream", NewCursor, utf + "createChangeStream", watchOptions + "pipeline!"},
-	{"createCollection", Nothing, "Collection Management; create command", each + "collection! capped changeStreamPreAndPostImages clusteredIndex " +
+	{"createCollection", NewCollection, "Collection Management; create command", each + "collection! capped changeStreamPreAndPostImages clusteredIndex " +
 		"collation comment encryptedFields expireAfterSeconds indexOptionDefaults max maxTimeMS pipeline size storageEngine timeseries " +
 		"validationAction validationLevel validator viewOn writeConcern"},
 	{"createCommandCursor", NewCursor, utf + "createCommandCursor", each + "batchSize command! commandName comment cursorType maxTimeMS readPreference timeoutMode"},
