@@ -40,6 +40,12 @@ func (r *Registry) Before(c Command) (Failure, bool, error) {
 	if !hit {
 		return Failure{}, false, nil
 	}
+	f, err := failure(data)
+	return f, true, err
+}
+
+// failure reads what failCommand's data does before the command runs.
+func failure(data bson.Raw) (Failure, error) {
 	f := Failure{CloseConnection: isTrue(data, "closeConnection"), Labels: labels(data)}
 	if code, ok := integer(data.Lookup("errorCode")); ok {
 		f.HasCode, f.Code = true, int32(code)
@@ -47,17 +53,17 @@ func (r *Registry) Before(c Command) (Failure, bool, error) {
 	if isTrue(data, "blockConnection") {
 		ms, ok := integer(data.Lookup("blockTimeMS"))
 		if !ok {
-			return f, true, refuse(codeInvalidOptions, "must specify 'blockTimeMS' when 'blockConnection' is true")
+			return f, refuse(codeInvalidOptions, "must specify 'blockTimeMS' when 'blockConnection' is true")
 		}
 		if ms < 0 {
-			return f, true, refuse(codeInvalidOptions, "'blockTimeMS' must be non-negative")
+			return f, refuse(codeInvalidOptions, "'blockTimeMS' must be non-negative")
 		}
 		f.Block = time.Duration(min(ms, int64(24*time.Hour/time.Millisecond))) * time.Millisecond
 	}
 	if info, ok := data.Lookup("errorExtraInfo").DocumentOK(); ok {
 		f.ExtraInfo = info
 	}
-	return f, true, nil
+	return f, nil
 }
 
 // After asks whether failCommand adds a write concern error to the reply of a

@@ -18,6 +18,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/command"
+	"github.com/unified-test-runner/utr/embedded/failpoint"
 )
 
 // Backend is the data of a deployment, shared by its servers. Its methods are
@@ -72,6 +73,7 @@ type Cluster struct {
 	users    *Users // never nil
 	commands map[string]*entry
 	names    []string // of the commands, sorted, without aliases
+	sequence failpoint.Sequence
 	ctx      context.Context
 	cancel   context.CancelFunc
 	work     sync.WaitGroup

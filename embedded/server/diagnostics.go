@@ -188,7 +188,11 @@ func (x *exchange) features() (bson.D, error) {
 }
 
 func (x *exchange) configureFailPoint() (bson.D, error) {
-	count, err := x.conn.server.failPoints.Configure(x.request.Body)
+	configure := x.conn.server.failPoints.Configure
+	if name, _ := x.request.Body.Index(0).Value().StringValueOK(); name == failpoint.FailCommandSequence {
+		configure = x.conn.server.cluster.sequence.Configure
+	}
+	count, err := configure(x.request.Body)
 	var refused *failpoint.Error
 	if errors.As(err, &refused) {
 		return nil, refuse(refused.Code, "%s", refused.Message)

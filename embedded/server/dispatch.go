@@ -24,6 +24,7 @@ type exchange struct {
 	extras  extras
 	start   time.Time
 	concern writeConcern
+	step    failpoint.Step // of failCommandSequence
 }
 
 // begin takes a command up. An error ends the connection.
@@ -60,6 +61,7 @@ func (x *exchange) again() (bson.Raw, error) {
 	x.request.Server = &x.view.Server
 	x.extras = extras{}
 	x.start = time.Now()
+	x.step = failpoint.Step{}
 	stream := x.request.Stream
 	if err := x.strike(); err != nil {
 		return x.reply(nil, err)
@@ -207,9 +209,14 @@ func (x *exchange) session() error {
 
 // strike lets failCommand do what it is set to, before the command runs.
 func (x *exchange) strike() error {
-	f, hit, err := x.conn.server.failPoints.Before(x.forFailPoint())
+	about := x.forFailPoint()
+	f, hit, err := x.conn.server.failPoints.Before(about)
 	if !hit {
-		return nil
+		if x.step, hit = x.conn.server.cluster.sequence.Next(about); !hit {
+			return nil
+		}
+		f = x.step.Failure
+		x.request.CloseAfter = x.step.LoseReply
 	}
 	if x.view.Wire >= wire44 { // which brought errorLabels
 		x.extras.labels = f.Labels
@@ -425,6 +432,9 @@ func (x *exchange) afterwards(fields bson.D) bson.D {
 		x.extras.derived = x.labels(x.concern.code, true)
 	}
 	e, labels, hit := x.conn.server.failPoints.After(x.forFailPoint())
+	if x.step.WriteConcernError != nil {
+		e, labels, hit = x.step.WriteConcernError, x.step.Labels, true
+	}
 	if hit {
 		code, _ := e.Lookup("code").AsInt64OK()
 		x.extras.writeConcernError, x.extras.labels = e, labels

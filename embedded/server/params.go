@@ -5,6 +5,8 @@ import (
 	"sync"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/failpoint"
 )
 
 // parameters are what getParameter tells and setParameter changes.
@@ -30,6 +32,8 @@ func newParameters(c *Cluster, s *Server) *parameters {
 		"scramIterationCount":                          int32(10000),
 		"scramSHA256IterationCount":                    int32(15000),
 		"transactionLifetimeLimitSeconds":              int32(60),
+		// Suites that need the fail point require it.
+		failpoint.FailCommandSequence: true,
 	}}
 	if version.Wire >= wire49 {
 		p.values["requireApiVersion"] = false

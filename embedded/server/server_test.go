@@ -313,6 +313,35 @@ func TestOnPrimaryTransactionalWrite(t *testing.T) {
 	}
 }
 
+// TestFailCommandSequence gives each attempt what is meant for it, whichever
+// server it goes to.
+func TestFailCommandSequence(t *testing.T) {
+	members := cluster(t, server.Sharded, "8.0", 2).Members()
+	one, other := dial(t, members[0].Address()), dial(t, members[1].Address())
+	insert := d("insert", "c", "documents", bson.A{d("_id", 1)})
+	if reply := one.call(d("getParameter", 1, "failCommandSequence", 1)); !reply.Lookup("failCommandSequence").Boolean() {
+		t.Errorf("suites that require it are not told: %v", reply)
+	}
+	one.call(d("configureFailPoint", "failCommandSequence", "mode", "alwaysOn", "data", d("failCommands", bson.A{"insert"}, "sequence", bson.A{
+		d("errorCode", 91, "errorLabels", bson.A{"mine"}), bson.D{}, d("writeConcernError", d("code", 64, "errmsg", "late")), d("loseReply", true)})))
+	if reply := other.call(insert); code(reply) != 91 || !slices.Equal(labels(reply), []string{"mine"}) {
+		t.Errorf("the first attempt got %v", reply)
+	}
+	if reply := one.call(insert); code(reply) != 0 {
+		t.Errorf("the second attempt got %v", reply)
+	}
+	if reply := one.call(insert); reply.Lookup("writeConcernError", "code").AsInt64() != 64 {
+		t.Errorf("the third attempt got %v", reply)
+	}
+	other.send(0, append(insert, bson.E{Key: "$db", Value: "x"}))
+	if reply, _ := other.receive(); reply != nil {
+		t.Errorf("the fourth attempt got %v", reply)
+	}
+	if reply := one.call(insert); code(reply) != 0 {
+		t.Errorf("the fifth attempt got %v", reply)
+	}
+}
+
 // TestLabels are the labels that follow from a code.
 func TestLabels(t *testing.T) {
 	write := d("insert", "c", "lsid", lsid, "txnNumber", int64(1))

@@ -1,0 +1,105 @@
+package failpoint
+
+import (
+	"sync"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+)
+
+// FailCommandSequence is a fail point that no server of MongoDB's has. It
+// gives each attempt a failure of its own, whichever server of the deployment
+// the attempt goes to:
+//
+//	{configureFailPoint: "failCommandSequence", mode: "alwaysOn", data: {
+//	    failCommands: [...], appName: ..., namespace: ...,
+//	    sequence: [{errorCode: 91}, {}, {loseReply: true}]}}
+//
+// The first command that the data means gets the first element, the next one
+// the second, and those after the last one nothing. An element has the fields
+// of failCommand's data, of which none are needed, and loseReply: the command
+// runs, and its connection is closed instead of an answer.
+const FailCommandSequence = "failCommandSequence"
+
+// Sequence is the fail point FailCommandSequence of one deployment. Its
+// methods may be called concurrently. The zero value is off.
+type Sequence struct {
+	mu       sync.Mutex
+	on       bool
+	data     bson.Raw
+	elements []bson.Raw
+	next     int
+	count    int32
+}
+
+// Step is what the sequence does to one command.
+type Step struct {
+	Failure
+	WriteConcernError bson.Raw // for the reply of the command, if not nil
+	LoseReply         bool
+}
+
+// Configure carries out a configureFailPoint command, and gives how often the
+// fail point had struck before. An *Error refuses it.
+func (s *Sequence) Configure(command bson.Raw) (int32, error) {
+	mode, ok := command.Lookup("mode").StringValueOK()
+	if !ok || mode != "off" && mode != "alwaysOn" {
+		return 0, refuse(codeBadValue, "%s is 'off' or 'alwaysOn'", FailCommandSequence)
+	}
+	data, _ := command.Lookup("data").DocumentOK()
+	elements, err := elements(data)
+	if mode == "alwaysOn" && err != nil {
+		return 0, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.on, s.elements, s.next = mode == "alwaysOn", elements, 0
+	s.data = append(bson.Raw(nil), data...)
+	return s.count, nil
+}
+
+// elements reads the array of the data. The raw values are copies.
+func elements(data bson.Raw) ([]bson.Raw, error) {
+	list, ok := data.Lookup("sequence").ArrayOK()
+	if !ok {
+		return nil, refuse(codeTypeMismatch, "%s needs an array 'sequence' in its data", FailCommandSequence)
+	}
+	values, err := list.Values()
+	if err != nil {
+		return nil, refuse(codeBadValue, "'sequence' can not be read: %v", err)
+	}
+	out := make([]bson.Raw, 0, len(values))
+	for i, v := range values {
+		doc, ok := v.DocumentOK()
+		if !ok {
+			return nil, refuse(codeTypeMismatch, "'sequence.%d' is a %s, not an object", i, TypeName(v.Type))
+		}
+		if _, err := failure(doc); err != nil {
+			return nil, err
+		}
+		out = append(out, append(bson.Raw(nil), doc...))
+	}
+	return out, nil
+}
+
+// Next takes the next element for a command that the data means, and says
+// whether there was one that does anything.
+func (s *Sequence) Next(c Command) (Step, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.on || s.next == len(s.elements) || !applies(s.data, c) {
+		return Step{}, false
+	}
+	element := s.elements[s.next]
+	s.next++
+	f, err := failure(element)
+	step := Step{Failure: f, LoseReply: isTrue(element, "loseReply")}
+	if wce, ok := element.Lookup("writeConcernError").DocumentOK(); ok {
+		step.WriteConcernError = wce
+	}
+	does := f.Block > 0 || f.CloseConnection || f.HasCode || step.LoseReply || step.WriteConcernError != nil
+	if err != nil || !does {
+		return Step{}, false
+	}
+	s.count++
+	return step, true
+}
