@@ -7,26 +7,34 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/unified-test-runner/utr/specs/internal/reads"
+	"github.com/unified-test-runner/utr/specs/internal/suites"
+	"github.com/unified-test-runner/utr/specs/internal/suites/reads"
 )
 
+// all are the specifications with tables.
+func all() []suites.Specification {
+	return []suites.Specification{reads.Suites()}
+}
+
 func main() {
-	if err := write("retryable-reads"); err != nil {
-		fmt.Fprintln(os.Stderr, "generate:", err)
-		os.Exit(1)
+	for _, s := range all() {
+		if err := write(s); err != nil {
+			fmt.Fprintln(os.Stderr, "generate:", err)
+			os.Exit(1)
+		}
 	}
 }
 
-func write(dir string) error {
-	files, err := reads.Files()
+func write(s suites.Specification) error {
+	files, err := s.Render()
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(s.Name, 0o755); err != nil {
 		return err
 	}
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), text, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(s.Name, name), text, 0o644); err != nil {
 			return err
 		}
 	}

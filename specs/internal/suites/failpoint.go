@@ -1,0 +1,51 @@
+package suites
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Code is a server error.
+type Code struct {
+	Number int
+	Name   string
+}
+
+// Closes is the data of failCommand for a network error.
+const Closes = "closeConnection: true"
+
+// ErrorCode is the data of failCommand for a server error.
+func ErrorCode(c Code) string { return fmt.Sprintf("errorCode: %d", c.Number) }
+
+// Labelled is the data of failCommand for a server error with these labels and
+// no others: they replace those that the server would have given (since 4.4).
+func Labelled(c Code, labels ...string) string {
+	return fmt.Sprintf("errorCode: %d, errorLabels: [ %s ]", c.Number, strings.Join(labels, ", "))
+}
+
+// RaisedCode expects a server error of that code.
+func RaisedCode(c Code) string {
+	return fmt.Sprintf("{ isClientError: false, errorCode: %d }", c.Number)
+}
+
+// RaisedNetwork expects a network error.
+const RaisedNetwork = "{ isClientError: true }"
+
+// FailPoint makes commands fail as often as mode says.
+func FailPoint(commands, mode, data string) string {
+	return SetFailPoint("failCommand", mode, fmt.Sprintf("failCommands: [ %s ], %s", commands, data))
+}
+
+// SetFailPoint sets any fail point on the server of the client setup.
+func SetFailPoint(name, mode, data string) string {
+	if data != "" {
+		data = ", data: { " + data + " }"
+	}
+	return fmt.Sprintf("{ name: failPoint, object: testRunner, arguments: { client: setup, failPoint: { configureFailPoint: %s, mode: %s%s } } }", name, mode, data)
+}
+
+// Times is the mode of a fail point that strikes n times.
+func Times(n int) string { return fmt.Sprintf("{ times: %d }", n) }
+
+// Always is the mode of a fail point that strikes until it is set off.
+const Always = "alwaysOn"

@@ -1,0 +1,122 @@
+package suites
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Operation is an operation with one command, and what is known of it.
+// Arguments, commands and results are flow YAML.
+type Operation struct {
+	Object    string // entity that it is called on: client, database, admin, collection, bucket
+	Name      string // as the format calls it
+	Variant   string // tells rows of one operation apart, "" if there is one
+	Arguments string
+	Command   string // name of the command that carries it
+	Started   string // what the command must have
+	Database  string // where the command is sent
+	Result    string // "" if drivers may return what the format cannot compare
+	Then      string // started event of a command that follows a success, of the same name
+	Watches   bool   // it opens a change stream: not on a standalone
+	Session   bool   // the format's session argument is common for it
+	Txn       bool   // the server allows it in a transaction
+	Since     string // server version that brought it, "" for any
+	Least     string // schemaVersion that brought it, "" for any
+	// Wrote are the documents of Collection after a success, nil if it does
+	// not change them.
+	Wrote []string
+}
+
+// Title names an operation in descriptions.
+func (o Operation) Title() string {
+	title := o.Object + "." + o.Name
+	if o.Object == "admin" {
+		title = "database." + o.Name
+	}
+	if o.Variant != "" {
+		title += " " + o.Variant
+	}
+	return title
+}
+
+// File is the name of the operation's file.
+func (o Operation) File() string {
+	return strings.NewReplacer(".", "-", " ", "-", "$", "").Replace(o.Title())
+}
+
+// Call is the operation with its assertion; extra is joined to the arguments.
+func (o Operation) Call(client, extra, raises string) string {
+	arguments := Merge(o.Arguments, extra)
+	object := o.Object + Suffix(client)
+	if o.Object == "client" {
+		object = client
+	}
+	s := fmt.Sprintf("{ name: %s, object: %s", o.Name, object)
+	if arguments != "{}" {
+		s += ", arguments: " + arguments
+	}
+	switch {
+	case raises != "" && o.Object == "bucket":
+		// Drivers may wrap what went wrong below GridFS.
+		s += ", expectError: { isError: true }"
+	case raises != "":
+		s += ", expectError: " + raises
+	case o.Result != "":
+		s += ", expectResult: " + o.Result
+	}
+	return s + " }"
+}
+
+// Attempts are the events of an operation of which some attempts fail. Extra
+// is joined to every command.
+func (o Operation) Attempts(total, failing int, extra string) []string {
+	var out []string
+	for n := 1; n <= total; n++ {
+		out = append(out, StartedEvent(Merge(o.Started, extra), o.Command, o.Database))
+		if n <= failing {
+			out = append(out, FailedEvent(o.Command))
+			continue
+		}
+		out = append(out, SucceededEvent(o.Command))
+		if o.Then != "" {
+			out = append(out, StartedEvent(o.Then, o.Command, o.Database), SucceededEvent(o.Command))
+		}
+	}
+	return out
+}
+
+// Outcome is what Collection holds after the operation.
+func (o Operation) Outcome(succeeded bool) []Outcome {
+	documents := Initial()
+	if succeeded && o.Wrote != nil {
+		documents = o.Wrote
+	}
+	return []Outcome{{Collection, documents}}
+}
+
+// Merge joins fields to a document in flow YAML.
+func Merge(document, fields string) string {
+	if fields == "" {
+		return document
+	}
+	inner := strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(document, "{"), "}"))
+	if inner == "" {
+		return "{ " + fields + " }"
+	}
+	return "{ " + inner + ", " + fields + " }"
+}
+
+// StartedEvent expects a command to be sent.
+func StartedEvent(command, name, database string) string {
+	return fmt.Sprintf("{ commandStartedEvent: { commandName: %s, databaseName: %s, command: %s } }", name, database, command)
+}
+
+// SucceededEvent expects a reply of ok 1.
+func SucceededEvent(name string) string {
+	return fmt.Sprintf("{ commandSucceededEvent: { commandName: %s } }", name)
+}
+
+// FailedEvent expects an error.
+func FailedEvent(name string) string {
+	return fmt.Sprintf("{ commandFailedEvent: { commandName: %s } }", name)
+}

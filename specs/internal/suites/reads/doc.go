@@ -1,0 +1,2 @@
+// Package reads has the tables of specs/retryable-reads.
+package reads
