@@ -58,7 +58,7 @@ type action func(ctx context.Context, c *call) error
 // commands is the table, in the order of the usage.
 func commands() []*command {
 	return []*command{
-		runCommand(), validateCommand(), serveCommand(), schemaCommand(), explainCommand(),
+		runCommand(), validateCommand(), serveCommand(), schemaCommand(), explainCommand(), experimentCommand(),
 		versionCommand(), helpCommand(), completionCommand(),
 	}
 }

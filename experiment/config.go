@@ -1,0 +1,123 @@
+package experiment
+
+import (
+	"fmt"
+	"time"
+)
+
+// Config describes an overload experiment. Start from Defaults.
+type Config struct {
+	// Clients is the number of clients; operations come from each of them
+	// alike, at random times that are independent of one another.
+	Clients int
+	// Capacity is how many operations the server serves in a second, if it
+	// does nothing else.
+	Capacity int
+	// Load is the load before and after the spike, Spike that of the spike:
+	// operations begun per second, in percent of Capacity.
+	Load, Spike int
+	// Duration is how long operations are begun. The spike has its second
+	// sixth; the experiment ends when the last operation has.
+	Duration time.Duration
+	// Timeout is the timeoutMS of every operation.
+	Timeout time.Duration
+	// RoundTrip is how long a request and its reply are on their way.
+	RoundTrip time.Duration
+	// Rejection is what it costs the server to take a request up and judge
+	// it, in percent of what serving it costs. Rejected requests cost that.
+	Rejection int
+	// Queue is how many admitted requests can wait; further ones are rejected.
+	Queue int
+	// Rate and Burst are the ingress request rate limiter: requests admitted
+	// per second, and how many at once. Rate 0 switches it off.
+	Rate, Burst int
+	// BaseBackoff is the baseBackoffMS of overload errors, 0 for none.
+	BaseBackoff time.Duration
+	// Policies are what clients do with errors, each with a run of its own.
+	Policies []Policy
+	// Seed of chance: when operations begin, and the jitter of backoffs. The
+	// operations of all policies begin at the same times.
+	Seed int64
+}
+
+// Defaults is the experiment that the documentation shows: 1,000 clients bring
+// a server of 1,000 operations a second from 80 to 300 percent and back.
+func Defaults() Config {
+	return Config{
+		Clients: 1000, Capacity: 1000, Load: 80, Spike: 300,
+		Duration: time.Minute, Timeout: 5 * time.Second, RoundTrip: 2 * time.Millisecond,
+		Rejection: 10, Queue: 500, Rate: 1000, Burst: 100,
+		Policies: Policies(), Seed: 1,
+	}
+}
+
+// Scaled sets the capacity and, in proportion, what a server of that capacity
+// has: half a second's worth of queue, a limiter that admits what can be
+// served, a tenth of a second's worth at once.
+func (c Config) Scaled(capacity int) Config {
+	c.Capacity, c.Queue, c.Rate, c.Burst = capacity, max(1, capacity/2), capacity, max(1, capacity/10)
+	return c
+}
+
+// Bounds of a configuration, so that a mistaken one is refused, and not run
+// for days.
+const (
+	maxClients  = 1_000_000
+	maxCapacity = 1_000_000
+	maxPercent  = 10_000
+	maxDuration = time.Hour
+)
+
+// Check refuses what makes no sense.
+func (c *Config) Check() error {
+	for _, row := range []struct {
+		what              string
+		value, least, top int
+	}{
+		{"clients", c.Clients, 1, maxClients},
+		{"capacity", c.Capacity, 1, maxCapacity},
+		{"load", c.Load, 1, maxPercent},
+		{"spike", c.Spike, 1, maxPercent},
+		{"rejection", c.Rejection, 0, 100},
+		{"queue", c.Queue, 1, maxCapacity},
+		{"rate", c.Rate, 0, maxCapacity},
+		{"burst", c.Burst, 0, maxCapacity},
+	} {
+		if row.value < row.least || row.value > row.top {
+			return fmt.Errorf("%s is %d: it must be %d to %d", row.what, row.value, row.least, row.top)
+		}
+	}
+	for _, row := range []struct {
+		what        string
+		value, from time.Duration
+	}{
+		{"duration", c.Duration, 6 * time.Second},
+		{"timeout", c.Timeout, time.Millisecond},
+		{"round trip", c.RoundTrip, 0},
+		{"base backoff", c.BaseBackoff, 0},
+	} {
+		if row.value < row.from || row.value > maxDuration {
+			return fmt.Errorf("%s is %s: it must be %s to %s", row.what, row.value, row.from, maxDuration)
+		}
+	}
+	if len(c.Policies) == 0 {
+		return fmt.Errorf("there is no policy to try")
+	}
+	if c.Rate > 0 && c.Burst == 0 {
+		return fmt.Errorf("a limiter with burst 0 admits nothing")
+	}
+	return nil
+}
+
+// spikeStart and spikeEnd bound the spike.
+func (c *Config) spikeStart() time.Duration { return c.Duration / 6 }
+func (c *Config) spikeEnd() time.Duration   { return c.Duration / 3 }
+
+// perSecond is how many operations begin in a second at a time.
+func (c *Config) perSecond(at time.Duration) float64 {
+	percent := c.Load
+	if at >= c.spikeStart() && at < c.spikeEnd() {
+		percent = c.Spike
+	}
+	return float64(c.Capacity) * float64(percent) / 100
+}

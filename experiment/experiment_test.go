@@ -1,0 +1,378 @@
+package experiment
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// small is an experiment that is over in a moment.
+func small(policies ...string) Config {
+	c := Defaults().Scaled(200)
+	c.Clients, c.Duration = 50, 24*time.Second
+	if len(policies) > 0 {
+		c.Policies = nil
+	}
+	for _, name := range policies {
+		p, err := PolicyNamed(name)
+		if err != nil {
+			panic(err)
+		}
+		c.Policies = append(c.Policies, p)
+	}
+	return c
+}
+
+func overload(t *testing.T, c Config) *Report {
+	t.Helper()
+	r, err := Overload(context.Background(), c, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// mostAttempts is what each policy may make of one operation, 0 for no bound.
+var mostAttempts = map[string]int{"none": 1, "once": 2, "naive": 0, "hasty": 3, "final": 3}
+
+// ends counts the ends of operations, beside what measure counts.
+type ends struct {
+	*measure
+	begun, over, most int
+	late              time.Duration
+}
+
+func (e *ends) began(at time.Duration) { e.begun++; e.measure.began(at) }
+
+// violations are the properties that a run does not have.
+func violations(c *Config, r *Run, e ends) (out []string) {
+	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	if e.begun != e.over {
+		say("%d operations began, %d ended", e.begun, e.over)
+	}
+	if e.late > c.Timeout {
+		say("an operation took %s", e.late)
+	}
+	operations, attempts := 0, 0
+	for i, p := range r.Phases {
+		if p.Succeeded+p.Failed != p.Operations {
+			say("phase %d: %d operations, %d results, %d errors", i, p.Operations, p.Succeeded, p.Failed)
+		}
+		operations, attempts = operations+p.Operations, attempts+p.Attempts
+	}
+	// For a moment there can be more than the capacity, of requests that were
+	// judged before, but never from the beginning on.
+	results := 0.0
+	for i, rate := range r.Series.Goodput {
+		results += rate * step.Seconds()
+		if results > float64(c.Capacity)*step.Seconds()*float64(i+1)+1 {
+			say("%.0f results until step %d", results, i)
+		}
+	}
+	most := mostAttempts[r.Policy.Name]
+	if most > 0 && e.most > most {
+		say("an operation made %d attempts", e.most)
+	}
+	if r.Policy.Name == "none" && attempts != operations {
+		say("%d attempts of %d operations", attempts, operations)
+	}
+	if attempts < operations {
+		say("%d attempts of %d operations: one was not tried", attempts, operations)
+	}
+	return out
+}
+
+func (e *ends) ended(at, begun time.Duration, success bool, attempts int) {
+	e.over++
+	e.most, e.late = max(e.most, attempts), max(e.late, at-begun)
+	e.measure.ended(at, begun, success, attempts)
+}
+
+func TestProperties(t *testing.T) {
+	for _, row := range []struct {
+		reason string
+		change func(*Config)
+	}{
+		{"as it is", func(*Config) {}},
+		{"no limiter: the queue alone rejects", func(c *Config) { c.Rate = 0 }},
+		{"rejecting costs nothing", func(c *Config) { c.Rejection = 0 }},
+		{"judging is all the work", func(c *Config) { c.Rejection = 100 }},
+		{"a queue of one", func(c *Config) { c.Queue = 1 }},
+		{"a queue longer than the deadline", func(c *Config) { c.Rate, c.Queue, c.Timeout = 0, 400, time.Second }},
+		{"no network", func(c *Config) { c.RoundTrip = 0 }},
+		{"the deadline comes before the reply", func(c *Config) { c.Timeout, c.RoundTrip = time.Millisecond, time.Second }},
+		{"the server says how long to wait", func(c *Config) { c.BaseBackoff = 20 * time.Millisecond }},
+		{"one client", func(c *Config) { c.Clients = 1 }},
+		{"a spike that is a lull", func(c *Config) { c.Spike = 10 }},
+	} {
+		for _, p := range Policies() {
+			t.Run(row.reason+"/"+p.Name, func(t *testing.T) {
+				c := small(p.Name)
+				c.Capacity, c.Duration, c.Rate, c.Burst, c.Queue = 100, 6*time.Second, 100, 10, 50
+				row.change(&c)
+				r := ends{measure: newMeasure(&c)}
+				if err := simulate(context.Background(), &c, p, &r, func(float64) {}); err != nil {
+					t.Fatal(err)
+				}
+				run := r.run(p)
+				for _, v := range violations(&c, &run, r) {
+					t.Error(v)
+				}
+			})
+		}
+	}
+}
+
+func TestPropertiesCanFail(t *testing.T) {
+	c := small("none", "final")
+	for _, row := range []struct {
+		reason, policy string
+		change         func(*Run, *ends)
+	}{
+		{"an operation without an end", "none", func(_ *Run, e *ends) { e.begun++ }},
+		{"an end past the deadline", "none", func(_ *Run, e *ends) { e.late = c.Timeout + 1 }},
+		{"an operation that neither succeeds nor fails", "none", func(r *Run, _ *ends) { r.Phases[1].Succeeded-- }},
+		{"more goodput than can be", "none", func(r *Run, _ *ends) { r.Series.Goodput[3] = 4*float64(c.Capacity) + 5 }},
+		{"a retry without a policy", "none", func(r *Run, _ *ends) { r.Phases[1].Attempts++ }},
+		{"an operation that was never sent", "final", func(r *Run, _ *ends) { r.Phases[1].Attempts = -1_000_000 }},
+		{"a fourth attempt", "final", func(_ *Run, e *ends) { e.most = 4 }},
+	} {
+		p, _ := PolicyNamed(row.policy)
+		run := Run{Policy: p, Phases: [3]Phase{{Operations: 5, Succeeded: 5, Attempts: 5}, {Operations: 2, Succeeded: 1, Failed: 1, Attempts: 2}},
+			Series: Series{Goodput: []float64{1, 2, 3, 4}}}
+		e := ends{begun: 7, over: 7, most: 1}
+		if v := violations(&c, &run, e); v != nil {
+			t.Fatalf("%s: nothing is changed yet: %v", row.reason, v)
+		}
+		row.change(&run, &e)
+		if violations(&c, &run, e) == nil {
+			t.Errorf("%s: not seen", row.reason)
+		}
+	}
+}
+
+// Retries that know no bound keep the server busy with rejections long after
+// the load that began it is gone. The final policy lets it recover.
+func TestMetastableCollapse(t *testing.T) {
+	for _, seed := range []int64{1, 2, 3} {
+		c := small()
+		c.Seed = seed
+		for _, run := range overload(t, c).Runs {
+			name := run.Policy.Name
+			if wanted := name != "naive"; run.Recovered != wanted {
+				t.Errorf("seed %d: %s: recovered %t", seed, name, run.Recovered)
+			}
+			if run.Before < 0.9*160 {
+				t.Errorf("seed %d: %s: goodput %.0f before the spike", seed, name, run.Before)
+			}
+			if name == "naive" && (run.Phases[2].Goodput > 16 || run.Silence == 0) {
+				t.Errorf("seed %d: naive: goodput %.0f after the spike", seed, run.Phases[2].Goodput)
+			}
+			if name == "final" && run.Recovery > 5*time.Second {
+				t.Errorf("seed %d: final: back after %s", seed, run.Recovery)
+			}
+		}
+	}
+}
+
+// Where rejecting is free, naive retries do no such harm: it is the cost of
+// rejections that collapses the server.
+func TestFreeRejections(t *testing.T) {
+	c := small("naive")
+	c.Rejection = 0
+	c.RoundTrip = 20 * time.Millisecond // without a cost nothing but the network paces the retries
+	if run := overload(t, c).Runs[0]; !run.Recovered {
+		t.Errorf("not recovered: goodput %.0f after the spike", run.Phases[2].Goodput)
+	}
+}
+
+func outputs(t *testing.T, c Config) []string {
+	t.Helper()
+	r := overload(t, c)
+	var out []string
+	for _, write := range []func(io.Writer) error{r.Text, r.JSON, r.HTML, r.SVG} {
+		var b bytes.Buffer
+		if err := write(&b); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, b.String())
+	}
+	return out
+}
+
+func TestSameSeedSameBytes(t *testing.T) {
+	c := small("none", "final")
+	first, second := outputs(t, c), outputs(t, c)
+	if !slices.Equal(first, second) {
+		t.Error("the same configuration gave two reports")
+	}
+	c.Seed++
+	for i, other := range outputs(t, c) {
+		if other == first[i] {
+			t.Errorf("output %d does not depend on the seed", i)
+		}
+	}
+}
+
+// Every policy meets the same operations, or they could not be compared.
+func TestSameOperationsForAll(t *testing.T) {
+	r := overload(t, small())
+	for _, run := range r.Runs[1:] {
+		if !slices.Equal(run.Series.Begun, r.Runs[0].Series.Begun) {
+			t.Errorf("%s met other operations than %s", run.Policy.Name, r.Runs[0].Policy.Name)
+		}
+	}
+}
+
+// A run does not depend on which policies run beside it.
+func TestRunsAreApart(t *testing.T) {
+	alone, among := overload(t, small("final")).Runs[0], overload(t, small()).Runs
+	if i := slices.IndexFunc(among, func(r Run) bool { return r.Policy.Name == "final" }); !slices.Equal(among[i].Series.Goodput, alone.Series.Goodput) {
+		t.Error("the final policy does otherwise when others ran before")
+	}
+}
+
+func TestProgressAndCancel(t *testing.T) {
+	var seen []float64
+	if _, err := Overload(context.Background(), small("final"), func(name string, part float64) {
+		if name != "final" || part < 0 || part > 1 {
+			t.Errorf("%s at %f", name, part)
+		}
+		seen = append(seen, part)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.IsSorted(seen) || seen[len(seen)-1] != 1 {
+		t.Errorf("progress %v", seen)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := Overload(ctx, small("final"), nil); err == nil {
+		t.Error("a cancelled experiment went on")
+	}
+}
+
+func TestCheck(t *testing.T) {
+	for _, row := range []struct {
+		reason, want string
+		change       func(*Config)
+	}{
+		{"no clients", "clients", func(c *Config) { c.Clients = 0 }},
+		{"no capacity", "capacity", func(c *Config) { c.Capacity = 0 }},
+		{"too much to simulate", "capacity", func(c *Config) { c.Capacity = maxCapacity + 1 }},
+		{"no load", "load", func(c *Config) { c.Load = 0 }},
+		{"a negative spike", "spike", func(c *Config) { c.Spike = -1 }},
+		{"a rejection dearer than an operation", "rejection", func(c *Config) { c.Rejection = 101 }},
+		{"no queue", "queue", func(c *Config) { c.Queue = 0 }},
+		{"a limiter without burst", "burst 0", func(c *Config) { c.Burst = 0 }},
+		{"too short to have phases", "duration", func(c *Config) { c.Duration = time.Second }},
+		{"days", "duration", func(c *Config) { c.Duration = 48 * time.Hour }},
+		{"no timeout", "timeout", func(c *Config) { c.Timeout = 0 }},
+		{"time runs backwards", "round trip", func(c *Config) { c.RoundTrip = -1 }},
+		{"a negative backoff", "base backoff", func(c *Config) { c.BaseBackoff = -1 }},
+		{"nothing to try", "policy", func(c *Config) { c.Policies = nil }},
+	} {
+		c := Defaults()
+		row.change(&c)
+		if _, err := Overload(context.Background(), c, nil); err == nil || !strings.Contains(err.Error(), row.want) {
+			t.Errorf("%s: %v", row.reason, err)
+		}
+	}
+	if _, err := PolicyNamed("hope"); err == nil || !strings.Contains(err.Error(), "final") {
+		t.Errorf("an unknown policy: %v", err)
+	}
+}
+
+func TestPoliciesAreThoseOfTheCore(t *testing.T) {
+	for name, want := range map[string]string{"once": "retryable-reads@2026", "naive": "retryable-reads@2026", "none": "current", "final": "current"} {
+		p, err := PolicyNamed(name)
+		if err != nil || p.rules.Name != want {
+			t.Errorf("%s: %v %v", name, p.rules, err)
+		}
+	}
+	hasty, _ := PolicyNamed("hasty")
+	final, _ := PolicyNamed("final")
+	if slices.Contains(hasty.rules.Rules, "B6") || !slices.Contains(final.rules.Rules, "B6") {
+		t.Error("taking a rule away from one policy shows in another")
+	}
+}
+
+func TestRecovery(t *testing.T) {
+	series := func(parts ...any) (out []float64) {
+		for i := 0; i < len(parts); i += 2 {
+			for range parts[i].(int) {
+				out = append(out, float64(parts[i+1].(int)))
+			}
+		}
+		return out
+	}
+	for _, row := range []struct {
+		reason  string
+		goodput []float64
+		want    time.Duration
+		ok      bool
+	}{
+		{"it never went", series(20, 100), 0, true},
+		{"95 percent will do", series(20, 95), 0, true},
+		{"94 will not", series(20, 94), 0, false},
+		{"back after a second", series(4, 100, 4, 0, 12, 100), time.Second, true},
+		{"a moment of it is no recovery", series(4, 0, 4, 100, 12, 0), 0, false},
+		{"too late for a whole second", series(17, 0, 3, 100), 0, false},
+	} {
+		if got, ok := recovery(row.goodput, time.Second, 100); got != row.want || ok != row.ok {
+			t.Errorf("%s: %s %t", row.reason, got, ok)
+		}
+	}
+}
+
+func TestPercentile(t *testing.T) {
+	hundred := make([]time.Duration, 100)
+	for i := range hundred {
+		hundred[i] = time.Duration(i + 1)
+	}
+	for _, row := range []struct {
+		values  []time.Duration
+		percent int
+		want    time.Duration
+	}{
+		{nil, 50, 0}, {hundred[:1], 99, 1}, {hundred[:2], 50, 1}, {hundred[:3], 50, 2},
+		{hundred, 50, 50}, {hundred, 95, 95}, {hundred, 99, 99}, {hundred, 100, 100},
+	} {
+		if got := percentile(row.values, row.percent); got != row.want {
+			t.Errorf("p%d of %d: %d, want %d", row.percent, len(row.values), got, row.want)
+		}
+	}
+}
+
+// The work grows with the operations, which here are as many as the clients.
+func BenchmarkOverload(b *testing.B) {
+	for _, clients := range []int{500, 2000, 8000} {
+		for _, name := range []string{"none", "final"} {
+			b.Run(fmt.Sprintf("policy=%s/clients=%d", name, clients), func(b *testing.B) {
+				c := Defaults().Scaled(clients)
+				c.Clients, c.Duration = clients, 12*time.Second
+				p, err := PolicyNamed(name)
+				if err != nil {
+					b.Fatal(err)
+				}
+				c.Policies = []Policy{p}
+				attempts := 0
+				for b.Loop() {
+					r, err := Overload(context.Background(), c, nil)
+					if err != nil {
+						b.Fatal(err)
+					}
+					for _, p := range r.Runs[0].Phases {
+						attempts += p.Attempts
+					}
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(attempts), "ns/attempt")
+			})
+		}
+	}
+}

@@ -1,0 +1,225 @@
+package experiment
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// Report is what an experiment has shown.
+type Report struct {
+	Config Config
+	// Step is the length of the steps of each series.
+	Step time.Duration
+	Runs []Run
+}
+
+// Run is what one policy has made of it.
+type Run struct {
+	Policy Policy
+	// Phases are before, during and after the spike; operations belong to that
+	// in which they began.
+	Phases [3]Phase
+	// Series are numbers per second, one for each step of the experiment.
+	Series Series
+	// Before is the goodput before the spike, per second.
+	Before float64
+	// Recovery is how long after the spike's end goodput is back: from then on
+	// it is 95 percent of Before or more, in the next second and in all the
+	// rest. It is counted in steps.
+	Recovery time.Duration
+	// Recovered is false if that does not happen before the end.
+	Recovered bool
+	// Silence is how many whole seconds had no success at all.
+	Silence time.Duration
+}
+
+// PhaseNames name the phases, in order.
+func PhaseNames() [3]string { return [3]string{"before", "spike", "after"} }
+
+// Phase is what became of the operations that began in it.
+type Phase struct {
+	Operations, Succeeded, Failed int
+	Attempts                      int
+	// Goodput is the number of results that arrived while it lasted, per
+	// second (Client Backpressure, "Goodput").
+	Goodput float64
+	// Latencies of the operations that succeeded, from begin to end.
+	P50, P95, P99 time.Duration
+}
+
+// PerOperation is the number of attempts per operation.
+func (p Phase) PerOperation() float64 {
+	if p.Operations == 0 {
+		return 0
+	}
+	return float64(p.Attempts) / float64(p.Operations)
+}
+
+// FailedPart is the part of the operations that failed, 0 to 1.
+func (p Phase) FailedPart() float64 {
+	if p.Operations == 0 {
+		return 0
+	}
+	return float64(p.Failed) / float64(p.Operations)
+}
+
+// Series are rates per second over time.
+type Series struct {
+	Begun, Attempts, Rejected, Goodput []float64
+}
+
+// step is the length of the steps of the series, and window how many of them
+// are looked at to see a recovery.
+const (
+	step   = 250 * time.Millisecond
+	window = int(time.Second / step)
+)
+
+// recovered is the part of the goodput before the spike that counts as back.
+const recovered = 0.95
+
+// Overload runs the experiment, one policy after the other. Progress, which
+// may be nil, is told the policy and which part of its run is over, 0 to 1. It
+// fails if the configuration makes no sense, or with the context's error.
+func Overload(ctx context.Context, c Config, progress func(policy string, part float64)) (*Report, error) {
+	if err := c.Check(); err != nil {
+		return nil, err
+	}
+	if progress == nil {
+		progress = func(string, float64) {}
+	}
+	report := &Report{Config: c, Step: step}
+	for _, p := range c.Policies {
+		m := newMeasure(&c)
+		if err := simulate(ctx, &c, p, m, func(part float64) { progress(p.Name, part) }); err != nil {
+			return nil, err
+		}
+		report.Runs = append(report.Runs, m.run(p))
+	}
+	return report, nil
+}
+
+// measure counts while a simulation runs.
+type measure struct {
+	config    *Config
+	phases    [3]Phase
+	results   [3]int // that arrived in a phase
+	latencies [3][]time.Duration
+	begun     []int
+	attempts  []int
+	rejects   []int
+	goodput   []int
+}
+
+func newMeasure(c *Config) *measure {
+	steps := int((c.Duration + step - 1) / step)
+	return &measure{config: c, begun: make([]int, steps), attempts: make([]int, steps),
+		rejects: make([]int, steps), goodput: make([]int, steps)}
+}
+
+// count adds one to the step of a time; what happens after the last operation
+// has begun belongs to none.
+func count(series []int, at time.Duration) {
+	if i := int(at / step); i < len(series) {
+		series[i]++
+	}
+}
+
+func (m *measure) phase(at time.Duration) int {
+	switch {
+	case at < m.config.spikeStart():
+		return 0
+	case at < m.config.spikeEnd():
+		return 1
+	}
+	return 2
+}
+
+func (m *measure) began(at time.Duration) {
+	count(m.begun, at)
+	m.phases[m.phase(at)].Operations++
+}
+
+func (m *measure) sent(at time.Duration, _ bool) { count(m.attempts, at) }
+func (m *measure) rejected(at time.Duration)     { count(m.rejects, at) }
+
+func (m *measure) ended(at, begun time.Duration, success bool, attempts int) {
+	i := m.phase(begun)
+	p := &m.phases[i]
+	p.Attempts += attempts
+	if !success {
+		p.Failed++
+		return
+	}
+	p.Succeeded++
+	m.latencies[i] = append(m.latencies[i], at-begun)
+	count(m.goodput, at)
+	if at < m.config.Duration {
+		m.results[m.phase(at)]++
+	}
+}
+
+// run sums up.
+func (m *measure) run(p Policy) Run {
+	r := Run{Policy: p, Phases: m.phases, Series: Series{
+		Begun: rates(m.begun), Attempts: rates(m.attempts), Rejected: rates(m.rejects), Goodput: rates(m.goodput)}}
+	lengths := [3]time.Duration{m.config.spikeStart(), m.config.spikeEnd() - m.config.spikeStart(), m.config.Duration - m.config.spikeEnd()}
+	for i := range r.Phases {
+		ph := &r.Phases[i]
+		ph.Goodput = float64(m.results[i]) / lengths[i].Seconds()
+		slices.Sort(m.latencies[i])
+		ph.P50, ph.P95, ph.P99 = percentile(m.latencies[i], 50), percentile(m.latencies[i], 95), percentile(m.latencies[i], 99)
+	}
+	r.Before = r.Phases[0].Goodput
+	r.Recovery, r.Recovered = recovery(r.Series.Goodput, m.config.spikeEnd(), r.Before)
+	r.Silence = silence(m.goodput)
+	return r
+}
+
+func rates(counts []int) []float64 {
+	out := make([]float64, len(counts))
+	for i, n := range counts {
+		out[i] = float64(n) / step.Seconds()
+	}
+	return out
+}
+
+// percentile is the smallest value that so many percent of the sorted ones do
+// not exceed, 0 if there are none.
+func percentile(sorted []time.Duration, percent int) time.Duration {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[max(0, (len(sorted)*percent+99)/100-1)]
+}
+
+// recovery finds when goodput is back after the end of the spike.
+func recovery(goodput []float64, end time.Duration, before float64) (time.Duration, bool) {
+	from := int((end + step - 1) / step)
+	for i := from; i+window <= len(goodput); i++ {
+		if mean(goodput[i:i+window]) >= recovered*before && mean(goodput[i:]) >= recovered*before {
+			return time.Duration(i-from) * step, true
+		}
+	}
+	return 0, false
+}
+
+func mean(values []float64) float64 {
+	sum := 0.0
+	for _, v := range values {
+		sum += v
+	}
+	return sum / float64(len(values))
+}
+
+// silence sums up the whole seconds without any success.
+func silence(goodput []int) time.Duration {
+	seconds := 0
+	for i := 0; i+window <= len(goodput); i += window {
+		if !slices.ContainsFunc(goodput[i:i+window], func(n int) bool { return n > 0 }) {
+			seconds++
+		}
+	}
+	return time.Duration(seconds) * time.Second
+}

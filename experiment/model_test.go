@@ -1,0 +1,160 @@
+package experiment
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+)
+
+// outcomeOf is what became of a request, and when.
+type outcomeOf struct {
+	at  time.Duration
+	how verdict
+}
+
+// driven runs the model of the server with requests that arrive at given
+// times, as the simulation does.
+func driven(s *server, arrivals []time.Duration) []outcomeOf {
+	var a agenda
+	for i, at := range arrivals {
+		a.plan(event{at: at, kind: arrives, try: i})
+	}
+	out := make([]outcomeOf, len(arrivals))
+	for {
+		e, ok := a.next()
+		if !ok {
+			return out
+		}
+		if e.kind == arrives {
+			s.arrive(request{try: e.try})
+		} else if r, v := s.finish(e.at); v != nothing {
+			out[r.try] = outcomeOf{e.at, v}
+		}
+		if takes, ok := s.work(); ok {
+			a.plan(event{at: e.at + takes, kind: finished})
+		}
+	}
+}
+
+// plodding is the same server without events: it lives through every
+// nanosecond, with plain lists, and counts tokens in whole parts.
+func plodding(judging, serving, limit, every, burst int, arrivals []time.Duration) []outcomeOf {
+	out := make([]outcomeOf, len(arrivals))
+	var door, queue []int
+	doing, left, atDoor, open := -1, 0, false, len(arrivals)
+	parts := burst * every // a token is so many parts, one part a nanosecond
+	for now := 0; open > 0; now++ {
+		if now > 0 {
+			parts = min(parts+1, burst*every)
+		}
+		// Who arrives now comes after what ends now, unless it was planned before:
+		// all arrivals are.
+		for i, at := range arrivals {
+			if int(at) == now {
+				door = append(door, i)
+			}
+		}
+		for {
+			if doing >= 0 && left == 0 {
+				switch {
+				case !atDoor:
+					out[doing], open = outcomeOf{time.Duration(now), served}, open-1
+				case len(queue) >= limit:
+					out[doing], open = outcomeOf{time.Duration(now), rejected}, open-1
+				case every > 0 && parts < every:
+					out[doing], open = outcomeOf{time.Duration(now), rejected}, open-1
+				default:
+					parts -= every
+					queue = append(queue, doing)
+				}
+				doing = -1
+			}
+			if doing < 0 && len(door) > 0 {
+				doing, door, left, atDoor = door[0], door[1:], judging, true
+			} else if doing < 0 && len(queue) > 0 {
+				doing, queue, left, atDoor = queue[0], queue[1:], serving, false
+			}
+			if doing < 0 || left > 0 {
+				break
+			}
+		}
+		if doing >= 0 {
+			left--
+		}
+	}
+	return out
+}
+
+func TestServerAgainstNaiveTwin(t *testing.T) {
+	chance := rand.New(rand.NewPCG(7, 7))
+	seen := map[verdict]int{}
+	for round := range 3000 {
+		judging, serving := chance.IntN(4), 1+chance.IntN(6)
+		limit, burst := 1+chance.IntN(4), 1+chance.IntN(3)
+		// Rates whose tokens a float64 counts exactly.
+		every := []int{0, 1, 2, 4, 8, 16}[chance.IntN(6)]
+		arrivals := make([]time.Duration, 1+chance.IntN(12))
+		for i := range arrivals {
+			arrivals[i] = time.Duration(chance.IntN(30))
+		}
+		slices.Sort(arrivals)
+		s := &server{judging: time.Duration(judging), serving: time.Duration(serving), limit: limit}
+		if every > 0 { // a little more, because a rate per second is not exact
+			s.bucket = &bucket{rate: 1e9 / float64(every), burst: float64(burst) + 1e-9, tokens: float64(burst) + 1e-9}
+		}
+		got, want := driven(s, arrivals), plodding(judging, serving, limit, every, burst, arrivals)
+		if !slices.Equal(got, want) {
+			t.Fatalf("round %d: judging %d, serving %d, limit %d, a token every %d, burst %d, arrivals %v:\n got %v\nwant %v",
+				round, judging, serving, limit, every, burst, arrivals, got, want)
+		}
+		for _, o := range got {
+			seen[o.how]++
+		}
+	}
+	if seen[served] < 1000 || seen[rejected] < 1000 {
+		t.Errorf("the rounds show too little: %v", seen)
+	}
+}
+
+func TestAgendaAgainstSorting(t *testing.T) {
+	chance := rand.New(rand.NewPCG(3, 3))
+	for range 300 {
+		var a agenda
+		var want, got []int
+		times := make([]time.Duration, chance.IntN(40))
+		for i := range times {
+			times[i] = time.Duration(chance.IntN(10))
+			want = append(want, i)
+			a.plan(event{at: times[i], try: i})
+		}
+		slices.SortStableFunc(want, func(i, k int) int { return int(times[i] - times[k]) })
+		for e, ok := a.next(); ok; e, ok = a.next() {
+			got = append(got, e.try)
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("%v: got %v, want %v", times, got, want)
+		}
+	}
+}
+
+func TestFifo(t *testing.T) {
+	chance := rand.New(rand.NewPCG(5, 5))
+	var f fifo
+	var want []int
+	for i := range 5000 {
+		if chance.IntN(2) == 0 || i < 40 {
+			f.push(request{try: i})
+			want = append(want, i)
+			continue
+		}
+		r, ok := f.pop()
+		if ok != (len(want) > 0) || ok && r.try != want[0] {
+			t.Fatalf("step %d: got %d %t of %v", i, r.try, ok, want)
+		}
+		want = want[min(1, len(want)):]
+		if f.len() != len(want) {
+			t.Fatalf("step %d: length %d, want %d", i, f.len(), len(want))
+		}
+	}
+}

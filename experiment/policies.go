@@ -1,0 +1,64 @@
+package experiment
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/unified-test-runner/utr/reference/retry"
+)
+
+// Policy is what clients do with errors: a policy of the retry core, and the
+// options of the client.
+type Policy struct {
+	Name string
+	// What it is, in a few words.
+	What  string
+	rules *retry.Policy
+	set   retry.Settings
+}
+
+// operation is what the clients do all the time: a write that is retryable
+// under every revision. The server gives its error the label
+// RetryableWriteError, so that drivers older than backpressure retry as well.
+const operation = "insert"
+
+// Policies lists what can be tried, from the one that does least.
+func Policies() []Policy {
+	settings := func(retries, timeout bool) retry.Settings {
+		return retry.Settings{Operation: retry.Lookup(operation), RetryReads: retries, RetryWrites: retries, Timeout: timeout}
+	}
+	current := retry.Policies()[0]
+	before := named("retryable-reads@2026")
+	hasty := *current
+	hasty.Name = "current without backoff"
+	hasty.Rules = slices.DeleteFunc(slices.Clone(current.Rules), func(id string) bool { return id == "B5" || id == "B6" })
+	return []Policy{
+		{"none", "no retry: retryReads and retryWrites are false", current, settings(false, true)},
+		{"once", "one retry at once: drivers before client backpressure, without timeoutMS", before, settings(true, false)},
+		{"naive", "retries at once until the deadline: drivers before client backpressure, with timeoutMS", before, settings(true, true)},
+		{"hasty", "two retries at once: the final policy without its backoff", &hasty, settings(true, true)},
+		{"final", "two retries with backoff and jitter: client-backpressure@2026-07-08", current, settings(true, true)},
+	}
+}
+
+// named is a policy that the retry core has.
+func named(name string) *retry.Policy {
+	p, err := retry.Named(name)
+	if err != nil {
+		return retry.Policies()[0] // a test sees to it that there is one
+	}
+	return p
+}
+
+// PolicyNamed finds a policy by its name.
+func PolicyNamed(name string) (Policy, error) {
+	var names []string
+	for _, p := range Policies() {
+		if p.Name == name {
+			return p, nil
+		}
+		names = append(names, p.Name)
+	}
+	return Policy{}, fmt.Errorf("policy %q: there are %s", name, strings.Join(names, ", "))
+}

@@ -1,0 +1,125 @@
+package experiment
+
+import "time"
+
+// request is an attempt at the server.
+type request struct {
+	op  *operationRun
+	try int
+}
+
+// verdict is what the server has done with a request.
+type verdict uint8
+
+const (
+	nothing  verdict = iota // it was admitted, and waits
+	served                  // it was served
+	rejected                // it gets an overload error
+)
+
+// server is the model of a server: one processor, a door and a queue.
+//
+// Every request is taken up and judged at the door, which costs the processor
+// a little. What the limiter admits and the queue has room for waits to be
+// served, the others are rejected. The door comes first: a processor that
+// judges all the time serves nothing. The server knows nothing of deadlines,
+// and serves requests that their clients have given up.
+type server struct {
+	judging, serving time.Duration
+	limit            int
+	bucket           *bucket // nil: no limiter
+
+	door, queue fifo
+	busy        bool
+	current     request
+	atDoor      bool // current is being judged, not served
+}
+
+func newServer(c *Config) *server {
+	whole := time.Second / time.Duration(c.Capacity)
+	s := &server{judging: whole * time.Duration(c.Rejection) / 100, limit: c.Queue}
+	s.serving = whole - s.judging
+	if c.Rate > 0 {
+		s.bucket = &bucket{rate: float64(c.Rate), burst: float64(c.Burst), tokens: float64(c.Burst)}
+	}
+	return s
+}
+
+// arrive puts a request at the door.
+func (s *server) arrive(r request) { s.door.push(r) }
+
+// work begins with what comes next. It gives how long that takes; ok is false
+// if the processor is busy or there is nothing to do.
+func (s *server) work() (takes time.Duration, ok bool) {
+	if s.busy {
+		return 0, false
+	}
+	if s.current, s.atDoor = s.door.pop(); s.atDoor {
+		s.busy = true
+		return s.judging, true
+	}
+	if s.current, s.busy = s.queue.pop(); s.busy {
+		return s.serving, true
+	}
+	return 0, false
+}
+
+// finish ends what the processor was busy with.
+func (s *server) finish(now time.Duration) (request, verdict) {
+	s.busy = false
+	switch {
+	case !s.atDoor:
+		return s.current, served
+	case s.queue.len() >= s.limit, s.bucket != nil && !s.bucket.take(now):
+		return s.current, rejected
+	}
+	s.queue.push(s.current)
+	return s.current, nothing
+}
+
+// bucket is the token bucket of a rate limiter.
+type bucket struct {
+	rate, burst, tokens float64
+	at                  time.Duration
+}
+
+// take takes a token if there is one.
+func (b *bucket) take(now time.Duration) bool {
+	b.tokens = min(b.burst, b.tokens+b.rate*(now-b.at).Seconds())
+	b.at = now
+	if b.tokens < 1 {
+		return false
+	}
+	b.tokens--
+	return true
+}
+
+// fifo is a queue of requests in a ring.
+type fifo struct {
+	ring        []request
+	head, count int
+}
+
+func (f *fifo) len() int { return f.count }
+
+func (f *fifo) push(r request) {
+	if f.count == len(f.ring) {
+		grown := make([]request, max(16, 2*len(f.ring)))
+		n := copy(grown, f.ring[f.head:])
+		copy(grown[n:], f.ring[:f.head])
+		f.ring, f.head = grown, 0
+	}
+	f.ring[(f.head+f.count)%len(f.ring)] = r
+	f.count++
+}
+
+func (f *fifo) pop() (request, bool) {
+	if f.count == 0 {
+		return request{}, false
+	}
+	r := f.ring[f.head]
+	f.ring[f.head] = request{}
+	f.head = (f.head + 1) % len(f.ring)
+	f.count--
+	return r, true
+}

@@ -1,0 +1,193 @@
+package experiment
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/unified-test-runner/utr/reference/retry"
+)
+
+// operationRun is an operation on its way.
+type operationRun struct {
+	client   int
+	begun    time.Duration
+	state    retry.State
+	attempts int
+	done     bool
+}
+
+// simulation is one run with one policy.
+type simulation struct {
+	config *Config
+	policy Policy
+	agenda agenda
+	server *server
+	now    time.Duration
+	times  *rand.Rand // when operations begin, and whose they are
+	jitter *rand.Rand
+	log    recorder
+}
+
+// recorder takes down what happens.
+type recorder interface {
+	began(at time.Duration)
+	sent(at time.Duration, first bool)
+	rejected(at time.Duration)
+	// ended takes an operation's end: whether it succeeded, when it began, how
+	// many attempts it made.
+	ended(at, begun time.Duration, success bool, attempts int)
+}
+
+// address is the server's.
+const address = "server:27017"
+
+// overloadCode is IngressRequestRateLimitExceeded.
+const overloadCode = 462
+
+// labels of the overload errors of a write, as server 8.2 gives them.
+func labels() []string {
+	return []string{"SystemOverloadedError", "RetryableError", "RetryableWriteError"}
+}
+
+// simulate runs the experiment with a policy until nothing happens any more.
+// Progress is told now and then, as the part that is over.
+func simulate(ctx context.Context, c *Config, p Policy, log recorder, progress func(float64)) error {
+	s := &simulation{
+		config: c, policy: p, server: newServer(c), log: log,
+		times:  rand.New(rand.NewPCG(uint64(c.Seed), 1)),
+		jitter: rand.New(rand.NewPCG(uint64(c.Seed), 2)),
+	}
+	s.planNext(0)
+	for n := 0; ; n++ {
+		e, ok := s.agenda.next()
+		if !ok {
+			progress(1)
+			return nil
+		}
+		if n%4096 == 0 {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			progress(min(0.99, float64(e.at)/float64(c.Duration)))
+		}
+		s.now = e.at
+		s.happen(e)
+	}
+}
+
+func (s *simulation) plan(after time.Duration, e event) {
+	e.at = s.now + after
+	s.agenda.plan(e)
+}
+
+// planNext plans the beginning of the next operation after a time. Independent
+// clients together make a Poisson process; where its rate changes, it begins
+// anew, because it has no memory.
+func (s *simulation) planNext(from time.Duration) {
+	for _, end := range []time.Duration{s.config.spikeStart(), s.config.spikeEnd(), s.config.Duration} {
+		if from >= end {
+			continue
+		}
+		gap := time.Duration(s.times.ExpFloat64() / s.config.perSecond(from) * float64(time.Second))
+		if from+gap < end {
+			s.agenda.plan(event{at: from + gap, kind: begins})
+			return
+		}
+		from = end
+	}
+}
+
+func (s *simulation) happen(e event) {
+	switch e.kind {
+	case begins:
+		s.begin()
+	case arrives:
+		s.server.arrive(request{e.op, e.try})
+	case finished:
+		s.reply()
+	case answered:
+		s.answer(e)
+	case rested:
+		if !e.op.done {
+			s.decide(e.op, retry.Input{Kind: retry.BackedOff})
+		}
+	case expires:
+		s.expire(e.op)
+	}
+	if takes, ok := s.server.work(); ok {
+		s.plan(takes, event{kind: finished})
+	}
+}
+
+func (s *simulation) begin() {
+	op := &operationRun{client: s.times.IntN(s.config.Clients), begun: s.now, state: retry.Start(s.policy.rules, s.policy.set)}
+	s.log.began(s.now)
+	s.plan(s.config.Timeout, event{kind: expires, op: op})
+	s.decide(op, retry.Input{Kind: retry.Begin})
+	s.planNext(s.now)
+}
+
+// reply sends what the server has done on its way.
+func (s *simulation) reply() {
+	r, v := s.server.finish(s.now)
+	switch v {
+	case rejected:
+		s.log.rejected(s.now)
+	case nothing:
+		return
+	}
+	s.plan(s.config.RoundTrip/2, event{kind: answered, op: r.op, try: r.try, ok: v == served})
+}
+
+// answer brings a reply to the client, who may have given up.
+func (s *simulation) answer(e event) {
+	if e.op.done || e.try != e.op.attempts {
+		return
+	}
+	if e.ok {
+		s.decide(e.op, retry.Input{Kind: retry.Succeeded})
+		return
+	}
+	s.decide(e.op, retry.Input{Kind: retry.Failed, Jitter: s.jitter.Float64(), Failure: retry.Failure{
+		Kind: retry.Server, Code: overloadCode, Labels: labels(), BaseBackoff: s.config.BaseBackoff, Server: address,
+	}})
+}
+
+// expire ends an operation at its deadline, whatever it was doing: a socket
+// timeout, or the end of a backoff that came too late.
+func (s *simulation) expire(op *operationRun) {
+	if !op.done {
+		s.end(op, false)
+	}
+}
+
+// decide asks the retry core, and does what it says.
+func (s *simulation) decide(op *operationRun, in retry.Input) {
+	in.Left = op.begun + s.config.Timeout - s.now
+	for {
+		var d retry.Decision
+		op.state, d = retry.Next(op.state, in)
+		switch d.Action {
+		case retry.Select:
+			in = retry.Input{Kind: retry.Selected, Left: in.Left,
+				Chosen: retry.Chosen{Address: address, Wire: 27, RetryableWrites: true}}
+		case retry.Send:
+			op.attempts++
+			s.log.sent(s.now, op.attempts == 1)
+			s.plan(s.config.RoundTrip/2, event{kind: arrives, op: op, try: op.attempts})
+			return
+		case retry.BackOff:
+			s.plan(d.Delay, event{kind: rested, op: op})
+			return
+		default:
+			s.end(op, d.Action == retry.ReturnResult)
+			return
+		}
+	}
+}
+
+func (s *simulation) end(op *operationRun, success bool) {
+	op.done = true
+	s.log.ended(s.now, op.begun, success, op.attempts)
+}

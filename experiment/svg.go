@@ -1,0 +1,203 @@
+package experiment
+
+import (
+	"fmt"
+	"html"
+	"io"
+	"math"
+	"strings"
+	"time"
+)
+
+// The plots are laid out in units of the view box; pages scale them.
+const (
+	plotWidth  = 640
+	leftMargin = 58
+	rightEdge  = plotWidth - 14
+	panel      = 84  // height of one policy's goodput
+	gap        = 40  // between panels, with the heading of the next
+	attempts   = 190 // height of the plot of attempts
+)
+
+// strokes tell policies apart, also in print without colour.
+var strokes = []string{"none", "2 3", "7 3", "9 3 2 3", "none"}
+
+// SVG writes the plots as one image that follows the reader's colour scheme.
+func (r *Report) SVG(w io.Writer) error {
+	_, err := io.WriteString(w, r.svg())
+	return err
+}
+
+func (r *Report) svg() string {
+	goodput := 30 + len(r.Runs)*(panel+gap)
+	legend := 22 * ((len(r.Runs) + 4) / 5)
+	height := goodput + 56 + legend + attempts + 40
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img" aria-labelledby="overload-title overload-what">`, plotWidth, height)
+	fmt.Fprintf(&b, "\n<title id=\"overload-title\">%s</title>\n<desc id=\"overload-what\">%s</desc>\n", html.EscapeString(r.title()), html.EscapeString(r.describe()))
+	b.WriteString("<style>" + svgStyle + "</style>\n")
+	fmt.Fprintf(&b, `<rect class="ground" width="%d" height="%d"/>`+"\n", plotWidth, height)
+	label(&b, 8, 18, "start", "head", "Goodput: successful operations per second. The line is what was begun.")
+	top := 0.0
+	for i := range r.Runs {
+		top = max(top, peak(r.Runs[i].Series.Begun), peak(r.Runs[i].Series.Goodput))
+	}
+	top = roundUp(top)
+	for i := range r.Runs {
+		r.goodputPanel(&b, i, 30+i*(panel+gap)+22, top)
+	}
+	r.attemptsPlot(&b, goodput, legend)
+	b.WriteString("</svg>\n")
+	return b.String()
+}
+
+// describe says in words what the plots show.
+func (r *Report) describe() string {
+	var parts []string
+	for i := range r.Runs {
+		run := &r.Runs[i]
+		parts = append(parts, fmt.Sprintf("%s: goodput %s, %s and %s per second before, during and after the spike, back: %s",
+			run.Policy.Name, whole(run.Phases[0].Goodput), whole(run.Phases[1].Goodput), whole(run.Phases[2].Goodput), run.back()))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// svgStyle works inside a page and in a file of its own.
+const svgStyle = `
+.ground{fill:#fff} .spike{fill:#f3e3c3} .grid{stroke:#d8d8d8;stroke-width:1} .begun{stroke:#555;fill:none;stroke-width:1}
+text{font:12px system-ui,sans-serif;fill:#222} text.head{font-weight:600;font-size:13px} text.tick{fill:#555;font-size:11px}
+.area{stroke-width:1.2;fill-opacity:.35} .line{fill:none;stroke-width:1.6}
+.p0{stroke:#0072b2;fill:#0072b2} .p1{stroke:#a05a00;fill:#a05a00} .p2{stroke:#c1272d;fill:#c1272d} .p3{stroke:#8a4f9e;fill:#8a4f9e} .p4{stroke:#00795a;fill:#00795a}
+.line.p0,.line.p1,.line.p2,.line.p3,.line.p4{fill:none}
+@media screen and (prefers-color-scheme:dark){
+.ground{fill:#16181c} .spike{fill:#3d3420} .grid{stroke:#3a3d44} .begun{stroke:#b5b5b5}
+text{fill:#e6e6e6} text.tick{fill:#b0b0b0}
+.p0{stroke:#56b4e9;fill:#56b4e9} .p1{stroke:#e69f00;fill:#e69f00} .p2{stroke:#ff7b72;fill:#ff7b72} .p3{stroke:#d2a8ff;fill:#d2a8ff} .p4{stroke:#3fcf9f;fill:#3fcf9f}
+.line.p0,.line.p1,.line.p2,.line.p3,.line.p4{fill:none}
+}
+`
+
+// x is where a time stands.
+func (r *Report) x(at time.Duration) float64 {
+	return leftMargin + float64(rightEdge-leftMargin)*float64(at)/float64(r.Config.Duration)
+}
+
+func (r *Report) goodputPanel(b *strings.Builder, i, y int, top float64) {
+	run := &r.Runs[i]
+	scale := func(v float64) float64 { return float64(y+panel) - float64(panel)*v/top }
+	note := fmt.Sprintf("%s: %s", run.Policy.Name, run.Policy.What)
+	label(b, leftMargin, float64(y-7), "start", "", note)
+	r.spike(b, y, panel)
+	for _, v := range []float64{0, top / 2, top} {
+		r.gridLine(b, scale(v), whole(v))
+	}
+	line := r.points(run.Series.Goodput, scale)
+	fmt.Fprintf(b, `<polygon class="area p%d" points="%.1f,%.1f %s %.1f,%.1f"/>`+"\n", i%len(strokes),
+		r.x(r.Step/2), scale(0), line, r.x(r.middle(len(run.Series.Goodput)-1)), scale(0))
+	fmt.Fprintf(b, `<polyline class="begun" points="%s"/>`+"\n", r.points(run.Series.Begun, scale))
+	r.times(b, float64(y+panel), i == len(r.Runs)-1)
+}
+
+// attemptsPlot draws all policies in one plot, with a logarithmic scale.
+func (r *Report) attemptsPlot(b *strings.Builder, y, legend int) {
+	label(b, 8, float64(y+18), "start", "head", "Requests that reach for the server per second, by policy (logarithmic)")
+	for i := range r.Runs {
+		x, at := float64(leftMargin+110*(i%5)), float64(y+40+22*(i/5))
+		fmt.Fprintf(b, `<line class="line p%d" stroke-dasharray="%s" x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f"/>`,
+			i%len(strokes), strokes[i%len(strokes)], x, at-4, x+28, at-4)
+		label(b, x+34, at, "start", "", r.Runs[i].Policy.Name)
+	}
+	most, least := 1.0, math.Inf(1)
+	for i := range r.Runs {
+		most = max(most, peak(r.Runs[i].Series.Attempts))
+		for _, v := range r.Runs[i].Series.Attempts {
+			if v > 0 {
+				least = min(least, v)
+			}
+		}
+	}
+	low, high := math.Floor(math.Log10(min(least, most))), math.Ceil(math.Log10(most))
+	if high <= low {
+		high = low + 1
+	}
+	from := y + 34 + legend
+	scale := func(v float64) float64 {
+		part := 0.0
+		if v > 0 {
+			part = (math.Log10(v) - low) / (high - low)
+		}
+		return float64(from+attempts) - float64(attempts)*max(0, part)
+	}
+	r.spike(b, from, attempts)
+	for e := low; e <= high; e++ {
+		r.gridLine(b, scale(math.Pow(10, e)), whole(math.Pow(10, e)))
+	}
+	for i := range r.Runs {
+		fmt.Fprintf(b, `<polyline class="line p%d" stroke-dasharray="%s" points="%s"/>`+"\n",
+			i%len(strokes), strokes[i%len(strokes)], r.points(r.Runs[i].Series.Attempts, scale))
+	}
+	r.times(b, float64(from+attempts), true)
+}
+
+func (r *Report) spike(b *strings.Builder, y, height int) {
+	from, to := r.x(r.Config.spikeStart()), r.x(r.Config.spikeEnd())
+	fmt.Fprintf(b, `<rect class="spike" x="%.1f" y="%d" width="%.1f" height="%d"/>`+"\n", from, y, to-from, height)
+}
+
+func (r *Report) gridLine(b *strings.Builder, y float64, text string) {
+	fmt.Fprintf(b, `<line class="grid" x1="%d" y1="%.1f" x2="%d" y2="%.1f"/>`, leftMargin, y, rightEdge, y)
+	label(b, leftMargin-6, y+4, "end", "tick", text)
+}
+
+// times writes the axis of time: six marks.
+func (r *Report) times(b *strings.Builder, y float64, numbers bool) {
+	if !numbers {
+		return
+	}
+	for i := 0; i <= 6; i++ {
+		at := r.Config.Duration * time.Duration(i) / 6
+		anchor := "middle"
+		if i == 6 {
+			anchor = "end"
+		}
+		label(b, r.x(at), y+15, anchor, "tick", fmt.Sprintf("%.4g s", at.Seconds()))
+	}
+}
+
+func (r *Report) middle(i int) time.Duration {
+	return min(time.Duration(i)*r.Step+r.Step/2, r.Config.Duration)
+}
+
+func (r *Report) points(series []float64, scale func(float64) float64) string {
+	out := make([]string, len(series))
+	for i, v := range series {
+		out[i] = fmt.Sprintf("%.1f,%.1f", r.x(r.middle(i)), scale(v))
+	}
+	return strings.Join(out, " ")
+}
+
+func label(b *strings.Builder, x, y float64, anchor, class, text string) {
+	fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-anchor="%s" class="%s">%s</text>`+"\n", x, y, anchor, class, html.EscapeString(text))
+}
+
+func peak(values []float64) float64 {
+	most := 0.0
+	for _, v := range values {
+		most = max(most, v)
+	}
+	return most
+}
+
+// roundUp gives a round number that is no smaller.
+func roundUp(v float64) float64 {
+	if v <= 0 {
+		return 1
+	}
+	unit := math.Pow(10, math.Floor(math.Log10(v)))
+	for _, f := range []float64{1, 2, 4, 6, 8, 10} {
+		if f*unit >= v {
+			return f * unit
+		}
+	}
+	return 10 * unit
+}

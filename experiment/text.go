@@ -1,0 +1,156 @@
+package experiment
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Text writes the report as a table for people.
+func (r *Report) Text(w io.Writer) error {
+	var b strings.Builder
+	b.WriteString(r.title() + "\n" + r.set() + "\n\n")
+	widths := make([]int, len(columns))
+	lines := [][]string{nil, nil}
+	for _, c := range columns {
+		lines[0], lines[1] = append(lines[0], c.group), append(lines[1], c.name)
+	}
+	for i := range r.Runs {
+		var line []string
+		for _, c := range columns {
+			line = append(line, c.cell(&r.Runs[i]))
+		}
+		lines = append(lines, line)
+	}
+	for _, line := range lines[1:] {
+		for i, cell := range line {
+			widths[i] = max(widths[i], len(cell))
+		}
+	}
+	b.WriteString(groups(widths))
+	for _, line := range lines[1:] {
+		for i, cell := range line {
+			switch {
+			case i == 0:
+				fmt.Fprintf(&b, "%-*s", widths[i], cell)
+			default:
+				fmt.Fprintf(&b, "  %*s", widths[i], cell)
+			}
+		}
+		b.WriteString("\n")
+	}
+	b.WriteString("\n")
+	for _, run := range r.Runs {
+		fmt.Fprintf(&b, "%-*s  %s\n", widths[0], run.Policy.Name, run.Policy.What)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// groups is the line above the headings: the name of each group at the right
+// end of its columns, the first of which becomes as wide as that needs.
+func groups(widths []int) string {
+	var b strings.Builder
+	for i := 0; i < len(columns); i++ {
+		first, length := i, widths[i]
+		for i+1 < len(columns) && columns[i+1].group == columns[first].group {
+			i++
+			length += 2 + widths[i]
+		}
+		if short := len(columns[first].group) - length; short > 0 {
+			widths[first] += short
+			length += short
+		}
+		if first > 0 {
+			length += 2
+		}
+		fmt.Fprintf(&b, "%*s", length, columns[first].group)
+	}
+	return b.String() + "\n"
+}
+
+// column is one of the table, in text and in HTML.
+type column struct {
+	group, name string
+	cell        func(*Run) string
+}
+
+// columns is the table. It is never written to.
+var columns = []column{
+	{"", "policy", func(r *Run) string { return r.Policy.Name }},
+	{"goodput/s", "before", func(r *Run) string { return whole(r.Phases[0].Goodput) }},
+	{"goodput/s", "spike", func(r *Run) string { return whole(r.Phases[1].Goodput) }},
+	{"goodput/s", "after", func(r *Run) string { return whole(r.Phases[2].Goodput) }},
+	{"failed operations", "spike", func(r *Run) string { return percent(r.Phases[1].FailedPart()) }},
+	{"failed operations", "after", func(r *Run) string { return percent(r.Phases[2].FailedPart()) }},
+	{"attempts/operation", "spike", func(r *Run) string { return twice(r.Phases[1].PerOperation()) }},
+	{"attempts/operation", "after", func(r *Run) string { return twice(r.Phases[2].PerOperation()) }},
+	{"latency in spike", "p50", func(r *Run) string { return r.Phases[1].latency(r.Phases[1].P50) }},
+	{"latency in spike", "p99", func(r *Run) string { return r.Phases[1].latency(r.Phases[1].P99) }},
+	{"latency after", "p50", func(r *Run) string { return r.Phases[2].latency(r.Phases[2].P50) }},
+	{"latency after", "p99", func(r *Run) string { return r.Phases[2].latency(r.Phases[2].P99) }},
+	{"spike over", "back after", func(r *Run) string { return r.back() }},
+}
+
+// title says what was done, set with which settings.
+func (r *Report) title() string {
+	c := &r.Config
+	return fmt.Sprintf("overload: %s clients, %s operations/s can be served; load %d%% for %s, %d%% for %s, %d%% for %s",
+		whole(float64(c.Clients)), whole(float64(c.Capacity)), c.Load, seconds(c.spikeStart()), c.Spike,
+		seconds(c.spikeEnd()-c.spikeStart()), c.Load, seconds(c.Duration-c.spikeEnd()))
+}
+
+func (r *Report) set() string {
+	c := &r.Config
+	limiter := "no limiter"
+	if c.Rate > 0 {
+		limiter = fmt.Sprintf("limiter %s/s with burst %s", whole(float64(c.Rate)), whole(float64(c.Burst)))
+	}
+	base := "no baseBackoffMS"
+	if c.BaseBackoff > 0 {
+		base = fmt.Sprintf("baseBackoffMS %d", c.BaseBackoff.Milliseconds())
+	}
+	return fmt.Sprintf("timeoutMS %d, round trip %s, a rejection costs %d%% of an operation, queue %s, %s, %s, seed %d",
+		c.Timeout.Milliseconds(), millis(c.RoundTrip), c.Rejection, whole(float64(c.Queue)), limiter, base, c.Seed)
+}
+
+// back is when goodput was back.
+func (r *Run) back() string {
+	if !r.Recovered {
+		return "never"
+	}
+	return seconds(r.Recovery)
+}
+
+func (p *Phase) latency(d time.Duration) string {
+	if p.Succeeded == 0 {
+		return "none"
+	}
+	return millis(d)
+}
+
+// whole is a number without fraction, with commas.
+func whole(v float64) string {
+	digits := strconv.FormatFloat(v, 'f', 0, 64)
+	var b strings.Builder
+	for i, d := range digits {
+		if i > 0 && (len(digits)-i)%3 == 0 {
+			b.WriteByte(',')
+		}
+		b.WriteRune(d)
+	}
+	return b.String()
+}
+
+func percent(part float64) string { return fmt.Sprintf("%.1f%%", 100*part) }
+func twice(v float64) string      { return fmt.Sprintf("%.2f", v) }
+
+func seconds(d time.Duration) string {
+	return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) + " s"
+}
+
+func millis(d time.Duration) string {
+	return whole(float64(d)/float64(time.Millisecond)) + " ms"
+}
