@@ -173,6 +173,17 @@ func (s *sockets) settle(address string, before *socket, unknown func() bool) {
 	s.streaming(address, timer.C, func() bool { return false })
 }
 
+// streams notes that a socket is that of a monitor which streams, unless it is
+// closed already.
+func (s *sockets) streams(k *socket) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.open[k] {
+		s.monitors[k.address] = k
+		s.tell()
+	}
+}
+
 // tell wakes who waits for another monitor. The caller holds mu.
 func (s *sockets) tell() {
 	close(s.changed)
@@ -203,7 +214,8 @@ type socket struct {
 	address string
 
 	mu     sync.Mutex
-	seen   bool  // a message was looked at that shows what the socket is for
+	asked  bool  // an awaitable hello was sent: the next read begins to stream
+	known  bool  // as a monitor that streams
 	broken error // what Read and Write say after fail
 }
 
@@ -224,23 +236,27 @@ func (k *socket) Close() error {
 func (k *socket) Write(b []byte) (int, error) {
 	if exhausts(b) {
 		k.mu.Lock()
-		first := !k.seen
-		k.seen = true
+		k.asked = true
 		k.mu.Unlock()
-		if first {
-			s := k.owner
-			s.mu.Lock()
-			s.monitors[k.address] = k
-			s.tell()
-			s.mu.Unlock()
-		}
 	}
 	n, err := k.Conn.Write(b)
 	return n, k.why(err)
 }
 
 // Read gives the cause of fail, if that is why reading failed.
+//
+// The first read after the awaitable hello makes the socket known as that of a
+// monitor which streams, and not the hello itself: a monitor that finds its
+// connection closed before it reads takes that for no network error, and sleeps
+// for minHeartbeat.
 func (k *socket) Read(b []byte) (int, error) {
+	k.mu.Lock()
+	first := k.asked && !k.known
+	k.known = k.known || first
+	k.mu.Unlock()
+	if first {
+		k.owner.streams(k)
+	}
 	n, err := k.Conn.Read(b)
 	return n, k.why(err)
 }

@@ -1,0 +1,84 @@
+package reference
+
+import (
+	"context"
+	"errors"
+	"net"
+	"testing"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
+)
+
+// A socket is known as that of a monitor which streams from the first read
+// after an awaitable hello. If it were known from the hello on, it could be
+// closed before the monitor reads, which then sleeps for minHeartbeat.
+func TestStreamsAreKnownFromTheirFirstRead(t *testing.T) {
+	hello, err := bson.Marshal(bson.D{{Key: "hello", Value: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	address := listener.Addr().String()
+
+	type act int
+	const (
+		plain   act = iota // send a hello of another kind
+		awaited            // send one that the server answers again and again
+		read
+		closed
+	)
+	for _, row := range []struct {
+		reason string
+		acts   []act
+		known  bool
+	}{
+		{"nothing was sent", nil, false},
+		{"a read without a hello", []act{read}, false},
+		{"an ordinary hello is what every connection sends", []act{plain, read}, false},
+		{"the hello alone does not stream", []act{awaited}, false},
+		{"the read after it does", []act{awaited, read}, true},
+		{"and the reads after that", []act{plain, read, awaited, read, read}, true},
+		{"it is forgotten when it is closed", []act{awaited, read, closed}, false},
+		{"and not known again by a late read", []act{awaited, closed, read}, false},
+	} {
+		s := newSockets()
+		c, err := s.DialContext(context.Background(), "tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		server, err := listener.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range row.acts {
+			switch a {
+			case plain:
+				_, err = c.Write(message(1, hello, 0))
+			case awaited:
+				_, err = c.Write(message(1, hello, wiremessage.ExhaustAllowed))
+			case read:
+				if _, err = server.Write([]byte{1}); err != nil {
+					break
+				}
+				if _, err = c.Read(make([]byte, 1)); errors.Is(err, net.ErrClosed) {
+					err = nil
+				}
+			case closed:
+				err = c.Close()
+			}
+			if err != nil {
+				t.Fatalf("%s: %v", row.reason, err)
+			}
+		}
+		if known := s.monitors[address] != nil; known != row.known {
+			t.Errorf("%s: known %t, want %t", row.reason, known, row.known)
+		}
+		_ = c.Close()
+		_ = server.Close()
+	}
+}
