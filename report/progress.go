@@ -44,7 +44,7 @@ func Progress(inner Generator, width func() int) Generator {
 		}
 		// One column stays free, so that no terminal wraps the line.
 		if w := width() - 1; w > 1 {
-			out.WriteString(clip(line+"  "+current, w))
+			out.WriteString(fit(line+"  "+current, w))
 			drawn = true
 		}
 		return out.Bytes()

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/unified-test-runner/utr/report"
@@ -337,5 +338,66 @@ func TestHeartbeatsAreCounted(t *testing.T) {
 	}
 	if strings.Contains(text, "  7 ") || strings.Count(text, "poolReady") != 3 {
 		t.Error(text)
+	}
+}
+
+// Two runs that saw the same say the same, whatever time they took: only
+// Timings tells times.
+func TestTimesOnlyWithTimings(t *testing.T) {
+	slower := func(notes []result.Note) []result.Note {
+		for i, n := range notes {
+			switch n := n.(type) {
+			case result.DeploymentReady:
+				n.Took += 3 * time.Second
+				notes[i] = n
+			case result.TestFinished:
+				v := *n.Verdict
+				v.Duration += 7 * time.Second
+				for i := range v.Operations {
+					v.Operations[i].Duration += time.Second
+				}
+				notes[i] = result.TestFinished{Verdict: &v}
+			case result.RunFinished:
+				n.Summary.Duration += time.Minute
+				notes[i] = n
+			}
+		}
+		return notes
+	}
+	for _, r := range []struct {
+		reason  string
+		options report.TextOptions
+		same    bool
+	}{
+		{"quiet", report.TextOptions{}, true},
+		{"a line for every test", report.TextOptions{Verbose: true}, true},
+		{"times are wanted", report.TextOptions{Timings: true}, false},
+	} {
+		fast, slow := generate(report.Text(r.options), run()), generate(report.Text(r.options), slower(run()))
+		if bytes.Equal(fast, slow) != r.same {
+			t.Errorf("%s: (-fast +slow)\n%s", r.reason, cmp.Diff(string(fast), string(slow)))
+		}
+	}
+}
+
+// The status line neither wraps nor steers the terminal, whatever tests are
+// called.
+func TestProgressFits(t *testing.T) {
+	for _, r := range []struct{ reason, title, want string }{
+		{"it fits", "short", "0/1 : short"},
+		{"it fits just so", "0123456789012", "0/1 : 0123456789012"},
+		{"it is one too long", "01234567890123", "0/1 : 012345678901…"},
+		{"an escape sequence", "a\x1b[2Jb", "0/1 : a\uFFFD[2Jb"},
+		{"the direction of writing", "a\u202Eb", "0/1 : a\uFFFDb"},
+		{"lines", "a\r\nb", "0/1 : a b"},
+		{"wide characters", "日本語日本語日本", "0/1 : 日本語日本語…"},
+		{"bytes that are no text", "a\xff", "0/1 : a\uFFFD"},
+	} {
+		notes := []result.Note{result.RunStarted{Total: 1}, result.TestStarted{Test: result.TestID{Suite: " ", Description: r.title}}}
+		text := string(generate(report.Progress(report.Text(report.TextOptions{}), func() int { return 20 }), notes))
+		got := text[strings.LastIndex(text, "\x1b[K")+len("\x1b[K"):]
+		if got != r.want {
+			t.Errorf("%s: %q, want %q", r.reason, got, r.want)
+		}
 	}
 }

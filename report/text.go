@@ -17,7 +17,9 @@ import (
 type TextOptions struct {
 	// Verbose adds a line for every test and every deployment.
 	Verbose bool
-	// Timings adds where the time went, and the slowest tests.
+	// Timings adds how long everything took, where the time went, and the
+	// slowest tests. Without it no time is told, so that two runs that saw the
+	// same say the same.
 	Timings bool
 	// Color marks verdicts with ANSI colours.
 	Color bool
@@ -67,11 +69,21 @@ var colors = map[result.Status]int{
 	result.Passed: 32, result.Failed: 31, result.Broken: 35, result.Skipped: 33, result.KnownFailing: 33,
 }
 
+// visible replaces what steers a terminal: control characters, and those that
+// turn the direction of writing.
 func visible(r rune) rune {
-	if r == '\n' || r == '\t' || !unicode.IsControl(r) {
+	if r == '\n' || r == '\t' || !unicode.IsControl(r) && !unicode.Is(unicode.Bidi_Control, r) {
 		return r
 	}
 	return '\uFFFD'
+}
+
+// took tells a duration, where times are wanted.
+func (t *text) took(format string, d time.Duration) string {
+	if !t.options.Timings {
+		return ""
+	}
+	return fmt.Sprintf(format, round(d))
 }
 
 // headline opens what is said of one test.
@@ -111,7 +123,7 @@ func (t *text) note(n result.Note) {
 		}
 	case result.DeploymentReady:
 		if t.options.Verbose {
-			t.line(0, "deployment %s ready in %s: %s", n.Name, round(n.Took), n.Info)
+			t.line(0, "deployment %s ready%s: %s", n.Name, t.took(" in %s", n.Took), n.Info)
 		}
 	case result.TestStarted:
 	case result.TestFinished:
@@ -142,9 +154,9 @@ func (t *text) finished(v *result.Verdict) {
 	case v.Status == result.Skipped:
 		t.headline(v, " — %s", skipReason(v))
 	case v.Reason != "":
-		t.headline(v, " (%s) — %s", round(v.Duration), clip(v.Reason, briefWidth))
+		t.headline(v, "%s — %s", t.took(" (%s)", v.Duration), clip(v.Reason, briefWidth))
 	default:
-		t.headline(v, " (%s)", round(v.Duration))
+		t.headline(v, "%s", t.took(" (%s)", v.Duration))
 	}
 	t.explainDecisions(v)
 }
@@ -155,7 +167,7 @@ func skipReason(v *result.Verdict) string { return string(v.SkipKind) + ": " + v
 // see it again.
 func (t *text) explain(v *result.Verdict) {
 	t.buffer.WriteByte('\n')
-	t.headline(v, " (%s)", round(v.Duration))
+	t.headline(v, "%s", t.took(" (%s)", v.Duration))
 	t.line(2, "%s", v.Position)
 	if v.Reason != "" {
 		t.line(2, "%s", v.Reason)
@@ -229,7 +241,7 @@ func (t *text) explainDecisions(v *result.Verdict) {
 	t.buffer.WriteByte('\n')
 	t.line(2, "operations")
 	for _, o := range v.Operations {
-		t.line(4, "%s on %s  %s  (%s)", o.Name, o.Object, o.Position, round(o.Duration))
+		t.line(4, "%s on %s  %s%s", o.Name, o.Object, o.Position, t.took("  (%s)", o.Duration))
 		for _, d := range o.Outcome.Decisions {
 			t.line(6, "%s", decisionLine(d))
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
@@ -73,6 +74,34 @@ func clip(s string, width int) string {
 		return s
 	}
 	return string(runes[:width-1]) + "…"
+}
+
+// fit cuts a text to one line of at most so many columns of a terminal, and
+// takes out of it what steers one.
+func fit(s string, columns int) string {
+	s = strings.Map(visible, strings.Join(strings.Fields(s), " "))
+	all, cut := 0, 0 // columns so far; the end of what fits beside an ellipsis
+	for i, r := range s {
+		all += columnsOf(r)
+		if all > columns {
+			return s[:cut] + "…"
+		}
+		if all < columns {
+			cut = i + utf8.RuneLen(r)
+		}
+	}
+	return s
+}
+
+// columnsOf is the most that a terminal gives a character: two from Hangul on,
+// symbols apart, one for all before. That some of these take fewer shortens a
+// line, and no line wraps.
+func columnsOf(r rune) int {
+	const hangul, symbols, afterSymbols = 0x1100, 0x1E00, 0x2E80
+	if r < hangul || r >= symbols && r < afterSymbols || r == utf8.RuneError {
+		return 1
+	}
+	return 2
 }
 
 // Quote joins an argument vector so that a POSIX shell reads it back.
