@@ -11,6 +11,8 @@ import (
 	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	//lint:ignore SA1019 the topology takes no other clock
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/session"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
 )
 
@@ -23,7 +25,8 @@ type client struct {
 	log       *eventLog
 	messages  *messageLog // nil: none are observed
 	topology  *topology.Topology
-	clock     clusterClock
+	//lint:ignore SA1019 the topology takes no other clock
+	clock     session.ClusterClock // the greatest cluster time seen, handshakes included
 	sessions  sessionPool
 	sockets   *sockets
 	operation atomic.Int64 // the last operationId
@@ -90,7 +93,7 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 	if c.sockets.polls {
 		o.SetServerMonitoringMode(options.ServerMonitoringModePoll)
 	}
-	config, err := topology.NewConfig(o, nil)
+	config, err := topology.NewConfig(o, &c.clock) // for handshakes; monitors do not gossip
 	if err != nil {
 		return nil, err
 	}

@@ -137,8 +137,9 @@ func clientBulkWrite(c *call) (any, *result.Error) {
 		name = "bulkWrite with multi-document writes"
 	}
 	d := b.command(c, ordered, verbose)
-	cmd := c.writing("bulkWrite", name, func(t target) (bson.D, error) {
-		if t.wire < wire80 {
+	var cmd *command
+	cmd = c.writing("bulkWrite", name, func(t target) (bson.D, error) {
+		if t.wire < wire80 && cmd.silent() { // the server would refuse it, and not say so
 			return nil, argument("the server is too old for bulkWrite")
 		}
 		return d, nil

@@ -25,6 +25,10 @@ type command struct {
 	// write selects a writable server; otherwise preference counts.
 	write      bool
 	preference selection.Preference
+	// primary tells that a command that writes is none of the write commands:
+	// helpers around it pass read preference primary (Server Selection, "Use of
+	// read preferences with commands").
+	primary bool
 	// readConcern is sent outside of transactions; takesReadConcern tells
 	// that the command has the field at all.
 	readConcern      bson.D
@@ -155,7 +159,10 @@ func (c *client) assemble(cmd *command, t target) (bson.Raw, error) {
 	if inTxn && s.options.preference != nil {
 		preference = *s.options.preference
 	}
-	if !cmd.write && !has("$readPreference") {
+	if cmd.primary {
+		preference = selection.Preference{}
+	}
+	if (cmd.primary || !cmd.write) && !has("$readPreference") {
 		if p, ok := selection.Pass(t.topology, t.kind, preference); ok {
 			body = append(body, bson.E{Key: "$readPreference", Value: p.Document()})
 		}
@@ -190,13 +197,12 @@ func (c *client) readsBy(cmd *command) selection.Preference {
 	return cmd.preference
 }
 
-// left is the time until the command's deadline. A context's own deadline is
-// none of timeoutMS.
-func (cmd *command) left(ctx context.Context) time.Duration {
+// left is the time until the command's deadline.
+func (c *client) left(ctx context.Context, cmd *command) time.Duration {
 	if cmd.unlimited {
 		return forever
 	}
-	return left(ctx)
+	return c.driver.options.left(ctx)
 }
 
 // forever is more time than any deadline leaves.

@@ -74,7 +74,7 @@ func (c *client) execute(ctx context.Context, cmd *command, tr *trace) (reply, *
 		case retry.BackOff:
 			// If the context ends meanwhile, the following selection says so.
 			_ = c.driver.options.Sleep(ctx, d.Delay)
-			in = retry.Input{Kind: retry.BackedOff, Left: cmd.left(ctx)}
+			in = retry.Input{Kind: retry.BackedOff, Left: c.left(ctx, cmd)}
 		case retry.ReturnResult:
 			return out, nil
 		default:
@@ -100,7 +100,7 @@ func orElse(a, b *result.Error) *result.Error {
 }
 
 func (c *client) failed(ctx context.Context, cmd *command, f retry.Failure) retry.Input {
-	return retry.Input{Kind: retry.Failed, Failure: f, Left: cmd.left(ctx), Jitter: c.driver.options.Random()}
+	return retry.Input{Kind: retry.Failed, Failure: f, Left: c.left(ctx, cmd), Jitter: c.driver.options.Random()}
 }
 
 func (tr *trace) decided(d retry.Decision, server string) {
@@ -194,7 +194,7 @@ func (c *client) attempt(ctx context.Context, srv *server, cmd *command, operati
 
 	desc := conn.Description()
 	t := target{kind: srv.kind, topology: srv.topology, sessions: desc.SessionTimeoutMinutes != nil,
-		remaining: cmd.left(ctx), minRTT: srv.RTTMonitor().Min(), batch: int(desc.MaxBatchCount)}
+		remaining: c.left(ctx, cmd), minRTT: srv.RTTMonitor().Min(), batch: int(desc.MaxBatchCount)}
 	if desc.WireVersion != nil {
 		t.wire = desc.WireVersion.Max
 	}
@@ -373,7 +373,7 @@ func (s *clientSession) markDirty() {
 func (c *client) learn(cmd *command, doc bson.Raw) {
 	now := clusterTimeOf(doc)
 	if now != nil {
-		c.clock.advance(now)
+		c.clock.AdvanceClusterTime(now)
 	}
 	s := cmd.session
 	s.advance(now, timestampOf(doc, "operationTime"))
@@ -391,7 +391,7 @@ func (c *client) learn(cmd *command, doc bson.Raw) {
 
 // clusterTime is the greatest that the client or the session has seen.
 func (c *client) clusterTime(s *clientSession) bson.Raw {
-	return later(c.clock.now(), s.clusterTime)
+	return later(c.clock.GetClusterTime(), s.clusterTime)
 }
 
 // labelWrite adds RetryableWriteError where drivers have to (Retryable

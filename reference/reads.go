@@ -314,7 +314,7 @@ func mapReduce(c *call) (any, *result.Error) {
 	}
 	cmd := c.read("mapReduce", fixed(c.copyArgs(d, "query", "sort", "limit", "finalize", "scope", "jsMode", "verbose",
 		"maxTimeMS", "collation")))
-	cmd.write = !inline
+	cmd.write, cmd.primary = !inline, !inline
 	if err := c.override(cmd); err != nil {
 		return nil, err
 	}

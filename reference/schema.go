@@ -150,6 +150,7 @@ func (c *call) searchIndexes(models bson.A, one bool) (any, *result.Error) {
 // of ignore counts as success.
 func (c *call) perform(name string, d bson.D, ignore int32) *result.Error {
 	cmd := c.writing(name, name, fixed(d))
+	cmd.primary = true
 	r, err := c.do(cmd)
 	switch {
 	case err != nil && ignore != 0 && err.HasCode && err.Code == ignore:

@@ -233,24 +233,6 @@ func (c *client) sessionTimeout() *int64 {
 	return c.topology.Description().SessionTimeoutMinutes
 }
 
-// clusterClock is the greatest cluster time that a client has seen.
-type clusterClock struct {
-	mu     sync.Mutex
-	latest bson.Raw // {$clusterTime: …}
-}
-
-func (c *clusterClock) now() bson.Raw {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.latest
-}
-
-func (c *clusterClock) advance(to bson.Raw) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.latest = later(c.latest, to)
-}
-
 // later gives the greater of two cluster times; nil is before any other.
 func later(a, b bson.Raw) bson.Raw {
 	ta, tb := timestampOf(a, "$clusterTime", "clusterTime"), timestampOf(b, "$clusterTime", "clusterTime")

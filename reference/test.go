@@ -237,7 +237,7 @@ func (t *test) openSession(c *client, e engine.Entity) (*clientSession, error) {
 			wrapped = e.ClusterTime
 		}
 		s.advance(wrapped, nil)
-		c.clock.advance(wrapped)
+		c.clock.AdvanceClusterTime(wrapped)
 	}
 	doc, ok := e.Options.Lookup("sessionOptions").DocumentOK()
 	if !ok {

@@ -142,10 +142,18 @@ func (p Preference) Document() bson.D {
 		doc = append(doc, bson.E{Key: "tags", Value: tags})
 	}
 	if _, ok := p.maxStaleness(); ok {
-		doc = append(doc, bson.E{Key: "maxStalenessSeconds", Value: *p.MaxStalenessSeconds})
+		doc = append(doc, bson.E{Key: "maxStalenessSeconds", Value: shortest(*p.MaxStalenessSeconds)})
 	}
 	if p.Hedge != nil {
 		doc = append(doc, bson.E{Key: "hedge", Value: bson.D{{Key: "enabled", Value: *p.Hedge}}})
 	}
 	return doc
+}
+
+// shortest writes a number as an int32 where it fits, as drivers do.
+func shortest(n int64) any {
+	if n == int64(int32(n)) {
+		return int32(n)
+	}
+	return n
 }
