@@ -290,7 +290,8 @@ const steps = {
     equal(Object.keys(listed).sort(), ['_id_', 'a_1_b_-1', 'expiry', 'x_1'], 'listed');
     equal([listed.x_1.unique, listed.expiry.expireAfterSeconds], [true, 60], 'options');
     const failure = await fails(mongodb.MongoServerError, 11000, () => collection.insertOne({ x: 1 }), 'a second x');
-    equal(failure.keyPattern, { x: 1 }, 'keyPattern');
+    // Routers before 5.0 give the code's name in place of the key.
+    equal(failure.keyPattern, TOPOLOGY === 'sharded' && !from(5, 0) ? undefined : { x: 1 }, 'keyPattern');
     await collection.dropIndex('x_1');
     await collection.insertOne({ x: 1 });
     equal((await collection.indexes()).length, 3, 'after one was dropped');
