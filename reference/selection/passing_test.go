@@ -55,7 +55,7 @@ func TestDocument(t *testing.T) {
 		{"all fields", selection.Preference{Mode: selection.Secondary, TagSets: []tags{{"rack": "1", "dc": "ny"}, {}}, MaxStalenessSeconds: &seconds, Hedge: &yes},
 			bson.D{{Key: "mode", Value: "secondary"},
 				{Key: "tags", Value: bson.A{bson.D{{Key: "dc", Value: "ny"}, {Key: "rack", Value: "1"}}, bson.D{}}},
-				{Key: "maxStalenessSeconds", Value: int64(120)},
+				{Key: "maxStalenessSeconds", Value: int32(120)},
 				{Key: "hedge", Value: bson.D{{Key: "enabled", Value: true}}}}},
 	} {
 		if diff := cmp.Diff(r.want, r.p.Document()); diff != "" {
