@@ -19,6 +19,8 @@ import (
 	"strconv"
 	"strings"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
+
 	"github.com/unified-test-runner/utr/embedded/server"
 )
 
@@ -67,6 +69,10 @@ type Options struct {
 	TLS bool
 	// Host to listen on, by default 127.0.0.1. Anything else lets others in.
 	Host string
+	// Parameters are server parameters to start with, for every server, as
+	// setParameter takes them. Versions from 8.2 on have the ingress rate
+	// limiters (docs/embedded.md).
+	Parameters bson.D
 	// Ports to listen on, in order: the members or mongoses, then the load
 	// balancer in front of all, then that in front of one. A port that is
 	// missing here, or 0, is chosen freely.
@@ -110,7 +116,8 @@ func Start(ctx context.Context, options Options) (*Deployment, error) {
 		return nil, fmt.Errorf("server version %s has no load balancing, which came with 5.0", profile.Name)
 	}
 	d := &Deployment{options: options}
-	config := server.Config{Profile: profile, SetName: options.SetName, Kind: kinds[options.Topology], Backend: newBackend(options)}
+	config := server.Config{Profile: profile, SetName: options.SetName, Kind: kinds[options.Topology], Backend: newBackend(options),
+		Parameters: options.Parameters}
 	if config.Users, err = users(options.Users); err != nil {
 		return nil, err
 	}

@@ -64,6 +64,11 @@ type Config struct {
 	// TLS is what connections use, nil for none.
 	TLS     *tls.Config
 	Backend Backend
+	// Parameters are server parameters to begin with, as setParameter takes
+	// them.
+	Parameters bson.D
+	// Clock is that of rate limiters, nil for the machine's.
+	Clock Clock
 }
 
 // Cluster is the servers of one deployment, and what they agree upon: who is

@@ -33,6 +33,7 @@ const (
 	codeAPIRequired            = 498870
 	codeUnsupportedOpQuery     = 352
 	codeLoadBalancerMismatch   = 354
+	codeIngressRateLimit       = 462
 	codeNotWritablePrimary     = 10107
 	codeNotPrimaryNoSecondary  = 13435
 	codeNotPrimaryOrSecondary  = 13436

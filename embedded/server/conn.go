@@ -65,6 +65,9 @@ var errDone = errors.New("the connection is done")
 func (k *conn) run() {
 	defer k.server.forget(k)
 	defer k.close()
+	if !k.establish() {
+		return
+	}
 	in := bufio.NewReader(k.socket)
 	for {
 		h, body, err := wire.ReadMessage(in)

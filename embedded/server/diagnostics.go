@@ -120,14 +120,21 @@ func (x *exchange) serverStatus() (bson.D, error) {
 			{Key: "backupCursorOpen", Value: false},
 		}})
 	}
+	connections := bson.D{
+		{Key: "current", Value: int32(s.connections())},
+		{Key: "available", Value: int32(16000)},
+		{Key: "totalCreated", Value: int32(s.counters.created.Load())},
+	}
+	if x.view.Wire >= wire82 {
+		connections = append(connections, s.ingress.connectionStatus()...)
+		reply = append(reply,
+			bson.E{Key: "network", Value: s.ingress.networkStatus()},
+			bson.E{Key: "queues", Value: s.ingress.queueStatus()})
+	}
 	return append(reply,
 		bson.E{Key: "ok", Value: 1.0},
 		bson.E{Key: "opcounters", Value: s.counters.opcounters()},
-		bson.E{Key: "connections", Value: bson.D{
-			{Key: "current", Value: int32(s.connections())},
-			{Key: "available", Value: int32(16000)},
-			{Key: "totalCreated", Value: int32(s.counters.created.Load())},
-		}}), nil
+		bson.E{Key: "connections", Value: connections}), nil
 }
 
 func (x *exchange) hostInfo() (bson.D, error) {

@@ -87,6 +87,9 @@ func (x *exchange) reply(fields bson.D, err error) (bson.Raw, error) {
 		return x.conn.compose(x.view, fields, &x.extras, nil), nil
 	}
 	x.request.Stream = nil
+	if errors.Is(err, errDone) {
+		return nil, errDone
+	}
 	var failure *command.Error
 	if !errors.As(err, &failure) {
 		failure = refuse(codeInternal, "%s", err.Error())
@@ -98,6 +101,7 @@ func (x *exchange) reply(fields bson.D, err error) (bson.Raw, error) {
 // steps are the checks that a command passes before it runs, in the server's
 // order.
 var steps = []func(*exchange) error{
+	(*exchange).admit,
 	(*exchange).database,
 	(*exchange).lookUp,
 	(*exchange).apiVersion,

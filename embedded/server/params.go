@@ -1,6 +1,7 @@
 package server
 
 import (
+	"math"
 	"slices"
 	"sync"
 
@@ -11,9 +12,19 @@ import (
 
 // parameters are what getParameter tells and setParameter changes.
 type parameters struct {
-	mu     sync.Mutex
-	values map[string]any
-	names  []string // sorted
+	mu       sync.Mutex
+	values   map[string]any
+	names    []string // sorted
+	tunables []tunable
+}
+
+// tunable is a parameter whose value does something here: it keeps the type
+// that it has at first, and numbers are bounded.
+type tunable struct {
+	name    string
+	initial any
+	least   float64 // of numbers
+	wire    int     // the version that brought it
 }
 
 func newParameters(c *Cluster, s *Server) *parameters {
@@ -44,11 +55,102 @@ func newParameters(c *Cluster, s *Server) *parameters {
 		p.values["ttlMonitorEnabled"] = true
 		p.values["notablescan"] = false
 	}
+	p.tunables = ingressParameters(version.Wire)
+	for _, t := range p.tunables {
+		p.values[t.name] = t.initial
+	}
 	for name := range p.values {
 		p.names = append(p.names, name)
 	}
 	slices.Sort(p.names)
 	return p
+}
+
+// set changes a parameter and gives its old value.
+func (p *parameters) set(name string, value bson.RawValue) (old any, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	old, ok := p.values[name]
+	if !ok {
+		return nil, refuse(codeInvalidOptions, "attempted to set unrecognized parameter [%s], use help:true to see options ", name)
+	}
+	value.Value = slices.Clone(value.Value)
+	p.values[name] = value
+	if i := slices.IndexFunc(p.tunables, func(t tunable) bool { return t.name == name }); i >= 0 {
+		typed, err := p.tunables[i].typed(value)
+		if err != nil {
+			p.values[name] = old
+			return nil, err
+		}
+		p.values[name] = typed
+	}
+	return old, nil
+}
+
+// typed gives the value the type that the parameter has.
+func (t tunable) typed(v bson.RawValue) (any, error) {
+	number, isNumber := v.AsFloat64OK()
+	switch t.initial.(type) {
+	case bool:
+		if b, ok := v.BooleanOK(); ok || isNumber {
+			return b || isNumber && number != 0, nil
+		}
+	case bson.D:
+		if doc, ok := v.DocumentOK(); ok {
+			return doc, nil
+		}
+	default:
+		if !isNumber {
+			break
+		}
+		if number < t.least {
+			return nil, refuse(codeBadValue, "Invalid value for parameter %s: %v is not greater than or equal to %v", t.name, number, t.least)
+		}
+		switch t.initial.(type) {
+		case int32:
+			if number <= math.MaxInt32 {
+				return int32(number), nil
+			}
+		case int64:
+			if number < 1<<62 {
+				return int64(number), nil
+			}
+		default:
+			return number, nil
+		}
+	}
+	return nil, refuse(codeBadValue, "Invalid value for parameter %s: %s", t.name, v)
+}
+
+// has says whether the version has a parameter.
+func (p *parameters) has(name string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, ok := p.values[name]
+	return ok
+}
+
+// number is the value of a parameter that is one, 0 if the version lacks it.
+func (p *parameters) number(name string) float64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch v := p.values[name].(type) {
+	case int32:
+		return float64(v)
+	case int64:
+		return float64(v)
+	case float64:
+		return v
+	}
+	return 0
+}
+
+// document is the value of a parameter that is one, empty if it was not set.
+func (p *parameters) document(name string) bson.Raw {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	doc, _ := p.values[name].(bson.Raw)
+	return doc
 }
 
 func (p *parameters) isTrue(name string) bool {
@@ -94,29 +196,24 @@ func (x *exchange) getParameter() (bson.D, error) {
 }
 
 func (x *exchange) setParameter() (bson.D, error) {
-	p := x.conn.server.params
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	elements, err := x.request.Body.Elements()
 	if err != nil {
 		return nil, err
 	}
 	var reply bson.D
+	defer x.conn.server.ingress.reload()
 	for _, e := range elements[1:] {
 		name := e.Key()
 		if generic[name] {
 			continue
 		}
-		old, ok := p.values[name]
-		if !ok {
-			return nil, refuse(codeInvalidOptions, "attempted to set unrecognized parameter [%s], use help:true to see options ", name)
+		old, err := x.conn.server.params.set(name, e.Value())
+		if err != nil {
+			return nil, err
 		}
 		if reply == nil {
 			reply = bson.D{{Key: "was", Value: old}}
 		}
-		value := e.Value()
-		value.Value = slices.Clone(value.Value)
-		p.values[name] = value
 	}
 	if reply == nil {
 		return nil, refuse(codeInvalidOptions, "no option found to set, use help:true to see options ")

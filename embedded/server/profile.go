@@ -71,7 +71,8 @@ const (
 	wire50 = 13
 	wire60 = 17
 	wire80 = 25
-	wire82 = 27 // SystemOverloadedError
+	wire82 = 27 // SystemOverloadedError, the ingress rate limiters
+	wire90 = 29 // baseBackoffMS
 )
 
 // LoadBalancerWire is the wire version from which mongoses serve behind load

@@ -104,9 +104,19 @@ func (k *conn) compose(v view, fields bson.D, x *extras, failure *command.Error)
 			bson.E{Key: "operationTime", Value: now})
 	}
 	if failure != nil && len(labels) > 0 && labelsLast(v, x) {
-		reply = append(reply, bson.E{Key: "errorLabels", Value: labels})
+		reply = append(reply, k.labelFields(labels)...)
 	}
 	return marshal(append(reply, x.last...))
+}
+
+// labelFields are the labels of an error, and the base backoff of an overload
+// error if the server gives one (Client Backpressure, "Overload retry policy").
+func (k *conn) labelFields(labels []string) bson.D {
+	out := bson.D{{Key: "errorLabels", Value: labels}}
+	if base := int64(k.server.params.number(baseBackoff)); base > 0 && slices.Contains(labels, "SystemOverloadedError") {
+		out = append(out, bson.E{Key: "baseBackoffMS", Value: base})
+	}
+	return out
 }
 
 func labelsLast(v view, x *extras) bool { return v.Role == command.Mongos && !x.handedOn }
@@ -138,7 +148,7 @@ func (k *conn) failed(v view, fields bson.D, x *extras, failure *command.Error, 
 	p := k.server.cluster.Profile
 	var reply bson.D
 	if len(labels) > 0 && !labelsLast(v, x) {
-		reply = append(reply, bson.E{Key: "errorLabels", Value: labels})
+		reply = append(reply, k.labelFields(labels)...)
 	}
 	if v.isMember() && p.Wire >= wire44 && p.in(failure.Code, notPrimary) {
 		reply = append(reply, bson.E{Key: "topologyVersion", Value: v.topologyVersion()})

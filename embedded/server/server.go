@@ -21,6 +21,7 @@ type Server struct {
 	listener   net.Listener
 	failPoints *failpoint.Registry
 	params     *parameters
+	ingress    *ingress
 	serviceID  bson.ObjectID
 	started    time.Time
 
@@ -61,7 +62,9 @@ func (c *Cluster) Add(address string) (*Server, error) {
 		change:     make(chan struct{}),
 		conns:      map[*conn]struct{}{},
 	}
-	s.params = newParameters(c, s)
+	if err := s.configure(); err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
 	c.mu.Lock()
 	if c.closed {
 		c.mu.Unlock()
@@ -81,6 +84,27 @@ func (c *Cluster) Add(address string) (*Server, error) {
 	c.listen(s, listener)
 	c.mu.Unlock()
 	return s, nil
+}
+
+// configure gives the server its parameters, and what hangs on them.
+func (s *Server) configure() error {
+	c := s.cluster
+	s.params = newParameters(c, s)
+	for _, e := range c.Parameters {
+		kind, data, err := bson.MarshalValue(e.Value)
+		if err != nil {
+			return fmt.Errorf("server parameter %s: %w", e.Key, err)
+		}
+		if _, err := s.params.set(e.Key, bson.RawValue{Type: kind, Value: data}); err != nil {
+			return fmt.Errorf("server parameter %s: %w", e.Key, err)
+		}
+	}
+	clock := c.Clock
+	if clock == nil {
+		clock = realClock{}
+	}
+	s.ingress = newIngress(s.params, clock)
+	return nil
 }
 
 // listen takes connections for s. Called with c.mu held.

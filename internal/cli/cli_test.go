@@ -374,7 +374,8 @@ func TestServe(t *testing.T) {
 	b.Serve = func(_ context.Context, o embedded.Options) (Server, error) { asked = o; return server{&closed}, nil }
 	ca, uri := filepath.Join(t.TempDir(), "ca"), filepath.Join(t.TempDir(), "uri")
 	code := b.Main(ctx, []string{"serve", "--topology", "load-balanced", "--port", "27017", "--user", "user", "--server-version", "6.0",
-		"--tls", "--ca-file", ca, "--uri-file", uri})
+		"--tls", "--ca-file", ca, "--uri-file", uri, "--set-parameter", "quiet=true", "--set-parameter", "logLevel=2",
+		"--set-parameter", `ingressRequestRateLimiterApplicationExemptions={"appNames": ["a"]}`, "--set-parameter", "saslHostName=h=1"})
 	if code != 0 || !closed {
 		t.Fatalf("exit code %d, closed %v: %s", code, closed, b.err.String())
 	}
@@ -385,7 +386,10 @@ func TestServe(t *testing.T) {
 		t.Error(b.err.String())
 	}
 	want := embedded.Options{Topology: embedded.LoadBalanced, Version: "6.0", Members: 3, Mongoses: 2, Host: "127.0.0.1", TLS: true,
-		Users: []embedded.User{{Name: "user", Password: "hunter2"}}, Ports: []int{27017, 27018, 27019, 27020}}
+		Users: []embedded.User{{Name: "user", Password: "hunter2"}}, Ports: []int{27017, 27018, 27019, 27020},
+		Parameters: bson.D{{Key: "quiet", Value: true}, {Key: "logLevel", Value: int32(2)},
+			{Key: "ingressRequestRateLimiterApplicationExemptions", Value: bson.D{{Key: "appNames", Value: bson.A{"a"}}}},
+			{Key: "saslHostName", Value: "h=1"}}}
 	if diff := cmp.Diff(want, asked); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}

@@ -7,10 +7,13 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
 // flags is a flag set that lets flags follow paths, and remembers in which
@@ -47,6 +50,14 @@ func (f *flags) text(name, value, initial, summary string) *string {
 	s := textFlag{initial, nil}
 	f.add(&s, name, value, summary)
 	return &s.value
+}
+
+// file is a file that the command writes or reads. A list of forbidden endings
+// keeps it from being taken for a suite.
+func (f *flags) file(name, summary string, forbidden ...string) *string {
+	v := fileFlag{forbidden: forbidden}
+	f.add(&v, name, "FILE", summary)
+	return &v.value
 }
 
 func (f *flags) choice(name, initial, summary string, choices ...string) *string {
@@ -156,7 +167,28 @@ func (f *flags) unknown(name string) error {
 	return err
 }
 
-// durationFlag is a length of time that is not negative.
+// fileFlag is the name of a file.
+type fileFlag struct {
+	value     string
+	forbidden []string
+}
+
+func (f *fileFlag) String() string { return f.value }
+
+func (f *fileFlag) Set(s string) error {
+	switch {
+	case s == "":
+		return errors.New("it needs the name of a file")
+	case s == "-":
+		return errors.New("it needs the name of a file, and - is none")
+	case contains(f.forbidden, strings.ToLower(filepath.Ext(s))):
+		return errors.New("it would be written over, and its name is that of a suite")
+	}
+	f.value = s
+	return nil
+}
+
+// durationFlag is a length of time that is not over at once.
 type durationFlag struct{ value time.Duration }
 
 func (d *durationFlag) String() string { return d.value.String() }
@@ -166,8 +198,8 @@ func (d *durationFlag) Set(s string) error {
 	switch {
 	case err != nil:
 		return errors.New("it must be a length of time such as 30s, 1m30s or 500ms")
-	case v < 0:
-		return errors.New("it must not be negative")
+	case v <= 0:
+		return errors.New("it must be longer than nothing")
 	}
 	d.value = v
 	return nil
@@ -237,6 +269,26 @@ type listFlag []string
 
 func (l *listFlag) String() string     { return "" }
 func (l *listFlag) Set(s string) error { *l = append(*l, s); return nil }
+
+// parametersFlag collects server parameters as NAME=VALUE. A value is a
+// switch, a number or a document if it reads as one, else a text.
+type parametersFlag bson.D
+
+func (p *parametersFlag) String() string { return "" }
+
+func (p *parametersFlag) Set(s string) error {
+	name, text, ok := strings.Cut(s, "=")
+	if !ok || name == "" {
+		return errors.New("it must be NAME=VALUE")
+	}
+	var doc bson.D
+	value := any(text)
+	if bson.UnmarshalExtJSON([]byte(`{"value": `+text+`}`), false, &doc) == nil && len(doc) == 1 {
+		value = doc[0].Value
+	}
+	*p = append(*p, bson.E{Key: name, Value: value})
+	return nil
+}
 
 // seedFlag is a seed that may be left out: then chance gives one.
 type seedFlag struct{ seed *int64 }

@@ -6,6 +6,8 @@ import (
 	"os"
 	"time"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
+
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/embedded"
 )
@@ -42,12 +44,16 @@ var served = map[deployment.Topology]embedded.Topology{
 // its routers: in front of all, and in front of one.
 const balancers = 2
 
+// maxPort is the last port that there is.
+const maxPort = 65535
+
 type serveFlags struct {
 	deployment           *deploymentFlags
 	host, user           *string
 	port                 *int
 	tls                  *bool
 	certificate, uriFile *string
+	parameters           parametersFlag
 }
 
 func serveCommand() *command {
@@ -63,18 +69,21 @@ $` + envPassword + ` and is not printed: --uri-file writes the whole connection
 string to a file that only its owner can read.`,
 		examples: []example{
 			{"utr serve --topology replicaset --port 27017", "a replica set of three on ports 27017 to 27019"},
+			{"utr serve --topology single --server-version 8.2 --set-parameter ingressConnectionEstablishmentRateLimiterEnabled=true --set-parameter ingressConnectionEstablishmentRatePerSec=20 --set-parameter ingressConnectionEstablishmentBurstCapacitySecs=1",
+				"a server that turns away more than 20 connections a second"},
 			{"utr serve --topology sharded --mongoses 2 --server-version 4.2", "a sharded cluster that plays server 4.2, on free ports"},
 		},
 		declare: func(f *flags) action {
 			s := &serveFlags{
 				deployment:  f.deployment(string(deployment.ReplicaSet)),
 				host:        f.text("host", "ADDRESS", "127.0.0.1", "address to listen on (default 127.0.0.1)"),
-				port:        f.number("port", "N", 0, 0, "first port; servers get consecutive ones (default free ports)"),
+				port:        f.within("port", "N", 0, 0, maxPort, "first port; servers get consecutive ones (default free ports)"),
 				user:        f.text("user", "NAME", "", "want SCRAM-SHA-256 with this user and $"+envPassword),
 				tls:         f.toggle("tls", "want TLS, with a certificate made on the spot"),
-				certificate: f.text("ca-file", "FILE", "", "write the certificate that clients have to trust"),
-				uriFile:     f.text("uri-file", "FILE", "", "write the connection string, password included"),
+				certificate: f.file("ca-file", "write the certificate that clients have to trust"),
+				uriFile:     f.file("uri-file", "write the connection string, password included"),
 			}
+			f.add(&s.parameters, "set-parameter", "NAME=VALUE", "server parameter to start with, as mongod's --setParameter; may be repeated")
 			return s.act
 		},
 	}
@@ -93,7 +102,11 @@ func (s *serveFlags) act(ctx context.Context, c *call) error {
 	if *s.certificate != "" && !*s.tls {
 		return usage("serve: --ca-file needs --tls")
 	}
-	return c.serve(ctx, s.options(c.env(envPassword)), *s.certificate, *s.uriFile)
+	o := s.options(c.env(envPassword))
+	if n := len(o.Ports); n > 0 && o.Ports[n-1] > maxPort {
+		return usage("serve: --port %d: there are no %d ports from there to %d", *s.port, n, maxPort)
+	}
+	return c.serve(ctx, o, *s.certificate, *s.uriFile)
 }
 
 func (s *serveFlags) options(password string) embedded.Options {
@@ -104,6 +117,8 @@ func (s *serveFlags) options(password string) embedded.Options {
 		Mongoses: *s.deployment.mongoses,
 		Host:     *s.host,
 		TLS:      *s.tls,
+
+		Parameters: bson.D(s.parameters),
 	}
 	if *s.user != "" {
 		o.Users = []embedded.User{{Name: *s.user, Password: password}}

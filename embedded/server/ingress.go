@@ -1,0 +1,152 @@
+package server
+
+import (
+	"math"
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+)
+
+// The parameters of the ingress rate limiters, and of the errors that
+// overloaded servers give (Client Backpressure, "Terms").
+const (
+	connectionLimit      = "ingressConnectionEstablishmentRateLimiterEnabled"
+	connectionRate       = "ingressConnectionEstablishmentRatePerSec"
+	connectionBurst      = "ingressConnectionEstablishmentBurstCapacitySecs"
+	connectionQueue      = "ingressConnectionEstablishmentMaxQueueDepth"
+	requestLimit         = "ingressRequestRateLimiterEnabled"
+	requestRate          = "ingressRequestAdmissionRatePerSec"
+	requestBurst         = "ingressRequestAdmissionBurstCapacitySecs"
+	requestQueue         = "ingressRequestAdmissionMaxQueueDepth"
+	requestAppExemptions = "ingressRequestRateLimiterApplicationExemptions"
+	requestRetries       = "ingressRequestRateLimiterAllowRetries"
+	baseBackoff          = "externalClientBaseBackoffMS"
+)
+
+// ingressParameters are those with their defaults, and the wire version that
+// brought them.
+func ingressParameters(wire int) []tunable {
+	list := []tunable{
+		{name: connectionLimit, initial: false, wire: wire82},
+		{name: connectionRate, initial: int32(math.MaxInt32), least: 1, wire: wire82},
+		{name: connectionBurst, initial: math.MaxFloat64, least: math.SmallestNonzeroFloat64, wire: wire82},
+		{name: connectionQueue, initial: int32(0), wire: wire82},
+		{name: requestLimit, initial: wire >= wire90, wire: wire82},
+		{name: requestRate, initial: int32(math.MaxInt32), least: 1, wire: wire82},
+		{name: requestBurst, initial: math.MaxFloat64, least: math.SmallestNonzeroFloat64, wire: wire82},
+		{name: requestAppExemptions, initial: bson.D{{Key: "appNames", Value: bson.A{}}}, wire: wire82},
+		{name: requestQueue, initial: int64(0), wire: wire90},
+		{name: requestRetries, initial: true, wire: wire90},
+		{name: baseBackoff, initial: int64(0), wire: wire90},
+	}
+	var out []tunable
+	for _, t := range list {
+		if t.wire <= wire {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// ingress are the rate limiters at a server's front door.
+type ingress struct {
+	params                *parameters
+	connections, requests *limiter
+}
+
+func newIngress(p *parameters, clock Clock) *ingress {
+	i := &ingress{params: p}
+	i.connections = newLimiter(clock, p.number(connectionRate), p.number(connectionBurst), int64(p.number(connectionQueue)))
+	i.requests = newLimiter(clock, p.number(requestRate), p.number(requestBurst), int64(p.number(requestQueue)))
+	return i
+}
+
+// reload takes over what setParameter has changed.
+func (i *ingress) reload() {
+	p := i.params
+	i.connections.configure(p.number(connectionRate), p.number(connectionBurst), int64(p.number(connectionQueue)))
+	i.requests.configure(p.number(requestRate), p.number(requestBurst), int64(p.number(requestQueue)))
+}
+
+// establish waits until a new connection is admitted. False: it is rejected,
+// and is to be closed without a word, before TLS and before hello.
+func (k *conn) establish() bool {
+	i := k.server.ingress
+	return !i.params.isTrue(connectionLimit) || i.connections.acquire(k.ctx) == admitted
+}
+
+// admit lets the request rate limiter judge a request before anything of it is
+// read. Requests of connections that have not authenticated are exempt, unless
+// there is no access control: then none is, not even hello. Beyond that the
+// content of a request does not matter: setParameter and endSessions are
+// rejected like any other. What a stream goes on to send is no request.
+func (x *exchange) admit() error {
+	k := x.conn
+	i := k.server.ingress
+	if !i.params.isTrue(requestLimit) {
+		return nil
+	}
+	if k.server.cluster.Users != nil && k.user == nil || i.exempts(k.info.AppName) {
+		i.requests.exempt()
+		return nil
+	}
+	verdict, message := admitted, "Rate limiter 'ingressRequestRateLimiter' rate exceeded"
+	depth := int64(i.params.number(requestQueue))
+	switch {
+	case depth > 0:
+		verdict = i.requests.acquire(k.ctx)
+		message = "Rate limiter 'ingressRequestRateLimiter' maximum queue depth exceeded"
+	case !i.requests.try():
+		verdict = queueFull
+	}
+	switch verdict {
+	case admitted:
+		return nil
+	case interrupted:
+		return errDone
+	}
+	x.extras.labels = []string{"SystemOverloadedError"}
+	if x.view.Wire < wire90 || i.params.isTrue(requestRetries) {
+		x.extras.labels = append(x.extras.labels, "RetryableError")
+	}
+	if x.view.Wire >= wire90 {
+		x.extras.labels = append(x.extras.labels, "NoWritesPerformed")
+	}
+	return refuse(codeIngressRateLimit, "%s", message)
+}
+
+// exempts says whether an application's name begins with one that is exempt.
+func (i *ingress) exempts(app string) bool {
+	names, _ := i.params.document(requestAppExemptions).Lookup("appNames").ArrayOK()
+	values, err := names.Values()
+	if err != nil {
+		return false
+	}
+	for _, v := range values {
+		if name, ok := v.StringValueOK(); ok && strings.HasPrefix(app, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// networkStatus and connectionStatus are parts of serverStatus.
+func (i *ingress) networkStatus() bson.D {
+	return bson.D{{Key: "ingressRequestRateLimiter", Value: i.requests.doc(i.params.has(requestQueue))}}
+}
+
+func (i *ingress) connectionStatus() bson.D {
+	c, _ := i.connections.state()
+	return bson.D{
+		{Key: "queuedForEstablishment", Value: c.queued()},
+		{Key: "establishmentRateLimit", Value: bson.D{
+			{Key: "rejected", Value: c.rejected},
+			{Key: "exempted", Value: c.exempted},
+			{Key: "interruptedDueToClientDisconnect", Value: c.interrupted},
+		}},
+	}
+}
+
+func (i *ingress) queueStatus() bson.D {
+	return bson.D{{Key: "ingressSessionEstablishment", Value: i.connections.doc(true)}}
+}

@@ -1,0 +1,173 @@
+package server
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+)
+
+// Clock is the time by which rate limiters measure. Its methods are called
+// concurrently.
+type Clock interface {
+	Now() time.Time
+	// Sleep waits for so long, and says whether the context has not ended.
+	Sleep(context.Context, time.Duration) bool
+}
+
+// realClock is the machine's.
+type realClock struct{}
+
+func (realClock) Now() time.Time                                  { return time.Now() }
+func (realClock) Sleep(ctx context.Context, d time.Duration) bool { return sleep(ctx, d) }
+
+// limiter is a token bucket with a queue, as the server's rate limiters are.
+// A request takes a token. Without one it is rejected; or it takes one on
+// credit and waits until the bucket would have had it, if the queue has room.
+type limiter struct {
+	clock Clock
+
+	mu      sync.Mutex
+	rate    float64 // tokens per second
+	burst   float64 // tokens at most
+	balance float64 // tokens at the moment at; below zero: taken on credit
+	at      time.Time
+	depth   int64 // of the queue
+	counts  limiterCounts
+}
+
+// limiterCounts are what serverStatus tells of a limiter.
+type limiterCounts struct {
+	attempted, successful, rejected, exempted int64
+	added, removed, interrupted               int64 // of the queue
+}
+
+// newLimiter makes a limiter with a full bucket.
+func newLimiter(clock Clock, rate, burstSeconds float64, depth int64) *limiter {
+	return &limiter{clock: clock, rate: rate, burst: rate * burstSeconds, balance: rate * burstSeconds, at: clock.Now(), depth: depth}
+}
+
+// configure changes rate, burst and queue. Tokens that are there stay, as far
+// as the new burst has room; what was taken on credit is forgotten.
+func (l *limiter) configure(rate, burstSeconds float64, depth int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if rate != l.rate || rate*burstSeconds != l.burst {
+		l.refill()
+		l.rate, l.burst = rate, rate*burstSeconds
+		l.balance = min(l.burst, max(0, l.balance))
+	}
+	l.depth = depth
+}
+
+func (l *limiter) refill() {
+	now := l.clock.Now()
+	l.balance = min(l.burst, l.balance+l.rate*now.Sub(l.at).Seconds())
+	l.at = now
+}
+
+// exempt counts a request that needs no token.
+func (l *limiter) exempt() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.counts.exempted++
+}
+
+// try takes a token if there is one, without a look at the queue.
+func (l *limiter) try() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.refill()
+	l.counts.attempted++
+	if l.balance < 1 {
+		l.counts.rejected++
+		return false
+	}
+	l.balance--
+	l.counts.successful++
+	return true
+}
+
+// admission is how acquire ended.
+type admission uint8
+
+const (
+	admitted admission = iota
+	queueFull
+	interrupted
+)
+
+// acquire takes a token, and waits for it if the queue has room. The server
+// counts waits in whole milliseconds: a shorter one is none.
+func (l *limiter) acquire(ctx context.Context) admission {
+	wait, ok := l.borrow()
+	if !ok {
+		return queueFull
+	}
+	if wait == 0 {
+		return admitted
+	}
+	waited := l.clock.Sleep(ctx, wait)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.counts.removed++
+	if !waited {
+		l.counts.interrupted++
+		l.balance++ // what was not used is given back
+		return interrupted
+	}
+	l.counts.successful++
+	return admitted
+}
+
+func (l *limiter) borrow() (wait time.Duration, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.refill()
+	l.counts.attempted++
+	if l.balance < 1 {
+		wait = time.Duration((1 - l.balance) / l.rate * float64(time.Second)).Truncate(time.Millisecond)
+	}
+	if wait > 0 && l.counts.added-l.counts.removed >= l.depth {
+		l.counts.rejected++
+		return 0, false
+	}
+	l.balance--
+	if wait > 0 {
+		l.counts.added++
+	} else {
+		l.counts.successful++
+	}
+	return wait, true
+}
+
+// state is a copy of the counts, and the tokens that are there.
+func (l *limiter) state() (limiterCounts, float64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.refill()
+	return l.counts, max(0, l.balance)
+}
+
+// queued is how many wait.
+func (c limiterCounts) queued() int64 { return c.added - c.removed }
+
+// doc is the limiter's part of serverStatus; queue tells whether it has one.
+func (l *limiter) doc(queue bool) bson.D {
+	c, tokens := l.state()
+	out := bson.D{}
+	if queue {
+		out = append(out,
+			bson.E{Key: "addedToQueue", Value: c.added},
+			bson.E{Key: "removedFromQueue", Value: c.removed},
+			bson.E{Key: "interruptedInQueue", Value: c.interrupted})
+	}
+	const most = float64(1 << 63) // what reads the status may not know infinity
+	return append(out,
+		bson.E{Key: "rejectedAdmissions", Value: c.rejected},
+		bson.E{Key: "exemptedAdmissions", Value: c.exempted},
+		bson.E{Key: "successfulAdmissions", Value: c.successful},
+		bson.E{Key: "attemptedAdmissions", Value: c.attempted},
+		bson.E{Key: "totalAvailableTokens", Value: min(most, tokens)})
+}
