@@ -9,11 +9,12 @@ import (
 
 	"github.com/unified-test-runner/utr/specs/internal/suites"
 	"github.com/unified-test-runner/utr/specs/internal/suites/reads"
+	"github.com/unified-test-runner/utr/specs/internal/suites/writes"
 )
 
 // all are the specifications with tables.
 func all() []suites.Specification {
-	return []suites.Specification{reads.Suites()}
+	return []suites.Specification{reads.Suites(), writes.Suites()}
 }
 
 func main() {

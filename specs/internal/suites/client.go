@@ -73,3 +73,19 @@ func Objects(database, client string, kinds ...string) []string {
 func Session(client string) string {
 	return fmt.Sprintf("session: { id: session%s, client: %s }", Suffix(client), client)
 }
+
+// Ping makes a client discover its deployment and open a connection.
+func Ping(client string) string {
+	return fmt.Sprintf("{ name: runCommand, object: database%s, arguments: { commandName: ping, command: { ping: 1 } } }", Suffix(client))
+}
+
+// PingEvents are the events of Ping.
+func PingEvents(database string) []string {
+	return []string{StartedEvent("{ ping: 1 }", "ping", database), SucceededEvent("ping")}
+}
+
+// Stale makes a client with maxIdleTimeMS of less than 50 ms discover its
+// deployment, so that its next operation needs a new connection.
+func Stale(client string) []string {
+	return []string{Ping(client), "{ name: wait, object: testRunner, arguments: { ms: 50 } }"}
+}

@@ -20,7 +20,7 @@ type File struct {
 	Database    string   // of the initial data
 	Bucket      bool     // there is a file to download
 	Empty       []string // collections that are there, and empty
-	tests       []string // YAML blocks, indented as elements of tests
+	Tests       []Test
 }
 
 // Test is a test of a suite. All but the description are lists of flow YAML.
@@ -141,16 +141,16 @@ func (f *File) text(pkg, version string) string {
 		line(`      - { _id: { $oid: "00000000000000000000000b" }, files_id: { $oid: "00000000000000000000000a" }, "n": 0, data: { $binary: { base64: "yv4=", subType: "00" } } }`)
 	}
 	line("tests:")
-	for _, t := range f.tests {
-		b.WriteString(t)
+	for _, t := range f.Tests {
+		f.test(t, line)
 	}
 	return b.String()
 }
 
 // Add adds a test.
-func (f *File) Add(t Test) {
-	var b strings.Builder
-	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+func (f *File) Add(t Test) { f.Tests = append(f.Tests, t) }
+
+func (f *File) test(t Test, line func(format string, args ...any)) {
 	line("  - description: %q", t.Description)
 	if len(t.Require) > 0 {
 		line("    runOnRequirements:")
@@ -193,5 +193,4 @@ func (f *File) Add(t Test) {
 			line("          - %s", d)
 		}
 	}
-	f.tests = append(f.tests, b.String())
 }

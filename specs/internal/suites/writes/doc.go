@@ -1,0 +1,2 @@
+// Package writes has the tables of specs/retryable-writes.
+package writes
