@@ -1,0 +1,157 @@
+package driver
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/specs/operations"
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/event"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+)
+
+// client is a client entity.
+type client struct {
+	*mongo.Client
+	log     *eventLog
+	sockets *sockets
+	timeout *time.Duration // timeoutMS, nil if not set
+
+	closed sync.Once
+}
+
+// newClient opens a client. It returns at once: the driver discovers servers
+// while operations wait for them.
+func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
+	uriOptions, _ := entity.Lookup("uriOptions").DocumentOK()
+	uri, err := withOptions(uri, uriOptions)
+	if err != nil {
+		return nil, err
+	}
+	c := &client{log: newEventLog(d.options.Now), sockets: newSockets()}
+	pools := poolMonitor(c.log)
+	o := options.Client().ApplyURI(uri).
+		SetMonitor(commandMonitor(c.log)).
+		SetServerMonitor(serverMonitor(c.log)).
+		SetPoolMonitor(&event.PoolMonitor{Event: func(e *event.PoolEvent) {
+			pools.Event(e)
+			if e.Type == event.ConnectionPoolClosed {
+				c.sockets.poolClosed(e.Address)
+			}
+		}}).
+		SetDialer(c.sockets)
+	if o.HeartbeatInterval == nil {
+		o.SetHeartbeatInterval(d.options.Heartbeat)
+	}
+	if v := entity.Lookup("serverApi"); v.Type != 0 {
+		api, err := serverAPIOf(v)
+		if err != nil {
+			return nil, err
+		}
+		o.SetServerAPIOptions(api)
+	}
+	if d.options.Client != nil {
+		d.options.Client(o)
+	}
+	c.timeout = o.Timeout
+	c.Client, err = mongo.Connect(o)
+	return c, err
+}
+
+func serverAPIOf(v bson.RawValue) (*options.ServerAPIOptions, error) {
+	var o options.ServerAPIOptions
+	return &o, each("serverApi", v, map[string]func(bson.RawValue) error{
+		"version": func(v bson.RawValue) error {
+			s, ok := v.StringValueOK()
+			o.ServerAPIVersion = options.ServerAPIVersion(s)
+			if !ok {
+				return errType
+			}
+			return nil
+		},
+		"strict":            func(v bson.RawValue) error { return point(&o.Strict, v, bson.RawValue.BooleanOK) },
+		"deprecationErrors": func(v bson.RawValue) error { return point(&o.DeprecationErrors, v, bson.RawValue.BooleanOK) },
+	})
+}
+
+// ending is how long telling a server of ended sessions may take.
+const ending = 2 * time.Second
+
+// close disconnects. It does not wait for a server that is silent.
+func (c *client) close() {
+	c.closed.Do(func() {
+		// With a deadline the driver would wait for connections in use.
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		defer time.AfterFunc(ending, cancel).Stop()
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_ = c.Disconnect(ctx) // all it can say is that it was disconnected before
+		}()
+		c.sockets.closeLate(done)
+	})
+}
+
+// topology is what the last event said of it.
+func (c *client) topology() result.TopologyState {
+	last, found := c.log.latest(func(e result.Event) bool { return e.Type == result.TopologyDescriptionChanged })
+	if !found {
+		return result.TopologyState{Type: "Unknown"}
+	}
+	return *last.SDAM.New
+}
+
+// clientRows are operations of clients but those that write in bulk or watch.
+func clientRows() []row {
+	listOptions := optionsFor[options.ListDatabasesOptions]()
+	return []row{
+		{operations.Client, "appendMetadata", "driverInfoOptions", nil, func(c *call) (any, error) {
+			var info options.DriverInfo
+			text := func(p *string) func(bson.RawValue) error {
+				return func(v bson.RawValue) error { return set(p, v, bson.RawValue.StringValueOK) }
+			}
+			err := each("driverInfoOptions", c.arg("driverInfoOptions"), map[string]func(bson.RawValue) error{
+				"name": text(&info.Name), "version": text(&info.Version), "platform": text(&info.Platform)})
+			if err == nil {
+				c.client.AppendDriverInfo(info)
+			}
+			return nothing{}, err
+		}},
+		{operations.Client, "close", "", nil, func(c *call) (any, error) {
+			c.client.close()
+			return nothing{}, nil
+		}},
+		{operations.Client, "dropDatabase", "database", nil, func(c *call) (any, error) {
+			return nothing{}, c.client.Database(c.text("database")).Drop(c.ctx)
+		}},
+		{operations.Client, "listDatabaseNames", "filter", listOptions, func(c *call) (any, error) {
+			names, err := c.client.ListDatabaseNames(c.ctx, c.filter(), optionsOf[options.ListDatabasesOptions](c))
+			return list(names, err)
+		}},
+		{operations.Client, "listDatabases", "filter", listOptions, func(c *call) (any, error) {
+			found, err := c.client.ListDatabases(c.ctx, c.filter(), optionsOf[options.ListDatabasesOptions](c))
+			databases := bson.A{}
+			for _, d := range found.Databases {
+				databases = append(databases, bson.D{{Key: "name", Value: d.Name}, {Key: "sizeOnDisk", Value: d.SizeOnDisk},
+					{Key: "empty", Value: d.Empty}})
+			}
+			return databases, err
+		}},
+		{operations.Client, "$topology", "", nil, func(c *call) (any, error) {
+			t := c.client.topology()
+			servers := bson.A{}
+			for _, s := range t.Servers {
+				servers = append(servers, bson.D{{Key: "address", Value: s.Address}, {Key: "type", Value: s.Type}})
+			}
+			return bson.D{{Key: "type", Value: t.Type}, {Key: "servers", Value: servers}}, nil
+		}},
+		{operations.Client, "$configureFailPoint", "command", nil, func(c *call) (any, error) {
+			c.trace.hidden = true
+			return c.client.Database("admin").RunCommand(c.ctx, c.document("command")).Raw()
+		}},
+	}
+}

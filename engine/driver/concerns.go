@@ -1,0 +1,131 @@
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
+	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
+	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
+	"go.mongodb.org/mongo-driver/v2/tag"
+)
+
+// Common options (Unified Test Format, "Common Options").
+
+func readConcernOf(v bson.RawValue) (*readconcern.ReadConcern, error) {
+	var c readconcern.ReadConcern
+	return &c, each("readConcern", v, map[string]func(bson.RawValue) error{
+		"level": func(v bson.RawValue) error { return set(&c.Level, v, bson.RawValue.StringValueOK) },
+	})
+}
+
+// writeConcernOf: the driver has no wtimeout.
+func writeConcernOf(v bson.RawValue) (*writeconcern.WriteConcern, error) {
+	var c writeconcern.WriteConcern
+	return &c, each("writeConcern", v, map[string]func(bson.RawValue) error{
+		"journal": func(v bson.RawValue) error { return point(&c.Journal, v, bson.RawValue.BooleanOK) },
+		"w": func(v bson.RawValue) error {
+			if n, ok := whole[int](v); ok {
+				c.W = n
+				return nil
+			}
+			s, ok := v.StringValueOK()
+			if !ok {
+				return errType
+			}
+			c.W = s
+			return nil
+		},
+	})
+}
+
+func preferenceOf(v bson.RawValue) (*readpref.ReadPref, error) {
+	mode := readpref.PrimaryMode
+	var o []readpref.Option
+	err := each("readPreference", v, map[string]func(bson.RawValue) error{
+		"mode": func(v bson.RawValue) (err error) {
+			name, ok := v.StringValueOK()
+			if !ok {
+				return errType
+			}
+			mode, err = readpref.ModeFromString(name)
+			return err
+		},
+		"maxStalenessSeconds": func(v bson.RawValue) error {
+			n, ok := integer(v)
+			if !ok {
+				return errType
+			}
+			if n >= 0 { // -1 is none at all
+				o = append(o, readpref.WithMaxStaleness(time.Duration(n)*time.Second))
+			}
+			return nil
+		},
+		"tagSets": func(v bson.RawValue) error {
+			var maps []map[string]string
+			if err := v.Unmarshal(&maps); err != nil {
+				return err
+			}
+			o = append(o, readpref.WithTagSets(tag.NewTagSetsFromMaps(maps)...))
+			return nil
+		},
+		"hedge": func(bson.RawValue) error { return unsupported("readPreference.hedge") },
+	})
+	if err != nil {
+		return nil, err
+	}
+	return readpref.New(mode, o...)
+}
+
+// each hands the elements of a document to what reads them.
+func each(what string, v bson.RawValue, fields map[string]func(bson.RawValue) error) error {
+	doc, ok := v.DocumentOK()
+	if !ok {
+		return fmt.Errorf("%s: %w", what, errType)
+	}
+	elements, err := doc.Elements()
+	if err != nil {
+		return err
+	}
+	for _, e := range elements {
+		read := fields[e.Key()]
+		if read == nil {
+			return unsupported(what + "." + e.Key())
+		}
+		if err := read(e.Value()); err != nil {
+			return fmt.Errorf("%s.%s: %w", what, e.Key(), err)
+		}
+	}
+	return nil
+}
+
+// lister hands a filled options struct to the driver, which wants a pointer.
+type lister[T any] struct{ fill func(*T) error }
+
+// List implements options.Lister.
+func (l *lister[T]) List() []func(*T) error { return []func(*T) error{l.fill} }
+
+// given hands over a struct that is filled already.
+func given[T any](o T) *lister[T] {
+	return &lister[T]{func(to *T) error { *to = o; return nil }}
+}
+
+// filled gives options as a document says them.
+func filled[T any](what string, doc bson.Raw) options.Lister[T] {
+	return &lister[T]{func(o *T) error { return fill(o, what, doc) }}
+}
+
+// checked gives options, after making sure that they can be had.
+func checked[T any](what string, v bson.RawValue) (options.Lister[T], error) {
+	if v.Type == 0 {
+		return &lister[T]{func(*T) error { return nil }}, nil
+	}
+	doc, ok := v.DocumentOK()
+	if !ok {
+		return nil, errors.New(what + " is no document")
+	}
+	return filled[T](what, doc), fill(new(T), what, doc)
+}

@@ -1,0 +1,107 @@
+package driver
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/unified-test-runner/utr/specs/operations"
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+)
+
+// stepper is what the driver's cursors and change streams have in common.
+type stepper interface {
+	Next(context.Context) bool
+	TryNext(context.Context) bool
+	Err() error
+	Close(context.Context) error
+}
+
+// iterator is a cursor or a change stream entity.
+type iterator interface {
+	// next gives a document, nil if there is none. With wait it goes on until
+	// there is one, the cursor is exhausted, or an error comes; otherwise it
+	// tries once.
+	next(ctx context.Context, wait bool) (bson.Raw, error)
+	// close kills the cursor on the server.
+	close(ctx context.Context) error
+	owner() *client
+}
+
+// entityCursor is the iterator of a driver's cursor. The driver's cursors are
+// not to be used and closed at once.
+type entityCursor struct {
+	stepper
+	current func() bson.Raw
+	client  *client
+
+	mu sync.Mutex
+}
+
+func (k *entityCursor) next(ctx context.Context, wait bool) (bson.Raw, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	step := k.TryNext
+	if wait {
+		step = k.Next
+	}
+	if !step(ctx) {
+		return nil, k.Err()
+	}
+	return slices.Clone(k.current()), nil
+}
+
+func (k *entityCursor) close(ctx context.Context) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.Close(ctx)
+}
+
+func (k *entityCursor) owner() *client { return k.client }
+
+// keep makes an entity of a cursor; one without a name lives until the test
+// ends.
+func (c *call) keep(cursor *mongo.Cursor, err error) (any, error) {
+	if err != nil {
+		return nil, err
+	}
+	return c.hold(&entityCursor{stepper: cursor, current: func() bson.Raw { return cursor.Current }, client: c.client})
+}
+
+func (c *call) hold(k iterator) (any, error) {
+	if c.op.SaveAs == "" {
+		c.test.mu.Lock()
+		c.test.anon = append(c.test.anon, k)
+		c.test.mu.Unlock()
+		return nothing{}, nil
+	}
+	if err := c.test.put(c.op.SaveAs, k); err != nil {
+		_ = k.close(c.ctx)
+		return nil, argument("%v", err)
+	}
+	return nothing{}, nil
+}
+
+func cursorRows() []row {
+	next := func(wait bool) func(*call) (any, error) {
+		return func(c *call) (any, error) {
+			doc, err := c.entity.(iterator).next(c.ctx, wait)
+			if doc == nil {
+				return nothing{}, err
+			}
+			return doc, err
+		}
+	}
+	return []row{
+		{operations.Collection, "createFindCursor", "filter" + readConcerns, optionsFor[options.FindOptions](), func(c *call) (any, error) {
+			return c.keep(c.coll().Find(c.ctx, c.filter(), optionsOf[options.FindOptions](c)))
+		}},
+		{operations.Cursor, "close", "", nil, func(c *call) (any, error) {
+			return nothing{}, c.entity.(iterator).close(c.ctx)
+		}},
+		{operations.Cursor, "iterateOnce", "", nil, next(false)},
+		{operations.Cursor, "iterateUntilDocumentOrError", "", nil, next(true)},
+	}
+}

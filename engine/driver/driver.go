@@ -1,0 +1,107 @@
+package driver
+
+import (
+	"context"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/unified-test-runner/utr/engine"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+)
+
+// Options configure the engine. The zero value is what runs use.
+type Options struct {
+	// Heartbeat is the heartbeatFrequencyMS of clients that do not set it; 0
+	// means 500 ms, the least that the driver takes. Its own 10 s is how long a
+	// server that an error has made Unknown may stay so: the driver does not
+	// interrupt an awaitable hello to look at once.
+	Heartbeat time.Duration
+	// Client changes the options of each client before it connects, after
+	// everything else. Nil changes nothing. It is called concurrently.
+	Client func(*options.ClientOptions)
+	// Now tells the time of events; nil is time.Now.
+	Now func() time.Time
+}
+
+// New makes the engine.
+func New(o Options) engine.Engine {
+	if o.Heartbeat == 0 {
+		o.Heartbeat = 500 * time.Millisecond
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &driver{options: o, table: table(), open: map[*test]bool{}}
+}
+
+// driver is the engine: what its tests share, all of it fixed.
+type driver struct {
+	options Options
+	table   map[rowKey]row
+
+	mu   sync.Mutex
+	open map[*test]bool
+}
+
+// modulePath is the driver's.
+const modulePath = "go.mongodb.org/mongo-driver/v2"
+
+// Version is that of the driver that this binary is built with, without the
+// leading v; "unknown" if the binary does not tell (as in tests).
+func Version() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, m := range info.Deps {
+			if m.Path == modulePath {
+				return m.Version[1:]
+			}
+		}
+	}
+	return "unknown"
+}
+
+// Describe lists the rows of the operation table.
+func (d *driver) Describe(context.Context) (engine.Description, error) {
+	var names []string
+	for k := range d.table {
+		names = append(names, string(k.kind)+"."+k.name)
+	}
+	slices.Sort(names)
+	return engine.Description{
+		Name:          "driver",
+		Version:       Version(),
+		SchemaVersion: "1.28",
+		Operations:    names,
+		Features:      []string{"client backpressure", "csot", "retryable reads", "retryable writes", "sessions", "transactions"},
+	}, nil
+}
+
+// Begin opens an empty set of entities.
+func (d *driver) Begin(context.Context) (engine.Test, error) {
+	t := newTest(d)
+	d.mu.Lock()
+	d.open[t] = true
+	d.mu.Unlock()
+	return t, nil
+}
+
+// Close ends the tests that are still open.
+func (d *driver) Close() error {
+	d.mu.Lock()
+	tests := make([]*test, 0, len(d.open))
+	for t := range d.open {
+		tests = append(tests, t)
+	}
+	d.mu.Unlock()
+	for _, t := range tests {
+		_ = t.End(context.Background())
+	}
+	return nil
+}
+
+func (d *driver) forget(t *test) {
+	d.mu.Lock()
+	delete(d.open, t)
+	d.mu.Unlock()
+}

@@ -1,0 +1,143 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/unified-test-runner/utr/result"
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	xdriver "go.mongodb.org/mongo-driver/v2/x/mongo/driver"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
+)
+
+// errorOf tells an error of the driver in the terms of expectedError. Timeout
+// says that the error is one of time; whether timeoutMS was the reason is for
+// the caller to know.
+func errorOf(err error) *result.Error {
+	var ours *result.Error
+	if errors.As(err, &ours) { // of the adapter, or of an operation in a callback
+		return ours
+	}
+	out := &result.Error{Message: err.Error(), Client: true, Kind: "client", Timeout: mongo.IsTimeout(err)}
+	var command mongo.CommandError
+	var write mongo.WriteException
+	var bulk mongo.BulkWriteException
+	var clientBulk mongo.ClientBulkWriteException
+	switch {
+	case errors.As(err, &clientBulk):
+		clientBulkError(out, clientBulk)
+	case errors.As(err, &bulk):
+		out.Kind, out.Client, out.Labels = "bulk write", false, bulk.Labels
+		for _, e := range slices.Backward(bulk.WriteErrors) { // the first one last
+			writeError(out, e.WriteError)
+		}
+		concernError(out, bulk.WriteConcernError)
+	case errors.As(err, &write):
+		out.Kind, out.Client, out.Labels, out.Response = "write", false, write.Labels, write.Raw
+		for _, e := range slices.Backward(write.WriteErrors) {
+			writeError(out, e)
+		}
+		concernError(out, write.WriteConcernError)
+	case errors.As(err, &command):
+		commandError(out, command)
+	default:
+		foreignError(out, err)
+	}
+	return out
+}
+
+// commandError is a reply with ok 0. The driver uses the same type for errors
+// of the network, which have no reply.
+func commandError(out *result.Error, e mongo.CommandError) {
+	out.Labels = e.Labels
+	if e.Raw == nil && e.Code == 0 {
+		out.Kind = kindOfError(e)
+		return
+	}
+	out.Kind, out.Client = "server", false
+	out.Code, out.HasCode, out.CodeName, out.Response = e.Code, e.Code != 0, e.Name, e.Raw
+}
+
+// foreignError is an error that the driver passes on without making it one of
+// package mongo.
+func foreignError(out *result.Error, err error) {
+	var e xdriver.Error
+	if errors.As(err, &e) {
+		commandError(out, mongo.CommandError{Code: e.Code, Message: e.Message, Labels: e.Labels, Name: e.Name,
+			Wrapped: e, Raw: bson.Raw(e.Raw)})
+		return
+	}
+	out.Kind = kindOfError(err)
+}
+
+// kindOfError names an error that is not the server's.
+func kindOfError(err error) string {
+	var cleared interface{ Retryable() bool }
+	var selection topology.ServerSelectionError
+	var invalid mongo.InvalidArgumentError
+	switch {
+	case errors.As(err, &selection):
+		return "server selection"
+	case errors.As(err, &topology.WaitQueueTimeoutError{}):
+		return "connection check-out"
+	case errors.As(err, &cleared) && cleared.Retryable():
+		return "pool cleared"
+	case mongo.IsNetworkError(err):
+		return "network"
+	case mongo.IsTimeout(err):
+		return "timeout"
+	case errors.Is(err, context.Canceled):
+		return "cancelled"
+	case errors.As(err, &invalid):
+		return "argument"
+	}
+	return "client"
+}
+
+// writeError adds an error of one write, whose code becomes the error's.
+func writeError(out *result.Error, e mongo.WriteError) {
+	if out.WriteErrors == nil {
+		out.WriteErrors = map[int]bson.Raw{}
+	}
+	out.WriteErrors[e.Index] = e.Raw
+	out.Code, out.HasCode = int32(e.Code), e.Code != 0
+	out.CodeName, _ = e.Raw.Lookup("codeName").StringValueOK()
+}
+
+// concernError adds a write concern error, whose code becomes the error's if
+// no write has failed.
+func concernError(out *result.Error, e *mongo.WriteConcernError) {
+	if e == nil {
+		return
+	}
+	out.WriteConcernErrors = append(out.WriteConcernErrors, e.Raw)
+	if len(out.WriteErrors) == 0 {
+		out.Code, out.HasCode, out.CodeName = int32(e.Code), true, e.Name
+	}
+}
+
+// clientBulkError has what the driver keeps of a client bulk write: its
+// top-level error has no labels.
+func clientBulkError(out *result.Error, e mongo.ClientBulkWriteException) {
+	out.Kind, out.Client = "client bulk write", false
+	if e.WriteError != nil {
+		out.Response = e.WriteError.Raw
+		out.Code, out.HasCode = int32(e.WriteError.Code), e.WriteError.Code != 0
+		out.CodeName, _ = e.WriteError.Raw.Lookup("codeName").StringValueOK()
+		out.Client = e.WriteError.Raw == nil && e.WriteError.Code == 0
+	}
+	for i, w := range e.WriteErrors {
+		if out.WriteErrors == nil {
+			out.WriteErrors = map[int]bson.Raw{}
+		}
+		out.WriteErrors[i] = w.Raw
+	}
+	for _, w := range e.WriteConcernErrors {
+		out.WriteConcernErrors = append(out.WriteConcernErrors, w.Raw)
+	}
+	if r := clientBulkResult(e.PartialResult); r != nil {
+		out.Partial, _ = valueOf(r)
+	}
+}

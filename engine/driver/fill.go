@@ -1,0 +1,252 @@
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/unified-test-runner/utr/result"
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
+	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
+	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
+)
+
+// The driver's options are structs whose fields are named as the format names
+// its arguments, but for these. A name stands for the first field that the
+// struct has.
+var fieldNames = map[string][]string{
+	"2dsphereIndexVersion": {"SphereVersion"},
+	"default_language":     {"DefaultLanguage"},
+	"language_override":    {"LanguageOverride"},
+	"max":                  {"Max", "MaxDocuments"},
+	"maxAwaitTimeMS":       {"MaxAwaitTime"},
+	"showRecordId":         {"ShowRecordID"},
+	"size":                 {"SizeInBytes"},
+	"textIndexVersion":     {"TextVersion"},
+}
+
+// fieldOf finds the field of an options struct for an argument.
+func fieldOf(t reflect.Type, argument string) (reflect.StructField, bool) {
+	names := fieldNames[argument]
+	if names == nil && argument != "" {
+		names = []string{strings.ToUpper(argument[:1]) + argument[1:]}
+	}
+	for _, name := range names {
+		if f, found := t.FieldByName(name); found && f.IsExported() {
+			return f, true
+		}
+	}
+	return reflect.StructField{}, false
+}
+
+// fill sets the fields of a struct, of which p is the address, from the
+// elements of a document. One that no field is for is Unsupported.
+func fill(p any, what string, doc bson.Raw) error {
+	elements, err := doc.Elements()
+	if err != nil {
+		return err
+	}
+	s := reflect.ValueOf(p).Elem()
+	for _, e := range elements {
+		f, found := fieldOf(s.Type(), e.Key())
+		if !found {
+			return unsupported(what + "." + e.Key())
+		}
+		if err := assign(s.FieldByIndex(f.Index), e.Value()); err != nil {
+			return fmt.Errorf("%s: %w", e.Key(), err)
+		}
+	}
+	return nil
+}
+
+// assign sets a field of an options struct. The driver's types are few.
+func assign(field reflect.Value, v bson.RawValue) (err error) {
+	switch p := field.Addr().Interface().(type) {
+	case **bool:
+		err = point(p, v, bson.RawValue.BooleanOK)
+	case *bool:
+		err = set(p, v, bson.RawValue.BooleanOK)
+	case **string:
+		err = point(p, v, bson.RawValue.StringValueOK)
+	case *string:
+		err = set(p, v, bson.RawValue.StringValueOK)
+	case **int32:
+		err = point(p, v, whole[int32])
+	case *int:
+		err = set(p, v, whole[int])
+	case **int64:
+		err = point(p, v, whole[int64])
+	case **float64:
+		err = point(p, v, float)
+	case **time.Duration:
+		err = point(p, v, milliseconds)
+	case **bson.Timestamp:
+		err = point(p, v, func(v bson.RawValue) (bson.Timestamp, bool) {
+			t, i, ok := v.TimestampOK()
+			return bson.Timestamp{T: t, I: i}, ok
+		})
+	case *any:
+		*p, err = plain(v)
+	case *[]any:
+		array, ok := v.ArrayOK()
+		if !ok {
+			return errType
+		}
+		*p, err = plainAll(array)
+	case **options.Collation:
+		*p = &options.Collation{}
+		err = fillDocument(*p, "collation", v)
+	case **options.CursorType:
+		err = point(p, v, one(map[string]options.CursorType{"nontailable": options.NonTailable,
+			"tailable": options.Tailable, "tailableawait": options.TailableAwait}))
+	case **options.ReturnDocument:
+		err = point(p, v, one(map[string]options.ReturnDocument{"before": options.Before, "after": options.After}))
+	case **options.FullDocument:
+		err = point(p, v, func(v bson.RawValue) (options.FullDocument, bool) {
+			s, ok := v.StringValueOK()
+			return options.FullDocument(s), ok
+		})
+	case **readconcern.ReadConcern:
+		*p, err = readConcernOf(v)
+	case **writeconcern.WriteConcern:
+		*p, err = writeConcernOf(v)
+	case **readpref.ReadPref:
+		*p, err = preferenceOf(v)
+	default:
+		err = fmt.Errorf("the adapter does not fill a %s", field.Type())
+	}
+	return err
+}
+
+// fillable tells that assign knows the type of a field.
+func fillable(t reflect.Type) bool {
+	switch reflect.New(t).Interface().(type) {
+	case **bool, *bool, **string, *string, **int32, *int, **int64, **float64, **time.Duration, **bson.Timestamp, *any,
+		*[]any, **options.Collation, **options.CursorType, **options.ReturnDocument, **options.FullDocument,
+		**readconcern.ReadConcern, **writeconcern.WriteConcern, **readpref.ReadPref:
+		return true
+	}
+	return false
+}
+
+func fillDocument(p any, what string, v bson.RawValue) error {
+	doc, ok := v.DocumentOK()
+	if !ok {
+		return errType
+	}
+	return fill(p, what, doc)
+}
+
+// errType is a value of a type that the option does not take.
+var errType = errors.New("a value of this type is not valid")
+
+func set[T any](p *T, v bson.RawValue, read func(bson.RawValue) (T, bool)) error {
+	value, ok := read(v)
+	if !ok {
+		return errType
+	}
+	*p = value
+	return nil
+}
+
+func point[T any](p **T, v bson.RawValue, read func(bson.RawValue) (T, bool)) error {
+	*p = new(T)
+	return set(*p, v, read)
+}
+
+// one reads one of some words, in any case.
+func one[T any](words map[string]T) func(bson.RawValue) (T, bool) {
+	return func(v bson.RawValue) (T, bool) {
+		word, _ := v.StringValueOK()
+		value, ok := words[strings.ToLower(word)]
+		return value, ok
+	}
+}
+
+// integer reads any BSON number that is whole.
+func integer(v bson.RawValue) (int64, bool) {
+	switch v.Type {
+	case bson.TypeInt32:
+		return int64(v.Int32()), true
+	case bson.TypeInt64:
+		return v.Int64(), true
+	case bson.TypeDouble:
+		d := v.Double()
+		if d != math.Trunc(d) || math.Abs(d) > 1<<53 {
+			return 0, false
+		}
+		return int64(d), true
+	}
+	return 0, false
+}
+
+func whole[T int | int32 | int64](v bson.RawValue) (T, bool) {
+	n, ok := integer(v)
+	return T(n), ok && int64(T(n)) == n
+}
+
+func float(v bson.RawValue) (float64, bool) {
+	if d, ok := v.DoubleOK(); ok {
+		return d, true
+	}
+	n, ok := integer(v)
+	return float64(n), ok
+}
+
+func milliseconds(v bson.RawValue) (time.Duration, bool) {
+	n, ok := integer(v)
+	return time.Duration(n) * time.Millisecond, ok
+}
+
+// plain gives a value as the driver takes it where it takes anything:
+// documents as they are, so that they are sent as they were written.
+func plain(v bson.RawValue) (any, error) {
+	if doc, ok := v.DocumentOK(); ok {
+		return doc, nil
+	}
+	if array, ok := v.ArrayOK(); ok {
+		values, err := array.Values()
+		if err != nil {
+			return nil, err
+		}
+		docs := make([]bson.Raw, len(values))
+		for i, v := range values {
+			if docs[i], ok = v.DocumentOK(); !ok {
+				return plainAll(array)
+			}
+		}
+		return docs, nil // what it knows for a pipeline
+	}
+	var out any
+	err := v.Unmarshal(&out)
+	return out, err
+}
+
+func plainAll(array bson.RawArray) ([]any, error) {
+	values, err := array.Values()
+	if err != nil {
+		return nil, err
+	}
+	out := make([]any, len(values))
+	for i, v := range values {
+		if out[i], err = plain(v); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// unsupported names something that the driver lacks.
+func unsupported(what string) *result.Error {
+	return &result.Error{Message: "the driver does not have " + what, Client: true, Kind: "unsupported", Unsupported: what}
+}
+
+// argument is an error of what the engine was asked for.
+func argument(format string, args ...any) *result.Error {
+	return &result.Error{Message: fmt.Sprintf(format, args...), Client: true, Kind: "argument"}
+}
