@@ -2,10 +2,12 @@ package cli
 
 import (
 	"context"
+	"errors"
 
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/engine/driver"
 	"github.com/unified-test-runner/utr/reference"
 	"github.com/unified-test-runner/utr/runner"
 )
@@ -18,6 +20,12 @@ func New() *Program {
 		Engines: map[string]NewEngine{
 			"reference": func(o EngineOptions) (engine.Engine, error) {
 				return reference.New(reference.Options{Policy: o.Policy})
+			},
+			"driver": func(o EngineOptions) (engine.Engine, error) {
+				if o.Policy != "" {
+					return nil, errors.New("engine driver has no policies to choose from")
+				}
+				return driver.New(driver.Options{}), nil
 			},
 		},
 		Embedded: deployment.OpenEmbedded,
