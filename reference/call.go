@@ -202,7 +202,7 @@ func (c *call) begin(ctx context.Context) (context.CancelFunc, *result.Error) {
 		}
 		c.timeout = true
 		var cancel context.CancelFunc
-		c.ctx, cancel = context.WithDeadline(ctx, s.deadline)
+		c.ctx, cancel = c.client.driver.options.until(ctx, s.deadline)
 		return cancel, nil
 	}
 	return c.deadline(), nil
@@ -214,7 +214,7 @@ func (c *call) deadline() context.CancelFunc {
 	if c.limit == nil || *c.limit == 0 {
 		return func() {}
 	}
-	ctx, cancel := context.WithTimeout(c.ctx, *c.limit)
+	ctx, cancel := c.client.driver.options.within(c.ctx, *c.limit)
 	c.ctx = ctx
 	return cancel
 }

@@ -63,7 +63,7 @@ func (c *call) openCursor(r reply, o cursorOptions) (*cursor, *result.Error) {
 	}
 	if c.timeout && c.limit != nil && *c.limit > 0 {
 		if o.lifetime {
-			k.life, _ = c.ctx.Deadline()
+			k.life, _ = deadlineOf(c.ctx)
 		} else {
 			k.limit = c.limit
 		}
@@ -138,9 +138,9 @@ func (k *cursor) next(ctx context.Context, wait bool, tr *trace) (bson.Raw, *res
 func (k *cursor) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	switch {
 	case !k.life.IsZero():
-		return context.WithDeadline(ctx, k.life)
+		return k.client.driver.options.until(ctx, k.life)
 	case k.limit != nil && *k.limit > 0:
-		return context.WithTimeout(ctx, *k.limit)
+		return k.client.driver.options.within(ctx, *k.limit)
 	}
 	return ctx, func() {}
 }
@@ -216,7 +216,7 @@ func (k *cursor) kill(ctx context.Context, tr *trace) {
 		session: k.session, address: k.address, conn: k.conn, timeout: k.timed, unlimited: k.unlimited(),
 		build: fixed(bson.D{{Key: "killCursors", Value: k.coll}, {Key: "cursors", Value: bson.A{k.id}}})}
 	k.id = 0
-	ctx, cancel := context.WithTimeout(ctx, k.killTime())
+	ctx, cancel := k.client.driver.options.within(ctx, k.killTime())
 	defer cancel()
 	_, _ = k.client.execute(ctx, cmd, tr)
 }

@@ -2,6 +2,7 @@ package reference
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -31,9 +32,30 @@ type Options struct {
 	// Sleep waits for a backoff; nil waits in real time. It returns early
 	// with the context's error.
 	Sleep func(context.Context, time.Duration) error
-	// Random gives a number in [0, 1); nil is a seedless source. It is called
-	// concurrently.
+	// Backoff says whether delays are slept.
+	Backoff Backoff
+	// Random gives a number in [0, 1), or 1; nil is a seedless source. It is the
+	// jitter, and picks among servers. It is called concurrently.
 	Random func() float64
+}
+
+// Backoff says what becomes of the delays that the rules decide.
+type Backoff string
+
+// The ways to back off.
+const (
+	BackoffReal Backoff = "real" // sleep; "" is the same
+	// BackoffNone decides and reports delays and does not sleep. The clock goes
+	// on as it does, so what a delay would have left of timeoutMS is still there.
+	BackoffNone Backoff = "none"
+)
+
+// backOff waits for a delay that the rules decided. If the context ends
+// meanwhile, what follows will tell.
+func (o Options) backOff(ctx context.Context, d time.Duration) {
+	if o.Backoff != BackoffNone && d > 0 {
+		_ = o.Sleep(ctx, d)
+	}
 }
 
 func (o Options) withDefaults() Options {
@@ -67,11 +89,17 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// New makes a reference engine. The error is an unknown policy.
+// New makes a reference engine. The error is an unknown policy, or an unknown
+// way to back off.
 func New(o Options) (engine.Engine, error) {
 	policy, err := retry.Named(o.Policy)
 	if err != nil {
 		return nil, err
+	}
+	switch o.Backoff {
+	case "", BackoffReal, BackoffNone:
+	default:
+		return nil, fmt.Errorf("backoff %q is neither %s nor %s", o.Backoff, BackoffReal, BackoffNone)
 	}
 	return &driver{options: o.withDefaults(), policy: policy, table: rowIndex(), open: map[*test]bool{}}, nil
 }

@@ -73,7 +73,7 @@ func (c *client) execute(ctx context.Context, cmd *command, tr *trace) (reply, *
 			out, in = r, retry.Input{Kind: retry.Succeeded}
 		case retry.BackOff:
 			// If the context ends meanwhile, the following selection says so.
-			_ = c.driver.options.Sleep(ctx, d.Delay)
+			c.driver.options.backOff(ctx, d.Delay)
 			in = retry.Input{Kind: retry.BackedOff, Left: c.left(ctx, cmd)}
 		case retry.ReturnResult:
 			return out, nil
@@ -310,7 +310,8 @@ func (c *client) exchange(ctx context.Context, conn *mnet.Connection, srv *serve
 // operation itself makes its result and error of it.
 func (c *client) raisesWriteError(cmd *command, f *failure) bool {
 	return cmd.op.EndsTransaction && f.err.HasLabel(labelWrite) ||
-		cmd.txnNumber != nil && f.err.HasLabel(labelWrite) && len(f.err.WriteErrors) == 0
+		cmd.txnNumber != nil && f.err.HasLabel(labelWrite) && len(f.err.WriteErrors) == 0 ||
+		f.err.HasLabel(labelOverloaded) && f.err.HasLabel(labelRetryable) && len(f.err.WriteErrors) == 0
 }
 
 func okOf(doc bson.Raw) bool {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net"
 	"slices"
-	"time"
 
 	"github.com/unified-test-runner/utr/reference/retry"
 	"github.com/unified-test-runner/utr/result"
@@ -20,6 +19,7 @@ const (
 	labelUnknownCommit = "UnknownTransactionCommitResult"
 	labelWrite         = "RetryableWriteError"
 	labelOverloaded    = "SystemOverloadedError"
+	labelRetryable     = "RetryableError"
 	labelResumable     = "ResumableChangeStreamError"
 )
 
@@ -187,13 +187,4 @@ func without(labels []string, out ...string) []string {
 		}
 	}
 	return kept
-}
-
-// left is the time until a context's deadline; a context without one has a
-// long time left.
-func left(ctx context.Context) time.Duration {
-	if d, ok := ctx.Deadline(); ok {
-		return time.Until(d)
-	}
-	return forever
 }

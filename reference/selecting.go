@@ -106,7 +106,7 @@ func (c *client) awaitServer(ctx context.Context, w want, waiting func(time.Dura
 		}
 		if found == nil && !waited {
 			waited = true
-			waiting(min(c.settings.serverSelectionTimeout-time.Since(begun), left(ctx)))
+			waiting(min(c.settings.serverSelectionTimeout-time.Since(begun), c.driver.options.left(ctx)))
 		}
 		if updates == nil {
 			sub, err := c.topology.Subscribe()

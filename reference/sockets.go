@@ -213,10 +213,11 @@ type socket struct {
 	owner   *sockets
 	address string
 
-	mu     sync.Mutex
-	asked  bool  // an awaitable hello was sent: the next read begins to stream
-	known  bool  // as a monitor that streams
-	broken error // what Read and Write say after fail
+	mu      sync.Mutex
+	greeted bool  // the handshake was sent
+	asked   bool  // an awaitable hello was sent: the next read begins to stream
+	known   bool  // as a monitor that streams
+	broken  error // what Read and Write say after fail
 }
 
 // Close closes the connection and forgets it.
@@ -232,15 +233,20 @@ func (k *socket) Close() error {
 	return k.Conn.Close()
 }
 
-// Write looks for the first awaitable hello: it is what only monitors send.
+// Write completes the handshake, which is the first message on any socket. It
+// looks for the first awaitable hello, too: it is what only monitors send.
 func (k *socket) Write(b []byte) (int, error) {
-	if exhausts(b) {
-		k.mu.Lock()
-		k.asked = true
-		k.mu.Unlock()
+	k.mu.Lock()
+	first := !k.greeted
+	k.greeted = true
+	k.asked = k.asked || exhausts(b)
+	k.mu.Unlock()
+	if !first {
+		n, err := k.Conn.Write(b)
+		return n, k.why(err)
 	}
-	n, err := k.Conn.Write(b)
-	return n, k.why(err)
+	n, err := k.Conn.Write(withBackpressure(b))
+	return min(n, len(b)), k.why(err)
 }
 
 // Read gives the cause of fail, if that is why reading failed.

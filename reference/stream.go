@@ -142,7 +142,7 @@ func (s *changeStream) next(ctx context.Context, wait bool, tr *trace) (bson.Raw
 	}
 	if l := s.call.limit; l != nil && *l > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, *l)
+		ctx, cancel = s.call.client.driver.options.within(ctx, *l)
 		defer cancel()
 	}
 	if s.broken != nil {

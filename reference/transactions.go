@@ -2,17 +2,12 @@ package reference
 
 import (
 	"context"
-	"time"
 
 	"github.com/unified-test-runner/utr/reference/retry"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs/operations"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
-
-// transactionTime is how long withTransaction goes on (Convenient API for
-// Transactions, "Retry Timeout is Enforced").
-const transactionTime = 120 * time.Second
 
 func sessionRows() []row {
 	options := []string{"maxCommitTimeMS", "readConcern", "readPreference", "timeoutMS", "writeConcern"}
@@ -153,7 +148,7 @@ func (s *clientSession) commit(ctx context.Context, timeout bool, tr *trace) *re
 	build := cmd.build
 	tried := false
 	cmd.build = func(t target) (bson.D, error) {
-		if tried && !cmd.failed.HasLabel(labelOverloaded) {
+		if tried && !(cmd.failed.HasLabel(labelOverloaded) && cmd.failed.HasLabel(labelRetryable)) {
 			cmd.writeConcern = majority(base)
 		}
 		tried = true
@@ -206,78 +201,4 @@ func (s *clientSession) finish(ctx context.Context, tr *trace) {
 		_ = s.abort(ctx, s.timeout != nil, tr)
 	}
 	s.end()
-}
-
-// late marks an error as a timeout if timeoutMS ended the retries.
-func (c *call) late(err *result.Error, over bool) *result.Error {
-	if !over || !c.timeout || err.Timeout {
-		return err
-	}
-	out := *err
-	out.Timeout = true
-	return &out
-}
-
-// withTransaction follows the Convenient API for Transactions.
-func withTransaction(c *call) (any, *result.Error) {
-	s := c.entity.(*clientSession)
-	if c.op.Callback == nil {
-		return nil, argument("withTransaction has no callback")
-	}
-	o, err := c.transactionOptions()
-	if err != nil {
-		return nil, err
-	}
-	now := c.client.driver.options.Now
-	begun := now()
-	s.deadline, _ = c.ctx.Deadline()
-	if !c.timeout || c.unlimited() {
-		s.deadline = time.Time{}
-	}
-	defer func() { s.deadline = time.Time{} }()
-	over := func() bool {
-		if c.timeout {
-			return c.ctx.Err() != nil
-		}
-		return now().Sub(begun) >= transactionTime
-	}
-	for {
-		if err := s.start(o); err != nil {
-			return nil, err
-		}
-		if err := c.op.Callback(c.ctx); err != nil {
-			if s.inTransaction() {
-				ctx, cancel := c.base, context.CancelFunc(func() {})
-				if c.limit != nil && *c.limit > 0 { // the time of abort starts anew
-					ctx, cancel = context.WithTimeout(c.base, *c.limit)
-				}
-				_ = s.abort(ctx, c.timeout, &c.trace)
-				cancel()
-			}
-			if err.HasLabel(labelTransient) && !over() {
-				continue
-			}
-			return nil, c.late(err, over())
-		}
-		if !s.inTransaction() { // the callback ended it
-			return nothing{}, nil
-		}
-		again := false
-		for {
-			err := s.commit(c.ctx, c.timeout, &c.trace)
-			if err == nil {
-				return nothing{}, nil
-			}
-			if over() {
-				return nil, c.late(err, true)
-			}
-			if err.HasLabel(labelUnknownCommit) && err.Code != 50 {
-				continue
-			}
-			if again = err.HasLabel(labelTransient); again {
-				break
-			}
-			return nil, err
-		}
-	}
 }

@@ -25,6 +25,7 @@ var outcomes = []struct {
 	{"handshake 18", Failure{Kind: Server, Code: 18, Handshake: true}, "wrong password"},
 	{"overload", Failure{Kind: Server, Code: 462, Labels: []string{labelOverloaded, labelRetryable}}, "retryable overload error"},
 	{"overload only", Failure{Kind: Server, Code: 462, Labels: []string{labelOverloaded}}, "overload error that is not retryable"},
+	{"overload, no writes", Failure{Kind: Server, Code: 462, Labels: []string{labelOverloaded, labelRetryable, labelNoWrites}}, "an earlier error tells of more"},
 	{"overloaded 91", Failure{Kind: Server, Code: 91, Labels: []string{labelOverloaded}}, "retryable as a read, and overload"},
 }
 
@@ -76,7 +77,8 @@ func want(c config, h []Failure) wanted {
 	enough := !c.timeout || c.left > 0 && (!w.backoff || c.left >= 50*time.Millisecond<<n)
 	w.retry = (asRead || asOverload) && n <= limit && enough
 	for i, f := range h {
-		if f.Kind == Network || f.Kind == Server {
+		silent := op.Class != Read && (f.Handshake || f.Has(labelNoWrites)) // no write was attempted
+		if (f.Kind == Network || f.Kind == Server) && !silent {
 			w.raise = i
 		}
 	}

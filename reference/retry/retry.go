@@ -170,11 +170,16 @@ const (
 	ReturnResult
 	// ReturnError ends it with the error named by Raise.
 	ReturnError
+	// StartTransaction and CommitTransaction are what withTransaction does:
+	// see NextTransaction.
+	StartTransaction
+	CommitTransaction
 )
 
 // String gives the action in the words of the reports.
 func (a Action) String() string {
-	names := [...]string{"", "select", "send", "back off", "return result", "return error"}
+	names := [...]string{"", "select", "send", "back off", "return result", "return error",
+		"start transaction", "commit transaction"}
 	if int(a) < len(names) {
 		return names[a]
 	}

@@ -100,6 +100,11 @@ func TestBackoffFormula(t *testing.T) {
 		{2, 0, 0.5, nil, 200 * time.Millisecond, false, "second retry: 200 ms on average"},
 		{1, 0, 0, nil, 0, false, "no jitter, no delay"},
 		{1, 7 * time.Millisecond, 0.5, nil, 7 * time.Millisecond, false, "the server's base replaces ours"},
+		{1, 0, 1, nil, 200 * time.Millisecond, false, "the whole ceiling"},
+		{5, 0, 1, retries(7), 3200 * time.Millisecond, false, "100 ms · 2^5"},
+		{6, 0, 1, retries(7), 6400 * time.Millisecond, false, "100 ms · 2^6 is still below MAX_BACKOFF"},
+		{7, 0, 1, retries(7), 10 * time.Second, false, "100 ms · 2^7 is above it"},
+		{900, 0, 1, retries(1000), 10 * time.Second, false, "nothing overflows"},
 		{1, -time.Second, 0.5, nil, 100 * time.Millisecond, false, "a negative base does not count"},
 		{2, time.Hour, 0.5, nil, 5 * time.Second, false, "never above MAX_BACKOFF"},
 		{3, 0, 0.5, nil, 0, true, "MAX_RETRIES is 2"},
@@ -114,6 +119,8 @@ func TestBackoffFormula(t *testing.T) {
 		}
 	}
 }
+
+func retries(n int) *int { return &n }
 
 func TestWrites(t *testing.T) {
 	p, _ := Named("")
@@ -152,6 +159,29 @@ func TestWrites(t *testing.T) {
 	}
 	if _, d := Next(s, Input{Kind: Failed, Failure: write()}); d.Raise.Attempt != 2 {
 		t.Errorf("the newest write error: attempt %d was raised", d.Raise.Attempt)
+	}
+}
+
+// TestOverloadOfWritesRaisesWhatWasAttempted plays what Retryable Writes says of
+// errors to operations that only overload retries.
+func TestOverloadOfWritesRaisesWhatWasAttempted(t *testing.T) {
+	p, _ := Named("")
+	for _, c := range []struct {
+		op, why string
+		second  Failure
+		raised  int
+	}{
+		{"update of many", "an attempt was made", Failure{Kind: Server, Code: 2}, 2},
+		{"update of many", "the second attempt wrote nothing", Failure{Kind: Server, Code: 2, Labels: []string{labelNoWrites}}, 1},
+		{"runCommand", "runCommand counts as a write", Failure{Kind: Server, Code: 2, Labels: []string{labelNoWrites}}, 1},
+		{"getMore", "a read", Failure{Kind: Server, Code: 2, Labels: []string{labelNoWrites}}, 2},
+		{"create", "a broken handshake proves that nothing was written", Failure{Kind: Network, Handshake: true}, 1},
+	} {
+		s := State{Policy: p, Attempt: 2, Chosen: Chosen{Address: "a"}, Overloaded: true,
+			Raise: Failure{Kind: Server, Code: 462, Attempt: 1}, Settings: Settings{Operation: Lookup(c.op), RetryReads: true, RetryWrites: true}}
+		if _, d := Next(s, Input{Kind: Failed, Failure: c.second}); d.Action != ReturnError || d.Raise.Attempt != c.raised {
+			t.Errorf("%s, %s: %v of attempt %d, want %d", c.op, c.why, d.Action, d.Raise.Attempt, c.raised)
+		}
 	}
 }
 

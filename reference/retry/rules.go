@@ -89,11 +89,15 @@ func (st *step) eligible() bool {
 // other; for a write it proves that nothing was written (Retryable Writes,
 // "Executing Retryable Write Commands").
 func (st *step) attempted() bool {
-	if st.f.Handshake && st.s.Settings.Operation.RetryableWrite {
+	if st.f.Handshake && st.writes() {
 		return false
 	}
 	return st.f.Kind == Network || st.f.Kind == Server
 }
+
+// writes tells that errors are raised as those of a write; runCommand counts
+// as one (Client Backpressure, "Overload retry policy", 6).
+func (st *step) writes() bool { return st.s.Settings.Operation.Class != Read }
 
 // limit is the number of retries allowed, -1 for no limit.
 func (st *step) limit() int {
@@ -216,7 +220,7 @@ var table = []row{
 	{Rule{"R20", "The newest error is raised if it tells that an attempt was made.",
 		"Retryable Reads, If a retry attempt fails", "2019-03", ""},
 		Failed, func(st *step) bool {
-			return st.s.Raise.Kind != 0 && st.attempted() && !(st.s.Settings.Operation.RetryableWrite && st.f.Has(labelNoWrites))
+			return st.s.Raise.Kind != 0 && st.attempted() && !(st.writes() && st.f.Has(labelNoWrites))
 		},
 		func(st *step) { st.s.Raise = st.f }},
 	{Rule{"R21", "An error that does not tell that an attempt was made leaves the one before in place.",
@@ -302,12 +306,12 @@ var table = []row{
 		"Client Side Operations Timeout, Retryability", "2022-10-18", "there is no time left"},
 		Failed, func(st *step) bool { return st.s.Settings.Timeout && st.in.Left <= 0 },
 		func(st *step) { st.raise(); st.d.Expired = true }},
-	{Rule{"B5", "A backoff that would outlast the deadline is not begun.",
+	{Rule{"B5", "A backoff that would outlast the deadline is not begun; the error is raised as it is, for no time is over.",
 		"Client Backpressure, Pseudocode", "2026-01-09", "the backoff would outlast the deadline"},
 		Failed, func(st *step) bool {
 			return st.s.Settings.Timeout && st.f.Has(labelOverloaded) && st.delay() > st.in.Left
 		},
-		func(st *step) { st.raise(); st.d.Expired = true }},
+		(*step).raise},
 
 	// Which server the retry avoids, and what it waits for.
 	{Rule{"R40", "In a sharded cluster the server that failed is deprioritized.",

@@ -1,0 +1,107 @@
+package reference
+
+import (
+	"context"
+	"time"
+
+	"github.com/unified-test-runner/utr/reference/retry"
+	"github.com/unified-test-runner/utr/result"
+)
+
+// withTransaction does what retry.NextTransaction decides (Convenient API for
+// Transactions).
+func withTransaction(c *call) (any, *result.Error) {
+	s := c.entity.(*clientSession)
+	if c.op.Callback == nil {
+		return nil, argument("withTransaction has no callback")
+	}
+	o, err := c.transactionOptions()
+	if err != nil {
+		return nil, err
+	}
+	clock := c.client.driver.options
+	begun := clock.Now()
+	state := retry.TransactionState{Timeout: retry.TransactionTime}
+	if c.timeout {
+		state.Timeout = forever
+		if at, ok := deadlineOf(c.ctx); ok {
+			state.Timeout, s.deadline = at.Sub(begun), at
+		}
+	}
+	defer func() { s.deadline = time.Time{} }()
+
+	in := retry.TransactionInput{Kind: retry.TransactionBegin}
+	var last *result.Error
+	failed := func(kind retry.TransactionInputKind, err *result.Error) retry.TransactionInput {
+		last = err
+		return retry.TransactionInput{Kind: kind, Labels: err.Labels, Code: err.Code,
+			Elapsed: clock.Now().Sub(begun), Jitter: clock.Random()}
+	}
+	for {
+		var d retry.Decision
+		state, d = retry.NextTransaction(state, in)
+		c.trace.decided(d, "")
+		switch d.Action {
+		case retry.StartTransaction:
+			if err := s.start(o); err != nil {
+				return nil, err
+			}
+			err := c.op.Callback(c.ctx)
+			switch {
+			case err != nil:
+				c.abortAfterCallback(s)
+				in = failed(retry.CallbackFailed, err)
+			case s.inTransaction():
+				in = retry.TransactionInput{Kind: retry.CallbackReturned}
+			default:
+				in = retry.TransactionInput{Kind: retry.CallbackEnded}
+			}
+		case retry.CommitTransaction:
+			in = retry.TransactionInput{Kind: retry.Committed}
+			if err := s.commit(c.ctx, c.timeout, &c.trace); err != nil {
+				in = failed(retry.CommitFailed, err)
+			}
+		case retry.BackOff:
+			clock.backOff(c.ctx, d.Delay)
+			if c.base.Err() != nil { // whoever runs the engine has had enough
+				return nil, last
+			}
+			in = retry.TransactionInput{Kind: retry.TransactionBackedOff}
+		case retry.ReturnResult:
+			return nothing{}, nil
+		default:
+			if d.Expired {
+				return nil, c.late(last)
+			}
+			return nil, last
+		}
+	}
+}
+
+// abortAfterCallback aborts what a failed callback has left open. Under
+// timeoutMS the time of abort starts anew.
+func (c *call) abortAfterCallback(s *clientSession) {
+	if !s.inTransaction() {
+		return
+	}
+	ctx, cancel := c.base, context.CancelFunc(func() {})
+	if c.limit != nil && *c.limit > 0 {
+		ctx, cancel = c.client.driver.options.within(c.base, *c.limit)
+	}
+	defer cancel()
+	_ = s.abort(ctx, c.timeout, &c.trace)
+}
+
+// late makes a timeout error of the error that withTransaction met last. It
+// exposes that error: its message, labels, code and reply are those of the cause
+// (Convenient API for Transactions, "Timeout Error propagation"). Only with
+// timeoutMS it is a timeout in the sense of Client Side Operations Timeout.
+func (c *call) late(cause *result.Error) *result.Error {
+	if cause.Timeout {
+		return cause
+	}
+	out := *cause
+	out.Kind, out.Timeout = "timeout", c.timeout
+	out.Message = "no time is left to try the transaction again: " + cause.Message
+	return &out
+}

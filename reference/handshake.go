@@ -1,0 +1,59 @@
+package reference
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
+)
+
+// backpressureVersion is the version of Client Backpressure that a handshake
+// names (MongoDB Handshake, "Connection handshake", 2026-06-25).
+const backpressureVersion = "2"
+
+// withBackpressure adds the field backpressure to a handshake: a hello or a
+// legacy hello, as OP_MSG or OP_QUERY. Any other message is given back as it is.
+// The topology's own handshake does not have the field.
+func withBackpressure(message []byte) []byte {
+	at, ok := bodyOf(message)
+	if !ok {
+		return message
+	}
+	doc, rest, ok := bsoncore.ReadDocument(message[at:])
+	if !ok || len(rest) > 0 || doc.Validate() != nil {
+		return message
+	}
+	first, err := doc.IndexErr(0)
+	if err != nil || !slices.Contains([]string{"hello", "isMaster", "ismaster"}, first.Key()) {
+		return message
+	}
+	if _, err := doc.LookupErr("backpressure"); err == nil {
+		return message
+	}
+	out := slices.Concat(message[:at], doc[:len(doc)-1])
+	out = bsoncore.AppendStringElement(out, "backpressure", backpressureVersion)
+	out = append(out, 0)
+	binary.LittleEndian.PutUint32(out[at:], uint32(len(out)-at))
+	binary.LittleEndian.PutUint32(out, uint32(len(out)))
+	return out
+}
+
+// bodyOf finds where the command of a message begins. False for messages that
+// a handshake never is: those with a checksum or a document sequence first.
+func bodyOf(message []byte) (int, bool) {
+	const header = 16
+	if len(message) < header+5 || int(binary.LittleEndian.Uint32(message)) != len(message) {
+		return 0, false
+	}
+	switch wiremessage.OpCode(binary.LittleEndian.Uint32(message[12:])) {
+	case wiremessage.OpMsg:
+		flags := wiremessage.MsgFlag(binary.LittleEndian.Uint32(message[header:]))
+		return header + 5, message[header+4] == 0 && flags&wiremessage.ChecksumPresent == 0
+	case wiremessage.OpQuery:
+		end := slices.Index(message[header+4:], 0)
+		at := header + 4 + end + 1 + 8 // the name, numberToSkip, numberToReturn
+		return at, end >= 0 && at <= len(message)
+	}
+	return 0, false
+}

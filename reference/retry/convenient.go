@@ -1,0 +1,157 @@
+package retry
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// The constants of the Convenient API for Transactions.
+const (
+	transactionBase   = 5 * time.Millisecond
+	transactionGrowth = 1.5
+	transactionCap    = 500 * time.Millisecond
+	// TransactionTime is how long withTransaction goes on without timeoutMS.
+	TransactionTime = 120 * time.Second
+)
+
+const (
+	labelTransient     = "TransientTransactionError"
+	labelUnknownCommit = "UnknownTransactionCommitResult"
+	maxTimeExpired     = 50 // MaxTimeMSExpired
+)
+
+// TransactionState is how far withTransaction has come. It is a value:
+// NextTransaction never changes the one that it is given.
+type TransactionState struct {
+	// Attempt is the number of times that the transaction was started.
+	Attempt int
+	// Timeout is timeoutMS, or TransactionTime.
+	Timeout time.Duration
+}
+
+// TransactionInputKind tells inputs apart.
+type TransactionInputKind uint8
+
+// The inputs of withTransaction.
+const (
+	// TransactionBegin is the first input.
+	TransactionBegin TransactionInputKind = iota + 1
+	// CallbackFailed is an error of the callback. The caller has aborted the
+	// transaction if it was open.
+	CallbackFailed
+	// CallbackEnded says that the callback has committed or aborted by itself.
+	CallbackEnded
+	// CallbackReturned says that it left the transaction open.
+	CallbackReturned
+	// CommitFailed is an error of commitTransaction.
+	CommitFailed
+	// Committed says that there is none.
+	Committed
+	// TransactionBackedOff answers a BackOff decision.
+	TransactionBackedOff
+)
+
+// TransactionInput is what happened since the last decision.
+type TransactionInput struct {
+	Kind TransactionInputKind
+	// Labels and Code are those of the error.
+	Labels []string
+	Code   int32
+	// Elapsed is the time since withTransaction was called.
+	Elapsed time.Duration
+	// Jitter is a random number in [0, 1).
+	Jitter float64
+}
+
+func (in TransactionInput) has(label string) bool { return slices.Contains(in.Labels, label) }
+
+// transactionRow is a rule of withTransaction.
+type transactionRow struct {
+	Rule
+	on   []TransactionInputKind
+	when func(TransactionState, TransactionInput) bool // nil: always
+	then Decision
+}
+
+// transactionTable holds the rules in the order in which they are looked at.
+// It is never written to.
+var transactionTable = []transactionRow{
+	{Rule{"T1", "Start the transaction, and call the callback.",
+		"Convenient API for Transactions, Sequence of Actions", "2018-02-13", "first attempt of the transaction"},
+		[]TransactionInputKind{TransactionBegin}, nil, Decision{Action: StartTransaction}},
+	{Rule{"T2", "If the callback has ended the transaction itself, nothing is left to do.",
+		"Convenient API for Transactions, Sequence of Actions", "2018-02-13", "the callback ended the transaction"},
+		[]TransactionInputKind{CallbackEnded}, nil, Decision{Action: ReturnResult}},
+	{Rule{"T3", "If the callback has left it open, commit.",
+		"Convenient API for Transactions, Sequence of Actions", "2018-02-13", "the callback succeeded"},
+		[]TransactionInputKind{CallbackReturned}, nil, Decision{Action: CommitTransaction}},
+	{Rule{"T4", "A successful commit ends it.",
+		"Convenient API for Transactions, Sequence of Actions", "2018-02-13", "the transaction is committed"},
+		[]TransactionInputKind{Committed}, nil, Decision{Action: ReturnResult}},
+	{Rule{"T5", "A commit whose outcome is not known is not tried again after the timeout.",
+		"Convenient API for Transactions, Sequence of Actions", "2018-02-13", "there is no time left to commit again"},
+		[]TransactionInputKind{CommitFailed}, func(s TransactionState, in TransactionInput) bool {
+			return commitAgain(s, in) && in.Elapsed >= s.Timeout
+		}, Decision{Action: ReturnError, Expired: true}},
+	{Rule{"T6", "A commit whose outcome is not known is tried again at once, but for MaxTimeMSExpired.",
+		"Convenient API for Transactions, Sequence of Actions", "2019-04-24", "the outcome of the commit is not known"},
+		[]TransactionInputKind{CommitFailed}, commitAgain, Decision{Action: CommitTransaction}},
+	{Rule{"T7", "An error without the label TransientTransactionError is raised.",
+		"Convenient API for Transactions, Sequence of Actions", "2018-02-13", "the error is not transient"},
+		[]TransactionInputKind{CallbackFailed, CommitFailed}, func(_ TransactionState, in TransactionInput) bool {
+			return !in.has(labelTransient)
+		}, Decision{Action: ReturnError}},
+	{Rule{"T8", "A backoff that would outlast the timeout is not begun.",
+		"Convenient API for Transactions, Sequence of Actions", "2025-11-20", "there is no time left for another transaction"},
+		[]TransactionInputKind{CallbackFailed, CommitFailed}, func(s TransactionState, in TransactionInput) bool {
+			return in.Elapsed+transactionBackoff(s, in) >= s.Timeout
+		}, Decision{Action: ReturnError, Expired: true}},
+	{Rule{"T9", "Before the transaction is tried again wait jitter · min(500 ms, 5 ms · 1.5^attempt).",
+		"Convenient API for Transactions, Sequence of Actions", "2026-07-08", "the error is transient"},
+		[]TransactionInputKind{CallbackFailed, CommitFailed}, nil, Decision{Action: BackOff}},
+	{Rule{"T10", "Start the transaction again after the backoff.",
+		"Convenient API for Transactions, Sequence of Actions", "2025-11-20", "the backoff is over"},
+		[]TransactionInputKind{TransactionBackedOff}, nil, Decision{Action: StartTransaction}},
+}
+
+func commitAgain(_ TransactionState, in TransactionInput) bool {
+	return in.has(labelUnknownCommit) && in.Code != maxTimeExpired
+}
+
+func transactionBackoff(s TransactionState, in TransactionInput) time.Duration {
+	ceiling := float64(transactionBase) * math.Pow(transactionGrowth, float64(s.Attempt))
+	return time.Duration(in.Jitter * math.Min(float64(transactionCap), ceiling))
+}
+
+// TransactionRules lists the rules of withTransaction in the order in which
+// they are looked at. The slice is the caller's own.
+func TransactionRules() []Rule {
+	out := make([]Rule, len(transactionTable))
+	for i, r := range transactionTable {
+		out[i] = r.Rule
+	}
+	return out
+}
+
+// NextTransaction decides for withTransaction. An error that is returned with
+// Expired true is to become a timeout error that keeps its labels
+// (Convenient API for Transactions, "Timeout Error propagation"). The decision's
+// Raise is not set: it is the error of this input that is raised.
+func NextTransaction(s TransactionState, in TransactionInput) (TransactionState, Decision) {
+	for _, r := range transactionTable {
+		if !slices.Contains(r.on, in.Kind) || r.when != nil && !r.when(s, in) {
+			continue
+		}
+		d := r.then
+		switch d.Action {
+		case StartTransaction:
+			s.Attempt++
+		case BackOff:
+			d.Delay = transactionBackoff(s, in)
+		}
+		d.Attempt, d.Rules, d.Reason = s.Attempt, []string{r.ID}, r.Reason
+		return s, d
+	}
+	return s, Decision{Action: ReturnError, Attempt: s.Attempt, Reason: "no rule answers this input"}
+}
