@@ -26,11 +26,17 @@ func main() {
 
 // interruptible gives a context that the first signal ends, so that fail
 // points are turned off and what ran is printed. The second signal quits at
-// once.
+// once. A terminal that goes away interrupts as well, unless nohup wants that to
+// be ignored; and a reader that goes away is an error of writing, which kills
+// nothing.
 func interruptible() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(signals, syscall.SIGHUP)
+	}
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	go func() {
 		<-signals
 		cancel()

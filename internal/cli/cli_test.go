@@ -6,10 +6,12 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -51,6 +53,7 @@ type bench struct {
 	summary  result.Summary
 	fails    error
 	before   string // what standard error held when the run began
+	during   func() // called in the run
 }
 
 type noEngine struct{ engine.Engine }
@@ -88,6 +91,9 @@ func newBench() *bench {
 		},
 		Run: func(ctx context.Context, suites []*specs.Suite, cfg runner.Config) (result.Summary, error) {
 			b.ran, b.suites, b.before = &cfg, suites, b.err.String()
+			if b.during != nil {
+				b.during()
+			}
 			for _, n := range b.notes {
 				cfg.Notify(n)
 			}
@@ -118,6 +124,8 @@ func TestExitCodes(t *testing.T) {
 	file := suiteFile(t)
 	bad := filepath.Join(t.TempDir(), "bad.yml")
 	write(t, bad, "description: x\nschemaVersion: \"1.0\"\ntests: 3\n")
+	twin := filepath.Join(t.TempDir(), "suite.json")
+	write(t, twin, `{"description": "x", "schemaVersion": "1.0", "tests": [{"description": "a", "operations": []}]}`)
 	reasonless := filepath.Join(t.TempDir(), "known")
 	write(t, reasonless, "pattern\n")
 	for _, r := range []struct {
@@ -151,21 +159,36 @@ func TestExitCodes(t *testing.T) {
 		{"an unknown topology", []string{"run", "--topology", "ring", file}, nil, 2, "one of auto, all, single"},
 		{"a bad version", []string{"run", "--server-version", "new", file}, nil, 2, "--server-version"},
 		{"a bad pattern", []string{"run", "--run", "(", file}, nil, 2, "run"},
-		{"a negative timeout", []string{"run", "--timeout", "-1s", file}, nil, 2, "--timeout \"-1s\": it must not be negative"},
+		{"a negative timeout", []string{"run", "--timeout", "-1s", file}, nil, 2, "--timeout \"-1s\": it must be longer than nothing"},
+		{"a timeout that is over at once", []string{"run", "--timeout", "0s", file}, nil, 2, "longer than nothing"},
 		{"a timeout without a unit", []string{"run", "--timeout", "5", file}, nil, 2, "a length of time such as 30s"},
 		{"no repetitions", []string{"run", "--count", "0", file}, nil, 2, "--count \"0\": it must be at least 1"},
 		{"more members than there can be", []string{"run", "--members", "51", file}, nil, 2, "--members \"51\": it must be at most 50"},
 		{"more routers than there can be", []string{"serve", "--mongoses", "51"}, nil, 2, "at most 50"},
 		{"a topology that came later", []string{"run", "--topology", "load-balanced", "--server-version", "4.2", file}, nil, 2, "came with 5.0"},
 		{"two reports in one file", []string{"run", "--json", "r", "--junit", "r", file}, nil, 2, "same file"},
+		{"two names for one report", []string{"run", "--json", "r", "--junit", "./r", file}, nil, 2, "same file"},
+		{"a report without a name", []string{"run", "--json", "", file}, nil, 2, "--json \"\": it needs the name of a file"},
+		{"a report on standard output, where the other is", []string{"run", "--junit", "-", file}, nil, 2, "- is none"},
+		{"a suite taken for the name of a report", []string{"run", "--json", file, file}, nil, 2, "its name is that of a suite"},
+		{"a report over a suite in JSON", []string{"run", "--json", twin, twin}, nil, 2, "written over the suite"},
+		{"a path that is empty", []string{"run", ""}, nil, 2, "a path is empty"},
+		{"a path that is empty, for validate", []string{"validate", file, ""}, nil, 2, "a path is empty"},
+		{"a flag in the place of the command", []string{"--jobs", "2", "run", file}, nil, 2, "flags such as --jobs follow it"},
+		{"a port too large", []string{"serve", "--port", "65536"}, nil, 2, "at most 65535"},
+		{"ports that run over", []string{"serve", "--port", "65534"}, nil, 2, "there are no 3 ports from there to 65535"},
+		{"a flag given twice", []string{"run", "--jobs", "0", "--jobs", "2", file}, nil, 2, "at least 1"},
 		{"a connection string that is none", []string{"run", "--uri", "nonsense", file}, nil, 2, "--uri: connection string must start"},
 		{"one of the environment", []string{"run", file}, func(b *bench) { b.env[envURI] = "nonsense" }, 2, "$UTR_URI: connection string must start"},
 		{"options that exclude each other", []string{"run", "--uri", "mongodb://h/?loadBalanced=true&replicaSet=r", file}, nil, 2, "--uri: "},
 		{"an empty connection string is no embedded deployment", []string{"run", "--uri", "", file}, nil, 2, "--uri is empty"},
 		{"a load balancer without a deployment", []string{"run", "--single-uri", "mongodb://h/", file}, nil, 2, "goes with --uri"},
 		{"a topology and a cluster of the environment", []string{"run", "--topology", "single", file}, func(b *bench) { b.env[envURI] = "mongodb://h/" }, 2, "$UTR_URI"},
-		{"a dry run of nothing", []string{"run", "--dry-run", "--run", "nothing", file}, nil, 1, "matches no test"},
-		{"a dry run of what is left out again", []string{"run", "--dry-run", "--skip", ".", file}, nil, 1, "leave no test"},
+		{"a dry run of nothing", []string{"run", "--dry-run", "--run", "nothing", file}, nil, 2, "the run pattern \"nothing\" matches no test"},
+		{"a run of nothing", []string{"run", "--run", "nothing", file}, nil, 2, "the run pattern \"nothing\" matches no test"},
+		{"a run of what is left out again", []string{"run", "--run", "first", "--skip", "first", file}, nil, 2, "leave no test to run"},
+		{"a dry run with a pattern too many", []string{"run", "--dry-run", "--run", "first", "--run", "nothing", file}, nil, 1, "matches no test"},
+		{"a dry run of what is left out again", []string{"run", "--dry-run", "--skip", ".", file}, nil, 2, "leave no test"},
 		{"an unknown engine", []string{"run", "--engine", "steam", file}, nil, 2, `"steam"`},
 		{"an unknown policy", []string{"run", "--policy", "none", file}, nil, 2, "no such policy"},
 		{"no path", []string{"run"}, nil, 2, "name a suite"},
@@ -191,7 +214,8 @@ func TestExitCodes(t *testing.T) {
 		{"--help as others spell it", []string{"--help"}, nil, 0, ""},
 		{"help for a command", []string{"help", "run"}, nil, 0, ""},
 		{"help as a flag", []string{"run", "--help"}, nil, 0, ""},
-		{"help for no command", []string{"help", "rum"}, nil, 2, `"rum"`},
+		{"help for no command", []string{"help", "rum"}, nil, 2, `there is no command "rum"; did you mean run?`},
+		{"help for two commands", []string{"help", "run", "serve"}, nil, 2, "one command at most"},
 		{"completion", []string{"completion", "bash"}, nil, 0, ""},
 		{"completion for no shell", []string{"completion", "dos"}, nil, 2, "bash"},
 		{"serve on a port that is taken", []string{"serve"}, func(b *bench) {
@@ -348,14 +372,90 @@ func TestRerun(t *testing.T) {
 
 func TestInterrupt(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
+	defer cancel()
 	b := newBench()
+	b.during = cancel
 	if code := b.Main(ctx, []string{"run", suiteFile(t)}); code != ExitBroken {
 		t.Errorf("exit code %d", code)
+	}
+	if want := "utr: interrupted: cleaning up; a second signal quits at once\n"; b.err.String() != want {
+		t.Errorf("standard error: %q", b.err.String())
 	}
 	if !strings.HasSuffix(b.out.String(), "interrupted: 0 of 0 tests ran\n2 passed, 0 failed, 0 skipped\n") {
 		t.Error(b.out.String())
 	}
+}
+
+// An interruption before anything runs says no more than that, whatever was
+// waited for.
+func TestInterruptEarly(t *testing.T) {
+	endless, ends := io.Pipe()
+	defer ends.Close()
+	for _, r := range []struct {
+		reason string
+		args   []string
+		change func(*bench, context.CancelFunc)
+	}{
+		{"run waits for standard input", []string{"run", "-"}, func(b *bench, cancel context.CancelFunc) { b.Stdin = reading{endless, cancel} }},
+		{"validate waits for standard input", []string{"validate", "-"}, func(b *bench, cancel context.CancelFunc) { b.Stdin = reading{endless, cancel} }},
+		{"the deployment does not answer", []string{"run", "--uri", "mongodb://h/", "-"}, func(b *bench, cancel context.CancelFunc) {
+			b.Cluster = func(ctx context.Context, _ deployment.ClusterOptions) (deployment.Source, error) {
+				cancel()
+				<-ctx.Done()
+				return nil, errors.New("server selection error: context canceled")
+			}
+		}},
+	} {
+		ctx, cancel := context.WithCancel(context.Background())
+		b := newBench()
+		r.change(b, cancel)
+		if code := b.Main(ctx, r.args); code != ExitBroken || b.err.String() != "utr: interrupted\n" {
+			t.Errorf("%s: exit code %d, %q", r.reason, code, b.err.String())
+		}
+		cancel()
+	}
+}
+
+// reading tells when it is read from.
+type reading struct {
+	io.Reader
+	begun func()
+}
+
+func (r reading) Read(p []byte) (int, error) {
+	r.begun()
+	return r.Reader.Read(p)
+}
+
+// A reader that goes away ends the run, so that fail points do not stay on for
+// a report that nobody sees; other commands end without a word.
+func TestReaderGoesAway(t *testing.T) {
+	file := suiteFile(t)
+	b := newBench()
+	b.Stdout = gone{}
+	b.notes = []result.Note{result.TestFinished{Verdict: &result.Verdict{Status: result.Failed}}}
+	whole, ended := b.Run, false
+	b.Run = func(ctx context.Context, suites []*specs.Suite, cfg runner.Config) (result.Summary, error) {
+		s, err := whole(ctx, suites, cfg)
+		ended = ctx.Err() != nil
+		return s, err
+	}
+	if code := b.Main(context.Background(), []string{"run", file}); code != ExitBroken || !ended || !strings.Contains(b.err.String(), "the run was cut short") {
+		t.Errorf("exit code %d, ended %v: %s", code, ended, b.err.String())
+	}
+	for _, command := range []string{"help", "version", "schema", "explain"} {
+		b := newBench()
+		b.Stdout = gone{}
+		if code := b.Main(context.Background(), []string{command}); code != ExitBroken || b.err.Len() > 0 {
+			t.Errorf("%s: exit code %d: %s", command, code, b.err.String())
+		}
+	}
+}
+
+type gone struct{}
+
+func (gone) Write([]byte) (int, error) {
+	return 0, &os.PathError{Op: "write", Path: "|1", Err: syscall.EPIPE}
 }
 
 type server struct{ closed *bool }
@@ -430,15 +530,16 @@ func TestTerminal(t *testing.T) {
 	for _, r := range []struct {
 		reason            string
 		terminal          bool
-		noColor           string
+		noColor, kind     string
 		progress, colored bool
 	}{
-		{"a pipe is quiet and plain", false, "", false, false},
-		{"a terminal has both", true, "", true, true},
-		{"NO_COLOR leaves the status line", true, "1", true, false},
+		{"a pipe is quiet and plain", false, "", "xterm", false, false},
+		{"a terminal has both", true, "", "xterm", true, true},
+		{"NO_COLOR leaves the status line", true, "1", "xterm", true, false},
+		{"a terminal that knows no sequences has neither", true, "", "dumb", false, false},
 	} {
 		b := newBench()
-		b.env[envNoColor] = r.noColor
+		b.env[envNoColor], b.env[envTerminal] = r.noColor, r.kind
 		b.Terminal = func() (int, bool) { return 80, r.terminal }
 		id := result.TestID{File: file, Description: "first"}
 		b.notes = []result.Note{

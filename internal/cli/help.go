@@ -23,8 +23,11 @@ func helpCommand() *command {
 					return c.print(overview())
 				}
 				command := find(c.paths[0])
-				if command == nil || len(c.paths) > 1 {
-					return usage("help: there is no command %q", strings.Join(c.paths, " "))
+				switch {
+				case len(c.paths) > 1:
+					return usage("help: name one command at most")
+				case command == nil:
+					return usage("help: %w", unknownCommand(c.paths[0]))
 				}
 				return c.print(command.help())
 			}
@@ -125,7 +128,7 @@ func Markdown() string {
 	for _, c := range commands() {
 		fmt.Fprintf(&b, "| [`utr %s`](#utr-%s) | %s |\n", c.name, c.name, c.summary)
 	}
-	b.WriteString("\nFlags may stand before or after arguments; `--flag value`, `--flag=value` and `-flag value` mean the same, and what follows `--` is no flag.\n")
+	b.WriteString("\nFlags may stand before or after arguments; `--flag value`, `--flag=value` and `-flag value` mean the same, and what follows `--` is no flag. Of a flag that is given twice the last one counts, unless it may be repeated.\n")
 	for _, c := range commands() {
 		fmt.Fprintf(&b, "\n## utr %s\n\n```\n%s```\n", c.name, c.help())
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"syscall"
 
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/runner"
@@ -122,10 +123,7 @@ func (c *call) dispatch(ctx context.Context, args []string) error {
 	}
 	command := find(name)
 	if command == nil {
-		if meant := nearest(name, names()); meant != "" {
-			return usage("there is no command %q; did you mean %s?", name, meant)
-		}
-		return usage("there is no command %q", name)
+		return usage("%w", unknownCommand(name))
 	}
 	c.command = name
 	f := newFlags()
@@ -141,13 +139,57 @@ func (c *call) dispatch(ctx context.Context, args []string) error {
 	return act(ctx, c)
 }
 
-// print writes to standard output. That it cannot is an error like any other.
+// unknownCommand is the error for a command that there is not, with the one
+// that was meant if that can be told.
+func unknownCommand(name string) error {
+	if strings.HasPrefix(name, "-") {
+		return fmt.Errorf("the first word is a command, such as run; flags such as %s follow it", name)
+	}
+	if meant := nearest(name, names()); meant != "" {
+		return fmt.Errorf("there is no command %q; did you mean %s?", name, meant)
+	}
+	return fmt.Errorf("there is no command %q", name)
+}
+
+// print writes to standard output. That it cannot is an error like any other,
+// but that a reader who went away, such as head, is told nothing.
 func (c *call) print(text string) error {
-	if _, err := io.WriteString(c.out(), text); err != nil {
+	_, err := io.WriteString(c.out(), text)
+	switch {
+	case errors.Is(err, syscall.EPIPE):
+		return exit(ExitBroken)
+	case err != nil:
 		return fmt.Errorf("writing to standard output: %w", err)
 	}
 	return nil
 }
+
+// load reads suites. The end of ctx is not waited for by a standard input that
+// nobody writes to.
+func (c *call) load(ctx context.Context, o specs.Options) (*specs.Loaded, error) {
+	if contains(c.paths, "") {
+		return nil, usage("%s: a path is empty", c.command)
+	}
+	type answer struct {
+		loaded *specs.Loaded
+		err    error
+	}
+	o.Stdin = c.program.Stdin
+	read := make(chan answer, 1)
+	go func() {
+		loaded, err := specs.Load(c.paths, o)
+		read <- answer{loaded, err}
+	}()
+	select {
+	case a := <-read:
+		return a.loaded, a.err
+	case <-ctx.Done():
+		return nil, errInterrupted
+	}
+}
+
+// errInterrupted ends a command that had done nothing yet.
+var errInterrupted = errors.New("interrupted")
 
 // create opens a report file.
 func create(name string) (*os.File, error) {

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -27,6 +30,7 @@ const (
 	envURI       = "UTR_URI"
 	envSingleURI = "UTR_SINGLE_URI"
 	envNoColor   = "NO_COLOR"
+	envTerminal  = "TERM"
 )
 
 // EngineOptions are what the command line says about an engine.
@@ -124,7 +128,8 @@ Without --uri the suites run on deployments inside the process, and with
 collections it will drop there before it does.
 
 Patterns of --run and --skip are regular expressions over "file: description".
-A pattern that matches no test is a problem, and fails the run.
+A pattern that matches no test is a problem, and fails the run; that no test is
+left to run is bad usage.
 
 Exit codes: 0 all well, 1 tests failed, 2 bad usage or invalid suite, 3 broken:
 set-up, deployment, engine or a report failed, or the run was interrupted.`,
@@ -168,19 +173,19 @@ func declareRun(f *flags) *runFlags {
 	f.add(r.shuffle, "shuffle", "[SEED]", "run tests in a random order; the seed gives an order again")
 	r.count = f.number("count", "N", 1, 1, "how many times each test runs (default 1)")
 	r.verbose = f.toggle("v", "a line for every test")
-	r.json = f.text("json", "FILE", "", "write a record for each test as JSON lines")
-	r.junit = f.text("junit", "FILE", "", "write a JUnit XML report")
-	r.timings = f.toggle("timings", "tell where the time went")
+	r.json = f.file("json", "write a record for each test as JSON lines", ".yml", ".yaml")
+	r.junit = f.file("junit", "write a JUnit XML report", ".yml", ".yaml")
+	r.timings = f.toggle("timings", "tell times, and where the time went")
 	r.reseed = f.choice("reseed", "auto", "when initial data is made anew: where it differs, or before every test (default auto)", "auto", string(runner.ReseedAlways))
 	r.dryRun = f.toggle("dry-run", "say what would run and which collections would be dropped, and stop")
 	r.engine = f.text("engine", "NAME", "reference", "driver under test (default reference)")
 	r.policy = f.text("policy", "NAME", "", "retry policy of the reference engine; utr explain lists them")
-	r.knownFailing = f.text("known-failing", "FILE", "", "tests that are expected to fail, one a line: pattern # reason")
+	r.knownFailing = f.file("known-failing", "tests that are expected to fail, one a line: pattern # reason")
 	r.events = f.toggle("events", "keep events and operations of passing tests in reports")
 	return r
 }
 
-func (r *runFlags) act(ctx context.Context, c *call) error {
+func (r *runFlags) act(ctx context.Context, c *call) (err error) {
 	uri, single, err := r.target(c)
 	if err != nil {
 		return err
@@ -196,9 +201,15 @@ func (r *runFlags) act(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	loaded, err := specs.Load(c.paths, specs.Options{Stdin: c.program.Stdin})
-	if err != nil {
+	loaded, err := c.load(ctx, specs.Options{})
+	switch {
+	case errors.Is(err, errInterrupted):
+		return err
+	case err != nil:
 		return invalid(err)
+	}
+	if len(chosen(loaded.Suites, cfg.Filter)) == 0 {
+		return usage("run: %s", strings.Join(runner.Unused(loaded.Suites, runner.Config{Filter: cfg.Filter}), "; "))
 	}
 	if *r.dryRun {
 		if err := c.print(plan(loaded.Suites, cfg.Filter)); err != nil {
@@ -213,13 +224,26 @@ func (r *runFlags) act(ctx context.Context, c *call) error {
 		return usage("run: %w", err)
 	}
 	defer func() { _ = cfg.Engine.Close() }()
+	// Reports are opened before anything is touched that took long to reach.
+	reporters, done, err := r.reporters(c, loaded.Suites)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if closing := done(); closing != nil && codeOf(err) < ExitBroken {
+			err = closing
+		}
+	}()
 	if cfg.Source, err = r.source(ctx, c, uri, single); err != nil {
+		if ctx.Err() != nil {
+			return errInterrupted
+		}
 		return err
 	}
 	if uri.secret != "" {
 		c.announce(cfg.Source, chosen(loaded.Suites, cfg.Filter))
 	}
-	err = c.run(ctx, r, loaded.Suites, cfg)
+	err = c.run(ctx, reporters, loaded.Suites, cfg)
 	if closing := cfg.Source.Close(); err == nil && closing != nil {
 		err = fmt.Errorf("stopping the deployment: %w", closing)
 	}
@@ -285,7 +309,7 @@ func (r *runFlags) config(c *call) (runner.Config, error) {
 		KeepEvents:    *r.events,
 		Rerun:         r.rerun(c),
 	}
-	if *r.json != "" && *r.json == *r.junit {
+	if *r.json != "" && sameFile(*r.json, *r.junit) {
 		return cfg, usage("run: --json and --junit write to the same file, %s", *r.json)
 	}
 	if *r.reseed == string(runner.ReseedAlways) {
@@ -367,9 +391,19 @@ func plan(suites []*specs.Suite, f runner.Filter) string {
 	return head + b.String()
 }
 
-// run runs the suites and writes the reports.
-func (c *call) run(ctx context.Context, r *runFlags, suites []*specs.Suite, cfg runner.Config) (err error) {
-	reporters := []*report.Reporter{report.New("standard output", c.text(r), c.out())}
+// reporters gives the reports that are wanted, that on standard output first.
+// done closes their files.
+func (r *runFlags) reporters(c *call, suites []*specs.Suite) (all []*report.Reporter, done func() error, err error) {
+	var files []*os.File
+	done = func() (err error) {
+		for _, f := range files {
+			if closing := f.Close(); closing != nil && err == nil {
+				err = fmt.Errorf("writing the report to %s: %w", f.Name(), closing)
+			}
+		}
+		return err
+	}
+	all = []*report.Reporter{report.New("standard output", c.text(r), c.out())}
 	for _, file := range []struct {
 		name     string
 		generate report.Generator
@@ -377,33 +411,82 @@ func (c *call) run(ctx context.Context, r *runFlags, suites []*specs.Suite, cfg 
 		if file.name == "" {
 			continue
 		}
-		f, createErr := create(file.name)
-		if createErr != nil {
-			return createErr
+		if slices.ContainsFunc(suites, func(s *specs.Suite) bool { return sameFile(s.File, file.name) }) {
+			return nil, nil, errors.Join(usage("run: the report would be written over the suite %s", file.name), done())
 		}
-		defer func() {
-			if closing := f.Close(); closing != nil && codeOf(err) < ExitBroken {
-				err = fmt.Errorf("writing the report to %s: %w", file.name, closing)
-			}
-		}()
-		reporters = append(reporters, report.New(file.name, file.generate, f))
+		f, err := create(file.name)
+		if err != nil {
+			return nil, nil, errors.Join(err, done())
+		}
+		files = append(files, f)
+		all = append(all, report.New(file.name, file.generate, f))
 	}
+	return all, done, nil
+}
+
+// sameFile reports whether two names lead to one file, which need not be there.
+func sameFile(a, b string) bool {
+	if a == "" || b == "" {
+		return a == b
+	}
+	if absolute, err := filepath.Abs(a); err == nil {
+		if other, err := filepath.Abs(b); err == nil && absolute == other {
+			return true
+		}
+	}
+	one, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	other, err := os.Stat(b)
+	return err == nil && os.SameFile(one, other)
+}
+
+// run runs the suites and writes the reports. A standard output that takes
+// nothing more ends the run as an interruption does: nobody would see it.
+func (c *call) run(ctx context.Context, reporters []*report.Reporter, suites []*specs.Suite, cfg runner.Config) error {
+	reading, cancel := context.WithCancel(ctx)
+	defer cancel()
 	cfg.Notify = func(n result.Note) {
 		n = c.secrets.note(n)
 		for _, reporter := range reporters {
 			reporter.Note(n)
 		}
+		if reporters[0].Err() != nil {
+			cancel()
+		}
 	}
-	summary, err := c.program.Run(ctx, suites, cfg)
+	told := c.tellOfInterruption(ctx)
+	summary, err := c.program.Run(reading, suites, cfg)
+	told()
 	if err != nil {
 		return err
 	}
 	for _, reporter := range reporters {
-		if err := reporter.Err(); err != nil {
+		err := reporter.Err()
+		switch {
+		case errors.Is(err, syscall.EPIPE):
+			return errors.New("nobody reads the report any more: the run was cut short")
+		case err != nil:
 			return err
 		}
 	}
 	return exit(summary.ExitCode())
+}
+
+// tellOfInterruption says at once that an interruption was noticed: cleaning
+// up takes long where a deployment does not answer. What it gives ends that.
+func (c *call) tellOfInterruption(ctx context.Context) (end func()) {
+	said := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(said)
+		_, _ = io.WriteString(c.errors, "utr: interrupted: cleaning up; a second signal quits at once\n")
+	})
+	return func() {
+		if !stop() {
+			<-said
+		}
+	}
 }
 
 // text is the report for people: with colour and a status line on a terminal,
@@ -411,7 +494,7 @@ func (c *call) run(ctx context.Context, r *runFlags, suites []*specs.Suite, cfg 
 func (c *call) text(r *runFlags) report.Generator {
 	o := report.TextOptions{Verbose: *r.verbose, Timings: *r.timings}
 	columns, terminal := c.terminal()
-	if !terminal {
+	if !terminal || c.env(envTerminal) == "dumb" {
 		return report.Text(o)
 	}
 	o.Color = c.env(envNoColor) == ""
@@ -442,10 +525,11 @@ func (r *runFlags) rerun(c *call) func(result.TestID) []string {
 		}
 	}
 	uri, single, _ := r.target(c)
-	if uri.secret != "" {
+	// What the environment says, it will say again.
+	if r.flags.given("uri") {
 		add("uri", uri.String())
 	}
-	if single.secret != "" {
+	if r.flags.given("single-uri") {
 		add("single-uri", single.String())
 	}
 	return func(id result.TestID) []string {

@@ -30,7 +30,7 @@ Exit code 0 if no suite has an error, 2 otherwise.`,
 		words: builtIn,
 		declare: func(f *flags) action {
 			asJSON := f.toggle("json", "print each problem as a line of JSON")
-			return func(_ context.Context, c *call) error { return c.validate(*asJSON) }
+			return func(ctx context.Context, c *call) error { return c.validate(ctx, *asJSON) }
 		},
 	}
 }
@@ -46,11 +46,15 @@ type problem struct {
 	Message  string `json:"message"`
 }
 
-func (c *call) validate(asJSON bool) error {
+func (c *call) validate(ctx context.Context, asJSON bool) error {
 	if len(c.paths) == 0 {
 		return usage("validate: name a suite or a directory")
 	}
-	loaded, err := specs.Load(c.paths, specs.Options{Stdin: c.program.Stdin, Twins: true})
+	loaded, err := c.load(ctx, specs.Options{Twins: true})
+	var early *exitError
+	if errors.Is(err, errInterrupted) || errors.As(err, &early) {
+		return err
+	}
 	problems := problemsOf(err)
 	if loaded != nil {
 		for _, s := range loaded.Suites {
