@@ -19,11 +19,17 @@ import (
 // perform executes one operation with its assertions ("Executing an
 // Operation"). The outcome is that of the engine.
 func (t *testRun) perform(ctx context.Context, path string, op specs.Operation) (result.Outcome, *fault) {
-	if f := ended(ctx, path, op.Position, "the operations before "+op.Name); f != nil {
+	return t.performWithin(ctx, ctx, path, op)
+}
+
+// performWithin does so in a context of the engine's within the test's own: in
+// a callback, where the engine may set a deadline that is no end of the test.
+func (t *testRun) performWithin(test, ctx context.Context, path string, op specs.Operation) (result.Outcome, *fault) {
+	if f := ended(test, path, op.Position, "the operations before "+op.Name); f != nil {
 		return result.Outcome{}, f
 	}
 	if op.Object == testRunner {
-		return result.Outcome{}, t.special(ctx, path, op)
+		return result.Outcome{}, t.special(test, path, op)
 	}
 	kind, err := t.entities.Kind(op.Object)
 	if err != nil {
@@ -33,7 +39,7 @@ func (t *testRun) perform(ctx context.Context, path string, op specs.Operation) 
 	if !known {
 		return result.Outcome{}, failf(path+".name", op.Position, "unsupported operation: a %s has no operation %q", kind, op.Name)
 	}
-	request, f := t.request(ctx, path, op, row)
+	request, f := t.request(test, path, op, row)
 	if f != nil {
 		return result.Outcome{}, f
 	}
@@ -41,7 +47,7 @@ func (t *testRun) perform(ctx context.Context, path string, op specs.Operation) 
 	if f != nil {
 		return outcome, f
 	}
-	if f := ended(ctx, path, op.Position, fmt.Sprintf("operation %s on %s", op.Name, op.Object)); f != nil {
+	if f := ended(test, path, op.Position, fmt.Sprintf("operation %s on %s", op.Name, op.Object)); f != nil {
 		return outcome, f
 	}
 	if outcome.Err != nil && outcome.Err.Unsupported != "" {
@@ -57,7 +63,7 @@ func (t *testRun) perform(ctx context.Context, path string, op specs.Operation) 
 	if op.IgnoreResultAndError {
 		return outcome, nil
 	}
-	if f := t.judge(ctx, path, op, row, outcome); f != nil {
+	if f := t.judge(test, path, op, row, outcome); f != nil {
 		f.value = (op.ExpectError != nil) == (outcome.Err != nil)
 		if !f.value {
 			return outcome, f
@@ -94,7 +100,7 @@ func (t *testRun) request(ctx context.Context, path string, op specs.Operation, 
 	}
 	arguments := op.Arguments
 	if callback := arguments.Get("callback"); op.Name == "withTransaction" && callback != nil {
-		request.Callback = t.callback(path+".arguments.callback", parseOperations(callback))
+		request.Callback = t.callback(ctx, path+".arguments.callback", parseOperations(callback))
 		arguments = without(arguments, "callback")
 	}
 	var err error
@@ -187,10 +193,10 @@ func (t *testRun) save(path string, op specs.Operation, row operations.Operation
 // callback runs the operations of withTransaction's callback. The first error
 // that one of them raises propagates, whether it was expected or not; a
 // failed assertion ends the test, and withTransaction with it.
-func (t *testRun) callback(path string, ops []specs.Operation) func(context.Context) *result.Error {
+func (t *testRun) callback(test context.Context, path string, ops []specs.Operation) func(context.Context) *result.Error {
 	return func(ctx context.Context) *result.Error {
 		for i, op := range ops {
-			outcome, f := t.perform(ctx, fmt.Sprintf("%s[%d]", path, i), op)
+			outcome, f := t.performWithin(test, ctx, fmt.Sprintf("%s[%d]", path, i), op)
 			if f != nil {
 				t.add(f)
 			}
