@@ -21,8 +21,8 @@ staticcheck:
 gotest:
 	$(GO) test -race ./...
 
-bench: ## figures of docs/benchmarks.md
-	$(GO) test -run '^$$' -bench . -benchmem ./...
+bench: ## figures of docs/performance.md, in two minutes
+	$(GO) test -run '^$$' -bench . -benchtime 300ms -timeout 10m ./internal/bench
 
 fuzz: ## every fuzz target for FUZZTIME
 	@for package in $$($(GO) list ./...); do \

@@ -1,0 +1,152 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/embedded"
+	"github.com/unified-test-runner/utr/reference"
+	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/runner"
+	"github.com/unified-test-runner/utr/specs"
+)
+
+// A run is one run of suites, for the table.
+type run struct {
+	what    string
+	jobs    int
+	took    time.Duration
+	summary result.Summary
+}
+
+// writeRuns prints the runs: what came of the tests, the time on the clock,
+// that of one test that was not skipped, and where the time of all tests went.
+func writeRuns(w io.Writer, runs []run) {
+	if len(runs) == 0 {
+		return
+	}
+	fmt.Fprintln(w, "\nrun\tjobs\tpassed\tskipped\ttime\ta test\tset-up\tengine\tserver\twaiting\tclean-up\t")
+	for _, r := range runs {
+		s, t := r.summary, r.summary.Timings
+		all := max(1, t.Setup+t.Engine+t.Server+t.Waiting+t.Cleanup)
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%s\t%s\t", r.what, r.jobs, s.Passed, s.Skipped, short(r.took), short(r.took/time.Duration(max(1, s.Passed))))
+		for _, part := range []time.Duration{t.Setup, t.Engine, t.Server, t.Waiting, t.Cleanup} {
+			fmt.Fprintf(w, "%.0f %%\t", 100*float64(part)/float64(all))
+		}
+		fmt.Fprintln(w)
+	}
+}
+
+// BenchmarkRun runs suites through the reference engine: the start of
+// deployments is counted, loading is not. No test may fail.
+func BenchmarkRun(b *testing.B) {
+	topologies := []deployment.Topology{deployment.ReplicaSet, deployment.Sharded, deployment.LoadBalanced, deployment.Single}
+	b.Run("official", func(b *testing.B) {
+		dir := official(b, "retryable-reads")
+		if dir == "" {
+			b.Skip("official suites not there")
+		}
+		suites := load(b, dir)
+		for _, t := range topologies {
+			for _, jobs := range []int{1, 2} {
+				b.Run(fmt.Sprintf("%s/jobs=%d", t, jobs), func(b *testing.B) {
+					runAll(b, "official reads, "+string(t), suites, jobs, fresh(t))
+				})
+			}
+		}
+		// The same on a cluster that is there already, with access control.
+		for _, t := range []embedded.Topology{embedded.ReplicaSet, embedded.Sharded} {
+			b.Run(fmt.Sprintf("cluster/%s", t), func(b *testing.B) {
+				runAll(b, fmt.Sprintf("official reads, cluster: %s", t), suites, 1, standing(b, t))
+			})
+		}
+	})
+	b.Run("own", func(b *testing.B) {
+		suites := load(b, filepath.Join(ownSuites, "retryable-reads"))
+		for _, jobs := range []int{1, 2} {
+			b.Run(fmt.Sprintf("%s/jobs=%d", deployment.ReplicaSet, jobs), func(b *testing.B) {
+				runAll(b, "own reads, replicaset", suites, jobs, fresh(deployment.ReplicaSet))
+			})
+		}
+	})
+}
+
+// BenchmarkRunGrowth runs a sixteenth of the files, a quarter, all.
+func BenchmarkRunGrowth(b *testing.B) {
+	suites := load(b, filepath.Join(corpus(b), "retryable-reads"))
+	measure(b, "run retryable reads on a replica set", "files", "utr", []int{len(suites) / 16, len(suites) / 4, len(suites)},
+		func(b *testing.B, n int) { runAll(b, "", every(suites, n), 1, fresh(deployment.ReplicaSet)) })
+}
+
+func load(b *testing.B, path string) []*specs.Suite {
+	b.Helper()
+	loaded, err := specs.Load([]string{path}, specs.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return loaded.Suites
+}
+
+// fresh opens a source of deployments of one topology, none of which has been
+// started.
+func fresh(t deployment.Topology) func() (deployment.Source, error) {
+	return func() (deployment.Source, error) {
+		return deployment.OpenEmbedded(context.Background(), deployment.EmbeddedOptions{Topologies: []deployment.Topology{t}})
+	}
+}
+
+// standing starts a deployment with access control that runs find as a cluster
+// of somebody else.
+func standing(b *testing.B, t embedded.Topology) func() (deployment.Source, error) {
+	b.Helper()
+	d, err := embedded.Start(context.Background(), embedded.Options{Topology: t, Users: []embedded.User{{Name: "bench", Password: "bench"}}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			b.Error(err)
+		}
+	})
+	return func() (deployment.Source, error) {
+		return deployment.OpenCluster(context.Background(), deployment.ClusterOptions{URI: d.URI()})
+	}
+}
+
+// runAll runs suites on a source, and puts the last run down under what; ""
+// does not.
+func runAll(b *testing.B, what string, suites []*specs.Suite, jobs int, open func() (deployment.Source, error)) {
+	engine, err := reference.New(reference.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	var last result.Summary
+	for b.Loop() {
+		source, err := open()
+		if err != nil {
+			b.Fatal(err)
+		}
+		if last, err = runner.Run(context.Background(), suites, runner.Config{Engine: engine, Source: source, Jobs: jobs}); err != nil {
+			b.Fatal(err)
+		}
+		if err := source.Close(); err != nil {
+			b.Fatal(err)
+		}
+		if last.Passed == 0 || last.Failed+last.Broken+len(last.Problems) > 0 {
+			b.Fatalf("%d passed, %d failed, %d broken, problems %v", last.Passed, last.Failed, last.Broken, last.Problems)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Microseconds())/1000/float64(b.N*last.Passed), "ms/test")
+	b.ReportMetric(float64(last.Passed), "passed")
+	if err := engine.Close(); err != nil {
+		b.Fatal(err)
+	}
+	if what != "" {
+		figures.runs = append(figures.runs, run{what, jobs, b.Elapsed() / time.Duration(b.N), last})
+	}
+}
