@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -27,9 +28,13 @@ type ClusterOptions struct {
 	// Serverless tells that the deployment is an Atlas Serverless instance,
 	// which it cannot tell of itself.
 	Serverless bool
-	// Timeout bounds the look at the deployment; 0 means 30 seconds.
+	// Timeout bounds the look at the deployment; 0 means what the connection
+	// string has as serverSelectionTimeoutMS, and 10 seconds if it has none.
 	Timeout time.Duration
 }
+
+// lookTimeout is long enough for an election.
+const lookTimeout = 10 * time.Second
 
 // CheckURI tells what is wrong with a connection string by itself: nothing is
 // looked up or connected to. The error never holds its credentials.
@@ -45,12 +50,15 @@ func CheckURI(s string) error {
 // source with that one offer. Tests run on it one at a time. Errors never hold
 // the connection string's credentials.
 func OpenCluster(ctx context.Context, o ClusterOptions) (Source, error) {
-	if o.Timeout == 0 {
-		o.Timeout = 30 * time.Second
-	}
 	u, err := parseURI(o.URI)
 	if err != nil {
 		return nil, err
+	}
+	if o.Timeout == 0 {
+		o.Timeout = lookTimeout
+		if ms, err := strconv.ParseUint(u.get("serverSelectionTimeoutMS"), 10, 31); err == nil && ms > 0 {
+			o.Timeout = time.Duration(ms) * time.Millisecond
+		}
 	}
 	c := &cluster{uri: u, raw: o.URI}
 	ctx, cancel := context.WithTimeoutCause(ctx, o.Timeout,
@@ -125,7 +133,11 @@ func (s *clusterSource) Close() error             { return nil }
 
 // probe asks a deployment what it is.
 func probe(ctx context.Context, uri string) (d Description, err error) {
-	defer func() { err = redact(ctx, err, uri) }()
+	u, err := parseURI(uri)
+	if err != nil {
+		return d, err
+	}
+	defer func() { err = redact(context.WithoutCancel(ctx), unreachable(ctx, err, u), uri) }()
 	// A client that streams hello can miss that it is disconnected, and then
 	// waits for the next heartbeat, 10 s: this one polls.
 	client, err := mongo.Connect(options.Client().ApplyURI(uri).SetAppName("utr").
@@ -140,13 +152,9 @@ func probe(ctx context.Context, uri string) (d Description, err error) {
 		return db.RunCommand(ctx, command, options.RunCmd().SetReadPreference(readpref.PrimaryPreferred())).Raw()
 	}
 	hello, err := run(admin, bson.D{{Key: "hello", Value: 1}})
-	if isUnknownCommand(err) { // before 4.4.2
+	if isCode(err, codeCommandNotFound) { // before 4.4.2
 		hello, err = run(admin, bson.D{{Key: "isMaster", Value: 1}})
 	}
-	if err != nil {
-		return d, err
-	}
-	u, err := parseURI(uri)
 	if err != nil {
 		return d, err
 	}
@@ -183,7 +191,7 @@ func probe(ctx context.Context, uri string) (d Description, err error) {
 	// A server that refuses to list its parameters has none that a test could
 	// require: the requirement is then not met.
 	if d.Parameters, err = run(admin, bson.D{{Key: "getParameter", Value: "*"}}); err != nil {
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || isCode(err, codeUnauthorized) && u.userinfo == "" {
 			return d, err
 		}
 		d.Parameters, err = nil, nil
@@ -221,11 +229,6 @@ func shardsAreReplicaSets(ctx context.Context, client *mongo.Client) (bool, erro
 		}
 	}
 	return true, nil
-}
-
-func isUnknownCommand(err error) bool {
-	var e mongo.CommandError
-	return errors.As(err, &e) && e.Code == 59
 }
 
 func text(doc bson.Raw, key string) string {

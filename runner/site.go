@@ -184,6 +184,10 @@ func (s *site) demandTestCommands(ctx context.Context) error {
 	if err != nil && codeOf(err) == 0 {
 		return err
 	}
+	if codeOf(err) == codeUnauthorized {
+		return fmt.Errorf("the user of the connection string may not ask whether the servers run with enableTestCommands; "+
+			"suites set fail points and drop collections, for which it needs a role such as root: %w", err)
+	}
 	if testCommands(reply) != yes {
 		return &NoTestCommandsError{Deployment: s.about.Name}
 	}

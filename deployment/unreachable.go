@@ -1,0 +1,85 @@
+package deployment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/description"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
+)
+
+// advice says what people can do about an error of a connection, by a part of
+// its text: what the operating system, TLS and the server say has no type that
+// reaches us. The first row that fits counts.
+var advice = []struct{ part, what string }{
+	{"connection refused", "nothing listens there: is it running, and is this its port?"},
+	{"no such host", "there is no host of that name"},
+	{"unknown authority", "the certificate is not trusted: name that of its authority by tlsCAFile"},
+	{"certificate is not valid", "the certificate is for another name"},
+	{"first record does not look like a TLS handshake", "it does not speak TLS: leave tls=true out"},
+	{"connection closed unexpectedly", "it hung up at once: if it wants TLS, add tls=true"},
+	{"connection reset by peer", "it hung up at once: if it wants TLS, add tls=true"},
+	{"EOF", "it hung up at once: does it speak TLS?"},
+	{"i/o timeout", "something listens there and does not answer"},
+	{"deadline exceeded", "something listens there and does not answer"},
+	{"AuthenticationFailed", "user or password is wrong, or authSource is another database"},
+}
+
+// advise adds what can be done to a text about an error.
+func advise(text string) string {
+	for _, a := range advice {
+		if strings.Contains(text, a.part) {
+			return text + " (" + a.what + ")"
+		}
+	}
+	return text
+}
+
+// unreachable says in a person's words why a look at a deployment failed. An
+// error that is about something else comes back as it is.
+func unreachable(ctx context.Context, err error, u uri) error {
+	var selection topology.ServerSelectionError
+	switch {
+	case err == nil:
+		return nil
+	case isCode(err, codeUnauthorized) && u.userinfo == "":
+		return fmt.Errorf("it wants authentication, and the connection string names no user: %w", err)
+	case !errors.As(err, &selection):
+		return errors.New(advise(err.Error()))
+	}
+	why := "no server can be used"
+	if ctx.Err() != nil {
+		why = context.Cause(ctx).Error()
+	}
+	if len(selection.Desc.Servers) == 0 {
+		if name := u.get("replicaSet"); name != "" {
+			return fmt.Errorf("%s: no host is a member of a replica set named %q", why, name)
+		}
+		return errors.New(why)
+	}
+	for _, s := range selection.Desc.Servers {
+		said := "it is of type " + s.Kind.String()
+		switch {
+		case s.LastError != nil:
+			said = advise(s.LastError.Error())
+		case s.Kind == description.Unknown:
+			said = "it does not answer"
+		}
+		why += fmt.Sprintf("\n  %s: %s", s.Addr, said)
+	}
+	return errors.New(why)
+}
+
+// The error codes that a look at a deployment tells apart.
+const (
+	codeUnauthorized    = 13
+	codeCommandNotFound = 59
+)
+
+func isCode(err error, code int32) bool {
+	var e mongo.CommandError
+	return errors.As(err, &e) && e.Code == code
+}
