@@ -26,11 +26,12 @@ type client struct {
 	messages  *messageLog // nil: none are observed
 	topology  *topology.Topology
 	//lint:ignore SA1019 the topology takes no other clock
-	clock     session.ClusterClock // the greatest cluster time seen, handshakes included
-	sessions  sessionPool
-	sockets   *sockets
-	operation atomic.Int64 // the last operationId
-	minPool   uint64
+	clock      session.ClusterClock // the greatest cluster time seen, handshakes included
+	sessions   sessionPool
+	sockets    *sockets
+	handshakes *handshakes
+	operation  atomic.Int64 // the last operationId
+	minPool    uint64
 
 	closed sync.Once
 }
@@ -55,14 +56,14 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 	}
 	c := &client{
 		driver: d, settings: s,
-		log: newEventLog(d.options.Now), sockets: newSockets(),
+		log: newEventLog(d.options.Now), sockets: newSockets(), handshakes: newHandshakes(),
 		heartbeat: s.heartbeat,
 	}
 	if c.heartbeat == 0 {
 		c.heartbeat = d.options.Heartbeat
 	}
 	o := options.Client().ApplyURI(rest).
-		SetPoolMonitor(poolMonitor(c.log)).
+		SetPoolMonitor(poolMonitor(c.log, c.handshakes)).
 		SetServerMonitor(serverMonitor(c.log, c.sockets)).
 		SetDialer(c.sockets)
 	if c.messages, err = newMessageLog(d.options.Now, entity.Lookup("observeLogMessages")); err != nil {

@@ -176,8 +176,13 @@ func (c *client) attempt(ctx context.Context, srv *server, cmd *command, operati
 			monitor = c.sockets.awaitStream(srv.address)
 		}
 		var err error
+		watch := c.handshakes.watch(srv.address)
+		defer c.handshakes.end(watch)
 		if conn, err = c.checkOut(ctx, srv); err != nil {
 			f := checkoutFailure(err, srv.address)
+			if f.rules.Handshake {
+				c.handshakes.handled(ctx, watch, err)
+			}
 			if f.rules.Handshake && srv.desc.TopologyVersion != nil && !f.err.HasLabel(labelOverloaded) {
 				c.sockets.settle(srv.address, monitor, srv.unknown)
 			}

@@ -26,10 +26,11 @@ func poolTypes() map[string]result.EventType {
 	}
 }
 
-// poolMonitor writes CMAP events to the log.
-func poolMonitor(log *eventLog) *event.PoolMonitor {
+// poolMonitor writes CMAP events to the log, and has handshakes hear them.
+func poolMonitor(log *eventLog, handshakes *handshakes) *event.PoolMonitor {
 	types := poolTypes()
 	return &event.PoolMonitor{Event: func(e *event.PoolEvent) {
+		defer handshakes.event(e) // when it is written, for a retry follows
 		kind, known := types[e.Type]
 		if !known {
 			return

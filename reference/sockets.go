@@ -92,7 +92,7 @@ func (s *sockets) all() []*socket {
 const noticing = 500 * time.Millisecond
 
 // cancelling is how long the topology may take to cancel a check after it has
-// handed out the error that is the cause.
+// handled the error that is the cause.
 const cancelling = 5 * time.Millisecond
 
 // streaming gives the socket on which the monitor of a server streams hello,
@@ -141,10 +141,10 @@ func (s *sockets) interrupt(address string, cause error, noticed func() bool) {
 	}
 }
 
-// settle waits, after a handshake failed, until the monitor has left the stream
-// that it read before, and streams again. The topology hands out the error
-// first, and only then marks the server Unknown, clears the pool and cancels
-// the check: see interrupt for why a retry must not begin meanwhile.
+// settle waits, after a failed handshake was handled, until the monitor has left
+// the stream that it read before, and streams again: the topology cancels the
+// check on yet another goroutine. See interrupt for why a retry must not begin
+// meanwhile.
 //
 // The topology may not cancel anything: another error has had the same effect
 // already, or the monitor was between two checks. The server is then looked at
