@@ -29,6 +29,11 @@ func open(t *testing.T, s *scripted, o Options, uriOptions bson.D) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return openOn(t, s, e, uriOptions)
+}
+
+func openOn(t *testing.T, s *scripted, e engine.Engine, uriOptions bson.D) *bench {
+	t.Helper()
 	tt, err := e.Begin(context.Background())
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package reference
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -26,6 +27,7 @@ type scripted struct {
 	mu    sync.Mutex
 	steps map[string][]step // by command name, or by "member command"
 	seen  []bson.Raw
+	first []bson.Raw // the first command of each connection
 	conns int64
 	clock uint32
 }
@@ -193,6 +195,15 @@ func (m *member) hello() bson.D {
 }
 
 func (m *member) serve(c net.Conn) {
+	greeted := false
+	greet := func(body bson.Raw) {
+		if !greeted {
+			m.s.mu.Lock()
+			m.s.first = append(m.s.first, body)
+			m.s.mu.Unlock()
+		}
+		greeted = true
+	}
 	for {
 		head := make([]byte, 16)
 		if _, err := io.ReadFull(c, head); err != nil {
@@ -204,6 +215,8 @@ func (m *member) serve(c net.Conn) {
 		}
 		id := binary.LittleEndian.Uint32(head[4:])
 		if binary.LittleEndian.Uint32(head[12:]) == 2004 { // OP_QUERY: the first hello
+			_, query, _ := bytes.Cut(rest[4:], []byte{0})
+			greet(query[8:])
 			doc, _ := bson.Marshal(m.hello())
 			body := append(make([]byte, 20), doc...)
 			binary.LittleEndian.PutUint32(body[16:], 1)
@@ -214,6 +227,7 @@ func (m *member) serve(c net.Conn) {
 		}
 		flags := binary.LittleEndian.Uint32(rest)
 		body := bson.Raw(rest[5:])
+		greet(body)
 		first, err := body.IndexErr(0)
 		if err != nil {
 			return

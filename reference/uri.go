@@ -54,11 +54,11 @@ func ownOptions() map[string]func(*settings, []string) error {
 	}
 	boolean := func(set func(*settings, bool)) func(*settings, []string) error {
 		return func(s *settings, v []string) error {
-			b, err := strconv.ParseBool(v[len(v)-1])
-			if err != nil {
-				return fmt.Errorf("%q is neither true nor false", v[len(v)-1])
+			last := v[len(v)-1]
+			if last != "true" && last != "false" { // ParseBool takes more
+				return fmt.Errorf("%q is neither true nor false", last)
 			}
-			set(s, b)
+			set(s, last == "true")
 			return nil
 		}
 	}
