@@ -73,27 +73,29 @@ func bulkRows() []row {
 				return nil, err
 			}
 			r, err := c.coll().BulkWrite(c.ctx, requests, optionsOf[options.BulkWriteOptions](c))
-			return bulkResult(r), err
+			return bulkResult(r, err), err
 		}},
 		{operations.Collection, "insertMany", "documents" + writeConcerns, optionsFor[options.InsertManyOptions](), func(c *call) (any, error) {
 			r, err := c.coll().InsertMany(c.ctx, c.any("documents"), optionsOf[options.InsertManyOptions](c))
-			return insertedResult(r), err
+			return insertedResult(r, err), err
 		}},
 		{operations.Client, "clientBulkWrite", "models", optionsFor[options.ClientBulkWriteOptions](), clientBulkWrite},
 	}
 }
 
-func bulkResult(r *mongo.BulkWriteResult) partial {
+// bulkResult is the result of a bulk write. One that came with an error says
+// what had been done by then, acknowledged or not.
+func bulkResult(r *mongo.BulkWriteResult, err error) partial {
 	if r == nil {
 		return partial{}
 	}
-	return partial{acknowledged(r.Acknowledged,
+	return partial{acknowledged(r.Acknowledged || err != nil,
 		bson.E{Key: "insertedCount", Value: r.InsertedCount}, bson.E{Key: "matchedCount", Value: r.MatchedCount},
 		bson.E{Key: "modifiedCount", Value: r.ModifiedCount}, bson.E{Key: "deletedCount", Value: r.DeletedCount},
 		bson.E{Key: "upsertedCount", Value: r.UpsertedCount}, bson.E{Key: "upsertedIds", Value: indexed(r.UpsertedIDs, itself)})}
 }
 
-func insertedResult(r *mongo.InsertManyResult) partial {
+func insertedResult(r *mongo.InsertManyResult, err error) partial {
 	if r == nil {
 		return partial{}
 	}
@@ -101,7 +103,7 @@ func insertedResult(r *mongo.InsertManyResult) partial {
 	for i, id := range r.InsertedIDs {
 		ids[i] = id
 	}
-	return partial{acknowledged(r.Acknowledged,
+	return partial{acknowledged(r.Acknowledged || err != nil,
 		bson.E{Key: "insertedCount", Value: int64(len(ids))}, bson.E{Key: "insertedIds", Value: indexed(ids, itself)})}
 }
 
@@ -145,11 +147,11 @@ func clientBulkWrite(c *call) (any, error) {
 		return nil, err
 	}
 	r, err := c.client.BulkWrite(c.ctx, writes, optionsOf[options.ClientBulkWriteOptions](c))
-	return partial{clientBulkResult(r)}, err
+	return partial{clientBulkResult(r, err)}, err
 }
 
 // clientBulkResult is nil if there is no result.
-func clientBulkResult(r *mongo.ClientBulkWriteResult) any {
+func clientBulkResult(r *mongo.ClientBulkWriteResult, err error) any {
 	if r == nil {
 		return nil
 	}
@@ -172,5 +174,5 @@ func clientBulkResult(r *mongo.ClientBulkWriteResult) any {
 				return bson.D{{Key: "deletedCount", Value: r.DeletedCount}}
 			})})
 	}
-	return acknowledged(r.Acknowledged, d...)
+	return acknowledged(r.Acknowledged || err != nil, d...)
 }

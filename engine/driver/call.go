@@ -280,11 +280,6 @@ func (c *call) text(name string) string {
 	return s
 }
 
-func (c *call) flag(name string) bool {
-	b, _ := c.arg(name).BooleanOK()
-	return b
-}
-
 // any gives an argument as the driver takes it; nil if it is not there.
 func (c *call) any(name string) any {
 	if !c.has(name) {

@@ -112,7 +112,7 @@ func concernError(out *result.Error, e *mongo.WriteConcernError) {
 	if e == nil {
 		return
 	}
-	out.WriteConcernErrors = append(out.WriteConcernErrors, e.Raw)
+	out.WriteConcernErrors = append(out.WriteConcernErrors, concernDocument(*e))
 	if len(out.WriteErrors) == 0 {
 		out.Code, out.HasCode, out.CodeName = int32(e.Code), true, e.Name
 	}
@@ -135,9 +135,29 @@ func clientBulkError(out *result.Error, e mongo.ClientBulkWriteException) {
 		out.WriteErrors[i] = w.Raw
 	}
 	for _, w := range e.WriteConcernErrors {
-		out.WriteConcernErrors = append(out.WriteConcernErrors, w.Raw)
+		out.WriteConcernErrors = append(out.WriteConcernErrors, concernDocument(w))
 	}
-	if r := clientBulkResult(e.PartialResult); r != nil {
+	if r := clientBulkResult(e.PartialResult, e); r != nil {
 		out.Partial, _ = valueOf(r)
 	}
+}
+
+// concernDocument writes a write concern error. Of client bulk writes the
+// driver keeps its fields only.
+func concernDocument(e mongo.WriteConcernError) bson.Raw {
+	if e.Raw != nil {
+		return e.Raw
+	}
+	d := bson.D{{Key: "code", Value: int32(e.Code)}, {Key: "errmsg", Value: e.Message}}
+	if e.Name != "" {
+		d = append(d, bson.E{Key: "codeName", Value: e.Name})
+	}
+	if e.Details != nil {
+		d = append(d, bson.E{Key: "errInfo", Value: e.Details})
+	}
+	raw, err := bson.Marshal(d)
+	if err != nil {
+		return nil // Details were no document
+	}
+	return raw
 }
