@@ -26,6 +26,7 @@ var allowed = map[string][]string{
 	"experiment":                 {"reference/retry"},
 	"internal/cli":               {"deployment", "embedded", "engine", "experiment", "reference", "reference/retry", "report", "result", "runner", "source", "specs", "specs/"},
 	"internal/mutants":           {"source"},
+	"internal/testlog":           {},
 	"internal/wire42":            {},
 	"matchers":                   {"result", "source"},
 	"reference":                  {"engine", "internal/wire42", "reference/retry", "reference/selection", "result", "specs/operations"},
