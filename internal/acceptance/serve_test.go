@@ -14,24 +14,33 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/unified-test-runner/utr/deployment"
 )
 
 // TestServeAndRun has one process serve each topology, and another one run the
 // suites on it as on any cluster that is there already: nothing fails, nothing
-// is skipped but for requirements, and the ports are free afterwards.
+// is skipped but for requirements, and the ports are free afterwards. Our own
+// suites run on the replica set; where the official ones are not there, on all.
 func TestServeAndRun(t *testing.T) {
 	if testing.Short() {
 		t.Skip("each topology takes seconds: left out of short runs")
 	}
 	utr := build(t)
-	suites := []string{filepath.Join("..", "..", "specs", "retryable-reads")}
-	if dir := filepath.Join("..", "..", "..", "shared", "specifications", "retryable-reads"); exists(dir) {
-		suites = append(suites, dir)
-	} else {
+	own := filepath.Join("..", "..", "specs", "retryable-reads")
+	official := filepath.Join("..", "..", "..", "shared", "specifications", "retryable-reads")
+	if !exists(official) {
 		t.Log("official suites not there: only our own")
 	}
 	for _, topology := range topologies {
 		t.Run(string(topology), func(t *testing.T) {
+			var suites []string
+			if exists(official) {
+				suites = append(suites, official)
+			}
+			if topology == deployment.ReplicaSet || !exists(official) {
+				suites = append(suites, own)
+			}
 			s := serve(t, utr, string(topology))
 			args := []string{"run", "--uri", s.uri}
 			if s.single != "" {
