@@ -36,7 +36,7 @@ type Reason uint8
 const (
 	Malformed  Reason = iota // not two or three numbers joined by dots
 	OtherMajor               // of a major version that is not known
-	TooNew                   // a later minor version than Newest
+	TooNew                   // later than Newest
 )
 
 func (e *VersionError) Error() string {
@@ -52,7 +52,8 @@ func (e *VersionError) Error() string {
 
 // Check says whether a schemaVersion can be validated against: nil, or a
 // *[VersionError]. A patch component is accepted and makes no difference, as
-// section "Schema Version" has one schema for each minor version.
+// section "Schema Version" has one schema for each minor version; but a patch of
+// Newest is newer than it ("Test Runner Support").
 func Check(version string) error {
 	_, err := minorOf(version)
 	return err
@@ -74,7 +75,7 @@ func minorOf(version string) (int, error) {
 	switch minor := number(parts[1]); {
 	case number(parts[0]) != major:
 		return 0, &VersionError{version, OtherMajor}
-	case minor > newest:
+	case minor > newest, minor == newest && len(parts) == 3 && number(parts[2]) > 0:
 		return 0, &VersionError{version, TooNew}
 	default:
 		return minor, nil
