@@ -3,10 +3,12 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -24,20 +26,55 @@ func TestMain(m *testing.M) {
 // utr is a running process. Everything that it waits for has a deadline.
 type utr struct {
 	*exec.Cmd
-	err   bytes.Buffer
-	lines chan string // of standard output, as they come
+	err   diary
+	lines chan string   // of standard output, as they come
+	pipe  io.ReadCloser // standard output
+	done  chan struct{} // closed when it has ended
+}
+
+// diary is standard error, to be read while it is written.
+type diary struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (d *diary) Write(p []byte) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.text.Write(p)
+}
+
+func (d *diary) String() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.text.String()
+}
+
+func (u *utr) said() string { return u.err.String() }
+
+// ended reports whether the process is over.
+func (u *utr) ended() bool {
+	select {
+	case <-u.done:
+		return true
+	default:
+		return false
+	}
 }
 
 const patience = 20 * time.Second
 
-func start(t *testing.T, args ...string) *utr {
+func start(t *testing.T, args ...string) *utr { t.Helper(); return startIn(t, nil, args...) }
+
+// startIn starts utr with an environment that holds more.
+func startIn(t *testing.T, env []string, args ...string) *utr {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	u := &utr{Cmd: exec.Command(self, args...), lines: make(chan string, 1000)}
-	u.Env = append(os.Environ(), "UTR_TEST_AS_COMMAND=1")
+	u := &utr{Cmd: exec.Command(self, args...), lines: make(chan string, 10_000), done: make(chan struct{})}
+	u.Env = append(append(os.Environ(), "UTR_TEST_AS_COMMAND=1"), env...)
 	u.Stderr = &u.err
 	pipe, err := u.StdoutPipe()
 	if err != nil {
@@ -46,11 +83,14 @@ func start(t *testing.T, args ...string) *utr {
 	if err := u.Start(); err != nil {
 		t.Fatal(err)
 	}
+	u.pipe = pipe
 	go func() {
 		for scanner := bufio.NewScanner(pipe); scanner.Scan(); {
 			u.lines <- scanner.Text()
 		}
 		close(u.lines)
+		_ = u.Wait() // closes the pipe: it must be empty before
+		close(u.done)
 	}()
 	t.Cleanup(func() { _ = u.Process.Kill() })
 	return u
@@ -78,15 +118,12 @@ func (u *utr) line(t *testing.T, what string, fits func(string) bool) string {
 
 func (u *utr) exit(t *testing.T) int {
 	t.Helper()
-	done := make(chan struct{})
 	go func() {
-		for range u.lines { // Wait closes the pipe: it must be empty before
+		for range u.lines { // so that none is in the way
 		}
-		_ = u.Wait()
-		close(done)
 	}()
 	select {
-	case <-done:
+	case <-u.done:
 		return u.ProcessState.ExitCode()
 	case <-time.After(patience):
 		t.Fatalf("it did not end within %s\n%s", patience, u.err.String())
