@@ -5,7 +5,9 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -259,8 +261,8 @@ func decisionLine(d result.Decision) string {
 	if d.Server != "" {
 		s += " " + d.Server
 	}
-	if d.DelayMS > 0 {
-		s += fmt.Sprintf(" %.3g ms", d.DelayMS)
+	if d.DelayMS > 0 || d.Action == "back off" {
+		s += " " + strconv.FormatFloat(math.Round(d.DelayMS*1000)/1000, 'f', -1, 64) + " ms"
 	}
 	if len(d.Deprioritized) > 0 {
 		s += ", deprioritized " + strings.Join(d.Deprioritized, " ")

@@ -35,7 +35,7 @@ what the retry core decides and by which rules. An attempt ends in one of
 		},
 		words: func() []string {
 			var ids []string
-			for _, r := range retry.Rules() {
+			for _, r := range numbered() {
 				ids = append(ids, r.ID)
 			}
 			return ids
@@ -80,14 +80,17 @@ func (e *explanation) act(c *call) error {
 		}
 		return c.print(text)
 	}
-	rules := retry.Rules()
+	rules := numbered()
 	known := func(id string) bool { return slices.ContainsFunc(rules, func(r retry.Rule) bool { return r.ID == id }) }
 	for _, id := range c.paths {
 		if !known(id) {
 			return usage("explain: there is no rule %q", id)
 		}
 	}
-	wanted := policy.Rules
+	wanted := slices.Clone(policy.Rules)
+	for _, r := range retry.TransactionRules() { // the same for every policy
+		wanted = append(wanted, r.ID)
+	}
 	var b strings.Builder
 	if len(c.paths) > 0 {
 		wanted = c.paths
@@ -101,6 +104,9 @@ func (e *explanation) act(c *call) error {
 	}
 	return c.print(b.String())
 }
+
+// numbered lists every rule that a decision may name.
+func numbered() []retry.Rule { return slices.Concat(retry.Rules(), retry.TransactionRules()) }
 
 func policies() string {
 	var b strings.Builder

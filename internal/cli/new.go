@@ -19,7 +19,7 @@ func New() *Program {
 		Version: Version(),
 		Engines: map[string]NewEngine{
 			"reference": func(o EngineOptions) (engine.Engine, error) {
-				return reference.New(reference.Options{Policy: o.Policy})
+				return reference.New(reference.Options{Policy: o.Policy, Backoff: reference.Backoff(o.Backoff)})
 			},
 			"driver": func(o EngineOptions) (engine.Engine, error) {
 				if o.Policy != "" {

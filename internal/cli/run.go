@@ -19,6 +19,7 @@ import (
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/reference"
 	"github.com/unified-test-runner/utr/report"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/runner"
@@ -35,7 +36,8 @@ const (
 
 // EngineOptions are what the command line says about an engine.
 type EngineOptions struct {
-	Policy string // name of a retry policy, "" for the current one
+	Policy  string // name of a retry policy, "" for the current one
+	Backoff string // "none" if delays are not slept, "real" or "" if they are
 }
 
 // NewEngine makes a driver under test. An error is one of usage.
@@ -51,6 +53,12 @@ type NewCluster func(context.Context, deployment.ClusterOptions) (deployment.Sou
 const (
 	topologyAuto = "auto"
 	topologyAll  = "all"
+)
+
+// The values of --backoff.
+const (
+	backoffReal = string(reference.BackoffReal)
+	backoffNone = string(reference.BackoffNone)
 )
 
 // deploymentFlags choose an embedded deployment; run and serve share them.
@@ -110,6 +118,7 @@ type runFlags struct {
 	dryRun       *bool
 	engine       *string
 	policy       *string
+	backoff      *string
 	knownFailing *string
 	events       *bool
 }
@@ -180,6 +189,7 @@ func declareRun(f *flags) *runFlags {
 	r.dryRun = f.toggle("dry-run", "say what would run and which collections would be dropped, and stop")
 	r.engine = f.text("engine", "NAME", "reference", "driver under test (default reference)")
 	r.policy = f.text("policy", "NAME", "", "retry policy of the reference engine; utr explain lists them")
+	r.backoff = f.choice("backoff", backoffReal, "whether the reference engine sleeps its backoff delays (default "+backoffReal+"); reports show them either way", backoffReal, backoffNone)
 	r.knownFailing = f.file("known-failing", "tests that are expected to fail, one a line: pattern # reason")
 	r.events = f.toggle("events", "keep events and operations of passing tests in reports")
 	return r
@@ -220,7 +230,7 @@ func (r *runFlags) act(ctx context.Context, c *call) (err error) {
 		}
 		return nil
 	}
-	if cfg.Engine, err = newEngine(EngineOptions{Policy: *r.policy}); err != nil {
+	if cfg.Engine, err = newEngine(EngineOptions{Policy: *r.policy, Backoff: *r.backoff}); err != nil {
 		return usage("run: %w", err)
 	}
 	defer func() { _ = cfg.Engine.Close() }()
@@ -519,7 +529,7 @@ func (c *call) terminal() (columns int, ok bool) {
 func (r *runFlags) rerun(c *call) func(result.TestID) []string {
 	fixed := []string{"utr", "run"}
 	add := func(name, value string) { fixed = append(fixed, "--"+name, value) }
-	for _, name := range []string{"engine", "policy", "reseed", "timeout", "members", "mongoses"} {
+	for _, name := range []string{"engine", "policy", "backoff", "reseed", "timeout", "members", "mongoses"} {
 		if r.flags.given(name) {
 			add(name, r.flags.set.Lookup(name).Value.String())
 		}
