@@ -94,7 +94,12 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 	if c.sockets.polls {
 		o.SetServerMonitoringMode(options.ServerMonitoringModePoll)
 	}
-	config, err := topology.NewConfig(o, &c.clock) // for handshakes; monitors do not gossip
+	authenticator, err := d.authenticators.of(o)
+	if err != nil {
+		return nil, err
+	}
+	config, err := topology.NewAuthenticatorConfig(authenticator, topology.WithAuthConfigClientOptions(o),
+		topology.WithAuthConfigClock(&c.clock)) // for handshakes; monitors do not gossip
 	if err != nil {
 		return nil, err
 	}

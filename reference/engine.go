@@ -104,11 +104,13 @@ func New(o Options) (engine.Engine, error) {
 	return &driver{options: o.withDefaults(), policy: policy, table: rowIndex(), open: map[*test]bool{}}, nil
 }
 
-// driver is the engine: what its tests share, all of it fixed.
+// driver is the engine: what its tests share.
 type driver struct {
 	options Options
 	policy  *retry.Policy
 	table   map[rowKey]row
+
+	authenticators authenticators
 
 	mu   sync.Mutex
 	open map[*test]bool
