@@ -11,18 +11,23 @@ import (
 )
 
 // KnownFailure expects tests to fail. They run all the same; one that passes
-// is a Problem of the Summary, and so is a pattern that matches no test.
+// is a Problem of the Summary, unless it is known to do so Sometimes, and so
+// is a pattern that matches no test.
 type KnownFailure struct {
 	Position source.Position
 	Pattern  *regexp.Regexp // over "file: description"
 	Reason   string
+	// Sometimes: what the engine does wrong depends on chance, such as which
+	// server it selects, so that a pass says nothing.
+	Sometimes bool
 }
 
 // ParseKnownFailing reads a list of known failures: on each line a regular
 // expression over "file: description", blanks, #, blanks, and a reason, which
 // is demanded. Empty lines and lines that start with # are comments. The
 // pattern ends at the first # that follows a blank, so that a # inside a
-// pattern is written without one before it, or as \x23.
+// pattern is written without one before it, or as \x23. A reason that begins
+// with "sometimes:" is one of Sometimes.
 func ParseKnownFailing(name string, r io.Reader) ([]KnownFailure, error) {
 	var list []KnownFailure
 	lines := bufio.NewScanner(r)
@@ -40,7 +45,8 @@ func ParseKnownFailing(name string, r io.Reader) ([]KnownFailure, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", at, err)
 		}
-		list = append(list, KnownFailure{Position: at, Pattern: compiled, Reason: reason})
+		_, sometimes := strings.CutPrefix(reason, "sometimes:")
+		list = append(list, KnownFailure{Position: at, Pattern: compiled, Reason: reason, Sometimes: sometimes})
 	}
 	if err := lines.Err(); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
