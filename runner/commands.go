@@ -24,9 +24,12 @@ type commands interface {
 	primary(ctx context.Context, database string, command any) (bson.Raw, error)
 	// at runs a command on one server.
 	at(ctx context.Context, address, database string, command any) (bson.Raw, error)
-	// once runs a command through a connection of its own, and tells which
-	// service behind a load balancer that led to.
+	// once runs a command through a new connection, and tells which service
+	// behind a load balancer that led to.
 	once(ctx context.Context, uri, database string, command any) (bson.Raw, *bson.ObjectID, error)
+	// again runs a command through the connection that once made to a service,
+	// and tells whether it was there, led to the service still, and answered.
+	again(ctx context.Context, service bson.ObjectID, database string, command any) bool
 	// documents reads a collection from the primary, with local read concern,
 	// sorted by _id.
 	documents(ctx context.Context, database, collection string) ([]bson.Raw, error)
@@ -40,17 +43,44 @@ func dial(d deployment.Deployment) (commands, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &clients{deployment: d, client: client, direct: make(map[string]*mongo.Client)}, nil
+	return &clients{deployment: d, client: client, direct: make(map[string]*mongo.Client), routes: make(map[bson.ObjectID]*route)}, nil
 }
 
 // clients are commands by the official driver: one client for the deployment,
-// and one for each server that was asked for, kept between tests.
+// one for each server that was asked for, and one for each service behind a
+// load balancer that was met, kept between tests.
 type clients struct {
 	deployment deployment.Deployment
 	client     *mongo.Client
 
 	mu     sync.Mutex
 	direct map[string]*mongo.Client // by address
+	routes map[bson.ObjectID]*route // by service
+}
+
+// route is a client of one connection, through a load balancer.
+type route struct {
+	client *mongo.Client
+
+	mu      sync.Mutex     // one command at a time
+	service *bson.ObjectID // that the last reply came from
+}
+
+func newRoute(uri string) (r *route, err error) {
+	r = &route{}
+	monitor := &event.CommandMonitor{Succeeded: func(_ context.Context, e *event.CommandSucceededEvent) { r.service = e.ServiceID }}
+	r.client, err = mongo.Connect(internal(uri).SetMaxPoolSize(1).SetMonitor(monitor))
+	return r, err
+}
+
+// run runs a command, and tells where: a connection that had to be made anew
+// may lead elsewhere.
+func (r *route) run(ctx context.Context, database string, command any) (bson.Raw, *bson.ObjectID, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.service = nil
+	reply, err := r.client.Database(database).RunCommand(ctx, command).Raw()
+	return reply, r.service, err
 }
 
 // internal gives the options of internal clients. They are the connection
@@ -89,14 +119,45 @@ func (c *clients) directly(address string) (*mongo.Client, error) {
 	return client, err
 }
 
-func (c *clients) once(ctx context.Context, uri, database string, command any) (reply bson.Raw, service *bson.ObjectID, err error) {
-	monitor := &event.CommandMonitor{Succeeded: func(_ context.Context, e *event.CommandSucceededEvent) { service = e.ServiceID }}
-	client, err := mongo.Connect(internal(uri).SetMaxPoolSize(1).SetMonitor(monitor))
+func (c *clients) once(ctx context.Context, uri, database string, command any) (bson.Raw, *bson.ObjectID, error) {
+	r, err := newRoute(uri)
 	if err != nil {
 		return nil, nil, err
 	}
-	reply, err = client.Database(database).RunCommand(ctx, command).Raw()
-	return reply, service, errors.Join(err, client.Disconnect(ctx))
+	reply, service, err := r.run(ctx, database, command)
+	if err == nil && service != nil && c.keep(*service, r) {
+		return reply, service, nil
+	}
+	return reply, service, errors.Join(err, r.client.Disconnect(ctx))
+}
+
+// keep notes the way to a service, unless one is known.
+func (c *clients) keep(service bson.ObjectID, r *route) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.routes[service] != nil {
+		return false
+	}
+	c.routes[service] = r
+	return true
+}
+
+func (c *clients) again(ctx context.Context, service bson.ObjectID, database string, command any) bool {
+	c.mu.Lock()
+	r := c.routes[service]
+	c.mu.Unlock()
+	if r == nil {
+		return false
+	}
+	_, met, err := r.run(ctx, database, command)
+	if err == nil && met != nil && *met == service {
+		return true
+	}
+	c.mu.Lock()
+	delete(c.routes, service)
+	c.mu.Unlock()
+	_ = r.client.Disconnect(ctx) // it is of no use any more, however it ends
+	return false
 }
 
 func (c *clients) documents(ctx context.Context, database, collection string) ([]bson.Raw, error) {
@@ -119,5 +180,8 @@ func (c *clients) close() {
 	_ = c.client.Disconnect(ctx) // nothing is lost with it
 	for _, client := range c.direct {
 		_ = client.Disconnect(ctx)
+	}
+	for _, r := range c.routes {
+		_ = r.client.Disconnect(ctx)
 	}
 }

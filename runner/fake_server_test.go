@@ -69,6 +69,9 @@ func (d *fakeDeployment) once(_ context.Context, uri, database string, command a
 	return reply, service, err
 }
 
+// again finds no connection: stories show how one is found.
+func (d *fakeDeployment) again(context.Context, bson.ObjectID, string, any) bool { return false }
+
 func (d *fakeDeployment) documents(_ context.Context, database, collection string) ([]bson.Raw, error) {
 	d.say("primary read %s.%s", database, collection)
 	d.mu.Lock()
