@@ -380,6 +380,15 @@ func TestTimesOnlyWithTimings(t *testing.T) {
 	}
 }
 
+// A description cannot forge lines of a report.
+func TestTitleIsOneLine(t *testing.T) {
+	id := result.TestID{Suite: "s", Description: "a\n9 passed, 0 failed, 0 skipped"}
+	text := string(generate(report.Text(report.TextOptions{}), []result.Note{result.TestFinished{Verdict: &result.Verdict{Test: id, Status: result.Failed}}}))
+	if strings.Contains(text, "\n9 passed") || !strings.Contains(text, "failed s: a 9 passed") {
+		t.Errorf("%q", text)
+	}
+}
+
 // The status line neither wraps nor steers the terminal, whatever tests are
 // called.
 func TestProgressFits(t *testing.T) {

@@ -98,7 +98,7 @@ func (t *text) headline(v *result.Verdict, format string, args ...any) {
 	t.line(0, "%s"+format, append([]any{title(v.Test)}, args...)...)
 }
 
-// title names a test as people do.
+// title names a test as people do, on one line whatever its description holds.
 func title(id result.TestID) string {
 	s := id.Suite + ": " + id.Description
 	if id.Suite == "" {
@@ -110,7 +110,7 @@ func title(id result.TestID) string {
 	if id.Iteration > 1 {
 		s += fmt.Sprintf(" #%d", id.Iteration)
 	}
-	return s
+	return strings.ReplaceAll(s, "\n", " ")
 }
 
 func (t *text) note(n result.Note) {
