@@ -21,6 +21,9 @@ type Config struct {
 	Duration time.Duration
 	// Timeout is the timeoutMS of every operation.
 	Timeout time.Duration
+	// Pool is maxPoolSize: how many requests of a client can be on their way;
+	// further ones wait.
+	Pool int
 	// RoundTrip is how long a request and its reply are on their way.
 	RoundTrip time.Duration
 	// Rejection is what it costs the server to take a request up and judge
@@ -45,7 +48,7 @@ type Config struct {
 func Defaults() Config {
 	return Config{
 		Clients: 1000, Capacity: 1000, Load: 80, Spike: 300,
-		Duration: time.Minute, Timeout: 5 * time.Second, RoundTrip: 2 * time.Millisecond,
+		Duration: time.Minute, Timeout: 5 * time.Second, Pool: 100, RoundTrip: 2 * time.Millisecond,
 		Rejection: 10, Queue: 500, Rate: 1000, Burst: 100,
 		Policies: Policies(), Seed: 1,
 	}
@@ -79,6 +82,7 @@ func (c *Config) Check() error {
 		{"load", c.Load, 1, maxPercent},
 		{"spike", c.Spike, 1, maxPercent},
 		{"rejection", c.Rejection, 0, 100},
+		{"pool", c.Pool, 1, maxClients},
 		{"queue", c.Queue, 1, maxCapacity},
 		{"rate", c.Rate, 0, maxCapacity},
 		{"burst", c.Burst, 0, maxCapacity},

@@ -25,6 +25,7 @@ type configJSON struct {
 	SpikeFromMS   float64 `json:"spikeFromMS"`
 	SpikeToMS     float64 `json:"spikeToMS"`
 	TimeoutMS     float64 `json:"timeoutMS"`
+	Pool          int     `json:"maxPoolSize"`
 	RoundTripMS   float64 `json:"roundTripMS"`
 	Rejection     int     `json:"rejectionCostPercent"`
 	Queue         int     `json:"queue"`
@@ -69,7 +70,7 @@ func (r *Report) JSON(w io.Writer) error {
 	c := &r.Config
 	out := record{Experiment: "overload", StepMS: ms(r.Step), Config: configJSON{
 		Clients: c.Clients, Capacity: c.Capacity, Load: c.Load, Spike: c.Spike, DurationMS: ms(c.Duration),
-		SpikeFromMS: ms(c.spikeStart()), SpikeToMS: ms(c.spikeEnd()), TimeoutMS: ms(c.Timeout), RoundTripMS: ms(c.RoundTrip),
+		SpikeFromMS: ms(c.spikeStart()), SpikeToMS: ms(c.spikeEnd()), TimeoutMS: ms(c.Timeout), Pool: c.Pool, RoundTripMS: ms(c.RoundTrip),
 		Rejection: c.Rejection, Queue: c.Queue, Rate: c.Rate, Burst: c.Burst, BaseBackoffMS: ms(c.BaseBackoff), Seed: c.Seed,
 	}}
 	for _, run := range r.Runs {

@@ -141,8 +141,8 @@ func (m *measure) began(at time.Duration) {
 	m.phases[m.phase(at)].Operations++
 }
 
-func (m *measure) sent(at time.Duration, _ bool) { count(m.attempts, at) }
-func (m *measure) rejected(at time.Duration)     { count(m.rejects, at) }
+func (m *measure) sent(at time.Duration)     { count(m.attempts, at) }
+func (m *measure) rejected(at time.Duration) { count(m.rejects, at) }
 
 func (m *measure) ended(at, begun time.Duration, success bool, attempts int) {
 	i := m.phase(begun)

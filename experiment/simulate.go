@@ -14,7 +14,15 @@ type operationRun struct {
 	begun    time.Duration
 	state    retry.State
 	attempts int
+	holds    bool // a connection
 	done     bool
+}
+
+// pool is the connections of a client: how many are in use, and who waits for
+// one, in order.
+type pool struct {
+	used    int
+	waiting []*operationRun
 }
 
 // simulation is one run with one policy.
@@ -23,6 +31,7 @@ type simulation struct {
 	policy Policy
 	agenda agenda
 	server *server
+	pools  []pool // by client
 	now    time.Duration
 	times  *rand.Rand // when operations begin, and whose they are
 	jitter *rand.Rand
@@ -32,7 +41,7 @@ type simulation struct {
 // recorder takes down what happens.
 type recorder interface {
 	began(at time.Duration)
-	sent(at time.Duration, first bool)
+	sent(at time.Duration)
 	rejected(at time.Duration)
 	// ended takes an operation's end: whether it succeeded, when it began, how
 	// many attempts it made.
@@ -54,7 +63,7 @@ func labels() []string {
 // Progress is told now and then, as the part that is over.
 func simulate(ctx context.Context, c *Config, p Policy, log recorder, progress func(float64)) error {
 	s := &simulation{
-		config: c, policy: p, server: newServer(c), log: log,
+		config: c, policy: p, server: newServer(c), pools: make([]pool, c.Clients), log: log,
 		times:  rand.New(rand.NewPCG(uint64(c.Seed), 1)),
 		jitter: rand.New(rand.NewPCG(uint64(c.Seed), 2)),
 	}
@@ -145,6 +154,7 @@ func (s *simulation) answer(e event) {
 	if e.op.done || e.try != e.op.attempts {
 		return
 	}
+	s.checkIn(e.op)
 	if e.ok {
 		s.decide(e.op, retry.Input{Kind: retry.Succeeded})
 		return
@@ -159,6 +169,40 @@ func (s *simulation) answer(e event) {
 func (s *simulation) expire(op *operationRun) {
 	if !op.done {
 		s.end(op, false)
+		s.checkIn(op)
+	}
+}
+
+// checkOut sends an attempt, as soon as its client has a connection for it.
+func (s *simulation) checkOut(op *operationRun) {
+	p := &s.pools[op.client]
+	if p.used == s.config.Pool {
+		p.waiting = append(p.waiting, op)
+		return
+	}
+	p.used++
+	op.holds = true
+	op.attempts++
+	s.log.sent(s.now)
+	s.plan(s.config.RoundTrip/2, event{kind: arrives, op: op, try: op.attempts})
+}
+
+// checkIn gives an operation's connection to the first who waits for one. A
+// connection whose reply was not awaited is closed, and another takes its place.
+func (s *simulation) checkIn(op *operationRun) {
+	if !op.holds {
+		return
+	}
+	op.holds = false
+	p := &s.pools[op.client]
+	p.used--
+	for len(p.waiting) > 0 && p.used < s.config.Pool {
+		next := p.waiting[0]
+		p.waiting[0] = nil
+		p.waiting = p.waiting[1:]
+		if !next.done {
+			s.checkOut(next)
+		}
 	}
 }
 
@@ -173,9 +217,7 @@ func (s *simulation) decide(op *operationRun, in retry.Input) {
 			in = retry.Input{Kind: retry.Selected, Left: in.Left,
 				Chosen: retry.Chosen{Address: address, Wire: 27, RetryableWrites: true}}
 		case retry.Send:
-			op.attempts++
-			s.log.sent(s.now, op.attempts == 1)
-			s.plan(s.config.RoundTrip/2, event{kind: arrives, op: op, try: op.attempts})
+			s.checkOut(op)
 			return
 		case retry.BackOff:
 			s.plan(d.Delay, event{kind: rested, op: op})

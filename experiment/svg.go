@@ -31,7 +31,7 @@ func (r *Report) SVG(w io.Writer) error {
 func (r *Report) svg() string {
 	goodput := 30 + len(r.Runs)*(panel+gap)
 	legend := 22 * ((len(r.Runs) + 4) / 5)
-	height := goodput + 56 + legend + attempts + 40
+	height := goodput + 70 + legend + attempts + 40
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img" aria-labelledby="overload-title overload-what">`, plotWidth, height)
 	fmt.Fprintf(&b, "\n<title id=\"overload-title\">%s</title>\n<desc id=\"overload-what\">%s</desc>\n", html.EscapeString(r.title()), html.EscapeString(r.describe()))
@@ -46,7 +46,7 @@ func (r *Report) svg() string {
 	for i := range r.Runs {
 		r.goodputPanel(&b, i, 30+i*(panel+gap)+22, top)
 	}
-	r.attemptsPlot(&b, goodput, legend)
+	r.attemptsPlot(&b, goodput+14, legend)
 	b.WriteString("</svg>\n")
 	return b.String()
 }

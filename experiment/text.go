@@ -112,8 +112,8 @@ func (r *Report) set() string {
 	if c.BaseBackoff > 0 {
 		base = fmt.Sprintf("baseBackoffMS %d", c.BaseBackoff.Milliseconds())
 	}
-	return fmt.Sprintf("timeoutMS %d, round trip %s, a rejection costs %d%% of an operation, queue %s, %s, %s, seed %d",
-		c.Timeout.Milliseconds(), millis(c.RoundTrip), c.Rejection, whole(float64(c.Queue)), limiter, base, c.Seed)
+	return fmt.Sprintf("timeoutMS %d, maxPoolSize %s, round trip %s, a rejection costs %d%% of an operation, queue %s, %s, %s, seed %d",
+		c.Timeout.Milliseconds(), whole(float64(c.Pool)), millis(c.RoundTrip), c.Rejection, whole(float64(c.Queue)), limiter, base, c.Seed)
 }
 
 // back is when goodput was back.

@@ -15,7 +15,7 @@ const overload = "overload"
 
 type experimentFlags struct {
 	clients, capacity, load, spike, rejection *int
-	backoff                                   *int
+	backoff, pool                             *int
 	seed                                      *int
 	duration, timeout                         *time.Duration
 	policies                                  listFlag
@@ -41,7 +41,7 @@ model. The same flags give the same output, byte for byte.
 Policies:` + known.String(),
 		examples: []example{
 			{"utr experiment overload", "all policies, 1,000 clients, a spike of 300 percent"},
-			{"utr experiment overload --policy none --policy final --spike 120 --html overload.html", "two policies, a small spike, and a page with plots"},
+			{"utr experiment overload --duration 6s --spike 130 --html overload.html", "a burst of one second, and a page with plots"},
 		},
 		words: func() []string { return []string{overload} },
 		declare: func(f *flags) action {
@@ -54,13 +54,14 @@ Policies:` + known.String(),
 				timeout:  f.duration("timeout", fmt.Sprintf("timeoutMS of every operation (default %s)", d.Timeout)),
 				rejection: f.within("rejection-cost", "PERCENT", d.Rejection, 0, 100,
 					fmt.Sprintf("what rejecting a request costs the server, of what serving it costs (default %d)", d.Rejection)),
+				pool:    f.number("max-pool-size", "N", d.Pool, 1, fmt.Sprintf("connections of each client (default %d)", d.Pool)),
 				backoff: f.number("base-backoff-ms", "MS", 0, 0, "baseBackoffMS in the server's errors (default none)"),
 				seed:    f.number("seed", "N", int(d.Seed), 0, fmt.Sprintf("seed of chance (default %d)", d.Seed)),
 			}
 			f.add(&e.policies, "policy", "NAME", "policy to try; may be repeated (default all)", policyNames()...)
-			e.json = f.text("json", "FILE", "", "write everything that was measured as JSON")
-			e.html = f.text("html", "FILE", "", "write a page with table and plots")
-			e.svg = f.text("svg", "FILE", "", "write the plots as an image")
+			e.json = f.file("json", "write everything that was measured as JSON", ".yml", ".yaml")
+			e.html = f.file("html", "write a page with table and plots", ".yml", ".yaml")
+			e.svg = f.file("svg", "write the plots as an image", ".yml", ".yaml")
 			return e.act
 		},
 	}
@@ -80,6 +81,7 @@ func (e *experimentFlags) act(ctx context.Context, c *call) error {
 	}
 	config := experiment.Defaults().Scaled(*e.capacity)
 	config.Clients, config.Load, config.Spike, config.Rejection = *e.clients, *e.load, *e.spike, *e.rejection
+	config.Pool = *e.pool
 	config.Seed, config.BaseBackoff = int64(*e.seed), time.Duration(*e.backoff)*time.Millisecond
 	for _, d := range []struct{ from, to *time.Duration }{{e.duration, &config.Duration}, {e.timeout, &config.Timeout}} {
 		if *d.from > 0 {
