@@ -8,13 +8,14 @@ import (
 	"path/filepath"
 
 	"github.com/unified-test-runner/utr/specs/internal/suites"
+	"github.com/unified-test-runner/utr/specs/internal/suites/backpressure"
 	"github.com/unified-test-runner/utr/specs/internal/suites/reads"
 	"github.com/unified-test-runner/utr/specs/internal/suites/writes"
 )
 
 // all are the specifications with tables.
 func all() []suites.Specification {
-	return []suites.Specification{reads.Suites(), writes.Suites()}
+	return []suites.Specification{reads.Suites(), writes.Suites(), backpressure.Suites()}
 }
 
 func main() {

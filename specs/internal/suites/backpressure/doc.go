@@ -1,0 +1,2 @@
+// Package backpressure has the tables of specs/client-backpressure.
+package backpressure
