@@ -1,6 +1,7 @@
 package server
 
 import (
+	"fmt"
 	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -80,6 +81,14 @@ func (x *exchange) readWriteConcern() error {
 			{Key: "codeName", Value: x.conn.server.cluster.Profile.codeName(codeUnsatisfiable)},
 			{Key: "errmsg", Value: "Not enough data-bearing nodes"},
 			{Key: "errInfo", Value: bson.D{{Key: "writeConcern", Value: told(concern)}}},
+		}
+	case n > shardMembers && x.view.Role == command.Mongos:
+		x.concern.code = codeUnsatisfiable
+		x.concern.failure = bson.D{
+			{Key: "code", Value: int32(codeUnsatisfiable)},
+			{Key: "codeName", Value: x.conn.server.cluster.Profile.codeName(codeUnsatisfiable)},
+			{Key: "errmsg", Value: fmt.Sprintf("Not enough data-bearing nodes; Error details: { writeConcern: { w: %d, "+
+				"wtimeout: 0, provenance: \"clientSupplied\" } } at %s", n, ShardName)},
 		}
 	}
 	x.concern.none = n == 0

@@ -15,6 +15,10 @@ const ShardName = "s0"
 // ShardHost is where the one shard would be, if clients could reach it.
 func ShardHost(setName string) string { return setName + "/localhost:27310" }
 
+// shardMembers is how many members write concerns find in the shard: as many as
+// a replica set of ours has if nothing else is asked for.
+const shardMembers = 3
+
 // Intervals and limits of a replica set's configuration, in milliseconds.
 const (
 	heartbeatInterval = 2000

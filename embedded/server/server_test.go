@@ -428,23 +428,26 @@ func TestWords(t *testing.T) {
 
 // TestWriteConcern is what becomes of write concerns that can not be had.
 func TestWriteConcern(t *testing.T) {
-	s := cluster(t, server.ReplicaSet, "8.0", 2).Members()[0]
-	c := dial(t, s.Address())
+	set := dial(t, cluster(t, server.ReplicaSet, "8.0", 2).Members()[0].Address())
+	router := dial(t, cluster(t, server.Sharded, "8.0", 1).Members()[0].Address())
 	for _, row := range []struct {
 		reason string
+		on     *client
 		w      any
 		code   int64
 	}{
-		{"one", 1, 0}, {"all members", 2, 0}, {"more than there are", 3, 100}, {"a majority", "majority", 0}, {"a name", "x", 79},
-		{"tags", d("dc", 1), 0},
+		{"one", set, 1, 0}, {"all members", set, 2, 0}, {"more than there are", set, 3, 100}, {"a majority", set, "majority", 0},
+		{"a name", set, "x", 79}, {"tags", set, d("dc", 1), 0},
+		{"all members of the shard", router, 3, 0}, {"more than the shard has", router, 4, 100},
+		{"a majority of the shard", router, "majority", 0}, {"a name, behind a router", router, "x", 79},
 	} {
-		reply := c.call(d("insert", "c", "writeConcern", d("w", row.w)))
+		reply := row.on.call(d("insert", "c", "writeConcern", d("w", row.w)))
 		e, _ := reply.Lookup("writeConcernError").DocumentOK()
 		if code(e) != row.code || reply.Lookup("n").AsInt64() != 1 {
 			t.Errorf("%s: %v", row.reason, reply)
 		}
 	}
-	if reply := c.call(d("insert", "c", "writeConcern", d("w", 0))); reply == nil || firstKey(reply) != "ok" {
+	if reply := set.call(d("insert", "c", "writeConcern", d("w", 0))); reply == nil || firstKey(reply) != "ok" {
 		t.Errorf("w: 0: %v", reply)
 	}
 }
