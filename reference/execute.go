@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/unified-test-runner/utr/reference/retry"
@@ -68,6 +69,9 @@ func (c *client) execute(ctx context.Context, cmd *command, tr *trace) (reply, *
 			if f != nil {
 				errs[d.Attempt], replies[d.Attempt], cmd.failed = f.err, r, f.err
 				in = c.failed(ctx, cmd, f.rules)
+				if f.err.Kind == "timeout" { // less is left than an attempt takes
+					in.Left = 0
+				}
 				continue
 			}
 			out, in = r, retry.Input{Kind: retry.Succeeded}
@@ -138,6 +142,7 @@ func (c *client) selectFor(ctx context.Context, cmd *command, deprioritized []st
 	srv, err := c.selectServer(ctx, w)
 	if err != nil {
 		c.labelTransaction(cmd, err, false)
+		cmd.unpin(err)
 		if cmd.timeout && ctx.Err() != nil {
 			err.Timeout = true
 		}
@@ -178,7 +183,7 @@ func (c *client) attempt(ctx context.Context, srv *server, cmd *command, operati
 		var err error
 		watch := c.handshakes.watch(srv.address)
 		defer c.handshakes.end(watch)
-		if conn, err = c.checkOut(ctx, srv); err != nil {
+		if conn, err = c.checkOut(ctx, srv, cmd); err != nil {
 			f := checkoutFailure(err, srv.address)
 			if f.rules.Handshake {
 				c.handshakes.handled(ctx, watch, err)
@@ -191,6 +196,7 @@ func (c *client) attempt(ctx context.Context, srv *server, cmd *command, operati
 			}
 			c.labelWrite(cmd, &f, srv)
 			c.labelTransaction(cmd, f.err, true)
+			cmd.unpin(f.err)
 			f.rules.Labels = f.err.Labels
 			return reply{}, &f
 		}
@@ -227,8 +233,15 @@ func (c *client) attempt(ctx context.Context, srv *server, cmd *command, operati
 	return c.exchange(ctx, conn, srv, cmd, body, operation, tr)
 }
 
-func (c *client) checkOut(ctx context.Context, srv *server) (*mnet.Connection, error) {
-	if w := c.settings.waitQueueTimeout; w > 0 {
+// checkOut gets a connection. timeoutMS replaces waitQueueTimeoutMS, and with
+// it server selection and check-out share serverSelectionTimeoutMS (Client Side
+// Operations Timeout, "Server Selection").
+func (c *client) checkOut(ctx context.Context, srv *server, cmd *command) (*mnet.Connection, error) {
+	if cmd.timeout {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, srv.begun.Add(c.settings.serverSelectionTimeout))
+		defer cancel()
+	} else if w := c.settings.waitQueueTimeout; w > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, w)
 		defer cancel()
@@ -276,10 +289,12 @@ func (c *client) exchange(ctx context.Context, conn *mnet.Connection, srv *serve
 	if f != nil {
 		c.labelWrite(cmd, f, srv)
 		c.labelTransaction(cmd, f.err, true)
+		defer cmd.unpin(f.err)
 		f.rules.Labels = f.err.Labels
-		if cmd.timeout && f.err.HasCode && f.err.Code == 50 {
+		if cmd.timeout && f.outOfTime() {
 			f.err.Timeout = true
 		}
+		cmd.storageEngine(f)
 	}
 	out := reply{doc: doc, address: srv.address}
 	if desc.WireVersion != nil {
@@ -314,9 +329,17 @@ func (c *client) exchange(ctx context.Context, conn *mnet.Connection, srv *serve
 // attempt: the rules may retry it, if it has the label for that. Otherwise the
 // operation itself makes its result and error of it.
 func (c *client) raisesWriteError(cmd *command, f *failure) bool {
-	return cmd.op.EndsTransaction && f.err.HasLabel(labelWrite) ||
-		cmd.txnNumber != nil && f.err.HasLabel(labelWrite) && len(f.err.WriteErrors) == 0 ||
-		f.err.HasLabel(labelOverloaded) && f.err.HasLabel(labelRetryable) && len(f.err.WriteErrors) == 0
+	numbered := cmd.op.EndsTransaction || cmd.txnNumber != nil
+	return numbered && f.err.HasLabel(labelWrite) ||
+		f.err.HasLabel(labelOverloaded) && f.err.HasLabel(labelRetryable) && (numbered || len(f.err.WriteErrors) == 0)
+}
+
+// storageEngine replaces the message of servers whose storage engine cannot
+// retry writes (Retryable Writes, "Executing Retryable Write Commands").
+func (cmd *command) storageEngine(f *failure) {
+	if cmd.txnNumber != nil && f.err.Code == 20 && strings.HasPrefix(f.err.Message, "Transaction numbers") {
+		f.err.Message = "This MongoDB deployment does not support retryable writes. Please add retryWrites=false to your connection string."
+	}
 }
 
 func okOf(doc bson.Raw) bool {
@@ -337,14 +360,17 @@ func (c *client) networkError(ctx context.Context, err error, conn *mnet.Connect
 	}
 	c.labelWrite(cmd, &f, srv)
 	c.labelTransaction(cmd, f.err, true)
+	defer cmd.unpin(f.err)
 	f.rules.Labels = f.err.Labels
 	if !cmd.timeout {
 		f.err.Timeout = false
 	}
 	events.failed(f.err, nil)
 	cmd.session.markDirty()
+	last := c.log.last()
 	if srv.desc.TopologyVersion != nil && !f.timedOut(err) && !conn.Stale() {
-		c.sockets.interrupt(srv.address, err, func() bool { return conn.Stale() })
+		// The pool tells of its being cleared a moment after it was.
+		c.sockets.interrupt(srv.address, err, func() bool { return conn.Stale() && c.log.has(last, result.PoolCleared, srv.address) })
 	}
 	// The topology looks for a connection error inside a driver error.
 	_ = srv.ProcessError(mongo.Error{Message: err.Error(), Labels: []string{mongo.NetworkError}, Wrapped: err}, conn)
@@ -409,14 +435,14 @@ func (c *client) labelWrite(cmd *command, f *failure, srv *server) {
 		return
 	}
 	switch f.rules.Kind {
-	case retry.Network, retry.PoolCleared:
-	case retry.Server:
-		if wireOf(srv) >= wire44 || srv.kind == selection.LoadBalancer || f.rules.Handshake {
+	case retry.PoolCleared:
+	case retry.Network:
+		if !f.rules.Handshake && !supportsRetryableWrites(srv) {
 			return
 		}
-		code := f.err.Code
-		if len(f.err.WriteErrors) > 0 && len(f.err.WriteConcernErrors) == 0 ||
-			len(f.err.WriteConcernErrors) > 0 && srv.kind == selection.Mongos || !oldWriteCode(code) {
+	case retry.Server:
+		if wireOf(srv) >= wire44 || f.rules.Handshake || !supportsRetryableWrites(srv) ||
+			len(f.err.WriteConcernErrors) > 0 && srv.kind == selection.Mongos || !oldWriteCode(f.rules.Code) {
 			return
 		}
 	default:
@@ -443,19 +469,25 @@ func (c *client) labelTransaction(cmd *command, err *result.Error, begun bool) {
 		if unknownCommit(err) && !err.HasLabel(labelUnknownCommit) {
 			err.Labels = append(without(err.Labels, labelTransient), labelUnknownCommit)
 		}
-		if err.HasLabel(labelUnknownCommit) || err.HasLabel(labelTransient) {
-			s.unpin()
-		}
 	case cmd.op.Name == "abortTransaction":
-		s.unpin()
 	case s.inTransaction():
 		transient := err.Kind == "network" || err.Kind == "pool cleared" || err.Kind == "server selection"
 		if transient && !err.HasLabel(labelTransient) {
 			err.Labels = append(err.Labels, labelTransient)
 		}
-		if err.HasLabel(labelTransient) {
-			s.unpin()
-		}
+	}
+}
+
+// unpin lets go of the mongos or the connection of a transaction where the
+// error says so (Transactions, "When to unpin"). The topology has to hear of
+// the error before: what is known of a connection is gone with it.
+func (cmd *command) unpin(err *result.Error) {
+	s := cmd.session
+	switch {
+	case cmd.op.Name == "abortTransaction",
+		cmd.op.Name == "commitTransaction" && (err.HasLabel(labelUnknownCommit) || err.HasLabel(labelTransient)),
+		s.inTransaction() && err.HasLabel(labelTransient):
+		s.unpin()
 	}
 }
 

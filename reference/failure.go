@@ -126,6 +126,21 @@ func (f failure) timedOut(err error) bool {
 	return isTimeout(err) || errors.Is(err, context.Canceled) || errors.Is(err, errMalformed)
 }
 
+// outOfTime tells of MaxTimeMSExpired, wherever a reply has it (Client Side
+// Operations Timeout, "Error Transformations").
+func (f *failure) outOfTime() bool {
+	const code = 50
+	if f.err.Code == code || f.rules.Code == code {
+		return true
+	}
+	for _, e := range f.err.WriteErrors {
+		if n, ok := integer(e.Lookup("code")); ok && n == code {
+			return true
+		}
+	}
+	return false
+}
+
 // replyError reads an error out of a reply, nil if there is none. A reply
 // with ok 1 may hold write errors and a write concern error.
 func replyError(reply bson.Raw, address string) *failure {

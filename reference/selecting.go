@@ -21,6 +21,7 @@ type server struct {
 	kind     selection.ServerType
 	topology selection.TopologyType
 	desc     description.Server
+	begun    time.Time // when its selection was
 }
 
 // unknown tells that the server is Unknown by now.
@@ -100,6 +101,9 @@ func (c *client) awaitServer(ctx context.Context, w want, waiting func(time.Dura
 		found, err := c.suitable(picture, w)
 		if err != nil {
 			return nil, &result.Error{Message: err.Error(), Client: true, Kind: "server selection"}
+		}
+		if found != nil {
+			found.begun = begun
 		}
 		if found != nil && !(slices.Contains(w.deprioritized, found.address) && undiscovered(picture) && time.Now().Before(patience)) {
 			return found, nil

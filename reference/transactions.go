@@ -146,18 +146,17 @@ func (s *clientSession) commit(ctx context.Context, timeout bool, tr *trace) *re
 	}
 	s.committed++
 	build := cmd.build
-	tried := false
 	cmd.build = func(t target) (bson.D, error) {
-		if tried && !(cmd.failed.HasLabel(labelOverloaded) && cmd.failed.HasLabel(labelRetryable)) {
+		if cmd.failed != nil && !(cmd.failed.HasLabel(labelOverloaded) && cmd.failed.HasLabel(labelRetryable)) {
 			cmd.writeConcern = majority(base)
 		}
-		tried = true
 		return build(t)
 	}
 	r, err := s.client.execute(ctx, cmd, tr)
 	if err == nil && r.write != nil {
 		err = r.write.err
 		s.client.labelTransaction(cmd, err, true)
+		cmd.unpin(err)
 	}
 	return err
 }

@@ -223,7 +223,9 @@ func (c *call) write(models []model, ordered bool) (*tally, *result.Error) {
 			continue
 		}
 		failure = mergeErrors(failure, err)
-		if ordered && len(err.WriteErrors) > 0 || err.Kind != "write" {
+		// What was to be retried interrupts unordered writes, too (Retryable
+		// Writes, "Executing Retryable Write Commands").
+		if ordered && len(err.WriteErrors) > 0 || err.Kind != "write" || err.HasLabel(labelWrite) {
 			break
 		}
 	}

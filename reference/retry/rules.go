@@ -155,6 +155,12 @@ var table = []row{
 		"Retryable Reads, Selecting the initial server", "2019-03", "no server could be selected, and nothing was attempted"},
 		Failed, func(st *step) bool { return st.f.Kind == Selection && st.s.Raise.Kind == 0 },
 		func(st *step) { st.s.Raise = st.f; st.raise() }},
+	{Rule{"R37", "When the time is over, an attempt that the driver itself ends raises the error of the attempt before, as a timeout.",
+		"Client Side Operations Timeout, Retryability", "2022-10-18", "there is no time left"},
+		Failed, func(st *step) bool {
+			return st.s.Settings.Timeout && st.in.Left <= 0 && st.s.Raise.Kind != 0 && st.f.Kind != Network && st.f.Kind != Server
+		},
+		func(st *step) { st.raise(); st.d.Expired = true }},
 	{Rule{"R3", "If no server can be selected for a retry, raise the error of the attempt before.",
 		"Retryable Reads, Selecting the server for retry", "2019-03", "no server could be selected for the retry"},
 		Failed, func(st *step) bool { return st.f.Kind == Selection }, (*step).raise},
@@ -270,7 +276,7 @@ var table = []row{
 	{Rule{"W32", "On a server that does not support retryable writes a write is attempted once.",
 		"Retryable Writes, Executing Retryable Write Commands", "2017-08", "the server does not support retryable writes"},
 		Failed, func(st *step) bool {
-			return st.write && st.s.Chosen.Address != "" && !st.s.Chosen.RetryableWrites && st.attempted()
+			return st.write && st.s.Chosen.Address != "" && !st.s.Chosen.RetryableWrites
 		},
 		func(st *step) { st.write = false }},
 	{Rule{"B3", "Overload retries of reads need retryReads, those of writes retryWrites, those of runCommand both.",
