@@ -85,6 +85,10 @@ func Versions() []string { return server.Profiles() }
 // DefaultVersion is the server version that a deployment has if none is named.
 const DefaultVersion = server.DefaultProfile
 
+// ErrParameter is wrapped by Start's error if Options.Parameters has one that
+// the version lacks, or a value that it does not take.
+var ErrParameter = server.ErrParameter
+
 // Defaults for the number of servers.
 const (
 	defaultMembers  = 3

@@ -86,6 +86,10 @@ func (c *Cluster) Add(address string) (*Server, error) {
 	return s, nil
 }
 
+// ErrParameter is wrapped by the errors of parameters that a server does not
+// take.
+var ErrParameter = errors.New("server parameter")
+
 // configure gives the server its parameters, and what hangs on them.
 func (s *Server) configure() error {
 	c := s.cluster
@@ -93,10 +97,10 @@ func (s *Server) configure() error {
 	for _, e := range c.Parameters {
 		kind, data, err := bson.MarshalValue(e.Value)
 		if err != nil {
-			return fmt.Errorf("server parameter %s: %w", e.Key, err)
+			return fmt.Errorf("%w %s: %w", ErrParameter, e.Key, err)
 		}
 		if _, err := s.params.set(e.Key, bson.RawValue{Type: kind, Value: data}); err != nil {
-			return fmt.Errorf("server parameter %s: %w", e.Key, err)
+			return fmt.Errorf("%w %s: %w", ErrParameter, e.Key, err)
 		}
 	}
 	clock := c.Clock

@@ -465,6 +465,23 @@ func (s server) SingleURI() string { return "mongodb://user:hunter2@h:1/" }
 func (s server) CA() []byte        { return []byte("certificate") }
 func (s server) Close() error      { *s.closed = true; return nil }
 
+// A parameter that the server does not take is the caller's mistake.
+func TestServeParameter(t *testing.T) {
+	for _, row := range []struct {
+		reason, parameter string
+		code              int
+	}{
+		{"not in this version", "ingressRequestRateLimiterEnabled=true", ExitUsage},
+		{"no value", "requireApiVersion", ExitUsage},
+	} {
+		b := newBench()
+		b.Serve = func(ctx context.Context, o embedded.Options) (Server, error) { return embedded.Start(ctx, o) }
+		if code := b.Main(context.Background(), []string{"serve", "--topology", "single", "--server-version", "8.0", "--set-parameter", row.parameter}); code != row.code {
+			t.Errorf("%s: exit code %d: %s", row.reason, code, b.err.String())
+		}
+	}
+}
+
 func TestServe(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -138,6 +139,9 @@ func (s *serveFlags) options(password string) embedded.Options {
 func (c *call) serve(ctx context.Context, o embedded.Options, caFile, uriFile string) (err error) {
 	start := time.Now()
 	server, err := c.program.Serve(ctx, o)
+	if errors.Is(err, embedded.ErrParameter) {
+		return usage("serve: %w", err)
+	}
 	if err != nil {
 		return err
 	}
