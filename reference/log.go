@@ -61,6 +61,25 @@ func (l *eventLog) after(ctx context.Context, n int64, wait time.Duration) ([]re
 	}
 }
 
+// last is the number of the latest event.
+func (l *eventLog) last() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return int64(len(l.events))
+}
+
+// has says whether there is an event of a server with a greater number.
+func (l *eventLog) has(n int64, kind result.EventType, address string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := len(l.events) - 1; i >= 0 && l.events[i].Sequence > n; i-- {
+		if l.events[i].Type == kind && l.events[i].Address == address {
+			return true
+		}
+	}
+	return false
+}
+
 // reset forgets the events so far. Numbers start again from 1.
 func (l *eventLog) reset() {
 	l.mu.Lock()
