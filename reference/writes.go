@@ -2,6 +2,7 @@ package reference
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/unified-test-runner/utr/result"
@@ -51,16 +52,14 @@ func (m model) statement() (bson.D, any, *result.Error) {
 	if err != nil {
 		return nil, nil, argument(err.Error())
 	}
+	for _, e := range elements {
+		if !slices.Contains(known, e.Key()) {
+			return nil, nil, unsupported("argument " + e.Key() + " of write model " + m.kind)
+		}
+	}
 	d := bson.D{}
 	var id any
 	for _, e := range elements {
-		found := false
-		for _, k := range known {
-			found = found || k == e.Key()
-		}
-		if !found {
-			return nil, nil, unsupported("argument " + e.Key() + " of write model " + m.kind)
-		}
 		switch e.Key() {
 		case "document":
 			return withID(e.Value())
