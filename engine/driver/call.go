@@ -138,7 +138,12 @@ func (c *call) begin(ctx context.Context) (context.CancelFunc, error) {
 			return none, unsupported(fmt.Sprintf("argument %s of %s.%s", e.Key(), c.row.kind, c.row.name))
 		}
 	}
-	if c.row.options != nil { // so that nothing is sent if an option cannot be had
+	// So that nothing is sent if an option cannot be had. (The driver ignores
+	// errors of a collection's options.)
+	if err := fill(new(options.CollectionOptions), c.row.name, c.concerns()); err != nil {
+		return none, err
+	}
+	if c.row.options != nil {
 		if err := fill(reflect.New(c.row.options).Interface(), c.row.name, c.rest()); err != nil {
 			return none, err
 		}
