@@ -109,6 +109,7 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 	}
 	config.ServerOpts = append(config.ServerOpts,
 		topology.WithHeartbeatInterval(func(time.Duration) time.Duration { return c.heartbeat }))
+	config.ServerOpts = append(config.ServerOpts, topology.WithConnectionOptions(answered))
 	if c.topology, err = topology.New(config); err != nil {
 		return nil, err
 	}

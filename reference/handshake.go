@@ -1,10 +1,16 @@
 package reference
 
 import (
+	"context"
 	"encoding/binary"
+	"net"
 	"slices"
 
+	"go.mongodb.org/mongo-driver/v2/mongo/address"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+	mongo "go.mongodb.org/mongo-driver/v2/x/mongo/driver"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/mnet"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
 )
 
@@ -50,10 +56,46 @@ func bodyOf(message []byte) (int, bool) {
 	case wiremessage.OpMsg:
 		flags := wiremessage.MsgFlag(binary.LittleEndian.Uint32(message[header:]))
 		return header + 5, message[header+4] == 0 && flags&wiremessage.ChecksumPresent == 0
+	//lint:ignore SA1019 the first message of a connection may be one
 	case wiremessage.OpQuery:
 		end := slices.Index(message[header+4:], 0)
 		at := header + 4 + end + 1 + 8 // the name, numberToSkip, numberToReturn
 		return at, end >= 0 && at <= len(message)
 	}
 	return 0, false
+}
+
+// answered makes the pool tell a server that has answered hello with an error
+// from one that has not answered. Only network errors get the labels
+// SystemOverloadedError and RetryableError (Connection Monitoring and Pooling,
+// "Connection Pool", backpressure-enabled); the topology labels both.
+func answered(o ...topology.ConnectionOption) []topology.ConnectionOption {
+	return append(o, topology.WithHandshaker(func(h topology.Handshaker) topology.Handshaker { return handshaker{h} }))
+}
+
+type handshaker struct{ topology.Handshaker }
+
+// GetHandshakeInformation sends hello.
+func (h handshaker) GetHandshakeInformation(ctx context.Context, a address.Address, c *mnet.Connection) (mongo.HandshakeInformation, error) {
+	info, err := h.Handshaker.GetHandshakeInformation(ctx, a, c)
+	if err != nil && innermostCommand(err) != nil {
+		err = refused{err}
+	}
+	return info, err
+}
+
+// refused is an error reply to hello. The topology takes it as it takes the
+// alert of a peer that refuses a TLS handshake: it was answered, so that the
+// server is not overloaded.
+type refused struct{ error }
+
+func (r refused) Unwrap() error { return r.error }
+
+// As implements what errors.As asks for.
+func (r refused) As(target any) bool {
+	op, ok := target.(**net.OpError)
+	if ok {
+		*op = &net.OpError{Op: "remote error", Err: r.error}
+	}
+	return ok
 }

@@ -214,16 +214,26 @@ type socket struct {
 	address string
 
 	mu      sync.Mutex
-	greeted bool  // the handshake was sent
-	asked   bool  // an awaitable hello was sent: the next read begins to stream
-	known   bool  // as a monitor that streams
+	greeted bool // the handshake was sent
+	asked   bool // an awaitable hello was sent: the next read begins to stream
+	known   bool // as a monitor that streams
+	reading bool
 	broken  error // what Read and Write say after fail
 }
 
 // Close closes the connection and forgets it.
+//
+// A monitor that reads meanwhile is cancelled: an error on another connection
+// has made its server Unknown before.
 func (k *socket) Close() error {
+	k.mu.Lock()
+	cancels := k.known && k.reading
+	k.mu.Unlock()
 	s := k.owner
 	s.mu.Lock()
+	if cancels {
+		s.failed[k.address] = true
+	}
 	delete(s.open, k)
 	if s.monitors[k.address] == k {
 		delete(s.monitors, k.address)
@@ -259,11 +269,15 @@ func (k *socket) Read(b []byte) (int, error) {
 	k.mu.Lock()
 	first := k.asked && !k.known
 	k.known = k.known || first
+	k.reading = true
 	k.mu.Unlock()
 	if first {
 		k.owner.streams(k)
 	}
 	n, err := k.Conn.Read(b)
+	k.mu.Lock()
+	k.reading = false
+	k.mu.Unlock()
 	return n, k.why(err)
 }
 
