@@ -1,0 +1,78 @@
+// Package support writes the support matrix of docs/engines.md from the
+// operation tables of the engines.
+package support
+
+//go:generate go run ./write
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/unified-test-runner/utr/engine/driver"
+	"github.com/unified-test-runner/utr/reference"
+	"github.com/unified-test-runner/utr/specs/operations"
+)
+
+// Marker is the line of the page behind which everything is generated.
+const Marker = "<!-- What follows is made by go generate ./internal/support. -->\n"
+
+// column is an engine of the matrix.
+type column struct {
+	name string
+	// arguments gives what an operation is served with; false if it is not.
+	arguments func(operations.Kind, string) ([]string, bool)
+}
+
+func columns() []column {
+	return []column{{"reference", reference.Arguments}, {"driver", driver.Arguments}}
+}
+
+// Page gives the page with its matrix made anew. The error is a page without
+// the marker.
+func Page(old string) (string, error) {
+	text, _, found := strings.Cut(old, Marker)
+	if !found {
+		return "", fmt.Errorf("the page has no line %q", strings.TrimSpace(Marker))
+	}
+	return text + Marker + matrix(columns()), nil
+}
+
+// matrix has a row for each operation of the format that engines serve.
+func matrix(columns []column) string {
+	var b strings.Builder
+	b.WriteString("\n| operation |")
+	for _, c := range columns {
+		fmt.Fprintf(&b, " %s |", c.name)
+	}
+	b.WriteString("\n|---|" + strings.Repeat("---|", len(columns)) + "\n")
+	for _, o := range operations.All() {
+		if o.Kind == operations.TestRunner {
+			continue
+		}
+		fmt.Fprintf(&b, "| %s.%s |", o.Kind, o.Name)
+		for _, c := range columns {
+			fmt.Fprintf(&b, " %s |", cell(o, c))
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+// cell says yes, or which arguments are missing, or nothing.
+func cell(o operations.Operation, c column) string {
+	taken, served := c.arguments(o.Kind, o.Name)
+	if !served {
+		return ""
+	}
+	var missing []string
+	for _, a := range o.Arguments {
+		if !slices.Contains(taken, a.Name) {
+			missing = append(missing, a.Name)
+		}
+	}
+	if len(missing) == 0 {
+		return "yes"
+	}
+	return "without " + strings.Join(missing, ", ")
+}
