@@ -689,12 +689,17 @@ func (c *goClient) withFailPoint(mode any, data bson.D, action func()) {
 
 // failing is a collection with one document, on a client of its own.
 func (c *goClient) failing(name string, change ...func(*options.ClientOptions)) *mongo.Collection {
-	client := c.s.connect(c.t, c.s.single, append(change, c.monitored)...)
+	client := c.s.connect(c.t, c.s.single, append(change, c.monitored, quickHeartbeat)...)
 	collection := client.Database(goDatabase).Collection(name)
 	must(collection.DeleteMany(c.ctx, bson.D{}))
 	must(collection.InsertOne(c.ctx, d("_id", 1)))
 	return collection
 }
+
+// quickHeartbeat has a server looked at again soon after an error made it
+// Unknown: the driver's monitors do not hear requests for a check while they
+// stream, and wait for the next heartbeat.
+func quickHeartbeat(o *options.ClientOptions) { o.SetHeartbeatInterval(500 * time.Millisecond) }
 
 func noRetry(o *options.ClientOptions) { o.SetRetryReads(false) }
 
