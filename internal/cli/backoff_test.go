@@ -61,7 +61,7 @@ func TestBackoffInReports(t *testing.T) {
 					t.Errorf("%s has %d delays, want 2:\n%s", name, n, text)
 				}
 			}
-			if again := regexp.MustCompile(`utr run [^\n]*--backoff `+backoff).FindString(out.String()); again == "" {
+			if again := regexp.MustCompile(`utr run [^\n]*--backoff ` + backoff).FindString(out.String()); again == "" {
 				t.Errorf("the command that runs it again forgets --backoff:\n%s", out.String())
 			}
 		})
