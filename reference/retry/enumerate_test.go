@@ -7,12 +7,15 @@ import (
 	"time"
 )
 
-// The outcomes that attempts may have, each with the reason for its row.
-var outcomes = []struct {
+// outcome is what becomes of an attempt, with the reason for its row.
+type outcome struct {
 	name string
 	f    Failure // Kind 0: the attempt succeeds
 	why  string
-}{
+}
+
+// readOutcomes are those of everything but writes.
+var readOutcomes = []outcome{
 	{"ok", Failure{}, "the attempt succeeds"},
 	{"selection", Failure{Kind: Selection}, "no server"},
 	{"network", Failure{Kind: Network}, "retryable"},
@@ -29,18 +32,61 @@ var outcomes = []struct {
 	{"overloaded 91", Failure{Kind: Server, Code: 91, Labels: []string{labelOverloaded}}, "retryable as a read, and overload"},
 }
 
+// writeOutcomes are those of writes: the caller has labelled what drivers
+// have to label.
+var writeOutcomes = []outcome{
+	{"ok", Failure{}, "the attempt succeeds"},
+	{"selection", Failure{Kind: Selection}, "no server"},
+	{"network", Failure{Kind: Network, Labels: []string{labelWrite}}, "it may have written"},
+	{"silent network", Failure{Kind: Network}, "not labelled: the client does not retry writes"},
+	{"91", Failure{Kind: Server, Code: 91, Labels: []string{labelWrite}}, "the server's label"},
+	{"bare 91", Failure{Kind: Server, Code: 91}, "a code does not make a write retryable"},
+	{"none 91", Failure{Kind: Server, Code: 91, Labels: []string{labelWrite, labelNoWrites}}, "retryable, nothing written"},
+	{"none 42", Failure{Kind: Server, Code: 42, Labels: []string{labelNoWrites}}, "not retryable, nothing written"},
+	{"pool", Failure{Kind: PoolCleared, Labels: []string{labelWrite}}, "retryable, nothing attempted"},
+	{"checkout", Failure{Kind: Checkout}, "the driver's own error"},
+	{"unbuilt", Failure{Kind: NotBuilt}, "no equivalent command"},
+	{"handshake", Failure{Kind: Network, Handshake: true, Labels: []string{labelWrite}}, "retryable, nothing written"},
+	{"overload", Failure{Kind: Server, Code: 462, Labels: []string{labelOverloaded, labelRetryable, labelNoWrites}}, "retryable overload error"},
+	{"overload only", Failure{Kind: Server, Code: 462, Labels: []string{labelOverloaded}}, "overload error that is not retryable"},
+	{"overloaded 91", Failure{Kind: Server, Code: 91, Labels: []string{labelOverloaded, labelWrite}}, "retryable as a write, and overload"},
+}
+
 // config is one way to run an operation.
 type config struct {
 	policy                            *Policy
 	op                                string
 	retryReads, retryWrites, txn      bool
 	timeout, sharded, retarget, oldie bool
-	left                              time.Duration
+	left                              time.Duration // until the deadline, at each attempt
+	late                              bool          // from the second attempt on it is over
+	// alone and mixed: no server, or every other one, supports retryable writes.
+	alone, mixed bool
 }
 
 func (c config) String() string {
-	return fmt.Sprintf("%s %s reads=%v writes=%v txn=%v timeout=%v(%v) sharded=%v retarget=%v old=%v",
-		c.policy.Name, c.op, c.retryReads, c.retryWrites, c.txn, c.timeout, c.left, c.sharded, c.retarget, c.oldie)
+	return fmt.Sprintf("%s %s reads=%v writes=%v txn=%v timeout=%v(%v late=%v) sharded=%v retarget=%v old=%v alone=%v mixed=%v",
+		c.policy.Name, c.op, c.retryReads, c.retryWrites, c.txn, c.timeout, c.left, c.late, c.sharded, c.retarget, c.oldie, c.alone, c.mixed)
+}
+
+func (c config) leftAt(attempt int) time.Duration {
+	if c.late && attempt > 1 {
+		return 0
+	}
+	return c.left
+}
+
+// supports tells whether the server of an attempt supports retryable writes.
+func (c config) supports(attempt int) bool { return !c.alone && (!c.mixed || attempt%2 == 1) }
+
+// ends tells of commit and abort, which are retried whatever the options say.
+func (c config) ends() bool { return c.op == "commitTransaction" }
+
+func (c config) outcomes() []outcome {
+	if Lookup(c.op).Class == Write {
+		return writeOutcomes
+	}
+	return readOutcomes
 }
 
 // wanted states the properties of the specifications over a whole history of
@@ -48,37 +94,64 @@ func (c config) String() string {
 type wanted struct {
 	retry         bool
 	backoff       bool
+	expired       bool
 	raise         int // index into the history
+	most          int // attempts
 	deprioritized []string
+}
+
+func overloaded(h []Failure) bool {
+	return slices.ContainsFunc(h, func(f Failure) bool { return f.Has(labelOverloaded) })
 }
 
 func want(c config, h []Failure) wanted {
 	last, n := h[len(h)-1], len(h)
 	pressure := c.policy.Name == "current"
-	op := Lookup(c.op)
 	listed := []int32{6, 7, 89, 91, 134, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436}
-	retryable := last.Kind == Network || last.Kind == PoolCleared ||
-		last.Kind == Server && slices.Contains(listed, last.Code)
+	var eligible bool
+	gate := c.retryReads && c.retryWrites
 	old := c.oldie && c.policy.Name == "retryable-reads@2024"
-	asRead := retryable && op.RetryableRead && c.retryReads && !c.txn && !old
-	gate := map[Class]bool{Read: c.retryReads, Write: c.retryWrites, Command: c.retryReads && c.retryWrites}[op.Class]
-	asOverload := pressure && last.Has(labelOverloaded) && last.Has(labelRetryable) && gate
-	limit := 1
-	if c.timeout {
-		limit = 1 << 30
+	switch c.op {
+	case "find":
+		eligible = c.retryReads && !c.txn && !old && (last.Kind == Network || last.Kind == PoolCleared ||
+			last.Kind == Server && slices.Contains(listed, last.Code))
+		gate = c.retryReads
+	case "getMore":
+		gate = c.retryReads
+	case "insert":
+		eligible = last.Has(labelWrite) && c.retryWrites && !c.txn && c.supports(n)
+		gate = c.retryWrites
+	case "commitTransaction":
+		eligible = last.Has(labelWrite) && c.supports(n)
+		gate = true
+	case "update of many", "unacknowledged write", "aggregate with a write stage":
+		gate = c.retryWrites
 	}
-	seen := slices.ContainsFunc(h, func(f Failure) bool { return f.Has(labelOverloaded) })
-	if pressure && seen {
-		limit = 2
+	if pressure && gate && last.Has(labelOverloaded) && last.Has(labelRetryable) {
+		eligible = true
 	}
 	var w wanted
+	w.most = 2
+	if c.timeout {
+		w.most = 1 << 30
+	}
+	if pressure && overloaded(h) {
+		w.most = 3
+	}
 	w.backoff = pressure && last.Has(labelOverloaded)
 	// half of 100 ms · 2^n, for the jitter of one half
-	enough := !c.timeout || c.left > 0 && (!w.backoff || c.left >= 50*time.Millisecond<<n)
-	w.retry = (asRead || asOverload) && n <= limit && enough
+	left := c.leftAt(n)
+	enough := !c.timeout || left > 0 && (!w.backoff || left >= 50*time.Millisecond<<n)
+	w.retry = eligible && n < w.most && enough
+	over := c.timeout && left <= 0
+	attempt := last.Kind == Network || last.Kind == Server
+	w.expired = over && (eligible && n < w.most || n > 1 && !attempt)
 	for i, f := range h {
-		silent := op.Class != Read && (f.Handshake || f.Has(labelNoWrites)) // no write was attempted
-		if (f.Kind == Network || f.Kind == Server) && !silent {
+		attempted := f.Kind == Network || f.Kind == Server
+		if c.op != "find" && c.op != "getMore" {
+			attempted = attempted && !f.Handshake && !f.Has(labelNoWrites)
+		}
+		if attempted {
 			w.raise = i
 		}
 	}
@@ -99,21 +172,39 @@ func want(c config, h []Failure) wanted {
 	return w
 }
 
+// proves tells that a failure proves that nothing was written.
+func proves(f Failure) bool {
+	return f.Kind != Network && f.Kind != Server || f.Handshake || f.Has(labelNoWrites) ||
+		f.Has(labelOverloaded) && f.Has(labelRetryable)
+}
+
 func configs() []config {
 	var out []config
-	b := []bool{false, true}
 	for _, p := range Policies() {
-		for _, op := range []string{"find", "getMore", "runCommand", "aggregate with a write stage"} {
-			for i := 0; i < 1<<6; i++ {
-				bit := func(n int) bool { return b[i>>n&1] }
-				c := config{policy: p, op: op, retryReads: bit(0), retryWrites: bit(1), txn: bit(2),
-					sharded: bit(3), retarget: bit(4), oldie: bit(5)}
+		for _, op := range []string{"find", "getMore", "runCommand", "aggregate with a write stage",
+			"insert", "commitTransaction", "update of many", "unacknowledged write"} {
+			writes := Lookup(op).Class == Write
+			for i := range 1 << 7 {
+				bit := func(n int) bool { return i>>n&1 == 1 }
+				c := config{policy: p, op: op, retryReads: bit(0), retryWrites: bit(1), txn: bit(2), sharded: bit(3), retarget: bit(4)}
+				switch {
+				case writes && bit(5) && bit(6) || !writes && bit(6):
+					continue
+				case c.retarget && (c.sharded || p.Name != "current"), !writes && bit(5) && p.MinWireVersion == 0:
+					continue // no rule looks at it
+				case writes:
+					c.alone, c.mixed = bit(5), bit(6)
+				default:
+					c.oldie = bit(5)
+				}
 				out = append(out, c)
 				c.timeout = true
 				for _, left := range []time.Duration{0, 120 * time.Millisecond, time.Minute} {
 					c.left = left
 					out = append(out, c)
 				}
+				c.late = true
+				out = append(out, c)
 			}
 		}
 	}
@@ -124,7 +215,7 @@ func configs() []config {
 func TestEverySequence(t *testing.T) {
 	total := 0
 	for _, c := range configs() {
-		if testing.Short() && (c.retarget || c.retryWrites) {
+		if testing.Short() && (c.retarget || c.txn) {
 			continue
 		}
 		st, d := Next(Start(c.policy, Settings{
@@ -148,67 +239,93 @@ func TestEverySequence(t *testing.T) {
 // walk plays each outcome of the attempt that st is to begin.
 func walk(t *testing.T, c config, st State, h []Failure, path []string) (total int) {
 	attempt := len(h) + 1
-	for _, o := range outcomes {
+	wire := int32(21)
+	if c.oldie {
+		wire = 5
+	}
+	server := fmt.Sprintf("s%d", attempt%2) // the third attempt comes back to the first server
+	before := fmt.Sprintf("%+v", st)
+	sent, ds := Next(st, Input{Kind: Selected, Chosen: Chosen{Address: server, Sharded: c.sharded, Wire: wire, RetryableWrites: c.supports(attempt)}})
+	for _, o := range c.outcomes() {
 		path := append(slices.Clip(path), o.name)
 		fail := func(format string, args ...any) {
 			t.Errorf("%v %v: %s", c, path, fmt.Sprintf(format, args...))
 		}
 		total++
-		server := fmt.Sprintf("s%d", attempt%2) // the third attempt comes back to the first server
-		s, f, before := st, o.f, fmt.Sprintf("%+v", st)
+		s, f := st, o.f
 		f.Attempt = attempt
-		var d Decision
 		if o.f.Kind != Selection {
-			wire := int32(21)
-			if c.oldie {
-				wire = 5
+			if numbered := c.op == "insert" || c.ends(); numbered && attempt > 1 && !c.supports(attempt) &&
+				!(c.policy.Name == "current" && overloaded(h)) {
+				if w := want(c, h); ds.Action != ReturnError || ds.Raise.Attempt != h[w.raise].Attempt {
+					fail("the new server does not support retryable writes: got %v raising %+v", ds.Action, ds.Raise)
+				}
+				continue
 			}
-			s, d = Next(st, Input{Kind: Selected, Chosen: Chosen{Address: server, Sharded: c.sharded, Wire: wire}})
-			if d.Action != Send || d.Attempt != attempt {
-				fail("selected: %+v", d)
+			if s = sent; ds.Action != Send || ds.Attempt != attempt {
+				fail("selected: %+v", ds)
 				continue
 			}
 			f.Server = server
 		}
 		if o.f.Kind == 0 {
-			_, d = Next(s, Input{Kind: Succeeded})
+			_, d := Next(s, Input{Kind: Succeeded})
 			if d.Action != ReturnResult || len(d.Rules) == 0 {
 				fail("success: %+v", d)
 			}
 			continue
 		}
-		next, d := Next(s, Input{Kind: Failed, Failure: o.f, Left: c.left, Jitter: 0.5})
-		hh := append(slices.Clip(h), f)
+		next, d := Next(s, Input{Kind: Failed, Failure: o.f, Left: c.leftAt(attempt), Jitter: 0.5})
+		hh := append(slices.Clone(h), f)
 		w := want(c, hh)
-		if fmt.Sprintf("%+v", st) != before {
-			fail("the state was modified")
-		}
 		if len(d.Rules) == 0 || d.Reason == "" {
 			fail("a decision without rules or reason: %+v", d)
 		}
-		if !w.retry {
+		raises := func(expired bool) {
 			if d.Action != ReturnError || d.Raise.Attempt != hh[w.raise].Attempt || d.Raise.Server != hh[w.raise].Server || d.Raise.Kind != hh[w.raise].Kind {
 				fail("got %v raising %+v, want error of attempt %d", d.Action, d.Raise, w.raise+1)
+			}
+			if d.Expired != expired {
+				fail("expired: %v, want %v", d.Expired, expired)
 			}
 			if _, again := Next(next, Input{Kind: Begin}); again.Action != ReturnError {
 				fail("an ended operation goes on: %+v", again)
 			}
+		}
+		if !w.retry {
+			raises(w.expired)
 			continue
 		}
 		if w.backoff {
-			if d.Action != BackOff || d.Delay != 50*time.Millisecond<<attempt {
+			if d.Action != BackOff || d.Delay != 50*time.Millisecond<<attempt || c.timeout && d.Delay > c.leftAt(attempt) {
 				fail("got %v %v, want a backoff", d.Action, d.Delay)
 				continue
 			}
-			next, d = Next(next, Input{Kind: BackedOff, Left: c.left})
+			left := c.leftAt(attempt + 1)
+			next, d = Next(next, Input{Kind: BackedOff, Left: left})
+			if c.timeout && left <= 0 {
+				raises(true)
+				continue
+			}
 		}
 		if d.Action != Select || !slices.Equal(d.Deprioritized, w.deprioritized) || d.Attempt != attempt+1 {
 			fail("got %v without %v, want a selection without %v", d.Action, d.Deprioritized, w.deprioritized)
 			continue
 		}
+		// Whatever the rest says: attempts are counted, and nothing is written twice.
+		numbered := c.ends() || c.op == "insert" && c.retryWrites && !c.txn && c.supports(attempt)
+		if Lookup(c.op).Class == Write && !numbered && !proves(f) {
+			fail("what may be written is sent again, without a number")
+		}
+		if d.Attempt > w.most {
+			fail("attempt %d of %d", d.Attempt, w.most)
+		}
 		if attempt < 4 {
 			total += walk(t, c, next, hh, path)
 		}
+	}
+	if fmt.Sprintf("%+v", st) != before {
+		t.Errorf("%v %v: the state was modified", c, path)
 	}
 	return total
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -26,7 +27,7 @@ func TestTranscripts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := play(string(text))
+			got, err := play(string(text), "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -44,7 +45,8 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
-func play(text string) (string, error) {
+// play tells a story anew. Drop is the rule that the policies lack, "" for none.
+func play(text, drop string) (string, error) {
 	var out strings.Builder
 	var s State
 	for _, line := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
@@ -75,15 +77,17 @@ func play(text string) (string, error) {
 			_, timeout := args["timeoutMS"]
 			_, txn := args["transaction"]
 			_, retarget := args["retarget"]
-			s = Start(p, Settings{Operation: Lookup(args["op"]), RetryReads: args["retryReads"] != "false",
-				RetryWrites: true, Timeout: timeout, InTransaction: txn, OverloadRetargeting: retarget})
+			p.Rules = slices.DeleteFunc(p.Rules, func(id string) bool { return id == drop })
+			s = Start(p, Settings{Operation: Lookup(strings.ReplaceAll(args["op"], "-", " ")), RetryReads: args["retryReads"] != "false",
+				RetryWrites: args["retryWrites"] != "false", Timeout: timeout, InTransaction: txn, OverloadRetargeting: retarget})
 			in.Kind = Begin
 		case "selected":
 			wire := number("wire")
 			if wire == 0 {
 				wire = 21
 			}
-			in.Kind, in.Chosen = Selected, Chosen{Address: words[1], Sharded: sharded, Wire: int32(wire)}
+			_, alone := args["standalone"]
+			in.Kind, in.Chosen = Selected, Chosen{Address: words[1], Sharded: sharded, Wire: int32(wire), RetryableWrites: !alone}
 		case "succeeded":
 			in.Kind = Succeeded
 		case "waited":
@@ -117,6 +121,9 @@ func play(text string) (string, error) {
 			fmt.Fprintf(&out, " for %v", d.Delay)
 		case ReturnError:
 			fmt.Fprintf(&out, " of attempt %d", d.Raise.Attempt)
+			if d.Expired {
+				out.WriteString(", as a timeout")
+			}
 		}
 		fmt.Fprintf(&out, ": %s (%s)\n", d.Reason, strings.Join(d.Rules, " "))
 	}
