@@ -112,7 +112,7 @@ func concernError(out *result.Error, e *mongo.WriteConcernError) {
 	if e == nil {
 		return
 	}
-	out.WriteConcernErrors = append(out.WriteConcernErrors, concernDocument(*e))
+	out.WriteConcernErrors = append(out.WriteConcernErrors, e.Raw)
 	if len(out.WriteErrors) == 0 {
 		out.Code, out.HasCode, out.CodeName = int32(e.Code), true, e.Name
 	}
@@ -132,32 +132,25 @@ func clientBulkError(out *result.Error, e mongo.ClientBulkWriteException) {
 		if out.WriteErrors == nil {
 			out.WriteErrors = map[int]bson.Raw{}
 		}
-		out.WriteErrors[i] = w.Raw
+		out.WriteErrors[i] = described(w.Code, w.Message, w.Details)
 	}
 	for _, w := range e.WriteConcernErrors {
-		out.WriteConcernErrors = append(out.WriteConcernErrors, concernDocument(w))
+		out.WriteConcernErrors = append(out.WriteConcernErrors, described(w.Code, w.Message, w.Details))
 	}
 	if r := clientBulkResult(e.PartialResult, e); r != nil {
 		out.Partial, _ = valueOf(r)
 	}
 }
 
-// concernDocument writes a write concern error. Of client bulk writes the
-// driver keeps its fields only.
-func concernDocument(e mongo.WriteConcernError) bson.Raw {
-	if e.Raw != nil {
-		return e.Raw
-	}
-	d := bson.D{{Key: "code", Value: int32(e.Code)}, {Key: "errmsg", Value: e.Message}}
-	if e.Name != "" {
-		d = append(d, bson.E{Key: "codeName", Value: e.Name})
-	}
-	if e.Details != nil {
-		d = append(d, bson.E{Key: "errInfo", Value: e.Details})
+// described is an error of a client bulk write as the format has it.
+func described(code int, message string, details bson.Raw) bson.Raw {
+	d := bson.D{{Key: "code", Value: int32(code)}, {Key: "message", Value: message}}
+	if details != nil {
+		d = append(d, bson.E{Key: "details", Value: details})
 	}
 	raw, err := bson.Marshal(d)
 	if err != nil {
-		return nil // Details were no document
+		return nil // the details were no document
 	}
 	return raw
 }

@@ -17,7 +17,7 @@ func TestErrorOf(t *testing.T) {
 	reply := raw(t, bson.D{{Key: "ok", Value: 0}, {Key: "code", Value: 91}})
 	first, second := raw(t, bson.D{{Key: "index", Value: 0}, {Key: "code", Value: 11000}}), raw(t, bson.D{{Key: "index", Value: 2}, {Key: "code", Value: 121}})
 	concern := raw(t, bson.D{{Key: "code", Value: 64}})
-	bare := raw(t, bson.D{{Key: "code", Value: int32(64)}, {Key: "errmsg", Value: "m"}, {Key: "codeName", Value: "WriteConcernTimeout"}})
+	bare := raw(t, bson.D{{Key: "code", Value: int32(64)}, {Key: "message", Value: "m"}})
 	for _, row := range []struct {
 		reason string
 		err    error
@@ -43,7 +43,7 @@ func TestErrorOf(t *testing.T) {
 					{WriteError: mongo.WriteError{Index: 2, Code: 121, Raw: second}}}},
 			result.Error{Kind: "bulk write", Code: 11000, HasCode: true, Labels: []string{"L"},
 				WriteErrors: map[int]bson.Raw{0: first, 2: second}, WriteConcernErrors: []bson.Raw{concern}}},
-		{"a client bulk write keeps fields of write concern errors only",
+		{"errors of a client bulk write are described as the format has them",
 			mongo.ClientBulkWriteException{WriteConcernErrors: []mongo.WriteConcernError{{Code: 64, Name: "WriteConcernTimeout", Message: "m"}}},
 			result.Error{Kind: "client bulk write", WriteConcernErrors: []bson.Raw{bare}}},
 		{"a client bulk write's top-level error", mongo.ClientBulkWriteException{WriteError: &mongo.WriteError{Code: 91, Raw: reply}},
