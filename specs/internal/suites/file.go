@@ -61,24 +61,18 @@ func Initial() []string {
 // render writes the file with the lowest schemaVersion that its schema and
 // its operations allow.
 func (f *File) render(pkg string, schemas *schema.Set) ([]byte, error) {
-	for _, version := range schema.Versions() {
-		if f.Least != "" && minor(version) < minor(f.Least) {
-			continue
-		}
-		text := f.text(pkg, version)
-		root, err := source.Parse(f.Name, []byte(text))
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", f.Name, err)
-		}
-		problems := schemas.Validate(version, root)
-		if len(problems) == 0 {
-			return []byte(text), nil
-		}
-		if version == schema.Newest {
-			return nil, fmt.Errorf("%s: %v", f.Name, problems)
-		}
+	root, err := source.Parse(f.Name, []byte(f.text(pkg, schema.Newest)))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.Name, err)
 	}
-	return nil, fmt.Errorf("%s: there is no schemaVersion %s", f.Name, f.Least)
+	version, ok := schemas.Lowest(root)
+	if !ok {
+		return nil, fmt.Errorf("%s: %v", f.Name, schemas.Validate(schema.Newest, root))
+	}
+	if f.Least != "" && minor(version) < minor(f.Least) {
+		version = f.Least
+	}
+	return []byte(f.text(pkg, version)), nil
 }
 
 func minor(version string) (n int) {

@@ -22,6 +22,8 @@ type Operation struct {
 	Txn       bool   // the server allows it in a transaction
 	Since     string // server version that brought it, "" for any
 	Least     string // schemaVersion that brought it, "" for any
+	// Before are operations of the client setup that make way for it.
+	Before []string
 	// Wrote are the documents of Collection after a success, nil if it does
 	// not change them.
 	Wrote []string

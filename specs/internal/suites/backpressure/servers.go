@@ -149,11 +149,11 @@ func baseBackoff() *suites.File {
 	f := &suites.File{
 		Name:        "baseBackoffMS",
 		Description: "client backpressure: a base of the backoff that the server gives",
-		About: []string{"The server asks for a base of 1 ms instead of 100, with which six backoffs take 126 ms at the most. With 100 ms they",
+		About: []string{"The server asks for a base of 1 ms instead of 100, with which seven backoffs take 254 ms at the most. With 100 ms they",
 			"would outlast timeoutMS nearly always."},
 		Least:    "1.9",
 		Require:  []string{`{ minServerVersion: "9.0", topologies: [ replicaset ], serverParameters: { ` + parameter + `: 0 } }`},
-		Clients:  []suites.Client{suites.SetupClient(), suites.Observed("client", "{ maxAdaptiveRetries: 6, timeoutMS: 1000 }")},
+		Clients:  []suites.Client{suites.SetupClient(), suites.Observed("client", "{ maxAdaptiveRetries: 7, timeoutMS: 3000 }")},
 		Entities: append(objects("client", "collection"), objects("setup", "admin")...),
 	}
 	set := func(n int) string {
@@ -163,8 +163,8 @@ func baseBackoff() *suites.File {
 		o := named(title)
 		f.Add(suites.Test{
 			Description: o.Title() + " backs off for the time that baseBackoffMS of the error says (B6)",
-			Operations:  []string{set(1), suites.FailPoint(o.Command, suites.Times(6), overload()), o.Call("client", "", ""), set(0)},
-			Events:      []suites.Expected{{Client: "client", Events: o.Attempts(7, 6, o.carries("client"))}},
+			Operations:  []string{set(1), suites.FailPoint(o.Command, suites.Times(7), overload()), o.Call("client", "", ""), set(0)},
+			Events:      []suites.Expected{{Client: "client", Events: o.Attempts(8, 7, o.carries("client"))}},
 			Outcome:     o.outcome(true),
 		})
 	}

@@ -2,6 +2,7 @@ package backpressure
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/unified-test-runner/utr/specs/internal/suites"
 )
@@ -89,6 +90,9 @@ func ofOperation(o operation) *suites.File {
 	for _, c := range f.Clients[1:] {
 		f.Entities = append(f.Entities, objects(c.ID, o.Object)...)
 	}
+	if o.Before != nil {
+		f.Entities = append(f.Entities, objects("setup", "database")...)
+	}
 	for _, s := range stories(o) {
 		failing := s.attempts
 		if s.raises == "" {
@@ -96,7 +100,7 @@ func ofOperation(o operation) *suites.File {
 		}
 		f.Add(suites.Test{
 			Description: fmt.Sprintf("%s %s (%s)", o.Title(), s.says, s.rule),
-			Operations:  []string{suites.FailPoint(o.Command, s.mode, s.data), o.Call(s.by, "", s.raises)},
+			Operations:  append(slices.Clone(o.Before), suites.FailPoint(o.Command, s.mode, s.data), o.Call(s.by, "", s.raises)),
 			Events:      []suites.Expected{{Client: s.by, Events: o.Attempts(s.attempts, failing, o.carries(s.by))}},
 			Outcome:     o.outcome(s.raises == ""),
 		})
@@ -209,6 +213,13 @@ func standalone() *suites.File {
 				Outcome:     o.outcome(s.raises == ""),
 			})
 		}
+		unreachable := suites.Code{Number: 6, Name: "HostUnreachable"}
+		f.Add(suites.Test{
+			Description: fmt.Sprintf("%s on a standalone is not retried after HostUnreachable with %s and %s (W32)", o.Title(), overloaded, writable),
+			Operations:  []string{suites.FailPoint(o.Command, suites.Times(1), suites.Labelled(unreachable, overloaded, writable)), o.Call("client", "", suites.RaisedCode(unreachable))},
+			Events:      []suites.Expected{{Client: "client", Events: o.Attempts(1, 1, "txnNumber: { $$exists: false }")}},
+			Outcome:     o.outcome(false),
+		})
 	}
 	return f
 }

@@ -2,6 +2,7 @@ package writes
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/unified-test-runner/utr/specs/internal/suites"
 )
@@ -15,7 +16,7 @@ func neverRetried(operations []suites.Operation) *suites.File {
 			"carry no transaction number and are attempted once, whatever the error."},
 		Require:  []string{requirement(suites.Operation{})},
 		Clients:  []suites.Client{suites.SetupClient(), suites.PlainClient()},
-		Entities: objects("client", "database", "collection"),
+		Entities: append(objects("client", "database", "collection"), objects("setup", "database")...),
 		Empty:    []string{written},
 	}
 	for _, o := range operations {
@@ -38,7 +39,7 @@ func neverRetried(operations []suites.Operation) *suites.File {
 			f.Add(suites.Test{
 				Description: fmt.Sprintf("%s is not retried after %s (R34)", o.Title(), e.says),
 				Require:     r,
-				Operations:  []string{suites.FailPoint(o.Command, suites.Times(1), e.data), o.Call("client", "", e.raises)},
+				Operations:  append(slices.Clone(o.Before), suites.FailPoint(o.Command, suites.Times(1), e.data), o.Call("client", "", e.raises)),
 				Events:      []suites.Expected{{Client: "client", Events: o.Attempts(1, 1, unmarked)}},
 				Outcome:     outcome,
 			})

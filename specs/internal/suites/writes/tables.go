@@ -150,7 +150,8 @@ func Others(databaseName string) []suites.Operation {
 	list = append(list, run("insert", inserts(fourth)),
 		run("update", updates("{ q: { _id: 4 }, u: { $set: { x: 44 } }, upsert: true }")),
 		run("findAndModify", "{ findAndModify: "+suites.Collection+", query: { _id: 4 }, update: { $set: { x: 44 } }, upsert: true }"),
-		suites.Operation{Object: "database", Name: "createCollection", Command: "create", Arguments: "{ collection: fresh }", Started: "{ create: fresh }"},
+		suites.Operation{Object: "database", Name: "createCollection", Command: "create", Arguments: "{ collection: fresh }", Started: "{ create: fresh }",
+			Before: []string{"{ name: dropCollection, object: database-setup, arguments: { collection: fresh } }"}},
 		suites.Operation{Object: "database", Name: "dropCollection", Command: "drop", Arguments: "{ collection: " + written + " }", Started: "{ drop: " + written + " }"},
 	)
 	for i := range list {

@@ -1,0 +1,39 @@
+package backpressure
+
+import (
+	"testing"
+
+	"github.com/unified-test-runner/utr/reference/retry"
+)
+
+// unseen are commands without a row, with the reason.
+var unseen = map[string]string{
+	"abortTransaction":                     "a command of the file transactions",
+	"aggregate with a write stage":         "aggregate with $out and with $merge",
+	"bulkWrite with multi-document writes": "clientBulkWrite with updateMany and with deleteMany",
+	"commitTransaction":                    "a command of the file transactions",
+	"createSearchIndexes":                  "there are search indexes on Atlas only",
+	"delete of many":                       "deleteMany",
+	"dropDatabase":                         "the format has no operation for it",
+	"dropSearchIndex":                      "there are search indexes on Atlas only",
+	"getMore":                              "a file of its own",
+	"killCursors":                          "a file of its own",
+	"renameCollection":                     "the operation is no standard one of drivers",
+	"runCommand":                           "several commands",
+	"unacknowledged write":                 "it has no reply that could tell of an error",
+	"update of many":                       "updateMany",
+	"updateSearchIndex":                    "there are search indexes on Atlas only",
+}
+
+// The tables hold every command that the retry core knows, or say why not.
+func TestTablesAreComplete(t *testing.T) {
+	commands := map[string]bool{}
+	for _, o := range operations() {
+		commands[o.Command] = true
+	}
+	for _, o := range retry.Operations() {
+		if commands[o.Name] == (unseen[o.Name] != "") {
+			t.Errorf("%s: in a table %t, left out because of %q", o.Name, commands[o.Name], unseen[o.Name])
+		}
+	}
+}
