@@ -172,8 +172,12 @@ func (c *clients) documents(ctx context.Context, database, collection string) ([
 	return all, err
 }
 
+// closeLimit bounds the goodbye to a deployment, which may be gone: sessions
+// are ended there by and by, too.
+const closeLimit = time.Second
+
 func (c *clients) close() {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), closeLimit)
 	defer cancel()
 	c.mu.Lock()
 	defer c.mu.Unlock()

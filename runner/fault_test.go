@@ -83,3 +83,43 @@ func TestUndated(t *testing.T) {
 		t.Errorf("the cause is %v", cause)
 	}
 }
+
+// A clean-up has its own limit, and a shorter one as soon as somebody waits for
+// the end of the run.
+func TestCleaningUp(t *testing.T) {
+	for _, row := range []struct {
+		reason             string
+		before, meanwhile  bool // when the run is interrupted
+		limit, interrupted time.Duration
+		cause              string
+	}{
+		{"no one interrupts", false, false, time.Millisecond, 0, "the limit of the clean-up of 1ms has passed"},
+		{"interrupted before it", true, false, time.Hour, time.Millisecond, "the limit of the clean-up after an interruption of 1ms has passed"},
+		{"interrupted meanwhile", false, true, time.Hour, time.Millisecond, "the limit of the clean-up after an interruption of 1ms has passed"},
+		{"the first limit passes first", true, false, time.Millisecond, time.Hour, "the limit of the clean-up of 1ms has passed"},
+	} {
+		t.Run(row.reason, func(t *testing.T) {
+			ctx, interrupt := context.WithCancel(context.Background())
+			defer interrupt()
+			if row.before {
+				interrupt()
+			}
+			cleaning, done := cleaningUp(ctx, row.limit, row.interrupted)
+			defer done()
+			if row.limit == time.Hour && cleaning.Err() != nil {
+				t.Error("it is over before it begins")
+			}
+			if row.meanwhile {
+				interrupt()
+			}
+			select {
+			case <-cleaning.Done():
+			case <-time.After(time.Minute):
+				t.Fatal("the clean-up has no end")
+			}
+			if cause := context.Cause(cleaning).Error(); cause != row.cause {
+				t.Errorf("the cause is %q", cause)
+			}
+		})
+	}
+}

@@ -260,14 +260,18 @@ func (r *run) abandon(name string) {
 func (r *run) finish(v *result.Verdict) {
 	r.mu.Lock()
 	r.summary.Add(v)
-	if v.Status == result.Skipped && v.SkipKind == result.SkipFilter && v.Reason == "interrupted" {
-		r.summary.Interrupted = true
-	}
 	if r.cfg.FailFast && r.stop == nil && (v.Status == result.Failed || v.Status == result.Broken) {
 		r.stop = &skip{result.SkipFilter, fmt.Sprintf("not run: fail-fast after %q", v.Test.Description)}
 	}
 	r.mu.Unlock()
 	r.notify(result.TestFinished{Verdict: v})
+}
+
+// interrupt notes that a test was cut short.
+func (r *run) interrupt() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.summary.Interrupted = true
 }
 
 func (r *run) stopped() *skip {

@@ -55,12 +55,19 @@ func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, s
 		t.add(f)
 	}
 	cancel()
-	// Clean-up happens whatever has become of the context, within its own limit.
-	cleaning, done := context.WithTimeoutCause(context.WithoutCancel(ctx), cleanupLimit, &limitError{"the limit of the clean-up", cleanupLimit})
+	if t.interrupted() {
+		r.interrupt()
+	}
+	// Clean-up happens whatever has become of the context, within limits of its own.
+	cleaning, done := cleaningUp(ctx, cleanupLimit, InterruptedCleanUp)
 	defer done()
 	began := r.clock.Now()
 	untidy := protect("a clean-up", func() *fault {
-		if err := t.cleanUp(cleaning); err != nil {
+		err := t.cleanUp(cleaning)
+		if err != nil && cleaning.Err() != nil {
+			err = fmt.Errorf("%w: %w", context.Cause(cleaning), err)
+		}
+		if err != nil {
 			return &fault{broken: err}
 		}
 		return nil
@@ -68,7 +75,10 @@ func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, s
 	t.timings.Cleanup += r.clock.Now().Sub(began)
 	var aftermath, lost error
 	if untidy != nil {
-		aftermath, lost = untidy.broken, s.gone(ctx)
+		aftermath = untidy.broken
+		if ctx.Err() == nil { // otherwise nobody wants to wait for what else does not answer
+			lost = s.gone(ctx)
+		}
 	}
 	v = t.verdict(j, aftermath, lost)
 	v.Duration = r.clock.Now().Sub(started)
@@ -92,6 +102,27 @@ func undated(ctx context.Context) context.Context {
 
 // cleanupLimit bounds the clean-up of one test.
 const cleanupLimit = 15 * time.Second
+
+// InterruptedCleanUp bounds the clean-up of a test when somebody waits for the
+// run to end: a deployment that answers needs a small part of it.
+const InterruptedCleanUp = 3 * time.Second
+
+// cleaningUp gives the context of a clean-up. It ends after a time limit, and
+// earlier if the run is interrupted before or meanwhile.
+func cleaningUp(ctx context.Context, limit, interrupted time.Duration) (context.Context, context.CancelFunc) {
+	cleaning, done := context.WithTimeoutCause(context.WithoutCancel(ctx), limit, &limitError{"the limit of the clean-up", limit})
+	cleaning, end := context.WithCancelCause(cleaning)
+	stop := context.AfterFunc(ctx, func() {
+		timer := time.NewTimer(interrupted)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			end(&limitError{"the limit of the clean-up after an interruption", interrupted})
+		case <-cleaning.Done():
+		}
+	})
+	return cleaning, func() { stop(); end(context.Canceled); done() }
+}
 
 // protect keeps a panic of the runner's own code, or of a matcher, within the
 // test that met it.
@@ -381,6 +412,13 @@ func (t *testRun) add(f *fault) {
 	default:
 		t.fault.value = false
 	}
+}
+
+// interrupted reports whether the test was cut short.
+func (t *testRun) interrupted() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.fault != nil && t.fault.interrupted
 }
 
 // hasFault reports whether a fault keeps the test from going on.
