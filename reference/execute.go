@@ -38,8 +38,12 @@ func (c *client) execute(ctx context.Context, cmd *command, tr *trace) (reply, *
 	if err := cmd.session.permits(cmd); err != nil {
 		return reply{}, err
 	}
+	op := cmd.op
+	if cmd.silent() {
+		op = retry.Lookup("unacknowledged write")
+	}
 	state := retry.Start(c.driver.policy, retry.Settings{
-		Operation: cmd.op, RetryReads: c.settings.retryReads, RetryWrites: c.settings.retryWrites,
+		Operation: op, RetryReads: c.settings.retryReads, RetryWrites: c.settings.retryWrites,
 		InTransaction: cmd.session.inTransaction(), Timeout: cmd.timeout,
 		MaxAdaptiveRetries: c.settings.maxAdaptiveRetries, OverloadRetargeting: c.settings.overloadRetargeting,
 	})

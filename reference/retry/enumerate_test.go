@@ -25,6 +25,7 @@ var readOutcomes = []outcome{
 	{"checkout", Failure{Kind: Checkout}, "the driver's own error"},
 	{"unbuilt", Failure{Kind: NotBuilt}, "no equivalent command"},
 	{"handshake network", Failure{Kind: Network, Handshake: true}, "retryable in the handshake"},
+	{"handshake 91", Failure{Kind: Server, Code: 91, Handshake: true}, "a listed code in the handshake"},
 	{"handshake 18", Failure{Kind: Server, Code: 18, Handshake: true}, "wrong password"},
 	{"overload", Failure{Kind: Server, Code: 462, Labels: []string{labelOverloaded, labelRetryable}}, "retryable overload error"},
 	{"overload only", Failure{Kind: Server, Code: 462, Labels: []string{labelOverloaded}}, "overload error that is not retryable"},

@@ -6,6 +6,8 @@ import (
 	"time"
 )
 
+//go:generate go test -count=1 -run TestDocumentIsTrue . -update
+
 // Error labels that the rules look at.
 const (
 	labelOverloaded = "SystemOverloadedError"
