@@ -35,12 +35,16 @@ func generate(g report.Generator, notes []result.Note) []byte {
 
 func TestGolden(t *testing.T) {
 	for file, g := range map[string]report.Generator{
-		"quiet.txt":    report.Text(report.TextOptions{}),
-		"verbose.txt":  report.Text(report.TextOptions{Verbose: true, Timings: true}),
-		"color.txt":    report.Text(report.TextOptions{Verbose: true, Color: true}),
-		"records.json": report.JSON(),
-		"junit.xml":    report.JUnit(),
-		"progress.txt": report.Progress(report.Text(report.TextOptions{}), func() int { return 40 }),
+		"quiet.txt":     report.Text(report.TextOptions{}),
+		"verbose.txt":   report.Text(report.TextOptions{Verbose: true, Timings: true}),
+		"color.txt":     report.Text(report.TextOptions{Verbose: true, Color: true}),
+		"records.json":  report.JSON(),
+		"junit.xml":     report.JUnit(),
+		"run.tap":       report.TAP(),
+		"summary.md":    report.Markdown(),
+		"annotated.txt": report.Annotated(report.Text(report.TextOptions{})),
+		"badge.svg":     report.Badge(),
+		"progress.txt":  report.Progress(report.Text(report.TextOptions{}), func() int { return 40 }),
 	} {
 		t.Run(file, func(t *testing.T) {
 			got := generate(g, run())

@@ -2,9 +2,7 @@ package report
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -53,7 +51,7 @@ type text struct {
 	buffer  bytes.Buffer
 	started result.RunStarted
 	skips   map[string]int // reason → tests
-	slowest []*result.Verdict
+	slowest slowest
 	ended   int // tests that were begun and have ended
 }
 
@@ -138,9 +136,7 @@ func (t *text) note(n result.Note) {
 func (t *text) finished(v *result.Verdict) {
 	if v.Status != result.Skipped {
 		t.ended++
-		t.slowest = append(t.slowest, v)
-		slices.SortStableFunc(t.slowest, func(a, b *result.Verdict) int { return cmp.Compare(b.Duration, a.Duration) })
-		t.slowest = t.slowest[:min(len(t.slowest), slowestTests)]
+		t.slowest.add(v)
 	}
 	switch v.Status {
 	case result.Failed, result.Broken:
@@ -361,9 +357,7 @@ func (t *text) summary(s result.Summary) {
 
 // skipped says why tests were skipped, the most frequent reason first.
 func (t *text) skipped() {
-	reasons := slices.SortedFunc(maps.Keys(t.skips), func(a, b string) int {
-		return cmp.Or(cmp.Compare(t.skips[b], t.skips[a]), cmp.Compare(a, b))
-	})
+	reasons := byCount(t.skips)
 	shown := reasons
 	if !t.options.Verbose {
 		shown = reasons[:min(len(reasons), skipReasons)]
@@ -398,7 +392,7 @@ func (t *text) timings(s result.Summary) {
 		}
 		t.line(2, "%-8s %10s %5.1f %%", p.name, round(p.took), share)
 	}
-	for _, v := range t.slowest {
+	for _, v := range t.slowest.verdicts {
 		t.line(2, "slow: %s %s", round(v.Duration), title(v.Test))
 	}
 }

@@ -19,6 +19,10 @@ const (
 	KnownFailing Status = "known-failing"
 )
 
+// Red reports whether a verdict makes a run red: its test did not do what its
+// suite says, or could not be judged.
+func (s Status) Red() bool { return s == Failed || s == Broken }
+
 // SkipKind is the type of a skip's reason.
 type SkipKind string
 
@@ -124,6 +128,20 @@ func (s *Summary) Add(v *Verdict) {
 	s.Timings.Server += v.Timings.Server
 	s.Timings.Waiting += v.Timings.Waiting
 	s.Timings.Cleanup += v.Timings.Cleanup
+}
+
+// StatusCount says how many tests ended with a status.
+type StatusCount struct {
+	Status Status
+	Tests  int
+}
+
+// Counts gives the counts of all statuses, in the order in which reports list
+// them.
+func (s *Summary) Counts() []StatusCount {
+	return []StatusCount{
+		{Failed, s.Failed}, {Broken, s.Broken}, {Passed, s.Passed}, {KnownFailing, s.KnownFailing}, {Skipped, s.Skipped},
+	}
 }
 
 // ExitCode is the process's exit code for a finished run: 0 all well, 1 tests

@@ -31,6 +31,7 @@ const (
 	envSingleURI = "UTR_SINGLE_URI"
 	envNoColor   = "NO_COLOR"
 	envTerminal  = "TERM"
+	envActions   = "GITHUB_ACTIONS" // "true" where GitHub runs a job
 )
 
 // EngineOptions are what the command line says about an engine.
@@ -111,7 +112,8 @@ type runFlags struct {
 	timeout      *time.Duration
 	shuffle      *seedFlag
 	verbose      *bool
-	json, junit  *string
+	reports      reportFlags
+	annotations  *bool
 	timings      *bool
 	reseed       *string
 	dryRun       *bool
@@ -181,8 +183,8 @@ func declareRun(f *flags) *runFlags {
 	f.add(r.shuffle, "shuffle", "[SEED]", "run tests in a random order; the seed gives an order again")
 	r.count = f.number("count", "N", 1, 1, "how many times each test runs (default 1)")
 	r.verbose = f.toggle("v", "a line for every test")
-	r.json = f.file("json", "write a record for each test as JSON lines", ".yml", ".yaml")
-	r.junit = f.file("junit", "write a JUnit XML report", ".yml", ".yaml")
+	r.reports = f.reports()
+	r.annotations = f.toggle("annotations", "tell GitHub Actions the places of failures (always where $"+envActions+" is true)")
 	r.timings = f.toggle("timings", "tell times, and where the time went")
 	r.reseed = f.choice("reseed", "auto", "when initial data is made anew: where it differs, or before every test (default auto)", "auto", string(runner.ReseedAlways))
 	r.dryRun = f.toggle("dry-run", "say what would run and which collections would be dropped, and stop")
@@ -318,24 +320,32 @@ func (r *runFlags) config(c *call) (runner.Config, error) {
 		KeepEvents:    *r.events,
 		Rerun:         r.rerun(c),
 	}
-	if *r.json != "" && sameFile(*r.json, *r.junit) {
-		return cfg, usage("run: --json and --junit write to the same file, %s", *r.json)
+	if err := r.reports.check("run"); err != nil {
+		return cfg, err
 	}
 	if *r.reseed == string(runner.ReseedAlways) {
 		cfg.Reseed = runner.ReseedAlways
 	}
-	if *r.knownFailing == "" {
-		return cfg, nil
+	var err error
+	cfg.KnownFailing, err = knownFailing(*r.knownFailing)
+	return cfg, err
+}
+
+// knownFailing reads a file of known failures, if one is named.
+func knownFailing(name string) ([]runner.KnownFailure, error) {
+	if name == "" {
+		return nil, nil
 	}
-	f, err := os.Open(*r.knownFailing)
+	f, err := os.Open(name)
 	if err != nil {
-		return cfg, invalid(fmt.Errorf("--known-failing: %w", err))
+		return nil, invalid(fmt.Errorf("--known-failing: %w", err))
 	}
 	defer func() { _ = f.Close() }()
-	if cfg.KnownFailing, err = runner.ParseKnownFailing(*r.knownFailing, f); err != nil {
-		return cfg, invalid(err)
+	known, err := runner.ParseKnownFailing(name, f)
+	if err != nil {
+		return nil, invalid(err)
 	}
-	return cfg, nil
+	return known, nil
 }
 
 func (r *runFlags) source(ctx context.Context, c *call, uri, single connectionString) (deployment.Source, error) {
@@ -403,34 +413,11 @@ func plan(suites []*specs.Suite, f runner.Filter) string {
 // reporters gives the reports that are wanted, that on standard output first.
 // done closes their files.
 func (r *runFlags) reporters(c *call, suites []*specs.Suite) (all []*report.Reporter, done func() error, err error) {
-	var files []*os.File
-	done = func() (err error) {
-		for _, f := range files {
-			if closing := f.Close(); closing != nil && err == nil {
-				err = fmt.Errorf("writing the report to %s: %w", f.Name(), closing)
-			}
-		}
-		return err
+	files, done, err := r.reports.open("run", "suite", filesOf(suites))
+	if err != nil {
+		return nil, nil, err
 	}
-	all = []*report.Reporter{report.New("standard output", c.text(r), c.out())}
-	for _, file := range []struct {
-		name     string
-		generate report.Generator
-	}{{*r.json, report.JSON()}, {*r.junit, report.JUnit()}} {
-		if file.name == "" {
-			continue
-		}
-		if slices.ContainsFunc(suites, func(s *specs.Suite) bool { return sameFile(s.File, file.name) }) {
-			return nil, nil, errors.Join(usage("run: the report would be written over the suite %s", file.name), done())
-		}
-		f, err := create(file.name)
-		if err != nil {
-			return nil, nil, errors.Join(err, done())
-		}
-		files = append(files, f)
-		all = append(all, report.New(file.name, file.generate, f))
-	}
-	return all, done, nil
+	return append([]*report.Reporter{report.New("standard output", c.text(r), c.out())}, files...), done, nil
 }
 
 // sameFile reports whether two names lead to one file, which need not be there.
@@ -504,17 +491,22 @@ func (c *call) tellOfInterruption(ctx context.Context) (end func()) {
 func (c *call) text(r *runFlags) report.Generator {
 	o := report.TextOptions{Verbose: *r.verbose, Timings: *r.timings}
 	columns, terminal := c.terminal()
-	if !terminal || c.env(envTerminal) == "dumb" {
-		return report.Text(o)
+	terminal = terminal && c.env(envTerminal) != "dumb"
+	o.Color = terminal && c.env(envNoColor) == ""
+	text := report.Text(o)
+	if *r.annotations || c.env(envActions) == "true" && !r.flags.given("annotations") {
+		text = report.Annotated(text)
 	}
-	o.Color = c.env(envNoColor) == ""
+	if !terminal {
+		return text
+	}
 	width := func() int {
 		if now, ok := c.terminal(); ok {
 			columns = now
 		}
 		return columns
 	}
-	return report.Progress(report.Text(o), width)
+	return report.Progress(text, width)
 }
 
 func (c *call) terminal() (columns int, ok bool) {

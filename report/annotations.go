@@ -1,0 +1,100 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/source"
+)
+
+// Annotated adds workflow commands of GitHub Actions to a report that goes to
+// the log of a job: "::error file=…,line=…,col=…,title=…::message" for every
+// test that failed or broke, at the place of its first mismatch, and for every
+// problem of the run. They come before what inner says of the same note, so
+// that the last line stays inner's. Lines of inner that would be taken for
+// commands, because a suite or a server says so, are made harmless.
+func Annotated(inner Generator) Generator {
+	return func(n result.Note) []byte {
+		var out bytes.Buffer
+		switch n := n.(type) {
+		case result.TestFinished:
+			if v := n.Verdict; v.Status.Red() {
+				out.WriteString(annotation(placeOf(v), string(v.Status)+" "+title(v.Test), messageOf(v)))
+			}
+		case result.RunFinished:
+			for _, p := range n.Summary.Problems {
+				out.WriteString(annotation(source.Position{}, "utr", p))
+			}
+		}
+		out.Write(harmless(inner(n)))
+		return out.Bytes()
+	}
+}
+
+// placeOf is where a reader of a failed test looks first.
+func placeOf(v *result.Verdict) source.Position {
+	for _, m := range v.Mismatches {
+		if !m.Position.IsZero() {
+			return m.Position
+		}
+	}
+	return v.Position
+}
+
+// messageOf is all that is wrong with a test, a line for each mismatch.
+func messageOf(v *result.Verdict) string {
+	var lines []string
+	if v.Reason != "" {
+		lines = append(lines, clip(v.Reason, briefWidth))
+	}
+	for _, m := range v.Mismatches {
+		line := m.Path + ": " + m.Message
+		if m.Want != "" || m.Got != "" {
+			line += fmt.Sprintf(" (want %s, got %s)", orNothing(m.Want), orNothing(m.Got))
+		}
+		lines = append(lines, clip(line, briefWidth))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// annotation is one workflow command on one line.
+func annotation(at source.Position, title, message string) string {
+	properties := "title=" + commandProperty(oneLine(title))
+	if !at.IsZero() {
+		properties = fmt.Sprintf("file=%s,line=%d,col=%d,%s", commandProperty(at.File), at.Line, at.Column, properties)
+	}
+	return "::error " + properties + "::" + commandData(strings.Map(visible, message)) + "\n"
+}
+
+// commandData and commandProperty escape as the runner of GitHub Actions
+// reads: the data of a command up to its line's end, its properties up to a
+// comma or colon.
+func commandData(s string) string {
+	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A").Replace(s)
+}
+
+func commandProperty(s string) string {
+	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C").Replace(s)
+}
+
+// harmless breaks what a job's log would take for a command: "::" at the
+// beginning of a line, and "##[" anywhere.
+func harmless(text []byte) []byte {
+	if !bytes.Contains(text, []byte("::")) && !bytes.Contains(text, []byte("##[")) {
+		return text
+	}
+	var out bytes.Buffer
+	for line := range bytes.Lines(text) {
+		line = bytes.ReplaceAll(line, []byte("##["), []byte("# #["))
+		if rest := bytes.TrimSpace(line); bytes.HasPrefix(rest, []byte("::")) {
+			i := bytes.Index(line, []byte("::"))
+			out.Write(line[:i])
+			out.WriteString(": :")
+			line = line[i+2:]
+		}
+		out.Write(line)
+	}
+	return out.Bytes()
+}

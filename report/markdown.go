@@ -1,0 +1,213 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"html"
+	"strings"
+	"time"
+
+	"github.com/unified-test-runner/utr/result"
+)
+
+// The limits of a job summary, which a CI system cuts off at 1 MiB.
+const (
+	markdownFailures   = 50
+	markdownMismatches = 10      // of one failure
+	markdownText       = 2000    // characters of one text
+	markdownBytes      = 700_000 // after which no failure more is shown
+)
+
+// Markdown writes a summary when the run is over, for the page that CI
+// systems show of a job: the counts, every failure (the first 50) with its
+// place, its mismatches and the command line that runs it again, why tests
+// were skipped, and the slowest tests. Suites and servers cannot add markup.
+func Markdown() Generator {
+	m := &markdown{skips: map[string]int{}}
+	return func(n result.Note) []byte {
+		switch n := n.(type) {
+		case result.RunStarted:
+			m.started = n
+		case result.TestFinished:
+			m.add(n.Verdict)
+		case result.RunFinished:
+			m.write(n.Summary)
+			return m.out.Bytes()
+		}
+		return nil
+	}
+}
+
+type markdown struct {
+	started result.RunStarted
+	wrong   []*result.Verdict // the first ones that are to be shown
+	more    int               // the others
+	skips   map[string]int
+	slowest slowest
+	out     bytes.Buffer
+}
+
+func (m *markdown) add(v *result.Verdict) {
+	switch {
+	case v.Status == result.Skipped:
+		m.skips[skipReason(v)]++
+	case v.Status.Red() && len(m.wrong) < markdownFailures:
+		m.wrong = append(m.wrong, slim(v))
+	case v.Status.Red():
+		m.more++
+	}
+	m.slowest.add(v)
+}
+
+func (m *markdown) printf(format string, args ...any) { fmt.Fprintf(&m.out, format, args...) }
+
+func (m *markdown) write(s result.Summary) {
+	m.printf("## %s utr: %s\n\n", mark(s), markdownEscape(headline(s)))
+	if m.started.Engine != "" {
+		m.printf("%s, %d tests of %d files\n\n", markdownEscape(m.started.Engine), m.started.Total, m.started.Files)
+	}
+	m.counts(s)
+	if len(s.Problems) > 0 {
+		m.printf("\n### Problems of the run\n\n")
+		for _, p := range s.Problems[:min(len(s.Problems), markdownFailures)] {
+			m.printf("- %s\n", markdownEscape(clip(p, markdownText)))
+		}
+		if n := len(s.Problems) - markdownFailures; n > 0 {
+			m.printf("- and %d more\n", n)
+		}
+	}
+	if len(m.wrong) > 0 {
+		m.printf("\n### What went wrong\n")
+	}
+	for i, v := range m.wrong {
+		if m.out.Len() > markdownBytes {
+			m.more += len(m.wrong) - i
+			break
+		}
+		m.explain(v)
+	}
+	if m.more > 0 {
+		m.printf("\nand %d more, which the other reports have.\n", m.more)
+	}
+	m.skipped()
+	if len(m.slowest.verdicts) > 0 {
+		m.printf("\n### Slowest tests\n\n| time | test |\n| ---: | --- |\n")
+		for _, v := range m.slowest.verdicts {
+			m.printf("| %s | %s |\n", round(v.Duration), markdownEscape(clip(title(v.Test), markdownText)))
+		}
+	}
+}
+
+func (m *markdown) counts(s result.Summary) {
+	var head, rule, row strings.Builder
+	for _, c := range s.Counts() {
+		fmt.Fprintf(&head, "| %s ", c.Status)
+		rule.WriteString("| ---: ")
+		fmt.Fprintf(&row, "| %d ", c.Tests)
+	}
+	m.printf("%s| time |\n%s| ---: |\n%s| %s |\n", &head, &rule, &row, round(s.Duration.Round(time.Millisecond)))
+}
+
+func (m *markdown) explain(v *result.Verdict) {
+	m.printf("\n<details open><summary><b>%s</b> %s</summary>\n\n", v.Status, html.EscapeString(oneLine(clip(title(v.Test), markdownText))))
+	if p := position(v.Position); p != "" {
+		m.printf("%s\n\n", code(p))
+	}
+	if v.Reason != "" {
+		m.printf("%s\n\n", markdownEscape(clip(v.Reason, markdownText)))
+	}
+	for _, x := range v.Mismatches[:min(len(v.Mismatches), markdownMismatches)] {
+		m.printf("- %s", code(clip(x.Path, markdownText)))
+		if p := position(x.Position); p != "" {
+			m.printf(" at %s", code(p))
+		}
+		m.printf(": %s\n", markdownEscape(clip(x.Message, markdownText)))
+		if x.Want != "" || x.Got != "" {
+			m.printf("  - want %s\n  - got %s\n", code(orNothing(clip(x.Want, briefWidth))), code(orNothing(clip(x.Got, briefWidth))))
+		}
+		if x.Diff != "" {
+			m.block("diff", "  ", x.Diff)
+		}
+	}
+	if n := len(v.Mismatches) - markdownMismatches; n > 0 {
+		m.printf("- and %d more\n", n)
+	}
+	if len(v.Rerun) > 0 {
+		m.block("sh", "", Quote(v.Rerun))
+	}
+	m.printf("\n</details>\n")
+}
+
+// block is a fenced block, with a fence that is longer than any in the text.
+func (m *markdown) block(language, indent, text string) {
+	if r := []rune(text); len(r) > markdownText {
+		text = string(r[:markdownText]) + "\n…"
+	}
+	fence := "```"
+	for strings.Contains(text, fence) {
+		fence += "`"
+	}
+	m.printf("\n%s%s%s\n", indent, fence, language)
+	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
+		m.printf("%s%s\n", indent, strings.Map(visible, line))
+	}
+	m.printf("%s%s\n", indent, fence)
+}
+
+func (m *markdown) skipped() {
+	if len(m.skips) == 0 {
+		return
+	}
+	m.printf("\n### Skipped\n\n| tests | reason |\n| ---: | --- |\n")
+	reasons := byCount(m.skips)
+	for _, r := range reasons[:min(len(reasons), skipReasons)] {
+		m.printf("| %d | %s |\n", m.skips[r], markdownEscape(clip(r, markdownText)))
+	}
+	if n := len(reasons) - skipReasons; n > 0 {
+		m.printf("| | and %d other reasons |\n", n)
+	}
+}
+
+// code is a code span, on one line, with as many backticks as it takes. A |
+// would end a cell of a table; spans are in none.
+func code(s string) string {
+	s = oneLine(s)
+	ticks := "`"
+	for strings.Contains(s, ticks) {
+		ticks += "`"
+	}
+	if strings.HasPrefix(s, "`") || strings.HasSuffix(s, "`") {
+		s = " " + s + " "
+	}
+	return ticks + s + ticks
+}
+
+// markdownEscape gives a text on one line that reads as itself: every
+// character that could be markup has a backslash, and @ one behind which it
+// calls nobody.
+func markdownEscape(s string) string {
+	const markup = "\\`*_{}[]()<>#+-!|~&@:."
+	var b strings.Builder
+	for _, r := range oneLine(s) {
+		switch {
+		case r == '<' || r == '>' || r == '&':
+			b.WriteString(html.EscapeString(string(r)))
+			continue
+		case r == '@':
+			b.WriteString("&#64;")
+			continue
+		case strings.ContainsRune(markup, r) && markupHere(&b, r):
+			b.WriteByte('\\')
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// markupHere spares characters that are markup only at the beginning of a line.
+func markupHere(before *strings.Builder, r rune) bool {
+	if strings.ContainsRune("+-.!():", r) {
+		return before.Len() == 0 || strings.Trim(before.String(), "0123456789") == ""
+	}
+	return true
+}

@@ -1,0 +1,76 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/unified-test-runner/utr/result"
+)
+
+// slowest keeps the slowest tests that ran, the slowest first.
+type slowest struct{ verdicts []*result.Verdict }
+
+func (s *slowest) add(v *result.Verdict) {
+	if v.Status == result.Skipped {
+		return
+	}
+	if n := len(s.verdicts); n == slowestTests && v.Duration <= s.verdicts[n-1].Duration {
+		return
+	}
+	s.verdicts = append(s.verdicts, slim(v))
+	slices.SortStableFunc(s.verdicts, func(a, b *result.Verdict) int { return cmp.Compare(b.Duration, a.Duration) })
+	s.verdicts = s.verdicts[:min(len(s.verdicts), slowestTests)]
+}
+
+// slim is a verdict without its events and operations: what is kept until the
+// end of a long run must not grow with them.
+func slim(v *result.Verdict) *result.Verdict {
+	out := *v
+	out.Clients, out.Operations = nil, nil
+	return &out
+}
+
+// byCount gives the keys of counts, the most frequent first.
+func byCount(counts map[string]int) []string {
+	return slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
+	})
+}
+
+// headline says in a few words how a run went: the worst first.
+func headline(s result.Summary) string {
+	var parts []string
+	for _, c := range s.Counts() {
+		if c.Tests > 0 && c.Status.Red() {
+			parts = append(parts, fmt.Sprintf("%d %s", c.Tests, c.Status))
+		}
+	}
+	if n := len(s.Problems); n > 0 {
+		parts = append(parts, plural(n, "problem"))
+	}
+	if s.Interrupted {
+		parts = append(parts, "interrupted")
+	}
+	if len(parts) == 0 || s.Passed > 0 {
+		parts = append(parts, fmt.Sprintf("%d passed", s.Passed))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return fmt.Sprintf("%d %s", n, noun)
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// mark is a sign for how a run went that needs no colours to be told.
+func mark(s result.Summary) string {
+	if s.ExitCode() == 0 {
+		return "✔"
+	}
+	return "✘"
+}

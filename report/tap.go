@@ -1,0 +1,160 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/source"
+)
+
+// TAP writes the Test Anything Protocol, version 14: a test point for each
+// verdict as it comes, the plan at the end, so that a run which was cut off is
+// seen to be. A failed or broken test is "not ok" with a YAML block that says
+// why; a skipped one is SKIP, a known-failing one TODO. Problems of the run
+// are test points of their own that are "not ok".
+func TAP() Generator {
+	t := &tap{}
+	return func(n result.Note) []byte {
+		t.Reset()
+		switch n := n.(type) {
+		case result.RunStarted:
+			t.WriteString("TAP version 14\n")
+			if n.Engine != "" {
+				t.comment(fmt.Sprintf("%s: %d tests of %d files", n.Engine, n.Total, n.Files))
+			}
+			if n.Seed != nil {
+				t.comment(fmt.Sprintf("shuffled: --shuffle %d gives this order again", *n.Seed))
+			}
+		case result.TestFinished:
+			t.verdict(n.Verdict)
+		case result.RunFinished:
+			for _, p := range n.Summary.Problems {
+				t.point(false, "utr: "+p, "")
+			}
+			if n.Summary.Interrupted {
+				t.point(false, "utr: the run was interrupted", "")
+			}
+			fmt.Fprintf(t, "1..%d\n", t.points)
+		}
+		return bytes.Clone(t.Bytes())
+	}
+}
+
+type tap struct {
+	bytes.Buffer
+	points int
+}
+
+func (t *tap) comment(text string) { t.WriteString("# " + oneLine(text) + "\n") }
+
+// point writes one test point. What is said of the test cannot be taken for a
+// directive: # and \ are escaped.
+func (t *tap) point(ok bool, what, directive string) {
+	t.points++
+	if !ok {
+		t.WriteString("not ")
+	}
+	fmt.Fprintf(t, "ok %d - %s", t.points, tapEscape(what))
+	if directive != "" {
+		t.WriteString(" # " + directive)
+	}
+	t.WriteByte('\n')
+}
+
+func (t *tap) verdict(v *result.Verdict) {
+	switch v.Status {
+	case result.Skipped:
+		t.point(true, title(v.Test), "SKIP "+tapEscape(skipReason(v)))
+	case result.KnownFailing:
+		t.point(false, title(v.Test), "TODO "+tapEscape(v.Reason))
+	case result.Passed:
+		t.point(true, title(v.Test), "")
+	default:
+		t.point(false, title(v.Test), "")
+		t.diagnose(v)
+	}
+}
+
+// diagnose writes the YAML block of a test that is not ok. Every text in it is
+// one line in double quotes, which all parsers of TAP can read.
+func (t *tap) diagnose(v *result.Verdict) {
+	line := func(indent int, name, text string) {
+		if text != "" {
+			fmt.Fprintf(t, "%*s%s: %s\n", indent, "", name, quoted(text))
+		}
+	}
+	t.WriteString("  ---\n")
+	line(2, "severity", severity(v.Status))
+	line(2, "message", headOf(v))
+	if p := v.Position; !p.IsZero() {
+		t.WriteString("  at:\n")
+		line(4, "file", p.File)
+		fmt.Fprintf(t, "    line: %d\n    column: %d\n", p.Line, p.Column)
+	}
+	fmt.Fprintf(t, "  duration_ms: %v\n", milliseconds(v.Duration))
+	if len(v.Mismatches) > 0 {
+		t.WriteString("  mismatches:\n")
+	}
+	for _, m := range v.Mismatches {
+		fmt.Fprintf(t, "    - message: %s\n", quoted(m.Message))
+		line(6, "path", m.Path)
+		line(6, "at", position(m.Position))
+		line(6, "wanted", m.Want)
+		line(6, "found", m.Got)
+		line(6, "diff", m.Diff)
+	}
+	if len(v.Rerun) > 0 {
+		line(2, "rerun", Quote(v.Rerun))
+	}
+	t.WriteString("  ...\n")
+}
+
+// severity is that of TAP: what failed as opposed to what broke.
+func severity(s result.Status) string {
+	if s == result.Failed {
+		return "fail"
+	}
+	return string(s)
+}
+
+// headOf says in one line why a test is not well.
+func headOf(v *result.Verdict) string {
+	if len(v.Mismatches) == 0 {
+		return oneLine(v.Reason)
+	}
+	m := v.Mismatches[0]
+	s := m.Path + ": " + m.Message
+	if n := len(v.Mismatches) - 1; n > 0 {
+		s += fmt.Sprintf(" (and %d more)", n)
+	}
+	return oneLine(s)
+}
+
+func position(p source.Position) string {
+	if p.IsZero() {
+		return ""
+	}
+	return p.String()
+}
+
+// oneLine puts a text on one line and takes out of it what steers a terminal.
+func oneLine(s string) string {
+	return strings.Map(visible, strings.Join(strings.Fields(s), " "))
+}
+
+func tapEscape(s string) string {
+	return strings.NewReplacer(`\`, `\\`, "#", `\#`).Replace(oneLine(s))
+}
+
+// quoted gives a text in double quotes, with the escapes that JSON and YAML
+// share.
+func quoted(s string) string {
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(strings.Map(visible, s)) // a string can be encoded
+	return strings.TrimSuffix(out.String(), "\n")
+}
