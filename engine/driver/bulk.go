@@ -103,8 +103,12 @@ func insertedResult(r *mongo.InsertManyResult, err error) partial {
 	for i, id := range r.InsertedIDs {
 		ids[i] = id
 	}
-	return partial{acknowledged(r.Acknowledged || err != nil,
-		bson.E{Key: "insertedCount", Value: int64(len(ids))}, bson.E{Key: "insertedIds", Value: indexed(ids, itself)})}
+	d := bson.D{{Key: "insertedCount", Value: int64(len(ids))}, {Key: "insertedIds", Value: indexed(ids, itself)}}
+	if err != nil { // the partial result is a BulkWriteResult to the format
+		d = append(d, bson.E{Key: "matchedCount", Value: 0}, bson.E{Key: "modifiedCount", Value: 0}, bson.E{Key: "deletedCount", Value: 0},
+			bson.E{Key: "upsertedCount", Value: 0}, bson.E{Key: "upsertedIds", Value: bson.D{}})
+	}
+	return partial{acknowledged(r.Acknowledged || err != nil, d...)}
 }
 
 // indexed writes a map by index as a document.
@@ -147,7 +151,10 @@ func clientBulkWrite(c *call) (any, error) {
 		return nil, err
 	}
 	r, err := c.client.BulkWrite(c.ctx, writes, optionsOf[options.ClientBulkWriteOptions](c))
-	return partial{clientBulkResult(r, err)}, err
+	if err != nil {
+		return nil, err // the partial result is in the error, if there is one
+	}
+	return clientBulkResult(r, nil), nil
 }
 
 // clientBulkResult is nil if there is no result.
