@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -58,7 +59,10 @@ func newBench(t testing.TB, o deployment.EmbeddedOptions) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	engine, err := reference.New(reference.Options{})
+	// Delays are decided and not slept. None is so short that a test which
+	// wants one to outlast timeoutMS could go on to the end.
+	engine, err := reference.New(reference.Options{Backoff: reference.BackoffNone,
+		Random: func() float64 { return 0.25 + 0.75*rand.Float64() }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,62 +131,93 @@ func describe(v *result.Verdict) string {
 // topologies are all that can be embedded.
 var topologies = []deployment.Topology{deployment.ReplicaSet, deployment.Sharded, deployment.LoadBalanced, deployment.Single}
 
-// Every retryable reads suite, ours and the official ones, passes on every
-// topology, in a random order, with nothing skipped but for requirements.
-func TestRetryableReads(t *testing.T) {
-	for name, paths := range map[string]func(testing.TB) string{
-		"own":      func(testing.TB) string { return "../../specs/retryable-reads" },
-		"official": func(t testing.TB) string { return official(t, "retryable-reads") },
-	} {
-		t.Run(name, func(t *testing.T) {
-			suites := load(t, paths(t))
-			b := newBench(t, deployment.EmbeddedOptions{Topologies: topologies})
-			seed := time.Now().UnixNano()
-			t.Logf("seed %d", seed)
-			verdicts := b.run(t, suites, func(c *runner.Config) {
-				c.AllTopologies = true
-				c.Shuffle = &seed
-			})
-			wantAllWell(t, verdicts)
-			if name == "official" {
-				tests := map[string]bool{}
-				for _, v := range verdicts {
-					tests[v.Test.File+v.Test.Description] = true
-				}
-				if len(suites) < 45 || len(tests) < 375 {
-					t.Errorf("%d files with %d tests, want 45 with 375 at least", len(suites), len(tests))
-				}
-				for _, s := range topologies {
-					if !slices.ContainsFunc(verdicts, func(v *result.Verdict) bool {
-						return v.Status == result.Passed && strings.HasPrefix(v.Test.Deployment, string(s))
-					}) {
-						t.Errorf("nothing passed on %s", s)
-					}
-				}
+// specifications are those with suites of our own, and the size of the
+// official suites.
+var specifications = []struct {
+	name         string
+	files, tests int
+}{
+	{"retryable-reads", 45, 375},
+	{"retryable-writes", 35, 142},
+	{"client-backpressure", 4, 103},
+}
+
+// Every official suite passes on every topology, and every one of ours on the
+// first topology that allows it, in a random order, with nothing skipped but
+// for requirements. A share of ours runs on every topology too; those of the
+// reads do as a whole.
+func TestSuitesPass(t *testing.T) {
+	for _, s := range specifications {
+		t.Run("official/"+s.name, func(t *testing.T) {
+			suites := load(t, official(t, s.name))
+			verdicts := shuffled(t, suites, true)
+			tests := map[string]bool{}
+			for _, v := range verdicts {
+				tests[v.Test.File+v.Test.Description] = true
 			}
+			if len(suites) < s.files || len(tests) < s.tests {
+				t.Errorf("%d files with %d tests, want %d with %d at least", len(suites), len(tests), s.files, s.tests)
+			}
+			if s.name == "retryable-reads" {
+				wantEveryTopology(t, verdicts)
+			}
+		})
+		t.Run("own/"+s.name, func(t *testing.T) {
+			suites := load(t, own(s.name))
+			if s.name == "retryable-reads" {
+				wantEveryTopology(t, shuffled(t, suites, true))
+				return
+			}
+			shuffled(t, suites, false)
+			wantEveryTopology(t, shuffled(t, share(suites, 0, 4), true))
 		})
 	}
 }
 
+func own(specification string) string { return "../../specs/" + specification }
+
+// shuffled runs suites in a random order, and wants all well.
+func shuffled(t *testing.T, suites []*specs.Suite, everywhere bool) []*result.Verdict {
+	t.Helper()
+	seed := time.Now().UnixNano()
+	t.Logf("seed %d", seed)
+	verdicts := newBench(t, deployment.EmbeddedOptions{Topologies: topologies}).run(t, suites, func(c *runner.Config) {
+		c.AllTopologies = everywhere
+		c.Shuffle = &seed
+	})
+	wantAllWell(t, verdicts)
+	return verdicts
+}
+
+func wantEveryTopology(t *testing.T, verdicts []*result.Verdict) {
+	t.Helper()
+	for _, s := range topologies {
+		if !slices.ContainsFunc(verdicts, func(v *result.Verdict) bool {
+			return v.Status == result.Passed && strings.HasPrefix(v.Test.Deployment, string(s))
+		}) {
+			t.Errorf("nothing passed on %s", s)
+		}
+	}
+}
+
 // Every version profile runs the suites too: what a version does not have is a
-// requirement of the suite, not a failure. The oldest and the newest run them
-// whole, those between a share each, which together are the whole.
-func TestRetryableReadsOnEveryVersion(t *testing.T) {
+// requirement of the suite, not a failure. The oldest and the newest run those
+// of the reads whole; all others run a share each, which together are the whole.
+func TestSuitesOnEveryVersion(t *testing.T) {
 	if testing.Short() {
 		t.Skip("each version takes seconds: left out of short runs")
 	}
-	suites := load(t, "../../specs/retryable-reads")
-	between := []string{"4.4", "4.9", "5.0", "6.0", "7.0", "8.2"}
-	for _, version := range []string{"4.2", "9.0"} {
+	reads := load(t, own("retryable-reads"))
+	others := load(t, own("retryable-writes"), own("client-backpressure"))
+	versions := []string{"4.4", "4.9", "5.0", "6.0", "7.0", "8.2", "4.2", "9.0"}
+	for i, version := range versions {
 		t.Run(version, func(t *testing.T) {
+			suites := share(reads, i, 6)
+			if version == "4.2" || version == "9.0" {
+				suites = reads
+			}
 			b := newBench(t, deployment.EmbeddedOptions{Version: version})
-			wantAllWell(t, b.run(t, suites, nil))
-		})
-	}
-	for i, version := range between {
-		t.Run(version, func(t *testing.T) {
-			b := newBench(t, deployment.EmbeddedOptions{Version: version})
-			wantAllWell(t, b.run(t, share(suites, i, len(between)), nil))
+			wantAllWell(t, b.run(t, append(suites, share(others, i, len(versions))...), nil))
 		})
 	}
 }
