@@ -535,3 +535,65 @@ func TestCheckOutUnderTimeoutMS(t *testing.T) {
 		})
 	}
 }
+
+// TestBatches: groups follow the order if they have to, and are split where a
+// server takes no more.
+func TestBatches(t *testing.T) {
+	kinds := map[byte]string{'i': "insertOne", 'u': "updateOne", 'U': "updateMany", 'd': "deleteOne"}
+	for _, c := range []struct {
+		why, models string
+		ordered     bool
+		limit       limits
+		want        string
+	}{
+		{"one group", "iii", true, limits{9, 99}, "insert 0 1 2"},
+		{"ordered groups follow each other", "iuudi", true, limits{9, 99}, "insert 0; update 1 2; delete 3; insert 4"},
+		{"unordered ones are gathered", "iuudi", false, limits{9, 99}, "insert 0 4; update 1 2; delete 3"},
+		{"many and one share a command", "uUu", true, limits{9, 99}, "update 0 1 2"},
+		{"a full batch", "iiiii", true, limits{2, 99}, "insert 0 1; insert 2 3; insert 4"},
+		{"a full batch among others", "iuiuii", false, limits{2, 99}, "insert 0 2; update 1 3; insert 4 5"},
+		{"too many bytes", "iii", true, limits{9, 20}, "insert 0 1; insert 2"},
+		{"a statement that is too large stands alone", "iii", false, limits{9, 5}, "insert 0; insert 1; insert 2"},
+	} {
+		var models []model
+		sizes := make([]int, len(c.models))
+		for i := range c.models {
+			models, sizes[i] = append(models, model{kind: kinds[c.models[i]]}), 10
+		}
+		var got []string
+		for _, b := range batches(models, sizes, c.ordered, c.limit) {
+			got = append(got, strings.Trim(b.group+" "+strings.Trim(fmt.Sprint(b.models), "[]"), " "))
+		}
+		if s := strings.Join(got, "; "); s != c.want {
+			t.Errorf("%s: %s, want %s", c.why, s, c.want)
+		}
+	}
+}
+
+// TestSplitBulksAreNumberedOneByOne: each command of a bulk has a number of its
+// own, if what it holds allows one; results are put together again.
+func TestSplitBulksAreNumberedOneByOne(t *testing.T) {
+	s := script(t, "replicaset", 1)
+	s.batch = 2
+	s.on("insert", step{}, fails(91, labelWrite), step{reply: d("ok", 1.0, "n", 1, "writeErrors",
+		bson.A{d("index", 1, "code", 11000, "errmsg", "twice")})})
+	b := open(t, s, Options{}, nil)
+	b.do("database", "runCommand", d("commandName", "ping", "command", d("ping", 1))) // the limits are known now
+	var docs bson.A
+	for i := range 5 {
+		docs = append(docs, d("_id", i))
+	}
+	out := b.do("collection", "insertMany", d("documents", docs, "ordered", false))
+	sent := s.commands("insert")
+	var got []string
+	for _, c := range sent {
+		a, _ := c.Lookup("documents").Array().Values()
+		got = append(got, fmt.Sprintf("%d of %d", len(a), c.Lookup("txnNumber").Int64()))
+	}
+	if want := "2 of 1, 2 of 2, 2 of 2, 1 of 3"; strings.Join(got, ", ") != want {
+		t.Errorf("sent %v, want %s", got, want)
+	}
+	if out.Err == nil || len(out.Err.WriteErrors) != 1 || out.Err.WriteErrors[3] == nil {
+		t.Errorf("%+v", out.Err)
+	}
+}

@@ -22,6 +22,7 @@ type scripted struct {
 	members []*member
 	kind    string // single, replicaset, sharded, load-balanced
 	wire    int32
+	batch   int32 // maxWriteBatchSize
 	process bson.ObjectID
 
 	mu    sync.Mutex
@@ -63,7 +64,7 @@ var closes = step{close: true}
 
 func script(t *testing.T, kind string, n int) *scripted {
 	t.Helper()
-	s := &scripted{t: t, kind: kind, wire: 25, process: bson.NewObjectID(), steps: map[string][]step{}, clock: 1}
+	s := &scripted{t: t, kind: kind, wire: 25, batch: 100000, process: bson.NewObjectID(), steps: map[string][]step{}, clock: 1}
 	for i := 0; i < n; i++ {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -182,7 +183,7 @@ func (m *member) hello() bson.D {
 	n := s.conns
 	s.mu.Unlock()
 	d = append(d, bson.E{Key: "maxBsonObjectSize", Value: int32(16777216)}, bson.E{Key: "maxMessageSizeBytes", Value: int32(48000000)},
-		bson.E{Key: "maxWriteBatchSize", Value: int32(100000)}, bson.E{Key: "logicalSessionTimeoutMinutes", Value: int32(30)},
+		bson.E{Key: "maxWriteBatchSize", Value: s.batch}, bson.E{Key: "logicalSessionTimeoutMinutes", Value: int32(30)},
 		bson.E{Key: "connectionId", Value: n}, bson.E{Key: "minWireVersion", Value: int32(0)}, bson.E{Key: "maxWireVersion", Value: s.wire})
 	if s.wire >= 9 {
 		d = append(d, bson.E{Key: "topologyVersion", Value: bson.D{{Key: "processId", Value: s.process}, {Key: "counter", Value: int64(1)}}})

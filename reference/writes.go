@@ -144,26 +144,47 @@ type batch struct {
 	models []int // indexes into the bulk
 }
 
-// batches groups models, in order if ordered.
-func batches(models []model, ordered bool) []batch {
+// limits are what a server takes in one command.
+type limits struct {
+	statements int // maxWriteBatchSize
+	bytes      int // of all statements: they are sent inside one document
+}
+
+// limits are the least of the servers that are known, or the server's defaults.
+func (c *client) limits() limits {
+	l := limits{statements: 100_000, bytes: 16 << 20}
+	for _, s := range c.topology.Description().Servers {
+		if s.MaxBatchCount > 0 {
+			l.statements = min(l.statements, int(s.MaxBatchCount))
+		}
+		if s.MaxDocumentSize > 0 {
+			l.bytes = min(l.bytes, int(s.MaxDocumentSize))
+		}
+	}
+	return l
+}
+
+// batches groups models, in order if ordered, and begins another batch where
+// one is full. Sizes are those of the statements, in bytes.
+func batches(models []model, sizes []int, ordered bool, l limits) []batch {
 	var out []batch
-	open := map[string]int{}
+	open, filled := map[string]int{}, map[int]int{}
 	for i, m := range models {
 		g := m.group()
-		if ordered {
-			if len(out) == 0 || out[len(out)-1].group != g {
-				out = append(out, batch{group: g})
-			}
-			out[len(out)-1].models = append(out[len(out)-1].models, i)
-			continue
-		}
 		at, there := open[g]
+		if ordered {
+			there = there && at == len(out)-1
+		}
+		if there && (len(out[at].models) >= l.statements || filled[at]+sizes[i] > l.bytes) {
+			there = false
+		}
 		if !there {
 			at = len(out)
 			open[g] = at
 			out = append(out, batch{group: g})
 		}
 		out[at].models = append(out[at].models, i)
+		filled[at] += sizes[i]
 	}
 	return out
 }
@@ -204,19 +225,24 @@ func wholeFields(group string) []string {
 // write performs models in as few commands as their order allows.
 func (c *call) write(models []model, ordered bool) (*tally, *result.Error) {
 	statements := make([]bson.D, len(models))
-	ids := make([]any, len(models))
+	ids, sizes := make([]any, len(models)), make([]int, len(models))
 	for i, m := range models {
 		var err *result.Error
 		if statements[i], ids[i], err = m.statement(); err != nil {
 			return nil, err
 		}
+		raw, bad := bson.Marshal(statements[i])
+		if bad != nil {
+			return nil, argument(bad.Error())
+		}
+		sizes[i] = len(raw) + len("\x03100000\x00") // as an element of an array
 	}
 	if len(models) == 0 {
 		return nil, argument("there is nothing to write")
 	}
 	sum := &tally{}
 	var failure *result.Error
-	for _, b := range batches(models, ordered) {
+	for _, b := range batches(models, sizes, ordered, c.client.limits()) {
 		err := c.writeBatch(b, models, statements, ids, ordered, sum)
 		if err == nil {
 			continue
