@@ -27,7 +27,7 @@ type client struct {
 // while operations wait for them.
 func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 	uriOptions, _ := entity.Lookup("uriOptions").DocumentOK()
-	uri, err := withOptions(uri, uriOptions)
+	uri, monitoring, err := withOptions(uri, uriOptions)
 	if err != nil {
 		return nil, err
 	}
@@ -43,6 +43,9 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 			}
 		}}).
 		SetDialer(c.sockets)
+	if monitoring != "" {
+		o.SetServerMonitoringMode(monitoring)
+	}
 	if o.HeartbeatInterval == nil {
 		o.SetHeartbeatInterval(d.options.Heartbeat)
 	}

@@ -17,7 +17,12 @@ type timeoutKey struct{}
 // undated gives a context without a deadline that ends when another does.
 func undated(ctx context.Context) (context.Context, context.CancelFunc) {
 	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
+	stop := context.AfterFunc(ctx, func() {
+		if deadline, under := ctx.Value(timeoutKey{}).(time.Time); under && !time.Now().Before(deadline) {
+			return // it is a timeoutMS that is over, of which timed makes a timeout again
+		}
+		cancel(context.Cause(ctx))
+	})
 	return out, func() { stop(); cancel(nil) }
 }
 

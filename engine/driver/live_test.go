@@ -287,3 +287,40 @@ func TestUndated(t *testing.T) {
 		t.Error("the end of the caller's context does not end it")
 	}
 }
+
+// In a callback that outlasts timeoutMS an operation ends in a timeout, not in
+// a cancellation.
+func TestTimeoutInCallback(t *testing.T) {
+	short := 10 * time.Millisecond
+	outer, end := timed(context.Background(), &short)
+	defer end()
+	ctx, stop := undated(outer)
+	defer stop()
+	inner, endInner := timed(ctx, nil)
+	defer endInner()
+	<-inner.Done()
+	if err := inner.Err(); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A client's monitors poll if the suite says so.
+func TestServerMonitoringMode(t *testing.T) {
+	l := start(t)
+	l.open("client", "polling", bson.D{{Key: "uriOptions", Value: bson.D{{Key: "serverMonitoringMode", Value: "poll"}}}})
+	for after, seen := int64(0), 0; seen < 4; { // of three members: in a stream the second of one is awaited
+		events, err := l.test.Events(context.Background(), "polling", after, time.Minute)
+		if err != nil || len(events) == 0 {
+			t.Fatalf("%d heartbeats, %v", seen, err)
+		}
+		for _, e := range events {
+			after = e.Sequence
+			if e.Type != result.ServerHeartbeatStarted {
+				continue
+			}
+			if seen++; *e.SDAM.Awaited {
+				t.Fatal("a heartbeat is awaited")
+			}
+		}
+	}
+}

@@ -13,14 +13,16 @@ import (
 
 // withOptions writes uriOptions into a connection string, each in the place
 // of one of the same name. The string must then be one that the driver knows
-// all of: it ignores options that it does not know.
-func withOptions(uri string, uriOptions bson.Raw) (string, error) {
+// all of: it ignores options that it does not know. The second result is
+// serverMonitoringMode, which the driver reads and does not apply; "" if it is
+// not there.
+func withOptions(uri string, uriOptions bson.Raw) (string, string, error) {
 	base, query, _ := strings.Cut(uri, "?")
 	pairs := strings.FieldsFunc(query, func(r rune) bool { return r == '&' || r == ';' })
 	written := map[string]string{} // as the suite writes them, by lower-case name
 	elements, err := uriOptions.Elements()
 	if err != nil && uriOptions != nil {
-		return "", fmt.Errorf("uriOptions: %w", err)
+		return "", "", fmt.Errorf("uriOptions: %w", err)
 	}
 	for _, e := range elements {
 		written[strings.ToLower(e.Key())] = e.Key()
@@ -30,7 +32,7 @@ func withOptions(uri string, uriOptions bson.Raw) (string, error) {
 		})
 		values, err := optionValues(e.Value())
 		if err != nil {
-			return "", fmt.Errorf("uriOptions.%s: %w", e.Key(), err)
+			return "", "", fmt.Errorf("uriOptions.%s: %w", e.Key(), err)
 		}
 		if strings.EqualFold(e.Key(), "compressors") {
 			values = []string{strings.Join(values, ",")}
@@ -47,18 +49,18 @@ func withOptions(uri string, uriOptions bson.Raw) (string, error) {
 	}
 	known, err := connstring.Parse(base)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	for name := range known.UnknownOptions {
 		if as, ours := written[name]; ours {
 			name = as
 		}
-		return "", unsupported("uriOptions." + name)
+		return "", "", unsupported("uriOptions." + name)
 	}
 	if known.SocketTimeoutSet { // it reads it, and forgets it
-		return "", unsupported("uriOptions.socketTimeoutMS")
+		return "", "", unsupported("uriOptions.socketTimeoutMS")
 	}
-	return base, nil
+	return base, known.ServerMonitoringMode, nil
 }
 
 // sameOption compares names of options; tls and ssl are two names of one.

@@ -36,7 +36,7 @@ func TestWithOptions(t *testing.T) {
 			if row.options != nil {
 				o = raw(t, row.options)
 			}
-			got, err := withOptions(row.uri, o)
+			got, _, err := withOptions(row.uri, o)
 			var lack *result.Error
 			if errors.As(err, &lack); row.lacks != "" && (lack == nil || lack.Unsupported != row.lacks) || row.lacks == "" && err != nil {
 				t.Fatalf("error %v, want %q to be unsupported", err, row.lacks)
@@ -47,8 +47,11 @@ func TestWithOptions(t *testing.T) {
 		})
 	}
 	for _, bad := range []bson.D{{{Key: "maxPoolSize", Value: 1.5}}, {{Key: "appName", Value: nil}}, {{Key: "maxPoolSize", Value: "many"}}} {
-		if got, err := withOptions("mongodb://h", raw(t, bad)); err == nil {
+		if got, _, err := withOptions("mongodb://h", raw(t, bad)); err == nil {
 			t.Errorf("%v gives %s", bad, got)
 		}
+	}
+	if _, mode, err := withOptions("mongodb://h", raw(t, bson.D{{Key: "serverMonitoringMode", Value: "poll"}})); err != nil || mode != "poll" {
+		t.Errorf("serverMonitoringMode: got %q, %v", mode, err)
 	}
 }
