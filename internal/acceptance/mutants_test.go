@@ -16,17 +16,23 @@ import (
 // the changed line. The official suites are mutated where they are there, our
 // own always.
 func TestMutantsFail(t *testing.T) {
-	for name, dir := range map[string]func(testing.TB) string{
-		"own":      func(testing.TB) string { return "../../specs/retryable-reads" },
-		"official": func(t testing.TB) string { return official(t, "retryable-reads") },
+	for _, r := range []struct {
+		name     string
+		dir      func(testing.TB) string
+		perSuite int // bounds the mutants of one file, so that the test takes seconds
+	}{
+		{"own", func(testing.TB) string { return own("retryable-reads") }, 40},
+		{"own writes", func(testing.TB) string { return own("retryable-writes") }, 12},
+		{"own backpressure", func(testing.TB) string { return own("client-backpressure") }, 7},
+		{"official", func(t testing.TB) string { return official(t, "retryable-reads") }, 40},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(r.name, func(t *testing.T) {
 			b := newBench(t, deployment.EmbeddedOptions{Topologies: topologies})
 			made, ran := 0, 0
-			for _, suite := range load(t, dir(t)) {
+			for _, suite := range load(t, r.dir(t)) {
 				all := mutants.Of(suite.Root)
 				made += len(all)
-				chosen, byID := choose(suite, all)
+				chosen, byID := choose(suite, all, r.perSuite)
 				for _, v := range b.run(t, chosen, nil) {
 					if v.Status == result.Skipped && v.SkipKind == result.SkipRequirement {
 						continue
@@ -49,12 +55,9 @@ func TestMutantsFail(t *testing.T) {
 	}
 }
 
-// perSuite bounds the mutants of one file, so that the test takes seconds.
-const perSuite = 40
-
 // choose picks mutants spread over a suite, and makes a suite with one test of
 // each. The file's name tells them apart.
-func choose(suite *specs.Suite, all []mutants.Mutant) ([]*specs.Suite, map[string]mutants.Mutant) {
+func choose(suite *specs.Suite, all []mutants.Mutant, perSuite int) ([]*specs.Suite, map[string]mutants.Mutant) {
 	step := max(1, len(all)/perSuite)
 	if testing.Short() {
 		step *= 10

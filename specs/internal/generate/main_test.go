@@ -2,7 +2,10 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -92,6 +95,23 @@ func TestSuitesAreValid(t *testing.T) {
 			if v := suite.SchemaVersion.String(); v != lowest && v != f.Least {
 				t.Errorf("%s declares %s, and %s would do", name, v, lowest)
 			}
+		}
+	}
+}
+
+// The documentation tells how many suites and tests there are.
+func TestDocumentedCounts(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "suites.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range all() {
+		tests := 0
+		for _, f := range s.Files {
+			tests += len(f.Tests)
+		}
+		if row := fmt.Sprintf("| `%s` | %d | %d | `%s` |", s.Name, len(s.Files), tests, s.Package); !bytes.Contains(page, []byte(row)) {
+			t.Errorf("docs/suites.md lacks %s", row)
 		}
 	}
 }
