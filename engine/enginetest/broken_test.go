@@ -1,0 +1,230 @@
+package enginetest_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/unified-test-runner/utr/embedded"
+	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/engine/enginetest"
+	"github.com/unified-test-runner/utr/reference"
+	"github.com/unified-test-runner/utr/result"
+	"go.mongodb.org/mongo-driver/v2/bson"
+)
+
+// fault is one thing that an engine can do wrong. Nil functions do it right.
+type fault struct {
+	describe func(engine.Description) engine.Description
+	begin    func(inner func() (engine.Test, error)) (engine.Test, error)
+	open     func(engine.Test, engine.Entity) error
+	do       func(context.Context, engine.Test, engine.Operation) result.Outcome
+	events   func(t engine.Test, ctx context.Context, id string, after int64, wait time.Duration) ([]result.Event, error)
+	close    func(t engine.Test, ctx context.Context, id string) error
+}
+
+// brokenEngine is an engine with a fault.
+type brokenEngine struct {
+	engine.Engine
+	fault
+}
+
+func (e brokenEngine) Describe(ctx context.Context) (engine.Description, error) {
+	d, err := e.Engine.Describe(ctx)
+	if e.describe != nil {
+		d = e.describe(d)
+	}
+	return d, err
+}
+
+func (e brokenEngine) Begin(ctx context.Context) (engine.Test, error) {
+	inner := func() (engine.Test, error) { return e.Engine.Begin(ctx) }
+	if e.begin != nil {
+		return e.begin(inner)
+	}
+	t, err := inner()
+	return brokenTest{t, e.fault}, err
+}
+
+type brokenTest struct {
+	engine.Test
+	fault
+}
+
+func (t brokenTest) Open(ctx context.Context, e engine.Entity) error {
+	if t.open != nil {
+		return t.open(t.Test, e)
+	}
+	return t.Test.Open(ctx, e)
+}
+
+func (t brokenTest) Do(ctx context.Context, op engine.Operation) result.Outcome {
+	if t.do != nil {
+		return t.do(ctx, t.Test, op)
+	}
+	return t.Test.Do(ctx, op)
+}
+
+func (t brokenTest) Events(ctx context.Context, id string, after int64, wait time.Duration) ([]result.Event, error) {
+	if t.events != nil {
+		return t.events(t.Test, ctx, id, after, wait)
+	}
+	return t.Test.Events(ctx, id, after, wait)
+}
+
+func (t brokenTest) Close(ctx context.Context, id string) error {
+	if t.close != nil {
+		return t.close(t.Test, ctx, id)
+	}
+	return t.Test.Close(ctx, id)
+}
+
+// changing is a fault that changes outcomes.
+func changing(change func(engine.Operation, *result.Outcome)) fault {
+	return fault{do: func(ctx context.Context, t engine.Test, op engine.Operation) result.Outcome {
+		out := t.Do(ctx, op)
+		if out.Err != nil {
+			copied := *out.Err
+			out.Err = &copied
+		}
+		change(op, &out)
+		return out
+	}}
+}
+
+// faults has at least one row for each behaviour, which finds it.
+func faults() []struct {
+	reason, behaviour string
+	fault
+} {
+	lenient := func(unsupported bool) func(engine.Test, engine.Entity) error {
+		return func(t engine.Test, e engine.Entity) error {
+			err := t.Open(context.Background(), e)
+			var raised *result.Error
+			if err != nil && (errors.As(err, &raised) && raised.Unsupported != "") == unsupported {
+				return nil
+			}
+			return err
+		}
+	}
+	keepOpen := func(id string) fault {
+		return fault{close: func(t engine.Test, ctx context.Context, which string) error {
+			if which == id {
+				return nil
+			}
+			return t.Close(ctx, which)
+		}}
+	}
+	var running atomic.Int64
+	var shared atomic.Pointer[engine.Test]
+	return []struct {
+		reason, behaviour string
+		fault
+	}{
+		{"operations in any order", "describes itself", fault{describe: func(d engine.Description) engine.Description {
+			d.Operations = slices.Clone(d.Operations)
+			slices.Reverse(d.Operations)
+			return d
+		}}},
+		{"options are dropped", "refuses unknown kinds and options of entities", fault{open: lenient(true)}},
+		{"any name will do", "refuses names that are taken or not there", fault{open: lenient(false)}},
+		{"arguments are dropped", "refuses unknown operations and arguments", changing(func(_ engine.Operation, out *result.Outcome) {
+			if out.Err != nil && out.Err.Unsupported != "" {
+				out.Err = nil
+			}
+		})},
+		{"lists become null", "gives outcomes in the format's shapes", changing(func(_ engine.Operation, out *result.Outcome) {
+			if out.Value.Type == bson.TypeArray {
+				out.Value = bson.RawValue{Type: bson.TypeNull}
+			}
+		})},
+		{"every error is the client's", "gives the facts of errors", changing(func(_ engine.Operation, out *result.Outcome) {
+			if out.Err != nil {
+				out.Err.Client = true
+			}
+		})},
+		{"events backwards", "numbers one log of all events", fault{events: func(t engine.Test, ctx context.Context, id string, after int64, wait time.Duration) ([]result.Event, error) {
+			found, err := t.Events(ctx, id, after, wait)
+			slices.Reverse(found)
+			return found, err
+		}}},
+		{"no waiting", "waits for events", fault{events: func(t engine.Test, ctx context.Context, id string, after int64, _ time.Duration) ([]result.Event, error) {
+			return t.Events(ctx, id, after, 0)
+		}}},
+		{"where the fail point is, nobody knows", "keeps the runner's own commands out of the log", changing(func(_ engine.Operation, out *result.Outcome) { out.Server = "" })},
+		{"another session's id", "tells a session's id", changing(func(op engine.Operation, out *result.Outcome) {
+			if op.Name == engine.OpLSID {
+				out.Value = bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: []byte{5, 0, 0, 0, 0}}
+			}
+		})},
+		{"a topology without servers", "tells the topology", changing(func(op engine.Operation, out *result.Outcome) {
+			if op.Name == engine.OpTopology {
+				out.Value.Value, _ = bson.Marshal(bson.D{{Key: "type", Value: "Single"}, {Key: "servers", Value: bson.A{}}})
+			}
+		})},
+		{"the caller's deadline is sent", "takes a caller's deadline for no timeoutMS", fault{do: func(ctx context.Context, t engine.Test, op engine.Operation) result.Outcome {
+			if op.Name == "find" {
+				var d bson.D
+				_ = bson.Unmarshal(op.Arguments, &d)
+				op.Arguments, _ = bson.Marshal(append(d, bson.E{Key: "timeoutMS", Value: 60_000}))
+			}
+			return t.Do(ctx, op)
+		}}},
+		{"what is cancelled timed out", "cancels an operation", changing(func(_ engine.Operation, out *result.Outcome) {
+			if out.Err != nil {
+				out.Err.Timeout = true
+			}
+		})},
+		{"one operation at a time", "does operations at once", fault{do: func(ctx context.Context, t engine.Test, op engine.Operation) result.Outcome {
+			defer running.Add(-1)
+			if running.Add(1) > 1 {
+				return result.Outcome{Err: &result.Error{Message: "busy", Client: true}}
+			}
+			return t.Do(ctx, op)
+		}}},
+		{"one test for all", "keeps tests apart", fault{begin: func(inner func() (engine.Test, error)) (engine.Test, error) {
+			if t := shared.Load(); t != nil {
+				return *t, nil
+			}
+			t, err := inner()
+			shared.Store(&t)
+			return t, err
+		}}},
+		{"cursors live on", "kills a cursor that is closed", keepOpen("cursor")},
+		{"sessions live on", "ends sessions", keepOpen("session")},
+		{"clients live on", "closes a client for good", keepOpen("client")},
+	}
+}
+
+// Every behaviour can be missed.
+func TestFaultsAreFound(t *testing.T) {
+	uri := deployment(t, embedded.Options{Topology: embedded.ReplicaSet})
+	missed := map[string]bool{}
+	for _, b := range enginetest.Behaviours() {
+		missed[b.Name] = true
+	}
+	for _, row := range faults() {
+		t.Run(row.reason, func(t *testing.T) {
+			e, err := reference.New(reference.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = e.Close() }()
+			at := slices.IndexFunc(enginetest.Behaviours(), func(b enginetest.Behaviour) bool { return b.Name == row.behaviour })
+			if at < 0 {
+				t.Fatalf("there is no behaviour %q", row.behaviour)
+			}
+			b := enginetest.Behaviours()[at]
+			if b.Check(t.Context(), brokenEngine{e, row.fault}, uri) == nil {
+				t.Errorf("%q does not see it", b.Name)
+			}
+			delete(missed, b.Name)
+		})
+	}
+	for name := range missed {
+		t.Errorf("no fault is made for %q", name)
+	}
+}
