@@ -27,17 +27,21 @@ type bulkOp struct {
 	id        any // of an inserted document
 }
 
-// clientBulk is a clientBulkWrite as one bulkWrite command.
+// clientBulk is a bulkWrite command of a clientBulkWrite.
 type clientBulk struct {
+	first      int // place of its first write among all
 	ops        []bulkOp
 	namespaces []string
+	bytes      int
 	many       bool
 }
 
-// readClientBulk reads the models (Bulk Write, "Building a bulkWrite Command").
-func readClientBulk(models []bson.Raw) (*clientBulk, *result.Error) {
+// readClientBulk reads the models into as many commands as they need (Bulk
+// Write, "Building a bulkWrite Command", "Command Batching").
+func readClientBulk(models []bson.Raw, l limits) ([]*clientBulk, *result.Error) {
 	b := &clientBulk{}
-	for _, raw := range models {
+	all := []*clientBulk{b}
+	for i, raw := range models {
 		e, err := raw.IndexErr(0)
 		if err != nil {
 			return nil, argument("a model is empty")
@@ -46,14 +50,43 @@ func readClientBulk(models []bson.Raw) (*clientBulk, *result.Error) {
 		if !ok {
 			return nil, argument("a model is no document")
 		}
-		op := bulkOp{model: model{e.Key(), args}}
-		if failed := b.add(&op); failed != nil {
+		op, full, failed := b.take(model{e.Key(), args}, l)
+		if full {
+			b = &clientBulk{first: i}
+			all = append(all, b)
+			op, _, failed = b.take(model{e.Key(), args}, l)
+		}
+		if failed != nil {
 			return nil, failed
 		}
 		b.ops = append(b.ops, op)
 		b.many = b.many || op.multi()
 	}
-	return b, nil
+	return all, nil
+}
+
+// take makes a write of a model. It is full if the command has no room for it.
+func (b *clientBulk) take(m model, l limits) (op bulkOp, full bool, failed *result.Error) {
+	op.model = m
+	known := len(b.namespaces)
+	if failed = b.add(&op); failed != nil {
+		return op, false, failed
+	}
+	raw, err := bson.Marshal(op.statement)
+	if err != nil {
+		return op, false, argument(err.Error())
+	}
+	const element = len("\x03100000\x00") // of an array
+	bytes := len(raw) + element
+	for _, ns := range b.namespaces[known:] {
+		bytes += len("....\x02ns\x00....") + len(ns) + 2 + element
+	}
+	if len(b.ops) > 0 && (len(b.ops) >= l.statements || b.bytes+bytes > l.bytes) {
+		b.namespaces = b.namespaces[:known]
+		return op, true, nil
+	}
+	b.bytes += bytes
+	return op, false, nil
 }
 
 func (b *clientBulk) add(op *bulkOp) *result.Error {
@@ -117,7 +150,7 @@ func (b *clientBulk) command(c *call, ordered, verbose bool) bson.D {
 	return c.copyArgs(d, "bypassDocumentValidation", "comment", "let", "rawData")
 }
 
-// clientBulkWrite sends the models and sums up what the server's cursor says.
+// clientBulkWrite sends the models and sums up what the servers' cursors say.
 func clientBulkWrite(c *call) (any, *result.Error) {
 	models, err := c.documents("models")
 	if err != nil {
@@ -126,109 +159,150 @@ func clientBulkWrite(c *call) (any, *result.Error) {
 	if len(models) == 0 {
 		return nil, argument("there is nothing to write")
 	}
-	b, err := readClientBulk(models)
+	bulks, err := readClientBulk(models, c.client.limits())
 	if err != nil {
 		return nil, err
 	}
-	ordered := !c.has("ordered") || c.flag("ordered")
-	verbose := c.flag("verboseResults")
+	t := &clientTally{ordered: !c.has("ordered") || c.flag("ordered"), verbose: c.flag("verboseResults"),
+		results: map[string]bson.D{"insert": {}, "update": {}, "delete": {}}}
+	for _, b := range bulks {
+		r, err := b.send(c, t)
+		if err != nil && r.doc == nil {
+			t.raise(err)
+			break
+		}
+		if t.silent {
+			continue
+		}
+		// What was to be retried interrupts the rest (Retryable Writes, "Executing
+		// Retryable Write Commands").
+		if !b.read(c, r, t) || t.failure != nil && (t.ordered && len(t.failure.WriteErrors) > 0 || t.failure.HasLabel(labelWrite)) {
+			break
+		}
+	}
+	return t.end()
+}
+
+// send performs one command.
+func (b *clientBulk) send(c *call, t *clientTally) (reply, *result.Error) {
 	name := "bulkWrite"
 	if b.many {
 		name = "bulkWrite with multi-document writes"
 	}
-	d := b.command(c, ordered, verbose)
+	d := b.command(c, t.ordered, t.verbose)
 	var cmd *command
-	cmd = c.writing("bulkWrite", name, func(t target) (bson.D, error) {
-		if t.wire < wire80 && cmd.silent() { // the server would refuse it, and not say so
+	cmd = c.writing("bulkWrite", name, func(target target) (bson.D, error) {
+		if target.wire < wire80 && cmd.silent() { // the server would refuse it, and not say so
 			return nil, argument("the server is too old for bulkWrite")
 		}
 		return d, nil
 	})
 	if err := c.override(cmd); err != nil {
-		return nil, err
+		return reply{}, err
 	}
-	if cmd.silent() {
+	t.silent = cmd.silent()
+	if t.silent {
 		switch {
-		case verbose:
-			return nil, argument("Cannot request unacknowledged write concern and verbose results")
-		case ordered:
-			return nil, argument("Cannot request unacknowledged write concern and ordered writes")
+		case t.verbose:
+			return reply{}, argument("Cannot request unacknowledged write concern and verbose results")
+		case t.ordered:
+			return reply{}, argument("Cannot request unacknowledged write concern and ordered writes")
 		}
 	}
 	cmd.pin = true
-	r, err := c.do(cmd)
-	if err != nil && r.doc == nil {
-		return nil, err
-	}
-	if cmd.silent() {
-		return bson.D{}, nil
-	}
-	return b.outcome(c, r, verbose)
+	return c.do(cmd)
 }
 
-// outcome reads the reply and its cursor (Bulk Write, "Handling the bulkWrite
-// Server Response").
-func (b *clientBulk) outcome(c *call, r reply, verbose bool) (any, *result.Error) {
-	var failure *result.Error
+// clientTally is the result of a clientBulkWrite, over all its commands.
+type clientTally struct {
+	ordered, verbose, silent                       bool
+	inserted, upserted, matched, modified, deleted int64
+	results                                        map[string]bson.D // by group
+	writes                                         int               // that a server has answered
+	failure                                        *result.Error
+}
+
+// read reads a reply and its cursor (Bulk Write, "Handling the bulkWrite
+// Server Response"). It is false after an error that ends the whole.
+func (b *clientBulk) read(c *call, r reply, t *clientTally) bool {
 	if r.write != nil {
 		e := *r.write.err
 		e.Kind, e.WriteErrors, e.Code, e.HasCode, e.CodeName = "client bulk write", nil, 0, false, ""
 		for i, w := range e.WriteConcernErrors {
 			e.WriteConcernErrors[i] = described(w)
 		}
-		failure = &e
+		if t.failure != nil {
+			e = *mergeErrors(t.failure, &e)
+		}
+		t.failure = &e
 	}
+	count := func(field string) int64 { n, _ := integer(r.doc.Lookup(field)); return n }
+	t.inserted, t.upserted = t.inserted+count("nInserted"), t.upserted+count("nUpserted")
+	t.matched, t.modified, t.deleted = t.matched+count("nMatched"), t.modified+count("nModified"), t.deleted+count("nDeleted")
+	t.writes += len(b.ops)
 	docs, err := c.iterate(r, cursorOptions{})
 	if err != nil {
-		failure = err
+		t.raise(err)
+		return false
 	}
-	results := map[string]bson.D{"insert": {}, "update": {}, "delete": {}}
 	for _, d := range docs {
 		at, ok := integer(d.Lookup("idx"))
 		if !ok || at < 0 || int(at) >= len(b.ops) {
 			continue
 		}
+		place := b.first + int(at)
 		if !okOf(d) {
-			if failure == nil {
-				failure = &result.Error{Kind: "client bulk write", Message: "some writes failed", Server: r.address, Response: r.doc}
+			if t.failure == nil {
+				t.failure = &result.Error{Kind: "client bulk write", Message: "some writes failed", Server: r.address, Response: r.doc}
 			}
-			if failure.WriteErrors == nil {
-				failure.WriteErrors = map[int]bson.Raw{}
+			if t.failure.WriteErrors == nil {
+				t.failure.WriteErrors = map[int]bson.Raw{}
 			}
-			failure.WriteErrors[int(at)] = described(d)
+			t.failure.WriteErrors[place] = described(d)
 			continue
 		}
-		if verbose {
+		if t.verbose {
 			op := b.ops[at]
-			results[op.group()] = append(results[op.group()], bson.E{Key: fmt.Sprint(at), Value: op.result(d)})
+			t.results[op.group()] = append(t.results[op.group()], bson.E{Key: fmt.Sprint(place), Value: op.result(d)})
 		}
 	}
-	count := func(field string) int64 { n, _ := integer(r.doc.Lookup(field)); return n }
-	sum := bson.D{
-		{Key: "insertedCount", Value: count("nInserted")}, {Key: "upsertedCount", Value: count("nUpserted")},
-		{Key: "matchedCount", Value: count("nMatched")}, {Key: "modifiedCount", Value: count("nModified")},
-		{Key: "deletedCount", Value: count("nDeleted")},
-	}
-	if verbose {
-		sum = append(sum, bson.E{Key: "insertResults", Value: results["insert"]},
-			bson.E{Key: "updateResults", Value: results["update"]}, bson.E{Key: "deleteResults", Value: results["delete"]})
-	}
-	if failure == nil {
-		return sum, nil
-	}
-	if len(failure.WriteErrors) < len(b.ops) && !(c.orderedFirst(failure)) {
-		if v, err := valueOf(sum); err == nil {
-			failure.Partial = v
-		}
-	}
-	return nil, failure
+	return true
 }
 
-// orderedFirst tells that the very first of ordered writes failed: nothing was
-// written then.
-func (c *call) orderedFirst(e *result.Error) bool {
-	_, first := e.WriteErrors[0]
-	return first && (!c.has("ordered") || c.flag("ordered"))
+// raise keeps an error that ends the whole, with the errors that are known of
+// its parts.
+func (t *clientTally) raise(err *result.Error) {
+	if t.failure != nil {
+		err = mergeErrors(t.failure, err)
+	}
+	t.failure = err
+}
+
+func (t *clientTally) end() (any, *result.Error) {
+	sum := bson.D{
+		{Key: "insertedCount", Value: t.inserted}, {Key: "upsertedCount", Value: t.upserted},
+		{Key: "matchedCount", Value: t.matched}, {Key: "modifiedCount", Value: t.modified},
+		{Key: "deletedCount", Value: t.deleted},
+	}
+	if t.verbose {
+		sum = append(sum, bson.E{Key: "insertResults", Value: t.results["insert"]},
+			bson.E{Key: "updateResults", Value: t.results["update"]}, bson.E{Key: "deleteResults", Value: t.results["delete"]})
+	}
+	if t.failure == nil {
+		if t.silent {
+			return bson.D{}, nil
+		}
+		return sum, nil
+	}
+	_, first := t.failure.WriteErrors[0]
+	if len(t.failure.WriteErrors) < t.writes && !(t.ordered && first) { // something was written
+		if v, err := valueOf(sum); err == nil {
+			withPartial := *t.failure
+			withPartial.Partial = v
+			t.failure = &withPartial
+		}
+	}
+	return nil, t.failure
 }
 
 // result gives the individual result of a write.

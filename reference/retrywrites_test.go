@@ -597,3 +597,82 @@ func TestSplitBulksAreNumberedOneByOne(t *testing.T) {
 		t.Errorf("%+v", out.Err)
 	}
 }
+
+// TestClientBulksAreSplit: their results and errors have the places of the
+// whole.
+func TestClientBulksAreSplit(t *testing.T) {
+	reply := func(n int, docs ...bson.D) step {
+		return step{reply: bson.D{{Key: "ok", Value: 1.0}, {Key: "nInserted", Value: n}, cursorField("firstBatch", 0, "admin.$cmd.bulkWrite", docs...)}}
+	}
+	done := func(at int) bson.D { return d("ok", 1.0, "idx", at, "n", 1) }
+	bad := d("ok", 0.0, "idx", 1, "code", 11000, "errmsg", "twice")
+	for _, c := range []struct {
+		why     string
+		ordered bool
+		steps   []step
+		sent    string
+		results string // places
+		errors  []int
+		partial bool
+	}{
+		{"all well", true, []step{reply(2, done(0), done(1)), reply(2, done(0), done(1)), reply(1, done(0))}, "2 of 1, 2 of 2, 1 of 3", "0 1 2 3 4", nil, false},
+		{"an error ends ordered writes", true, []step{reply(2, done(0), done(1)), reply(1, done(0), bad)}, "2 of 1, 2 of 2", "0 1 2", []int{3}, true},
+		{"and not unordered ones", false, []step{reply(2, done(0), done(1)), reply(1, done(0), bad), reply(1, done(0))}, "2 of 1, 2 of 2, 1 of 3", "0 1 2 4", []int{3}, true},
+		{"a retry has the number and the writes of the first attempt", true, []step{reply(2, done(0), done(1)), closes, reply(2, done(0), done(1)), reply(1, done(0))},
+			"2 of 1, 2 of 2, 2 of 2, 1 of 3", "0 1 2 3 4", nil, false},
+		{"a failed retry ends it", false, []step{reply(2, done(0), done(1)), fails(91, labelWrite), fails(91, labelWrite)}, "2 of 1, 2 of 2, 2 of 2", "0 1", nil, true},
+		{"so does an error of the first command", false, []step{fails(42)}, "2 of 1", "", nil, false},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			s := script(t, "replicaset", 1)
+			s.batch = 2
+			s.on("bulkWrite", c.steps...)
+			b := open(t, s, Options{}, nil)
+			b.do("database", "runCommand", d("commandName", "ping", "command", d("ping", 1))) // the limits are known now
+			var models bson.A
+			for i := range 5 {
+				models = append(models, d("insertOne", d("namespace", fmt.Sprintf("db.c%d", i/3), "document", d("_id", i))))
+			}
+			out := b.do("client", "clientBulkWrite", d("models", models, "ordered", c.ordered, "verboseResults", true))
+			var got []string
+			for _, m := range s.commands("bulkWrite") {
+				ops, _ := m.Lookup("ops").Array().Values()
+				ns, _ := m.Lookup("nsInfo").Array().Values()
+				got = append(got, fmt.Sprintf("%d of %d", len(ops), m.Lookup("txnNumber").Int64()))
+				for _, op := range ops {
+					if at, _ := integer(op.Document().Lookup("insert")); int(at) >= len(ns) {
+						t.Errorf("namespace %d of %v", at, ns)
+					}
+				}
+			}
+			if strings.Join(got, ", ") != c.sent {
+				t.Errorf("sent %v, want %s", got, c.sent)
+			}
+			if failed := c.errors != nil || strings.Contains(c.why, "fail") || strings.Contains(c.why, "first command"); failed != (out.Err != nil) {
+				t.Fatalf("%+v", out.Err)
+			}
+			value := out.Value
+			if out.Err != nil {
+				value = out.Err.Partial
+				for _, at := range c.errors {
+					if out.Err.WriteErrors[at] == nil {
+						t.Errorf("no error of write %d: %v", at, out.Err.WriteErrors)
+					}
+				}
+				if len(out.Err.WriteErrors) != len(c.errors) || c.partial != (value.Type != 0) {
+					t.Errorf("%+v", out.Err)
+				}
+			}
+			var places []string
+			if value.Type != 0 {
+				es, _ := value.Document().Lookup("insertResults").Document().Elements()
+				for _, e := range es {
+					places = append(places, e.Key())
+				}
+			}
+			if strings.Join(places, " ") != c.results {
+				t.Errorf("results %v, want %s", places, c.results)
+			}
+		})
+	}
+}
