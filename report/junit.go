@@ -13,7 +13,7 @@ import (
 // JUnit writes the whole run as one XML document when it is over, in the form
 // that CI systems agree on: a testsuite for each file and deployment in the
 // order in which their first tests ended, a testcase for each test. A failed
-// test is a failure, a broken one an error, skipped and known-failing ones are
+// or flaky test is a failure, a broken one an error, skipped and known-failing ones are
 // skipped. Problems of the run itself are failures of a testsuite "utr".
 func JUnit() Generator {
 	j := &junit{index: map[[2]string]int{}}
@@ -103,7 +103,7 @@ func (j *junit) add(v *result.Verdict) {
 	}
 	c := junitCase{Name: printable(name), Classname: printable(v.Test.File), Time: seconds(v.Duration)}
 	switch v.Status {
-	case result.Failed:
+	case result.Failed, result.Flaky:
 		s.Failures++
 		c.Failure = fault(v)
 	case result.Broken:

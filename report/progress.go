@@ -32,7 +32,7 @@ func Progress(inner Generator, width func() int) Generator {
 			current = title(n.Test)
 		case result.TestFinished:
 			done++
-			if n.Verdict.Status == result.Failed || n.Verdict.Status == result.Broken {
+			if n.Verdict.Status.Red() {
 				failed++
 			}
 		case result.RunFinished:

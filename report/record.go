@@ -27,7 +27,7 @@ func JSON() Generator {
 		if err := e.Encode(newRecord(f.Verdict)); err != nil {
 			// A number that JSON cannot write. The verdict itself must not be lost.
 			bare := *f.Verdict
-			bare.Operations, bare.Clients = nil, nil
+			bare.Operations, bare.Clients, bare.Attempts = nil, nil, nil
 			bare.Reason = strings.TrimSpace(bare.Reason + " (details left out: " + err.Error() + ")")
 			line.Reset()
 			_ = e.Encode(newRecord(&bare))
@@ -55,8 +55,18 @@ type (
 		Mismatches  []mismatchRecord  `json:"mismatches,omitempty"`
 		Operations  []operationRecord `json:"operations,omitempty"`
 		Clients     []clientRecord    `json:"clients,omitempty"`
+		Attempts    []attemptRecord   `json:"attempts,omitempty"`
 		Rerun       []string          `json:"rerun,omitempty"`
 		RerunQuoted string            `json:"rerunCommand,omitempty"`
+	}
+	attemptRecord struct {
+		Status     result.Status     `json:"status"`
+		Reason     string            `json:"reason,omitempty"`
+		DurationMS float64           `json:"durationMS"`
+		Timings    timingsRecord     `json:"timings"`
+		Mismatches []mismatchRecord  `json:"mismatches,omitempty"`
+		Operations []operationRecord `json:"operations,omitempty"`
+		Clients    []clientRecord    `json:"clients,omitempty"`
 	}
 	placeRecord struct {
 		File   string `json:"file"`
@@ -158,29 +168,44 @@ func newRecord(v *result.Verdict) record {
 		Suite: v.Test.Suite, Test: v.Test.Description, Deployment: v.Test.Deployment, Iteration: max(1, v.Test.Iteration),
 		Status: v.Status, SkipKind: v.SkipKind, Reason: v.Reason,
 		DurationMS: milliseconds(v.Duration),
-		Timings: timingsRecord{
-			SetupMS: milliseconds(v.Timings.Setup), EngineMS: milliseconds(v.Timings.Engine), ServerMS: milliseconds(v.Timings.Server),
-			WaitingMS: milliseconds(v.Timings.Waiting), CleanupMS: milliseconds(v.Timings.Cleanup),
-		},
-		Rerun: v.Rerun,
+		Timings:    newTimings(v.Timings),
+		Rerun:      v.Rerun,
 	}
 	if len(v.Rerun) > 0 {
 		r.RerunQuoted = Quote(v.Rerun)
 	}
+	r.Mismatches, r.Operations, r.Clients = evidence(v)
+	for _, a := range v.Attempts {
+		t := attemptRecord{Status: a.Status, Reason: a.Reason, DurationMS: milliseconds(a.Duration), Timings: newTimings(a.Timings)}
+		t.Mismatches, t.Operations, t.Clients = evidence(a)
+		r.Attempts = append(r.Attempts, t)
+	}
+	return r
+}
+
+// evidence is what a verdict rests on.
+func evidence(v *result.Verdict) (mismatches []mismatchRecord, operations []operationRecord, clients []clientRecord) {
 	for _, m := range v.Mismatches {
-		r.Mismatches = append(r.Mismatches, mismatchRecord{Path: m.Path, Place: place(m.Position), Message: m.Message, Want: m.Want, Got: m.Got, Diff: m.Diff})
+		mismatches = append(mismatches, mismatchRecord{Path: m.Path, Place: place(m.Position), Message: m.Message, Want: m.Want, Got: m.Got, Diff: m.Diff})
 	}
 	for _, o := range v.Operations {
-		r.Operations = append(r.Operations, newOperation(o))
+		operations = append(operations, newOperation(o))
 	}
 	for _, c := range v.Clients {
 		log := clientRecord{Client: c.Client, Events: []eventRecord{}}
 		for _, e := range c.Events {
 			log.Events = append(log.Events, newEvent(e))
 		}
-		r.Clients = append(r.Clients, log)
+		clients = append(clients, log)
 	}
-	return r
+	return mismatches, operations, clients
+}
+
+func newTimings(t result.Timings) timingsRecord {
+	return timingsRecord{
+		SetupMS: milliseconds(t.Setup), EngineMS: milliseconds(t.Engine), ServerMS: milliseconds(t.Server),
+		WaitingMS: milliseconds(t.Waiting), CleanupMS: milliseconds(t.Cleanup),
+	}
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -66,7 +66,7 @@ func (t *text) line(indent int, format string, args ...any) {
 
 // colors by verdict: ANSI "select graphic rendition" numbers.
 var colors = map[result.Status]int{
-	result.Passed: 32, result.Failed: 31, result.Broken: 35, result.Skipped: 33, result.KnownFailing: 33,
+	result.Passed: 32, result.Failed: 31, result.Broken: 35, result.Skipped: 33, result.KnownFailing: 33, result.Flaky: 35,
 }
 
 // visible replaces what steers a terminal: control characters, and those that
@@ -139,7 +139,7 @@ func (t *text) finished(v *result.Verdict) {
 		t.slowest.add(v)
 	}
 	switch v.Status {
-	case result.Failed, result.Broken:
+	case result.Failed, result.Broken, result.Flaky:
 		t.explain(v)
 		return
 	case result.Skipped:
@@ -349,7 +349,10 @@ func (t *text) summary(s result.Summary) {
 	if s.Interrupted {
 		t.line(0, "interrupted: %d of %d tests ran", t.ended, t.started.Total)
 	}
-	if s.Broken > 0 || s.KnownFailing > 0 {
+	switch {
+	case s.Flaky > 0:
+		t.line(0, "%d flaky, %d broken, %d known-failing", s.Flaky, s.Broken, s.KnownFailing)
+	case s.Broken > 0 || s.KnownFailing > 0:
 		t.line(0, "%d broken, %d known-failing", s.Broken, s.KnownFailing)
 	}
 	t.line(0, "%d passed, %d failed, %d skipped", s.Passed, s.Failed, s.Skipped)

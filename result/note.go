@@ -23,7 +23,8 @@ type DeploymentReady struct {
 	Took time.Duration
 }
 
-// TestStarted opens a test. Tests of several workers interleave.
+// TestStarted opens a test, and each further attempt at one. Tests of several
+// workers interleave.
 type TestStarted struct {
 	Test TestID
 	Time time.Time

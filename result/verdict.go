@@ -10,18 +10,20 @@ import (
 type Status string
 
 // The verdicts. Broken means that set-up, deployment or engine failed: it
-// counts neither as a test failure nor as a pass.
+// counts neither as a test failure nor as a pass. Flaky means that the test
+// passed when it was tried again after it had failed or broken: that is no pass.
 const (
 	Passed       Status = "passed"
 	Failed       Status = "failed"
 	Skipped      Status = "skipped"
 	Broken       Status = "broken"
 	KnownFailing Status = "known-failing"
+	Flaky        Status = "flaky"
 )
 
 // Red reports whether a verdict makes a run red: its test did not do what its
 // suite says, or could not be judged.
-func (s Status) Red() bool { return s == Failed || s == Broken }
+func (s Status) Red() bool { return s == Failed || s == Broken || s == Flaky }
 
 // SkipKind is the type of a skip's reason.
 type SkipKind string
@@ -62,7 +64,7 @@ type Verdict struct {
 	Position   source.Position
 	Status     Status
 	SkipKind   SkipKind // Skipped
-	Reason     string   // one line: why skipped, broken, known-failing
+	Reason     string   // one line: why skipped, broken, known-failing, flaky
 	Mismatches []Mismatch
 	// Clients holds the ordered events of each client, in the order in which
 	// the clients were created. Kept for failed tests and on request.
@@ -71,6 +73,10 @@ type Verdict struct {
 	Duration   time.Duration
 	Timings    Timings
 	Rerun      []string // the argument vector that runs this one test again
+	// Attempts holds all attempts in order where there was more than one. Then
+	// Duration and Timings are those of all together, and the rest is that of
+	// the last attempt that was not well.
+	Attempts []*Verdict
 }
 
 // ClientLog is the ordered event log of a client entity.
@@ -98,12 +104,22 @@ type Timings struct {
 	Cleanup time.Duration // fail points off, sessions ended, entities closed
 }
 
+// Add adds other timings.
+func (t *Timings) Add(o Timings) {
+	t.Setup += o.Setup
+	t.Engine += o.Engine
+	t.Server += o.Server
+	t.Waiting += o.Waiting
+	t.Cleanup += o.Cleanup
+}
+
 // Summary counts the verdicts of a run.
 type Summary struct {
-	Passed, Failed, Skipped, Broken, KnownFailing int
-	Duration                                      time.Duration
-	Interrupted                                   bool
-	Timings                                       Timings
+	Passed, Failed, Skipped, Broken, KnownFailing, Flaky int
+
+	Duration    time.Duration
+	Interrupted bool
+	Timings     Timings
 	// Problems are faults of the run itself: a pattern that matched nothing,
 	// an unexpected pass. Any of them fails the run.
 	Problems []string
@@ -122,12 +138,10 @@ func (s *Summary) Add(v *Verdict) {
 		s.Broken++
 	case KnownFailing:
 		s.KnownFailing++
+	case Flaky:
+		s.Flaky++
 	}
-	s.Timings.Setup += v.Timings.Setup
-	s.Timings.Engine += v.Timings.Engine
-	s.Timings.Server += v.Timings.Server
-	s.Timings.Waiting += v.Timings.Waiting
-	s.Timings.Cleanup += v.Timings.Cleanup
+	s.Timings.Add(v.Timings)
 }
 
 // StatusCount says how many tests ended with a status.
@@ -140,17 +154,17 @@ type StatusCount struct {
 // them.
 func (s *Summary) Counts() []StatusCount {
 	return []StatusCount{
-		{Failed, s.Failed}, {Broken, s.Broken}, {Passed, s.Passed}, {KnownFailing, s.KnownFailing}, {Skipped, s.Skipped},
+		{Failed, s.Failed}, {Broken, s.Broken}, {Flaky, s.Flaky}, {Passed, s.Passed}, {KnownFailing, s.KnownFailing}, {Skipped, s.Skipped},
 	}
 }
 
 // ExitCode is the process's exit code for a finished run: 0 all well, 1 tests
-// failed, 3 broken. (2, bad usage or invalid suite, never gets this far.)
+// failed or were flaky, 3 broken. (2, bad usage or invalid suite, never gets this far.)
 func (s *Summary) ExitCode() int {
 	switch {
 	case s.Broken > 0 || s.Interrupted:
 		return 3
-	case s.Failed > 0 || len(s.Problems) > 0:
+	case s.Failed > 0 || s.Flaky > 0 || len(s.Problems) > 0:
 		return 1
 	default:
 		return 0

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/engine"
@@ -164,7 +165,8 @@ func (f Filter) refuses(subject string) string {
 
 // Unused tells what is wrong with the filter and the known failures of a
 // configuration: patterns that match no test of the suites, and a filter that
-// leaves none to run. Run makes problems of the same.
+// leaves none to run; and known failures that have expired. Run makes problems
+// of the same.
 func Unused(suites []*specs.Suite, cfg Config) []string { return stale(suites, &cfg) }
 
 func stale(suites []*specs.Suite, cfg *Config) []string {
@@ -194,20 +196,30 @@ func stale(suites []*specs.Suite, cfg *Config) []string {
 	}) {
 		problems = append(problems, "the run and skip patterns leave no test to run")
 	}
+	now := cfg.Clock.now()
 	for _, k := range cfg.KnownFailing {
 		if unused(k.Pattern) {
 			problems = append(problems, fmt.Sprintf("%s: the known failure %q matches no test", k.Position, k.Pattern))
+		}
+		if k.Expired(now) {
+			problems = append(problems, fmt.Sprintf("%s: the known failure %q has expired: %s", k.Position, k.Pattern, k.Reason))
 		}
 	}
 	return problems
 }
 
-// known gives the entry of the known failures that a test falls under.
-func known(list []KnownFailure, subject string) *KnownFailure {
+// known gives the entry of the known failures that a test falls under: the
+// first that has not expired, else the first.
+func known(list []KnownFailure, subject string, now time.Time) (found *KnownFailure) {
 	for i := range list {
-		if list[i].Pattern.MatchString(subject) {
-			return &list[i]
+		k := &list[i]
+		switch {
+		case !k.Pattern.MatchString(subject):
+		case !k.Expired(now):
+			return k
+		case found == nil:
+			found = k
 		}
 	}
-	return nil
+	return found
 }

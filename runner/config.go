@@ -43,6 +43,9 @@ type Config struct {
 	Reseed Reseed
 	// KnownFailing lists tests that are expected to fail.
 	KnownFailing []KnownFailure
+	// Retries is how often a test that failed or broke is tried again. One that
+	// passes then is flaky.
+	Retries int
 	// KeepEvents keeps events and operations of passed tests in verdicts.
 	KeepEvents bool
 	// Rerun gives the argument vector that runs one test again, for reports.
@@ -83,4 +86,11 @@ type Clock struct {
 	Now func() time.Time
 	// Sleep waits for d, or returns the cause of the context's end.
 	Sleep func(ctx context.Context, d time.Duration) error
+}
+
+func (c Clock) now() time.Time {
+	if c.Now == nil {
+		return time.Now()
+	}
+	return c.Now()
 }

@@ -2,10 +2,12 @@ package runner
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/unified-test-runner/utr/source"
 )
@@ -17,6 +19,10 @@ type KnownFailure struct {
 	Position source.Position
 	Pattern  *regexp.Regexp // over "file: description"
 	Reason   string
+	// Until is the last day (UTC) on which the failure is known; the zero Time
+	// sets no end. From the next day on tests may not fail any more, and the
+	// line is a Problem of the Summary, until somebody looks at it.
+	Until time.Time
 	// Sometimes: what the engine does wrong depends on chance, such as which
 	// server it selects, so that a pass says nothing.
 	Sometimes bool
@@ -27,7 +33,8 @@ type KnownFailure struct {
 // is demanded. Empty lines and lines that start with # are comments. The
 // pattern ends at the first # that follows a blank, so that a # inside a
 // pattern is written without one before it, or as \x23. A reason that begins
-// with "sometimes:" is one of Sometimes.
+// with "until 2027-01-31:" is one of Until that day; one that begins, after
+// that, with "sometimes:" is one of Sometimes.
 func ParseKnownFailing(name string, r io.Reader) ([]KnownFailure, error) {
 	var list []KnownFailure
 	lines := bufio.NewScanner(r)
@@ -45,13 +52,40 @@ func ParseKnownFailing(name string, r io.Reader) ([]KnownFailure, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", at, err)
 		}
-		_, sometimes := strings.CutPrefix(reason, "sometimes:")
-		list = append(list, KnownFailure{Position: at, Pattern: compiled, Reason: reason, Sometimes: sometimes})
+		k := KnownFailure{Position: at, Pattern: compiled, Reason: reason}
+		if k.Until, reason, err = cutUntil(reason); err != nil {
+			return nil, fmt.Errorf("%s: %w", at, err)
+		}
+		_, k.Sometimes = strings.CutPrefix(reason, "sometimes:")
+		list = append(list, k)
 	}
 	if err := lines.Err(); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return list, nil
+}
+
+// Expired reports whether the day until which the failure was known is over.
+func (k *KnownFailure) Expired(now time.Time) bool {
+	return !k.Until.IsZero() && !now.Before(k.Until.AddDate(0, 0, 1))
+}
+
+// cutUntil takes "until 2027-01-31:" off a reason. Words that begin with until
+// and no digit are a reason like any other.
+func cutUntil(reason string) (until time.Time, rest string, err error) {
+	after, found := strings.CutPrefix(reason, "until ")
+	after = strings.TrimLeft(after, " \t")
+	if !found || after == "" || after[0] < '0' || after[0] > '9' {
+		return time.Time{}, reason, nil
+	}
+	day, rest, found := strings.Cut(after, ":")
+	if rest = strings.TrimSpace(rest); !found || rest == "" {
+		return time.Time{}, "", errors.New("a known failure needs a reason after its day: pattern # until 2027-01-31: reason")
+	}
+	if until, err = time.Parse(time.DateOnly, strings.TrimSpace(day)); err != nil {
+		return time.Time{}, "", fmt.Errorf("%q is no day such as 2027-01-31", strings.TrimSpace(day))
+	}
+	return until, rest, nil
 }
 
 // cutComment splits "pattern # reason" at the first # after a blank.

@@ -134,7 +134,7 @@ func (r *run) work(ctx context.Context, jobs []job) {
 				if !found {
 					return
 				}
-				r.finish(r.do(ctx, j))
+				r.finish(r.attempt(ctx, j))
 			}
 		}()
 	}

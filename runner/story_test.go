@@ -194,8 +194,12 @@ func tell(say func(string, ...any), n result.Note) {
 		}
 	case result.RunFinished:
 		s := n.Summary
-		say("\nrun     %d passed, %d failed, %d skipped, %d broken, %d known failing; exit %d",
-			s.Passed, s.Failed, s.Skipped, s.Broken, s.KnownFailing, s.ExitCode())
+		flaky := ""
+		if s.Flaky > 0 {
+			flaky = fmt.Sprintf(", %d flaky", s.Flaky)
+		}
+		say("\nrun     %d passed, %d failed, %d skipped, %d broken, %d known failing%s; exit %d",
+			s.Passed, s.Failed, s.Skipped, s.Broken, s.KnownFailing, flaky, s.ExitCode())
 		for _, p := range s.Problems {
 			say("        %s", p)
 		}
@@ -244,6 +248,8 @@ func configure(t *testing.T, v *source.Value, cfg *Config) {
 			cfg.Reseed = Reseed(f.Value.String)
 		case "count":
 			cfg.Count = int(f.Value.Int)
+		case "retries":
+			cfg.Retries = int(f.Value.Int)
 		case "failFast":
 			cfg.FailFast = f.Value.Bool
 		case "timeoutMS":

@@ -60,9 +60,14 @@ func (t *testRun) verdict(j job, untidy, lost error) *result.Verdict {
 
 // expectFailure applies the list of known failures.
 func (r *run) expectFailure(v *result.Verdict, subject string) {
-	k := known(r.cfg.KnownFailing, subject)
+	now := r.clock.Now()
+	k := known(r.cfg.KnownFailing, subject, now)
 	switch {
 	case k == nil:
+	case k.Expired(now):
+		if v.Status == result.Failed {
+			v.Reason = strings.TrimPrefix(v.Reason+"; known to fail, but that has expired: "+k.Reason, "; ")
+		}
 	case v.Status == result.Failed:
 		v.Status, v.Reason = result.KnownFailing, k.Reason
 	case v.Status == result.Passed && !k.Sometimes:

@@ -125,24 +125,33 @@ func (r *redactor) note(n result.Note) result.Note {
 		n.Info = r.text(n.Info)
 		return n
 	case result.TestFinished:
-		v := *n.Verdict
-		v.Reason = r.text(v.Reason)
-		v.Mismatches = slices.Clone(v.Mismatches)
-		for i := range v.Mismatches {
-			m := &v.Mismatches[i]
-			m.Message, m.Want, m.Got, m.Diff = r.text(m.Message), r.text(m.Want), r.text(m.Got), r.text(m.Diff)
-		}
-		v.Operations = slices.Clone(v.Operations)
-		for i := range v.Operations {
-			v.Operations[i].Outcome = r.value(reflect.ValueOf(v.Operations[i].Outcome)).Interface().(result.Outcome)
-		}
-		if v.Clients != nil {
-			v.Clients = r.value(reflect.ValueOf(v.Clients)).Interface().([]result.ClientLog)
-		}
-		return result.TestFinished{Verdict: &v}
+		return result.TestFinished{Verdict: r.verdict(n.Verdict)}
 	default:
 		return n
 	}
+}
+
+// verdict takes secrets out of a verdict and of all its attempts.
+func (r *redactor) verdict(of *result.Verdict) *result.Verdict {
+	v := *of
+	v.Reason = r.text(v.Reason)
+	v.Mismatches = slices.Clone(v.Mismatches)
+	for i := range v.Mismatches {
+		m := &v.Mismatches[i]
+		m.Message, m.Want, m.Got, m.Diff = r.text(m.Message), r.text(m.Want), r.text(m.Got), r.text(m.Diff)
+	}
+	v.Operations = slices.Clone(v.Operations)
+	for i := range v.Operations {
+		v.Operations[i].Outcome = r.value(reflect.ValueOf(v.Operations[i].Outcome)).Interface().(result.Outcome)
+	}
+	if v.Clients != nil {
+		v.Clients = r.value(reflect.ValueOf(v.Clients)).Interface().([]result.ClientLog)
+	}
+	v.Attempts = slices.Clone(v.Attempts)
+	for i, a := range v.Attempts {
+		v.Attempts[i] = r.verdict(a)
+	}
+	return &v
 }
 
 // value copies a value of plain data with every string and every document

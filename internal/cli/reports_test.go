@@ -65,3 +65,35 @@ func TestAnnotationsFlag(t *testing.T) {
 		}
 	}
 }
+
+// What an earlier attempt said is as secret as what the last one said.
+func TestSecretsOfAttempts(t *testing.T) {
+	b := newBench()
+	failed := &result.Verdict{Status: result.Failed, Mismatches: []result.Mismatch{{Message: "login with hunter2xyz failed"}}}
+	b.notes = []result.Note{result.TestFinished{Verdict: &result.Verdict{Status: result.Flaky, Attempts: []*result.Verdict{failed, {Status: result.Passed}}}}}
+	path := filepath.Join(t.TempDir(), "records")
+	b.Main(context.Background(), []string{"run", "--uri", "mongodb://u:hunter2xyz@h/", "--json", path, suiteFile(t)})
+	text, err := os.ReadFile(path)
+	if err != nil || strings.Contains(string(text), "hunter2xyz") || !strings.Contains(string(text), "login with *** failed") {
+		t.Errorf("%v: %s", err, text)
+	}
+	if failed.Mismatches[0].Message != "login with hunter2xyz failed" {
+		t.Error("the runner's own verdict was changed")
+	}
+}
+
+// Flaky tests are red, and there are none unless tests are tried again.
+func TestRetryFailed(t *testing.T) {
+	b := newBench()
+	if code := b.Main(context.Background(), []string{"run", suiteFile(t)}); code != ExitOK || b.ran.Retries != 0 {
+		t.Errorf("exit code %d, %d retries", code, b.ran.Retries)
+	}
+	b = newBench()
+	b.summary.Flaky = 1
+	if code := b.Main(context.Background(), []string{"run", "--retry-failed", "2", suiteFile(t)}); code != ExitFailed || b.ran.Retries != 2 {
+		t.Errorf("exit code %d, %d retries", code, b.ran.Retries)
+	}
+	if b.Main(context.Background(), []string{"run", "--retry-failed", "-1", suiteFile(t)}) != ExitUsage {
+		t.Error("fewer than no retries")
+	}
+}

@@ -121,6 +121,7 @@ type runFlags struct {
 	policy       *string
 	backoff      *string
 	knownFailing *string
+	retryFailed  *int
 	events       *bool
 }
 
@@ -141,8 +142,9 @@ Patterns of --run and --skip are regular expressions over "file: description".
 A pattern that matches no test is a problem, and fails the run; that no test is
 left to run is bad usage.
 
-Exit codes: 0 all well, 1 tests failed, 2 bad usage or invalid suite, 3 broken:
-set-up, deployment, engine or a report failed, or the run was interrupted.`,
+Exit codes: 0 all well, 1 tests failed or were flaky, 2 bad usage or invalid
+suite, 3 broken: set-up, deployment, engine or a report failed, or the run was
+interrupted.`,
 		examples: []example{
 			{"utr run retryable-reads", "the suites that utr carries"},
 			{"utr run --topology all --jobs 4 specs/", "everything below a directory, on all four topologies"},
@@ -191,7 +193,8 @@ func declareRun(f *flags) *runFlags {
 	r.engine = f.text("engine", "NAME", "reference", "driver under test (default reference)")
 	r.policy = f.text("policy", "NAME", "", "retry policy of the reference engine; utr explain lists them")
 	r.backoff = f.choice("backoff", backoffReal, "whether the reference engine sleeps its backoff delays (default "+backoffReal+"); reports show them either way", backoffReal, backoffNone)
-	r.knownFailing = f.file("known-failing", "tests that are expected to fail, one a line: pattern # reason")
+	r.knownFailing = f.file("known-failing", "tests that are expected to fail, one a line: pattern # reason, or pattern # until 2027-01-31: reason")
+	r.retryFailed = f.number("retry-failed", "N", 0, 0, "how often a test that failed or broke is tried again (default 0); one that passes then is flaky, which is red")
 	r.events = f.toggle("events", "keep events and operations of passing tests in reports")
 	return r
 }
@@ -317,6 +320,7 @@ func (r *runFlags) config(c *call) (runner.Config, error) {
 		Shuffle:       r.shuffle.seed,
 		Count:         *r.count,
 		AllTopologies: *r.deployment.topology == topologyAll,
+		Retries:       *r.retryFailed,
 		KeepEvents:    *r.events,
 		Rerun:         r.rerun(c),
 	}

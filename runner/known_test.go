@@ -1,0 +1,66 @@
+package runner
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestKnownFailureHasItsDay(t *testing.T) {
+	for _, r := range []struct {
+		reason, line string
+		until        string // "" for none
+		sometimes    bool
+		err          string
+	}{
+		{"no day", "p # DRIVERS-1", "", false, ""},
+		{"a day", "p # until 2027-01-31: DRIVERS-1", "2027-01-31", false, ""},
+		{"blanks do no harm", "p #  until  2027-01-31 :  DRIVERS-1", "2027-01-31", false, ""},
+		{"a day, and chance", "p # until 2027-01-31: sometimes: DRIVERS-1", "2027-01-31", true, ""},
+		{"chance alone", "p # sometimes: DRIVERS-1", "", true, ""},
+		{"until in words is a reason", "p # until the server is mended", "", false, ""},
+		{"a day that there is not", "p # until 2027-02-29: DRIVERS-1", "", false, `"2027-02-29" is no day such as 2027-01-31`},
+		{"a day in another form", "p # until 31/01/2027: DRIVERS-1", "", false, `"31/01/2027" is no day such as 2027-01-31`},
+		{"a day without a reason", "p # until 2027-01-31", "", false, "needs a reason after its day"},
+		{"a day with an empty reason", "p # until 2027-01-31:", "", false, "needs a reason after its day"},
+	} {
+		list, err := ParseKnownFailing("k", strings.NewReader(r.line))
+		if r.err != "" {
+			if err == nil || !strings.HasPrefix(err.Error(), "k:1:1: ") || !strings.Contains(err.Error(), r.err) {
+				t.Errorf("%s: the error is %v", r.reason, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", r.reason, err)
+			continue
+		}
+		until := ""
+		if k := list[0]; !k.Until.IsZero() {
+			until = k.Until.Format(time.DateOnly)
+		}
+		if until != r.until || list[0].Sometimes != r.sometimes {
+			t.Errorf("%s: until %q, sometimes %t", r.reason, until, list[0].Sometimes)
+		}
+	}
+}
+
+func TestKnownFailureExpires(t *testing.T) {
+	k := KnownFailure{Until: time.Date(2027, 1, 31, 0, 0, 0, 0, time.UTC)}
+	for _, r := range []struct {
+		reason string
+		k      KnownFailure
+		now    time.Time
+		want   bool
+	}{
+		{"before its day", k, time.Date(2026, 12, 31, 0, 0, 0, 0, time.UTC), false},
+		{"the last moment of its day", k, time.Date(2027, 1, 31, 23, 59, 59, 999, time.UTC), false},
+		{"the next day", k, time.Date(2027, 2, 1, 0, 0, 0, 0, time.UTC), true},
+		{"elsewhere it is the next day already", k, time.Date(2027, 2, 1, 3, 0, 0, 0, time.FixedZone("", 4*3600)), false},
+		{"it has no day", KnownFailure{}, time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), false},
+	} {
+		if got := r.k.Expired(r.now); got != r.want {
+			t.Errorf("%s: %t", r.reason, got)
+		}
+	}
+}
