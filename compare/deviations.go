@@ -1,0 +1,171 @@
+//go:generate env UTR_UPDATE=1 go test -count 1 -run "^(TestDeviationsPage|TestDeviationSuites)$" .
+
+package compare
+
+import (
+	"slices"
+	"strings"
+)
+
+const goDriver = "mongo-driver/v2 2.9.3"
+
+// deviations is the table of what was decided.
+func deviations() []Deviation {
+	return []Deviation{
+		{
+			ID: "D1", Engine: goDriver, Title: "goes on with an unordered bulk write after a command that failed as a whole",
+			Section: "CRUD, Bulk Write Models, ordered; Bulk Write (client), Top-Level Errors, asks the contrary of client bulk writes", Permitted: true,
+			Suite: "unordered-bulk-write-goes-on.yml", example: Schedule{Operation: "bulkWriteAnyhow", Topology: plainest, Faults: []Fault{{Code: 8000}}},
+			schedule: func(s Schedule, d []Difference) bool {
+				l, r := events(d)
+				return s.Operation == "bulkWriteAnyhow" && longer(r, l)
+			},
+		},
+		{
+			ID: "D2", Engine: goDriver, Title: "ends an ordered bulk write at a write concern error",
+			Section: "CRUD, Error Handling; Bulk Write (client), Write Concern Errors, asks the contrary of client bulk writes", Permitted: true,
+			Suite: "ordered-bulk-write-ends-at-write-concern-error.yml", example: Schedule{Operation: "bulkWrite", Topology: plainest, Faults: []Fault{{WriteConcernError: 64}}},
+			schedule: func(s Schedule, d []Difference) bool {
+				l, r := events(d)
+				return s.Operation == "bulkWrite" && s.has(func(f Fault) bool { return f.WriteConcernError != 0 }) && longer(l, r)
+			},
+		},
+		{
+			ID: "D3", Engine: goDriver, Title: "does not retry error 50 that has the label RetryableWriteError",
+			Section: "Retryable Writes, Determining Retryable Errors",
+			Suite:   "error-50-with-label-is-retried.yml", example: Schedule{Operation: "insertOne", Topology: plainest, Faults: []Fault{{Code: 50, Labels: []string{"RetryableWriteError"}}}},
+			schedule: func(s Schedule, d []Difference) bool {
+				return s.has(func(f Fault) bool { return f.Code == 50 && f.labelled("RetryableWriteError") })
+			},
+		},
+		{
+			ID: "D4", Engine: goDriver, Title: "raises the error before the last one of a read that has the label NoWritesPerformed",
+			Section: "Retryable Reads, Executing Retryable Read Operations (the label is one of Retryable Writes)",
+			Suite:   "no-writes-performed-says-nothing-of-reads.yml", example: Schedule{Operation: "find", Topology: plainest, Faults: []Fault{{Code: 6}, {Code: 262, Labels: []string{"NoWritesPerformed"}}}},
+			schedule: func(s Schedule, d []Difference) bool {
+				return !operations[s.Operation].write && s.has(func(f Fault) bool { return f.labelled("NoWritesPerformed") })
+			},
+		},
+		{
+			ID: "D5", Engine: goDriver, Title: "decides whether to retry by the error before one that has the label NoWritesPerformed, so that a write may be sent again for an error that is not retryable",
+			Section: "Retryable Writes, Executing Retryable Write Commands: the label is about which error is raised; Client Backpressure, Interaction with Other Retry Policies",
+			Suite:   "last-error-decides.yml", example: Schedule{Operation: "deleteMany", Topology: plainest, Faults: []Fault{overloaded(), {Code: 2, Labels: []string{"NoWritesPerformed"}}}},
+			schedule: func(s Schedule, d []Difference) bool {
+				l, r := events(d)
+				return operations[s.Operation].write && longer(r, l) && s.has(func(f Fault) bool { return f.labelled("NoWritesPerformed") })
+			},
+		},
+		{
+			ID: "D6", Engine: goDriver, Title: "may send a second attempt to the mongos that failed the first; both engines do while they know no other",
+			Section: "Retryable Reads and Retryable Writes, Sharded clusters: the server is deprioritized",
+			schedule: func(s Schedule, d []Difference) bool {
+				l, r := events(d)
+				return s.Topology == "sharded" && elsewhere(l) != elsewhere(r)
+			},
+		},
+		{
+			ID: "D7", Engine: goDriver, Title: "gives getMore no share of a client's timeoutMS",
+			Section: "Client Side Operations Timeout, Cursors: the default timeoutMode of cursors that are not tailable is cursorLifetime",
+			Suite:   "timeout-of-a-cursor.yml", example: Schedule{Operation: "getMore", Topology: plainest, Options: Options{TimeoutMS: someTimeMS}, Faults: []Fault{{BlockMS: blockedMS}}},
+			schedule: func(s Schedule, d []Difference) bool {
+				return s.Operation == "getMore" && s.Options.TimeoutMS > 0 && s.has(func(f Fault) bool { return f.BlockMS > s.Options.TimeoutMS })
+			},
+		},
+		{
+			ID: "D8", Engine: goDriver, Title: "keeps the labels of a client bulk write's write concern error to itself",
+			Section: "Retryable Writes, Error Labels; Bulk Write (client), Write Concern Errors",
+			schedule: func(s Schedule, d []Difference) bool {
+				return s.Operation == "clientBulkWrite" && s.has(func(f Fault) bool { return f.WriteConcernError != 0 }) && only(d, "operation")
+			},
+		},
+		{
+			ID: "D9", Engine: goDriver, Title: "asks a server that it has marked Unknown only after half a second, which may be more than timeoutMS leaves",
+			Section: "Server Discovery and Monitoring, Not writable primary and recovering: multi-threaded clients request an immediate check", Permitted: true,
+			schedule: func(s Schedule, d []Difference) bool {
+				l, r := events(d)
+				return s.Options.TimeoutMS > 0 && (longer(l, r) || s.Operation == "bulkWriteAnyhow") && s.has(func(f Fault) bool {
+					return f.Close || f.LoseReply || slices.Contains(stateChangeCodes, f.Code) || slices.Contains(stateChangeCodes, f.WriteConcernError)
+				})
+			},
+		},
+		{
+			ID: "D10", Engine: goDriver, Title: "labels the network errors of writes to a standalone with RetryableWriteError",
+			Section: "Retryable Writes, RetryableWriteError Labels: any server version that supports retryable writes, which a standalone of that version does not", Permitted: true,
+			Suite: "network-error-of-a-standalone.yml", example: Schedule{Operation: "insertOne", Topology: "single", Faults: []Fault{{Close: true}}},
+			schedule: func(s Schedule, d []Difference) bool {
+				return s.Topology == "single" && only(d, "operation") && strings.Contains(d[0].Right, "RetryableWriteError")
+			},
+		},
+		{
+			ID: "D11", Engine: goDriver, Title: "raises the write concern error of an aggregate with $out as an error of none of its public types",
+			Section: "Read and Write Concern, Errors",
+			Suite:   "write-concern-error-of-out.yml", example: Schedule{Operation: "aggregateOut", Topology: plainest, Faults: []Fault{{WriteConcernError: 64}}},
+			schedule: func(s Schedule, d []Difference) bool {
+				return s.Operation == "aggregateOut" && s.has(func(f Fault) bool { return f.WriteConcernError != 0 }) && only(d, "operation")
+			},
+		},
+		{
+			ID: "D12", Engine: goDriver, Title: "after an overload error, counts other errors against other limits than maxAdaptiveRetries",
+			Section: "Client Backpressure, Overload retry policy: the limit applies to all retry attempts, also under timeoutMS",
+			Suite:   "limit-after-overload.yml",
+			example: Schedule{Operation: "find", Topology: plainest, Options: Options{MaxAdaptiveRetries: pointer(3)}, Faults: []Fault{overloaded(), {Close: true}, {Close: true}}},
+			schedule: func(s Schedule, d []Difference) bool {
+				return s.has(func(f Fault) bool { return f.labelled("SystemOverloadedError") && f.labelled("RetryableError") }) &&
+					(s.Options.MaxAdaptiveRetries != nil || s.Options.TimeoutMS > 0)
+			},
+		},
+		{
+			ID: "D13", Engine: goDriver, Title: "tells of the last write concern error of a bulk write at most, and of none beside an error of a command",
+			Section: "CRUD, Error Handling, BulkWriteException: writeConcernError", Permitted: true,
+			schedule: func(s Schedule, d []Difference) bool {
+				return strings.HasPrefix(s.Operation, "bulkWrite") && only(d, "operation") && strings.Contains(d[0].Left, "write concern error:")
+			},
+		},
+		{
+			ID: "D14", Engine: goDriver, Title: "leaves a server's TransientTransactionError on the error of a commit whose outcome is not known",
+			Section: "Transactions, Error Labels: the two labels exclude each other", Permitted: true,
+			Suite:   "labels-of-an-unknown-commit.yml",
+			example: Schedule{Operation: "commitTransaction", Topology: plainest, Faults: []Fault{{Code: 50, Labels: []string{"TransientTransactionError"}}}},
+			schedule: func(s Schedule, d []Difference) bool {
+				return s.has(func(f Fault) bool { return f.labelled("TransientTransactionError") }) && only(d, "operation") &&
+					strings.Contains(d[0].Left, "UnknownTransactionCommitResult")
+			},
+		},
+	}
+}
+
+func (f Fault) labelled(name string) bool { return slices.Contains(f.Labels, name) }
+
+func (s Schedule) has(what func(Fault) bool) bool { return slices.ContainsFunc(s.Faults, what) }
+
+// elsewhere says that a second attempt goes to another server.
+func elsewhere(lines []string) bool {
+	return slices.ContainsFunc(lines, func(l string) bool { return strings.Contains(l, " at another server") })
+}
+
+// events gives the lines of the first client whose events differ.
+func events(d []Difference) (left, right []string) {
+	for _, one := range d {
+		if one.Aspect == "events" {
+			return strings.Split(one.Left, "\n"), strings.Split(one.Right, "\n")
+		}
+	}
+	return nil, nil
+}
+
+// longer says whether the lines begin with all of the others, and go on.
+func longer(lines, others []string) bool {
+	return len(lines) > len(others) && slices.Equal(lines[:len(others)], others)
+}
+
+// only says whether all differences are of one aspect.
+func only(d []Difference, aspect string) bool {
+	return !slices.ContainsFunc(d, func(one Difference) bool { return one.Aspect != aspect })
+}
+
+// overloaded is an error that tells of overload, and may be retried soon.
+func overloaded() Fault {
+	return Fault{Code: 462, Labels: []string{"SystemOverloadedError", "RetryableError"}, Backoff: 1}
+}
+
+func pointer(n int) *int { return &n }

@@ -1,0 +1,135 @@
+package compare
+
+import (
+	"maps"
+	"math/rand/v2"
+	"slices"
+)
+
+// kindOfFault makes a fault by chance. Weights say how often: what changes the
+// topology costs a driver a heartbeat, and comes less often.
+type kindOfFault struct {
+	weight int
+	make   func(r *rand.Rand) Fault
+}
+
+// The codes of errors, by what specifications say of them.
+var (
+	retryableCodes    = []int{6, 7, 89, 134, 262, 9001}
+	stateChangeCodes  = []int{91, 189, 10107, 11600, 11602, 13435, 13436}
+	nonRetryableCodes = []int{2, 8000, 50, 112, 251, 24, 211}
+	overloadCodes     = []int{462, 433, 8000}
+)
+
+// Labels that a server may send with an error of a command.
+var labelSets = [][]string{
+	{}, {"RetryableWriteError"}, {"RetryableWriteError", "NoWritesPerformed"}, {"NoWritesPerformed"}, {"RetryableError"}, {"TransientTransactionError"},
+}
+
+// Labels of errors that tell of overload.
+var overloadLabels = [][]string{
+	{"SystemOverloadedError", "RetryableError"},
+	{"SystemOverloadedError", "RetryableError"},
+	{"SystemOverloadedError", "RetryableError", "NoWritesPerformed"},
+	{"SystemOverloadedError", "RetryableError", "RetryableWriteError"},
+	{"SystemOverloadedError"},
+}
+
+func pick[T any](r *rand.Rand, from []T) T { return from[r.IntN(len(from))] }
+
+var kindsOfFaults = []kindOfFault{
+	{4, func(r *rand.Rand) Fault { return Fault{Code: pick(r, retryableCodes)} }},
+	{1, func(r *rand.Rand) Fault { return Fault{Code: pick(r, stateChangeCodes)} }},
+	{2, func(r *rand.Rand) Fault { return Fault{Code: pick(r, nonRetryableCodes)} }},
+	{3, func(r *rand.Rand) Fault { return Fault{Code: pick(r, nonRetryableCodes), Labels: pick(r, labelSets)} }},
+	{2, func(r *rand.Rand) Fault { return Fault{Code: pick(r, retryableCodes), Labels: pick(r, labelSets)} }},
+	{6, func(r *rand.Rand) Fault {
+		return Fault{Code: pick(r, overloadCodes), Labels: pick(r, overloadLabels), Backoff: 1 + r.IntN(3)}
+	}},
+	{4, func(*rand.Rand) Fault { return Fault{Close: true} }},
+	{3, func(*rand.Rand) Fault { return Fault{LoseReply: true} }},
+	{2, func(r *rand.Rand) Fault { return Fault{WriteConcernError: pick(r, retryableCodes)} }},
+	{1, func(r *rand.Rand) Fault { return Fault{WriteConcernError: pick(r, stateChangeCodes)} }},
+	{1, func(r *rand.Rand) Fault { return Fault{WriteConcernError: 64, Labels: pick(r, labelSets)} }},
+	{2, func(r *rand.Rand) Fault { return Fault{BlockMS: 1 + r.IntN(5), Close: r.IntN(2) == 0} }},
+	{2, func(*rand.Rand) Fault { return Fault{} }},
+}
+
+// Under timeoutMS an attempt may be blocked for longer than all the time that
+// there is. Both are far apart from what a busy machine may need.
+const (
+	someTimeMS = 400
+	blockedMS  = 900
+)
+
+// Generator makes schedules. The same seed makes the same ones.
+type Generator struct {
+	random     *rand.Rand
+	topologies []string
+	names      []string // of operations
+	total      int      // of the weights
+}
+
+// NewGenerator starts a sequence of schedules for deployments of these
+// topologies, in the words of runOnRequirements. None: whatever there is.
+func NewGenerator(seed int64, topologies ...string) *Generator {
+	g := &Generator{
+		random:     rand.New(rand.NewPCG(uint64(seed), 0x7574725f)),
+		topologies: topologies,
+		names:      slices.Sorted(maps.Keys(operations)),
+	}
+	for _, k := range kindsOfFaults {
+		g.total += k.weight
+	}
+	return g
+}
+
+// Next makes the next schedule.
+func (g *Generator) Next() Schedule {
+	r := g.random
+	s := Schedule{Operation: pick(r, g.names)}
+	for len(g.topologies) > 0 && s.Topology == "" {
+		t := pick(r, g.topologies)
+		if operations[s.Operation].replicated && t == "single" {
+			if len(g.topologies) > 1 {
+				continue
+			}
+			s.Operation = "insertOne"
+		}
+		s.Topology = t
+	}
+	one := func(in int) bool { return r.IntN(in) == 0 }
+	s.Options.RetryReadsOff = one(12)
+	s.Options.RetryWritesOff = one(12)
+	s.Options.Retargeting = one(12)
+	s.Options.SecondaryPreferred = one(12)
+	if one(10) {
+		n := r.IntN(4)
+		s.Options.MaxAdaptiveRetries = &n
+	}
+	if one(10) {
+		s.Options.TimeoutMS = someTimeMS
+	}
+	for range 1 + r.IntN(4) {
+		f := g.fault()
+		// No server reports a write concern error of a read.
+		for f.WriteConcernError != 0 && !operations[s.Operation].write {
+			f = g.fault()
+		}
+		s.Faults = append(s.Faults, f)
+	}
+	if s.Options.TimeoutMS > 0 && one(5) {
+		s.Faults[len(s.Faults)-1] = Fault{BlockMS: blockedMS}
+	}
+	return s
+}
+
+func (g *Generator) fault() Fault {
+	n := g.random.IntN(g.total)
+	for _, k := range kindsOfFaults {
+		if n -= k.weight; n < 0 {
+			return k.make(g.random)
+		}
+	}
+	panic("unreachable: the weights add up to the total")
+}

@@ -1,0 +1,135 @@
+package compare
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/runner"
+	"github.com/unified-test-runner/utr/source"
+	"github.com/unified-test-runner/utr/specs"
+)
+
+// Side is one of two engines, with the deployments that it runs on. Sources of
+// two sides must not be one cluster: both run at once.
+type Side struct {
+	Name   string
+	Config runner.Config // its engine, source, jobs, filter, …
+}
+
+// Pair is one test on one deployment, as both engines went through it.
+type Pair struct {
+	Test        result.TestID
+	Position    source.Position
+	Left, Right Observation
+	// NotCompared is why one engine did not run the test, "" if both did.
+	NotCompared string
+	Differences []Difference
+	// Known is the reason of a known failure of one engine, "" if there is none.
+	Known string
+	// Deviation explains the differences, nil if nothing does.
+	Deviation *Deviation
+
+	verdict *result.Verdict // the left one
+}
+
+// Run runs suites through both sides at once, and gives the pairs in the order
+// in which the left side finished them. The sides' Notify functions are called
+// as ever, also at the same time. Problems are faults of the run that spoil no
+// pair, such as a known failure that passed. An error is one of the run as a
+// whole: a deployment or an engine that does not work, or the end of ctx.
+func Run(ctx context.Context, suites []*specs.Suite, left, right Side) (found []Pair, problems []string, err error) {
+	return run(ctx, suites, left, right, false)
+}
+
+func run(ctx context.Context, suites []*specs.Suite, left, right Side, everywhere bool) (found []Pair, problems []string, err error) {
+	sides := [2]Side{left, right}
+	var verdicts [2][]*result.Verdict
+	var faults [2][]string
+	var errs [2]error
+	var work sync.WaitGroup
+	for i, side := range sides {
+		config := side.Config
+		config.KeepEvents = true
+		notify := config.Notify
+		config.Notify = func(n result.Note) {
+			if f, ok := n.(result.TestFinished); ok {
+				verdicts[i] = append(verdicts[i], f.Verdict)
+			}
+			if notify != nil {
+				notify(n)
+			}
+		}
+		work.Go(func() {
+			summary, err := runner.Run(ctx, suites, config)
+			switch {
+			case err != nil:
+				errs[i] = fmt.Errorf("%s: %w", side.Name, err)
+			case summary.Interrupted:
+				errs[i] = fmt.Errorf("%s: interrupted: %w", side.Name, cmp.Or(context.Cause(ctx), errCutShort))
+			}
+			for _, p := range summary.Problems {
+				faults[i] = append(faults[i], side.Name+": "+p)
+			}
+		})
+	}
+	work.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	return pairs(verdicts[0], verdicts[1], everywhere), append(faults[0], faults[1]...), nil
+}
+
+// errCutShort is why a run ended early that no one has interrupted.
+var errCutShort = errors.New("a test was cut short")
+
+// pairs matches the verdicts of both sides. A test that only one side has is a
+// pair with an empty observation, which differs from any other.
+func pairs(left, right []*result.Verdict, everywhere bool) []Pair {
+	others := map[result.TestID]*result.Verdict{}
+	for _, v := range right {
+		others[v.Test] = v
+	}
+	var out []Pair
+	for _, v := range left {
+		p := Pair{Test: v.Test, Position: v.Position, Left: Observe(v), verdict: v}
+		if other := others[v.Test]; other != nil {
+			p.Right = Observe(other)
+			delete(others, v.Test)
+		}
+		out = append(out, p.decide(everywhere))
+	}
+	for _, v := range right {
+		if others[v.Test] != nil {
+			out = append(out, Pair{Test: v.Test, Position: v.Position, Right: Observe(v)}.decide(everywhere))
+		}
+	}
+	return out
+}
+
+// decide compares. everywhere says that faults are the same whichever server
+// an attempt goes to.
+func (p Pair) decide(everywhere bool) Pair {
+	if why, ok := Comparable(p.Left, p.Right); !ok {
+		p.NotCompared = why
+		return p
+	}
+	for _, o := range []Observation{p.Left, p.Right} {
+		if o.Status == result.KnownFailing {
+			p.Known = o.Reason
+			return p
+		}
+	}
+	if !everywhere && max(p.Left.mongoses, p.Right.mongoses) > 1 {
+		p.Left.concurrent = true // which mongos has the fault is chance as well
+	}
+	if p.Differences = Differ(p.Left, p.Right); len(p.Differences) > 0 {
+		p.Deviation = OfTest(p.Test, p.Differences)
+	}
+	return p
+}

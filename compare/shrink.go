@@ -1,0 +1,51 @@
+package compare
+
+import "slices"
+
+// plainest is the topology on which a reader has the least to think of.
+const plainest = "replicaset"
+
+// smaller gives the schedules that are one step simpler, the simplest first:
+// a shorter one, one with a fault less, one with a plainer fault, one with an
+// option less.
+func smaller(s Schedule) []Schedule {
+	var out []Schedule
+	add := func(change func(*Schedule)) {
+		c := s
+		c.Faults = slices.Clone(s.Faults)
+		change(&c)
+		if c.String() != s.String() {
+			out = append(out, c)
+		}
+	}
+	if len(s.Faults) > 1 {
+		add(func(c *Schedule) { c.Faults = c.Faults[1:] })
+		add(func(c *Schedule) { c.Faults = c.Faults[:len(c.Faults)-1] })
+	}
+	if s.Topology != "" && s.Topology != plainest {
+		add(func(c *Schedule) { c.Topology = plainest })
+	}
+	for _, option := range []func(*Options){
+		func(o *Options) { o.RetryReadsOff = false },
+		func(o *Options) { o.RetryWritesOff = false },
+		func(o *Options) { o.TimeoutMS = 0 },
+		func(o *Options) { o.MaxAdaptiveRetries = nil },
+		func(o *Options) { o.Retargeting = false },
+		func(o *Options) { o.SecondaryPreferred = false },
+	} {
+		add(func(c *Schedule) { option(&c.Options) })
+	}
+	for i := range s.Faults {
+		add(func(c *Schedule) { c.Faults[i] = Fault{} })
+	}
+	for i := range s.Faults {
+		for _, plainer := range []func(*Fault){
+			func(f *Fault) { f.BlockMS = 0 },
+			func(f *Fault) { f.Labels = nil },
+			func(f *Fault) { f.Backoff = 0 },
+		} {
+			add(func(c *Schedule) { plainer(&c.Faults[i]) })
+		}
+	}
+	return out
+}

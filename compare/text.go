@@ -1,0 +1,132 @@
+package compare
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Describe tells what differs in a pair, for people: the differing lines of
+// both sides, and then both logs whole.
+func (p Pair) Describe(left, right string) string {
+	var b strings.Builder
+	for _, d := range p.Differences {
+		where := d.Aspect
+		if d.Where != "" {
+			where += " " + d.Where
+		}
+		if d.Aspect != "events" {
+			fmt.Fprintf(&b, "  %s\n    %s: %s\n    %s: %s\n", where, left, d.Left, right, d.Right)
+			continue
+		}
+		fmt.Fprintf(&b, "  %s (- %s, + %s)\n", where, left, right)
+		for _, line := range strings.Split(strings.TrimRight(diff(d.Left, d.Right), "\n"), "\n") {
+			b.WriteString("    " + line + "\n")
+		}
+	}
+	return b.String()
+}
+
+// diff sets two logs side by side: every line, with those of one side marked.
+func diff(left, right string) string {
+	r := &reporter{}
+	cmp.Equal(strings.Split(left, "\n"), strings.Split(right, "\n"), cmp.Reporter(r))
+	return r.b.String()
+}
+
+// reporter writes the steps of a comparison of two lists of lines.
+type reporter struct {
+	path cmp.Path
+	b    strings.Builder
+}
+
+func (r *reporter) PushStep(s cmp.PathStep) { r.path = append(r.path, s) }
+func (r *reporter) PopStep()                { r.path = r.path[:len(r.path)-1] }
+
+func (r *reporter) Report(result cmp.Result) {
+	left, right := r.path.Last().Values()
+	if result.Equal() {
+		fmt.Fprintf(&r.b, "  %s\n", left)
+		return
+	}
+	if left.IsValid() {
+		fmt.Fprintf(&r.b, "- %s\n", left)
+	}
+	if right.IsValid() {
+		fmt.Fprintf(&r.b, "+ %s\n", right)
+	}
+}
+
+// Counts of a comparison.
+type Counts struct{ Same, Explained, NotCompared, Different int }
+
+// Count sums up pairs.
+func Count(pairs []Pair) Counts {
+	var c Counts
+	for _, p := range pairs {
+		switch {
+		case p.NotCompared != "":
+			c.NotCompared++
+		case p.Known != "" || p.Deviation != nil:
+			c.Explained++
+		case len(p.Differences) == 0:
+			c.Same++
+		default:
+			c.Different++
+		}
+	}
+	return c
+}
+
+// String is the last line of a report.
+func (c Counts) String() string {
+	return fmt.Sprintf("%d same, %d different, %d explained, %d not compared", c.Same, c.Different, c.Explained, c.NotCompared)
+}
+
+// Counts sums up generated schedules. What was flaky is different.
+func (g *Generated) Counts() Counts {
+	c := Counts{Same: g.Same, Different: len(g.Findings) + len(g.Flaky)}
+	for _, n := range g.Explained {
+		c.Explained += n
+	}
+	for _, n := range g.NotCompared {
+		c.NotCompared += n
+	}
+	return c
+}
+
+// Markdown is the table of deviations: the text of docs/deviations.md.
+func Markdown() string {
+	var b strings.Builder
+	b.WriteString(`# Deviations
+
+What ` + "`utr compare`" + ` found to differ between the reference engine and the Go driver, and what was decided by the text of the specifications. "Permitted"
+says that the text leaves drivers the choice, or can be read either way; all else departs from it. Where a suite is named, the reference passes it and the
+driver does not: ` + "`utr run --engine driver specs/deviations`" + `. The others show by chance, or in what the format cannot express.
+
+This page is made by ` + "`go generate ./compare`" + ` from the table in compare/deviations.go.
+
+| | the driver | specification, section | | suite |
+|---|---|---|---|---|
+`)
+	for _, d := range Deviations() {
+		verdict, suite := "deviation", ""
+		if d.Permitted {
+			verdict = "permitted"
+		}
+		if d.Suite != "" {
+			suite = fmt.Sprintf("[%s](../specs/deviations/%s)", strings.TrimSuffix(d.Suite, ".yml"), d.Suite)
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", d.ID, d.Title, d.Section, verdict, suite)
+	}
+	var engines []string
+	for _, d := range Deviations() {
+		if !slices.Contains(engines, d.Engine) {
+			engines = append(engines, d.Engine)
+		}
+	}
+	fmt.Fprintf(&b, "\nSeen in %s.\n", strings.Join(engines, ", "))
+	return b.String()
+}
