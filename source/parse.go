@@ -60,7 +60,7 @@ func (l Limits) ParseJSON(file string, data []byte) (*Value, error) {
 // mark.
 func (l Limits) text(file string, data []byte) ([]byte, error) {
 	if len(data) > l.Bytes {
-		return nil, errorAt(Position{File: file}, TooLarge, "the file has %d bytes, more than the limit of %d", len(data), l.Bytes)
+		return nil, errorAt(Position{File: file, Line: 1, Column: 1}, TooLarge, "the file is larger than the limit of %d bytes", l.Bytes)
 	}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if !utf8.Valid(data) {

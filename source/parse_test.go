@@ -248,6 +248,9 @@ func TestLimits(t *testing.T) {
 			case tt.want == "" && err != nil, tt.want != "" && (e == nil || e.Reason != tt.want):
 				t.Errorf("%s: %s: %v", name, tt.reason, err)
 			}
+			if e != nil && (e.Position.Line < 1 || e.Position.Column < 1) {
+				t.Errorf("%s: %s: at %s", name, tt.reason, e.Position)
+			}
 		}
 	}
 }

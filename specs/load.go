@@ -148,7 +148,9 @@ func (c *candidate) load(options Options) (*Suite, string, error) {
 		if !c.named {
 			return nil, "it has none of the keys of a suite", nil
 		}
-		return nil, "", &PathError{Path: c.name, Message: "is no suite: it has neither schemaVersion nor tests"}
+		return nil, "", &InvalidError{File: c.name, Problems: []Problem{{
+			Position: root.Position, Rule: "suite", Message: "this is no suite: it has neither schemaVersion nor tests",
+		}}}
 	}
 	suite, err := check(c.name, root, options.Schemas)
 	if options.Twins && c.twin != nil {

@@ -378,7 +378,8 @@ func TestInterrupt(t *testing.T) {
 	if code := b.Main(ctx, []string{"run", suiteFile(t)}); code != ExitBroken {
 		t.Errorf("exit code %d", code)
 	}
-	if want := "utr: interrupted: cleaning up; a second signal quits at once\n"; b.err.String() != want {
+	want := "utr: interrupted: cleaning up (fail points, sessions, clients), which a deployment that does not answer can hold up for 3s; a second signal quits at once\n"
+	if b.err.String() != want {
 		t.Errorf("standard error: %q", b.err.String())
 	}
 	if !strings.HasSuffix(b.out.String(), "interrupted: 0 of 0 tests ran\n2 passed, 0 failed, 0 skipped\n") {
@@ -489,14 +490,15 @@ func TestServe(t *testing.T) {
 	b.env[envPassword] = "hunter2"
 	closed, asked := false, embedded.Options{}
 	b.Serve = func(_ context.Context, o embedded.Options) (Server, error) { asked = o; return server{&closed}, nil }
-	ca, uri := filepath.Join(t.TempDir(), "ca"), filepath.Join(t.TempDir(), "uri")
+	ca, uri := filepath.Join(t.TempDir(), "a ca&100%.pem"), filepath.Join(t.TempDir(), "uri")
+	named := "tlsCAFile=" + filepath.Dir(ca) + "/a%20ca%26100%25.pem"
 	code := b.Main(ctx, []string{"serve", "--topology", "load-balanced", "--port", "27017", "--user", "user", "--server-version", "6.0",
 		"--tls", "--ca-file", ca, "--uri-file", uri, "--set-parameter", "quiet=true", "--set-parameter", "logLevel=2",
 		"--set-parameter", `ingressRequestRateLimiterApplicationExemptions={"appNames": ["a"]}`, "--set-parameter", "saslHostName=h=1"})
 	if code != 0 || !closed {
 		t.Fatalf("exit code %d, closed %v: %s", code, closed, b.err.String())
 	}
-	if want := "mongodb://***@h:1,h:2/?replicaSet=rs\nsingle mongodb://***@h:1/\n"; b.out.String() != want {
+	if want := "mongodb://***@h:1,h:2/?replicaSet=rs&" + named + "\nsingle mongodb://***@h:1/?" + named + "\n"; b.out.String() != want {
 		t.Errorf("printed %q, want %q", b.out.String(), want)
 	}
 	if strings.Contains(b.err.String(), "hunter2") {
@@ -510,11 +512,34 @@ func TestServe(t *testing.T) {
 	if diff := cmp.Diff(want, asked); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	for path, text := range map[string]string{ca: "certificate", uri: server{}.URI() + "\n"} {
+	for path, text := range map[string]string{ca: "certificate", uri: server{}.URI() + "&" + named + "\n"} {
 		got, err := os.ReadFile(path)
 		info, _ := os.Stat(path)
 		if err != nil || string(got) != text || info.Mode().Perm() != 0o600 {
 			t.Errorf("%s: %q %v", path, got, err)
+		}
+	}
+}
+
+// Without a file for it, no client can trust the certificate.
+func TestServeCertificateOfNobody(t *testing.T) {
+	for _, r := range []struct {
+		reason string
+		args   []string
+		want   bool
+	}{
+		{"TLS alone", []string{"--tls"}, true},
+		{"TLS and a file", []string{"--tls", "--ca-file", filepath.Join(t.TempDir(), "ca")}, false},
+		{"no TLS", nil, false},
+	} {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		b := newBench()
+		closed := false
+		b.Serve = func(context.Context, embedded.Options) (Server, error) { return server{&closed}, nil }
+		code := b.Main(ctx, append([]string{"serve"}, r.args...))
+		if told := strings.Contains(b.err.String(), "--ca-file FILE writes it"); code != 0 || told != r.want {
+			t.Errorf("%s: exit code %d: %s", r.reason, code, b.err.String())
 		}
 	}
 }

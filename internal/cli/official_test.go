@@ -101,14 +101,14 @@ func TestRefusals(t *testing.T) {
 		{"aliases that explode", "s.yml", bomb.String() + "schemaVersion: \"1.0\"" + tests, "values once its aliases are expanded"},
 		{"JSON cut short", "s.json", `{"tests": `, "error: the JSON document is not complete"},
 		{"two documents", "s.yml", "description: a\n---\ndescription: b\n", "s.yml:2:1: error: a second YAML document starts here"},
-		{"more than fits", "s.yml", strings.Repeat("# comment\n", 1<<21), "more than the limit of"},
+		{"more than fits", "s.yml", strings.Repeat("# comment\n", 1<<21), "s.yml:1:1: error: the file is larger than the limit of 16777216 bytes"},
 		{"no schemaVersion", "s.yml", "description: a" + tests, "s.yml:1:1: error: schemaVersion is missing; the newest that is known is 1.28"},
 		{"a schemaVersion of one number", "s.yml", "schemaVersion: \"1\"" + tests, `s.yml:1:16: error: schemaVersion: schemaVersion "1" is not a version`},
 		{"a schemaVersion that YAML takes for a number", "s.yml", "schemaVersion: 1.10" + tests, "s.yml:1:16: error: schemaVersion: schemaVersion must be a string"},
 		{"another major version", "s.yml", "schemaVersion: \"2.0\"" + tests, "is of another major version; known are 1.0 to 1.28"},
 		{"a newer version", "s.yml", "schemaVersion: \"1.29\"" + tests, "is newer than 1.28, the newest that is known"},
 		{"a patch of the newest version", "s.yml", "schemaVersion: \"1.28.1\"" + tests, "is newer than 1.28, the newest that is known"},
-		{"neither schemaVersion nor tests", "s.yml", "a: 1\n", "is no suite: it has neither schemaVersion nor tests"},
+		{"neither schemaVersion nor tests", "s.yml", "a: 1\n", "s.yml:1:1: error: this is no suite: it has neither schemaVersion nor tests"},
 		{"an extension that no suite has", "s.txt", "a: 1\n", "is no suite: the extension must be .yml, .yaml or .json"},
 	} {
 		t.Run(r.reason, func(t *testing.T) {

@@ -4,7 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/url"
 	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -67,7 +71,10 @@ several can be addressed alone.
 
 With --user the server wants SCRAM-SHA-256. The password is read from
 $` + envPassword + ` and is not printed: --uri-file writes the whole connection
-string to a file that only its owner can read.`,
+string to a file that only its owner can read.
+
+With --tls and --ca-file the connection strings name the certificate, as
+tlsCAFile.`,
 		examples: []example{
 			{"utr serve --topology replicaset --port 27017", "a replica set of three on ports 27017 to 27019"},
 			{"utr serve --topology single --server-version 8.2 --set-parameter ingressConnectionEstablishmentRateLimiterEnabled=true --set-parameter ingressConnectionEstablishmentRatePerSec=20 --set-parameter ingressConnectionEstablishmentBurstCapacitySecs=1",
@@ -150,10 +157,18 @@ func (c *call) serve(ctx context.Context, o embedded.Options, caFile, uriFile st
 			err = fmt.Errorf("stopping the deployment: %w", closing)
 		}
 	}()
+	uri, err := trusting(server.URI(), caFile)
+	if err != nil {
+		return err
+	}
+	single, err := trusting(server.SingleURI(), caFile)
+	if err != nil {
+		return err
+	}
 	for _, f := range []struct {
 		name string
 		text []byte
-	}{{caFile, server.CA()}, {uriFile, []byte(server.URI() + "\n")}} {
+	}{{caFile, server.CA()}, {uriFile, []byte(uri + "\n")}} {
 		if f.name == "" {
 			continue
 		}
@@ -161,15 +176,37 @@ func (c *call) serve(ctx context.Context, o embedded.Options, caFile, uriFile st
 			return fmt.Errorf("cannot write what clients need: %w", err)
 		}
 	}
-	secrets := newRedactor(server.URI(), server.SingleURI())
-	text := secrets.text(server.URI()) + "\n"
-	if server.SingleURI() != server.URI() {
-		text += "single " + secrets.text(server.SingleURI()) + "\n"
+	secrets := newRedactor(uri, single)
+	text := secrets.text(uri) + "\n"
+	if single != uri {
+		text += "single " + secrets.text(single) + "\n"
 	}
 	if err := c.print(text); err != nil {
 		return err
 	}
+	if o.TLS && caFile == "" {
+		_, _ = io.WriteString(c.errors, "clients have to trust a certificate that nobody has: --ca-file FILE writes it\n")
+	}
 	_, _ = fmt.Fprintf(c.errors, "ready after %s; interrupt to stop\n", time.Since(start).Round(time.Millisecond))
 	<-ctx.Done()
 	return nil
+}
+
+// trusting gives a connection string that tells clients which certificate to
+// trust, if there is one.
+func trusting(uri, caFile string) (string, error) {
+	if caFile == "" {
+		return uri, nil
+	}
+	path, err := filepath.Abs(caFile)
+	if err != nil {
+		return "", fmt.Errorf("cannot name the certificate: %w", err)
+	}
+	separator := "?"
+	if strings.Contains(uri, "?") {
+		separator = "&"
+	}
+	// A slash may stand as it is; some drivers do not take a plus for a space.
+	escaped := strings.NewReplacer("%2F", "/", "+", "%20").Replace(url.QueryEscape(path))
+	return uri + separator + "tlsCAFile=" + escaped, nil
 }

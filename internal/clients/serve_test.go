@@ -92,13 +92,28 @@ func serve(t *testing.T, s setting, more ...string) *served {
 		t.Fatal(err)
 	}
 	server.uri = strings.TrimSpace(string(text))
-	server.single = server.singleURI(t)
+	server.single = server.trusted(t, server.singleURI(t))
+	server.uri = server.trusted(t, server.uri)
 	for _, form := range []string{password, url.QueryEscape(password), url.PathEscape(password)} {
 		if s.user != "" && strings.Contains(server.output.String()+server.errors.String(), form) {
 			t.Errorf("the password is printed: %s%s", server.output, server.errors)
 		}
 	}
 	return server
+}
+
+// trusted takes the certificate out of a connection string: clients get it
+// apart, or not at all, to see that they need it.
+func (s *served) trusted(t *testing.T, uri string) string {
+	t.Helper()
+	if !s.tls {
+		return uri
+	}
+	rest, found := strings.CutSuffix(uri, "&tlsCAFile="+s.caFile)
+	if !found {
+		t.Errorf("the connection string does not name the certificate: %s", s.output)
+	}
+	return rest
 }
 
 // singleURI reads the line "single" of the output, and puts the user in that it
