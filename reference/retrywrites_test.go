@@ -494,9 +494,14 @@ func TestCheckOutUnderTimeoutMS(t *testing.T) {
 			t.Parallel()
 			s := script(t, "replicaset", 1)
 			b := open(t, s, Options{}, append(d("maxPoolSize", 1), c.options...))
-			for { // until the server is known, which may outlast what the options allow
-				if out := b.do("database", "runCommand", d("commandName", "ping", "command", d("ping", 1))); out.Err == nil {
+			// Until the server is known, which may outlast what the options allow.
+			for late := time.Now().Add(30 * time.Second); ; {
+				out := b.do("database", "runCommand", d("commandName", "ping", "command", d("ping", 1)))
+				if out.Err == nil {
 					break
+				}
+				if time.Now().After(late) {
+					t.Fatalf("no ping succeeded: %+v", out.Err)
 				}
 			}
 			s.on("find", step{wait: c.holds})
