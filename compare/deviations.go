@@ -131,6 +131,15 @@ func deviations() []Deviation {
 					strings.Contains(d[0].Left, "UnknownTransactionCommitResult")
 			},
 		},
+		{
+			ID: "D15", Engine: goDriver, Title: "of several errors, raises another than the last one without the label NoWritesPerformed; looks for the label in write concern errors, too",
+			Section: "Retryable Writes, Executing Retryable Write Commands: which error is raised",
+			Suite:   "error-of-several.yml",
+			example: Schedule{Operation: "insertOne", Topology: plainest, Faults: []Fault{overloaded(), {Close: true}, {Code: 462, Labels: []string{"SystemOverloadedError", "RetryableError", "NoWritesPerformed"}, Backoff: 1}}},
+			schedule: func(s Schedule, d []Difference) bool {
+				return operations[s.Operation].write && only(d, "operation") && s.has(func(f Fault) bool { return f.labelled("NoWritesPerformed") })
+			},
+		},
 	}
 }
 
