@@ -200,12 +200,16 @@ func configs() []config {
 				}
 				out = append(out, c)
 				c.timeout = true
+				once := c.txn || c.alone || c.mixed // what these end has nothing to do with time
 				for _, left := range []time.Duration{0, 120 * time.Millisecond, time.Minute} {
-					c.left = left
+					if c.left = left; !once || left == time.Minute {
+						out = append(out, c)
+					}
+				}
+				if !once {
+					c.late = true
 					out = append(out, c)
 				}
-				c.late = true
-				out = append(out, c)
 			}
 		}
 	}
