@@ -1,0 +1,110 @@
+package compare
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Every operation, fault, option and topology comes up, and every schedule is
+// a valid suite.
+func TestGenerator(t *testing.T) {
+	g := NewGenerator(3, all...)
+	seen := map[string]int{}
+	var schedules []Schedule
+	for range 3000 {
+		s := g.Next()
+		schedules = append(schedules, s)
+		seen[s.Operation]++
+		seen[s.Topology]++
+		for _, part := range strings.FieldsFunc(s.Options.yaml(), func(r rune) bool { return r == ',' }) {
+			seen[strings.TrimSpace(part)]++
+		}
+		for _, f := range s.Faults {
+			for _, word := range strings.Fields(f.String()) {
+				seen[strings.Trim(word, "[]")]++
+			}
+		}
+		if len(s.Faults) == 0 || len(s.Faults) > 4 {
+			t.Errorf("%s has %d faults", s, len(s.Faults))
+		}
+		if s.Topology == "single" && operations[s.Operation].replicated {
+			t.Errorf("%s cannot run", s)
+		}
+	}
+	wanted := slices.Concat(slices.Collect(maps.Keys(operations)), all, []string{
+		"passes", "closed", "lost", "blocked", "concern", "SystemOverloadedError", "RetryableError", "NoWritesPerformed", "RetryableWriteError",
+		"retryReads: false", "retryWrites: false", "timeoutMS: 400", "maxAdaptiveRetries: 0", "maxAdaptiveRetries: 3",
+		"enableOverloadRetargeting: true", "readPreference: secondaryPreferred", "900"})
+	for _, w := range wanted {
+		if seen[w] == 0 {
+			t.Errorf("%q never comes up", w)
+		}
+	}
+	suite, err := Suite("all.yml", schedules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(suite.Tests) != len(schedules) {
+		t.Errorf("%d tests of %d schedules", len(suite.Tests), len(schedules))
+	}
+}
+
+func TestSeeds(t *testing.T) {
+	first := func(seed int64) (out []string) {
+		g := NewGenerator(seed, all...)
+		for range 50 {
+			out = append(out, g.Next().String())
+		}
+		return out
+	}
+	if !slices.Equal(first(7), first(7)) {
+		t.Error("a seed gives other schedules the second time")
+	}
+	if slices.Equal(first(7), first(8)) {
+		t.Error("two seeds give the same schedules")
+	}
+}
+
+// size falls with each step of shrinking, so that it ends.
+func size(s Schedule) int {
+	n := 1000*len(s.Faults) + len(s.Options.yaml())
+	if s.Topology != "" && s.Topology != plainest {
+		n += 500
+	}
+	for _, f := range s.Faults {
+		if !f.None() {
+			n += 100 + len(f.yaml())
+		}
+	}
+	return n
+}
+
+func TestSmaller(t *testing.T) {
+	g := NewGenerator(4, all...)
+	for range 500 {
+		s := g.Next()
+		before := s.String()
+		for _, c := range smaller(s) {
+			if size(c) >= size(s) {
+				t.Errorf("%s is not smaller than %s", c, s)
+			}
+			if c.Operation != s.Operation {
+				t.Errorf("%s is about another operation than %s", c, s)
+			}
+		}
+		if s.String() != before {
+			t.Fatalf("%s became %s", before, s)
+		}
+	}
+	if left := smaller(Schedule{Operation: "find", Topology: plainest, Faults: []Fault{{Code: 6}}}); len(left) != 1 || !left[0].Faults[0].None() {
+		t.Errorf("a single fault leads to %v", left)
+	}
+}
+
+func TestUnknownOperation(t *testing.T) {
+	if _, err := Suite("x.yml", []Schedule{{Operation: "findd"}}); err == nil || !strings.Contains(err.Error(), `"findd"`) {
+		t.Errorf("got %v", err)
+	}
+}
