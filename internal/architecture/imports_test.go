@@ -18,6 +18,7 @@ const module = "github.com/unified-test-runner/utr/"
 // stop and think.
 var allowed = map[string][]string{
 	"cmd/utr":                    {"internal/cli"},
+	"compare":                    {"result", "runner", "source", "specs"},
 	"deployment":                 {"embedded", "internal/wire42"},
 	"embedded":                   {"embedded/"},
 	"embedded/":                  {"embedded/"},
@@ -26,7 +27,7 @@ var allowed = map[string][]string{
 	"engine/enginetest":          {"engine", "result"},
 	"entities":                   {"specs", "result"},
 	"experiment":                 {"reference/retry"},
-	"internal/cli":               {"deployment", "embedded", "engine", "engine/driver", "experiment", "reference", "reference/retry", "report", "result", "runner", "source", "specs", "specs/"},
+	"internal/cli":               {"compare", "deployment", "embedded", "engine", "engine/driver", "experiment", "reference", "reference/retry", "report", "result", "runner", "source", "specs", "specs/"},
 	"internal/mutants":           {"source"},
 	"internal/support":           {"engine/driver", "reference", "specs/operations"},
 	"internal/support/":          {"internal/support"},
@@ -113,6 +114,8 @@ func TestImportsCanFail(t *testing.T) {
 		{"the runner may use matchers", "runner", "matchers", true},
 		{"the runner knows no engine", "runner", "reference", false},
 		{"matchers know no suites", "matchers", "specs", false},
+		{"a comparison knows two engines by their interface alone", "compare", "engine/driver", false},
+		{"reports run nothing", "report", "compare", false},
 		{"commands of the embedded deployment stay inside", "embedded/data/query", "engine", false},
 		{"parts of it know each other", "embedded/data/query", "embedded/data/value", true},
 	} {
