@@ -14,59 +14,93 @@ import (
 
 // JSON writes one record for each test that ended, each on a line of its own
 // (JSON Lines). docs/reports.md and Schema describe the record. Documents of
-// events and results are in relaxed Extended JSON.
+// events and results are in relaxed Extended JSON. The report of a shard ends
+// with a line about its run, by which Read tells whether it is whole.
 func JSON() Generator {
+	var started result.RunStarted
 	return func(n result.Note) []byte {
-		f, ok := n.(result.TestFinished)
-		if !ok {
-			return nil
+		switch n := n.(type) {
+		case result.RunStarted:
+			started = n
+		case result.TestFinished:
+			r := newRecord(n.Verdict)
+			r.Shard = started.Shard
+			line, err := oneRecord(r)
+			if err != nil {
+				// A number that JSON cannot write. The verdict itself must not be lost.
+				bare := *n.Verdict
+				bare.Operations, bare.Clients, bare.Attempts = nil, nil, nil
+				bare.Reason = strings.TrimSpace(bare.Reason + " (details left out: " + err.Error() + ")")
+				r = newRecord(&bare)
+				r.Shard = started.Shard
+				line, _ = oneRecord(r)
+			}
+			return line
+		case result.RunFinished:
+			if started.Shard == "" {
+				return nil
+			}
+			line, _ := oneRecord(map[string]runRecord{"run": { // plain data
+				Time: started.Time, Engine: started.Engine, Files: started.Files, Shard: started.Shard,
+				DurationMS: milliseconds(n.Summary.Duration), Interrupted: n.Summary.Interrupted, Problems: n.Summary.Problems,
+			}})
+			return line
 		}
-		var line bytes.Buffer
-		e := json.NewEncoder(&line)
-		e.SetEscapeHTML(false)
-		if err := e.Encode(newRecord(f.Verdict)); err != nil {
-			// A number that JSON cannot write. The verdict itself must not be lost.
-			bare := *f.Verdict
-			bare.Operations, bare.Clients, bare.Attempts = nil, nil, nil
-			bare.Reason = strings.TrimSpace(bare.Reason + " (details left out: " + err.Error() + ")")
-			line.Reset()
-			_ = e.Encode(newRecord(&bare))
-		}
-		return line.Bytes()
+		return nil
 	}
+}
+
+// oneRecord encodes a record on a line of its own.
+func oneRecord(r any) ([]byte, error) {
+	var line bytes.Buffer
+	e := json.NewEncoder(&line)
+	e.SetEscapeHTML(false)
+	err := e.Encode(r)
+	return line.Bytes(), err
 }
 
 // The types below are the record; their tags are its field names. Fields that
 // do not apply are left out.
 type (
 	record struct {
-		File        string            `json:"file"`
-		Line        int               `json:"line,omitempty"`
-		Column      int               `json:"column,omitempty"`
-		Suite       string            `json:"suite"`
-		Test        string            `json:"test"`
-		Deployment  string            `json:"deployment,omitempty"`
-		Iteration   int               `json:"iteration"`
-		Status      result.Status     `json:"status"`
-		SkipKind    result.SkipKind   `json:"skipKind,omitempty"`
-		Reason      string            `json:"reason,omitempty"`
-		DurationMS  float64           `json:"durationMS"`
-		Timings     timingsRecord     `json:"timings"`
-		Mismatches  []mismatchRecord  `json:"mismatches,omitempty"`
-		Operations  []operationRecord `json:"operations,omitempty"`
-		Clients     []clientRecord    `json:"clients,omitempty"`
-		Attempts    []attemptRecord   `json:"attempts,omitempty"`
-		Rerun       []string          `json:"rerun,omitempty"`
-		RerunQuoted string            `json:"rerunCommand,omitempty"`
+		File       string          `json:"file"`
+		Line       int             `json:"line,omitempty"`
+		Column     int             `json:"column,omitempty"`
+		Suite      string          `json:"suite"`
+		Test       string          `json:"test"`
+		Deployment string          `json:"deployment,omitempty"`
+		Iteration  int             `json:"iteration"`
+		Shard      string          `json:"shard,omitempty"`
+		Status     result.Status   `json:"status"`
+		SkipKind   result.SkipKind `json:"skipKind,omitempty"`
+		Reason     string          `json:"reason,omitempty"`
+		DurationMS float64         `json:"durationMS"`
+		Timings    timingsRecord   `json:"timings"`
+		evidenceRecord
+		Attempts    []attemptRecord `json:"attempts,omitempty"`
+		Rerun       []string        `json:"rerun,omitempty"`
+		RerunQuoted string          `json:"rerunCommand,omitempty"`
 	}
 	attemptRecord struct {
-		Status     result.Status     `json:"status"`
-		Reason     string            `json:"reason,omitempty"`
-		DurationMS float64           `json:"durationMS"`
-		Timings    timingsRecord     `json:"timings"`
+		Status     result.Status `json:"status"`
+		Reason     string        `json:"reason,omitempty"`
+		DurationMS float64       `json:"durationMS"`
+		Timings    timingsRecord `json:"timings"`
+		evidenceRecord
+	}
+	evidenceRecord struct {
 		Mismatches []mismatchRecord  `json:"mismatches,omitempty"`
 		Operations []operationRecord `json:"operations,omitempty"`
 		Clients    []clientRecord    `json:"clients,omitempty"`
+	}
+	runRecord struct {
+		Time        time.Time `json:"time"`
+		Engine      string    `json:"engine"`
+		Files       int       `json:"files"`
+		Shard       string    `json:"shard"`
+		DurationMS  float64   `json:"durationMS"`
+		Interrupted bool      `json:"interrupted,omitempty"`
+		Problems    []string  `json:"problems,omitempty"`
 	}
 	placeRecord struct {
 		File   string `json:"file"`
@@ -174,31 +208,31 @@ func newRecord(v *result.Verdict) record {
 	if len(v.Rerun) > 0 {
 		r.RerunQuoted = Quote(v.Rerun)
 	}
-	r.Mismatches, r.Operations, r.Clients = evidence(v)
+	r.evidenceRecord = evidence(v)
 	for _, a := range v.Attempts {
 		t := attemptRecord{Status: a.Status, Reason: a.Reason, DurationMS: milliseconds(a.Duration), Timings: newTimings(a.Timings)}
-		t.Mismatches, t.Operations, t.Clients = evidence(a)
+		t.evidenceRecord = evidence(a)
 		r.Attempts = append(r.Attempts, t)
 	}
 	return r
 }
 
 // evidence is what a verdict rests on.
-func evidence(v *result.Verdict) (mismatches []mismatchRecord, operations []operationRecord, clients []clientRecord) {
+func evidence(v *result.Verdict) (e evidenceRecord) {
 	for _, m := range v.Mismatches {
-		mismatches = append(mismatches, mismatchRecord{Path: m.Path, Place: place(m.Position), Message: m.Message, Want: m.Want, Got: m.Got, Diff: m.Diff})
+		e.Mismatches = append(e.Mismatches, mismatchRecord{Path: m.Path, Place: place(m.Position), Message: m.Message, Want: m.Want, Got: m.Got, Diff: m.Diff})
 	}
 	for _, o := range v.Operations {
-		operations = append(operations, newOperation(o))
+		e.Operations = append(e.Operations, newOperation(o))
 	}
 	for _, c := range v.Clients {
 		log := clientRecord{Client: c.Client, Events: []eventRecord{}}
-		for _, e := range c.Events {
-			log.Events = append(log.Events, newEvent(e))
+		for _, event := range c.Events {
+			log.Events = append(log.Events, newEvent(event))
 		}
-		clients = append(clients, log)
+		e.Clients = append(e.Clients, log)
 	}
-	return mismatches, operations, clients
+	return e
 }
 
 func newTimings(t result.Timings) timingsRecord {

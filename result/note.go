@@ -14,6 +14,7 @@ type RunStarted struct {
 	Files  int
 	Jobs   int
 	Seed   *int64 // of --shuffle
+	Shard  string // the part of a run that this is, such as "2/5"; "" if whole
 }
 
 // DeploymentReady says that a deployment is in use.

@@ -25,6 +25,9 @@ const (
 // suite says, or could not be judged.
 func (s Status) Red() bool { return s == Failed || s == Broken || s == Flaky }
 
+// Statuses lists all verdicts.
+func Statuses() []Status { return []Status{Passed, Failed, Skipped, Broken, KnownFailing, Flaky} }
+
 // SkipKind is the type of a skip's reason.
 type SkipKind string
 

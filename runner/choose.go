@@ -48,6 +48,7 @@ func choose(suites []*specs.Suite, cfg *Config, offers []deployment.Description,
 			return (a.id.Iteration-b.id.Iteration)*len(offers) + a.offer - b.offer
 		})
 	}
+	jobs = cfg.Shard.of(jobs)
 	if cfg.Shuffle != nil {
 		random := rand.New(rand.NewSource(*cfg.Shuffle))
 		random.Shuffle(len(jobs), func(i, j int) { jobs[i], jobs[j] = jobs[j], jobs[i] })

@@ -46,6 +46,8 @@ type Config struct {
 	// Retries is how often a test that failed or broke is tried again. One that
 	// passes then is flaky.
 	Retries int
+	// Shard is the part of the tests to run; the zero Shard is all.
+	Shard Shard
 	// KeepEvents keeps events and operations of passed tests in verdicts.
 	KeepEvents bool
 	// Rerun gives the argument vector that runs one test again, for reports.

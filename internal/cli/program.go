@@ -59,7 +59,7 @@ type action func(ctx context.Context, c *call) error
 // commands is the table, in the order of the usage.
 func commands() []*command {
 	return []*command{
-		runCommand(), compareCommand(), validateCommand(), serveCommand(), schemaCommand(), explainCommand(), experimentCommand(),
+		runCommand(), compareCommand(), diffCommand(), mergeCommand(), validateCommand(), serveCommand(), schemaCommand(), explainCommand(), experimentCommand(),
 		versionCommand(), helpCommand(), completionCommand(),
 	}
 }

@@ -28,6 +28,21 @@ func reportKinds() []reportKind {
 	}
 }
 
+// peopleFlags say how the report on standard output looks.
+type peopleFlags struct {
+	flags                         *flags
+	verbose, timings, annotations *bool
+}
+
+func (f *flags) people() *peopleFlags {
+	return &peopleFlags{
+		flags:       f,
+		verbose:     f.toggle("v", "a line for every test"),
+		timings:     f.toggle("timings", "tell times, and where the time went"),
+		annotations: f.toggle("annotations", "tell GitHub Actions the places of failures (always where $"+envActions+" is true)"),
+	}
+}
+
 // reportFlags are the files that reports go to.
 type reportFlags []*string
 

@@ -111,10 +111,8 @@ type runFlags struct {
 	failFast     *bool
 	timeout      *time.Duration
 	shuffle      *seedFlag
-	verbose      *bool
+	people       *peopleFlags
 	reports      reportFlags
-	annotations  *bool
-	timings      *bool
 	reseed       *string
 	dryRun       *bool
 	engine       *string
@@ -122,6 +120,8 @@ type runFlags struct {
 	backoff      *string
 	knownFailing *string
 	retryFailed  *int
+	shard        *string
+	durations    *string
 	events       *bool
 }
 
@@ -184,10 +184,10 @@ func declareRun(f *flags) *runFlags {
 	r.shuffle = &seedFlag{}
 	f.add(r.shuffle, "shuffle", "[SEED]", "run tests in a random order; the seed gives an order again")
 	r.count = f.number("count", "N", 1, 1, "how many times each test runs (default 1)")
-	r.verbose = f.toggle("v", "a line for every test")
+	r.shard = f.text("shard", "I/N", "", "run one of N parts of the tests, such as 2/5; utr merge puts their reports together")
+	r.durations = f.file("durations", "with --shard: a JSON report by which the parts take equally long; the same one for all")
+	r.people = f.people()
 	r.reports = f.reports()
-	r.annotations = f.toggle("annotations", "tell GitHub Actions the places of failures (always where $"+envActions+" is true)")
-	r.timings = f.toggle("timings", "tell times, and where the time went")
 	r.reseed = f.choice("reseed", "auto", "when initial data is made anew: where it differs, or before every test (default auto)", "auto", string(runner.ReseedAlways))
 	r.dryRun = f.toggle("dry-run", "say what would run and which collections would be dropped, and stop")
 	r.engine = f.text("engine", "NAME", "reference", "driver under test (default reference)")
@@ -331,8 +331,34 @@ func (r *runFlags) config(c *call) (runner.Config, error) {
 		cfg.Reseed = runner.ReseedAlways
 	}
 	var err error
+	if cfg.Shard, err = r.part(); err != nil {
+		return cfg, err
+	}
 	cfg.KnownFailing, err = knownFailing(*r.knownFailing)
 	return cfg, err
+}
+
+// part gives the shard that is wanted.
+func (r *runFlags) part() (runner.Shard, error) {
+	if !r.flags.given("shard") {
+		if *r.durations != "" {
+			return runner.Shard{}, usage("run: --durations goes with --shard, which is not there")
+		}
+		return runner.Shard{}, nil
+	}
+	s, err := runner.ParseShard(*r.shard)
+	if err != nil {
+		return s, usage("run: --shard %q: %w", *r.shard, err)
+	}
+	if *r.durations == "" {
+		return s, nil
+	}
+	past, err := readReport(*r.durations)
+	if err != nil {
+		return s, err
+	}
+	s.Durations = report.Durations(past.Verdicts, runner.ShardKey)
+	return s, nil
 }
 
 // knownFailing reads a file of known failures, if one is named.
@@ -421,7 +447,7 @@ func (r *runFlags) reporters(c *call, suites []*specs.Suite) (all []*report.Repo
 	if err != nil {
 		return nil, nil, err
 	}
-	return append([]*report.Reporter{report.New("standard output", c.text(r), c.out())}, files...), done, nil
+	return append([]*report.Reporter{report.New("standard output", c.text(r.people), c.out())}, files...), done, nil
 }
 
 // sameFile reports whether two names lead to one file, which need not be there.
@@ -492,13 +518,13 @@ func (c *call) tellOfInterruption(ctx context.Context) (end func()) {
 
 // text is the report for people: with colour and a status line on a terminal,
 // plain elsewhere.
-func (c *call) text(r *runFlags) report.Generator {
-	o := report.TextOptions{Verbose: *r.verbose, Timings: *r.timings}
+func (c *call) text(p *peopleFlags) report.Generator {
+	o := report.TextOptions{Verbose: *p.verbose, Timings: *p.timings}
 	columns, terminal := c.terminal()
 	terminal = terminal && c.env(envTerminal) != "dumb"
 	o.Color = terminal && c.env(envNoColor) == ""
 	text := report.Text(o)
-	if *r.annotations || c.env(envActions) == "true" && !r.flags.given("annotations") {
+	if *p.annotations || c.env(envActions) == "true" && !p.flags.given("annotations") {
 		text = report.Annotated(text)
 	}
 	if !terminal {

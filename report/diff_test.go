@@ -1,0 +1,185 @@
+package report_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/unified-test-runner/utr/report"
+	"github.com/unified-test-runner/utr/result"
+)
+
+func verdict(name string, s result.Status, more ...string) *result.Verdict {
+	v := &result.Verdict{Test: result.TestID{File: "f.yml", Suite: "s", Description: name, Deployment: "single 8.0", Iteration: 1}, Status: s, Duration: 100 * time.Millisecond}
+	if s == result.Skipped {
+		v.SkipKind, v.Reason = result.SkipKind(more[0]), more[1]
+	}
+	return v
+}
+
+func TestCompare(t *testing.T) {
+	after := func(v *result.Verdict, d time.Duration) *result.Verdict {
+		v.Duration = d
+		return v
+	}
+	for _, r := range []struct {
+		reason   string
+		old, now *result.Verdict
+		want     string // the lists that it is in
+	}{
+		{"it passes as before", verdict("t", result.Passed), verdict("t", result.Passed), ""},
+		{"it fails as before", verdict("t", result.Failed), verdict("t", result.Failed), ""},
+		{"it fails", verdict("t", result.Passed), verdict("t", result.Failed), "new"},
+		{"it breaks", verdict("t", result.Passed), verdict("t", result.Broken), "new"},
+		{"it is flaky", verdict("t", result.Passed), verdict("t", result.Flaky), "new"},
+		{"it was skipped and fails", verdict("t", result.Skipped, "requirement", "old"), verdict("t", result.Failed), "new"},
+		{"it was known to fail, and is not any more", verdict("t", result.KnownFailing), verdict("t", result.Failed), "new"},
+		{"it is new and fails", nil, verdict("t", result.Failed), "new came"},
+		{"it is new and passes", nil, verdict("t", result.Passed), "came"},
+		{"it is gone", verdict("t", result.Failed), nil, "went"},
+		{"it failed and breaks", verdict("t", result.Failed), verdict("t", result.Broken), "other"},
+		{"it failed and is flaky", verdict("t", result.Failed), verdict("t", result.Flaky), "other"},
+		{"it is mended", verdict("t", result.Failed), verdict("t", result.Passed), "mended"},
+		{"it was flaky and is mended", verdict("t", result.Flaky), verdict("t", result.Passed), "mended"},
+		{"a known failure is mended", verdict("t", result.KnownFailing), verdict("t", result.Passed), "mended"},
+		{"a failure becomes known", verdict("t", result.Failed), verdict("t", result.KnownFailing), ""},
+		{"it is skipped as before", verdict("t", result.Skipped, "requirement", "a"), verdict("t", result.Skipped, "requirement", "a"), ""},
+		{"another reason", verdict("t", result.Skipped, "requirement", "a"), verdict("t", result.Skipped, "requirement", "b"), "skips"},
+		{"another kind of reason", verdict("t", result.Skipped, "requirement", "a"), verdict("t", result.Skipped, "capability", "a"), "skips"},
+		{"it is not run any more", verdict("t", result.Passed), verdict("t", result.Skipped, "capability", "a"), "skips"},
+		{"it runs now", verdict("t", result.Skipped, "capability", "a"), verdict("t", result.Passed), "skips"},
+		{"a failure that hides", verdict("t", result.Failed), verdict("t", result.Skipped, "capability", "a"), "skips"},
+		{"twice as long, and long", verdict("t", result.Passed), after(verdict("t", result.Passed), 200*time.Millisecond), "slower"},
+		{"not twice as long", after(verdict("t", result.Passed), time.Second), after(verdict("t", result.Passed), 1900*time.Millisecond), ""},
+		{"twice as long, and short", after(verdict("t", result.Passed), time.Millisecond), after(verdict("t", result.Passed), 99*time.Millisecond), ""},
+	} {
+		var old, now []*result.Verdict
+		if r.old != nil {
+			old = append(old, r.old)
+		}
+		if r.now != nil {
+			now = append(now, r.now)
+		}
+		d := report.Compare(old, now, 100*time.Millisecond)
+		var got []string
+		for _, l := range []struct {
+			name    string
+			changes []report.Change
+		}{{"new", d.NewFailures}, {"other", d.OtherFailures}, {"mended", d.Mended}, {"skips", d.Skips}, {"slower", d.Slower}, {"came", d.Came}, {"went", d.Went}} {
+			if len(l.changes) > 0 {
+				got = append(got, l.name)
+			}
+		}
+		if strings.Join(got, " ") != r.want {
+			t.Errorf("%s: %q, want %q", r.reason, got, r.want)
+		}
+	}
+}
+
+// Deployments, iterations and tests of one name are told apart.
+func TestCompareByIdentity(t *testing.T) {
+	elsewhere := verdict("t", result.Failed)
+	elsewhere.Test.Deployment = "sharded 8.0"
+	again := verdict("t", result.Failed)
+	again.Test.Iteration = 2
+	old := []*result.Verdict{verdict("t", result.Passed), elsewhere, again, verdict("t", result.Failed)}
+	if d := report.Compare(old, slices.Clone(old), 0); cmp.Diff(report.Difference{}, report.Difference{NewFailures: d.NewFailures, Mended: d.Mended, Came: d.Came, Went: d.Went}) != "" {
+		t.Errorf("%+v", d)
+	}
+	d := report.Compare(old, []*result.Verdict{verdict("t", result.Passed), verdict("t", result.Passed)}, 0)
+	if len(d.Mended) != 1 || len(d.Went) != 2 {
+		t.Errorf("%+v", d)
+	}
+}
+
+func TestDifferenceText(t *testing.T) {
+	broken := verdict("b\x1b[31m", result.Broken)
+	broken.Reason = "no\nserver"
+	slow := verdict("slow", result.Passed)
+	slow.Duration = 3 * time.Second
+	d := report.Compare(
+		[]*result.Verdict{verdict("a", result.Failed), verdict("b\x1b[31m", result.Passed), verdict("slow", result.Passed), verdict("gone", result.Passed), verdict("s", result.Passed)},
+		[]*result.Verdict{verdict("a", result.Passed), broken, slow, verdict("fresh", result.Passed), verdict("s", result.Skipped, "skipReason", "DRIVERS-1")}, 0)
+	want := `new failures:
+  f.yml: s: b` + "\uFFFD" + `[31m [single 8.0]
+    passed → broken (no server)
+
+mended:
+  f.yml: s: a [single 8.0]
+    failed → passed
+
+changed skips:
+  f.yml: s: s [single 8.0]
+    passed → skipped (skipReason: DRIVERS-1)
+
+slower:
+  f.yml: s: slow [single 8.0]
+    100ms → 3s
+
+tests that came:
+  f.yml: s: fresh [single 8.0]
+    passed
+
+tests that went:
+  f.yml: s: gone [single 8.0]
+    was passed
+
+1 new failure, 1 mended, 1 changed skip, 1 slower, 1 came, 1 went
+`
+	if diff := cmp.Diff(want, string(d.Text())); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestMerge(t *testing.T) {
+	part := func(name, shard string, whole bool, verdicts ...*result.Verdict) *report.Past {
+		p := &report.Past{Name: name, Shard: shard, Verdicts: verdicts}
+		if whole {
+			p.Run = &report.PastRun{Engine: "reference 1", Duration: time.Second}
+		}
+		return p
+	}
+	a, b, c := verdict("a", result.Passed), verdict("b", result.Failed), verdict("c", result.Passed)
+	one, two := part("1.json", "1/2", true, a), part("2.json", "2/2", true, b, c)
+	interrupted := part("2.json", "2/2", true, b)
+	interrupted.Run.Interrupted = true
+	troubled, also := part("1.json", "1/2", true, a), part("2.json", "2/2", true, b)
+	troubled.Run.Problems, also.Run.Problems = []string{"stale"}, []string{"stale", "unexpected pass"}
+	for _, r := range []struct {
+		reason   string
+		parts    []*report.Past
+		problems []string
+		code     int
+	}{
+		{"both shards, one of them red", []*report.Past{one, two}, nil, 1},
+		{"runs that are no shards", []*report.Past{part("1.json", "", false, a), part("2.json", "", false, c)}, nil, 0},
+		{"a shard is missing", []*report.Past{two}, []string{"shard 1/2 is missing"}, 1},
+		{"a shard was cut off", []*report.Past{one, part("2.json", "2/2", false, c)}, []string{"2.json: the report of shard 2/2 was cut off"}, 1},
+		{"a shard is there twice", []*report.Past{one, two, part("3.json", "2/2", true)}, []string{"3.json: shard 2/2 is there twice"}, 1},
+		{"shards of two runs", []*report.Past{one, two, part("3.json", "3/3", true)},
+			[]string{"3.json: shard 3/3 is one of 3, others are of 2", "shard 1/3 is missing", "shard 2/3 is missing"}, 1},
+		{"no shard", []*report.Past{part("1.json", "x", true, a)}, []string{`1.json: there is no shard "x"`}, 1},
+		{"a test is in two", []*report.Past{one, part("2.json", "2/2", true, a, c)}, []string{`1.json and 2.json have 1 test in common, such as "s: a [single 8.0]"`}, 1},
+		{"problems of each, once", []*report.Past{troubled, also}, []string{"stale", "unexpected pass"}, 1},
+		{"an interruption", []*report.Past{one, interrupted}, nil, 3},
+	} {
+		notes := report.Merge(r.parts)
+		end := notes[len(notes)-1].(result.RunFinished).Summary
+		if diff := cmp.Diff(r.problems, end.Problems); diff != "" || end.ExitCode() != r.code {
+			t.Errorf("%s: exit code %d (-want +got)\n%s", r.reason, end.ExitCode(), diff)
+		}
+		tests := 0
+		for _, p := range r.parts {
+			tests += len(p.Verdicts)
+		}
+		if started := notes[0].(result.RunStarted); started.Total != tests || len(notes) != tests+2 || started.Shard != "" {
+			t.Errorf("%s: %+v", r.reason, started)
+		}
+	}
+	end := report.Merge([]*report.Past{one, two})[4].(result.RunFinished).Summary
+	if end.Passed != 2 || end.Failed != 1 || end.Duration != time.Second {
+		t.Errorf("%+v", end)
+	}
+}

@@ -1,0 +1,102 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/unified-test-runner/utr/result"
+)
+
+// Merge gives the notes of one run that is made of several, such as the shards
+// of one. A test that is in two of them, a shard that is missing or was cut
+// off, and the problems of each are problems of the whole.
+func Merge(parts []*Past) []result.Note {
+	var notes []result.Note
+	var s result.Summary
+	started := result.RunStarted{Jobs: len(parts)}
+	files, engines := map[string]bool{}, []string{}
+	first := map[verdictKey]string{} // the report that has a test
+	problem := func(format string, args ...any) {
+		if p := fmt.Sprintf(format, args...); !slices.Contains(s.Problems, p) {
+			s.Problems = append(s.Problems, p)
+		}
+	}
+	for _, p := range parts {
+		var sum time.Duration
+		twice, with, such := 0, "", ""
+		for i, k := range keyed(p.Verdicts) {
+			v := p.Verdicts[i]
+			if other, found := first[k]; found && other != p.Name {
+				twice++
+				with, such = other, oneLine(title(v.Test))
+			}
+			first[k] = p.Name
+			files[v.Test.File] = true
+			s.Add(v)
+			sum += v.Duration
+			notes = append(notes, result.TestFinished{Verdict: v})
+		}
+		if twice > 0 {
+			problem("%s and %s have %s in common, such as %q", with, p.Name, plural(twice, "test"), such)
+		}
+		if p.Run == nil {
+			s.Duration = max(s.Duration, sum)
+			continue
+		}
+		if !slices.Contains(engines, p.Run.Engine) {
+			engines = append(engines, p.Run.Engine)
+		}
+		if started.Time.IsZero() || p.Run.Started.Before(started.Time) {
+			started.Time = p.Run.Started
+		}
+		s.Duration = max(s.Duration, p.Run.Duration)
+		s.Interrupted = s.Interrupted || p.Run.Interrupted
+		for _, each := range p.Run.Problems {
+			problem("%s", each)
+		}
+	}
+	for _, fault := range shardFaults(parts) {
+		problem("%s", fault)
+	}
+	started.Engine = strings.Join(engines, " and ")
+	started.Total, started.Files = len(notes), len(files)
+	return append(append([]result.Note{started}, notes...), result.RunFinished{Summary: s})
+}
+
+// shardFaults tells which shards are not whole, not there, or there twice.
+func shardFaults(parts []*Past) (faults []string) {
+	var names []string
+	count := 0
+	for _, p := range parts {
+		if p.Shard == "" {
+			continue
+		}
+		var i, n int
+		if _, err := fmt.Sscanf(p.Shard, "%d/%d", &i, &n); err != nil || n < 1 || n > maxShards {
+			faults = append(faults, fmt.Sprintf("%s: there is no shard %q", p.Name, p.Shard))
+			continue
+		}
+		if p.Run == nil {
+			faults = append(faults, fmt.Sprintf("%s: the report of shard %s was cut off", p.Name, p.Shard))
+		}
+		if slices.Contains(names, p.Shard) {
+			faults = append(faults, fmt.Sprintf("%s: shard %s is there twice", p.Name, p.Shard))
+		}
+		if count != 0 && count != n {
+			faults = append(faults, fmt.Sprintf("%s: shard %s is one of %d, others are of %d", p.Name, p.Shard, n, count))
+		}
+		names = append(names, p.Shard)
+		count = n
+	}
+	for i := 1; i <= count; i++ {
+		if name := fmt.Sprintf("%d/%d", i, count); !slices.Contains(names, name) {
+			faults = append(faults, fmt.Sprintf("shard %s is missing", name))
+		}
+	}
+	return faults
+}
+
+// maxShards keeps a report that is no report from naming a billion shards.
+const maxShards = 10_000

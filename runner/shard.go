@@ -1,0 +1,131 @@
+package runner
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/unified-test-runner/utr/result"
+)
+
+// Shard is one of several parts of a run, each of which another machine may
+// run. All parts together hold every test exactly once, if they are given the
+// same suites, deployments and Durations. The zero Shard is the whole.
+type Shard struct {
+	Index, Count int // Index counts from 1
+	// Durations says how long tests took, by ShardKey, so that the parts take
+	// equally long. A test that is not in it is taken for an average one. Nil:
+	// a test's part depends on its name alone, and stays the same when others
+	// come and go.
+	Durations map[string]time.Duration
+}
+
+// ParseShard reads "2/5".
+func ParseShard(text string) (Shard, error) {
+	index, count, found := strings.Cut(text, "/")
+	i, err := strconv.Atoi(index)
+	n, other := strconv.Atoi(count)
+	switch {
+	case !found || err != nil || other != nil:
+		return Shard{}, errors.New("it must be such as 2/5, the second part of five")
+	case n < 1 || i < 1 || i > n:
+		return Shard{}, fmt.Errorf("of %d parts there is no number %d", n, i)
+	}
+	return Shard{Index: i, Count: n}, nil
+}
+
+// String is what ParseShard reads; "" for the whole.
+func (s Shard) String() string {
+	if s.Count == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d/%d", s.Index, s.Count)
+}
+
+// ShardKey names a test for a Shard.
+func ShardKey(id result.TestID) string {
+	return strings.Join([]string{id.File, id.Description, id.Deployment, strconv.Itoa(max(1, id.Iteration))}, "\x00")
+}
+
+// of gives the jobs of a shard, in their order.
+func (s Shard) of(jobs []job) []job {
+	if s.Count == 0 {
+		return jobs
+	}
+	parts := s.parts(jobs)
+	var out []job
+	for i, j := range jobs {
+		if parts[i] == s.Index-1 {
+			out = append(out, j)
+		}
+	}
+	return out
+}
+
+// parts gives the part of each job, counted from 0. Jobs that run go one by
+// one, the longest first, to the part that has the least to do; that makes no
+// part longer than 4/3 of what is needed. Equal names stay together.
+func (s Shard) parts(jobs []job) []int {
+	parts := make([]int, len(jobs))
+	average := s.average()
+	type load struct {
+		key  string
+		took time.Duration
+	}
+	var loads []load
+	for i, j := range jobs {
+		key := ShardKey(j.id)
+		parts[i] = hashed(key, s.Count)
+		if s.Durations != nil && j.skip == nil {
+			took, known := s.Durations[key]
+			if !known {
+				took = average
+			}
+			loads = append(loads, load{key, took})
+		}
+	}
+	slices.SortFunc(loads, func(a, b load) int {
+		return cmp.Or(cmp.Compare(b.took, a.took), cmp.Compare(a.key, b.key))
+	})
+	chosen := make(map[string]int, len(loads))
+	sums := make([]time.Duration, s.Count)
+	counts := make([]int, s.Count) // what takes no time is spread as well
+	for _, l := range loads {
+		part, again := chosen[l.key]
+		if !again {
+			for p := range sums {
+				if sums[p] < sums[part] || sums[p] == sums[part] && counts[p] < counts[part] {
+					part = p
+				}
+			}
+			chosen[l.key] = part
+		}
+		sums[part] += l.took
+		counts[part]++
+	}
+	for i, j := range jobs {
+		if part, found := chosen[ShardKey(j.id)]; found {
+			parts[i] = part
+		}
+	}
+	return parts
+}
+
+func (s Shard) average() (sum time.Duration) {
+	for _, d := range s.Durations {
+		sum += d
+	}
+	return sum / time.Duration(max(1, len(s.Durations)))
+}
+
+// hashed spreads names evenly, and says the same on every machine.
+func hashed(key string, n int) int {
+	sum := sha256.Sum256([]byte(key))
+	return int(binary.BigEndian.Uint64(sum[:]) % uint64(n))
+}
