@@ -12,6 +12,7 @@ func newBackend(o Options) server.Backend {
 		ReplicaSet:         o.Topology == ReplicaSet,
 		ShardName:          server.ShardName,
 		ShardHost:          server.ShardHost(o.SetName),
+		NoScripting:        o.NoScripting,
 		TransactionalWrite: server.TransactionalWrite,
 	})
 }

@@ -69,6 +69,9 @@ type Options struct {
 	TLS bool
 	// Host to listen on, by default 127.0.0.1. Anything else lets others in.
 	Host string
+	// NoScripting refuses $where and mapReduce, as servers do that are started
+	// with --noscripting.
+	NoScripting bool
 	// Parameters are server parameters to start with, for every server, as
 	// setParameter takes them. Versions from 8.2 on have the ingress rate
 	// limiters (docs/embedded.md).

@@ -201,7 +201,7 @@ func (r *bulk) update(d *Data, s *scope, i int, db, coll string, op *args, let b
 			return nil
 		}
 		st = &statement{}
-		if err := d.prepare(ch, op.any("updateMods"), let, consts, filters, sort, collation); err != nil {
+		if err := d.prepare(s, ch, op.any("updateMods"), let, consts, filters, sort, collation); err != nil {
 			return err
 		}
 		var err error
@@ -247,7 +247,7 @@ func (r *bulk) delete(d *Data, s *scope, i int, db, coll string, op *args, let b
 			n = st.n
 			return nil
 		}
-		f, err := query.Compile(filter, query.Options{Now: d.opts.Now(), Let: let, Collation: collation})
+		f, err := query.Compile(filter, query.Options{Now: d.opts.Now(), Let: let, Collation: collation, Scripts: s.scripts()})
 		if err != nil {
 			return err
 		}

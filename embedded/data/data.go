@@ -31,6 +31,8 @@ type Options struct {
 	ShardName, ShardHost string
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
+	// NoScripting refuses what needs a script engine.
+	NoScripting bool
 	// TransactionalWrite, if not nil, is called once for each retryable write
 	// that is about to commit (the fail point onPrimaryTransactionalWrite):
 	// for the documents of one insert together, for each statement of other

@@ -77,7 +77,7 @@ func (d *Data) find(s *scope, a *args) (bson.D, error) {
 		a.fail(command.Errorf(2, "BatchSize value must be non-negative, but received: %d", size))
 	}
 	single, tailable, await := a.flag("singleBatch"), a.flag("tailable"), a.flag("awaitData")
-	opts := query.Options{Now: d.opts.Now(), Let: a.let(d), Collation: a.collation()}
+	opts := query.Options{Now: d.opts.Now(), Let: a.let(d), Collation: a.collation(), Scripts: s.scripts()}
 	filter, sort, projection := a.document("filter"), a.document("sort"), a.document("projection")
 	if a.err != nil {
 		return nil, a.err
@@ -407,7 +407,7 @@ func (d *Data) count(s *scope, a *args) (bson.D, error) {
 	if limit < 0 {
 		limit = -limit
 	}
-	opts := query.Options{Now: d.opts.Now(), Collation: a.collation()}
+	opts := query.Options{Now: d.opts.Now(), Collation: a.collation(), Scripts: s.scripts()}
 	filter := a.document("query")
 	if a.err != nil {
 		return nil, a.err
@@ -493,7 +493,7 @@ func (d *Data) distinct(s *scope, a *args) (bson.D, error) {
 		return nil, err
 	}
 	name, key := a.name(), a.str("key")
-	opts := query.Options{Now: d.opts.Now(), Collation: a.collation()}
+	opts := query.Options{Now: d.opts.Now(), Collation: a.collation(), Scripts: s.scripts()}
 	filter := a.document("query")
 	if a.err != nil {
 		return nil, a.err

@@ -33,7 +33,7 @@ func (d *Data) findAndModify(s *scope, a *args) (bson.D, error) {
 	case !remove && !has:
 		return nil, command.Errorf(9, "Either an update or remove=true must be specified")
 	}
-	opts := query.Options{Now: d.opts.Now(), Let: let, Collation: collation}
+	opts := query.Options{Now: d.opts.Now(), Let: let, Collation: collation, Scripts: s.scripts()}
 	proj, err := query.CompileProjection(fields, opts, false)
 	if err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func (d *Data) findAndModify(s *scope, a *args) (bson.D, error) {
 				return err
 			}
 		} else {
-			if err := d.prepare(ch, a.any("update"), let, nil, filters, sort, collation); err != nil {
+			if err := d.prepare(s, ch, a.any("update"), let, nil, filters, sort, collation); err != nil {
 				return err
 			}
 			if st.n, st.modified, st.upserted, st.pre, st.post, err = s.apply(s.req.DB, name, ch); err != nil {

@@ -22,9 +22,12 @@ func (d *Data) mapReduce(s *scope, a *args) (bson.D, error) {
 	}
 	name, filter, sort, limit := a.name(), a.document("query"), a.document("sort"), a.count("limit", "Limit")
 	vars := a.document("scope")
-	opts := query.Options{Now: d.opts.Now(), Collation: a.collation()}
+	opts := query.Options{Now: d.opts.Now(), Collation: a.collation(), Scripts: s.scripts()}
 	if a.err != nil {
 		return nil, a.err
+	}
+	if d.opts.NoScripting {
+		return nil, command.Errorf(16149, "cannot run map reduce without the js engine")
 	}
 	functions := map[string]*script.Function{}
 	for _, part := range []string{"map", "reduce", "finalize"} {

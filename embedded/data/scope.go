@@ -23,15 +23,24 @@ func (s *scope) locked(f func() error) error {
 		defer t.Stop()
 		timeout = t.C
 	}
+	s.rest.slept = 0
 	for {
 		s.d.mu.Lock()
 		s.writes = false
+		s.rest.locked, s.rest.left = true, s.rest.slept
 		err := f()
+		s.rest.locked = false
 		if s.writes {
 			s.d.announce()
 		}
 		changed := s.d.changed
 		s.d.mu.Unlock()
+		if errors.Is(err, errAsleep) {
+			if err := s.again(err); err != nil {
+				return err
+			}
+			continue
+		}
 		if !errors.Is(err, errBlocked) {
 			return err
 		}

@@ -142,6 +142,7 @@ type scope struct {
 	// session and statements for retryable writes.
 	session *session
 	writes  bool // something was written
+	rest    rest
 }
 
 // begin checks the session fields of a command and finds its scope. The caller

@@ -537,7 +537,7 @@ func (d *Data) updateOne(s *scope, b *batch, name string, i int, st *args, let b
 			b.addUpserted(i, r.upserted)
 			return nil
 		}
-		if err := d.prepare(ch, st.any("u"), let, consts, filters, sort, collation); err != nil {
+		if err := d.prepare(s, ch, st.any("u"), let, consts, filters, sort, collation); err != nil {
 			return err
 		}
 		n, modified, upserted, _, _, err := s.apply(s.req.DB, name, ch)
@@ -565,8 +565,8 @@ func (b *batch) addUpserted(i int, id any) {
 }
 
 // prepare parses the parts of a change.
-func (d *Data) prepare(ch *change, u any, let, consts bson.D, filters bson.A, sort bson.D, collation *query.Collation) error {
-	opts := query.Options{Now: d.opts.Now(), Let: let, Collation: collation}
+func (d *Data) prepare(s *scope, ch *change, u any, let, consts bson.D, filters bson.A, sort bson.D, collation *query.Collation) error {
+	opts := query.Options{Now: d.opts.Now(), Let: let, Collation: collation, Scripts: s.scripts()}
 	var err error
 	if ch.u, ch.replacement, err = d.parseUpdate(u, let, consts, filters, collation); err != nil {
 		return err
@@ -653,7 +653,7 @@ func (d *Data) deleteOne(s *scope, b *batch, name string, i int, st *args, let b
 			b.n += r.n
 			return nil
 		}
-		f, err := query.Compile(q, query.Options{Now: d.opts.Now(), Let: let, Collation: collation})
+		f, err := query.Compile(q, query.Options{Now: d.opts.Now(), Let: let, Collation: collation, Scripts: s.scripts()})
 		if err != nil {
 			return err
 		}

@@ -36,6 +36,7 @@ func TestReplay(t *testing.T) {
 		t.Run(r.name, func(t *testing.T) {
 			steps := lines[step](t, r.name+".jsonl")
 			r.options.Version = "4.9"
+			r.options.NoScripting = true // as the recorded servers were
 			d := start(t, r.options)
 			p := &player{t: t, hosts: d.Hosts(), conns: map[int]*client{}, same: map[any]any{}, offset: map[string]int64{}, theirs: r.theirs}
 			p.live(pasts[r.name])

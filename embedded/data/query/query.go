@@ -19,6 +19,7 @@ type Options struct {
 	Let       bson.D // variables of $expr
 	Now       time.Time
 	Collation *Collation
+	Scripts   *Scripts // of $where; nil: it is not allowed here
 }
 
 // Filter is a parsed filter. It may be used concurrently.
@@ -286,7 +287,7 @@ func (p parser) clause(e bson.E, top bool, depth int) (node, error) {
 	case "$alwaysFalse":
 		return none{}, nil
 	case "$where":
-		return nil, command.Errorf(2, "no globalScriptEngine in $where parsing")
+		return p.where(e.Value, top)
 	case "$jsonSchema", "$text":
 		return nil, command.Errorf(238, "%s is not implemented by the embedded deployment", e.Key)
 	}

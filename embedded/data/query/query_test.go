@@ -103,7 +103,7 @@ func TestRefusedFilters(t *testing.T) {
 		{"an operator that is none", `{"x":{"$nosuch":1}}`, 2, "unknown operator: $nosuch"},
 		{"$or of nothing", `{"$or":[]}`, 2, "$and/$or/$nor must be a nonempty array"},
 		{"$in of no array", `{"a":{"$in":1}}`, 2, "$in needs an array"},
-		{"$where has no engine", `{"$where":"1"}`, 2, "no globalScriptEngine in $where parsing"},
+		{"$where where scripts have no place", `{"$where":"1"}`, 2, "$where is not allowed in this context"},
 		{"a type that is none", `{"a":{"$type":"x"}}`, 2, "Unknown type name alias: x"},
 		{"a negative size", `{"a":{"$size":-1}}`, 2, "Failed to parse $size. Expected a non-negative number in: $size: -1"},
 		{"an expression that is none", `{"$expr":{"$nosuch":1}}`, 168, "Unrecognized expression '$nosuch'"},

@@ -30,6 +30,35 @@ func Parse(source string) (*Function, error) {
 	return &Function{f.params, f.body}, nil
 }
 
+// ParseLoose parses the source of a function, or what stands in its body, as
+// $where takes both. A body of one expression returns it.
+func ParseLoose(source string) (*Function, error) {
+	tokens, err := scan(source)
+	if err != nil {
+		return nil, err
+	}
+	p := &parser{tokens: tokens}
+	if p.peek() == "function" || p.arrow() {
+		return Parse(source)
+	}
+	if e, err := p.expression(0); err == nil {
+		p.accept(";")
+		if p.peek() == "" {
+			return &Function{body: []statement{{kind: "return", expr: e}}}, nil
+		}
+	}
+	p.at = 0
+	f := &Function{}
+	for p.peek() != "" {
+		list, err := p.statement(0)
+		if err != nil {
+			return nil, err
+		}
+		f.body = append(f.body, list...)
+	}
+	return f, nil
+}
+
 // scan splits source into tokens: names, numbers, strings with a leading
 // quote, operators.
 func scan(source string) ([]string, error) {
