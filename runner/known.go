@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/unified-test-runner/utr/source"
+	"github.com/unified-test-runner/utr/specs"
 )
 
 // KnownFailure expects tests to fail. They run all the same; one that passes
@@ -19,6 +21,10 @@ type KnownFailure struct {
 	Position source.Position
 	Pattern  *regexp.Regexp // over "file: description"
 	Reason   string
+	// Suites, over files, says which suites the failure is about: where none of
+	// them is in the run, that the pattern matches no test is no problem. Nil:
+	// always about some.
+	Suites *regexp.Regexp
 	// Until is the last day (UTC) on which the failure is known; the zero Time
 	// sets no end. From the next day on tests may not fail any more, and the
 	// line is a Problem of the Summary, until somebody looks at it.
@@ -34,9 +40,12 @@ type KnownFailure struct {
 // pattern ends at the first # that follows a blank, so that a # inside a
 // pattern is written without one before it, or as \x23. A reason that begins
 // with "until 2027-01-31:" is one of Until that day; one that begins, after
-// that, with "sometimes:" is one of Sometimes.
+// that, with "sometimes:" is one of Sometimes. A line "[for REGEXP]" says of
+// those after it, up to the next one, which files they are about; "[for all]"
+// ends that.
 func ParseKnownFailing(name string, r io.Reader) ([]KnownFailure, error) {
 	var list []KnownFailure
+	var about *regexp.Regexp
 	lines := bufio.NewScanner(r)
 	for n := 1; lines.Scan(); n++ {
 		line := strings.TrimSpace(lines.Text())
@@ -44,6 +53,13 @@ func ParseKnownFailing(name string, r io.Reader) ([]KnownFailure, error) {
 			continue
 		}
 		at := source.Position{File: name, Line: n, Column: 1}
+		if suites, found := strings.CutPrefix(line, "[for "); found && strings.HasSuffix(suites, "]") {
+			var err error
+			if about, err = parseAbout(strings.TrimSpace(strings.TrimSuffix(suites, "]"))); err != nil {
+				return nil, fmt.Errorf("%s: %w", at, err)
+			}
+			continue
+		}
 		pattern, reason, found := cutComment(line)
 		if !found || reason == "" {
 			return nil, fmt.Errorf("%s: a known failure needs a reason: pattern # reason", at)
@@ -52,7 +68,7 @@ func ParseKnownFailing(name string, r io.Reader) ([]KnownFailure, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", at, err)
 		}
-		k := KnownFailure{Position: at, Pattern: compiled, Reason: reason}
+		k := KnownFailure{Position: at, Pattern: compiled, Reason: reason, Suites: about}
 		if k.Until, reason, err = cutUntil(reason); err != nil {
 			return nil, fmt.Errorf("%s: %w", at, err)
 		}
@@ -63,6 +79,22 @@ func ParseKnownFailing(name string, r io.Reader) ([]KnownFailure, error) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return list, nil
+}
+
+// parseAbout reads what a [for …] line names.
+func parseAbout(text string) (*regexp.Regexp, error) {
+	switch text {
+	case "":
+		return nil, errors.New("[for REGEXP] names files, or all")
+	case "all":
+		return nil, nil
+	}
+	return regexp.Compile(text)
+}
+
+// concerns reports whether the run has a suite that the failure is about.
+func (k *KnownFailure) concerns(suites []*specs.Suite) bool {
+	return k.Suites == nil || slices.ContainsFunc(suites, func(s *specs.Suite) bool { return k.Suites.MatchString(s.File) })
 }
 
 // Expired reports whether the day until which the failure was known is over.

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/unified-test-runner/utr/specs"
 )
 
 func TestKnownFailureHasItsDay(t *testing.T) {
@@ -61,6 +63,37 @@ func TestKnownFailureExpires(t *testing.T) {
 	} {
 		if got := r.k.Expired(r.now); got != r.want {
 			t.Errorf("%s: %t", r.reason, got)
+		}
+	}
+}
+
+// A line that is about other suites than those of the run is not stale; one
+// that is about them, or about all, is.
+func TestKnownFailureOfOtherSuites(t *testing.T) {
+	suites := []*specs.Suite{{File: "specs/a.yml", Tests: []*specs.Test{{Description: "first"}}}}
+	for _, r := range []struct {
+		reason, text string
+		stale        bool
+	}{
+		{"without a header it is about all", "b.yml: second # why", true},
+		{"about another suite", "[for /b\\.yml$]\nb.yml: second # why", false},
+		{"about this suite", "[for /a\\.yml$]\na.yml: second # why", true},
+		{"about this suite, and it matches", "[for /a\\.yml$]\na.yml: first # why", false},
+		{"all ends the header", "[for /b\\.yml$]\n[for all]\nb.yml: second # why", true},
+		{"the next header counts", "[for /a\\.yml$]\n[for /b\\.yml$]\nb.yml: second # why", false},
+	} {
+		list, err := ParseKnownFailing("k", strings.NewReader(r.text))
+		if err != nil {
+			t.Errorf("%s: %v", r.reason, err)
+			continue
+		}
+		if found := Unused(suites, Config{KnownFailing: list}); (len(found) > 0) != r.stale {
+			t.Errorf("%s: %v", r.reason, found)
+		}
+	}
+	for _, text := range []string{"[for ]", "[for (]", "[for x"} {
+		if _, err := ParseKnownFailing("k", strings.NewReader(text)); err == nil || !strings.HasPrefix(err.Error(), "k:1:1: ") {
+			t.Errorf("%q gives %v", text, err)
 		}
 	}
 }
