@@ -52,7 +52,7 @@ func deviations() []Deviation {
 			Suite:   "last-error-decides.yml", example: Schedule{Operation: "deleteMany", Topology: plainest, Faults: []Fault{overloaded(), {Code: 2, Labels: []string{"NoWritesPerformed"}}}},
 			schedule: func(s Schedule, d []Difference) bool {
 				l, r := events(d)
-				return operations[s.Operation].write && longer(r, l) && s.has(func(f Fault) bool { return f.labelled("NoWritesPerformed") })
+				return operations[s.Operation].write && len(r) > len(l) && s.has(func(f Fault) bool { return f.labelled("NoWritesPerformed") })
 			},
 		},
 		{
@@ -138,6 +138,17 @@ func deviations() []Deviation {
 			example: Schedule{Operation: "insertOne", Topology: plainest, Faults: []Fault{overloaded(), {Close: true}, {Code: 462, Labels: []string{"SystemOverloadedError", "RetryableError", "NoWritesPerformed"}, Backoff: 1}}},
 			schedule: func(s Schedule, d []Difference) bool {
 				return operations[s.Operation].write && only(d, "operation") && s.has(func(f Fault) bool { return f.labelled("NoWritesPerformed") })
+			},
+		},
+		{
+			ID: "D16", Engine: goDriver, Title: "behind a load balancer, retries commitTransaction and abortTransaction by the code of the error, without the label RetryableWriteError",
+			Section: "Retryable Writes, Determining Retryable Errors: from 4.4 on the server's label alone decides",
+			Suite:   "commit-behind-a-load-balancer.yml",
+			example: Schedule{Operation: "commitTransaction", Topology: "load-balanced", Faults: []Fault{{Code: 6, Labels: []string{"TransientTransactionError"}}}},
+			schedule: func(s Schedule, d []Difference) bool {
+				l, r := events(d)
+				return s.Topology == "load-balanced" && (s.Operation == "commitTransaction" || s.Operation == "abortTransaction") && longer(r, l) &&
+					s.has(func(f Fault) bool { return f.Code != 0 && f.Labels != nil && !f.labelled("RetryableWriteError") })
 			},
 		},
 	}
