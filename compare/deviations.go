@@ -14,7 +14,7 @@ func deviations() []Deviation {
 	return []Deviation{
 		{
 			ID: "D1", Engine: goDriver, Title: "goes on with an unordered bulk write after a command that failed as a whole",
-			Section: "CRUD, Bulk Write Models, ordered; Bulk Write (client), Top-Level Errors, asks the contrary of client bulk writes", Permitted: true,
+			Section: "Retryable Writes, Executing Retryable Write Commands: a failed retry interrupts the batch, ordered or not, as a retryable error does without retries; Bulk Write (client), Top-Level Errors, says it of all errors",
 			Suite: "unordered-bulk-write-goes-on.yml", example: Schedule{Operation: "bulkWriteAnyhow", Topology: plainest, Faults: []Fault{{Code: 8000}}},
 			schedule: func(s Schedule, d []Difference) bool {
 				l, r := events(d)
