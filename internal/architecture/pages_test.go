@@ -1,0 +1,145 @@
+package architecture
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/unified-test-runner/utr/specs"
+)
+
+const root = "../.."
+
+// link is a link of Markdown that leads to a file of ours, or to a heading.
+var link = regexp.MustCompile(`\]\(([^()\s:]*)\)`)
+
+// Every link of a page leads to a file that is there, and to a heading that it
+// has.
+func TestLinks(t *testing.T) {
+	seen := 0
+	for _, page := range pages(t) {
+		text := read(t, page)
+		for _, l := range link.FindAllStringSubmatch(text, -1) {
+			seen++
+			if why := broken(page, text, l[1]); why != "" {
+				t.Errorf("%s: (%s): %s", page, l[1], why)
+			}
+		}
+	}
+	if seen < 30 {
+		t.Errorf("only %d links were looked at: the check does not see the pages", seen)
+	}
+}
+
+func TestLinksCanBreak(t *testing.T) {
+	const text = "# The heading, with `code`\n"
+	for _, row := range []struct {
+		reason, target string
+		want           bool
+	}{
+		{"a page", "docs/running.md", true},
+		{"a folder", "specs", true},
+		{"no such page", "docs/walking.md", false},
+		{"a heading of this page", "#the-heading-with-code", true},
+		{"no such heading", "#the-heading", false},
+		{"a heading of another page", "docs/running.md#which-tests", true},
+		{"no such heading of another page", "docs/running.md#which-pests", false},
+	} {
+		if why := broken("README.md", text, row.target); (why == "") != row.want {
+			t.Errorf("%s: %q", row.reason, why)
+		}
+	}
+}
+
+// README leads to every page of docs, and tells how many tests our suites have.
+func TestReadme(t *testing.T) {
+	text := read(t, "README.md")
+	for _, page := range pages(t) {
+		if page != "README.md" && page != "CHANGELOG.md" && !strings.Contains(text, "]("+page) {
+			t.Errorf("README.md does not lead to %s", page)
+		}
+	}
+	for _, name := range []string{"retryable-reads", "retryable-writes", "client-backpressure"} {
+		loaded, err := specs.Load([]string{filepath.Join(root, "specs", name)}, specs.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tests := 0
+		for _, s := range loaded.Suites {
+			tests += len(s.Tests)
+		}
+		if want := fmt.Sprintf("`%s` %d", name, tests); !strings.Contains(text, want) {
+			t.Errorf("README.md does not say %q", want)
+		}
+	}
+}
+
+// pages names README, CHANGELOG and all below docs, as seen from the root.
+func pages(t *testing.T) []string {
+	t.Helper()
+	all := []string{"README.md", "CHANGELOG.md"}
+	err := fs.WalkDir(os.DirFS(root), "docs", func(name string, e fs.DirEntry, err error) error {
+		if err == nil && filepath.Ext(name) == ".md" {
+			all = append(all, name)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func read(t *testing.T, page string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// broken tells what is wrong with a link of a page, "" if nothing is.
+func broken(page, text, target string) string {
+	file, heading, hasHeading := strings.Cut(target, "#")
+	if file != "" {
+		path := filepath.Join(root, filepath.Dir(page), file)
+		info, err := os.Stat(path)
+		switch {
+		case err != nil:
+			return "there is no such file"
+		case !hasHeading || info.IsDir():
+			return ""
+		}
+		other, err := os.ReadFile(path)
+		if err != nil {
+			return err.Error()
+		}
+		text = string(other)
+	}
+	for _, line := range strings.Split(text, "\n") {
+		if strings.HasPrefix(line, "#") && anchor(line) == heading {
+			return ""
+		}
+	}
+	return "there is no such heading"
+}
+
+// anchor is what sites that show Markdown call a heading.
+func anchor(heading string) string {
+	text := strings.TrimSpace(strings.TrimLeft(heading, "#"))
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == ' ':
+			return '-'
+		case r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r):
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, text)
+}
