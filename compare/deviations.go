@@ -15,7 +15,7 @@ func deviations() []Deviation {
 		{
 			ID: "D1", Engine: goDriver, Title: "goes on with an unordered bulk write after a command that failed as a whole",
 			Section: "Retryable Writes, Executing Retryable Write Commands: a failed retry interrupts the batch, ordered or not, as a retryable error does without retries; Bulk Write (client), Top-Level Errors, says it of all errors",
-			Suite: "unordered-bulk-write-goes-on.yml", example: Schedule{Operation: "bulkWriteAnyhow", Topology: plainest, Faults: []Fault{{Code: 8000}}},
+			Suite:   "unordered-bulk-write-goes-on.yml", example: Schedule{Operation: "bulkWriteAnyhow", Topology: plainest, Faults: []Fault{{Code: 8000}}},
 			schedule: func(s Schedule, d []Difference) bool {
 				l, r := events(d)
 				return s.Operation == "bulkWriteAnyhow" && longer(r, l)
