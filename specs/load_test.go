@@ -38,7 +38,7 @@ func TestLoad(t *testing.T) {
 	builtIn := fstest.MapFS{
 		"some-reads/find.yml": {Data: []byte(yamlSuite)},
 		"some-reads/more.yml": {Data: []byte(yamlSuite)},
-		"other/x.yml":              {Data: []byte(yamlSuite)},
+		"other/x.yml":         {Data: []byte(yamlSuite)},
 	}
 	for _, tt := range []struct {
 		reason  string
