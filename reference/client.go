@@ -29,6 +29,7 @@ type client struct {
 	clock      session.ClusterClock // the greatest cluster time seen, handshakes included
 	sessions   sessionPool
 	sockets    *sockets
+	inUse      *inUse
 	handshakes *handshakes
 	operation  atomic.Int64 // the last operationId
 	minPool    uint64
@@ -56,14 +57,14 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 	}
 	c := &client{
 		driver: d, settings: s,
-		log: newEventLog(d.options.Now), sockets: newSockets(), handshakes: newHandshakes(),
+		log: newEventLog(d.options.Now), sockets: newSockets(), inUse: newInUse(), handshakes: newHandshakes(),
 		heartbeat: s.heartbeat,
 	}
 	if c.heartbeat == 0 {
 		c.heartbeat = d.options.Heartbeat
 	}
 	o := options.Client().ApplyURI(rest).
-		SetPoolMonitor(poolMonitor(c.log, c.handshakes)).
+		SetPoolMonitor(poolMonitor(c.log, c.inUse, c.handshakes)).
 		SetServerMonitor(serverMonitor(c.log, c.sockets)).
 		SetDialer(c.sockets)
 	if c.messages, err = newMessageLog(d.options.Now, entity.Lookup("observeLogMessages")); err != nil {

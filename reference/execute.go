@@ -371,6 +371,9 @@ func (c *client) networkError(ctx context.Context, err error, conn *mnet.Connect
 	}
 	events.failed(f.err, nil)
 	cmd.session.markDirty()
+	if c.inUse.interrupted(srv.address, conn.DriverConnectionID()) {
+		return &f // the pool was cleared for another error
+	}
 	last := c.log.last()
 	if srv.desc.TopologyVersion != nil && !f.timedOut(err) && !conn.Stale() {
 		// The pool tells of its being cleared a moment after it was.
@@ -379,8 +382,8 @@ func (c *client) networkError(ctx context.Context, err error, conn *mnet.Connect
 	// The topology looks for a connection error inside a driver error.
 	_ = srv.ProcessError(mongo.Error{Message: err.Error(), Labels: []string{mongo.NetworkError}, Wrapped: err}, conn)
 	if !cmd.timeout || errors.Is(err, errMalformed) || errors.Is(err, io.EOF) {
-		if e, ok := conn.ReadWriteCloser.(mongo.Expirable); ok && cmd.conn == nil && cmd.session.conn == nil {
-			_ = e.Expire()
+		if e, ok := conn.ReadWriteCloser.(mongo.Expirable); ok && cmd.conn == nil {
+			_ = e.Expire() // a transaction lets go of it, too: see unpin
 		}
 	}
 	return &f

@@ -1,6 +1,7 @@
 package reference
 
 import (
+	"errors"
 	"reflect"
 	"strings"
 
@@ -26,11 +27,11 @@ func poolTypes() map[string]result.EventType {
 	}
 }
 
-// poolMonitor writes CMAP events to the log, and has handshakes hear them.
-func poolMonitor(log *eventLog, handshakes *handshakes) *event.PoolMonitor {
+// poolMonitor writes CMAP events to the log, in the order that use gives them,
+// and has handshakes hear them.
+func poolMonitor(log *eventLog, use *inUse, handshakes *handshakes) *event.PoolMonitor {
 	types := poolTypes()
-	return &event.PoolMonitor{Event: func(e *event.PoolEvent) {
-		defer handshakes.event(e) // when it is written, for a retry follows
+	write := func(e *event.PoolEvent) {
 		kind, known := types[e.Type]
 		if !known {
 			return
@@ -48,6 +49,12 @@ func poolMonitor(log *eventLog, handshakes *handshakes) *event.PoolMonitor {
 			p.Err = e.Error.Error()
 		}
 		log.add(result.Event{Type: kind, Address: e.Address, Pool: p})
+	}
+	return &event.PoolMonitor{Event: func(e *event.PoolEvent) {
+		for _, told := range use.order(e) {
+			write(told)
+		}
+		handshakes.event(e) // when it is written, for a retry follows
 	}}
 }
 
@@ -89,6 +96,9 @@ func serverMonitor(log *eventLog, sockets *sockets) *event.ServerMonitor {
 		TopologyOpening: func(*event.TopologyOpeningEvent) { add(result.TopologyOpening, "", result.SDAMEvent{}) },
 		TopologyClosed:  func(*event.TopologyClosedEvent) { add(result.TopologyClosed, "", result.SDAMEvent{}) },
 		ServerHeartbeatStarted: func(e *event.ServerHeartbeatStartedEvent) {
+			if address, _, _ := strings.Cut(e.ConnectionID, "["); !sockets.checks(address) {
+				return
+			}
 			heartbeat(result.ServerHeartbeatStarted, e.ConnectionID, e.Awaited, nil)
 		},
 		ServerHeartbeatSucceeded: func(e *event.ServerHeartbeatSucceededEvent) {
@@ -97,6 +107,9 @@ func serverMonitor(log *eventLog, sockets *sockets) *event.ServerMonitor {
 			heartbeat(result.ServerHeartbeatSucceeded, e.ConnectionID, e.Awaited, nil)
 		},
 		ServerHeartbeatFailed: func(e *event.ServerHeartbeatFailedEvent) {
+			if errors.As(e.Failure, new(repeated)) {
+				return
+			}
 			heartbeat(result.ServerHeartbeatFailed, e.ConnectionID, e.Awaited, e.Failure)
 		},
 	}

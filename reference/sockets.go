@@ -28,15 +28,22 @@ type sockets struct {
 	failed   map[string]bool    // addresses whose monitor was interrupted
 	// rechecked holds when servers were, or will be, checked at once.
 	rechecked map[string]time.Time
+	late      map[string]*late // checks that timed out, by address
 }
 
 func newSockets() *sockets {
 	return &sockets{open: map[*socket]bool{}, monitors: map[string]*socket{}, changed: make(chan struct{}),
-		failed: map[string]bool{}, rechecked: map[string]time.Time{}}
+		failed: map[string]bool{}, rechecked: map[string]time.Time{}, late: map[string]*late{}}
 }
 
 // DialContext implements options.ContextDialer.
 func (s *sockets) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	monitor := monitorDials()
+	if monitor {
+		if err := s.again(address); err != nil {
+			return nil, err
+		}
+	}
 	c, err := s.dialer.DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
@@ -53,7 +60,7 @@ func (s *sockets) DialContext(ctx context.Context, network, address string) (net
 		}
 		c = secure
 	}
-	k := &socket{Conn: c, owner: s, address: address}
+	k := &socket{Conn: c, owner: s, address: address, monitor: monitor}
 	s.mu.Lock()
 	s.open[k] = true
 	s.mu.Unlock()
@@ -191,10 +198,15 @@ func (s *sockets) tell() {
 }
 
 // cancelled tells that the monitor of a server, or of any for "", was
-// interrupted and has not been heard of since.
+// interrupted and has not been heard of since, or that its last check was none.
 func (s *sockets) cancelled(address string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for a, l := range s.late {
+		if l.repeated && (address == "" || address == a) {
+			return true
+		}
+	}
 	if address == "" {
 		return len(s.failed) > 0
 	}
@@ -212,6 +224,7 @@ type socket struct {
 	net.Conn
 	owner   *sockets
 	address string
+	monitor bool // it is that of a monitor, from its first check on
 
 	mu      sync.Mutex
 	greeted bool // the handshake was sent
@@ -277,7 +290,11 @@ func (k *socket) Read(b []byte) (int, error) {
 	n, err := k.Conn.Read(b)
 	k.mu.Lock()
 	k.reading = false
+	ours := k.broken != nil
 	k.mu.Unlock()
+	if k.monitor && !ours {
+		k.owner.timedOut(k.address, err)
+	}
 	return n, k.why(err)
 }
 
