@@ -517,6 +517,15 @@ func (d *Data) update(s *scope, a *args) (bson.D, error) {
 			return nil, err
 		}
 	}
+	// When all is done the server counts the stages, and fails of those that it
+	// does not know.
+	for _, st := range statements {
+		if list, ok := st.any("u").(bson.A); ok {
+			if err := pipeline.Named(list); err != nil {
+				return nil, err
+			}
+		}
+	}
 	return b.reply(a, true), nil
 }
 

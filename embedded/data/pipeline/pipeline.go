@@ -144,18 +144,28 @@ var transforms = map[string]bool{
 	"$addFields": true, "$set": true, "$project": true, "$unset": true, "$replaceRoot": true, "$replaceWith": true,
 }
 
-// CompileUpdate parses a pipeline update.
-func CompileUpdate(list bson.A, o Options) (func(bson.D) (bson.D, error), error) {
+// Named refuses a pipeline with anything that is no stage of a known name.
+func Named(list bson.A) error {
 	for _, item := range list {
 		d, ok := item.(bson.D)
 		if !ok || len(d) != 1 {
-			return nil, command.Errorf(40323, "A pipeline stage specification object must contain exactly one field.")
+			return command.Errorf(40323, "A pipeline stage specification object must contain exactly one field.")
 		}
-		if !transforms[d[0].Key] {
-			if _, known := makers()[d[0].Key]; !known && !sources[d[0].Key] {
-				return nil, command.Errorf(40324, "Unrecognized pipeline stage name: '%s'", d[0].Key)
-			}
-			return nil, command.Errorf(72, "%s is not allowed to be used within an update", d[0].Key)
+		if _, known := makers()[d[0].Key]; !known && !transforms[d[0].Key] && !sources[d[0].Key] {
+			return command.Errorf(40324, "Unrecognized pipeline stage name: '%s'", d[0].Key)
+		}
+	}
+	return nil
+}
+
+// CompileUpdate parses a pipeline update.
+func CompileUpdate(list bson.A, o Options) (func(bson.D) (bson.D, error), error) {
+	if err := Named(list); err != nil {
+		return nil, err
+	}
+	for _, item := range list {
+		if name := item.(bson.D)[0].Key; !transforms[name] {
+			return nil, command.Errorf(72, "%s is not allowed to be used within an update", name)
 		}
 	}
 	p, err := Compile(list, o)
