@@ -47,7 +47,9 @@ func suiteFile(t *testing.T, text string) string {
 	return path
 }
 
-// serve starts a deployment in a process of its own.
+// serve starts a deployment in a process of its own. That whole suites run on one
+// through --uri, on every topology and with several mongoses, is tested in
+// internal/acceptance/serve_test.go.
 func serve(t *testing.T, args ...string) (u *utr, uri string) {
 	t.Helper()
 	u = start(t, append([]string{"serve"}, args...)...)
