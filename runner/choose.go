@@ -199,7 +199,7 @@ func stale(suites []*specs.Suite, cfg *Config) []string {
 	}
 	now := cfg.Clock.now()
 	for _, k := range cfg.KnownFailing {
-		if unused(k.Pattern) {
+		if k.concerns(suites) && unused(k.Pattern) {
 			problems = append(problems, fmt.Sprintf("%s: the known failure %q matches no test", k.Position, k.Pattern))
 		}
 		if k.Expired(now) {
