@@ -19,9 +19,9 @@ type Deviation struct {
 	// chance alone, or the format cannot tell the two apart.
 	Suite string
 
-	// test says whether it explains the differences of a suite's test, which
-	// is given as "file: description". Nil: of none.
-	test func(name string, d []Difference) bool
+	// test says whether it explains the differences of a suite's test. Nil: of
+	// none.
+	test func(id result.TestID, d []Difference) bool
 	// example is the schedule of the suite.
 	example Schedule
 	// schedule says whether it explains the differences of a schedule.
@@ -35,7 +35,7 @@ func Deviations() []Deviation { return deviations() }
 // none does.
 func OfTest(id result.TestID, differences []Difference) *Deviation {
 	return explained(func(d *Deviation) bool {
-		return d.test != nil && d.test(id.File+": "+id.Description, differences)
+		return d.test != nil && d.test(id, differences)
 	})
 }
 

@@ -127,10 +127,36 @@ func TestUnexplained(t *testing.T) {
 		if d := OfSchedule(row.s, row.d); d != nil {
 			t.Errorf("%s is explained by %s: %s", row.why, d.ID, d.Title)
 		}
+		if d := OfTest(result.TestID{Deployment: "single 8.0"}, row.d); d != nil {
+			t.Errorf("%s in a suite is explained by %s: %s", row.why, d.ID, d.Title)
+		}
 	}
 }
 
-// goDriverVersion is the one that go.mod requires: the table has to be looked
+// Some are explained in suites as they are in schedules.
+func TestExplainedInSuites(t *testing.T) {
+	for _, row := range []struct {
+		id, deployment string
+		d              Difference
+	}{
+		{"D8", "replicaset 8.0", Difference{"operation", "", "c.clientBulkWrite raised server error, RetryableWriteError, write concern error: code 91", "c.clientBulkWrite raised server error, write concern error: code 91"}},
+		{"", "replicaset 8.0", Difference{"operation", "", "c.clientBulkWrite raised server error, write concern error: code 91", "c.clientBulkWrite raised server error"}},
+		{"D10", "single 8.0", Difference{"operation", "", "c.insertOne raised client error", "c.insertOne raised client error, RetryableWriteError"}},
+		{"", "replicaset 8.0", Difference{"operation", "", "c.insertOne raised client error", "c.insertOne raised client error, RetryableWriteError"}},
+		{"D17", "replicaset 8.0", Difference{"events", "client", "send update, 2 statements\n  update failed", "send update, 1 statement\n  update failed"}},
+		{"", "replicaset 8.0", Difference{"events", "client", "send update, 2 statements\n  update failed", "send update, 1 statement\n  update succeeded"}},
+	} {
+		got := ""
+		if d := OfTest(result.TestID{Deployment: row.deployment}, []Difference{row.d}); d != nil {
+			got = d.ID
+		}
+		if got != row.id {
+			t.Errorf("%+v is explained by %q, want %q", row.d, got, row.id)
+		}
+	}
+}
+
+// The table is about the driver that go.mod requires: the table has to be looked
 // at again when it changes.
 func TestDeviationsOfThisDriver(t *testing.T) {
 	mod, err := os.ReadFile("../go.mod")

@@ -164,10 +164,12 @@ func TestPairs(t *testing.T) {
 		{"a known failure", verdict("a", "single", result.Passed, "find@a; ok"), verdict("a", "single", result.KnownFailing, ""), "0 same, 0 different, 1 explained, 0 not compared"},
 		{"a test that one side never ran", verdict("a", "single", result.Passed, ""), verdict("b", "single", result.Passed, ""), "0 same, 2 different, 0 explained, 0 not compared"},
 		{"commands at the same time come in any order", verdict("a", "single", result.Passed, "find@a s1; count@a; ok; ok"), verdict("a", "single", result.Passed, "count@a; find@a s1; ok; ok"), "1 same, 0 different, 0 explained, 0 not compared"},
+		{"what threads do comes in any order", verdict("threads", "single", result.Passed, "find@a s1; ok; find@a s2; fail"), verdict("threads", "single", result.Passed, "find@a s1; fail; find@a s1; ok"), "1 same, 0 different, 0 explained, 0 not compared"},
 		{"which of two mongoses fails is chance", verdict("a", "sharded 8.0", result.Passed, "find@a; fail; find@b; ok"), verdict("a", "sharded 8.0", result.Passed, "find@b; ok"), "1 same, 0 different, 0 explained, 0 not compared"},
 		{"what became of the test is not", verdict("a", "sharded 8.0", result.Passed, "find@a; fail; find@b; ok"), verdict("a", "sharded 8.0", result.Failed, "find@b; ok"), "0 same, 1 different, 0 explained, 0 not compared"},
 	} {
-		found := pairs([]*result.Verdict{row.left}, []*result.Verdict{row.right}, false)
+		threads := func(id result.TestID) bool { return id.Description == "threads" }
+		found := pairs([]*result.Verdict{row.left}, []*result.Verdict{row.right}, false, threads)
 		if got := Count(found).String(); got != row.want {
 			t.Errorf("%s: %s, want %s", row.why, got, row.want)
 		}

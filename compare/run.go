@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/unified-test-runner/utr/result"
@@ -82,15 +83,30 @@ func run(ctx context.Context, suites []*specs.Suite, left, right Side, everywher
 			return nil, nil, err
 		}
 	}
-	return pairs(verdicts[0], verdicts[1], everywhere), append(faults[0], faults[1]...), nil
+	return pairs(verdicts[0], verdicts[1], everywhere, threaded(suites)), append(faults[0], faults[1]...), nil
 }
 
 // errCutShort is why a run ended early that no one has interrupted.
 var errCutShort = errors.New("a test was cut short")
 
+// threaded finds the tests that run operations on threads.
+func threaded(suites []*specs.Suite) func(result.TestID) bool {
+	type name struct{ file, description string }
+	found := map[name]bool{}
+	for _, s := range suites {
+		for _, t := range s.Tests {
+			if slices.ContainsFunc(t.Operations, func(op specs.Operation) bool { return op.Name == "runOnThread" }) {
+				found[name{s.File, t.Description}] = true
+			}
+		}
+	}
+	return func(id result.TestID) bool { return found[name{id.File, id.Description}] }
+}
+
 // pairs matches the verdicts of both sides. A test that only one side has is a
 // pair with an empty observation, which differs from any other.
-func pairs(left, right []*result.Verdict, everywhere bool) []Pair {
+// threads says which test runs operations at the same time.
+func pairs(left, right []*result.Verdict, everywhere bool, threads func(result.TestID) bool) []Pair {
 	others := map[result.TestID]*result.Verdict{}
 	for _, v := range right {
 		others[v.Test] = v
@@ -98,6 +114,7 @@ func pairs(left, right []*result.Verdict, everywhere bool) []Pair {
 	var out []Pair
 	for _, v := range left {
 		p := Pair{Test: v.Test, Position: v.Position, Left: Observe(v), verdict: v}
+		p.Left.concurrent = p.Left.concurrent || threads(v.Test)
 		if other := others[v.Test]; other != nil {
 			p.Right = Observe(other)
 			delete(others, v.Test)
