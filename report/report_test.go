@@ -3,15 +3,11 @@ package report_test
 import (
 	"bytes"
 	"encoding/json"
-	"encoding/xml"
 	"errors"
 	"flag"
-	"fmt"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -115,105 +111,6 @@ func TestRecordsKeepToSchema(t *testing.T) {
 	if judge(strings.Replace(records[0], `"status":"passed"`, `"status":"fine"`, 1)) {
 		t.Error("the schema lets an unknown status pass")
 	}
-}
-
-// The JUnit schema that CI systems share, as far as our elements go: which
-// attributes an element may have (with ! where it must), and which children in
-// which order.
-var junitRules = map[string]struct{ attributes, children []string }{
-	"testsuites": {[]string{"name", "time", "tests", "failures", "disabled", "errors"}, []string{"testsuite"}},
-	"testsuite": {[]string{"name!", "tests!", "failures", "errors", "time", "disabled", "skipped", "timestamp", "hostname", "id", "package"},
-		[]string{"properties", "testcase", "system-out", "system-err"}},
-	"testcase": {[]string{"name!", "classname", "time", "status", "assertions"},
-		[]string{"skipped", "error", "failure", "system-out", "system-err"}},
-	"skipped": {[]string{"message"}, nil},
-	"error":   {[]string{"message", "type"}, nil},
-	"failure": {[]string{"message", "type"}, nil},
-}
-
-func checkJUnit(text []byte) error {
-	d := xml.NewDecoder(bytes.NewReader(text))
-	type open struct {
-		name string
-		last int
-	}
-	var stack []open
-	for {
-		token, err := d.Token()
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return err
-		}
-		switch e := token.(type) {
-		case xml.StartElement:
-			rule, ok := junitRules[e.Name.Local]
-			if !ok {
-				return fmt.Errorf("there is no element %s", e.Name.Local)
-			}
-			seen := map[string]bool{}
-			for _, a := range e.Attr {
-				if !slices.Contains(rule.attributes, a.Name.Local) && !slices.Contains(rule.attributes, a.Name.Local+"!") {
-					return fmt.Errorf("%s has no attribute %s", e.Name.Local, a.Name.Local)
-				}
-				seen[a.Name.Local] = true
-			}
-			for _, a := range rule.attributes {
-				if name, must := strings.CutSuffix(a, "!"); must && !seen[name] {
-					return fmt.Errorf("%s needs attribute %s", e.Name.Local, name)
-				}
-			}
-			if len(stack) > 0 {
-				parent := &stack[len(stack)-1]
-				i := slices.Index(junitRules[parent.name].children, e.Name.Local)
-				if i < parent.last {
-					return fmt.Errorf("%s cannot be here in %s", e.Name.Local, parent.name)
-				}
-				parent.last = i
-			} else if e.Name.Local != "testsuites" {
-				return fmt.Errorf("the root is %s", e.Name.Local)
-			}
-			stack = append(stack, open{name: e.Name.Local})
-		case xml.EndElement:
-			stack = stack[:len(stack)-1]
-		}
-	}
-	return nil
-}
-
-func TestJUnitRules(t *testing.T) {
-	got := generate(report.JUnit(), run())
-	if err := checkJUnit(got); err != nil {
-		t.Error(err)
-	}
-	for reason, bad := range map[string][]byte{
-		"an element out of place": bytes.Replace(got, []byte("<testcase "), []byte("<failure></failure><testcase "), 1),
-		"a missing name":          bytes.Replace(got, []byte("<testsuite name="), []byte("<testsuite id="), 1),
-		"an unknown attribute":    bytes.Replace(got, []byte("<skipped message="), []byte("<skipped because="), 1),
-		"an open element":         bytes.Replace(got, []byte("</testcase>"), nil, 1),
-	} {
-		if checkJUnit(bad) == nil {
-			t.Errorf("the check lets pass: %s", reason)
-		}
-	}
-}
-
-// A control character, half a surrogate or a broken byte in a message must
-// not make the document unreadable.
-func FuzzJUnitIsWellFormed(f *testing.F) {
-	f.Add("\x00\x1b[0m", "]]>", "\xff")
-	f.Add("<&\"'", "\ufffe\uffff", "-->")
-	f.Fuzz(func(t *testing.T, description, reason, diff string) {
-		v := &result.Verdict{Test: result.TestID{File: description, Description: description}, Status: result.Failed, Reason: reason,
-			Mismatches: []result.Mismatch{{Path: reason, Message: description, Diff: diff}}}
-		s := *v
-		s.Status = result.Skipped
-		text := generate(report.JUnit(), []result.Note{result.TestFinished{Verdict: v}, result.TestFinished{Verdict: &s}, result.RunFinished{}})
-		if err := checkJUnit(text); err != nil {
-			t.Fatalf("%v\n%s", err, text)
-		}
-	})
 }
 
 // JSON has no NaN; the verdict is told all the same.
