@@ -228,7 +228,8 @@ func Next(s State, in Input) (State, Decision) {
 		if st.done {
 			break
 		}
-		if r.on == in.Kind && s.Policy.has(r.ID) && r.when(st) {
+		// The policy is asked last: to look for the name costs more than most conditions.
+		if r.on == in.Kind && r.when(st) && s.Policy.has(r.ID) {
 			st.fired = append(st.fired, r.ID)
 			if r.Reason != "" {
 				st.reason = r.Reason

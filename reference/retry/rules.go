@@ -42,7 +42,8 @@ func Rules() []Rule {
 	return out
 }
 
-// row is a rule that can be applied: to one kind of input, if when holds.
+// row is a rule that can be applied: to one kind of input, if when holds. when
+// changes nothing, and is asked of rules as well that the policy does not have.
 type row struct {
 	Rule
 	on   InputKind
@@ -116,9 +117,13 @@ func (st *step) limit() int {
 	return 1
 }
 
-// delay is the backoff before the retry that follows this attempt.
+// delay is the backoff before the retry that follows this attempt: none
+// without client backpressure.
 func (st *step) delay() time.Duration {
 	o := st.s.Policy.Overload
+	if o == nil {
+		return 0
+	}
 	base := o.BaseBackoff
 	if o.ServerBase && st.f.BaseBackoff > 0 {
 		base = st.f.BaseBackoff
