@@ -79,6 +79,23 @@ func TestReadme(t *testing.T) {
 	}
 }
 
+// requirement is a line of go.mod for a module that our own code imports.
+var requirement = regexp.MustCompile(`(?m)^\t(\S+) v\S+$`)
+
+// Every module that our code imports is on the page of dependencies.
+func TestDependenciesPage(t *testing.T) {
+	page := read(t, "docs/dependencies.md")
+	direct := requirement.FindAllStringSubmatch(read(t, "go.mod"), -1)
+	if len(direct) < 5 {
+		t.Errorf("go.mod has only %d direct requirements: the check does not see them", len(direct))
+	}
+	for _, r := range direct {
+		if !strings.Contains(page, "`"+r[1]+"`") {
+			t.Errorf("docs/dependencies.md does not say what %s is for", r[1])
+		}
+	}
+}
+
 // pages names README, CHANGELOG and all below docs, as seen from the root.
 func pages(t *testing.T) []string {
 	t.Helper()
