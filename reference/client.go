@@ -65,7 +65,7 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 	}
 	o := options.Client().ApplyURI(rest).
 		SetPoolMonitor(poolMonitor(c.log, c.inUse, c.handshakes)).
-		SetServerMonitor(serverMonitor(c.log, c.sockets)).
+		SetServerMonitor(serverMonitor(c.log, c.sockets, c.heartbeat)).
 		SetDialer(c.sockets)
 	if c.messages, err = newMessageLog(d.options.Now, entity.Lookup("observeLogMessages")); err != nil {
 		return nil, err
@@ -154,6 +154,7 @@ func readServerAPI(v bson.RawValue) (*serverAPI, error) {
 func (c *client) close() {
 	c.closed.Do(func() {
 		c.endSessions()
+		c.sockets.resting.close()
 		done := make(chan struct{})
 		go func() {
 			defer close(done)

@@ -193,7 +193,7 @@ func (c *client) attempt(ctx context.Context, srv *server, cmd *command, operati
 				c.handshakes.handled(ctx, watch, err)
 			}
 			if f.rules.Handshake && srv.desc.TopologyVersion != nil && !f.err.HasLabel(labelOverloaded) {
-				c.sockets.settle(srv.address, monitor, srv.unknown)
+				c.sockets.settle(monitor, srv.unknown)
 			}
 			if f.rules.Kind != retry.PoolCleared && f.rules.Kind != retry.Network && cmd.timeout && ctx.Err() != nil {
 				f.err.Timeout = true

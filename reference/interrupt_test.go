@@ -1,7 +1,6 @@
 package reference
 
 import (
-	"context"
 	"errors"
 	"net"
 	"os"
@@ -15,53 +14,99 @@ import (
 	"go.mongodb.org/mongo-driver/v2/event"
 )
 
-// The first check that times out clears the pool and interrupts what is in use.
-// It needs the topology's monitor to be known by the dialer, which goes by the
-// name of a function of the driver.
-func TestMonitorTimeoutInterrupts(t *testing.T) {
-	d, err := embedded.Start(t.Context(), embedded.Options{Topology: embedded.ReplicaSet, Members: 1})
+// onEmbedded opens a client, with a database and a collection, and another one
+// for fail points.
+func onEmbedded(t *testing.T, o embedded.Options, uri bson.D) *bench {
+	t.Helper()
+	d, err := embedded.Start(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = d.Close() }()
+	t.Cleanup(func() { _ = d.Close() })
 	e, err := New(Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = e.Close() }()
+	t.Cleanup(func() { _ = e.Close() })
 	test, err := e.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = test.End(context.Background()) }()
-	b := &bench{Test: test, t: t}
-	open := func(kind, id string, o bson.D) {
-		t.Helper()
-		if err := test.Open(t.Context(), engine.Entity{Kind: kind, ID: id, URI: d.URI(),
-			Options: raw(t, append(bson.D{{Key: "id", Value: id}}, o...))}); err != nil {
+	for _, e := range []struct {
+		kind, id string
+		options  bson.D
+	}{
+		{"client", "client", bson.D{{Key: "uriOptions", Value: append(bson.D{{Key: "appname", Value: "ours"}, {Key: "retryReads", Value: false}}, uri...)}}},
+		{"database", "database", bson.D{{Key: "client", Value: "client"}, {Key: "databaseName", Value: "db"}}},
+		{"collection", "collection", bson.D{{Key: "database", Value: "database"}, {Key: "collectionName", Value: "coll"}}},
+		{"client", "other", nil},
+	} {
+		if err := test.Open(t.Context(), engine.Entity{Kind: e.kind, ID: e.id, URI: d.URI(),
+			Options: raw(t, append(bson.D{{Key: "id", Value: e.id}}, e.options...))}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	open("client", "client", bson.D{{Key: "uriOptions", Value: bson.D{{Key: "retryReads", Value: false}, {Key: "appname", Value: "late"},
-		{Key: "connectTimeoutMS", Value: 100}, {Key: "heartbeatFrequencyMS", Value: 100}}}})
-	open("database", "database", bson.D{{Key: "client", Value: "client"}, {Key: "databaseName", Value: "db"}})
-	open("collection", "collection", bson.D{{Key: "database", Value: "database"}, {Key: "collectionName", Value: "coll"}})
-	open("client", "other", nil)
-	b.must("collection", "insertOne", bson.D{{Key: "document", Value: bson.D{{Key: "_id", Value: 1}}}})
-	failPoint := func(mode any) {
-		b.must("other", "$configureFailPoint", bson.D{{Key: "command", Value: bson.D{{Key: "configureFailPoint", Value: "failCommand"},
-			{Key: "mode", Value: mode}, {Key: "data", Value: bson.D{{Key: "failCommands", Value: bson.A{"hello"}},
-				{Key: "appName", Value: "late"}, {Key: "blockConnection", Value: true}, {Key: "blockTimeMS", Value: 400}}}}}})
+	return &bench{Test: test, t: t}
+}
+
+// failPoint sets failCommand for the client, not for the other one.
+func (b *bench) failPoint(mode any, data ...bson.E) {
+	b.t.Helper()
+	b.must("other", "$configureFailPoint", bson.D{{Key: "command", Value: bson.D{{Key: "configureFailPoint", Value: "failCommand"},
+		{Key: "mode", Value: mode}, {Key: "data", Value: append(bson.D{{Key: "appName", Value: "ours"}}, data...)}}}})
+}
+
+// A monitor whose check was cancelled does not tell that a pool is ready until
+// an operation wants it.
+func TestMonitorRestsAfterCancelledCheck(t *testing.T) {
+	b := onEmbedded(t, embedded.Options{Users: []embedded.User{{Name: "u", Password: "p"}}}, bson.D{{Key: "heartbeatFrequencyMS", Value: 3600000}})
+	b.failPoint(bson.D{{Key: "times", Value: 1}}, bson.E{Key: "failCommands", Value: bson.A{"saslContinue"}}, bson.E{Key: "closeConnection", Value: true})
+	story := func() (told string) {
+		t.Helper()
+		events, err := b.Events(t.Context(), "client", 0, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range events {
+			switch e.Type {
+			case result.PoolReady:
+				told += "ready "
+			case result.PoolCleared:
+				told += "cleared "
+			}
+		}
+		return told
 	}
-	failPoint("alwaysOn")
+	find := bson.D{{Key: "filter", Value: bson.D{}}}
+	if out := b.do("collection", "find", find); out.Err == nil {
+		t.Error("the handshake did not fail")
+	}
+	if got := story(); got != "ready cleared " {
+		t.Errorf("after the failure: %s", got)
+	}
+	b.must("collection", "find", find)
+	if got := story(); got != "ready cleared ready " {
+		t.Errorf("after another operation: %s", got)
+	}
+}
+
+// The first check that times out clears the pool and interrupts what is in use.
+// It needs the topology's monitor to be known by the dialer, which goes by the
+// name of a function of the driver.
+func TestMonitorTimeoutInterrupts(t *testing.T) {
+	b := onEmbedded(t, embedded.Options{Topology: embedded.ReplicaSet, Members: 1},
+		bson.D{{Key: "connectTimeoutMS", Value: 100}, {Key: "heartbeatFrequencyMS", Value: 100}})
+	b.must("collection", "insertOne", bson.D{{Key: "document", Value: bson.D{{Key: "_id", Value: 1}}}})
+	hello := []bson.E{{Key: "failCommands", Value: bson.A{"hello"}}, {Key: "blockConnection", Value: true}, {Key: "blockTimeMS", Value: 400}}
+	b.failPoint("alwaysOn", hello...)
 	out := b.do("collection", "find", bson.D{{Key: "filter", Value: bson.D{{Key: "$where", Value: "sleep(600000)"}}}})
 	if out.Err == nil || out.Err.Kind != "network" {
 		t.Errorf("a find in use: %v", out.Err)
 	}
-	failPoint("off")
+	b.failPoint("off")
 	b.must("collection", "find", bson.D{{Key: "filter", Value: bson.D{}}})
 
-	events, err := test.Events(t.Context(), "client", 0, 0)
+	events, err := b.Events(t.Context(), "client", 0, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -46,6 +46,7 @@ type messageLog struct {
 
 	mu       sync.Mutex
 	messages []result.LogMessage
+	paused   map[string]bool // pools, by host and port
 }
 
 // newMessageLog reads observeLogMessages; without any the log is nil.
@@ -61,7 +62,7 @@ func newMessageLog(now func() time.Time, v bson.RawValue) (*messageLog, error) {
 	if err != nil {
 		return nil, fmt.Errorf("observeLogMessages: %w", err)
 	}
-	l := &messageLog{now: now, least: map[string]int{}}
+	l := &messageLog{now: now, least: map[string]int{}, paused: map[string]bool{}}
 	for _, e := range elements {
 		level, _ := e.Value().StringValueOK()
 		place := slices.Index(severities(), level)
@@ -179,11 +180,43 @@ func (l *messageLog) Info(level int, message string, keysAndValues ...any) {
 	if created {
 		data = append(data, l.pool...)
 	}
+	if !l.news(message, data) {
+		return
+	}
 	name := "debug"
 	if level == 0 {
 		name = "info"
 	}
 	l.add(component, name, data, nil)
+}
+
+// news tells whether a message says something new: the Go driver says that a
+// pool was cleared even if it was paused before. Pools behind load balancers are
+// cleared for a service, and never paused.
+func (l *messageLog) news(message string, data bson.D) bool {
+	var host, port, service any
+	for _, e := range data {
+		switch e.Key {
+		case "serverHost":
+			host = e.Value
+		case "serverPort":
+			port = e.Value
+		case "serviceId":
+			service = e.Value
+		}
+	}
+	pool := fmt.Sprint(host, ":", port)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch message {
+	case "Connection pool ready":
+		l.paused[pool] = false
+	case "Connection pool cleared":
+		again := l.paused[pool]
+		l.paused[pool] = service == nil
+		return !again
+	}
+	return true
 }
 
 // Error implements options.LogSink. The specifications have no such message.

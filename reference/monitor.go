@@ -4,6 +4,7 @@ import (
 	"errors"
 	"reflect"
 	"strings"
+	"time"
 
 	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -60,8 +61,9 @@ func poolMonitor(log *eventLog, use *inUse, handshakes *handshakes) *event.PoolM
 
 // serverMonitor writes SDAM events to the log. What a monitor says because its
 // check was cancelled is left out: the server was marked Unknown before, and
-// another error makes no news.
-func serverMonitor(log *eventLog, sockets *sockets) *event.ServerMonitor {
+// another error makes no news. The monitor rests before its next check, for an
+// interval at most.
+func serverMonitor(log *eventLog, sockets *sockets, interval time.Duration) *event.ServerMonitor {
 	add := func(t result.EventType, address string, e result.SDAMEvent) {
 		log.add(result.Event{Type: t, Address: address, SDAM: &e})
 	}
@@ -96,9 +98,11 @@ func serverMonitor(log *eventLog, sockets *sockets) *event.ServerMonitor {
 		TopologyOpening: func(*event.TopologyOpeningEvent) { add(result.TopologyOpening, "", result.SDAMEvent{}) },
 		TopologyClosed:  func(*event.TopologyClosedEvent) { add(result.TopologyClosed, "", result.SDAMEvent{}) },
 		ServerHeartbeatStarted: func(e *event.ServerHeartbeatStartedEvent) {
-			if address, _, _ := strings.Cut(e.ConnectionID, "["); !sockets.checks(address) {
+			address, _, _ := strings.Cut(e.ConnectionID, "[")
+			if !sockets.checks(address) {
 				return
 			}
+			sockets.resting.rest(address, interval)
 			heartbeat(result.ServerHeartbeatStarted, e.ConnectionID, e.Awaited, nil)
 		},
 		ServerHeartbeatSucceeded: func(e *event.ServerHeartbeatSucceededEvent) {

@@ -21,8 +21,8 @@ func (s *sockets) recheck(address string, interval time.Duration, unknown func()
 		s.mu.Lock()
 		monitor := s.monitors[address]
 		s.mu.Unlock()
-		if monitor != nil && unknown() {
-			monitor.fail(checkNow{})
+		if monitor != nil {
+			monitor.failWhile(checkNow{}, unknown)
 		}
 	}
 	switch {

@@ -110,6 +110,7 @@ func (c *client) awaitServer(ctx context.Context, w want, waiting func(time.Dura
 		}
 		if found == nil && !waited {
 			waited = true
+			defer c.sockets.resting.seek()()
 			waiting(min(c.settings.serverSelectionTimeout-time.Since(begun), c.driver.options.left(ctx)))
 		}
 		if updates == nil {

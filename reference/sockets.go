@@ -29,11 +29,13 @@ type sockets struct {
 	// rechecked holds when servers were, or will be, checked at once.
 	rechecked map[string]time.Time
 	late      map[string]*late // checks that timed out, by address
+	resting   resting
 }
 
 func newSockets() *sockets {
 	return &sockets{open: map[*socket]bool{}, monitors: map[string]*socket{}, changed: make(chan struct{}),
-		failed: map[string]bool{}, rechecked: map[string]time.Time{}, late: map[string]*late{}}
+		failed: map[string]bool{}, rechecked: map[string]time.Time{}, late: map[string]*late{},
+		resting: newResting()}
 }
 
 // DialContext implements options.ContextDialer.
@@ -98,10 +100,6 @@ func (s *sockets) all() []*socket {
 // noticing is how long a monitor may take to see that its socket is gone.
 const noticing = 500 * time.Millisecond
 
-// cancelling is how long the topology may take to cancel a check after it has
-// handled the error that is the cause.
-const cancelling = 5 * time.Millisecond
-
 // streaming gives the socket on which the monitor of a server streams hello,
 // and waits until there is one: a monitor begins to stream right after its
 // first check. It is nil when over has a value, enough is true, or monitors poll.
@@ -148,36 +146,20 @@ func (s *sockets) interrupt(address string, cause error, noticed func() bool) {
 	}
 }
 
-// settle waits, after a failed handshake was handled, until the monitor has left
-// the stream that it read before, and streams again: the topology cancels the
-// check on yet another goroutine. See interrupt for why a retry must not begin
-// meanwhile.
-//
-// The topology may not cancel anything: another error has had the same effect
-// already, or the monitor was between two checks. The server is then looked at
-// if it is Unknown.
-func (s *sockets) settle(address string, before *socket, unknown func() bool) {
-	timer, brief := time.NewTimer(noticing), time.NewTimer(cancelling)
-	defer timer.Stop()
-	defer brief.Stop()
-	for {
-		s.mu.Lock()
-		monitor, changed := s.monitors[address], s.changed
-		s.mu.Unlock()
-		if before == nil || monitor != before {
-			break
-		}
-		select {
-		case <-changed:
-			continue
-		case <-brief.C:
-			if unknown() {
-				before.fail(checkNow{})
-			}
-		}
-		break
+// settle ends, after a failed handshake made a server Unknown, the stream that
+// its monitor read before: see interrupt for why a retry must not begin
+// meanwhile. The topology cancels the check, too, on yet another goroutine,
+// unless the monitor was between two checks.
+func (s *sockets) settle(before *socket, unknown func() bool) {
+	if before == nil {
+		return
 	}
-	s.streaming(address, timer.C, func() bool { return false })
+	timer := time.NewTimer(noticing)
+	defer timer.Stop()
+	select {
+	case <-before.failWhile(net.ErrClosed, unknown):
+	case <-timer.C:
+	}
 }
 
 // streams notes that a socket is that of a monitor which streams, unless it is
@@ -232,6 +214,7 @@ type socket struct {
 	known   bool // as a monitor that streams
 	reading bool
 	broken  error // what Read and Write say after fail
+	ending  *ending
 }
 
 // Close closes the connection and forgets it.
@@ -241,12 +224,17 @@ type socket struct {
 func (k *socket) Close() error {
 	k.mu.Lock()
 	cancels := k.known && k.reading
+	cause := k.broken
+	if k.ending != nil {
+		close(k.ending.over)
+		k.ending = nil
+	}
 	k.mu.Unlock()
+	if cancels {
+		k.owner.cancel(k.address, cause)
+	}
 	s := k.owner
 	s.mu.Lock()
-	if cancels {
-		s.failed[k.address] = true
-	}
 	delete(s.open, k)
 	if s.monitors[k.address] == k {
 		delete(s.monitors, k.address)
@@ -283,19 +271,30 @@ func (k *socket) Read(b []byte) (int, error) {
 	first := k.asked && !k.known
 	k.known = k.known || first
 	k.reading = true
+	e := k.ending
+	k.ending = nil
 	k.mu.Unlock()
 	if first {
 		k.owner.streams(k)
 	}
+	if e != nil {
+		if e.still() {
+			k.fail(e.cause)
+		}
+		close(e.over)
+	}
 	n, err := k.Conn.Read(b)
 	k.mu.Lock()
 	k.reading = false
-	ours := k.broken != nil
+	broken := k.broken
 	k.mu.Unlock()
-	if k.monitor && !ours {
+	if broken != nil { // even if something has come
+		return 0, broken
+	}
+	if k.monitor {
 		k.owner.timedOut(k.address, err)
 	}
-	return n, k.why(err)
+	return n, err
 }
 
 // SetReadDeadline leaves it to Read to give the cause of fail.
@@ -331,10 +330,42 @@ func (k *socket) fail(cause error) {
 	k.mu.Lock()
 	k.broken = cause
 	k.mu.Unlock()
-	k.owner.mu.Lock()
-	k.owner.failed[k.address] = true
-	k.owner.mu.Unlock()
+	k.owner.cancel(k.address, cause)
 	_ = k.Close()
+}
+
+// ending is a failure that waits for the next read.
+type ending struct {
+	cause error
+	still func() bool
+	over  chan struct{}
+}
+
+// failWhile fails the socket if the condition holds while its user reads: what
+// the user has read already may change it. The channel is closed when that is
+// decided. The condition must not wait for anything.
+func (k *socket) failWhile(cause error, still func() bool) <-chan struct{} {
+	k.mu.Lock()
+	if k.ending != nil {
+		defer k.mu.Unlock()
+		return k.ending.over
+	}
+	over := make(chan struct{})
+	if !k.reading && k.broken == nil {
+		defer k.mu.Unlock()
+		k.ending = &ending{cause, still, over}
+		return over
+	}
+	close(over)
+	fails := k.broken == nil && still()
+	if fails {
+		k.broken = cause
+	}
+	k.mu.Unlock()
+	if fails {
+		k.fail(cause)
+	}
+	return over
 }
 
 // innermost takes the connection's name off an error.

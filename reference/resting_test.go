@@ -1,0 +1,178 @@
+package reference
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
+)
+
+// A check that was cancelled is followed by rest; nothing else is.
+func TestRest(t *testing.T) {
+	const address = "a:1"
+	for _, row := range []struct {
+		reason string
+		before func(*sockets)
+		rests  bool
+	}{
+		{"no check was cancelled", func(*sockets) {}, false},
+		{"one was", func(s *sockets) { s.cancel(address, io.EOF) }, true},
+		{"by the topology, whose cause is not known", func(s *sockets) { s.cancel(address, nil) }, true},
+		{"for an immediate one", func(s *sockets) { s.cancel(address, checkNow{}) }, false},
+		{"that of another server", func(s *sockets) { s.cancel("b:1", io.EOF) }, false},
+		{"an operation waits already", func(s *sockets) { s.cancel(address, io.EOF); s.resting.seek() }, false},
+		{"one that waited has found a server", func(s *sockets) { s.resting.seek()(); s.cancel(address, io.EOF) }, true},
+		{"the client is closed", func(s *sockets) { s.cancel(address, io.EOF); s.resting.close() }, false},
+		{"it has rested before", func(s *sockets) { s.cancel(address, io.EOF); s.resting.rest(address, 0) }, false},
+	} {
+		s := newSockets()
+		row.before(s)
+		over := make(chan struct{})
+		go func() {
+			s.resting.rest(address, time.Hour)
+			close(over)
+		}()
+		if row.rests {
+			for due := true; due; { // until it rests, at least until it has looked
+				s.resting.mu.Lock()
+				due = s.resting.due[address]
+				s.resting.mu.Unlock()
+			}
+			select {
+			case <-over:
+				t.Errorf("%s: it does not rest", row.reason)
+			default:
+			}
+			s.resting.seek()
+		}
+		select {
+		case <-over:
+		case <-time.After(10 * time.Second):
+			t.Errorf("%s: it rests for long", row.reason)
+		}
+	}
+	s := newSockets()
+	s.cancel(address, io.EOF)
+	s.resting.rest(address, time.Millisecond) // the next heartbeat is due
+}
+
+// A stream is ended under its monitor while the condition holds, and what came
+// meanwhile is not read.
+func TestFailWhile(t *testing.T) {
+	hello, err := bson.Marshal(bson.D{{Key: "hello", Value: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	cause := errors.New("cause")
+	for _, row := range []struct {
+		reason         string
+		reading, holds bool
+	}{
+		{"it reads, and the server is Unknown", true, true},
+		{"it reads, and the server is known", true, false},
+		{"it will read, and the server is Unknown by then", false, true},
+		{"it will read, and the server is known by then", false, false},
+	} {
+		s := newSockets()
+		c, err := s.DialContext(context.Background(), "tcp", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		k := c.(*socket)
+		server, err := listener.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := k.Write(message(1, hello, wiremessage.ExhaustAllowed)); err != nil {
+			t.Fatal(err)
+		}
+		read := make(chan error, 1)
+		begin := func() {
+			go func() {
+				_, err := k.Read(make([]byte, 1))
+				read <- err
+			}()
+		}
+		if row.reading {
+			begin()
+			for reading := false; !reading; {
+				k.mu.Lock()
+				reading = k.reading
+				k.mu.Unlock()
+			}
+		}
+		over := k.failWhile(cause, func() bool { return row.holds })
+		if !row.reading {
+			select {
+			case <-over:
+				t.Errorf("%s: it is decided too early", row.reason)
+			default:
+			}
+			begin()
+		}
+		select {
+		case <-over:
+		case <-time.After(10 * time.Second):
+			t.Fatalf("%s: it is not decided", row.reason)
+		}
+		if !row.holds {
+			if _, err := server.Write([]byte{1}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var want error
+		if row.holds {
+			want = cause
+		}
+		if err := <-read; err != want {
+			t.Errorf("%s: read %v, want %v", row.reason, err, want)
+		}
+		waits := k.failWhile(cause, func() bool { return false })
+		_ = k.Close()
+		select {
+		case <-waits:
+		case <-time.After(10 * time.Second):
+			t.Errorf("%s: a socket that is closed will not be read", row.reason)
+		}
+		_ = server.Close()
+	}
+}
+
+// A pool that is paused is not cleared again.
+func TestNews(t *testing.T) {
+	l := &messageLog{paused: map[string]bool{}}
+	pool := bson.D{{Key: "serverHost", Value: "a"}, {Key: "serverPort", Value: int64(1)}}
+	other := bson.D{{Key: "serverHost", Value: "a"}, {Key: "serverPort", Value: int64(2)}}
+	service := append(bson.D{{Key: "serviceId", Value: "s"}}, pool...)
+	const ready, cleared = "Connection pool ready", "Connection pool cleared"
+	for _, row := range []struct {
+		reason, message string
+		data            bson.D
+		news            bool
+	}{
+		{"ready", ready, pool, true},
+		{"cleared", cleared, pool, true},
+		{"cleared again", cleared, pool, false},
+		{"another pool", cleared, other, true},
+		{"another message", "Connection closed", pool, true},
+		{"ready again", ready, pool, true},
+		{"so that it can be cleared", cleared, pool, true},
+		{"ready once more", ready, pool, true},
+		{"cleared for a service", cleared, service, true},
+		{"which does not pause it", cleared, service, true},
+	} {
+		if got := l.news(row.message, row.data); got != row.news {
+			t.Errorf("%s: got %t", row.reason, got)
+		}
+	}
+}
