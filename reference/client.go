@@ -31,6 +31,7 @@ type client struct {
 	sockets    *sockets
 	inUse      *inUse
 	handshakes *handshakes
+	tokens     *tokenBucket
 	operation  atomic.Int64 // the last operationId
 	minPool    uint64
 
@@ -51,14 +52,14 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 	if v, err := entity.LookupErr("uriOptions"); err == nil {
 		uriOptions, _ = v.DocumentOK()
 	}
-	s, rest, err := resolve(uri, uriOptions)
+	s, rest, err := resolve(uri, uriOptions, defaultSettings(d.policy))
 	if err != nil {
 		return nil, err
 	}
 	c := &client{
 		driver: d, settings: s,
 		log: newEventLog(d.options.Now), sockets: newSockets(), inUse: newInUse(), handshakes: newHandshakes(),
-		heartbeat: s.heartbeat,
+		heartbeat: s.heartbeat, tokens: newTokenBucket(d.policy),
 	}
 	if c.heartbeat == 0 {
 		c.heartbeat = d.options.Heartbeat

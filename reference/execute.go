@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -55,7 +56,7 @@ func (c *client) execute(ctx context.Context, cmd *command, tr *trace) (reply, *
 	var out reply
 	for {
 		var d retry.Decision
-		state, d = retry.Next(state, in)
+		state, d = c.tokens.next(state, in)
 		tr.decided(d, state.Chosen.Address)
 		switch d.Action {
 		case retry.Select:
@@ -72,6 +73,7 @@ func (c *client) execute(ctx context.Context, cmd *command, tr *trace) (reply, *
 			r, f := c.attempt(ctx, srv, cmd, operation, tr)
 			if f != nil {
 				errs[d.Attempt], replies[d.Attempt], cmd.failed = f.err, r, f.err
+				f.rules.Message = f.err.Message
 				in = c.failed(ctx, cmd, f.rules)
 				if f.err.Kind == "timeout" { // less is left than an attempt takes
 					in.Left = 0
@@ -334,6 +336,9 @@ func (c *client) exchange(ctx context.Context, conn *mnet.Connection, srv *serve
 // operation itself makes its result and error of it.
 func (c *client) raisesWriteError(cmd *command, f *failure) bool {
 	numbered := cmd.op.EndsTransaction || cmd.txnNumber != nil
+	if codes := c.driver.policy.WriteCodes; codes != nil { // before error labels
+		return numbered && slices.Contains(codes, f.rules.Code)
+	}
 	return numbered && f.err.HasLabel(labelWrite) ||
 		f.err.HasLabel(labelOverloaded) && f.err.HasLabel(labelRetryable) && (numbered || len(f.err.WriteErrors) == 0)
 }
@@ -437,7 +442,7 @@ func (c *client) clusterTime(s *clientSession) bson.Raw {
 // Writes, "RetryableWriteError Labels").
 func (c *client) labelWrite(cmd *command, f *failure, srv *server) {
 	ends := cmd.op.EndsTransaction
-	if !cmd.op.RetryableWrite || !c.settings.retryWrites && !ends ||
+	if c.driver.policy.WriteCodes != nil || !cmd.op.RetryableWrite || !c.settings.retryWrites && !ends ||
 		cmd.session.inTransaction() && !ends || cmd.silent() || f.err.HasLabel(labelWrite) {
 		return
 	}

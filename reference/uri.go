@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/unified-test-runner/utr/reference/retry"
 	"github.com/unified-test-runner/utr/reference/selection"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
@@ -31,9 +32,10 @@ type settings struct {
 	monitoring              string // serverMonitoringMode, "" if not set
 }
 
-func defaultSettings() settings {
+// defaultSettings are those of drivers that follow the policy.
+func defaultSettings(p *retry.Policy) settings {
 	return settings{
-		retryReads: true, retryWrites: true,
+		retryReads: true, retryWrites: !p.RetryWritesOff,
 		serverSelectionTimeout: 30 * time.Second,
 		localThreshold:         selection.DefaultLocalThreshold,
 	}
@@ -142,11 +144,11 @@ func ownOptions() map[string]func(*settings, []string) error {
 // pair is one option of a connection string, unescaped.
 type pair struct{ key, value string }
 
-// resolve applies uriOptions on top of a connection string. It gives the
-// engine's settings, and the connection string with what is left for the
-// topology. Errors never repeat the string, which may hold a password.
-func resolve(uri string, options bson.Raw) (settings, string, error) {
-	s := defaultSettings()
+// resolve applies uriOptions on top of a connection string, and both on top of
+// the defaults. It gives the engine's settings, and the connection string with
+// what is left for the topology. Errors never repeat the string, which may hold
+// a password.
+func resolve(uri string, options bson.Raw, s settings) (settings, string, error) {
 	base, query, _ := strings.Cut(uri, "?")
 	var pairs []pair
 	for _, p := range strings.FieldsFunc(query, func(r rune) bool { return r == '&' || r == ';' }) {

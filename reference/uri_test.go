@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/unified-test-runner/utr/reference/retry"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
@@ -55,7 +56,7 @@ func TestResolve(t *testing.T) {
 		if c.options != nil {
 			o = raw(t, c.options)
 		}
-		s, rest, err := resolve(c.uri, o)
+		s, rest, err := resolve(c.uri, o, defaultSettings(&retry.Policy{}))
 		if c.err != "" {
 			if err == nil || !strings.Contains(err.Error(), c.err) || strings.Contains(err.Error(), "secret") {
 				t.Errorf("%s: error %v", c.why, err)

@@ -866,6 +866,10 @@ func TestExplain(t *testing.T) {
 		{"no server for the retry", []string{"--try", "network", "--try", "selection"}, []string{"return error of attempt 1: network error", "R3]"}},
 		{"a broken handshake", []string{"--try", "handshake,91", "--try", "ok"}, []string{"R13", "return result"}},
 		{"an overloaded server", []string{"--try", "462,SystemOverloadedError,RetryableError", "--try", "ok"}, []string{"back off", "return result"}},
+		{"a token bucket", []string{"--policy", "client-backpressure@2025-12", "--try", "462,SystemOverloadedError,RetryableError", "--try", "ok"},
+			[]string{"back off 50ms, 999 tokens left", "return result, 1000 tokens left"}},
+		{"the first revision", []string{"--policy", "retryable-writes@2018-03-14", "--operation", "insert", "--try", "64", "--try", "ok"},
+			[]string{"W12", "return result"}},
 		{"more tries than attempts", []string{"--try", "ok", "--try", "ok"}, []string{"1 more --try"}},
 		{"fewer tries than attempts", []string{"--try", "network"}, []string{"the story ends here"}},
 	} {

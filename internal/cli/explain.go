@@ -177,10 +177,16 @@ func (e *explanation) play(policy *retry.Policy) (string, error) {
 	})
 	var b strings.Builder
 	in := retry.Input{Kind: retry.Begin}
+	var tokens retry.Tokens
+	if bucket := policy.Bucket(); bucket != nil {
+		tokens = bucket.Capacity
+	}
 	for {
 		var d retry.Decision
+		in.Tokens = tokens
 		state, d = retry.Next(state, in)
-		fmt.Fprintf(&b, "attempt %d: %s%s [%s] %s\n", d.Attempt, d.Action, detail(d), strings.Join(d.Rules, " "), d.Reason)
+		fmt.Fprintf(&b, "attempt %d: %s%s%s [%s] %s\n", d.Attempt, d.Action, detail(d), left(tokens, d), strings.Join(d.Rules, " "), d.Reason)
+		tokens = d.Tokens
 		switch d.Action {
 		case retry.Select:
 			if len(inputs) > 0 && inputs[0].Failure.Kind == retry.Selection {
@@ -219,6 +225,15 @@ func detail(d retry.Decision) string {
 	default:
 		return ""
 	}
+}
+
+// left tells what a step leaves in the client's token bucket, if it changes
+// that.
+func left(before retry.Tokens, d retry.Decision) string {
+	if d.Tokens == before {
+		return ""
+	}
+	return fmt.Sprintf(", %v tokens left", d.Tokens)
 }
 
 func address(deprioritized []string) string {

@@ -101,7 +101,17 @@ func policyRows() string {
 				without = append(without, r.ID)
 			}
 		}
-		constants := []string{fmt.Sprintf("%d codes", len(p.ReadCodes))}
+		var constants []string
+		if n := len(p.ReadCodes); n > 0 {
+			constants = append(constants, fmt.Sprintf("%d codes", n))
+		}
+		if n := len(p.WriteCodes); n > 0 {
+			constants = append(constants, fmt.Sprintf("%d codes of writes, and messages with \"%s\"; no labels; %s alone", n,
+				strings.Join(p.WriteMessages, "\" or \""), strings.Join(p.WriteCommands, ", ")))
+		}
+		if p.RetryWritesOff {
+			constants = append(constants, "`retryWrites` is false if it is not set")
+		}
 		if p.MinWireVersion > 0 {
 			constants = append(constants, fmt.Sprintf("wire version %d for retryable reads", p.MinWireVersion))
 		}
@@ -116,6 +126,12 @@ func policyRows() string {
 				o.MaxRetries, o.BaseBackoff, o.MaxBackoff, map[int]string{-1: " less 1"}[o.Exponent]))
 			if !o.ServerBase {
 				constants = append(constants, "no `baseBackoffMS`")
+			}
+			if o.Fixed {
+				constants = append(constants, "no `maxAdaptiveRetries`")
+			}
+			if b := o.Bucket; b != nil {
+				constants = append(constants, fmt.Sprintf("a token bucket for each client: capacity %v, RETRY_TOKEN_RETURN_RATE %v", b.Capacity, b.Return))
 			}
 		}
 		fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", p.Name, strings.Join(p.Sources, ", "), strings.Join(without, " "), strings.Join(constants, "; "))

@@ -3,6 +3,7 @@ package retry
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -47,6 +48,8 @@ var writeOutcomes = []outcome{
 	{"pool", Failure{Kind: PoolCleared, Labels: []string{labelWrite}}, "retryable, nothing attempted"},
 	{"checkout", Failure{Kind: Checkout}, "the driver's own error"},
 	{"unbuilt", Failure{Kind: NotBuilt}, "no equivalent command"},
+	{"64", Failure{Kind: Server, Code: 64}, "retryable until 2018-06-07"},
+	{"message", Failure{Kind: Server, Code: 17, Message: "node is recovering"}, "retryable by its message, before labels"},
 	{"handshake", Failure{Kind: Network, Handshake: true, Labels: []string{labelWrite}}, "retryable, nothing written"},
 	{"overload", Failure{Kind: Server, Code: 462, Labels: []string{labelOverloaded, labelRetryable, labelNoWrites}}, "retryable overload error"},
 	{"overload only", Failure{Kind: Server, Code: 462, Labels: []string{labelOverloaded}}, "overload error that is not retryable"},
@@ -61,13 +64,15 @@ type config struct {
 	timeout, sharded, retarget, oldie bool
 	left                              time.Duration // until the deadline, at each attempt
 	late                              bool          // from the second attempt on it is over
+	// scarce: there is one token, and not a bucket full.
+	scarce bool
 	// alone and mixed: no server, or every other one, supports retryable writes.
 	alone, mixed bool
 }
 
 func (c config) String() string {
-	return fmt.Sprintf("%s %s reads=%v writes=%v txn=%v timeout=%v(%v late=%v) sharded=%v retarget=%v old=%v alone=%v mixed=%v",
-		c.policy.Name, c.op, c.retryReads, c.retryWrites, c.txn, c.timeout, c.left, c.late, c.sharded, c.retarget, c.oldie, c.alone, c.mixed)
+	return fmt.Sprintf("%s %s reads=%v writes=%v txn=%v timeout=%v(%v late=%v) sharded=%v retarget=%v old=%v alone=%v mixed=%v scarce=%v",
+		c.policy.Name, c.op, c.retryReads, c.retryWrites, c.txn, c.timeout, c.left, c.late, c.sharded, c.retarget, c.oldie, c.alone, c.mixed, c.scarce)
 }
 
 func (c config) leftAt(attempt int) time.Duration {
@@ -75,6 +80,17 @@ func (c config) leftAt(attempt int) time.Duration {
 		return 0
 	}
 	return c.left
+}
+
+// tokens is what is in the bucket at first, in tenths: 1000 tokens at most.
+func (c config) tokens() Tokens {
+	switch {
+	case c.policy.Name != "client-backpressure@2025-12":
+		return 0
+	case c.scarce:
+		return 10
+	}
+	return 10_000
 }
 
 // supports tells whether the server of an attempt supports retryable writes.
@@ -99,6 +115,7 @@ type wanted struct {
 	raise         int // index into the history
 	most          int // attempts
 	deprioritized []string
+	tokens        Tokens // left, in tenths
 }
 
 func overloaded(h []Failure) bool {
@@ -107,7 +124,8 @@ func overloaded(h []Failure) bool {
 
 func want(c config, h []Failure) wanted {
 	last, n := h[len(h)-1], len(h)
-	pressure := c.policy.Name == "current"
+	final, december, first := c.policy.Name == "current", c.policy.Name == "client-backpressure@2025-12", c.policy.Name == "retryable-writes@2018-03-14"
+	pressure := final || december
 	listed := []int32{6, 7, 89, 91, 134, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436}
 	var eligible bool
 	gate := c.retryReads && c.retryWrites
@@ -128,29 +146,52 @@ func want(c config, h []Failure) wanted {
 	case "update of many", "unacknowledged write", "aggregate with a write stage":
 		gate = c.retryWrites
 	}
-	if pressure && gate && last.Has(labelOverloaded) && last.Has(labelRetryable) {
+	if first { // before labels, and before everything but writes
+		text := last.Kind == Server && strings.Contains(last.Message, "node is recovering")
+		old := []int32{6, 7, 64, 89, 91, 189, 9001, 10107, 11600, 11602, 13435, 13436}
+		eligible = c.op == "insert" && c.retryWrites && !c.txn && c.supports(n) && !last.Handshake &&
+			(last.Kind == Network || last.Kind == Server && slices.Contains(old, last.Code) || text)
+	}
+	if pressure && (gate || december) && last.Has(labelOverloaded) && last.Has(labelRetryable) {
 		eligible = true
 	}
 	var w wanted
 	w.most = 2
-	if c.timeout {
+	if c.timeout && !first {
 		w.most = 1 << 30
 	}
+	step := 50 * time.Millisecond << n
 	if pressure && overloaded(h) {
 		w.most = 3
+		if december {
+			w.most, step = 6, step/2
+		}
 	}
 	w.backoff = pressure && last.Has(labelOverloaded)
-	// half of 100 ms · 2^n, for the jitter of one half
+	// half of 100 ms · 2^n, or of 2^(n-1) before, for the jitter of one half
 	left := c.leftAt(n)
-	enough := !c.timeout || left > 0 && (!w.backoff || left >= 50*time.Millisecond<<n)
+	enough := !c.timeout || first || left > 0 && (!w.backoff || left >= step)
 	w.retry = eligible && n < w.most && enough
-	over := c.timeout && left <= 0
+	w.tokens = c.tokens()
+	for i, f := range h {
+		if december && i > 0 && !f.Has(labelOverloaded) {
+			w.tokens = min(10_000, w.tokens+10)
+		}
+		if last := i == n-1; december && f.Has(labelOverloaded) && (!last || w.retry) {
+			if last && w.tokens < 10 {
+				w.retry = false
+				break
+			}
+			w.tokens -= 10
+		}
+	}
+	over := c.timeout && !first && left <= 0
 	attempt := last.Kind == Network || last.Kind == Server
 	w.expired = over && (eligible && n < w.most || n > 1 && !attempt)
 	for i, f := range h {
 		attempted := f.Kind == Network || f.Kind == Server
 		if c.op != "find" && c.op != "getMore" {
-			attempted = attempted && !f.Handshake && !f.Has(labelNoWrites)
+			attempted = attempted && !f.Handshake && (!f.Has(labelNoWrites) || first)
 		}
 		if attempted {
 			w.raise = i
@@ -159,9 +200,9 @@ func want(c config, h []Failure) wanted {
 	for _, f := range h {
 		away := c.sharded
 		if !c.sharded && f.Has(labelOverloaded) {
-			away = pressure && c.retarget || c.policy.Name == "retryable-reads@2026"
+			away = final && c.retarget || c.policy.Name == "retryable-reads@2026"
 		}
-		if !away {
+		if !away && !december || first {
 			continue
 		}
 		if c.policy.Name == "retryable-reads@2024" {
@@ -187,11 +228,16 @@ func configs() []config {
 			writes := Lookup(op).Class == Write
 			for i := range 1 << 7 {
 				bit := func(n int) bool { return i>>n&1 == 1 }
-				c := config{policy: p, op: op, retryReads: bit(0), retryWrites: bit(1), txn: bit(2), sharded: bit(3), retarget: bit(4)}
+				c := config{policy: p, op: op, retryReads: bit(0), retryWrites: bit(1), txn: bit(2), sharded: bit(3)}
+				if p.Bucket() != nil {
+					c.scarce = bit(4)
+				} else {
+					c.retarget = bit(4)
+				}
 				switch {
 				case writes && bit(5) && bit(6) || !writes && bit(6):
 					continue
-				case c.retarget && (c.sharded || p.Name != "current"), !writes && bit(5) && p.MinWireVersion == 0:
+				case c.scarce && (c.sharded || c.txn || !c.retryReads), c.retarget && (c.sharded || p.Name != "current"), !writes && bit(5) && p.MinWireVersion == 0:
 					continue // no rule looks at it
 				case writes:
 					c.alone, c.mixed = bit(5), bit(6)
@@ -226,11 +272,11 @@ func TestEverySequence(t *testing.T) {
 		st, d := Next(Start(c.policy, Settings{
 			Operation: Lookup(c.op), RetryReads: c.retryReads, RetryWrites: c.retryWrites,
 			InTransaction: c.txn, Timeout: c.timeout, OverloadRetargeting: c.retarget,
-		}), Input{Kind: Begin})
-		if d.Action != Select || len(d.Deprioritized) != 0 || d.Attempt != 1 {
+		}), Input{Kind: Begin, Tokens: c.tokens()})
+		if d.Action != Select || len(d.Deprioritized) != 0 || d.Attempt != 1 || d.Tokens != c.tokens() {
 			t.Fatalf("%v: begin: %+v", c, d)
 		}
-		total += walk(t, c, st, nil, nil)
+		total += walk(t, c, st, d.Tokens, nil, nil)
 		if t.Failed() {
 			return
 		}
@@ -242,7 +288,7 @@ func TestEverySequence(t *testing.T) {
 }
 
 // walk plays each outcome of the attempt that st is to begin.
-func walk(t *testing.T, c config, st State, h []Failure, path []string) (total int) {
+func walk(t *testing.T, c config, st State, tokens Tokens, h []Failure, path []string) (total int) {
 	attempt := len(h) + 1
 	wire := int32(21)
 	if c.oldie {
@@ -250,7 +296,7 @@ func walk(t *testing.T, c config, st State, h []Failure, path []string) (total i
 	}
 	server := fmt.Sprintf("s%d", attempt%2) // the third attempt comes back to the first server
 	before := fmt.Sprintf("%+v", st)
-	sent, ds := Next(st, Input{Kind: Selected, Chosen: Chosen{Address: server, Sharded: c.sharded, Wire: wire, RetryableWrites: c.supports(attempt)}})
+	sent, ds := Next(st, Input{Kind: Selected, Chosen: Chosen{Address: server, Sharded: c.sharded, Wire: wire, RetryableWrites: c.supports(attempt)}, Tokens: tokens})
 	for _, o := range c.outcomes() {
 		path := append(slices.Clip(path), o.name)
 		fail := func(format string, args ...any) {
@@ -261,30 +307,41 @@ func walk(t *testing.T, c config, st State, h []Failure, path []string) (total i
 		f.Attempt = attempt
 		if o.f.Kind != Selection {
 			if numbered := c.op == "insert" || c.ends(); numbered && attempt > 1 && !c.supports(attempt) &&
-				!(c.policy.Name == "current" && overloaded(h)) {
-				if w := want(c, h); ds.Action != ReturnError || ds.Raise.Attempt != h[w.raise].Attempt {
+				!(c.policy.Overload != nil && overloaded(h)) {
+				if w := want(c, h); ds.Action != ReturnError || ds.Raise.Attempt != h[w.raise].Attempt || ds.Tokens != w.tokens {
 					fail("the new server does not support retryable writes: got %v raising %+v", ds.Action, ds.Raise)
 				}
 				continue
 			}
-			if s = sent; ds.Action != Send || ds.Attempt != attempt {
+			if s = sent; ds.Action != Send || ds.Attempt != attempt || ds.Tokens != tokens {
 				fail("selected: %+v", ds)
 				continue
 			}
 			f.Server = server
 		}
 		if o.f.Kind == 0 {
-			_, d := Next(s, Input{Kind: Succeeded})
-			if d.Action != ReturnResult || len(d.Rules) == 0 {
+			_, d := Next(s, Input{Kind: Succeeded, Tokens: tokens})
+			left := tokens
+			switch {
+			case c.policy.Bucket() == nil:
+			case attempt == 1:
+				left = min(10_000, tokens+1)
+			default:
+				left = min(10_000, tokens+11)
+			}
+			if d.Action != ReturnResult || len(d.Rules) == 0 || d.Tokens != left {
 				fail("success: %+v", d)
 			}
 			continue
 		}
-		next, d := Next(s, Input{Kind: Failed, Failure: o.f, Left: c.leftAt(attempt), Jitter: 0.5})
+		next, d := Next(s, Input{Kind: Failed, Failure: o.f, Left: c.leftAt(attempt), Jitter: 0.5, Tokens: tokens})
 		hh := append(slices.Clone(h), f)
 		w := want(c, hh)
 		if len(d.Rules) == 0 || d.Reason == "" {
 			fail("a decision without rules or reason: %+v", d)
+		}
+		if d.Tokens != w.tokens || d.Tokens < 0 {
+			fail("%v tokens are left, want %v", d.Tokens, w.tokens)
 		}
 		raises := func(expired bool) {
 			if d.Action != ReturnError || d.Raise.Attempt != hh[w.raise].Attempt || d.Raise.Server != hh[w.raise].Server || d.Raise.Kind != hh[w.raise].Kind {
@@ -302,18 +359,22 @@ func walk(t *testing.T, c config, st State, h []Failure, path []string) (total i
 			continue
 		}
 		if w.backoff {
-			if d.Action != BackOff || d.Delay != 50*time.Millisecond<<attempt || c.timeout && d.Delay > c.leftAt(attempt) {
+			delay := 50 * time.Millisecond << attempt
+			if c.policy.Bucket() != nil {
+				delay /= 2
+			}
+			if d.Action != BackOff || d.Delay != delay || c.timeout && d.Delay > c.leftAt(attempt) {
 				fail("got %v %v, want a backoff", d.Action, d.Delay)
 				continue
 			}
 			left := c.leftAt(attempt + 1)
-			next, d = Next(next, Input{Kind: BackedOff, Left: left})
+			next, d = Next(next, Input{Kind: BackedOff, Left: left, Tokens: w.tokens})
 			if c.timeout && left <= 0 {
 				raises(true)
 				continue
 			}
 		}
-		if d.Action != Select || !slices.Equal(d.Deprioritized, w.deprioritized) || d.Attempt != attempt+1 {
+		if d.Action != Select || !slices.Equal(d.Deprioritized, w.deprioritized) || d.Attempt != attempt+1 || d.Tokens != w.tokens {
 			fail("got %v without %v, want a selection without %v", d.Action, d.Deprioritized, w.deprioritized)
 			continue
 		}
@@ -326,7 +387,7 @@ func walk(t *testing.T, c config, st State, h []Failure, path []string) (total i
 			fail("attempt %d of %d", d.Attempt, w.most)
 		}
 		if attempt < 4 {
-			total += walk(t, c, next, hh, path)
+			total += walk(t, c, next, w.tokens, hh, path)
 		}
 	}
 	if fmt.Sprintf("%+v", st) != before {

@@ -18,6 +18,16 @@ type Policy struct {
 	Rules []string
 	// ReadCodes are the server's error codes that make a read retryable.
 	ReadCodes []int32
+	// WriteCodes are those that make a write retryable, as before error labels
+	// (2019-10-21). With them neither server nor driver labels.
+	WriteCodes []int32
+	// WriteMessages are parts of the messages that do, whatever the code.
+	WriteMessages []string
+	// WriteCommands are the only writes that W33 leaves to be retried.
+	WriteCommands []string
+	// RetryWritesOff tells that retryWrites is false if it is not set, as
+	// before 2019-03-06.
+	RetryWritesOff bool
 	// MinWireVersion is the wire version that a server needs for retryable
 	// reads; 0 means any.
 	MinWireVersion int32
@@ -39,6 +49,10 @@ type Overload struct {
 	Exponent int
 	// ServerBase tells that baseBackoffMS of the server counts.
 	ServerBase bool
+	// Fixed tells that maxAdaptiveRetries does not replace MaxRetries.
+	Fixed bool
+	// Bucket is the token bucket, nil without one.
+	Bucket *Bucket
 }
 
 func (p *Policy) has(id string) bool { return slices.Contains(p.Rules, id) }
@@ -62,11 +76,37 @@ func readCodes() []int32 {
 	}
 }
 
+// writeCodes is the list of "Retryable Error" of Retryable Writes, 2018-03-14.
+func writeCodes() []int32 {
+	return []int32{
+		6,     // HostUnreachable
+		7,     // HostNotFound
+		64,    // WriteConcernFailed, until 2018-06-07
+		89,    // NetworkTimeout
+		91,    // ShutdownInProgress
+		189,   // PrimarySteppedDown
+		9001,  // SocketException
+		10107, // NotMaster
+		11600, // InterruptedAtShutdown
+		11602, // InterruptedDueToReplStateChange
+		13435, // NotMasterNoSlaveOk
+		13436, // NotMasterOrSecondary
+	}
+}
+
 // Policies lists the policies, the current one first. The values are the
 // caller's own.
 func Policies() []*Policy {
-	current, seed := rulesWithout("R4", "R32"), rulesWithout("R41", "B1", "B2", "B3", "B4", "B5", "B6", "R51", "R36b")
-	plain := rulesWithout("R4", "R32", "B1", "B2", "B3", "B4", "B5", "B6", "R51", "R36b")
+	codes, bucket := []string{"W11", "W12", "W13", "W33", "W34"}, []string{"B10", "B11", "B12", "B13", "B14", "R42"}
+	backpressure := []string{"B1", "B2", "B3", "B4", "B5", "B6", "R51", "R36b"}
+	current := rulesWithout(codes, bucket, []string{"R4", "R32"})
+	plain := rulesWithout(codes, bucket, backpressure, []string{"R4", "R32"})
+	seed := rulesWithout(codes, bucket, backpressure, []string{"R41"})
+	december := rulesWithout(codes, []string{"R4", "R32", "B3", "R40", "R41"})
+	// W31 is younger than the revision, which knows no transactions; the engine
+	// does, and nothing in them may be sent again.
+	first := rulesWithout(bucket, backpressure, []string{"R4", "R10", "R11", "R12", "R13", "R30", "R31", "R32", "R33",
+		"W10", "W20", "R35", "R36", "R37", "R40", "R41"})
 	return []*Policy{
 		{
 			Name: "current",
@@ -85,6 +125,19 @@ func Policies() []*Policy {
 			Name:    "retryable-reads@2024",
 			Sources: []string{"retryable-reads@2024-04-30", "retryable-writes@2024-05-08"},
 			Rules:   seed, ReadCodes: readCodes(), MinWireVersion: 6, DeprioritizeLastOnly: true,
+		},
+		{
+			Name:    "client-backpressure@2025-12",
+			Sources: []string{"retryable-reads@2025-12-08", "retryable-writes@2025-12-08", "client-backpressure, the proposal of 2025-12"},
+			Rules:   december, ReadCodes: readCodes(),
+			Overload: &Overload{MaxRetries: 5, BaseBackoff: 100 * time.Millisecond, MaxBackoff: 10 * time.Second,
+				Exponent: -1, Fixed: true, Bucket: &Bucket{Capacity: 1000 * Token, Return: Token / 10}},
+		},
+		{
+			Name:    "retryable-writes@2018-03-14",
+			Sources: []string{"retryable-writes@2018-03-14"},
+			Rules:   first, WriteCodes: writeCodes(), WriteMessages: []string{"not master", "node is recovering"},
+			WriteCommands: []string{"delete", "findAndModify", "insert", "update"}, RetryWritesOff: true,
 		},
 	}
 }
@@ -105,10 +158,11 @@ func Named(name string) (*Policy, error) {
 	return nil, fmt.Errorf("retry policy %q is not known: there are %s", name, strings.Join(names, ", "))
 }
 
-func rulesWithout(ids ...string) []string {
+func rulesWithout(lists ...[]string) []string {
+	without := slices.Concat(lists...)
 	var out []string
 	for _, r := range Rules() {
-		if !slices.Contains(ids, r.ID) {
+		if !slices.Contains(without, r.ID) {
 			out = append(out, r.ID)
 		}
 	}

@@ -56,6 +56,8 @@ type Failure struct {
 	// Code is the code of a server error, 0 if there is none.
 	Code   int32
 	Labels []string
+	// Message is the server's. Policies from before error labels look at it.
+	Message string
 	// BaseBackoff is the server's baseBackoffMS, 0 if there is none.
 	BaseBackoff time.Duration
 	// Server is the address of the server that it came from.
@@ -153,6 +155,9 @@ type Input struct {
 	Left time.Duration
 	// Jitter is a random number in [0, 1), for failures.
 	Jitter float64
+	// Tokens is what is in the client's token bucket. It is looked at only if
+	// the policy has one.
+	Tokens Tokens
 }
 
 // Action is what the caller has to do.
@@ -200,6 +205,8 @@ type Decision struct {
 	// Expired is true if an error is returned because there was no time left
 	// for another attempt.
 	Expired bool
+	// Tokens is what is in the client's token bucket after the step.
+	Tokens Tokens
 	// Rules that fired, in order.
 	Rules []string
 	// Reason says why, in a person's words.
@@ -213,9 +220,9 @@ func Start(p *Policy, s Settings) State { return State{Policy: p, Settings: s} }
 // answer the last decision ends the operation with a client error, so that a
 // mistaken caller cannot loop.
 func Next(s State, in Input) (State, Decision) {
-	st := &step{in: in, s: s}
+	st := &step{in: in, s: s, tokens: in.Tokens}
 	if s.Done {
-		return s, Decision{Action: ReturnError, Attempt: s.Attempt, Raise: s.Raise, Reason: "the operation has ended already"}
+		return s, Decision{Action: ReturnError, Attempt: s.Attempt, Raise: s.Raise, Tokens: in.Tokens, Reason: "the operation has ended already"}
 	}
 	if in.Kind == Failed {
 		st.f = in.Failure
@@ -242,6 +249,7 @@ func Next(s State, in Input) (State, Decision) {
 		st.reason = "no rule answers this input"
 	}
 	st.d.Attempt = st.s.Attempt
+	st.d.Tokens = st.tokens
 	st.d.Rules = st.fired
 	st.d.Reason = st.reason
 	return st.s, st.d

@@ -31,7 +31,8 @@ func TestRulesAreNumberedOnce(t *testing.T) {
 }
 
 func TestPoliciesAreFoundByName(t *testing.T) {
-	for _, name := range []string{"", "current", "retryable-reads@2026", "retryable-reads@2024"} {
+	for _, name := range []string{"", "current", "retryable-reads@2026", "retryable-reads@2024",
+		"client-backpressure@2025-12", "retryable-writes@2018-03-14"} {
 		if _, err := Named(name); err != nil {
 			t.Error(err)
 		}

@@ -3,6 +3,7 @@ package retry
 import (
 	"math"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -57,6 +58,7 @@ type step struct {
 	s      State
 	f      Failure // the failure of this input
 	d      Decision
+	tokens Tokens // in the client's bucket
 	fired  []string
 	reason string
 	done   bool
@@ -65,6 +67,7 @@ type step struct {
 	write    bool // the failure is a retryable write error
 	overload bool // the failure is a retryable overload error
 	gated    bool // the overload rules do not allow one
+	silent   bool // the failure says that nothing was written
 }
 
 func (st *step) finish(d Decision) {
@@ -92,7 +95,7 @@ func (st *step) eligible() bool {
 // other; for a write it proves that nothing was written (Retryable Writes,
 // "Executing Retryable Write Commands").
 func (st *step) attempted() bool {
-	if st.f.Handshake && st.writes() {
+	if st.silent || st.f.Handshake && st.writes() {
 		return false
 	}
 	return st.f.Kind == Network || st.f.Kind == Server
@@ -106,7 +109,7 @@ func (st *step) writes() bool { return st.s.Settings.Operation.Class != Read }
 func (st *step) limit() int {
 	o := st.s.Policy.Overload
 	if st.s.Overloaded && o != nil {
-		if m := st.s.Settings.MaxAdaptiveRetries; m != nil {
+		if m := st.s.Settings.MaxAdaptiveRetries; m != nil && !o.Fixed {
 			return *m
 		}
 		return o.MaxRetries
@@ -162,6 +165,10 @@ var table = []row{
 		"Retryable Reads, Selecting the initial server", "2019-03", "no server could be selected, and nothing was attempted"},
 		Failed, func(st *step) bool { return st.f.Kind == Selection && st.s.Raise.Kind == 0 },
 		func(st *step) { st.s.Raise = st.f; st.raise() }},
+	{Rule{"B12", "A retry that fails with an error that is no overload error puts a token into the bucket: the server can answer.",
+		"Client Backpressure, Adaptive retry requirements", "2025-12", ""},
+		Failed, func(st *step) bool { return st.retrying() && !st.f.Has(labelOverloaded) },
+		func(st *step) { st.deposit(Token) }},
 	{Rule{"R37", "When the time is over, an attempt that the driver itself ends raises the error of the attempt before, as a timeout.",
 		"Client Side Operations Timeout, Retryability", "2022-10-18", "there is no time left"},
 		Failed, func(st *step) bool {
@@ -187,6 +194,14 @@ var table = []row{
 			st.s.Chosen = st.in.Chosen
 			st.finish(Decision{Action: Send})
 		}},
+	{Rule{"B10", "A first attempt that succeeds puts RETRY_TOKEN_RETURN_RATE into the bucket.",
+		"Client Backpressure, Adaptive retry requirements", "2025-12", ""},
+		Succeeded, func(st *step) bool { return !st.retrying() },
+		func(st *step) { st.deposit(st.s.Policy.Bucket().Return) }},
+	{Rule{"B11", "A retry that succeeds puts in a token more than that.",
+		"Client Backpressure, Adaptive retry requirements", "2025-12", ""},
+		Succeeded, (*step).retrying,
+		func(st *step) { st.deposit(st.s.Policy.Bucket().Return + Token) }},
 	{Rule{"R6", "A successful attempt ends the operation.",
 		"Retryable Reads, Executing Retryable Read Commands", "2019-03", "the attempt succeeded"},
 		Succeeded, always, func(st *step) { st.finish(Decision{Action: ReturnResult}) }},
@@ -220,6 +235,26 @@ var table = []row{
 		"Retryable Writes, Determining Retryable Write Errors", "2019-10", ""},
 		Failed, func(st *step) bool { return st.s.Settings.Operation.RetryableWrite && st.f.Has(labelWrite) },
 		func(st *step) { st.write = true }},
+	{Rule{"W11", "Before error labels any network error is a retryable write error.",
+		"Retryable Writes, Retryable Error", "2017-08", ""},
+		Failed, func(st *step) bool {
+			return st.s.Settings.Operation.RetryableWrite && st.f.Kind == Network && !st.f.Handshake
+		},
+		func(st *step) { st.write = true }},
+	{Rule{"W12", "Before error labels a server error with one of the listed codes is one, a write concern error too.",
+		"Retryable Writes, Retryable Error", "2017-10-18", ""},
+		Failed, func(st *step) bool {
+			return st.s.Settings.Operation.RetryableWrite && st.f.Kind == Server && !st.f.Handshake &&
+				slices.Contains(st.s.Policy.WriteCodes, st.f.Code)
+		},
+		func(st *step) { st.write = true }},
+	{Rule{"W13", "Before error labels a server error with any other code is one if its message has \"not master\" or \"node is recovering\" in it.",
+		"Retryable Writes, Retryable Error", "2017-10-18", ""},
+		Failed, func(st *step) bool {
+			return st.s.Settings.Operation.RetryableWrite && st.f.Kind == Server && !st.f.Handshake && !st.write &&
+				slices.ContainsFunc(st.s.Policy.WriteMessages, func(part string) bool { return strings.Contains(st.f.Message, part) })
+		},
+		func(st *step) { st.write = true }},
 	{Rule{"B1", "An error with the labels SystemOverloadedError and RetryableError is retryable, whatever the command.",
 		"Client Backpressure, Overload retry policy", "2026-01-09", ""},
 		Failed, func(st *step) bool { return st.f.Has(labelOverloaded) && st.f.Has(labelRetryable) },
@@ -230,10 +265,16 @@ var table = []row{
 		func(st *step) { st.s.Overloaded = true }},
 
 	// Which error would be raised now.
+	{Rule{"W20", "The newest error of a write does not tell of an attempt if it has the label NoWritesPerformed.",
+		"Retryable Writes, Executing Retryable Write Commands", "2022-09-01", ""},
+		Failed, func(st *step) bool {
+			return st.s.Raise.Kind != 0 && st.writes() && st.f.Has(labelNoWrites)
+		},
+		func(st *step) { st.silent = true }},
 	{Rule{"R20", "The newest error is raised if it tells that an attempt was made.",
 		"Retryable Reads, If a retry attempt fails", "2019-03", ""},
 		Failed, func(st *step) bool {
-			return st.s.Raise.Kind != 0 && st.attempted() && !(st.writes() && st.f.Has(labelNoWrites))
+			return st.s.Raise.Kind != 0 && st.attempted()
 		},
 		func(st *step) { st.s.Raise = st.f }},
 	{Rule{"R21", "An error that does not tell that an attempt was made leaves the one before in place.",
@@ -286,6 +327,12 @@ var table = []row{
 			return st.write && st.s.Chosen.Address != "" && !st.s.Chosen.RetryableWrites
 		},
 		func(st *step) { st.write = false }},
+	{Rule{"W33", "Of writes insert, update, delete and findAndModify alone are retried.",
+		"Retryable Writes, Unsupported Write Operations", "2017-08-25", "the command is none of the supported writes"},
+		Failed, func(st *step) bool {
+			return st.write && !slices.Contains(st.s.Policy.WriteCommands, st.s.Settings.Operation.Name)
+		},
+		func(st *step) { st.write = false }},
 	{Rule{"B3", "Overload retries of reads need retryReads, those of writes retryWrites, those of runCommand both.",
 		"Client Backpressure, Overload retry policy", "2026-03-30", "the client's options do not allow overload retries"},
 		Failed, func(st *step) bool {
@@ -312,6 +359,9 @@ var table = []row{
 		Failed, func(st *step) bool {
 			return !st.s.Overloaded && st.limit() >= 0 && st.s.Attempt > st.limit()
 		}, (*step).raise},
+	{Rule{"W34", "No write is retried more than once with one transaction number, under timeoutMS neither.",
+		"Retryable Writes, Executing Retryable Write Commands", "2017-08", "one retry was made"},
+		Failed, (*step).retrying, (*step).raise},
 	{Rule{"B4", "After an overload error there are no more than MAX_RETRIES retries.",
 		"Client Backpressure, Overload retry policy", "2026-03-30", "the retries for an overloaded server are used up"},
 		Failed, func(st *step) bool { return st.s.Overloaded && st.s.Attempt > st.limit() }, (*step).raise},
@@ -325,6 +375,12 @@ var table = []row{
 			return st.s.Settings.Timeout && st.f.Has(labelOverloaded) && st.delay() > st.in.Left
 		},
 		(*step).raise},
+	{Rule{"B13", "A retry after an overload error needs a token in the bucket.",
+		"Client Backpressure, Adaptive retry requirements", "2025-12", "there is no token left for a retry"},
+		Failed, func(st *step) bool { return st.f.Has(labelOverloaded) && st.tokens < Token }, (*step).raise},
+	{Rule{"B14", "It takes that token out.",
+		"Client Backpressure, Adaptive retry requirements", "2025-12", ""},
+		Failed, func(st *step) bool { return st.f.Has(labelOverloaded) }, func(st *step) { st.tokens -= Token }},
 
 	// Which server the retry avoids, and what it waits for.
 	{Rule{"R40", "In a sharded cluster the server that failed is deprioritized.",
@@ -338,6 +394,9 @@ var table = []row{
 				(!st.s.Policy.RetargetOption || st.s.Settings.OverloadRetargeting)
 		},
 		(*step).deprioritize},
+	{Rule{"R42", "Whatever the topology and the error, the server that failed is deprioritized.",
+		"Retryable Reads, Selecting the server for retry", "2025-12-15", "retry away from the server that failed"},
+		Failed, func(st *step) bool { return st.f.Server != "" }, (*step).deprioritize},
 	{Rule{"B6", "After an overload error wait jitter · min(MAX_BACKOFF, BASE_BACKOFF · 2^attempt); a positive baseBackoffMS of the server replaces BASE_BACKOFF.",
 		"Client Backpressure, Overload retry policy", "2026-07-08", "the server is overloaded"},
 		Failed, func(st *step) bool { return st.f.Has(labelOverloaded) },

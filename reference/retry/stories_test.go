@@ -85,26 +85,34 @@ func TestEveryRuleHasAStory(t *testing.T) {
 
 // TestPoliciesDiffer: each constant of a policy changes a story or a decision.
 func TestPoliciesDiffer(t *testing.T) {
-	decide := func(p *Policy) string {
+	decide := func(p *Policy, op string) string {
 		var out strings.Builder
-		for _, set := range []Settings{{RetryReads: true}, {RetryReads: true, OverloadRetargeting: true}} {
-			set.Operation = Lookup("find")
+		for _, set := range []Settings{{RetryReads: true}, {RetryReads: true, OverloadRetargeting: true}, {RetryReads: true, MaxAdaptiveRetries: new(int)}} {
+			set.Operation, set.RetryWrites = Lookup(op), true
 			for _, code := range append(readCodes(), 43, 462) {
 				for _, sharded := range []bool{false, true} {
-					f := Failure{Kind: Server, Code: code}
+					f := Failure{Kind: Server, Code: code, Message: fmt.Sprint("message ", code)}
 					if code == 462 {
 						f.Labels, f.BaseBackoff = []string{labelOverloaded, labelRetryable}, 30_000_000
 					}
 					s := Start(p, set)
 					in := Input{Kind: Begin}
 					var d Decision
+					if b := p.Bucket(); b != nil {
+						d.Tokens = b.Capacity
+					}
 					for range 20 {
+						in.Tokens = d.Tokens
 						s, d = Next(s, in)
 						fmt.Fprintln(&out, code, d)
 						switch d.Action {
 						case Select:
-							in = Input{Kind: Selected, Chosen: Chosen{Address: fmt.Sprint("s", s.Attempt), Sharded: sharded, Wire: 21}}
+							in = Input{Kind: Selected, Chosen: Chosen{Address: fmt.Sprint("s", s.Attempt), Sharded: sharded, Wire: 21, RetryableWrites: true}}
 						case Send:
+							if s.Attempt == 6 {
+								in = Input{Kind: Succeeded}
+								break
+							}
 							f.BaseBackoff *= 100
 							in = Input{Kind: Failed, Failure: f, Jitter: 0.5}
 						case BackOff:
@@ -119,26 +127,38 @@ func TestPoliciesDiffer(t *testing.T) {
 		}
 		return out.String()
 	}
-	for name, change := range map[string]func(*Policy){
-		"a code less":         func(p *Policy) { p.ReadCodes = p.ReadCodes[1:] },
-		"a code more":         func(p *Policy) { p.ReadCodes = append(p.ReadCodes, 43) },
-		"newer servers":       func(p *Policy) { p.MinWireVersion = 22; p.Rules = append(p.Rules, "R4", "R32") },
-		"one deprioritized":   func(p *Policy) { p.DeprioritizeLastOnly = true },
-		"always retargeting":  func(p *Policy) { p.RetargetOption = false },
-		"one retry":           func(p *Policy) { p.Overload.MaxRetries = 1 },
-		"another base":        func(p *Policy) { p.Overload.BaseBackoff++; p.Overload.ServerBase = false },
-		"a lower cap":         func(p *Policy) { p.Overload.MaxBackoff = 1 },
-		"another exponent":    func(p *Policy) { p.Overload.Exponent = -1 },
-		"no base of servers'": func(p *Policy) { p.Overload.ServerBase = false },
+	const bucket, first = "client-backpressure@2025-12", "retryable-writes@2018-03-14"
+	for _, c := range []struct {
+		why, policy, op string
+		change          func(*Policy)
+	}{
+		{"a code less", "", "find", func(p *Policy) { p.ReadCodes = p.ReadCodes[1:] }},
+		{"a code more", "", "find", func(p *Policy) { p.ReadCodes = append(p.ReadCodes, 43) }},
+		{"newer servers", "", "find", func(p *Policy) { p.MinWireVersion = 22; p.Rules = append(p.Rules, "R4", "R32") }},
+		{"one deprioritized", "", "find", func(p *Policy) { p.DeprioritizeLastOnly = true }},
+		{"always retargeting", "", "find", func(p *Policy) { p.RetargetOption = false }},
+		{"one retry", "", "find", func(p *Policy) { p.Overload.MaxRetries = 1 }},
+		{"another base", "", "find", func(p *Policy) { p.Overload.BaseBackoff++; p.Overload.ServerBase = false }},
+		{"a lower cap", "", "find", func(p *Policy) { p.Overload.MaxBackoff = 1 }},
+		{"another exponent", "", "find", func(p *Policy) { p.Overload.Exponent = -1 }},
+		{"no base of servers'", "", "find", func(p *Policy) { p.Overload.ServerBase = false }},
+		{"no option for the retries", "", "find", func(p *Policy) { p.Overload.Fixed = true }},
+		{"an option for the retries", bucket, "find", func(p *Policy) { p.Overload.Fixed = false }},
+		{"a small bucket", bucket, "find", func(p *Policy) { p.Overload.Bucket.Capacity = 2 * Token }},
+		{"more given back", bucket, "find", func(p *Policy) { p.Overload.Bucket.Return = 2 }},
+		{"a code of writes less", first, "insert", func(p *Policy) { p.WriteCodes = p.WriteCodes[1:] }},
+		{"a code of writes more", first, "insert", func(p *Policy) { p.WriteCodes = append(p.WriteCodes, 43) }},
+		{"a message more", first, "insert", func(p *Policy) { p.WriteMessages = append(p.WriteMessages, "message 43") }},
+		{"a write less", first, "insert", func(p *Policy) { p.WriteCommands = p.WriteCommands[:2] }},
 	} {
-		p, err := Named("")
+		p, err := Named(c.policy)
 		if err != nil {
 			t.Fatal(err)
 		}
-		before := decide(p)
-		change(p)
-		if decide(p) == before {
-			t.Errorf("%s changes nothing", name)
+		before := decide(p, c.op)
+		c.change(p)
+		if decide(p, c.op) == before {
+			t.Errorf("%s changes nothing", c.why)
 		}
 	}
 }

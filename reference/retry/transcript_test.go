@@ -49,6 +49,7 @@ func TestTranscripts(t *testing.T) {
 func play(text, drop string) (string, error) {
 	var out strings.Builder
 	var s State
+	var tokens Tokens
 	for _, line := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
 		if strings.HasPrefix(line, "    ") {
 			continue
@@ -67,7 +68,7 @@ func play(text, drop string) (string, error) {
 		number := func(key string) int { n, _ := strconv.Atoi(args[key]); return n }
 		millis := func(key string) time.Duration { return time.Duration(number(key)) * time.Millisecond }
 		_, sharded := args["sharded"]
-		in := Input{Left: millis("left"), Jitter: 0.5}
+		in := Input{Left: millis("left"), Jitter: 0.5, Tokens: tokens}
 		switch words[0] {
 		case "begin":
 			p, err := Named(args["policy"])
@@ -81,6 +82,13 @@ func play(text, drop string) (string, error) {
 			s = Start(p, Settings{Operation: Lookup(strings.ReplaceAll(args["op"], "-", " ")), RetryReads: args["retryReads"] != "false",
 				RetryWrites: args["retryWrites"] != "false", Timeout: timeout, InTransaction: txn, OverloadRetargeting: retarget})
 			in.Kind = Begin
+			if b := p.Bucket(); b != nil {
+				tokens = b.Capacity
+			}
+			if _, given := args["tokens"]; given {
+				tokens = Tokens(number("tokens")) * Token
+			}
+			in.Tokens = tokens
 		case "selected":
 			wire := number("wire")
 			if wire == 0 {
@@ -94,7 +102,8 @@ func play(text, drop string) (string, error) {
 			in.Kind = BackedOff
 		case "failed":
 			in.Kind = Failed
-			in.Failure = Failure{Code: int32(number("code")), BaseBackoff: millis("baseBackoffMS")}
+			in.Failure = Failure{Code: int32(number("code")), BaseBackoff: millis("baseBackoffMS"),
+				Message: strings.ReplaceAll(args["message"], "-", " ")}
 			for k := Network; k <= Selection; k++ {
 				if args["kind"] == strings.ReplaceAll(k.String(), " ", "-") {
 					in.Failure.Kind = k
@@ -124,6 +133,10 @@ func play(text, drop string) (string, error) {
 			if d.Expired {
 				out.WriteString(", as a timeout")
 			}
+		}
+		if d.Tokens != tokens {
+			fmt.Fprintf(&out, ", %v tokens left", d.Tokens)
+			tokens = d.Tokens
 		}
 		fmt.Fprintf(&out, ": %s (%s)\n", d.Reason, strings.Join(d.Rules, " "))
 	}
