@@ -9,7 +9,6 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/unified-test-runner/utr/internal/shared"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/source"
 )
@@ -25,7 +24,10 @@ func (anyEntity) LSID(string) (bson.Raw, error) { return bson.Raw{5, 0, 0, 0, 0}
 // No expectation of an official suite is a fault: the matcher knows every
 // operator, event and field that they use.
 func TestOfficialSuitesCompile(t *testing.T) {
-	root := shared.Path(t, "specifications")
+	root := filepath.Join("..", "..", "shared", "specifications")
+	if _, err := os.Stat(root); err != nil {
+		t.Skip("official suites not there")
+	}
 	n := 0
 	judge := func(file string, faults []result.Mismatch) {
 		n++

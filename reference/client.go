@@ -90,6 +90,7 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 	if o.MinPoolSize != nil {
 		c.minPool = *o.MinPoolSize
 	}
+	c.sockets.patient = c.minPool > 0 && (o.LoadBalanced == nil || !*o.LoadBalanced) // no one checks a load balancer
 	// "auto" would look whether it is a function as a service that we run in.
 	c.sockets.polls = s.monitoring == "poll"
 	o.SetServerMonitoringMode(options.ServerMonitoringModeStream)

@@ -9,6 +9,7 @@ import (
 	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/event"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/description"
 )
 
 // poolTypes translates the names of the Go driver's pool events.
@@ -80,6 +81,9 @@ func serverMonitor(log *eventLog, sockets *sockets, interval time.Duration) *eve
 	}
 	return &event.ServerMonitor{
 		ServerDescriptionChanged: func(e *event.ServerDescriptionChangedEvent) {
+			if e.NewDescription.Kind != description.UnknownStr {
+				sockets.discover(e.Address.String())
+			}
 			if e.PreviousDescription.Kind == e.NewDescription.Kind && sockets.cancelled(e.Address.String()) {
 				return
 			}

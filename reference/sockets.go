@@ -17,14 +17,16 @@ import (
 // client must never wait for a server that is silent, and a monitor must take
 // notice of a network error at once.
 type sockets struct {
-	dialer net.Dialer
-	tls    *tls.Config // nil: plain
-	polls  bool        // monitors poll: none ever streams
+	dialer  net.Dialer
+	tls     *tls.Config // nil: plain
+	polls   bool        // monitors poll: none ever streams
+	patient bool        // pools are not to be filled before the first check
 
 	mu       sync.Mutex
 	open     map[*socket]bool
 	monitors map[string]*socket // by address: those that stream hello
-	changed  chan struct{}      // closed and replaced when monitors changes
+	changed  chan struct{}      // closed and replaced when monitors or known changes
+	known    map[string]bool    // addresses whose server was not Unknown once
 	failed   map[string]bool    // addresses whose monitor was interrupted
 	// rechecked holds when servers were, or will be, checked at once.
 	rechecked map[string]time.Time
@@ -33,7 +35,7 @@ type sockets struct {
 }
 
 func newSockets() *sockets {
-	return &sockets{open: map[*socket]bool{}, monitors: map[string]*socket{}, changed: make(chan struct{}),
+	return &sockets{open: map[*socket]bool{}, monitors: map[string]*socket{}, known: map[string]bool{}, changed: make(chan struct{}),
 		failed: map[string]bool{}, rechecked: map[string]time.Time{}, late: map[string]*late{},
 		resting: newResting()}
 }
@@ -45,6 +47,8 @@ func (s *sockets) DialContext(ctx context.Context, network, address string) (net
 		if err := s.again(address); err != nil {
 			return nil, err
 		}
+	} else if err := s.discovered(ctx, address); err != nil {
+		return nil, err
 	}
 	c, err := s.dialer.DialContext(ctx, network, address)
 	if err != nil {
@@ -169,6 +173,38 @@ func (s *sockets) streams(k *socket) {
 	defer s.mu.Unlock()
 	if s.open[k] {
 		s.monitors[k.address] = k
+		s.tell()
+	}
+}
+
+// discovered waits for the first check of a server that has succeeded, if pools
+// are patient: that of the Go driver is ready from the beginning on, where a pool
+// is paused until its server is known (Connection Monitoring and Pooling,
+// "Populating the Pool with minPoolSize connections").
+func (s *sockets) discovered(ctx context.Context, address string) error {
+	for {
+		s.mu.Lock()
+		known, changed := s.known[address], s.changed
+		s.mu.Unlock()
+		if known || !s.patient {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-s.resting.shut:
+			return net.ErrClosed
+		}
+	}
+}
+
+// discover notes that a server is known.
+func (s *sockets) discover(address string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.known[address] {
+		s.known[address] = true
 		s.tell()
 	}
 }

@@ -82,3 +82,30 @@ func TestStreamsAreKnownFromTheirFirstRead(t *testing.T) {
 		_ = server.Close()
 	}
 }
+
+// Connections of a pool wait for the first check of its server, if it has to
+// have some.
+func TestPoolsWaitForTheirServers(t *testing.T) {
+	const address = "a:1"
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, row := range []struct {
+		reason string
+		before func(*sockets)
+		ctx    context.Context
+		want   error
+	}{
+		{"its server is known", func(s *sockets) { s.discover(address) }, t.Context(), nil},
+		{"it may be empty", func(s *sockets) { s.patient = false }, t.Context(), nil},
+		{"the time is over", func(s *sockets) { s.discover("b:1") }, ended, context.Canceled},
+		{"the client is closed", func(s *sockets) { s.resting.close() }, t.Context(), net.ErrClosed},
+		{"its server becomes known", func(s *sockets) { go s.discover(address) }, t.Context(), nil},
+	} {
+		s := newSockets()
+		s.patient = true
+		row.before(s)
+		if err := s.discovered(row.ctx, address); err != row.want {
+			t.Errorf("%s: got %v, want %v", row.reason, err, row.want)
+		}
+	}
+}
