@@ -21,7 +21,7 @@ staticcheck:
 gotest:
 	$(GO) test -race ./...
 
-bench: ## figures of docs/performance.md, in two minutes
+bench: ## figures of docs/performance.md, in less than five minutes
 	$(GO) test -run '^$$' -bench . -benchtime 300ms -timeout 10m ./internal/bench
 
 fuzz: ## every fuzz target for FUZZTIME

@@ -128,7 +128,7 @@ func (f *folder) value(v bson.RawValue) string {
 			f.objects = append(f.objects, id)
 		}
 		return fmt.Sprintf("ObjectID %d", i+1)
-	case bson.TypeDateTime, bson.TypeTimestamp:
+	case bson.TypeDateTime, bson.TypeTimestamp, bson.TypeBinary:
 		return v.Type.String()
 	case bson.TypeArray:
 		values, err := v.Array().Values()

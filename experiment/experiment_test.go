@@ -370,34 +370,6 @@ func TestPercentile(t *testing.T) {
 	}
 }
 
-// The work grows with the operations, which here are as many as the clients.
-func BenchmarkOverload(b *testing.B) {
-	for _, clients := range []int{500, 2000, 8000} {
-		for _, name := range []string{"none", "final"} {
-			b.Run(fmt.Sprintf("policy=%s/clients=%d", name, clients), func(b *testing.B) {
-				c := Defaults().Scaled(clients)
-				c.Clients, c.Duration = clients, 12*time.Second
-				p, err := PolicyNamed(name)
-				if err != nil {
-					b.Fatal(err)
-				}
-				c.Policies = []Policy{p}
-				attempts := 0
-				for b.Loop() {
-					r, err := Overload(context.Background(), c, nil)
-					if err != nil {
-						b.Fatal(err)
-					}
-					for _, p := range r.Runs[0].Phases {
-						attempts += p.Attempts
-					}
-				}
-				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(attempts), "ns/attempt")
-			})
-		}
-	}
-}
-
 // The rows of the tables on the page are what the experiment gives. In
 // the long one, that takes too long for all but one.
 func TestPage(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/unified-test-runner/utr/internal/shared"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/source"
 )
@@ -24,10 +25,7 @@ func (anyEntity) LSID(string) (bson.Raw, error) { return bson.Raw{5, 0, 0, 0, 0}
 // No expectation of an official suite is a fault: the matcher knows every
 // operator, event and field that they use.
 func TestOfficialSuitesCompile(t *testing.T) {
-	root := filepath.Join("..", "..", "shared", "specifications")
-	if _, err := os.Stat(root); err != nil {
-		t.Skip("official suites not there")
-	}
+	root := shared.Path(t, "specifications")
 	n := 0
 	judge := func(file string, faults []result.Mismatch) {
 		n++

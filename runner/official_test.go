@@ -2,9 +2,6 @@ package runner_test
 
 import (
 	"context"
-	"errors"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,6 +9,7 @@ import (
 	"time"
 
 	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/internal/shared"
 	"github.com/unified-test-runner/utr/reference"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/runner"
@@ -21,21 +19,7 @@ import (
 // official gives a path below ../shared/specifications, or skips the test.
 func official(t testing.TB, path string) string {
 	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			path = filepath.Join(dir, "..", "shared", "specifications", path)
-			if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-				t.Skip("official suites not there")
-			}
-			return path
-		}
-	}
-	t.Skip("official suites not there")
-	return ""
+	return shared.Path(t, "specifications", path)
 }
 
 // verdicts runs suites through the reference engine on embedded deployments.

@@ -19,29 +19,13 @@ import (
 
 	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/embedded/wire"
+	"github.com/unified-test-runner/utr/internal/shared"
 )
 
 // recordings is the folder of the recordings; the test is skipped without it.
 func recordings(t testing.TB) string {
 	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			break
-		}
-		if dir == filepath.Dir(dir) {
-			t.Fatal("no go.mod above the test")
-		}
-		dir = filepath.Dir(dir)
-	}
-	path := filepath.Join(dir, "..", "shared", "recordings")
-	if _, err := os.Stat(path); err != nil {
-		t.Skip("official suites not there")
-	}
-	return path
+	return shared.Path(t, "recordings")
 }
 
 // step is one line of a recording.

@@ -5,12 +5,8 @@ package acceptance
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +14,7 @@ import (
 	"time"
 
 	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/internal/shared"
 	"github.com/unified-test-runner/utr/reference"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/runner"
@@ -30,11 +27,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // official is the folder of the official suites, or skips the test.
 func official(t testing.TB, elements ...string) string {
 	t.Helper()
-	dir := filepath.Join(append([]string{"..", "..", "..", "shared", "specifications"}, elements...)...)
-	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		t.Skip("the official suites are not there")
-	}
-	return dir
+	return shared.Path(t, append([]string{"specifications"}, elements...)...)
 }
 
 // load loads suites that must be valid.

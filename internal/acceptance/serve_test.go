@@ -4,8 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"errors"
-	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -16,6 +14,7 @@ import (
 	"time"
 
 	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/internal/shared"
 )
 
 // TestServeAndRun has one process serve each topology, and another one run the
@@ -28,17 +27,17 @@ func TestServeAndRun(t *testing.T) {
 	}
 	utr := build(t)
 	own := filepath.Join("..", "..", "specs", "retryable-reads")
-	official := filepath.Join("..", "..", "..", "shared", "specifications", "retryable-reads")
-	if !exists(official) {
+	official, found := shared.Find(t, "specifications", "retryable-reads")
+	if !found {
 		t.Log("official suites not there: only our own")
 	}
 	for _, topology := range topologies {
 		t.Run(string(topology), func(t *testing.T) {
 			var suites []string
-			if exists(official) {
+			if found {
 				suites = append(suites, official)
 			}
-			if topology == deployment.ReplicaSet || !exists(official) {
+			if topology == deployment.ReplicaSet || !found {
 				suites = append(suites, own)
 			}
 			s := serve(t, utr, string(topology))
@@ -71,11 +70,6 @@ var (
 	skipped   = regexp.MustCompile(`^skipped \d+: `)
 	hosts     = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 )
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return !errors.Is(err, fs.ErrNotExist)
-}
 
 // build makes the command, as a user would.
 func build(t *testing.T) string {

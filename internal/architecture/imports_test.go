@@ -29,6 +29,7 @@ var allowed = map[string][]string{
 	"experiment":                 {"reference/retry"},
 	"internal/cli":               {"compare", "deployment", "embedded", "engine", "engine/driver", "experiment", "reference", "reference/retry", "report", "result", "runner", "source", "specs", "specs/"},
 	"internal/mutants":           {"source"},
+	"internal/shared":            {},
 	"internal/support":           {"engine/driver", "reference", "specs/operations"},
 	"internal/support/":          {"internal/support"},
 	"internal/testlog":           {},

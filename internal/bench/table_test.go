@@ -35,6 +35,7 @@ var figures book
 // book holds measurements in the order in which they were first made.
 type book struct {
 	groups  []*group
+	wholes  []whole
 	runs    []run
 	missing []string // what was not measured, and why
 }
@@ -87,6 +88,7 @@ func (b *book) write(w io.Writer) error {
 	for _, g := range b.groups {
 		g.write(t)
 	}
+	writeWholes(t, b.wholes)
 	writeRuns(t, b.runs)
 	if err := t.Flush(); err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/unified-test-runner/utr/internal/shared"
 	"github.com/unified-test-runner/utr/source"
 )
 
@@ -24,24 +25,7 @@ import (
 // officialSuites gives the directory of the official suites, or skips.
 func officialSuites(t testing.TB) string {
 	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			break
-		}
-		if dir == filepath.Dir(dir) {
-			t.Fatal("no go.mod above this package")
-		}
-		dir = filepath.Dir(dir)
-	}
-	dir = filepath.Join(dir, "..", "shared", "specifications")
-	if _, err := os.Stat(dir); err != nil {
-		t.Skip("official suites not there")
-	}
-	return dir
+	return shared.Path(t, "specifications")
 }
 
 // rawFiles reads every YAML and JSON file below a directory. Files that say
