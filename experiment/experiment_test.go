@@ -39,7 +39,7 @@ func overload(t *testing.T, c Config) *Report {
 }
 
 // mostAttempts is what each policy may make of one operation, 0 for no bound.
-var mostAttempts = map[string]int{"none": 1, "once": 2, "naive": 0, "hasty": 3, "final": 3}
+var mostAttempts = map[string]int{"none": 1, "once": 2, "naive": 0, "hasty": 3, "bucket": 6, "final": 3}
 
 // ends counts the ends of operations, beside what measure counts.
 type ends struct {
@@ -59,12 +59,12 @@ func violations(c *Config, r *Run, e ends) (out []string) {
 	if e.late > c.Timeout {
 		say("an operation took %s", e.late)
 	}
-	operations, attempts := 0, 0
+	operations, attempts, succeeded := 0, 0, 0
 	for i, p := range r.Phases {
 		if p.Succeeded+p.Failed != p.Operations {
 			say("phase %d: %d operations, %d results, %d errors", i, p.Operations, p.Succeeded, p.Failed)
 		}
-		operations, attempts = operations+p.Operations, attempts+p.Attempts
+		operations, attempts, succeeded = operations+p.Operations, attempts+p.Attempts, succeeded+p.Succeeded
 	}
 	// For a moment there can be more than the capacity, of requests that were
 	// judged before, but never from the beginning on.
@@ -78,6 +78,9 @@ func violations(c *Config, r *Run, e ends) (out []string) {
 	most := mostAttempts[r.Policy.Name]
 	if most > 0 && e.most > most {
 		say("an operation made %d attempts", e.most)
+	}
+	if tokens := 1000*float64(c.Clients) + 1.1*float64(succeeded); r.Policy.Name == "bucket" && float64(attempts-operations) > tokens {
+		say("%d retries of %.0f tokens", attempts-operations, tokens)
 	}
 	if r.Policy.Name == "none" && c.Pool >= maxClients && attempts != operations {
 		say("%d attempts of %d operations", attempts, operations)
@@ -143,6 +146,7 @@ func TestPropertiesCanFail(t *testing.T) {
 		{"more goodput than can be", "none", func(r *Run, _ *ends) { r.Series.Goodput[3] = 4*float64(c.Capacity) + 5 }},
 		{"a retry without a policy", "none", func(r *Run, _ *ends) { r.Phases[1].Attempts++ }},
 		{"an operation that was never sent", "final", func(r *Run, _ *ends) { r.Phases[1].Attempts = -1_000_000 }},
+		{"more retries than tokens", "bucket", func(r *Run, _ *ends) { r.Phases[1].Attempts += 1000*c.Clients + 8 }},
 		{"a fourth attempt", "final", func(_ *Run, e *ends) { e.most = 4 }},
 	} {
 		p, _ := PolicyNamed(row.policy)
@@ -208,6 +212,22 @@ func TestPoolsBoundRequests(t *testing.T) {
 	}
 	if most := peak(bound.Series.Attempts); most > 20/c.RoundTrip.Seconds() {
 		t.Errorf("20 connections sent %.0f requests per second", most)
+	}
+}
+
+// A token bucket belongs to a client: few clients have few tokens, and their
+// retries soon end, however many operations they have.
+func TestTokensEnd(t *testing.T) {
+	c := small("bucket", "none")
+	c.Clients = 1
+	few, none := overload(t, c).Runs[0], overload(t, c).Runs[1]
+	many := overload(t, small("bucket")).Runs[0]
+	if few.Phases[1].Attempts-few.Phases[1].Operations > 1200 || many.Phases[1].Attempts < 2*few.Phases[1].Attempts {
+		t.Errorf("attempts of one client %d, of 50 %d", few.Phases[1].Attempts, many.Phases[1].Attempts)
+	}
+	if few.Phases[1].Goodput < 0.5*none.Phases[1].Goodput || many.Phases[1].Goodput > 0.5*none.Phases[1].Goodput {
+		t.Errorf("goodput with one client %.0f, with 50 %.0f, without retries %.0f",
+			few.Phases[1].Goodput, many.Phases[1].Goodput, none.Phases[1].Goodput)
 	}
 }
 
@@ -310,7 +330,7 @@ func TestCheck(t *testing.T) {
 }
 
 func TestPoliciesAreThoseOfTheCore(t *testing.T) {
-	for name, want := range map[string]string{"once": "retryable-reads@2026", "naive": "retryable-reads@2026", "none": "current", "final": "current"} {
+	for name, want := range map[string]string{"once": "retryable-reads@2026", "naive": "retryable-reads@2026", "none": "current", "bucket": "client-backpressure@2025-12", "final": "current"} {
 		p, err := PolicyNamed(name)
 		if err != nil || p.rules.Name != want {
 			t.Errorf("%s: %v %v", name, p.rules, err)

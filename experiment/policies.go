@@ -38,6 +38,8 @@ func Policies() []Policy {
 		{"once", "one retry at once: drivers before client backpressure, without timeoutMS", before, settings(true, false)},
 		{"naive", "retries at once until the deadline: drivers before client backpressure, with timeoutMS", before, settings(true, true)},
 		{"hasty", "two retries at once: the final policy without its backoff", &hasty, settings(true, true)},
+		{"bucket", "five retries with backoff and jitter, each for a token of the client's bucket: client-backpressure@2025-12",
+			named("client-backpressure@2025-12"), settings(true, true)},
 		{"final", "two retries with backoff and jitter: client-backpressure@2026-07-08", current, settings(true, true)},
 	}
 }

@@ -3,6 +3,7 @@ package experiment
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/unified-test-runner/utr/reference/retry"
@@ -31,7 +32,8 @@ type simulation struct {
 	policy Policy
 	agenda agenda
 	server *server
-	pools  []pool // by client
+	pools  []pool         // by client
+	tokens []retry.Tokens // by client: what is in its token bucket
 	now    time.Duration
 	times  *rand.Rand // when operations begin, and whose they are
 	jitter *rand.Rand
@@ -66,6 +68,11 @@ func simulate(ctx context.Context, c *Config, p Policy, log recorder, progress f
 		config: c, policy: p, server: newServer(c), pools: make([]pool, c.Clients), log: log,
 		times:  rand.New(rand.NewPCG(uint64(c.Seed), 1)),
 		jitter: rand.New(rand.NewPCG(uint64(c.Seed), 2)),
+	}
+	if b := p.rules.Bucket(); b != nil {
+		s.tokens = slices.Repeat([]retry.Tokens{b.Capacity}, c.Clients)
+	} else {
+		s.tokens = make([]retry.Tokens, c.Clients)
 	}
 	s.planNext(0)
 	for n := 0; ; n++ {
@@ -211,7 +218,9 @@ func (s *simulation) decide(op *operationRun, in retry.Input) {
 	in.Left = op.begun + s.config.Timeout - s.now
 	for {
 		var d retry.Decision
+		in.Tokens = s.tokens[op.client]
 		op.state, d = retry.Next(op.state, in)
+		s.tokens[op.client] = d.Tokens
 		switch d.Action {
 		case retry.Select:
 			in = retry.Input{Kind: retry.Selected, Left: in.Left,
