@@ -4,18 +4,17 @@
 package bench
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"math"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 	"text/tabwriter"
 	"time"
+
+	"github.com/unified-test-runner/utr/internal/shared"
 )
 
 // TestMain prints the tables of the measurements below Go's own lines.
@@ -190,21 +189,8 @@ func measured(b *testing.B, work, unit, who string, peer bool, sizes []int, do f
 // which the tables then say.
 func official(b *testing.B, elements ...string) string {
 	b.Helper()
-	root, err := os.Getwd()
-	if err != nil {
-		b.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
-			break
-		}
-		if root == filepath.Dir(root) {
-			b.Fatal("no go.mod above the package")
-		}
-		root = filepath.Dir(root)
-	}
-	dir := filepath.Join(append([]string{root, "..", "shared", "specifications"}, elements...)...)
-	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+	dir, found := shared.Find(b, append([]string{"specifications"}, elements...)...)
+	if !found {
 		figures.missing = append(figures.missing, b.Name()+" of the official suites, which are not there")
 		return ""
 	}
