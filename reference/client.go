@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/event"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/description"
 	//lint:ignore SA1019 the topology takes no other clock
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/session"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
@@ -65,7 +68,7 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 		c.heartbeat = d.options.Heartbeat
 	}
 	o := options.Client().ApplyURI(rest).
-		SetPoolMonitor(poolMonitor(c.log, c.inUse, c.handshakes)).
+		SetPoolMonitor(poolMonitor(c.log, c.inUse, c.handshakeOver)).
 		SetServerMonitor(serverMonitor(c.log, c.sockets, c.heartbeat)).
 		SetDialer(c.sockets)
 	if c.messages, err = newMessageLog(d.options.Now, entity.Lookup("observeLogMessages")); err != nil {
@@ -112,7 +115,7 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 	}
 	config.ServerOpts = append(config.ServerOpts,
 		topology.WithHeartbeatInterval(func(time.Duration) time.Duration { return c.heartbeat }))
-	config.ServerOpts = append(config.ServerOpts, topology.WithConnectionOptions(answered))
+	config.ServerOpts = append(config.ServerOpts, topology.WithConnectionOptions(answered(c.sockets.hold)))
 	if c.topology, err = topology.New(config); err != nil {
 		return nil, err
 	}
@@ -165,6 +168,23 @@ func (c *client) close() {
 		}()
 		c.sockets.closeWhen(done)
 		<-done
+	})
+}
+
+// handshakeOver hears of what a pool tells. After a connection that could not
+// be made, the topology is done with its error: if the server is Unknown now, then
+// the monitor's stream ends, and whoever waits for the handshake goes on.
+func (c *client) handshakeOver(e *event.PoolEvent) {
+	if e.Type == event.ConnectionClosed && e.Error != nil {
+		c.sockets.release(e.Address, func() bool { return c.unknown(e.Address) })
+	}
+	c.handshakes.event(e)
+}
+
+// unknown tells that a server of the topology is Unknown.
+func (c *client) unknown(address string) bool {
+	return slices.ContainsFunc(c.topology.Description().Servers, func(d description.Server) bool {
+		return d.Addr.String() == address && d.Kind == description.Unknown
 	})
 }
 

@@ -69,19 +69,39 @@ func bodyOf(message []byte) (int, bool) {
 // from one that has not answered. Only network errors get the labels
 // SystemOverloadedError and RetryableError (Connection Monitoring and Pooling,
 // "Connection Pool", backpressure-enabled); the topology labels both.
-func answered(o ...topology.ConnectionOption) []topology.ConnectionOption {
-	return append(o, topology.WithHandshaker(func(h topology.Handshaker) topology.Handshaker { return handshaker{h} }))
+//
+// It calls failed with the address of a server before the topology hears of a
+// handshake's error.
+func answered(failed func(address string)) func(...topology.ConnectionOption) []topology.ConnectionOption {
+	return func(o ...topology.ConnectionOption) []topology.ConnectionOption {
+		return append(o, topology.WithHandshaker(func(h topology.Handshaker) topology.Handshaker { return handshaker{h, failed} }))
+	}
 }
 
-type handshaker struct{ topology.Handshaker }
+type handshaker struct {
+	topology.Handshaker
+	failed func(address string)
+}
 
 // GetHandshakeInformation sends hello.
 func (h handshaker) GetHandshakeInformation(ctx context.Context, a address.Address, c *mnet.Connection) (mongo.HandshakeInformation, error) {
 	info, err := h.Handshaker.GetHandshakeInformation(ctx, a, c)
+	if err != nil {
+		h.failed(a.String())
+	}
 	if err != nil && innermostCommand(err) != nil {
 		err = refused{err}
 	}
 	return info, err
+}
+
+// FinishHandshake authenticates.
+func (h handshaker) FinishHandshake(ctx context.Context, c *mnet.Connection) error {
+	err := h.Handshaker.FinishHandshake(ctx, c)
+	if err != nil {
+		h.failed(c.Address().String())
+	}
+	return err
 }
 
 // refused is an error reply to hello. The topology takes it as it takes the

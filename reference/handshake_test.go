@@ -109,16 +109,17 @@ func TestAnsweredHandshakes(t *testing.T) {
 		{"a network error", mongo.Error{Message: "no", Labels: []string{mongo.NetworkError}, Wrapped: net.ErrClosed}, false},
 		{"a timeout", context.DeadlineExceeded, false},
 	} {
-		_, err := handshaker{answers{c.err}}.GetHandshakeInformation(context.Background(), "", nil)
+		told := 0
+		_, err := handshaker{answers{c.err}, func(string) { told++ }}.GetHandshakeInformation(context.Background(), "", nil)
 		var op *net.OpError
-		if errors.As(err, &op) != c.answered || err.Error() != c.err.Error() {
+		if errors.As(err, &op) != c.answered || err.Error() != c.err.Error() || told != 1 {
 			t.Errorf("%s: %#v", c.why, err)
 		}
 		if c.answered && (op.Op != "remote error" || innermostCommand(err) == nil) {
 			t.Errorf("%s: %#v", c.why, op)
 		}
 	}
-	if _, err := (handshaker{answers{}}).GetHandshakeInformation(context.Background(), "", nil); err != nil {
+	if _, err := (handshaker{answers{}, func(string) { t.Error("a success is told") }}).GetHandshakeInformation(context.Background(), "", nil); err != nil {
 		t.Error(err)
 	}
 }

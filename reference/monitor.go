@@ -30,8 +30,8 @@ func poolTypes() map[string]result.EventType {
 }
 
 // poolMonitor writes CMAP events to the log, in the order that use gives them,
-// and has handshakes hear them.
-func poolMonitor(log *eventLog, use *inUse, handshakes *handshakes) *event.PoolMonitor {
+// and has hear called with them.
+func poolMonitor(log *eventLog, use *inUse, hear func(*event.PoolEvent)) *event.PoolMonitor {
 	types := poolTypes()
 	write := func(e *event.PoolEvent) {
 		kind, known := types[e.Type]
@@ -56,7 +56,7 @@ func poolMonitor(log *eventLog, use *inUse, handshakes *handshakes) *event.PoolM
 		for _, told := range use.order(e) {
 			write(told)
 		}
-		handshakes.event(e) // when it is written, for a retry follows
+		hear(e) // when it is written, for a retry follows
 	}}
 }
 

@@ -176,3 +176,78 @@ func TestNews(t *testing.T) {
 		}
 	}
 }
+
+// While a handshake with its server has failed, a monitor hears nothing.
+func TestHold(t *testing.T) {
+	hello, err := bson.Marshal(bson.D{{Key: "hello", Value: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	address := listener.Addr().String()
+	for _, row := range []struct {
+		reason string
+		holds  int
+		end    func(*sockets, *socket)
+		want   error
+	}{
+		{"nothing has failed", 0, func(*sockets, *socket) {}, nil},
+		{"the server is known all the same", 1, func(s *sockets, _ *socket) { s.release(address, func() bool { return false }) }, nil},
+		{"the server is Unknown now", 1, func(s *sockets, _ *socket) { s.release(address, func() bool { return true }) }, net.ErrClosed},
+		{"two have failed", 2, func(s *sockets, _ *socket) {
+			s.release(address, func() bool { return false })
+			s.release(address, func() bool { return false })
+		}, nil},
+		{"the topology cancels the check", 1, func(_ *sockets, k *socket) { _ = k.Close() }, net.ErrClosed},
+		{"the client is closed", 1, func(s *sockets, _ *socket) { s.resting.close() }, net.ErrClosed},
+		{"no more is heard", 1, func(*sockets, *socket) {}, nil},
+	} {
+		s := newSockets()
+		c, err := s.DialContext(t.Context(), "tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		k := c.(*socket)
+		server, err := listener.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := k.Write(message(1, hello, wiremessage.ExhaustAllowed)); err != nil {
+			t.Fatal(err)
+		}
+		for range row.holds {
+			s.hold(address)
+		}
+		read := make(chan error, 1)
+		go func() {
+			_, err := k.Read(make([]byte, 1))
+			read <- err
+		}()
+		s.awaitStream(address)
+		if _, err := server.Write([]byte{1}); err != nil {
+			t.Fatal(err)
+		}
+		if row.holds > 0 {
+			select {
+			case err := <-read:
+				t.Errorf("%s: it is not held: %v", row.reason, err)
+			case <-time.After(20 * time.Millisecond): // it cannot be seen to do nothing for ever
+			}
+		}
+		row.end(s, k)
+		select {
+		case err := <-read:
+			if !errors.Is(err, row.want) || row.want == nil && err != nil {
+				t.Errorf("%s: read %v, want %v", row.reason, err, row.want)
+			}
+		case <-time.After(10 * time.Second):
+			t.Errorf("%s: it is held for long", row.reason)
+		}
+		_ = k.Close()
+		_ = server.Close()
+	}
+}

@@ -30,13 +30,14 @@ type sockets struct {
 	failed   map[string]bool    // addresses whose monitor was interrupted
 	// rechecked holds when servers were, or will be, checked at once.
 	rechecked map[string]time.Time
+	held      map[string]int   // handshakes that failed, until the topology is done with them
 	late      map[string]*late // checks that timed out, by address
 	resting   resting
 }
 
 func newSockets() *sockets {
 	return &sockets{open: map[*socket]bool{}, monitors: map[string]*socket{}, known: map[string]bool{}, changed: make(chan struct{}),
-		failed: map[string]bool{}, rechecked: map[string]time.Time{}, late: map[string]*late{},
+		failed: map[string]bool{}, rechecked: map[string]time.Time{}, held: map[string]int{}, late: map[string]*late{},
 		resting: newResting()}
 }
 
@@ -163,6 +164,63 @@ func (s *sockets) settle(before *socket, unknown func() bool) {
 	select {
 	case <-before.failWhile(net.ErrClosed, unknown):
 	case <-timer.C:
+	}
+}
+
+// hold keeps what a monitor's stream says from the monitor, until release: a
+// handshake with the same server has failed.
+func (s *sockets) hold(address string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held[address]++
+}
+
+// release undoes hold, and ends the stream first if the server is Unknown. That
+// is what the topology does on yet another goroutine. If a heartbeat came in
+// between, the server would be known again for a moment.
+func (s *sockets) release(address string, unknown func() bool) {
+	s.mu.Lock()
+	monitor := s.monitors[address]
+	s.mu.Unlock()
+	if monitor != nil {
+		monitor.failWhile(net.ErrClosed, unknown)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.held[address] > 0 {
+		s.held[address]--
+	}
+	s.tell()
+}
+
+// passes waits until what a monitor's stream says is not held back, and gives an
+// error if the stream is closed meanwhile. A handshake that nothing more is heard
+// of holds it for a while only.
+func (s *sockets) passes(k *socket) error {
+	var over <-chan time.Time
+	for {
+		s.mu.Lock()
+		streams, held, changed := s.monitors[k.address] == k, s.held[k.address] > 0, s.changed
+		s.mu.Unlock()
+		switch {
+		case !streams:
+			return net.ErrClosed
+		case !held:
+			return nil
+		case over == nil:
+			timer := time.NewTimer(noticing)
+			defer timer.Stop()
+			over = timer.C
+		}
+		select {
+		case <-changed:
+		case <-s.resting.shut:
+			return net.ErrClosed
+		case <-over:
+			s.mu.Lock()
+			delete(s.held, k.address)
+			s.mu.Unlock()
+		}
 	}
 }
 
@@ -307,6 +365,7 @@ func (k *socket) Read(b []byte) (int, error) {
 	first := k.asked && !k.known
 	k.known = k.known || first
 	k.reading = true
+	streams := k.known
 	e := k.ending
 	k.ending = nil
 	k.mu.Unlock()
@@ -320,6 +379,11 @@ func (k *socket) Read(b []byte) (int, error) {
 		close(e.over)
 	}
 	n, err := k.Conn.Read(b)
+	if err == nil && streams {
+		if err = k.owner.passes(k); err != nil {
+			n = 0
+		}
+	}
 	k.mu.Lock()
 	k.reading = false
 	broken := k.broken
