@@ -237,7 +237,7 @@ func configs() []config {
 				switch {
 				case writes && bit(5) && bit(6) || !writes && bit(6):
 					continue
-				case c.scarce && (c.sharded || c.txn || !c.retryReads), c.retarget && (c.sharded || p.Name != "current"), !writes && bit(5) && p.MinWireVersion == 0:
+				case writes && !c.retryReads, c.scarce && (c.sharded || c.txn), c.retarget && (c.sharded || p.Name != "current"), !writes && bit(5) && p.MinWireVersion == 0:
 					continue // no rule looks at it
 				case writes:
 					c.alone, c.mixed = bit(5), bit(6)
