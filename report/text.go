@@ -202,9 +202,6 @@ func (t *text) explain(v *result.Verdict) {
 // that takes a second has a hundred of them, and they seldom matter. The JSON
 // report has them all.
 func (t *text) events(events []result.Event) {
-	beat := func(e result.Event) bool {
-		return e.Type == result.ServerHeartbeatStarted || e.Type == result.ServerHeartbeatSucceeded
-	}
 	for len(events) > 0 {
 		n := slices.IndexFunc(events, func(e result.Event) bool { return !beat(e) })
 		if n < 0 {
@@ -221,6 +218,11 @@ func (t *text) events(events []result.Event) {
 		}
 		events = events[n:]
 	}
+}
+
+// beat reports whether an event is that of a heartbeat that went well.
+func beat(e result.Event) bool {
+	return e.Type == result.ServerHeartbeatStarted || e.Type == result.ServerHeartbeatSucceeded
 }
 
 func orNothing(s string) string {

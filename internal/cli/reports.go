@@ -24,6 +24,7 @@ func reportKinds() []reportKind {
 		{"junit", "write a JUnit XML report", report.JUnit},
 		{"tap", "write a report in the Test Anything Protocol", report.TAP},
 		{"markdown", "write a summary in Markdown, for the page of a CI job", report.Markdown},
+		{"html", "write a page for a browser that needs nothing beside itself", report.HTML},
 		{"badge", "write an SVG image with the counts", report.Badge},
 	}
 }

@@ -1,0 +1,213 @@
+package report
+
+import (
+	"bytes"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/unified-test-runner/utr/result"
+)
+
+//go:embed page/page.html
+var pageHTML string
+
+//go:embed page/page.css
+var pageCSS string
+
+//go:embed page/page.js
+var pageJS string
+
+// HTML writes a page for a browser that needs nothing beside itself, neither a
+// server nor another file. The page comes first and then, as tests end, a line
+// of data for each, so that the memory of a run stays flat and a report that
+// was cut off can be opened. What suites and servers say is data of the page,
+// never part of its markup, and its policy lets no other script run.
+func HTML() Generator {
+	h := &page{numbers: map[string]map[string]int{}}
+	return func(n result.Note) []byte {
+		h.Reset()
+		h.note(n)
+		return bytes.Clone(h.Bytes())
+	}
+}
+
+type page struct {
+	bytes.Buffer
+	begun   bool
+	numbers map[string]map[string]int // what lines refer to by number, by the letter of their kind
+}
+
+// The lines of data. page.js reads them: a letter for the kind, then what the
+// kind holds; a line that is an object belongs to the verdict before it.
+const (
+	lineRun     = "r"
+	lineFile    = "f" // path, description
+	lineColumn  = "c" // deployment
+	lineReason  = "s"
+	lineVerdict = "v"
+	lineEnd     = "e"
+)
+
+func (h *page) note(n result.Note) {
+	if !h.begun {
+		h.begun = true
+		h.WriteString(pageHead())
+	}
+	switch n := n.(type) {
+	case result.RunStarted:
+		about := map[string]any{"engine": n.Engine, "total": n.Total, "files": n.Files, "shard": n.Shard}
+		if !n.Time.IsZero() {
+			about["time"] = n.Time.UTC().Format(time.RFC3339)
+		}
+		h.line(lineRun, about)
+	case result.TestFinished:
+		h.verdict(n.Verdict)
+	case result.RunFinished:
+		h.line(lineEnd, map[string]any{"durationMS": milliseconds(n.Summary.Duration), "interrupted": n.Summary.Interrupted, "problems": n.Summary.Problems})
+		h.WriteString("</script>\n</body>\n</html>\n")
+	}
+}
+
+func pageHead() string {
+	hash := func(s string) string {
+		sum := sha256.Sum256([]byte(s))
+		return base64.StdEncoding.EncodeToString(sum[:])
+	}
+	return strings.NewReplacer("{{.Style}}", pageCSS, "{{.Script}}", pageJS, "{{.ScriptHash}}", hash(pageJS)).Replace(pageHTML)
+}
+
+// line writes values as a JSON array on a line. encoding/json escapes <, > and
+// &, so that no text ends the element that the data are in.
+func (h *page) line(kind string, values ...any) {
+	text, err := json.Marshal(append([]any{kind}, values...))
+	if err == nil { // what is not a number in JSON is in details alone
+		h.Write(text)
+		h.WriteByte('\n')
+	}
+}
+
+// number gives the number of what lines refer to, telling it at its first use.
+func (h *page) number(kind, key string, values ...any) int {
+	known := h.numbers[kind]
+	if known == nil {
+		known = map[string]int{}
+		h.numbers[kind] = known
+	}
+	n, found := known[key]
+	if !found {
+		n = len(known)
+		known[key] = n
+		h.line(kind, values...)
+	}
+	return n
+}
+
+// pageStatuses is the order in which the page shows verdicts; page.js has the
+// same.
+func pageStatuses() []result.Status {
+	return []result.Status{result.Failed, result.Broken, result.Flaky, result.Passed, result.KnownFailing, result.Skipped}
+}
+
+func (h *page) verdict(v *result.Verdict) {
+	id := v.Test
+	file := h.number(lineFile, id.File+"\x00"+id.Suite, id.File, id.Suite)
+	column := h.number(lineColumn, id.Deployment, id.Deployment)
+	reason := v.Reason
+	if v.Status == result.Skipped {
+		reason = skipReason(v)
+	}
+	why := -1
+	if reason != "" {
+		why = h.number(lineReason, reason, reason)
+	}
+	h.line(lineVerdict, file, id.Description, v.Position.Line, v.Position.Column, column, max(1, id.Iteration),
+		slices.Index(pageStatuses(), v.Status), milliseconds(v.Duration), why)
+	d := detailOf(v)
+	for _, a := range v.Attempts {
+		d.Attempts = append(d.Attempts, pageAttempt{a.Status, a.Reason, milliseconds(a.Duration), detailOf(a)})
+	}
+	if len(v.Rerun) > 0 && (v.Status.Red() || v.Status == result.KnownFailing) {
+		d.Rerun = Quote(v.Rerun)
+	}
+	text, err := json.Marshal(d)
+	if err != nil { // a number that JSON cannot write
+		d.Operations, d.Clients, d.Attempts = nil, nil, nil
+		text, _ = json.Marshal(d)
+	}
+	if len(text) > len("{}") {
+		h.Write(text)
+		h.WriteByte('\n')
+	}
+}
+
+// The limits of one test on the page; the JSON report has everything.
+const (
+	pageEvents    = 400 // of a client, heartbeats apart
+	pageDecisions = 100 // of an operation
+)
+
+type (
+	pageDetail struct {
+		Mismatches []mismatchRecord `json:"mismatches,omitempty"`
+		Operations []pageOperation  `json:"operations,omitempty"`
+		Clients    []pageClient     `json:"clients,omitempty"`
+		Attempts   []pageAttempt    `json:"attempts,omitempty"`
+		Rerun      string           `json:"rerun,omitempty"`
+	}
+	pageOperation struct {
+		operationRecord
+		Omitted int `json:"omitted,omitempty"` // decisions that were left out
+	}
+	pageClient struct {
+		clientRecord
+		Omitted int `json:"omitted,omitempty"` // events that were left out
+	}
+	pageAttempt struct {
+		Status     result.Status `json:"status"`
+		Reason     string        `json:"reason,omitempty"`
+		DurationMS float64       `json:"durationMS"`
+		pageDetail
+	}
+)
+
+// detailOf is what a verdict rests on, as much as a person looks at: of long
+// lists the beginning and the end.
+func detailOf(v *result.Verdict) pageDetail {
+	// Cut before anything is made into JSON: what is left out may be long.
+	short := *v
+	short.Operations, short.Clients = slices.Clone(v.Operations), slices.Clone(v.Clients)
+	omitted := make([]int, len(short.Operations))
+	for i := range short.Operations {
+		o := &short.Operations[i].Outcome
+		o.Decisions, omitted[i] = ends(o.Decisions, pageDecisions)
+	}
+	quiet := make([]int, len(short.Clients))
+	for i := range short.Clients {
+		c := &short.Clients[i]
+		all := len(c.Events)
+		c.Events, _ = ends(slices.DeleteFunc(slices.Clone(c.Events), beat), pageEvents)
+		quiet[i] = all - len(c.Events)
+	}
+	e := evidence(&short)
+	d := pageDetail{Mismatches: e.Mismatches}
+	for i, o := range e.Operations {
+		d.Operations = append(d.Operations, pageOperation{o, omitted[i]})
+	}
+	for i, c := range e.Clients {
+		d.Clients = append(d.Clients, pageClient{c, quiet[i]})
+	}
+	return d
+}
+
+// ends keeps the beginning and the end of a long list.
+func ends[T any](list []T, most int) (kept []T, omitted int) {
+	if len(list) <= most {
+		return list, 0
+	}
+	return slices.Concat(list[:most*3/4], list[len(list)-most/4:]), len(list) - most*3/4 - most/4
+}

@@ -1,0 +1,449 @@
+'use strict';
+// The page of a report. Its data are lines of JSON in the element "data", which
+// is read when the document is there, so that a report that was cut off opens
+// as well. Everything that suites and servers say becomes text, never markup.
+(() => {
+const byID = id => document.getElementById(id);
+const rowHeight = 28, spare = 12, mostMessages = 300, mostOnPaper = 500;
+const statuses = ['failed', 'broken', 'flaky', 'passed', 'known-failing', 'skipped'];
+const signs = {failed: '✘', broken: '‼', flaky: '≈', passed: '✔', 'known-failing': '○', skipped: '–'};
+const red = s => s === 'failed' || s === 'broken' || s === 'flaky';
+
+// make builds an element; kids that are strings become text.
+const make = (tag, properties, ...kids) => {
+  const e = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties || {})) {
+    if (typeof value === 'function') e.addEventListener(name, value);
+    else if (value !== undefined && value !== false) e.setAttribute(name, value);
+  }
+  e.append(...kids.filter(k => k !== null && k !== undefined && k !== ''));
+  return e;
+};
+
+// ---- the data
+
+const files = [], columns = [], reasons = [], verdicts = [];
+let run = {}, summary = null;
+
+const read = text => {
+  for (const line of text.split('\n')) {
+    if (line[0] === '{') {
+      verdicts[verdicts.length - 1].detail = line; // parsed when it is wanted
+      continue;
+    }
+    if (line[0] !== '[') continue;
+    let x;
+    try { x = JSON.parse(line); } catch { continue; } // the last line of a report that was cut off
+    switch (x[0]) {
+    case 'r': run = x[1]; break;
+    case 'f': files.push({path: x[1], suite: x[2], rows: [], red: 0, tests: 0}); break;
+    case 'c': columns.push(x[1]); break;
+    case 's': reasons.push(x[1]); break;
+    case 'v': verdicts.push({file: x[1], name: x[2], line: x[3], column: x[4], on: x[5], iteration: x[6], status: statuses[x[7]], took: x[8], reason: x[9] < 0 ? '' : reasons[x[9]], detail: ''}); break;
+    case 'e': summary = x[1]; break;
+    }
+  }
+};
+
+// A row is a file, or a test with its verdicts by column.
+let rows = [], shown = [], order = []; // order: numbers of columns as they are shown
+const many = () => columns.length > 4 || innerWidth <= 760;
+const arrange = () => {
+  const known = new Map();
+  for (const v of verdicts) {
+    const key = v.file + '\n' + v.iteration + '\n' + v.name;
+    let row = known.get(key);
+    if (!row || row.cells[v.on]) {
+      row = {file: v.file, name: v.iteration > 1 ? v.name + ' #' + v.iteration : v.name, cells: [], text: null};
+      known.set(key, row);
+      files[v.file].rows.push(row);
+    }
+    row.cells[v.on] = v;
+    v.row = row;
+    files[v.file].tests++;
+    if (red(v.status)) files[v.file].red++;
+  }
+  // What ran nowhere comes last.
+  order = columns.map((_, c) => c).sort((a, b) => !columns[a] - !columns[b] || a - b);
+  const sorted = files.map((_, i) => i).sort((a, b) => !!files[b].red - !!files[a].red || (files[a].path < files[b].path ? -1 : 1));
+  for (const i of sorted) {
+    if (!files[i].rows.length) continue;
+    rows.push({header: files[i]});
+    for (const r of files[i].rows) rows.push(r);
+  }
+};
+
+const words = row => {
+  if (row.text === null) {
+    const f = files[row.file];
+    row.text = [f.path, f.suite, row.name, ...row.cells.filter(Boolean).map(v => columns[v.on] + ' ' + v.reason)].join(' ').toLowerCase();
+  }
+  return row.text;
+};
+
+// ---- what is shown
+
+const state = {query: '', only: new Set(), test: ''};
+let at = {row: -1, column: 0};
+
+const filter = () => {
+  const query = state.query.toLowerCase().split(/\s+/).filter(Boolean);
+  shown = [];
+  let header = null;
+  for (const r of rows) {
+    if (r.header) { header = r; continue; }
+    if (state.only.size && !r.cells.some(v => v && state.only.has(v.status))) continue;
+    if (query.length && !query.every(w => words(r).includes(w))) continue;
+    if (header) { shown.push(header); header = null; }
+    shown.push(r);
+  }
+  byID('space').style.height = shown.length * rowHeight + 'px';
+  byID('none').hidden = shown.length > 0;
+  at.row = Math.min(at.row, shown.length - 1);
+  draw();
+};
+
+const cell = v => {
+  if (!v) return make('span', {class: 'cell'});
+  const b = make('button', {class: 'cell ' + v.status, type: 'button', tabindex: '-1', title: v.status + (v.reason ? ': ' + v.reason : ''), click: () => open(v)},
+    signs[v.status], make('span', {class: 'word'}, ' ' + v.status));
+  return b;
+};
+
+const draw = () => {
+  const box = byID('matrix'), space = byID('space');
+  const first = Math.max(0, Math.floor(box.scrollTop / rowHeight) - spare);
+  const last = Math.min(shown.length, Math.ceil((box.scrollTop + box.clientHeight) / rowHeight) + spare);
+  const part = document.createDocumentFragment();
+  for (let i = first; i < last; i++) {
+    const r = shown[i];
+    const e = make('div', {class: 'row' + (r.header ? ' file' : '') + (i === at.row ? ' at' : '')});
+    e.style.top = i * rowHeight + 'px';
+    if (r.header) {
+      const f = r.header;
+      e.append(make('div', {class: 'name', title: f.suite}, f.path, ' ', make('span', {class: f.red ? 'failed' : 'faint'}, f.red ? f.red + ' of ' + f.tests + ' red' : String(f.tests))));
+    } else {
+      e.append(make('div', {class: 'name', title: r.name}, r.name));
+      order.forEach(c => {
+        const b = cell(r.cells[c]);
+        if (i === at.row && c === at.column) b.classList.add('at');
+        e.append(b);
+      });
+    }
+    part.append(e);
+  }
+  space.replaceChildren(part);
+};
+
+const reveal = () => {
+  const box = byID('matrix'), top = at.row * rowHeight, head = byID('columns').offsetHeight;
+  if (top < box.scrollTop) box.scrollTop = top;
+  if (top + rowHeight + head > box.scrollTop + box.clientHeight) box.scrollTop = top + rowHeight + head - box.clientHeight;
+  draw();
+};
+
+// ---- deep links
+
+const nameOf = v => [files[v.file].path, v.name, columns[v.on], v.iteration].join('|');
+
+const link = () => {
+  const p = new URLSearchParams();
+  if (state.query) p.set('q', state.query);
+  if (state.only.size) p.set('s', [...state.only].join(','));
+  if (state.test) p.set('t', state.test);
+  return '#' + p;
+};
+
+const remember = () => history.replaceState(null, '', link());
+
+const follow = () => {
+  const p = new URLSearchParams(location.hash.slice(1));
+  state.query = p.get('q') || '';
+  state.only = new Set((p.get('s') || '').split(',').filter(s => statuses.includes(s)));
+  byID('search').value = state.query;
+  chips();
+  filter();
+  const wanted = p.get('t');
+  const v = wanted && verdicts.find(v => nameOf(v) === wanted);
+  if (v) open(v); else close();
+};
+
+// ---- one test
+
+const milliseconds = ms => ms >= 1000 ? (ms / 1000).toFixed(2) + ' s' : ms + ' ms';
+const where = p => p ? p.file + ':' + p.line + ':' + p.column : '';
+const oneLine = (s, most) => s.length > most ? s.slice(0, most) + '…' : s;
+
+const open = v => {
+  state.test = nameOf(v);
+  let i = shown.indexOf(v.row);
+  if (i < 0) { // a link to what the filter hides
+    state.query = byID('search').value = '';
+    state.only.clear();
+    chips();
+    filter();
+    i = shown.indexOf(v.row);
+  }
+  at = {row: i, column: v.on};
+  remember();
+  const box = byID('detail');
+  box.replaceChildren(...about(v));
+  box.hidden = false;
+  box.scrollTop = 0;
+  reveal();
+};
+
+const close = () => {
+  state.test = '';
+  byID('detail').hidden = true;
+  remember();
+  draw();
+};
+
+const about = v => {
+  const d = v.detail ? JSON.parse(v.detail) : {};
+  const f = files[v.file];
+  const out = [
+    make('div', {class: 'bar'},
+      make('button', {type: 'button', click: close, 'aria-label': 'close'}, '✕ close'),
+      make('button', {type: 'button', click: () => step(-1)}, '↑ previous red'),
+      make('button', {type: 'button', click: () => step(1)}, '↓ next red'),
+      make('a', {href: link()}, 'link')),
+    make('h2', {}, make('span', {class: v.status}, signs[v.status] + ' ' + v.status), ' ' + f.suite + ': ' + v.row.name),
+    make('div', {class: 'mono'}, f.path + (v.line ? ':' + v.line + ':' + v.column : '')),
+    make('div', {class: 'faint'}, [columns[v.on], milliseconds(v.took)].filter(Boolean).join(' · ')),
+    v.reason ? make('p', {}, v.reason) : '',
+    ...evidence(d),
+  ];
+  for (const [i, a] of (d.attempts || []).entries()) {
+    out.push(make('details', {}, make('summary', {}, 'attempt ' + (i + 1) + ': ', make('span', {class: a.status}, a.status), ' (' + milliseconds(a.durationMS) + ')'),
+      a.reason ? make('p', {}, a.reason) : '', ...evidence(a)));
+  }
+  if (d.rerun) {
+    const command = make('pre', {}, d.rerun);
+    const copy = make('button', {type: 'button', click: () => {
+      getSelection().selectAllChildren(command);
+      if (navigator.clipboard) navigator.clipboard.writeText(d.rerun).then(() => { copy.textContent = 'copied'; }, () => {});
+    }}, 'copy');
+    out.push(make('h3', {}, 'this test again'), command, make('div', {class: 'bar'}, copy));
+  }
+  return out.filter(Boolean);
+};
+
+const evidence = d => {
+  const out = mismatches(d);
+  if (d.operations) out.push(make('h3', {}, 'operations and decisions'), ...d.operations.map(operation));
+  const messages = conversation(d);
+  if (messages.length) out.push(make('h3', {}, 'who sent what'), diagram(d, messages));
+  for (const c of d.clients || []) {
+    out.push(make('h3', {}, 'events of ' + c.client + ' (' + c.events.length + (c.omitted ? ', ' + c.omitted + ' heartbeats and others left out' : '') + ')'), make('div', {class: 'events mono'}, ...c.events.map(event)));
+  }
+  return out;
+};
+
+const mismatches = d => (d.mismatches || []).map(m => make('div', {class: 'mismatch'},
+  make('div', {class: 'mono'}, m.path, ' ', make('span', {class: 'faint'}, where(m.place))),
+  make('div', {}, m.message),
+  m.want || m.got ? make('div', {class: 'pair mono'}, make('span', {}, 'want'), make('span', {}, m.want || '(nothing)'), make('span', {}, 'got'), make('span', {}, m.got || '(nothing)')) : '',
+  m.diff ? make('pre', {}, ...m.diff.split('\n').map(l => make('span', {class: l[0] === '-' ? 'less' : l[0] === '+' ? 'more' : ''}, l + '\n'))) : ''));
+
+const errorText = e => [e.kind, e.code, e.codeName, e.labels && '{' + e.labels.join(', ') + '}', e.message].filter(Boolean).join(' ');
+
+const operation = o => make('div', {class: 'operation'},
+  make('div', {class: 'mono'}, o.name + ' on ' + o.object + ' ', make('span', {class: 'faint'}, where(o.place) + ' ' + milliseconds(o.durationMS))),
+  make('ol', {}, ...(o.decisions || []).map(d => make('li', {},
+    'attempt ' + d.attempt + ': ' + d.action + (d.server ? ' ' + d.server : '') + (d.delayMS ? ' ' + d.delayMS + ' ms' : '') +
+    (d.deprioritized ? ', deprioritized ' + d.deprioritized.join(' ') : '') + ' ',
+    ...(d.rules || []).map(r => make('span', {class: 'rule'}, r)), d.reason ? ' ' + d.reason : ''))),
+  o.omitted ? make('div', {class: 'faint'}, o.omitted + ' decisions in between left out') : '',
+  make('div', {class: 'mono'}, '→ ', o.error ? make('span', {class: 'failed'}, 'error ' + errorText(o.error)) : oneLine(JSON.stringify(o.result) || 'nothing', 600)));
+
+const event = e => {
+  const parts = [e.sequence, e.type, e.address];
+  if (e.command) parts.push((e.database ? e.database + '.' : '') + e.command);
+  if (e.connectionId) parts.push('connection ' + e.connectionId);
+  if (e.reason) parts.push('(' + e.reason + ')');
+  if (e.newDescription) parts.push((e.previousDescription ? e.previousDescription.type : '') + ' → ' + e.newDescription.type);
+  if (e.error) parts.push(e.error);
+  if (e.failure) parts.push(errorText(e.failure));
+  if (e.redacted) parts.push('(redacted)');
+  const line = parts.filter(Boolean).join(' ');
+  if (!e.body && !e.failure && !e.newDescription) return make('div', {}, line);
+  const d = make('details', {toggle: () => {
+    if (d.open && d.children.length < 2) d.append(make('pre', {}, JSON.stringify(e.body || e.failure || e.newDescription, null, 2)));
+  }}, make('summary', {}, line, ' ', make('span', {class: 'faint'}, e.body ? oneLine(JSON.stringify(e.body), 160) : '')));
+  return d;
+};
+
+// conversation gives the messages between clients and servers in order: what
+// was sent, what came back, pools that were cleared, servers that changed.
+const conversation = d => {
+  const out = [];
+  for (const c of d.clients || []) {
+    for (const e of c.events) {
+      const m = {client: c.client, server: e.address, time: e.time ? Date.parse(e.time) : 0, sequence: e.sequence, text: e.command || '', kind: ''};
+      if (e.type === 'commandStartedEvent') m.kind = 'sent';
+      else if (e.type === 'commandSucceededEvent') m.kind = 'got';
+      else if (e.type === 'commandFailedEvent') { m.kind = 'bad'; m.text += ' ' + oneLine(errorText(e.failure || {}), 60); }
+      else if (e.type === 'poolClearedEvent') { m.kind = 'note'; m.text = 'pool cleared'; }
+      else if (e.type === 'serverDescriptionChangedEvent' && e.newDescription && (!e.previousDescription || e.previousDescription.type !== e.newDescription.type)) {
+        m.kind = 'note';
+        m.text = (e.previousDescription ? e.previousDescription.type : '') + ' → ' + e.newDescription.type;
+      }
+      if (m.kind && m.server) out.push(m);
+    }
+  }
+  // Clients that tell no time keep their own order.
+  return out.some(m => m.kind !== 'note') ? out.map((m, i) => [m, i]).sort(([a, i], [b, j]) => a.client === b.client ? a.sequence - b.sequence : a.time - b.time || i - j).map(([m]) => m) : [];
+};
+
+const svg = (tag, attributes, text) => {
+  const e = document.createElementNS('http://www.w3.org/2000/svg', tag);
+  for (const name in attributes) e.setAttribute(name, attributes[name]);
+  if (text !== undefined) e.textContent = text;
+  return e;
+};
+
+const diagram = (d, all) => {
+  const messages = all.slice(0, mostMessages);
+  const lanes = [...new Set(messages.map(m => m.client)), ...new Set(messages.map(m => m.server))];
+  const lane = 190, step = 24, top = 34, x = name => 80 + lanes.indexOf(name) * lane;
+  const width = 160 + (lanes.length - 1) * lane + 120, height = top + messages.length * step + 16;
+  const s = svg('svg', {width, height, viewBox: '0 0 ' + width + ' ' + height, role: 'img', 'aria-label': 'messages between clients and servers'});
+  for (const name of lanes) {
+    s.append(svg('line', {class: 'life', x1: x(name), x2: x(name), y1: 24, y2: height}), svg('text', {class: 'head', x: x(name), y: 16, 'text-anchor': 'middle'}, oneLine(name, 24)));
+  }
+  messages.forEach((m, i) => {
+    const y = top + i * step + 12, client = x(m.client), server = x(m.server);
+    if (m.kind === 'note') {
+      s.append(svg('circle', {cx: server, cy: y - 4, r: 3.5}), svg('text', {class: 'note', x: server + 8, y}, m.text));
+      return;
+    }
+    const from = m.kind === 'sent' ? client : server, to = m.kind === 'sent' ? server : client, toward = Math.sign(to - from);
+    s.append(svg('line', {class: m.kind, x1: from, x2: to - toward * 6, y1: y, y2: y}),
+      svg('path', {class: m.kind + '-tip', d: 'M' + to + ' ' + y + 'l' + -toward * 8 + ' -4v8z'}),
+      svg('text', {class: m.kind + '-text', x: Math.min(from, to) + 10, y: y - 4}, m.text));
+  });
+  const box = make('div', {class: 'diagram'});
+  box.append(s);
+  if (all.length > messages.length) box.append(make('p', {class: 'faint'}, 'and ' + (all.length - messages.length) + ' more'));
+  return box;
+};
+
+// ---- header, keys, paper
+
+const chips = () => {
+  const counts = {};
+  for (const v of verdicts) counts[v.status] = (counts[v.status] || 0) + 1;
+  byID('chips').replaceChildren(...statuses.map((s, i) => make('button', {
+    type: 'button', class: 'chip ' + s, 'aria-pressed': String(state.only.has(s)), title: 'key ' + (i + 1), click: () => toggle(s),
+  }, signs[s] + ' ' + (counts[s] || 0) + ' ' + s)));
+};
+
+const toggle = s => {
+  if (!state.only.delete(s)) state.only.add(s);
+  chips();
+  filter();
+  remember();
+};
+
+const head = () => {
+  const bad = verdicts.filter(v => red(v.status)).length;
+  document.title = (bad ? '✘ ' + bad + ' red' : '✔') + ' · utr report';
+  byID('about').textContent = [run.engine, run.time && new Date(run.time).toLocaleString(), run.shard && 'shard ' + run.shard, summary && milliseconds(summary.durationMS)].filter(Boolean).join(' · ');
+  const problems = [...(summary ? summary.problems || [] : ['This report was cut off: the run did not end.'])];
+  if (summary && summary.interrupted) problems.push('The run was interrupted.');
+  byID('problems').replaceChildren(...problems.map(p => make('li', {}, p)));
+  byID('problems').hidden = !problems.length;
+  document.documentElement.style.setProperty('--count', Math.max(1, columns.length));
+  byID('columns').replaceChildren(make('span', {}, 'test'), ...order.map(c => make('span', {title: columns[c] || 'not run'}, columns[c] || 'not run')));
+};
+
+// step opens the next red test of those that are shown.
+const step = by => {
+  const all = [];
+  shown.forEach((r, i) => { if (!r.header) r.cells.forEach((v, c) => { if (v && red(v.status)) all.push([i, c, v]); }); });
+  if (!all.length) return;
+  const after = all.findIndex(([i, c]) => i > at.row || i === at.row && c > at.column);
+  const same = all.some(([i, c]) => i === at.row && c === at.column);
+  const next = after < 0 ? all.length : after;
+  const to = by > 0 ? next : next - (same ? 2 : 1);
+  open(all[(to + all.length) % all.length][2]);
+};
+
+const move = (rowsBy, columnsBy) => {
+  let i = at.row;
+  if (rowsBy) do { i += rowsBy; } while (shown[i] && shown[i].header);
+  if (shown[i] && !shown[i].header) at.row = i;
+  const place = order.indexOf(at.column) + columnsBy;
+  at.column = order[Math.max(0, Math.min(order.length - 1, place))];
+  reveal();
+};
+
+const keys = {
+  ArrowDown: () => move(1, 0), j: () => move(1, 0), ArrowUp: () => move(-1, 0), k: () => move(-1, 0),
+  ArrowRight: () => move(0, 1), l: () => move(0, 1), ArrowLeft: () => move(0, -1), h: () => move(0, -1),
+  n: () => step(1), p: () => step(-1), '/': () => byID('search').focus(), '?': () => byID('keys').showModal(),
+  Enter: () => {
+    const r = shown[at.row];
+    const v = r && !r.header && (r.cells[at.column] || r.cells.find(Boolean));
+    if (v) open(v);
+  },
+  Escape: () => {
+    if (!byID('detail').hidden) return close();
+    state.query = byID('search').value = '';
+    state.only.clear();
+    chips();
+    filter();
+    remember();
+  },
+};
+
+const listen = () => {
+  let waiting = false;
+  const later = () => {
+    if (!waiting) requestAnimationFrame(() => { waiting = false; document.body.classList.toggle('many', many()); draw(); });
+    waiting = true;
+  };
+  byID('matrix').addEventListener('scroll', later);
+  addEventListener('resize', later);
+  addEventListener('hashchange', follow);
+  byID('help').addEventListener('click', keys['?']);
+  byID('search').addEventListener('input', () => { state.query = byID('search').value; at.row = -1; byID('matrix').scrollTop = 0; filter(); remember(); });
+  addEventListener('keydown', e => {
+    if (e.ctrlKey || e.metaKey || e.altKey || byID('keys').open) return;
+    const typing = e.target === byID('search'), inside = byID('detail').contains(e.target);
+    if (typing && e.key !== 'Escape' && e.key !== 'Enter' && e.key !== 'ArrowDown') return;
+    if ((e.target.tagName === 'BUTTON' || e.target.tagName === 'A' || e.target.tagName === 'SUMMARY') && e.key === 'Enter') return;
+    if (inside && e.key.startsWith('Arrow')) return; // it scrolls
+    const digit = statuses[Number(e.key) - 1];
+    const what = digit && !typing ? () => toggle(digit) : keys[e.key];
+    if (!what) return;
+    e.preventDefault();
+    if (typing) byID('matrix').focus();
+    what();
+  });
+  addEventListener('beforeprint', paper);
+};
+
+// paper is what is printed: every red test, without what there is to click.
+const paper = () => {
+  const all = verdicts.filter(v => red(v.status));
+  byID('paper').replaceChildren(...all.slice(0, mostOnPaper).flatMap(v => {
+    const d = v.detail ? JSON.parse(v.detail) : {};
+    return [make('h2', {}, signs[v.status] + ' ' + v.status + ' ' + files[v.file].suite + ': ' + v.row.name + (columns[v.on] ? ' [' + columns[v.on] + ']' : '')),
+      make('div', {class: 'mono'}, files[v.file].path + ':' + v.line + ':' + v.column), v.reason ? make('p', {}, v.reason) : '', ...mismatches(d), d.rerun ? make('pre', {}, d.rerun) : ''];
+  }), all.length > mostOnPaper ? make('p', {}, 'and ' + (all.length - mostOnPaper) + ' more') : '');
+};
+
+document.addEventListener('DOMContentLoaded', () => {
+  read(byID('data').textContent);
+  arrange();
+  document.body.classList.toggle('many', many());
+  head();
+  listen();
+  follow();
+  document.body.dataset.ready = Math.round(performance.now());
+  document.body.dataset.verdicts = verdicts.length;
+});
+})();
