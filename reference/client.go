@@ -67,13 +67,13 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 	if c.heartbeat == 0 {
 		c.heartbeat = d.options.Heartbeat
 	}
-	o := options.Client().ApplyURI(rest).
-		SetPoolMonitor(poolMonitor(c.log, c.inUse, c.handshakeOver)).
-		SetServerMonitor(serverMonitor(c.log, c.sockets, c.heartbeat)).
-		SetDialer(c.sockets)
 	if c.messages, err = newMessageLog(d.options.Now, entity.Lookup("observeLogMessages")); err != nil {
 		return nil, err
 	}
+	o := options.Client().ApplyURI(rest).
+		SetPoolMonitor(poolMonitor(c.log, c.messages, c.inUse, c.handshakes, c.handshakeOver)).
+		SetServerMonitor(serverMonitor(c.log, c.sockets, c.heartbeat)).
+		SetDialer(c.sockets)
 	c.messages.attach(o, s)
 	// TLS is made by the dialer, so that sockets see what goes over them.
 	c.sockets.tls, o.TLSConfig = o.TLSConfig, nil

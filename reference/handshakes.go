@@ -16,9 +16,12 @@ import (
 type handshakes struct {
 	mu      sync.Mutex
 	watches map[*watch]bool
+	changed chan struct{} // closed and replaced with each event
 }
 
-func newHandshakes() *handshakes { return &handshakes{watches: map[*watch]bool{}} }
+func newHandshakes() *handshakes {
+	return &handshakes{watches: map[*watch]bool{}, changed: make(chan struct{})}
+}
 
 // handling bounds the wait for what the topology does without waiting for
 // anyone: it is reached only if it does not tell of a connection at all.
@@ -69,6 +72,40 @@ func (h *handshakes) event(e *event.PoolEvent) {
 		select {
 		case w.woken <- struct{}{}:
 		default: // it is woken already
+		}
+	}
+	close(h.changed)
+	h.changed = make(chan struct{})
+}
+
+// closed waits until the pool has told that the connection is closed for which
+// a check-out fails with err: that is told first (Connection Monitoring and
+// Pooling, "Checking Out a Connection"). It is called during the check-out, which
+// is watched.
+func (h *handshakes) closed(address string, err error) {
+	if err == nil || !checkoutFailure(err, address).rules.Handshake {
+		return
+	}
+	text := err.Error()
+	timer := time.NewTimer(handling)
+	defer timer.Stop()
+	for {
+		h.mu.Lock()
+		watched, told, changed := false, false, h.changed
+		for w := range h.watches {
+			if w.address == address {
+				watched = true
+				told = told || w.over || w.failed[text]
+			}
+		}
+		h.mu.Unlock()
+		if told || !watched {
+			return
+		}
+		select {
+		case <-changed:
+		case <-timer.C:
+			return
 		}
 	}
 }

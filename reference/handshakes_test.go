@@ -3,10 +3,12 @@ package reference
 import (
 	"context"
 	"errors"
+	"io"
 	"testing"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/event"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
 )
 
 func TestHandshakesAreHandled(t *testing.T) {
@@ -76,5 +78,44 @@ func TestHandshakesAreAwaited(t *testing.T) {
 	case <-back:
 	case <-time.After(handling):
 		t.Fatal("it did not come back within " + handling.String())
+	}
+}
+
+// A check-out fails after its connection is told to be closed.
+func TestCheckOutsFailAfterTheirConnectionsClose(t *testing.T) {
+	failed := topology.ConnectionError{Wrapped: io.EOF}
+	for _, row := range []struct {
+		reason string
+		err    error
+		watch  string
+		event  *event.PoolEvent // that has to come first, if any
+	}{
+		{"nothing was wrong with a connection", topology.ErrPoolClosed, "a:1", nil},
+		{"no error is told", nil, "a:1", nil},
+		{"no one watches", failed, "b:1", nil},
+		{"the connection is closed", failed, "a:1", &event.PoolEvent{Type: event.ConnectionClosed, Address: "a:1", Error: failed}},
+		{"the pool is closed", failed, "a:1", &event.PoolEvent{Type: event.ConnectionPoolClosed, Address: "a:1"}},
+	} {
+		h := newHandshakes()
+		h.watch(row.watch)
+		over := make(chan struct{})
+		go func() {
+			h.closed("a:1", row.err)
+			close(over)
+		}()
+		if row.event != nil {
+			h.event(&event.PoolEvent{Type: event.ConnectionClosed, Address: "a:1", Error: io.ErrUnexpectedEOF})
+			select {
+			case <-over:
+				t.Errorf("%s: it does not wait", row.reason)
+			default:
+			}
+			h.event(row.event)
+		}
+		select {
+		case <-over:
+		case <-time.After(handling / 2):
+			t.Errorf("%s: it waits for long", row.reason)
+		}
 	}
 }

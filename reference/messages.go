@@ -46,7 +46,14 @@ type messageLog struct {
 
 	mu       sync.Mutex
 	messages []result.LogMessage
-	paused   map[string]bool // pools, by host and port
+	paused   map[string]bool            // pools, by host and port
+	failed   map[string][]driverMessage // check-outs whose event is still to come, likewise
+}
+
+// driverMessage is one that the Go driver has written.
+type driverMessage struct {
+	level string
+	data  bson.D
 }
 
 // newMessageLog reads observeLogMessages; without any the log is nil.
@@ -62,7 +69,7 @@ func newMessageLog(now func() time.Time, v bson.RawValue) (*messageLog, error) {
 	if err != nil {
 		return nil, fmt.Errorf("observeLogMessages: %w", err)
 	}
-	l := &messageLog{now: now, least: map[string]int{}, paused: map[string]bool{}}
+	l := &messageLog{now: now, least: map[string]int{}, paused: map[string]bool{}, failed: map[string][]driverMessage{}}
 	for _, e := range elements {
 		level, _ := e.Value().StringValueOK()
 		place := slices.Index(severities(), level)
@@ -157,9 +164,9 @@ func (l *messageLog) attach(o *options.ClientOptions, s settings) {
 
 // Info implements options.LogSink: what the Go driver says of topologies and
 // connections. Only the former have a topologyId.
-func (l *messageLog) Info(level int, message string, keysAndValues ...any) {
-	data := bson.D{{Key: "message", Value: message}}
-	created := message == "Connection pool created"
+func (l *messageLog) Info(level int, text string, keysAndValues ...any) {
+	data := bson.D{{Key: "message", Value: text}}
+	created := text == "Connection pool created"
 	component := componentConnection
 	for i := 0; i+1 < len(keysAndValues); i += 2 {
 		key, _ := keysAndValues[i].(string)
@@ -180,20 +187,37 @@ func (l *messageLog) Info(level int, message string, keysAndValues ...any) {
 	if created {
 		data = append(data, l.pool...)
 	}
-	if !l.news(message, data) {
-		return
-	}
 	name := "debug"
 	if level == 0 {
 		name = "info"
 	}
-	l.add(component, name, data, nil)
+	if l.news(text, name, data) {
+		l.add(component, name, data, nil)
+	}
 }
 
-// news tells whether a message says something new: the Go driver says that a
-// pool was cleared even if it was paused before. Pools behind load balancers are
-// cleared for a service, and never paused.
-func (l *messageLog) news(message string, data bson.D) bool {
+// checkOutFailed writes the message of a check-out whose event has come: the Go
+// driver writes it first.
+func (l *messageLog) checkOutFailed(address string) {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	var m *driverMessage
+	if waiting := l.failed[address]; len(waiting) > 0 {
+		m, l.failed[address] = &waiting[0], waiting[1:]
+	}
+	l.mu.Unlock()
+	if m != nil {
+		l.add(componentConnection, m.level, m.data, nil)
+	}
+}
+
+// news tells whether a message is to be written now. The Go driver says that a
+// pool was cleared even if it was paused before; pools behind load balancers are
+// cleared for a service, and never paused. That a check-out failed is written by
+// checkOutFailed.
+func (l *messageLog) news(text, level string, data bson.D) bool {
 	var host, port, service any
 	for _, e := range data {
 		switch e.Key {
@@ -205,10 +229,13 @@ func (l *messageLog) news(message string, data bson.D) bool {
 			service = e.Value
 		}
 	}
-	pool := fmt.Sprint(host, ":", port)
+	pool := net.JoinHostPort(fmt.Sprint(host), fmt.Sprint(port))
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch message {
+	switch text {
+	case "Connection checkout failed":
+		l.failed[pool] = append(l.failed[pool], driverMessage{level, data})
+		return false
 	case "Connection pool ready":
 		l.paused[pool] = false
 	case "Connection pool cleared":

@@ -30,8 +30,9 @@ func poolTypes() map[string]result.EventType {
 }
 
 // poolMonitor writes CMAP events to the log, in the order that use gives them,
-// and has hear called with them.
-func poolMonitor(log *eventLog, use *inUse, hear func(*event.PoolEvent)) *event.PoolMonitor {
+// and has hear called with them. The log messages of a failed check-out wait with
+// its event.
+func poolMonitor(log *eventLog, messages *messageLog, use *inUse, handshakes *handshakes, hear func(*event.PoolEvent)) *event.PoolMonitor {
 	types := poolTypes()
 	write := func(e *event.PoolEvent) {
 		kind, known := types[e.Type]
@@ -53,6 +54,10 @@ func poolMonitor(log *eventLog, use *inUse, hear func(*event.PoolEvent)) *event.
 		log.add(result.Event{Type: kind, Address: e.Address, Pool: p})
 	}
 	return &event.PoolMonitor{Event: func(e *event.PoolEvent) {
+		if e.Type == event.ConnectionCheckOutFailed {
+			handshakes.closed(e.Address, e.Error)
+			messages.checkOutFailed(e.Address)
+		}
 		for _, told := range use.order(e) {
 			write(told)
 		}

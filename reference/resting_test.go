@@ -150,7 +150,7 @@ func TestFailWhile(t *testing.T) {
 
 // A pool that is paused is not cleared again.
 func TestNews(t *testing.T) {
-	l := &messageLog{paused: map[string]bool{}}
+	l := &messageLog{paused: map[string]bool{}, failed: map[string][]driverMessage{}}
 	pool := bson.D{{Key: "serverHost", Value: "a"}, {Key: "serverPort", Value: int64(1)}}
 	other := bson.D{{Key: "serverHost", Value: "a"}, {Key: "serverPort", Value: int64(2)}}
 	service := append(bson.D{{Key: "serviceId", Value: "s"}}, pool...)
@@ -165,13 +165,14 @@ func TestNews(t *testing.T) {
 		{"cleared again", cleared, pool, false},
 		{"another pool", cleared, other, true},
 		{"another message", "Connection closed", pool, true},
+		{"a check-out that failed is told with its event", "Connection checkout failed", pool, false},
 		{"ready again", ready, pool, true},
 		{"so that it can be cleared", cleared, pool, true},
 		{"ready once more", ready, pool, true},
 		{"cleared for a service", cleared, service, true},
 		{"which does not pause it", cleared, service, true},
 	} {
-		if got := l.news(row.message, row.data); got != row.news {
+		if got := l.news(row.message, "debug", row.data); got != row.news {
 			t.Errorf("%s: got %t", row.reason, got)
 		}
 	}
