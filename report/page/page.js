@@ -88,6 +88,7 @@ let at = {row: -1, column: 0};
 
 const filter = () => {
   const query = state.query.toLowerCase().split(/\s+/).filter(Boolean);
+  const row = shown[at.row];
   shown = [];
   let header = null;
   for (const r of rows) {
@@ -99,7 +100,7 @@ const filter = () => {
   }
   byID('space').style.height = shown.length * rowHeight + 'px';
   byID('none').hidden = shown.length > 0;
-  at.row = Math.min(at.row, shown.length - 1);
+  at.row = row ? shown.indexOf(row) : -1;
   draw();
 };
 
