@@ -72,7 +72,7 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 	}
 	o := options.Client().ApplyURI(rest).
 		SetPoolMonitor(poolMonitor(c.log, c.messages, c.inUse, c.handshakes, c.handshakeOver)).
-		SetServerMonitor(serverMonitor(c.log, c.sockets, c.heartbeat)).
+		SetServerMonitor(serverMonitor(c.log, c.messages, c.sockets, c.heartbeat)).
 		SetDialer(c.sockets)
 	c.messages.attach(o, s)
 	// TLS is made by the dialer, so that sockets see what goes over them.

@@ -47,6 +47,7 @@ type messageLog struct {
 	mu       sync.Mutex
 	messages []result.LogMessage
 	paused   map[string]bool            // pools, by host and port
+	events   map[string][]func()        // that wait for their message, by its text and place
 	failed   map[string][]driverMessage // check-outs whose event is still to come, likewise
 }
 
@@ -69,7 +70,8 @@ func newMessageLog(now func() time.Time, v bson.RawValue) (*messageLog, error) {
 	if err != nil {
 		return nil, fmt.Errorf("observeLogMessages: %w", err)
 	}
-	l := &messageLog{now: now, least: map[string]int{}, paused: map[string]bool{}, failed: map[string][]driverMessage{}}
+	l := &messageLog{now: now, least: map[string]int{}, paused: map[string]bool{}, failed: map[string][]driverMessage{},
+		events: map[string][]func(){}}
 	for _, e := range elements {
 		level, _ := e.Value().StringValueOK()
 		place := slices.Index(severities(), level)
@@ -191,9 +193,63 @@ func (l *messageLog) Info(level int, text string, keysAndValues ...any) {
 	if level == 0 {
 		name = "info"
 	}
-	if l.news(text, name, data) {
-		l.add(component, name, data, nil)
+	if !l.news(text, name, data) {
+		return
 	}
+	l.add(component, name, data, nil)
+	if key := eventKey(text, hostAndPort(data)); component == componentTopology {
+		l.mu.Lock()
+		var told func()
+		if waiting := l.events[key]; len(waiting) > 0 {
+			told, l.events[key] = waiting[0], waiting[1:]
+		}
+		l.mu.Unlock()
+		if told != nil {
+			told()
+		}
+	}
+}
+
+// The messages that follow an event of the topology at once. Whoever has seen
+// the event may expect the message.
+const (
+	heartbeatSucceeded = "Server heartbeat succeeded"
+	heartbeatFailed    = "Server heartbeat failed"
+	topologyChanged    = "Topology description changed"
+)
+
+// with tells of an event when the message about it is written, and now if there
+// will be none. A message of the topology as a whole has no address.
+func (l *messageLog) with(text, address string, tell func()) {
+	if !l.observes(componentTopology, "debug") {
+		tell()
+		return
+	}
+	key := eventKey(text, address)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.events[key] = append(l.events[key], tell)
+}
+
+func eventKey(text, address string) string {
+	if text == topologyChanged {
+		address = ""
+	}
+	return text + " " + address
+}
+
+// hostAndPort is the address that a message names.
+func hostAndPort(data bson.D) string {
+	var host, port any
+	for _, e := range data {
+		switch e.Key {
+		case "serverHost":
+			host = e.Value
+		case "serverPort":
+			port = e.Value
+		}
+	}
+	return net.JoinHostPort(fmt.Sprint(host), fmt.Sprint(port))
 }
 
 // checkOutFailed writes the message of a check-out whose event has come: the Go
@@ -218,18 +274,8 @@ func (l *messageLog) checkOutFailed(address string) {
 // cleared for a service, and never paused. That a check-out failed is written by
 // checkOutFailed.
 func (l *messageLog) news(text, level string, data bson.D) bool {
-	var host, port, service any
-	for _, e := range data {
-		switch e.Key {
-		case "serverHost":
-			host = e.Value
-		case "serverPort":
-			port = e.Value
-		case "serviceId":
-			service = e.Value
-		}
-	}
-	pool := net.JoinHostPort(fmt.Sprint(host), fmt.Sprint(port))
+	service := slices.ContainsFunc(data, func(e bson.E) bool { return e.Key == "serviceId" })
+	pool := hostAndPort(data)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch text {
@@ -240,7 +286,7 @@ func (l *messageLog) news(text, level string, data bson.D) bool {
 		l.paused[pool] = false
 	case "Connection pool cleared":
 		again := l.paused[pool]
-		l.paused[pool] = service == nil
+		l.paused[pool] = !service
 		return !again
 	}
 	return true

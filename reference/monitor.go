@@ -69,7 +69,7 @@ func poolMonitor(log *eventLog, messages *messageLog, use *inUse, handshakes *ha
 // check was cancelled is left out: the server was marked Unknown before, and
 // another error makes no news. The monitor rests before its next check, for an
 // interval at most.
-func serverMonitor(log *eventLog, sockets *sockets, interval time.Duration) *event.ServerMonitor {
+func serverMonitor(log *eventLog, messages *messageLog, sockets *sockets, interval time.Duration) *event.ServerMonitor {
 	add := func(t result.EventType, address string, e result.SDAMEvent) {
 		log.add(result.Event{Type: t, Address: address, SDAM: &e})
 	}
@@ -102,7 +102,9 @@ func serverMonitor(log *eventLog, sockets *sockets, interval time.Duration) *eve
 			if sockets.cancelled("") && reflect.DeepEqual(before, after) {
 				return
 			}
-			add(result.TopologyDescriptionChanged, "", result.SDAMEvent{Previous: before, New: after})
+			messages.with(topologyChanged, "", func() {
+				add(result.TopologyDescriptionChanged, "", result.SDAMEvent{Previous: before, New: after})
+			})
 		},
 		TopologyOpening: func(*event.TopologyOpeningEvent) { add(result.TopologyOpening, "", result.SDAMEvent{}) },
 		TopologyClosed:  func(*event.TopologyClosedEvent) { add(result.TopologyClosed, "", result.SDAMEvent{}) },
@@ -117,13 +119,18 @@ func serverMonitor(log *eventLog, sockets *sockets, interval time.Duration) *eve
 		ServerHeartbeatSucceeded: func(e *event.ServerHeartbeatSucceededEvent) {
 			address, _, _ := strings.Cut(e.ConnectionID, "[")
 			sockets.recovered(address)
-			heartbeat(result.ServerHeartbeatSucceeded, e.ConnectionID, e.Awaited, nil)
+			messages.with(heartbeatSucceeded, address, func() {
+				heartbeat(result.ServerHeartbeatSucceeded, e.ConnectionID, e.Awaited, nil)
+			})
 		},
 		ServerHeartbeatFailed: func(e *event.ServerHeartbeatFailedEvent) {
 			if errors.As(e.Failure, new(repeated)) {
 				return
 			}
-			heartbeat(result.ServerHeartbeatFailed, e.ConnectionID, e.Awaited, e.Failure)
+			address, _, _ := strings.Cut(e.ConnectionID, "[")
+			messages.with(heartbeatFailed, address, func() {
+				heartbeat(result.ServerHeartbeatFailed, e.ConnectionID, e.Awaited, e.Failure)
+			})
 		},
 	}
 }

@@ -252,3 +252,43 @@ func TestHold(t *testing.T) {
 		_ = server.Close()
 	}
 }
+
+// Events of the topology are told with the messages about them.
+func TestEventsWaitForTheirMessages(t *testing.T) {
+	observe := func(level string) *messageLog {
+		l, err := newMessageLog(time.Now, bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: raw(t, bson.D{{Key: "topology", Value: level}})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	for _, row := range []struct {
+		reason        string
+		log           *messageLog
+		text, address string
+		message       []any // text, and keys with values
+		before, after bool
+	}{
+		{"nothing is observed", nil, heartbeatFailed, "a:1", nil, true, true},
+		{"messages of no such level are", observe("info"), heartbeatFailed, "a:1", nil, true, true},
+		{"its message", observe("debug"), heartbeatFailed, "a:1",
+			[]any{heartbeatFailed, "topologyId", "t", "serverHost", "a", "serverPort", int64(1)}, false, true},
+		{"that of another server", observe("debug"), heartbeatFailed, "a:1",
+			[]any{heartbeatFailed, "topologyId", "t", "serverHost", "a", "serverPort", int64(2)}, false, false},
+		{"another message", observe("debug"), heartbeatFailed, "a:1",
+			[]any{heartbeatSucceeded, "topologyId", "t", "serverHost", "a", "serverPort", int64(1)}, false, false},
+		{"that of a topology", observe("debug"), topologyChanged, "", []any{topologyChanged, "topologyId", "t"}, false, true},
+	} {
+		told := false
+		row.log.with(row.text, row.address, func() { told = true })
+		if told != row.before {
+			t.Errorf("%s: told at once: %t", row.reason, told)
+		}
+		if row.message != nil {
+			row.log.Info(1, row.message[0].(string), row.message[1:]...)
+		}
+		if told != row.after {
+			t.Errorf("%s: told in the end: %t", row.reason, told)
+		}
+	}
+}
