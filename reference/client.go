@@ -178,6 +178,9 @@ func (c *client) handshakeOver(e *event.PoolEvent) {
 	if e.Type == event.ConnectionClosed && e.Error != nil {
 		c.sockets.release(e.Address, func() bool { return c.unknown(e.Address) })
 	}
+	if e.Type == event.ConnectionPoolClosed {
+		c.sockets.end(e.Address)
+	}
 	c.handshakes.event(e)
 }
 

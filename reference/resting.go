@@ -58,6 +58,39 @@ func (r *resting) rest(address string, interval time.Duration) {
 	}
 }
 
+// outlive has a monitor whose client is being closed wait until its pool is: the
+// topology cancels the check first, for which the monitor would clear the pool.
+func (s *sockets) outlive(address string) {
+	select {
+	case <-s.resting.shut:
+	default:
+		return
+	}
+	timer := time.NewTimer(noticing)
+	defer timer.Stop()
+	for {
+		s.mu.Lock()
+		ended, changed := s.ended[address], s.changed
+		s.mu.Unlock()
+		if ended {
+			return
+		}
+		select {
+		case <-changed:
+		case <-timer.C:
+			return
+		}
+	}
+}
+
+// end notes that a pool is closed.
+func (s *sockets) end(address string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended[address] = true
+	s.tell()
+}
+
 // seek tells that an operation waits for a server, until found is called.
 func (r *resting) seek() (found func()) {
 	r.mu.Lock()

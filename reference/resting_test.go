@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/unified-test-runner/utr/embedded"
+	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
 )
@@ -290,5 +292,30 @@ func TestEventsWaitForTheirMessages(t *testing.T) {
 		if told != row.after {
 			t.Errorf("%s: told in the end: %t", row.reason, told)
 		}
+	}
+}
+
+// A client that is closed closes its pools, and clears none.
+func TestClosingClearsNothing(t *testing.T) {
+	b := onEmbedded(t, embedded.Options{Topology: embedded.ReplicaSet}, nil)
+	b.must("collection", "find", bson.D{{Key: "filter", Value: bson.D{}}})
+	if err := b.Close(t.Context(), "client"); err != nil {
+		t.Fatal(err)
+	}
+	events, err := b.Events(t.Context(), "client", 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := 0
+	for _, e := range events {
+		switch e.Type {
+		case result.PoolCleared:
+			t.Errorf("the pool of %s is cleared: %s", e.Address, e.Pool.Err)
+		case result.PoolClosed:
+			closed++
+		}
+	}
+	if closed != 3 {
+		t.Errorf("%d pools are closed, want 3", closed)
 	}
 }

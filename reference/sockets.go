@@ -30,6 +30,7 @@ type sockets struct {
 	failed   map[string]bool    // addresses whose monitor was interrupted
 	// rechecked holds when servers were, or will be, checked at once.
 	rechecked map[string]time.Time
+	ended     map[string]bool  // addresses whose pool is closed
 	held      map[string]int   // handshakes that failed, until the topology is done with them
 	late      map[string]*late // checks that timed out, by address
 	resting   resting
@@ -37,7 +38,7 @@ type sockets struct {
 
 func newSockets() *sockets {
 	return &sockets{open: map[*socket]bool{}, monitors: map[string]*socket{}, known: map[string]bool{}, changed: make(chan struct{}),
-		failed: map[string]bool{}, rechecked: map[string]time.Time{}, held: map[string]int{}, late: map[string]*late{},
+		failed: map[string]bool{}, rechecked: map[string]time.Time{}, ended: map[string]bool{}, held: map[string]int{}, late: map[string]*late{},
 		resting: newResting()}
 }
 
@@ -53,6 +54,9 @@ func (s *sockets) DialContext(ctx context.Context, network, address string) (net
 	}
 	c, err := s.dialer.DialContext(ctx, network, address)
 	if err != nil {
+		if monitor {
+			s.outlive(address)
+		}
 		return nil, err
 	}
 	if s.tls != nil {
@@ -388,6 +392,9 @@ func (k *socket) Read(b []byte) (int, error) {
 	k.reading = false
 	broken := k.broken
 	k.mu.Unlock()
+	if k.monitor && err != nil {
+		k.owner.outlive(k.address)
+	}
 	if broken != nil { // even if something has come
 		return 0, broken
 	}
