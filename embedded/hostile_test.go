@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -208,7 +209,7 @@ func TestMillion(t *testing.T) {
 				select {
 				case <-m.done:
 				case <-time.After(hostilePatience):
-					t.Errorf("waited %v for the server to take %x", hostilePatience, all)
+					t.Errorf("waited %v for the server to take %x; goroutines:\n%s", hostilePatience, all, stacks())
 				}
 				if text := m.panic.Load(); text != nil {
 					t.Errorf("%x made a command fail inside: %q", all, *text)
@@ -220,6 +221,12 @@ func TestMillion(t *testing.T) {
 	stop()
 	work.Wait()
 	t.Logf("%d messages", sent.Load())
+}
+
+// stacks are what every goroutine is at, to tell what a server waits for.
+func stacks() []byte {
+	all := make([]byte, 1<<20)
+	return all[:runtime.Stack(all, true)]
 }
 
 // throughSocket sends messages and leaves, having read what came at once.

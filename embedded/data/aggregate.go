@@ -326,9 +326,7 @@ func (d *Data) aggregate(s *scope, a *args) (bson.D, error) {
 		return d.explained(s, a.doc), nil
 	}
 	hint := a.any("hint")
-	d.mu.RLock()
-	now := d.clock
-	d.mu.RUnlock()
+	now := d.now()
 	docs, err := p.Run(s.req.Context, h, func() ([]bson.D, error) {
 		return d.documentsAt(s, name, hint, at)
 	})

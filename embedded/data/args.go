@@ -264,11 +264,11 @@ func routed(req *command.Request, err error) (bson.D, error) {
 func (d *Data) inTransaction(s *scope, reply bson.D, err error) (bson.D, error) {
 	_, failed := value.Field(reply, "writeErrors")
 	if failed || err != nil {
-		d.mu.Lock()
-		if s.txn.state == running {
-			d.abort(s.txn)
-		}
-		d.mu.Unlock()
+		d.changing(func() {
+			if s.txn.state == running {
+				d.abort(s.txn)
+			}
+		})
 	}
 	if !mongos(s.req) {
 		return reply, err

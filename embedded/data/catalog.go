@@ -540,15 +540,16 @@ func (d *Data) listIndexes(s *scope, a *args) (bson.D, error) {
 		return nil, err
 	}
 	ns := s.req.DB + "." + name
-	d.mu.RLock()
-	c := s.collection(s.req.DB, name)
+	var c *collection
 	var specs []bson.Raw
-	if c != nil {
+	d.reading(func() {
+		if c = s.collection(s.req.DB, name); c == nil {
+			return
+		}
 		for _, x := range c.indexes {
 			specs = append(specs, value.Encode(x.spec))
 		}
-	}
-	d.mu.RUnlock()
+	})
 	if c == nil {
 		return nil, command.Errorf(26, "ns does not exist: %s", ns)
 	}
@@ -586,14 +587,14 @@ func (d *Data) listCollections(s *scope, a *args) (bson.D, error) {
 		return nil, err
 	}
 	var docs []bson.D
-	d.mu.RLock()
-	db := d.databases[s.req.DB]
-	if db != nil {
-		for _, c := range db.order {
-			docs = append(docs, describe(c))
+	var db *database
+	d.reading(func() {
+		if db = d.databases[s.req.DB]; db != nil {
+			for _, c := range db.order {
+				docs = append(docs, describe(c))
+			}
 		}
-	}
-	d.mu.RUnlock()
+	})
 	var out []bson.Raw
 	for _, doc := range docs {
 		ok, err := f.Matches(doc)
@@ -653,18 +654,18 @@ func (d *Data) listDatabases(s *scope, a *args) (bson.D, error) {
 		size int64
 	}
 	var all []entry
-	d.mu.RLock()
-	for name, db := range d.databases {
-		size := int64(0)
-		for _, c := range db.order {
-			size += c.size + 4096*int64(1+len(c.indexes))
+	d.reading(func() {
+		for name, db := range d.databases {
+			size := int64(0)
+			for _, c := range db.order {
+				size += c.size + 4096*int64(1+len(c.indexes))
+			}
+			if mongos(s.req) && name == "local" {
+				continue
+			}
+			all = append(all, entry{name, size})
 		}
-		if mongos(s.req) && name == "local" {
-			continue
-		}
-		all = append(all, entry{name, size})
-	}
-	d.mu.RUnlock()
+	})
 	slices.SortFunc(all, func(a, b entry) int { return strings.Compare(a.name, b.name) })
 	list, total := bson.A{}, int64(0)
 	for _, e := range all {

@@ -237,21 +237,28 @@ func (st *stream) batch(n int64) ([]bson.Raw, bool, error) {
 	return docs, st.invalid && len(rest) == 0, nil
 }
 
+// since are the entries of the log from a place on, and the clock. It is not
+// ok if the log has forgotten the place.
+func (d *Data) since(place int64) (entries []entry, now bson.Timestamp, ok bool) {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	if place < d.oplog.first {
+		return nil, d.clock, false
+	}
+	entries = d.oplog.entries[place-d.oplog.first:]
+	return entries[:len(entries):len(entries)], d.clock, true
+}
+
 // fill reads what has been logged since.
 func (st *stream) fill() error {
 	if st.invalid || len(st.pending) > 0 {
 		return nil
 	}
 	d := st.d
-	d.mu.RLock()
-	if st.next < d.oplog.first {
-		d.mu.RUnlock()
+	entries, now, ok := d.since(st.next)
+	if !ok {
 		return historyLost()
 	}
-	entries := d.oplog.entries[st.next-d.oplog.first:]
-	entries = entries[:len(entries):len(entries)]
-	now := d.clock
-	d.mu.RUnlock()
 	for i := range entries {
 		e := &entries[i]
 		st.next++
@@ -446,13 +453,13 @@ func (st *stream) updated(e *entry, doc bson.D) (bson.D, error) {
 	switch st.fullDocument {
 	case "updateLookup":
 		var now any
-		st.d.mu.RLock()
-		if c := st.d.collection(e.db, e.coll); c != nil {
-			if r := c.find(e.rid); r != nil {
-				now = r.doc()
+		st.d.reading(func() {
+			if c := st.d.collection(e.db, e.coll); c != nil {
+				if r := c.find(e.rid); r != nil {
+					now = r.doc()
+				}
 			}
-		}
-		st.d.mu.RUnlock()
+		})
 		return bson.D{{Key: "fullDocument", Value: now}}, nil
 	case "whenAvailable", "required":
 		if e.preimages {

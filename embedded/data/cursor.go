@@ -163,51 +163,18 @@ func (d *Data) getMore(s *scope, a *args) (bson.D, error) {
 	if size == 0 {
 		size = -1
 	}
-	d.cursorMu.Lock()
-	c := d.cursors[id]
-	ns := s.req.DB + "." + coll
-	switch {
-	case c == nil || c.server != address(s.req):
-		d.cursorMu.Unlock()
-		return nil, s.notFound(id, ns)
-	case c.coll != ns:
-		d.cursorMu.Unlock()
-		return nil, command.Errorf(13, "Requested getMore on namespace '%s', but cursor belongs to a different namespace %s", ns, c.coll)
-	case c.busy:
-		d.cursorMu.Unlock()
-		return nil, command.Errorf(143, "cursor id %d is already in use", id)
-	case c.session != "" && (s.req.LSID == nil || sessionKey(s.req.LSID) != c.session):
-		d.cursorMu.Unlock()
-		if s.req.LSID == nil {
-			return nil, command.Errorf(50738, "Cannot run getMore on cursor %d, which was created in session %s, without an lsid", id, sessionText(c.session))
-		}
-		return nil, command.Errorf(50739, "Cannot run getMore on cursor %d, which was created in session %s, in session %s", id, sessionText(c.session), sessionText(sessionKey(s.req.LSID)))
-	case c.session == "" && s.req.LSID != nil:
-		d.cursorMu.Unlock()
-		return nil, command.Errorf(50737, "Cannot run getMore on cursor %d, which was not created in a session, in session %s", id, sessionText(sessionKey(s.req.LSID)))
-	case c.txn >= 0 && s.txn == nil:
-		d.cursorMu.Unlock()
-		return nil, command.Errorf(50740, "Cannot run getMore on cursor %d, which was created in transaction %d, without a txnNumber", id, c.txn)
+	c, err := d.checkOut(s, id, s.req.DB+"."+coll, maxTime > 0)
+	if err != nil {
+		return nil, err
 	}
-	if maxTime > 0 && !c.await && s.d.strictMaxTime(s.req) {
-		d.cursorMu.Unlock()
-		return nil, command.Errorf(2, "cannot set maxTimeMS on getMore command for a non-awaitData cursor")
-	}
-	c.busy = true
-	d.cursorMu.Unlock()
+	ended := true // unless batch says otherwise
+	defer func() { d.checkIn(c, ended) }()
 	if err := struck(s.req, c); err != nil {
-		d.cursorMu.Lock()
-		c.busy = false
-		d.cursorMu.Unlock()
+		ended = false
 		return nil, err
 	}
 	docs, done, err := d.next(s.req.Context, c, size, maxTime)
-	d.cursorMu.Lock()
-	c.busy = false
-	if done || err != nil && !isInterrupt(err) {
-		delete(d.cursors, id)
-	}
-	d.cursorMu.Unlock()
+	ended = done || err != nil && !isInterrupt(err)
 	if err != nil {
 		return nil, err
 	}
@@ -217,6 +184,43 @@ func (d *Data) getMore(s *scope, a *args) (bson.D, error) {
 		reply.id = 0
 	}
 	return cursorReply(reply, "nextBatch", docs, extra, c.idFirst), nil
+}
+
+// checkOut takes a cursor for a getMore, if the request may have it.
+func (d *Data) checkOut(s *scope, id int64, ns string, limited bool) (*cursor, error) {
+	d.cursorMu.Lock()
+	defer d.cursorMu.Unlock()
+	c := d.cursors[id]
+	switch {
+	case c == nil || c.server != address(s.req):
+		return nil, s.notFound(id, ns)
+	case c.coll != ns:
+		return nil, command.Errorf(13, "Requested getMore on namespace '%s', but cursor belongs to a different namespace %s", ns, c.coll)
+	case c.busy:
+		return nil, command.Errorf(143, "cursor id %d is already in use", id)
+	case c.session != "" && s.req.LSID == nil:
+		return nil, command.Errorf(50738, "Cannot run getMore on cursor %d, which was created in session %s, without an lsid", id, sessionText(c.session))
+	case c.session != "" && sessionKey(s.req.LSID) != c.session:
+		return nil, command.Errorf(50739, "Cannot run getMore on cursor %d, which was created in session %s, in session %s", id, sessionText(c.session), sessionText(sessionKey(s.req.LSID)))
+	case c.session == "" && s.req.LSID != nil:
+		return nil, command.Errorf(50737, "Cannot run getMore on cursor %d, which was not created in a session, in session %s", id, sessionText(sessionKey(s.req.LSID)))
+	case c.txn >= 0 && s.txn == nil:
+		return nil, command.Errorf(50740, "Cannot run getMore on cursor %d, which was created in transaction %d, without a txnNumber", id, c.txn)
+	case limited && !c.await && d.strictMaxTime(s.req):
+		return nil, command.Errorf(2, "cannot set maxTimeMS on getMore command for a non-awaitData cursor")
+	}
+	c.busy = true
+	return c, nil
+}
+
+// checkIn gives a cursor back, or closes one that has ended.
+func (d *Data) checkIn(c *cursor, ended bool) {
+	d.cursorMu.Lock()
+	defer d.cursorMu.Unlock()
+	c.busy = false
+	if ended {
+		delete(d.cursors, c.id)
+	}
 }
 
 // resumable are the errors after which change streams resume, to which the
@@ -266,9 +270,8 @@ func (d *Data) next(ctx context.Context, c *cursor, size, maxTime int64) ([]bson
 	}
 	var timer *time.Timer
 	for {
-		d.mu.RLock()
-		changed := d.changed
-		d.mu.RUnlock()
+		var changed <-chan struct{}
+		d.reading(func() { changed = d.changed })
 		docs, done, err := c.source.batch(size)
 		if err != nil || done || len(docs) > 0 || !c.await {
 			if timer != nil {

@@ -96,17 +96,36 @@ func (d *Data) logged() bool { return d.opts.ReplicaSet || d.opts.Sharded }
 // OperationTime is the time of the latest write, or of the no-op that a
 // primary writes every ten seconds. It never goes back.
 func (d *Data) OperationTime() bson.Timestamp {
-	d.mu.RLock()
-	t := d.clock
-	d.mu.RUnlock()
+	t := d.now()
 	if uint32(d.opts.Now().Unix()) >= t.T+10 {
-		d.mu.Lock()
-		if uint32(d.opts.Now().Unix()) >= d.clock.T+10 {
-			d.tick()
-		}
-		t = d.clock
-		d.mu.Unlock()
+		d.changing(func() {
+			if uint32(d.opts.Now().Unix()) >= d.clock.T+10 {
+				d.tick()
+			}
+			t = d.clock
+		})
 	}
+	return t
+}
+
+// reading runs a function with the data locked for reading, and changing with
+// the data locked for writing. No lock outlives a panic: the server turns one
+// into an error of its command, and the others work on.
+func (d *Data) reading(f func()) {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	f()
+}
+
+func (d *Data) changing(f func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	f()
+}
+
+// now is the clock of the data.
+func (d *Data) now() (t bson.Timestamp) {
+	d.reading(func() { t = d.clock })
 	return t
 }
 

@@ -98,20 +98,26 @@ func (d *Data) find(s *scope, a *args) (bson.D, error) {
 		return nil, err
 	}
 	// The fast way to one document holds no more than the read lock.
-	d.mu.RLock()
-	c := s.collection(s.req.DB, name)
-	view := c != nil && c.isView()
-	var hits []found
 	id, byID := f.ID()
-	direct := byID && c != nil && !view && at == nil && !c.timeseries && !c.frozen
-	if direct {
-		if r := c.byID(id); r != nil {
-			hits = []found{{rec: r}}
+	var (
+		c            *collection
+		view, direct bool
+		hits         []found
+		now          bson.Timestamp
+		hinted       error
+	)
+	d.reading(func() {
+		c = s.collection(s.req.DB, name)
+		view = c != nil && c.isView()
+		direct = byID && c != nil && !view && at == nil && !c.timeseries && !c.frozen
+		if direct {
+			if r := c.byID(id); r != nil {
+				hits = []found{{rec: r}}
+			}
 		}
-	}
-	now := d.clock
-	hinted := hintExists(c, a.any("hint"))
-	d.mu.RUnlock()
+		now = d.clock
+		hinted = hintExists(c, a.any("hint"))
+	})
 	ns := s.req.DB + "." + name
 	if view {
 		return d.findView(s, a, c, f, filter, sort, projection, skip, limit, size)
@@ -315,17 +321,25 @@ type tail struct {
 
 func (t *tail) extra() bson.D { return nil }
 
-func (t *tail) batch(n int64) ([]bson.Raw, bool, error) {
+// unread are the records that the cursor has not come to. There are none if
+// the collection has been dropped.
+func (t *tail) unread() (records []*record, there bool) {
 	t.d.mu.Lock()
+	defer t.d.mu.Unlock()
 	c := t.d.collection(t.db, t.name)
 	if c == nil || value.Key(c.uuid) != value.Key(t.uuid) {
-		t.d.mu.Unlock()
+		return nil, false
+	}
+	records = c.snapshot()
+	i, _ := c.place(t.last + 1)
+	return records[min(i, len(records)):], true
+}
+
+func (t *tail) batch(n int64) ([]bson.Raw, bool, error) {
+	records, there := t.unread()
+	if !there {
 		return nil, true, command.Errorf(175, "collection dropped between getMore calls")
 	}
-	records := c.snapshot()
-	i, _ := c.place(t.last + 1)
-	t.d.mu.Unlock()
-	records = records[min(i, len(records)):]
 	var out []bson.Raw
 	for _, r := range records {
 		if n >= 0 && int64(len(out)) >= n {
@@ -466,11 +480,16 @@ func (d *Data) documentsAt(s *scope, name string, hint any, at *bson.Timestamp) 
 
 // documents are the documents of a collection or a view.
 func (d *Data) documents(s *scope, name string, hint any) ([]bson.D, error) {
-	d.mu.Lock()
-	c := s.collection(s.req.DB, name)
-	records := c.snapshot()
-	err := hintExists(c, hint)
-	d.mu.Unlock()
+	var (
+		c       *collection
+		records []*record
+		err     error
+	)
+	d.changing(func() { // a snapshot marks the collection
+		c = s.collection(s.req.DB, name)
+		records = c.snapshot()
+		err = hintExists(c, hint)
+	})
 	if c != nil && c.isView() {
 		return d.readView(s, c, nil, 0)
 	}
@@ -508,9 +527,7 @@ func (d *Data) distinct(s *scope, a *args) (bson.D, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.mu.RLock()
-	now := d.clock
-	d.mu.RUnlock()
+	now := d.now()
 	docs, err := d.documentsAt(s, name, a.any("hint"), at)
 	if err != nil {
 		return nil, err

@@ -25,16 +25,7 @@ func (s *scope) locked(f func() error) error {
 	}
 	s.rest.slept = 0
 	for {
-		s.d.mu.Lock()
-		s.writes = false
-		s.rest.locked, s.rest.left = true, s.rest.slept
-		err := f()
-		s.rest.locked = false
-		if s.writes {
-			s.d.announce()
-		}
-		changed := s.d.changed
-		s.d.mu.Unlock()
+		changed, err := s.attempt(f)
 		if errors.Is(err, errAsleep) {
 			if err := s.again(err); err != nil {
 				return err
@@ -52,6 +43,21 @@ func (s *scope) locked(f func() error) error {
 			return interrupted()
 		}
 	}
+}
+
+// attempt runs a function once, with the data locked for writing. The channel
+// is closed at the next write.
+func (s *scope) attempt(f func() error) (changed <-chan struct{}, err error) {
+	s.d.mu.Lock()
+	defer s.d.mu.Unlock()
+	s.writes = false
+	s.rest.locked, s.rest.left = true, s.rest.slept
+	err = f()
+	s.rest.locked = false
+	if s.writes {
+		s.d.announce()
+	}
+	return s.d.changed, err
 }
 
 func interrupted() error { return command.Errorf(11601, "operation was interrupted") }

@@ -58,16 +58,20 @@ func (d *Data) session(key string) *session {
 	return s
 }
 
-// endSessions closes cursors and aborts transactions of the sessions chosen.
-func (d *Data) endSessions(chosen func(key string) bool, forget bool) {
+func (d *Data) killCursorsOf(chosen func(session string) bool) {
 	d.cursorMu.Lock()
+	defer d.cursorMu.Unlock()
 	for id, c := range d.cursors {
 		if c.session != "" && chosen(c.session) {
 			delete(d.cursors, id)
 			c.kill()
 		}
 	}
-	d.cursorMu.Unlock()
+}
+
+// endSessions closes cursors and aborts transactions of the sessions chosen.
+func (d *Data) endSessions(chosen func(key string) bool, forget bool) {
+	d.killCursorsOf(chosen)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for key, s := range d.sessions {

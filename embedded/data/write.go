@@ -139,9 +139,7 @@ func (d *Data) opTime(req *command.Request) bson.D {
 	if !d.opts.ReplicaSet || d.opts.Sharded || req.Server == nil || mongos(req) {
 		return nil
 	}
-	d.mu.RLock()
-	ts := d.clock
-	d.mu.RUnlock()
+	ts := d.now()
 	return bson.D{
 		{Key: "opTime", Value: bson.D{{Key: "ts", Value: ts}, {Key: "t", Value: req.Server.Term}}},
 		{Key: "electionId", Value: req.Server.ElectionID},
