@@ -14,6 +14,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -117,7 +118,11 @@ func NewCluster(config Config) *Cluster {
 	return c
 }
 
-// Close ends every server, connection and command, and waits for them.
+// closePatience is how long commands may take to notice that they are to end.
+const closePatience = 30 * time.Second
+
+// Close ends every server, connection and command, and waits for them. An
+// error tells if some did not end.
 func (c *Cluster) Close() error {
 	c.mu.Lock()
 	c.closed = true
@@ -128,7 +133,18 @@ func (c *Cluster) Close() error {
 	for _, s := range members {
 		errs = append(errs, s.down())
 	}
-	c.work.Wait()
+	ended := make(chan struct{})
+	go func() {
+		c.work.Wait()
+		close(ended)
+	}()
+	patience := time.NewTimer(closePatience)
+	defer patience.Stop()
+	select {
+	case <-ended:
+	case <-patience.C:
+		errs = append(errs, fmt.Errorf("waited %v for the connections of the embedded deployment to end", closePatience))
+	}
 	return errors.Join(errs...)
 }
 
