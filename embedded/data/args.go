@@ -260,16 +260,24 @@ func routed(req *command.Request, err error) (bson.D, error) {
 	return nil, err
 }
 
-// inTransaction finishes a command of a transaction.
+// inTransaction finishes a command of a transaction. If someone else has
+// aborted the transaction while it ran, nothing that it found is true.
 func (d *Data) inTransaction(s *scope, reply bson.D, err error) (bson.D, error) {
 	_, failed := value.Field(reply, "writeErrors")
-	if failed || err != nil {
-		d.changing(func() {
-			if s.txn.state == running {
-				d.abort(s.txn)
-			}
-		})
-	}
+	touched := false
+	d.changing(func() {
+		switch {
+		case s.txn.state == aborted && err == nil:
+			reply, err = nil, s.txn.gone()
+		case s.txn.state == running && (failed || err != nil):
+			d.abort(s.txn)
+		}
+		// The shard has to recover an outcome only where something was written.
+		if err == nil && d.writesTo(s.req) {
+			s.txn.touched = true
+		}
+		touched = s.txn.touched
+	})
 	if !mongos(s.req) {
 		return reply, err
 	}
@@ -283,11 +291,7 @@ func (d *Data) inTransaction(s *scope, reply bson.D, err error) (bson.D, error) 
 		return reply, err
 	}
 	token := bson.D{}
-	// The shard has to recover an outcome only where something was written.
-	if d.writesTo(s.req) {
-		s.txn.touched = true
-	}
-	if s.txn.touched {
+	if touched {
 		token = bson.D{{Key: "recoveryShardId", Value: d.opts.ShardName}}
 	}
 	s.req.AfterOK = append(s.req.AfterOK, bson.E{Key: "recoveryToken", Value: token})

@@ -573,3 +573,31 @@ func benchmarkFind(b *testing.B, s string) {
 		}
 	}
 }
+
+// TestTransactionAbortedMeanwhile is about commands that run at the same time
+// as what ends their transaction: a newer transaction of the session, or
+// killSessions.
+func TestTransactionAbortedMeanwhile(t *testing.T) {
+	b := replicaSet(t)
+	row := b.rows["insert"]
+	body := value.Encode(ext(t, `{"insert":"c","lsid":{"id":{"$binary":{"base64":"AAAAAAAAAAAAAAAAAAAAAA==","subType":"04"}}},"txnNumber":1}`))
+	n := int64(1)
+	req := &command.Request{Context: b.ctx, Row: &row, Name: "insert", DB: "db", Body: body, Server: b.server,
+		LSID: body.Lookup("lsid").Document(), TxnNumber: &n, InTransaction: true, StartTransaction: true}
+	s, err := b.d.begin(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.d.KillSessions(nil)
+	err = s.locked(func() error {
+		t.Error("a write ran in a transaction that was gone")
+		return nil
+	})
+	if e, ok := err.(*command.Error); !ok || e.Code != 251 {
+		t.Errorf("the write: %v, want NoSuchTransaction", err)
+	}
+	_, err = b.d.inTransaction(s, bson.D{{Key: "n", Value: int32(1)}}, nil)
+	if e, ok := err.(*command.Error); !ok || e.Code != 251 {
+		t.Errorf("its end: %v, want NoSuchTransaction", err)
+	}
+}

@@ -45,11 +45,15 @@ func (s *scope) locked(f func() error) error {
 	}
 }
 
-// attempt runs a function once, with the data locked for writing. The channel
-// is closed at the next write.
+// attempt runs a function once, with the data locked for writing, unless the
+// scope's transaction has been aborted since it was found. The channel is
+// closed at the next write.
 func (s *scope) attempt(f func() error) (changed <-chan struct{}, err error) {
 	s.d.mu.Lock()
 	defer s.d.mu.Unlock()
+	if s.txn != nil && s.txn.state == aborted {
+		return s.d.changed, s.txn.gone()
+	}
 	s.writes = false
 	s.rest.locked, s.rest.left = true, s.rest.slept
 	err = f()

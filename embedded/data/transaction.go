@@ -132,12 +132,15 @@ func (d *Data) join(req *command.Request, s *session, n int64) (*transaction, er
 		}
 		return nil, e
 	case aborted:
-		return nil, noSuch("Transaction %d has been aborted.", n)
+		return nil, s.txn.gone()
 	}
 	return s.txn, nil
 }
 
 func noSuch(format string, args ...any) error { return command.Errorf(251, format, args...) }
+
+// gone is the error of a command whose transaction has been aborted.
+func (t *transaction) gone() error { return noSuch("Transaction %d has been aborted.", t.number) }
 
 // abort ends a transaction without effect. The caller holds mu.
 func (d *Data) abort(t *transaction) {
@@ -231,12 +234,12 @@ func (d *Data) endTransaction(req *command.Request, commit bool) (bson.D, error)
 		return nil, err
 	}
 	t := s.txn
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	token := bson.D{}
 	if t.touched {
 		token = bson.D{{Key: "recoveryShardId", Value: d.opts.ShardName}}
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	var failed *command.Error
 	switch {
 	case t.state == aborted:
