@@ -7,6 +7,7 @@ package failpoint
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -204,6 +205,38 @@ func (r *Registry) Strike(name string, accept func(data bson.Raw) bool) (data bs
 	p.count++
 	return p.data, true
 }
+
+// State is a fail point as getParameter tells it, by the name
+// "failpoint.NAME".
+type State struct {
+	Mode    int32    // 0 off, 1 alwaysOn, 2 random, 3 times, 4 skip
+	Data    bson.Raw // of the configuration, empty if it had none
+	Entered int32    // how often it has struck
+}
+
+// Names of the fail points that a server has, whatever their mode.
+func Names() []string { return append(slices.Clone(known), FailCommandSequence) }
+
+// State tells how the named fail point is set now.
+func (r *Registry) State(name string) State {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.points[name]
+	if p == nil {
+		return State{Data: empty}
+	}
+	s := State{Mode: numbers[p.mode], Data: p.data, Entered: p.count}
+	if s.Data == nil {
+		s.Data = empty
+	}
+	return s
+}
+
+// numbers are the modes as the server counts them.
+var numbers = map[mode]int32{off: 0, alwaysOn: 1, random: 2, times: 3, skip: 4}
+
+// empty is the document without elements.
+var empty = bson.Raw{5, 0, 0, 0, 0}
 
 // Count tells how often the named fail point has struck.
 func (r *Registry) Count(name string) int32 {

@@ -57,6 +57,20 @@ func (s *Sequence) Configure(command bson.Raw) (int32, error) {
 	return s.count, nil
 }
 
+// State tells how the sequence is set now.
+func (s *Sequence) State() State {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	state := State{Data: empty, Entered: s.count}
+	if s.on {
+		state.Mode = numbers[alwaysOn]
+	}
+	if s.data != nil {
+		state.Data = s.data
+	}
+	return state
+}
+
 // elements reads the array of the data. The raw values are copies.
 func elements(data bson.Raw) ([]bson.Raw, error) {
 	list, ok := data.Lookup("sequence").ArrayOK()

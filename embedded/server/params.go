@@ -27,6 +27,9 @@ type tunable struct {
 	wire    int     // the version that brought it
 }
 
+// transactionLifetime is after how many seconds an open transaction is aborted.
+const transactionLifetime = "transactionLifetimeLimitSeconds"
+
 func newParameters(c *Cluster, s *Server) *parameters {
 	version := c.Profile
 	p := &parameters{values: map[string]any{
@@ -42,7 +45,6 @@ func newParameters(c *Cluster, s *Server) *parameters {
 		"saslHostName":                                 s.address,
 		"scramIterationCount":                          int32(10000),
 		"scramSHA256IterationCount":                    int32(15000),
-		"transactionLifetimeLimitSeconds":              int32(60),
 		// Suites that need the fail point require it.
 		failpoint.FailCommandSequence: true,
 	}}
@@ -55,7 +57,7 @@ func newParameters(c *Cluster, s *Server) *parameters {
 		p.values["ttlMonitorEnabled"] = true
 		p.values["notablescan"] = false
 	}
-	p.tunables = ingressParameters(version.Wire)
+	p.tunables = append(ingressParameters(version.Wire), tunable{name: transactionLifetime, initial: int32(60), least: 1})
 	for _, t := range p.tunables {
 		p.values[t.name] = t.initial
 	}
@@ -184,6 +186,12 @@ func (x *exchange) getParameter() (bson.D, error) {
 			reply = append(reply, bson.E{Key: name, Value: p.values[name]})
 		}
 	}
+	for _, name := range failpoint.Names() {
+		shown := "failpoint." + name
+		if _, err := x.request.Body.LookupErr(shown); all == "*" || err == nil {
+			reply = append(reply, bson.E{Key: shown, Value: x.failPoint(name)})
+		}
+	}
 	if len(reply) > 0 {
 		return reply, nil
 	}
@@ -193,6 +201,20 @@ func (x *exchange) getParameter() (bson.D, error) {
 		failure.Code = codeInvalidOptions
 	}
 	return nil, failure
+}
+
+// failPoint is a fail point as a server with test commands tells it among its
+// parameters.
+func (x *exchange) failPoint(name string) bson.D {
+	state := x.conn.server.failPoints.State(name)
+	if name == failpoint.FailCommandSequence {
+		state = x.conn.server.cluster.sequence.State()
+	}
+	told := bson.D{{Key: "mode", Value: state.Mode}, {Key: "data", Value: state.Data}}
+	if x.view.Wire >= wire44 {
+		told = append(told, bson.E{Key: "timesEntered", Value: state.Entered})
+	}
+	return told
 }
 
 func (x *exchange) setParameter() (bson.D, error) {
