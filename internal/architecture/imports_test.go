@@ -19,7 +19,7 @@ const module = "github.com/unified-test-runner/utr/"
 var allowed = map[string][]string{
 	"cmd/utr":                    {"internal/cli"},
 	"compare":                    {"result", "runner", "source", "specs"},
-	"deployment":                 {"embedded", "internal/wire42"},
+	"deployment":                 {"embedded", "internal/ledger", "internal/wire42"},
 	"embedded":                   {"embedded/"},
 	"embedded/":                  {"embedded/"},
 	"engine":                     {"result"},
@@ -27,7 +27,8 @@ var allowed = map[string][]string{
 	"engine/enginetest":          {"engine", "result"},
 	"entities":                   {"specs", "result"},
 	"experiment":                 {"reference/retry"},
-	"internal/cli":               {"compare", "deployment", "embedded", "engine", "engine/driver", "experiment", "reference", "reference/retry", "report", "result", "runner", "source", "specs", "specs/"},
+	"internal/cli":               {"compare", "deployment", "embedded", "engine", "engine/driver", "experiment", "internal/ledger", "reference", "reference/retry", "report", "result", "runner", "source", "specs", "specs/"},
+	"internal/ledger":            {},
 	"internal/mutants":           {"source"},
 	"internal/shared":            {},
 	"internal/support":           {"engine/driver", "reference", "specs/operations"},

@@ -1,0 +1,139 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Kind says what sort of thing an entry is.
+type Kind string
+
+// The kinds, in the order in which leftovers are taken away.
+const (
+	Cluster      Kind = "cluster"   // of an orchestration service
+	ChildProcess Kind = "process"   // such as a mongod
+	Folder       Kind = "folder"    // a temporary one
+	FailPoint    Kind = "failPoint" // on a deployment that is not ours
+	Lock         Kind = "lock"      // the lock document in a deployment
+)
+
+var kinds = []Kind{Cluster, ChildProcess, Folder, FailPoint, Lock}
+
+func (k Kind) rank() int { return slices.Index(kinds, k) }
+
+// Entry is one thing outside a run. Which fields count depends on the kind.
+type Entry struct {
+	Kind Kind `json:"kind"`
+
+	// URL of an orchestration service, with the version of its interface but
+	// without credentials; Resource is servers, replica_sets or
+	// sharded_clusters, and ID that of the cluster.
+	URL      string `json:"url,omitempty"`
+	Resource string `json:"resource,omitempty"`
+	ID       string `json:"id,omitempty"`
+
+	// Process is a child process; Add looks up when it started. Command is shown
+	// to people: leave out arguments that hold secrets.
+	Process Process `json:"process,omitzero"`
+	Command string  `json:"command,omitempty"`
+
+	// Path of a temporary folder: absolute, and its last part begins with
+	// "utr-", so that nothing else is ever removed.
+	Path string `json:"path,omitempty"`
+
+	// URI is the connection string, without credentials, of the deployment
+	// that a fail point or a lock document is in. Host and Name are the member
+	// and the name of the fail point; for a lock document, Name is its
+	// namespace.
+	URI  string `json:"uri,omitempty"`
+	Host string `json:"host,omitempty"`
+	Name string `json:"name,omitempty"`
+}
+
+// FolderPrefix begins the name of every temporary folder that is remembered.
+const FolderPrefix = "utr-"
+
+// String says what the entry is, for people.
+func (e Entry) String() string {
+	switch e.Kind {
+	case Cluster:
+		return fmt.Sprintf("cluster %s of %s (%s)", e.ID, e.URL, e.Resource)
+	case ChildProcess:
+		return fmt.Sprintf("process %d (%s)", e.Process.PID, e.Command)
+	case Folder:
+		return "folder " + e.Path
+	case FailPoint:
+		return fmt.Sprintf("fail point %s on %s of %s", e.Name, e.Host, e.URI)
+	case Lock:
+		return fmt.Sprintf("lock document in %s of %s", e.Name, e.URI)
+	default:
+		return "entry of kind " + string(e.Kind)
+	}
+}
+
+// check refuses what could not be taken away, and what must not be written.
+func (e Entry) check() error {
+	need := map[string]string{}
+	switch e.Kind {
+	case Cluster:
+		need = map[string]string{"url": e.URL, "resource": e.Resource, "id": e.ID}
+	case ChildProcess:
+		need = map[string]string{"command": e.Command, "start time": e.Process.Started}
+		if e.Process.PID <= 1 {
+			return fmt.Errorf("%d is not the id of a child process", e.Process.PID)
+		}
+	case Folder:
+		if !filepath.IsAbs(e.Path) || filepath.Clean(e.Path) != e.Path || !strings.HasPrefix(filepath.Base(e.Path), FolderPrefix) {
+			return fmt.Errorf("%q is no folder to be removed: it must be absolute, and its name begin with %s", e.Path, FolderPrefix)
+		}
+	case FailPoint:
+		need = map[string]string{"uri": e.URI, "host": e.Host, "name": e.Name}
+	case Lock:
+		need = map[string]string{"uri": e.URI, "name": e.Name}
+	default:
+		return fmt.Errorf("there is no kind %q", e.Kind)
+	}
+	for what, value := range need {
+		if value == "" {
+			return fmt.Errorf("an entry of kind %s needs its %s", e.Kind, what)
+		}
+	}
+	for _, text := range []string{e.URL, e.URI, e.Command} {
+		if holdsSecrets(text) {
+			return errors.New("an entry holds credentials")
+		}
+	}
+	return nil
+}
+
+// userinfoPattern finds what stands before the @ of a URL.
+var userinfoPattern = regexp.MustCompile(`[a-zA-Z0-9+.-]+://([^/?#\s]*)@`)
+
+// secretOptions are the options of connection strings whose values are secrets
+// (URI Options; Authentication, "authMechanismProperties").
+var secretOptions = []string{"authmechanismproperties", "tlscertificatekeyfilepassword", "sslclientcertificatekeypassword", "proxypassword"}
+
+// holdsSecrets reports whether a URL has credentials other than asterisks.
+func holdsSecrets(text string) bool {
+	for _, m := range userinfoPattern.FindAllStringSubmatch(text, -1) {
+		if strings.Trim(m[1], "*:") != "" {
+			return true
+		}
+	}
+	_, query, _ := strings.Cut(text, "?")
+	for _, pair := range strings.FieldsFunc(query, func(c rune) bool { return c == '&' || c == ';' }) {
+		name, value, _ := strings.Cut(pair, "=")
+		if plain, err := url.QueryUnescape(value); err == nil {
+			value = plain
+		}
+		if slices.Contains(secretOptions, strings.ToLower(name)) && strings.Trim(value, "*") != "" {
+			return true
+		}
+	}
+	return false
+}

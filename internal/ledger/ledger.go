@@ -1,0 +1,182 @@
+// Package ledger remembers what a run makes outside itself, so that utr clean
+// can take it away after a run that was killed: one small file for each thing,
+// in a state directory that all runs of a user share. No file holds a secret.
+package ledger
+
+import (
+	"cmp"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Ledger is the state directory as one run sees it. Methods may be called
+// concurrently, and any number of runs may share the directory. A nil Ledger
+// remembers nothing.
+type Ledger struct {
+	dir string
+	run Run
+}
+
+// Run is the run that made a thing.
+type Run struct {
+	// Machine is the host name of where it ran: the ids of its processes mean
+	// nothing elsewhere.
+	Machine string `json:"machine"`
+	Process
+}
+
+// Open gives the ledger in a directory, which is made if it is not there. Its
+// entries belong to the run that is this process.
+func Open(dir string) (*Ledger, error) {
+	machine, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("ledger: the name of this machine: %w", err)
+	}
+	self, err := ProcessOf(os.Getpid())
+	if err != nil {
+		return nil, fmt.Errorf("ledger: %w", err)
+	}
+	dir = filepath.Join(dir, "ledger")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("ledger: %w", err)
+	}
+	return &Ledger{dir: dir, run: Run{Machine: machine, Process: self}}, nil
+}
+
+// record is what a file holds.
+type record struct {
+	Run   Run       `json:"run"`
+	At    time.Time `json:"at"`
+	Entry Entry     `json:"entry"`
+}
+
+// suffix of the files that are entries; others are being written.
+const suffix = ".json"
+
+// Add remembers a thing. Call it before the thing is made, and done once it is
+// gone: done may be called many times, also concurrently. An entry that lacks
+// something, or that holds credentials, is refused.
+func (l *Ledger) Add(e Entry) (done func() error, err error) {
+	if l == nil {
+		return func() error { return nil }, nil
+	}
+	if e.Kind == ChildProcess && e.Process.Started == "" {
+		if e.Process, err = ProcessOf(e.Process.PID); err != nil {
+			return nil, fmt.Errorf("ledger: %w", err)
+		}
+	}
+	if err := e.check(); err != nil {
+		return nil, fmt.Errorf("ledger: %w", err)
+	}
+	text, err := json.MarshalIndent(record{Run: l.run, At: time.Now().UTC().Truncate(time.Second), Entry: e}, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("ledger: %w", err)
+	}
+	name := filepath.Join(l.dir, rand.Text()+suffix)
+	if err := write(name, append(text, '\n')); err != nil {
+		return nil, fmt.Errorf("ledger: cannot remember %s, which a crash would leave behind: %w", e, err)
+	}
+	return func() error { return forget(name) }, nil
+}
+
+// write makes a file appear whole or not at all.
+func write(name string, text []byte) error {
+	unfinished := strings.TrimSuffix(name, suffix) + ".new"
+	err := os.WriteFile(unfinished, text, 0o600)
+	if err == nil {
+		err = os.Rename(unfinished, name)
+	}
+	if err != nil {
+		_ = os.Remove(unfinished)
+	}
+	return err
+}
+
+func forget(name string) error {
+	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("ledger: %w", err)
+	}
+	return nil
+}
+
+// Leftover is an entry whose run is no more.
+type Leftover struct {
+	Entry Entry
+	Run   Run
+	At    time.Time // when it was made, in UTC
+	file  string
+}
+
+// Forget takes the entry out of the ledger, once the thing is gone.
+func (l Leftover) Forget() error { return forget(l.file) }
+
+// Leftovers lists the entries of runs that are no more, in the order in which
+// they are best taken away: processes before the folders that they write to,
+// and elder ones first. Entries of another machine, whose runs cannot be judged
+// from here, are in elsewhere. The error tells of files that cannot be read;
+// the others are listed all the same.
+func (l *Ledger) Leftovers() (dead, elsewhere []Leftover, err error) {
+	if l == nil {
+		return nil, nil, nil
+	}
+	files, err := os.ReadDir(l.dir)
+	if err != nil {
+		return nil, nil, fmt.Errorf("ledger: %w", err)
+	}
+	var errs []error
+	for _, f := range files {
+		if filepath.Ext(f.Name()) != suffix {
+			continue
+		}
+		left, err := read(filepath.Join(l.dir, f.Name()))
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // done in the meantime
+			continue
+		case err != nil:
+			errs = append(errs, fmt.Errorf("ledger: %w", err))
+			continue
+		case left.Run.Machine != l.run.Machine:
+			elsewhere = append(elsewhere, left)
+			continue
+		}
+		living, err := left.Run.Living()
+		switch {
+		case err != nil:
+			errs = append(errs, fmt.Errorf("ledger: %s: whether its run is still there: %w", left.file, err))
+		case !living:
+			dead = append(dead, left)
+		}
+	}
+	for _, list := range [][]Leftover{dead, elsewhere} {
+		slices.SortFunc(list, func(a, b Leftover) int {
+			return cmp.Or(a.Entry.Kind.rank()-b.Entry.Kind.rank(), a.At.Compare(b.At), strings.Compare(a.file, b.file))
+		})
+	}
+	return dead, elsewhere, errors.Join(errs...)
+}
+
+func read(name string) (Leftover, error) {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return Leftover{}, err
+	}
+	var r record
+	if err := json.Unmarshal(text, &r); err != nil {
+		return Leftover{}, fmt.Errorf("%s is no entry: %w", name, err)
+	}
+	if err := r.Entry.check(); err != nil {
+		return Leftover{}, fmt.Errorf("%s is no entry: %w", name, err)
+	}
+	if r.Run.PID <= 0 || r.Run.Started == "" {
+		return Leftover{}, fmt.Errorf("%s is no entry: it does not say which run made it", name)
+	}
+	return Leftover{Entry: r.Entry, Run: r.Run, At: r.At, file: name}, nil
+}

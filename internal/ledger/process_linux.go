@@ -1,0 +1,37 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// started gives the start of a process in ticks since the machine started, and
+// which start of the machine that was (proc(5), stat and boot_id).
+func started(pid int) (string, error) {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+		return "", errNoProcess
+	}
+	if err != nil {
+		return "", err
+	}
+	// The name in parentheses is the second field, and may hold anything.
+	fields := strings.Fields(string(text)[strings.LastIndex(string(text), ")")+1:])
+	const state, start = 0, 19 // fields 3 and 22
+	if len(fields) <= start {
+		return "", fmt.Errorf("/proc/%d/stat has %d fields after the name", pid, len(fields))
+	}
+	if fields[state] == "Z" || fields[state] == "X" {
+		return "", errNoProcess
+	}
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return "", err
+	}
+	return strings.TrimSpace(string(boot)) + "/" + fields[start], nil
+}
