@@ -182,6 +182,9 @@ func TestMillion(t *testing.T) {
 			t.Error(err)
 		}
 	}()
+	for _, host := range d.Hosts() { // hostile messages open transactions, and leave them
+		admit(ctx, t, d.DirectURI(host), bson.D{{Key: "setParameter", Value: 1}, {Key: "transactionLifetimeLimitSeconds", Value: 1}})
+	}
 	working, stop := context.WithCancel(ctx)
 	var work sync.WaitGroup
 	work.Go(func() { bystander(working, t, d) })
@@ -227,6 +230,19 @@ func TestMillion(t *testing.T) {
 func stacks() []byte {
 	all := make([]byte, 1<<20)
 	return all[:runtime.Stack(all, true)]
+}
+
+// admit runs a command that must go well.
+func admit(ctx context.Context, t *testing.T, uri string, command bson.D) {
+	t.Helper()
+	c, err := mongo.Connect(options.Client().ApplyURI(uri))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Disconnect(context.Background()) }()
+	if err := c.Database("admin").RunCommand(ctx, command).Err(); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // throughSocket sends messages and leaves, having read what came at once.

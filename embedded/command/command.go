@@ -6,6 +6,7 @@ package command
 import (
 	"context"
 	"errors"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
@@ -69,6 +70,9 @@ type Request struct {
 	// Autocommit false with StartTransaction marks transactions.
 	StartTransaction bool
 	InTransaction    bool
+	// TransactionLifetime is how long a transaction that it starts may stay
+	// open; 0 means as long as it likes.
+	TransactionLifetime time.Duration
 	// ExhaustAllowed is set if the client accepts moreToCome replies. A
 	// handler that streams sets Stream to produce the following replies.
 	ExhaustAllowed bool

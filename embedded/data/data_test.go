@@ -601,3 +601,32 @@ func TestTransactionAbortedMeanwhile(t *testing.T) {
 		t.Errorf("its end: %v, want NoSuchTransaction", err)
 	}
 }
+
+// TestTransactionIsNotOpenForEver is about a client that has left its
+// transaction open: what waits for the transaction's locks goes on when its
+// time is over.
+func TestTransactionIsNotOpenForEver(t *testing.T) {
+	now := time.Now()
+	b := newBench(t, Options{ReplicaSet: true, Now: func() time.Time { return now }})
+	row := b.rows["insert"]
+	n := int64(1)
+	body := value.Encode(ext(t, `{"insert":"c","documents":[{"_id":1}],"txnNumber":1,
+		"lsid":{"id":{"$binary":{"base64":"AAAAAAAAAAAAAAAAAAAAAA==","subType":"04"}}}}`))
+	req := &command.Request{Context: b.ctx, Row: &row, Name: "insert", DB: "db", Body: body, Server: b.server,
+		LSID: body.Lookup("lsid").Document(), TxnNumber: &n, InTransaction: true, StartTransaction: true, TransactionLifetime: 20 * time.Millisecond}
+	if _, err := row.Run(req); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.do(`{"insert":"c","documents":[{"_id":1}],"maxTimeMS":1}`); err == nil {
+		t.Error("the transaction's lock was not in the way")
+	}
+	now = now.Add(20 * time.Millisecond)
+	if _, err := b.do(`{"insert":"c","documents":[{"_id":1}],"maxTimeMS":10000}`); err != nil {
+		t.Errorf("when the transaction's time is over: %v", err)
+	}
+	req.StartTransaction = false
+	_, err := row.Run(req)
+	if e, ok := err.(*command.Error); !ok || e.Code != 251 {
+		t.Errorf("the transaction goes on: %v, want NoSuchTransaction", err)
+	}
+}

@@ -35,8 +35,15 @@ func (s *scope) locked(f func() error) error {
 		if !errors.Is(err, errBlocked) {
 			return err
 		}
+		var expires <-chan time.Time
+		var next time.Time
+		s.d.changing(func() { next = s.d.expire() })
+		if !next.IsZero() {
+			expires = time.After(next.Sub(s.d.opts.Now()))
+		}
 		select {
 		case <-changed:
+		case <-expires:
 		case <-timeout:
 			return command.Errorf(50, "operation exceeded time limit")
 		case <-s.req.Context.Done():

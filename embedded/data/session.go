@@ -161,6 +161,9 @@ func (d *Data) begin(req *command.Request) (*scope, error) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if req.InTransaction {
+		d.expire()
+	}
 	sess := d.session(sessionKey(req.LSID))
 	n := *req.TxnNumber
 	if !req.InTransaction {

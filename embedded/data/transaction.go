@@ -1,6 +1,8 @@
 package data
 
 import (
+	"time"
+
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/command"
@@ -32,6 +34,7 @@ type transaction struct {
 	ops      []entry
 	locks    []lockKey
 	lsid     bson.Raw
+	ends     time.Time // when it has been open for too long; zero: never
 }
 
 // lockKey is a record, or a unique key that is not committed yet.
@@ -77,6 +80,9 @@ func (d *Data) join(req *command.Request, s *session, n int64) (*transaction, er
 		d.advance(s, n)
 		s.txn = &transaction{session: s, number: n, server: address(req), lsid: req.LSID,
 			snapshot: map[string]*collection{}, copies: map[string]*collection{}}
+		if req.TransactionLifetime > 0 {
+			s.txn.ends = d.opts.Now().Add(req.TransactionLifetime)
+		}
 		for _, db := range d.databases {
 			for _, c := range db.order {
 				view := *c
@@ -138,6 +144,24 @@ func (d *Data) join(req *command.Request, s *session, n int64) (*transaction, er
 }
 
 func noSuch(format string, args ...any) error { return command.Errorf(251, format, args...) }
+
+// expire aborts the transactions that have been open for too long, and says
+// when the next one will have been; the zero time if none will. The caller
+// holds mu.
+func (d *Data) expire() (next time.Time) {
+	now := d.opts.Now()
+	for _, s := range d.sessions {
+		t := s.txn
+		switch {
+		case t == nil || t.state != running || t.ends.IsZero():
+		case !now.Before(t.ends):
+			d.abort(t)
+		case next.IsZero() || t.ends.Before(next):
+			next = t.ends
+		}
+	}
+	return next
+}
 
 // gone is the error of a command whose transaction has been aborted.
 func (t *transaction) gone() error { return noSuch("Transaction %d has been aborted.", t.number) }

@@ -207,6 +207,7 @@ func (x *exchange) session() error {
 	}
 	if begin, ok := body.Lookup("startTransaction").BooleanOK(); ok && begin {
 		r.StartTransaction = true
+		r.TransactionLifetime = time.Duration(x.conn.server.params.number(transactionLifetime)) * time.Second
 	}
 	return nil
 }
