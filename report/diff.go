@@ -30,8 +30,8 @@ type Difference struct {
 // Change is one test in two runs; one of them is nil where it was not there.
 type Change struct{ Old, New *result.Verdict }
 
-// Compare compares the verdicts of two runs, test by test: file, description,
-// deployment and iteration. slower is the least difference in time that counts.
+// Compare compares the verdicts of two runs, test by test: cell, file,
+// description, deployment and iteration. slower is the least difference in time that counts.
 func Compare(before, after []*result.Verdict, slower time.Duration) Difference {
 	var d Difference
 	old := keyed(before)
@@ -55,15 +55,15 @@ func Compare(before, after []*result.Verdict, slower time.Duration) Difference {
 
 // verdictKey names a verdict in a run; repeat tells tests of one name apart.
 type verdictKey struct {
-	file, description, deployment string
-	iteration, repeat             int
+	cell, file, description, deployment string
+	iteration, repeat                   int
 }
 
 func keyed(verdicts []*result.Verdict) []verdictKey {
 	keys := make([]verdictKey, len(verdicts))
 	times := map[verdictKey]int{}
 	for i, v := range verdicts {
-		k := verdictKey{file: v.Test.File, description: v.Test.Description, deployment: v.Test.Deployment, iteration: max(1, v.Test.Iteration)}
+		k := verdictKey{cell: v.Test.Cell, file: v.Test.File, description: v.Test.Description, deployment: v.Test.Deployment, iteration: max(1, v.Test.Iteration)}
 		n := times[k]
 		times[k]++
 		k.repeat = n

@@ -47,7 +47,7 @@ type page struct {
 const (
 	lineRun     = "r"
 	lineFile    = "f" // path, description
-	lineColumn  = "c" // deployment
+	lineColumn  = "c" // deployment, or cell of a matrix
 	lineReason  = "s"
 	lineVerdict = "v"
 	lineEnd     = "e"
@@ -116,7 +116,11 @@ func pageStatuses() []result.Status {
 func (h *page) verdict(v *result.Verdict) {
 	id := v.Test
 	file := h.number(lineFile, id.File+"\x00"+id.Suite, id.File, id.Suite)
-	column := h.number(lineColumn, id.Deployment, id.Deployment)
+	head := id.Cell // a cell has one verdict for each test, whatever it ran on
+	if head == "" {
+		head = id.Deployment
+	}
+	column := h.number(lineColumn, head, head)
 	reason := v.Reason
 	if v.Status == result.Skipped {
 		reason = skipReason(v)

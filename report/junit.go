@@ -11,7 +11,7 @@ import (
 )
 
 // JUnit writes the whole run as one XML document when it is over, in the form
-// that CI systems agree on: a testsuite for each file and deployment in the
+// that CI systems agree on: a testsuite for each file, deployment and cell in the
 // order in which their first tests ended, a testcase for each test. A failed
 // or flaky test is a failure, a broken one an error, skipped and known-failing ones are
 // skipped. Problems of the run itself are failures of a testsuite "utr".
@@ -33,7 +33,7 @@ func JUnit() Generator {
 type junit struct {
 	start  time.Time
 	suites []*junitSuite
-	index  map[[2]string]int // file, deployment → place in suites
+	index  map[[2]string]int // file, where → place in suites
 }
 
 // The elements, with attributes and children in the order of the schema.
@@ -81,14 +81,14 @@ func seconds(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }
 
 // add files a verdict under its suite.
 func (j *junit) add(v *result.Verdict) {
-	key := [2]string{v.Test.File, v.Test.Deployment}
+	key := [2]string{v.Test.File, v.Test.Where()}
 	i, ok := j.index[key]
 	if !ok {
 		i = len(j.suites)
 		j.index[key] = i
 		name := v.Test.File
-		if v.Test.Deployment != "" {
-			name += " [" + v.Test.Deployment + "]"
+		if where := v.Test.Where(); where != "" {
+			name += " [" + where + "]"
 		}
 		s := &junitSuite{Name: printable(name)}
 		if !j.start.IsZero() {

@@ -15,12 +15,13 @@ const (
 	markdownFailures   = 50
 	markdownMismatches = 10      // of one failure
 	markdownText       = 2000    // characters of one text
+	markdownCells      = 500     // of a matrix
 	markdownBytes      = 700_000 // after which no failure more is shown
 )
 
 // Markdown writes a summary when the run is over, for the page that CI
 // systems show of a job: the counts, every failure (the first 50) with its
-// place, its mismatches and the command line that runs it again, why tests
+// place, its mismatches and the command line that runs it again, the cells of a matrix, why tests
 // were skipped, and the slowest tests. Suites and servers cannot add markup.
 func Markdown() Generator {
 	m := &markdown{skips: map[string]int{}}
@@ -30,6 +31,8 @@ func Markdown() Generator {
 			m.started = n
 		case result.TestFinished:
 			m.add(n.Verdict)
+		case result.CellFinished:
+			m.cells.add(n)
 		case result.RunFinished:
 			m.write(n.Summary)
 			return m.out.Bytes()
@@ -44,6 +47,7 @@ type markdown struct {
 	more    int               // the others
 	skips   map[string]int
 	slowest slowest
+	cells   cellTable
 	out     bytes.Buffer
 }
 
@@ -67,6 +71,7 @@ func (m *markdown) write(s result.Summary) {
 		m.printf("%s, %d tests of %d files\n\n", markdownEscape(m.started.Engine), m.started.Total, m.started.Files)
 	}
 	m.counts(s)
+	m.printf("%s", m.cells.markdown())
 	if len(s.Problems) > 0 {
 		m.printf("\n### Problems of the run\n\n")
 		for _, p := range s.Problems[:min(len(s.Problems), markdownFailures)] {

@@ -16,6 +16,7 @@ func Merge(parts []*Past) []result.Note {
 	var notes []result.Note
 	var s result.Summary
 	started := result.RunStarted{Jobs: len(parts)}
+	var cells cellSums
 	files, engines := map[string]bool{}, []string{}
 	first := map[verdictKey]string{} // the report that has a test
 	problem := func(format string, args ...any) {
@@ -35,6 +36,7 @@ func Merge(parts []*Past) []result.Note {
 			first[k] = p.Name
 			files[v.Test.File] = true
 			s.Add(v)
+			cells.add(v)
 			sum += v.Duration
 			notes = append(notes, result.TestFinished{Verdict: v})
 		}
@@ -52,6 +54,7 @@ func Merge(parts []*Past) []result.Note {
 			started.Time = p.Run.Started
 		}
 		s.Duration = max(s.Duration, p.Run.Duration)
+		cells.took(p)
 		s.Interrupted = s.Interrupted || p.Run.Interrupted
 		for _, each := range p.Run.Problems {
 			problem("%s", each)
@@ -62,11 +65,33 @@ func Merge(parts []*Past) []result.Note {
 	}
 	started.Engine = strings.Join(engines, " and ")
 	started.Total, started.Files = len(notes), len(files)
-	return append(append([]result.Note{started}, notes...), result.RunFinished{Summary: s})
+	return slices.Concat([]result.Note{started}, notes, cells.notes(), []result.Note{result.RunFinished{Summary: s}})
 }
 
-// shardFaults tells which shards are not whole, not there, or there twice.
+// shardFaults tells which shards are not whole, not there, or there twice, for
+// each cell of a matrix by itself.
 func shardFaults(parts []*Past) (faults []string) {
+	var cells []string
+	of := map[string][]*Past{}
+	for _, p := range parts {
+		if of[p.Cell] == nil {
+			cells = append(cells, p.Cell)
+		}
+		of[p.Cell] = append(of[p.Cell], p)
+	}
+	for _, cell := range cells {
+		found := shardFaultsOf(of[cell])
+		for i := range found {
+			if cell != "" {
+				found[i] = "cell " + cell + ": " + found[i]
+			}
+		}
+		faults = append(faults, found...)
+	}
+	return faults
+}
+
+func shardFaultsOf(parts []*Past) (faults []string) {
 	var names []string
 	count := 0
 	for _, p := range parts {

@@ -23,12 +23,14 @@ type Past struct {
 	Verdicts []*result.Verdict
 	// Shard is the part of a run that this is, such as "2/5"; "" if whole.
 	Shard string
+	// Cell is the cell of a matrix that this is; "" if it is none, or several.
+	Cell string
 	// Run tells of the run itself; nil where the report does not. That of a
-	// shard does, unless it was cut off.
+	// shard or a cell does, unless it was cut off.
 	Run *PastRun
 }
 
-// PastRun is what a report of a shard says of its run.
+// PastRun is what a report of a shard or a cell says of its run.
 type PastRun struct {
 	Started     time.Time
 	Engine      string
@@ -73,7 +75,7 @@ func (p *Past) add(line []byte) error {
 	}
 	switch {
 	case r.Run != nil:
-		p.Shard = r.Run.Shard
+		p.Shard, p.Cell = r.Run.Shard, r.Run.Cell
 		p.Run = &PastRun{
 			Started: r.Run.Time, Engine: r.Run.Engine, Files: r.Run.Files, Duration: fromMilliseconds(r.Run.DurationMS),
 			Interrupted: r.Run.Interrupted, Problems: r.Run.Problems,
@@ -96,7 +98,7 @@ func fromMilliseconds(ms float64) time.Duration {
 
 func (r *record) verdict() *result.Verdict {
 	v := &result.Verdict{
-		Test:   result.TestID{File: r.File, Suite: r.Suite, Description: r.Test, Deployment: r.Deployment, Iteration: r.Iteration},
+		Test:   result.TestID{File: r.File, Suite: r.Suite, Description: r.Test, Deployment: r.Deployment, Iteration: r.Iteration, Cell: r.Cell},
 		Status: r.Status, SkipKind: r.SkipKind, Reason: r.Reason,
 		Duration: fromMilliseconds(r.DurationMS), Timings: r.Timings.timings(), Rerun: r.Rerun,
 	}

@@ -14,10 +14,12 @@ import (
 
 // JSON writes one record for each test that ended, each on a line of its own
 // (JSON Lines). docs/reports.md and Schema describe the record. Documents of
-// events and results are in relaxed Extended JSON. The report of a shard ends
-// with a line about its run, by which Read tells whether it is whole.
+// events and results are in relaxed Extended JSON. The report of a shard, and that
+// of a matrix or one of its cells, ends with a line about its run, by which Read tells
+// whether it is whole.
 func JSON() Generator {
 	var started result.RunStarted
+	cells := false
 	return func(n result.Note) []byte {
 		switch n := n.(type) {
 		case result.RunStarted:
@@ -36,12 +38,14 @@ func JSON() Generator {
 				line, _ = oneRecord(r)
 			}
 			return line
+		case result.CellFinished:
+			cells = true
 		case result.RunFinished:
-			if started.Shard == "" {
+			if started.Shard == "" && started.Cell == "" && !cells {
 				return nil
 			}
 			line, _ := oneRecord(map[string]runRecord{"run": { // plain data
-				Time: started.Time, Engine: started.Engine, Files: started.Files, Shard: started.Shard,
+				Time: started.Time, Engine: started.Engine, Files: started.Files, Shard: started.Shard, Cell: started.Cell,
 				DurationMS: milliseconds(n.Summary.Duration), Interrupted: n.Summary.Interrupted, Problems: n.Summary.Problems,
 			}})
 			return line
@@ -71,6 +75,7 @@ type (
 		Deployment string          `json:"deployment,omitempty"`
 		Iteration  int             `json:"iteration"`
 		Shard      string          `json:"shard,omitempty"`
+		Cell       string          `json:"cell,omitempty"`
 		Status     result.Status   `json:"status"`
 		SkipKind   result.SkipKind `json:"skipKind,omitempty"`
 		Reason     string          `json:"reason,omitempty"`
@@ -97,7 +102,8 @@ type (
 		Time        time.Time `json:"time"`
 		Engine      string    `json:"engine"`
 		Files       int       `json:"files"`
-		Shard       string    `json:"shard"`
+		Shard       string    `json:"shard,omitempty"`
+		Cell        string    `json:"cell,omitempty"`
 		DurationMS  float64   `json:"durationMS"`
 		Interrupted bool      `json:"interrupted,omitempty"`
 		Problems    []string  `json:"problems,omitempty"`
@@ -200,6 +206,7 @@ func newRecord(v *result.Verdict) record {
 	r := record{
 		File: v.Test.File, Line: v.Position.Line, Column: v.Position.Column,
 		Suite: v.Test.Suite, Test: v.Test.Description, Deployment: v.Test.Deployment, Iteration: max(1, v.Test.Iteration),
+		Cell:   v.Test.Cell,
 		Status: v.Status, SkipKind: v.SkipKind, Reason: v.Reason,
 		DurationMS: milliseconds(v.Duration),
 		Timings:    newTimings(v.Timings),

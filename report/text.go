@@ -102,8 +102,8 @@ func title(id result.TestID) string {
 	if id.Suite == "" {
 		s = id.Description
 	}
-	if id.Deployment != "" {
-		s += " [" + id.Deployment + "]"
+	if where := id.Where(); where != "" {
+		s += " [" + where + "]"
 	}
 	if id.Iteration > 1 {
 		s += fmt.Sprintf(" #%d", id.Iteration)

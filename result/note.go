@@ -15,6 +15,7 @@ type RunStarted struct {
 	Jobs   int
 	Seed   *int64 // of --shuffle
 	Shard  string // the part of a run that this is, such as "2/5"; "" if whole
+	Cell   string // the cell of a matrix that this is; "" if it is none, or all
 }
 
 // DeploymentReady says that a deployment is in use.
@@ -34,6 +35,18 @@ type TestStarted struct {
 // TestFinished closes a test. Skipped tests have no TestStarted.
 type TestFinished struct{ Verdict *Verdict }
 
+// CellFinished says how one cell of several went, once all its tests were told.
+// It is told of every cell, also of one that has no test.
+type CellFinished struct {
+	Cell    string
+	Summary Summary // of this cell alone
+	// Broken says why the cell is not whole: its process died, or was cut off.
+	// "" for a whole one.
+	Broken string
+	// Kept: the cell had ended in an earlier run, and was not run again.
+	Kept bool
+}
+
 // RunFinished closes the stream; nothing comes after it.
 type RunFinished struct {
 	Time    time.Time
@@ -44,4 +57,5 @@ func (RunStarted) note()      {}
 func (DeploymentReady) note() {}
 func (TestStarted) note()     {}
 func (TestFinished) note()    {}
+func (CellFinished) note()    {}
 func (RunFinished) note()     {}

@@ -58,6 +58,16 @@ type TestID struct {
 	Description string // the test's description
 	Deployment  string // short name of the deployment, such as "replicaset 8.0"
 	Iteration   int    // from 1, with --count
+	Cell        string // of a matrix; "" of a run by itself
+}
+
+// Where says on what a test ran: in which cell, if it is one of a matrix, and on
+// which deployment, if it came as far as that.
+func (id TestID) Where() string {
+	if id.Cell != "" && id.Deployment != "" {
+		return id.Cell + ", " + id.Deployment
+	}
+	return id.Cell + id.Deployment
 }
 
 // Verdict is how one test on one deployment ended, with everything that a

@@ -36,7 +36,7 @@ func choose(suites []*specs.Suite, cfg *Config, offers []deployment.Description,
 	for iteration := 1; iteration <= max(1, cfg.Count); iteration++ {
 		for _, s := range suites {
 			for _, t := range s.Tests {
-				id := result.TestID{File: s.File, Suite: s.Description, Description: t.Description, Iteration: iteration}
+				id := result.TestID{File: s.File, Suite: s.Description, Description: t.Description, Iteration: iteration, Cell: cfg.Cell}
 				jobs = append(jobs, place(s, t, id, cfg, offers, about)...)
 			}
 		}

@@ -48,6 +48,8 @@ type Config struct {
 	Retries int
 	// Shard is the part of the tests to run; the zero Shard is all.
 	Shard Shard
+	// Cell names the cell of a matrix that this run is; "" if it is none.
+	Cell string
 	// KeepEvents keeps events and operations of passed tests in verdicts.
 	KeepEvents bool
 	// Rerun gives the argument vector that runs one test again, for reports.

@@ -34,7 +34,7 @@ func (r *run) all(ctx context.Context, suites []*specs.Suite) (result.Summary, e
 	started := r.clock.Now()
 	r.notify(result.RunStarted{
 		Time: started, Engine: r.about.Name + " " + r.about.Version,
-		Total: len(jobs), Files: len(suites), Jobs: r.workers, Seed: r.cfg.Shuffle, Shard: r.cfg.Shard.String(),
+		Total: len(jobs), Files: len(suites), Jobs: r.workers, Seed: r.cfg.Shuffle, Shard: r.cfg.Shard.String(), Cell: r.cfg.Cell,
 	})
 	for _, p := range stale(suites, &r.cfg) {
 		r.problem("%s", p)
