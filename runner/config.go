@@ -48,6 +48,9 @@ type Config struct {
 	Retries int
 	// Shard is the part of the tests to run; the zero Shard is all.
 	Shard Shard
+	// ServerAPI is the version of the Stable API that clients declare for which
+	// their suite declares none (serverApi); "" leaves them without.
+	ServerAPI string
 	// Cell names the cell of a matrix that this run is; "" if it is none.
 	Cell string
 	// KeepEvents keeps events and operations of passed tests in verdicts.

@@ -67,7 +67,7 @@ func (t *testRun) createOne(ctx context.Context, path string, e specs.Entity) *f
 		}
 		// The wait for pools is the runner's; two would hide events from each
 		// other.
-		value = without(t.hastened(e.ID, value), "awaitMinPoolSizeMS")
+		value = t.declared(without(t.hastened(e.ID, value), "awaitMinPoolSizeMS"))
 		t.mu.Lock()
 		t.observations[e.ID] = observationOf(value)
 		t.uris[e.ID] = request.URI
@@ -164,6 +164,20 @@ func (t *testRun) hastened(id string, client *source.Value) *source.Value {
 	out.Fields = append(out.Fields,
 		source.Field{Key: "uriOptions", Value: &set},
 		source.Field{Key: "minHeartbeatFrequencyMS", Value: number(minHeartbeatFrequencyMS)})
+	return &out
+}
+
+// declared gives the options of a client the version of the Stable API that the
+// run declares, unless they declare one themselves.
+func (t *testRun) declared(client *source.Value) *source.Value {
+	if t.run.cfg.ServerAPI == "" || client.Get("serverApi") != nil {
+		return client
+	}
+	version := &source.Value{Position: client.Position, Kind: source.String, String: t.run.cfg.ServerAPI}
+	out := *client
+	out.Fields = append(slices.Clone(out.Fields), source.Field{Key: "serverApi", Value: &source.Value{
+		Position: client.Position, Kind: source.Document, Fields: []source.Field{{Key: "version", Value: version}},
+	}})
 	return &out
 }
 

@@ -123,6 +123,8 @@ type runFlags struct {
 	shard        *string
 	durations    *string
 	events       *bool
+	settings     *settingsFlags
+	cell         *string
 }
 
 func runCommand() *command {
@@ -196,6 +198,8 @@ func declareRun(f *flags) *runFlags {
 	r.knownFailing = f.file("known-failing", "tests that are expected to fail, one a line: pattern # reason, or pattern # until 2027-01-31: reason")
 	r.retryFailed = f.number("retry-failed", "N", 0, 0, "how often a test that failed or broke is tried again (default 0); one that passes then is flaky, which is red")
 	r.events = f.toggle("events", "keep events and operations of passing tests in reports")
+	r.settings = f.settings()
+	r.cell = f.text("cell", "NAME", "", "name of the cell of a matrix that this run is: reports carry it")
 	return r
 }
 
@@ -254,6 +258,7 @@ func (r *runFlags) act(ctx context.Context, c *call) (err error) {
 		}
 		return err
 	}
+	cfg.Source = deployment.WithURIOptions(cfg.Source, r.settings.uriOptions)
 	if uri.secret != "" {
 		c.announce(cfg.Source, chosen(loaded.Suites, cfg.Filter))
 	}
@@ -302,7 +307,7 @@ func (r *runFlags) target(c *call) (uri, single connectionString, err error) {
 // ownDeployment refuses the flags that choose an embedded deployment where at
 // names another one.
 func (r *runFlags) ownDeployment(at string) error {
-	for _, name := range []string{"topology", "server-version", "members", "mongoses"} {
+	for _, name := range []string{"topology", "server-version", "members", "mongoses", "auth", "tls"} {
 		if r.flags.given(name) {
 			return usage("run: --%s chooses an embedded deployment, and cannot be used with the connection string of %s", name, at)
 		}
@@ -323,9 +328,14 @@ func (r *runFlags) config(c *call) (runner.Config, error) {
 		Retries:       *r.retryFailed,
 		KeepEvents:    *r.events,
 		Rerun:         r.rerun(c),
+		ServerAPI:     *r.settings.serverAPI,
+		Cell:          *r.cell,
 	}
 	if err := r.reports.check("run"); err != nil {
 		return cfg, err
+	}
+	if *r.cell != "" && cfg.AllTopologies {
+		return cfg, usage("run: --cell cannot be used with --topology all: a cell has one verdict for each test")
 	}
 	if *r.reseed == string(runner.ReseedAlways) {
 		cfg.Reseed = runner.ReseedAlways
@@ -382,7 +392,9 @@ func (r *runFlags) source(ctx context.Context, c *call, uri, single connectionSt
 	if uri.secret != "" {
 		return c.program.Cluster(ctx, deployment.ClusterOptions{URI: uri.reveal(), SingleURI: single.reveal()})
 	}
-	return c.program.Embedded(ctx, r.deployment.options())
+	o := r.deployment.options()
+	r.settings.embedded(&o)
+	return c.program.Embedded(ctx, o)
 }
 
 // announce says what will be dropped, before anything is.
@@ -556,12 +568,13 @@ func (r *runFlags) rerun(c *call) func(result.TestID) []string {
 			add(name, r.flags.set.Lookup(name).Value.String())
 		}
 	}
+	fixed = append(fixed, r.settings.rerun()...)
 	uri, single, _ := r.target(c)
-	// What the environment says, it will say again.
-	if r.flags.given("uri") {
+	// What the environment says, it will say again; but not that of a matrix.
+	if r.flags.given("uri") || *r.cell != "" && uri.secret != "" {
 		add("uri", uri.String())
 	}
-	if r.flags.given("single-uri") {
+	if r.flags.given("single-uri") || *r.cell != "" && single.secret != "" {
 		add("single-uri", single.String())
 	}
 	return func(id result.TestID) []string {
