@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/unified-test-runner/utr/embedded"
 )
@@ -240,6 +241,16 @@ func (d *embeddedDeployment) URI() string              { return d.trusting(d.Dep
 func (d *embeddedDeployment) SingleURI() string        { return d.trusting(d.Deployment.SingleURI()) }
 func (d *embeddedDeployment) DirectURI(address string) string {
 	return d.trusting(d.Deployment.DirectURI(address))
+}
+
+// Log implements Logger.
+func (d *embeddedDeployment) Log(from, to time.Time) []LogLine {
+	lines := d.Deployment.Log(from, to)
+	out := make([]LogLine, len(lines))
+	for i, l := range lines {
+		out[i] = LogLine(l)
+	}
+	return out
 }
 
 // trusting adds the file of the certificate to a connection string that uses

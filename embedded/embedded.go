@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -338,6 +339,14 @@ func (d *Deployment) Elect(address string) error {
 	}
 	return d.cluster.Elect(s)
 }
+
+// LogLine is one line of what a server logs: connections, commands with their
+// errors, fail points, elections. It holds no secret.
+type LogLine = server.LogLine
+
+// Log gives what the servers logged in a window of time, both ends included,
+// oldest first. The last two thousand lines of a deployment are remembered.
+func (d *Deployment) Log(from, to time.Time) []LogLine { return d.cluster.Log(from, to) }
 
 // Kill ends the server at address as a crash would: connections break, new
 // ones are refused.

@@ -80,6 +80,7 @@ type Cluster struct {
 	commands map[string]*entry
 	names    []string // of the commands, sorted, without aliases
 	sequence failpoint.Sequence
+	log      serverLog
 	ctx      context.Context
 	cancel   context.CancelFunc
 	work     sync.WaitGroup
@@ -181,6 +182,7 @@ func (c *Cluster) Elect(next *Server) error {
 func (c *Cluster) elect(next *Server) {
 	c.term++
 	c.primary = next
+	next.tell("becomes primary in term %d", c.term)
 	for _, s := range c.members {
 		s.changed()
 	}
@@ -194,6 +196,7 @@ func (c *Cluster) stepDown() {
 		return
 	}
 	c.primary = nil
+	old.tell("steps down")
 	old.version++ // the step in between, which is over before anyone can see it
 	old.changed()
 }

@@ -66,8 +66,11 @@ func (k *conn) run() {
 	defer k.server.forget(k)
 	defer k.close()
 	if !k.establish() {
+		k.tell("rejected by the connection rate limiter")
 		return
 	}
+	k.tell("accepted")
+	defer k.tell("closed")
 	in := bufio.NewReader(k.socket)
 	for {
 		h, body, err := wire.ReadMessage(in)

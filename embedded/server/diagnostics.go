@@ -207,5 +207,6 @@ func (x *exchange) configureFailPoint() (bson.D, error) {
 	if err != nil {
 		return nil, err
 	}
+	x.tellOfFailPoint()
 	return bson.D{{Key: "count", Value: count}}, nil
 }

@@ -25,6 +25,7 @@ type exchange struct {
 	start   time.Time
 	concern writeConcern
 	step    failpoint.Step // of failCommandSequence
+	logged  int64          // its number in the log
 }
 
 // begin takes a command up. An error ends the connection.
@@ -46,6 +47,7 @@ func (k *conn) begin(body bson.Raw, exhaust bool) (*exchange, error) {
 	if _, ok := body.Lookup("$db").StringValueOK(); !ok && x.view.Role != command.Mongos {
 		return nil, errDone
 	}
+	x.logBegin()
 	return x, nil
 }
 
@@ -76,6 +78,7 @@ func (x *exchange) streams() bool { return x.request.Stream != nil }
 // reply composes the reply from what a command gave.
 func (x *exchange) reply(fields bson.D, err error) (bson.Raw, error) {
 	if errors.Is(err, command.ErrClose) || x.request.CloseAfter || x.conn.ctx.Err() != nil {
+		x.logEnd(nil, true)
 		return nil, errDone
 	}
 	x.extras.last = x.request.AfterOK
@@ -84,10 +87,12 @@ func (x *exchange) reply(fields bson.D, err error) (bson.Raw, error) {
 	x.view.version = x.conn.server.view().version
 	if err == nil {
 		fields = x.afterwards(fields)
+		x.logEnd(nil, false)
 		return x.conn.compose(x.view, fields, &x.extras, nil), nil
 	}
 	x.request.Stream = nil
 	if errors.Is(err, errDone) {
+		x.logEnd(nil, true)
 		return nil, errDone
 	}
 	var failure *command.Error
@@ -95,6 +100,7 @@ func (x *exchange) reply(fields bson.D, err error) (bson.Raw, error) {
 		failure = refuse(codeInternal, "%s", err.Error())
 	}
 	x.extras.derived = x.labels(failure.Code, false)
+	x.logEnd(failure, false)
 	return x.conn.compose(x.view, fields, &x.extras, failure), nil
 }
 
@@ -229,6 +235,7 @@ func (x *exchange) strike() error {
 	if err != nil {
 		return asCommandError(err)
 	}
+	x.tellOfHit(f, x.step.LoseReply)
 	if f.Block > 0 && !sleep(x.conn.ctx, f.Block) {
 		return command.ErrClose
 	}

@@ -143,6 +143,7 @@ func (k *conn) handshake(body bson.Raw) error {
 			return refuse(codeMetadataAppName, "The 'client.application.name' field must be less then or equal to %d "+
 				"bytes in length", maxAppName)
 		}
+		k.tellOfClient(client)
 	}
 	if offered, ok := body.Lookup("compression").ArrayOK(); ok {
 		values, err := offered.Values()

@@ -205,6 +205,7 @@ func (s *Server) down() error {
 	s.cluster.mu.Unlock()
 	var err error
 	if !was {
+		s.tell("ends")
 		err = s.listener.Close()
 	}
 	s.mu.Lock()
@@ -231,6 +232,7 @@ func (s *Server) up() error {
 	s.failPoints.Reset()
 	s.processID = bson.NewObjectID()
 	s.version = 0
+	s.tell("starts again")
 	s.changed()
 	c.listen(s, listener)
 	return nil

@@ -1,0 +1,140 @@
+package embedded_test
+
+import (
+	"encoding/base64"
+	"strings"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/unified-test-runner/utr/embedded"
+)
+
+// logged is the log from a time on, a line each.
+func logged(d *embedded.Deployment, from time.Time) string {
+	var text strings.Builder
+	for _, l := range d.Log(from, time.Now()) {
+		text.WriteString(l.Server + " " + l.Text + "\n")
+	}
+	return text.String()
+}
+
+// The log tells what explains a failure, in order.
+func TestLog(t *testing.T) {
+	d := start(t, embedded.Options{Topology: embedded.ReplicaSet})
+	primary := d.Primary()
+	began := time.Now()
+	client := connect(t, d.URI(), func(o *options.ClientOptions) { o.SetAppName("the test").SetRetryReads(false) })
+	admin := client.Database("admin")
+	set := func(mode any, data bson.D) {
+		t.Helper()
+		command := bson.D{{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: mode}, {Key: "data", Value: data}}
+		if err := admin.RunCommand(limit(t), command).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	find := bson.E{Key: "failCommands", Value: bson.A{"find"}}
+	set(bson.D{{Key: "times", Value: 1}}, bson.D{find, {Key: "errorCode", Value: 112}, {Key: "errorLabels", Value: bson.A{"ALabel"}}})
+	if err := client.Database("db").Collection("c").FindOne(limit(t), bson.D{}).Err(); err == nil {
+		t.Fatal("the fail point did not strike")
+	}
+	set(bson.D{{Key: "times", Value: 1}}, bson.D{find, {Key: "closeConnection", Value: true}})
+	if err := client.Database("db").Collection("c").FindOne(limit(t), bson.D{}).Err(); err == nil {
+		t.Fatal("the fail point did not strike")
+	}
+	if _, err := client.Database("db").Collection("c").InsertOne(limit(t), bson.D{{Key: "_id", Value: "private"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.StepDown(); err != nil {
+		t.Fatal(err)
+	}
+	text := logged(d, began)
+	at := 0
+	for _, want := range []string{
+		primary + " conn ", "accepted\n", "is of driver mongo-go-driver, application the test\n",
+		`fail point failCommand set: {"mode":{"times":1},"data":{"failCommands":["find"],"errorCode":112,"errorLabels":["ALabel"]}}`,
+		"configureFailPoint admin.failCommand ok (",
+		"fail point hits find: error 112 WriteConflict\n",
+		"find db.c error 112 WriteConflict {ALabel} (", "Failing command via 'failCommand' failpoint\n",
+		"fail point hits find: closes the connection\n",
+		"find db.c gets no reply: the connection is closed", "closed\n",
+		"insert db.c ok (",
+		primary + " steps down\n", " becomes primary in term 2\n",
+	} {
+		i := strings.Index(text[at:], want)
+		if i < 0 {
+			t.Fatalf("%q is missing from there on:\n%s\nof\n%s", want, text[at:], text)
+		}
+		at += i
+	}
+	for reason, not := range map[string]string{"heartbeats": " hello ", "data": "private", "a beginning beside its end": "insert db.c begins"} {
+		if strings.Contains(text, not) {
+			t.Errorf("%s are in the log:\n%s", reason, text)
+		}
+	}
+	if rest := d.Log(time.Now().Add(time.Minute), time.Now().Add(time.Hour)); len(rest) > 0 {
+		t.Errorf("outside of the window: %v", rest)
+	}
+}
+
+// Of an authentication the log has the commands and nothing that they carry.
+func TestLogHasNoSecrets(t *testing.T) {
+	d := start(t, embedded.Options{Users: []embedded.User{{Name: "ann", Password: "open-sesame"}}})
+	began := time.Now()
+	client := connect(t, d.URI())
+	if err := client.Ping(limit(t), nil); err != nil {
+		t.Fatal(err)
+	}
+	create := bson.D{{Key: "createUser", Value: "bob"}, {Key: "pwd", Value: "another-word"}, {Key: "roles", Value: bson.A{}}, {Key: "customData", Value: "open-sesame"}}
+	for range 2 { // the second one fails: the user is there
+		_ = client.Database("admin").RunCommand(limit(t), create).Err()
+	}
+	wrong := connect(t, strings.Replace(d.URI(), "open-sesame", "wrong-word", 1))
+	if err := wrong.Ping(limit(t), nil); err == nil {
+		t.Error("a wrong password serves")
+	}
+	text := logged(d, began)
+	for _, want := range []string{"createUser admin ok", "createUser admin error", "sasl"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing in\n%s", want, text)
+		}
+	}
+	for _, not := range []string{"open-sesame", "another-word", "wrong-word", "n=ann", "n,,", "r=", "p=", base64.StdEncoding.EncodeToString([]byte("n,,"))} {
+		if strings.Contains(text, not) {
+			t.Errorf("%q is in the log:\n%s", not, text)
+		}
+	}
+}
+
+// Of a long run the log remembers the end, in bounded memory.
+func TestLogIsBounded(t *testing.T) {
+	d := start(t, embedded.Options{})
+	began := time.Now()
+	client := connect(t, d.URI())
+	for range 2500 {
+		if err := client.Ping(limit(t), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := d.Log(began, time.Now())
+	if len(all) != 2048 || !strings.Contains(all[len(all)-1].Text, "ping admin ok") {
+		t.Errorf("%d lines, the last is %q", len(all), all[len(all)-1].Text)
+	}
+	for i := range all[1:] {
+		if all[i+1].Time.Before(all[i].Time) {
+			t.Fatalf("line %d is out of order: %v", i+1, all[i:i+2])
+		}
+	}
+}
+
+func BenchmarkPing(b *testing.B) {
+	d := start(b, embedded.Options{})
+	client := connect(b, d.URI())
+	for b.Loop() {
+		if err := client.Ping(limit(b), nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
