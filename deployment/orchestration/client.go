@@ -1,0 +1,290 @@
+// Package orchestration speaks to mongo-orchestration, a service that starts
+// and stops MongoDB servers, replica sets and sharded clusters on its machine
+// (its REST interface, version 1), and knows the configurations that the
+// service is given.
+package orchestration
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Kind is a kind of cluster, as the service's paths name it.
+type Kind string
+
+// The kinds.
+const (
+	Server         Kind = "servers"
+	ReplicaSet     Kind = "replica_sets"
+	ShardedCluster Kind = "sharded_clusters"
+)
+
+// Limits bound requests. Zero means the default.
+type Limits struct {
+	// Create bounds the making of a cluster (default 5 minutes): a sharded
+	// cluster with access control starts each of its servers twice.
+	Create time.Duration
+	// Delete bounds the taking down of one (default 2 minutes).
+	Delete time.Duration
+	// Ask bounds everything else (default 1 minute): the service looks at each
+	// server before it answers, and waits for those that do not.
+	Ask time.Duration
+}
+
+func (l Limits) create() time.Duration { return or(l.Create, 5*time.Minute) }
+func (l Limits) remove() time.Duration { return or(l.Delete, 2*time.Minute) }
+func (l Limits) ask() time.Duration    { return or(l.Ask, time.Minute) }
+
+func or(d, otherwise time.Duration) time.Duration {
+	if d > 0 {
+		return d
+	}
+	return otherwise
+}
+
+// Client speaks to one service. Methods may be called concurrently; each has a
+// deadline of its own beside that of its context.
+type Client struct {
+	base   *url.URL // with the version, without a slash at the end
+	http   *http.Client
+	limits Limits
+}
+
+// New gives a client for the service at a URL, such as http://localhost:8889.
+// Version 1 of the interface is meant if the URL has no path. Nothing is asked
+// yet. Credentials of the URL go with each request and are in no error.
+func New(address string, l Limits) (*Client, error) {
+	u, err := url.Parse(address)
+	switch {
+	case err != nil: // it repeats the address, which may hold a password
+		return nil, errors.New("it is no URL")
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, errors.New("it must begin with http:// or https://")
+	case u.Host == "":
+		return nil, errors.New("it has no host")
+	case u.RawQuery != "" || u.Fragment != "":
+		return nil, errors.New("it must not have a query or a fragment")
+	}
+	if u.Path = strings.TrimRight(u.Path, "/"); u.Path == "" {
+		u.Path = "/v1"
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	return &Client{base: u, http: &http.Client{Transport: transport}, limits: l}, nil
+}
+
+// URL is the address of the service, without credentials.
+func (c *Client) URL() string {
+	u := *c.base
+	u.User = nil
+	return u.String()
+}
+
+// Local reports whether the service runs on this machine, as far as its
+// address tells.
+func (c *Client) Local() bool {
+	host := c.base.Hostname()
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// Close ends idle connections.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// Cluster is what the service says of a cluster. Its connection strings may
+// hold credentials: never print them.
+type Cluster struct {
+	Kind Kind
+	ID   string
+	// URI is the connection string without credentials; AuthURI is the one with
+	// them, "" without access control. The service does not escape passwords.
+	URI, AuthURI string
+}
+
+// Check asks the service what it is.
+func (c *Client) Check(ctx context.Context) error {
+	var about struct {
+		Service string `json:"service"`
+	}
+	if err := c.do(ctx, c.limits.ask(), http.MethodGet, "/", nil, &about); err != nil {
+		return err
+	}
+	if about.Service == "" {
+		return &Error{Method: http.MethodGet, URL: c.URL() + "/", Err: errors.New("something other than mongo-orchestration answers")}
+	}
+	return nil
+}
+
+// Create makes a cluster and gives it once the service has started all of its
+// servers. A cluster with the id of the body must not be there yet.
+//
+// After an error something may be left: see Remove. The end of the context does
+// not end the making either.
+func (c *Client) Create(ctx context.Context, kind Kind, id string, body any) (Cluster, error) {
+	return c.cluster(ctx, c.limits.create(), http.MethodPut, kind, id, body)
+}
+
+// Get asks for a cluster. errors.Is(err, ErrNotFound) if there is none.
+func (c *Client) Get(ctx context.Context, kind Kind, id string) (Cluster, error) {
+	return c.cluster(ctx, c.limits.ask(), http.MethodGet, kind, id, nil)
+}
+
+// Find looks for a cluster among all kinds.
+func (c *Client) Find(ctx context.Context, id string) (Cluster, error) {
+	for _, kind := range []Kind{ShardedCluster, ReplicaSet, Server} {
+		found, err := c.Get(ctx, kind, id)
+		if !errors.Is(err, ErrNotFound) {
+			return found, err
+		}
+	}
+	return Cluster{}, &Error{Method: http.MethodGet, URL: c.URL(), Status: http.StatusNotFound,
+		Message: fmt.Sprintf("it has no cluster %q", id)}
+}
+
+// Reset has the service start again those servers of a cluster that have
+// stopped.
+func (c *Client) Reset(ctx context.Context, kind Kind, id string) error {
+	return c.do(ctx, c.limits.create(), http.MethodPost, place(kind, id), map[string]string{"action": "reset"}, nil)
+}
+
+func (c *Client) cluster(ctx context.Context, limit time.Duration, method string, kind Kind, id string, body any) (Cluster, error) {
+	var answer struct {
+		ID      string `json:"id"`
+		URI     string `json:"mongodb_uri"`
+		AuthURI string `json:"mongodb_auth_uri"`
+	}
+	if err := c.do(ctx, limit, method, place(kind, id), body, &answer); err != nil {
+		return Cluster{}, err
+	}
+	if answer.URI == "" {
+		return Cluster{}, &Error{Method: method, URL: c.URL() + place(kind, id), Err: errors.New("the answer has no mongodb_uri: do its servers run?")}
+	}
+	return Cluster{Kind: kind, ID: answer.ID, URI: answer.URI, AuthURI: answer.AuthURI}, nil
+}
+
+func place(kind Kind, id string) string { return "/" + string(kind) + "/" + url.PathEscape(id) }
+
+// Remove takes a cluster down, with everything whose id is the cluster's and a
+// part after it: what a making that failed leaves behind. It reports whether
+// anything was there. What was not there is no error.
+func (c *Client) Remove(ctx context.Context, kind Kind, id string) (found bool, err error) {
+	switch err := c.remove(ctx, kind, id); {
+	case err == nil:
+		found = true
+	case !errors.Is(err, ErrNotFound):
+		return false, err
+	}
+	// Replica sets first: they take their members with them.
+	for _, part := range []Kind{ReplicaSet, Server} {
+		ids, err := c.list(ctx, part)
+		if err != nil {
+			return found, err
+		}
+		for _, other := range ids {
+			if !strings.HasPrefix(other, id+partMark) {
+				continue
+			}
+			if err := c.remove(ctx, part, other); err != nil && !errors.Is(err, ErrNotFound) {
+				return found, err
+			}
+			found = true
+		}
+	}
+	return found, nil
+}
+
+func (c *Client) remove(ctx context.Context, kind Kind, id string) error {
+	return c.do(ctx, c.limits.remove(), http.MethodDelete, place(kind, id), nil, nil)
+}
+
+// list gives the ids of all clusters of a kind.
+func (c *Client) list(ctx context.Context, kind Kind) ([]string, error) {
+	var answer map[string]json.RawMessage
+	if err := c.do(ctx, c.limits.ask(), http.MethodGet, "/"+string(kind), nil, &answer); err != nil {
+		return nil, err
+	}
+	var rows []struct {
+		ID string `json:"id"`
+	}
+	if err := json.Unmarshal(answer[string(kind)], &rows); err != nil {
+		return nil, &Error{Method: http.MethodGet, URL: c.URL() + "/" + string(kind), Err: errors.New("the answer has no list of " + string(kind))}
+	}
+	var ids []string
+	for _, r := range rows {
+		ids = append(ids, r.ID)
+	}
+	return slices.Compact(ids), nil
+}
+
+// answerLimit is more than a service of a thousand servers says.
+const answerLimit = 32 << 20
+
+// do makes a request and reads the answer into a value, if one is wanted.
+func (c *Client) do(ctx context.Context, limit time.Duration, method, path string, body, into any) error {
+	failed := &Error{Method: method, URL: c.URL() + path}
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %s", limit))
+	defer cancel()
+	var send io.Reader
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			failed.Err = err
+			return failed
+		}
+		send = bytes.NewReader(text)
+	}
+	request, err := http.NewRequestWithContext(ctx, method, c.base.String()+path, send)
+	if err != nil {
+		failed.Err = errors.New("it cannot be asked")
+		return failed
+	}
+	request.Header.Set("Accept", "application/json")
+	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		failed.Err = reason(ctx, err)
+		return failed
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(io.LimitReader(response.Body, answerLimit))
+	if err != nil {
+		failed.Err = reason(ctx, err)
+		return failed
+	}
+	if response.StatusCode < 200 || response.StatusCode > 299 {
+		failed.Status, failed.Message = response.StatusCode, said(text)
+		return failed
+	}
+	if into == nil {
+		return nil
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		failed.Err = fmt.Errorf("the answer is not the JSON of mongo-orchestration: %s", excerpt(string(text), 80))
+		return failed
+	}
+	return nil
+}
+
+// reason says what kept a request from being answered. The error of package
+// http is left out: it repeats the URL.
+func reason(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		err = wrapped.Err
+	}
+	return err
+}

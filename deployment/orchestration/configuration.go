@@ -1,0 +1,456 @@
+package orchestration
+
+import (
+	"bytes"
+	"crypto/rand"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Configuration says what a cluster is to be, in the words of
+// mongo-orchestration. It is not changed by its methods.
+type Configuration struct {
+	Name string // of the preset or file
+	Kind Kind
+	doc  map[string]any
+}
+
+//go:embed presets/*.json
+var presets embed.FS
+
+// shapes are the presets that can stand alone, and additions what can follow
+// their names: "replicaset-auth-tls".
+var (
+	shapes    = []string{"single", "replicaset", "replicaset-one", "sharded", "load-balanced"}
+	additions = []string{"auth", "tls"}
+)
+
+// Presets lists the names of all presets.
+func Presets() []string {
+	var names []string
+	for _, shape := range shapes {
+		names = append(names, shape, shape+"-auth", shape+"-tls", shape+"-auth-tls")
+	}
+	return names
+}
+
+// Preset gives a configuration of our own by its name.
+func Preset(name string) (Configuration, error) {
+	if !slices.Contains(Presets(), name) {
+		return Configuration{}, fmt.Errorf("there is no preset %q, only %s", name, strings.Join(Presets(), ", "))
+	}
+	shape := name
+	var added []string
+	for _, a := range slices.Backward(additions) {
+		if rest, found := strings.CutSuffix(shape, "-"+a); found {
+			shape, added = rest, append(added, a)
+		}
+	}
+	doc := make(map[string]any)
+	for _, part := range append([]string{shape}, added...) {
+		text, err := presets.ReadFile("presets/" + part + ".json")
+		if err != nil {
+			return Configuration{}, err
+		}
+		keys, err := decode(text)
+		if err != nil {
+			return Configuration{}, fmt.Errorf("preset %s: %w", part, err)
+		}
+		maps.Copy(doc, keys)
+	}
+	return configuration(name, doc)
+}
+
+// Parse reads a configuration as drivers-evergreen-tools keeps them. The kind
+// is found from its shape. Errors never repeat the text, which may hold a
+// password.
+func Parse(name string, text []byte) (Configuration, error) {
+	doc, err := decode(text)
+	if err != nil {
+		return Configuration{}, fmt.Errorf("%s: %w", name, err)
+	}
+	return configuration(name, doc)
+}
+
+func decode(text []byte) (map[string]any, error) {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber() // a port stays 27017, and does not become 27017.0
+	var doc map[string]any
+	if err := decoder.Decode(&doc); err != nil {
+		var syntax *json.SyntaxError
+		if errors.As(err, &syntax) {
+			return nil, fmt.Errorf("it is not JSON: %w at byte %d", syntax, syntax.Offset)
+		}
+		return nil, errors.New("it is not a JSON object")
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("something follows the JSON object")
+	}
+	if doc == nil {
+		return nil, errors.New("it is not a JSON object")
+	}
+	return doc, nil
+}
+
+// marks are the keys that tell the kinds apart.
+var marks = []struct {
+	kind Kind
+	keys []string
+}{
+	{ShardedCluster, []string{"shards", "routers", "configsvrs"}},
+	{ReplicaSet, []string{"members"}},
+	{Server, []string{"name", "procParams"}},
+}
+
+func configuration(name string, doc map[string]any) (Configuration, error) {
+	var found []Kind
+	for _, m := range marks {
+		if slices.ContainsFunc(m.keys, func(k string) bool { _, is := doc[k]; return is }) {
+			found = append(found, m.kind)
+		}
+	}
+	switch {
+	case len(found) == 0:
+		return Configuration{}, fmt.Errorf("%s: it is no configuration of mongo-orchestration: a server has procParams, a replica set members, a sharded cluster shards", name)
+	case len(found) > 1:
+		return Configuration{}, fmt.Errorf("%s: it is not clear what it is: it has keys of %s and of %s", name, found[0], found[1])
+	}
+	c := Configuration{Name: name, Kind: found[0], doc: doc}
+	// Every list is walked to name its parts: what is none is found here.
+	if err := c.check(); err != nil {
+		return Configuration{}, fmt.Errorf("%s: %w", name, err)
+	}
+	return c, nil
+}
+
+// FilesToken stands in configurations for the folder that certificates are in.
+// drivers-evergreen-tools puts its own folder there before use.
+const FilesToken = "ABSOLUTE_PATH_REPLACEMENT_TOKEN"
+
+// NeedsFiles reports whether FilesToken stands anywhere.
+func (c Configuration) NeedsFiles() bool {
+	found := false
+	walk(c.doc, func(s string) string { found = found || strings.Contains(s, FilesToken); return s })
+	return found
+}
+
+// TLS reports whether servers want TLS.
+func (c Configuration) TLS() bool { return len(c.object("sslParams")) > 0 }
+
+// CAFile is the certificate authority's file on the service's machine, "" if
+// none is named.
+func (c Configuration) CAFile() string {
+	for _, key := range []string{"tlsCAFile", "sslCAFile"} {
+		if s, ok := c.object("sslParams")[key].(string); ok {
+			return s
+		}
+	}
+	return ""
+}
+
+// Login gives the credentials that the cluster gets, "" and "" without access
+// control, and the database that the user is in.
+func (c Configuration) Login() (user, password, source string) {
+	user, _ = c.doc["login"].(string)
+	password, _ = c.doc["password"].(string)
+	if source, _ = c.doc["authSource"].(string); source == "" {
+		source = "admin"
+	}
+	return user, password, source
+}
+
+// Secrets are all texts that must not be shown.
+func (c Configuration) Secrets() []string {
+	var out []string
+	for _, key := range []string{"password", "auth_key"} {
+		if s, ok := c.doc[key].(string); ok && s != "" {
+			out = append(out, s)
+		}
+	}
+	for _, key := range []string{"sslPEMKeyPassword", "tlsCertificateKeyFilePassword", "sslClusterPassword", "tlsClusterPassword"} {
+		if s, ok := c.object("sslParams")[key].(string); ok && s != "" {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// Parameters gives all server parameters that it sets, by name.
+func (c Configuration) Parameters() []string {
+	var names []string
+	for _, p := range c.copy().processes() {
+		set, _ := p["setParameter"].(map[string]any)
+		names = slices.AppendSeq(names, maps.Keys(set))
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// LoadBalanced reports whether its routers listen to a load balancer.
+func (c Configuration) LoadBalanced() bool {
+	return slices.Contains(c.Parameters(), loadBalancerPort)
+}
+
+const loadBalancerPort = "loadBalancerPort"
+
+// Settings fill in what a configuration leaves open.
+type Settings struct {
+	// Files is what FilesToken stands for.
+	Files string
+	// Version names a release of the service; "" leaves the configuration's own.
+	Version string
+	// Secret gives a password where the configuration has an empty one; nil
+	// makes one up.
+	Secret func() string
+}
+
+// With gives a configuration with settings filled in.
+func (c Configuration) With(s Settings) Configuration {
+	if s.Secret == nil {
+		s.Secret = rand.Text
+	}
+	out := c
+	out.doc = walk(c.doc, func(text string) string { return strings.ReplaceAll(text, FilesToken, s.Files) }).(map[string]any)
+	if s.Version != "" {
+		out.doc["version"] = s.Version
+	}
+	for _, key := range []string{"password", "auth_key"} {
+		if out.doc[key] == "" {
+			out.doc[key] = s.Secret()
+		}
+	}
+	return out
+}
+
+// partMark stands between the id of a cluster and that of a part of it.
+const partMark = "-part-"
+
+var notInIDs = regexp.MustCompile(`[^A-Za-z0-9]+`)
+
+// NewID makes up an id that no other cluster has.
+func (c Configuration) NewID() string {
+	id, _ := c.doc["id"].(string)
+	if id == "" {
+		id = strings.TrimSuffix(c.Name[strings.LastIndexAny(c.Name, `/\`)+1:], ".json")
+	}
+	id = strings.Trim(notInIDs.ReplaceAllString(id, "-"), "-")
+	return strings.ToLower("utr-" + id[:min(len(id), 24)] + "-" + rand.Text()[:10])
+}
+
+// Body gives what the service is sent to make a cluster of that id. Each of its
+// servers has an id that begins with the cluster's, so that what is left of a
+// making that failed can be found. Unless alone is true, other clusters of the
+// same configuration may be there: ports, folders and log files that it names
+// are left to the service.
+func (c Configuration) Body(id string, alone bool) map[string]any {
+	out := c.copy()
+	out.doc["id"] = id
+	if out.Kind == Server {
+		if _, named := out.doc["name"].(string); !named {
+			out.doc["name"] = "mongod"
+		}
+	}
+	if _, given := out.doc["configsvrs"]; out.Kind == ShardedCluster && !given {
+		out.doc["configsvrs"] = []any{map[string]any{}}
+	}
+	for key, of := range out.parts() {
+		of["server_id"] = id + partMark + key
+	}
+	for key, of := range out.sets() {
+		of["rs_id"] = id + partMark + key
+	}
+	if !alone {
+		for _, p := range out.processes() {
+			for _, key := range []string{"port", "dbpath", "logpath"} {
+				delete(p, key)
+			}
+		}
+	}
+	return out.doc
+}
+
+// SetBalancerPorts gives each router the next of some ports for its load
+// balancer. It is called on a Body.
+func SetBalancerPorts(body map[string]any, next func() (int, error)) ([]int, error) {
+	var ports []int
+	for _, r := range objects(body["routers"]) {
+		set, _ := r["setParameter"].(map[string]any)
+		if _, wanted := set[loadBalancerPort]; !wanted {
+			continue
+		}
+		port, err := next()
+		if err != nil {
+			return nil, err
+		}
+		set[loadBalancerPort] = port
+		ports = append(ports, port)
+	}
+	return ports, nil
+}
+
+// copy gives a configuration that may be changed: parts, sets and processes
+// make the objects that they give where there are none.
+func (c Configuration) copy() Configuration {
+	c.doc = walk(c.doc, func(s string) string { return s }).(map[string]any)
+	return c
+}
+
+// parts gives the objects that a server of the cluster is described by and
+// that may name its id.
+func (c Configuration) parts() map[string]map[string]any {
+	out := make(map[string]map[string]any)
+	members := func(prefix string, list any) {
+		for i, m := range objects(list) {
+			out[fmt.Sprintf("%s%d", prefix, i)] = m
+		}
+	}
+	switch c.Kind {
+	case ReplicaSet:
+		members("member", c.doc["members"])
+	case ShardedCluster:
+		members("router", c.doc["routers"])
+		for i, s := range objects(c.doc["shards"]) {
+			params := object(s, "shardParams")
+			if _, set := params["members"]; set {
+				members(fmt.Sprintf("shard%d-", i), params["members"])
+			} else {
+				out[fmt.Sprintf("shard%d", i)] = params
+			}
+		}
+		configs := objects(c.doc["configsvrs"])
+		for i, s := range configs {
+			if len(configs) == 1 { // a replica set, of one member unless it says more
+				if _, set := s["members"]; !set {
+					s["members"] = []any{map[string]any{}}
+				}
+				members("config-", s["members"])
+			} else {
+				out[fmt.Sprintf("config%d", i)] = s
+			}
+		}
+	}
+	return out
+}
+
+// sets gives the objects that describe the replica sets in a sharded cluster.
+func (c Configuration) sets() map[string]map[string]any {
+	out := make(map[string]map[string]any)
+	if c.Kind != ShardedCluster {
+		return out
+	}
+	for i, s := range objects(c.doc["shards"]) {
+		if params := object(s, "shardParams"); params["members"] != nil {
+			out[fmt.Sprintf("shard%d", i)] = params
+		}
+	}
+	if configs := objects(c.doc["configsvrs"]); len(configs) == 1 {
+		out["config"] = configs[0]
+	}
+	return out
+}
+
+// processes gives the objects that hold the options of servers.
+func (c Configuration) processes() []map[string]any {
+	var out []map[string]any
+	members := func(list any) {
+		for _, m := range objects(list) {
+			out = append(out, object(m, "procParams"))
+		}
+	}
+	switch c.Kind {
+	case Server:
+		out = append(out, object(c.doc, "procParams"))
+	case ReplicaSet:
+		members(c.doc["members"])
+	case ShardedCluster:
+		out = append(out, objects(c.doc["routers"])...)
+		for _, s := range objects(c.doc["shards"]) {
+			params := object(s, "shardParams")
+			members(params["members"])
+			out = append(out, object(params, "procParams"))
+		}
+		for _, s := range objects(c.doc["configsvrs"]) {
+			out = append(out, s)
+			members(s["members"])
+		}
+	}
+	return out
+}
+
+// check finds places where an object or a list must stand and does not.
+func (c Configuration) check() error {
+	lists := map[Kind][]string{ReplicaSet: {"members"}, ShardedCluster: {"routers", "shards", "configsvrs"}}
+	for _, key := range lists[c.Kind] {
+		list, given := c.doc[key]
+		if !given {
+			continue
+		}
+		all, ok := list.([]any)
+		if !ok {
+			return fmt.Errorf("%s must be a list", key)
+		}
+		if len(objects(all)) != len(all) {
+			return fmt.Errorf("%s must be a list of objects", key)
+		}
+	}
+	if members, _ := c.doc["members"].([]any); c.Kind == ReplicaSet && len(members) == 0 {
+		return errors.New("it has no members")
+	}
+	return nil
+}
+
+func (c Configuration) object(key string) map[string]any {
+	out, _ := c.doc[key].(map[string]any)
+	return out
+}
+
+// object gives the object below a key, made if it is not there.
+func object(of map[string]any, key string) map[string]any {
+	out, ok := of[key].(map[string]any)
+	if !ok {
+		out = make(map[string]any)
+		of[key] = out
+	}
+	return out
+}
+
+// objects gives the elements of a list that are objects.
+func objects(list any) []map[string]any {
+	all, _ := list.([]any)
+	var out []map[string]any
+	for _, e := range all {
+		if o, ok := e.(map[string]any); ok {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// walk copies a value with a function applied to all texts that are no keys.
+func walk(v any, text func(string) string) any {
+	switch v := v.(type) {
+	case string:
+		return text(v)
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for k, e := range v {
+			out[k] = walk(e, text)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, e := range v {
+			out[i] = walk(e, text)
+		}
+		return out
+	default:
+		return v
+	}
+}
