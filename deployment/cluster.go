@@ -31,6 +31,13 @@ type ClusterOptions struct {
 	// Timeout bounds the look at the deployment; 0 means what the connection
 	// string has as serverSelectionTimeoutMS, and 10 seconds if it has none.
 	Timeout time.Duration
+	// Lock, if not nil, keeps other runs away until the source is closed. Then
+	// fail points that an earlier run left on are turned off, too.
+	Lock *LockOptions
+	// FailPoints names fail points beside those that suites are known to set.
+	FailPoints []string
+	// Note tells people what was found, a line at a time. Nil drops it.
+	Note func(string)
 }
 
 // lookTimeout is long enough for an election.
@@ -48,7 +55,9 @@ func CheckURI(s string) error {
 
 // OpenCluster looks at a deployment that somebody else runs, and gives a
 // source with that one offer. Tests run on it one at a time. Errors never hold
-// the connection string's credentials.
+// the connection string's credentials. With ClusterOptions.Lock the error is a
+// *HeldError if another run uses the deployment; ctx alone bounds the wait for
+// that one.
 func OpenCluster(ctx context.Context, o ClusterOptions) (Source, error) {
 	u, err := parseURI(o.URI)
 	if err != nil {
@@ -60,12 +69,52 @@ func OpenCluster(ctx context.Context, o ClusterOptions) (Source, error) {
 			o.Timeout = time.Duration(ms) * time.Millisecond
 		}
 	}
-	c := &cluster{uri: u, raw: o.URI}
-	ctx, cancel := context.WithTimeoutCause(ctx, o.Timeout,
-		fmt.Errorf("no answer from %s within %s", strings.Join(u.hosts, ","), o.Timeout))
-	defer cancel()
-	if c.description, err = probe(ctx, o.URI); err != nil {
-		return nil, fmt.Errorf("cannot use the deployment at %s: %w", strings.Join(u.hosts, ","), err)
+	if o.Note == nil {
+		o.Note = func(string) {}
+	}
+	s := &clusterSource{turn: make(chan struct{}, 1)}
+	s.turn <- struct{}{}
+	if s.cluster, err = s.open(ctx, u, o); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// open looks at a deployment, in the order that leaves other runs alone:
+// nothing is changed before the lock is held.
+func (s *clusterSource) open(ctx context.Context, u uri, o ClusterOptions) (c *cluster, err error) {
+	c = &cluster{uri: u, raw: o.URI}
+	hosts := strings.Join(u.hosts, ",")
+	within := func(look func(context.Context) error) error {
+		ctx, cancel := context.WithTimeoutCause(ctx, o.Timeout, fmt.Errorf("no answer from %s within %s", hosts, o.Timeout))
+		defer cancel()
+		if err := look(ctx); err != nil {
+			return fmt.Errorf("cannot use the deployment at %s: %w", hosts, redact(context.WithoutCancel(ctx), unreachable(ctx, err, u), o.URI))
+		}
+		return nil
+	}
+	client, err := lookingClient(o.URI)
+	if err != nil {
+		return nil, fmt.Errorf("cannot use the deployment at %s: %w", hosts, redact(ctx, err, o.URI))
+	}
+	defer func() { _ = client.Disconnect(context.WithoutCancel(ctx)) }()
+	if err := within(func(ctx context.Context) (err error) { c.description, err = greet(ctx, client, u); return err }); err != nil {
+		return nil, err
+	}
+	if o.Lock != nil {
+		if err := s.hold(ctx, u, o, within); err != nil {
+			return nil, err
+		}
+		swept := clearFailPoints(ctx, u, c.description, o.FailPoints)
+		for _, left := range swept.Off {
+			o.Note("left over from an earlier run, and turned off: " + left.String())
+		}
+		for _, err := range swept.Unasked {
+			o.Note(err.Error())
+		}
+	}
+	if err := within(func(ctx context.Context) error { return describe(ctx, client, u, &c.description) }); err != nil {
+		return nil, err
 	}
 	c.description.Auth = u.userinfo != "" || u.get("authMechanism") != ""
 	c.description.Serverless = o.Serverless
@@ -82,9 +131,26 @@ func OpenCluster(ctx context.Context, o ClusterOptions) (Source, error) {
 	default:
 		c.single = o.URI
 	}
-	s := &clusterSource{cluster: c, turn: make(chan struct{}, 1)}
-	s.turn <- struct{}{}
-	return s, nil
+	return c, nil
+}
+
+// hold takes the lock. A user who may not write the lock document runs without
+// it.
+func (s *clusterSource) hold(ctx context.Context, u uri, o ClusterOptions, within func(func(context.Context) error) error) (err error) {
+	lock := *o.Lock
+	if lock.Note == nil {
+		lock.Note = o.Note
+	}
+	s.lock, err = AcquireLock(ctx, o.URI, lock)
+	switch {
+	case isUnauthorized(err) && u.userinfo != "":
+		o.Note(fmt.Sprintf("no lock keeps other runs away from the deployment at %s: the user of the connection string may not write %s.%s",
+			strings.Join(u.hosts, ","), LockDatabase, LockCollection))
+		return nil
+	case isUnauthorized(err):
+		return within(func(context.Context) error { return err })
+	}
+	return err
 }
 
 // cluster is a deployment that was there before us and stays.
@@ -112,6 +178,7 @@ func (c *cluster) DirectURI(address string) string {
 type clusterSource struct {
 	cluster *cluster
 	turn    chan struct{}
+	lock    *Lock // nil if there is none
 }
 
 func (s *clusterSource) Offers() []Description { return []Description{s.cluster.description} }
@@ -122,6 +189,9 @@ func (s *clusterSource) Acquire(ctx context.Context, i int) (Deployment, error) 
 	}
 	select {
 	case <-s.turn:
+		if s.lock != nil {
+			s.lock.Renew(ctx) // between tests, where no fail point is on
+		}
 		return s.cluster, nil
 	case <-ctx.Done():
 		return nil, fmt.Errorf("waiting for the cluster to be free: %w", context.Cause(ctx))
@@ -129,7 +199,14 @@ func (s *clusterSource) Acquire(ctx context.Context, i int) (Deployment, error) 
 }
 
 func (s *clusterSource) Release(Deployment, bool) { s.turn <- struct{}{} }
-func (s *clusterSource) Close() error             { return nil }
+
+// Close gives the lock up.
+func (s *clusterSource) Close() error {
+	if s.lock == nil {
+		return nil
+	}
+	return s.lock.Release()
+}
 
 // probe asks a deployment what it is.
 func probe(ctx context.Context, uri string) (d Description, err error) {
@@ -138,22 +215,36 @@ func probe(ctx context.Context, uri string) (d Description, err error) {
 		return d, err
 	}
 	defer func() { err = redact(context.WithoutCancel(ctx), unreachable(ctx, err, u), uri) }()
-	// A client that streams hello can miss that it is disconnected, and then
-	// waits for the next heartbeat, 10 s: this one polls.
-	client, err := mongo.Connect(options.Client().ApplyURI(uri).SetAppName("utr").
-		SetServerMonitoringMode(options.ServerMonitoringModePoll))
+	client, err := lookingClient(uri)
 	if err != nil {
 		return d, err
 	}
 	defer func() { _ = client.Disconnect(context.WithoutCancel(ctx)) }()
-
-	admin := client.Database("admin")
-	run := func(db *mongo.Database, command bson.D) (bson.Raw, error) {
-		return db.RunCommand(ctx, command, options.RunCmd().SetReadPreference(readpref.PrimaryPreferred())).Raw()
+	if d, err = greet(ctx, client, u); err != nil {
+		return d, err
 	}
-	hello, err := run(admin, bson.D{{Key: "hello", Value: 1}})
+	err = describe(ctx, client, u, &d)
+	return d, err
+}
+
+// lookingClient is a client for a look. One that streams hello can miss that
+// it is disconnected, and then waits for the next heartbeat, 10 s: this one
+// polls.
+func lookingClient(uri string) (*mongo.Client, error) {
+	return mongo.Connect(options.Client().ApplyURI(uri).SetAppName("utr").
+		SetServerMonitoringMode(options.ServerMonitoringModePoll))
+}
+
+// ask runs a command of a look.
+func ask(ctx context.Context, client *mongo.Client, command bson.D) (bson.Raw, error) {
+	return client.Database("admin").RunCommand(ctx, command, options.RunCmd().SetReadPreference(readpref.PrimaryPreferred())).Raw()
+}
+
+// greet asks for topology and hosts.
+func greet(ctx context.Context, client *mongo.Client, u uri) (d Description, err error) {
+	hello, err := ask(ctx, client, bson.D{{Key: "hello", Value: 1}})
 	if isCode(err, codeCommandNotFound) { // before 4.4.2
-		hello, err = run(admin, bson.D{{Key: "isMaster", Value: 1}})
+		hello, err = ask(ctx, client, bson.D{{Key: "isMaster", Value: 1}})
 	}
 	if err != nil {
 		return d, err
@@ -175,24 +266,28 @@ func probe(ctx context.Context, uri string) (d Description, err error) {
 			d.Hosts = []string{me}
 		}
 	}
+	return d, nil
+}
 
-	build, err := run(admin, bson.D{{Key: "buildInfo", Value: 1}})
+// describe asks for the rest of what requirements are judged by.
+func describe(ctx context.Context, client *mongo.Client, u uri, d *Description) error {
+	build, err := ask(ctx, client, bson.D{{Key: "buildInfo", Value: 1}})
 	if err != nil {
-		return d, err
+		return err
 	}
 	var info struct {
 		VersionArray []int `bson:"versionArray"`
 	}
 	if err := bson.Unmarshal(build, &info); err != nil || len(info.VersionArray) < 3 {
-		return d, errors.New("buildInfo does not tell a versionArray")
+		return errors.New("buildInfo does not tell a versionArray")
 	}
 	copy(d.Version[:], info.VersionArray)
 
 	// A server that refuses to list its parameters has none that a test could
 	// require: the requirement is then not met.
-	if d.Parameters, err = run(admin, bson.D{{Key: "getParameter", Value: "*"}}); err != nil {
+	if d.Parameters, err = ask(ctx, client, bson.D{{Key: "getParameter", Value: "*"}}); err != nil {
 		if ctx.Err() != nil || isCode(err, codeUnauthorized) && u.userinfo == "" {
-			return d, err
+			return err
 		}
 		d.Parameters, err = nil, nil
 	}
@@ -201,13 +296,13 @@ func probe(ctx context.Context, uri string) (d Description, err error) {
 	switch d.Topology {
 	case Sharded:
 		if d.ReplicaSetShards, err = shardsAreReplicaSets(ctx, client); err != nil {
-			return d, fmt.Errorf("cannot read config.shards: %w", err)
+			return fmt.Errorf("cannot read config.shards: %w", err)
 		}
 	case LoadBalanced: // 5.0 and later, whose shards are replica sets
 		d.ReplicaSetShards = true
 	}
 	d.Name = fmt.Sprintf("%s %d.%d", d.Topology, d.Version[0], d.Version[1])
-	return d, nil
+	return nil
 }
 
 // shardsAreReplicaSets follows "Determining if a Sharded Cluster Uses Replica

@@ -1,0 +1,585 @@
+package deployment
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
+)
+
+// The lock of a deployment is one document. Whoever put it there may run
+// suites; everybody else keeps away, since two runs would drop each other's
+// collections and meet each other's fail points. All times in it are the
+// server's ($$NOW), so that no clock of a client matters.
+const (
+	LockDatabase   = "utr"
+	LockCollection = "lock"
+	lockID         = "run"
+)
+
+// The times of a lock. A run that ended without a word is over once its lease
+// is.
+const (
+	DefaultLease = time.Minute
+	renewEvery   = 5 * time.Second
+	lockTry      = 10 * time.Second // bounds one attempt to get, renew or remove it
+	lockPoll     = time.Second      // between looks, while somebody waits for it
+)
+
+// LockOptions say how a run takes the lock of a deployment. The zero value
+// will do.
+type LockOptions struct {
+	// Name is what the run calls itself, for others to read, such as the URL
+	// of a CI job; "" leaves it out. Never put a secret here.
+	Name string
+	// Wait is how long to wait for another run to end; 0 refuses at once.
+	Wait time.Duration
+	// Lease is how long the lock holds without being renewed; 0 means
+	// DefaultLease.
+	Lease time.Duration
+	// Lost is called once, from another goroutine, if the lock is lost before
+	// it is released: the run has to end. Nil drops it.
+	Lost func(error)
+	// Note tells people what is worth to know, a line at a time: that a stale
+	// lock was taken over, that there can be none. Nil drops it.
+	Note func(string)
+}
+
+// Holder is who holds a lock, as its document tells.
+type Holder struct {
+	// Run is a random name of the one run.
+	Run string `bson:"run"`
+	// Host and PID are where the run's process is.
+	Host string `bson:"host"`
+	PID  int    `bson:"pid"`
+	// Name is what the run calls itself, "" if nothing.
+	Name string `bson:"name,omitempty"`
+	// Started, Renewed and Expires are the server's time, and Now is when it
+	// was asked.
+	Started time.Time `bson:"started"`
+	Renewed time.Time `bson:"renewed"`
+	Expires time.Time `bson:"expires"`
+	Now     time.Time `bson:"now,omitempty"`
+}
+
+// Stale reports whether the lease is over: the run has ended, or cannot reach
+// the deployment any more.
+func (h *Holder) Stale() bool { return !h.Now.Before(h.Expires) }
+
+// String names a holder for people.
+func (h *Holder) String() string {
+	name := ""
+	if h.Name != "" {
+		name = fmt.Sprintf(" (%s)", h.Name)
+	}
+	return fmt.Sprintf("a run on host %s, process %d%s, since %s, last seen %s ago",
+		h.Host, h.PID, name, h.Started.UTC().Format("2006-01-02 15:04:05 UTC"), h.Now.Sub(h.Renewed).Round(time.Second))
+}
+
+// HeldError tells that another run holds the lock.
+type HeldError struct {
+	Hosts  []string
+	Holder Holder
+	Waited time.Duration
+}
+
+// Error names the other run, and what can be done.
+func (e *HeldError) Error() string {
+	waited := ""
+	if e.Waited > 0 {
+		waited = fmt.Sprintf(" (waited for %s)", e.Waited)
+	}
+	return fmt.Sprintf("the deployment at %s is in use by %s%s\n"+
+		"--wait-for-lock DURATION waits for its end; a lock that is not renewed is free in %s; if that run is gone, utr clean --uri removes its lock",
+		strings.Join(e.Hosts, ","), &e.Holder, waited, max(0, e.Holder.Expires.Sub(e.Holder.Now)).Round(time.Second))
+}
+
+// LostError tells that a lock was lost in the middle of a run.
+type LostError struct {
+	Hosts []string
+	// Holder is who has it now, nil if that is not known.
+	Holder *Holder
+	// Err is why it could not be renewed, nil if somebody took it.
+	Err error
+}
+
+// Error tells what has become of the lock.
+func (e *LostError) Error() string {
+	what := fmt.Sprintf("the lock of the deployment at %s was lost: ", strings.Join(e.Hosts, ","))
+	switch {
+	case e.Holder != nil:
+		return what + e.Holder.String() + " has it now"
+	case e.Err != nil:
+		return what + e.Err.Error()
+	}
+	return what + "it was removed"
+}
+
+// Unwrap gives why it could not be renewed.
+func (e *LostError) Unwrap() error { return e.Err }
+
+// Lock is a lock that is held. Its methods may be called concurrently.
+type Lock struct {
+	store lockStore
+	hosts []string
+	o     LockOptions
+	me    Holder
+
+	stop    context.CancelFunc
+	stopped chan struct{}
+
+	mu      sync.Mutex // one renewal at a time
+	renewed time.Time  // when the last renewal that succeeded was sent; monotonic
+	tried   time.Time
+	over    bool // released or lost
+}
+
+// lockStore is the lock document of one deployment.
+type lockStore interface {
+	// take writes the document of a holder, unless somebody else holds the
+	// lock. old is whom it was taken from, nil if from nobody; ok tells
+	// whether it was taken.
+	take(ctx context.Context, h Holder, lease time.Duration) (old *Holder, ok bool, err error)
+	// renew prolongs the lease of a run, and tells whether it still holds it.
+	renew(ctx context.Context, run string, lease time.Duration) (bool, error)
+	// read gives the holder, nil if there is none.
+	read(ctx context.Context) (*Holder, error)
+	// remove deletes the document of a run, if it is there.
+	remove(ctx context.Context, run string) error
+	// quiet reports whether a write now would meet no fail point of a test.
+	quiet(ctx context.Context) bool
+	close()
+}
+
+// AcquireLock takes the lock of the deployment of a connection string. Release
+// it. The error is a *HeldError if another run has it. ctx bounds all of it,
+// LockOptions.Wait included.
+func AcquireLock(ctx context.Context, uri string, o LockOptions) (*Lock, error) {
+	u, err := parseURI(uri)
+	if err != nil {
+		return nil, err
+	}
+	store, err := openLockStore(uri)
+	if err != nil {
+		return nil, redact(ctx, err, uri)
+	}
+	l, err := acquire(ctx, store, u.hosts, o)
+	if err != nil {
+		store.close()
+		if held := new(HeldError); errors.As(err, &held) || isUnauthorized(err) {
+			return nil, err
+		}
+		return nil, redact(ctx, unreachable(ctx, err, u), uri)
+	}
+	return l, nil
+}
+
+func acquire(ctx context.Context, store lockStore, hosts []string, o LockOptions) (*Lock, error) {
+	if o.Lease <= 0 {
+		o.Lease = DefaultLease
+	}
+	if o.Note == nil {
+		o.Note = func(string) {}
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	l := &Lock{store: store, hosts: hosts, o: o, me: Holder{Run: rand.Text(), Host: host, PID: os.Getpid(), Name: o.Name}}
+	if err := l.get(ctx); err != nil {
+		return nil, err
+	}
+	beating, stop := context.WithCancel(context.WithoutCancel(ctx))
+	l.stop, l.stopped = stop, make(chan struct{})
+	go l.beat(beating)
+	return l, nil
+}
+
+// get takes the lock, or waits for it as long as was asked for.
+func (l *Lock) get(ctx context.Context) error {
+	begun := time.Now()
+	for told := false; ; told = true {
+		holder, err := l.try(ctx)
+		if holder == nil {
+			return err
+		}
+		waited := time.Since(begun)
+		if waited >= l.o.Wait {
+			return &HeldError{Hosts: l.hosts, Holder: *holder, Waited: min(l.o.Wait, waited)}
+		}
+		if !told {
+			l.o.Note(fmt.Sprintf("waiting up to %s for the deployment at %s, which is in use by %s", l.o.Wait, strings.Join(l.hosts, ","), holder))
+		}
+		timer := time.NewTimer(min(lockPoll, l.o.Wait-waited))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return fmt.Errorf("waiting for the lock: %w", context.Cause(ctx))
+		}
+	}
+}
+
+// tries bounds how often the lock is looked at anew when it changes hands, or a
+// server steps down, at that very moment.
+const tries = 5
+
+// try takes the lock once. The holder is who has it, nil if we do, or if that
+// cannot be told.
+func (l *Lock) try(ctx context.Context) (holder *Holder, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, lockTry, fmt.Errorf("the lock %s.%s was neither got nor refused within %s", LockDatabase, LockCollection, lockTry))
+	defer cancel()
+	for range tries {
+		sent := time.Now()
+		var old *Holder
+		var ok bool
+		if old, ok, err = l.store.take(ctx, l.me, l.o.Lease); passes(ctx, err) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("taking the lock %s.%s: %w", LockDatabase, LockCollection, err)
+		}
+		if ok {
+			l.mu.Lock()
+			l.renewed, l.tried = sent, sent
+			l.mu.Unlock()
+			if old != nil && old.Run != l.me.Run {
+				l.o.Note(fmt.Sprintf("took over the lock of the deployment at %s, which %s left behind", strings.Join(l.hosts, ","), old))
+			}
+			return nil, nil
+		}
+		holder, err = l.store.read(ctx)
+		switch {
+		case passes(ctx, err):
+			continue
+		case err != nil:
+			return nil, fmt.Errorf("reading the lock %s.%s: %w", LockDatabase, LockCollection, err)
+		case holder != nil && holder.Run != l.me.Run && !holder.Stale():
+			return holder, nil
+		}
+		// It has become free, or stale, since.
+		holder, err = nil, fmt.Errorf("the lock %s.%s changed hands at each of %d tries", LockDatabase, LockCollection, tries)
+	}
+	return nil, err
+}
+
+// passes tells errors that say nothing of the command itself, and after which
+// it can be repeated: taking a lock twice is taking it once.
+func passes(ctx context.Context, err error) bool {
+	if err == nil || ctx.Err() != nil {
+		return false
+	}
+	if mongo.IsNetworkError(err) {
+		return true
+	}
+	var e mongo.CommandError
+	if !errors.As(err, &e) {
+		return false
+	}
+	switch e.Code {
+	case 91, 189, 10107, 11600, 11602, 13435, 13436, // Retryable Writes, "Terms"
+		codeWriteConflict, codeInterrupted: // the latter by killAllSessions of others
+		return true
+	}
+	return false
+}
+
+// Renew prolongs the lease if that was not done lately. Call it between tests:
+// a renewal in the middle of one could meet its fail points. ctx bounds it.
+func (l *Lock) Renew(ctx context.Context) { l.renew(ctx, renewEvery) }
+
+// renew prolongs a lease that was not renewed for as long as that.
+func (l *Lock) renew(ctx context.Context, age time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	if l.over || now.Sub(l.renewed) < age || now.Sub(l.tried) < min(age, renewEvery) {
+		return
+	}
+	l.tried = now
+	ctx, cancel := context.WithTimeout(ctx, min(lockTry, l.o.Lease/4))
+	defer cancel()
+	ok, err := l.store.renew(ctx, l.me.Run, l.o.Lease)
+	if passes(ctx, err) {
+		ok, err = l.store.renew(ctx, l.me.Run, l.o.Lease)
+	}
+	if err == nil && !ok {
+		ok, err = l.recover(ctx)
+	}
+	switch {
+	case ok:
+		l.renewed = now
+	case err != nil && time.Since(l.renewed) >= l.o.Lease:
+		l.lose(&LostError{Hosts: l.hosts, Err: fmt.Errorf("it could not be renewed for %s: %w", l.o.Lease, err)})
+	}
+}
+
+// recover takes the lock again if its document has vanished, as it does when a
+// test drops the database. Anybody else's means that it is lost.
+func (l *Lock) recover(ctx context.Context) (bool, error) {
+	_, ok, err := l.store.take(ctx, l.me, l.o.Lease)
+	if err != nil || ok {
+		return ok, err
+	}
+	holder, err := l.store.read(ctx)
+	if err == nil && (holder == nil || holder.Run != l.me.Run) {
+		l.lose(&LostError{Hosts: l.hosts, Holder: holder})
+	}
+	return false, err
+}
+
+// lose tells once that the lock is lost.
+func (l *Lock) lose(err *LostError) {
+	l.over = true
+	if l.o.Lost != nil {
+		go l.o.Lost(err)
+	}
+}
+
+// beat renews the lease while a test takes so long that nobody calls Renew.
+func (l *Lock) beat(ctx context.Context) {
+	defer close(l.stopped)
+	ticker := time.NewTicker(l.o.Lease / 30)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		age := l.age()
+		if age < l.o.Lease/3 {
+			continue
+		}
+		// Rather late than into a fail point of the test, but not too late.
+		if age > l.o.Lease*2/3 || l.store.quiet(ctx) {
+			l.renew(ctx, l.o.Lease/3)
+		}
+	}
+}
+
+func (l *Lock) age() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return time.Since(l.renewed)
+}
+
+// Release gives the lock up. It may be called more than once, and after the
+// lock was lost. The error says that the document could not be removed, so that
+// others have to wait for the end of the lease.
+func (l *Lock) Release() error {
+	l.stop()
+	<-l.stopped
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.store == nil {
+		return nil
+	}
+	defer func() { l.store.close(); l.store = nil }()
+	if l.over {
+		return nil
+	}
+	l.over = true
+	ctx, cancel := context.WithTimeout(context.Background(), releaseLimit)
+	defer cancel()
+	err := l.store.remove(ctx, l.me.Run)
+	for i := 1; i < tries && passes(ctx, err); i++ {
+		err = l.store.remove(ctx, l.me.Run)
+	}
+	if err != nil {
+		return fmt.Errorf("the lock of the deployment at %s could not be removed and holds for %s more: %w",
+			strings.Join(l.hosts, ","), l.o.Lease, err)
+	}
+	return nil
+}
+
+// releaseLimit bounds the removal of a lock: whoever interrupts a run does not
+// want to wait for a deployment that is gone.
+const releaseLimit = 3 * time.Second
+
+// ClearLock removes the lock of a deployment if it is stale, or if gone says
+// that its run is. It gives the holder, nil if there was none, and whether the
+// lock was removed.
+func ClearLock(ctx context.Context, uri string, gone func(*Holder) bool) (holder *Holder, removed bool, err error) {
+	u, err := parseURI(uri)
+	if err != nil {
+		return nil, false, err
+	}
+	defer func() { err = redact(context.WithoutCancel(ctx), unreachable(ctx, err, u), uri) }()
+	store, err := openLockStore(uri)
+	if err != nil {
+		return nil, false, err
+	}
+	defer store.close()
+	ctx, cancel := context.WithTimeoutCause(ctx, lockTry, fmt.Errorf("no answer about the lock %s.%s within %s", LockDatabase, LockCollection, lockTry))
+	defer cancel()
+	for range tries {
+		if holder, err = store.read(ctx); passes(ctx, err) {
+			continue
+		}
+		if err != nil || holder == nil || !holder.Stale() && (gone == nil || !gone(holder)) {
+			return holder, false, err
+		}
+		if err = store.remove(ctx, holder.Run); !passes(ctx, err) {
+			return holder, err == nil, err
+		}
+	}
+	return holder, false, err
+}
+
+// The codes that taking a lock tells apart.
+const (
+	codeDuplicateKey  = 11000
+	codeWriteConflict = 112
+	codeInterrupted   = 11601
+)
+
+// isUnauthorized tells that the user may not do something.
+func isUnauthorized(err error) bool { return isCode(err, codeUnauthorized) }
+
+// lockDocument is the lockStore of a deployment.
+type lockDocument struct{ client *mongo.Client }
+
+func openLockStore(uri string) (lockStore, error) {
+	client, err := mongo.Connect(options.Client().ApplyURI(uri).SetAppName("utr lock").SetMinPoolSize(0).SetMaxPoolSize(2).
+		SetServerMonitoringMode(options.ServerMonitoringModePoll))
+	if err != nil {
+		return nil, err
+	}
+	return &lockDocument{client}, nil
+}
+
+func (d *lockDocument) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = d.client.Disconnect(ctx) // the deployment may be gone
+}
+
+func (d *lockDocument) run(ctx context.Context, database string, command bson.D) (bson.Raw, error) {
+	reply, err := d.client.Database(database).RunCommand(ctx, command, options.RunCmd().SetReadPreference(readpref.Primary())).Raw()
+	if err != nil {
+		return nil, err
+	}
+	if late, ok := reply.Lookup("writeConcernError").DocumentOK(); ok {
+		return nil, fmt.Errorf("no majority has it: %s", text(late, "errmsg"))
+	}
+	return reply, nil
+}
+
+// majority is the write concern of everything about a lock. A standalone takes
+// it, too.
+var majority = bson.E{Key: "writeConcern", Value: bson.D{{Key: "w", Value: "majority"}, {Key: "wtimeout", Value: (lockTry / 2).Milliseconds()}}}
+
+// leased are the fields that a renewal sets, by the server's clock.
+func leased(lease time.Duration) bson.D {
+	return bson.D{
+		{Key: "renewed", Value: "$$NOW"},
+		{Key: "expires", Value: bson.D{{Key: "$add", Value: bson.A{"$$NOW", lease.Milliseconds()}}}},
+	}
+}
+
+// modify changes the lock document where query finds it.
+func (d *lockDocument) modify(ctx context.Context, query, set bson.D, upsert bool) (bson.Raw, error) {
+	return d.run(ctx, LockDatabase, bson.D{
+		{Key: "findAndModify", Value: LockCollection},
+		{Key: "query", Value: query},
+		{Key: "update", Value: bson.A{bson.D{{Key: "$set", Value: set}}}},
+		{Key: "upsert", Value: upsert},
+		majority,
+	})
+}
+
+// take is one atomic step: the query finds no document that somebody holds, so
+// that the upsert meets a duplicate _id instead.
+func (d *lockDocument) take(ctx context.Context, h Holder, lease time.Duration) (*Holder, bool, error) {
+	free := bson.D{{Key: "_id", Value: lockID}, {Key: "$or", Value: bson.A{
+		bson.D{{Key: "run", Value: h.Run}},
+		bson.D{{Key: "$expr", Value: bson.D{{Key: "$lte", Value: bson.A{"$expires", "$$NOW"}}}}},
+	}}}
+	literal := func(v any) bson.D { return bson.D{{Key: "$literal", Value: v}} }
+	set := append(bson.D{
+		{Key: "run", Value: literal(h.Run)},
+		{Key: "host", Value: literal(h.Host)},
+		{Key: "pid", Value: literal(int64(h.PID))},
+		{Key: "name", Value: literal(h.Name)},
+		{Key: "started", Value: "$$NOW"},
+	}, leased(lease)...)
+	reply, err := d.modify(ctx, free, set, true)
+	if isCode(err, codeDuplicateKey) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	was, ok := reply.Lookup("value").DocumentOK()
+	if !ok {
+		return nil, true, nil
+	}
+	var old Holder
+	if err := bson.Unmarshal(was, &old); err != nil {
+		return nil, true, nil //nolint:nilerr // whoever left that: it is ours now
+	}
+	if now, err := d.read(ctx); err == nil && now != nil {
+		old.Now = now.Now
+	}
+	return &old, true, nil
+}
+
+func (d *lockDocument) renew(ctx context.Context, run string, lease time.Duration) (bool, error) {
+	reply, err := d.modify(ctx, bson.D{{Key: "_id", Value: lockID}, {Key: "run", Value: run}}, leased(lease), false)
+	if err != nil {
+		return false, err
+	}
+	_, ok := reply.Lookup("value").DocumentOK()
+	return ok, nil
+}
+
+func (d *lockDocument) read(ctx context.Context) (*Holder, error) {
+	reply, err := d.run(ctx, LockDatabase, bson.D{
+		{Key: "aggregate", Value: LockCollection},
+		{Key: "pipeline", Value: bson.A{
+			bson.D{{Key: "$match", Value: bson.D{{Key: "_id", Value: lockID}}}},
+			bson.D{{Key: "$addFields", Value: bson.D{{Key: "now", Value: "$$NOW"}}}},
+		}},
+		{Key: "cursor", Value: bson.D{}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	found, ok := reply.Lookup("cursor", "firstBatch", "0").DocumentOK()
+	if !ok {
+		return nil, nil
+	}
+	var h Holder
+	if err := bson.Unmarshal(found, &h); err != nil {
+		return nil, fmt.Errorf("the document is none of a lock: %w", err)
+	}
+	return &h, nil
+}
+
+func (d *lockDocument) remove(ctx context.Context, run string) error {
+	_, err := d.run(ctx, LockDatabase, bson.D{
+		{Key: "delete", Value: LockCollection},
+		{Key: "deletes", Value: bson.A{bson.D{
+			{Key: "q", Value: bson.D{{Key: "_id", Value: lockID}, {Key: "run", Value: run}}}, {Key: "limit", Value: int32(1)},
+		}}},
+		majority,
+	})
+	return err
+}
+
+func (d *lockDocument) quiet(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	reply, err := d.run(ctx, "admin", lookFor([]string{"failCommand"}))
+	return err == nil && len(on("", reply)) == 0
+}
