@@ -124,6 +124,7 @@ type runFlags struct {
 	durations    *string
 	events       *bool
 	settings     *settingsFlags
+	lock         *lockFlags
 	cell         *string
 }
 
@@ -199,6 +200,7 @@ func declareRun(f *flags) *runFlags {
 	r.retryFailed = f.number("retry-failed", "N", 0, 0, "how often a test that failed or broke is tried again (default 0); one that passes then is flaky, which is red")
 	r.events = f.toggle("events", "keep events and operations of passing tests in reports")
 	r.settings = f.settings()
+	r.lock = f.lock()
 	r.cell = f.text("cell", "NAME", "", "name of the cell of a matrix that this run is: reports carry it")
 	return r
 }
@@ -252,21 +254,28 @@ func (r *runFlags) act(ctx context.Context, c *call) (err error) {
 			err = closing
 		}
 	}()
-	if cfg.Source, err = r.source(ctx, c, uri, single); err != nil {
+	ctx, lose := context.WithCancelCause(ctx)
+	defer lose(nil)
+	if cfg.Source, err = r.source(ctx, c, uri, single, lose); err != nil {
 		if ctx.Err() != nil {
 			return errInterrupted
 		}
 		return err
 	}
+	defer func() { // also after a panic: the lock of somebody's deployment goes with it
+		switch closing := cfg.Source.Close(); {
+		case closing == nil:
+		case err == nil:
+			err = fmt.Errorf("stopping the deployment: %w", closing)
+		default:
+			_, _ = fmt.Fprintf(c.errors, "utr: stopping the deployment: %s\n", closing)
+		}
+	}()
 	cfg.Source = deployment.WithURIOptions(cfg.Source, r.settings.uriOptions)
 	if uri.secret != "" {
 		c.announce(cfg.Source, chosen(loaded.Suites, cfg.Filter))
 	}
-	err = c.run(ctx, reporters, loaded.Suites, cfg)
-	if closing := cfg.Source.Close(); err == nil && closing != nil {
-		err = fmt.Errorf("stopping the deployment: %w", closing)
-	}
-	return err
+	return c.run(ctx, reporters, loaded.Suites, cfg)
 }
 
 // target gives the connection strings, from flags before the environment. What
@@ -388,9 +397,9 @@ func knownFailing(name string) ([]runner.KnownFailure, error) {
 	return known, nil
 }
 
-func (r *runFlags) source(ctx context.Context, c *call, uri, single connectionString) (deployment.Source, error) {
+func (r *runFlags) source(ctx context.Context, c *call, uri, single connectionString, lost context.CancelCauseFunc) (deployment.Source, error) {
 	if uri.secret != "" {
-		return c.program.Cluster(ctx, deployment.ClusterOptions{URI: uri.reveal(), SingleURI: single.reveal()})
+		return c.program.Cluster(ctx, r.lock.cluster(c, deployment.ClusterOptions{URI: uri.reveal(), SingleURI: single.reveal()}, lost))
 	}
 	o := r.deployment.options()
 	r.settings.embedded(&o)
@@ -518,8 +527,12 @@ func (c *call) tellOfInterruption(ctx context.Context) (end func()) {
 	said := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(said)
-		_, _ = fmt.Fprintf(c.errors, "utr: interrupted: cleaning up (fail points, sessions, clients), which a deployment that does not answer "+
-			"can hold up for %s; a second signal quits at once\n", runner.InterruptedCleanUp)
+		why := "interrupted"
+		if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+			why = cause.Error()
+		}
+		_, _ = fmt.Fprintf(c.errors, "utr: %s: cleaning up (fail points, sessions, clients), which a deployment that does not answer "+
+			"can hold up for %s; a second signal quits at once\n", why, runner.InterruptedCleanUp)
 	})
 	return func() {
 		if !stop() {
