@@ -1,0 +1,310 @@
+package local
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	_ "github.com/unified-test-runner/utr/internal/wire42" // releases may be of version 4.2
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+)
+
+// admin talks to one server alone.
+type admin struct {
+	client *mongo.Client
+	server *server
+}
+
+// User is a user of the whole cluster, with the role root.
+type User struct{ Name, Password string }
+
+// commandLimit bounds one command: a server that accepts a connection and
+// does not answer is asked again.
+const commandLimit = 10 * time.Second
+
+// connect gives a client of one server. It polls: a client that streams would
+// learn late of a server that comes and goes.
+func connect(s *server, secure *tls.Config) (*admin, error) {
+	o := options.Client().SetHosts([]string{s.address()}).SetDirect(true).SetAppName("utr").
+		SetServerMonitoringMode(options.ServerMonitoringModePoll).SetRetryWrites(false).SetRetryReads(false)
+	if secure != nil {
+		o.SetTLSConfig(secure)
+	}
+	client, err := mongo.Connect(o)
+	if err != nil {
+		return nil, err
+	}
+	return &admin{client, s}, nil
+}
+
+func (a *admin) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), commandLimit)
+	defer cancel()
+	_ = a.client.Disconnect(ctx) // nothing of it is needed any more
+}
+
+// run runs a command on the database admin.
+func (a *admin) run(ctx context.Context, command bson.D) (bson.Raw, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, commandLimit,
+		fmt.Errorf("%s gave no answer to %s within %s", a.server.Name, command[0].Key, commandLimit))
+	defer cancel()
+	reply, err := a.client.Database("admin").RunCommand(ctx, command).Raw()
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("%w (%w)", context.Cause(ctx), err)
+	}
+	return reply, err
+}
+
+// state is what a server says of itself.
+type state uint8
+
+const (
+	starting state = iota // or recovering, or a member of a set that is not initiated
+	primary               // or a standalone
+	secondary
+	router
+)
+
+// hello asks a server for its state, by the name that all versions know.
+func (a *admin) hello(ctx context.Context) (state, error) {
+	reply, err := a.run(ctx, bson.D{{Key: "isMaster", Value: 1}})
+	switch {
+	case err != nil:
+		return starting, err
+	case reply.Lookup("msg").Equal(bson.RawValue{Type: bson.TypeString, Value: text("isdbgrid")}):
+		return router, nil
+	case isTrue(reply.Lookup("ismaster")):
+		return primary, nil
+	case isTrue(reply.Lookup("secondary")):
+		return secondary, nil
+	}
+	return starting, nil
+}
+
+// text is a string as BSON has it.
+func text(s string) []byte {
+	_, value, _ := bson.MarshalValue(s)
+	return value
+}
+
+func isTrue(v bson.RawValue) bool {
+	b, ok := v.BooleanOK()
+	return ok && b
+}
+
+// errStranger tells that another server has the port.
+var errStranger = errors.New("another server answers on its port")
+
+// telling are the arguments by which a server is known: no other server has
+// these values.
+var telling = []string{"--dbpath", "--configdb"}
+
+// ours checks that a server is the one that we started and not somebody else's
+// on the same port, which ours will notice later than we do. One that does not
+// tell, such as a mongod that wants authentication, is trusted.
+func (a *admin) ours(ctx context.Context) error {
+	reply, err := a.run(ctx, bson.D{{Key: "getCmdLineOpts", Value: 1}})
+	var refusal mongo.CommandError
+	if errors.As(err, &refusal) && !refusal.HasErrorLabel("NetworkError") {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var told struct {
+		Argv []string `bson:"argv"`
+	}
+	if err := bson.Unmarshal(reply, &told); err != nil {
+		return nil
+	}
+	for _, name := range telling {
+		theirs, ours := valueOf(told.Argv, name), valueOf(a.server.args, name)
+		if theirs != "" && theirs != ours {
+			return errStranger
+		}
+	}
+	return nil
+}
+
+// valueOf gives the value of an option among arguments, "" if it is not there.
+func valueOf(args []string, name string) string {
+	for i, arg := range args {
+		if value, ok := strings.CutPrefix(arg, name+"="); ok {
+			return value
+		}
+		if arg == name && i+1 < len(args) {
+			return args[i+1]
+		}
+	}
+	return ""
+}
+
+// answering waits until a server answers commands.
+func answering(ctx context.Context, s *server, secure *tls.Config) (*admin, error) {
+	// A connection costs less than a client, of which there is one then.
+	err := await(ctx, fmt.Sprintf("%s to listen on %s", s.Name, s.address()), func(ctx context.Context) error {
+		dialer := net.Dialer{Timeout: commandLimit}
+		conn, err := dialer.DialContext(ctx, "tcp", s.address())
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	})
+	if err != nil {
+		return nil, err
+	}
+	a, err := connect(s, secure)
+	if err != nil {
+		return nil, err
+	}
+	err = await(ctx, fmt.Sprintf("%s to answer on %s", s.Name, s.address()), func(ctx context.Context) error {
+		now, err := a.hello(ctx)
+		switch {
+		case err != nil:
+			return err
+		case s.Role == RoleMongos && now != router:
+			return errStranger
+		case s.Role == RoleStandalone && now != primary:
+			return errors.New("it does not take writes")
+		}
+		return a.ours(ctx)
+	})
+	if err != nil {
+		a.close()
+		return nil, err
+	}
+	return a, nil
+}
+
+// Codes of the server.
+const (
+	codeAlreadyInitialized = 23
+	codeUserExists         = 51003
+)
+
+// hopeless are codes that mean the same the next time: BadValue, Unauthorized,
+// AuthenticationFailed, IllegalOperation, CommandNotFound, NoReplicationEnabled,
+// InvalidReplicaSetConfig.
+var hopeless = []int32{2, 13, 18, 20, 59, 76, 93}
+
+func codeOf(err error) int32 {
+	var e mongo.CommandError
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return 0
+}
+
+// initiation is the configuration of a replica set (replSetInitiate).
+func initiation(set Set, hosts []string) bson.D {
+	var members bson.A
+	for i, host := range hosts {
+		member := bson.D{{Key: "_id", Value: i}, {Key: "host", Value: host}}
+		if i >= maxVoters {
+			member = append(member, bson.E{Key: "votes", Value: 0}, bson.E{Key: "priority", Value: 0})
+		}
+		members = append(members, member)
+	}
+	config := bson.D{{Key: "_id", Value: set.Name}, {Key: "members", Value: members}}
+	if set.Config {
+		config = append(config, bson.E{Key: "configsvr", Value: true})
+	}
+	return config
+}
+
+// stepUpPause is between two attempts to have a member elected.
+const stepUpPause = 200 * time.Millisecond
+
+// initiate makes a replica set of servers that answer, and waits until it has
+// a primary and all others are secondaries.
+func initiate(ctx context.Context, set Set, members []*admin) error {
+	var hosts []string
+	for _, m := range members {
+		hosts = append(hosts, m.server.address())
+	}
+	config := initiation(set, hosts)
+	err := await(ctx, fmt.Sprintf("replica set %s to be initiated", set.Name), func(ctx context.Context) error {
+		_, err := members[0].run(ctx, bson.D{{Key: "replSetInitiate", Value: config}})
+		if codeOf(err) == codeAlreadyInitialized { // an attempt whose answer was lost
+			return nil
+		}
+		return lasting(err)
+	})
+	if err != nil {
+		return err
+	}
+	var pushed time.Time
+	return await(ctx, fmt.Sprintf("replica set %s to have a primary and %d secondaries", set.Name, len(members)-1), func(ctx context.Context) error {
+		states := make([]state, len(members))
+		for i, m := range members {
+			if states[i], err = m.hello(ctx); err != nil {
+				return fmt.Errorf("%s: %w", m.server.Name, err)
+			}
+		}
+		lacking := lacks(states)
+		// A set elects a primary by itself, after its election time-out of 10 s:
+		// asked to, a member does not wait. It is refused as long as the others
+		// have not heard of the set. A set of one does not wait either.
+		if lacking != nil && len(members) > 1 && !slices.Contains(states, primary) && time.Since(pushed) > stepUpPause {
+			_, _ = members[0].run(ctx, bson.D{{Key: "replSetStepUp", Value: 1}}) // a time-out ends the wait as well
+			pushed = time.Now()
+		}
+		return lacking
+	})
+}
+
+// lacks tells what is missing in a replica set, nil if nothing is.
+func lacks(states []state) error {
+	count := make(map[state]int)
+	for _, s := range states {
+		count[s]++
+	}
+	if count[primary] == 1 && count[primary]+count[secondary] == len(states) {
+		return nil
+	}
+	return fmt.Errorf("%d primaries, %d secondaries, %d that are neither", count[primary], count[secondary], len(states)-count[primary]-count[secondary])
+}
+
+// permanent is an error that does not go away by waiting.
+type permanent struct{ error }
+
+func (p permanent) Unwrap() error { return p.error }
+
+// lasting marks the errors that no further attempt mends. Others can be those
+// of a machine that is slow: a member that is not reached yet, for example.
+func lasting(err error) error {
+	if slices.Contains(hopeless, codeOf(err)) {
+		return permanent{err}
+	}
+	return err
+}
+
+// addShard adds a replica set as a shard. The mongos may not know its primary
+// yet, and refuses for a moment.
+func addShard(ctx context.Context, mongos *admin, set Set, hosts []string) error {
+	command := bson.D{{Key: "addShard", Value: set.Name + "/" + strings.Join(hosts, ",")}, {Key: "name", Value: set.Name}}
+	return await(ctx, fmt.Sprintf("%s to be added as a shard", set.Name), func(ctx context.Context) error {
+		_, err := mongos.run(ctx, command)
+		return err // none is taken for permanent: what a mongos says at first has many codes
+	})
+}
+
+// createUser makes the first user, which a server lets in from the same
+// machine make without being asked who it is ("Localhost Exception").
+func createUser(ctx context.Context, on *admin, user User) error {
+	command := bson.D{{Key: "createUser", Value: user.Name}, {Key: "pwd", Value: user.Password}, {Key: "roles", Value: bson.A{"root"}}}
+	return await(ctx, "the user "+user.Name+" to be made on "+on.server.Name, func(ctx context.Context) error {
+		_, err := on.run(ctx, command)
+		if codeOf(err) == codeUserExists {
+			return nil
+		}
+		return lasting(err)
+	})
+}

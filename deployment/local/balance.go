@@ -1,0 +1,140 @@
+package local
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// balancer hands connections to mongoses in turn, as a TCP load balancer does:
+// each connection begins with a header of the PROXY protocol, version 1, that
+// says who it comes from. A mongos takes that as the sign that it is load
+// balanced.
+type balancer struct {
+	listener net.Listener
+	targets  []string
+	next     atomic.Uint64
+	all      sync.WaitGroup
+
+	mu     sync.Mutex
+	closed bool
+	conns  map[net.Conn]bool
+}
+
+func newBalancer(targets []string) (*balancer, error) {
+	l, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
+	if err != nil {
+		return nil, err
+	}
+	b := &balancer{listener: l, targets: targets, conns: make(map[net.Conn]bool)}
+	b.all.Go(b.accept)
+	return b, nil
+}
+
+func (b *balancer) address() string { return b.listener.Addr().String() }
+
+// acceptPause is after an error that goes away, such as too many open files.
+const acceptPause = 50 * time.Millisecond
+
+func (b *balancer) accept() {
+	for {
+		conn, err := b.listener.Accept()
+		if err != nil {
+			if b.isClosed() {
+				return
+			}
+			time.Sleep(acceptPause)
+			continue
+		}
+		b.all.Go(func() { b.serve(conn) })
+	}
+}
+
+func (b *balancer) isClosed() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.closed
+}
+
+// own registers a connection, so that closing the balancer breaks it. It gives
+// false, and closes the connection, if the balancer is closed already.
+func (b *balancer) own(c net.Conn) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		_ = c.Close()
+		return false
+	}
+	b.conns[c] = true
+	return true
+}
+
+func (b *balancer) disown(c net.Conn) {
+	_ = c.Close()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.conns, c)
+}
+
+// serve connects a client with the mongos whose turn it is, or with the next
+// one that takes it.
+func (b *balancer) serve(client net.Conn) {
+	if !b.own(client) {
+		return
+	}
+	defer b.disown(client)
+	turn := b.next.Add(1) - 1
+	for i := range uint64(len(b.targets)) {
+		server, err := net.DialTimeout("tcp", b.targets[(turn+i)%uint64(len(b.targets))], commandLimit)
+		if err != nil {
+			continue
+		}
+		if !b.own(server) {
+			return
+		}
+		defer b.disown(server)
+		if _, err := io.WriteString(server, proxyHeader(client.RemoteAddr(), client.LocalAddr())); err == nil {
+			pass(client, server)
+		}
+		return
+	}
+}
+
+// proxyHeader is the first line of a connection ("The PROXY protocol", 2.1).
+func proxyHeader(from, to net.Addr) string {
+	f, okFrom := from.(*net.TCPAddr)
+	t, okTo := to.(*net.TCPAddr)
+	if !okFrom || !okTo || f.IP.To4() == nil || t.IP.To4() == nil {
+		return "PROXY UNKNOWN\r\n"
+	}
+	return fmt.Sprintf("PROXY TCP4 %s %s %d %d\r\n", f.IP, t.IP, f.Port, t.Port)
+}
+
+// pass copies both ways until either side ends: the other one is cut then, as
+// load balancers do that know nothing of half-open connections.
+func pass(a, b net.Conn) {
+	var both sync.WaitGroup
+	for _, pair := range [][2]net.Conn{{a, b}, {b, a}} {
+		both.Go(func() {
+			_, _ = io.Copy(pair[0], pair[1])
+			_ = a.Close()
+			_ = b.Close()
+		})
+	}
+	both.Wait()
+}
+
+// close breaks all connections and waits until nothing is left.
+func (b *balancer) close() {
+	b.mu.Lock()
+	b.closed = true
+	_ = b.listener.Close()
+	for c := range b.conns {
+		_ = c.Close()
+	}
+	b.mu.Unlock()
+	b.all.Wait()
+}

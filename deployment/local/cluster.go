@@ -1,0 +1,541 @@
+package local
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/unified-test-runner/utr/internal/ledger"
+)
+
+// Options say what cluster to start.
+type Options struct {
+	Release Release
+	Shape   Shape
+	// Folder is where the temporary folder of the cluster is made; "" is that
+	// of the system.
+	Folder string
+	// Book remembers processes and folders until they are gone. Nil: nobody
+	// does.
+	Book *ledger.Ledger
+	// Ports that clusters of this process share. Nil: it has its own.
+	Ports *Ports
+	// Timeout bounds the start; 0 means DefaultTimeout.
+	Timeout time.Duration
+}
+
+// DefaultTimeout is enough for a busy machine with a slow disk.
+const DefaultTimeout = 3 * time.Minute
+
+// portConflicts is how often a start is tried anew since a port was taken.
+const portConflicts = 5
+
+// Cluster is a running cluster. Its methods may be called concurrently.
+type Cluster struct {
+	shape   Shape
+	version Version
+	user    *User
+	ca      string // file; "" without TLS
+	folder  string
+	forget  func() error // the folder
+	ports   *Ports
+
+	mu        sync.Mutex // guards what follows
+	servers   []*server  // in the order of their start
+	balancers []*balancer
+	taken     []int // ports
+	closed    bool
+}
+
+// StartError tells that a cluster did not start. Logs is the folder in which
+// the logs of its servers are kept, "" if there is none.
+type StartError struct {
+	What string
+	Logs string
+	Err  error
+}
+
+func (e *StartError) Error() string {
+	text := fmt.Sprintf("cannot start a %s: %s", e.What, e.Err)
+	if e.Logs != "" {
+		text += "\nthe logs of the servers are in " + e.Logs
+	}
+	return text
+}
+
+// Unwrap gives what happened.
+func (e *StartError) Unwrap() error { return e.Err }
+
+// Start starts a cluster and waits until it serves. Close it. The end of ctx
+// ends the start alone, and leaves nothing behind. Other errors are of type
+// *StartError.
+func Start(ctx context.Context, o Options) (*Cluster, error) {
+	what := fmt.Sprintf("%s of version %s", o.Shape.Topology, o.Release.Version)
+	plan, err := NewPlan(o.Shape, o.Release.Version)
+	if err != nil {
+		return nil, &StartError{What: what, Err: err}
+	}
+	if o.Ports == nil {
+		o.Ports = new(Ports)
+	}
+	if o.Timeout == 0 {
+		o.Timeout = DefaultTimeout
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, o.Timeout, fmt.Errorf("the %s that a start may take are over", o.Timeout))
+	defer cancel()
+	for conflict := 1; ; conflict++ {
+		c, err := start(limited, o, plan)
+		if err == nil {
+			return c, nil
+		}
+		if c == nil {
+			return nil, &StartError{What: what, Err: err}
+		}
+		var died *DiedError
+		again := errors.As(err, &died) && died.portTaken && conflict < portConflicts
+		keep := !again && ctx.Err() == nil
+		closing := c.Close(keep)
+		switch {
+		case ctx.Err() != nil:
+			return nil, errors.Join(fmt.Errorf("start a %s: %w", what, context.Cause(ctx)), closing)
+		case !again:
+			return nil, &StartError{What: what, Logs: c.folder, Err: errors.Join(err, closing)}
+		case closing != nil:
+			return nil, &StartError{What: what, Err: closing}
+		}
+	}
+}
+
+// start starts the processes of a plan. The cluster that it gives beside an
+// error is to be closed; there is none if not even its folder could be made.
+func start(ctx context.Context, o Options, plan Plan) (*Cluster, error) {
+	c := &Cluster{shape: o.Shape.complete(), version: o.Release.Version, ports: o.Ports}
+	var err error
+	if c.folder, c.forget, err = makeFolder(o); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	s := &starter{cluster: c, plan: plan, options: o, cancel: cancel, admins: make(map[string][]*admin)}
+	defer s.close()
+	if err := s.run(ctx); err != nil {
+		// That a server ended says more than what then did not work any more.
+		var died *DiedError
+		if ctx.Err() != nil && !errors.As(err, &died) && errors.As(context.Cause(ctx), &died) {
+			err = died
+		}
+		return c, err
+	}
+	return c, nil
+}
+
+// makeFolder makes the folder of a cluster, and has it remembered before that.
+func makeFolder(o Options) (folder string, forget func() error, err error) {
+	parent := o.Folder
+	if parent == "" {
+		parent = os.TempDir()
+	}
+	if parent, err = filepath.Abs(parent); err != nil {
+		return "", nil, err
+	}
+	folder = filepath.Join(parent, ledger.FolderPrefix+"local-"+strings.ToLower(rand.Text()[:10]))
+	if forget, err = o.Book.Add(ledger.Entry{Kind: ledger.Folder, Path: folder}); err != nil {
+		return "", nil, err
+	}
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		return "", nil, errors.Join(fmt.Errorf("the folder of the cluster: %w", err), forget())
+	}
+	return folder, forget, nil
+}
+
+// starter is the state of one start.
+type starter struct {
+	cluster *Cluster
+	plan    Plan
+	options Options
+	place   Place // what is the same for all
+	secure  *tls.Config
+	cancel  context.CancelCauseFunc
+
+	mu     sync.Mutex
+	admins map[string][]*admin // of the members of each set; of "", the servers of no set
+}
+
+func (s *starter) close() {
+	for _, list := range s.admins {
+		for _, a := range list {
+			a.close()
+		}
+	}
+}
+
+func (s *starter) run(ctx context.Context) error {
+	if err := s.writeSecrets(); err != nil {
+		return err
+	}
+	for i, wave := range s.plan.Waves {
+		if err := s.wave(ctx, wave); err != nil {
+			return err
+		}
+		if i == 0 {
+			if err := together(ctx, s.plan.Sets, s.initiate); err != nil {
+				return err
+			}
+		}
+		// Shards are added as soon as there is a mongos.
+		if wave[0].Role == RoleMongos && i == 1 {
+			if err := s.addShards(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	if s.cluster.shape.Auth {
+		if err := s.addUser(ctx); err != nil {
+			return err
+		}
+	}
+	return s.balance()
+}
+
+// wave starts processes and waits until all answer.
+func (s *starter) wave(ctx context.Context, wave []Process) error {
+	// One after the other, which takes no time, so that their order is known.
+	var launched []*server
+	for _, p := range wave {
+		l, err := s.launch(p)
+		if err != nil {
+			return err
+		}
+		l.watch(ctx, s.cancel)
+		launched = append(launched, l)
+	}
+	admins := make([]*admin, len(launched))
+	index := make([]int, len(launched))
+	for i := range index {
+		index[i] = i
+	}
+	err := together(ctx, index, func(ctx context.Context, i int) (err error) {
+		admins[i], err = answering(ctx, launched[i], s.secure)
+		return err
+	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, a := range admins {
+		if a != nil {
+			set := launched[i].Set
+			s.admins[set] = append(s.admins[set], a)
+		}
+	}
+	return err
+}
+
+// launch starts one process.
+func (s *starter) launch(p Process) (*server, error) {
+	c := s.cluster
+	at := s.place
+	for _, port := range []struct {
+		to     *int
+		wanted bool
+	}{{&at.Port, true}, {&at.BalancerPort, p.Balanced}} {
+		if !port.wanted {
+			continue
+		}
+		n, err := c.ports.Next()
+		if err != nil {
+			return nil, err
+		}
+		*port.to = n
+		c.taken = append(c.taken, n)
+	}
+	path := s.options.Release.Mongod
+	if p.Role == RoleMongos {
+		path = s.options.Release.Mongos
+		at.ConfigDB = configSet + "/" + strings.Join(s.hosts(configSet), ",")
+	} else {
+		at.Data = filepath.Join(c.folder, p.Name)
+		if err := os.Mkdir(at.Data, 0o700); err != nil {
+			return nil, err
+		}
+	}
+	if path == "" {
+		return nil, errNoMongos
+	}
+	l, err := launch(path, p, c.version, at, filepath.Join(c.folder, p.Name+".log"), s.options.Book)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.servers = append(c.servers, l)
+	return l, nil
+}
+
+var errNoMongos = errors.New("there is no mongos beside the mongod")
+
+// hosts gives the addresses of the members of a set.
+func (s *starter) hosts(set string) []string {
+	var hosts []string
+	for _, m := range s.cluster.servers {
+		if m.Set == set {
+			hosts = append(hosts, m.address())
+		}
+	}
+	return hosts
+}
+
+func (s *starter) initiate(ctx context.Context, set Set) error {
+	return initiate(ctx, set, s.admins[set.Name])
+}
+
+// addShards adds all shards through the first mongos.
+func (s *starter) addShards(ctx context.Context) error {
+	for _, set := range s.plan.Sets {
+		if !set.Shard {
+			continue
+		}
+		if err := addShard(ctx, s.admins[""][0], set, s.hosts(set.Name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keyBytes is the length of the members' password, before it is text.
+const keyBytes = 96
+
+// writeSecrets writes the file that holds the members' password among
+// themselves, and certificates.
+func (s *starter) writeSecrets() error {
+	c := s.cluster
+	if c.shape.Auth {
+		s.place.KeyFile = filepath.Join(c.folder, "key")
+		var key strings.Builder
+		for key.Len() < keyBytes {
+			key.WriteString(rand.Text())
+		}
+		if err := os.WriteFile(s.place.KeyFile, []byte(key.String()+"\n"), 0o600); err != nil {
+			return err
+		}
+	}
+	if !c.shape.TLS {
+		return nil
+	}
+	made, err := writeCertificates(c.folder)
+	if err != nil {
+		return err
+	}
+	s.place.Certificate, s.place.CA, c.ca = made.server, made.ca, made.ca
+	trusted, err := made.pool()
+	if err != nil {
+		return err
+	}
+	s.secure = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: trusted}
+	return nil
+}
+
+// addUser makes the user of the cluster, where clients come in: on the primary,
+// or through a mongos.
+func (s *starter) addUser(ctx context.Context) error {
+	user := User{Name: "utr", Password: rand.Text()}
+	at := s.admins[""]
+	if s.cluster.shape.Topology == ReplicaSet {
+		at = s.admins[memberSet]
+	}
+	for _, a := range at {
+		now, err := a.hello(ctx)
+		if err != nil {
+			return err
+		}
+		if now == primary || now == router {
+			if err := createUser(ctx, a, user); err != nil {
+				return err
+			}
+			s.cluster.user = &user
+			return nil
+		}
+	}
+	return errors.New("there is no server that takes a user")
+}
+
+// balance puts a load balancer in front of all mongoses, and one in front of
+// the first.
+func (s *starter) balance() error {
+	if s.cluster.shape.Topology != LoadBalanced {
+		return nil
+	}
+	var behind []string
+	for _, m := range s.cluster.servers {
+		if m.Balanced {
+			behind = append(behind, net.JoinHostPort(address, strconv.Itoa(m.place.BalancerPort)))
+		}
+	}
+	for _, targets := range [][]string{behind, behind[:1]} {
+		b, err := newBalancer(targets)
+		if err != nil {
+			return fmt.Errorf("the load balancer: %w", err)
+		}
+		s.cluster.mu.Lock()
+		s.cluster.balancers = append(s.cluster.balancers, b)
+		s.cluster.mu.Unlock()
+	}
+	return nil
+}
+
+// Dead tells whether a server ended though nobody asked it to: the error is of
+// type *DiedError then.
+func (c *Cluster) Dead() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return errors.New("the cluster is closed")
+	}
+	for _, s := range c.servers {
+		if err := s.dead(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close ends the cluster and waits until nothing of it is left but, if they are
+// to be kept, the logs: see Folder. It may be called more than once.
+func (c *Cluster) Close(keepLogs bool) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil
+	}
+	c.closed = true
+	var errs []error
+	for _, b := range c.balancers {
+		b.close()
+	}
+	// A mongos first, so that it does not tell its log about the others.
+	kills := make([]error, len(c.servers))
+	var all sync.WaitGroup
+	for i := len(c.servers) - 1; i >= 0; i-- {
+		all.Go(func() { kills[i] = c.servers[i].kill() })
+	}
+	all.Wait()
+	errs = append(errs, kills...)
+	for _, port := range c.taken {
+		c.ports.free(port)
+	}
+	err := errors.Join(append(errs, c.tidy(keepLogs))...)
+	if err == nil {
+		err = c.forget() // else utr clean takes away what is left
+	}
+	return err
+}
+
+// tidy removes the folder, or all of it but the logs.
+func (c *Cluster) tidy(keepLogs bool) error {
+	if !keepLogs {
+		return os.RemoveAll(c.folder)
+	}
+	entries, err := os.ReadDir(c.folder)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, e := range entries {
+		if filepath.Ext(e.Name()) != ".log" {
+			errs = append(errs, os.RemoveAll(filepath.Join(c.folder, e.Name())))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// RemoveLogs removes what a Close has kept.
+func (c *Cluster) RemoveLogs() error { return os.RemoveAll(c.folder) }
+
+// Folder is where the logs are: a file NAME.log for each server.
+func (c *Cluster) Folder() string { return c.folder }
+
+// Log gives the lines that the servers logged from one time to another, in
+// their order.
+func (c *Cluster) Log(from, to time.Time) []Line {
+	c.mu.Lock()
+	servers := c.servers
+	c.mu.Unlock()
+	var lists [][]Line
+	for _, s := range servers {
+		lists = append(lists, linesOf(s.log, s.address(), from, to))
+	}
+	return merged(lists)
+}
+
+// Hosts are the addresses that clients see: of the members or mongoses, in
+// order; of a load balanced cluster, that of the balancer.
+func (c *Cluster) Hosts() []string {
+	if c.shape.Topology == LoadBalanced {
+		return []string{c.balancers[0].address()}
+	}
+	var hosts []string
+	for _, s := range c.servers {
+		if s.Role&(RoleStandalone|RoleMember|RoleMongos) != 0 {
+			hosts = append(hosts, s.address())
+		}
+	}
+	return hosts
+}
+
+// URI is the connection string with all seeds. It holds the password, if there
+// is one.
+func (c *Cluster) URI() string {
+	switch c.shape.Topology {
+	case ReplicaSet:
+		return c.uri(c.Hosts(), "replicaSet", memberSet)
+	case LoadBalanced:
+		return c.uri(c.Hosts(), "loadBalanced", "true")
+	}
+	return c.uri(c.Hosts())
+}
+
+// SingleURI is that of one mongos, or of the load balancer in front of one.
+// Elsewhere it equals URI.
+func (c *Cluster) SingleURI() string {
+	switch c.shape.Topology {
+	case Sharded:
+		return c.uri(c.Hosts()[:1])
+	case LoadBalanced:
+		return c.uri([]string{c.balancers[1].address()}, "loadBalanced", "true")
+	}
+	return c.URI()
+}
+
+// DirectURI is that of one host alone. A load balancer cannot be passed by.
+func (c *Cluster) DirectURI(host string) string {
+	if c.shape.Topology == LoadBalanced {
+		return c.uri([]string{host}, "loadBalanced", "true")
+	}
+	return c.uri([]string{host}, "directConnection", "true")
+}
+
+// uri puts a connection string together; options are names and values.
+func (c *Cluster) uri(hosts []string, options ...string) string {
+	u := url.URL{Scheme: "mongodb", Host: strings.Join(hosts, ","), Path: "/"}
+	if c.user != nil {
+		u.User = url.UserPassword(c.user.Name, c.user.Password)
+	}
+	query := url.Values{}
+	if c.ca != "" {
+		query.Set("tls", "true")
+		query.Set("tlsCAFile", c.ca)
+	}
+	for i := 0; i+1 < len(options); i += 2 {
+		query.Set(options[i], options[i+1])
+	}
+	u.RawQuery = query.Encode()
+	return u.String()
+}

@@ -1,0 +1,141 @@
+package local
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+)
+
+// What is quoted of a log.
+const (
+	tailLines = 12
+	tailWidth = 400       // characters of a line
+	tailBytes = 64 << 10  // looked at
+	scanBytes = 2 << 20   // looked at for lines of a time
+	maxLines  = 2_000     // given of a time
+	lineBytes = 256 << 10 // longest line
+)
+
+// tail gives the last lines of a log, shortened.
+func tail(path string) string {
+	text, err := lastBytes(path, tailBytes)
+	if err != nil {
+		return fmt.Sprintf("(its log cannot be read: %v)", err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	var kept []string
+	for _, line := range lines[max(0, len(lines)-tailLines):] {
+		kept = append(kept, shorten(line))
+	}
+	return strings.Join(kept, "\n")
+}
+
+func shorten(line string) string {
+	line = strings.ToValidUTF8(strings.TrimRight(line, "\r"), "?")
+	if runes := []rune(line); len(runes) > tailWidth {
+		return string(runes[:tailWidth]) + "…"
+	}
+	return line
+}
+
+// quoted sets off what a program said from the sentence before it.
+func quoted(text string) string {
+	text = strings.TrimSpace(text)
+	if text == "" {
+		return "; it said nothing"
+	}
+	var b strings.Builder
+	b.WriteString("; the last that it said:")
+	lines := strings.Split(text, "\n")
+	for _, line := range lines[max(0, len(lines)-tailLines):] {
+		b.WriteString("\n    " + shorten(line))
+	}
+	return b.String()
+}
+
+// lastBytes reads the end of a file, from the beginning of a line.
+func lastBytes(path string, most int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	size, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return nil, err
+	}
+	from := max(0, size-most)
+	text, err := io.ReadAll(io.NewSectionReader(f, from, size-from))
+	if err != nil || from == 0 {
+		return text, err
+	}
+	_, text, _ = bytes.Cut(text, []byte("\n"))
+	return text, nil
+}
+
+// Line is one line of a server's log.
+type Line struct {
+	Time   time.Time
+	Server string // host:port
+	Text   string
+}
+
+// linesOf gives the lines of a log from one time to another. A line without a
+// time of its own belongs to the one before it.
+func linesOf(path, server string, from, to time.Time) []Line {
+	text, err := lastBytes(path, scanBytes)
+	if err != nil {
+		return nil
+	}
+	var out []Line
+	var at time.Time
+	scanner := bufio.NewScanner(bytes.NewReader(text))
+	scanner.Buffer(nil, lineBytes)
+	for scanner.Scan() && len(out) < maxLines {
+		if t, ok := timeOf(scanner.Text()); ok {
+			at = t
+		}
+		if !at.IsZero() && !at.Before(from) && !at.After(to) {
+			out = append(out, Line{at, server, shorten(scanner.Text())})
+		}
+	}
+	return out
+}
+
+// timeOf reads when a line was written: from 4.4 on a line is a JSON document,
+// before that it begins with the time.
+func timeOf(line string) (time.Time, bool) {
+	if strings.HasPrefix(line, "{") {
+		var doc struct {
+			T struct {
+				Date time.Time `json:"$date"`
+			} `json:"t"`
+		}
+		err := json.Unmarshal([]byte(line), &doc)
+		return doc.T.Date, err == nil && !doc.T.Date.IsZero()
+	}
+	word, _, _ := strings.Cut(line, " ")
+	for _, layout := range []string{"2006-01-02T15:04:05.000-0700", time.RFC3339Nano} {
+		if t, err := time.Parse(layout, word); err == nil {
+			return t, true
+		}
+	}
+	return time.Time{}, false
+}
+
+// merged puts the lines of several logs into one order. Each list is in order
+// already.
+func merged(lists [][]Line) []Line {
+	var out []Line
+	for _, l := range lists {
+		out = append(out, l...)
+	}
+	slices.SortStableFunc(out, func(a, b Line) int { return a.Time.Compare(b.Time) })
+	return out
+}

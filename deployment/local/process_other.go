@@ -1,0 +1,8 @@
+//go:build unix && !linux
+
+package local
+
+import "syscall"
+
+// dieWithParent cannot be had: the ledger remembers what a crash leaves.
+func dieWithParent(*syscall.SysProcAttr) {}

@@ -1,0 +1,199 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Version is major, minor and patch of a server.
+type Version [3]int
+
+// String is the usual spelling.
+func (v Version) String() string { return fmt.Sprintf("%d.%d.%d", v[0], v[1], v[2]) }
+
+// atLeast reports whether v is major.minor or later.
+func (v Version) atLeast(major, minor int) bool {
+	return v[0] > major || v[0] == major && v[1] >= minor
+}
+
+// Oldest is the oldest version that can be used.
+var oldest = Version{4, 2, 0}
+
+// Release is a pair of programs.
+type Release struct {
+	Mongod  string // path
+	Mongos  string // path; "" if there is none beside it
+	Version Version
+}
+
+// program gives the name of a file that can be run.
+func program(name string) string {
+	if runtime.GOOS == "windows" {
+		return name + ".exe"
+	}
+	return name
+}
+
+// Find finds a release and asks it for its version. Where is a folder with
+// bin/mongod or mongod, a mongod itself, or a name that is looked up in $PATH,
+// such as "mongod". The error says where was looked.
+func Find(ctx context.Context, where string) (Release, error) {
+	mongod, err := findMongod(where)
+	if err != nil {
+		return Release{}, err
+	}
+	if mongod, err = filepath.Abs(mongod); err != nil {
+		return Release{}, err
+	}
+	r := Release{Mongod: mongod}
+	if r.Version, err = askVersion(ctx, mongod); err != nil {
+		return Release{}, err
+	}
+	if r.Version[0] < oldest[0] || r.Version[0] == oldest[0] && r.Version[1] < oldest[1] {
+		return Release{}, fmt.Errorf("%s is of version %s: %d.%d is the oldest that can be used", mongod, r.Version, oldest[0], oldest[1])
+	}
+	mongos := beside(mongod)
+	if executable(mongos) != nil {
+		return r, nil // sharded clusters cannot be had
+	}
+	router, err := askVersion(ctx, mongos)
+	if err != nil {
+		return Release{}, err
+	}
+	if router[0] != r.Version[0] || router[1] != r.Version[1] {
+		return Release{}, fmt.Errorf("%s is of version %s, and %s of version %s: a cluster cannot be made of both", mongod, r.Version, mongos, router)
+	}
+	r.Mongos = mongos
+	return r, nil
+}
+
+// beside gives the mongos that belongs to a mongod: mongod-8.0 has mongos-8.0.
+func beside(mongod string) string {
+	folder, name := filepath.Split(mongod)
+	if strings.Contains(name, "mongod") {
+		return filepath.Join(folder, strings.Replace(name, "mongod", "mongos", 1))
+	}
+	return filepath.Join(folder, program("mongos"))
+}
+
+func findMongod(where string) (string, error) {
+	about, err := os.Stat(where)
+	isName := where == filepath.Base(where) && where != "." && where != ".."
+	switch {
+	case err == nil && about.IsDir():
+		var looked []error
+		for _, at := range []string{filepath.Join(where, "bin", program("mongod")), filepath.Join(where, program("mongod"))} {
+			err := executable(at)
+			if err == nil {
+				return at, nil
+			}
+			looked = append(looked, err)
+		}
+		return "", fmt.Errorf("there is no mongod in the folder %s: %w", where, errors.Join(looked...))
+	case isName:
+		found, err := exec.LookPath(where)
+		if err != nil && !errors.Is(err, exec.ErrDot) {
+			return "", fmt.Errorf("%q is neither a folder here nor a program on $PATH", where)
+		}
+		return found, nil
+	}
+	if err := executable(where); err != nil {
+		return "", err
+	}
+	return where, nil
+}
+
+// executable tells why a file cannot be run.
+func executable(path string) error {
+	about, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("there is no %s", path)
+	case err != nil:
+		return err
+	case about.IsDir():
+		return fmt.Errorf("%s is a folder", path)
+	case runtime.GOOS != "windows" && about.Mode()&0o111 == 0:
+		return fmt.Errorf("%s cannot be run: it is not executable", path)
+	}
+	return nil
+}
+
+// versionLimit bounds the question for a version. The first start of a big
+// program can be slow.
+const versionLimit = 30 * time.Second
+
+// askVersion runs a program with --version.
+func askVersion(ctx context.Context, path string) (Version, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, versionLimit, fmt.Errorf("no answer within %s", versionLimit))
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, "--version")
+	cmd.Env = environment()
+	cmd.WaitDelay = time.Second // what it left behind may hold the pipe
+	isolate(cmd)
+	cmd.Cancel = func() error { return killGroup(cmd.Process) }
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		return Version{}, fmt.Errorf("%s --version: %w%s", path, err, quoted(string(out)))
+	}
+	v, err := parseVersion(string(out))
+	if err != nil {
+		return Version{}, fmt.Errorf("%s --version: %w%s", path, err, quoted(string(out)))
+	}
+	return v, nil
+}
+
+// versionPattern finds the version in "db version v4.2.24" and "mongos version
+// v8.0.4-rc0".
+var versionPattern = regexp.MustCompile(`(?m)\bversion v(\d+)\.(\d+)\.(\d+)`)
+
+func parseVersion(out string) (v Version, err error) {
+	found := versionPattern.FindStringSubmatch(out)
+	if found == nil {
+		return v, errors.New("it does not tell a version")
+	}
+	for i := range v {
+		if v[i], err = strconv.Atoi(found[i+1]); err != nil {
+			return v, err
+		}
+	}
+	return v, nil
+}
+
+// environment is what children get: ours without what may hold secrets.
+func environment() []string {
+	var out []string
+	for _, pair := range os.Environ() {
+		name, _, _ := strings.Cut(pair, "=")
+		switch name {
+		case "UTR_URI", "UTR_SINGLE_URI", "UTR_PASSWORD":
+		default:
+			out = append(out, pair)
+		}
+	}
+	return out
+}
+
+// Can tells why a cluster cannot be made of the release.
+func (r Release) Can(s Shape) error {
+	if _, err := NewPlan(s, r.Version); err != nil {
+		return err
+	}
+	if r.Mongos == "" && (s.Topology == Sharded || s.Topology == LoadBalanced) {
+		return fmt.Errorf("a %s cannot be had: there is no %s", s.Topology, beside(r.Mongod))
+	}
+	return nil
+}

@@ -1,0 +1,77 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// The pauses of a wait: short at first, since much is there at once, and
+// longer as it goes on, so that a busy machine is left in peace.
+const (
+	firstPause = 5 * time.Millisecond
+	lastPause  = 250 * time.Millisecond
+)
+
+// await asks again and again until there is no error, one that is permanent, or
+// the context ends. The error says what was waited for, and why it was not there
+// the last time.
+func await(ctx context.Context, what string, ask func(context.Context) error) error {
+	begun := time.Now()
+	for pause := firstPause; ; pause = min(lastPause, pause*3/2) {
+		err := ask(ctx)
+		if err == nil {
+			return nil
+		}
+		if p := (permanent{}); errors.As(err, &p) {
+			return fmt.Errorf("%s: %w", what, p.error)
+		}
+		if ctx.Err() == nil {
+			timer := time.NewTimer(pause)
+			select {
+			case <-timer.C:
+				continue
+			case <-ctx.Done():
+				timer.Stop()
+			}
+		}
+		return &WaitError{What: what, After: time.Since(begun), Cause: context.Cause(ctx), Last: err}
+	}
+}
+
+// WaitError tells of something that was waited for and did not come.
+type WaitError struct {
+	What  string
+	After time.Duration
+	Cause error // why the wait ended
+	Last  error // what was seen last
+}
+
+func (e *WaitError) Error() string {
+	return fmt.Sprintf("waited %s for %s: %s (seen last: %s)", e.After.Round(time.Millisecond), e.What, e.Cause, e.Last)
+}
+
+// Unwrap gives why the wait ended.
+func (e *WaitError) Unwrap() error { return e.Cause }
+
+// together does things at once and waits for all. The first that fails ends
+// the others, and its error is what counts.
+func together[T any](ctx context.Context, things []T, do func(context.Context, T) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var all sync.WaitGroup
+	var once sync.Once
+	var first error
+	for _, t := range things {
+		all.Go(func() {
+			if err := do(ctx, t); err != nil {
+				once.Do(func() { first = err })
+				cancel(err)
+			}
+		})
+	}
+	all.Wait()
+	return first
+}
