@@ -52,6 +52,7 @@ const (
 	Primary
 	Secondary
 	Mongos
+	Uninitiated // waits for the configuration of its replica set
 )
 
 // Request is one command as a server received it.
@@ -99,7 +100,7 @@ type Server struct {
 	// Term and ElectionID are those of the present primary of a replica set.
 	Term       int64
 	ElectionID bson.ObjectID
-	// Hosts are the data-bearing members of the replica set, or the mongoses
+	// Hosts are the members of the replica set that hello lists so, or the mongoses
 	// of a sharded cluster.
 	Hosts []string
 }

@@ -29,6 +29,8 @@ type Options struct {
 	// ShardName and ShardHost name the one shard of a sharded deployment, as
 	// "s0" and "set/host:port". Empty: "s0" and "s0/localhost:27310".
 	ShardName, ShardHost string
+	// NoShard leaves config.shards empty: shards are added by command.
+	NoShard bool
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 	// NoScripting refuses what needs a script engine.

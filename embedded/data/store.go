@@ -394,6 +394,9 @@ func (d *Data) seed() {
 	}
 	shards := newCollection("config", "shards", bson.D{})
 	d.addCollection(shards)
+	if d.opts.NoShard {
+		return
+	}
 	doc := bson.D{{Key: "_id", Value: d.opts.ShardName}, {Key: "host", Value: d.opts.ShardHost}, {Key: "state", Value: int32(1)}}
 	d.nextRID++
 	shards.add(&record{rid: d.nextRID, raw: value.Encode(doc)}, doc)

@@ -33,6 +33,13 @@ func (u *Users) find(database, name string) *User {
 	return u.users[database+"."+name]
 }
 
+// empty says that nobody may authenticate yet.
+func (u *Users) empty() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return len(u.users) == 0
+}
+
 // mechanisms are the ones served, in the order in which hello lists them.
 var mechanisms = []struct {
 	name   string

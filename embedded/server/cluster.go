@@ -45,6 +45,9 @@ const (
 	Single Kind = iota
 	ReplicaSet
 	Sharded
+	// Uninitiated is one mongod that has been told the name of a replica set
+	// and waits for its configuration.
+	Uninitiated
 )
 
 // entry is a command as a server has it: a row of the data side, or one of our
@@ -60,8 +63,9 @@ type Config struct {
 	Profile Profile
 	SetName string // of the replica set, or of the one shard
 	// Users may authenticate, and others not do much. Nil: there is no access
-	// control.
-	Users *Users
+	// control. With AccessByPlace each server that joins decides for itself.
+	Users         *Users
+	AccessByPlace bool
 	// TLS is what connections use, nil for none.
 	TLS     *tls.Config
 	Backend Backend
@@ -70,6 +74,17 @@ type Config struct {
 	Parameters bson.D
 	// Clock is that of rate limiters, nil for the machine's.
 	Clock Clock
+
+	// Initiate serves replSetInitiate on an uninitiated server. What it gives
+	// runs when the client has its answer. Nil refuses the command.
+	Initiate func(ctx context.Context, config bson.Raw) (after func(), err error)
+	// Reconfigure serves replSetReconfig, whose configuration has been checked
+	// and configured when it is called; removed are the members that are gone.
+	// Nil refuses the command.
+	Reconfigure func(removed []*Server)
+	// Shards make mongoses serve addShard and removeShard; without them there
+	// is the one shard that no client can reach.
+	Shards bool
 }
 
 // Cluster is the servers of one deployment, and what they agree upon: who is
@@ -90,12 +105,19 @@ type Cluster struct {
 	members []*Server // in the order of their addition
 	primary *Server   // nil if there is none
 	term    int64
+	layout  *layout // of the members
+
+	// Of a replica set that Configure has configured.
+	quorum       bool // a primary needs a majority
+	settings     bson.D
+	configServer bool
+	configTerm   int64
 }
 
 // NewCluster makes a deployment without servers. Close it.
 func NewCluster(config Config) *Cluster {
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &Cluster{Config: config, ctx: ctx, cancel: cancel, commands: map[string]*entry{}}
+	c := &Cluster{Config: config, ctx: ctx, cancel: cancel, commands: map[string]*entry{}, layout: newLayout(1, nil)}
 	if c.users = config.Users; c.users == nil {
 		c.users = NewUsers()
 	}
@@ -201,15 +223,22 @@ func (c *Cluster) stepDown() {
 	old.changed()
 }
 
-// successor is the member after old that is up, nil if there is none.
+// successor is who should become primary: of the members that are up and may
+// be it, but old, the one of the highest priority, and of several the next
+// after old. Nil if there is none.
 func (c *Cluster) successor(old *Server) *Server {
 	at := slices.Index(c.members, old)
-	for i := 1; i < len(c.members); i++ {
-		if s := c.members[(at+i)%len(c.members)]; !s.isDown {
-			return s
+	var best *Server
+	for i := range c.members {
+		s := c.members[(at+1+i)%len(c.members)]
+		if s == old || s.isDown || !s.member.electable() || time.Now().Before(s.frozen) {
+			continue
+		}
+		if best == nil || s.member.Priority > best.member.Priority {
+			best = s
 		}
 	}
-	return nil
+	return best
 }
 
 // StepDown makes the primary a secondary and another member primary. It fails
@@ -278,6 +307,9 @@ func (c *Cluster) find(name string, role command.Role) *entry {
 	row := c.commands[name]
 	if row == nil || c.Profile.Wire < row.MinWire || row.MaxWire > 0 && c.Profile.Wire > row.MaxWire {
 		return nil
+	}
+	if role == command.Uninitiated {
+		role = command.Secondary // which it will be
 	}
 	if len(row.Topologies) > 0 && !slices.Contains(row.Topologies, role) {
 		return nil

@@ -74,7 +74,7 @@ func (x *exchange) readWriteConcern() error {
 		return refuse(codeFailedToParse, "w has to be a non-negative number and not greater than %d", maxW)
 	case n > 1 && x.view.Role == command.Standalone:
 		return refuse(codeBadValue, "cannot use 'w' > 1 when a host is not replicated")
-	case int(n) > len(x.view.Hosts) && x.view.isMember():
+	case x.view.isMember() && int(n) > x.view.layout.bearing:
 		x.concern.code = codeUnsatisfiable
 		x.concern.failure = bson.D{
 			{Key: "code", Value: int32(codeUnsatisfiable)},

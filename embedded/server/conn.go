@@ -63,8 +63,10 @@ var errDone = errors.New("the connection is done")
 
 // run answers messages until the client leaves or has to.
 func (k *conn) run() {
+	defer k.logClosed()
 	defer k.server.forget(k)
 	defer k.close()
+	k.logOpened()
 	if !k.establish() {
 		k.tell("rejected by the connection rate limiter")
 		return
@@ -126,8 +128,12 @@ func (k *conn) msg(h wire.Header, body []byte, reply writer) error {
 		return err
 	}
 	doc, err := x.answer()
+	x.logCommand(doc, err)
 	if err != nil {
 		return err
+	}
+	if x.after != nil {
+		defer x.after()
 	}
 	if m.Flags&wire.MoreToCome != 0 {
 		return nil

@@ -93,7 +93,7 @@ func (x *exchange) serverStatus() (bson.D, error) {
 		{Key: "host", Value: x.view.Address},
 		{Key: "version", Value: s.cluster.Profile.versionText()},
 		{Key: "process", Value: x.view.process()},
-		{Key: "pid", Value: int64(os.Getpid())},
+		{Key: "pid", Value: s.pid()},
 		{Key: "uptime", Value: float64(int(time.Since(s.started).Seconds()))},
 		{Key: "localTime", Value: bson.NewDateTimeFromTime(time.Now())},
 	}
@@ -102,12 +102,13 @@ func (x *exchange) serverStatus() (bson.D, error) {
 			{Key: "topologyVersion", Value: x.view.topologyVersion()},
 			{Key: "hosts", Value: x.view.Hosts},
 			{Key: "setName", Value: x.view.SetName},
-			{Key: "setVersion", Value: int32(1)},
+			{Key: "setVersion", Value: x.view.layout.version},
 			{Key: "isWritablePrimary", Value: x.view.Role == command.Primary},
-			{Key: "secondary", Value: x.view.Role == command.Secondary},
+			{Key: "secondary", Value: x.view.Role == command.Secondary && !x.view.member.ArbiterOnly},
 			{Key: "primary", Value: x.view.primary},
 			{Key: "me", Value: x.view.Address},
 		}
+		repl = append(repl, x.view.member.told(s.cluster.Profile)...)
 		reply = append(reply, bson.E{Key: "repl", Value: repl})
 	}
 	if x.view.Role != command.Mongos {
@@ -151,7 +152,18 @@ func (x *exchange) hostInfo() (bson.D, error) {
 	}, nil
 }
 
+// pid of the process that the server plays.
+func (s *Server) pid() int64 {
+	if s.place.PID != 0 {
+		return int64(s.place.PID)
+	}
+	return int64(os.Getpid())
+}
+
 func (x *exchange) getCmdLineOpts() (bson.D, error) {
+	if p := x.conn.server.place; len(p.Arguments) > 0 {
+		return bson.D{{Key: "argv", Value: p.Arguments}, {Key: "parsed", Value: p.Options}}, nil
+	}
 	return bson.D{
 		{Key: "argv", Value: bson.A{x.view.process(), "--setParameter", "enableTestCommands=1"}},
 		{Key: "parsed", Value: bson.D{
@@ -160,13 +172,19 @@ func (x *exchange) getCmdLineOpts() (bson.D, error) {
 	}, nil
 }
 
-// getLog has the logs that a server has, all of them empty.
+// getLog has the logs that a server has, empty unless it keeps a journal.
 func (x *exchange) getLog() (bson.D, error) {
 	name, _ := x.request.Body.Index(0).Value().StringValueOK()
 	switch name {
 	case "*":
 		return bson.D{{Key: "names", Value: bson.A{"global", "startupWarnings"}}}, nil
-	case "global", "startupWarnings":
+	case "global":
+		if journal := x.conn.server.place.Journal; journal != nil {
+			lines, total := journal.Lines()
+			return bson.D{{Key: "totalLinesWritten", Value: int32(total)}, {Key: "log", Value: lines}}, nil
+		}
+		fallthrough
+	case "startupWarnings":
 		return bson.D{{Key: "totalLinesWritten", Value: int32(0)}, {Key: "log", Value: bson.A{}}}, nil
 	}
 	return nil, refuse(0, "no RamLog named: %s", name)

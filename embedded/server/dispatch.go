@@ -26,6 +26,7 @@ type exchange struct {
 	concern writeConcern
 	step    failpoint.Step // of failCommandSequence
 	logged  int64          // its number in the log
+	after   func()         // runs when the client has its answer
 }
 
 // begin takes a command up. An error ends the connection.
@@ -161,6 +162,9 @@ func (x *exchange) database() error {
 func (x *exchange) lookUp() error {
 	name := x.request.Name
 	x.row = x.conn.server.cluster.find(name, x.view.Role)
+	if name == "configureFailPoint" && !x.conn.server.params.isTrue("enableTestCommands") {
+		x.row = nil
+	}
 	if x.row == nil && x.view.Role == command.Mongos && x.view.Wire < wire50 {
 		return refuse(codeCommandNotFound, "no such cmd: %s", name)
 	}
@@ -345,10 +349,22 @@ func (x *exchange) authorize() error {
 	if x.row.AdminOnly && x.request.DB != "admin" {
 		return refuse(codeUnauthorized, "%s may only be run against the admin database.", x.row.Name)
 	}
-	if x.conn.server.cluster.Users != nil && x.conn.user == nil && !x.row.BeforeAuth {
+	if x.conn.guarded() && x.conn.user == nil && !x.row.BeforeAuth && !x.firstUser() {
 		return refuse(codeUnauthorized, "command %s requires authentication", x.row.Name)
 	}
 	return nil
+}
+
+// guarded says whether the client has to authenticate.
+func (k *conn) guarded() bool {
+	return k.server.place.AccessControl || k.server.cluster.Users != nil && !k.server.cluster.AccessByPlace
+}
+
+// firstUser says whether the command makes the first user of a server that
+// wants authentication already: the localhost exception, without which nobody
+// could begin.
+func (x *exchange) firstUser() bool {
+	return x.row.Name == "createUser" && x.request.DB == "admin" && x.conn.server.cluster.users.empty()
 }
 
 // modes are the read preferences, and whether a secondary may serve them.
@@ -369,12 +385,14 @@ func (x *exchange) role() error {
 				":: caused by :: Enumeration value '%s' for field 'mode' is not a valid value.", mode, mode)
 		}
 	}
-	if x.view.Role != command.Secondary {
+	if x.view.Role != command.Secondary && x.view.Role != command.Uninitiated {
 		return nil
 	}
 	switch {
 	case x.row.Write:
 		return x.notPrimary(codeNotWritablePrimary, "not primary")
+	case !x.row.OnSecondary && (x.view.Role == command.Uninitiated || x.view.member.ArbiterOnly):
+		return x.notPrimary(codeNotPrimaryOrSecondary, "node is not in primary or recovering state")
 	case !x.row.OnSecondary && !readsSecondary:
 		return x.notPrimary(codeNotPrimaryNoSecondary, "not primary and secondaryOk=false")
 	}

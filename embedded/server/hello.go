@@ -137,6 +137,7 @@ func (k *conn) handshake(body bson.Raw) error {
 			return refuse(codeMetadataMutated, "The client metadata document may only be sent in the first hello")
 		}
 		k.metadata = true
+		k.logMetadata(client)
 		application, _ := client.Lookup("application").DocumentOK()
 		k.info.AppName, _ = application.Lookup("name").StringValueOK()
 		if len(k.info.AppName) > maxAppName {
@@ -177,18 +178,27 @@ func (x *exchange) description(speculative bson.D) (bson.D, error) {
 		writable = "isWritablePrimary"
 	}
 	streams := v.Wire >= wire44
-	when(streams && v.isMember(), "topologyVersion", v.topologyVersion())
-	if v.isMember() {
+	when(streams && (v.isMember() || v.Role == command.Uninitiated), "topologyVersion", v.topologyVersion())
+	switch {
+	case v.isMember():
 		add("hosts", v.Hosts)
+		when(len(v.layout.passives) > 0, "passives", v.layout.passives)
+		when(len(v.layout.arbiters) > 0, "arbiters", v.layout.arbiters)
 		add("setName", v.SetName)
-		add("setVersion", int32(1))
+		add("setVersion", v.layout.version)
 		add(writable, v.Role == command.Primary)
-		add("secondary", v.Role == command.Secondary)
+		add("secondary", v.Role == command.Secondary && !v.member.ArbiterOnly)
 		when(v.primary != "", "primary", v.primary)
+		reply = append(reply, v.member.told(x.conn.server.cluster.Profile)...)
 		add("me", v.Address)
 		when(v.Role == command.Primary, "electionId", v.ElectionID)
 		add("lastWrite", x.lastWrite())
-	} else {
+	case v.Role == command.Uninitiated:
+		add(writable, false)
+		add("secondary", false)
+		add("info", "Does not have a valid replica set config")
+		add("isreplicaset", true)
+	default:
 		add(writable, true)
 		when(v.Role == command.Mongos, "msg", "isdbgrid")
 		when(streams, "topologyVersion", v.topologyVersion())

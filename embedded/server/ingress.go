@@ -86,7 +86,7 @@ func (x *exchange) admit() error {
 	if !i.params.isTrue(requestLimit) {
 		return nil
 	}
-	if k.server.cluster.Users != nil && k.user == nil || i.exempts(k.info.AppName) {
+	if k.guarded() && k.user == nil || i.exempts(k.info.AppName) {
 		i.requests.exempt()
 		return nil
 	}

@@ -157,7 +157,9 @@ func (c *Cluster) Log(from, to time.Time) []LogLine { return c.log.between(from,
 
 // tell logs what befell a server.
 func (s *Server) tell(format string, args ...any) {
-	s.cluster.log.add(logEntry{server: s, text: fmt.Sprintf(format, args...)})
+	text := fmt.Sprintf(format, args...)
+	s.cluster.log.add(logEntry{server: s, text: text})
+	s.log(Entry{Component: "REPL", Context: "ReplCoord", Message: text})
 }
 
 // tell logs what befell a connection.
@@ -248,7 +250,9 @@ func (x *exchange) tellOfHit(f failpoint.Failure, loseReply bool) {
 	if len(does) == 0 {
 		return
 	}
-	x.conn.tell(fmt.Sprintf("fail point hits %s: %s", x.request.Name, strings.Join(does, ", ")))
+	text := fmt.Sprintf("fail point hits %s: %s", x.request.Name, strings.Join(does, ", "))
+	x.conn.tell(text)
+	x.conn.server.log(Entry{Component: "COMMAND", Context: x.conn.name(), Message: text})
 }
 
 // tellOfFailPoint logs that a fail point was set.
@@ -265,6 +269,8 @@ func (x *exchange) tellOfFailPoint() {
 		return
 	}
 	x.conn.tell("fail point " + name + " set: " + oneLine(string(text)))
+	x.conn.server.log(Entry{Component: "COMMAND", ID: 23829, Context: x.conn.name(), Message: "Set failpoint", Attr: bson.D{
+		{Key: "failPointName", Value: name}, {Key: "failPointInfo", Value: about}}})
 }
 
 // tellOfClient logs what the first hello of a connection tells of the client.

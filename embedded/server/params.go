@@ -68,6 +68,29 @@ func newParameters(c *Cluster, s *Server) *parameters {
 	return p
 }
 
+// admit takes parameters that do nothing but to be told.
+func (p *parameters) admit(inert bson.D) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, e := range inert {
+		if _, known := p.values[e.Key]; !known {
+			p.names = append(p.names, e.Key)
+		}
+		p.values[e.Key] = e.Value
+	}
+	slices.Sort(p.names)
+}
+
+// KnownParameter says whether servers of a version have a parameter of this
+// name that does something here, or that clients commonly ask for.
+func KnownParameter(profile Profile, mongos bool, name string) bool {
+	kind := Single
+	if mongos {
+		kind = Sharded
+	}
+	return newParameters(&Cluster{Config: Config{Kind: kind, Profile: profile}}, &Server{}).has(name)
+}
+
 // set changes a parameter and gives its old value.
 func (p *parameters) set(name string, value bson.RawValue) (old any, err error) {
 	p.mu.Lock()
@@ -162,8 +185,7 @@ func (p *parameters) isTrue(name string) bool {
 	case bool:
 		return v
 	case bson.RawValue:
-		b, _ := v.BooleanOK()
-		return b
+		return truth(v, false)
 	}
 	return false
 }

@@ -32,8 +32,41 @@ func (x *exchange) replicated() (bson.D, error) {
 		return nil, refuse(codeNoReplicationEnabled, "not running with --replSet")
 	case command.Mongos:
 		return bson.D{{Key: "info", Value: "mongos"}}, refuse(0, "replSetGetStatus is not supported through mongos")
+	case command.Uninitiated:
+		return nil, refuse(codeNotYetInitialized, "no replset config has been received")
 	}
 	return nil, nil
+}
+
+// present is a member at the moment.
+type present struct {
+	Member
+	up, primary bool
+	began       time.Time
+}
+
+// state is a member's state by number and name.
+func (p present) state() (int32, string) {
+	switch {
+	case !p.up:
+		return 8, "(not reachable/healthy)"
+	case p.primary:
+		return 1, "PRIMARY"
+	case p.ArbiterOnly:
+		return 7, "ARBITER"
+	}
+	return 2, "SECONDARY"
+}
+
+// roll are the members of the set, in the order of its configuration.
+func (c *Cluster) roll() []present {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := make([]present, 0, len(c.members))
+	for _, s := range c.members {
+		out = append(out, present{Member: s.member, up: !s.isDown, primary: s == c.primary, began: s.started})
+	}
+	return out
 }
 
 func (x *exchange) replSetGetStatus() (bson.D, error) {
@@ -45,19 +78,26 @@ func (x *exchange) replSetGetStatus() (bson.D, error) {
 	opTime := bson.D{{Key: "ts", Value: now}, {Key: "t", Value: x.view.Term}}
 	began := x.conn.server.started
 	election := bson.NewDateTimeFromTime(began)
-	majority := int32(len(x.view.Hosts)/2 + 1)
+	set := x.view.layout
+	majority := int32(set.majority())
+	roll := x.conn.server.cluster.roll()
+	self := slices.IndexFunc(roll, func(p present) bool { return p.Host == x.view.Address })
+	myState := memberState(x.view.Role == command.Primary)
+	if self >= 0 {
+		myState, _ = roll[self].state()
+	}
 	reply := bson.D{
 		{Key: "set", Value: x.view.SetName},
 		{Key: "date", Value: bson.NewDateTimeFromTime(time.Now())},
-		{Key: "myState", Value: memberState(x.view.Role == command.Primary)},
+		{Key: "myState", Value: myState},
 		{Key: "term", Value: x.view.Term},
 		{Key: "syncSourceHost", Value: ""},
 		{Key: "syncSourceId", Value: int32(-1)},
 		{Key: "heartbeatIntervalMillis", Value: int64(heartbeatInterval)},
 		{Key: "majorityVoteCount", Value: majority},
-		{Key: "writeMajorityCount", Value: majority},
-		{Key: "votingMembersCount", Value: int32(len(x.view.Hosts))},
-		{Key: "writableVotingMembersCount", Value: int32(len(x.view.Hosts))},
+		{Key: "writeMajorityCount", Value: min(majority, int32(set.writers))},
+		{Key: "votingMembersCount", Value: int32(set.voters)},
+		{Key: "writableVotingMembersCount", Value: int32(set.writers)},
 		{Key: "optimes", Value: bson.D{
 			{Key: "lastCommittedOpTime", Value: opTime},
 			{Key: "lastCommittedWallTime", Value: at},
@@ -87,8 +127,8 @@ func (x *exchange) replSetGetStatus() (bson.D, error) {
 		}})
 	}
 	members := bson.A{}
-	for i, host := range x.view.Hosts {
-		members = append(members, x.memberStatus(i, host, opTime, at))
+	for _, m := range roll {
+		members = append(members, x.memberStatus(m, roll, opTime, at))
 	}
 	return append(reply, bson.E{Key: "members", Value: members}), nil
 }
@@ -102,40 +142,50 @@ func memberState(primary bool) int32 {
 }
 
 // memberStatus is what replSetGetStatus tells of one member.
-func (x *exchange) memberStatus(i int, host string, opTime bson.D, at bson.DateTime) bson.D {
-	self, primary := host == x.view.Address, host == x.view.primary
+func (x *exchange) memberStatus(p present, roll []present, opTime bson.D, at bson.DateTime) bson.D {
+	self := p.Host == x.view.Address
 	source, sourceID := "", int32(-1)
-	if !primary && !self {
-		source = x.view.primary
-		sourceID = int32(slices.Index(x.view.Hosts, x.view.primary))
+	if i := slices.IndexFunc(roll, func(other present) bool { return other.primary }); i >= 0 && p.up && !p.primary && !self {
+		source, sourceID = roll[i].Host, roll[i].ID
 	}
-	began := x.conn.server.started
+	state, name := p.state()
+	health, uptime, message := 1.0, int32(time.Since(p.began).Seconds()), ""
+	if !p.up {
+		health, uptime, message = 0, 0, "Error connecting to "+p.Host+" :: caused by :: Connection refused"
+		opTime, at = bson.D{{Key: "ts", Value: bson.Timestamp{}}, {Key: "t", Value: int64(-1)}}, 0
+	}
 	m := bson.D{
-		{Key: "_id", Value: int32(i)},
-		{Key: "name", Value: host},
-		{Key: "health", Value: 1.0},
-		{Key: "state", Value: memberState(primary)},
-		{Key: "stateStr", Value: map[bool]string{true: "PRIMARY", false: "SECONDARY"}[primary]},
-		{Key: "uptime", Value: int32(time.Since(began).Seconds())},
-		{Key: "optime", Value: opTime},
+		{Key: "_id", Value: p.ID},
+		{Key: "name", Value: p.Host},
+		{Key: "health", Value: health},
+		{Key: "state", Value: state},
+		{Key: "stateStr", Value: name},
+		{Key: "uptime", Value: uptime},
 	}
 	add := func(e ...bson.E) { m = append(m, e...) }
-	if !self {
-		add(bson.E{Key: "optimeDurable", Value: opTime})
+	if !p.ArbiterOnly {
+		add(bson.E{Key: "optime", Value: opTime})
+		if !self {
+			add(bson.E{Key: "optimeDurable", Value: opTime})
+		}
+		add(bson.E{Key: "optimeDate", Value: at})
+		if !self {
+			add(bson.E{Key: "optimeDurableDate", Value: at})
+		}
 	}
-	add(bson.E{Key: "optimeDate", Value: at})
 	if !self {
-		add(bson.E{Key: "optimeDurableDate", Value: at}, bson.E{Key: "lastHeartbeat", Value: at},
-			bson.E{Key: "lastHeartbeatRecv", Value: at}, bson.E{Key: "pingMs", Value: int64(0)},
-			bson.E{Key: "lastHeartbeatMessage", Value: ""})
+		now := bson.NewDateTimeFromTime(time.Now())
+		add(bson.E{Key: "lastHeartbeat", Value: now},
+			bson.E{Key: "lastHeartbeatRecv", Value: now}, bson.E{Key: "pingMs", Value: int64(0)},
+			bson.E{Key: "lastHeartbeatMessage", Value: message})
 	}
 	add(bson.E{Key: "syncSourceHost", Value: source}, bson.E{Key: "syncSourceId", Value: sourceID},
 		bson.E{Key: "infoMessage", Value: ""})
-	if primary {
-		add(bson.E{Key: "electionTime", Value: bson.Timestamp{T: uint32(began.Unix()), I: 1}},
-			bson.E{Key: "electionDate", Value: bson.NewDateTimeFromTime(began)})
+	if p.primary {
+		add(bson.E{Key: "electionTime", Value: bson.Timestamp{T: uint32(p.began.Unix()), I: 1}},
+			bson.E{Key: "electionDate", Value: bson.NewDateTimeFromTime(p.began)})
 	}
-	add(bson.E{Key: "configVersion", Value: int32(1)}, bson.E{Key: "configTerm", Value: int32(1)})
+	add(bson.E{Key: "configVersion", Value: x.view.layout.version}, bson.E{Key: "configTerm", Value: int32(1)})
 	if self {
 		add(bson.E{Key: "self", Value: true}, bson.E{Key: "lastHeartbeatMessage", Value: ""})
 	}
@@ -146,34 +196,53 @@ func (x *exchange) replSetGetConfig() (bson.D, error) {
 	if fields, err := x.replicated(); err != nil {
 		return fields, err
 	}
-	members := bson.A{}
-	for i, host := range x.view.Hosts {
-		members = append(members, bson.D{
-			{Key: "_id", Value: int32(i)},
-			{Key: "host", Value: host},
-			{Key: "arbiterOnly", Value: false},
-			{Key: "buildIndexes", Value: true},
-			{Key: "hidden", Value: false},
-			{Key: "priority", Value: 1.0},
-			{Key: "tags", Value: bson.D{}},
-			{Key: "slaveDelay", Value: int64(0)},
-			{Key: "votes", Value: int32(1)},
-		})
+	return bson.D{{Key: "config", Value: x.conn.server.cluster.configuration()}}, nil
+}
+
+// settingsByDefault are those of a configuration that has none.
+func settingsByDefault() bson.D {
+	return bson.D{
+		{Key: "chainingAllowed", Value: true},
+		{Key: "heartbeatIntervalMillis", Value: int32(heartbeatInterval)},
+		{Key: "electionTimeoutMillis", Value: int32(electionTimeout)},
+		{Key: "getLastErrorModes", Value: bson.D{}},
 	}
-	return bson.D{{Key: "config", Value: bson.D{
-		{Key: "_id", Value: x.view.SetName},
-		{Key: "version", Value: int32(1)},
-		{Key: "term", Value: int32(x.view.Term)},
+}
+
+// configuration is the set's, as replSetGetConfig tells it.
+func (c *Cluster) configuration() bson.D {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	members := bson.A{}
+	for _, s := range c.members {
+		members = append(members, s.member.document(c.Profile))
+	}
+	settings := settingsByDefault()
+	for _, e := range c.settings {
+		if i := slices.IndexFunc(settings, func(d bson.E) bool { return d.Key == e.Key }); i >= 0 {
+			settings[i] = e
+		} else {
+			settings = append(settings, e)
+		}
+	}
+	term := max(c.term, 1)
+	if c.quorum {
+		term = max(c.configTerm, 1)
+	}
+	out := bson.D{
+		{Key: "_id", Value: c.SetName},
+		{Key: "version", Value: c.layout.version},
+		{Key: "term", Value: int32(term)},
+	}
+	if c.configServer {
+		out = append(out, bson.E{Key: "configsvr", Value: true})
+	}
+	return append(out, bson.D{
 		{Key: "protocolVersion", Value: int64(1)},
 		{Key: "writeConcernMajorityJournalDefault", Value: true},
 		{Key: "members", Value: members},
-		{Key: "settings", Value: bson.D{
-			{Key: "chainingAllowed", Value: true},
-			{Key: "heartbeatIntervalMillis", Value: int32(heartbeatInterval)},
-			{Key: "electionTimeoutMillis", Value: int32(electionTimeout)},
-			{Key: "getLastErrorModes", Value: bson.D{}},
-		}},
-	}}}, nil
+		{Key: "settings", Value: settings},
+	}...)
 }
 
 // replSetStepDown makes way for another member, which is elected at once; the
@@ -200,10 +269,13 @@ func (x *exchange) replSetStepDown() (bson.D, error) {
 			"Please use the replSetStepDown command with the argument {force: true} to force node to step down.",
 			time.Now().UTC().Format("2006-01-02T15:04:05.000-0700"))
 	}
+	if c.quorum {
+		c.freeze(s, time.Duration(max(seconds, 1))*time.Second)
+	}
 	if err := c.stepDownTo(alone); err != nil {
 		return nil, refuse(codeIllegalOperation, "%s", err.Error())
 	}
-	if alone {
+	if alone && !c.quorum {
 		c.work.Go(func() {
 			if sleep(c.ctx, time.Duration(seconds)*time.Second) {
 				_ = c.Elect(s) // someone else may have been elected since
@@ -213,7 +285,8 @@ func (x *exchange) replSetStepDown() (bson.D, error) {
 	return nil, nil
 }
 
-// replSetFreeze keeps a member from being elected; ours are never in a hurry.
+// replSetFreeze keeps a member from being elected; those of a set that nobody
+// has configured are never in a hurry.
 func (x *exchange) replSetFreeze() (bson.D, error) {
 	if fields, err := x.replicated(); err != nil {
 		return fields, err
@@ -221,6 +294,15 @@ func (x *exchange) replSetFreeze() (bson.D, error) {
 	seconds, _ := x.request.Body.Index(0).Value().AsInt64OK()
 	if x.view.Role == command.Primary && seconds != 0 {
 		return nil, refuse(codeNotSecondary, "cannot freeze node when primary or running for election. state: Primary")
+	}
+	c, s := x.conn.server.cluster, x.conn.server
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.quorum {
+		if s.frozen = (time.Time{}); seconds > 0 {
+			c.freeze(s, time.Duration(seconds)*time.Second)
+		}
+		c.settle()
 	}
 	return nil, nil
 }
@@ -232,15 +314,4 @@ func (x *exchange) isdbgrid() (bson.D, error) {
 // flushRouterConfig has nothing to forget: our mongoses route to one shard.
 func (x *exchange) flushRouterConfig() (bson.D, error) {
 	return bson.D{{Key: "flushed", Value: true}}, nil
-}
-
-// listShards has one shard, a replica set behind the mongoses that no client
-// can reach.
-func (x *exchange) listShards() (bson.D, error) {
-	return bson.D{{Key: "shards", Value: bson.A{bson.D{
-		{Key: "_id", Value: ShardName},
-		{Key: "host", Value: ShardHost(x.view.SetName)},
-		{Key: "state", Value: int32(1)},
-		{Key: "topologyTime", Value: bson.Timestamp{T: 1, I: 1}},
-	}}}}, nil
 }

@@ -75,9 +75,19 @@ func protocolRows() []entry {
 		row("replSetStepDown", (*exchange).replSetStepDown, func(r *command.Row) { r.AdminOnly, r.Topologies = true, onMongod }),
 		row("replSetFreeze", (*exchange).replSetFreeze, func(r *command.Row) { r.AdminOnly, r.Topologies = true, onMongod }),
 
+		row("replSetInitiate", (*exchange).replSetInitiate, func(r *command.Row) { r.AdminOnly, r.Topologies = true, onMongod }),
+		row("replSetReconfig", (*exchange).replSetReconfig, func(r *command.Row) { r.AdminOnly, r.Topologies = true, onMongod }),
+
+		// The process.
+		row("shutdown", (*exchange).shutdown, admin),
+		row("fsync", (*exchange).fsync, admin),
+		row("fsyncUnlock", (*exchange).fsyncUnlock, admin),
+
 		// The sharded cluster.
 		row("isdbgrid", (*exchange).isdbgrid, func(r *command.Row) { r.Topologies = onMongos }),
 		row("flushRouterConfig", (*exchange).flushRouterConfig, func(r *command.Row) { r.AdminOnly, r.Topologies = true, onMongos }),
 		row("listShards", (*exchange).listShards, func(r *command.Row) { r.AdminOnly, r.Topologies = true, onMongos }),
+		row("addShard", (*exchange).addShard, func(r *command.Row) { r.AdminOnly, r.Topologies = true, onMongos }),
+		row("removeShard", (*exchange).removeShard, func(r *command.Row) { r.AdminOnly, r.Topologies = true, onMongos }),
 	}
 }

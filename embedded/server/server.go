@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,9 +25,12 @@ type Server struct {
 	ingress    *ingress
 	serviceID  bson.ObjectID
 	started    time.Time
+	place      Place
 
 	lastConn atomic.Int64
 	counters counters
+	// fsyncLocks is how often fsync has locked it.
+	fsyncLocks atomic.Int64
 
 	// Guarded by cluster.mu.
 	address   string
@@ -34,6 +38,8 @@ type Server struct {
 	version   int64         // the counter of topologyVersion
 	change    chan struct{} // closed when version grows
 	isDown    bool
+	member    Member
+	frozen    time.Time // it is not elected before
 
 	mu    sync.Mutex
 	conns map[*conn]struct{}
@@ -52,17 +58,8 @@ func (c *Cluster) Add(address string) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
-	s := &Server{
-		cluster:    c,
-		address:    listener.Addr().String(),
-		failPoints: failpoint.NewRegistry(chance),
-		serviceID:  bson.NewObjectID(),
-		processID:  bson.NewObjectID(),
-		started:    time.Now(),
-		change:     make(chan struct{}),
-		conns:      map[*conn]struct{}{},
-	}
-	if err := s.configure(); err != nil {
+	s, err := c.newServer(defaultMember(0, listener.Addr().String()), Place{})
+	if err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
 	c.mu.Lock()
@@ -70,7 +67,9 @@ func (c *Cluster) Add(address string) (*Server, error) {
 		c.mu.Unlock()
 		return nil, errors.Join(errors.New("the deployment is closed"), listener.Close())
 	}
+	s.member.ID = int32(len(c.members))
 	c.members = append(c.members, s)
+	c.layout = newLayout(c.layout.version, c.members)
 	if c.Kind == ReplicaSet {
 		s.version = versionOfSecondary
 	}
@@ -94,7 +93,7 @@ var ErrParameter = errors.New("server parameter")
 func (s *Server) configure() error {
 	c := s.cluster
 	s.params = newParameters(c, s)
-	for _, e := range c.Parameters {
+	for _, e := range slices.Concat(c.Parameters, s.place.Parameters) {
 		kind, data, err := bson.MarshalValue(e.Value)
 		if err != nil {
 			return fmt.Errorf("%w %s: %w", ErrParameter, e.Key, err)
@@ -103,6 +102,7 @@ func (s *Server) configure() error {
 			return fmt.Errorf("%w %s: %w", ErrParameter, e.Key, err)
 		}
 	}
+	s.params.admit(s.place.Inert)
 	clock := c.Clock
 	if clock == nil {
 		clock = realClock{}
@@ -173,6 +173,9 @@ func (s *Server) FailPoints() *failpoint.Registry { return s.failPoints }
 // server's port, in the background. The server closes it.
 func (s *Server) Serve(nc net.Conn) { s.serve(nc, false) }
 
+// ServeBalanced is Serve for a connection that came through a load balancer.
+func (s *Server) ServeBalanced(nc net.Conn) { s.serve(nc, true) }
+
 // serve runs a connection in the background. It is refused if the server is
 // down.
 func (s *Server) serve(nc net.Conn, balanced bool) {
@@ -206,6 +209,8 @@ func (s *Server) down() error {
 	var err error
 	if !was {
 		s.tell("ends")
+	}
+	if !was && s.listener != nil {
 		err = s.listener.Close()
 	}
 	s.mu.Lock()
@@ -250,6 +255,8 @@ func (s *Server) changed() {
 type view struct {
 	command.Server
 	primary   string // address, "" if there is none
+	layout    *layout
+	member    Member
 	processID bson.ObjectID
 	version   int64
 	change    <-chan struct{}
@@ -269,6 +276,8 @@ func (s *Server) view() view {
 		processID: s.processID,
 		version:   s.version,
 		change:    s.change,
+		layout:    c.layout,
+		member:    s.member,
 	}
 	if c.primary != nil {
 		v.primary = c.primary.address
@@ -276,6 +285,9 @@ func (s *Server) view() view {
 	switch {
 	case c.Kind == Single:
 		v.Role = command.Standalone
+		return v
+	case c.Kind == Uninitiated:
+		v.Role = command.Uninitiated
 		return v
 	case c.Kind == Sharded:
 		v.Role = command.Mongos
@@ -287,15 +299,12 @@ func (s *Server) view() view {
 	v.SetName = c.SetName
 	v.Term = max(c.term, 1)
 	v.ElectionID = electionID(v.Term)
-	v.Hosts = make([]string, 0, len(c.members))
-	for _, m := range c.members {
-		v.Hosts = append(v.Hosts, m.address)
-	}
+	v.Hosts = c.layout.hosts
 	return v
 }
 
 // hasClock says whether replies tell times: a standalone has none to share.
-func (v view) hasClock() bool { return v.Role != command.Standalone }
+func (v view) hasClock() bool { return v.Role != command.Standalone && v.Role != command.Uninitiated }
 
 // isMember says whether the server belongs to a replica set.
 func (v view) isMember() bool { return v.Role == command.Primary || v.Role == command.Secondary }

@@ -1,0 +1,108 @@
+package server
+
+import (
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/command"
+)
+
+// replSetInitiate gives a server that waits for it the configuration of its
+// set. What follows is up to who started the server.
+func (x *exchange) replSetInitiate() (bson.D, error) {
+	c := x.conn.server.cluster
+	switch {
+	case x.view.Role == command.Standalone:
+		return nil, refuse(codeNoReplicationEnabled, "This node was not started with replication enabled.")
+	case x.view.Role != command.Uninitiated:
+		return nil, refuse(codeAlreadyInitialized, "already initialized")
+	case c.Initiate == nil:
+		return nil, refuse(codeIllegalOperation, "this server can not be initiated")
+	}
+	config, ok := x.request.Body.Index(0).Value().DocumentOK()
+	if !ok || len(config) <= 5 {
+		config = marshal(bson.D{
+			{Key: "_id", Value: c.SetName},
+			{Key: "version", Value: int32(1)},
+			{Key: "members", Value: bson.A{bson.D{{Key: "_id", Value: int32(0)}, {Key: "host", Value: x.view.Address}}}},
+		})
+	}
+	after, err := c.Initiate(x.conn.ctx, config)
+	x.after = after
+	return nil, err
+}
+
+// replSetReconfig gives the set another configuration.
+func (x *exchange) replSetReconfig() (bson.D, error) {
+	if fields, err := x.replicated(); err != nil {
+		return fields, err
+	}
+	c := x.conn.server.cluster
+	doc, ok := x.request.Body.Index(0).Value().DocumentOK()
+	force, _ := x.request.Body.Lookup("force").BooleanOK()
+	switch {
+	case c.Reconfigure == nil:
+		return nil, refuse(codeIllegalOperation, "this replica set has a configuration that can not be changed")
+	case !ok:
+		return nil, refuse(codeBadValue, "replSetReconfig needs a configuration document")
+	case !force && x.view.Role != command.Primary:
+		return nil, x.notPrimary(codeNotWritablePrimary, "New config is rejected :: caused by :: replSetReconfig should only be run on a writable PRIMARY. Current state SECONDARY;")
+	}
+	set, err := ParseSetConfig(doc, c.Profile)
+	if err != nil {
+		return nil, err
+	}
+	if set.Name != c.SetName {
+		return nil, refuse(codeNewConfigIncompatible, "New and old configurations differ in replica set name; old was %s, and new is %s", c.SetName, set.Name)
+	}
+	old := x.view.layout.version
+	if force {
+		set.Version = max(set.Version, old+1)
+	}
+	if set.Version <= old {
+		return nil, refuse(codeNewConfigIncompatible, "New replica set configuration version must be greater than old, but %d is not greater than %d for replica set %s",
+			set.Version, old, set.Name)
+	}
+	removed, err := c.Configure(set)
+	if err != nil {
+		return nil, err
+	}
+	c.Reconfigure(removed)
+	return nil, nil
+}
+
+// shutdown ends the process that the server stands for. There is no answer.
+func (x *exchange) shutdown() (bson.D, error) {
+	stop := x.conn.server.place.Shutdown
+	if stop == nil {
+		return nil, refuse(codeIllegalOperation, "this server lives as long as its deployment")
+	}
+	x.conn.server.log(Entry{Component: "COMMAND", ID: 4695400, Context: x.conn.name(), Message: "Terminating via shutdown command", Attr: bson.D{}})
+	stop()
+	return nil, command.ErrClose
+}
+
+// fsync has nothing to write to disk; with lock it counts the locks that
+// fsyncUnlock undoes. Writes are not held up.
+func (x *exchange) fsync() (bson.D, error) {
+	if lock := truth(x.request.Body.Lookup("lock"), false); lock {
+		n := x.conn.server.fsyncLocks.Add(1)
+		return bson.D{
+			{Key: "info", Value: "now locked against writes, use db.fsyncUnlock() to unlock"},
+			{Key: "lockCount", Value: n},
+			{Key: "seeAlso", Value: "http://dochub.mongodb.org/core/fsynccommand"},
+		}, nil
+	}
+	return bson.D{{Key: "numFiles", Value: int32(1)}}, nil
+}
+
+func (x *exchange) fsyncUnlock() (bson.D, error) {
+	for {
+		n := x.conn.server.fsyncLocks.Load()
+		if n == 0 {
+			return nil, refuse(codeIllegalOperation, "fsyncUnlock called when not locked")
+		}
+		if x.conn.server.fsyncLocks.CompareAndSwap(n, n-1) {
+			return bson.D{{Key: "info", Value: "fsyncUnlock completed"}, {Key: "lockCount", Value: n - 1}}, nil
+		}
+	}
+}

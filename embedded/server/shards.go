@@ -1,0 +1,154 @@
+package server
+
+import (
+	"fmt"
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/command"
+)
+
+// The shards of a cluster are the documents of config.shards, as on the
+// server: clients may read and change them there.
+
+// internal runs a command of the data side on our own behalf.
+func (x *exchange) internal(db string, body bson.D) (bson.Raw, error) {
+	raw := marshal(append(body, bson.E{Key: "$db", Value: db}))
+	name := firstKey(raw)
+	row := x.conn.server.cluster.find(name, x.view.Role)
+	if row == nil {
+		return nil, fmt.Errorf("there is no command %s", name)
+	}
+	r := command.Request{
+		Context: x.conn.ctx, Row: &row.Row, Name: name, DB: db, Body: raw, Server: &x.view.Server, Conn: &x.conn.info,
+		FailPoint: func(string) (bson.Raw, bool) { return nil, false },
+	}
+	reply, err := row.Run(&r)
+	if err != nil {
+		return nil, err
+	}
+	return bson.Marshal(reply)
+}
+
+// shardDocuments are those of config.shards, by id.
+func (x *exchange) shardDocuments() ([]bson.Raw, error) {
+	reply, err := x.internal("config", bson.D{{Key: "find", Value: "shards"}, {Key: "sort", Value: bson.D{{Key: "_id", Value: 1}}}, {Key: "singleBatch", Value: true}})
+	if err != nil {
+		return nil, err
+	}
+	list, _ := reply.Lookup("cursor", "firstBatch").ArrayOK()
+	values, err := list.Values()
+	if err != nil {
+		return nil, err
+	}
+	var out []bson.Raw
+	for _, v := range values {
+		if doc, ok := v.DocumentOK(); ok {
+			out = append(out, doc)
+		}
+	}
+	return out, nil
+}
+
+// listShards has one shard, a replica set behind the mongoses that no client
+// can reach, unless there is addShard.
+func (x *exchange) listShards() (bson.D, error) {
+	if x.conn.server.cluster.Shards {
+		docs, err := x.shardDocuments()
+		list := bson.A{}
+		for _, d := range docs {
+			list = append(list, d)
+		}
+		return bson.D{{Key: "shards", Value: list}}, err
+	}
+	return bson.D{{Key: "shards", Value: bson.A{bson.D{
+		{Key: "_id", Value: ShardName},
+		{Key: "host", Value: ShardHost(x.view.SetName)},
+		{Key: "state", Value: int32(1)},
+		{Key: "topologyTime", Value: bson.Timestamp{T: 1, I: 1}},
+	}}}}, nil
+}
+
+// addShard records a shard. No data goes there.
+func (x *exchange) addShard() (bson.D, error) {
+	if !x.conn.server.cluster.Shards {
+		return nil, refuse(codeIllegalOperation, "the one shard of this cluster can not be joined by others")
+	}
+	host, ok := x.request.Body.Index(0).Value().StringValueOK()
+	if !ok || host == "" {
+		return nil, refuse(codeBadValue, "addShard needs the connection string of a shard")
+	}
+	set, seeds, isSet := strings.Cut(host, "/")
+	if isSet && (set == "" || seeds == "") {
+		return nil, refuse(codeFailedToParse, "Cannot parse connection string %s", host)
+	}
+	docs, err := x.shardDocuments()
+	if err != nil {
+		return nil, err
+	}
+	taken := map[string]string{} // hosts by name
+	for _, d := range docs {
+		name, _ := d.Lookup("_id").StringValueOK()
+		taken[name], _ = d.Lookup("host").StringValueOK()
+	}
+	name, _ := x.request.Body.Lookup("name").StringValueOK()
+	if name == "" && isSet {
+		name = set
+	}
+	for i := 0; name == ""; i++ {
+		if free := fmt.Sprintf("shard%04d", i); taken[free] == "" {
+			name = free
+		}
+	}
+	if old, ok := taken[name]; ok {
+		if old == host {
+			return bson.D{{Key: "shardAdded", Value: name}}, nil
+		}
+		return nil, refuse(codeIllegalOperation, "A shard named %s containing the replica set '%s' already exists", name, set)
+	}
+	for other, hosts := range taken {
+		if hosts == host {
+			return nil, refuse(codeIllegalOperation, "A shard already exists containing the replica set '%s' by the name %s", set, other)
+		}
+	}
+	doc := bson.D{{Key: "_id", Value: name}, {Key: "host", Value: host}, {Key: "state", Value: int32(1)},
+		{Key: "topologyTime", Value: x.conn.server.now()}}
+	if _, err := x.internal("config", bson.D{{Key: "insert", Value: "shards"}, {Key: "documents", Value: bson.A{doc}}}); err != nil {
+		return nil, err
+	}
+	return bson.D{{Key: "shardAdded", Value: name}}, nil
+}
+
+// removeShard is done when it is asked for the second time: the first answer
+// says that draining has begun, as on the server.
+func (x *exchange) removeShard() (bson.D, error) {
+	if !x.conn.server.cluster.Shards {
+		return nil, refuse(codeIllegalOperation, "Operation not allowed because it would remove the last shard")
+	}
+	name, _ := x.request.Body.Index(0).Value().StringValueOK()
+	docs, err := x.shardDocuments()
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range docs {
+		id, _ := d.Lookup("_id").StringValueOK()
+		host, _ := d.Lookup("host").StringValueOK()
+		if id != name && host != name {
+			continue
+		}
+		if draining, _ := d.Lookup("draining").BooleanOK(); !draining {
+			if len(docs) == 1 {
+				return nil, refuse(codeIllegalOperation, "Operation not allowed because it would remove the last shard")
+			}
+			_, err := x.internal("config", bson.D{{Key: "update", Value: "shards"}, {Key: "updates", Value: bson.A{bson.D{
+				{Key: "q", Value: bson.D{{Key: "_id", Value: id}}}, {Key: "u", Value: bson.D{{Key: "$set", Value: bson.D{{Key: "draining", Value: true}}}}}}}}})
+			return bson.D{{Key: "msg", Value: "draining started successfully"}, {Key: "state", Value: "started"}, {Key: "shard", Value: id},
+				{Key: "note", Value: "you need to drop or movePrimary these databases"}, {Key: "dbsToMove", Value: bson.A{}}}, err
+		}
+		_, err := x.internal("config", bson.D{{Key: "delete", Value: "shards"}, {Key: "deletes", Value: bson.A{bson.D{
+			{Key: "q", Value: bson.D{{Key: "_id", Value: id}}}, {Key: "limit", Value: 1}}}}})
+		return bson.D{{Key: "msg", Value: "removeshard completed successfully"}, {Key: "state", Value: "completed"}, {Key: "shard", Value: id}}, err
+	}
+	return nil, refuse(codeShardNotFound, "Shard %s does not exist", name)
+}
