@@ -253,6 +253,8 @@ func (c *Client) do(ctx context.Context, limit time.Duration, method, path strin
 	}
 	response, err := c.http.Do(request)
 	if err != nil {
+		var dialing *net.OpError
+		failed.Unreached = errors.As(err, &dialing) && dialing.Op == "dial"
 		failed.Err = reason(ctx, err)
 		return failed
 	}

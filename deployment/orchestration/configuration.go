@@ -19,7 +19,9 @@ import (
 type Configuration struct {
 	Name string // of the preset or file
 	Kind Kind
-	doc  map[string]any
+
+	preset bool
+	doc    map[string]any
 }
 
 //go:embed presets/*.json
@@ -65,7 +67,9 @@ func Preset(name string) (Configuration, error) {
 		}
 		maps.Copy(doc, keys)
 	}
-	return configuration(name, doc)
+	c, err := configuration(name, doc)
+	c.preset = true
+	return c, err
 }
 
 // Parse reads a configuration as drivers-evergreen-tools keeps them. The kind
@@ -133,6 +137,9 @@ func configuration(name string, doc map[string]any) (Configuration, error) {
 // FilesToken stands in configurations for the folder that certificates are in.
 // drivers-evergreen-tools puts its own folder there before use.
 const FilesToken = "ABSOLUTE_PATH_REPLACEMENT_TOKEN"
+
+// Preset reports whether it is one of ours.
+func (c Configuration) Preset() bool { return c.preset }
 
 // NeedsFiles reports whether FilesToken stands anywhere.
 func (c Configuration) NeedsFiles() bool {
@@ -211,13 +218,19 @@ type Settings struct {
 	Secret func() string
 }
 
-// With gives a configuration with settings filled in.
+// With gives a configuration with settings filled in. FilesToken stays if
+// nothing is said to stand for it.
 func (c Configuration) With(s Settings) Configuration {
 	if s.Secret == nil {
 		s.Secret = rand.Text
 	}
 	out := c
-	out.doc = walk(c.doc, func(text string) string { return strings.ReplaceAll(text, FilesToken, s.Files) }).(map[string]any)
+	out.doc = walk(c.doc, func(text string) string {
+		if s.Files == "" {
+			return text
+		}
+		return strings.ReplaceAll(text, FilesToken, s.Files)
+	}).(map[string]any)
 	if s.Version != "" {
 		out.doc["version"] = s.Version
 	}

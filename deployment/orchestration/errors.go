@@ -19,6 +19,7 @@ type Error struct {
 	Status      int    // of the answer, 0 if there was none that can be used
 	Message     string // what the service said
 	Err         error  // why there is no answer that can be used
+	Unreached   bool   // the service never got the request
 }
 
 func (e *Error) Error() string {

@@ -28,9 +28,10 @@ func New() *Program {
 				return driver.New(driver.Options{}), nil
 			},
 		},
-		Embedded: deployment.OpenEmbedded,
-		Cluster:  deployment.OpenCluster,
-		Serve:    func(ctx context.Context, o embedded.Options) (Server, error) { return embedded.Start(ctx, o) },
-		Run:      runner.Run,
+		Embedded:      deployment.OpenEmbedded,
+		Cluster:       deployment.OpenCluster,
+		Orchestration: deployment.OpenOrchestration,
+		Serve:         func(ctx context.Context, o embedded.Options) (Server, error) { return embedded.Start(ctx, o) },
+		Run:           runner.Run,
 	}
 }

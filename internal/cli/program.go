@@ -32,6 +32,8 @@ type Program struct {
 	Embedded NewSource
 	// Cluster uses a deployment that somebody else runs.
 	Cluster NewCluster
+	// Orchestration uses clusters of an orchestration service.
+	Orchestration NewOrchestration
 	// Run runs suites; runner.Run, but in tests.
 	Run func(context.Context, []*specs.Suite, runner.Config) (result.Summary, error)
 	// Serve starts an embedded deployment on chosen ports.

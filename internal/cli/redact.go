@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -37,8 +38,42 @@ var userinfo = regexp.MustCompile(`(mongodb(?:\+srv)?://)[^/?\s"'<>]*@`)
 // secretOptions are URI options whose values are secrets, in lower case.
 var secretOptions = []string{"authmechanismproperties", "tlscertificatekeyfilepassword", "sslclientcertificatekeypassword", "proxypassword"}
 
-// redactor knows secrets and takes them out of texts.
-type redactor struct{ secrets []string }
+// redactor knows secrets and takes them out of texts. Its methods may be
+// called concurrently.
+type redactor struct {
+	secrets []string // of the command line and the environment
+	later   atomic.Pointer[[]string]
+}
+
+// also learns a secret that turned up later, such as the password of a cluster
+// that was made.
+func (r *redactor) also(secret string) {
+	for {
+		before := r.later.Load()
+		known := new(redactor)
+		if before != nil {
+			known.secrets = slices.Clone(*before)
+		}
+		known.add(secret)
+		known.add(url.QueryEscape(secret))
+		slices.SortFunc(known.secrets, longerFirst)
+		known.secrets = slices.Compact(known.secrets)
+		if r.later.CompareAndSwap(before, &known.secrets) {
+			return
+		}
+	}
+}
+
+// all gives what is known so far.
+func (r *redactor) all() []string {
+	if later := r.later.Load(); later != nil {
+		return append(slices.Clip(r.secrets), *later...)
+	}
+	return r.secrets
+}
+
+// longerFirst sorts secrets so that one that is part of another leaves nothing.
+func longerFirst(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) }
 
 // newRedactor learns the secrets of all connection strings in some texts, such
 // as the arguments of a command line.
@@ -51,8 +86,7 @@ func newRedactor(texts ...string) *redactor {
 			}
 		}
 	}
-	// Longer ones first, so that one that is part of another leaves nothing.
-	slices.SortFunc(r.secrets, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+	slices.SortFunc(r.secrets, longerFirst)
 	r.secrets = slices.Compact(r.secrets)
 	return r
 }
@@ -96,7 +130,7 @@ func (r *redactor) add(secret string) {
 // text takes secrets out of a text.
 func (r *redactor) text(s string) string {
 	s = userinfo.ReplaceAllString(s, "${1}"+redacted+"@")
-	for _, secret := range r.secrets {
+	for _, secret := range r.all() {
 		s = strings.ReplaceAll(s, secret, redacted)
 	}
 	return s
@@ -207,7 +241,7 @@ func (r *redactor) value(v reflect.Value) reflect.Value {
 
 // hides reports whether bytes hold a secret.
 func (r *redactor) hides(b []byte) bool {
-	return userinfo.Match(b) || slices.ContainsFunc(r.secrets, func(s string) bool { return bytes.Contains(b, []byte(s)) })
+	return userinfo.Match(b) || slices.ContainsFunc(r.all(), func(s string) bool { return bytes.Contains(b, []byte(s)) })
 }
 
 func (r *redactor) document(d bson.Raw) bson.Raw {

@@ -126,6 +126,7 @@ type runFlags struct {
 	settings     *settingsFlags
 	lock         *lockFlags
 	cell         *string
+	orchestrated *orchestrationFlags
 }
 
 func runCommand() *command {
@@ -201,6 +202,7 @@ func declareRun(f *flags) *runFlags {
 	r.events = f.toggle("events", "keep events and operations of passing tests in reports")
 	r.settings = f.settings()
 	r.lock = f.lock()
+	r.orchestrated = f.orchestration()
 	r.cell = f.text("cell", "NAME", "", "name of the cell of a matrix that this run is: reports carry it")
 	return r
 }
@@ -272,7 +274,7 @@ func (r *runFlags) act(ctx context.Context, c *call) (err error) {
 		}
 	}()
 	cfg.Source = deployment.WithURIOptions(cfg.Source, r.settings.uriOptions)
-	if uri.secret != "" {
+	if uri.secret != "" || r.orchestrated.touchesOthers() {
 		c.announce(cfg.Source, chosen(loaded.Suites, cfg.Filter))
 	}
 	return c.run(ctx, reporters, loaded.Suites, cfg)
@@ -281,6 +283,9 @@ func (r *runFlags) act(ctx context.Context, c *call) (err error) {
 // target gives the connection strings, from flags before the environment. What
 // is wrong with them is found before anything is connected to.
 func (r *runFlags) target(c *call) (uri, single connectionString, err error) {
+	if err := r.orchestrated.check(c); err != nil || r.orchestrated.wanted() {
+		return uri, single, err
+	}
 	for _, t := range []struct {
 		to         *connectionString
 		name, from string
@@ -349,6 +354,9 @@ func (r *runFlags) config(c *call) (runner.Config, error) {
 	if *r.reseed == string(runner.ReseedAlways) {
 		cfg.Reseed = runner.ReseedAlways
 	}
+	if r.orchestrated.wanted() && !r.flags.given("jobs") {
+		cfg.Jobs = r.orchestrated.jobs(*r.deployment.topology)
+	}
 	var err error
 	if cfg.Shard, err = r.part(); err != nil {
 		return cfg, err
@@ -400,6 +408,9 @@ func knownFailing(name string) ([]runner.KnownFailure, error) {
 func (r *runFlags) source(ctx context.Context, c *call, uri, single connectionString, lost context.CancelCauseFunc) (deployment.Source, error) {
 	if uri.secret != "" {
 		return c.program.Cluster(ctx, r.lock.cluster(c, deployment.ClusterOptions{URI: uri.reveal(), SingleURI: single.reveal()}, lost))
+	}
+	if r.orchestrated.wanted() {
+		return r.orchestrated.source(ctx, c, r, lost)
 	}
 	o := r.deployment.options()
 	r.settings.embedded(&o)
@@ -582,6 +593,7 @@ func (r *runFlags) rerun(c *call) func(result.TestID) []string {
 		}
 	}
 	fixed = append(fixed, r.settings.rerun()...)
+	fixed = append(fixed, r.orchestrated.rerun(c)...)
 	uri, single, _ := r.target(c)
 	// What the environment says, it will say again; but not that of a matrix.
 	if r.flags.given("uri") || *r.cell != "" && uri.secret != "" {
@@ -633,6 +645,9 @@ func (r *runFlags) sameDeployment(name string) []string {
 		args = append(args, "--topology", words[0])
 	} else if *r.deployment.topology != topologyAuto {
 		args = append(args, "--topology", *r.deployment.topology)
+	}
+	if r.orchestrated.wanted() { // whose clusters have the version that they have
+		return args
 	}
 	version := *r.deployment.version
 	if version == "" && len(words) > 1 {

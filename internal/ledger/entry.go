@@ -36,6 +36,9 @@ type Entry struct {
 	URL      string `json:"url,omitempty"`
 	Resource string `json:"resource,omitempty"`
 	ID       string `json:"id,omitempty"`
+	// Making tells that the service was asked to make the cluster and has not
+	// answered yet: it can turn up later.
+	Making bool `json:"making,omitempty"`
 
 	// Process is a child process; Add looks up when it started. Command is shown
 	// to people: leave out arguments that hold secrets.

@@ -1,0 +1,339 @@
+package deployment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// pooled is a cluster of a pool.
+type pooled interface {
+	Deployment
+	// mend puts it right after a test that broke it. An error means that it
+	// cannot be used any more.
+	mend(ctx context.Context) error
+	// close takes it down, if it is ours.
+	close(ctx context.Context) error
+}
+
+// poolSlot is a place for one cluster. Its state is guarded by the pool.
+type poolSlot struct {
+	name string // for people
+	// make makes the cluster, again if an earlier one was lost. Nil: that one
+	// cannot be replaced.
+	make    func(ctx context.Context) (pooled, error)
+	state   slotState
+	cluster pooled // unless absent or dead
+	tries   int    // to make one in a row that failed
+}
+
+type slotState uint8
+
+const (
+	slotAbsent slotState = iota // to be made when somebody waits
+	slotBusy                    // being made or mended
+	slotIdle
+	slotLent
+	slotDead // nothing comes of it any more
+)
+
+// mostTries is how often in a row a cluster may fail to come up.
+const mostTries = 2
+
+// poolOffer is what several equal clusters stand behind.
+type poolOffer struct {
+	about   Description
+	slots   []*poolSlot
+	waiting int   // callers of Acquire
+	fault   error // of the last slot that died
+}
+
+// pool is a source of clusters that are costly to make: each is lent to one
+// worker at a time, made when somebody waits for it, and mended or made anew
+// when a test broke it.
+type pool struct {
+	note       func(string)
+	mendLimit  time.Duration // bounds the putting right of one cluster
+	closeLimit time.Duration // bounds the wait for what is being made at the end
+	about      []Description
+	cleanUp    []func() error // after all clusters are gone
+
+	making context.Context // ends when nobody waits for what is being made
+	cancel context.CancelFunc
+	work   sync.WaitGroup // goroutines that make and mend
+
+	mu      sync.Mutex
+	slots   []*poolSlot // all of them, also those that no offer has yet
+	offers  []*poolOffer
+	changed chan struct{} // closed at each change, and made anew
+	closed  bool
+}
+
+func newPool(note func(string)) *pool {
+	if note == nil {
+		note = func(string) {}
+	}
+	p := &pool{note: note, mendLimit: 2 * time.Minute, closeLimit: 30 * time.Second, changed: make(chan struct{})}
+	p.making, p.cancel = context.WithCancel(context.Background())
+	return p
+}
+
+// add puts slots behind the offer of the same name, or behind a new one. No
+// worker has seen the pool yet.
+func (p *pool) add(about Description, slots ...*poolSlot) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, s := range slots {
+		if !slices.Contains(p.slots, s) {
+			p.slots = append(p.slots, s)
+		}
+	}
+	for i := range p.offers {
+		if p.about[i].Name == about.Name {
+			p.offers[i].slots = append(p.offers[i].slots, slots...)
+			return
+		}
+	}
+	p.about = append(p.about, about)
+	p.offers = append(p.offers, &poolOffer{about: about, slots: slots})
+}
+
+func (p *pool) Offers() []Description { return p.about }
+
+func (p *pool) Acquire(ctx context.Context, i int) (Deployment, error) {
+	if i < 0 || i >= len(p.offers) {
+		return nil, fmt.Errorf("there is no offer %d of %d", i, len(p.offers))
+	}
+	o := p.offers[i]
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	o.waiting++
+	defer func() { o.waiting-- }()
+	for {
+		if p.closed {
+			return nil, errors.New("the source of deployments is closed")
+		}
+		left := false
+		for _, s := range o.slots {
+			if s.state == slotIdle {
+				s.state = slotLent
+				p.lend(ctx, s.cluster)
+				return s.cluster, nil
+			}
+			left = left || s.state != slotDead
+		}
+		if !left {
+			return nil, fmt.Errorf("no cluster is left: %w", o.fault)
+		}
+		p.grow(o)
+		if err := p.wait(ctx); err != nil {
+			return nil, fmt.Errorf("waiting for a cluster to be free: %w", err)
+		}
+	}
+}
+
+// lend tells a cluster that it is lent, without the lock.
+func (p *pool) lend(ctx context.Context, c pooled) {
+	if l, ok := c.(interface{ lent(context.Context) }); ok {
+		p.mu.Unlock()
+		defer p.mu.Lock()
+		l.lent(ctx)
+	}
+}
+
+// wait gives the lock away until something changes.
+func (p *pool) wait(ctx context.Context) error {
+	changed := p.changed
+	p.mu.Unlock()
+	defer p.mu.Lock()
+	select {
+	case <-changed:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// change wakes all who wait.
+func (p *pool) change() {
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// grow begins to make as many clusters as callers wait for.
+func (p *pool) grow(o *poolOffer) {
+	wanted := o.waiting
+	for _, s := range o.slots {
+		if s.state == slotBusy {
+			wanted--
+		}
+	}
+	for _, s := range o.slots {
+		if s.state == slotAbsent && wanted > 0 {
+			wanted--
+			p.start(o, s)
+		}
+	}
+}
+
+// start makes the cluster of a slot.
+func (p *pool) start(o *poolOffer, s *poolSlot) {
+	s.state = slotBusy
+	p.work.Go(func() {
+		made, err := s.make(p.making)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		defer p.change()
+		if err == nil {
+			s.state, s.cluster, s.tries = slotIdle, made, 0
+			return
+		}
+		s.state, s.cluster = slotAbsent, nil
+		if s.tries++; s.tries >= mostTries {
+			p.bury(o, s, err)
+		}
+	})
+}
+
+// bury gives a slot up. Who waits for the last one gets the reason; who has
+// others left is told.
+func (p *pool) bury(o *poolOffer, s *poolSlot, err error) {
+	s.state, s.cluster, o.fault = slotDead, nil, err
+	if p.closed {
+		return
+	}
+	others := 0
+	for _, s := range o.slots {
+		if s.state != slotDead {
+			others++
+		}
+	}
+	p.note(fmt.Sprintf("%s is out, %d of its kind are left: %s", s.name, others, err))
+}
+
+func (p *pool) Release(d Deployment, broken bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, o := range p.offers {
+		for _, s := range o.slots {
+			if s.state != slotLent || s.cluster != d {
+				continue
+			}
+			if broken && !p.closed {
+				p.mend(o, s)
+				return
+			}
+			s.state = slotIdle
+			p.change()
+			return
+		}
+	}
+}
+
+// mend puts the cluster of a slot right, or gives it up: then it is made anew
+// when somebody waits, if it can.
+func (p *pool) mend(o *poolOffer, s *poolSlot) {
+	s.state = slotBusy
+	cluster := s.cluster
+	p.work.Go(func() {
+		ctx, cancel := context.WithTimeoutCause(p.making, p.mendLimit, fmt.Errorf("it was not right again within %s", p.mendLimit))
+		defer cancel()
+		err := cluster.mend(ctx)
+		if err == nil {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			s.state = slotIdle
+			p.change()
+			return
+		}
+		down := cluster.close(ctx)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		defer p.change()
+		switch {
+		case down != nil: // what cannot be taken down is tried once more at the end
+			p.bury(o, s, errors.Join(err, down))
+			s.cluster = cluster
+		case s.make == nil:
+			p.bury(o, s, err)
+		default:
+			s.state, s.cluster = slotAbsent, nil
+			if !p.closed {
+				p.note(fmt.Sprintf("%s is made anew: %s", s.name, err))
+			}
+		}
+	})
+}
+
+// fill makes the clusters of some slots, at once, and waits for all. What was
+// begun when ctx ends goes on until Close.
+func (p *pool) fill(ctx context.Context, slots []*poolSlot) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.slots = append(p.slots, slots...)
+	errs := make([]error, len(slots))
+	pending := len(slots)
+	for i, s := range slots {
+		s.state = slotBusy
+		p.work.Go(func() {
+			made, err := s.make(p.making)
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			defer p.change()
+			pending--
+			if errs[i] = err; err != nil {
+				s.state = slotAbsent
+				return
+			}
+			s.state, s.cluster = slotIdle, made
+		})
+	}
+	for pending > 0 {
+		if err := p.wait(ctx); err != nil {
+			return err
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Close takes down all clusters that are ours. It waits for those that are
+// being made, so that they can be.
+func (p *pool) Close() error {
+	p.mu.Lock()
+	p.closed = true
+	p.change()
+	p.mu.Unlock()
+
+	idle := make(chan struct{})
+	go func() { p.work.Wait(); close(idle) }()
+	patience := time.AfterFunc(p.closeLimit, p.cancel)
+	<-idle
+	patience.Stop()
+	p.cancel()
+
+	p.mu.Lock()
+	var all []pooled
+	for _, s := range p.slots {
+		if s.cluster != nil {
+			all = append(all, s.cluster)
+		}
+		s.state, s.cluster = slotDead, nil
+	}
+	cleanUp := p.cleanUp
+	p.cleanUp = nil
+	p.mu.Unlock()
+
+	errs := make([]error, len(all))
+	var closing sync.WaitGroup
+	for i, c := range all {
+		closing.Go(func() { errs[i] = c.close(context.Background()) })
+	}
+	closing.Wait()
+	for _, do := range cleanUp {
+		errs = append(errs, do())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,233 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/deployment/orchestration"
+	"github.com/unified-test-runner/utr/internal/ledger"
+)
+
+// NewOrchestration makes a source of clusters of an orchestration service.
+type NewOrchestration func(context.Context, deployment.OrchestrationOptions) (deployment.Source, error)
+
+// envDriversTools names the folder that drivers-evergreen-tools is in.
+const envDriversTools = "DRIVERS_TOOLS"
+
+// existingCluster begins the value of --cluster that names a cluster which is
+// there already.
+const existingCluster = "id:"
+
+// orchestrationFlags say which clusters of an orchestration service a run
+// uses.
+type orchestrationFlags struct {
+	flags   *flags
+	url     *string
+	cluster listFlag
+	each    *int
+	version *string
+	files   *string
+}
+
+func (f *flags) orchestration() *orchestrationFlags {
+	o := &orchestrationFlags{flags: f}
+	o.url = f.text("orchestration", "URL", "", "run on clusters of the mongo-orchestration service at this URL")
+	f.add(&o.cluster, "cluster", "PRESET|FILE|id:ID", "with --orchestration: cluster to make, or one that is there; may be repeated; presets are "+
+		strings.Join(orchestration.Presets(), ", ")+" (default: one for each topology)", append(orchestration.Presets(), existingCluster)...)
+	o.each = f.number("clusters", "N", 1, 1, "with --orchestration: how many to make of each cluster, to share the tests (default 1)")
+	o.version = f.text("orchestration-version", "NAME", "", "with --orchestration: release of the service that clusters are made of")
+	o.files = f.text("orchestration-files", "DIR", "", "with --orchestration: what "+orchestration.FilesToken+" stands for in configurations (or $"+envDriversTools+")")
+	return o
+}
+
+// wanted tells whether the run uses an orchestration service.
+func (o *orchestrationFlags) wanted() bool { return o.flags.given("orchestration") }
+
+// check finds what is wrong by itself.
+func (o *orchestrationFlags) check(c *call) error {
+	if !o.wanted() {
+		for _, name := range []string{"cluster", "clusters", "orchestration-version", "orchestration-files"} {
+			if o.flags.given(name) {
+				return usage("run: --%s goes with --orchestration, which is not there", name)
+			}
+		}
+		return nil
+	}
+	for _, name := range []string{"uri", "single-uri"} {
+		if o.flags.given(name) {
+			return usage("run: --orchestration and --%s both say where to run", name)
+		}
+	}
+	for _, name := range []string{"server-version", "members", "mongoses"} {
+		if o.flags.given(name) {
+			return usage("run: --%s chooses an embedded deployment; with --orchestration, --cluster and --orchestration-version choose", name)
+		}
+	}
+	for _, name := range []string{"auth", "tls"} {
+		if o.flags.given(name) && len(o.cluster) > 0 {
+			return usage("run: --%s goes without --cluster: clusters say themselves what they want", name)
+		}
+	}
+	client, err := orchestration.New(*o.url, orchestration.Limits{})
+	if err != nil {
+		return usage("run: --orchestration: %w", err)
+	}
+	client.Close()
+	if u, err := url.Parse(*o.url); err == nil && u.User != nil {
+		password, _ := u.User.Password()
+		c.secrets.also(password)
+	}
+	return nil
+}
+
+// touchesOthers tells whether tests run on a cluster that is not ours.
+func (o *orchestrationFlags) touchesOthers() bool {
+	return slices.ContainsFunc(o.cluster, func(name string) bool { return strings.HasPrefix(name, existingCluster) })
+}
+
+// defaults are the presets of a topology, with access control and TLS if they
+// are asked for.
+func (o *orchestrationFlags) defaults(s *settingsFlags, topology deployment.Topology) (names []string) {
+	for _, t := range []deployment.Topology{deployment.ReplicaSet, deployment.Sharded, deployment.Single, deployment.LoadBalanced} {
+		if topology != t && (topology != "" || t == deployment.LoadBalanced) {
+			continue
+		}
+		name := string(t)
+		if *s.auth == "on" {
+			name += "-auth"
+		}
+		if *s.tls {
+			name += "-tls"
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
+// clusters reads what --cluster names.
+func (o *orchestrationFlags) clusters(c *call, names []string) ([]deployment.OrchestratedCluster, error) {
+	settings := orchestration.Settings{Version: *o.version, Files: *o.files}
+	if settings.Files == "" {
+		settings.Files = c.env(envDriversTools)
+	}
+	var out []deployment.OrchestratedCluster
+	for _, name := range names {
+		if id, found := strings.CutPrefix(name, existingCluster); found {
+			if id == "" || strings.Contains(id, "/") {
+				return nil, usage("run: --cluster %s: it needs the id of a cluster", name)
+			}
+			out = append(out, deployment.OrchestratedCluster{ID: id})
+			continue
+		}
+		configuration, err := configurationOf(name)
+		if err != nil {
+			return nil, err
+		}
+		if configuration.NeedsFiles() && settings.Files == "" && !configuration.Preset() {
+			return nil, usage("run: --cluster %s: %s stands in it: say by --orchestration-files DIR what for", name, orchestration.FilesToken)
+		}
+		out = append(out, deployment.OrchestratedCluster{Configuration: configuration.With(settings)})
+	}
+	return out, nil
+}
+
+// configurationOf gives a preset, or what is in a file.
+func configurationOf(name string) (orchestration.Configuration, error) {
+	if contains(orchestration.Presets(), name) {
+		return orchestration.Preset(name)
+	}
+	text, err := os.ReadFile(name)
+	if errors.Is(err, os.ErrNotExist) && !strings.ContainsAny(name, `./\`) {
+		hint := ""
+		if meant := nearest(name, orchestration.Presets()); meant != "" {
+			hint = fmt.Sprintf("; did you mean %s?", meant)
+		}
+		return orchestration.Configuration{}, usage("run: --cluster %s: there is no such preset or file%s", name, hint)
+	}
+	if err != nil {
+		return orchestration.Configuration{}, invalid(fmt.Errorf("--cluster: %w", err))
+	}
+	configuration, err := orchestration.Parse(name, text)
+	if err != nil {
+		return orchestration.Configuration{}, invalid(fmt.Errorf("--cluster: %w", err))
+	}
+	return configuration, nil
+}
+
+// source opens the clusters.
+func (o *orchestrationFlags) source(ctx context.Context, c *call, r *runFlags, lost context.CancelCauseFunc) (deployment.Source, error) {
+	topology := topologyOf(*r.deployment.topology)
+	names := o.cluster
+	if len(names) == 0 {
+		names = o.defaults(r.settings, topology)
+	}
+	clusters, err := o.clusters(c, names)
+	if err != nil {
+		return nil, err
+	}
+	book, err := c.ledger()
+	if err != nil {
+		return nil, err
+	}
+	c.tellOfLeftovers(book)
+	return c.program.Orchestration(ctx, deployment.OrchestrationOptions{
+		URL: *o.url, Clusters: clusters, Each: *o.each, Topology: topology, URIOptions: r.settings.uriOptions,
+		Ledger: book, Secret: c.secrets.also, Note: c.note,
+		Lock: r.lock.cluster(c, deployment.ClusterOptions{}, lost).Lock,
+	})
+}
+
+// jobs is how many tests run at once if nobody says: one on each cluster.
+func (o *orchestrationFlags) jobs(topology string) int {
+	kinds := len(o.cluster)
+	if kinds == 0 {
+		kinds = len(o.defaults(&settingsFlags{auth: new(string), tls: new(bool)}, topologyOf(topology)))
+	}
+	return kinds * *o.each
+}
+
+// topologyOf reads --topology; "" means all.
+func topologyOf(name string) deployment.Topology {
+	if name == topologyAuto || name == topologyAll {
+		return ""
+	}
+	return deployment.Topology(name)
+}
+
+// rerun gives the flags that say the same again.
+func (o *orchestrationFlags) rerun(c *call) (args []string) {
+	for _, name := range []string{"orchestration", "orchestration-version", "orchestration-files"} {
+		if o.flags.given(name) {
+			args = append(args, "--"+name, c.secrets.text(o.flags.set.Lookup(name).Value.String()))
+		}
+	}
+	for _, name := range o.cluster {
+		args = append(args, "--cluster", name)
+	}
+	return args
+}
+
+// note tells people something while a command runs.
+func (c *call) note(line string) { _, _ = fmt.Fprintf(c.errors, "utr: %s\n", line) }
+
+// ledger opens the ledger of what runs make outside themselves.
+func (c *call) ledger() (*ledger.Ledger, error) {
+	dir, err := ledger.Dir(c.env)
+	if err != nil {
+		return nil, err
+	}
+	return ledger.Open(dir)
+}
+
+// tellOfLeftovers says that earlier runs left something.
+func (c *call) tellOfLeftovers(book *ledger.Ledger) {
+	if left, _, err := book.Leftovers(); err == nil && len(left) > 0 {
+		c.note(fmt.Sprintf("%d things that earlier runs made are left: utr clean takes them away", len(left)))
+	}
+}
