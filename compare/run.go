@@ -54,7 +54,7 @@ func run(ctx context.Context, suites []*specs.Suite, left, right Side, everywher
 	var work sync.WaitGroup
 	for i, side := range sides {
 		config := side.Config
-		config.KeepEvents = true
+		config.KeepEvents, config.Limits = true, result.NoLimits()
 		notify := config.Notify
 		config.Notify = func(n result.Note) {
 			if f, ok := n.(result.TestFinished); ok {

@@ -56,9 +56,10 @@ func run() []result.Note {
 					{Attempt: 1, Action: "send", Server: "a:27017", Rules: []string{"R1"}, Reason: "the first attempt"},
 					{Attempt: 1, Action: "back off", DelayMS: 12.5, Rules: []string{"R7", "R8"}},
 					{Attempt: 2, Action: "select", Deprioritized: []string{"a:27017"}, Rules: []string{"R9"}},
-				}}},
+				}}, Omitted: result.Gap{After: 2, Count: 3}},
 			{Name: "count", Object: "collection0", Position: at(13, 7), Duration: time.Millisecond, Outcome: result.Outcome{Value: rawValue(3)}},
 		},
+		OmittedOperations: result.Gap{After: 1, Count: 11},
 		Clients: []result.ClientLog{
 			{Client: "client0", Events: []result.Event{
 				{Sequence: 1, Time: start, Type: result.TopologyDescriptionChanged, SDAM: &result.SDAMEvent{
@@ -75,13 +76,19 @@ func run() []result.Note {
 				{Sequence: 7, Type: result.ConnectionClosed, Address: "a:27017", Pool: &result.PoolEvent{ConnectionID: 4, Reason: "stale", Err: "pool cleared"}},
 				{Sequence: 8, Type: result.CommandSucceeded, Address: "b:27017", Command: &result.CommandEvent{
 					CommandName: "find", DatabaseName: "db", Reply: raw(bson.D{{Key: "ok", Value: 1.0}, {Key: "operationTime", Value: bson.Timestamp{T: 1}}})}},
-				{Sequence: 9, Type: result.CommandStarted, Address: "b:27017", Command: &result.CommandEvent{CommandName: "saslStart", DatabaseName: "admin", Redacted: true}},
-			}},
+				{Sequence: 99, Type: result.CommandStarted, Address: "b:27017", Command: &result.CommandEvent{CommandName: "saslStart", DatabaseName: "admin", Redacted: true}},
+			}, Omitted: result.Gap{After: 8, Count: 90}},
 			{Client: "client1"},
 		},
-		Duration: 15 * time.Millisecond,
-		Timings:  result.Timings{Setup: time.Millisecond, Engine: 2 * time.Millisecond, Server: 9 * time.Millisecond, Waiting: 2 * time.Millisecond, Cleanup: time.Millisecond},
-		Rerun:    []string{"utr", "run", "--run", `^specs/find\.yml: a failure <&"'$`, "specs/find.yml"},
+		ServerLog: []result.LogLine{
+			{Time: start, Server: "a:27017", Text: "conn 3: fail point hits find: error 462 IngressRequestRateLimitExceeded"},
+			{Time: start.Add(2 * time.Millisecond), Server: "a:27017", Text: "conn 3: closed"},
+		},
+		OmittedLog: result.Gap{After: 1, Count: 7},
+		Began:      start,
+		Duration:   15 * time.Millisecond,
+		Timings:    result.Timings{Setup: time.Millisecond, Engine: 2 * time.Millisecond, Server: 9 * time.Millisecond, Waiting: 2 * time.Millisecond, Cleanup: time.Millisecond},
+		Rerun:      []string{"utr", "run", "--run", `^specs/find\.yml: a failure <&"'$`, "specs/find.yml"},
 	}
 	skip := func(d string, kind result.SkipKind, why string) *result.Verdict {
 		return &result.Verdict{Test: id(d), Position: at(60, 5), Status: result.Skipped, SkipKind: kind, Reason: why}

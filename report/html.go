@@ -162,6 +162,10 @@ type (
 		Clients    []pageClient     `json:"clients,omitempty"`
 		Attempts   []pageAttempt    `json:"attempts,omitempty"`
 		Rerun      string           `json:"rerun,omitempty"`
+		ServerLog  []logRecord      `json:"serverLog,omitempty"`
+
+		OmittedOperations *gapRecord `json:"omittedOperations,omitempty"`
+		OmittedLog        *gapRecord `json:"omittedLog,omitempty"`
 	}
 	pageOperation struct {
 		operationRecord
@@ -198,12 +202,12 @@ func detailOf(v *result.Verdict) pageDetail {
 		quiet[i] = all - len(c.Events)
 	}
 	e := evidence(&short)
-	d := pageDetail{Mismatches: e.Mismatches}
+	d := pageDetail{Mismatches: e.Mismatches, OmittedOperations: e.OmittedOperations, ServerLog: e.ServerLog, OmittedLog: e.OmittedLog}
 	for i, o := range e.Operations {
-		d.Operations = append(d.Operations, pageOperation{o, omitted[i]})
+		d.Operations = append(d.Operations, pageOperation{o, omitted[i] + v.Operations[i].Omitted.Count})
 	}
 	for i, c := range e.Clients {
-		d.Clients = append(d.Clients, pageClient{c, quiet[i]})
+		d.Clients = append(d.Clients, pageClient{c, quiet[i] + v.Clients[i].Omitted.Count})
 	}
 	return d
 }

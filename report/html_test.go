@@ -121,7 +121,7 @@ func TestHTMLInBrowser(t *testing.T) {
 			[]string{`data-verdicts="11"`, "<title>✘ 2 red · utr report</title>", "✘ 1 failed", "– 5 skipped", ">replicaset 8.0</span>", ">sharded 8.0</span>", ">too old as well</div>", "--run xyz matches no test", "The run was interrupted."},
 			[]string{"this test again"}},
 		{"a link to a failure", "t=" + id, generate(report.HTML(), run()),
-			[]string{"numbers differ", "specs/find.yml:30:20", ">1.5</span>", ">R7</span>", "deprioritized a:27017", "who sent what", "<svg", "IngressRequestRateLimitExceeded", "events of client0 (9)", "this test again", "utr run --run "},
+			[]string{"numbers differ", "specs/find.yml:30:20", ">1.5</span>", ">R7</span>", "deprioritized a:27017", "who sent what", "<svg", "IngressRequestRateLimitExceeded", "events of client0 (9, 90 heartbeats and others left out)", "this test again", "utr run --run "},
 			nil},
 		{"a filter", "q=known&s=known-failing", generate(report.HTML(), run()),
 			[]string{">a known failure</div>", `class="chip known-failing" aria-pressed="true"`}, []string{">a pass</div>"}},

@@ -131,9 +131,24 @@ func fault(v *result.Verdict) *junitFault {
 			message += fmt.Sprintf(" (and %d more)", n)
 		}
 	}
-	t := &text{}
+	t := &text{options: TextOptions{Verbose: true}}
 	t.explain(v)
-	return &junitFault{Message: printable(message), Type: string(v.Status), Text: printable(t.buffer.String())}
+	return &junitFault{Message: printable(message), Type: string(v.Status), Text: printable(shorten(t.buffer.String(), faultBytes))}
+}
+
+// faultBytes bounds the text of one fault: all of them are kept until the run
+// is over.
+const faultBytes = 64 << 10
+
+// shorten takes whole lines out of the middle of a text that is too long.
+func shorten(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	head, tail := s[:most*3/4], s[len(s)-most/4:]
+	head, tail = head[:strings.LastIndexByte(head, '\n')+1], tail[strings.IndexByte(tail, '\n')+1:]
+	lines := strings.Count(s[len(head):len(s)-len(tail)], "\n")
+	return fmt.Sprintf("%s… %s left out\n%s", head, plural(lines, "line"), tail)
 }
 
 func (j *junit) document(s result.Summary) []byte {

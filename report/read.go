@@ -100,7 +100,7 @@ func (r *record) verdict() *result.Verdict {
 	v := &result.Verdict{
 		Test:   result.TestID{File: r.File, Suite: r.Suite, Description: r.Test, Deployment: r.Deployment, Iteration: r.Iteration, Cell: r.Cell},
 		Status: r.Status, SkipKind: r.SkipKind, Reason: r.Reason,
-		Duration: fromMilliseconds(r.DurationMS), Timings: r.Timings.timings(), Rerun: r.Rerun,
+		Began: orZero(r.Time), Duration: fromMilliseconds(r.DurationMS), Timings: r.Timings.timings(), Rerun: r.Rerun,
 	}
 	if r.Line > 0 {
 		v.Position = source.Position{File: r.File, Line: r.Line, Column: r.Column}
@@ -109,7 +109,7 @@ func (r *record) verdict() *result.Verdict {
 	for _, a := range r.Attempts {
 		t := &result.Verdict{
 			Test: v.Test, Position: v.Position, Status: a.Status, Reason: a.Reason,
-			Duration: fromMilliseconds(a.DurationMS), Timings: a.Timings.timings(),
+			Began: orZero(a.Time), Duration: fromMilliseconds(a.DurationMS), Timings: a.Timings.timings(),
 		}
 		a.into(t)
 		v.Attempts = append(v.Attempts, t)
@@ -129,7 +129,7 @@ func (e *evidenceRecord) into(v *result.Verdict) {
 		v.Mismatches = append(v.Mismatches, result.Mismatch{Path: m.Path, Position: m.Place.position(), Message: m.Message, Want: m.Want, Got: m.Got, Diff: m.Diff})
 	}
 	for _, o := range e.Operations {
-		log := result.OperationLog{Name: o.Name, Object: o.Object, Position: o.Place.position(), Duration: fromMilliseconds(o.DurationMS)}
+		log := result.OperationLog{Name: o.Name, Object: o.Object, Position: o.Place.position(), Duration: fromMilliseconds(o.DurationMS), Omitted: o.Omitted.gap()}
 		log.Outcome = result.Outcome{Server: o.Server, Value: valueOf(o.Result), Err: o.Error.error()}
 		for _, d := range o.Decisions {
 			log.Outcome.Decisions = append(log.Outcome.Decisions, result.Decision(d))
@@ -137,12 +137,30 @@ func (e *evidenceRecord) into(v *result.Verdict) {
 		v.Operations = append(v.Operations, log)
 	}
 	for _, c := range e.Clients {
-		log := result.ClientLog{Client: c.Client}
+		log := result.ClientLog{Client: c.Client, Omitted: c.Omitted.gap()}
 		for i := range c.Events {
 			log.Events = append(log.Events, c.Events[i].event())
 		}
 		v.Clients = append(v.Clients, log)
 	}
+	for _, l := range e.ServerLog {
+		v.ServerLog = append(v.ServerLog, result.LogLine(l))
+	}
+	v.OmittedOperations, v.OmittedLog = e.OmittedOperations.gap(), e.OmittedLog.gap()
+}
+
+func (g *gapRecord) gap() result.Gap {
+	if g == nil {
+		return result.Gap{}
+	}
+	return result.Gap(*g)
+}
+
+func orZero(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return *t
 }
 
 func (p *placeRecord) position() source.Position {
@@ -176,10 +194,7 @@ func (r *errorRecord) error() *result.Error {
 }
 
 func (r *eventRecord) event() result.Event {
-	e := result.Event{Sequence: r.Sequence, Type: r.Type, Address: r.Address}
-	if r.Time != nil {
-		e.Time = *r.Time
-	}
+	e := result.Event{Sequence: r.Sequence, Time: orZero(r.Time), Type: r.Type, Address: r.Address}
 	var service *bson.ObjectID
 	if id, err := bson.ObjectIDFromHex(r.ServiceID); err == nil {
 		service = &id

@@ -79,6 +79,7 @@ type (
 		Status     result.Status   `json:"status"`
 		SkipKind   result.SkipKind `json:"skipKind,omitempty"`
 		Reason     string          `json:"reason,omitempty"`
+		Time       *time.Time      `json:"time,omitempty"`
 		DurationMS float64         `json:"durationMS"`
 		Timings    timingsRecord   `json:"timings"`
 		evidenceRecord
@@ -89,14 +90,27 @@ type (
 	attemptRecord struct {
 		Status     result.Status `json:"status"`
 		Reason     string        `json:"reason,omitempty"`
+		Time       *time.Time    `json:"time,omitempty"`
 		DurationMS float64       `json:"durationMS"`
 		Timings    timingsRecord `json:"timings"`
 		evidenceRecord
 	}
 	evidenceRecord struct {
-		Mismatches []mismatchRecord  `json:"mismatches,omitempty"`
-		Operations []operationRecord `json:"operations,omitempty"`
-		Clients    []clientRecord    `json:"clients,omitempty"`
+		Mismatches        []mismatchRecord  `json:"mismatches,omitempty"`
+		Operations        []operationRecord `json:"operations,omitempty"`
+		OmittedOperations *gapRecord        `json:"omittedOperations,omitempty"`
+		Clients           []clientRecord    `json:"clients,omitempty"`
+		ServerLog         []logRecord       `json:"serverLog,omitempty"`
+		OmittedLog        *gapRecord        `json:"omittedLog,omitempty"`
+	}
+	gapRecord struct {
+		After int `json:"after"`
+		Count int `json:"count"`
+	}
+	logRecord struct {
+		Time   time.Time `json:"time"`
+		Server string    `json:"server"`
+		Text   string    `json:"text"`
 	}
 	runRecord struct {
 		Time        time.Time `json:"time"`
@@ -137,6 +151,7 @@ type (
 		Result     json.RawMessage  `json:"result,omitempty"`
 		Error      *errorRecord     `json:"error,omitempty"`
 		Decisions  []decisionRecord `json:"decisions,omitempty"`
+		Omitted    *gapRecord       `json:"omitted,omitempty"`
 	}
 	decisionRecord struct {
 		Attempt       int      `json:"attempt"`
@@ -162,8 +177,9 @@ type (
 		PartialResult     json.RawMessage         `json:"partialResult,omitempty"`
 	}
 	clientRecord struct {
-		Client string        `json:"client"`
-		Events []eventRecord `json:"events"`
+		Client  string        `json:"client"`
+		Events  []eventRecord `json:"events"`
+		Omitted *gapRecord    `json:"omitted,omitempty"`
 	}
 	eventRecord struct {
 		Sequence int64            `json:"sequence"`
@@ -208,16 +224,16 @@ func newRecord(v *result.Verdict) record {
 		Suite: v.Test.Suite, Test: v.Test.Description, Deployment: v.Test.Deployment, Iteration: max(1, v.Test.Iteration),
 		Cell:   v.Test.Cell,
 		Status: v.Status, SkipKind: v.SkipKind, Reason: v.Reason,
-		DurationMS: milliseconds(v.Duration),
-		Timings:    newTimings(v.Timings),
-		Rerun:      v.Rerun,
+		Time: known(v.Began), DurationMS: milliseconds(v.Duration),
+		Timings: newTimings(v.Timings),
+		Rerun:   v.Rerun,
 	}
 	if len(v.Rerun) > 0 {
 		r.RerunQuoted = Quote(v.Rerun)
 	}
 	r.evidenceRecord = evidence(v)
 	for _, a := range v.Attempts {
-		t := attemptRecord{Status: a.Status, Reason: a.Reason, DurationMS: milliseconds(a.Duration), Timings: newTimings(a.Timings)}
+		t := attemptRecord{Status: a.Status, Reason: a.Reason, Time: known(a.Began), DurationMS: milliseconds(a.Duration), Timings: newTimings(a.Timings)}
 		t.evidenceRecord = evidence(a)
 		r.Attempts = append(r.Attempts, t)
 	}
@@ -233,13 +249,32 @@ func evidence(v *result.Verdict) (e evidenceRecord) {
 		e.Operations = append(e.Operations, newOperation(o))
 	}
 	for _, c := range v.Clients {
-		log := clientRecord{Client: c.Client, Events: []eventRecord{}}
+		log := clientRecord{Client: c.Client, Events: []eventRecord{}, Omitted: newGap(c.Omitted)}
 		for _, event := range c.Events {
 			log.Events = append(log.Events, newEvent(event))
 		}
 		e.Clients = append(e.Clients, log)
 	}
+	for _, l := range v.ServerLog {
+		e.ServerLog = append(e.ServerLog, logRecord(l))
+	}
+	e.OmittedOperations, e.OmittedLog = newGap(v.OmittedOperations), newGap(v.OmittedLog)
 	return e
+}
+
+func newGap(g result.Gap) *gapRecord {
+	if g.Count == 0 {
+		return nil
+	}
+	return &gapRecord{g.After, g.Count}
+}
+
+// known is nil for a time that nobody has told.
+func known(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
 }
 
 func newTimings(t result.Timings) timingsRecord {
@@ -262,6 +297,7 @@ func newOperation(o result.OperationLog) operationRecord {
 	r := operationRecord{
 		Name: o.Name, Object: o.Object, Place: place(o.Position), DurationMS: milliseconds(o.Duration),
 		Server: o.Outcome.Server, Result: value(o.Outcome.Value), Error: newError(o.Outcome.Err),
+		Omitted: newGap(o.Omitted),
 	}
 	for _, d := range o.Outcome.Decisions {
 		r.Decisions = append(r.Decisions, decisionRecord(d))
@@ -293,10 +329,7 @@ func newError(e *result.Error) *errorRecord {
 }
 
 func newEvent(e result.Event) eventRecord {
-	r := eventRecord{Sequence: e.Sequence, Type: e.Type, Address: e.Address}
-	if !e.Time.IsZero() {
-		r.Time = &e.Time
-	}
+	r := eventRecord{Sequence: e.Sequence, Time: known(e.Time), Type: e.Type, Address: e.Address}
 	switch {
 	case e.Command != nil:
 		c := e.Command

@@ -187,15 +187,62 @@ func (t *text) explain(v *result.Verdict) {
 	for _, c := range v.Clients {
 		t.buffer.WriteByte('\n')
 		t.line(2, "events of %s", c.Client)
-		t.events(c.Events)
+		before, after := split(c.Events, c.Omitted)
+		t.events(before)
+		t.omitted(4, c.Omitted, "event")
+		t.events(after)
 		if len(c.Events) == 0 {
 			t.line(4, "none")
 		}
 	}
+	t.serverLog(v)
 	if len(v.Rerun) > 0 {
 		t.buffer.WriteByte('\n')
 		t.line(2, "this test again: %s", Quote(v.Rerun))
 	}
+}
+
+// split takes a list apart where something is missing in it.
+func split[T any](list []T, g result.Gap) (before, after []T) {
+	at := len(list)
+	if g.Count > 0 {
+		at = min(max(0, g.After), len(list))
+	}
+	return list[:at], list[at:]
+}
+
+// omitted tells what is missing.
+func (t *text) omitted(indent int, g result.Gap, noun string) {
+	if g.Count > 0 {
+		t.line(indent, "… %s left out", plural(g.Count, noun))
+	}
+}
+
+// serverLog shows what the servers logged meanwhile, to those who want to know
+// more.
+func (t *text) serverLog(v *result.Verdict) {
+	if !t.options.Verbose || len(v.ServerLog) == 0 {
+		return
+	}
+	t.buffer.WriteByte('\n')
+	t.line(2, "the servers' logs")
+	before, after := split(v.ServerLog, v.OmittedLog)
+	for i, part := range [][]result.LogLine{before, after} {
+		if i == 1 {
+			t.omitted(4, v.OmittedLog, "line")
+		}
+		for _, l := range part {
+			t.line(4, "%s%s %s", t.stamp(l.Time), l.Server, l.Text)
+		}
+	}
+}
+
+// stamp tells a time of the day, where times are wanted.
+func (t *text) stamp(at time.Time) string {
+	if !t.options.Timings {
+		return ""
+	}
+	return at.UTC().Format("15:04:05.000") + " "
 }
 
 // events lists events, but that heartbeats between others are counted: a test
@@ -240,9 +287,15 @@ func (t *text) explainDecisions(v *result.Verdict) {
 	}
 	t.buffer.WriteByte('\n')
 	t.line(2, "operations")
-	for _, o := range v.Operations {
+	for i, o := range v.Operations {
+		if i == v.OmittedOperations.After {
+			t.omitted(4, v.OmittedOperations, "operation")
+		}
 		t.line(4, "%s on %s  %s%s", o.Name, o.Object, o.Position, t.took("  (%s)", o.Duration))
-		for _, d := range o.Outcome.Decisions {
+		for i, d := range o.Outcome.Decisions {
+			if i == o.Omitted.After {
+				t.omitted(6, o.Omitted, "decision")
+			}
 			t.line(6, "%s", decisionLine(d))
 		}
 		switch {

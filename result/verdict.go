@@ -83,6 +83,13 @@ type Verdict struct {
 	// the clients were created. Kept for failed tests and on request.
 	Clients    []ClientLog
 	Operations []OperationLog
+	// OmittedOperations says what is missing in Operations (Limits).
+	OmittedOperations Gap
+	// ServerLog is what the deployment's servers logged while the test ran, if
+	// they tell. Kept for tests that failed or broke.
+	ServerLog  []LogLine
+	OmittedLog Gap       // what is missing in ServerLog
+	Began      time.Time // zero if unknown
 	Duration   time.Duration
 	Timings    Timings
 	Rerun      []string // the argument vector that runs this one test again
@@ -94,8 +101,16 @@ type Verdict struct {
 
 // ClientLog is the ordered event log of a client entity.
 type ClientLog struct {
-	Client string
-	Events []Event
+	Client  string
+	Events  []Event
+	Omitted Gap // what is missing in Events
+}
+
+// LogLine is one line of a server's own log, without secrets.
+type LogLine struct {
+	Time   time.Time
+	Server string // host:port
+	Text   string
 }
 
 // OperationLog is what one operation did: for reports.
@@ -106,6 +121,7 @@ type OperationLog struct {
 	Outcome   Outcome
 	Duration  time.Duration
 	FirstSeen int64 // last event sequence before the operation, 0 if unknown
+	Omitted   Gap   // what is missing in Outcome.Decisions
 }
 
 // Timings says where the time of a test went.

@@ -55,6 +55,8 @@ type Config struct {
 	Cell string
 	// KeepEvents keeps events and operations of passed tests in verdicts.
 	KeepEvents bool
+	// Limits bound what verdicts keep; the zero value is result.DefaultLimits.
+	Limits result.Limits
 	// Rerun gives the argument vector that runs one test again, for reports.
 	// Nil leaves it out.
 	Rerun func(result.TestID) []string

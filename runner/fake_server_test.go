@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/unified-test-runner/utr/deployment"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -29,6 +30,7 @@ type fakeDeployment struct {
 	services    []bson.ObjectID            // in the order in which once meets them
 	time        uint32
 	closed      bool
+	asked       [][2]time.Time // windows of the log that were asked for
 }
 
 type fakeCollection struct {
@@ -38,9 +40,21 @@ type fakeCollection struct {
 }
 
 func (d *fakeDeployment) Description() deployment.Description { return d.about }
-func (d *fakeDeployment) Owned() bool                         { return d.owned }
-func (d *fakeDeployment) URI() string                         { return "mongodb://all" }
-func (d *fakeDeployment) DirectURI(address string) string     { return "mongodb://" + address + "/direct" }
+
+// Log has a hundred lines, whatever time is asked about.
+func (d *fakeDeployment) Log(from, to time.Time) (lines []deployment.LogLine) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.asked = append(d.asked, [2]time.Time{from, to})
+	for i := range 100 {
+		lines = append(lines, deployment.LogLine{Time: from, Server: "a:1", Text: fmt.Sprintf("line %d", i)})
+	}
+	return lines
+}
+
+func (d *fakeDeployment) Owned() bool                     { return d.owned }
+func (d *fakeDeployment) URI() string                     { return "mongodb://all" }
+func (d *fakeDeployment) DirectURI(address string) string { return "mongodb://" + address + "/direct" }
 
 func (d *fakeDeployment) SingleURI() string {
 	if d.about.Topology == deployment.Sharded || d.about.Topology == deployment.LoadBalanced {

@@ -39,7 +39,7 @@ func together(attempts []*result.Verdict) *result.Verdict {
 		v.Status = result.Flaky
 		v.Reason = strings.TrimSuffix(fmt.Sprintf("passed at attempt %d, after %s: %s", n, endings(attempts[:n-1]), v.Reason), ": ")
 	}
-	v.Attempts = attempts
+	v.Attempts, v.Began = attempts, attempts[0].Began
 	v.Duration, v.Timings = 0, result.Timings{}
 	for _, a := range attempts {
 		v.Duration += a.Duration

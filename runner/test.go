@@ -36,6 +36,7 @@ type testRun struct {
 	transactions bool // one was started
 	fault        *fault
 	timings      result.Timings
+	window       [2]time.Time // from set-up to clean-up, by the machine's clock
 }
 
 // runTest runs one test on a site. The verdict is that of the test and its
@@ -49,12 +50,14 @@ func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, s
 		logs:             make(map[string][]result.Event),
 	}
 	started := r.clock.Now()
+	t.window[0] = time.Now()
 	limit := r.timeout
 	running, cancel := context.WithTimeoutCause(ctx, limit, &limitError{"the test's time limit", limit})
 	if f := protect("a test", func() *fault { return t.execute(undated(running)) }); f != nil {
 		t.add(f)
 	}
 	cancel()
+	t.window[1] = time.Now()
 	if t.interrupted() {
 		r.interrupt()
 	}
@@ -81,7 +84,7 @@ func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, s
 		}
 	}
 	v = t.verdict(j, aftermath, lost)
-	v.Duration = r.clock.Now().Sub(started)
+	v.Began, v.Duration = started, r.clock.Now().Sub(started)
 	switch {
 	case lost != nil:
 		state = gone

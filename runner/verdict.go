@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/entities"
 	"github.com/unified-test-runner/utr/result"
 )
@@ -52,6 +53,14 @@ func (t *testRun) verdict(j job, untidy, lost error) *result.Verdict {
 	if v.Status != result.Passed && v.Status != result.Skipped || t.run.cfg.KeepEvents {
 		v.Clients, v.Operations = logs, t.operationLogs(logs)
 	}
+	if v.Status.Red() {
+		v.ServerLog = serverLog(t.site.deployment, t.window)
+	}
+	limits := t.run.cfg.Limits
+	if limits == (result.Limits{}) {
+		limits = result.DefaultLimits()
+	}
+	v.Trim(limits)
 	if t.run.cfg.Rerun != nil {
 		v.Rerun = t.run.cfg.Rerun(v.Test)
 	}
@@ -82,6 +91,19 @@ func (t *testRun) clientLogs() []result.ClientLog {
 		logs = append(logs, result.ClientLog{Client: client, Events: t.logs[client]})
 	}
 	return logs
+}
+
+// serverLog is what the servers logged while the test ran, if they tell.
+func serverLog(d deployment.Deployment, window [2]time.Time) []result.LogLine {
+	logger, ok := d.(deployment.Logger)
+	if !ok {
+		return nil
+	}
+	var lines []result.LogLine
+	for _, l := range logger.Log(window[0], window[1]) {
+		lines = append(lines, result.LogLine(l))
+	}
+	return lines
 }
 
 // serverTime sums what commands took between start and end.

@@ -181,6 +181,10 @@ func (r *redactor) verdict(of *result.Verdict) *result.Verdict {
 	if v.Clients != nil {
 		v.Clients = r.value(reflect.ValueOf(v.Clients)).Interface().([]result.ClientLog)
 	}
+	v.ServerLog = slices.Clone(v.ServerLog)
+	for i := range v.ServerLog {
+		v.ServerLog[i].Text = r.text(v.ServerLog[i].Text)
+	}
 	v.Attempts = slices.Clone(v.Attempts)
 	for i, a := range v.Attempts {
 		v.Attempts[i] = r.verdict(a)
