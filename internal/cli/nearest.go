@@ -1,56 +1,7 @@
 package cli
 
-import "strings"
+import "github.com/unified-test-runner/utr/internal/meant"
 
 // nearest gives the one of words that was meant by a word that is none of
-// them: the one that it begins, or from which it differs by a slip or two. It
-// gives "" where that is not clear.
-func nearest(word string, words []string) string {
-	var begun []string
-	best, least, tied := "", 3, false
-	for _, w := range words {
-		if strings.HasPrefix(w, word) {
-			begun = append(begun, w)
-		}
-		switch d := slips(word, w); {
-		case d >= max(len(word), len(w)): // nothing in common
-		case d < least:
-			best, least, tied = w, d, false
-		case d == least:
-			tied = true
-		}
-	}
-	switch {
-	case len(begun) == 1 && word != "":
-		return begun[0]
-	case tied || least > len(word)/2:
-		return ""
-	}
-	return best
-}
-
-// slips counts the letters that were left out, added, changed, or swapped with
-// their neighbour (the distance of Damerau and Levenshtein, where no letter is
-// changed twice).
-func slips(a, b string) int {
-	rows := [][]int{make([]int, len(b)+1)}
-	for j := range rows[0] {
-		rows[0][j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		row := make([]int, len(b)+1)
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			change := 1
-			if a[i-1] == b[j-1] {
-				change = 0
-			}
-			row[j] = min(rows[i-1][j]+1, row[j-1]+1, rows[i-1][j-1]+change)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				row[j] = min(row[j], rows[i-2][j-2]+1)
-			}
-		}
-		rows = append(rows, row)
-	}
-	return rows[len(a)][len(b)]
-}
+// them, "" where that is not clear.
+func nearest(word string, words []string) string { return meant.Word(word, words) }

@@ -207,22 +207,36 @@ func declareRun(f *flags) *runFlags {
 	return r
 }
 
-func (r *runFlags) act(ctx context.Context, c *call) (err error) {
-	uri, single, err := r.target(c)
-	if err != nil {
-		return err
+// order is what a command line asks for, once nothing is wrong with it.
+type order struct {
+	uri, single connectionString
+	engine      NewEngine
+	config      runner.Config // but for engine and source
+}
+
+// order judges the command line by itself: nothing is read but what flags
+// name, and nothing connected to.
+func (r *runFlags) order(c *call) (o order, err error) {
+	if o.uri, o.single, err = r.target(c); err != nil {
+		return o, err
 	}
 	if len(c.paths) == 0 {
-		return usage("run: name a suite or a directory, or one that utr carries: %s", strings.Join(builtIn(), ", "))
+		return o, usage("run: name a suite or a directory, or one that utr carries: %s", strings.Join(builtIn(), ", "))
 	}
-	newEngine, ok := c.program.Engines[*r.engine]
-	if !ok {
-		return usage("run: there is no engine %q, only %s", *r.engine, strings.Join(slices.Sorted(maps.Keys(c.program.Engines)), ", "))
+	found := false
+	if o.engine, found = c.program.Engines[*r.engine]; !found {
+		return o, usage("run: there is no engine %q, only %s", *r.engine, strings.Join(slices.Sorted(maps.Keys(c.program.Engines)), ", "))
 	}
-	cfg, err := r.config(c)
+	o.config, err = r.config(c)
+	return o, err
+}
+
+func (r *runFlags) act(ctx context.Context, c *call) (err error) {
+	o, err := r.order(c)
 	if err != nil {
 		return err
 	}
+	uri, single, cfg := o.uri, o.single, o.config
 	loaded, err := c.load(ctx, specs.Options{})
 	switch {
 	case errors.Is(err, errInterrupted):
@@ -242,7 +256,7 @@ func (r *runFlags) act(ctx context.Context, c *call) (err error) {
 		}
 		return nil
 	}
-	if cfg.Engine, err = newEngine(EngineOptions{Policy: *r.policy, Backoff: *r.backoff}); err != nil {
+	if cfg.Engine, err = o.engine(EngineOptions{Policy: *r.policy, Backoff: *r.backoff}); err != nil {
 		return usage("run: %w", err)
 	}
 	defer func() { _ = cfg.Engine.Close() }()

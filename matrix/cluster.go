@@ -1,0 +1,107 @@
+package matrix
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/unified-test-runner/utr/source"
+)
+
+// clusters reads one cluster, or those that lists in it make.
+func (r *reader) clusters(v *source.Value) []part {
+	beside := append([]string{"name"}, kindNames()...)
+	own := r.settings(v, "a cluster", beside)
+	if v.Kind != source.Document {
+		return nil
+	}
+	var kinds []clusterKind
+	for _, k := range clusterKinds() {
+		if v.Get(k.name) != nil {
+			kinds = append(kinds, k)
+		}
+	}
+	if len(kinds) != 1 {
+		r.add(v.Position, "a cluster has one of %s", strings.Join(kindNames(), ", "))
+		return nil
+	}
+	kind := kinds[0]
+	p := part{at: v.Position}
+	if n := v.Get("name"); n != nil {
+		p.name = r.name(n, "a cluster")
+	}
+	values := r.kindSettings(v.Get(kind.name), kind)
+	if kind.uri {
+		for _, s := range values {
+			if len(s.values) == 1 && s.key.name == keyURI {
+				p.uri = s.values[0]
+			} else if len(s.values) == 1 {
+				p.singleURI = s.values[0]
+			}
+		}
+		values = nil
+		if p.name == "" {
+			r.add(v.Position, "a cluster with a connection string needs a name")
+		}
+	}
+	p.settings = append(values, own...)
+	all := spread(p)
+	for _, each := range all {
+		if each.name == "" {
+			r.add(v.Position, "the cluster needs a name, or a topology or version to be called by")
+			break
+		}
+	}
+	return all
+}
+
+// kindSettings reads what stands below the key of a kind.
+func (r *reader) kindSettings(v *source.Value, kind clusterKind) []setting {
+	if v.Kind != source.Document {
+		if kind.short == "" {
+			r.add(v.Position, "%s must be a document with the keys %s", kind.name, strings.Join(keyNames(kind.keys), ", "))
+			return nil
+		}
+		v = &source.Value{Position: v.Position, Kind: source.Document, Fields: []source.Field{{Key: kind.short, KeyPosition: v.Position, Value: v}}}
+	}
+	if !r.document(v, kind.name, keyNames(kind.keys)) {
+		return nil
+	}
+	for _, k := range kind.keys {
+		if k.shape == text && (k.name == kind.short || k.name == "url") && v.Get(k.name) == nil {
+			r.add(v.Position, "%s needs %s", kind.name, k.name)
+		}
+	}
+	return r.keyed(v, kind.keys)
+}
+
+// spread makes a cluster for each combination of the values of its axes. Each
+// is called by them: all of them where the cluster has no name, else those of
+// which there are several, after its name.
+func spread(p part) []part {
+	out := []part{p}
+	for i, s := range p.settings {
+		if s.key.shape != axis {
+			continue
+		}
+		var next []part
+		for _, q := range out {
+			for _, v := range s.values {
+				one := q
+				one.settings = slices.Clone(q.settings)
+				one.settings[i].values = []string{v}
+				if p.name == "" || len(s.values) > 1 {
+					one.name = strings.TrimPrefix(q.name+"-"+safe(axisLabel(v)), "-")
+				}
+				next = append(next, one)
+			}
+		}
+		out = next
+	}
+	return out
+}
+
+// axisLabel is what a value adds to the name of a cluster: of a file its name.
+func axisLabel(v string) string {
+	v = v[strings.LastIndexAny(v, `/\`)+1:]
+	return strings.TrimSuffix(v, ".json")
+}

@@ -1,0 +1,217 @@
+package matrix
+
+import (
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/unified-test-runner/utr/internal/meant"
+	"github.com/unified-test-runner/utr/source"
+)
+
+// MaxCells is how many cells a file can have, and each block that it includes:
+// far more than a night holds.
+const MaxCells = 5000
+
+// product crosses the axes. A cell stands where its cluster does, unless at
+// says where it is included.
+func (r *reader) product(axes [axisCount][]part, at source.Position) (cells []Cell) {
+	size := 1
+	for a, parts := range axes {
+		if size *= len(parts); size > MaxCells {
+			r.add(axes[clusters][0].at, "the matrix has more than %d cells: %s make it too large", MaxCells, axisNames()[a])
+			return nil
+		}
+	}
+	for _, c := range axes[clusters] {
+		for _, e := range axes[engines] {
+			for _, s := range axes[suites] {
+				for _, o := range axes[options] {
+					cell := r.cell(c, e, s, o)
+					if !at.IsZero() {
+						cell.Position = at
+					}
+					cells = append(cells, cell)
+				}
+			}
+		}
+	}
+	return cells
+}
+
+// cell puts parts together. A setting that two of them make is a problem: one
+// of both would be lost.
+func (r *reader) cell(c, e, s, o part) Cell {
+	cell := Cell{
+		Position: c.at, Cluster: c.name, Engine: e.name, Suites: s.name, Options: o.name,
+		Paths: s.paths, URI: c.uri, SingleURI: c.singleURI,
+	}
+	var names []string
+	var settings []setting
+	for _, p := range []part{c, e, s, o} {
+		if p.name != "" {
+			names = append(names, p.name)
+		}
+		for _, one := range p.settings {
+			i := slices.IndexFunc(settings, func(other setting) bool { return other.key.name == one.key.name })
+			switch {
+			case i < 0:
+				settings = append(settings, one)
+			case one.key.shape == list || one.key.shape == pairs:
+				settings[i].values = slices.Concat(settings[i].values, one.values)
+			default:
+				r.add(one.at, "%s is set here and at %s, which meet in a cell", one.key.name, settings[i].at)
+			}
+		}
+	}
+	for _, d := range r.defaults {
+		if !slices.ContainsFunc(settings, func(s setting) bool { return s.key.name == d.key.name }) {
+			settings = append(settings, d)
+		}
+	}
+	for _, one := range settings {
+		cell.Flags = append(cell.Flags, one.flags()...)
+		if one.key.name == cellTimeout && len(one.values) == 1 {
+			cell.Timeout, _ = time.ParseDuration(one.values[0])
+		}
+	}
+	cell.Name = strings.Join(names, separator)
+	return cell
+}
+
+// exclude leaves out what the file excludes, and notes it with the reason. A
+// rule that matches nothing is a problem, and so is one without a reason.
+func (r *reader) exclude(f *File, cells []Cell, v *source.Value) []Cell {
+	names := singular()
+	out := make([]bool, len(cells))
+	for _, rule := range r.list(v, "exclude") {
+		if !r.document(rule, "a rule of exclude", append(names[:], "reason")) {
+			continue
+		}
+		reason := ""
+		if why := rule.Get("reason"); why != nil {
+			reason, _ = r.text(why, "reason")
+		} else {
+			r.add(rule.Position, "a rule of exclude needs a reason")
+		}
+		patterns, any := r.patterns(rule)
+		if !any {
+			r.add(rule.Position, "a rule of exclude needs one of %s", strings.Join(names[:], ", "))
+			continue
+		}
+		found := false
+		for i, c := range cells {
+			if !patterns.match(c) {
+				continue
+			}
+			found = true
+			if !out[i] {
+				out[i] = true
+				f.Excluded = append(f.Excluded, Excluded{c.Name, reason})
+			}
+		}
+		if !found {
+			r.add(rule.Position, "the rule excludes nothing: no cell matches it%s", r.hint(rule))
+		}
+	}
+	var kept []Cell
+	for i, c := range cells {
+		if !out[i] {
+			kept = append(kept, c)
+		}
+	}
+	return kept
+}
+
+// hint names what a rule may have meant.
+func (r *reader) hint(rule *source.Value) string {
+	for a, name := range singular() {
+		v := rule.Get(name)
+		if v == nil || v.Kind != source.String {
+			continue
+		}
+		var known []string
+		for _, p := range r.top[a] {
+			known = append(known, p.name)
+		}
+		if m := meant.Word(v.String, known); m != "" && m != v.String {
+			return "; did you mean " + name + " " + m + "?"
+		}
+	}
+	return ""
+}
+
+// patterns are those of a rule, by axis; nil matches everything.
+type patterns [axisCount][]string
+
+func (r *reader) patterns(rule *source.Value) (p patterns, any bool) {
+	for a, name := range singular() {
+		v := rule.Get(name)
+		if v == nil {
+			continue
+		}
+		any = true
+		p[a] = r.texts(v, name)
+		for _, pattern := range p[a] {
+			if _, err := path.Match(pattern, ""); err != nil {
+				r.add(v.Position, "%q is no pattern: * stands for any text, ? for a character, [ab] for one of some", pattern)
+			}
+		}
+	}
+	return p, any
+}
+
+func (p patterns) match(c Cell) bool {
+	for a, name := range [axisCount]string{c.Cluster, c.Engine, c.Suites, c.Options} {
+		if p[a] != nil && !slices.ContainsFunc(p[a], func(pattern string) bool {
+			matched, _ := path.Match(pattern, name)
+			return matched
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+// include gives the cells of the blocks that are included: small matrices of
+// their own, of which an axis that is left out is that of the file.
+func (r *reader) include(v *source.Value) (cells []Cell) {
+	names := axisNames()
+	for _, block := range r.list(v, "include") {
+		if !r.document(block, "a block of include", names[:]) {
+			continue
+		}
+		axes := r.top
+		for a := range axisCount {
+			if b := block.Get(names[a]); b != nil {
+				axes[a] = r.parts(a, b, append([]part{}, r.top[a]...))
+			} else if len(axes[a]) == 0 {
+				r.add(block.Position, "the block needs %s: the file has none", names[a])
+			}
+		}
+		cells = append(cells, r.product(axes, block.Position)...)
+	}
+	return cells
+}
+
+// distinct refuses cells that are there twice: by name, whatever its case, for
+// a cell is a file; and by what they do.
+func (r *reader) distinct(cells []Cell) []Cell {
+	seen := map[string]int{}
+	for i := range cells {
+		c := &cells[i]
+		if j, again := seen[strings.ToLower(c.Name)]; again {
+			r.add(c.Position, "the cell %s is there already: %s", c.Name, cells[j].Position)
+			continue
+		}
+		seen[strings.ToLower(c.Name)] = i
+		for j := range i {
+			if c.same(&cells[j]) {
+				r.add(c.Position, "the cells %s and %s are the same run", cells[j].Name, c.Name)
+				break
+			}
+		}
+	}
+	return cells
+}

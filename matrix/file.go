@@ -1,0 +1,371 @@
+package matrix
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/unified-test-runner/utr/internal/meant"
+	"github.com/unified-test-runner/utr/source"
+)
+
+// File is a matrix file.
+type File struct {
+	Name        string
+	Description string // "" if it says none
+	// Cells are in the order of the file: clusters first, then engines, suites
+	// and options; what is included comes last. There is one at least.
+	Cells []Cell
+	// Excluded are the cells that the file leaves out, with its reasons.
+	Excluded []Excluded
+}
+
+// Excluded is a cell that is left out.
+type Excluded struct{ Cell, Reason string }
+
+// Options give variables their values.
+type Options struct {
+	// Set goes before everything else. A name that the file does not use is a
+	// problem.
+	Set map[string]string
+	// Getenv is the environment; nil is an empty one.
+	Getenv func(string) string
+}
+
+// Parse reads a matrix file. The error is a *source.Error if it is no YAML, and
+// an *InvalidError for everything else. It may be called concurrently.
+func Parse(name string, data []byte, o Options) (*File, error) {
+	root, err := source.ParseYAML(name, data)
+	if err != nil {
+		return nil, err
+	}
+	r := &reader{}
+	v := &variables{problems: &r.problems, set: o.Set, getenv: o.Getenv, file: map[string]string{}, used: map[string]bool{}}
+	names := axisNames()
+	if !r.document(root, "a matrix file", append(names[:], "description", "variables", "defaults", "include", "exclude")) {
+		return nil, r.err()
+	}
+	v.declare(root.Get("variables"))
+	filled := *root
+	filled.Fields = slices.DeleteFunc(slices.Clone(root.Fields), func(f source.Field) bool { return f.Key == "variables" })
+	root = v.replace(&filled)
+	v.unused(source.Position{File: name, Line: 1, Column: 1})
+
+	f := &File{Name: name}
+	if d := root.Get("description"); d != nil {
+		f.Description, _ = r.text(d, "description")
+	}
+	r.defaults = r.settings(root.Get("defaults"), "defaults", nil)
+	for a := range axisCount {
+		r.top[a] = r.parts(a, root.Get(names[a]), nil)
+	}
+	if root.Get("engines") == nil {
+		r.top[engines] = []part{r.engine("reference", root.Position, nil)}
+	}
+	if root.Get("options") == nil {
+		r.top[options] = []part{{at: root.Position}}
+	}
+	cells := r.exclude(f, r.product(r.top, source.Position{}), root.Get("exclude"))
+	cells = append(cells, r.include(root.Get("include"))...)
+	if len(r.problems) == 0 && len(cells) == 0 {
+		r.add(root.Position, "the matrix has no cells: %s", r.why(len(f.Excluded)))
+	}
+	f.Cells = r.distinct(cells)
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// reader reads one file.
+type reader struct {
+	problems
+	defaults []setting
+	top      [axisCount][]part // what the file defines, and crosses
+}
+
+// why says why there are no cells.
+func (r *reader) why(excluded int) string {
+	names := axisNames()
+	for a := range axisCount {
+		if len(r.top[a]) == 0 {
+			return "it names no " + names[a]
+		}
+	}
+	return fmt.Sprintf("all %d are excluded", excluded)
+}
+
+// document checks that a value is a document with none but known keys.
+func (r *reader) document(v *source.Value, what string, known []string) bool {
+	if v.Kind != source.Document {
+		r.add(v.Position, "%s must be a document with some of the keys %s", what, strings.Join(known, ", "))
+		return false
+	}
+	for _, f := range v.Fields {
+		if slices.Contains(known, f.Key) {
+			continue
+		}
+		hint := "it has " + strings.Join(known, ", ")
+		if m := meant.Word(f.Key, known); m != "" {
+			hint = "did you mean " + m + "?"
+		}
+		r.add(f.KeyPosition, "%s has no key %q; %s", what, f.Key, hint)
+	}
+	return true
+}
+
+// text reads a scalar.
+func (r *reader) text(v *source.Value, what string) (string, bool) {
+	s, ok := scalar(v)
+	switch {
+	case !ok:
+		r.add(v.Position, "%s must be a text", what)
+	case s == "":
+		r.add(v.Position, "%s is empty", what)
+		return "", false
+	}
+	return s, ok
+}
+
+// texts reads a scalar, or a list of some.
+func (r *reader) texts(v *source.Value, what string) (all []string) {
+	if v.Kind != source.Array {
+		if s, ok := r.text(v, what); ok {
+			all = append(all, s)
+		}
+		return all
+	}
+	if len(v.Items) == 0 {
+		r.add(v.Position, "%s is an empty list", what)
+	}
+	for _, item := range v.Items {
+		if s, ok := r.text(item, what); ok {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// list gives the elements of a list; one alone needs no brackets.
+func (r *reader) list(v *source.Value, what string) []*source.Value {
+	switch {
+	case v == nil:
+		return nil
+	case v.Kind != source.Array:
+		return []*source.Value{v}
+	case len(v.Items) == 0:
+		r.add(v.Position, "%s is an empty list: leave it out", what)
+	}
+	return v.Items
+}
+
+// name checks what is to be part of the name of a cell.
+func (r *reader) name(v *source.Value, what string) string {
+	s, ok := r.text(v, "the name of "+what)
+	if ok && safe(s) != s {
+		r.add(v.Position, "the name %q cannot be part of a file's name: letters, digits, and between them dots, plus and minus signs make one", s)
+	}
+	return s
+}
+
+// safe makes a text fit for the name of a cell and a file.
+func safe(s string) string {
+	s = strings.Map(func(c rune) rune {
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '+' || c == '-' {
+			return c
+		}
+		return '-'
+	}, s)
+	return strings.Trim(s, ".+-")
+}
+
+// settings reads the settings of a document, in which other keys may stand
+// beside them.
+func (r *reader) settings(v *source.Value, what string, beside []string) (all []setting) {
+	if v == nil || !r.document(v, what, append(slices.Clone(beside), keyNames(settingKeys())...)) {
+		return nil
+	}
+	return r.keyed(v, settingKeys())
+}
+
+// keyed reads the keys of a table that stand in a document.
+func (r *reader) keyed(v *source.Value, table []key) (all []setting) {
+	for _, k := range table {
+		f := v.Field(k.name)
+		if f == nil {
+			continue
+		}
+		s := setting{key: k, at: f.KeyPosition}
+		switch k.shape {
+		case text:
+			if t, ok := r.text(f.Value, k.name); ok {
+				s.values = []string{t}
+			}
+		case toggle, onOff:
+			s.values = r.truth(f.Value, k)
+		case list, axis:
+			s.values = r.texts(f.Value, k.name)
+		case pairs:
+			s.values = r.pairs(f.Value, k.name)
+		}
+		if k.name == cellTimeout && len(s.values) == 1 {
+			if d, err := time.ParseDuration(s.values[0]); err != nil || d <= 0 {
+				r.add(f.Value.Position, "%s must be a length of time such as 30m or 1h30m, not %q", k.name, s.values[0])
+			}
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+func (r *reader) truth(v *source.Value, k key) []string {
+	words := map[string]string{"true": "true", "false": "false"}
+	if k.shape == onOff {
+		words = map[string]string{"true": "on", "false": "off", "on": "on", "off": "off"}
+	}
+	s, _ := scalar(v)
+	word, ok := words[s]
+	if !ok {
+		r.add(v.Position, "%s must be true or false", k.name)
+	}
+	return []string{word}
+}
+
+func (r *reader) pairs(v *source.Value, what string) (all []string) {
+	if v.Kind != source.Document {
+		r.add(v.Position, "%s must be a document such as {compressors: zlib}", what)
+		return nil
+	}
+	for _, f := range v.Fields {
+		if s, ok := r.text(f.Value, what+"."+f.Key); ok {
+			all = append(all, f.Key+"="+s)
+		}
+	}
+	return all
+}
+
+// parts reads an axis. Where the file has defined some already, a text names
+// some of those, by a pattern.
+func (r *reader) parts(a int, v *source.Value, defined []part) (all []part) {
+	what := axisNames()[a]
+	for _, item := range r.list(v, what) {
+		if defined != nil && item.Kind == source.String {
+			if named := r.named(a, item, defined); named != nil {
+				all = append(all, named...)
+				continue
+			}
+		}
+		switch a {
+		case clusters:
+			all = append(all, r.clusters(item)...)
+		case engines:
+			all = append(all, r.oneEngine(item))
+		case suites:
+			all = append(all, r.suites(item))
+		case options:
+			all = append(all, r.options(item))
+		}
+	}
+	return all
+}
+
+// named gives the defined parts that a pattern names. For engines and suites a
+// text may also be a definition: then it gives nil.
+func (r *reader) named(a int, item *source.Value, defined []part) (all []part) {
+	pattern, ok := r.text(item, axisNames()[a])
+	if !ok {
+		return []part{}
+	}
+	var names []string
+	for _, p := range defined {
+		names = append(names, p.name)
+		if matched, err := path.Match(pattern, p.name); err == nil && matched {
+			all = append(all, p)
+		}
+	}
+	switch {
+	case len(all) > 0:
+		return all
+	case (a == engines || a == suites) && !strings.ContainsAny(pattern, `*?[\`):
+		return nil
+	}
+	hint := ""
+	if m := meant.Word(pattern, names); m != "" {
+		hint = "; did you mean " + m + "?"
+	}
+	r.add(item.Position, "%q names none of the %s: %s%s", pattern, axisNames()[a], strings.Join(names, ", "), hint)
+	return []part{}
+}
+
+func (r *reader) oneEngine(v *source.Value) part {
+	if v.Kind != source.Document {
+		name := r.name(v, "an engine")
+		return r.engine(name, v.Position, nil)
+	}
+	own := r.settings(v, "an engine", []string{"name", "engine"})
+	name, engine := "", ""
+	if n := v.Get("name"); n != nil {
+		name = r.name(n, "an engine")
+	}
+	if e := v.Get("engine"); e != nil {
+		engine, _ = r.text(e, "engine")
+	}
+	switch {
+	case name == "" && engine == "":
+		r.add(v.Position, "an engine needs a name")
+	case engine == "":
+		engine = name
+	case name == "":
+		name = safe(engine)
+	}
+	p := r.engine(engine, v.Position, own)
+	p.name = name
+	return p
+}
+
+// engine makes the part of an engine.
+func (r *reader) engine(name string, at source.Position, own []setting) part {
+	chosen := setting{key: key{"engine", text, ""}, at: at, values: []string{name}}
+	return part{name: name, at: at, settings: append([]setting{chosen}, own...)}
+}
+
+func (r *reader) suites(v *source.Value) part {
+	if v.Kind != source.Document {
+		file, _ := r.text(v, "suites")
+		return part{name: suiteName(file), at: v.Position, paths: []string{file}}
+	}
+	p := part{at: v.Position, settings: r.settings(v, "suites", []string{"name", "paths"})}
+	if paths := v.Get("paths"); paths != nil {
+		p.paths = r.texts(paths, "paths")
+	} else {
+		r.add(v.Position, "suites need paths")
+	}
+	switch n := v.Get("name"); {
+	case n != nil:
+		p.name = r.name(n, "suites")
+	case len(p.paths) == 1:
+		p.name = suiteName(p.paths[0])
+	case len(p.paths) > 1:
+		r.add(v.Position, "suites of several paths need a name")
+	}
+	return p
+}
+
+// suiteName is what suites of one path are called.
+func suiteName(file string) string {
+	base := path.Base(strings.TrimRight(strings.ReplaceAll(file, `\`, "/"), "/"))
+	return safe(strings.TrimSuffix(base, path.Ext(base)))
+}
+
+// options without a name add nothing to the names of cells.
+func (r *reader) options(v *source.Value) part {
+	p := part{at: v.Position, settings: r.settings(v, "options", []string{"name"})}
+	if n := v.Get("name"); n != nil {
+		p.name = r.name(n, "options")
+	} else if len(p.settings) > 0 {
+		r.add(v.Position, "options need a name; only {}, which sets nothing, has none")
+	}
+	return p
+}

@@ -1,0 +1,109 @@
+package matrix
+
+import (
+	"strconv"
+
+	"github.com/unified-test-runner/utr/source"
+)
+
+// shape is what the value of a key looks like in the file.
+type shape uint8
+
+const (
+	text   shape = iota // text, number or truth value, as the flag takes it
+	toggle              // true or false; a flag without a value
+	onOff               // true or false, or on or off
+	list                // one text or several; the flag is repeated
+	pairs               // a document; the flag is repeated with NAME=VALUE
+	axis                // one text or several, each of which makes a cluster
+)
+
+// key is a setting of the file, and the flag of utr run that it becomes.
+type key struct {
+	name  string
+	shape shape
+	flag  string // if it is not called as the key is
+}
+
+func (k key) flagName() string {
+	if k.flag != "" {
+		return k.flag
+	}
+	return k.name
+}
+
+// cellTimeout is the one setting that is no flag of utr run: it bounds a cell.
+const cellTimeout = "cell-timeout"
+
+// settingKeys may stand with a cluster, an engine, suites and options, and
+// under defaults.
+func settingKeys() []key {
+	return []key{
+		{"auth", onOff, ""}, {"tls", toggle, ""}, {"server-api", text, ""}, {"uri-options", pairs, "uri-option"},
+		{"known-failing", text, ""}, {"retry-failed", text, ""}, {"policy", text, ""}, {"backoff", text, ""}, {"reseed", text, ""},
+		{"run", list, ""}, {"skip", list, ""}, {"jobs", text, ""}, {"count", text, ""}, {"timeout", text, ""},
+		{"fail-fast", toggle, ""}, {"events", toggle, ""}, {cellTimeout, text, ""},
+	}
+}
+
+// clusterKind is a way to come by a deployment. The value below its key is a
+// document, or a text alone that stands for the key of short.
+type clusterKind struct {
+	name  string
+	short string
+	keys  []key
+	// uri: the values are connection strings, which may hold secrets and are
+	// no flags.
+	uri bool
+}
+
+func clusterKinds() []clusterKind {
+	return []clusterKind{
+		{name: "embedded", short: "topology", keys: []key{
+			{"topology", axis, ""}, {"server-version", axis, ""}, {"members", text, ""}, {"mongoses", text, ""}}},
+		{name: "uri", short: keyURI, uri: true, keys: []key{{keyURI, text, ""}, {keySingleURI, text, ""}}},
+		{name: "orchestration", keys: []key{{"url", text, "orchestration"}, {"cluster", axis, ""}}},
+		{name: "local", short: "dir", keys: []key{
+			{"dir", text, "local"}, {"topology", axis, ""}, {"members", text, ""}, {"mongoses", text, ""}}},
+	}
+}
+
+// The keys below uri.
+const (
+	keyURI       = "uri"
+	keySingleURI = "single-uri"
+)
+
+func kindNames() (names []string) {
+	for _, k := range clusterKinds() {
+		names = append(names, k.name)
+	}
+	return names
+}
+
+func keyNames(keys []key) (names []string) {
+	for _, k := range keys {
+		names = append(names, k.name)
+	}
+	return names
+}
+
+// scalar gives a text, number or truth value as one would type it. A number
+// with a point keeps one: 8.0 is a version.
+func scalar(v *source.Value) (string, bool) {
+	switch v.Kind {
+	case source.String:
+		return v.String, true
+	case source.Int:
+		return strconv.FormatInt(v.Int, 10), true
+	case source.Bool:
+		return strconv.FormatBool(v.Bool), true
+	case source.Float:
+		s := strconv.FormatFloat(v.Float, 'f', -1, 64)
+		if _, err := strconv.ParseInt(s, 10, 64); err == nil {
+			s += ".0"
+		}
+		return s, true
+	}
+	return "", false
+}

@@ -1,0 +1,150 @@
+package matrix
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/unified-test-runner/utr/internal/meant"
+	"github.com/unified-test-runner/utr/source"
+)
+
+// variables are the values that stand for ${NAME} in the strings of a file:
+// what was set for this run goes before the environment, and that before what
+// the file says itself.
+type variables struct {
+	problems *problems
+	set      map[string]string
+	getenv   func(string) string
+	file     map[string]string
+	used     map[string]bool
+}
+
+// validName reports whether a text can be the name of a variable.
+func validName(name string) bool {
+	for i, c := range name {
+		letter := c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+		if !letter && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return name != ""
+}
+
+// look gives the value of a variable. An empty one of the environment is none.
+func (v *variables) look(name string) (value string, found bool) {
+	v.used[name] = true
+	if value, found = v.set[name]; found {
+		return value, true
+	}
+	if v.getenv != nil {
+		if value = v.getenv(name); value != "" {
+			return value, true
+		}
+	}
+	value, found = v.file[name]
+	return value, found
+}
+
+// fill replaces ${NAME} and ${NAME:-default} in a text; $${ stands for ${. A
+// default holds no other variable, and stands for an empty value as well.
+func (v *variables) fill(at source.Position, text string) string {
+	var out strings.Builder
+	for {
+		i := strings.Index(text, "${")
+		if i < 0 {
+			return out.String() + text
+		}
+		if i > 0 && text[i-1] == '$' {
+			out.WriteString(text[:i-1] + "${")
+			text = text[i+2:]
+			continue
+		}
+		out.WriteString(text[:i])
+		inside, rest, closed := strings.Cut(text[i+2:], "}")
+		if !closed {
+			v.problems.add(at, "${ is not closed by }; $${ stands for ${ itself")
+			return out.String()
+		}
+		text = rest
+		name, fallback, hasDefault := strings.Cut(inside, ":-")
+		if !validName(name) {
+			v.problems.add(at, "${%s} is no variable: it must be ${NAME} or ${NAME:-default}; $${ stands for ${ itself", inside)
+			continue
+		}
+		value, found := v.look(name)
+		switch {
+		case hasDefault && value == "":
+			value = fallback
+		case !found:
+			v.problems.add(at, "the variable %s has no value: give it with --set %s=VALUE, in the environment, under variables, or as ${%s:-default}%s",
+				name, name, name, v.suggest(name))
+		}
+		out.WriteString(value)
+	}
+}
+
+func (v *variables) suggest(name string) string {
+	known := slices.Sorted(maps.Keys(v.file))
+	known = append(known, slices.Sorted(maps.Keys(v.set))...)
+	if m := meant.Word(name, known); m != "" {
+		return "; did you mean " + m + "?"
+	}
+	return ""
+}
+
+// declare reads the file's own variables, each of which may use those before
+// it.
+func (v *variables) declare(block *source.Value) {
+	if block == nil {
+		return
+	}
+	if block.Kind != source.Document {
+		v.problems.add(block.Position, "variables must be a document of names and values")
+		return
+	}
+	for _, f := range block.Fields {
+		text, ok := scalar(f.Value)
+		switch {
+		case !validName(f.Key):
+			v.problems.add(f.KeyPosition, "%q is no name of a variable: letters, digits and _ make one", f.Key)
+		case !ok:
+			v.problems.add(f.Value.Position, "the variable %s must be a text, a number or a truth value", f.Key)
+		default:
+			v.file[f.Key] = v.fill(f.Value.Position, text)
+		}
+	}
+}
+
+// unused tells of what was set and stands nowhere.
+func (v *variables) unused(file source.Position) {
+	for _, name := range slices.Sorted(maps.Keys(v.set)) {
+		if !v.used[name] {
+			suggestion := ""
+			if m := meant.Word(name, slices.Sorted(maps.Keys(v.used))); m != "" {
+				suggestion = "; did you mean " + m + "?"
+			}
+			v.problems.add(file, "--set %s: the file has no ${%s}%s", name, name, suggestion)
+		}
+	}
+}
+
+// replace gives a value with the variables of all its strings replaced.
+func (v *variables) replace(value *source.Value) *source.Value {
+	out := *value
+	switch value.Kind {
+	case source.String:
+		out.String = v.fill(value.Position, value.String)
+	case source.Array:
+		out.Items = make([]*source.Value, len(value.Items))
+		for i, item := range value.Items {
+			out.Items[i] = v.replace(item)
+		}
+	case source.Document:
+		out.Fields = make([]source.Field, len(value.Fields))
+		for i, f := range value.Fields {
+			out.Fields[i] = source.Field{Key: f.Key, KeyPosition: f.KeyPosition, Value: v.replace(f.Value)}
+		}
+	}
+	return &out
+}
