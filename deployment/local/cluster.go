@@ -490,6 +490,14 @@ func (c *Cluster) Hosts() []string {
 	return hosts
 }
 
+// Password is that of the user in the connection strings, "" if there is none.
+func (c *Cluster) Password() string {
+	if c.user == nil {
+		return ""
+	}
+	return c.user.Password
+}
+
 // URI is the connection string with all seeds. It holds the password, if there
 // is one.
 func (c *Cluster) URI() string {

@@ -31,6 +31,13 @@ func New() *Program {
 		Embedded:      deployment.OpenEmbedded,
 		Cluster:       deployment.OpenCluster,
 		Orchestration: deployment.OpenOrchestration,
+		Local: func(ctx context.Context, o deployment.LocalOptions) (LocalSource, error) {
+			s, err := deployment.OpenLocal(ctx, o)
+			if err != nil {
+				return nil, err // and no source that is not nil
+			}
+			return s, nil
+		},
 		Serve:         func(ctx context.Context, o embedded.Options) (Server, error) { return embedded.Start(ctx, o) },
 		Run:           runner.Run,
 	}

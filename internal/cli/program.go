@@ -32,6 +32,8 @@ type Program struct {
 	Embedded NewSource
 	// Cluster uses a deployment that somebody else runs.
 	Cluster NewCluster
+	// Local starts clusters of binaries of this machine.
+	Local NewLocal
 	// Orchestration uses clusters of an orchestration service.
 	Orchestration NewOrchestration
 	// Run runs suites; runner.Run, but in tests.
@@ -61,7 +63,7 @@ type action func(ctx context.Context, c *call) error
 // commands is the table, in the order of the usage.
 func commands() []*command {
 	return []*command{
-		runCommand(), compareCommand(), diffCommand(), mergeCommand(), validateCommand(), serveCommand(), schemaCommand(), explainCommand(), experimentCommand(),
+		runCommand(), compareCommand(), diffCommand(), mergeCommand(), validateCommand(), serveCommand(), cleanCommand(), schemaCommand(), explainCommand(), experimentCommand(),
 		versionCommand(), helpCommand(), completionCommand(),
 	}
 }

@@ -127,6 +127,7 @@ type runFlags struct {
 	lock         *lockFlags
 	cell         *string
 	orchestrated *orchestrationFlags
+	local        *localFlags
 }
 
 func runCommand() *command {
@@ -203,6 +204,7 @@ func declareRun(f *flags) *runFlags {
 	r.settings = f.settings()
 	r.lock = f.lock()
 	r.orchestrated = f.orchestration()
+	r.local = f.local()
 	r.cell = f.text("cell", "NAME", "", "name of the cell of a matrix that this run is: reports carry it")
 	return r
 }
@@ -272,7 +274,7 @@ func (r *runFlags) act(ctx context.Context, c *call) (err error) {
 	}()
 	ctx, lose := context.WithCancelCause(ctx)
 	defer lose(nil)
-	if cfg.Source, err = r.source(ctx, c, uri, single, lose); err != nil {
+	if cfg.Source, err = r.source(ctx, c, uri, single, lose, loaded.Suites); err != nil {
 		if ctx.Err() != nil {
 			return errInterrupted
 		}
@@ -287,6 +289,7 @@ func (r *runFlags) act(ctx context.Context, c *call) (err error) {
 			_, _ = fmt.Fprintf(c.errors, "utr: stopping the deployment: %s\n", closing)
 		}
 	}()
+	defer func() { r.local.keep(ctx, err) }()
 	cfg.Source = deployment.WithURIOptions(cfg.Source, r.settings.uriOptions)
 	if uri.secret != "" || r.orchestrated.touchesOthers() {
 		c.announce(cfg.Source, chosen(loaded.Suites, cfg.Filter))
@@ -297,7 +300,10 @@ func (r *runFlags) act(ctx context.Context, c *call) (err error) {
 // target gives the connection strings, from flags before the environment. What
 // is wrong with them is found before anything is connected to.
 func (r *runFlags) target(c *call) (uri, single connectionString, err error) {
-	if err := r.orchestrated.check(c); err != nil || r.orchestrated.wanted() {
+	if err := r.orchestrated.check(c); err != nil || r.orchestrated.wanted() && !r.local.wanted() {
+		return uri, single, err
+	}
+	if err := r.local.check(); err != nil || r.local.wanted() {
 		return uri, single, err
 	}
 	for _, t := range []struct {
@@ -419,12 +425,15 @@ func knownFailing(name string) ([]runner.KnownFailure, error) {
 	return known, nil
 }
 
-func (r *runFlags) source(ctx context.Context, c *call, uri, single connectionString, lost context.CancelCauseFunc) (deployment.Source, error) {
+func (r *runFlags) source(ctx context.Context, c *call, uri, single connectionString, lost context.CancelCauseFunc, suites []*specs.Suite) (deployment.Source, error) {
 	if uri.secret != "" {
 		return c.program.Cluster(ctx, r.lock.cluster(c, deployment.ClusterOptions{URI: uri.reveal(), SingleURI: single.reveal()}, lost))
 	}
 	if r.orchestrated.wanted() {
 		return r.orchestrated.source(ctx, c, r, lost)
+	}
+	if r.local.wanted() {
+		return r.local.source(ctx, c, r, suites)
 	}
 	o := r.deployment.options()
 	r.settings.embedded(&o)
@@ -608,6 +617,7 @@ func (r *runFlags) rerun(c *call) func(result.TestID) []string {
 	}
 	fixed = append(fixed, r.settings.rerun()...)
 	fixed = append(fixed, r.orchestrated.rerun(c)...)
+	fixed = append(fixed, r.local.rerun()...)
 	uri, single, _ := r.target(c)
 	// What the environment says, it will say again; but not that of a matrix.
 	if r.flags.given("uri") || *r.cell != "" && uri.secret != "" {
@@ -660,7 +670,7 @@ func (r *runFlags) sameDeployment(name string) []string {
 	} else if *r.deployment.topology != topologyAuto {
 		args = append(args, "--topology", *r.deployment.topology)
 	}
-	if r.orchestrated.wanted() { // whose clusters have the version that they have
+	if r.orchestrated.wanted() || r.local.wanted() { // whose clusters have the version that they have
 		return args
 	}
 	version := *r.deployment.version

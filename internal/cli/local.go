@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/specs"
+)
+
+// LocalSource is a source of clusters that this machine's binaries make.
+type LocalSource interface {
+	deployment.Source
+	// KeepLogs has the logs of the servers outlive the source.
+	KeepLogs()
+}
+
+// NewLocal makes a source of clusters of local binaries.
+type NewLocal func(context.Context, deployment.LocalOptions) (LocalSource, error)
+
+// localFlags say that a run starts mongod and mongos itself.
+type localFlags struct {
+	flags  *flags
+	where  *string
+	shards *int
+	opened LocalSource
+}
+
+func (f *flags) local() *localFlags {
+	return &localFlags{
+		flags:  f,
+		where:  f.text("local", "DIR|PATH", "", "run on clusters of the mongod and mongos binaries in this folder, or of this mongod; a bare name is looked up in $PATH"),
+		shards: f.within("local-shards", "N", 1, 1, maxLocalShards, "with --local: shards of a sharded cluster (default 1)"),
+	}
+}
+
+// maxLocalShards is more than one machine can bear.
+const maxLocalShards = 16
+
+// wanted tells whether the run starts clusters of binaries.
+func (l *localFlags) wanted() bool { return l.flags.given("local") }
+
+// check finds what is wrong by itself.
+func (l *localFlags) check() error {
+	switch {
+	case !l.wanted() && l.flags.given("local-shards"):
+		return usage("run: --local-shards goes with --local, which is not there")
+	case !l.wanted():
+		return nil
+	case *l.where == "":
+		return usage("run: --local is empty: name a folder with mongod and mongos, or a mongod")
+	case l.flags.given("server-version"):
+		return usage("run: --server-version chooses what an embedded deployment plays; with --local the binaries have the version that they have")
+	}
+	for _, name := range []string{"uri", "single-uri", "orchestration"} {
+		if l.flags.given(name) {
+			return usage("run: --local and --%s both say where to run", name)
+		}
+	}
+	return nil
+}
+
+// source opens the clusters, which start when tests want them.
+func (l *localFlags) source(ctx context.Context, c *call, r *runFlags, suites []*specs.Suite) (deployment.Source, error) {
+	book, err := c.ledger()
+	if err != nil {
+		return nil, err
+	}
+	c.tellOfLeftovers(book)
+	o := deployment.LocalOptions{
+		Where: *l.where, Members: *r.deployment.members, Mongoses: *r.deployment.mongoses, Shards: *l.shards,
+		Jobs: *r.jobs, Parameters: asksParameters(suites), Ledger: book, Note: c.note, Secret: c.secrets.also,
+	}
+	if topology := *r.deployment.topology; topology != topologyAuto && topology != topologyAll {
+		o.Topologies = []deployment.Topology{deployment.Topology(topology)}
+	}
+	var access deployment.EmbeddedOptions // means the same here
+	r.settings.embedded(&access)
+	o.Auth, o.TLS = access.Auth, access.TLS
+	if l.opened, err = c.program.Local(ctx, o); err != nil {
+		return nil, err
+	}
+	return l.opened, nil
+}
+
+// keep has the logs of the servers stay where something failed. Nobody wants
+// those of a run that was interrupted.
+func (l *localFlags) keep(ctx context.Context, err error) {
+	if l.opened == nil || ctx.Err() != nil {
+		return
+	}
+	var e *exitError
+	if codeOf(err) == ExitBroken || errors.As(err, &e) && e.code == ExitFailed {
+		l.opened.KeepLogs()
+	}
+}
+
+// rerun gives the flags that say the same again.
+func (l *localFlags) rerun() (args []string) {
+	for _, name := range []string{"local", "local-shards"} {
+		if l.flags.given(name) {
+			args = append(args, "--"+name, l.flags.set.Lookup(name).Value.String())
+		}
+	}
+	return args
+}
+
+// asksParameters tells whether a requirement speaks of what only a running
+// server tells.
+func asksParameters(suites []*specs.Suite) bool {
+	asks := func(r specs.Requirement) bool { return r.ServerParameters != nil || r.AuthMechanism != "" }
+	return slices.ContainsFunc(suites, func(s *specs.Suite) bool {
+		return slices.ContainsFunc(s.Requirements, asks) || slices.ContainsFunc(s.Tests, func(t *specs.Test) bool {
+			return slices.ContainsFunc(t.Requirements, asks)
+		})
+	})
+}
