@@ -17,9 +17,9 @@ type Process struct {
 	Started string `json:"started"`
 }
 
-// errNoProcess is what started gives where no process has an id; one that has
-// ended and that its parent did not ask about is none.
-var errNoProcess = errors.New("there is no such process")
+// ErrNoProcess is that no process has an id; one that has ended and that its
+// parent did not ask about is none.
+var ErrNoProcess = errors.New("there is no such process")
 
 // ProcessOf identifies the process that has an id now.
 func ProcessOf(pid int) (Process, error) {
@@ -34,7 +34,7 @@ func ProcessOf(pid int) (Process, error) {
 func (p Process) Living() (bool, error) {
 	at, err := started(p.PID)
 	switch {
-	case errors.Is(err, errNoProcess):
+	case errors.Is(err, ErrNoProcess):
 		return false, nil
 	case err != nil:
 		return false, fmt.Errorf("process %d: %w", p.PID, err)

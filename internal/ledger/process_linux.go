@@ -15,7 +15,7 @@ import (
 func started(pid int) (string, error) {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
-		return "", errNoProcess
+		return "", ErrNoProcess
 	}
 	if err != nil {
 		return "", err
@@ -27,7 +27,7 @@ func started(pid int) (string, error) {
 		return "", fmt.Errorf("/proc/%d/stat has %d fields after the name", pid, len(fields))
 	}
 	if fields[state] == "Z" || fields[state] == "X" {
-		return "", errNoProcess
+		return "", ErrNoProcess
 	}
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {

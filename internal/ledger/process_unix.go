@@ -18,14 +18,14 @@ func started(pid int) (string, error) {
 	out, err := ps.Output()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && len(strings.TrimSpace(string(out))) == 0 {
-		return "", errNoProcess
+		return "", ErrNoProcess
 	}
 	if err != nil {
 		return "", fmt.Errorf("ps: %w", err)
 	}
 	state, at, _ := strings.Cut(strings.TrimSpace(string(out)), " ")
 	if strings.HasPrefix(state, "Z") {
-		return "", errNoProcess
+		return "", ErrNoProcess
 	}
 	return strings.Join(strings.Fields(at), " "), nil
 }

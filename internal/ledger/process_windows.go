@@ -16,7 +16,7 @@ const (
 func started(pid int) (string, error) {
 	h, err := syscall.OpenProcess(queryLimitedInformation, false, uint32(pid))
 	if errors.Is(err, errInvalidParameter) {
-		return "", errNoProcess
+		return "", ErrNoProcess
 	}
 	if err != nil {
 		return "", err
@@ -27,7 +27,7 @@ func started(pid int) (string, error) {
 		return "", err
 	}
 	if code != stillActive {
-		return "", errNoProcess
+		return "", ErrNoProcess
 	}
 	var created, ended, kernel, user syscall.Filetime
 	if err := syscall.GetProcessTimes(h, &created, &ended, &kernel, &user); err != nil {

@@ -1,0 +1,329 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/deployment/orchestration"
+	"github.com/unified-test-runner/utr/internal/ledger"
+)
+
+func cleanCommand() *command {
+	return &command{
+		name:    "clean",
+		summary: "take away what runs left that were killed",
+		details: `A run remembers what it makes outside itself: clusters of an orchestration
+service, processes, temporary folders. It takes all of that away when it ends, also
+when it is interrupted; what a run leaves that was killed is taken away by utr
+clean. What belongs to a run that is still there is not touched, nor what was made
+on another machine.
+
+With --uri, fail points that suites set are turned off on every member of that
+deployment, and its lock document is removed, unless another run uses it.
+
+The ledger is in $` + ledger.EnvDir + `, else in utr in $XDG_STATE_HOME, else in utr in the
+user's cache directory. It holds no passwords.
+
+Exit codes: 0 nothing is left, 2 bad usage, 3 something is left, and why.`,
+		examples: []example{
+			{"utr clean --dry-run", "what is left"},
+			{"utr clean", "take it away"},
+			{"utr clean --uri mongodb://localhost:27017/?replicaSet=rs0", "fail points and the lock of a deployment as well"},
+		},
+		declare: func(f *flags) action {
+			x := &cleaner{flags: f}
+			x.dryRun = f.toggle("dry-run", "say what is left, and touch nothing")
+			x.uri = f.text("uri", "URI", "", "turn fail points off and remove the lock of the deployment of this connection string (or $"+envURI+")")
+			x.forget = f.toggle("forget", "take what cannot be taken away off the ledger: what is on a service that is gone for good")
+			return x.act
+		},
+	}
+}
+
+// cleaner is one invocation of clean.
+type cleaner struct {
+	flags          *flags
+	dryRun, forget *bool
+	uri            *string
+
+	c        *call
+	target   connectionString
+	services map[string]service // by URL
+	gone     int                // things that were taken away
+	left     int
+	quiet    time.Duration // see turnsUp; 0 means the default
+}
+
+// service is an orchestration service, or why it cannot be used.
+type service struct {
+	*orchestration.Client
+	err error
+}
+
+func (x *cleaner) act(ctx context.Context, c *call) error {
+	x.c, x.services = c, make(map[string]service)
+	if len(c.paths) > 0 {
+		return usage("clean: %q is one word too many", c.paths[0])
+	}
+	x.target.secret = c.env(envURI)
+	if x.flags.given("uri") {
+		x.target.secret = *x.uri
+	}
+	if x.target.secret != "" || x.flags.given("uri") {
+		if err := deployment.CheckURI(x.target.reveal()); err != nil {
+			return usage("clean: --uri: %w", err)
+		}
+	}
+	book, err := c.ledger()
+	if err != nil {
+		return err
+	}
+	dead, elsewhere, err := book.Leftovers()
+	if err != nil {
+		x.failed("an entry of the ledger cannot be read", err)
+	}
+	defer func() {
+		for _, s := range x.services {
+			if s.Client != nil {
+				s.Close()
+			}
+		}
+	}()
+	for _, l := range dead {
+		if err := x.entry(ctx, l); err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return errInterrupted
+		}
+	}
+	for _, l := range elsewhere {
+		if err := c.print(fmt.Sprintf("on %s: %s, made %s: run utr clean there\n", l.Run.Machine, l.Entry, age(l.At))); err != nil {
+			return err
+		}
+	}
+	if x.target.secret != "" {
+		x.deployment(ctx)
+	}
+	if err := c.print(x.summary()); err != nil {
+		return err
+	}
+	if x.left > 0 && !*x.dryRun {
+		return exit(ExitBroken)
+	}
+	return nil
+}
+
+func (x *cleaner) summary() string {
+	switch {
+	case *x.dryRun:
+		return fmt.Sprintf("%d things are left\n", x.left)
+	case x.gone+x.left == 0:
+		return "nothing was left\n"
+	}
+	return fmt.Sprintf("%d things were taken away, %d are left\n", x.gone, x.left)
+}
+
+// failed tells of something that is left.
+func (x *cleaner) failed(what string, err error) {
+	x.left++
+	_, _ = fmt.Fprintf(x.c.errors, "utr: %s is left: %s\n", what, err)
+}
+
+// entry takes one thing away. The error is that nobody reads what is said.
+func (x *cleaner) entry(ctx context.Context, l ledger.Leftover) error {
+	what := fmt.Sprintf("%s, made %s by process %d", l.Entry, age(l.At), l.Run.PID)
+	if *x.dryRun {
+		x.left++
+		return x.c.print(what + "\n")
+	}
+	err := x.takeAway(ctx, l)
+	if err == nil {
+		err = l.Forget()
+	}
+	if err == nil {
+		x.gone++
+		return x.c.print("taken away: " + what + "\n")
+	}
+	x.failed(what, err)
+	if *x.forget && ctx.Err() == nil {
+		x.left--
+		if err := l.Forget(); err != nil {
+			x.failed(what, err)
+			return nil
+		}
+		return x.c.print("off the ledger: " + what + "\n")
+	}
+	return nil
+}
+
+// age tells how long ago something was.
+func age(at time.Time) string {
+	return time.Since(at).Round(time.Second).String() + " ago"
+}
+
+// killLimit bounds the wait for the end of a process that was killed.
+const killLimit = 10 * time.Second
+
+func (x *cleaner) takeAway(ctx context.Context, l ledger.Leftover) error {
+	switch e := l.Entry; e.Kind {
+	case ledger.Cluster:
+		return x.cluster(ctx, l)
+	case ledger.ChildProcess:
+		ctx, cancel := context.WithTimeoutCause(ctx, killLimit, fmt.Errorf("it is there %s later", killLimit))
+		defer cancel()
+		return e.Process.Kill(ctx)
+	case ledger.Folder:
+		return removeFolder(e.Path)
+	default:
+		return x.ofDeployment(ctx, e)
+	}
+}
+
+// removeFolder removes a folder, and not what a link in its place leads to.
+func removeFolder(path string) error {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case !info.IsDir():
+		return errors.New("it is no folder any more")
+	}
+	return os.RemoveAll(path)
+}
+
+// cluster takes down a cluster of an orchestration service. Each service is
+// asked once whether it is there: one that does not answer holds up nothing
+// twice.
+func (x *cleaner) cluster(ctx context.Context, l ledger.Leftover) error {
+	e := l.Entry
+	s, known := x.services[e.URL]
+	if !known {
+		if s.Client, s.err = orchestration.New(e.URL, orchestration.Limits{}); s.err == nil {
+			s.err = s.Check(ctx)
+		}
+		x.services[e.URL] = s
+	}
+	if s.err != nil {
+		return fmt.Errorf("%w; utr clean --forget takes what is on a service that is gone for good off the ledger", s.err)
+	}
+	kind := orchestration.Kind(e.Resource)
+	if e.Making {
+		return x.turnsUp(ctx, s.Client, kind, l)
+	}
+	_, err := s.Remove(ctx, kind, e.ID)
+	return err
+}
+
+// A service goes on making a cluster when nobody waits for it any more, and
+// tells nobody. One that was asked for shortly before is looked for until it
+// turned up, or until nothing of it has for a while.
+const (
+	makingLimit = 5 * time.Minute  // after which nothing turns up
+	makingQuiet = 10 * time.Second // without anything
+	makingPoll  = 500 * time.Millisecond
+)
+
+func (x *cleaner) turnsUp(ctx context.Context, s *orchestration.Client, kind orchestration.Kind, l ledger.Leftover) error {
+	quiet := makingQuiet
+	if x.quiet > 0 {
+		quiet = x.quiet
+	}
+	tick := time.NewTicker(makingPoll)
+	defer tick.Stop()
+	last := time.Now()
+	for {
+		if _, err := s.Get(ctx, kind, l.Entry.ID); err == nil { // whole: nothing follows
+			_, err := s.Remove(ctx, kind, l.Entry.ID)
+			return err
+		}
+		found, err := s.Remove(ctx, kind, l.Entry.ID)
+		switch {
+		case err != nil:
+			return err
+		case found:
+			last = time.Now()
+		case time.Since(l.At) > makingLimit || time.Since(last) > quiet:
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// ofDeployment turns off a fail point, or removes the lock, of a deployment
+// that was not ours. What needs a password is not on the ledger.
+func (x *cleaner) ofDeployment(ctx context.Context, e ledger.Entry) error {
+	uri := e.URI
+	switch {
+	case x.target.secret != "" && deployment.Redact(x.target.reveal()) == e.URI:
+		uri = x.target.reveal()
+	case strings.Contains(e.URI, redacted):
+		return fmt.Errorf("its password is needed: utr clean --uri '%s', with the password in it", e.URI)
+	}
+	if e.Kind == ledger.FailPoint {
+		return x.free(ctx, uri, e.Name)
+	}
+	return x.free(ctx, uri)
+}
+
+// deployment cleans the deployment of --uri.
+func (x *cleaner) deployment(ctx context.Context) {
+	hosts := x.target.String()
+	if *x.dryRun {
+		return
+	}
+	if err := x.free(ctx, x.target.reveal()); err != nil {
+		x.failed("something in the deployment at "+hosts, err)
+	}
+}
+
+// free removes the lock of a run that is no more, and turns fail points off.
+// It touches nothing while another run uses the deployment.
+func (x *cleaner) free(ctx context.Context, uri string, failPoints ...string) error {
+	holder, removed, err := deployment.ClearLock(ctx, uri, isGone)
+	switch {
+	case err != nil:
+		return err
+	case holder != nil && !removed:
+		return fmt.Errorf("it is in use by %s", holder)
+	case removed:
+		x.gone++
+		if err := x.c.print(fmt.Sprintf("taken away: the lock of %s\n", holder)); err != nil {
+			return err
+		}
+	}
+	swept, err := deployment.ClearFailPoints(ctx, uri, failPoints...)
+	if err != nil {
+		return err
+	}
+	for _, f := range swept.Off {
+		x.gone++
+		if err := x.c.print("turned off: " + x.c.secrets.text(f.String()) + "\n"); err != nil {
+			return err
+		}
+	}
+	return errors.Join(swept.Unasked...)
+}
+
+// isGone reports whether the run that holds a lock is known to be no more: it
+// was on this machine.
+func isGone(h *deployment.Holder) bool {
+	machine, err := os.Hostname()
+	if err != nil || machine != h.Host {
+		return false
+	}
+	_, err = ledger.ProcessOf(h.PID)
+	return errors.Is(err, ledger.ErrNoProcess)
+}
