@@ -57,17 +57,13 @@ func (r *reader) clusters(v *source.Value) []part {
 // kindSettings reads what stands below the key of a kind.
 func (r *reader) kindSettings(v *source.Value, kind clusterKind) []setting {
 	if v.Kind != source.Document {
-		if kind.short == "" {
-			r.add(v.Position, "%s must be a document with the keys %s", kind.name, strings.Join(keyNames(kind.keys), ", "))
-			return nil
-		}
 		v = &source.Value{Position: v.Position, Kind: source.Document, Fields: []source.Field{{Key: kind.short, KeyPosition: v.Position, Value: v}}}
 	}
 	if !r.document(v, kind.name, keyNames(kind.keys)) {
 		return nil
 	}
 	for _, k := range kind.keys {
-		if k.shape == text && (k.name == kind.short || k.name == "url") && v.Get(k.name) == nil {
+		if k.shape == text && k.name == kind.short && v.Get(k.name) == nil {
 			r.add(v.Position, "%s needs %s", kind.name, k.name)
 		}
 	}

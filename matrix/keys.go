@@ -62,9 +62,11 @@ func clusterKinds() []clusterKind {
 		{name: "embedded", short: "topology", keys: []key{
 			{"topology", axis, ""}, {"server-version", axis, ""}, {"members", text, ""}, {"mongoses", text, ""}}},
 		{name: "uri", short: keyURI, uri: true, keys: []key{{keyURI, text, ""}, {keySingleURI, text, ""}}},
-		{name: "orchestration", keys: []key{{"url", text, "orchestration"}, {"cluster", axis, ""}}},
+		{name: "orchestration", short: "url", keys: []key{
+			{"url", text, "orchestration"}, {"topology", axis, ""}, {"cluster", axis, ""}, {"clusters", text, ""},
+			{"version", axis, "orchestration-version"}, {"files", text, "orchestration-files"}}},
 		{name: "local", short: "dir", keys: []key{
-			{"dir", text, "local"}, {"topology", axis, ""}, {"members", text, ""}, {"mongoses", text, ""}}},
+			{"dir", text, "local"}, {"topology", axis, ""}, {"members", text, ""}, {"mongoses", text, ""}, {"shards", text, "local-shards"}}},
 	}
 }
 

@@ -54,15 +54,18 @@ big-sharded_reference_s: --topology sharded --server-version 8.0 --mongoses 3 --
 clusters:
 - {name: u, uri: "mongodb://h/"}
 - {name: lb, uri: {uri: "mongodb://h/?loadBalanced=true", single-uri: "mongodb://i/?loadBalanced=true"}}
-- orchestration: {url: "http://h:8889", cluster: [replica_sets/basic.json, sharded_clusters/ssl.json]}
-- local: {dir: /opt/mongodb, topology: replicaset, members: 3}
+- orchestration: {url: "http://h:8889", cluster: [replica_sets/basic.json, "id:x1"], version: 8.0, files: tools, clusters: 2}
+- {name: o, orchestration: "http://h:8889"}
+- local: {dir: /opt/mongodb, topology: [replicaset, sharded], members: 3, shards: 2}
 suites: s
 `, `
 u_reference_s: --engine reference s @mongodb://h/
 lb_reference_s: --engine reference s @mongodb://h/?loadBalanced=true @@mongodb://i/?loadBalanced=true
-basic_reference_s: --orchestration http://h:8889 --cluster replica_sets/basic.json --engine reference s
-ssl_reference_s: --orchestration http://h:8889 --cluster sharded_clusters/ssl.json --engine reference s
-replicaset_reference_s: --local /opt/mongodb --topology replicaset --members 3 --engine reference s
+basic-8.0_reference_s: --orchestration http://h:8889 --cluster replica_sets/basic.json --clusters 2 --orchestration-version 8.0 --orchestration-files tools --engine reference s
+id-x1-8.0_reference_s: --orchestration http://h:8889 --cluster id:x1 --clusters 2 --orchestration-version 8.0 --orchestration-files tools --engine reference s
+o_reference_s: --orchestration http://h:8889 --engine reference s
+replicaset_reference_s: --local /opt/mongodb --topology replicaset --members 3 --local-shards 2 --engine reference s
+sharded_reference_s: --local /opt/mongodb --topology sharded --members 3 --local-shards 2 --engine reference s
 `},
 		{"settings of every part, and defaults for the rest", `
 defaults: {timeout: 1m, jobs: 2, cell-timeout: 10m}
@@ -160,7 +163,7 @@ func TestProblems(t *testing.T) {
 		{"a connection string without a name", "clusters: [{uri: x}]\nsuites: [a]\n", "m.yml:1:12: a cluster with a connection string needs a name"},
 		{"an empty connection string", "clusters: [{name: c, uri: '${U:-}'}]\nsuites: [a]\n", "m.yml:1:27: uri is empty"},
 		{"orchestration without a service", "clusters: [{name: c, orchestration: {cluster: x}}]\nsuites: [a]\n", "m.yml:1:37: orchestration needs url"},
-		{"orchestration that is a text", "clusters: [{name: c, orchestration: x}]\nsuites: [a]\n", "m.yml:1:37: orchestration must be a document"},
+		{"orchestration that is a list", "clusters: [{name: c, orchestration: [x]}]\nsuites: [a]\n", "m.yml:1:37: url must be a text"},
 		{"nothing to call a cluster by", "clusters: [{embedded: {members: 3}}]\nsuites: [a]\n", "m.yml:1:12: the cluster needs a name, or a topology or version to be called by"},
 		{"a name that is no file's", "clusters: [{name: a/b, embedded: single}]\nsuites: [a]\n", `m.yml:1:19: the name "a/b" cannot be part of a file's name`},
 		{"the separator in a name", "clusters: [{name: a_b, embedded: single}]\nsuites: [a]\n", `the name "a_b" cannot be`},

@@ -1,6 +1,7 @@
 package specs
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -134,13 +135,17 @@ func Parse(file string, data []byte) (*Suite, error) {
 	if err != nil {
 		return nil, refused(file, err)
 	}
-	return check(file, root, schema.New())
+	suite, err := check(file, root, schema.New())
+	if suite != nil {
+		suite.Digest = sha256.Sum256(data)
+	}
+	return suite, err
 }
 
 // load reads a candidate. Without a suite and an error, the file is ignored
 // for the reason given.
 func (c *candidate) load(options Options) (*Suite, string, error) {
-	root, err := c.parse(options)
+	root, digest, err := c.parse(options)
 	if err != nil {
 		return nil, "", err
 	}
@@ -159,13 +164,14 @@ func (c *candidate) load(options Options) (*Suite, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
+	suite.Digest = digest
 	return suite, "", nil
 }
 
-func (c *candidate) parse(options Options) (*source.Value, error) {
+func (c *candidate) parse(options Options) (root *source.Value, digest [sha256.Size]byte, err error) {
 	data, err := c.read()
 	if err != nil {
-		return nil, &PathError{Path: c.name, Message: "cannot be read: " + err.Error(), Err: err}
+		return nil, digest, &PathError{Path: c.name, Message: "cannot be read: " + err.Error(), Err: err}
 	}
 	parse := options.limits().ParseYAML
 	switch {
@@ -174,18 +180,17 @@ func (c *candidate) parse(options Options) (*source.Value, error) {
 	case c.stdin:
 		parse = options.limits().Parse
 	}
-	root, err := parse(c.name, data)
-	if err != nil {
-		return nil, refused(c.name, err)
+	if root, err = parse(c.name, data); err != nil {
+		return nil, digest, refused(c.name, err)
 	}
-	return root, nil
+	return root, sha256.Sum256(data), nil
 }
 
 // compareTwin adds what is wrong with the JSON twin to an error of the YAML
 // file, which may be nil.
 func (c *candidate) compareTwin(root *source.Value, err error, options Options) error {
 	var problems []Problem
-	twin, twinErr := c.twin.parse(options)
+	twin, _, twinErr := c.twin.parse(options)
 	var invalid *InvalidError
 	switch {
 	case errors.As(twinErr, &invalid):

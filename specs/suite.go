@@ -5,6 +5,8 @@
 package specs
 
 import (
+	"crypto/sha256"
+
 	"github.com/unified-test-runner/utr/source"
 )
 
@@ -18,7 +20,8 @@ type Suite struct {
 	CreateEntities []Entity
 	InitialData    []CollectionData
 	Tests          []*Test
-	Warnings       []Problem // of severity Warning, in the order of the file
+	Warnings       []Problem         // of severity Warning, in the order of the file
+	Digest         [sha256.Size]byte // SHA-256 of the bytes that it was read from
 }
 
 // Requirement is one runOnRequirement; a nil field makes no demand.
