@@ -53,7 +53,6 @@ type Cluster struct {
 	mu        sync.Mutex // guards what follows
 	servers   []*server  // in the order of their start
 	balancers []*balancer
-	taken     []int // ports
 	closed    bool
 }
 
@@ -255,7 +254,6 @@ func (s *starter) launch(p Process) (*server, error) {
 			return nil, err
 		}
 		*port.to = n
-		c.taken = append(c.taken, n)
 	}
 	path := s.options.Release.Mongod
 	if p.Role == RoleMongos {
@@ -428,8 +426,8 @@ func (c *Cluster) Close(keepLogs bool) error {
 	}
 	all.Wait()
 	errs = append(errs, kills...)
-	for _, port := range c.taken {
-		c.ports.free(port)
+	for _, s := range c.servers {
+		s.freePorts(c.ports)
 	}
 	err := errors.Join(append(errs, c.tidy(keepLogs))...)
 	if err == nil {

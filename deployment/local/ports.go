@@ -12,6 +12,8 @@ import (
 // again, so that clusters that share it do not meet. It may be used
 // concurrently; the zero value is ready.
 type Ports struct {
+	listen func() (net.Listener, error) // nil: of the system
+
 	mu    sync.Mutex
 	given map[int]bool
 }
@@ -26,8 +28,12 @@ func (p *Ports) Next() (int, error) {
 	if p.given == nil {
 		p.given = make(map[int]bool)
 	}
+	listen := p.listen
+	if listen == nil {
+		listen = func() (net.Listener, error) { return net.Listen("tcp", net.JoinHostPort(address, "0")) }
+	}
 	for range portTries {
-		l, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
+		l, err := listen()
 		if err != nil {
 			return 0, fmt.Errorf("there is no free port: %w", err)
 		}

@@ -82,13 +82,7 @@ const killLimit = 20 * time.Second
 
 // kill ends the process and all that it started, and waits for it.
 func (s *server) kill() error {
-	select {
-	case <-s.ended:
-		// What it started may be there still, as when it is a script.
-		_ = killGroup(s.command.Process)
-		return nil
-	default:
-	}
+	// One that has ended may have left something, as when it is a script.
 	if err := killGroup(s.command.Process); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("cannot kill %s (process %d): %w", s.Name, s.command.Process.Pid, err)
 	}
@@ -96,11 +90,24 @@ func (s *server) kill() error {
 	defer limit.Stop()
 	select {
 	case <-s.ended:
-		return nil
 	case <-limit.C:
 		return fmt.Errorf("%s (process %d) was killed and is still there after %s", s.Name, s.command.Process.Pid, killLimit)
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), groupLimit)
+	defer cancel()
+	_ = await(ctx, "what "+s.Name+" started to go", func(context.Context) error {
+		if groupIsThere(s.command.Process) {
+			return errors.New("it is there")
+		}
+		return nil
+	})
+	return nil
 }
+
+// groupLimit is how long what a server started is waited for: it was killed,
+// and where nobody asks how it ended, as in some containers, it stays listed
+// for ever.
+const groupLimit = 2 * time.Second
 
 // dead gives how the process ended, nil while it runs.
 func (s *server) dead() error {
@@ -110,6 +117,17 @@ func (s *server) dead() error {
 	default:
 		return nil
 	}
+}
+
+// freePorts gives back the ports of a server that is gone, but for one that
+// somebody else has.
+func (s *server) freePorts(p *Ports) {
+	var died *DiedError
+	if errors.As(s.dead(), &died) && died.portTaken {
+		return
+	}
+	p.free(s.place.Port)
+	p.free(s.place.BalancerPort)
 }
 
 // watch cancels a context, with the reason, when the process ends before it.

@@ -16,6 +16,9 @@ func isolate(c *exec.Cmd) {
 	dieWithParent(c.SysProcAttr)
 }
 
+// groupIsThere reports whether something of a group is left.
+func groupIsThere(p *os.Process) bool { return !errors.Is(syscall.Kill(-p.Pid, 0), syscall.ESRCH) }
+
 // killGroup ends a child and all that it started.
 func killGroup(p *os.Process) error {
 	err := syscall.Kill(-p.Pid, syscall.SIGKILL)
