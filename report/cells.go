@@ -169,3 +169,16 @@ func (c *cellSums) notes() (notes []result.Note) {
 	}
 	return notes
 }
+
+// CellLine tells in one line how a cell went.
+func CellLine(c result.CellFinished) string {
+	sign := "✔"
+	if wrong(c) {
+		sign = "✘"
+	}
+	line := fmt.Sprintf("%s %s: %s in %s", sign, c.Cell, headline(c.Summary), round(c.Summary.Duration))
+	if why := remark(c); why != "" {
+		line += " (" + oneLine(why) + ")"
+	}
+	return strings.Map(visible, line)
+}

@@ -38,7 +38,9 @@ func New() *Program {
 			}
 			return s, nil
 		},
-		Serve:         func(ctx context.Context, o embedded.Options) (Server, error) { return embedded.Start(ctx, o) },
-		Run:           runner.Run,
+		Serve: func(ctx context.Context, o embedded.Options) (Server, error) { return embedded.Start(ctx, o) },
+		Run:   runner.Run,
+		Child: spawn,
+		Build: build,
 	}
 }

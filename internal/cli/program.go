@@ -38,6 +38,10 @@ type Program struct {
 	Orchestration NewOrchestration
 	// Run runs suites; runner.Run, but in tests.
 	Run func(context.Context, []*specs.Suite, runner.Config) (result.Summary, error)
+	// Child runs a command line of this program in another process.
+	Child RunChild
+	// Build tells this program from any other.
+	Build func() (string, error)
 	// Serve starts an embedded deployment on chosen ports.
 	Serve NewServer
 }
@@ -63,7 +67,7 @@ type action func(ctx context.Context, c *call) error
 // commands is the table, in the order of the usage.
 func commands() []*command {
 	return []*command{
-		runCommand(), compareCommand(), diffCommand(), mergeCommand(), validateCommand(), serveCommand(), cleanCommand(), schemaCommand(), explainCommand(), experimentCommand(),
+		runCommand(), matrixCommand(), compareCommand(), diffCommand(), mergeCommand(), validateCommand(), serveCommand(), cleanCommand(), schemaCommand(), explainCommand(), experimentCommand(),
 		versionCommand(), helpCommand(), completionCommand(),
 	}
 }

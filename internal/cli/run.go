@@ -404,8 +404,23 @@ func (r *runFlags) part() (runner.Shard, error) {
 	if err != nil {
 		return s, err
 	}
-	s.Durations = report.Durations(past.Verdicts, runner.ShardKey)
+	s.Durations = report.Durations(ofCell(past.Verdicts, *r.cell), runner.ShardKey)
 	return s, nil
+}
+
+// ofCell keeps the verdicts of a cell, if there are any: others are of another
+// engine or deployment, and may have taken another time.
+func ofCell(verdicts []*result.Verdict, cell string) []*result.Verdict {
+	var own []*result.Verdict
+	for _, v := range verdicts {
+		if v.Test.Cell == cell {
+			own = append(own, v)
+		}
+	}
+	if len(own) == 0 {
+		return verdicts
+	}
+	return own
 }
 
 // knownFailing reads a file of known failures, if one is named.
@@ -582,7 +597,7 @@ func (c *call) text(p *peopleFlags) report.Generator {
 	columns, terminal := c.terminal()
 	terminal = terminal && c.env(envTerminal) != "dumb"
 	o.Color = terminal && c.env(envNoColor) == ""
-	text := report.Text(o)
+	text := report.Cells(report.Text(o))
 	if *p.annotations || c.env(envActions) == "true" && !p.flags.given("annotations") {
 		text = report.Annotated(text)
 	}

@@ -1,0 +1,96 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+)
+
+// resultsFolder keeps what the cells of a matrix gave, so that a run that was
+// interrupted can go on: for each cell NAME.json, its report, and NAME.log, what
+// it printed; and in one file which cells are finished. Its methods may be
+// called concurrently.
+type resultsFolder struct {
+	path   string
+	unlock func()
+
+	mu       sync.Mutex
+	finished map[string]string // identity by cell
+}
+
+// finishedFile has no ending, so that NAME.json are the reports alone.
+const finishedFile = "finished"
+
+// openResults makes a folder ready, which no other process may have open.
+func openResults(path string) (*resultsFolder, error) {
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		return nil, fmt.Errorf("cannot keep results: %w", err)
+	}
+	unlock, err := lockFile(filepath.Join(path, "lock"))
+	if err != nil {
+		return nil, fmt.Errorf("cannot keep results in %s: %w", path, err)
+	}
+	f := &resultsFolder{path: path, unlock: unlock, finished: map[string]string{}}
+	switch data, err := os.ReadFile(filepath.Join(path, finishedFile)); {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		unlock()
+		return nil, fmt.Errorf("cannot tell what is finished: %w", err)
+	default:
+		if json.Unmarshal(data, &f.finished) != nil {
+			f.finished = map[string]string{} // nothing is, then
+		}
+	}
+	return f, nil
+}
+
+func (f *resultsFolder) close() { f.unlock() }
+
+func (f *resultsFolder) report(cell string) string { return filepath.Join(f.path, cell+".json") }
+func (f *resultsFolder) log(cell string) string    { return filepath.Join(f.path, cell+".log") }
+
+// has tells whether a cell is finished as it is now.
+func (f *resultsFolder) has(cell, identity string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.finished[cell] == identity
+}
+
+// begin forgets what a cell gave before: it runs anew.
+func (f *resultsFolder) begin(cell string) error {
+	if err := f.note(cell, ""); err != nil {
+		return err
+	}
+	if err := os.Remove(f.report(cell)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// end notes that a cell is finished.
+func (f *resultsFolder) end(cell, identity string) error { return f.note(cell, identity) }
+
+// note writes which cells are finished, the old file whole or the new one.
+func (f *resultsFolder) note(cell, identity string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.finished[cell] == identity {
+		return nil
+	}
+	if f.finished[cell] = identity; identity == "" {
+		delete(f.finished, cell)
+	}
+	data, err := json.MarshalIndent(f.finished, "", "  ")
+	if err != nil {
+		return err
+	}
+	name := filepath.Join(f.path, finishedFile)
+	if err := os.WriteFile(name+".new", append(data, '\n'), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(name+".new", name)
+}

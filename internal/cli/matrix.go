@@ -1,0 +1,302 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/matrix"
+	"github.com/unified-test-runner/utr/report"
+	"github.com/unified-test-runner/utr/runner"
+	"github.com/unified-test-runner/utr/specs"
+)
+
+// cellTimeout bounds a cell of which nobody says how long it may take.
+const cellTimeout = time.Hour
+
+type matrixFlags struct {
+	flags     *flags
+	set       variablesFlag
+	only      *patternsFlag
+	dryRun    *bool
+	verbose   *bool
+	jobs      *int
+	results   *string
+	fresh     *bool
+	timeout   *time.Duration
+	shard     *string
+	durations *string
+	people    *peopleFlags
+	reports   reportFlags
+}
+
+func matrixCommand() *command {
+	return &command{
+		name:      "matrix",
+		summary:   "run suites on many clusters, through many engines",
+		arguments: "FILE",
+		details: `FILE says in YAML which clusters, engines, suites and options there are. Each
+combination is a cell, and runs as utr run does, in a process of its own. When
+all are through, one report tells of all. docs/nightly.md describes the file.
+
+What a cell gave is kept in the folder of results, and a cell that is finished
+there is not run again, unless its definition, its suites or utr have changed
+since: after an interruption the same command goes on. A cell that broke or was
+interrupted runs anew.
+
+Exit codes: the worst of all cells, as utr run gives them; 3 also for a cell
+whose process died or was cut off.`,
+		examples: []example{
+			{"utr matrix nightly.yml --dry-run -v", "which cells there are, and the command line of each"},
+			{"utr matrix nightly.yml --jobs 2 --html night.html --junit night.xml", "the whole night, two cells at a time"},
+			{"utr matrix nightly.yml --only '^sharded' --set VERSION=8.0", "some of it"},
+			{"utr matrix nightly.yml --shard 2/4 --durations last-night.json --json part-2.json", "a quarter of each cell's tests: utr merge puts the quarters together"},
+		},
+		declare: func(f *flags) action {
+			m := &matrixFlags{flags: f}
+			m.dryRun = f.toggle("dry-run", "print the cells, with -v the command line of each, and stop")
+			m.verbose = f.toggle("v", "tell the command line of each cell")
+			m.jobs = f.number("jobs", "N", 1, 1, "cells that run at once, each on a cluster of its own (default 1)")
+			m.results = f.text("results", "DIR", "", "folder for what cells give (default the name of FILE with .results)")
+			m.fresh = f.toggle("fresh", "run cells again that are finished")
+			m.only = f.patterns("only", "run only cells whose names match; may be repeated")
+			f.add(&m.set, "set", "NAME=VALUE", "give a variable of FILE its value, before the environment and FILE itself; may be repeated")
+			m.timeout = f.duration("cell-timeout", "longest time for a cell that FILE sets none for (default 1h)")
+			m.shard = f.text("shard", "I/N", "", "run one of N parts of the tests of each cell, such as 2/5; utr merge puts the reports together")
+			m.durations = f.file("durations", "with --shard: a JSON report by which the parts take equally long; the same one for all")
+			m.people = &peopleFlags{flags: f, verbose: new(bool),
+				timings:     f.toggle("timings", "tell times, and where the time went"),
+				annotations: f.toggle("annotations", "tell GitHub Actions the places of failures (always where $"+envActions+" is true)"),
+			}
+			m.reports = f.reports()
+			return m.act
+		},
+	}
+}
+
+// variablesFlag collects NAME=VALUE.
+type variablesFlag map[string]string
+
+func (v *variablesFlag) String() string { return "" }
+
+func (v *variablesFlag) Set(s string) error {
+	name, value, found := strings.Cut(s, "=")
+	if !found || name == "" {
+		return errors.New("it must be NAME=VALUE")
+	}
+	if *v == nil {
+		*v = variablesFlag{}
+	}
+	(*v)[name] = value
+	return nil
+}
+
+func (m *matrixFlags) act(ctx context.Context, c *call) error {
+	if len(c.paths) != 1 {
+		return usage("matrix: name one file")
+	}
+	if err := m.reports.check("matrix"); err != nil {
+		return err
+	}
+	if err := m.part(); err != nil {
+		return err
+	}
+	file, err := m.read(c)
+	if err != nil {
+		return err
+	}
+	if err := c.checkCells(file); err != nil {
+		return err
+	}
+	cells := m.chosen(file.Cells)
+	if len(cells) == 0 {
+		return usage("matrix: --only: no cell matches: %s --dry-run lists them", report.Quote([]string{"utr", "matrix", c.paths[0]}))
+	}
+	if *m.dryRun {
+		return c.print(m.plan(c, file, cells))
+	}
+	return m.run(ctx, c, cells)
+}
+
+// part checks --shard and --durations, which each cell will be given.
+func (m *matrixFlags) part() error {
+	if !m.flags.given("shard") {
+		if *m.durations != "" {
+			return usage("matrix: --durations goes with --shard, which is not there")
+		}
+		return nil
+	}
+	if _, err := runner.ParseShard(*m.shard); err != nil {
+		return usage("matrix: --shard %q: %w", *m.shard, err)
+	}
+	if *m.durations != "" {
+		_, err := readReport(*m.durations)
+		return err
+	}
+	return nil
+}
+
+// read reads the file, and learns the secrets of its connection strings.
+func (m *matrixFlags) read(c *call) (*matrix.File, error) {
+	data, err := os.ReadFile(c.paths[0])
+	if err != nil {
+		return nil, invalid(err)
+	}
+	file, err := matrix.Parse(c.paths[0], data, matrix.Options{Set: m.set, Getenv: c.env})
+	if err != nil {
+		return nil, invalid(err)
+	}
+	for _, cell := range file.Cells {
+		for _, secret := range newRedactor(cell.URI, cell.SingleURI).secrets {
+			c.secrets.also(secret)
+		}
+	}
+	return file, nil
+}
+
+// checkCells judges the command line of each cell, all of them before any runs.
+func (c *call) checkCells(file *matrix.File) error {
+	var problems []string
+	for i := range file.Cells {
+		cell := &file.Cells[i]
+		if err := c.checkCell(cell); err != nil {
+			problems = append(problems, fmt.Sprintf("%s: the cell %s: %s", cell.Position, cell.Name, strings.TrimPrefix(err.Error(), "run: ")))
+		}
+	}
+	if len(problems) > 0 {
+		return invalid(errors.New(strings.Join(problems, "\n")))
+	}
+	return nil
+}
+
+func (c *call) checkCell(cell *matrix.Cell) error {
+	f := newFlags()
+	r := declareRun(f)
+	paths, err := f.parse(append([]string{"--cell", cell.Name}, cell.Args()...))
+	if err != nil {
+		return err
+	}
+	p := *c.program
+	p.Getenv = func(name string) string {
+		if value, changed := cellEnv(cell)[name]; changed {
+			return value
+		}
+		return c.env(name)
+	}
+	if slices.Contains(paths, specs.Stdin) {
+		return errors.New("a cell has no standard input")
+	}
+	o, err := r.order(&call{program: &p, command: "run", paths: paths, secrets: c.secrets, errors: c.errors})
+	if err != nil {
+		return err
+	}
+	e, err := o.engine(EngineOptions{Policy: *r.policy, Backoff: *r.backoff})
+	if err != nil {
+		return err
+	}
+	return e.Close()
+}
+
+// cellEnv is what a cell has otherwise in its environment: connection strings
+// stand there, so that no list of processes shows them, and those of this
+// process are for no cell.
+func cellEnv(cell *matrix.Cell) map[string]string {
+	return map[string]string{envURI: cell.URI, envSingleURI: cell.SingleURI}
+}
+
+// chosen keeps the cells that --only names.
+func (m *matrixFlags) chosen(cells []matrix.Cell) (out []matrix.Cell) {
+	for _, c := range cells {
+		if len(*m.only) == 0 || slices.ContainsFunc(*m.only, func(p *regexp.Regexp) bool { return p.MatchString(c.Name) }) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// plan is what --dry-run says.
+func (m *matrixFlags) plan(c *call, file *matrix.File, cells []matrix.Cell) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d cells of %s:\n", len(cells), file.Name)
+	for i := range cells {
+		fmt.Fprintf(&b, "  %s\n", cells[i].Name)
+		if *m.verbose {
+			fmt.Fprintf(&b, "      %s\n", c.secrets.text(shown(&cells[i], m.extra())))
+		}
+	}
+	if len(file.Excluded) > 0 {
+		fmt.Fprintf(&b, "%d excluded:\n", len(file.Excluded))
+		for _, e := range file.Excluded {
+			fmt.Fprintf(&b, "  %s: %s\n", e.Cell, e.Reason)
+		}
+	}
+	return b.String()
+}
+
+// extra are the flags that every cell is given beside its own.
+func (m *matrixFlags) extra() (args []string) {
+	if *m.shard != "" {
+		args = append(args, "--shard", *m.shard)
+	}
+	if *m.durations != "" {
+		args = append(args, "--durations", *m.durations)
+	}
+	return args
+}
+
+// shown is the command line of a cell as one would type it, without secrets.
+func shown(cell *matrix.Cell, extra []string) string {
+	var env string
+	for _, e := range []struct{ name, uri string }{{envURI, cell.URI}, {envSingleURI, cell.SingleURI}} {
+		if e.uri != "" {
+			env += e.name + "=" + report.Quote([]string{deployment.Redact(e.uri)}) + " "
+		}
+	}
+	return env + report.Quote(slices.Concat([]string{"utr", "run"}, extra, cell.Args()))
+}
+
+// folder is where results are kept.
+func (m *matrixFlags) folder(file string) string {
+	if *m.results != "" {
+		return *m.results
+	}
+	base := filepath.Base(file)
+	return strings.TrimSuffix(base, filepath.Ext(base)) + ".results"
+}
+
+// inputs are the files that no report may be written over.
+func (m *matrixFlags) inputs(c *call, suites []string, cells []matrix.Cell) []string {
+	inputs := append([]string{c.paths[0], *m.durations}, suites...)
+	for _, cell := range cells {
+		inputs = append(inputs, valueOf(cell.Flags, "--known-failing"))
+	}
+	return inputs
+}
+
+// valueOf gives the value of a flag in a command line, "" if it is not there.
+func valueOf(args []string, flag string) string {
+	if i := slices.Index(args, flag); i >= 0 && i+1 < len(args) {
+		return args[i+1]
+	}
+	return ""
+}
+
+// contents gives what is in a file that a flag may name, "" for none.
+func contents(name string) (string, error) {
+	if name == "" {
+		return "", nil
+	}
+	data, err := os.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil // a preset, which is in the program
+	}
+	return string(data), err
+}

@@ -1,0 +1,418 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/matrix"
+	"github.com/unified-test-runner/utr/report"
+	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/specs"
+)
+
+// night is one run of a matrix.
+type night struct {
+	call    *call
+	flags   *matrixFlags
+	folder  *resultsFolder
+	cells   []*cellRun
+	started time.Time
+}
+
+// cellRun is a cell and how it went.
+type cellRun struct {
+	matrix.Cell
+	identity string
+	done     bool // it has ended, whatever the way
+	kept     bool // in an earlier run
+	broken   string
+	summary  result.Summary
+	files    int
+	engine   string
+}
+
+// run runs cells and reports on all of them.
+func (m *matrixFlags) run(ctx context.Context, c *call, cells []matrix.Cell) (err error) {
+	n := &night{call: c, flags: m, started: time.Now()}
+	suites, err := n.identify(ctx, cells)
+	if err != nil {
+		return err
+	}
+	files, done, err := m.reports.open("matrix", "file", m.inputs(c, suites, cells))
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if closing := done(); closing != nil && codeOf(err) < ExitBroken {
+			err = closing
+		}
+	}()
+	if n.folder, err = openResults(m.folder(c.paths[0])); err != nil {
+		return err
+	}
+	defer n.folder.close()
+	if err := n.keep(); err != nil {
+		return err
+	}
+	told := c.tellOfInterruption(ctx)
+	err = n.all(ctx)
+	told()
+	if err != nil {
+		return err
+	}
+	return n.report(ctx, append([]*report.Reporter{report.New("standard output", c.text(m.people), c.out())}, files...))
+}
+
+// identify says of each cell by what it would be another one: its definition,
+// its suites, the part of the tests, and this program. It gives the names of
+// the files of all suites.
+func (n *night) identify(ctx context.Context, cells []matrix.Cell) (files []string, err error) {
+	program, err := n.call.program.Build()
+	if err != nil {
+		return nil, fmt.Errorf("cannot tell which utr this is: %w", err)
+	}
+	digests := map[string]string{} // by paths
+	for i := range cells {
+		cell := &cellRun{Cell: cells[i]}
+		key := strings.Join(cell.Paths, "\x00")
+		if _, known := digests[key]; !known {
+			loading := *n.call
+			loading.paths = cell.Paths
+			loaded, err := loading.load(ctx, specs.Options{})
+			switch {
+			case errors.Is(err, errInterrupted):
+				return nil, err
+			case err != nil:
+				return nil, invalid(fmt.Errorf("%s: the cell %s: %w", cell.Position, cell.Name, err))
+			}
+			var all strings.Builder
+			for _, s := range loaded.Suites {
+				fmt.Fprintf(&all, "%s %x\n", s.File, s.Digest)
+			}
+			digests[key] = all.String()
+			files = append(files, filesOf(loaded.Suites)...)
+		}
+		sum := sha256.New()
+		fmt.Fprintf(sum, "%s\n%q\n%s\n%s\n%s\n", program, slices.Concat(n.flags.extra(), cell.Args()),
+			deployment.Redact(cell.URI), deployment.Redact(cell.SingleURI), digests[key])
+		for _, name := range []string{*n.flags.durations, valueOf(cell.Flags, "--known-failing"), valueOf(cell.Flags, "--cluster")} {
+			text, err := contents(name)
+			if err != nil {
+				return nil, invalid(err)
+			}
+			fmt.Fprintf(sum, "%q\n", text)
+		}
+		cell.identity = fmt.Sprintf("sha256:%x", sum.Sum(nil))
+		n.cells = append(n.cells, cell)
+	}
+	return files, nil
+}
+
+// keep finds the cells that are finished already, and says how many.
+func (n *night) keep() error {
+	kept := 0
+	for _, c := range n.cells {
+		if *n.flags.fresh || !n.folder.has(c.Name, c.identity) {
+			continue
+		}
+		past, damage := n.past(c)
+		if damage != nil || past.Run == nil {
+			continue
+		}
+		c.take(past)
+		c.done, c.kept = true, true
+		kept++
+	}
+	line := fmt.Sprintf("%d cells, results in %s\n", len(n.cells), n.folder.path)
+	if kept > 0 {
+		line = fmt.Sprintf("%d cells, %d of them finished already in %s (--fresh runs them again)\n", len(n.cells), kept, n.folder.path)
+	}
+	return n.call.print(line)
+}
+
+// all runs the cells that are left, so many at once. Cells on one cluster that
+// is there already wait for each other.
+func (n *night) all(ctx context.Context) error {
+	var todo []*cellRun
+	for _, c := range n.cells {
+		if !c.done {
+			todo = append(todo, c)
+		}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan *cellRun)
+	busy := map[string]bool{}
+	running := 0
+	var failure error
+	for {
+		for running < *n.flags.jobs && ctx.Err() == nil {
+			i := slices.IndexFunc(todo, func(c *cellRun) bool { return c.URI == "" || !busy[c.URI] })
+			if i < 0 {
+				break
+			}
+			c := todo[i]
+			todo = slices.Delete(todo, i, i+1)
+			busy[c.URI] = true
+			running++
+			if *n.flags.verbose {
+				failure = errors.Join(failure, n.call.print(n.call.secrets.text(shown(&c.Cell, n.flags.extra()))+"\n"))
+			}
+			go func() {
+				n.one(ctx, c)
+				ended <- c
+			}()
+		}
+		if running == 0 {
+			return failure
+		}
+		c := <-ended
+		running--
+		delete(busy, c.URI)
+		if err := n.tell(c); err != nil {
+			failure = err // nobody reads the progress any more, or the disk is full
+			cancel()
+		}
+	}
+}
+
+// one runs a cell.
+func (n *night) one(ctx context.Context, c *cellRun) {
+	defer func() { c.done = true }()
+	timeout := c.Timeout
+	if timeout == 0 {
+		timeout = *n.flags.timeout
+	}
+	if timeout == 0 {
+		timeout = cellTimeout
+	}
+	if err := n.folder.begin(c.Name); err != nil {
+		c.broken = err.Error()
+		return
+	}
+	log, err := os.Create(n.folder.log(c.Name))
+	if err != nil {
+		c.broken = err.Error()
+		return
+	}
+	words := &lastWords{to: log}
+	limited, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	began := time.Now()
+	args := slices.Concat([]string{"run", "--cell", c.Name, "--json", n.folder.report(c.Name), "--annotations=false", "-v"}, n.flags.extra(), c.Args())
+	code, err := n.call.program.Child(limited, Child{Args: args, Env: cellEnv(&c.Cell), Output: n.call.secrets.writer(words)})
+	closing := log.Close()
+	past, damage := n.past(c)
+	if past != nil {
+		c.take(past)
+	}
+	whole := past != nil && past.Run != nil
+	if !whole {
+		c.summary.Duration = time.Since(began)
+	}
+	switch {
+	case ctx.Err() != nil:
+		c.broken, c.summary.Interrupted = "interrupted", true
+	case limited.Err() != nil:
+		c.broken, c.summary.Interrupted = fmt.Sprintf("cut off after %s", timeout), false
+	case err != nil:
+		c.broken = n.call.secrets.text(err.Error())
+	case damage != nil:
+		c.broken = damage.Error()
+	case !whole:
+		c.broken = fmt.Sprintf("exit code %d: %s", code, words.last())
+	case code == ExitBroken && c.summary.ExitCode() != ExitBroken, code > ExitBroken, code == ExitUsage:
+		c.broken = fmt.Sprintf("exit code %d: %s", code, words.last())
+	case closing != nil:
+		c.broken = closing.Error()
+	case c.summary.ExitCode() < ExitBroken:
+		if err := n.folder.end(c.Name, c.identity); err != nil {
+			c.broken = err.Error()
+		}
+	}
+}
+
+// past reads the report of a cell. One that was cut off is read up to its last
+// whole line.
+func (n *night) past(c *cellRun) (*report.Past, error) {
+	name := n.folder.report(c.Name)
+	data, err := os.ReadFile(name)
+	if err != nil {
+		if errors.Is(err, os.ErrNotExist) {
+			return nil, nil
+		}
+		return nil, err
+	}
+	return report.Read(name, bytes.NewReader(data[:bytes.LastIndexByte(data, '\n')+1]))
+}
+
+// take adds up what a report says.
+func (c *cellRun) take(p *report.Past) {
+	c.summary = result.Summary{}
+	files := map[string]bool{}
+	for _, v := range p.Verdicts {
+		c.summary.Add(v)
+		files[v.Test.File] = true
+	}
+	c.files = len(files)
+	if p.Run != nil {
+		c.engine = p.Run.Engine
+		c.summary.Duration, c.summary.Interrupted, c.summary.Problems = p.Run.Duration, p.Run.Interrupted, p.Run.Problems
+	}
+}
+
+// finished is what reports are told of a cell.
+func (c *cellRun) finished() result.CellFinished {
+	broken := c.broken
+	if !c.done {
+		broken = "not run: interrupted"
+	}
+	return result.CellFinished{Cell: c.Name, Summary: c.summary, Broken: broken, Kept: c.kept}
+}
+
+// tell prints a line about a cell that ended.
+func (n *night) tell(c *cellRun) error {
+	ended := 0
+	for _, other := range n.cells {
+		if other.done {
+			ended++
+		}
+	}
+	return n.call.print(fmt.Sprintf("%*d/%d %s\n", len(fmt.Sprint(len(n.cells))), ended, len(n.cells), report.CellLine(c.finished())))
+}
+
+// report tells of all cells as of one run. Verdicts are read again, one cell
+// after the other: all at once would not be small.
+func (n *night) report(ctx context.Context, reporters []*report.Reporter) error {
+	started, summary, code := n.summary(ctx)
+	notify := func(note result.Note) {
+		note = n.call.secrets.note(note)
+		for _, r := range reporters {
+			r.Note(note)
+		}
+	}
+	notify(started)
+	for _, c := range n.cells {
+		past, err := n.past(c)
+		if err != nil {
+			return err
+		}
+		if past != nil && c.done {
+			for _, v := range past.Verdicts {
+				v.Test.Cell = c.Name
+				notify(result.TestFinished{Verdict: v})
+			}
+		}
+		notify(c.finished())
+	}
+	notify(result.RunFinished{Time: time.Now(), Summary: summary})
+	for _, r := range reporters {
+		if err := r.Err(); err != nil {
+			return fmt.Errorf("a report is not whole: %w", err)
+		}
+	}
+	if ctx.Err() != nil {
+		ended := 0
+		for _, c := range n.cells {
+			if c.done && !c.summary.Interrupted {
+				ended++
+			}
+		}
+		_, _ = fmt.Fprintf(n.call.errors, "utr: interrupted: %d of %d cells are finished; the same command goes on with the others\n", ended, len(n.cells))
+	}
+	return exit(code)
+}
+
+// summary adds the cells up.
+func (n *night) summary(ctx context.Context) (started result.RunStarted, all result.Summary, code int) {
+	started = result.RunStarted{Time: n.started, Jobs: *n.flags.jobs, Shard: *n.flags.shard}
+	var engines []string
+	for _, c := range n.cells {
+		s := c.summary
+		for _, count := range s.Counts() {
+			started.Total += count.Tests
+		}
+		all.Passed += s.Passed
+		all.Failed += s.Failed
+		all.Skipped += s.Skipped
+		all.Broken += s.Broken
+		all.KnownFailing += s.KnownFailing
+		all.Flaky += s.Flaky
+		all.Timings.Add(s.Timings)
+		started.Files = max(started.Files, c.files)
+		if c.engine != "" && !slices.Contains(engines, c.engine) {
+			engines = append(engines, c.engine)
+		}
+		for _, p := range s.Problems {
+			all.Problems = append(all.Problems, "cell "+c.Name+": "+p)
+		}
+		if f := c.finished(); f.Broken != "" {
+			code = ExitBroken
+			if ctx.Err() == nil || c.done && !s.Interrupted {
+				all.Problems = append(all.Problems, "cell "+c.Name+" broke: "+f.Broken)
+			}
+		}
+	}
+	started.Engine = strings.Join(engines, " and ")
+	all.Duration = time.Since(n.started)
+	all.Interrupted = ctx.Err() != nil
+	return started, all, max(code, all.ExitCode())
+}
+
+// telling are the beginnings of lines that say more than the last one: of this
+// program's messages, and of how a Go program crashes.
+func telling() []string { return []string{"panic: ", "fatal error: ", "utr: "} }
+
+// lastWords passes on what is written, and remembers what best says how it
+// ended: the first line of a crash, the last message, or else the last line.
+type lastWords struct {
+	to   io.Writer
+	rank int // of line: place in telling, from the end; 0 for any line
+	line string
+	rest []byte // of a line that is not whole yet
+}
+
+func (w *lastWords) Write(p []byte) (int, error) {
+	const enough = 4 << 10 // of one line
+	w.rest = append(w.rest, p...)
+	for {
+		i := bytes.IndexByte(w.rest, '\n')
+		if i < 0 {
+			break
+		}
+		w.hear(string(w.rest[:min(i, enough)]))
+		w.rest = w.rest[i+1:]
+	}
+	w.rest = w.rest[:min(len(w.rest), enough)]
+	return w.to.Write(p)
+}
+
+func (w *lastWords) hear(line string) {
+	rank := 0
+	for i, begin := range telling() {
+		if strings.HasPrefix(line, begin) {
+			rank = len(telling()) - i
+		}
+	}
+	crash := len(telling()) - 1
+	if line = strings.TrimSpace(line); line != "" && rank >= w.rank && w.rank < crash {
+		w.rank, w.line = rank, strings.TrimPrefix(line, "utr: ")
+	}
+}
+
+func (w *lastWords) last() string {
+	w.hear(string(w.rest))
+	if w.line == "" {
+		return "it printed nothing"
+	}
+	return w.line
+}
