@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -69,10 +70,11 @@ type LocalSource struct {
 	release local.Release
 	ports   local.Ports
 
-	mu    sync.Mutex
-	ready map[string]*localCluster // started to be asked, by name of the offer
-	logs  []*local.Cluster         // closed, of which the logs are kept so far
-	keep  bool                     // the logs
+	mu       sync.Mutex
+	ready    map[string]*localCluster // started to be asked, by name of the offer
+	failures map[string]string        // folder of logs of the last start that failed, by name of the offer
+	logs     []*local.Cluster         // closed, of which the logs are kept so far
+	keep     bool                     // the logs
 }
 
 // OpenLocal gives a source that starts clusters when they are wanted, and keeps
@@ -86,7 +88,7 @@ func OpenLocal(ctx context.Context, o LocalOptions) (*LocalSource, error) {
 	if o.Note == nil {
 		o.Note = func(string) {}
 	}
-	s := &LocalSource{pool: newPool(o.Note), options: o, release: release, ready: make(map[string]*localCluster)}
+	s := &LocalSource{pool: newPool(o.Note), options: o, release: release, ready: make(map[string]*localCluster), failures: make(map[string]string)}
 	s.closeLimit = 0 // a start is broken off at once, and leaves nothing
 	s.cleanUp = append(s.cleanUp, s.finish)
 	offers, err := localOffers(release, o)
@@ -205,10 +207,27 @@ func (s *LocalSource) start(ctx context.Context, o localOffer) (pooled, error) {
 		return c, nil
 	}
 	c, err := s.launch(ctx, o)
+	s.failed(o, err)
 	if err != nil {
 		return nil, err // not a nil *localCluster that is not nil any more
 	}
 	return c, nil
+}
+
+// failed keeps the logs of the newest start that failed for an offer, which
+// are those that are told of.
+func (s *LocalSource) failed(o localOffer, err error) {
+	var start *local.StartError
+	_ = errors.As(err, &start)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if before := s.failures[o.about.Name]; before != "" {
+		_ = os.RemoveAll(before) // no more than a log that nobody was told of
+	}
+	delete(s.failures, o.about.Name)
+	if start != nil {
+		s.failures[o.about.Name] = start.Logs
+	}
 }
 
 // launch starts a cluster.

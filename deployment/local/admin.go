@@ -31,11 +31,14 @@ const commandLimit = 10 * time.Second
 
 // connect gives a client of one server. It polls: a client that streams would
 // learn late of a server that comes and goes.
-func connect(s *server, secure *tls.Config) (*admin, error) {
+func connect(s *server, secure *tls.Config, user *User) (*admin, error) {
 	o := options.Client().SetHosts([]string{s.address()}).SetDirect(true).SetAppName("utr").
 		SetServerMonitoringMode(options.ServerMonitoringModePoll).SetRetryWrites(false).SetRetryReads(false)
 	if secure != nil {
 		o.SetTLSConfig(secure)
+	}
+	if user != nil {
+		o.SetAuth(options.Credential{Username: user.Name, Password: user.Password, AuthSource: "admin"})
 	}
 	client, err := mongo.Connect(o)
 	if err != nil {
@@ -78,7 +81,7 @@ func (a *admin) hello(ctx context.Context) (state, error) {
 	switch {
 	case err != nil:
 		return starting, err
-	case reply.Lookup("msg").Equal(bson.RawValue{Type: bson.TypeString, Value: text("isdbgrid")}):
+	case isText(reply.Lookup("msg"), "isdbgrid"):
 		return router, nil
 	case isTrue(reply.Lookup("ismaster")):
 		return primary, nil
@@ -88,10 +91,9 @@ func (a *admin) hello(ctx context.Context) (state, error) {
 	return starting, nil
 }
 
-// text is a string as BSON has it.
-func text(s string) []byte {
-	_, value, _ := bson.MarshalValue(s)
-	return value
+func isText(v bson.RawValue, text string) bool {
+	s, ok := v.StringValueOK()
+	return ok && s == text
 }
 
 func isTrue(v bson.RawValue) bool {
@@ -160,7 +162,7 @@ func answering(ctx context.Context, s *server, secure *tls.Config) (*admin, erro
 	if err != nil {
 		return nil, err
 	}
-	a, err := connect(s, secure)
+	a, err := connect(s, secure, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -296,10 +298,33 @@ func addShard(ctx context.Context, mongos *admin, set Set, hosts []string) error
 	})
 }
 
-// createUser makes the first user, which a server lets in from the same
-// machine make without being asked who it is ("Localhost Exception").
-func createUser(ctx context.Context, on *admin, user User) error {
-	command := bson.D{{Key: "createUser", Value: user.Name}, {Key: "pwd", Value: user.Password}, {Key: "roles", Value: bson.A{"root"}}}
+// behindBalancer waits until a mongos answers through a load balancer as one
+// that is load balanced: clients refuse one that gives no service id.
+func behindBalancer(ctx context.Context, uri string) error {
+	client, err := mongo.Connect(options.Client().ApplyURI(uri).SetAppName("utr"))
+	if err != nil {
+		return err
+	}
+	a := &admin{client, &server{Process: Process{Name: "the load balancer"}}}
+	defer a.close()
+	return await(ctx, "a mongos behind the load balancer", func(ctx context.Context) error {
+		_, err := a.run(ctx, bson.D{{Key: "ping", Value: 1}})
+		return err
+	})
+}
+
+// createUser makes the first user, which somebody on the same machine may do
+// without saying who it is ("Localhost Exception"). When it returns, so many
+// members know the user; 0 stands for a majority of those behind a mongos.
+func createUser(ctx context.Context, on *admin, user User, members int) error {
+	concern := bson.D{{Key: "w", Value: members}}
+	if members == 0 {
+		concern = bson.D{{Key: "w", Value: "majority"}}
+	}
+	command := bson.D{
+		{Key: "createUser", Value: user.Name}, {Key: "pwd", Value: user.Password}, {Key: "roles", Value: bson.A{"root"}},
+		{Key: "writeConcern", Value: concern},
+	}
 	return await(ctx, "the user "+user.Name+" to be made on "+on.server.Name, func(ctx context.Context) error {
 		_, err := on.run(ctx, command)
 		if codeOf(err) == codeUserExists {

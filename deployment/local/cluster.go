@@ -191,19 +191,17 @@ func (s *starter) run(ctx context.Context) error {
 				return err
 			}
 		}
-		// Shards are added as soon as there is a mongos.
-		if wave[0].Role == RoleMongos && i == 1 {
+		// The user and the shards are added as soon as there is somebody to ask.
+		if routed := wave[0].Role == RoleMongos; i == len(s.plan.Waves)-1 && !routed || i == 1 {
+			if err := s.addUser(ctx); err != nil {
+				return err
+			}
 			if err := s.addShards(ctx); err != nil {
 				return err
 			}
 		}
 	}
-	if s.cluster.shape.Auth {
-		if err := s.addUser(ctx); err != nil {
-			return err
-		}
-	}
-	return s.balance()
+	return s.balance(ctx)
 }
 
 // wave starts processes and waits until all answer.
@@ -297,11 +295,20 @@ func (s *starter) initiate(ctx context.Context, set Set) error {
 
 // addShards adds all shards through the first mongos.
 func (s *starter) addShards(ctx context.Context) error {
+	mongos := s.admins[""]
 	for _, set := range s.plan.Sets {
 		if !set.Shard {
 			continue
 		}
-		if err := addShard(ctx, s.admins[""][0], set, s.hosts(set.Name)); err != nil {
+		if user := s.cluster.user; user != nil {
+			known, err := connect(mongos[0].server, s.secure, user)
+			if err != nil {
+				return err
+			}
+			defer known.close()
+			mongos = []*admin{known}
+		}
+		if err := addShard(ctx, mongos[0], set, s.hosts(set.Name)); err != nil {
 			return err
 		}
 	}
@@ -341,13 +348,20 @@ func (s *starter) writeSecrets() error {
 	return nil
 }
 
-// addUser makes the user of the cluster, where clients come in: on the primary,
-// or through a mongos.
+// addUser makes the user of the cluster, if it is to have one, where clients
+// come in: on the primary, or through a mongos.
 func (s *starter) addUser(ctx context.Context) error {
+	if !s.cluster.shape.Auth {
+		return nil
+	}
 	user := User{Name: "utr", Password: rand.Text()}
-	at := s.admins[""]
-	if s.cluster.shape.Topology == ReplicaSet {
+	at, members := s.admins[""], 0
+	switch s.cluster.shape.Topology {
+	case Standalone:
+		members = 1
+	case ReplicaSet:
 		at = s.admins[memberSet]
+		members = len(at)
 	}
 	for _, a := range at {
 		now, err := a.hello(ctx)
@@ -355,7 +369,7 @@ func (s *starter) addUser(ctx context.Context) error {
 			return err
 		}
 		if now == primary || now == router {
-			if err := createUser(ctx, a, user); err != nil {
+			if err := createUser(ctx, a, user, members); err != nil {
 				return err
 			}
 			s.cluster.user = &user
@@ -367,7 +381,7 @@ func (s *starter) addUser(ctx context.Context) error {
 
 // balance puts a load balancer in front of all mongoses, and one in front of
 // the first.
-func (s *starter) balance() error {
+func (s *starter) balance(ctx context.Context) error {
 	if s.cluster.shape.Topology != LoadBalanced {
 		return nil
 	}
@@ -385,6 +399,11 @@ func (s *starter) balance() error {
 		s.cluster.mu.Lock()
 		s.cluster.balancers = append(s.cluster.balancers, b)
 		s.cluster.mu.Unlock()
+	}
+	for _, uri := range []string{s.cluster.URI(), s.cluster.SingleURI()} {
+		if err := behindBalancer(ctx, uri); err != nil {
+			return err
+		}
 	}
 	return nil
 }

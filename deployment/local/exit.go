@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"os"
+	"strings"
 )
 
 // exitNet is the exit status of a server that cannot listen.
@@ -28,10 +29,20 @@ var statuses = map[int]string{
 	127:     "it, or a library that it needs, was not found",
 }
 
+// signals are what can be said to the signals that end servers.
+var signals = map[string]string{
+	"signal: illegal instruction": "5.0 and later need a processor with AVX, on ARM one of version 8.2",
+	"signal: killed":              "by somebody else, or by the system since memory ran out",
+}
+
 // endedError says how a process ended.
 func endedError(state *os.ProcessState) error {
 	text := state.String() // "exit status 48", "signal: killed"
-	if words := statuses[state.ExitCode()]; words != "" {
+	words := statuses[state.ExitCode()]
+	if words == "" {
+		words = signals[strings.TrimSuffix(text, " (core dumped)")]
+	}
+	if words != "" {
 		text += " (" + words + ")"
 	}
 	return errors.New(text)
