@@ -274,7 +274,7 @@ func (r *runFlags) act(ctx context.Context, c *call) (err error) {
 	}()
 	ctx, lose := context.WithCancelCause(ctx)
 	defer lose(nil)
-	if cfg.Source, err = r.source(ctx, c, uri, single, lose, loaded.Suites); err != nil {
+	if cfg.Source, err = r.source(ctx, c, uri, single, lose, chosen(loaded.Suites, cfg.Filter)); err != nil {
 		if ctx.Err() != nil {
 			return errInterrupted
 		}
