@@ -564,3 +564,14 @@ func (c *Cluster) uri(hosts []string, options ...string) string {
 	u.RawQuery = query.Encode()
 	return u.String()
 }
+
+// Processes gives the ids of the processes, in the order of their start.
+func (c *Cluster) Processes() []int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var ids []int
+	for _, s := range c.servers {
+		ids = append(ids, s.command.Process.Pid)
+	}
+	return ids
+}
