@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/unified-test-runner/utr/internal/ledger"
 )
 
 // The test binary is utr itself, when a test starts it as such.
@@ -20,7 +22,17 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	os.Exit(m.Run())
+	// What runs remember outside themselves is not the user's business.
+	state, err := os.MkdirTemp("", "utr-test-state-")
+	if err == nil {
+		err = os.Setenv(ledger.EnvDir, state)
+	}
+	if err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(state)
+	os.Exit(code)
 }
 
 // utr is a running process. Everything that it waits for has a deadline.

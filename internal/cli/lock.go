@@ -2,10 +2,12 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/internal/ledger"
 )
 
 // lockFlags say how a run takes the lock of a deployment that it did not
@@ -26,6 +28,41 @@ func (f *flags) lock() *lockFlags {
 // for the run, which ends where the lock is lost.
 func (l *lockFlags) cluster(c *call, o deployment.ClusterOptions, lost context.CancelCauseFunc) deployment.ClusterOptions {
 	o.Lock = &deployment.LockOptions{Name: *l.name, Wait: *l.wait, Lost: func(err error) { lost(err) }}
-	o.Note = func(line string) { _, _ = fmt.Fprintf(c.errors, "utr: %s\n", line) }
+	o.Note = func(line string) { c.note(line) }
 	return o
+}
+
+// lockedSource forgets the lock when it is gone.
+type lockedSource struct {
+	deployment.Source
+	gone func() error
+}
+
+// open opens a deployment of somebody else, and remembers its lock in the
+// ledger: after a run that was killed, utr clean removes it and turns fail points
+// off. Without a ledger the run goes on, since a lock has its lease.
+func (l *lockFlags) open(ctx context.Context, c *call, o deployment.ClusterOptions, lost context.CancelCauseFunc) (deployment.Source, error) {
+	gone := func() error { return nil }
+	book, err := c.ledger()
+	if err == nil {
+		c.tellOfLeftovers(book)
+		gone, err = book.Add(ledger.Entry{Kind: ledger.Lock, URI: deployment.Redact(o.URI), Name: deployment.LockDatabase + "." + deployment.LockCollection})
+	}
+	if err != nil {
+		c.note(fmt.Sprintf("if this run is killed, utr clean needs --uri to know of the deployment: %s", err))
+		gone = func() error { return nil }
+	}
+	source, err := c.program.Cluster(ctx, l.cluster(c, o, lost))
+	if err != nil {
+		return nil, errors.Join(err, gone())
+	}
+	return &lockedSource{source, gone}, nil
+}
+
+// Close gives the lock up. One that could not be removed stays in the ledger.
+func (s *lockedSource) Close() error {
+	if err := s.Source.Close(); err != nil {
+		return err
+	}
+	return s.gone()
 }
