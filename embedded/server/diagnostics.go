@@ -53,7 +53,7 @@ func (x *exchange) whatsmyuri() (bson.D, error) {
 func (x *exchange) buildInfo() (bson.D, error) {
 	p := x.conn.server.cluster.Profile
 	reply := bson.D{
-		{Key: "version", Value: p.versionText()},
+		{Key: "version", Value: p.Text()},
 		{Key: "gitVersion", Value: "nogitversion"},
 		{Key: "modules", Value: bson.A{}},
 		{Key: "allocator", Value: "tcmalloc"},
@@ -91,7 +91,7 @@ func (x *exchange) serverStatus() (bson.D, error) {
 	s := x.conn.server
 	reply := bson.D{
 		{Key: "host", Value: x.view.Address},
-		{Key: "version", Value: s.cluster.Profile.versionText()},
+		{Key: "version", Value: s.cluster.Profile.Text()},
 		{Key: "process", Value: x.view.process()},
 		{Key: "pid", Value: s.pid()},
 		{Key: "uptime", Value: float64(int(time.Since(s.started).Seconds()))},

@@ -59,8 +59,8 @@ func ProfileNamed(name string) (Profile, error) {
 	return Profile{}, fmt.Errorf("server version %q: there are %v", name, Profiles())
 }
 
-// versionText is "4.9.0".
-func (p Profile) versionText() string {
+// Text is "4.9.0".
+func (p Profile) Text() string {
 	return fmt.Sprintf("%d.%d.%d", p.Version[0], p.Version[1], p.Version[2])
 }
 

@@ -29,7 +29,7 @@ var allowed = map[string][]string{
 	"engine/enginetest":          {"engine", "result"},
 	"entities":                   {"specs", "result"},
 	"experiment":                 {"reference/retry"},
-	"internal/cli":               {"compare", "deployment", "deployment/orchestration", "embedded", "engine", "engine/driver", "experiment", "internal/ledger", "internal/meant", "matrix", "reference", "reference/retry", "report", "result", "runner", "source", "specs", "specs/"},
+	"internal/cli":               {"compare", "deployment", "deployment/orchestration", "embedded", "embedded/process", "engine", "engine/driver", "experiment", "internal/ledger", "internal/meant", "matrix", "reference", "reference/retry", "report", "result", "runner", "source", "specs", "specs/"},
 	"internal/ledger":            {},
 	"internal/meant":             {},
 	"internal/mutants":           {"source"},

@@ -55,6 +55,8 @@ type command struct {
 	examples  []example
 	// words are what the first argument can be, for completion.
 	words func() []string
+	// verbatim commands read their flags themselves: they are another program's.
+	verbatim bool
 	// declare adds the command's flags and gives what runs with their values.
 	declare func(*flags) action
 }
@@ -67,7 +69,7 @@ type action func(ctx context.Context, c *call) error
 // commands is the table, in the order of the usage.
 func commands() []*command {
 	return []*command{
-		runCommand(), matrixCommand(), compareCommand(), diffCommand(), mergeCommand(), validateCommand(), serveCommand(), cleanCommand(), schemaCommand(), explainCommand(), experimentCommand(),
+		runCommand(), matrixCommand(), compareCommand(), diffCommand(), mergeCommand(), validateCommand(), serveCommand(), mongodCommand(), mongosCommand(), releaseCommand(), cleanCommand(), schemaCommand(), explainCommand(), experimentCommand(),
 		versionCommand(), helpCommand(), completionCommand(),
 	}
 }
@@ -136,6 +138,10 @@ func (c *call) dispatch(ctx context.Context, args []string) error {
 	c.command = name
 	f := newFlags()
 	act := command.declare(f)
+	if command.verbatim {
+		c.paths = rest
+		return act(ctx, c)
+	}
 	paths, err := f.parse(rest)
 	if errors.Is(err, errHelp) {
 		return c.print(command.help())
