@@ -1,0 +1,288 @@
+// Package twin is a stand-in for mongo-orchestration in tests: the same paths,
+// answers and errors, with embedded deployments for clusters. It can be told to
+// misbehave.
+package twin
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/unified-test-runner/utr/embedded"
+)
+
+// Service is a running twin. Its methods may be called concurrently.
+type Service struct {
+	URL  string // with the version
+	http *httptest.Server
+
+	mu       sync.Mutex
+	clusters map[string]*cluster // by "servers/ID"
+	parts    map[string]string   // kind and id of what a making left that failed
+	requests []string            // "METHOD /path"
+	bodies   []map[string]any
+	made     int
+	fault    Fault
+}
+
+// cluster is one that was made.
+type cluster struct {
+	*embedded.Deployment
+	login, password string
+}
+
+// Fault may answer a request in the place of the twin: it returns true then.
+// method and path are as in a request, without the version.
+type Fault func(method, path string, w http.ResponseWriter, r *http.Request) bool
+
+// Start starts a twin, which the end of the test stops with all its clusters.
+func Start(t testing.TB) *Service {
+	s := &Service{clusters: make(map[string]*cluster), parts: make(map[string]string)}
+	s.http = httptest.NewServer(http.HandlerFunc(s.serve))
+	s.URL = s.http.URL + "/v1"
+	t.Cleanup(s.Stop)
+	return s
+}
+
+// Stop ends the service as a crash does: its clusters go on, and nothing
+// answers any more. At the end of the test it stops the clusters as well.
+func (s *Service) Stop() {
+	s.http.CloseClientConnections()
+	s.http.Close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.clusters {
+		_ = c.Close()
+	}
+	clear(s.clusters)
+}
+
+// Vanish ends the service and leaves its clusters, until the test ends.
+func (s *Service) Vanish() {
+	s.http.CloseClientConnections()
+	s.http.Close()
+}
+
+// Misbehave has a fault answer first; nil ends that.
+func (s *Service) Misbehave(f Fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fault = f
+}
+
+// Clusters gives kind and id of what is there: "servers/x".
+func (s *Service) Clusters() (names []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name := range s.clusters {
+		names = append(names, name)
+	}
+	for id, kind := range s.parts {
+		names = append(names, kind+"/"+id)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Made is how many clusters were made.
+func (s *Service) Made() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.made
+}
+
+// Requests gives the requests so far: "PUT /servers/x".
+func (s *Service) Requests() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.requests)
+}
+
+// Bodies gives what was sent to make clusters.
+func (s *Service) Bodies() []map[string]any {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.bodies)
+}
+
+// Add makes a cluster that nobody asked for.
+func (s *Service) Add(t testing.TB, kind, id string, o embedded.Options) {
+	t.Helper()
+	d, err := embedded.Start(context.Background(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cluster{Deployment: d}
+	if len(o.Users) > 0 {
+		c.login, c.password = o.Users[0].Name, o.Users[0].Password
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.clusters[kind+"/"+id] = c
+}
+
+// AddPart leaves a part of a cluster whose making failed.
+func (s *Service) AddPart(kind, id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.parts[id] = kind
+}
+
+// Kill stops the servers of all clusters, which the service does not notice.
+func (s *Service) Kill() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.clusters {
+		_ = c.Close()
+	}
+}
+
+func (s *Service) serve(w http.ResponseWriter, r *http.Request) {
+	path := strings.TrimPrefix(r.URL.Path, "/v1")
+	s.mu.Lock()
+	s.requests = append(s.requests, r.Method+" "+path)
+	fault := s.fault
+	s.mu.Unlock()
+	if fault != nil && fault(r.Method, path, w, r) {
+		return
+	}
+	kind, id, _ := strings.Cut(strings.Trim(path, "/"), "/")
+	switch {
+	case kind == "" && r.Method == http.MethodGet:
+		answer(w, map[string]any{"service": "mongo-orchestration", "version": "0.9"})
+	case !slices.Contains([]string{"servers", "replica_sets", "sharded_clusters"}, kind):
+		w.WriteHeader(http.StatusNotFound)
+	case id == "":
+		s.list(w, kind)
+	case r.Method == http.MethodPut:
+		s.make(w, r, kind, id)
+	default:
+		s.one(w, r, kind, id)
+	}
+}
+
+func answer(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(v)
+}
+
+// Raise answers as the service does after a Python error.
+func Raise(w http.ResponseWriter, what string) {
+	w.WriteHeader(http.StatusInternalServerError)
+	_, _ = fmt.Fprintf(w, "Traceback (most recent call last):\n  File \"apps/__init__.py\", line 66, in wrap\n    return f(*arg, **kwd)\n%s\n", what)
+}
+
+func (s *Service) list(w http.ResponseWriter, kind string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	rows := []map[string]any{}
+	for name := range s.clusters {
+		if id, found := strings.CutPrefix(name, kind+"/"); found {
+			rows = append(rows, map[string]any{"id": id})
+		}
+	}
+	for id, of := range s.parts {
+		if of == kind {
+			rows = append(rows, map[string]any{"id": id})
+		}
+	}
+	answer(w, map[string]any{kind: rows})
+}
+
+func (s *Service) make(w http.ResponseWriter, r *http.Request, kind, id string) {
+	var body map[string]any
+	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+		Raise(w, "mongo_orchestration.errors.RequestError: Could not parse the JSON sent to the server.")
+		return
+	}
+	s.mu.Lock()
+	s.bodies = append(s.bodies, body)
+	taken := s.clusters[kind+"/"+id] != nil
+	s.mu.Unlock()
+	if taken {
+		Raise(w, fmt.Sprintf("mongo_orchestration.errors.ServersError: %s with id %s already exists.", kind, id))
+		return
+	}
+	c := new(cluster)
+	o := embedded.Options{Topology: map[string]embedded.Topology{
+		"servers": embedded.Standalone, "replica_sets": embedded.ReplicaSet, "sharded_clusters": embedded.Sharded}[kind]}
+	if version, _ := body["version"].(string); version != "" {
+		o.Version = version
+	}
+	if members, ok := body["members"].([]any); ok {
+		o.Members, o.SetName = len(members), id
+	}
+	if routers, ok := body["routers"].([]any); ok {
+		o.Mongoses = len(routers)
+	}
+	if login, _ := body["login"].(string); login != "" {
+		c.login = login
+		c.password, _ = body["password"].(string)
+		o.Users = []embedded.User{{Name: c.login, Password: c.password}}
+	}
+	var err error
+	if c.Deployment, err = embedded.Start(context.WithoutCancel(r.Context()), o); err != nil {
+		Raise(w, "mongo_orchestration.errors.TimeoutError: Could not start Server: "+err.Error())
+		return
+	}
+	s.mu.Lock()
+	s.clusters[kind+"/"+id] = c
+	s.made++
+	s.mu.Unlock()
+	answer(w, c.info(id))
+}
+
+// info is what the service says of a cluster: passwords are not escaped.
+func (c *cluster) info(id string) map[string]any {
+	hosts := strings.Join(c.Hosts(), ",")
+	uri := "mongodb://" + hosts
+	var set string
+	if _, query, found := strings.Cut(c.URI(), "?"); found {
+		for _, o := range strings.Split(query, "&") {
+			if strings.HasPrefix(o, "replicaSet=") {
+				set = o
+			}
+		}
+	}
+	if set != "" {
+		uri += "/?" + set
+	}
+	out := map[string]any{"id": id, "mongodb_uri": uri}
+	if c.login != "" {
+		auth := "mongodb://" + c.login + ":" + c.password + "@" + hosts + "/?authSource=admin"
+		if set != "" {
+			auth += "&" + set
+		}
+		out["mongodb_auth_uri"] = auth
+	}
+	return out
+}
+
+func (s *Service) one(w http.ResponseWriter, r *http.Request, kind, id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.clusters[kind+"/"+id]
+	if r.Method == http.MethodDelete && s.parts[id] == kind {
+		delete(s.parts, id)
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	if c == nil {
+		w.WriteHeader(http.StatusNotFound)
+		return
+	}
+	switch r.Method {
+	case http.MethodDelete:
+		delete(s.clusters, kind+"/"+id)
+		_ = c.Close()
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		answer(w, c.info(id))
+	}
+}
