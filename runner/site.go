@@ -21,6 +21,7 @@ type site struct {
 	about      deployment.Description
 	commands   commands
 	seeded     map[string]*seedling // by namespace
+	before     map[string]member    // by host, when they were last asked; nil if never
 
 	mu          sync.Mutex
 	clusterTime bson.Raw // the newest $clusterTime of a reply
@@ -41,6 +42,9 @@ func openSite(ctx context.Context, d deployment.Deployment, dial func(deployment
 	if err := retried(ctx, func() error { return s.killAllSessions(ctx) }); err != nil {
 		s.close()
 		return nil, err
+	}
+	if !d.Owned() { // what we start ourselves is all there
+		s.before = s.members(ctx)
 	}
 	return s, nil
 }

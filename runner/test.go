@@ -83,7 +83,11 @@ func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, s
 			lost = s.gone(ctx)
 		}
 	}
-	v = t.verdict(j, aftermath, lost)
+	var fallen error
+	if lost == nil && ctx.Err() == nil && t.differs() {
+		fallen = s.fallen(ctx)
+	}
+	v = t.verdict(j, aftermath, lost, fallen)
 	v.Began, v.Duration = started, r.clock.Now().Sub(started)
 	switch {
 	case lost != nil:
@@ -415,6 +419,13 @@ func (t *testRun) add(f *fault) {
 	default:
 		t.fault.value = false
 	}
+}
+
+// differs reports whether something was other than the test expects.
+func (t *testRun) differs() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.fault != nil && len(t.fault.mismatches) > 0
 }
 
 // interrupted reports whether the test was cut short.

@@ -16,9 +16,9 @@ func panicError(during string, value any) *PanicError {
 }
 
 // verdict judges a test that ran. untidy is what its clean-up could not do,
-// lost why its deployment does not answer any more: then nothing that went
-// wrong says anything of the engine.
-func (t *testRun) verdict(j job, untidy, lost error) *result.Verdict {
+// lost why its deployment does not answer any more, and fallen which of its
+// servers died: then nothing that went wrong says anything of the engine.
+func (t *testRun) verdict(j job, untidy, lost, fallen error) *result.Verdict {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	v := &result.Verdict{Test: j.id, Position: j.test.Position, Status: result.Passed}
@@ -36,6 +36,8 @@ func (t *testRun) verdict(j job, untidy, lost error) *result.Verdict {
 	switch {
 	case lost != nil:
 		v.Status, v.SkipKind, v.Reason = result.Broken, "", "the deployment stopped answering: "+lost.Error()
+	case fallen != nil && v.Status == result.Failed:
+		v.Status, v.Reason = result.Broken, fallen.Error()
 	case untidy != nil:
 		// What cannot be cleaned up is no fault of a test that failed by
 		// itself, and makes nothing else of one that did not.
@@ -44,9 +46,12 @@ func (t *testRun) verdict(j job, untidy, lost error) *result.Verdict {
 		}
 		v.Reason = strings.TrimPrefix(v.Reason+"; clean-up: "+untidy.Error(), "; ")
 	}
+	logs := t.clientLogs()
+	if v.Status == result.Failed && v.Reason == "" {
+		v.Reason = elections(logs)
+	}
 	t.run.expectFailure(v, subject(j.suite, j.test))
 
-	logs := t.clientLogs()
 	t.timings.Server = serverTime(logs)
 	t.timings.Engine = max(0, t.timings.Engine-t.timings.Server)
 	v.Timings = t.timings
