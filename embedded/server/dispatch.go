@@ -360,11 +360,15 @@ func (k *conn) guarded() bool {
 	return k.server.place.AccessControl || k.server.cluster.Users != nil && !k.server.cluster.AccessByPlace
 }
 
-// firstUser says whether the command makes the first user of a server that
-// wants authentication already: the localhost exception, without which nobody
-// could begin.
+// beforeUsers are the commands that can be run without authentication as long
+// as there is no user.
+var beforeUsers = []string{"createUser", "replSetInitiate", "replSetReconfig", "replSetGetStatus", "addShard"}
+
+// firstUser says whether the command serves to set up a server that wants
+// authentication already and has no user yet: the localhost exception, without
+// which nobody could begin.
 func (x *exchange) firstUser() bool {
-	return x.row.Name == "createUser" && x.request.DB == "admin" && x.conn.server.cluster.users.empty()
+	return slices.Contains(beforeUsers, x.row.Name) && x.request.DB == "admin" && x.conn.server.cluster.users.empty()
 }
 
 // modes are the read preferences, and whether a secondary may serve them.
