@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"encoding/base64"
 	"encoding/json"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -27,8 +28,14 @@ var pageJS string
 // of data for each, so that the memory of a run stays flat and a report that
 // was cut off can be opened. What suites and servers say is data of the page,
 // never part of its markup, and its policy lets no other script run.
-func HTML() Generator {
+//
+// With earlier runs, in any order, it shows how each test ended in them and
+// how the runs compare. Of more than sixteen the last ones are shown.
+func HTML(earlier ...*Earlier) Generator {
 	h := &page{numbers: map[string]map[string]int{}}
+	if len(earlier) > 0 {
+		h.trends = newTrends(earlier)
+	}
 	return func(n result.Note) []byte {
 		h.Reset()
 		h.note(n)
@@ -40,6 +47,7 @@ type page struct {
 	bytes.Buffer
 	begun   bool
 	numbers map[string]map[string]int // what lines refer to by number, by the letter of their kind
+	trends  *trends                   // nil without earlier runs
 }
 
 // The lines of data. page.js reads them: a letter for the kind, then what the
@@ -49,6 +57,8 @@ const (
 	lineFile    = "f" // path, description
 	lineColumn  = "c" // deployment, or cell of a matrix
 	lineReason  = "s"
+	lineEarlier = "p" // an earlier run
+	lineHistory = "h" // how a test ended in each of them
 	lineVerdict = "v"
 	lineEnd     = "e"
 )
@@ -57,6 +67,7 @@ func (h *page) note(n result.Note) {
 	if !h.begun {
 		h.begun = true
 		h.WriteString(pageHead())
+		h.earlier()
 	}
 	switch n := n.(type) {
 	case result.RunStarted:
@@ -68,8 +79,24 @@ func (h *page) note(n result.Note) {
 	case result.TestFinished:
 		h.verdict(n.Verdict)
 	case result.RunFinished:
-		h.line(lineEnd, map[string]any{"durationMS": milliseconds(n.Summary.Duration), "interrupted": n.Summary.Interrupted, "problems": n.Summary.Problems})
+		about := map[string]any{"durationMS": milliseconds(n.Summary.Duration), "interrupted": n.Summary.Interrupted, "problems": n.Summary.Problems}
+		if h.trends != nil {
+			about["gone"] = h.trends.gone()
+		}
+		h.line(lineEnd, about)
 		h.WriteString("</script>\n</body>\n</html>\n")
+	}
+}
+
+// earlier tells of the earlier runs.
+func (h *page) earlier() {
+	if h.trends == nil {
+		return
+	}
+	for _, r := range h.trends.runs {
+		h.line(lineEarlier, map[string]any{
+			"name": filepath.Base(r.name), "time": r.began.UTC().Format(time.RFC3339), "durationMS": milliseconds(r.duration), "counts": r.counts,
+		})
 	}
 }
 
@@ -129,8 +156,13 @@ func (h *page) verdict(v *result.Verdict) {
 	if reason != "" {
 		why = h.number(lineReason, reason, reason)
 	}
-	h.line(lineVerdict, file, id.Description, v.Position.Line, v.Position.Column, column, max(1, id.Iteration),
-		slices.Index(pageStatuses(), v.Status), milliseconds(v.Duration), why)
+	line := []any{file, id.Description, v.Position.Line, v.Position.Column, column, max(1, id.Iteration),
+		slices.Index(pageStatuses(), v.Status), milliseconds(v.Duration), why}
+	if h.trends != nil {
+		history := h.trends.history(id)
+		line = append(line, h.number(lineHistory, history, history))
+	}
+	h.line(lineVerdict, line...)
 	d := detailOf(v)
 	for _, a := range v.Attempts {
 		d.Attempts = append(d.Attempts, pageAttempt{a.Status, a.Reason, milliseconds(a.Duration), detailOf(a)})

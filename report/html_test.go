@@ -92,6 +92,7 @@ func browse(t *testing.T, text []byte, fragment string) string {
 	defer cancel()
 	c := exec.CommandContext(ctx, browser, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--user-data-dir="+filepath.Join(t.TempDir(), "profile"),
 		"--virtual-time-budget=2000", "--dump-dom", "file://"+path+"#"+fragment)
+	c.Env = append(os.Environ(), "TZ=UTC")
 	c.WaitDelay = 5 * time.Second
 	out, err := c.Output()
 	switch {

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/unified-test-runner/utr/report"
 	"github.com/unified-test-runner/utr/specs"
@@ -13,19 +15,22 @@ import (
 // reportKind is a report that goes to a file.
 type reportKind struct {
 	flag, summary string
-	generate      func() report.Generator
+	generate      func(earlier []*report.Earlier) report.Generator
 }
 
 // reportKinds is the table of reports: each is a flag of every command that
 // writes them.
 func reportKinds() []reportKind {
+	alone := func(g func() report.Generator) func([]*report.Earlier) report.Generator {
+		return func([]*report.Earlier) report.Generator { return g() }
+	}
 	return []reportKind{
-		{"json", "write a record for each test as JSON lines", report.JSON},
-		{"junit", "write a JUnit XML report", report.JUnit},
-		{"tap", "write a report in the Test Anything Protocol", report.TAP},
-		{"markdown", "write a summary in Markdown, for the page of a CI job", report.Markdown},
-		{"html", "write a page for a browser that needs nothing beside itself", report.HTML},
-		{"badge", "write an SVG image with the counts", report.Badge},
+		{"json", "write a record for each test as JSON lines", alone(report.JSON)},
+		{"junit", "write a JUnit XML report", alone(report.JUnit)},
+		{"tap", "write a report in the Test Anything Protocol", alone(report.TAP)},
+		{"markdown", "write a summary in Markdown, for the page of a CI job", alone(report.Markdown)},
+		{"html", "write a page for a browser that needs nothing beside itself", func(earlier []*report.Earlier) report.Generator { return report.HTML(earlier...) }},
+		{"badge", "write an SVG image with the counts", alone(report.Badge)},
 	}
 }
 
@@ -45,24 +50,35 @@ func (f *flags) people() *peopleFlags {
 }
 
 // reportFlags are the files that reports go to.
-type reportFlags []*string
+type reportFlags struct {
+	files   []*string // by reportKinds
+	earlier *listFlag
+}
 
 func (f *flags) reports() reportFlags {
 	var r reportFlags
 	for _, k := range reportKinds() {
-		r = append(r, f.file(k.flag, k.summary, ".yml", ".yaml"))
+		r.files = append(r.files, f.file(k.flag, k.summary, ".yml", ".yaml"))
 	}
+	r.earlier = &listFlag{}
+	f.add(r.earlier, "earlier", "FILE|DIR", "with --html: JSON reports of earlier runs, for trends; may be repeated")
 	return r
 }
 
 // check refuses two reports in one file.
 func (r reportFlags) check(command string) error {
 	kinds := reportKinds()
-	for i, name := range r {
-		for j, other := range r[:i] {
+	for i, name := range r.files {
+		for j, other := range r.files[:i] {
 			if *name != "" && sameFile(*other, *name) {
 				return usage("%s: --%s and --%s write to the same file, %s", command, kinds[j].flag, kinds[i].flag, *name)
 			}
+		}
+		if slices.ContainsFunc(*r.earlier, func(in string) bool { return sameFile(in, *name) }) {
+			return usage("%s: --%s would be written over the earlier report %s", command, kinds[i].flag, *name)
+		}
+		if kinds[i].flag == "html" && *name == "" && len(*r.earlier) > 0 {
+			return usage("%s: --earlier goes with --html, which is not there", command)
 		}
 	}
 	return nil
@@ -80,8 +96,12 @@ func (r reportFlags) open(command, input string, inputs []string) (all []*report
 		}
 		return err
 	}
+	earlier, err := r.readEarlier()
+	if err != nil {
+		return nil, nil, err
+	}
 	for i, k := range reportKinds() {
-		name := *r[i]
+		name := *r.files[i]
 		if name == "" {
 			continue
 		}
@@ -93,9 +113,54 @@ func (r reportFlags) open(command, input string, inputs []string) (all []*report
 			return nil, nil, errors.Join(err, done())
 		}
 		files = append(files, f)
-		all = append(all, report.New(name, k.generate(), f))
+		all = append(all, report.New(name, k.generate(earlier), f))
 	}
 	return all, done, nil
+}
+
+// readEarlier reads the reports of earlier runs: files, and those in folders
+// whose names end in .json, less what this run writes itself. One that has no
+// test tells nothing.
+func (r reportFlags) readEarlier() (all []*report.Earlier, err error) {
+	for _, name := range *r.earlier {
+		files := []string{name}
+		if about, err := os.Stat(name); err == nil && about.IsDir() {
+			if files, err = filepath.Glob(filepath.Join(quoteGlob(name), "*.json")); err != nil {
+				return nil, invalid(fmt.Errorf("--earlier: %w", err))
+			}
+		}
+		for _, file := range files {
+			if slices.ContainsFunc(r.files, func(own *string) bool { return sameFile(*own, file) }) {
+				continue
+			}
+			e, err := readEarlier(file)
+			if err != nil {
+				return nil, invalid(fmt.Errorf("--earlier: %w", err))
+			}
+			if e.Tests() > 0 {
+				all = append(all, e)
+			}
+		}
+	}
+	return all, nil
+}
+
+// quoteGlob gives the pattern that matches a name alone.
+func quoteGlob(name string) string {
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(name)
+}
+
+func readEarlier(name string) (*report.Earlier, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	about, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	return report.ReadEarlier(name, f, about.ModTime())
 }
 
 // filesOf names the files of suites.

@@ -22,7 +22,7 @@ const make = (tag, properties, ...kids) => {
 
 // ---- the data
 
-const files = [], columns = [], reasons = [], verdicts = [];
+const files = [], columns = [], reasons = [], verdicts = [], earlier = [], histories = [];
 let run = {}, summary = null;
 
 const read = text => {
@@ -39,10 +39,128 @@ const read = text => {
     case 'f': files.push({path: x[1], suite: x[2], rows: [], red: 0, tests: 0}); break;
     case 'c': columns.push(x[1]); break;
     case 's': reasons.push(x[1]); break;
-    case 'v': verdicts.push({file: x[1], name: x[2], line: x[3], column: x[4], on: x[5], iteration: x[6], status: statuses[x[7]], took: x[8], reason: x[9] < 0 ? '' : reasons[x[9]], detail: ''}); break;
+    case 'p': earlier.push(x[1]); break;
+    case 'h': histories.push(x[1]); break;
+    case 'v': verdicts.push({history: x[10] === undefined ? '' : histories[x[10]], file: x[1], name: x[2], line: x[3], column: x[4], on: x[5], iteration: x[6], status: statuses[x[7]], took: x[8], reason: x[9] < 0 ? '' : reasons[x[9]], detail: ''}); break;
     case 'e': summary = x[1]; break;
     }
   }
+};
+
+// ---- earlier runs
+
+// A history has a character for each earlier run, oldest first: the number of
+// the status, or a minus where the test was not there.
+const statusAt = (history, i) => history[i] === '-' ? undefined : statuses[history[i]];
+
+// fresh: it is red, and was not in the last run. A test that was not there is
+// judged by the run before that had it.
+const fresh = v => {
+  if (!earlier.length || !red(v.status)) return false;
+  const known = v.history.replace(/-+$/, '');
+  return !known || !red(statusAt(known, known.length - 1));
+};
+
+// since gives the number of the first of the runs since which it has been red.
+const since = v => {
+  let first = -1;
+  for (let i = v.history.length - 1; i >= 0; i--) {
+    const s = statusAt(v.history, i);
+    if (s === undefined) continue;
+    if (!red(s)) break;
+    first = i;
+  }
+  return first;
+};
+
+const mended = v => earlier.length && v.status === 'passed' && red(statusAt(v.history, v.history.length - 1));
+
+const day = (time, long) => {
+  const d = new Date(time), two = n => String(n).padStart(2, '0');
+  return (long ? d.getFullYear() + '-' : '') + two(d.getMonth() + 1) + '-' + two(d.getDate());
+};
+
+// story says in words what the history says of a test.
+const story = v => {
+  if (!earlier.length) return '';
+  if (/^-*$/.test(v.history)) return 'This test is in none of the ' + earlier.length + ' earlier runs.';
+  if (fresh(v)) return 'New since the last run: it was ' + statusAt(v.history, v.history.replace(/-+$/, '').length - 1) + ' when it last ran.';
+  if (mended(v)) return 'It was ' + statusAt(v.history, v.history.length - 1) + ' in the last run.';
+  const first = since(v);
+  if (!red(v.status) || first < 0) return '';
+  const runs = [...v.history.slice(first)].filter(c => c !== '-').length;
+  const before = /^-*$/.test(v.history.slice(0, first));
+  return 'Failing since ' + day(earlier[first].time, true) + (before ? ' or before' : '') + ': in this run and the ' + (runs > 1 ? runs + ' runs' : 'one') + ' before.';
+};
+
+// strip draws a history: the worse, the taller.
+const heights = {failed: 12, broken: 12, flaky: 9, passed: 5, 'known-failing': 5, skipped: 2};
+const strips = new Map();
+const strip = history => {
+  let s = strips.get(history);
+  if (!s) {
+    const width = earlier.length * 5, words = [];
+    s = svg('svg', {class: 'strip', width, height: 13, viewBox: '0 0 ' + width + ' 13', role: 'img'});
+    for (let i = 0; i < earlier.length; i++) {
+      const status = statusAt(history, i);
+      words.push(status || 'not there');
+      if (status) s.append(svg('rect', {class: status + '-bar', x: i * 5, y: 12.5 - heights[status], width: 4, height: heights[status]}));
+    }
+    s.setAttribute('aria-label', 'earlier runs, oldest first: ' + words.join(', '));
+    strips.set(history, s);
+  }
+  return s.cloneNode(true);
+};
+
+// chart draws a bar for each run, the last one being this one. parts gives what
+// a bar is made of, from below: class and height.
+const chart = (caption, runs, parts, label) => {
+  const step = runs.length > 9 ? 32 : 38, high = 64, top = 14, width = runs.length * step + 4;
+  const sums = runs.map(r => parts(r).reduce((sum, [, n]) => sum + n, 0)), most = Math.max(...sums, 1e-9);
+  const s = svg('svg', {width, height: top + high + 18, viewBox: '0 0 ' + width + ' ' + (top + high + 18), role: 'img',
+    'aria-label': caption + ': ' + runs.map((r, i) => r.label + ' ' + label(r, sums[i])).join(', ')});
+  runs.forEach((r, i) => {
+    const g = svg('g', {}), x = i * step + 4, middle = x + step / 2 - 2;
+    let y = top + high;
+    for (const [kind, n] of parts(r)) {
+      if (!n) continue;
+      const h = Math.max(1.5, n / most * high);
+      y -= h;
+      g.append(svg('rect', {class: kind, x, y, width: step - 4, height: h}));
+    }
+    const now = i === runs.length - 1 ? 'now' : '';
+    g.append(svg('title', {}, r.title), svg('text', {class: now, x: middle, y: y - 3}, label(r, sums[i])), svg('text', {class: now, x: middle, y: top + high + 13}, r.label));
+    s.append(g);
+  });
+  s.append(svg('line', {class: 'axis', x1: 0, x2: width, y1: top + high, y2: top + high}));
+  const f = make('figure', {class: 'chart'}, make('figcaption', {}, caption));
+  f.append(s);
+  return f;
+};
+
+const brief = n => n >= 10000 ? Math.round(n / 1000) + 'k' : String(n);
+const took = ms => ms >= 5940e3 ? (ms / 3600e3).toFixed(1) + 'h' : ms >= 99.5e3 ? Math.round(ms / 60e3) + 'min' : ms >= 9950 ? Math.round(ms / 1000) + 's' : ms >= 1000 ? (ms / 1000).toFixed(1) + 's' : Math.round(ms) + 'ms';
+
+const trends = () => {
+  if (!earlier.length) return;
+  document.body.classList.add('trended');
+  const counts = statuses.map(s => verdicts.reduce((n, v) => n + (v.status === s), 0));
+  const runs = [...earlier, {time: run.time, durationMS: summary ? summary.durationMS : 0, counts}];
+  for (const r of runs) {
+    r.label = r.time ? day(r.time) : 'now';
+    r.title = [r.time && new Date(r.time).toLocaleString(), r.name, ...statuses.map((s, i) => r.counts[i] ? r.counts[i] + ' ' + s : '')].filter(Boolean).join('\n');
+  }
+  const some = which => r => which.map(s => [s + '-bar', r.counts[statuses.indexOf(s)]]);
+  byID('charts').replaceChildren(
+    chart('red tests: failed, broken, flaky', runs, some(['failed', 'broken', 'flaky']), (r, n) => brief(n)),
+    chart('tests that ran and were not red: passed, known-failing', runs, some(['passed', 'known-failing']), (r, n) => brief(n)),
+    chart('duration', runs, r => [['time', r.durationMS]], (r, n) => n ? took(n) : '?'));
+  const news = verdicts.filter(fresh).length, old = verdicts.filter(v => red(v.status)).length - news, good = verdicts.filter(mended).length;
+  byID('trend').replaceChildren('Since the last run (' + day(earlier[earlier.length - 1].time, true) + '): ',
+    make('b', {class: news ? 'failed' : ''}, news + ' new red'), ', ' + old + ' red as before, ' + good + ' mended' + (summary && summary.gone ? ', ' + summary.gone + ' gone' : '') +
+    ' · ' + (earlier.length > 1 ? earlier.length + ' earlier runs' : 'one earlier run'));
+  byID('trends').hidden = false;
+  byID('trends').open = innerHeight > 700 && innerWidth > 760;
 };
 
 // A row is a file, or a test with its verdicts by column.
@@ -93,7 +211,7 @@ const filter = () => {
   let header = null;
   for (const r of rows) {
     if (r.header) { header = r; continue; }
-    if (state.only.size && !r.cells.some(v => v && state.only.has(v.status))) continue;
+    if (state.only.size && !r.cells.some(v => v && (state.only.has(v.status) || state.only.has('new') && fresh(v)))) continue;
     if (query.length && !query.every(w => words(r).includes(w))) continue;
     if (header) { shown.push(header); header = null; }
     shown.push(r);
@@ -108,6 +226,14 @@ const cell = v => {
   if (!v) return make('span', {class: 'cell'});
   const b = make('button', {class: 'cell ' + v.status, type: 'button', tabindex: '-1', title: v.status + (v.reason ? ': ' + v.reason : ''), click: () => open(v)},
     signs[v.status], make('span', {class: 'word'}, ' ' + v.status));
+  if (earlier.length) {
+    if (fresh(v)) {
+      b.classList.add('fresh');
+      b.append(make('span', {class: 'is-new'}, 'new'));
+      b.title += ' (new since the last run)';
+    }
+    b.append(strip(v.history));
+  }
   return b;
 };
 
@@ -160,7 +286,7 @@ const remember = () => history.replaceState(null, '', link());
 const follow = () => {
   const p = new URLSearchParams(location.hash.slice(1));
   state.query = p.get('q') || '';
-  state.only = new Set((p.get('s') || '').split(',').filter(s => statuses.includes(s)));
+  state.only = new Set((p.get('s') || '').split(',').filter(s => choices().includes(s)));
   byID('search').value = state.query;
   chips();
   filter();
@@ -214,6 +340,7 @@ const about = v => {
     make('div', {class: 'mono'}, f.path + (v.line ? ':' + v.line + ':' + v.column : '')),
     make('div', {class: 'faint'}, [columns[v.on], milliseconds(v.took)].filter(Boolean).join(' · ')),
     v.reason ? make('p', {}, v.reason) : '',
+    ...past(v),
     ...evidence(d),
   ];
   for (const [i, a] of (d.attempts || []).entries()) {
@@ -231,13 +358,31 @@ const about = v => {
   return out.filter(Boolean);
 };
 
+// past lists how the test ended in the earlier runs.
+const past = v => {
+  if (!earlier.length) return [];
+  const words = story(v);
+  return [words ? make('p', {class: red(v.status) ? v.status : ''}, words) : '',
+    make('ul', {class: 'history', 'aria-label': 'earlier runs, oldest first'}, ...earlier.map((r, i) => {
+      const s = statusAt(v.history, i);
+      return make('li', {class: s || 'faint', title: (r.name || '') + ': ' + (s || 'not there')}, (s ? signs[s] : '·') + ' ' + day(r.time));
+    }))].filter(Boolean);
+};
+
+// between puts what tells of a gap where it is.
+const between = (list, gap, noun) => gap ? [...list.slice(0, gap.after), make('div', {class: 'faint'}, '… ' + gap.count + ' ' + noun + ' left out'), ...list.slice(gap.after)] : list;
+
 const evidence = d => {
   const out = mismatches(d);
-  if (d.operations) out.push(make('h3', {}, 'operations and decisions'), ...d.operations.map(operation));
+  if (d.operations) out.push(make('h3', {}, 'operations and decisions'), ...between(d.operations.map(operation), d.omittedOperations, 'operations'));
   const messages = conversation(d);
   if (messages.length) out.push(make('h3', {}, 'who sent what'), diagram(d, messages));
   for (const c of d.clients || []) {
     out.push(make('h3', {}, 'events of ' + c.client + ' (' + c.events.length + (c.omitted ? ', ' + c.omitted + ' heartbeats and others left out' : '') + ')'), make('div', {class: 'events mono'}, ...c.events.map(event)));
+  }
+  if (d.serverLog) {
+    const lines = d.serverLog.map(l => make('div', {}, make('span', {class: 'faint'}, l.time.slice(11, 23) + ' ' + l.server + ' '), l.text));
+    out.push(make('details', {class: 'log'}, make('summary', {}, 'the servers\u2019 logs (' + lines.length + ' lines)'), make('div', {class: 'events mono'}, ...between(lines, d.omittedLog, 'lines'))));
   }
   return out;
 };
@@ -333,12 +478,22 @@ const diagram = (d, all) => {
 
 // ---- header, keys, paper
 
+// choices are what may be shown alone: by verdict, and what is red since this
+// run.
+const choices = () => earlier.length ? [...statuses, 'new'] : statuses;
+
+let counts = null;
 const chips = () => {
-  const counts = {};
-  for (const v of verdicts) counts[v.status] = (counts[v.status] || 0) + 1;
-  byID('chips').replaceChildren(...statuses.map((s, i) => make('button', {
+  if (!counts) {
+    counts = {};
+    for (const v of verdicts) {
+      counts[v.status] = (counts[v.status] || 0) + 1;
+      if (fresh(v)) counts.new = (counts.new || 0) + 1;
+    }
+  }
+  byID('chips').replaceChildren(...choices().map((s, i) => make('button', {
     type: 'button', class: 'chip ' + s, 'aria-pressed': String(state.only.has(s)), title: 'key ' + (i + 1), click: () => toggle(s),
-  }, signs[s] + ' ' + (counts[s] || 0) + ' ' + s)));
+  }, (signs[s] || '✱') + ' ' + (counts[s] || 0) + ' ' + s)));
 };
 
 const toggle = s => {
@@ -384,6 +539,7 @@ const move = (rowsBy, columnsBy) => {
 const keys = {
   ArrowDown: () => move(1, 0), j: () => move(1, 0), ArrowUp: () => move(-1, 0), k: () => move(-1, 0),
   ArrowRight: () => move(0, 1), l: () => move(0, 1), ArrowLeft: () => move(0, -1), h: () => move(0, -1),
+  t: () => { byID('trends').open = !byID('trends').open; },
   n: () => step(1), p: () => step(-1), '/': () => byID('search').focus(), '?': () => byID('keys').showModal(),
   Enter: () => {
     const r = shown[at.row];
@@ -417,7 +573,7 @@ const listen = () => {
     if (typing && e.key !== 'Escape' && e.key !== 'Enter' && e.key !== 'ArrowDown') return;
     if ((e.target.tagName === 'BUTTON' || e.target.tagName === 'A' || e.target.tagName === 'SUMMARY') && e.key === 'Enter') return;
     if (inside && e.key.startsWith('Arrow')) return; // it scrolls
-    const digit = statuses[Number(e.key) - 1];
+    const digit = choices()[Number(e.key) - 1];
     const what = digit && !typing ? () => toggle(digit) : keys[e.key];
     if (!what) return;
     e.preventDefault();
@@ -429,11 +585,12 @@ const listen = () => {
 
 // paper is what is printed: every red test, without what there is to click.
 const paper = () => {
+  byID('trends').open = true;
   const all = verdicts.filter(v => red(v.status));
   byID('paper').replaceChildren(...all.slice(0, mostOnPaper).flatMap(v => {
     const d = v.detail ? JSON.parse(v.detail) : {};
     return [make('h2', {}, signs[v.status] + ' ' + v.status + ' ' + files[v.file].suite + ': ' + v.row.name + (columns[v.on] ? ' [' + columns[v.on] + ']' : '')),
-      make('div', {class: 'mono'}, files[v.file].path + ':' + v.line + ':' + v.column), v.reason ? make('p', {}, v.reason) : '', ...mismatches(d), d.rerun ? make('pre', {}, d.rerun) : ''];
+      make('div', {class: 'mono'}, files[v.file].path + ':' + v.line + ':' + v.column), v.reason ? make('p', {}, v.reason) : '', story(v) ? make('p', {}, story(v)) : '', ...mismatches(d), d.rerun ? make('pre', {}, d.rerun) : ''];
   }), all.length > mostOnPaper ? make('p', {}, 'and ' + (all.length - mostOnPaper) + ' more') : '');
 };
 
@@ -442,6 +599,7 @@ document.addEventListener('DOMContentLoaded', () => {
   arrange();
   document.body.classList.toggle('many', many());
   head();
+  trends();
   listen();
   follow();
   document.body.dataset.ready = Math.round(performance.now());
