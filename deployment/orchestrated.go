@@ -2,13 +2,19 @@ package deployment
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/unified-test-runner/utr/deployment/local"
 	"github.com/unified-test-runner/utr/deployment/orchestration"
 	"github.com/unified-test-runner/utr/internal/ledger"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -109,6 +115,9 @@ func OpenOrchestration(ctx context.Context, o OrchestrationOptions) (_ Source, e
 	if err := client.Check(ctx); err != nil {
 		return nil, err
 	}
+	if err := s.certify(); err != nil {
+		return nil, err
+	}
 	return pool, s.open(ctx)
 }
 
@@ -117,6 +126,48 @@ type orchestrated struct {
 	OrchestrationOptions
 	client *orchestration.Client
 	pool   *pool
+	ports  local.Ports // for load balancers
+}
+
+// certificateFolder is where drivers-evergreen-tools has its certificates, and
+// where ours are below what orchestration.FilesToken stands for.
+const certificateFolder = ".evergreen/x509gen"
+
+// certify makes certificates for presets with TLS where nobody has said which
+// there are, and the service can read ours: on this machine.
+func (s *orchestrated) certify() error {
+	needs := func(c OrchestratedCluster) bool { return c.ID == "" && c.Configuration.NeedsFiles() }
+	if !slices.ContainsFunc(s.Clusters, needs) {
+		return nil
+	}
+	if !s.client.Local() {
+		return fmt.Errorf("clusters with TLS need certificates on the machine of the service: say where they are (there, DIR/%s/server.pem and ca.pem)", certificateFolder)
+	}
+	folder := filepath.Join(os.TempDir(), ledger.FolderPrefix+"certificates-"+rand.Text())
+	forget, err := s.Ledger.Add(ledger.Entry{Kind: ledger.Folder, Path: folder})
+	if err != nil {
+		return err
+	}
+	s.pool.cleanUp = append(s.pool.cleanUp, func() error {
+		if err := os.RemoveAll(folder); err != nil {
+			return err
+		}
+		return forget()
+	})
+	below := filepath.Join(folder, filepath.FromSlash(certificateFolder))
+	if err := os.MkdirAll(below, 0o700); err != nil {
+		return err
+	}
+	if err := local.WriteCertificates(below); err != nil {
+		return fmt.Errorf("certificates for clusters with TLS: %w", err)
+	}
+	s.Clusters = slices.Clone(s.Clusters)
+	for i, c := range s.Clusters {
+		if needs(c) {
+			s.Clusters[i].Configuration = c.Configuration.With(orchestration.Settings{Files: filepath.ToSlash(folder)})
+		}
+	}
+	return nil
 }
 
 // open makes the first of each cluster and finds out what it is.
@@ -230,7 +281,7 @@ func (s *orchestrated) existing(ctx context.Context, c OrchestratedCluster) (*po
 		if err != nil {
 			return nil, err
 		}
-		source, err := s.look(ctx, c.String(), uri, s.Lock)
+		source, err := s.look(ctx, c.String(), ClusterOptions{URI: uri, Lock: s.Lock, Note: s.Note})
 		if err != nil {
 			return nil, err
 		}
@@ -260,7 +311,12 @@ func (s *orchestrated) create(ctx context.Context, c orchestration.Configuration
 		// Whatever ended the wait: what was made has to go.
 		return nil, errors.Join(err, made.close(context.WithoutCancel(ctx)))
 	}
-	answer, err := s.client.Create(ctx, c.Kind, id, c.Body(id, alone))
+	body := c.Body(id, alone)
+	balanced, err := orchestration.SetBalancerPorts(body, s.ports.Next)
+	if err != nil {
+		return fail(err)
+	}
+	answer, err := s.client.Create(ctx, c.Kind, id, body)
 	var failed *orchestration.Error
 	made.unanswered = errors.As(err, &failed) && failed.Status == 0 && !failed.Unreached
 	if err != nil {
@@ -276,12 +332,45 @@ func (s *orchestrated) create(ctx context.Context, c orchestration.Configuration
 	if err := s.await(ctx, uri); err != nil {
 		return fail(err)
 	}
-	source, err := s.look(ctx, c.Name, uri, nil)
+	made.direct = uri
+	o := ClusterOptions{URI: uri, Note: s.Note}
+	if len(balanced) > 0 {
+		if o.URI, o.SingleURI, err = made.balance(uri, balanced); err != nil {
+			return fail(err)
+		}
+	}
+	source, err := s.look(ctx, c.Name, o)
 	if err != nil {
 		return fail(err)
 	}
 	made.cluster = source.cluster
 	return made, nil
+}
+
+// balance puts load balancers in front of the routers of a cluster: one in
+// front of all, and one in front of a single one.
+func (o *ownCluster) balance(uri string, ports []int) (all, one string, err error) {
+	u, err := parseURI(uri)
+	if err != nil {
+		return "", "", err
+	}
+	var targets []string
+	for i, host := range u.hosts {
+		name, _, err := net.SplitHostPort(host)
+		if err != nil || i >= len(ports) {
+			return "", "", fmt.Errorf("its %d routers have %d ports for load balancers", len(u.hosts), len(ports))
+		}
+		targets = append(targets, net.JoinHostPort(name, strconv.Itoa(ports[i])))
+	}
+	for _, t := range [][]string{targets, targets[:1]} {
+		b, err := local.NewBalancer(t)
+		if err != nil {
+			return "", "", fmt.Errorf("a load balancer: %w", err)
+		}
+		o.balancers = append(o.balancers, b)
+	}
+	u = u.with("loadBalanced", "true")
+	return u.at(o.balancers[0].Address()).String(), u.at(o.balancers[1].Address()).String(), nil
 }
 
 // await waits until a cluster serves.
@@ -302,8 +391,8 @@ func (s *orchestrated) await(ctx context.Context, uri string) error {
 }
 
 // look finds out what a cluster is.
-func (s *orchestrated) look(ctx context.Context, name, uri string, lock *LockOptions) (*clusterSource, error) {
-	source, err := OpenCluster(ctx, ClusterOptions{URI: uri, Lock: lock, Note: s.Note})
+func (s *orchestrated) look(ctx context.Context, name string, o ClusterOptions) (*clusterSource, error) {
+	source, err := OpenCluster(ctx, o)
 	if err != nil {
 		return nil, fmt.Errorf("cluster %s: %w", name, err)
 	}
@@ -374,8 +463,8 @@ func without(err error, secret string) error {
 
 // right puts a cluster right after a test that broke it: it serves, and no
 // fail point is on.
-func (s *orchestrated) right(ctx context.Context, c *cluster) error {
-	if err := s.await(ctx, c.raw); err != nil {
+func (s *orchestrated) right(ctx context.Context, c *cluster, direct string) error {
+	if err := s.await(ctx, direct); err != nil {
 		return err
 	}
 	swept := clearFailPoints(ctx, c.uri, c.description, nil)
@@ -399,7 +488,7 @@ type foreignCluster struct {
 }
 
 func (f *foreignCluster) mend(ctx context.Context) error {
-	err := f.options.right(ctx, f.cluster)
+	err := f.options.right(ctx, f.cluster, f.cluster.raw)
 	if err != nil {
 		return fmt.Errorf("it is not touched any more: %w", err)
 	}
@@ -421,6 +510,8 @@ type ownCluster struct {
 	options    *orchestrated
 	kind       orchestration.Kind
 	id         string
+	direct     string // connection string that passes load balancers by
+	balancers  []*local.Balancer
 	unanswered bool // the service may be making it still
 	forget     func() error
 }
@@ -444,11 +535,14 @@ func (o *ownCluster) mend(ctx context.Context) error {
 	if err := o.options.client.Reset(ctx, o.kind, o.id); err != nil {
 		return err
 	}
-	return o.options.right(ctx, o.cluster)
+	return o.options.right(ctx, o.cluster, o.direct)
 }
 
 // close takes the cluster down. It stays in the ledger if that fails.
 func (o *ownCluster) close(ctx context.Context) error {
+	for _, b := range o.balancers {
+		b.Close()
+	}
 	if _, err := o.options.client.Remove(ctx, o.kind, o.id); err != nil {
 		return fmt.Errorf("cluster %s could not be taken down, utr clean tries again: %w", o.id, err)
 	}

@@ -136,7 +136,7 @@ func TestFaults(t *testing.T) {
 		{"one of several lines", func(w http.ResponseWriter, _ *http.Request) {
 			twin.Raise(w, "pymongo.errors.OperationFailure: not\n  master: it is\n  a secondary")
 		}, "500: pymongo.errors.OperationFailure: not master: it is a secondary", 500},
-		{"one after another", status(500, "Traceback (most recent call last):\n  x\nKeyError: 'a'\n\nDuring handling of the above exception, another exception occurred:\n\nTraceback (most recent call last):\n  y\nOSError: gone\n"), "500: OSError: gone", 500},
+		{"one after another", status(500, "Traceback (most recent call last):\n  x\nKeyError: 'a'\n\nDuring handling of the above exception, another exception occurred:\n\nTraceback (most recent call last):\n  y\nOSError: gone\n"), "500: OSError: gone (KeyError: 'a')", 500},
 		{"a page of a web server", status(404, "<!DOCTYPE html><html><head><title>Error: 404 Not Found</title><style>a{}</style></head><body><h1>Error: 404 Not Found</h1><p>Not found: <tt>'/v2/'</tt></p></body></html>"), "404: Error: 404 Not Found Not found: '/v2/'", 404},
 		{"nothing but a number", status(503, ""), "503 Service Unavailable", 503},
 		{"a number that nobody knows", status(599, ""), ": 599", 599},

@@ -53,13 +53,29 @@ func said(text []byte) string {
 	s := strings.TrimSpace(string(text))
 	switch {
 	case strings.HasPrefix(s, "Traceback"):
-		if all := raised.FindAllStringIndex(s, -1); len(all) > 0 {
-			s = s[all[len(all)-1][0]:]
-		}
+		s = exceptions(s)
 	case strings.HasPrefix(s, "<"):
 		s = htmlTag.ReplaceAllString(s, " ")
 	}
 	return excerpt(s, 2000)
+}
+
+// exceptions gives the error that a traceback ends with, and in brackets the
+// one that was first: what Python was handling when it came to the other.
+func exceptions(s string) string {
+	all := raised.FindAllStringIndex(s, -1)
+	if len(all) == 0 {
+		return s
+	}
+	from := func(i int) string {
+		text, _, _ := strings.Cut(s[all[i][0]:], "\n\n")
+		return text
+	}
+	last := len(all) - 1
+	if last == 0 {
+		return from(0)
+	}
+	return from(last) + " (" + strings.TrimSpace(from(0)) + ")"
 }
 
 // excerpt puts a text on one line of at most so many bytes.
