@@ -49,6 +49,7 @@ func run() []result.Note {
 			{Path: "expectEvents[0].events[1].commandStartedEvent.command.limit", Position: at(30, 20), Message: "numbers differ", Want: "1.5", Got: "1", Diff: "- 1.5\n+ 1"},
 			{Path: "outcome[0].documents", Message: "a document is missing", Want: `{"_id": 1}`},
 		},
+		OmittedMismatches: result.Gap{After: 1, Count: 4},
 		Operations: []result.OperationLog{
 			{Name: "find", Object: "collection0", Position: at(12, 7), Duration: 12345 * time.Microsecond, Outcome: result.Outcome{
 				Err: overloaded, Server: "b:27017",

@@ -181,31 +181,24 @@ func (h *page) verdict(v *result.Verdict) {
 	}
 }
 
-// The limits of one test on the page; the JSON report has everything.
-const (
-	pageEvents    = 400 // of a client, heartbeats apart
-	pageDecisions = 100 // of an operation
-)
+// pageLimits are those of one test on the page; the JSON report has more.
+func pageLimits() result.Limits {
+	l := result.DefaultLimits()
+	l.Mismatches, l.Events, l.Operations, l.Decisions = 100, 400, 100, 100
+	l.MismatchBytes, l.EventBytes, l.Document = 64<<10, 256<<10, 16<<10
+	return l
+}
 
 type (
 	pageDetail struct {
-		Mismatches []mismatchRecord `json:"mismatches,omitempty"`
-		Operations []pageOperation  `json:"operations,omitempty"`
-		Clients    []pageClient     `json:"clients,omitempty"`
-		Attempts   []pageAttempt    `json:"attempts,omitempty"`
-		Rerun      string           `json:"rerun,omitempty"`
-		ServerLog  []logRecord      `json:"serverLog,omitempty"`
-
-		OmittedOperations *gapRecord `json:"omittedOperations,omitempty"`
-		OmittedLog        *gapRecord `json:"omittedLog,omitempty"`
-	}
-	pageOperation struct {
-		operationRecord
-		Omitted int `json:"omitted,omitempty"` // decisions that were left out
+		evidenceRecord
+		Clients  []pageClient  `json:"clients,omitempty"`
+		Attempts []pageAttempt `json:"attempts,omitempty"`
+		Rerun    string        `json:"rerun,omitempty"`
 	}
 	pageClient struct {
 		clientRecord
-		Omitted int `json:"omitted,omitempty"` // events that were left out
+		Heartbeats int `json:"heartbeats,omitempty"` // that went well, and were left out
 	}
 	pageAttempt struct {
 		Status     result.Status `json:"status"`
@@ -216,38 +209,23 @@ type (
 )
 
 // detailOf is what a verdict rests on, as much as a person looks at: of long
-// lists the beginning and the end.
+// lists the beginning and the end, and no heartbeat that went well.
 func detailOf(v *result.Verdict) pageDetail {
 	// Cut before anything is made into JSON: what is left out may be long.
 	short := *v
-	short.Operations, short.Clients = slices.Clone(v.Operations), slices.Clone(v.Clients)
-	omitted := make([]int, len(short.Operations))
-	for i := range short.Operations {
-		o := &short.Operations[i].Outcome
-		o.Decisions, omitted[i] = ends(o.Decisions, pageDecisions)
-	}
-	quiet := make([]int, len(short.Clients))
+	short.Clients = slices.Clone(v.Clients)
+	heartbeats := make([]int, len(short.Clients))
 	for i := range short.Clients {
 		c := &short.Clients[i]
-		all := len(c.Events)
-		c.Events, _ = ends(slices.DeleteFunc(slices.Clone(c.Events), beat), pageEvents)
-		quiet[i] = all - len(c.Events)
+		before, after := split(c.Events, c.Omitted)
+		before, after = slices.DeleteFunc(slices.Clone(before), beat), slices.DeleteFunc(slices.Clone(after), beat)
+		heartbeats[i] = len(c.Events) - len(before) - len(after)
+		c.Events, c.Omitted.After = slices.Concat(before, after), len(before)
 	}
-	e := evidence(&short)
-	d := pageDetail{Mismatches: e.Mismatches, OmittedOperations: e.OmittedOperations, ServerLog: e.ServerLog, OmittedLog: e.OmittedLog}
-	for i, o := range e.Operations {
-		d.Operations = append(d.Operations, pageOperation{o, omitted[i] + v.Operations[i].Omitted.Count})
-	}
-	for i, c := range e.Clients {
-		d.Clients = append(d.Clients, pageClient{c, quiet[i] + v.Clients[i].Omitted.Count})
+	short.Trim(pageLimits())
+	d := pageDetail{evidenceRecord: evidence(&short)}
+	for i, c := range d.evidenceRecord.Clients {
+		d.Clients = append(d.Clients, pageClient{c, heartbeats[i]})
 	}
 	return d
-}
-
-// ends keeps the beginning and the end of a long list.
-func ends[T any](list []T, most int) (kept []T, omitted int) {
-	if len(list) <= most {
-		return list, 0
-	}
-	return slices.Concat(list[:most*3/4], list[len(list)-most/4:]), len(list) - most*3/4 - most/4
 }

@@ -64,7 +64,7 @@ func TestHTMLIsBounded(t *testing.T) {
 	v := &result.Verdict{Status: result.Failed, Clients: []result.ClientLog{{Client: "c", Events: events}},
 		Operations: []result.OperationLog{{Outcome: result.Outcome{Decisions: make([]result.Decision, 10_000)}}}}
 	text := string(generate(report.HTML(), []result.Note{result.TestFinished{Verdict: v}}))
-	if len(text) > 200_000 || !strings.Contains(text, `"omitted":49600`) || !strings.Contains(text, `"omitted":9900`) || !strings.Contains(text, `"sequence":49999`) {
+	if len(text) > 200_000 || !strings.Contains(text, `"omitted":{"after":300,"count":24600}`) || !strings.Contains(text, `"heartbeats":25000`) || !strings.Contains(text, `"omitted":{"after":75,"count":9900}`) || !strings.Contains(text, `"sequence":49999`) {
 		t.Errorf("%d bytes", len(text))
 	}
 	if len(v.Clients[0].Events) != 50_000 || v.Clients[0].Events[1].Sequence != 1 || len(v.Operations[0].Outcome.Decisions) != 10_000 {
@@ -122,7 +122,7 @@ func TestHTMLInBrowser(t *testing.T) {
 			[]string{`data-verdicts="11"`, "<title>✘ 2 red · utr report</title>", "✘ 1 failed", "– 5 skipped", ">replicaset 8.0</span>", ">sharded 8.0</span>", ">too old as well</div>", "--run xyz matches no test", "The run was interrupted."},
 			[]string{"this test again"}},
 		{"a link to a failure", "t=" + id, generate(report.HTML(), run()),
-			[]string{"numbers differ", "specs/find.yml:30:20", ">1.5</span>", ">R7</span>", "deprioritized a:27017", "who sent what", "<svg", "IngressRequestRateLimitExceeded", "events of client0 (9, 90 heartbeats and others left out)", "this test again", "utr run --run "},
+			[]string{"numbers differ", "specs/find.yml:30:20", ">1.5</span>", ">R7</span>", "deprioritized a:27017", "who sent what", "<svg", "IngressRequestRateLimitExceeded", "events of client0 (9)", "… 90 events left out", "… 11 operations left out", "… 3 decisions left out", "… 4 mismatches left out", "logs (2 lines)", "this test again", "utr run --run "},
 			nil},
 		{"a filter", "q=known&s=known-failing", generate(report.HTML(), run()),
 			[]string{">a known failure</div>", `class="chip known-failing" aria-pressed="true"`}, []string{">a pass</div>"}},

@@ -127,7 +127,7 @@ func fault(v *result.Verdict) *junitFault {
 	if len(v.Mismatches) > 0 {
 		m := v.Mismatches[0]
 		message = m.Path + ": " + m.Message
-		if n := len(v.Mismatches) - 1; n > 0 {
+		if n := len(v.Mismatches) - 1 + v.OmittedMismatches.Count; n > 0 {
 			message += fmt.Sprintf(" (and %d more)", n)
 		}
 	}

@@ -134,7 +134,7 @@ func (m *markdown) explain(v *result.Verdict) {
 			m.block("diff", "  ", x.Diff)
 		}
 	}
-	if n := len(v.Mismatches) - markdownMismatches; n > 0 {
+	if n := len(v.Mismatches) + v.OmittedMismatches.Count - markdownMismatches; n > 0 {
 		m.printf("- and %d more\n", n)
 	}
 	if len(v.Rerun) > 0 {

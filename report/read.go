@@ -146,7 +146,7 @@ func (e *evidenceRecord) into(v *result.Verdict) {
 	for _, l := range e.ServerLog {
 		v.ServerLog = append(v.ServerLog, result.LogLine(l))
 	}
-	v.OmittedOperations, v.OmittedLog = e.OmittedOperations.gap(), e.OmittedLog.gap()
+	v.OmittedMismatches, v.OmittedOperations, v.OmittedLog = e.OmittedMismatches.gap(), e.OmittedOperations.gap(), e.OmittedLog.gap()
 }
 
 func (g *gapRecord) gap() result.Gap {

@@ -97,6 +97,7 @@ type (
 	}
 	evidenceRecord struct {
 		Mismatches        []mismatchRecord  `json:"mismatches,omitempty"`
+		OmittedMismatches *gapRecord        `json:"omittedMismatches,omitempty"`
 		Operations        []operationRecord `json:"operations,omitempty"`
 		OmittedOperations *gapRecord        `json:"omittedOperations,omitempty"`
 		Clients           []clientRecord    `json:"clients,omitempty"`
@@ -258,7 +259,7 @@ func evidence(v *result.Verdict) (e evidenceRecord) {
 	for _, l := range v.ServerLog {
 		e.ServerLog = append(e.ServerLog, logRecord(l))
 	}
-	e.OmittedOperations, e.OmittedLog = newGap(v.OmittedOperations), newGap(v.OmittedLog)
+	e.OmittedMismatches, e.OmittedOperations, e.OmittedLog = newGap(v.OmittedMismatches), newGap(v.OmittedOperations), newGap(v.OmittedLog)
 	return e
 }
 

@@ -127,7 +127,7 @@ func headOf(v *result.Verdict) string {
 	}
 	m := v.Mismatches[0]
 	s := m.Path + ": " + m.Message
-	if n := len(v.Mismatches) - 1; n > 0 {
+	if n := len(v.Mismatches) - 1 + v.OmittedMismatches.Count; n > 0 {
 		s += fmt.Sprintf(" (and %d more)", n)
 	}
 	return oneLine(s)

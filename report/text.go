@@ -170,8 +170,12 @@ func (t *text) explain(v *result.Verdict) {
 	if v.Reason != "" {
 		t.line(2, "%s", v.Reason)
 	}
-	for _, m := range v.Mismatches {
+	for i, m := range v.Mismatches {
 		t.buffer.WriteByte('\n')
+		if i == v.OmittedMismatches.After && v.OmittedMismatches.Count > 0 {
+			t.omitted(2, v.OmittedMismatches, "mismatch")
+			t.buffer.WriteByte('\n')
+		}
 		t.line(2, "%s", strings.TrimSpace(m.Path+"  "+m.Position.String()))
 		t.line(4, "%s", m.Message)
 		if m.Want != "" || m.Got != "" {

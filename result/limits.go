@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
@@ -13,27 +14,34 @@ import (
 // is longer the first three quarters of the limit are kept and, as the last
 // quarter, the last ones; a Gap says how many are missing between.
 type Limits struct {
+	Mismatches int // of a test
 	Events     int // of a client
 	Operations int // of a test
 	Decisions  int // of an operation
 	LogLines   int // of the servers
-	// Bytes of all events of a test together, and of its excerpt of the
-	// servers' logs.
-	EventBytes, LogBytes int
+	// Bytes of all mismatches of a test together, of all its events, and of its
+	// excerpt of the servers' logs.
+	MismatchBytes, EventBytes, LogBytes int
 	// Document is the longest document, in bytes. A longer one is replaced by
-	// one that tells its length.
+	// one that tells its length, and of a text so long the end is left out.
 	Document int
 }
 
 // DefaultLimits are those of a run.
 func DefaultLimits() Limits {
-	return Limits{Events: 2000, Operations: 500, Decisions: 500, LogLines: 60, EventBytes: 1 << 20, LogBytes: 8 << 10, Document: 64 << 10}
+	return Limits{
+		Mismatches: 200, Events: 2000, Operations: 500, Decisions: 500, LogLines: 60,
+		MismatchBytes: 256 << 10, EventBytes: 1 << 20, LogBytes: 8 << 10, Document: 64 << 10,
+	}
 }
 
 // NoLimits keep everything.
 func NoLimits() Limits {
 	const all = math.MaxInt / 4 // parts of it are multiplied
-	return Limits{Events: all, Operations: all, Decisions: all, LogLines: all, EventBytes: all, LogBytes: all, Document: all}
+	return Limits{
+		Mismatches: all, Events: all, Operations: all, Decisions: all, LogLines: all,
+		MismatchBytes: all, EventBytes: all, LogBytes: all, Document: all,
+	}
 }
 
 // Gap says what is missing in a list: Count entries, behind the first After
@@ -43,6 +51,16 @@ type Gap struct{ After, Count int }
 // Trim leaves of a verdict what the limits allow. What the verdict refers to
 // is not changed.
 func (v *Verdict) Trim(l Limits) {
+	v.Mismatches = slices.Clone(v.Mismatches)
+	for i := range v.Mismatches {
+		m := &v.Mismatches[i]
+		for _, text := range []*string{&m.Message, &m.Want, &m.Got, &m.Diff} {
+			*text = l.text(*text)
+		}
+	}
+	v.Mismatches, v.OmittedMismatches = trimmed(v.Mismatches, v.OmittedMismatches, l.Mismatches, l.MismatchBytes, func(m *Mismatch) int {
+		return len(m.Path) + len(m.Message) + len(m.Want) + len(m.Got) + len(m.Diff)
+	})
 	v.Operations, v.OmittedOperations = trimmed(v.Operations, v.OmittedOperations, l.Operations, l.EventBytes, func(*OperationLog) int { return 0 })
 	for i := range v.Operations {
 		o := &v.Operations[i]
@@ -127,6 +145,14 @@ func (l Limits) error(e *Error) *Error {
 		short.WriteErrors, short.WriteConcernErrors = nil, []bson.Raw{leftOut(fmt.Sprintf("%d write errors and %d write concern errors", len(e.WriteErrors), len(e.WriteConcernErrors)))}
 	}
 	return &short
+}
+
+// text cuts what is too long, between two characters.
+func (l Limits) text(s string) string {
+	if len(s) <= l.Document {
+		return s
+	}
+	return fmt.Sprintf("%s… %d bytes left out", strings.ToValidUTF8(s[:l.Document], ""), len(s)-l.Document)
 }
 
 func (l Limits) document(d bson.Raw) bson.Raw {

@@ -105,13 +105,36 @@ func TestTrimDocuments(t *testing.T) {
 	}
 }
 
+// Of long texts the end is left out, in whole characters; of many the middle.
+func TestTrimMismatches(t *testing.T) {
+	long := strings.Repeat("ä", 50_000)
+	v := &result.Verdict{Mismatches: make([]result.Mismatch, 20)}
+	for i := range v.Mismatches {
+		v.Mismatches[i] = result.Mismatch{Path: fmt.Sprint(i), Diff: "x" + long}
+	}
+	before := v.Mismatches
+	v.Trim(result.DefaultLimits())
+	if n := len(v.Mismatches); n != 3 || v.Mismatches[2].Path != "19" || v.OmittedMismatches != (result.Gap{After: 2, Count: 17}) {
+		t.Errorf("%d mismatches, %+v", n, v.OmittedMismatches)
+	}
+	if d := v.Mismatches[0].Diff; !strings.HasSuffix(d, "ä… 34465 bytes left out") || strings.ContainsRune(d, '\uFFFD') {
+		t.Errorf("…%s", d[len(d)-60:])
+	}
+	if len(before[0].Diff) != 100_001 {
+		t.Error("the mismatch itself was cut")
+	}
+}
+
 func TestTrimLists(t *testing.T) {
-	v := &result.Verdict{Operations: make([]result.OperationLog, 2000), ServerLog: make([]result.LogLine, 5000)}
+	v := &result.Verdict{Mismatches: make([]result.Mismatch, 1000), Operations: make([]result.OperationLog, 2000), ServerLog: make([]result.LogLine, 5000)}
 	v.Operations[1999].Outcome.Decisions = make([]result.Decision, 100_000)
 	for i := range v.ServerLog {
 		v.ServerLog[i].Text = strings.Repeat("x", 400)
 	}
 	v.Trim(result.DefaultLimits())
+	if n := len(v.Mismatches); n != 200 || v.OmittedMismatches != (result.Gap{After: 150, Count: 800}) {
+		t.Errorf("%d mismatches, %+v", n, v.OmittedMismatches)
+	}
 	last := v.Operations[len(v.Operations)-1]
 	if len(v.Operations) != 500 || v.OmittedOperations != (result.Gap{After: 375, Count: 1500}) || len(last.Outcome.Decisions) != 500 || last.Omitted.Count != 99_500 {
 		t.Errorf("%d operations %+v, %d decisions %+v", len(v.Operations), v.OmittedOperations, len(last.Outcome.Decisions), last.Omitted)

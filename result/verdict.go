@@ -79,6 +79,8 @@ type Verdict struct {
 	SkipKind   SkipKind // Skipped
 	Reason     string   // one line: why skipped, broken, known-failing, flaky
 	Mismatches []Mismatch
+	// OmittedMismatches says what is missing in Mismatches (Limits).
+	OmittedMismatches Gap
 	// Clients holds the ordered events of each client, in the order in which
 	// the clients were created. Kept for failed tests and on request.
 	Clients    []ClientLog

@@ -370,7 +370,7 @@ const past = v => {
 };
 
 // between puts what tells of a gap where it is.
-const between = (list, gap, noun) => gap ? [...list.slice(0, gap.after), make('div', {class: 'faint'}, '… ' + gap.count + ' ' + noun + ' left out'), ...list.slice(gap.after)] : list;
+const between = (list, gap, noun) => gap ? [...list.slice(0, gap.after), make(list[0].localName, {class: 'faint'}, '… ' + gap.count + ' ' + noun + ' left out'), ...list.slice(gap.after)] : list;
 
 const evidence = d => {
   const out = mismatches(d);
@@ -378,7 +378,7 @@ const evidence = d => {
   const messages = conversation(d);
   if (messages.length) out.push(make('h3', {}, 'who sent what'), diagram(d, messages));
   for (const c of d.clients || []) {
-    out.push(make('h3', {}, 'events of ' + c.client + ' (' + c.events.length + (c.omitted ? ', ' + c.omitted + ' heartbeats and others left out' : '') + ')'), make('div', {class: 'events mono'}, ...c.events.map(event)));
+    out.push(make('h3', {}, 'events of ' + c.client + ' (' + c.events.length + (c.heartbeats ? ', ' + c.heartbeats + ' heartbeats left out' : '') + ')'), make('div', {class: 'events mono'}, ...between(c.events.map(event), c.omitted, 'events')));
   }
   if (d.serverLog) {
     const lines = d.serverLog.map(l => make('div', {}, make('span', {class: 'faint'}, l.time.slice(11, 23) + ' ' + l.server + ' '), l.text));
@@ -387,21 +387,20 @@ const evidence = d => {
   return out;
 };
 
-const mismatches = d => (d.mismatches || []).map(m => make('div', {class: 'mismatch'},
+const mismatches = d => between((d.mismatches || []).map(m => make('div', {class: 'mismatch'},
   make('div', {class: 'mono'}, m.path, ' ', make('span', {class: 'faint'}, where(m.place))),
   make('div', {}, m.message),
   m.want || m.got ? make('div', {class: 'pair mono'}, make('span', {}, 'want'), make('span', {}, m.want || '(nothing)'), make('span', {}, 'got'), make('span', {}, m.got || '(nothing)')) : '',
-  m.diff ? make('pre', {}, ...m.diff.split('\n').map(l => make('span', {class: l[0] === '-' ? 'less' : l[0] === '+' ? 'more' : ''}, l + '\n'))) : ''));
+  m.diff ? make('pre', {}, ...m.diff.split('\n').map(l => make('span', {class: l[0] === '-' ? 'less' : l[0] === '+' ? 'more' : ''}, l + '\n'))) : '')), d.omittedMismatches, 'mismatches');
 
 const errorText = e => [e.kind, e.code, e.codeName, e.labels && '{' + e.labels.join(', ') + '}', e.message].filter(Boolean).join(' ');
 
 const operation = o => make('div', {class: 'operation'},
   make('div', {class: 'mono'}, o.name + ' on ' + o.object + ' ', make('span', {class: 'faint'}, where(o.place) + ' ' + milliseconds(o.durationMS))),
-  make('ol', {}, ...(o.decisions || []).map(d => make('li', {},
+  make('ol', {}, ...between((o.decisions || []).map(d => make('li', {},
     'attempt ' + d.attempt + ': ' + d.action + (d.server ? ' ' + d.server : '') + (d.delayMS ? ' ' + d.delayMS + ' ms' : '') +
     (d.deprioritized ? ', deprioritized ' + d.deprioritized.join(' ') : '') + ' ',
-    ...(d.rules || []).map(r => make('span', {class: 'rule'}, r)), d.reason ? ' ' + d.reason : ''))),
-  o.omitted ? make('div', {class: 'faint'}, o.omitted + ' decisions in between left out') : '',
+    ...(d.rules || []).map(r => make('span', {class: 'rule'}, r)), d.reason ? ' ' + d.reason : '')), o.omitted, 'decisions')),
   make('div', {class: 'mono'}, '→ ', o.error ? make('span', {class: 'failed'}, 'error ' + errorText(o.error)) : oneLine(JSON.stringify(o.result) || 'nothing', 600)));
 
 const event = e => {
