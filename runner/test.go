@@ -85,7 +85,9 @@ func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, s
 	}
 	var fallen error
 	if lost == nil && ctx.Err() == nil && t.differs() {
-		fallen = s.fallen(ctx)
+		if fallen = s.fallen(ctx); fallen != nil {
+			lost = s.gone(ctx) // it may have been the last one
+		}
 	}
 	v = t.verdict(j, aftermath, lost, fallen)
 	v.Began, v.Duration = started, r.clock.Now().Sub(started)

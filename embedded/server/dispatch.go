@@ -240,8 +240,12 @@ func (x *exchange) strike() error {
 		return asCommandError(err)
 	}
 	x.tellOfHit(f, x.step.LoseReply)
-	if f.Block > 0 && !sleep(x.conn.ctx, f.Block) {
-		return command.ErrClose
+	if f.Block > 0 {
+		if !sleep(x.conn.ctx, f.Block) {
+			return command.ErrClose
+		}
+		x.view = x.conn.server.view() // the server may have stepped down meanwhile
+		x.request.Server = &x.view.Server
 	}
 	if f.CloseConnection {
 		return command.ErrClose

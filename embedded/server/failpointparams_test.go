@@ -83,3 +83,26 @@ func TestFailCommandSequenceParameter(t *testing.T) {
 		t.Errorf("mode %d after it was turned off", got)
 	}
 }
+
+// A write that a fail point holds up meets the server as it is afterwards: one
+// that stepped down meanwhile takes none.
+func TestStepDownDuringBlock(t *testing.T) {
+	set := cluster(t, server.ReplicaSet, "8.0", 2)
+	primary := dial(t, set.Members()[0].Address())
+	primary.call(d("configureFailPoint", "failCommand", "mode", d("times", 1), "data",
+		d("failCommands", bson.A{"insert"}, "blockConnection", true, "blockTimeMS", 500)))
+	watch := dial(t, set.Members()[0].Address())
+	done := make(chan error, 1)
+	go func() {
+		for watch.call(d("getParameter", 1, "failpoint.failCommand", 1)).Lookup("failpoint.failCommand", "timesEntered").AsInt64() == 0 {
+		}
+		done <- set.StepDown()
+	}()
+	reply := primary.call(d("insert", "c", "documents", bson.A{d("_id", 1)}))
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if code(reply) != 10107 {
+		t.Errorf("the insert: %v", reply)
+	}
+}
