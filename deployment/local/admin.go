@@ -16,10 +16,11 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
-// admin talks to one server alone.
+// admin talks to one server alone, as nobody in particular. It is not for
+// concurrent use.
 type admin struct {
-	client *mongo.Client
 	server *server
+	link   link
 }
 
 // User is a user of the whole cluster, with the role root.
@@ -29,40 +30,45 @@ type User struct{ Name, Password string }
 // does not answer is asked again.
 const commandLimit = 10 * time.Second
 
-// connect gives a client of one server. It polls: a client that streams would
-// learn late of a server that comes and goes.
-func connect(s *server, secure *tls.Config, user *User) (*admin, error) {
-	o := options.Client().SetHosts([]string{s.address()}).SetDirect(true).SetAppName("utr").
-		SetServerMonitoringMode(options.ServerMonitoringModePoll).SetRetryWrites(false).SetRetryReads(false)
-	if secure != nil {
-		o.SetTLSConfig(secure)
-	}
-	if user != nil {
-		o.SetAuth(options.Credential{Username: user.Name, Password: user.Password, AuthSource: "admin"})
-	}
-	client, err := mongo.Connect(o)
-	if err != nil {
-		return nil, err
-	}
-	return &admin{client, s}, nil
+func newAdmin(s *server, secure *tls.Config) *admin {
+	return &admin{s, link{address: s.address(), secure: secure}}
 }
 
-func (a *admin) close() {
-	ctx, cancel := context.WithTimeout(context.Background(), commandLimit)
-	defer cancel()
-	_ = a.client.Disconnect(ctx) // nothing of it is needed any more
-}
+func (a *admin) close() { a.link.close() }
 
 // run runs a command on the database admin.
 func (a *admin) run(ctx context.Context, command bson.D) (bson.Raw, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, commandLimit,
-		fmt.Errorf("%s gave no answer to %s within %s", a.server.Name, command[0].Key, commandLimit))
+	ctx, cancel := limited(ctx, a.server.Name, command)
 	defer cancel()
-	reply, err := a.client.Database("admin").RunCommand(ctx, command).Raw()
-	if err != nil && ctx.Err() != nil {
-		err = fmt.Errorf("%w (%w)", context.Cause(ctx), err)
+	return a.link.run(ctx, command)
+}
+
+// limited bounds one command.
+func limited(ctx context.Context, on string, command bson.D) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, commandLimit, fmt.Errorf("%s gave no answer to %s within %s", on, command[0].Key, commandLimit))
+}
+
+// throughDriver runs a command by a driver's client, which can authenticate and
+// knows load balancers, and asks again until it succeeds.
+func throughDriver(ctx context.Context, what string, o *options.ClientOptions, command bson.D) error {
+	client, err := mongo.Connect(o.SetAppName("utr"))
+	if err != nil {
+		return err
 	}
-	return reply, err
+	defer func() {
+		ctx, cancel := limited(context.Background(), what, command)
+		defer cancel()
+		_ = client.Disconnect(ctx) // nothing of it is needed any more
+	}()
+	return await(ctx, what, func(ctx context.Context) error {
+		within, cancel := limited(ctx, what, command)
+		defer cancel()
+		err := client.Database("admin").RunCommand(within, command).Err()
+		if err != nil && within.Err() != nil && ctx.Err() == nil {
+			err = fmt.Errorf("%w (%w)", context.Cause(within), err)
+		}
+		return err
+	})
 }
 
 // state is what a server says of itself.
@@ -113,8 +119,7 @@ var telling = []string{"--dbpath", "--configdb"}
 // tell, such as a mongod that wants authentication, is trusted.
 func (a *admin) ours(ctx context.Context) error {
 	reply, err := a.run(ctx, bson.D{{Key: "getCmdLineOpts", Value: 1}})
-	var refusal mongo.CommandError
-	if errors.As(err, &refusal) && !refusal.HasErrorLabel("NetworkError") {
+	if codeOf(err) != 0 {
 		return nil
 	}
 	if err != nil {
@@ -162,10 +167,7 @@ func answering(ctx context.Context, s *server, secure *tls.Config) (*admin, erro
 	if err != nil {
 		return nil, err
 	}
-	a, err := connect(s, secure, nil)
-	if err != nil {
-		return nil, err
-	}
+	a := newAdmin(s, secure)
 	err = await(ctx, fmt.Sprintf("%s to answer on %s", s.Name, s.address()), func(ctx context.Context) error {
 		now, err := a.hello(ctx)
 		switch {
@@ -288,29 +290,30 @@ func lasting(err error) error {
 	return err
 }
 
-// addShard adds a replica set as a shard. The mongos may not know its primary
-// yet, and refuses for a moment.
-func addShard(ctx context.Context, mongos *admin, set Set, hosts []string) error {
+// addShard adds a replica set as a shard, by a user if there is one. The mongos
+// may not know its primary yet, and refuses for a moment: with many codes, so
+// that none is taken for permanent.
+func addShard(ctx context.Context, mongos *admin, user *User, set Set, hosts []string) error {
+	what := fmt.Sprintf("%s to be added as a shard", set.Name)
 	command := bson.D{{Key: "addShard", Value: set.Name + "/" + strings.Join(hosts, ",")}, {Key: "name", Value: set.Name}}
-	return await(ctx, fmt.Sprintf("%s to be added as a shard", set.Name), func(ctx context.Context) error {
+	if user != nil {
+		o := options.Client().SetHosts([]string{mongos.server.address()}).SetDirect(true).
+			SetAuth(options.Credential{Username: user.Name, Password: user.Password, AuthSource: "admin"})
+		if mongos.link.secure != nil {
+			o.SetTLSConfig(mongos.link.secure)
+		}
+		return throughDriver(ctx, what, o, command)
+	}
+	return await(ctx, what, func(ctx context.Context) error {
 		_, err := mongos.run(ctx, command)
-		return err // none is taken for permanent: what a mongos says at first has many codes
+		return err
 	})
 }
 
 // behindBalancer waits until a mongos answers through a load balancer as one
 // that is load balanced: clients refuse one that gives no service id.
 func behindBalancer(ctx context.Context, uri string) error {
-	client, err := mongo.Connect(options.Client().ApplyURI(uri).SetAppName("utr"))
-	if err != nil {
-		return err
-	}
-	a := &admin{client, &server{Process: Process{Name: "the load balancer"}}}
-	defer a.close()
-	return await(ctx, "a mongos behind the load balancer", func(ctx context.Context) error {
-		_, err := a.run(ctx, bson.D{{Key: "ping", Value: 1}})
-		return err
-	})
+	return throughDriver(ctx, "a mongos to answer behind the load balancer", options.Client().ApplyURI(uri), bson.D{{Key: "ping", Value: 1}})
 }
 
 // createUser makes the first user, which somebody on the same machine may do

@@ -295,20 +295,11 @@ func (s *starter) initiate(ctx context.Context, set Set) error {
 
 // addShards adds all shards through the first mongos.
 func (s *starter) addShards(ctx context.Context) error {
-	mongos := s.admins[""]
 	for _, set := range s.plan.Sets {
 		if !set.Shard {
 			continue
 		}
-		if user := s.cluster.user; user != nil {
-			known, err := connect(mongos[0].server, s.secure, user)
-			if err != nil {
-				return err
-			}
-			defer known.close()
-			mongos = []*admin{known}
-		}
-		if err := addShard(ctx, mongos[0], set, s.hosts(set.Name)); err != nil {
+		if err := addShard(ctx, s.admins[""][0], s.cluster.user, set, s.hosts(set.Name)); err != nil {
 			return err
 		}
 	}
