@@ -183,23 +183,40 @@ func (c *Client) Remove(ctx context.Context, kind Kind, id string) (found bool, 
 	case !errors.Is(err, ErrNotFound):
 		return false, err
 	}
-	// Replica sets first: they take their members with them.
-	for _, part := range []Kind{ReplicaSet, Server} {
-		ids, err := c.list(ctx, part)
-		if err != nil {
+	parts, err := c.Parts(ctx, id)
+	if err != nil {
+		return found, err
+	}
+	for _, p := range parts {
+		if err := c.remove(ctx, p.Kind, p.ID); err != nil && !errors.Is(err, ErrNotFound) {
 			return found, err
 		}
-		for _, other := range ids {
-			if !strings.HasPrefix(other, id+partMark) {
-				continue
-			}
-			if err := c.remove(ctx, part, other); err != nil && !errors.Is(err, ErrNotFound) {
-				return found, err
-			}
-			found = true
-		}
+		found = true
 	}
 	return found, nil
+}
+
+// Part is a server or replica set that belongs to a cluster.
+type Part struct {
+	Kind Kind
+	ID   string
+}
+
+// Parts lists what is there of a cluster beside itself, replica sets first:
+// they take their members with them.
+func (c *Client) Parts(ctx context.Context, id string) (parts []Part, err error) {
+	for _, kind := range []Kind{ReplicaSet, Server} {
+		ids, err := c.list(ctx, kind)
+		if err != nil {
+			return nil, err
+		}
+		for _, other := range ids {
+			if strings.HasPrefix(other, id+partMark) {
+				parts = append(parts, Part{kind, other})
+			}
+		}
+	}
+	return parts, nil
 }
 
 func (c *Client) remove(ctx context.Context, kind Kind, id string) error {

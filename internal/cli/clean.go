@@ -224,12 +224,13 @@ func (x *cleaner) cluster(ctx context.Context, l ledger.Leftover) error {
 }
 
 // A service goes on making a cluster when nobody waits for it any more, and
-// tells nobody. One that was asked for shortly before is looked for until it
-// turned up, or until nothing of it has for a while.
+// tells nobody. One that was asked for shortly before is waited for: taking its
+// parts away meanwhile would hold the service up. It has failed if nothing of it
+// changes for a while.
 const (
 	makingLimit = 5 * time.Minute  // after which nothing turns up
-	makingQuiet = 10 * time.Second // without anything
-	makingPoll  = 500 * time.Millisecond
+	makingQuiet = 30 * time.Second // a replica set elects for 11 s
+	makingPoll  = 200 * time.Millisecond
 )
 
 func (x *cleaner) turnsUp(ctx context.Context, s *orchestration.Client, kind orchestration.Kind, l ledger.Leftover) error {
@@ -237,22 +238,26 @@ func (x *cleaner) turnsUp(ctx context.Context, s *orchestration.Client, kind orc
 	if x.quiet > 0 {
 		quiet = x.quiet
 	}
+	x.c.note(fmt.Sprintf("waiting for the service, which may be making %s still", l.Entry))
 	tick := time.NewTicker(makingPoll)
 	defer tick.Stop()
-	last := time.Now()
+	last, before := time.Now(), 0
 	for {
-		if _, err := s.Get(ctx, kind, l.Entry.ID); err == nil { // whole: nothing follows
-			_, err := s.Remove(ctx, kind, l.Entry.ID)
+		_, err := s.Get(ctx, kind, l.Entry.ID)
+		if err != nil && !errors.Is(err, orchestration.ErrNotFound) {
 			return err
 		}
-		found, err := s.Remove(ctx, kind, l.Entry.ID)
-		switch {
-		case err != nil:
+		whole := err == nil
+		parts, err := s.Parts(ctx, l.Entry.ID)
+		if err != nil {
 			return err
-		case found:
-			last = time.Now()
-		case time.Since(l.At) > makingLimit || time.Since(last) > quiet:
-			return nil
+		}
+		if len(parts) != before {
+			last, before = time.Now(), len(parts)
+		}
+		if whole || time.Since(l.At) > makingLimit || time.Since(last) > quiet {
+			_, err := s.Remove(ctx, kind, l.Entry.ID)
+			return err
 		}
 		select {
 		case <-tick.C:
