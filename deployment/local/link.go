@@ -55,6 +55,9 @@ func refusal(reply bson.Raw) error {
 	if err := bson.Unmarshal(reply, &told); err != nil {
 		return fmt.Errorf("the reply cannot be read: %w", err)
 	}
+	if told.Code == 0 && told.Errmsg == "" {
+		return errors.New("the server says neither that all is well nor what is wrong")
+	}
 	return mongo.CommandError{Code: told.Code, Name: told.CodeName, Message: told.Errmsg}
 }
 
