@@ -67,17 +67,10 @@ func ReadEarlier(name string, from io.Reader, written time.Time) (*Earlier, erro
 			break
 		}
 	}
-	e.began = span.first
-	if e.began.IsZero() {
+	if e.began = span.first; e.began.IsZero() {
 		e.began = written
 	}
-	e.duration = span.told
-	if e.duration == 0 {
-		e.duration = span.last.Sub(span.first)
-	}
-	if span.first.IsZero() && span.told == 0 {
-		e.duration = span.sum
-	}
+	e.duration = span.duration()
 	return e, nil
 }
 
@@ -87,7 +80,32 @@ func (e *Earlier) Tests() int { return len(e.statuses) }
 // span is the time of a run as its records tell it.
 type span struct {
 	first, last time.Time
-	sum, told   time.Duration
+	sum, told   time.Duration // of all tests; of the run
+}
+
+// add takes a test in, of which nobody may know when it began.
+func (s *span) add(began time.Time, took time.Duration) {
+	s.sum += took
+	if began.IsZero() {
+		return
+	}
+	if s.first.IsZero() || began.Before(s.first) {
+		s.first = began
+	}
+	if end := began.Add(took); end.After(s.last) {
+		s.last = end
+	}
+}
+
+// duration is what the run took, as far as is known.
+func (s *span) duration() time.Duration {
+	switch {
+	case s.told > 0:
+		return s.told
+	case s.first.IsZero():
+		return s.sum
+	}
+	return s.last.Sub(s.first)
 }
 
 func (e *Earlier) add(line []byte, s *span) error {
@@ -116,15 +134,7 @@ func (e *Earlier) add(line []byte, s *span) error {
 	if status < 0 {
 		return fmt.Errorf("the status is %q", r.Status)
 	}
-	took := fromMilliseconds(r.DurationMS)
-	if s.sum += took; !r.Time.IsZero() {
-		if s.first.IsZero() || r.Time.Before(s.first) {
-			s.first = r.Time
-		}
-		if end := r.Time.Add(took); end.After(s.last) {
-			s.last = end
-		}
-	}
+	s.add(r.Time, fromMilliseconds(r.DurationMS))
 	e.counts[status]++
 	e.statuses[claim(verdictKey{cell: r.Cell, file: r.File, description: r.Test, deployment: r.Deployment, iteration: r.Iteration}, e.statuses)] = uint8(status)
 	return nil

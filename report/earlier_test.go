@@ -140,13 +140,13 @@ func TestTrendsInBrowser(t *testing.T) {
 	}{
 		{"all together", "", []string{
 			"Since the last run (2026-07-05): ", ">2 new red</b>", ", 3 red as before, 1 mended, 1 gone · 3 earlier runs",
-			"red tests: failed, broken, flaky: 07-03 4, 07-04 2, 07-05 4, 07-06 5", "duration: 07-03 8min", "✱ 2 new",
+			"red tests: failed, broken, flaky: 07-03 4, 07-04 2, 07-05 4, 07-06 5", "duration: 07-03 8m", "✱ 2 new",
 			`aria-label="earlier runs, oldest first: failed, not there, failed"`}, []string{"<img", "pwned</title>"}},
-		{"red since this run", "t1", []string{"New since the last run: it was passed when it last ran.", "✔ 07-05", "✘ 07-04", "‼ 07-03"}, nil},
+		{"red since this run", "t1", []string{"New since the last run; before: passed.", "✔ 07-05", "✘ 07-04", "‼ 07-03"}, nil},
 		{"red since the last run", "t2", []string{"Failing since 2026-07-05: in this run and the one before."}, nil},
 		{"red as long as it is known, with a gap", "t4", []string{"Failing since 2026-07-03 or before: in this run and the 2 runs before.", "· 07-04"}, nil},
 		{"mended", "t5", []string{"It was failed in the last run."}, nil},
-		{"not in the last run, good before that", "t6", []string{"New since the last run: it was passed when it last ran."}, nil},
+		{"not in the last run, good before that", "t6", []string{"New since the last run; before: passed."}, nil},
 	} {
 		fragment := ""
 		if r.test != "" {

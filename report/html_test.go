@@ -1,6 +1,7 @@
 package report_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net/url"
@@ -150,8 +151,10 @@ func TestHTMLInBrowser(t *testing.T) {
 	}
 }
 
-// large is a run of so many verdicts, of which one in a hundred failed.
-func large(verdicts int) []byte {
+// large is the page of a run of so many verdicts, of which one in a hundred
+// failed, with so many earlier runs of the same tests.
+func large(t *testing.T, verdicts, earlierRuns int) []byte {
+	t.Helper()
 	var failed *result.Verdict
 	for _, n := range run() {
 		if f, ok := n.(result.TestFinished); ok && f.Verdict.Status == result.Failed {
@@ -159,6 +162,7 @@ func large(verdicts int) []byte {
 		}
 	}
 	notes := []result.Note{result.RunStarted{Engine: "reference 1", Total: verdicts}}
+	older := make([]bytes.Buffer, earlierRuns)
 	for i := range verdicts {
 		v := &result.Verdict{Test: result.TestID{File: fmt.Sprintf("specs/file-%d.yml", i/200), Suite: fmt.Sprintf("suite %d", i/200),
 			Description: fmt.Sprintf("operation %d is retried after an error with the label RetryableWriteError", i/5), Deployment: fmt.Sprintf("replicaset %d.0", 4+i%5), Iteration: 1},
@@ -167,17 +171,28 @@ func large(verdicts int) []byte {
 			v.Status, v.Mismatches, v.Clients, v.Operations = result.Failed, failed.Mismatches, failed.Clients, failed.Operations
 		}
 		notes = append(notes, result.TestFinished{Verdict: v})
+		for n := range older {
+			status := result.Passed
+			if (i*7919+n*104729)%53 == 0 { // many different histories
+				status = result.Failed
+			}
+			fmt.Fprintf(&older[n], `{"file":%q,"test":%q,"deployment":%q,"iteration":1,"status":%q,"time":"2026-07-%02dT00:00:00Z"}`+"\n", v.Test.File, v.Test.Description, v.Test.Deployment, status, n+1)
+		}
 	}
-	return generate(report.HTML(), append(notes, result.RunFinished{}))
+	var runs []*report.Earlier
+	for n := range older {
+		runs = append(runs, earlier(t, fmt.Sprint(n), older[n].Bytes()))
+	}
+	return generate(report.HTML(runs...), append(notes, result.RunFinished{}))
 }
 
-// A page of 50,000 verdicts opens. How long it takes is told, not judged: that
+// A page of 50,000 verdicts, with ten earlier runs, opens. How long it takes is told, not judged: that
 // depends on the machine.
 func TestHTMLOfManyVerdicts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a browser takes seconds")
 	}
-	text := large(50_000)
+	text := large(t, 50_000, 10)
 	dom := scripts.ReplaceAllString(browse(t, text, "s=failed"), "")
 	ready := regexp.MustCompile(`data-ready="(\d+)"`).FindStringSubmatch(dom)
 	if ready == nil || !strings.Contains(dom, `data-verdicts="50000"`) {

@@ -24,8 +24,13 @@ func Merge(parts []*Past) []result.Note {
 			s.Problems = append(s.Problems, p)
 		}
 	}
+	begin := func(at time.Time) {
+		if started.Time.IsZero() || !at.IsZero() && at.Before(started.Time) {
+			started.Time = at
+		}
+	}
 	for _, p := range parts {
-		var sum time.Duration
+		var tests span
 		twice, with, such := 0, "", ""
 		for i, k := range keyed(p.Verdicts) {
 			v := p.Verdicts[i]
@@ -37,22 +42,21 @@ func Merge(parts []*Past) []result.Note {
 			files[v.Test.File] = true
 			s.Add(v)
 			cells.add(v)
-			sum += v.Duration
+			tests.add(v.Began, v.Duration)
 			notes = append(notes, result.TestFinished{Verdict: v})
 		}
 		if twice > 0 {
 			problem("%s and %s have %s in common, such as %q", with, p.Name, plural(twice, "test"), such)
 		}
 		if p.Run == nil {
-			s.Duration = max(s.Duration, sum)
+			s.Duration = max(s.Duration, tests.duration())
+			begin(tests.first)
 			continue
 		}
 		if !slices.Contains(engines, p.Run.Engine) {
 			engines = append(engines, p.Run.Engine)
 		}
-		if started.Time.IsZero() || p.Run.Started.Before(started.Time) {
-			started.Time = p.Run.Started
-		}
+		begin(p.Run.Started)
 		s.Duration = max(s.Duration, p.Run.Duration)
 		cells.took(p)
 		s.Interrupted = s.Interrupted || p.Run.Interrupted

@@ -36,7 +36,7 @@ type testRun struct {
 	transactions bool // one was started
 	fault        *fault
 	timings      result.Timings
-	window       [2]time.Time // from set-up to clean-up, by the machine's clock
+	window       [2]time.Time // whose server log is of interest, by the machine's clock
 }
 
 // runTest runs one test on a site. The verdict is that of the test and its
@@ -192,6 +192,7 @@ func (t *testRun) setUp(ctx context.Context) *fault {
 		}
 		return &fault{broken: err}
 	}
+	t.window[0] = time.Now() // that initial data could be made is of no interest any more
 	type answer struct {
 		test engine.Test
 		err  error

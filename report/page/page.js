@@ -84,7 +84,7 @@ const day = (time, long) => {
 const story = v => {
   if (!earlier.length) return '';
   if (/^-*$/.test(v.history)) return 'This test is in none of the ' + earlier.length + ' earlier runs.';
-  if (fresh(v)) return 'New since the last run: it was ' + statusAt(v.history, v.history.replace(/-+$/, '').length - 1) + ' when it last ran.';
+  if (fresh(v)) return 'New since the last run; before: ' + statusAt(v.history, v.history.replace(/-+$/, '').length - 1) + '.';
   if (mended(v)) return 'It was ' + statusAt(v.history, v.history.length - 1) + ' in the last run.';
   const first = since(v);
   if (!red(v.status) || first < 0) return '';
@@ -129,7 +129,7 @@ const chart = (caption, runs, parts, label) => {
       g.append(svg('rect', {class: kind, x, y, width: step - 4, height: h}));
     }
     const now = i === runs.length - 1 ? 'now' : '';
-    g.append(svg('title', {}, r.title), svg('text', {class: now, x: middle, y: y - 3}, label(r, sums[i])), svg('text', {class: now, x: middle, y: top + high + 13}, r.label));
+    g.append(svg('title', {}, r.title), svg('text', {class: now, x: middle, y: y - 3}, label(r, sums[i])), svg('text', {class: now, x: middle, y: top + high + 13}, runs.length > 9 && (runs.length - i) % 2 === 0 ? '' : r.label));
     s.append(g);
   });
   s.append(svg('line', {class: 'axis', x1: 0, x2: width, y1: top + high, y2: top + high}));
@@ -139,7 +139,7 @@ const chart = (caption, runs, parts, label) => {
 };
 
 const brief = n => n >= 10000 ? Math.round(n / 1000) + 'k' : String(n);
-const took = ms => ms >= 5940e3 ? (ms / 3600e3).toFixed(1) + 'h' : ms >= 99.5e3 ? Math.round(ms / 60e3) + 'min' : ms >= 9950 ? Math.round(ms / 1000) + 's' : ms >= 1000 ? (ms / 1000).toFixed(1) + 's' : Math.round(ms) + 'ms';
+const took = ms => ms >= 5940e3 ? (ms / 3600e3).toFixed(1) + 'h' : ms >= 99.5e3 ? Math.round(ms / 60e3) + 'm' : ms >= 9950 ? Math.round(ms / 1000) + 's' : ms >= 1000 ? (ms / 1000).toFixed(1) + 's' : Math.round(ms) + 'ms';
 
 const trends = () => {
   if (!earlier.length) return;
@@ -438,8 +438,10 @@ const conversation = d => {
       if (m.kind && m.server) out.push(m);
     }
   }
-  // Clients that tell no time keep their own order.
-  return out.some(m => m.kind !== 'note') ? out.map((m, i) => [m, i]).sort(([a, i], [b, j]) => a.client === b.client ? a.sequence - b.sequence : a.time - b.time || i - j).map(([m]) => m) : [];
+  // Clients that sent nothing have no part in it. Those that tell no time keep
+  // their own order.
+  const spoke = new Set(out.filter(m => m.kind !== 'note').map(m => m.client));
+  return spoke.size ? out.filter(m => spoke.has(m.client)).map((m, i) => [m, i]).sort(([a, i], [b, j]) => a.client === b.client ? a.sequence - b.sequence : a.time - b.time || i - j).map(([m]) => m) : [];
 };
 
 const svg = (tag, attributes, text) => {
