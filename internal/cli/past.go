@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"time"
 
@@ -111,11 +110,7 @@ func (c *call) report(text *peopleFlags, reports reportFlags, notes []result.Not
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if closing := done(); closing != nil && codeOf(err) < ExitBroken {
-			err = closing
-		}
-	}()
+	defer func() { err = c.closed(err, done()) }()
 	all := append([]*report.Reporter{report.New("standard output", c.text(text), c.out())}, files...)
 	code := ExitOK
 	for _, n := range notes {
@@ -127,10 +122,8 @@ func (c *call) report(text *peopleFlags, reports reportFlags, notes []result.Not
 			code = end.Summary.ExitCode()
 		}
 	}
-	for _, r := range all {
-		if err := r.Err(); err != nil {
-			return fmt.Errorf("a report is not whole: %w", err)
-		}
+	if err := all[0].Err(); err != nil {
+		return err
 	}
 	return exit(code)
 }

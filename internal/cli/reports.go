@@ -87,14 +87,13 @@ func (r reportFlags) check(command string) error {
 // open gives the reports that are wanted. done closes their files. No report
 // is written over an input, as the command calls it.
 func (r reportFlags) open(command, input string, inputs []string) (all []*report.Reporter, done func() error, err error) {
-	var files []*os.File
-	done = func() (err error) {
+	var files []*reportOutput
+	done = func() error {
+		var all []error
 		for _, f := range files {
-			if closing := f.Close(); closing != nil && err == nil {
-				err = fmt.Errorf("writing the report to %s: %w", f.Name(), closing)
-			}
+			all = append(all, f.Close())
 		}
-		return err
+		return errors.Join(all...)
 	}
 	earlier, err := r.readEarlier()
 	if err != nil {
@@ -108,7 +107,7 @@ func (r reportFlags) open(command, input string, inputs []string) (all []*report
 		if slices.ContainsFunc(inputs, func(in string) bool { return sameFile(in, name) }) {
 			return nil, nil, errors.Join(usage("%s: the report would be written over the %s %s", command, input, name), done())
 		}
-		f, err := create(name)
+		f, err := openReport(name)
 		if err != nil {
 			return nil, nil, errors.Join(err, done())
 		}

@@ -267,11 +267,7 @@ func (r *runFlags) act(ctx context.Context, c *call) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if closing := done(); closing != nil && codeOf(err) < ExitBroken {
-			err = closing
-		}
-	}()
+	defer func() { err = c.closed(err, done()) }()
 	ctx, lose := context.WithCancelCause(ctx)
 	defer lose(nil)
 	if cfg.Source, err = r.source(ctx, c, uri, single, lose, chosen(loaded.Suites, cfg.Filter)); err != nil {
@@ -558,14 +554,11 @@ func (c *call) run(ctx context.Context, reporters []*report.Reporter, suites []*
 	if err != nil {
 		return err
 	}
-	for _, reporter := range reporters {
-		err := reporter.Err()
-		switch {
-		case errors.Is(err, syscall.EPIPE):
-			return errors.New("nobody reads the report any more: the run was cut short")
-		case err != nil:
-			return err
-		}
+	switch err := reporters[0].Err(); {
+	case errors.Is(err, syscall.EPIPE):
+		return errors.New("nobody reads the report any more: the run was cut short")
+	case err != nil:
+		return err
 	}
 	return exit(summary.ExitCode())
 }

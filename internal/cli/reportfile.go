@@ -1,0 +1,116 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// reportOutput is a report that takes its name once it is whole: until then, and
+// if a write fails, what had the name before stays as it was. Devices and pipes
+// are written to as they are.
+type reportOutput struct {
+	*os.File
+	name    string // as it was asked for
+	target  string // what it will be called; "" if it has its name already
+	written bool
+	err     error // of the first write that failed
+}
+
+// partial ends the name of a report that is being written. After a run that
+// was killed it tells how far that came.
+const partial = ".partial"
+
+// openReport opens a report.
+func openReport(name string) (*reportOutput, error) {
+	failed := func(err error) (*reportOutput, error) { return nil, fmt.Errorf("cannot write a report: %w", err) }
+	target, mode := name, fs.FileMode(0o666)
+	switch about, err := os.Stat(name); {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return failed(err)
+	case !about.Mode().IsRegular():
+		f, err := os.OpenFile(name, os.O_WRONLY, 0)
+		if err != nil {
+			return failed(err)
+		}
+		return &reportOutput{File: f, name: name}, nil
+	default:
+		if target, err = filepath.EvalSymlinks(name); err != nil {
+			return failed(err)
+		}
+		mode = about.Mode().Perm()
+		f, err := os.OpenFile(target, os.O_WRONLY, 0) // one that may not be written is not replaced
+		if err != nil {
+			return failed(err)
+		}
+		if err := f.Close(); err != nil {
+			return failed(err)
+		}
+	}
+	f, err := os.OpenFile(target+partial, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
+	if errors.Is(err, fs.ErrPermission) && target != "" {
+		f, err = os.Create(name) // the file may be written, its folder may not
+		target = ""
+	}
+	if err != nil {
+		return failed(err)
+	}
+	return &reportOutput{File: f, name: name, target: target}, nil
+}
+
+// Write remembers whether all went well.
+func (f *reportOutput) Write(p []byte) (int, error) {
+	f.written = true
+	n, err := f.File.Write(p)
+	if err != nil && f.err == nil {
+		f.err = err
+	}
+	return n, err
+}
+
+// Close gives the report its name. One that is not whole is thrown away, and so
+// is one of a run that never began.
+func (f *reportOutput) Close() error {
+	err := f.File.Close()
+	if err == nil {
+		err = f.err
+	}
+	if f.target == "" {
+		return f.failed(err)
+	}
+	if err == nil && f.written {
+		err = os.Rename(f.target+partial, f.target)
+	}
+	if err != nil || !f.written {
+		_ = os.Remove(f.target + partial)
+	}
+	return f.failed(err)
+}
+
+func (f *reportOutput) failed(err error) error {
+	if err == nil {
+		return nil
+	}
+	err = fmt.Errorf("writing the report to %s: %w", f.name, err)
+	if _, there := os.Stat(f.name); f.target != "" && there == nil {
+		err = fmt.Errorf("%w; the earlier report there is as it was", err)
+	}
+	return err
+}
+
+// closed makes the end of a command of its own error and of what became of its
+// reports: one that cannot be written is no smaller matter than a test that
+// failed.
+func (c *call) closed(err, closing error) error {
+	switch {
+	case closing == nil:
+		return err
+	case codeOf(err) < ExitBroken:
+		return closing
+	}
+	c.note(closing.Error())
+	return err
+}
