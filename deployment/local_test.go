@@ -37,10 +37,10 @@ func TestLocalOffers(t *testing.T) {
 		{"all that there is, each without and with access control", whole, LocalOptions{}, []string{
 			"replicaset 8.0", "replicaset 8.0 auth", "sharded 8.0", "sharded 8.0 auth",
 			"load-balanced 8.0", "load-balanced 8.0 auth", "single 8.0", "single 8.0 auth"}, ""},
-		{"load balancing came with 5.2", old, LocalOptions{Auth: &off}, []string{"replicaset 4.2", "sharded 4.2", "single 4.2"}, ""},
+		{"load balancing came with 5.0.7", old, LocalOptions{Auth: &off}, []string{"replicaset 4.2", "sharded 4.2", "single 4.2"}, ""},
 		{"sharding needs a mongos", bare, LocalOptions{Auth: &on}, []string{"replicaset 8.0 auth", "single 8.0 auth"}, ""},
 		{"what is asked for and is not there is an error", bare, LocalOptions{Topologies: []Topology{Sharded}}, nil, "there is no /r/mongos"},
-		{"an older one, asked for", old, LocalOptions{Topologies: []Topology{LoadBalanced}}, nil, "came with 5.2"},
+		{"an older one, asked for", old, LocalOptions{Topologies: []Topology{LoadBalanced}}, nil, "came with 5.0.7"},
 		{"a topology that nobody can start", whole, LocalOptions{Topologies: []Topology{"ring"}}, nil, `"ring" cannot be started`},
 		{"one that is asked for", whole, LocalOptions{Topologies: []Topology{Single}, Auth: &off}, []string{"single 8.0"}, ""},
 	} {

@@ -20,14 +20,17 @@ type Place struct {
 const address = "127.0.0.1"
 
 // balancedFrom is the version whose mongos takes connections of a load
-// balancer.
-var balancedFrom = [2]int{5, 2}
+// balancer (SERVER-60679). Before 6.1 that is to be switched on (SERVER-64205).
+var (
+	balancedFrom   = Version{5, 0, 7}
+	balancedAlways = Version{6, 1, 0}
+)
 
 // option is an argument, or a few, of the processes that it is for, from one
 // version on and until before another one.
 type option struct {
 	roles       Role
-	from, until [2]int // zero: always
+	from, until Version // zero: always
 	when        func(Process, Place) bool
 	args        func(Process, Place) []string
 	reason      string
@@ -36,6 +39,8 @@ type option struct {
 func fixed(args ...string) func(Process, Place) []string {
 	return func(Process, Place) []string { return args }
 }
+
+func balanced(p Process, _ Place) bool { return p.Balanced }
 
 func parameter(name, value string) func(Process, Place) []string {
 	return fixed("--setParameter", name+"="+value)
@@ -72,7 +77,9 @@ func optionTable() []option {
 			reason: "a change stream waits for a write on every shard: by default 10 s if nothing is written"},
 		{roles: RoleMongos, args: func(_ Process, at Place) []string { return []string{"--configdb", at.ConfigDB} },
 			reason: "where the cluster is"},
-		{roles: RoleMongos, from: balancedFrom, when: func(p Process, _ Place) bool { return p.Balanced },
+		{roles: RoleMongos, from: balancedFrom, until: balancedAlways, when: balanced, args: parameter("featureFlagLoadBalancer", "true"),
+			reason: "a load balancer"},
+		{roles: RoleMongos, from: balancedFrom, when: balanced,
 			args: func(_ Process, at Place) []string {
 				return []string{"--setParameter", "loadBalancerPort=" + strconv.Itoa(at.BalancerPort)}
 			},
@@ -102,5 +109,5 @@ func Argv(p Process, v Version, at Place) []string {
 
 // holds reports whether a version has the option.
 func (o option) holds(v Version) bool {
-	return v.atLeast(o.from[0], o.from[1]) && (o.until == [2]int{} || !v.atLeast(o.until[0], o.until[1]))
+	return v.atLeast(o.from) && (o.until == Version{} || !v.atLeast(o.until))
 }

@@ -120,8 +120,8 @@ func NewPlan(s Shape, v Version) (Plan, error) {
 		return Plan{}, fmt.Errorf("a replica set has 1 to %d members", maxMembers)
 	case s.Shards < 1 || s.Mongoses < 1:
 		return Plan{}, errors.New("a sharded cluster has at least one shard and one mongos")
-	case s.Topology == LoadBalanced && !v.atLeast(balancedFrom[0], balancedFrom[1]):
-		return Plan{}, fmt.Errorf("version %s has no load balancing, which came with %d.%d", v, balancedFrom[0], balancedFrom[1])
+	case s.Topology == LoadBalanced && !v.atLeast(balancedFrom):
+		return Plan{}, fmt.Errorf("version %s has no load balancing, which came with %s", v, balancedFrom)
 	}
 	var p Plan
 	switch s.Topology {

@@ -57,9 +57,9 @@ func TestPlan(t *testing.T) {
 				"set config config\nset shard0 shard\nset shard1 shard"},
 		{"mongoses behind a load balancer", Shape{Topology: LoadBalanced}, Version{6, 0},
 			"config-0@config shard0-0@shard0\nmongos-0+lb\nmongos-1+lb\nset config config\nset shard0 shard"},
-		{"the first version that has it", Shape{Topology: LoadBalanced, Mongoses: 1}, Version{5, 2},
+		{"the first version that has it", Shape{Topology: LoadBalanced, Mongoses: 1}, Version{5, 0, 7},
 			"config-0@config shard0-0@shard0\nmongos-0+lb\nset config config\nset shard0 shard"},
-		{"no version before", Shape{Topology: LoadBalanced}, Version{5, 0, 31}, "error: version 5.0.31 has no load balancing, which came with 5.2"},
+		{"no version before", Shape{Topology: LoadBalanced}, Version{5, 0, 6}, "error: version 5.0.6 has no load balancing, which came with 5.0.7"},
 		{"more members than a set can have", Shape{Topology: ReplicaSet, Members: 51}, Version{8, 0}, "error: a replica set has 1 to 50 members"},
 		{"less than nothing", Shape{Topology: Sharded, Mongoses: -1}, Version{8, 0}, "error: a sharded cluster has at least one shard and one mongos"},
 		{"a topology that there is not", Shape{Topology: 9}, Version{8, 0}, "error: there is no topology 9"},
@@ -113,7 +113,9 @@ func TestArgv(t *testing.T) {
 		{"config servers", Process{Role: RoleConfig, Set: "s"}, Version{4, 4}, place, member + " --configsvr --setParameter periodicNoopIntervalSecs=1"},
 		{"shards", Process{Role: RoleShard, Set: "s"}, Version{4, 4}, place, member + " --shardsvr --setParameter periodicNoopIntervalSecs=1"},
 		{"a mongos has no data", Process{Role: RoleMongos}, Version{4, 2}, place, common + "--configdb config/h:1"},
-		{"a mongos behind a balancer", Process{Role: RoleMongos, Balanced: true}, Version{5, 2}, place,
+		{"a mongos behind a balancer", Process{Role: RoleMongos, Balanced: true}, Version{5, 0, 7}, place,
+			common + "--configdb config/h:1 --setParameter featureFlagLoadBalancer=true --setParameter loadBalancerPort=8"},
+		{"one that would not know the switch any more", Process{Role: RoleMongos, Balanced: true}, Version{6, 1}, place,
 			common + "--configdb config/h:1 --setParameter loadBalancerPort=8"},
 		{"an older one would not know the option", Process{Role: RoleMongos, Balanced: true}, Version{5, 0}, place, common + "--configdb config/h:1"},
 		{"access control and TLS", Process{Role: RoleMongos}, Version{8, 0}, secure,
@@ -128,7 +130,7 @@ func TestArgv(t *testing.T) {
 
 // Versions bound the options of the table on both sides.
 func TestOptionVersions(t *testing.T) {
-	o := option{from: [2]int{4, 4}, until: [2]int{6, 1}}
+	o := option{from: Version{4, 4}, until: Version{6, 1}}
 	for v, want := range map[Version]bool{{4, 2}: false, {4, 4, 0}: true, {6, 0, 9}: true, {6, 1, 0}: false, {8, 0}: false} {
 		if got := o.holds(v); got != want {
 			t.Errorf("%s: got %t", v, got)

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,12 +22,10 @@ type Version [3]int
 // String is the usual spelling.
 func (v Version) String() string { return fmt.Sprintf("%d.%d.%d", v[0], v[1], v[2]) }
 
-// atLeast reports whether v is major.minor or later.
-func (v Version) atLeast(major, minor int) bool {
-	return v[0] > major || v[0] == major && v[1] >= minor
-}
+// atLeast reports whether v is another version or a later one.
+func (v Version) atLeast(other Version) bool { return slices.Compare(v[:], other[:]) >= 0 }
 
-// Oldest is the oldest version that can be used.
+// oldest is the oldest version that can be used.
 var oldest = Version{4, 2, 0}
 
 // Release is a pair of programs.
@@ -59,7 +58,7 @@ func Find(ctx context.Context, where string) (Release, error) {
 	if r.Version, err = askVersion(ctx, mongod); err != nil {
 		return Release{}, err
 	}
-	if r.Version[0] < oldest[0] || r.Version[0] == oldest[0] && r.Version[1] < oldest[1] {
+	if !r.Version.atLeast(oldest) {
 		return Release{}, fmt.Errorf("%s is of version %s: %d.%d is the oldest that can be used", mongod, r.Version, oldest[0], oldest[1])
 	}
 	mongos := beside(mongod)

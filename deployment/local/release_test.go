@@ -135,10 +135,10 @@ func TestCan(t *testing.T) {
 			t.Errorf("%s without a mongos: %v", topology, err)
 		}
 	}
-	whole := Release{Mongod: "/r/mongod", Mongos: "/r/mongos", Version: Version{5, 0, 0}}
+	whole := Release{Mongod: "/r/mongod", Mongos: "/r/mongos", Version: Version{5, 0, 6}}
 	for topology, want := range map[Topology]bool{Standalone: true, ReplicaSet: true, Sharded: true, LoadBalanced: false} {
 		if err := whole.Can(Shape{Topology: topology}); (err == nil) != want {
-			t.Errorf("%s of 5.0: %v", topology, err)
+			t.Errorf("%s of 5.0.6: %v", topology, err)
 		}
 	}
 }
