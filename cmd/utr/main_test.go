@@ -85,8 +85,15 @@ func startIn(t *testing.T, env []string, args ...string) *utr {
 	if err != nil {
 		t.Fatal(err)
 	}
-	u := &utr{Cmd: exec.Command(self, args...), lines: make(chan string, 10_000), done: make(chan struct{})}
-	u.Env = append(append(os.Environ(), "UTR_TEST_AS_COMMAND=1"), env...)
+	command := exec.Command(self, args...)
+	command.Env = append(append(os.Environ(), "UTR_TEST_AS_COMMAND=1"), env...)
+	return launch(t, command)
+}
+
+// launch starts a command line that becomes utr.
+func launch(t *testing.T, command *exec.Cmd) *utr {
+	t.Helper()
+	u := &utr{Cmd: command, lines: make(chan string, 10_000), done: make(chan struct{})}
 	u.Stderr = &u.err
 	pipe, err := u.StdoutPipe()
 	if err != nil {
