@@ -318,7 +318,7 @@ func (s *orchestrated) create(ctx context.Context, c orchestration.Configuration
 	}
 	answer, err := s.client.Create(ctx, c.Kind, id, body)
 	var failed *orchestration.Error
-	made.unanswered = errors.As(err, &failed) && failed.Status == 0 && !failed.Unreached
+	made.unanswered = errors.As(err, &failed) && failed.Unanswered
 	if err != nil {
 		return fail(err)
 	}

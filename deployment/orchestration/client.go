@@ -79,7 +79,13 @@ func New(address string, l Limits) (*Client, error) {
 		u.Path = "/v1"
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	return &Client{base: u, http: &http.Client{Transport: transport}, limits: l}, nil
+	return &Client{base: u, http: &http.Client{Transport: transport, CheckRedirect: stay}, limits: l}, nil
+}
+
+// stay refuses to go elsewhere: a request with a method of its own would come
+// out as another one there.
+func stay(*http.Request, []*http.Request) error {
+	return errors.New("it asks to ask elsewhere: is that the URL of the service?")
 }
 
 // URL is the address of the service, without credentials.
@@ -271,13 +277,15 @@ func (c *Client) do(ctx context.Context, limit time.Duration, method, path strin
 	response, err := c.http.Do(request)
 	if err != nil {
 		var dialing *net.OpError
-		failed.Unreached = errors.As(err, &dialing) && dialing.Op == "dial"
+		dialed := !errors.As(err, &dialing) || dialing.Op != "dial"
+		failed.Unanswered = dialed && response == nil // there is one if it asks to ask elsewhere
 		failed.Err = reason(ctx, err)
 		return failed
 	}
 	defer func() { _ = response.Body.Close() }()
 	text, err := io.ReadAll(io.LimitReader(response.Body, answerLimit))
 	if err != nil {
+		failed.Unanswered = true
 		failed.Err = reason(ctx, err)
 		return failed
 	}

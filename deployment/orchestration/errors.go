@@ -19,7 +19,9 @@ type Error struct {
 	Status      int    // of the answer, 0 if there was none that can be used
 	Message     string // what the service said
 	Err         error  // why there is no answer that can be used
-	Unreached   bool   // the service never got the request
+	// Unanswered tells that the service may have got the request, and gave no
+	// whole answer: what was asked for can still happen.
+	Unanswered bool
 }
 
 func (e *Error) Error() string {
