@@ -109,3 +109,31 @@ func TestServerKilled(t *testing.T) {
 		})
 	}
 }
+
+// A server that takes everything and answers nothing any more, in the middle of
+// a test, is as good as gone.
+func TestServerHangs(t *testing.T) {
+	t.Parallel()
+	server, uri := serve(t, "--topology", "single")
+	host := strings.TrimSuffix(strings.TrimPrefix(uri, "mongodb://"), "/")
+	u := start(t, "run", "-v", "--uri", withOption(uri, "timeoutMS=1000&"+quickly), "--timeout", "3s", suiteFile(t, armed))
+	ping := witness(t, uri)
+	until(t, "the fail point is on", func() bool { return ping() != nil })
+	begun := time.Now()
+	if err := server.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Process.Signal(syscall.SIGCONT) })
+	out := u.all(t)
+	if code := u.exit(t); code != 3 {
+		t.Errorf("exit code %d\n%s\n%s", code, out, u.said())
+	}
+	if took := time.Since(begun); took > 2*patience {
+		t.Errorf("it took %s", took)
+	}
+	for _, part := range []string{"broken armed: second", "the deployment stopped answering", host, "1 passed, 0 failed"} {
+		if !strings.Contains(out, part) {
+			t.Errorf("%q is missing in\n%s", part, out)
+		}
+	}
+}
