@@ -10,6 +10,7 @@ import (
 // clusters reads one cluster, or those that lists in it make.
 func (r *reader) clusters(v *source.Value) []part {
 	beside := append([]string{"name"}, kindNames()...)
+	before := len(r.problems)
 	own := r.settings(v, "a cluster", beside)
 	if v.Kind != source.Document {
 		return nil
@@ -19,6 +20,9 @@ func (r *reader) clusters(v *source.Value) []part {
 		if v.Get(k.name) != nil {
 			kinds = append(kinds, k)
 		}
+	}
+	if len(kinds) == 0 && len(r.problems) > before {
+		return nil // a misspelt kind, as it seems, of which they tell
 	}
 	if len(kinds) != 1 {
 		r.add(v.Position, "a cluster has one of %s", strings.Join(kindNames(), ", "))

@@ -225,7 +225,7 @@ func (m *matrixFlags) chosen(cells []matrix.Cell) (out []matrix.Cell) {
 // plan is what --dry-run says.
 func (m *matrixFlags) plan(c *call, file *matrix.File, cells []matrix.Cell) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d cells of %s:\n", len(cells), file.Name)
+	fmt.Fprintf(&b, "%s of %s:\n", cellsOf(len(cells)), file.Name)
 	for i := range cells {
 		fmt.Fprintf(&b, "  %s\n", cells[i].Name)
 		if *m.verbose {

@@ -125,18 +125,25 @@ func (n *night) keep() error {
 			continue
 		}
 		past, damage := n.past(c)
-		if damage != nil || past.Run == nil {
+		if damage != nil || past == nil || past.Run == nil {
 			continue
 		}
 		c.take(past)
 		c.done, c.kept = true, true
 		kept++
 	}
-	line := fmt.Sprintf("%d cells, results in %s\n", len(n.cells), n.folder.path)
+	line := fmt.Sprintf("%s, results in %s\n", cellsOf(len(n.cells)), n.folder.path)
 	if kept > 0 {
-		line = fmt.Sprintf("%d cells, %d of them finished already in %s (--fresh runs them again)\n", len(n.cells), kept, n.folder.path)
+		line = fmt.Sprintf("%s, %d of them finished already in %s (--fresh runs them again)\n", cellsOf(len(n.cells)), kept, n.folder.path)
 	}
 	return n.call.print(line)
+}
+
+func cellsOf(n int) string {
+	if n == 1 {
+		return "1 cell"
+	}
+	return fmt.Sprintf("%d cells", n)
 }
 
 // all runs the cells that are left, so many at once. Cells on one cluster that
