@@ -21,6 +21,7 @@ import (
 type admin struct {
 	server *server
 	link   link
+	key    string // password of servers among themselves, "" without access control
 }
 
 // User is a user of the whole cluster, with the role root.
@@ -30,8 +31,8 @@ type User struct{ Name, Password string }
 // does not answer is asked again.
 const commandLimit = 10 * time.Second
 
-func newAdmin(s *server, secure *tls.Config) *admin {
-	return &admin{s, link{address: s.address(), secure: secure}}
+func newAdmin(s *server, secure *tls.Config, key string) *admin {
+	return &admin{s, link{address: s.address(), secure: secure}, key}
 }
 
 func (a *admin) close() { a.link.close() }
@@ -50,16 +51,7 @@ func limited(ctx context.Context, on string, command bson.D) (context.Context, c
 
 // throughDriver runs a command by a driver's client, which can authenticate and
 // knows load balancers, and asks again until it succeeds.
-func throughDriver(ctx context.Context, what string, o *options.ClientOptions, command bson.D) error {
-	client, err := mongo.Connect(o.SetAppName("utr"))
-	if err != nil {
-		return err
-	}
-	defer func() {
-		ctx, cancel := limited(context.Background(), what, command)
-		defer cancel()
-		_ = client.Disconnect(ctx) // nothing of it is needed any more
-	}()
+func throughDriver(ctx context.Context, what string, client *mongo.Client, command bson.D) error {
 	return await(ctx, what, func(ctx context.Context) error {
 		within, cancel := limited(ctx, what, command)
 		defer cancel()
@@ -131,13 +123,19 @@ func (a *admin) ours(ctx context.Context) error {
 	if err := bson.Unmarshal(reply, &told); err != nil {
 		return nil
 	}
-	for _, name := range telling {
-		theirs, ours := valueOf(told.Argv, name), valueOf(a.server.args, name)
-		if theirs != "" && theirs != ours {
-			return errStranger
-		}
+	if differs(told.Argv, a.server.args) {
+		return errStranger
 	}
 	return nil
+}
+
+// differs reports whether the arguments that a server tells are those of
+// another one.
+func differs(theirs, ours []string) bool {
+	return slices.ContainsFunc(telling, func(name string) bool {
+		told := valueOf(theirs, name)
+		return told != "" && told != valueOf(ours, name)
+	})
 }
 
 // valueOf gives the value of an option among arguments, "" if it is not there.
@@ -154,7 +152,7 @@ func valueOf(args []string, name string) string {
 }
 
 // answering waits until a server answers commands.
-func answering(ctx context.Context, s *server, secure *tls.Config) (*admin, error) {
+func answering(ctx context.Context, s *server, secure *tls.Config, key string) (*admin, error) {
 	// A connection costs less than a client, of which there is one then.
 	err := await(ctx, fmt.Sprintf("%s to listen on %s", s.Name, s.address()), func(ctx context.Context) error {
 		dialer := net.Dialer{Timeout: commandLimit}
@@ -167,7 +165,7 @@ func answering(ctx context.Context, s *server, secure *tls.Config) (*admin, erro
 	if err != nil {
 		return nil, err
 	}
-	a := newAdmin(s, secure)
+	a := newAdmin(s, secure, key)
 	err = await(ctx, fmt.Sprintf("%s to answer on %s", s.Name, s.address()), func(ctx context.Context) error {
 		now, err := a.hello(ctx)
 		switch {
@@ -257,11 +255,48 @@ func initiate(ctx context.Context, set Set, members []*admin) error {
 		// asked to, a member does not wait. It is refused as long as the others
 		// have not heard of the set. A set of one does not wait either.
 		if lacking != nil && len(members) > 1 && !slices.Contains(states, primary) && time.Since(pushed) > stepUpPause {
-			_, _ = members[0].run(ctx, bson.D{{Key: "replSetStepUp", Value: 1}}) // a time-out ends the wait as well
+			_ = members[0].standForElection(ctx)
 			pushed = time.Now()
 		}
 		return lacking
 	})
+}
+
+// standForElection asks a member to. Servers with access control let nobody do
+// that but one of themselves, who knows their password and signs in as the user
+// __system of the database local. An error is no matter in the end: somebody
+// will be elected.
+func (a *admin) standForElection(ctx context.Context) error {
+	command := bson.D{{Key: "replSetStepUp", Value: 1}}
+	if a.key == "" {
+		_, err := a.run(ctx, command)
+		return err
+	}
+	client, err := a.signIn(options.Credential{
+		AuthMechanism: "SCRAM-SHA-256", Username: "__system", Password: a.key, AuthSource: "local",
+	})
+	if err != nil {
+		return err
+	}
+	defer disconnect(client)
+	ctx, cancel := limited(ctx, a.server.Name, command)
+	defer cancel()
+	return client.Database("admin").RunCommand(ctx, command).Err()
+}
+
+// signIn gives a driver's client of the server alone, which can authenticate.
+func (a *admin) signIn(who options.Credential) (*mongo.Client, error) {
+	o := options.Client().SetHosts([]string{a.server.address()}).SetDirect(true).SetAppName("utr").SetAuth(who)
+	if a.link.secure != nil {
+		o.SetTLSConfig(a.link.secure)
+	}
+	return mongo.Connect(o)
+}
+
+func disconnect(client *mongo.Client) {
+	ctx, cancel := context.WithTimeout(context.Background(), commandLimit)
+	defer cancel()
+	_ = client.Disconnect(ctx) // nothing of it is needed any more
 }
 
 // lacks tells what is missing in a replica set, nil if nothing is.
@@ -297,12 +332,12 @@ func addShard(ctx context.Context, mongos *admin, user *User, set Set, hosts []s
 	what := fmt.Sprintf("%s to be added as a shard", set.Name)
 	command := bson.D{{Key: "addShard", Value: set.Name + "/" + strings.Join(hosts, ",")}, {Key: "name", Value: set.Name}}
 	if user != nil {
-		o := options.Client().SetHosts([]string{mongos.server.address()}).SetDirect(true).
-			SetAuth(options.Credential{Username: user.Name, Password: user.Password, AuthSource: "admin"})
-		if mongos.link.secure != nil {
-			o.SetTLSConfig(mongos.link.secure)
+		client, err := mongos.signIn(options.Credential{Username: user.Name, Password: user.Password, AuthSource: "admin"})
+		if err != nil {
+			return err
 		}
-		return throughDriver(ctx, what, o, command)
+		defer disconnect(client)
+		return throughDriver(ctx, what, client, command)
 	}
 	return await(ctx, what, func(ctx context.Context) error {
 		_, err := mongos.run(ctx, command)
@@ -313,7 +348,12 @@ func addShard(ctx context.Context, mongos *admin, user *User, set Set, hosts []s
 // behindBalancer waits until a mongos answers through a load balancer as one
 // that is load balanced: clients refuse one that gives no service id.
 func behindBalancer(ctx context.Context, uri string) error {
-	return throughDriver(ctx, "a mongos to answer behind the load balancer", options.Client().ApplyURI(uri), bson.D{{Key: "ping", Value: 1}})
+	client, err := mongo.Connect(options.Client().ApplyURI(uri).SetAppName("utr"))
+	if err != nil {
+		return err
+	}
+	defer disconnect(client)
+	return throughDriver(ctx, "a mongos to answer behind the load balancer", client, bson.D{{Key: "ping", Value: 1}})
 }
 
 // createUser makes the first user, which somebody on the same machine may do

@@ -164,6 +164,7 @@ type starter struct {
 	options Options
 	place   Place // what is the same for all
 	secure  *tls.Config
+	key     string // the password of the servers among themselves
 	cancel  context.CancelCauseFunc
 
 	mu     sync.Mutex
@@ -222,7 +223,7 @@ func (s *starter) wave(ctx context.Context, wave []Process) error {
 		index[i] = i
 	}
 	err := together(ctx, index, func(ctx context.Context, i int) (err error) {
-		admins[i], err = answering(ctx, launched[i], s.secure)
+		admins[i], err = answering(ctx, launched[i], s.secure, s.key)
 		return err
 	})
 	s.mu.Lock()
@@ -319,7 +320,8 @@ func (s *starter) writeSecrets() error {
 		for key.Len() < keyBytes {
 			key.WriteString(rand.Text())
 		}
-		if err := os.WriteFile(s.place.KeyFile, []byte(key.String()+"\n"), 0o600); err != nil {
+		s.key = key.String()
+		if err := os.WriteFile(s.place.KeyFile, []byte(s.key+"\n"), 0o600); err != nil {
 			return err
 		}
 	}

@@ -20,10 +20,14 @@ const (
 // the last time.
 func await(ctx context.Context, what string, ask func(context.Context) error) error {
 	begun := time.Now()
+	var last error
 	for pause := firstPause; ; pause = min(lastPause, pause*3/2) {
 		err := ask(ctx)
 		if err == nil {
 			return nil
+		}
+		if last == nil || ctx.Err() == nil { // an error of the end says nothing
+			last = err
 		}
 		if p := (permanent{}); errors.As(err, &p) {
 			return fmt.Errorf("%s: %w", what, p.error)
@@ -37,7 +41,7 @@ func await(ctx context.Context, what string, ask func(context.Context) error) er
 				timer.Stop()
 			}
 		}
-		return &WaitError{What: what, After: time.Since(begun), Cause: context.Cause(ctx), Last: err}
+		return &WaitError{What: what, After: time.Since(begun), Cause: context.Cause(ctx), Last: last}
 	}
 }
 
