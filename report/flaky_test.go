@@ -32,7 +32,7 @@ func TestFlakyIsNoPass(t *testing.T) {
 		want     []string
 	}{
 		"text":        {report.Text(report.TextOptions{}), []string{"flaky find: by chance\n", "passed at attempt 2, after failed\n", "an event is missing", "1 flaky, 0 broken, 0 known-failing\n0 passed, 0 failed, 0 skipped\n"}},
-		"progress":    {report.Progress(report.Text(report.TextOptions{}), func() int { return 80 }), []string{"1/1, 1 failed"}},
+		"progress":    {report.Progress(report.Text(report.TextOptions{}), report.ProgressOptions{Width: func() int { return 80 }}), []string{"1/1, 1 failed"}},
 		"JUnit":       {report.JUnit(), []string{`failures="1"`, `<failure message="expectEvents[0]: an event is missing" type="flaky">`}},
 		"TAP":         {report.TAP(), []string{"not ok 1 - find: by chance\n", `severity: "flaky"`}},
 		"Markdown":    {report.Markdown(), []string{"✘ utr: 1 flaky", "<b>flaky</b> find: by chance", "after failed"}},

@@ -24,7 +24,7 @@ const (
 // place, its mismatches and the command line that runs it again, the cells of a matrix, why tests
 // were skipped, and the slowest tests. Suites and servers cannot add markup.
 func Markdown() Generator {
-	m := &markdown{skips: map[string]int{}}
+	m := &markdown{skips: map[string]int{}, slowest: slowest{most: slowestTests}}
 	return func(n result.Note) []byte {
 		switch n := n.(type) {
 		case result.RunStarted:

@@ -3,20 +3,30 @@ package report
 import (
 	"bytes"
 	"fmt"
+	"time"
 
 	"github.com/unified-test-runner/utr/result"
 )
 
-// Progress adds a status line to a report that goes to a terminal. The line is
-// wiped before the report goes on and drawn anew below it, and is gone at the
-// end. width gives the terminal's columns at the moment.
-func Progress(inner Generator, width func() int) Generator {
+// ProgressOptions say what a status line needs to know.
+type ProgressOptions struct {
+	// Width gives the terminal's columns at the moment.
+	Width func() int
+	// Now is the time; nil means time.Now.
+	Now func() time.Time
+}
+
+// Progress adds a status line to a report that goes to a terminal: how many
+// tests have ended, how many of them are red, how fast they end and how long
+// the rest will take, and what runs. The line is wiped before the report goes
+// on and drawn anew below it, and is gone at the end.
+func Progress(inner Generator, o ProgressOptions) Generator {
 	const wipe = "\r\x1b[K"
-	var (
-		total, done, failed int
-		current             string
-		drawn               bool
-	)
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	s := status{now: o.Now}
+	drawn := false
 	return func(n result.Note) []byte {
 		var out bytes.Buffer
 		body := inner(n)
@@ -25,28 +35,58 @@ func Progress(inner Generator, width func() int) Generator {
 			drawn = false
 		}
 		out.Write(body)
-		switch n := n.(type) {
-		case result.RunStarted:
-			total = n.Total
-		case result.TestStarted:
-			current = title(n.Test)
-		case result.TestFinished:
-			done++
-			if n.Verdict.Status.Red() {
-				failed++
-			}
-		case result.RunFinished:
+		s.note(n)
+		if _, over := n.(result.RunFinished); over {
 			return out.Bytes()
 		}
-		line := fmt.Sprintf("%d/%d", done, total)
-		if failed > 0 {
-			line += fmt.Sprintf(", %d failed", failed)
-		}
 		// One column stays free, so that no terminal wraps the line.
-		if w := width() - 1; w > 1 {
-			out.WriteString(fit(line+"  "+current, w))
+		if w := o.Width() - 1; w > 1 {
+			out.WriteString(fit(s.line(), w))
 			drawn = true
 		}
 		return out.Bytes()
 	}
+}
+
+// status is what the status line tells.
+type status struct {
+	now         func() time.Time
+	total, done int
+	red         int
+	left        int // tests that are still to run; those that are skipped take no time
+	pace        pace
+	current     string
+}
+
+func (s *status) note(n result.Note) {
+	switch n := n.(type) {
+	case result.RunStarted:
+		s.total, s.left = n.Total, n.Total-n.Skipped
+		s.pace.begin(s.now())
+	case result.TestStarted:
+		s.current = title(n.Test)
+	case result.TestFinished:
+		s.done++
+		if n.Verdict.Status.Red() {
+			s.red++
+		}
+		if n.Verdict.Status != result.Skipped || !n.Verdict.Began.IsZero() {
+			s.left--
+			s.pace.add(s.now())
+		}
+	}
+}
+
+func (s *status) line() string {
+	line := fmt.Sprintf("%d/%d", s.done, s.total)
+	if s.red > 0 {
+		line += fmt.Sprintf(", %d failed", s.red)
+	}
+	if rate := s.pace.perSecond(s.now()); rate > 0 {
+		line += ", " + rateText(rate)
+		if left := leftText(s.left, rate); left != "" {
+			line += ", " + left
+		}
+	}
+	return line + "  " + s.current
 }

@@ -40,7 +40,7 @@ func TestGolden(t *testing.T) {
 		"summary.md":    report.Markdown(),
 		"annotated.txt": report.Annotated(report.Text(report.TextOptions{})),
 		"badge.svg":     report.Badge(),
-		"progress.txt":  report.Progress(report.Text(report.TextOptions{}), func() int { return 40 }),
+		"progress.txt":  report.Progress(report.Text(report.TextOptions{}), report.ProgressOptions{Width: func() int { return 40 }}),
 	} {
 		t.Run(file, func(t *testing.T) {
 			got := generate(g, run())
@@ -163,7 +163,7 @@ func TestQuote(t *testing.T) {
 
 // A progress line never wraps, and nothing of it is left at the end.
 func TestProgressIsGone(t *testing.T) {
-	text := string(generate(report.Progress(report.Text(report.TextOptions{}), func() int { return 30 }), run()))
+	text := string(generate(report.Progress(report.Text(report.TextOptions{}), report.ProgressOptions{Width: func() int { return 30 }}), run()))
 	for _, part := range strings.Split(text, "\r\x1b[K")[1:] {
 		last := part[strings.LastIndex(part, "\n")+1:]
 		if n := len([]rune(last)); n > 29 {
@@ -304,7 +304,7 @@ func TestProgressFits(t *testing.T) {
 		{"bytes that are no text", "a\xff", "0/1 : a\uFFFD"},
 	} {
 		notes := []result.Note{result.RunStarted{Total: 1}, result.TestStarted{Test: result.TestID{Suite: " ", Description: r.title}}}
-		text := string(generate(report.Progress(report.Text(report.TextOptions{}), func() int { return 20 }), notes))
+		text := string(generate(report.Progress(report.Text(report.TextOptions{}), report.ProgressOptions{Width: func() int { return 20 }}), notes))
 		got := text[strings.LastIndex(text, "\x1b[K")+len("\x1b[K"):]
 		if got != r.want {
 			t.Errorf("%s: %q, want %q", r.reason, got, r.want)

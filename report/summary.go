@@ -11,18 +11,21 @@ import (
 )
 
 // slowest keeps the slowest tests that ran, the slowest first.
-type slowest struct{ verdicts []*result.Verdict }
+type slowest struct {
+	most     int
+	verdicts []*result.Verdict
+}
 
 func (s *slowest) add(v *result.Verdict) {
-	if v.Status == result.Skipped {
+	if v.Status == result.Skipped || s.most == 0 {
 		return
 	}
-	if n := len(s.verdicts); n == slowestTests && v.Duration <= s.verdicts[n-1].Duration {
+	if n := len(s.verdicts); n == s.most && v.Duration <= s.verdicts[n-1].Duration {
 		return
 	}
 	s.verdicts = append(s.verdicts, slim(v))
 	slices.SortStableFunc(s.verdicts, func(a, b *result.Verdict) int { return cmp.Compare(b.Duration, a.Duration) })
-	s.verdicts = s.verdicts[:min(len(s.verdicts), slowestTests)]
+	s.verdicts = s.verdicts[:min(len(s.verdicts), s.most)]
 }
 
 // slim is a verdict without its events and operations: what is kept until the

@@ -21,6 +21,9 @@ type TextOptions struct {
 	// slowest tests. Without it no time is told, so that two runs that saw the
 	// same say the same.
 	Timings bool
+	// Slowest is how many of the slowest tests are told at the end, with their
+	// times; 0 means five with Timings, and none without.
+	Slowest int
 	// Color marks verdicts with ANSI colours.
 	Color bool
 }
@@ -29,7 +32,10 @@ type TextOptions struct {
 // end the counts. The last line is exactly "N passed, N failed, N skipped".
 // Broken and known-failing tests have a line of their own before it.
 func Text(o TextOptions) Generator {
-	t := &text{options: o, skips: map[string]int{}}
+	if o.Timings && o.Slowest == 0 {
+		o.Slowest = slowestTests
+	}
+	t := &text{options: o, skips: map[string]int{}, slowest: slowest{most: o.Slowest}}
 	return func(n result.Note) []byte {
 		t.buffer.Reset()
 		t.note(n)
@@ -402,6 +408,9 @@ func (t *text) summary(s result.Summary) {
 	if t.options.Timings {
 		t.timings(s)
 	}
+	for _, v := range t.slowest.verdicts {
+		t.line(2, "slow: %s %s", round(v.Duration), title(v.Test))
+	}
 	for _, p := range s.Problems {
 		t.line(0, "problem: %s", p)
 	}
@@ -453,9 +462,6 @@ func (t *text) timings(s result.Summary) {
 			share = 100 * float64(p.took) / float64(sum)
 		}
 		t.line(2, "%-8s %10s %5.1f %%", p.name, round(p.took), share)
-	}
-	for _, v := range t.slowest.verdicts {
-		t.line(2, "slow: %s %s", round(v.Duration), title(v.Test))
 	}
 }
 

@@ -11,7 +11,11 @@ type RunStarted struct {
 	Time   time.Time
 	Engine string // name and version
 	Total  int    // tests to run, times deployments, times iterations
-	Files  int
+	// Skipped of Total are known not to run.
+	Skipped int
+	Files   int
+	// ByFile says how many of Total are of which file; nil if nobody knows.
+	ByFile map[string]int
 	Jobs   int
 	Seed   *int64 // of --shuffle
 	Shard  string // the part of a run that this is, such as "2/5"; "" if whole

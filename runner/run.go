@@ -31,10 +31,11 @@ func Run(ctx context.Context, suites []*specs.Suite, cfg Config) (result.Summary
 // all runs the suites.
 func (r *run) all(ctx context.Context, suites []*specs.Suite) (result.Summary, error) {
 	jobs := choose(suites, &r.cfg, r.offers, r.about)
+	skipped, byFile := count(jobs)
 	started := r.clock.Now()
 	r.notify(result.RunStarted{
 		Time: started, Engine: r.about.Name + " " + r.about.Version,
-		Total: len(jobs), Files: len(suites), Jobs: r.workers, Seed: r.cfg.Shuffle, Shard: r.cfg.Shard.String(), Cell: r.cfg.Cell,
+		Total: len(jobs), Skipped: skipped, ByFile: byFile, Files: len(suites), Jobs: r.workers, Seed: r.cfg.Shuffle, Shard: r.cfg.Shard.String(), Cell: r.cfg.Cell,
 	})
 	for _, p := range stale(suites, &r.cfg) {
 		r.problem("%s", p)
@@ -46,6 +47,18 @@ func (r *run) all(ctx context.Context, suites []*specs.Suite) (result.Summary, e
 	r.summary.Duration = r.clock.Now().Sub(started)
 	r.notify(result.RunFinished{Time: r.clock.Now(), Summary: r.summary})
 	return r.summary, r.refusal
+}
+
+// count tells how many jobs are skips already, and of which files all are.
+func count(jobs []job) (skipped int, byFile map[string]int) {
+	byFile = map[string]int{}
+	for _, j := range jobs {
+		byFile[j.id.File]++
+		if j.skip != nil {
+			skipped++
+		}
+	}
+	return skipped, byFile
 }
 
 // run is the state of one Run.

@@ -38,6 +38,7 @@ func reportKinds() []reportKind {
 type peopleFlags struct {
 	flags                         *flags
 	verbose, timings, annotations *bool
+	slowest                       *int
 }
 
 func (f *flags) people() *peopleFlags {
@@ -45,6 +46,7 @@ func (f *flags) people() *peopleFlags {
 		flags:       f,
 		verbose:     f.toggle("v", "a line for every test"),
 		timings:     f.toggle("timings", "tell times, and where the time went"),
+		slowest:     f.number("slowest", "N", 0, 0, "tell the N slowest tests at the end (default 5 with --timings, otherwise 0)"),
 		annotations: f.toggle("annotations", "tell GitHub Actions the places of failures (always where $"+envActions+" is true)"),
 	}
 }

@@ -586,7 +586,7 @@ func (c *call) tellOfInterruption(ctx context.Context) (end func()) {
 // text is the report for people: with colour and a status line on a terminal,
 // plain elsewhere.
 func (c *call) text(p *peopleFlags) report.Generator {
-	o := report.TextOptions{Verbose: *p.verbose, Timings: *p.timings}
+	o := report.TextOptions{Verbose: *p.verbose, Timings: *p.timings, Slowest: *p.slowest}
 	columns, terminal := c.terminal()
 	terminal = terminal && c.env(envTerminal) != "dumb"
 	o.Color = terminal && c.env(envNoColor) == ""
@@ -595,7 +595,7 @@ func (c *call) text(p *peopleFlags) report.Generator {
 		text = report.Annotated(text)
 	}
 	if !terminal {
-		return text
+		return report.Files(text, *p.timings)
 	}
 	width := func() int {
 		if now, ok := c.terminal(); ok {
@@ -603,7 +603,7 @@ func (c *call) text(p *peopleFlags) report.Generator {
 		}
 		return columns
 	}
-	return report.Progress(text, width)
+	return report.Progress(text, report.ProgressOptions{Width: width})
 }
 
 func (c *call) terminal() (columns int, ok bool) {
