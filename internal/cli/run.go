@@ -72,10 +72,10 @@ func (f *flags) deployment(initial string, choices ...string) *deploymentFlags {
 		choices = append(choices, string(t))
 	}
 	return &deploymentFlags{
-		topology: f.choice("topology", initial, "topology of the embedded deployment (default "+initial+")", choices...),
+		topology: f.choice("topology", initial, "topology of the deployment that is started (default "+initial+")", choices...),
 		version:  f.text("server-version", "VERSION", "", "server version that the embedded deployment plays, such as 4.2 or 8.0"),
-		members:  f.within("members", "N", 3, 1, embedded.MaxServers, "members of an embedded replica set (default 3)"),
-		mongoses: f.within("mongoses", "N", 2, 1, embedded.MaxServers, "routers of an embedded sharded cluster (default 2)"),
+		members:  f.within("members", "N", 3, 1, embedded.MaxServers, "members of a replica set (default 3)"),
+		mongoses: f.within("mongoses", "N", 2, 1, embedded.MaxServers, "routers of a sharded cluster (default 2)"),
 	}
 }
 
@@ -138,10 +138,11 @@ func runCommand() *command {
 		details: `Each PATH is a suite (.yml, .yaml, .json), a directory of suites, - for standard
 input, or the name of a suite that utr carries, such as retryable-reads.
 
-Without --uri the suites run on deployments inside the process, and with
---topology auto each test gets the first one that its requirements allow. With
---uri they run on a deployment that is there already; utr says which
-collections it will drop there before it does.
+Suites run on deployments inside the process, or with --local on clusters of
+mongod and mongos binaries that utr starts; with --topology auto each test gets
+the first one that its requirements allow. With --uri they run on a deployment
+that is there already; utr says which collections it will drop there before it
+does.
 
 Patterns of --run and --skip are regular expressions over "file: description".
 A pattern that matches no test is a problem, and fails the run; that no test is
@@ -155,6 +156,7 @@ interrupted.`,
 			{"utr run --topology all --jobs 4 specs/", "everything below a directory, on all four topologies"},
 			{"utr run --run 'find.*NotWritablePrimary' -v specs/", "a few tests, each with a line of its own"},
 			{"utr run --uri mongodb://localhost:27017/?replicaSet=rs0 specs/", "on a replica set of your own"},
+			{"utr run --local ~/mongodb-8.0.4 --topology all --jobs 2 specs/", "on clusters that utr starts of these binaries"},
 		},
 		words:   builtIn,
 		declare: func(f *flags) action { return declareRun(f).act },
@@ -181,7 +183,7 @@ func declareRun(f *flags) *runFlags {
 	r.deployment = f.deployment(topologyAuto, topologyAuto, topologyAll)
 	r.uri = f.text("uri", "URI", "", "run on the deployment of this connection string (or $"+envURI+")")
 	r.single = f.text("single-uri", "URI", "", "load balancer in front of a single mongos, for load balanced deployments (or $"+envSingleURI+")")
-	r.jobs = f.number("jobs", "N", 1, 1, "tests that run at once, each on its own embedded deployment (default 1)")
+	r.jobs = f.number("jobs", "N", 1, 1, "tests that run at once, each on its own deployment (default 1)")
 	r.run = f.patterns("run", "run only tests that match; may be repeated")
 	r.skip = f.patterns("skip", "leave out tests that match; may be repeated")
 	r.failFast = f.toggle("fail-fast", "begin no test after the first that failed or broke")

@@ -19,8 +19,8 @@ type settingsFlags struct {
 func (f *flags) settings() *settingsFlags {
 	s := &settingsFlags{
 		flags:     f,
-		auth:      f.choice("auth", "", "access control of the embedded deployment (default: as each test requires)", "on", "off"),
-		tls:       f.toggle("tls", "have the embedded deployment want TLS"),
+		auth:      f.choice("auth", "", "access control of the embedded deployment or local cluster (default: as each test requires)", "on", "off"),
+		tls:       f.toggle("tls", "have the embedded deployment or local cluster want TLS"),
 		serverAPI: f.choice("server-api", "", "declare this version of the Stable API for clients of which the suite says none", "1"),
 	}
 	f.add(&s.uriOptions, "uri-option", "NAME=VALUE", "option for all connection strings, such as compressors=zlib; may be repeated")
