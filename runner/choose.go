@@ -168,9 +168,10 @@ func (f Filter) refuses(subject string) string {
 // configuration: patterns that match no test of the suites, and a filter that
 // leaves none to run; and known failures that have expired. Run makes problems
 // of the same.
-func Unused(suites []*specs.Suite, cfg Config) []string { return stale(suites, &cfg) }
+func Unused(suites []*specs.Suite, cfg Config) []string { return stale(suites, &cfg, cfg.Clock.now()) }
 
-func stale(suites []*specs.Suite, cfg *Config) []string {
+// stale judges by the day of now.
+func stale(suites []*specs.Suite, cfg *Config, now time.Time) []string {
 	unused := func(p *regexp.Regexp) bool {
 		for _, s := range suites {
 			for _, t := range s.Tests {
@@ -197,7 +198,6 @@ func stale(suites []*specs.Suite, cfg *Config) []string {
 	}) {
 		problems = append(problems, "the run and skip patterns leave no test to run")
 	}
-	now := cfg.Clock.now()
 	for _, k := range cfg.KnownFailing {
 		if k.concerns(suites) && unused(k.Pattern) {
 			problems = append(problems, fmt.Sprintf("%s: the known failure %q matches no test", k.Position, k.Pattern))

@@ -116,7 +116,7 @@ func TestStalePatternsFailTheRun(t *testing.T) {
 		KnownFailing: []KnownFailure{{Pattern: regexp.MustCompile("left")}, {Pattern: regexp.MustCompile("nowhere")}},
 	}
 	want := []string{`the run pattern "gone" matches no test`, `the skip pattern "went" matches no test`, `: the known failure "left" matches no test`}
-	got := stale([]*specs.Suite{parse(t, choices)}, &cfg)
+	got := stale([]*specs.Suite{parse(t, choices)}, &cfg, time.Now())
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -33,11 +33,12 @@ func (r *run) all(ctx context.Context, suites []*specs.Suite) (result.Summary, e
 	jobs := choose(suites, &r.cfg, r.offers, r.about)
 	skipped, byFile := count(jobs)
 	started := r.clock.Now()
+	r.day = started
 	r.notify(result.RunStarted{
 		Time: started, Engine: r.about.Name + " " + r.about.Version,
 		Total: len(jobs), Skipped: skipped, ByFile: byFile, Files: len(suites), Jobs: r.workers, Seed: r.cfg.Shuffle, Shard: r.cfg.Shard.String(), Cell: r.cfg.Cell,
 	})
-	for _, p := range stale(suites, &r.cfg) {
+	for _, p := range stale(suites, &r.cfg, r.day) {
 		r.problem("%s", p)
 	}
 	r.work(ctx, jobs)
@@ -70,6 +71,7 @@ type run struct {
 	clock    Clock
 	timeout  time.Duration
 	workers  int
+	day      time.Time // that known failures are judged by: all by the same one
 	dial     func(deployment.Deployment) (commands, error)
 
 	mu      sync.Mutex // guards what follows

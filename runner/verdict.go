@@ -74,11 +74,10 @@ func (t *testRun) verdict(j job, untidy, lost, fallen error) *result.Verdict {
 
 // expectFailure applies the list of known failures.
 func (r *run) expectFailure(v *result.Verdict, subject string) {
-	now := r.clock.Now()
-	k := known(r.cfg.KnownFailing, subject, now)
+	k := known(r.cfg.KnownFailing, subject, r.day)
 	switch {
 	case k == nil:
-	case k.Expired(now):
+	case k.Expired(r.day):
 		if v.Status == result.Failed {
 			v.Reason = strings.TrimPrefix(v.Reason+"; known to fail, but that has expired: "+k.Reason, "; ")
 		}
