@@ -39,16 +39,15 @@ type front struct {
 	ending chan int
 	work   sync.WaitGroup
 
-	joining sync.Mutex // one at a time
+	initiating, joining sync.Mutex // each one at a time
 
-	mu       sync.Mutex
-	closed   bool
-	state    string
-	behind   backend
-	next     *forwarder            // what follows when replSetInitiate has been answered
-	initiate bool                  // it is running
-	change   chan struct{}         // closed when behind becomes another
-	opening  map[net.Conn]struct{} // of whom we do not know yet what they want
+	mu      sync.Mutex
+	closed  bool
+	state   string
+	behind  backend
+	past    []*ghost              // whose clients have been handed over
+	change  chan struct{}         // closed when behind becomes another
+	opening map[net.Conn]struct{} // of whom we do not know yet what they want
 }
 
 func newFront(o *Options, env Environment, j *journal, config *tls.Config) *front {
@@ -73,8 +72,8 @@ func (f *front) close(listeners []net.Listener) {
 	f.cancel()
 	f.mu.Lock()
 	f.closed = true
-	behind, next := f.behind, f.next
-	f.behind, f.next = nil, nil
+	behind, past := f.behind, f.past
+	f.behind, f.past = nil, nil
 	for nc := range f.opening {
 		_ = nc.Close()
 	}
@@ -82,14 +81,14 @@ func (f *front) close(listeners []net.Listener) {
 	if behind != nil {
 		behind.close()
 	}
-	if next != nil {
-		next.close()
+	for _, g := range past {
+		g.close()
 	}
 	f.work.Wait()
 }
 
-// become changes who serves, and what the process is. Clients of before lose
-// their connections.
+// become changes who serves, and what the process is. Clients of a member that
+// waited keep their connections; others of before lose them.
 func (f *front) become(state string, b backend) {
 	f.mu.Lock()
 	old := f.behind
@@ -99,11 +98,20 @@ func (f *front) become(state string, b backend) {
 	f.behind, f.state = b, state
 	close(f.change)
 	f.change = make(chan struct{})
+	fw, forwards := b.(*forwarder)
+	g, waited := old.(*ghost)
+	handOver := forwards && waited
+	if handOver {
+		f.past = append(f.past, g)
+	}
 	f.mu.Unlock()
-	if old != nil {
+	switch {
+	case handOver:
+		g.server.HandOver(func(client net.Addr) (net.Conn, error) { return fw.dial(client, false) })
+	case old != nil:
 		f.work.Go(old.close)
 	}
-	if fw, ok := b.(*forwarder); ok {
+	if forwards {
 		f.work.Go(func() { f.attend(fw) })
 	}
 }
@@ -263,11 +271,8 @@ func (f *front) tell() reply {
 func (f *front) accede(q request) error {
 	f.joining.Lock()
 	defer f.joining.Unlock()
-	f.mu.Lock()
-	state, initiating, next := f.state, f.initiate, f.next
-	f.mu.Unlock()
 	switch {
-	case state != waits || next != nil:
+	case f.tell().State != waits:
 		return errors.New("the process is a member already, or none")
 	case q.Set != f.o.ReplSet:
 		return errors.New("the process belongs to replica set " + f.o.ReplSet)
@@ -277,20 +282,9 @@ func (f *front) accede(q request) error {
 		f.journal.fail("REPL", 0, "ReplCoord", "Cannot join the set", bson.D{{Key: "error", Value: err.Error()}})
 		return err
 	}
-	if !initiating {
-		f.enter(fw)
-		return nil
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.next = fw
-	return nil
-}
-
-// enter becomes a member of the set.
-func (f *front) enter(fw *forwarder) {
 	f.journal.info("REPL", 21392, "ReplCoord", "New replica set config in use", bson.D{{Key: "config", Value: bson.D{{Key: "_id", Value: f.o.ReplSet}}}})
 	f.become(serves, fw)
+	return nil
 }
 
 // join takes the process's seat at a host.
@@ -333,6 +327,7 @@ func (f *front) seat() (*seat, error) {
 // attend hears what becomes of the process at its host, until the host or the
 // seat is gone.
 func (f *front) attend(fw *forwarder) {
+	_ = write(fw.control, request{Kind: saysServes}) // the loop hears if the host is gone
 	for {
 		var r reply
 		if err := read(fw.in, &r); err != nil {
@@ -411,21 +406,30 @@ type forwarder struct {
 	conns  map[net.Conn]struct{}
 }
 
-func (f *forwarder) serve(client net.Conn, balanced bool) {
+// dial opens a connection to the host for a client.
+func (f *forwarder) dial(client net.Addr, balanced bool) (net.Conn, error) {
 	host, err := net.Dial("tcp", f.host.Host)
+	if err != nil {
+		return nil, err
+	}
+	if _, err = io.WriteString(host, magic); err == nil {
+		err = write(host, request{Kind: askForward, Token: f.host.Token, Member: f.member, Remote: client.String(), Balanced: balanced})
+	}
+	if err != nil {
+		_ = host.Close()
+		return nil, err
+	}
+	return host, nil
+}
+
+func (f *forwarder) serve(client net.Conn, balanced bool) {
+	host, err := f.dial(client.RemoteAddr(), balanced)
 	if err != nil {
 		_ = client.Close()
 		return
 	}
-	err = f.hold(client, host)
-	if err == nil {
-		_, err = io.WriteString(host, magic)
-	}
-	if err == nil {
-		err = write(host, request{Kind: askForward, Token: f.host.Token, Member: f.member, Remote: client.RemoteAddr().String(), Balanced: balanced})
-	}
 	both := func() { _, _ = host.Close(), client.Close() }
-	if err != nil {
+	if err := f.hold(client, host); err != nil {
 		both()
 		return
 	}

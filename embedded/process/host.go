@@ -151,6 +151,7 @@ type occupant struct {
 	router  bool
 	control net.Conn
 	journal *journal
+	serves  bool       // it hands its clients over by now; guarded by host.mu
 	mu      sync.Mutex // of writing to control
 }
 
@@ -402,8 +403,13 @@ func (h *host) join(nc net.Conn, in *bufio.Reader, q request) {
 		return
 	}
 	o.tell(reply{})
-	var nothing request
-	_ = read(in, &nothing) // it says nothing more: this is its end
+	var said request
+	for read(in, &said) == nil { // until its end
+		h.mu.Lock()
+		o.serves = true
+		h.changed()
+		h.mu.Unlock()
+	}
 	h.unseat(q.Member, o)
 	_ = o.journal.Close()
 }
@@ -496,6 +502,12 @@ func (h *host) unseat(member string, o *occupant) {
 
 // away are the members of the set that have not joined.
 func (h *host) away() []string {
+	return h.lacking(func(o *occupant) bool { return o == nil })
+}
+
+// lacking are the members of the set of whose occupants, nil for none, something
+// is true.
+func (h *host) lacking(what func(*occupant) bool) []string {
 	if h.Set == nil {
 		return nil
 	}
@@ -503,7 +515,7 @@ func (h *host) away() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, s := range h.cluster.Members() {
-		if h.seats[s.Address()] == nil {
+		if what(h.seats[s.Address()]) {
 			out = append(out, s.Address())
 		}
 	}
@@ -548,7 +560,7 @@ func (h *host) gather() reply {
 		h.mu.Lock()
 		change := h.change
 		h.mu.Unlock()
-		away := h.away()
+		away := h.lacking(func(o *occupant) bool { return o == nil || !o.serves })
 		if len(away) == 0 {
 			return reply{}
 		}

@@ -25,46 +25,28 @@ const (
 )
 
 // initiated serves replSetInitiate: it starts the host of the set, which
-// invites the members, this process among them. The process becomes a member
-// when the client has its answer.
-func (f *front) initiated(ctx context.Context, config bson.Raw) (func(), error) {
+// invites the members, this process among them.
+func (f *front) initiated(ctx context.Context, config bson.Raw) error {
 	set, err := server.ParseSetConfig(config, f.o.Profile)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if set.Name != f.o.ReplSet {
-		return nil, command.Errorf(codeInvalidConfig, "Attempting to initiate a replica set with name %s, but command line reports %s; rejecting", set.Name, f.o.ReplSet)
+		return command.Errorf(codeInvalidConfig, "Attempting to initiate a replica set with name %s, but command line reports %s; rejecting", set.Name, f.o.ReplSet)
 	}
-	f.mu.Lock()
-	busy := f.initiate || f.next != nil
-	f.initiate = true
-	f.mu.Unlock()
-	if busy {
-		return nil, command.Errorf(codeAlreadyInitiating, "replSetInitiate is running already")
+	if !f.initiating.TryLock() {
+		return command.Errorf(codeAlreadyInitiating, "replSetInitiate is running already")
 	}
-	err = f.found(ctx, set, config)
+	defer f.initiating.Unlock()
+	if err := f.found(ctx, set, config); err != nil {
+		return err
+	}
 	f.joining.Lock() // if the invitation is being taken, wait for it
 	defer f.joining.Unlock()
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.initiate = false
-	if err == nil && f.next == nil {
-		err = command.Errorf(codeOperationFailed, "the host of the set did not invite this member")
+	if f.tell().State != serves {
+		return command.Errorf(codeOperationFailed, "the host of the set did not invite this member")
 	}
-	if err != nil {
-		if f.next != nil {
-			f.work.Go(f.next.close)
-			f.next = nil
-		}
-		return nil, err
-	}
-	fw := f.next
-	return func() {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.next = nil
-		f.work.Go(func() { f.enter(fw) })
-	}, nil
+	return nil
 }
 
 // found asks the members and starts the host.

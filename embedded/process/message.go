@@ -43,6 +43,7 @@ const (
 	askJoin    = "join"    // here I am; the connection stays while I live
 	askForward = "forward" // what follows is a client
 	askGather  = "gather"  // answer when all members have joined
+	saysServes = "serves"  // after join: clients are handed over from now on
 )
 
 // seat is what a process brings along when it joins a host.

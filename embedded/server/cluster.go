@@ -75,9 +75,9 @@ type Config struct {
 	// Clock is that of rate limiters, nil for the machine's.
 	Clock Clock
 
-	// Initiate serves replSetInitiate on an uninitiated server. What it gives
-	// runs when the client has its answer. Nil refuses the command.
-	Initiate func(ctx context.Context, config bson.Raw) (after func(), err error)
+	// Initiate serves replSetInitiate on an uninitiated server. Nil refuses the
+	// command.
+	Initiate func(ctx context.Context, config bson.Raw) error
 	// Reconfigure serves replSetReconfig, whose configuration has been checked
 	// and configured when it is called; removed are the members that are gone.
 	// Nil refuses the command.

@@ -23,12 +23,14 @@ const (
 	codeInvalidOptions          = 72
 	codeShardNotFound           = 70
 	codeInvalidNamespace        = 73
+	codeNodeNotFound            = 74
 	codeNoReplicationEnabled    = 76
 	codeUnknownWriteConcern     = 79
 	codeInvalidReplicaSetConfig = 93
 	codeNotYetInitialized       = 94
 	codeUnsatisfiable           = 100
 	codeNewConfigIncompatible   = 103
+	codeNodeNotElectable        = 104
 	codeExceededTimeLimit       = 262
 	codeMetadataAppName         = 184
 	codeMetadataMutated         = 186

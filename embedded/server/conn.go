@@ -33,7 +33,8 @@ type conn struct {
 	metadata    bool // the client has sent its metadata
 	compression []string
 	sasl        *conversation
-	user        *User // who has authenticated, nil for no one
+	greeting    bson.Raw // the first hello
+	user        *User    // who has authenticated, nil for no one
 }
 
 func newConn(s *Server, socket net.Conn, balanced bool) *conn {
@@ -80,6 +81,10 @@ func (k *conn) run() {
 			_, _ = io.WriteString(k.socket, wire.HTTPAnswer) // we close anyway
 		}
 		if err != nil {
+			return
+		}
+		if elsewhere := k.server.elsewhere.Load(); elsewhere != nil {
+			k.handOn(*elsewhere, in, wire.Append(nil, h, body))
 			return
 		}
 		if err := k.message(h, body); err != nil {
@@ -131,9 +136,6 @@ func (k *conn) msg(h wire.Header, body []byte, reply writer) error {
 	x.logCommand(doc, err)
 	if err != nil {
 		return err
-	}
-	if x.after != nil {
-		defer x.after()
 	}
 	if m.Flags&wire.MoreToCome != 0 {
 		return nil

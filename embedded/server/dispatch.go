@@ -26,7 +26,6 @@ type exchange struct {
 	concern writeConcern
 	step    failpoint.Step // of failCommandSequence
 	logged  int64          // its number in the log
-	after   func()         // runs when the client has its answer
 }
 
 // begin takes a command up. An error ends the connection.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -47,7 +48,11 @@ func (x *exchange) hello() (bson.D, error) {
 func (x *exchange) stream(a await) {
 	x.request.Stream = func() (bson.D, error) {
 		a.until(x)
-		x.stream(a)
+		if x.conn.server.elsewhere.Load() == nil {
+			x.stream(a)
+		} else {
+			x.request.Stream = nil // the client asks again, and is served there
+		}
 		return x.description(nil)
 	}
 }
@@ -137,6 +142,7 @@ func (k *conn) handshake(body bson.Raw) error {
 			return refuse(codeMetadataMutated, "The client metadata document may only be sent in the first hello")
 		}
 		k.metadata = true
+		k.greeting = slices.Clone(body)
 		k.logMetadata(client)
 		application, _ := client.Lookup("application").DocumentOK()
 		k.info.AppName, _ = application.Lookup("name").StringValueOK()

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"slices"
+
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/command"
@@ -26,9 +28,7 @@ func (x *exchange) replSetInitiate() (bson.D, error) {
 			{Key: "members", Value: bson.A{bson.D{{Key: "_id", Value: int32(0)}, {Key: "host", Value: x.view.Address}}}},
 		})
 	}
-	after, err := c.Initiate(x.conn.ctx, config)
-	x.after = after
-	return nil, err
+	return nil, c.Initiate(x.conn.ctx, config)
 }
 
 // replSetReconfig gives the set another configuration.
@@ -61,6 +61,14 @@ func (x *exchange) replSetReconfig() (bson.D, error) {
 	if set.Version <= old {
 		return nil, refuse(codeNewConfigIncompatible, "New replica set configuration version must be greater than old, but %d is not greater than %d for replica set %s",
 			set.Version, old, set.Name)
+	}
+	self := slices.IndexFunc(set.Members, func(m Member) bool { return m.Host == x.view.Address })
+	switch {
+	case self < 0 && !force:
+		return nil, refuse(codeNodeNotFound, "No host described in new configuration with {version: %d, term: %d} for replica set %s maps to this node", set.Version, x.view.Term, set.Name)
+	case self >= 0 && !set.Members[self].electable() && x.view.Role == command.Primary:
+		return nil, refuse(codeNodeNotElectable, "This node, %s, with _id MemberId(%d) is not electable under the new configuration with {version: %d, term: %d} for replica set %s",
+			x.view.Address, set.Members[self].ID, set.Version, x.view.Term, set.Name)
 	}
 	removed, err := c.Configure(set)
 	if err != nil {

@@ -29,6 +29,8 @@ type Server struct {
 
 	lastConn atomic.Int64
 	counters counters
+	// elsewhere is where clients are served from now on, nil for here.
+	elsewhere atomic.Pointer[Dial]
 	// fsyncLocks is how often fsync has locked it.
 	fsyncLocks atomic.Int64
 
