@@ -281,11 +281,12 @@ func (s *orchestrated) existing(ctx context.Context, c OrchestratedCluster) (*po
 		if err != nil {
 			return nil, err
 		}
-		source, err := s.look(ctx, c.String(), ClusterOptions{URI: uri, Lock: s.Lock, Note: s.Note})
+		source, err := OpenCluster(ctx, ClusterOptions{URI: uri, Lock: s.Lock, Note: s.Note})
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("cluster %s: %w", c, err)
 		}
-		return &foreignCluster{clusterSource: source, cluster: source.cluster, options: s}, nil
+		existing := source.(*clusterSource)
+		return &foreignCluster{clusterSource: existing, cluster: existing.cluster, options: s}, nil
 	}
 	return slot, nil
 }
@@ -339,11 +340,11 @@ func (s *orchestrated) create(ctx context.Context, c orchestration.Configuration
 			return fail(err)
 		}
 	}
-	source, err := s.look(ctx, c.Name, o)
+	source, err := OpenCluster(ctx, o)
 	if err != nil {
 		return fail(err)
 	}
-	made.cluster = source.cluster
+	made.cluster = source.(*clusterSource).cluster
 	return made, nil
 }
 
@@ -390,15 +391,6 @@ func (s *orchestrated) await(ctx context.Context, uri string) error {
 	return nil
 }
 
-// look finds out what a cluster is.
-func (s *orchestrated) look(ctx context.Context, name string, o ClusterOptions) (*clusterSource, error) {
-	source, err := OpenCluster(ctx, o)
-	if err != nil {
-		return nil, fmt.Errorf("cluster %s: %w", name, err)
-	}
-	return source.(*clusterSource), nil
-}
-
 // connectionString puts together what the service says and what it does not
 // say: it neither escapes passwords nor tells of TLS.
 func (s *orchestrated) connectionString(c orchestration.Cluster, tls bool, caFile string) (string, error) {
@@ -408,9 +400,9 @@ func (s *orchestrated) connectionString(c orchestration.Cluster, tls bool, caFil
 	}
 	if user, password, found := credentials(c.AuthURI, u.hosts); found {
 		s.Secret(password)
-		u.userinfo = url.QueryEscape(user) + ":" + url.QueryEscape(password) + "@"
+		u.userinfo = url.UserPassword(user, password).String() + "@"
 		if password == "" {
-			u.userinfo = url.QueryEscape(user) + "@"
+			u.userinfo = url.User(user).String() + "@"
 		}
 		_, query, _ := cutLast(c.AuthURI, "?")
 		for _, pair := range strings.Split(query, "&") {

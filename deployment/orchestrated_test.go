@@ -148,7 +148,7 @@ func TestOrchestratedClusters(t *testing.T) {
 
 // A cluster that is there already is used, and stays: not even its lock does.
 func TestOrchestratedClusterThatIsThere(t *testing.T) {
-	const user, password = "ann@home", `p@ss:w/o?r%d&`
+	const user, password = "ann@home", `p@ss:w/o?r%d& +é`
 	for kind, o := range map[string]embedded.Options{
 		"servers":          {},
 		"replica_sets":     {Topology: embedded.ReplicaSet, Users: []embedded.User{{Name: user, Password: password}}},

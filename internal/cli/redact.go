@@ -48,14 +48,18 @@ type redactor struct {
 // also learns a secret that turned up later, such as the password of a cluster
 // that was made.
 func (r *redactor) also(secret string) {
+	if len(secret) < 3 { // it stands in ordinary words
+		return
+	}
 	for {
 		before := r.later.Load()
 		known := new(redactor)
 		if before != nil {
 			known.secrets = slices.Clone(*before)
 		}
-		known.add(secret)
-		known.add(url.QueryEscape(secret))
+		for _, form := range []string{secret, url.QueryEscape(secret), url.PathEscape(secret), url.User(secret).String()} {
+			known.add(form)
+		}
 		slices.SortFunc(known.secrets, longerFirst)
 		known.secrets = slices.Compact(known.secrets)
 		if r.later.CompareAndSwap(before, &known.secrets) {
