@@ -99,7 +99,7 @@ type Set struct {
 // The names of replica sets.
 const (
 	memberSet = "rs0"
-	configSet = "config"
+	configSet = "csrs"
 )
 
 // Plan is what makes a cluster.
