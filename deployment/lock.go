@@ -196,12 +196,24 @@ func acquire(ctx context.Context, store lockStore, hosts []string, o LockOptions
 	}
 	l := &Lock{store: store, hosts: hosts, o: o, me: Holder{Run: rand.Text(), Host: host, PID: os.Getpid(), Name: o.Name}}
 	if err := l.get(ctx); err != nil {
+		l.withdraw(ctx, err)
 		return nil, err
 	}
 	beating, stop := context.WithCancel(context.WithoutCancel(ctx))
 	l.stop, l.stopped = stop, make(chan struct{})
 	go l.beat(beating)
 	return l, nil
+}
+
+// withdraw removes the document of an attempt that failed and may have left one:
+// it was interrupted, or no majority took it.
+func (l *Lock) withdraw(ctx context.Context, why error) {
+	if held := new(HeldError); errors.As(why, &held) || isUnauthorized(why) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseLimit)
+	defer cancel()
+	_ = l.store.remove(ctx, l.me.Run) // otherwise it is stale after its lease
 }
 
 // get takes the lock, or waits for it as long as was asked for.
@@ -267,9 +279,9 @@ func (l *Lock) try(ctx context.Context) (holder *Holder, err error) {
 			return holder, nil
 		}
 		// It has become free, or stale, since.
-		holder, err = nil, fmt.Errorf("the lock %s.%s changed hands at each of %d tries", LockDatabase, LockCollection, tries)
+		holder, err = nil, fmt.Errorf("it changed hands at each of %d tries", tries)
 	}
-	return nil, err
+	return nil, fmt.Errorf("taking the lock %s.%s: %w", LockDatabase, LockCollection, err)
 }
 
 // passes tells errors that say nothing of the command itself, and after which
@@ -466,13 +478,10 @@ func (d *lockDocument) close() {
 
 func (d *lockDocument) run(ctx context.Context, database string, command bson.D) (bson.Raw, error) {
 	reply, err := d.client.Database(database).RunCommand(ctx, command, options.RunCmd().SetReadPreference(readpref.Primary())).Raw()
-	if err != nil {
-		return nil, err
+	if late := new(mongo.WriteException); errors.As(err, late) && late.WriteConcernError != nil {
+		return nil, fmt.Errorf("no majority has it: %s", late.WriteConcernError.Message)
 	}
-	if late, ok := reply.Lookup("writeConcernError").DocumentOK(); ok {
-		return nil, fmt.Errorf("no majority has it: %s", text(late, "errmsg"))
-	}
-	return reply, nil
+	return reply, err
 }
 
 // majority is the write concern of everything about a lock. A standalone takes

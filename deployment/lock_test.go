@@ -351,13 +351,15 @@ func TestLockAndElections(t *testing.T) {
 // scripted is a lockStore that answers what a test wants.
 type scripted struct {
 	mu      sync.Mutex
+	taking  error
+	removed bool
 	renewal error
 	loud    bool // a fail point of a test is on
 	renewed chan struct{}
 }
 
 func (s *scripted) take(context.Context, Holder, time.Duration) (*Holder, bool, error) {
-	return nil, true, nil
+	return nil, s.taking == nil, s.taking
 }
 func (s *scripted) renew(context.Context, string, time.Duration) (bool, error) {
 	s.mu.Lock()
@@ -369,8 +371,11 @@ func (s *scripted) renew(context.Context, string, time.Duration) (bool, error) {
 	return s.renewal == nil, s.renewal
 }
 func (s *scripted) read(context.Context) (*Holder, error) { return nil, nil }
-func (s *scripted) remove(context.Context, string) error  { return nil }
-func (s *scripted) close()                                {}
+func (s *scripted) remove(ctx context.Context, _ string) error {
+	s.removed = ctx.Err() == nil
+	return nil
+}
+func (s *scripted) close() {}
 func (s *scripted) quiet(context.Context) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -460,5 +465,67 @@ func TestClearLock(t *testing.T) {
 	}
 	if _, _, err := ClearLock(within(t), "mongodb://u:s3cret@127.0.0.1:1/?serverSelectionTimeoutMS=50", nil); err == nil || strings.Contains(err.Error(), "s3cret") {
 		t.Errorf("nothing listens: %v", err)
+	}
+}
+
+// What the server refuses, or does not make safe, is no lock: a user without
+// the right runs without one and is told, everything else is an error that
+// leaves nothing behind.
+func TestLockThatCannotBe(t *testing.T) {
+	refuse := func(code int32) bson.D { return bson.D{{Key: "errorCode", Value: code}} }
+	for _, r := range []struct {
+		reason string
+		data   bson.D // of failCommand for the lock's commands
+		note   string // people are told, and the deployment can be used
+		err    string
+	}{
+		{"the user may not", refuse(codeUnauthorized), "no lock keeps other runs away from the deployment at HOSTS: the user of the connection string may not write utr.lock", ""},
+		{"it is read-only", refuse(20), "", "taking the lock utr.lock: "},
+		{"no majority", bson.D{{Key: "writeConcernError", Value: bson.D{{Key: "code", Value: 64}, {Key: "errmsg", Value: "waiting for replication timed out"}}}}, "", "no majority has it: waiting for replication timed out"},
+		{"an election at each try", refuse(189), "", "taking the lock"},
+		{"sessions are killed meanwhile", bson.D{{Key: "errorCode", Value: 11601}, {Key: "times", Value: 2}}, "", ""},
+	} {
+		t.Run(r.reason, func(t *testing.T) {
+			t.Parallel()
+			d := serving(t, embedded.Options{Topology: embedded.ReplicaSet, Users: []embedded.User{{Name: "u", Password: "s3cret-pw"}}})
+			var mode any = "alwaysOn"
+			if last := len(r.data) - 1; r.data[last].Key == "times" {
+				mode, r.data = bson.D{r.data[last]}, r.data[:last]
+			}
+			arm(t, d.DirectURI(d.Primary()), "failCommand", mode, append(bson.D{{Key: "failCommands", Value: bson.A{"findAndModify"}}, {Key: "appName", Value: "utr lock"}}, r.data...))
+			var told notes
+			s, err := OpenCluster(within(t), ClusterOptions{URI: d.URI(), Lock: &LockOptions{}, Note: told.add})
+			if err == nil {
+				if err := s.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+			if (err != nil) != (r.err != "") || err != nil && !strings.Contains(err.Error(), r.err) {
+				t.Errorf("it says %v, want %q", err, r.err)
+			}
+			if note := strings.ReplaceAll(r.note, "HOSTS", strings.Join(d.Hosts(), ",")); !strings.Contains(told.String(), note) {
+				t.Errorf("people are told %q, want %q", told.String(), note)
+			}
+			if h := lockOf(t, d.URI()); h != nil {
+				t.Errorf("a lock is left: %+v", h)
+			}
+			if strings.Contains(fmt.Sprint(err, told.String()), "s3cret") {
+				t.Errorf("the password is out: %v %s", err, told.String())
+			}
+		})
+	}
+}
+
+// A run that is interrupted while it takes the lock takes back what may have
+// been written.
+func TestLockInterrupted(t *testing.T) {
+	s := &scripted{taking: context.Canceled}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := acquire(ctx, s, []string{"h:1"}, LockOptions{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("it says %v", err)
+	}
+	if !s.removed {
+		t.Error("what may have been written is left")
 	}
 }
