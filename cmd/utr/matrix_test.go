@@ -25,12 +25,12 @@ func night(t *testing.T, slow string) (file, results string) {
 	return file, results
 }
 
-// begun waits until the slow cell runs: its log tells of the first test.
+// begun waits until the slow cell runs: its report tells of the first test.
 func begun(t *testing.T, results string) {
 	t.Helper()
 	until(t, "the slow cell runs", func() bool {
-		text, _ := os.ReadFile(filepath.Join(results, "c_reference_slow.log"))
-		return strings.Contains(string(text), "passed armed: first")
+		text, _ := os.ReadFile(filepath.Join(results, "c_reference_slow.json.partial"))
+		return strings.HasSuffix(string(text), "\n")
 	})
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+
+	"github.com/unified-test-runner/utr/report"
 )
 
 // resultsFolder keeps what the cells of a matrix gave, so that a run that was
@@ -65,10 +68,29 @@ func (f *resultsFolder) begin(cell string) error {
 	if err := f.note(cell, ""); err != nil {
 		return err
 	}
-	if err := os.Remove(f.report(cell)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+	for _, name := range []string{f.report(cell), f.report(cell) + partial} {
+		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
 	}
 	return nil
+}
+
+// past reads the report of a cell, nil if there is none. That of a cell that
+// was killed is read up to its last whole line.
+func (f *resultsFolder) past(cell string) (*report.Past, error) {
+	name := f.report(cell)
+	data, err := os.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		data, err = os.ReadFile(name + partial)
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return report.Read(name, bytes.NewReader(data[:bytes.LastIndexByte(data, '\n')+1]))
 }
 
 // end notes that a cell is finished.

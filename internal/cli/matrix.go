@@ -63,7 +63,6 @@ whose process died or was cut off.`,
 		declare: func(f *flags) action {
 			m := &matrixFlags{flags: f}
 			m.dryRun = f.toggle("dry-run", "print the cells, with -v the command line of each, and stop")
-			m.verbose = f.toggle("v", "tell the command line of each cell")
 			m.jobs = f.number("jobs", "N", 1, 1, "cells that run at once, each on a cluster of its own (default 1)")
 			m.results = f.text("results", "DIR", "", "folder for what cells give (default the name of FILE with .results)")
 			m.fresh = f.toggle("fresh", "run cells again that are finished")
@@ -72,10 +71,8 @@ whose process died or was cut off.`,
 			m.timeout = f.duration("cell-timeout", "longest time for a cell that FILE sets none for (default 1h)")
 			m.shard = f.text("shard", "I/N", "", "run one of N parts of the tests of each cell, such as 2/5; utr merge puts the reports together")
 			m.durations = f.file("durations", "with --shard: a JSON report by which the parts take equally long; the same one for all")
-			m.people = &peopleFlags{flags: f, verbose: new(bool),
-				timings:     f.toggle("timings", "tell times, and where the time went"),
-				annotations: f.toggle("annotations", "tell GitHub Actions the places of failures (always where $"+envActions+" is true)"),
-			}
+			m.people = f.peopleSaying("tell the command line of each cell")
+			m.verbose, m.people.verbose, m.people.past = m.people.verbose, new(bool), true
 			m.reports = f.reports()
 			return m.act
 		},

@@ -124,7 +124,7 @@ func (n *night) keep() error {
 		if *n.flags.fresh || !n.folder.has(c.Name, c.identity) {
 			continue
 		}
-		past, damage := n.past(c)
+		past, damage := n.folder.past(c.Name)
 		if damage != nil || past == nil || past.Run == nil {
 			continue
 		}
@@ -218,7 +218,7 @@ func (n *night) one(ctx context.Context, c *cellRun) {
 	args := slices.Concat([]string{"run", "--cell", c.Name, "--json", n.folder.report(c.Name), "--annotations=false", "-v"}, n.flags.extra(), c.Args())
 	code, err := n.call.program.Child(limited, Child{Args: args, Env: cellEnv(&c.Cell), Output: n.call.secrets.writer(words)})
 	closing := log.Close()
-	past, damage := n.past(c)
+	past, damage := n.folder.past(c.Name)
 	if past != nil {
 		c.take(past)
 	}
@@ -246,20 +246,6 @@ func (n *night) one(ctx context.Context, c *cellRun) {
 			c.broken = err.Error()
 		}
 	}
-}
-
-// past reads the report of a cell. One that was cut off is read up to its last
-// whole line.
-func (n *night) past(c *cellRun) (*report.Past, error) {
-	name := n.folder.report(c.Name)
-	data, err := os.ReadFile(name)
-	if err != nil {
-		if errors.Is(err, os.ErrNotExist) {
-			return nil, nil
-		}
-		return nil, err
-	}
-	return report.Read(name, bytes.NewReader(data[:bytes.LastIndexByte(data, '\n')+1]))
 }
 
 // take adds up what a report says.
@@ -309,7 +295,7 @@ func (n *night) report(ctx context.Context, reporters []*report.Reporter) error 
 	}
 	notify(started)
 	for _, c := range n.cells {
-		past, err := n.past(c)
+		past, err := n.folder.past(c.Name)
 		if err != nil {
 			return err
 		}

@@ -39,12 +39,16 @@ type peopleFlags struct {
 	flags                         *flags
 	verbose, timings, annotations *bool
 	slowest                       *int
+	past                          bool // all is over when it is told: no progress is
 }
 
-func (f *flags) people() *peopleFlags {
+func (f *flags) people() *peopleFlags { return f.peopleSaying("a line for every test") }
+
+// peopleSaying gives -v a meaning of the command's own.
+func (f *flags) peopleSaying(verbose string) *peopleFlags {
 	return &peopleFlags{
 		flags:       f,
-		verbose:     f.toggle("v", "a line for every test"),
+		verbose:     f.toggle("v", verbose),
 		timings:     f.toggle("timings", "tell times, and where the time went"),
 		slowest:     f.number("slowest", "N", 0, 0, "tell the N slowest tests at the end (default 5 with --timings, otherwise 0)"),
 		annotations: f.toggle("annotations", "tell GitHub Actions the places of failures (always where $"+envActions+" is true)"),

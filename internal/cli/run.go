@@ -596,6 +596,9 @@ func (c *call) text(p *peopleFlags) report.Generator {
 	if *p.annotations || c.env(envActions) == "true" && !p.flags.given("annotations") {
 		text = report.Annotated(text)
 	}
+	if p.past {
+		return text
+	}
 	if !terminal {
 		return report.Files(text, *p.timings)
 	}
