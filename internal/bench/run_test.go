@@ -26,18 +26,26 @@ type run struct {
 // ran counts the tests that were not skipped, where none failed unexpectedly.
 func ran(s result.Summary) int { return s.Passed + s.KnownFailing }
 
+// overhead is what a test takes beside the time of its commands and the waits
+// that suites ask for: set-up, clean-up, and the engine with its connections
+// and handshakes.
+func overhead(t result.Timings) time.Duration { return t.Setup + t.Engine + t.Cleanup }
+
 // writeRuns prints the runs: what came of the tests, the time on the clock,
-// that of one test that was not skipped, and where the time of all tests went.
+// that of one test that was not skipped, of that the part between the start of
+// its commands and their ends and the part that is overhead, and where the time
+// of all tests went.
 func writeRuns(w io.Writer, runs []run) {
 	if len(runs) == 0 {
 		return
 	}
-	fmt.Fprintln(w, "\nrun\tjobs\tpassed\tknown\tskipped\ttime\ta test\tset-up\tengine\tserver\twaiting\tclean-up\t")
+	fmt.Fprintln(w, "\nrun\tjobs\tpassed\tknown\tskipped\ttime\ta test\tin the server\toverhead\tset-up\tengine\tserver\twaiting\tclean-up\t")
 	for _, r := range runs {
 		s, t := r.summary, r.summary.Timings
 		all := max(1, t.Setup+t.Engine+t.Server+t.Waiting+t.Cleanup)
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%s\t%s\t", r.what, r.jobs, s.Passed, s.KnownFailing, s.Skipped,
-			short(r.took), short(r.took/time.Duration(max(1, ran(s)))))
+		tests := time.Duration(max(1, ran(s)))
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%s\t%s\t%s\t%s\t", r.what, r.jobs, s.Passed, s.KnownFailing, s.Skipped,
+			short(r.took), short(r.took/tests), short(t.Server/tests), short(overhead(t)/tests))
 		for _, part := range []time.Duration{t.Setup, t.Engine, t.Server, t.Waiting, t.Cleanup} {
 			fmt.Fprintf(w, "%.0f %%\t", 100*float64(part)/float64(all))
 		}

@@ -36,6 +36,7 @@ type book struct {
 	groups  []*group
 	wholes  []whole
 	runs    []run
+	sizes   []size
 	missing []string // what was not measured, and why
 }
 
@@ -89,6 +90,7 @@ func (b *book) write(w io.Writer) error {
 	}
 	writeWholes(t, b.wholes)
 	writeRuns(t, b.runs)
+	writeSizes(t, b.sizes)
 	if err := t.Flush(); err != nil {
 		return err
 	}
@@ -218,6 +220,10 @@ func TestBook(t *testing.T) {
 	}
 	b.note("work", "files", "utr", false, point{160, 320 * time.Millisecond})
 	b.note("work", "files", "utr otherwise", false, point{10, time.Second})
+	for _, n := range []int{10, 1000} {
+		b.size(size{"JSON lines", n, 999, time.Second})
+		b.size(size{"JSON lines", n, int64(100 + 300*n), time.Duration(n) * time.Millisecond})
+	}
 	b.missing = append(b.missing, "more")
 	var out strings.Builder
 	if err := b.write(&out); err != nil {
@@ -229,7 +235,7 @@ func TestBook(t *testing.T) {
 			got = append(got, fields)
 		}
 	}
-	want := "[[work 10 files 40 files 160 files exponent] [utr 10.0 ms 40.0 ms 320 ms 1.25] [peer 200 µs 3.20 ms 51.2 ms 2.00] [utr ÷ peer 50.00 12.50 6.25] [utr otherwise 1.00 s] [not measured: more]]"
+	want := "[[work 10 files 40 files 160 files exponent] [utr 10.0 ms 40.0 ms 320 ms 1.25] [peer 200 µs 3.20 ms 51.2 ms 2.00] [utr ÷ peer 50.00 12.50 6.25] [utr otherwise 1.00 s] [report 10 verdicts 1000 verdicts bytes a verdict exponent] [JSON lines 10.0 ms 3 kB 1.00 s 300 kB 300 1.00] [not measured: more]]"
 	if fmt.Sprint(got) != want {
 		t.Errorf("%v, want %s", got, want)
 	}
