@@ -26,8 +26,8 @@
 //
 // # Its end
 //
-// A host lives as long as a member is connected. Without one it waits, for at
-// most 30 s, while the file utr-host.json in the dbpath of one of them says that
+// A host lives as long as a front is connected: mongoses go on without their
+// config servers, as real ones do for a while. Then it waits, for at most 30 s, while the file utr-host.json in the dbpath of one of them says that
 // they may come again: so data and users survive a restart of all members, as
 // mongo-orchestration does to switch authentication on. Where dbpath was
 // deleted, or never given, the host ends at once. A front whose host is gone

@@ -232,7 +232,7 @@ func (h *host) close() error {
 func (h *host) wait(ctx context.Context) {
 	for {
 		h.mu.Lock()
-		empty, change, files := h.empty(), h.change, slices.Collect(maps.Values(h.stateFiles))
+		empty, change, files := len(h.seats) == 0, h.change, slices.Collect(maps.Values(h.stateFiles))
 		h.mu.Unlock()
 		if !empty {
 			select {
@@ -246,17 +246,6 @@ func (h *host) wait(ctx context.Context) {
 			return
 		}
 	}
-}
-
-// empty says whether no member has joined. Routers alone do not count. Called
-// with mu held.
-func (h *host) empty() bool {
-	for _, o := range h.seats {
-		if !o.router {
-			return false
-		}
-	}
-	return true
 }
 
 // keep waits for somebody to come. False: it is in vain.
