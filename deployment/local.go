@@ -253,7 +253,7 @@ func (s *LocalSource) Acquire(ctx context.Context, i int) (Deployment, error) {
 		if err != nil {
 			return nil, err
 		}
-		if d.(*localCluster).Dead() == nil {
+		if Died(d) == nil {
 			return d, nil
 		}
 		s.pool.Release(d, true)

@@ -371,3 +371,30 @@ func TestLocalSourceClosesWhileStarting(t *testing.T) {
 		t.Errorf("left is %v", files)
 	}
 }
+
+// mortal is a deployment whose server died.
+type mortal struct{ Deployment }
+
+var errDeath = errors.New("it ended")
+
+func (mortal) Dead() error { return errDeath }
+
+// A death is known, also through what adds options to connection strings; of
+// deployments that know nothing of it, none is.
+func TestDied(t *testing.T) {
+	for _, row := range []struct {
+		reason string
+		d      Deployment
+		want   error
+	}{
+		{"one that knows", mortal{}, errDeath},
+		{"with options", optionDeployment{Deployment: mortal{}}, errDeath},
+		{"one that does not know", &cluster{}, nil},
+		{"that with options", optionDeployment{Deployment: &cluster{}}, nil},
+		{"none", nil, nil},
+	} {
+		if got := Died(row.d); got != row.want {
+			t.Errorf("%s: got %v", row.reason, got)
+		}
+	}
+}

@@ -73,6 +73,15 @@ func (s *site) gone(ctx context.Context) error {
 	return err
 }
 
+// lost tells why a deployment is not to be used any more, nil if it is: a
+// server of ours that died says so itself, all others are asked.
+func (s *site) lost(ctx context.Context) error {
+	if err := deployment.Died(s.deployment); err != nil {
+		return err
+	}
+	return s.gone(ctx)
+}
+
 // close ends the internal clients.
 func (s *site) close() { s.commands.close() }
 

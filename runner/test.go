@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/entities"
 	"github.com/unified-test-runner/utr/matchers"
@@ -62,7 +63,11 @@ func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, s
 		r.interrupt()
 	}
 	// Clean-up happens whatever has become of the context, within limits of its own.
-	cleaning, done := cleaningUp(ctx, cleanupLimit, InterruptedCleanUp)
+	patience := cleanupLimit
+	if deployment.Died(s.deployment) != nil { // nobody is left to answer, or not all
+		patience = InterruptedCleanUp
+	}
+	cleaning, done := cleaningUp(ctx, patience, InterruptedCleanUp)
 	defer done()
 	began := r.clock.Now()
 	untidy := protect("a clean-up", func() *fault {
@@ -80,10 +85,13 @@ func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, s
 	if untidy != nil {
 		aftermath = untidy.broken
 		if ctx.Err() == nil { // otherwise nobody wants to wait for what else does not answer
-			lost = s.gone(ctx)
+			lost = s.lost(ctx)
 		}
 	}
 	var fallen error
+	if lost == nil && t.differs() {
+		lost = deployment.Died(s.deployment)
+	}
 	if lost == nil && ctx.Err() == nil && t.differs() {
 		if fallen = s.fallen(ctx); fallen != nil {
 			lost = s.gone(ctx) // it may have been the last one

@@ -235,12 +235,15 @@ tests:
 `
 	p := newPlace(t)
 	u := startIn(t, p.env(), "run", "-v", "--local", binaries(t), "--topology", "single", "--auth", "off",
-		"--uri-option", quickly, suiteFile(t, suite))
+		"--uri-option", "appName=x", suiteFile(t, suite))
 	u.line(t, "end of the first test", func(s string) bool { return strings.HasPrefix(s, "passed three: first") })
 	servers := p.servers()
 	if err := syscall.Kill(servers[0], syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
+	u.line(t, "why the second test broke", func(s string) bool {
+		return strings.Contains(s, "the deployment stopped answering: mongod ended: signal: killed")
+	})
 	u.line(t, "the third test", func(s string) bool { return strings.HasPrefix(s, "passed three: third") })
 	if code := u.exit(t); code == 0 {
 		t.Error("exit code 0")
