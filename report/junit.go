@@ -34,6 +34,7 @@ type junit struct {
 	start  time.Time
 	suites []*junitSuite
 	index  map[[2]string]int // file, where → place in suites
+	held   int               // bytes of the texts of faults
 }
 
 // The elements, with attributes and children in the order of the schema.
@@ -105,10 +106,10 @@ func (j *junit) add(v *result.Verdict) {
 	switch v.Status {
 	case result.Failed, result.Flaky:
 		s.Failures++
-		c.Failure = fault(v)
+		c.Failure = j.fault(v)
 	case result.Broken:
 		s.Errors++
-		c.Error = fault(v)
+		c.Error = j.fault(v)
 	case result.Skipped:
 		s.Skipped++
 		c.Skipped = &junitSkipped{Message: printable(skipReason(v))}
@@ -122,7 +123,7 @@ func (j *junit) add(v *result.Verdict) {
 }
 
 // fault carries the whole explanation that the text report gives.
-func fault(v *result.Verdict) *junitFault {
+func (j *junit) fault(v *result.Verdict) *junitFault {
 	message := v.Reason
 	if len(v.Mismatches) > 0 {
 		m := v.Mismatches[0]
@@ -133,12 +134,22 @@ func fault(v *result.Verdict) *junitFault {
 	}
 	t := &text{options: TextOptions{Verbose: true}}
 	t.explain(v)
-	return &junitFault{Message: printable(message), Type: string(v.Status), Text: printable(shorten(t.buffer.String(), faultBytes))}
+	most := faultBytes
+	if j.held > allFaultBytes {
+		most = lateFaultBytes
+	}
+	explained := printable(shorten(t.buffer.String(), most))
+	j.held += len(explained)
+	return &junitFault{Message: printable(message), Type: string(v.Status), Text: explained}
 }
 
-// faultBytes bounds the text of one fault: all of them are kept until the run
-// is over.
-const faultBytes = 64 << 10
+// The bounds of the text of one fault. All of them are kept until the run is
+// over: where they are many, the later ones are short.
+const (
+	faultBytes     = 64 << 10
+	allFaultBytes  = 32 << 20
+	lateFaultBytes = 2 << 10
+)
 
 // shorten takes whole lines out of the middle of a text that is too long.
 func shorten(s string, most int) string {
