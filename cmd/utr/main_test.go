@@ -74,7 +74,7 @@ func (u *utr) ended() bool {
 	}
 }
 
-const patience = 20 * time.Second
+const patience = time.Minute
 
 func start(t *testing.T, args ...string) *utr { t.Helper(); return startIn(t, nil, args...) }
 

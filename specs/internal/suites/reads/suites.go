@@ -514,7 +514,7 @@ func selectionFails() *suites.File {
 			"The error of the attempt is raised then, not that of server selection."},
 		Require: []string{suites.Monitored},
 		Clients: []suites.Client{suites.SetupClient(),
-			{ID: "client", Options: "{ appName: " + app + ", serverSelectionTimeoutMS: 200, " + suites.Quiet + " }", Observe: suites.CommandEvents()}},
+			{ID: "client", Options: "{ appName: " + app + ", serverSelectionTimeoutMS: 500, " + suites.Quiet + " }", Observe: suites.CommandEvents()}},
 		Entities: objects("client", "database", "collection"),
 	}
 	for _, o := range []suites.Operation{named("collection", "find"), named("collection", "aggregate"), named("database", "listCollections")} {

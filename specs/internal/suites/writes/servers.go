@@ -135,7 +135,7 @@ func selectionFails() *suites.File {
 			"The error of the attempt is raised then, not that of server selection."},
 		Require: []string{`{ minServerVersion: "4.4.7", topologies: [ replicaset, sharded ] }`},
 		Clients: []suites.Client{suites.SetupClient(),
-			suites.Observed("client", "{ appName: "+app+", serverSelectionTimeoutMS: 200, "+suites.Quiet+" }")},
+			suites.Observed("client", "{ appName: "+app+", serverSelectionTimeoutMS: 500, "+suites.Quiet+" }")},
 		Entities: objects("client", "database", "collection"),
 	}
 	for _, o := range []suites.Operation{named("collection", "insertOne", ""), named("collection", "findOneAndUpdate", ""), named("collection", "bulkWrite", "ordered")} {
