@@ -401,3 +401,25 @@ func TestUnused(t *testing.T) {
 		}
 	}
 }
+
+func TestFailPoints(t *testing.T) {
+	set := func(name, operation string) string {
+		return `{name: ` + operation + `, object: testRunner, arguments: {client: c, session: s, failPoint: {configureFailPoint: ` + name + `, mode: alwaysOn}}}`
+	}
+	for _, r := range []struct {
+		reason, operations string
+		want               []string
+	}{
+		{"none", `{name: find, object: c, arguments: {filter: {}}}`, nil},
+		{"one", set("failCommand", "failPoint"), []string{"failCommand"}},
+		{"on the server of a session", set("hangBefore", "targetedFailPoint"), []string{"hangBefore"}},
+		{"twice, and another", set("b", "failPoint") + ", " + set("a", "failPoint") + ", " + set("b", "failPoint"), []string{"a", "b"}},
+		{"in a thread", `{name: runOnThread, object: testRunner, arguments: {thread: t, operation: ` + set("a", "failPoint") + `}}`, []string{"a"}},
+		{"a document of an operation that looks like one", `{name: insertOne, object: c, arguments: {failPoint: {configureFailPoint: a}}}`, nil},
+	} {
+		suite := parse(t, "description: x\nschemaVersion: \"1.0\"\ntests:\n  - {description: a, operations: ["+r.operations+"]}\n")
+		if got := FailPoints([]*specs.Suite{suite, suite}); !slices.Equal(got, r.want) {
+			t.Errorf("%s: %q, want %q", r.reason, got, r.want)
+		}
+	}
+}

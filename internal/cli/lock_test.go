@@ -35,6 +35,14 @@ func TestLockFlags(t *testing.T) {
 	if lock := b.cluster.Lock; lock == nil || lock.Wait != 90*time.Second || lock.Name != "job 7" || lock.Lost == nil {
 		t.Errorf("%+v\n%s", lock, b.err.String())
 	}
+	armed := filepath.Join(t.TempDir(), "armed.yml")
+	write(t, armed, `{description: x, schemaVersion: "1.0", createEntities: [{client: {id: c}}], tests: [{description: a, operations: [
+	  {name: failPoint, object: testRunner, arguments: {client: c, failPoint: {configureFailPoint: hangSomewhere, mode: "off"}}}]}]}`)
+	b = newBench()
+	b.Main(context.Background(), []string{"run", "--uri", "mongodb://h1:1/", armed})
+	if got := b.cluster.FailPoints; len(got) != 1 || got[0] != "hangSomewhere" {
+		t.Errorf("the fail points of the suites are %q\n%s", got, b.err.String())
+	}
 	b = newBench()
 	b.Main(context.Background(), []string{"run", "--uri", "mongodb://h1:1/", file})
 	if lock := b.cluster.Lock; lock == nil || lock.Wait != 0 {
