@@ -2,8 +2,11 @@ package matrix
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -259,3 +262,36 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+// The project's own night is one, with every topology and version in it.
+func TestNightly(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join("..", "nightly.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := Parse("nightly.yml", data, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := show(f)
+	for _, flags := range []string{"--engine reference", "--engine driver", "--tls", "--auth on", "compressors=", "--server-api"} {
+		if !strings.Contains(all, flags) {
+			t.Errorf("no cell has %s", flags)
+		}
+	}
+	for _, topology := range []string{"single", "replicaset", "sharded", "load-balanced"} {
+		for _, version := range []string{"4.2", "4.4", "4.9", "5.0", "6.0", "7.0", "8.0", "8.2", "9.0"} {
+			if topology == "load-balanced" && version < "5" {
+				continue
+			}
+			if !strings.Contains(all, "--topology "+topology+" --server-version "+version+" ") {
+				t.Errorf("no cell has %s %s", topology, version)
+			}
+		}
+	}
+	for _, c := range f.Cells {
+		if c.Timeout < time.Minute {
+			t.Errorf("%s may take %s", c.Name, c.Timeout)
+		}
+	}
+}
+
