@@ -76,3 +76,19 @@ func TestTail(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+// Whatever a program says, no line of it stops the reading of its log.
+func FuzzLogLine(f *testing.F) {
+	f.Add(`{"t":{"$date":"2026-11-21T18:00:00.123+00:00"},"s":"I"}`)
+	f.Add("2026-11-21T18:00:00.123+0000 I  NETWORK")
+	f.Add(`{"t":{"$date":7}}`)
+	f.Add("\xff{")
+	f.Fuzz(func(t *testing.T, line string) {
+		if at, ok := timeOf(line); ok && at.IsZero() {
+			t.Error("it has a time that is none")
+		}
+		if n := len([]rune(shorten(line))); n > tailWidth+1 {
+			t.Errorf("%d characters are left", n)
+		}
+	})
+}

@@ -42,31 +42,56 @@ func TestLocalRelease(t *testing.T) {
 		{"the newest, with everything on", "8.2", []string{"--auth", "on", "--tls", "--local-shards", "2", "--mongoses", "3"}, smoke},
 	} {
 		t.Run(row.version, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-			defer cancel()
-			release, temp := t.TempDir(), t.TempDir()
-			if out, err := exec.CommandContext(ctx, utr, "release", release, "--server-version", row.version).CombinedOutput(); err != nil {
+			release := t.TempDir()
+			if out, err := exec.CommandContext(t.Context(), utr, "release", release, "--server-version", row.version).CombinedOutput(); err != nil {
 				t.Fatalf("utr release: %v\n%s", err, out)
 			}
-			args := append([]string{"run", "--local", release, "--topology", "all", "--backoff", "none"}, row.args...)
-			run := exec.CommandContext(ctx, utr, append(args, row.suites...)...)
-			run.Env = append(os.Environ(), "TMPDIR="+temp, "UTR_STATE_DIR="+t.TempDir())
-			began := time.Now()
-			out, err := run.CombinedOutput()
-			lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-			summary := lines[len(lines)-1]
-			if err != nil || !wellEnded.MatchString(summary) {
-				t.Fatalf("%s: %v\n%s", row.reason, err, out)
-			}
-			for _, line := range lines {
-				if skipped.MatchString(line) && !strings.Contains(line, ": requirement: ") {
-					t.Error(line)
-				}
-			}
-			if left, _ := filepath.Glob(filepath.Join(temp, "utr-*")); len(left) > 0 {
-				t.Errorf("left are %v", left)
-			}
-			t.Logf("%s in %v", summary, time.Since(began).Round(time.Millisecond))
+			t.Log(row.reason)
+			runLocal(t, utr, release, append(row.args, row.suites...)...)
 		})
 	}
+}
+
+// envReleases names folders with real binaries, separated as $PATH is.
+const envReleases = "UTR_LOCAL_RELEASES"
+
+// TestRealReleases does a little of that on real binaries, where there are any.
+func TestRealReleases(t *testing.T) {
+	releases := filepath.SplitList(os.Getenv(envReleases))
+	if len(releases) == 0 {
+		t.Skipf("$%s names no folder with mongod and mongos: nothing is run on real ones", envReleases)
+	}
+	utr := build(t)
+	own := filepath.Join("..", "..", "specs", "retryable-reads", "collection-find.yml")
+	for _, release := range releases {
+		for _, args := range [][]string{{"--auth", "off", "smoke"}, {"--auth", "on", "--tls", "smoke"}, {"--jobs", "2", own}} {
+			t.Run(filepath.Base(release)+" "+strings.Join(args[:2], " "), func(t *testing.T) { runLocal(t, utr, release, args...) })
+		}
+	}
+}
+
+// runLocal runs suites on clusters of a release, on all topologies.
+func runLocal(t *testing.T, utr, release string, args ...string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	temp := t.TempDir()
+	run := exec.CommandContext(ctx, utr, append([]string{"run", "--local", release, "--topology", "all", "--backoff", "none"}, args...)...)
+	run.Env = append(os.Environ(), "TMPDIR="+temp, "UTR_STATE_DIR="+t.TempDir())
+	began := time.Now()
+	out, err := run.CombinedOutput()
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	summary := lines[len(lines)-1]
+	if err != nil || !wellEnded.MatchString(summary) {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, line := range lines {
+		if skipped.MatchString(line) && !strings.Contains(line, ": requirement: ") {
+			t.Error(line)
+		}
+	}
+	if left, _ := filepath.Glob(filepath.Join(temp, "utr-*")); len(left) > 0 {
+		t.Errorf("left are %v", left)
+	}
+	t.Logf("%s in %v", summary, time.Since(began).Round(time.Millisecond))
 }
