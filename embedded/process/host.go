@@ -85,7 +85,7 @@ func Host(ctx context.Context, in io.Reader, out io.Writer) error {
 // spawn starts a host in a process of its own, which outlives this one as long
 // as it is needed.
 func spawn(ctx context.Context, self []string, s spec, log *os.File) (whereabouts, error) {
-	command := exec.Command(self[0], append(slices.Clone(self[1:]), HostOption)...)
+	command := exec.Command(self[0], append(slices.Clone(self[1:]), "mongod", HostOption)...)
 	command.SysProcAttr = apart()
 	if log != nil {
 		command.Stderr = log

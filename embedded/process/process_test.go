@@ -654,6 +654,71 @@ func TestSharded(t *testing.T) {
 	}
 }
 
+// A mongos serves load balancers on a port of their own, which want loadBalanced.
+func TestLoadBalanced(t *testing.T) {
+	t.Parallel()
+	members := set(t, 1, "--configsvr")
+	ports := freePorts(t, 2)
+	start(t, "mongos", ports[0], "--configdb", "rs/"+members[0].address(), "--setParameter", "loadBalancerPort="+strconv.Itoa(ports[1]))
+	balanced := net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[1]))
+	router := client(t, "mongodb://"+net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[0])))
+	if got := run(t, router, e("getParameter", 1), e("loadBalancerPort", 1)); got.Lookup("loadBalancerPort").Int32() != int32(ports[1]) {
+		t.Errorf("getParameter: %v", got)
+	}
+	c := client(t, "mongodb://"+balanced+"/?loadBalanced=true")
+	if _, err := c.Database("db").Collection("c").InsertOne(limit(t), bson.D{}); err != nil {
+		t.Error(err)
+	}
+	plain := client(t, "mongodb://"+balanced+"/?directConnection=true", func(o *options.ClientOptions) { o.SetServerSelectionTimeout(500 * time.Millisecond) })
+	if err := plain.Ping(limit(t), nil); err == nil {
+		t.Error("a client that knows of no load balancer is served there")
+	}
+}
+
+// With --fork the child serves when its parent has ended.
+func TestFork(t *testing.T) {
+	t.Parallel()
+	port, dir := freePorts(t, 1)[0], t.TempDir()
+	args := []string{"mongod", "--fork", "--port", strconv.Itoa(port), "--dbpath", dir, "--logpath", filepath.Join(dir, "log")}
+	out, err := exec.CommandContext(limit(t), utr(t), args...).CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "child process started successfully, parent exiting") {
+		t.Fatalf("%v: %s", err, out)
+	}
+	c := client(t, "mongodb://127.0.0.1:"+strconv.Itoa(port)+"/?directConnection=true")
+	run(t, c, e("ping", 1))
+	again, err := exec.CommandContext(limit(t), utr(t), append(args[:5:5], t.TempDir(), "--logpath", filepath.Join(dir, "other"))...).CombinedOutput()
+	var exited *exec.ExitError
+	if !errors.As(err, &exited) || exited.ExitCode() != 48 || !strings.Contains(string(again), "child process failed, exited with 48") {
+		t.Errorf("a port that is taken: %v: %s", err, again)
+	}
+	if err := c.Database("admin").RunCommand(limit(t), bson.D{e("shutdown", 1)}).Err(); err == nil {
+		t.Error("shutdown was answered")
+	}
+	eventually(t, "the child to end", func() bool {
+		lock, err := os.ReadFile(filepath.Join(dir, "mongod.lock"))
+		return err == nil && len(lock) == 0
+	})
+}
+
+// The options of presets that other programs keep: unusual addresses, engines
+// and names of old.
+func TestPresets(t *testing.T) {
+	t.Parallel()
+	port := freePorts(t, 1)[0]
+	p := start(t, "mongod", port, "--ipv6", "--bind_ip", "127.0.0.1,::1", "--oplogSize", "500", "--journal", "--storageEngine", "inMemory",
+		"--setParameter", "diagnosticDataCollectionEnabled=false", "--setParameter", "authenticationMechanisms=SCRAM-SHA-256")
+	c := direct(t, p)
+	if got := run(t, c, e("getParameter", 1), e("diagnosticDataCollectionEnabled", 1)); got.Lookup("diagnosticDataCollectionEnabled").Boolean() {
+		t.Errorf("getParameter: %v", got)
+	}
+	off := start(t, "mongod", freePorts(t, 1)[0], "--setParameter", "enableTestCommands=0")
+	err := direct(t, off).Database("admin").RunCommand(limit(t), bson.D{e("configureFailPoint", "failCommand"), e("mode", "off")}).Err()
+	var failure mongo.CommandError
+	if !errors.As(err, &failure) || failure.Code != 59 {
+		t.Errorf("fail points without test commands: %v", err)
+	}
+}
+
 // Users are made under the localhost exception, and survive a restart of the
 // whole set: so mongo-orchestration switches authentication on.
 func TestAuthentication(t *testing.T) {

@@ -32,8 +32,8 @@ type Environment struct {
 	Stdout, Stderr io.Writer
 	Getenv         func(string) string
 	PID            int
-	// Self is the command that is mongod, to which options are added: hosts,
-	// and processes that fork, are started with it.
+	// Self is the command to which mongod or mongos and their options are added:
+	// hosts, and processes that fork, are started with it.
 	Self []string
 }
 
@@ -59,6 +59,9 @@ func Run(ctx context.Context, mongos bool, words []string, env Environment) int 
 	case o.Version:
 		say(env.Stdout, "%s", strings.TrimSpace(o.VersionText()))
 		return exitClean
+	}
+	if o.Fork && env.Getenv(envForked) == "" {
+		return fork(ctx, o, env)
 	}
 	if err := rotate(o); err != nil {
 		say(env.Stderr, "Can't initialize rotatable log file :: caused by :: Failed to open %q: %s", o.LogPath, reason(err))
@@ -128,6 +131,7 @@ func serve(ctx context.Context, o *Options, env Environment, j *journal) int {
 		f.work.Go(func() { f.accept(l, o.BalancedPort != 0 && i == len(listeners)-1) })
 	}
 	j.info("NETWORK", 23016, "listener", "Waiting for connections", bson.D{{Key: "port", Value: o.Port}, {Key: "ssl", Value: map[bool]string{true: "on", false: "off"}[config != nil]}})
+	env.ready()
 	select {
 	case code = <-f.ending:
 	case <-ctx.Done():
