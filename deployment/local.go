@@ -97,7 +97,9 @@ func OpenLocal(ctx context.Context, o LocalOptions) (*LocalSource, error) {
 	}
 	if o.Parameters {
 		if err := s.learn(ctx, offers); err != nil {
-			s.KeepLogs()
+			if ctx.Err() == nil { // else nobody wants them
+				s.KeepLogs()
+			}
 			return nil, errors.Join(err, s.Close())
 		}
 	}

@@ -171,24 +171,40 @@ func TestInterruptedLocalRunLeavesNothing(t *testing.T) {
 	}
 }
 
-// A signal while a cluster starts, which never comes up.
+// A signal while a cluster starts, which never comes up: for the first test, or
+// to be asked for its parameters before that, beside one that is up.
 func TestInterruptedStartLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
 	script := "#!/bin/sh\n[ \"$1\" = --version ] && { echo db version v8.0.4; exit; }\nexec sleep 600\n"
 	if err := os.WriteFile(filepath.Join(dir, "mongod"), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	p := newPlace(t)
-	u := startIn(t, p.env(), "run", "--local", dir, "--topology", "single", suiteFile(t, endless))
-	until(t, "the server is started", func() bool { return len(p.servers()) == 1 })
-	servers := p.servers()
-	if err := u.Process.Signal(os.Interrupt); err != nil {
+	halfway := binaries(t) // whose mongos never comes up
+	if err := os.WriteFile(filepath.Join(halfway, "bin", "mongos"), []byte(strings.Replace(script, "db version v8.0.4", "mongos version v8.0.4", 1)), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if code := u.exit(t); code != 3 {
-		t.Errorf("exit code %d\n%s", code, u.said())
+	asking := strings.Replace(endless, "tests:\n", "runOnRequirements: [{serverParameters: {enableTestCommands: true}}]\ntests:\n", 1)
+	for _, row := range []struct {
+		reason, release, topology, suite string
+		servers                          int
+	}{
+		{"for a test", dir, "single", endless, 1},
+		{"to be asked", halfway, "all", asking, 6},
+	} {
+		t.Run(row.reason, func(t *testing.T) {
+			p := newPlace(t)
+			u := startIn(t, p.env(), "run", "--local", row.release, "--topology", row.topology, suiteFile(t, row.suite))
+			until(t, "the servers are started", func() bool { return len(p.servers()) == row.servers })
+			servers := p.servers()
+			if err := u.Process.Signal(os.Interrupt); err != nil {
+				t.Fatal(err)
+			}
+			if code := u.exit(t); code != 3 {
+				t.Errorf("exit code %d\n%s", code, u.said())
+			}
+			p.nothing(servers)
+		})
 	}
-	p.nothing(servers)
 }
 
 // After SIGKILL nobody cleans up: on Linux servers die with the run, and utr
