@@ -147,7 +147,7 @@ func (j *junit) fault(v *result.Verdict) *junitFault {
 // over: where they are many, the later ones are short.
 const (
 	faultBytes     = 64 << 10
-	allFaultBytes  = 32 << 20
+	allFaultBytes  = 8 << 20
 	lateFaultBytes = 2 << 10
 )
 
