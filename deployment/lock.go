@@ -496,60 +496,71 @@ func leased(lease time.Duration) bson.D {
 	}
 }
 
-// modify changes the lock document where query finds it.
-func (d *lockDocument) modify(ctx context.Context, query, set bson.D, upsert bool) (bson.Raw, error) {
-	return d.run(ctx, LockDatabase, bson.D{
+// modify changes the lock document where query finds it, by a pipeline, and
+// gives it as it is then; nil if there is none.
+func (d *lockDocument) modify(ctx context.Context, query, stage bson.D, upsert bool) (bson.Raw, error) {
+	reply, err := d.run(ctx, LockDatabase, bson.D{
 		{Key: "findAndModify", Value: LockCollection},
 		{Key: "query", Value: query},
-		{Key: "update", Value: bson.A{bson.D{{Key: "$set", Value: set}}}},
+		{Key: "update", Value: bson.A{stage}},
 		{Key: "upsert", Value: upsert},
+		{Key: "new", Value: true},
 		majority,
 	})
+	if err != nil {
+		return nil, err
+	}
+	now, _ := reply.Lookup("value").DocumentOK()
+	return now, nil
 }
 
-// take is one atomic step: the query finds no document that somebody holds, so
-// that the upsert meets a duplicate _id instead.
+// take is one atomic step: the document stays as it is if somebody holds the
+// lock, and tells by itself who has it then. (That the lock is free cannot stand
+// in the query: an upsert takes no $expr.) Two that make the document at the same
+// moment meet in its _id.
 func (d *lockDocument) take(ctx context.Context, h Holder, lease time.Duration) (*Holder, bool, error) {
-	free := bson.D{{Key: "_id", Value: lockID}, {Key: "$or", Value: bson.A{
-		bson.D{{Key: "run", Value: h.Run}},
-		bson.D{{Key: "$expr", Value: bson.D{{Key: "$lte", Value: bson.A{"$expires", "$$NOW"}}}}},
-	}}}
+	operator := func(name string, args ...any) bson.D { return bson.D{{Key: name, Value: bson.A(args)}} }
 	literal := func(v any) bson.D { return bson.D{{Key: "$literal", Value: v}} }
-	set := append(bson.D{
+	free := operator("$or",
+		operator("$eq", "$run", literal(h.Run)),
+		operator("$lte", operator("$ifNull", "$expires", time.Unix(0, 0)), "$$NOW"))
+	previous := operator("$cond", operator("$eq", bson.D{{Key: "$type", Value: "$run"}}, "missing"), "$$REMOVE", bson.D{
+		{Key: "run", Value: "$run"}, {Key: "host", Value: "$host"}, {Key: "pid", Value: "$pid"}, {Key: "name", Value: "$name"},
+		{Key: "started", Value: "$started"}, {Key: "renewed", Value: "$renewed"}, {Key: "expires", Value: "$expires"},
+	})
+	mine := append(bson.D{
+		{Key: "_id", Value: lockID},
 		{Key: "run", Value: literal(h.Run)},
 		{Key: "host", Value: literal(h.Host)},
 		{Key: "pid", Value: literal(int64(h.PID))},
 		{Key: "name", Value: literal(h.Name)},
 		{Key: "started", Value: "$$NOW"},
+		{Key: "previous", Value: previous},
 	}, leased(lease)...)
-	reply, err := d.modify(ctx, free, set, true)
-	if isCode(err, codeDuplicateKey) {
+	now, err := d.modify(ctx, bson.D{{Key: "_id", Value: lockID}}, bson.D{{Key: "$replaceWith", Value: operator("$cond", free, mine, "$$ROOT")}}, true)
+	switch {
+	case isCode(err, codeDuplicateKey):
+		return nil, false, nil
+	case err != nil:
+		return nil, false, err
+	case text(now, "run") != h.Run:
 		return nil, false, nil
 	}
-	if err != nil {
-		return nil, false, err
-	}
-	was, ok := reply.Lookup("value").DocumentOK()
+	was, ok := now.Lookup("previous").DocumentOK()
 	if !ok {
 		return nil, true, nil
 	}
 	var old Holder
-	if err := bson.Unmarshal(was, &old); err != nil {
-		return nil, true, nil //nolint:nilerr // whoever left that: it is ours now
+	if bson.Unmarshal(was, &old) != nil {
+		return nil, true, nil // whoever left that: it is ours now
 	}
-	if now, err := d.read(ctx); err == nil && now != nil {
-		old.Now = now.Now
-	}
+	old.Now, _ = now.Lookup("started").TimeOK()
 	return &old, true, nil
 }
 
 func (d *lockDocument) renew(ctx context.Context, run string, lease time.Duration) (bool, error) {
-	reply, err := d.modify(ctx, bson.D{{Key: "_id", Value: lockID}, {Key: "run", Value: run}}, leased(lease), false)
-	if err != nil {
-		return false, err
-	}
-	_, ok := reply.Lookup("value").DocumentOK()
-	return ok, nil
+	now, err := d.modify(ctx, bson.D{{Key: "_id", Value: lockID}, {Key: "run", Value: run}}, bson.D{{Key: "$set", Value: leased(lease)}}, false)
+	return now != nil, err
 }
 
 func (d *lockDocument) read(ctx context.Context) (*Holder, error) {

@@ -58,7 +58,7 @@ func TestClockIsSet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	filter := runner.Filter{Run: []*regexp.Regexp{regexp.MustCompile(`collection-find\.yml|collection\.(find|aggregate) .*(timeoutMS|backs? ?off)`)}}
+	filter := runner.Filter{Run: []*regexp.Regexp{regexp.MustCompile(`collection\.find .*(timeoutMS|backs? ?off)`)}}
 	source, err := deployment.OpenEmbedded(context.Background(), deployment.EmbeddedOptions{})
 	if err != nil {
 		t.Fatal(err)
