@@ -16,7 +16,7 @@ import (
 // or flaky test is a failure, a broken one an error, skipped and known-failing ones are
 // skipped. Problems of the run itself are failures of a testsuite "utr".
 func JUnit() Generator {
-	j := &junit{index: map[[2]string]int{}}
+	j := &junit{skips: map[string]*junitSkipped{}, index: map[[2]string]int{}}
 	return func(n result.Note) []byte {
 		switch n := n.(type) {
 		case result.RunStarted:
@@ -33,8 +33,9 @@ func JUnit() Generator {
 type junit struct {
 	start  time.Time
 	suites []*junitSuite
-	index  map[[2]string]int // file, where → place in suites
-	held   int               // bytes of the texts of faults
+	index  map[[2]string]int        // file, where → place in suites
+	held   int                      // bytes of the texts of faults
+	skips  map[string]*junitSkipped // by reason: many tests have the same
 }
 
 // The elements, with attributes and children in the order of the schema.
@@ -112,14 +113,23 @@ func (j *junit) add(v *result.Verdict) {
 		c.Error = j.fault(v)
 	case result.Skipped:
 		s.Skipped++
-		c.Skipped = &junitSkipped{Message: printable(skipReason(v))}
+		c.Skipped = j.skipped(skipReason(v))
 	case result.KnownFailing:
 		s.Skipped++
-		c.Skipped = &junitSkipped{Message: printable("known-failing: " + v.Reason)}
+		c.Skipped = j.skipped("known-failing: " + v.Reason)
 	}
 	s.Tests++
 	s.took += v.Duration
 	s.Cases = append(s.Cases, c)
+}
+
+func (j *junit) skipped(reason string) *junitSkipped {
+	s := j.skips[reason]
+	if s == nil {
+		s = &junitSkipped{Message: printable(reason)}
+		j.skips[reason] = s
+	}
+	return s
 }
 
 // fault carries the whole explanation that the text report gives.
