@@ -426,14 +426,20 @@ func ClearLock(ctx context.Context, uri string, gone func(*Holder) bool) (holder
 	if err != nil {
 		return nil, false, err
 	}
-	defer func() { err = redact(context.WithoutCancel(ctx), unreachable(ctx, err, u), uri) }()
 	store, err := openLockStore(uri)
 	if err != nil {
-		return nil, false, err
+		return nil, false, redact(ctx, err, uri)
 	}
 	defer store.close()
 	ctx, cancel := context.WithTimeoutCause(ctx, lockTry, fmt.Errorf("no answer about the lock %s.%s within %s", LockDatabase, LockCollection, lockTry))
 	defer cancel()
+	if holder, removed, err = clearLock(ctx, store, gone); err != nil {
+		err = redact(context.WithoutCancel(ctx), unreachable(ctx, err, u), uri)
+	}
+	return holder, removed, err
+}
+
+func clearLock(ctx context.Context, store lockStore, gone func(*Holder) bool) (holder *Holder, removed bool, err error) {
 	for range tries {
 		if holder, err = store.read(ctx); passes(ctx, err) {
 			continue
