@@ -130,7 +130,7 @@ func midway(t *testing.T, p *place, args ...string) (u *utr, servers []int) {
 func TestLocalRunLeavesNothing(t *testing.T) {
 	p := newPlace(t)
 	suite := strings.ReplaceAll(endless, "90000", "1")
-	u := startIn(t, p.env(), "run", "--local", binaries(t), "--topology", "all", "--auth", "off", "--jobs", "2", "--members", "2", suiteFile(t, suite))
+	u := startIn(t, p.env(), "run", "--local", binaries(t), "--topology", "all", "--auth", "off", "--jobs", "2", "--members", "2", "--mongoses", "1", suiteFile(t, suite))
 	u.line(t, "last line", func(s string) bool { return s == "12 passed, 0 failed, 0 skipped" })
 	if code := u.exit(t); code != 0 || u.said() != "" {
 		t.Errorf("exit code %d\n%s", code, u.said())
