@@ -172,6 +172,9 @@ func large(t *testing.T, verdicts, earlierRuns int) []byte {
 		}
 		notes = append(notes, result.TestFinished{Verdict: v})
 		for n := range older {
+			if i%10 > 0 && (i+n)%5 > 0 { // tests come and go; fewer records are read in less time
+				continue
+			}
 			status := result.Passed
 			if (i*7919+n*104729)%53 == 0 { // many different histories
 				status = result.Failed
