@@ -98,17 +98,29 @@ func (s *clusterSource) open(ctx context.Context, u uri, o ClusterOptions) (c *c
 		return nil, fmt.Errorf("cannot use the deployment at %s: %w", hosts, redact(ctx, err, o.URI))
 	}
 	defer func() { _ = client.Disconnect(context.WithoutCancel(ctx)) }()
-	if err := within(func(ctx context.Context) (err error) { c.description, err = greet(ctx, client, u); return err }); err != nil {
-		return nil, err
+	meet := func(ctx context.Context) (err error) { c.description, err = greet(ctx, client, u); return err }
+	if err := within(meet); err != nil {
+		if o.Lock == nil {
+			return nil, err
+		}
+		off, blocked := unblock(ctx, u, nil)
+		if held := new(HeldError); errors.As(blocked, &held) {
+			return nil, blocked
+		}
+		if len(off) == 0 {
+			return nil, err
+		}
+		tell(o.Note, off)
+		if err := within(meet); err != nil {
+			return nil, err
+		}
 	}
 	if o.Lock != nil {
 		if err := s.hold(ctx, u, o, within); err != nil {
 			return nil, err
 		}
 		swept := clearFailPoints(ctx, u, c.description, o.FailPoints)
-		for _, left := range swept.Off {
-			o.Note("left over from an earlier run, and turned off: " + left.String())
-		}
+		tell(o.Note, swept.Off)
 		for _, err := range swept.Unasked {
 			o.Note(err.Error())
 		}
@@ -132,6 +144,13 @@ func (s *clusterSource) open(ctx context.Context, u uri, o ClusterOptions) (c *c
 		c.single = o.URI
 	}
 	return c, nil
+}
+
+// tell tells people of fail points that were on.
+func tell(note func(string), off []LeftFailPoint) {
+	for _, left := range off {
+		note("left over from an earlier run, and turned off: " + left.String())
+	}
 }
 
 // hold takes the lock. A user who may not write the lock document runs without

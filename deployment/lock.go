@@ -465,7 +465,10 @@ const (
 func isUnauthorized(err error) bool { return isCode(err, codeUnauthorized) }
 
 // lockDocument is the lockStore of a deployment.
-type lockDocument struct{ client *mongo.Client }
+type lockDocument struct {
+	client *mongo.Client
+	run    func(ctx context.Context, database string, command bson.D) (bson.Raw, error)
+}
 
 func openLockStore(uri string) (lockStore, error) {
 	client, err := mongo.Connect(options.Client().ApplyURI(uri).SetAppName("utr lock").SetMinPoolSize(0).SetMaxPoolSize(2).
@@ -473,7 +476,9 @@ func openLockStore(uri string) (lockStore, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &lockDocument{client}, nil
+	return &lockDocument{client, func(ctx context.Context, database string, command bson.D) (bson.Raw, error) {
+		return onPrimary(ctx, client, database, command)
+	}}, nil
 }
 
 func (d *lockDocument) close() {
@@ -482,8 +487,9 @@ func (d *lockDocument) close() {
 	_ = d.client.Disconnect(ctx) // the deployment may be gone
 }
 
-func (d *lockDocument) run(ctx context.Context, database string, command bson.D) (bson.Raw, error) {
-	reply, err := d.client.Database(database).RunCommand(ctx, command, options.RunCmd().SetReadPreference(readpref.Primary())).Raw()
+// onPrimary runs a command for the lock.
+func onPrimary(ctx context.Context, client *mongo.Client, database string, command bson.D) (bson.Raw, error) {
+	reply, err := client.Database(database).RunCommand(ctx, command, options.RunCmd().SetReadPreference(readpref.Primary())).Raw()
 	if late := new(mongo.WriteException); errors.As(err, late) && late.WriteConcernError != nil {
 		return nil, fmt.Errorf("no majority has it: %s", late.WriteConcernError.Message)
 	}

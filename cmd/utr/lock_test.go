@@ -180,3 +180,33 @@ func TestLeftFailPointIsNoticed(t *testing.T) {
 		t.Errorf("the next run: exit code %d: %q", code, u.said())
 	}
 }
+
+// A fail point that keeps every client out, since it fails the handshake, is
+// turned off by the next run and by utr clean all the same.
+func TestHandshakeFailPoint(t *testing.T) {
+	for _, r := range []struct {
+		reason string
+		args   func(uri string) []string
+		says   string
+	}{
+		{"the next run", func(uri string) []string { return []string{"run", "--uri", uri, suiteFile(t, suiteText)} }, "utr: left over from an earlier run, and turned off: failCommand was on at 127.0.0.1:"},
+		{"utr clean", func(uri string) []string { return []string{"clean", "--uri", uri} }, "turned off: failCommand was on at 127.0.0.1:"},
+	} {
+		t.Run(r.reason, func(t *testing.T) {
+			t.Parallel()
+			_, uri := serve(t, "--topology", "single")
+			if _, err := ask(t, onlooker(t, uri), bson.D{{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: "alwaysOn"},
+				{Key: "data", Value: bson.D{{Key: "failCommands", Value: bson.A{"hello", "isMaster"}}, {Key: "closeConnection", Value: true}}}}); err != nil {
+				t.Fatal(err)
+			}
+			u := start(t, r.args(withOption(uri, quickly))...)
+			out := u.all(t)
+			if code := u.exit(t); code != 0 || !strings.Contains(out+u.said(), r.says) {
+				t.Errorf("exit code %d: %s%s", code, out, u.said())
+			}
+			if err := witness(t, uri)(); err != nil {
+				t.Errorf("a client: %v", err)
+			}
+		})
+	}
+}

@@ -297,6 +297,13 @@ func (x *cleaner) deployment(ctx context.Context) {
 // free removes the lock of a run that is no more, and turns fail points off.
 // It touches nothing while another run uses the deployment.
 func (x *cleaner) free(ctx context.Context, uri string, failPoints ...string) error {
+	off, err := deployment.Unblock(ctx, uri, isGone)
+	if err := x.tellOff(off); err != nil {
+		return err
+	}
+	if err != nil {
+		return err
+	}
 	holder, removed, err := deployment.ClearLock(ctx, uri, isGone)
 	switch {
 	case err != nil:
@@ -313,13 +320,21 @@ func (x *cleaner) free(ctx context.Context, uri string, failPoints ...string) er
 	if err != nil {
 		return err
 	}
-	for _, f := range swept.Off {
+	if err := x.tellOff(swept.Off); err != nil {
+		return err
+	}
+	return errors.Join(swept.Unasked...)
+}
+
+// tellOff tells of fail points that were turned off.
+func (x *cleaner) tellOff(off []deployment.LeftFailPoint) error {
+	for _, f := range off {
 		x.gone++
 		if err := x.c.print("turned off: " + x.c.secrets.text(f.String()) + "\n"); err != nil {
 			return err
 		}
 	}
-	return errors.Join(swept.Unasked...)
+	return nil
 }
 
 // isGone reports whether the run that holds a lock is known to be no more: it
