@@ -100,15 +100,18 @@ func (p *parameters) set(name string, value bson.RawValue) (old any, err error) 
 		return nil, refuse(codeInvalidOptions, "attempted to set unrecognized parameter [%s], use help:true to see options ", name)
 	}
 	value.Value = slices.Clone(value.Value)
-	p.values[name] = value
+	kept := tunable{name: name, initial: old}
 	if i := slices.IndexFunc(p.tunables, func(t tunable) bool { return t.name == name }); i >= 0 {
-		typed, err := p.tunables[i].typed(value)
-		if err != nil {
-			p.values[name] = old
-			return nil, err
-		}
-		p.values[name] = typed
+		kept = p.tunables[i]
+	} else if _, isSwitch := old.(bool); !isSwitch {
+		p.values[name] = value
+		return old, nil
 	}
+	typed, err := kept.typed(value) // a switch that is set to 1 tells true
+	if err != nil {
+		return nil, err
+	}
+	p.values[name] = typed
 	return old, nil
 }
 
