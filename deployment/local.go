@@ -88,6 +88,9 @@ func OpenLocal(ctx context.Context, o LocalOptions) (*LocalSource, error) {
 	if o.Note == nil {
 		o.Note = func(string) {}
 	}
+	if why := release.Can(local.Shape{Topology: local.Sharded}); why != nil && len(o.Topologies) == 0 {
+		o.Note(why.Error() + "; tests that need one are skipped")
+	}
 	s := &LocalSource{pool: newPool(o.Note), options: o, release: release, ready: make(map[string]*localCluster), failures: make(map[string]string)}
 	s.closeLimit = 0 // a start is broken off at once, and leaves nothing
 	s.cleanUp = append(s.cleanUp, s.finish)

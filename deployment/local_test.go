@@ -172,6 +172,27 @@ func TestLocalSourceIsLazy(t *testing.T) {
 	}
 }
 
+// A release without a mongos does less, and that is said.
+func TestLocalSourceTellsOfLack(t *testing.T) {
+	dir, _ := standaloneRelease(t)
+	for _, row := range []struct {
+		topologies []Topology
+		told       bool
+	}{{nil, true}, {[]Topology{Single}, false}} {
+		told := new(notes)
+		s, err := OpenLocal(t.Context(), LocalOptions{Where: dir, Topologies: row.topologies, Note: told.add})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(told.String(), "a sharded cluster cannot be had: there is no "); got != row.told {
+			t.Errorf("topologies %v: told %q", row.topologies, told)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // What is asked to learn parameters serves the first test.
 func TestLocalSourceLearns(t *testing.T) {
 	s, starts, _ := openStandalones(t, LocalOptions{Parameters: true})
