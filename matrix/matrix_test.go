@@ -262,6 +262,7 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
 // The project's own night is one, with every topology and version in it.
 func TestNightly(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join("..", "nightly.yml"))
@@ -294,4 +295,3 @@ func TestNightly(t *testing.T) {
 		}
 	}
 }
-
