@@ -177,14 +177,14 @@ func TestMongoOrchestration(t *testing.T) {
 		kinds  int
 	}{
 		{"all kinds", []string{"--cluster", "single", "--cluster", "replicaset", "--cluster", "sharded", "--topology", "all"}, 3},
-		{"with passwords", []string{"--cluster", "single-auth", "--cluster", "replicaset-auth", "--cluster", "sharded-auth", "--topology", "all"}, 3},
+		{"with passwords", []string{"--cluster", "sharded-auth"}, 1},
 		{"with TLS, two that share the work", []string{"--cluster", "replicaset-one-auth-tls", "--clusters", "2"}, 1},
-		{"behind a load balancer", []string{"--cluster", "load-balanced-auth"}, 1},
+		{"behind a load balancer", []string{"--cluster", "load-balanced"}, 1},
 	} {
 		t.Run(r.reason, func(t *testing.T) {
 			o.t = t
 			report := filepath.Join(t.TempDir(), "r.json")
-			u, end := o.run(append(r.args, "--events", "--json", report, "--run", "distinct|count", "retryable-reads")...)
+			u, end := o.run(append(r.args, "--events", "--json", report, "--run", "distinct", "retryable-reads")...)
 			// It is asked while they are there: afterwards nothing tells.
 			var secrets []string
 			for secrets == nil && !u.ended() {
