@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"github.com/unified-test-runner/utr/deployment"
@@ -90,8 +89,7 @@ func (l *localFlags) keep(ctx context.Context, err error) {
 	if l.opened == nil || ctx.Err() != nil {
 		return
 	}
-	var e *exitError
-	if codeOf(err) == ExitBroken || errors.As(err, &e) && e.code == ExitFailed {
+	if code := codeOf(err); code == ExitBroken || code == ExitFailed {
 		l.opened.KeepLogs()
 	}
 }
