@@ -232,7 +232,7 @@ func (h *host) close() error {
 func (h *host) wait(ctx context.Context) {
 	for {
 		h.mu.Lock()
-		empty, change, files := len(h.seats) == 0, h.change, slices.Collect(maps.Values(h.stateFiles))
+		empty, begun, change, files := len(h.seats) == 0, h.begun, h.change, slices.Collect(maps.Values(h.stateFiles))
 		h.mu.Unlock()
 		if !empty {
 			select {
@@ -242,23 +242,21 @@ func (h *host) wait(ctx context.Context) {
 				return
 			}
 		}
-		if !h.keep(ctx, change, files) {
+		if !h.keep(ctx, change, begun, files) {
 			return
 		}
 	}
 }
 
-// keep waits for somebody to come. False: it is in vain.
-func (h *host) keep(ctx context.Context, change <-chan struct{}, files []string) bool {
+// keep waits for somebody to come, the first time or again, as long as there is
+// one of the files. False: it is in vain.
+func (h *host) keep(ctx context.Context, change <-chan struct{}, begun bool, files []string) bool {
 	over := time.NewTimer(grace)
 	defer over.Stop()
 	look := time.NewTicker(vigil)
 	defer look.Stop()
-	h.mu.Lock()
-	first := !h.begun
-	h.mu.Unlock()
 	for {
-		if !first && !slices.ContainsFunc(files, exists) {
+		if begun && !slices.ContainsFunc(files, exists) {
 			return false
 		}
 		select {

@@ -130,7 +130,7 @@ func start(t *testing.T, name string, port int, args ...string) *proc {
 		p.end(syscall.SIGKILL)
 		if t.Failed() {
 			log, _ := os.ReadFile(filepath.Join(dir, "log"))
-			t.Logf("log of %s:\n%s", p.address(), log[max(0, len(log)-800):])
+			t.Logf("log of %s: %v\n%s\n%s", p.address(), p.ProcessState, p.output.String(), log[max(0, len(log)-800):])
 		}
 	})
 	return p
@@ -214,6 +214,9 @@ func set(t *testing.T, n int, args ...string) []*proc {
 	var members []*proc
 	for _, port := range ports {
 		members = append(members, start(t, "mongod", port, append([]string{"--replSet", "rs"}, args...)...))
+	}
+	for _, m := range members {
+		run(t, direct(t, m), e("ping", 1))
 	}
 	run(t, direct(t, members[0]), e("replSetInitiate", config(members)))
 	return members
@@ -684,6 +687,11 @@ func TestFork(t *testing.T) {
 	if err != nil || !strings.Contains(string(out), "child process started successfully, parent exiting") {
 		t.Fatalf("%v: %s", err, out)
 	}
+	t.Cleanup(func() {
+		if log, err := os.ReadFile(filepath.Join(dir, "log")); t.Failed() {
+			t.Logf("%v: %s", err, log)
+		}
+	})
 	c := client(t, "mongodb://127.0.0.1:"+strconv.Itoa(port)+"/?directConnection=true")
 	run(t, c, e("ping", 1))
 	again, err := exec.CommandContext(limit(t), utr(t), append(args[:5:5], t.TempDir(), "--logpath", filepath.Join(dir, "other"))...).CombinedOutput()
