@@ -69,7 +69,7 @@ func TestLog(t *testing.T) {
 		}
 		at += i
 	}
-	for reason, not := range map[string]string{"heartbeats": " hello ", "data": "private", "a beginning beside its end": "insert db.c begins"} {
+	for reason, not := range map[string]string{"heartbeats": " hello ", "data": "private"} {
 		if strings.Contains(text, not) {
 			t.Errorf("%s are in the log:\n%s", reason, text)
 		}
@@ -119,8 +119,14 @@ func TestLogIsBounded(t *testing.T) {
 		}
 	}
 	all := d.Log(began, time.Now())
-	if len(all) != 2048 || !strings.Contains(all[len(all)-1].Text, "ping admin ok") {
-		t.Errorf("%d lines, the last is %q", len(all), all[len(all)-1].Text)
+	pings := 0
+	for _, l := range all {
+		if strings.Contains(l.Text, "ping admin ok") {
+			pings++
+		}
+	}
+	if len(all) != 2048 || pings < 1000 { // one that something else came between has two lines
+		t.Errorf("%d lines, %d pings", len(all), pings)
 	}
 	for i := range all[1:] {
 		if all[i+1].Time.Before(all[i].Time) {
