@@ -175,11 +175,12 @@ func TestMongoOrchestration(t *testing.T) {
 		reason string
 		args   []string
 		kinds  int
+		auth   bool
 	}{
-		{"all kinds", []string{"--cluster", "single", "--cluster", "replicaset", "--cluster", "sharded", "--topology", "all"}, 3},
-		{"with passwords", []string{"--cluster", "sharded-auth"}, 1},
-		{"with TLS, two that share the work", []string{"--cluster", "replicaset-one-auth-tls", "--clusters", "2"}, 1},
-		{"behind a load balancer", []string{"--cluster", "load-balanced"}, 1},
+		{"all kinds", []string{"--cluster", "single", "--cluster", "replicaset", "--cluster", "sharded", "--topology", "all"}, 3, false},
+		{"with passwords", []string{"--cluster", "sharded-auth"}, 1, true},
+		{"with TLS, two that share the work", []string{"--cluster", "replicaset-one-auth-tls", "--clusters", "2"}, 1, true},
+		{"behind a load balancer", []string{"--cluster", "load-balanced"}, 1, false},
 	} {
 		t.Run(r.reason, func(t *testing.T) {
 			o.t = t
@@ -187,12 +188,16 @@ func TestMongoOrchestration(t *testing.T) {
 			u, end := o.run(append(r.args, "--events", "--json", report, "--run", "distinct", "retryable-reads")...)
 			// It is asked while they are there: afterwards nothing tells.
 			var secrets []string
-			for secrets == nil && !u.ended() {
+			for secrets == nil && r.auth && !u.ended() {
 				for _, id := range o.ids() {
 					secrets = append(secrets, o.password(id)...)
 				}
+				time.Sleep(100 * time.Millisecond) // each question has the service look at its servers
 			}
 			said, code := end()
+			if r.auth && secrets == nil {
+				t.Error("the service told no password")
+			}
 			text, err := os.ReadFile(report)
 			if err != nil {
 				t.Fatal(err)
