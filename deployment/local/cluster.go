@@ -130,7 +130,7 @@ func start(ctx context.Context, o Options, plan Plan) (*Cluster, error) {
 	if err := s.run(ctx); err != nil {
 		// That a server ended says more than what then did not work any more.
 		var died *DiedError
-		if ctx.Err() != nil && !errors.As(err, &died) && errors.As(context.Cause(ctx), &died) {
+		if errors.As(err, &died) || ctx.Err() != nil && errors.As(context.Cause(ctx), &died) {
 			err = died
 		}
 		return c, err

@@ -182,6 +182,10 @@ func TestProgramThatCannotBeStarted(t *testing.T) {
 	if _, err := Start(t.Context(), b.options); err == nil || !strings.Contains(err.Error(), "has no load balancing") {
 		t.Errorf("got %v", err)
 	}
+	b.options.Shape.Topology = 9
+	if _, err := Start(t.Context(), b.options); err == nil || !strings.Contains(err.Error(), "there is no topology 9") {
+		t.Errorf("got %v", err)
+	}
 	b.options.Folder = filepath.Join(t.TempDir(), "nowhere")
 	b.options.Shape.Topology = Standalone
 	if _, err := Start(t.Context(), b.options); err == nil || !strings.Contains(err.Error(), "the folder of the cluster") {

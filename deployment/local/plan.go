@@ -19,7 +19,12 @@ const (
 var topologyNames = []string{"standalone", "replica set", "sharded cluster", "load balanced cluster"}
 
 // String names the topology for people.
-func (t Topology) String() string { return topologyNames[t] }
+func (t Topology) String() string {
+	if int(t) >= len(topologyNames) {
+		return fmt.Sprintf("topology %d", t)
+	}
+	return topologyNames[t]
+}
 
 // The defaults of a Shape.
 const (
