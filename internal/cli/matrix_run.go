@@ -183,6 +183,7 @@ func (n *night) all(ctx context.Context) error {
 			return failure
 		}
 		c := <-ended
+		c.done = true
 		running--
 		delete(busy, c.URI)
 		if err := n.tell(c); err != nil {
@@ -194,7 +195,6 @@ func (n *night) all(ctx context.Context) error {
 
 // one runs a cell.
 func (n *night) one(ctx context.Context, c *cellRun) {
-	defer func() { c.done = true }()
 	timeout := c.Timeout
 	if timeout == 0 {
 		timeout = *n.flags.timeout
