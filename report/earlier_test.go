@@ -172,3 +172,39 @@ func TestTrendsInBrowser(t *testing.T) {
 		t.Error("the filter for what is new shows something else")
 	}
 }
+
+func FuzzReadEarlier(f *testing.F) {
+	for _, notes := range [][]result.Note{run(), flaky(), night(3, "pfbks"), shard("1/2", night(4, "pf"))} {
+		f.Add(generate(report.JSON(), notes))
+	}
+	f.Add([]byte(`{"status":"passed","iteration":-3,"durationMS":-1e300}`))
+	f.Add([]byte(`{"run":{"time":"0001-01-01T00:00:00Z"}}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		e, err := report.ReadEarlier("r.json", bytes.NewReader(text), time.Date(2026, 7, 1, 0, 0, 0, 0, time.UTC))
+		if err != nil {
+			return
+		}
+		page := generate(report.HTML(e), night(5, "pf"))
+		if n := len(data(page, "p")); n != 1 || len(data(page, "v")) != 2 || len(data(page, "e")) != 1 {
+			t.Errorf("%d earlier runs, %d verdicts in\n%s", n, len(data(page, "v")), page[bytes.Index(page, []byte(`id="data">`)):])
+		}
+	})
+}
+
+// A merged run began when its first test did, and took as long as from there
+// to the end of its last one, where its reports do not tell.
+func TestMergeKnowsTheTime(t *testing.T) {
+	past := read(t, generate(report.JSON(), night(3, "pfp")))
+	notes := report.Merge([]*report.Past{past})
+	started, over := notes[0].(result.RunStarted), notes[len(notes)-1].(result.RunFinished)
+	if want := time.Date(2026, 7, 3, 2, 0, 0, 0, time.UTC); !started.Time.Equal(want) || over.Summary.Duration != 3*time.Minute {
+		t.Errorf("it began at %v and took %v, want %v and 3m", started.Time, over.Summary.Duration, want)
+	}
+	for _, v := range past.Verdicts {
+		v.Began = time.Time{}
+	}
+	notes = report.Merge([]*report.Past{past})
+	if started, over = notes[0].(result.RunStarted), notes[len(notes)-1].(result.RunFinished); !started.Time.IsZero() || over.Summary.Duration != 3*time.Minute {
+		t.Errorf("without times: it began at %v and took %v", started.Time, over.Summary.Duration)
+	}
+}
