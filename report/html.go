@@ -48,6 +48,7 @@ type page struct {
 	begun   bool
 	numbers map[string]map[string]int // what lines refer to by number, by the letter of their kind
 	trends  *trends                   // nil without earlier runs
+	details int                       // bytes of details so far
 }
 
 // The lines of data. page.js reads them: a letter for the kind, then what the
@@ -163,9 +164,9 @@ func (h *page) verdict(v *result.Verdict) {
 		line = append(line, h.number(lineHistory, history, history))
 	}
 	h.line(lineVerdict, line...)
-	d := detailOf(v)
+	d := h.detailOf(v)
 	for _, a := range v.Attempts {
-		d.Attempts = append(d.Attempts, pageAttempt{a.Status, a.Reason, milliseconds(a.Duration), detailOf(a)})
+		d.Attempts = append(d.Attempts, pageAttempt{a.Status, a.Reason, milliseconds(a.Duration), h.detailOf(a)})
 	}
 	if len(v.Rerun) > 0 && (v.Status.Red() || v.Status == result.KnownFailing) {
 		d.Rerun = Quote(v.Rerun)
@@ -175,17 +176,25 @@ func (h *page) verdict(v *result.Verdict) {
 		d.Operations, d.Clients, d.Attempts = nil, nil, nil
 		text, _ = json.Marshal(d)
 	}
-	if len(text) > len("{}") {
+	if h.details += len(text); len(text) > len("{}") {
 		h.Write(text)
 		h.WriteByte('\n')
 	}
 }
 
-// pageLimits are those of one test on the page; the JSON report has more.
-func pageLimits() result.Limits {
+// detailBytes is how much of details a page has before it keeps less of each:
+// more than that no browser opens at once.
+const detailBytes = 32 << 20
+
+// limits are those of one test on the page; the JSON report has more.
+func (h *page) limits() result.Limits {
 	l := result.DefaultLimits()
 	l.Mismatches, l.Events, l.Operations, l.Decisions = 100, 400, 100, 100
 	l.MismatchBytes, l.EventBytes, l.Document = 64<<10, 256<<10, 16<<10
+	if h.details > detailBytes {
+		l.Mismatches, l.Events, l.Operations, l.Decisions, l.LogLines = 5, 20, 10, 20, 12
+		l.MismatchBytes, l.EventBytes, l.LogBytes, l.Document = 4<<10, 4<<10, 2<<10, 1<<10
+	}
 	return l
 }
 
@@ -210,7 +219,7 @@ type (
 
 // detailOf is what a verdict rests on, as much as a person looks at: of long
 // lists the beginning and the end, and no heartbeat that went well.
-func detailOf(v *result.Verdict) pageDetail {
+func (h *page) detailOf(v *result.Verdict) pageDetail {
 	// Cut before anything is made into JSON: what is left out may be long.
 	short := *v
 	short.Clients = slices.Clone(v.Clients)
@@ -222,7 +231,7 @@ func detailOf(v *result.Verdict) pageDetail {
 		heartbeats[i] = len(c.Events) - len(before) - len(after)
 		c.Events, c.Omitted.After = slices.Concat(before, after), len(before)
 	}
-	short.Trim(pageLimits())
+	short.Trim(h.limits())
 	d := pageDetail{evidenceRecord: evidence(&short)}
 	for i, c := range d.evidenceRecord.Clients {
 		d.Clients = append(d.Clients, pageClient{c, heartbeats[i]})

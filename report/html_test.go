@@ -206,3 +206,23 @@ func TestHTMLOfManyVerdicts(t *testing.T) {
 	}
 	t.Logf("%d bytes, ready after %s ms", len(text), ready[1])
 }
+
+// A page of very many failures does not grow as they do.
+func TestHTMLOfManyFailures(t *testing.T) {
+	v := &result.Verdict{Status: result.Failed, Clients: []result.ClientLog{{Client: "c"}}}
+	for i := range 400 {
+		v.Clients[0].Events = append(v.Clients[0].Events, result.Event{Sequence: int64(i), Type: result.ConnectionCheckedOut, Address: strings.Repeat("a", 400), Pool: &result.PoolEvent{}})
+	}
+	var notes []result.Note
+	for range 400 {
+		notes = append(notes, result.TestFinished{Verdict: v})
+	}
+	text := generate(report.HTML(), notes)
+	if n := len(text); n < 32<<20 || n > 40<<20 {
+		t.Errorf("%d bytes", n)
+	}
+	last := text[bytes.LastIndexByte(text[:len(text)-1], '\n'):]
+	if !bytes.Contains(last, []byte(`"omitted":{"after":15,"count":380}`)) {
+		t.Errorf("the last failure tells %.300s", last)
+	}
+}
