@@ -61,9 +61,11 @@ type pool struct {
 	about      []Description
 	cleanUp    []func() error // after all clusters are gone
 
-	making context.Context // ends when nobody waits for what is being made
-	cancel context.CancelFunc
-	work   sync.WaitGroup // goroutines that make and mend
+	making  context.Context // ends when nobody waits for what is being made
+	cancel  context.CancelFunc
+	mending context.Context // ends with the first Close: what is broken goes then
+	enough  context.CancelFunc
+	work    sync.WaitGroup // goroutines that make and mend
 
 	mu      sync.Mutex
 	slots   []*poolSlot // all of them, also those that no offer has yet
@@ -72,12 +74,24 @@ type pool struct {
 	closed  bool
 }
 
+// Mends reports whether a source deals with deployments that broke itself, also
+// with those that are not ours: it puts them right, or goes on with others, or
+// says at once that none is left.
+func Mends(s Source) bool {
+	if with, wrapped := s.(*optionSource); wrapped {
+		s = with.Source
+	}
+	_, ok := s.(*pool)
+	return ok
+}
+
 func newPool(note func(string)) *pool {
 	if note == nil {
 		note = func(string) {}
 	}
 	p := &pool{note: note, mendLimit: 2 * time.Minute, closeLimit: 30 * time.Second, changed: make(chan struct{})}
 	p.making, p.cancel = context.WithCancel(context.Background())
+	p.mending, p.enough = context.WithCancel(context.Background())
 	return p
 }
 
@@ -239,7 +253,7 @@ func (p *pool) mend(o *poolOffer, s *poolSlot) {
 	s.state = slotBusy
 	cluster := s.cluster
 	p.work.Go(func() {
-		ctx, cancel := context.WithTimeoutCause(p.making, p.mendLimit, fmt.Errorf("it was not right again within %s", p.mendLimit))
+		ctx, cancel := context.WithTimeoutCause(p.mending, p.mendLimit, fmt.Errorf("it was not right again within %s", p.mendLimit))
 		defer cancel()
 		err := cluster.mend(ctx)
 		if err == nil {
@@ -249,7 +263,7 @@ func (p *pool) mend(o *poolOffer, s *poolSlot) {
 			p.change()
 			return
 		}
-		down := cluster.close(ctx)
+		down := cluster.close(context.WithoutCancel(ctx))
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		defer p.change()
@@ -303,9 +317,17 @@ func (p *pool) fill(ctx context.Context, slots []*poolSlot) error {
 // being made, so that they can be.
 func (p *pool) Close() error {
 	p.mu.Lock()
+	busy := false
+	for _, s := range p.slots {
+		busy = busy || s.state == slotBusy
+	}
 	p.closed = true
 	p.change()
 	p.mu.Unlock()
+	p.enough()
+	if busy {
+		p.note(fmt.Sprintf("waiting for clusters that are being made or mended, for at most %s, to take them down", p.closeLimit))
+	}
 
 	idle := make(chan struct{})
 	go func() { p.work.Wait(); close(idle) }()

@@ -21,8 +21,12 @@ type puppet struct {
 
 func (p *puppet) Owned() bool { return true }
 
-func (p *puppet) mend(context.Context) error {
+func (p *puppet) mend(ctx context.Context) error {
 	p.made.count(func(n *counts) { n.mended++ })
+	if p.made.hang {
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}
 	return p.hurt
 }
 
@@ -40,6 +44,7 @@ type puppets struct {
 	begun  chan int          // if not nil, gets the number of each making
 	hurt   error
 	stuck  error
+	hang   bool // mending takes until nobody waits for it
 	notes  []string
 }
 
@@ -305,6 +310,22 @@ func TestPoolClosesWhatIsBeingMade(t *testing.T) {
 		if n := p.count(func(*counts) {}); n.closed != want {
 			t.Errorf("patient %t: %d taken down, want %d", patient, n.closed, want)
 		}
+	}
+}
+
+// Nobody waits for what is being mended at the end: it is taken down.
+func TestPoolClosesWhatIsBeingMended(t *testing.T) {
+	p := &puppets{hang: true}
+	pool := p.pool(t, 1)
+	pool.Release(borrowed(t, pool), true)
+	if err := pool.Close(); err != nil {
+		t.Error(err)
+	}
+	if n := p.count(func(*counts) {}); n.mended != 1 || n.closed != 1 {
+		t.Errorf("%+v", n)
+	}
+	if !Mends(pool) || !Mends(WithURIOptions(pool, []URIOption{{"compressors", "zlib"}})) || Mends(&clusterSource{}) {
+		t.Error("which sources mend is not told rightly")
 	}
 }
 

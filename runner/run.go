@@ -209,7 +209,7 @@ func (r *run) do(ctx context.Context, j job) *result.Verdict {
 	case ctx.Err() != nil:
 		v.Status, v.SkipKind, v.Reason = result.Skipped, result.SkipFilter, "not run: interrupted"
 	default:
-		if d != nil && !d.Owned() {
+		if d != nil && !d.Owned() && !deployment.Mends(r.cfg.Source) {
 			r.abandon(r.offers[j.offer].Name)
 		}
 		v.Status, v.Reason = result.Broken, fmt.Sprintf("no deployment for the test (%s): %s", r.offers[j.offer].Name, err)
@@ -243,13 +243,14 @@ func (r *run) siteOf(ctx context.Context, d deployment.Deployment, began time.Ti
 }
 
 // keep decides about a site after a test: whether it serves the next one, or
-// is given up. Without the only deployment that there is, nothing more begins.
+// is given up. Without the only deployment that there is, nothing more begins; a
+// source that mends knows what is left.
 func (r *run) keep(s *site, state condition) bool {
 	owned := s.deployment.Owned()
 	if state == fit || state == doubtful && !owned {
 		return true
 	}
-	if !owned {
+	if !owned && !deployment.Mends(r.cfg.Source) {
 		r.abandon(s.about.Name)
 	}
 	r.mu.Lock()

@@ -183,6 +183,44 @@ func TestKilledAndCleaned(t *testing.T) {
 	}
 }
 
+// Of several clusters that are not ours, one stops answering: its test is
+// broken, and the others go on with the rest.
+func TestOneOfSeveralClustersDies(t *testing.T) {
+	s := twin.Start(t)
+	for _, id := range []string{"a", "b"} {
+		s.Add(t, "servers", id, embedded.Options{})
+	}
+	suite := suiteFile(t, `description: "several"
+schemaVersion: "1.10"
+createEntities:
+  - client: {id: client}
+  - database: {id: database, client: client, databaseName: db}
+tests:
+  - description: "first"
+    operations:
+      - {name: wait, object: testRunner, arguments: {ms: 1}}
+  - description: "second"
+    operations:
+      - {name: wait, object: testRunner, arguments: {ms: 3000}}
+      - {name: runCommand, object: database, arguments: {commandName: ping, command: {ping: 1}}}
+  - description: "third"
+    operations:
+      - {name: runCommand, object: database, arguments: {commandName: ping, command: {ping: 1}}}
+`)
+	u := startIn(t, []string{"UTR_STATE_DIR=" + t.TempDir()}, "run", "-v", "--jobs", "1", "--uri-option", "serverSelectionTimeoutMS=2000",
+		"--orchestration", s.URL, "--cluster", "id:a", "--cluster", "id:b", suite)
+	u.line(t, "the first test", func(s string) bool { return strings.Contains(s, "first") })
+	s.Kill("servers/a")
+	u.line(t, "the second test", func(s string) bool { return strings.HasPrefix(s, "broken") && strings.Contains(s, "second") })
+	u.line(t, "the third test", func(s string) bool { return strings.HasPrefix(s, "passed") && strings.Contains(s, "third") })
+	if code := u.exit(t); code != 3 {
+		t.Errorf("exit code %d\n%s", code, u.said())
+	}
+	if left := s.Clusters(); len(left) != 2 {
+		t.Errorf("%v are left of two that are not ours", left)
+	}
+}
+
 // A service that is gone is said to be, each time, until it is forgotten.
 func TestCleanWithoutTheService(t *testing.T) {
 	s := twin.Start(t)

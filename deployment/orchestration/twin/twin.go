@@ -134,12 +134,15 @@ func (s *Service) AddPart(kind, id string) {
 	s.parts[id] = kind
 }
 
-// Kill stops the servers of all clusters, which the service does not notice.
-func (s *Service) Kill() {
+// Kill stops the servers of a cluster, or of all without a name, which the
+// service does not notice. Names are as Clusters gives them.
+func (s *Service) Kill(names ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, c := range s.clusters {
-		_ = c.Close()
+	for name, c := range s.clusters {
+		if len(names) == 0 || slices.Contains(names, name) {
+			_ = c.Close()
+		}
 	}
 }
 
