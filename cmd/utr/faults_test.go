@@ -27,7 +27,7 @@ func withOption(uri, option string) string {
 const blocked = `description: "blocked"
 schemaVersion: "1.10"
 createEntities:
-  - client: {id: client}
+  - client: {id: client, useMultipleMongoses: false} # the fail point is where the command goes
   - database: {id: database, client: client, databaseName: db}
   - collection: {id: collection, database: database, collectionName: coll}
 initialData:

@@ -199,7 +199,7 @@ func TestHandshakeFailPoint(t *testing.T) {
 				{Key: "data", Value: bson.D{{Key: "failCommands", Value: bson.A{"hello", "isMaster"}}, {Key: "closeConnection", Value: true}}}}); err != nil {
 				t.Fatal(err)
 			}
-			u := start(t, r.args(withOption(uri, quickly))...)
+			u := startIn(t, []string{ledger.EnvDir + "=" + t.TempDir()}, r.args(withOption(uri, quickly))...)
 			out := u.all(t)
 			if code := u.exit(t); code != 0 || !strings.Contains(out+u.said(), r.says) {
 				t.Errorf("exit code %d: %s%s", code, out, u.said())
