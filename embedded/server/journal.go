@@ -98,6 +98,15 @@ func loggedCommand(body bson.Raw) any {
 	return out
 }
 
+// loggedNamespace is what the command is about, database.$cmd if it is no
+// collection.
+func (x *exchange) loggedNamespace() string {
+	if ns := x.namespace(); ns != x.request.DB && !credentials[x.request.Name] {
+		return ns
+	}
+	return x.request.DB + ".$cmd"
+}
+
 // logCommand logs a command that was answered, or cut off by a fail point.
 func (x *exchange) logCommand(reply bson.Raw, failure error) {
 	journal := x.conn.server.place.Journal
@@ -107,7 +116,7 @@ func (x *exchange) logCommand(reply bson.Raw, failure error) {
 	}
 	attr := bson.D{
 		{Key: "type", Value: "command"},
-		{Key: "ns", Value: x.request.DB + ".$cmd"},
+		{Key: "ns", Value: x.loggedNamespace()},
 	}
 	if x.conn.info.AppName != "" {
 		attr = append(attr, bson.E{Key: "appName", Value: x.conn.info.AppName})
