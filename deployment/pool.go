@@ -325,7 +325,7 @@ func (p *pool) Close() error {
 	p.change()
 	p.mu.Unlock()
 	p.enough()
-	if busy {
+	if busy && p.closeLimit > 0 {
 		p.note(fmt.Sprintf("waiting for clusters that are being made or mended, for at most %s, to take them down", p.closeLimit))
 	}
 
