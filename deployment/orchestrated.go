@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/unified-test-runner/utr/deployment/local"
@@ -506,6 +507,29 @@ type ownCluster struct {
 	balancers  []*local.Balancer
 	unanswered bool // the service may be making it still
 	forget     func() error
+
+	asked sync.Once
+	logs  map[string]string // paths by host:port, once somebody has asked
+}
+
+// logsLimit bounds the question where logs are, which is asked when a test has
+// failed.
+const logsLimit = 10 * time.Second
+
+// Log makes it a Logger, where the service's files are those of this machine.
+func (o *ownCluster) Log(from, to time.Time) (lines []LogLine) {
+	o.asked.Do(func() {
+		if !o.options.client.Local() {
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), logsLimit)
+		defer cancel()
+		o.logs, _ = o.options.client.Logs(ctx, o.kind, o.id) // without an answer there is no excerpt
+	})
+	for _, l := range local.ReadLogs(o.logs, from, to) {
+		lines = append(lines, LogLine(l))
+	}
+	return lines
 }
 
 func (o *ownCluster) Owned() bool { return true }

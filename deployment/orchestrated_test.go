@@ -451,6 +451,39 @@ func TestOrchestrationInterrupted(t *testing.T) {
 	}
 }
 
+// What the servers logged meanwhile can be had, where the service is on this
+// machine.
+func TestOrchestratedLog(t *testing.T) {
+	s := orchestrate(t)
+	path := s.dir + "/mongod.log"
+	text := `{"t":{"$date":"2026-01-01T00:00:01.000+00:00"},"msg":"before"}
+{"t":{"$date":"2026-01-01T00:00:02.000+00:00"},"msg":"meanwhile"}
+{"t":{"$date":"2026-01-01T00:00:04.000+00:00"},"msg":"after"}
+`
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.Service.Logs(path)
+	source, err := OpenOrchestration(soon(t), s.options(t, "single"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = source.Close() }()
+	d, err := source.Acquire(soon(t), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := time.Date(2026, 1, 1, 0, 0, 2, 0, time.UTC)
+	lines := d.(Logger).Log(at, at.Add(time.Second))
+	if len(lines) != 1 || !strings.Contains(lines[0].Text, "meanwhile") || lines[0].Server != d.Description().Hosts[0] || !lines[0].Time.Equal(at) {
+		t.Errorf("%v", lines)
+	}
+	s.Vanish()
+	if again := d.(Logger).Log(at, at); len(again) != 1 {
+		t.Errorf("it asks again, and gets %v", again)
+	}
+}
+
 func TestOrchestrationThatIsNone(t *testing.T) {
 	s := orchestrate(t)
 	for _, r := range []struct{ reason, url, cluster, want string }{

@@ -1,6 +1,18 @@
 package local
 
+import "time"
+
 // What other ways of running clusters on this machine use of this one.
+
+// ReadLogs gives the lines of some logs from one time to another, oldest
+// first. Paths are by server, as host:port; what cannot be read is left out.
+func ReadLogs(paths map[string]string, from, to time.Time) []Line {
+	var lists [][]Line
+	for server, path := range paths {
+		lists = append(lists, linesOf(path, server, from, to))
+	}
+	return merged(lists)
+}
 
 // WriteCertificates makes an authority and a certificate for the loopback
 // interface that it has signed, in ca.pem and server.pem of a folder; the

@@ -225,6 +225,40 @@ func (c *Client) Parts(ctx context.Context, id string) (parts []Part, err error)
 	return parts, nil
 }
 
+// Logs tells where the servers of a cluster that Create made write their logs,
+// on the machine of the service: paths by host:port. One that does not run is
+// left out.
+func (c *Client) Logs(ctx context.Context, kind Kind, id string) (map[string]string, error) {
+	servers := []Part{{Server, id}}
+	if kind != Server {
+		var err error
+		if servers, err = c.Parts(ctx, id); err != nil {
+			return nil, err
+		}
+	}
+	paths := make(map[string]string)
+	for _, s := range servers {
+		if s.Kind != Server {
+			continue
+		}
+		var about struct {
+			URI     string `json:"mongodb_uri"`
+			Process struct {
+				Params struct {
+					Log string `json:"logpath"`
+				} `json:"params"`
+			} `json:"procInfo"`
+		}
+		if err := c.do(ctx, c.limits.ask(), http.MethodGet, place(Server, s.ID), nil, &about); err != nil {
+			return nil, err
+		}
+		if host := strings.TrimPrefix(about.URI, "mongodb://"); host != "" && about.Process.Params.Log != "" {
+			paths[host] = about.Process.Params.Log
+		}
+	}
+	return paths, nil
+}
+
 func (c *Client) remove(ctx context.Context, kind Kind, id string) error {
 	return c.do(ctx, c.limits.remove(), http.MethodDelete, place(kind, id), nil, nil)
 }

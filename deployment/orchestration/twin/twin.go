@@ -29,12 +29,14 @@ type Service struct {
 	bodies   []map[string]any
 	made     int
 	fault    Fault
+	log      string
 }
 
 // cluster is one that was made.
 type cluster struct {
 	*embedded.Deployment
 	login, password string
+	log             string // path, "" if there is none
 }
 
 // Fault may answer a request in the place of the twin: it returns true then.
@@ -67,6 +69,13 @@ func (s *Service) Stop() {
 func (s *Service) Vanish() {
 	s.http.CloseClientConnections()
 	s.http.Close()
+}
+
+// Logs has the clusters that are made from now on say that this is their log.
+func (s *Service) Logs(path string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.log = path
 }
 
 // Misbehave has a fault answer first; nil ends that.
@@ -207,12 +216,12 @@ func (s *Service) make(w http.ResponseWriter, r *http.Request, kind, id string) 
 	s.mu.Lock()
 	s.bodies = append(s.bodies, body)
 	taken := s.clusters[kind+"/"+id] != nil
+	c := &cluster{log: s.log}
 	s.mu.Unlock()
 	if taken {
 		Raise(w, fmt.Sprintf("mongo_orchestration.errors.ServersError: %s with id %s already exists.", kind, id))
 		return
 	}
-	c := new(cluster)
 	o := embedded.Options{Topology: map[string]embedded.Topology{
 		"servers": embedded.Standalone, "replica_sets": embedded.ReplicaSet, "sharded_clusters": embedded.Sharded}[kind]}
 	if version, _ := body["version"].(string); version != "" {
@@ -256,7 +265,7 @@ func (c *cluster) info(id string) map[string]any {
 	if set != "" {
 		uri += "/?" + set
 	}
-	out := map[string]any{"id": id, "mongodb_uri": uri}
+	out := map[string]any{"id": id, "mongodb_uri": uri, "procInfo": map[string]any{"params": map[string]any{"logpath": c.log}}}
 	if c.login != "" {
 		auth := "mongodb://" + c.login + ":" + c.password + "@" + hosts + "/?authSource=admin"
 		if set != "" {
