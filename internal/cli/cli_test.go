@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/embedded"
+	"github.com/unified-test-runner/utr/embedded/process"
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/runner"
@@ -802,8 +803,13 @@ func TestExamplesParse(t *testing.T) {
 				continue
 			}
 			f := newFlags()
-			find(words[1]).declare(f)
-			if _, err := f.parse(words[2:]); err != nil {
+			command := find(words[1])
+			command.declare(f)
+			_, err := f.parse(words[2:])
+			if command.verbatim {
+				_, err = process.Parse(command.name == "mongos", words[2:], "")
+			}
+			if err != nil {
 				t.Errorf("%s: %v", e.line, err)
 			}
 		}
