@@ -39,6 +39,20 @@ func Observed(id, options string) Client {
 	return Client{ID: id, Options: options, Observe: CommandEvents()}
 }
 
+// AllMongoses is a client of several mongoses whose discovery is seen. Before
+// a test asks what the client makes of several, it has to know them:
+// MongosesKnown.
+func AllMongoses(id, options string) Client {
+	return Client{ID: id, Options: options, Many: true, Observe: []string{"serverDescriptionChangedEvent"}}
+}
+
+// MongosesKnown waits until a client of AllMongoses knows two: one that knows a
+// single mongos when it retries has no other to go to.
+func MongosesKnown(client string) string {
+	return "{ name: waitForEvent, object: testRunner, arguments: { client: " + client +
+		", event: { serverDescriptionChangedEvent: { newDescription: { type: Mongos } } }, count: 2 } }"
+}
+
 // Suffix tells the entities of clients apart: those of the plain one have none.
 func Suffix(client string) string {
 	if client == "client" {

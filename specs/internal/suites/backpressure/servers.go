@@ -71,8 +71,8 @@ func otherMongos() *suites.File {
 			"says, and succeeds always; one that ignored the deprioritized server would not for long."},
 		Require: []string{`{ minServerVersion: "4.4", topologies: [ sharded ] }`},
 		Clients: []suites.Client{suites.SetupClient(),
-			{ID: "client", Options: "{ maxAdaptiveRetries: 1 }", Many: true},
-			{ID: "off", Options: "{ maxAdaptiveRetries: 1, enableOverloadRetargeting: false }", Many: true}},
+			suites.AllMongoses("client", "{ maxAdaptiveRetries: 1 }"),
+			suites.AllMongoses("off", "{ maxAdaptiveRetries: 1, enableOverloadRetargeting: false }")},
 		Entities: append(objects("client", "collection"), objects("off", "collection")...),
 	}
 	for _, by := range []string{"client", "off"} {
@@ -83,7 +83,7 @@ func otherMongos() *suites.File {
 			{"collection.updateMany", "{ filter: { _id: 2 }, update: { $inc: { x: 1 } } }"},
 		} {
 			o := named(r.title)
-			operations := []string{suites.FailPoint(o.Command, suites.Always, overload())}
+			operations := []string{suites.MongosesKnown(by), suites.FailPoint(o.Command, suites.Always, overload())}
 			for range rounds {
 				operations = append(operations, suites.Operation{Object: "collection", Name: o.Name, Arguments: r.arguments}.Call(by, "", ""))
 			}

@@ -252,7 +252,7 @@ func otherMongos() *suites.File {
 		About: []string{"One mongos fails every attempt, with an error that leaves it known and selectable. A retry that",
 			"goes to another one always succeeds; one that ignored the deprioritized server would not for long."},
 		Require:  []string{suites.ShardedSet},
-		Clients:  []suites.Client{suites.SetupClient(), {ID: "client", Many: true}, {ID: "one", Observe: suites.CommandEvents()}},
+		Clients:  []suites.Client{suites.SetupClient(), suites.AllMongoses("client", ""), {ID: "one", Observe: suites.CommandEvents()}},
 		Entities: append(objects("client", "admin", "database", "collection"), objects("one", "admin", "database", "collection")...),
 	}
 	for _, o := range Operations(databaseName) {
@@ -265,7 +265,7 @@ func otherMongos() *suites.File {
 		}
 		f.Add(suites.Test{
 			Description: o.Title() + " is retried on another mongos (R40)",
-			Operations:  append([]string{suites.FailPoint(o.Command, "alwaysOn", suites.ErrorCode(retryable[0]))}, repeated...),
+			Operations:  append([]string{suites.MongosesKnown("client"), suites.FailPoint(o.Command, "alwaysOn", suites.ErrorCode(retryable[0]))}, repeated...),
 		})
 		f.Add(suites.Test{
 			Description: o.Title() + " is retried on the same mongos if there is no other (R40)",

@@ -46,12 +46,12 @@ func otherMongos() *suites.File {
 		About: []string{"One mongos fails every attempt, with an error that leaves it known and selectable. A retry that",
 			"goes to another one always succeeds; one that ignored the deprioritized server would not for long."},
 		Require:  []string{`{ minServerVersion: "4.4", topologies: [ sharded ] }`},
-		Clients:  []suites.Client{suites.SetupClient(), {ID: "client", Many: true}, suites.Observed("one", "")},
+		Clients:  []suites.Client{suites.SetupClient(), suites.AllMongoses("client", ""), suites.Observed("one", "")},
 		Entities: append(objects("client", "collection"), objects("one", "collection")...),
 	}
 	for _, r := range repeatables() {
 		o := r.operation
-		repeated := []string{suites.FailPoint(o.Command, suites.Always, suites.Labelled(coded("HostUnreachable"), label))}
+		repeated := []string{suites.MongosesKnown("client"), suites.FailPoint(o.Command, suites.Always, suites.Labelled(coded("HostUnreachable"), label))}
 		for n := range rounds {
 			repeated = append(repeated, suites.Operation{Object: "collection", Name: o.Name, Arguments: r.arguments(n)}.Call("client", "", ""))
 		}
