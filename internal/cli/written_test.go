@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/unified-test-runner/utr/matrix"
 	"gopkg.in/yaml.v3"
 )
 
@@ -172,6 +173,32 @@ func TestWrittenCommandLinesCanBeWrong(t *testing.T) {
 		if len(lines) != r.lines || (err == nil) != r.ok {
 			t.Errorf("%s: %q %v", r.reason, lines, err)
 		}
+	}
+}
+
+// The matrix files of the page can be read: one begins with clusters, and what
+// begins otherwise is a part of one.
+func TestMatrixFilesOfThePage(t *testing.T) {
+	page, err := os.ReadFile("../../docs/nightly.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := 0
+	for i, block := range strings.Split(string(page), "\n```") {
+		text, isYAML := strings.CutPrefix(block, "yaml\n")
+		if i%2 == 0 || !isYAML {
+			continue
+		}
+		files++
+		if !strings.HasPrefix(text, "clusters:") {
+			text += "\nclusters: [{name: replicaset-8.0, embedded: replicaset}]\nsuites: [smoke]\n"
+		}
+		if _, err := matrix.Parse("nightly.md", []byte(text), matrix.Options{Getenv: func(string) string { return "mongodb://h/" }}); err != nil {
+			t.Errorf("%v\n%s", err, text)
+		}
+	}
+	if files < 4 {
+		t.Errorf("only %d files were found: the check does not see them", files)
 	}
 }
 
