@@ -573,7 +573,7 @@ func (b *batch) addUpserted(i int, id any) {
 
 // prepare parses the parts of a change.
 func (d *Data) prepare(s *scope, ch *change, u any, let, consts bson.D, filters bson.A, sort bson.D, collation *query.Collation) error {
-	opts := query.Options{Now: d.opts.Now(), Let: let, Collation: collation, Scripts: s.scripts()}
+	opts := query.Options{Now: d.opts.Now(), Let: let, Collation: collation, Scripts: s.scripts(), Upsert: ch.upsert}
 	var err error
 	if ch.u, ch.replacement, err = d.parseUpdate(u, let, consts, filters, collation); err != nil {
 		return err

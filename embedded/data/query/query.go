@@ -20,6 +20,7 @@ type Options struct {
 	Now       time.Time
 	Collation *Collation
 	Scripts   *Scripts // of $where; nil: it is not allowed here
+	Upsert    bool     // the filter is that of an upsert, which may have no $expr
 }
 
 // Filter is a parsed filter. It may be used concurrently.
@@ -275,6 +276,9 @@ func (p parser) clause(e bson.E, top bool, depth int) (node, error) {
 		}
 		return nor(nodes), nil
 	case "$expr":
+		if p.opts.Upsert {
+			return nil, command.Errorf(224, "$expr is not allowed in the query predicate for an upsert")
+		}
 		x, err := expression.Parse(e.Value)
 		if err != nil {
 			return nil, err

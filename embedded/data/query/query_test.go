@@ -106,9 +106,10 @@ func TestRefusedFilters(t *testing.T) {
 		{"$where where scripts have no place", `{"$where":"1"}`, 2, "$where is not allowed in this context"},
 		{"a type that is none", `{"a":{"$type":"x"}}`, 2, "Unknown type name alias: x"},
 		{"a negative size", `{"a":{"$size":-1}}`, 2, "Failed to parse $size. Expected a non-negative number in: $size: -1"},
+		{"an expression in an upsert's filter", `{"$and":[{"$expr":true}]}`, 224, "$expr is not allowed in the query predicate for an upsert"},
 		{"an expression that is none", `{"$expr":{"$nosuch":1}}`, 168, "Unrecognized expression '$nosuch'"},
 	} {
-		_, err := Compile(doc(t, row.filter), Options{})
+		_, err := Compile(doc(t, row.filter), Options{Upsert: row.code == 224})
 		e, ok := err.(*command.Error)
 		if !ok || e.Code != row.code || e.Message != row.text {
 			t.Errorf("%s: got %v", row.reason, err)
