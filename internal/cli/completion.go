@@ -33,7 +33,9 @@ func completionCommand() *command {
 func (r flagRow) takesFile() bool { return r.value == "FILE" }
 
 // takesPaths reports whether a command's arguments are files.
-func (c *command) takesPaths() bool { return strings.HasPrefix(c.arguments, "PATH") }
+func (c *command) takesPaths() bool {
+	return strings.HasPrefix(c.arguments, "PATH") || strings.HasPrefix(c.arguments, "FILE")
+}
 
 func (c *command) wordList() string {
 	if c.words == nil {
