@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -85,21 +86,28 @@ func eventually(t *testing.T, what string, condition func() bool) {
 	}
 }
 
-// freePorts are ports that nobody has at the moment.
+// given are the ports that freePorts has given away.
+var given sync.Map
+
+// freePorts are ports that nobody has at the moment, each given once. They are
+// below those that systems choose for the near end of connections, so that none
+// of these takes one before its server does.
 func freePorts(t *testing.T, n int) []int {
 	t.Helper()
+	const first, last = 10000, 32000
 	var ports []int
-	var held []net.Listener
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
+	for deadline := time.Now().Add(patience); len(ports) < n; {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited %v for %d free ports", patience, n)
 		}
-		held = append(held, l)
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
-	}
-	for _, l := range held {
-		_ = l.Close()
+		port := first + rand.IntN(last-first)
+		if _, taken := given.LoadOrStore(port, true); taken {
+			continue
+		}
+		if l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
+			_ = l.Close()
+			ports = append(ports, port)
+		}
 	}
 	return ports
 }
