@@ -24,7 +24,9 @@ const envOrchestration = "UTR_MONGO_ORCHESTRATION"
 // for a server that it expects to answer.
 const long = 3 * time.Minute
 
-// orchestration is a real mongo-orchestration whose release is utr itself.
+// orchestration is a real mongo-orchestration whose release is utr itself. Two
+// of them would look for ports in the same order, and find the same ones: these
+// tests are not parallel.
 type orchestration struct {
 	t    *testing.T
 	url  string
@@ -111,6 +113,25 @@ func (o *orchestration) run(args ...string) (u *utr, end func() (string, int)) {
 			}
 		})
 		return strings.Join(said, "\n") + "\n" + u.said(), u.exit(o.t)
+	}
+}
+
+// line waits for a line of a run, which a cluster has to be made for.
+func (o *orchestration) line(u *utr, part string) {
+	o.t.Helper()
+	deadline := time.After(long)
+	for {
+		select {
+		case line, more := <-u.lines:
+			if !more {
+				o.t.Fatalf("it ended before %q: %s", part, u.said())
+			}
+			if strings.Contains(line, part) {
+				return
+			}
+		case <-deadline:
+			o.t.Fatalf("no line with %q within %s: %s", part, long, u.said())
+		}
 	}
 }
 
@@ -305,7 +326,7 @@ func TestMongoOrchestrationEnds(t *testing.T) {
 			if r.early {
 				o.until("the cluster is being made", func() bool { return len(o.processes()) > 0 })
 			} else {
-				u.line(t, "the first test", func(s string) bool { return strings.Contains(s, "first") })
+				o.line(u, "first")
 			}
 			if err := u.Process.Signal(r.signal); err != nil {
 				t.Fatal(err)
