@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/unified-test-runner/utr/embedded"
+	"github.com/unified-test-runner/utr/internal/ledger"
 )
 
 // EmbeddedOptions says which embedded deployments a source can make.
@@ -28,6 +30,9 @@ type EmbeddedOptions struct {
 	TLS bool
 	// Auth: nil offers each topology both without and with access control.
 	Auth *bool
+	// Ledger remembers the folders of certificates until they are gone; nil
+	// remembers nothing.
+	Ledger *ledger.Ledger
 }
 
 // kinds are the topologies that can be embedded, in the order in which a run
@@ -46,7 +51,7 @@ var kinds = []struct {
 // OpenEmbedded gives a source that starts deployments on demand and keeps idle
 // ones for the next worker. Each has free ports of the loopback interface.
 func OpenEmbedded(ctx context.Context, o EmbeddedOptions) (Source, error) {
-	s := &embeddedSource{idle: make(map[int][]*embeddedDeployment), lent: make(map[Deployment]int)}
+	s := &embeddedSource{ledger: o.Ledger, idle: make(map[int][]*embeddedDeployment), lent: make(map[Deployment]int)}
 	model, err := s.model(ctx, o)
 	if err != nil {
 		return nil, err
@@ -115,6 +120,7 @@ func (s *embeddedSource) offer(t Topology, o EmbeddedOptions, model Description)
 type embeddedSource struct {
 	offers []Description
 	starts []embedded.Options // of each offer
+	ledger *ledger.Ledger
 
 	mu     sync.Mutex
 	closed bool
@@ -131,7 +137,7 @@ func (s *embeddedSource) Acquire(ctx context.Context, i int) (Deployment, error)
 	if d := s.takeIdle(i); d != nil {
 		return d, nil
 	}
-	d, err := startEmbedded(ctx, s.offers[i], s.starts[i])
+	d, err := startEmbedded(ctx, s.offers[i], s.starts[i], s.ledger)
 	if err != nil {
 		return nil, fmt.Errorf("start a %s: %w", s.offers[i].Name, err)
 	}
@@ -199,10 +205,11 @@ func (s *embeddedSource) Close() error {
 type embeddedDeployment struct {
 	*embedded.Deployment
 	about  Description
-	caFile string // "" without TLS
+	caFile string       // "" without TLS
+	forget func() error // removes the folder of the certificate
 }
 
-func startEmbedded(ctx context.Context, about Description, o embedded.Options) (*embeddedDeployment, error) {
+func startEmbedded(ctx context.Context, about Description, o embedded.Options, book *ledger.Ledger) (*embeddedDeployment, error) {
 	inner, err := embedded.Start(ctx, o)
 	if err != nil {
 		return nil, err
@@ -210,27 +217,41 @@ func startEmbedded(ctx context.Context, about Description, o embedded.Options) (
 	d := &embeddedDeployment{Deployment: inner, about: about}
 	d.about.Hosts = inner.Hosts()
 	if pem := inner.CA(); pem != nil {
-		if d.caFile, err = writeCA(pem); err != nil {
+		if d.caFile, d.forget, err = writeCA(pem, book); err != nil {
 			return nil, errors.Join(err, inner.Close())
 		}
 	}
 	return d, nil
 }
 
-// writeCA puts a certificate where connection strings can name it.
-func writeCA(pem []byte) (string, error) {
-	f, err := os.CreateTemp("", "utr-ca-*.pem")
+// writeCA puts a certificate where connection strings can name it: into a
+// folder of its own, which forget removes.
+func writeCA(pem []byte, book *ledger.Ledger) (file string, forget func() error, err error) {
+	folder := filepath.Join(os.TempDir(), ledger.FolderPrefix+"ca-"+rand.Text())
+	done, err := book.Add(ledger.Entry{Kind: ledger.Folder, Path: folder})
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
-	_, err = f.Write(pem)
-	return f.Name(), errors.Join(err, f.Close())
+	forget = func() error {
+		if err := os.RemoveAll(folder); err != nil {
+			return err
+		}
+		return done()
+	}
+	file = filepath.Join(folder, "ca.pem")
+	if err = os.Mkdir(folder, 0o700); err == nil {
+		err = os.WriteFile(file, pem, 0o600)
+	}
+	if err != nil {
+		return "", nil, errors.Join(err, forget())
+	}
+	return file, forget, nil
 }
 
 func (d *embeddedDeployment) close() error {
 	err := d.Deployment.Close()
-	if d.caFile != "" {
-		err = errors.Join(err, os.Remove(d.caFile))
+	if d.forget != nil {
+		err = errors.Join(err, d.forget())
 	}
 	return err
 }

@@ -231,6 +231,26 @@ func TestCleanAfterKilledLocalRun(t *testing.T) {
 	p.nothing(servers)
 }
 
+// Embedded deployments end with the process; the certificates that clients
+// trust are files, which do not.
+func TestCleanAfterKilledEmbeddedRun(t *testing.T) {
+	p := newPlace(t)
+	u := startIn(t, p.env(), "run", "-v", "--tls", "--topology", "single", "--auth", "off", suiteFile(t, endless))
+	u.line(t, "end of the first test", func(s string) bool { return strings.HasPrefix(s, "passed endless: first") })
+	if err := u.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the end", u.ended)
+	if len(p.folders()) != 1 {
+		t.Errorf("folders that are left: %v", p.folders())
+	}
+	clean := startIn(t, p.env(), "clean")
+	if code := clean.exit(t); code != 0 {
+		t.Errorf("utr clean: exit code %d\n%s", code, clean.said())
+	}
+	p.nothing(nil)
+}
+
 // A server that is killed in the middle of a run: the run says so, goes on with
 // a new one, and keeps the logs.
 func TestLocalServerKilled(t *testing.T) {

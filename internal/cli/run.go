@@ -450,6 +450,13 @@ func (r *runFlags) source(ctx context.Context, c *call, uri, single connectionSt
 	}
 	o := r.deployment.options()
 	r.settings.embedded(&o)
+	if o.TLS { // certificates are files
+		var err error
+		if o.Ledger, err = c.ledger(); err != nil {
+			return nil, err
+		}
+		c.tellOfLeftovers(o.Ledger)
+	}
 	return c.program.Embedded(ctx, o)
 }
 
