@@ -323,8 +323,8 @@ func timeouts() *suites.File {
 		Require:     []string{`{ minServerVersion: "4.4" }`},
 		Operations: []string{
 			find.Call("client", "", ""),
-			suites.FailPoint("find", "alwaysOn", suites.ErrorCode(code)+", blockConnection: true, blockTimeMS: 450"),
-			find.Call("client", "timeoutMS: 800", "{ isTimeoutError: true }"),
+			suites.FailPoint("find", "alwaysOn", suites.ErrorCode(code)+", blockConnection: true, blockTimeMS: 1000"),
+			find.Call("client", "timeoutMS: 1800", "{ isTimeoutError: true }"),
 		},
 		Events: []suites.Expected{{Client: "client", Events: append(find.Attempts(1, 0, ""), find.Attempts(2, 2, "")...)}},
 	})

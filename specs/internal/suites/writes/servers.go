@@ -117,8 +117,8 @@ func timeouts(operations []suites.Operation) *suites.File {
 	f.Add(suites.Test{
 		Description: o.Title() + " ends in a timeout in the attempt that outlasts timeoutMS (R36)",
 		Operations: []string{warm.Call("client", "", ""),
-			suites.FailPoint(o.Command, suites.Always, fails+", blockConnection: true, blockTimeMS: 450"),
-			o.Call("client", "timeoutMS: 800", "{ isTimeoutError: true }"),
+			suites.FailPoint(o.Command, suites.Always, fails+", blockConnection: true, blockTimeMS: 1000"),
+			o.Call("client", "timeoutMS: 1800", "{ isTimeoutError: true }"),
 		},
 		Events: []suites.Expected{{Client: "client", Events: append(warm.Attempts(1, 0, ""), o.Attempts(2, 2, `txnNumber: { $numberLong: "2" }`)...)}},
 	})
