@@ -255,6 +255,57 @@ func TestHold(t *testing.T) {
 	}
 }
 
+// What a monitor has read takes effect before a handshake that failed does.
+func TestHoldWaitsForWhatWasRead(t *testing.T) {
+	s := newSockets()
+	monitor := &socket{owner: s, address: "a", monitor: true}
+	for _, row := range []struct {
+		reason           string
+		streams, reading bool
+		then             func()
+	}{
+		{"there is no monitor", false, false, nil},
+		{"it waits for the server", true, true, nil},
+		{"it comes back for more", true, false, func() {
+			monitor.mu.Lock()
+			defer monitor.mu.Unlock()
+			monitor.reading = true
+		}},
+		{"its stream ends", true, false, func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			delete(s.monitors, "a")
+		}},
+	} {
+		delete(s.monitors, "a")
+		if row.streams {
+			s.monitors["a"] = monitor
+		}
+		monitor.reading = row.reading
+		held := make(chan struct{})
+		began := time.Now()
+		go func() {
+			s.hold("a")
+			close(held)
+		}()
+		if row.then != nil {
+			select {
+			case <-held:
+				if time.Since(began) < noticing {
+					t.Errorf("%s: nothing was waited for", row.reason)
+				}
+			case <-time.After(20 * time.Millisecond): // it cannot be seen to wait for ever
+			}
+			row.then()
+		}
+		select {
+		case <-held:
+		case <-time.After(10 * time.Second):
+			t.Fatalf("%s: it waits on", row.reason)
+		}
+	}
+}
+
 // Events of the topology are told with the messages about them.
 func TestEventsWaitForTheirMessages(t *testing.T) {
 	observe := func(level string) *messageLog {

@@ -172,11 +172,32 @@ func (s *sockets) settle(before *socket, unknown func() bool) {
 }
 
 // hold keeps what a monitor's stream says from the monitor, until release: a
-// handshake with the same server has failed.
+// handshake with the same server has failed. What the monitor has read already
+// has taken effect when it returns. Otherwise the server could be made Unknown
+// and be known again for a moment, until the monitor finds that its check, which
+// it has not even begun, was cancelled.
 func (s *sockets) hold(address string) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.held[address]++
+	monitor := s.monitors[address]
+	s.mu.Unlock()
+	if monitor == nil {
+		return
+	}
+	deadline := time.Now().Add(noticing)
+	for pause := 20 * time.Microsecond; s.digests(monitor) && time.Now().Before(deadline); pause = min(2*pause, time.Millisecond) {
+		time.Sleep(pause)
+	}
+}
+
+// digests tells that a monitor has read what it streams, and has not come back
+// for more.
+func (s *sockets) digests(monitor *socket) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	monitor.mu.Lock()
+	defer monitor.mu.Unlock()
+	return s.monitors[monitor.address] == monitor && !monitor.reading
 }
 
 // release undoes hold, and ends the stream first if the server is Unknown. That
@@ -199,12 +220,18 @@ func (s *sockets) release(address string, unknown func() bool) {
 
 // passes waits until what a monitor's stream says is not held back, and gives an
 // error if the stream is closed meanwhile. A handshake that nothing more is heard
-// of holds it for a while only.
+// of holds it for a while only. What passes is read: hold finds the monitor either
+// waiting or at it.
 func (s *sockets) passes(k *socket) error {
 	var over <-chan time.Time
 	for {
 		s.mu.Lock()
 		streams, held, changed := s.monitors[k.address] == k, s.held[k.address] > 0, s.changed
+		if streams && !held {
+			k.mu.Lock()
+			k.reading = false
+			k.mu.Unlock()
+		}
 		s.mu.Unlock()
 		switch {
 		case !streams:
