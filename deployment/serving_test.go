@@ -74,7 +74,8 @@ func TestAwaitServing(t *testing.T) {
 		cancel()
 		u.hosts = append(u.hosts, "127.0.0.1:1")
 		ctx, cancel = context.WithTimeoutCause(context.Background(), 300*time.Millisecond, errors.New("waited long enough"))
-		if err := awaitServing(ctx, u); err == nil || !strings.HasPrefix(err.Error(), "waited long enough: 127.0.0.1:1: ") {
+		// A host that serves may be missing as well, on a machine that is busy.
+		if err := awaitServing(ctx, u); err == nil || !strings.HasPrefix(err.Error(), "waited long enough: ") || !strings.Contains(err.Error(), "127.0.0.1:1: ") {
 			t.Errorf("%s: a host that nobody listens at is not waited for: %v", d.Description().Name, err)
 		}
 		cancel()

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -29,6 +30,11 @@ func TestMain(m *testing.M) {
 	}
 	if err != nil {
 		panic(err)
+	}
+	// Under nohup the tests ignore a hang-up, and what they start would, too: a
+	// signal that is caught is the default again in a child.
+	if signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	}
 	code := m.Run()
 	_ = os.RemoveAll(state)

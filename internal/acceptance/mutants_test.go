@@ -21,7 +21,7 @@ func TestMutantsFail(t *testing.T) {
 		dir      func(testing.TB) string
 		perSuite int // bounds the mutants of one file, so that the test takes seconds
 	}{
-		{"own", func(testing.TB) string { return own("retryable-reads") }, 40},
+		{"own", func(testing.TB) string { return own("retryable-reads") }, 14},
 		{"own writes", func(testing.TB) string { return own("retryable-writes") }, 12},
 		{"own backpressure", func(testing.TB) string { return own("client-backpressure") }, 7},
 		{"official", func(t testing.TB) string { return official(t, "retryable-reads") }, 40},
