@@ -14,6 +14,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
+
+	"github.com/unified-test-runner/utr/internal/ledger"
 )
 
 // The lock of a deployment is one document. Whoever put it there may run
@@ -49,6 +51,10 @@ type LockOptions struct {
 	// Lost is called once, from another goroutine, if the lock is lost before
 	// it is released: the run has to end. Nil drops it.
 	Lost func(error)
+	// Gone tells that the run that holds the lock is no more, as it may be known
+	// of a process of this machine: its lock is taken over before its lease is
+	// over. Nil knows of none.
+	Gone func(*Holder) bool
 	// Note tells people what is worth to know, a line at a time: that a stale
 	// lock was taken over, that there can be none. Nil drops it.
 	Note func(string)
@@ -61,6 +67,8 @@ type Holder struct {
 	// Host and PID are where the run's process is.
 	Host string `bson:"host"`
 	PID  int    `bson:"pid"`
+	// Place is where the process id means something: see ledger.Here.
+	Place string `bson:"place,omitempty"`
 	// Name is what the run calls itself, "" if nothing.
 	Name string `bson:"name,omitempty"`
 	// Started, Renewed and Expires are the server's time, and Now is when it
@@ -194,7 +202,7 @@ func acquire(ctx context.Context, store lockStore, hosts []string, o LockOptions
 	if err != nil {
 		host = "unknown"
 	}
-	l := &Lock{store: store, hosts: hosts, o: o, me: Holder{Run: rand.Text(), Host: host, PID: os.Getpid(), Name: o.Name}}
+	l := &Lock{store: store, hosts: hosts, o: o, me: Holder{Run: rand.Text(), Host: host, PID: os.Getpid(), Place: ledger.Here(), Name: o.Name}}
 	if err := l.get(ctx); err != nil {
 		l.withdraw(ctx, err)
 		return nil, err
@@ -276,7 +284,13 @@ func (l *Lock) try(ctx context.Context) (holder *Holder, err error) {
 		case err != nil:
 			return nil, fmt.Errorf("reading the lock %s.%s: %w", LockDatabase, LockCollection, err)
 		case holder != nil && holder.Run != l.me.Run && !holder.Stale():
-			return holder, nil
+			if l.o.Gone == nil || !l.o.Gone(holder) {
+				return holder, nil
+			}
+			if err = l.store.remove(ctx, holder.Run); err != nil && !passes(ctx, err) {
+				return nil, fmt.Errorf("removing the lock %s.%s of a run that is gone: %w", LockDatabase, LockCollection, err)
+			}
+			l.o.Note(fmt.Sprintf("took the lock of the deployment at %s from %s, which is gone", strings.Join(l.hosts, ","), holder))
 		}
 		// It has become free, or stale, since.
 		holder, err = nil, fmt.Errorf("it changed hands at each of %d tries", tries)
@@ -545,6 +559,7 @@ func (d *lockDocument) take(ctx context.Context, h Holder, lease time.Duration) 
 		{Key: "run", Value: literal(h.Run)},
 		{Key: "host", Value: literal(h.Host)},
 		{Key: "pid", Value: literal(int64(h.PID))},
+		{Key: "place", Value: literal(h.Place)},
 		{Key: "name", Value: literal(h.Name)},
 		{Key: "started", Value: "$$NOW"},
 		{Key: "previous", Value: previous},

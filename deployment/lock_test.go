@@ -15,6 +15,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/unified-test-runner/utr/embedded"
+	"github.com/unified-test-runner/utr/internal/ledger"
 )
 
 // serving starts an embedded deployment that the test takes for somebody
@@ -218,6 +219,32 @@ func TestStaleLockIsTakenOver(t *testing.T) {
 	}
 	if h := lockOf(t, uri); h.Run != l.me.Run || h.Stale() || h.Expires.Sub(h.Renewed) != DefaultLease {
 		t.Errorf("%+v", h)
+	}
+}
+
+// The lock of a run that is known to be gone is taken at once, and no other.
+func TestLockOfARunThatIsGone(t *testing.T) {
+	uri := serving(t, embedded.Options{Topology: embedded.ReplicaSet}).URI()
+	first, err := AcquireLock(within(t), uri, LockOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release(t, first)
+	if first.me.Place != ledger.Here() {
+		t.Errorf("place %q", first.me.Place)
+	}
+	held := new(HeldError)
+	if _, err := AcquireLock(within(t), uri, LockOptions{Gone: func(*Holder) bool { return false }}); !errors.As(err, &held) {
+		t.Errorf("of a run that goes on: %v", err)
+	}
+	var told notes
+	second, err := AcquireLock(within(t), uri, LockOptions{Note: told.add, Gone: func(h *Holder) bool { return h.Run == first.me.Run }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release(t, second)
+	if h := lockOf(t, uri); h.Run != second.me.Run || !strings.Contains(told.String(), "which is gone") {
+		t.Errorf("%+v; told %q", h, told.String())
 	}
 }
 

@@ -119,10 +119,6 @@ func TestKilledThenCleaned(t *testing.T) {
 			if pid := lockHolder(t, uri); pid != int64(killed.Process.Pid) || ping() == nil {
 				t.Fatalf("what the run leaves: a lock of %d, ping %v", pid, ping())
 			}
-			next := startIn(t, env, "run", "--uri", uri, suiteFile(t, suiteText))
-			if code := next.exit(t); code != 3 || !strings.Contains(next.said(), "utr clean") {
-				t.Errorf("the next run: exit code %d: %s", code, next.said())
-			}
 			if r.user {
 				without := startIn(t, env, "clean")
 				if code := without.exit(t); code != 3 || !strings.Contains(without.said(), "password") {
@@ -153,10 +149,38 @@ func TestKilledThenCleaned(t *testing.T) {
 			if code := well.exit(t); code != 0 {
 				t.Errorf("the run after clean: exit code %d: %s", code, well.said())
 			}
-			if text := out + next.said() + well.said() + clean.said(); strings.Contains(text, password) {
+			if text := out + well.said() + clean.said(); strings.Contains(text, password) {
 				t.Errorf("the password is out: %s", text)
 			}
 		})
+	}
+}
+
+// A run that was killed is not waited for on the machine where it was killed: the
+// next one takes its lock, and turns its fail points off.
+func TestKilledThenRunAgain(t *testing.T) {
+	if ledger.Here() == "" {
+		t.Skip("this system does not tell where a process id means something")
+	}
+	_, uri := serve(t, "--topology", "replicaset")
+	ping := witness(t, uri)
+	env := []string{ledger.EnvDir + "=" + t.TempDir()}
+	killed := startIn(t, env, "run", "--uri", uri, suiteFile(t, armed))
+	until(t, "the fail point is on", func() bool { return ping() != nil })
+	second := startIn(t, env, "run", "--uri", uri, suiteFile(t, suiteText))
+	if code := second.exit(t); code != 3 || !strings.Contains(second.said(), "utr clean --uri") {
+		t.Errorf("while the first one runs: exit code %d: %s", code, second.said())
+	}
+	if err := killed.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	killed.exit(t)
+	next := startIn(t, env, "run", "--uri", uri, suiteFile(t, suiteText))
+	if code := next.exit(t); code != 0 || !strings.Contains(next.said(), "which is gone") || !strings.Contains(next.said(), "turned off: failCommand") {
+		t.Errorf("the next run: exit code %d: %s", code, next.said())
+	}
+	if err := ping(); err != nil {
+		t.Errorf("the fail point is left: %v", err)
 	}
 }
 

@@ -337,8 +337,18 @@ func (x *cleaner) tellOff(off []deployment.LeftFailPoint) error {
 	return nil
 }
 
+// isNoMore reports whether the run that holds a lock is known for sure to be no
+// more: it was a process of this very start of this machine.
+func isNoMore(h *deployment.Holder) bool {
+	if h.Place == "" || h.Place != ledger.Here() {
+		return false
+	}
+	_, err := ledger.ProcessOf(h.PID)
+	return errors.Is(err, ledger.ErrNoProcess)
+}
+
 // isGone reports whether the run that holds a lock is known to be no more: it
-// was on this machine.
+// was on a machine of this name. Whoever asks for a cleaning looks at it.
 func isGone(h *deployment.Holder) bool {
 	machine, err := os.Hostname()
 	if err != nil || machine != h.Host {

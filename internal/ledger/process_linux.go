@@ -29,9 +29,28 @@ func started(pid int) (string, error) {
 	if fields[state] == "Z" || fields[state] == "X" {
 		return "", ErrNoProcess
 	}
-	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	boot, err := boot()
 	if err != nil {
 		return "", err
 	}
-	return strings.TrimSpace(string(boot)) + "/" + fields[start], nil
+	return boot + "/" + fields[start], nil
+}
+
+// boot names this start of the machine.
+func boot() (string, error) {
+	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(id)), err
+}
+
+// here goes by the namespace of process ids (pid_namespaces(7)).
+func here() string {
+	boot, err := boot()
+	if err != nil {
+		return ""
+	}
+	space, err := os.Readlink("/proc/self/ns/pid")
+	if err != nil {
+		return ""
+	}
+	return boot + "/" + space
 }

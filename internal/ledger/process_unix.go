@@ -29,3 +29,7 @@ func started(pid int) (string, error) {
 	}
 	return strings.Join(strings.Fields(at), " "), nil
 }
+
+// here is not known: the start of the machine is none of what this system tells
+// in one word.
+func here() string { return "" }

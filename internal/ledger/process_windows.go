@@ -35,3 +35,7 @@ func started(pid int) (string, error) {
 	}
 	return strconv.FormatInt(created.Nanoseconds(), 10), nil
 }
+
+// here is not known: the start of the machine is none of what this system tells
+// in one word.
+func here() string { return "" }
