@@ -259,12 +259,18 @@ func ask(ctx context.Context, client *mongo.Client, command bson.D) (bson.Raw, e
 	return client.Database("admin").RunCommand(ctx, command, options.RunCmd().SetReadPreference(readpref.PrimaryPreferred())).Raw()
 }
 
-// greet asks for topology and hosts.
-func greet(ctx context.Context, client *mongo.Client, u uri) (d Description, err error) {
+// sayHello asks what a server is.
+func sayHello(ctx context.Context, client *mongo.Client) (bson.Raw, error) {
 	hello, err := ask(ctx, client, bson.D{{Key: "hello", Value: 1}})
 	if isCode(err, codeCommandNotFound) { // before 4.4.2
 		hello, err = ask(ctx, client, bson.D{{Key: "isMaster", Value: 1}})
 	}
+	return hello, err
+}
+
+// greet asks for topology and hosts.
+func greet(ctx context.Context, client *mongo.Client, u uri) (d Description, err error) {
+	hello, err := sayHello(ctx, client)
 	if err != nil {
 		return d, err
 	}

@@ -227,8 +227,7 @@ func startEmbedded(ctx context.Context, about Description, o embedded.Options, b
 // writeCA puts a certificate where connection strings can name it: into a
 // folder of its own, which forget removes.
 func writeCA(pem []byte, book *ledger.Ledger) (file string, forget func() error, err error) {
-	folder := filepath.Join(os.TempDir(), ledger.FolderPrefix+"ca-"+rand.Text())
-	done, err := book.Add(ledger.Entry{Kind: ledger.Folder, Path: folder})
+	folder, done, err := book.MakeFolder("", "ca")
 	if err != nil {
 		return "", nil, err
 	}
@@ -239,10 +238,7 @@ func writeCA(pem []byte, book *ledger.Ledger) (file string, forget func() error,
 		return done()
 	}
 	file = filepath.Join(folder, "ca.pem")
-	if err = os.Mkdir(folder, 0o700); err == nil {
-		err = os.WriteFile(file, pem, 0o600)
-	}
-	if err != nil {
+	if err := os.WriteFile(file, pem, 0o600); err != nil {
 		return "", nil, errors.Join(err, forget())
 	}
 	return file, forget, nil

@@ -323,15 +323,23 @@ func TestLocalSourceKeepsLogs(t *testing.T) {
 	}
 }
 
+// pretender is a release whose mongod tells a version, and otherwise does what a
+// shell is told. The file starts has a line for each time.
+func pretender(t *testing.T, does string) (release, starts string) {
+	t.Helper()
+	release = t.TempDir()
+	starts = filepath.Join(release, "starts")
+	text := "#!/bin/sh\n[ \"$1\" = --version ] && { echo db version v8.0.4; exit; }\necho >>" + starts + "\n" + does + "\n"
+	if err := os.WriteFile(filepath.Join(release, "mongod"), []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return release, starts
+}
+
 // A release that cannot start is tried twice and no more, and the reason is
 // given to everybody at once.
 func TestLocalSourceGivesUp(t *testing.T) {
-	dir := t.TempDir()
-	starts := filepath.Join(dir, "starts")
-	text := "#!/bin/sh\n[ \"$1\" = --version ] && { echo db version v8.0.4; exit; }\necho >>" + starts + "\necho Illegal option; exit 2\n"
-	if err := os.WriteFile(filepath.Join(dir, "mongod"), []byte(text), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	dir, starts := pretender(t, "echo Illegal option; exit 2")
 	folder := t.TempDir()
 	s, err := OpenLocal(t.Context(), LocalOptions{Where: dir, Topologies: []Topology{Single}, Folder: folder})
 	if err != nil {
@@ -360,12 +368,7 @@ func TestLocalSourceGivesUp(t *testing.T) {
 // A release that does not come up is given up at the end of the source, at
 // once.
 func TestLocalSourceClosesWhileStarting(t *testing.T) {
-	dir := t.TempDir()
-	starts := filepath.Join(dir, "starts")
-	text := "#!/bin/sh\n[ \"$1\" = --version ] && { echo db version v8.0.4; exit; }\necho >>" + starts + "\nsleep 600\n"
-	if err := os.WriteFile(filepath.Join(dir, "mongod"), []byte(text), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	dir, starts := pretender(t, "sleep 600")
 	folder := t.TempDir()
 	s, err := OpenLocal(t.Context(), LocalOptions{Where: dir, Topologies: []Topology{Single}, Folder: folder})
 	if err != nil {

@@ -2,7 +2,6 @@ package deployment
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
@@ -144,8 +143,7 @@ func (s *orchestrated) certify() error {
 	if !s.client.Local() {
 		return fmt.Errorf("clusters with TLS need certificates on the machine of the service: say where they are (there, DIR/%s/server.pem and ca.pem)", certificateFolder)
 	}
-	folder := filepath.Join(os.TempDir(), ledger.FolderPrefix+"certificates-"+rand.Text())
-	forget, err := s.Ledger.Add(ledger.Entry{Kind: ledger.Folder, Path: folder})
+	folder, forget, err := s.Ledger.MakeFolder("", "certificates")
 	if err != nil {
 		return err
 	}

@@ -124,10 +124,7 @@ func (w *waiter) ask(ctx context.Context, host string) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, hostLimit)
 	defer cancel()
-	hello, err := client.Database("admin").RunCommand(ctx, bson.D{{Key: "hello", Value: 1}}).Raw()
-	if isCode(err, codeCommandNotFound) { // before 4.4.2
-		hello, err = client.Database("admin").RunCommand(ctx, bson.D{{Key: "isMaster", Value: 1}}).Raw()
-	}
+	hello, err := sayHello(ctx, client)
 	w.said[host] = greeting{hello, err}
 }
 

@@ -42,13 +42,9 @@ func (p *place) env() []string { return []string{"TMPDIR=" + p.temp, "UTR_STATE_
 // entries are those of the ledger that hold a text, as they stand there.
 func (p *place) entries(text string) (out []string) {
 	p.t.Helper()
-	files, err := filepath.Glob(filepath.Join(p.book, "ledger", "*.json"))
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	for _, f := range files {
-		if entry, err := os.ReadFile(f); err == nil && strings.Contains(string(entry), text) {
-			out = append(out, string(entry))
+	for _, entry := range entries(p.t, p.book) {
+		if strings.Contains(entry, text) {
+			out = append(out, entry)
 		}
 	}
 	return out

@@ -200,6 +200,7 @@ func TestPasswordIsNowhere(t *testing.T) {
 	ping := witness(t, uri)
 	killed := startIn(t, env, append([]string{"run", "--uri", uri, suiteFile(t, armed)}, everyReport(dir)...)...)
 	until(t, "the fail point is on", func() bool { return ping() != nil })
+	ran("a run that is refused", 3, "run", "--uri", uri, suite)
 	if err := killed.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +218,6 @@ func TestPasswordIsNowhere(t *testing.T) {
 	for path, text := range left {
 		said["ledger "+path] = text
 	}
-	ran("a run that is refused", 3, "run", "--uri", uri, suite)
 	ran("clean without a password", 3, "clean")
 	ran("clean", 0, "clean", "--uri", uri)
 	for path, text := range folder(t, dir) {

@@ -120,7 +120,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 func start(ctx context.Context, o Options, plan Plan) (*Cluster, error) {
 	c := &Cluster{shape: o.Shape.complete(), version: o.Release.Version, ports: o.Ports}
 	var err error
-	if c.folder, c.forget, err = makeFolder(o); err != nil {
+	if c.folder, c.forget, err = o.Book.MakeFolder(o.Folder, "local"); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -136,25 +136,6 @@ func start(ctx context.Context, o Options, plan Plan) (*Cluster, error) {
 		return c, err
 	}
 	return c, nil
-}
-
-// makeFolder makes the folder of a cluster, and has it remembered before that.
-func makeFolder(o Options) (folder string, forget func() error, err error) {
-	parent := o.Folder
-	if parent == "" {
-		parent = os.TempDir()
-	}
-	if parent, err = filepath.Abs(parent); err != nil {
-		return "", nil, err
-	}
-	folder = filepath.Join(parent, ledger.FolderPrefix+"local-"+strings.ToLower(rand.Text()[:10]))
-	if forget, err = o.Book.Add(ledger.Entry{Kind: ledger.Folder, Path: folder}); err != nil {
-		return "", nil, err
-	}
-	if err := os.Mkdir(folder, 0o700); err != nil {
-		return "", nil, errors.Join(fmt.Errorf("the folder of the cluster: %w", err), forget())
-	}
-	return folder, forget, nil
 }
 
 // starter is the state of one start.

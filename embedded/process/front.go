@@ -118,21 +118,9 @@ func (f *front) become(state string, b backend) {
 
 // accept takes clients until the listener is closed.
 func (f *front) accept(l net.Listener, balanced bool) {
-	for {
-		nc, err := l.Accept()
-		if errors.Is(err, net.ErrClosed) {
-			return
-		}
-		if err != nil { // as from a lack of file descriptors
-			select {
-			case <-f.ctx.Done():
-				return
-			case <-time.After(time.Millisecond):
-			}
-			continue
-		}
+	server.Accept(l, func(nc net.Conn) {
 		f.work.Go(func() { f.open(nc, balanced) })
-	}
+	})
 }
 
 // open finds out what has connected: another process, TLS, or a client.

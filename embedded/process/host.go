@@ -283,21 +283,9 @@ func (h *host) changed() {
 }
 
 func (h *host) accept() {
-	for {
-		nc, err := h.listener.Accept()
-		if errors.Is(err, net.ErrClosed) {
-			return
-		}
-		if err != nil { // as from a lack of file descriptors
-			select {
-			case <-h.ctx.Done():
-				return
-			case <-time.After(time.Millisecond):
-			}
-			continue
-		}
+	server.Accept(h.listener, func(nc net.Conn) {
 		h.work.Go(func() { h.handle(nc) })
-	}
+	})
 }
 
 // handle takes up what a process wants.

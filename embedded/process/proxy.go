@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/binary"
 	"errors"
+	"io"
 	"net"
 	"net/netip"
 	"strings"
@@ -52,11 +53,11 @@ func proxyText(in *bufio.Reader) (net.Addr, error) {
 
 func proxyBinary(in *bufio.Reader) (net.Addr, error) {
 	head := make([]byte, len(signature)+4)
-	if _, err := readFull(in, head); err != nil || string(head[:len(signature)]) != signature {
+	if _, err := io.ReadFull(in, head); err != nil || string(head[:len(signature)]) != signature {
 		return nil, errors.Join(err, errProxy)
 	}
 	rest := make([]byte, binary.BigEndian.Uint16(head[len(head)-2:]))
-	if _, err := readFull(in, rest); err != nil {
+	if _, err := io.ReadFull(in, rest); err != nil {
 		return nil, err
 	}
 	size, family := 0, head[len(head)-3]>>4
@@ -73,15 +74,4 @@ func proxyBinary(in *bufio.Reader) (net.Addr, error) {
 	}
 	ip, _ := netip.AddrFromSlice(rest[:size])
 	return net.TCPAddrFromAddrPort(netip.AddrPortFrom(ip, binary.BigEndian.Uint16(rest[2*size:]))), nil
-}
-
-func readFull(in *bufio.Reader, p []byte) (int, error) {
-	for n := 0; n < len(p); {
-		m, err := in.Read(p[n:])
-		n += m
-		if err != nil {
-			return n, err
-		}
-	}
-	return len(p), nil
 }

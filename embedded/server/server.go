@@ -116,12 +116,12 @@ func (s *Server) configure() error {
 // listen takes connections for s. Called with c.mu held.
 func (c *Cluster) listen(s *Server, listener net.Listener) {
 	s.listener = listener
-	c.work.Go(func() { accept(listener, func(nc net.Conn) { s.serve(nc, false) }) })
+	c.work.Go(func() { Accept(listener, func(nc net.Conn) { s.serve(nc, false) }) })
 }
 
-// accept hands over connections until the listener is closed. A failure to
+// Accept hands over connections until the listener is closed. A failure to
 // accept one, as from a lack of file descriptors, is waited out.
-func accept(listener net.Listener, serve func(net.Conn)) {
+func Accept(listener net.Listener, serve func(net.Conn)) {
 	for {
 		nc, err := listener.Accept()
 		if errors.Is(err, net.ErrClosed) {
@@ -150,7 +150,7 @@ func (c *Cluster) Balance(address string, behind []*Server) (*Balancer, error) {
 	}
 	next := 0
 	c.work.Go(func() {
-		accept(listener, func(nc net.Conn) {
+		Accept(listener, func(nc net.Conn) {
 			s := behind[next%len(behind)]
 			next++
 			s.serve(nc, true)

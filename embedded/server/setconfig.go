@@ -54,14 +54,8 @@ func invalidConfig(format string, args ...any) error {
 // replSetReconfig take it. Its errors are the server's.
 func ParseSetConfig(doc bson.Raw, profile Profile) (SetConfig, error) {
 	c := SetConfig{}
-	elements, err := doc.Elements()
-	if err != nil {
+	if err := onlyFields(doc, setFields, profile, "ReplSetConfig"); err != nil {
 		return c, err
-	}
-	for _, e := range elements {
-		if !slices.Contains(setFields, e.Key()) {
-			return c, unknownField(profile, "ReplSetConfig", e.Key())
-		}
 	}
 	var ok bool
 	if c.Name, ok = doc.Lookup("_id").StringValueOK(); !ok || c.Name == "" {
@@ -108,6 +102,20 @@ var (
 		"slaveDelay", "secondaryDelaySecs", "horizons", "newlyAdded"}
 )
 
+// onlyFields refuses a document that has other fields than those.
+func onlyFields(doc bson.Raw, fields []string, profile Profile, kind string) error {
+	elements, err := doc.Elements()
+	if err != nil {
+		return err
+	}
+	for _, e := range elements {
+		if !slices.Contains(fields, e.Key()) {
+			return unknownField(profile, kind, e.Key())
+		}
+	}
+	return nil
+}
+
 func unknownField(profile Profile, kind, name string) error {
 	if profile.Wire < wire49 {
 		return refuse(codeBadValue, "Unexpected field %s in replica set member configuration", name)
@@ -125,14 +133,8 @@ func (p Profile) delayField() string {
 
 func parseMember(doc bson.Raw, profile Profile) (Member, error) {
 	m := Member{BuildIndexes: true, Votes: 1, Priority: 1}
-	elements, err := doc.Elements()
-	if err != nil {
+	if err := onlyFields(doc, memberFields, profile, "MemberConfig"); err != nil {
 		return m, err
-	}
-	for _, e := range elements {
-		if !slices.Contains(memberFields, e.Key()) {
-			return m, unknownField(profile, "MemberConfig", e.Key())
-		}
 	}
 	id, ok := doc.Lookup("_id").AsInt64OK()
 	if !ok || id < 0 || id > maxMemberID {

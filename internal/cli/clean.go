@@ -340,20 +340,17 @@ func (x *cleaner) tellOff(off []deployment.LeftFailPoint) error {
 // isNoMore reports whether the run that holds a lock is known for sure to be no
 // more: it was a process of this very start of this machine.
 func isNoMore(h *deployment.Holder) bool {
-	if h.Place == "" || h.Place != ledger.Here() {
-		return false
-	}
-	_, err := ledger.ProcessOf(h.PID)
-	return errors.Is(err, ledger.ErrNoProcess)
+	return h.Place != "" && h.Place == ledger.Here() && isNoProcess(h.PID)
 }
 
 // isGone reports whether the run that holds a lock is known to be no more: it
 // was on a machine of this name. Whoever asks for a cleaning looks at it.
 func isGone(h *deployment.Holder) bool {
 	machine, err := os.Hostname()
-	if err != nil || machine != h.Host {
-		return false
-	}
-	_, err = ledger.ProcessOf(h.PID)
+	return err == nil && machine == h.Host && isNoProcess(h.PID)
+}
+
+func isNoProcess(pid int) bool {
+	_, err := ledger.ProcessOf(pid)
 	return errors.Is(err, ledger.ErrNoProcess)
 }

@@ -62,11 +62,10 @@ func (l *localFlags) check() error {
 
 // source opens the clusters, which start when tests want them.
 func (l *localFlags) source(ctx context.Context, c *call, r *runFlags, suites []*specs.Suite) (deployment.Source, error) {
-	book, err := c.ledger()
+	book, err := c.runLedger()
 	if err != nil {
 		return nil, err
 	}
-	c.tellOfLeftovers(book)
 	o := deployment.LocalOptions{
 		Where: *l.where, Members: *r.deployment.members, Mongoses: *r.deployment.mongoses, Shards: *l.shards,
 		Jobs: *r.jobs, Parameters: asksParameters(suites), Ledger: book, Note: c.note, Secret: c.secrets.also,

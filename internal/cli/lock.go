@@ -43,9 +43,8 @@ type lockedSource struct {
 // off. Without a ledger the run goes on, since a lock has its lease.
 func (l *lockFlags) open(ctx context.Context, c *call, o deployment.ClusterOptions, lost context.CancelCauseFunc) (deployment.Source, error) {
 	gone := func() error { return nil }
-	book, err := c.ledger()
+	book, err := c.runLedger()
 	if err == nil {
-		c.tellOfLeftovers(book)
 		gone, err = book.Add(ledger.Entry{Kind: ledger.Lock, URI: deployment.Redact(o.URI), Name: deployment.LockDatabase + "." + deployment.LockCollection})
 	}
 	if err != nil {

@@ -171,11 +171,10 @@ func (o *orchestrationFlags) source(ctx context.Context, c *call, r *runFlags, l
 	if err != nil {
 		return nil, err
 	}
-	book, err := c.ledger()
+	book, err := c.runLedger()
 	if err != nil {
 		return nil, err
 	}
-	c.tellOfLeftovers(book)
 	return c.program.Orchestration(ctx, deployment.OrchestrationOptions{
 		URL: *o.url, Clusters: clusters, Each: *o.each, Topology: topology, URIOptions: r.settings.uriOptions,
 		Ledger: book, Secret: c.secrets.also, Note: c.note,
@@ -225,9 +224,15 @@ func (c *call) ledger() (*ledger.Ledger, error) {
 	return ledger.Open(dir)
 }
 
-// tellOfLeftovers says that earlier runs left something.
-func (c *call) tellOfLeftovers(book *ledger.Ledger) {
+// runLedger opens the ledger for a run, and says that earlier ones left
+// something.
+func (c *call) runLedger() (*ledger.Ledger, error) {
+	book, err := c.ledger()
+	if err != nil {
+		return nil, err
+	}
 	if left, _, err := book.Leftovers(); err == nil && len(left) > 0 {
 		c.note(fmt.Sprintf("%d things that earlier runs made are left: utr clean takes them away", len(left)))
 	}
+	return book, nil
 }

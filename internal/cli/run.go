@@ -452,10 +452,9 @@ func (r *runFlags) source(ctx context.Context, c *call, uri, single connectionSt
 	r.settings.embedded(&o)
 	if o.TLS { // certificates are files
 		var err error
-		if o.Ledger, err = c.ledger(); err != nil {
+		if o.Ledger, err = c.runLedger(); err != nil {
 			return nil, err
 		}
-		c.tellOfLeftovers(o.Ledger)
 	}
 	return c.program.Embedded(ctx, o)
 }
