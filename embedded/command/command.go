@@ -29,6 +29,8 @@ type Row struct {
 	// Write commands are refused by secondaries; their writeConcern is
 	// checked and may get a writeConcernError.
 	Write bool
+	// NoWriteConcern tells that a Write command takes no writeConcern.
+	NoWriteConcern bool
 	// OnSecondary tells that a secondary serves it whatever the read
 	// preference. Commands that are neither Write nor OnSecondary need
 	// secondaryOk or a $readPreference there.

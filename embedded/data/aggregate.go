@@ -77,6 +77,8 @@ func (h host) Source(_ context.Context, stage string, arg any) ([]bson.D, error)
 		return out, nil
 	case "$listLocalSessions", "$listSessions":
 		return d.seen.list(address(h.s.req)), nil
+	case "$listSearchIndexes":
+		return nil, searchStage(h.s.req)
 	case "$currentOp":
 		doc := bson.D{{Key: "type", Value: "op"}, {Key: "host", Value: address(h.s.req)}}
 		if h.s.req.Conn != nil {
@@ -102,10 +104,9 @@ func (h host) Out(_ context.Context, db, name string, docs []bson.D) error {
 		fresh := newCollection(db, name, bson.D{})
 		if old != nil {
 			fresh.options, fresh.validator = old.options, old.validator
-			for _, x := range old.indexes[1:] {
-				y := *x
-				y.entries = map[string]*record{}
-				fresh.indexes = append(fresh.indexes, &y)
+			fresh.indexes = nil
+			for _, x := range old.indexes {
+				fresh.indexes = append(fresh.indexes, x.fresh())
 			}
 		}
 		var records []*record
@@ -320,6 +321,9 @@ func (d *Data) aggregate(s *scope, a *args) (bson.D, error) {
 		return nil, command.Errorf(73, "$currentOp must be run against the 'admin' database with {aggregate: 1}")
 	case p.Source == "$documents" && wire(s.req) > 0 && wire(s.req) < 13:
 		return nil, command.Errorf(40324, "Unrecognized pipeline stage name: '$documents'")
+	}
+	if p.Source == "$listSearchIndexes" {
+		return nil, searchStage(s.req)
 	}
 	h := host{s, s.req.DB, name}
 	if explain {

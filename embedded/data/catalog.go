@@ -22,6 +22,9 @@ func (d *Data) create(db, name string, options bson.D) *collection {
 }
 
 func describeCreate(c *collection) bson.D {
+	if c.clustered() {
+		return c.options
+	}
 	return append(bson.D{{Key: "idIndex", Value: c.indexes[0].spec}}, c.options...)
 }
 
@@ -45,7 +48,18 @@ func (d *Data) createCommand(s *scope, a *args) (bson.D, error) {
 			options = append(options, e)
 		}
 	}
+	clustered, err := clusteredIndex(name, a)
+	if err != nil {
+		return nil, err
+	}
+	options = value.Delete(options, "clusteredIndex")
+	if clustered != nil {
+		options = append(options, bson.E{Key: "clusteredIndex", Value: clustered})
+	}
 	c := newCollection(db, name, options)
+	if clustered != nil {
+		c.cluster(clustered)
+	}
 	c.view, c.pipeline = a.str("viewOn"), a.array("pipeline")
 	c.capped, c.maxSize, c.maxDocs = a.flag("capped"), a.number("size", 0), a.number("max", 0)
 	ts := a.document("timeseries")
@@ -56,6 +70,10 @@ func (d *Data) createCommand(s *scope, a *args) (bson.D, error) {
 		return nil, a.err
 	}
 	switch {
+	case clustered != nil:
+		if err := clusteredWith(a); err != nil {
+			return nil, err
+		}
 	case c.capped && c.maxSize <= 0:
 		return nil, command.Errorf(72, "the 'size' field is required when 'capped' is true")
 	case !c.capped && (a.has("size") || a.has("max")) && !a.has("capped"):
@@ -64,8 +82,10 @@ func (d *Data) createCommand(s *scope, a *args) (bson.D, error) {
 		return nil, command.Errorf(72, "'pipeline' requires 'viewOn' to also be specified")
 	case c.timeseries && wire(s.req) > 0 && wire(s.req) < 13:
 		return nil, command.Errorf(40415, "BSON field 'create.timeseries' is an unknown field.")
+	case a.has("expireAfterSeconds") && !c.timeseries && (wire(s.req) == 0 || wire(s.req) >= wire60):
+		return nil, command.Errorf(72, "'expireAfterSeconds' is only supported on time-series collections or when the 'clusteredIndex' option is specified")
 	}
-	if c.capped {
+	if c.capped && clustered == nil {
 		c.maxSize = (c.maxSize + 255) / 256 * 256
 		options = value.Set(options, "size", value.Int(c.maxSize))
 		c.options = options
@@ -185,7 +205,7 @@ func (d *Data) drop(s *scope, a *args) (bson.D, error) {
 	case c.isView():
 		return bson.D{{Key: "ns", Value: c.ns()}}, nil
 	}
-	return bson.D{{Key: "nIndexesWas", Value: int32(len(c.indexes))}, {Key: "ns", Value: c.ns()}}, nil
+	return bson.D{{Key: "nIndexesWas", Value: int32(c.catalogued())}, {Key: "ns", Value: c.ns()}}, nil
 }
 
 func (d *Data) dropDatabase(s *scope, _ *args) (bson.D, error) {
@@ -234,10 +254,11 @@ func (d *Data) onShard(s *scope, reply bson.D, err error) (bson.D, error) {
 	}
 	if e, ok := err.(*command.Error); ok {
 		raw := bson.D{{Key: "ok", Value: 0.0}, {Key: "errmsg", Value: e.Message}, {Key: "code", Value: e.Code}, {Key: "codeName", Value: command.CodeName(e.Code)}}
+		raw = append(raw, e.Extra...)
 		return bson.D{
 			{Key: "raw", Value: bson.D{{Key: d.opts.ShardHost, Value: raw}}},
 			{Key: "code", Value: e.Code}, {Key: "codeName", Value: command.CodeName(e.Code)},
-		}, &command.Error{Message: e.Message}
+		}, &command.Error{Message: e.Message, Extra: e.Extra}
 	}
 	if err != nil {
 		return nil, err
@@ -268,7 +289,7 @@ func (d *Data) createIndexes(s *scope, a *args) (bson.D, error) {
 		if !ok {
 			return nil, command.Errorf(14, "The elements of the 'indexes' array must be objects, but got %s", value.TypeName(v))
 		}
-		x, err := d.parseIndex(spec)
+		x, err := d.parseIndex(spec, wire(s.req))
 		if err != nil {
 			return nil, err
 		}
@@ -282,9 +303,13 @@ func (d *Data) createIndexes(s *scope, a *args) (bson.D, error) {
 // shows them after v, key and name.
 const indexOptions = " v key name unique sparse background expireAfterSeconds partialFilterExpression collation hidden weights default_language language_override textIndexVersion 2dsphereIndexVersion bits min max bucketSize storageEngine wildcardProjection dropDups ns clustered prepareUnique originalSpec "
 
-func (d *Data) parseIndex(spec bson.D) (*index, error) {
+// indexOptionsSince are the wire versions that brought some of them.
+var indexOptionsSince = map[string]int{"hidden": wire44, "clustered": wire60, "prepareUnique": wire60}
+
+func (d *Data) parseIndex(spec bson.D, wire int) (*index, error) {
 	a := &args{of: "createIndexes.indexes", doc: spec}
-	x := &index{key: a.document("key"), name: a.str("name"), unique: a.flag("unique"), sparse: a.flag("sparse"), fold: a.collation()}
+	x := &index{key: a.document("key"), name: a.str("name"), unique: a.flag("unique"), sparse: a.flag("sparse"), fold: a.collation(),
+		prepared: a.flag("prepareUnique") && !a.flag("unique"), clustered: a.flag("clustered")}
 	if a.err != nil {
 		return nil, a.err
 	}
@@ -313,7 +338,7 @@ func (d *Data) parseIndex(spec bson.D) (*index, error) {
 		}
 	}
 	for _, e := range spec {
-		if !strings.Contains(indexOptions, " "+e.Key+" ") {
+		if !strings.Contains(indexOptions, " "+e.Key+" ") || wire > 0 && wire < indexOptionsSince[e.Key] {
 			return nil, command.Errorf(197, "Error in specification %s :: caused by :: The field '%s' is not valid for an index specification. Specification: %s", value.Text(spec), e.Key, value.Text(spec))
 		}
 	}
@@ -350,6 +375,9 @@ func (d *Data) buildIndexes(s *scope, name string, specs []*index) (bson.D, erro
 	var reply bson.D
 	err := s.locked(func() error {
 		made := s.collection(s.req.DB, name) == nil
+		if made && slices.ContainsFunc(specs, func(x *index) bool { return x.clustered }) {
+			return command.Errorf(6100900, "Cannot implicitly create a new collection with createIndex 'clustered' option")
+		}
 		c, err := s.writable(s.req.DB, name, true)
 		if err != nil {
 			return err
@@ -413,13 +441,17 @@ func (x *index) keysIfUnique(r *record) [][]any {
 // clash reports whether an index is there already, or one that stands in its
 // way.
 func clash(c *collection, x *index) (bool, error) {
+	if there, err := c.clashClustered(x); there || err != nil {
+		return there, err
+	}
+	id := c.idIndex()
 	for _, y := range c.indexes {
 		sameKey := value.Equal(x.key, y.key) && sameOption(x.spec, y.spec, "collation") && sameOption(x.spec, y.spec, "partialFilterExpression")
-		sameRest := x.unique == y.unique && x.sparse == y.sparse && sameOption(x.spec, y.spec, "expireAfterSeconds") || y.name == "_id_"
+		sameRest := x.unique == y.unique && x.sparse == y.sparse && sameOption(x.spec, y.spec, "expireAfterSeconds") || y == id
 		switch {
 		case sameKey && x.name == y.name && sameRest:
 			return true, nil
-		case sameKey && y.name == "_id_":
+		case sameKey && y == id:
 			return true, nil
 		case sameKey && !sameRest && x.name != y.name:
 			return false, command.Errorf(85, "An equivalent index already exists with a different name and options. Requested index: %s, existing index: %s", value.Text(x.spec), value.Text(y.spec))
@@ -465,13 +497,12 @@ func (d *Data) removeIndexes(s *scope, name string, which any) (bson.D, error) {
 		if c == nil || c.isView() {
 			return command.Errorf(26, "ns not found %s.%s", s.req.DB, name)
 		}
-		reply = bson.D{{Key: "nIndexesWas", Value: int32(len(c.indexes))}}
-		gone := map[*index]bool{}
-		names := bson.A{which}
-		if l, ok := which.(bson.A); ok {
-			names = l
+		if c.clustered() && names(which, c.idIndex()) {
+			return command.Errorf(5979800, "It is illegal to drop the clusteredIndex")
 		}
-		for _, n := range names {
+		reply = bson.D{{Key: "nIndexesWas", Value: int32(c.catalogued())}}
+		gone := map[*index]bool{}
+		for _, n := range indexNames(which) {
 			switch w := n.(type) {
 			case string:
 				if w == "*" {
@@ -485,7 +516,7 @@ func (d *Data) removeIndexes(s *scope, name string, which any) (bson.D, error) {
 				if x == nil {
 					return command.Errorf(27, "index not found with name [%s]", w)
 				}
-				if w == "_id_" {
+				if x == c.idIndex() {
 					return command.Errorf(72, "cannot drop _id index")
 				}
 				gone[x] = true
@@ -493,7 +524,7 @@ func (d *Data) removeIndexes(s *scope, name string, which any) (bson.D, error) {
 				found := false
 				for _, x := range c.indexes {
 					if value.Equal(x.key, w) {
-						if x.name == "_id_" {
+						if x == c.idIndex() {
 							return command.Errorf(72, "cannot drop _id index")
 						}
 						gone[x], found = true, true
@@ -524,6 +555,22 @@ func (d *Data) removeIndexes(s *scope, name string, which any) (bson.D, error) {
 		return nil
 	})
 	return reply, err
+}
+
+// indexNames is what dropIndexes names: one index or several.
+func indexNames(which any) bson.A {
+	if l, ok := which.(bson.A); ok {
+		return l
+	}
+	return bson.A{which}
+}
+
+// names tells that dropIndexes names an index, by its name or its key.
+func names(which any, x *index) bool {
+	return slices.ContainsFunc(indexNames(which), func(w any) bool {
+		key, ok := w.(bson.D)
+		return w == any(x.name) || ok && value.Equal(key, x.key)
+	})
 }
 
 func (d *Data) listIndexes(s *scope, a *args) (bson.D, error) {
@@ -628,7 +675,7 @@ func describe(c *collection) bson.D {
 		info = append(info, bson.E{Key: "uuid", Value: c.uuid})
 	}
 	doc := bson.D{{Key: "name", Value: c.name}, {Key: "type", Value: kind}, {Key: "options", Value: c.options}, {Key: "info", Value: info}}
-	if kind == "collection" {
+	if kind == "collection" && !c.clustered() {
 		doc = append(doc, bson.E{Key: "idIndex", Value: c.indexes[0].spec})
 	}
 	return doc
@@ -703,63 +750,6 @@ func (d *Data) listDatabases(s *scope, a *args) (bson.D, error) {
 		}
 	}
 	return reply, nil
-}
-
-func (d *Data) collMod(s *scope, a *args) (bson.D, error) {
-	name := a.name()
-	if err := unknown("collMod", a.doc, " index viewOn pipeline validator validationLevel validationAction recordPreImages changeStreamPreAndPostImages expireAfterSeconds timeseries cappedSize cappedMax dryRun isTimeseriesNamespace "); err != nil {
-		return nil, err
-	}
-	validator := a.document("validator")
-	images := a.document("changeStreamPreAndPostImages")
-	if a.err != nil {
-		return nil, a.err
-	}
-	if err := namespace(s.req.DB, name); err != nil {
-		return nil, err
-	}
-	var f *query.Filter
-	if len(validator) > 0 {
-		var err error
-		if f, err = d.compileValidator(validator); err != nil {
-			return nil, err
-		}
-	}
-	err := s.locked(func() error {
-		c := d.collection(s.req.DB, name)
-		if c == nil {
-			return command.Errorf(26, "ns does not exist")
-		}
-		// Readers may hold the collection: another takes its place.
-		next := *c
-		d.substitute(c, &next)
-		c = &next
-		c.options = slices.Clone(c.options)
-		for _, e := range a.doc[1:] {
-			switch e.Key {
-			case "validator":
-				c.validator = f
-				c.options = value.Set(c.options, e.Key, e.Value)
-			case "validationLevel", "validationAction", "expireAfterSeconds":
-				c.options = value.Set(c.options, e.Key, e.Value)
-			case "changeStreamPreAndPostImages":
-				c.options = value.Set(c.options, e.Key, images)
-			case "recordPreImages":
-				on := bson.D{{Key: "enabled", Value: value.Truthy(e.Value)}}
-				c.options = value.Set(c.options, "changeStreamPreAndPostImages", on)
-			case "viewOn":
-				c.view, _ = e.Value.(string)
-				c.options = value.Set(c.options, e.Key, e.Value)
-			case "pipeline":
-				c.pipeline, _ = e.Value.(bson.A)
-				c.options = value.Set(c.options, e.Key, e.Value)
-			}
-		}
-		d.log(entry{ts: d.tick(), kind: opModify, db: c.db, coll: c.name, uuid: c.uuid})
-		s.writes = true
-		return nil
-	})
-	return d.onShard(s, bson.D{}, err)
 }
 
 func (d *Data) renameCollection(s *scope, a *args) (bson.D, error) {

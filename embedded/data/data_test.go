@@ -3,6 +3,7 @@ package data
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -60,6 +61,9 @@ func (b *bench) run(doc bson.D) (bson.D, error) {
 	row, ok := b.rows[doc[0].Key]
 	if !ok {
 		return nil, errors.New("no such command")
+	}
+	if b.server.Wire < row.MinWire || len(row.Topologies) > 0 && !slices.Contains(row.Topologies, b.server.Role) {
+		return nil, command.Errorf(59, "no such command: '%s'", row.Name)
 	}
 	req := &command.Request{Context: b.ctx, Row: &row, Name: row.Name, DB: "db", Body: body, Server: b.server}
 	if row.AdminOnly || row.Name == "listDatabases" {
@@ -539,7 +543,8 @@ func FuzzCommand(f *testing.F) {
 		`{"aggregate":"c","pipeline":[{"$changeStream":{"resumeAfter":{"_data":"82"}}}],"cursor":{}}`, `{"create":"v","viewOn":"c","pipeline":[]}`,
 		`{"createIndexes":"c","indexes":[{"key":{"a":1},"name":"a"}]}`, `{"bulkWrite":1,"ops":[{"insert":0,"document":{}}],"nsInfo":[{"ns":"a.b"}]}`,
 		`{"mapReduce":"c","map":"()=>emit(1,2)","reduce":"()=>1","out":"o"}`, `{"explain":{"find":"c"}}`, `{"getMore":{"$numberLong":"1"},"collection":"c"}`,
-		`{"distinct":"c","key":"a"}`, `{"count":"c"}`, `{"renameCollection":"db.a","to":"db.b"}`, `{"listDatabases":1,"filter":{"name":"a"}}`, `{"collStats":"c"}`,
+		`{"collMod":"c","index":{"keyPattern":{"_id":1},"hidden":true}}`, `{"create":"d","clusteredIndex":{"key":{"_id":1},"unique":true}}`,
+		`{"createSearchIndexes":"c","indexes":[{"definition":{}}]}`, `{"distinct":"c","key":"a"}`, `{"count":"c"}`, `{"renameCollection":"db.a","to":"db.b"}`, `{"listDatabases":1,"filter":{"name":"a"}}`, `{"collStats":"c"}`,
 	} {
 		f.Add([]byte(value.Encode(ext(f, s))))
 	}

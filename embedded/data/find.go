@@ -216,7 +216,7 @@ func (d *Data) indexKey(c *collection, hint any, doc bson.D, byID bool) bson.Raw
 	}
 	d.mu.RLock()
 	defer d.mu.RUnlock()
-	used := c.index("_id_")
+	used := c.idIndex()
 	if !byID {
 		used = nil
 	}

@@ -68,14 +68,19 @@ type collection struct {
 // index is an index; only unique ones have entries, since collections here are
 // small and other queries scan.
 type index struct {
-	name    string
-	key     bson.D
-	spec    bson.D // as listIndexes shows it
-	unique  bool
-	sparse  bool
-	partial *query.Filter
-	fold    *query.Collation
-	entries map[string]*record
+	name   string
+	key    bson.D
+	spec   bson.D // as listIndexes shows it
+	unique bool
+	// prepared indexes (prepareUnique) refuse new duplicates and keep those that
+	// are there: they have no entries.
+	prepared bool
+	// clustered is set for the index of _id of a clustered collection.
+	clustered bool
+	sparse    bool
+	partial   *query.Filter
+	fold      *query.Collation
+	entries   map[string]*record
 }
 
 func newCollection(db, name string, options bson.D) *collection {
@@ -85,6 +90,16 @@ func newCollection(db, name string, options bson.D) *collection {
 		spec: bson.D{{Key: "v", Value: int32(2)}, {Key: "key", Value: bson.D{{Key: "_id", Value: int32(1)}}}, {Key: "name", Value: "_id_"}},
 	}}
 	return c
+}
+
+// fresh is the index without the keys of any document.
+func (x *index) fresh() *index {
+	y := *x
+	y.entries = nil
+	if x.unique {
+		y.entries = map[string]*record{}
+	}
+	return &y
 }
 
 func (c *collection) ns() string { return c.db + "." + c.name }
@@ -135,6 +150,30 @@ func (c *collection) find(rid int64) *record {
 // byID is the record of an _id, nil if there is none.
 func (c *collection) byID(id any) *record {
 	return c.indexes[0].entries[value.Key(bson.A{id})]
+}
+
+// idIndex is the index of _id, whose name a clustered collection chooses; nil
+// for a view.
+func (c *collection) idIndex() *index {
+	if len(c.indexes) == 0 {
+		return nil
+	}
+	return c.indexes[0]
+}
+
+// clustered tells that the collection was made with clusteredIndex.
+func (c *collection) clustered() bool {
+	id := c.idIndex()
+	return id != nil && id.clustered
+}
+
+// catalogued is the number of indexes that stand in the server's catalog. That of
+// a clustered collection does not: the documents themselves are in its order.
+func (c *collection) catalogued() int {
+	if c.clustered() {
+		return len(c.indexes) - 1
+	}
+	return len(c.indexes)
 }
 
 // keys are the keys of a document in an index; none if the index leaves it out.
@@ -226,12 +265,45 @@ func (c *collection) check(doc bson.D, self int64) *command.Error {
 		return nil
 	}
 	for _, x := range c.indexes {
+		if x.prepared {
+			if k := c.taken(x, doc, self); k != nil {
+				return c.duplicate(x, k)
+			}
+		}
 		if !x.unique {
 			continue
 		}
 		for _, k := range x.keys(doc) {
 			if r := x.entries[value.Key(bson.A(k))]; r != nil && r.rid != self {
 				return c.duplicate(x, k)
+			}
+		}
+	}
+	return nil
+}
+
+// taken finds a key of a document that another record has in a prepared index.
+// Keys that the document had already are none of an insertion, and stay.
+func (c *collection) taken(x *index, doc bson.D, self int64) []any {
+	wanted := map[string][]any{}
+	for _, k := range x.keys(doc) {
+		wanted[value.Key(bson.A(k))] = k
+	}
+	if r := c.find(self); r != nil {
+		for _, k := range x.keys(r.doc()) {
+			delete(wanted, value.Key(bson.A(k)))
+		}
+	}
+	if len(wanted) == 0 {
+		return nil
+	}
+	for _, r := range c.docs {
+		if r.rid == self {
+			continue
+		}
+		for _, k := range x.keys(r.doc()) {
+			if w, there := wanted[value.Key(bson.A(k))]; there {
+				return w
 			}
 		}
 	}

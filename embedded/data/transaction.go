@@ -190,11 +190,7 @@ func (d *Data) commit(t *transaction) {
 		fresh.docs, fresh.size, fresh.shared = nil, 0, false
 		fresh.indexes = nil
 		for _, x := range c.indexes {
-			y := *x
-			if y.unique {
-				y.entries = map[string]*record{}
-			}
-			fresh.indexes = append(fresh.indexes, &y)
+			fresh.indexes = append(fresh.indexes, x.fresh())
 		}
 		d.addCollection(&fresh)
 		d.log(entry{ts: d.tick(), kind: opCreate, db: c.db, coll: c.name, uuid: c.uuid, nsType: c.kind(), detail: describeCreate(c)})

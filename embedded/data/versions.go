@@ -14,6 +14,7 @@ const (
 	wire44 = 9
 	wire50 = 13
 	wire60 = 17
+	wire70 = 21
 	wire80 = 25
 	wire81 = 26
 )
@@ -41,6 +42,15 @@ var arrivals = []arrival{
 	{field: "timeseries", wire: wire50, commands: []string{"create"}},
 	{field: "changeStreamPreAndPostImages", wire: wire60, commands: []string{"create", "collMod"}},
 	{field: "clusteredIndex", wire: wire60, commands: []string{"create"}},
+	{field: "hidden", wire: wire44, commands: []string{"collMod.index"}, message: "Unrecognized field 'hidden' in 'index' option", code: 72},
+	{field: "unique", wire: wire50, commands: []string{"collMod.index"}, message: "Unrecognized field 'unique' in 'index' option", code: 72},
+	{field: "prepareUnique", wire: wire50, commands: []string{"collMod.index"}, message: "Unrecognized field 'prepareUnique' in 'index' option", code: 72},
+	{field: "forceNonUnique", wire: wire50, commands: []string{"collMod.index"}, message: "Unrecognized field 'forceNonUnique' in 'index' option", code: 72},
+	{field: "unique", wire: wire60, commands: []string{"collMod.index"}},
+	{field: "prepareUnique", wire: wire60, commands: []string{"collMod.index"}},
+	{field: "forceNonUnique", wire: wire60, commands: []string{"collMod.index"}},
+	{field: "dryRun", wire: wire50, commands: []string{"collMod"}, message: "unknown option to collMod: dryRun", code: 72},
+	{field: "dryRun", wire: wire60, commands: []string{"collMod"}},
 	{field: "encryptedFields", wire: wire60, commands: []string{"create"}},
 	{field: "showExpandedEvents", wire: wire60, commands: []string{"$changeStream"}},
 	{field: "fullDocumentBeforeChange", wire: wire60, commands: []string{"$changeStream"}},

@@ -23,7 +23,7 @@ const maxW = 50
 
 // concernless are commands of the protocol that take no write concern.
 func (x *exchange) takesWriteConcern() bool {
-	return x.row.Write || slices.Contains([]string{"aggregate", "commitTransaction", "abortTransaction", "mapReduce"}, x.row.Name)
+	return x.row.Write && !x.row.NoWriteConcern || slices.Contains([]string{"aggregate", "commitTransaction", "abortTransaction", "mapReduce"}, x.row.Name)
 }
 
 // transaction refuses what does not go together with a transaction.

@@ -61,6 +61,7 @@ type maker func(arg any, o Options, depth int) (stage, error)
 var sources = map[string]bool{
 	"$collStats": true, "$indexStats": true, "$currentOp": true, "$listLocalSessions": true, "$listSessions": true,
 	"$documents": true, "$changeStream": true, "$planCacheStats": true, "$listSampledQueries": true, "$shardedDataDistribution": true,
+	"$listSearchIndexes": true,
 }
 
 // Compile parses a pipeline. Errors are *command.Error with the server's
