@@ -35,6 +35,7 @@ type client struct {
 	inUse      *inUse
 	handshakes *handshakes
 	tokens     *tokenBucket
+	metadata   metadata
 	operation  atomic.Int64 // the last operationId
 	minPool    uint64
 
@@ -105,7 +106,8 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 		return nil, err
 	}
 	config, err := topology.NewAuthenticatorConfig(authenticator, topology.WithAuthConfigClientOptions(o),
-		topology.WithAuthConfigClock(&c.clock)) // for handshakes; monitors do not gossip
+		topology.WithAuthConfigClock(&c.clock), // for handshakes; monitors do not gossip
+		topology.WithAuthConfigDriverInfo(&c.metadata.current))
 	if err != nil {
 		return nil, err
 	}
@@ -168,6 +170,7 @@ func (c *client) close() {
 		}()
 		c.sockets.closeWhen(done)
 		<-done
+		c.sockets.leaving.Wait()
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/unified-test-runner/utr/internal/farewell"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
 )
@@ -34,6 +35,7 @@ type sockets struct {
 	held      map[string]int   // handshakes that failed, until the topology is done with them
 	late      map[string]*late // checks that timed out, by address
 	resting   resting
+	leaving   farewell.Group
 }
 
 func newSockets() *sockets {
@@ -340,6 +342,8 @@ type socket struct {
 	reading bool
 	broken  error // what Read and Write say after fail
 	ending  *ending
+
+	line farewell.Line
 }
 
 // Close closes the connection and forgets it.
@@ -366,7 +370,7 @@ func (k *socket) Close() error {
 		s.tell()
 	}
 	s.mu.Unlock()
-	return k.Conn.Close()
+	return k.line.Close(k.Conn, &s.leaving)
 }
 
 // Write completes the handshake, which is the first message on any socket. It
@@ -378,6 +382,7 @@ func (k *socket) Write(b []byte) (int, error) {
 	k.asked = k.asked || exhausts(b)
 	k.mu.Unlock()
 	if !first {
+		k.line.Wrote(b)
 		n, err := k.Conn.Write(b)
 		return n, k.why(err)
 	}

@@ -73,7 +73,7 @@ func (s *site) seed(ctx context.Context, data []specs.CollectionData, mode Resee
 			continue
 		}
 		delete(s.seeded, c.namespace())
-		if err := retried(ctx, func() error { return s.make(ctx, c) }); err != nil {
+		if err := retriedAfter(ctx, crossed, func() error { return s.make(ctx, c) }); err != nil {
 			return fmt.Errorf("initial data of %s: %w", c.namespace(), err)
 		}
 		if mode == ReseedAlways || c.options != nil {
@@ -91,13 +91,23 @@ func (s *site) seed(ctx context.Context, data []specs.CollectionData, mode Resee
 const attempts = 3
 
 // retried tries again what failed for a reason that passes.
-func retried(ctx context.Context, do func() error) error {
+func retried(ctx context.Context, do func() error) error { return retriedAfter(ctx, transient, do) }
+
+// retriedAfter tries again what failed for some errors.
+func retriedAfter(ctx context.Context, passes func(error) bool, do func() error) error {
 	for i := 1; ; i++ {
 		err := do()
-		if err == nil || i == attempts || ctx.Err() != nil || !transient(err) {
+		if err == nil || i == attempts || ctx.Err() != nil || !passes(err) {
 			return err
 		}
 	}
+}
+
+// crossed tells errors of making a collection that pass, too: something is
+// there again just after the drop, since a write that an earlier test did not
+// wait for came only then.
+func crossed(err error) bool {
+	return transient(err) || mongo.IsDuplicateKeyError(err) || codeOf(err) == codeNamespaceExists
 }
 
 // transient tells errors that say nothing of the command itself: of the

@@ -155,6 +155,7 @@ func codeOf(err error) int32 {
 const (
 	codeUnauthorized      = 13 // SERVER-54216
 	codeNamespaceNotFound = 26
+	codeNamespaceExists   = 48    // seen while initial data is made
 	codeInterrupted       = 11601 // SERVER-38335
 )
 

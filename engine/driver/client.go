@@ -96,6 +96,7 @@ func (c *client) close() {
 			_ = c.Disconnect(ctx) // all it can say is that it was disconnected before
 		}()
 		c.sockets.closeLate(done)
+		c.sockets.leaving.Wait()
 	})
 }
 
@@ -128,8 +129,8 @@ func clientRows() []row {
 			c.client.close()
 			return nothing{}, nil
 		}},
-		{operations.Client, "dropDatabase", "database", nil, func(c *call) (any, error) {
-			return nothing{}, c.client.Database(c.text("database")).Drop(c.ctx)
+		{operations.Client, "dropDatabase", "database" + writeConcerns, nil, func(c *call) (any, error) {
+			return nothing{}, c.database(c.text("database")).Drop(c.ctx)
 		}},
 		{operations.Client, "listDatabaseNames", "filter", listOptions, func(c *call) (any, error) {
 			names, err := c.client.ListDatabaseNames(c.ctx, c.filter(), optionsOf[options.ListDatabasesOptions](c))

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/unified-test-runner/utr/internal/farewell"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
 )
 
@@ -35,6 +36,8 @@ type sockets struct {
 	monitors map[string]*socket   // by address: those that stream hello
 	hold     map[string]time.Time // by address: until when heartbeats are held back
 	shut     map[string]bool      // addresses whose pool is closed
+
+	leaving farewell.Group
 }
 
 // How long a heartbeat is held back at most, how long a failing socket waits
@@ -111,6 +114,7 @@ type socket struct {
 	net.Conn
 	owner   *sockets
 	address string
+	line    farewell.Line
 
 	// Under owner.mu:
 	streams bool
@@ -130,7 +134,7 @@ func (k *socket) Close() error {
 	}
 	s.changed.Broadcast()
 	s.mu.Unlock()
-	return k.Conn.Close()
+	return k.line.Close(k.Conn, &s.leaving)
 }
 
 // Write looks for an awaitable hello: only monitors send it.
@@ -138,6 +142,7 @@ func (k *socket) Write(b []byte) (int, error) {
 	if exhausts(b) && k.becomeMonitor() {
 		_ = k.Close()
 	}
+	k.line.Wrote(b)
 	n, err := k.Conn.Write(b)
 	if err != nil {
 		k.failed(err)

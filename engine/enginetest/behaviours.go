@@ -34,6 +34,7 @@ func Behaviours() []Behaviour {
 		{"keeps tests apart", "the set-up of one test stands beside the end of another", keepsApart},
 		{"kills a cursor that is closed", "cursors must not outlive a test", killsCursors},
 		{"ends sessions", "sessions must not outlive a test", endsSessions},
+		{"ends unacknowledged writes", "a write that comes after the end of its test meets the initial data of the next", endsWrites},
 		{"closes a client for good", "events after the end would belong to no test; those before are still looked at", closesClients},
 	}
 }
@@ -597,6 +598,42 @@ func endsSessions(k *bench) error {
 		return nil
 	}
 	return errors.New("the server is not told that the session has ended")
+}
+
+func endsWrites(k *bench) error {
+	if err := k.fill(0); err != nil {
+		return err
+	}
+	err := k.entity("collection", "silent", bson.D{{Key: "database", Value: "database"}, {Key: "collectionName", Value: collectionName},
+		{Key: "collectionOptions", Value: bson.D{{Key: "writeConcern", Value: bson.D{{Key: "w", Value: 0}}}}}})
+	if err != nil {
+		return err
+	}
+	if err := k.failPoint(once(), bson.D{{Key: "failCommands", Value: bson.A{"insert"}}, {Key: "blockConnection", Value: true}, {Key: "blockTimeMS", Value: 100}}); err != nil {
+		return err
+	}
+	if _, err := k.must("silent", "insertOne", bson.D{{Key: "document", Value: bson.D{{Key: "_id", Value: 1}}}}); err != nil {
+		return err
+	}
+	if err := k.test.Close(k.ctx, "client"); err != nil {
+		return err
+	}
+	next, err := k.engine.Begin(k.ctx)
+	if err != nil {
+		return err
+	}
+	after := &bench{ctx: k.ctx, engine: k.engine, test: next, uri: k.uri}
+	count := func() error {
+		if err := after.open(); err != nil {
+			return err
+		}
+		n, err := after.must("collection", "countDocuments", bson.D{{Key: "filter", Value: bson.D{}}})
+		if err == nil && n.AsInt64() != 1 {
+			err = fmt.Errorf("%d documents are there after the client was closed, want the one that was written", n.AsInt64())
+		}
+		return err
+	}
+	return errors.Join(count(), next.End(k.ctx))
 }
 
 func closesClients(k *bench) error {

@@ -136,7 +136,7 @@ func (k *bench) fill(n int) error {
 		documents = append(documents, bson.D{{Key: "_id", Value: i + 1}})
 	}
 	_, err := k.must("collection", "deleteMany", bson.D{{Key: "filter", Value: bson.D{}}})
-	if err == nil {
+	if err == nil && n > 0 {
 		_, err = k.must("collection", "insertMany", bson.D{{Key: "documents", Value: documents}})
 	}
 	return err
