@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -62,10 +63,10 @@ func rendered(t *testing.T, s suites.Specification) map[string][]byte {
 // there, and no lower schemaVersion would do.
 func TestSuitesAreValid(t *testing.T) {
 	rules := map[string]bool{}
-	for _, r := range retry.Rules() {
+	for _, r := range slices.Concat(retry.Rules(), retry.TransactionRules()) {
 		rules[r.ID] = true
 	}
-	rule := regexp.MustCompile(`\(([RWB]\d+b?)\)$`)
+	rule := regexp.MustCompile(`\(([RWBT]\d+b?)\)$`)
 	schemas := schema.New()
 	for _, s := range all() {
 		files := rendered(t, s)

@@ -44,8 +44,36 @@ func SetFailPoint(name, mode, data string) string {
 	return fmt.Sprintf("{ name: failPoint, object: testRunner, arguments: { client: setup, failPoint: { configureFailPoint: %s, mode: %s%s } } }", name, mode, data)
 }
 
+// TargetedFailPoint sets failCommand on the mongos to which a session is pinned.
+func TargetedFailPoint(session, mode, data string) string {
+	return fmt.Sprintf("{ name: targetedFailPoint, object: testRunner, arguments: { session: %s, failPoint: { configureFailPoint: failCommand, mode: %s, data: { %s } } } }", session, mode, data)
+}
+
 // Times is the mode of a fail point that strikes n times.
 func Times(n int) string { return fmt.Sprintf("{ times: %d }", n) }
 
 // Always is the mode of a fail point that strikes until it is set off.
 const Always = "alwaysOn"
+
+// Sequence gives each attempt a failure of its own, whichever server it goes
+// to: elements are the data of failCommand without failCommands, LostReply, or
+// "" for an attempt that is left alone. It is a fail point of utr's embedded
+// deployment, and Sequences the requirement for it.
+func Sequence(commands string, elements ...string) string {
+	list := make([]string, len(elements))
+	for i, e := range elements {
+		list[i] = strings.ReplaceAll("{ "+e+" }", "{  }", "{}")
+	}
+	return SetFailPoint("failCommandSequence", Always, fmt.Sprintf("failCommands: [ %s ], sequence: [ %s ]", commands, strings.Join(list, ", ")))
+}
+
+// LostReply lets a command run, and its reply be lost.
+const LostReply = "loseReply: true"
+
+// Sequences is for tests with Sequence, on topologies in flow YAML, "" for all.
+func Sequences(topologies string) string {
+	if topologies != "" {
+		topologies = ", topologies: [ " + topologies + " ]"
+	}
+	return `{ minServerVersion: "4.4"` + topologies + `, serverParameters: { failCommandSequence: true } }`
+}

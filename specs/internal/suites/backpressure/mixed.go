@@ -22,7 +22,8 @@ func mixed() *suites.File {
 		Least:   "1.9",
 		Require: []string{`{ minServerVersion: "4.4", topologies: [ replicaset ] }`},
 		Clients: []suites.Client{suites.SetupClient(), suites.PlainClient(), suites.Observed("one", "{ maxAdaptiveRetries: 1 }"),
-			suites.Observed("timed", "{ timeoutMS: 20000 }"), suites.Observed("none", "{ maxAdaptiveRetries: 0 }")},
+			suites.Observed("timed", "{ timeoutMS: 20000 }"), suites.Observed("none", "{ maxAdaptiveRetries: 0 }"),
+			suites.Observed("patient", "{ "+patient+" }")},
 	}
 	for _, c := range f.Clients[1:] {
 		f.Entities = append(f.Entities, objects(c.ID, "collection")...)
@@ -64,6 +65,16 @@ func mixed() *suites.File {
 				Outcome:     o.outcome(r.applied),
 			})
 		}
+	}
+	for _, title := range []string{"collection.findOneAndUpdate", "collection.findOneAndReplace", "collection.findOneAndDelete"} {
+		o := named(title) // whose error of the storage engine is one of the command
+		f.Add(suites.Test{
+			Description: o.Title() + " backs off after the overload error alone (B6)",
+			Operations: []string{suites.FailPoint(o.Command, suites.Times(1), overload()),
+				suites.SetFailPoint(transactional, suites.Times(7), "closeConnection: false, failBeforeCommitExceptionCode: 6"), o.Call("patient", "", "")},
+			Events:  []suites.Expected{{Client: "patient", Events: o.Attempts(9, 8, o.carries("patient"))}},
+			Outcome: o.outcome(true),
+		})
 	}
 	return f
 }

@@ -97,6 +97,53 @@ func otherMongos() *suites.File {
 	return f
 }
 
+// sameMongos checks what keeps to its mongos: a cursor, and a transaction with
+// its commit.
+func sameMongos() *suites.File {
+	const rounds = 8
+	client := suites.AllMongoses("client", "")
+	client.Observe, client.Ignore = append(client.Observe, suites.CommandEvents()...), []string{"killCursors"}
+	f := &suites.File{
+		Name:        "sharded-pinned",
+		Description: "client backpressure: retry on the same mongos",
+		About: []string{"A getMore goes to the mongos of its cursor, and the commands of a transaction to that of the transaction, however overloaded it is: no",
+			"other mongos knows them. Which mongos has the cursor is chance; the session tells which one has the transaction."},
+		Require:  []string{`{ minServerVersion: "4.4", topologies: [ sharded ] }`},
+		Clients:  []suites.Client{suites.SetupClient(), client},
+		Entities: append(objects("client", "collection"), suites.Session("client")),
+	}
+	operations := []string{suites.MongosesKnown("client")}
+	find := suites.Operation{Object: "collection", Name: "find", Arguments: "{ filter: {}, sort: { _id: 1 }, batchSize: 2 }",
+		Result: "[ { _id: 1, x: 11 }, { _id: 2, x: 22 }, { _id: 3, x: 33 } ]"}
+	for range rounds {
+		operations = append(operations, suites.FailPoint("getMore", suites.Times(1), overload()), find.Call("client", "", ""))
+	}
+	f.Add(suites.Test{Description: "getMore of collection.find is retried on the mongos of the cursor (B1)", Operations: operations})
+
+	insert, update := named("collection.insertOne"), named("collection.updateOne")
+	commit := ending("commitTransaction", "writeConcern: { $$exists: false }")
+	overloads := func(command string) string {
+		return suites.TargetedFailPoint("session", suites.Times(2), "failCommands: [ "+command+" ], "+overload())
+	}
+	const pinned = "{ name: assertSessionPinned, object: testRunner, arguments: { session: session } }"
+	both := []suites.Outcome{{Collection: suites.Collection, Documents: []string{"{ _id: 1, x: 11 }", "{ _id: 2, x: 23 }", "{ _id: 3, x: 33 }", "{ _id: 4, x: 44 }"}}}
+	f.Add(suites.Test{
+		Description: "collection.updateOne is retried on the mongos of its transaction (B1)",
+		Operations: []string{suites.MongosesKnown("client"), onSession("startTransaction", ""), insert.Call("client", "session: session", ""), overloads("update"),
+			update.Call("client", "session: session", ""), pinned, onSession("commitTransaction", "")},
+		Events:  []suites.Expected{{Client: "client", Events: join(insert.Attempts(1, 0, begins), update.Attempts(3, 2, goesOn), commit.Attempts(1, 0, ""))}},
+		Outcome: both,
+	})
+	f.Add(suites.Test{
+		Description: "commitTransaction is retried on the mongos of its transaction (B1)",
+		Operations: []string{suites.MongosesKnown("client"), onSession("startTransaction", ""), insert.Call("client", "session: session", ""),
+			overloads("commitTransaction"), onSession("commitTransaction", ""), pinned},
+		Events:  []suites.Expected{{Client: "client", Events: join(insert.Attempts(1, 0, begins), commit.Attempts(3, 2, ""))}},
+		Outcome: insert.Outcome(true),
+	})
+	return f
+}
+
 // long are options with which the sum of all backoffs outlasts timeoutMS, but
 // for one run in ten million: the chance that eight numbers below 1, each
 // times its longest delay, make less than a second.

@@ -13,8 +13,8 @@ func Suites() suites.Specification {
 	for _, o := range operations() {
 		files = append(files, ofOperation(o))
 	}
-	files = append(files, getMore(), killCursors(), standalone(), mixed(), otherErrors(), transactions(), convenient(), retargeting(), otherMongos(),
-		timeouts(), baseBackoff(), connections(), retries())
+	files = append(files, getMore(), watching(), killCursors(), standalone(), mixed(), otherErrors(), transactions(), convenient(), retargeting(), otherMongos(),
+		timeouts(), baseBackoff(), connections(), retries(), sameMongos(), sequences(), commitSequences(), establishment(), authentication())
 	for _, f := range files {
 		f.Database = databaseName
 	}
@@ -143,6 +143,46 @@ func getMore() *suites.File {
 					o.Attempts(s.attempts, failing, "")...)}},
 			})
 		}
+	}
+	return f
+}
+
+// watching has the getMore of a change stream, which is not resumed for an
+// error that is retried.
+func watching() *suites.File {
+	f := &suites.File{
+		Name:        "change-streams",
+		Description: "client backpressure: getMore of a change stream",
+		About:       []string{"An overload error of a getMore is retried; the change stream is not opened anew for it."},
+		Require:     []string{`{ minServerVersion: "4.4", topologies: [ ` + every + ` ] }`},
+		Clients:     clients(),
+	}
+	for _, c := range f.Clients[1:] {
+		f.Entities = append(f.Entities, objects(c.ID, "collection")...)
+	}
+	f.Entities = append(f.Entities, objects("setup", "collection")...)
+	open := suites.StartedEvent("{ aggregate: "+suites.Collection+", pipeline: [ { $changeStream: {} } ] }", "aggregate", databaseName)
+	more := suites.Operation{Command: "getMore", Database: databaseName, Started: "{ getMore: { $$type: [ int, long ] }, collection: " + suites.Collection + " }"}
+	for _, s := range []story{
+		{"is retried twice after overload errors", "B1", "client", suites.Times(2), overload(), 3, ""},
+		{"is retried no more than twice after overload errors", "B4", "client", suites.Always, overload(), 3, raised(overloaded, retryable)},
+		{"is not retried after an overload error with retryReads false", "B3", "noReads", suites.Times(1), overload(), 1, raised(overloaded, retryable)},
+		{"is not retried after an overload error with maxAdaptiveRetries 0", "B4", "none", suites.Times(1), overload(), 1, raised(overloaded, retryable)},
+	} {
+		failing, next := s.attempts, "{ name: iterateUntilDocumentOrError, object: stream, expectResult: { operationType: insert, documentKey: { _id: 4 } } }"
+		if s.raises == "" {
+			failing--
+		} else {
+			next = "{ name: iterateUntilDocumentOrError, object: stream, expectError: " + s.raises + " }"
+		}
+		f.Add(suites.Test{
+			Description: fmt.Sprintf("getMore of a change stream %s (%s)", s.says, s.rule),
+			Operations: []string{"{ name: createChangeStream, object: collection" + suites.Suffix(s.by) + ", arguments: { pipeline: [] }, saveResultAsEntity: stream }",
+				"{ name: insertOne, object: collection-setup, arguments: { document: { _id: 4, x: 44 } } }",
+				suites.FailPoint("getMore", s.mode, s.data), next},
+			// There may be a getMore without the document after those that failed.
+			Events: []suites.Expected{{Client: s.by, Extra: s.raises == "", Events: join([]string{open, suites.SucceededEvent("aggregate")}, more.Attempts(s.attempts, failing, ""))}},
+		})
 	}
 	return f
 }

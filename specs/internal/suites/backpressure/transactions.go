@@ -46,9 +46,12 @@ func transactions() *suites.File {
 		Description: "client backpressure: commands of a transaction",
 		About: []string{"Every command of a transaction is retried for overload errors, the first one as the first one, and all with the",
 			"transaction's number. The write concern of a commit stays what it was."},
-		Require:  []string{`{ minServerVersion: "4.4", topologies: [ ` + every + ` ] }`},
-		Clients:  []suites.Client{suites.SetupClient(), watched()},
-		Entities: append(objects("client", "collection"), suites.Session("client")),
+		Require: []string{`{ minServerVersion: "4.4", topologies: [ ` + every + ` ] }`},
+		Clients: []suites.Client{suites.SetupClient(), watched(), suites.Observed("noReads", "{ retryReads: false }"),
+			suites.Observed("noWrites", "{ retryWrites: false }")},
+	}
+	for _, c := range f.Clients[1:] {
+		f.Entities = append(append(f.Entities, objects(c.ID, "collection")...), suites.Session(c.ID))
 	}
 	insert := named("collection.insertOne")
 	plain := "writeConcern: { $$exists: false }"
@@ -90,6 +93,20 @@ func transactions() *suites.File {
 		Events:  []suites.Expected{{Client: "client", Events: join(insert.Attempts(3, 3, begins), abort.Attempts(1, 0, "")[:1]), Extra: true}},
 		Outcome: insert.Outcome(false),
 	})
+	for _, r := range []struct{ title, by, option string }{
+		{"collection.find", "noReads", "retryReads"}, {"collection.aggregate", "noReads", "retryReads"},
+		{"collection.insertOne", "noWrites", "retryWrites"}, {"collection.updateMany", "noWrites", "retryWrites"},
+		{"database.runCommand with find", "noReads", "retryReads"}, {"database.runCommand with find", "noWrites", "retryWrites"},
+	} {
+		o, session := named(r.title), "session-"+r.by
+		f.Add(suites.Test{
+			Description: fmt.Sprintf("%s is not retried in a transaction with %s false (B3)", o.Title(), r.option),
+			Operations: []string{"{ name: startTransaction, object: " + session + " }", suites.FailPoint(o.Command, suites.Times(1), overload()),
+				o.Call(r.by, "session: "+session, raised(overloaded, retryable)), "{ name: abortTransaction, object: " + session + " }"},
+			Events:  []suites.Expected{{Client: r.by, Events: o.Attempts(1, 1, "startTransaction: true, autocommit: false")}},
+			Outcome: o.Outcome(false),
+		})
+	}
 	begin := []string{onSession("startTransaction", ""), insert.Call("client", "session: session", "")}
 	for _, e := range []operation{commit, abort} {
 		commits := e.Command == commit.Command
@@ -136,8 +153,11 @@ func convenient() *suites.File {
 		Description: "client backpressure: withTransaction",
 		About:       []string{"Overload errors in a callback or in its commit are retried command by command; the callback is not run again for them."},
 		Require:     []string{`{ minServerVersion: "4.4", topologies: [ ` + every + ` ] }`},
-		Clients:     []suites.Client{suites.SetupClient(), watched()},
-		Entities:    append(objects("client", "collection"), suites.Session("client")),
+		Least:       "1.9",
+		Clients:     []suites.Client{suites.SetupClient(), watched(), suites.Observed("hurried", "{ timeoutMS: 300 }"), suites.Observed("timed", "{ timeoutMS: 6000 }")},
+	}
+	for _, c := range f.Clients[1:] {
+		f.Entities = append(append(f.Entities, objects(c.ID, "collection")...), suites.Session(c.ID))
 	}
 	insert, update := named("collection.insertOne"), named("collection.updateOne")
 	commit, abort := ending("commitTransaction", "writeConcern: { $$exists: false }"), ending("abortTransaction", "")
@@ -196,6 +216,68 @@ func convenient() *suites.File {
 				suites.Merge(update.Arguments, "session: session") + ", ignoreResultAndError: true } ] } }"},
 		Events:  []suites.Expected{{Client: "client", Events: join(insert.Attempts(1, 0, begins), update.Attempts(3, 3, goesOn), abort.Attempts(1, 0, ""))[:10], Extra: true}},
 		Outcome: both,
+	})
+
+	// What withTransaction itself tries again, and the backoff before it.
+	conflict := suites.Code{Number: 112, Name: "WriteConflict"}
+	transient := suites.Labelled(conflict, "TransientTransactionError")
+	second := func(o operation, started string) operation {
+		o.Started = suites.Merge("{ "+o.Command+": "+suites.Collection+" }", started)
+		return o
+	}
+	const inSecond = `lsid: { $$sessionLsid: session }, txnNumber: { $numberLong: "2" }, startTransaction: { $$exists: false }, autocommit: false`
+	recommit := operation{Operation: suites.Operation{Command: "commitTransaction", Database: "admin", Started: "{ commitTransaction: 1, " + inSecond + " }"}}
+	// The error of the first run is a result that the second run does not have.
+	either := "{ name: updateOne, object: collection, arguments: " + suites.Merge(update.Arguments, "session: session") + ", ignoreResultAndError: true }"
+	f.Add(suites.Test{
+		Description: "withTransaction begins anew after an error with TransientTransactionError (T10)",
+		Operations:  []string{suites.FailPoint("update", suites.Times(1), transient), with("", in, either)},
+		Events: []suites.Expected{{Client: "client", Events: join(insert.Attempts(1, 0, begins), update.Attempts(1, 1, goesOn), abort.Attempts(1, 0, ""),
+			second(insert, restart).Attempts(1, 0, ""), second(update, inSecond).Attempts(1, 0, ""), recommit.Attempts(1, 0, ""))}},
+		Outcome: both,
+	})
+	f.Add(suites.Test{
+		Description: "withTransaction raises an error without TransientTransactionError (T7)",
+		Operations: []string{suites.FailPoint("update", suites.Times(1), suites.Labelled(conflict)),
+			with(suites.RaisedCode(conflict), in, update.Call("client", "session: session", suites.RaisedCode(conflict)))},
+		Events:  []suites.Expected{{Client: "client", Events: join(insert.Attempts(1, 0, begins), update.Attempts(1, 1, goesOn), abort.Attempts(1, 0, ""))}},
+		Outcome: insert.Outcome(false),
+	})
+	unreachable := suites.Code{Number: 6, Name: "HostUnreachable"}
+	majority := ending("commitTransaction", "writeConcern: { w: majority, wtimeout: 10000 }")
+	f.Add(suites.Test{
+		Description: "withTransaction commits again, with majority, if the outcome of its commit is not known (T6)",
+		Operations:  []string{suites.FailPoint("commitTransaction", suites.Times(2), suites.Labelled(unreachable, writable)), with("", in, up)},
+		Events: []suites.Expected{{Client: "client", Events: join(insert.Attempts(1, 0, begins), update.Attempts(1, 0, goesOn), commit.Attempts(1, 1, ""),
+			majority.Attempts(2, 1, ""))}},
+		Outcome: both,
+	})
+	expired := suites.Code{Number: 50, Name: "MaxTimeMSExpired"}
+	f.Add(suites.Test{ // and ended, so that nothing is left in the server
+		Description: "withTransaction does not commit again after MaxTimeMSExpired (T7)",
+		Operations: []string{suites.FailPoint("commitTransaction", suites.Times(1), suites.ErrorCode(expired)),
+			with("{ isClientError: false, errorCode: 50, errorLabelsContain: [ UnknownTransactionCommitResult ] }", in, up), onSession("commitTransaction", "")},
+		Events: []suites.Expected{{Client: "client", Events: join(insert.Attempts(1, 0, begins), update.Attempts(1, 0, goesOn), commit.Attempts(1, 1, ""),
+			ending("commitTransaction", "").Attempts(1, 0, ""))}},
+		Outcome: both,
+	})
+	tries := func(by, raises string, times int) []string {
+		return []string{suites.FailPoint("insert", suites.Times(times), transient),
+			"{ name: withTransaction, object: session-" + by + ", arguments: { callback: [ { name: insertOne, object: collection-" + by + ", arguments: " +
+				suites.Merge(insert.Arguments, "session: session-"+by) + ", ignoreResultAndError: true } ] }" + raises + " }"}
+	}
+	// The first does not ask for events: the time may be over before there are
+	// any. Without sleeping, too, one of forty backoffs would outlast the rest.
+	f.Add(suites.Test{
+		Description: "withTransaction backs off for so long that forty transactions do not fit into 300 ms (T9)",
+		Operations:  tries("hurried", ", expectError: { isTimeoutError: true }", 40),
+		Outcome:     insert.Outcome(false),
+	})
+	f.Add(suites.Test{
+		Description: "withTransaction backs off for so short a time that nine transactions fit into six seconds (T9)",
+		Operations:  tries("timed", "", 8),
+		Events:      []suites.Expected{{Client: "timed", Extra: true, Events: insert.Attempts(1, 1, "startTransaction: true")}},
+		Outcome:     insert.Outcome(true),
 	})
 	return f
 }

@@ -27,7 +27,8 @@ func all() []*suites.File {
 		files = append(files, ofOperation(o))
 	}
 	return append(files, secondError(), neverRetried(), sessions(), transactions(), otherMongos(), timeouts(),
-		handshakeHello(), handshakeAuth(), poolCleared(), selectionFails())
+		handshakeHello(), handshakeAuth(), poolCleared(), selectionFails(),
+		notRetryable(), sequences())
 }
 
 func requirement(o suites.Operation) string {

@@ -70,6 +70,49 @@ func otherMongos() *suites.File {
 	return f
 }
 
+// otherMongosForEnds lets go of the mongos of a transaction when its end fails.
+// The session tells which mongos it is, so that no chance is needed.
+func otherMongosForEnds() *suites.File {
+	client := suites.AllMongoses("client", "")
+	client.Observe, client.Ignore = append(client.Observe, suites.CommandEvents()...), []string{"killCursors"}
+	f := &suites.File{
+		Name:        "sharded-transactions",
+		Description: "retryable writes: the end of a transaction on another mongos",
+		About: []string{"The session is unpinned before commit or abort is retried, and the retry goes to another mongos with the recovery token. The",
+			"commit took effect, and the other mongos says so; an abort is unknown to it, where the mongos of the transaction would answer."},
+		Require:  []string{`{ minServerVersion: "4.4", topologies: [ sharded ] }`},
+		Clients:  []suites.Client{suites.SetupClient(), client},
+		Entities: append(objects("client", "collection"), suites.Session("client")),
+	}
+	insert := named("collection", "insertOne", "")
+	for _, r := range []struct {
+		command, mode, data string
+		succeeds            [2]bool // in the events
+	}{
+		{"commitTransaction", suites.Always, concern(91, "ShutdownInProgress", label), [2]bool{true, true}},
+		{"abortTransaction", suites.Times(1), suites.Labelled(coded("HostUnreachable"), label), [2]bool{false, false}},
+	} {
+		started := suites.StartedEvent("{ "+r.command+`: 1, recoveryToken: { $$exists: true }, autocommit: false, txnNumber: { $numberLong: "1" } }`, r.command, "admin")
+		events := insert.Attempts(1, 0, inside)
+		for _, succeeds := range r.succeeds {
+			if succeeds {
+				events = append(events, started, suites.SucceededEvent(r.command))
+			} else {
+				events = append(events, started, suites.FailedEvent(r.command))
+			}
+		}
+		f.Add(suites.Test{
+			Description: r.command + " is retried on another mongos (R40)",
+			Operations: []string{suites.MongosesKnown("client"), onSession("startTransaction", ""), insert.Call("client", "session: session", ""),
+				suites.TargetedFailPoint("session", r.mode, "failCommands: [ "+r.command+" ], "+r.data),
+				onSession(r.command, ""), "{ name: assertSessionUnpinned, object: testRunner, arguments: { session: session } }"},
+			Events:  []suites.Expected{{Client: "client", Events: events}},
+			Outcome: insert.Outcome(r.command == "commitTransaction"),
+		})
+	}
+	return f
+}
+
 // timeouts checks that timeoutMS lifts the limit of one retry.
 func timeouts(operations []suites.Operation) *suites.File {
 	f := &suites.File{

@@ -14,12 +14,12 @@ func Suites() suites.Specification {
 		files = append(files, ofOperation(o))
 	}
 	for _, build := range []func([]suites.Operation) *suites.File{
-		noWritesPerformed, unacknowledged, standalone, sessions, transactions, timeouts, handshakeHello, handshakeAuth,
+		noWritesPerformed, unacknowledged, standalone, sessions, transactions, timeouts, handshakeHello, handshakeAuth, sequences,
 	} {
 		files = append(files, split(Operations(databaseName), build)...)
 	}
 	files = append(files, split(Others(databaseName), neverRetried)...)
-	files = append(files, bulk(), secondError(), writeErrors(), endings(), otherMongos(), poolCleared(), selectionFails())
+	files = append(files, bulk(), secondError(), writeErrors(), endings(), otherMongos(), otherMongosForEnds(), poolCleared(), selectionFails())
 	for _, f := range files {
 		f.Database = databaseName
 	}

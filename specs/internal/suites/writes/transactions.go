@@ -164,6 +164,23 @@ func endings() *suites.File {
 			Events:  []suites.Expected{{Client: by, Events: append(insert.Attempts(1, 0, carries(1)), events(by, "commitTransaction", 1, no, yes)...)}},
 			Outcome: insert.Outcome(true),
 		})
+		for _, c := range []struct{ says, set, own, retry string }{
+			{"keeps journal and gets a wtimeout", "{ w: 1, journal: true }", "{ w: 1, j: true }", "{ w: majority, j: true, wtimeout: 10000 }"},
+			{"keeps its wtimeout", "{ w: 1, wtimeoutMS: 15000 }", "{ w: 1, wtimeout: 15000 }", "{ w: majority, wtimeout: 15000 }"},
+		} {
+			commit := func(concern string) string {
+				return suites.StartedEvent("{ commitTransaction: 1, writeConcern: "+concern+" }", "commitTransaction", "admin")
+			}
+			f.Add(suites.Test{
+				Description: fmt.Sprintf("commitTransaction %s when it is retried with majority%s (%s)", c.says, option, rule),
+				Operations: []string{"{ name: startTransaction, object: session" + s + ", arguments: { writeConcern: " + c.set + " } }", begin[1],
+					suites.FailPoint("commitTransaction", suites.Times(1), suites.Closes), on("commitTransaction", ""), on("commitTransaction", "")},
+				Events: []suites.Expected{{Client: by, Events: append(insert.Attempts(1, 0, carries(1)),
+					commit(c.own), suites.FailedEvent("commitTransaction"), commit(c.retry), suites.SucceededEvent("commitTransaction"),
+					commit(c.retry), suites.SucceededEvent("commitTransaction"))}},
+				Outcome: insert.Outcome(true),
+			})
+		}
 	}
 	return f
 }
