@@ -25,7 +25,7 @@ type row struct {
 // rows is the operation table, by families.
 func rows() []row {
 	return slices.Concat(findRows(), aggregateRows(), countRows(), listRows(), commandRows(), cursorRows(),
-		streamRows(), writeRows(), bulkRows(), modifyRows(), schemaRows(), sessionRows(), bucketRows(), clientRows(), clientBulkRows())
+		streamRows(), writeRows(), bulkRows(), modifyRows(), schemaRows(), sessionRows(), bucketRows(), clientRows(), metadataRows(), clientBulkRows())
 }
 
 type rowKey struct {

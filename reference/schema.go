@@ -64,6 +64,10 @@ func schemaRows() []row {
 			d := c.copyArgs(bson.D{{Key: "drop", Value: c.arg("collection")}}, "comment")
 			return nothing{}, c.perform("drop", d, 26)
 		}},
+		{operations.Client, "dropDatabase", common("database", "writeConcern"), func(c *call) (any, *result.Error) {
+			c.db = c.text("database")
+			return nothing{}, c.perform("dropDatabase", bson.D{{Key: "dropDatabase", Value: int32(1)}}, 0)
+		}},
 		{operations.Database, "modifyCollection", common(append([]string{"collection"}, modifyFields...)...), func(c *call) (any, *result.Error) {
 			d := c.copyArgs(bson.D{{Key: "collMod", Value: c.arg("collection")}}, modifyFields...)
 			return nothing{}, c.perform("collMod", d, 0)
@@ -151,6 +155,9 @@ func (c *call) searchIndexes(models bson.A, one bool) (any, *result.Error) {
 func (c *call) perform(name string, d bson.D, ignore int32) *result.Error {
 	cmd := c.writing(name, name, fixed(d))
 	cmd.primary = true
+	if err := c.override(cmd); err != nil {
+		return err
+	}
 	r, err := c.do(cmd)
 	switch {
 	case err != nil && ignore != 0 && err.HasCode && err.Code == ignore:

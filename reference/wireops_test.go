@@ -204,6 +204,8 @@ func wireOps() []wireOp {
 			theirs: func(ctx context.Context, d official) { _ = d.coll.Indexes().DropOne(ctx, "a_1") }},
 		{name: "dropCollection", object: "database", operation: "dropCollection", args: doc("collection", "made"),
 			theirs: func(ctx context.Context, d official) { _ = d.db.Collection("made").Drop(ctx) }},
+		{name: "dropDatabase", object: "client", operation: "dropDatabase", args: doc("database", "made"),
+			theirs: func(ctx context.Context, d official) { _ = d.client.Database("made").Drop(ctx) }},
 		{name: "deleteMany", object: "collection", operation: "deleteMany", args: doc("filter", doc("_id", doc("$gte", 10))),
 			theirs: func(ctx context.Context, d official) { _, _ = d.coll.DeleteMany(ctx, doc("_id", doc("$gte", 10))) }},
 	}

@@ -358,9 +358,13 @@ func (c *call) coll() *mongo.Collection {
 // db gives the database with the concerns that the operation says.
 func (c *call) db() *mongo.Database {
 	d := c.entity.(*database)
-	return c.client.Database(d.Name(), d.options, &lister[options.DatabaseOptions]{func(o *options.DatabaseOptions) error {
-		return fill(o, c.row.name, c.concerns())
-	}})
+	return c.database(d.Name(), d.options)
+}
+
+// database gives a database of the client in the same way.
+func (c *call) database(name string, inherited ...options.Lister[options.DatabaseOptions]) *mongo.Database {
+	said := &lister[options.DatabaseOptions]{func(o *options.DatabaseOptions) error { return fill(o, c.row.name, c.concerns()) }}
+	return c.client.Database(name, append(inherited, said)...)
 }
 
 func (c *call) concerns() bson.Raw {

@@ -3,6 +3,7 @@ package driver
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -137,10 +138,32 @@ func TestResults(t *testing.T) {
 		{"session", "abortTransaction", `{}`, `nothing`},
 		{"collection", "countDocuments", `{"filter": {"_id": 8}}`, `0`},
 		{"client", "dropDatabase", `{"database": "other"}`, `nothing`},
+		{"client", "dropDatabase", `{"database": "other", "writeConcern": {"w": "majority"}, "session": "session"}`, `nothing`},
+		{"client", "appendMetadata", `{"driverInfoOptions": {"name": "library", "version": "1", "platform": "p"}}`, `nothing`},
 	} {
 		if got := shown(l.must(row.object, row.name, row.arguments)); got != row.want {
 			t.Errorf("%s %s:\ngot  %s\nwant %s", row.name, row.arguments, got, row.want)
 		}
+	}
+}
+
+// The driver takes the write concern with the database, and not with the call.
+func TestDropDatabaseWriteConcern(t *testing.T) {
+	l := start(t)
+	l.must("client", "dropDatabase", `{"database": "other"}`)
+	l.must("client", "dropDatabase", `{"database": "other", "writeConcern": {"w": 1}}`)
+	events, err := l.test.Events(context.Background(), "client", 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sent []string
+	for _, e := range events {
+		if e.Type == result.CommandStarted && e.Command.CommandName == "dropDatabase" {
+			sent = append(sent, e.Command.DatabaseName+" "+e.Command.Command.Lookup("writeConcern").String())
+		}
+	}
+	if want := []string{"other ", `other {"w": {"$numberInt":"1"}}`}; !slices.Equal(sent, want) {
+		t.Errorf("got %q, want %q", sent, want)
 	}
 }
 

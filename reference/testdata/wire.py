@@ -77,6 +77,7 @@ operations = {
     "createIndex": lambda: coll.create_index({"a": 1}, name="a_1", **s),
     "dropIndex": lambda: coll.drop_index("a_1", **s),
     "dropCollection": lambda: db.drop_collection("made", **s),
+    "dropDatabase": lambda: client.drop_database("made", **s),
     "deleteMany": lambda: coll.delete_many({"_id": {"$gte": 10}}, **s),
 }
 if not session:  # it takes none

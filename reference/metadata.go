@@ -1,0 +1,109 @@
+package reference
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/specs/operations"
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+)
+
+// metadata is what libraries that wrap the client have appended to it
+// (MongoDB Handshake, "Metadata updates after MongoClient initialization"). Its
+// methods may be called concurrently.
+type metadata struct {
+	mu       sync.Mutex
+	appended []options.DriverInfo // each once, in the order in which they came
+	// current is what the topology adds to its own in the handshake of every new
+	// connection.
+	current atomic.Pointer[options.DriverInfo]
+}
+
+// delimiter stands between what several libraries say of themselves.
+const delimiter = "|"
+
+// append adds what a library says of itself, unless the very same was said
+// before (MongoDB Handshake, "Appending metadata").
+func (m *metadata) append(info options.DriverInfo) error {
+	for _, text := range []string{info.Name, info.Version, info.Platform} {
+		if strings.Contains(text, delimiter) {
+			return fmt.Errorf("%q has the delimiter %s", text, delimiter)
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if slices.Contains(m.appended, info) {
+		return nil
+	}
+	m.appended = append(m.appended, info)
+	joined := &options.DriverInfo{}
+	for _, i := range m.appended {
+		joined.Name = joinMetadata(joined.Name, i.Name)
+		joined.Version = joinMetadata(joined.Version, i.Version)
+		joined.Platform = joinMetadata(joined.Platform, i.Platform)
+	}
+	m.current.Store(joined)
+	return nil
+}
+
+// joinMetadata leaves out what is not set.
+func joinMetadata(before, more string) string {
+	if before == "" || more == "" {
+		return before + more
+	}
+	return before + delimiter + more
+}
+
+// driverInfoOf reads DriverInfoOptions.
+func driverInfoOf(v bson.RawValue) (info options.DriverInfo, failed *result.Error) {
+	doc, ok := v.DocumentOK()
+	if !ok {
+		return info, argument("driverInfoOptions is no document")
+	}
+	elements, err := doc.Elements()
+	if err != nil {
+		return info, argument("driverInfoOptions: " + err.Error())
+	}
+	named := false
+	for _, e := range elements {
+		text, ok := e.Value().StringValueOK()
+		switch e.Key() {
+		case "name":
+			info.Name, named = text, true
+		case "version":
+			info.Version = text
+		case "platform":
+			info.Platform = text
+		default:
+			return info, unsupported("driverInfoOptions." + e.Key())
+		}
+		if !ok {
+			return info, argument("driverInfoOptions." + e.Key() + " is no string")
+		}
+	}
+	if !named {
+		return info, argument("driverInfoOptions has no name")
+	}
+	return info, nil
+}
+
+// metadataRows are the operations of a client on what it tells of itself.
+func metadataRows() []row {
+	return []row{
+		{operations.Client, "appendMetadata", []string{"driverInfoOptions"}, func(c *call) (any, *result.Error) {
+			info, failed := driverInfoOf(c.arg("driverInfoOptions"))
+			if failed != nil {
+				return nil, failed
+			}
+			if err := c.client.metadata.append(info); err != nil {
+				return nil, argument("driverInfoOptions: " + err.Error())
+			}
+			return nothing{}, nil
+		}},
+	}
+}
