@@ -28,6 +28,9 @@ type ClusterOptions struct {
 	// Serverless tells that the deployment is an Atlas Serverless instance,
 	// which it cannot tell of itself.
 	Serverless bool
+	// ServerAPI is the version of the Stable API that clients of ours declare,
+	// for servers with requireApiVersion; "" declares none.
+	ServerAPI string
 	// Timeout bounds the look at the deployment; 0 means what the connection
 	// string has as serverSelectionTimeoutMS, and 10 seconds if it has none.
 	Timeout time.Duration
@@ -63,6 +66,10 @@ func OpenCluster(ctx context.Context, o ClusterOptions) (Source, error) {
 	if err != nil {
 		return nil, err
 	}
+	if u, err = u.resolved(); err != nil {
+		return nil, fmt.Errorf("cannot use the deployment at %s: %w", strings.Join(u.hosts, ","), redact(ctx, err, o.URI))
+	}
+	u.api = o.ServerAPI
 	if o.Timeout == 0 {
 		o.Timeout = lookTimeout
 		if ms, err := strconv.ParseUint(u.get("serverSelectionTimeoutMS"), 10, 31); err == nil && ms > 0 {
@@ -93,7 +100,7 @@ func (s *clusterSource) open(ctx context.Context, u uri, o ClusterOptions) (c *c
 		}
 		return nil
 	}
-	client, err := lookingClient(o.URI)
+	client, err := lookingClient(u)
 	if err != nil {
 		return nil, fmt.Errorf("cannot use the deployment at %s: %w", hosts, redact(ctx, err, o.URI))
 	}
@@ -157,6 +164,7 @@ func tell(note func(string), off []LeftFailPoint) {
 // it.
 func (s *clusterSource) hold(ctx context.Context, u uri, o ClusterOptions, within func(func(context.Context) error) error) (err error) {
 	lock := *o.Lock
+	lock.ServerAPI = o.ServerAPI
 	if lock.Note == nil {
 		lock.Note = o.Note
 	}
@@ -234,7 +242,7 @@ func probe(ctx context.Context, uri string) (d Description, err error) {
 		return d, err
 	}
 	defer func() { err = redact(context.WithoutCancel(ctx), unreachable(ctx, err, u), uri) }()
-	client, err := lookingClient(uri)
+	client, err := lookingClient(u)
 	if err != nil {
 		return d, err
 	}
@@ -249,9 +257,8 @@ func probe(ctx context.Context, uri string) (d Description, err error) {
 // lookingClient is a client for a look. One that streams hello can miss that
 // it is disconnected, and then waits for the next heartbeat, 10 s: this one
 // polls.
-func lookingClient(uri string) (*mongo.Client, error) {
-	return mongo.Connect(options.Client().ApplyURI(uri).SetAppName("utr").
-		SetServerMonitoringMode(options.ServerMonitoringModePoll))
+func lookingClient(u uri) (*mongo.Client, error) {
+	return mongo.Connect(u.client("utr").SetServerMonitoringMode(options.ServerMonitoringModePoll))
 }
 
 // ask runs a command of a look.
@@ -268,7 +275,8 @@ func sayHello(ctx context.Context, client *mongo.Client) (bson.Raw, error) {
 	return hello, err
 }
 
-// greet asks for topology and hosts.
+// greet asks for topology and hosts. Only members of a replica set tell of each
+// other: a mongos does not even tell its own address.
 func greet(ctx context.Context, client *mongo.Client, u uri) (d Description, err error) {
 	hello, err := sayHello(ctx, client)
 	if err != nil {
@@ -285,11 +293,6 @@ func greet(ctx context.Context, client *mongo.Client, u uri) (d Description, err
 		d.Hosts = texts(hello, "hosts")
 	default:
 		d.Topology = Single
-	}
-	if u.scheme == "mongodb+srv" && d.Topology == Sharded {
-		if me := text(hello, "me"); me != "" {
-			d.Hosts = []string{me}
-		}
 	}
 	return d, nil
 }

@@ -69,7 +69,10 @@ func ClearFailPoints(ctx context.Context, uri string, more ...string) (FailPoint
 	}
 	looking, cancel := context.WithTimeoutCause(ctx, lookTimeout, fmt.Errorf("no answer from %s within %s", strings.Join(u.hosts, ","), lookTimeout))
 	defer cancel()
-	client, err := lookingClient(uri)
+	if u, err = u.resolved(); err != nil {
+		return FailPointSweep{}, redact(ctx, err, uri)
+	}
+	client, err := lookingClient(u)
 	if err == nil {
 		defer func() { _ = client.Disconnect(context.WithoutCancel(ctx)) }()
 		var d Description
@@ -114,7 +117,7 @@ func clearFailPoints(ctx context.Context, u uri, d Description, more []string) F
 func sweepMember(ctx context.Context, u uri, member string, names []string) (s FailPointSweep) {
 	ctx, cancel := context.WithTimeoutCause(ctx, sweepLimit, fmt.Errorf("no answer from %s within %s", member, sweepLimit))
 	defer cancel()
-	client, err := lookingClient(u.String())
+	client, err := lookingClient(u)
 	if err == nil {
 		defer func() { _ = client.Disconnect(context.WithoutCancel(ctx)) }()
 		s.Off, err = turnOff(ctx, client, member, names)
@@ -231,7 +234,7 @@ func sweepService(ctx context.Context, u uri, names []string) (service bson.Obje
 			service = *e.ServiceID
 		}
 	}}
-	client, err := mongo.Connect(options.Client().ApplyURI(u.String()).SetAppName("utr").SetMinPoolSize(0).SetMaxPoolSize(1).SetMonitor(monitor))
+	client, err := mongo.Connect(u.client("utr").SetMinPoolSize(0).SetMaxPoolSize(1).SetMonitor(monitor))
 	if err != nil {
 		return service, nil, err
 	}

@@ -55,6 +55,9 @@ type LockOptions struct {
 	// of a process of this machine: its lock is taken over before its lease is
 	// over. Nil knows of none.
 	Gone func(*Holder) bool
+	// ServerAPI is the version of the Stable API that is declared; "" declares
+	// none.
+	ServerAPI string
 	// Note tells people what is worth to know, a line at a time: that a stale
 	// lock was taken over, that there can be none. Nil drops it.
 	Note func(string)
@@ -176,7 +179,8 @@ func AcquireLock(ctx context.Context, uri string, o LockOptions) (*Lock, error) 
 	if err != nil {
 		return nil, err
 	}
-	store, err := openLockStore(uri)
+	u.api = o.ServerAPI
+	store, err := openLockStore(u)
 	if err != nil {
 		return nil, redact(ctx, err, uri)
 	}
@@ -440,7 +444,7 @@ func ClearLock(ctx context.Context, uri string, gone func(*Holder) bool) (holder
 	if err != nil {
 		return nil, false, err
 	}
-	store, err := openLockStore(uri)
+	store, err := openLockStore(u)
 	if err != nil {
 		return nil, false, redact(ctx, err, uri)
 	}
@@ -484,8 +488,8 @@ type lockDocument struct {
 	run    func(ctx context.Context, database string, command bson.D) (bson.Raw, error)
 }
 
-func openLockStore(uri string) (lockStore, error) {
-	client, err := mongo.Connect(options.Client().ApplyURI(uri).SetAppName("utr lock").SetMinPoolSize(0).SetMaxPoolSize(2).
+func openLockStore(u uri) (lockStore, error) {
+	client, err := mongo.Connect(u.client("utr lock").SetMinPoolSize(0).SetMaxPoolSize(2).
 		SetServerMonitoringMode(options.ServerMonitoringModePoll))
 	if err != nil {
 		return nil, err

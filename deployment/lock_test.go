@@ -74,12 +74,23 @@ func release(t *testing.T, l *Lock) {
 	}
 }
 
-func lockOf(t *testing.T, uri string) *Holder {
+// storeOf is the lock of a deployment for somebody who looks.
+func storeOf(t *testing.T, text string) lockStore {
 	t.Helper()
-	store, err := openLockStore(uri)
+	u, err := parseURI(text)
 	if err != nil {
 		t.Fatal(err)
 	}
+	store, err := openLockStore(u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store
+}
+
+func lockOf(t *testing.T, uri string) *Holder {
+	t.Helper()
+	store := storeOf(t, uri)
 	defer store.close()
 	h, err := store.read(within(t))
 	if err != nil {
@@ -192,10 +203,7 @@ func TestOneOfManyWins(t *testing.T) {
 // leaveStale leaves the lock of a run that ended without a word.
 func leaveStale(t *testing.T, uri string) {
 	t.Helper()
-	store, err := openLockStore(uri)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := storeOf(t, uri)
 	defer store.close()
 	if _, ok, err := store.take(within(t), Holder{Run: "dead", Host: "far", PID: 7, Name: "of last night"}, -time.Minute); err != nil || !ok {
 		t.Fatalf("%v %v", ok, err)

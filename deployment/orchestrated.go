@@ -34,6 +34,8 @@ type OrchestrationOptions struct {
 	Topology Topology
 	// URIOptions are added to the connection strings of all clusters.
 	URIOptions []URIOption
+	// ServerAPI is what ClusterOptions have of the same name.
+	ServerAPI string
 	// Ledger remembers what is made; nil remembers nothing.
 	Ledger *ledger.Ledger
 	// Lock, if not nil, keeps other runs away from clusters that are there
@@ -280,7 +282,7 @@ func (s *orchestrated) existing(ctx context.Context, c OrchestratedCluster) (*po
 		if err != nil {
 			return nil, err
 		}
-		source, err := OpenCluster(ctx, ClusterOptions{URI: uri, Lock: s.Lock, Note: s.Note})
+		source, err := OpenCluster(ctx, ClusterOptions{URI: uri, ServerAPI: s.ServerAPI, Lock: s.Lock, Note: s.Note})
 		if err != nil {
 			return nil, fmt.Errorf("cluster %s: %w", c, err)
 		}
@@ -333,7 +335,7 @@ func (s *orchestrated) create(ctx context.Context, c orchestration.Configuration
 		return fail(err)
 	}
 	made.direct = uri
-	o := ClusterOptions{URI: uri, Note: s.Note}
+	o := ClusterOptions{URI: uri, ServerAPI: s.ServerAPI, Note: s.Note}
 	if len(balanced) > 0 {
 		if o.URI, o.SingleURI, err = made.balance(uri, balanced); err != nil {
 			return fail(err)
@@ -379,6 +381,7 @@ func (s *orchestrated) await(ctx context.Context, uri string) error {
 	if err != nil {
 		return err
 	}
+	u.api = s.ServerAPI
 	ctx, cancel := context.WithTimeoutCause(ctx, s.Serve, fmt.Errorf("it does not serve after %s", s.Serve))
 	defer cancel()
 	if err := awaitServing(ctx, u); err != nil {
@@ -462,7 +465,7 @@ func (s *orchestrated) right(ctx context.Context, c *cluster, direct string) err
 	if len(swept.Unasked) > 0 {
 		return errors.Join(swept.Unasked...)
 	}
-	client, err := lookingClient(c.raw)
+	client, err := lookingClient(c.uri)
 	if err != nil {
 		return redact(ctx, err, c.raw)
 	}

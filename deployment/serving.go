@@ -114,7 +114,7 @@ func (w *waiter) ask(ctx context.Context, host string) {
 	client := w.clients[host]
 	if client == nil {
 		var err error
-		client, err = mongo.Connect(options.Client().ApplyURI(w.uri.direct(host).String()).SetAppName("utr").
+		client, err = mongo.Connect(w.uri.direct(host).client("utr").
 			SetServerSelectionTimeout(hostLimit).SetServerMonitoringMode(options.ServerMonitoringModePoll))
 		if err != nil {
 			w.said[host] = greeting{err: err}

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/connstring"
 )
 
 // uri is a connection string taken apart just far enough to aim it at other
@@ -15,6 +18,18 @@ type uri struct {
 	hosts    []string
 	database string // escaped, without the slash
 	options  []option
+	// api is the version of the Stable API that clients of ours declare; "" none.
+	// It is no part of the string: there is no option for it.
+	api string
+}
+
+// client gives the options of a client of ours.
+func (u uri) client(appName string) *options.ClientOptions {
+	o := options.Client().ApplyURI(u.String()).SetAppName(appName)
+	if u.api != "" {
+		o.SetServerAPIOptions(options.ServerAPI(options.ServerAPIVersion(u.api)))
+	}
+	return o
 }
 
 // option is one key=value of the query, still escaped.
@@ -94,6 +109,33 @@ func (u uri) at(hosts ...string) uri {
 		out = out.without("srvMaxHosts", "srvServiceName")
 	}
 	return out
+}
+
+// resolved gives a connection string that names hosts, where an SRV name stands
+// for them: with the options that its TXT record adds (Initial DNS Seedlist
+// Discovery, "Default Connection String Options"). Any other one stays as it is.
+func (u uri) resolved() (uri, error) {
+	if u.scheme != "mongodb+srv" {
+		return u, nil
+	}
+	found, err := connstring.ParseAndValidate(u.String())
+	if err != nil {
+		return u, err
+	}
+	out := u.at(found.Hosts...)
+	for _, o := range []struct {
+		name, value string
+		told        bool
+	}{
+		{"authSource", found.AuthSource, found.AuthSourceSet && u.userinfo != ""},
+		{"replicaSet", found.ReplicaSet, found.ReplicaSet != ""},
+		{"loadBalanced", "true", found.LoadBalanced},
+	} {
+		if o.told && u.get(o.name) == "" {
+			out = out.with(o.name, o.value)
+		}
+	}
+	return out, nil
 }
 
 // with gives a copy with an option set.

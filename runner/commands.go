@@ -37,13 +37,18 @@ type commands interface {
 	close()
 }
 
-// dial gives the commands of a deployment. Nothing is sent yet.
-func dial(d deployment.Deployment) (commands, error) {
-	client, err := connect(d.SingleURI())
-	if err != nil {
-		return nil, err
+// dialer gives what makes the commands of a deployment, by clients that declare a
+// version of the Stable API, if any: a server with requireApiVersion wants that of
+// every client. Nothing is sent yet.
+func dialer(api string) func(deployment.Deployment) (commands, error) {
+	return func(d deployment.Deployment) (commands, error) {
+		c := &clients{deployment: d, api: api, direct: make(map[string]*mongo.Client), routes: make(map[bson.ObjectID]*route)}
+		var err error
+		if c.client, err = c.connect(d.SingleURI()); err != nil {
+			return nil, err
+		}
+		return c, nil
 	}
-	return &clients{deployment: d, client: client, direct: make(map[string]*mongo.Client), routes: make(map[bson.ObjectID]*route)}, nil
 }
 
 // clients are commands by the official driver: one client for the deployment,
@@ -51,6 +56,7 @@ func dial(d deployment.Deployment) (commands, error) {
 // load balancer that was met, kept between tests.
 type clients struct {
 	deployment deployment.Deployment
+	api        string // "": none is declared
 	client     *mongo.Client
 
 	mu     sync.Mutex
@@ -66,10 +72,10 @@ type route struct {
 	service *bson.ObjectID // that the last reply came from
 }
 
-func newRoute(uri string) (r *route, err error) {
+func newRoute(uri, api string) (r *route, err error) {
 	r = &route{}
 	monitor := &event.CommandMonitor{Succeeded: func(_ context.Context, e *event.CommandSucceededEvent) { r.service = e.ServiceID }}
-	r.client, err = mongo.Connect(internal(uri).SetMaxPoolSize(1).SetMonitor(monitor))
+	r.client, err = mongo.Connect(internal(uri, api).SetMaxPoolSize(1).SetMonitor(monitor))
 	return r, err
 }
 
@@ -87,12 +93,18 @@ func (r *route) run(ctx context.Context, database string, command any) (bson.Raw
 // string's, so that TLS and authentication are as for the clients of the
 // tests, but for the monitoring: a client that streams hello can miss that it
 // is disconnected, and then waits for the next heartbeat, 10 s.
-func internal(uri string) *options.ClientOptions {
-	return options.Client().ApplyURI(uri).SetAppName("utr internal client").
+func internal(uri, api string) *options.ClientOptions {
+	o := options.Client().ApplyURI(uri).SetAppName("utr internal client").
 		SetReadPreference(readpref.Primary()).SetServerMonitoringMode(options.ServerMonitoringModePoll)
+	if api != "" {
+		o.SetServerAPIOptions(options.ServerAPI(options.ServerAPIVersion(api)))
+	}
+	return o
 }
 
-func connect(uri string) (*mongo.Client, error) { return mongo.Connect(internal(uri)) }
+func (c *clients) connect(uri string) (*mongo.Client, error) {
+	return mongo.Connect(internal(uri, c.api))
+}
 
 func (c *clients) primary(ctx context.Context, database string, command any) (bson.Raw, error) {
 	return c.client.Database(database).RunCommand(ctx, command).Raw()
@@ -112,7 +124,7 @@ func (c *clients) directly(address string) (*mongo.Client, error) {
 	if client := c.direct[address]; client != nil {
 		return client, nil
 	}
-	client, err := connect(c.deployment.DirectURI(address))
+	client, err := c.connect(c.deployment.DirectURI(address))
 	if err == nil {
 		c.direct[address] = client
 	}
@@ -120,7 +132,7 @@ func (c *clients) directly(address string) (*mongo.Client, error) {
 }
 
 func (c *clients) once(ctx context.Context, uri, database string, command any) (bson.Raw, *bson.ObjectID, error) {
-	r, err := newRoute(uri)
+	r, err := newRoute(uri, c.api)
 	if err != nil {
 		return nil, nil, err
 	}

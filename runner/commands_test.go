@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/embedded"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
@@ -27,7 +28,7 @@ func TestRoutes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err := dial(d)
+	made, err := dialer("")(d)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,5 +63,56 @@ func TestRoutes(t *testing.T) {
 	}
 	if c.again(ctx, other, "none", bson.D{{Key: "noSuchCommand", Value: 1}}) || c.routes[other] != nil {
 		t.Error("a way that fails is kept")
+	}
+}
+
+// The runner's own clients declare the version of the Stable API that the run
+// declares: servers with requireApiVersion refuse those that do not, wherever
+// they are aimed.
+func TestDialedAPI(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	for _, kind := range []embedded.Topology{embedded.ReplicaSet, embedded.LoadBalanced} {
+		d, err := embedded.Start(ctx, embedded.Options{Topology: kind, Version: "8.0", Parameters: bson.D{{Key: "requireApiVersion", Value: true}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = d.Close() }()
+		source, err := deployment.OpenCluster(ctx, deployment.ClusterOptions{URI: d.URI(), SingleURI: d.SingleURI(), ServerAPI: "1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		lent, err := source.Acquire(ctx, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made, err := dialer("1")(lent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer made.close()
+		ping := bson.D{{Key: "ping", Value: 1}}
+		if _, err := made.primary(ctx, "admin", ping); err != nil {
+			t.Errorf("%s: %v", lent.Description().Name, err)
+		}
+		if _, err := made.at(ctx, lent.Description().Hosts[0], "admin", ping); err != nil {
+			t.Errorf("%s, one server: %v", lent.Description().Name, err)
+		}
+		if _, _, err := made.once(ctx, lent.URI(), "admin", ping); err != nil {
+			t.Errorf("%s, a new connection: %v", lent.Description().Name, err)
+		}
+		if _, err := made.documents(ctx, "db", "none"); err != nil {
+			t.Errorf("%s, documents: %v", lent.Description().Name, err)
+		}
+		silent, err := dialer("")(lent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer silent.close()
+		short, enough := context.WithTimeout(ctx, 500*time.Millisecond)
+		if _, err := silent.primary(short, "admin", ping); err == nil {
+			t.Errorf("%s: a client that declares none is served", lent.Description().Name)
+		}
+		enough()
 	}
 }

@@ -49,7 +49,8 @@ type Config struct {
 	// Shard is the part of the tests to run; the zero Shard is all.
 	Shard Shard
 	// ServerAPI is the version of the Stable API that clients declare for which
-	// their suite declares none (serverApi); "" leaves them without.
+	// their suite declares none (serverApi), and that the runner's own clients
+	// declare; "" leaves them without.
 	ServerAPI string
 	// Cell names the cell of a matrix that this run is; "" if it is none.
 	Cell string

@@ -90,7 +90,7 @@ func prepare(ctx context.Context, cfg Config) (*run, error) {
 		return nil, errors.New("runner: a Config needs an Engine and a Source")
 	}
 	r := &run{
-		cfg: cfg, specials: specials(), clock: cfg.Clock, timeout: cfg.Timeout, workers: max(1, cfg.Jobs), dial: dial,
+		cfg: cfg, specials: specials(), clock: cfg.Clock, timeout: cfg.Timeout, workers: max(1, cfg.Jobs), dial: dialer(cfg.ServerAPI),
 		sites: make(map[deployment.Deployment]*site),
 	}
 	if r.clock.Now == nil {

@@ -440,7 +440,9 @@ func knownFailing(name string) ([]runner.KnownFailure, error) {
 
 func (r *runFlags) source(ctx context.Context, c *call, uri, single connectionString, lost context.CancelCauseFunc, suites []*specs.Suite) (deployment.Source, error) {
 	if uri.secret != "" {
-		return r.lock.open(ctx, c, deployment.ClusterOptions{URI: uri.reveal(), SingleURI: single.reveal(), FailPoints: runner.FailPoints(suites)}, lost)
+		return r.lock.open(ctx, c, deployment.ClusterOptions{
+			URI: uri.reveal(), SingleURI: single.reveal(), FailPoints: runner.FailPoints(suites), ServerAPI: *r.settings.serverAPI,
+		}, lost)
 	}
 	if r.orchestrated.wanted() {
 		return r.orchestrated.source(ctx, c, r, lost)
