@@ -13,13 +13,14 @@ import (
 func schemaRows() []row {
 	createFields := []string{"capped", "size", "max", "validator", "validationLevel", "validationAction", "indexOptionDefaults",
 		"viewOn", "pipeline", "collation", "timeseries", "expireAfterSeconds", "clusteredIndex",
-		"changeStreamPreAndPostImages", "encryptedFields", "comment"}
+		"changeStreamPreAndPostImages", "encryptedFields", "storageEngine", "comment", "maxTimeMS"}
 	modifyFields := []string{"validator", "validationLevel", "validationAction", "changeStreamPreAndPostImages", "index",
-		"viewOn", "pipeline", "expireAfterSeconds"}
+		"viewOn", "pipeline", "expireAfterSeconds", "timeseries", "comment", "maxTimeMS"}
 	indexFields := []string{"unique", "sparse", "expireAfterSeconds", "partialFilterExpression", "collation",
-		"hidden", "weights", "default_language", "wildcardProjection"}
+		"hidden", "weights", "default_language", "wildcardProjection", "2dsphereIndexVersion", "background", "bits", "bucketSize",
+		"language_override", "max", "min", "storageEngine", "textIndexVersion"}
 	return []row{
-		{operations.Collection, "createIndex", common(append([]string{"keys", "name", "maxTimeMS", "commitQuorum", "comment", "rawData"}, indexFields...)...),
+		{operations.Collection, "createIndex", common(append([]string{"keys", "name", "version", "maxTimeMS", "commitQuorum", "comment", "rawData", "writeConcern"}, indexFields...)...),
 			func(c *call) (any, *result.Error) {
 				name := c.text("name")
 				if name == "" {
@@ -29,24 +30,27 @@ func schemaRows() []row {
 					}
 				}
 				index := c.copyArgs(bson.D{{Key: "key", Value: c.arg("keys")}, {Key: "name", Value: name}}, indexFields...)
+				if c.has("version") {
+					index = append(index, bson.E{Key: "v", Value: c.arg("version")})
+				}
 				d := bson.D{{Key: "createIndexes", Value: c.coll}, {Key: "indexes", Value: bson.A{index}}}
 				return name, c.perform("createIndexes", c.copyArgs(d, "maxTimeMS", "commitQuorum", "comment", "rawData"), 0)
 			}},
-		{operations.Collection, "dropIndex", common("name", "maxTimeMS", "comment", "rawData"), func(c *call) (any, *result.Error) {
+		{operations.Collection, "dropIndex", common("name", "maxTimeMS", "comment", "rawData", "writeConcern"), func(c *call) (any, *result.Error) {
 			d := bson.D{{Key: "dropIndexes", Value: c.coll}, {Key: "index", Value: c.arg("name")}}
 			return nothing{}, c.perform("dropIndexes", c.copyArgs(d, "maxTimeMS", "comment", "rawData"), 26)
 		}},
-		{operations.Collection, "dropIndexes", common("maxTimeMS", "comment", "rawData"), func(c *call) (any, *result.Error) {
+		{operations.Collection, "dropIndexes", common("maxTimeMS", "comment", "rawData", "writeConcern"), func(c *call) (any, *result.Error) {
 			d := bson.D{{Key: "dropIndexes", Value: c.coll}, {Key: "index", Value: "*"}}
 			return nothing{}, c.perform("dropIndexes", c.copyArgs(d, "maxTimeMS", "comment", "rawData"), 26)
 		}},
-		{operations.Collection, "rename", common("to", "dropTarget", "comment"), func(c *call) (any, *result.Error) {
+		{operations.Collection, "rename", common("to", "dropTarget", "comment", "maxTimeMS", "writeConcern"), func(c *call) (any, *result.Error) {
 			d := bson.D{{Key: "renameCollection", Value: c.db + "." + c.coll}, {Key: "to", Value: c.db + "." + c.text("to")}}
-			d = c.copyArgs(d, "dropTarget", "comment")
+			d = c.copyArgs(d, "dropTarget", "comment", "maxTimeMS")
 			c.db = "admin"
 			return nothing{}, c.perform("renameCollection", d, 0)
 		}},
-		{operations.Database, "createCollection", common(append([]string{"collection"}, createFields...)...), func(c *call) (any, *result.Error) {
+		{operations.Database, "createCollection", common(append([]string{"collection", "writeConcern"}, createFields...)...), func(c *call) (any, *result.Error) {
 			d := c.copyArgs(bson.D{{Key: "create", Value: c.arg("collection")}}, createFields...)
 			if err := c.perform("create", d, 0); err != nil {
 				return nil, err
@@ -60,17 +64,24 @@ func schemaRows() []row {
 			}
 			return nothing{}, nil
 		}},
-		{operations.Database, "dropCollection", common("collection", "comment"), func(c *call) (any, *result.Error) {
-			d := c.copyArgs(bson.D{{Key: "drop", Value: c.arg("collection")}}, "comment")
+		{operations.Database, "dropCollection", common("collection", "comment", "maxTimeMS", "writeConcern"), func(c *call) (any, *result.Error) {
+			d := c.copyArgs(bson.D{{Key: "drop", Value: c.arg("collection")}}, "comment", "maxTimeMS")
 			return nothing{}, c.perform("drop", d, 26)
 		}},
 		{operations.Client, "dropDatabase", common("database", "writeConcern"), func(c *call) (any, *result.Error) {
 			c.db = c.text("database")
 			return nothing{}, c.perform("dropDatabase", bson.D{{Key: "dropDatabase", Value: int32(1)}}, 0)
 		}},
-		{operations.Database, "modifyCollection", common(append([]string{"collection"}, modifyFields...)...), func(c *call) (any, *result.Error) {
+		{operations.Database, "modifyCollection", common(append([]string{"collection", "writeConcern"}, modifyFields...)...), func(c *call) (any, *result.Error) {
 			d := c.copyArgs(bson.D{{Key: "collMod", Value: c.arg("collection")}}, modifyFields...)
-			return nothing{}, c.perform("collMod", d, 0)
+			r, err := c.answered("collMod", d)
+			switch {
+			case err != nil:
+				return nil, err
+			case r == nil: // of an unacknowledged write
+				return nothing{}, nil
+			}
+			return r, nil
 		}},
 		{operations.Collection, "createSearchIndex", common("model"), func(c *call) (any, *result.Error) {
 			return c.searchIndexes(bson.A{c.document("model")}, true)
@@ -153,21 +164,28 @@ func (c *call) searchIndexes(models bson.A, one bool) (any, *result.Error) {
 // perform runs a command whose reply says nothing more. An error with the code
 // of ignore counts as success.
 func (c *call) perform(name string, d bson.D, ignore int32) *result.Error {
+	_, err := c.answered(name, d)
+	if err != nil && ignore != 0 && err.HasCode && err.Code == ignore {
+		return nil
+	}
+	return err
+}
+
+// answered runs a command of a helper that writes and gives the reply.
+func (c *call) answered(name string, d bson.D) (bson.Raw, *result.Error) {
 	cmd := c.writing(name, name, fixed(d))
 	cmd.primary = true
 	if err := c.override(cmd); err != nil {
-		return err
+		return nil, err
 	}
 	r, err := c.do(cmd)
 	switch {
-	case err != nil && ignore != 0 && err.HasCode && err.Code == ignore:
-		return nil
 	case err != nil:
-		return err
+		return nil, err
 	case r.write != nil:
-		return r.write.err
+		return nil, r.write.err
 	}
-	return nil
+	return r.doc, nil
 }
 
 // indexName joins keys and directions (Index Management, "Index name
