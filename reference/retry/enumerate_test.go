@@ -66,13 +66,14 @@ type config struct {
 	late                              bool          // from the second attempt on it is over
 	// scarce: there is one token, and not a bucket full.
 	scarce bool
-	// alone and mixed: no server, or every other one, supports retryable writes.
-	alone, mixed bool
+	// alone, mixed and fading: no server, every other one, or those of the first
+	// two attempts support retryable writes.
+	alone, mixed, fading bool
 }
 
 func (c config) String() string {
-	return fmt.Sprintf("%s %s reads=%v writes=%v txn=%v timeout=%v(%v late=%v) sharded=%v retarget=%v old=%v alone=%v mixed=%v scarce=%v",
-		c.policy.Name, c.op, c.retryReads, c.retryWrites, c.txn, c.timeout, c.left, c.late, c.sharded, c.retarget, c.oldie, c.alone, c.mixed, c.scarce)
+	return fmt.Sprintf("%s %s reads=%v writes=%v txn=%v timeout=%v(%v late=%v) sharded=%v retarget=%v old=%v alone=%v mixed=%v fading=%v scarce=%v",
+		c.policy.Name, c.op, c.retryReads, c.retryWrites, c.txn, c.timeout, c.left, c.late, c.sharded, c.retarget, c.oldie, c.alone, c.mixed, c.fading, c.scarce)
 }
 
 func (c config) leftAt(attempt int) time.Duration {
@@ -94,7 +95,9 @@ func (c config) tokens() Tokens {
 }
 
 // supports tells whether the server of an attempt supports retryable writes.
-func (c config) supports(attempt int) bool { return !c.alone && (!c.mixed || attempt%2 == 1) }
+func (c config) supports(attempt int) bool {
+	return !c.alone && (!c.mixed || attempt%2 == 1) && (!c.fading || attempt < 3)
+}
 
 // ends tells of commit and abort, which are retried whatever the options say.
 func (c config) ends() bool { return c.op == "commitTransaction" }
@@ -214,6 +217,12 @@ func want(c config, h []Failure) wanted {
 	return w
 }
 
+// shed tells that every error that would be retried as a write is a retryable
+// overload error, so that the server did nothing.
+func shed(h []Failure) bool {
+	return !slices.ContainsFunc(h, func(f Failure) bool { return f.Has(labelWrite) && !(f.Has(labelOverloaded) && f.Has(labelRetryable)) })
+}
+
 // proves tells that a failure proves that nothing was written.
 func proves(f Failure) bool {
 	return f.Kind != Network && f.Kind != Server || f.Handshake || f.Has(labelNoWrites) ||
@@ -235,18 +244,18 @@ func configs() []config {
 					c.retarget = bit(4)
 				}
 				switch {
-				case writes && bit(5) && bit(6) || !writes && bit(6):
+				case !writes && bit(6):
 					continue
 				case writes && !c.retryReads, c.scarce && (c.sharded || c.txn), c.retarget && (c.sharded || p.Name != "current"), !writes && bit(5) && p.MinWireVersion == 0:
 					continue // no rule looks at it
 				case writes:
-					c.alone, c.mixed = bit(5), bit(6)
+					c.alone, c.mixed, c.fading = bit(5) && !bit(6), bit(6) && !bit(5), bit(5) && bit(6)
 				default:
 					c.oldie = bit(5)
 				}
 				out = append(out, c)
 				c.timeout = true
-				once := c.txn || c.alone || c.mixed // what these end has nothing to do with time
+				once := c.txn || c.alone || c.mixed || c.fading // what these end has nothing to do with time
 				for _, left := range []time.Duration{0, 120 * time.Millisecond, time.Minute} {
 					if c.left = left; !once || left == time.Minute {
 						out = append(out, c)
@@ -307,7 +316,7 @@ func walk(t *testing.T, c config, st State, tokens Tokens, h []Failure, path []s
 		f.Attempt = attempt
 		if o.f.Kind != Selection {
 			if numbered := c.op == "insert" || c.ends(); numbered && attempt > 1 && !c.supports(attempt) &&
-				!(c.policy.Overload != nil && overloaded(h)) {
+				!(c.policy.Overload != nil && overloaded(h) && shed(h)) {
 				if w := want(c, h); ds.Action != ReturnError || ds.Raise.Attempt != h[w.raise].Attempt || ds.Tokens != w.tokens {
 					fail("the new server does not support retryable writes: got %v raising %+v", ds.Action, ds.Raise)
 				}
@@ -318,6 +327,9 @@ func walk(t *testing.T, c config, st State, tokens Tokens, h []Failure, path []s
 				continue
 			}
 			f.Server = server
+			if c.op == "insert" && !c.supports(attempt) && slices.ContainsFunc(h, func(f Failure) bool { return !proves(f) }) {
+				fail("what may be written is sent again to a server that does not know its number")
+			}
 		}
 		if o.f.Kind == 0 {
 			_, d := Next(s, Input{Kind: Succeeded, Tokens: tokens})

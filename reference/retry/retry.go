@@ -113,6 +113,10 @@ type State struct {
 	// Overloaded is true once an overload error was seen: the limit of
 	// retries then is the policy's.
 	Overloaded bool
+	// Numbered is true once a write failed with another error than a retryable
+	// overload error: it may be done already, and no server may do it again
+	// that does not know it by its transaction number.
+	Numbered bool
 	// Done is true after a result or an error was returned.
 	Done bool
 }

@@ -186,7 +186,8 @@ var table = []row{
 	{Rule{"W4", "If the server selected for a retry does not support retryable writes, raise the error of the attempt before.",
 		"Retryable Writes, Executing Retryable Write Commands", "2017-08", "the new server does not support retryable writes"},
 		Selected, func(st *step) bool {
-			return st.retrying() && st.s.Settings.Operation.RetryableWrite && !st.in.Chosen.RetryableWrites && !st.s.Overloaded
+			return st.retrying() && st.s.Settings.Operation.RetryableWrite && !st.in.Chosen.RetryableWrites &&
+				(st.s.Numbered || !st.s.Overloaded)
 		}, (*step).raise},
 	{Rule{"R5", "Send the command, built afresh for the server that was selected.",
 		"Retryable Reads, Sending an equivalent command for a retry attempt", "2019-03", "a server is selected"},
@@ -234,7 +235,10 @@ var table = []row{
 	{Rule{"W10", "An error with the label RetryableWriteError is a retryable write error.",
 		"Retryable Writes, Determining Retryable Write Errors", "2019-10", ""},
 		Failed, func(st *step) bool { return st.s.Settings.Operation.RetryableWrite && st.f.Has(labelWrite) },
-		func(st *step) { st.write = true }},
+		func(st *step) {
+			st.write = true
+			st.s.Numbered = st.s.Numbered || !(st.f.Has(labelOverloaded) && st.f.Has(labelRetryable))
+		}},
 	{Rule{"W11", "Before error labels any network error is a retryable write error.",
 		"Retryable Writes, Retryable Error", "2017-08", ""},
 		Failed, func(st *step) bool {
