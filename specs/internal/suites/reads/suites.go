@@ -413,11 +413,12 @@ func handshakeAuth() *suites.File {
 		Bucket:   true,
 	}
 	ping := []string{suites.StartedEvent("{ ping: 1 }", "ping", databaseName), suites.SucceededEvent("ping")}
+	times := 1
 	fails := func(by, data string) []string {
 		return []string{
 			fmt.Sprintf("{ name: runCommand, object: database%s, arguments: { commandName: ping, command: { ping: 1 } } }", suites.Suffix(by)),
 			"{ name: wait, object: testRunner, arguments: { ms: 50 } }",
-			suites.FailPoint("saslContinue", suites.Times(1), data),
+			suites.FailPoint("saslContinue", suites.Times(times), data),
 		}
 	}
 	for _, o := range Operations(databaseName) {
@@ -441,6 +442,11 @@ func handshakeAuth() *suites.File {
 		tell("is retried after a network error in saslContinue", "R13", "client", suites.Closes, "")
 		tell("is retried after ShutdownInProgress in saslContinue", "R13", "client", suites.ErrorCode(retryable[3]), "")
 		tell("is not retried after AuthenticationFailed in saslContinue", "R34", "client", "errorCode: 18", anyError)
+		if o.Name == "find" {
+			times = 2
+			tell("is not retried again after a second network error in saslContinue", "R35", "client", suites.Closes, anyError)
+			times = 1
+		}
 		tell("is not retried after a network error in saslContinue with retryReads false", "R30", "noRetry", suites.Closes, anyError)
 	}
 	return f

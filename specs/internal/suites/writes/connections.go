@@ -66,6 +66,7 @@ func handshakeAuth(operations []suites.Operation) *suites.File {
 		Entities: append(objects("client", "database", "collection"), objects("noRetry", "database", "collection")...),
 	}
 	for _, o := range operations {
+		times := 1
 		tell := func(says, rule, by, data, raises string, require ...string) {
 			events := suites.PingEvents(databaseName)
 			if raises == "" {
@@ -74,7 +75,7 @@ func handshakeAuth(operations []suites.Operation) *suites.File {
 			f.Add(suites.Test{
 				Description: fmt.Sprintf("%s %s (%s)", o.Title(), says, rule),
 				Require:     require,
-				Operations:  append(suites.Stale(by), suites.FailPoint("saslContinue", suites.Times(1), data), o.Call(by, "", raises)),
+				Operations:  append(suites.Stale(by), suites.FailPoint("saslContinue", suites.Times(times), data), o.Call(by, "", raises)),
 				Events:      []suites.Expected{{Client: by, Events: events}},
 				Outcome:     o.Outcome(raises == ""),
 			})
@@ -82,6 +83,11 @@ func handshakeAuth(operations []suites.Operation) *suites.File {
 		tell("is retried after a network error in saslContinue", "W10", "client", suites.Closes, "")
 		tell("is retried after ShutdownInProgress with the label "+label+" in saslContinue", "W10", "client", suites.Labelled(coded("ShutdownInProgress"), label), "",
 			fmt.Sprintf("{ minServerVersion: %q, auth: true }", later(o, "4.4")))
+		if o.Name == "insertOne" || o.Name == "clientBulkWrite" {
+			times = 2
+			tell("is not retried again after a second network error in saslContinue", "R35", "client", suites.Closes, "{ isError: true }")
+			times = 1
+		}
 		tell("is not retried after AuthenticationFailed in saslContinue", "R34", "client", "errorCode: 18", "{ isError: true, errorLabelsOmit: [ "+label+" ] }")
 		tell("is not retried after a network error in saslContinue with retryWrites false", "W30", "noRetry", suites.Closes, "{ isError: true, errorLabelsOmit: [ "+label+" ] }")
 	}
