@@ -323,7 +323,11 @@ func describe(ctx context.Context, client *mongo.Client, u uri, d *Description) 
 
 	switch d.Topology {
 	case Sharded:
-		if d.ReplicaSetShards, err = shardsAreReplicaSets(ctx, client); err != nil {
+		d.ReplicaSetShards, err = shardsAreReplicaSets(ctx, client)
+		if isUnauthorized(err) && u.userinfo != "" {
+			d.ReplicaSetShards, err = true, nil // as all are since 3.6
+		}
+		if err != nil {
 			return fmt.Errorf("cannot read config.shards: %w", err)
 		}
 	case LoadBalanced: // 5.0 and later, whose shards are replica sets

@@ -308,19 +308,8 @@ func passes(ctx context.Context, err error) bool {
 	if err == nil || ctx.Err() != nil {
 		return false
 	}
-	if mongo.IsNetworkError(err) {
-		return true
-	}
-	var e mongo.CommandError
-	if !errors.As(err, &e) {
-		return false
-	}
-	switch e.Code {
-	case 91, 189, 10107, 11600, 11602, 13435, 13436, // Retryable Writes, "Terms"
-		codeWriteConflict, codeInterrupted: // the latter by killAllSessions of others
-		return true
-	}
-	return false
+	code := CodeOf(err)
+	return Passing(err) || code == codeWriteConflict || code == codeInterrupted // the latter by killAllSessions of others
 }
 
 // Renew prolongs the lease if that was not done lately. Call it between tests:
@@ -505,11 +494,17 @@ func (d *lockDocument) close() {
 	_ = d.client.Disconnect(ctx) // the deployment may be gone
 }
 
+// minority is a write for which the wait for a majority has failed.
+type minority struct{ cause mongo.WriteException }
+
+func (m minority) Error() string { return "no majority has it: " + m.cause.WriteConcernError.Message }
+func (m minority) Unwrap() error { return m.cause }
+
 // onPrimary runs a command for the lock.
 func onPrimary(ctx context.Context, client *mongo.Client, database string, command bson.D) (bson.Raw, error) {
 	reply, err := client.Database(database).RunCommand(ctx, command, options.RunCmd().SetReadPreference(readpref.Primary())).Raw()
 	if late := new(mongo.WriteException); errors.As(err, late) && late.WriteConcernError != nil {
-		return nil, fmt.Errorf("no majority has it: %s", late.WriteConcernError.Message)
+		return nil, minority{*late}
 	}
 	return reply, err
 }

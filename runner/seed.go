@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/specs"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -91,7 +92,9 @@ func (s *site) seed(ctx context.Context, data []specs.CollectionData, mode Resee
 const attempts = 3
 
 // retried tries again what failed for a reason that passes.
-func retried(ctx context.Context, do func() error) error { return retriedAfter(ctx, transient, do) }
+func retried(ctx context.Context, do func() error) error {
+	return retriedAfter(ctx, deployment.Passing, do)
+}
 
 // retriedAfter tries again what failed for some errors.
 func retriedAfter(ctx context.Context, passes func(error) bool, do func() error) error {
@@ -107,20 +110,7 @@ func retriedAfter(ctx context.Context, passes func(error) bool, do func() error)
 // there again just after the drop, since a write that an earlier test did not
 // wait for came only then.
 func crossed(err error) bool {
-	return transient(err) || mongo.IsDuplicateKeyError(err) || codeOf(err) == codeNamespaceExists
-}
-
-// transient tells errors that say nothing of the command itself: of the
-// network, and of a server that is no primary or is going away.
-func transient(err error) bool {
-	if mongo.IsNetworkError(err) {
-		return true
-	}
-	switch codeOf(err) {
-	case 91, 189, 10107, 11600, 11602, 13435, 13436: // Retryable Writes, "Terms"
-		return true
-	}
-	return false
+	return deployment.Passing(err) || mongo.IsDuplicateKeyError(err) || deployment.CodeOf(err) == codeNamespaceExists
 }
 
 // make drops, creates and inserts, with majority write concern.
@@ -129,7 +119,7 @@ func (s *site) make(ctx context.Context, c *collection) error {
 	majority := bson.E{Key: "writeConcern", Value: bson.D{{Key: "w", Value: "majority"}}}
 	for _, name := range append([]string{c.name}, c.encrypted()...) {
 		_, err := s.run(ctx, db, bson.D{{Key: "drop", Value: name}, majority})
-		if err != nil && codeOf(err) != codeNamespaceNotFound {
+		if err != nil && deployment.CodeOf(err) != codeNamespaceNotFound {
 			return err
 		}
 	}

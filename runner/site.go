@@ -2,7 +2,6 @@ package runner
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/unified-test-runner/utr/deployment"
 	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.mongodb.org/mongo-driver/v2/mongo"
 )
 
 // A site is a deployment with the runner's own clients on it, kept between
@@ -67,7 +65,7 @@ func (s *site) gone(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerLimit)
 	defer cancel()
 	err := retried(ctx, func() error { return s.killAllSessions(ctx) })
-	if codeOf(err) != 0 {
+	if deployment.CodeOf(err) != 0 {
 		return nil
 	}
 	return err
@@ -142,15 +140,6 @@ func (s *site) sessionTime() bson.Raw {
 	return s.clusterTime
 }
 
-// codeOf gives the server's code of an error, 0 if it has none.
-func codeOf(err error) int32 {
-	var e mongo.CommandError
-	if errors.As(err, &e) {
-		return e.Code
-	}
-	return 0
-}
-
 // Codes of the server that the format lets the runner pass over.
 const (
 	codeUnauthorized      = 13 // SERVER-54216
@@ -164,7 +153,7 @@ const (
 func (s *site) killAllSessions(ctx context.Context) error {
 	kill := bson.D{{Key: "killAllSessions", Value: bson.A{}}}
 	tolerated := func(err error) error {
-		if code := codeOf(err); code == codeInterrupted || code == codeUnauthorized {
+		if code := deployment.CodeOf(err); code == codeInterrupted || code == codeUnauthorized {
 			return nil
 		}
 		return err
@@ -195,10 +184,10 @@ func (s *site) demandTestCommands(ctx context.Context) error {
 		return nil
 	}
 	reply, err := s.run(ctx, "admin", bson.D{{Key: "getParameter", Value: 1}, {Key: "enableTestCommands", Value: 1}})
-	if err != nil && codeOf(err) == 0 {
+	if err != nil && deployment.CodeOf(err) == 0 {
 		return err
 	}
-	if codeOf(err) == codeUnauthorized {
+	if deployment.CodeOf(err) == codeUnauthorized {
 		return fmt.Errorf("the user of the connection string may not ask whether the servers run with enableTestCommands; "+
 			"suites set fail points and drop collections, for which it needs a role such as root: %w", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/unified-test-runner/utr/deployment"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
@@ -41,7 +42,7 @@ func assertIndex(want bool) func(context.Context, *testRun, call) *fault {
 		if f := ended(ctx, c.path, c.op.Position, "listIndexes"); f != nil {
 			return f
 		}
-		if err != nil && codeOf(err) != codeNamespaceNotFound {
+		if err != nil && deployment.CodeOf(err) != codeNamespaceNotFound {
 			return breakf("%s: %w", c.op.Name, err)
 		}
 		exists := slices.ContainsFunc(indexes, func(index bson.Raw) bool {
