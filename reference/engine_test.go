@@ -329,8 +329,8 @@ func TestDescribeIsSortedAndServed(t *testing.T) {
 	if err != nil || !slices.IsSorted(d.Operations) || len(d.Operations) < 60 {
 		t.Fatalf("%v %d", err, len(d.Operations))
 	}
-	if !d.Serves("collection", "find") || d.Serves("client", "appendMetadata") {
-		t.Error("find is served, appendMetadata is not")
+	if !d.Serves("collection", "find") || d.Serves("clientEncryption", "encrypt") {
+		t.Error("find is served, encryption is not")
 	}
 	if _, err := New(Options{Policy: "none"}); err == nil {
 		t.Error("an unknown policy is taken")
