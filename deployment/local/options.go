@@ -71,6 +71,8 @@ func optionTable() []option {
 			reason: "transactions and retryable writes need a replica set"},
 		{roles: RoleMember | RoleConfig | RoleShard, args: fixed("--oplogSize", "128"),
 			reason: "in MB; by default 5 % of the disk"},
+		{roles: RoleMember | RoleShard, args: parameter("maxTransactionLockRequestTimeoutMillis", "25"),
+			reason: "a transaction gives up a lock after 5 ms by default, which is little where a collection was made just now"},
 		{roles: RoleConfig, args: fixed("--configsvr"), reason: "its role"},
 		{roles: RoleShard, args: fixed("--shardsvr"), reason: "its role"},
 		{roles: RoleConfig | RoleShard, args: parameter("periodicNoopIntervalSecs", "1"),

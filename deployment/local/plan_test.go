@@ -98,6 +98,7 @@ func TestArgv(t *testing.T) {
 	const common = "--port 7 --bind_ip 127.0.0.1 --nounixsocket --setParameter enableTestCommands=1 --setParameter diagnosticDataCollectionEnabled=false "
 	const mongod = common + "--dbpath /d --wiredTigerCacheSizeGB 0.25"
 	const member = mongod + " --replSet s --oplogSize 128"
+	const patient = " --setParameter maxTransactionLockRequestTimeoutMillis=25"
 	place := Place{Port: 7, BalancerPort: 8, Data: "/d", ConfigDB: "config/h:1"}
 	secure := place
 	secure.KeyFile, secure.Certificate, secure.CA = "/k", "/c", "/a"
@@ -109,9 +110,9 @@ func TestArgv(t *testing.T) {
 		want    string
 	}{
 		{"a standalone is in no set", Process{Role: RoleStandalone}, Version{4, 2}, place, mongod},
-		{"members are in a set", Process{Role: RoleMember, Set: "s"}, Version{8, 2}, place, member},
+		{"members are in a set", Process{Role: RoleMember, Set: "s"}, Version{8, 2}, place, member + patient},
 		{"config servers", Process{Role: RoleConfig, Set: "s"}, Version{4, 4}, place, member + " --configsvr --setParameter periodicNoopIntervalSecs=1"},
-		{"shards", Process{Role: RoleShard, Set: "s"}, Version{4, 4}, place, member + " --shardsvr --setParameter periodicNoopIntervalSecs=1"},
+		{"shards", Process{Role: RoleShard, Set: "s"}, Version{4, 4}, place, member + patient + " --shardsvr --setParameter periodicNoopIntervalSecs=1"},
 		{"a mongos has no data", Process{Role: RoleMongos}, Version{4, 2}, place, common + "--configdb config/h:1"},
 		{"a mongos behind a balancer", Process{Role: RoleMongos, Balanced: true}, Version{5, 0, 7}, place,
 			common + "--configdb config/h:1 --setParameter featureFlagLoadBalancer=true --setParameter loadBalancerPort=8"},
