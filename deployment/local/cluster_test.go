@@ -188,7 +188,7 @@ func TestProgramThatCannotBeStarted(t *testing.T) {
 	}
 	b.options.Folder = filepath.Join(t.TempDir(), "nowhere")
 	b.options.Shape.Topology = Standalone
-	if _, err := Start(t.Context(), b.options); err == nil || !strings.Contains(err.Error(), "the folder of the cluster") {
+	if _, err := Start(t.Context(), b.options); err == nil || !strings.Contains(err.Error(), "a temporary folder") {
 		t.Errorf("got %v", err)
 	}
 }
