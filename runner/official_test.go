@@ -83,8 +83,8 @@ func TestValidFail(t *testing.T) {
 		"matchAsDocument expects JSON object but given scalar":              "not a JSON object",
 		"matchAsDocument expects JSON object but given array":               "not a JSON object",
 		"matchAsDocument fails to decode Extended JSON":                     "invalid JSON",
-		"FindOneAndReplace returnDocument invalid enum value":               "there is no returnDocument",
-		"FindOneAndUpdate returnDocument invalid enum value":                "there is no returnDocument",
+		"FindOneAndReplace returnDocument invalid enum value":               "argument returnDocument must be one of Before, After",
+		"FindOneAndUpdate returnDocument invalid enum value":                "argument returnDocument must be one of Before, After",
 	}
 	all, _ := verdicts(t, official(t, "unified-test-format/tests/valid-fail"), runner.Config{Timeout: 20 * time.Second})
 	seen := 0

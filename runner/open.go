@@ -304,15 +304,17 @@ var dataBearing = map[string]bool{"Mongos": true, "RSPrimary": true, "RSSecondar
 // ("awaitMinPoolSizeMS"). What happened until then is not observed.
 func (t *testRun) awaitPools(ctx context.Context, path string, e specs.Entity) *fault {
 	limit, size := e.Value.Get("awaitMinPoolSizeMS"), e.Value.Get("uriOptions").Get("minPoolSize")
-	if limit == nil || size == nil || size.Int <= 0 {
+	connections, _ := whole(size)
+	if limit == nil || connections <= 0 {
 		return nil
 	}
-	wait := time.Duration(limit.Int) * time.Millisecond
+	milliseconds, _ := whole(limit)
+	wait := time.Duration(milliseconds) * time.Millisecond
 	ctx, cancel := context.WithTimeoutCause(ctx, wait, &limitError{"awaitMinPoolSizeMS", wait})
 	defer cancel()
 	for after := int64(0); ; {
 		log, err := t.logWaiting(ctx, e.ID, after, 50*time.Millisecond)
-		if f := ended(ctx, path, limit.Position, fmt.Sprintf("%d connections in each pool of %s", size.Int, e.ID)); f != nil {
+		if f := ended(ctx, path, limit.Position, fmt.Sprintf("%d connections in each pool of %s", connections, e.ID)); f != nil {
 			return f
 		}
 		if err != nil {
@@ -323,7 +325,7 @@ func (t *testRun) awaitPools(ctx context.Context, path string, e specs.Entity) *
 		if f != nil {
 			return f
 		}
-		if populated(topology, log, size.Int) {
+		if populated(topology, log, connections) {
 			t.mu.Lock()
 			t.observations[e.ID].after = after
 			t.mu.Unlock()

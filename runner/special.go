@@ -3,12 +3,14 @@ package runner
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
 	"github.com/unified-test-runner/utr/entities"
 	"github.com/unified-test-runner/utr/source"
 	"github.com/unified-test-runner/utr/specs"
+	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
 // special is a row of the table of special test operations: the arguments
@@ -34,7 +36,7 @@ type call struct {
 
 func (c call) value(name string) *source.Value { return c.op.Arguments.Get(name) }
 func (c call) text(name string) string         { return textOf(c.value(name)) }
-func (c call) number(name string) int64        { return c.value(name).Int }
+func (c call) number(name string) int64        { n, _ := whole(c.value(name)); return n }
 func (c call) milliseconds(name string) time.Duration {
 	return time.Duration(c.number(name)) * time.Millisecond
 }
@@ -131,7 +133,9 @@ func (t *testRun) check(path string, op specs.Operation, row []argument) *fault 
 		case v == nil && !a.optional:
 			note(failf(path+".arguments", op.Position, "missing argument: %s needs %q", op.Name, a.name))
 		case v == nil:
-		case v.Kind != a.kind:
+		case a.kind == source.Int && !isCount(v):
+			note(failf(path+".arguments."+a.name, v.Position, "%s of %s has to be an integer that is not negative, not %s", a.name, op.Name, literal(v)))
+		case v.Kind != a.kind && a.kind != source.Int:
 			note(failf(path+".arguments."+a.name, v.Position, "%s of %s has to be of type %s, not %s", a.name, op.Name, a.kind, v.Kind))
 		case a.entity != "":
 			if err := t.entities.Demand(v.String, a.entity); err != nil {
@@ -145,6 +149,30 @@ func (t *testRun) check(path string, op specs.Operation, row []argument) *fault 
 	return failed(all.mismatches)
 }
 
+// whole gives an integer, written plainly or as Extended JSON.
+func whole(v *source.Value) (int64, bool) {
+	if v == nil {
+		return 0, false
+	}
+	rv, err := v.BSON()
+	if err != nil {
+		return 0, false
+	}
+	if f, ok := rv.DoubleOK(); ok {
+		return int64(f), f == math.Trunc(f) && math.Abs(f) < 1<<53
+	}
+	if rv.Type != bson.TypeInt32 && rv.Type != bson.TypeInt64 {
+		return 0, false
+	}
+	return rv.AsInt64(), true
+}
+
+// isCount reports whether a value is an integer that is not negative.
+func isCount(v *source.Value) bool {
+	n, ok := whole(v)
+	return ok && n >= 0
+}
+
 // wait sleeps ("wait").
 func wait(ctx context.Context, t *testRun, c call) *fault {
 	_ = t.sleep(ctx, c.milliseconds("ms")) // its error is the context's
@@ -152,21 +180,9 @@ func wait(ctx context.Context, t *testRun, c call) *fault {
 }
 
 // createEntities makes entities in the middle of a test ("createEntities").
+// What is malformed in them is among the test's flaws.
 func createEntities(ctx context.Context, t *testRun, c call) *fault {
-	list := c.value("entities")
-	for i, item := range list.Items {
-		path := fmt.Sprintf("%s.arguments.entities[%d]", c.path, i)
-		if item.Kind != source.Document || len(item.Fields) != 1 {
-			return failf(path, item.Position, "an entity is a document with exactly one key, its kind")
-		}
-		if kind := entities.Kind(item.Fields[0].Key); kind != entities.ThreadKind && (!entities.IsObject(kind) || kind == entities.Cursor) {
-			return failf(path, item.Position, "there is no kind of entity %q", kind)
-		}
-		if item.Fields[0].Value.Kind != source.Document {
-			return failf(path, item.Position, "an entity is described by a document")
-		}
-	}
-	return t.create(ctx, c.path+".arguments.entities", parseEntities(list))
+	return t.create(ctx, c.path+".arguments.entities", parseEntities(c.value("entities")))
 }
 
 // runOnThread gives an operation to a thread ("runOnThread").

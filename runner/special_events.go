@@ -129,13 +129,11 @@ func differ(c call, want *source.Value, got string, what string, args ...any) *f
 
 // literal renders a scalar of a suite.
 func literal(v *source.Value) string {
-	switch v.Kind {
-	case source.String:
+	if v.Kind == source.String {
 		return v.String
-	case source.Int:
-		return fmt.Sprint(v.Int)
-	case source.Bool:
-		return fmt.Sprint(v.Bool)
+	}
+	if rv, ok, err := v.Scalar(); ok && err == nil {
+		return plain(rv)
 	}
 	return v.Kind.String()
 }

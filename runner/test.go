@@ -154,6 +154,9 @@ func protect(during string, do func() *fault) (f *fault) {
 
 // execute does everything of a test but the clean-up ("Executing a Test").
 func (t *testRun) execute(ctx context.Context) *fault {
+	if f := flawed(t.test); f != nil {
+		return f
+	}
 	if f := t.setUp(ctx); f != nil {
 		return f
 	}
@@ -182,6 +185,15 @@ func (t *testRun) execute(ctx context.Context) *fault {
 		}
 	}
 	return nil
+}
+
+// flawed tells what is wrong with a test itself, whatever a driver does.
+func flawed(test *specs.Test) *fault {
+	var all []result.Mismatch
+	for _, p := range test.Flaws {
+		all = append(all, result.Mismatch{Path: p.Path, Position: p.Position, Message: p.Message})
+	}
+	return failed(all)
 }
 
 // setUp makes initial data and entities.

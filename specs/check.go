@@ -23,7 +23,7 @@ func check(file string, root *source.Value, schemas *schema.Set) (*Suite, error)
 		return nil, &InvalidError{File: file, Problems: problems}
 	}
 	suite, problems := decode(file, root)
-	problems = append(problems, inspect(suite)...)
+	problems = append(problems, inspect(suite, schemas)...)
 	slices.SortStableFunc(problems, func(a, b Problem) int { return comparePositions(a.Position, b.Position) })
 	for _, p := range problems {
 		if p.Severity == Error {

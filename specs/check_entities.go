@@ -1,7 +1,6 @@
 package specs
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/unified-test-runner/utr/source"
@@ -126,37 +125,6 @@ func checkMissingArguments(i *inspection) {
 		for _, a := range s.row.Arguments {
 			if a.Required && s.Arguments.Get(a.Name) == nil {
 				i.report(s.place, "operation %s requires argument %s", s.Name, a.Name)
-			}
-		}
-	}
-}
-
-// choices are the arguments with a closed set of values; exact ones are
-// compared with regard to case.
-var choices = map[string]struct {
-	values []string
-	exact  bool
-}{
-	// findOneAndReplace and findOneAndUpdate: matched case-insensitively.
-	"returnDocument": {[]string{"Before", "After"}, false},
-	// assertSessionTransactionState.
-	"state": {[]string{"none", "starting", "in_progress", "committed", "aborted"}, true},
-	// Server Discovery and Monitoring, "TopologyType".
-	"topologyType": {[]string{"Single", "ReplicaSetNoPrimary", "ReplicaSetWithPrimary", "Sharded", "Unknown", "LoadBalanced"}, true},
-}
-
-func checkArgumentValues(i *inspection) {
-	for _, s := range i.steps {
-		for name, choice := range choices {
-			v := s.Arguments.Get(name)
-			if _, takes := s.row.Argument(name); v == nil || !takes {
-				continue
-			}
-			ok := slices.ContainsFunc(choice.values, func(c string) bool {
-				return v.String == c || !choice.exact && strings.EqualFold(v.String, c)
-			})
-			if v.Kind != source.String || !ok {
-				i.reportAt(v.Position, s.path+".arguments."+name, "argument %s must be one of %s", name, strings.Join(choice.values, ", "))
 			}
 		}
 	}

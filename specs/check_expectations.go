@@ -1,7 +1,6 @@
 package specs
 
 import (
-	"encoding/hex"
 	"slices"
 	"strings"
 
@@ -15,13 +14,10 @@ var operators = map[string]struct {
 	want string
 	ok   func(*source.Value) bool
 }{
-	"$$exists":        {"a boolean", func(v *source.Value) bool { return v.Kind == source.Bool }},
-	"$$type":          {"a BSON type's alias, or a list of them", isTypes},
-	"$$matchesEntity": {"the id of an entity", isString},
-	"$$matchesHexBytes": {"an even number of hexadecimal digits", func(v *source.Value) bool {
-		_, err := hex.DecodeString(v.String)
-		return v.Kind == source.String && err == nil
-	}},
+	"$$exists":          {"a boolean", func(v *source.Value) bool { return v.Kind == source.Bool }},
+	"$$type":            {"a BSON type's alias, or a list of them", isTypes},
+	"$$matchesEntity":   {"the id of an entity", isString},
+	"$$matchesHexBytes": {"an even number of hexadecimal digits", isHexBytes},
 	"$$unsetOrMatches":  {"a value", func(*source.Value) bool { return true }},
 	"$$sessionLsid":     {"the id of a session", isString},
 	"$$lte":             {"a number", isNumber},
@@ -72,16 +68,6 @@ func checkOperators(i *inspection) {
 			}
 		})
 	})
-	for _, s := range i.steps {
-		if s.kind != operations.Bucket || s.Arguments.Get("source") == nil {
-			continue
-		}
-		bytes := s.get("arguments").get("source")
-		v := bytes.Value.Get("$$hexBytes")
-		if v == nil || len(bytes.Fields) != 1 || !operators["$$matchesHexBytes"].ok(v) {
-			i.report(bytes, "source must be {$$hexBytes: an even number of hexadecimal digits}")
-		}
-	}
 }
 
 // eachMatched visits the expected values that are matched with operators.

@@ -2,9 +2,12 @@ package specs
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/unified-test-runner/utr/source"
 	"github.com/unified-test-runner/utr/specs/operations"
+	"github.com/unified-test-runner/utr/specs/schema"
 )
 
 // Check is a semantic check: a rule of the format that its schema does not
@@ -14,47 +17,76 @@ type Check struct {
 	Name     string
 	Severity Severity
 	Doc      string // the rule, in a sentence
-	run      func(*inspection)
+	// Fails tells that a test which breaks the rule fails, before it begins:
+	// its engine might never notice (see Test.Flaws).
+	Fails bool
+	run   func(*inspection)
 }
 
 // Checks lists the semantic checks, in the order in which they run.
 func Checks() []Check {
 	return []Check{
-		{"extended-json", Error, "What starts like Extended JSON is well-formed Extended JSON.", checkExtendedJSON},
-		{"duplicate-test", Warning, "No two tests of a file have the same description.", checkDuplicateTests},
-		{"version-range", Warning, "minServerVersion is not above maxServerVersion, which no server meets.", checkVersionRanges},
-		{"collection-data", Warning, "A list of collection data names each namespace once, and each document has its own _id.", checkCollectionData},
-		{"duplicate-entity", Warning, "An entity's id is not used again.", checkDuplicateEntities},
-		{"undefined-entity", Warning, "An entity is created before it is named, and is of the type that is wanted there.", checkReferences},
-		{"unknown-operation", Warning, "An operation exists for the entity that it is performed on.", checkOperationNames},
-		{"unknown-argument", Warning, "An operation takes each argument that it is given.", checkUnknownArguments},
-		{"missing-argument", Warning, "An operation is given each argument that it requires.", checkMissingArguments},
-		{"argument-value", Warning, "An argument with a closed set of values has one of them.", checkArgumentValues},
-		{"special-operation", Warning, "An operation of the test runner returns nothing and is expected to succeed.", checkSpecialOperations},
-		{"fail-point", Warning, "A fail point is a configureFailPoint command with a mode.", checkFailPoints},
-		{"operator", Warning, "A special operator exists, stands alone in its document, and has a value that it understands.", checkOperators},
-		{"placeholder", Warning, "$$placeholder stands in uriOptions or kmsProviders only.", checkPlaceholders},
-		{"unobserved-event", Warning, "A client observes the events that are expected of it.", checkObservedEvents},
-		{"repeated-expectation", Warning, "A client has its events of a type, and its log messages, expected once.", checkRepeatedExpectations},
-		{"api-version", Warning, "serverApi has a version that exists.", checkAPIVersions},
-		{"kms-credentials", Warning, "A KMS provider with credentials has all of them.", checkKMSCredentials},
-		{"vacuous", Warning, "A test can fail.", checkVacuous},
+		{"extended-json", Error, "What starts like Extended JSON is well-formed Extended JSON.", false, checkExtendedJSON},
+		{"duplicate-test", Warning, "No two tests of a file have the same description.", false, checkDuplicateTests},
+		{"version-range", Warning, "minServerVersion is not above maxServerVersion, which no server meets.", false, checkVersionRanges},
+		{"collection-data", Warning, "A list of collection data names each namespace once, and each document has its own _id.", false, checkCollectionData},
+		{"duplicate-entity", Warning, "An entity's id is not used again.", false, checkDuplicateEntities},
+		{"undefined-entity", Warning, "An entity is created before it is named, and is of the type that is wanted there.", false, checkReferences},
+		{"unknown-operation", Warning, "An operation exists for the entity that it is performed on.", false, checkOperationNames},
+		{"unknown-argument", Warning, "An operation takes each argument that it is given.", false, checkUnknownArguments},
+		{"missing-argument", Warning, "An operation is given each argument that it requires.", false, checkMissingArguments},
+		{"argument-value", Warning, "An argument with a closed set of values has one of them, and the source of an upload is well-formed.", true, checkArgumentValues},
+		{"common-option", Warning, "A read concern, read preference or write concern has keys that exist.", true, checkCommonOptions},
+		{"write-model", Warning, "A bulk write's model exists, and has the keys that it requires and none that it does not know.", true, checkWriteModels},
+		{"nested", Warning, "Operations, entities and events within arguments have the form that they have elsewhere.", true, checkNested},
+		{"special-operation", Warning, "An operation of the test runner returns nothing and is expected to succeed.", false, checkSpecialOperations},
+		{"fail-point", Warning, "A fail point is a configureFailPoint command with a mode.", false, checkFailPoints},
+		{"operator", Warning, "A special operator exists, stands alone in its document, and has a value that it understands.", false, checkOperators},
+		{"placeholder", Warning, "$$placeholder stands in uriOptions or kmsProviders only.", false, checkPlaceholders},
+		{"unobserved-event", Warning, "A client observes the events that are expected of it.", false, checkObservedEvents},
+		{"repeated-expectation", Warning, "A client has its events of a type, and its log messages, expected once.", false, checkRepeatedExpectations},
+		{"api-version", Warning, "serverApi has a version that exists.", false, checkAPIVersions},
+		{"kms-credentials", Warning, "A KMS provider with credentials has all of them.", false, checkKMSCredentials},
+		{"vacuous", Warning, "A test can fail.", false, checkVacuous},
 	}
 }
 
 // inspect runs the semantic checks over a file that its schema accepts.
-func inspect(s *Suite) []Problem {
+// What makes tests fail becomes their flaws.
+func inspect(s *Suite, schemas *schema.Set) []Problem {
 	i := newInspection(s)
+	i.schemas = schemas
+	var flaws []Problem
 	for _, c := range Checks() {
 		i.check = c
+		before := len(i.problems)
 		c.run(i)
+		if c.Fails {
+			flaws = append(flaws, i.problems[before:]...)
+		}
 	}
+	slices.SortStableFunc(flaws, func(a, b Problem) int { return comparePositions(a.Position, b.Position) })
+	s.flawed(flaws)
 	return i.problems
+}
+
+// flawed gives each test the problems that stand within it.
+func (s *Suite) flawed(problems []Problem) {
+	for k, t := range s.Tests {
+		within := fmt.Sprintf("tests[%d].", k)
+		for _, p := range problems {
+			if path, ok := strings.CutPrefix(p.Path, within); ok {
+				p.Path = path
+				t.Flaws = append(t.Flaws, p)
+			}
+		}
+	}
 }
 
 // inspection is one file as the checks see it.
 type inspection struct {
 	suite    *Suite
+	schemas  *schema.Set
 	check    Check // the one that is running
 	problems []Problem
 

@@ -2,6 +2,7 @@ package specs_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -72,6 +73,34 @@ var checks = []struct {
 	{"argument-value", "case makes no difference", withOperations(`{name: findOneAndUpdate, object: collection0, arguments: {filter: {}, update: [], returnDocument: aFTER}}`), ""},
 	{"argument-value", "no such value", withOperations(`{name: findOneAndUpdate, object: collection0, arguments: {filter: {}, update: [], returnDocument: New}}`), "tests[0].operations[0].arguments.returnDocument"},
 	{"argument-value", "case makes a difference", withOperations(`{name: assertSessionTransactionState, object: testRunner, arguments: {session: session0, state: None}}`), "tests[0].operations[0].arguments.state"},
+	{"argument-value", "a source", withOperations(`{name: upload, object: bucket0, arguments: {filename: f, source: {$$hexBytes: "1F"}}}`), ""},
+	{"argument-value", "a source of an odd number of digits", withOperations(`{name: upload, object: bucket0, arguments: {filename: f, source: {$$hexBytes: "1"}}}`), "tests[0].operations[0].arguments.source"},
+	{"argument-value", "a source with another key", withOperations(`{name: upload, object: bucket0, arguments: {filename: f, source: {$$hexBytes: "1F", x: 1}}}`), "tests[0].operations[0].arguments.source"},
+	{"argument-value", "a source that is none", withOperations(`{name: uploadWithId, object: bucket0, arguments: {id: 1, filename: f, source: "1F"}}`), "tests[0].operations[0].arguments.source"},
+	{"common-option", "all keys that there are", withOperations(`{name: aggregate, object: collection0, arguments: {pipeline: [], readConcern: {level: local}, readPreference: {mode: nearest, tagSets: [], maxStalenessSeconds: 90, hedge: {}}, writeConcern: {w: 1, journal: true, wtimeoutMS: 1}}}`), ""},
+	{"common-option", "a key that there is not", withOperations(`{name: find, object: collection0, arguments: {filter: {}, readConcern: {levle: local}}}`), "tests[0].operations[0].arguments.readConcern.levle"},
+	{"common-option", "the name of the server's field", withOperations(`{name: insertOne, object: collection0, arguments: {document: {}, writeConcern: {w: 1, j: true}}}`), "tests[0].operations[0].arguments.writeConcern.j"},
+	{"common-option", "no document", withOperations(`{name: find, object: collection0, arguments: {filter: {}, readPreference: primary}}`), "tests[0].operations[0].arguments.readPreference"},
+	{"write-model", "all keys that there are", withOperations(`{name: bulkWrite, object: collection0, arguments: {requests: [{insertOne: {document: {}}}, {updateOne: {filter: {}, update: {}, arrayFilters: [], collation: {}, hint: x, sort: {}, upsert: true}}]}}`), ""},
+	{"write-model", "those of clients name a namespace", withOperations(`{name: clientBulkWrite, object: client0, arguments: {models: [{deleteMany: {namespace: d.c, filter: {}}}]}}`), ""},
+	{"write-model", "those of collections do not", withOperations(`{name: bulkWrite, object: collection0, arguments: {requests: [{insertOne: {document: {}, namespace: d.c}}]}}`), "tests[0].operations[0].arguments.requests[0].insertOne.namespace"},
+	{"write-model", "a key that there is not", withOperations(`{name: bulkWrite, object: collection0, arguments: {requests: [{insertOne: {document: {}}}, {updateOne: {filter: {}, update: {}, upsrt: true}}]}}`), "tests[0].operations[0].arguments.requests[1].updateOne.upsrt"},
+	{"write-model", "one that updateMany does not have", withOperations(`{name: bulkWrite, object: collection0, arguments: {requests: [{updateMany: {filter: {}, update: {}, sort: {}}}]}}`), "tests[0].operations[0].arguments.requests[0].updateMany.sort"},
+	{"write-model", "a key that is missing", withOperations(`{name: clientBulkWrite, object: client0, arguments: {models: [{insertOne: {namespace: d.c}}]}}`), "tests[0].operations[0].arguments.models[0].insertOne"},
+	{"write-model", "no such model", withOperations(`{name: bulkWrite, object: collection0, arguments: {requests: [{insertMany: {documents: []}}]}}`), "tests[0].operations[0].arguments.requests[0].insertMany"},
+	{"write-model", "two at once", withOperations(`{name: bulkWrite, object: collection0, arguments: {requests: [{insertOne: {document: {}}, deleteOne: {filter: {}}}]}}`), "tests[0].operations[0].arguments.requests[0]"},
+	{"write-model", "no document", withOperations(`{name: bulkWrite, object: collection0, arguments: {requests: [{insertOne: 1}]}}`), "tests[0].operations[0].arguments.requests[0].insertOne"},
+	{"write-model", "no list", withOperations(`{name: bulkWrite, object: collection0, arguments: {requests: {insertOne: {document: {}}}}}`), "tests[0].operations[0].arguments.requests"},
+	{"nested", "well-formed, whatever version is declared", strings.Replace(withOperations(`{name: withTransaction, object: session0, arguments: {callback: [{name: find, object: collection0, arguments: {filter: {}}, expectError: {isTimeoutError: true}}]}}, {name: createEntities, object: testRunner, arguments: {entities: [{client: {id: client1, awaitMinPoolSizeMS: 1}}]}}`), "1.28", "1.10", 1), ""},
+	{"nested", "a misspelt assertion in a callback", withOperations(`{name: withTransaction, object: session0, arguments: {callback: [{name: find, object: collection0, arguments: {filter: {}}, expectResults: []}]}}`), "tests[0].operations[0].arguments.callback[0].expectResults"},
+	{"nested", "assertions that exclude each other", withOperations(`{name: withTransaction, object: session0, arguments: {callback: [{name: find, object: collection0, arguments: {filter: {}}, ignoreResultAndError: true, expectError: {errorCode: 1}}]}}`), "tests[0].operations[0].arguments.callback[0]"},
+	{"nested", "a callback that is no list", withOperations(`{name: withTransaction, object: session0, arguments: {callback: find}}`), "tests[0].operations[0].arguments.callback"},
+	{"nested", "a misspelt assertion on a thread", withOperations(`{name: runOnThread, object: testRunner, arguments: {thread: thread0, operation: {name: find, object: collection0, arguments: {filter: {}}, expectErrors: {isError: true}}}}`), "tests[0].operations[0].arguments.operation.expectErrors"},
+	{"nested", "a boolean that is a string, in a callback on a thread", withOperations(`{name: runOnThread, object: testRunner, arguments: {thread: thread0, operation: {name: withTransaction, object: session0, arguments: {callback: [{name: find, object: collection0, arguments: {filter: {}}, ignoreResultAndError: "true"}]}}}}`), "tests[0].operations[0].arguments.operation.arguments.callback[0].ignoreResultAndError"},
+	{"nested", "an entity's key that there is not", withOperations(`{name: createEntities, object: testRunner, arguments: {entities: [{client: {id: client1, observeEvent: [commandStartedEvent]}}]}}`), "tests[0].operations[0].arguments.entities[0].client.observeEvent"},
+	{"nested", "a list that is a string", withOperations(`{name: createEntities, object: testRunner, arguments: {entities: [{client: {id: client1, observeEvents: commandStartedEvent}}]}}`), "tests[0].operations[0].arguments.entities[0].client.observeEvents"},
+	{"nested", "no entity at all", withOperations(`{name: createEntities, object: testRunner, arguments: {entities: []}}`), "tests[0].operations[0].arguments.entities"},
+	{"nested", "an event's value that no server has", withOperations(`{name: assertEventCount, object: testRunner, arguments: {client: client0, event: {serverDescriptionChangedEvent: {newDescription: {type: Unknwon}}}, count: 0}}`), "tests[0].operations[0].arguments.event.serverDescriptionChangedEvent.newDescription.type"},
 	{"special-operation", "entity operations have results", withOperations(`{name: find, object: collection0, arguments: {filter: {}}, expectResult: []}`), ""},
 	{"special-operation", "special ones have not", withOperations(`{name: wait, object: testRunner, arguments: {ms: 1}, expectError: {isError: true}}`), "tests[0].operations[0].expectError"},
 	{"fail-point", "well-formed", withOperations(`{name: failPoint, object: testRunner, arguments: {client: client0, failPoint: {configureFailPoint: x, mode: "off"}}}`), ""},
@@ -91,8 +120,6 @@ var checks = []struct {
 	{"operator", "no document", withOperations(`{name: find, object: collection0, arguments: {filter: {}}, expectResult: [{a: {$$matchAsRoot: 1}}]}`), "tests[0].operations[0].expectResult[0].a.$$matchAsRoot"},
 	{"operator", "in an event", head + "tests: [{description: t, operations: [], expectEvents: [{client: client0, events: [{commandStartedEvent: {command: {a: {$$foo: 1}}}}]}]}]", "tests[0].expectEvents[0].events[0].commandStartedEvent.command.a.$$foo"},
 	{"operator", "in an error", withOperations(`{name: find, object: collection0, arguments: {filter: {}}, expectError: {errorResponse: {a: {$$foo: 1}}}}`), "tests[0].operations[0].expectError.errorResponse.a.$$foo"},
-	{"operator", "hexBytes", withOperations(`{name: upload, object: bucket0, arguments: {filename: f, source: {$$hexBytes: "1F"}}}`), ""},
-	{"operator", "malformed hexBytes", withOperations(`{name: upload, object: bucket0, arguments: {filename: f, source: {$$hexBytes: "1"}}}`), "tests[0].operations[0].arguments.source"},
 	{"placeholder", "in uriOptions", strings.Replace(head, "id: client0,", "id: client0, uriOptions: {a: {b: {$$placeholder: 1}}},", 1) + "tests: [{description: t, operations: []}]", ""},
 	{"placeholder", "in an argument", withOperations(`{name: find, object: collection0, arguments: {filter: {a: {$$placeholder: 1}}}}`), "tests[0].operations[0].arguments.filter.a.$$placeholder"},
 	{"placeholder", "in an expected result", withOperations(`{name: find, object: collection0, arguments: {filter: {}}, expectResult: {$$placeholder: 1}}`), "tests[0].operations[0].expectResult.$$placeholder"},
@@ -168,6 +195,32 @@ func TestChecks(t *testing.T) {
 	for name := range severity {
 		if !kept[name] || !broken[name] {
 			t.Errorf("rule %s lacks a row that keeps to it or one that does not", name)
+		}
+	}
+}
+
+// Flaws are the problems of the rules that make a test fail, each with the test
+// that it stands in.
+func TestFlaws(t *testing.T) {
+	const good = `{name: find, object: collection0, arguments: {filter: {}}}`
+	const flawed = `{name: bulkWrite, object: collection0, arguments: {requests: [{insertOne: {}}], writeConcern: {j: true}}}`
+	const warned = `{name: find, object: nowhere, arguments: {filter: {}}}`
+	s, err := specs.Parse("f.yml", []byte(head+"tests: ["+
+		"{description: a, operations: ["+good+"]}, {description: b, operations: ["+good+", "+flawed+"]}, {description: c, operations: ["+warned+"]}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range [][]string{
+		nil, // nothing is wrong with it
+		{"operations[1].arguments.requests[0].insertOne", "operations[1].arguments.writeConcern.j"}, // in the order of the file
+		nil, // it fails while it runs
+	} {
+		var got []string
+		for _, p := range s.Tests[i].Flaws {
+			got = append(got, p.Path)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("test %s has the flaws %q, want %q", s.Tests[i].Description, got, want)
 		}
 	}
 }

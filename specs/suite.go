@@ -66,6 +66,10 @@ type Test struct {
 	ExpectLogMessages []*source.Value
 	ExpectTracing     []*source.Value
 	Outcome           []CollectionData
+	// Flaws make the test fail before it begins: what the format has the test
+	// runner raise an error for and a driver may never notice. Their paths
+	// begin within the test. They are among the suite's warnings, too.
+	Flaws []Problem
 }
 
 // Operation is one operation with its assertions.

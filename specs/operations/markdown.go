@@ -24,13 +24,23 @@ func Markdown() string {
 			kind = o.Kind
 			fmt.Fprintf(&b, "\n## %s\n\n| operation | arguments | result | specified in |\n|---|---|---|---|\n", kind)
 		}
-		arguments := make([]string, len(o.Arguments))
-		for i, a := range o.Arguments {
-			if arguments[i] = a.Name; a.Required {
-				arguments[i] = "**" + a.Name + "**"
-			}
-		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", o.Name, strings.Join(arguments, ", "), o.Result, o.Section)
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", o.Name, names(o.Arguments), o.Result, o.Section)
 	}
+	b.WriteString("\n## write models\n\n| model | keys |\n|---|---|\n")
+	for _, m := range allModels().collection {
+		fmt.Fprintf(&b, "| %s | %s |\n", m.Name, names(m.Arguments))
+	}
+	b.WriteString("\nThose of clientBulkWrite have **namespace** besides.\n")
 	return b.String()
+}
+
+// names lists arguments, those that are required in bold.
+func names(arguments []Argument) string {
+	out := make([]string, len(arguments))
+	for i, a := range arguments {
+		if out[i] = a.Name; a.Required {
+			out[i] = "**" + a.Name + "**"
+		}
+	}
+	return strings.Join(out, ", ")
 }

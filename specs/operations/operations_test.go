@@ -70,6 +70,40 @@ func TestLookup(t *testing.T) {
 	}
 }
 
+func TestModels(t *testing.T) {
+	for _, tt := range []struct {
+		operation, argument, model, key string
+		takes, required                 bool
+		reason                          string
+	}{
+		{"bulkWrite", "requests", "insertOne", "document", true, true, "nothing is inserted without it"},
+		{"bulkWrite", "requests", "updateOne", "sort", true, false, "the first in an order"},
+		{"bulkWrite", "requests", "updateMany", "sort", false, false, "all, in no order"},
+		{"bulkWrite", "requests", "deleteMany", "namespace", false, false, "a collection has one"},
+		{"clientBulkWrite", "models", "deleteMany", "namespace", true, true, "a client has none"},
+	} {
+		argument, models := Models(tt.operation)
+		i := slices.IndexFunc(models, func(m Model) bool { return m.Name == tt.model })
+		if argument != tt.argument || i < 0 {
+			t.Errorf("%s: %s has no model %s in %s", tt.reason, tt.operation, tt.model, tt.argument)
+			continue
+		}
+		if a, takes := models[i].Argument(tt.key); takes != tt.takes || a.Required != tt.required {
+			t.Errorf("%s: %s.%s: %v, %v", tt.reason, tt.model, tt.key, takes, a.Required)
+		}
+	}
+	if argument, models := Models("insertMany"); argument != "" || models != nil {
+		t.Error("insertMany takes documents, and no models")
+	}
+	for _, row := range All() {
+		if argument, models := Models(row.Name); models != nil {
+			if a, takes := row.Argument(argument); !takes || !a.Required {
+				t.Errorf("%s.%s does not require %s", row.Kind, row.Name, argument)
+			}
+		}
+	}
+}
+
 func TestDocsAreFresh(t *testing.T) {
 	got, err := os.ReadFile(filepath.Join("..", "..", "docs", "operations.md"))
 	if err != nil {

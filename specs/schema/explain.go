@@ -77,6 +77,10 @@ func (s scalar) explain(w *walk, v *source.Value) {
 	}
 }
 
+// lists reports whether there is a value where the walk is, be it at a later
+// version.
+func (w *walk) lists(t term) bool { return t.from != unlisted || w.granted == unlisted }
+
 // hint tells how to write what YAML takes for something else.
 func (s scalar) hint(v *source.Value) string {
 	isNumber := v.Kind == source.Int || v.Kind == source.Float
@@ -120,13 +124,15 @@ func (e enumeration) explain(w *walk, v *source.Value) {
 		w.wrong(v, "a string", text.hint(v))
 		return
 	}
-	if t, ok := e.find(v.String); ok {
+	if t, ok := e.find(v.String); ok && w.lists(t) {
 		w.since(t.from, v.Position, strconv.Quote(t.value))()
 		return
 	}
 	var values, known []string
 	for _, t := range e {
-		known = append(known, t.value)
+		if w.lists(t) {
+			known = append(known, t.value)
+		}
 		if t.from <= w.granted {
 			values = append(values, t.value)
 		}

@@ -99,7 +99,8 @@ func format() definitions {
 			"connectionCheckedOutEvent", "connectionCheckedInEvent",
 		).since(10, "serverDescriptionChangedEvent").
 			since(14, "topologyDescriptionChangedEvent").
-			since(20, "topologyOpeningEvent", "topologyClosedEvent"),
+			since(20, "topologyOpeningEvent", "topologyClosedEvent").
+			since(unlisted, "serverHeartbeatStartedEvent", "serverHeartbeatSucceededEvent", "serverHeartbeatFailedEvent"),
 		"storeEventsAsEntity": objectOf("a storeEventsAsEntity",
 			key("id", text).required(),
 			key("events", someOf(oneOf(

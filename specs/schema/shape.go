@@ -61,6 +61,11 @@ type term struct {
 	from  int // minor version that brought it
 }
 
+// unlisted is the minor version of values that the format's text has and its
+// schemas have not: files may not use them but where no schema looks (see
+// [Set.Nested]).
+const unlisted = newest + 1
+
 func oneOf(values ...string) enumeration { return enumeration(nil).since(0, values...) }
 
 // since adds values that a minor version brought.

@@ -5,7 +5,7 @@ import "github.com/unified-test-runner/utr/source"
 // What a minor version brought and its JSON schema does not show: the names
 // of operations, the operators of expected values, and what is inside of the
 // arguments of operations. From the format's changelog. It bears on
-// [Set.LowestFor] alone, not on validation.
+// [Set.LowestFor] and [Set.Nested], not on validation.
 
 // newOperation is an operation that came later than 1.0. Operations of other
 // specifications came without a new version (section "Incorporate referenced
@@ -47,11 +47,25 @@ func newOperators() map[string]int {
 // in uriOptions.
 const placeholdersInURIOptions = 19
 
+// Nested gives what is wrong with what stands in the arguments of operations
+// and is modelled elsewhere in the format: the operations of threads and of
+// callbacks, entities, and events to wait for. The schemas do not look there,
+// so a key that is misspelt, an assertion for example, would go unnoticed.
+// It is held against the newest version, whatever the file declares.
+func (s *Set) Nested(root *source.Value) []Problem {
+	if root == nil {
+		return nil
+	}
+	w := &walk{format: s.format, homes: s.homes, declared: newest, granted: unlisted}
+	w.unseen(root)
+	return w.problems
+}
+
 // inArguments gives what an argument of an operation contains that is
 // modelled elsewhere in the format.
 func inArguments(operation, argument string) (shape, bool) {
 	s, ok := map[[2]string]shape{
-		{"createEntities", "entities"}:  listOf(reference("entity")),
+		{"createEntities", "entities"}:  someOf(reference("entity")),
 		{"runOnThread", "operation"}:    reference("operation"),
 		{"loop", "operations"}:          listOf(reference("operation")),
 		{"withTransaction", "callback"}: listOf(reference("operation")),
