@@ -105,7 +105,8 @@ type Operation struct {
 // Operations that serve the runner's own assertions. An engine that lacks one
 // answers with an Unsupported error.
 const (
-	// OpLSID on a session: its logical session id, a document.
+	// OpLSID on a session: its logical session id, a document. It is the
+	// session's from the beginning: asking must not be what chooses it.
 	OpLSID = "$lsid"
 	// OpTransactionState on a session: none, starting, in_progress, …
 	OpTransactionState = "$transactionState"

@@ -148,7 +148,8 @@ func (c *client) newSession(implicit bool) *clientSession {
 }
 
 // acquired gives the server session, which an implicit session takes as late
-// as possible: after the connection is checked out.
+// as possible: after the connection is checked out. A session entity has taken
+// it when it was made.
 func (s *clientSession) acquired() *serverSession {
 	if s.server == nil {
 		s.server = s.client.sessions.acquire(s.client.driver.options.Now(), s.client.sessionTimeout())

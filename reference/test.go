@@ -183,7 +183,13 @@ func (t *test) make(ctx context.Context, e engine.Entity) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		return t.openSession(c, e)
+		s, err := t.openSession(c, e)
+		if err == nil {
+			// At once, as drivers may: taken when $lsid is asked for, it could be
+			// that of an implicit session before, and an expectation hold by that.
+			s.acquired()
+		}
+		return s, err
 	}
 }
 

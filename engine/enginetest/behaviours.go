@@ -367,6 +367,10 @@ func tellsLSID(k *bench) error {
 	if err := k.entity("session", "session", bson.D{{Key: "client", Value: "client"}}); err != nil {
 		return err
 	}
+	// What was sent without the session is not told to have been sent with it.
+	if _, err := k.must("collection", "countDocuments", bson.D{{Key: "filter", Value: bson.D{}}}); err != nil {
+		return err
+	}
 	told, err := k.must("session", engine.OpLSID, nil)
 	if err != nil {
 		return err
@@ -375,10 +379,13 @@ func tellsLSID(k *bench) error {
 		return err
 	}
 	sent, err := k.seen(0, result.CommandStarted)
-	if err != nil || len(sent) != 1 {
+	if err != nil || len(sent) != 2 {
 		return fmt.Errorf("%d commands, %v", len(sent), err)
 	}
-	if lsid := sent[0].Command.Command.Lookup("lsid"); !lsid.Equal(told) {
+	if lsid := sent[0].Command.Command.Lookup("lsid"); lsid.Equal(told) {
+		return fmt.Errorf("it tells %v, which an operation without the session sent before", told)
+	}
+	if lsid := sent[1].Command.Command.Lookup("lsid"); !lsid.Equal(told) {
 		return fmt.Errorf("it tells %v and sends %v", told, lsid)
 	}
 	return nil
