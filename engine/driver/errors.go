@@ -3,6 +3,7 @@ package driver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/unified-test-runner/utr/result"
@@ -119,10 +120,14 @@ func concernError(out *result.Error, e *mongo.WriteConcernError) {
 }
 
 // clientBulkError has what the driver keeps of a client bulk write: its
-// top-level error has no labels.
+// top-level error has no labels. The driver's message tells the errors of
+// single writes, too, in which errorContains must find nothing
+// ("clientBulkWrite").
 func clientBulkError(out *result.Error, e mongo.ClientBulkWriteException) {
 	out.Kind, out.Client = "client bulk write", false
+	out.Message = fmt.Sprintf("errors of a client bulk write: %d of writes, %d of write concerns", len(e.WriteErrors), len(e.WriteConcernErrors))
 	if e.WriteError != nil {
+		out.Message = e.WriteError.Error()
 		out.Response = e.WriteError.Raw
 		out.Code, out.HasCode = int32(e.WriteError.Code), e.WriteError.Code != 0
 		out.CodeName, _ = e.WriteError.Raw.Lookup("codeName").StringValueOK()
