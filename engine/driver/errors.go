@@ -19,6 +19,11 @@ import (
 func errorOf(err error) *result.Error {
 	var ours *result.Error
 	if errors.As(err, &ours) { // of the adapter, or of an operation in a callback
+		if !ours.Timeout && mongo.IsTimeout(err) { // of withTransaction, around it
+			late := *ours
+			late.Kind, late.Message, late.Timeout = "timeout", err.Error(), true
+			return &late
+		}
 		return ours
 	}
 	out := &result.Error{Message: err.Error(), Client: true, Kind: "client", Timeout: mongo.IsTimeout(err)}

@@ -64,6 +64,9 @@ func TestErrorOf(t *testing.T) {
 		{"a bad argument", mongo.ErrNilDocument, result.Error{Kind: "argument", Client: true}},
 		{"anything else", errors.New("x"), result.Error{Kind: "client", Client: true}},
 		{"an error of a callback comes back as it was", callbackError{&result.Error{Kind: "server", Code: 1}}, result.Error{Kind: "server", Code: 1}},
+		{"unless there was no time left to run it again, which the error of the driver says around it",
+			fmt.Errorf("%w: %w", context.DeadlineExceeded, callbackError{&result.Error{Kind: "server", Code: 1, Labels: []string{"L"}}}),
+			result.Error{Kind: "timeout", Code: 1, Labels: []string{"L"}, Timeout: true}},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			got := errorOf(row.err)
