@@ -317,6 +317,12 @@ func timeouts() *suites.File {
 		Operations:  []string{suites.FailPoint("find", suites.Times(3), suites.ErrorCode(code)), find.Call("endless", "", "")},
 		Events:      []suites.Expected{{Client: "endless", Events: find.Attempts(4, 3, "")}},
 	})
+	f.Add(suites.Test{
+		Description: "collection.find is not retried after MaxTimeMSExpired, which is a timeout under timeoutMS (R34)",
+		Operations: []string{suites.FailPoint("find", suites.Times(1), suites.ErrorCode(others[0])),
+			find.Call("client", "", "{ isTimeoutError: true }")},
+		Events: []suites.Expected{{Client: "client", Events: find.Attempts(1, 1, "")}},
+	})
 	// The first read opens the connection, so that its cost is not part of the
 	// time. One attempt fits into it with a wide margin, and two never do.
 	f.Add(suites.Test{

@@ -81,6 +81,18 @@ func sequences(operations []suites.Operation) *suites.File {
 				Outcome:     o.Outcome(s.applied),
 			})
 		}
+		if o.Name == "bulkWrite" || o.Name == "clientBulkWrite" {
+			continue // whose errors of write concerns drivers tell in other ways
+		}
+		// The prose test of errors with the label beside a write concern error.
+		f.Add(suites.Test{
+			Description: fmt.Sprintf("%s raises the write concern error if the error of the retry has the label %s (R21)", o.Title(), none),
+			Operations: []string{suites.Sequence(o.Command, concern(91, "ShutdownInProgress", label), data(notFound, label, none)),
+				o.Call("client", "", "{ isClientError: false, errorLabelsContain: [ "+label+" ], errorLabelsOmit: [ "+none+" ] }")},
+			Events: []suites.Expected{{Client: "client", Events: append(o.Attempts(1, 0, numbered),
+				suites.StartedEvent(suites.Merge(o.Started, numbered), o.Command, o.Database), suites.FailedEvent(o.Command))}},
+			Outcome: o.Outcome(true),
+		})
 	}
 	return f
 }

@@ -152,6 +152,14 @@ func timeouts(operations []suites.Operation) *suites.File {
 			Outcome:     o.Outcome(true),
 		})
 	}
+	expired := suites.Code{Number: 50, Name: "MaxTimeMSExpired"}
+	f.Add(suites.Test{
+		Description: operations[0].Title() + " is not retried after MaxTimeMSExpired, which is a timeout under timeoutMS (R34)",
+		Operations: []string{suites.FailPoint(operations[0].Command, suites.Times(1), suites.ErrorCode(expired)),
+			operations[0].Call("client", "", "{ isTimeoutError: true }")},
+		Events:  []suites.Expected{{Client: "client", Events: operations[0].Attempts(1, 1, numbered+", maxTimeMS: { $$lte: 20000 }")}},
+		Outcome: operations[0].Outcome(false),
+	})
 	// The first write opens the connection, so that its cost is not part of the
 	// time. One attempt fits into it with a wide margin, and two never do.
 	o := operations[0]
