@@ -104,27 +104,58 @@ func (x *exchange) readConcern() error {
 	if !ok {
 		return nil
 	}
+	elements, err := concern.Elements()
+	if err != nil {
+		return err
+	}
+	for _, e := range elements {
+		if !slices.Contains(concernFields, e.Key()) {
+			return refuse(codeInvalidOptions, "Unrecognized option in readConcern: %s", e.Key())
+		}
+	}
 	level, ok := concern.Lookup("level").StringValueOK()
-	if level == "snapshot" && !x.readsSnapshots() {
-		return refuse(codeInvalidOptions, "Command %s does not support { readConcern: { level: \"snapshot\", "+
-			"provenance: \"clientSupplied\" } } :: caused by :: read concern not supported", x.request.Name)
+	if ok && !slices.Contains(levels, level) {
+		// A mongos fails so early that it does not know the time.
+		x.extras.timeless = x.view.Role == command.Mongos
+		return refuse(codeFailedToParse,
+			"readConcern.level must be either 'local', 'majority', 'linearizable', 'available', or 'snapshot'")
 	}
-	if !ok || slices.Contains(levels, level) {
-		return nil
+	if ok && !slices.Contains(x.readLevels(), level) {
+		return refuse(codeInvalidOptions, "Command %s does not support { readConcern: { level: \"%s\", "+
+			"provenance: \"clientSupplied\" } } :: caused by :: read concern not supported", x.request.Name, level)
 	}
-	// A mongos fails so early that it does not know the time.
-	x.extras.timeless = x.view.Role == command.Mongos
-	return refuse(codeFailedToParse,
-		"readConcern.level must be either 'local', 'majority', 'linearizable', 'available', or 'snapshot'")
+	if _, err := concern.LookupErr("afterClusterTime"); err == nil && slices.Contains(timelessReads, x.row.Name) {
+		return refuse(codeInvalidOptions, "afterClusterTime is not allowed for this command")
+	}
+	return nil
 }
 
-// readsSnapshots tells that the command takes read concern snapshot: in a
-// transaction every one that may be the first, elsewhere few.
-func (x *exchange) readsSnapshots() bool {
-	if auto, ok := x.request.Body.Lookup("autocommit").BooleanOK(); ok && !auto {
-		return true
+// concernFields are those of a readConcern.
+var concernFields = []string{"level", "afterOpTime", "afterClusterTime", "atClusterTime", "provenance",
+	"$_allowTransactionTableSnapshot", "$_waitLastStableRecoveryTimestamp"}
+
+// readLevels are the levels of those commands that take more than local. mapReduce
+// is one of the few that read and do not take all.
+var readLevels = map[string][]string{
+	"find": levels, "aggregate": levels, "distinct": levels, "getMore": levels,
+	"count": levels[:4], "explain": levels[:4],
+	"mapReduce": {"local", "available"},
+}
+
+// timelessReads are commands that do not wait for a time.
+var timelessReads = []string{"getMore", "mapReduce"}
+
+// readLevels gives the levels that the command takes: in a transaction those of
+// the transaction, but for what makes something, elsewhere its own.
+func (x *exchange) readLevels() []string {
+	auto, ok := x.request.Body.Lookup("autocommit").BooleanOK()
+	switch own := readLevels[x.row.Name]; {
+	case ok && !auto && x.row.Name != "create" && x.row.Name != "createIndexes":
+		return levels
+	case own != nil:
+		return own
 	}
-	return slices.Contains([]string{"find", "aggregate", "distinct", "getMore"}, x.request.Name)
+	return levels[:1]
 }
 
 // namedConcern takes a mode: majority, or one that the replica set's
