@@ -48,7 +48,44 @@ func handshakeHello(operations []suites.Operation) *suites.File {
 			Outcome: o.Outcome(false),
 		})
 	}
+	if operations[0].Least == "" {
+		f.Entities = append(f.Entities, suites.Session("client"), suites.Session("noRetry"))
+		for _, by := range []string{"client", "noRetry"} {
+			// A broken hello may come of overload, after which the write concern
+			// stays what it was.
+			for _, t := range endsAfter(by, hello, "{ $$exists: false }", "the handshake", "commitTransaction", "abortTransaction") {
+				t.Events = append(t.Events, suites.Expected{Client: by, EventType: "cmap", Events: []string{started, started, failed, started}})
+				f.Add(t)
+			}
+		}
+	}
 	return f
+}
+
+// endsAfter ends transactions on a connection that needs a handshake, which
+// fails once. Behind a load balancer they keep to their connection.
+func endsAfter(by, fails, concern, where string, commands ...string) (out []suites.Test) {
+	o, s := named("collection", "insertOne", ""), suites.Suffix(by)
+	on := func(name string) string { return "{ name: " + name + ", object: session" + s + " }" }
+	option, rule := "", "W31"
+	if by == "noRetry" {
+		option, rule = notRetriedWithOption, "W30"
+	}
+	for _, command := range commands {
+		events := o.Attempts(1, 0, "startTransaction: true")
+		if command == "commitTransaction" { // nobody sees the commands that clean up
+			events = append(events, suites.StartedEvent("{ commitTransaction: 1, writeConcern: "+concern+" }", command, "admin"), suites.SucceededEvent(command))
+		}
+		out = append(out, suites.Test{
+			Description: fmt.Sprintf("%s is retried after a network error in %s%s (%s)", command, where, option, rule),
+			Require:     []string{`{ minServerVersion: "4.4.7", topologies: [ replicaset, sharded ] }`},
+			Operations: []string{on("startTransaction"), o.Call(by, "session: session"+s, ""),
+				"{ name: wait, object: testRunner, arguments: { ms: 50 } }", fails, on(command)},
+			Events:  []suites.Expected{{Client: by, Events: events}},
+			Outcome: o.Outcome(command == "commitTransaction"),
+		})
+	}
+	return out
 }
 
 // handshakeAuth fails the authentication of a new connection.
@@ -90,6 +127,16 @@ func handshakeAuth(operations []suites.Operation) *suites.File {
 		}
 		tell("is not retried after AuthenticationFailed in saslContinue", "R34", "client", "errorCode: 18", "{ isError: true, errorLabelsOmit: [ "+label+" ] }")
 		tell("is not retried after a network error in saslContinue with retryWrites false", "W30", "noRetry", suites.Closes, "{ isError: true, errorLabelsOmit: [ "+label+" ] }")
+	}
+	if operations[0].Least == "" {
+		f.Entities = append(f.Entities, suites.Session("client"), suites.Session("noRetry"))
+		for _, by := range []string{"client", "noRetry"} {
+			// Of an abort there would be nothing to see.
+			for _, t := range endsAfter(by, suites.FailPoint("saslContinue", suites.Times(1), suites.Closes), "{ w: majority, wtimeout: 10000 }", "saslContinue", "commitTransaction") {
+				t.Require = []string{`{ minServerVersion: "4.2", auth: true, topologies: [ replicaset, sharded ] }`}
+				f.Add(t)
+			}
+		}
 	}
 	return f
 }
