@@ -139,3 +139,40 @@ func writeErrors() *suites.File {
 	}
 	return f
 }
+
+// notRetryable are errors that other specifications retry, resume after or
+// label, and retryable writes do not.
+func notRetryable() *suites.File {
+	f := &suites.File{
+		Name:        "not-retryable",
+		Description: "retryable writes: errors that are not retryable",
+		About: []string{"Before 4.4 the codes are those of the list alone. Since 4.4 the label " + label + " decides, and no other label",
+			"says that a write is retryable."},
+		Require:  []string{requirement(suites.Operation{})},
+		Clients:  []suites.Client{suites.SetupClient(), suites.PlainClient()},
+		Entities: objects("client", "collection"),
+	}
+	tell := func(o suites.Operation, says, require, data string, c suites.Code) {
+		f.Add(suites.Test{
+			Description: fmt.Sprintf("%s is not retried after %s%s (R34)", o.Title(), c.Name, says),
+			Require:     []string{require},
+			Operations:  []string{suites.FailPoint(o.Command, suites.Times(1), data), o.Call("client", "", raisesPlain(c))},
+			Events:      []suites.Expected{{Client: "client", Events: o.Attempts(1, 1, numbered)}},
+			Outcome:     o.Outcome(false),
+		})
+	}
+	for _, name := range []string{"insertOne", "updateOne", "deleteOne", "findOneAndUpdate"} {
+		o := named("collection", name, "")
+		for _, c := range []suites.Code{
+			{Number: 43, Name: "CursorNotFound"}, {Number: 50, Name: "MaxTimeMSExpired"}, {Number: 64, Name: "WriteConcernTimeout"},
+			{Number: 112, Name: "WriteConflict"}, {Number: 133, Name: "FailedToSatisfyReadPreference"}, interrupted,
+		} {
+			tell(o, " of a server before 4.4", before44, suites.ErrorCode(c), c)
+		}
+		for _, l := range []string{"NoWritesPerformed", "RetryableError", "SystemOverloadedError", "TransientTransactionError"} {
+			tell(o, " with the label "+l, since44(o, every), suites.Labelled(interrupted, l), interrupted)
+		}
+		tell(o, " with the label NoWritesPerformed", since44(o, every), suites.Labelled(coded("HostUnreachable"), "NoWritesPerformed"), coded("HostUnreachable"))
+	}
+	return f
+}

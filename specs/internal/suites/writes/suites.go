@@ -19,7 +19,7 @@ func Suites() suites.Specification {
 		files = append(files, split(Operations(databaseName), build)...)
 	}
 	files = append(files, split(Others(databaseName), neverRetried)...)
-	files = append(files, bulk(), secondError(), writeErrors(), endings(), otherMongos(), otherMongosForEnds(), poolCleared(), selectionFails())
+	files = append(files, bulk(), secondError(), writeErrors(), notRetryable(), endings(), otherMongos(), otherMongosForEnds(), poolCleared(), selectionFails())
 	for _, f := range files {
 		f.Database = databaseName
 	}
