@@ -8,6 +8,7 @@ import (
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/result"
+	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
 // Config says how suites are run. Engine and Source are needed; the zero
@@ -65,6 +66,10 @@ type Config struct {
 	// entity ("uriOptions.authMechanismProperties.ENVIRONMENT"). A test whose
 	// placeholder has no value fails. Nil has none.
 	Placeholder func(path string) (value string, found bool)
+	// Entities gets the BSON values in the entity map of each test that ran,
+	// by name, before the map is cleared ("Executing a Test"). The map is the
+	// callback's own. Workers call it concurrently. Nil drops them.
+	Entities func(test result.TestID, values map[string]bson.RawValue)
 	// Clock is the time of waits and durations; the zero value is real time.
 	Clock Clock
 }

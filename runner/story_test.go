@@ -4,9 +4,11 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -132,7 +134,7 @@ func play(t *testing.T, file string, sections []section) string {
 		case "deployment":
 			describe(t, v, &about, d)
 		case "config":
-			configure(t, v, &cfg)
+			configure(t, v, &cfg, say)
 		case "engine":
 			if e.script, err = scriptOf(v); err != nil {
 				t.Fatal(err)
@@ -240,7 +242,7 @@ func describe(t *testing.T, v *source.Value, about *deployment.Description, d *f
 }
 
 // configure reads the configuration of a story.
-func configure(t *testing.T, v *source.Value, cfg *Config) {
+func configure(t *testing.T, v *source.Value, cfg *Config, say func(string, ...any)) {
 	t.Helper()
 	for _, f := range v.Fields {
 		switch f.Key {
@@ -260,6 +262,15 @@ func configure(t *testing.T, v *source.Value, cfg *Config) {
 				t.Fatal(err)
 			}
 			cfg.KnownFailing = list
+		case "entities": // tell, or panic
+			cfg.Entities = func(test result.TestID, values map[string]bson.RawValue) {
+				if f.Value.String == "panic" {
+					panic("no entities")
+				}
+				for _, name := range slices.Sorted(maps.Keys(values)) {
+					say("entity  %s of %q: %s", name, test.Description, plain(values[name]))
+				}
+			}
 		case "placeholders":
 			cfg.Placeholder = func(path string) (string, bool) {
 				p := f.Value.Get(path)

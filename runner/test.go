@@ -62,6 +62,11 @@ func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, s
 	if t.interrupted() {
 		r.interrupt()
 	}
+	if r.cfg.Entities != nil {
+		if f := protect("the callback for entities", func() *fault { r.cfg.Entities(j.id, t.entities.Values()); return nil }); f != nil {
+			t.add(f)
+		}
+	}
 	// Clean-up happens whatever has become of the context, within limits of its own.
 	patience := cleanupLimit
 	if deployment.Died(s.deployment) != nil { // nobody is left to answer, or not all
