@@ -139,9 +139,25 @@ func checkObservedEvents(i *inspection) {
 	i.eachTest(func(t place) {
 		observed := i.ends[t.Value]
 		t.get("expectEvents").each(func(e place) {
-			e.get("events").each(func(event place) { check(event, text(e.Value.Get("client")), observed) })
+			client := text(e.Value.Get("client"))
+			e.get("events").each(func(event place) { check(event, client, observed) })
+			types, isClient := observed[client]
+			if events := e.get("events"); isClient && len(items(events.Value)) == 0 && !observesAny(types, text(e.Value.Get("eventType"))) {
+				i.report(events, "client %q observes no event of this type: that there is none says nothing", client)
+			}
 		})
 	})
+}
+
+// observesAny reports whether a client observes an event of an eventType.
+func observesAny(types map[string]bool, eventType string) bool {
+	beginnings := map[string][]string{"": {"command"}, "command": {"command"}, "cmap": {"pool", "connection"}, "sdam": {"server", "topology"}}
+	for t := range types {
+		if slices.ContainsFunc(beginnings[eventType], func(b string) bool { return strings.HasPrefix(t, b) }) {
+			return true
+		}
+	}
+	return false
 }
 
 // test, expectEvents and expectLogMessages: no more than one for a client and

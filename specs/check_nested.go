@@ -104,31 +104,58 @@ func isHexBytes(v *source.Value) bool {
 	return v.Kind == source.String && err == nil
 }
 
-// commonOptions are the keys of arguments that many operations share ("Common
-// Options").
+// commonOptions are the keys of options that operations and entities share
+// ("Common Options").
 var commonOptions = map[string][]string{
 	"readConcern":    {"level"},
 	"readPreference": {"mode", "tagSets", "maxStalenessSeconds", "hedge"},
 	"writeConcern":   {"journal", "w", "wtimeoutMS"},
 }
 
+// entityOptions are the keys of options into which the schema does not look:
+// Causal Consistency, Snapshot Reads, Transactions and Client Side Operations
+// Timeout for sessions; GridFS, "Configurable GridFSBucket class", for buckets.
+var entityOptions = map[string][]string{
+	"sessionOptions":            {"causalConsistency", "defaultTimeoutMS", "defaultTransactionOptions", "snapshot", "snapshotTime"},
+	"defaultTransactionOptions": {"maxCommitTimeMS", "readConcern", "readPreference", "timeoutMS", "writeConcern"},
+	"bucketOptions":             {"bucketName", "chunkSizeBytes", "disableMD5", "readConcern", "readPreference", "timeoutMS", "writeConcern"},
+}
+
 func checkCommonOptions(i *inspection) {
 	for _, s := range i.steps {
-		if !s.known {
-			continue
+		if s.known {
+			i.checkOptions(s.get("arguments"), commonOptions)
 		}
-		for name, keys := range commonOptions {
-			v := s.get("arguments").get(name)
-			if !v.exists() {
+	}
+	for _, e := range i.entities {
+		i.checkOptions(e, entityOptions)
+		for _, key := range []string{"databaseOptions", "collectionOptions", "bucketOptions", "sessionOptions"} {
+			options := e.get(key)
+			if !options.exists() {
 				continue
 			}
-			if v.Kind != source.Document {
-				i.report(v, "%s must be a document", name)
+			i.checkOptions(options, commonOptions)
+			i.checkOptions(options, entityOptions)
+			if d := options.get("defaultTransactionOptions"); d.exists() {
+				i.checkOptions(d, commonOptions)
 			}
-			for _, f := range v.Fields {
-				if !slices.Contains(keys, f.Key) {
-					i.reportAt(f.KeyPosition, v.path+"."+f.Key, "%s has no %s; there is: %s", name, f.Key, strings.Join(keys, ", "))
-				}
+		}
+	}
+}
+
+// checkOptions looks at those members of a document whose keys are known.
+func (i *inspection) checkOptions(in place, known map[string][]string) {
+	for name, keys := range known {
+		v := in.get(name)
+		if !v.exists() {
+			continue
+		}
+		if v.Kind != source.Document {
+			i.report(v, "%s must be a document", name)
+		}
+		for _, f := range v.Fields {
+			if !slices.Contains(keys, f.Key) {
+				i.reportAt(f.KeyPosition, v.path+"."+f.Key, "%s has no %s; there is: %s", name, f.Key, strings.Join(keys, ", "))
 			}
 		}
 	}

@@ -36,7 +36,7 @@ func Checks() []Check {
 		{"unknown-argument", Warning, "An operation takes each argument that it is given.", false, checkUnknownArguments},
 		{"missing-argument", Warning, "An operation is given each argument that it requires.", false, checkMissingArguments},
 		{"argument-value", Warning, "An argument with a closed set of values has one of them, and the source of an upload is well-formed.", true, checkArgumentValues},
-		{"common-option", Warning, "A read concern, read preference or write concern has keys that exist.", true, checkCommonOptions},
+		{"common-option", Warning, "Read concerns, read preferences, write concerns, and the options of sessions and buckets have keys that exist.", true, checkCommonOptions},
 		{"write-model", Warning, "A bulk write's model exists, and has the keys that it requires and none that it does not know.", true, checkWriteModels},
 		{"nested", Warning, "Operations, entities and events within arguments have the form that they have elsewhere.", true, checkNested},
 		{"special-operation", Warning, "An operation of the test runner returns nothing and is expected to succeed.", false, checkSpecialOperations},
@@ -70,13 +70,14 @@ func inspect(s *Suite, schemas *schema.Set) []Problem {
 	return i.problems
 }
 
-// flawed gives each test the problems that stand within it.
+// flawed gives each test the problems that stand within it, and those of the
+// file's entities, which are made for each.
 func (s *Suite) flawed(problems []Problem) {
 	for k, t := range s.Tests {
 		within := fmt.Sprintf("tests[%d].", k)
 		for _, p := range problems {
-			if path, ok := strings.CutPrefix(p.Path, within); ok {
-				p.Path = path
+			path, inside := strings.CutPrefix(p.Path, within)
+			if p.Path = path; inside || strings.HasPrefix(path, "createEntities[") {
 				t.Flaws = append(t.Flaws, p)
 			}
 		}
@@ -93,7 +94,8 @@ type inspection struct {
 	steps       []step
 	definitions []definition // those that repeat an id
 	references  []reference
-	clients     []place // the documents of client entities
+	entities    []place // the documents of entities
+	clients     []place // those of clients
 	// ends gives what clients observe at the end of a test.
 	ends       map[*source.Value]map[string]map[string]bool
 	encryption []place // documents with kmsProviders

@@ -80,6 +80,12 @@ var checks = []struct {
 	{"common-option", "all keys that there are", withOperations(`{name: aggregate, object: collection0, arguments: {pipeline: [], readConcern: {level: local}, readPreference: {mode: nearest, tagSets: [], maxStalenessSeconds: 90, hedge: {}}, writeConcern: {w: 1, journal: true, wtimeoutMS: 1}}}`), ""},
 	{"common-option", "a key that there is not", withOperations(`{name: find, object: collection0, arguments: {filter: {}, readConcern: {levle: local}}}`), "tests[0].operations[0].arguments.readConcern.levle"},
 	{"common-option", "the name of the server's field", withOperations(`{name: insertOne, object: collection0, arguments: {document: {}, writeConcern: {w: 1, j: true}}}`), "tests[0].operations[0].arguments.writeConcern.j"},
+	{"common-option", "those of entities", strings.Replace(head, "client: client0 }\n  - bucket", "client: client0, sessionOptions: {causalConsistency: true, defaultTransactionOptions: {readConcern: {level: local}}} }\n  - bucket", 1) + "tests: [{description: t, operations: []}]", ""},
+	{"common-option", "a read concern of a collection", strings.Replace(head, "collectionName: c", "collectionName: c, collectionOptions: {readConcern: {levle: local}}", 1) + "tests: [{description: t, operations: []}]", "createEntities[2].collection.collectionOptions.readConcern.levle"},
+	{"common-option", "options of transactions that were flattened into those of the session", strings.Replace(head, "client: client0 }\n  - bucket", "client: client0, sessionOptions: {writeConcern: {w: 1}} }\n  - bucket", 1) + "tests: [{description: t, operations: []}]", "createEntities[3].session.sessionOptions.writeConcern"},
+	{"common-option", "a write concern of transactions", strings.Replace(head, "client: client0 }\n  - bucket", "client: client0, sessionOptions: {defaultTransactionOptions: {writeConcern: {wtimeout: 1}}} }\n  - bucket", 1) + "tests: [{description: t, operations: []}]", "createEntities[3].session.sessionOptions.defaultTransactionOptions.writeConcern.wtimeout"},
+	{"common-option", "no option of transactions", strings.Replace(head, "client: client0 }\n  - bucket", "client: client0, sessionOptions: {defaultTransactionOptions: {readConcrn: {}}} }\n  - bucket", 1) + "tests: [{description: t, operations: []}]", "createEntities[3].session.sessionOptions.defaultTransactionOptions.readConcrn"},
+	{"common-option", "no option of buckets", withOperations(`{name: createEntities, object: testRunner, arguments: {entities: [{bucket: {id: b, database: database0, bucketOptions: {chunkSize: 4}}}]}}`), "tests[0].operations[0].arguments.entities[0].bucket.bucketOptions.chunkSize"},
 	{"common-option", "no document", withOperations(`{name: find, object: collection0, arguments: {filter: {}, readPreference: primary}}`), "tests[0].operations[0].arguments.readPreference"},
 	{"write-model", "all keys that there are", withOperations(`{name: bulkWrite, object: collection0, arguments: {requests: [{insertOne: {document: {}}}, {updateOne: {filter: {}, update: {}, arrayFilters: [], collation: {}, hint: x, sort: {}, upsert: true}}]}}`), ""},
 	{"write-model", "those of clients name a namespace", withOperations(`{name: clientBulkWrite, object: client0, arguments: {models: [{deleteMany: {namespace: d.c, filter: {}}}]}}`), ""},
@@ -126,6 +132,8 @@ var checks = []struct {
 	{"unobserved-event", "observed", withOperations(`{name: waitForEvent, object: testRunner, arguments: {client: client0, event: {commandStartedEvent: {}}, count: 1}}`), ""},
 	{"unobserved-event", "not observed", withOperations(`{name: waitForEvent, object: testRunner, arguments: {client: client0, event: {poolClearedEvent: {}}, count: 1}}`), "tests[0].operations[0].arguments.event.poolClearedEvent"},
 	{"unobserved-event", "in expectEvents", head + "tests: [{description: t, operations: [], expectEvents: [{client: client0, events: [{commandStartedEvent: {}}, {commandFailedEvent: {}}]}]}]", "tests[0].expectEvents[0].events[1].commandFailedEvent"},
+	{"unobserved-event", "none is expected of a type that the client observes", head + "tests: [{description: t, operations: [], expectEvents: [{client: client0, events: []}]}]", ""},
+	{"unobserved-event", "none is expected of a type that it does not", head + "tests: [{description: t, operations: [], expectEvents: [{client: client0, eventType: cmap, events: []}]}]", "tests[0].expectEvents[0].events"},
 	{"repeated-expectation", "two types", head + "tests: [{description: t, operations: [], expectEvents: [{client: client0, events: []}, {client: client0, eventType: cmap, events: []}]}]", ""},
 	{"repeated-expectation", "command is the default", head + "tests: [{description: t, operations: [], expectEvents: [{client: client0, events: []}, {client: client0, eventType: command, events: []}]}]", "tests[0].expectEvents[1]"},
 	{"api-version", "1", strings.Replace(head, "id: client0,", "id: client0, serverApi: {version: '1'},", 1) + "tests: [{description: t, operations: []}]", ""},
@@ -221,6 +229,17 @@ func TestFlaws(t *testing.T) {
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("test %s has the flaws %q, want %q", s.Tests[i].Description, got, want)
+		}
+	}
+	// An entity of the file is made for each test.
+	s, err = specs.Parse("f.yml", []byte(strings.Replace(head, "id: session0", "id: session0, sessionOptions: {x: 1}", 1)+
+		"tests: [{description: a, operations: ["+good+"]}, {description: b, operations: ["+warned+"]}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range s.Tests {
+		if len(test.Flaws) != 1 || test.Flaws[0].Path != "createEntities[3].session.sessionOptions.x" {
+			t.Errorf("test %s has the flaws %v", test.Description, test.Flaws)
 		}
 	}
 }

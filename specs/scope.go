@@ -74,6 +74,7 @@ func (i *inspection) create(list place, s scope) {
 	list.each(func(element place) {
 		for _, f := range element.Fields {
 			entity := element.get(f.Key)
+			i.entities = append(i.entities, entity)
 			for _, parent := range parents[f.Key] {
 				i.refer(entity.get(parent.key), s, parent.kind)
 			}

@@ -68,7 +68,8 @@ type Test struct {
 	Outcome           []CollectionData
 	// Flaws make the test fail before it begins: what the format has the test
 	// runner raise an error for and a driver may never notice. Their paths
-	// begin within the test. They are among the suite's warnings, too.
+	// begin within the test, or at the file's createEntities. They are among
+	// the suite's warnings, too.
 	Flaws []Problem
 }
 
