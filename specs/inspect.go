@@ -45,6 +45,7 @@ func Checks() []Check {
 		{"placeholder", Warning, "$$placeholder stands in uriOptions or kmsProviders only.", false, checkPlaceholders},
 		{"unobserved-event", Warning, "A client observes the events that are expected of it.", false, checkObservedEvents},
 		{"repeated-expectation", Warning, "A client has its events of a type, and its log messages, expected once.", false, checkRepeatedExpectations},
+		{"uri-option", Warning, "A client's uriOptions are connection options that exist.", false, checkURIOptions},
 		{"api-version", Warning, "serverApi has a version that exists.", false, checkAPIVersions},
 		{"kms-credentials", Warning, "A KMS provider with credentials has all of them.", false, checkKMSCredentials},
 		{"vacuous", Warning, "A test can fail.", false, checkVacuous},
