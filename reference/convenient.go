@@ -31,7 +31,7 @@ func withTransaction(c *call) (any, *result.Error) {
 	defer func() { s.deadline = time.Time{} }()
 
 	in := retry.TransactionInput{Kind: retry.TransactionBegin}
-	var last *result.Error
+	var last, unknown *result.Error // unknown is of this transaction's last commit
 	failed := func(kind retry.TransactionInputKind, err *result.Error) retry.TransactionInput {
 		last = err
 		return retry.TransactionInput{Kind: kind, Labels: err.Labels, Code: err.Code,
@@ -43,6 +43,7 @@ func withTransaction(c *call) (any, *result.Error) {
 		c.trace.decided(d, "")
 		switch d.Action {
 		case retry.StartTransaction:
+			unknown = nil
 			if err := s.start(o); err != nil {
 				return nil, err
 			}
@@ -58,8 +59,16 @@ func withTransaction(c *call) (any, *result.Error) {
 			}
 		case retry.CommitTransaction:
 			in = retry.TransactionInput{Kind: retry.Committed}
-			if err := s.commit(c.ctx, c.timeout, &c.trace); err != nil {
-				in = failed(retry.CommitFailed, err)
+			err := s.commit(c.ctx, c.timeout, &c.trace)
+			switch {
+			case err == nil:
+			case unknown != nil && err.Client && err.Kind == "timeout":
+				// There was no time to send it again: all that is known is the
+				// error of the commit before.
+				in = failed(retry.CommitFailed, unknown)
+				in.Elapsed = max(in.Elapsed, state.Timeout)
+			default:
+				in, unknown = failed(retry.CommitFailed, err), err
 			}
 		case retry.BackOff:
 			clock.backOff(c.ctx, d.Delay)

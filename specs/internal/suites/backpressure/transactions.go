@@ -122,7 +122,8 @@ func transactions() *suites.File {
 	f.Add(suites.Test{
 		Description: "commitTransaction is retried no more than twice after overload errors (B4)",
 		Operations: join(begin, []string{suites.FailPoint("commitTransaction", suites.Times(3), overload()),
-			onSession("commitTransaction", raised(overloaded, retryable)), onSession("commitTransaction", "")}),
+			onSession("commitTransaction", fmt.Sprintf("{ isClientError: false, errorCode: %d, errorLabelsContain: [ %s, %s ], errorLabelsOmit: [ UnknownTransactionCommitResult, TransientTransactionError ] }",
+				limited.Number, overloaded, retryable)), onSession("commitTransaction", "")}),
 		Events: []suites.Expected{{Client: "client", Events: join(insert.Attempts(1, 0, begins), commit.Attempts(3, 3, ""),
 			[]string{suites.StartedEvent("{ commitTransaction: 1, "+goesOn+" }", "commitTransaction", "admin"), suites.SucceededEvent("commitTransaction")})}},
 		Outcome: insert.Outcome(true),
@@ -272,6 +273,13 @@ func convenient() *suites.File {
 		Description: "withTransaction backs off for so long that forty transactions do not fit into 300 ms (T9)",
 		Operations:  tries("hurried", ", expectError: { isTimeoutError: true }", 40),
 		Outcome:     insert.Outcome(false),
+	})
+	f.Add(suites.Test{ // and ended, so that nothing is left in the server
+		Description: "withTransaction commits again only until timeoutMS is over (T5)",
+		Operations: []string{suites.FailPoint("commitTransaction", suites.Always, suites.Labelled(suites.Code{Number: 11601}, "UnknownTransactionCommitResult")),
+			"{ name: withTransaction, object: session-hurried, arguments: { callback: [ " + insert.Call("hurried", "session: session-hurried", "") +
+				" ] }, expectError: { isTimeoutError: true, errorLabelsContain: [ UnknownTransactionCommitResult ] } }",
+			suites.SetFailPoint("failCommand", `"off"`, ""), "{ name: commitTransaction, object: session-hurried, ignoreResultAndError: true }"},
 	})
 	f.Add(suites.Test{
 		Description: "withTransaction backs off for so short a time that nine transactions fit into six seconds (T9)",

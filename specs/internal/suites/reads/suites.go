@@ -527,8 +527,10 @@ func selectionFails() *suites.File {
 			"The error of the attempt is raised then, not that of server selection."},
 		Require: []string{suites.Monitored},
 		Clients: []suites.Client{suites.SetupClient(),
-			{ID: "client", Options: "{ appName: " + app + ", serverSelectionTimeoutMS: 500, " + suites.Quiet + " }", Observe: suites.CommandEvents()}},
-		Entities: objects("client", "database", "collection"),
+			{ID: "client", Options: "{ appName: " + app + ", serverSelectionTimeoutMS: 500, " + suites.Quiet + " }", Observe: suites.CommandEvents()},
+			{ID: "timed", Options: "{ appName: " + app + ", timeoutMS: 1500, " + suites.Quiet + " }", Observe: suites.CommandEvents()}},
+		Entities: append(objects("client", "database", "collection"), objects("timed", "database", "collection")...),
+		Least:    "1.9",
 	}
 	for _, o := range []suites.Operation{named("collection", "find"), named("collection", "aggregate"), named("database", "listCollections")} {
 		// Codes of a shutdown: errors of a step-down carry the topologyVersion
@@ -546,5 +548,13 @@ func selectionFails() *suites.File {
 			})
 		}
 	}
+	find := named("collection", "find")
+	f.Add(suites.Test{
+		Description: "collection.find raises a timeout if no server can be selected for the retry within timeoutMS (R37)",
+		Operations: []string{suites.Ping("timed"),
+			suites.FailPoint("find, hello, isMaster", suites.Always, suites.ErrorCode(retryable[3])+", appName: "+app),
+			find.Call("timed", "", "{ isTimeoutError: true }")},
+		Events: []suites.Expected{{Client: "timed", Events: append(suites.PingEvents(databaseName), find.Attempts(1, 1, "")...)}},
+	})
 	return f
 }

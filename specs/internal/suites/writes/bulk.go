@@ -98,6 +98,18 @@ func bulk() *suites.File {
 					Outcome:     outcome(after[at]...),
 				})
 			}
+			var written []string
+			for n, c := range []string{"insert", "update", "delete"}[:at+1] {
+				written = append(written, sent(c, n+1, yes)...)
+			}
+			f.Add(suites.Test{
+				Description: fmt.Sprintf("bulkWrite %s: nothing is sent after the retry of the %s failed with a write concern error that has the label (R35)", title, command),
+				Require:     []string{since44(suites.Operation{}, every)},
+				Operations: []string{suites.FailPoint(command, suites.Times(2), concern(91, "ShutdownInProgress", label)),
+					call("client", ordered, raisesConcern, insert, one, remove)},
+				Events:  []suites.Expected{{Client: "client", Events: append(written, sent(command, at+1, yes)...)}},
+				Outcome: outcome(after[at+1]...),
+			})
 			f.Add(suites.Test{
 				Description: fmt.Sprintf("bulkWrite %s: the %s is not retried with retryWrites false (W30)", title, command),
 				Operations:  []string{suites.FailPoint(command, suites.Times(1), suites.Closes), call("noRetry", ordered, raisesNetworkPlain, insert, one, remove)},

@@ -186,8 +186,10 @@ func selectionFails() *suites.File {
 			"The error of the attempt is raised then, not that of server selection."},
 		Require: []string{`{ minServerVersion: "4.4.7", topologies: [ replicaset, sharded ] }`},
 		Clients: []suites.Client{suites.SetupClient(),
-			suites.Observed("client", "{ appName: "+app+", serverSelectionTimeoutMS: 500, "+suites.Quiet+" }")},
-		Entities: objects("client", "database", "collection"),
+			suites.Observed("client", "{ appName: "+app+", serverSelectionTimeoutMS: 500, "+suites.Quiet+" }"),
+			suites.Observed("timed", "{ appName: "+app+", timeoutMS: 1500, "+suites.Quiet+" }")},
+		Entities: append(objects("client", "database", "collection"), objects("timed", "database", "collection")...),
+		Least:    "1.9",
 	}
 	for _, o := range []suites.Operation{named("collection", "insertOne", ""), named("collection", "findOneAndUpdate", ""), named("collection", "bulkWrite", "ordered")} {
 		// Codes of a shutdown: errors of a step-down carry the topologyVersion
@@ -204,5 +206,14 @@ func selectionFails() *suites.File {
 			})
 		}
 	}
+	o := named("collection", "insertOne", "")
+	f.Add(suites.Test{
+		Description: o.Title() + " raises a timeout if no server can be selected for the retry within timeoutMS (R37)",
+		Operations: []string{suites.Ping("timed"),
+			suites.FailPoint("insert, hello, isMaster", suites.Always, suites.Labelled(coded("ShutdownInProgress"), label)+", appName: "+app),
+			o.Call("timed", "", "{ isTimeoutError: true }")},
+		Events:  []suites.Expected{{Client: "timed", Events: append(suites.PingEvents(databaseName), o.Attempts(1, 1, numbered)...)}},
+		Outcome: o.Outcome(false),
+	})
 	return f
 }
