@@ -579,6 +579,9 @@ func (d *Data) listIndexes(s *scope, a *args) (bson.D, error) {
 	}
 	name := a.name()
 	sizes := &args{of: "listIndexes.cursor", doc: a.document("cursor")}
+	if err := unknown(sizes.of, sizes.doc, " batchSize "); err != nil {
+		return nil, err
+	}
 	size := sizes.number("batchSize", -1)
 	if a.err != nil || sizes.err != nil {
 		return nil, cmpErr(a.err, sizes.err)
@@ -625,6 +628,9 @@ func (d *Data) listCollections(s *scope, a *args) (bson.D, error) {
 	}
 	nameOnly, filter := a.flag("nameOnly"), a.document("filter")
 	sizes := &args{of: "listCollections.cursor", doc: a.document("cursor")}
+	if err := unknown(sizes.of, sizes.doc, " batchSize "); err != nil {
+		return nil, err
+	}
 	size := sizes.number("batchSize", -1)
 	if a.err != nil || sizes.err != nil {
 		return nil, cmpErr(a.err, sizes.err)
@@ -753,9 +759,15 @@ func (d *Data) listDatabases(s *scope, a *args) (bson.D, error) {
 }
 
 func (d *Data) renameCollection(s *scope, a *args) (bson.D, error) {
+	if err := unknown("renameCollection", a.doc, " to dropTarget stayTemp collectionUUID encryptedFields "); err != nil {
+		return nil, err
+	}
 	from, to, dropTarget := a.str("renameCollection"), a.str("to"), a.flag("dropTarget")
 	if a.err != nil {
 		return nil, a.err
+	}
+	if !a.has("to") {
+		return nil, command.Errorf(40414, "BSON field 'renameCollection.to' is missing but a required field")
 	}
 	fromDB, fromName, _ := strings.Cut(from, ".")
 	toDB, toName, _ := strings.Cut(to, ".")

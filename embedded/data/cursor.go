@@ -157,6 +157,9 @@ func (d *Data) getMore(s *scope, a *args) (bson.D, error) {
 	if a.err != nil {
 		return nil, a.err
 	}
+	if !a.has("collection") {
+		return nil, command.Errorf(40414, "BSON field 'getMore.collection' is missing but a required field")
+	}
 	if a.has("batchSize") && size < 0 {
 		return nil, command.Errorf(51024, "BSON field 'batchSize' value must be >= 0, actual value '%d'", size)
 	}
@@ -297,10 +300,16 @@ func (d *Data) next(ctx context.Context, c *cursor, size, maxTime int64) ([]bson
 }
 
 func (d *Data) killCursors(s *scope, a *args) (bson.D, error) {
+	if err := unknown("killCursors", a.doc, " cursors "); err != nil {
+		return nil, err
+	}
 	ids := a.array("cursors")
 	ns := s.req.DB + "." + a.name()
 	if a.err != nil {
 		return nil, a.err
+	}
+	if !a.has("cursors") {
+		return nil, command.Errorf(40414, "BSON field 'killCursors.cursors' is missing but a required field")
 	}
 	killed, missing := bson.A{}, bson.A{}
 	d.cursorMu.Lock()

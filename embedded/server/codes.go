@@ -47,11 +47,13 @@ const (
 	codeFailCommandConnection   = 50985
 	codeExtraInfoMissing        = 13111
 	codeUnknownField            = 40415
+	codeValueNegative           = 51024
 	codeNoDatabase              = 40571
 	codeAPIVersionMissing       = 4886600
 	codeStaleConfig             = 13388
 	codeNotSecondary            = 95
 	codeFailPointSetFailed      = 266
+	codeNotInTransaction        = 263
 	codeMechanismUnavailable    = 334
 	codeInterruptedAtShutdown   = 11600
 	codeInterruptedReplication  = 11602

@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -36,7 +37,20 @@ func (x *exchange) transaction() error {
 	if _, err := r.Body.LookupErr("writeConcern"); err == nil && !finish && x.view.Role != command.Mongos {
 		return refuse(codeInvalidOptions, "writeConcern is not allowed within a multi-statement transaction")
 	}
+	if why := beginnings[x.row.Name]; r.StartTransaction && why != "" {
+		return refuse(codeNotInTransaction, "%s", why)
+	}
+	if x.row.Run == nil { // no command of the protocol reads or writes data
+		return refuse(codeNotInTransaction, "Cannot run '%s' in a multi-document transaction.", r.Name)
+	}
 	return nil
+}
+
+// beginnings say of commands why no transaction starts with them.
+var beginnings = map[string]string{
+	"killCursors":       "Cannot run killCursors as the first operation in a multi-document transaction.",
+	"commitTransaction": "Cannot start a transaction with a commit",
+	"abortTransaction":  "Cannot start a transaction with an abort",
 }
 
 // readWriteConcern checks readConcern and writeConcern, and foresees whether it can be had.
@@ -54,6 +68,15 @@ func (x *exchange) readWriteConcern() error {
 	}
 	if !x.takesWriteConcern() {
 		return refuse(codeInvalidOptions, "Command does not support writeConcern")
+	}
+	elements, err := concern.Elements()
+	if err != nil {
+		return err
+	}
+	for _, e := range elements {
+		if !slices.Contains(writeConcernFields, strings.ToLower(e.Key())) {
+			return refuse(codeFailedToParse, "unrecognized write concern field: %s", e.Key())
+		}
 	}
 	w, err := concern.LookupErr("w")
 	if err != nil {
@@ -95,6 +118,9 @@ func (x *exchange) readWriteConcern() error {
 	return nil
 }
 
+// writeConcernFields are those of a writeConcern, in lower case.
+var writeConcernFields = []string{"w", "j", "wtimeout", "fsync", "provenance", "getlasterror", "welectionid", "woptime"}
+
 // levels of a readConcern.
 var levels = []string{"local", "majority", "linearizable", "available", "snapshot"}
 
@@ -124,8 +150,29 @@ func (x *exchange) readConcern() error {
 		return refuse(codeInvalidOptions, "Command %s does not support { readConcern: { level: \"%s\", "+
 			"provenance: \"clientSupplied\" } } :: caused by :: read concern not supported", x.request.Name, level)
 	}
-	if _, err := concern.LookupErr("afterClusterTime"); err == nil && slices.Contains(timelessReads, x.row.Name) {
+	after, err := concern.LookupErr("afterClusterTime")
+	if err == nil && slices.Contains(timelessReads, x.row.Name) {
 		return refuse(codeInvalidOptions, "afterClusterTime is not allowed for this command")
+	}
+	return x.notAhead(after)
+}
+
+// notAhead refuses to wait for a time that the server has not heard of, be it by
+// this very command: a client gossips what it has seen.
+func (x *exchange) notAhead(after bson.RawValue) error {
+	t, i, ok := after.TimestampOK()
+	if !ok || x.view.Role == command.Standalone {
+		return nil
+	}
+	wanted, now := bson.Timestamp{T: t, I: i}, x.conn.server.now()
+	if t, i, ok := x.request.Body.Lookup("$clusterTime", "clusterTime").TimestampOK(); ok {
+		if told := (bson.Timestamp{T: t, I: i}); told.After(now) {
+			now = told
+		}
+	}
+	if wanted.After(now) {
+		return refuse(codeInvalidOptions, "readConcern afterClusterTime value must not be greater than the current clusterTime. "+
+			"Requested clusterTime: { ts: Timestamp(%d, %d) }; current clusterTime: { ts: Timestamp(%d, %d) }", wanted.T, wanted.I, now.T, now.I)
 	}
 	return nil
 }

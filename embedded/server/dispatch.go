@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -197,9 +198,15 @@ func (x *exchange) session() error {
 		}
 		r.LSID = lsid
 	}
-	number, hasNumber := body.Lookup("txnNumber").AsInt64OK()
-	if !hasNumber {
-		return nil
+	value, err := body.LookupErr("txnNumber")
+	number, isLong := value.Int64OK()
+	if err == nil && !isLong {
+		return refuse(codeTypeMismatch, "BSON field 'OperationSessionInfo.txnNumber' is the wrong type '%s', expected type 'long'",
+			failpoint.TypeName(value.Type))
+	}
+	hasNumber := err == nil
+	if err := transactionFields(body, hasNumber); err != nil || !hasNumber {
+		return err
 	}
 	if r.LSID == nil {
 		return refuse(codeInvalidOptions, "Transaction number requires a session ID to also be specified")
@@ -217,6 +224,24 @@ func (x *exchange) session() error {
 	if begin, ok := body.Lookup("startTransaction").BooleanOK(); ok && begin {
 		r.StartTransaction = true
 		r.TransactionLifetime = time.Duration(x.conn.server.params.number(transactionLifetime)) * time.Second
+	}
+	return nil
+}
+
+// transactionFields refuses autocommit and startTransaction where they do not go
+// together: a transaction has both false and a number, and begins with true.
+func transactionFields(body bson.Raw, hasNumber bool) error {
+	auto, hasAuto := body.Lookup("autocommit").BooleanOK()
+	begin, hasBegin := body.Lookup("startTransaction").BooleanOK()
+	switch {
+	case hasAuto && !hasNumber:
+		return refuse(codeInvalidOptions, "'autocommit' field requires a transaction number to also be specified")
+	case hasAuto && auto:
+		return refuse(codeInvalidOptions, "Specifying autocommit=true is not allowed.")
+	case hasBegin && !hasAuto:
+		return refuse(codeInvalidOptions, "'startTransaction' field requires 'autocommit' field to also be specified")
+	case hasBegin && !begin:
+		return refuse(codeInvalidOptions, "Specifying startTransaction=false is not allowed.")
 	}
 	return nil
 }
@@ -383,13 +408,20 @@ var modes = map[string]bool{
 // not said that a secondary will do.
 func (x *exchange) role() error {
 	readsSecondary := false
-	if preference, ok := x.request.Body.Lookup("$readPreference").DocumentOK(); ok {
+	if value, err := x.request.Body.LookupErr("$readPreference"); err == nil {
+		preference, ok := value.DocumentOK()
+		if !ok {
+			return refuse(codeTypeMismatch, "\"$readPreference\" had the wrong type. Expected object, found %s", failpoint.TypeName(value.Type))
+		}
 		mode, _ := preference.Lookup("mode").StringValueOK()
 		var known bool
 		if readsSecondary, known = modes[mode]; !known {
 			return refuse(codeBadValue, "Could not parse $readPreference mode '%s'. Only the modes 'primary', "+
 				"'primaryPreferred', 'secondary', 'secondaryPreferred', and 'nearest' are supported. "+
 				":: caused by :: Enumeration value '%s' for field 'mode' is not a valid value.", mode, mode)
+		}
+		if err := primaryAlone(preference, mode); err != nil {
+			return err
 		}
 	}
 	if x.view.Role != command.Secondary && x.view.Role != command.Uninitiated {
@@ -405,6 +437,25 @@ func (x *exchange) role() error {
 	}
 	return nil
 }
+
+// primaryAlone refuses what chooses among servers where there is one to be chosen.
+func primaryAlone(preference bson.Raw, mode string) error {
+	if mode != "primary" {
+		return nil
+	}
+	tags, _ := preference.Lookup("tags").ArrayOK()
+	sets, _ := tags.Values()
+	if len(sets) > 1 || len(sets) == 1 && len(sets[0].Value) > emptyDocument {
+		return refuse(codeBadValue, "Only empty tags are allowed with primary read preference")
+	}
+	if staleness, _ := preference.Lookup("maxStalenessSeconds").AsInt64OK(); staleness != 0 {
+		return refuse(codeBadValue, "maxStalenessSeconds can not be set for the primary mode")
+	}
+	return nil
+}
+
+// emptyDocument is how long a document without fields is, in bytes.
+const emptyDocument = 5
 
 // master turns the words of newer servers into those of older ones.
 var master = strings.NewReplacer("primary", "master", "secondaryOk", "slaveOk")
@@ -447,9 +498,34 @@ func (x *exchange) knownFields() error {
 
 // deadline fails commands whose maxTimeMS has gone by while they were blocked.
 func (x *exchange) deadline() error {
+	if err := x.maxTimeMS(); err != nil {
+		return err
+	}
 	most, ok := x.request.Body.Lookup("maxTimeMS").AsInt64OK()
 	if ok && most > 0 && x.row.Name != "getMore" && time.Since(x.start) > time.Duration(most)*time.Millisecond {
 		return refuse(codeMaxTimeMSExpired, "operation exceeded time limit")
+	}
+	return nil
+}
+
+// maxTimeMS refuses what is no time: milliseconds are whole, and fit 31 bits.
+func (x *exchange) maxTimeMS() error {
+	value, err := x.request.Body.LookupErr("maxTimeMS")
+	if err != nil {
+		return nil
+	}
+	most, isNumber := value.AsFloat64OK()
+	switch {
+	case !isNumber && value.Type != bson.TypeDecimal128:
+		return refuse(codeBadValue, "maxTimeMS must be a number")
+	case !isNumber:
+		return nil
+	case most < 0 && x.view.Wire >= wire60:
+		return refuse(codeValueNegative, "BSON field 'maxTimeMS' value must be >= 0, actual value '%.0f'", most)
+	case most < 0 || most > math.MaxInt32:
+		return refuse(codeBadValue, "%.0f value for maxTimeMS is out of range", most)
+	case most != math.Trunc(most):
+		return refuse(codeBadValue, "maxTimeMS has non-integral value")
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"math"
 	"net"
 	"slices"
 	"strings"
@@ -228,10 +229,28 @@ func TestRefusals(t *testing.T) {
 		{"lsid with an id that is no UUID", primary, d("ping", 1, "lsid", d("id", "x")), 14, ""},
 		{"txnNumber without lsid", primary, d("insert", "c", "txnNumber", int64(1)), 72, ""},
 		{"a negative txnNumber", primary, d("insert", "c", "lsid", lsid, "txnNumber", int64(-1)), 72, ""},
+		{"a txnNumber that is no long", primary, d("insert", "c", "lsid", lsid, "txnNumber", 1), 14, "expected type 'long'"},
+		{"autocommit without a number", primary, d("insert", "c", "lsid", lsid, "autocommit", false), 72, "requires a transaction number"},
+		{"autocommit of true", primary, d("insert", "c", "lsid", lsid, "txnNumber", int64(1), "autocommit", true), 72, "autocommit=true is not allowed"},
+		{"startTransaction without autocommit", primary, d("insert", "c", "lsid", lsid, "txnNumber", int64(1), "startTransaction", true), 72, "requires 'autocommit'"},
+		{"startTransaction of false", primary, d("insert", "c", "lsid", lsid, "txnNumber", int64(1), "autocommit", false, "startTransaction", false), 72, "startTransaction=false is not allowed"},
+		{"a transaction that begins with its end", primary, d("commitTransaction", 1, "lsid", lsid, "txnNumber", int64(1), "autocommit", false, "startTransaction", true), 263, "with a commit"},
+		{"a command without data in a transaction", primary, d("ping", 1, "lsid", lsid, "txnNumber", int64(1), "autocommit", false), 263, "Cannot run 'ping'"},
 		{"txnNumber on a standalone", single, d("insert", "c", "lsid", lsid, "txnNumber", int64(1)), 20, "only allowed on a replica set member or mongos"},
 		{"a write on a secondary", secondary, d("insert", "c"), 10107, "not master"},
 		{"a read on a secondary that asks for the primary", secondary, d("find", "c"), 13435, "not master and slaveOk=false"},
 		{"a read that a secondary may serve", secondary, d("find", "c", "$readPreference", d("mode", "nearest")), 0, ""},
+		{"$readPreference that is no document", primary, d("find", "c", "$readPreference", "primary"), 14, ""},
+		{"tags among one", primary, d("find", "c", "$readPreference", d("mode", "primary", "tags", bson.A{d("a", "b")})), 2, "Only empty tags"},
+		{"the empty tag set among one", primary, d("find", "c", "$readPreference", d("mode", "primary", "tags", bson.A{bson.D{}})), 0, ""},
+		{"staleness of the primary", primary, d("find", "c", "$readPreference", d("mode", "primary", "maxStalenessSeconds", 90)), 2, ""},
+		{"staleness of others", primary, d("find", "c", "$readPreference", d("mode", "nearest", "maxStalenessSeconds", 90, "tags", bson.A{d("a", "b")})), 0, ""},
+		{"maxTimeMS of a word", primary, d("find", "c", "maxTimeMS", "1"), 2, "maxTimeMS must be a number"},
+		{"maxTimeMS of a part", primary, d("find", "c", "maxTimeMS", 1.5), 2, "non-integral"},
+		{"maxTimeMS below 0", primary, d("find", "c", "maxTimeMS", -1), 51024, "must be >= 0"},
+		{"maxTimeMS below 0, long ago", old, d("find", "c", "maxTimeMS", -1), 2, "out of range"},
+		{"maxTimeMS of more than 31 bits", primary, d("find", "c", "maxTimeMS", int64(1)<<31), 2, "out of range"},
+		{"maxTimeMS of a whole double", primary, d("find", "c", "maxTimeMS", 1000.0), 0, ""},
 		{"getMore goes where the cursor is", secondary, d("getMore", int64(1), "collection", "c"), 0, ""},
 		{"a database without a name", primary, d("find", "c", "$db", ""), 73, ""},
 		{"a database with a slash", primary, d("find", "c", "$db", "a/b"), 73, "Invalid database name: 'a/b'"},
@@ -251,6 +270,10 @@ func TestRefusals(t *testing.T) {
 			"readConcern", d("level", "snapshot")), 0, ""},
 		{"readConcern of a level that is none", primary, d("insert", "c", "readConcern", d("level", "nosuch")), 9, "readConcern.level must be"},
 		{"readConcern with a field that is none", primary, d("find", "c", "readConcern", d("lever", "majority")), 72, "Unrecognized option in readConcern: lever"},
+		{"a time that nobody has heard of", primary, d("find", "c", "readConcern", d("afterClusterTime", bson.Timestamp{T: math.MaxInt32})), 72, "must not be greater"},
+		{"a time that the command itself tells", primary, d("find", "c", "readConcern", d("afterClusterTime", bson.Timestamp{T: math.MaxInt32}),
+			"$clusterTime", d("clusterTime", bson.Timestamp{T: math.MaxInt32})), 0, ""},
+		{"writeConcern with a field that is none", primary, d("insert", "c", "writeConcern", d("w", 1, "wait", 5)), 9, "unrecognized write concern field: wait"},
 		{"getMore waits for no time", primary, d("getMore", int64(1), "collection", "c", "readConcern", d("afterClusterTime", bson.Timestamp{T: 1})), 72, "afterClusterTime is not allowed"},
 		{"writeConcern that is no document", primary, d("insert", "c", "writeConcern", 1), 14, ""},
 		{"writeConcern of a command without writes", primary, d("ping", 1, "writeConcern", d("w", 1)), 72, "Command does not support writeConcern"},
