@@ -63,9 +63,10 @@ func retargeting() *suites.File {
 // otherMongos checks the deprioritized server as the suites of retryable reads
 // do: by chance. One retry has to be enough.
 func otherMongos() *suites.File {
-	const rounds = 12
+	const rounds, app = 12, "utrOtherMongos"
 	f := &suites.File{
 		Name:        "sharded",
+		Least:       "1.10", // operation wait
 		Description: "client backpressure: retry on another mongos",
 		About: []string{"One mongos is overloaded for good. The one retry that is allowed goes to another one, whatever enableOverloadRetargeting",
 			"says, and succeeds always; one that ignored the deprioritized server would not for long."},
@@ -93,6 +94,23 @@ func otherMongos() *suites.File {
 			}
 			f.Add(t)
 		}
+	}
+	// A hello that fails deprioritizes its mongos, too. The connections are idle
+	// for too long each time.
+	const hellos = "maxAdaptiveRetries: 1, appName: " + app + ", maxIdleTimeMS: 5, " + suites.Quiet
+	f.Clients = append(f.Clients, suites.AllMongoses("idle", "{ "+hellos+" }"))
+	f.Entities = append(f.Entities, objects("idle", "collection")...)
+	for _, r := range []struct{ title, arguments string }{
+		{"collection.find", "{ filter: { _id: 1 } }"}, {"collection.updateMany", "{ filter: { _id: 9 }, update: { $inc: { x: 1 } } }"},
+	} {
+		o := named(r.title)
+		operations := []string{suites.MongosesKnown("idle"), suites.FailPoint("hello, isMaster", suites.Always, "appName: "+app+", "+suites.Closes)}
+		for range rounds {
+			operations = append(operations, "{ name: wait, object: testRunner, arguments: { ms: 20 } }",
+				suites.Operation{Object: "collection", Name: o.Name, Arguments: r.arguments}.Call("idle", "", ""))
+		}
+		f.Add(suites.Test{Description: o.Title() + " is retried on another mongos after a network error in hello (R40)",
+			Require: []string{`{ minServerVersion: "4.4.7", topologies: [ sharded ] }`}, Operations: operations})
 	}
 	return f
 }

@@ -23,8 +23,10 @@ func handshakeHello(operations []suites.Operation) *suites.File {
 		Clients: []suites.Client{suites.SetupClient(),
 			{ID: "client", Options: "{ " + options + " }", Observe: events},
 			{ID: "noRetry", Options: "{ retryWrites: false, " + options + " }", Observe: events},
+			{ID: "warm", Options: "{ appName: " + app + " }", Observe: suites.CommandEvents()},
 		},
-		Entities: append(objects("client", "database", "collection"), objects("noRetry", "database", "collection")...),
+		Entities: append(append(objects("client", "database", "collection"), objects("noRetry", "database", "collection")...),
+			objects("warm", "database", "collection")...),
 	}
 	hello := suites.FailPoint("hello, isMaster", suites.Times(1), "appName: "+app+", "+suites.Closes)
 	started, failed := "{ connectionCheckOutStartedEvent: {} }", "{ connectionCheckOutFailedEvent: { reason: connectionError } }"
@@ -48,6 +50,17 @@ func handshakeHello(operations []suites.Operation) *suites.File {
 			Outcome: o.Outcome(false),
 		})
 	}
+	// Behind a load balancer there are no monitors, which a fail point that goes
+	// on would let lose the server.
+	o := operations[0]
+	f.Add(suites.Test{
+		Description: o.Title() + " raises the network error of the attempt if the handshakes of the retries fail (R21)",
+		Require:     []string{fmt.Sprintf("{ minServerVersion: %q, topologies: [ load-balanced ] }", later(o, "5.0"))},
+		Operations: []string{suites.Ping("warm"), suites.FailPoint(o.Command+", hello, isMaster", suites.Always, "appName: "+app+", "+suites.Closes),
+			o.Call("warm", "", "{ isClientError: true, errorLabelsContain: [ "+label+" ], errorLabelsOmit: [ SystemOverloadedError ] }")},
+		Events:  []suites.Expected{{Client: "warm", Events: append(suites.PingEvents(databaseName), o.Attempts(1, 1, numbered)...)}},
+		Outcome: o.Outcome(false),
+	})
 	if operations[0].Least == "" {
 		f.Entities = append(f.Entities, suites.Session("client"), suites.Session("noRetry"))
 		for _, by := range []string{"client", "noRetry"} {
