@@ -25,6 +25,9 @@ type command struct {
 	// write selects a writable server; otherwise preference counts.
 	write      bool
 	preference selection.Preference
+	// selectedBy is what the server was selected by, where that can be another
+	// preference.
+	selectedBy *selection.Preference
 	// primary tells that a command that writes is none of the write commands:
 	// helpers around it pass read preference primary (Server Selection, "Use of
 	// read preferences with commands").
@@ -155,7 +158,10 @@ func (c *client) assemble(cmd *command, t target) (bson.Raw, error) {
 		body = append(body, bson.E{Key: "readConcern", Value: rc})
 	}
 
-	preference := c.readsBy(cmd)
+	preference := cmd.preference
+	if cmd.selectedBy != nil {
+		preference = *cmd.selectedBy
+	}
 	if inTxn && s.options.preference != nil {
 		preference = *s.options.preference
 	}
@@ -185,16 +191,6 @@ func (c *client) assemble(cmd *command, t target) (bson.Raw, error) {
 	}
 	body = append(body, bson.E{Key: "$db", Value: cmd.db})
 	return bson.Marshal(body)
-}
-
-// readsBy is the read preference that selects the server, and goes to it. Before
-// 5.0 a secondary does not run a pipeline with a write stage (CRUD, "Read
-// preferences and server selection" of aggregate).
-func (c *client) readsBy(cmd *command) selection.Preference {
-	if cmd.op.Name == opWritingAggregate && !c.allAtLeast(wire50) {
-		return selection.Preference{}
-	}
-	return cmd.preference
 }
 
 // left is the time until the command's deadline.

@@ -133,7 +133,7 @@ func supportsRetryableWrites(s *server) bool {
 
 // selectFor selects the server for an attempt. What is pinned stays pinned.
 func (c *client) selectFor(ctx context.Context, cmd *command, deprioritized []string, operation int64) (*server, *result.Error) {
-	w := want{write: cmd.write, preference: c.readsBy(cmd), pinned: cmd.address, deprioritized: deprioritized,
+	w := want{write: cmd.write, preference: cmd.preference, stage: cmd.op.Name == opWritingAggregate, pinned: cmd.address, deprioritized: deprioritized,
 		operation: cmd.name, operationID: operation}
 	s := cmd.session
 	if s.inTransaction() || cmd.op.EndsTransaction {
@@ -146,6 +146,9 @@ func (c *client) selectFor(ctx context.Context, cmd *command, deprioritized []st
 	}
 	w.quiet = cmd.hidden || w.pinned != "" // what is pinned is not selected
 	srv, err := c.selectServer(ctx, w)
+	if err == nil && w.stage {
+		cmd.selectedBy = &srv.preference
+	}
 	if err != nil {
 		c.labelTransaction(cmd, err, false)
 		cmd.unpin(err)
@@ -164,15 +167,6 @@ const (
 	wire50             = 13
 	wire82             = 27
 )
-
-func (c *client) allAtLeast(wire int32) bool {
-	for _, s := range c.topology.Description().Servers {
-		if s.WireVersion != nil && s.WireVersion.Max < wire {
-			return false
-		}
-	}
-	return true
-}
 
 // attempt checks out a connection, builds the command, and sends it.
 func (c *client) attempt(ctx context.Context, srv *server, cmd *command, operation int64, tr *trace) (reply, *failure) {

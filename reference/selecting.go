@@ -22,6 +22,8 @@ type server struct {
 	topology selection.TopologyType
 	desc     description.Server
 	begun    time.Time // when its selection was
+	// preference is what it was selected by.
+	preference selection.Preference
 }
 
 // unknown tells that the server is Unknown by now.
@@ -62,6 +64,8 @@ type want struct {
 	preference    selection.Preference
 	pinned        string // address; "" selects freely
 	deprioritized []string
+	// stage tells of a pipeline that writes: see writesAnywhere.
+	stage bool
 
 	// For log messages: the command, and its operation. A quiet selection has
 	// none.
@@ -170,6 +174,15 @@ func (c *client) checkAgain(picture description.Topology) {
 	}
 }
 
+// writesAnywhere tells that all servers that are known run pipelines with a write
+// stage as secondaries, too: those before 5.0 do not (CRUD, "Read preferences and
+// server selection" of aggregate).
+func writesAnywhere(picture description.Topology) bool {
+	return !slices.ContainsFunc(picture.Servers, func(s description.Server) bool {
+		return s.WireVersion != nil && s.WireVersion.Max < wire50
+	})
+}
+
 // suitable picks a server from a picture, nil if there is none now.
 func (c *client) suitable(picture description.Topology, w want) (*server, error) {
 	if picture.CompatibilityErr != nil {
@@ -188,6 +201,9 @@ func (c *client) suitable(picture description.Topology, w want) (*server, error)
 			HeartbeatFrequency: c.heartbeat, Revision: c.driver.options.Selection}
 		if w.write {
 			o.Operation = selection.Write
+		}
+		if w.stage && !writesAnywhere(picture) {
+			w.preference = selection.Preference{}
 		}
 		var err error
 		if candidates, err = selection.Select(t, w.preference, w.deprioritized, o); err != nil {
@@ -215,7 +231,7 @@ func (c *client) suitable(picture description.Topology, w want) (*server, error)
 			func(a string) int { return int(servers[a].OperationCount()) },
 			func(n int) int { return min(int(c.driver.options.Random()*float64(n)), n-1) })
 		return &server{SelectedServer: servers[picked.Address], address: picked.Address,
-			kind: picked.Type, topology: t.Type, desc: by[picked.Address]}, nil
+			kind: picked.Type, topology: t.Type, desc: by[picked.Address], preference: w.preference}, nil
 	}
 	return nil, nil
 }
