@@ -9,12 +9,12 @@ import (
 // establishment breaks the hello of new connections, which drivers take for an
 // overloaded server (Connection Monitoring and Pooling, "Backpressure-enabled").
 // As in the suites of handshakes, the only connection is idle for too long, and
-// appName keeps the fail point to this client.
+// appName keeps the fail point to one client.
 func establishment() *suites.File {
 	const app = "utrEstablishment"
 	events := append([]string{"connectionCheckOutStartedEvent", "connectionCheckOutFailedEvent", "poolClearedEvent"}, suites.CommandEvents()...)
 	client := func(id, options string) suites.Client {
-		return suites.Client{ID: id, Observe: events, Options: "{ " + options + "appName: " + app + ", maxIdleTimeMS: 10, " + suites.Quiet + " }"}
+		return suites.Client{ID: id, Observe: events, Options: "{ " + options + "appName: " + app + id + ", maxIdleTimeMS: 10, " + suites.Quiet + " }"}
 	}
 	f := &suites.File{
 		Name:        "establishment",
@@ -52,7 +52,7 @@ func establishment() *suites.File {
 			}
 			f.Add(suites.Test{
 				Description: fmt.Sprintf("%s %s (%s)", o.Title(), s.says, s.rule),
-				Operations: append(suites.Stale(s.by), suites.FailPoint("hello, isMaster", s.mode, "appName: "+app+", "+suites.Closes),
+				Operations: append(suites.Stale(s.by), suites.FailPoint("hello, isMaster", s.mode, "appName: "+app+s.by+", "+suites.Closes),
 					o.Call(s.by, "", s.raises)),
 				Events:  []suites.Expected{{Client: s.by, Events: commands}, {Client: s.by, EventType: "cmap", Events: pool}},
 				Outcome: o.outcome(s.raises == ""),
@@ -62,7 +62,7 @@ func establishment() *suites.File {
 	o := named("collection.updateMany")
 	f.Add(suites.Test{
 		Description: o.Title() + " is not retried after a network error in hello with maxAdaptiveRetries 0 (B4)",
-		Operations: append(suites.Stale("none"), suites.FailPoint("hello, isMaster", suites.Times(1), "appName: "+app+", "+suites.Closes),
+		Operations: append(suites.Stale("none"), suites.FailPoint("hello, isMaster", suites.Times(1), "appName: "+app+"none, "+suites.Closes),
 			o.Call("none", "", raises)),
 		Events: []suites.Expected{{Client: "none", Events: suites.PingEvents(databaseName)},
 			{Client: "none", EventType: "cmap", Events: []string{started, started, failed}}},

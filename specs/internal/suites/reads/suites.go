@@ -361,17 +361,17 @@ func handshakeHello() *suites.File {
 		Least:   "1.10", // operation wait
 		Require: []string{`{ minServerVersion: "4.4.7" }`},
 		Clients: []suites.Client{suites.SetupClient(),
-			{ID: "client", Options: "{ appName: " + app + ", maxIdleTimeMS: 10, " + suites.Quiet + " }", Observe: events},
-			{ID: "noRetry", Options: "{ retryReads: false, appName: " + app + ", maxIdleTimeMS: 10, " + suites.Quiet + " }", Observe: events},
+			{ID: "client", Options: "{ appName: " + app + "client, maxIdleTimeMS: 10, " + suites.Quiet + " }", Observe: events},
+			{ID: "noRetry", Options: "{ retryReads: false, appName: " + app + "noRetry, maxIdleTimeMS: 10, " + suites.Quiet + " }", Observe: events},
 		},
 		Entities: append(objects("client", "database", "collection"), objects("noRetry", "database", "collection")...),
 	}
-	hello := suites.FailPoint("hello, isMaster", suites.Times(1), "appName: "+app+", "+suites.Closes)
+	// Each client has a name of its own: the other may still be discovering.
 	warm := func(by string) []string {
 		return []string{
 			fmt.Sprintf("{ name: runCommand, object: database%s, arguments: { commandName: ping, command: { ping: 1 } } }", suites.Suffix(by)),
 			"{ name: wait, object: testRunner, arguments: { ms: 50 } }",
-			hello,
+			suites.FailPoint("hello, isMaster", suites.Times(1), "appName: "+app+by+", "+suites.Closes),
 		}
 	}
 	ping := []string{suites.StartedEvent("{ ping: 1 }", "ping", databaseName), suites.SucceededEvent("ping")}

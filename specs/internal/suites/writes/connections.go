@@ -12,7 +12,8 @@ import (
 func handshakeHello(operations []suites.Operation) *suites.File {
 	const app = "utrWriteHandshake"
 	events := append([]string{"connectionCheckOutStartedEvent", "connectionCheckOutFailedEvent"}, suites.CommandEvents()...)
-	options := "appName: " + app + ", maxIdleTimeMS: 10, " + suites.Quiet
+	// Each client has a name of its own: the others may still be discovering.
+	options := func(id string) string { return "appName: " + app + id + ", maxIdleTimeMS: 10, " + suites.Quiet }
 	f := &suites.File{
 		Name:        "handshake-hello",
 		Description: "retryable writes: a handshake that fails in hello",
@@ -21,19 +22,21 @@ func handshakeHello(operations []suites.Operation) *suites.File {
 		Least:   "1.10", // operation wait
 		Require: []string{fmt.Sprintf(`{ minServerVersion: "4.4.7", topologies: [ %s ] }`, every)},
 		Clients: []suites.Client{suites.SetupClient(),
-			{ID: "client", Options: "{ " + options + " }", Observe: events},
-			{ID: "noRetry", Options: "{ retryWrites: false, " + options + " }", Observe: events},
-			{ID: "warm", Options: "{ appName: " + app + " }", Observe: suites.CommandEvents()},
+			{ID: "client", Options: "{ " + options("client") + " }", Observe: events},
+			{ID: "noRetry", Options: "{ retryWrites: false, " + options("noRetry") + " }", Observe: events},
+			{ID: "warm", Options: "{ appName: " + app + "warm }", Observe: suites.CommandEvents()},
 		},
 		Entities: append(append(objects("client", "database", "collection"), objects("noRetry", "database", "collection")...),
 			objects("warm", "database", "collection")...),
 	}
-	hello := suites.FailPoint("hello, isMaster", suites.Times(1), "appName: "+app+", "+suites.Closes)
+	hello := func(by string) string {
+		return suites.FailPoint("hello, isMaster", suites.Times(1), "appName: "+app+by+", "+suites.Closes)
+	}
 	started, failed := "{ connectionCheckOutStartedEvent: {} }", "{ connectionCheckOutFailedEvent: { reason: connectionError } }"
 	for _, o := range operations {
 		f.Add(suites.Test{
 			Description: o.Title() + " is retried after a network error in the handshake (W10)",
-			Operations:  append(suites.Stale("client"), hello, o.Call("client", "", "")),
+			Operations:  append(suites.Stale("client"), hello("client"), o.Call("client", "", "")),
 			Events: []suites.Expected{
 				{Client: "client", Events: append(suites.PingEvents(databaseName), o.Attempts(1, 0, numbered)...)},
 				{Client: "client", EventType: "cmap", Events: []string{started, started, failed, started}},
@@ -42,7 +45,7 @@ func handshakeHello(operations []suites.Operation) *suites.File {
 		})
 		f.Add(suites.Test{
 			Description: o.Title() + " is not retried after a network error in the handshake with retryWrites false (W30)",
-			Operations:  append(suites.Stale("noRetry"), hello, o.Call("noRetry", "", raisesNetworkPlain)),
+			Operations:  append(suites.Stale("noRetry"), hello("noRetry"), o.Call("noRetry", "", raisesNetworkPlain)),
 			Events: []suites.Expected{
 				{Client: "noRetry", Events: suites.PingEvents(databaseName)},
 				{Client: "noRetry", EventType: "cmap", Events: []string{started, started, failed}},
@@ -56,7 +59,7 @@ func handshakeHello(operations []suites.Operation) *suites.File {
 	f.Add(suites.Test{
 		Description: o.Title() + " raises the network error of the attempt if the handshakes of the retries fail (R21)",
 		Require:     []string{fmt.Sprintf("{ minServerVersion: %q, topologies: [ load-balanced ] }", later(o, "5.0"))},
-		Operations: []string{suites.Ping("warm"), suites.FailPoint(o.Command+", hello, isMaster", suites.Always, "appName: "+app+", "+suites.Closes),
+		Operations: []string{suites.Ping("warm"), suites.FailPoint(o.Command+", hello, isMaster", suites.Always, "appName: "+app+"warm, "+suites.Closes),
 			o.Call("warm", "", "{ isClientError: true, errorLabelsContain: [ "+label+" ], errorLabelsOmit: [ SystemOverloadedError ] }")},
 		Events:  []suites.Expected{{Client: "warm", Events: append(suites.PingEvents(databaseName), o.Attempts(1, 1, numbered)...)}},
 		Outcome: o.Outcome(false),
@@ -66,7 +69,7 @@ func handshakeHello(operations []suites.Operation) *suites.File {
 		for _, by := range []string{"client", "noRetry"} {
 			// A broken hello may come of overload, after which the write concern
 			// stays what it was.
-			for _, t := range endsAfter(by, hello, "{ $$exists: false }", "the handshake", "commitTransaction", "abortTransaction") {
+			for _, t := range endsAfter(by, hello(by), "{ $$exists: false }", "the handshake", "commitTransaction", "abortTransaction") {
 				t.Events = append(t.Events, suites.Expected{Client: by, EventType: "cmap", Events: []string{started, started, failed, started}})
 				f.Add(t)
 			}
