@@ -44,6 +44,12 @@ func unblock(ctx context.Context, u uri, gone func(*Holder) bool) (off []LeftFai
 	if u.scheme != "mongodb" || strings.EqualFold(u.get("tls"), "true") || strings.EqualFold(u.get("ssl"), "true") {
 		return nil, nil
 	}
+	bare := func(ctx context.Context, host, database string, command bson.D) (bson.Raw, error) {
+		if u.api != "" {
+			command = append(command, bson.E{Key: "apiVersion", Value: u.api})
+		}
+		return bare(ctx, host, database, command)
+	}
 	for _, host := range u.hosts {
 		reply, err := bare(ctx, host, "admin", lookFor([]string{"failCommand"}))
 		if err != nil {

@@ -15,12 +15,16 @@ import (
 	"github.com/unified-test-runner/utr/embedded"
 )
 
-// shut makes a fail point that lets no client in, on every server.
-func shut(t *testing.T, d *embedded.Deployment, more ...bson.E) {
+// shut makes a fail point that lets no client in, on every server. api is the
+// version of the Stable API that these want, "" if they want none.
+func shut(t *testing.T, d *embedded.Deployment, api string, more ...bson.E) {
 	t.Helper()
 	for _, host := range d.Hosts() {
 		command := bson.D{{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: "alwaysOn"},
 			{Key: "data", Value: append(bson.D{{Key: "failCommands", Value: bson.A{"hello", "isMaster"}}, {Key: "closeConnection", Value: true}}, more...)}}
+		if api != "" {
+			command = append(command, bson.E{Key: "apiVersion", Value: api})
+		}
 		if _, err := bare(within(t), host, "admin", command); err != nil {
 			t.Fatal(err)
 		}
@@ -33,18 +37,20 @@ func TestUnblock(t *testing.T) {
 	for _, r := range []struct {
 		reason string
 		o      embedded.Options
+		api    string
 	}{
-		{"standalone", embedded.Options{}},
-		{"replica set", embedded.Options{Topology: embedded.ReplicaSet}},
-		{"sharded", embedded.Options{Topology: embedded.Sharded}},
-		{"an old server", embedded.Options{Version: "4.2"}},
+		{"standalone", embedded.Options{}, ""},
+		{"replica set", embedded.Options{Topology: embedded.ReplicaSet}, ""},
+		{"sharded", embedded.Options{Topology: embedded.Sharded}, ""},
+		{"an old server", embedded.Options{Version: "4.2"}, ""},
+		{"one that wants an API version", embedded.Options{Version: "8.0", Parameters: bson.D{{Key: "requireApiVersion", Value: true}}}, "1"},
 	} {
 		t.Run(r.reason, func(t *testing.T) {
 			t.Parallel()
 			d := serving(t, r.o)
-			shut(t, d)
+			shut(t, d, r.api)
 			var told notes
-			s, err := OpenCluster(within(t), ClusterOptions{URI: d.URI(), Timeout: time.Second, Lock: &LockOptions{}, Note: told.add})
+			s, err := OpenCluster(within(t), ClusterOptions{URI: d.URI(), ServerAPI: r.api, Timeout: time.Second, Lock: &LockOptions{}, Note: told.add})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -69,7 +75,7 @@ func TestUnblockLeavesAlone(t *testing.T) {
 		_, _ = Unblock(context.Background(), d.URI(), func(*Holder) bool { return true })
 		release(t, l)
 	}()
-	shut(t, d)
+	shut(t, d, "")
 	for _, attempt := range []func() error{
 		func() error { _, err := Unblock(within(t), d.URI(), nil); return err },
 		func() error {
@@ -87,7 +93,7 @@ func TestUnblockLeavesAlone(t *testing.T) {
 		t.Errorf("the fail point of the run that goes on: %v %v", reply, err)
 	}
 	other := serving(t, embedded.Options{})
-	shut(t, other, bson.E{Key: "appName", Value: "one client"})
+	shut(t, other, "", bson.E{Key: "appName", Value: "one client"})
 	if off, err := Unblock(within(t), other.URI(), nil); len(off) > 0 || err != nil {
 		t.Errorf("a fail point for one client: %v %v", off, err)
 	}
