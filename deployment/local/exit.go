@@ -14,6 +14,7 @@ const exitNet = 48
 // Codes and Statuses"), beside those that a shell gives.
 var statuses = map[int]string{
 	0:       "it shut down",
+	1:       "a failure that has no number of its own",
 	2:       "an option is wrong, or does not go with another one",
 	3:       "replication: its host name does not fit",
 	4:       "the files are of an older version",
@@ -22,8 +23,9 @@ var statuses = map[int]string{
 	14:      "something that it could not recover from",
 	20:      "on Windows: the service",
 	exitNet: "it cannot listen on its port",
-	51:      "a check inside failed",
+	61:      "its disk does not answer",
 	62:      "the files are of a newer version",
+	87:      "a check of its own health failed",
 	100:     "an exception that nobody caught, such as a disk that is full or may not be written to",
 	126:     "it cannot be run",
 	127:     "it, or a library that it needs, was not found",
