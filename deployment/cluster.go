@@ -135,7 +135,7 @@ func (s *clusterSource) open(ctx context.Context, u uri, o ClusterOptions) (c *c
 	if err := within(func(ctx context.Context) error { return describe(ctx, client, u, &c.description) }); err != nil {
 		return nil, err
 	}
-	c.description.Auth = u.userinfo != "" || u.get("authMechanism") != ""
+	c.description.Auth = u.authenticates()
 	c.description.Serverless = o.Serverless
 	if c.description.Auth {
 		c.description.Name += " auth"
@@ -170,7 +170,7 @@ func (s *clusterSource) hold(ctx context.Context, u uri, o ClusterOptions, withi
 	}
 	s.lock, err = AcquireLock(ctx, o.URI, lock)
 	switch {
-	case isUnauthorized(err) && u.userinfo != "":
+	case isUnauthorized(err) && u.authenticates():
 		o.Note(fmt.Sprintf("no lock keeps other runs away from the deployment at %s: the user of the connection string may not write %s.%s",
 			strings.Join(u.hosts, ","), LockDatabase, LockCollection))
 		return nil
@@ -314,7 +314,7 @@ func describe(ctx context.Context, client *mongo.Client, u uri, d *Description) 
 	// A server that refuses to list its parameters has none that a test could
 	// require: the requirement is then not met.
 	if d.Parameters, err = ask(ctx, client, bson.D{{Key: "getParameter", Value: "*"}}); err != nil {
-		if ctx.Err() != nil || isCode(err, codeUnauthorized) && u.userinfo == "" {
+		if ctx.Err() != nil || isCode(err, codeUnauthorized) && !u.authenticates() {
 			return err
 		}
 		d.Parameters, err = nil, nil
@@ -324,7 +324,7 @@ func describe(ctx context.Context, client *mongo.Client, u uri, d *Description) 
 	switch d.Topology {
 	case Sharded:
 		d.ReplicaSetShards, err = shardsAreReplicaSets(ctx, client)
-		if isUnauthorized(err) && u.userinfo != "" {
+		if isUnauthorized(err) && u.authenticates() {
 			d.ReplicaSetShards, err = true, nil // as all are since 3.6
 		}
 		if err != nil {

@@ -46,7 +46,7 @@ func unreachable(ctx context.Context, err error, u uri) error {
 	switch {
 	case err == nil:
 		return nil
-	case isCode(err, codeUnauthorized) && u.userinfo == "":
+	case isCode(err, codeUnauthorized) && !u.authenticates():
 		return fmt.Errorf("it wants authentication, and the connection string names no user: %w", err)
 	case !errors.As(err, &selection):
 		return errors.New(advise(err.Error()))

@@ -82,6 +82,10 @@ func (u uri) String() string {
 	return b.String()
 }
 
+// authenticates reports whether clients say who they are. Some mechanisms take the
+// name from elsewhere, such as a certificate.
+func (u uri) authenticates() bool { return u.userinfo != "" || u.get("authMechanism") != "" }
+
 // get gives the unescaped value of an option, whose name matches whatever its
 // case (URI Options, "Connection String Options").
 func (u uri) get(key string) string {
@@ -127,7 +131,7 @@ func (u uri) resolved() (uri, error) {
 		name, value string
 		told        bool
 	}{
-		{"authSource", found.AuthSource, found.AuthSourceSet && u.userinfo != ""},
+		{"authSource", found.AuthSource, found.AuthSourceSet && u.authenticates()},
 		{"replicaSet", found.ReplicaSet, found.ReplicaSet != ""},
 		{"loadBalanced", "true", found.LoadBalanced},
 	} {

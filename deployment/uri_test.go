@@ -33,6 +33,26 @@ func TestURI(t *testing.T) {
 	}
 }
 
+func TestURIAuthenticates(t *testing.T) {
+	for _, r := range []struct {
+		reason, in string
+		want       bool
+	}{
+		{"nobody", "mongodb://a/?tls=true", false},
+		{"a user", "mongodb://u:p@a/", true},
+		{"a certificate", "mongodb://a/?tls=true&authMechanism=MONGODB-X509", true},
+		{"a token, whatever the case", "mongodb://a/?AUTHMECHANISM=MONGODB-OIDC", true},
+	} {
+		u, err := parseURI(r.in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := u.authenticates(); got != r.want {
+			t.Errorf("%s: %t", r.reason, got)
+		}
+	}
+}
+
 func TestURIRefused(t *testing.T) {
 	for reason, in := range map[string]string{
 		"no scheme":            "u:secret@localhost",
