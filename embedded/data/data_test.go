@@ -493,6 +493,7 @@ func TestFieldsOfLaterVersions(t *testing.T) {
 		{"let in a find", `{"find":"c","let":{"a":1}}`, 13, 0},
 		{"sort in an update of 7.0", `{"update":"c","updates":[{"q":{},"u":{"a":1},"sort":{"a":1}}]}`, 21, 40415},
 		{"sort in an update of 8.0", `{"update":"c","updates":[{"q":{},"u":{"a":1},"sort":{"a":1}}]}`, 25, 0},
+		{"sort in an update of many", `{"update":"c","updates":[{"q":{},"u":{"$set":{"a":1}},"sort":{"a":1},"multi":true}]}`, 25, 9},
 		{"hint in a delete of 4.2", `{"delete":"c","deletes":[{"q":{},"limit":1,"hint":"_id_"}]}`, 8, 40415},
 		{"a document as comment in 4.2", `{"find":"c","comment":{"a":1}}`, 8, 9},
 	} {

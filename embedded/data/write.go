@@ -534,6 +534,9 @@ func (d *Data) updateOne(s *scope, b *batch, name string, i int, st *args, let b
 	if st.err != nil {
 		return st.err
 	}
+	if ch.multi && st.has("sort") {
+		return command.Errorf(9, "Cannot specify sort with multi=true")
+	}
 	if s.session != nil && ch.multi {
 		return b.fail(i, command.Errorf(72, "Cannot use (or request) retryable writes with multi=true"))
 	}
