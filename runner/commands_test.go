@@ -2,12 +2,15 @@ package runner
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/embedded"
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/event"
+	"go.mongodb.org/mongo-driver/v2/mongo"
 )
 
 // The way to a service behind a load balancer is kept once it was found, led
@@ -63,6 +66,47 @@ func TestRoutes(t *testing.T) {
 	}
 	if c.again(ctx, other, "none", bson.D{{Key: "noSuchCommand", Value: 1}}) || c.routes[other] != nil {
 		t.Error("a way that fails is kept")
+	}
+}
+
+// The contents of collections are read from the primary, with local read
+// concern, sorted by _id, whatever the connection string says.
+func TestDocuments(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	d, err := embedded.Start(ctx, embedded.Options{Topology: embedded.ReplicaSet, Version: "8.0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = d.Close() }()
+	var finds []bson.Raw
+	monitor := &event.CommandMonitor{Started: func(_ context.Context, e *event.CommandStartedEvent) {
+		if e.CommandName == "find" {
+			finds = append(finds, bson.Raw(slices.Clone(e.Command)))
+		}
+	}}
+	client, err := mongo.Connect(internal(d.URI()+"&readPreference=secondary&readConcernLevel=majority", "").SetMonitor(monitor))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &clients{client: client}
+	defer c.close()
+	insert := bson.D{{Key: "insert", Value: "coll"}, {Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: 2}}, bson.D{{Key: "_id", Value: 1}}}}}
+	if _, err := c.primary(ctx, "db", insert); err != nil {
+		t.Fatal(err)
+	}
+	got, err := c.documents(ctx, "db", "coll")
+	if err != nil || len(got) != 2 || got[0].Lookup("_id").AsInt64() != 1 {
+		t.Errorf("got %v, %v", got, err)
+	}
+	if len(finds) != 1 {
+		t.Fatalf("%d finds", len(finds))
+	}
+	if level, _ := finds[0].Lookup("readConcern", "level").StringValueOK(); level != "local" {
+		t.Errorf("read concern %q", level)
+	}
+	if mode, ok := finds[0].Lookup("$readPreference", "mode").StringValueOK(); ok && mode != "primary" {
+		t.Errorf("read preference %q", mode)
 	}
 }
 

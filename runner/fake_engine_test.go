@@ -30,6 +30,7 @@ type fakeEngine struct {
 type step struct {
 	outcome result.Outcome
 	events  []scripted
+	logs    []scriptedLog
 	panics  string
 	hangs   bool   // until the context ends
 	stuck   bool   // beyond the context's end
@@ -49,7 +50,7 @@ func (e *fakeEngine) Begin(context.Context) (engine.Test, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.open++
-	return &fakeTest{engine: e, logs: make(map[string][]result.Event), changed: make(chan struct{})}, nil
+	return &fakeTest{engine: e, logs: make(map[string][]result.Event), said: make(map[string][]result.LogMessage), changed: make(chan struct{})}, nil
 }
 
 // next takes the next step of the script.
@@ -66,11 +67,17 @@ func (e *fakeEngine) next(key string) step {
 	return steps[0]
 }
 
+type scriptedLog struct {
+	client  string
+	message result.LogMessage
+}
+
 type fakeTest struct {
 	engine *fakeEngine
 
 	mu      sync.Mutex
 	logs    map[string][]result.Event
+	said    map[string][]result.LogMessage
 	changed chan struct{} // closed when a log grows
 }
 
@@ -83,6 +90,9 @@ func (t *fakeTest) play(ctx context.Context, s step) {
 		x.event.Sequence = int64(len(t.logs[x.client]) + 1)
 		x.event.Time = time.Now()
 		t.logs[x.client] = append(t.logs[x.client], x.event)
+	}
+	for _, x := range s.logs {
+		t.said[x.client] = append(t.said[x.client], x.message)
 	}
 	if len(s.events) > 0 {
 		close(t.changed)
@@ -159,6 +169,12 @@ func (t *fakeTest) Events(ctx context.Context, client string, after int64, wait 
 	}
 }
 
+func (t *fakeTest) Logs(_ context.Context, client string) ([]result.LogMessage, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.said[client]), nil
+}
+
 func (t *fakeTest) Close(context.Context, string) error { return nil }
 
 func (t *fakeTest) End(ctx context.Context) error {
@@ -209,6 +225,14 @@ func scriptOf(v *source.Value) (map[string][]step, error) {
 					}
 					s.events = append(s.events, x)
 				}
+			case "logs":
+				for _, l := range f.Value.Items {
+					x, err := logOf(l)
+					if err != nil {
+						return nil, err
+					}
+					s.logs = append(s.logs, x)
+				}
 			case "panics":
 				s.panics = f.Value.String
 			case "broken":
@@ -227,6 +251,17 @@ func scriptOf(v *source.Value) (map[string][]step, error) {
 		script[key] = append(script[key], s)
 	}
 	return script, nil
+}
+
+// logOf reads a log message: {client, level, component, data, redacted}.
+func logOf(v *source.Value) (scriptedLog, error) {
+	x := scriptedLog{textOf(v.Get("client")), result.LogMessage{Level: textOf(v.Get("level")), Component: textOf(v.Get("component"))}}
+	if r := v.Get("redacted"); r != nil {
+		x.message.FailureRedacted = &r.Bool
+	}
+	var err error
+	x.message.Data, err = v.Get("data").Raw()
+	return x, err
 }
 
 func errorOf(v *source.Value) *result.Error {

@@ -93,6 +93,8 @@ func waitForPrimaryChange(ctx context.Context, t *testRun, c call) *fault {
 		}
 		now, f := t.topologyOf(ctx, c.path, c.op.Position, client)
 		switch {
+		case f != nil && ctx.Err() != nil:
+			return ended(ctx, c.path, c.op.Position, waitingFor)
 		case f != nil:
 			return f
 		case primaryOf(now) != "" && primaryOf(now) != old:
