@@ -133,13 +133,12 @@ type fields struct {
 	keys  []string
 	nodes []*node
 	byKey map[string]int
-	exact bool
 }
 
-func newDocument(size int, exact bool) *fields {
+func newDocument(size int) *fields {
 	return &fields{
 		keys: make([]string, 0, size), nodes: make([]*node, 0, size),
-		byKey: make(map[string]int, size), exact: exact,
+		byKey: make(map[string]int, size),
 	}
 }
 
@@ -175,7 +174,7 @@ func (t *fields) match(c *comparison, n *node, actual bson.RawValue, shape Shape
 		c.match(t.nodes[i], value, Nested)
 		c.path.pop()
 	}
-	if shape == RootDocument && !t.exact {
+	if shape == RootDocument {
 		return
 	}
 	var extra []string

@@ -91,7 +91,7 @@ func (k *compiler) value(v *source.Value, where place) *node {
 		}
 		return &node{test: array{items}, at: v.Position, source: v}
 	default:
-		d := newDocument(len(v.Fields), k.exact)
+		d := newDocument(len(v.Fields))
 		for _, f := range v.Fields {
 			k.path.key(f.Key)
 			if d.add(f.Key, k.value(f.Value, atKey)) {
@@ -132,7 +132,7 @@ func (k *compiler) data(at source.Position, rv bson.RawValue) *node {
 		n.test = array{items}
 		return n
 	}
-	d := newDocument(len(list), k.exact)
+	d := newDocument(len(list))
 	for _, e := range list {
 		if d.add(e.key, k.data(at, e.value)) {
 			return k.fault(at, "", "the expected value has the key %q twice", e.key)

@@ -43,6 +43,7 @@ func TestExpectedError(t *testing.T) {
 		{"isTimeoutError false of another", `{isTimeoutError: false}`, &client, false, ""},
 		{"isTimeoutError false of a timeout (not asserted elsewhere)", `{isTimeoutError: false}`, &timeout, false, "want an error that is no timeout"},
 		{"errorContains, in any case", `{errorContains: "IS SHUTTING"}`, &server, false, ""},
+		{"errorContains, in any case of the message", `{errorContains: "not writable"}`, &result.Error{Message: "Not Writable Primary"}, false, ""},
 		{"errorContains differs", `{errorContains: "is starting"}`, &server, false, "does not contain"},
 		{"errorContains in a write error", `{errorContains: "duplicate KEY"}`, &bulk, true, ""},
 		{"errorContains in a write concern error", `{errorContains: "enough nodes"}`, &bulk, true, ""},

@@ -256,6 +256,26 @@ var valueRows = []valueRow{
 	{"a string with $$ is data", `{a: "$$ROOT"}`, `{"a":"$$ROOT"}`, Nested, ""},
 }
 
+// A driver may hand on options as a server wrote them, in an order that the
+// parser of Extended JSON does not keep.
+func TestRegexOptionsInAnyOrder(t *testing.T) {
+	for _, row := range []struct {
+		reason, options string
+		want            bool
+	}{
+		{"in order", "im", true},
+		{"in another order", "mi", true},
+		{"one is missing", "i", false},
+		{"one is there twice", "imm", false},
+	} {
+		actual := bson.RawValue{Type: bson.TypeRegex, Value: append([]byte("a\x00"+row.options), 0)}
+		got := New(nil).Value("v", yaml(t, `{$regularExpression: {pattern: a, options: im}}`), actual, Nested)
+		if (len(got) == 0) != row.want {
+			t.Errorf("%s: %s", row.reason, show(got))
+		}
+	}
+}
+
 func TestValue(t *testing.T) {
 	for _, row := range valueRows {
 		t.Run(row.reason, func(t *testing.T) {
