@@ -146,12 +146,26 @@ func checkObservedEvents(i *inspection) {
 				i.report(events, "client %q observes no event of this type: that there is none says nothing", client)
 			}
 		})
+		t.get("expectLogMessages").each(func(e place) {
+			client := text(e.Value.Get("client"))
+			types, isClient := observed[client]
+			messages := e.get("messages")
+			if isClient && len(items(messages.Value)) == 0 && !observesAny(types, logOf) {
+				i.report(messages, "client %q observes no log messages: that there is none says nothing", client)
+			}
+			messages.each(func(m place) {
+				if c := m.get("component"); isClient && c.exists() && !types[logOf+c.String] {
+					i.report(c, "client %q does not observe log messages of component %s", client, c.String)
+				}
+			})
+		})
 	})
 }
 
-// observesAny reports whether a client observes an event of an eventType.
+// observesAny reports whether a client observes an event of an eventType, or
+// log messages.
 func observesAny(types map[string]bool, eventType string) bool {
-	beginnings := map[string][]string{"": {"command"}, "command": {"command"}, "cmap": {"pool", "connection"}, "sdam": {"server", "topology"}}
+	beginnings := map[string][]string{logOf: {logOf}, "": {"command"}, "command": {"command"}, "cmap": {"pool", "connection"}, "sdam": {"server", "topology"}}
 	for t := range types {
 		if slices.ContainsFunc(beginnings[eventType], func(b string) bool { return strings.HasPrefix(t, b) }) {
 			return true

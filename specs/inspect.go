@@ -43,7 +43,7 @@ func Checks() []Check {
 		{"fail-point", Warning, "A fail point is a configureFailPoint command with a mode.", false, checkFailPoints},
 		{"operator", Warning, "A special operator exists, stands alone in its document, and has a value that it understands.", false, checkOperators},
 		{"placeholder", Warning, "$$placeholder stands in uriOptions or kmsProviders only.", false, checkPlaceholders},
-		{"unobserved-event", Warning, "A client observes the events that are expected of it.", false, checkObservedEvents},
+		{"unobserved-event", Warning, "A client observes the events and log messages that are expected of it.", false, checkObservedEvents},
 		{"repeated-expectation", Warning, "A client has its events of a type, and its log messages, expected once.", false, checkRepeatedExpectations},
 		{"uri-option", Warning, "A client's uriOptions are connection options that exist.", false, checkURIOptions},
 		{"api-version", Warning, "serverApi has a version that exists.", false, checkAPIVersions},

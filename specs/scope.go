@@ -14,6 +14,10 @@ const (
 	kindValue    = "saved result"
 )
 
+// logOf begins what stands for the log messages of a component, beside types
+// of events.
+const logOf = "log "
+
 // testRunner is the object of special test operations.
 const testRunner = "testRunner"
 
@@ -21,7 +25,7 @@ const testRunner = "testRunner"
 // point of a test.
 type scope struct {
 	kinds    map[string]string          // id to kind
-	observed map[string]map[string]bool // client to event types
+	observed map[string]map[string]bool // client to event types and logs
 }
 
 func (s scope) clone() scope { return scope{maps.Clone(s.kinds), maps.Clone(s.observed)} }
@@ -84,6 +88,11 @@ func (i *inspection) create(list place, s scope) {
 				types := map[string]bool{}
 				for _, e := range items(entity.Value.Get("observeEvents")) {
 					types[text(e)] = true
+				}
+				if logs := entity.get("observeLogMessages"); logs.exists() {
+					for _, component := range logs.Fields {
+						types[logOf+component.Key] = true
+					}
 				}
 				s.observed[text(entity.Value.Get("id"))] = types
 				i.encryption = append(i.encryption, entity.get("autoEncryptOpts"))
