@@ -48,7 +48,7 @@ func TestMutantsFail(t *testing.T) {
 				}
 			}
 			t.Logf("%d mutants, %d ran, all wanted to fail", made, ran)
-			if ran < 400 {
+			if ran < 400 && !testing.Short() {
 				t.Errorf("only %d mutants ran, want 400 at least", ran)
 			}
 		})
