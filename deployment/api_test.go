@@ -35,6 +35,13 @@ func TestServersThatWantAnAPI(t *testing.T) {
 			if err := s.Close(); err != nil {
 				t.Error(err)
 			}
+			target := Target{URI: d.URI(), ServerAPI: "1"}
+			if swept, err := ClearFailPoints(within(t), target); err != nil || len(swept.Unasked) > 0 {
+				t.Error(swept.Unasked, err)
+			}
+			if _, _, err := ClearLock(within(t), target, nil); err != nil {
+				t.Error(err)
+			}
 			o.ServerAPI, o.URI = "", withSelection(o.URI)
 			if s, err := OpenCluster(within(t), o); err == nil {
 				t.Error("clients that declare none can use it", s.Close())

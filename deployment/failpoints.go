@@ -62,15 +62,15 @@ const sweepLimit = 5 * time.Second
 // a deployment, or on every mongos of the connection string, where an earlier
 // run has left them on. More names can be added. A member that cannot be asked
 // is told in the result; an error means that the deployment itself cannot be.
-func ClearFailPoints(ctx context.Context, uri string, more ...string) (FailPointSweep, error) {
-	u, err := parseURI(uri)
+func ClearFailPoints(ctx context.Context, t Target, more ...string) (FailPointSweep, error) {
+	u, err := t.parse()
 	if err != nil {
 		return FailPointSweep{}, err
 	}
 	looking, cancel := context.WithTimeoutCause(ctx, lookTimeout, fmt.Errorf("no answer from %s within %s", strings.Join(u.hosts, ","), lookTimeout))
 	defer cancel()
 	if u, err = u.resolved(); err != nil {
-		return FailPointSweep{}, redact(ctx, err, uri)
+		return FailPointSweep{}, redact(ctx, err, t.URI)
 	}
 	client, err := lookingClient(u)
 	if err == nil {
@@ -80,7 +80,7 @@ func ClearFailPoints(ctx context.Context, uri string, more ...string) (FailPoint
 			return clearFailPoints(ctx, u, d, more), nil
 		}
 	}
-	return FailPointSweep{}, redact(context.WithoutCancel(looking), unreachable(looking, err, u), uri)
+	return FailPointSweep{}, redact(context.WithoutCancel(looking), unreachable(looking, err, u), t.URI)
 }
 
 // clearFailPoints is ClearFailPoints for a deployment whose topology and

@@ -111,7 +111,7 @@ func TestSweepWithoutAMember(t *testing.T) {
 		t.Fatal(err)
 	}
 	begun := time.Now()
-	swept, err := ClearFailPoints(within(t), d.URI(), "someOther")
+	swept, err := ClearFailPoints(within(t), Target{URI: d.URI()}, "someOther")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func TestSweepWithoutAMember(t *testing.T) {
 	if took := time.Since(begun); took > sweepLimit+patience/2 {
 		t.Errorf("it took %s", took)
 	}
-	if _, err := ClearFailPoints(within(t), "mongodb://u:s3cret@127.0.0.1:1/?serverSelectionTimeoutMS=50"); err == nil || strings.Contains(err.Error(), "s3cret") {
+	if _, err := ClearFailPoints(within(t), Target{URI: "mongodb://u:s3cret@127.0.0.1:1/?serverSelectionTimeoutMS=50"}); err == nil || strings.Contains(err.Error(), "s3cret") {
 		t.Errorf("nothing listens: %v", err)
 	}
 }

@@ -428,20 +428,20 @@ const releaseLimit = 3 * time.Second
 // ClearLock removes the lock of a deployment if it is stale, or if gone says
 // that its run is. It gives the holder, nil if there was none, and whether the
 // lock was removed.
-func ClearLock(ctx context.Context, uri string, gone func(*Holder) bool) (holder *Holder, removed bool, err error) {
-	u, err := parseURI(uri)
+func ClearLock(ctx context.Context, t Target, gone func(*Holder) bool) (holder *Holder, removed bool, err error) {
+	u, err := t.parse()
 	if err != nil {
 		return nil, false, err
 	}
 	store, err := openLockStore(u)
 	if err != nil {
-		return nil, false, redact(ctx, err, uri)
+		return nil, false, redact(ctx, err, t.URI)
 	}
 	defer store.close()
 	ctx, cancel := context.WithTimeoutCause(ctx, lockTry, fmt.Errorf("no answer about the lock %s.%s within %s", LockDatabase, LockCollection, lockTry))
 	defer cancel()
 	if holder, removed, err = clearLock(ctx, store, gone); err != nil {
-		err = redact(context.WithoutCancel(ctx), unreachable(ctx, err, u), uri)
+		err = redact(context.WithoutCancel(ctx), unreachable(ctx, err, u), t.URI)
 	}
 	return holder, removed, err
 }

@@ -480,11 +480,11 @@ func TestRenewIsCheap(t *testing.T) {
 // utr clean removes what is stale, and what its caller knows to be gone.
 func TestClearLock(t *testing.T) {
 	uri := serving(t, embedded.Options{Topology: embedded.ReplicaSet}).URI()
-	if h, removed, err := ClearLock(within(t), uri, nil); h != nil || removed || err != nil {
+	if h, removed, err := ClearLock(within(t), Target{URI: uri}, nil); h != nil || removed || err != nil {
 		t.Errorf("without a lock: %v %v %v", h, removed, err)
 	}
 	leaveStale(t, uri)
-	if h, removed, err := ClearLock(within(t), uri, nil); h == nil || h.Host != "far" || !removed || err != nil || lockOf(t, uri) != nil {
+	if h, removed, err := ClearLock(within(t), Target{URI: uri}, nil); h == nil || h.Host != "far" || !removed || err != nil || lockOf(t, uri) != nil {
 		t.Errorf("a stale one: %v %v %v", h, removed, err)
 	}
 	l, err := AcquireLock(within(t), uri, LockOptions{})
@@ -492,13 +492,13 @@ func TestClearLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer release(t, l)
-	if h, removed, err := ClearLock(within(t), uri, func(*Holder) bool { return false }); h == nil || removed || err != nil || lockOf(t, uri) == nil {
+	if h, removed, err := ClearLock(within(t), Target{URI: uri}, func(*Holder) bool { return false }); h == nil || removed || err != nil || lockOf(t, uri) == nil {
 		t.Errorf("one of a run that goes on: %v %v %v", h, removed, err)
 	}
-	if h, removed, err := ClearLock(within(t), uri, func(h *Holder) bool { return h.PID == os.Getpid() }); h == nil || !removed || err != nil || lockOf(t, uri) != nil {
+	if h, removed, err := ClearLock(within(t), Target{URI: uri}, func(h *Holder) bool { return h.PID == os.Getpid() }); h == nil || !removed || err != nil || lockOf(t, uri) != nil {
 		t.Errorf("one of a run that its caller knows to be gone: %v %v %v", h, removed, err)
 	}
-	if _, _, err := ClearLock(within(t), "mongodb://u:s3cret@127.0.0.1:1/?serverSelectionTimeoutMS=50", nil); err == nil || strings.Contains(err.Error(), "s3cret") || strings.Contains(err.Error(), "canceled") {
+	if _, _, err := ClearLock(within(t), Target{URI: "mongodb://u:s3cret@127.0.0.1:1/?serverSelectionTimeoutMS=50"}, nil); err == nil || strings.Contains(err.Error(), "s3cret") || strings.Contains(err.Error(), "canceled") {
 		t.Errorf("nothing listens: %v", err)
 	}
 }

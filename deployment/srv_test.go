@@ -147,7 +147,7 @@ func TestClusterOfAName(t *testing.T) {
 			if err := admin(t, c.SingleURI()).Ping(within(t), nil); err != nil {
 				t.Error(err)
 			}
-			if swept, err := ClearFailPoints(within(t), text); err != nil || len(swept.Unasked) > 0 {
+			if swept, err := ClearFailPoints(within(t), Target{URI: text}); err != nil || len(swept.Unasked) > 0 {
 				t.Error(swept.Unasked, err)
 			}
 		})

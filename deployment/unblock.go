@@ -28,12 +28,12 @@ var handshake = []string{"hello", "isMaster", "ismaster"}
 // bareLimit bounds a command without a handshake.
 const bareLimit = time.Second
 
-// Unblock turns failCommand off on the servers of a connection string whose
+// Unblock turns failCommand off on the servers of a deployment whose
 // handshake it fails. It touches nothing while another run holds the lock,
 // unless gone says that this run is no more: then the error is a *HeldError.
 // Servers that cannot be asked are passed over.
-func Unblock(ctx context.Context, uri string, gone func(*Holder) bool) (off []LeftFailPoint, err error) {
-	u, err := parseURI(uri)
+func Unblock(ctx context.Context, t Target, gone func(*Holder) bool) (off []LeftFailPoint, err error) {
+	u, err := t.parse()
 	if err != nil {
 		return nil, err
 	}

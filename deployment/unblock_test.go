@@ -72,12 +72,12 @@ func TestUnblockLeavesAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { // whose client is kept out as well
-		_, _ = Unblock(context.Background(), d.URI(), func(*Holder) bool { return true })
+		_, _ = Unblock(context.Background(), Target{URI: d.URI()}, func(*Holder) bool { return true })
 		release(t, l)
 	}()
 	shut(t, d, "")
 	for _, attempt := range []func() error{
-		func() error { _, err := Unblock(within(t), d.URI(), nil); return err },
+		func() error { _, err := Unblock(within(t), Target{URI: d.URI()}, nil); return err },
 		func() error {
 			_, err := OpenCluster(within(t), ClusterOptions{URI: d.URI(), Timeout: time.Second, Lock: &LockOptions{}})
 			return err
@@ -94,15 +94,15 @@ func TestUnblockLeavesAlone(t *testing.T) {
 	}
 	other := serving(t, embedded.Options{})
 	shut(t, other, "", bson.E{Key: "appName", Value: "one client"})
-	if off, err := Unblock(within(t), other.URI(), nil); len(off) > 0 || err != nil {
+	if off, err := Unblock(within(t), Target{URI: other.URI()}, nil); len(off) > 0 || err != nil {
 		t.Errorf("a fail point for one client: %v %v", off, err)
 	}
 	locked := serving(t, embedded.Options{Users: []embedded.User{{Name: "u", Password: "pw"}}})
-	if off, err := Unblock(within(t), locked.URI(), nil); len(off) > 0 || err != nil {
+	if off, err := Unblock(within(t), Target{URI: locked.URI()}, nil); len(off) > 0 || err != nil {
 		t.Errorf("a server that wants authentication: %v %v", off, err)
 	}
 	for _, uri := range []string{"mongodb://127.0.0.1:1/", "mongodb://127.0.0.1:1/?tls=true", "mongodb+srv://h.example/"} {
-		if off, err := Unblock(within(t), uri, nil); len(off) > 0 || err != nil {
+		if off, err := Unblock(within(t), Target{URI: uri}, nil); len(off) > 0 || err != nil {
 			t.Errorf("%s: %v %v", uri, off, err)
 		}
 	}

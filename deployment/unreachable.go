@@ -26,7 +26,7 @@ var advice = []struct{ part, what string }{
 	{"i/o timeout", "something listens there and does not answer"},
 	{"deadline exceeded", "something listens there and does not answer"},
 	{"AuthenticationFailed", "user or password is wrong, or authSource is another database"},
-	{"apiVersion parameter is required", "the server runs with requireApiVersion: a run declares a version with --server-api 1"},
+	{"apiVersion parameter is required", "the server runs with requireApiVersion: declare a version with --server-api 1"},
 }
 
 // advise adds what can be done to a text about an error.

@@ -32,6 +32,20 @@ func (u uri) client(appName string) *options.ClientOptions {
 	return o
 }
 
+// Target is a deployment that is cleaned from outside of a run.
+type Target struct {
+	// URI is its connection string.
+	URI string
+	// ServerAPI is what ClusterOptions have of the same name.
+	ServerAPI string
+}
+
+func (t Target) parse() (uri, error) {
+	u, err := parseURI(t.URI)
+	u.api = t.ServerAPI
+	return u, err
+}
+
 // option is one key=value of the query, still escaped.
 type option struct{ key, value string }
 

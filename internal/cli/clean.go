@@ -40,6 +40,7 @@ Exit codes: 0 nothing is left, 2 bad usage, 3 something is left, and why.`,
 			x := &cleaner{flags: f}
 			x.dryRun = f.toggle("dry-run", "say what is left, and touch nothing")
 			x.uri = f.text("uri", "URI", "", "turn fail points off and remove the lock of the deployment of this connection string (or $"+envURI+")")
+			x.serverAPI = f.choice("server-api", "", "declare this version of the Stable API to deployments: for servers with requireApiVersion", "1")
 			x.forget = f.toggle("forget", "take what cannot be taken away off the ledger: what is on a service that is gone for good")
 			return x.act
 		},
@@ -50,7 +51,7 @@ Exit codes: 0 nothing is left, 2 bad usage, 3 something is left, and why.`,
 type cleaner struct {
 	flags          *flags
 	dryRun, forget *bool
-	uri            *string
+	uri, serverAPI *string
 
 	c        *call
 	target   connectionString
@@ -297,14 +298,15 @@ func (x *cleaner) deployment(ctx context.Context) {
 // free removes the lock of a run that is no more, and turns fail points off.
 // It touches nothing while another run uses the deployment.
 func (x *cleaner) free(ctx context.Context, uri string, failPoints ...string) error {
-	off, err := deployment.Unblock(ctx, uri, isGone)
+	target := deployment.Target{URI: uri, ServerAPI: *x.serverAPI}
+	off, err := deployment.Unblock(ctx, target, isGone)
 	if err := x.tellOff(off); err != nil {
 		return err
 	}
 	if err != nil {
 		return err
 	}
-	holder, removed, err := deployment.ClearLock(ctx, uri, isGone)
+	holder, removed, err := deployment.ClearLock(ctx, target, isGone)
 	switch {
 	case err != nil:
 		return err
@@ -316,7 +318,7 @@ func (x *cleaner) free(ctx context.Context, uri string, failPoints ...string) er
 			return err
 		}
 	}
-	swept, err := deployment.ClearFailPoints(ctx, uri, failPoints...)
+	swept, err := deployment.ClearFailPoints(ctx, target, failPoints...)
 	if err != nil {
 		return err
 	}
