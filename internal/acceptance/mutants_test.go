@@ -19,12 +19,12 @@ func TestMutantsFail(t *testing.T) {
 	for _, r := range []struct {
 		name     string
 		dir      func(testing.TB) string
-		perSuite int // bounds the mutants of one file, so that the test takes seconds
+		perSuite int // bounds the mutants of one file, and so the time
 	}{
 		{"own", func(testing.TB) string { return own("retryable-reads") }, 14},
 		{"own writes", func(testing.TB) string { return own("retryable-writes") }, 12},
 		{"own backpressure", func(testing.TB) string { return own("client-backpressure") }, 7},
-		{"official", func(t testing.TB) string { return official(t, "retryable-reads") }, 40},
+		{"official", func(t testing.TB) string { return official(t, "retryable-reads") }, 12},
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			b := newBench(t, deployment.EmbeddedOptions{Topologies: topologies})
