@@ -106,6 +106,31 @@ func TestDeviationSuites(t *testing.T) {
 
 // Explanations are not so wide that they explain what has nothing to do with
 // them: a difference that no deviation is about stays unexplained.
+// A deviation that has one suite may show in other operations.
+func TestDeviationsElsewhere(t *testing.T) {
+	left, right := referenceSide(t, ""), driverSide(t)
+	codeAlone := []Fault{{}, {Code: 89, Labels: []string{"TransientTransactionError"}}}
+	for _, row := range []struct {
+		why      string
+		schedule Schedule
+		want     string // ID, "" if there is no difference
+	}{
+		{"a commit in withTransaction", Schedule{Operation: "withTransaction", Topology: "load-balanced", Faults: codeAlone}, "D16"},
+		{"elsewhere the label decides", Schedule{Operation: "withTransaction", Topology: "replicaset", Faults: codeAlone}, ""},
+	} {
+		t.Run(row.why, func(t *testing.T) {
+			found, err := runSchedules(t.Context(), []Schedule{row.schedule}, left, right)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := found[0]
+			if same := len(p.Differences) == 0; same != (row.want == "") || !same && (p.Deviation == nil || p.Deviation.ID != row.want) {
+				t.Errorf("explained by %v: %s", p.Deviation, p.Describe("reference", "driver"))
+			}
+		})
+	}
+}
+
 func TestUnexplained(t *testing.T) {
 	events := func(l, r string) []Difference {
 		return []Difference{{Aspect: "events", Where: "client", Left: l, Right: r}}

@@ -162,7 +162,9 @@ func deviations() []Deviation {
 			example: Schedule{Operation: "commitTransaction", Topology: "load-balanced", Faults: []Fault{{Code: 6, Labels: []string{"TransientTransactionError"}}}},
 			schedule: func(s Schedule, d []Difference) bool {
 				l, r := events(d)
-				return s.Topology == "load-balanced" && (s.Operation == "commitTransaction" || s.Operation == "abortTransaction") && longer(r, l) &&
+				again := (s.Operation == "commitTransaction" || s.Operation == "abortTransaction") && longer(r, l) ||
+					s.Operation == "withTransaction" && commitsAgain(r) > commitsAgain(l) // where the transaction should begin anew
+				return s.Topology == "load-balanced" && again &&
 					s.has(func(f Fault) bool { return f.Code != 0 && f.Labels != nil && !f.labelled("RetryableWriteError") })
 			},
 		},
@@ -215,6 +217,18 @@ func events(d []Difference) (left, right []string) {
 		}
 	}
 	return nil, nil
+}
+
+// commitsAgain counts the commits that are no first attempt: they have a write
+// concern of their own (Transactions, "Majority write concern is used when
+// retrying commitTransaction").
+func commitsAgain(lines []string) (n int) {
+	for _, l := range lines {
+		if strings.Contains(l, "send commitTransaction ") && strings.Contains(l, `w "majority"`) {
+			n++
+		}
+	}
+	return n
 }
 
 // longer says whether the lines begin with all of the others, and go on.
