@@ -48,15 +48,14 @@ func (l *Line) Wrote(message []byte) {
 // once.
 func (l *Line) Close(c net.Conn, g *Group) error {
 	l.mu.Lock()
-	lingers := l.silent && !l.left
-	again := l.silent && l.left
+	silent, again := l.silent, l.left
 	l.left = true
 	l.mu.Unlock()
-	if again {
-		return nil
-	}
 	half, ok := c.(interface{ CloseWrite() error })
-	if !lingers || !ok {
+	switch {
+	case silent && again:
+		return nil
+	case !silent || !ok:
 		return c.Close()
 	}
 	if err := half.CloseWrite(); err != nil {
