@@ -24,8 +24,19 @@ func Labelled(c Code, labels ...string) string {
 }
 
 // RaisedCode expects a server error of that code.
-func RaisedCode(c Code) string {
-	return fmt.Sprintf("{ isClientError: false, errorCode: %d }", c.Number)
+func RaisedCode(c Code) string { return RaisedLabels(c, "", "") }
+
+// RaisedLabels expects a server error of that code which contains the first
+// labels and omits the others, each separated by commas; "" says nothing.
+func RaisedLabels(c Code, contain, omit string) string {
+	s := fmt.Sprintf("{ isClientError: false, errorCode: %d", c.Number)
+	if contain != "" {
+		s += ", errorLabelsContain: [ " + contain + " ]"
+	}
+	if omit != "" {
+		s += ", errorLabelsOmit: [ " + omit + " ]"
+	}
+	return s + " }"
 }
 
 // RaisedNetwork expects a network error.

@@ -27,16 +27,6 @@ func sequences() *suites.File {
 		f.Entities = append(f.Entities, objects(c.ID, "collection")...)
 	}
 	unreachable, notFound := suites.Code{Number: 6, Name: "HostUnreachable"}, suites.Code{Number: 7, Name: "HostNotFound"}
-	raises := func(c suites.Code, contain, omit string) string {
-		s := fmt.Sprintf("{ isClientError: false, errorCode: %d", c.Number)
-		if contain != "" {
-			s += ", errorLabelsContain: [ " + contain + " ]"
-		}
-		if omit != "" {
-			s += ", errorLabelsOmit: [ " + omit + " ]"
-		}
-		return s + " }"
-	}
 	over, both := overload(), raised(overloaded, retryable)
 	tell := func(o operation, by, says, rule string, attempts int, raises string, fails ...string) {
 		failing := attempts
@@ -55,14 +45,14 @@ func sequences() *suites.File {
 		o := named(title)
 		other, second := suites.Labelled(unreachable, writable), suites.Labelled(notFound, writable)
 		tell(o, "client", "is retried twice after an overload error and HostUnreachable", "B2", 3, "", over, other)
-		tell(o, "client", "is retried no more than twice after an overload error and HostUnreachable", "B2", 3, raises(unreachable, "", overloaded), over, other, other)
+		tell(o, "client", "is retried no more than twice after an overload error and HostUnreachable", "B2", 3, suites.RaisedLabels(unreachable, "", overloaded), over, other, other)
 		tell(o, "client", "is retried twice after HostUnreachable and an overload error", "B2", 3, "", other, over)
 		tell(o, "client", "is retried no more than twice after HostUnreachable and overload errors", "B2", 3, both, other, over, over)
-		tell(o, "client", "is retried no more than twice after different errors with an overload error between them", "B2", 3, raises(notFound, "", overloaded), other, over, second)
-		tell(o, "client", "is not retried again after HostUnreachable twice, though an overload error would follow", "R35", 2, raises(unreachable, "", overloaded), other, other, over)
-		tell(o, "one", "is retried once after an overload error and HostUnreachable with maxAdaptiveRetries 1", "B2", 2, raises(unreachable, "", overloaded), over, other)
+		tell(o, "client", "is retried no more than twice after different errors with an overload error between them", "B2", 3, suites.RaisedLabels(notFound, "", overloaded), other, over, second)
+		tell(o, "client", "is not retried again after HostUnreachable twice, though an overload error would follow", "R35", 2, suites.RaisedLabels(unreachable, "", overloaded), other, other, over)
+		tell(o, "one", "is retried once after an overload error and HostUnreachable with maxAdaptiveRetries 1", "B2", 2, suites.RaisedLabels(unreachable, "", overloaded), over, other)
 		tell(o, "timed", "is not retried after HostUnreachable three times and an overload error within timeoutMS", "B2", 4, both, other, other, other, over)
-		tell(o, "timed", "is retried no more than twice within timeoutMS after an overload error and HostUnreachable", "B2", 3, raises(unreachable, "", overloaded), over, other, other)
+		tell(o, "timed", "is retried no more than twice within timeoutMS after an overload error and HostUnreachable", "B2", 3, suites.RaisedLabels(unreachable, "", overloaded), over, other, other)
 		tell(o, "client", "is not retried after an overload error and one with "+overloaded+" alone", "R34", 2, raised(overloaded), over, suites.Labelled(limited, overloaded))
 		rest := []string{over}
 		for range 7 {
@@ -73,7 +63,7 @@ func sequences() *suites.File {
 	// Retryable by client backpressure alone.
 	for _, title := range []string{"collection.updateMany", "collection.deleteMany", "database.runCommand with ping"} {
 		o := named(title)
-		tell(o, "client", "is not retried after an overload error and HostUnreachable", "R34", 2, raises(unreachable, writable, overloaded),
+		tell(o, "client", "is not retried after an overload error and HostUnreachable", "R34", 2, suites.RaisedLabels(unreachable, writable, overloaded),
 			over, suites.Labelled(unreachable, writable))
 		tell(o, "client", "is not retried after an overload error and a network error", "R34", 2, "{ isClientError: true, errorLabelsOmit: [ "+overloaded+" ] }",
 			over, suites.Closes)
@@ -83,13 +73,13 @@ func sequences() *suites.File {
 	quiet, quietLater := suites.Labelled(unreachable, overloaded, retryable, noWrites), suites.Labelled(notFound, overloaded, retryable, noWrites)
 	for _, title := range []string{"collection.insertOne", "collection.updateMany", "database.runCommand with ping"} {
 		o := named(title)
-		tell(o, "client", "raises the last of different overload errors", "R20", 3, raises(notFound, overloaded, noWrites), first, later, later)
-		tell(o, "client", "raises the first overload error if the others have the label "+noWrites, "R21", 3, raises(unreachable, overloaded, noWrites), first, quietLater, quietLater)
-		tell(o, "client", "raises the overload error between two with the label "+noWrites, "R20", 3, raises(notFound, overloaded, noWrites), quiet, later, quiet)
-		tell(o, "client", "raises the first overload error if all have the label "+noWrites, "R21", 3, raises(unreachable, overloaded+", "+noWrites, ""), quiet, quietLater, quietLater)
+		tell(o, "client", "raises the last of different overload errors", "R20", 3, suites.RaisedLabels(notFound, overloaded, noWrites), first, later, later)
+		tell(o, "client", "raises the first overload error if the others have the label "+noWrites, "R21", 3, suites.RaisedLabels(unreachable, overloaded, noWrites), first, quietLater, quietLater)
+		tell(o, "client", "raises the overload error between two with the label "+noWrites, "R20", 3, suites.RaisedLabels(notFound, overloaded, noWrites), quiet, later, quiet)
+		tell(o, "client", "raises the first overload error if all have the label "+noWrites, "R21", 3, suites.RaisedLabels(unreachable, overloaded+", "+noWrites, ""), quiet, quietLater, quietLater)
 	}
 	tell(named("collection.find"), "client", "raises the last overload error, though it has the label "+noWrites, "R20", 3,
-		raises(notFound, overloaded+", "+noWrites, ""), first, first, quietLater)
+		suites.RaisedLabels(notFound, overloaded+", "+noWrites, ""), first, first, quietLater)
 	return f
 }
 

@@ -23,16 +23,6 @@ func sequences(operations []suites.Operation) *suites.File {
 	}
 	unreachable, notFound, exceeded := coded("HostUnreachable"), coded("HostNotFound"), coded("ExceededTimeLimit")
 	data := suites.Labelled
-	raises := func(c suites.Code, contain, omit string) string {
-		s := fmt.Sprintf("{ isClientError: false, errorCode: %d", c.Number)
-		if contain != "" {
-			s += ", errorLabelsContain: [ " + contain + " ]"
-		}
-		if omit != "" {
-			s += ", errorLabelsOmit: [ " + omit + " ]"
-		}
-		return s + " }"
-	}
 	for _, o := range operations {
 		if !slices.Contains([]string{"insertOne", "updateOne", "findOneAndUpdate", "bulkWrite", "clientBulkWrite"}, o.Name) ||
 			slices.Contains([]string{"unordered", "with upsert"}, o.Variant) {
@@ -46,21 +36,21 @@ func sequences(operations []suites.Operation) *suites.File {
 			applied        bool
 		}{
 			{"raises the error of the retry if the first one has the label " + none, "R20", "client",
-				[]string{data(unreachable, label, none), data(notFound, label)}, 2, raises(notFound, label, none), false},
+				[]string{data(unreachable, label, none), data(notFound, label)}, 2, suites.RaisedLabels(notFound, label, none), false},
 			{"raises the first error if the error of the retry has the label " + none, "R21", "client",
-				[]string{data(unreachable, label), data(notFound, label, none)}, 2, raises(unreachable, label, none), false},
+				[]string{data(unreachable, label), data(notFound, label, none)}, 2, suites.RaisedLabels(unreachable, label, none), false},
 			{"raises the first error if both have the label " + none, "R21", "client",
-				[]string{data(unreachable, label, none), data(notFound, label, none)}, 2, raises(unreachable, label+", "+none, ""), false},
+				[]string{data(unreachable, label, none), data(notFound, label, none)}, 2, suites.RaisedLabels(unreachable, label+", "+none, ""), false},
 			{"raises the first error if the error of the retry is not retryable and has the label " + none, "R21", "client",
-				[]string{data(unreachable, label), data(interrupted, none)}, 2, raises(unreachable, label, none), false},
+				[]string{data(unreachable, label), data(interrupted, none)}, 2, suites.RaisedLabels(unreachable, label, none), false},
 			{"raises the network error of the retry", "R20", "client",
 				[]string{data(unreachable, label), suites.Closes}, 2, raisesNetwork, false},
 			{"raises the first of three errors if the others have the label " + none + " within timeoutMS", "R21", "timed",
-				[]string{data(unreachable, label), data(notFound, label, none), data(interrupted, none)}, 3, raises(unreachable, label, none), false},
+				[]string{data(unreachable, label), data(notFound, label, none), data(interrupted, none)}, 3, suites.RaisedLabels(unreachable, label, none), false},
 			{"raises the second of three errors if the others have the label " + none + " within timeoutMS", "R20", "timed",
-				[]string{data(unreachable, label, none), data(notFound, label), data(interrupted, none)}, 3, raises(notFound, label, none), false},
+				[]string{data(unreachable, label, none), data(notFound, label), data(interrupted, none)}, 3, suites.RaisedLabels(notFound, label, none), false},
 			{"raises the last of three errors if the others have the label " + none + " within timeoutMS", "R20", "timed",
-				[]string{data(unreachable, label, none), data(notFound, label, none), data(interrupted)}, 3, raises(interrupted, "", label+", "+none), false},
+				[]string{data(unreachable, label, none), data(notFound, label, none), data(interrupted)}, 3, suites.RaisedLabels(interrupted, "", label+", "+none), false},
 			{"is retried after four different errors within timeoutMS", "R36", "timed",
 				[]string{data(unreachable, label), suites.Closes, data(exceeded, label, none), data(notFound, label)}, 5, "", true},
 			{"is written once if two replies are lost within timeoutMS", "W10", "timed",
@@ -68,7 +58,7 @@ func sequences(operations []suites.Operation) *suites.File {
 			{"is written once if both replies are lost", "R35", "client",
 				[]string{suites.LostReply, suites.LostReply}, 2, raisesNetwork, true},
 			{"is not retried again after a lost reply and an error that is not retryable", "R34", "timed",
-				[]string{suites.LostReply, data(interrupted)}, 2, raises(interrupted, "", label), true},
+				[]string{suites.LostReply, data(interrupted)}, 2, suites.RaisedLabels(interrupted, "", label), true},
 		} {
 			failing := s.attempts
 			if s.raises == "" {

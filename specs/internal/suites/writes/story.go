@@ -48,11 +48,11 @@ func later(o suites.Operation, version string) string {
 }
 
 func raisesLabelled(c suites.Code) string {
-	return fmt.Sprintf("{ isClientError: false, errorCode: %d, errorLabelsContain: [ %s ] }", c.Number, label)
+	return suites.RaisedLabels(c, label, "")
 }
 
 func raisesPlain(c suites.Code) string {
-	return fmt.Sprintf("{ isClientError: false, errorCode: %d, errorLabelsOmit: [ %s ] }", c.Number, label)
+	return suites.RaisedLabels(c, "", label)
 }
 
 const (
