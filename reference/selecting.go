@@ -100,8 +100,16 @@ func (c *client) awaitServer(ctx context.Context, w want, waiting func(time.Dura
 	defer timer.Stop()
 	patience := time.Now().Add(discovering)
 	var updates <-chan description.Topology
+	over := func(picture description.Topology) *result.Error {
+		return &result.Error{Client: true, Kind: "server selection",
+			Timeout: errors.Is(ctx.Err(), context.DeadlineExceeded),
+			Message: fmt.Sprintf("no suitable server: %v: %v", ctx.Err(), picture)}
+	}
 	for {
 		picture := c.topology.Description()
+		if errors.Is(ctx.Err(), context.Canceled) { // what was given up is not sent again
+			return nil, over(picture)
+		}
 		found, err := c.suitable(picture, w)
 		if err != nil {
 			return nil, &result.Error{Message: err.Error(), Client: true, Kind: "server selection"}
@@ -142,9 +150,7 @@ func (c *client) awaitServer(ctx context.Context, w want, waiting func(time.Dura
 			return nil, &result.Error{Client: true, Kind: "server selection",
 				Message: fmt.Sprintf("no suitable server within %v: %v", c.settings.serverSelectionTimeout, picture)}
 		case <-ctx.Done():
-			return nil, &result.Error{Client: true, Kind: "server selection",
-				Timeout: errors.Is(ctx.Err(), context.DeadlineExceeded),
-				Message: fmt.Sprintf("no suitable server: %v: %v", ctx.Err(), picture)}
+			return nil, over(picture)
 		}
 	}
 }

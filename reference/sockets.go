@@ -73,7 +73,7 @@ func (s *sockets) DialContext(ctx context.Context, network, address string) (net
 		}
 		c = secure
 	}
-	k := &socket{Conn: c, owner: s, address: address, monitor: monitor}
+	k := &socket{Conn: s.leaving.Conn(c), owner: s, address: address, monitor: monitor}
 	s.mu.Lock()
 	s.open[k] = true
 	s.mu.Unlock()
@@ -342,8 +342,6 @@ type socket struct {
 	reading bool
 	broken  error // what Read and Write say after fail
 	ending  *ending
-
-	line farewell.Line
 }
 
 // Close closes the connection and forgets it.
@@ -370,7 +368,7 @@ func (k *socket) Close() error {
 		s.tell()
 	}
 	s.mu.Unlock()
-	return k.line.Close(k.Conn, &s.leaving)
+	return k.Conn.Close()
 }
 
 // Write completes the handshake, which is the first message on any socket. It
@@ -382,7 +380,6 @@ func (k *socket) Write(b []byte) (int, error) {
 	k.asked = k.asked || exhausts(b)
 	k.mu.Unlock()
 	if !first {
-		k.line.Wrote(b)
 		n, err := k.Conn.Write(b)
 		return n, k.why(err)
 	}

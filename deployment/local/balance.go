@@ -113,18 +113,20 @@ func proxyHeader(from, to net.Addr) string {
 	return fmt.Sprintf("PROXY TCP4 %s %s %d %d\r\n", f.IP, t.IP, f.Port, t.Port)
 }
 
-// pass copies both ways until either side ends: the other one is cut then, as
-// load balancers do that know nothing of half-open connections.
-func pass(a, b net.Conn) {
-	var both sync.WaitGroup
-	for _, pair := range [][2]net.Conn{{a, b}, {b, a}} {
-		both.Go(func() {
-			_, _ = io.Copy(pair[0], pair[1])
-			_ = a.Close()
-			_ = b.Close()
-		})
+// pass copies both ways until the server ends. A client that ends is heard of at
+// the server, which executes what was sent before, and ends then.
+func pass(client, server net.Conn) {
+	both := func() { _, _ = client.Close(), server.Close() }
+	var answers sync.WaitGroup
+	answers.Go(func() {
+		defer both()
+		_, _ = io.Copy(client, server)
+	})
+	half, ok := server.(interface{ CloseWrite() error })
+	if _, err := io.Copy(server, client); err != nil || !ok || half.CloseWrite() != nil {
+		both()
 	}
-	both.Wait()
+	answers.Wait()
 }
 
 // close breaks all connections and waits until nothing is left.

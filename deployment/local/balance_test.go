@@ -104,6 +104,24 @@ func TestBalancerPassesAndCloses(t *testing.T) {
 	}
 }
 
+// A client that ends is still answered: the server executes what was sent before.
+func TestBalancerPassesEnds(t *testing.T) {
+	b, err := newBalancer([]string{backend(t, "one")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.close()
+	conn, _ := client(t, b)
+	text := strings.Repeat("x", 1<<16) + "\n"
+	go func() {
+		_, _ = io.WriteString(conn, text)
+		_ = conn.(*net.TCPConn).CloseWrite()
+	}()
+	if got, err := io.ReadAll(conn); string(got) != text || err != nil {
+		t.Errorf("%d bytes came back, %v", len(got), err)
+	}
+}
+
 // Where no server is left, the client is hung up on.
 func TestBalancerWithoutServers(t *testing.T) {
 	dead, err := net.Listen("tcp", net.JoinHostPort(address, "0"))

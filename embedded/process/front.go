@@ -107,7 +107,7 @@ func (f *front) become(state string, b backend) {
 	f.mu.Unlock()
 	switch {
 	case handOver:
-		g.server.HandOver(func(client net.Addr) (net.Conn, error) { return fw.dial(client, false) })
+		g.server.HandOver(func(client net.Addr) (*net.TCPConn, error) { return fw.dial(client, false) })
 	case old != nil:
 		f.work.Go(old.close)
 	}
@@ -395,11 +395,12 @@ type forwarder struct {
 }
 
 // dial opens a connection to the host for a client.
-func (f *forwarder) dial(client net.Addr, balanced bool) (net.Conn, error) {
-	host, err := net.Dial("tcp", f.host.Host)
+func (f *forwarder) dial(client net.Addr, balanced bool) (*net.TCPConn, error) {
+	nc, err := net.Dial("tcp", f.host.Host)
 	if err != nil {
 		return nil, err
 	}
+	host := nc.(*net.TCPConn) // as net.Dial says
 	if _, err = io.WriteString(host, magic); err == nil {
 		err = write(host, request{Kind: askForward, Token: f.host.Token, Member: f.member, Remote: client.String(), Balanced: balanced})
 	}
@@ -421,13 +422,18 @@ func (f *forwarder) serve(client net.Conn, balanced bool) {
 		both()
 		return
 	}
-	// Whichever end leaves takes the other along.
+	// A host that leaves takes the client along. A client that leaves is heard of at
+	// the host, which executes what was sent before.
+	answered := make(chan struct{})
 	f.work.Go(func() {
+		defer close(answered)
 		defer both()
 		_, _ = io.Copy(client, host)
 	})
-	_, _ = io.Copy(host, client)
-	both()
+	if _, err := io.Copy(host, client); err != nil || host.CloseWrite() != nil {
+		both()
+	}
+	<-answered
 	f.release(client, host)
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -22,6 +23,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
 	"go.uber.org/goleak"
+
+	"github.com/unified-test-runner/utr/embedded/wire"
 )
 
 // patience is how long anything may take here; nothing takes so long but on a
@@ -525,6 +528,55 @@ func TestInitiate(t *testing.T) {
 	}
 	if err := c.Database("admin").RunCommand(limit(t), bson.D{e("replSetInitiate", bson.D{})}).Err(); err == nil || !strings.Contains(err.Error(), "already initialized") {
 		t.Errorf("again: %v", err)
+	}
+}
+
+// A client that says that it sends no more is answered what it has sent, whoever
+// serves it: one that came before the set was initiated, and one that came later.
+func TestHalfClosed(t *testing.T) {
+	t.Parallel()
+	m := start(t, "mongod", freePorts(t, 1)[0], "--replSet", "rs", "--setParameter", "enableTestCommands=1")
+	message := func(command ...bson.E) []byte {
+		doc, err := bson.Marshal(append(bson.D(command), e("$db", "admin")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return wire.AppendMsg(nil, 1, 0, 0, doc)
+	}
+	c := direct(t, m)
+	run(t, c, e("ping", 1))
+	connect := func() *net.TCPConn {
+		nc, err := net.Dial("tcp", m.address())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = nc.Close() })
+		_ = nc.SetDeadline(time.Now().Add(patience))
+		return nc.(*net.TCPConn)
+	}
+	early := connect()
+	if _, err := early.Write(message(e("hello", 1))); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := wire.ReadMessage(early); err != nil {
+		t.Fatal(err)
+	}
+	run(t, c, e("replSetInitiate", bson.D{}))
+	run(t, direct(t, m), e("configureFailPoint", "failCommand"), e("mode", bson.D{e("times", 2)}),
+		e("data", bson.D{e("failCommands", bson.A{"ping"}), e("blockConnection", true), e("blockTimeMS", 100)}))
+	for who, nc := range map[string]*net.TCPConn{"one that came before": early, "one that came later": connect()} {
+		if _, err := nc.Write(message(e("ping", 1))); err != nil {
+			t.Fatal(err)
+		}
+		if err := nc.CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := wire.ReadMessage(nc); err != nil {
+			t.Errorf("%s: the answer is lost: %v", who, err)
+		}
+		if n, err := nc.Read(make([]byte, 1)); n > 0 || !errors.Is(err, io.EOF) {
+			t.Errorf("%s: then came %d bytes, %v", who, n, err)
+		}
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // Dial opens a connection to where a client is served from now on.
-type Dial func(client net.Addr) (net.Conn, error)
+type Dial func(client net.Addr) (*net.TCPConn, error)
 
 // HandOver has all clients of the server served elsewhere, from the next message
 // of each on: they keep their connections. Those who wait for a change of the
@@ -40,11 +40,15 @@ func (k *conn) handOn(dial Dial, in *bufio.Reader, message []byte) {
 	if _, err := there.Write(message); err != nil {
 		return
 	}
+	answered := make(chan struct{})
 	k.server.cluster.work.Go(func() {
+		defer close(answered)
 		defer k.close()
 		_, _ = io.Copy(k.socket, answers)
 	})
-	_, _ = io.Copy(there, in)
+	if _, err := io.Copy(there, in); err == nil && there.CloseWrite() == nil {
+		<-answered // it executes what was sent before
+	}
 }
 
 // introduction is how long it may take to say hello for a client.

@@ -61,7 +61,7 @@ func (s *sockets) DialContext(ctx context.Context, network, address string) (net
 	if err != nil {
 		return nil, err
 	}
-	k := &socket{Conn: c, owner: s, address: address}
+	k := &socket{Conn: s.leaving.Conn(c), owner: s, address: address}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.shut[address] {
@@ -114,7 +114,6 @@ type socket struct {
 	net.Conn
 	owner   *sockets
 	address string
-	line    farewell.Line
 
 	// Under owner.mu:
 	streams bool
@@ -134,7 +133,7 @@ func (k *socket) Close() error {
 	}
 	s.changed.Broadcast()
 	s.mu.Unlock()
-	return k.line.Close(k.Conn, &s.leaving)
+	return k.Conn.Close()
 }
 
 // Write looks for an awaitable hello: only monitors send it.
@@ -142,7 +141,6 @@ func (k *socket) Write(b []byte) (int, error) {
 	if exhausts(b) && k.becomeMonitor() {
 		_ = k.Close()
 	}
-	k.line.Wrote(b)
 	n, err := k.Conn.Write(b)
 	if err != nil {
 		k.failed(err)

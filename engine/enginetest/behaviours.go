@@ -35,6 +35,7 @@ func Behaviours() []Behaviour {
 		{"kills a cursor that is closed", "cursors must not outlive a test", killsCursors},
 		{"ends sessions", "sessions must not outlive a test", endsSessions},
 		{"ends unacknowledged writes", "a write that comes after the end of its test meets the initial data of the next", endsWrites},
+		{"ends what it gave up", "a server executes what it was sent, whether or not somebody waits: one test's command would meet the next one's fail points", endsGivenUp},
 		{"closes a client for good", "events after the end would belong to no test; those before are still looked at", closesClients},
 	}
 }
@@ -622,6 +623,66 @@ func endsWrites(k *bench) error {
 	if _, err := k.must("silent", "insertOne", bson.D{{Key: "document", Value: bson.D{{Key: "_id", Value: 1}}}}); err != nil {
 		return err
 	}
+	return k.written()
+}
+
+func endsGivenUp(k *bench) error {
+	if err := k.fill(0); err != nil {
+		return err
+	}
+	if err := k.entity("database", "admin", bson.D{{Key: "client", Value: "client"}, {Key: "databaseName", Value: "admin"}}); err != nil {
+		return err
+	}
+	if err := k.failPoint(once(), bson.D{{Key: "failCommands", Value: bson.A{"insert"}}, {Key: "blockConnection", Value: true}, {Key: "blockTimeMS", Value: 200}}); err != nil {
+		return err
+	}
+	last, err := k.now()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(k.ctx)
+	defer cancel()
+	gaveUp := make(chan result.Outcome, 1)
+	go func() {
+		gaveUp <- k.doIn(ctx, "collection", "insertOne", bson.D{{Key: "document", Value: bson.D{{Key: "_id", Value: 1}}}})
+	}()
+	// The server has begun when the fail point has struck for the only time.
+	const name = "failpoint.failCommand"
+	ask := bson.D{{Key: "commandName", Value: "getParameter"}, {Key: "command", Value: bson.D{{Key: "getParameter", Value: 1}, {Key: name, Value: 1}}}}
+	for struck := false; !struck; {
+		v, err := k.must("admin", "runCommand", ask)
+		if err != nil {
+			return err
+		}
+		doc, _ := v.DocumentOK()
+		mode, ok := doc.Lookup(name, "mode").AsInt64OK()
+		if !ok {
+			return fmt.Errorf("getParameter tells no mode of failCommand: %v", v)
+		}
+		struck = mode == 0
+	}
+	cancel()
+	if out := <-gaveUp; out.Err == nil {
+		return errors.New("the operation was given up, and gives no error")
+	}
+	started, err := k.seen(last, result.CommandStarted)
+	if err != nil {
+		return err
+	}
+	sent := 0
+	for _, e := range started {
+		if e.Command.CommandName == "insert" {
+			sent++
+		}
+	}
+	if sent != 1 {
+		return fmt.Errorf("%d inserts were sent, want the one that was given up", sent)
+	}
+	return k.written()
+}
+
+// written closes the client, and holds that its one insert is there then.
+func (k *bench) written() error {
 	if err := k.test.Close(k.ctx, "client"); err != nil {
 		return err
 	}

@@ -196,6 +196,7 @@ func faults() []struct {
 		{"cursors live on", "kills a cursor that is closed", keepOpen("cursor")},
 		{"sessions live on", "ends sessions", keepOpen("session")},
 		{"clients live on, and their writes", "ends unacknowledged writes", keepOpen("client")},
+		{"clients live on, and what they gave up", "ends what it gave up", keepOpen("client")},
 		{"clients live on", "closes a client for good", keepOpen("client")},
 	}
 }

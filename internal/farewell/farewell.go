@@ -1,7 +1,8 @@
-// Package farewell closes the connections of a client such that a command which
-// has no reply, as that of an unacknowledged write, is over when the client is
-// closed. Closed like any other, the server may come to read it only when the
-// next test has made its initial data.
+// Package farewell closes the connections of a client such that every command
+// that was sent is over when the client is closed: an unacknowledged write, and
+// one whose reply nobody waits for any more. Closed like any other, the server
+// may come to read or to execute it only when the next test has made its initial
+// data and set its fail points.
 package farewell
 
 import (
@@ -11,91 +12,155 @@ import (
 	"sync"
 	"time"
 
-	"go.mongodb.org/mongo-driver/v2/x/mongo/driver"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
 )
 
-// Limit bounds how long a server may take to execute what has no reply.
+// Limit bounds how long a server may take to execute what it was sent.
 const Limit = time.Second
 
 // Group are the connections of one client. The zero value will do. Its methods
 // may be called concurrently, but for Wait.
 type Group struct{ leaving sync.WaitGroup }
 
-// Wait waits until all servers have read what they were sent, or for Limit. No
-// connection is closed any more.
+// Wait waits until all servers are done with what they were sent, or for Limit.
+// No connection is closed any more.
 func (g *Group) Wait() { g.leaving.Wait() }
 
-// Line is what one connection remembers. The zero value is that of a new one.
-// Its methods may be called concurrently.
-type Line struct {
-	mu     sync.Mutex
-	silent bool // the last message has no reply
-	left   bool // Close was called
+// Conn gives a connection on which each Write is one whole message of the wire
+// protocol, not encrypted, and whose Close lets the server finish.
+func (g *Group) Conn(c net.Conn) net.Conn {
+	k := &conn{Conn: c, group: g}
+	k.quiet.L = &k.mu
+	return k
 }
 
-// Wrote hears of a message that was sent: a whole one, not encrypted.
-func (l *Line) Wrote(message []byte) {
-	silent := silent(message)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.silent = silent
+// conn is a connection that knows whether its server owes it anything.
+type conn struct {
+	net.Conn
+	group *Group
+
+	mu    sync.Mutex
+	quiet sync.Cond // nobody is busy
+	owed  bool      // nothing has come since the last message
+	busy  int       // who reads or writes
+	left  bool      // Close was called
 }
 
-// Close closes the connection. After a message that has no reply it only stops
-// sending, and goes on in the background: servers read and execute all that was
-// sent before they see the end and close their side. It may be called more than
-// once.
-func (l *Line) Close(c net.Conn, g *Group) error {
-	l.mu.Lock()
-	silent, again := l.silent, l.left
-	l.left = true
-	l.mu.Unlock()
-	half, ok := c.(interface{ CloseWrite() error })
+// Write sends a message.
+func (k *conn) Write(message []byte) (int, error) {
+	k.mu.Lock()
+	if k.left {
+		k.mu.Unlock()
+		return 0, net.ErrClosed
+	}
+	k.owed = awaited(message)
+	k.busy++
+	k.mu.Unlock()
+	n, err := k.Conn.Write(message)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.done()
+	return n, err
+}
+
+// done tells that somebody is not busy any more. The caller holds mu.
+func (k *conn) done() {
+	if k.busy--; k.busy == 0 {
+		k.quiet.Broadcast()
+	}
+}
+
+// Read reads. What comes when the connection was closed is nobody's.
+func (k *conn) Read(b []byte) (int, error) {
+	k.mu.Lock()
+	if k.left {
+		k.mu.Unlock()
+		return 0, net.ErrClosed
+	}
+	k.busy++
+	k.mu.Unlock()
+	n, err := k.Conn.Read(b)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.done()
+	if k.left {
+		return 0, net.ErrClosed
+	}
+	k.owed = k.owed && n == 0
+	return n, err
+}
+
+// Close closes the connection for its user. If the server owes it anything, it
+// only stops sending, and goes on in the background: servers read and execute
+// all that was sent before they see the end and close their side. It may be
+// called more than once.
+func (k *conn) Close() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	again := k.left
+	k.left = true
+	half, ok := k.Conn.(halfCloser)
 	switch {
-	case silent && again:
+	case again:
 		return nil
-	case !silent || !ok:
-		return c.Close()
+	case !k.owed || !ok:
+		return k.Conn.Close()
 	}
-	if err := half.CloseWrite(); err != nil {
-		return errors.Join(err, c.Close())
+	if err := k.Conn.SetDeadline(time.Unix(1, 0)); err != nil { // whoever is busy hears of it
+		return errors.Join(err, k.Conn.Close())
 	}
-	g.leaving.Go(func() {
-		if c.SetReadDeadline(time.Now().Add(Limit)) == nil {
-			_, _ = io.Copy(io.Discard, c) // its end is what matters
-		}
-		_ = c.Close()
-	})
+	k.group.leaving.Go(func() { k.leave(half) })
 	return nil
 }
 
-// silent tells that a message is an OP_MSG with moreToCome, compressed or not.
-func silent(message []byte) bool {
-	_, _, _, opcode, rest, ok := wiremessage.ReadHeader(message)
-	if ok && opcode == wiremessage.OpCompressed {
-		opcode, rest, ok = unpack(rest)
+// halfCloser is a connection whose ends can be closed one by one.
+type halfCloser interface{ CloseWrite() error }
+
+// leave says that nothing more comes, and waits for the server's end.
+func (k *conn) leave(half halfCloser) {
+	k.mu.Lock()
+	for k.busy > 0 {
+		k.quiet.Wait()
 	}
-	if !ok || opcode != wiremessage.OpMsg {
-		return false
+	k.mu.Unlock()
+	if half.CloseWrite() == nil && k.Conn.SetReadDeadline(time.Now().Add(Limit)) == nil {
+		_, _ = io.Copy(io.Discard, k.Conn) // its end is what matters
 	}
-	flags, _, ok := wiremessage.ReadMsgFlags(rest)
-	return ok && flags&wiremessage.MoreToCome != 0
+	_ = k.Conn.Close()
 }
 
-// unpack gives the message in an OP_COMPRESSED.
-func unpack(packed []byte) (opcode wiremessage.OpCode, body []byte, ok bool) {
-	if opcode, packed, ok = wiremessage.ReadCompressedOriginalOpCode(packed); !ok {
-		return 0, nil, false
+// SetDeadline sets no deadline of a connection that was closed.
+func (k *conn) SetDeadline(t time.Time) error { return k.set(k.Conn.SetDeadline, t) }
+
+// SetReadDeadline does likewise.
+func (k *conn) SetReadDeadline(t time.Time) error { return k.set(k.Conn.SetReadDeadline, t) }
+
+// SetWriteDeadline does likewise.
+func (k *conn) SetWriteDeadline(t time.Time) error { return k.set(k.Conn.SetWriteDeadline, t) }
+
+func (k *conn) set(deadline func(time.Time) error, t time.Time) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.left {
+		return net.ErrClosed
 	}
-	size, packed, ok := wiremessage.ReadCompressedUncompressedSize(packed)
-	if !ok {
-		return 0, nil, false
+	return deadline(t)
+}
+
+// awaited tells that the end of a message is worth waiting for. That of an
+// awaitable hello comes when the topology changes, and concerns nobody else. Of
+// what is encrypted nothing can be told.
+func awaited(message []byte) bool {
+	length, _, _, opcode, rest, ok := wiremessage.ReadHeader(message)
+	if !ok || int(length) != len(message) {
+		return false
 	}
-	compressor, packed, ok := wiremessage.ReadCompressedCompressorID(packed)
-	if !ok {
-		return 0, nil, false
+	switch opcode {
+	case wiremessage.OpMsg:
+		flags, _, ok := wiremessage.ReadMsgFlags(rest)
+		return ok && flags&wiremessage.ExhaustAllowed == 0
+	case wiremessage.OpCompressed, wiremessage.OpQuery:
+		return true
 	}
-	body, err := driver.DecompressPayload(packed, driver.CompressionOpts{Compressor: compressor, UncompressedSize: size})
-	return opcode, body, err == nil
+	return false
 }

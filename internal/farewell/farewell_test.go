@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
-	"go.mongodb.org/mongo-driver/v2/x/mongo/driver"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
 	"go.uber.org/goleak"
 )
@@ -22,20 +21,16 @@ func plain(flags wiremessage.MsgFlag) []byte {
 	return bsoncore.UpdateLength(b, at, int32(len(b)))
 }
 
-// packed is the same in an OP_COMPRESSED.
-func packed(t *testing.T, flags wiremessage.MsgFlag, with wiremessage.CompressorID) []byte {
-	t.Helper()
-	body := plain(flags)[16:]
-	small, err := driver.CompressPayload(body, driver.CompressionOpts{Compressor: with, ZlibLevel: wiremessage.DefaultZlibLevel, ZstdLevel: wiremessage.DefaultZstdLevel})
-	if err != nil {
-		t.Fatal(err)
-	}
+// packed is the header of an OP_COMPRESSED with something in it.
+func packed() []byte {
 	at, b := wiremessage.AppendHeaderStart(nil, 1, 0, wiremessage.OpCompressed)
-	b = wiremessage.AppendCompressedOriginalOpCode(b, wiremessage.OpMsg)
-	b = wiremessage.AppendCompressedUncompressedSize(b, int32(len(body)))
-	b = wiremessage.AppendCompressedCompressorID(b, with)
-	b = wiremessage.AppendCompressedCompressedMessage(b, small)
-	return bsoncore.UpdateLength(b, at, int32(len(b)))
+	return bsoncore.UpdateLength(append(b, "whatever"...), at, int32(len(b)+8))
+}
+
+// query is that of an OP_QUERY.
+func query() []byte {
+	at, b := wiremessage.AppendHeaderStart(nil, 1, 0, wiremessage.OpQuery)
+	return bsoncore.UpdateLength(append(b, "whatever"...), at, int32(len(b)+8))
 }
 
 // pair gives both ends of a connection.
@@ -59,38 +54,48 @@ func pair(t *testing.T) (client, server net.Conn) {
 // TestClose shows after which messages a connection that is closed can still be
 // heard of by its client, which is how it waits for the server.
 func TestClose(t *testing.T) {
-	none, more := wiremessage.MsgFlag(0), wiremessage.MoreToCome
+	none, more, exhaust := wiremessage.MsgFlag(0), wiremessage.MoreToCome, wiremessage.ExhaustAllowed
+	reply := []byte(nil) // in the place of a message
 	for _, row := range []struct {
 		why      string
 		messages [][]byte
 		waits    bool
 	}{
 		{"nothing was sent", nil, false},
-		{"a command with a reply", [][]byte{plain(none)}, false},
+		{"a command that was answered", [][]byte{plain(none), reply}, false},
+		{"a command whose reply nobody waits for any more", [][]byte{plain(none)}, true},
 		{"an unacknowledged write", [][]byte{plain(more)}, true},
-		{"a flag that only looks alike", [][]byte{plain(wiremessage.ExhaustAllowed)}, false},
-		{"a command after it, whose reply is not waited for any more", [][]byte{plain(more), plain(none)}, false},
-		{"an unacknowledged write after a command", [][]byte{plain(none), plain(more)}, true},
-		{"compressed by snappy", [][]byte{packed(t, more, wiremessage.CompressorSnappy)}, true},
-		{"compressed by zlib", [][]byte{packed(t, more, wiremessage.CompressorZLib)}, true},
-		{"compressed by zstd", [][]byte{packed(t, more, wiremessage.CompressorZstd)}, true},
-		{"compressed, with a reply", [][]byte{packed(t, none, wiremessage.CompressorZLib)}, false},
+		{"a command after it was answered: it was executed before", [][]byte{plain(more), plain(none), reply}, false},
+		{"a command after it was not", [][]byte{plain(more), plain(none)}, true},
+		{"an unacknowledged write after a command", [][]byte{plain(none), reply, plain(more)}, true},
+		{"compressed", [][]byte{packed()}, true},
+		{"compressed, and answered", [][]byte{packed(), reply}, false},
+		{"the handshake, in the older form", [][]byte{query()}, true},
+		{"an awaitable hello", [][]byte{plain(exhaust)}, false},
+		{"an awaitable hello after a hello", [][]byte{plain(none), reply, plain(exhaust)}, false},
 		{"what is no message", [][]byte{[]byte("GET / HTTP/1.1\r\n\r\n")}, false},
 		{"less than a header", [][]byte{{1, 2, 3}}, false},
-		{"compressed, and cut", [][]byte{packed(t, more, wiremessage.CompressorZLib)[:24]}, false},
+		{"a message that was cut", [][]byte{plain(none)[:20]}, false},
 	} {
 		t.Run(row.why, func(t *testing.T) {
-			client, server := pair(t)
-			var line Line
+			plainly, server := pair(t)
 			var group Group
+			client := group.Conn(plainly)
 			for _, m := range row.messages {
-				line.Wrote(m)
-				if _, err := client.Write(m); err != nil {
+				var err error
+				if m == nil {
+					_, err = server.Write([]byte("x"))
+					_, err2 := client.Read(make([]byte, 9))
+					err = errors.Join(err, err2)
+				} else {
+					_, err = client.Write(m)
+				}
+				if err != nil {
 					t.Fatal(err)
 				}
 			}
 			for range 2 {
-				if err := line.Close(client, &group); err != nil && !errors.Is(err, net.ErrClosed) {
+				if err := client.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
 					t.Fatal(err)
 				}
 			}
@@ -116,13 +121,119 @@ func TestClose(t *testing.T) {
 	}
 }
 
+// Closed is closed for the user, whatever the connection still does: who reads
+// is woken at once, even though a reply comes, and nothing can be done with it.
+func TestClosedForItsUser(t *testing.T) {
+	plainly, server := pair(t)
+	var group Group
+	client := group.Conn(plainly)
+	if _, err := client.Write(plain(0)); err != nil {
+		t.Fatal(err)
+	}
+	read := make(chan error)
+	for range 2 {
+		go func() {
+			_, err := client.Read(make([]byte, 9))
+			read <- err
+		}()
+	}
+	time.Sleep(10 * time.Millisecond) // for them to be reading, most of the time
+	if err := client.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		select {
+		case err := <-read:
+			if !errors.Is(err, net.ErrClosed) {
+				t.Errorf("reading meanwhile: %v", err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatal("who reads does not hear of it")
+		}
+	}
+	if _, err := server.Write([]byte("x")); err != nil {
+		t.Error(err)
+	}
+	_, read1 := client.Read(make([]byte, 9))
+	_, write := client.Write(plain(0))
+	for what, err := range map[string]error{
+		"Read": read1, "Write": write, "SetDeadline": client.SetDeadline(time.Time{}),
+		"SetReadDeadline": client.SetReadDeadline(time.Time{}), "SetWriteDeadline": client.SetWriteDeadline(time.Time{}),
+	} {
+		if !errors.Is(err, net.ErrClosed) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	_ = server.Close()
+	group.Wait()
+}
+
+// Deadlines are the connection's as long as it is open.
+func TestDeadlines(t *testing.T) {
+	plainly, _ := pair(t)
+	var group Group
+	client := group.Conn(plainly)
+	defer func() { _ = client.Close() }()
+	past := time.Unix(1, 0)
+	for what, set := range map[string]func(time.Time) error{"SetDeadline": client.SetDeadline, "SetReadDeadline": client.SetReadDeadline} {
+		if err := set(past); err != nil {
+			t.Error(err)
+		}
+		var timeout net.Error
+		if _, err := client.Read(make([]byte, 1)); !errors.As(err, &timeout) || !timeout.Timeout() {
+			t.Errorf("%s: reading gives %v", what, err)
+		}
+		_ = set(time.Time{})
+	}
+	if err := client.SetWriteDeadline(past); err != nil {
+		t.Error(err)
+	}
+	if _, err := client.Write(plain(0)); err == nil {
+		t.Error("SetWriteDeadline: writing gives no error")
+	}
+}
+
+// Who still writes is woken, too: the server never reads all of this.
+func TestCloseWhileWriting(t *testing.T) {
+	plainly, server := pair(t)
+	var group Group
+	client := group.Conn(plainly)
+	at, message := wiremessage.AppendHeaderStart(nil, 1, 0, wiremessage.OpMsg)
+	message = wiremessage.AppendMsgFlags(message, 0)
+	message = append(message, make([]byte, 64<<20)...) // more than sockets take
+	bsoncore.UpdateLength(message, at, int32(len(message)))
+	wrote := make(chan error)
+	go func() {
+		_, err := client.Write(message)
+		wrote <- err
+	}()
+	if _, err := server.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := client.Close(); err != nil {
+		t.Error(err)
+	}
+	select {
+	case err := <-wrote:
+		if err == nil {
+			t.Error("writing to nobody gives no error")
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("who writes does not hear of it")
+	}
+	_ = server.Close()
+	group.Wait()
+}
+
 // A server that never closes its side is not waited for without end.
 func TestCloseIsBounded(t *testing.T) {
-	client, _ := pair(t)
-	var line Line
+	plainly, _ := pair(t)
 	var group Group
-	line.Wrote(plain(wiremessage.MoreToCome))
-	if err := line.Close(client, &group); err != nil {
+	client := group.Conn(plainly)
+	if _, err := client.Write(plain(wiremessage.MoreToCome)); err != nil {
+		t.Fatal(err)
+	}
+	if err := client.Close(); err != nil {
 		t.Fatal(err)
 	}
 	begun := time.Now()
@@ -134,11 +245,14 @@ func TestCloseIsBounded(t *testing.T) {
 
 // A connection that cannot be closed by half is closed at once.
 func TestCloseOfAPipe(t *testing.T) {
-	client, server := net.Pipe()
-	var line Line
+	plainly, server := net.Pipe()
 	var group Group
-	line.Wrote(plain(wiremessage.MoreToCome))
-	if err := line.Close(client, &group); err != nil {
+	client := group.Conn(plainly)
+	go func() { _, _ = io.ReadFull(server, make([]byte, len(plain(0)))) }()
+	if _, err := client.Write(plain(wiremessage.MoreToCome)); err != nil {
+		t.Fatal(err)
+	}
+	if err := client.Close(); err != nil {
 		t.Fatal(err)
 	}
 	group.Wait()
