@@ -19,12 +19,38 @@ import (
 const Limit = time.Second
 
 // Group are the connections of one client. The zero value will do. Its methods
-// may be called concurrently, but for Wait.
-type Group struct{ leaving sync.WaitGroup }
+// may be called concurrently.
+type Group struct {
+	mu      sync.Mutex
+	leaving int
+	over    chan struct{} // closed when nobody is leaving any more, nil if nobody waits
+}
 
-// Wait waits until all servers are done with what they were sent, or for Limit.
-// No connection is closed any more.
-func (g *Group) Wait() { g.leaving.Wait() }
+// Wait waits until all servers are done with what they were sent on connections
+// that have been closed, each for Limit at most.
+func (g *Group) Wait() {
+	g.mu.Lock()
+	if g.leaving == 0 {
+		g.mu.Unlock()
+		return
+	}
+	if g.over == nil {
+		g.over = make(chan struct{})
+	}
+	over := g.over
+	g.mu.Unlock()
+	<-over
+}
+
+// add counts connections that are leaving.
+func (g *Group) add(n int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.leaving += n; g.leaving == 0 && g.over != nil {
+		close(g.over)
+		g.over = nil
+	}
+}
 
 // Conn gives a connection on which each Write is one whole message of the wire
 // protocol, not encrypted, and whose Close lets the server finish.
@@ -109,7 +135,8 @@ func (k *conn) Close() error {
 	if err := k.Conn.SetDeadline(time.Unix(1, 0)); err != nil { // whoever is busy hears of it
 		return errors.Join(err, k.Conn.Close())
 	}
-	k.group.leaving.Go(func() { k.leave(half) })
+	k.group.add(1)
+	go k.leave(half)
 	return nil
 }
 
@@ -118,6 +145,7 @@ type halfCloser interface{ CloseWrite() error }
 
 // leave says that nothing more comes, and waits for the server's end.
 func (k *conn) leave(half halfCloser) {
+	defer k.group.add(-1)
 	k.mu.Lock()
 	for k.busy > 0 {
 		k.quiet.Wait()
@@ -159,8 +187,11 @@ func awaited(message []byte) bool {
 	case wiremessage.OpMsg:
 		flags, _, ok := wiremessage.ReadMsgFlags(rest)
 		return ok && flags&wiremessage.ExhaustAllowed == 0
-	case wiremessage.OpCompressed, wiremessage.OpQuery:
+	case wiremessage.OpCompressed, opQuery:
 		return true
 	}
 	return false
 }
+
+// opQuery is the code of OP_QUERY, which the first hello of a connection may be.
+const opQuery wiremessage.OpCode = 2004

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"sync"
 	"testing"
 	"time"
 
@@ -29,7 +30,7 @@ func packed() []byte {
 
 // query is that of an OP_QUERY.
 func query() []byte {
-	at, b := wiremessage.AppendHeaderStart(nil, 1, 0, wiremessage.OpQuery)
+	at, b := wiremessage.AppendHeaderStart(nil, 1, 0, opQuery)
 	return bsoncore.UpdateLength(append(b, "whatever"...), at, int32(len(b)+8))
 }
 
@@ -241,6 +242,27 @@ func TestCloseIsBounded(t *testing.T) {
 	if d := time.Since(begun); d < Limit/2 {
 		t.Errorf("it waited for %s only", d)
 	}
+}
+
+// Who closes while somebody waits is waited for or not, and nothing else happens.
+func TestWaitWhileClosing(t *testing.T) {
+	var group Group
+	var all sync.WaitGroup
+	for range 8 {
+		plainly, server := pair(t)
+		client := group.Conn(plainly)
+		if _, err := client.Write(plain(0)); err != nil {
+			t.Fatal(err)
+		}
+		all.Go(func() { _ = client.Close() })
+		all.Go(group.Wait)
+		all.Go(func() {
+			_, _ = io.Copy(io.Discard, server)
+			_ = server.Close()
+		})
+	}
+	all.Wait()
+	group.Wait()
 }
 
 // A connection that cannot be closed by half is closed at once.
