@@ -14,7 +14,7 @@ var unseen = map[string]string{
 	"commitTransaction":                    "a command of the file transactions",
 	"createSearchIndexes":                  "there are search indexes on Atlas only",
 	"delete of many":                       "deleteMany",
-	"dropDatabase":                         "the format has no operation for it",
+	"dropDatabase":                         "the text of the format has no operation for it",
 	"dropSearchIndex":                      "there are search indexes on Atlas only",
 	"getMore":                              "a file of its own",
 	"killCursors":                          "a file of its own",
