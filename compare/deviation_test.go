@@ -104,8 +104,6 @@ func TestDeviationSuites(t *testing.T) {
 	}
 }
 
-// Explanations are not so wide that they explain what has nothing to do with
-// them: a difference that no deviation is about stays unexplained.
 // A deviation that has one suite may show in other operations.
 func TestDeviationsElsewhere(t *testing.T) {
 	left, right := referenceSide(t, ""), driverSide(t)
@@ -131,6 +129,8 @@ func TestDeviationsElsewhere(t *testing.T) {
 	}
 }
 
+// Explanations are not so wide that they explain what has nothing to do with
+// them: a difference that no deviation is about stays unexplained.
 func TestUnexplained(t *testing.T) {
 	events := func(l, r string) []Difference {
 		return []Difference{{Aspect: "events", Where: "client", Left: l, Right: r}}

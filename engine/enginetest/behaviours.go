@@ -555,13 +555,7 @@ func killsCursors(k *bench) error {
 			return err
 		}
 	}
-	sent, err := k.seen(0, result.CommandStarted)
-	killed := 0
-	for _, e := range sent {
-		if e.Command.CommandName == "killCursors" {
-			killed++
-		}
-	}
+	killed, err := k.sent(0, "killCursors")
 	if killed != 1 {
 		return fmt.Errorf("%d times killCursors, want one", killed)
 	}
@@ -665,15 +659,9 @@ func endsGivenUp(k *bench) error {
 	if out := <-gaveUp; out.Err == nil {
 		return errors.New("the operation was given up, and gives no error")
 	}
-	started, err := k.seen(last, result.CommandStarted)
+	sent, err := k.sent(last, "insert")
 	if err != nil {
 		return err
-	}
-	sent := 0
-	for _, e := range started {
-		if e.Command.CommandName == "insert" {
-			sent++
-		}
 	}
 	if sent != 1 {
 		return fmt.Errorf("%d inserts were sent, want the one that was given up", sent)

@@ -171,6 +171,17 @@ func (k *bench) seen(after int64, types ...result.EventType) ([]result.Event, er
 	return out, err
 }
 
+// sent counts the commands of a name that were started after a number.
+func (k *bench) sent(after int64, name string) (n int, err error) {
+	started, err := k.seen(after, result.CommandStarted)
+	for _, e := range started {
+		if e.Command.CommandName == name {
+			n++
+		}
+	}
+	return n, err
+}
+
 // now is the number of the last event.
 func (k *bench) now() (int64, error) {
 	all, err := k.events()
