@@ -80,7 +80,7 @@ func (k *conn) run() {
 		if errors.Is(err, wire.ErrHTTP) {
 			_, _ = io.WriteString(k.socket, wire.HTTPAnswer) // we close anyway
 		}
-		if err != nil {
+		if err != nil || k.ctx.Err() != nil {
 			return
 		}
 		if elsewhere := k.server.elsewhere.Load(); elsewhere != nil {
@@ -179,6 +179,9 @@ func (w writer) write(message []byte) error {
 		if message, err = wire.Compress(message, w.compressor); err != nil {
 			return err
 		}
+	}
+	if w.conn.ctx.Err() != nil {
+		return errDone // the dead do not answer
 	}
 	_, err := w.conn.socket.Write(message)
 	return err

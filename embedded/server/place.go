@@ -161,11 +161,7 @@ func (c *Cluster) Leave(s *Server) {
 // held.
 func (s *Server) cut() {
 	s.isDown = true
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for k := range s.conns {
-		k.close()
-	}
+	s.hangUp()
 }
 
 // settle elects and deposes by votes and priorities. Called with mu held.

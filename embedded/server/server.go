@@ -215,12 +215,21 @@ func (s *Server) down() error {
 	if !was && s.listener != nil {
 		err = s.listener.Close()
 	}
+	s.hangUp()
+	return err
+}
+
+// hangUp breaks all connections at once: when the first client hears of it, no
+// other is answered any more.
+func (s *Server) hangUp() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for k := range s.conns {
+		k.cancel()
+	}
+	for k := range s.conns {
 		k.close()
 	}
-	return err
 }
 
 // up opens the port again, as another process.

@@ -9,6 +9,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -894,6 +895,53 @@ func TestKillEndsCommands(t *testing.T) {
 	again := dial(t, s.Address())
 	if reply := again.call(d("hello", 1)); !reply.Lookup("isWritablePrimary").Boolean() {
 		t.Errorf("after a restart: %v", reply)
+	}
+}
+
+// lastWord is the server's end of a connection that runs a function before the
+// first of its kind is closed.
+type lastWord struct {
+	net.Conn
+	said *atomic.Bool
+	say  func()
+}
+
+func (w *lastWord) Close() error {
+	if !w.said.Swap(true) {
+		w.say()
+	}
+	return w.Conn.Close()
+}
+
+// TestKillIsAtOnce asks over one connection when the server has begun to
+// break another: a process that was killed answers on none.
+func TestKillIsAtOnce(t *testing.T) {
+	c := cluster(t, server.ReplicaSet, "8.0", 1)
+	s := c.Members()[0]
+	var said atomic.Bool
+	var clients [2]*client
+	var answer bson.Raw
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	for i := range clients {
+		clients[i] = dial(t, l.Addr().String())
+		far, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Serve(&lastWord{far, &said, func() { answer = clients[1-i].call(d("hello", 1)) }})
+		if reply := clients[i].call(d("hello", 1)); code(reply) != 0 {
+			t.Fatalf("before: %v", reply)
+		}
+	}
+	if err := c.Kill(s); err != nil {
+		t.Fatal(err)
+	}
+	if !said.Load() || answer != nil {
+		t.Errorf("asked: %v, answered %v", said.Load(), answer)
 	}
 }
 
