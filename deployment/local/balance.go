@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/unified-test-runner/utr/internal/relay"
 )
 
 // balancer hands connections to mongoses in turn, as a TCP load balancer does:
@@ -97,7 +99,7 @@ func (b *balancer) serve(client net.Conn) {
 		}
 		defer b.disown(server)
 		if _, err := io.WriteString(server, proxyHeader(client.RemoteAddr(), client.LocalAddr())); err == nil {
-			pass(client, server)
+			relay.Pass(client, server)
 		}
 		return
 	}
@@ -111,22 +113,6 @@ func proxyHeader(from, to net.Addr) string {
 		return "PROXY UNKNOWN\r\n"
 	}
 	return fmt.Sprintf("PROXY TCP4 %s %s %d %d\r\n", f.IP, t.IP, f.Port, t.Port)
-}
-
-// pass copies both ways until the server ends. A client that ends is heard of at
-// the server, which executes what was sent before, and ends then.
-func pass(client, server net.Conn) {
-	both := func() { _, _ = client.Close(), server.Close() }
-	var answers sync.WaitGroup
-	answers.Go(func() {
-		defer both()
-		_, _ = io.Copy(client, server)
-	})
-	half, ok := server.(interface{ CloseWrite() error })
-	if _, err := io.Copy(server, client); err != nil || !ok || half.CloseWrite() != nil {
-		both()
-	}
-	answers.Wait()
 }
 
 // close breaks all connections and waits until nothing is left.

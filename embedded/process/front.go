@@ -15,6 +15,7 @@ import (
 
 	"github.com/unified-test-runner/utr/embedded/data"
 	"github.com/unified-test-runner/utr/embedded/server"
+	"github.com/unified-test-runner/utr/internal/relay"
 )
 
 // backend serves the clients of a process.
@@ -177,7 +178,7 @@ const handshake = 0x16
 // is none.
 func (f *front) identify(nc net.Conn, balanced bool) net.Conn {
 	in := bufio.NewReader(nc)
-	client := &rewound{Conn: nc, in: in}
+	client := &rewound{ReadAhead: relay.ReadAhead{Conn: nc, In: in}}
 	if balanced {
 		remote, err := proxied(in)
 		if err != nil {
@@ -417,42 +418,33 @@ func (f *forwarder) serve(client net.Conn, balanced bool) {
 		_ = client.Close()
 		return
 	}
-	both := func() { _, _ = host.Close(), client.Close() }
-	if err := f.hold(client, host); err != nil {
-		both()
+	if !f.hold(client, host) {
+		_, _ = host.Close(), client.Close()
 		return
 	}
-	// A host that leaves takes the client along. A client that leaves is heard of at
-	// the host, which executes what was sent before.
-	answered := make(chan struct{})
-	f.work.Go(func() {
-		defer close(answered)
-		defer both()
-		_, _ = io.Copy(client, host)
-	})
-	if _, err := io.Copy(host, client); err != nil || host.CloseWrite() != nil {
-		both()
-	}
-	<-answered
-	f.release(client, host)
+	defer f.release(client, host)
+	relay.Pass(client, host)
 }
 
-// hold has the two ends closed with the forwarder.
-func (f *forwarder) hold(ends ...net.Conn) error {
+// hold has the two ends closed with the forwarder, and waited for. False: it is
+// closed already.
+func (f *forwarder) hold(ends ...net.Conn) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
-		return net.ErrClosed
+		return false
 	}
+	f.work.Add(1)
 	for _, nc := range ends {
 		f.conns[nc] = struct{}{}
 	}
-	return nil
+	return true
 }
 
 func (f *forwarder) release(ends ...net.Conn) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.work.Done()
 	for _, nc := range ends {
 		delete(f.conns, nc)
 	}

@@ -22,6 +22,7 @@ import (
 
 	"github.com/unified-test-runner/utr/embedded/data"
 	"github.com/unified-test-runner/utr/embedded/server"
+	"github.com/unified-test-runner/utr/internal/relay"
 )
 
 // HostOption makes mongod a host: it serves no port of its own, but what other
@@ -362,7 +363,7 @@ func (h *host) forward(nc net.Conn, in *bufio.Reader, q request) {
 		_ = nc.Close()
 		return
 	}
-	client := &rewound{Conn: nc, in: in, remote: told(q.Remote)}
+	client := &rewound{relay.ReadAhead{Conn: nc, In: in}, told(q.Remote)}
 	if q.Balanced {
 		o.server.ServeBalanced(client)
 	} else {

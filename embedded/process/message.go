@@ -9,6 +9,8 @@ import (
 	"io"
 	"net"
 	"time"
+
+	"github.com/unified-test-runner/utr/internal/relay"
 )
 
 // magic begins what processes say to each other. As the length of a message of
@@ -160,23 +162,11 @@ func ask(ctx context.Context, address string, q request) (reply, error) {
 	return a, err
 }
 
-// rewound is a connection of which a reader has read ahead.
+// rewound is a connection whose beginning was looked at.
 type rewound struct {
-	net.Conn
-	in *bufio.Reader
+	relay.ReadAhead
 	// remote is the client at its other end, nil if that is who is connected.
 	remote net.Addr
-}
-
-func (c *rewound) Read(p []byte) (int, error) {
-	if c.in == nil {
-		return c.Conn.Read(p)
-	}
-	if c.in.Buffered() > 0 {
-		return c.in.Read(p)
-	}
-	c.in = nil
-	return c.Conn.Read(p)
 }
 
 func (c *rewound) RemoteAddr() net.Addr {

@@ -3,11 +3,11 @@ package server
 import (
 	"bufio"
 	"context"
-	"io"
 	"net"
 	"time"
 
 	"github.com/unified-test-runner/utr/embedded/wire"
+	"github.com/unified-test-runner/utr/internal/relay"
 )
 
 // Dial opens a connection to where a client is served from now on.
@@ -40,15 +40,7 @@ func (k *conn) handOn(dial Dial, in *bufio.Reader, message []byte) {
 	if _, err := there.Write(message); err != nil {
 		return
 	}
-	answered := make(chan struct{})
-	k.server.cluster.work.Go(func() {
-		defer close(answered)
-		defer k.close()
-		_, _ = io.Copy(k.socket, answers)
-	})
-	if _, err := io.Copy(there, in); err == nil && there.CloseWrite() == nil {
-		<-answered // it executes what was sent before
-	}
+	relay.Pass(&relay.ReadAhead{Conn: k.socket, In: in}, &relay.ReadAhead{Conn: there, In: answers})
 }
 
 // introduction is how long it may take to say hello for a client.

@@ -1,0 +1,55 @@
+// Package relay hands a connection on to a server behind, as load balancers and
+// the processes in front of a host do.
+package relay
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"sync"
+)
+
+// Pass copies both ways until the server ends, then closes both connections. A
+// client that ends is heard of at a server whose ends can be closed one by one:
+// it executes what was sent before, answers, and ends then. Whoever wants to end
+// it earlier closes the connections.
+func Pass(client, server net.Conn) {
+	both := func() { _, _ = client.Close(), server.Close() }
+	var answers sync.WaitGroup
+	answers.Go(func() {
+		defer both()
+		_, _ = io.Copy(client, server)
+	})
+	half, ok := server.(halfCloser)
+	if _, err := io.Copy(server, client); err != nil || !ok || half.CloseWrite() != nil {
+		both()
+	}
+	answers.Wait()
+}
+
+// ReadAhead is a connection of which In has read ahead.
+type ReadAhead struct {
+	net.Conn
+	In *bufio.Reader
+}
+
+// Read gives what In has read, then what the connection does.
+func (r *ReadAhead) Read(b []byte) (int, error) {
+	if r.In != nil && r.In.Buffered() > 0 {
+		return r.In.Read(b)
+	}
+	r.In = nil
+	return r.Conn.Read(b)
+}
+
+// CloseWrite tells the other end that nothing more comes. A connection whose ends
+// cannot be closed one by one is closed.
+func (r *ReadAhead) CloseWrite() error {
+	if half, ok := r.Conn.(halfCloser); ok {
+		return half.CloseWrite()
+	}
+	return r.Close()
+}
+
+// halfCloser is a connection whose ends can be closed one by one.
+type halfCloser interface{ CloseWrite() error }

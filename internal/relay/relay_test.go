@@ -1,0 +1,151 @@
+package relay_test
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/unified-test-runner/utr/internal/relay"
+)
+
+const patience = 10 * time.Second
+
+// pair gives both ends of a connection over TCP.
+func pair(t *testing.T) (here, there *net.TCPConn) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	a, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []net.Conn{a, b} {
+		t.Cleanup(func() { _ = c.Close() })
+		if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return a.(*net.TCPConn), b.(*net.TCPConn)
+}
+
+// whole hides that a connection can be closed by halves.
+type whole struct{ net.Conn }
+
+func TestPass(t *testing.T) {
+	for _, r := range []struct {
+		reason string
+		behind func(net.Conn) net.Conn                         // the server as Pass gets it
+		story  func(t *testing.T, client, server *net.TCPConn) // of the outer ends
+	}{
+		{"a client that has sent all is answered", nil, func(t *testing.T, client, server *net.TCPConn) {
+			say(t, client, "question")
+			if err := client.CloseWrite(); err != nil {
+				t.Fatal(err)
+			}
+			hear(t, server, "question")
+			say(t, server, "answer")
+			if err := server.Close(); err != nil {
+				t.Fatal(err)
+			}
+			hear(t, client, "answer")
+		}},
+		{"a server that ends takes the client along", nil, func(t *testing.T, client, server *net.TCPConn) {
+			say(t, server, "farewell")
+			if err := server.Close(); err != nil {
+				t.Fatal(err)
+			}
+			hear(t, client, "farewell")
+		}},
+		{"a server that cannot be told of an end is closed", func(c net.Conn) net.Conn { return whole{c} }, func(t *testing.T, client, server *net.TCPConn) {
+			say(t, client, "question")
+			if err := client.CloseWrite(); err != nil {
+				t.Fatal(err)
+			}
+			hear(t, server, "question")
+			hear(t, client, "")
+		}},
+		{"what was read ahead of either is not lost", func(c net.Conn) net.Conn {
+			return &relay.ReadAhead{Conn: c, In: ahead(c, "an")}
+		}, func(t *testing.T, client, server *net.TCPConn) {
+			if err := client.CloseWrite(); err != nil {
+				t.Fatal(err)
+			}
+			hear(t, server, "")
+			say(t, server, "swer")
+			if err := server.Close(); err != nil {
+				t.Fatal(err)
+			}
+			hear(t, client, "answer")
+		}},
+		{"an end behind what was read ahead closes what has no halves", func(c net.Conn) net.Conn {
+			return &relay.ReadAhead{Conn: whole{c}, In: ahead(c, "")}
+		}, func(t *testing.T, client, server *net.TCPConn) {
+			if err := client.CloseWrite(); err != nil {
+				t.Fatal(err)
+			}
+			hear(t, server, "")
+			hear(t, client, "")
+		}},
+	} {
+		t.Run(r.reason, func(t *testing.T) {
+			client, front := pair(t)
+			back, server := pair(t)
+			var behind net.Conn = back
+			if r.behind != nil {
+				behind = r.behind(back)
+			}
+			over := make(chan struct{})
+			go func() {
+				defer close(over)
+				relay.Pass(front, behind)
+			}()
+			r.story(t, client, server)
+			select {
+			case <-over:
+			case <-time.After(patience):
+				t.Fatalf("it did not end within %s", patience)
+			}
+			for _, c := range []net.Conn{front, back} {
+				if _, err := c.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
+					t.Errorf("a connection was left open: %v", err)
+				}
+			}
+		})
+	}
+}
+
+// ahead reads from a connection that seems to begin with a text.
+func ahead(c net.Conn, text string) *bufio.Reader {
+	in := bufio.NewReader(io.MultiReader(strings.NewReader(text), c))
+	if text != "" {
+		_, _ = in.Peek(1)
+	}
+	return in
+}
+
+func say(t *testing.T, c net.Conn, text string) {
+	t.Helper()
+	if _, err := io.WriteString(c, text); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// hear reads until the end.
+func hear(t *testing.T, c net.Conn, want string) {
+	t.Helper()
+	got, err := io.ReadAll(c)
+	if string(got) != want || err != nil {
+		t.Errorf("heard %q, %v, want %q", got, err, want)
+	}
+}
