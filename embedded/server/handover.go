@@ -33,26 +33,25 @@ func (k *conn) handOn(dial Dial, in *bufio.Reader, message []byte) {
 	defer func() { _ = there.Close() }()
 	// The end of this connection is that of the other.
 	defer context.AfterFunc(k.ctx, func() { _ = there.Close() })()
-	answers := bufio.NewReader(there)
-	if k.greeting != nil && !introduce(there, answers, k.greeting) {
+	if k.greeting != nil && !introduce(there, k.greeting) {
 		return
 	}
 	if _, err := there.Write(message); err != nil {
 		return
 	}
-	relay.Pass(&relay.ReadAhead{Conn: k.socket, In: in}, &relay.ReadAhead{Conn: there, In: answers})
+	relay.Pass(&relay.ReadAhead{Conn: k.socket, In: in}, there)
 }
 
 // introduction is how long it may take to say hello for a client.
 const introduction = 10 * time.Second
 
 // introduce says hello for a client, as it did itself here.
-func introduce(there net.Conn, answers *bufio.Reader, greeting []byte) bool {
+func introduce(there net.Conn, greeting []byte) bool {
 	_ = there.SetDeadline(time.Now().Add(introduction))
 	defer func() { _ = there.SetDeadline(time.Time{}) }()
 	if _, err := there.Write(wire.AppendMsg(nil, 0, 0, 0, greeting)); err != nil {
 		return false
 	}
-	_, _, err := wire.ReadMessage(answers)
+	_, _, err := wire.ReadMessage(there)
 	return err == nil
 }

@@ -20,14 +20,15 @@ func Pass(client, server net.Conn) {
 		defer both()
 		_, _ = io.Copy(client, server)
 	})
-	half, ok := server.(halfCloser)
+	half, ok := server.(interface{ CloseWrite() error })
 	if _, err := io.Copy(server, client); err != nil || !ok || half.CloseWrite() != nil {
 		both()
 	}
 	answers.Wait()
 }
 
-// ReadAhead is a connection of which In has read ahead.
+// ReadAhead is a connection of which In has read ahead. Its ends cannot be closed
+// one by one.
 type ReadAhead struct {
 	net.Conn
 	In *bufio.Reader
@@ -41,15 +42,3 @@ func (r *ReadAhead) Read(b []byte) (int, error) {
 	r.In = nil
 	return r.Conn.Read(b)
 }
-
-// CloseWrite tells the other end that nothing more comes. A connection whose ends
-// cannot be closed one by one is closed.
-func (r *ReadAhead) CloseWrite() error {
-	if half, ok := r.Conn.(halfCloser); ok {
-		return half.CloseWrite()
-	}
-	return r.Close()
-}
-
-// halfCloser is a connection whose ends can be closed one by one.
-type halfCloser interface{ CloseWrite() error }

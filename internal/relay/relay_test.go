@@ -45,55 +45,50 @@ type whole struct{ net.Conn }
 func TestPass(t *testing.T) {
 	for _, r := range []struct {
 		reason string
+		before func(net.Conn) net.Conn                         // the client as Pass gets it
 		behind func(net.Conn) net.Conn                         // the server as Pass gets it
 		story  func(t *testing.T, client, server *net.TCPConn) // of the outer ends
 	}{
-		{"a client that has sent all is answered", nil, func(t *testing.T, client, server *net.TCPConn) {
+		{"a client that has sent all is answered", nil, nil, func(t *testing.T, client, server *net.TCPConn) {
 			say(t, client, "question")
-			if err := client.CloseWrite(); err != nil {
-				t.Fatal(err)
-			}
+			check(t, client.CloseWrite())
 			hear(t, server, "question")
 			say(t, server, "answer")
-			if err := server.Close(); err != nil {
-				t.Fatal(err)
-			}
+			check(t, server.Close())
 			hear(t, client, "answer")
 		}},
-		{"a server that ends takes the client along", nil, func(t *testing.T, client, server *net.TCPConn) {
+		{"a server that ends takes the client along", nil, nil, func(t *testing.T, client, server *net.TCPConn) {
 			say(t, server, "farewell")
-			if err := server.Close(); err != nil {
-				t.Fatal(err)
-			}
+			check(t, server.Close())
 			hear(t, client, "farewell")
 		}},
-		{"a server that cannot be told of an end is closed", func(c net.Conn) net.Conn { return whole{c} }, func(t *testing.T, client, server *net.TCPConn) {
+		{"a server that cannot be told of an end is closed", nil, func(c net.Conn) net.Conn { return whole{c} }, func(t *testing.T, client, server *net.TCPConn) {
 			say(t, client, "question")
-			if err := client.CloseWrite(); err != nil {
-				t.Fatal(err)
-			}
+			check(t, client.CloseWrite())
 			hear(t, server, "question")
 			hear(t, client, "")
 		}},
-		{"what was read ahead of either is not lost", func(c net.Conn) net.Conn {
+		{"what was read ahead of the server is not lost", nil, func(c net.Conn) net.Conn {
 			return &relay.ReadAhead{Conn: c, In: ahead(c, "an")}
 		}, func(t *testing.T, client, server *net.TCPConn) {
-			if err := client.CloseWrite(); err != nil {
-				t.Fatal(err)
-			}
-			hear(t, server, "")
 			say(t, server, "swer")
-			if err := server.Close(); err != nil {
-				t.Fatal(err)
-			}
+			check(t, server.Close())
 			hear(t, client, "answer")
 		}},
-		{"an end behind what was read ahead closes what has no halves", func(c net.Conn) net.Conn {
+		{"what was read ahead of the client is not lost", func(c net.Conn) net.Conn {
+			return &relay.ReadAhead{Conn: c, In: ahead(c, "ques")}
+		}, nil, func(t *testing.T, client, server *net.TCPConn) {
+			say(t, client, "tion")
+			check(t, client.CloseWrite())
+			hear(t, server, "question")
+			say(t, server, "answer")
+			check(t, server.Close())
+			hear(t, client, "answer")
+		}},
+		{"an end behind what was read ahead closes what has no halves", nil, func(c net.Conn) net.Conn {
 			return &relay.ReadAhead{Conn: whole{c}, In: ahead(c, "")}
 		}, func(t *testing.T, client, server *net.TCPConn) {
-			if err := client.CloseWrite(); err != nil {
-				t.Fatal(err)
-			}
+			check(t, client.CloseWrite())
 			hear(t, server, "")
 			hear(t, client, "")
 		}},
@@ -101,14 +96,17 @@ func TestPass(t *testing.T) {
 		t.Run(r.reason, func(t *testing.T) {
 			client, front := pair(t)
 			back, server := pair(t)
-			var behind net.Conn = back
+			var before, behind net.Conn = front, back
+			if r.before != nil {
+				before = r.before(front)
+			}
 			if r.behind != nil {
 				behind = r.behind(back)
 			}
 			over := make(chan struct{})
 			go func() {
 				defer close(over)
-				relay.Pass(front, behind)
+				relay.Pass(before, behind)
 			}()
 			r.story(t, client, server)
 			select {
@@ -134,11 +132,17 @@ func ahead(c net.Conn, text string) *bufio.Reader {
 	return in
 }
 
-func say(t *testing.T, c net.Conn, text string) {
+func check(t *testing.T, err error) {
 	t.Helper()
-	if _, err := io.WriteString(c, text); err != nil {
+	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+func say(t *testing.T, c net.Conn, text string) {
+	t.Helper()
+	_, err := io.WriteString(c, text)
+	check(t, err)
 }
 
 // hear reads until the end.
