@@ -6,7 +6,6 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/unified-test-runner/utr/internal/relay"
 )
@@ -32,34 +31,13 @@ func newBalancer(targets []string) (*balancer, error) {
 		return nil, err
 	}
 	b := &balancer{listener: l, targets: targets, conns: make(map[net.Conn]bool)}
-	b.all.Go(b.accept)
+	b.all.Go(func() {
+		relay.Accept(l, func(client net.Conn) { b.all.Go(func() { b.serve(client) }) })
+	})
 	return b, nil
 }
 
 func (b *balancer) address() string { return b.listener.Addr().String() }
-
-// acceptPause is after an error that goes away, such as too many open files.
-const acceptPause = 50 * time.Millisecond
-
-func (b *balancer) accept() {
-	for {
-		conn, err := b.listener.Accept()
-		if err != nil {
-			if b.isClosed() {
-				return
-			}
-			time.Sleep(acceptPause)
-			continue
-		}
-		b.all.Go(func() { b.serve(conn) })
-	}
-}
-
-func (b *balancer) isClosed() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.closed
-}
 
 // own registers a connection, so that closing the balancer breaks it. It gives
 // false, and closes the connection, if the balancer is closed already.

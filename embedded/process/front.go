@@ -119,7 +119,7 @@ func (f *front) become(state string, b backend) {
 
 // accept takes clients until the listener is closed.
 func (f *front) accept(l net.Listener, balanced bool) {
-	server.Accept(l, func(nc net.Conn) {
+	relay.Accept(l, func(nc net.Conn) {
 		f.work.Go(func() { f.open(nc, balanced) })
 	})
 }

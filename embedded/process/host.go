@@ -284,7 +284,7 @@ func (h *host) changed() {
 }
 
 func (h *host) accept() {
-	server.Accept(h.listener, func(nc net.Conn) {
+	relay.Accept(h.listener, func(nc net.Conn) {
 		h.work.Go(func() { h.handle(nc) })
 	})
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/unified-test-runner/utr/embedded/command"
 	"github.com/unified-test-runner/utr/embedded/failpoint"
+	"github.com/unified-test-runner/utr/internal/relay"
 )
 
 // Server is a mongod or a mongos. Its methods may be called concurrently.
@@ -116,23 +117,7 @@ func (s *Server) configure() error {
 // listen takes connections for s. Called with c.mu held.
 func (c *Cluster) listen(s *Server, listener net.Listener) {
 	s.listener = listener
-	c.work.Go(func() { Accept(listener, func(nc net.Conn) { s.serve(nc, false) }) })
-}
-
-// Accept hands over connections until the listener is closed. A failure to
-// accept one, as from a lack of file descriptors, is waited out.
-func Accept(listener net.Listener, serve func(net.Conn)) {
-	for {
-		nc, err := listener.Accept()
-		if errors.Is(err, net.ErrClosed) {
-			return
-		}
-		if err != nil {
-			time.Sleep(time.Millisecond)
-			continue
-		}
-		serve(nc)
-	}
+	c.work.Go(func() { relay.Accept(listener, func(nc net.Conn) { s.serve(nc, false) }) })
 }
 
 // Balancer is a load balancer: each new connection goes to the next of the
@@ -150,7 +135,7 @@ func (c *Cluster) Balance(address string, behind []*Server) (*Balancer, error) {
 	}
 	next := 0
 	c.work.Go(func() {
-		Accept(listener, func(nc net.Conn) {
+		relay.Accept(listener, func(nc net.Conn) {
 			s := behind[next%len(behind)]
 			next++
 			s.serve(nc, true)

@@ -1,13 +1,34 @@
-// Package relay hands a connection on to a server behind, as load balancers and
-// the processes in front of a host do.
+// Package relay takes connections and hands them on to a server behind, as load
+// balancers and the processes in front of a host do.
 package relay
 
 import (
 	"bufio"
+	"errors"
 	"io"
 	"net"
 	"sync"
+	"time"
 )
+
+// acceptPause is after an error that goes away, such as too many open files.
+const acceptPause = 10 * time.Millisecond
+
+// Accept gives serve the connections, one after the other, until the listener is
+// closed. What keeps it from accepting one is waited out.
+func Accept(listener net.Listener, serve func(net.Conn)) {
+	for {
+		conn, err := listener.Accept()
+		switch {
+		case err == nil:
+			serve(conn)
+		case errors.Is(err, net.ErrClosed):
+			return
+		default:
+			time.Sleep(acceptPause)
+		}
+	}
+}
 
 // Pass copies both ways until the server ends, then closes both connections. A
 // client that ends is heard of at a server whose ends can be closed one by one:

@@ -6,6 +6,8 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -151,5 +153,51 @@ func hear(t *testing.T, c net.Conn, want string) {
 	got, err := io.ReadAll(c)
 	if string(got) != want || err != nil {
 		t.Errorf("heard %q, %v, want %q", got, err, want)
+	}
+}
+
+// troubled is a listener of which the first attempts to accept fail.
+type troubled struct {
+	net.Listener
+	errs []error
+}
+
+func (l *troubled) Accept() (net.Conn, error) {
+	if len(l.errs) == 0 {
+		return l.Listener.Accept()
+	}
+	err := l.errs[0]
+	l.errs = l.errs[1:]
+	return nil, err
+}
+
+func TestAccept(t *testing.T) {
+	for _, r := range []struct {
+		reason string
+		errs   []error
+	}{
+		{"a connection is served", nil},
+		{"a lack of file descriptors is waited out", []error{
+			&net.OpError{Op: "accept", Err: syscall.EMFILE}, &net.OpError{Op: "accept", Err: syscall.EMFILE},
+		}},
+		{"a client that left before it was accepted ends nothing", []error{&net.OpError{Op: "accept", Err: syscall.ECONNABORTED}}},
+	} {
+		t.Run(r.reason, func(t *testing.T) {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			check(t, err)
+			var ended sync.WaitGroup
+			ended.Go(func() {
+				relay.Accept(&troubled{Listener: l, errs: r.errs}, func(c net.Conn) {
+					_, _ = io.WriteString(c, "welcome")
+					_ = c.Close()
+				})
+			})
+			t.Cleanup(func() { _ = l.Close(); ended.Wait() })
+			c, err := net.Dial("tcp", l.Addr().String())
+			check(t, err)
+			check(t, c.SetDeadline(time.Now().Add(patience)))
+			hear(t, c.(*net.TCPConn), "welcome")
+			check(t, c.Close())
+		})
 	}
 }
