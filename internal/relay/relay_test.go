@@ -16,29 +16,38 @@ import (
 
 const patience = 10 * time.Second
 
+// listen gives a listener that is closed when the test is over.
+func listen(t *testing.T) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	check(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+func dial(t *testing.T, l net.Listener) *net.TCPConn {
+	t.Helper()
+	c, err := net.Dial("tcp", l.Addr().String())
+	check(t, err)
+	return bounded(t, c)
+}
+
+// bounded gives a connection that lasts no longer than patience and the test.
+func bounded(t *testing.T, c net.Conn) *net.TCPConn {
+	t.Helper()
+	t.Cleanup(func() { _ = c.Close() })
+	check(t, c.SetDeadline(time.Now().Add(patience)))
+	return c.(*net.TCPConn)
+}
+
 // pair gives both ends of a connection over TCP.
 func pair(t *testing.T) (here, there *net.TCPConn) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	a, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []net.Conn{a, b} {
-		t.Cleanup(func() { _ = c.Close() })
-		if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return a.(*net.TCPConn), b.(*net.TCPConn)
+	l := listen(t)
+	here = dial(t, l)
+	c, err := l.Accept()
+	check(t, err)
+	return here, bounded(t, c)
 }
 
 // whole hides that a connection can be closed by halves.
@@ -51,14 +60,7 @@ func TestPass(t *testing.T) {
 		behind func(net.Conn) net.Conn                         // the server as Pass gets it
 		story  func(t *testing.T, client, server *net.TCPConn) // of the outer ends
 	}{
-		{"a client that has sent all is answered", nil, nil, func(t *testing.T, client, server *net.TCPConn) {
-			say(t, client, "question")
-			check(t, client.CloseWrite())
-			hear(t, server, "question")
-			say(t, server, "answer")
-			check(t, server.Close())
-			hear(t, client, "answer")
-		}},
+		{"a client that has sent all is answered", nil, nil, answered("question")},
 		{"a server that ends takes the client along", nil, nil, func(t *testing.T, client, server *net.TCPConn) {
 			say(t, server, "farewell")
 			check(t, server.Close())
@@ -79,16 +81,9 @@ func TestPass(t *testing.T) {
 		}},
 		{"what was read ahead of the client is not lost", func(c net.Conn) net.Conn {
 			return &relay.ReadAhead{Conn: c, In: ahead(c, "ques")}
-		}, nil, func(t *testing.T, client, server *net.TCPConn) {
-			say(t, client, "tion")
-			check(t, client.CloseWrite())
-			hear(t, server, "question")
-			say(t, server, "answer")
-			check(t, server.Close())
-			hear(t, client, "answer")
-		}},
-		{"an end behind what was read ahead closes what has no halves", nil, func(c net.Conn) net.Conn {
-			return &relay.ReadAhead{Conn: whole{c}, In: ahead(c, "")}
+		}, nil, answered("tion")},
+		{"a server that was read ahead of cannot be told of an end, and is closed", nil, func(c net.Conn) net.Conn {
+			return &relay.ReadAhead{Conn: c, In: ahead(c, "")}
 		}, func(t *testing.T, client, server *net.TCPConn) {
 			check(t, client.CloseWrite())
 			hear(t, server, "")
@@ -122,6 +117,20 @@ func TestPass(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// answered is the story of a client that says the last of its question and ends,
+// and of a server that hears all of it and answers.
+func answered(last string) func(t *testing.T, client, server *net.TCPConn) {
+	return func(t *testing.T, client, server *net.TCPConn) {
+		t.Helper()
+		say(t, client, last)
+		check(t, client.CloseWrite())
+		hear(t, server, "question")
+		say(t, server, "answer")
+		check(t, server.Close())
+		hear(t, client, "answer")
 	}
 }
 
@@ -183,21 +192,16 @@ func TestAccept(t *testing.T) {
 		{"a client that left before it was accepted ends nothing", []error{&net.OpError{Op: "accept", Err: syscall.ECONNABORTED}}},
 	} {
 		t.Run(r.reason, func(t *testing.T) {
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			check(t, err)
 			var ended sync.WaitGroup
+			t.Cleanup(ended.Wait) // after the listener is closed
+			l := listen(t)
 			ended.Go(func() {
 				relay.Accept(&troubled{Listener: l, errs: r.errs}, func(c net.Conn) {
 					_, _ = io.WriteString(c, "welcome")
 					_ = c.Close()
 				})
 			})
-			t.Cleanup(func() { _ = l.Close(); ended.Wait() })
-			c, err := net.Dial("tcp", l.Addr().String())
-			check(t, err)
-			check(t, c.SetDeadline(time.Now().Add(patience)))
-			hear(t, c.(*net.TCPConn), "welcome")
-			check(t, c.Close())
+			hear(t, dial(t, l), "welcome")
 		})
 	}
 }
