@@ -16,7 +16,8 @@ import (
 	"github.com/unified-test-runner/utr/embedded"
 )
 
-// slow is a suite whose second test takes minutes.
+// slow is a suite whose second test takes minutes: with --jobs 1, or the first
+// may have to wait for the second.
 const slow = `description: "slow"
 schemaVersion: "1.10"
 createEntities:
@@ -127,7 +128,7 @@ func TestOrchestrationInterrupted(t *testing.T) {
 		t.Run(sig.String(), func(t *testing.T) {
 			s := twin.Start(t)
 			state := t.TempDir()
-			u := startIn(t, []string{"UTR_STATE_DIR=" + state}, "run", "-v", "--orchestration", s.URL, "--cluster", "single", "--cluster", "replicaset-auth", suiteFile(t, slow))
+			u := startIn(t, []string{"UTR_STATE_DIR=" + state}, "run", "-v", "--jobs", "1", "--orchestration", s.URL, "--cluster", "single", "--cluster", "replicaset-auth", suiteFile(t, slow))
 			u.line(t, "the first test", func(s string) bool { return strings.Contains(s, "first") })
 			if err := u.Process.Signal(sig); err != nil {
 				t.Fatal(err)
@@ -149,7 +150,7 @@ func TestKilledAndCleaned(t *testing.T) {
 	s.Add(t, "servers", "somebody-elses", embedded.Options{})
 	state := t.TempDir()
 	begin := func() *utr {
-		u := startIn(t, []string{"UTR_STATE_DIR=" + state}, "run", "-v", "--jobs", "2", "--orchestration", s.URL, "--cluster", "single", "--cluster", "replicaset-auth", suiteFile(t, slow))
+		u := startIn(t, []string{"UTR_STATE_DIR=" + state}, "run", "-v", "--jobs", "1", "--orchestration", s.URL, "--cluster", "single", "--cluster", "replicaset-auth", suiteFile(t, slow))
 		u.line(t, "the first test", func(s string) bool { return strings.Contains(s, "first") })
 		return u
 	}
