@@ -102,7 +102,7 @@ func TestKilledThenCleaned(t *testing.T) {
 	} {
 		t.Run(r.reason, func(t *testing.T) {
 			t.Parallel()
-			env := []string{ledger.EnvDir + "=" + t.TempDir(), "UTR_PASSWORD=" + password}
+			env := []string{"UTR_PASSWORD=" + password}
 			args := []string{"serve", "--topology", "replicaset"}
 			if r.user {
 				args = append(args, "--user", "bob")
@@ -164,10 +164,9 @@ func TestKilledThenRunAgain(t *testing.T) {
 	}
 	_, uri := serve(t, "--topology", "replicaset")
 	ping := witness(t, uri)
-	env := []string{ledger.EnvDir + "=" + t.TempDir()}
-	killed := startIn(t, env, "run", "--uri", uri, suiteFile(t, armed))
+	killed := start(t, "run", "--uri", uri, suiteFile(t, armed))
 	until(t, "the fail point is on", func() bool { return ping() != nil })
-	second := startIn(t, env, "run", "--uri", uri, suiteFile(t, suiteText))
+	second := start(t, "run", "--uri", uri, suiteFile(t, suiteText))
 	if code := second.exit(t); code != 3 || !strings.Contains(second.said(), "utr clean --uri") {
 		t.Errorf("while the first one runs: exit code %d: %s", code, second.said())
 	}
@@ -175,7 +174,7 @@ func TestKilledThenRunAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	killed.exit(t)
-	next := startIn(t, env, "run", "--uri", uri, suiteFile(t, suiteText))
+	next := start(t, "run", "--uri", uri, suiteFile(t, suiteText))
 	if code := next.exit(t); code != 0 || !strings.Contains(next.said(), "which is gone") || !strings.Contains(next.said(), "turned off: failCommand") {
 		t.Errorf("the next run: exit code %d: %s", code, next.said())
 	}
@@ -223,7 +222,7 @@ func TestHandshakeFailPoint(t *testing.T) {
 				{Key: "data", Value: bson.D{{Key: "failCommands", Value: bson.A{"hello", "isMaster"}}, {Key: "closeConnection", Value: true}}}}); err != nil {
 				t.Fatal(err)
 			}
-			u := startIn(t, []string{ledger.EnvDir + "=" + t.TempDir()}, r.args(withOption(uri, quickly))...)
+			u := start(t, r.args(withOption(uri, quickly))...)
 			out := u.all(t)
 			if code := u.exit(t); code != 0 || !strings.Contains(out+u.said(), r.says) {
 				t.Errorf("exit code %d: %s%s", code, out, u.said())

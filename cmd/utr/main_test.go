@@ -84,7 +84,8 @@ const patience = time.Minute
 
 func start(t *testing.T, args ...string) *utr { t.Helper(); return startIn(t, nil, args...) }
 
-// startIn starts utr with an environment that holds more.
+// startIn starts utr with an environment that holds more. What it remembers is
+// for the same test alone.
 func startIn(t *testing.T, env []string, args ...string) *utr {
 	t.Helper()
 	self, err := os.Executable()
@@ -92,7 +93,8 @@ func startIn(t *testing.T, env []string, args ...string) *utr {
 		t.Fatal(err)
 	}
 	command := exec.Command(self, args...)
-	command.Env = append(append(os.Environ(), "UTR_TEST_AS_COMMAND=1"), env...)
+	state := filepath.Join(os.Getenv(ledger.EnvDir), strings.ReplaceAll(t.Name(), "/", "_"))
+	command.Env = append(append(os.Environ(), "UTR_TEST_AS_COMMAND=1", ledger.EnvDir+"="+state), env...)
 	return launch(t, command)
 }
 

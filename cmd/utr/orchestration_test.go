@@ -213,7 +213,7 @@ tests:
     operations:
       - {name: runCommand, object: database, arguments: {commandName: ping, command: {ping: 1}}}
 `)
-	u := startIn(t, []string{"UTR_STATE_DIR=" + t.TempDir()}, "run", "-v", "--jobs", "1", "--uri-option", "serverSelectionTimeoutMS=2000",
+	u := start(t, "run", "-v", "--jobs", "1", "--uri-option", "serverSelectionTimeoutMS=2000",
 		"--orchestration", s.URL, "--cluster", "id:a", "--cluster", "id:b", suite)
 	u.line(t, "the first test", func(s string) bool { return strings.Contains(s, "first") })
 	s.Kill("servers/a")

@@ -3,7 +3,6 @@
 package acceptance
 
 import (
-	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -73,25 +72,5 @@ func TestRealReleases(t *testing.T) {
 // runLocal runs suites on clusters of a release, on all topologies.
 func runLocal(t *testing.T, utr, release string, args ...string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
-	defer cancel()
-	temp := t.TempDir()
-	run := exec.CommandContext(ctx, utr, append([]string{"run", "--local", release, "--topology", "all", "--backoff", "none"}, args...)...)
-	run.Env = append(os.Environ(), "TMPDIR="+temp, "UTR_STATE_DIR="+t.TempDir())
-	began := time.Now()
-	out, err := run.CombinedOutput()
-	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-	summary := lines[len(lines)-1]
-	if err != nil || !wellEnded.MatchString(summary) {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	for _, line := range lines {
-		if skipped.MatchString(line) && !strings.Contains(line, ": requirement: ") {
-			t.Error(line)
-		}
-	}
-	if left, _ := filepath.Glob(filepath.Join(temp, "utr-*")); len(left) > 0 {
-		t.Errorf("left are %v", left)
-	}
-	t.Logf("%s in %v", summary, time.Since(began).Round(time.Millisecond))
+	runWell(t, utr, 10*time.Minute, append([]string{"--local", release, "--topology", "all", "--backoff", "none"}, args...)...)
 }

@@ -3,7 +3,6 @@ package acceptance
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"net"
 	"os"
 	"os/exec"
@@ -41,45 +40,17 @@ func TestServeAndRun(t *testing.T) {
 				suites = append(suites, own)
 			}
 			s := serve(t, utr, string(topology))
-			args := []string{"run", "--uri", s.uri}
+			args := []string{"--uri", s.uri}
 			if s.single != "" {
 				args = append(args, "--single-uri", s.single)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
-			defer cancel()
-			began := time.Now()
-			out, err := exec.CommandContext(ctx, utr, append(args, suites...)...).CombinedOutput()
-			lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-			summary := lines[len(lines)-1]
-			if err != nil || !wellEnded.MatchString(summary) {
-				t.Fatalf("%v\n%s", err, out)
-			}
-			for _, line := range lines {
-				if skipped.MatchString(line) && !strings.Contains(line, ": requirement: ") {
-					t.Error(line)
-				}
-			}
-			t.Logf("%s in %v", summary, time.Since(began).Round(time.Millisecond))
+			runWell(t, utr, 4*time.Minute, append(args, suites...)...)
 			s.stop()
 		})
 	}
 }
 
-var (
-	wellEnded = regexp.MustCompile(`^[1-9]\d* passed, 0 failed, \d+ skipped$`)
-	skipped   = regexp.MustCompile(`^skipped \d+: `)
-	hosts     = regexp.MustCompile(`127\.0\.0\.1:\d+`)
-)
-
-// build makes the command, as a user would.
-func build(t *testing.T) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "utr")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", path, "../../cmd/utr").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
-	return path
-}
+var hosts = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 
 // served is a deployment in a process of its own.
 type served struct {
