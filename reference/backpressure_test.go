@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/reference/retry"
 	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -393,7 +394,7 @@ func TestRetriesKeepTheirNumbers(t *testing.T) {
 					if err != nil {
 						return "-"
 					}
-					if n, ok := integer(v); ok {
+					if n, ok := enginekit.Integer(v); ok {
 						return fmt.Sprint(n)
 					}
 					return fmt.Sprint(v.Boolean())
@@ -445,7 +446,7 @@ func TestCommitsKeepTheirWriteConcern(t *testing.T) {
 			var got []string
 			for _, cmd := range s.commands("commitTransaction") {
 				w := cmd.Lookup("writeConcern", "w")
-				if n, ok := integer(w); ok {
+				if n, ok := enginekit.Integer(w); ok {
 					got = append(got, fmt.Sprint(n))
 				} else {
 					got = append(got, w.StringValue())

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/reference/retry"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs/operations"
@@ -64,7 +65,7 @@ type call struct {
 
 // Do performs an operation.
 func (t *test) Do(ctx context.Context, op engine.Operation) (out result.Outcome) {
-	e, err := t.get(op.Object)
+	e, err := t.entities.Get(op.Object)
 	if err != nil {
 		return result.Outcome{Err: argument(err.Error())}
 	}
@@ -92,41 +93,13 @@ func (t *test) Do(ctx context.Context, op engine.Operation) (out result.Outcome)
 	}
 	out = result.Outcome{Err: failure, Server: c.trace.server, ServiceID: c.trace.service, Decisions: c.trace.decisions}
 	if failure == nil || value != nil {
-		v, err := valueOf(value)
+		v, err := enginekit.ValueOf(value)
 		if err != nil {
 			return result.Outcome{Err: argument("result cannot be written: " + err.Error())}
 		}
 		out.Value = v
 	}
 	return out
-}
-
-// nothing is the result of operations that return nothing.
-type nothing struct{}
-
-// valueOf writes a result as BSON; nil is null.
-func valueOf(v any) (bson.RawValue, error) {
-	switch v := v.(type) {
-	case nothing:
-		return bson.RawValue{}, nil
-	case bson.RawValue:
-		return v, nil
-	case bson.Raw:
-		if v == nil {
-			return bson.RawValue{Type: bson.TypeNull}, nil
-		}
-		return bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: v}, nil
-	case []bson.Raw:
-		a := make(bson.A, len(v))
-		for i, d := range v {
-			a[i] = d
-		}
-		return valueOf(a)
-	case nil:
-		return bson.RawValue{Type: bson.TypeNull}, nil
-	}
-	t, data, err := bson.MarshalValue(v)
-	return bson.RawValue{Type: t, Value: data}, err
 }
 
 // check refuses arguments that the row does not list.
@@ -168,7 +141,7 @@ func (c *call) resolve() {
 func (c *call) begin(ctx context.Context) (context.CancelFunc, *result.Error) {
 	c.ctx, c.base = ctx, ctx
 	if c.has("session") {
-		s, err := named[*clientSession](c.test, c.args, "session")
+		s, err := enginekit.Named[*clientSession](&c.test.entities, c.args, "session")
 		if err != nil {
 			return func() {}, argument(err.Error())
 		}
@@ -232,7 +205,7 @@ func (c *call) text(name string) string {
 }
 
 func (c *call) number(name string) int64 {
-	n, _ := integer(c.arg(name))
+	n, _ := enginekit.Integer(c.arg(name))
 	return n
 }
 

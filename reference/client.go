@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/event"
@@ -25,7 +26,7 @@ type client struct {
 	settings  settings
 	heartbeat time.Duration
 	api       *serverAPI
-	log       *eventLog
+	log       *enginekit.EventLog
 	messages  *messageLog // nil: none are observed
 	topology  *topology.Topology
 	//lint:ignore SA1019 the topology takes no other clock
@@ -62,7 +63,7 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 	}
 	c := &client{
 		driver: d, settings: s,
-		log: newEventLog(d.options.Now), sockets: newSockets(), inUse: newInUse(), handshakes: newHandshakes(),
+		log: enginekit.NewEventLog(d.options.Now), sockets: newSockets(), inUse: newInUse(), handshakes: newHandshakes(),
 		heartbeat: s.heartbeat, tokens: newTokenBucket(d.policy),
 	}
 	if c.heartbeat == 0 {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs/operations"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -236,7 +237,7 @@ func (b *clientBulk) read(c *call, r reply, t *clientTally) bool {
 		}
 		t.failure = &e
 	}
-	count := func(field string) int64 { n, _ := integer(r.doc.Lookup(field)); return n }
+	count := func(field string) int64 { n, _ := enginekit.Integer(r.doc.Lookup(field)); return n }
 	t.inserted, t.upserted = t.inserted+count("nInserted"), t.upserted+count("nUpserted")
 	t.matched, t.modified, t.deleted = t.matched+count("nMatched"), t.modified+count("nModified"), t.deleted+count("nDeleted")
 	t.writes += len(b.ops)
@@ -246,7 +247,7 @@ func (b *clientBulk) read(c *call, r reply, t *clientTally) bool {
 		return false
 	}
 	for _, d := range docs {
-		at, ok := integer(d.Lookup("idx"))
+		at, ok := enginekit.Integer(d.Lookup("idx"))
 		if !ok || at < 0 || int(at) >= len(b.ops) {
 			continue
 		}
@@ -296,7 +297,7 @@ func (t *clientTally) end() (any, *result.Error) {
 	}
 	_, first := t.failure.WriteErrors[0]
 	if len(t.failure.WriteErrors) < t.writes && !(t.ordered && first) { // something was written
-		if v, err := valueOf(sum); err == nil {
+		if v, err := enginekit.ValueOf(sum); err == nil {
 			withPartial := *t.failure
 			withPartial.Partial = v
 			t.failure = &withPartial
@@ -307,14 +308,14 @@ func (t *clientTally) end() (any, *result.Error) {
 
 // result gives the individual result of a write.
 func (o bulkOp) result(d bson.Raw) bson.D {
-	n, _ := integer(d.Lookup("n"))
+	n, _ := enginekit.Integer(d.Lookup("n"))
 	switch o.group() {
 	case "insert":
 		return bson.D{{Key: "insertedId", Value: o.id}}
 	case "delete":
 		return bson.D{{Key: "deletedCount", Value: n}}
 	}
-	modified, _ := integer(d.Lookup("nModified"))
+	modified, _ := enginekit.Integer(d.Lookup("nModified"))
 	out := bson.D{{Key: "matchedCount", Value: n}, {Key: "modifiedCount", Value: modified}}
 	if id, err := d.LookupErr("upserted", "_id"); err == nil {
 		out = append(out, bson.E{Key: "upsertedId", Value: id})

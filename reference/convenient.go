@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/reference/retry"
 	"github.com/unified-test-runner/utr/result"
 )
@@ -77,7 +78,7 @@ func withTransaction(c *call) (any, *result.Error) {
 			}
 			in = retry.TransactionInput{Kind: retry.TransactionBackedOff}
 		case retry.ReturnResult:
-			return nothing{}, nil
+			return enginekit.Nothing{}, nil
 		default:
 			if d.Expired {
 				return nil, c.late(last)

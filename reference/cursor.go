@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/reference/retry"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs/operations"
@@ -57,7 +58,7 @@ func (c *call) openCursor(r reply, o cursorOptions) (*cursor, *result.Error) {
 	k := &cursor{client: c.client, session: c.session, address: r.address, conn: r.conn, options: o, timed: c.timeout}
 	ns, _ := doc.Lookup("ns").StringValueOK()
 	k.db, k.coll, _ = strings.Cut(ns, ".")
-	k.id, _ = integer(doc.Lookup("id"))
+	k.id, _ = enginekit.Integer(doc.Lookup("id"))
 	if err := k.take(doc, "firstBatch"); err != nil {
 		return nil, err
 	}
@@ -185,7 +186,7 @@ func (k *cursor) getMore(ctx context.Context, tr *trace) *result.Error {
 	if !ok {
 		return &result.Error{Message: "the reply has no cursor", Client: true, Kind: "reply", Response: r.doc, Server: r.address}
 	}
-	k.id, _ = integer(doc.Lookup("id"))
+	k.id, _ = enginekit.Integer(doc.Lookup("id"))
 	if err := k.take(doc, "nextBatch"); err != nil {
 		return err
 	}
@@ -268,19 +269,14 @@ func (c *call) iterate(r reply, o cursorOptions) ([]bson.Raw, *result.Error) {
 	return k.all(c.base, &c.trace)
 }
 
-// keep saves a cursor under the name that the operation asked for.
+// keep saves a cursor under the name that the operation asked for; one without
+// a name lives until the test ends.
 func (c *call) keep(k iterator) (any, *result.Error) {
-	if c.op.SaveAs == "" {
-		c.test.mu.Lock()
-		c.test.anon = append(c.test.anon, k)
-		c.test.mu.Unlock()
-		return nothing{}, nil
-	}
-	if err := c.test.put(c.op.SaveAs, k); err != nil {
+	if err := c.test.entities.Put(c.op.SaveAs, k); err != nil {
 		k.close(c.ctx, &c.trace)
 		return nil, argument(err.Error())
 	}
-	return nothing{}, nil
+	return enginekit.Nothing{}, nil
 }
 
 func cursorRows() []row {
@@ -301,7 +297,7 @@ func cursorRows() []row {
 				}
 			}
 			k.close(ctx, &c.trace)
-			return nothing{}, nil
+			return enginekit.Nothing{}, nil
 		}},
 		{operations.Cursor, "iterateOnce", []string{"timeoutMS"}, iterate(false)},
 		{operations.Cursor, "iterateUntilDocumentOrError", []string{"timeoutMS"}, iterate(true)},
@@ -315,7 +311,7 @@ func iterate(wait bool) func(*call) (any, *result.Error) {
 			return nil, err
 		}
 		if doc == nil {
-			return nothing{}, nil
+			return enginekit.Nothing{}, nil
 		}
 		return slices.Clone(doc), nil
 	}

@@ -3,6 +3,7 @@ package reference
 import (
 	"testing"
 
+	"github.com/unified-test-runner/utr/engine/enginekit"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
@@ -52,7 +53,7 @@ func TestDropDatabase(t *testing.T) {
 		if db := cmd.Lookup("$db").StringValue(); db != "other" {
 			t.Errorf("%s: in database %s", row.reason, db)
 		}
-		if w, _ := integer(cmd.Lookup("writeConcern", "w")); w != row.w {
+		if w, _ := enginekit.Integer(cmd.Lookup("writeConcern", "w")); w != row.w {
 			t.Errorf("%s: write concern %v, want w %d", row.reason, cmd.Lookup("writeConcern"), row.w)
 		}
 		for field, want := range map[string]bool{"lsid": true, "txnNumber": false, "readConcern": row.causal, "$readPreference": false} {
@@ -68,7 +69,7 @@ func TestDropDatabase(t *testing.T) {
 
 func hasCode(code int32, concerns []bson.Raw, want int32) bool {
 	for _, c := range concerns {
-		if n, _ := integer(c.Lookup("code")); n == int64(want) {
+		if n, _ := enginekit.Integer(c.Lookup("code")); n == int64(want) {
 			return true
 		}
 	}

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/reference/retry"
 	"github.com/unified-test-runner/utr/reference/selection"
 )
@@ -101,7 +101,7 @@ func New(o Options) (engine.Engine, error) {
 	default:
 		return nil, fmt.Errorf("backoff %q is neither %s nor %s", o.Backoff, BackoffReal, BackoffNone)
 	}
-	return &driver{options: o.withDefaults(), policy: policy, table: rowIndex(), open: map[*test]bool{}}, nil
+	return &driver{options: o.withDefaults(), policy: policy, table: rowIndex()}, nil
 }
 
 // driver is the engine: what its tests share.
@@ -110,10 +110,9 @@ type driver struct {
 	policy  *retry.Policy
 	table   map[rowKey]row
 
-	authenticators authenticators
+	open enginekit.Tests
 
-	mu   sync.Mutex
-	open map[*test]bool
+	authenticators authenticators
 }
 
 // Describe lists the rows of the operation table.
@@ -134,29 +133,13 @@ func (d *driver) Describe(context.Context) (engine.Description, error) {
 
 // Begin opens an empty set of entities.
 func (d *driver) Begin(context.Context) (engine.Test, error) {
-	t := newTest(d)
-	d.mu.Lock()
-	d.open[t] = true
-	d.mu.Unlock()
+	t := &test{driver: d}
+	d.open.Add(t)
 	return t, nil
 }
 
 // Close ends the tests that are still open.
 func (d *driver) Close() error {
-	d.mu.Lock()
-	tests := make([]*test, 0, len(d.open))
-	for t := range d.open {
-		tests = append(tests, t)
-	}
-	d.mu.Unlock()
-	for _, t := range tests {
-		_ = t.End(context.Background())
-	}
+	d.open.End(context.Background())
 	return nil
-}
-
-func (d *driver) forget(t *test) {
-	d.mu.Lock()
-	delete(d.open, t)
-	d.mu.Unlock()
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.uber.org/goleak"
@@ -271,7 +272,7 @@ func TestTimeoutMSRetriesUntilTheDeadline(t *testing.T) {
 		t.Errorf("%d attempts", n)
 	}
 	for _, c := range s.commands("find") {
-		if ms, ok := integer(c.Lookup("maxTimeMS")); !ok || ms > 5000 {
+		if ms, ok := enginekit.Integer(c.Lookup("maxTimeMS")); !ok || ms > 5000 {
 			t.Errorf("maxTimeMS: %v", c.Lookup("maxTimeMS"))
 		}
 	}

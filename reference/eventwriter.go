@@ -31,7 +31,7 @@ func (w eventWriter) write(t result.EventType, fill func(*result.CommandEvent)) 
 		Redacted: w.secret,
 	}
 	fill(e)
-	w.c.log.add(result.Event{Type: t, Address: w.address, Command: e})
+	w.c.log.Add(result.Event{Type: t, Address: w.address, Command: e})
 }
 
 func (w eventWriter) started(body bson.Raw) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/reference/retry"
 	"github.com/unified-test-runner/utr/reference/selection"
 	"github.com/unified-test-runner/utr/result"
@@ -315,7 +316,7 @@ func (c *client) exchange(ctx context.Context, conn *mnet.Connection, srv *serve
 			return out, f
 		}
 	}
-	if id, _ := integer(doc.Lookup("cursor", "id")); cmd.pin && srv.topology == selection.LoadBalanced && id != 0 {
+	if id, _ := enginekit.Integer(doc.Lookup("cursor", "id")); cmd.pin && srv.topology == selection.LoadBalanced && id != 0 {
 		if cmd.conn != nil {
 			out.conn = cmd.conn
 		} else if conn.PinToCursor() == nil {
@@ -350,7 +351,7 @@ func okOf(doc bson.Raw) bool {
 	if b, ok := v.BooleanOK(); ok {
 		return b
 	}
-	n, ok := integer(v)
+	n, ok := enginekit.Integer(v)
 	return ok && n == 1
 }
 
@@ -373,10 +374,10 @@ func (c *client) networkError(ctx context.Context, err error, conn *mnet.Connect
 	if c.inUse.interrupted(srv.address, conn.DriverConnectionID()) {
 		return &f // the pool was cleared for another error
 	}
-	last := c.log.last()
+	last := c.log.Last()
 	if srv.desc.TopologyVersion != nil && !f.timedOut(err) && !conn.Stale() {
 		// The pool tells of its being cleared a moment after it was.
-		c.sockets.interrupt(srv.address, err, func() bool { return conn.Stale() && c.log.has(last, result.PoolCleared, srv.address) })
+		c.sockets.interrupt(srv.address, err, func() bool { return conn.Stale() && c.cleared(last, srv.address) })
 	}
 	// The topology looks for a connection error inside a driver error.
 	_ = srv.ProcessError(mongo.Error{Message: err.Error(), Labels: []string{mongo.NetworkError}, Wrapped: err}, conn)
@@ -386,6 +387,12 @@ func (c *client) networkError(ctx context.Context, err error, conn *mnet.Connect
 		}
 	}
 	return &f
+}
+
+// cleared tells that the pool of a server was cleared after an event.
+func (c *client) cleared(after int64, address string) bool {
+	_, found := c.log.Latest(after, func(e result.Event) bool { return e.Type == result.PoolCleared && e.Address == address })
+	return found
 }
 
 // tell hands a state change error to Server Discovery and Monitoring. A server

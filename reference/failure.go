@@ -6,6 +6,7 @@ import (
 	"net"
 	"slices"
 
+	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/reference/retry"
 	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -134,7 +135,7 @@ func (f *failure) outOfTime() bool {
 		return true
 	}
 	for _, e := range f.err.WriteErrors {
-		if n, ok := integer(e.Lookup("code")); ok && n == code {
+		if n, ok := enginekit.Integer(e.Lookup("code")); ok && n == code {
 			return true
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"errors"
 
+	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs/operations"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -36,7 +37,7 @@ func newBucket(db *database, v bson.RawValue) (*bucket, error) {
 		case "bucketName":
 			b.name, ok = e.Value().StringValueOK()
 		case "chunkSizeBytes":
-			b.chunk, ok = integer(e.Value())
+			b.chunk, ok = enginekit.Integer(e.Value())
 			ok = ok && b.chunk > 0
 		case "disableMD5":
 		default:
@@ -82,7 +83,7 @@ func bucketRows() []row {
 		if err == nil && n == 0 {
 			err = fileError("FileNotFound: nothing to rename")
 		}
-		return nothing{}, err
+		return enginekit.Nothing{}, err
 	}
 	upload := func(withID bool) func(*call) (any, *result.Error) {
 		return func(c *call) (any, *result.Error) {
@@ -94,7 +95,7 @@ func bucketRows() []row {
 				return nil, err
 			}
 			if withID {
-				return nothing{}, nil
+				return enginekit.Nothing{}, nil
 			}
 			return id, nil
 		}
@@ -102,7 +103,7 @@ func bucketRows() []row {
 	uploadArgs := common("filename", "source", "chunkSizeBytes", "metadata", "disableMD5", "contentType", "aliases")
 	return []row{
 		{operations.Bucket, "delete", common("id"), func(c *call) (any, *result.Error) {
-			return nothing{}, c.deleteFiles([]any{c.arg("id")})
+			return enginekit.Nothing{}, c.deleteFiles([]any{c.arg("id")})
 		}},
 		{operations.Bucket, "deleteByName", common("filename"), func(c *call) (any, *result.Error) {
 			files, err := c.query("files", bson.D{{Key: "filter", Value: bson.D{{Key: "filename", Value: c.arg("filename")}}},
@@ -117,7 +118,7 @@ func bucketRows() []row {
 			for _, f := range files {
 				ids = append(ids, f.Lookup("_id"))
 			}
-			return nothing{}, c.deleteFiles(ids)
+			return enginekit.Nothing{}, c.deleteFiles(ids)
 		}},
 		{operations.Bucket, "download", common("id"), func(c *call) (any, *result.Error) {
 			files, err := c.query("files", bson.D{{Key: "filter", Value: byID(c)}, {Key: "limit", Value: int32(1)}, {Key: "singleBatch", Value: true}})
@@ -147,7 +148,7 @@ func bucketRows() []row {
 					return nil, err
 				}
 			}
-			return nothing{}, nil
+			return enginekit.Nothing{}, nil
 		}},
 		{operations.Bucket, "find", common("filter", "sort", "limit", "skip", "batchSize", "maxTimeMS", "noCursorTimeout", "allowDiskUse"),
 			func(c *call) (any, *result.Error) {
@@ -182,11 +183,11 @@ func (c *call) query(part string, fields bson.D) ([]bson.Raw, *result.Error) {
 
 // download reads the chunks of a file and checks them against it.
 func (c *call) download(file bson.Raw) (any, *result.Error) {
-	length, ok := integer(file.Lookup("length"))
+	length, ok := enginekit.Integer(file.Lookup("length"))
 	if !ok {
 		return nil, fileError("the file has no length")
 	}
-	size, ok := integer(file.Lookup("chunkSize"))
+	size, ok := enginekit.Integer(file.Lookup("chunkSize"))
 	if !ok || size <= 0 {
 		return nil, fileError("the file has no chunkSize")
 	}
@@ -198,7 +199,7 @@ func (c *call) download(file bson.Raw) (any, *result.Error) {
 			return nil, err
 		}
 		for i, chunk := range chunks {
-			n, _ := integer(chunk.Lookup("n"))
+			n, _ := enginekit.Integer(chunk.Lookup("n"))
 			_, part, _ := chunk.Lookup("data").BinaryOK()
 			switch {
 			case int64(len(data)) >= length && len(part) > 0:
@@ -236,7 +237,7 @@ func (c *call) mutate(part, command, operation string, body bson.E) (int64, *res
 	if r.write != nil {
 		return 0, r.write.err
 	}
-	n, _ := integer(r.doc.Lookup("n"))
+	n, _ := enginekit.Integer(r.doc.Lookup("n"))
 	return n, nil
 }
 

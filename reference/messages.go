@@ -122,7 +122,7 @@ func (l *messageLog) all() []result.LogMessage {
 
 // Logs returns the log messages of a client.
 func (t *test) Logs(_ context.Context, id string) ([]result.LogMessage, error) {
-	e, err := t.get(id)
+	e, err := t.entities.Get(id)
 	if err != nil {
 		return nil, err
 	}

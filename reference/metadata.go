@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs/operations"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -103,7 +104,7 @@ func metadataRows() []row {
 			if err := c.client.metadata.append(info); err != nil {
 				return nil, argument("driverInfoOptions: " + err.Error())
 			}
-			return nothing{}, nil
+			return enginekit.Nothing{}, nil
 		}},
 	}
 }

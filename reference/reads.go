@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/reference/retry"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs/operations"
@@ -267,7 +268,7 @@ func (c *call) counted(d bson.D) (any, *result.Error) {
 	if err != nil {
 		return nil, err
 	}
-	n, ok := integer(r.doc.Lookup("n"))
+	n, ok := enginekit.Integer(r.doc.Lookup("n"))
 	if !ok {
 		return nil, &result.Error{Message: "the reply has no n", Client: true, Kind: "reply", Response: r.doc, Server: r.address}
 	}
@@ -298,7 +299,7 @@ func countDocuments(c *call) (any, *result.Error) {
 	if err != nil || len(docs) == 0 {
 		return int64(0), err
 	}
-	n, _ := integer(docs[0].Lookup("n"))
+	n, _ := enginekit.Integer(docs[0].Lookup("n"))
 	return n, nil
 }
 
@@ -325,7 +326,7 @@ func mapReduce(c *call) (any, *result.Error) {
 	if inline {
 		return r.doc.Lookup("results"), nil
 	}
-	return nothing{}, nil
+	return enginekit.Nothing{}, nil
 }
 
 func lookupIn(v bson.RawValue, key string) (bson.RawValue, bool) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/unified-test-runner/utr/engine/enginekit"
 	_ "github.com/unified-test-runner/utr/internal/wire42" // labels by code need a server before 4.4
 	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -645,7 +646,7 @@ func TestClientBulksAreSplit(t *testing.T) {
 				ns, _ := m.Lookup("nsInfo").Array().Values()
 				got = append(got, fmt.Sprintf("%d of %d", len(ops), m.Lookup("txnNumber").Int64()))
 				for _, op := range ops {
-					if at, _ := integer(op.Document().Lookup("insert")); int(at) >= len(ns) {
+					if at, _ := enginekit.Integer(op.Document().Lookup("insert")); int(at) >= len(ns) {
 						t.Errorf("namespace %d of %v", at, ns)
 					}
 				}

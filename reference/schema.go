@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs/operations"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -38,17 +39,17 @@ func schemaRows() []row {
 			}},
 		{operations.Collection, "dropIndex", common("name", "maxTimeMS", "comment", "rawData", "writeConcern"), func(c *call) (any, *result.Error) {
 			d := bson.D{{Key: "dropIndexes", Value: c.coll}, {Key: "index", Value: c.arg("name")}}
-			return nothing{}, c.perform("dropIndexes", c.copyArgs(d, "maxTimeMS", "comment", "rawData"), 26)
+			return enginekit.Nothing{}, c.perform("dropIndexes", c.copyArgs(d, "maxTimeMS", "comment", "rawData"), 26)
 		}},
 		{operations.Collection, "dropIndexes", common("maxTimeMS", "comment", "rawData", "writeConcern"), func(c *call) (any, *result.Error) {
 			d := bson.D{{Key: "dropIndexes", Value: c.coll}, {Key: "index", Value: "*"}}
-			return nothing{}, c.perform("dropIndexes", c.copyArgs(d, "maxTimeMS", "comment", "rawData"), 26)
+			return enginekit.Nothing{}, c.perform("dropIndexes", c.copyArgs(d, "maxTimeMS", "comment", "rawData"), 26)
 		}},
 		{operations.Collection, "rename", common("to", "dropTarget", "comment", "maxTimeMS", "writeConcern"), func(c *call) (any, *result.Error) {
 			d := bson.D{{Key: "renameCollection", Value: c.db + "." + c.coll}, {Key: "to", Value: c.db + "." + c.text("to")}}
 			d = c.copyArgs(d, "dropTarget", "comment", "maxTimeMS")
 			c.db = "admin"
-			return nothing{}, c.perform("renameCollection", d, 0)
+			return enginekit.Nothing{}, c.perform("renameCollection", d, 0)
 		}},
 		{operations.Database, "createCollection", common(append([]string{"collection", "writeConcern"}, createFields...)...), func(c *call) (any, *result.Error) {
 			d := c.copyArgs(bson.D{{Key: "create", Value: c.arg("collection")}}, createFields...)
@@ -56,21 +57,21 @@ func schemaRows() []row {
 				return nil, err
 			}
 			if c.op.SaveAs == "" {
-				return nothing{}, nil
+				return enginekit.Nothing{}, nil
 			}
 			db := c.entity.(*database)
-			if err := c.test.put(c.op.SaveAs, &collection{db: db, name: c.text("collection"), options: db.options}); err != nil {
+			if err := c.test.entities.Put(c.op.SaveAs, &collection{db: db, name: c.text("collection"), options: db.options}); err != nil {
 				return nil, argument(err.Error())
 			}
-			return nothing{}, nil
+			return enginekit.Nothing{}, nil
 		}},
 		{operations.Database, "dropCollection", common("collection", "comment", "maxTimeMS", "writeConcern"), func(c *call) (any, *result.Error) {
 			d := c.copyArgs(bson.D{{Key: "drop", Value: c.arg("collection")}}, "comment", "maxTimeMS")
-			return nothing{}, c.perform("drop", d, 26)
+			return enginekit.Nothing{}, c.perform("drop", d, 26)
 		}},
 		{operations.Client, "dropDatabase", common("database", "writeConcern"), func(c *call) (any, *result.Error) {
 			c.db = c.text("database")
-			return nothing{}, c.perform("dropDatabase", bson.D{{Key: "dropDatabase", Value: int32(1)}}, 0)
+			return enginekit.Nothing{}, c.perform("dropDatabase", bson.D{{Key: "dropDatabase", Value: int32(1)}}, 0)
 		}},
 		{operations.Database, "modifyCollection", common(append([]string{"collection", "writeConcern"}, modifyFields...)...), func(c *call) (any, *result.Error) {
 			d := c.copyArgs(bson.D{{Key: "collMod", Value: c.arg("collection")}}, modifyFields...)
@@ -79,7 +80,7 @@ func schemaRows() []row {
 			case err != nil:
 				return nil, err
 			case r == nil: // of an unacknowledged write
-				return nothing{}, nil
+				return enginekit.Nothing{}, nil
 			}
 			return r, nil
 		}},
@@ -99,11 +100,11 @@ func schemaRows() []row {
 		}},
 		{operations.Collection, "dropSearchIndex", common("name"), func(c *call) (any, *result.Error) {
 			c.scope.writeConcern = nil
-			return nothing{}, c.perform("dropSearchIndex", bson.D{{Key: "dropSearchIndex", Value: c.coll}, {Key: "name", Value: c.arg("name")}}, 26)
+			return enginekit.Nothing{}, c.perform("dropSearchIndex", bson.D{{Key: "dropSearchIndex", Value: c.coll}, {Key: "name", Value: c.arg("name")}}, 26)
 		}},
 		{operations.Collection, "updateSearchIndex", common("name", "definition"), func(c *call) (any, *result.Error) {
 			c.scope.writeConcern = nil
-			return nothing{}, c.perform("updateSearchIndex", bson.D{{Key: "updateSearchIndex", Value: c.coll},
+			return enginekit.Nothing{}, c.perform("updateSearchIndex", bson.D{{Key: "updateSearchIndex", Value: c.coll},
 				{Key: "name", Value: c.arg("name")}, {Key: "definition", Value: c.arg("definition")}}, 0)
 		}},
 		{operations.Collection, "listSearchIndexes", common("name", "aggregationOptions"), func(c *call) (any, *result.Error) {
@@ -147,7 +148,7 @@ func (c *call) searchIndexes(models bson.A, one bool) (any, *result.Error) {
 	}
 	array, ok := r.doc.Lookup("indexesCreated").ArrayOK()
 	if !ok {
-		return nothing{}, nil
+		return enginekit.Nothing{}, nil
 	}
 	values, _ := array.Values()
 	names := bson.A{}
@@ -202,7 +203,7 @@ func indexName(keys bson.RawValue) (string, *result.Error) {
 	var parts []string
 	for _, e := range elements {
 		direction := strings.Trim(e.Value().String(), `"`)
-		if n, ok := integer(e.Value()); ok {
+		if n, ok := enginekit.Integer(e.Value()); ok {
 			direction = strconv.FormatInt(n, 10)
 		}
 		parts = append(parts, e.Key()+"_"+direction)

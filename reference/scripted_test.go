@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/unified-test-runner/utr/engine/enginekit"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
@@ -248,7 +249,7 @@ func (m *member) serve(c net.Conn) {
 
 // stream answers hello, again and again if the client takes more to come.
 func (m *member) stream(c net.Conn, id, flags uint32, body bson.Raw) bool {
-	await, ok := integer(body.Lookup("maxAwaitTimeMS"))
+	await, ok := enginekit.Integer(body.Lookup("maxAwaitTimeMS"))
 	if !ok {
 		return m.write(c, id, 0, m.hello())
 	}

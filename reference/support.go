@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/reference/retry"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs/operations"
@@ -16,7 +17,7 @@ func clientRows() []row {
 	return []row{
 		{operations.Client, "close", nil, func(c *call) (any, *result.Error) {
 			c.client.close()
-			return nothing{}, nil
+			return enginekit.Nothing{}, nil
 		}},
 		{operations.Client, "$topology", nil, func(c *call) (any, *result.Error) {
 			t := c.client.state()
@@ -89,7 +90,7 @@ func (c *client) awaitPool(ctx context.Context, limit time.Duration) error {
 	var seen int64
 	ready := map[string]uint64{}
 	for {
-		events, err := c.log.after(ctx, seen, limit)
+		events, err := c.log.After(ctx, seen, limit)
 		if err != nil || len(events) == 0 {
 			return fmt.Errorf("pools did not reach minPoolSize %d within %v: %v", c.minPool, limit, ready)
 		}
@@ -105,7 +106,7 @@ func (c *client) awaitPool(ctx context.Context, limit time.Duration) error {
 			}
 		}
 		if c.populated(ready) {
-			c.log.reset()
+			c.log.Reset()
 			return nil
 		}
 	}

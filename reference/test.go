@@ -5,11 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/reference/selection"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs/operations"
@@ -18,11 +17,8 @@ import (
 
 // test holds the entities of one test.
 type test struct {
-	driver *driver
-
-	mu       sync.Mutex
-	entities map[string]any // *client, *database, *collection, *clientSession, *bucket, iterator
-	anon     []iterator     // cursors that were not saved
+	driver   *driver
+	entities enginekit.Entities // *client, *database, *collection, *clientSession, *bucket, iterator
 }
 
 // database is a database entity.
@@ -54,45 +50,6 @@ type iterator interface {
 	// close kills the cursor on the server, quietly.
 	close(ctx context.Context, tr *trace)
 	owner() *client
-}
-
-func newTest(d *driver) *test { return &test{driver: d, entities: map[string]any{}} }
-
-func (t *test) put(id string, e any) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if _, there := t.entities[id]; there {
-		return fmt.Errorf("entity %q is there already", id)
-	}
-	t.entities[id] = e
-	return nil
-}
-
-func (t *test) get(id string) (any, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if e, ok := t.entities[id]; ok {
-		return e, nil
-	}
-	return nil, fmt.Errorf("there is no entity %q", id)
-}
-
-// named finds an entity of a type by its identifier in a document's field.
-func named[T any](t *test, doc bson.Raw, field string) (T, error) {
-	var zero T
-	id, ok := doc.Lookup(field).StringValueOK()
-	if !ok {
-		return zero, fmt.Errorf("%s is no entity's name", field)
-	}
-	e, err := t.get(id)
-	if err != nil {
-		return zero, err
-	}
-	v, ok := e.(T)
-	if !ok {
-		return zero, fmt.Errorf("entity %q is of another kind than %s asks for", id, field)
-	}
-	return v, nil
 }
 
 // fields lists what an entity's document may hold.
@@ -134,7 +91,7 @@ func (t *test) Open(ctx context.Context, e engine.Entity) error {
 		}
 		return &result.Error{Message: fmt.Sprintf("entity %q: %v", e.ID, err), Client: true, Kind: "argument"}
 	}
-	if err := t.put(e.ID, made); err != nil {
+	if err := t.entities.Put(e.ID, made); err != nil {
 		if c, ok := made.(*client); ok {
 			c.close()
 		}
@@ -151,7 +108,7 @@ func (t *test) make(ctx context.Context, e engine.Entity) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		if ms, ok := integer(e.Options.Lookup("awaitMinPoolSizeMS")); ok && ms > 0 {
+		if ms, ok := enginekit.Integer(e.Options.Lookup("awaitMinPoolSizeMS")); ok && ms > 0 {
 			if err := c.awaitPool(ctx, time.Duration(ms)*time.Millisecond); err != nil {
 				c.close()
 				return nil, err
@@ -159,27 +116,27 @@ func (t *test) make(ctx context.Context, e engine.Entity) (any, error) {
 		}
 		return c, nil
 	case "database":
-		c, err := named[*client](t, e.Options, "client")
+		c, err := enginekit.Named[*client](&t.entities, e.Options, "client")
 		if err != nil {
 			return nil, err
 		}
 		o, err := c.scope().with(e.Options.Lookup("databaseOptions"))
 		return &database{client: c, name: text("databaseName"), options: o}, err
 	case "collection":
-		d, err := named[*database](t, e.Options, "database")
+		d, err := enginekit.Named[*database](&t.entities, e.Options, "database")
 		if err != nil {
 			return nil, err
 		}
 		o, err := d.options.with(e.Options.Lookup("collectionOptions"))
 		return &collection{db: d, name: text("collectionName"), options: o}, err
 	case "bucket":
-		d, err := named[*database](t, e.Options, "database")
+		d, err := enginekit.Named[*database](&t.entities, e.Options, "database")
 		if err != nil {
 			return nil, err
 		}
 		return newBucket(d, e.Options.Lookup("bucketOptions"))
 	default:
-		c, err := named[*client](t, e.Options, "client")
+		c, err := enginekit.Named[*client](&t.entities, e.Options, "client")
 		if err != nil {
 			return nil, err
 		}
@@ -305,7 +262,7 @@ func (t *test) savedValue(v bson.RawValue) (bson.RawValue, error) {
 
 // Events reads the log of a client.
 func (t *test) Events(ctx context.Context, id string, after int64, wait time.Duration) ([]result.Event, error) {
-	e, err := t.get(id)
+	e, err := t.entities.Get(id)
 	if err != nil {
 		return nil, err
 	}
@@ -313,13 +270,13 @@ func (t *test) Events(ctx context.Context, id string, after int64, wait time.Dur
 	if !ok {
 		return nil, fmt.Errorf("entity %q is no client", id)
 	}
-	return c.log.after(ctx, after, wait)
+	return c.log.After(ctx, after, wait)
 }
 
 // Close closes one entity. It stays known: closing again is no error, and the
 // events of a client can still be read.
 func (t *test) Close(ctx context.Context, id string) error {
-	e, err := t.get(id)
+	e, err := t.entities.Get(id)
 	if err != nil {
 		return err
 	}
@@ -340,37 +297,8 @@ func (t *test) closeEntity(ctx context.Context, e any) {
 
 // End closes cursors before sessions before clients.
 func (t *test) End(ctx context.Context) error {
-	t.mu.Lock()
-	ids := make([]string, 0, len(t.entities))
-	for id := range t.entities {
-		ids = append(ids, id)
-	}
-	slices.SortFunc(ids, strings.Compare)
-	var cursors, sessions, clients []any
-	for _, c := range t.anon {
-		cursors = append(cursors, c)
-	}
-	for _, id := range ids {
-		switch e := t.entities[id].(type) {
-		case iterator:
-			cursors = append(cursors, e)
-		case *clientSession:
-			sessions = append(sessions, e)
-		case *client:
-			clients = append(clients, e)
-		}
-	}
-	t.anon = nil
-	t.mu.Unlock()
-	for _, e := range slices.Concat(cursors, sessions) {
-		t.closeEntity(ctx, e)
-	}
-	var wait sync.WaitGroup
-	for _, e := range clients {
-		wait.Go(func() { t.closeEntity(ctx, e) })
-	}
-	wait.Wait()
-	t.driver.forget(t)
+	t.entities.End(kindOf, func(e any) { t.closeEntity(ctx, e) })
+	t.driver.open.Forget(t)
 	return nil
 }
 

@@ -3,6 +3,7 @@ package reference
 import (
 	"context"
 
+	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/reference/retry"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs/operations"
@@ -13,7 +14,7 @@ func sessionRows() []row {
 	options := []string{"maxCommitTimeMS", "readConcern", "readPreference", "timeoutMS", "writeConcern"}
 	return []row{
 		{operations.Session, "abortTransaction", []string{"timeoutMS"}, func(c *call) (any, *result.Error) {
-			return nothing{}, c.entity.(*clientSession).abort(c.ctx, c.timeout, &c.trace)
+			return enginekit.Nothing{}, c.entity.(*clientSession).abort(c.ctx, c.timeout, &c.trace)
 		}},
 		{operations.Session, "advanceClusterTime", []string{"clusterTime"}, func(c *call) (any, *result.Error) {
 			raw, err := bson.Marshal(bson.D{{Key: "$clusterTime", Value: c.arg("clusterTime")}})
@@ -21,14 +22,14 @@ func sessionRows() []row {
 				return nil, argument(err.Error())
 			}
 			c.entity.(*clientSession).advance(raw, nil)
-			return nothing{}, nil
+			return enginekit.Nothing{}, nil
 		}},
 		{operations.Session, "commitTransaction", []string{"timeoutMS"}, func(c *call) (any, *result.Error) {
-			return nothing{}, c.entity.(*clientSession).commit(c.ctx, c.timeout, &c.trace)
+			return enginekit.Nothing{}, c.entity.(*clientSession).commit(c.ctx, c.timeout, &c.trace)
 		}},
 		{operations.Session, "endSession", nil, func(c *call) (any, *result.Error) {
 			c.entity.(*clientSession).finish(c.ctx, &c.trace)
-			return nothing{}, nil
+			return enginekit.Nothing{}, nil
 		}},
 		{operations.Session, "getSnapshotTime", nil, func(c *call) (any, *result.Error) {
 			if at := c.entity.(*clientSession).snapshotTime; at != nil {
@@ -41,7 +42,7 @@ func sessionRows() []row {
 			if err != nil {
 				return nil, err
 			}
-			return nothing{}, c.entity.(*clientSession).start(o)
+			return enginekit.Nothing{}, c.entity.(*clientSession).start(o)
 		}},
 		{operations.Session, "withTransaction", append([]string{"callback"}, options...), withTransaction},
 		{operations.Session, "$dirty", nil, func(c *call) (any, *result.Error) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/reference/retry"
 	"github.com/unified-test-runner/utr/reference/selection"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -165,8 +166,8 @@ func resolve(uri string, options bson.Raw, s settings) (settings, string, error)
 			return s, "", fmt.Errorf("uriOptions: %w", err)
 		}
 		for _, e := range elements {
-			pairs = slices.DeleteFunc(pairs, func(p pair) bool { return sameOption(p.key, e.Key()) })
-			values, err := optionValues(e.Value())
+			pairs = slices.DeleteFunc(pairs, func(p pair) bool { return enginekit.SameOption(p.key, e.Key()) })
+			values, err := enginekit.OptionValues(e.Key(), e.Value())
 			if err != nil {
 				return s, "", fmt.Errorf("uriOptions.%s: %w", e.Key(), err)
 			}
@@ -213,7 +214,7 @@ func resolve(uri string, options bson.Raw, s settings) (settings, string, error)
 }
 
 func direct(pairs []pair) bool {
-	return slices.ContainsFunc(pairs, func(p pair) bool { return sameOption(p.key, "directConnection") && p.value == "true" })
+	return slices.ContainsFunc(pairs, func(p pair) bool { return enginekit.SameOption(p.key, "directConnection") && p.value == "true" })
 }
 
 // firstHost leaves one host in a connection string without options.
@@ -226,77 +227,4 @@ func firstHost(base string) string {
 	hosts, database, _ := strings.Cut(rest, "/")
 	host, _, _ := strings.Cut(hosts, ",")
 	return scheme + "://" + user + host + "/" + database
-}
-
-// sameOption compares names of options; tls and ssl are two names of one.
-func sameOption(a, b string) bool {
-	name := func(s string) string {
-		if s = strings.ToLower(s); s == "ssl" {
-			return "tls"
-		}
-		return s
-	}
-	return name(a) == name(b)
-}
-
-// optionValues writes the value of a URI option as in a connection string.
-// Arrays are options that may stand several times (readPreferenceTags) or
-// lists (compressors).
-func optionValues(v bson.RawValue) ([]string, error) {
-	switch v.Type {
-	case bson.TypeString:
-		return []string{v.StringValue()}, nil
-	case bson.TypeBoolean:
-		return []string{strconv.FormatBool(v.Boolean())}, nil
-	case bson.TypeInt32, bson.TypeInt64, bson.TypeDouble:
-		n, ok := integer(v)
-		if !ok {
-			return nil, fmt.Errorf("%v is no whole number", v)
-		}
-		return []string{strconv.FormatInt(n, 10)}, nil
-	case bson.TypeArray:
-		items, err := v.Array().Values()
-		if err != nil {
-			return nil, err
-		}
-		var out []string
-		for _, i := range items {
-			s, err := optionValues(i)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, s...)
-		}
-		return out, nil
-	case bson.TypeEmbeddedDocument:
-		elements, err := v.Document().Elements()
-		if err != nil {
-			return nil, err
-		}
-		var out []string
-		for _, e := range elements {
-			s, err := optionValues(e.Value())
-			if err != nil || len(s) != 1 {
-				return nil, fmt.Errorf("property %s is no plain value", e.Key())
-			}
-			out = append(out, e.Key()+":"+s[0])
-		}
-		return []string{strings.Join(out, ",")}, nil
-	}
-	return nil, fmt.Errorf("a value of type %v is no option", v.Type)
-}
-
-// integer reads any BSON number that is whole.
-func integer(v bson.RawValue) (int64, bool) {
-	switch v.Type {
-	case bson.TypeInt32:
-		return int64(v.Int32()), true
-	case bson.TypeInt64:
-		return v.Int64(), true
-	case bson.TypeDouble:
-		d := v.Double()
-		n := int64(d)
-		return n, float64(n) == d
-	}
-	return 0, false
 }

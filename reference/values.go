@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/reference/selection"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
@@ -42,7 +43,7 @@ func writeConcernOf(v bson.RawValue) (bson.D, error) {
 	}
 	out := bson.D{}
 	for _, e := range elements {
-		switch n, isNumber := integer(e.Value()); e.Key() {
+		switch n, isNumber := enginekit.Integer(e.Value()); e.Key() {
 		case "w":
 			if isNumber {
 				out = append(out, bson.E{Key: "w", Value: int32(n)})
@@ -82,7 +83,7 @@ func preferenceOf(v bson.RawValue) (selection.Preference, error) {
 			}
 			p.Mode = modeOf(mode)
 		case "maxStalenessSeconds":
-			n, ok := integer(e.Value())
+			n, ok := enginekit.Integer(e.Value())
 			if !ok {
 				return p, errors.New("readPreference.maxStalenessSeconds is no whole number")
 			}
@@ -116,7 +117,7 @@ func modeOf(s string) selection.Mode {
 
 // timeoutOf reads a timeoutMS.
 func timeoutOf(v bson.RawValue) (*time.Duration, error) {
-	n, ok := integer(v)
+	n, ok := enginekit.Integer(v)
 	if !ok || n < 0 {
 		return nil, errors.New("timeoutMS is no number of milliseconds")
 	}
@@ -146,7 +147,7 @@ func transactionOptionsOf(v bson.RawValue) (transactionOptions, error) {
 			p, err = preferenceOf(e.Value())
 			o.preference = &p
 		case "maxCommitTimeMS":
-			n, ok := integer(e.Value())
+			n, ok := enginekit.Integer(e.Value())
 			if !ok {
 				return o, errors.New("maxCommitTimeMS is no whole number")
 			}

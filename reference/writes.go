@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs/operations"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -302,7 +303,7 @@ func (c *call) writeBatch(b batch, models []model, statements []bson.D, ids []an
 	if cmd.silent() {
 		return nil
 	}
-	n, _ := integer(r.doc.Lookup("n"))
+	n, _ := enginekit.Integer(r.doc.Lookup("n"))
 	switch b.group {
 	case "insert":
 		sum.inserted += n
@@ -328,12 +329,12 @@ func (c *call) writeBatch(b batch, models []model, statements []bson.D, ids []an
 			for _, v := range values {
 				at, _ := lookupIn(v, "index")
 				id, _ := lookupIn(v, "_id")
-				if i, ok := integer(at); ok && int(i) < len(b.models) {
+				if i, ok := enginekit.Integer(at); ok && int(i) < len(b.models) {
 					sum.upsertedIDs = append(sum.upsertedIDs, bson.E{Key: fmt.Sprint(b.models[i]), Value: id})
 				}
 			}
 		}
-		modified, _ := integer(r.doc.Lookup("nModified"))
+		modified, _ := enginekit.Integer(r.doc.Lookup("nModified"))
 		sum.matched += n - int64(upserts)
 		sum.modified += modified
 		sum.upserted += int64(upserts)
@@ -448,7 +449,7 @@ func bulkRows() []row {
 			if err.Kind == "write" {
 				withPartial.Kind = "bulk write"
 			}
-			if v, bad := valueOf(sum.document()); bad == nil {
+			if v, bad := enginekit.ValueOf(sum.document()); bad == nil {
 				withPartial.Partial = v
 			}
 			err = &withPartial

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs/operations"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -104,7 +105,7 @@ type call struct {
 
 // Do performs an operation.
 func (t *test) Do(ctx context.Context, op engine.Operation) result.Outcome {
-	e, err := t.get(op.Object)
+	e, err := t.entities.Get(op.Object)
 	if err != nil {
 		return result.Outcome{Err: argument("%s", err)}
 	}
@@ -157,7 +158,7 @@ func (c *call) begin(ctx context.Context) (context.CancelFunc, error) {
 	c.ctx = timedOut
 	end := func() { cancel(); stop() }
 	if c.has("session") {
-		s, err := named[*session](c.test, c.args, "session")
+		s, err := enginekit.Named[*session](&c.test.entities, c.args, "session")
 		if err != nil {
 			return end, argument("%v", err)
 		}
@@ -200,14 +201,14 @@ func (c *call) outcome(value any, err error) result.Outcome {
 			out.Err.Server = out.Server
 		}
 		if p, partial := value.(partial); partial && p.value != nil {
-			out.Err.Partial, _ = valueOf(p.value)
+			out.Err.Partial, _ = enginekit.ValueOf(p.value)
 		}
 		return out
 	}
 	if p, is := value.(partial); is {
 		value = p.value
 	}
-	if out.Value, err = valueOf(value); err != nil {
+	if out.Value, err = enginekit.ValueOf(value); err != nil {
 		return result.Outcome{Err: argument("the result cannot be written: %v", err)}
 	}
 	return out
@@ -223,36 +224,6 @@ func (c *call) ctxDeadline() (time.Time, bool) {
 // partial is a result that counts though the operation failed: that of a bulk
 // write. A nil value is none.
 type partial struct{ value any }
-
-// nothing is the result of operations that return nothing.
-type nothing struct{}
-
-// valueOf writes a result as BSON; nil is null.
-func valueOf(v any) (bson.RawValue, error) {
-	switch v := v.(type) {
-	case nothing:
-		return bson.RawValue{}, nil
-	case bson.RawValue:
-		return v, nil
-	case bson.RawArray:
-		return bson.RawValue{Type: bson.TypeArray, Value: v}, nil
-	case bson.Raw:
-		if v == nil {
-			return bson.RawValue{Type: bson.TypeNull}, nil
-		}
-		return bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: v}, nil
-	case []bson.Raw:
-		a := make(bson.A, len(v))
-		for i, d := range v {
-			a[i] = d
-		}
-		return valueOf(a)
-	case nil:
-		return bson.RawValue{Type: bson.TypeNull}, nil
-	}
-	t, data, err := bson.MarshalValue(v)
-	return bson.RawValue{Type: t, Value: data}, err
-}
 
 // clientOf finds the client of an entity.
 func clientOf(e any) *client {

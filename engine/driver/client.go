@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs/operations"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -16,7 +17,7 @@ import (
 // client is a client entity.
 type client struct {
 	*mongo.Client
-	log     *eventLog
+	log     *enginekit.EventLog
 	sockets *sockets
 	timeout *time.Duration // timeoutMS, nil if not set
 
@@ -31,13 +32,13 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &client{log: newEventLog(d.options.Now), sockets: newSockets()}
-	pools := poolMonitor(c.log)
+	c := &client{log: enginekit.NewEventLog(d.options.Now), sockets: newSockets()}
+	write := enginekit.PoolWriter(c.log)
 	o := options.Client().ApplyURI(uri).
 		SetMonitor(commandMonitor(c.log)).
-		SetServerMonitor(serverMonitor(c.log)).
+		SetServerMonitor(enginekit.ServerMonitor(c.log)).
 		SetPoolMonitor(&event.PoolMonitor{Event: func(e *event.PoolEvent) {
-			pools.Event(e)
+			write(e)
 			if e.Type == event.ConnectionPoolClosed {
 				c.sockets.poolClosed(e.Address)
 			}
@@ -102,7 +103,7 @@ func (c *client) close() {
 
 // topology is what the last event said of it.
 func (c *client) topology() result.TopologyState {
-	last, found := c.log.latest(func(e result.Event) bool { return e.Type == result.TopologyDescriptionChanged })
+	last, found := c.log.Latest(0, func(e result.Event) bool { return e.Type == result.TopologyDescriptionChanged })
 	if !found {
 		return result.TopologyState{Type: "Unknown"}
 	}
@@ -123,14 +124,14 @@ func clientRows() []row {
 			if err == nil {
 				c.client.AppendDriverInfo(info)
 			}
-			return nothing{}, err
+			return enginekit.Nothing{}, err
 		}},
 		{operations.Client, "close", "", nil, func(c *call) (any, error) {
 			c.client.close()
-			return nothing{}, nil
+			return enginekit.Nothing{}, nil
 		}},
 		{operations.Client, "dropDatabase", "database" + writeConcerns, nil, func(c *call) (any, error) {
-			return nothing{}, c.database(c.text("database")).Drop(c.ctx)
+			return enginekit.Nothing{}, c.database(c.text("database")).Drop(c.ctx)
 		}},
 		{operations.Client, "listDatabaseNames", "filter", listOptions, func(c *call) (any, error) {
 			names, err := c.client.ListDatabaseNames(c.ctx, c.filter(), optionsOf[options.ListDatabasesOptions](c))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/unified-test-runner/utr/engine/enginekit"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
@@ -55,7 +56,7 @@ func preferenceOf(v bson.RawValue) (*readpref.ReadPref, error) {
 			return err
 		},
 		"maxStalenessSeconds": func(v bson.RawValue) error {
-			n, ok := integer(v)
+			n, ok := enginekit.Integer(v)
 			if !ok {
 				return errType
 			}

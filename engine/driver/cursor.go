@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/specs/operations"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -71,17 +72,11 @@ func (c *call) keep(cursor *mongo.Cursor, err error) (any, error) {
 }
 
 func (c *call) hold(k iterator) (any, error) {
-	if c.op.SaveAs == "" {
-		c.test.mu.Lock()
-		c.test.anon = append(c.test.anon, k)
-		c.test.mu.Unlock()
-		return nothing{}, nil
-	}
-	if err := c.test.put(c.op.SaveAs, k); err != nil {
+	if err := c.test.entities.Put(c.op.SaveAs, k); err != nil {
 		_ = k.close(c.ctx)
 		return nil, argument("%v", err)
 	}
-	return nothing{}, nil
+	return enginekit.Nothing{}, nil
 }
 
 func cursorRows() []row {
@@ -89,7 +84,7 @@ func cursorRows() []row {
 		return func(c *call) (any, error) {
 			doc, err := c.entity.(iterator).next(c.ctx, wait)
 			if doc == nil {
-				return nothing{}, err
+				return enginekit.Nothing{}, err
 			}
 			return doc, err
 		}
@@ -99,7 +94,7 @@ func cursorRows() []row {
 			return c.keep(c.coll().Find(c.ctx, c.filter(), optionsOf[options.FindOptions](c)))
 		}},
 		{operations.Cursor, "close", "", nil, func(c *call) (any, error) {
-			return nothing{}, c.entity.(iterator).close(c.ctx)
+			return enginekit.Nothing{}, c.entity.(iterator).close(c.ctx)
 		}},
 		{operations.Cursor, "iterateOnce", "", nil, next(false)},
 		{operations.Cursor, "iterateUntilDocumentOrError", "", nil, next(true)},

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/specs/operations"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -22,7 +23,7 @@ func databaseRows() []row {
 		}},
 		{operations.Database, "createCollection", "collection viewOn pipeline timeseries" + writeConcerns, optionsFor[options.CreateCollectionOptions](), createCollection},
 		{operations.Database, "dropCollection", "collection" + writeConcerns, optionsFor[options.DropCollectionOptions](), func(c *call) (any, error) {
-			return nothing{}, c.db().Collection(c.text("collection")).Drop(c.ctx, optionsOf[options.DropCollectionOptions](c))
+			return enginekit.Nothing{}, c.db().Collection(c.text("collection")).Drop(c.ctx, optionsOf[options.DropCollectionOptions](c))
 		}},
 		{operations.Database, "listCollections", "filter", listOptions, func(c *call) (any, error) {
 			cursor, err := c.db().ListCollections(c.ctx, c.filter(), optionsOf[options.ListCollectionsOptions](c))
@@ -90,11 +91,11 @@ func createCollection(c *call) (any, error) {
 	}
 	if c.op.SaveAs != "" {
 		db := c.entity.(*database)
-		if err := c.test.put(c.op.SaveAs, &collection{Collection: db.Collection(name), db: db}); err != nil {
+		if err := c.test.entities.Put(c.op.SaveAs, &collection{Collection: db.Collection(name), db: db}); err != nil {
 			return nil, argument("%v", err)
 		}
 	}
-	return nothing{}, nil
+	return enginekit.Nothing{}, nil
 }
 
 func createView(c *call, name string) error {
@@ -129,7 +130,7 @@ func timeseriesOf(v bson.RawValue) (options.TimeSeriesOptions, error) {
 		if !slices.Contains(seconds, e.Key()) {
 			continue
 		}
-		n, ok := integer(e.Value())
+		n, ok := enginekit.Integer(e.Value())
 		if !ok {
 			return o, argument("timeseries.%s is no whole number", e.Key())
 		}

@@ -4,10 +4,10 @@ import (
 	"context"
 	"runtime/debug"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/engine/enginekit"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
@@ -33,16 +33,14 @@ func New(o Options) engine.Engine {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &driver{options: o, table: table(), open: map[*test]bool{}}
+	return &driver{options: o, table: table()}
 }
 
-// driver is the engine: what its tests share, all of it fixed.
+// driver is the engine: what its tests share.
 type driver struct {
 	options Options
 	table   map[rowKey]row
-
-	mu   sync.Mutex
-	open map[*test]bool
+	open    enginekit.Tests
 }
 
 // modulePath is the driver's.
@@ -79,29 +77,13 @@ func (d *driver) Describe(context.Context) (engine.Description, error) {
 
 // Begin opens an empty set of entities.
 func (d *driver) Begin(context.Context) (engine.Test, error) {
-	t := newTest(d)
-	d.mu.Lock()
-	d.open[t] = true
-	d.mu.Unlock()
+	t := &test{driver: d}
+	d.open.Add(t)
 	return t, nil
 }
 
 // Close ends the tests that are still open.
 func (d *driver) Close() error {
-	d.mu.Lock()
-	tests := make([]*test, 0, len(d.open))
-	for t := range d.open {
-		tests = append(tests, t)
-	}
-	d.mu.Unlock()
-	for _, t := range tests {
-		_ = t.End(context.Background())
-	}
+	d.open.End(context.Background())
 	return nil
-}
-
-func (d *driver) forget(t *test) {
-	d.mu.Lock()
-	delete(d.open, t)
-	d.mu.Unlock()
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -148,7 +149,7 @@ func clientBulkError(out *result.Error, e mongo.ClientBulkWriteException) {
 		out.WriteConcernErrors = append(out.WriteConcernErrors, described(w.Code, w.Message, w.Details))
 	}
 	if r := clientBulkResult(e.PartialResult, e); r != nil {
-		out.Partial, _ = valueOf(r)
+		out.Partial, _ = enginekit.ValueOf(r)
 	}
 }
 

@@ -2,9 +2,9 @@ package driver
 
 import (
 	"context"
-	"strings"
 	"sync"
 
+	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/event"
@@ -45,27 +45,17 @@ func (t *trace) last() (string, *bson.ObjectID) {
 	return t.server, t.service
 }
 
-// addressOf takes the address out of the driver's name of a connection,
-// "host:port[-7]". Before there is a connection the name is no such thing.
-func addressOf(connection string) string {
-	address, _, found := strings.Cut(connection, "[-")
-	if !found {
-		return ""
-	}
-	return address
-}
-
 // commandMonitor writes command events to the log.
-func commandMonitor(log *eventLog) *event.CommandMonitor {
+func commandMonitor(log *enginekit.EventLog) *event.CommandMonitor {
 	add := func(ctx context.Context, t result.EventType, e result.CommandEvent) {
-		address := addressOf(e.ConnectionID)
+		address := enginekit.AddressOf(e.ConnectionID)
 		if tr := traceOf(ctx); tr != nil {
 			tr.sent(address, e.ServiceID)
 			if tr.hidden {
 				return
 			}
 		}
-		log.add(result.Event{Type: t, Address: address, Command: &e})
+		log.Add(result.Event{Type: t, Address: address, Command: &e})
 	}
 	finished := func(e event.CommandFinishedEvent) result.CommandEvent {
 		return result.CommandEvent{CommandName: e.CommandName, DatabaseName: e.DatabaseName, RequestID: e.RequestID,
@@ -88,81 +78,4 @@ func commandMonitor(log *eventLog) *event.CommandMonitor {
 			add(ctx, result.CommandFailed, out)
 		},
 	}
-}
-
-// poolMonitor writes CMAP events to the log.
-func poolMonitor(log *eventLog) *event.PoolMonitor {
-	types := map[string]result.EventType{
-		event.ConnectionPoolCreated:     result.PoolCreated,
-		event.ConnectionPoolReady:       result.PoolReady,
-		event.ConnectionPoolCleared:     result.PoolCleared,
-		event.ConnectionPoolClosed:      result.PoolClosed,
-		event.ConnectionCreated:         result.ConnectionCreated,
-		event.ConnectionReady:           result.ConnectionReady,
-		event.ConnectionClosed:          result.ConnectionClosed,
-		event.ConnectionCheckOutStarted: result.ConnectionCheckOutStarted,
-		event.ConnectionCheckOutFailed:  result.ConnectionCheckOutFailed,
-		event.ConnectionCheckedOut:      result.ConnectionCheckedOut,
-		event.ConnectionCheckedIn:       result.ConnectionCheckedIn,
-	}
-	return &event.PoolMonitor{Event: func(e *event.PoolEvent) {
-		kind, known := types[e.Type]
-		if !known {
-			return
-		}
-		p := &result.PoolEvent{ConnectionID: e.ConnectionID, Reason: e.Reason, ServiceID: e.ServiceID}
-		if kind == result.PoolCleared {
-			interrupts := e.Interruption
-			p.InterruptInUseConnections = &interrupts
-		}
-		if e.Error != nil {
-			p.Err = e.Error.Error()
-		}
-		log.add(result.Event{Type: kind, Address: e.Address, Pool: p})
-	}}
-}
-
-// serverMonitor writes SDAM events to the log.
-func serverMonitor(log *eventLog) *event.ServerMonitor {
-	add := func(t result.EventType, address string, e result.SDAMEvent) {
-		log.add(result.Event{Type: t, Address: address, SDAM: &e})
-	}
-	heartbeat := func(t result.EventType, connection string, awaited bool, err error) {
-		e := result.SDAMEvent{Awaited: &awaited}
-		if err != nil {
-			e.Err = err.Error()
-		}
-		add(t, addressOf(connection), e)
-	}
-	return &event.ServerMonitor{
-		ServerDescriptionChanged: func(e *event.ServerDescriptionChangedEvent) {
-			add(result.ServerDescriptionChanged, e.Address.String(), result.SDAMEvent{
-				Previous: &result.TopologyState{Type: e.PreviousDescription.Kind},
-				New:      &result.TopologyState{Type: e.NewDescription.Kind},
-			})
-		},
-		TopologyDescriptionChanged: func(e *event.TopologyDescriptionChangedEvent) {
-			add(result.TopologyDescriptionChanged, "", result.SDAMEvent{
-				Previous: topologyState(e.PreviousDescription), New: topologyState(e.NewDescription)})
-		},
-		TopologyOpening: func(*event.TopologyOpeningEvent) { add(result.TopologyOpening, "", result.SDAMEvent{}) },
-		TopologyClosed:  func(*event.TopologyClosedEvent) { add(result.TopologyClosed, "", result.SDAMEvent{}) },
-		ServerHeartbeatStarted: func(e *event.ServerHeartbeatStartedEvent) {
-			heartbeat(result.ServerHeartbeatStarted, e.ConnectionID, e.Awaited, nil)
-		},
-		ServerHeartbeatSucceeded: func(e *event.ServerHeartbeatSucceededEvent) {
-			heartbeat(result.ServerHeartbeatSucceeded, e.ConnectionID, e.Awaited, nil)
-		},
-		ServerHeartbeatFailed: func(e *event.ServerHeartbeatFailedEvent) {
-			heartbeat(result.ServerHeartbeatFailed, e.ConnectionID, e.Awaited, e.Failure)
-		},
-	}
-}
-
-func topologyState(d event.TopologyDescription) *result.TopologyState {
-	s := &result.TopologyState{Type: d.Kind}
-	for _, v := range d.Servers {
-		s.Servers = append(s.Servers, result.ServerState{Address: v.Addr.String(), Type: v.Kind})
-	}
-	return s
 }

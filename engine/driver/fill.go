@@ -3,11 +3,11 @@ package driver
 import (
 	"errors"
 	"fmt"
-	"math"
 	"reflect"
 	"strings"
 	"time"
 
+	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
@@ -168,25 +168,8 @@ func one[T any](words map[string]T) func(bson.RawValue) (T, bool) {
 	}
 }
 
-// integer reads any BSON number that is whole.
-func integer(v bson.RawValue) (int64, bool) {
-	switch v.Type {
-	case bson.TypeInt32:
-		return int64(v.Int32()), true
-	case bson.TypeInt64:
-		return v.Int64(), true
-	case bson.TypeDouble:
-		d := v.Double()
-		if d != math.Trunc(d) || math.Abs(d) > 1<<53 {
-			return 0, false
-		}
-		return int64(d), true
-	}
-	return 0, false
-}
-
 func whole[T int | int32 | int64](v bson.RawValue) (T, bool) {
-	n, ok := integer(v)
+	n, ok := enginekit.Integer(v)
 	return T(n), ok && int64(T(n)) == n
 }
 
@@ -194,12 +177,12 @@ func float(v bson.RawValue) (float64, bool) {
 	if d, ok := v.DoubleOK(); ok {
 		return d, true
 	}
-	n, ok := integer(v)
+	n, ok := enginekit.Integer(v)
 	return float64(n), ok
 }
 
 func milliseconds(v bson.RawValue) (time.Duration, bool) {
-	n, ok := integer(v)
+	n, ok := enginekit.Integer(v)
 	return time.Duration(n) * time.Millisecond, ok
 }
 

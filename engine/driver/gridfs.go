@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/hex"
 
+	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/specs/operations"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
@@ -16,7 +17,7 @@ func bucketRows() []row {
 	of := func(c *call) *bucket { return c.entity.(*bucket) }
 	return []row{
 		{operations.Bucket, "delete", "id", nil, func(c *call) (any, error) {
-			return nothing{}, of(c).Delete(c.ctx, c.any("id"))
+			return enginekit.Nothing{}, of(c).Delete(c.ctx, c.any("id"))
 		}},
 		{operations.Bucket, "download", "id", nil, func(c *call) (any, error) {
 			var to bytes.Buffer
@@ -28,13 +29,13 @@ func bucketRows() []row {
 			_, err := of(c).DownloadToStreamByName(c.ctx, c.text("filename"), &to, optionsOf[options.GridFSNameOptions](c))
 			return downloaded(&to, err)
 		}},
-		{operations.Bucket, "drop", "", nil, func(c *call) (any, error) { return nothing{}, of(c).Drop(c.ctx) }},
+		{operations.Bucket, "drop", "", nil, func(c *call) (any, error) { return enginekit.Nothing{}, of(c).Drop(c.ctx) }},
 		{operations.Bucket, "find", "filter", optionsFor[options.GridFSFindOptions](), func(c *call) (any, error) {
 			cursor, err := of(c).Find(c.ctx, c.filter(), optionsOf[options.GridFSFindOptions](c))
 			return all(c.ctx, cursor, err)
 		}},
 		{operations.Bucket, "rename", "id newFilename", nil, func(c *call) (any, error) {
-			return nothing{}, of(c).Rename(c.ctx, c.any("id"), c.text("newFilename"))
+			return enginekit.Nothing{}, of(c).Rename(c.ctx, c.any("id"), c.text("newFilename"))
 		}},
 		{operations.Bucket, "upload", "filename source", upload, func(c *call) (any, error) {
 			data, err := c.source()
@@ -48,7 +49,7 @@ func bucketRows() []row {
 			if err != nil {
 				return nil, err
 			}
-			return nothing{}, of(c).UploadFromStreamWithID(c.ctx, c.any("id"), c.text("filename"), bytes.NewReader(data),
+			return enginekit.Nothing{}, of(c).UploadFromStreamWithID(c.ctx, c.any("id"), c.text("filename"), bytes.NewReader(data),
 				optionsOf[options.GridFSUploadOptions](c))
 		}},
 	}

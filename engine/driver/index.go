@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/specs/operations"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -36,10 +37,10 @@ func indexRows() []row {
 			return c.coll().Indexes().CreateOne(c.ctx, model, optionsOf[options.CreateIndexesOptions](c))
 		}},
 		{operations.Collection, "dropIndex", "name" + writeConcerns, dropOptions, func(c *call) (any, error) {
-			return nothing{}, c.coll().Indexes().DropOne(c.ctx, c.text("name"), optionsOf[options.DropIndexesOptions](c))
+			return enginekit.Nothing{}, c.coll().Indexes().DropOne(c.ctx, c.text("name"), optionsOf[options.DropIndexesOptions](c))
 		}},
 		{operations.Collection, "dropIndexes", writeConcerns, dropOptions, func(c *call) (any, error) {
-			return nothing{}, c.coll().Indexes().DropAll(c.ctx, optionsOf[options.DropIndexesOptions](c))
+			return enginekit.Nothing{}, c.coll().Indexes().DropAll(c.ctx, optionsOf[options.DropIndexesOptions](c))
 		}},
 		{operations.Collection, "listIndexes", "", listOptions, func(c *call) (any, error) {
 			cursor, err := c.coll().Indexes().List(c.ctx, optionsOf[options.ListIndexesOptions](c))
@@ -97,7 +98,7 @@ func searchIndexRows() []row {
 			return list(c.coll().SearchIndexes().CreateMany(c.ctx, models))
 		}},
 		{operations.Collection, "dropSearchIndex", "name", nil, func(c *call) (any, error) {
-			return nothing{}, c.coll().SearchIndexes().DropOne(c.ctx, c.text("name"))
+			return enginekit.Nothing{}, c.coll().SearchIndexes().DropOne(c.ctx, c.text("name"))
 		}},
 		{operations.Collection, "listSearchIndexes", "name aggregationOptions", nil, func(c *call) (any, error) {
 			o := options.SearchIndexes()
@@ -114,7 +115,7 @@ func searchIndexRows() []row {
 			return all(c.ctx, cursor, err)
 		}},
 		{operations.Collection, "updateSearchIndex", "name definition", nil, func(c *call) (any, error) {
-			return nothing{}, c.coll().SearchIndexes().UpdateOne(c.ctx, c.text("name"), c.any("definition"))
+			return enginekit.Nothing{}, c.coll().SearchIndexes().UpdateOne(c.ctx, c.text("name"), c.any("definition"))
 		}},
 	}
 }

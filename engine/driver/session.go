@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs/operations"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -78,14 +79,14 @@ func sessionRows() []row {
 	transactionOptions := optionsFor[options.TransactionOptions]()
 	return []row{
 		{operations.Session, "abortTransaction", "", nil, func(c *call) (any, error) {
-			return nothing{}, c.session().AbortTransaction(c.ctx)
+			return enginekit.Nothing{}, c.session().AbortTransaction(c.ctx)
 		}},
 		{operations.Session, "commitTransaction", "", nil, func(c *call) (any, error) {
-			return nothing{}, c.session().CommitTransaction(c.ctx)
+			return enginekit.Nothing{}, c.session().CommitTransaction(c.ctx)
 		}},
 		{operations.Session, "endSession", "", nil, func(c *call) (any, error) {
 			c.session().end(c.ctx)
-			return nothing{}, nil
+			return enginekit.Nothing{}, nil
 		}},
 		{operations.Session, "getSnapshotTime", "", nil, func(c *call) (any, error) {
 			t := c.session().SnapshotTime()
@@ -95,7 +96,7 @@ func sessionRows() []row {
 			return t, nil
 		}},
 		{operations.Session, "startTransaction", "", transactionOptions, func(c *call) (any, error) {
-			return nothing{}, c.session().StartTransaction(optionsOf[options.TransactionOptions](c))
+			return enginekit.Nothing{}, c.session().StartTransaction(optionsOf[options.TransactionOptions](c))
 		}},
 		{operations.Session, "withTransaction", "", transactionOptions, func(c *call) (any, error) {
 			if c.op.Callback == nil {
@@ -107,7 +108,7 @@ func sessionRows() []row {
 				}
 				return nil, nil
 			}, optionsOf[options.TransactionOptions](c))
-			return nothing{}, err
+			return enginekit.Nothing{}, err
 		}},
 		{operations.Session, "$lsid", "", nil, func(c *call) (any, error) { return c.session().ID(), nil }},
 	}

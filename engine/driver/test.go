@@ -5,25 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs/operations"
-	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
 // test holds the entities of one test.
 type test struct {
-	driver *driver
-
-	mu       sync.Mutex
-	entities map[string]any // *client, *database, *collection, *session, *bucket, iterator
-	anon     []iterator     // cursors that were not saved
+	driver   *driver
+	entities enginekit.Entities // *client, *database, *collection, *session, *bucket, iterator
 }
 
 // database is a database entity. The driver cannot copy one with other
@@ -44,45 +39,6 @@ type collection struct {
 type bucket struct {
 	*mongo.GridFSBucket
 	client *client
-}
-
-func newTest(d *driver) *test { return &test{driver: d, entities: map[string]any{}} }
-
-func (t *test) put(id string, e any) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if _, there := t.entities[id]; there {
-		return fmt.Errorf("entity %q is there already", id)
-	}
-	t.entities[id] = e
-	return nil
-}
-
-func (t *test) get(id string) (any, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if e, ok := t.entities[id]; ok {
-		return e, nil
-	}
-	return nil, fmt.Errorf("there is no entity %q", id)
-}
-
-// named finds an entity of a type by its identifier in a document's field.
-func named[T any](t *test, doc bson.Raw, field string) (T, error) {
-	var zero T
-	id, ok := doc.Lookup(field).StringValueOK()
-	if !ok {
-		return zero, fmt.Errorf("%s is no entity's name", field)
-	}
-	e, err := t.get(id)
-	if err != nil {
-		return zero, err
-	}
-	v, ok := e.(T)
-	if !ok {
-		return zero, fmt.Errorf("entity %q is of another kind than %s asks for", id, field)
-	}
-	return v, nil
 }
 
 // fields lists what an entity's document may hold. What of a client is the
@@ -121,7 +77,7 @@ func (t *test) Open(_ context.Context, e engine.Entity) error {
 		}
 		return argument("entity %q: %v", e.ID, err)
 	}
-	if err := t.put(e.ID, made); err != nil {
+	if err := t.entities.Put(e.ID, made); err != nil {
 		if c, ok := made.(*client); ok {
 			c.close()
 		}
@@ -136,13 +92,13 @@ func (t *test) make(e engine.Entity) (any, error) {
 	case "client":
 		return newClient(t.driver, e.URI, e.Options)
 	case "session":
-		c, err := named[*client](t, e.Options, "client")
+		c, err := enginekit.Named[*client](&t.entities, e.Options, "client")
 		if err != nil {
 			return nil, err
 		}
 		return openSession(c, e.Options.Lookup("sessionOptions"), e.ClusterTime)
 	case "database":
-		c, err := named[*client](t, e.Options, "client")
+		c, err := enginekit.Named[*client](&t.entities, e.Options, "client")
 		if err != nil {
 			return nil, err
 		}
@@ -152,7 +108,7 @@ func (t *test) make(e engine.Entity) (any, error) {
 		}
 		return &database{Database: c.Database(text("databaseName"), o), client: c, options: o}, nil
 	}
-	d, err := named[*database](t, e.Options, "database")
+	d, err := enginekit.Named[*database](&t.entities, e.Options, "database")
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +128,7 @@ func (t *test) make(e engine.Entity) (any, error) {
 
 // Events reads the log of a client.
 func (t *test) Events(ctx context.Context, id string, after int64, wait time.Duration) ([]result.Event, error) {
-	e, err := t.get(id)
+	e, err := t.entities.Get(id)
 	if err != nil {
 		return nil, err
 	}
@@ -180,13 +136,13 @@ func (t *test) Events(ctx context.Context, id string, after int64, wait time.Dur
 	if !ok {
 		return nil, fmt.Errorf("entity %q is no client", id)
 	}
-	return c.log.after(ctx, after, wait)
+	return c.log.After(ctx, after, wait)
 }
 
 // Close closes one entity. It stays known: closing again is no error, and the
 // events of a client can still be read.
 func (t *test) Close(ctx context.Context, id string) error {
-	e, err := t.get(id)
+	e, err := t.entities.Get(id)
 	if err != nil {
 		return err
 	}
@@ -211,37 +167,8 @@ func closeEntity(ctx context.Context, e any) {
 
 // End closes cursors before sessions before clients.
 func (t *test) End(ctx context.Context) error {
-	t.mu.Lock()
-	ids := make([]string, 0, len(t.entities))
-	for id := range t.entities {
-		ids = append(ids, id)
-	}
-	slices.SortFunc(ids, strings.Compare)
-	var cursors, sessions, clients []any
-	for _, c := range t.anon {
-		cursors = append(cursors, c)
-	}
-	for _, id := range ids {
-		switch e := t.entities[id].(type) {
-		case iterator:
-			cursors = append(cursors, e)
-		case *session:
-			sessions = append(sessions, e)
-		case *client:
-			clients = append(clients, e)
-		}
-	}
-	t.anon = nil
-	t.mu.Unlock()
-	for _, e := range slices.Concat(cursors, sessions) {
-		closeEntity(ctx, e)
-	}
-	var wait sync.WaitGroup
-	for _, e := range clients {
-		wait.Go(func() { closeEntity(ctx, e) })
-	}
-	wait.Wait()
-	t.driver.forget(t)
+	t.entities.End(kindOf, func(e any) { closeEntity(ctx, e) })
+	t.driver.open.Forget(t)
 	return nil
 }
 

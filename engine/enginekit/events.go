@@ -1,0 +1,101 @@
+package enginekit
+
+import (
+	"strings"
+
+	"github.com/unified-test-runner/utr/result"
+	"go.mongodb.org/mongo-driver/v2/event"
+)
+
+// AddressOf takes the address out of the driver's name of a connection,
+// "host:port[-7]". Before there is a connection the name is no such thing: "".
+func AddressOf(connection string) string {
+	address, _, found := strings.Cut(connection, "[-")
+	if !found {
+		return ""
+	}
+	return address
+}
+
+// poolEvents translates the driver's names of CMAP events.
+func poolEvents() map[string]result.EventType {
+	return map[string]result.EventType{
+		event.ConnectionPoolCreated:     result.PoolCreated,
+		event.ConnectionPoolReady:       result.PoolReady,
+		event.ConnectionPoolCleared:     result.PoolCleared,
+		event.ConnectionPoolClosed:      result.PoolClosed,
+		event.ConnectionCreated:         result.ConnectionCreated,
+		event.ConnectionReady:           result.ConnectionReady,
+		event.ConnectionClosed:          result.ConnectionClosed,
+		event.ConnectionCheckOutStarted: result.ConnectionCheckOutStarted,
+		event.ConnectionCheckOutFailed:  result.ConnectionCheckOutFailed,
+		event.ConnectionCheckedOut:      result.ConnectionCheckedOut,
+		event.ConnectionCheckedIn:       result.ConnectionCheckedIn,
+	}
+}
+
+// PoolWriter gives what writes CMAP events to a log. An event that the format
+// has no name for is left out.
+func PoolWriter(log *EventLog) func(*event.PoolEvent) {
+	types := poolEvents()
+	return func(e *event.PoolEvent) {
+		kind, known := types[e.Type]
+		if !known {
+			return
+		}
+		p := &result.PoolEvent{ConnectionID: e.ConnectionID, Reason: e.Reason, ServiceID: e.ServiceID}
+		if kind == result.PoolCleared {
+			interrupts := e.Interruption
+			p.InterruptInUseConnections = &interrupts
+		}
+		if e.Error != nil {
+			p.Err = e.Error.Error()
+		}
+		log.Add(result.Event{Type: kind, Address: e.Address, Pool: p})
+	}
+}
+
+// ServerMonitor writes the SDAM events to a log that the format has names for.
+func ServerMonitor(log *EventLog) *event.ServerMonitor {
+	add := func(t result.EventType, address string, e result.SDAMEvent) {
+		log.Add(result.Event{Type: t, Address: address, SDAM: &e})
+	}
+	heartbeat := func(t result.EventType, connection string, awaited bool, err error) {
+		e := result.SDAMEvent{Awaited: &awaited}
+		if err != nil {
+			e.Err = err.Error()
+		}
+		add(t, AddressOf(connection), e)
+	}
+	return &event.ServerMonitor{
+		ServerDescriptionChanged: func(e *event.ServerDescriptionChangedEvent) {
+			add(result.ServerDescriptionChanged, e.Address.String(), result.SDAMEvent{
+				Previous: &result.TopologyState{Type: e.PreviousDescription.Kind},
+				New:      &result.TopologyState{Type: e.NewDescription.Kind},
+			})
+		},
+		TopologyDescriptionChanged: func(e *event.TopologyDescriptionChangedEvent) {
+			add(result.TopologyDescriptionChanged, "", result.SDAMEvent{Previous: Topology(e.PreviousDescription), New: Topology(e.NewDescription)})
+		},
+		TopologyOpening: func(*event.TopologyOpeningEvent) { add(result.TopologyOpening, "", result.SDAMEvent{}) },
+		TopologyClosed:  func(*event.TopologyClosedEvent) { add(result.TopologyClosed, "", result.SDAMEvent{}) },
+		ServerHeartbeatStarted: func(e *event.ServerHeartbeatStartedEvent) {
+			heartbeat(result.ServerHeartbeatStarted, e.ConnectionID, e.Awaited, nil)
+		},
+		ServerHeartbeatSucceeded: func(e *event.ServerHeartbeatSucceededEvent) {
+			heartbeat(result.ServerHeartbeatSucceeded, e.ConnectionID, e.Awaited, nil)
+		},
+		ServerHeartbeatFailed: func(e *event.ServerHeartbeatFailedEvent) {
+			heartbeat(result.ServerHeartbeatFailed, e.ConnectionID, e.Awaited, e.Failure)
+		},
+	}
+}
+
+// Topology tells what the driver says of a topology.
+func Topology(d event.TopologyDescription) *result.TopologyState {
+	s := &result.TopologyState{Type: d.Kind}
+	for _, v := range d.Servers {
+		s.Servers = append(s.Servers, result.ServerState{Address: v.Addr.String(), Type: v.Kind})
+	}
+	return s
+}

@@ -1,0 +1,54 @@
+package enginekit
+
+import (
+	"math"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+)
+
+// Nothing is the result of operations that return nothing.
+type Nothing struct{}
+
+// ValueOf writes a result as BSON: nil is null, Nothing is no value at all.
+func ValueOf(v any) (bson.RawValue, error) {
+	switch v := v.(type) {
+	case Nothing:
+		return bson.RawValue{}, nil
+	case bson.RawValue:
+		return v, nil
+	case bson.RawArray:
+		return bson.RawValue{Type: bson.TypeArray, Value: v}, nil
+	case bson.Raw:
+		if v == nil {
+			return bson.RawValue{Type: bson.TypeNull}, nil
+		}
+		return bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: v}, nil
+	case []bson.Raw:
+		a := make(bson.A, len(v))
+		for i, d := range v {
+			a[i] = d
+		}
+		return ValueOf(a)
+	case nil:
+		return bson.RawValue{Type: bson.TypeNull}, nil
+	}
+	t, data, err := bson.MarshalValue(v)
+	return bson.RawValue{Type: t, Value: data}, err
+}
+
+// Integer reads any BSON number that is whole. Doubles are whole up to 2^53.
+func Integer(v bson.RawValue) (int64, bool) {
+	switch v.Type {
+	case bson.TypeInt32:
+		return int64(v.Int32()), true
+	case bson.TypeInt64:
+		return v.Int64(), true
+	case bson.TypeDouble:
+		d := v.Double()
+		if d != math.Trunc(d) || math.Abs(d) > 1<<53 {
+			return 0, false
+		}
+		return int64(d), true
+	}
+	return 0, false
+}
