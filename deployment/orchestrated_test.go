@@ -40,6 +40,27 @@ func orchestrate(t *testing.T) *service {
 	return s
 }
 
+// openClusters opens a source, which is closed by the end of the test.
+func openClusters(t *testing.T, o OrchestrationOptions) Source {
+	t.Helper()
+	source, err := OpenOrchestration(soon(t), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = source.Close() })
+	return source
+}
+
+// firstOf gives a cluster of the first offer.
+func firstOf(t *testing.T, source Source) Deployment {
+	t.Helper()
+	d, err := source.Acquire(soon(t), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
 func (s *service) note(line string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,11 +118,7 @@ func offerNames(s Source) string {
 func TestOrchestratedClusters(t *testing.T) {
 	s := orchestrate(t)
 	o := s.options(t, "replicaset", "sharded-auth", "single-auth")
-	source, err := OpenOrchestration(soon(t), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = source.Close() }()
+	source := openClusters(t, o)
 	if got := offerNames(source); got != "replicaset 8.0, sharded 8.0 auth, single 8.0 auth" {
 		t.Errorf("offers are %s", got)
 	}
@@ -159,15 +176,8 @@ func TestOrchestratedClusterThatIsThere(t *testing.T) {
 			s.Add(t, kind, "mine", o)
 			options := s.options(t, "id:mine")
 			options.Lock = &LockOptions{}
-			source, err := OpenOrchestration(soon(t), options)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = source.Close() }()
-			d, err := source.Acquire(soon(t), 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			source := openClusters(t, options)
+			d := firstOf(t, source)
 			if d.Owned() {
 				t.Error("it is taken for our own")
 			}
@@ -205,11 +215,7 @@ func TestOrchestratedPool(t *testing.T) {
 	s.Add(t, "replica_sets", "mine", embedded.Options{Topology: embedded.ReplicaSet})
 	o := s.options(t, "replicaset", "single", "id:mine", "replicaset-one")
 	o.Each = 2
-	source, err := OpenOrchestration(soon(t), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = source.Close() }()
+	source := openClusters(t, o)
 	if got := offerNames(source); got != "replicaset 8.0, single 8.0" {
 		t.Errorf("offers are %s", got)
 	}
@@ -218,10 +224,7 @@ func TestOrchestratedPool(t *testing.T) {
 	}
 	lent := make(map[string]bool)
 	for range 5 {
-		d, err := source.Acquire(soon(t), 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := firstOf(t, source)
 		lent[d.URI()] = true
 	}
 	if len(lent) != 5 {
@@ -251,10 +254,7 @@ func TestOrchestratedTopology(t *testing.T) {
 	s.Add(t, "servers", "other", embedded.Options{})
 	o := s.options(t, "replicaset", "single", "id:mine", "id:other")
 	o.Topology = Single
-	source, err := OpenOrchestration(soon(t), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := openClusters(t, o)
 	if got := offerNames(source); got != "single 8.0" || s.Made() != 1 {
 		t.Errorf("offers are %s, %d were made", got, s.Made())
 	}
@@ -272,15 +272,8 @@ func TestOrchestratedClusterThatBreaks(t *testing.T) {
 	s := orchestrate(t)
 	o := s.options(t, "single")
 	o.Serve = 2 * time.Second
-	source, err := OpenOrchestration(soon(t), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = source.Close() }()
-	d, err := source.Acquire(soon(t), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := openClusters(t, o)
+	d := firstOf(t, source)
 	source.Release(d, true)
 	again, err := source.Acquire(soon(t), 0)
 	if err != nil || again != d {
@@ -310,14 +303,8 @@ func TestOrchestratedClusterThatBreaks(t *testing.T) {
 // that breaks is out, and every test says why, at once.
 func TestOrchestrationGone(t *testing.T) {
 	s := orchestrate(t)
-	source, err := OpenOrchestration(soon(t), s.options(t, "single"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := source.Acquire(soon(t), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := openClusters(t, s.options(t, "single"))
+	d := firstOf(t, source)
 	s.Vanish()
 	if err := ping(t, d.URI()); err != nil {
 		t.Error(err)
@@ -464,15 +451,8 @@ func TestOrchestratedLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Service.Logs(path)
-	source, err := OpenOrchestration(soon(t), s.options(t, "single"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = source.Close() }()
-	d, err := source.Acquire(soon(t), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := openClusters(t, s.options(t, "single"))
+	d := firstOf(t, source)
 	at := time.Date(2026, 1, 1, 0, 0, 2, 0, time.UTC)
 	lines := d.(Logger).Log(at, at.Add(time.Second))
 	if len(lines) != 1 || !strings.Contains(lines[0].Text, "meanwhile") || lines[0].Server != d.Description().Hosts[0] || !lines[0].Time.Equal(at) {

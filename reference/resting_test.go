@@ -1,7 +1,6 @@
 package reference
 
 import (
-	"context"
 	"errors"
 	"io"
 	"net"
@@ -66,15 +65,7 @@ func TestRest(t *testing.T) {
 // A stream is ended under its monitor while the condition holds, and what came
 // meanwhile is not read.
 func TestFailWhile(t *testing.T) {
-	hello, err := bson.Marshal(bson.D{{Key: "hello", Value: 1}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
+	hello, far := hello(t), listen(t)
 	cause := errors.New("cause")
 	for _, row := range []struct {
 		reason         string
@@ -86,15 +77,7 @@ func TestFailWhile(t *testing.T) {
 		{"it will read, and the server is known by then", false, false},
 	} {
 		s := newSockets()
-		c, err := s.DialContext(context.Background(), "tcp", listener.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		k := c.(*socket)
-		server, err := listener.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
+		k, server := far.dial(s)
 		if _, err := k.Write(message(1, hello, wiremessage.ExhaustAllowed)); err != nil {
 			t.Fatal(err)
 		}
@@ -182,16 +165,7 @@ func TestNews(t *testing.T) {
 
 // While a handshake with its server has failed, a monitor hears nothing.
 func TestHold(t *testing.T) {
-	hello, err := bson.Marshal(bson.D{{Key: "hello", Value: 1}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
-	address := listener.Addr().String()
+	hello, far := hello(t), listen(t)
 	for _, row := range []struct {
 		reason string
 		holds  int
@@ -199,38 +173,30 @@ func TestHold(t *testing.T) {
 		want   error
 	}{
 		{"nothing has failed", 0, func(*sockets, *socket) {}, nil},
-		{"the server is known all the same", 1, func(s *sockets, _ *socket) { s.release(address, func() bool { return false }) }, nil},
-		{"the server is Unknown now", 1, func(s *sockets, _ *socket) { s.release(address, func() bool { return true }) }, net.ErrClosed},
+		{"the server is known all the same", 1, func(s *sockets, _ *socket) { s.release(far.address, func() bool { return false }) }, nil},
+		{"the server is Unknown now", 1, func(s *sockets, _ *socket) { s.release(far.address, func() bool { return true }) }, net.ErrClosed},
 		{"two have failed", 2, func(s *sockets, _ *socket) {
-			s.release(address, func() bool { return false })
-			s.release(address, func() bool { return false })
+			s.release(far.address, func() bool { return false })
+			s.release(far.address, func() bool { return false })
 		}, nil},
 		{"the topology cancels the check", 1, func(_ *sockets, k *socket) { _ = k.Close() }, net.ErrClosed},
 		{"the client is closed", 1, func(s *sockets, _ *socket) { s.resting.close() }, net.ErrClosed},
 		{"no more is heard", 1, func(*sockets, *socket) {}, nil},
 	} {
 		s := newSockets()
-		c, err := s.DialContext(t.Context(), "tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		k := c.(*socket)
-		server, err := listener.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
+		k, server := far.dial(s)
 		if _, err := k.Write(message(1, hello, wiremessage.ExhaustAllowed)); err != nil {
 			t.Fatal(err)
 		}
 		for range row.holds {
-			s.hold(address)
+			s.hold(far.address)
 		}
 		read := make(chan error, 1)
 		go func() {
 			_, err := k.Read(make([]byte, 1))
 			read <- err
 		}()
-		s.awaitStream(address)
+		s.awaitStream(far.address)
 		if _, err := server.Write([]byte{1}); err != nil {
 			t.Fatal(err)
 		}

@@ -6,7 +6,6 @@ import (
 	"net"
 	"testing"
 
-	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
 )
 
@@ -14,16 +13,7 @@ import (
 // after an awaitable hello. If it were known from the hello on, it could be
 // closed before the monitor reads, which then sleeps for minHeartbeat.
 func TestStreamsAreKnownFromTheirFirstRead(t *testing.T) {
-	hello, err := bson.Marshal(bson.D{{Key: "hello", Value: 1}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
-	address := listener.Addr().String()
+	hello, far := hello(t), listen(t)
 
 	type act int
 	const (
@@ -47,15 +37,9 @@ func TestStreamsAreKnownFromTheirFirstRead(t *testing.T) {
 		{"and not known again by a late read", []act{awaited, closed, read}, false},
 	} {
 		s := newSockets()
-		c, err := s.DialContext(context.Background(), "tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		server, err := listener.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
+		c, server := far.dial(s)
 		for _, a := range row.acts {
+			var err error
 			switch a {
 			case plain:
 				_, err = c.Write(message(1, hello, 0))
@@ -75,7 +59,7 @@ func TestStreamsAreKnownFromTheirFirstRead(t *testing.T) {
 				t.Fatalf("%s: %v", row.reason, err)
 			}
 		}
-		if known := s.monitors[address] != nil; known != row.known {
+		if known := s.monitors[far.address] != nil; known != row.known {
 			t.Errorf("%s: known %t, want %t", row.reason, known, row.known)
 		}
 		_ = c.Close()

@@ -576,11 +576,17 @@ func unionWith(arg any, o Options, depth int) (stage, error) {
 }
 
 func sortByCount(arg any, o Options, depth int) (stage, error) {
-	g, err := group(bson.D{{Key: "_id", Value: arg}, {Key: "count", Value: bson.D{{Key: "$sum", Value: int32(1)}}}}, o, depth)
+	counts := bson.D{{Key: "_id", Value: arg}, {Key: "count", Value: bson.D{{Key: "$sum", Value: int32(1)}}}}
+	return groupAndSort(counts, bson.D{{Key: "count", Value: int32(-1)}}, o, depth)
+}
+
+// groupAndSort is $group, and then $sort: some stages are defined by these.
+func groupAndSort(spec, order bson.D, o Options, depth int) (stage, error) {
+	g, err := group(spec, o, depth)
 	if err != nil {
 		return nil, err
 	}
-	s, err := sort(bson.D{{Key: "count", Value: int32(-1)}}, o, depth)
+	s, err := sort(order, o, depth)
 	return func(ctx context.Context, h Host, docs []bson.D) ([]bson.D, error) {
 		docs, err := g(ctx, h, docs)
 		if err != nil {
@@ -619,18 +625,7 @@ func bucket(arg any, o Options, depth int) (stage, error) {
 	} else {
 		spec = append(spec, bson.E{Key: "count", Value: bson.D{{Key: "$sum", Value: int32(1)}}})
 	}
-	g, err := group(spec, o, depth)
-	if err != nil {
-		return nil, err
-	}
-	s, err := sort(bson.D{{Key: "_id", Value: int32(1)}}, o, depth)
-	return func(ctx context.Context, h Host, docs []bson.D) ([]bson.D, error) {
-		docs, err := g(ctx, h, docs)
-		if err != nil {
-			return nil, err
-		}
-		return s(ctx, h, docs)
-	}, err
+	return groupAndSort(spec, bson.D{{Key: "_id", Value: int32(1)}}, o, depth)
 }
 
 func redact(arg any, o Options, _ int) (stage, error) {
