@@ -120,10 +120,7 @@ func TestServerHangs(t *testing.T) {
 	ping := witness(t, uri)
 	until(t, "the fail point is on", func() bool { return ping() != nil })
 	begun := time.Now()
-	if err := server.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = server.Process.Signal(syscall.SIGCONT) })
+	freeze(t, server)
 	out := u.all(t)
 	if code := u.exit(t); code != 3 {
 		t.Errorf("exit code %d\n%s\n%s", code, out, u.said())

@@ -125,11 +125,26 @@ func stopped(t *testing.T) *utr {
 	ping := witness(t, uri)
 	u := start(t, "run", "-v", "--uri", uri, suiteFile(t, armed))
 	until(t, "the fail point is on", func() bool { return ping() != nil })
-	if err := server.Process.Signal(syscall.SIGSTOP); err != nil {
+	freeze(t, server)
+	return u
+}
+
+// freeze stops a process: when it returns no part of it runs any more. It goes on
+// at the end of the test.
+func freeze(t *testing.T, u *utr) {
+	t.Helper()
+	if err := u.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = server.Process.Signal(syscall.SIGCONT) })
-	return u
+	t.Cleanup(func() { _ = u.Process.Signal(syscall.SIGCONT) })
+	until(t, "it has stopped", func() bool {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(u.Process.Pid, &status, syscall.WUNTRACED|syscall.WNOHANG, nil)
+		if err != nil || pid != 0 && !status.Stopped() {
+			t.Fatalf("it has not stopped but ended: %v", err)
+		}
+		return pid != 0
+	})
 }
 
 // The first signal ends a run within seconds though the deployment does not
