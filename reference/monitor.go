@@ -43,8 +43,7 @@ func serverMonitor(log *enginekit.EventLog, messages *messageLog, sockets *socke
 		}
 	}
 	told.TopologyDescriptionChanged = func(e *event.TopologyDescriptionChangedEvent) {
-		before, after := enginekit.Topology(e.PreviousDescription), enginekit.Topology(e.NewDescription)
-		if !sockets.cancelled("") || !reflect.DeepEqual(before, after) {
+		if !sockets.cancelled("") || !reflect.DeepEqual(enginekit.Topology(e.PreviousDescription), enginekit.Topology(e.NewDescription)) {
 			messages.with(topologyChanged, "", func() { write.TopologyDescriptionChanged(e) })
 		}
 	}

@@ -39,21 +39,23 @@ func (l *EventLog) Add(e result.Event) {
 // After gives the events with a greater number; if there are none it waits up
 // to wait for one (see engine.Test). The error is the context's.
 func (l *EventLog) After(ctx context.Context, n int64, wait time.Duration) ([]result.Event, error) {
-	timer := time.NewTimer(max(wait, 0))
+	found, more := l.since(n)
+	if len(found) > 0 || wait <= 0 {
+		return found, nil
+	}
+	timer := time.NewTimer(wait)
 	defer timer.Stop()
-	for {
-		found, more := l.since(n)
-		if len(found) > 0 || wait <= 0 {
-			return found, nil
-		}
+	for len(found) == 0 {
 		select {
 		case <-more:
+			found, more = l.since(n)
 		case <-timer.C:
 			return nil, nil
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
 	}
+	return found, nil
 }
 
 // since gives the events with a greater number, and what tells of the next one.
