@@ -84,8 +84,12 @@ const patience = time.Minute
 
 func start(t *testing.T, args ...string) *utr { t.Helper(); return startIn(t, nil, args...) }
 
-// startIn starts utr with an environment that holds more. What it remembers is
-// for the same test alone.
+// stateOf is where what a test starts remembers things: for that test alone.
+func stateOf(t *testing.T) string {
+	return filepath.Join(os.Getenv(ledger.EnvDir), strings.ReplaceAll(t.Name(), "/", "_"))
+}
+
+// startIn starts utr with an environment that holds more.
 func startIn(t *testing.T, env []string, args ...string) *utr {
 	t.Helper()
 	self, err := os.Executable()
@@ -93,8 +97,7 @@ func startIn(t *testing.T, env []string, args ...string) *utr {
 		t.Fatal(err)
 	}
 	command := exec.Command(self, args...)
-	state := filepath.Join(os.Getenv(ledger.EnvDir), strings.ReplaceAll(t.Name(), "/", "_"))
-	command.Env = append(append(os.Environ(), "UTR_TEST_AS_COMMAND=1", ledger.EnvDir+"="+state), env...)
+	command.Env = append(append(os.Environ(), "UTR_TEST_AS_COMMAND=1", ledger.EnvDir+"="+stateOf(t)), env...)
 	return launch(t, command)
 }
 

@@ -50,9 +50,9 @@ func entries(t *testing.T, state string) (texts []string) {
 }
 
 // clean runs utr clean and gives what it says.
-func clean(t *testing.T, state string, code int, args ...string) string {
+func clean(t *testing.T, code int, args ...string) string {
 	t.Helper()
-	u := startIn(t, []string{"UTR_STATE_DIR=" + state}, append([]string{"clean"}, args...)...)
+	u := start(t, append([]string{"clean"}, args...)...)
 	var said []string
 	for line := range u.lines {
 		said = append(said, line)
@@ -67,14 +67,14 @@ func clean(t *testing.T, state string, code int, args ...string) string {
 // outputs has their passwords.
 func TestOrchestrationEndToEnd(t *testing.T) {
 	s := twin.Start(t)
-	state, dir := t.TempDir(), t.TempDir()
+	dir := t.TempDir()
 	report, page := filepath.Join(dir, "r.json"), filepath.Join(dir, "r.html")
 	configuration := filepath.Join(dir, "mine.json")
 	if err := os.WriteFile(configuration, []byte(`{"id": "mine", "login": "ann", "password": "p@ss/w:rd%", "auth_key": "s3cretkey", "members": [{}, {}]}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	failing := strings.Replace(suiteText, "expectResult: []", "expectResult: [{x: 1}]", 1)
-	u := startIn(t, []string{"UTR_STATE_DIR=" + state, "UTR_URI=mongodb://127.0.0.1:1"}, "run", "-v", "--events", "--topology", "all", "--orchestration", s.URL,
+	u := startIn(t, []string{"UTR_URI=mongodb://127.0.0.1:1"}, "run", "-v", "--events", "--topology", "all", "--orchestration", s.URL,
 		"--cluster", "sharded-auth", "--cluster", configuration, "--cluster", "single", "--clusters", "2", "--json", report, "--html", page,
 		"--uri-option", "compressors=zlib", suiteFile(t, suiteText), suiteFile(t, failing))
 	var said []string
@@ -87,8 +87,8 @@ func TestOrchestrationEndToEnd(t *testing.T) {
 	if len(said) == 0 || !strings.HasPrefix(said[len(said)-1], "3 passed, 3 failed, 0 skipped") {
 		t.Errorf("a test and one that fails, on three kinds:\n%s", strings.Join(said, "\n"))
 	}
-	if left := s.Clusters(); len(left) != 0 || len(entries(t, state)) != 0 {
-		t.Errorf("%v and %v are left", left, entries(t, state))
+	if left := s.Clusters(); len(left) != 0 || len(entries(t, stateOf(t))) != 0 {
+		t.Errorf("%v and %v are left", left, entries(t, stateOf(t)))
 	}
 	outputs := strings.Join(said, "\n") + u.said()
 	for _, name := range []string{report, page} {
@@ -127,8 +127,7 @@ func TestOrchestrationInterrupted(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		t.Run(sig.String(), func(t *testing.T) {
 			s := twin.Start(t)
-			state := t.TempDir()
-			u := startIn(t, []string{"UTR_STATE_DIR=" + state}, "run", "-v", "--jobs", "1", "--orchestration", s.URL, "--cluster", "single", "--cluster", "replicaset-auth", suiteFile(t, slow))
+			u := start(t, "run", "-v", "--jobs", "1", "--orchestration", s.URL, "--cluster", "single", "--cluster", "replicaset-auth", suiteFile(t, slow))
 			u.line(t, "the first test", func(s string) bool { return strings.Contains(s, "first") })
 			if err := u.Process.Signal(sig); err != nil {
 				t.Fatal(err)
@@ -137,8 +136,8 @@ func TestOrchestrationInterrupted(t *testing.T) {
 			if code := u.exit(t); code != 3 {
 				t.Errorf("exit code %d\n%s", code, u.said())
 			}
-			if left := s.Clusters(); len(left) != 0 || len(entries(t, state)) != 0 {
-				t.Errorf("%v and %v are left", left, entries(t, state))
+			if left := s.Clusters(); len(left) != 0 || len(entries(t, stateOf(t))) != 0 {
+				t.Errorf("%v and %v are left", left, entries(t, stateOf(t)))
 			}
 		})
 	}
@@ -148,9 +147,8 @@ func TestOrchestrationInterrupted(t *testing.T) {
 func TestKilledAndCleaned(t *testing.T) {
 	s := twin.Start(t)
 	s.Add(t, "servers", "somebody-elses", embedded.Options{})
-	state := t.TempDir()
 	begin := func() *utr {
-		u := startIn(t, []string{"UTR_STATE_DIR=" + state}, "run", "-v", "--jobs", "1", "--orchestration", s.URL, "--cluster", "single", "--cluster", "replicaset-auth", suiteFile(t, slow))
+		u := start(t, "run", "-v", "--jobs", "1", "--orchestration", s.URL, "--cluster", "single", "--cluster", "replicaset-auth", suiteFile(t, slow))
 		u.line(t, "the first test", func(s string) bool { return strings.Contains(s, "first") })
 		return u
 	}
@@ -159,7 +157,7 @@ func TestKilledAndCleaned(t *testing.T) {
 		t.Fatal(err)
 	}
 	killed.exit(t)
-	texts := strings.Join(entries(t, state), "\n")
+	texts := strings.Join(entries(t, stateOf(t)), "\n")
 	for _, body := range s.Bodies() {
 		if secret, _ := body["password"].(string); secret != "" && strings.Contains(texts, secret) {
 			t.Errorf("a password is in the ledger: %s", texts)
@@ -168,16 +166,16 @@ func TestKilledAndCleaned(t *testing.T) {
 	if n := len(s.Clusters()); n != 5 {
 		t.Fatalf("there are %v", s.Clusters())
 	}
-	if said := clean(t, state, 0, "--dry-run"); !strings.Contains(said, "2 things are left") || len(s.Clusters()) != 5 {
+	if said := clean(t, 0, "--dry-run"); !strings.Contains(said, "2 things are left") || len(s.Clusters()) != 5 {
 		t.Errorf("a dry run says %s, and leaves %v", said, s.Clusters())
 	}
-	if said := clean(t, state, 0); !strings.Contains(said, "2 things were taken away, 0 are left") {
+	if said := clean(t, 0); !strings.Contains(said, "2 things were taken away, 0 are left") {
 		t.Errorf("it says %s", said)
 	}
-	if n := len(s.Clusters()); n != 3 || len(entries(t, state)) != 2 {
-		t.Errorf("there are %v, and in the ledger %v", s.Clusters(), entries(t, state))
+	if n := len(s.Clusters()); n != 3 || len(entries(t, stateOf(t))) != 2 {
+		t.Errorf("there are %v, and in the ledger %v", s.Clusters(), entries(t, stateOf(t)))
 	}
-	if said := clean(t, state, 0); !strings.Contains(said, "nothing was left") {
+	if said := clean(t, 0); !strings.Contains(said, "nothing was left") {
 		t.Errorf("once more: %s", said)
 	}
 	if err := living.Process.Signal(syscall.SIGINT); err != nil {
@@ -230,8 +228,7 @@ tests:
 // A service that is gone is said to be, each time, until it is forgotten.
 func TestCleanWithoutTheService(t *testing.T) {
 	s := twin.Start(t)
-	state := t.TempDir()
-	u := startIn(t, []string{"UTR_STATE_DIR=" + state}, "run", "-v", "--orchestration", s.URL, "--cluster", "single", suiteFile(t, slow))
+	u := start(t, "run", "-v", "--orchestration", s.URL, "--cluster", "single", suiteFile(t, slow))
 	u.line(t, "the first test", func(s string) bool { return strings.Contains(s, "first") })
 	if err := u.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -239,17 +236,17 @@ func TestCleanWithoutTheService(t *testing.T) {
 	u.exit(t)
 	s.Vanish()
 	for range 2 {
-		said := clean(t, state, 3)
+		said := clean(t, 3)
 		for _, part := range []string{" is left: orchestration: GET " + s.URL + "/: ", "connection refused", "utr clean --forget", "0 things were taken away, 1 are left"} {
 			if !strings.Contains(said, part) {
 				t.Errorf("%q is not said: %s", part, said)
 			}
 		}
 	}
-	if said := clean(t, state, 0, "--forget"); !strings.Contains(said, "off the ledger: cluster utr-single-") {
+	if said := clean(t, 0, "--forget"); !strings.Contains(said, "off the ledger: cluster utr-single-") {
 		t.Errorf("it says %s", said)
 	}
-	if said := clean(t, state, 0); !strings.Contains(said, "nothing was left") {
+	if said := clean(t, 0); !strings.Contains(said, "nothing was left") {
 		t.Errorf("once more: %s", said)
 	}
 }
@@ -257,26 +254,25 @@ func TestCleanWithoutTheService(t *testing.T) {
 // With --uri, what a killed run left in a deployment of somebody else is gone:
 // the fail point and the lock. While another run uses it nothing is touched.
 func TestCleanDeployment(t *testing.T) {
-	state := t.TempDir()
 	_, uri := serve(t, "--topology", "replicaset")
 	ping := witness(t, uri)
-	run := startIn(t, []string{"UTR_STATE_DIR=" + state}, "run", "-v", "--uri", uri, suiteFile(t, armed))
+	run := start(t, "run", "-v", "--uri", uri, suiteFile(t, armed))
 	until(t, "the fail point is on", func() bool { return ping() != nil })
-	if said := clean(t, state, 3, "--uri", uri); !strings.Contains(said, "it is in use by a run on host ") || ping() == nil {
+	if said := clean(t, 3, "--uri", uri); !strings.Contains(said, "it is in use by a run on host ") || ping() == nil {
 		t.Errorf("a run that is there is not left alone: %s", said)
 	}
 	if err := run.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	run.exit(t)
-	said := clean(t, state, 0, "--uri", uri)
+	said := clean(t, 0, "--uri", uri)
 	if !strings.Contains(said, "turned off: failCommand was on at ") || !strings.Contains(said, "lock") {
 		t.Errorf("it says %s", said)
 	}
 	if err := ping(); err != nil {
 		t.Errorf("the fail point is on: %v", err)
 	}
-	if said := clean(t, state, 0, "--uri", uri); !strings.Contains(said, "nothing was left") {
+	if said := clean(t, 0, "--uri", uri); !strings.Contains(said, "nothing was left") {
 		t.Errorf("once more: %s", said)
 	}
 }
