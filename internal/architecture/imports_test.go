@@ -38,6 +38,8 @@ var allowed = map[string][]string{
 	"internal/mutants":              {"source"},
 	"internal/relay":                {},
 	"internal/shared":               {},
+	"internal/testkit":              {},
+	"internal/mutate":               {},
 	"internal/support":              {"engine/driver", "reference", "specs/operations"},
 	"internal/support/":             {"internal/support"},
 	"internal/testlog":              {},

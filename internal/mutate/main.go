@@ -1,0 +1,135 @@
+// Command mutate measures what the tests can find: it breaks the program in
+// one place at a time, as a committed list says, and expects a test to fail.
+// The tree is left alone: the compiler is given each broken file as an overlay.
+//
+//	mutate [-list FILE] [-match REGEXP] [-jobs N]          run the list
+//	mutate -sample N [-seed S] [-jobs N] PACKAGE...        propose new rows
+//
+// It exits with 1 if a mutation survives or no longer fits the code.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"regexp"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"gopkg.in/yaml.v3"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "mutate:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) error {
+	list := flag.String("list", "internal/mutate/list.yml", "the `file` of mutations to run")
+	match := flag.String("match", "", "run only rows whose file or reason matches this `regexp`")
+	jobs := flag.Int("jobs", runtime.NumCPU(), "how many mutations run at the same time")
+	sample := flag.Int("sample", 0, "propose this many new rows for each package named, with what became of them")
+	seed := flag.Uint64("seed", 1, "the seed of the sample")
+	flag.Parse()
+	if *sample > 0 {
+		return propose(ctx, flag.Args(), *sample, *seed, *jobs)
+	}
+	if flag.NArg() > 0 {
+		return fmt.Errorf("unexpected argument %q", flag.Arg(0))
+	}
+	rows, err := readList(*list, *match)
+	if err != nil {
+		return err
+	}
+	begun := time.Now()
+	count := map[verdict]int{}
+	tryAll(ctx, rows, *jobs, func(m Mutation, v verdict, err error) {
+		count[v]++
+		if v != killed {
+			fmt.Printf("%s: %s\n  - %s\n  + %s\n  %s\n", v, m.File, m.Old, m.New, m.Why)
+		}
+		if err != nil {
+			fmt.Printf("  %v\n", err)
+		}
+	})
+	fmt.Printf("%d mutations in %s: %d killed, %d survived, %d do not fit the code\n", len(rows),
+		time.Since(begun).Round(time.Second), count[killed], count[survived], count[unfit])
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	if count[killed] < len(rows) {
+		return errors.New("not every mutation was killed")
+	}
+	return nil
+}
+
+// readList reads the rows that match. A list that names the same change twice
+// and a pattern that matches nothing are errors.
+func readList(name, match string) ([]Mutation, error) {
+	pattern, err := regexp.Compile(match)
+	if err != nil {
+		return nil, err
+	}
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	var all, rows []Mutation
+	if err := yaml.Unmarshal(data, &all); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	seen := map[string]bool{}
+	for _, m := range all {
+		if key := m.File + "\n" + m.Old + "\n" + m.New; seen[key] {
+			return nil, fmt.Errorf("%s: %s: the change of %q to %q is listed twice", name, m.File, m.Old, m.New)
+		} else {
+			seen[key] = true
+		}
+		if pattern.MatchString(m.File) || pattern.MatchString(m.Why) {
+			rows = append(rows, m)
+		}
+	}
+	if len(rows) == 0 {
+		return nil, fmt.Errorf("%s: no row matches %q", name, match)
+	}
+	return rows, nil
+}
+
+// tryAll tries mutations, several at the same time, and reports each one by
+// itself. A cancelled context ends it early.
+func tryAll(ctx context.Context, rows []Mutation, jobs int, report func(Mutation, verdict, error)) {
+	var wait sync.WaitGroup
+	var mu sync.Mutex
+	next := slices.Values(rows)
+	work := make(chan Mutation)
+	for range max(1, jobs) {
+		wait.Go(func() {
+			for m := range work {
+				v, err := m.try(ctx)
+				mu.Lock()
+				if ctx.Err() == nil {
+					report(m, v, err)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	for m := range next {
+		if ctx.Err() != nil {
+			break
+		}
+		work <- m
+	}
+	close(work)
+	wait.Wait()
+}

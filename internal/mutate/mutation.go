@@ -1,0 +1,111 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Mutation is one change of the program that a test must notice.
+type Mutation struct {
+	File string `yaml:"file"`
+	// Old is text that stands in the file exactly once, and New what takes its
+	// place.
+	Old string `yaml:"old"`
+	New string `yaml:"new"`
+	// Tests are the packages whose tests must notice, the nearest first; the
+	// package of the file if there are none.
+	Tests []string `yaml:"tests,omitempty,flow"`
+	// Why says what the change breaks.
+	Why string `yaml:"why,omitempty"`
+}
+
+// verdict is what became of a mutation.
+type verdict string
+
+const (
+	killed   verdict = "killed"
+	survived verdict = "survived"
+	unfit    verdict = "does not fit the code"
+)
+
+// limit bounds the tests of one package on one mutation. A mutation that makes
+// them hang is noticed.
+const limit = 3 * time.Minute
+
+// try runs the tests on the changed program, package by package until one
+// fails.
+func (m Mutation) try(ctx context.Context) (verdict, error) {
+	text, err := os.ReadFile(m.File)
+	if err != nil {
+		return unfit, err
+	}
+	if n := strings.Count(string(text), m.Old); n != 1 {
+		return unfit, fmt.Errorf("the old text stands in the file %d times, want once", n)
+	}
+	dir, err := os.MkdirTemp("", "mutate-")
+	if err != nil {
+		return unfit, err
+	}
+	defer os.RemoveAll(dir)
+	overlay, err := overlayOf(dir, m.File, strings.Replace(string(text), m.Old, m.New, 1))
+	if err != nil {
+		return unfit, err
+	}
+	tests := m.Tests
+	if len(tests) == 0 {
+		tests = []string{"./" + filepath.ToSlash(filepath.Dir(m.File))}
+	}
+	for _, pkg := range tests {
+		if v, err := test(ctx, overlay, pkg); v != survived {
+			return v, err
+		}
+	}
+	return survived, nil
+}
+
+// overlayOf writes the changed file and the overlay that names it into a
+// folder.
+func overlayOf(dir, file, text string) (string, error) {
+	path, err := filepath.Abs(file)
+	if err != nil {
+		return "", err
+	}
+	changed := filepath.Join(dir, filepath.Base(file))
+	data, err := json.Marshal(map[string]any{"Replace": map[string]string{path: changed}})
+	if err != nil {
+		return "", err
+	}
+	overlay := filepath.Join(dir, "overlay.json")
+	return overlay, errors.Join(os.WriteFile(changed, []byte(text), 0o600), os.WriteFile(overlay, data, 0o600))
+}
+
+// test runs the tests of one package with an overlay.
+func test(ctx context.Context, overlay, pkg string) (verdict, error) {
+	cmd := exec.CommandContext(ctx, "go", "test", "-overlay", overlay, "-vet=off", "-failfast",
+		"-timeout", limit.String(), pkg)
+	// Tests start processes: all of them end with go test.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = 10 * time.Second
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return survived, nil
+	case !errors.As(err, &exit):
+		return unfit, err
+	case bytes.Contains(out, []byte("[build failed]")), bytes.Contains(out, []byte("[setup failed]")):
+		return unfit, fmt.Errorf("it does not build:\n%s", out)
+	default:
+		return killed, nil
+	}
+}

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// propose prints rows for the list: changes chosen by chance in each package,
+// with what became of them as a comment. Those that do not build are replaced
+// by others.
+func propose(ctx context.Context, dirs []string, n int, seed uint64, jobs int) error {
+	for _, dir := range dirs {
+		all, err := mutationsIn(dir)
+		if err != nil {
+			return err
+		}
+		random := rand.New(rand.NewPCG(seed, 0))
+		random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+		found, dead := 0, 0
+		for len(all) > 0 && found < n && ctx.Err() == nil {
+			some := all[:min(n-found, len(all))]
+			all = all[len(some):]
+			tryAll(ctx, some, jobs, func(m Mutation, v verdict, _ error) {
+				if v == unfit {
+					return
+				}
+				found++
+				if v == killed {
+					dead++
+				}
+				row, err := yaml.Marshal([]Mutation{m})
+				if err != nil {
+					row = []byte(err.Error())
+				}
+				fmt.Printf("# %s\n%s", v, row)
+			})
+		}
+		fmt.Printf("# %s: %d of %d killed\n", dir, dead, found)
+	}
+	return context.Cause(ctx)
+}
+
+// mutationsIn lists every change that the operators below can make to the
+// files of a folder.
+func mutationsIn(dir string) ([]Mutation, error) {
+	names, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		return nil, err
+	}
+	var out []Mutation
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		files := token.NewFileSet()
+		file, err := parser.ParseFile(files, name, text, parser.ParseComments)
+		if err != nil {
+			return nil, err
+		}
+		if !ast.IsGenerated(file) {
+			c := changer{file: filepath.ToSlash(filepath.Clean(name)), text: text, files: files}
+			ast.Inspect(file, c.visit)
+			out = append(out, c.out...)
+		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("nothing to change in %s", dir)
+	}
+	return out, nil
+}
+
+// changer makes the changes of one file.
+type changer struct {
+	file  string
+	text  []byte
+	files *token.FileSet
+	out   []Mutation
+}
+
+// operators are the replacements of binary operators: a bound moved by one, a
+// comparison or connection turned round.
+var operators = map[token.Token]token.Token{
+	token.EQL: token.NEQ, token.NEQ: token.EQL, token.LSS: token.LEQ, token.LEQ: token.LSS, token.GTR: token.GEQ,
+	token.GEQ: token.GTR, token.LAND: token.LOR, token.LOR: token.LAND, token.SUB: token.ADD, token.MUL: token.QUO,
+}
+
+func (c *changer) visit(n ast.Node) bool {
+	switch n := n.(type) {
+	case *ast.BinaryExpr:
+		if to, ok := operators[n.Op]; ok {
+			c.replace(n.OpPos, n.OpPos+token.Pos(len(n.Op.String())), to.String(), n.Op.String()+" became "+to.String())
+		}
+	case *ast.IfStmt:
+		c.replace(n.Cond.Pos(), n.Cond.End(), "!("+c.between(n.Cond.Pos(), n.Cond.End())+")", "a condition was negated")
+	case *ast.BlockStmt:
+		for _, s := range n.List {
+			c.statement(s)
+		}
+	case *ast.CaseClause:
+		for _, s := range n.Body {
+			c.statement(s)
+		}
+	case *ast.Ident:
+		if n.Name == "true" || n.Name == "false" {
+			c.replace(n.Pos(), n.End(), strconv.FormatBool(n.Name == "false"), n.Name+" was negated")
+		}
+	case *ast.BasicLit:
+		if i, err := strconv.Atoi(n.Value); err == nil && n.Kind == token.INT {
+			c.replace(n.Pos(), n.End(), strconv.Itoa(i+1), n.Value+" became "+strconv.Itoa(i+1))
+		}
+	case *ast.ImportSpec:
+		return false
+	}
+	return true
+}
+
+// statement drops a statement that the program can be built without.
+func (c *changer) statement(s ast.Stmt) {
+	switch s := s.(type) {
+	case *ast.ExprStmt, *ast.DeferStmt, *ast.IncDecStmt:
+	case *ast.BranchStmt:
+		if s.Label != nil {
+			return
+		}
+	case *ast.AssignStmt:
+		if s.Tok == token.DEFINE {
+			return
+		}
+	default:
+		return
+	}
+	c.replace(s.Pos(), s.End(), "", "a statement was dropped")
+}
+
+func (c *changer) between(from, to token.Pos) string {
+	return string(c.text[c.files.Position(from).Offset:c.files.Position(to).Offset])
+}
+
+// replace lists a change, described by whole lines: as many before and after
+// the place as make the text unique in the file.
+func (c *changer) replace(from, to token.Pos, text, why string) {
+	i, j := c.files.Position(from).Offset, c.files.Position(to).Offset
+	begin, end := i, j
+	for {
+		begin = bytes.LastIndexByte(c.text[:max(0, begin-1)], '\n') + 1
+		if k := bytes.IndexByte(c.text[end:], '\n'); k >= 0 {
+			end += k
+		}
+		if bytes.Count(c.text, c.text[begin:end]) == 1 {
+			break
+		}
+		if begin == 0 && end == len(c.text) {
+			return
+		}
+		end = min(end+1, len(c.text))
+	}
+	if trimmed := begin + len(c.text[begin:i]) - len(bytes.TrimLeft(c.text[begin:i], "\t")); bytes.Count(c.text, c.text[trimmed:end]) == 1 {
+		begin = trimmed
+	}
+	old := string(c.text[begin:end])
+	changed := slices.Concat(c.text[begin:i], []byte(text), c.text[j:end])
+	c.out = append(c.out, Mutation{File: c.file, Old: old, New: string(changed), Why: why})
+}

@@ -1,0 +1,137 @@
+package testkit
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Official gives the path of a file or folder of the official suites, such as
+// Official(t, "crud", "tests"), and skips the test if they are not there. They
+// are found through UTR_SPECIFICATIONS, which names the folder "source" of a
+// checkout of mongodb/specifications, or in ../shared beside this checkout.
+func Official(t testing.TB, elements ...string) string {
+	t.Helper()
+	path, found := FindOfficial(t, elements...)
+	if !found {
+		t.Skip("not proved: the official suites are not there")
+	}
+	return path
+}
+
+// FindOfficial is Official for tests that can do without.
+func FindOfficial(t testing.TB, elements ...string) (path string, found bool) {
+	t.Helper()
+	root := os.Getenv("UTR_SPECIFICATIONS")
+	if root == "" {
+		root = filepath.Join(Root(t), "..", "shared", "specifications")
+	}
+	path = filepath.Join(append([]string{root}, elements...)...)
+	_, err := os.Stat(path)
+	return path, err == nil
+}
+
+// OfficialSchema gives the path of the official schema of a version such as
+// "1.28", or skips the test.
+func OfficialSchema(t testing.TB, version string) string {
+	t.Helper()
+	name := "schema-" + version + ".json"
+	if path, found := FindOfficial(t, "unified-test-format", name); found {
+		return path
+	}
+	return Official(t, "unified-test-format", "schema", name)
+}
+
+// Recordings gives the folder of what a real server answered, ../shared/recordings
+// beside this checkout, or skips the test.
+func Recordings(t testing.TB) string {
+	t.Helper()
+	path := filepath.Join(Root(t), "..", "shared", "recordings")
+	if _, err := os.Stat(path); err != nil {
+		t.Skip("not proved: the recordings of a real server are not there")
+	}
+	return path
+}
+
+// Root is the folder of this repository, in or below which a test runs.
+func Root(t testing.TB) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+	}
+	t.Fatal("no go.mod above the test")
+	return ""
+}
+
+// Lacking ends a test that needs a program which is not installed: it is
+// skipped on a developer's machine and fails in CI, which installs them all.
+func Lacking(t testing.TB, what string, why ...any) {
+	t.Helper()
+	if os.Getenv("CI") == "true" {
+		t.Fatal(append([]any{"CI lacks", what}, why...)...)
+	}
+	t.Skip(append([]any{"not proved: no", what}, why...)...)
+}
+
+// Python gives a Python interpreter that can import modules. UTR_PYTHON names
+// it, or it is python3.
+func Python(t testing.TB, modules ...string) string {
+	t.Helper()
+	return program(t, "Python with "+strings.Join(modules, " and "), "UTR_PYTHON", []string{"python3"}, nil, "-c", "import "+strings.Join(modules, ", "))
+}
+
+// Node gives a Node.js that can load the driver from UTR_NODE_PATH, and the
+// environment to start it with.
+func Node(t testing.TB) (node string, env []string) {
+	t.Helper()
+	env = os.Environ()
+	if path := os.Getenv("UTR_NODE_PATH"); path != "" {
+		env = append(env, "NODE_PATH="+path)
+	}
+	return program(t, "Node.js with its MongoDB driver", "", []string{"node"}, env, "-e", "require('mongodb')"), env
+}
+
+// Browser gives a Chromium.
+func Browser(t testing.TB) string {
+	t.Helper()
+	return program(t, "Chromium", "UTR_BROWSER", []string{"chromium", "chromium-browser", "google-chrome"}, nil, "--version")
+}
+
+// MongoOrchestration gives the program mongo-orchestration, which
+// UTR_MONGO_ORCHESTRATION names.
+func MongoOrchestration(t testing.TB) string {
+	t.Helper()
+	return program(t, "mongo-orchestration", "UTR_MONGO_ORCHESTRATION", []string{"mongo-orchestration"}, nil, "--version")
+}
+
+// program gives the program that a variable names, or the first of several
+// that is installed, if it does what is asked for without an error.
+func program(t testing.TB, what, variable string, names, env []string, probe ...string) string {
+	t.Helper()
+	if named := os.Getenv(variable); variable != "" && named != "" {
+		names = []string{named}
+	}
+	var why error
+	for _, name := range names {
+		path, err := exec.LookPath(name)
+		if err == nil {
+			cmd := exec.CommandContext(Context(t), path, probe...)
+			cmd.Env = env
+			err = cmd.Run()
+		}
+		if err == nil {
+			return path
+		}
+		why = err
+	}
+	Lacking(t, what, why)
+	return ""
+}
