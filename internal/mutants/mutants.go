@@ -10,10 +10,10 @@ import (
 	"github.com/unified-test-runner/utr/source"
 )
 
-// Mutant is a suite in which one expectation of one test was changed.
+// Mutant is a suite of one test, in which one expectation was changed.
 type Mutant struct {
-	// Test is the index of the changed test within the file's tests.
-	Test int
+	// TestPosition is where the test stands in the file.
+	TestPosition source.Position
 	// Path is the changed place, such as expectEvents[0].events[1]; Position
 	// is where it stands in the file.
 	Path     string
@@ -23,7 +23,7 @@ type Mutant struct {
 	// Whole tells that the change is of a list or document as a whole, so that
 	// a message may as well name a line inside it.
 	Whole bool
-	// Root is the whole changed file; the original is left alone.
+	// Root is the changed file with that test alone; the original is left alone.
 	Root *source.Value
 }
 
@@ -36,17 +36,16 @@ func Of(root *source.Value) []Mutant {
 	if tests == nil {
 		return nil
 	}
-	for i, test := range tests.Items {
+	for _, test := range tests.Items {
 		emit := func(path string, at *source.Value, change string, changed *source.Value) {
-			items := append([]*source.Value(nil), tests.Items...)
-			items[i] = replace(test, at, changed)
+			items := []*source.Value{replace(test, at, changed)}
 			out = append(out, Mutant{
-				Test:     i,
-				Path:     path,
-				Position: at.Position,
-				Change:   change,
-				Whole:    at.Kind == source.Array || at.Kind == source.Document,
-				Root:     with(root, "tests", &source.Value{Position: tests.Position, Kind: source.Array, Items: items}),
+				TestPosition: test.Position,
+				Path:         path,
+				Position:     at.Position,
+				Change:       change,
+				Whole:        at.Kind == source.Array || at.Kind == source.Document,
+				Root:         with(root, "tests", &source.Value{Position: tests.Position, Kind: source.Array, Items: items}),
 			})
 		}
 		ofTest(test, emit)
@@ -113,13 +112,13 @@ func ofError(path string, e *source.Value, emit emitter) {
 			}
 		}
 	}
-	for key, value := range map[string]*source.Value{
-		"errorContains":      str(e.Position, "no such text in any error"),
-		"errorLabelsContain": {Position: e.Position, Kind: source.Array, Items: []*source.Value{str(e.Position, "NoSuchLabel")}},
-		"errorCode":          {Position: e.Position, Kind: source.Int, Int: 987654},
+	for _, added := range []source.Field{
+		{Key: "errorCode", Value: &source.Value{Position: e.Position, Kind: source.Int, Int: 987654}},
+		{Key: "errorContains", Value: str(e.Position, "no such text in any error")},
+		{Key: "errorLabelsContain", Value: list(e, str(e.Position, "NoSuchLabel"))},
 	} {
-		if e.Get(key) == nil {
-			emit(path, e, key+" was added", with(e, key, value))
+		if e.Get(added.Key) == nil {
+			emit(path, e, added.Key+" was added", with(e, added.Key, added.Value))
 		}
 	}
 }

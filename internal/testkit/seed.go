@@ -21,3 +21,15 @@ func Seed(t testing.TB) uint64 {
 	t.Logf("UTR_SEED=%d repeats this", seed)
 	return seed
 }
+
+// Chance says of one thing after another whether a test looks at it: at every
+// n-th on average, chosen by Seed; at all of them with UTR_SOAK=1, which make
+// soak sets.
+func Chance(t testing.TB, n int) func() bool {
+	t.Helper()
+	if os.Getenv("UTR_SOAK") == "1" {
+		return func() bool { return true }
+	}
+	random := rand.New(rand.NewPCG(Seed(t), 0))
+	return func() bool { return random.IntN(n) == 0 }
+}

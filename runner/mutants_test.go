@@ -1,0 +1,142 @@
+package runner
+
+import (
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/unified-test-runner/utr/internal/mutants"
+	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/source"
+	"github.com/unified-test-runner/utr/specs"
+	"github.com/unified-test-runner/utr/specs/schema"
+)
+
+// A suite in which any one expectation was changed fails, with a mismatch at
+// the changed line. Each test runs once; its mutants are judged by what was
+// recorded then, by which the unchanged test must pass.
+func TestMutantsFail(t *testing.T) {
+	for _, r := range []struct {
+		name string
+		path func() string
+	}{
+		{"own reads", func() string { return "retryable-reads" }},
+		{"own writes", func() string { return "retryable-writes" }},
+		{"own backpressure", func() string { return "client-backpressure" }},
+		{"official reads", func() string { return testkit.Official(t, "retryable-reads") }},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			loaded, err := specs.Load([]string{r.path()}, specs.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			chosen := choice(loaded.Suites, testkit.Chance(t, 20))
+			rec := record(t, chosen)
+			all := assess(t, rec, chosen)
+			if len(all) == 0 {
+				t.Error("no mutant was judged")
+			}
+			t.Logf("%d mutants judged", len(all))
+			for _, a := range all {
+				if a.fault != "" {
+					t.Errorf("%s: %s: %s: %s", a.mutant.Position, a.mutant.Path, a.mutant.Change, a.fault)
+				}
+			}
+		})
+	}
+}
+
+// choice is the part of the suites' tests that chance picks.
+func choice(suites []*specs.Suite, picked func() bool) []*specs.Suite {
+	var out []*specs.Suite
+	for _, s := range suites {
+		part := *s
+		part.Tests = slices.DeleteFunc(slices.Clone(s.Tests), func(*specs.Test) bool { return !picked() })
+		if len(part.Tests) > 0 {
+			out = append(out, &part)
+		}
+	}
+	return out
+}
+
+// assessment is what was said of a mutant. A fault is empty if it failed as it
+// should.
+type assessment struct {
+	mutant mutants.Mutant
+	fault  string
+}
+
+// assess judges every recorded test, unchanged, and all its mutants, on all
+// processors.
+func assess(t *testing.T, rec *recording, suites []*specs.Suite) (all []assessment) {
+	t.Helper()
+	schemas := schema.New() // each version is compiled once
+	var mu sync.Mutex
+	var workers sync.WaitGroup
+	work := make(chan func())
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(func() {
+			for do := range work {
+				do()
+			}
+		})
+	}
+	for _, s := range suites {
+		ids := map[source.Position]result.TestID{}
+		for id, at := range rec.positions {
+			ids[at] = id
+		}
+		for _, test := range s.Tests {
+			id, found := ids[test.Position]
+			if !found {
+				continue // its requirements are not met by any deployment
+			}
+			work <- func() {
+				unchanged := *s
+				unchanged.Tests = []*specs.Test{test}
+				if v := rec.judge(t, &unchanged, id); v.Status != result.Passed {
+					t.Errorf("%s: the unchanged test %s: %s %v", test.Position, v.Status, v.Reason, v.Mismatches)
+				}
+			}
+		}
+		for _, m := range mutants.Of(s.Root) {
+			id, found := ids[m.TestPosition]
+			if !found {
+				continue
+			}
+			work <- func() {
+				mutated, err := specs.FromValue(s.File, m.Root, specs.Options{Schemas: schemas})
+				if err != nil {
+					return // A change can break the schema as well: that is caught before anything runs.
+				}
+				a := assessment{mutant: m}
+				switch v := rec.judge(t, mutated, id); {
+				case v.Status != result.Failed:
+					a.fault = "the mutant " + string(v.Status) + " " + v.Reason
+				case !blames(v, m):
+					a.fault = "the failure does not name the line: " + v.Reason
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				all = append(all, a)
+			}
+		}
+	}
+	close(work)
+	workers.Wait()
+	return all
+}
+
+// blames reports whether a mismatch names the line of the change, or, where a
+// list or document was changed as a whole, something inside it.
+func blames(v *result.Verdict, m mutants.Mutant) bool {
+	for _, mismatch := range v.Mismatches {
+		if mismatch.Position.Line == m.Position.Line || m.Whole && strings.HasPrefix(mismatch.Path, m.Path) {
+			return true
+		}
+	}
+	return false
+}
