@@ -11,10 +11,10 @@ import (
 	"unsafe"
 
 	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/internal/testkit/bench"
 	"github.com/unified-test-runner/utr/reference"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/runner"
-	"github.com/unified-test-runner/utr/specs"
 )
 
 const day = 24 * time.Hour
@@ -54,66 +54,27 @@ func restless() func() time.Time {
 // A machine whose clock is set in the middle of a run, again and again, changes
 // no verdict and no duration, and nothing hangs.
 func TestClockIsSet(t *testing.T) {
-	suites, err := specs.Load([]string{"retryable-reads", "retryable-writes", "client-backpressure"}, specs.Options{})
+	e, err := reference.New(reference.Options{Backoff: reference.BackoffNone, Now: restless()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	filter := runner.Filter{Run: []*regexp.Regexp{regexp.MustCompile(`collection\.find .*(timeoutMS|backs? ?off)`)}}
-	source, err := deployment.OpenEmbedded(context.Background(), deployment.EmbeddedOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	run := func(now func() time.Time) (map[result.TestID]*result.Verdict, result.Summary) {
-		engine, err := reference.New(reference.Options{Backoff: reference.BackoffNone, Now: now})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() {
-			if err := engine.Close(); err != nil {
-				t.Error(err)
-			}
-		}()
-		verdicts := make(map[result.TestID]*result.Verdict)
-		begun := time.Now()
-		summary, err := runner.Run(context.Background(), suites.Suites, runner.Config{
-			Engine: engine, Source: source, Filter: filter, Jobs: 2, Timeout: 30 * time.Second, Clock: runner.Clock{Now: now}, KeepEvents: true,
-			Notify: func(n result.Note) {
-				if f, ok := n.(result.TestFinished); ok {
-					verdicts[f.Verdict.Test] = f.Verdict
-				}
-			},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if took := time.Since(begun); summary.Duration < 0 || summary.Duration > took {
-			t.Errorf("the run says %s of the %s that it took", summary.Duration, took)
-		}
-		return verdicts, summary
-	}
-	moved, summary := run(restless())
-	t.Logf("%d tests passed", summary.Passed)
-	if summary.Passed < 10 {
-		t.Errorf("only %d tests passed", summary.Passed)
-	}
-	for id, v := range moved {
-		if v.Status != result.Passed && v.Status != result.Skipped { // as all of them do otherwise
-			t.Errorf("%s: %s", id.File, describe(v))
-		}
-		for what, d := range map[string]time.Duration{"all": v.Duration, "set-up": v.Timings.Setup, "engine": v.Timings.Engine,
-			"server": v.Timings.Server, "waiting": v.Timings.Waiting, "clean-up": v.Timings.Cleanup} {
-			if d < 0 || d > summary.Duration {
-				t.Errorf("%s of %s took %s", what, v.Test.Description, d)
-			}
-		}
+	b := bench.With(t, e, deployment.EmbeddedOptions{})
+	b.Config.Filter = runner.Filter{Run: []*regexp.Regexp{regexp.MustCompile(`collection\.find .*(timeoutMS|backs? ?off)`)}}
+	b.Config.Clock, b.Config.KeepEvents = runner.Clock{Now: restless()}, true
+	begun := time.Now()
+	verdicts := b.Run(t, own(t))
+	took := time.Since(begun)
+	bench.AllWell(t, verdicts, result.SkipRequirement, result.SkipFilter)
+	for _, v := range verdicts {
+		durations := []time.Duration{v.Duration, v.Timings.Setup, v.Timings.Engine, v.Timings.Server, v.Timings.Waiting, v.Timings.Cleanup}
 		for _, o := range v.Operations {
-			if o.Duration < 0 || o.Duration > summary.Duration {
-				t.Errorf("%s of %s took %s", o.Name, v.Test.Description, o.Duration)
+			durations = append(durations, o.Duration)
+		}
+		for _, d := range durations {
+			if d < 0 || d > took {
+				t.Errorf("%s: a duration of %s in a run of %s", v.Test.Description, d, took)
 			}
 		}
-	}
-	if err := source.Close(); err != nil {
-		t.Error(err)
 	}
 }
 
@@ -144,11 +105,10 @@ tests:
 		{"it has not expired", until, until, result.KnownFailing, false},
 	} {
 		t.Run(r.reason, func(t *testing.T) {
-			b := newBench(t, deployment.EmbeddedOptions{Topologies: []deployment.Topology{deployment.Single}})
+			config := bench.New(t, deployment.EmbeddedOptions{Topologies: []deployment.Topology{deployment.Single}}).Config
 			var began atomic.Bool
 			var problems []string
 			var got []result.Status
-			config := b.config
 			config.Jobs = 1
 			config.KnownFailing = []runner.KnownFailure{{Pattern: regexp.MustCompile("wrong|first|second"), Reason: "a reason", Until: until}}
 			config.Clock = runner.Clock{Now: func() time.Time {
@@ -167,7 +127,7 @@ tests:
 					problems = n.Summary.Problems
 				}
 			}
-			if _, err := runner.Run(context.Background(), load(t, file), config); err != nil {
+			if _, err := runner.Run(context.Background(), bench.Load(t, file), config); err != nil {
 				t.Fatal(err)
 			}
 			if len(got) != 2 || got[0] != r.want || got[1] != r.want {

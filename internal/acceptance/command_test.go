@@ -1,14 +1,14 @@
 package acceptance
 
 import (
-	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
 var (
@@ -26,16 +26,13 @@ func build(t *testing.T) string {
 	return path
 }
 
-// runWell has the command run suites, within a limit: nothing may fail, nothing
+// runWell has the command run suites: nothing may fail, nothing
 // be skipped but for requirements, and no folder be left.
-func runWell(t *testing.T, utr string, limit time.Duration, args ...string) {
+func runWell(t *testing.T, utr string, args ...string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
-	defer cancel()
 	temp := t.TempDir()
-	run := exec.CommandContext(ctx, utr, append([]string{"run"}, args...)...)
+	run := exec.CommandContext(testkit.Context(t), utr, append([]string{"run"}, args...)...)
 	run.Env = append(os.Environ(), "TMPDIR="+temp, "UTR_STATE_DIR="+t.TempDir())
-	began := time.Now()
 	out, err := run.CombinedOutput()
 	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
 	summary := lines[len(lines)-1]
@@ -50,5 +47,4 @@ func runWell(t *testing.T, utr string, limit time.Duration, args ...string) {
 	if left, _ := filepath.Glob(filepath.Join(temp, "utr-*")); len(left) > 0 {
 		t.Errorf("left are %v", left)
 	}
-	t.Logf("%s in %v", summary, time.Since(began).Round(time.Millisecond))
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/embedded"
+	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/internal/testkit/bench"
 	"github.com/unified-test-runner/utr/reference"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/runner"
@@ -23,9 +25,6 @@ import (
 // The faults of docs/faults.md that a deployment can have in the middle of a
 // test. The deployment is taken for somebody else's: nothing of it is started
 // anew.
-
-// faultPatience bounds what a test here waits for, on a busy machine.
-const faultPatience = 30 * time.Second
 
 // middle is a suite whose first test is in the middle of COMMAND, blocked by a
 // fail point on the server that it goes to, when something happens.
@@ -77,9 +76,7 @@ func (f *fragile) member(address string) *mongo.Client {
 
 func (f *fragile) admin(c *mongo.Client, command bson.D) bson.Raw {
 	f.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), faultPatience)
-	defer cancel()
-	reply, err := c.Database("admin").RunCommand(ctx, command).Raw()
+	reply, err := c.Database("admin").RunCommand(testkit.Context(f.t), command).Raw()
 	if err != nil {
 		f.t.Errorf("%s: %v", command[0].Key, err)
 	}
@@ -98,26 +95,20 @@ func (f *fragile) block(command, appName string, wait time.Duration) (struck fun
 	}
 	return func() string {
 		f.t.Helper()
-		tick := time.NewTicker(2 * time.Millisecond)
-		defer tick.Stop()
-		for deadline := time.After(faultPatience); ; {
+		met := ""
+		testkit.Until(f.t, command+" meets the fail point", func() bool {
 			for host, c := range members {
 				reply := f.admin(c, bson.D{{Key: "getParameter", Value: 1}, {Key: "failpoint.failCommand", Value: 1}})
-				if n, _ := reply.Lookup("failpoint.failCommand", "timesEntered").AsInt64OK(); n == 0 {
-					continue
+				if n, _ := reply.Lookup("failpoint.failCommand", "timesEntered").AsInt64OK(); n > 0 {
+					met = host
 				}
-				for _, c := range members { // a retry elsewhere meets none
-					f.admin(c, bson.D{{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: "off"}})
-				}
-				return host
 			}
-			select {
-			case <-tick.C:
-			case <-deadline:
-				f.t.Errorf("no %s met the fail point within %s", command, faultPatience)
-				return ""
-			}
+			return met != ""
+		})
+		for _, c := range members { // a retry elsewhere meets none
+			f.admin(c, bson.D{{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: "off"}})
 		}
+		return met
 	}
 }
 
@@ -142,7 +133,7 @@ func runOn(t *testing.T, d *embedded.Deployment, suite string, notify func(resul
 	if err != nil {
 		t.Fatal(err)
 	}
-	summary, err = runner.Run(context.Background(), load(t, file), runner.Config{Engine: engine, Source: source, Timeout: faultPatience, Notify: func(n result.Note) {
+	summary, err = runner.Run(context.Background(), bench.Load(t, file), runner.Config{Engine: engine, Source: source, Timeout: testkit.Patience, Notify: func(n result.Note) {
 		if f, ok := n.(result.TestFinished); ok {
 			verdicts = append(verdicts, f.Verdict)
 		}
@@ -219,7 +210,7 @@ func TestServersInTheMiddle(t *testing.T) {
 			}
 			t.Cleanup(func() { _ = d.Close() })
 			f := &fragile{d, t}
-			wait := faultPatience // ended by the death of the server
+			wait := testkit.Patience // ended by the death of the server
 			if r.next == result.Passed && !strings.Contains(r.reason, "kill") && !strings.Contains(r.reason, "anew") {
 				wait = 2 * time.Second // nothing else ends it
 			}
@@ -233,19 +224,15 @@ func TestServersInTheMiddle(t *testing.T) {
 				happened <- host
 			}()
 			suite := strings.NewReplacer("OPTIONS", r.uriOptions+", appName: "+appName+", heartbeatFrequencyMS: 500", "PREFERENCE", r.preference, "COMMAND", r.operation).Replace(middle)
-			begun := time.Now()
 			verdicts, summary := runOn(t, d, suite, nil)
 			host := <-happened
-			if took := time.Since(begun); took > faultPatience {
-				t.Errorf("it took %s", took)
-			}
 			var got []result.Status
 			for _, v := range verdicts {
 				got = append(got, v.Status)
 			}
 			if want := []result.Status{r.want, r.next}; !slices.Equal(got, want) {
 				for _, v := range verdicts {
-					t.Log(describe(v))
+					t.Log(bench.Describe(v))
 				}
 				t.Fatalf("%v, want %v", got, want)
 			}
@@ -323,7 +310,7 @@ func TestRunnersOwnClient(t *testing.T) {
 			})
 			for _, v := range verdicts {
 				if v.Status != r.want || !strings.Contains(v.Reason, r.says) {
-					t.Error(describe(v))
+					t.Error(bench.Describe(v))
 				}
 			}
 			if len(verdicts) != 2 {

@@ -10,6 +10,8 @@ import (
 
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/embedded"
+	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/internal/testkit/bench"
 	"github.com/unified-test-runner/utr/reference"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/runner"
@@ -18,7 +20,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
-// dropping drops the database of the lock, and goes on for a while.
+// dropping drops the database of the lock, and goes on.
 const dropping = `description: "dropping"
 schemaVersion: "1.10"
 createEntities:
@@ -28,8 +30,8 @@ createEntities:
 tests:
   - description: "drops the database"
     operations: [{name: runCommand, object: database, arguments: {commandName: dropDatabase, command: {dropDatabase: 1}}}]
-  - description: "takes its time"
-    operations: [{name: wait, object: testRunner, arguments: {ms: 1500}}]
+  - description: "goes on"
+    operations: [{name: wait, object: testRunner, arguments: {ms: 1}}]
 `
 
 // waiting takes minutes.
@@ -43,18 +45,19 @@ tests:
     operations: [{name: wait, object: testRunner, arguments: {ms: 1}}]
 `
 
-// locked runs a suite on a deployment that it locks.
-func locked(t *testing.T, d *embedded.Deployment, suite string, lease time.Duration, during func(lock *mongo.Collection)) (result.Summary, error) {
+// locked runs a suite on a deployment that it locks. As the test with a name
+// begins, during is called.
+func locked(t *testing.T, d *embedded.Deployment, suite, test string, during func(lock *mongo.Collection)) (result.Summary, error) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "suite.yml")
 	if err := os.WriteFile(file, []byte(suite), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeoutCause(context.Background(), faultPatience, errors.New("the patience of the test"))
-	defer cancel()
+	ctx := testkit.Context(t)
 	running, lose := context.WithCancelCause(ctx)
 	defer lose(nil)
-	source, err := deployment.OpenCluster(ctx, deployment.ClusterOptions{URI: d.URI(), Lock: &deployment.LockOptions{Lease: lease, Lost: func(err error) { lose(err) }}})
+	source, err := deployment.OpenCluster(ctx, deployment.ClusterOptions{URI: d.URI(),
+		Lock: &deployment.LockOptions{Lease: 3 * time.Second, Lost: func(err error) { lose(err) }}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,23 +65,12 @@ func locked(t *testing.T, d *embedded.Deployment, suite string, lease time.Durat
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := mongo.Connect(options.Client().ApplyURI(d.URI()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan struct{})
-	summary, err := runner.Run(running, load(t, file), runner.Config{Engine: engine, Source: source, Notify: func(n result.Note) {
-		if s, ok := n.(result.TestStarted); ok && during != nil && s.Test.Description != "next" {
-			go func() {
-				defer close(done)
-				during(client.Database(deployment.LockDatabase).Collection(deployment.LockCollection))
-			}()
+	summary, err := runner.Run(running, bench.Load(t, file), runner.Config{Engine: engine, Source: source, Notify: func(n result.Note) {
+		if s, ok := n.(result.TestStarted); ok && s.Test.Description == test {
+			during(lockOf(t, d))
 		}
 	}})
-	if during != nil {
-		<-done
-	}
-	for _, err := range []error{err, engine.Close(), source.Close(), client.Disconnect(ctx)} {
+	for _, err := range []error{err, engine.Close(), source.Close()} {
 		if err != nil {
 			t.Error(err)
 		}
@@ -86,14 +78,21 @@ func locked(t *testing.T, d *embedded.Deployment, suite string, lease time.Durat
 	return summary, context.Cause(running)
 }
 
-func lockedBy(t *testing.T, d *embedded.Deployment) (run string) {
+// lockOf gives the collection of the lock, as another client sees it.
+func lockOf(t *testing.T, d *embedded.Deployment) *mongo.Collection {
 	t.Helper()
 	client, err := mongo.Connect(options.Client().ApplyURI(d.URI()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = client.Disconnect(context.Background()) }()
-	found, err := client.Database(deployment.LockDatabase).Collection(deployment.LockCollection).FindOne(context.Background(), bson.D{}).Raw()
+	t.Cleanup(func() { _ = client.Disconnect(context.Background()) })
+	return client.Database(deployment.LockDatabase).Collection(deployment.LockCollection)
+}
+
+// lockedBy names the run that holds the lock, "" if none does.
+func lockedBy(t *testing.T, lock *mongo.Collection) (run string) {
+	t.Helper()
+	found, err := lock.FindOne(testkit.Context(t), bson.D{}).Raw()
 	if errors.Is(err, mongo.ErrNoDocuments) {
 		return ""
 	}
@@ -110,9 +109,9 @@ func TestLockTakenInTheMiddle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = d.Close() }()
+	t.Cleanup(func() { _ = d.Close() })
 	begun := time.Now()
-	summary, cause := locked(t, d, waiting, 600*time.Millisecond, func(lock *mongo.Collection) {
+	summary, cause := locked(t, d, waiting, "waits", func(lock *mongo.Collection) {
 		later := time.Now().Add(time.Hour)
 		if _, err := lock.ReplaceOne(context.Background(), bson.D{{Key: "_id", Value: "run"}}, bson.D{{Key: "run", Value: "other"}, {Key: "host", Value: "far"},
 			{Key: "pid", Value: 7}, {Key: "started", Value: begun}, {Key: "renewed", Value: begun}, {Key: "expires", Value: later}}); err != nil {
@@ -126,10 +125,7 @@ func TestLockTakenInTheMiddle(t *testing.T) {
 	if !summary.Interrupted || summary.ExitCode() != 3 || summary.Passed > 0 {
 		t.Errorf("%+v", summary)
 	}
-	if took := time.Since(begun); took > faultPatience {
-		t.Errorf("it took %s", took)
-	}
-	if by := lockedBy(t, d); by != "other" {
+	if by := lockedBy(t, lockOf(t, d)); by != "other" {
 		t.Errorf("the lock is held by %q", by)
 	}
 }
@@ -141,12 +137,14 @@ func TestSuiteDropsTheLock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = d.Close() }()
-	summary, cause := locked(t, d, dropping, 900*time.Millisecond, nil)
+	t.Cleanup(func() { _ = d.Close() })
+	summary, cause := locked(t, d, dropping, "goes on", func(lock *mongo.Collection) {
+		testkit.Until(t, "the lock is put back", func() bool { return lockedBy(t, lock) != "" })
+	})
 	if summary.Passed != 2 || cause != nil {
 		t.Errorf("%+v, %v", summary, cause)
 	}
-	if by := lockedBy(t, d); by != "" {
+	if by := lockedBy(t, lockOf(t, d)); by != "" {
 		t.Errorf("the lock is held by %q", by)
 	}
 }

@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/internal/testkit/bench"
 	"github.com/unified-test-runner/utr/report"
 	"github.com/unified-test-runner/utr/result"
-	"github.com/unified-test-runner/utr/runner"
 	"github.com/unified-test-runner/utr/specs"
 )
 
@@ -44,13 +44,13 @@ tests:
 // access control, and without what nobody may read.
 func TestServerLogOfFailure(t *testing.T) {
 	auth := true
-	b := newBench(t, deployment.EmbeddedOptions{Auth: &auth})
+	b := bench.New(t, deployment.EmbeddedOptions{Auth: &auth})
 	suite, err := specs.Parse("two-finds.yml", []byte(twoFinds))
 	if err != nil {
 		t.Fatal(err)
 	}
 	failed := 0
-	for _, v := range b.run(t, []*specs.Suite{suite}, func(c *runner.Config) { c.AllTopologies = true }) {
+	for _, v := range b.Everywhere(t, []*specs.Suite{suite}) {
 		var text strings.Builder
 		for _, l := range v.ServerLog {
 			text.WriteString(l.Server + " " + l.Text + "\n")

@@ -12,39 +12,23 @@ import (
 	"testing"
 	"time"
 
-	"github.com/unified-test-runner/utr/deployment"
-	"github.com/unified-test-runner/utr/internal/shared"
+	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/internal/testkit/bench"
 )
 
-// TestServeAndRun has one process serve each topology, and another one run the
+// TestServeAndRun has one process serve each topology, and another one run
 // suites on it as on any cluster that is there already: nothing fails, nothing
-// is skipped but for requirements, and the ports are free afterwards. Our own
-// suites run on the replica set; where the official ones are not there, on all.
+// is skipped but for requirements, and the ports are free afterwards.
 func TestServeAndRun(t *testing.T) {
-	if testing.Short() {
-		t.Skip("each topology takes seconds: left out of short runs")
-	}
 	utr := build(t)
-	own := filepath.Join("..", "..", "specs", "retryable-reads")
-	official, found := shared.Find(t, "specifications", "retryable-reads")
-	if !found {
-		t.Log("official suites not there: only our own")
-	}
-	for _, topology := range topologies {
+	for _, topology := range bench.Topologies() {
 		t.Run(string(topology), func(t *testing.T) {
-			var suites []string
-			if found {
-				suites = append(suites, official)
-			}
-			if topology == deployment.ReplicaSet || !found {
-				suites = append(suites, own)
-			}
 			s := serve(t, utr, string(topology))
 			args := []string{"--uri", s.uri}
 			if s.single != "" {
 				args = append(args, "--single-uri", s.single)
 			}
-			runWell(t, utr, 4*time.Minute, append(args, suites...)...)
+			runWell(t, utr, append(args, filepath.Join(bench.Own(t, "retryable-reads"), "collection-find.yml"))...)
 			s.stop()
 		})
 	}
@@ -84,7 +68,7 @@ func serve(t *testing.T, utr, topology string) *served {
 		}
 	}()
 	t.Cleanup(s.stop)
-	limit := time.After(20 * time.Second)
+	limit := time.After(testkit.Patience)
 	single := ""
 	for wanted := 1; wanted > 0; wanted-- {
 		select {
@@ -98,7 +82,7 @@ func serve(t *testing.T, utr, topology string) *served {
 				wanted++ // the line of the single mongos follows
 			}
 		case <-limit:
-			t.Fatal("no connection string within 20 s")
+			t.Fatal("no connection string within ", testkit.Patience)
 		}
 	}
 	go func() {
@@ -132,9 +116,9 @@ func (s *served) stop() {
 		if err != nil {
 			s.t.Errorf("serve: %v\n%s", err, s.errors.String())
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(testkit.Patience):
 		_ = s.process.Process.Kill()
-		s.t.Fatal("serve has not ended within 20 s of being interrupted")
+		s.t.Fatal("serve has not ended within ", testkit.Patience, " of being interrupted")
 	}
 	for _, address := range hosts.FindAllString(s.uri+" "+s.single, -1) {
 		l, err := net.Listen("tcp", address)

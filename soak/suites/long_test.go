@@ -1,4 +1,4 @@
-package acceptance
+package suites
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/internal/testkit/bench"
 	"github.com/unified-test-runner/utr/report"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/runner"
@@ -38,15 +39,11 @@ func take(tests, before int) sample {
 }
 
 // A long run holds no more at its end than after its beginning, with every
-// report being written. utr run with ten thousand tests and more is told of in
-// docs/performance.md.
+// report being written.
 func TestLongRun(t *testing.T) {
-	total := 400
-	if testing.Short() {
-		total = 200
-	}
-	b := newBench(t, deployment.EmbeddedOptions{Topologies: []deployment.Topology{deployment.ReplicaSet}, Auth: new(bool)})
-	suites := load(t, "../../specs/retryable-writes/collection-insertOne.yml")
+	total := 2000
+	b := bench.New(t, deployment.EmbeddedOptions{Topologies: []deployment.Topology{deployment.ReplicaSet}, Auth: new(bool)})
+	suites := bench.Load(t, "retryable-writes/collection-insertOne.yml")
 	tests := 0
 	for _, s := range suites {
 		tests += len(s.Tests)
@@ -57,7 +54,7 @@ func TestLongRun(t *testing.T) {
 	} {
 		reports = append(reports, report.New("nowhere", g, io.Discard))
 	}
-	config := b.config
+	config := b.Config
 	config.Jobs, config.Count, config.KeepEvents = 1, (total+tests-1)/tests, true
 	total = config.Count * tests
 	var samples []sample

@@ -1,0 +1,180 @@
+// Package bench runs suites in tests: an engine, embedded deployments, and what
+// must be true of all verdicts.
+package bench
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/reference"
+	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/runner"
+	"github.com/unified-test-runner/utr/specs"
+)
+
+// Specifications names the specifications with suites of our own.
+func Specifications() []string {
+	return []string{"retryable-reads", "retryable-writes", "client-backpressure"}
+}
+
+// Topologies are all that can be embedded.
+func Topologies() []deployment.Topology {
+	return []deployment.Topology{deployment.ReplicaSet, deployment.Sharded, deployment.LoadBalanced, deployment.Single}
+}
+
+// Own gives the folder of our own suites of a specification.
+func Own(t testing.TB, specification string) string {
+	return filepath.Join(testkit.Root(t), "specs", specification)
+}
+
+// Load loads suites that must be valid.
+func Load(t testing.TB, paths ...string) []*specs.Suite {
+	t.Helper()
+	loaded, err := specs.Load(paths, specs.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return loaded.Suites
+}
+
+// Some gives the tests that are picked, suite by suite.
+func Some(suites []*specs.Suite, picked func() bool) []*specs.Suite {
+	var out []*specs.Suite
+	for _, s := range suites {
+		part := *s
+		part.Tests = slices.DeleteFunc(slices.Clone(s.Tests), func(*specs.Test) bool { return !picked() })
+		if len(part.Tests) > 0 {
+			out = append(out, &part)
+		}
+	}
+	return out
+}
+
+// Bench is what suites run on. Config may be changed before a run.
+type Bench struct{ Config runner.Config }
+
+// New makes a bench of the reference engine and embedded deployments.
+func New(t testing.TB, o deployment.EmbeddedOptions) *Bench {
+	t.Helper()
+	// Delays are decided and not slept. None is so short that a test which
+	// expects one to outlast timeoutMS could go on to the end.
+	e, err := reference.New(reference.Options{Backoff: reference.BackoffNone,
+		Random: func() float64 { return 0.25 + 0.75*rand.Float64() }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return With(t, e, o)
+}
+
+// With makes a bench of an engine, which it closes, and embedded deployments.
+func With(t testing.TB, e engine.Engine, o deployment.EmbeddedOptions) *Bench {
+	t.Helper()
+	lender, err := deployment.OpenEmbedded(context.Background(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for _, err := range []error{e.Close(), lender.Close()} {
+			if err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	return &Bench{Config: runner.Config{Engine: e, Source: lender, Jobs: 2, Timeout: testkit.Patience}}
+}
+
+// Run runs suites and gives the verdicts in the order in which they came.
+func (b *Bench) Run(t testing.TB, suites []*specs.Suite) []*result.Verdict {
+	t.Helper()
+	var verdicts []*result.Verdict
+	config := b.Config
+	config.Notify = func(n result.Note) {
+		if f, ok := n.(result.TestFinished); ok {
+			verdicts = append(verdicts, f.Verdict)
+		}
+		if b.Config.Notify != nil {
+			b.Config.Notify(n)
+		}
+	}
+	summary, err := runner.Run(context.Background(), suites, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(summary.Problems) > 0 {
+		t.Errorf("problems of the run: %v", summary.Problems)
+	}
+	return verdicts
+}
+
+// Everywhere runs suites in a random order on every topology of the bench.
+func (b *Bench) Everywhere(t testing.TB, suites []*specs.Suite) []*result.Verdict {
+	t.Helper()
+	seed := int64(testkit.Seed(t) >> 1)
+	everywhere := *b
+	everywhere.Config.AllTopologies, everywhere.Config.Shuffle = true, &seed
+	return everywhere.Run(t, suites)
+}
+
+// AllWell fails the test for every verdict but those that passed, are known to
+// fail, or were skipped in one of the ways that are fine.
+func AllWell(t testing.TB, verdicts []*result.Verdict, fine ...result.SkipKind) {
+	t.Helper()
+	count := map[result.Status]int{}
+	for _, v := range verdicts {
+		count[v.Status]++
+		switch {
+		case v.Status == result.Passed, v.Status == result.KnownFailing:
+		case v.Status == result.Skipped && slices.Contains(fine, v.SkipKind):
+		default:
+			t.Errorf("%s\n%s", v.Position, Describe(v))
+		}
+	}
+	t.Logf("%v", count)
+	if count[result.Passed] == 0 {
+		t.Error("no test passed")
+	}
+}
+
+// Describe says in short what became of a test.
+func Describe(v *result.Verdict) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s on %s: %s %s %s", v.Test.Description, v.Test.Deployment, v.Status, v.SkipKind, v.Reason)
+	for _, m := range v.Mismatches {
+		fmt.Fprintf(&b, "\n  %s: %s: %s\n    want %s\n    got  %s", m.Position, m.Path, m.Message, m.Want, m.Got)
+	}
+	return b.String()
+}
+
+// KnownFailing reads the list of what the Go driver fails of some suites.
+func KnownFailing(t testing.TB, suites []*specs.Suite) []runner.KnownFailure {
+	t.Helper()
+	name := filepath.Join(testkit.Root(t), "known-failing", "driver.txt")
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := runner.ParseKnownFailing(name, bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(list, func(k runner.KnownFailure) bool {
+		for _, s := range suites {
+			for _, test := range s.Tests {
+				if k.Pattern.MatchString(filepath.ToSlash(s.File) + ": " + test.Description) {
+					return false
+				}
+			}
+		}
+		return true
+	})
+}

@@ -1,0 +1,54 @@
+// Package suites runs every suite, our own and the official ones, on every
+// topology and server version, through both engines. It is part of make soak.
+package suites
+
+import (
+	"testing"
+
+	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/embedded"
+	"github.com/unified-test-runner/utr/engine/driver"
+	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/internal/testkit/bench"
+	"github.com/unified-test-runner/utr/result"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// folders are those of the suites that run: our own always, the official ones
+// where they are there.
+func folders(t *testing.T) (all []string) {
+	t.Helper()
+	for _, s := range bench.Specifications() {
+		all = append(all, bench.Own(t, s))
+		if path, found := testkit.FindOfficial(t, s, "tests"); found {
+			all = append(all, path)
+		} else {
+			t.Logf("not proved: the official suites of %s are not there", s)
+		}
+	}
+	return all
+}
+
+func TestReferenceEngine(t *testing.T) {
+	suites := bench.Load(t, folders(t)...)
+	for _, version := range embedded.Versions() {
+		t.Run(version, func(t *testing.T) {
+			b := bench.New(t, deployment.EmbeddedOptions{Version: version, Topologies: bench.Topologies()})
+			bench.AllWell(t, b.Everywhere(t, suites), result.SkipRequirement)
+		})
+	}
+}
+
+func TestDriver(t *testing.T) {
+	suites := bench.Load(t, folders(t)...)
+	for _, version := range embedded.Versions() {
+		t.Run(version, func(t *testing.T) {
+			b := bench.With(t, driver.New(driver.Options{}), deployment.EmbeddedOptions{Version: version, Topologies: bench.Topologies()})
+			b.Config.Jobs = 8
+			b.Config.KnownFailing = bench.KnownFailing(t, suites)
+			bench.AllWell(t, b.Everywhere(t, suites), result.SkipRequirement, result.SkipCapability)
+		})
+	}
+}
