@@ -1,25 +1,34 @@
-# The ways to work on utr. `make test` is what CI runs.
+# The ways to work on utr; docs/testing.md says which is for what. `make test` is
+# what CI runs.
 
 GO ?= go
-# Not in go.mod: staticcheck is a tool, and wants a newer Go than utr does.
-STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GOLANGCI ?= github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+GOVULNCHECK ?= golang.org/x/vuln/cmd/govulncheck@v1.9.0
 FUZZTIME ?= 15s
 
-.PHONY: test lint vet staticcheck gotest bench fuzz generate clean
+.PHONY: check test soak mutate lint cover bench bench-peers fuzz generate clean
+
+check: ## pure packages, format, vet, staticcheck: while you work
+	@.ci/test check
 
 test: ## all that CI checks
-	@.ci/test
+	@.ci/test test
 
-lint: vet staticcheck
+soak: ## everything, whole and again and again: nightly and before a release
+	@.ci/test soak
 
-vet:
-	$(GO) vet ./...
+mutate: ## break the program in one place at a time, as internal/mutate/list.yml says
+	$(GO) run ./internal/mutate
 
-staticcheck:
-	$(GO) run $(STATICCHECK) ./...
+lint: ## more linters, and known vulnerabilities
+	$(GO) run $(GOLANGCI) run ./...
+	$(GO) run $(GOVULNCHECK) ./...
 
-gotest:
-	$(GO) test -race ./...
+cover: ## coverage.html: which lines tests execute
+	@mkdir -p build
+	$(GO) test -coverpkg ./... -coverprofile build/coverage.out $$($(GO) list ./... | grep -v /soak/)
+	$(GO) tool cover -html build/coverage.out -o build/coverage.html
+	$(GO) tool cover -func build/coverage.out | tail -n 1
 
 bench: ## figures of docs/performance.md, in less than five minutes
 	$(GO) test -run '^$$' -bench . -benchtime 300ms -timeout 10m ./internal/bench

@@ -42,7 +42,6 @@ var allowed = map[string][]string{
 	"internal/mutate":               {},
 	"internal/support":              {"engine/driver", "reference", "specs/operations"},
 	"internal/support/":             {"internal/support"},
-	"internal/testlog":              {},
 	"internal/wire42":               {},
 	"matchers":                      {"result", "source"},
 	"matrix":                        {"internal/meant", "source"},

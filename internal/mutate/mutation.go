@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -92,9 +91,7 @@ func overlayOf(dir, file, text string) (string, error) {
 func test(ctx context.Context, overlay, pkg string) (verdict, error) {
 	cmd := exec.CommandContext(ctx, "go", "test", "-overlay", overlay, "-vet=off", "-failfast",
 		"-timeout", limit.String(), pkg)
-	// Tests start processes: all of them end with go test.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // go test ends what it started
 	cmd.WaitDelay = 10 * time.Second
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
