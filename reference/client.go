@@ -63,7 +63,7 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 	}
 	c := &client{
 		driver: d, settings: s,
-		log: enginekit.NewEventLog(d.options.Now), sockets: newSockets(), inUse: newInUse(), handshakes: newHandshakes(),
+		log: enginekit.NewEventLog(d.options.Now), sockets: newSockets(d.options.dial), inUse: newInUse(), handshakes: newHandshakes(),
 		heartbeat: s.heartbeat, tokens: newTokenBucket(d.policy),
 	}
 	if c.heartbeat == 0 {

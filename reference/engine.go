@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"slices"
 	"time"
 
@@ -37,6 +38,9 @@ type Options struct {
 	// Random gives a number in [0, 1), or 1; nil is a seedless source. It is the
 	// jitter, and picks among servers. It is called concurrently.
 	Random func() float64
+
+	// dial makes connections; nil is a net.Dialer. Tests connect in memory.
+	dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // Backoff says what becomes of the delays that the rules decide.
@@ -73,6 +77,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Random == nil {
 		o.Random = rand.Float64
+	}
+	if o.dial == nil {
+		o.dial = new(net.Dialer).DialContext
 	}
 	return o
 }

@@ -2,6 +2,7 @@ package reference
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -17,21 +18,21 @@ import (
 
 // A scripted deployment answers each command with the next step that a test
 // wrote for it, and with a plain success when there is none left. Its members
-// are real sockets that stream hello like a server since 4.4.
+// stream hello like a server since 4.4. Connections are in memory, so that a
+// test can run in a synctest bubble.
 type scripted struct {
 	t       *testing.T
-	members []*member
-	kind    string // single, replicaset, sharded, load-balanced
+	members []string // addresses
+	kind    string   // single, replicaset, sharded, load-balanced
 	wire    int32
 	batch   int32 // maxWriteBatchSize
-	process bson.ObjectID
+	done    chan struct{}
 
 	mu    sync.Mutex
 	steps map[string][]step // by command name, or by "member command"
-	seen  []bson.Raw
+	seen  []received
 	first []bson.Raw // the first command of each connection
-	conns int64
-	clock uint32
+	open  []net.Conn // far ends
 }
 
 // step is one answer.
@@ -42,44 +43,49 @@ type step struct {
 	raw   []byte // bytes instead of a message
 }
 
-type member struct {
-	s       *scripted
-	index   int
-	l       net.Listener
-	address string
-	mu      sync.Mutex
-	open    map[net.Conn]bool
-	done    chan struct{}
-	wait    sync.WaitGroup
+// received is a command, with the moment at which it came.
+type received struct {
+	name   string
+	body   bson.Raw
+	member int
+	conn   net.Conn
+	at     time.Time
+	after  time.Time // when the command before it was answered
 }
 
 func fails(code int32, labels ...string) step {
-	d := bson.D{{Key: "ok", Value: 0.0}, {Key: "errmsg", Value: fmt.Sprintf("scripted error %d", code)}, {Key: "code", Value: code}, {Key: "codeName", Value: fmt.Sprintf("Code%d", code)}}
+	s := step{reply: d("ok", 0.0, "errmsg", fmt.Sprintf("scripted error %d", code), "code", code, "codeName", fmt.Sprintf("Code%d", code))}
 	if len(labels) > 0 {
-		d = append(d, bson.E{Key: "errorLabels", Value: labels})
+		s.reply = append(s.reply, bson.E{Key: "errorLabels", Value: labels})
 	}
-	return step{reply: d}
+	return s
 }
 
-var closes = step{close: true}
+func d(pairs ...any) bson.D {
+	out := bson.D{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		out = append(out, bson.E{Key: pairs[i].(string), Value: pairs[i+1]})
+	}
+	return out
+}
 
 func script(t *testing.T, kind string, n int) *scripted {
-	t.Helper()
-	s := &scripted{t: t, kind: kind, wire: 25, batch: 100000, process: bson.NewObjectID(), steps: map[string][]step{}, clock: 1}
-	for i := 0; i < n; i++ {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		m := &member{s: s, index: i, l: l, address: l.Addr().String(), open: map[net.Conn]bool{}, done: make(chan struct{})}
-		s.members = append(s.members, m)
+	s := &scripted{t: t, kind: kind, wire: 25, batch: 100000, steps: map[string][]step{}, done: make(chan struct{})}
+	for i := range max(n, 1) {
+		s.members = append(s.members, fmt.Sprintf("s%d:1", i))
 	}
-	for _, m := range s.members {
-		m.wait.Add(1)
-		go m.accept()
-	}
-	t.Cleanup(s.stop)
+	t.Cleanup(func() { close(s.done); s.cut() })
 	return s
+}
+
+// cut closes all connections.
+func (s *scripted) cut() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.open {
+		_ = c.Close()
+	}
+	s.open = nil
 }
 
 func (s *scripted) on(command string, steps ...step) {
@@ -89,124 +95,66 @@ func (s *scripted) on(command string, steps ...step) {
 }
 
 func (s *scripted) uri(options ...string) string {
-	var hosts []string
-	for _, m := range s.members {
-		hosts = append(hosts, m.address)
-	}
-	switch s.kind {
-	case "replicaset":
+	if s.kind == "replicaset" {
 		options = append(options, "replicaSet=rs")
-	case "load-balanced":
+	} else if s.kind == "load-balanced" {
 		options = append(options, "loadBalanced=true")
 	}
-	return "mongodb://" + strings.Join(hosts, ",") + "/?" + strings.Join(options, "&")
+	return "mongodb://" + strings.Join(s.members, ",") + "/?" + strings.Join(options, "&")
 }
 
 // commands gives what was received under a name.
-func (s *scripted) commands(name string) []bson.Raw {
+func (s *scripted) commands(name string) (out []bson.Raw) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var out []bson.Raw
-	for _, c := range s.seen {
-		if first, err := c.IndexErr(0); err == nil && first.Key() == name {
-			out = append(out, c)
+	for _, r := range s.seen {
+		if r.name == name {
+			out = append(out, r.body)
 		}
 	}
 	return out
 }
 
-func (s *scripted) stop() {
-	for _, m := range s.members {
-		m.stop()
-	}
-}
-
-func (m *member) stop() {
-	m.mu.Lock()
-	select {
-	case <-m.done:
-	default:
-		close(m.done)
-	}
-	_ = m.l.Close()
-	for c := range m.open {
-		_ = c.Close()
-	}
-	m.mu.Unlock()
-	m.wait.Wait()
-}
-
-func (m *member) accept() {
-	defer m.wait.Done()
-	for {
-		c, err := m.l.Accept()
-		if err != nil {
-			return
-		}
-		m.mu.Lock()
-		m.open[c] = true
-		m.wait.Add(1)
-		m.mu.Unlock()
-		go func() {
-			defer m.wait.Done()
-			m.serve(c)
-			m.mu.Lock()
-			delete(m.open, c)
-			m.mu.Unlock()
-			_ = c.Close()
-		}()
-	}
-}
-
-func (m *member) hello() bson.D {
-	s := m.s
-	d := bson.D{{Key: "helloOk", Value: true}}
-	switch s.kind {
-	case "replicaset":
-		var hosts []string
-		for _, o := range s.members {
-			hosts = append(hosts, o.address)
-		}
-		d = append(d, bson.E{Key: "isWritablePrimary", Value: m.index == 0}, bson.E{Key: "ismaster", Value: m.index == 0},
-			bson.E{Key: "secondary", Value: m.index != 0}, bson.E{Key: "setName", Value: "rs"}, bson.E{Key: "setVersion", Value: int32(1)},
-			bson.E{Key: "hosts", Value: hosts}, bson.E{Key: "me", Value: m.address}, bson.E{Key: "primary", Value: s.members[0].address},
-			bson.E{Key: "lastWrite", Value: bson.D{{Key: "lastWriteDate", Value: bson.NewDateTimeFromTime(time.Now())}}})
-		if m.index == 0 {
-			d = append(d, bson.E{Key: "electionId", Value: bson.ObjectID{1}})
-		}
-	case "sharded", "load-balanced":
-		d = append(d, bson.E{Key: "isWritablePrimary", Value: true}, bson.E{Key: "ismaster", Value: true}, bson.E{Key: "msg", Value: "isdbgrid"})
-	default:
-		d = append(d, bson.E{Key: "isWritablePrimary", Value: true}, bson.E{Key: "ismaster", Value: true})
-	}
+func (s *scripted) dial(_ context.Context, _, address string) (net.Conn, error) {
+	near, far := net.Pipe()
 	s.mu.Lock()
-	s.conns++
-	n := s.conns
+	s.open = append(s.open, far)
 	s.mu.Unlock()
-	d = append(d, bson.E{Key: "maxBsonObjectSize", Value: int32(16777216)}, bson.E{Key: "maxMessageSizeBytes", Value: int32(48000000)},
-		bson.E{Key: "maxWriteBatchSize", Value: s.batch}, bson.E{Key: "logicalSessionTimeoutMinutes", Value: int32(30)},
-		bson.E{Key: "connectionId", Value: n}, bson.E{Key: "minWireVersion", Value: int32(0)}, bson.E{Key: "maxWireVersion", Value: s.wire})
+	for i, a := range s.members {
+		if a == address {
+			go s.serve(i, far)
+			return near, nil
+		}
+	}
+	return nil, fmt.Errorf("no member %s", address)
+}
+
+func (s *scripted) hello(member int) bson.D {
+	out, primary := d("helloOk", true), member == 0
+	if s.kind == "replicaset" {
+		out = append(out, d("secondary", !primary, "setName", "rs", "setVersion", int32(1), "hosts", s.members, "me", s.members[member],
+			"primary", s.members[0], "lastWrite", d("lastWriteDate", bson.NewDateTimeFromTime(time.Now())))...)
+		if primary {
+			out = append(out, bson.E{Key: "electionId", Value: bson.ObjectID{1}})
+		}
+	} else if primary = true; s.kind != "single" {
+		out = append(out, bson.E{Key: "msg", Value: "isdbgrid"})
+	}
+	out = append(out, d("isWritablePrimary", primary, "ismaster", primary, "maxBsonObjectSize", int32(16777216), "maxMessageSizeBytes", int32(48000000),
+		"maxWriteBatchSize", s.batch, "logicalSessionTimeoutMinutes", int32(30), "minWireVersion", int32(0), "maxWireVersion", s.wire)...)
 	if s.wire >= 9 {
-		d = append(d, bson.E{Key: "topologyVersion", Value: bson.D{{Key: "processId", Value: s.process}, {Key: "counter", Value: int64(1)}}})
+		out = append(out, bson.E{Key: "topologyVersion", Value: d("processId", bson.ObjectID{2}, "counter", int64(1))})
 	}
 	if s.kind == "load-balanced" {
-		id := bson.ObjectID{byte(m.index + 1)}
-		d = append(d, bson.E{Key: "serviceId", Value: id})
+		out = append(out, bson.E{Key: "serviceId", Value: bson.ObjectID{3}})
 	}
-	return append(d, bson.E{Key: "ok", Value: 1.0})
+	return append(out, bson.E{Key: "ok", Value: 1.0})
 }
 
-func (m *member) serve(c net.Conn) {
-	greeted := false
-	greet := func(body bson.Raw) {
-		if !greeted {
-			m.s.mu.Lock()
-			m.s.first = append(m.s.first, body)
-			m.s.mu.Unlock()
-		}
-		greeted = true
-	}
-	for {
+// serve reads messages and answers them until the connection ends.
+func (s *scripted) serve(member int, c net.Conn) {
+	defer func() { _ = c.Close() }()
+	for greeted := false; ; greeted = true {
 		head := make([]byte, 16)
 		if _, err := io.ReadFull(c, head); err != nil {
 			return
@@ -215,55 +163,46 @@ func (m *member) serve(c net.Conn) {
 		if _, err := io.ReadFull(c, rest); err != nil {
 			return
 		}
-		id := binary.LittleEndian.Uint32(head[4:])
-		if binary.LittleEndian.Uint32(head[12:]) == 2004 { // OP_QUERY: the first hello
-			_, query, _ := bytes.Cut(rest[4:], []byte{0})
-			greet(query[8:])
-			doc, _ := bson.Marshal(m.hello())
-			body := append(make([]byte, 20), doc...)
-			binary.LittleEndian.PutUint32(body[16:], 1)
-			if _, err := c.Write(frame(id, 1, body)); err != nil {
-				return
-			}
-			continue
+		id, opcode, flags := binary.LittleEndian.Uint32(head[4:]), binary.LittleEndian.Uint32(head[12:]), uint32(0)
+		if opcode == query { // the first hello
+			_, after, _ := bytes.Cut(rest[4:], []byte{0})
+			rest = after[8:]
+		} else {
+			flags, rest = binary.LittleEndian.Uint32(rest), rest[5:]
 		}
-		flags := binary.LittleEndian.Uint32(rest)
-		body := bson.Raw(rest[5:])
-		greet(body)
-		first, err := body.IndexErr(0)
-		if err != nil {
-			return
+		body := bson.Raw(rest)
+		if !greeted {
+			s.mu.Lock()
+			s.first = append(s.first, body)
+			s.mu.Unlock()
 		}
-		name := first.Key()
-		if name == "hello" || name == "isMaster" || name == "ismaster" {
-			if !m.stream(c, id, flags, body) {
-				return
-			}
-			continue
+		name := body.Index(0).Key()
+		answer := func() bool { return s.answer(member, c, id, name, body, flags) }
+		if strings.EqualFold(name, "hello") || strings.EqualFold(name, "isMaster") {
+			answer = func() bool { return s.stream(member, c, id, opcode, flags, body) }
 		}
-		if !m.answer(c, id, name, body) {
+		if !answer() {
 			return
 		}
 	}
 }
 
 // stream answers hello, again and again if the client takes more to come.
-func (m *member) stream(c net.Conn, id, flags uint32, body bson.Raw) bool {
-	await, ok := enginekit.Integer(body.Lookup("maxAwaitTimeMS"))
-	if !ok {
-		return m.write(c, id, 0, m.hello())
-	}
+func (s *scripted) stream(member int, c net.Conn, id, opcode, flags uint32, body bson.Raw) bool {
+	await, awaits := enginekit.Integer(body.Lookup("maxAwaitTimeMS"))
 	for {
-		select {
-		case <-time.After(time.Duration(await) * time.Millisecond):
-		case <-m.done:
+		wait := step{wait: time.Duration(await) * time.Millisecond}
+		if st, ok := s.next(member, "hello"); ok {
+			wait = st
+		}
+		if !s.pause(wait) {
 			return false
 		}
 		exhaust := uint32(0)
-		if flags&(1<<16) != 0 {
+		if awaits && flags&(1<<16) != 0 {
 			exhaust = 1 << 1
 		}
-		if !m.write(c, id, exhaust, m.hello()) {
+		if !s.write(c, id, opcode, exhaust, s.hello(member)) {
 			return false
 		}
 		if exhaust == 0 {
@@ -272,50 +211,63 @@ func (m *member) stream(c net.Conn, id, flags uint32, body bson.Raw) bool {
 	}
 }
 
-func (m *member) answer(c net.Conn, id uint32, name string, body bson.Raw) bool {
-	s := m.s
-	s.mu.Lock()
-	s.seen = append(s.seen, body)
-	s.clock++
-	now := s.clock
-	var st step
-	for _, key := range []string{fmt.Sprintf("%d %s", m.index, name), name} {
-		if q := s.steps[key]; len(q) > 0 {
-			st, s.steps[key] = q[0], q[1:]
-			break
-		}
-	}
-	s.mu.Unlock()
+// pause waits as a step says, and reports whether the connection stays open.
+func (s *scripted) pause(st step) bool {
 	if st.wait > 0 {
 		select {
 		case <-time.After(st.wait):
-		case <-m.done:
+		case <-s.done:
 			return false
 		}
 	}
-	if st.close {
-		return false
+	return !st.close
+}
+
+func (s *scripted) next(member int, name string) (step, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, key := range []string{fmt.Sprintf("%d %s", member, name), name} {
+		if q := s.steps[key]; len(q) > 0 {
+			s.steps[key] = q[1:]
+			return q[0], true
+		}
+	}
+	return step{}, false
+}
+
+// answer answers a command. What is unacknowledged has no reply.
+func (s *scripted) answer(member int, c net.Conn, id uint32, name string, body bson.Raw, flags uint32) bool {
+	s.mu.Lock()
+	s.seen = append(s.seen, received{name, body, member, c, time.Now(), time.Now()})
+	n := len(s.seen)
+	s.mu.Unlock()
+	st, _ := s.next(member, name)
+	stays := s.pause(st)
+	s.mu.Lock()
+	s.seen[n-1].after = time.Now()
+	s.mu.Unlock()
+	if !stays || flags&(1<<1) != 0 {
+		return stays
 	}
 	if st.raw != nil {
 		_, err := c.Write(st.raw)
 		return err == nil
 	}
-	d := st.reply
-	if d == nil {
-		d = bson.D{{Key: "ok", Value: 1.0}}
+	reply := st.reply
+	if reply == nil {
+		reply = d("ok", 1.0)
 	}
-	d = append(d[:len(d):len(d)], defaults(name, body, d)...)
+	reply = append(reply[:len(reply):len(reply)], defaults(name, body, reply)...)
 	if s.kind != "single" {
-		at := bson.Timestamp{T: now, I: 1}
-		d = append(d, bson.E{Key: "operationTime", Value: at},
-			bson.E{Key: "$clusterTime", Value: bson.D{{Key: "clusterTime", Value: at}}})
+		at := bson.Timestamp{T: uint32(n), I: 1}
+		reply = append(reply, d("operationTime", at, "$clusterTime", d("clusterTime", at))...)
 	}
-	return m.write(c, id, 0, d)
+	return s.write(c, id, msg, 0, reply)
 }
 
 // defaults are the fields that a successful reply needs.
-func defaults(name string, body bson.Raw, d bson.D) bson.D {
-	for _, e := range d {
+func defaults(name string, body bson.Raw, reply bson.D) bson.D {
+	for _, e := range reply {
 		if e.Key == "errmsg" || e.Key == "cursor" || e.Key == "n" || e.Key == "values" || e.Key == "databases" {
 			return nil
 		}
@@ -324,46 +276,41 @@ func defaults(name string, body bson.Raw, d bson.D) bson.D {
 	db, _ := body.Lookup("$db").StringValueOK()
 	switch name {
 	case "find", "aggregate", "listCollections", "listIndexes":
-		return bson.D{cursorField("firstBatch", 0, db+"."+coll)}
+		return cursorOf("firstBatch", 0, db+"."+coll)
 	case "getMore":
-		return bson.D{cursorField("nextBatch", 0, db+"."+coll)}
+		return cursorOf("nextBatch", 0, db+"."+coll)
+	case "bulkWrite":
+		return append(cursorOf("firstBatch", 0, "admin.$cmd.bulkWrite"), bson.E{Key: "nInserted", Value: 1})
 	case "count", "insert", "delete":
-		return bson.D{{Key: "n", Value: int32(1)}}
+		return d("n", int32(1))
 	case "update":
-		return bson.D{{Key: "n", Value: int32(1)}, {Key: "nModified", Value: int32(1)}}
-	case "distinct":
-		return bson.D{{Key: "values", Value: bson.A{}}}
-	case "listDatabases":
-		return bson.D{{Key: "databases", Value: bson.A{}}}
-	case "mapReduce":
-		return bson.D{{Key: "results", Value: bson.A{}}}
+		return d("n", int32(1), "nModified", int32(1))
+	}
+	if list, ok := map[string]string{"distinct": "values", "listDatabases": "databases", "mapReduce": "results"}[name]; ok {
+		return d(list, bson.A{})
 	}
 	return nil
 }
 
-func cursorField(batch string, id int64, ns string, docs ...bson.D) bson.E {
+// cursorOf is the field of a reply that has a cursor in it.
+func cursorOf(batch string, id int64, ns string, docs ...bson.D) bson.D {
 	a := bson.A{}
 	for _, d := range docs {
 		a = append(a, d)
 	}
-	return bson.E{Key: "cursor", Value: bson.D{{Key: "id", Value: id}, {Key: "ns", Value: ns}, {Key: batch, Value: a}}}
+	return d("cursor", d("id", id, "ns", ns, batch, a))
 }
 
-func (m *member) write(c net.Conn, id, flags uint32, d bson.D) bool {
-	doc, err := bson.Marshal(d)
-	if err != nil {
-		panic(err)
+func (s *scripted) write(c net.Conn, id, opcode, flags uint32, reply bson.D) bool {
+	head := make([]byte, 5)
+	if opcode == query {
+		opcode, head = 1, make([]byte, 20)
+		head[16] = 1
+	} else {
+		binary.LittleEndian.PutUint32(head, flags)
 	}
-	body := append(make([]byte, 5), doc...)
-	binary.LittleEndian.PutUint32(body, flags)
-	_, err = c.Write(frame(id, 2013, body))
+	m := packet(s.t, opcode, head, reply)
+	binary.LittleEndian.PutUint32(m[8:], id)
+	_, err := c.Write(m)
 	return err == nil
-}
-
-func frame(to, opcode uint32, body []byte) []byte {
-	out := make([]byte, 16, 16+len(body))
-	binary.LittleEndian.PutUint32(out, uint32(16+len(body)))
-	binary.LittleEndian.PutUint32(out[8:], to)
-	binary.LittleEndian.PutUint32(out[12:], opcode)
-	return append(out, body...)
 }

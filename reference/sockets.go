@@ -18,7 +18,7 @@ import (
 // client must never wait for a server that is silent, and a monitor must take
 // notice of a network error at once.
 type sockets struct {
-	dialer  net.Dialer
+	dial    func(ctx context.Context, network, address string) (net.Conn, error)
 	tls     *tls.Config // nil: plain
 	polls   bool        // monitors poll: none ever streams
 	patient bool        // pools are not to be filled before the first check
@@ -38,8 +38,8 @@ type sockets struct {
 	leaving   farewell.Group
 }
 
-func newSockets() *sockets {
-	return &sockets{open: map[*socket]bool{}, monitors: map[string]*socket{}, known: map[string]bool{}, changed: make(chan struct{}),
+func newSockets(dial func(ctx context.Context, network, address string) (net.Conn, error)) *sockets {
+	return &sockets{dial: dial, open: map[*socket]bool{}, monitors: map[string]*socket{}, known: map[string]bool{}, changed: make(chan struct{}),
 		failed: map[string]bool{}, rechecked: map[string]time.Time{}, ended: map[string]bool{}, held: map[string]int{}, late: map[string]*late{},
 		resting: newResting()}
 }
@@ -54,7 +54,7 @@ func (s *sockets) DialContext(ctx context.Context, network, address string) (net
 	} else if err := s.discovered(ctx, address); err != nil {
 		return nil, err
 	}
-	c, err := s.dialer.DialContext(ctx, network, address)
+	c, err := s.dial(ctx, network, address)
 	if err != nil {
 		if monitor {
 			s.outlive(address)

@@ -1,0 +1,101 @@
+package reference
+
+import (
+	"testing"
+
+	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/result"
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// bench is a test of the engine, with a client, a database, a collection and a
+// bucket open.
+type bench struct {
+	engine.Test
+	t   testing.TB
+	uri string
+}
+
+// open opens a client as its entity says.
+func open(t testing.TB, uri string, o Options, client bson.D) *bench {
+	t.Helper()
+	e, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return openOn(t, e, uri, client)
+}
+
+func openOn(t testing.TB, e engine.Engine, uri string, client bson.D) *bench {
+	t.Helper()
+	test, err := e.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{test, t, uri}
+	t.Cleanup(func() {
+		if err := test.End(testkit.Context(t)); err != nil {
+			t.Error(err)
+		}
+		_ = e.Close()
+	})
+	b.client("", client)
+	return b
+}
+
+// client opens a client and what belongs to it. Their names begin with prefix.
+func (b *bench) client(prefix string, options bson.D) {
+	b.t.Helper()
+	b.entity("client", prefix+"client", options)
+	b.entity("database", prefix+"database", d("client", prefix+"client", "databaseName", "db"))
+	b.entity("database", prefix+"admin", d("client", prefix+"client", "databaseName", "admin"))
+	b.entity("collection", prefix+"collection", d("database", prefix+"database", "collectionName", "coll"))
+	b.entity("bucket", prefix+"bucket", d("database", prefix+"database"))
+}
+
+func (b *bench) entity(kind, id string, options bson.D) {
+	b.t.Helper()
+	if err := b.Open(b.t.Context(), engine.Entity{Kind: kind, ID: id, URI: b.uri,
+		Options: raw(b.t, append(d("id", id), options...))}); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func raw(t testing.TB, v any) bson.Raw {
+	t.Helper()
+	r, err := bson.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// do performs an operation. A cursor or stream that it creates is "saved".
+func (b *bench) do(object, name string, args bson.D) result.Outcome {
+	b.t.Helper()
+	return b.Do(b.t.Context(), engine.Operation{Object: object, Name: name, Arguments: raw(b.t, append(bson.D{}, args...)), SaveAs: "saved"})
+}
+
+// must gives what an operation that succeeds returns.
+func (b *bench) must(object, name string, args bson.D) bson.RawValue {
+	b.t.Helper()
+	out := b.do(object, name, args)
+	if out.Err != nil {
+		b.t.Fatalf("%s: %v", name, out.Err)
+	}
+	return out.Value
+}
+
+// events gives those of a client.
+func (b *bench) events(client string) []result.Event {
+	b.t.Helper()
+	events, err := b.Events(b.t.Context(), client, 0, 0)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return events
+}
