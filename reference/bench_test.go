@@ -1,6 +1,7 @@
 package reference
 
 import (
+	"context"
 	"testing"
 
 	"github.com/unified-test-runner/utr/engine"
@@ -18,6 +19,8 @@ type bench struct {
 	engine.Test
 	t   testing.TB
 	uri string
+	// callback is that of withTransaction.
+	callback func() *result.Error
 }
 
 // open opens a client as its entity says.
@@ -36,7 +39,7 @@ func openOn(t testing.TB, e engine.Engine, uri string, client bson.D) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{test, t, uri}
+	b := &bench{test, t, uri, nil}
 	t.Cleanup(func() {
 		if err := test.End(testkit.Context(t)); err != nil {
 			t.Error(err)
@@ -77,7 +80,14 @@ func raw(t testing.TB, v any) bson.Raw {
 // do performs an operation. A cursor or stream that it creates is "saved".
 func (b *bench) do(object, name string, args bson.D) result.Outcome {
 	b.t.Helper()
-	return b.Do(b.t.Context(), engine.Operation{Object: object, Name: name, Arguments: raw(b.t, append(bson.D{}, args...)), SaveAs: "saved"})
+	op := engine.Operation{Object: object, Name: name, Arguments: raw(b.t, append(bson.D{}, args...))}
+	switch name {
+	case "withTransaction":
+		op.Callback = func(context.Context) *result.Error { return b.callback() }
+	case "createFindCursor", "createChangeStream":
+		op.SaveAs = "saved"
+	}
+	return b.Do(b.t.Context(), op)
 }
 
 // must gives what an operation that succeeds returns.

@@ -1,7 +1,6 @@
 package reference
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/engine/enginekit"
 	_ "github.com/unified-test-runner/utr/internal/wire42" // labels by code need a server before 4.4
 	"github.com/unified-test-runner/utr/reference/retry"
@@ -254,55 +252,23 @@ func (st story) play(t *testing.T) (told string) {
 		if strings.Contains(st.do, "@") || strings.Contains(st.do, "start") || strings.Contains(st.do, "withTransaction") {
 			b.entity("session", "session", d("client", "client"))
 		}
-		perform := func(text string) result.Outcome {
-			name, more, _ := strings.Cut(text, " ")
-			plain, inSession := strings.CutPrefix(name, "@")
-			op := known[plain]
-			if op.object == "" {
-				op.object, op.operation, _ = strings.Cut(plain, ".")
+		b.callback = func() *result.Error {
+			out := b.perform("@insert")
+			if time.Sleep(pass); callback != nil {
+				return callback
 			}
-			var args bson.D
-			for _, text := range []string{op.args, more} {
-				var some bson.D
-				if text != "" {
-					if err := bson.UnmarshalExtJSON([]byte(text), false, &some); err != nil {
-						t.Fatalf("%s: %v", text, err)
-					}
-				}
-				for _, e := range some {
-					args = append(slices.DeleteFunc(args, func(a bson.E) bool { return a.Key == e.Key }), e)
-				}
-			}
-			if inSession {
-				args = append(args, bson.E{Key: "session", Value: "session"})
-			}
-			if plain != "withTransaction" {
-				return b.do(op.object, op.operation, args)
-			}
-			return b.Do(t.Context(), engine.Operation{Object: op.object, Name: op.operation, Arguments: raw(t, append(bson.D{}, args...)),
-				Callback: func(context.Context) *result.Error {
-					insert := known["insert"]
-					var args bson.D
-					if err := bson.UnmarshalExtJSON([]byte(insert.args), false, &args); err != nil {
-						t.Fatal(err)
-					}
-					out := b.do(insert.object, insert.operation, append(args, bson.E{Key: "session", Value: "session"}))
-					if time.Sleep(pass); callback != nil {
-						return callback
-					}
-					return out.Err
-				}})
+			return out.Err
 		}
 		at, events := 0, 0
 		var background sync.WaitGroup
 		for _, op := range strings.Split(st.do, "; ") {
 			begun := time.Now()
 			if later, ok := strings.CutPrefix(op, "~"); ok {
-				background.Go(func() { perform(later) })
+				background.Go(func() { b.perform(later) })
 				synctest.Wait()
 				continue
 			}
-			out := perform(op)
+			out := b.perform(op)
 			told += s.transcript(&at, begun, show, untimed) + errorInWords(out.Err)
 			if more != nil {
 				told += more(out)
@@ -323,6 +289,38 @@ func (st story) play(t *testing.T) (told string) {
 		}
 	})
 	return strings.TrimSpace(told)
+}
+
+// perform performs an operation that is written as stories have it.
+func (b *bench) perform(text string, more ...bson.E) result.Outcome {
+	b.t.Helper()
+	name, arguments, _ := strings.Cut(text, " ")
+	name, inSession := strings.CutPrefix(name, "@")
+	op := known[name]
+	if op.object == "" {
+		op.object, op.operation, _ = strings.Cut(name, ".")
+	}
+	if inSession {
+		more = append([]bson.E{{Key: "session", Value: "session"}}, more...)
+	}
+	var args bson.D
+	for _, some := range []bson.D{parsed(b.t, op.args), parsed(b.t, arguments), more} {
+		for _, e := range some { // the later one counts
+			args = append(slices.DeleteFunc(args, func(a bson.E) bool { return a.Key == e.Key }), e)
+		}
+	}
+	return b.do(op.object, op.operation, args)
+}
+
+func parsed(t testing.TB, json string) (out bson.D) {
+	t.Helper()
+	if json == "" {
+		return nil
+	}
+	if err := bson.UnmarshalExtJSON([]byte(json), false, &out); err != nil {
+		t.Fatalf("%s: %v", json, err)
+	}
+	return out
 }
 
 // transcript gives what was sent since the last time.
