@@ -2,6 +2,7 @@ package reference
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -20,8 +21,11 @@ func tell(t *testing.T, stories []story) {
 	}
 }
 
+// sends is an operation and the command that it sends.
+type sends struct{ do, command string }
+
 // reads are all retryable read operations, and the command that each sends.
-var reads = []struct{ do, command string }{
+var reads = []sends{
 	{`collection.find {"filter":{}}`, "find"}, {`collection.findOne {"filter":{}}`, "find"},
 	{`collection.aggregate {"pipeline":[]}`, "aggregate"}, {`database.aggregate {"pipeline":[]}`, "aggregate"},
 	{`collection.count {"filter":{}}`, "count"}, {`collection.countDocuments {"filter":{}}`, "aggregate"},
@@ -36,7 +40,7 @@ var reads = []struct{ do, command string }{
 
 // retryableWrites are all supported write operations (Retryable Writes,
 // "Supported Write Operations").
-var retryableWrites = []struct{ do, command string }{
+var retryableWrites = []sends{
 	{"insert", "insert"}, {"insertMany", "insert"}, {`insertMany {"ordered":false}`, "insert"},
 	{`collection.updateOne {"filter":{},"update":{"$set":{"a":1}}}`, "update"},
 	{`collection.replaceOne {"filter":{},"replacement":{"a":1}}`, "update"},
@@ -51,7 +55,7 @@ var retryableWrites = []struct{ do, command string }{
 
 // plainWrites are never retried, and have no transaction number ("Unsupported
 // Write Operations").
-var plainWrites = []struct{ do, command string }{
+var plainWrites = []sends{
 	{"updateMany", "update"}, {`collection.deleteMany {"filter":{}}`, "delete"},
 	{`collection.bulkWrite {"requests":[{"updateOne":{"filter":{},"update":{"$set":{"a":1}}}},
 		{"updateMany":{"filter":{},"update":{"$set":{"a":1}}}}]}`, "update"},
@@ -166,7 +170,7 @@ func TestWhichErrorIsRaised(t *testing.T) {
 // comes between them, and a retry has that of the first attempt.
 func TestNumbersAndSessions(t *testing.T) {
 	var do []string
-	for _, w := range append(retryableWrites[:12:12], plainWrites...) {
+	for _, w := range slices.Concat(retryableWrites, plainWrites) {
 		do = append(do, w.do)
 	}
 	const many = `insertMany {"documents":[{"_id":0},{"_id":1},{"_id":2},{"_id":3},{"_id":4}],"ordered":false}`
@@ -282,8 +286,8 @@ func TestServersOfAttempts(t *testing.T) {
 		{"a state change is looked at at once: not primary", "single heartbeat=1h", "find", "find=10107", "find find"},
 		{"the server is shutting down, so that its pool is cleared too", "single heartbeat=1h", "find", "find=91", "find find"},
 		{"the only mongos is recovering", "sharded members=1 heartbeat=1h", "find", "find=11600", "find find"},
-		{"before 5.0 a pipeline that writes waits for the primary", slow + "wire=8", out, "0:hello=1500ms+ok", "aggregate/0/-"},
-		{"4.4 too", slow + "wire=9", out, "0:hello=1500ms+ok", "aggregate/0/-"},
+		{"before 5.0 a pipeline that writes waits for the primary", slow + "wire=8", out, "0:hello=1500ms+ok", "1.5s aggregate/0/-"},
+		{"4.4 too", slow + "wire=9", out, "0:hello=1500ms+ok", "1.5s aggregate/0/-"},
 		{"since 5.0 it goes to the secondary", slow + "wire=13", out, "0:hello=1h+ok", "aggregate/1/secondaryPreferred"},
 		{"with its read preference", slow + "wire=25", out, "0:hello=1h+ok", "aggregate/1/secondaryPreferred"},
 	})
@@ -458,5 +462,23 @@ func TestPoliciesInTheLoop(t *testing.T) {
 		{"2018: and has no label", on, "insert", "insert=close*2", "insert insert !network"},
 		{"2018: a write concern error with another code", on, "insert", "insert=concern:100", "insert !100+100"},
 		{"2018: another message", on, "insert", "insert=17:not-primary", "insert !17"},
+	})
+}
+
+// TestConnections tells what becomes of pools, their connections, and monitors.
+func TestConnections(t *testing.T) {
+	tell(t, []story{
+		{"events interleave in the order in which they happen", "events", "find", "find=close",
+			"find find: ready out find> find! missed cleared in gone ready out find> find< in | gone closed"},
+		{"a server that refuses connections is overloaded: its pool stays", "single events", "find", "dial=close*9",
+			"600ms !network/or: ready gone gone gone | closed"},
+		{"it is asked again", "single events", "find", "dial=close",
+			"200ms find: ready gone out find> find< in | out endSessions> endSessions< in gone closed"},
+		{"a monitor rests until an operation needs a server after a handshake failed", "single user events heartbeat=1h retryReads=false", "find; find",
+			"saslStart=close",
+			"saslStart !network saslStart find: ready cleared gone missed | ready out find> find< in | out endSessions> endSessions< in gone closed"},
+		{"the first check that times out interrupts what is in use", "events connectTimeoutMS=100 heartbeatFrequencyMS=100 retryReads=false", "find",
+			"find=1h+ok await=400ms+ok",
+			"find 200ms !network: ready out find> missed interrupted find! in gone | closed"},
 	})
 }

@@ -183,7 +183,7 @@ func (st story) play(t *testing.T) (told string) {
 	kind, policy, show, callback, members := "replicaset", "", []string(nil), (*result.Error)(nil), 0
 	var uri []string
 	var more func(result.Outcome) string
-	jitter, pass, wire, batch, bucket, untimed := 1.0, time.Duration(0), 25, 100000, 0, false
+	jitter, pass, wire, batch, bucket, untimed, happened := 1.0, time.Duration(0), 25, 100000, 0, false, false
 	for _, word := range strings.Fields(st.set) {
 		key, value, _ := strings.Cut(word, "=")
 		number, _ := strconv.Atoi(value)
@@ -206,6 +206,10 @@ func (st story) play(t *testing.T) (told string) {
 			o.Backoff = Backoff(value)
 		case "heartbeat":
 			o.Heartbeat, _ = time.ParseDuration(value)
+		case "events":
+			happened = true
+		case "user":
+			uri = append(uri, "authMechanism=PLAIN")
 		case "untimed":
 			untimed = true
 		case "message":
@@ -248,7 +252,11 @@ func (st story) play(t *testing.T) (told string) {
 		if bucket > 0 {
 			e.(*driver).policy.Overload.Bucket.Capacity = retry.Tokens(bucket) * retry.Token
 		}
-		b := openOn(t, e, s.uri(uri...), nil)
+		address := s.uri(uri...)
+		if slices.Contains(uri, "authMechanism=PLAIN") {
+			address = strings.Replace(address, "//", "//user:password@", 1)
+		}
+		b := openOn(t, e, address, nil)
 		if strings.Contains(st.do, "@") || strings.Contains(st.do, "start") || strings.Contains(st.do, "withTransaction") {
 			b.entity("session", "session", d("client", "client"))
 		}
@@ -259,7 +267,7 @@ func (st story) play(t *testing.T) (told string) {
 			}
 			return out.Err
 		}
-		at, events := 0, 0
+		at, events, marks := 0, 0, []int(nil)
 		var background sync.WaitGroup
 		for _, op := range strings.Split(st.do, "; ") {
 			begun := time.Now()
@@ -270,6 +278,8 @@ func (st story) play(t *testing.T) (told string) {
 			}
 			out := b.perform(op)
 			told += s.transcript(&at, begun, show, untimed) + errorInWords(out.Err)
+			synctest.Wait()
+			marks = append(marks, len(b.events("client")))
 			if more != nil {
 				told += more(out)
 			}
@@ -277,8 +287,16 @@ func (st story) play(t *testing.T) (told string) {
 				events = b.verify(events, out, strings.Contains(op, "withTransaction"))
 			}
 		}
-		s.cut()
-		background.Wait()
+		if strings.Contains(st.do, "~") {
+			s.cut()
+			background.Wait()
+		}
+		if happened {
+			if err := b.Close(t.Context(), "client"); err != nil {
+				t.Error(err)
+			}
+			told += ":" + b.happened(marks)
+		}
 		if len(s.first) == 0 {
 			t.Error("nobody said hello")
 		}
@@ -329,7 +347,7 @@ func (s *scripted) transcript(at *int, begun time.Time, show []string, untimed b
 	defer s.mu.Unlock()
 	for *at < len(s.seen) {
 		r := s.seen[*at]
-		if wait := r.at.Sub(begun).Round(time.Millisecond); wait > 0 && !untimed && *at > 0 {
+		if wait := r.at.Sub(begun).Round(time.Millisecond); wait > 0 && !untimed {
 			out += " " + wait.String()
 		}
 		begun = r.after
@@ -364,6 +382,29 @@ func (s *scripted) transcript(at *int, begun time.Time, show []string, untimed b
 		out += " " + wait.String()
 	}
 	return out
+}
+
+// happened gives the events of commands, connections, pools, and until the client
+// was closed of heartbeats that failed, with a bar after each operation.
+func (b *bench) happened(marks []int) (told string) {
+	words := map[result.EventType]string{result.PoolReady: "ready", result.PoolCleared: "cleared", result.PoolClosed: "closed",
+		result.ConnectionCheckedOut: "out", result.ConnectionCheckedIn: "in", result.ConnectionClosed: "gone", result.ServerHeartbeatFailed: "missed",
+		result.CommandStarted: ">", result.CommandSucceeded: "<", result.CommandFailed: "!"}
+	for i, e := range b.events("client") {
+		word, ok := words[e.Type]
+		if e.Command != nil {
+			word = e.Command.CommandName + word
+		} else if e.Type == result.PoolCleared && e.Pool.InterruptInUseConnections != nil && *e.Pool.InterruptInUseConnections {
+			word = "interrupted"
+		}
+		if slices.Contains(marks, i) {
+			told += " |"
+		}
+		if ok && (i < marks[len(marks)-1] || e.Type != result.ServerHeartbeatFailed) {
+			told += " " + word
+		}
+	}
+	return told
 }
 
 // delaysOf gives the delays that were decided, in milliseconds.
@@ -426,7 +467,8 @@ func (b *bench) verify(from int, out result.Outcome, again bool) int {
 			if open[id].Command == nil || open[id].Command.OperationID != e.Command.OperationID {
 				b.t.Errorf("%s ends, and was not begun", e.Command.CommandName)
 			}
-			if e.Type == result.CommandFailed && (out.Err == nil || e.Command.Failure == nil || e.Command.Failure.Code == out.Err.Code) {
+			if f := e.Command.Failure; e.Type == result.CommandFailed && (out.Err == nil || f == nil || f.Code == out.Err.Code) ||
+				out.Err != nil && len(out.Err.WriteConcernErrors)+len(out.Err.WriteErrors) > 0 {
 				addresses[e.Address] = true
 			}
 			delete(open, id)

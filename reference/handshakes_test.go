@@ -1,0 +1,211 @@
+package reference
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/event"
+	"go.mongodb.org/mongo-driver/v2/mongo/address"
+	mongo "go.mongodb.org/mongo-driver/v2/x/mongo/driver"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/mnet"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
+)
+
+// packet writes a message of an operation code, whose document follows head.
+func packet(t testing.TB, opcode uint32, head []byte, doc bson.D) []byte {
+	out := slices.Concat(make([]byte, 16), head, raw(t, doc))
+	binary.LittleEndian.PutUint32(out, uint32(len(out)))
+	binary.LittleEndian.PutUint32(out[12:], opcode)
+	return out
+}
+
+const query, msg = 2004, 2013
+
+func queryHead(name string) []byte {
+	return append(append(make([]byte, 4), name...), 0, 0, 0, 0, 0, 1, 0, 0, 0)
+}
+
+func TestWithBackpressure(t *testing.T) {
+	hello, legacy, admin := d("hello", 1, "client", d("x", 1)), d("isMaster", 1, "helloOk", true), queryHead("admin.$cmd")
+	whole := packet(t, msg, make([]byte, 5), hello)
+	for _, c := range []struct {
+		why     string
+		message []byte
+		at      int // where the command begins; 0: the message stays as it is
+	}{
+		{"hello as OP_MSG", whole, 21},
+		{"legacy hello as OP_MSG", packet(t, msg, make([]byte, 5), legacy), 21},
+		{"legacy hello as OP_QUERY", packet(t, query, admin, legacy), 16 + len(admin)},
+		{"another command", packet(t, msg, make([]byte, 5), d("ping", 1, "hello", 1)), 0},
+		{"the field is there already", packet(t, msg, make([]byte, 5), append(hello, bson.E{Key: "backpressure", Value: true})), 0},
+		{"a checksum would be wrong", packet(t, msg, []byte{1, 0, 0, 0, 0}, hello), 0},
+		{"a document sequence comes first", packet(t, msg, []byte{0, 0, 0, 0, 1}, hello), 0},
+		{"another opcode", packet(t, 2012, make([]byte, 5), hello), 0},
+		{"a name without end", packet(t, query, []byte{0, 0, 0, 0, 'a'}, bson.D{})[:21], 0},
+		{"truncated", whole[:len(whole)-3], 0},
+		{"nothing", nil, 0},
+	} {
+		got := withBackpressure(c.message)
+		if c.at == 0 {
+			if string(got) != string(c.message) {
+				t.Errorf("%s: it was changed", c.why)
+			}
+			continue
+		}
+		before, after := bson.Raw(c.message[c.at:]), bson.Raw(got[c.at:])
+		if int(binary.LittleEndian.Uint32(got)) != len(got) || after.Validate() != nil {
+			t.Errorf("%s: lengths are wrong", c.why)
+			continue
+		}
+		were, _ := before.Elements()
+		are, _ := after.Elements()
+		if v, _ := after.Lookup("backpressure").StringValueOK(); v != "2" || len(are) != len(were)+1 || string(got[4:c.at]) != string(c.message[4:c.at]) {
+			t.Errorf("%s: %v", c.why, after)
+		}
+	}
+}
+
+func FuzzWithBackpressure(f *testing.F) {
+	f.Add(packet(f, msg, make([]byte, 5), d("hello", 1)))
+	f.Add(packet(f, query, queryHead("admin.$cmd"), d("isMaster", 1)))
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, message []byte) {
+		kept := string(message)
+		got := withBackpressure(message)
+		if string(message) != kept || string(withBackpressure(got)) != string(got) {
+			t.Error("the caller's bytes were changed, or it is added twice")
+		}
+	})
+}
+
+type answers struct{ err error }
+
+func (a answers) GetHandshakeInformation(context.Context, address.Address, *mnet.Connection) (mongo.HandshakeInformation, error) {
+	return mongo.HandshakeInformation{}, a.err
+}
+
+func (answers) FinishHandshake(context.Context, *mnet.Connection) error { return nil }
+
+// TestAnsweredHandshakes: an error reply says that the server was there to
+// answer; the topology must not call it overloaded.
+func TestAnsweredHandshakes(t *testing.T) {
+	for _, c := range []struct {
+		why      string
+		err      error
+		told     int
+		answered bool
+	}{
+		{"an error reply", mongo.Error{Code: 91, Message: "no"}, 1, true},
+		{"a network error", mongo.Error{Message: "no", Labels: []string{mongo.NetworkError}, Wrapped: net.ErrClosed}, 1, false},
+		{"a timeout", context.DeadlineExceeded, 1, false},
+		{"a success is not told", nil, 0, false},
+	} {
+		told := 0
+		_, err := handshaker{answers{c.err}, func(string) { told++ }}.GetHandshakeInformation(t.Context(), "", nil)
+		var op *net.OpError
+		if errors.As(err, &op) != c.answered || told != c.told || (err == nil) != (c.err == nil) || err != nil && err.Error() != c.err.Error() {
+			t.Errorf("%s: %#v", c.why, err)
+		}
+		if c.answered && (op.Op != "remote error" || innermostCommand(err) == nil) {
+			t.Errorf("%s: %#v", c.why, op)
+		}
+	}
+}
+
+// TestHandshakesAreHandled: one that waits for a handshake comes back with the
+// event that says so, and not before.
+func TestHandshakesAreHandled(t *testing.T) {
+	const here, there = "a:1", "b:2"
+	failure := errors.New("refused")
+	closed := func(address, reason string, err error) *event.PoolEvent {
+		return &event.PoolEvent{Type: event.ConnectionClosed, Address: address, Reason: reason, Error: err}
+	}
+	for _, row := range []struct {
+		reason string
+		event  *event.PoolEvent
+		want   bool
+	}{
+		{"the connection is closed", closed(here, event.ReasonError, failure), true},
+		{"its error was made anew", closed(here, event.ReasonError, errors.New("refused")), true},
+		{"another one failed otherwise", closed(here, event.ReasonError, errors.New("cut")), false},
+		{"one to another server", closed(there, event.ReasonError, failure), false},
+		{"an idle one was closed", closed(here, event.ReasonIdle, nil), false},
+		{"it was closed when the pool was cleared", closed(here, event.ReasonStale, nil), true},
+		{"it was closed with the pool", closed(here, event.ReasonPoolClosed, nil), true},
+		{"the pool was closed", &event.PoolEvent{Type: event.ConnectionPoolClosed, Address: here}, true},
+		{"the pool of another server was closed", &event.PoolEvent{Type: event.ConnectionPoolClosed, Address: there}, false},
+		{"the check-out failed, which is told before the topology handles it",
+			&event.PoolEvent{Type: event.ConnectionCheckOutFailed, Address: here, Error: failure}, false},
+		{"the pool was cleared, but the check is not cancelled yet",
+			&event.PoolEvent{Type: event.ConnectionPoolCleared, Address: here, Error: failure}, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			h := newHandshakes()
+			w, begun := h.watch(here), time.Now()
+			waits := background(func() { h.handled(t.Context(), w, failure) })
+			if !waits() {
+				t.Errorf("%s: it does not wait", row.reason)
+			}
+			h.event(row.event)
+			if waits() == row.want {
+				t.Errorf("%s: handled %t", row.reason, !row.want)
+			}
+			for waits() {
+				time.Sleep(handling / 8)
+			}
+			if took := time.Since(begun); took > handling {
+				t.Errorf("%s: it took %v", row.reason, took)
+			}
+			h.end(w)
+			if len(h.watches) != 0 {
+				t.Errorf("%s: a watch is left", row.reason)
+			}
+		})
+	}
+}
+
+// A check-out fails after its connection is told to be closed.
+func TestCheckOutsFailAfterTheirConnectionsClose(t *testing.T) {
+	failed := topology.ConnectionError{Wrapped: io.EOF}
+	for _, row := range []struct {
+		reason string
+		err    error
+		watch  string
+		event  *event.PoolEvent // that has to come first, if any
+	}{
+		{"nothing was wrong with a connection", topology.ErrPoolClosed, "a:1", nil},
+		{"no error is told", nil, "a:1", nil},
+		{"no one watches", failed, "b:1", nil},
+		{"the connection is closed", failed, "a:1", &event.PoolEvent{Type: event.ConnectionClosed, Address: "a:1", Error: failed}},
+		{"the pool is closed", failed, "a:1", &event.PoolEvent{Type: event.ConnectionPoolClosed, Address: "a:1"}},
+		{"nothing is told: only for a while", failed, "a:1", &event.PoolEvent{}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			h := newHandshakes()
+			h.watch(row.watch)
+			waits := background(func() { h.closed("a:1", row.err) })
+			h.event(&event.PoolEvent{Type: event.ConnectionClosed, Address: "a:1", Error: io.ErrUnexpectedEOF})
+			if waits() != (row.event != nil) {
+				t.Errorf("%s: it waits: %t", row.reason, row.event == nil)
+			}
+			if row.event == nil {
+				return
+			}
+			h.event(row.event)
+			if row.event.Type == "" {
+				time.Sleep(handling)
+			}
+			if waits() {
+				t.Errorf("%s: it waits for long", row.reason)
+			}
+		})
+	}
+}
