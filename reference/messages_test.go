@@ -1,0 +1,185 @@
+package reference
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/result"
+	"go.mongodb.org/mongo-driver/v2/bson"
+)
+
+// logsOf performs operations on a client with observeLogMessages, and gives its
+// messages, those of its end as well.
+func logsOf(t *testing.T, observed, options string, ops ...string) (messages []result.LogMessage) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s := script(t, "single", 1)
+		s.on("saslContinue", fails(18))
+		b := open(t, s.uri(options), Options{dial: s.dial}, d("observeLogMessages", parsed(t, observed)))
+		for _, op := range ops {
+			b.perform(op)
+		}
+		err := b.Close(t.Context(), "client")
+		if err == nil {
+			messages, err = b.Test.(engine.LogReader).Logs(t.Context(), "client")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+	for i, m := range messages {
+		if m.Sequence != int64(i)+1 {
+			t.Errorf("message %d has number %d", i+1, m.Sequence)
+		}
+	}
+	return messages
+}
+
+// only gives the messages of a command, or of all for "", and about something.
+func only(messages []result.LogMessage, command, about string) []result.LogMessage {
+	return slices.DeleteFunc(slices.Clone(messages), func(m result.LogMessage) bool {
+		name, _ := m.Data.Lookup("commandName").StringValueOK()
+		return command != "" && name != command || m.Data.Lookup("message").StringValue() != about
+	})
+}
+
+func TestLogMessages(t *testing.T) {
+	const elsewhere = "serverSelectionTimeoutMS=50&replicaSet=none"
+	for _, c := range []struct{ why, observed, options, want string }{
+		{"commands, those of the handshake and of monitors left out", `{"command":"debug"}`, "", `command debug: Command started (insert)
+			command debug: Command succeeded (insert)
+			command debug: Command started (endSessions)
+			command debug: Command succeeded (endSessions)`},
+		{"more severe levels than those of all messages", `{"command":"info"}`, "", ""},
+		{"other components are not observed", `{"connection":"debug"}`, "", `connection debug: Connection pool created
+			connection debug: Connection pool ready
+			connection debug: Connection checkout started
+			connection debug: Connection created
+			connection debug: Connection ready
+			connection debug: Connection checked out
+			connection debug: Connection checked in
+			connection debug: Connection checkout started
+			connection debug: Connection checked out
+			connection debug: Connection checked in
+			connection debug: Connection closed
+			connection debug: Connection pool closed`},
+		{"waiting is told once", `{"serverSelection":"debug"}`, elsewhere, `serverSelection debug: Server selection started
+			serverSelection info: Waiting for suitable server to become available
+			serverSelection debug: Server selection failed`},
+		{"less severe messages are left out", `{"serverSelection":"info"}`, elsewhere,
+			`serverSelection info: Waiting for suitable server to become available`},
+	} {
+		var got []string
+		for _, m := range logsOf(t, c.observed, c.options, "insert") {
+			text := m.Component + " " + m.Level + ": " + m.Data.Lookup("message").StringValue()
+			if name, ok := m.Data.Lookup("commandName").StringValueOK(); ok {
+				text += " (" + name + ")"
+			}
+			got = append(got, text)
+		}
+		if diff := cmp.Diff(strings.ReplaceAll(c.want, "\t", ""), strings.Join(got, "\n")); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", c.why, diff)
+		}
+	}
+}
+
+func TestLogData(t *testing.T) {
+	messages := logsOf(t, `{"command":"trace","connection":"trace","topology":"trace","serverSelection":"trace"}`,
+		"maxPoolSize=7&waitQueueTimeoutMS=9000", "insert",
+		`database.runCommand {"commandName":"saslContinue","command":{"saslContinue":1,"conversationId":0,"payload":"secret"}}`)
+	started := only(messages, "insert", "Command started")[0].Data
+	for _, c := range []struct {
+		why, command, message, key string
+		want                       any // nil: absent
+	}{
+		{"an option that was given", "", "Connection pool created", "maxPoolSize", int64(7)},
+		{"one that the topology does not know", "", "Connection pool created", "waitQueueTimeoutMS", int64(9000)},
+		{"one that was not given", "", "Connection pool created", "minPoolSize", nil},
+		{"host without port", "insert", "Command started", "serverHost", "s0"},
+		{"no service without a load balancer", "insert", "Command started", "serviceId", nil},
+		{"no service in a pool either", "", "Connection pool ready", "serviceId", nil},
+		{"the operation of a selection is its command", "", "Server selection started", "operation", "insert"},
+		{"its number joins selection and command", "", "Server selection started", "operationId", started.Lookup("operationId").Int64()},
+		{"heartbeats have no connection string", "", "Server heartbeat succeeded", "serverHost", "s0"},
+		{"a sensitive command is not shown", "saslContinue", "Command started", "command", "{}"},
+		{"nor is why it failed", "saslContinue", "Command failed", "failure", ""},
+	} {
+		found := only(messages, c.command, c.message)
+		if len(found) == 0 {
+			t.Errorf("%s: no message", c.why)
+			continue
+		}
+		var got any
+		if v := found[0].Data.Lookup(c.key); v.Type != 0 {
+			if err := v.Unmarshal(&got); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got != c.want {
+			t.Errorf("%s: %s.%s is %v, want %v", c.why, c.message, c.key, got, c.want)
+		}
+		if c.key == "failure" && (found[0].FailureRedacted == nil || !*found[0].FailureRedacted) {
+			t.Error("a sensitive failure is not redacted")
+		}
+	}
+	if text := started.Lookup("command").StringValue(); !strings.HasPrefix(text, `{"insert":"coll"`) {
+		t.Errorf("the command is %s", text)
+	}
+	ids := map[string]bool{}
+	for _, m := range messages {
+		if m.Component == "topology" {
+			ids[m.Data.Lookup("topologyId").StringValue()] = true
+		}
+	}
+	if len(ids) != 1 || ids[""] {
+		t.Errorf("topology messages of one client have the topologyIds %v", ids)
+	}
+}
+
+func TestObserveLogMessages(t *testing.T) {
+	for _, c := range []struct {
+		why, value string
+		wrong      bool
+	}{
+		{"nothing is observed", `{}`, false},
+		{"every level", `{"v":{"command":"emergency","connection":"trace"}}`, false},
+		{"off is not a level of the format", `{"v":{"command":"off"}}`, true},
+		{"not a document", `{"v":"debug"}`, true},
+		{"unknown component", `{"v":{"commands":"debug"}}`, true},
+		{"unknown level", `{"v":{"command":"verbose"}}`, true},
+		{"level of another type", `{"v":{"command":7}}`, true},
+	} {
+		if _, err := newMessageLog(time.Now, raw(t, append(bson.D{}, parsed(t, c.value)...)).Lookup("v")); (err != nil) != c.wrong {
+			t.Errorf("%s: error %v", c.why, err)
+		}
+	}
+	var none *messageLog
+	none.add(componentCommand, "error", nil, nil)
+	if len(none.all()) != 0 || none.observes(componentCommand, "emergency") {
+		t.Error("a log that observes nothing has messages")
+	}
+}
+
+func TestLoggedValues(t *testing.T) {
+	id := bson.NewObjectID()
+	var absent *bson.ObjectID
+	for _, c := range []struct {
+		why      string
+		in, want any
+	}{
+		{"null is left out", nil, nil}, {"so is a pointer to nothing", absent, nil},
+		{"identifiers are text", &id, id.Hex()}, {"by value, too", id, id.Hex()},
+		{"unsigned numbers are numbers", uint64(3), int64(3)}, {"so are plain ones", 4, int64(4)},
+		{"text stays", "x", "x"}, {"anything else becomes text", errors.New("e"), "e"},
+	} {
+		if got, ok := logged(c.in); got != c.want || ok != (c.want != nil) {
+			t.Errorf("%s: %v, %v", c.why, got, ok)
+		}
+	}
+}

@@ -1,0 +1,130 @@
+package reference
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/unified-test-runner/utr/reference/retry"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+)
+
+func TestResolve(t *testing.T) {
+	const host = "mongodb://a:1/"
+	for _, c := range []struct {
+		why, uri, options, rest string
+		check                   func(settings) bool
+		err                     string
+	}{
+		{"defaults", "mongodb://a:1", "", host, func(s settings) bool {
+			return s.retryReads && s.retryWrites && s.timeout == nil && s.serverSelectionTimeout == 30*time.Second
+		}, ""},
+		{"uriOptions override, whatever the case", host + "?RETRYREADS=true&w=1", `{"retryReads":false,"w":"majority"}`, host,
+			func(s settings) bool {
+				return !s.retryReads && len(s.writeConcern) == 1 && s.writeConcern[0].Value == "majority"
+			}, ""},
+		{"options of the connection stay", "mongodb://u:p%40@a:1,b:2/db?replicaSet=rs", `{"appname":"x y","maxPoolSize":3}`,
+			"mongodb://u:p%40@a:1,b:2/db?replicaSet=rs&appname=x+y&maxPoolSize=3", nil, ""},
+		{"a direct connection has one host and no set", "mongodb://u:p@a:1,b:2/?replicaSet=rs", `{"directConnection":true}`,
+			"mongodb://u:p@a:1/?directConnection=true", nil, ""},
+		{"tls and ssl are one option", host + "?ssl=true", `{"tls":false}`, host + "?tls=false", nil, ""},
+		{"tag sets are an array of strings", host, `{"readPreference":"secondary","readPreferenceTags":["dc:ny,rack:1",""]}`, host,
+			func(s settings) bool {
+				sets := s.readPreference.TagSets
+				return len(sets) == 2 && sets[0]["rack"] == "1" && len(sets[1]) == 0
+			}, ""},
+		{"timeoutMS 0 is set", host + "?timeoutMS=0", "", host, func(s settings) bool { return s.timeout != nil && *s.timeout == 0 }, ""},
+		{"a short heartbeat is taken", host, `{"heartbeatFrequencyMS":50}`, host, func(s settings) bool { return s.heartbeat == 50*time.Millisecond }, ""},
+		{"no overload retries", host, `{"maxAdaptiveRetries":0}`, host, func(s settings) bool { return *s.maxAdaptiveRetries == 0 }, ""},
+		{"more of them", host + "?maxAdaptiveRetries=5", "", host, func(s settings) bool { return *s.maxAdaptiveRetries == 5 }, ""},
+		{"retargeting", host + "?enableOverloadRetargeting=true", "", host, func(s settings) bool { return s.overloadRetargeting }, ""},
+		{"half a millisecond", host, `{"timeoutMS":1.5}`, "", nil, "no whole number"},
+		{"half a retry", host, `{"maxAdaptiveRetries":1.5}`, "", nil, "no whole number"},
+		{"a negative number of retries", host + "?maxAdaptiveRetries=-1", "", "", nil, "no number of retries"},
+		{"retries in words", host + "?maxAdaptiveRetries=two", "", "", nil, "no number of retries"},
+		{"an empty number of retries", host + "?maxAdaptiveRetries=", "", "", nil, "no number of retries"},
+		{"booleans are true or false", host + "?enableOverloadRetargeting=1", "", "", nil, "neither true nor false"},
+		{"a negative time", host + "?timeoutMS=-1", "", "", nil, "timeoutms"},
+		{"tags with mode primary", host + "?readPreferenceTags=dc:ny", "", "", nil, "primary"},
+		{"secrets stay out of errors", "mongodb://u:secret@a:1/?retryReads=maybe", "", "", nil, "neither true nor false"},
+	} {
+		s, rest, err := resolve(c.uri, raw(t, append(d(), parsed(t, c.options)...)), defaultSettings(&retry.Policy{}))
+		if c.err != "" {
+			if err == nil || !strings.Contains(err.Error(), c.err) || strings.Contains(err.Error(), "secret") {
+				t.Errorf("%s: error %v", c.why, err)
+			}
+		} else if err != nil || rest != c.rest || c.check != nil && !c.check(s) {
+			t.Errorf("%s: %q %+v %v", c.why, rest, s, err)
+		}
+	}
+}
+
+// Clients share an authenticator if all that it depends on is the same.
+func TestAuthenticatorsAreShared(t *testing.T) {
+	const sha256, plain = "mongodb://u:p@localhost/?authMechanism=SCRAM-SHA-256", "mongodb://u:p@localhost/?authMechanism=PLAIN&authSource=$external"
+	for _, row := range []struct {
+		reason, first, second string
+		shared                bool
+	}{
+		{"the same", sha256, sha256, true},
+		{"what has nothing to do with it differs", sha256, sha256 + "&maxPoolSize=3", true},
+		{"another server may have another salt: it has a place of its own", sha256, strings.Replace(sha256, "localhost", "localhost:27018", 1), true},
+		{"another password", sha256, strings.Replace(sha256, "u:p", "u:q", 1), false},
+		{"another user", sha256, strings.Replace(sha256, "u:p", "v:p", 1), false},
+		{"another source", sha256, sha256 + "&authSource=other", false},
+		{"another mechanism", sha256, strings.Replace(sha256, "256", "1", 1), false},
+		{"a negotiated mechanism", "mongodb://u:p@localhost", "mongodb://u:p@localhost", true},
+		{"more than a password", plain, plain, false},
+	} {
+		var all authenticators
+		a, err := all.of(options.Client().ApplyURI(row.first))
+		b, err2 := all.of(options.Client().ApplyURI(row.second))
+		if err != nil || err2 != nil || a == nil || b == nil || (a == b) != row.shared {
+			t.Errorf("%s: %v, %v; shared %t, want %t", row.reason, err, err2, a == b, row.shared)
+		}
+	}
+	var all authenticators
+	if a, err := all.of(options.Client().ApplyURI("mongodb://localhost")); a != nil || err != nil {
+		t.Errorf("without a credential: %v, %v", a, err)
+	}
+	if _, err := all.of(options.Client().SetAuth(options.Credential{AuthMechanism: "NONE"})); err == nil {
+		t.Error("an unknown mechanism is taken")
+	}
+}
+
+// replies are messages, with the reason why all but the first are not replies.
+func replies(t testing.TB) map[string][]byte {
+	good := message(7, raw(t, d("ok", 1)), 0)
+	change := func(at int, b byte) []byte {
+		out := bytes.Clone(good)
+		out[at] = b
+		return out
+	}
+	return map[string][]byte{"a reply": good, "empty": nil, "no header": good[:10], "shorter than it says": good[:len(good)-1],
+		"another opcode": change(12, 1), "an unknown section": change(20, 9), "a document that is too long": change(21, 200),
+		"compressed, and truncated": change(12, 0xdc)}
+}
+
+func TestParse(t *testing.T) {
+	for why, wm := range replies(t) {
+		if doc, err := parse(wm); (err == nil) != (why == "a reply") || err != nil && !errors.Is(err, errMalformed) {
+			t.Errorf("%s: %v %v", why, doc, err)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, wm := range replies(f) {
+		f.Add(wm)
+	}
+	f.Fuzz(func(t *testing.T, wm []byte) {
+		if doc, err := parse(wm); err == nil {
+			if doc.Validate() != nil {
+				t.Error("an invalid document got through")
+			}
+			_, _, _ = replyError(doc, "a:1"), okOf(doc), clusterTimeOf(doc)
+		}
+	})
+}
