@@ -58,7 +58,6 @@ type cleaner struct {
 	services map[string]service // by URL
 	gone     int                // things that were taken away
 	left     int
-	quiet    time.Duration // see turnsUp; 0 means the default
 }
 
 // service is an orchestration service, or why it cannot be used.
@@ -234,11 +233,14 @@ const (
 	makingPoll  = 200 * time.Millisecond
 )
 
-func (x *cleaner) turnsUp(ctx context.Context, s *orchestration.Client, kind orchestration.Kind, l ledger.Leftover) error {
-	quiet := makingQuiet
-	if x.quiet > 0 {
-		quiet = x.quiet
-	}
+// maker is the part of an orchestration service that tells of a cluster.
+type maker interface {
+	Get(context.Context, orchestration.Kind, string) (orchestration.Cluster, error)
+	Parts(context.Context, string) ([]orchestration.Part, error)
+	Remove(context.Context, orchestration.Kind, string) (bool, error)
+}
+
+func (x *cleaner) turnsUp(ctx context.Context, s maker, kind orchestration.Kind, l ledger.Leftover) error {
 	x.c.note(fmt.Sprintf("waiting for the service, which may be making %s still", l.Entry))
 	tick := time.NewTicker(makingPoll)
 	defer tick.Stop()
@@ -256,7 +258,7 @@ func (x *cleaner) turnsUp(ctx context.Context, s *orchestration.Client, kind orc
 		if len(parts) != before {
 			last, before = time.Now(), len(parts)
 		}
-		if whole || time.Since(l.At) > makingLimit || time.Since(last) > quiet {
+		if whole || time.Since(l.At) > makingLimit || time.Since(last) > makingQuiet {
 			_, err := s.Remove(ctx, kind, l.Entry.ID)
 			return err
 		}

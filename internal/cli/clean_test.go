@@ -1,26 +1,27 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	"github.com/unified-test-runner/utr/deployment/orchestration/twin"
-	"github.com/unified-test-runner/utr/embedded"
+	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/deployment/orchestration"
 	"github.com/unified-test-runner/utr/internal/ledger"
+	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// leftBy gives a bench with a ledger that has entries of a run that is no more,
-// and of one that was on another machine.
-func leftBy(t *testing.T, entries ...ledger.Entry) (b *bench, dir string) {
+// leave adds entries to the ledger of a bench. They are of a run that is over.
+func (b *bench) leave(t *testing.T, entries ...ledger.Entry) {
 	t.Helper()
-	b, dir = newBench(), t.TempDir()
-	b.env[ledger.EnvDir] = dir
-	book, err := ledger.Open(dir)
+	book, err := ledger.Open(b.env[ledger.EnvDir])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,160 +30,200 @@ func leftBy(t *testing.T, entries ...ledger.Entry) (b *bench, dir string) {
 			t.Fatal(err)
 		}
 	}
-	bury(t, dir, func(run map[string]any) { run["started"] = "long ago" })
-	return b, dir
+	b.bury(t, "started", "long ago")
 }
 
-// bury changes the run of all entries.
-func bury(t *testing.T, dir string, change func(run map[string]any)) {
+// bury changes a key of the run that made the entries.
+func (b *bench) bury(t *testing.T, key, value string) {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, "ledger", "*.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range files {
-		text, err := os.ReadFile(f)
+	dir := filepath.Join(b.env[ledger.EnvDir], "ledger")
+	for name, text := range contentsOf(t, dir) {
+		var record map[string]any
+		if err := json.Unmarshal([]byte(text), &record); err != nil {
+			t.Fatal(err)
+		}
+		record["run"].(map[string]any)[key] = value
+		changed, err := json.Marshal(record)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var record map[string]any
-		if err := json.Unmarshal(text, &record); err != nil {
-			t.Fatal(err)
-		}
-		change(record["run"].(map[string]any))
-		if text, err = json.Marshal(record); err != nil {
-			t.Fatal(err)
-		}
-		write(t, f, string(text))
+		write(t, filepath.Join(dir, name), string(changed))
 	}
 }
 
 func TestClean(t *testing.T) {
-	// A process that nobody waits for, as that of a killed run.
+	b := newBench(t)
+	// A process that nobody waits for, like that of a killed run.
 	orphan := exec.Command("sleep", "600")
 	if err := orphan.Start(); err != nil {
-		t.Skip("there is no sleep:", err)
+		testkit.Lacking(t, "sleep", err)
 	}
 	t.Cleanup(func() { _ = orphan.Process.Kill(); _ = orphan.Wait() })
-	folder := filepath.Join(t.TempDir(), "utr-folder")
-	if err := os.MkdirAll(filepath.Join(folder, "below"), 0o700); err != nil {
-		t.Fatal(err)
+	dir := t.TempDir()
+	folder, precious, link := filepath.Join(dir, "utr-folder"), filepath.Join(dir, "precious"), filepath.Join(dir, "utr-link")
+	for _, path := range []string{filepath.Join(folder, "below"), precious} {
+		if err := os.MkdirAll(path, 0o700); err != nil {
+			t.Fatal(err)
+		}
 	}
-	precious := t.TempDir()
-	link := filepath.Join(t.TempDir(), "utr-link")
 	if err := os.Symlink(precious, link); err != nil {
 		t.Fatal(err)
 	}
-	b, dir := leftBy(t,
+	exists := func(path string) bool { _, err := os.Stat(path); return err == nil }
+	b.leave(t,
 		ledger.Entry{Kind: ledger.Folder, Path: folder},
 		ledger.Entry{Kind: ledger.Folder, Path: filepath.Join(precious, "utr-never-made")},
 		ledger.Entry{Kind: ledger.Folder, Path: link},
 		ledger.Entry{Kind: ledger.ChildProcess, Process: ledger.Process{PID: orphan.Process.Pid}, Command: "sleep"},
-		ledger.Entry{Kind: ledger.ChildProcess, Process: ledger.Process{PID: os.Getpid(), Started: "before"}, Command: "another process of our id"},
+		ledger.Entry{Kind: ledger.ChildProcess, Process: ledger.Process{PID: os.Getpid(), Started: "before"}, Command: "another process with our id"},
 		ledger.Entry{Kind: ledger.FailPoint, URI: "mongodb://***@h:1/", Host: "h:1", Name: "failCommand"},
 	)
-	if code := b.Main(t.Context(), []string{"clean", "--dry-run"}); code != 0 || !strings.Contains(b.out.String(), "6 things are left\n") {
-		t.Errorf("a dry run: %d %s%s", code, b.out.String(), b.err.String())
+	if b.expect(t, "a dry run", "clean --dry-run", 0, "6 things are left\n"); !exists(folder) {
+		t.Error("a dry run removes things")
 	}
-	if _, err := os.Stat(folder); err != nil {
-		t.Errorf("a dry run takes things away: %v", err)
-	}
-	b.out.Reset()
-	if code := b.Main(t.Context(), []string{"clean"}); code != ExitBroken {
-		t.Errorf("exit code %d", code)
-	}
-	for _, want := range []string{
-		"taken away: folder " + folder, "taken away: process ", "4 things were taken away, 2 are left\n",
-	} {
-		if !strings.Contains(b.out.String(), want) {
-			t.Errorf("%q is not said: %s", want, b.out.String())
+	b.expect(t, "the next run says so", "run --local /r suite.yml", 0, "6 things that earlier runs made are left: utr clean takes them away")
+	b.expect(t, "clean", "clean", ExitBroken, "taken away: process … taken away: folder "+folder+" … 4 things were taken away, 2 are left\n")
+	for _, want := range []string{"folder " + link + " … it is no folder any more", "fail point failCommand on h:1 of mongodb://***@h:1/ … " +
+		"its password is needed: utr clean --uri 'mongodb://***@h:1/', with the password in it"} {
+		if !says(b.err.String(), want) {
+			t.Errorf("standard error lacks %q: %s", want, b.err.String())
 		}
 	}
-	for _, want := range []string{
-		"folder " + link, "it is no folder any more",
-		"fail point failCommand on h:1 of mongodb://***@h:1/", "its password is needed: utr clean --uri 'mongodb://***@h:1/', with the password in it",
-	} {
-		if !strings.Contains(b.err.String(), want) {
-			t.Errorf("%q is not said: %s", want, b.err.String())
-		}
+	if _, err := ledger.ProcessOf(orphan.Process.Pid); err == nil || exists(folder) || !exists(precious) {
+		t.Errorf("the process lives: %t, the folder exists: %t, what a link leads to exists: %t", err == nil, exists(folder), exists(precious))
 	}
-	if _, err := os.Stat(folder); err == nil {
-		t.Error("the folder is there")
-	}
-	if _, err := os.Stat(precious); err != nil {
-		t.Errorf("what a link leads to is gone: %v", err)
-	}
-	if _, err := ledger.ProcessOf(orphan.Process.Pid); err == nil {
-		t.Error("the process is there")
-	}
-	if left, _ := filepath.Glob(filepath.Join(dir, "ledger", "*")); len(left) != 2 {
+	if left := contentsOf(t, filepath.Join(b.env[ledger.EnvDir], "ledger")); len(left) != 2 {
 		t.Errorf("%d entries are left", len(left))
 	}
-
-	bury(t, dir, func(run map[string]any) { run["machine"] = "elsewhere" })
-	b.out.Reset()
-	if code := b.Main(t.Context(), []string{"clean"}); code != 0 || strings.Count(b.out.String(), "on elsewhere: ") != 2 || !strings.HasSuffix(b.out.String(), "nothing was left\n") {
-		t.Errorf("what another machine has to do: %d %s%s", code, b.out.String(), b.err.String())
-	}
-	write(t, filepath.Join(dir, "ledger", "broken.json"), "{")
-	if code := b.Main(t.Context(), []string{"clean"}); code != ExitBroken || !strings.Contains(b.err.String(), "broken.json is no entry") {
-		t.Errorf("an entry that cannot be read: %d %s", code, b.err.String())
-	}
+	b.bury(t, "machine", "elsewhere")
+	b.expect(t, "entries of another machine", "clean", 0, "on elsewhere: … on elsewhere: … nothing was left\n")
+	write(t, filepath.Join(b.env[ledger.EnvDir], "ledger", "broken.json"), "{")
+	b.expect(t, "an entry that cannot be read", "clean", ExitBroken, "broken.json is no entry")
 }
 
-func TestCleanUsage(t *testing.T) {
-	for reason, args := range map[string][]string{
-		"a word too many":     {"clean", "all"},
-		"no URI":              {"clean", "--uri", "localhost"},
-		"an empty one":        {"clean", "--uri="},
-		"an @ in a password":  {"clean", "--uri", "mongodb://ann:hunter22@@h/"},
-		"no such flag":        {"clean", "--everything"},
-		"a flag of other use": {"clean", "--topology", "single"},
-	} {
-		b, _ := leftBy(t)
-		if code := b.Main(t.Context(), args); code != ExitUsage || strings.Contains(b.err.String(), "hunter22") {
-			t.Errorf("%s: exit code %d: %s", reason, code, b.err.String())
+// What cannot be removed stays in the ledger until it is forgotten.
+func TestForget(t *testing.T) {
+	b := newBench(t)
+	b.leave(t, ledger.Entry{Kind: ledger.Cluster, URL: "http://127.0.0.1:1/v1", Resource: "servers", ID: "utr-x"})
+	b.expect(t, "the service is gone", "clean", ExitBroken, "1 are left … utr clean --forget takes what is on a service that is gone for good off the ledger")
+	b.expect(t, "for good", "clean --forget", 0, "off the ledger: cluster utr-x")
+	b.expect(t, "afterwards", "clean", 0, "nothing was left")
+}
+
+// makingService makes a cluster, of which it says nothing before it is whole.
+type makingService struct {
+	whole   time.Time // zero for never
+	parts   []time.Time
+	removed time.Time
+}
+
+func (s *makingService) Get(context.Context, orchestration.Kind, string) (c orchestration.Cluster, err error) {
+	if s.whole.IsZero() || time.Now().Before(s.whole) {
+		err = orchestration.ErrNotFound
+	}
+	return c, err
+}
+
+func (s *makingService) Parts(context.Context, string) (found []orchestration.Part, err error) {
+	for _, at := range s.parts {
+		if !time.Now().Before(at) {
+			found = append(found, orchestration.Part{})
 		}
 	}
+	return found, nil
 }
 
-// A cluster that was asked for shortly before may turn up yet.
+func (s *makingService) Remove(context.Context, orchestration.Kind, string) (bool, error) {
+	s.removed = time.Now()
+	return true, nil
+}
+
+// A cluster that was requested shortly before may still appear. It is removed
+// once it does, or once its service has been quiet for a while.
 func TestCleanWaitsForWhatIsInTheMaking(t *testing.T) {
+	const never = -1
 	for _, r := range []struct {
 		reason  string
-		later   func(s *twin.Service)
-		atLeast time.Duration
+		age     time.Duration // of the request
+		whole   time.Duration // when the cluster is there
+		parts   []time.Duration
+		removed time.Duration
 	}{
-		{"it turns up", func(s *twin.Service) { s.Add(t, "servers", "utr-x", embedded.Options{}) }, 0},
-		{"its making fails, and leaves parts", func(s *twin.Service) { s.AddPart("servers", "utr-x-part-member0") }, 300 * time.Millisecond},
-		{"nothing turns up", func(*twin.Service) {}, 300 * time.Millisecond},
+		{"it appears", 0, 20 * time.Second, nil, 20 * time.Second},
+		{"nothing appears", 0, never, nil, makingQuiet + makingPoll},
+		{"its making fails and leaves parts", 0, never, []time.Duration{10 * time.Second, 35 * time.Second}, 35*time.Second + makingQuiet + makingPoll},
+		{"it was requested long ago", makingLimit + 1, never, nil, 0},
 	} {
-		t.Run(r.reason, func(t *testing.T) {
-			s := twin.Start(t)
-			b, _ := leftBy(t, ledger.Entry{Kind: ledger.Cluster, URL: s.URL, Resource: "servers", ID: "utr-x", Making: true})
-			began := time.Now()
-			x := &cleaner{dryRun: new(bool), forget: new(bool), c: &call{program: &b.Program, errors: &b.err, secrets: newRedactor()}, services: map[string]service{}, quiet: 300 * time.Millisecond}
-			book, err := x.c.ledger()
-			if err != nil {
-				t.Fatal(err)
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t)
+			x := &cleaner{c: &call{program: &b.Program, errors: &b.err, secrets: newRedactor()}}
+			start := time.Now()
+			s := &makingService{}
+			if r.whole != never {
+				s.whole = start.Add(r.whole)
 			}
-			dead, _, err := book.Leftovers()
-			if err != nil || len(dead) != 1 {
-				t.Fatal(dead, err)
+			for _, p := range r.parts {
+				s.parts = append(s.parts, start.Add(p))
 			}
-			time.AfterFunc(50*time.Millisecond, func() { r.later(s) })
-			if err := x.entry(t.Context(), dead[0]); err != nil {
-				t.Fatal(err)
+			err := x.turnsUp(t.Context(), s, orchestration.Server, ledger.Leftover{At: start.Add(-r.age), Entry: ledger.Entry{Kind: ledger.Cluster, ID: "utr-x"}})
+			if took := s.removed.Sub(start); err != nil || took != r.removed {
+				t.Errorf("%s: removed after %s, want %s (%v)", r.reason, took, r.removed, err)
 			}
-			if took := time.Since(began); took < r.atLeast || x.left != 0 || x.gone != 1 {
-				t.Errorf("after %s %d things are left: %s", took, x.left, b.err.String())
-			}
-			if left := s.Clusters(); len(left) != 0 {
-				t.Errorf("left are %v", left)
-			}
-			if !strings.Contains(b.err.String(), "waiting for the service, which may be making cluster utr-x of "+s.URL) {
-				t.Errorf("nobody is told of the wait: %s", b.err.String())
+			if !strings.Contains(b.err.String(), "waiting for the service, which may be making cluster utr-x") {
+				t.Errorf("%s: the wait is not announced: %s", r.reason, b.err.String())
 			}
 		})
+	}
+}
+
+// A deployment that another run holds is left alone; a lock that is lost ends
+// the run.
+func TestLock(t *testing.T) {
+	b := newBench(t)
+	b.opening = &deployment.HeldError{Hosts: []string{"h1:1"}, Holder: deployment.Holder{Host: "far", PID: 7}}
+	b.expect(t, "another run holds it", "run --uri mongodb://h1:1/ suite.yml", ExitBroken,
+		"the deployment at h1:1 is in use by a run on host far, process 7 … --wait-for-lock")
+	if b.ran != nil {
+		t.Error("it ran all the same")
+	}
+	b.opening = nil
+	b.during = func() {
+		b.opened.(deployment.ClusterOptions).Lock.Lost(&deployment.LostError{Hosts: []string{"h1:1"}, Holder: &deployment.Holder{Host: "far", PID: 7}})
+	}
+	b.expect(t, "it is lost", "run --uri mongodb://h1:1/ suite.yml", ExitBroken, "utr: the lock of the deployment at h1:1 was lost: a run on host far, process 7")
+}
+
+// The ledger knows of the lock from before it is taken until it is removed.
+func TestLedgerKnowsOfTheLock(t *testing.T) {
+	for _, r := range []struct {
+		reason string
+		change func(*bench)
+		kept   int
+	}{
+		{"the run ends well", func(*bench) {}, 0},
+		{"the deployment is in use", func(b *bench) { b.opening = &deployment.HeldError{} }, 0},
+		{"the lock cannot be removed", func(b *bench) { b.closing = errors.New("no primary") }, 1},
+		{"the runner panics", func(b *bench) { b.during = func() { panic("a fault of the runner") } }, 0},
+	} {
+		b := newBench(t)
+		r.change(b)
+		count := func() int {
+			entries := contentsOf(t, filepath.Join(b.env[ledger.EnvDir], "ledger"))
+			for _, text := range entries {
+				if strings.Contains(text, "s3cret") || !strings.Contains(text, "mongodb://***@h1:1/") {
+					t.Errorf("%s: %s", r.reason, text)
+				}
+			}
+			return len(entries)
+		}
+		before := 0
+		b.arrive = func() { before = count() }
+		func() {
+			defer func() { _ = recover() }()
+			b.utr("run --uri mongodb://u:s3cret@h1:1/ suite.yml")
+		}()
+		if after := count(); before != 1 || after != r.kept {
+			t.Errorf("%s: %d entries before the lock is taken, want 1; %d after the run, want %d", r.reason, before, after, r.kept)
+		}
 	}
 }

@@ -1,154 +1,139 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
-	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/result"
-	"github.com/unified-test-runner/utr/runner"
-	"github.com/unified-test-runner/utr/specs"
 )
 
-func contentOf(t *testing.T, path string) string {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
-// onlyIn fails the test if a folder holds anything but these files.
-func onlyIn(t *testing.T, dir string, names ...string) {
-	t.Helper()
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for _, e := range entries {
-		got = append(got, e.Name())
-	}
-	if strings.Join(got, " ") != strings.Join(names, " ") {
-		t.Errorf("the folder holds %q, want %q", got, names)
-	}
-}
-
-// A report takes the place of an earlier one when it is whole, and not before.
+// A report takes the place of an earlier one when it is complete, and not
+// before.
 func TestEarlierReport(t *testing.T) {
-	file := suiteFile(t)
-	passed := []result.Note{result.TestFinished{Verdict: &result.Verdict{Status: result.Passed}}}
 	for _, r := range []struct {
 		reason string
 		change func(*bench)
 		kept   bool
 	}{
-		{"the run ends well", nil, false},
+		{"the run ends well", func(*bench) {}, false},
 		{"a test failed", func(b *bench) { b.summary.Failed = 1 }, false},
-		{"the deployment cannot be used", func(b *bench) {
-			b.Embedded = func(context.Context, deployment.EmbeddedOptions) (deployment.Source, error) {
-				return nil, errors.New("no ports")
-			}
-		}, true},
-		{"the run cannot begin", func(b *bench) {
-			b.Run = func(context.Context, []*specs.Suite, runner.Config) (result.Summary, error) {
-				return result.Summary{}, errors.New("no test commands")
-			}
-		}, true},
+		{"the deployment cannot be opened", func(b *bench) { b.opening = errors.New("no ports") }, true},
+		{"the run cannot begin", func(b *bench) { b.fails, b.notes = errors.New("no test commands"), nil }, true},
 	} {
 		t.Run(r.reason, func(t *testing.T) {
-			dir := t.TempDir()
-			path := filepath.Join(dir, "r.json")
-			write(t, path, "earlier")
-			if err := os.Chmod(path, 0o600); err != nil {
+			b := newBench(t)
+			b.notes = []result.Note{finished("a", result.Passed)}
+			write(t, "r.json", "earlier")
+			if err := os.Chmod("r.json", 0o600); err != nil {
 				t.Fatal(err)
 			}
-			b := newBench()
-			b.notes = passed
-			if r.change != nil {
-				r.change(b)
+			r.change(b)
+			during := "earlier"
+			b.during = func() { during = read(t, "r.json") }
+			b.utr("run --json r.json suite.yml")
+			if text := read(t, "r.json"); during != "earlier" || (text == "earlier") != r.kept {
+				t.Errorf("during the run the report holds %q, after it %q", during, text)
 			}
-			during := ""
-			b.during = func() { during = contentOf(t, path) }
-			b.Main(context.Background(), []string{"run", "--json", path, file})
-			if b.ran != nil && during != "earlier" {
-				t.Errorf("in the middle of the run the report holds %q", during)
-			}
-			if text := contentOf(t, path); (text == "earlier") != r.kept {
-				t.Errorf("the report holds %q", text)
-			}
-			if about, err := os.Stat(path); err != nil || about.Mode().Perm() != 0o600 {
+			if about, err := os.Stat("r.json"); err != nil || about.Mode().Perm() != 0o600 {
 				t.Errorf("its mode is %v %v", about.Mode(), err)
 			}
-			onlyIn(t, dir, "r.json")
+			if names, _ := filepath.Glob("*"); !slices.Equal(names, []string{"r.json", "suite.yml"}) {
+				t.Errorf("the folder holds %q", names)
+			}
 		})
 	}
 }
 
-// A link to a report stays a link, and a file that may not be written is not
-// replaced.
+// A link to a report stays a link, and a read-only file is not replaced.
 func TestReportsInOddPlaces(t *testing.T) {
-	file := suiteFile(t)
-	dir := t.TempDir()
-	target, link := filepath.Join(dir, "a.json"), filepath.Join(dir, "b.json")
-	write(t, target, "earlier")
-	if err := os.Symlink(target, link); err != nil {
-		t.Skip(err)
+	b := newBench(t)
+	b.notes = []result.Note{finished("a", result.Passed)}
+	write(t, "a.json", "earlier")
+	if err := os.Symlink("a.json", "b.json"); err != nil {
+		t.Fatal(err)
 	}
-	b := newBench()
-	b.notes = []result.Note{result.TestFinished{Verdict: &result.Verdict{Status: result.Passed}}}
-	if code := b.Main(context.Background(), []string{"run", "--json", link, file}); code != 0 {
-		t.Error(b.err.String())
+	b.expect(t, "a link", "run --json b.json suite.yml", 0, "")
+	if to, err := os.Readlink("b.json"); to != "a.json" || !strings.Contains(read(t, "a.json"), `"passed"`) {
+		t.Errorf("the link leads to %q %v, the report holds %q", to, err, read(t, "a.json"))
 	}
-	if about, err := os.Lstat(link); err != nil || about.Mode()&os.ModeSymlink == 0 || !strings.Contains(contentOf(t, target), `"passed"`) {
-		t.Errorf("the link: %v %v, the report: %q", about.Mode(), err, contentOf(t, target))
-	}
-	onlyIn(t, dir, "a.json", "b.json")
 	if os.Getuid() == 0 {
 		return // may write everything
 	}
-	if err := os.Chmod(target, 0o400); err != nil {
+	if err := os.Chmod("a.json", 0o400); err != nil {
 		t.Fatal(err)
 	}
-	b = newBench()
-	if code := b.Main(context.Background(), []string{"run", "--json", target, file}); code != ExitBroken {
-		t.Errorf("exit code %d: %s", code, b.err.String())
-	}
+	b.expect(t, "a read-only file", "run --json a.json suite.yml", ExitBroken, "cannot write a report")
 }
 
-// A disk that is full breaks the run, which tells each report that was not
-// written; the report for people is whole.
+// A full disk breaks the run, which names each report that it could not write.
+// The other reports are complete.
 func TestFullDisk(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Skip(err)
 	}
-	file := suiteFile(t)
 	for _, k := range reportKinds() {
-		for _, broken := range []int{0, 1} {
-			b := newBench()
-			b.notes = []result.Note{result.TestFinished{Verdict: &result.Verdict{Status: result.Failed}}}
-			b.summary = result.Summary{Passed: 2, Broken: broken}
-			other := filepath.Join(t.TempDir(), "other.xml")
-			args := []string{"run", "--" + k.flag, "/dev/full", file}
+		for _, brokenTests := range []int{0, 1} {
+			b := newBench(t)
+			b.notes = []result.Note{finished("a", result.Failed)}
+			b.summary = result.Summary{Passed: 2, Broken: brokenTests}
+			line := "run --" + k.flag + " /dev/full suite.yml"
 			if k.flag != "junit" {
-				args = append(args, "--junit", other)
+				line += " --junit other.xml"
 			}
-			if code := b.Main(context.Background(), args); code != ExitBroken {
-				t.Errorf("%s: exit code %d", k.flag, code)
+			b.expect(t, k.flag, line, ExitBroken, "2 passed, 0 failed, 0 skipped\n … writing the report to /dev/full: ")
+			if strings.Contains(b.err.String(), "earlier report") {
+				t.Errorf("%s: a device has no earlier report: %s", k.flag, b.err.String())
 			}
-			if !strings.Contains(b.err.String(), "writing the report to /dev/full: ") || strings.Contains(b.err.String(), "earlier report") {
-				t.Errorf("%s: it says %q", k.flag, b.err.String())
+			if k.flag != "junit" && !strings.HasSuffix(strings.TrimSpace(read(t, "other.xml")), "</testsuites>") {
+				t.Errorf("%s: the other report is cut off: %s", k.flag, read(t, "other.xml"))
 			}
-			if !strings.HasSuffix(b.out.String(), "2 passed, 0 failed, 0 skipped\n") {
-				t.Errorf("%s: the text ends %q", k.flag, b.out.String())
-			}
-			if k.flag != "junit" && !strings.HasSuffix(strings.TrimSpace(contentOf(t, other)), "</testsuites>") {
-				t.Errorf("%s: the other report is not whole: %s", k.flag, contentOf(t, other))
+		}
+	}
+}
+
+// Every kind of report is written to the file of its flag.
+func TestEveryReportIsWritten(t *testing.T) {
+	b := newBench(t)
+	b.notes = []result.Note{result.RunStarted{}, finished("a", result.Passed)}
+	for _, k := range reportKinds() {
+		if b.expect(t, k.flag, "run --"+k.flag+" report suite.yml", 0, ""); read(t, "report") == "" {
+			t.Errorf("--%s wrote nothing", k.flag)
+		}
+		write(t, "report", "")
+	}
+}
+
+// --earlier takes reports and folders of reports, except what the run itself
+// writes.
+func TestEarlier(t *testing.T) {
+	const earlier = `{"file":"f.yml","suite":"s","test":"t","iteration":1,"status":"failed","durationMS":1,"timings":{}}` + "\n"
+	b := newBench(t)
+	b.notes = []result.Note{result.RunStarted{}, finished("t", result.Passed), result.RunFinished{}}
+	if err := os.Mkdir("past", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"past/a.json": earlier, "past/b.json": earlier, "past/empty.json": "", "past/notes.txt": "none",
+		"past/today.json": "half a l", "now.json": strings.Replace(earlier, "failed", "passed", 1)} {
+		write(t, name, text)
+	}
+	for _, r := range []struct {
+		reason, flags string
+		runs          int
+	}{
+		{"no report", "", 0},
+		{"one report", "--earlier past/a.json", 1},
+		{"two reports", "--earlier past/a.json --earlier past/b.json", 2},
+		{"a folder, in which the run writes a report", "--earlier past --json past/today.json", 2},
+	} {
+		for _, command := range []string{"run suite.yml ", "merge now.json "} {
+			b.expect(t, r.reason, command+"--html page.html "+r.flags, 0, "")
+			page := read(t, "page.html")
+			if n := strings.Count(page, "\n[\"p\","); n != r.runs || r.runs > 0 && !strings.Contains(page, `["h","`+strings.Repeat("0", r.runs)+`"]`) {
+				t.Errorf("%s: %s: the page has %d earlier runs, want %d, all failed", command, r.reason, n, r.runs)
 			}
 		}
 	}

@@ -1,0 +1,292 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/embedded"
+	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/internal/ledger"
+	"github.com/unified-test-runner/utr/report"
+	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/runner"
+	"github.com/unified-test-runner/utr/specs"
+)
+
+const suite = `description: "the suite"
+schemaVersion: "1.0"
+createEntities:
+  - client: {id: client0}
+  - database: {id: database0, client: client0, databaseName: db}
+  - collection: {id: collection0, database: database0, collectionName: coll}
+initialData:
+  - {databaseName: db, collectionName: coll, documents: []}
+tests:
+  - description: "first (a+b)"
+    operations: [{name: find, object: collection0, arguments: {filter: {}}}]
+  - description: "second"
+    operations: [{name: find, object: collection0, arguments: {filter: {}}}]
+`
+
+// bench is a Program that connects to nothing and runs nothing. Its working
+// directory holds suite.yml and nothing else.
+type bench struct {
+	Program
+	out, err bytes.Buffer
+	ctx      context.Context // of command lines
+	env      map[string]string
+
+	// What happens in a run.
+	notes   []result.Note
+	summary result.Summary
+	fails   error
+	opening error // of the deployment
+	closing error
+	during  func()
+	arrive  func() // called before the deployment opens
+
+	// What was asked for; see fields.
+	ran    *runner.Config
+	suites []*specs.Suite
+	opened any    // the options of the deployment
+	before string // what standard error held when the run began
+	kept   bool   // the logs of local servers
+}
+
+type noEngine struct{ engine.Engine }
+
+func (noEngine) Close() error { return nil }
+
+// noSource offers one deployment and has none.
+type noSource struct{ *bench }
+
+func (noSource) Offers() []deployment.Description {
+	return []deployment.Description{{Name: "replicaset 8.0", Hosts: []string{"h1:1", "h2:2"}}}
+}
+func (noSource) Acquire(context.Context, int) (deployment.Deployment, error) {
+	return nil, errors.New("no deployment")
+}
+func (noSource) Release(deployment.Deployment, bool) {}
+func (s noSource) Close() error                      { return s.closing }
+func (s noSource) KeepLogs()                         { s.kept = true }
+
+func newBench(t testing.TB) *bench {
+	t.Helper()
+	dir := t.TempDir()
+	t.Chdir(dir)
+	write(t, "suite.yml", suite)
+	b := &bench{ctx: t.Context(), env: map[string]string{ledger.EnvDir: t.TempDir()}, summary: result.Summary{Passed: 2}}
+	open := func(o any) (LocalSource, error) {
+		if b.arrive != nil {
+			b.arrive()
+		}
+		b.opened = o
+		if b.opening != nil {
+			return nil, b.opening
+		}
+		return noSource{b}, nil
+	}
+	newEngine := func(o EngineOptions) (engine.Engine, error) {
+		if o.Policy == "none" {
+			return nil, errors.New("no policy has this name")
+		}
+		return noEngine{}, nil
+	}
+	b.Program = Program{
+		Stdin: strings.NewReader(suite), Stdout: &b.out, Stderr: &b.err,
+		Getenv:   func(name string) string { return b.env[name] },
+		Version:  "v0",
+		Engines:  map[string]NewEngine{"reference": newEngine, "driver": newEngine},
+		Embedded: func(_ context.Context, o deployment.EmbeddedOptions) (deployment.Source, error) { return open(o) },
+		Cluster:  func(_ context.Context, o deployment.ClusterOptions) (deployment.Source, error) { return open(o) },
+		Local:    func(_ context.Context, o deployment.LocalOptions) (LocalSource, error) { return open(o) },
+		Orchestration: func(_ context.Context, o deployment.OrchestrationOptions) (deployment.Source, error) {
+			for _, c := range o.Clusters {
+				for _, secret := range c.Configuration.Secrets() {
+					o.Secret(secret)
+				}
+			}
+			return open(o)
+		},
+		Serve: func(context.Context, embedded.Options) (Server, error) { return nil, errors.New("port taken") },
+		Build: func() (string, error) { return "utr 1", nil },
+		Run: func(ctx context.Context, suites []*specs.Suite, cfg runner.Config) (result.Summary, error) {
+			b.ran, b.suites, b.before = &cfg, suites, b.err.String()
+			if b.during != nil {
+				b.during()
+			}
+			for _, n := range b.notes {
+				cfg.Notify(n)
+			}
+			s := b.summary
+			s.Interrupted = ctx.Err() != nil
+			cfg.Notify(result.RunFinished{Summary: s})
+			return s, b.fails
+		},
+	}
+	return b
+}
+
+// realBench is a bench with the engines and deployments of the program.
+func realBench(t testing.TB) *bench {
+	b := newBench(t)
+	streams := b.Program
+	b.Program = *New()
+	b.Stdin, b.Stdout, b.Stderr, b.Getenv, b.Terminal = streams.Stdin, streams.Stdout, streams.Stderr, streams.Getenv, nil
+	return b
+}
+
+// assignment is a variable of the environment before a command.
+var assignment = regexp.MustCompile(`^([A-Z_]+)=(.*)$`)
+
+// utr runs a command line, quoted as for a shell, and gives the exit code.
+func (b *bench) utr(line string) int {
+	args, err := split(line)
+	if err != nil {
+		panic(line)
+	}
+	for len(args) > 0 && assignment.MatchString(args[0]) {
+		m := assignment.FindStringSubmatch(args[0])
+		b.env[m[1]], args = m[2], args[1:]
+	}
+	b.out.Reset()
+	b.err.Reset()
+	b.ran, b.suites, b.opened, b.before, b.kept = nil, nil, nil, "", false
+	return b.Main(b.ctx, args)
+}
+
+// expect runs a command line, which must end with an exit code and print text
+// that says what is wanted; see says.
+func (b *bench) expect(t testing.TB, reason, line string, code int, want string) {
+	t.Helper()
+	if got := b.utr(line); got != code || !says(b.out.String()+b.err.String(), want) {
+		t.Errorf("%s: exit code %d, want %d and %q\n%s%s", reason, got, code, want, b.out.String(), b.err.String())
+	}
+}
+
+// says reports whether a text has the parts of a pattern, which " … "
+// separates, in their order.
+func says(text, pattern string) bool {
+	for part := range strings.SplitSeq(pattern, " … ") {
+		_, rest, found := strings.Cut(text, part)
+		if !found {
+			return false
+		}
+		text = rest
+	}
+	return true
+}
+
+// split splits a command line as a shell does, up to the end of the command.
+func split(line string) (out []string, err error) {
+	word, has, quote := "", false, rune(0)
+	end := func() {
+		if has {
+			out = append(out, word)
+		}
+		word, has = "", false
+	}
+	for _, c := range line {
+		switch {
+		case quote != 0 && c == quote:
+			quote = 0
+		case quote != 0:
+			word += string(c)
+		case c == '\'' || c == '"':
+			quote, has = c, true
+		case c == ' ' || c == '\t':
+			end()
+		case strings.ContainsRune("|;&<>()", c) || c == '#' && !has:
+			end()
+			return out, nil
+		default:
+			word, has = word+string(c), true
+		}
+	}
+	if end(); quote != 0 {
+		return nil, fmt.Errorf("the quote %c is not closed", quote)
+	}
+	return out, nil
+}
+
+// fields shows which fields of a structure are set, functions by their names.
+func fields(of any) string {
+	v := reflect.Indirect(reflect.ValueOf(of))
+	if v.Kind() != reflect.Struct {
+		return ""
+	}
+	var out []string
+	for i := range v.NumField() {
+		f, name := v.Field(i), v.Type().Field(i).Name
+		if !v.Type().Field(i).IsExported() || f.IsZero() || f.Kind() == reflect.Interface {
+			continue
+		}
+		switch f = reflect.Indirect(f); f.Kind() {
+		case reflect.Func:
+			out = append(out, name)
+		case reflect.Struct:
+			out = append(out, name+"={"+fields(f.Interface())+"}")
+		default:
+			out = append(out, fmt.Sprintf("%s=%v", name, f.Interface()))
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+func write(t testing.TB, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func read(t testing.TB, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// contentsOf gives the text of every file in a folder, by its name.
+func contentsOf(t testing.TB, dir string) map[string]string {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := map[string]string{}
+	for _, name := range names {
+		if about, err := os.Stat(name); err == nil && about.Mode().IsRegular() {
+			texts[filepath.Base(name)] = read(t, name)
+		}
+	}
+	return texts
+}
+
+// finished is the note of a test that ended.
+func finished(name string, status result.Status) result.TestFinished {
+	return result.TestFinished{Verdict: &result.Verdict{Status: status, Duration: time.Second,
+		Test: result.TestID{File: "f.yml", Suite: "s", Description: name}}}
+}
+
+// jsonReport is what --json writes of notes.
+func jsonReport(notes ...result.Note) string {
+	var text strings.Builder
+	r := report.New("memory", report.JSON(), &text)
+	for _, n := range notes {
+		r.Note(n)
+	}
+	return text.String()
+}

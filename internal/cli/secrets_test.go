@@ -1,0 +1,183 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/result"
+	"go.mongodb.org/mongo-driver/v2/bson"
+)
+
+// secretNotes carry a secret in every field that an engine, a server or a
+// deployment fills.
+func secretNotes(secret string) []result.Note {
+	doc, _ := bson.Marshal(bson.D{{Key: "saslStart", Value: secret}, {Key: "deep", Value: bson.A{bson.D{{Key: secret, Value: bson.Binary{Data: []byte(secret)}}}}}})
+	failure := &result.Error{Message: "auth with " + secret, CodeName: secret, Labels: []string{secret}, Server: secret, Kind: secret,
+		Response: doc, WriteErrors: map[int]bson.Raw{0: doc}, WriteConcernErrors: []bson.Raw{doc}, Partial: bson.Raw(doc).Lookup("deep")}
+	verdict := &result.Verdict{
+		Status: result.Failed, Reason: "cannot reach mongodb://user:" + secret + "@h/",
+		Mismatches: []result.Mismatch{{Path: "p", Message: secret, Want: secret, Got: secret, Diff: secret}},
+		ServerLog:  []result.LogLine{{Server: "host:27017", Text: "somebody wrote " + secret}},
+		Operations: []result.OperationLog{{Name: "find", Outcome: result.Outcome{Err: failure, Server: secret, Value: bson.Raw(doc).Lookup("deep"),
+			Decisions: []result.Decision{{Action: "send", Server: secret, Reason: secret, Deprioritized: []string{secret}}}}}},
+		Clients: []result.ClientLog{{Client: "c", Events: []result.Event{
+			{Type: result.CommandStarted, Command: &result.CommandEvent{Command: doc}},
+			{Type: result.CommandFailed, Command: &result.CommandEvent{Failure: failure, Reply: doc}},
+			{Type: result.PoolCleared, Pool: &result.PoolEvent{Err: secret}},
+			{Type: result.ServerHeartbeatFailed, SDAM: &result.SDAMEvent{Err: secret, New: &result.TopologyState{Type: secret, Servers: []result.ServerState{{Address: secret}}}}},
+		}}},
+	}
+	retried := *verdict
+	retried.Status, retried.Attempts = result.Flaky, []*result.Verdict{verdict}
+	return []result.Note{
+		result.DeploymentReady{Name: "d", Info: "mongodb://user:" + secret + "@h/"},
+		result.TestFinished{Verdict: verdict}, result.TestFinished{Verdict: &retried},
+	}
+}
+
+// No output of any command holds a secret of a connection string, wherever it
+// stands and whatever goes wrong.
+func TestSecretsStayInside(t *testing.T) {
+	for _, r := range []struct {
+		reason, uri, secret string
+		refused             bool // because no driver takes the connection string
+	}{
+		{"a password", "mongodb://user:s3cr3t-pw@h:1/?replicaSet=rs", "s3cr3t-pw", false},
+		{"an escaped one", "mongodb://user:s3cr3t%2Fpw@h:1/", "s3cr3t/pw", false},
+		{"one of a host that DNS knows", "mongodb+srv://user:s3cr3t-pw@h/", "s3cr3t-pw", false},
+		{"a token", "mongodb://h/?authMechanism=MONGODB-AWS&authMechanismProperties=AWS_SESSION_TOKEN:s3cr3t-pw", "s3cr3t-pw", true},
+		{"the password of a key", "mongodb://h/?tlsCertificateKeyFilePassword=s3cr3t-pw", "s3cr3t-pw", false},
+		{"the password of a proxy", "mongodb://h/?proxyHost=p&proxyPassword=s3cr3t-pw", "s3cr3t-pw", false},
+		{"an at sign in a password", "mongodb://user:s3cr3t@pw@h/", "s3cr3t@pw", true},
+		{"brackets in a password", "mongodb://user:s3cr3t<pw>@h/", "s3cr3t<pw>", false},
+	} {
+		t.Run(r.reason, func(t *testing.T) {
+			b := newBench(t)
+			var outputs []string
+			collect := func() {
+				outputs = append(outputs, b.out.String(), b.err.String())
+				if b.ran != nil {
+					outputs = append(outputs, strings.Join(b.ran.Rerun(result.TestID{File: "suite.yml"}), " "))
+				}
+				outputs = slices.AppendSeq(outputs, maps.Values(contentsOf(t, ".")))
+			}
+			b.notes = secretNotes(r.secret)
+			for _, line := range []string{
+				"run --uri '%s' --single-uri '%s' -v --events --json r.json --junit r.xml --html r.html --tap r.tap --markdown r.md suite.yml",
+				"run --uri='%s' suite.yml", "run --dry-run --uri '%s' suite.yml", "run --jobs '%s' suite.yml", "run --timeout '%s' suite.yml",
+				"run --uri '%s' --topology single suite.yml", "run --engine '%s' suite.yml", "run '--%s' suite.yml", "run '%s'",
+				"validate '%s'", "validate --json '%s'", "explain '%s'", "schema '%s'", "'%s'", "help '%s'",
+			} {
+				b.utr(strings.ReplaceAll(line, "%s", r.uri))
+				collect()
+			}
+			b.fails = errors.New("cannot reach " + r.uri + ": wrong password " + r.secret)
+			b.utr("UTR_URI='" + r.uri + "' UTR_SINGLE_URI='" + r.uri + "' run suite.yml")
+			if (b.ran == nil) != r.refused {
+				t.Fatalf("refused: %t", b.ran == nil)
+			}
+			collect()
+			b.opening = errors.New("bad: " + r.uri)
+			b.utr("run suite.yml")
+			collect()
+			for _, o := range outputs {
+				if i := strings.Index(o, "s3cr3t"); i >= 0 {
+					t.Errorf("a secret is out: …%s…", o[max(0, i-60):min(len(o), i+40)])
+				}
+			}
+			if all := strings.Join(outputs, ""); !r.refused && !says(all, "somebody wrote ***") {
+				t.Error("what the server wrote is not in the report")
+			}
+			if d := cmp.Diff(secretNotes(r.secret)[1:], b.notes[1:]); d != "" {
+				t.Errorf("the runner's own notes were changed\n%s", d)
+			}
+		})
+	}
+}
+
+// A service's password and those of its clusters are as secret.
+func TestSecretsOfAService(t *testing.T) {
+	b := newBench(t)
+	write(t, "mine.json", minimal)
+	b.during = func() {
+		b.opened.(deployment.OrchestrationOptions).Note("mongodb://bob:hunter22@h is out, hunter22 and s3cret as well")
+	}
+	b.expect(t, "notes", "run --orchestration http://ann:s3cret@h:8889 --cluster mine.json suite.yml", 0, "")
+	if got := b.err.String(); got != "utr: mongodb://***@h is out, *** and *** as well\n" {
+		t.Errorf("%q", got)
+	}
+}
+
+// Secrets that turn up later are learned in every form in which they may be
+// written, also while others use the redactor.
+func TestSecretsThatTurnUp(t *testing.T) {
+	r := newRedactor("mongodb://ann:first@h/")
+	const text = "first abc p@ss w/o%rd p%40ss%20w%2Fo%25rd p%40ss+w%2Fo%25rd p@ss%20w%2Fo%25rd xx"
+	if got := r.text(text); got != strings.Replace(text, "first", "***", 1) {
+		t.Errorf("%q", got)
+	}
+	for _, secret := range []string{"p@ss w/o%rd", "xx", ""} { // xx is part of ordinary words
+		r.also(secret)
+	}
+	if got := r.text(text); got != "*** abc *** *** *** *** xx" {
+		t.Errorf("%q", got)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range 100 {
+			r.also("another")
+		}
+	}()
+	for range 100 {
+		if got := r.text("first"); got != "***" {
+			t.Error(got)
+		}
+	}
+	<-done
+	if got := r.text("another p@ss w/o%rd"); got != "*** ***" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestConnectionStringCannotBePrinted(t *testing.T) {
+	c := connectionString{"mongodb://user:s3cr3t@h/"}
+	text, _ := c.MarshalText()
+	b := bytes.NewBuffer(text)
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q"} {
+		fmt.Fprintf(b, verb, c)
+		fmt.Fprintf(b, verb, []any{&c, map[string]any{"x": c}})
+	}
+	if strings.Contains(b.String(), "s3cr3t") {
+		t.Error(b.String())
+	}
+	if c.reveal() != "mongodb://user:s3cr3t@h/" {
+		t.Error("it cannot be used either")
+	}
+}
+
+func FuzzRedact(f *testing.F) {
+	f.Add("pw", "before ", " after")
+	f.Add("p@w:/?", "mongodb://", "@h")
+	f.Add("%41", "A", "A")
+	f.Fuzz(func(t *testing.T, secret, before, after string) {
+		if secret == "" || strings.ContainsAny(secret, "?*") {
+			t.Skip("no password, or one that ends a connection string or looks like our mark")
+		}
+		// The parts around it may contain the secret, or join with the mark to it.
+		overlaps := before != "" && strings.HasPrefix(secret, before[len(before)-1:]) || after != "" && strings.HasSuffix(secret, after[:1])
+		if overlaps || strings.Contains(before+"\x00"+after, secret) {
+			return
+		}
+		if got := newRedactor("mongodb://user:" + secret + "@host/").text(before + secret + after); strings.Contains(got, secret) {
+			t.Errorf("%q is in %q", secret, got)
+		}
+	})
+}
