@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -32,27 +31,49 @@ func TestDeviationsPage(t *testing.T) {
 	}
 }
 
+// The rows of the table are complete, its suites are those of the folder, and
+// it is about the driver that go.mod requires.
 func TestDeviationsTable(t *testing.T) {
+	suites := map[string]bool{}
 	for i, d := range Deviations() {
 		if d.ID != fmt.Sprintf("D%d", i+1) || d.Title == "" || d.Section == "" || d.Engine == "" {
 			t.Errorf("row %d is %+v", i+1, d)
 		}
 		if (d.Suite != "") != (d.example.Operation != "") {
-			t.Errorf("%s: a suite and its schedule come together", d.ID)
+			t.Errorf("%s: a suite needs a schedule, and a schedule a suite", d.ID)
 		}
 		if d.schedule == nil && d.test == nil {
 			t.Errorf("%s explains nothing", d.ID)
 		}
+		suites[d.Suite] = true
 	}
 	files, err := filepath.Glob("../specs/deviations/*")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range files {
-		if !slices.ContainsFunc(Deviations(), func(d Deviation) bool { return d.Suite == filepath.Base(f) }) {
-			t.Errorf("%s is of no deviation", f)
+		if !suites[filepath.Base(f)] {
+			t.Errorf("%s belongs to no deviation", f)
 		}
 	}
+	mod, err := os.ReadFile("../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := regexp.MustCompile(`go.mongodb.org/mongo-driver/v2 v(\S+)`).FindSubmatch(mod)
+	if m == nil || !strings.HasSuffix(goDriver, " "+string(m[1])) {
+		t.Errorf("the table is about %s, go.mod requires %s", goDriver, m)
+	}
+}
+
+// compared runs one schedule through both sides.
+func compared(t *testing.T, s Schedule, left, right Side) Pair {
+	t.Helper()
+	found, err := runSchedules(t.Context(), []Schedule{s}, left, right)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found[0]
 }
 
 // The suite of each deviation is what its schedule gives; the reference passes
@@ -64,11 +85,7 @@ func TestDeviationSuites(t *testing.T) {
 			continue
 		}
 		t.Run(d.ID, func(t *testing.T) {
-			found, err := runSchedules(t.Context(), []Schedule{d.example}, left, right)
-			if err != nil {
-				t.Fatal(err)
-			}
-			p := found[0]
+			p := compared(t, d.example, left, right)
 			if len(p.Differences) == 0 || p.Deviation == nil || p.Deviation.ID != d.ID {
 				t.Fatalf("explained by %v: %s", p.Deviation, p.Describe("reference", "driver"))
 			}
@@ -101,95 +118,70 @@ func TestDeviationSuites(t *testing.T) {
 				t.Errorf("the driver: %s", v.Status)
 			}
 		})
-	}
-}
-
-// A deviation that has one suite may show in other operations.
-func TestDeviationsElsewhere(t *testing.T) {
-	left, right := referenceSide(t, ""), driverSide(t)
+	} // D16 shows in other operations as well, where the label decides.
 	codeAlone := []Fault{{}, {Code: 89, Labels: []string{"TransientTransactionError"}}}
+	for topology, want := range map[string]string{"load-balanced": "D16", "replicaset": ""} {
+		p := compared(t, Schedule{Operation: "withTransaction", Topology: topology, Faults: codeAlone}, left, right)
+		if same := len(p.Differences) == 0; same != (want == "") || !same && (p.Deviation == nil || p.Deviation.ID != want) {
+			t.Errorf("%s: explained by %v: %s", topology, p.Deviation, p.Describe("reference", "driver"))
+		}
+	}
+}
+
+// Deviations explain the differences that they are about, and no others.
+func TestExplanations(t *testing.T) {
+	events := func(l, r string) []Difference { return []Difference{{"events", "client", l, r}} }
+	raised := func(l, r string) []Difference { return []Difference{{"operation", "", "c." + l, "c." + r}} }
+	const (
+		sent   = "send find on db, session 1\n  find failed: code 6"
+		again  = "\nsend find on db, session 1"
+		wce    = "clientBulkWrite raised server error, write concern error: code 91"
+		client = "insertOne raised client error"
+		abort  = "send abortTransaction on admin"
+	)
 	for _, row := range []struct {
-		why      string
-		schedule Schedule
-		want     string // ID, "" if there is no difference
+		why            string
+		s              Schedule
+		deployment     string
+		d              []Difference
+		schedule, test string // IDs of what explains it, there and in a suite
 	}{
-		{"a commit in withTransaction", Schedule{Operation: "withTransaction", Topology: "load-balanced", Faults: codeAlone}, "D16"},
-		{"elsewhere the label decides", Schedule{Operation: "withTransaction", Topology: "replicaset", Faults: codeAlone}, ""},
+		{"a read that is not retried", Schedule{Operation: "find", Faults: []Fault{{Code: 6}}}, "single 8.0", events(sent+again, sent), "", ""},
+		{"a read that is retried too often", Schedule{Operation: "find", Faults: []Fault{{Code: 6}, {Code: 6}}}, "single 8.0", events(sent, sent+again), "", ""},
+		{"another transaction number", Schedule{Operation: "insertOne", Faults: []Fault{{Close: true}}}, "single 8.0", events("transaction 1", "transaction 2"), "", ""},
+		{"a write that is applied twice", Schedule{Operation: "updateOne", Faults: []Fault{{LoseReply: true}}}, "single 8.0",
+			raised("find returned [{x: 12}]", "find returned [{x: 13}]"), "", ""},
+		{"a bulk write that goes on out of order", Schedule{Operation: "bulkWriteAnyhow", Faults: []Fault{{Code: 6}}}, "single 8.0", events("a\nb", "b\na"), "", ""},
+		{"an ordered bulk write that stops without a write concern error", Schedule{Operation: "bulkWrite", Faults: []Fault{{}}}, "single 8.0", events("a\nb", "a"), "", ""},
+		{"a second attempt at the same mongos", Schedule{Operation: "find", Topology: "sharded"}, "sharded 8.0", events(sent+again+" at another server", sent+again), "D6", ""},
+		{"a second attempt at the same member", Schedule{Operation: "find", Topology: "replicaset"}, "replicaset 8.0", events(sent+again+" at another server", sent+again), "", ""},
+		{"a label of a write concern error", Schedule{Operation: "clientBulkWrite", Faults: []Fault{{WriteConcernError: 91}}}, "replicaset 8.0",
+			raised(strings.Replace(wce, ", write", ", RetryableWriteError, write", 1), wce), "D8", "D8"},
+		{"a write concern error", Schedule{Operation: "clientBulkWrite", Faults: []Fault{{Code: 91}}}, "replicaset 8.0", raised(wce, wce[:36]), "", ""},
+		{"the heartbeat of a server comes late", Schedule{Operation: "find", Options: Options{TimeoutMS: 400}, Faults: []Fault{{Close: true}}}, "single 8.0", events(sent+again, sent), "D9", ""},
+		{"the same after an error that leaves the server as it is", Schedule{Operation: "find", Options: Options{TimeoutMS: 400}, Faults: []Fault{{Code: 6}}}, "single 8.0", events(sent+again, sent), "", ""},
+		{"a label on a standalone", Schedule{Operation: "insertOne", Topology: "single", Faults: []Fault{{Close: true}}}, "single 8.0", raised(client, client+", RetryableWriteError"), "D10", "D10"},
+		{"a label elsewhere", Schedule{Operation: "insertOne", Topology: "replicaset", Faults: []Fault{{Close: true}}}, "replicaset 8.0", raised(client, client+", RetryableWriteError"), "", ""},
+		{"a write concern error of a bulk write", Schedule{Operation: "bulkWrite", Faults: []Fault{{Code: 6}}}, "single 8.0",
+			raised("bulkWrite raised write concern error: code 64", "bulkWrite raised server error"), "D13", ""},
+		{"an error of a bulk write", Schedule{Operation: "bulkWrite", Faults: []Fault{{Code: 6}}}, "single 8.0", raised("bulkWrite raised client error", "bulkWrite raised server error"), "", ""},
+		{"an update of many in a command of its own", Schedule{}, "replicaset 8.0", events("send update, 2 statements\n  update failed", "send update, 1 statement\n  update failed"), "", "D17"},
+		{"another end of an update", Schedule{}, "replicaset 8.0", events("send update, 2 statements\n  update failed", "send update, 1 statement\n  update succeeded"), "", ""},
+		{"more attempts after an overload error", Schedule{}, "single 8.0", events("send find\n  find failed: code 462", "send find\n  find failed: code 462"+again), "", "D18"},
+		{"the recovery token of another transaction", Schedule{}, "sharded 8.0", events(abort, abort+", recovery token"), "D19", ""},
+		{"an abort at another server", Schedule{}, "sharded 8.0", events(abort, abort+", recovery token, twice"), "", ""},
 	} {
-		t.Run(row.why, func(t *testing.T) {
-			found, err := runSchedules(t.Context(), []Schedule{row.schedule}, left, right)
-			if err != nil {
-				t.Fatal(err)
+		id := func(d *Deviation) string {
+			if d == nil {
+				return ""
 			}
-			p := found[0]
-			if same := len(p.Differences) == 0; same != (row.want == "") || !same && (p.Deviation == nil || p.Deviation.ID != row.want) {
-				t.Errorf("explained by %v: %s", p.Deviation, p.Describe("reference", "driver"))
-			}
-		})
-	}
-}
-
-// Explanations are not so wide that they explain what has nothing to do with
-// them: a difference that no deviation is about stays unexplained.
-func TestUnexplained(t *testing.T) {
-	events := func(l, r string) []Difference {
-		return []Difference{{Aspect: "events", Where: "client", Left: l, Right: r}}
-	}
-	sent := "send find on db, session 1\n  find failed: code 6"
-	for _, row := range []struct {
-		why string
-		s   Schedule
-		d   []Difference
-	}{
-		{"a read that is not retried", Schedule{Operation: "find", Faults: []Fault{{Code: 6}}}, events(sent+"\nsend find on db, session 1\n  find succeeded", sent)},
-		{"a read that is retried too often", Schedule{Operation: "find", Faults: []Fault{{Code: 6}, {Code: 6}}}, events(sent, sent+"\nsend find on db, session 1")},
-		{"another transaction number", Schedule{Operation: "insertOne", Faults: []Fault{{Close: true}}}, events("transaction 1", "transaction 2")},
-		{"a write that is applied twice", Schedule{Operation: "updateOne", Faults: []Fault{{LoseReply: true}}},
-			[]Difference{{Aspect: "operation", Left: "outcome.find returned [{x: 12}]", Right: "outcome.find returned [{x: 13}]"}}},
-		{"a bulk write that goes on out of order", Schedule{Operation: "bulkWriteAnyhow", Faults: []Fault{{Code: 6}}}, events("a\nb", "b\na")},
-		{"an ordered bulk write that stops without a write concern error", Schedule{Operation: "bulkWrite", Faults: []Fault{{}}}, events("a\nb", "a")},
-	} {
-		if d := OfSchedule(row.s, row.d); d != nil {
-			t.Errorf("%s is explained by %s: %s", row.why, d.ID, d.Title)
+			return d.ID
 		}
-		if d := OfTest(result.TestID{Deployment: "single 8.0"}, row.d); d != nil {
-			t.Errorf("%s in a suite is explained by %s: %s", row.why, d.ID, d.Title)
+		if got := id(OfSchedule(row.s, row.d)); got != row.schedule {
+			t.Errorf("%s is explained by %q, want %q", row.why, got, row.schedule)
 		}
-	}
-}
-
-// Some are explained in suites as they are in schedules.
-func TestExplainedInSuites(t *testing.T) {
-	for _, row := range []struct {
-		id, deployment string
-		d              Difference
-	}{
-		{"D8", "replicaset 8.0", Difference{"operation", "", "c.clientBulkWrite raised server error, RetryableWriteError, write concern error: code 91", "c.clientBulkWrite raised server error, write concern error: code 91"}},
-		{"", "replicaset 8.0", Difference{"operation", "", "c.clientBulkWrite raised server error, write concern error: code 91", "c.clientBulkWrite raised server error"}},
-		{"D10", "single 8.0", Difference{"operation", "", "c.insertOne raised client error", "c.insertOne raised client error, RetryableWriteError"}},
-		{"", "replicaset 8.0", Difference{"operation", "", "c.insertOne raised client error", "c.insertOne raised client error, RetryableWriteError"}},
-		{"D17", "replicaset 8.0", Difference{"events", "client", "send update, 2 statements\n  update failed", "send update, 1 statement\n  update failed"}},
-		{"", "replicaset 8.0", Difference{"events", "client", "send update, 2 statements\n  update failed", "send update, 1 statement\n  update succeeded"}},
-	} {
-		got := ""
-		if d := OfTest(result.TestID{Deployment: row.deployment}, []Difference{row.d}); d != nil {
-			got = d.ID
+		if got := id(OfTest(result.TestID{Deployment: row.deployment}, row.d)); got != row.test {
+			t.Errorf("%s in a suite is explained by %q, want %q", row.why, got, row.test)
 		}
-		if got != row.id {
-			t.Errorf("%+v is explained by %q, want %q", row.d, got, row.id)
-		}
-	}
-}
-
-// The table is about the driver that go.mod requires: the table has to be looked
-// at again when it changes.
-func TestDeviationsOfThisDriver(t *testing.T) {
-	mod, err := os.ReadFile("../go.mod")
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := regexp.MustCompile(`go.mongodb.org/mongo-driver/v2 v(\S+)`).FindSubmatch(mod)
-	if m == nil || !strings.HasSuffix(goDriver, " "+string(m[1])) {
-		t.Errorf("the table is about %s, go.mod requires %s", goDriver, m)
 	}
 }

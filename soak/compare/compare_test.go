@@ -1,0 +1,77 @@
+// Package compare_test compares engines on many more schedules than a change
+// can wait for.
+package compare_test
+
+import (
+	"testing"
+
+	"github.com/unified-test-runner/utr/compare"
+	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/reference"
+	"github.com/unified-test-runner/utr/runner"
+	"github.com/unified-test-runner/utr/specs"
+)
+
+// side runs the reference engine with a policy, "" for the current one.
+func side(t *testing.T, policy string) compare.Side {
+	t.Helper()
+	e, err := reference.New(reference.Options{Policy: policy, Backoff: reference.BackoffNone})
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := deployment.OpenEmbedded(t.Context(), deployment.EmbeddedOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := source.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return compare.Side{Name: "reference " + policy, Config: runner.Config{Engine: e, Source: source}}
+}
+
+// Two sides with the same engine show the same, whatever happens, and every
+// schedule is a valid suite.
+func TestSameEngine(t *testing.T) {
+	const n = 3000
+	seed := int64(testkit.Seed(t) >> 1)
+	g := compare.NewGenerator(seed, "replicaset", "sharded", "load-balanced", "single")
+	found, err := compare.Storm(t.Context(), g, n, 5, side(t, ""), side(t, ""), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range append(found.Findings, found.Flaky...) {
+		t.Errorf("%s\n%s", f.Schedule, f.Pair.Describe("one", "other"))
+	}
+	if c := found.Counts(); c.Same != n {
+		t.Errorf("%s", c)
+	}
+}
+
+// Whatever the seed, engines that lack a rule are found out, and each suite
+// that is written is a valid one.
+func TestFindsAndShrinks(t *testing.T) {
+	seed := int64(testkit.Seed(t) >> 1)
+	for _, policy := range []string{"retryable-reads@2026", "retryable-reads@2024"} {
+		found, err := compare.Storm(t.Context(), compare.NewGenerator(seed, "replicaset"), 200, 5, side(t, ""), side(t, policy), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(found.Findings) == 0 {
+			t.Errorf("%s: nothing was found: %s", policy, found.Counts())
+		}
+		for _, f := range found.Findings {
+			if f.Suite == "" { // more than the limit
+				continue
+			}
+			if _, err := specs.Parse("found.yml", []byte(f.Suite)); err != nil || len(f.Smallest.Faults) > len(f.Schedule.Faults) {
+				t.Errorf("%s: %s is shrunk to %s: %v\n%s", policy, f.Schedule, f.Smallest, err, f.Suite)
+			}
+		}
+	}
+}
