@@ -2,19 +2,20 @@ package ledger
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/unified-test-runner/utr/internal/testkit"
 	"go.uber.org/goleak"
 )
 
@@ -24,39 +25,35 @@ const envAct = "UTR_TEST_LEDGER"
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(envAct); dir != "" {
-		actAsRun(dir)
-		return
+		fmt.Println(remember(dir))
+		select {}
 	}
 	goleak.VerifyTestMain(m)
 }
 
-func actAsRun(dir string) {
+func remember(dir string) error {
 	l, err := Open(dir)
 	if err != nil {
-		fmt.Println(err)
-		os.Exit(1)
+		return err
 	}
 	for _, e := range []Entry{
-		{Kind: Folder, Path: filepath.Join(os.TempDir(), "utr-not-there")},
+		{Kind: Folder, Path: ours("not-there")},
 		{Kind: Cluster, URL: "http://localhost:8889/v1", Resource: "servers", ID: "utr-single-1"},
 		{Kind: ChildProcess, Process: Process{PID: os.Getpid()}, Command: "itself"},
 	} {
-		if _, err := l.Add(e); err != nil {
-			fmt.Println(err)
-			os.Exit(1)
-		}
+		_, failed := l.Add(e)
+		err = errors.Join(err, failed)
 	}
-	fmt.Println("remembered")
-	select {}
+	return err
 }
 
-// patience bounds waits for other processes on a busy machine.
-const patience = time.Minute
+// ours is the path of a folder that a run may remember.
+func ours(name string) string { return filepath.Join(os.TempDir(), FolderPrefix+name) }
 
-// run starts a run of its own and gives how to kill it.
+// run starts a run of its own, which is killed by the function that it gives.
 func run(t *testing.T, dir string) (pid int, kill func()) {
 	t.Helper()
-	child := exec.Command(os.Args[0])
+	child := exec.CommandContext(testkit.Context(t), os.Args[0])
 	child.Env = append(os.Environ(), envAct+"="+dir)
 	out, err := child.StdoutPipe()
 	if err != nil {
@@ -65,45 +62,52 @@ func run(t *testing.T, dir string) (pid int, kill func()) {
 	if err := child.Start(); err != nil {
 		t.Fatal(err)
 	}
-	over := sync.OnceFunc(func() { _ = child.Process.Kill(); _ = child.Wait() })
-	t.Cleanup(over)
-	timer := time.AfterFunc(patience, over)
-	defer timer.Stop()
-	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "remembered\n" {
+	kill = sync.OnceFunc(func() { _ = child.Process.Kill(); _ = child.Wait() })
+	t.Cleanup(kill)
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "<nil>\n" {
 		t.Fatalf("the other run says %q, %v", line, err)
 	}
-	return child.Process.Pid, over
+	return child.Process.Pid, kill
 }
 
-func open(t *testing.T) *Ledger {
+func open(t *testing.T, dir string) *Ledger {
 	t.Helper()
-	l, err := Open(t.TempDir())
+	l, err := Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return l
 }
 
-// What a run made is left once it was killed, and not before.
+// buried is a ledger whose entries are of a run that is over.
+func buried(t *testing.T) *Ledger {
+	l := open(t, t.TempDir())
+	l.run.Started = "long ago"
+	return l
+}
+
+// leftovers gives what is left, and fails the test unless it is so much.
+func (l *Ledger) leftovers(t *testing.T, reason string, dead, elsewhere int) []Leftover {
+	t.Helper()
+	d, e, err := l.Leftovers()
+	if err != nil || len(d) != dead || len(e) != elsewhere {
+		t.Fatalf("%s: left are %v and, of other machines, %v; want %d and %d (%v)", reason, d, e, dead, elsewhere, err)
+	}
+	return d
+}
+
+// What a run made is left once the run was killed, and not before.
 func TestLeftoversOfAKilledRun(t *testing.T) {
 	dir := t.TempDir()
-	l, err := Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := open(t, dir)
 	done, err := l.Add(Entry{Kind: Folder, Path: filepath.Join(dir, "utr-own")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	pid, kill := run(t, dir)
-	if dead, elsewhere, err := l.Leftovers(); err != nil || len(dead)+len(elsewhere) != 0 {
-		t.Fatalf("both runs live, and these are left: %v %v, %v", dead, elsewhere, err)
-	}
+	l.leftovers(t, "both runs live", 0, 0)
 	kill()
-	dead, _, err := l.Leftovers()
-	if err != nil {
-		t.Fatal(err)
-	}
+	dead := l.leftovers(t, "one run was killed", 3, 0)
 	var kinds []Kind
 	for _, d := range dead {
 		kinds = append(kinds, d.Entry.Kind)
@@ -117,8 +121,8 @@ func TestLeftoversOfAKilledRun(t *testing.T) {
 	if living, err := dead[1].Entry.Process.Living(); err != nil || living {
 		t.Errorf("the killed process lives: %t, %v", living, err)
 	}
-	if err := dead[1].Entry.Process.Kill(context.Background()); err != nil {
-		t.Errorf("a process that is gone cannot be killed, which is no error: %v", err)
+	if err := dead[1].Entry.Process.Kill(t.Context()); err != nil {
+		t.Errorf("killing a process that is gone fails: %v", err)
 	}
 	for range 2 { // two utr clean at once
 		for _, d := range dead {
@@ -126,22 +130,41 @@ func TestLeftoversOfAKilledRun(t *testing.T) {
 				t.Error(err)
 			}
 		}
-	}
-	if dead, _, err := l.Leftovers(); err != nil || len(dead) != 0 {
-		t.Errorf("forgotten, and left all the same: %v, %v", dead, err)
-	}
-	for range 2 {
 		if err := done(); err != nil {
 			t.Error(err)
 		}
 	}
 	if files, _ := os.ReadDir(l.dir); len(files) != 0 {
-		t.Errorf("all is done, and %v are there", files)
+		t.Errorf("everything is forgotten, and %v are there", files)
 	}
 }
 
+// A temporary folder is remembered from before it is there until it is
+// forgotten.
+func TestMakeFolder(t *testing.T) {
+	l, parent := buried(t), t.TempDir()
+	folder, forget, err := l.MakeFolder(parent, "data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if about, err := os.Stat(folder); err != nil || about.Mode().Perm() != 0o700 || !strings.HasPrefix(folder, filepath.Join(parent, "utr-data-")) {
+		t.Errorf("%s is %v, %v", folder, about, err)
+	}
+	if left := l.leftovers(t, "a folder", 1, 0); left[0].Entry.Path != folder {
+		t.Errorf("%s is remembered as %s", folder, left[0].Entry.Path)
+	}
+	if err := forget(); err != nil {
+		t.Error(err)
+	}
+	if _, _, err := l.MakeFolder(filepath.Join(parent, "missing"), "data"); err == nil {
+		t.Error("a folder was made in one that does not exist")
+	}
+	l.leftovers(t, "none", 0, 0)
+}
+
+// What could not be removed later, and what holds credentials, is refused.
 func TestRefusals(t *testing.T) {
-	l := open(t)
+	l := open(t, t.TempDir())
 	self := Process{PID: os.Getpid()}
 	for _, r := range []struct {
 		reason string
@@ -153,13 +176,13 @@ func TestRefusals(t *testing.T) {
 		{"a service's password", Entry{Kind: Cluster, URL: "http://ann:pw@h:1/v1", Resource: "servers", ID: "a"}, false},
 		{"a service's user alone", Entry{Kind: Cluster, URL: "http://token@h:1/v1", Resource: "servers", ID: "a"}, false},
 		{"a process", Entry{Kind: ChildProcess, Process: self, Command: "mongod"}, true},
-		{"no process", Entry{Kind: ChildProcess, Process: Process{PID: 1 << 22}, Command: "mongod"}, false},
+		{"a process that does not exist", Entry{Kind: ChildProcess, Process: Process{PID: 1 << 22}, Command: "mongod"}, false},
 		{"init", Entry{Kind: ChildProcess, Process: Process{PID: 1}, Command: "mongod"}, false},
-		{"all processes of the group", Entry{Kind: ChildProcess, Process: Process{PID: 0, Started: "x"}, Command: "mongod"}, false},
+		{"every process of the group", Entry{Kind: ChildProcess, Process: Process{PID: 0, Started: "x"}, Command: "mongod"}, false},
 		{"a command with a password", Entry{Kind: ChildProcess, Process: self, Command: "utr --uri mongodb://a:b@h"}, false},
 		{"a folder of ours", Entry{Kind: Folder, Path: filepath.Join(os.TempDir(), "utr-1")}, true},
-		{"somebody's folder", Entry{Kind: Folder, Path: os.TempDir()}, false},
-		{"a folder that is not absolute", Entry{Kind: Folder, Path: "utr-1"}, false},
+		{"a folder of somebody else", Entry{Kind: Folder, Path: os.TempDir()}, false},
+		{"a relative path", Entry{Kind: Folder, Path: "utr-1"}, false},
 		{"a way out of a folder of ours", Entry{Kind: Folder, Path: os.TempDir() + "/utr-1/../../home"}, false},
 		{"our name, and a way out", Entry{Kind: Folder, Path: os.TempDir() + "/x/../utr-1"}, false},
 		{"a fail point", Entry{Kind: FailPoint, URI: "mongodb://h/?tls=true", Host: "h:27017", Name: "failCommand"}, true},
@@ -169,7 +192,7 @@ func TestRefusals(t *testing.T) {
 		{"a user without a password", Entry{Kind: Lock, URI: "mongodb+srv://ann@h/", Name: "utr.lock"}, false},
 		{"a token among the options", Entry{Kind: Lock, URI: "mongodb://h/?authMechanismProperties=AWS_SESSION_TOKEN:x", Name: "utr.lock"}, false},
 		{"the password of a key, in other letters", Entry{Kind: Lock, URI: "mongodb://h/?a=b&TLSCertificateKeyFilePassword=x", Name: "utr.lock"}, false},
-		{"the same one hidden", Entry{Kind: Lock, URI: "mongodb://h/?tlsCertificateKeyFilePassword=%2A%2A%2A", Name: "utr.lock"}, true},
+		{"a hidden password of a key", Entry{Kind: Lock, URI: "mongodb://h/?tlsCertificateKeyFilePassword=%2A%2A%2A", Name: "utr.lock"}, true},
 		{"nothing", Entry{}, false},
 		{"another kind", Entry{Kind: "moon"}, false},
 	} {
@@ -190,24 +213,22 @@ func TestRefusals(t *testing.T) {
 
 // Many add and remove while others read: nobody sees half an entry.
 func TestManyAtOnce(t *testing.T) {
-	l := open(t)
-	l.run.Started = "long ago" // so that all are left over
+	l := buried(t)
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			for range 50 {
+			for range 25 {
 				done, err := l.Add(Entry{Kind: Cluster, URL: "http://h/v1", Resource: "servers", ID: strings.Repeat("x", 4000)})
-				if err != nil {
-					t.Error(err)
-					return
+				if err == nil {
+					err = done()
 				}
-				if err := done(); err != nil {
+				if err != nil {
 					t.Error(err)
 				}
 			}
 		})
 		all.Go(func() {
-			for range 50 {
+			for range 25 {
 				if _, _, err := l.Leftovers(); err != nil {
 					t.Error(err)
 				}
@@ -217,91 +238,81 @@ func TestManyAtOnce(t *testing.T) {
 	all.Wait()
 }
 
+// Files that are not entries are reported, and do not hide the others.
 func TestUnreadableEntries(t *testing.T) {
-	l := open(t)
-	l.run.Started = "long ago"
-	if _, err := l.Add(Entry{Kind: Folder, Path: filepath.Join(os.TempDir(), "utr-good")}); err != nil {
+	l := buried(t)
+	if _, err := l.Add(Entry{Kind: Folder, Path: ours("good")}); err != nil {
 		t.Fatal(err)
 	}
 	good := `{"run":{"machine":"m","pid":9,"started":"s"},"entry":`
 	for name, text := range map[string]string{
-		"empty.json": "", "half.json": good, "list.json": "[]",
-		"root.json":   good + `{"kind":"folder","path":"/"}}`,
-		"norun.json":  `{"entry":{"kind":"folder","path":"/tmp/utr-1"}}`,
-		"writing.new": "{",
+		"empty.json": "", "half.json": good, "list.json": "[]", "root.json": good + `{"kind":"folder","path":"/"}}`,
+		"norun.json": `{"entry":{"kind":"folder","path":"/tmp/utr-1"}}`, "writing.new": "{",
 	} {
 		if err := os.WriteFile(filepath.Join(l.dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	dead, elsewhere, err := l.Leftovers()
-	if len(dead) != 1 || len(elsewhere) != 0 || dead[0].Entry.Path != filepath.Join(os.TempDir(), "utr-good") {
-		t.Errorf("%v and %v are left", dead, elsewhere)
+	dead, _, err := l.Leftovers()
+	if len(dead) != 1 || dead[0].Entry.Path != ours("good") {
+		t.Errorf("%v are left", dead)
 	}
-	for _, name := range []string{"empty", "half", "list", "root", "norun"} {
-		if err == nil || !strings.Contains(err.Error(), name+".json") {
-			t.Errorf("nothing is said of %s: %v", name, err)
+	for name, reported := range map[string]bool{"empty": true, "half": true, "list": true, "root": true, "norun": true, "writing": false} {
+		if err == nil || strings.Contains(err.Error(), name+".") != reported {
+			t.Errorf("%s: reported is not %t: %v", name, reported, err)
 		}
-	}
-	if err != nil && strings.Contains(err.Error(), "writing") {
-		t.Errorf("a file that is being written is no entry: %v", err)
 	}
 }
 
-// The runs of another machine cannot be judged from here.
+// The runs of another machine cannot be judged from here, and a nil ledger
+// remembers nothing.
 func TestElsewhere(t *testing.T) {
-	l := open(t)
-	l.run.Machine, l.run.Started = "elsewhere", "long ago"
-	if _, err := l.Add(Entry{Kind: Folder, Path: filepath.Join(os.TempDir(), "utr-1")}); err != nil {
+	l := buried(t)
+	l.run.Machine = "elsewhere"
+	if _, err := l.Add(Entry{Kind: Folder, Path: ours("1")}); err != nil {
 		t.Fatal(err)
 	}
 	l.run.Machine = "here"
-	dead, elsewhere, err := l.Leftovers()
-	if err != nil || len(dead) != 0 || len(elsewhere) != 1 {
-		t.Errorf("%v, %v, %v", dead, elsewhere, err)
-	}
-}
-
-func TestNilRemembersNothing(t *testing.T) {
-	var l *Ledger
-	done, err := l.Add(Entry{})
-	if err != nil || done() != nil {
+	l.leftovers(t, "another machine", 0, 1)
+	l = nil
+	if done, err := l.Add(Entry{}); err != nil || done() != nil {
 		t.Error(err)
 	}
-	if dead, elsewhere, err := l.Leftovers(); len(dead)+len(elsewhere) != 0 || err != nil {
-		t.Error(err)
-	}
+	l.leftovers(t, "nil", 0, 0)
 }
 
-// A process of the same id that is another one is neither alive nor killed:
-// this test would not survive it.
+// A later process with the same id is neither alive nor killed: this test would
+// not survive it.
 func TestAnotherProcessOfTheSameID(t *testing.T) {
 	self, err := ProcessOf(os.Getpid())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if living, err := self.Living(); err != nil || !living {
-		t.Fatalf("this process lives: %t, %v", living, err)
+	for started, want := range map[string]bool{self.Started: true, self.Started + "0": false} {
+		p := Process{PID: self.PID, Started: started}
+		if living, err := p.Living(); err != nil || living != want {
+			t.Errorf("started at %s: alive %t, want %t (%v)", started, living, want, err)
+		}
+		if want {
+			continue
+		}
+		if err := p.Kill(t.Context()); err != nil {
+			t.Error(err)
+		}
 	}
-	other := Process{PID: self.PID, Started: self.Started + "0"}
-	if living, err := other.Living(); err != nil || living {
-		t.Errorf("it is taken for another one: %t, %v", living, err)
-	}
-	if err := other.Kill(context.Background()); err != nil {
-		t.Error(err)
+	if runtime.GOOS == "linux" && !strings.Contains(Here(), "/pid:[") {
+		t.Errorf("the namespace of process ids is not in %q", Here())
 	}
 }
 
+// A killed process is gone although nobody has asked for its exit code.
 func TestKill(t *testing.T) {
 	pid, wait := run(t, t.TempDir())
 	p, err := ProcessOf(pid)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	// Nobody has asked for its exit code yet: what is left of it is no process.
-	if err := p.Kill(ctx); err != nil {
+	if err := p.Kill(testkit.Context(t)); err != nil {
 		t.Error(err)
 	}
 	if _, err := ProcessOf(pid); !errors.Is(err, ErrNoProcess) {
@@ -310,6 +321,7 @@ func TestKill(t *testing.T) {
 	wait()
 }
 
+// The variable goes before the state directory, and that before the cache.
 func TestDir(t *testing.T) {
 	here, err := filepath.Abs(".")
 	if err != nil {
@@ -317,18 +329,18 @@ func TestDir(t *testing.T) {
 	}
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		t.Skip("there is no cache directory:", err)
+		t.Fatal(err)
 	}
 	for _, r := range []struct {
 		reason string
 		env    map[string]string
 		want   string
 	}{
-		{"chosen", map[string]string{EnvDir: "/a", "XDG_STATE_HOME": "/b"}, "/a"},
-		{"chosen, relative", map[string]string{EnvDir: "a"}, filepath.Join(here, "a")},
-		{"the system's place", map[string]string{"XDG_STATE_HOME": "/b"}, filepath.Join("/b", "utr")},
-		{"a place that is to be ignored", map[string]string{"XDG_STATE_HOME": "b"}, filepath.Join(cache, "utr")},
-		{"nothing said", nil, filepath.Join(cache, "utr")},
+		{"the variable", map[string]string{EnvDir: "/a", "XDG_STATE_HOME": "/b"}, "/a"},
+		{"a relative path in the variable", map[string]string{EnvDir: "a"}, filepath.Join(here, "a")},
+		{"the state directory of the user", map[string]string{"XDG_STATE_HOME": "/b"}, filepath.Join("/b", "utr")},
+		{"a relative state directory, which is ignored", map[string]string{"XDG_STATE_HOME": "b"}, filepath.Join(cache, "utr")},
+		{"no variable", nil, filepath.Join(cache, "utr")},
 	} {
 		if got, err := Dir(func(k string) string { return r.env[k] }); err != nil || got != r.want {
 			t.Errorf("%s: %s, %v, want %s", r.reason, got, err, r.want)
