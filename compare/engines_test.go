@@ -74,14 +74,14 @@ var all = []string{"replicaset", "sharded", "load-balanced", "single"}
 // soak/compare runs more schedules.
 func TestSameEngine(t *testing.T) {
 	left, right := referenceSide(t, ""), referenceSide(t, "")
-	g, err := Storm(t.Context(), NewGenerator(2, all...), 30, 5, left, right, nil)
+	g, err := Storm(t.Context(), NewGenerator(2, all...), 20, 5, left, right, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range append(g.Findings, g.Flaky...) {
 		t.Errorf("%s\n%s", f.Schedule, f.Pair.Describe("one", "other"))
 	}
-	if c := g.Counts(); c.Same != 30 || g.Schedules != 30 {
+	if c := g.Counts(); c.Same != 20 || g.Schedules != 20 {
 		t.Errorf("%s", c)
 	}
 	// A problem of a run is an error, whichever side has it.
