@@ -254,12 +254,8 @@ func probe(ctx context.Context, uri string) (d Description, err error) {
 	return d, err
 }
 
-// lookingClient is a client for a look. One that streams hello can miss that
-// it is disconnected, and then waits for the next heartbeat, 10 s: this one
-// polls.
-func lookingClient(u uri) (*mongo.Client, error) {
-	return mongo.Connect(u.client("utr").SetServerMonitoringMode(options.ServerMonitoringModePoll))
-}
+// lookingClient is a client for a look.
+func lookingClient(u uri) (*mongo.Client, error) { return mongo.Connect(u.client("utr")) }
 
 // ask runs a command of a look.
 func ask(ctx context.Context, client *mongo.Client, command bson.D) (bson.Raw, error) {

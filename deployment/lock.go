@@ -478,8 +478,7 @@ type lockDocument struct {
 }
 
 func openLockStore(u uri) (lockStore, error) {
-	client, err := mongo.Connect(u.client("utr lock").SetMinPoolSize(0).SetMaxPoolSize(2).
-		SetServerMonitoringMode(options.ServerMonitoringModePoll))
+	client, err := mongo.Connect(u.client("utr lock").SetMinPoolSize(0).SetMaxPoolSize(2))
 	if err != nil {
 		return nil, err
 	}

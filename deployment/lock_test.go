@@ -8,171 +8,103 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/internal/ledger"
+	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// serving starts an embedded deployment that the test takes for somebody
-// else's.
-func serving(t *testing.T, o embedded.Options) *embedded.Deployment {
+// released ends a lock with the test.
+func released(t *testing.T, l *Lock) *Lock {
 	t.Helper()
-	d, err := embedded.Start(context.Background(), o)
-	if err != nil {
-		t.Fatal(err)
+	t.Cleanup(func() {
+		if err := l.Release(); err != nil {
+			t.Error(err)
+		}
+	})
+	return l
+}
+
+// locked takes the lock of a deployment.
+func locked(t *testing.T, uri string, o LockOptions) *Lock {
+	t.Helper()
+	l, err := AcquireLock(testkit.Context(t), uri, o)
+	check(t, err)
+	return released(t, l)
+}
+
+// isHeld gives the run that an error names.
+func isHeld(t *testing.T, err error) *Holder {
+	t.Helper()
+	var held *HeldError
+	if !errors.As(err, &held) {
+		t.Fatalf("it says: %v", err)
 	}
-	t.Cleanup(func() { _ = d.Close() })
-	return d
-}
-
-// within bounds what a test waits for.
-func within(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeoutCause(context.Background(), patience, fmt.Errorf("the test's patience of %s", patience))
-	t.Cleanup(cancel)
-	return ctx
-}
-
-// admin is a client of somebody who has nothing to do with the run.
-func admin(t *testing.T, uri string) *mongo.Client {
-	t.Helper()
-	c, err := mongo.Connect(options.Client().ApplyURI(uri).SetServerMonitoringMode(options.ServerMonitoringModePoll))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Disconnect(context.Background()) })
-	return c
-}
-
-// notes collects what people are told.
-type notes struct {
-	mu    sync.Mutex
-	lines []string
-}
-
-func (n *notes) add(line string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.lines = append(n.lines, line)
-}
-
-func (n *notes) String() string {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return strings.Join(n.lines, "\n")
-}
-
-func release(t *testing.T, l *Lock) {
-	t.Helper()
-	if err := l.Release(); err != nil {
-		t.Error(err)
-	}
+	return &held.Holder
 }
 
 // storeOf is the lock of a deployment for somebody who looks.
 func storeOf(t *testing.T, text string) lockStore {
 	t.Helper()
-	u, err := parseURI(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	store, err := openLockStore(u)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store, err := openLockStore(parsed(t, text))
+	check(t, err)
+	t.Cleanup(store.close)
 	return store
 }
 
-func lockOf(t *testing.T, uri string) *Holder {
+func holderOf(t *testing.T, uri string) *Holder {
 	t.Helper()
-	store := storeOf(t, uri)
-	defer store.close()
-	h, err := store.read(within(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	h, err := storeOf(t, uri).read(testkit.Context(t))
+	check(t, err)
 	return h
 }
 
-// shapes are the deployments that a lock has to hold on.
-var shapes = []struct {
-	reason string
-	o      embedded.Options
-}{
-	{"no majority but itself", embedded.Options{Topology: embedded.Standalone}},
-	{"a replica set", embedded.Options{Topology: embedded.ReplicaSet}},
-	{"two mongoses", embedded.Options{Topology: embedded.Sharded}},
-	{"behind a load balancer", embedded.Options{Topology: embedded.LoadBalanced}},
-	{"the oldest server", embedded.Options{Topology: embedded.ReplicaSet, Version: "4.2"}},
-	{"with access control", embedded.Options{Topology: embedded.ReplicaSet, Users: []embedded.User{{Name: "u", Password: "s3cret-pw"}}}},
-}
-
-// A second run is refused at once and told who the first is; when that has
-// ended, the lock is free, and nothing of it is left.
-func TestSecondRunIsRefused(t *testing.T) {
-	for _, r := range shapes {
-		t.Run(r.reason, func(t *testing.T) {
-			t.Parallel()
-			uri := serving(t, r.o).URI()
-			first, err := AcquireLock(within(t), uri, LockOptions{Name: "job $17"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err = AcquireLock(within(t), uri, LockOptions{})
-			var held *HeldError
-			if !errors.As(err, &held) {
-				t.Fatalf("the second run got: %v", err)
-			}
-			host, _ := os.Hostname()
-			if h := held.Holder; h.Host != host || h.PID != os.Getpid() || h.Name != "job $17" || h.Started.IsZero() || h.Stale() {
-				t.Errorf("the holder is %+v", h)
-			}
-			for _, part := range []string{"on host " + host, fmt.Sprint("process ", os.Getpid()), "(job $17)", "since ", "last seen ", "--wait-for-lock", "utr clean --uri"} {
-				if !strings.Contains(err.Error(), part) {
-					t.Errorf("%q is missing in: %v", part, err)
-				}
-			}
-			if strings.Contains(err.Error()+fmt.Sprintf("%+v", lockOf(t, uri)), "s3cret") {
-				t.Error("the lock tells a password")
-			}
-			release(t, first)
-			release(t, first) // twice does no harm
-			if h := lockOf(t, uri); h != nil {
-				t.Errorf("the lock is left: %+v", h)
-			}
-			second, err := AcquireLock(within(t), uri, LockOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			release(t, second)
-		})
+// leave leaves the lock of another run; one with a negative lease is stale.
+func leave(t *testing.T, uri string, lease time.Duration) {
+	t.Helper()
+	_, ok, err := storeOf(t, uri).take(testkit.Context(t), Holder{Run: "other", Host: "far", PID: 7, Name: "of last night"}, lease)
+	if !ok || err != nil {
+		t.Fatal(ok, err)
 	}
 }
 
-// Of many runs that start at the same moment exactly one gets the lock, be it
-// free or stale.
+// Of many runs that start at the same moment exactly one gets the lock, be it free
+// or stale; the others hear who has it. Nothing of it is left.
 func TestOneOfManyWins(t *testing.T) {
 	const contenders = 8
-	for _, r := range shapes {
-		for _, stale := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, stale %v", r.reason, stale), func(t *testing.T) {
-				t.Parallel()
-				uri := serving(t, r.o).URI()
+	for _, r := range []struct {
+		reason string
+		o      embedded.Options
+	}{
+		{"no majority but itself", embedded.Options{}},
+		{"a replica set", embedded.Options{Topology: embedded.ReplicaSet}},
+		{"two mongoses", embedded.Options{Topology: embedded.Sharded}},
+		{"behind a load balancer", embedded.Options{Topology: embedded.LoadBalanced}},
+		{"the oldest server", embedded.Options{Topology: embedded.ReplicaSet, Version: "4.2"}},
+		{"with access control", embedded.Options{Topology: embedded.ReplicaSet, Users: users}},
+	} {
+		t.Run(r.reason, func(t *testing.T) {
+			t.Parallel()
+			uri := serve(t, r.o).URI()
+			host, err := os.Hostname()
+			check(t, err)
+			for _, stale := range []bool{false, true} {
 				if stale {
-					leaveStale(t, uri)
+					leave(t, uri, -time.Minute)
 				}
+				var heard notes
 				var all sync.WaitGroup
 				start := make(chan struct{})
 				won, lost := make(chan *Lock, contenders), make(chan error, contenders)
 				for range contenders {
 					all.Go(func() {
 						<-start
-						l, err := AcquireLock(within(t), uri, LockOptions{})
+						l, err := AcquireLock(testkit.Context(t), uri, LockOptions{Name: "job $17", Note: heard.add})
 						if err != nil {
 							lost <- err
 							return
@@ -182,385 +114,281 @@ func TestOneOfManyWins(t *testing.T) {
 				}
 				close(start)
 				all.Wait()
-				if len(won) != 1 {
-					t.Errorf("%d of %d have the lock", len(won), contenders)
-				}
-				close(won)
 				close(lost)
 				for err := range lost {
-					if held := new(HeldError); !errors.As(err, &held) {
-						t.Errorf("a loser is told: %v", err)
+					if h := isHeld(t, err); h.Host != host || h.PID != os.Getpid() || h.Name != "job $17" || h.Place != ledger.Here() || h.Started.IsZero() || h.Stale() {
+						t.Errorf("the holder is %+v", h)
 					}
+					fails(t, err, "on host "+host, fmt.Sprint("process ", os.Getpid()), "(job $17)", "since ", "last seen ", "--wait-for-lock", "utr clean --uri")
 				}
-				for l := range won {
-					release(t, l)
+				if len(won) != 1 {
+					t.Fatalf("%d of %d have the lock", len(won), contenders)
 				}
-			})
-		}
+				l := <-won
+				if h := holderOf(t, uri); h.Run != l.me.Run || h.Expires.Sub(h.Renewed) != DefaultLease {
+					t.Errorf("the document is %+v", h)
+				}
+				says(t, fmt.Sprintf("%+v", holderOf(t, uri)))
+				equal(t, "a lock is taken over", strings.Count(heard.String(), "took over the lock"), map[bool]int{true: 1}[stale])
+				if stale {
+					says(t, heard.String(), "host far, process 7 (of last night)")
+				}
+				check(t, errors.Join(l.Release(), l.Release())) // twice does no harm
+				if h := holderOf(t, uri); h != nil {
+					t.Errorf("the lock is left: %+v", h)
+				}
+			}
+		})
 	}
 }
 
-// leaveStale leaves the lock of a run that ended without a word.
-func leaveStale(t *testing.T, uri string) {
-	t.Helper()
-	store := storeOf(t, uri)
-	defer store.close()
-	if _, ok, err := store.take(within(t), Holder{Run: "dead", Host: "far", PID: 7, Name: "of last night"}, -time.Minute); err != nil || !ok {
-		t.Fatalf("%v %v", ok, err)
-	}
-}
-
-// A stale lock is taken over, and people hear of it; a fresh one is not.
-func TestStaleLockIsTakenOver(t *testing.T) {
-	uri := serving(t, embedded.Options{Topology: embedded.ReplicaSet}).URI()
-	leaveStale(t, uri)
-	var told notes
-	l, err := AcquireLock(within(t), uri, LockOptions{Note: told.add})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer release(t, l)
-	for _, part := range []string{"took over the lock", "host far, process 7 (of last night)"} {
-		if !strings.Contains(told.String(), part) {
-			t.Errorf("%q is missing in %q", part, told.String())
-		}
-	}
-	if h := lockOf(t, uri); h.Run != l.me.Run || h.Stale() || h.Expires.Sub(h.Renewed) != DefaultLease {
-		t.Errorf("%+v", h)
-	}
-}
-
-// The lock of a run that is known to be gone is taken at once, and no other.
+// The lock of a run that is known to be gone is taken, or removed, at once; no
+// other is before it is stale.
 func TestLockOfARunThatIsGone(t *testing.T) {
-	uri := serving(t, embedded.Options{Topology: embedded.ReplicaSet}).URI()
-	first, err := AcquireLock(within(t), uri, LockOptions{})
-	if err != nil {
-		t.Fatal(err)
+	uri := serve(t, embedded.Options{Topology: embedded.ReplicaSet}).URI()
+	gone := func(h *Holder) bool { return h.Run == "other" }
+	goesOn := func(*Holder) bool { return false }
+	clean := func(reason string, gone func(*Holder) bool, there, removed bool) {
+		t.Helper()
+		h, was, err := ClearLock(testkit.Context(t), Target{URI: uri}, gone)
+		if (h != nil) != there || was != removed || err != nil || (holderOf(t, uri) != nil) != (there && !removed) {
+			t.Errorf("%s: there %+v, removed %t, %v", reason, h, was, err)
+		}
 	}
-	defer release(t, first)
-	if first.me.Place != ledger.Here() {
-		t.Errorf("place %q", first.me.Place)
-	}
-	held := new(HeldError)
-	if _, err := AcquireLock(within(t), uri, LockOptions{Gone: func(*Holder) bool { return false }}); !errors.As(err, &held) {
-		t.Errorf("of a run that goes on: %v", err)
-	}
-	var told notes
-	second, err := AcquireLock(within(t), uri, LockOptions{Note: told.add, Gone: func(h *Holder) bool { return h.Run == first.me.Run }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer release(t, second)
-	if h := lockOf(t, uri); h.Run != second.me.Run || !strings.Contains(told.String(), "which is gone") {
-		t.Errorf("%+v; told %q", h, told.String())
-	}
+	clean("nobody has it", gone, false, false)
+	leave(t, uri, -time.Minute)
+	clean("it is stale", nil, true, true)
+	leave(t, uri, time.Hour)
+	clean("nobody knows of the run", nil, true, false)
+	clean("the run goes on", goesOn, true, false)
+	_, err := AcquireLock(testkit.Context(t), uri, LockOptions{Gone: goesOn})
+	equal(t, "the holder", isHeld(t, err).Run, "other")
+	clean("the run is gone", gone, true, true)
+	leave(t, uri, time.Hour)
+	var heard notes
+	l := locked(t, uri, LockOptions{Note: heard.add, Gone: gone})
+	equal(t, "the holder", holderOf(t, uri).Run, l.me.Run)
+	says(t, heard.String(), "from a run on host far, process 7 (of last night)", "which is gone")
+	_, _, err = ClearLock(testkit.Context(t), Target{URI: "mongodb://u:" + secret + "@127.0.0.1:1/?serverSelectionTimeoutMS=50"}, nil)
+	fails(t, err, "nothing listens there")
 }
 
-// A run that waits gets the lock once the other has ended, and is told what it
-// waits for.
-func TestWaitForLock(t *testing.T) {
-	uri := serving(t, embedded.Options{Topology: embedded.ReplicaSet}).URI()
-	first, err := AcquireLock(within(t), uri, LockOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	waiting := make(chan string, 10)
-	second, err := AcquireLock(within(t), uri, LockOptions{Wait: patience, Note: func(line string) {
-		waiting <- line
-		go release(t, first)
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer release(t, second)
-	if line := <-waiting; !strings.HasPrefix(line, "waiting up to "+patience.String()) || len(waiting) > 0 {
-		t.Errorf("it said %q and %d more", line, len(waiting))
-	}
-}
-
-// The wait ends with its time, and with the run's.
-func TestWaitForLockEnds(t *testing.T) {
-	uri := serving(t, embedded.Options{}).URI()
-	first, err := AcquireLock(within(t), uri, LockOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer release(t, first)
-	_, err = AcquireLock(within(t), uri, LockOptions{Wait: 20 * time.Millisecond})
-	var held *HeldError
-	if !errors.As(err, &held) || !strings.Contains(err.Error(), "(waited for 20ms)") {
-		t.Errorf("after the wait: %v", err)
-	}
-	ctx, cancel := context.WithCancelCause(context.Background())
-	_, err = AcquireLock(ctx, uri, LockOptions{Wait: patience, Note: func(string) { cancel(errors.New("Ctrl-C")) }})
-	if err == nil || !strings.Contains(err.Error(), "waiting for the lock: Ctrl-C") {
-		t.Errorf("interrupted: %v", err)
-	}
-}
-
-// What becomes of a lock in the middle of a run: whatever another run has
-// taken is lost, and what a test has dropped is put back.
+// What another run has taken in the middle of a run is lost; what a test has
+// dropped, and what an election has interrupted, is put back.
 func TestLockInTheMiddle(t *testing.T) {
 	for _, r := range []struct {
 		reason string
-		happen func(*testing.T, *mongo.Database)
-		lost   string // "" if it is not
+		happen func(*testing.T, *embedded.Deployment, lockStore, string)
+		lost   bool
 	}{
-		{"nothing", func(*testing.T, *mongo.Database) {}, ""},
-		{"a test drops the database", func(t *testing.T, db *mongo.Database) {
-			if err := db.Drop(within(t)); err != nil {
-				t.Fatal(err)
-			}
-		}, ""},
-		{"another run has taken it", func(t *testing.T, db *mongo.Database) {
-			soon := time.Now().Add(time.Hour)
-			_, err := db.Collection(LockCollection).ReplaceOne(within(t), bson.D{{Key: "_id", Value: lockID}}, bson.D{
-				{Key: "run", Value: "other"}, {Key: "host", Value: "far"}, {Key: "pid", Value: 7},
-				{Key: "started", Value: time.Now()}, {Key: "renewed", Value: time.Now()}, {Key: "expires", Value: soon}})
-			if err != nil {
-				t.Fatal(err)
-			}
-		}, "was lost: a run on host far, process 7"},
+		{"nothing", func(*testing.T, *embedded.Deployment, lockStore, string) {}, false},
+		{"a test drops the database", func(t *testing.T, d *embedded.Deployment, _ lockStore, _ string) {
+			check(t, client(t, parsed(t, d.URI()), func(c *mongo.Client) error { return c.Database(LockDatabase).Drop(testkit.Context(t)) }))
+		}, false},
+		{"an election", func(t *testing.T, d *embedded.Deployment, _ lockStore, _ string) { check(t, d.StepDown()) }, false},
+		{"another run has taken it", func(t *testing.T, d *embedded.Deployment, store lockStore, run string) {
+			check(t, store.remove(testkit.Context(t), run))
+			leave(t, d.URI(), time.Hour)
+		}, true},
 	} {
 		t.Run(r.reason, func(t *testing.T) {
-			d := serving(t, embedded.Options{Topology: embedded.ReplicaSet})
+			t.Parallel()
+			d := serve(t, embedded.Options{Topology: embedded.ReplicaSet})
 			lost := make(chan error, 10)
-			l, err := AcquireLock(within(t), d.URI(), LockOptions{Lost: func(err error) { lost <- err }})
-			if err != nil {
-				t.Fatal(err)
-			}
-			before := lockOf(t, d.URI())
-			r.happen(t, admin(t, d.URI()).Database(LockDatabase))
-			l.renew(within(t), 0)
-			if r.lost == "" {
-				h := lockOf(t, d.URI())
-				if h == nil || h.Run != l.me.Run || h.Expires.Before(before.Expires) || len(lost) > 0 {
-					t.Errorf("the lock is %+v, it was %+v", h, before)
+			l := locked(t, d.URI(), LockOptions{Lost: func(err error) { lost <- err }})
+			before := holderOf(t, d.URI())
+			r.happen(t, d, l.store, l.me.Run)
+			l.renew(testkit.Context(t), 0)
+			after := holderOf(t, d.URI())
+			if !r.lost {
+				if after == nil || after.Run != l.me.Run || after.Expires.Before(before.Expires) {
+					t.Errorf("the lock is %+v, it was %+v", after, before)
 				}
-				release(t, l)
+				check(t, d.StepDown())
+				check(t, l.Release())
+				if h := holderOf(t, d.URI()); h != nil || len(lost) > 0 {
+					t.Errorf("the lock is left: %+v, lost %d times", h, len(lost))
+				}
 				return
 			}
-			select {
-			case err := <-lost:
-				if !strings.Contains(err.Error(), r.lost) {
-					t.Errorf("it says: %v", err)
-				}
-			case <-time.After(patience):
-				t.Fatalf("nobody heard of it within %s", patience)
-			}
-			release(t, l)
-			if h := lockOf(t, d.URI()); h == nil || h.Run != "other" {
+			fails(t, testkit.Receive(t, "the loss", lost), "was lost: a run on host far, process 7")
+			check(t, l.Release())
+			if h := holderOf(t, d.URI()); h == nil || h.Run != "other" {
 				t.Errorf("the other's lock was removed: %+v", h)
 			}
 		})
 	}
 }
 
-// The lock outlives a change of the primary; that of a deployment which is
-// gone ends the run once the lease is over.
-func TestLockAndElections(t *testing.T) {
-	d := serving(t, embedded.Options{Topology: embedded.ReplicaSet})
-	l, err := AcquireLock(within(t), d.URI(), LockOptions{Lost: func(err error) { t.Errorf("lost: %v", err) }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 3 {
-		before := lockOf(t, d.URI())
-		if err := d.StepDown(); err != nil {
-			t.Fatal(err)
-		}
-		l.renew(within(t), 0)
-		if h := lockOf(t, d.URI()); h == nil || h.Run != l.me.Run || h.Renewed.Before(before.Renewed) {
-			t.Errorf("after the election: %+v", h)
-		}
-	}
-	if err := d.StepDown(); err != nil {
-		t.Fatal(err)
-	}
-	release(t, l)
-	if h := lockOf(t, d.URI()); h != nil {
-		t.Errorf("the lock is left: %+v", h)
+// A renewal in the middle of a test waits for a moment without a fail point.
+func TestQuiet(t *testing.T) {
+	d := serve(t, embedded.Options{})
+	for mode, want := range map[string]bool{"alwaysOn": false, "off": true} {
+		arm(t, d.URI(), mode, "find")
+		equal(t, mode, storeOf(t, d.URI()).quiet(testkit.Context(t)), want)
 	}
 }
 
-// scripted is a lockStore that answers what a test wants.
+// scripted is a lockStore that answers what a test needs.
 type scripted struct {
-	mu      sync.Mutex
-	taking  error
-	removed bool
+	begun   time.Time
+	holder  *Holder       // who has it
+	until   time.Duration // since begun; then it is free
 	renewal error
 	loud    bool // a fail point of a test is on
-	renewed chan struct{}
+	removed bool
+
+	mu      sync.Mutex
+	renewed []time.Duration // since begun
 }
 
 func (s *scripted) take(context.Context, Holder, time.Duration) (*Holder, bool, error) {
-	return nil, s.taking == nil, s.taking
+	return nil, time.Since(s.begun) >= s.until, nil
 }
+
 func (s *scripted) renew(context.Context, string, time.Duration) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	select {
-	case s.renewed <- struct{}{}:
-	default:
-	}
+	s.renewed = append(s.renewed, time.Since(s.begun))
 	return s.renewal == nil, s.renewal
 }
-func (s *scripted) read(context.Context) (*Holder, error) { return nil, nil }
+
 func (s *scripted) remove(ctx context.Context, _ string) error {
 	s.removed = ctx.Err() == nil
 	return nil
 }
-func (s *scripted) close() {}
-func (s *scripted) quiet(context.Context) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return !s.loud
-}
 
-// A lease that nobody can renew is lost when it is over, and not before.
-func TestLeaseRunsOut(t *testing.T) {
-	const lease = 300 * time.Millisecond
-	lost := make(chan error, 1)
-	begun := time.Now()
-	s := &scripted{renewal: errors.New("no primary"), renewed: make(chan struct{}, 1)}
-	l, err := acquire(within(t), s, []string{"h:1"}, LockOptions{Lease: lease, Lost: func(err error) { lost <- err }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case err := <-lost:
-		if took := time.Since(begun); took < lease {
-			t.Errorf("it was given up after %s", took)
-		}
-		if !strings.Contains(err.Error(), "could not be renewed for 300ms: no primary") {
-			t.Errorf("it says: %v", err)
-		}
-	case <-time.After(patience):
-		t.Fatalf("nobody heard of it within %s", patience)
-	}
-	release(t, l)
-}
+func (s *scripted) read(context.Context) (*Holder, error) { return s.holder, nil }
+func (s *scripted) quiet(context.Context) bool            { return !s.loud }
+func (s *scripted) close()                                {}
 
-// While a long test runs the lease is renewed all the same, and also if its
-// fail points stay on: rather a disturbed test than two runs.
-func TestLeaseOfALongTest(t *testing.T) {
-	for _, loud := range []bool{false, true} {
-		s := &scripted{loud: loud, renewed: make(chan struct{}, 1)}
-		l, err := acquire(within(t), s, []string{"h:1"}, LockOptions{Lease: 300 * time.Millisecond})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for range 2 {
-			select {
-			case <-s.renewed:
-			case <-time.After(patience):
-				t.Fatalf("a fail point is on: %v; no renewal within %s", loud, patience)
-			}
-		}
-		release(t, l)
-	}
-}
-
-// Renewals between tests are far enough apart to cost nothing.
-func TestRenewIsCheap(t *testing.T) {
-	s := &scripted{renewed: make(chan struct{}, 10)}
-	l, err := acquire(within(t), s, []string{"h:1"}, LockOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 1000 {
-		l.Renew(context.Background())
-	}
-	if len(s.renewed) > 0 {
-		t.Errorf("%d renewals at once", len(s.renewed))
-	}
-	release(t, l)
-}
-
-// utr clean removes what is stale, and what its caller knows to be gone.
-func TestClearLock(t *testing.T) {
-	uri := serving(t, embedded.Options{Topology: embedded.ReplicaSet}).URI()
-	if h, removed, err := ClearLock(within(t), Target{URI: uri}, nil); h != nil || removed || err != nil {
-		t.Errorf("without a lock: %v %v %v", h, removed, err)
-	}
-	leaveStale(t, uri)
-	if h, removed, err := ClearLock(within(t), Target{URI: uri}, nil); h == nil || h.Host != "far" || !removed || err != nil || lockOf(t, uri) != nil {
-		t.Errorf("a stale one: %v %v %v", h, removed, err)
-	}
-	l, err := AcquireLock(within(t), uri, LockOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer release(t, l)
-	if h, removed, err := ClearLock(within(t), Target{URI: uri}, func(*Holder) bool { return false }); h == nil || removed || err != nil || lockOf(t, uri) == nil {
-		t.Errorf("one of a run that goes on: %v %v %v", h, removed, err)
-	}
-	if h, removed, err := ClearLock(within(t), Target{URI: uri}, func(h *Holder) bool { return h.PID == os.Getpid() }); h == nil || !removed || err != nil || lockOf(t, uri) != nil {
-		t.Errorf("one of a run that its caller knows to be gone: %v %v %v", h, removed, err)
-	}
-	if _, _, err := ClearLock(within(t), Target{URI: "mongodb://u:s3cret@127.0.0.1:1/?serverSelectionTimeoutMS=50"}, nil); err == nil || strings.Contains(err.Error(), "s3cret") || strings.Contains(err.Error(), "canceled") {
-		t.Errorf("nothing listens: %v", err)
-	}
-}
-
-// What the server refuses, or does not make safe, is no lock: a user without
-// the right runs without one and is told, everything else is an error that
-// leaves nothing behind.
-func TestLockThatCannotBe(t *testing.T) {
-	refuse := func(code int32) bson.D { return bson.D{{Key: "errorCode", Value: code}} }
+// A run that waits hears what for, and gets the lock soon after it has become free;
+// the wait ends with its time, and with the run's.
+func TestWaitForLock(t *testing.T) {
 	for _, r := range []struct {
-		reason string
-		data   bson.D // of failCommand for the lock's commands
-		note   string // people are told, and the deployment can be used
-		err    string
+		reason      string
+		until, wait time.Duration
+		interrupted bool
+		took        time.Duration
+		err         string
 	}{
-		{"the user may not", refuse(codeUnauthorized), "no lock keeps other runs away from the deployment at HOSTS: the user of the connection string may not write utr.lock", ""},
-		{"it is read-only", refuse(20), "", "taking the lock utr.lock: "},
-		{"no majority", bson.D{{Key: "writeConcernError", Value: bson.D{{Key: "code", Value: 64}, {Key: "errmsg", Value: "waiting for replication timed out"}}}}, "", "no majority has it: waiting for replication timed out"},
-		{"an election at each try", refuse(189), "", "taking the lock"},
-		{"sessions are killed meanwhile", bson.D{{Key: "errorCode", Value: 11601}, {Key: "times", Value: 2}}, "", ""},
+		{"it becomes free", 2500 * time.Millisecond, time.Minute, false, 3 * time.Second, ""},
+		{"it stays taken", time.Hour, 2500 * time.Millisecond, false, 2500 * time.Millisecond, "(waited for 2.5s)"},
+		{"the run is interrupted", time.Hour, time.Minute, true, 0, "waiting for the lock: Ctrl-C"},
 	} {
 		t.Run(r.reason, func(t *testing.T) {
-			t.Parallel()
-			d := serving(t, embedded.Options{Topology: embedded.ReplicaSet, Users: []embedded.User{{Name: "u", Password: "s3cret-pw"}}})
-			var mode any = "alwaysOn"
-			if last := len(r.data) - 1; r.data[last].Key == "times" {
-				mode, r.data = bson.D{r.data[last]}, r.data[:last]
-			}
-			arm(t, d.DirectURI(d.Primary()), "failCommand", mode, append(bson.D{{Key: "failCommands", Value: bson.A{"findAndModify"}}, {Key: "appName", Value: "utr lock"}}, r.data...))
-			var told notes
-			s, err := OpenCluster(within(t), ClusterOptions{URI: d.URI(), Lock: &LockOptions{}, Note: told.add})
-			if err == nil {
-				if err := s.Close(); err != nil {
-					t.Error(err)
+			synctest.Test(t, func(t *testing.T) {
+				s := &scripted{begun: time.Now(), until: r.until, holder: &Holder{Run: "other", Expires: time.Now().Add(time.Hour), Now: time.Now()}}
+				ctx, cancel := context.WithCancelCause(t.Context())
+				defer cancel(nil)
+				var heard notes
+				l, err := acquire(ctx, s, []string{"h:1"}, LockOptions{Wait: r.wait, Note: func(line string) {
+					heard.add(line)
+					if r.interrupted {
+						cancel(errors.New("Ctrl-C"))
+					}
+				}})
+				if r.err != "" {
+					fails(t, err, r.err)
+				} else {
+					check(t, err)
+					released(t, l)
 				}
-			}
-			if (err != nil) != (r.err != "") || err != nil && !strings.Contains(err.Error(), r.err) {
-				t.Errorf("it says %v, want %q", err, r.err)
-			}
-			if note := strings.ReplaceAll(r.note, "HOSTS", strings.Join(d.Hosts(), ",")); !strings.Contains(told.String(), note) {
-				t.Errorf("people are told %q, want %q", told.String(), note)
-			}
-			if h := lockOf(t, d.URI()); h != nil {
-				t.Errorf("a lock is left: %+v", h)
-			}
-			if strings.Contains(fmt.Sprint(err, told.String()), "s3cret") {
-				t.Errorf("the password is out: %v %s", err, told.String())
-			}
+				equal(t, "it took", time.Since(s.begun), r.took)
+				says(t, heard.String(), "waiting up to "+r.wait.String()+" for the deployment at h:1")
+				equal(t, "lines", len(heard.lines), 1)
+				equal(t, "what may have been written is removed", s.removed, r.interrupted)
+			})
 		})
 	}
 }
 
-// A run that is interrupted while it takes the lock takes back what may have
-// been written.
-func TestLockInterrupted(t *testing.T) {
-	s := &scripted{taking: context.Canceled}
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	if _, err := acquire(ctx, s, []string{"h:1"}, LockOptions{}); !errors.Is(err, context.Canceled) {
-		t.Errorf("it says %v", err)
+// While a long test runs the lease is renewed all the same, though late if its
+// fail points are on: rather a disturbed test than two runs. A lease that nobody can
+// renew is lost when it is over, and not before.
+func TestLease(t *testing.T) {
+	for _, r := range []struct {
+		reason  string
+		s       *scripted
+		between int // tests in the first minute, each of which ends with a renewal
+		first   time.Duration
+		most    int // renewals in 90 s
+		lost    time.Duration
+	}{
+		{"a long test", &scripted{}, 0, 20 * time.Second, 4, 0},
+		{"one with fail points", &scripted{loud: true}, 0, 42 * time.Second, 2, 0},
+		{"many short tests", &scripted{}, 6000, 5 * time.Second, 13, 0},
+		{"no primary", &scripted{renewal: errors.New("no primary")}, 0, 20 * time.Second, 10, 62 * time.Second},
+	} {
+		t.Run(r.reason, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := r.s
+				s.begun = time.Now()
+				var lost time.Duration
+				l, err := acquire(t.Context(), s, []string{"h:1"}, LockOptions{Lost: func(err error) {
+					lost = time.Since(s.begun)
+					fails(t, err, "could not be renewed for 1m0s: no primary")
+					if !errors.Is(err, s.renewal) {
+						t.Errorf("the cause is lost: %v", err)
+					}
+				}})
+				check(t, err)
+				released(t, l)
+				for range r.between {
+					time.Sleep(10 * time.Millisecond)
+					l.Renew(t.Context())
+				}
+				time.Sleep(90*time.Second - time.Since(s.begun))
+				synctest.Wait()
+				equal(t, "lost after", lost, r.lost)
+				if len(s.renewed) == 0 || s.renewed[0] != r.first || len(s.renewed) > r.most {
+					t.Errorf("renewed at %v, want the first at %s, and %d at most", s.renewed, r.first, r.most)
+				}
+			})
+		})
 	}
-	if !s.removed {
-		t.Error("what may have been written is left")
+}
+
+// What the server refuses, or does not make safe, is not a lock: a user without
+// the right runs without one and hears so, everything else is an error that
+// leaves nothing behind.
+func TestLockThatCannotBe(t *testing.T) {
+	refuse := func(code int32) bson.E { return bson.E{Key: "errorCode", Value: code} }
+	late := func(code int32) bson.E {
+		return bson.E{Key: "writeConcernError", Value: bson.D{{Key: "code", Value: code}, {Key: "errmsg", Value: "it was late"}}}
+	}
+	times := func(n int) bson.D { return bson.D{{Key: "times", Value: n}} }
+	for _, r := range []struct {
+		reason string
+		mode   any
+		fault  bson.E // of failCommand for the lock's commands
+		note   string // people hear it, and the deployment can be used
+		err    string
+	}{
+		{"the user may not", "alwaysOn", refuse(codeUnauthorized),
+			"no lock keeps other runs away from the deployment at HOSTS: the user of the connection string may not write utr.lock", ""},
+		{"it is read-only", "alwaysOn", refuse(20), "", "taking the lock utr.lock: "},
+		{"no majority has it", "alwaysOn", late(64), "", "no majority has it: it was late"},
+		{"the primary stepped down just then", times(1), late(189), "", ""},
+		{"an election at each try", "alwaysOn", refuse(189), "", "taking the lock"},
+		{"sessions are killed meanwhile", times(2), refuse(codeInterrupted), "", ""},
+	} {
+		t.Run(r.reason, func(t *testing.T) {
+			t.Parallel()
+			d := serve(t, embedded.Options{Topology: embedded.ReplicaSet, Users: users})
+			arm(t, d.DirectURI(d.Primary()), r.mode, "findAndModify", bson.E{Key: "appName", Value: "utr lock"}, r.fault)
+			var heard notes
+			s, err := OpenCluster(testkit.Context(t), ClusterOptions{URI: d.URI(), Lock: &LockOptions{}, Note: heard.add})
+			if r.err != "" {
+				fails(t, err, r.err)
+			} else {
+				check(t, err)
+				check(t, s.Close())
+			}
+			says(t, heard.String(), strings.ReplaceAll(r.note, "HOSTS", strings.Join(d.Hosts(), ",")))
+			if h := holderOf(t, d.URI()); h != nil {
+				t.Errorf("a lock is left: %+v", h)
+			}
+		})
 	}
 }

@@ -4,478 +4,364 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/deployment/orchestration"
 	"github.com/unified-test-runner/utr/deployment/orchestration/twin"
 	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/internal/ledger"
+	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
 // service is a twin of mongo-orchestration, with a ledger and a record of what
-// people are told.
+// people hear.
 type service struct {
 	*twin.Service
-	book *ledger.Ledger
-	dir  string
-
-	mu      sync.Mutex
-	notes   []string
-	secrets []string
+	book           *ledger.Ledger
+	dir            string
+	heard, secrets notes
 }
 
 func orchestrate(t *testing.T) *service {
 	t.Helper()
 	s := &service{Service: twin.Start(t), dir: t.TempDir()}
 	var err error
-	if s.book, err = ledger.Open(s.dir); err != nil {
-		t.Fatal(err)
-	}
+	s.book, err = ledger.Open(s.dir)
+	check(t, err)
 	return s
 }
 
-// openClusters opens a source, which is closed by the end of the test.
-func openClusters(t *testing.T, o OrchestrationOptions) Source {
+// open opens a source, which the end of the test closes.
+func (s *service) open(t *testing.T, o OrchestrationOptions) Source {
 	t.Helper()
-	source, err := OpenOrchestration(soon(t), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	source, err := OpenOrchestration(testkit.Context(t), o)
+	check(t, err)
 	t.Cleanup(func() { _ = source.Close() })
 	return source
 }
 
-// firstOf gives a cluster of the first offer.
-func firstOf(t *testing.T, source Source) Deployment {
+// has compares what the service has made, what it and the ledger have.
+func (s *service) has(t *testing.T, made, clusters, entries int) {
 	t.Helper()
-	d, err := source.Acquire(soon(t), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d
-}
-
-func (s *service) note(line string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.notes = append(s.notes, line)
-}
-
-func (s *service) noted() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return strings.Join(s.notes, "\n")
-}
-
-// entries is how many things the ledger has.
-func (s *service) entries(t *testing.T) int {
-	t.Helper()
-	files, err := os.ReadDir(s.dir + "/ledger")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return len(files)
+	equal(t, "made, there and in the ledger", []int{s.Made(), len(s.Clusters()), len(files(t, s.dir, "ledger/*"))}, []int{made, clusters, entries})
 }
 
 // options for clusters named as on the command line.
 func (s *service) options(t *testing.T, names ...string) OrchestrationOptions {
 	t.Helper()
-	o := OrchestrationOptions{URL: s.URL, Ledger: s.book, Note: s.note, Serve: time.Minute, Secret: func(secret string) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.secrets = append(s.secrets, secret)
-	}}
+	o := OrchestrationOptions{URL: s.URL, Ledger: s.book, Note: s.heard.add, Secret: s.secrets.add}
 	for _, name := range names {
 		if id, found := strings.CutPrefix(name, "id:"); found {
 			o.Clusters = append(o.Clusters, OrchestratedCluster{ID: id})
 			continue
 		}
 		c, err := orchestration.Preset(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		o.Clusters = append(o.Clusters, OrchestratedCluster{Configuration: c.With(orchestration.Settings{})})
 	}
 	return o
-}
-
-func offerNames(s Source) string {
-	var names []string
-	for _, o := range s.Offers() {
-		names = append(names, o.Name)
-	}
-	return strings.Join(names, ", ")
 }
 
 // All kinds come up, are reached by all their connection strings, and are gone
 // afterwards, from the service and from the ledger.
 func TestOrchestratedClusters(t *testing.T) {
 	s := orchestrate(t)
-	o := s.options(t, "replicaset", "sharded-auth", "single-auth")
-	source := openClusters(t, o)
-	if got := offerNames(source); got != "replicaset 8.0, sharded 8.0 auth, single 8.0 auth" {
-		t.Errorf("offers are %s", got)
-	}
-	if n := s.entries(t); n != 3 || len(s.Clusters()) != 3 {
-		t.Errorf("%d entries for %v", n, s.Clusters())
-	}
+	source := s.open(t, s.options(t, "replicaset", "sharded-auth", "single-auth"))
+	equal(t, "offers", offerNames(source), "replicaset 8.0, sharded 8.0 auth, single 8.0 auth")
+	s.has(t, 3, 3, 3)
 	for i, about := range source.Offers() {
-		d, err := source.Acquire(soon(t), i)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !d.Owned() {
-			t.Errorf("%s was made by us", about.Name)
-		}
-		uris := []string{d.URI(), d.SingleURI()}
+		d, err := source.Acquire(testkit.Context(t), i)
+		check(t, err)
+		equal(t, about.Name+" is ours", d.Owned(), true)
+		reaches(t, "", d.URI(), d.SingleURI())
 		for _, h := range d.Description().Hosts {
-			uris = append(uris, d.DirectURI(h))
-		}
-		for _, uri := range uris {
-			if err := ping(t, uri); err != nil {
-				t.Errorf("%s: %v", about.Name, err)
-			}
+			reaches(t, "", d.DirectURI(h))
 		}
 		source.Release(d, false)
 	}
-	if err := source.Close(); err != nil {
-		t.Error(err)
-	}
-	if n := s.entries(t); n != 0 || len(s.Clusters()) != 0 {
-		t.Errorf("%d entries and %v are left", n, s.Clusters())
-	}
-	if s.noted() != "" {
-		t.Errorf("people are told: %s", s.noted())
-	}
-	// Each password was told before it could be printed.
+	check(t, source.Close())
+	s.has(t, 3, 0, 0)
+	equal(t, "people hear", s.heard.String(), "")
+	// Each password was passed on before it could be printed.
 	for _, body := range s.Bodies() {
 		for _, key := range []string{"password", "auth_key"} {
-			if secret, _ := body[key].(string); secret != "" && !slices.Contains(s.secrets, secret) {
-				t.Errorf("%s was not told", key)
+			if secret, _ := body[key].(string); secret != "" && !slices.Contains(s.secrets.lines, secret) {
+				t.Errorf("%s was not passed on", key)
 			}
 		}
 	}
 }
 
-// A cluster that is there already is used, and stays: not even its lock does.
+// A cluster that is there already is used, and stays; its lock does not.
 func TestOrchestratedClusterThatIsThere(t *testing.T) {
-	const user, password = "ann@home", `p@ss:w/o?r%d& +é`
+	const password = `p@ss:w/o?r%d& +é`
+	ann := []embedded.User{{Name: "ann@home", Password: password}}
 	for kind, o := range map[string]embedded.Options{
 		"servers":          {},
-		"replica_sets":     {Topology: embedded.ReplicaSet, Users: []embedded.User{{Name: user, Password: password}}},
-		"sharded_clusters": {Topology: embedded.Sharded, Users: []embedded.User{{Name: user, Password: password}}},
+		"replica_sets":     {Topology: embedded.ReplicaSet, Users: ann},
+		"sharded_clusters": {Topology: embedded.Sharded, Users: ann},
 	} {
 		t.Run(kind, func(t *testing.T) {
 			s := orchestrate(t)
 			s.Add(t, kind, "mine", o)
 			options := s.options(t, "id:mine")
 			options.Lock = &LockOptions{}
-			source := openClusters(t, options)
-			d := firstOf(t, source)
-			if d.Owned() {
-				t.Error("it is taken for our own")
-			}
-			if err := ping(t, d.URI()); err != nil {
-				t.Error(err)
-			}
-			if len(o.Users) > 0 && !slices.Contains(s.secrets, password) {
-				t.Errorf("the password is not told: %q", s.secrets)
-			}
-			var held *HeldError
-			if _, err := OpenOrchestration(soon(t), options); !errors.As(err, &held) {
-				t.Errorf("a second run uses it: %v", err)
-			}
-			source.Release(d, false)
-			if err := source.Close(); err != nil {
-				t.Error(err)
-			}
-			again, err := OpenOrchestration(soon(t), options)
-			if err != nil {
-				t.Fatalf("it was not given back: %v", err)
-			}
-			if err := again.Close(); err != nil {
-				t.Error(err)
-			}
-			if got := strings.Join(s.Clusters(), " "); got != kind+"/mine" || s.entries(t) != 0 {
-				t.Errorf("there are %s, and %d entries", got, s.entries(t))
-			}
+			source := s.open(t, options)
+			d := borrow(t, source)
+			equal(t, "it is ours", d.Owned(), false)
+			reaches(t, "", d.URI())
+			equal(t, "the password is passed on", slices.Contains(s.secrets.lines, password), len(o.Users) > 0)
+			_, err := OpenOrchestration(testkit.Context(t), options)
+			isHeld(t, err)
+			source.Release(d, true) // it is put right, too
+			source.Release(borrow(t, source), false)
+			check(t, source.Close())
+			check(t, s.open(t, options).Close())
+			s.has(t, 0, 1, 0)
 		})
 	}
 }
 
-// Several equal clusters share the work; unequal ones do not.
+// Several equal clusters share the work; unequal ones do not. --topology chooses
+// among them.
 func TestOrchestratedPool(t *testing.T) {
 	s := orchestrate(t)
 	s.Add(t, "replica_sets", "mine", embedded.Options{Topology: embedded.ReplicaSet})
 	o := s.options(t, "replicaset", "single", "id:mine", "replicaset-one")
 	o.Each = 2
-	source := openClusters(t, o)
-	if got := offerNames(source); got != "replicaset 8.0, single 8.0" {
-		t.Errorf("offers are %s", got)
-	}
-	if s.Made() != 3 {
-		t.Errorf("%d clusters were made before anything ran, want the first of each", s.Made())
-	}
+	source := s.open(t, o)
+	equal(t, "offers", offerNames(source), "replicaset 8.0, single 8.0")
+	s.has(t, 3, 4, 3) // the first of each, before anything runs
 	lent := make(map[string]bool)
 	for range 5 {
-		d := firstOf(t, source)
-		lent[d.URI()] = true
+		lent[borrow(t, source).URI()] = true
 	}
-	if len(lent) != 5 {
-		t.Errorf("%d different clusters, want 2 + 2 + 1", len(lent))
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
-	defer cancel()
+	equal(t, "different clusters", len(lent), 2+2+1)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
 	if _, err := source.Acquire(ctx, 0); err == nil {
 		t.Error("there is a sixth")
 	}
-	ids := make(map[string]bool)
+	ids := make(map[any]bool)
 	for _, body := range s.Bodies() {
-		ids[body["id"].(string)] = true
+		ids[body["id"]] = true
 		if text := fmt.Sprint(body); strings.Contains(text, "port:") {
 			t.Errorf("a port that two clusters would have: %s", text)
 		}
 	}
-	if len(ids) != 5 {
-		t.Errorf("%d ids of 5 clusters that were made", len(ids))
-	}
-}
+	equal(t, "ids", len(ids), 5)
+	check(t, source.Close())
 
-// --topology chooses among the clusters.
-func TestOrchestratedTopology(t *testing.T) {
-	s := orchestrate(t)
-	s.Add(t, "replica_sets", "mine", embedded.Options{Topology: embedded.ReplicaSet})
-	s.Add(t, "servers", "other", embedded.Options{})
-	o := s.options(t, "replicaset", "single", "id:mine", "id:other")
-	o.Topology = Single
-	source := openClusters(t, o)
-	if got := offerNames(source); got != "single 8.0" || s.Made() != 1 {
-		t.Errorf("offers are %s, %d were made", got, s.Made())
-	}
-	if err := source.Close(); err != nil {
-		t.Error(err)
-	}
+	o.Topology, o.Each = Single, 0
+	source = s.open(t, o)
+	equal(t, "offers", offerNames(source), "single 8.0")
+	s.has(t, 6, 2, 1)
 	o.Topology = Sharded
-	if _, err := OpenOrchestration(soon(t), o); err == nil || !strings.Contains(err.Error(), "none of the clusters is of topology sharded") {
-		t.Error(err)
-	}
+	_, err := OpenOrchestration(testkit.Context(t), o)
+	fails(t, err, "none of the clusters is of topology sharded")
 }
 
 // A cluster that a test broke is put right, or made anew.
 func TestOrchestratedClusterThatBreaks(t *testing.T) {
+	t.Parallel() // the dead one is waited for
 	s := orchestrate(t)
 	o := s.options(t, "single")
-	o.Serve = 2 * time.Second
-	source := openClusters(t, o)
-	d := firstOf(t, source)
+	o.Serve = 3 * time.Second
+	source := s.open(t, o)
+	d := borrow(t, source)
+	arm(t, d.URI(), "alwaysOn", "find")
 	source.Release(d, true)
-	again, err := source.Acquire(soon(t), 0)
-	if err != nil || again != d {
-		t.Fatalf("it serves, and is not lent again: %v", err)
+	if borrow(t, source) != d || len(left(t, d.URI())) > 0 {
+		t.Fatal("it serves, and is not lent again, or with its fail point")
 	}
 	if !slices.ContainsFunc(s.Requests(), func(r string) bool { return strings.HasPrefix(r, "POST /servers/") }) {
 		t.Error("the service was not asked to start again what had stopped")
 	}
 	s.Kill()
-	source.Release(again, true)
-	anew, err := source.Acquire(soon(t), 0)
-	if err != nil || anew == d {
-		t.Fatalf("a dead cluster is lent again, %v", err)
+	source.Release(d, true)
+	anew := borrow(t, source)
+	if anew == d {
+		t.Fatal("a dead cluster is lent again")
 	}
-	if err := ping(t, anew.URI()); err != nil {
-		t.Error(err)
-	}
-	if s.Made() != 2 || len(s.Clusters()) != 1 || s.entries(t) != 1 {
-		t.Errorf("%d made, %v are there, %d entries", s.Made(), s.Clusters(), s.entries(t))
-	}
-	if !strings.Contains(s.noted(), "cluster single number 1 is made anew: it does not serve after 2s: ") {
-		t.Errorf("people are told %q", s.noted())
-	}
+	reaches(t, "", anew.URI())
+	s.has(t, 2, 1, 1)
+	says(t, s.heard.String(), "cluster single number 1 is made anew: it does not serve after 3s: ")
 }
 
 // The service is gone in the middle: the cluster that it made serves on; one
 // that breaks is out, and every test says why, at once.
 func TestOrchestrationGone(t *testing.T) {
 	s := orchestrate(t)
-	source := openClusters(t, s.options(t, "single"))
-	d := firstOf(t, source)
+	source := s.open(t, s.options(t, "single"))
+	d := borrow(t, source)
 	s.Vanish()
-	if err := ping(t, d.URI()); err != nil {
-		t.Error(err)
-	}
+	reaches(t, "", d.URI())
 	source.Release(d, true)
 	for range 3 {
-		if _, err := source.Acquire(soon(t), 0); err == nil || !strings.HasPrefix(err.Error(), "no cluster is left: orchestration: POST "+s.URL) ||
-			!strings.Contains(err.Error(), "connection refused") {
-			t.Errorf("%v", err)
-		}
+		_, err := source.Acquire(testkit.Context(t), 0)
+		fails(t, err, "no cluster is left: orchestration: POST "+s.URL, "connection refused")
 	}
-	if err := source.Close(); err == nil || !strings.Contains(err.Error(), "could not be taken down, utr clean tries again: orchestration: DELETE "+s.URL) {
-		t.Errorf("%v", err)
-	}
-	if n := s.entries(t); n != 1 {
-		t.Errorf("%d entries for utr clean", n)
-	}
+	fails(t, source.Close(), "could not be taken down, utr clean tries again: orchestration: DELETE "+s.URL)
+	s.has(t, 1, 1, 1)
 }
 
-// What does not come up leaves nothing, and says why, without its password.
+// What does not come up leaves nothing, and says why, without its password; what is
+// not answered may come up still, and stays in the ledger.
 func TestOrchestrationFails(t *testing.T) {
+	raise := func(what string) func(*service, string, http.ResponseWriter, *http.Request) {
+		return func(_ *service, _ string, w http.ResponseWriter, _ *http.Request) { twin.Raise(w, what) }
+	}
+	write := func(what string) func(*service, string, http.ResponseWriter, *http.Request) {
+		return func(_ *service, _ string, w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, what) }
+	}
 	for _, r := range []struct {
-		reason string
-		fault  func(s *service) twin.Fault
-		wants  []string
+		reason  string
+		making  func(s *service, id string, w http.ResponseWriter, r *http.Request)
+		entries int
+		want    []string
 	}{
-		{"the service refuses", func(*service) twin.Fault {
-			return func(method, _ string, w http.ResponseWriter, _ *http.Request) bool {
-				if method == http.MethodPut {
-					twin.Raise(w, "mongo_orchestration.errors.TimeoutError: Could not start Server with password hunter22.")
-				}
-				return method == http.MethodPut
-			}
-		}, []string{"cluster mine: orchestration: PUT http://", ": 500: mongo_orchestration.errors.TimeoutError: Could not start Server with password ***."}},
-		{"its making leaves parts", func(s *service) twin.Fault {
-			return func(method, path string, w http.ResponseWriter, _ *http.Request) bool {
-				if method == http.MethodPut {
-					_, id, _ := strings.Cut(strings.Trim(path, "/"), "/")
-					s.AddPart("servers", id+"-part-member1")
-					twin.Raise(w, "ReplicaSetError: no primary was ever elected")
-				}
-				return method == http.MethodPut
-			}
-		}, []string{"500: ReplicaSetError: no primary was ever elected"}},
-		{"it answers nonsense", func(*service) twin.Fault {
-			return func(method, _ string, w http.ResponseWriter, _ *http.Request) bool {
-				if method == http.MethodPut {
-					_, _ = w.Write([]byte(`{"id": 7}`))
-				}
-				return method == http.MethodPut
-			}
-		}, []string{"not the JSON of mongo-orchestration"}},
-		{"its cluster does not serve", func(*service) twin.Fault {
-			return func(method, _ string, w http.ResponseWriter, _ *http.Request) bool {
-				if method == http.MethodPut {
-					_, _ = w.Write([]byte(`{"id": "x", "mongodb_uri": "mongodb://127.0.0.1:1", "mongodb_auth_uri": "mongodb://ann:hunter22@127.0.0.1:1/?authSource=admin"}`))
-				}
-				return method == http.MethodPut
-			}
-		}, []string{"cluster mine: it does not serve after 500ms: 127.0.0.1:1: "}},
+		{"the service refuses", raise("TimeoutError: Could not start Server with password " + secret + "."), 0,
+			[]string{"cluster mine: orchestration: PUT http://", ": 500: TimeoutError: Could not start Server with password ***."}},
+		{"its making leaves parts", func(s *service, id string, w http.ResponseWriter, _ *http.Request) {
+			s.AddPart("servers", id+"-part-member1")
+			twin.Raise(w, "ReplicaSetError: no primary was ever elected")
+		}, 0, []string{"500: ReplicaSetError: no primary was ever elected"}},
+		{"it answers nonsense", write(`{"id": 7}`), 0, []string{"not the JSON of mongo-orchestration"}},
+		{"its cluster does not serve", write(`{"id": "x", "mongodb_uri": "mongodb://127.0.0.1:1",
+			"mongodb_auth_uri": "mongodb://ann:` + secret + `@127.0.0.1:1/?authSource=admin"}`), 0,
+			[]string{"cluster mine: it does not serve after 500ms: 127.0.0.1:1: "}},
+		{"it hangs", func(_ *service, _ string, _ http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body) // the end of a connection is noticed once the request is read
+			<-r.Context().Done()
+		}, 1, []string{"no answer within 100ms", "the service was still making cluster "}},
 	} {
 		t.Run(r.reason, func(t *testing.T) {
+			t.Parallel() // some are waited for
 			s := orchestrate(t)
-			s.Misbehave(r.fault(s))
-			mine, err := orchestration.Parse("mine", []byte(`{"members": [{}, {}], "login": "ann", "password": "hunter22", "auth_key": "ke"}`))
-			if err != nil {
-				t.Fatal(err)
-			}
+			s.Misbehave(func(method, path string, w http.ResponseWriter, req *http.Request) bool {
+				if method == http.MethodPut {
+					_, id, _ := strings.Cut(strings.Trim(path, "/"), "/")
+					r.making(s, id, w, req)
+				}
+				return method == http.MethodPut
+			})
+			mine, err := orchestration.Parse("mine", []byte(`{"members": [{}, {}], "login": "ann", "password": "`+secret+`", "auth_key": "ke"}`))
+			check(t, err)
 			o := s.options(t)
 			o.Serve = 500 * time.Millisecond
+			if r.entries > 0 {
+				o.Limits.Create = 100 * time.Millisecond
+			}
 			o.Clusters = []OrchestratedCluster{{Configuration: mine}}
-			_, err = OpenOrchestration(soon(t), o)
-			for _, want := range r.wants {
-				if err == nil || !strings.Contains(err.Error(), want) {
-					t.Errorf("%v, want %q", err, want)
-				}
-			}
-			if err != nil && strings.Contains(err.Error()+s.noted(), "hunter22") {
-				t.Errorf("the password is out: %v\n%s", err, s.noted())
-			}
-			if left := s.Clusters(); len(left) != 0 || s.entries(t) != 0 {
-				t.Errorf("%v and %d entries are left: %s", left, s.entries(t), s.noted())
-			}
+			_, err = OpenOrchestration(testkit.Context(t), o)
+			fails(t, err, r.want...)
+			says(t, s.heard.String())
+			s.has(t, 0, 0, r.entries)
 		})
-	}
-}
-
-// Without an answer nobody knows what will come of a making: it stays in the
-// ledger, and says so.
-func TestOrchestrationHangs(t *testing.T) {
-	s := orchestrate(t)
-	s.Misbehave(func(method, _ string, _ http.ResponseWriter, r *http.Request) bool {
-		if method != http.MethodPut {
-			return false
-		}
-		buf := make([]byte, 1<<16)
-		for {
-			if _, err := r.Body.Read(buf); err != nil {
-				break
-			}
-		}
-		<-r.Context().Done()
-		return true
-	})
-	o := s.options(t, "single")
-	o.Limits = orchestration.Limits{Create: 100 * time.Millisecond}
-	_, err := OpenOrchestration(soon(t), o)
-	if err == nil || !strings.Contains(err.Error(), "no answer within 100ms") || !strings.Contains(err.Error(), "the service was still making cluster ") {
-		t.Error(err)
-	}
-	if n := s.entries(t); n != 1 {
-		t.Errorf("%d entries for utr clean", n)
 	}
 }
 
 // An interruption while clusters are made waits for them, and takes them down.
 func TestOrchestrationInterrupted(t *testing.T) {
 	s := orchestrate(t)
-	ctx, cancel := context.WithCancelCause(soon(t))
+	ctx, cancel := context.WithCancelCause(testkit.Context(t))
 	s.Misbehave(func(method, _ string, _ http.ResponseWriter, _ *http.Request) bool {
 		if method == http.MethodPut {
 			cancel(errors.New("interrupted"))
 		}
 		return false
 	})
-	if _, err := OpenOrchestration(ctx, s.options(t, "single", "replicaset")); err == nil || !strings.Contains(err.Error(), "interrupted") {
-		t.Error(err)
-	}
-	if s.Made() != 2 || len(s.Clusters()) != 0 || s.entries(t) != 0 {
-		t.Errorf("%d were made, %v and %d entries are left", s.Made(), s.Clusters(), s.entries(t))
-	}
+	_, err := OpenOrchestration(ctx, s.options(t, "single", "replicaset"))
+	fails(t, err, "interrupted")
+	s.has(t, 2, 0, 0)
 }
 
 // What the servers logged meanwhile can be had, where the service is on this
-// machine.
+// machine. It is asked once where the logs are.
 func TestOrchestratedLog(t *testing.T) {
 	s := orchestrate(t)
-	path := s.dir + "/mongod.log"
-	text := `{"t":{"$date":"2026-01-01T00:00:01.000+00:00"},"msg":"before"}
-{"t":{"$date":"2026-01-01T00:00:02.000+00:00"},"msg":"meanwhile"}
-{"t":{"$date":"2026-01-01T00:00:04.000+00:00"},"msg":"after"}
-`
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
+	var text string
+	for second, what := range []string{"", "before", "meanwhile", "", "after"} {
+		text += fmt.Sprintf(`{"t":{"$date":"2026-01-01T00:00:0%d.000+00:00"},"msg":"%s"}`+"\n", second, what)
 	}
-	s.Service.Logs(path)
-	source := openClusters(t, s.options(t, "single"))
-	d := firstOf(t, source)
+	check(t, os.WriteFile(s.dir+"/mongod.log", []byte(text), 0o600))
+	s.Service.Logs(s.dir + "/mongod.log")
+	d := borrow(t, s.open(t, s.options(t, "single")))
 	at := time.Date(2026, 1, 1, 0, 0, 2, 0, time.UTC)
-	lines := d.(Logger).Log(at, at.Add(time.Second))
-	if len(lines) != 1 || !strings.Contains(lines[0].Text, "meanwhile") || lines[0].Server != d.Description().Hosts[0] || !lines[0].Time.Equal(at) {
-		t.Errorf("%v", lines)
-	}
-	s.Vanish()
-	if again := d.(Logger).Log(at, at); len(again) != 1 {
-		t.Errorf("it asks again, and gets %v", again)
+	for range 2 {
+		lines := d.(Logger).Log(at, at.Add(time.Second/2))
+		if len(lines) != 1 || !strings.Contains(lines[0].Text, "meanwhile") || lines[0].Server != d.Description().Hosts[0] || !lines[0].Time.Equal(at) {
+			t.Errorf("%v", lines)
+		}
+		s.Vanish()
 	}
 }
 
 func TestOrchestrationThatIsNone(t *testing.T) {
 	s := orchestrate(t)
 	for _, r := range []struct{ reason, url, cluster, want string }{
-		{"no URL", "x", "single", "the URL of the orchestration service: "},
+		{"not a URL", "x", "single", "the URL of the orchestration service: "},
 		{"nobody listens", "http://127.0.0.1:1", "single", "connection refused"},
 		{"no such cluster", s.URL, "id:nowhere", `it has no cluster "nowhere"`},
 	} {
 		o := s.options(t, r.cluster)
 		o.URL = r.url
-		if _, err := OpenOrchestration(soon(t), o); err == nil || !strings.Contains(err.Error(), r.want) {
-			t.Errorf("%s: %v", r.reason, err)
-		}
+		_, err := OpenOrchestration(testkit.Context(t), o)
+		fails(t, err, r.want)
+	}
+}
+
+// A cluster behind load balancers is reached through them, even a single router;
+// the twin has no ports for them.
+func TestOrchestratedBalancers(t *testing.T) {
+	s := orchestrate(t)
+	c, err := orchestration.Parse("mine", []byte(`{"shards": [{"id": "a"}], "routers": [{"setParameter": {"loadBalancerPort": 1}}]}`))
+	check(t, err)
+	o := s.options(t)
+	o.Clusters, o.URIOptions = []OrchestratedCluster{{Configuration: c}}, []URIOption{{"serverSelectionTimeoutMS", "100"}}
+	_, err = OpenOrchestration(testkit.Context(t), o)
+	fails(t, err, "cluster mine: cannot use the deployment at 127.0.0.1:")
+	s.has(t, 1, 0, 0)
+	made := &ownCluster{}
+	all, one, err := made.balance("mongodb://127.0.0.1:1,127.0.0.1:2/?w=1", []int{3, 4})
+	check(t, err)
+	equal(t, "through load balancers", []string{all, one},
+		[]string{"mongodb://" + made.balancers[0].Address() + "/?w=1&loadBalanced=true", "mongodb://" + made.balancers[1].Address() + "/?w=1&loadBalanced=true"})
+	_, _, err = made.balance("mongodb://127.0.0.1:1,127.0.0.1:2/", []int{3})
+	fails(t, err, "its 2 routers have 1 ports for load balancers")
+	for _, b := range made.balancers {
+		b.Close()
+	}
+}
+
+// Equal names stay equal only if what the configurations set is equal, too.
+func TestDistinct(t *testing.T) {
+	about := func(name, key string, value int32) Description {
+		raw, err := bson.Marshal(bson.D{{Key: key, Value: value}})
+		check(t, err)
+		return Description{Name: name, Parameters: raw}
+	}
+	others := []Description{about("a", "set", 1), about("a #2", "set", 2), about("b", "set", 3)}
+	for _, r := range []struct {
+		reason string
+		about  Description
+		want   string
+	}{
+		{"equal", about("a", "set", 1), "a"},
+		{"equal to the second", about("a", "set", 2), "a #2"},
+		{"equal to none", about("a", "set", 3), "a #3"},
+		{"it lacks the parameter", about("a", "other", 1), "a #3"},
+		{"another name", about("c", "set", 1), "c"},
+	} {
+		equal(t, r.reason, distinct(r.about, others, []string{"set"}).Name, r.want)
 	}
 }
 
@@ -485,14 +371,11 @@ func TestCredentials(t *testing.T) {
 		found                              bool
 	}{
 		{"none", "", "h:1", "", "", false},
-		{"plain", "mongodb://ann:pw@h:1/?authSource=admin", "h:1", "ann", "pw", true},
 		{"all that hurts", "mongodb://a@b:p@ss:w/o?r%d&@h:1,h:2/?authSource=admin", "h:1,h:2", "a@b", "p@ss:w/o?r%d&", true},
 		{"no password, as with X.509", "mongodb://CN=x@h:1/", "h:1", "CN=x", "", true},
 		{"other hosts", "mongodb://ann:pw@h:2/", "h:1", "", "", false},
 	} {
 		user, password, found := credentials(r.uri, strings.Split(r.hosts, ","))
-		if user != r.user || password != r.password || found != r.found {
-			t.Errorf("%s: %q %q %t", r.reason, user, password, found)
-		}
+		equal(t, r.reason, []any{user, password, found}, []any{r.user, r.password, r.found})
 	}
 }

@@ -4,26 +4,37 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// puppet is a cluster without servers.
+// puppets make clusters without servers. In a synctest bubble whoever waits for
+// what never comes ends the test.
+type puppets struct {
+	notes
+	made, mended, closed atomic.Int32
+	fail                 func(n int32) error // the making of number n
+	hold                 chan struct{}       // if not nil, a making waits for its end
+	hurt, stuck          error               // what mending and taking down give
+	hang                 bool                // mending takes until nobody waits for it
+}
+
 type puppet struct {
 	cluster
-	number int
-	hurt   error // what mending gives
-	stuck  error // what taking it down gives
-	made   *puppets
+	*puppets
+	lent atomic.Bool
 }
 
 func (p *puppet) Owned() bool { return true }
 
 func (p *puppet) mend(ctx context.Context) error {
-	p.made.count(func(n *counts) { n.mended++ })
-	if p.made.hang {
+	p.mended.Add(1)
+	if p.hang {
 		<-ctx.Done()
 		return context.Cause(ctx)
 	}
@@ -31,37 +42,12 @@ func (p *puppet) mend(ctx context.Context) error {
 }
 
 func (p *puppet) close(context.Context) error {
-	p.made.count(func(n *counts) { n.closed++ })
+	p.closed.Add(1)
 	return p.stuck
 }
 
-// puppets make them.
-type puppets struct {
-	mu     sync.Mutex
-	counts counts
-	fail   func(n int) error // the making of number n
-	hold   chan struct{}     // if not nil, a making waits for its end
-	begun  chan int          // if not nil, gets the number of each making
-	hurt   error
-	stuck  error
-	hang   bool // mending takes until nobody waits for it
-	notes  []string
-}
-
-type counts struct{ made, mended, closed int }
-
-func (p *puppets) count(do func(*counts)) counts {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	do(&p.counts)
-	return p.counts
-}
-
 func (p *puppets) make(ctx context.Context) (pooled, error) {
-	n := p.count(func(n *counts) { n.made++ }).made
-	if p.begun != nil {
-		p.begun <- n
-	}
+	n := p.made.Add(1)
 	if p.hold != nil {
 		select {
 		case <-p.hold:
@@ -74,42 +60,28 @@ func (p *puppets) make(ctx context.Context) (pooled, error) {
 			return nil, err
 		}
 	}
-	return &puppet{number: n, hurt: p.hurt, stuck: p.stuck, made: p}, nil
-}
-
-func (p *puppets) note(s string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.notes = append(p.notes, s)
+	return &puppet{puppets: p}, nil
 }
 
 // pool gives a pool of so many slots.
 func (p *puppets) pool(t *testing.T, slots int) *pool {
 	t.Helper()
-	pool := newPool(p.note)
+	pool := newPool(p.add)
 	t.Cleanup(func() { _ = pool.Close() })
-	var all []*poolSlot
 	for n := range slots {
-		all = append(all, &poolSlot{name: fmt.Sprintf("slot %d", n), make: p.make})
+		pool.add(Description{Name: "puppets"}, &poolSlot{name: fmt.Sprintf("slot %d", n), make: p.make})
 	}
-	pool.add(Description{Name: "puppets"}, all...)
+	equal(t, "offers", len(pool.Offers()), 1)
 	return pool
 }
 
-// soon bounds waits for what has to come.
-func soon(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeoutCause(context.Background(), time.Minute, errors.New("waited a minute"))
-	t.Cleanup(cancel)
-	return ctx
-}
-
-func borrowed(t *testing.T, p *pool) Deployment {
+// later borrows a cluster once the pool has one.
+func later(t *testing.T, p *pool) <-chan Deployment {
 	t.Helper()
-	d, err := p.Acquire(soon(t), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d
+	got := make(chan Deployment, 1)
+	go func() { d, _ := p.Acquire(t.Context(), 0); got <- d }()
+	synctest.Wait()
+	return got
 }
 
 // Clusters are made as far as workers wait for them, and each is lent to one
@@ -117,106 +89,84 @@ func borrowed(t *testing.T, p *pool) Deployment {
 func TestPoolLendsEachToOne(t *testing.T) {
 	p := &puppets{}
 	pool := p.pool(t, 3)
-	d := borrowed(t, pool)
+	d := borrow(t, pool)
 	pool.Release(d, false)
-	if again := borrowed(t, pool); again != d {
-		t.Error("an idle cluster is not lent again")
-	}
-	if made := p.count(func(*counts) {}).made; made != 1 {
-		t.Errorf("%d clusters were made for one worker", made)
+	if borrow(t, pool) != d || p.made.Load() != 1 {
+		t.Errorf("%d clusters were made for one worker", p.made.Load())
 	}
 	pool.Release(d, false)
-
-	var mu sync.Mutex
-	lent := make(map[Deployment]bool)
 	var workers sync.WaitGroup
 	for range 8 {
 		workers.Go(func() {
 			for range 100 {
-				d, err := pool.Acquire(soon(t), 0)
-				if err != nil {
-					t.Error(err)
+				d, err := pool.Acquire(testkit.Context(t), 0)
+				if err != nil || !d.(*puppet).lent.CompareAndSwap(false, true) {
+					t.Error("one cluster was lent to two, or none:", err)
 					return
 				}
-				mu.Lock()
-				if lent[d] {
-					t.Error("one cluster was lent to two")
-				}
-				lent[d] = true
-				mu.Unlock()
-				mu.Lock()
-				lent[d] = false
-				mu.Unlock()
+				d.(*puppet).lent.Store(false)
 				pool.Release(d, false)
 			}
 		})
 	}
 	workers.Wait()
-	if made := p.count(func(*counts) {}).made; made > 3 {
-		t.Errorf("%d clusters were made, and there is room for 3", made)
-	}
-	if err := pool.Close(); err != nil {
-		t.Error(err)
-	}
-	if n := p.count(func(*counts) {}); n.closed != n.made {
-		t.Errorf("%d were made, %d taken down", n.made, n.closed)
+	check(t, pool.Close())
+	if made := p.made.Load(); made > 3 || p.closed.Load() != made {
+		t.Errorf("%d clusters were made, with room for 3, and %d taken down", made, p.closed.Load())
 	}
 }
 
 // A worker takes what is free first: it does not wait for what is made for it.
 func TestPoolDoesNotWaitForAMaking(t *testing.T) {
-	p := &puppets{}
-	pool := p.pool(t, 2)
-	d := borrowed(t, pool)
-	p.hold, p.begun = make(chan struct{}), make(chan int, 1)
-	got := make(chan Deployment)
-	go func() { d, _ := pool.Acquire(soon(t), 0); got <- d }()
-	<-p.begun
-	pool.Release(d, false)
-	if <-got != d {
-		t.Error("it waited for the second one")
-	}
-	close(p.hold)
+	synctest.Test(t, func(t *testing.T) {
+		p := &puppets{}
+		pool := p.pool(t, 2)
+		d := borrow(t, pool)
+		p.hold = make(chan struct{})
+		got := later(t, pool)
+		equal(t, "made", p.made.Load(), 2)
+		pool.Release(d, false)
+		if <-got != d {
+			t.Error("it waited for the second one")
+		}
+		close(p.hold)
+	})
 }
 
 func TestPoolOfBrokenClusters(t *testing.T) {
+	hurt, stuck := errors.New("no primary"), errors.New("service gone")
 	for _, r := range []struct {
 		reason string
-		hurt   error
-		stuck  error
+		p      *puppets
 		again  bool // the very same is lent again
 		made   int
 		fails  string // what Acquire says
 		note   string
 	}{
-		{"what can be mended is", nil, nil, true, 1, "", ""},
-		{"what cannot is made anew", errors.New("no primary"), nil, false, 2, "", "slot 0 is made anew: no primary"},
-		{"what cannot be taken down is given up", errors.New("no primary"), errors.New("service gone"), false, 1, "no cluster is left: no primary\nservice gone",
+		{"what can be mended is", &puppets{}, true, 1, "", ""},
+		{"what cannot is made anew", &puppets{hurt: hurt}, false, 2, "", "slot 0 is made anew: no primary"},
+		{"nor can what takes too long", &puppets{hang: true}, false, 2, "", "slot 0 is made anew: it was not right again within 2m0s"},
+		{"what cannot be taken down is given up", &puppets{hurt: hurt, stuck: stuck}, false, 1, "no cluster is left: no primary\nservice gone",
 			"slot 0 is out, 0 of its kind are left: no primary\nservice gone"},
 	} {
 		t.Run(r.reason, func(t *testing.T) {
-			p := &puppets{hurt: r.hurt, stuck: r.stuck}
-			pool := p.pool(t, 1)
-			d := borrowed(t, pool)
-			pool.Release(d, true)
-			again, err := pool.Acquire(soon(t), 0)
-			if r.fails != "" {
-				if err == nil || err.Error() != r.fails {
-					t.Errorf("%v", err)
+			synctest.Test(t, func(t *testing.T) {
+				pool := r.p.pool(t, 1)
+				d := borrow(t, pool)
+				pool.Release(d, true)
+				again, err := pool.Acquire(t.Context(), 0)
+				if r.fails != "" {
+					fails(t, err, r.fails)
+				} else if err != nil || (again == d) != r.again {
+					t.Errorf("the same: %t, %v", again == d, err)
 				}
-			} else if err != nil || (again == d) != r.again {
-				t.Errorf("the same: %t, %v", again == d, err)
-			}
-			if n := p.count(func(*counts) {}); n.made != r.made {
-				t.Errorf("%d were made, want %d", n.made, r.made)
-			}
-			if got := strings.Join(p.notes, "|"); got != r.note {
-				t.Errorf("people are told %q, want %q", got, r.note)
-			}
-			// One that could not be taken down is tried again at the end.
-			if err := pool.Close(); !errors.Is(err, r.stuck) {
-				t.Errorf("Close: %v", err)
-			}
+				equal(t, "made", r.p.made.Load(), r.made)
+				equal(t, "people hear", r.p, r.note)
+				// One that could not be taken down is tried again at the end.
+				if err := pool.Close(); !errors.Is(err, r.p.stuck) {
+					t.Errorf("Close: %v", err)
+				}
+			})
 		})
 	}
 }
@@ -224,122 +174,139 @@ func TestPoolOfBrokenClusters(t *testing.T) {
 // A cluster that does not come up is tried twice; then the others do the work,
 // and without any each test says why.
 func TestPoolOfClustersThatDoNotComeUp(t *testing.T) {
-	p := &puppets{fail: func(n int) error {
-		if n == 1 {
-			return nil
+	synctest.Test(t, func(t *testing.T) {
+		fail := func(n int32) error { return fmt.Errorf("making %d failed", n) }
+		p := &puppets{}
+		pool := p.pool(t, 2)
+		d := borrow(t, pool)
+		p.fail = fail
+		got := later(t, pool)
+		equal(t, "tries", p.made.Load(), 1+mostTries)
+		equal(t, "people hear", p, "slot 1 is out, 1 of its kind are left: making 3 failed")
+		pool.Release(d, false)
+		if <-got != d {
+			t.Error("the other cluster is not used")
 		}
-		return fmt.Errorf("making %d failed", n)
-	}}
-	pool := p.pool(t, 2)
-	d := borrowed(t, pool)
-	got := make(chan error)
-	go func() { _, err := pool.Acquire(soon(t), 0); got <- err }()
-	deadline := soon(t)
-	for p.count(func(*counts) {}).made < 3 {
-		if deadline.Err() != nil {
-			t.Fatal("it is not tried twice")
+		none := &puppets{fail: fail}
+		pool = none.pool(t, 2)
+		for range 2 {
+			_, err := pool.Acquire(t.Context(), 0)
+			fails(t, err, "no cluster is left: making ")
 		}
-		time.Sleep(time.Millisecond)
-	}
-	pool.Release(d, false)
-	if err := <-got; err != nil {
-		t.Errorf("the other cluster is not used: %v", err)
-	}
-
-	none := &puppets{fail: func(n int) error { return fmt.Errorf("making %d failed", n) }}
-	pool = none.pool(t, 2)
-	for range 2 {
-		if _, err := pool.Acquire(soon(t), 0); err == nil || !strings.HasPrefix(err.Error(), "no cluster is left: making ") {
-			t.Errorf("%v", err)
+		if n := none.made.Load(); n > 2*mostTries {
+			t.Errorf("%d tries for two clusters", n)
 		}
-	}
-	if n := none.count(func(*counts) {}); n.made > 4 {
-		t.Errorf("%d tries for two clusters", n.made)
-	}
+	})
 }
 
 func TestPoolWaitsEnd(t *testing.T) {
-	p := &puppets{}
-	pool := p.pool(t, 1)
-	d := borrowed(t, pool)
-	ctx, cancel := context.WithCancelCause(context.Background())
-	cancel(errors.New("interrupted"))
-	if _, err := pool.Acquire(ctx, 0); err == nil || err.Error() != "waiting for a cluster to be free: interrupted" {
-		t.Error(err)
-	}
-	if _, err := pool.Acquire(ctx, 1); err == nil {
-		t.Error("there is no offer 1")
-	}
-	got := make(chan error)
-	go func() { _, err := pool.Acquire(soon(t), 0); got <- err }()
-	if err := pool.Close(); err != nil {
-		t.Error(err)
-	}
-	if err := <-got; err == nil || !strings.Contains(err.Error(), "closed") {
-		t.Errorf("who waits is not told of the end: %v", err)
-	}
-	pool.Release(d, true) // late, and no reason to mend anything
-	if n := p.count(func(*counts) {}); n.mended != 0 || n.closed != 1 {
-		t.Errorf("%+v", n)
-	}
-}
-
-// What is being made at the end is waited for, so that it can be taken down;
-// but not forever.
-func TestPoolClosesWhatIsBeingMade(t *testing.T) {
-	for _, patient := range []bool{true, false} {
-		p := &puppets{hold: make(chan struct{}), begun: make(chan int, 1)}
+	synctest.Test(t, func(t *testing.T) {
+		p := &puppets{}
 		pool := p.pool(t, 1)
-		ctx, cancel := context.WithCancel(soon(t))
-		got := make(chan error)
-		go func() { _, err := pool.Acquire(ctx, 0); got <- err }()
-		<-p.begun
-		cancel()
-		if err := <-got; err == nil {
-			t.Error("the wait was cancelled")
+		d := borrow(t, pool)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(errors.New("interrupted"))
+		_, err := pool.Acquire(ctx, 0)
+		fails(t, err, "waiting for a cluster to be free: interrupted")
+		_, err = pool.Acquire(ctx, 1)
+		fails(t, err, "no offer 1 of 1")
+		got := later(t, pool)
+		check(t, pool.Close())
+		if d := <-got; d != nil {
+			t.Error("a closed pool lends a cluster")
 		}
-		want := 1
-		if patient {
-			time.AfterFunc(20*time.Millisecond, func() { close(p.hold) })
-		} else {
-			pool.closeLimit, want = 20*time.Millisecond, 0
-		}
-		if err := pool.Close(); err != nil {
-			t.Error(err)
-		}
-		if n := p.count(func(*counts) {}); n.closed != want {
-			t.Errorf("patient %t: %d taken down, want %d", patient, n.closed, want)
-		}
+		_, err = pool.Acquire(t.Context(), 0)
+		fails(t, err, "closed")
+		pool.Release(d, true) // late, and no reason to mend anything
+		equal(t, "mended and closed", []int32{p.mended.Load(), p.closed.Load()}, []int32{0, 1})
+	})
+}
+
+// What is being made at the end is waited for, so that it can be taken down, but
+// not forever; what is being mended is not waited for.
+func TestPoolCloses(t *testing.T) {
+	for _, r := range []struct {
+		reason string
+		making time.Duration // 0: it is mended
+		took   time.Duration
+		closed int
+	}{
+		{"what comes up is taken down", 20 * time.Second, 20 * time.Second, 1},
+		{"what does not come up is given up", time.Hour, 30 * time.Second, 0},
+		{"what hangs while it is mended is taken down", 0, 0, 1},
+	} {
+		t.Run(r.reason, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := &puppets{hang: true}
+				pool := p.pool(t, 1)
+				if r.making > 0 {
+					p.hold = make(chan struct{})
+					later(t, pool)
+					time.AfterFunc(r.making, func() { close(p.hold) })
+				} else {
+					pool.Release(borrow(t, pool), true)
+				}
+				begun := time.Now()
+				check(t, pool.Close())
+				equal(t, "closing took", time.Since(begun), r.took)
+				equal(t, "taken down", p.closed.Load(), r.closed)
+				says(t, p.String(), "for at most 30s")
+			})
+		})
 	}
 }
 
-// Nobody waits for what is being mended at the end: it is taken down.
-func TestPoolClosesWhatIsBeingMended(t *testing.T) {
-	p := &puppets{hang: true}
-	pool := p.pool(t, 1)
-	pool.Release(borrowed(t, pool), true)
-	if err := pool.Close(); err != nil {
-		t.Error(err)
+// Each offer can be had, serves clients through all its connection strings, and
+// a probe of it finds what the offer promised.
+func TestEmbeddedKeepsItsOffers(t *testing.T) {
+	for _, r := range []struct {
+		reason  string
+		options EmbeddedOptions
+		offers  string
+	}{
+		{"everything", EmbeddedOptions{Version: "8.0"}, "replicaset 8.0, replicaset 8.0 auth, sharded 8.0, sharded 8.0 auth, " +
+			"load-balanced 8.0, load-balanced 8.0 auth, single 8.0, single 8.0 auth"},
+		{"load balancing came with 5.0", EmbeddedOptions{Version: "4.2"},
+			"replicaset 4.2, replicaset 4.2 auth, sharded 4.2, sharded 4.2 auth, single 4.2, single 4.2 auth"},
+		{"one topology with TLS", EmbeddedOptions{Topologies: []Topology{Sharded}, Version: "7.0", TLS: true, Auth: new(bool)}, "sharded 7.0"},
+	} {
+		t.Run(r.reason, func(t *testing.T) {
+			s := opened[Source](t)(OpenEmbedded(t.Context(), r.options))
+			equal(t, "offers", offerNames(s), r.offers)
+			for i, offer := range s.Offers() {
+				acquire := func() Deployment {
+					d, err := s.Acquire(testkit.Context(t), i)
+					check(t, err)
+					return d
+				}
+				d := acquire()
+				reaches(t, "", d.URI(), d.SingleURI())
+				if offer.Topology != LoadBalanced {
+					for _, h := range d.Description().Hosts {
+						reaches(t, "", d.DirectURI(h))
+					}
+				}
+				found, err := probe(testkit.Context(t), d.URI())
+				check(t, err)
+				equal(t, "a probe", []any{found.Topology, found.Version, found.ReplicaSetShards, d.Owned()},
+					[]any{offer.Topology, offer.Version, offer.ReplicaSetShards, true})
+				s.Release(d, false)
+				if acquire() != d {
+					t.Errorf("%s: an idle deployment is not lent again", offer.Name)
+				}
+				s.Release(d, true)
+				if acquire() == d {
+					t.Errorf("%s: a broken deployment is lent again", offer.Name)
+				}
+			}
+		})
 	}
-	if n := p.count(func(*counts) {}); n.mended != 1 || n.closed != 1 {
-		t.Errorf("%+v", n)
-	}
-	if !Mends(pool) || !Mends(WithURIOptions(pool, []URIOption{{"compressors", "zlib"}})) || Mends(&clusterSource{}) {
-		t.Error("which sources mend is not told rightly")
-	}
-}
-
-// What stands behind one offer is as many as have its name.
-func TestPoolMergesOffers(t *testing.T) {
-	p := &puppets{}
-	pool := newPool(nil)
-	for _, name := range []string{"a", "b", "a"} {
-		pool.add(Description{Name: name}, &poolSlot{make: p.make})
-	}
-	if len(pool.Offers()) != 2 || len(pool.offers[0].slots) != 2 {
-		t.Errorf("%d offers, %d behind the first", len(pool.Offers()), len(pool.offers[0].slots))
-	}
-	if err := pool.Close(); err != nil {
-		t.Error(err)
+	for want, o := range map[string]EmbeddedOptions{
+		"server version 4.4 has no load-balanced deployments": {Version: "4.4", Topologies: []Topology{LoadBalanced}},
+		`"3.0"`: {Version: "3.0"},
+		`topology "sharded-replicaset" cannot be embedded`: {Topologies: []Topology{ShardedReplicaSet}},
+	} {
+		_, err := OpenEmbedded(t.Context(), o)
+		fails(t, err, want)
 	}
 }

@@ -9,7 +9,6 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
 // greeting is what one host said to hello, or why it said nothing.
@@ -114,8 +113,7 @@ func (w *waiter) ask(ctx context.Context, host string) {
 	client := w.clients[host]
 	if client == nil {
 		var err error
-		client, err = mongo.Connect(w.uri.direct(host).client("utr").
-			SetServerSelectionTimeout(hostLimit).SetServerMonitoringMode(options.ServerMonitoringModePoll))
+		client, err = mongo.Connect(w.uri.direct(host).client("utr").SetServerSelectionTimeout(hostLimit))
 		if err != nil {
 			w.said[host] = greeting{err: err}
 			return

@@ -23,9 +23,11 @@ type uri struct {
 	api string
 }
 
-// client gives the options of a client of ours.
+// client gives the options of a client of ours. One that streams hello can miss
+// that it is disconnected, and then waits for the next heartbeat, 10 s: ours
+// poll.
 func (u uri) client(appName string) *options.ClientOptions {
-	o := options.Client().ApplyURI(u.String()).SetAppName(appName)
+	o := options.Client().ApplyURI(u.String()).SetAppName(appName).SetServerMonitoringMode(options.ServerMonitoringModePoll)
 	if u.api != "" {
 		o.SetServerAPIOptions(options.ServerAPI(options.ServerAPIVersion(u.api)))
 	}

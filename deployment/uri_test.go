@@ -1,36 +1,55 @@
 package deployment
 
 import (
-	"strings"
+	"errors"
+	"net"
+	"strconv"
 	"testing"
+
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/dns"
+
+	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
 func TestURI(t *testing.T) {
-	for _, row := range []struct {
+	same := func(u uri) uri { return u }
+	at := func(host string) func(uri) uri { return func(u uri) uri { return u.at(host) } }
+	direct := func(host string) func(uri) uri { return func(u uri) uri { return u.direct(host) } }
+	const u, srv = "mongodb://u:" + secret, "mongodb+srv://c.example.com/"
+	for _, r := range []struct {
 		reason, in string
 		change     func(uri) uri
-		want       string
+		want       string // "" if it is refused
 	}{
-		{"one host keeps all else", "mongodb://a:1,b:2/db?replicaSet=rs&appName=x", func(u uri) uri { return u.at("c:3") }, "mongodb://c:3/db?replicaSet=rs&appName=x"},
-		{"a direct connection has no set name", "mongodb://a:1,b:2/?replicaSet=rs&tls=true", func(u uri) uri { return u.direct("b:2") }, "mongodb://b:2/?tls=true&directConnection=true"},
-		{"nor is it load balanced", "mongodb://a:1/?loadBalanced=true", func(u uri) uri { return u.direct("a:1") }, "mongodb://a:1/?directConnection=true"},
-		{"credentials pass through as written", "mongodb://u%40x:p%2Fq@a:1/admin", func(u uri) uri { return u.at("b:2") }, "mongodb://u%40x:p%2Fq@b:2/admin"},
-		{"a user name may hold a colon and an at sign", "mongodb://u@x:p@a:1", func(u uri) uri { return u.at("b:2") }, "mongodb://u@x:p@b:2/"},
-		{"a name in DNS implies TLS", "mongodb+srv://c.example.com/?srvMaxHosts=2", func(u uri) uri { return u.at("a:1") }, "mongodb://a:1/?tls=true"},
-		{"unless it says otherwise", "mongodb+srv://c.example.com/?tls=false", func(u uri) uri { return u.at("a:1") }, "mongodb://a:1/?tls=false"},
-		{"options match whatever their case", "mongodb://a:1/?REPLICASET=rs", func(u uri) uri { return u.direct("a:1") }, "mongodb://a:1/?directConnection=true"},
-		{"options without a slash before them", "mongodb://a:1?w=1", func(u uri) uri { return u }, "mongodb://a:1/?w=1"},
-		{"an address of version six", "mongodb://[::1]:27017/", func(u uri) uri { return u.direct("[::1]:2") }, "mongodb://[::1]:2/?directConnection=true"},
+		{"one host keeps all else", "mongodb://a:1,b:2/db?replicaSet=rs&appName=x", at("c:3"), "mongodb://c:3/db?replicaSet=rs&appName=x"},
+		{"a direct connection names no set", "mongodb://a:1,b:2/?replicaSet=rs&tls=true", direct("b:2"), "mongodb://b:2/?tls=true&directConnection=true"},
+		{"nor is it load balanced", "mongodb://a:1/?loadBalanced=true", direct("a:1"), "mongodb://a:1/?directConnection=true"},
+		{"credentials pass through as written", "mongodb://u%40x:p%2Fq@a:1/admin", at("b:2"), "mongodb://u%40x:p%2Fq@b:2/admin"},
+		{"a user name may hold a colon and an at sign", "mongodb://u@x:p@a:1", at("b:2"), "mongodb://u@x:p@b:2/"},
+		{"a name in DNS implies TLS", srv + "?srvMaxHosts=2", at("a:1"), "mongodb://a:1/?tls=true"},
+		{"unless it says otherwise", srv + "?tls=false", at("a:1"), "mongodb://a:1/?tls=false"},
+		{"also by the older name", srv + "?ssl=false", at("a:1"), "mongodb://a:1/?ssl=false"},
+		{"options match whatever their case", "mongodb://a:1/?REPLICASET=rs", direct("a:1"), "mongodb://a:1/?directConnection=true"},
+		{"options without a slash before them", "mongodb://a:1?w=1", same, "mongodb://a:1/?w=1"},
+		{"an address of version six", "mongodb://[::1]:27017/", direct("[::1]:2"), "mongodb://[::1]:2/?directConnection=true"},
+		{"no scheme", "u:" + secret + "@localhost", same, ""},
+		{"another scheme", "http://u:" + secret + "@localhost", same, ""},
+		{"no host", u + "@/", same, ""},
+		{"an empty host", u + "@a,,b/", same, ""},
+		{"an option without a value", u + "@a/?w", same, ""},
 	} {
-		u, err := parseURI(row.in)
-		if err != nil {
-			t.Errorf("%s: %v", row.reason, err)
-			continue
-		}
-		if got := row.change(u).String(); got != row.want {
-			t.Errorf("%s: got %s, want %s", row.reason, got, row.want)
-		}
+		t.Run(r.reason, func(t *testing.T) {
+			parsed, err := parseURI(r.in)
+			if r.want == "" {
+				fails(t, err)
+				return
+			}
+			check(t, err)
+			equal(t, "changed", r.change(parsed), r.want)
+		})
 	}
+	// A client that streams may wait for a heartbeat, 10 s, when it is disconnected.
+	equal(t, "monitoring", *parsed(t, "mongodb://a/").client("x").ServerMonitoringMode, "poll")
 }
 
 func TestURIAuthenticates(t *testing.T) {
@@ -43,42 +62,156 @@ func TestURIAuthenticates(t *testing.T) {
 		{"a certificate", "mongodb://a/?tls=true&authMechanism=MONGODB-X509", true},
 		{"a token, whatever the case", "mongodb://a/?AUTHMECHANISM=MONGODB-OIDC", true},
 	} {
-		u, err := parseURI(r.in)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := u.authenticates(); got != r.want {
-			t.Errorf("%s: %t", r.reason, got)
-		}
-	}
-}
-
-func TestURIRefused(t *testing.T) {
-	for reason, in := range map[string]string{
-		"no scheme":            "u:secret@localhost",
-		"another scheme":       "http://u:secret@localhost",
-		"no host":              "mongodb://u:secret@/",
-		"an empty host":        "mongodb://u:secret@a,,b/",
-		"option with no value": "mongodb://u:secret@a/?w",
-	} {
-		_, err := parseURI(in)
-		if err == nil {
-			t.Errorf("%s: accepted", reason)
-		} else if strings.Contains(err.Error(), "secret") {
-			t.Errorf("%s: the error tells the password: %v", reason, err)
-		}
+		equal(t, r.reason, parsed(t, r.in).authenticates(), r.want)
 	}
 }
 
 func TestRedact(t *testing.T) {
-	for in, want := range map[string]string{
-		"mongodb://u:secret@a:1/?w=1":                                   "mongodb://***@a:1/?w=1",
-		"mongodb+srv://u:se@cret@a/":                                    "mongodb+srv://***@a/",
-		"mongodb://a/?authMechanismProperties=AWS_SESSION_TOKEN:secret": "mongodb://a/?authMechanismProperties=%2A%2A%2A",
-		"mongodb://a:1/":                                                "mongodb://a:1/",
+	for _, r := range []struct{ reason, in, want string }{
+		{"a user", "mongodb://u:secret@a:1/?w=1", "mongodb://***@a:1/?w=1"},
+		{"a password with an at sign", "mongodb+srv://u:se@cret@a/", "mongodb+srv://***@a/"},
+		{"a token", "mongodb://a/?authMechanismProperties=AWS_SESSION_TOKEN:secret", "mongodb://a/?authMechanismProperties=%2A%2A%2A"},
+		{"no secret", "mongodb://a:1/", "mongodb://a:1/"},
 	} {
-		if got := Redact(in); got != want {
-			t.Errorf("Redact(%q) = %q, want %q", in, got, want)
+		equal(t, r.reason, Redact(r.in), r.want)
+	}
+	u := "mongodb://u:p%40" + secret + "@a/"
+	fails(t, redact(t.Context(), errors.New("cannot use p@"+secret+" of "+u), u), "cannot use *** of mongodb://***@a/")
+}
+
+// srvName is below the same domain as 127.0.0.1, if that is taken for a name, as
+// the hosts of an SRV record have to be.
+const srvName = "cluster.0.0.1"
+
+// named makes srvName stand for hosts, with a TXT record unless that is empty.
+// No test that uses it runs beside others: there is one resolver.
+func named(t *testing.T, hosts []string, txt string) {
+	t.Helper()
+	before := dns.DefaultResolver
+	t.Cleanup(func() { dns.DefaultResolver = before })
+	var records []*net.SRV
+	for _, h := range hosts {
+		host, port, err := net.SplitHostPort(h)
+		check(t, err)
+		n, err := strconv.ParseUint(port, 10, 16)
+		check(t, err)
+		records = append(records, &net.SRV{Target: host + ".", Port: uint16(n)})
+	}
+	dns.DefaultResolver = &dns.Resolver{
+		LookupSRV: func(_, _, name string) (string, []*net.SRV, error) {
+			if name != srvName {
+				return "", nil, errors.New("there is no such name: " + name)
+			}
+			return "", records, nil
+		},
+		LookupTXT: func(string) ([]string, error) {
+			if txt == "" {
+				return nil, nil
+			}
+			return []string{txt}, nil
+		},
+	}
+}
+
+// An SRV name stands for hosts, and for the options of its TXT record: those
+// of the connection string go first.
+func TestResolved(t *testing.T) {
+	const one, two, user = "127.0.0.1:1", "127.0.0.1:1,127.0.0.1:2", "mongodb+srv://u:p@" + srvName
+	hosts := []string{"127.0.0.1:1", "127.0.0.1:2"}
+	for _, r := range []struct {
+		reason, in string
+		hosts      []string
+		txt, want  string
+	}{
+		{"hosts stay as they are", "mongodb://a:1/?w=1", hosts, "authSource=x", "mongodb://a:1/?w=1"},
+		{"a name stands for hosts, with TLS", "mongodb+srv://" + srvName + "/", hosts, "", "mongodb://" + two + "/?tls=true"},
+		{"where users are", user + "/db", hosts, "authSource=there", "mongodb://u:p@" + two + "/db?tls=true&authSource=there"},
+		{"nobody asks where users are", "mongodb+srv://" + srvName + "/db", hosts, "authSource=there", "mongodb://" + two + "/db?tls=true"},
+		{"the set", "mongodb+srv://" + srvName + "/", hosts, "replicaSet=rs", "mongodb://" + two + "/?tls=true&replicaSet=rs"},
+		{"the string goes first", user + "/?authSource=here", hosts, "authSource=there&replicaSet=rs",
+			"mongodb://u:p@" + two + "/?authSource=here&tls=true&replicaSet=rs"},
+		{"a load balancer", "mongodb+srv://" + srvName + "/", hosts[:1], "loadBalanced=true", "mongodb://" + one + "/?tls=true&loadBalanced=true"},
+	} {
+		t.Run(r.reason, func(t *testing.T) {
+			named(t, r.hosts, r.txt)
+			u, err := parsed(t, r.in).resolved()
+			check(t, err)
+			equal(t, "resolved", u, r.want)
+		})
+	}
+	t.Run("a name of nobody", func(t *testing.T) {
+		named(t, nil, "")
+		const nobody = "mongodb+srv://u:" + secret + "@other.0.0.1/"
+		_, err := OpenCluster(testkit.Context(t), ClusterOptions{URI: nobody})
+		fails(t, err, "cannot use the deployment at other.0.0.1: ")
+		_, err = ClearFailPoints(testkit.Context(t), Target{URI: nobody})
+		fails(t, err, "no such name")
+	})
+}
+
+func TestURIOptions(t *testing.T) {
+	for _, r := range []struct {
+		reason, text string
+		parses, fits bool
+	}{
+		{"an option", "compressors=zlib", true, true},
+		{"a value with an equals sign", "readPreferenceTags=dc:a=b", true, false},
+		{"no value", "compressors", false, false},
+		{"an empty value", "compressors=", false, false},
+		{"no name", "=zlib", false, false},
+		{"two options", "a&b=c", false, false},
+		{"a value that is not a number", "maxPoolSize=many", true, false},
+		{"a value that is neither true nor false", "loadBalanced=yes", true, false},
+	} {
+		o, err := ParseURIOption(r.text)
+		if (err == nil) != r.parses {
+			t.Errorf("%s: %v", r.reason, err)
+		}
+		if err != nil {
+			continue
+		}
+		equal(t, r.reason, o.Name+"="+o.Value, r.text)
+		if err := CheckURIOptions([]URIOption{o}); (err == nil) != r.fits {
+			t.Errorf("%s: %v", r.reason, err)
 		}
 	}
+	check(t, CheckURIOptions(nil))
+}
+
+// Each connection string has the options; the source below gets back what it lent.
+func TestWithURIOptions(t *testing.T) {
+	inner := opened[Source](t)(OpenEmbedded(t.Context(), EmbeddedOptions{Topologies: []Topology{Sharded}, Auth: new(bool)}))
+	s := WithURIOptions(inner, []URIOption{{"compressors", "zlib"}, {"appName", "a b"}})
+	if WithURIOptions(inner, nil) != inner {
+		t.Error("without options it is another source")
+	}
+	d := borrow(t, s)
+	for _, text := range []string{d.URI(), d.SingleURI(), d.DirectURI(d.Description().Hosts[0])} {
+		says(t, text, "compressors=zlib", "appName=a+b")
+		check(t, CheckURI(text))
+	}
+	if d.SingleURI() == d.URI() {
+		t.Error("the connection string of a single mongos is that of all")
+	}
+	s.Release(d, false)
+	if borrow(t, s) != d {
+		t.Error("a deployment that was given back is not lent again")
+	}
+}
+
+// mortal is a deployment whose server died.
+type mortal struct{ Deployment }
+
+var errDeath = errors.New("it ended")
+
+func (mortal) Dead() error { return errDeath }
+
+// A deployment behind options knows of its deaths, and a source of its mending.
+func TestBelowOptions(t *testing.T) {
+	behind := func(d Deployment) Deployment { return optionDeployment{Deployment: d} }
+	equal(t, "deaths", []error{Died(mortal{}), Died(behind(mortal{}))}, []error{errDeath, errDeath})
+	equal(t, "nobody knows of one", []error{Died(&cluster{}), Died(behind(&cluster{})), Died(nil)}, []error{nil, nil, nil})
+	p := newPool(nil)
+	equal(t, "sources that mend", []bool{Mends(p), Mends(WithURIOptions(p, []URIOption{{"compressors", "zlib"}})), Mends(&clusterSource{})}, []bool{true, true, false})
+	check(t, p.Close())
 }

@@ -1,0 +1,202 @@
+package deployment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
+	"go.uber.org/goleak"
+
+	"github.com/unified-test-runner/utr/embedded"
+	"github.com/unified-test-runner/utr/internal/testkit"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// secret is the password in all tests: no error and no note may hold it.
+const secret = "s3cret-pw"
+
+var users = []embedded.User{{Name: "u", Password: secret}}
+
+// check ends a test whose preparation failed.
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// says reports parts that a text lacks, and secrets that it has.
+func says(t testing.TB, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("%q is missing in: %s", part, text)
+		}
+	}
+	if strings.Contains(text, secret) {
+		t.Errorf("it reveals the password: %s", text)
+	}
+}
+
+// fails reports that there is no error, or not one that says this.
+func fails(t testing.TB, err error, parts ...string) {
+	t.Helper()
+	if err == nil {
+		t.Errorf("no error, want %q", parts)
+		return
+	}
+	says(t, err.Error(), parts...)
+}
+
+// equal compares what is easily written down.
+func equal(t testing.TB, what string, got, want any) {
+	t.Helper()
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("%s: %v, want %v", what, got, want)
+	}
+}
+
+// notes collects lines for people.
+type notes struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (n *notes) add(line string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.lines = append(n.lines, line)
+}
+
+func (n *notes) String() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return strings.Join(n.lines, "\n")
+}
+
+// serve starts an embedded deployment that the test takes for somebody else's.
+func serve(t testing.TB, o embedded.Options) *embedded.Deployment {
+	t.Helper()
+	d, err := embedded.Start(t.Context(), o)
+	check(t, err)
+	t.Cleanup(func() { _ = d.Close() })
+	return d
+}
+
+func parsed(t testing.TB, text string) uri {
+	t.Helper()
+	u, err := parseURI(text)
+	check(t, err)
+	return u
+}
+
+// opened gives a source that the end of the test closes.
+func opened[S Source](t testing.TB) func(s S, err error) S {
+	return func(s S, err error) S {
+		t.Helper()
+		check(t, err)
+		t.Cleanup(func() {
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		return s
+	}
+}
+
+// borrow gives a deployment of the first offer.
+func borrow(t testing.TB, s Source) Deployment {
+	t.Helper()
+	d, err := s.Acquire(testkit.Context(t), 0)
+	check(t, err)
+	return d
+}
+
+func offerNames(s Source) string {
+	var names []string
+	for _, o := range s.Offers() {
+		names = append(names, o.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// client is a client of somebody who has nothing to do with the run. It is gone
+// before its server may be.
+func client(t testing.TB, u uri, do func(*mongo.Client) error) error {
+	t.Helper()
+	c, err := mongo.Connect(u.client("somebody"))
+	check(t, err)
+	return errors.Join(do(c), c.Disconnect(context.Background()))
+}
+
+// runOn runs a command on whichever server a connection string leads to.
+func runOn(t testing.TB, u uri, command bson.D) (reply bson.Raw, err error) {
+	t.Helper()
+	err = client(t, u, func(c *mongo.Client) error {
+		reply, err = c.Database("admin").RunCommand(testkit.Context(t), command, options.RunCmd().SetReadPreference(readpref.Nearest())).Raw()
+		return err
+	})
+	return reply, err
+}
+
+// reaches reports connection strings through which nothing answers.
+func reaches(t testing.TB, api string, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		u := parsed(t, text)
+		u.api = api
+		if _, err := runOn(t, u, bson.D{{Key: "ping", Value: 1}}); err != nil {
+			t.Errorf("%s: %v", Redact(text), err)
+		}
+	}
+}
+
+// arm sets failCommand, as a run that was killed leaves it.
+func arm(t testing.TB, text string, mode any, commands string, more ...bson.E) {
+	t.Helper()
+	data := append(bson.D{{Key: "failCommands", Value: strings.Fields(commands)}}, more...)
+	_, err := runOn(t, parsed(t, text), bson.D{{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: mode}, {Key: "data", Value: data}})
+	check(t, err)
+}
+
+// files lists what a pattern below a folder matches.
+func files(t testing.TB, folder, pattern string) []string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(folder, pattern))
+	check(t, err)
+	return found
+}
+
+// lines counts the lines of a file, 0 if it is absent.
+func lines(path string) int {
+	text, _ := os.ReadFile(path)
+	return strings.Count(string(text), "\n")
+}
+
+// listening accepts one connection, says so, and never answers.
+func listening(t *testing.T) (address string, called <-chan struct{}) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	check(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	calls := make(chan struct{})
+	go func() {
+		if conn, err := l.Accept(); err == nil {
+			close(calls)
+			<-t.Context().Done()
+			_ = conn.Close()
+		}
+	}()
+	return l.Addr().String(), calls
+}
