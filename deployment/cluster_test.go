@@ -49,9 +49,9 @@ func TestCluster(t *testing.T) {
 			s := opened[Source](t)(OpenCluster(testkit.Context(t), ClusterOptions{URI: text, SingleURI: d.SingleURI(), ServerAPI: r.api, Lock: &LockOptions{}}))
 			c := borrow(t, s)
 			about := c.Description()
-			equal(t, "name, topology, shards and hosts", []any{about.Name, about.Topology, about.ReplicaSetShards, about.Hosts},
+			testkit.Equal(t, "name, topology, shards and hosts", []any{about.Name, about.Topology, about.ReplicaSetShards, about.Hosts},
 				[]any{r.name, r.topology, r.topology == Sharded || r.topology == LoadBalanced, hosts})
-			equal(t, "access control", about.Auth, len(r.o.Users) > 0)
+			testkit.Equal(t, "access control", about.Auth, len(r.o.Users) > 0)
 			if c.Owned() || c.URI() != text || len(about.AuthMechanisms) == 0 {
 				t.Errorf("%+v at %s, our own: %t", about, c.URI(), c.Owned())
 			}
@@ -62,9 +62,9 @@ func TestCluster(t *testing.T) {
 			busy, cancel := context.WithCancelCause(t.Context())
 			cancel(errors.New("enough"))
 			_, err := s.Acquire(busy, 0)
-			fails(t, err, "waiting for the cluster to be free: enough")
+			testkit.Fails(t, err, "waiting for the cluster to be free: enough")
 			_, err = s.Acquire(t.Context(), 1)
-			fails(t, err, "no offer 1")
+			testkit.Fails(t, err, "no offer 1")
 			s.Release(c, false)
 			borrow(t, s)
 			target := Target{URI: text, ServerAPI: r.api}
@@ -73,7 +73,7 @@ func TestCluster(t *testing.T) {
 			}
 			if !r.srv {
 				_, _, err := ClearLock(testkit.Context(t), target, nil)
-				check(t, err)
+				testkit.Check(t, err)
 			}
 		})
 	}
@@ -93,7 +93,7 @@ func TestShardsThatMayNotBeRead(t *testing.T) {
 		t.Errorf("%+v", about)
 	}
 	_, err := open(codeInvalidOptions)
-	fails(t, err, "cannot read config.shards: ")
+	testkit.Fails(t, err, "cannot read config.shards: ")
 }
 
 // The error says in words that help why a deployment cannot be used. What each host
@@ -106,7 +106,7 @@ func TestUnreachable(t *testing.T) {
 	balanced := serve(t, embedded.Options{Topology: embedded.LoadBalanced}).URI()
 	api := serve(t, embedded.Options{Version: "8.0", Parameters: bson.D{{Key: "requireApiVersion", Value: true}}}).URI()
 	silent, _ := listening(t)
-	const u = "mongodb://u:" + secret + "@"
+	const u = "mongodb://u:" + testkit.Secret + "@"
 	for _, r := range []struct {
 		reason, uri string
 		want        []string
@@ -114,7 +114,7 @@ func TestUnreachable(t *testing.T) {
 		{"nothing listens", u + "127.0.0.1:1/", []string{"no answer from 127.0.0.1:1 within LIMIT", "nothing listens there"}},
 		{"two hosts, and nothing listens", "mongodb://127.0.0.1:1,127.0.0.1:2/", []string{"\n  127.0.0.1:1: ", "\n  127.0.0.1:2: "}},
 		{"it accepts and never answers", "mongodb://" + silent + "/", []string{"within LIMIT", "not answer"}},
-		{"a wrong password", "mongodb://utr:" + secret + "@" + locked + "/", []string{"user or password is wrong"}},
+		{"a wrong password", "mongodb://utr:" + testkit.Secret + "@" + locked + "/", []string{"user or password is wrong"}},
 		{"no user", "mongodb://" + locked + "/", []string{"it wants authentication, and the connection string names no user"}},
 		{"another set", "mongodb://" + open + "/?replicaSet=other", []string{`no host is a member of a replica set named "other"`}},
 		{"TLS is missing", "mongodb://" + tls + "/", []string{"if it wants TLS, add tls=true"}},
@@ -135,7 +135,7 @@ func TestUnreachable(t *testing.T) {
 				missing := func(part string) bool {
 					return !strings.Contains(err.Error(), strings.ReplaceAll(part, "LIMIT", limit.String()))
 				}
-				says(t, err.Error())
+				testkit.Says(t, err.Error())
 				if i := slices.IndexFunc(r.want, missing); i < 0 {
 					return
 				} else if limit > 20*time.Second {
@@ -146,7 +146,7 @@ func TestUnreachable(t *testing.T) {
 	}
 	t.Run("the limit is in the connection string", func(t *testing.T) {
 		_, err := OpenCluster(t.Context(), ClusterOptions{URI: "mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=50"})
-		fails(t, err, "no answer from 127.0.0.1:1 within 50ms")
+		testkit.Fails(t, err, "no answer from 127.0.0.1:1 within 50ms")
 	})
 }
 
@@ -172,14 +172,14 @@ func TestPassing(t *testing.T) {
 		{"a write that was not done", mongo.WriteException{
 			WriteErrors: mongo.WriteErrors{{Code: 11000}}, WriteConcernError: &mongo.WriteConcernError{Code: 91}}, false},
 	} {
-		equal(t, r.reason, Passing(r.err), r.want)
+		testkit.Equal(t, r.reason, Passing(r.err), r.want)
 	}
 }
 
 func TestNotServing(t *testing.T) {
 	say := func(fields ...bson.E) greeting {
 		raw, err := bson.Marshal(bson.D(fields))
-		check(t, err)
+		testkit.Check(t, err)
 		return greeting{hello: raw}
 	}
 	yes := func(key string) bson.E { return bson.E{Key: key, Value: true} }
@@ -205,7 +205,7 @@ func TestNotServing(t *testing.T) {
 		{"one that starts", "a b", map[string]greeting{"a": primary, "b": say(member)}, "b is neither primary nor secondary nor arbiter yet"},
 		{"several things", "a b", map[string]greeting{"a": secondary, "b": {err: errors.New("x")}}, "b: x; replica set rs has no primary yet"},
 	} {
-		equal(t, r.reason, strings.Join(notServing(strings.Fields(r.hosts), r.said), "; "), r.want)
+		testkit.Equal(t, r.reason, strings.Join(notServing(strings.Fields(r.hosts), r.said), "; "), r.want)
 	}
 }
 
@@ -216,11 +216,11 @@ func TestAwaitServing(t *testing.T) {
 		if kind == embedded.ReplicaSet {
 			u.hosts = u.hosts[:1] // it names the others
 		}
-		check(t, awaitServing(testkit.Context(t), u))
+		testkit.Check(t, awaitServing(testkit.Context(t), u))
 		silent, called := listening(t)
 		u.hosts = append(u.hosts, silent)
 		ctx, cancel := context.WithCancelCause(testkit.Context(t))
 		go func() { <-called; cancel(errors.New("waited long enough")) }()
-		fails(t, awaitServing(ctx, u), "waited long enough: ", silent+": ")
+		testkit.Fails(t, awaitServing(ctx, u), "waited long enough: ", silent+": ")
 	}
 }

@@ -19,7 +19,7 @@ import (
 func left(t *testing.T, text string) []LeftFailPoint {
 	t.Helper()
 	reply, err := runOn(t, parsed(t, text), lookFor(suiteFailPoints))
-	check(t, err)
+	testkit.Check(t, err)
 	return on("", reply)
 }
 
@@ -59,12 +59,12 @@ func TestLeftFailPoints(t *testing.T) {
 			} else {
 				_, err := runOn(t, parsed(t, d.DirectURI(host)), bson.D{
 					{Key: "configureFailPoint", Value: "onPrimaryTransactionalWrite"}, {Key: "mode", Value: "alwaysOn"}, {Key: "data", Value: bson.D{}}})
-				check(t, err)
+				testkit.Check(t, err)
 			}
 			var heard notes
 			o := ClusterOptions{URI: d.URI(), SingleURI: d.SingleURI(), Lock: &LockOptions{}, Note: heard.add}
 			opened[Source](t)(OpenCluster(testkit.Context(t), o))
-			says(t, heard.String(), strings.ReplaceAll(r.want, "HOST", host))
+			testkit.Says(t, heard.String(), strings.ReplaceAll(r.want, "HOST", host))
 			if r.want == "" && heard.String() != "" {
 				t.Errorf("people hear %q", heard.String())
 			}
@@ -83,7 +83,7 @@ func TestFailPointsOfOthersStay(t *testing.T) {
 	_, err := OpenCluster(testkit.Context(t), ClusterOptions{URI: d.URI(), Lock: &LockOptions{}})
 	isHeld(t, err)
 	opened[Source](t)(OpenCluster(testkit.Context(t), ClusterOptions{URI: d.URI()}))
-	equal(t, "fail points of the first run", len(left(t, d.DirectURI(d.Primary()))), 1)
+	testkit.Equal(t, "fail points of the first run", len(left(t, d.DirectURI(d.Primary()))), 1)
 }
 
 // A member that is down is reported, and does not keep the others from being
@@ -93,18 +93,18 @@ func TestSweepWithoutAMember(t *testing.T) {
 	d := serve(t, embedded.Options{Topology: embedded.ReplicaSet})
 	hosts := d.Hosts()
 	arm(t, d.DirectURI(hosts[1]), "alwaysOn", "find")
-	check(t, d.Kill(hosts[2]))
+	testkit.Check(t, d.Kill(hosts[2]))
 	swept, err := ClearFailPoints(testkit.Context(t), Target{URI: d.URI()}, "someOther")
-	check(t, err)
+	testkit.Check(t, err)
 	if len(swept.Off) != 1 || swept.Off[0].Member != hosts[1] || swept.Off[0].Name != "failCommand" {
 		t.Errorf("turned off: %v", swept.Off)
 	}
-	equal(t, "members that were not asked", len(swept.Unasked), 1)
-	fails(t, swept.Unasked[0], hosts[2]+" could not be asked", "within 5s")
+	testkit.Equal(t, "members that were not asked", len(swept.Unasked), 1)
+	testkit.Fails(t, swept.Unasked[0], hosts[2]+" could not be asked", "within 5s")
 	swept, err = ClearFailPoints(testkit.Context(t), Target{URI: d.DirectURI(hosts[0])}) // and the others are not asked
-	equal(t, "one member alone", []any{len(swept.Unasked), err}, []any{0, nil})
-	_, err = ClearFailPoints(testkit.Context(t), Target{URI: "mongodb://u:" + secret + "@127.0.0.1:1/?serverSelectionTimeoutMS=50"})
-	fails(t, err, "nothing listens there")
+	testkit.Equal(t, "one member alone", []any{len(swept.Unasked), err}, []any{0, nil})
+	_, err = ClearFailPoints(testkit.Context(t), Target{URI: "mongodb://u:" + testkit.Secret + "@127.0.0.1:1/?serverSelectionTimeoutMS=50"})
+	testkit.Fails(t, err, "nothing listens there")
 }
 
 // shut makes a fail point that lets no client in, on every server. api is the
@@ -118,7 +118,7 @@ func shut(t *testing.T, d *embedded.Deployment, api string, more ...bson.E) {
 			command = append(command, bson.E{Key: "apiVersion", Value: api})
 		}
 		_, err := bare(testkit.Context(t), host, "admin", command)
-		check(t, err)
+		testkit.Check(t, err)
 	}
 }
 
@@ -145,14 +145,14 @@ func TestUnblock(t *testing.T) {
 			var heard notes
 			if !r.look {
 				off, err := Unblock(testkit.Context(t), Target{URI: d.URI(), ServerAPI: r.api}, nil)
-				check(t, err)
+				testkit.Check(t, err)
 				tell(heard.add, off)
 			}
 			// The first look always fails, at the end of its time.
 			o := ClusterOptions{URI: d.URI(), ServerAPI: r.api, Timeout: 3 * time.Second, Lock: &LockOptions{}, Note: heard.add}
 			opened[Source](t)(OpenCluster(testkit.Context(t), o))
 			for _, host := range d.Hosts() {
-				says(t, heard.String(), "turned off: failCommand was on at "+host)
+				testkit.Says(t, heard.String(), "turned off: failCommand was on at "+host)
 			}
 		})
 	}
@@ -167,9 +167,9 @@ func TestUnblockLeavesAlone(t *testing.T) {
 	}()
 	shut(t, d, "")
 	_, err := Unblock(testkit.Context(t), Target{URI: d.URI()}, func(*Holder) bool { return false })
-	equal(t, "the holder", isHeld(t, err).Run, l.me.Run)
+	testkit.Equal(t, "the holder", isHeld(t, err).Run, l.me.Run)
 	_, err = OpenCluster(testkit.Context(t), ClusterOptions{URI: d.URI(), Timeout: 50 * time.Millisecond, Lock: &LockOptions{}})
-	equal(t, "the holder", isHeld(t, err).Run, l.me.Run)
+	testkit.Equal(t, "the holder", isHeld(t, err).Run, l.me.Run)
 	reply, err := bare(testkit.Context(t), d.Hosts()[0], "admin", lookFor([]string{"failCommand"}))
 	if err != nil || len(on("", reply)) != 1 {
 		t.Errorf("the fail point of the run that goes on: %v %v", reply, err)
@@ -218,14 +218,14 @@ func TestBareReplies(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(testkit.Context(t))
 	go func() { <-called; cancel(errors.New("enough")) }()
 	_, err := bare(ctx, silent, "admin", bson.D{{Key: "ping", Value: 1}})
-	fails(t, err)
+	testkit.Fails(t, err)
 }
 
 // bareReply makes a message with a document, and with another size unless that is 0.
 func bareReply(t testing.TB, op, size uint32, doc bson.D) []byte {
 	t.Helper()
 	body, err := bson.Marshal(doc)
-	check(t, err)
+	testkit.Check(t, err)
 	message := append(make([]byte, bareHeader), body...)
 	if size == 0 {
 		size = uint32(len(message))

@@ -3,7 +3,6 @@ package deployment
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -23,49 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// secret is the password in all tests: no error and no note may hold it.
-const secret = "s3cret-pw"
-
-var users = []embedded.User{{Name: "u", Password: secret}}
-
-// check ends a test whose preparation failed.
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// says reports parts that a text lacks, and secrets that it has.
-func says(t testing.TB, text string, parts ...string) {
-	t.Helper()
-	for _, part := range parts {
-		if !strings.Contains(text, part) {
-			t.Errorf("%q is missing in: %s", part, text)
-		}
-	}
-	if strings.Contains(text, secret) {
-		t.Errorf("it reveals the password: %s", text)
-	}
-}
-
-// fails reports that there is no error, or not one that says this.
-func fails(t testing.TB, err error, parts ...string) {
-	t.Helper()
-	if err == nil {
-		t.Errorf("no error, want %q", parts)
-		return
-	}
-	says(t, err.Error(), parts...)
-}
-
-// equal compares what is easily written down.
-func equal(t testing.TB, what string, got, want any) {
-	t.Helper()
-	if fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("%s: %v, want %v", what, got, want)
-	}
-}
+var users = []embedded.User{{Name: "u", Password: testkit.Secret}}
 
 // notes collects lines for people.
 type notes struct {
@@ -89,7 +46,7 @@ func (n *notes) String() string {
 func serve(t testing.TB, o embedded.Options) *embedded.Deployment {
 	t.Helper()
 	d, err := embedded.Start(t.Context(), o)
-	check(t, err)
+	testkit.Check(t, err)
 	t.Cleanup(func() { _ = d.Close() })
 	return d
 }
@@ -97,7 +54,7 @@ func serve(t testing.TB, o embedded.Options) *embedded.Deployment {
 func parsed(t testing.TB, text string) uri {
 	t.Helper()
 	u, err := parseURI(text)
-	check(t, err)
+	testkit.Check(t, err)
 	return u
 }
 
@@ -105,7 +62,7 @@ func parsed(t testing.TB, text string) uri {
 func opened[S Source](t testing.TB) func(s S, err error) S {
 	return func(s S, err error) S {
 		t.Helper()
-		check(t, err)
+		testkit.Check(t, err)
 		t.Cleanup(func() {
 			if err := s.Close(); err != nil {
 				t.Error(err)
@@ -119,7 +76,7 @@ func opened[S Source](t testing.TB) func(s S, err error) S {
 func borrow(t testing.TB, s Source) Deployment {
 	t.Helper()
 	d, err := s.Acquire(testkit.Context(t), 0)
-	check(t, err)
+	testkit.Check(t, err)
 	return d
 }
 
@@ -136,7 +93,7 @@ func offerNames(s Source) string {
 func client(t testing.TB, u uri, do func(*mongo.Client) error) error {
 	t.Helper()
 	c, err := mongo.Connect(u.client("somebody"))
-	check(t, err)
+	testkit.Check(t, err)
 	return errors.Join(do(c), c.Disconnect(context.Background()))
 }
 
@@ -167,14 +124,14 @@ func arm(t testing.TB, text string, mode any, commands string, more ...bson.E) {
 	t.Helper()
 	data := append(bson.D{{Key: "failCommands", Value: strings.Fields(commands)}}, more...)
 	_, err := runOn(t, parsed(t, text), bson.D{{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: mode}, {Key: "data", Value: data}})
-	check(t, err)
+	testkit.Check(t, err)
 }
 
 // files lists what a pattern below a folder matches.
 func files(t testing.TB, folder, pattern string) []string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(folder, pattern))
-	check(t, err)
+	testkit.Check(t, err)
 	return found
 }
 
@@ -188,7 +145,7 @@ func lines(path string) int {
 func listening(t *testing.T) (address string, called <-chan struct{}) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	check(t, err)
+	testkit.Check(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	calls := make(chan struct{})
 	go func() {

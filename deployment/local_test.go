@@ -45,10 +45,10 @@ func TestLocalOffers(t *testing.T) {
 		t.Run(r.reason, func(t *testing.T) {
 			offers, err := localOffers(r.release, r.options)
 			if r.err != "" {
-				fails(t, err, r.err)
+				testkit.Fails(t, err, r.err)
 				return
 			}
-			check(t, err)
+			testkit.Check(t, err)
 			var got []string
 			for _, o := range offers {
 				got = append(got, o.about.Name)
@@ -56,7 +56,7 @@ func TestLocalOffers(t *testing.T) {
 					t.Errorf("%s promises %+v for %+v", o.about.Name, o.about, o.shape)
 				}
 			}
-			equal(t, "offers", got, r.want)
+			testkit.Equal(t, "offers", got, r.want)
 		})
 	}
 }
@@ -90,7 +90,7 @@ func release(t *testing.T, does string) (dir, starts string) {
 	dir = t.TempDir()
 	starts = filepath.Join(dir, "starts")
 	text := "#!/bin/sh\n[ \"$1\" = --version ] && { echo db version v8.0.4; exit; }\necho >>" + starts + "\n" + does + "\n"
-	check(t, os.WriteFile(filepath.Join(dir, "mongod"), []byte(text), 0o755))
+	testkit.Check(t, os.WriteFile(filepath.Join(dir, "mongod"), []byte(text), 0o755))
 	return dir, starts
 }
 
@@ -98,7 +98,7 @@ func release(t *testing.T, does string) (dir, starts string) {
 func standalones(t *testing.T, o LocalOptions) (s *LocalSource, starts string, heard *notes) {
 	t.Helper()
 	self, err := os.Executable()
-	check(t, err)
+	testkit.Check(t, err)
 	heard = new(notes)
 	o.Where, starts = release(t, fmt.Sprintf("export %s=1\nexec %s -test.run '^TestPlayMongod$' -- \"$@\"", envPlay, self))
 	o.Topologies, o.Auth, o.Folder, o.Note = []Topology{Single}, new(bool), t.TempDir(), heard.add
@@ -126,27 +126,27 @@ func TestLocalSource(t *testing.T) {
 		reaches(t, "", d.URI())
 		s.Release(d, false)
 	}
-	equal(t, "servers for one test after the other", lines(starts), 1)
+	testkit.Equal(t, "servers for one test after the other", lines(starts), 1)
 	one, two := borrow(t, s), borrow(t, s)
 	if one == two || lines(starts) != 2 || heard.String() != "" {
 		t.Errorf("two workers have %d servers: %s", lines(starts), heard)
 	}
 	s.Release(one, true)
 	three := borrow(t, s)
-	equal(t, "servers after one is broken", lines(starts), 3)
-	says(t, heard.String(), "is made anew: "+errDoubtful.Error())
+	testkit.Equal(t, "servers after one is broken", lines(starts), 3)
+	testkit.Says(t, heard.String(), "is made anew: "+errDoubtful.Error())
 	s.Release(two, false)
 	s.Release(three, false)
 	s.KeepLogs()
-	check(t, s.Close())
+	testkit.Check(t, s.Close())
 	kept := 0
 	for _, line := range heard.lines {
 		if folder, found := strings.CutPrefix(line, "the logs of the servers are in "); found {
 			kept++
-			equal(t, "kept", files(t, folder, "*"), []string{filepath.Join(folder, "mongod.log")})
+			testkit.Equal(t, "kept", files(t, folder, "*"), []string{filepath.Join(folder, "mongod.log")})
 		}
 	}
-	equal(t, "clusters with logs", kept, 3)
+	testkit.Equal(t, "clusters with logs", kept, 3)
 }
 
 // A release without a mongos does less, and that is said.
@@ -160,7 +160,7 @@ func TestLocalSourceTellsOfLack(t *testing.T) {
 	}{{"all that there is", nil, true}, {"nothing that needs one", []Topology{Single}, false}} {
 		heard := new(notes)
 		opened[*LocalSource](t)(OpenLocal(t.Context(), LocalOptions{Where: dir, Topologies: r.topologies, Note: heard.add}))
-		equal(t, r.reason, strings.Contains(heard.String(), lack), r.said)
+		testkit.Equal(t, r.reason, strings.Contains(heard.String(), lack), r.said)
 	}
 }
 
@@ -193,8 +193,8 @@ func TestLocalSourceReplacesTheDead(t *testing.T) {
 			s.Release(d, false)
 		}
 		process, err := os.FindProcess(d.(*localCluster).Processes()[0])
-		check(t, err)
-		check(t, process.Kill())
+		testkit.Check(t, err)
+		testkit.Check(t, process.Kill())
 		testkit.Until(t, "the death is noticed", func() bool { return Died(d) != nil })
 		if lent {
 			s.Release(d, false)
@@ -203,8 +203,8 @@ func TestLocalSourceReplacesTheDead(t *testing.T) {
 	d := borrow(t, s)
 	reaches(t, "", d.URI())
 	s.Release(d, false)
-	equal(t, "servers", lines(starts), 3)
-	equal(t, "people hear of the dead", strings.Count(heard.String(), "mongod ended: signal: killed"), 2)
+	testkit.Equal(t, "servers", lines(starts), 3)
+	testkit.Equal(t, "people hear of the dead", strings.Count(heard.String(), "mongod ended: signal: killed"), 2)
 }
 
 // A release that cannot start is tried twice and no more, and everybody hears the
@@ -215,14 +215,14 @@ func TestLocalSourceGivesUp(t *testing.T) {
 	s := opened[*LocalSource](t)(OpenLocal(t.Context(), o))
 	for range 3 {
 		_, err := s.Acquire(testkit.Context(t), 0)
-		fails(t, err, "Illegal option")
+		testkit.Fails(t, err, "Illegal option")
 	}
-	equal(t, "starts", lines(starts), 2)
-	check(t, s.Close())
-	equal(t, "logs of failed starts", len(files(t, o.Folder, "*/mongod.log")), 1)
+	testkit.Equal(t, "starts", lines(starts), 2)
+	testkit.Check(t, s.Close())
+	testkit.Equal(t, "logs of failed starts", len(files(t, o.Folder, "*/mongod.log")), 1)
 	o.Parameters = true
 	_, err := OpenLocal(t.Context(), o)
-	fails(t, err, "Illegal option")
+	testkit.Fails(t, err, "Illegal option")
 }
 
 // A release that does not come up is given up at the end of the source, at once.
@@ -238,6 +238,6 @@ func TestLocalSourceClosesWhileStarting(t *testing.T) {
 	if err := testkit.Receive(t, "the end of the wait", got); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	check(t, s.Close())
-	equal(t, "left", files(t, folder, "*"), []string{})
+	testkit.Check(t, s.Close())
+	testkit.Equal(t, "left", files(t, folder, "*"), []string{})
 }

@@ -34,7 +34,7 @@ func released(t *testing.T, l *Lock) *Lock {
 func locked(t *testing.T, uri string, o LockOptions) *Lock {
 	t.Helper()
 	l, err := AcquireLock(testkit.Context(t), uri, o)
-	check(t, err)
+	testkit.Check(t, err)
 	return released(t, l)
 }
 
@@ -52,7 +52,7 @@ func isHeld(t *testing.T, err error) *Holder {
 func storeOf(t *testing.T, text string) lockStore {
 	t.Helper()
 	store, err := openLockStore(parsed(t, text))
-	check(t, err)
+	testkit.Check(t, err)
 	t.Cleanup(store.close)
 	return store
 }
@@ -60,7 +60,7 @@ func storeOf(t *testing.T, text string) lockStore {
 func holderOf(t *testing.T, uri string) *Holder {
 	t.Helper()
 	h, err := storeOf(t, uri).read(testkit.Context(t))
-	check(t, err)
+	testkit.Check(t, err)
 	return h
 }
 
@@ -92,7 +92,7 @@ func TestOneOfManyWins(t *testing.T) {
 			t.Parallel()
 			uri := serve(t, r.o).URI()
 			host, err := os.Hostname()
-			check(t, err)
+			testkit.Check(t, err)
 			for _, stale := range []bool{false, true} {
 				if stale {
 					leave(t, uri, -time.Minute)
@@ -119,7 +119,7 @@ func TestOneOfManyWins(t *testing.T) {
 					if h := isHeld(t, err); h.Host != host || h.PID != os.Getpid() || h.Name != "job $17" || h.Place != ledger.Here() || h.Started.IsZero() || h.Stale() {
 						t.Errorf("the holder is %+v", h)
 					}
-					fails(t, err, "on host "+host, fmt.Sprint("process ", os.Getpid()), "(job $17)", "since ", "last seen ", "--wait-for-lock", "utr clean --uri")
+					testkit.Fails(t, err, "on host "+host, fmt.Sprint("process ", os.Getpid()), "(job $17)", "since ", "last seen ", "--wait-for-lock", "utr clean --uri")
 				}
 				if len(won) != 1 {
 					t.Fatalf("%d of %d have the lock", len(won), contenders)
@@ -128,12 +128,12 @@ func TestOneOfManyWins(t *testing.T) {
 				if h := holderOf(t, uri); h.Run != l.me.Run || h.Expires.Sub(h.Renewed) != DefaultLease {
 					t.Errorf("the document is %+v", h)
 				}
-				says(t, fmt.Sprintf("%+v", holderOf(t, uri)))
-				equal(t, "a lock is taken over", strings.Count(heard.String(), "took over the lock"), map[bool]int{true: 1}[stale])
+				testkit.Says(t, fmt.Sprintf("%+v", holderOf(t, uri)))
+				testkit.Equal(t, "a lock is taken over", strings.Count(heard.String(), "took over the lock"), map[bool]int{true: 1}[stale])
 				if stale {
-					says(t, heard.String(), "host far, process 7 (of last night)")
+					testkit.Says(t, heard.String(), "host far, process 7 (of last night)")
 				}
-				check(t, errors.Join(l.Release(), l.Release())) // twice does no harm
+				testkit.Check(t, errors.Join(l.Release(), l.Release())) // twice does no harm
 				if h := holderOf(t, uri); h != nil {
 					t.Errorf("the lock is left: %+v", h)
 				}
@@ -162,15 +162,15 @@ func TestLockOfARunThatIsGone(t *testing.T) {
 	clean("nobody knows of the run", nil, true, false)
 	clean("the run goes on", goesOn, true, false)
 	_, err := AcquireLock(testkit.Context(t), uri, LockOptions{Gone: goesOn})
-	equal(t, "the holder", isHeld(t, err).Run, "other")
+	testkit.Equal(t, "the holder", isHeld(t, err).Run, "other")
 	clean("the run is gone", gone, true, true)
 	leave(t, uri, time.Hour)
 	var heard notes
 	l := locked(t, uri, LockOptions{Note: heard.add, Gone: gone})
-	equal(t, "the holder", holderOf(t, uri).Run, l.me.Run)
-	says(t, heard.String(), "from a run on host far, process 7 (of last night)", "which is gone")
-	_, _, err = ClearLock(testkit.Context(t), Target{URI: "mongodb://u:" + secret + "@127.0.0.1:1/?serverSelectionTimeoutMS=50"}, nil)
-	fails(t, err, "nothing listens there")
+	testkit.Equal(t, "the holder", holderOf(t, uri).Run, l.me.Run)
+	testkit.Says(t, heard.String(), "from a run on host far, process 7 (of last night)", "which is gone")
+	_, _, err = ClearLock(testkit.Context(t), Target{URI: "mongodb://u:" + testkit.Secret + "@127.0.0.1:1/?serverSelectionTimeoutMS=50"}, nil)
+	testkit.Fails(t, err, "nothing listens there")
 }
 
 // What another run has taken in the middle of a run is lost; what a test has
@@ -183,11 +183,11 @@ func TestLockInTheMiddle(t *testing.T) {
 	}{
 		{"nothing", func(*testing.T, *embedded.Deployment, lockStore, string) {}, false},
 		{"a test drops the database", func(t *testing.T, d *embedded.Deployment, _ lockStore, _ string) {
-			check(t, client(t, parsed(t, d.URI()), func(c *mongo.Client) error { return c.Database(LockDatabase).Drop(testkit.Context(t)) }))
+			testkit.Check(t, client(t, parsed(t, d.URI()), func(c *mongo.Client) error { return c.Database(LockDatabase).Drop(testkit.Context(t)) }))
 		}, false},
-		{"an election", func(t *testing.T, d *embedded.Deployment, _ lockStore, _ string) { check(t, d.StepDown()) }, false},
+		{"an election", func(t *testing.T, d *embedded.Deployment, _ lockStore, _ string) { testkit.Check(t, d.StepDown()) }, false},
 		{"another run has taken it", func(t *testing.T, d *embedded.Deployment, store lockStore, run string) {
-			check(t, store.remove(testkit.Context(t), run))
+			testkit.Check(t, store.remove(testkit.Context(t), run))
 			leave(t, d.URI(), time.Hour)
 		}, true},
 	} {
@@ -204,15 +204,15 @@ func TestLockInTheMiddle(t *testing.T) {
 				if after == nil || after.Run != l.me.Run || after.Expires.Before(before.Expires) {
 					t.Errorf("the lock is %+v, it was %+v", after, before)
 				}
-				check(t, d.StepDown())
-				check(t, l.Release())
+				testkit.Check(t, d.StepDown())
+				testkit.Check(t, l.Release())
 				if h := holderOf(t, d.URI()); h != nil || len(lost) > 0 {
 					t.Errorf("the lock is left: %+v, lost %d times", h, len(lost))
 				}
 				return
 			}
-			fails(t, testkit.Receive(t, "the loss", lost), "was lost: a run on host far, process 7")
-			check(t, l.Release())
+			testkit.Fails(t, testkit.Receive(t, "the loss", lost), "was lost: a run on host far, process 7")
+			testkit.Check(t, l.Release())
 			if h := holderOf(t, d.URI()); h == nil || h.Run != "other" {
 				t.Errorf("the other's lock was removed: %+v", h)
 			}
@@ -225,7 +225,7 @@ func TestQuiet(t *testing.T) {
 	d := serve(t, embedded.Options{})
 	for mode, want := range map[string]bool{"alwaysOn": false, "off": true} {
 		arm(t, d.URI(), mode, "find")
-		equal(t, mode, storeOf(t, d.URI()).quiet(testkit.Context(t)), want)
+		testkit.Equal(t, mode, storeOf(t, d.URI()).quiet(testkit.Context(t)), want)
 	}
 }
 
@@ -289,15 +289,15 @@ func TestWaitForLock(t *testing.T) {
 					}
 				}})
 				if r.err != "" {
-					fails(t, err, r.err)
+					testkit.Fails(t, err, r.err)
 				} else {
-					check(t, err)
+					testkit.Check(t, err)
 					released(t, l)
 				}
-				equal(t, "it took", time.Since(s.begun), r.took)
-				says(t, heard.String(), "waiting up to "+r.wait.String()+" for the deployment at h:1")
-				equal(t, "lines", len(heard.lines), 1)
-				equal(t, "what may have been written is removed", s.removed, r.interrupted)
+				testkit.Equal(t, "it took", time.Since(s.begun), r.took)
+				testkit.Says(t, heard.String(), "waiting up to "+r.wait.String()+" for the deployment at h:1")
+				testkit.Equal(t, "lines", len(heard.lines), 1)
+				testkit.Equal(t, "what may have been written is removed", s.removed, r.interrupted)
 			})
 		})
 	}
@@ -327,12 +327,12 @@ func TestLease(t *testing.T) {
 				var lost time.Duration
 				l, err := acquire(t.Context(), s, []string{"h:1"}, LockOptions{Lost: func(err error) {
 					lost = time.Since(s.begun)
-					fails(t, err, "could not be renewed for 1m0s: no primary")
+					testkit.Fails(t, err, "could not be renewed for 1m0s: no primary")
 					if !errors.Is(err, s.renewal) {
 						t.Errorf("the cause is lost: %v", err)
 					}
 				}})
-				check(t, err)
+				testkit.Check(t, err)
 				released(t, l)
 				for range r.between {
 					time.Sleep(10 * time.Millisecond)
@@ -340,7 +340,7 @@ func TestLease(t *testing.T) {
 				}
 				time.Sleep(90*time.Second - time.Since(s.begun))
 				synctest.Wait()
-				equal(t, "lost after", lost, r.lost)
+				testkit.Equal(t, "lost after", lost, r.lost)
 				if len(s.renewed) == 0 || s.renewed[0] != r.first || len(s.renewed) > r.most {
 					t.Errorf("renewed at %v, want the first at %s, and %d at most", s.renewed, r.first, r.most)
 				}
@@ -380,12 +380,12 @@ func TestLockThatCannotBe(t *testing.T) {
 			var heard notes
 			s, err := OpenCluster(testkit.Context(t), ClusterOptions{URI: d.URI(), Lock: &LockOptions{}, Note: heard.add})
 			if r.err != "" {
-				fails(t, err, r.err)
+				testkit.Fails(t, err, r.err)
 			} else {
-				check(t, err)
-				check(t, s.Close())
+				testkit.Check(t, err)
+				testkit.Check(t, s.Close())
 			}
-			says(t, heard.String(), strings.ReplaceAll(r.note, "HOSTS", strings.Join(d.Hosts(), ",")))
+			testkit.Says(t, heard.String(), strings.ReplaceAll(r.note, "HOSTS", strings.Join(d.Hosts(), ",")))
 			if h := holderOf(t, d.URI()); h != nil {
 				t.Errorf("a lock is left: %+v", h)
 			}

@@ -35,7 +35,7 @@ func orchestrate(t *testing.T) *service {
 	s := &service{Service: twin.Start(t), dir: t.TempDir()}
 	var err error
 	s.book, err = ledger.Open(s.dir)
-	check(t, err)
+	testkit.Check(t, err)
 	return s
 }
 
@@ -43,7 +43,7 @@ func orchestrate(t *testing.T) *service {
 func (s *service) open(t *testing.T, o OrchestrationOptions) Source {
 	t.Helper()
 	source, err := OpenOrchestration(testkit.Context(t), o)
-	check(t, err)
+	testkit.Check(t, err)
 	t.Cleanup(func() { _ = source.Close() })
 	return source
 }
@@ -51,7 +51,7 @@ func (s *service) open(t *testing.T, o OrchestrationOptions) Source {
 // has compares what the service has made, what it and the ledger have.
 func (s *service) has(t *testing.T, made, clusters, entries int) {
 	t.Helper()
-	equal(t, "made, there and in the ledger", []int{s.Made(), len(s.Clusters()), len(files(t, s.dir, "ledger/*"))}, []int{made, clusters, entries})
+	testkit.Equal(t, "made, there and in the ledger", []int{s.Made(), len(s.Clusters()), len(files(t, s.dir, "ledger/*"))}, []int{made, clusters, entries})
 }
 
 // options for clusters named as on the command line.
@@ -64,7 +64,7 @@ func (s *service) options(t *testing.T, names ...string) OrchestrationOptions {
 			continue
 		}
 		c, err := orchestration.Preset(name)
-		check(t, err)
+		testkit.Check(t, err)
 		o.Clusters = append(o.Clusters, OrchestratedCluster{Configuration: c.With(orchestration.Settings{})})
 	}
 	return o
@@ -75,21 +75,21 @@ func (s *service) options(t *testing.T, names ...string) OrchestrationOptions {
 func TestOrchestratedClusters(t *testing.T) {
 	s := orchestrate(t)
 	source := s.open(t, s.options(t, "replicaset", "sharded-auth", "single-auth"))
-	equal(t, "offers", offerNames(source), "replicaset 8.0, sharded 8.0 auth, single 8.0 auth")
+	testkit.Equal(t, "offers", offerNames(source), "replicaset 8.0, sharded 8.0 auth, single 8.0 auth")
 	s.has(t, 3, 3, 3)
 	for i, about := range source.Offers() {
 		d, err := source.Acquire(testkit.Context(t), i)
-		check(t, err)
-		equal(t, about.Name+" is ours", d.Owned(), true)
+		testkit.Check(t, err)
+		testkit.Equal(t, about.Name+" is ours", d.Owned(), true)
 		reaches(t, "", d.URI(), d.SingleURI())
 		for _, h := range d.Description().Hosts {
 			reaches(t, "", d.DirectURI(h))
 		}
 		source.Release(d, false)
 	}
-	check(t, source.Close())
+	testkit.Check(t, source.Close())
 	s.has(t, 3, 0, 0)
-	equal(t, "people hear", s.heard.String(), "")
+	testkit.Equal(t, "people hear", s.heard.String(), "")
 	// Each password was passed on before it could be printed.
 	for _, body := range s.Bodies() {
 		for _, key := range []string{"password", "auth_key"} {
@@ -116,15 +116,15 @@ func TestOrchestratedClusterThatIsThere(t *testing.T) {
 			options.Lock = &LockOptions{}
 			source := s.open(t, options)
 			d := borrow(t, source)
-			equal(t, "it is ours", d.Owned(), false)
+			testkit.Equal(t, "it is ours", d.Owned(), false)
 			reaches(t, "", d.URI())
-			equal(t, "the password is passed on", slices.Contains(s.secrets.lines, password), len(o.Users) > 0)
+			testkit.Equal(t, "the password is passed on", slices.Contains(s.secrets.lines, password), len(o.Users) > 0)
 			_, err := OpenOrchestration(testkit.Context(t), options)
 			isHeld(t, err)
 			source.Release(d, true) // it is put right, too
 			source.Release(borrow(t, source), false)
-			check(t, source.Close())
-			check(t, s.open(t, options).Close())
+			testkit.Check(t, source.Close())
+			testkit.Check(t, s.open(t, options).Close())
 			s.has(t, 0, 1, 0)
 		})
 	}
@@ -138,13 +138,13 @@ func TestOrchestratedPool(t *testing.T) {
 	o := s.options(t, "replicaset", "single", "id:mine", "replicaset-one")
 	o.Each = 2
 	source := s.open(t, o)
-	equal(t, "offers", offerNames(source), "replicaset 8.0, single 8.0")
+	testkit.Equal(t, "offers", offerNames(source), "replicaset 8.0, single 8.0")
 	s.has(t, 3, 4, 3) // the first of each, before anything runs
 	lent := make(map[string]bool)
 	for range 5 {
 		lent[borrow(t, source).URI()] = true
 	}
-	equal(t, "different clusters", len(lent), 2+2+1)
+	testkit.Equal(t, "different clusters", len(lent), 2+2+1)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := source.Acquire(ctx, 0); err == nil {
@@ -157,16 +157,16 @@ func TestOrchestratedPool(t *testing.T) {
 			t.Errorf("a port that two clusters would have: %s", text)
 		}
 	}
-	equal(t, "ids", len(ids), 5)
-	check(t, source.Close())
+	testkit.Equal(t, "ids", len(ids), 5)
+	testkit.Check(t, source.Close())
 
 	o.Topology, o.Each = Single, 0
 	source = s.open(t, o)
-	equal(t, "offers", offerNames(source), "single 8.0")
+	testkit.Equal(t, "offers", offerNames(source), "single 8.0")
 	s.has(t, 6, 2, 1)
 	o.Topology = Sharded
 	_, err := OpenOrchestration(testkit.Context(t), o)
-	fails(t, err, "none of the clusters is of topology sharded")
+	testkit.Fails(t, err, "none of the clusters is of topology sharded")
 }
 
 // A cluster that a test broke is put right, or made anew.
@@ -193,7 +193,7 @@ func TestOrchestratedClusterThatBreaks(t *testing.T) {
 	}
 	reaches(t, "", anew.URI())
 	s.has(t, 2, 1, 1)
-	says(t, s.heard.String(), "cluster single number 1 is made anew: it does not serve after 3s: ")
+	testkit.Says(t, s.heard.String(), "cluster single number 1 is made anew: it does not serve after 3s: ")
 }
 
 // The service is gone in the middle: the cluster that it made serves on; one
@@ -207,9 +207,9 @@ func TestOrchestrationGone(t *testing.T) {
 	source.Release(d, true)
 	for range 3 {
 		_, err := source.Acquire(testkit.Context(t), 0)
-		fails(t, err, "no cluster is left: orchestration: POST "+s.URL, "connection refused")
+		testkit.Fails(t, err, "no cluster is left: orchestration: POST "+s.URL, "connection refused")
 	}
-	fails(t, source.Close(), "could not be taken down, utr clean tries again: orchestration: DELETE "+s.URL)
+	testkit.Fails(t, source.Close(), "could not be taken down, utr clean tries again: orchestration: DELETE "+s.URL)
 	s.has(t, 1, 1, 1)
 }
 
@@ -228,7 +228,7 @@ func TestOrchestrationFails(t *testing.T) {
 		entries int
 		want    []string
 	}{
-		{"the service refuses", raise("TimeoutError: Could not start Server with password " + secret + "."), 0,
+		{"the service refuses", raise("TimeoutError: Could not start Server with password " + testkit.Secret + "."), 0,
 			[]string{"cluster mine: orchestration: PUT http://", ": 500: TimeoutError: Could not start Server with password ***."}},
 		{"its making leaves parts", func(s *service, id string, w http.ResponseWriter, _ *http.Request) {
 			s.AddPart("servers", id+"-part-member1")
@@ -236,7 +236,7 @@ func TestOrchestrationFails(t *testing.T) {
 		}, 0, []string{"500: ReplicaSetError: no primary was ever elected"}},
 		{"it answers nonsense", write(`{"id": 7}`), 0, []string{"not the JSON of mongo-orchestration"}},
 		{"its cluster does not serve", write(`{"id": "x", "mongodb_uri": "mongodb://127.0.0.1:1",
-			"mongodb_auth_uri": "mongodb://ann:` + secret + `@127.0.0.1:1/?authSource=admin"}`), 0,
+			"mongodb_auth_uri": "mongodb://ann:` + testkit.Secret + `@127.0.0.1:1/?authSource=admin"}`), 0,
 			[]string{"cluster mine: it does not serve after 500ms: 127.0.0.1:1: "}},
 		{"it hangs", func(_ *service, _ string, _ http.ResponseWriter, r *http.Request) {
 			_, _ = io.Copy(io.Discard, r.Body) // the end of a connection is noticed once the request is read
@@ -253,8 +253,8 @@ func TestOrchestrationFails(t *testing.T) {
 				}
 				return method == http.MethodPut
 			})
-			mine, err := orchestration.Parse("mine", []byte(`{"members": [{}, {}], "login": "ann", "password": "`+secret+`", "auth_key": "ke"}`))
-			check(t, err)
+			mine, err := orchestration.Parse("mine", []byte(`{"members": [{}, {}], "login": "ann", "password": "`+testkit.Secret+`", "auth_key": "ke"}`))
+			testkit.Check(t, err)
 			o := s.options(t)
 			o.Serve = 500 * time.Millisecond
 			if r.entries > 0 {
@@ -262,8 +262,8 @@ func TestOrchestrationFails(t *testing.T) {
 			}
 			o.Clusters = []OrchestratedCluster{{Configuration: mine}}
 			_, err = OpenOrchestration(testkit.Context(t), o)
-			fails(t, err, r.want...)
-			says(t, s.heard.String())
+			testkit.Fails(t, err, r.want...)
+			testkit.Says(t, s.heard.String())
 			s.has(t, 0, 0, r.entries)
 		})
 	}
@@ -280,7 +280,7 @@ func TestOrchestrationInterrupted(t *testing.T) {
 		return false
 	})
 	_, err := OpenOrchestration(ctx, s.options(t, "single", "replicaset"))
-	fails(t, err, "interrupted")
+	testkit.Fails(t, err, "interrupted")
 	s.has(t, 2, 0, 0)
 }
 
@@ -292,7 +292,7 @@ func TestOrchestratedLog(t *testing.T) {
 	for second, what := range []string{"", "before", "meanwhile", "", "after"} {
 		text += fmt.Sprintf(`{"t":{"$date":"2026-01-01T00:00:0%d.000+00:00"},"msg":"%s"}`+"\n", second, what)
 	}
-	check(t, os.WriteFile(s.dir+"/mongod.log", []byte(text), 0o600))
+	testkit.Check(t, os.WriteFile(s.dir+"/mongod.log", []byte(text), 0o600))
 	s.Service.Logs(s.dir + "/mongod.log")
 	d := borrow(t, s.open(t, s.options(t, "single")))
 	at := time.Date(2026, 1, 1, 0, 0, 2, 0, time.UTC)
@@ -315,7 +315,7 @@ func TestOrchestrationThatIsNone(t *testing.T) {
 		o := s.options(t, r.cluster)
 		o.URL = r.url
 		_, err := OpenOrchestration(testkit.Context(t), o)
-		fails(t, err, r.want)
+		testkit.Fails(t, err, r.want)
 	}
 }
 
@@ -324,19 +324,19 @@ func TestOrchestrationThatIsNone(t *testing.T) {
 func TestOrchestratedBalancers(t *testing.T) {
 	s := orchestrate(t)
 	c, err := orchestration.Parse("mine", []byte(`{"shards": [{"id": "a"}], "routers": [{"setParameter": {"loadBalancerPort": 1}}]}`))
-	check(t, err)
+	testkit.Check(t, err)
 	o := s.options(t)
 	o.Clusters, o.URIOptions = []OrchestratedCluster{{Configuration: c}}, []URIOption{{"serverSelectionTimeoutMS", "100"}}
 	_, err = OpenOrchestration(testkit.Context(t), o)
-	fails(t, err, "cluster mine: cannot use the deployment at 127.0.0.1:")
+	testkit.Fails(t, err, "cluster mine: cannot use the deployment at 127.0.0.1:")
 	s.has(t, 1, 0, 0)
 	made := &ownCluster{}
 	all, one, err := made.balance("mongodb://127.0.0.1:1,127.0.0.1:2/?w=1", []int{3, 4})
-	check(t, err)
-	equal(t, "through load balancers", []string{all, one},
+	testkit.Check(t, err)
+	testkit.Equal(t, "through load balancers", []string{all, one},
 		[]string{"mongodb://" + made.balancers[0].Address() + "/?w=1&loadBalanced=true", "mongodb://" + made.balancers[1].Address() + "/?w=1&loadBalanced=true"})
 	_, _, err = made.balance("mongodb://127.0.0.1:1,127.0.0.1:2/", []int{3})
-	fails(t, err, "its 2 routers have 1 ports for load balancers")
+	testkit.Fails(t, err, "its 2 routers have 1 ports for load balancers")
 	for _, b := range made.balancers {
 		b.Close()
 	}
@@ -346,7 +346,7 @@ func TestOrchestratedBalancers(t *testing.T) {
 func TestDistinct(t *testing.T) {
 	about := func(name, key string, value int32) Description {
 		raw, err := bson.Marshal(bson.D{{Key: key, Value: value}})
-		check(t, err)
+		testkit.Check(t, err)
 		return Description{Name: name, Parameters: raw}
 	}
 	others := []Description{about("a", "set", 1), about("a #2", "set", 2), about("b", "set", 3)}
@@ -361,7 +361,7 @@ func TestDistinct(t *testing.T) {
 		{"it lacks the parameter", about("a", "other", 1), "a #3"},
 		{"another name", about("c", "set", 1), "c"},
 	} {
-		equal(t, r.reason, distinct(r.about, others, []string{"set"}).Name, r.want)
+		testkit.Equal(t, r.reason, distinct(r.about, others, []string{"set"}).Name, r.want)
 	}
 }
 
@@ -376,6 +376,6 @@ func TestCredentials(t *testing.T) {
 		{"other hosts", "mongodb://ann:pw@h:2/", "h:1", "", "", false},
 	} {
 		user, password, found := credentials(r.uri, strings.Split(r.hosts, ","))
-		equal(t, r.reason, []any{user, password, found}, []any{r.user, r.password, r.found})
+		testkit.Equal(t, r.reason, []any{user, password, found}, []any{r.user, r.password, r.found})
 	}
 }

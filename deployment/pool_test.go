@@ -71,7 +71,7 @@ func (p *puppets) pool(t *testing.T, slots int) *pool {
 	for n := range slots {
 		pool.add(Description{Name: "puppets"}, &poolSlot{name: fmt.Sprintf("slot %d", n), make: p.make})
 	}
-	equal(t, "offers", len(pool.Offers()), 1)
+	testkit.Equal(t, "offers", len(pool.Offers()), 1)
 	return pool
 }
 
@@ -110,7 +110,7 @@ func TestPoolLendsEachToOne(t *testing.T) {
 		})
 	}
 	workers.Wait()
-	check(t, pool.Close())
+	testkit.Check(t, pool.Close())
 	if made := p.made.Load(); made > 3 || p.closed.Load() != made {
 		t.Errorf("%d clusters were made, with room for 3, and %d taken down", made, p.closed.Load())
 	}
@@ -124,7 +124,7 @@ func TestPoolDoesNotWaitForAMaking(t *testing.T) {
 		d := borrow(t, pool)
 		p.hold = make(chan struct{})
 		got := later(t, pool)
-		equal(t, "made", p.made.Load(), 2)
+		testkit.Equal(t, "made", p.made.Load(), 2)
 		pool.Release(d, false)
 		if <-got != d {
 			t.Error("it waited for the second one")
@@ -156,12 +156,12 @@ func TestPoolOfBrokenClusters(t *testing.T) {
 				pool.Release(d, true)
 				again, err := pool.Acquire(t.Context(), 0)
 				if r.fails != "" {
-					fails(t, err, r.fails)
+					testkit.Fails(t, err, r.fails)
 				} else if err != nil || (again == d) != r.again {
 					t.Errorf("the same: %t, %v", again == d, err)
 				}
-				equal(t, "made", r.p.made.Load(), r.made)
-				equal(t, "people hear", r.p, r.note)
+				testkit.Equal(t, "made", r.p.made.Load(), r.made)
+				testkit.Equal(t, "people hear", r.p, r.note)
 				// One that could not be taken down is tried again at the end.
 				if err := pool.Close(); !errors.Is(err, r.p.stuck) {
 					t.Errorf("Close: %v", err)
@@ -181,8 +181,8 @@ func TestPoolOfClustersThatDoNotComeUp(t *testing.T) {
 		d := borrow(t, pool)
 		p.fail = fail
 		got := later(t, pool)
-		equal(t, "tries", p.made.Load(), 1+mostTries)
-		equal(t, "people hear", p, "slot 1 is out, 1 of its kind are left: making 3 failed")
+		testkit.Equal(t, "tries", p.made.Load(), 1+mostTries)
+		testkit.Equal(t, "people hear", p, "slot 1 is out, 1 of its kind are left: making 3 failed")
 		pool.Release(d, false)
 		if <-got != d {
 			t.Error("the other cluster is not used")
@@ -191,7 +191,7 @@ func TestPoolOfClustersThatDoNotComeUp(t *testing.T) {
 		pool = none.pool(t, 2)
 		for range 2 {
 			_, err := pool.Acquire(t.Context(), 0)
-			fails(t, err, "no cluster is left: making ")
+			testkit.Fails(t, err, "no cluster is left: making ")
 		}
 		if n := none.made.Load(); n > 2*mostTries {
 			t.Errorf("%d tries for two clusters", n)
@@ -207,18 +207,18 @@ func TestPoolWaitsEnd(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(errors.New("interrupted"))
 		_, err := pool.Acquire(ctx, 0)
-		fails(t, err, "waiting for a cluster to be free: interrupted")
+		testkit.Fails(t, err, "waiting for a cluster to be free: interrupted")
 		_, err = pool.Acquire(ctx, 1)
-		fails(t, err, "no offer 1 of 1")
+		testkit.Fails(t, err, "no offer 1 of 1")
 		got := later(t, pool)
-		check(t, pool.Close())
+		testkit.Check(t, pool.Close())
 		if d := <-got; d != nil {
 			t.Error("a closed pool lends a cluster")
 		}
 		_, err = pool.Acquire(t.Context(), 0)
-		fails(t, err, "closed")
+		testkit.Fails(t, err, "closed")
 		pool.Release(d, true) // late, and no reason to mend anything
-		equal(t, "mended and closed", []int32{p.mended.Load(), p.closed.Load()}, []int32{0, 1})
+		testkit.Equal(t, "mended and closed", []int32{p.mended.Load(), p.closed.Load()}, []int32{0, 1})
 	})
 }
 
@@ -247,10 +247,10 @@ func TestPoolCloses(t *testing.T) {
 					pool.Release(borrow(t, pool), true)
 				}
 				begun := time.Now()
-				check(t, pool.Close())
-				equal(t, "closing took", time.Since(begun), r.took)
-				equal(t, "taken down", p.closed.Load(), r.closed)
-				says(t, p.String(), "for at most 30s")
+				testkit.Check(t, pool.Close())
+				testkit.Equal(t, "closing took", time.Since(begun), r.took)
+				testkit.Equal(t, "taken down", p.closed.Load(), r.closed)
+				testkit.Says(t, p.String(), "for at most 30s")
 			})
 		})
 	}
@@ -272,11 +272,11 @@ func TestEmbeddedKeepsItsOffers(t *testing.T) {
 	} {
 		t.Run(r.reason, func(t *testing.T) {
 			s := opened[Source](t)(OpenEmbedded(t.Context(), r.options))
-			equal(t, "offers", offerNames(s), r.offers)
+			testkit.Equal(t, "offers", offerNames(s), r.offers)
 			for i, offer := range s.Offers() {
 				acquire := func() Deployment {
 					d, err := s.Acquire(testkit.Context(t), i)
-					check(t, err)
+					testkit.Check(t, err)
 					return d
 				}
 				d := acquire()
@@ -287,8 +287,8 @@ func TestEmbeddedKeepsItsOffers(t *testing.T) {
 					}
 				}
 				found, err := probe(testkit.Context(t), d.URI())
-				check(t, err)
-				equal(t, "a probe", []any{found.Topology, found.Version, found.ReplicaSetShards, d.Owned()},
+				testkit.Check(t, err)
+				testkit.Equal(t, "a probe", []any{found.Topology, found.Version, found.ReplicaSetShards, d.Owned()},
 					[]any{offer.Topology, offer.Version, offer.ReplicaSetShards, true})
 				s.Release(d, false)
 				if acquire() != d {
@@ -307,6 +307,6 @@ func TestEmbeddedKeepsItsOffers(t *testing.T) {
 		`topology "sharded-replicaset" cannot be embedded`: {Topologies: []Topology{ShardedReplicaSet}},
 	} {
 		_, err := OpenEmbedded(t.Context(), o)
-		fails(t, err, want)
+		testkit.Fails(t, err, want)
 	}
 }

@@ -15,7 +15,7 @@ func TestURI(t *testing.T) {
 	same := func(u uri) uri { return u }
 	at := func(host string) func(uri) uri { return func(u uri) uri { return u.at(host) } }
 	direct := func(host string) func(uri) uri { return func(u uri) uri { return u.direct(host) } }
-	const u, srv = "mongodb://u:" + secret, "mongodb+srv://c.example.com/"
+	const u, srv = "mongodb://u:" + testkit.Secret, "mongodb+srv://c.example.com/"
 	for _, r := range []struct {
 		reason, in string
 		change     func(uri) uri
@@ -32,8 +32,8 @@ func TestURI(t *testing.T) {
 		{"options match whatever their case", "mongodb://a:1/?REPLICASET=rs", direct("a:1"), "mongodb://a:1/?directConnection=true"},
 		{"options without a slash before them", "mongodb://a:1?w=1", same, "mongodb://a:1/?w=1"},
 		{"an address of version six", "mongodb://[::1]:27017/", direct("[::1]:2"), "mongodb://[::1]:2/?directConnection=true"},
-		{"no scheme", "u:" + secret + "@localhost", same, ""},
-		{"another scheme", "http://u:" + secret + "@localhost", same, ""},
+		{"no scheme", "u:" + testkit.Secret + "@localhost", same, ""},
+		{"another scheme", "http://u:" + testkit.Secret + "@localhost", same, ""},
 		{"no host", u + "@/", same, ""},
 		{"an empty host", u + "@a,,b/", same, ""},
 		{"an option without a value", u + "@a/?w", same, ""},
@@ -41,15 +41,15 @@ func TestURI(t *testing.T) {
 		t.Run(r.reason, func(t *testing.T) {
 			parsed, err := parseURI(r.in)
 			if r.want == "" {
-				fails(t, err)
+				testkit.Fails(t, err)
 				return
 			}
-			check(t, err)
-			equal(t, "changed", r.change(parsed), r.want)
+			testkit.Check(t, err)
+			testkit.Equal(t, "changed", r.change(parsed), r.want)
 		})
 	}
 	// A client that streams may wait for a heartbeat, 10 s, when it is disconnected.
-	equal(t, "monitoring", *parsed(t, "mongodb://a/").client("x").ServerMonitoringMode, "poll")
+	testkit.Equal(t, "monitoring", *parsed(t, "mongodb://a/").client("x").ServerMonitoringMode, "poll")
 }
 
 func TestURIAuthenticates(t *testing.T) {
@@ -62,21 +62,21 @@ func TestURIAuthenticates(t *testing.T) {
 		{"a certificate", "mongodb://a/?tls=true&authMechanism=MONGODB-X509", true},
 		{"a token, whatever the case", "mongodb://a/?AUTHMECHANISM=MONGODB-OIDC", true},
 	} {
-		equal(t, r.reason, parsed(t, r.in).authenticates(), r.want)
+		testkit.Equal(t, r.reason, parsed(t, r.in).authenticates(), r.want)
 	}
 }
 
 func TestRedact(t *testing.T) {
 	for _, r := range []struct{ reason, in, want string }{
-		{"a user", "mongodb://u:secret@a:1/?w=1", "mongodb://***@a:1/?w=1"},
+		{"a user", "mongodb://u:testkit.Secret@a:1/?w=1", "mongodb://***@a:1/?w=1"},
 		{"a password with an at sign", "mongodb+srv://u:se@cret@a/", "mongodb+srv://***@a/"},
 		{"a token", "mongodb://a/?authMechanismProperties=AWS_SESSION_TOKEN:secret", "mongodb://a/?authMechanismProperties=%2A%2A%2A"},
 		{"no secret", "mongodb://a:1/", "mongodb://a:1/"},
 	} {
-		equal(t, r.reason, Redact(r.in), r.want)
+		testkit.Equal(t, r.reason, Redact(r.in), r.want)
 	}
-	u := "mongodb://u:p%40" + secret + "@a/"
-	fails(t, redact(t.Context(), errors.New("cannot use p@"+secret+" of "+u), u), "cannot use *** of mongodb://***@a/")
+	u := "mongodb://u:p%40" + testkit.Secret + "@a/"
+	testkit.Fails(t, redact(t.Context(), errors.New("cannot use p@"+testkit.Secret+" of "+u), u), "cannot use *** of mongodb://***@a/")
 }
 
 // srvName is below the same domain as 127.0.0.1, if that is taken for a name, as
@@ -92,9 +92,9 @@ func named(t *testing.T, hosts []string, txt string) {
 	var records []*net.SRV
 	for _, h := range hosts {
 		host, port, err := net.SplitHostPort(h)
-		check(t, err)
+		testkit.Check(t, err)
 		n, err := strconv.ParseUint(port, 10, 16)
-		check(t, err)
+		testkit.Check(t, err)
 		records = append(records, &net.SRV{Target: host + ".", Port: uint16(n)})
 	}
 	dns.DefaultResolver = &dns.Resolver{
@@ -135,17 +135,17 @@ func TestResolved(t *testing.T) {
 		t.Run(r.reason, func(t *testing.T) {
 			named(t, r.hosts, r.txt)
 			u, err := parsed(t, r.in).resolved()
-			check(t, err)
-			equal(t, "resolved", u, r.want)
+			testkit.Check(t, err)
+			testkit.Equal(t, "resolved", u, r.want)
 		})
 	}
 	t.Run("a name of nobody", func(t *testing.T) {
 		named(t, nil, "")
-		const nobody = "mongodb+srv://u:" + secret + "@other.0.0.1/"
+		const nobody = "mongodb+srv://u:" + testkit.Secret + "@other.0.0.1/"
 		_, err := OpenCluster(testkit.Context(t), ClusterOptions{URI: nobody})
-		fails(t, err, "cannot use the deployment at other.0.0.1: ")
+		testkit.Fails(t, err, "cannot use the deployment at other.0.0.1: ")
 		_, err = ClearFailPoints(testkit.Context(t), Target{URI: nobody})
-		fails(t, err, "no such name")
+		testkit.Fails(t, err, "no such name")
 	})
 }
 
@@ -170,12 +170,12 @@ func TestURIOptions(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		equal(t, r.reason, o.Name+"="+o.Value, r.text)
+		testkit.Equal(t, r.reason, o.Name+"="+o.Value, r.text)
 		if err := CheckURIOptions([]URIOption{o}); (err == nil) != r.fits {
 			t.Errorf("%s: %v", r.reason, err)
 		}
 	}
-	check(t, CheckURIOptions(nil))
+	testkit.Check(t, CheckURIOptions(nil))
 }
 
 // Each connection string has the options; the source below gets back what it lent.
@@ -187,8 +187,8 @@ func TestWithURIOptions(t *testing.T) {
 	}
 	d := borrow(t, s)
 	for _, text := range []string{d.URI(), d.SingleURI(), d.DirectURI(d.Description().Hosts[0])} {
-		says(t, text, "compressors=zlib", "appName=a+b")
-		check(t, CheckURI(text))
+		testkit.Says(t, text, "compressors=zlib", "appName=a+b")
+		testkit.Check(t, CheckURI(text))
 	}
 	if d.SingleURI() == d.URI() {
 		t.Error("the connection string of a single mongos is that of all")
@@ -209,9 +209,9 @@ func (mortal) Dead() error { return errDeath }
 // A deployment behind options knows of its deaths, and a source of its mending.
 func TestBelowOptions(t *testing.T) {
 	behind := func(d Deployment) Deployment { return optionDeployment{Deployment: d} }
-	equal(t, "deaths", []error{Died(mortal{}), Died(behind(mortal{}))}, []error{errDeath, errDeath})
-	equal(t, "nobody knows of one", []error{Died(&cluster{}), Died(behind(&cluster{})), Died(nil)}, []error{nil, nil, nil})
+	testkit.Equal(t, "deaths", []error{Died(mortal{}), Died(behind(mortal{}))}, []error{errDeath, errDeath})
+	testkit.Equal(t, "nobody knows of one", []error{Died(&cluster{}), Died(behind(&cluster{})), Died(nil)}, []error{nil, nil, nil})
 	p := newPool(nil)
-	equal(t, "sources that mend", []bool{Mends(p), Mends(WithURIOptions(p, []URIOption{{"compressors", "zlib"}})), Mends(&clusterSource{})}, []bool{true, true, false})
-	check(t, p.Close())
+	testkit.Equal(t, "sources that mend", []bool{Mends(p), Mends(WithURIOptions(p, []URIOption{{"compressors", "zlib"}})), Mends(&clusterSource{})}, []bool{true, true, false})
+	testkit.Check(t, p.Close())
 }
