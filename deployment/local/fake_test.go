@@ -2,18 +2,22 @@ package local
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/unified-test-runner/utr/embedded"
+	"github.com/unified-test-runner/utr/embedded/process"
+	"github.com/unified-test-runner/utr/internal/ledger"
+	"github.com/unified-test-runner/utr/internal/testkit"
 	"go.uber.org/goleak"
 )
 
@@ -28,20 +32,26 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// fakes are mongods with a flaw each; their arguments are a mongod's.
+// fakes are mongods, most with a flaw; their arguments are a mongod's.
 var fakes = map[string]func(args []string){
-	"standalone": func(args []string) {
-		port, _ := strconv.Atoi(valueOf(args, "--port"))
-		d, err := embedded.Start(context.Background(), embedded.Options{Ports: []int{port}})
-		if err != nil {
-			fmt.Printf("Failed to set up listener: SocketException: %s\n", err)
-			os.Exit(exitNet)
+	"whole": func(args []string) { // also a mongos, by its name
+		mongos := filepath.Base(os.Args[0]) == "mongos"
+		if args[0] == "mongod" {
+			args = args[1:]
 		}
-		fmt.Println("waiting for connections")
-		ended := make(chan os.Signal, 1)
-		signal.Notify(ended, syscall.SIGTERM)
-		<-ended
-		_ = d.Close()
+		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+		defer stop()
+		if slices.Equal(args, []string{process.HostOption}) {
+			_ = process.Host(ctx, os.Stdin, os.Stdout)
+			return
+		}
+		self, _ := os.Executable()
+		os.Exit(process.Run(ctx, mongos, args, process.Environment{
+			Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, PID: os.Getpid(), Self: []string{self}}))
+	},
+	"standalone": func(args []string) {
+		serve(args)
+		select {}
 	},
 	"refuses its options": func([]string) {
 		fmt.Fprintln(os.Stderr, "Error parsing command line: unrecognised option '--nounixsocket'\ntry 'mongod --help' for more information")
@@ -49,50 +59,105 @@ var fakes = map[string]func(args []string){
 	},
 	"does not listen": func([]string) {
 		fmt.Println("thinking")
-		time.Sleep(time.Hour)
+		signal.Ignore(syscall.SIGTERM)
+		select {}
 	},
 	"does not answer": func(args []string) {
-		l, err := net.Listen("tcp", net.JoinHostPort(address, valueOf(args, "--port")))
-		if err != nil {
+		if _, err := net.Listen("tcp", net.JoinHostPort(address, valueOf(args, "--port"))); err != nil {
 			os.Exit(exitNet)
 		}
-		for {
-			if _, err := l.Accept(); err != nil {
-				os.Exit(1)
-			}
-		}
+		signal.Ignore(syscall.SIGTERM)
+		select {}
 	},
 	"never has a port": func([]string) {
 		// Where two bind and then listen, the loser aborts (4.2).
 		fmt.Printf("Error listening for new connections on 127.0.0.1:1: Address already in use\n%s", strings.Repeat("a line of a back trace\n", 40))
 		os.Exit(14)
 	},
-	"dies after a while": func(args []string) {
-		port, _ := strconv.Atoi(valueOf(args, "--port"))
-		if _, err := embedded.Start(context.Background(), embedded.Options{Ports: []int{port}}); err != nil {
-			os.Exit(exitNet)
-		}
-		until := filepath.Join(filepath.Dir(valueOf(args, "--dbpath")), "end")
-		for {
-			if _, err := os.Stat(until); err == nil {
-				fmt.Println("Fatal assertion 4711")
-				os.Exit(14)
-			}
-			time.Sleep(5 * time.Millisecond)
-		}
+	"dies when it is told to": func(args []string) {
+		told := make(chan os.Signal, 1)
+		signal.Notify(told, syscall.SIGUSR1)
+		serve(args)
+		<-told
+		fmt.Println("Fatal assertion 4711")
+		os.Exit(14)
 	},
 }
 
-// fake gives a release whose mongod is the test binary with a flaw.
-func fake(t *testing.T, flaw string) Release {
+// serve serves a standalone until the process ends.
+func serve(args []string) {
+	port, _ := strconv.Atoi(valueOf(args, "--port"))
+	if _, err := embedded.Start(context.Background(), embedded.Options{Ports: []int{port}}); err != nil {
+		fmt.Printf("Failed to set up listener: SocketException: %s\n", err)
+		os.Exit(exitNet)
+	}
+	fmt.Println("waiting for connections")
+}
+
+// bench is a place for clusters whose leftovers can be seen.
+type bench struct {
+	t       *testing.T
+	options Options
+	state   string // of the ledger
+}
+
+// newBench gives a bench whose mongod is the test binary with a flaw.
+func newBench(t *testing.T, flaw string) *bench {
 	t.Helper()
 	if fakes[flaw] == nil {
 		t.Fatalf("there is no fake %q", flaw)
 	}
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	t.Setenv(envFake, flaw)
-	return Release{Mongod: self, Version: Version{8, 0, 0}}
+	mongos := filepath.Join(t.TempDir(), "mongos")
+	testkit.Check(t, os.Symlink(self, mongos))
+	b := &bench{t: t, state: t.TempDir()}
+	book, err := ledger.Open(b.state)
+	testkit.Check(t, err)
+	release := Release{Mongod: self, Mongos: mongos, Version: Version{8, 0, 0}}
+	b.options = Options{Release: release, Folder: t.TempDir(), Book: book, Ports: new(Ports), Timeout: testkit.Patience}
+	return b
+}
+
+func (b *bench) start() *Cluster {
+	b.t.Helper()
+	c, err := Start(b.t.Context(), b.options)
+	testkit.Check(b.t, err)
+	return c
+}
+
+// files lists what is left of clusters, but for their folders.
+func (b *bench) files() []string {
+	files, _ := filepath.Glob(filepath.Join(b.options.Folder, "*", "*"))
+	return files
+}
+
+func (b *bench) entries() int {
+	entries, _ := filepath.Glob(filepath.Join(b.state, "ledger", "*"))
+	return len(entries)
+}
+
+// close ends a cluster. Nothing may be left: no file, no entry, no process.
+func (b *bench) close(c *Cluster) {
+	b.t.Helper()
+	hosts := c.Hosts()
+	testkit.Check(b.t, errors.Join(c.Close(false), c.Close(false)))
+	b.empty()
+	if c.Dead() == nil {
+		b.t.Error("a closed cluster is said to run")
+	}
+	for _, host := range hosts {
+		if conn, err := net.Dial("tcp", host); err == nil {
+			b.t.Error("something listens on its port", conn.Close())
+		}
+	}
+}
+
+func (b *bench) empty() {
+	b.t.Helper()
+	folders, _ := filepath.Glob(filepath.Join(b.options.Folder, "*"))
+	if n := b.entries(); len(folders)+n > 0 {
+		b.t.Errorf("left are %v and %d entries", folders, n)
+	}
 }

@@ -1,18 +1,28 @@
 package local
 
 import (
+	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
 // drawn writes a plan down: waves by lines, then the sets.
-func drawn(p Plan) string {
+func drawn(t *testing.T, p Plan) string {
 	var lines []string
+	seen := make(map[string]bool)
 	for _, wave := range p.Waves {
 		var names []string
 		for _, process := range wave {
+			if seen[process.Name] {
+				t.Errorf("two processes have the name %s, and its files", process.Name)
+			}
+			seen[process.Name] = true
 			name := process.Name
 			if process.Set != "" {
 				name += "@" + process.Set
@@ -25,20 +35,14 @@ func drawn(p Plan) string {
 		lines = append(lines, strings.Join(names, " "))
 	}
 	for _, s := range p.Sets {
-		line := "set " + s.Name
-		if s.Config {
-			line += " config"
-		}
-		if s.Shard {
-			line += " shard"
-		}
-		lines = append(lines, line)
+		kind := map[[2]bool]string{{true, false}: " config", {false, true}: " shard"}[[2]bool{s.Config, s.Shard}]
+		lines = append(lines, "set "+s.Name+kind)
 	}
 	return strings.Join(lines, "\n")
 }
 
 func TestPlan(t *testing.T) {
-	for _, row := range []struct {
+	for _, r := range []struct {
 		reason  string
 		shape   Shape
 		version Version
@@ -47,7 +51,7 @@ func TestPlan(t *testing.T) {
 		{"one process", Shape{}, Version{4, 2}, "mongod"},
 		{"three members by default, started together", Shape{Topology: ReplicaSet}, Version{4, 2},
 			"rs0-0@rs0 rs0-1@rs0 rs0-2@rs0\nset rs0"},
-		{"as many members as wanted", Shape{Topology: ReplicaSet, Members: 1}, Version{8, 0}, "rs0-0@rs0\nset rs0"},
+		{"as many members as asked for", Shape{Topology: ReplicaSet, Members: 1}, Version{8, 0}, "rs0-0@rs0\nset rs0"},
 		{"a mongos needs the config servers, and the second one knows the shards from its start", Shape{Topology: Sharded}, Version{4, 2},
 			"csrs-0@csrs shard0-0@shard0\nmongos-0\nmongos-1\nset csrs config\nset shard0 shard"},
 		{"one mongos makes no third wave", Shape{Topology: Sharded, Mongoses: 1}, Version{8, 2},
@@ -59,38 +63,17 @@ func TestPlan(t *testing.T) {
 			"csrs-0@csrs shard0-0@shard0\nmongos-0+lb\nmongos-1+lb\nset csrs config\nset shard0 shard"},
 		{"the first version that has it", Shape{Topology: LoadBalanced, Mongoses: 1}, Version{5, 0, 7},
 			"csrs-0@csrs shard0-0@shard0\nmongos-0+lb\nset csrs config\nset shard0 shard"},
-		{"no version before", Shape{Topology: LoadBalanced}, Version{5, 0, 6}, "error: version 5.0.6 has no load balancing, which came with 5.0.7"},
+		{"not the version before", Shape{Topology: LoadBalanced}, Version{5, 0, 6}, "error: version 5.0.6 has no load balancing, which came with 5.0.7"},
 		{"more members than a set can have", Shape{Topology: ReplicaSet, Members: 51}, Version{8, 0}, "error: a replica set has 1 to 50 members"},
 		{"less than nothing", Shape{Topology: Sharded, Mongoses: -1}, Version{8, 0}, "error: a sharded cluster has at least one shard and one mongos"},
-		{"a topology that there is not", Shape{Topology: 9}, Version{8, 0}, "error: there is no topology 9"},
+		{"an unknown topology", Shape{Topology: 9}, Version{8, 0}, "error: there is no topology 9"},
 	} {
-		p, err := NewPlan(row.shape, row.version)
-		got := drawn(p)
+		p, err := NewPlan(r.shape, r.version)
+		got := drawn(t, p)
 		if err != nil {
 			got = "error: " + err.Error()
 		}
-		if got != row.want {
-			t.Errorf("%s: got\n%s\nwant\n%s", row.reason, got, row.want)
-		}
-	}
-}
-
-// Each process of a plan has a name of its own: it names its files.
-func TestPlanNamesDiffer(t *testing.T) {
-	for topology := range LoadBalanced + 1 {
-		p, err := NewPlan(Shape{Topology: topology, Members: 50, Shards: 5, ShardMembers: 5, Mongoses: 5}, Version{8, 0})
-		if err != nil {
-			t.Fatal(err)
-		}
-		seen := make(map[string]bool)
-		for _, wave := range p.Waves {
-			for _, process := range wave {
-				if seen[process.Name] {
-					t.Errorf("%s: %s is there twice", topology, process.Name)
-				}
-				seen[process.Name] = true
-			}
-		}
+		testkit.Equal(t, r.reason, got, r.want)
 	}
 }
 
@@ -102,7 +85,7 @@ func TestArgv(t *testing.T) {
 	place := Place{Port: 7, BalancerPort: 8, Data: "/d", ConfigDB: "config/h:1"}
 	secure := place
 	secure.KeyFile, secure.Certificate, secure.CA = "/k", "/c", "/a"
-	for _, row := range []struct {
+	for _, r := range []struct {
 		reason  string
 		process Process
 		version Version
@@ -122,10 +105,7 @@ func TestArgv(t *testing.T) {
 		{"access control and TLS", Process{Role: RoleMongos}, Version{8, 0}, secure,
 			common + "--configdb config/h:1 --keyFile /k --tlsMode requireTLS --tlsCertificateKeyFile /c --tlsCAFile /a --tlsAllowConnectionsWithoutCertificates"},
 	} {
-		got := strings.Join(Argv(row.process, row.version, row.place), " ")
-		if d := cmp.Diff(row.want, got); d != "" {
-			t.Errorf("%s (-want +got):\n%s", row.reason, d)
-		}
+		testkit.Equal(t, r.reason, strings.Join(Argv(r.process, r.version, r.place), " "), r.want)
 	}
 }
 
@@ -133,20 +113,13 @@ func TestArgv(t *testing.T) {
 func TestOptionVersions(t *testing.T) {
 	o := option{from: Version{4, 4}, until: Version{6, 1}}
 	for v, want := range map[Version]bool{{4, 2}: false, {4, 4, 0}: true, {6, 0, 9}: true, {6, 1, 0}: false, {8, 0}: false} {
-		if got := o.holds(v); got != want {
-			t.Errorf("%s: got %t", v, got)
-		}
-	}
-	for i, o := range optionTable() {
-		if o.reason == "" || o.roles == 0 || o.args == nil {
-			t.Errorf("row %d lacks its reason, its roles or its arguments", i)
-		}
+		testkit.Equal(t, v.String(), o.holds(v), want)
 	}
 }
 
 func TestInitiation(t *testing.T) {
 	nine := strings.Fields("h1 h2 h3 h4 h5 h6 h7 h8 h9")
-	for _, row := range []struct {
+	for _, r := range []struct {
 		reason string
 		set    Set
 		hosts  []string
@@ -156,18 +129,14 @@ func TestInitiation(t *testing.T) {
 		{"config servers say so", Set{Name: "c", Config: true}, nine[:1], `{"_id":"c","members":[{"_id":0,"host":"h1"}],"configsvr":true}`},
 		{"the eighth member cannot vote any more", Set{Name: "rs0"}, nine, `{"_id":6,"host":"h7"},{"_id":7,"host":"h8","votes":0,"priority":0},`},
 	} {
-		got, err := bsonText(initiation(row.set, row.hosts))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !strings.Contains(got, row.want) {
-			t.Errorf("%s: got %s", row.reason, got)
-		}
+		got, err := bson.MarshalExtJSON(initiation(r.set, r.hosts), false, false)
+		testkit.Check(t, err)
+		testkit.Says(t, string(got), r.want)
 	}
 }
 
 func TestLacks(t *testing.T) {
-	for _, row := range []struct {
+	for _, r := range []struct {
 		reason string
 		states []state
 		want   string
@@ -179,11 +148,114 @@ func TestLacks(t *testing.T) {
 		{"an old primary that has not heard", []state{primary, primary, secondary}, "2 primaries, 1 secondaries, 0 that are neither"},
 	} {
 		got := ""
-		if err := lacks(row.states); err != nil {
+		if err := lacks(r.states); err != nil {
 			got = err.Error()
 		}
-		if got != row.want {
-			t.Errorf("%s: got %q, want %q", row.reason, got, row.want)
+		testkit.Equal(t, r.reason, got, r.want)
+	}
+}
+
+func TestParseVersion(t *testing.T) {
+	for _, r := range []struct {
+		reason, out string
+		want        Version
+		bad         bool
+	}{
+		{"4.2", "db version v4.2.24\ngit version: 5e4ec1d24431fcdd28b579a024c5c801b8cde4e2\nOpenSSL version: OpenSSL 1.1.1\n", Version{4, 2, 24}, false},
+		{"4.4 and later", "db version v8.0.4\nBuild Info: {\n    \"version\": \"8.0.4\",\n    \"openSSLVersion\": \"OpenSSL 3.0.2\"\n}\n", Version{8, 0, 4}, false},
+		{"a mongos", "mongos version v7.0.14\nBuild Info: {", Version{7, 0, 14}, false},
+		{"a candidate", "db version v8.2.0-rc3-12-gabcdef", Version{8, 2, 0}, false},
+		{"something before it", "WARNING: no locale\ndb version v6.0.1\r\n", Version{6, 0, 1}, false},
+		{"another program", "ls (GNU coreutils) 9.1", Version{}, true},
+		{"nothing", "", Version{}, true},
+		{"a version of something else", "OpenSSL version: OpenSSL 1.1.1", Version{}, true},
+	} {
+		got, err := parseVersion(r.out)
+		if got != r.want || (err != nil) != r.bad {
+			t.Errorf("%s: got %v, %v", r.reason, got, err)
+		}
+	}
+}
+
+// script writes a program that a shell runs.
+func script(t *testing.T, path, text string) string {
+	t.Helper()
+	testkit.Check(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	testkit.Check(t, os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o755))
+	return path
+}
+
+func TestFind(t *testing.T) {
+	dir := t.TempDir()
+	at := func(names ...string) string { return filepath.Join(append([]string{dir}, names...)...) }
+	for path, text := range map[string]string{
+		"whole/bin/mongod":  "echo db version v8.0.4",
+		"whole/bin/mongos":  "echo mongos version v8.0.4",
+		"flat/mongod":       "echo db version v4.2.0",
+		"suffix/mongod-7.0": "echo db version v7.0.1",
+		"suffix/mongos-7.0": "echo mongos version v7.0.1",
+		"mixed/mongod":      "echo db version v8.0.4",
+		"mixed/mongos":      "echo mongos version v7.0.1",
+		"old/mongod":        "echo db version v4.0.28",
+		"broken/mongod":     "echo mongod: error while loading shared libraries: libcrypto.so.1.1 >&2; exit 127",
+		"silent/mongod":     "true",
+	} {
+		script(t, at(path), text)
+	}
+	testkit.Check(t, os.MkdirAll(at("empty"), 0o755))
+	testkit.Check(t, os.WriteFile(at("plain"), nil, 0o644))
+	t.Setenv("PATH", at("whole", "bin")+string(os.PathListSeparator)+os.Getenv("PATH"))
+	for _, r := range []struct {
+		reason, where string
+		want          Release
+		err           []string
+	}{
+		{"a release", at("whole"), Release{at("whole", "bin", "mongod"), at("whole", "bin", "mongos"), Version{8, 0, 4}}, nil},
+		{"the oldest version, a folder of programs without a mongos", at("flat"), Release{at("flat", "mongod"), "", Version{4, 2, 0}}, nil},
+		{"a program", at("whole", "bin", "mongod"), Release{at("whole", "bin", "mongod"), at("whole", "bin", "mongos"), Version{8, 0, 4}}, nil},
+		{"one with a version in its name", at("suffix", "mongod-7.0"), Release{at("suffix", "mongod-7.0"), at("suffix", "mongos-7.0"), Version{7, 0, 1}}, nil},
+		{"a name in $PATH", "mongod", Release{at("whole", "bin", "mongod"), at("whole", "bin", "mongos"), Version{8, 0, 4}}, nil},
+		{"a name that is missing", "mongod-of-nobody", Release{}, []string{"neither a folder here nor a program on $PATH"}},
+		{"two versions", at("mixed"), Release{}, []string{"8.0.4", "7.0.1", "cannot be made of both"}},
+		{"a version that is too old", at("old"), Release{}, []string{"4.0.28", "4.2 is the oldest"}},
+		{"a library that is missing", at("broken"), Release{}, []string{"exit status 127", "libcrypto.so.1.1"}},
+		{"a program that says nothing", at("silent"), Release{}, []string{"does not tell a version", "it said nothing"}},
+		{"a folder without it", at("empty"), Release{}, []string{"there is no mongod in the folder", filepath.Join("empty", "bin", "mongod"), filepath.Join("empty", "mongod")}},
+		{"a file that cannot be run", at("plain"), Release{}, []string{"not executable"}},
+		{"a folder that is missing", at("nowhere"), Release{}, []string{"there is no "}},
+	} {
+		got, err := Find(t.Context(), r.where)
+		testkit.Equal(t, r.reason, []any{got, err != nil}, []any{r.want, r.err != nil})
+		if err != nil {
+			testkit.Says(t, err.Error(), r.err...)
+		}
+	}
+	// A program that does not even tell its version is given up, with all that it
+	// started.
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := Find(ctx, script(t, at("hangs/mongod"), "sleep 600 & wait"))
+	testkit.Fails(t, err, "canceled")
+}
+
+func TestEnvironmentKeepsSecrets(t *testing.T) {
+	t.Setenv("UTR_URI", "mongodb://u:"+testkit.Secret+"@h/")
+	t.Setenv("UTR_PASSWORD", testkit.Secret)
+	t.Setenv("HARMLESS", "kept")
+	testkit.Says(t, strings.Join(environment(), "\n"), "HARMLESS=kept")
+}
+
+func TestCan(t *testing.T) {
+	for _, r := range []struct {
+		reason string
+		r      Release
+		want   []bool // of each topology
+	}{
+		{"without a mongos", Release{Mongod: "/r/mongod", Version: Version{8, 0, 0}}, []bool{true, true, false, false}},
+		{"just too old for load balancing", Release{Mongod: "/r/mongod", Mongos: "/r/mongos", Version: Version{5, 0, 6}}, []bool{true, true, true, false}},
+	} {
+		for topology, want := range r.want {
+			testkit.Equal(t, r.reason, r.r.Can(Shape{Topology: Topology(topology)}) == nil, want)
 		}
 	}
 }

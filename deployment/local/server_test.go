@@ -1,0 +1,293 @@
+package local
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded"
+	"github.com/unified-test-runner/utr/internal/testkit"
+)
+
+// With access control, a member stands for election for one who signs in with
+// the servers' password, and for nobody else.
+func TestStandForElection(t *testing.T) {
+	const key = "the password of servers among themselves"
+	system := []embedded.User{{Database: "local", Name: "__system", Password: key}}
+	d, err := embedded.Start(t.Context(), embedded.Options{Topology: embedded.ReplicaSet, Members: 1, Users: system})
+	testkit.Check(t, err)
+	defer func() { testkit.Check(t, d.Close()) }()
+	_, port, _ := net.SplitHostPort(d.Hosts()[0])
+	n, err := strconv.Atoi(port)
+	testkit.Check(t, err)
+	s := &server{Process: Process{Name: "somebody"}, place: Place{Port: n}}
+	for _, r := range []struct {
+		reason, key string
+		heard       bool
+	}{
+		{"the password", key, true},
+		{"another password", "guessed", false},
+	} {
+		a := newAdmin(s, nil, r.key)
+		err := a.standForElection(t.Context())
+		a.close()
+		refused := err != nil && (codeOf(err) == 0 || strings.Contains(strings.ToLower(err.Error()), "auth"))
+		if refused == r.heard {
+			t.Errorf("%s: %v", r.reason, err)
+		}
+	}
+}
+
+// A server on our port that names another folder is a stranger.
+func TestStrangers(t *testing.T) {
+	ours := strings.Fields("--port 7 --dbpath /ours")
+	for _, r := range []struct {
+		reason, theirs string
+		stranger       bool
+	}{
+		{"ours", "mongod --port 7 --dbpath /ours", false},
+		{"with the value in one word", "mongod --dbpath=/ours", false},
+		{"another folder", "mongod --port 7 --dbpath /theirs", true},
+		{"a mongos", "mongos --configdb c/h:1", true},
+		{"one that names nothing, as behind a script", "mongod -f /etc/mongod.conf", false},
+		{"an option without its value", "mongod --dbpath", false},
+	} {
+		testkit.Equal(t, r.reason, differs(strings.Fields(r.theirs), ours), r.stranger)
+	}
+}
+
+// The error of a wait says what was waited for, why it ended and what was seen
+// last; an error that lasts ends it at once.
+func TestAwait(t *testing.T) {
+	for _, r := range []struct {
+		reason string
+		ask    func(n int) error
+		asked  int
+		want   string
+	}{
+		{"it never comes", func(int) error { return errors.New("no") }, 12, "waited 1s for a miracle: patience is over (seen last: no)"},
+		{"it comes", func(n int) error {
+			if n == 5 {
+				return nil
+			}
+			return errors.New("not yet")
+		}, 5, ""},
+		{"it cannot come", func(int) error { return permanent{errors.New("never")} }, 1, "a miracle: never"},
+	} {
+		t.Run(r.reason, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				over := errors.New("patience is over")
+				ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, over)
+				defer cancel()
+				asked := 0
+				err := await(ctx, "a miracle", func(context.Context) error { asked++; return r.ask(asked) })
+				testkit.Equal(t, "asked", asked, r.asked)
+				if r.want == "" {
+					testkit.Check(t, err)
+				} else if testkit.Fails(t, err, r.want); errors.Is(err, over) != strings.Contains(r.want, over.Error()) {
+					t.Errorf("the cause is lost: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// The first failure ends the others, and is the one that counts.
+func TestTogether(t *testing.T) {
+	wrong := errors.New("wrong")
+	err := together(t.Context(), []int{1, 2, 3}, func(ctx context.Context, i int) error {
+		if i == 2 {
+			return wrong
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	if !errors.Is(err, wrong) {
+		t.Errorf("got %v", err)
+	}
+}
+
+const opMsg = 2013
+
+// replyTo makes a message of the server: OP_MSG with one document, answering a
+// request.
+func replyTo(t testing.TB, request, opcode int32, doc bson.D) []byte {
+	t.Helper()
+	body, err := bson.Marshal(doc)
+	testkit.Check(t, err)
+	out := append(make([]byte, headerLength+5), body...) // flags and the kind of a document are 0
+	binary.LittleEndian.PutUint32(out, uint32(len(out)))
+	binary.LittleEndian.PutUint32(out[8:], uint32(request))
+	binary.LittleEndian.PutUint32(out[12:], uint32(opcode))
+	return out
+}
+
+func TestLink(t *testing.T) {
+	fine := bson.D{{Key: "ok", Value: 1.0}, {Key: "isWritablePrimary", Value: true}}
+	well := replyTo(t, 1, opMsg, fine)
+	cut := append([]byte{byte(len(well) - 3)}, well[1:len(well)-3]...)
+	refused := bson.D{{Key: "ok", Value: 0.0}, {Key: "code", Value: 74}, {Key: "codeName", Value: "NodeNotFound"}, {Key: "errmsg", Value: "no quorum"}}
+	for _, r := range []struct {
+		reason string
+		reply  []byte
+		code   int32  // of the server's refusal
+		err    string // part of any other error
+		kept   bool   // the connection
+	}{
+		{"all well", well, 0, "", true},
+		{"ok as an integer", replyTo(t, 1, opMsg, bson.D{{Key: "ok", Value: 1}}), 0, "", true},
+		{"a refusal", replyTo(t, 1, opMsg, refused), 74, "no quorum", true},
+		{"a reply without ok is not a success", replyTo(t, 1, opMsg, bson.D{{Key: "n", Value: 1}}), 0, "neither that all is well", true},
+		{"an answer to another question", replyTo(t, 9, opMsg, fine), 0, errReply.Error(), false},
+		{"a reply of the old kind", replyTo(t, 1, 1, fine), 0, errReply.Error(), false},
+		{"another protocol", []byte("HTTP/1.1 400 Bad Request\r\n\r\n"), 0, errReply.Error(), false},
+		{"an impossible length", make([]byte, headerLength), 0, errReply.Error(), false},
+		{"a document that is cut", cut, 0, errReply.Error(), false},
+		{"a message that is cut", well[:30], 0, "EOF", false},
+		{"nothing", nil, 0, "EOF", false},
+	} {
+		ours, theirs := net.Pipe()
+		go func() {
+			var head [4]byte
+			if _, err := io.ReadFull(theirs, head[:]); err == nil {
+				_, _ = io.CopyN(io.Discard, theirs, int64(binary.LittleEndian.Uint32(head[:]))-4)
+				_, _ = theirs.Write(r.reply)
+			}
+			_ = theirs.Close()
+		}()
+		l := &link{address: "nowhere", conn: ours}
+		_, err := l.run(t.Context(), bson.D{{Key: "ping", Value: 1}})
+		testkit.Equal(t, r.reason, []any{codeOf(err), err != nil, l.conn != nil}, []any{r.code, r.err != "", r.kept})
+		if err != nil {
+			testkit.Says(t, err.Error(), r.err)
+		}
+		l.close()
+		l.close()
+	}
+}
+
+// A server that takes a connection and says nothing is given up with the
+// context, whose cause the error names.
+func TestLinkEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ours, theirs := net.Pipe()
+		defer func() { _ = theirs.Close() }()
+		go func() { _, _ = io.Copy(io.Discard, theirs) }()
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errors.New("the time is over"))
+		defer cancel()
+		l := &link{address: "nowhere", conn: ours}
+		_, err := l.run(ctx, bson.D{{Key: "ping", Value: 1}})
+		testkit.Fails(t, err, "the time is over")
+		if l.conn != nil {
+			t.Error("a connection on which a reply is due was kept")
+		}
+	})
+}
+
+// recorded is a connection from which a text comes.
+type recorded struct {
+	net.Conn
+	io.Reader
+}
+
+func (r *recorded) Read(p []byte) (int, error) { return r.Reader.Read(p) }
+
+// Whatever comes back, a link takes it or refuses it; what it takes is BSON.
+func FuzzLinkReply(f *testing.F) {
+	f.Add(replyTo(f, 1, opMsg, bson.D{{Key: "ok", Value: 1.0}}))
+	f.Add(replyTo(f, 1, opMsg, bson.D{})[:20])
+	f.Add([]byte("HTTP/1.1 400 Bad Request\r\n\r\n"))
+	f.Add(make([]byte, headerLength))
+	f.Fuzz(func(t *testing.T, reply []byte) {
+		l := &link{conn: &recorded{Reader: bytes.NewReader(reply)}, id: 1}
+		got, err := l.read()
+		if err == nil && got.Validate() != nil {
+			t.Errorf("it took %x for a document", got)
+		}
+	})
+}
+
+func TestTimeOf(t *testing.T) {
+	want := time.Date(2026, 11, 21, 18, 0, 0, 123_000_000, time.UTC)
+	for _, r := range []struct {
+		reason, line string
+		ok           bool
+	}{
+		{"from 4.4 on", `{"t":{"$date":"2026-11-21T18:00:00.123+00:00"},"s":"I","c":"NETWORK","id":23016,"msg":"Waiting for connections"}`, true},
+		{"in another zone", `{"t":{"$date":"2026-11-21T19:00:00.123+01:00"},"s":"I"}`, true},
+		{"4.2", "2026-11-21T18:00:00.123+0000 I  NETWORK  [listener] waiting for connections on port 27017", true},
+		{"4.2 with iso8601-utc", "2026-11-21T18:00:00.123Z I  NETWORK  [listener]", true},
+		{"a line of a back trace", " ----- BEGIN BACKTRACE -----", false},
+		{"cut in the middle", `{"t":{"$date":"2026-11-21T18:00`, false},
+		{"another document", `{"a":1}`, false},
+		{"nothing", "", false},
+	} {
+		if got, ok := timeOf(r.line); ok != r.ok || ok && !got.Equal(want) {
+			t.Errorf("%s: got %s, %t", r.reason, got, ok)
+		}
+	}
+}
+
+// logged writes a log.
+func logged(t *testing.T, text string) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "log")
+	testkit.Check(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+func TestLines(t *testing.T) {
+	day := "2026-11-21T18:00:0"
+	one := logged(t, "about to start\n"+day+"0.000+0000 I one\n"+day+"1.000+0000 I two\n and what belongs to it\n"+
+		day+"2.000+0000 I three "+strings.Repeat("x", 2*tailWidth)+"\n"+day+"3.000+0000 I four\n")
+	two := logged(t, day+"1.500+0000 I meanwhile\n")
+	second := func(n int) time.Time { return time.Date(2026, 11, 21, 18, 0, n, 0, time.UTC) }
+	got := ReadLogs(map[string]string{"h:1": one, "h:2": two, "h:3": "nowhere"}, second(1), second(2))
+	for i, want := range []string{"h:1 " + day + "1.000+0000 I two", "h:1  and what belongs to it", "h:2 " + day + "1.500+0000 I meanwhile", "h:1 " + day + "2.000"} {
+		if i >= len(got) || !strings.HasPrefix(got[i].Server+" "+got[i].Text, want) {
+			t.Fatalf("line %d of %v, want %s", i, got, want)
+		}
+	}
+	// A line without a time has that of the one before, and a long one is cut.
+	testkit.Equal(t, "lines, time, and width", []any{len(got), got[1].Time.Equal(second(1)), len([]rune(got[3].Text))}, []any{4, true, tailWidth + 1})
+}
+
+// The end of a log is read from the beginning of a line, however long it is.
+func TestTail(t *testing.T) {
+	line := strings.Repeat("y", 1_000)
+	path := logged(t, strings.Repeat(line+"\n", 3*tailBytes/len(line))+"the last")
+	got := strings.Split(tail(path), "\n")
+	if len(got) != tailLines || got[tailLines-1] != "the last" || !strings.HasPrefix(got[0], "yyy") {
+		t.Errorf("got %d lines, the last of them %q", len(got), got[len(got)-1])
+	}
+	testkit.Says(t, tail(path+"nowhere"), "cannot be read")
+	testkit.Equal(t, "an empty one", quoted(" \n"), "; it said nothing")
+}
+
+// Whatever a program says, no line of it stops the reading of its log.
+func FuzzLogLine(f *testing.F) {
+	f.Add(`{"t":{"$date":"2026-11-21T18:00:00.123+00:00"},"s":"I"}`)
+	f.Add("2026-11-21T18:00:00.123+0000 I  NETWORK")
+	f.Add(`{"t":{"$date":7}}`)
+	f.Add("\xff{")
+	f.Fuzz(func(t *testing.T, line string) {
+		if at, ok := timeOf(line); ok && at.IsZero() {
+			t.Error("its time is zero")
+		}
+		if n := len([]rune(shorten(line))); n > tailWidth+1 {
+			t.Errorf("%d characters are left", n)
+		}
+	})
+}
