@@ -6,13 +6,14 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/unified-test-runner/utr/deployment/orchestration/twin"
 	"go.uber.org/goleak"
+
+	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -20,11 +21,17 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func client(t *testing.T, address string, l Limits) *Client {
 	t.Helper()
 	c, err := New(address, l)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	t.Cleanup(c.Close)
 	return c
+}
+
+// answering is a service that does the same to every request.
+func answering(t *testing.T, do http.HandlerFunc) *httptest.Server {
+	t.Helper()
+	s := httptest.NewServer(do)
+	t.Cleanup(s.Close)
+	return s
 }
 
 func TestNew(t *testing.T) {
@@ -32,89 +39,64 @@ func TestNew(t *testing.T) {
 		reason, address, url string
 		local                bool
 	}{
-		{"no version is version 1", "http://localhost:8889", "http://localhost:8889/v1", true},
-		{"nor is a slash", "http://127.0.0.1:8889/", "http://127.0.0.1:8889/v1", true},
+		{"the version is 1 unless it is named", "http://localhost:8889", "http://localhost:8889/v1", true},
+		{"also behind a slash", "http://127.0.0.1:8889/", "http://127.0.0.1:8889/v1", true},
 		{"the version itself", "http://[::1]:8889/v1/", "http://[::1]:8889/v1", true},
 		{"behind a proxy", "https://ci.example.net/orchestration/v1", "https://ci.example.net/orchestration/v1", false},
-		{"credentials are not shown", "http://ann:s3cret@host", "http://host/v1", false},
+		{"credentials are not shown", "http://ann:" + testkit.Secret + "@host", "http://host/v1", false},
 		{"no scheme", "localhost:8889", "", false},
 		{"another one", "mongodb://localhost:8889", "", false},
 		{"no host", "http:///v1", "", false},
 		{"nothing", "", "", false},
 		{"a query", "http://localhost/?a=b", "", false},
-		{"no URL, with a password", "http://ann:s3cret@host:port", "", false},
+		{"a wrong port, with a password", "http://ann:" + testkit.Secret + "@host:port", "", false},
 	} {
 		c, err := New(r.address, Limits{})
-		switch {
-		case (err == nil) != (r.url != ""):
-			t.Errorf("%s: %v", r.reason, err)
-		case err != nil && strings.Contains(err.Error(), "s3cret"):
-			t.Errorf("%s: the error tells the password: %v", r.reason, err)
-		case err == nil && (c.URL() != r.url || c.Local() != r.local):
-			t.Errorf("%s: %s, local %t", r.reason, c.URL(), c.Local())
+		if r.url == "" {
+			testkit.Fails(t, err)
+			continue
 		}
+		testkit.Check(t, err)
+		testkit.Equal(t, r.reason, []any{c.URL(), c.Local()}, []any{r.url, r.local})
 	}
-}
-
-func single(t *testing.T) Configuration {
-	t.Helper()
-	c, err := Preset("single")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
 }
 
 func TestMakeAskRemove(t *testing.T) {
-	ctx := context.Background()
+	ctx := testkit.Context(t)
 	s := twin.Start(t)
 	c := client(t, s.URL, Limits{})
-	if err := c.Check(ctx); err != nil {
-		t.Fatal(err)
+	testkit.Check(t, c.Check(ctx))
+	single, err := Preset("single")
+	testkit.Check(t, err)
+	made, err := c.Create(ctx, Server, "a", single.Body("a", true))
+	testkit.Check(t, err)
+	got, err := c.Get(ctx, Server, "a")
+	found, err2 := c.Find(ctx, "a")
+	if err := errors.Join(err, err2); err != nil || got != made || found != made || made.URI == "" || made.AuthURI != "" {
+		t.Errorf("%+v and %+v, %v; made was %+v", got, found, err, made)
 	}
-	made, err := c.Create(ctx, Server, "a", single(t).Body("a", true))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, ask := range []func() (Cluster, error){
-		func() (Cluster, error) { return c.Get(ctx, Server, "a") },
-		func() (Cluster, error) { return c.Find(ctx, "a") },
-	} {
-		if got, err := ask(); err != nil || got != made || made.URI == "" || made.AuthURI != "" {
-			t.Errorf("%+v, %v; made was %+v", got, err, made)
-		}
-	}
-	if err := c.Reset(ctx, Server, "a"); err != nil {
-		t.Error(err)
-	}
-	if _, err := c.Create(ctx, Server, "a", single(t).Body("a", true)); err == nil || !strings.HasSuffix(err.Error(), "ServersError: servers with id a already exists.") {
-		t.Errorf("the same id once more: %v", err)
-	}
+	testkit.Check(t, c.Reset(ctx, Server, "a"))
+	_, err = c.Create(ctx, Server, "a", single.Body("a", true))
+	testkit.Fails(t, err, "ServersError: servers with id a already exists.")
 	// Only what belongs to the cluster goes with it.
 	for id, kind := range map[string]string{"a-part-member0": "servers", "a-part-config": "replica_sets", "ab-part-1": "servers", "b": "servers"} {
 		s.AddPart(kind, id)
 	}
 	for _, want := range []bool{true, false} {
-		if found, err := c.Remove(ctx, Server, "a"); err != nil || found != want {
-			t.Errorf("it was there: %t, %v, want %t", found, err, want)
-		}
+		there, err := c.Remove(ctx, Server, "a")
+		testkit.Equal(t, "it was there", []any{there, err}, []any{want, nil})
 	}
-	if left := s.Clusters(); !slices.Equal(left, []string{"servers/ab-part-1", "servers/b"}) {
-		t.Errorf("left are %v", left)
-	}
-	for reason, err := range map[string]error{
-		"it is gone":        func() error { _, err := c.Get(ctx, Server, "a"); return err }(),
-		"nor is it another": func() error { _, err := c.Find(ctx, "a"); return err }(),
-		"nothing to reset":  c.Reset(ctx, Server, "a"),
-	} {
+	testkit.Equal(t, "left", s.Clusters(), []string{"servers/ab-part-1", "servers/b"})
+	_, err = c.Get(ctx, Server, "a")
+	_, err2 = c.Find(ctx, "a")
+	for i, err := range []error{err, err2, c.Reset(ctx, Server, "a")} {
 		if !errors.Is(err, ErrNotFound) {
-			t.Errorf("%s: %v", reason, err)
+			t.Errorf("question %d about a cluster that is gone: %v", i, err)
 		}
 	}
 }
 
-// What goes wrong is said in the words of the service, in bounded time, and
-// without credentials.
+// An error has the words of the service, and no credentials.
 func TestFaults(t *testing.T) {
 	// The end of a connection is noticed once the request is read.
 	hang := func(r *http.Request) {
@@ -136,94 +118,72 @@ func TestFaults(t *testing.T) {
 		{"one of several lines", func(w http.ResponseWriter, _ *http.Request) {
 			twin.Raise(w, "pymongo.errors.OperationFailure: not\n  master: it is\n  a secondary")
 		}, "500: pymongo.errors.OperationFailure: not master: it is a secondary", 500},
-		{"one after another", status(500, "Traceback (most recent call last):\n  x\nKeyError: 'a'\n\nDuring handling of the above exception, another exception occurred:\n\nTraceback (most recent call last):\n  y\nOSError: gone\n"), "500: OSError: gone (KeyError: 'a')", 500},
-		{"a page of a web server", status(404, "<!DOCTYPE html><html><head><title>Error: 404 Not Found</title><style>a{}</style></head><body><h1>Error: 404 Not Found</h1><p>Not found: <tt>'/v2/'</tt></p></body></html>"), "404: Error: 404 Not Found Not found: '/v2/'", 404},
+		{"one after another", status(500, "Traceback (most recent call last):\n  x\nKeyError: 'a'\n\nDuring handling of the above exception, "+
+			"another exception occurred:\n\nTraceback (most recent call last):\n  y\nOSError: gone\n"), "500: OSError: gone (KeyError: 'a')", 500},
+		{"a page of a web server", status(404, "<!DOCTYPE html><html><head><title>Error: 404 Not Found</title><style>a{}</style></head>"+
+			"<body><h1>Error: 404 Not Found</h1><p>Not found: <tt>'/v2/'</tt></p></body></html>"), "404: Error: 404 Not Found Not found: '/v2/'", 404},
 		{"nothing but a number", status(503, ""), "503 Service Unavailable", 503},
 		{"a number that nobody knows", status(599, ""), ": 599", 599},
 		{"control characters", status(500, "a\x1b[31mb\x00\nc"), "500: a [31mb c", 500},
 		{"a book", status(500, strings.Repeat("x", 1<<16)), "xxx…", 500},
-		{"no JSON", status(200, "<html>hello"), "not the JSON of mongo-orchestration: <html>hello", 0},
+		{"not JSON", status(200, "<html>hello"), "not the JSON of mongo-orchestration: <html>hello", 0},
 		{"half of it", status(200, `{"id": "a", "mongodb`), "not the JSON of mongo-orchestration", 0},
 		{"a list", status(200, "[]"), "not the JSON of mongo-orchestration", 0},
 		{"nothing", status(200, ""), "not the JSON of mongo-orchestration", 0},
 		{"no connection string", status(200, `{"id": "a", "mongodb_uri": ""}`), "no mongodb_uri", 0},
-		{"no answer", func(_ http.ResponseWriter, r *http.Request) { hang(r) }, "no answer within 300ms", 0},
+		{"no answer", func(_ http.ResponseWriter, r *http.Request) { hang(r) }, "no answer within 100ms", 0},
 		{"half an answer", func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.WriteString(w, `{"id":`)
 			_ = http.NewResponseController(w).Flush()
 			hang(r)
-		}, "no answer within 300ms", 0},
+		}, "no answer within 100ms", 0},
 		{"a connection that breaks", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "EOF", 0},
 		{"a way to somewhere else", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path, http.StatusFound) }, "asks to ask elsewhere", 0},
 	} {
 		t.Run(r.reason, func(t *testing.T) {
-			s := httptest.NewServer(r.handler)
-			defer s.Close()
-			const limit = 300 * time.Millisecond
-			address := strings.Replace(s.URL, "//", "//ann:s3cret@", 1)
-			c := client(t, address, Limits{Create: limit, Delete: limit, Ask: limit})
-			for name, do := range map[string]func() error{
-				"create": func() error {
-					_, err := c.Create(context.Background(), Server, "a", map[string]any{"password": "hunter22"})
-					return err
-				},
-				"get": func() error { _, err := c.Get(context.Background(), Server, "a"); return err },
-			} {
-				began := time.Now()
-				err := do()
+			s := answering(t, func(w http.ResponseWriter, q *http.Request) {
+				testkit.Equal(t, "JSON is announced", q.Header.Get("Content-Type") == "application/json", q.Method == http.MethodPut)
+				r.handler(w, q)
+			})
+			limit := testkit.Patience
+			if strings.Contains(r.want, "no answer") {
+				limit = 100 * time.Millisecond
+			}
+			c := client(t, strings.Replace(s.URL, "//", "//ann:"+testkit.Secret+"@", 1), Limits{Create: limit, Delete: limit, Ask: limit})
+			_, err1 := c.Create(t.Context(), Server, "a", map[string]any{"password": testkit.Secret})
+			_, err2 := c.Get(t.Context(), Server, "a")
+			for _, err := range []error{err1, err2} {
+				testkit.Fails(t, err, r.want, s.URL+"/v1/servers/a: ")
 				var e *Error
-				if !errors.As(err, &e) || e.Status != r.status || !strings.Contains(err.Error(), r.want) {
-					t.Errorf("%s: %v, want %q", name, err, r.want)
-					continue
+				if !errors.As(err, &e) || e.Status != r.status || len(err.Error()) > 3000 {
+					t.Fatalf("%+v", err)
 				}
-				if waited := strings.Contains(r.want, "no answer within") || r.want == "EOF"; e.Unanswered != waited {
-					t.Errorf("%s: can it still happen? %t", name, e.Unanswered)
-				}
-				if strings.Contains(err.Error(), "s3cret") || strings.Contains(err.Error(), "hunter22") || len(err.Error()) > 3000 {
-					t.Errorf("%s: %v", name, err)
-				}
-				if !strings.Contains(err.Error(), s.URL+"/v1/servers/a: ") {
-					t.Errorf("%s: where is not said: %v", name, err)
-				}
-				if took := time.Since(began); took > 20*time.Second {
-					t.Errorf("%s took %s", name, took)
-				}
+				testkit.Equal(t, "it can still happen", e.Unanswered, strings.Contains(r.want, "no answer") || r.want == "EOF")
 			}
 		})
 	}
 }
 
 func TestNobodyListens(t *testing.T) {
-	s := httptest.NewServer(http.NotFoundHandler())
+	s := answering(t, http.NotFound)
 	s.Close()
 	c := client(t, s.URL, Limits{})
-	err := c.Check(context.Background())
-	var e *Error
-	if !errors.As(err, &e) || e.Unanswered || !strings.Contains(err.Error(), "connection refused") {
-		t.Errorf("%v", err)
+	err := c.Check(t.Context())
+	testkit.Fails(t, err, "connection refused")
+	if e := new(Error); !errors.As(err, &e) || e.Unanswered {
+		t.Errorf("%+v", err)
 	}
-	if _, err := c.Remove(context.Background(), Server, "a"); err == nil || errors.Is(err, ErrNotFound) {
-		t.Errorf("a service that is gone tells nothing about its clusters: %v", err)
+	if _, err := c.Remove(t.Context(), Server, "a"); err == nil || errors.Is(err, ErrNotFound) {
+		t.Errorf("a service that is gone says nothing about its clusters: %v", err)
 	}
-}
-
-func TestSomethingElseAnswers(t *testing.T) {
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"hello": "world"}`) }))
-	defer s.Close()
-	if err := client(t, s.URL, Limits{}).Check(context.Background()); err == nil || !strings.Contains(err.Error(), "something other than mongo-orchestration answers") {
-		t.Error(err)
-	}
+	other := answering(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"hello": "world"}`) })
+	testkit.Fails(t, client(t, other.URL, Limits{}).Check(t.Context()), "something other than mongo-orchestration answers")
 }
 
 // A request ends with its context, and says so.
 func TestInterruption(t *testing.T) {
-	reached := make(chan struct{})
-	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { close(reached); <-r.Context().Done() }))
-	defer s.Close()
-	ctx, cancel := context.WithCancelCause(context.Background())
-	go func() { <-reached; cancel(errors.New("enough")) }()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	s := answering(t, func(_ http.ResponseWriter, r *http.Request) { cancel(errors.New("enough")); <-r.Context().Done() })
 	_, err := client(t, s.URL, Limits{}).Get(ctx, Server, "a")
-	if err == nil || !strings.HasSuffix(err.Error(), ": enough") {
-		t.Error(err)
-	}
+	testkit.Fails(t, err, ": enough")
 }

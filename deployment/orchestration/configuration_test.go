@@ -2,53 +2,42 @@ package orchestration
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
 func TestPresets(t *testing.T) {
 	kinds := map[string]Kind{"single": Server, "replicaset": ReplicaSet, "sharded": ShardedCluster, "load": ShardedCluster}
 	for _, name := range Presets() {
-		c, err := Preset(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		shape, _, _ := strings.Cut(name, "-")
-		if c.Kind != kinds[shape] || !c.Preset() || c.Name != name {
-			t.Errorf("%s is %+v", name, c)
-		}
-		if got, want := c.NeedsFiles(), strings.Contains(name, "tls"); got != want || c.TLS() != want || (c.CAFile() != "") != want {
-			t.Errorf("%s: needs files %t, TLS %t, authority %q", name, got, c.TLS(), c.CAFile())
-		}
-		if got, want := c.LoadBalanced(), strings.HasPrefix(name, "load"); got != want {
-			t.Errorf("%s: load balanced %t", name, got)
-		}
-		if !slices.Contains(c.Parameters(), "enableTestCommands") {
-			t.Errorf("%s has no test commands: %v", name, c.Parameters())
-		}
-		full := c.With(Settings{Files: "/files", Version: "7.0"})
-		user, password, source := full.Login()
-		if auth := strings.Contains(name, "auth"); (user != "") != auth || (len(password) >= 20) != auth || source != "admin" ||
-			(len(full.Secrets()) == 2) != auth || auth && full.Secrets()[0] == full.Secrets()[1] {
-			t.Errorf("%s: user %q of %s, %d secrets", name, user, source, len(full.Secrets()))
-		}
-		if full.NeedsFiles() || full.doc["version"] != "7.0" {
-			t.Errorf("%s is not filled in: %v", name, full.doc)
-		}
-		if _, mutated := c.doc["version"]; mutated {
-			t.Errorf("%s was changed by filling it in", name)
-		}
-		body := full.Body("x", true)
-		if text := fmt.Sprint(body); strings.Contains(text, FilesToken) || c.TLS() && !strings.Contains(text, "/files/.evergreen/x509gen/server.pem") {
-			t.Errorf("%s: %s", name, text)
-		}
+		t.Run(name, func(t *testing.T) {
+			c, err := Preset(name)
+			testkit.Check(t, err)
+			shape, _, _ := strings.Cut(name, "-")
+			auth, tls := strings.Contains(name, "auth"), strings.Contains(name, "tls")
+			testkit.Equal(t, "kind, origin and name", []any{c.Kind, c.Preset(), c.Name}, []any{kinds[shape], true, name})
+			testkit.Equal(t, "needs files, TLS and an authority", []bool{c.NeedsFiles(), c.TLS(), c.CAFile() != ""}, []bool{tls, tls, tls})
+			testkit.Equal(t, "load balanced", c.LoadBalanced(), shape == "load")
+			testkit.Equal(t, "test commands", slices.Contains(c.Parameters(), "enableTestCommands"), true)
+			full := c.With(Settings{Files: "/files", Version: "7.0"})
+			user, password, source := full.Login()
+			testkit.Equal(t, "a user, a password, and where", []any{user != "", len(password) >= 20, source}, []any{auth, auth, "admin"})
+			if secrets := full.Secrets(); (len(secrets) == 2) != auth || auth && secrets[0] == secrets[1] {
+				t.Errorf("%d secrets, or equal ones", len(secrets))
+			}
+			testkit.Equal(t, "filled in", []any{full.NeedsFiles(), full.doc["version"], c.doc["version"]}, []any{false, "7.0", nil})
+			text := fmt.Sprint(full.Body("x", true))
+			testkit.Equal(t, "what is sent names files", []bool{strings.Contains(text, FilesToken), strings.Contains(text, "/files/.evergreen/x509gen/server.pem")},
+				[]bool{false, tls})
+		})
 	}
-	if _, err := Preset("moon"); err == nil {
-		t.Error("there is a moon")
-	}
+	_, err := Preset("moon")
+	testkit.Fails(t, err)
 }
 
 func TestKinds(t *testing.T) {
@@ -68,22 +57,20 @@ func TestKinds(t *testing.T) {
 		{"two things", `{"members": [{}], "shards": []}`, "", "it has keys of sharded_clusters and of replica_sets"},
 		{"a list", `[]`, "", "it is not a JSON object"},
 		{"null", `null`, "", "it is not a JSON object"},
-		{"no JSON, with a password", `{"password": "hunter22",}`, "", "it is not JSON: "},
+		{"not JSON, with a password", `{"password": "` + testkit.Secret + `",}`, "", "it is not JSON: "},
 		{"more than one", `{"members": [{}]} {}`, "", "something follows"},
 		{"no members", `{"members": []}`, "", "it has no members"},
-		{"members that are no list", `{"members": {}}`, "", "members must be a list"},
-		{"members that are no objects", `{"members": ["a"]}`, "", "members must be a list of objects"},
+		{"members that are not a list", `{"members": {}}`, "", "members must be a list"},
+		{"members that are not objects", `{"members": ["a"]}`, "", "members must be a list of objects"},
 		{"routers that are a number", `{"routers": 2}`, "", "routers must be a list"},
 	} {
 		c, err := Parse("x", []byte(r.text))
-		switch {
-		case r.fault == "" && (err != nil || c.Kind != r.kind || c.Preset()):
-			t.Errorf("%s: %s, %v", r.reason, c.Kind, err)
-		case r.fault != "" && (err == nil || !strings.Contains(err.Error(), r.fault) || !strings.HasPrefix(err.Error(), "x: ")):
-			t.Errorf("%s: %v", r.reason, err)
-		case err != nil && strings.Contains(err.Error(), "hunter22"):
-			t.Errorf("%s: %v", r.reason, err)
+		if r.fault != "" {
+			testkit.Fails(t, err, "x: ", r.fault)
+			continue
 		}
+		testkit.Check(t, err)
+		testkit.Equal(t, r.reason, []any{c.Kind, c.Preset()}, []any{r.kind, false})
 	}
 }
 
@@ -116,37 +103,26 @@ func TestBody(t *testing.T) {
 			`{"id": "ID", "shards": [], "configsvrs": [{"port": 1, "server_id": "ID-part-config0"}, {"server_id": "ID-part-config1"}, {"server_id": "ID-part-config2"}]}`},
 	} {
 		c, err := Parse("x", []byte(r.text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, err)
 		before := fmt.Sprint(c.doc)
 		got, err := json.Marshal(c.Body("ID", r.alone))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, err)
 		var a, b any
-		if err := json.Unmarshal(got, &a); err != nil {
-			t.Fatal(err)
-		}
-		if err := json.Unmarshal([]byte(r.want), &b); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, errors.Join(json.Unmarshal(got, &a), json.Unmarshal([]byte(r.want), &b)))
 		if !reflect.DeepEqual(a, b) {
 			t.Errorf("%s:\n%s\nwant\n%s", r.reason, got, r.want)
 		}
-		if after := fmt.Sprint(c.doc); after != before {
-			t.Errorf("%s: the configuration was changed:\n%s\n%s", r.reason, before, after)
-		}
+		testkit.Equal(t, r.reason+": the configuration", c.doc, before)
 	}
-	c, _ := Parse("x", []byte(sharded))
+	c, err := Parse("x", []byte(sharded))
+	testkit.Check(t, err)
 	body := c.Body("ID", false)
 	if text := fmt.Sprint(body); strings.Contains(text, "27017") || strings.Contains(text, "/d") || strings.Contains(text, "/l") {
 		t.Errorf("what two clusters would both have: %s", text)
 	}
 	ports, err := SetBalancerPorts(body, func() (int, error) { return 4711, nil })
-	if err != nil || !slices.Equal(ports, []int{4711}) || !strings.Contains(fmt.Sprint(body), "loadBalancerPort:4711") {
-		t.Errorf("%v, %v, %v", ports, err, body)
-	}
+	testkit.Equal(t, "ports", []any{ports, err}, []any{[]int{4711}, nil})
+	testkit.Says(t, fmt.Sprint(body), "loadBalancerPort:4711")
 }
 
 func TestNewID(t *testing.T) {
@@ -157,9 +133,7 @@ func TestNewID(t *testing.T) {
 		`{"id": "` + strings.Repeat("long", 20) + `", "members":[{}]}`: "utr-" + strings.Repeat("long", 6) + "-",
 	} {
 		c, err := Parse("/some/where/x.json", []byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, err)
 		a, b := c.NewID(), c.NewID()
 		if !strings.HasPrefix(a, prefix) || len(a) != len(prefix)+10 || a == b || a != strings.ToLower(a) {
 			t.Errorf("%s: %s and %s, want %s…", text, a, b, prefix)

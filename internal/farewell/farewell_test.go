@@ -4,282 +4,242 @@ import (
 	"errors"
 	"io"
 	"net"
-	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
 	"go.uber.org/goleak"
+
+	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// plain is an OP_MSG with an empty body.
-func plain(flags wiremessage.MsgFlag) []byte {
-	at, b := wiremessage.AppendHeaderStart(nil, 1, 0, wiremessage.OpMsg)
-	b = append(wiremessage.AppendMsgFlags(b, flags), 0, 5, 0, 0, 0, 0)
+// message is one with a header, or an OP_MSG with an empty body.
+func message(code wiremessage.OpCode, flags wiremessage.MsgFlag) []byte {
+	at, b := wiremessage.AppendHeaderStart(nil, 1, 0, code)
+	if code == wiremessage.OpMsg {
+		b = append(wiremessage.AppendMsgFlags(b, flags), 0, 5, 0, 0, 0, 0)
+	} else {
+		b = append(b, "whatever"...)
+	}
 	return bsoncore.UpdateLength(b, at, int32(len(b)))
 }
 
-// packed is the header of an OP_COMPRESSED with something in it.
-func packed() []byte {
-	at, b := wiremessage.AppendHeaderStart(nil, 1, 0, wiremessage.OpCompressed)
-	return bsoncore.UpdateLength(append(b, "whatever"...), at, int32(len(b)+8))
+func plain(flags wiremessage.MsgFlag) []byte { return message(wiremessage.OpMsg, flags) }
+
+// end is one of a connection whose ends can be closed one by one, as those of
+// TCP can, and which can be in a synctest bubble.
+type end struct {
+	net.Conn          // writes
+	in       net.Conn // reads
 }
 
-// query is that of an OP_QUERY.
-func query() []byte {
-	at, b := wiremessage.AppendHeaderStart(nil, 1, 0, opQuery)
-	return bsoncore.UpdateLength(append(b, "whatever"...), at, int32(len(b)+8))
+func (e *end) Read(b []byte) (int, error) { return e.in.Read(b) }
+func (e *end) CloseWrite() error          { return e.Conn.Close() }
+func (e *end) Close() error               { return errors.Join(e.Conn.Close(), e.in.Close()) }
+func (e *end) SetDeadline(t time.Time) error {
+	return errors.Join(e.Conn.SetDeadline(t), e.in.SetDeadline(t))
 }
+func (e *end) SetReadDeadline(t time.Time) error { return e.in.SetReadDeadline(t) }
 
-// pair gives both ends of a connection.
-func pair(t *testing.T) (client, server net.Conn) {
+// connect gives a connection of a group, and its server.
+func connect(t *testing.T, g *Group) (client, server net.Conn) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	if client, err = net.Dial("tcp", l.Addr().String()); err != nil {
-		t.Fatal(err)
-	}
-	if server, err = l.Accept(); err != nil {
-		t.Fatal(err)
-	}
+	hear, say := net.Pipe()
+	listen, speak := net.Pipe()
+	server = &end{say, listen}
 	t.Cleanup(func() { _ = server.Close() })
-	return client, server
+	return g.Conn(&end{speak, hear}), server
 }
 
-// TestClose shows after which messages a connection that is closed can still be
-// heard of by its client, which is how it waits for the server.
+// waiting reports the end of a group's wait.
+func waiting(g *Group) <-chan struct{} {
+	over := make(chan struct{})
+	go func() { defer close(over); g.Wait() }()
+	synctest.Wait()
+	return over
+}
+
+func ended(over <-chan struct{}) bool {
+	select {
+	case <-over:
+		return true
+	default:
+		return false
+	}
+}
+
+// After which messages a connection that is closed waits for the server: until that
+// has closed its side, and for Limit at most.
 func TestClose(t *testing.T) {
-	none, more, exhaust := wiremessage.MsgFlag(0), wiremessage.MoreToCome, wiremessage.ExhaustAllowed
+	none, more, exhaust := plain(0), plain(wiremessage.MoreToCome), plain(wiremessage.ExhaustAllowed)
+	packed, query := message(wiremessage.OpCompressed, 0), message(opQuery, 0)
 	reply := []byte(nil) // in the place of a message
-	for _, row := range []struct {
-		why      string
+	for _, r := range []struct {
+		reason   string
 		messages [][]byte
 		waits    bool
 	}{
 		{"nothing was sent", nil, false},
-		{"a command that was answered", [][]byte{plain(none), reply}, false},
-		{"a command whose reply nobody waits for any more", [][]byte{plain(none)}, true},
-		{"an unacknowledged write", [][]byte{plain(more)}, true},
-		{"a command after it was answered: it was executed before", [][]byte{plain(more), plain(none), reply}, false},
-		{"a command after it was not", [][]byte{plain(more), plain(none)}, true},
-		{"an unacknowledged write after a command", [][]byte{plain(none), reply, plain(more)}, true},
-		{"compressed", [][]byte{packed()}, true},
-		{"compressed, and answered", [][]byte{packed(), reply}, false},
-		{"the handshake, in the older form", [][]byte{query()}, true},
-		{"an awaitable hello", [][]byte{plain(exhaust)}, false},
-		{"an awaitable hello after a hello", [][]byte{plain(none), reply, plain(exhaust)}, false},
-		{"what is no message", [][]byte{[]byte("GET / HTTP/1.1\r\n\r\n")}, false},
+		{"a command that was answered", [][]byte{none, reply}, false},
+		{"a command whose reply nobody waits for any more", [][]byte{none}, true},
+		{"an unacknowledged write", [][]byte{more}, true},
+		{"a command after it was answered: it was executed before", [][]byte{more, none, reply}, false},
+		{"a command after it was not", [][]byte{more, none}, true},
+		{"an unacknowledged write after a command", [][]byte{none, reply, more}, true},
+		{"compressed", [][]byte{packed}, true},
+		{"compressed, and answered", [][]byte{packed, reply}, false},
+		{"the handshake, in the older form", [][]byte{query}, true},
+		{"an awaitable hello", [][]byte{exhaust}, false},
+		{"an awaitable hello after a hello", [][]byte{none, reply, exhaust}, false},
+		{"not a message", [][]byte{[]byte("GET / HTTP/1.1\r\n\r\n")}, false},
 		{"less than a header", [][]byte{{1, 2, 3}}, false},
-		{"a message that was cut", [][]byte{plain(none)[:20]}, false},
+		{"a message that was cut", [][]byte{none[:20]}, false},
 	} {
-		t.Run(row.why, func(t *testing.T) {
-			plainly, server := pair(t)
-			var group Group
-			client := group.Conn(plainly)
-			for _, m := range row.messages {
-				var err error
-				if m == nil {
-					_, err = server.Write([]byte("x"))
-					_, err2 := client.Read(make([]byte, 9))
-					err = errors.Join(err, err2)
-				} else {
-					_, err = client.Write(m)
-				}
-				if err != nil {
-					t.Fatal(err)
-				}
-			}
-			for range 2 {
-				if err := client.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
-					t.Fatal(err)
-				}
-			}
-			over := make(chan struct{})
-			go func() { defer close(over); group.Wait() }()
-			if row.waits {
-				select {
-				case <-over:
-					t.Error("it did not wait for the server")
-				case <-time.After(20 * time.Millisecond):
-				}
-			}
-			if _, err := io.Copy(io.Discard, server); err != nil { // to the end, which must have been sent
-				t.Error(err)
-			}
-			_ = server.Close()
-			select {
-			case <-over:
-			case <-time.After(10 * time.Second):
-				t.Error("it waits for a server that is gone")
-			}
-		})
+		for _, answers := range []bool{true, false} {
+			t.Run(r.reason, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					var group Group
+					client, server := connect(t, &group)
+					heard := make(chan error, 1)
+					go func() { _, err := io.Copy(io.Discard, server); heard <- err }()
+					for _, m := range r.messages {
+						var err error
+						if m == nil {
+							go func() { _, _ = server.Write([]byte("x")) }()
+							_, err = client.Read(make([]byte, 9))
+						} else {
+							_, err = client.Write(m)
+						}
+						testkit.Check(t, err)
+					}
+					begun := time.Now()
+					testkit.Check(t, errors.Join(client.Close(), client.Close()))
+					testkit.Check(t, <-heard) // to the end, which must have been sent
+					over := waiting(&group)
+					testkit.Equal(t, "it waits for the server", !ended(over), r.waits)
+					took := time.Duration(0)
+					if answers {
+						testkit.Check(t, server.Close())
+					} else if r.waits {
+						took = Limit
+					}
+					<-over
+					testkit.Equal(t, "it took", time.Since(begun), took)
+					group.Wait() // again: nobody is leaving
+				})
+			})
+		}
 	}
 }
 
-// Closed is closed for the user, whatever the connection still does: who reads
-// is woken at once, even though a reply comes, and nothing can be done with it.
+// Closed is closed for the user, whatever the connection still does: who reads or
+// writes is woken at once, even though a reply comes, and nothing can be done with it.
 func TestClosedForItsUser(t *testing.T) {
-	plainly, server := pair(t)
-	var group Group
-	client := group.Conn(plainly)
-	if _, err := client.Write(plain(0)); err != nil {
-		t.Fatal(err)
-	}
-	read := make(chan error)
-	for range 2 {
-		go func() {
-			_, err := client.Read(make([]byte, 9))
-			read <- err
-		}()
-	}
-	time.Sleep(10 * time.Millisecond) // for them to be reading, most of the time
-	if err := client.Close(); err != nil {
-		t.Fatal(err)
-	}
-	for range 2 {
-		select {
-		case err := <-read:
-			if !errors.Is(err, net.ErrClosed) {
+	synctest.Test(t, func(t *testing.T) {
+		var group Group
+		client, server := connect(t, &group)
+		go func() { _, _ = io.ReadFull(server, make([]byte, len(plain(0)))) }()
+		_, err := client.Write(plain(0))
+		testkit.Check(t, err)
+		read, wrote := make(chan error, 2), make(chan error, 1)
+		for range 2 {
+			go func() { _, err := client.Read(make([]byte, 9)); read <- err }()
+		}
+		go func() { _, err := client.Write(plain(0)); wrote <- err }()
+		synctest.Wait() // all are busy: the server does nothing more
+		testkit.Check(t, client.Close())
+		for range 2 {
+			if err := <-read; !errors.Is(err, net.ErrClosed) {
 				t.Errorf("reading meanwhile: %v", err)
 			}
-		case <-time.After(10 * time.Second):
-			t.Fatal("who reads does not hear of it")
 		}
-	}
-	if _, err := server.Write([]byte("x")); err != nil {
-		t.Error(err)
-	}
-	_, read1 := client.Read(make([]byte, 9))
-	_, write := client.Write(plain(0))
-	for what, err := range map[string]error{
-		"Read": read1, "Write": write, "SetDeadline": client.SetDeadline(time.Time{}),
-		"SetReadDeadline": client.SetReadDeadline(time.Time{}), "SetWriteDeadline": client.SetWriteDeadline(time.Time{}),
-	} {
-		if !errors.Is(err, net.ErrClosed) {
-			t.Errorf("%s: %v", what, err)
+		testkit.Fails(t, <-wrote)
+		_, err = server.Write([]byte("x"))
+		testkit.Check(t, err)
+		_, err1 := client.Read(make([]byte, 9))
+		_, err2 := client.Write(plain(0))
+		never := time.Time{}
+		for i, err := range []error{err1, err2, client.SetDeadline(never), client.SetReadDeadline(never), client.SetWriteDeadline(never)} {
+			if !errors.Is(err, net.ErrClosed) {
+				t.Errorf("use %d of a closed connection: %v", i, err)
+			}
 		}
-	}
-	_ = server.Close()
-	group.Wait()
+		testkit.Check(t, server.Close())
+		group.Wait()
+	})
 }
 
 // Deadlines are the connection's as long as it is open.
 func TestDeadlines(t *testing.T) {
-	plainly, _ := pair(t)
-	var group Group
-	client := group.Conn(plainly)
-	defer func() { _ = client.Close() }()
-	past := time.Unix(1, 0)
-	for what, set := range map[string]func(time.Time) error{"SetDeadline": client.SetDeadline, "SetReadDeadline": client.SetReadDeadline} {
-		if err := set(past); err != nil {
-			t.Error(err)
+	synctest.Test(t, func(t *testing.T) {
+		var group Group
+		client, _ := connect(t, &group)
+		defer func() { _ = client.Close() }()
+		read := func() error { _, err := client.Read(make([]byte, 1)); return err }
+		write := func() error { _, err := client.Write(plain(0)); return err }
+		for _, r := range []struct {
+			reason   string
+			set      func(time.Time) error
+			use      func() error
+			overTime time.Duration
+		}{
+			{"of both, for a read", client.SetDeadline, read, time.Second},
+			{"of both, for a write", client.SetDeadline, write, 2 * time.Second},
+			{"of reads", client.SetReadDeadline, read, 3 * time.Second},
+			{"of writes", client.SetWriteDeadline, write, 4 * time.Second},
+		} {
+			begun := time.Now()
+			testkit.Check(t, r.set(begun.Add(r.overTime)))
+			var timeout net.Error
+			if err := r.use(); !errors.As(err, &timeout) || !timeout.Timeout() || time.Since(begun) != r.overTime {
+				t.Errorf("%s: %v after %s", r.reason, err, time.Since(begun))
+			}
+			testkit.Check(t, r.set(time.Time{}))
 		}
-		var timeout net.Error
-		if _, err := client.Read(make([]byte, 1)); !errors.As(err, &timeout) || !timeout.Timeout() {
-			t.Errorf("%s: reading gives %v", what, err)
-		}
-		_ = set(time.Time{})
-	}
-	if err := client.SetWriteDeadline(past); err != nil {
-		t.Error(err)
-	}
-	if _, err := client.Write(plain(0)); err == nil {
-		t.Error("SetWriteDeadline: writing gives no error")
-	}
+	})
 }
 
-// Who still writes is woken, too: the server never reads all of this.
-func TestCloseWhileWriting(t *testing.T) {
-	plainly, server := pair(t)
-	var group Group
-	client := group.Conn(plainly)
-	at, message := wiremessage.AppendHeaderStart(nil, 1, 0, wiremessage.OpMsg)
-	message = wiremessage.AppendMsgFlags(message, 0)
-	message = append(message, make([]byte, 64<<20)...) // more than sockets take
-	bsoncore.UpdateLength(message, at, int32(len(message)))
-	wrote := make(chan error)
-	go func() {
-		_, err := client.Write(message)
-		wrote <- err
-	}()
-	if _, err := server.Read(make([]byte, 1)); err != nil {
-		t.Fatal(err)
-	}
-	if err := client.Close(); err != nil {
-		t.Error(err)
-	}
-	select {
-	case err := <-wrote:
-		if err == nil {
-			t.Error("writing to nobody gives no error")
-		}
-	case <-time.After(10 * time.Second):
-		t.Error("who writes does not hear of it")
-	}
-	_ = server.Close()
-	group.Wait()
-}
-
-// A server that never closes its side is not waited for without end.
-func TestCloseIsBounded(t *testing.T) {
-	plainly, _ := pair(t)
-	var group Group
-	client := group.Conn(plainly)
-	if _, err := client.Write(plain(wiremessage.MoreToCome)); err != nil {
-		t.Fatal(err)
-	}
-	if err := client.Close(); err != nil {
-		t.Fatal(err)
-	}
-	begun := time.Now()
-	group.Wait()
-	if d := time.Since(begun); d < Limit/2 {
-		t.Errorf("it waited for %s only", d)
-	}
-}
-
-// Who closes while somebody waits is waited for or not, and nothing else happens.
+// Several can wait, for several that leave, and again later.
 func TestWaitWhileClosing(t *testing.T) {
-	var group Group
-	var all sync.WaitGroup
-	for range 8 {
-		plainly, server := pair(t)
-		client := group.Conn(plainly)
-		if _, err := client.Write(plain(0)); err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		var group Group
+		for range 2 {
+			var servers []net.Conn
+			for range 2 {
+				client, server := connect(t, &group)
+				go func() { _, _ = io.Copy(io.Discard, server) }()
+				_, err := client.Write(plain(0))
+				testkit.Check(t, err)
+				testkit.Check(t, client.Close())
+				servers = append(servers, server)
+			}
+			one, two := waiting(&group), waiting(&group)
+			testkit.Check(t, servers[0].Close())
+			synctest.Wait()
+			testkit.Equal(t, "over after the first", []bool{ended(one), ended(two)}, []bool{false, false})
+			testkit.Check(t, servers[1].Close())
+			<-one
+			<-two
 		}
-		all.Go(func() { _ = client.Close() })
-		all.Go(group.Wait)
-		all.Go(func() {
-			_, _ = io.Copy(io.Discard, server)
-			_ = server.Close()
-		})
-	}
-	all.Wait()
-	group.Wait()
+	})
 }
 
 // A connection that cannot be closed by half is closed at once.
 func TestCloseOfAPipe(t *testing.T) {
-	plainly, server := net.Pipe()
-	var group Group
-	client := group.Conn(plainly)
-	go func() { _, _ = io.ReadFull(server, make([]byte, len(plain(0)))) }()
-	if _, err := client.Write(plain(wiremessage.MoreToCome)); err != nil {
-		t.Fatal(err)
-	}
-	if err := client.Close(); err != nil {
-		t.Fatal(err)
-	}
-	group.Wait()
-	if _, err := server.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
-		t.Errorf("the other end reads %v, want the end", err)
-	}
-	_ = server.Close()
+	synctest.Test(t, func(t *testing.T) {
+		half, server := net.Pipe()
+		var group Group
+		client := group.Conn(half)
+		got := make(chan []byte, 1)
+		go func() { all, _ := io.ReadAll(server); got <- all }()
+		_, err := client.Write(plain(wiremessage.MoreToCome))
+		testkit.Check(t, err)
+		testkit.Check(t, client.Close())
+		group.Wait()
+		testkit.Equal(t, "the other end hears all, and the end", <-got, plain(wiremessage.MoreToCome))
+	})
 }
