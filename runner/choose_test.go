@@ -2,30 +2,35 @@ package runner
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
-	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/source"
 	"github.com/unified-test-runner/utr/specs"
-	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-func parse(t testing.TB, text string) *specs.Suite {
+func parse(t testing.TB, text string) *specs.Suite { t.Helper(); return parseFile(t, "a.yml", text) }
+
+func parseFile(t testing.TB, name, text string) *specs.Suite {
 	t.Helper()
-	s, err := specs.Parse("a.yml", []byte(text))
+	s, err := specs.Parse(name, []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
+}
+
+func patterns(list ...string) (out []*regexp.Regexp) {
+	for _, p := range list {
+		out = append(out, regexp.MustCompile(p))
+	}
+	return out
 }
 
 const choices = `
@@ -58,15 +63,17 @@ func TestChoose(t *testing.T) {
 			"nowhere on replicaset 8.0: needs server 99.0 or later, the deployment has 8.0",
 			"with auth on replicaset 8.0 auth",
 			"anywhere on sharded 8.0", "sharded on sharded 8.0",
-			"with auth on sharded 8.0: needs topology replicaset, the deployment has sharded; and needs authentication enabled, the deployment has authentication disabled",
+			"with auth on sharded 8.0: needs topology replicaset, the deployment has sharded; " +
+				"and needs authentication enabled, the deployment has authentication disabled",
 			"nowhere on sharded 8.0: needs server 99.0 or later, the deployment has 8.0"}},
-		{"a run pattern chooses, a skip pattern leaves out", Config{Filter: Filter{
-			Run: []*regexp.Regexp{regexp.MustCompile("^a.yml: .*w")}, Skip: []*regexp.Regexp{regexp.MustCompile("nowhere$")}}}, []string{
+		{"a run pattern chooses, a skip pattern leaves out", Config{Filter: Filter{Run: patterns("^a.yml: .*w"), Skip: patterns("nowhere$")}}, []string{
 			"anywhere on replicaset 8.0", "sharded: not chosen by a run pattern", "with auth on replicaset 8.0 auth",
 			`nowhere: left out by the skip pattern "nowhere$"`}},
-		{"count repeats", Config{Count: 2, Filter: Filter{Run: []*regexp.Regexp{regexp.MustCompile("sharded$")}, Skip: nil}}, []string{
-			"anywhere: not chosen by a run pattern", "sharded on sharded 8.0", "with auth: not chosen by a run pattern", "nowhere: not chosen by a run pattern",
-			"anywhere: not chosen by a run pattern", "sharded on sharded 8.0", "with auth: not chosen by a run pattern", "nowhere: not chosen by a run pattern"}},
+		{"count repeats", Config{Count: 2, Filter: Filter{Skip: patterns("where|auth")}}, []string{
+			`anywhere: left out by the skip pattern "where|auth"`, "sharded on sharded 8.0",
+			`with auth: left out by the skip pattern "where|auth"`, `nowhere: left out by the skip pattern "where|auth"`,
+			`anywhere: left out by the skip pattern "where|auth"`, "sharded on sharded 8.0",
+			`with auth: left out by the skip pattern "where|auth"`, `nowhere: left out by the skip pattern "where|auth"`}},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			var got []string
@@ -110,23 +117,35 @@ func TestShuffleIsAPermutationByItsSeed(t *testing.T) {
 	}
 }
 
-func TestStalePatternsFailTheRun(t *testing.T) {
-	cfg := Config{
-		Filter:       Filter{Run: []*regexp.Regexp{regexp.MustCompile("anywhere"), regexp.MustCompile("gone")}, Skip: []*regexp.Regexp{regexp.MustCompile("went")}},
-		KnownFailing: []KnownFailure{{Pattern: regexp.MustCompile("left")}, {Pattern: regexp.MustCompile("nowhere")}},
-	}
-	want := []string{`the run pattern "gone" matches no test`, `the skip pattern "went" matches no test`, `: the known failure "left" matches no test`}
-	got := stale([]*specs.Suite{parse(t, choices)}, &cfg, time.Now())
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	if s := (result.Summary{Problems: got}); s.ExitCode() != 1 {
-		t.Errorf("exit code %d", s.ExitCode())
+// A pattern that matches nothing is a problem of the run, and so is a filter
+// that leaves nothing.
+func TestUnused(t *testing.T) {
+	suites := []*specs.Suite{{File: "specs/a.yml", Tests: []*specs.Test{{Description: "first"}, {Description: "second"}}}}
+	at := source.Position{File: "k", Line: 3, Column: 1}
+	for _, r := range []struct {
+		reason    string
+		run, skip []*regexp.Regexp
+		known     []KnownFailure
+		want      []string
+	}{
+		{"no filter", nil, nil, nil, nil},
+		{"one is left", patterns("first"), patterns("second"), nil, nil},
+		{"what is chosen is left out", patterns("first"), patterns("first"), nil, []string{"the run and skip patterns leave no test to run"}},
+		{"all is left out", nil, patterns("."), nil, []string{"the run and skip patterns leave no test to run"}},
+		{"a pattern that matches nothing says enough", patterns("third"), nil, nil, []string{`the run pattern "third" matches no test`}},
+		{"one of each, beside others that match", patterns("first", "gone"), patterns("went", "second"),
+			[]KnownFailure{{Pattern: patterns("left")[0], Position: at}, {Pattern: patterns("first")[0]}}, []string{
+				`the run pattern "gone" matches no test`, `the skip pattern "went" matches no test`, `k:3:1: the known failure "left" matches no test`}},
+	} {
+		got := Unused(suites, Config{Filter: Filter{Run: r.run, Skip: r.skip}, KnownFailing: r.known})
+		if diff := cmp.Diff(r.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", r.reason, diff)
+		}
 	}
 }
 
 func TestLacking(t *testing.T) {
-	text := `
+	s := parse(t, `
 description: lacking
 schemaVersion: "1.13"
 createEntities:
@@ -149,9 +168,8 @@ tests:
   - description: logs
     operations: []
     expectLogMessages: [{client: client0, messages: []}]
-`
+`)
 	about := engine.Description{SchemaVersion: "1.13", Operations: []string{"collection.find", "collection.createFindCursor", "session.withTransaction"}}
-	s := parse(t, text)
 	want := map[string]string{
 		"find":    "",
 		"unknown": "", // the test runs, and fails
@@ -179,226 +197,8 @@ schemaVersion: "1.0"
 initialData: [{databaseName: db, collectionName: b, documents: []}, {databaseName: db, collectionName: a, documents: []}]
 tests: [{description: t, operations: []}]
 `)
-	if diff := cmp.Diff([]string{"db.a", "db.b"}, DropPlan([]*specs.Suite{s, s})); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
-// quiet gives a run of scripted parts without a transcript.
-func quiet(t *testing.T, cfg Config, src *fakeSource) *run {
-	t.Helper()
-	say := func(string, ...any) {}
-	if cfg.Engine == nil {
-		cfg.Engine = &fakeEngine{about: everything(), say: say}
-	}
-	if src.offers == nil {
-		src.offers = []deployment.Description{{Name: "replicaset 8.0", Topology: deployment.ReplicaSet, Hosts: []string{"a:1"}}}
-	}
-	if src.start == nil {
-		src.start = func(about deployment.Description) *fakeDeployment {
-			return &fakeDeployment{about: about, owned: true, say: say}
-		}
-	}
-	cfg.Source = src
-	r, err := prepare(context.Background(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.dial = func(d deployment.Deployment) (commands, error) { return d.(*fakeDeployment), nil }
-	return r
-}
-
-const waiting = `
-description: waiting
-schemaVersion: "1.21"
-createEntities: [{client: {id: client0}}, {database: {id: database0, client: client0, databaseName: db}}]
-initialData: [{databaseName: db, collectionName: coll, documents: [{_id: 1}]}]
-tests:
-  - {description: t, operations: [{name: runCommand, object: database0, arguments: {commandName: ping, command: {ping: 1}}}]}
-`
-
-// Workers run tests at once, each on a deployment of its own, and every job
-// ends in one verdict.
-func TestWorkers(t *testing.T) {
-	met := make(chan struct{})
-	var once sync.Once
-	var mu sync.Mutex
-	running := 0
-	e := &meetingEngine{fakeEngine: fakeEngine{about: everything(), say: func(string, ...any) {}}, at: func(ctx context.Context) {
-		mu.Lock()
-		if running++; running == 3 {
-			once.Do(func() { close(met) })
-		}
-		mu.Unlock()
-		select {
-		case <-met: // three are here at once
-		case <-ctx.Done():
-		}
-	}}
-	src := &fakeSource{}
-	verdicts := 0
-	r := quiet(t, Config{Engine: e, Jobs: 3, Count: 30, Timeout: 5 * time.Second, Notify: func(n result.Note) {
-		if _, ok := n.(result.TestFinished); ok {
-			verdicts++ // notes never come two at once
-		}
-	}}, src)
-	summary, err := r.all(context.Background(), []*specs.Suite{parse(t, waiting)})
-	if err != nil || summary.Passed != 30 || verdicts != 30 {
-		t.Errorf("%+v, %d verdicts, %v", summary, verdicts, err)
-	}
-	if src.most != 3 || len(src.lent) != 0 {
-		t.Errorf("%d deployments were lent at once, %d not given back", src.most, len(src.lent))
-	}
-	for _, idle := range src.idle {
-		for _, d := range idle {
-			if !d.(*fakeDeployment).closed {
-				t.Error("a connection to a deployment stays open")
-			}
-		}
-	}
-}
-
-// meetingEngine calls at during each operation.
-type meetingEngine struct {
-	fakeEngine
-	at func(context.Context)
-}
-
-func (e *meetingEngine) Begin(ctx context.Context) (engine.Test, error) {
-	test, err := e.fakeEngine.Begin(ctx)
-	return &meetingTest{test.(*fakeTest), e.at}, err
-}
-
-type meetingTest struct {
-	*fakeTest
-	at func(context.Context)
-}
-
-func (t *meetingTest) Do(ctx context.Context, o engine.Operation) result.Outcome {
-	t.at(ctx)
-	return t.fakeTest.Do(ctx, o)
-}
-
-// An interruption ends the test that runs, cleans up after it, and skips the
-// others.
-func TestInterruption(t *testing.T) {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	var lines []string
-	var mu sync.Mutex
-	say := func(format string, args ...any) {
-		mu.Lock()
-		defer mu.Unlock()
-		lines = append(lines, fmt.Sprintf(format, args...))
-	}
-	e := &meetingEngine{fakeEngine: fakeEngine{about: everything(), say: say}, at: func(ctx context.Context) {
-		cancel()
-		<-ctx.Done()
-	}}
-	var verdicts []*result.Verdict
-	src := &fakeSource{start: func(about deployment.Description) *fakeDeployment {
-		return &fakeDeployment{about: about, owned: true, say: say}
-	}}
-	r := quiet(t, Config{Engine: e, Count: 2, Notify: func(n result.Note) {
-		if f, ok := n.(result.TestFinished); ok {
-			verdicts = append(verdicts, f.Verdict)
-		}
-	}}, src)
-	s := parse(t, strings.Replace(waiting, "{commandName: ping, command: {ping: 1}}",
-		"{commandName: configureFailPoint, command: {configureFailPoint: failCommand, mode: alwaysOn}}", 1))
-	summary, err := r.all(ctx, []*specs.Suite{s})
-	if err != nil || !summary.Interrupted || summary.Skipped != 2 || summary.ExitCode() != 3 {
-		t.Errorf("%+v, %v", summary, err)
-	}
-	if verdicts[0].Reason != "interrupted" || verdicts[1].Reason != "not run: interrupted" || verdicts[0].SkipKind != result.SkipFilter {
-		t.Errorf("%+v\n%+v", verdicts[0], verdicts[1])
-	}
-	if text := strings.Join(lines, "\n"); !strings.Contains(text, "engine  end") || !strings.HasSuffix(text, `primary admin {"killAllSessions": []}`) {
-		t.Errorf("no clean-up:\n%s", text)
-	}
-}
-
-// A deployment without test commands is refused before anything is dropped.
-func TestNoTestCommands(t *testing.T) {
-	off := mustRaw(bson.D{{Key: "enableTestCommands", Value: false}})
-	on := mustRaw(bson.D{{Key: "enableTestCommands", Value: 1}})
-	for _, row := range []struct {
-		reason     string
-		parameters bson.Raw
-		owned      bool
-		refused    bool
-	}{
-		{"the parameter is off", off, false, true},
-		{"the parameter is off, even if we started it", off, true, true},
-		{"the parameter is on", on, false, false},
-		{"nobody tells, and getParameter does not either", nil, false, true},
-		{"nobody tells, but it is ours", nil, true, false},
-	} {
-		var lines []string
-		about := deployment.Description{Name: "replicaset 8.0", Topology: deployment.ReplicaSet, Parameters: row.parameters}
-		d := &fakeDeployment{about: about, owned: row.owned, say: func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }}
-		src := &fakeSource{offers: []deployment.Description{about}, start: func(deployment.Description) *fakeDeployment { return d }}
-		r, err := prepare(context.Background(), Config{Engine: &fakeEngine{about: everything(), say: func(string, ...any) {}}, Source: src, Count: 3})
-		if err == nil {
-			r.dial = func(deployment.Deployment) (commands, error) { return d, nil }
-			_, err = r.all(context.Background(), []*specs.Suite{parse(t, waiting)})
-		}
-		if refused := errors.Is(err, ErrNoTestCommands); refused != row.refused {
-			t.Errorf("%s: %v", row.reason, err)
-		}
-		if text := strings.Join(lines, "\n"); row.refused && strings.Contains(text, "drop") {
-			t.Errorf("%s: something was dropped:\n%s", row.reason, text)
-		}
-		var typed *NoTestCommandsError
-		if row.refused && (!errors.As(err, &typed) || !strings.Contains(err.Error(), "--setParameter enableTestCommands=1")) {
-			t.Errorf("%s: the message does not say what to do: %v", row.reason, err)
-		}
-	}
-}
-
-// A source that gives no deployment breaks tests; it does not fail them.
-func TestNoDeployment(t *testing.T) {
-	r := quiet(t, Config{}, &fakeSource{fails: errors.New("no port is free")})
-	summary, err := r.all(context.Background(), []*specs.Suite{parse(t, waiting)})
-	if err != nil || summary.Broken != 1 || summary.ExitCode() != 3 {
-		t.Errorf("%+v, %v", summary, err)
-	}
-}
-
-func TestBadConfig(t *testing.T) {
-	for _, cfg := range []Config{{}, {Engine: &fakeEngine{}}, {Source: &fakeSource{}}, {Engine: &fakeEngine{}, Source: &fakeSource{}}} {
-		if _, err := Run(context.Background(), nil, cfg); err == nil {
-			t.Errorf("%+v is accepted", cfg)
-		}
-	}
-}
-
-// A filter that leaves nothing is a problem of the run, though each of its
-// patterns matches something.
-func TestUnused(t *testing.T) {
-	suite := &specs.Suite{File: "a.yml", Tests: []*specs.Test{{Description: "first"}, {Description: "second"}}}
-	some := func(patterns ...string) (out []*regexp.Regexp) {
-		for _, p := range patterns {
-			out = append(out, regexp.MustCompile(p))
-		}
-		return out
-	}
-	for _, r := range []struct {
-		reason    string
-		run, skip []*regexp.Regexp
-		want      int
-	}{
-		{"no filter", nil, nil, 0},
-		{"one is left", some("first"), some("second"), 0},
-		{"what is chosen is left out", some("first"), some("first"), 1},
-		{"all is left out", nil, some("."), 1},
-		{"a pattern that matches nothing says enough", some("third"), nil, 1},
-		{"two of them", some("third"), some("fourth"), 2},
-	} {
-		got := Unused([]*specs.Suite{suite}, Config{Filter: Filter{Run: r.run, Skip: r.skip}})
-		if len(got) != r.want {
-			t.Errorf("%s: %q, want %d", r.reason, got, r.want)
-		}
+	if got := DropPlan([]*specs.Suite{s, s}); !slices.Equal(got, []string{"db.a", "db.b"}) {
+		t.Errorf("%q: collections are named once, and sorted", got)
 	}
 }
 
@@ -411,7 +211,6 @@ func TestFailPoints(t *testing.T) {
 		want               []string
 	}{
 		{"none", `{name: find, object: c, arguments: {filter: {}}}`, nil},
-		{"one", set("failCommand", "failPoint"), []string{"failCommand"}},
 		{"on the server of a session", set("hangBefore", "targetedFailPoint"), []string{"hangBefore"}},
 		{"twice, and another", set("b", "failPoint") + ", " + set("a", "failPoint") + ", " + set("b", "failPoint"), []string{"a", "b"}},
 		{"in a thread", `{name: runOnThread, object: testRunner, arguments: {thread: t, operation: ` + set("a", "failPoint") + `}}`, []string{"a"}},
@@ -420,6 +219,71 @@ func TestFailPoints(t *testing.T) {
 		suite := parse(t, "description: x\nschemaVersion: \"1.0\"\ntests:\n  - {description: a, operations: ["+r.operations+"]}\n")
 		if got := FailPoints([]*specs.Suite{suite, suite}); !slices.Equal(got, r.want) {
 			t.Errorf("%s: %q, want %q", r.reason, got, r.want)
+		}
+	}
+}
+
+// A configuration that cannot be run is refused before anything is touched.
+func TestBadConfig(t *testing.T) {
+	for reason, cfg := range map[string]Config{
+		"neither engine nor source": {}, "no source": {Engine: &fakeEngine{}}, "no engine": {Source: &fakeSource{}},
+		"a source without deployments": {Engine: &fakeEngine{}, Source: &fakeSource{}},
+	} {
+		if summary, err := Run(context.Background(), nil, cfg); err == nil {
+			t.Errorf("%s: %+v", reason, summary)
+		}
+	}
+}
+
+// The version of the Stable API that a run declares is for clients that declare
+// none, and the suite's own values stay as they are.
+func TestDeclaredAPI(t *testing.T) {
+	for _, r := range []struct{ reason, client, api, want string }{
+		{"the run declares no version", `{id: c}`, "", ""},
+		{"the run declares a version", `{id: c}`, "1", "1"},
+		{"the client's own version takes precedence", `{id: c, serverApi: {version: "2"}}`, "1", "2"},
+	} {
+		client, err := source.ParseYAML("f", []byte(r.client))
+		if err != nil {
+			t.Fatal(err)
+		}
+		fields := len(client.Fields)
+		test := &testRun{run: &run{cfg: Config{ServerAPI: r.api}}}
+		if got := textOf(test.declared(client).Get("serverApi").Get("version")); got != r.want || len(client.Fields) != fields {
+			t.Errorf("%s: %q, want %q", r.reason, got, r.want)
+		}
+	}
+}
+
+func TestAttemptsTogether(t *testing.T) {
+	const passed, failed, broken, known = result.Passed, result.Failed, result.Broken, result.KnownFailing
+	for _, r := range []struct {
+		reason   string
+		attempts []result.Status
+		want     result.Status
+	}{
+		{"one attempt is what it is", []result.Status{failed}, failed},
+		{"a pass after a failure is not a pass", []result.Status{failed, passed}, result.Flaky},
+		{"nor is one after several", []result.Status{failed, broken, passed}, result.Flaky},
+		{"all attempts fail", []result.Status{failed, failed}, failed},
+		{"the last one counts among bad ones", []result.Status{failed, broken}, broken},
+		{"a known failure is not a pass", []result.Status{broken, known}, known},
+	} {
+		var attempts []*result.Verdict
+		for i, s := range r.attempts {
+			attempts = append(attempts, &result.Verdict{Status: s, Duration: 10, Timings: result.Timings{Setup: 1}, Mismatches: make([]result.Mismatch, i+1)})
+		}
+		got := together(attempts)
+		n := len(attempts)
+		told := n // the mismatches of the last attempt that was not well
+		if r.want == result.Flaky {
+			told--
+		}
+		if got.Status != r.want || int(got.Duration) != 10*n || int(got.Timings.Setup) != n || len(got.Mismatches) != told {
+			t.Errorf("%s: %+v", r.reason, got)
+		}
+		if n > 1 && len(got.Attempts) != n || n == 1 && got.Attempts != nil {
+			t.Errorf("%s: the verdict holds %d attempts", r.reason, len(got.Attempts))
 		}
 	}
 }

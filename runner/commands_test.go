@@ -4,40 +4,28 @@ import (
 	"context"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/embedded"
+	"github.com/unified-test-runner/utr/internal/testkit"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/event"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 )
 
+var ping = bson.D{{Key: "ping", Value: 1}}
+
 // The way to a service behind a load balancer is kept once it was found, led
 // nowhere else, and is forgotten when it is lost.
 func TestRoutes(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	source, err := deployment.OpenEmbedded(ctx, deployment.EmbeddedOptions{Topologies: []deployment.Topology{deployment.LoadBalanced}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := source.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
-	d, err := source.Acquire(ctx, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ctx := testkit.Context(t)
+	d := lend(t, embedded.Options{Topology: embedded.LoadBalanced}, deployment.ClusterOptions{})
 	made, err := dialer("")(d)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := made.(*clients)
 	defer c.close()
-	ping := bson.D{{Key: "ping", Value: 1}}
 
 	var services []bson.ObjectID
 	for len(c.routes) < 2 {
@@ -72,13 +60,8 @@ func TestRoutes(t *testing.T) {
 // The contents of collections are read from the primary, with local read
 // concern, sorted by _id, whatever the connection string says.
 func TestDocuments(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	d, err := embedded.Start(ctx, embedded.Options{Topology: embedded.ReplicaSet, Version: "8.0"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = d.Close() }()
+	ctx := testkit.Context(t)
+	d := lend(t, embedded.Options{Topology: embedded.ReplicaSet}, deployment.ClusterOptions{})
 	var finds []bson.Raw
 	monitor := &event.CommandMonitor{Started: func(_ context.Context, e *event.CommandStartedEvent) {
 		if e.CommandName == "find" {
@@ -114,49 +97,23 @@ func TestDocuments(t *testing.T) {
 // declares: servers with requireApiVersion refuse those that do not, wherever
 // they are aimed.
 func TestDialedAPI(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
+	ctx := testkit.Context(t)
 	for _, kind := range []embedded.Topology{embedded.ReplicaSet, embedded.LoadBalanced} {
-		d, err := embedded.Start(ctx, embedded.Options{Topology: kind, Version: "8.0", Parameters: bson.D{{Key: "requireApiVersion", Value: true}}})
+		required := embedded.Options{Topology: kind, Parameters: bson.D{{Key: "requireApiVersion", Value: true}}}
+		lent := lend(t, required, deployment.ClusterOptions{ServerAPI: "1"})
+		c, err := dialer("1")(lent)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer func() { _ = d.Close() }()
-		source, err := deployment.OpenCluster(ctx, deployment.ClusterOptions{URI: d.URI(), SingleURI: d.SingleURI(), ServerAPI: "1"})
-		if err != nil {
-			t.Fatal(err)
+		defer c.close()
+		_, primary := c.primary(ctx, "admin", ping)
+		_, at := c.at(ctx, lent.Description().Hosts[0], "admin", ping)
+		_, _, once := c.once(ctx, lent.URI(), "admin", ping)
+		_, documents := c.documents(ctx, "db", "none")
+		for way, err := range map[string]error{"primary": primary, "one server": at, "a new connection": once, "documents": documents} {
+			if err != nil {
+				t.Errorf("%s: %s: %v", kind, way, err)
+			}
 		}
-		lent, err := source.Acquire(ctx, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		made, err := dialer("1")(lent)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer made.close()
-		ping := bson.D{{Key: "ping", Value: 1}}
-		if _, err := made.primary(ctx, "admin", ping); err != nil {
-			t.Errorf("%s: %v", lent.Description().Name, err)
-		}
-		if _, err := made.at(ctx, lent.Description().Hosts[0], "admin", ping); err != nil {
-			t.Errorf("%s, one server: %v", lent.Description().Name, err)
-		}
-		if _, _, err := made.once(ctx, lent.URI(), "admin", ping); err != nil {
-			t.Errorf("%s, a new connection: %v", lent.Description().Name, err)
-		}
-		if _, err := made.documents(ctx, "db", "none"); err != nil {
-			t.Errorf("%s, documents: %v", lent.Description().Name, err)
-		}
-		silent, err := dialer("")(lent)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer silent.close()
-		short, enough := context.WithTimeout(ctx, 500*time.Millisecond)
-		if _, err := silent.primary(short, "admin", ping); err == nil {
-			t.Errorf("%s: a client that declares none is served", lent.Description().Name)
-		}
-		enough()
 	}
 }

@@ -12,64 +12,132 @@ import (
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/source"
+	"github.com/unified-test-runner/utr/specs/operations"
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"gopkg.in/yaml.v3"
 )
 
 // fakeEngine plays a script: outcomes and events for the operations that it
 // is asked for. What it is asked for goes to the transcript.
 type fakeEngine struct {
-	about engine.Description
-	say   func(format string, args ...any)
+	say    func(format string, args ...any) // nil for no transcript
+	during func(context.Context)            // called in every operation, if it is set
 
 	mu     sync.Mutex
-	script map[string][]step // by "object.operation", or "open.id"
-	open   int               // tests that were begun and not ended
+	script map[string][]step
+	open   int // tests that were begun and not ended
 }
 
-// step is what the engine does when it is asked once.
+// step is what the engine does when it is asked once. Stories write it in YAML.
 type step struct {
-	outcome result.Outcome
-	events  []scripted
-	logs    []scriptedLog
-	panics  string
-	hangs   bool   // until the context ends
-	stuck   bool   // beyond the context's end
-	broken  string // an error that is not the driver's: open only
-	repeat  bool
+	On      string    // "object.operation", "open.id" or "end"
+	Result  yaml.Node // Extended JSON
+	Error   *result.Error
+	Server  string
+	Service *bson.ObjectID
+	Events  []scriptedEvent
+	Logs    []scriptedLog
+	Panics  string
+	Hangs   bool   // until the context ends
+	Broken  string // an error that is not the driver's: open and end only
+	Repeat  bool
 }
 
-type scripted struct {
-	client string
-	event  result.Event
+type scriptedEvent struct {
+	Client              string
+	Type                result.EventType
+	Address, Name, DB   string
+	Command             yaml.Node
+	Request, Connection int64
+	Redacted            bool
 }
 
-func (e *fakeEngine) Describe(context.Context) (engine.Description, error) { return e.about, nil }
-func (e *fakeEngine) Close() error                                         { return nil }
+type scriptedLog struct {
+	Client, Level, Component string
+	Redacted                 *bool
+	Data                     yaml.Node
+}
+
+// event is what a client of the engine sees.
+func (s scriptedEvent) event() result.Event {
+	e := result.Event{Type: s.Type, Address: s.Address, Time: time.Now()}
+	switch {
+	case strings.HasPrefix(string(s.Type), "command"):
+		c := &result.CommandEvent{CommandName: s.Name, DatabaseName: s.DB, RequestID: s.Request, Redacted: s.Redacted, Duration: time.Millisecond}
+		if !s.Command.IsZero() {
+			c.Command = bsonOf(s.Command).Document()
+			elements, _ := c.Command.Elements()
+			c.CommandName = elements[0].Key()
+		}
+		e.Command = c
+	case strings.HasPrefix(string(s.Type), "pool"), strings.HasPrefix(string(s.Type), "connection"):
+		e.Pool = &result.PoolEvent{ConnectionID: s.Connection}
+	default:
+		e.SDAM = &result.SDAMEvent{}
+	}
+	return e
+}
+
+// strictly decodes a section of a story.
+func strictly(text string, into any) error {
+	d := yaml.NewDecoder(strings.NewReader(text))
+	d.KnownFields(true)
+	return d.Decode(into)
+}
+
+// bsonOf reads Extended JSON in a story; nothing is the missing value.
+func bsonOf(n yaml.Node) bson.RawValue {
+	if n.IsZero() {
+		return bson.RawValue{}
+	}
+	text, err := yaml.Marshal(&n)
+	if err != nil {
+		panic(err)
+	}
+	v, err := source.ParseYAML("script", text)
+	if err != nil {
+		panic(err)
+	}
+	value, err := v.BSON()
+	if err != nil {
+		panic(err)
+	}
+	return value
+}
+
+// Describe gives an engine that serves whatever it is asked for.
+func (e *fakeEngine) Describe(context.Context) (engine.Description, error) {
+	about := engine.Description{Name: "scripted", Version: "1", Features: []string{engine.FeatureLogging, engine.FeatureReducedHeartbeats}}
+	for _, o := range operations.All() {
+		about.Operations = append(about.Operations, string(o.Kind)+"."+o.Name)
+	}
+	return about, nil
+}
+
+func (e *fakeEngine) Close() error { return nil }
 
 func (e *fakeEngine) Begin(context.Context) (engine.Test, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.open++
-	return &fakeTest{engine: e, logs: make(map[string][]result.Event), said: make(map[string][]result.LogMessage), changed: make(chan struct{})}, nil
+	return &fakeTest{engine: e, logs: map[string][]result.Event{}, said: map[string][]result.LogMessage{}, changed: make(chan struct{})}, nil
 }
 
-// next takes the next step of the script.
-func (e *fakeEngine) next(key string) step {
+// next says what is asked for, and takes the next step of the script.
+func (e *fakeEngine) next(key, line string) step {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.say != nil {
+		e.say("engine  %s", line)
+	}
 	steps := e.script[key]
 	if len(steps) == 0 {
 		return step{}
 	}
-	if !steps[0].repeat {
+	if !steps[0].Repeat {
 		e.script[key] = steps[1:]
 	}
 	return steps[0]
-}
-
-type scriptedLog struct {
-	client  string
-	message result.LogMessage
 }
 
 type fakeTest struct {
@@ -81,63 +149,67 @@ type fakeTest struct {
 	changed chan struct{} // closed when a log grows
 }
 
-func (t *fakeTest) play(ctx context.Context, s step) {
-	if s.panics != "" {
-		panic(s.panics)
+// play does what a step says. The error is not the driver's.
+func (t *fakeTest) play(ctx context.Context, s step) error {
+	if s.Panics != "" {
+		panic(s.Panics)
 	}
 	t.mu.Lock()
-	for _, x := range s.events {
-		x.event.Sequence = int64(len(t.logs[x.client]) + 1)
-		x.event.Time = time.Now()
-		t.logs[x.client] = append(t.logs[x.client], x.event)
+	for _, x := range s.Events {
+		e := x.event()
+		e.Sequence = int64(len(t.logs[x.Client]) + 1)
+		t.logs[x.Client] = append(t.logs[x.Client], e)
 	}
-	for _, x := range s.logs {
-		t.said[x.client] = append(t.said[x.client], x.message)
+	for _, x := range s.Logs {
+		m := result.LogMessage{Level: x.Level, Component: x.Component, Data: bsonOf(x.Data).Document(), FailureRedacted: x.Redacted}
+		t.said[x.Client] = append(t.said[x.Client], m)
 	}
-	if len(s.events) > 0 {
+	if len(s.Events) > 0 {
 		close(t.changed)
 		t.changed = make(chan struct{})
 	}
 	t.mu.Unlock()
-	if s.hangs {
+	if s.Hangs {
 		<-ctx.Done()
 	}
-	if s.stuck {
-		select {}
+	if s.Broken != "" {
+		return errors.New(s.Broken)
 	}
+	return nil
 }
 
 func (t *fakeTest) Open(ctx context.Context, e engine.Entity) error {
-	line := fmt.Sprintf("engine  open %s %s", e.Kind, e.Options)
+	line := fmt.Sprintf("open %s %s", e.Kind, e.Options)
 	if e.URI != "" {
 		line += " " + e.URI
 	}
 	if e.ClusterTime != nil {
 		line += " at " + e.ClusterTime.String()
 	}
-	t.engine.say("%s", line)
-	s := t.engine.next("open." + e.ID)
-	t.play(ctx, s)
-	if s.broken != "" {
-		return errors.New(s.broken)
+	s := t.engine.next("open."+e.ID, line)
+	if err := t.play(ctx, s); err != nil {
+		return err
 	}
-	if s.outcome.Err != nil {
-		return s.outcome.Err
+	if s.Error != nil {
+		return s.Error
 	}
 	return ctx.Err()
 }
 
 func (t *fakeTest) Do(ctx context.Context, o engine.Operation) result.Outcome {
-	line := fmt.Sprintf("engine  %s.%s", o.Object, o.Name)
+	if t.engine.during != nil {
+		t.engine.during(ctx)
+	}
+	key := o.Object + "." + o.Name
+	line := key
 	if o.Arguments != nil {
 		line += " " + o.Arguments.String()
 	}
 	if o.SaveAs != "" {
 		line += " as " + o.SaveAs
 	}
-	t.engine.say("%s", line)
-	s := t.engine.next(o.Object + "." + o.Name)
-	t.play(ctx, s)
+	s := t.engine.next(key, line)
+	_ = t.play(ctx, s)
 	if o.Callback != nil {
 		if err := o.Callback(ctx); err != nil {
 			return result.Outcome{Err: err}
@@ -146,7 +218,7 @@ func (t *fakeTest) Do(ctx context.Context, o engine.Operation) result.Outcome {
 	if err := ctx.Err(); err != nil {
 		return result.Outcome{Err: &result.Error{Message: err.Error(), Client: true}}
 	}
-	return s.outcome
+	return result.Outcome{Value: bsonOf(s.Result), Err: s.Error, Server: s.Server, ServiceID: s.Service}
 }
 
 func (t *fakeTest) Events(ctx context.Context, client string, after int64, wait time.Duration) ([]result.Event, error) {
@@ -178,139 +250,9 @@ func (t *fakeTest) Logs(_ context.Context, client string) ([]result.LogMessage, 
 func (t *fakeTest) Close(context.Context, string) error { return nil }
 
 func (t *fakeTest) End(ctx context.Context) error {
-	t.engine.say("engine  end")
+	s := t.engine.next("end", "end")
 	t.engine.mu.Lock()
 	t.engine.open--
 	t.engine.mu.Unlock()
-	s := t.engine.next("end")
-	t.play(ctx, s)
-	if s.broken != "" {
-		return errors.New(s.broken)
-	}
-	return nil
-}
-
-// scriptOf reads the script of an engine: a YAML list of steps.
-func scriptOf(v *source.Value) (map[string][]step, error) {
-	script := make(map[string][]step)
-	if v == nil {
-		return script, nil
-	}
-	for _, item := range v.Items {
-		var s step
-		for _, f := range item.Fields {
-			switch f.Key {
-			case "on":
-			case "result":
-				value, err := f.Value.BSON()
-				if err != nil {
-					return nil, err
-				}
-				s.outcome.Value = value
-			case "error":
-				s.outcome.Err = errorOf(f.Value)
-			case "server":
-				s.outcome.Server = f.Value.String
-			case "service":
-				id, err := bson.ObjectIDFromHex(f.Value.String)
-				if err != nil {
-					return nil, err
-				}
-				s.outcome.ServiceID = &id
-			case "events":
-				for _, e := range f.Value.Items {
-					x, err := eventOf(e)
-					if err != nil {
-						return nil, err
-					}
-					s.events = append(s.events, x)
-				}
-			case "logs":
-				for _, l := range f.Value.Items {
-					x, err := logOf(l)
-					if err != nil {
-						return nil, err
-					}
-					s.logs = append(s.logs, x)
-				}
-			case "panics":
-				s.panics = f.Value.String
-			case "broken":
-				s.broken = f.Value.String
-			case "hangs":
-				s.hangs = f.Value.Bool
-			case "stuck":
-				s.stuck = f.Value.Bool
-			case "repeat":
-				s.repeat = f.Value.Bool
-			default:
-				return nil, fmt.Errorf("%s: the script has no %q", f.KeyPosition, f.Key)
-			}
-		}
-		key := item.Get("on").String
-		script[key] = append(script[key], s)
-	}
-	return script, nil
-}
-
-// logOf reads a log message: {client, level, component, data, redacted}.
-func logOf(v *source.Value) (scriptedLog, error) {
-	x := scriptedLog{textOf(v.Get("client")), result.LogMessage{Level: textOf(v.Get("level")), Component: textOf(v.Get("component"))}}
-	if r := v.Get("redacted"); r != nil {
-		x.message.FailureRedacted = &r.Bool
-	}
-	var err error
-	x.message.Data, err = v.Get("data").Raw()
-	return x, err
-}
-
-func errorOf(v *source.Value) *result.Error {
-	e := &result.Error{Message: "scripted"}
-	for _, f := range v.Fields {
-		switch f.Key {
-		case "message":
-			e.Message = f.Value.String
-		case "client":
-			e.Client = f.Value.Bool
-		case "code":
-			e.Code, e.HasCode = int32(f.Value.Int), true
-		case "unsupported":
-			e.Unsupported = f.Value.String
-		case "server":
-			e.Server = f.Value.String
-		}
-	}
-	return e
-}
-
-// eventOf reads an event: {client, type, and fields by type}.
-func eventOf(v *source.Value) (scripted, error) {
-	x := scripted{client: textOf(v.Get("client")), event: result.Event{Type: result.EventType(textOf(v.Get("type"))), Address: textOf(v.Get("address"))}}
-	switch {
-	case strings.HasPrefix(string(x.event.Type), "command"):
-		c := &result.CommandEvent{CommandName: textOf(v.Get("name")), DatabaseName: textOf(v.Get("db")), Duration: time.Millisecond}
-		if r := v.Get("request"); r != nil {
-			c.RequestID = r.Int
-		}
-		var err error
-		if c.Command, err = v.Get("command").Raw(); err != nil {
-			return x, err
-		}
-		if c.CommandName == "" && c.Command != nil {
-			elements, _ := c.Command.Elements()
-			c.CommandName = elements[0].Key()
-		}
-		if r := v.Get("redacted"); r != nil {
-			c.Redacted = r.Bool
-		}
-		x.event.Command = c
-	case strings.HasPrefix(string(x.event.Type), "pool"), strings.HasPrefix(string(x.event.Type), "connection"):
-		x.event.Pool = &result.PoolEvent{}
-		if n := v.Get("connection"); n != nil {
-			x.event.Pool.ConnectionID = n.Int
-		}
-	default:
-		x.event.SDAM = &result.SDAMEvent{}
-	}
-	return x, nil
+	return t.play(ctx, s)
 }

@@ -3,7 +3,6 @@ package runner
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -21,7 +20,7 @@ import (
 type fakeDeployment struct {
 	about deployment.Description
 	owned bool
-	say   func(format string, args ...any)
+	say   func(format string, args ...any) // nil for no transcript
 
 	mu          sync.Mutex
 	collections map[string]*fakeCollection // by namespace
@@ -87,7 +86,7 @@ func (d *fakeDeployment) once(_ context.Context, uri, database string, command a
 func (d *fakeDeployment) again(context.Context, bson.ObjectID, string, any) bool { return false }
 
 func (d *fakeDeployment) documents(_ context.Context, database, collection string) ([]bson.Raw, error) {
-	d.say("primary read %s.%s", database, collection)
+	d.note("primary read %s.%s", database, collection)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if c := d.collections[database+"."+collection]; c != nil {
@@ -102,23 +101,26 @@ func (d *fakeDeployment) close() {
 	d.closed = true
 }
 
+func (d *fakeDeployment) note(format string, args ...any) {
+	if d.say != nil {
+		d.say(format, args...)
+	}
+}
+
 // volatile hides what differs from run to run in a transcript.
 var volatile = regexp.MustCompile(`\{"\$oid":\s?"[0-9a-f]{24}"\}`)
 
 func (d *fakeDeployment) serve(where, database string, command any) (bson.Raw, error) {
-	raw, err := bson.Marshal(command)
-	if err != nil {
-		return nil, err
-	}
-	elements, err := bson.Raw(raw).Elements()
+	raw := mustRaw(command)
+	elements, err := raw.Elements()
 	if err != nil {
 		return nil, err
 	}
 	name := elements[0].Key()
-	if name == "hello" { // of all members at once, in no order that a transcript could tell
-		return bson.Marshal(bson.D{{Key: "ok", Value: 1}})
+	if name == "hello" { // of all members at once, in no order that a transcript could show
+		return mustRaw(bson.D{{Key: "ok", Value: 1}}), nil
 	}
-	d.say("%-7s %s %s", where, database, volatile.ReplaceAllString(bson.Raw(raw).String(), "OID"))
+	d.note("%-7s %s %s", where, database, volatile.ReplaceAllString(raw.String(), "OID"))
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if f := d.failures[name]; len(f) > 0 {
@@ -194,13 +196,11 @@ func (d *fakeDeployment) make(ns string) *fakeCollection {
 }
 
 func batchReply(documents []bson.Raw) bson.D {
-	if documents == nil {
-		documents = []bson.Raw{}
-	}
-	return bson.D{{Key: "cursor", Value: bson.D{{Key: "id", Value: int64(0)}, {Key: "firstBatch", Value: documents}}}}
+	batch := append([]bson.Raw{}, documents...)
+	return bson.D{{Key: "cursor", Value: bson.D{{Key: "id", Value: int64(0)}, {Key: "firstBatch", Value: batch}}}}
 }
 
-func mustRaw(d bson.D) bson.Raw {
+func mustRaw(d any) bson.Raw {
 	raw, err := bson.Marshal(d)
 	if err != nil {
 		panic(err)
@@ -208,17 +208,16 @@ func mustRaw(d bson.D) bson.Raw {
 	return raw
 }
 
-// fakeSource lends fake deployments: new ones, or the same one in turn.
+// fakeSource lends fake deployments: new ones, or those that were given back.
 type fakeSource struct {
 	offers []deployment.Description
 	start  func(deployment.Description) *fakeDeployment
 	fails  error
 
-	mu     sync.Mutex
-	idle   map[int][]deployment.Deployment
-	lent   map[deployment.Deployment]int
-	most   int // lent at the same time
-	broken int
+	mu   sync.Mutex
+	idle map[int][]deployment.Deployment
+	lent map[deployment.Deployment]int
+	most int // lent at the same time
 }
 
 func (s *fakeSource) Offers() []deployment.Description { return s.offers }
@@ -255,34 +254,28 @@ func (s *fakeSource) Release(d deployment.Deployment, broken bool) {
 		panic("a deployment was given back twice")
 	}
 	delete(s.lent, d)
-	if broken {
-		s.broken++
-		return
+	if !broken {
+		s.idle[i] = append(s.idle[i], d)
 	}
-	s.idle[i] = append(s.idle[i], d)
 }
 
-var errNetwork = mongo.CommandError{Message: "connection reset", Labels: []string{"NetworkError"}}
-
+// failuresOf reads lines such as "find fails 11600": 0 is a network error, -1 a success.
 func failuresOf(text string) (map[string][]error, error) {
 	out := make(map[string][]error)
-	for _, line := range strings.Split(strings.TrimSpace(text), "\n") {
-		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
-			continue
-		}
+	for line := range strings.Lines(text) {
 		var name string
 		var code int32
 		if _, err := fmt.Sscanf(line, "%s fails %d", &name, &code); err != nil {
-			return nil, errors.New("a line of the server's script is: COMMAND fails CODE (0: network, -1: not at all)")
+			return nil, fmt.Errorf("%q: %w", line, err)
 		}
+		var failure error
 		switch {
-		case code < 0:
-			out[name] = append(out[name], nil)
 		case code == 0:
-			out[name] = append(out[name], errNetwork)
-		default:
-			out[name] = append(out[name], mongo.CommandError{Code: code, Message: fmt.Sprint("scripted ", code)})
+			failure = mongo.CommandError{Message: "connection reset", Labels: []string{"NetworkError"}}
+		case code > 0:
+			failure = mongo.CommandError{Code: code, Message: fmt.Sprint("scripted ", code)}
 		}
+		out[name] = append(out[name], failure)
 	}
 	return out, nil
 }

@@ -5,35 +5,54 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/unified-test-runner/utr/source"
 )
 
+// A call into the engine that panics or does not come back harms no more than
+// its test.
 func TestGuarded(t *testing.T) {
-	over, cancel := context.WithCancel(context.Background())
-	cancel()
-	release := make(chan struct{})
-	defer close(release)
-
-	v, err := guardedFor(context.Background(), time.Second, "a call", func(context.Context) int { return 7 })
-	if v != 7 || err != nil {
-		t.Errorf("a call that returns gives %d, %v", v, err)
-	}
-	v, err = guardedFor(over, time.Minute, "a call", func(ctx context.Context) int { <-ctx.Done(); return 7 })
-	if v != 7 || err != nil {
-		t.Errorf("a call that heeds the end gives %d, %v", v, err)
-	}
-	var stuck *StuckError
-	if _, err = guardedFor(over, time.Millisecond, "a call", func(context.Context) int { <-release; return 7 }); !errors.As(err, &stuck) ||
-		err.Error() != "a call did not return within 1ms after it was told to end" {
-		t.Errorf("a call that does not return gives %v", err)
-	}
-	var panicked *PanicError
-	_, err = guardedFor(context.Background(), time.Second, "a call", func(context.Context) int { panic("out of cheese") })
-	if !errors.As(err, &panicked) || !strings.HasPrefix(err.Error(), "panic during a call: out of cheese\n") || !strings.Contains(panicked.Stack, "TestGuarded") {
-		t.Errorf("a call that panics gives %v", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		over, cancel := context.WithCancel(t.Context())
+		cancel()
+		release := make(chan struct{})
+		defer close(release)
+		var stuck *StuckError
+		var panicked *PanicError
+		for _, r := range []struct {
+			reason string
+			ctx    context.Context
+			call   func(context.Context) int
+			want   any // 7, or a pointer for the error's type
+			text   string
+			took   time.Duration
+		}{
+			{"it returns", t.Context(), func(context.Context) int { return 7 }, nil, "", 0},
+			{"it returns once its context has ended", over, func(ctx context.Context) int { time.Sleep(4 * time.Second); return 7 }, nil, "", 4 * time.Second},
+			{"it does not return", over, func(context.Context) int { <-release; return 7 },
+				&stuck, "a call did not return within 5s after it was told to end", 5 * time.Second},
+			{"it panics", t.Context(), func(context.Context) int { panic("out of cheese") }, &panicked, "panic during a call: out of cheese\n", 0},
+		} {
+			began := time.Now()
+			v, err := guarded(r.ctx, "a call", r.call)
+			switch {
+			case r.want == nil:
+				if v != 7 || err != nil {
+					t.Errorf("%s: %d, %v", r.reason, v, err)
+				}
+			case err == nil || !errors.As(err, r.want) || !strings.HasPrefix(err.Error(), r.text):
+				t.Errorf("%s: %v", r.reason, err)
+			}
+			if took := time.Since(began); took != r.took {
+				t.Errorf("%s: after %s", r.reason, took)
+			}
+		}
+		if !strings.Contains(panicked.Stack, "TestGuarded") {
+			t.Errorf("the stack of the panic lacks its origin: %s", panicked.Stack)
+		}
+	})
 }
 
 func TestEnded(t *testing.T) {
@@ -50,9 +69,9 @@ func TestEnded(t *testing.T) {
 		message     string
 	}{
 		{"nothing has ended", context.Background(), false, ""},
-		{"an interruption is no failure", interrupted, true, ""},
+		{"an interruption is not a failure", interrupted, true, ""},
 		{"a time limit is one, and says what was waited for", late, false, "the test's time limit of 1s has passed while waiting for tea"},
-		{"an outer limit is told from an inner one", within, false, "the test's time limit of 1s has passed while waiting for tea"},
+		{"an outer limit is not taken for an inner one", within, false, "the test's time limit of 1s has passed while waiting for tea"},
 	} {
 		f := ended(row.ctx, "", source.Position{}, "tea")
 		switch {
@@ -70,56 +89,57 @@ func TestEnded(t *testing.T) {
 	}
 }
 
+// The engine does not see the deadline of a test, which ends its context all
+// the same.
 func TestUndated(t *testing.T) {
-	limit := &limitError{"the test's time limit", time.Millisecond}
-	ctx, cancel := context.WithTimeoutCause(context.Background(), time.Millisecond, limit)
-	defer cancel()
-	out := undated(ctx)
-	if _, told := out.Deadline(); told {
-		t.Error("the deadline of a test is told to the engine")
-	}
-	<-out.Done()
-	if cause := context.Cause(out); cause != error(limit) {
-		t.Errorf("the cause is %v", cause)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		limit := &limitError{"the test's time limit", time.Hour}
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Hour, limit)
+		defer cancel()
+		out := undated(ctx)
+		if _, dated := out.Deadline(); dated {
+			t.Error("the engine sees the deadline of a test")
+		}
+		<-out.Done()
+		if cause := context.Cause(out); cause != error(limit) {
+			t.Errorf("the cause is %v", cause)
+		}
+	})
 }
 
 // A clean-up has its own limit, and a shorter one as soon as somebody waits for
 // the end of the run.
 func TestCleaningUp(t *testing.T) {
+	const own, after = "the limit of the clean-up of ", "the limit of the clean-up after an interruption of "
 	for _, row := range []struct {
-		reason             string
-		before, meanwhile  bool // when the run is interrupted
-		limit, interrupted time.Duration
-		cause              string
+		reason      string
+		interrupted time.Duration // when the run is, -1 for never
+		limit, then time.Duration
+		ends        time.Duration
+		cause       string
 	}{
-		{"no one interrupts", false, false, time.Millisecond, 0, "the limit of the clean-up of 1ms has passed"},
-		{"interrupted before it", true, false, time.Hour, time.Millisecond, "the limit of the clean-up after an interruption of 1ms has passed"},
-		{"interrupted meanwhile", false, true, time.Hour, time.Millisecond, "the limit of the clean-up after an interruption of 1ms has passed"},
-		{"the first limit passes first", true, false, time.Millisecond, time.Hour, "the limit of the clean-up of 1ms has passed"},
+		{"nobody interrupts", -1, 15 * time.Second, 3 * time.Second, 15 * time.Second, own + "15s has passed"},
+		{"interrupted before it", 0, 15 * time.Second, 3 * time.Second, 3 * time.Second, after + "3s has passed"},
+		{"interrupted meanwhile", time.Second, 15 * time.Second, 3 * time.Second, 4 * time.Second, after + "3s has passed"},
+		{"the first limit passes first", time.Second, 2 * time.Second, 3 * time.Second, 2 * time.Second, own + "2s has passed"},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
-			ctx, interrupt := context.WithCancel(context.Background())
-			defer interrupt()
-			if row.before {
-				interrupt()
-			}
-			cleaning, done := cleaningUp(ctx, row.limit, row.interrupted)
-			defer done()
-			if row.limit == time.Hour && cleaning.Err() != nil {
-				t.Error("it is over before it begins")
-			}
-			if row.meanwhile {
-				interrupt()
-			}
-			select {
-			case <-cleaning.Done():
-			case <-time.After(time.Minute):
-				t.Fatal("the clean-up has no end")
-			}
-			if cause := context.Cause(cleaning).Error(); cause != row.cause {
-				t.Errorf("the cause is %q", cause)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				ctx, interrupt := context.WithCancel(t.Context())
+				defer interrupt()
+				if row.interrupted == 0 {
+					interrupt()
+				} else if row.interrupted > 0 {
+					time.AfterFunc(row.interrupted, interrupt)
+				}
+				began := time.Now()
+				cleaning, done := cleaningUp(ctx, row.limit, row.then)
+				defer done()
+				<-cleaning.Done()
+				if cause := context.Cause(cleaning).Error(); cause != row.cause || time.Since(began) != row.ends {
+					t.Errorf("%q after %s", cause, time.Since(began))
+				}
+			})
 		})
 	}
 }

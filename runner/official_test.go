@@ -1,57 +1,55 @@
 package runner_test
 
 import (
-	"context"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/unified-test-runner/utr/deployment"
-	"github.com/unified-test-runner/utr/internal/shared"
+	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/reference"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/runner"
 	"github.com/unified-test-runner/utr/specs"
 )
 
-// official gives a path below ../shared/specifications, or skips the test.
-func official(t testing.TB, path string) string {
-	t.Helper()
-	return shared.Path(t, "specifications", path)
-}
-
-// verdicts runs suites through the reference engine on embedded deployments.
-func verdicts(t testing.TB, path string, cfg runner.Config) ([]*result.Verdict, result.Summary) {
+// verdicts runs suites through the reference engine.
+func verdicts(t *testing.T, path string, src deployment.Source, cfg runner.Config) (all []*result.Verdict) {
 	t.Helper()
 	loaded, err := specs.Load([]string{path}, specs.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx := context.Background()
-	src, err := deployment.OpenEmbedded(ctx, deployment.EmbeddedOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer src.Close()
 	e, err := reference.New(reference.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	var all []*result.Verdict
 	cfg.Engine, cfg.Source = e, src
 	cfg.Notify = func(n result.Note) {
 		if f, ok := n.(result.TestFinished); ok {
 			all = append(all, f.Verdict)
 		}
 	}
-	summary, err := runner.Run(ctx, loaded.Suites, cfg)
+	if _, err := runner.Run(testkit.Context(t), loaded.Suites, cfg); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func embedded(t *testing.T, topologies ...deployment.Topology) deployment.Source {
+	t.Helper()
+	src, err := deployment.OpenEmbedded(testkit.Context(t), deployment.EmbeddedOptions{Topologies: topologies})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return all, summary
+	t.Cleanup(func() {
+		if err := src.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return src
 }
 
 func explain(v *result.Verdict) string {
@@ -86,9 +84,8 @@ func TestValidFail(t *testing.T) {
 		"FindOneAndReplace returnDocument invalid enum value":               "argument returnDocument must be one of Before, After",
 		"FindOneAndUpdate returnDocument invalid enum value":                "argument returnDocument must be one of Before, After",
 	}
-	all, _ := verdicts(t, official(t, "unified-test-format/tests/valid-fail"), runner.Config{Timeout: 20 * time.Second})
 	seen := 0
-	for _, v := range all {
+	for _, v := range verdicts(t, testkit.Official(t, "unified-test-format", "tests", "valid-fail"), embedded(t), runner.Config{}) {
 		if v.Status == result.Skipped && v.SkipKind == result.SkipRequirement {
 			continue // encryption
 		}
@@ -97,8 +94,7 @@ func TestValidFail(t *testing.T) {
 		if !found {
 			want, found = reasons[v.Test.Suite+" "+v.Test.Description]
 		}
-		text := explain(v)
-		if v.Status != result.Failed || !found || !strings.Contains(text, want) {
+		if text := explain(v); v.Status != result.Failed || !found || !strings.Contains(text, want) {
 			t.Errorf("want a failure that says %q, got %s", want, text)
 		}
 	}
@@ -109,31 +105,43 @@ func TestValidFail(t *testing.T) {
 
 // Every suite of valid-pass passes, or lacks what it requires.
 func TestValidPass(t *testing.T) {
-	all, summary := verdicts(t, official(t, "unified-test-format/tests/valid-pass"), runner.Config{Timeout: 20 * time.Second})
-	for _, v := range all {
+	passed := 0
+	for _, v := range verdicts(t, testkit.Official(t, "unified-test-format", "tests", "valid-pass"), embedded(t), runner.Config{}) {
 		switch v.Status {
 		case result.Passed:
+			passed++
 		case result.Skipped:
 			t.Logf("skipped: %s", explain(v))
 		default:
 			t.Error(explain(v))
 		}
 	}
-	t.Logf("%d passed, %d skipped", summary.Passed, summary.Skipped)
+	if passed < 70 {
+		t.Errorf("only %d tests passed", passed)
+	}
 }
 
-// The retryable-reads suites pass on every topology, in any order.
-func TestRetryableReads(t *testing.T) {
-	seed := int64(1)
-	all, summary := verdicts(t, official(t, "retryable-reads/tests/unified"), runner.Config{Timeout: 20 * time.Second, AllTopologies: true, Jobs: 2, Shuffle: &seed})
-	for _, v := range all {
-		if v.Status != result.Passed && (v.Status != result.Skipped || v.SkipKind != result.SkipRequirement) {
-			t.Error(explain(v))
+// A deployment that somebody else runs serves several workers, one after the
+// other; initial data is read rather than made again, with the same verdicts as
+// by the letter of the format.
+func TestCluster(t *testing.T) {
+	source := embedded(t, deployment.Sharded)
+	lent, err := source.Acquire(testkit.Context(t), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer source.Release(lent, false)
+	cluster, err := deployment.OpenCluster(testkit.Context(t), deployment.ClusterOptions{URI: lent.URI()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cluster.Close()
+	for _, reseed := range []runner.Reseed{runner.ReseedAuto, runner.ReseedAlways} {
+		cfg := runner.Config{Jobs: 4, Count: 2, Reseed: reseed, Timeout: 30 * time.Second}
+		for _, v := range verdicts(t, "retryable-reads/sessions.yml", cluster, cfg) {
+			if v.Status != result.Passed {
+				t.Error(explain(v))
+			}
 		}
 	}
-	slices.SortFunc(all, func(a, b *result.Verdict) int { return int(b.Duration - a.Duration) })
-	for _, v := range all[:min(5, len(all))] {
-		t.Logf("slow: %s %s", v.Duration, explain(v))
-	}
-	t.Logf("%d passed, %d skipped in %s (%+v)", summary.Passed, summary.Skipped, summary.Duration, summary.Timings)
 }

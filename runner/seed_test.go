@@ -1,36 +1,44 @@
 package runner
 
 import (
-	"context"
 	"testing"
-	"time"
 
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/embedded"
+	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/source"
 	"github.com/unified-test-runner/utr/specs"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
+// lend starts an embedded deployment, and lends it as one that somebody else
+// runs.
+func lend(t *testing.T, options embedded.Options, as deployment.ClusterOptions) deployment.Deployment {
+	t.Helper()
+	ctx := testkit.Context(t)
+	d, err := embedded.Start(ctx, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.Close() })
+	as.URI, as.SingleURI = d.URI(), d.SingleURI()
+	source, err := deployment.OpenCluster(ctx, as)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = source.Close() })
+	lent, err := source.Acquire(ctx, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lent
+}
+
 // Initial data that was written just as the primary stepped down is made again;
-// that a majority does not come in time is told.
+// an error is reported if a majority does not come in time.
 func TestSeedWithoutAMajority(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	d, err := embedded.Start(ctx, embedded.Options{Topology: embedded.ReplicaSet})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = d.Close() }()
-	opened, err := deployment.OpenCluster(ctx, deployment.ClusterOptions{URI: d.URI()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	lent, err := opened.Acquire(ctx, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := openSite(ctx, lent, dialer(""))
+	ctx := testkit.Context(t)
+	s, err := openSite(ctx, lend(t, embedded.Options{Topology: embedded.ReplicaSet}, deployment.ClusterOptions{}), dialer(""))
 	if err != nil {
 		t.Fatal(err)
 	}

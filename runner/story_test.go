@@ -12,27 +12,24 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/unified-test-runner/utr/deployment"
-	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/result"
-	"github.com/unified-test-runner/utr/source"
 	"github.com/unified-test-runner/utr/specs"
-	"github.com/unified-test-runner/utr/specs/operations"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.uber.org/goleak"
 )
 
 var update = flag.Bool("update", false, "rewrite the transcripts in testdata")
 
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/unified-test-runner/utr/runner.(*fakeTest).play"))
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // TestStories plays each file of testdata: suites, what the deployment is and
-// what the engine does, and the transcript of all that happens then.
+// what the engine does, and the transcript of all that happens then. The time
+// limits of a story are those of a bubble.
 func TestStories(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -44,66 +41,31 @@ func TestStories(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			head, sections := split(string(data))
-			got := play(t, file, sections)
+			story, want, found := strings.Cut(string(data), "-- want --\n")
+			if !found {
+				t.Fatal("a story ends with -- want --")
+			}
+			var got string
+			synctest.Test(t, func(t *testing.T) { got = play(t, story) })
 			if *update {
-				var out strings.Builder
-				out.WriteString(head)
-				for _, s := range sections {
-					if s.name != "want" {
-						fmt.Fprintf(&out, "-- %s --\n%s", s.name, s.text)
-					}
-				}
-				fmt.Fprintf(&out, "-- want --\n%s", got)
-				if err := os.WriteFile(file, []byte(out.String()), 0o644); err != nil {
+				if err := os.WriteFile(file, []byte(story+"-- want --\n"+got), 0o644); err != nil {
 					t.Fatal(err)
 				}
-				return
-			}
-			want := ""
-			for _, s := range sections {
-				if s.name == "want" {
-					want = s.text
-				}
-			}
-			if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n")); diff != "" {
+			} else if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n")); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", file, diff)
 			}
 		})
 	}
 }
 
-type section struct{ name, text string }
-
-// split takes a story apart at lines such as "-- suite.yml --".
-func split(text string) (head string, sections []section) {
-	for _, line := range strings.SplitAfter(text, "\n") {
-		trimmed := strings.TrimSuffix(line, "\n")
-		if strings.HasPrefix(trimmed, "-- ") && strings.HasSuffix(trimmed, " --") && len(trimmed) > 6 {
-			sections = append(sections, section{name: trimmed[3 : len(trimmed)-3]})
-		} else if len(sections) == 0 {
-			head += line
-		} else {
-			sections[len(sections)-1].text += line
-		}
-	}
-	return head, sections
-}
-
-// everything is an engine that serves whatever it is asked for.
-func everything() engine.Description {
-	about := engine.Description{Name: "scripted", Version: "1", Features: []string{engine.FeatureLogging, engine.FeatureReducedHeartbeats}}
-	for _, o := range operations.All() {
-		about.Operations = append(about.Operations, string(o.Kind)+"."+o.Name)
-	}
-	return about
-}
-
-// action finds the lines of a transcript that are no notes.
+// action finds the lines of a transcript that are not notes.
 var action = regexp.MustCompile(`^(engine|primary|[a-z]:1|mongodb:\S+) `)
 
+// header finds lines such as "-- suite.yml --".
+var header = regexp.MustCompile(`(?m)^-- (.+) --\n`)
+
 // play runs a story and gives its transcript.
-func play(t *testing.T, file string, sections []section) string {
+func play(t *testing.T, story string) string {
 	t.Helper()
 	var mu sync.Mutex
 	var transcript strings.Builder
@@ -115,60 +77,67 @@ func play(t *testing.T, file string, sections []section) string {
 			transcript.WriteString(line + "\n")
 		}
 	}
-	e := &fakeEngine{about: everything(), say: say}
-	about := deployment.Description{Name: "replicaset 8.0", Topology: deployment.ReplicaSet, Version: [3]int{8, 0, 4}, Hosts: []string{"a:1", "b:1"}}
-	cfg := Config{Engine: e, Timeout: 2 * time.Second}
-	d := &fakeDeployment{owned: true, say: say}
+	e := &fakeEngine{say: say}
+	d := &fakeDeployment{owned: true, say: say,
+		about: deployment.Description{Name: "replicaset 8.0", Topology: deployment.ReplicaSet, Version: [3]int{8, 0, 4}, Hosts: []string{"a:1", "b:1"}}}
+	cfg := Config{Engine: e, Timeout: 2 * time.Second, Notify: func(n result.Note) { tell(say, n) }}
 	var suites []*specs.Suite
-	for _, s := range sections {
-		var v *source.Value
-		var err error
-		if !strings.HasSuffix(s.name, ".yml") && s.name != "want" && s.name != "server" && s.name != "brief" {
-			if v, err = source.ParseYAML(file+"/"+s.name, []byte(s.text)); err != nil {
-				t.Fatal(err)
-			}
+	heads := header.FindAllStringSubmatchIndex(story, -1)
+	for i, h := range heads {
+		end := len(story)
+		if i+1 < len(heads) {
+			end = heads[i+1][0]
 		}
-		switch s.name {
+		var err error
+		switch name, text := story[h[2]:h[3]], story[h[1]:end]; name {
 		case "brief": // the transcript has verdicts alone
 			brief = true
 		case "deployment":
-			describe(t, v, &about, d)
+			err = d.describe(text)
 		case "config":
-			configure(t, v, &cfg, say)
+			err = configure(&cfg, text, say)
 		case "engine":
-			if e.script, err = scriptOf(v); err != nil {
-				t.Fatal(err)
-			}
+			e.script, err = scriptOf(text)
 		case "server":
-			if d.failures, err = failuresOf(s.text); err != nil {
-				t.Fatal(err)
-			}
-		case "want":
+			d.failures, err = failuresOf(text)
 		default:
-			suite, err := specs.Parse(s.name, []byte(s.text))
-			if err != nil {
-				t.Fatal(err)
-			}
-			suites = append(suites, suite)
+			suites = append(suites, parseFile(t, name, text))
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", story[h[2]:h[3]], err)
 		}
 	}
-	d.about = about
-	src := &fakeSource{offers: []deployment.Description{about}, start: func(deployment.Description) *fakeDeployment { return d }}
-	cfg.Source = src
-	cfg.Notify = func(n result.Note) { tell(say, n) }
-	r, err := prepare(context.Background(), cfg)
-	if err != nil {
-		say("error   %s", err)
-		return transcript.String()
+	r, err := onFakes(cfg, &fakeSource{offers: []deployment.Description{d.about}, start: func(deployment.Description) *fakeDeployment { return d }})
+	if err == nil {
+		_, err = r.all(context.Background(), suites)
 	}
-	r.dial = func(deployment.Deployment) (commands, error) { return d, nil }
-	if _, err := r.all(context.Background(), suites); err != nil {
+	if err != nil {
 		say("error   %s", err)
 	}
 	if e.open != 0 {
 		t.Errorf("%d tests of the engine were not ended", e.open)
 	}
 	return transcript.String()
+}
+
+// onFakes prepares a run whose engine, source and connections are fakes: those
+// of a silent replica set where nothing else is given.
+func onFakes(cfg Config, src *fakeSource) (*run, error) {
+	if cfg.Engine == nil {
+		cfg.Engine = &fakeEngine{}
+	}
+	if src.offers == nil {
+		src.offers = []deployment.Description{{Name: "replicaset 8.0", Topology: deployment.ReplicaSet, Hosts: []string{"a:1"}}}
+	}
+	if src.start == nil {
+		src.start = func(about deployment.Description) *fakeDeployment { return &fakeDeployment{about: about, owned: true} }
+	}
+	cfg.Source = src
+	r, err := prepare(context.Background(), cfg)
+	if err == nil {
+		r.dial = func(d deployment.Deployment) (commands, error) { return d.(*fakeDeployment), nil }
+	}
+	return r, err
 }
 
 // tell writes a note to the transcript.
@@ -208,76 +177,66 @@ func tell(say func(string, ...any), n result.Note) {
 	}
 }
 
-// describe reads the deployment of a story.
-func describe(t *testing.T, v *source.Value, about *deployment.Description, d *fakeDeployment) {
-	t.Helper()
-	for _, f := range v.Fields {
-		switch f.Key {
-		case "topology":
-			about.Topology = deployment.Topology(f.Value.String)
-			about.Name = f.Value.String + " 8.0"
-		case "hosts":
-			about.Hosts = nil
-			for _, h := range f.Value.Items {
-				about.Hosts = append(about.Hosts, h.String)
-			}
-		case "auth":
-			about.Auth = f.Value.Bool
-		case "testCommands":
-			about.Parameters = mustRaw(bson.D{{Key: "enableTestCommands", Value: f.Value.Bool}})
-		case "owned":
-			d.owned = f.Value.Bool
-		case "services":
-			for _, s := range f.Value.Items {
-				id, err := bson.ObjectIDFromHex(s.String)
-				if err != nil {
-					t.Fatal(err)
-				}
-				d.services = append(d.services, id)
-			}
-		default:
-			t.Fatalf("%s: a deployment has no %q", f.KeyPosition, f.Key)
+// scriptOf reads the script of an engine: a list of steps.
+func scriptOf(text string) (map[string][]step, error) {
+	var steps []step
+	err := strictly(text, &steps)
+	script := make(map[string][]step)
+	for _, s := range steps {
+		if s.Error != nil {
+			s.Error.HasCode = s.Error.Code != 0
 		}
+		script[s.On] = append(script[s.On], s)
 	}
+	return script, err
+}
+
+// describe reads the deployment of a story.
+func (d *fakeDeployment) describe(text string) error {
+	told := struct {
+		Topology                  deployment.Topology
+		Hosts                     []string
+		Auth, Owned, TestCommands bool
+		Services                  []bson.ObjectID
+	}{Topology: d.about.Topology, Hosts: d.about.Hosts, Owned: true}
+	err := strictly(text, &told)
+	d.about.Name, d.about.Topology, d.about.Hosts, d.about.Auth = string(told.Topology)+" 8.0", told.Topology, told.Hosts, told.Auth
+	d.owned, d.services = told.Owned, told.Services
+	if told.TestCommands {
+		d.about.Parameters = mustRaw(bson.D{{Key: "enableTestCommands", Value: true}})
+	}
+	return err
 }
 
 // configure reads the configuration of a story.
-func configure(t *testing.T, v *source.Value, cfg *Config, say func(string, ...any)) {
-	t.Helper()
-	for _, f := range v.Fields {
-		switch f.Key {
-		case "reseed":
-			cfg.Reseed = Reseed(f.Value.String)
-		case "count":
-			cfg.Count = int(f.Value.Int)
-		case "retries":
-			cfg.Retries = int(f.Value.Int)
-		case "failFast":
-			cfg.FailFast = f.Value.Bool
-		case "timeoutMS":
-			cfg.Timeout = time.Duration(f.Value.Int) * time.Millisecond
-		case "knownFailing":
-			list, err := ParseKnownFailing("known.txt", strings.NewReader(f.Value.String))
-			if err != nil {
-				t.Fatal(err)
+func configure(cfg *Config, text string, say func(string, ...any)) error {
+	var told struct {
+		Reseed                 Reseed
+		Count, Retries         int
+		FailFast               bool
+		Timeout                time.Duration
+		KnownFailing, Entities string
+		Placeholders           map[string]string
+	}
+	if err := strictly(text, &told); err != nil {
+		return err
+	}
+	cfg.Reseed, cfg.Count, cfg.Retries, cfg.FailFast = told.Reseed, told.Count, told.Retries, told.FailFast
+	if told.Timeout != 0 {
+		cfg.Timeout = told.Timeout
+	}
+	if told.Entities != "" { // tell, or panic
+		cfg.Entities = func(test result.TestID, values map[string]bson.RawValue) {
+			if told.Entities == "panic" {
+				panic("no entities")
 			}
-			cfg.KnownFailing = list
-		case "entities": // tell, or panic
-			cfg.Entities = func(test result.TestID, values map[string]bson.RawValue) {
-				if f.Value.String == "panic" {
-					panic("no entities")
-				}
-				for _, name := range slices.Sorted(maps.Keys(values)) {
-					say("entity  %s of %q: %s", name, test.Description, plain(values[name]))
-				}
+			for _, name := range slices.Sorted(maps.Keys(values)) {
+				say("entity  %s of %q: %s", name, test.Description, plain(values[name]))
 			}
-		case "placeholders":
-			cfg.Placeholder = func(path string) (string, bool) {
-				p := f.Value.Get(path)
-				return textOf(p), p != nil
-			}
-		default:
-			t.Fatalf("%s: a configuration has no %q", f.KeyPosition, f.Key)
 		}
 	}
+	cfg.Placeholder = func(path string) (string, bool) { p, found := told.Placeholders[path]; return p, found }
+	var err error
+	cfg.KnownFailing, err = ParseKnownFailing("known.txt", strings.NewReader(told.KnownFailing))
+	return err
 }
