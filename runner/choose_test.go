@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -10,9 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/engine"
-	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/source"
 	"github.com/unified-test-runner/utr/specs"
+	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
 func parse(t testing.TB, text string) *specs.Suite { t.Helper(); return parseFile(t, "a.yml", text) }
@@ -144,52 +145,7 @@ func TestUnused(t *testing.T) {
 	}
 }
 
-func TestLacking(t *testing.T) {
-	s := parse(t, `
-description: lacking
-schemaVersion: "1.13"
-createEntities:
-  - client: {id: client0}
-  - database: {id: database0, client: client0, databaseName: db}
-  - collection: {id: collection0, database: database0, collectionName: coll}
-  - session: {id: session0, client: client0}
-tests:
-  - description: find
-    operations: [{name: find, object: collection0, arguments: {filter: {}}}]
-  - description: unknown
-    operations: [{name: fnid, object: collection0, arguments: {filter: {}}}, {name: find, object: collection9}]
-  - description: nested
-    operations:
-      - {name: withTransaction, object: session0, arguments: {callback: [{name: insertOne, object: collection0, arguments: {document: {}}}]}}
-  - description: cursor
-    operations:
-      - {name: createFindCursor, object: collection0, arguments: {filter: {}}, saveResultAsEntity: cursor0}
-      - {name: iterateOnce, object: cursor0}
-  - description: logs
-    operations: []
-    expectLogMessages: [{client: client0, messages: []}]
-`)
-	about := engine.Description{SchemaVersion: "1.13", Operations: []string{"collection.find", "collection.createFindCursor", "session.withTransaction"}}
-	want := map[string]string{
-		"find":    "",
-		"unknown": "", // the test runs, and fails
-		"nested":  "the engine does not serve collection.insertOne",
-		"cursor":  "the engine does not serve cursor.iterateOnce",
-		"logs":    "the engine does not give log messages",
-	}
-	got := make(map[string]string)
-	for _, test := range s.Tests {
-		got[test.Description] = lacking(s, test, about)
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	about.SchemaVersion = "1.12"
-	if got := lacking(s, s.Tests[0], about); got != "the file declares schemaVersion 1.13, the engine serves up to 1.12" {
-		t.Errorf("a newer file gives %q", got)
-	}
-}
-
+// Collections are named once, and sorted.
 func TestDropPlan(t *testing.T) {
 	s := parse(t, `
 description: d
@@ -198,7 +154,7 @@ initialData: [{databaseName: db, collectionName: b, documents: []}, {databaseNam
 tests: [{description: t, operations: []}]
 `)
 	if got := DropPlan([]*specs.Suite{s, s}); !slices.Equal(got, []string{"db.a", "db.b"}) {
-		t.Errorf("%q: collections are named once, and sorted", got)
+		t.Errorf("%q", got)
 	}
 }
 
@@ -225,6 +181,7 @@ func TestFailPoints(t *testing.T) {
 
 // A configuration that cannot be run is refused before anything is touched.
 func TestBadConfig(t *testing.T) {
+	off := []deployment.Description{{Name: "single 8.0", Parameters: mustRaw(bson.D{{Key: "enableTestCommands", Value: false}})}}
 	for reason, cfg := range map[string]Config{
 		"neither engine nor source": {}, "no source": {Engine: &fakeEngine{}}, "no engine": {Source: &fakeSource{}},
 		"a source without deployments": {Engine: &fakeEngine{}, Source: &fakeSource{}},
@@ -233,57 +190,9 @@ func TestBadConfig(t *testing.T) {
 			t.Errorf("%s: %+v", reason, summary)
 		}
 	}
-}
-
-// The version of the Stable API that a run declares is for clients that declare
-// none, and the suite's own values stay as they are.
-func TestDeclaredAPI(t *testing.T) {
-	for _, r := range []struct{ reason, client, api, want string }{
-		{"the run declares no version", `{id: c}`, "", ""},
-		{"the run declares a version", `{id: c}`, "1", "1"},
-		{"the client's own version takes precedence", `{id: c, serverApi: {version: "2"}}`, "1", "2"},
-	} {
-		client, err := source.ParseYAML("f", []byte(r.client))
-		if err != nil {
-			t.Fatal(err)
-		}
-		fields := len(client.Fields)
-		test := &testRun{run: &run{cfg: Config{ServerAPI: r.api}}}
-		if got := textOf(test.declared(client).Get("serverApi").Get("version")); got != r.want || len(client.Fields) != fields {
-			t.Errorf("%s: %q, want %q", r.reason, got, r.want)
-		}
-	}
-}
-
-func TestAttemptsTogether(t *testing.T) {
-	const passed, failed, broken, known = result.Passed, result.Failed, result.Broken, result.KnownFailing
-	for _, r := range []struct {
-		reason   string
-		attempts []result.Status
-		want     result.Status
-	}{
-		{"one attempt is what it is", []result.Status{failed}, failed},
-		{"a pass after a failure is not a pass", []result.Status{failed, passed}, result.Flaky},
-		{"nor is one after several", []result.Status{failed, broken, passed}, result.Flaky},
-		{"all attempts fail", []result.Status{failed, failed}, failed},
-		{"the last one counts among bad ones", []result.Status{failed, broken}, broken},
-		{"a known failure is not a pass", []result.Status{broken, known}, known},
-	} {
-		var attempts []*result.Verdict
-		for i, s := range r.attempts {
-			attempts = append(attempts, &result.Verdict{Status: s, Duration: 10, Timings: result.Timings{Setup: 1}, Mismatches: make([]result.Mismatch, i+1)})
-		}
-		got := together(attempts)
-		n := len(attempts)
-		told := n // the mismatches of the last attempt that was not well
-		if r.want == result.Flaky {
-			told--
-		}
-		if got.Status != r.want || int(got.Duration) != 10*n || int(got.Timings.Setup) != n || len(got.Mismatches) != told {
-			t.Errorf("%s: %+v", r.reason, got)
-		}
-		if n > 1 && len(got.Attempts) != n || n == 1 && got.Attempts != nil {
-			t.Errorf("%s: the verdict holds %d attempts", r.reason, len(got.Attempts))
-		}
+	var typed *NoTestCommandsError
+	_, err := Run(context.Background(), nil, Config{Engine: &fakeEngine{}, Source: &fakeSource{offers: off}})
+	if !errors.As(err, &typed) || typed.Deployment != "single 8.0" || !errors.Is(err, ErrNoTestCommands) {
+		t.Errorf("a deployment without test commands: %v", err)
 	}
 }

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/source"
 	"github.com/unified-test-runner/utr/specs/operations"
@@ -20,8 +20,12 @@ import (
 // fakeEngine plays a script: outcomes and events for the operations that it
 // is asked for. What it is asked for goes to the transcript.
 type fakeEngine struct {
-	say    func(format string, args ...any) // nil for no transcript
-	during func(context.Context)            // called in every operation, if it is set
+	say       func(format string, args ...any) // nil for no transcript
+	during    func()                           // called in every operation, if it is set
+	interrupt func()
+	release   chan struct{} // ends what is stuck
+	schema    string        // the version that it serves, "" for any
+	serves    []string      // nil for everything
 
 	mu     sync.Mutex
 	script map[string][]step
@@ -30,17 +34,19 @@ type fakeEngine struct {
 
 // step is what the engine does when it is asked once. Stories write it in YAML.
 type step struct {
-	On      string    // "object.operation", "open.id" or "end"
-	Result  yaml.Node // Extended JSON
-	Error   *result.Error
-	Server  string
-	Service *bson.ObjectID
-	Events  []scriptedEvent
-	Logs    []scriptedLog
-	Panics  string
-	Hangs   bool   // until the context ends
-	Broken  string // an error that is not the driver's: open and end only
-	Repeat  bool
+	On         string    // "object.operation", "open.id" or "end"
+	Result     yaml.Node // Extended JSON
+	Error      *result.Error
+	Server     string
+	Service    *bson.ObjectID
+	Events     []scriptedEvent
+	Logs       []scriptedLog
+	Panics     string
+	Interrupts bool
+	Hangs      bool   // until the context ends
+	Stuck      bool   // beyond that
+	Broken     string // an error that is not the driver's: open and end only
+	Repeat     bool
 }
 
 type scriptedEvent struct {
@@ -60,7 +66,7 @@ type scriptedLog struct {
 
 // event is what a client of the engine sees.
 func (s scriptedEvent) event() result.Event {
-	e := result.Event{Type: s.Type, Address: s.Address, Time: time.Now()}
+	e := result.Event{Type: s.Type, Address: s.Address}
 	switch {
 	case strings.HasPrefix(string(s.Type), "command"):
 		c := &result.CommandEvent{CommandName: s.Name, DatabaseName: s.DB, RequestID: s.Request, Redacted: s.Redacted, Duration: time.Millisecond}
@@ -91,10 +97,10 @@ func bsonOf(n yaml.Node) bson.RawValue {
 		return bson.RawValue{}
 	}
 	text, err := yaml.Marshal(&n)
-	if err != nil {
-		panic(err)
+	var v *source.Value
+	if err == nil {
+		v, err = source.ParseYAML("script", text)
 	}
-	v, err := source.ParseYAML("script", text)
 	if err != nil {
 		panic(err)
 	}
@@ -105,11 +111,15 @@ func bsonOf(n yaml.Node) bson.RawValue {
 	return value
 }
 
-// Describe gives an engine that serves whatever it is asked for.
+// Describe gives an engine that serves whatever it is asked for, unless the
+// story says what it serves.
 func (e *fakeEngine) Describe(context.Context) (engine.Description, error) {
-	about := engine.Description{Name: "scripted", Version: "1", Features: []string{engine.FeatureLogging, engine.FeatureReducedHeartbeats}}
-	for _, o := range operations.All() {
-		about.Operations = append(about.Operations, string(o.Kind)+"."+o.Name)
+	about := engine.Description{Name: "scripted", Version: "1", SchemaVersion: e.schema, Operations: e.serves}
+	if e.serves == nil {
+		about.Features = []string{engine.FeatureLogging, engine.FeatureReducedHeartbeats}
+		for _, o := range operations.All() {
+			about.Operations = append(about.Operations, string(o.Kind)+"."+o.Name)
+		}
 	}
 	return about, nil
 }
@@ -120,7 +130,7 @@ func (e *fakeEngine) Begin(context.Context) (engine.Test, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.open++
-	return &fakeTest{engine: e, logs: map[string][]result.Event{}, said: map[string][]result.LogMessage{}, changed: make(chan struct{})}, nil
+	return &fakeTest{engine: e, logs: map[string]*enginekit.EventLog{}, said: map[string][]result.LogMessage{}}, nil
 }
 
 // next says what is asked for, and takes the next step of the script.
@@ -143,10 +153,18 @@ func (e *fakeEngine) next(key, line string) step {
 type fakeTest struct {
 	engine *fakeEngine
 
-	mu      sync.Mutex
-	logs    map[string][]result.Event
-	said    map[string][]result.LogMessage
-	changed chan struct{} // closed when a log grows
+	mu   sync.Mutex
+	logs map[string]*enginekit.EventLog
+	said map[string][]result.LogMessage
+}
+
+func (t *fakeTest) log(client string) *enginekit.EventLog {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.logs[client] == nil {
+		t.logs[client] = enginekit.NewEventLog(time.Now)
+	}
+	return t.logs[client]
 }
 
 // play does what a step says. The error is not the driver's.
@@ -154,23 +172,23 @@ func (t *fakeTest) play(ctx context.Context, s step) error {
 	if s.Panics != "" {
 		panic(s.Panics)
 	}
-	t.mu.Lock()
 	for _, x := range s.Events {
-		e := x.event()
-		e.Sequence = int64(len(t.logs[x.Client]) + 1)
-		t.logs[x.Client] = append(t.logs[x.Client], e)
+		t.log(x.Client).Add(x.event())
 	}
+	t.mu.Lock()
 	for _, x := range s.Logs {
 		m := result.LogMessage{Level: x.Level, Component: x.Component, Data: bsonOf(x.Data).Document(), FailureRedacted: x.Redacted}
 		t.said[x.Client] = append(t.said[x.Client], m)
 	}
-	if len(s.Events) > 0 {
-		close(t.changed)
-		t.changed = make(chan struct{})
-	}
 	t.mu.Unlock()
+	if s.Interrupts {
+		t.engine.interrupt()
+	}
 	if s.Hangs {
 		<-ctx.Done()
+	}
+	if s.Stuck {
+		<-t.engine.release
 	}
 	if s.Broken != "" {
 		return errors.New(s.Broken)
@@ -198,7 +216,10 @@ func (t *fakeTest) Open(ctx context.Context, e engine.Entity) error {
 
 func (t *fakeTest) Do(ctx context.Context, o engine.Operation) result.Outcome {
 	if t.engine.during != nil {
-		t.engine.during(ctx)
+		t.engine.during()
+	}
+	if _, dated := ctx.Deadline(); dated && !strings.HasPrefix(o.Name, "$") {
+		panic("the engine sees the deadline of the test")
 	}
 	key := o.Object + "." + o.Name
 	line := key
@@ -222,29 +243,11 @@ func (t *fakeTest) Do(ctx context.Context, o engine.Operation) result.Outcome {
 }
 
 func (t *fakeTest) Events(ctx context.Context, client string, after int64, wait time.Duration) ([]result.Event, error) {
-	deadline := time.NewTimer(wait)
-	defer deadline.Stop()
-	for {
-		t.mu.Lock()
-		log, changed := t.logs[client], t.changed
-		t.mu.Unlock()
-		if int64(len(log)) > after || wait == 0 {
-			return slices.Clone(log[min(after, int64(len(log))):]), nil
-		}
-		select {
-		case <-changed:
-		case <-deadline.C:
-			return nil, nil
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
+	return t.log(client).After(ctx, after, wait)
 }
 
 func (t *fakeTest) Logs(_ context.Context, client string) ([]result.LogMessage, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return slices.Clone(t.said[client]), nil
+	return t.said[client], nil
 }
 
 func (t *fakeTest) Close(context.Context, string) error { return nil }

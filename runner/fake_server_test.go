@@ -20,6 +20,7 @@ import (
 type fakeDeployment struct {
 	about deployment.Description
 	owned bool
+	none  error                            // why there is no such deployment
 	say   func(format string, args ...any) // nil for no transcript
 
 	mu          sync.Mutex
@@ -35,31 +36,27 @@ type fakeDeployment struct {
 type fakeCollection struct {
 	uuid      byte
 	documents []bson.Raw
-	indexes   []string
 }
 
 func (d *fakeDeployment) Description() deployment.Description { return d.about }
-
-// Log has a hundred lines, whatever time is asked about.
-func (d *fakeDeployment) Log(from, to time.Time) (lines []deployment.LogLine) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.asked = append(d.asked, [2]time.Time{from, to})
-	for i := range 100 {
-		lines = append(lines, deployment.LogLine{Time: from, Server: "a:1", Text: fmt.Sprintf("line %d", i)})
-	}
-	return lines
-}
-
-func (d *fakeDeployment) Owned() bool                     { return d.owned }
-func (d *fakeDeployment) URI() string                     { return "mongodb://all" }
-func (d *fakeDeployment) DirectURI(address string) string { return "mongodb://" + address + "/direct" }
+func (d *fakeDeployment) Owned() bool                         { return d.owned }
+func (d *fakeDeployment) URI() string                         { return "mongodb://all" }
+func (d *fakeDeployment) DirectURI(address string) string     { return "mongodb://" + address + "/direct" }
 
 func (d *fakeDeployment) SingleURI() string {
 	if d.about.Topology == deployment.Sharded || d.about.Topology == deployment.LoadBalanced {
 		return "mongodb://single"
 	}
 	return d.URI()
+}
+
+// Log has a hundred lines, whatever time is asked about.
+func (d *fakeDeployment) Log(from, to time.Time) (lines []deployment.LogLine) {
+	d.asked = append(d.asked, [2]time.Time{from, to})
+	for i := range 100 {
+		lines = append(lines, deployment.LogLine{Time: from, Server: "a:1", Text: fmt.Sprintf("line %d", i)})
+	}
+	return lines
 }
 
 func (d *fakeDeployment) primary(_ context.Context, database string, command any) (bson.Raw, error) {
@@ -71,41 +68,31 @@ func (d *fakeDeployment) at(_ context.Context, address, database string, command
 }
 
 func (d *fakeDeployment) once(_ context.Context, uri, database string, command any) (bson.Raw, *bson.ObjectID, error) {
-	d.mu.Lock()
-	var service *bson.ObjectID
-	if len(d.services) > 0 {
-		service = &d.services[0]
-		d.services = append(slices.Clone(d.services[1:]), d.services[0])
-	}
-	d.mu.Unlock()
 	reply, err := d.serve(uri, database, command)
-	return reply, service, err
+	if len(d.services) == 0 {
+		return reply, nil, err
+	}
+	service := d.services[0]
+	d.services = append(slices.Clone(d.services[1:]), service)
+	return reply, &service, err
 }
 
 // again finds no connection: stories show how one is found.
 func (d *fakeDeployment) again(context.Context, bson.ObjectID, string, any) bool { return false }
 
 func (d *fakeDeployment) documents(_ context.Context, database, collection string) ([]bson.Raw, error) {
-	d.note("primary read %s.%s", database, collection)
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.say != nil {
+		d.say("primary read %s.%s", database, collection)
+	}
 	if c := d.collections[database+"."+collection]; c != nil {
 		return slices.Clone(c.documents), nil
 	}
 	return nil, nil
 }
 
-func (d *fakeDeployment) close() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.closed = true
-}
-
-func (d *fakeDeployment) note(format string, args ...any) {
-	if d.say != nil {
-		d.say(format, args...)
-	}
-}
+func (d *fakeDeployment) close() { d.closed = true }
 
 // volatile hides what differs from run to run in a transcript.
 var volatile = regexp.MustCompile(`\{"\$oid":\s?"[0-9a-f]{24}"\}`)
@@ -120,9 +107,11 @@ func (d *fakeDeployment) serve(where, database string, command any) (bson.Raw, e
 	if name == "hello" { // of all members at once, in no order that a transcript could show
 		return mustRaw(bson.D{{Key: "ok", Value: 1}}), nil
 	}
-	d.note("%-7s %s %s", where, database, volatile.ReplaceAllString(raw.String(), "OID"))
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.say != nil {
+		d.say("%-7s %s %s", where, database, volatile.ReplaceAllString(raw.String(), "OID"))
+	}
 	if f := d.failures[name]; len(f) > 0 {
 		d.failures[name] = f[1:]
 		if f[0] != nil {
@@ -137,25 +126,28 @@ func (d *fakeDeployment) serve(where, database string, command any) (bson.Raw, e
 		d.time++
 		body = append(body, bson.E{Key: "$clusterTime", Value: bson.D{{Key: "clusterTime", Value: bson.Timestamp{T: d.time}}}})
 	}
-	return bson.Marshal(append(body, bson.E{Key: "ok", Value: 1}))
+	return mustRaw(append(body, bson.E{Key: "ok", Value: 1})), nil
 }
 
 func (d *fakeDeployment) reply(name, database string, raw bson.Raw) (bson.D, error) {
 	target, _ := raw.Lookup(name).StringValueOK()
 	ns := database + "." + target
 	c := d.collections[ns]
+	if c == nil && (name == "drop" || name == "listIndexes") {
+		return nil, mongo.CommandError{Code: codeNamespaceNotFound, Message: "ns not found"}
+	}
+	if c == nil && (name == "create" || name == "insert") {
+		if d.collections == nil {
+			d.collections = make(map[string]*fakeCollection)
+		}
+		d.created++
+		c = &fakeCollection{uuid: d.created}
+		d.collections[ns] = c
+	}
 	switch name {
 	case "drop":
-		if c == nil {
-			return nil, mongo.CommandError{Code: 26, Message: "ns not found"}
-		}
 		delete(d.collections, ns)
-	case "create":
-		d.make(ns)
 	case "insert":
-		if c == nil {
-			c = d.make(ns)
-		}
 		values, _ := raw.Lookup("documents").Array().Values()
 		for _, v := range values {
 			c.documents = append(c.documents, bytes.Clone(v.Document()))
@@ -168,31 +160,15 @@ func (d *fakeDeployment) reply(name, database string, raw bson.Raw) (bson.D, err
 			one := strings.TrimPrefix(ns, database+".")
 			names := raw.Lookup("filter", "name")
 			if s, ok := names.StringValueOK(); ok && s == one || bytes.Contains(names.Value, append([]byte(one), 0)) {
-				found = append(found, mustRaw(bson.D{{Key: "name", Value: one}, {Key: "info", Value: bson.D{{Key: "uuid", Value: bson.Binary{Subtype: 4, Data: []byte{c.uuid}}}}}}))
+				uuid := bson.Binary{Subtype: 4, Data: []byte{c.uuid}}
+				found = append(found, mustRaw(bson.D{{Key: "name", Value: one}, {Key: "info", Value: bson.D{{Key: "uuid", Value: uuid}}}}))
 			}
 		}
 		return batchReply(found), nil
 	case "listIndexes":
-		if c == nil {
-			return nil, mongo.CommandError{Code: 26, Message: "ns not found"}
-		}
-		var found []bson.Raw
-		for _, i := range c.indexes {
-			found = append(found, mustRaw(bson.D{{Key: "name", Value: i}}))
-		}
-		return batchReply(found), nil
+		return batchReply([]bson.Raw{mustRaw(bson.D{{Key: "name", Value: "_id_"}})}), nil
 	}
 	return bson.D{}, nil
-}
-
-func (d *fakeDeployment) make(ns string) *fakeCollection {
-	if d.collections == nil {
-		d.collections = make(map[string]*fakeCollection)
-	}
-	d.created++
-	c := &fakeCollection{uuid: d.created, indexes: []string{"_id_"}}
-	d.collections[ns] = c
-	return c
 }
 
 func batchReply(documents []bson.Raw) bson.D {
@@ -212,11 +188,10 @@ func mustRaw(d any) bson.Raw {
 type fakeSource struct {
 	offers []deployment.Description
 	start  func(deployment.Description) *fakeDeployment
-	fails  error
 
 	mu   sync.Mutex
-	idle map[int][]deployment.Deployment
-	lent map[deployment.Deployment]int
+	idle []*fakeDeployment
+	lent map[deployment.Deployment]bool
 	most int // lent at the same time
 }
 
@@ -224,24 +199,23 @@ func (s *fakeSource) Offers() []deployment.Description { return s.offers }
 func (s *fakeSource) Close() error                     { return nil }
 
 func (s *fakeSource) Acquire(ctx context.Context, i int) (deployment.Deployment, error) {
-	if s.fails != nil {
-		return nil, s.fails
-	}
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if len(s.idle) == 0 {
+		s.idle = append(s.idle, s.start(s.offers[i]))
+	}
+	d := s.idle[0]
+	if d.none != nil {
+		return nil, d.none
+	}
+	s.idle = s.idle[1:]
 	if s.lent == nil {
-		s.lent, s.idle = make(map[deployment.Deployment]int), make(map[int][]deployment.Deployment)
+		s.lent = make(map[deployment.Deployment]bool)
 	}
-	var d deployment.Deployment
-	if idle := s.idle[i]; len(idle) > 0 {
-		d, s.idle[i] = idle[0], idle[1:]
-	} else {
-		d = s.start(s.offers[i])
-	}
-	s.lent[d] = i
+	s.lent[d] = true
 	s.most = max(s.most, len(s.lent))
 	return d, nil
 }
@@ -249,13 +223,12 @@ func (s *fakeSource) Acquire(ctx context.Context, i int) (deployment.Deployment,
 func (s *fakeSource) Release(d deployment.Deployment, broken bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i, found := s.lent[d]
-	if !found {
+	if !s.lent[d] {
 		panic("a deployment was given back twice")
 	}
 	delete(s.lent, d)
 	if !broken {
-		s.idle[i] = append(s.idle[i], d)
+		s.idle = append(s.idle, d.(*fakeDeployment))
 	}
 }
 

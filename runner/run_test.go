@@ -2,7 +2,6 @@ package runner
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -30,7 +29,7 @@ func TestWorkers(t *testing.T) {
 		src := &fakeSource{}
 		verdicts := 0
 		r, err := onFakes(Config{
-			Engine: &fakeEngine{during: func(context.Context) { time.Sleep(time.Second) }},
+			Engine: &fakeEngine{during: func() { time.Sleep(time.Second) }},
 			Jobs:   3, Count: 30, Timeout: 5 * time.Second, Notify: func(n result.Note) {
 				if _, ok := n.(result.TestFinished); ok {
 					verdicts++ // the race detector notices two notes at once
@@ -46,90 +45,12 @@ func TestWorkers(t *testing.T) {
 		if src.most != 3 || len(src.lent) != 0 {
 			t.Errorf("%d deployments were lent at once, %d not given back", src.most, len(src.lent))
 		}
-		for _, d := range src.idle[0] {
-			if !d.(*fakeDeployment).closed {
+		for _, d := range src.idle {
+			if !d.closed {
 				t.Error("a connection to a deployment stays open")
 			}
 		}
 	})
-}
-
-// An interruption ends the test that runs, cleans up after it, and skips the
-// others.
-func TestInterruption(t *testing.T) {
-	ctx, cancel := context.WithCancel(context.Background())
-	var lines []string
-	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
-	var verdicts []*result.Verdict
-	r, err := onFakes(Config{
-		Engine: &fakeEngine{say: say, during: func(ctx context.Context) { cancel(); <-ctx.Done() }},
-		Count:  2, Notify: func(n result.Note) {
-			if f, ok := n.(result.TestFinished); ok {
-				verdicts = append(verdicts, f.Verdict)
-			}
-		}}, &fakeSource{start: func(about deployment.Description) *fakeDeployment {
-		return &fakeDeployment{about: about, owned: true, say: say}
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	summary, err := r.all(ctx, []*specs.Suite{parse(t, waiting)})
-	if err != nil || !summary.Interrupted || summary.Skipped != 2 {
-		t.Errorf("%+v, %v", summary, err)
-	}
-	if verdicts[0].Reason != "interrupted" || verdicts[1].Reason != "not run: interrupted" || verdicts[0].SkipKind != result.SkipFilter {
-		t.Errorf("%+v\n%+v", verdicts[0], verdicts[1])
-	}
-	if text := strings.Join(lines, "\n"); !strings.HasSuffix(text, "engine  end\n"+`primary admin {"killAllSessions": []}`) {
-		t.Errorf("no clean-up:\n%s", text)
-	}
-}
-
-// A deployment without test commands is refused before anything is dropped.
-func TestNoTestCommands(t *testing.T) {
-	for _, row := range []struct {
-		reason     string
-		parameters any
-		owned      bool
-		refused    bool
-	}{
-		{"the parameter is off", map[string]any{"enableTestCommands": false}, false, true},
-		{"the parameter is off, even if we started it", map[string]any{"enableTestCommands": 0}, true, true},
-		{"the parameter is on", map[string]any{"enableTestCommands": 1}, false, false},
-		{"nobody says, and getParameter does not either", map[string]any{}, false, true},
-		{"nobody says, but it is ours", map[string]any{}, true, false},
-	} {
-		about := deployment.Description{Name: "replicaset 8.0", Topology: deployment.ReplicaSet, Parameters: mustRaw(row.parameters)}
-		var lines strings.Builder
-		d := &fakeDeployment{about: about, owned: row.owned, say: func(format string, args ...any) { fmt.Fprintf(&lines, format+"\n", args...) }}
-		src := &fakeSource{offers: []deployment.Description{about}, start: func(deployment.Description) *fakeDeployment { return d }}
-		r, err := onFakes(Config{Count: 3}, src)
-		if err == nil {
-			_, err = r.all(context.Background(), []*specs.Suite{parse(t, waiting)})
-		}
-		if errors.Is(err, ErrNoTestCommands) != row.refused {
-			t.Errorf("%s: %v", row.reason, err)
-		}
-		var typed *NoTestCommandsError
-		if row.refused && (!errors.As(err, &typed) || !strings.Contains(err.Error(), "--setParameter enableTestCommands=1")) {
-			t.Errorf("%s: the message does not say what to do: %v", row.reason, err)
-		}
-		if row.refused && strings.Contains(lines.String(), "drop") {
-			t.Errorf("%s: something was dropped:\n%s", row.reason, lines.String())
-		}
-	}
-}
-
-// A source that gives no deployment breaks tests; it does not fail them.
-func TestNoDeployment(t *testing.T) {
-	r, err := onFakes(Config{}, &fakeSource{fails: errors.New("no port is free")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	summary, err := r.all(context.Background(), []*specs.Suite{parse(t, waiting)})
-	if err != nil || summary.Broken != 1 {
-		t.Errorf("%+v, %v", summary, err)
-	}
 }
 
 // chatty has a test that passes, one that fails, one that breaks, and one that
@@ -163,7 +84,7 @@ func evidence(t *testing.T, cfg Config, events int) (map[string]*result.Verdict,
 	for range events {
 		one.Events = append(one.Events, scriptedEvent{Client: "client0", Type: result.CommandStarted, Name: "find"})
 	}
-	cfg.Engine = &fakeEngine{during: func(context.Context) { time.Sleep(time.Second) }, script: map[string][]step{
+	cfg.Engine = &fakeEngine{during: func() { time.Sleep(time.Second) }, script: map[string][]step{
 		"collection0.find": {one}, "open.client0": {{}, {}, {}, {Broken: "the engine's process is gone"}},
 	}}
 	cfg.KnownFailing = []KnownFailure{{Pattern: patterns("is known")[0], Reason: "somebody said so"}}
@@ -237,4 +158,29 @@ func TestServerLog(t *testing.T) {
 			t.Errorf("the second test began at %v and took %v", v["fails"].Began, v["fails"].Duration)
 		}
 	})
+}
+
+// All attempts at a test make one verdict; the story "retry" shows its status.
+func TestAttemptsTogether(t *testing.T) {
+	var attempts []*result.Verdict
+	for i, s := range []result.Status{result.Failed, result.Broken, result.Passed} {
+		attempts = append(attempts, &result.Verdict{Status: s, Began: time.Unix(int64(i), 0), Duration: 10, Timings: result.Timings{Setup: 1}})
+	}
+	for _, r := range []struct {
+		reason   string
+		attempts []*result.Verdict
+		want     result.Status
+	}{
+		{"a pass after several failures is not a pass", attempts, result.Flaky},
+		{"the last failure counts", attempts[:2], result.Broken},
+	} {
+		n := len(r.attempts)
+		got := together(r.attempts)
+		if got.Status != r.want || int(got.Duration) != 10*n || int(got.Timings.Setup) != n || len(got.Attempts) != n || got.Began != attempts[0].Began {
+			t.Errorf("%s: %+v", r.reason, got)
+		}
+	}
+	if got := together(attempts[:1]); got != attempts[0] {
+		t.Errorf("one attempt is what it is, not %+v", got)
+	}
 }

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"maps"
@@ -77,7 +78,9 @@ func play(t *testing.T, story string) string {
 			transcript.WriteString(line + "\n")
 		}
 	}
-	e := &fakeEngine{say: say}
+	ctx, cancel := context.WithCancel(t.Context())
+	e := &fakeEngine{say: say, interrupt: cancel, release: make(chan struct{})}
+	defer close(e.release)
 	d := &fakeDeployment{owned: true, say: say,
 		about: deployment.Description{Name: "replicaset 8.0", Topology: deployment.ReplicaSet, Version: [3]int{8, 0, 4}, Hosts: []string{"a:1", "b:1"}}}
 	cfg := Config{Engine: e, Timeout: 2 * time.Second, Notify: func(n result.Note) { tell(say, n) }}
@@ -95,7 +98,7 @@ func play(t *testing.T, story string) string {
 		case "deployment":
 			err = d.describe(text)
 		case "config":
-			err = configure(&cfg, text, say)
+			err = configure(&cfg, e, text, say)
 		case "engine":
 			e.script, err = scriptOf(text)
 		case "server":
@@ -109,7 +112,7 @@ func play(t *testing.T, story string) string {
 	}
 	r, err := onFakes(cfg, &fakeSource{offers: []deployment.Description{d.about}, start: func(deployment.Description) *fakeDeployment { return d }})
 	if err == nil {
-		_, err = r.all(context.Background(), suites)
+		_, err = r.all(ctx, suites)
 	}
 	if err != nil {
 		say("error   %s", err)
@@ -152,8 +155,11 @@ func tell(say func(string, ...any), n result.Note) {
 			line += " by " + string(v.SkipKind)
 		}
 		if v.Reason != "" {
-			reason, _, _ := strings.Cut(v.Reason, "\n")
+			reason, stack, _ := strings.Cut(v.Reason, "\n")
 			line += ": " + reason
+			if strings.Contains(stack, "(*fakeTest).play") {
+				line += ", with the stack"
+			}
 		}
 		say("%-7s %s", "verdict", line)
 		for _, m := range v.Mismatches {
@@ -194,34 +200,42 @@ func scriptOf(text string) (map[string][]step, error) {
 // describe reads the deployment of a story.
 func (d *fakeDeployment) describe(text string) error {
 	told := struct {
-		Topology                  deployment.Topology
-		Hosts                     []string
-		Auth, Owned, TestCommands bool
-		Services                  []bson.ObjectID
+		Topology     deployment.Topology
+		Hosts        []string
+		Auth, Owned  bool
+		TestCommands *bool
+		None         string // why the source gives no deployment
+		Services     []bson.ObjectID
 	}{Topology: d.about.Topology, Hosts: d.about.Hosts, Owned: true}
 	err := strictly(text, &told)
 	d.about.Name, d.about.Topology, d.about.Hosts, d.about.Auth = string(told.Topology)+" 8.0", told.Topology, told.Hosts, told.Auth
 	d.owned, d.services = told.Owned, told.Services
-	if told.TestCommands {
-		d.about.Parameters = mustRaw(bson.D{{Key: "enableTestCommands", Value: true}})
+	if told.TestCommands != nil {
+		d.about.Parameters = mustRaw(bson.D{{Key: "enableTestCommands", Value: *told.TestCommands}})
+	}
+	if told.None != "" {
+		d.none = errors.New(told.None)
 	}
 	return err
 }
 
 // configure reads the configuration of a story.
-func configure(cfg *Config, text string, say func(string, ...any)) error {
+func configure(cfg *Config, e *fakeEngine, text string, say func(string, ...any)) error {
 	var told struct {
 		Reseed                 Reseed
 		Count, Retries         int
 		FailFast               bool
 		Timeout                time.Duration
 		KnownFailing, Entities string
+		ServerAPI, Schema      string // Schema is the version that the engine serves
+		Serves                 []string
 		Placeholders           map[string]string
 	}
 	if err := strictly(text, &told); err != nil {
 		return err
 	}
-	cfg.Reseed, cfg.Count, cfg.Retries, cfg.FailFast = told.Reseed, told.Count, told.Retries, told.FailFast
+	cfg.Reseed, cfg.Count, cfg.Retries, cfg.FailFast, cfg.ServerAPI = told.Reseed, told.Count, told.Retries, told.FailFast, told.ServerAPI
+	e.schema, e.serves = told.Schema, told.Serves
 	if told.Timeout != 0 {
 		cfg.Timeout = told.Timeout
 	}
