@@ -1,0 +1,101 @@
+package result_test
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/unified-test-runner/utr/result"
+)
+
+func TestSummary(t *testing.T) {
+	exits := map[result.Status]int{result.Failed: 1, result.Broken: 3, result.Flaky: 1}
+	var all result.Summary
+	for i, status := range result.Statuses() {
+		var one result.Summary
+		one.Add(&result.Verdict{Status: status})
+		for _, c := range one.Counts() {
+			if want := map[bool]int{c.Status == status: 1}[true]; c.Tests != want {
+				t.Errorf("%s: %d tests count as %s", status, c.Tests, c.Status)
+			}
+		}
+		if got := one.ExitCode(); got != exits[status] {
+			t.Errorf("%s: exit code %d", status, got)
+		}
+		if status.Red() != (exits[status] != 0) {
+			t.Errorf("%s: red is %t, the exit code is %d", status, status.Red(), exits[status])
+		}
+		for range i + 1 {
+			all.Add(&result.Verdict{Status: status, Timings: result.Timings{Setup: time.Second}})
+		}
+	}
+	want := []result.StatusCount{
+		{Status: result.Failed, Tests: 2}, {Status: result.Broken, Tests: 4}, {Status: result.Flaky, Tests: 6},
+		{Status: result.Passed, Tests: 1}, {Status: result.KnownFailing, Tests: 5}, {Status: result.Skipped, Tests: 3},
+	}
+	if got := all.Counts(); !slices.Equal(got, want) {
+		t.Errorf("counts %v, want %v", got, want)
+	}
+	if all.Timings.Setup != 21*time.Second {
+		t.Errorf("the timings of all tests are %+v", all.Timings)
+	}
+}
+
+func TestExitCode(t *testing.T) {
+	for _, r := range []struct {
+		reason  string
+		summary result.Summary
+		want    int
+	}{
+		{"nothing ran", result.Summary{}, 0},
+		{"a problem of the run itself", result.Summary{Passed: 1, Problems: []string{"a pattern matches nothing"}}, 1},
+		{"an interruption", result.Summary{Passed: 1, Interrupted: true}, 3},
+		{"broken outweighs failed", result.Summary{Failed: 1, Broken: 1}, 3},
+		{"an interruption outweighs failures", result.Summary{Failed: 1, Interrupted: true}, 3},
+	} {
+		if got := r.summary.ExitCode(); got != r.want {
+			t.Errorf("%s: %d, want %d", r.reason, got, r.want)
+		}
+	}
+}
+
+// Every field of the timings is added: each is given a value of its own.
+func TestTimingsAdd(t *testing.T) {
+	sum, other := result.Timings{}, result.Timings{}
+	for i := range reflect.TypeFor[result.Timings]().NumField() {
+		reflect.ValueOf(&sum).Elem().Field(i).SetInt(int64(i + 1))
+		reflect.ValueOf(&other).Elem().Field(i).SetInt(int64(100 * (i + 1)))
+	}
+	sum.Add(other)
+	for i := range reflect.TypeFor[result.Timings]().NumField() {
+		if got, want := reflect.ValueOf(sum).Field(i).Int(), int64(101*(i+1)); got != want {
+			t.Errorf("%s is %d, want %d", reflect.TypeFor[result.Timings]().Field(i).Name, got, want)
+		}
+	}
+}
+
+func TestWhere(t *testing.T) {
+	for _, r := range []struct{ reason, cell, deployment, want string }{
+		{"a run by itself", "", "replicaset 8.0", "replicaset 8.0"},
+		{"a cell of a matrix", "nightly", "replicaset 8.0", "nightly, replicaset 8.0"},
+		{"a cell that has no deployment yet", "nightly", "", "nightly"},
+		{"neither", "", "", ""},
+	} {
+		if got := (result.TestID{Cell: r.cell, Deployment: r.deployment}).Where(); got != r.want {
+			t.Errorf("%s: %q, want %q", r.reason, got, r.want)
+		}
+	}
+}
+
+func TestHasLabel(t *testing.T) {
+	e := &result.Error{Message: "not primary", Labels: []string{"RetryableError", "Second"}}
+	for label, want := range map[string]bool{"RetryableError": true, "Second": true, "second": false, "": false} {
+		if e.HasLabel(label) != want {
+			t.Errorf("the label %q: %t", label, !want)
+		}
+	}
+	if e.Error() != "not primary" {
+		t.Errorf("the text of an error is its message, not %q", e.Error())
+	}
+}
