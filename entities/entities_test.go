@@ -1,13 +1,17 @@
 package entities
 
 import (
+	"bytes"
 	"context"
 	"errors"
-	"fmt"
+	"runtime"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.uber.org/goleak"
@@ -42,79 +46,54 @@ func populated(t *testing.T) *Map {
 	return m
 }
 
-func TestErrors(t *testing.T) {
-	for _, row := range []struct {
-		reason string
-		do     func(*Map) error
-		want   string // "" for no error
-	}{
-		{"a name may be used once", func(m *Map) error { return m.AddObject(Client, "client", "") },
-			`duplicate entity name: there is already a client "client"`},
-		{"a name is taken whatever the kind", func(m *Map) error { return m.AddValue("session", bson.RawValue{Type: bson.TypeNull}) },
-			`duplicate entity name: there is already a session "session"`},
-		{"a thread's name is taken too", func(m *Map) error { return m.AddObject(Session, "thread", "client") },
-			`duplicate entity name: there is already a thread "thread"`},
-		{"a parent must be there", func(m *Map) error { return m.AddObject(Session, "s", "client1") },
-			`undefined entity: nothing is named "client1"`},
-		{"a parent must be of the right kind", func(m *Map) error { return m.AddObject(Session, "s", "session") },
-			`entity of unexpected type: "session" is a session, not a client`},
-		{"a collection is made from a database, not from a client", func(m *Map) error { return m.AddObject(Collection, "c", "client") },
-			`entity of unexpected type: "client" is a client, not a database`},
-		{"a cursor may come from a client", func(m *Map) error { return m.AddObject(Cursor, "c", "client") }, ""},
-		{"a cursor's creator must be there", func(m *Map) error { return m.AddObject(Cursor, "c", "nobody") },
-			`undefined entity: nothing is named "nobody"`},
-		{"a stream is no kind of entity", func(m *Map) error { return m.AddObject("stream", "s", "client") },
-			`cannot save as entity "s": the entity map does not hold stream`},
-		{"a name cannot be empty", func(m *Map) error { return m.AddObject(Client, "", "") }, "an entity needs a name"},
-		{"an operation that returned nothing cannot be saved", func(m *Map) error { return m.AddValue("v", bson.RawValue{}) },
-			`cannot save as entity "v": the entity map does not hold nothing`},
-		{"0x14 is no BSON type", func(m *Map) error { return m.AddValue("v", bson.RawValue{Type: 0x14}) },
-			`cannot save as entity "v": the entity map does not hold invalid`},
-		{"lookup of a missing value", func(m *Map) error { _, err := m.Value("nobody"); return err },
-			`undefined entity: there is no BSON value named "nobody"`},
-		{"lookup of a value that is a client", func(m *Map) error { _, err := m.Value("client"); return err },
-			`entity of unexpected type: "client" is a client, not a BSON value`},
-		{"lookup of a thread that is a client", func(m *Map) error { _, err := m.Thread("client"); return err },
-			`entity of unexpected type: "client" is a client, not a thread`},
-		{"lookup of a topology that is a value", func(m *Map) error { _, err := m.Topology("value"); return err },
-			`entity of unexpected type: "value" is a BSON value, not a topologyDescription`},
-		{"several kinds may do", func(m *Map) error { return m.Demand("value", Client, Session) },
-			`entity of unexpected type: "value" is a BSON value, not a client or session`},
-		{"one of several kinds does", func(m *Map) error { return m.Demand("session", Client, Session) }, ""},
-		{"a value descends from no client", func(m *Map) error { _, err := m.ClientOf("value"); return err },
-			`entity of unexpected type: "value" is a BSON value, not a client or clientEncryption or database or collection or session or bucket or cursor`},
-		{"kind of a missing entity", func(m *Map) error { _, err := m.Kind("nobody"); return err },
-			`undefined entity: nothing is named "nobody"`},
-	} {
-		t.Run(row.reason, func(t *testing.T) {
-			got := ""
-			if err := row.do(populated(t)); err != nil {
-				got = err.Error()
-			}
-			if got != row.want {
-				t.Errorf("got  %s\nwant %s", got, row.want)
-			}
-		})
-	}
+// as finds an error of a type.
+func as[E error](err error) bool {
+	var e E
+	return errors.As(err, &e)
 }
 
-func TestErrorTypes(t *testing.T) {
-	m := populated(t)
-	var duplicate *DuplicateError
-	if err := m.AddObject(Client, "client", ""); !errors.As(err, &duplicate) || duplicate.Kind != Client {
-		t.Errorf("a taken name gives %#v", err)
-	}
-	var missing *MissingError
-	if err := m.Demand("nobody", Client); !errors.As(err, &missing) || missing.ID != "nobody" {
-		t.Errorf("a missing entity gives %#v", err)
-	}
-	var kind *TypeError
-	if err := m.Demand("session", Client); !errors.As(err, &kind) || kind.Got != Session {
-		t.Errorf("a session for a client gives %#v", err)
-	}
-	var unsupported *UnsupportedTypeError
-	if err := m.AddValue("v", bson.RawValue{}); !errors.As(err, &unsupported) {
-		t.Errorf("nothing for a value gives %#v", err)
+func TestErrors(t *testing.T) {
+	type do = func(*Map) error
+	object := func(kind Kind, id, parent string) do { return func(m *Map) error { return m.AddObject(kind, id, parent) } }
+	save := func(id string, t bson.Type) do { return func(m *Map) error { return m.AddValue(id, bson.RawValue{Type: t}) } }
+	value := func(id string) do { return func(m *Map) error { _, err := m.Value(id); return err } }
+	thread := func(id string) do { return func(m *Map) error { _, err := m.Thread(id); return err } }
+	topology := func(id string) do { return func(m *Map) error { _, err := m.Topology(id); return err } }
+	client := func(id string) do { return func(m *Map) error { _, err := m.ClientOf(id); return err } }
+	kind := func(id string) do { return func(m *Map) error { _, err := m.Kind(id); return err } }
+	demand := func(id string, kinds ...Kind) do { return func(m *Map) error { return m.Demand(id, kinds...) } }
+	taken, missing, other, unsupported := as[*DuplicateError], as[*MissingError], as[*TypeError], as[*UnsupportedTypeError]
+	for _, row := range []struct {
+		reason string
+		do     do
+		is     func(error) bool
+		want   string // the error contains it
+	}{
+		{"a name may be used once", object(Client, "client", ""), taken, `duplicate entity name: there is already a client "client"`},
+		{"a name is taken whatever the kind", save("thread", bson.TypeNull), taken, `there is already a thread "thread"`},
+		{"a parent must be there", object(Session, "s", "client1"), missing, `undefined entity: nothing is named "client1"`},
+		{"a parent must be of the right kind", object(Session, "s", "session"), other, `unexpected type: "session" is a session, not a client`},
+		{"a collection is not made from a client", object(Collection, "c", "client"), other, `"client" is a client, not a database`},
+		{"a cursor may come from a client", object(Cursor, "c", "client"), nil, ""},
+		{"a cursor's creator must be there", object(Cursor, "c", "nobody"), missing, `nothing is named "nobody"`},
+		{"a stream is not a kind of entity", object("stream", "s", "client"), unsupported, `save as entity "s": the entity map does not hold stream`},
+		{"a name cannot be empty", object(Client, "", ""), as[*NameError], "an entity needs a name"},
+		{"an operation that returned nothing cannot be saved", save("v", 0), unsupported, `the entity map does not hold nothing`},
+		{"0x14 is not a BSON type", save("v", 0x14), unsupported, `the entity map does not hold invalid`},
+		{"a value that is not there", value("nobody"), missing, `undefined entity: there is no BSON value named "nobody"`},
+		{"a value that is a client", value("client"), other, `"client" is a client, not a BSON value`},
+		{"a thread that is a client", thread("client"), other, `"client" is a client, not a thread`},
+		{"a topology that is a value", topology("value"), other, `"value" is a BSON value, not a topologyDescription`},
+		{"several kinds may do", demand("value", Client, Session), other, `"value" is a BSON value, not a client or session`},
+		{"one of several kinds does", demand("session", Client, Session), nil, ""},
+		{"a value does not descend from a client", client("value"), other, `not a client or clientEncryption or database or collection or session`},
+		{"the client of a missing entity", client("nobody"), missing, `nothing is named "nobody"`},
+		{"the kind of a missing entity", kind("nobody"), missing, `nothing is named "nobody"`},
+	} {
+		err := row.do(populated(t))
+		if (err == nil) != (row.is == nil) || err != nil && (!row.is(err) || !strings.Contains(err.Error(), row.want)) {
+			t.Errorf("%s: got %T: %v\nwant %s", row.reason, err, err, row.want)
+		}
 	}
 }
 
@@ -137,17 +116,12 @@ func TestLookups(t *testing.T) {
 	if v, err := m.Topology("topology"); err != nil || v.Type != "Single" {
 		t.Errorf("the topology is %v, %v", v, err)
 	}
-	if diff := cmp.Diff(map[string]bool{"value": true}, keys(m.Values())); diff != "" {
-		t.Errorf("values differ (-want +got):\n%s", diff)
+	if v := m.Values(); len(v) != 1 || v["value"].Type != bson.TypeNull {
+		t.Errorf("the values are %v", v)
 	}
-}
-
-func keys[V any](m map[string]V) map[string]bool {
-	out := make(map[string]bool)
-	for k := range m {
-		out[k] = true
+	if got, err := m.Thread("thread"); err != nil || got == nil {
+		t.Errorf("the thread is %v, %v", got, err)
 	}
-	return out
 }
 
 func TestClosingOrder(t *testing.T) {
@@ -175,32 +149,51 @@ func TestClosingOrder(t *testing.T) {
 	}
 }
 
-func TestConcurrentUse(t *testing.T) {
+// Whoever reads or writes waits for the one who writes.
+func TestLocks(t *testing.T) {
+	null := bson.RawValue{Type: bson.TypeNull}
+	for reason, use := range map[string]func(*Map){
+		"Values":       func(m *Map) { m.Values() },
+		"Of":           func(m *Map) { m.Of(Client) },
+		"ClosingOrder": func(m *Map) { m.ClosingOrder() },
+		"Kind":         func(m *Map) { _, _ = m.Kind("client") },
+		"AddValue":     func(m *Map) { _ = m.AddValue("v", null) },
+		"Remove":       func(m *Map) { m.Remove("client") },
+	} {
+		m := populated(t)
+		m.mu.Lock()
+		done := make(chan struct{})
+		go func() { use(m); close(done) }()
+		testkit.Until(t, reason+" waits for the lock", func() bool {
+			select {
+			case <-done:
+				t.Errorf("%s does not wait for the lock", reason)
+				return true
+			default:
+				stacks := make([]byte, 1<<18)
+				return bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("sync.(*RWMutex)."))
+			}
+		})
+		m.mu.Unlock()
+		testkit.Receive(t, reason, done)
+	}
+}
+
+// Of several who want a name at once one gets it.
+func TestContestedName(t *testing.T) {
 	m := populated(t)
 	var wg sync.WaitGroup
-	won := make(chan int, 64)
-	for i := range 64 {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
+	var won atomic.Int64
+	for range 64 {
+		wg.Go(func() {
 			if m.AddValue("contested", bson.RawValue{Type: bson.TypeNull}) == nil {
-				won <- i
+				won.Add(1)
 			}
-			if err := m.AddObject(Cursor, fmt.Sprint("c", i), "collection"); err != nil {
-				t.Error(err)
-			}
-			m.ClosingOrder()
-			if err := m.Demand("client", Client); err != nil {
-				t.Error(err)
-			}
-		}()
+		})
 	}
 	wg.Wait()
-	if len(won) != 1 {
-		t.Errorf("%d goroutines were given the same name", len(won))
-	}
-	if n := len(m.Of(Cursor)); n != 65 {
-		t.Errorf("%d cursors, want 65", n)
+	if won.Load() != 1 {
+		t.Errorf("%d goroutines were given the same name", won.Load())
 	}
 }
 
