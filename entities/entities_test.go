@@ -6,8 +6,6 @@ import (
 	"errors"
 	"runtime"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -52,45 +50,41 @@ func as[E error](err error) bool {
 	return errors.As(err, &e)
 }
 
+// second is the error of a look-up.
+func second[T any](_ T, err error) error { return err }
+
 func TestErrors(t *testing.T) {
-	type do = func(*Map) error
-	object := func(kind Kind, id, parent string) do { return func(m *Map) error { return m.AddObject(kind, id, parent) } }
-	save := func(id string, t bson.Type) do { return func(m *Map) error { return m.AddValue(id, bson.RawValue{Type: t}) } }
-	value := func(id string) do { return func(m *Map) error { _, err := m.Value(id); return err } }
-	thread := func(id string) do { return func(m *Map) error { _, err := m.Thread(id); return err } }
-	topology := func(id string) do { return func(m *Map) error { _, err := m.Topology(id); return err } }
-	client := func(id string) do { return func(m *Map) error { _, err := m.ClientOf(id); return err } }
-	kind := func(id string) do { return func(m *Map) error { _, err := m.Kind(id); return err } }
-	demand := func(id string, kinds ...Kind) do { return func(m *Map) error { return m.Demand(id, kinds...) } }
+	m := populated(t)
+	null := bson.RawValue{Type: bson.TypeNull}
 	taken, missing, other, unsupported := as[*DuplicateError], as[*MissingError], as[*TypeError], as[*UnsupportedTypeError]
 	for _, row := range []struct {
 		reason string
-		do     do
+		err    error
 		is     func(error) bool
 		want   string // the error contains it
 	}{
-		{"a name may be used once", object(Client, "client", ""), taken, `duplicate entity name: there is already a client "client"`},
-		{"a name is taken whatever the kind", save("thread", bson.TypeNull), taken, `there is already a thread "thread"`},
-		{"a parent must be there", object(Session, "s", "client1"), missing, `undefined entity: nothing is named "client1"`},
-		{"a parent must be of the right kind", object(Session, "s", "session"), other, `unexpected type: "session" is a session, not a client`},
-		{"a collection is not made from a client", object(Collection, "c", "client"), other, `"client" is a client, not a database`},
-		{"a cursor may come from a client", object(Cursor, "c", "client"), nil, ""},
-		{"a cursor's creator must be there", object(Cursor, "c", "nobody"), missing, `nothing is named "nobody"`},
-		{"a stream is not a kind of entity", object("stream", "s", "client"), unsupported, `save as entity "s": the entity map does not hold stream`},
-		{"a name cannot be empty", object(Client, "", ""), as[*NameError], "an entity needs a name"},
-		{"an operation that returned nothing cannot be saved", save("v", 0), unsupported, `the entity map does not hold nothing`},
-		{"0x14 is not a BSON type", save("v", 0x14), unsupported, `the entity map does not hold invalid`},
-		{"a value that is not there", value("nobody"), missing, `undefined entity: there is no BSON value named "nobody"`},
-		{"a value that is a client", value("client"), other, `"client" is a client, not a BSON value`},
-		{"a thread that is a client", thread("client"), other, `"client" is a client, not a thread`},
-		{"a topology that is a value", topology("value"), other, `"value" is a BSON value, not a topologyDescription`},
-		{"several kinds may do", demand("value", Client, Session), other, `"value" is a BSON value, not a client or session`},
-		{"one of several kinds does", demand("session", Client, Session), nil, ""},
-		{"a value does not descend from a client", client("value"), other, `not a client or clientEncryption or database or collection or session`},
-		{"the client of a missing entity", client("nobody"), missing, `nothing is named "nobody"`},
-		{"the kind of a missing entity", kind("nobody"), missing, `nothing is named "nobody"`},
+		{"a name may be used once", m.AddObject(Client, "client", ""), taken, `duplicate entity name: there is already a client "client"`},
+		{"a name is taken whatever the kind", m.AddValue("thread", null), taken, `there is already a thread "thread"`},
+		{"a parent must be there", m.AddObject(Session, "s", "client1"), missing, `undefined entity: nothing is named "client1"`},
+		{"a parent must be of the right kind", m.AddObject(Session, "s", "session"), other, `unexpected type: "session" is a session, not a client`},
+		{"a collection is not made from a client", m.AddObject(Collection, "c", "client"), other, `"client" is a client, not a database`},
+		{"a cursor may come from a client", m.AddObject(Cursor, "c", "client"), nil, ""},
+		{"a cursor's creator must be there", m.AddObject(Cursor, "c", "nobody"), missing, `nothing is named "nobody"`},
+		{"a stream is not a kind of entity", m.AddObject("stream", "s", "client"), unsupported, `save as entity "s": the entity map does not hold stream`},
+		{"a name cannot be empty", m.AddObject(Client, "", ""), as[*NameError], "an entity needs a name"},
+		{"an operation that returned nothing cannot be saved", m.AddValue("v", bson.RawValue{}), unsupported, `the entity map does not hold nothing`},
+		{"0x14 is not a BSON type", m.AddValue("v", bson.RawValue{Type: 0x14}), unsupported, `the entity map does not hold invalid`},
+		{"a value that is not there", second(m.Value("nobody")), missing, `undefined entity: there is no BSON value named "nobody"`},
+		{"a value that is a client", second(m.Value("client")), other, `"client" is a client, not a BSON value`},
+		{"a thread that is a client", second(m.Thread("client")), other, `"client" is a client, not a thread`},
+		{"a topology that is a value", second(m.Topology("value")), other, `"value" is a BSON value, not a topologyDescription`},
+		{"several kinds may do", m.Demand("value", Client, Session), other, `"value" is a BSON value, not a client or session`},
+		{"one of several kinds does", m.Demand("session", Client, Session), nil, ""},
+		{"a value does not descend from a client", second(m.ClientOf("value")), other, `not a client or clientEncryption or database or collection or session`},
+		{"the client of a missing entity", second(m.ClientOf("nobody")), missing, `nothing is named "nobody"`},
+		{"the kind of a missing entity", second(m.Kind("nobody")), missing, `nothing is named "nobody"`},
 	} {
-		err := row.do(populated(t))
+		err := row.err
 		if (err == nil) != (row.is == nil) || err != nil && (!row.is(err) || !strings.Contains(err.Error(), row.want)) {
 			t.Errorf("%s: got %T: %v\nwant %s", row.reason, err, err, row.want)
 		}
@@ -176,24 +170,6 @@ func TestLocks(t *testing.T) {
 		})
 		m.mu.Unlock()
 		testkit.Receive(t, reason, done)
-	}
-}
-
-// Of several who want a name at once one gets it.
-func TestContestedName(t *testing.T) {
-	m := populated(t)
-	var wg sync.WaitGroup
-	var won atomic.Int64
-	for range 64 {
-		wg.Go(func() {
-			if m.AddValue("contested", bson.RawValue{Type: bson.TypeNull}) == nil {
-				won.Add(1)
-			}
-		})
-	}
-	wg.Wait()
-	if won.Load() != 1 {
-		t.Errorf("%d goroutines were given the same name", won.Load())
 	}
 }
 
