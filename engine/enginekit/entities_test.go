@@ -1,11 +1,15 @@
 package enginekit
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/specs/operations"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
@@ -23,44 +27,21 @@ func TestEntitiesByName(t *testing.T) {
 	if _, err := e.Get("a"); err == nil {
 		t.Error("an entity is there before it is put")
 	}
-	if err := e.Put("a", thing{name: "first"}); err != nil {
-		t.Fatal(err)
-	}
-	if err := e.Put("a", thing{name: "second"}); err == nil {
-		t.Error("a name is taken twice")
-	}
-	if got, err := e.Get("a"); err != nil || got.(thing).name != "first" {
-		t.Errorf("got %v, %v", got, err)
-	}
-	for range 2 {
-		if err := e.Put("", thing{}); err != nil {
-			t.Errorf("entities without a name: %v", err)
+	for i, id := range []string{"a", "", "", "a"} {
+		if err := e.Put(id, thing{name: id}); (err != nil) != (i == 3) {
+			t.Errorf("%q is put: %v, want only a name that is taken twice to be refused", id, err)
 		}
 	}
 	if _, err := e.Get(""); err == nil {
 		t.Error("an entity without a name is found")
 	}
-}
-
-func TestNamed(t *testing.T) {
-	var e Entities
-	if err := e.Put("a", thing{name: "it"}); err != nil {
-		t.Fatal(err)
-	}
-	doc, err := bson.Marshal(bson.D{{Key: "it", Value: "a"}, {Key: "other", Value: "b"}, {Key: "number", Value: 1}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, err := Named[thing](&e, doc, "it"); err != nil || got.name != "it" {
+	doc := bson.Raw(value(t, bson.D{{Key: "it", Value: "a"}, {Key: "other", Value: "b"}, {Key: "number", Value: 1}}).Value)
+	if got, err := Named[thing](&e, doc, "it"); err != nil || got.name != "a" {
 		t.Errorf("got %v, %v", got, err)
 	}
-	for _, row := range []struct{ reason, field string }{
-		{"no such entity", "other"},
-		{"no name", "number"},
-		{"no such field", "absent"},
-	} {
-		if got, err := Named[thing](&e, doc, row.field); err == nil {
-			t.Errorf("%s: got %v", row.reason, got)
+	for reason, field := range map[string]string{"no such entity": "other", "not a name": "number", "no such field": "absent"} {
+		if got, err := Named[thing](&e, doc, field); err == nil {
+			t.Errorf("%s: got %v", reason, got)
 		}
 	}
 	if got, err := Named[*thing](&e, doc, "it"); err == nil {
@@ -68,58 +49,72 @@ func TestNamed(t *testing.T) {
 	}
 }
 
-// Cursors need their sessions to be closed, and both need their clients. Clients
-// take a while to close, each on its own.
+// Cursors need their sessions to be closed, and both need their clients. Each
+// client takes a second to close: together they take one.
 func TestEndOfEntities(t *testing.T) {
-	var e Entities
-	for _, x := range []struct {
-		id string
-		thing
-	}{
-		{"d", thing{"a client", operations.Client}},
-		{"c", thing{"a session", operations.Session}},
-		{"z", thing{"the last cursor", operations.Cursor}},
-		{"", thing{"a cursor without a name", operations.Cursor}},
-		{"b", thing{"a collection", operations.Collection}},
-		{"a", thing{"the first cursor", operations.Cursor}},
-		{"e", thing{"another client", operations.Client}},
-	} {
-		if err := e.Put(x.id, x.thing); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var mu sync.Mutex
-	var closed []string
-	var met sync.WaitGroup
-	met.Add(2)
-	note := func(entity any) {
-		mu.Lock()
-		closed = append(closed, entity.(thing).name)
-		mu.Unlock()
-	}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		e.End(kindOfThing, func(entity any) {
-			note(entity)
-			if kindOfThing(entity) == operations.Client {
-				met.Done()
-				met.Wait() // for the other client
+	synctest.Test(t, func(t *testing.T) {
+		var e Entities
+		for _, x := range []struct {
+			id string
+			thing
+		}{
+			{"d", thing{"a client", operations.Client}},
+			{"c", thing{"a session", operations.Session}},
+			{"z", thing{"the last cursor", operations.Cursor}},
+			{"", thing{"a cursor without a name", operations.Cursor}},
+			{"b", thing{"a collection", operations.Collection}},
+			{"a", thing{"the first cursor", operations.Cursor}},
+			{"e", thing{"another client", operations.Client}},
+		} {
+			if err := e.Put(x.id, x.thing); err != nil {
+				t.Fatal(err)
 			}
-		})
-	}()
-	select {
-	case <-ended:
-	case <-time.After(10 * time.Second):
-		t.Fatal("clients are closed one after the other")
+		}
+		named := []string{"the first cursor", "the last cursor", "a session", "a client", "another client"}
+		for _, want := range [][]string{append([]string{"a cursor without a name"}, named...), named} { // then it is forgotten
+			var mu sync.Mutex
+			var closed []string
+			began := time.Now()
+			e.End(kindOfThing, func(entity any) {
+				if kindOfThing(entity) == operations.Client {
+					time.Sleep(time.Second)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				closed = append(closed, entity.(thing).name)
+			})
+			slices.Sort(closed[len(closed)-2:])
+			if took := time.Since(began); took != time.Second || !slices.Equal(closed, want) {
+				t.Errorf("closed are, in %s,\n%q, want\n%q", took, closed, want)
+			}
+		}
+	})
+}
+
+// ending is a test that leaves its engine when it ends, as tests do.
+type ending struct {
+	engine.Test
+	of    *Tests
+	ended int
+}
+
+func (e *ending) End(context.Context) error {
+	e.ended++
+	e.of.Forget(e)
+	return errors.New("of no interest")
+}
+
+func TestTests(t *testing.T) {
+	var open Tests
+	open.End(t.Context())
+	a, b := &ending{of: &open}, &ending{of: &open}
+	open.Add(a)
+	open.Add(b)
+	_ = a.End(t.Context())
+	for range 2 {
+		open.End(t.Context())
 	}
-	slices.Sort(closed[len(closed)-2:])
-	if want := []string{"a cursor without a name", "the first cursor", "the last cursor", "a session", "a client", "another client"}; !slices.Equal(closed, want) {
-		t.Errorf("closed are\n%q, want\n%q", closed, want)
-	}
-	closed = nil
-	e.End(kindOfThing, note)
-	if len(closed) != 5 || slices.Contains(closed, "a cursor without a name") {
-		t.Errorf("once more: %q", closed)
+	if a.ended != 1 || b.ended != 1 {
+		t.Errorf("a was ended %d times and b %d times", a.ended, b.ended)
 	}
 }

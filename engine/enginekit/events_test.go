@@ -3,6 +3,7 @@ package enginekit
 import (
 	"errors"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -16,12 +17,27 @@ func TestAddressOf(t *testing.T) {
 	for _, row := range []struct{ reason, connection, want string }{
 		{"a name", "localhost:27017[-3]", "localhost:27017"},
 		{"an address of IPv6 has brackets of its own", "[::1]:27017[-12]", "[::1]:27017"},
-		{"no connection yet, as the driver says it", "0", ""},
-		{"nothing", "", ""},
+		{"no connection yet, in the driver's words", "0", ""},
 	} {
 		if got := AddressOf(row.connection); got != row.want {
 			t.Errorf("%s: got %q, want %q", row.reason, got, row.want)
 		}
+	}
+}
+
+// wrote fails if something else than the wanted event is written to a log.
+func wrote(t *testing.T, reason string, want *result.Event, write func(*EventLog)) {
+	t.Helper()
+	l := NewEventLog(noon)
+	write(l)
+	got, _ := l.After(t.Context(), 0, 0)
+	var all []result.Event
+	if want != nil {
+		want.Sequence, want.Time = 1, noon()
+		all = append(all, *want)
+	}
+	if diff := cmp.Diff(all, got); diff != "" {
+		t.Errorf("%s (-want +got)\n%s", reason, diff)
 	}
 }
 
@@ -30,30 +46,30 @@ func TestPoolWriter(t *testing.T) {
 	for _, row := range []struct {
 		reason string
 		event  event.PoolEvent
-		want   *result.Event // nil: none is written
+		want   result.EventType // "": none is written
+		pool   result.PoolEvent
 	}{
-		{"a connection", event.PoolEvent{Type: event.ConnectionCreated, Address: "a:1", ConnectionID: 7},
-			&result.Event{Type: result.ConnectionCreated, Address: "a:1", Pool: &result.PoolEvent{ConnectionID: 7}}},
-		{"one that is closed, and why", event.PoolEvent{Type: event.ConnectionClosed, Address: "a:1", ConnectionID: 7, Reason: "stale", Error: errors.New("gone")},
-			&result.Event{Type: result.ConnectionClosed, Address: "a:1", Pool: &result.PoolEvent{ConnectionID: 7, Reason: "stale", Err: "gone"}}},
-		{"the clearing of one service, connections in use included", event.PoolEvent{Type: event.ConnectionPoolCleared, Address: "a:1", ServiceID: &service, Interruption: true},
-			&result.Event{Type: result.PoolCleared, Address: "a:1", Pool: &result.PoolEvent{ServiceID: &service, InterruptInUseConnections: &yes}}},
-		{"a clearing says that nothing is interrupted", event.PoolEvent{Type: event.ConnectionPoolCleared, Address: "a:1"},
-			&result.Event{Type: result.PoolCleared, Address: "a:1", Pool: &result.PoolEvent{InterruptInUseConnections: &no}}},
-		{"an event that the format does not know", event.PoolEvent{Type: "ConnectionPainted"}, nil},
+		{"a connection", event.PoolEvent{Type: event.ConnectionCreated, ConnectionID: 7}, result.ConnectionCreated, result.PoolEvent{ConnectionID: 7}},
+		{"one that is closed, and why", event.PoolEvent{Type: event.ConnectionClosed, Reason: "stale", Error: errors.New("gone")},
+			result.ConnectionClosed, result.PoolEvent{Reason: "stale", Err: "gone"}},
+		{"the pool of a service is cleared, connections in use included",
+			event.PoolEvent{Type: event.ConnectionPoolCleared, ServiceID: &service, Interruption: true},
+			result.PoolCleared, result.PoolEvent{ServiceID: &service, InterruptInUseConnections: &yes}},
+		{"a clearing says that nothing is interrupted", event.PoolEvent{Type: event.ConnectionPoolCleared},
+			result.PoolCleared, result.PoolEvent{InterruptInUseConnections: &no}},
+		{"an event that the format does not know", event.PoolEvent{Type: "ConnectionPainted"}, "", result.PoolEvent{}},
 	} {
-		t.Run(row.reason, func(t *testing.T) {
-			wrote(t, func(l *EventLog) { PoolWriter(l)(&row.event) }, row.want)
-		})
+		var want *result.Event
+		if row.event.Address = "a:1"; row.want != "" {
+			want = &result.Event{Type: row.want, Address: "a:1", Pool: &row.pool}
+		}
+		wrote(t, row.reason, want, func(l *EventLog) { PoolWriter(l)(&row.event) })
 	}
-}
-
-func TestPoolWriterKnowsAll(t *testing.T) {
-	for name, want := range poolEvents() {
-		l := NewEventLog(noon)
-		PoolWriter(l)(&event.PoolEvent{Type: name})
-		if got, _ := l.After(t.Context(), 0, 0); len(got) != 1 || got[0].Type != want {
-			t.Errorf("%s: written are %v, want %s", name, got, want)
+	for name, kind := range poolEvents() {
+		// ConnectionPoolReady is poolReadyEvent, and so on.
+		short := strings.Replace(name, "ConnectionPool", "Pool", 1)
+		if want := strings.ToLower(short[:1]) + short[1:] + "Event"; string(kind) != want {
+			t.Errorf("%s becomes %s, want %s", name, kind, want)
 		}
 	}
 }
@@ -62,38 +78,35 @@ func TestServerMonitor(t *testing.T) {
 	yes, no := true, false
 	before := event.TopologyDescription{Kind: "Unknown"}
 	after := event.TopologyDescription{Kind: "Single", Servers: []event.ServerDescription{{Addr: address.Address("a:1"), Kind: "Standalone"}}}
+	unknown, primary := event.ServerDescription{Kind: "Unknown"}, event.ServerDescription{Kind: "RSPrimary"}
+	single := &result.TopologyState{Type: "Single", Servers: []result.ServerState{{Address: "a:1", Type: "Standalone"}}}
 	for _, row := range []struct {
-		reason string
-		tell   func(*event.ServerMonitor)
-		want   result.Event
+		tell    func(*event.ServerMonitor)
+		want    result.EventType
+		address string
+		sdam    result.SDAMEvent
 	}{
-		{"a topology opens", func(m *event.ServerMonitor) { m.TopologyOpening(&event.TopologyOpeningEvent{}) },
-			result.Event{Type: result.TopologyOpening, SDAM: &result.SDAMEvent{}}},
-		{"a topology closes", func(m *event.ServerMonitor) { m.TopologyClosed(&event.TopologyClosedEvent{}) },
-			result.Event{Type: result.TopologyClosed, SDAM: &result.SDAMEvent{}}},
-		{"a topology changes", func(m *event.ServerMonitor) {
+		{func(m *event.ServerMonitor) { m.TopologyOpening(nil) }, result.TopologyOpening, "", result.SDAMEvent{}},
+		{func(m *event.ServerMonitor) { m.TopologyClosed(nil) }, result.TopologyClosed, "", result.SDAMEvent{}},
+		{func(m *event.ServerMonitor) {
 			m.TopologyDescriptionChanged(&event.TopologyDescriptionChangedEvent{PreviousDescription: before, NewDescription: after})
-		}, result.Event{Type: result.TopologyDescriptionChanged, SDAM: &result.SDAMEvent{
-			Previous: &result.TopologyState{Type: "Unknown"},
-			New:      &result.TopologyState{Type: "Single", Servers: []result.ServerState{{Address: "a:1", Type: "Standalone"}}}}}},
-		{"a server changes", func(m *event.ServerMonitor) {
-			m.ServerDescriptionChanged(&event.ServerDescriptionChangedEvent{Address: "a:1",
-				PreviousDescription: event.ServerDescription{Kind: "Unknown"}, NewDescription: event.ServerDescription{Kind: "RSPrimary"}})
-		}, result.Event{Type: result.ServerDescriptionChanged, Address: "a:1", SDAM: &result.SDAMEvent{
-			Previous: &result.TopologyState{Type: "Unknown"}, New: &result.TopologyState{Type: "RSPrimary"}}}},
-		{"the first heartbeat has no connection yet", func(m *event.ServerMonitor) {
+		}, result.TopologyDescriptionChanged, "", result.SDAMEvent{Previous: &result.TopologyState{Type: "Unknown"}, New: single}},
+		{func(m *event.ServerMonitor) {
+			m.ServerDescriptionChanged(&event.ServerDescriptionChangedEvent{Address: "a:1", PreviousDescription: unknown, NewDescription: primary})
+		}, result.ServerDescriptionChanged, "a:1",
+			result.SDAMEvent{Previous: &result.TopologyState{Type: "Unknown"}, New: &result.TopologyState{Type: "RSPrimary"}}},
+		{func(m *event.ServerMonitor) { // the first heartbeat has no connection yet
 			m.ServerHeartbeatStarted(&event.ServerHeartbeatStartedEvent{ConnectionID: "0"})
-		}, result.Event{Type: result.ServerHeartbeatStarted, SDAM: &result.SDAMEvent{Awaited: &no}}},
-		{"a heartbeat succeeds", func(m *event.ServerMonitor) {
+		}, result.ServerHeartbeatStarted, "", result.SDAMEvent{Awaited: &no}},
+		{func(m *event.ServerMonitor) {
 			m.ServerHeartbeatSucceeded(&event.ServerHeartbeatSucceededEvent{ConnectionID: "a:1[-2]", Awaited: true})
-		}, result.Event{Type: result.ServerHeartbeatSucceeded, Address: "a:1", SDAM: &result.SDAMEvent{Awaited: &yes}}},
-		{"a heartbeat fails", func(m *event.ServerMonitor) {
+		}, result.ServerHeartbeatSucceeded, "a:1", result.SDAMEvent{Awaited: &yes}},
+		{func(m *event.ServerMonitor) {
 			m.ServerHeartbeatFailed(&event.ServerHeartbeatFailedEvent{ConnectionID: "a:1[-2]", Failure: errors.New("gone")})
-		}, result.Event{Type: result.ServerHeartbeatFailed, Address: "a:1", SDAM: &result.SDAMEvent{Awaited: &no, Err: "gone"}}},
+		}, result.ServerHeartbeatFailed, "a:1", result.SDAMEvent{Awaited: &no, Err: "gone"}},
 	} {
-		t.Run(row.reason, func(t *testing.T) {
-			wrote(t, func(l *EventLog) { row.tell(ServerMonitor(l)) }, &row.want)
-		})
+		want := result.Event{Type: row.want, Address: row.address, SDAM: &row.sdam}
+		wrote(t, string(row.want), &want, func(l *EventLog) { row.tell(ServerMonitor(l)) })
 	}
 	m := reflect.ValueOf(*ServerMonitor(NewEventLog(noon)))
 	for i := range m.NumField() {
@@ -101,24 +114,5 @@ func TestServerMonitor(t *testing.T) {
 		if name := m.Type().Field(i).Name; m.Field(i).IsNil() != (name == "ServerOpening" || name == "ServerClosed") {
 			t.Errorf("%s is heard: %t", name, !m.Field(i).IsNil())
 		}
-	}
-}
-
-// wrote fails if what is written to a log is not the event that is wanted.
-func wrote(t *testing.T, write func(*EventLog), want *result.Event) {
-	t.Helper()
-	l := NewEventLog(noon)
-	write(l)
-	got, _ := l.After(t.Context(), 0, 0)
-	if want == nil {
-		if len(got) > 0 {
-			t.Errorf("written are %v", got)
-		}
-		return
-	}
-	numbered := *want
-	numbered.Sequence, numbered.Time = 1, noon()
-	if diff := cmp.Diff([]result.Event{numbered}, got); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
 	}
 }

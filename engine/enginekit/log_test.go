@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/unified-test-runner/utr/result"
@@ -12,15 +13,17 @@ import (
 
 func noon() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
 
-func at(address string) result.Event {
-	return result.Event{Type: result.PoolCleared, Address: address}
+// logOf is a log of one event for each letter, its address.
+func logOf(addresses string) *EventLog {
+	l := NewEventLog(noon)
+	for _, a := range addresses {
+		l.Add(result.Event{Type: result.PoolCleared, Address: string(a)})
+	}
+	return l
 }
 
 func TestEventLogAfter(t *testing.T) {
-	l := NewEventLog(noon)
-	for _, a := range []string{"a", "b", "c"} {
-		l.Add(at(a))
-	}
+	l := logOf("abc")
 	for _, row := range []struct {
 		reason string
 		after  int64
@@ -52,37 +55,33 @@ func TestEventLogAfter(t *testing.T) {
 }
 
 func TestEventLogWaits(t *testing.T) {
-	l := NewEventLog(noon)
-	if got, err := l.After(t.Context(), 0, time.Millisecond); len(got) != 0 || err != nil {
-		t.Errorf("no event in time: got %v, %v", got, err)
-	}
-	gone, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := l.After(gone, 0, time.Hour); !errors.Is(err, context.Canceled) {
-		t.Errorf("the context has ended: %v", err)
-	}
-	var readers sync.WaitGroup
-	soon, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	for range 3 {
-		readers.Go(func() {
-			if got, err := l.After(soon, 0, time.Hour); len(got) != 1 || err != nil {
-				t.Errorf("an event comes: got %v, %v", got, err)
-			}
-		})
-	}
-	l.Add(at("a"))
-	readers.Wait()
+	synctest.Test(t, func(t *testing.T) {
+		l := logOf("")
+		began := time.Now()
+		if got, err := l.After(t.Context(), 0, time.Minute); len(got) != 0 || err != nil || time.Since(began) != time.Minute {
+			t.Errorf("no event in time: got %v, %v after %s", got, err, time.Since(began))
+		}
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := l.After(gone, 0, time.Hour); !errors.Is(err, context.Canceled) {
+			t.Errorf("the context has ended: %v", err)
+		}
+		var readers sync.WaitGroup
+		for range 3 {
+			readers.Go(func() {
+				if got, err := l.After(t.Context(), 0, time.Hour); len(got) != 1 || err != nil || time.Since(began) != time.Minute {
+					t.Errorf("an event comes: got %v, %v after %s", got, err, time.Since(began))
+				}
+			})
+		}
+		synctest.Wait()
+		l.Add(result.Event{})
+		readers.Wait()
+	})
 }
 
 func TestEventLogLatest(t *testing.T) {
-	l := NewEventLog(noon)
-	if l.Last() != 0 {
-		t.Errorf("the last of none is %d", l.Last())
-	}
-	for _, a := range []string{"a", "b", "a", "c"} {
-		l.Add(at(a))
-	}
+	l := logOf("abac")
 	for _, row := range []struct {
 		reason  string
 		after   int64
@@ -95,44 +94,17 @@ func TestEventLogLatest(t *testing.T) {
 		{"just before it", 2, "a", 3},
 		{"none", 0, "d", 0},
 	} {
-		if got, found := l.Latest(row.after, func(e result.Event) bool { return e.Address == row.address }); got.Sequence != row.want || found != (row.want > 0) {
+		got, found := l.Latest(row.after, func(e result.Event) bool { return e.Address == row.address })
+		if got.Sequence != row.want || found != (row.want > 0) {
 			t.Errorf("%s: got number %d, %t, want %d", row.reason, got.Sequence, found, row.want)
 		}
 	}
-	if l.Last() != 4 {
-		t.Errorf("the last is %d", l.Last())
+	if none := logOf(""); none.Last() != 0 || l.Last() != 4 {
+		t.Errorf("the last is %d, of none %d", l.Last(), none.Last())
 	}
 	l.Reset()
-	l.Add(at("d"))
+	l.Add(result.Event{})
 	if got, _ := l.After(t.Context(), 0, 0); len(got) != 1 || got[0].Sequence != 1 {
 		t.Errorf("after a new start: %v", got)
 	}
-}
-
-// Numbers have no gap, and each reader sees each event once, whoever writes.
-func TestEventLogTogether(t *testing.T) {
-	const writers, each = 4, 200
-	l := NewEventLog(noon)
-	var writing sync.WaitGroup
-	for range writers {
-		writing.Go(func() {
-			for range each {
-				l.Add(at("a"))
-			}
-		})
-	}
-	soon, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	for seen := int64(0); seen < writers*each; {
-		got, err := l.After(soon, seen, time.Hour)
-		if err != nil {
-			t.Fatalf("after %d: %v", seen, err)
-		}
-		for _, e := range got {
-			if seen++; e.Sequence != seen {
-				t.Fatalf("number %d follows %d", e.Sequence, seen-1)
-			}
-		}
-	}
-	writing.Wait()
 }
