@@ -36,6 +36,7 @@ var allowed = map[string][]string{
 	"internal/ledger":               {},
 	"internal/meant":                {},
 	"internal/mutants":              {"source"},
+	"internal/oracle":               {"internal/testkit", "source"},
 	"internal/relay":                {},
 	"internal/shared":               {},
 	"internal/testkit":              {},
@@ -52,6 +53,7 @@ var allowed = map[string][]string{
 	"result":                        {"source"},
 	"runner":                        {"deployment", "engine", "entities", "internal/wire42", "matchers", "result", "source", "specs", "specs/operations"},
 	"source":                        {},
+	"soak/":                         nil, // anything: only tests
 	"specs":                         {"source", "specs/operations", "specs/schema"},
 	"specs/internal/":               {"source", "specs/"},
 	"specs/operations":              {},

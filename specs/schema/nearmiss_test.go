@@ -17,6 +17,11 @@ func TestDidYouMean(t *testing.T) {
 		{"nothing like it", "filter", ""},
 		{"the closest of two", "expectEvens", `; did you mean "expectEvents"?`},
 		{"an empty name", "", ""},
+		{"seven characters bear one edit", "cliennt", `; did you mean "client"?`},
+		{"seven characters bear no two edits", "clienxx", ""},
+		{"eight characters bear two edits", "clientxx", `; did you mean "client"?`},
+		{"eight characters bear no three edits", "clieyyyx", ""},
+		{"three characters bear one edit", "idx", `; did you mean "id"?`},
 	} {
 		if got := didYouMean(test.misspelt, names); got != test.want {
 			t.Errorf("%s: %q gives %q, want %q", test.reason, test.misspelt, got, test.want)
@@ -24,7 +29,7 @@ func TestDidYouMean(t *testing.T) {
 	}
 }
 
-// TestEditDistance holds the table against the recursive definition.
+// The table gives the same distances as the recursive definition.
 func TestEditDistance(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	word := func() string {

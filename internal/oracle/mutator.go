@@ -1,0 +1,220 @@
+package oracle
+
+import (
+	"encoding/json"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+)
+
+// A Mutator changes raw documents at random.
+type Mutator struct {
+	Rand  *rand.Rand
+	Words []string // to rename to and to retype with
+}
+
+// A site is a value in a document that can be changed.
+type site struct {
+	place string // its path, with [] for elements
+	key   string // "" of an element
+	get   any
+	set   func(any)
+	in    map[string]any // the object that has the key
+}
+
+// sitesOf gives the sites of a document in a fixed order.
+func sitesOf(doc any) (sites []site) {
+	var walk func(v any, path string)
+	walk = func(v any, path string) {
+		switch v := v.(type) {
+		case map[string]any:
+			for _, k := range slices.Sorted(maps.Keys(v)) {
+				sites = append(sites, site{path + "." + k, k, v[k], func(x any) { v[k] = x }, v})
+				walk(v[k], path+"."+k)
+			}
+		case []any:
+			for i := range v {
+				sites = append(sites, site{path + "[]", "", v[i], func(x any) { v[i] = x }, nil})
+				walk(v[i], path+"[]")
+			}
+		}
+	}
+	walk(doc, "")
+	return sites
+}
+
+// PlacesOf gives the paths of what a document has, with [] for elements.
+func PlacesOf(doc any) []string {
+	var places []string
+	for _, s := range sitesOf(doc) {
+		places = append(places, s.place)
+	}
+	slices.Sort(places)
+	return slices.Compact(places)
+}
+
+// isOpen reports whether a place is inside of what the schemas do not look
+// into.
+func isOpen(place string) bool {
+	for _, open := range []string{".arguments.", ".command.", ".reply.", ".documents[].", ".expectResult.", ".expectResult[",
+		".uriOptions.", ".data.", ".errorResponse."} {
+		if strings.Contains(place, open) {
+			return true
+		}
+	}
+	return false
+}
+
+// Mutate changes a copy of a document in one place, which it names: the given
+// one, or any if that is empty.
+func (m *Mutator) Mutate(original any, place string) (doc any, where string) {
+	doc = clone(original)
+	all := sitesOf(doc)
+	sites := slices.DeleteFunc(slices.Clone(all), func(s site) bool {
+		if place != "" {
+			return s.place != place
+		}
+		return isOpen(s.place) && m.Rand.IntN(20) > 0
+	})
+	if len(sites) == 0 {
+		return m.scalar(), ""
+	}
+	s := sites[m.Rand.IntN(len(sites))]
+	name := s.key
+	if name == "" {
+		name = "client"
+	}
+	switch m.Rand.IntN(6) {
+	case 0: // left out
+		if s.in == nil {
+			s.set(map[string]any{})
+		} else {
+			delete(s.in, s.key)
+		}
+	case 1: // renamed
+		if s.in == nil {
+			s.set(m.scalar())
+		} else {
+			delete(s.in, s.key)
+			s.in[m.rename(s.key)] = s.get
+		}
+	case 2: // of another type
+		s.set(m.scalar())
+	case 3: // misspelt, emptied or wrapped
+		switch v := s.get.(type) {
+		case string:
+			s.set(m.rename(v))
+		case []any:
+			s.set([]any{})
+		case map[string]any:
+			s.set(map[string]any{})
+		default:
+			s.set([]any{v})
+		}
+	case 4: // copied to another place
+		to := all[m.Rand.IntN(len(all))]
+		switch into := to.get.(type) {
+		case map[string]any:
+			into[name] = clone(s.get)
+		case []any:
+			to.set(append(into, clone(s.get)))
+		default:
+			if to.in == nil {
+				to.set(clone(s.get))
+			} else {
+				to.in[name] = clone(s.get)
+			}
+		}
+	default: // with a known word beside it
+		if s.in == nil {
+			s.set(m.word())
+		} else {
+			s.in[m.word()] = m.scalar()
+		}
+	}
+	return doc, s.place
+}
+
+func (m *Mutator) word() string { return m.Words[m.Rand.IntN(len(m.Words))] }
+
+func (m *Mutator) rename(name string) string {
+	switch r := m.Rand.IntN(4); {
+	case r == 0 && name != "":
+		return name[1:]
+	case r == 1:
+		return name + "s"
+	case r == 2:
+		return name + ":name_1"
+	default:
+		return m.word()
+	}
+}
+
+func (m *Mutator) scalar() any {
+	all := []any{nil, true, false, json.Number("3"), json.Number("1.50"), json.Number("2.0"), "", []any{}, map[string]any{},
+		map[string]any{"$$placeholder": json.Number("1")}, []any{m.word()}, map[string]any{m.word(): m.word()}, m.word()}
+	return all[m.Rand.IntN(len(all))]
+}
+
+func clone(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		c := make(map[string]any, len(v))
+		for k, x := range v {
+			c[k] = clone(x)
+		}
+		return c
+	case []any:
+		c := make([]any, len(v))
+		for i, x := range v {
+			c[i] = clone(x)
+		}
+		return c
+	default:
+		return v
+	}
+}
+
+// WordsOf gives every key and enumerated value of a schema, sorted.
+func WordsOf(schema any) []string {
+	words := map[string]bool{}
+	var walk func(any)
+	walk = func(s any) {
+		switch s := s.(type) {
+		case map[string]any:
+			for _, keyword := range []string{"properties", "patternProperties"} {
+				named, _ := s[keyword].(map[string]any)
+				for name := range named {
+					for _, n := range NamesFor(name) {
+						words[n] = true
+					}
+				}
+			}
+			values, _ := s["enum"].([]any)
+			for _, v := range values {
+				words[v.(string)] = true
+			}
+			for _, v := range s {
+				walk(v)
+			}
+		case []any:
+			for _, v := range s {
+				walk(v)
+			}
+		}
+	}
+	walk(schema)
+	return slices.Sorted(maps.Keys(words))
+}
+
+// NamesFor gives keys that a name or a pattern of the schemas, ^aws(:…)?$,
+// stands for.
+func NamesFor(pattern string) []string {
+	name, isPattern := strings.CutPrefix(pattern, "^")
+	if !isPattern {
+		return []string{name}
+	}
+	name, _, _ = strings.Cut(name, "(")
+	return []string{name, name + ":name1"}
+}

@@ -1,0 +1,194 @@
+// Package oracle judges suites without specs/schema: it reads files with other
+// parsers, asks the official schemas, and breaks documents at random. The tests
+// of specs/schema compare a share of everything with it, soak/schema the whole.
+package oracle
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/xeipuuv/gojsonschema"
+	"gopkg.in/yaml.v3"
+
+	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/source"
+)
+
+// An Oracle is the official schema of every version from 1.0 on. Each is
+// compiled when it is first asked.
+type Oracle struct {
+	Raw      []map[string]any
+	compiled []func() (*gojsonschema.Schema, error)
+}
+
+// New reads the official schemas up to a minor version, or skips the test.
+func New(t testing.TB, newest int) *Oracle {
+	t.Helper()
+	o := &Oracle{}
+	for minor := range newest + 1 {
+		data, err := os.ReadFile(testkit.OfficialSchema(t, fmt.Sprintf("1.%d", minor)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw, err := ReadJSON(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Raw = append(o.Raw, raw.(map[string]any))
+		o.compiled = append(o.compiled, sync.OnceValues(func() (*gojsonschema.Schema, error) {
+			return gojsonschema.NewSchema(gojsonschema.NewBytesLoader(data))
+		}))
+	}
+	return o
+}
+
+// Valid reports the official verdict on a raw document.
+func (o *Oracle) Valid(t testing.TB, minor int, raw any) bool {
+	schema, err := o.compiled[minor]()
+	if err != nil {
+		t.Error(err)
+		return false
+	}
+	result, err := schema.Validate(gojsonschema.NewRawLoader(raw))
+	if err != nil {
+		t.Error(err)
+		return false
+	}
+	return result.Valid()
+}
+
+// Files reads the official YAML and JSON files that are wanted, as raw
+// documents by name. Twins, which say the same, are given once. The few that
+// are malformed on purpose are counted.
+func Files(t testing.TB, wanted func(name string) bool) (docs map[string]any, read, malformed int) {
+	t.Helper()
+	root := testkit.Official(t)
+	docs = map[string]any{}
+	seen := map[string]bool{}
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !wanted(path) {
+			return err
+		}
+		parse := ReadJSON
+		switch filepath.Ext(path) {
+		case ".json":
+		case ".yml", ".yaml":
+			parse = readYAML
+		default:
+			return nil
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		raw, err := parse(data)
+		if err != nil {
+			malformed++
+			return nil
+		}
+		read++
+		canonical, err := json.Marshal(raw)
+		if err != nil || seen[string(canonical)] {
+			return err
+		}
+		seen[string(canonical)] = true
+		name, err := filepath.Rel(root, path)
+		docs[name] = raw
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return docs, read, malformed
+}
+
+// ReadJSON gives a raw document: what encoding/json makes of a text, with
+// every number as it is written.
+func ReadJSON(data []byte) (raw any, err error) {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	err = d.Decode(&raw)
+	return raw, err
+}
+
+func readYAML(data []byte) (any, error) {
+	var value any
+	if err := yaml.Unmarshal(data, &value); err != nil {
+		return nil, err
+	}
+	return normalise(value), nil
+}
+
+// normalise gives what yaml.v3 makes as encoding/json would.
+func normalise(value any) any {
+	switch value := value.(type) {
+	case nil, bool, string:
+		return value
+	case time.Time:
+		return value.String()
+	case []any:
+		for i := range value {
+			value[i] = normalise(value[i])
+		}
+		return value
+	case map[string]any:
+		for k := range value {
+			value[k] = normalise(value[k])
+		}
+		return value
+	case map[any]any:
+		m := map[string]any{}
+		for k, v := range value {
+			m[fmt.Sprint(k)] = normalise(v)
+		}
+		return m
+	default:
+		return json.Number(fmt.Sprint(value))
+	}
+}
+
+// Value makes our form of a raw document, its positions unknown and its keys
+// sorted.
+func Value(raw any) *source.Value {
+	switch raw := raw.(type) {
+	case nil:
+		return &source.Value{}
+	case bool:
+		return &source.Value{Kind: source.Bool, Bool: raw}
+	case string:
+		return &source.Value{Kind: source.String, String: raw}
+	case json.Number:
+		if !strings.ContainsAny(raw.String(), ".eE") {
+			if n, err := strconv.ParseInt(raw.String(), 10, 64); err == nil {
+				return &source.Value{Kind: source.Int, Int: n}
+			}
+		}
+		f, _ := raw.Float64()
+		return &source.Value{Kind: source.Float, Float: f}
+	case []any:
+		v := &source.Value{Kind: source.Array}
+		for _, item := range raw {
+			v.Items = append(v.Items, Value(item))
+		}
+		return v
+	case map[string]any:
+		v := &source.Value{Kind: source.Document}
+		for _, k := range slices.Sorted(maps.Keys(raw)) {
+			v.Fields = append(v.Fields, source.Field{Key: k, Value: Value(raw[k])})
+		}
+		return v
+	default:
+		panic(fmt.Sprintf("not a raw value: %T", raw))
+	}
+}

@@ -1,0 +1,427 @@
+package schema
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/unified-test-runner/utr/source"
+)
+
+// An entry says again, apart from format(), what one object of the format is:
+// its keys in order, as name[!][~N][@N]:type. "!" is a required key, "~N" one
+// that may have a label as of 1.N, "@N" one that 1.N brought. A key "*" stands
+// for any other. The types are those of typeOf.
+type entry struct {
+	title  string
+	places string // "title of the object around it/key", "@N" if it is not older, several between commas
+	with   string // a sibling that it depends on
+	count  string // "some": at least one key; "one": exactly one
+	keys   string
+	apart  string // pairs of keys that exclude each other
+}
+
+const (
+	level       = "emergency|alert|critical|error|warning|notice|info|debug|trace"
+	component   = "command|topology|serverSelection|connection"
+	description = "Standalone|Mongos|PossiblePrimary|RSPrimary|RSSecondary|RSOther|RSArbiter|RSGhost|LoadBalancer|Unknown"
+	observable  = "commandStartedEvent|commandSucceededEvent|commandFailedEvent|poolCreatedEvent@3|poolReadyEvent@3|" +
+		"poolClearedEvent@3|poolClosedEvent@3|connectionCreatedEvent@3|connectionReadyEvent@3|connectionClosedEvent@3|" +
+		"connectionCheckOutStartedEvent@3|connectionCheckOutFailedEvent@3|connectionCheckedOutEvent@3|connectionCheckedInEvent@3|" +
+		"serverDescriptionChangedEvent@10|topologyDescriptionChangedEvent@14|topologyOpeningEvent@20|topologyClosedEvent@20"
+	storable = "CommandStartedEvent|CommandSucceededEvent|CommandFailedEvent|PoolCreatedEvent|PoolReadyEvent|PoolClearedEvent|" +
+		"PoolClosedEvent|ConnectionCreatedEvent|ConnectionReadyEvent|ConnectionClosedEvent|ConnectionCheckOutStartedEvent|" +
+		"ConnectionCheckOutFailedEvent|ConnectionCheckedOutEvent|ConnectionCheckedInEvent|ServerDescriptionChangedEvent@10|" +
+		"TopologyDescriptionChangedEvent@14"
+	commandEvent = "an expected event of type command"
+	cmapEvent    = "an expected event of type cmap"
+	sdamEvent    = "an expected event of type sdam"
+)
+
+// entries are in the order of what contains what.
+func entries() []entry {
+	all := []entry{
+		{title: "a test file", keys: "description!:s schemaVersion!:v runOnRequirements:[o]+ createEntities:[o]+ " +
+			"initialData:[o]+ tests!:[o]+ _yamlAnchors@1:o"},
+		{title: "a runOnRequirement", places: "a test file/runOnRequirements,a test/runOnRequirements", count: "some",
+			keys: "minServerVersion:v maxServerVersion:v topologies:[single|replicaset|sharded|sharded-replicaset|load-balanced@3]+ " +
+				"serverParameters@1:o auth@3:b serverless@4:require|forbid|allow csfle@8:bo authMechanism@19:s"},
+		{title: "serverParameters", places: "a runOnRequirement/serverParameters", count: "some", keys: "*:*"},
+		{title: "a csfle requirement", places: "a runOnRequirement/csfle@25", count: "some", keys: "minLibmongocryptVersion:v"},
+		{title: "an entity", places: "a test file/createEntities", count: "one",
+			keys: "client:o clientEncryption@8:o database:o collection:o session:o bucket:o thread@10:o"},
+		{title: "a client entity", places: "an entity/client", keys: "id!:s uriOptions:o useMultipleMongoses:b " +
+			"observeEvents:[" + observable + "]+ ignoreCommandMonitoringEvents:[s]+ serverApi@1:o storeEventsAsEntities@2:[o]+ " +
+			"observeSensitiveCommands@5:b observeLogMessages@13:o autoEncryptOpts@23:o awaitMinPoolSizeMS@26:i observeTracingMessages@27:o"},
+		{title: "a serverApi", places: "a client entity/serverApi", keys: "version!:s strict:b deprecationErrors:b"},
+		{title: "a storeEventsAsEntity", places: "a client entity/storeEventsAsEntities", keys: "id!:s events!:[" + storable + "]+"},
+		{title: "observeLogMessages", places: "a client entity/observeLogMessages", count: "some",
+			keys: "command:" + level + " topology:" + level + " serverSelection:" + level + " connection:" + level},
+		{title: "autoEncryptOpts", places: "a client entity/autoEncryptOpts", keys: "keyVaultNamespace!:s kmsProviders!:o " +
+			"bypassAutoEncryption:b schemaMap:oo extraOptions:o encryptedFieldsMap:oo bypassQueryAnalysis:b keyExpirationMS:i"},
+		{title: "observeTracingMessages", places: "a client entity/observeTracingMessages", keys: "enableCommandPayload:b"},
+		{title: "a clientEncryption entity", places: "an entity/clientEncryption", keys: "id!:s clientEncryptionOpts!:o"},
+		{title: "clientEncryptionOpts", places: "a clientEncryption entity/clientEncryptionOpts",
+			keys: "keyVaultClient!:s keyVaultNamespace!:s kmsProviders!:o keyExpirationMS@22:i"},
+		{title: "kmsProviders", places: "clientEncryptionOpts/kmsProviders,autoEncryptOpts/kmsProviders",
+			keys: "aws~18:o azure~18:o gcp~18:o kmip~18:o local~18:o"},
+		{title: "an aws KMS provider", places: "kmsProviders/aws", keys: "accessKeyId:c secretAccessKey:c sessionToken:c"},
+		{title: "an azure KMS provider", places: "kmsProviders/azure",
+			keys:  "tenantId:c clientId:c clientSecret:c identityPlatformEndpoint:c accessToken@28:c",
+			apart: "accessToken-tenantId accessToken-clientId accessToken-clientSecret accessToken-identityPlatformEndpoint"},
+		{title: "a gcp KMS provider", places: "kmsProviders/gcp", keys: "email:c privateKey:c endpoint:c accessToken@28:c",
+			apart: "accessToken-email accessToken-privateKey accessToken-endpoint"},
+		{title: "a kmip KMS provider", places: "kmsProviders/kmip", keys: "endpoint:c"},
+		{title: "a local KMS provider", places: "kmsProviders/local", keys: "key:c"},
+		{title: "a placeholder", places: "a local KMS provider/key", keys: "$$placeholder!:*"},
+		{title: "a database entity", places: "an entity/database", keys: "id!:s client!:s databaseName!:s databaseOptions:o"},
+		{title: "collectionOrDatabaseOptions", places: "a database entity/databaseOptions,a collection entity/collectionOptions",
+			keys: "readConcern:o readPreference:o writeConcern:o timeoutMS@9:i"},
+		{title: "a collection entity", places: "an entity/collection", keys: "id!:s database!:s collectionName!:s collectionOptions:o"},
+		{title: "a session entity", places: "an entity/session", keys: "id!:s client!:s sessionOptions:o"},
+		{title: "a bucket entity", places: "an entity/bucket", keys: "id!:s database!:s bucketOptions:o"},
+		{title: "a thread entity", places: "an entity/thread", keys: "id!:s"},
+		{title: "a collectionData", places: "a test file/initialData,a test/outcome",
+			keys: "collectionName!:s databaseName!:s createOptions@9:o documents!:[o]"},
+		{title: "a test", places: "a test file/tests", keys: "description!:s runOnRequirements:[o]+ skipReason:s operations!:[o] " +
+			"expectEvents:[o]+ expectLogMessages@13:[o]+ expectTracingMessages@27:[o]+ outcome:[o]+"},
+		{title: "an operation", places: "a test/operations", keys: "name!:s object!:s arguments:o ignoreResultAndError@3:b " +
+			"expectError:o expectResult:* saveResultAsEntity:s",
+			apart: "expectError-expectResult expectError-saveResultAsEntity ignoreResultAndError-expectResult " +
+				"ignoreResultAndError-expectError ignoreResultAndError-saveResultAsEntity"},
+		{title: "an expectedError", places: "an operation/expectError", count: "some", keys: "isError:true isClientError:b " +
+			"isTimeoutError@9:b errorContains:s errorCode:i errorCodeName:s errorLabelsContain:[s]+ errorLabelsOmit:[s]+ " +
+			"errorResponse@12:o writeErrors@21:o writeConcernErrors@21:[o] expectResult:*"},
+		{title: "an expectedEventsForClient", places: "a test/expectEvents",
+			keys: "client!:s eventType@3:command|cmap|sdam@10 events!:[o] ignoreExtraEvents@7:b"},
+		{title: commandEvent, places: "an expectedEventsForClient/events", count: "one",
+			keys: "commandStartedEvent:o commandSucceededEvent:o commandFailedEvent:o"},
+		{title: "a commandStartedEvent", places: commandEvent + "/commandStartedEvent",
+			keys: "command:o commandName:s databaseName:s hasServiceId@3:b hasServerConnectionId@6:b"},
+		{title: "a commandSucceededEvent", places: commandEvent + "/commandSucceededEvent",
+			keys: "reply:o commandName:s databaseName@15:s hasServiceId@3:b hasServerConnectionId@6:b"},
+		{title: "a commandFailedEvent", places: commandEvent + "/commandFailedEvent",
+			keys: "commandName:s databaseName@15:s hasServiceId@3:b hasServerConnectionId@6:b"},
+		{title: cmapEvent, places: "an expectedEventsForClient/events@3", with: "eventType: cmap", count: "one",
+			keys: "poolCreatedEvent:o poolReadyEvent:o poolClearedEvent:o poolClosedEvent:o connectionCreatedEvent:o " +
+				"connectionReadyEvent:o connectionClosedEvent:o connectionCheckOutStartedEvent:o connectionCheckOutFailedEvent:o " +
+				"connectionCheckedOutEvent:o connectionCheckedInEvent:o"},
+		{title: "a poolClearedEvent", places: cmapEvent + "/poolClearedEvent", keys: "hasServiceId:b interruptInUseConnections@11:b"},
+		{title: "a connectionClosedEvent", places: cmapEvent + "/connectionClosedEvent", keys: "reason:s"},
+		{title: "a connectionCheckOutFailedEvent", places: cmapEvent + "/connectionCheckOutFailedEvent", keys: "reason:s"},
+		{title: sdamEvent, places: "an expectedEventsForClient/events@10", with: "eventType: sdam", count: "one",
+			keys: "serverDescriptionChangedEvent:o topologyDescriptionChangedEvent@14:o serverHeartbeatStartedEvent@17:o " +
+				"serverHeartbeatSucceededEvent@17:o serverHeartbeatFailedEvent@17:o topologyOpeningEvent@20:o topologyClosedEvent@20:o"},
+		{title: "a serverDescriptionChangedEvent", places: sdamEvent + "/serverDescriptionChangedEvent",
+			keys: "previousDescription:o newDescription:o"},
+		{title: "a server description", keys: "type:" + description,
+			places: "a serverDescriptionChangedEvent/previousDescription,a serverDescriptionChangedEvent/newDescription"},
+		{title: "a topologyDescriptionChangedEvent", places: sdamEvent + "/topologyDescriptionChangedEvent",
+			keys: "previousDescription@20:o newDescription@20:o"},
+		{title: "a topology description", keys: "type:Single|Unknown|ReplicaSetNoPrimary|ReplicaSetWithPrimary|Sharded|LoadBalanced",
+			places: "a topologyDescriptionChangedEvent/previousDescription,a topologyDescriptionChangedEvent/newDescription"},
+		{title: "a serverHeartbeatStartedEvent", places: sdamEvent + "/serverHeartbeatStartedEvent", keys: "awaited:b"},
+		{title: "a serverHeartbeatSucceededEvent", places: sdamEvent + "/serverHeartbeatSucceededEvent", keys: "awaited:b"},
+		{title: "a serverHeartbeatFailedEvent", places: sdamEvent + "/serverHeartbeatFailedEvent", keys: "awaited:b"},
+		{title: "an expectedLogMessagesForClient", places: "a test/expectLogMessages",
+			keys: "client!:s messages!:[o] ignoreMessages@16:[o] ignoreExtraMessages@16:b"},
+		{title: "an expectedLogMessage", keys: "level!:" + level + " component!:" + component + " data!:o failureIsRedacted:b",
+			places: "an expectedLogMessagesForClient/messages,an expectedLogMessagesForClient/ignoreMessages"},
+		{title: "an expectedTracingMessagesForClient", places: "a test/expectTracingMessages",
+			keys: "client!:s ignoreExtraSpans:b spans!:[o]+"},
+		{title: "a span", places: "an expectedTracingMessagesForClient/spans,a span/nested", keys: "name!:s attributes!:o nested:[o]+"},
+	}
+	for _, empty := range []string{"poolCreated", "poolReady", "poolClosed", "connectionCreated", "connectionReady",
+		"connectionCheckOutStarted", "connectionCheckedOut", "connectionCheckedIn"} {
+		all = append(all, entry{title: "a " + empty + "Event", places: cmapEvent + "/" + empty + "Event"})
+	}
+	for _, empty := range []string{"topologyOpening", "topologyClosed"} {
+		all = append(all, entry{title: "a " + empty + "Event", places: sdamEvent + "/" + empty + "Event"})
+	}
+	return all
+}
+
+// A bad value, and what is said about it.
+type bad struct{ value, message string }
+
+// typeOf gives values that a type has, and values that it does not have.
+func typeOf(name string) (good []string, refused []bad) {
+	const isInt = "is the integer 1"
+	const aVersion = `must be a version of two or three numbers, such as "4.2" or "4.2.1", is `
+	switch name {
+	case "s":
+		return []string{"x"}, []bad{{"1", "must be a string, " + isInt + " (in quotes it would be a string)"}}
+	case "b":
+		return []string{"true", "false"}, []bad{{"1", "must be a boolean, " + isInt}}
+	case "i":
+		return []string{"1", "2.0"}, []bad{{"1.5", "must be an integer, is the number 1.5"}}
+	case "o":
+		return []string{"{zzz: 1}"}, []bad{{"[]", "must be an object, is an array"}}
+	case "oo":
+		return []string{"{a.b: {zzz: 1}}"}, []bad{{"[]", "must be an object, is an array"}}
+	case "*":
+		return []string{"1", "[]", "null"}, nil
+	case "c":
+		return []string{"x", "{$$placeholder: 1}"}, []bad{{"1", "must be a string or an object, " + isInt}}
+	case "bo":
+		return []string{"true"}, []bad{{"1", "must be a boolean or an object, " + isInt}}
+	case "true":
+		return []string{"true"}, []bad{{"1", "must be true, " + isInt},
+			{"false", "must be true, is false: an operation without expectError must succeed anyway"}}
+	case "v":
+		return []string{"'4.2'", "'4.2.1'"}, []bad{{"4.5", aVersion + "the number 4.5 (in quotes it would be a string)"},
+			{"'4'", aVersion + `the string "4"`}, {"'1.2.3.4'", aVersion + `the string "1.2.3.4"`}}
+	}
+	var values []string
+	for _, value := range strings.Split(name, "|") {
+		value, _ = cutVersion(value)
+		good, values = append(good, value), append(values, strconv.Quote(value))
+	}
+	return good, []bad{{"1", "must be a string, " + isInt + " (in quotes it would be a string)"},
+		{"zz9", "must be one of " + strings.Join(values, ", ") + `, is the string "zz9"`}}
+}
+
+// cutVersion takes "@N" off the end of a word.
+func cutVersion(word string) (rest string, minor int) {
+	rest, digits, found := strings.Cut(word, "@")
+	if found {
+		minor, _ = strconv.Atoi(digits)
+	}
+	return rest, minor
+}
+
+// A keyEntry is one key of an entry.
+type keyEntry struct {
+	name            string
+	required        bool
+	labelled, since int
+	kind            string // of the value, or of each element
+	array, some     bool   // some: the array has at least one element
+}
+
+func (e entry) parse() (keys []keyEntry) {
+	for _, text := range strings.Fields(e.keys) {
+		var k keyEntry
+		head, kind, _ := strings.Cut(text, ":")
+		head, k.since = cutVersion(head)
+		head, label, _ := strings.Cut(head, "~")
+		k.labelled, _ = strconv.Atoi(label)
+		k.name, k.required = strings.CutSuffix(head, "!")
+		if k.kind, k.array = strings.CutPrefix(kind, "["); k.array {
+			k.kind, k.some = strings.CutSuffix(k.kind, "]+")
+			k.kind = strings.TrimSuffix(k.kind, "]")
+		}
+		keys = append(keys, k)
+	}
+	return keys
+}
+
+// A row is a file, and what is said about it at a version: problems, one a
+// line, each with its line and column.
+type row struct{ reason, version, file, want string }
+
+// A table makes rows from entries.
+type table struct {
+	t       testing.TB
+	entries []entry
+	rows    []row
+}
+
+// tableRows gives the rows of all entries.
+func tableRows(t testing.TB) []row {
+	tb := &table{t: t, entries: entries()}
+	for _, e := range tb.entries {
+		tb.fill(e)
+	}
+	return tb.rows
+}
+
+// examples gives values that a key may have, the shortest first.
+func (tb *table) examples(title string, k keyEntry) []string {
+	good, _ := typeOf(k.kind)
+	for _, e := range tb.entries {
+		if k.kind == "o" && slices.ContainsFunc(strings.Split(e.places, ","), func(place string) bool {
+			place, _ = cutVersion(place)
+			return place == title+"/"+k.name
+		}) {
+			good = []string{tb.object(e)}
+			break
+		}
+	}
+	if !k.array {
+		return good
+	}
+	arrays := []string{"[]", "[" + good[0] + "]", "[" + strings.Join(good, ", ") + "]"}
+	if k.some {
+		return arrays[1:]
+	}
+	return arrays
+}
+
+// object writes an object with the required keys, changed and added to as
+// pairs of "key: value" say; an empty value leaves a key out.
+func (tb *table) object(e entry, pairs ...string) string {
+	for _, k := range e.parse() {
+		isGiven := slices.ContainsFunc(pairs, func(p string) bool { return strings.HasPrefix(p, k.name+":") })
+		if !isGiven && (k.required || e.count != "" && len(pairs) == 0) {
+			pairs = append(pairs, strings.Replace(k.name, "*", "zzz", 1)+": "+tb.examples(e.title, k)[0])
+		}
+	}
+	pairs = slices.DeleteFunc(slices.Clone(pairs), func(p string) bool { return strings.HasSuffix(p, ":") })
+	return "{" + strings.Join(pairs, ", ") + "}"
+}
+
+// file puts an object where it belongs, and gives the path to it and the
+// version that brought the place.
+func (tb *table) file(version string, e entry, place, object string) (text, path string, since int) {
+	if place == "" {
+		return strings.Replace(object, "schemaVersion: '4.2'", "schemaVersion: '"+version+"'", 1), "", 0
+	}
+	place, since = cutVersion(place)
+	title, name, _ := strings.Cut(place, "/")
+	parent := tb.entries[slices.IndexFunc(tb.entries, func(e entry) bool { return e.title == title })]
+	keys := parent.parse()
+	k := keys[slices.IndexFunc(keys, func(k keyEntry) bool { return k.name == name })]
+	step := "." + name
+	if k.array {
+		object, step = "["+object+"]", step+"[0]"
+	}
+	pairs := []string{name + ": " + object}
+	if e.with != "" {
+		pairs = append(pairs, e.with)
+	}
+	around, _, _ := strings.Cut(parent.places, ",")
+	text, path, above := tb.file(version, parent, around, tb.object(parent, pairs...))
+	return text, strings.TrimPrefix(path+step, "."), max(since, k.since, above)
+}
+
+// add adds a row: an object at a place at a version, and what is said of the
+// path below it, nothing if the file is valid. The position is that of the
+// path, or else of a key.
+func (tb *table) add(e entry, place, reason string, minor int, object, below, key, message string) {
+	tb.t.Helper()
+	version := versionString(minor)
+	text, path, _ := tb.file(version, e, place, object)
+	r := row{reason: e.title + ": " + reason, version: version, file: text}
+	if message != "" {
+		at := positionOf(parse(tb.t, text), path+below, false)
+		if key != "" {
+			at = positionOf(parse(tb.t, text), path+key, true)
+		}
+		r.want = fmt.Sprintf("%d:%d: ", at.Line, at.Column)
+		if path = strings.TrimPrefix(path+below, "."); path != "" {
+			r.want += path + ": "
+		}
+		r.want += message
+	}
+	tb.rows = append(tb.rows, r)
+}
+
+// fill makes the rows of an entry.
+func (tb *table) fill(e entry) {
+	keys, places := e.parse(), strings.Split(e.places, ",")
+	_, _, since := tb.file(Newest, e, places[0], tb.object(e))
+	add := func(reason string, object, below, key, message string) {
+		tb.add(e, places[0], reason, newest, object, below, key, message)
+	}
+	// needs has a key or value at the version that brought it, and before.
+	needs := func(what string, from int, object, below, key string) {
+		if from > since {
+			tb.add(e, places[0], what+" at last", from, object, "", "", "")
+			tb.add(e, places[0], what+" too early", from-1, object, below, key,
+				fmt.Sprintf("%q needs schemaVersion %s, this file declares %s", what, versionString(from), versionString(from-1)))
+		}
+	}
+	var names []string
+	for _, k := range keys {
+		if k.name == "*" {
+			add("any key", "{zzz: 1}", "", "", "")
+			add("without any key", "{}", "", "", e.title+" must have at least one key")
+			return
+		}
+		names = append(names, strconv.Quote(k.name))
+		with := func(value string) string { return tb.object(e, k.name+": "+value) }
+		below := "." + k.name
+		if k.required {
+			add("without "+k.name, tb.object(e, k.name+":"), "", "", e.title+" must have the key "+strconv.Quote(k.name))
+		}
+		examples := tb.examples(e.title, k)
+		for _, value := range examples {
+			add(k.name+" is "+value, with(value), "", "", "")
+		}
+		needs(k.name, k.since, with(examples[0]), below, below)
+		if k.labelled > 0 {
+			labelled := k.name + ":a_1"
+			needs(labelled, k.labelled, "{'"+labelled+"': {}}", "."+labelled, "."+labelled)
+		}
+		open, end := "", ""
+		if k.array {
+			add(k.name+" is an object", with("{}"), below, "", "must be an array, is an object")
+			if k.some {
+				add(k.name+" is empty", with("[]"), below, "", "must have at least one element")
+			}
+			below, open, end = below+"[0]", "[", "]"
+		}
+		_, refused := typeOf(k.kind)
+		for _, b := range refused {
+			add(k.name+" is "+b.value, with(open+b.value+end), below, "", b.message)
+		}
+		for _, value := range strings.Split(k.kind, "|") {
+			value, from := cutVersion(value)
+			needs(value, from, with(open+value+end), below, "")
+		}
+	}
+	choices := "; possible keys are " + strings.Join(names, ", ")
+	switch len(names) {
+	case 0:
+		choices = "; " + e.title + " has no keys"
+	case 1:
+		choices = "; its only possible key is " + names[0]
+	}
+	switch e.count {
+	case "some":
+		add("without any key", "{}", "", "", e.title+" must have at least one key"+choices)
+	case "one":
+		add("without any key", "{}", "", "", e.title+" must have exactly one key, has none"+choices)
+	}
+	for _, place := range places {
+		unknown := "zz9: 1"
+		tb.add(e, place, "an unknown key of "+place, newest, tb.object(e, unknown), ".zz9", ".zz9", "unknown key in "+e.title+choices)
+	}
+	apart := strings.Fields(e.apart)
+	for i, a := range keys {
+		for _, b := range keys[i+1:] {
+			message := ""
+			switch {
+			case e.count == "one":
+				message = fmt.Sprintf("%s must have exactly one key, has 2: %q, %q", e.title, a.name, b.name)
+			case slices.Contains(apart, a.name+"-"+b.name):
+				message = fmt.Sprintf("%q and %q exclude each other", a.name, b.name)
+			case slices.Contains(apart, b.name+"-"+a.name):
+				message = fmt.Sprintf("%q and %q exclude each other", b.name, a.name)
+			}
+			both := tb.object(e, a.name+": "+tb.examples(e.title, a)[0], b.name+": "+tb.examples(e.title, b)[0])
+			add(a.name+" and "+b.name, both, "", "."+b.name, message)
+		}
+	}
+}
+
+// positionOf finds a path of plain keys and indexes in a file.
+func positionOf(root *source.Value, path string, isKey bool) source.Position {
+	position, v := root.Position, root
+	for _, step := range strings.FieldsFunc(path, func(r rune) bool { return r == '.' || r == '[' || r == ']' }) {
+		if i, err := strconv.Atoi(step); err == nil && v.Kind == source.Array {
+			v = v.Items[i]
+			position = v.Position
+			continue
+		}
+		f := v.Field(step)
+		v, position = f.Value, f.Value.Position
+		if isKey {
+			position = f.KeyPosition
+		}
+	}
+	return position
+}
