@@ -72,8 +72,6 @@ type Config struct {
 	// Parameters are server parameters to begin with, as setParameter takes
 	// them.
 	Parameters bson.D
-	// Clock is that of rate limiters, nil for the machine's.
-	Clock Clock
 
 	// Initiate serves replSetInitiate on an uninitiated server. Nil refuses the
 	// command.

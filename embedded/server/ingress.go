@@ -54,10 +54,10 @@ type ingress struct {
 	connections, requests *limiter
 }
 
-func newIngress(p *parameters, clock Clock) *ingress {
+func newIngress(p *parameters) *ingress {
 	i := &ingress{params: p}
-	i.connections = newLimiter(clock, p.number(connectionRate), p.number(connectionBurst), int64(p.number(connectionQueue)))
-	i.requests = newLimiter(clock, p.number(requestRate), p.number(requestBurst), int64(p.number(requestQueue)))
+	i.connections = newLimiter(p.number(connectionRate), p.number(connectionBurst), int64(p.number(connectionQueue)))
+	i.requests = newLimiter(p.number(requestRate), p.number(requestBurst), int64(p.number(requestQueue)))
 	return i
 }
 

@@ -8,26 +8,10 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// Clock is the time by which rate limiters measure. Its methods are called
-// concurrently.
-type Clock interface {
-	Now() time.Time
-	// Sleep waits for so long, and says whether the context has not ended.
-	Sleep(context.Context, time.Duration) bool
-}
-
-// realClock is the machine's.
-type realClock struct{}
-
-func (realClock) Now() time.Time                                  { return time.Now() }
-func (realClock) Sleep(ctx context.Context, d time.Duration) bool { return sleep(ctx, d) }
-
 // limiter is a token bucket with a queue, as the server's rate limiters are.
 // A request takes a token. Without one it is rejected; or it takes one on
 // credit and waits until the bucket would have had it, if the queue has room.
 type limiter struct {
-	clock Clock
-
 	mu      sync.Mutex
 	rate    float64 // tokens per second
 	burst   float64 // tokens at most
@@ -44,8 +28,8 @@ type limiterCounts struct {
 }
 
 // newLimiter makes a limiter with a full bucket.
-func newLimiter(clock Clock, rate, burstSeconds float64, depth int64) *limiter {
-	return &limiter{clock: clock, rate: rate, burst: rate * burstSeconds, balance: rate * burstSeconds, at: clock.Now(), depth: depth}
+func newLimiter(rate, burstSeconds float64, depth int64) *limiter {
+	return &limiter{rate: rate, burst: rate * burstSeconds, balance: rate * burstSeconds, at: time.Now(), depth: depth}
 }
 
 // configure changes rate, burst and queue. Tokens that are there stay, as far
@@ -62,7 +46,7 @@ func (l *limiter) configure(rate, burstSeconds float64, depth int64) {
 }
 
 func (l *limiter) refill() {
-	now := l.clock.Now()
+	now := time.Now()
 	l.balance = min(l.burst, l.balance+l.rate*now.Sub(l.at).Seconds())
 	l.at = now
 }
@@ -108,7 +92,7 @@ func (l *limiter) acquire(ctx context.Context) admission {
 	if wait == 0 {
 		return admitted
 	}
-	waited := l.clock.Sleep(ctx, wait)
+	waited := sleep(ctx, wait)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.counts.removed++

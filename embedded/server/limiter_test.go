@@ -3,77 +3,10 @@ package server
 import (
 	"context"
 	"math/rand/v2"
-	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
-
-// handClock is a clock that tests turn. Who sleeps is counted.
-type handClock struct {
-	mu       sync.Mutex
-	now      time.Time
-	sleepers map[chan struct{}]time.Time
-	changed  chan struct{} // closed and replaced when someone lies down
-}
-
-func newHandClock() *handClock {
-	return &handClock{now: time.Unix(1000, 0), sleepers: map[chan struct{}]time.Time{}, changed: make(chan struct{})}
-}
-
-func (c *handClock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *handClock) Sleep(ctx context.Context, d time.Duration) bool {
-	awake := make(chan struct{})
-	c.mu.Lock()
-	c.sleepers[awake] = c.now.Add(d)
-	close(c.changed)
-	c.changed = make(chan struct{})
-	c.mu.Unlock()
-	select {
-	case <-awake:
-		return true
-	case <-ctx.Done():
-		c.mu.Lock()
-		delete(c.sleepers, awake)
-		c.mu.Unlock()
-		return false
-	}
-}
-
-// advance turns the clock and wakes whose time has come.
-func (c *handClock) advance(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
-	for awake, at := range c.sleepers {
-		if !at.After(c.now) {
-			delete(c.sleepers, awake)
-			close(awake)
-		}
-	}
-}
-
-// await waits until so many sleep.
-func (c *handClock) await(t *testing.T, n int) {
-	t.Helper()
-	for deadline := time.After(10 * time.Second); ; {
-		c.mu.Lock()
-		asleep, changed := len(c.sleepers), c.changed
-		c.mu.Unlock()
-		if asleep == n {
-			return
-		}
-		select {
-		case <-changed:
-		case <-deadline:
-			t.Fatalf("%d wait in the queue, not %d", asleep, n)
-		}
-	}
-}
 
 // counting is a token bucket of one token every so many milliseconds, in whole
 // numbers, that lives through each millisecond.
@@ -89,19 +22,20 @@ func (c *counting) try() bool {
 	return true
 }
 
-func TestLimiterAgainstNaiveTwin(t *testing.T) {
+func TestLimiterAgainstNaiveTwin(t *testing.T) { synctest.Test(t, limiterAgainstNaiveTwin) }
+
+func limiterAgainstNaiveTwin(t *testing.T) {
 	chance := rand.New(rand.NewPCG(11, 11))
 	granted, refused := 0, 0
 	for range 400 {
 		// Rates whose tokens a float64 counts exactly.
 		every, burst := 125<<chance.IntN(4), 1+chance.IntN(4)
-		clock := newHandClock()
 		rate := 1000 / float64(every)
-		l := newLimiter(clock, rate, float64(burst)/rate, 0)
+		l := newLimiter(rate, float64(burst)/rate, 0)
 		twin := counting{every: every, burst: burst, parts: burst * every}
 		for step := range 60 {
 			pass := 125 * chance.IntN(6)
-			clock.advance(time.Duration(pass) * time.Millisecond)
+			time.Sleep(time.Duration(pass) * time.Millisecond)
 			twin.pass(pass)
 			got, want := l.try(), twin.try()
 			if got != want {
@@ -122,9 +56,10 @@ func TestLimiterAgainstNaiveTwin(t *testing.T) {
 	}
 }
 
-func TestLimiterQueue(t *testing.T) {
-	clock := newHandClock()
-	l := newLimiter(clock, 10, 0.2, 2) // two at once, one every 100 ms, two wait
+func TestLimiterQueue(t *testing.T) { synctest.Test(t, limiterQueue) }
+
+func limiterQueue(t *testing.T) {
+	l := newLimiter(10, 0.2, 2) // two at once, one every 100 ms, two wait
 	for range 2 {
 		if got := l.acquire(t.Context()); got != admitted {
 			t.Fatalf("of the burst: %d", got)
@@ -133,9 +68,9 @@ func TestLimiterQueue(t *testing.T) {
 	ended := make(chan admission, 3)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { ended <- l.acquire(t.Context()) }()
-	clock.await(t, 1)
+	synctest.Wait()
 	go func() { ended <- l.acquire(ctx) }()
-	clock.await(t, 2)
+	synctest.Wait()
 	if got := l.acquire(t.Context()); got != queueFull {
 		t.Errorf("with a full queue: %d", got)
 	}
@@ -144,36 +79,40 @@ func TestLimiterQueue(t *testing.T) {
 	}
 	cancel()
 	if got := <-ended; got != interrupted {
-		t.Errorf("who left: %d", got)
+		t.Errorf("the one that left: %d", got)
 	}
-	clock.advance(99 * time.Millisecond)
-	clock.await(t, 1)
-	clock.advance(time.Millisecond)
+	time.Sleep(99 * time.Millisecond)
+	synctest.Wait()
+	if len(ended) != 0 {
+		t.Error("a wait of 100 ms ended after 99 ms")
+	}
+	time.Sleep(time.Millisecond)
 	if got := <-ended; got != admitted {
-		t.Errorf("who waited: %d", got)
+		t.Errorf("the one that waited: %d", got)
 	}
-	clock.advance(100 * time.Millisecond) // the token that was given back is not there twice
+	time.Sleep(100 * time.Millisecond) // the token that was given back does not count twice
 	if c, tokens := l.state(); c.queued() != 0 || c.interrupted != 1 || c.successful != 3 || tokens < 0.99 || tokens > 1.01 {
 		t.Errorf("at the end: %+v, %f tokens", c, tokens)
 	}
 }
 
-func TestLimiterConfigure(t *testing.T) {
+func TestLimiterConfigure(t *testing.T) { synctest.Test(t, limiterConfigure) }
+
+func limiterConfigure(t *testing.T) {
 	for _, row := range []struct {
 		reason      string
 		take        int
 		rate, burst float64
 		want        float64
 	}{
-		{"a full bucket stays full up to the new burst", 0, 20, 1, 20},
+		{"a full bucket stays full up to the new burst", -1, 20, 1, 20},
 		{"the tokens that are there stay", 6, 20, 1, 4},
 		{"and grow no further than they were", 0, 100, 1, 10},
 		{"an empty bucket stays empty", 10, 100, 1, 0},
 	} {
-		clock := newHandClock()
-		l := newLimiter(clock, 10, 1, 0)
-		if row.reason == "a full bucket stays full up to the new burst" {
-			l = newLimiter(clock, 1e9, 1e300, 0) // as servers begin
+		l := newLimiter(10, 1, 0)
+		if row.take < 0 {
+			l = newLimiter(1e9, 1e300, 0) // as servers begin
 		}
 		for range row.take {
 			l.try()
@@ -182,12 +121,12 @@ func TestLimiterConfigure(t *testing.T) {
 		if _, tokens := l.state(); tokens != row.want {
 			t.Errorf("%s: %f tokens, want %f", row.reason, tokens, row.want)
 		}
-		clock.advance(time.Hour)
+		time.Sleep(time.Hour)
 		if _, tokens := l.state(); tokens != row.rate*row.burst {
 			t.Errorf("%s: %f tokens in the end", row.reason, tokens)
 		}
 	}
-	l := newLimiter(newHandClock(), 1, 0.001, 0) // a bucket that never holds a token
+	l := newLimiter(1, 0.001, 0) // a bucket that never holds a token
 	if l.try() || l.acquire(t.Context()) != queueFull {
 		t.Error("a request was admitted by a bucket without room for a token")
 	}

@@ -106,11 +106,7 @@ func (s *Server) configure() error {
 		}
 	}
 	s.params.admit(s.place.Inert)
-	clock := c.Clock
-	if clock == nil {
-		clock = realClock{}
-	}
-	s.ingress = newIngress(s.params, clock)
+	s.ingress = newIngress(s.params)
 	return nil
 }
 

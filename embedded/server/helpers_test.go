@@ -1,0 +1,237 @@
+package server_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.uber.org/goleak"
+
+	"github.com/unified-test-runner/utr/embedded/command"
+	"github.com/unified-test-runner/utr/embedded/server"
+	"github.com/unified-test-runner/utr/embedded/wire"
+	"github.com/unified-test-runner/utr/internal/testkit"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// stub is data enough for the protocol's tests.
+type stub struct {
+	began, ended chan struct{} // closed as a waiting command begins and ends, if not nil
+}
+
+func (s stub) Rows() []command.Row {
+	fine := func(*command.Request) (bson.D, error) { return bson.D{{Key: "n", Value: int32(1)}}, nil }
+	fails := func(err error) func(*command.Request) (bson.D, error) {
+		return func(*command.Request) (bson.D, error) { return nil, err }
+	}
+	return []command.Row{
+		{Name: "find", Run: fine},
+		{Name: "getMore", Run: fine, OnSecondary: true},
+		{Name: "aggregate", Run: fine},
+		{Name: "insert", Run: fine, Write: true},
+		{Name: "searches", Run: fine, Write: true, NoWriteConcern: true},
+		{Name: "commitTransaction", Run: fine, AdminOnly: true},
+		{Name: "bulkWrite", Run: fine, Write: true, AdminOnly: true, MinWire: 25},
+		{Name: "strict", Run: fine, OnSecondary: true, Fields: []string{"known"}},
+		{Name: "panics", OnSecondary: true, Run: func(*command.Request) (bson.D, error) { panic("ouch") }},
+		{Name: "breaks", OnSecondary: true, Run: fails(errors.New("broken"))},
+		{Name: "closes", OnSecondary: true, Run: fails(command.ErrClose)},
+		{Name: "closesAfter", OnSecondary: true, Run: func(r *command.Request) (bson.D, error) {
+			r.CloseAfter = true
+			return nil, nil
+		}},
+		{Name: "waits", OnSecondary: true, Run: func(r *command.Request) (bson.D, error) {
+			if s.began != nil {
+				close(s.began)
+				defer close(s.ended)
+			}
+			<-r.Context.Done()
+			return nil, r.Context.Err()
+		}},
+		{Name: "writes", OnSecondary: true, Run: func(r *command.Request) (bson.D, error) {
+			return bson.D{{Key: "wrote", Value: true}}, server.TransactionalWrite(r)
+		}},
+		{Name: "counts", OnSecondary: true, Run: counting},
+	}
+}
+
+// counting streams 1, 2 and 3 to clients that allow it.
+func counting(r *command.Request) (bson.D, error) {
+	n := int32(1)
+	reply := func() (bson.D, error) { return bson.D{{Key: "n", Value: n}}, nil }
+	var next func() (bson.D, error)
+	next = func() (bson.D, error) {
+		n++
+		r.Stream = next
+		if n == 3 {
+			r.Stream = nil
+		}
+		return reply()
+	}
+	if r.ExhaustAllowed {
+		r.Stream = next
+	}
+	return reply()
+}
+
+func (stub) OperationTime() bson.Timestamp { return bson.Timestamp{T: 100, I: 1} }
+func (stub) EndSessions([]bson.Raw)        {}
+func (stub) KillSessions([]bson.Raw)       {}
+
+// empty makes a cluster without servers, with the data of stub unless the
+// configuration brings others.
+func empty(t testing.TB, version string, config server.Config) *server.Cluster {
+	t.Helper()
+	var err error
+	if config.Profile, err = server.ProfileNamed(version); err != nil {
+		t.Fatal(err)
+	}
+	if config.SetName = "rs"; config.Backend == nil {
+		config.Backend = stub{}
+	}
+	c := server.NewCluster(config)
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// cluster starts servers that listen.
+func cluster(t testing.TB, kind server.Kind, version string, n int) *server.Cluster {
+	t.Helper()
+	c := empty(t, version, server.Config{Kind: kind})
+	for range n {
+		if _, err := c.Add("127.0.0.1:0"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return c
+}
+
+// joined makes servers that do not listen, so that they can run in a bubble.
+func joined(t testing.TB, version string, n int, config server.Config) *server.Cluster {
+	t.Helper()
+	c := empty(t, version, config)
+	if config.Kind == server.ReplicaSet {
+		members := bson.A{}
+		for i := range n {
+			members = append(members, d("_id", i, "host", fmt.Sprintf("h:%d", i)))
+		}
+		set, err := server.ParseSetConfig(raw(t, d("_id", "rs", "members", members)), c.Profile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Configure(set); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range n {
+		if _, err := c.Join(fmt.Sprintf("h:%d", i), server.Place{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return c
+}
+
+// client is a connection to a server.
+type client struct {
+	t testing.TB
+	net.Conn
+	in   *bufio.Reader
+	last wire.Header // of the reply that was read last
+}
+
+func newClient(t testing.TB, nc net.Conn) *client {
+	t.Cleanup(func() { _ = nc.Close() })
+	return &client{t: t, Conn: nc, in: bufio.NewReader(nc)}
+}
+
+// pipe connects to a server in memory.
+func pipe(t testing.TB, s *server.Server) *client {
+	near, far := net.Pipe()
+	s.Serve(far)
+	return newClient(t, near)
+}
+
+// dial connects to an address.
+func dial(t testing.TB, address string) *client {
+	t.Helper()
+	nc, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newClient(t, nc)
+}
+
+func raw(t testing.TB, v any) bson.Raw {
+	t.Helper()
+	out, err := bson.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// send sends a command, by default to admin, in the background: a server may
+// let it wait, or have closed the connection, which receive reports.
+func (c *client) send(flags wire.Flags, doc bson.D) {
+	c.t.Helper()
+	if !slices.ContainsFunc(doc, func(e bson.E) bool { return e.Key == "$db" }) {
+		doc = append(slices.Clone(doc), bson.E{Key: "$db", Value: "admin"})
+	}
+	message := wire.AppendMsg(nil, 5, 0, flags, raw(c.t, doc))
+	go func() { _, _ = c.Write(message) }()
+}
+
+// receive reads a reply, nil if the connection is closed instead.
+func (c *client) receive() (bson.Raw, wire.Flags) {
+	c.t.Helper()
+	if err := c.SetReadDeadline(time.Now().Add(testkit.Patience)); err != nil && !errors.Is(err, io.ErrClosedPipe) {
+		c.t.Fatal(err)
+	}
+	h, body, err := wire.ReadMessage(c.in)
+	if errors.Is(err, io.EOF) || err != nil && strings.Contains(err.Error(), "reset") {
+		return nil, 0
+	}
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.last = h
+	m, err := wire.ParseMsg(h, body)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return m.Body, m.Flags
+}
+
+func (c *client) call(doc bson.D) bson.Raw {
+	c.t.Helper()
+	c.send(0, doc)
+	reply, _ := c.receive()
+	return reply
+}
+
+func d(pairs ...any) bson.D {
+	var out bson.D
+	for i := 0; i < len(pairs); i += 2 {
+		out = append(out, bson.E{Key: pairs[i].(string), Value: pairs[i+1]})
+	}
+	return out
+}
+
+func code(reply bson.Raw) int64 {
+	n, _ := reply.Lookup("code").AsInt64OK()
+	return n
+}
+
+var lsid = d("id", bson.Binary{Subtype: 4, Data: make([]byte, 16)})
