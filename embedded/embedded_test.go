@@ -3,7 +3,7 @@ package embedded_test
 import (
 	"context"
 	"errors"
-	"fmt"
+	"io"
 	"net"
 	"slices"
 	"strings"
@@ -18,23 +18,15 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/unified-test-runner/utr/embedded"
+	"github.com/unified-test-runner/utr/embedded/wire"
+	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is how long anything may take.
-const patience = 10 * time.Second
-
-func limit(t testing.TB) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeoutCause(context.Background(), patience, fmt.Errorf("%s took more than %v", t.Name(), patience))
-	t.Cleanup(cancel)
-	return ctx
-}
-
 func start(t testing.TB, o embedded.Options) *embedded.Deployment {
 	t.Helper()
-	d, err := embedded.Start(limit(t), o)
+	d, err := embedded.Start(testkit.Context(t), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,10 +38,11 @@ func start(t testing.TB, o embedded.Options) *embedded.Deployment {
 	return d
 }
 
-// connect is a client of the public driver.
+// connect makes a client of the public driver, with short heartbeats: the
+// driver may wait for one when it is closed early.
 func connect(t testing.TB, uri string, more ...func(*options.ClientOptions)) *mongo.Client {
 	t.Helper()
-	o := options.Client().ApplyURI(uri)
+	o := options.Client().ApplyURI(uri).SetHeartbeatInterval(500 * time.Millisecond)
 	for _, m := range more {
 		m(o)
 	}
@@ -58,7 +51,7 @@ func connect(t testing.TB, uri string, more ...func(*options.ClientOptions)) *mo
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := c.Disconnect(limit(t)); err != nil {
+		if err := c.Disconnect(context.Background()); err != nil {
 			t.Error(err)
 		}
 	})
@@ -71,35 +64,21 @@ var topologies = []embedded.Topology{embedded.Standalone, embedded.ReplicaSet, e
 // has it and that the driver supports.
 func TestClient(t *testing.T) {
 	for _, topology := range topologies {
-		for _, version := range embedded.Versions() {
+		for i, version := range embedded.Versions() {
+			if version == "4.2" || topology == embedded.LoadBalanced && i < slices.Index(embedded.Versions(), "5.0") {
+				continue // the driver requires 4.4, and load balancing 5.0
+			}
 			t.Run(topology.String()+" "+version, func(t *testing.T) {
-				d, err := embedded.Start(limit(t), embedded.Options{Topology: topology, Version: version})
-				if topology == embedded.LoadBalanced && slices.Index(embedded.Versions(), version) < 3 {
-					if err == nil {
-						t.Errorf("a load balanced %s", version)
-						_ = d.Close()
-					}
-					return
-				}
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer func() {
-					if err := d.Close(); err != nil {
-						t.Error(err)
-					}
-				}()
-				if version == "4.2" {
-					return // the driver asks for 4.4 at least
-				}
-				for _, uri := range []string{d.URI(), d.SingleURI()} {
-					pingAndFail(t, uri)
-				}
-				if topology == embedded.LoadBalanced {
-					return
-				}
+				t.Parallel() // it waits for heartbeats
+				d := start(t, embedded.Options{Topology: topology, Version: version})
+				uris := []string{d.URI(), d.SingleURI()}
 				for _, host := range d.Hosts() {
-					pingAndFail(t, d.DirectURI(host))
+					if topology != embedded.LoadBalanced {
+						uris = append(uris, d.DirectURI(host))
+					}
+				}
+				for _, uri := range uris {
+					pingAndFail(t, uri)
 				}
 			})
 		}
@@ -109,45 +88,30 @@ func TestClient(t *testing.T) {
 // pingAndFail pings, and then has a ping fail as configured, once.
 func pingAndFail(t *testing.T, uri string) {
 	t.Helper()
-	ctx := limit(t)
-	c, err := mongo.Connect(options.Client().ApplyURI(uri).SetAppName("pings").SetMaxPoolSize(1).
-		SetHeartbeatInterval(500 * time.Millisecond)) // the driver may wait out one when it is closed early
-	if err != nil {
-		t.Fatal(err)
+	ctx := testkit.Context(t)
+	admin := connect(t, uri, func(o *options.ClientOptions) { o.SetAppName("pings").SetMaxPoolSize(1) }).Database("admin")
+	if err := admin.RunCommand(ctx, bson.D{{Key: "ping", Value: 1}}).Err(); err != nil {
+		t.Fatalf("ping: %v", err)
 	}
-	defer func() {
-		if err := c.Disconnect(ctx); err != nil {
-			t.Error(err)
-		}
-	}()
-	admin := c.Database("admin")
-	// The fail point may be set on another mongos than the one that is pinged,
-	// so that a client of many is told once of each attempt.
 	configure := bson.D{
 		{Key: "configureFailPoint", Value: "failCommand"},
 		{Key: "mode", Value: bson.D{{Key: "times", Value: 1}}},
 		{Key: "data", Value: bson.D{
-			{Key: "failCommands", Value: bson.A{"ping"}},
-			{Key: "errorCode", Value: 2},
-			{Key: "errorLabels", Value: bson.A{"Mine"}},
-			{Key: "appName", Value: "pings"},
+			{Key: "failCommands", Value: bson.A{"ping"}}, {Key: "errorCode", Value: 2},
+			{Key: "errorLabels", Value: bson.A{"Mine"}}, {Key: "appName", Value: "pings"},
 		}},
-	}
-	if err := admin.RunCommand(ctx, bson.D{{Key: "ping", Value: 1}}).Err(); err != nil {
-		t.Fatalf("ping: %v", err)
 	}
 	if err := admin.RunCommand(ctx, configure).Err(); err != nil {
 		t.Fatalf("configureFailPoint: %v", err)
 	}
-	for range 100 {
-		err = admin.RunCommand(ctx, bson.D{{Key: "ping", Value: 1}}).Err()
-		if err != nil {
-			break
-		}
-	}
+	// The fail point may be set on another mongos than the one that gets the
+	// next ping.
 	var failed mongo.CommandError
-	if !errors.As(err, &failed) || failed.Code != 2 || !failed.HasErrorLabel("Mine") || failed.Name != "BadValue" {
-		t.Fatalf("ping under a fail point: %v", err)
+	testkit.Until(t, "a ping that fails", func() bool {
+		return errors.As(admin.RunCommand(ctx, bson.D{{Key: "ping", Value: 1}}).Err(), &failed)
+	})
+	if failed.Code != 2 || !failed.HasErrorLabel("Mine") || failed.Name != "BadValue" {
+		t.Fatalf("ping under a fail point: %v", failed)
 	}
 }
 
@@ -156,63 +120,50 @@ func TestSecurity(t *testing.T) {
 	for _, topology := range topologies {
 		t.Run(topology.String(), func(t *testing.T) {
 			d := start(t, embedded.Options{Topology: topology, TLS: true, Users: []embedded.User{{Name: "user", Password: "p:@/ss"}}})
-			trusting := func(o *options.ClientOptions) { o.SetTLSConfig(d.ClientTLS()) }
-			for _, mechanism := range []string{"", "SCRAM-SHA-1", "SCRAM-SHA-256"} {
-				c := connect(t, d.URI(), trusting, func(o *options.ClientOptions) {
-					o.Auth.AuthMechanism = mechanism
+			for _, row := range []struct{ reason, mechanism, password, want string }{
+				{"the mechanism of the driver's choice", "", "p:@/ss", ""},
+				{"SCRAM-SHA-1", "SCRAM-SHA-1", "p:@/ss", ""},
+				{"SCRAM-SHA-256", "SCRAM-SHA-256", "p:@/ss", ""},
+				{"a wrong password", "", "wrong", "Authentication failed"},
+			} {
+				c := connect(t, d.URI(), func(o *options.ClientOptions) {
+					o.SetTLSConfig(d.ClientTLS())
+					o.Auth.AuthMechanism, o.Auth.Password = row.mechanism, row.password
 				})
-				if err := c.Database("admin").RunCommand(limit(t), bson.D{{Key: "getParameter", Value: "*"}}).Err(); err != nil {
-					t.Errorf("%s: %v", mechanism, err)
+				err := c.Database("admin").RunCommand(testkit.Context(t), bson.D{{Key: "getParameter", Value: "*"}}).Err()
+				if row.want == "" && err != nil || row.want != "" && (err == nil || !strings.Contains(err.Error(), row.want)) {
+					t.Errorf("%s: %v", row.reason, err)
 				}
-			}
-			wrong := connect(t, d.URI(), trusting, func(o *options.ClientOptions) { o.Auth.Password = "wrong" })
-			err := wrong.Database("admin").RunCommand(limit(t), bson.D{{Key: "getParameter", Value: "*"}}).Err()
-			if err == nil || !strings.Contains(err.Error(), "Authentication failed") {
-				t.Errorf("with a wrong password: %v", err)
 			}
 		})
 	}
 }
 
-// TestPlainOnTLS finds a client without TLS refused, and the deployment well.
+// TestPlainOnTLS sends a command without TLS: the connection is closed without
+// an answer.
 func TestPlainOnTLS(t *testing.T) {
 	d := start(t, embedded.Options{TLS: true})
-	c := connect(t, strings.Replace(d.URI(), "tls=true", "serverSelectionTimeoutMS=200", 1))
-	if err := c.Ping(limit(t), nil); err == nil {
-		t.Error("a ping without TLS was answered")
+	if !strings.Contains(d.URI(), "tls=true") {
+		t.Errorf("clients are not told to use TLS: %s", d.URI())
 	}
-}
-
-// TestStart measures how long start and close of a replica set take.
-func TestStart(t *testing.T) {
-	best := time.Hour
-	for range 20 {
-		began := time.Now()
-		d, err := embedded.Start(limit(t), embedded.Options{Topology: embedded.ReplicaSet})
-		if err != nil {
-			t.Fatal(err)
-		}
-		took := time.Since(began)
-		if err := d.Close(); err != nil {
-			t.Fatal(err)
-		}
-		best = min(best, took)
+	c, err := net.Dial("tcp", d.Hosts()[0])
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Logf("start of three members: %v", best)
-	if best > 20*time.Millisecond {
-		t.Errorf("start took %v, more than 20 ms", best)
+	defer func() { _ = c.Close() }()
+	ping, err := bson.Marshal(bson.D{{Key: "ping", Value: 1}, {Key: "$db", Value: "admin"}})
+	if err != nil {
+		t.Fatal(err)
 	}
-}
-
-func BenchmarkStartReplicaSet(b *testing.B) {
-	for b.Loop() {
-		d, err := embedded.Start(context.Background(), embedded.Options{Topology: embedded.ReplicaSet})
-		if err != nil {
-			b.Fatal(err)
-		}
-		if err := d.Close(); err != nil {
-			b.Fatal(err)
-		}
+	if _, err := c.Write(wire.AppendMsg(nil, 1, 0, 0, ping)); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.SetReadDeadline(time.Now().Add(testkit.Patience)); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := io.ReadAll(c)
+	if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() || len(answer) >= 16 {
+		t.Errorf("got %x, %v", answer, err)
 	}
 }
 
@@ -225,19 +176,26 @@ func TestRefusedOptions(t *testing.T) {
 	defer func() { _ = taken.Close() }()
 	port := taken.Addr().(*net.TCPAddr).Port
 	for _, row := range []struct {
-		options embedded.Options
 		reason  string
+		options embedded.Options
+		starts  bool
 	}{
-		{embedded.Options{Version: "3.6"}, "no profile"},
-		{embedded.Options{Topology: embedded.LoadBalanced, Version: "4.4"}, "load balancing came with 5.0"},
-		{embedded.Options{Topology: embedded.ReplicaSet, Members: -1}, "a negative number"},
-		{embedded.Options{Topology: embedded.Sharded, Mongoses: 51}, "more than a replica set may have"},
-		{embedded.Options{Topology: 7}, "no such topology"},
-		{embedded.Options{Ports: []int{port}}, "a port that is taken"},
-		{embedded.Options{Topology: embedded.LoadBalanced, Ports: []int{0, 0, 0, port}}, "a balancer's port that is taken"},
+		{"an unknown version", embedded.Options{Version: "3.6"}, false},
+		{"load balancing came with 5.0", embedded.Options{Topology: embedded.LoadBalanced, Version: "4.4"}, false},
+		{"a negative number of members", embedded.Options{Topology: embedded.ReplicaSet, Members: -1}, false},
+		{"one mongos more than there can be", embedded.Options{Topology: embedded.Sharded, Mongoses: 51}, false},
+		{"as many mongoses as there can be", embedded.Options{Topology: embedded.Sharded, Mongoses: 50}, true},
+		{"an unknown topology", embedded.Options{Topology: embedded.LoadBalanced + 1}, false},
+		{"a port that is taken", embedded.Options{Ports: []int{port}}, false},
+		{"the port of the last member is taken", embedded.Options{Topology: embedded.ReplicaSet, Ports: []int{0, 0, port}}, false},
+		{"a port more than there are members", embedded.Options{Topology: embedded.ReplicaSet, Ports: []int{0, 0, 0, port}}, true},
+		{"a balancer's port that is taken", embedded.Options{Topology: embedded.LoadBalanced, Ports: []int{0, 0, 0, port}}, false},
 	} {
-		if d, err := embedded.Start(limit(t), row.options); err == nil {
-			t.Errorf("%s: started", row.reason)
+		d, err := embedded.Start(testkit.Context(t), row.options)
+		if (err == nil) != row.starts {
+			t.Errorf("%s: %v", row.reason, err)
+		}
+		if err == nil {
 			_ = d.Close()
 		}
 	}
@@ -248,30 +206,10 @@ func TestRefusedOptions(t *testing.T) {
 	}
 }
 
-// TestPorts starts on given ports.
-func TestPorts(t *testing.T) {
-	free := func() int {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = l.Close() }()
-		return l.Addr().(*net.TCPAddr).Port
-	}
-	ports := []int{free(), free(), free()}
-	d := start(t, embedded.Options{Topology: embedded.ReplicaSet, Ports: ports})
-	for i, host := range d.Hosts() {
-		if want := fmt.Sprintf("127.0.0.1:%d", ports[i]); host != want {
-			t.Errorf("member %d listens on %s, not %s", i, host, want)
-		}
-	}
-}
-
 // TestCloseTwice closes while clients are connected, and again.
 func TestCloseTwice(t *testing.T) {
 	d := start(t, embedded.Options{Topology: embedded.LoadBalanced})
-	c := connect(t, d.URI())
-	if err := c.Ping(limit(t), nil); err != nil {
+	if err := connect(t, d.URI()).Ping(testkit.Context(t), nil); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
@@ -286,79 +224,49 @@ func TestCloseTwice(t *testing.T) {
 	wg.Wait()
 }
 
-// primaries records who is primary, as the driver's monitors see it.
-type primaries struct {
-	mu   sync.Mutex
-	seen []string
-	more chan struct{}
-}
-
-func (p *primaries) changed(e *event.TopologyDescriptionChangedEvent) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, s := range e.NewDescription.Servers {
-		if s.Kind == "RSPrimary" && (len(p.seen) == 0 || p.seen[len(p.seen)-1] != s.Addr.String()) {
-			p.seen = append(p.seen, s.Addr.String())
-			select {
-			case p.more <- struct{}{}:
-			default:
-			}
-		}
-	}
-}
-
-func (p *primaries) await(t *testing.T, address string) {
-	t.Helper()
-	ctx := limit(t)
-	for {
-		p.mu.Lock()
-		seen := slices.Clone(p.seen)
-		p.mu.Unlock()
-		if len(seen) > 0 && seen[len(seen)-1] == address {
-			return
-		}
-		select {
-		case <-p.more:
-		case <-ctx.Done():
-			t.Fatalf("waited %v for the primary %s; seen: %v", patience, address, seen)
-		}
-	}
-}
-
-// TestPrimaryChanges has the driver hear of a step down, an election, a crash
-// and a return, at once, for its monitors stream.
+// TestPrimaryChanges has the monitors of the driver, which stream, hear of a
+// step down, elections, a crash and a return.
 func TestPrimaryChanges(t *testing.T) {
 	d := start(t, embedded.Options{Topology: embedded.ReplicaSet})
-	p := &primaries{more: make(chan struct{}, 1)}
+	var mu sync.Mutex
+	seen := ""
 	c := connect(t, d.URI(), func(o *options.ClientOptions) {
-		o.SetServerMonitor(&event.ServerMonitor{TopologyDescriptionChanged: p.changed})
-		o.SetHeartbeatInterval(500 * time.Millisecond)
+		o.SetServerMonitor(&event.ServerMonitor{TopologyDescriptionChanged: func(e *event.TopologyDescriptionChangedEvent) {
+			mu.Lock()
+			defer mu.Unlock()
+			for _, s := range e.NewDescription.Servers {
+				if s.Kind == "RSPrimary" {
+					seen = s.Addr.String()
+				}
+			}
+		}})
 	})
-	if err := c.Ping(limit(t), nil); err != nil {
-		t.Fatal(err)
-	}
 	hosts := d.Hosts()
-	p.await(t, hosts[0])
 	for _, row := range []struct {
-		name string
-		do   func() error
-		want string
+		reason string
+		do     func() error
+		want   string
 	}{
+		{"the first member at first", func() error { return c.Ping(testkit.Context(t), nil) }, hosts[0]},
 		{"step down", d.StepDown, hosts[1]},
 		{"election", func() error { return d.Elect(hosts[2]) }, hosts[2]},
 		{"replSetStepDown", func() error {
-			return c.Database("admin").RunCommand(limit(t), bson.D{{Key: "replSetStepDown", Value: 5}}).Err()
+			return c.Database("admin").RunCommand(testkit.Context(t), bson.D{{Key: "replSetStepDown", Value: 5}}).Err()
 		}, hosts[0]},
 		{"crash", func() error { return d.Kill(hosts[0]) }, hosts[1]},
 		{"return", func() error { return errors.Join(d.Restart(hosts[0]), d.Elect(hosts[0])) }, hosts[0]},
 	} {
 		if err := row.do(); err != nil {
-			t.Fatalf("%s: %v", row.name, err)
+			t.Fatalf("%s: %v", row.reason, err)
 		}
 		if got := d.Primary(); got != row.want {
-			t.Fatalf("%s: the primary is %s, not %s", row.name, got, row.want)
+			t.Fatalf("%s: the primary is %s, not %s", row.reason, got, row.want)
 		}
-		p.await(t, row.want)
+		testkit.Until(t, row.reason+" seen by the driver", func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return seen == row.want
+		})
 	}
 }
 
@@ -367,9 +275,8 @@ func TestData(t *testing.T) {
 	for _, topology := range topologies {
 		t.Run(topology.String(), func(t *testing.T) {
 			d := start(t, embedded.Options{Topology: topology})
-			c := connect(t, d.URI(), func(o *options.ClientOptions) { o.SetHeartbeatInterval(500 * time.Millisecond) })
-			ctx := limit(t)
-			things := c.Database("db").Collection("things")
+			ctx := testkit.Context(t)
+			things := connect(t, d.URI()).Database("db").Collection("things")
 			var stream *mongo.ChangeStream
 			if topology != embedded.Standalone {
 				var err error
@@ -385,23 +292,19 @@ func TestData(t *testing.T) {
 			if _, err := things.InsertMany(ctx, docs); err != nil {
 				t.Fatalf("insertMany: %v", err)
 			}
+			count := func(what string, cursor *mongo.Cursor, err error, want int) {
+				var found []bson.D
+				if err == nil {
+					err = cursor.All(ctx, &found)
+				}
+				if err != nil || len(found) != want {
+					t.Errorf("%s: %d documents, %v, want %d", what, len(found), err, want)
+				}
+			}
 			cursor, err := things.Find(ctx, bson.D{{Key: "even", Value: true}}, options.Find().SetBatchSize(10))
-			if err != nil {
-				t.Fatalf("find: %v", err)
-			}
-			var found []bson.D
-			if err := cursor.All(ctx, &found); err != nil || len(found) != 125 {
-				t.Errorf("find: %d documents, %v", len(found), err)
-			}
-			cursor, err = things.Aggregate(ctx, mongo.Pipeline{bson.D{{Key: "$group", Value: bson.D{
-				{Key: "_id", Value: "$even"}, {Key: "n", Value: bson.D{{Key: "$sum", Value: 1}}}}}}})
-			if err != nil {
-				t.Fatalf("aggregate: %v", err)
-			}
-			var groups []bson.D
-			if err := cursor.All(ctx, &groups); err != nil || len(groups) != 2 {
-				t.Errorf("aggregate: %v, %v", groups, err)
-			}
+			count("find", cursor, err, 125)
+			cursor, err = things.Aggregate(ctx, mongo.Pipeline{bson.D{{Key: "$group", Value: bson.D{{Key: "_id", Value: "$even"}}}}})
+			count("aggregate", cursor, err, 2)
 			if stream == nil {
 				return
 			}
@@ -409,7 +312,7 @@ func TestData(t *testing.T) {
 				t.Fatalf("the change stream: %v", stream.Err())
 			}
 			if kind, _ := stream.Current.Lookup("operationType").StringValueOK(); kind != "insert" {
-				t.Errorf("the change stream tells %v", stream.Current)
+				t.Errorf("the change stream reports %v", stream.Current)
 			}
 		})
 	}
@@ -420,30 +323,31 @@ func TestKillMongos(t *testing.T) {
 	for _, topology := range []embedded.Topology{embedded.Sharded, embedded.Standalone} {
 		d := start(t, embedded.Options{Topology: topology})
 		host := d.Hosts()[0]
-		ping := func() error {
-			c := connect(t, d.DirectURI(host)+"&serverSelectionTimeoutMS=300&heartbeatFrequencyMS=500")
-			return c.Ping(limit(t), nil)
+		reach := func() error {
+			c, err := net.Dial("tcp", host)
+			if err == nil {
+				_ = c.Close()
+			}
+			return err
 		}
-		if err := ping(); err != nil {
-			t.Fatalf("%v: %v", topology, err)
-		}
-		if err := d.Kill(host); err != nil {
-			t.Fatal(err)
-		}
-		if err := ping(); err == nil {
-			t.Errorf("%v: a killed server answered", topology)
-		}
-		if err := d.Restart(host); err != nil {
-			t.Fatal(err)
-		}
-		if err := ping(); err != nil {
-			t.Errorf("%v: after a restart: %v", topology, err)
-		}
-		if err := d.Restart(host); err == nil {
-			t.Errorf("%v: what runs was restarted", topology)
-		}
-		if err := d.Kill("127.0.0.1:1"); err == nil {
-			t.Errorf("%v: a server that is not there was killed", topology)
+		for _, step := range []struct {
+			reason string
+			do     func() error
+			fails  bool
+		}{
+			{"it runs", reach, false},
+			{"it is killed", func() error { return d.Kill(host) }, false},
+			{"nobody listens", reach, true},
+			{"it is restarted", func() error { return d.Restart(host) }, false},
+			{"it answers", func() error { return connect(t, d.DirectURI(host)).Ping(testkit.Context(t), nil) }, false},
+			{"what runs cannot be restarted", func() error { return d.Restart(host) }, true},
+			{"a server that does not exist cannot be killed", func() error { return d.Kill("127.0.0.1:1") }, true},
+			{"nor restarted", func() error { return d.Restart("127.0.0.1:1") }, true},
+			{"nor elected", func() error { return d.Elect("127.0.0.1:1") }, true},
+		} {
+			if err := step.do(); (err != nil) != step.fails {
+				t.Fatalf("%v: %s: %v", topology, step.reason, err)
+			}
 		}
 	}
 }
