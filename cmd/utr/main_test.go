@@ -1,232 +1,273 @@
+//go:build unix
+
 package main
 
 import (
-	"bufio"
-	"bytes"
-	"io"
+	"context"
+	"encoding/json"
 	"os"
-	"os/exec"
-	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
-	"time"
 
-	"github.com/unified-test-runner/utr/internal/ledger"
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/internal/testkit/utrtest"
 )
 
-// The test binary is utr itself, when a test starts it as such.
-func TestMain(m *testing.M) {
-	if os.Getenv("UTR_TEST_AS_COMMAND") != "" {
-		main()
-		return
-	}
-	// What runs remember outside themselves is not the user's business.
-	state, err := os.MkdirTemp("", "utr-test-state-")
-	if err == nil {
-		err = os.Setenv(ledger.EnvDir, state)
-	}
-	if err != nil {
-		panic(err)
-	}
-	// Under nohup the tests ignore a hang-up, and what they start would, too: a
-	// signal that is caught is the default again in a child.
-	if signal.Ignored(syscall.SIGHUP) {
-		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
-	}
-	code := m.Run()
-	_ = os.RemoveAll(state)
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { utrtest.Main(m) }
 
-// utr is a running process. Everything that it waits for has a deadline.
-type utr struct {
-	*exec.Cmd
-	err   diary
-	lines chan string   // of standard output, as they come
-	pipe  io.ReadCloser // standard output
-	done  chan struct{} // closed when it has ended
-}
-
-// diary is standard error, to be read while it is written.
-type diary struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (d *diary) Write(p []byte) (int, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.text.Write(p)
-}
-
-func (d *diary) String() string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.text.String()
-}
-
-func (u *utr) said() string { return u.err.String() }
-
-// ended reports whether the process is over.
-func (u *utr) ended() bool {
-	select {
-	case <-u.done:
-		return true
-	default:
-		return false
+// The exit code reaches the shell.
+func TestExitCodes(t *testing.T) {
+	p := utrtest.NewPlace(t)
+	for _, r := range []struct {
+		reason, args string
+		code         int
+		says         string
+	}{
+		{"all well", "version", 0, "utr "},
+		{"a test fails", "run --topology single " + suiteFile(t, misread), 1, "1 failed"},
+		{"no such command", "nonsense", 2, "nonsense"},
+		{"no such port", "serve --topology single --port 99999", 2, "99999"},
+	} {
+		t.Run(r.reason, func(t *testing.T) { p.Run(strings.Fields(r.args)...).Want(r.code, r.says) })
 	}
 }
 
-const patience = time.Minute
-
-func start(t *testing.T, args ...string) *utr { t.Helper(); return startIn(t, nil, args...) }
-
-// stateOf is where what a test starts remembers things: for that test alone.
-func stateOf(t *testing.T) string {
-	return filepath.Join(os.Getenv(ledger.EnvDir), strings.ReplaceAll(t.Name(), "/", "_"))
-}
-
-// startIn starts utr with an environment that holds more.
-func startIn(t *testing.T, env []string, args ...string) *utr {
-	t.Helper()
-	self, err := os.Executable()
+// A reader that goes away does not kill the run in the middle of a test: it is
+// cut short as by a signal.
+func TestReaderGoesAway(t *testing.T) {
+	t.Parallel()
+	reader, writer, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	command := exec.Command(self, args...)
-	command.Env = append(append(os.Environ(), "UTR_TEST_AS_COMMAND=1", ledger.EnvDir+"="+stateOf(t)), env...)
-	return launch(t, command)
+	_ = reader.Close()
+	utrtest.NewPlace(t).RunTo(writer, "run", "-v", "--topology", "single", suiteFile(t, armed)).Want(3, "the run was cut short")
 }
 
-// launch starts a command line that becomes utr.
-func launch(t *testing.T, command *exec.Cmd) *utr {
-	t.Helper()
-	u := &utr{Cmd: command, lines: make(chan string, 10_000), done: make(chan struct{})}
-	u.Stderr = &u.err
-	pipe, err := u.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := u.Start(); err != nil {
-		t.Fatal(err)
-	}
-	u.pipe = pipe
-	go func() {
-		for scanner := bufio.NewScanner(pipe); scanner.Scan(); {
-			u.lines <- scanner.Text()
-		}
-		close(u.lines)
-		_ = u.Wait() // closes the pipe: it must be empty before
-		close(u.done)
-	}()
-	t.Cleanup(func() { _ = u.Process.Kill() })
-	return u
-}
-
-func (u *utr) line(t *testing.T, what string, fits func(string) bool) string {
-	t.Helper()
-	deadline := time.After(patience)
-	var seen []string
-	for {
-		select {
-		case line, more := <-u.lines:
-			if !more {
-				t.Fatalf("it ended before %s: %q\n%s", what, seen, u.err.String())
-			}
-			if fits(line) {
-				return line
-			}
-			seen = append(seen, line)
-		case <-deadline:
-			t.Fatalf("no %s within %s: %q\n%s", what, patience, seen, u.err.String())
-		}
-	}
-}
-
-func (u *utr) exit(t *testing.T) int {
-	t.Helper()
-	go func() {
-		for range u.lines { // so that none is in the way
-		}
-	}()
-	select {
-	case <-u.done:
-		return u.ProcessState.ExitCode()
-	case <-time.After(patience):
-		t.Fatalf("it did not end within %s\n%s", patience, u.err.String())
-		return -1
-	}
-}
-
-// Either signal stops it, and its ports are free again for the next one.
-func TestServeStopsCleanly(t *testing.T) {
-	port := ""
-	for _, sig := range []os.Signal{syscall.SIGTERM, os.Interrupt, syscall.SIGTERM} {
-		args := []string{"serve", "--topology", "sharded", "--mongoses", "1"}
-		if port != "" {
-			args = append(args, "--port", port)
-		}
-		u := start(t, args...)
-		uri := u.line(t, "connection string", func(s string) bool { return strings.HasPrefix(s, "mongodb://") })
-		host := strings.TrimPrefix(strings.TrimSuffix(uri, "/"), "mongodb://")
-		if got := host[strings.LastIndex(host, ":")+1:]; port != "" && got != port {
-			t.Errorf("it serves on %s, not on port %s", uri, port)
-		} else {
-			port = got
-		}
-		if err := u.Process.Signal(sig); err != nil {
-			t.Fatal(err)
-		}
-		if code := u.exit(t); code != 0 {
-			t.Errorf("%s: exit code %d\n%s", sig, code, u.said())
-		}
-	}
-}
-
-// A test that would take minutes: the first signal ends it, cleans up and
-// says what ran.
-const endless = `description: "endless"
+// armed is a suite whose second test sets a fail point that breaks ping for
+// everybody, and then takes minutes.
+const armed = `description: "armed"
 schemaVersion: "1.10"
 createEntities:
-  - client: {id: client}
+  - client: {id: client, useMultipleMongoses: false}
 tests:
   - description: "first"
     operations: [{name: wait, object: testRunner, arguments: {ms: 1}}]
   - description: "second"
-    operations: [{name: wait, object: testRunner, arguments: {ms: 90000}}]
+    operations:
+      - name: failPoint
+        object: testRunner
+        arguments:
+          client: client
+          failPoint: {configureFailPoint: failCommand, mode: alwaysOn, data: {failCommands: [ping], errorCode: 8}}
+      - {name: wait, object: testRunner, arguments: {ms: 90000}}
   - description: "third"
     operations: [{name: wait, object: testRunner, arguments: {ms: 1}}]
 `
 
-func TestInterruptedRunSaysWhatRan(t *testing.T) {
-	suite := filepath.Join(t.TempDir(), "endless.yml")
-	if err := os.WriteFile(suite, []byte(endless), 0o644); err != nil {
+// firstPassed is what is printed before the second test.
+const firstPassed = "passed armed: first"
+
+// blocked is a suite whose second test waits for an answer of the server.
+const blocked = `description: "blocked"
+schemaVersion: "1.10"
+createEntities:
+  - client: {id: client, useMultipleMongoses: false} # the fail point is where the command goes
+  - database: {id: database, client: client, databaseName: db}
+  - collection: {id: collection, database: database, collectionName: coll}
+tests:
+  - description: "first"
+    operations: [{name: find, object: collection, arguments: {filter: {}}, expectResult: []}]
+  - description: "second"
+    operations:
+      - name: failPoint
+        object: testRunner
+        arguments:
+          client: client
+          failPoint:
+            configureFailPoint: failCommand
+            mode: {times: 1}
+            data: {failCommands: [find], blockConnection: true, blockTimeMS: 90000}
+      - {name: find, object: collection, arguments: {filter: {}}, expectResult: []}
+  - description: "third"
+    operations: [{name: find, object: collection, arguments: {filter: {}}, expectResult: []}]
+`
+
+// reads is a suite that passes, on a collection that is empty.
+const reads = `description: "reads"
+schemaVersion: "1.0"
+createEntities:
+  - client: {id: client, observeEvents: [commandStartedEvent]}
+  - database: {id: database, client: client, databaseName: db}
+  - collection: {id: collection, database: database, collectionName: coll}
+initialData:
+  - {databaseName: db, collectionName: coll, documents: []}
+tests:
+  - description: "find"
+    operations: [{name: find, object: collection, arguments: {filter: {}}, expectResult: []}]
+`
+
+// misread is that suite with an expectation that fails in line 10.
+var misread = strings.Replace(reads, "expectResult: []", "expectResult: [{x: 1}]", 1)
+
+func suiteFile(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "suite.yml")
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	begin := time.Now()
-	u := start(t, "run", "-v", "--topology", "single", suite)
-	u.line(t, "end of the first test", func(s string) bool { return strings.HasPrefix(s, "passed endless: first") })
-	if err := u.Process.Signal(os.Interrupt); err != nil {
+	return path
+}
+
+// release makes a mongod and a mongos that are the embedded deployment in
+// processes of its own.
+func release(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	utrtest.NewPlace(t).Run("release", dir).Want(0)
+	return dir
+}
+
+type record struct{ Test, Status, RerunCommand string }
+
+// records reads a report.
+func records(t *testing.T, file string) (all []record) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
 		t.Fatal(err)
 	}
-	u.line(t, "what ran", func(s string) bool { return strings.HasPrefix(s, "interrupted: ") })
-	u.line(t, "last line", func(s string) bool { return strings.HasPrefix(s, "1 passed, ") })
-	if code := u.exit(t); code != 3 {
-		t.Errorf("exit code %d", code)
+	for line := range strings.Lines(string(text)) {
+		var r record
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			t.Fatalf("%v: %s", err, line)
+		}
+		all = append(all, r)
 	}
-	if took := time.Since(begin); took > patience {
-		t.Errorf("it took %s", took)
+	return all
+}
+
+// witness is a client that has nothing to do with the run.
+type witness struct {
+	*mongo.Client
+	t   *testing.T
+	uri string
+}
+
+func newWitness(t *testing.T, uri string) witness {
+	t.Helper()
+	client, err := mongo.Connect(options.Client().ApplyURI(uri).SetServerMonitoringMode(options.ServerMonitoringModePoll))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { // the server may be gone
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = client.Disconnect(ctx)
+	})
+	return witness{client, t, uri}
+}
+
+// ask runs a command on admin.
+func (w witness) ask(command bson.D) (bson.Raw, error) {
+	w.t.Helper()
+	return w.Database("admin").RunCommand(testkit.Context(w.t), command).Raw()
+}
+
+func (w witness) ping() error {
+	w.t.Helper()
+	_, err := w.ask(bson.D{{Key: "ping", Value: 1}})
+	return err
+}
+
+// arm sets a fail point as another tool does.
+func (w witness) arm(data ...bson.E) {
+	w.t.Helper()
+	if _, err := w.ask(bson.D{{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: "alwaysOn"}, {Key: "data", Value: bson.D(data)}}); err != nil {
+		w.t.Fatal(err)
 	}
 }
 
-func TestHelpExits(t *testing.T) {
-	for args, want := range map[string]int{"help": 0, "version": 0, "nonsense": 2, "validate nowhere.yml": 2} {
-		u := start(t, strings.Fields(args)...)
-		if code := u.exit(t); code != want {
-			t.Errorf("utr %s: exit code %d, want %d", args, code, want)
+// sees waits until the fail point of the suite armed is on: the run is in the
+// middle of its second test.
+func (w witness) sees() {
+	w.t.Helper()
+	testkit.Until(w.t, "the fail point is on", func() bool { return w.ping() != nil })
+}
+
+// holder gives the process id in the lock document, 0 if there is none.
+func (w witness) holder() int64 {
+	w.t.Helper()
+	lock, err := w.Database("utr").Collection("lock").FindOne(testkit.Context(w.t), bson.D{{Key: "_id", Value: "run"}}).Raw()
+	if err != nil {
+		return 0
+	}
+	return lock.Lookup("pid").AsInt64()
+}
+
+// free expects that no run has left a fail point or the lock.
+func (w witness) free() {
+	w.t.Helper()
+	if err := w.ping(); err != nil {
+		w.t.Errorf("the fail point is left: %v", err)
+	}
+	if pid := w.holder(); pid != 0 {
+		w.t.Errorf("the lock is left by process %d", pid)
+	}
+}
+
+// struck waits until a fail point has struck on one of some servers: the run is
+// in the middle of the second test of the suite blocked.
+func struck(t *testing.T, hosts ...string) {
+	t.Helper()
+	var members []witness
+	for _, host := range hosts {
+		members = append(members, newWitness(t, "mongodb://"+host+"/?directConnection=true"))
+	}
+	testkit.Until(t, "the fail point has struck", func() bool {
+		for _, m := range members {
+			reply, err := m.ask(bson.D{{Key: "getParameter", Value: 1}, {Key: "failpoint.failCommand", Value: 1}})
+			if n, ok := reply.Lookup("failpoint.failCommand", "timesEntered").AsInt64OK(); err == nil && ok && n > 0 {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// gone reports whether none of some processes runs. A zombie does not.
+func gone(t *testing.T, pids ...int) bool {
+	t.Helper()
+	for _, pid := range pids {
+		stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+		if err == nil && strings.Contains(string(stat), ") Z ") {
+			continue
+		}
+		if syscall.Kill(pid, 0) == nil {
+			return false
 		}
 	}
+	return true
+}
+
+// servers are the processes that the ledger of a place remembers.
+func servers(t *testing.T, p *utrtest.Place) (pids []int) {
+	t.Helper()
+	for _, text := range p.Entries(`"kind": "process"`) {
+		var record struct {
+			Entry struct{ Process struct{ PID int } }
+		}
+		if err := json.Unmarshal([]byte(text), &record); err != nil {
+			t.Fatal(err)
+		}
+		pids = append(pids, record.Entry.Process.PID)
+	}
+	return pids
 }

@@ -20,7 +20,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/unified-test-runner/utr/internal/ledger"
+	"github.com/unified-test-runner/utr/internal/testkit/utrtest"
 )
 
 // leaks gives every form of a password that an output could hold: as it is, as
@@ -152,31 +152,16 @@ func folder(t *testing.T, dir string) (texts map[string]string) {
 // string: neither a report, nor the lock document, nor the ledger, nor what is
 // said of a deployment that cannot be used.
 func TestPasswordIsNowhere(t *testing.T) {
-	const user, password = "bob", `s3/cr@t%:"<&>'pw`
-	state, dir := t.TempDir(), t.TempDir()
-	env := []string{ledger.EnvDir + "=" + state, "UTR_PASSWORD=" + password}
+	t.Parallel()
+	const user, password, keyFile = "bob", `s3/cr@t%:"<&>'pw`, `k3y/f&le%pw`
+	p := utrtest.NewPlace(t, "UTR_PASSWORD="+password)
+	dir := t.TempDir()
 	said := make(map[string]string)
-	server := startIn(t, env, "serve", "--topology", "replicaset", "--user", user, "--uri-file", filepath.Join(state, "uri"))
-	said["serve"] = server.line(t, "connection string", func(s string) bool { return strings.HasPrefix(s, "mongodb://") })
-	secret, err := os.ReadFile(filepath.Join(state, "uri"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(filepath.Join(state, "uri")); err != nil { // it is there to hold the password
-		t.Fatal(err)
-	}
-	uri := strings.TrimSpace(string(secret))
-	if !strings.Contains(uri, url.UserPassword(user, password).String()+"@") {
+	server := p.Serve("--topology", "replicaset", "--user", user)
+	uri := server.URI
+	right := url.UserPassword(user, password).String() + "@"
+	if !strings.Contains(uri, right) {
 		t.Fatalf("the connection string holds no password: %s", uri)
-	}
-	ran := func(what string, code int, args ...string) {
-		t.Helper()
-		u := startIn(t, env, args...)
-		said[what] = u.all(t)
-		if got := u.exit(t); got != code {
-			t.Errorf("%s: exit code %d, want %d: %s", what, got, code, u.said())
-		}
-		said[what] += u.said()
 	}
 	suite := suiteFile(t, sensitive)
 	for _, engine := range []string{"reference", "driver"} {
@@ -184,47 +169,70 @@ func TestPasswordIsNowhere(t *testing.T) {
 		if err := os.Mkdir(reports, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		ran("a run with "+engine, 1, append([]string{"run", "--engine", engine, "--uri", uri, suite}, everyReport(reports)...)...)
+		args := append([]string{"run", "--engine", engine, "--uri", uri, suite}, everyReport(reports)...)
+		said["a run with "+engine] = p.Run(args...).Want(1).All()
 		if n := len(folder(t, reports)); n != 6 {
 			t.Errorf("%d reports were written", n)
 		}
 	}
-	if text := folder(t, dir)[filepath.Join(dir, "reference", "report.json")]; !strings.Contains(text, "connectionStatus") || !strings.Contains(text, "saslStart") {
+	report := folder(t, dir)[filepath.Join(dir, "reference", "report.json")]
+	if !strings.Contains(report, "connectionStatus") || !strings.Contains(report, "saslStart") {
 		t.Error("the events of authentication are not in the report: nothing was tested")
 	}
-	ran("a dry run", 0, "run", "--dry-run", "--uri", uri, suite)
-	ran("a wrong host", 3, "run", "--uri", strings.Replace(uri, "replicaSet=rs0", "replicaSet=rs0&serverSelectionTimeoutMS=200", 1)+"&tls=true", suite)
-	ran("a wrong password", 3, "run", "--uri", strings.Replace(uri, url.UserPassword(user, password).String(), url.UserPassword(user, password+"x").String(), 1), suite)
-	ran("bad usage", 2, "run", "--uri", uri, "--topology", "single", suite)
-	// A run that is killed leaves all that it has outside itself.
-	ping := witness(t, uri)
-	killed := startIn(t, env, append([]string{"run", "--uri", uri, suiteFile(t, armed)}, everyReport(dir)...)...)
-	until(t, "the fail point is on", func() bool { return ping() != nil })
-	ran("a run that is refused", 3, "run", "--uri", uri, suite)
-	if err := killed.Process.Kill(); err != nil {
-		t.Fatal(err)
+	option := func(text string) string { return strings.Replace(uri, "replicaSet=rs0", "replicaSet=rs0&"+text, 1) }
+	for _, r := range []struct {
+		reason string
+		code   int
+		uri    string
+		args   []string
+	}{
+		{"a dry run", 0, uri, []string{"--dry-run"}},
+		{"no TLS there", 3, option("serverSelectionTimeoutMS=200&tls=true"), nil},
+		{"nothing listens", 3, "mongodb://" + right + "127.0.0.1:1/?serverSelectionTimeoutMS=100", nil},
+		{"a wrong password", 3, strings.Replace(uri, right, url.UserPassword(user, password+"x").String()+"@", 1), nil},
+		{"an @ that is not escaped", 2, strings.Replace(uri, right, user+":"+password+"@", 1), nil},
+		{"an @ that is escaped otherwise", 2, strings.Replace(uri, right, user+":"+url.PathEscape(password)+"@", 1), nil},
+		{"no host", 2, "mongodb://" + right + "/", nil},
+		{"no such value", 2, option("w=-3"), nil},
+		{"a key file that is not there", 2, option("tls=true&tlsCertificateKeyFile=nowhere.pem&tlsCertificateKeyFilePassword=" + url.QueryEscape(keyFile)), nil},
+		{"a token", 3, option("serverSelectionTimeoutMS=100&authMechanism=MONGODB-AWS&authMechanismProperties=AWS_SESSION_TOKEN:" + url.QueryEscape(keyFile)), nil},
+		{"flags that exclude each other", 2, uri, []string{"--topology", "single"}},
+	} {
+		for from, place := range map[string]*utrtest.Place{"--uri": p, "UTR_URI": utrtest.NewPlace(t, "UTR_URI="+r.uri)} {
+			args := append([]string{"run", suite}, r.args...)
+			if place == p {
+				args = append(args, "--uri", r.uri)
+			}
+			said[r.reason+", by "+from] = place.Run(args...).Want(r.code).All()
+		}
 	}
-	said["a killed run"] = killed.all(t)
-	killed.exit(t)
-	lock, err := onlooker(t, uri).Database("utr").Collection("lock").FindOne(t.Context(), bson.D{}).Raw()
+	// A run that is killed leaves all that it has outside itself.
+	w := newWitness(t, uri)
+	killed := p.Start(append([]string{"run", "--uri", uri, suiteFile(t, armed)}, everyReport(dir)...)...)
+	w.sees()
+	said["a run that is refused"] = p.Run("run", "--uri", uri, suite).Want(3).All()
+	killed.Signal(os.Kill)
+	said["a killed run"] = killed.End().All()
+	lock, err := w.Database("utr").Collection("lock").FindOne(t.Context(), bson.D{}).Raw()
 	if err != nil {
 		t.Fatal(err)
 	}
 	said["the lock document"] = fmt.Sprint(lock, string(lock))
-	left := folder(t, state)
+	left := folder(t, p.State)
 	if len(left) == 0 {
 		t.Error("the killed run left nothing in the ledger")
 	}
 	for path, text := range left {
 		said["ledger "+path] = text
 	}
-	ran("clean without a password", 3, "clean")
-	ran("clean", 0, "clean", "--uri", uri)
+	said["clean without a password"] = p.Run("clean").Want(3, "password").All()
+	said["clean"] = p.Run("clean", "--uri", uri).Want(0).All()
 	for path, text := range folder(t, dir) {
 		said["report "+path] = text
 	}
-	said["serve, on standard error"] = server.said()
+	said["serve"] = server.Printed + server.Said()
 	for what, text := range said {
 		spotless(t, what, text, user, password)
+		spotless(t, what, text, "", keyFile)
 	}
 }

@@ -40,6 +40,7 @@ var allowed = map[string][]string{
 	"internal/relay":                {},
 	"internal/shared":               {},
 	"internal/testkit":              {},
+	"internal/testkit/utrtest":      {"internal/ledger", "internal/testkit"},
 	"internal/mutate":               {},
 	"internal/support":              {"engine/driver", "reference", "specs/operations"},
 	"internal/support/":             {"internal/support"},
@@ -62,7 +63,7 @@ var allowed = map[string][]string{
 }
 
 // onlyTests are packages without an importable file: benchmarks, acceptance.
-var onlyTests = []string{"internal/acceptance", "internal/architecture", "internal/bench", "internal/clients", "embedded/replay"}
+var onlyTests = []string{"internal/acceptance", "internal/architecture", "internal/bench", "internal/clients", "embedded/replay", "soak/faults", "soak/orchestration"}
 
 func TestImports(t *testing.T) {
 	list := exec.Command("go", "list", "-f", "{{.ImportPath}}{{range .Imports}} {{.}}{{end}}", "../../...")

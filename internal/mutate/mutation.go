@@ -91,6 +91,8 @@ func overlayOf(dir, file, text string) (string, error) {
 func test(ctx context.Context, overlay, pkg string) (verdict, error) {
 	cmd := exec.CommandContext(ctx, "go", "test", "-overlay", overlay, "-vet=off", "-failfast",
 		"-timeout", limit.String(), pkg)
+	// What tests build themselves, such as the command utr, is broken as well.
+	cmd.Env = append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+" -overlay="+overlay, "UTR_TEST_COMMAND=")
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // go test ends what it started
 	cmd.WaitDelay = 10 * time.Second
 	out, err := cmd.CombinedOutput()

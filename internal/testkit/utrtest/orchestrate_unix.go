@@ -1,0 +1,195 @@
+//go:build unix
+
+package utrtest
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/unified-test-runner/utr/internal/testkit"
+)
+
+// Orchestra is a real mongo-orchestration whose release is utr itself, and the
+// place of the runs that use it.
+type Orchestra struct {
+	*Place
+	URL string
+	t   testing.TB
+	log string
+}
+
+// Orchestrate starts one, or ends the test where it is not installed.
+func Orchestrate(t testing.TB) *Orchestra {
+	t.Helper()
+	program := testkit.MongoOrchestration(t)
+	alone(t)
+	o := &Orchestra{Place: NewPlace(t), t: t}
+	o.log = filepath.Join(o.Temp, "server.log")
+	o.Run("release", filepath.Join(o.Temp, "release")).Want(0)
+	config, err := json.Marshal(map[string]any{"releases": map[string]string{"embedded": filepath.Join(o.Temp, "release", "bin")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(o.Temp, "releases.json")
+	if err := os.WriteFile(file, config, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 5 { // somebody else may take the port before the service does
+		if o.begin(program, file) {
+			return o
+		}
+	}
+	t.Fatal("mongo-orchestration ended, five times")
+	return nil
+}
+
+// alone waits until no other test has a mongo-orchestration: two of them look
+// for ports in the same order, and find the same ones.
+func alone(t testing.TB) {
+	t.Helper()
+	file, err := os.OpenFile(filepath.Join(os.TempDir(), "utrtest-orchestration.lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = file.Close() })
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// begin starts the service, and reports whether it answers.
+func (o *Orchestra) begin(program, file string) (answers bool) {
+	o.t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	_ = l.Close()
+	o.URL = "http://127.0.0.1:" + port
+	service := exec.Command(program, "-f", file, "-e", "embedded", "--no-fork", "-b", "127.0.0.1", "-p", port, "start")
+	service.Dir = o.Temp // its log
+	service.Env = append(os.Environ(), "TMPDIR="+o.Temp, "MONGO_ORCHESTRATION_TMP="+o.Temp, "MO_HOST=127.0.0.1")
+	if err := service.Start(); err != nil {
+		o.t.Fatal(err)
+	}
+	over := make(chan struct{})
+	go func() { defer close(over); _ = service.Wait() }()
+	o.t.Cleanup(func() {
+		_ = service.Process.Signal(syscall.SIGTERM) // it ends its servers, too
+		timer := time.AfterFunc(testkit.Patience, func() { _ = service.Process.Kill() })
+		<-over
+		timer.Stop()
+		if log, _ := os.ReadFile(o.log); o.t.Failed() {
+			o.t.Logf("mongo-orchestration: %s", log[max(0, len(log)-3000):])
+		}
+	})
+	testkit.Until(o.t, "mongo-orchestration answers", func() bool {
+		select {
+		case <-over:
+			return true
+		default:
+		}
+		answer, err := http.Get(o.URL + "/v1/")
+		if err == nil {
+			_ = answer.Body.Close()
+			answers = answer.StatusCode == http.StatusOK
+		}
+		return answers
+	})
+	return answers
+}
+
+// Call asks the service and gives its answer, which has to be good.
+func (o *Orchestra) Call(method, path string, body any) map[string]any {
+	o.t.Helper()
+	answer, good := o.Ask(method, path, body)
+	if !good {
+		o.t.Fatalf("%s %s: %v", method, path, answer)
+	}
+	return answer
+}
+
+// Ask is Call for what need not be there: it reports whether the answer is
+// good.
+func (o *Orchestra) Ask(method, path string, body any) (answer map[string]any, good bool) {
+	o.t.Helper()
+	text, err := json.Marshal(body)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	request, err := http.NewRequest(method, o.URL+"/v1/"+path, bytes.NewReader(text))
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	// It waits up to 30 s for a server that it expects to answer.
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 3 * testkit.Patience}
+	response, err := client.Do(request)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	said, err := io.ReadAll(response.Body)
+	if err == nil && len(said) > 0 && said[0] == '{' {
+		err = json.Unmarshal(said, &answer)
+	}
+	if err != nil {
+		o.t.Fatalf("%s %s: %v: %s", method, path, err, said)
+	}
+	return answer, response.StatusCode < 300
+}
+
+// IDs are all servers, replica sets and sharded clusters of the service, as
+// paths.
+func (o *Orchestra) IDs() (ids []string) {
+	o.t.Helper()
+	for _, kind := range []string{"servers", "replica_sets", "sharded_clusters"} {
+		rows, _ := o.Call("GET", kind, nil)[kind].([]any)
+		for _, row := range rows {
+			fields, _ := row.(map[string]any)
+			id, _ := fields["id"].(string)
+			ids = append(ids, kind+"/"+id)
+		}
+	}
+	return ids
+}
+
+// Processes are the command lines of its servers that run.
+func (o *Orchestra) Processes() (lines []string) {
+	o.t.Helper()
+	out, err := exec.Command("ps", "-Aww", "-o", "pid=,args=").Output()
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	for line := range strings.Lines(string(out)) {
+		if strings.Contains(line, "--config "+o.Temp) {
+			lines = append(lines, strings.TrimSpace(line))
+		}
+	}
+	return lines
+}
+
+// Begin starts a run on clusters of the service.
+func (o *Orchestra) Begin(args ...string) *Process {
+	o.t.Helper()
+	return o.Start(append([]string{"run", "-v", "--orchestration", o.URL}, args...)...)
+}
+
+// Vacant expects that no cluster is left, nor anything in the place.
+func (o *Orchestra) Vacant() {
+	o.t.Helper()
+	if ids, processes := o.IDs(), o.Processes(); len(ids)+len(processes) > 0 {
+		o.t.Errorf("these are left: %v\n%s", ids, strings.Join(processes, "\n"))
+	}
+	o.Empty()
+}

@@ -1,0 +1,255 @@
+package utrtest
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/unified-test-runner/utr/internal/testkit"
+)
+
+// Process is utr, running.
+type Process struct {
+	*exec.Cmd
+	t     testing.TB
+	err   diary
+	lines chan string   // of standard output, as they come
+	done  chan struct{} // closed when it has ended
+}
+
+// diary is standard error, to be read while it is written.
+type diary struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (d *diary) Write(p []byte) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.text.Write(p)
+}
+
+func (d *diary) String() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.text.String()
+}
+
+// Start starts utr. The end of the test kills it.
+func (p *Place) Start(args ...string) *Process {
+	p.t.Helper()
+	return p.Launch(exec.Command(Command(p.t), args...))
+}
+
+// Launch starts a command line that becomes utr.
+func (p *Place) Launch(command *exec.Cmd) *Process {
+	p.t.Helper()
+	u := &Process{Cmd: command, t: p.t, lines: make(chan string, 10_000), done: make(chan struct{})}
+	u.Env = append(append(os.Environ(), command.Env...), p.env...)
+	u.Stderr = &u.err
+	var pipe io.Reader = strings.NewReader("")
+	var err error
+	if u.Stdout == nil {
+		pipe, err = u.StdoutPipe()
+	}
+	if err == nil {
+		err = u.Cmd.Start()
+	}
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	go func() {
+		for scanner := bufio.NewScanner(pipe); scanner.Scan(); {
+			u.lines <- scanner.Text()
+		}
+		close(u.lines)
+		_ = u.Wait() // closes the pipe: it must be empty before
+		close(u.done)
+	}()
+	p.t.Cleanup(func() {
+		_ = u.Process.Kill() // it may have ended
+		u.Exit()
+	})
+	return u
+}
+
+// Said is what it has said on standard error so far.
+func (u *Process) Said() string { return u.err.String() }
+
+// Hear waits until standard error holds a text.
+func (u *Process) Hear(part string) {
+	u.t.Helper()
+	testkit.Until(u.t, fmt.Sprintf("%q on standard error", part), func() bool { return u.Ended() || strings.Contains(u.Said(), part) })
+	if !strings.Contains(u.Said(), part) {
+		u.t.Fatalf("it ended before it said %q: %s", part, u.Said())
+	}
+}
+
+// Ended reports whether the process is over.
+func (u *Process) Ended() bool {
+	select {
+	case <-u.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// Line waits for a line of standard output that holds all parts, and gives it.
+func (u *Process) Line(parts ...string) string {
+	u.t.Helper()
+	var seen []string
+	for late := time.After(testkit.Patience); ; {
+		select {
+		case line, more := <-u.lines:
+			if !more {
+				u.t.Fatalf("it ended before a line with %q: %q\n%s", parts, seen, u.Said())
+			}
+			if !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(line, part) }) {
+				return line
+			}
+			seen = append(seen, line)
+		case <-late:
+			u.t.Fatalf("no line with %q within %s: %q\n%s", parts, testkit.Patience, seen, u.Said())
+		}
+	}
+}
+
+// Rest is what follows on standard output until the process ends.
+func (u *Process) Rest() string {
+	u.t.Helper()
+	var lines []string
+	for late := time.After(3 * testkit.Patience); ; {
+		select {
+		case line, more := <-u.lines:
+			if !more {
+				return strings.Join(lines, "\n")
+			}
+			lines = append(lines, line)
+		case <-late:
+			u.t.Fatalf("it did not end: %q\n%s", lines, u.Said())
+		}
+	}
+}
+
+// Signal sends a signal.
+func (u *Process) Signal(s os.Signal) {
+	u.t.Helper()
+	if err := u.Process.Signal(s); err != nil {
+		u.t.Fatal(err)
+	}
+}
+
+// Exit waits for the end and gives the exit code.
+func (u *Process) Exit() int {
+	u.t.Helper()
+	u.Rest()
+	testkit.Receive(u.t, "the end of the process", u.done)
+	return u.ProcessState.ExitCode()
+}
+
+// Result is how a process has ended.
+type Result struct {
+	t        testing.TB
+	args     []string
+	Code     int
+	Out, Err string
+}
+
+// End waits for the end.
+func (u *Process) End() Result {
+	u.t.Helper()
+	out := u.Rest()
+	return Result{u.t, u.Args, u.Exit(), out, u.Said()}
+}
+
+// Run runs utr to its end.
+func (p *Place) Run(args ...string) Result {
+	p.t.Helper()
+	return p.Start(args...).End()
+}
+
+// RunTo is Run with standard output to a file.
+func (p *Place) RunTo(out *os.File, args ...string) Result {
+	p.t.Helper()
+	command := exec.Command(Command(p.t), args...)
+	command.Stdout = out
+	return p.Launch(command).End()
+}
+
+// All is what it said.
+func (r Result) All() string { return r.Out + "\n" + r.Err }
+
+// Want expects an exit code, and texts in what was said.
+func (r Result) Want(code int, parts ...string) Result {
+	r.t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(r.All(), part) {
+			r.t.Errorf("%q: %q is missing in:\n%s", r.args, part, r.All())
+		}
+	}
+	if r.Code != code {
+		r.t.Errorf("%q: exit code %d, want %d:\n%s", r.args, r.Code, code, r.All())
+	}
+	return r
+}
+
+// Server is a deployment that utr serves.
+type Server struct {
+	*Process
+	// URI and Single are the connection strings, with passwords.
+	URI, Single string
+	// CAFile is the certificate that clients have to trust, with --tls.
+	CAFile string
+	// Printed is what stands on standard output.
+	Printed string
+}
+
+// Serve starts utr serve and waits until it is ready.
+func (p *Place) Serve(args ...string) *Server {
+	p.t.Helper()
+	dir := p.t.TempDir()
+	file := filepath.Join(dir, "uri")
+	s := &Server{}
+	args = append([]string{"serve", "--uri-file", file}, args...)
+	if slices.Contains(args, "--tls") {
+		s.CAFile = filepath.Join(dir, "ca.pem")
+		args = append(args, "--ca-file", s.CAFile)
+	}
+	s.Process = p.Start(args...)
+	s.Hear("; interrupt to stop\n")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	s.URI = strings.TrimSpace(string(text))
+	s.Single = s.URI
+	s.Printed = s.Line("mongodb://")
+	if strings.Contains(s.URI, "loadBalanced=true") || strings.Contains(s.URI, ",") && !strings.Contains(s.URI, "replicaSet=") {
+		single := s.Line("single ")
+		s.Printed += "\n" + single
+		s.Single = strings.TrimPrefix(single, "single ")
+		if user, _, found := strings.Cut(s.URI, "@"); found {
+			_, hosts, _ := strings.Cut(s.Single, "@")
+			s.Single = user + "@" + hosts
+		}
+	}
+	return s
+}
+
+// Hosts are the addresses in a connection string.
+func Hosts(uri string) []string {
+	rest := strings.TrimPrefix(uri, "mongodb://")
+	rest = rest[strings.LastIndex(rest, "@")+1:]
+	hosts, _, _ := strings.Cut(rest, "/")
+	return strings.Split(hosts, ",")
+}

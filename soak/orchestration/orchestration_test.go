@@ -1,0 +1,159 @@
+//go:build unix
+
+// Package orchestration runs utr on every kind of cluster that the real
+// mongo-orchestration makes of our own mongod and mongos, and ends such runs in
+// every way. cmd/utr has one of each.
+package orchestration
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/internal/testkit/utrtest"
+)
+
+func TestMain(m *testing.M) { utrtest.Main(m) }
+
+// Suites pass on each kind of cluster, no password is printed or reported, and
+// nothing is left.
+func TestClusters(t *testing.T) {
+	for _, r := range []struct {
+		reason string
+		args   []string
+		auth   bool
+	}{
+		{"all kinds", []string{"--cluster", "single", "--cluster", "replicaset", "--cluster", "sharded", "--topology", "all"}, false},
+		{"with passwords", []string{"--cluster", "sharded-auth"}, true},
+		{"with TLS, two that share the work", []string{"--cluster", "replicaset-one-auth-tls", "--clusters", "2"}, true},
+		{"behind a load balancer", []string{"--cluster", "load-balanced"}, false},
+	} {
+		t.Run(r.reason, func(t *testing.T) {
+			o := utrtest.Orchestrate(t)
+			report := filepath.Join(t.TempDir(), "r.json")
+			u := o.Begin(append(r.args, "--events", "--json", report, "--run", "distinct", "retryable-reads")...)
+			var secrets []string
+			for r.auth && len(secrets) == 0 && !u.Ended() { // afterwards nobody knows them
+				for _, id := range o.IDs() {
+					secrets = append(secrets, password(o, id)...)
+				}
+			}
+			if r.auth && len(secrets) == 0 {
+				t.Error("the service told no password")
+			}
+			end := u.End().Want(0, " passed, 0 failed, ")
+			if strings.HasPrefix(end.Out, "0 passed") || strings.Contains(end.Out, "\n0 passed") {
+				t.Errorf("nothing ran: %s", end.Out)
+			}
+			text, err := os.ReadFile(report)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, secret := range secrets {
+				if strings.Contains(end.All()+string(text), secret) {
+					t.Errorf("the password %s is out", secret)
+				}
+			}
+			o.Vacant()
+		})
+	}
+}
+
+// password asks the service for that of a cluster, if it has one.
+func password(o *utrtest.Orchestra, id string) []string {
+	answer, found := o.Ask("GET", id, nil)
+	uri, _ := answer["mongodb_auth_uri"].(string)
+	userinfo, _, _ := strings.Cut(strings.TrimPrefix(uri, "mongodb://"), "@")
+	_, password, _ := strings.Cut(userinfo, ":")
+	if !found || len(password) < 8 {
+		return nil
+	}
+	return []string{password}
+}
+
+// A configuration as drivers-evergreen-tools keeps them, with fixed ports, and
+// a cluster that is there already and stays.
+func TestConfiguration(t *testing.T) {
+	o := utrtest.Orchestrate(t)
+	var ports []any
+	for range 2 { // a port that somebody takes before the members do fails the test
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = l.Close() }()
+		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+		_ = l.Close()
+	}
+	file := filepath.Join(t.TempDir(), "repl.json")
+	text := fmt.Sprintf(`{"id": "repl0", "auth_key": "secretkey", "login": "bob", "password": "p+d 123%%", "members": [
+		{"procParams": {"ipv6": true, "bind_ip": "127.0.0.1,::1", "oplogSize": 500, "port": %d}, "rsParams": {"tags": {"ordinal": "one", "dc": "ny"}}},
+		{"procParams": {"ipv6": true, "bind_ip": "127.0.0.1,::1", "port": %d}, "rsParams": {"arbiterOnly": true}}]}`, ports...)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	end := o.Begin("--cluster", file, "--orchestration-version", "embedded", "--run", "distinct", "retryable-reads").End().Want(0)
+	if strings.Contains(end.All(), "p+d 123%") || strings.Contains(end.All(), "secretkey") {
+		t.Errorf("a secret is out: %s", end.All())
+	}
+	o.Vacant()
+
+	o.Call("PUT", "replica_sets/mine", map[string]any{"members": []any{map[string]any{}, map[string]any{}}})
+	o.Begin("--cluster", "id:mine", "--run", "distinct", "retryable-reads").End().Want(0, "utr drops these collections of the deployment at 127.0.0.1:")
+	if ids := o.IDs(); len(ids) != 3 {
+		t.Errorf("the cluster and its two servers are to stay: %v", ids)
+	}
+}
+
+const slow = `description: "slow"
+schemaVersion: "1.10"
+createEntities:
+  - client: {id: client}
+tests:
+  - description: "first"
+    operations: [{name: wait, object: testRunner, arguments: {ms: 1}}]
+  - description: "second"
+    operations: [{name: wait, object: testRunner, arguments: {ms: 90000}}]
+`
+
+// Whatever ends a run, and whenever, its clusters are gone when it is over, or
+// after utr clean.
+func TestEnds(t *testing.T) {
+	suite := filepath.Join(t.TempDir(), "suite.yml")
+	if err := os.WriteFile(suite, []byte(slow), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []struct {
+		reason string
+		signal syscall.Signal
+		early  bool // while the cluster is made
+	}{
+		{"interrupted in a test", syscall.SIGINT, false},
+		{"interrupted while the cluster is made", syscall.SIGTERM, true},
+		{"killed in a test", syscall.SIGKILL, false},
+		{"killed while the cluster is made", syscall.SIGKILL, true},
+	} {
+		t.Run(r.reason, func(t *testing.T) {
+			o := utrtest.Orchestrate(t)
+			u := o.Begin("--cluster", "replicaset", suite)
+			if r.early {
+				testkit.Until(t, "the cluster is being made", func() bool { return len(o.Processes()) > 0 })
+			} else {
+				u.Line("first")
+			}
+			u.Signal(r.signal)
+			end := u.End()
+			if r.signal == syscall.SIGKILL {
+				o.Run("clean").Want(0, "1 things were taken away, 0 are left")
+			} else {
+				end.Want(3)
+			}
+			o.Vacant()
+		})
+	}
+}
