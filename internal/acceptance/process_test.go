@@ -1,0 +1,100 @@
+package acceptance
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/unified-test-runner/utr/internal/testkit/bench"
+	"github.com/unified-test-runner/utr/internal/testkit/utrtest"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { utrtest.Main(m, func() error { return goleak.Find() }) }
+
+var (
+	wellEnded = regexp.MustCompile(`(?m)^[1-9]\d* passed, 0 failed, \d+ skipped$`)
+	skipped   = regexp.MustCompile(`(?m)^skipped \d+: (.*)$`)
+)
+
+// runWell has the command run suites: nothing may fail, nothing be skipped but
+// for requirements, and nothing be left.
+func runWell(t *testing.T, p *utrtest.Place, args ...string) {
+	t.Helper()
+	r := p.Run(append([]string{"run"}, args...)...).Want(0)
+	if !wellEnded.MatchString(r.Out) {
+		t.Error(r.All())
+	}
+	for _, line := range skipped.FindAllStringSubmatch(r.Out, -1) {
+		if !strings.Contains(line[0], ": requirement: ") {
+			t.Error(line[0])
+		}
+	}
+	p.Empty()
+}
+
+// finds are suites of ours that run quickly.
+func finds(t *testing.T) string {
+	return filepath.Join(bench.Own(t, "retryable-reads"), "collection-find.yml")
+}
+
+// One process serves each topology, and another one runs suites on it as on any
+// cluster that is there already. The ports are free afterwards.
+func TestServeAndRun(t *testing.T) {
+	for _, topology := range bench.Topologies() {
+		t.Run(string(topology), func(t *testing.T) {
+			s := utrtest.NewPlace(t, "UTR_PASSWORD=secret").Serve("--topology", string(topology), "--user", "tester")
+			runWell(t, utrtest.NewPlace(t), "--uri", s.URI, "--single-uri", s.Single, finds(t))
+			s.Signal(os.Interrupt)
+			s.End().Want(0)
+			for _, address := range append(utrtest.Hosts(s.URI), utrtest.Hosts(s.Single)...) {
+				l, err := net.Listen("tcp", address)
+				if err != nil {
+					t.Errorf("%s is not free: %v", address, err)
+					continue
+				}
+				_ = l.Close()
+			}
+		})
+	}
+}
+
+// utr starts clusters of the binaries of a release, which are itself, and runs
+// suites on all topologies.
+func TestLocalRelease(t *testing.T) {
+	for _, row := range []struct {
+		reason, version string
+		args            []string
+	}{
+		{"the oldest, which has no load balancing", "4.2", nil},
+		{"load balancing is to be switched on", "5.0", nil},
+		{"the newest, with everything on", "8.2", []string{"--auth", "on", "--tls", "--local-shards", "2", "--mongoses", "3"}},
+	} {
+		t.Run(row.reason, func(t *testing.T) {
+			p, release := utrtest.NewPlace(t), t.TempDir()
+			p.Run("release", release, "--server-version", row.version).Want(0)
+			runWell(t, p, append([]string{"--local", release, "--topology", "all", "smoke"}, row.args...)...)
+		})
+	}
+}
+
+// envReleases names folders with real binaries, separated as $PATH is.
+const envReleases = "UTR_LOCAL_RELEASES"
+
+// The same, in short, on real binaries, where there are any.
+func TestRealReleases(t *testing.T) {
+	releases := filepath.SplitList(os.Getenv(envReleases))
+	if len(releases) == 0 {
+		t.Skipf("not proved: %s names no folder with mongod and mongos", envReleases)
+	}
+	for _, release := range releases {
+		for _, args := range [][]string{{"--auth", "off", "smoke"}, {"--auth", "on", "smoke"}, {"--jobs", "2", finds(t)}} {
+			t.Run(filepath.Base(release)+" "+strings.Join(args[:2], " "), func(t *testing.T) {
+				runWell(t, utrtest.NewPlace(t), append([]string{"--local", release, "--topology", "all", "--backoff", "none"}, args...)...)
+			})
+		}
+	}
+}
