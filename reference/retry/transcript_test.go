@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -27,26 +26,25 @@ func TestTranscripts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := play(string(text), "")
+			got, err := play(string(text), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got == string(text) {
-				return
-			}
-			if *update {
+			switch {
+			case got == string(text):
+			case !*update:
+				t.Errorf("the story goes otherwise:\n%s", got)
+			default:
 				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
 					t.Fatal(err)
 				}
-				return
 			}
-			t.Errorf("the story goes otherwise:\n%s", got)
 		})
 	}
 }
 
-// play tells a story anew. Drop is the rule that the policies lack, "" for none.
-func play(text, drop string) (string, error) {
+// play tells a story anew, under a policy that is changed if need be.
+func play(text string, change func(*Policy)) (string, error) {
 	var out strings.Builder
 	var s State
 	var tokens Tokens
@@ -65,9 +63,9 @@ func play(text, drop string) (string, error) {
 			k, v, _ := strings.Cut(w, "=")
 			args[k] = v
 		}
+		has := func(key string) bool { _, ok := args[key]; return ok }
 		number := func(key string) int { n, _ := strconv.Atoi(args[key]); return n }
 		millis := func(key string) time.Duration { return time.Duration(number(key)) * time.Millisecond }
-		_, sharded := args["sharded"]
 		in := Input{Left: millis("left"), Jitter: 0.5, Tokens: tokens}
 		switch words[0] {
 		case "begin":
@@ -75,17 +73,20 @@ func play(text, drop string) (string, error) {
 			if err != nil {
 				return "", err
 			}
-			_, timeout := args["timeoutMS"]
-			_, txn := args["transaction"]
-			_, retarget := args["retarget"]
-			p.Rules = slices.DeleteFunc(p.Rules, func(id string) bool { return id == drop })
+			if change != nil {
+				change(p)
+			}
 			s = Start(p, Settings{Operation: Lookup(strings.ReplaceAll(args["op"], "-", " ")), RetryReads: args["retryReads"] != "false",
-				RetryWrites: args["retryWrites"] != "false", Timeout: timeout, InTransaction: txn, OverloadRetargeting: retarget})
+				RetryWrites: args["retryWrites"] != "false", Timeout: has("timeoutMS"), InTransaction: has("transaction"), OverloadRetargeting: has("retarget")})
+			if has("retries") {
+				n := number("retries")
+				s.Settings.MaxAdaptiveRetries = &n
+			}
 			in.Kind = Begin
 			if b := p.Bucket(); b != nil {
 				tokens = b.Capacity
 			}
-			if _, given := args["tokens"]; given {
+			if has("tokens") {
 				tokens = Tokens(number("tokens")) * Token
 			}
 			in.Tokens = tokens
@@ -94,8 +95,7 @@ func play(text, drop string) (string, error) {
 			if wire == 0 {
 				wire = 21
 			}
-			_, alone := args["standalone"]
-			in.Kind, in.Chosen = Selected, Chosen{Address: words[1], Sharded: sharded, Wire: int32(wire), RetryableWrites: !alone}
+			in.Kind, in.Chosen = Selected, Chosen{Address: words[1], Sharded: has("sharded"), Wire: int32(wire), RetryableWrites: !has("standalone")}
 		case "succeeded":
 			in.Kind = Succeeded
 		case "waited":
@@ -115,7 +115,7 @@ func play(text, drop string) (string, error) {
 			if l := args["labels"]; l != "" {
 				in.Failure.Labels = strings.Split(l, ",")
 			}
-			_, in.Failure.Handshake = args["handshake"]
+			in.Failure.Handshake = has("handshake")
 		default:
 			return "", fmt.Errorf("no such input: %s", line)
 		}
