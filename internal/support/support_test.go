@@ -9,6 +9,7 @@ import (
 	"github.com/unified-test-runner/utr/specs/operations"
 )
 
+// The page is what go generate writes.
 func TestPageIsFresh(t *testing.T) {
 	got, err := os.ReadFile(filepath.Join("..", "..", "docs", "engines.md"))
 	if err != nil {
@@ -23,9 +24,10 @@ func TestPageIsFresh(t *testing.T) {
 	}
 }
 
+// What is above the marker stays, what is below is replaced.
 func TestPageNeedsItsMarker(t *testing.T) {
 	if _, err := Page("# Engines\n"); err == nil {
-		t.Error("a page without a marker is made anew")
+		t.Error("a page without a marker is accepted")
 	}
 	page, err := Page("text\n" + Marker + "stale")
 	if err != nil || !strings.HasPrefix(page, "text\n"+Marker) || strings.Contains(page, "stale") {

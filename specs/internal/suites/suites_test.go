@@ -2,12 +2,16 @@ package suites
 
 import "testing"
 
+// Merge adds keys to a document in flow style.
 func TestMerge(t *testing.T) {
-	for _, r := range [][3]string{
-		{"{}", "", "{}"}, {"{}", "a: 1", "{ a: 1 }"}, {"{ a: {} }", "b: 2", "{ a: {}, b: 2 }"}, {"{ a: { b: 1 } }", "c: 3", "{ a: { b: 1 }, c: 3 }"},
+	for _, r := range []struct{ reason, into, add, want string }{
+		{"nothing into nothing", "{}", "", "{}"},
+		{"a key into nothing", "{}", "a: 1", "{ a: 1 }"},
+		{"a key beside an empty document", "{ a: {} }", "b: 2", "{ a: {}, b: 2 }"},
+		{"a key beside a document", "{ a: { b: 1 } }", "c: 3", "{ a: { b: 1 }, c: 3 }"},
 	} {
-		if got := Merge(r[0], r[1]); got != r[2] {
-			t.Errorf("%s and %s: %s, want %s", r[0], r[1], got, r[2])
+		if got := Merge(r.into, r.add); got != r.want {
+			t.Errorf("%s: %s, want %s", r.reason, got, r.want)
 		}
 	}
 }
@@ -27,7 +31,7 @@ func TestFilesOfOneName(t *testing.T) {
 	}
 }
 
-// What no schemaVersion allows is an error, not a file.
+// A suite that no schemaVersion allows is an error.
 func TestInvalidFile(t *testing.T) {
 	f := &File{Name: "invalid", Description: "d", Database: "x", Clients: []Client{SetupClient()}, Require: []string{Anywhere}}
 	f.Add(Test{Description: "t", Operations: []string{"{ nosuch: 1 }"}})

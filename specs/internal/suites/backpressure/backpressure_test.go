@@ -6,23 +6,23 @@ import (
 	"github.com/unified-test-runner/utr/reference/retry"
 )
 
-// unseen are commands without a row, with the reason.
+// unseen are the commands without a row, with the reason.
 var unseen = map[string]string{
 	"abortTransaction":                     "a command of the file transactions",
 	"aggregate with a write stage":         "aggregate with $out and with $merge",
 	"bulkWrite with multi-document writes": "clientBulkWrite with updateMany and with deleteMany",
 	"commitTransaction":                    "a command of the file transactions",
-	"createSearchIndexes":                  "there are search indexes on Atlas only",
+	"createSearchIndexes":                  "only Atlas has search indexes",
 	"delete of many":                       "deleteMany",
-	"dropDatabase":                         "the text of the format has no operation for it",
-	"dropSearchIndex":                      "there are search indexes on Atlas only",
+	"dropDatabase":                         "the format has no operation for it",
+	"dropSearchIndex":                      "only Atlas has search indexes",
 	"getMore":                              "a file of its own",
 	"killCursors":                          "a file of its own",
-	"renameCollection":                     "the operation is no standard one of drivers",
+	"renameCollection":                     "drivers have no standard operation for it",
 	"runCommand":                           "several commands",
-	"unacknowledged write":                 "it has no reply that could tell of an error",
+	"unacknowledged write":                 "it has no reply that could report an error",
 	"update of many":                       "updateMany",
-	"updateSearchIndex":                    "there are search indexes on Atlas only",
+	"updateSearchIndex":                    "only Atlas has search indexes",
 }
 
 // The tables hold every command that the retry core knows, or say why not.

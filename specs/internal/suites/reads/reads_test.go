@@ -30,7 +30,7 @@ func TestTablesAreComplete(t *testing.T) {
 	for _, o := range Operations(databaseName) {
 		commands[o.Command] = true
 		if !retry.Lookup(o.Command).RetryableRead {
-			t.Errorf("%s: %s is no retryable read", o.Title(), o.Command)
+			t.Errorf("%s: %s is not a retryable read", o.Title(), o.Command)
 		}
 	}
 	for _, o := range retry.Operations() {

@@ -6,14 +6,13 @@ import (
 	"github.com/unified-test-runner/utr/reference/retry"
 )
 
-// The tables hold every retryable write that the retry core knows, and no
-// other; those that are never retried are none.
+// The tables hold exactly the retryable writes that the retry core knows.
 func TestTablesAreComplete(t *testing.T) {
 	commands := map[string]bool{}
 	for _, o := range Operations(databaseName) {
 		commands[o.Command] = true
 		if !retry.Lookup(o.Command).RetryableWrite {
-			t.Errorf("%s: %s is no retryable write", o.Title(), o.Command)
+			t.Errorf("%s: %s is not a retryable write", o.Title(), o.Command)
 		}
 		if o.Wrote == nil {
 			t.Errorf("%s leaves nothing behind that could be checked", o.Title())
@@ -29,7 +28,7 @@ func TestTablesAreComplete(t *testing.T) {
 	}
 }
 
-// Every test looks at what is left behind, but for the one that ends while its
+// Every test checks what is left behind, except the ones that end while their
 // write may be under way.
 func TestOutcomesAreChecked(t *testing.T) {
 	for _, f := range Suites().Files {
