@@ -3,6 +3,7 @@ package deployment
 import (
 	"context"
 	"errors"
+	"flag"
 	"net"
 	"os"
 	"path/filepath"
@@ -20,7 +21,11 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	flag.Parse()
+	_ = flag.Set("test.parallel", "8") // most parallel tests wait
+	goleak.VerifyTestMain(m)
+}
 
 var users = []embedded.User{{Name: "u", Password: testkit.Secret}}
 

@@ -271,6 +271,7 @@ func TestEmbeddedKeepsItsOffers(t *testing.T) {
 		{"one topology with TLS", EmbeddedOptions{Topologies: []Topology{Sharded}, Version: "7.0", TLS: true, Auth: new(bool)}, "sharded 7.0"},
 	} {
 		t.Run(r.reason, func(t *testing.T) {
+			t.Parallel()
 			s := opened[Source](t)(OpenEmbedded(t.Context(), r.options))
 			testkit.Equal(t, "offers", offerNames(s), r.offers)
 			for i, offer := range s.Offers() {
