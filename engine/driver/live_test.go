@@ -5,10 +5,12 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.uber.org/goleak"
@@ -25,32 +27,35 @@ type live struct {
 
 func start(t *testing.T) *live {
 	t.Helper()
-	d, err := embedded.Start(context.Background(), embedded.Options{Topology: embedded.ReplicaSet})
+	d, err := embedded.Start(t.Context(), embedded.Options{Topology: embedded.ReplicaSet})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = d.Close() })
 	e := New(Options{})
 	t.Cleanup(func() { _ = e.Close() })
-	test, err := e.Begin(context.Background())
+	test, err := e.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	l := &live{t, test, d.URI()}
-	l.open("client", "client", nil)
-	l.open("database", "database", bson.D{{Key: "client", Value: "client"}, {Key: "databaseName", Value: "db"}})
-	l.open("collection", "collection", bson.D{{Key: "database", Value: "database"}, {Key: "collectionName", Value: "coll"}})
-	l.open("bucket", "bucket", bson.D{{Key: "database", Value: "database"}})
-	l.open("session", "session", bson.D{{Key: "client", Value: "client"}})
+	l.open("client", "client", `{}`)
+	l.open("database", "database", `{"client": "client", "databaseName": "db"}`)
+	l.open("collection", "collection", `{"database": "database", "collectionName": "coll"}`)
+	l.open("bucket", "bucket", `{"database": "database"}`)
+	l.open("session", "session", `{"client": "client"}`)
 	return l
 }
 
-func (l *live) try(kind, id string, options bson.D) error {
-	return l.test.Open(context.Background(), engine.Entity{Kind: kind, ID: id, URI: l.uri,
-		Options: raw(l, append(bson.D{{Key: "id", Value: id}}, options...))})
+func (l *live) try(kind, id, options string) error {
+	var d bson.D
+	if err := bson.Unmarshal(l.json(options), &d); err != nil {
+		l.Fatal(err)
+	}
+	return l.test.Open(l.Context(), engine.Entity{Kind: kind, ID: id, URI: l.uri, Options: raw(l, append(bson.D{{Key: "id", Value: id}}, d...))})
 }
 
-func (l *live) open(kind, id string, options bson.D) {
+func (l *live) open(kind, id, options string) {
 	l.Helper()
 	if err := l.try(kind, id, options); err != nil {
 		l.Fatal(err)
@@ -59,20 +64,16 @@ func (l *live) open(kind, id string, options bson.D) {
 
 func (l *live) do(object, name, arguments string) result.Outcome {
 	l.Helper()
-	return l.perform(engine.Operation{Object: object, Name: name, Arguments: l.json(arguments)})
-}
-
-func (l *live) perform(op engine.Operation) result.Outcome {
-	return l.test.Do(context.Background(), op)
+	return l.test.Do(l.Context(), engine.Operation{Object: object, Name: name, Arguments: l.json(arguments)})
 }
 
 func (l *live) json(text string) bson.Raw {
 	l.Helper()
-	var d bson.D
+	var d bson.Raw
 	if err := bson.UnmarshalExtJSON([]byte(text), false, &d); err != nil {
 		l.Fatal(err)
 	}
-	return raw(l, d)
+	return d
 }
 
 func (l *live) must(object, name, arguments string) bson.RawValue {
@@ -101,6 +102,7 @@ func TestResults(t *testing.T) {
 	for _, row := range []struct{ object, name, arguments, want string }{
 		{"collection", "insertMany", `{"documents": [{"_id": 1, "x": 1}, {"_id": 2, "x": 2}]}`, `{"insertedCount":2,"insertedIds":{"0":1,"1":2}}`},
 		{"collection", "insertOne", `{"document": {"_id": 3}, "writeConcern": {"w": 0}}`, `{"acknowledged":false}`},
+		{"collection", "bulkWrite", `{"requests": [{"deleteOne": {"filter": {"_id": 9}}}], "writeConcern": {"w": 0}}`, `{"acknowledged":false}`},
 		{"collection", "deleteOne", `{"filter": {"_id": 3}}`, `{"deletedCount":1}`},
 		{"collection", "updateOne", `{"filter": {"_id": 1}, "update": {"$inc": {"x": 10}}}`, `{"matchedCount":1,"modifiedCount":1,"upsertedCount":0}`},
 		{"collection", "updateMany", `{"filter": {}, "update": [{"$set": {"y": 1}}]}`, `{"matchedCount":2,"modifiedCount":2,"upsertedCount":0}`},
@@ -144,15 +146,19 @@ func TestResults(t *testing.T) {
 		if got := shown(l.must(row.object, row.name, row.arguments)); got != row.want {
 			t.Errorf("%s %s:\ngot  %s\nwant %s", row.name, row.arguments, got, row.want)
 		}
+	} // A change stream gives what happens after it was opened.
+	out := l.test.Do(l.Context(), engine.Operation{Object: "collection", Name: "createChangeStream", Arguments: l.json(`{"pipeline": []}`), SaveAs: "stream"})
+	if out.Err != nil {
+		t.Fatal(out.Err)
 	}
-}
-
-// The driver takes the write concern with the database, and not with the call.
-func TestDropDatabaseWriteConcern(t *testing.T) {
-	l := start(t)
-	l.must("client", "dropDatabase", `{"database": "other"}`)
-	l.must("client", "dropDatabase", `{"database": "other", "writeConcern": {"w": 1}}`)
-	events, err := l.test.Events(context.Background(), "client", 0, 0)
+	l.must("collection", "insertOne", `{"document": {"_id": 9}}`)
+	event := l.must("stream", "iterateUntilDocumentOrError", `{}`)
+	if kind, _ := event.Document().Lookup("operationType").StringValueOK(); kind != "insert" {
+		t.Errorf("got %s", shown(event))
+	}
+	l.must("stream", "close", `{}`)
+	// The driver takes the write concern of dropDatabase with the database, and not with the call.
+	events, err := l.test.Events(l.Context(), "client", 0, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +168,7 @@ func TestDropDatabaseWriteConcern(t *testing.T) {
 			sent = append(sent, e.Command.DatabaseName+" "+e.Command.Command.Lookup("writeConcern").String())
 		}
 	}
-	if want := []string{"other ", `other {"w": {"$numberInt":"1"}}`}; !slices.Equal(sent, want) {
+	if want := []string{"other ", `other {"w": "majority"}`}; !slices.Equal(sent, want) {
 		t.Errorf("got %q, want %q", sent, want)
 	}
 }
@@ -170,8 +176,8 @@ func TestDropDatabaseWriteConcern(t *testing.T) {
 // What the driver does not have is refused by name.
 func TestLacks(t *testing.T) {
 	l := start(t)
-	l.open("client", "timed", bson.D{{Key: "uriOptions", Value: bson.D{{Key: "timeoutMS", Value: 60_000}}}})
-	l.open("database", "timed-db", bson.D{{Key: "client", Value: "timed"}, {Key: "databaseName", Value: "db"}})
+	l.open("client", "timed", `{"uriOptions": {"timeoutMS": 60000}}`)
+	l.open("database", "timed-db", `{"client": "timed", "databaseName": "db"}`)
 	for _, row := range []struct{ object, name, arguments, want string }{
 		{"collection", "count", `{"filter": {}}`, "operation collection.count"},
 		{"collection", "find", `{"filter": {}, "maxTimeMS": 5}`, "argument maxTimeMS of collection.find"},
@@ -189,19 +195,15 @@ func TestLacks(t *testing.T) {
 			t.Errorf("%s %s: got %+v, want %q to be lacking", row.name, row.arguments, out.Err, row.want)
 		}
 	}
-	for _, row := range []struct {
-		kind    string
-		options bson.D
-		want    string
-	}{
-		{"client", bson.D{{Key: "uriOptions", Value: bson.D{{Key: "waitQueueTimeoutMS", Value: 5}}}}, "uriOptions.waitQueueTimeoutMS"},
-		{"client", bson.D{{Key: "autoEncryptOpts", Value: bson.D{}}}, "option autoEncryptOpts of a client"},
-		{"client", bson.D{{Key: "observeLogMessages", Value: bson.D{}}}, "option observeLogMessages of a client"},
-		{"database", bson.D{{Key: "client", Value: "client"}, {Key: "databaseOptions", Value: bson.D{{Key: "timeoutMS", Value: 5}}}}, "databaseOptions.timeoutMS"},
-		{"session", bson.D{{Key: "client", Value: "client"}, {Key: "sessionOptions", Value: bson.D{{Key: "defaultTimeoutMS", Value: 5}}}}, "sessionOptions.defaultTimeoutMS"},
-		{"session", bson.D{{Key: "client", Value: "client"}, {Key: "sessionOptions", Value: bson.D{{Key: "defaultTransactionOptions",
-			Value: bson.D{{Key: "maxCommitTimeMS", Value: 5}}}}}}, "defaultTransactionOptions.maxCommitTimeMS"},
-		{"clientEncryption", nil, "entity clientEncryption"},
+	for _, row := range []struct{ kind, options, want string }{
+		{"client", `{"uriOptions": {"waitQueueTimeoutMS": 5}}`, "uriOptions.waitQueueTimeoutMS"},
+		{"client", `{"autoEncryptOpts": {}}`, "option autoEncryptOpts of a client"},
+		{"client", `{"observeLogMessages": {}}`, "option observeLogMessages of a client"},
+		{"database", `{"client": "client", "databaseOptions": {"timeoutMS": 5}}`, "databaseOptions.timeoutMS"},
+		{"session", `{"client": "client", "sessionOptions": {"defaultTimeoutMS": 5}}`, "sessionOptions.defaultTimeoutMS"},
+		{"session", `{"client": "client", "sessionOptions": {"defaultTransactionOptions": {"maxCommitTimeMS": 5}}}`,
+			"defaultTransactionOptions.maxCommitTimeMS"},
+		{"clientEncryption", `{}`, "entity clientEncryption"},
 	} {
 		err := l.try(row.kind, "lacking", row.options)
 		var lack *result.Error
@@ -230,109 +232,77 @@ func TestTimeouts(t *testing.T) {
 // The callback's error decides, by its labels, whether withTransaction tries
 // again, and comes back as it was.
 func TestWithTransaction(t *testing.T) {
+	l := start(t)
 	for _, row := range []struct {
 		reason string
 		errors []*result.Error // one a call
-		calls  int
-		want   int32 // code
+		code   int32
+		left   string // documents
 	}{
-		{"no error commits", []*result.Error{nil}, 1, 0},
-		{"a transient one is tried again", []*result.Error{{Message: "m", Code: 112, Labels: []string{"TransientTransactionError"}}, nil}, 2, 0},
-		{"another ends it", []*result.Error{{Message: "m", Code: 11000, HasCode: true}}, 1, 11000},
+		{"another error ends it", []*result.Error{{Message: "m", Code: 11000, HasCode: true}}, 11000, "0"},
+		{"a transient one is tried again", []*result.Error{{Message: "m", Code: 112, Labels: []string{"TransientTransactionError"}}, nil}, 0, "1"},
+		{"no error commits", []*result.Error{nil}, 0, "2"},
 	} {
-		t.Run(row.reason, func(t *testing.T) {
-			l := start(t)
-			calls := 0
-			out := l.perform(engine.Operation{Object: "session", Name: "withTransaction", Callback: func(ctx context.Context) *result.Error {
-				calls++
-				if inner := l.test.Do(ctx, engine.Operation{Object: "collection", Name: "insertOne",
-					Arguments: l.json(`{"document": {"_id": 1}, "session": "session"}`)}); inner.Err != nil {
-					return inner.Err
-				}
-				return row.errors[calls-1]
-			}})
-			var code int32
-			if out.Err != nil {
-				code = out.Err.Code
+		calls := 0
+		out := l.test.Do(t.Context(), engine.Operation{Object: "session", Name: "withTransaction", Callback: func(ctx context.Context) *result.Error {
+			calls++
+			if inner := l.test.Do(ctx, engine.Operation{Object: "collection", Name: "insertOne",
+				Arguments: l.json(`{"document": {}, "session": "session"}`)}); inner.Err != nil {
+				return inner.Err
 			}
-			if calls != row.calls || code != row.want {
-				t.Errorf("%d calls, %v", calls, out.Err)
-			}
-			want := "1"
-			if row.want != 0 {
-				want = "0"
-			}
-			if got := shown(l.must("collection", "countDocuments", `{"filter": {}}`)); got != want {
-				t.Errorf("%s documents", got)
-			}
-		})
+			return row.errors[calls-1]
+		}})
+		var code int32
+		if out.Err != nil {
+			code = out.Err.Code
+		}
+		if left := shown(l.must("collection", "countDocuments", `{"filter": {}}`)); calls != len(row.errors) || code != row.code || left != row.left {
+			t.Errorf("%s: %d calls, %v, %s documents", row.reason, calls, out.Err, left)
+		}
 	}
 }
 
-// A change stream gives what happens after it was opened.
-func TestChangeStream(t *testing.T) {
-	l := start(t)
-	out := l.perform(engine.Operation{Object: "collection", Name: "createChangeStream", Arguments: l.json(`{"pipeline": []}`), SaveAs: "stream"})
-	if out.Err != nil {
-		t.Fatal(out.Err)
-	}
-	l.must("collection", "insertOne", `{"document": {"_id": 1}}`)
-	event := l.must("stream", "iterateUntilDocumentOrError", `{}`)
-	if kind, _ := event.Document().Lookup("operationType").StringValueOK(); kind != "insert" {
-		t.Errorf("got %s", shown(event))
-	}
-	l.must("stream", "close", `{}`)
-}
-
-// A deadline that the suite does not give is none for the driver.
-func TestUndated(t *testing.T) {
-	outer, cancel := context.WithTimeout(context.Background(), time.Hour)
-	ctx, stop := undated(outer)
-	defer stop()
-	if _, dated := ctx.Deadline(); dated {
-		t.Error("it has a deadline")
-	}
-	second := 10 * time.Second
-	timedOut, end := timed(ctx, &second)
-	defer end()
-	inner, stopInner := undated(timedOut)
-	defer stopInner()
-	again, endInner := timed(inner, nil)
-	defer endInner()
-	want, _ := timedOut.Deadline()
-	if got, dated := again.Deadline(); !dated || !got.Equal(want) {
-		t.Errorf("an operation in a callback has the deadline %v, want %v", got, want)
-	}
-	cancel()
-	select {
-	case <-again.Done():
-	case <-time.After(time.Minute):
-		t.Error("the end of the caller's context does not end it")
-	}
-}
-
-// In a callback that outlasts timeoutMS an operation ends in a timeout, not in
-// a cancellation.
-func TestTimeoutInCallback(t *testing.T) {
-	short := 10 * time.Millisecond
-	outer, end := timed(context.Background(), &short)
-	defer end()
-	ctx, stop := undated(outer)
-	defer stop()
-	inner, endInner := timed(ctx, nil)
-	defer endInner()
-	<-inner.Done()
-	if err := inner.Err(); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("got %v", err)
-	}
+// A deadline that the suite does not give is not one for the driver; that of
+// a timeoutMS is, in a callback too, where it ends an operation in a timeout.
+func TestDeadlines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		outer, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		ctx, stop := undated(outer)
+		defer stop()
+		if _, dated := ctx.Deadline(); dated {
+			t.Error("the runner's deadline is given to the driver")
+		}
+		second := 10 * time.Second
+		timedOut, end := timed(ctx, &second)
+		defer end()
+		inner, stopInner := undated(timedOut)
+		defer stopInner()
+		again, endInner := timed(inner, nil)
+		defer endInner()
+		if got, dated := again.Deadline(); !dated || !got.Equal(began.Add(second)) {
+			t.Errorf("an operation in a callback has the deadline %v", got)
+		}
+		<-again.Done()
+		if err := again.Err(); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != second {
+			t.Errorf("an operation in a callback ended with %v after %s", err, time.Since(began))
+		}
+		plain, endPlain := timed(ctx, nil)
+		defer endPlain()
+		<-plain.Done()
+		if err := plain.Err(); !errors.Is(err, context.Canceled) || time.Since(began) != time.Hour {
+			t.Errorf("an operation without timeoutMS ended with %v after %s", err, time.Since(began))
+		}
+	})
 }
 
 // A client's monitors poll if the suite says so.
 func TestServerMonitoringMode(t *testing.T) {
 	l := start(t)
-	l.open("client", "polling", bson.D{{Key: "uriOptions", Value: bson.D{{Key: "serverMonitoringMode", Value: "poll"}}}})
+	l.open("client", "polling", `{"uriOptions": {"serverMonitoringMode": "poll"}}`)
 	for after, seen := int64(0), 0; seen < 4; { // of three members: in a stream the second of one is awaited
-		events, err := l.test.Events(context.Background(), "polling", after, time.Minute)
+		events, err := l.test.Events(t.Context(), "polling", after, testkit.Patience)
 		if err != nil || len(events) == 0 {
 			t.Fatalf("%d heartbeats, %v", seen, err)
 		}

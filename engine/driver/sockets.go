@@ -28,7 +28,7 @@ import (
 // moment when another socket to the same server has failed. That changes when
 // bytes arrive, never what they are.
 type sockets struct {
-	dialer net.Dialer
+	dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 	mu       sync.Mutex
 	changed  sync.Cond
@@ -50,14 +50,14 @@ const (
 )
 
 func newSockets() *sockets {
-	s := &sockets{open: map[*socket]bool{}, monitors: map[string]*socket{}, hold: map[string]time.Time{}, shut: map[string]bool{}}
+	s := &sockets{dial: new(net.Dialer).DialContext, open: map[*socket]bool{}, monitors: map[string]*socket{}, hold: map[string]time.Time{}, shut: map[string]bool{}}
 	s.changed.L = &s.mu
 	return s
 }
 
 // DialContext implements options.ContextDialer.
 func (s *sockets) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
-	c, err := s.dialer.DialContext(ctx, network, address)
+	c, err := s.dial(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}

@@ -7,191 +7,186 @@ import (
 	"io"
 	"net"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
 )
 
-// peer is a server of one connection after the other.
-type peer struct {
-	net.Listener
-	t *testing.T
+const host = "h:1"
+
+// pipes are sockets to one server in memory.
+type pipes struct {
+	*testing.T
+	sockets *sockets
+	peers   chan net.Conn
 }
 
-func newPeer(t *testing.T) peer {
+// piped runs a test in a bubble.
+func piped(t *testing.T, test func(p *pipes)) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	return peer{l, t}
+	synctest.Test(t, func(t *testing.T) {
+		p := &pipes{t, newSockets(), make(chan net.Conn, 1)}
+		p.sockets.dial = func(context.Context, string, string) (net.Conn, error) {
+			ours, theirs := net.Pipe()
+			p.peers <- theirs
+			return ours, nil
+		}
+		test(p)
+	})
 }
 
 // connect gives both ends of a new connection.
-func (p peer) connect(s *sockets) (ours, theirs net.Conn) {
-	p.t.Helper()
-	ours, err := s.DialContext(context.Background(), "tcp", p.Addr().String())
+func (p *pipes) connect() (ours, theirs net.Conn) {
+	p.Helper()
+	ours, err := p.sockets.DialContext(p.Context(), "tcp", host)
 	if err != nil {
-		p.t.Fatal(err)
+		p.Fatal(err)
 	}
-	if theirs, err = p.Accept(); err != nil {
-		p.t.Fatal(err)
-	}
-	p.t.Cleanup(func() { _, _ = ours.Close(), theirs.Close() })
+	theirs = <-p.peers
+	p.Cleanup(func() { _, _ = theirs.Close(), ours.Close() })
 	return ours, theirs
 }
 
-// awaitable is the beginning of what only monitors send.
-func awaitable() []byte {
-	b := make([]byte, 20)
-	binary.LittleEndian.PutUint32(b, 20)
-	binary.LittleEndian.PutUint32(b[12:], uint32(wiremessage.OpMsg))
-	binary.LittleEndian.PutUint32(b[16:], uint32(wiremessage.ExhaustAllowed))
-	return b
-}
-
-func write(t *testing.T, c net.Conn, b []byte) {
-	t.Helper()
-	if _, err := c.Write(b); err != nil {
-		t.Fatal(err)
+// monitor gives both ends of a connection that has sent an awaitable hello.
+func (p *pipes) monitor() (ours, theirs net.Conn) {
+	p.Helper()
+	ours, theirs = p.connect()
+	hello := make([]byte, 20)
+	binary.LittleEndian.PutUint32(hello, 20)
+	binary.LittleEndian.PutUint32(hello[12:], uint32(wiremessage.OpMsg))
+	binary.LittleEndian.PutUint32(hello[16:], uint32(wiremessage.ExhaustAllowed))
+	go func() { _, _ = theirs.Read(make([]byte, 20)) }()
+	if _, err := ours.Write(hello); err != nil {
+		p.Fatal(err)
 	}
+	return ours, theirs
 }
 
 type read struct {
-	n   int
-	err error
+	n    int
+	err  error
+	took time.Duration
 }
 
 func readLater(c net.Conn) <-chan read {
 	out := make(chan read, 1)
+	began := time.Now()
 	go func() {
 		n, err := c.Read(make([]byte, 4))
-		out <- read{n, err}
+		out <- read{n, err, time.Since(began)}
 	}()
+	synctest.Wait()
 	return out
 }
 
-func await[T any](t *testing.T, c <-chan T, what string) T {
-	t.Helper()
-	select {
-	case v := <-c:
-		return v
-	case <-time.After(time.Minute):
-		t.Fatalf("waited a minute for %s", what)
-	}
-	panic("unreachable")
-}
-
-// A heartbeat that comes after another socket to the same server has failed is
-// held back until the driver closes the monitor's.
-func TestHeartbeatIsHeldBack(t *testing.T) {
-	s, p := newSockets(), newPeer(t)
-	monitor, server := p.connect(s)
-	write(t, monitor, awaitable())
-	heartbeat := readLater(monitor)
-
-	application, gone := p.connect(s)
-	_ = gone.Close()
-	if r := await(t, readLater(application), "the error"); !errors.Is(r.err, io.EOF) {
-		t.Fatalf("got %v", r.err)
-	}
-	write(t, server, []byte("beat"))
-	s.mu.Lock()
-	held := !s.hold[p.Addr().String()].IsZero()
-	s.mu.Unlock()
-	if !held {
-		t.Fatal("nothing is held back")
-	}
-	_ = monitor.Close()
-	if r := await(t, heartbeat, "the monitor"); !errors.Is(r.err, net.ErrClosed) {
-		t.Errorf("the heartbeat arrived: %d bytes, %v", r.n, r.err)
-	}
-}
-
-// If the driver does not close the monitor's socket, the heartbeat arrives
-// whole, only later.
-func TestHeartbeatArrives(t *testing.T) {
-	s, p := newSockets(), newPeer(t)
-	monitor, server := p.connect(s)
-	write(t, monitor, awaitable())
-	heartbeat := readLater(monitor)
-	application, gone := p.connect(s)
-	_ = gone.Close()
-	await(t, readLater(application), "the error")
-	write(t, server, []byte("beat"))
-	if r := await(t, heartbeat, "the heartbeat"); r.n != 4 || r.err != nil {
-		t.Errorf("got %d bytes, %v", r.n, r.err)
-	}
-}
-
-// What is no failure of the server holds nothing back.
-func TestNothingIsHeldBack(t *testing.T) {
+// A heartbeat that comes just after another socket to the same server has
+// failed is held back until the driver closes the monitor's, or for a moment.
+// What is not a failure of the server does not hold it back.
+func TestHeartbeats(t *testing.T) {
 	for _, row := range []struct {
 		reason string
 		fail   func(ours, theirs net.Conn)
+		closes bool // the driver closes the monitor
+		held   bool
 	}{
-		{"the driver's own deadline", func(ours, _ net.Conn) { _ = ours.SetReadDeadline(time.Now()) }},
-		{"closed by the driver", func(ours, _ net.Conn) { _ = ours.Close() }},
-		{"another message", func(_, theirs net.Conn) { _, _ = theirs.Write([]byte("reply")) }},
+		{"the server closes the other socket, the driver the monitor", func(_, theirs net.Conn) { _ = theirs.Close() }, true, true},
+		{"the server closes the other socket, the driver does nothing", func(_, theirs net.Conn) { _ = theirs.Close() }, false, true},
+		{"a write fails", func(ours, theirs net.Conn) { _ = theirs.Close(); _, _ = ours.Write([]byte("find")) }, false, true},
+		{"the driver's own deadline", func(ours, _ net.Conn) { _ = ours.SetReadDeadline(time.Now()) }, false, false},
+		{"closed by the driver", func(ours, _ net.Conn) { _ = ours.Close() }, false, false},
+		{"another message", func(_, theirs net.Conn) { _, _ = theirs.Write([]byte("done")) }, false, false},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
-			s, p := newSockets(), newPeer(t)
-			monitor, _ := p.connect(s)
-			write(t, monitor, awaitable())
-			ours, theirs := p.connect(s)
-			failing := readLater(ours)
-			row.fail(ours, theirs)
-			await(t, failing, "the end of reading")
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			if len(s.hold) > 0 {
-				t.Error("heartbeats are held back")
-			}
+			piped(t, func(p *pipes) {
+				monitor, server := p.monitor()
+				heartbeat := readLater(monitor)
+				ours, theirs := p.connect()
+				if row.reason != "a write fails" {
+					failing := readLater(ours)
+					defer func() { <-failing }()
+				}
+				row.fail(ours, theirs)
+				synctest.Wait()
+				if _, err := server.Write([]byte("beat")); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				select {
+				case <-heartbeat:
+					if row.held {
+						t.Error("it is not held back")
+					}
+					return
+				default:
+					if !row.held {
+						t.Error("it is held back")
+					}
+				}
+				if row.closes {
+					_ = monitor.Close()
+				}
+				switch got := <-heartbeat; {
+				case row.closes && !errors.Is(got.err, net.ErrClosed):
+					t.Errorf("it arrived at a closed socket: %+v", got)
+				case row.held && !row.closes && (got.n != 4 || got.err != nil || got.took < holding || got.took > 2*holding):
+					t.Errorf("it should arrive whole after %s: %+v", holding, got)
+				}
+			})
 		})
 	}
 }
 
 // A failing socket lets the monitor finish what it has read already.
 func TestFailureWaitsForTheMonitor(t *testing.T) {
-	s, p := newSockets(), newPeer(t)
-	monitor, server := p.connect(s)
-	write(t, monitor, awaitable())
-	write(t, server, []byte("beat"))
-	if r := await(t, readLater(monitor), "the heartbeat"); r.err != nil {
-		t.Fatal(r.err)
-	}
-	application, gone := p.connect(s)
-	_ = gone.Close()
-	begun := time.Now()
-	await(t, readLater(application), "the error") // the monitor never reads again
-	if took := time.Since(begun); took < yielding {
-		t.Errorf("the error came after %s, while the monitor was at work", took)
+	for _, row := range []struct {
+		reason  string
+		resumes time.Duration // when the monitor reads again
+		want    time.Duration
+	}{
+		{"the monitor reads again soon", yielding / 2, yielding / 2},
+		{"the monitor never reads again", time.Hour, yielding},
+	} {
+		piped(t, func(p *pipes) {
+			monitor, server := p.monitor()
+			first := readLater(monitor)
+			_, _ = server.Write([]byte("beat"))
+			<-first
+			application, gone := p.connect()
+			failing := readLater(application)
+			_ = gone.Close()
+			time.AfterFunc(row.resumes, func() { _, _ = monitor.Read(make([]byte, 4)) })
+			if r := <-failing; !errors.Is(r.err, io.EOF) || r.took < row.want || r.took > row.want+2*time.Millisecond {
+				t.Errorf("%s: got %+v, want the error after %s", row.reason, r, row.want)
+			}
+			_ = monitor.Close()
+			time.Sleep(time.Hour) // until the monitor's last read is over, too
+		})
 	}
 }
 
 // A pool that is closed takes its monitor with it, and lets no new one begin.
+// What the driver has not closed by then is closed after a while.
 func TestPoolClosed(t *testing.T) {
-	s, p := newSockets(), newPeer(t)
-	monitor, _ := p.connect(s)
-	write(t, monitor, awaitable())
-	stream := readLater(monitor)
-	other, _ := p.connect(s)
-	s.poolClosed(p.Addr().String())
-	if r := await(t, stream, "the monitor"); r.err == nil {
-		t.Error("the monitor goes on")
-	}
-	if c, err := s.DialContext(context.Background(), "tcp", p.Addr().String()); err == nil {
-		_ = c.Close()
-		t.Error("a connection is made to a server that is closed")
-	}
-	done := make(chan struct{})
-	late := make(chan struct{})
-	stuck := readLater(other)
-	go func() { s.closeLate(done); close(late) }()
-	if r := await(t, stuck, "a socket that the driver has not closed"); r.err == nil {
-		t.Error("what is left is not closed")
-	}
-	close(done)
-	await(t, late, "the end of closing")
+	piped(t, func(p *pipes) {
+		monitor, _ := p.monitor()
+		stream := readLater(monitor)
+		other, _ := p.connect()
+		stuck := readLater(other)
+		p.sockets.poolClosed(host)
+		if r := <-stream; r.err == nil {
+			t.Error("the monitor goes on")
+		}
+		if c, err := p.sockets.DialContext(t.Context(), "tcp", host); err == nil {
+			_ = c.Close()
+			t.Error("a connection is made to a server that is closed")
+		}
+		done, late := make(chan struct{}), make(chan struct{})
+		go func() { p.sockets.closeLate(done); close(late) }()
+		if r := <-stuck; r.err == nil || r.took != closing {
+			t.Errorf("what is left is closed after %s with %v, want %s", r.took, r.err, closing)
+		}
+		close(done)
+		<-late
+	})
 }
