@@ -4,10 +4,11 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
-// Commands with the filter sleep(20) || true on two documents.
+// sleepers are commands with the filter sleep(20) || true on two documents.
 func sleepers() map[string]string {
 	const filter = `{"$where":"sleep(20) || true"}`
 	return map[string]string{
@@ -23,71 +24,74 @@ func sleepers() map[string]string {
 
 func sleepy(t *testing.T, o Options) *bench {
 	b := newBench(t, o)
-	if _, err := b.do(`{"insert":"c","documents":[{"_id":1,"a":1},{"_id":2,"a":1}]}`); err != nil {
-		t.Fatal(err)
-	}
+	b.must(`{"insert":"c","documents":[{"_id":1,"a":1},{"_id":2,"a":1}]}`)
 	return b
 }
 
 func TestSleepInWhere(t *testing.T) {
-	for name, doc := range sleepers() {
-		b := sleepy(t, Options{})
-		began := time.Now()
-		if _, err := b.do(doc); err != nil {
-			t.Errorf("%s: %v", name, err)
+	synctest.Test(t, func(t *testing.T) {
+		for name, doc := range sleepers() {
+			b := sleepy(t, Options{})
+			began := time.Now()
+			b.must(doc)
+			if d := time.Since(began); d != 40*time.Millisecond {
+				t.Errorf("%s: two documents took %v, want 40 ms", name, d)
+			}
+			if n := b.must(`{"count":"c","query":{"a":2}}`)[0].Value; name == "update" && n != int32(2) {
+				t.Errorf("an update that slept twice has changed %v documents once", n)
+			}
 		}
-		if d := time.Since(began); d < 40*time.Millisecond {
-			t.Errorf("%s: two documents took %v, want 40 ms or more", name, d)
-		}
-	}
-	b := sleepy(t, Options{})
-	if _, err := b.do(sleepers()["update"]); err != nil {
-		t.Fatal(err)
-	}
-	got, err := b.do(`{"count":"c","query":{"a":2}}`)
-	if err != nil || got[0].Value != int32(2) {
-		t.Errorf("an update that slept twice must change each document once: %v, %v", got, err)
-	}
+	})
 }
 
 func TestSleepEnds(t *testing.T) {
-	ended, cancel := context.WithCancel(context.Background())
-	cancel()
-	for name, doc := range sleepers() {
-		b := sleepy(t, Options{})
-		b.ctx = ended
-		if c := b.code(doc); name != "bulkWrite" && c != 11601 {
-			t.Errorf("%s on a connection that is closed: code %d, want 11601", name, c)
+	synctest.Test(t, func(t *testing.T) {
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		for name, doc := range sleepers() {
+			if name == "bulkWrite" {
+				continue // which reports the error in its cursor
+			}
+			for _, row := range []struct {
+				reason, doc string
+				options     Options
+				ctx         context.Context
+				code        int32
+			}{
+				{"on a connection that is closed", doc, Options{}, ended, 11601},
+				{"with maxTimeMS", doc[:len(doc)-1] + `,"maxTimeMS":1}`, Options{}, t.Context(), 50},
+				{"without scripts", doc, Options{NoScripting: true}, t.Context(), 2},
+			} {
+				b := sleepy(t, row.options)
+				b.ctx = row.ctx
+				began := time.Now()
+				if c := b.code(row.doc); c != row.code || time.Since(began) > time.Millisecond {
+					t.Errorf("%s %s: code %d, want %d, after %v", name, row.reason, c, row.code, time.Since(began))
+				}
+			}
 		}
-		b = sleepy(t, Options{})
-		if c := b.code(doc[:len(doc)-1] + `,"maxTimeMS":1}`); name != "bulkWrite" && c != 50 {
-			t.Errorf("%s with maxTimeMS: code %d, want 50", name, c)
-		}
-		b = sleepy(t, Options{NoScripting: true})
-		if c := b.code(doc); name != "bulkWrite" && c != 2 {
-			t.Errorf("%s without scripts: code %d, want 2", name, c)
-		}
-	}
+	})
 }
 
-// Others go on while a write sleeps.
+// TestSleepHoldsNoLock has others go on while a write sleeps.
 func TestSleepHoldsNoLock(t *testing.T) {
-	b := sleepy(t, Options{})
-	ctx, cancel := context.WithCancel(context.Background())
-	slow := *b
-	slow.ctx = ctx
-	var wait sync.WaitGroup
-	wait.Go(func() {
-		_ = slow.code(`{"update":"c","updates":[{"q":{"_id":1},"u":{"$set":{"began":1}}},` +
-			`{"q":{"$where":"sleep(600000)"},"u":{"$inc":{"a":1}}}]}`)
-	})
-	for n := any(int32(0)); n != int32(1); { // the test's own deadline ends it
-		n = b.must(`{"count":"c","query":{"began":1}}`)[0].Value
-	}
-	for range 100 {
+	synctest.Test(t, func(t *testing.T) {
+		b := sleepy(t, Options{})
+		ctx, cancel := context.WithCancel(t.Context())
+		slow := *b
+		slow.ctx = ctx
+		var wait sync.WaitGroup
+		wait.Go(func() {
+			_ = slow.code(`{"update":"c","updates":[{"q":{"$where":"sleep(600000)"},"u":{"$inc":{"a":1}}}]}`)
+		})
+		synctest.Wait()
+		began := time.Now()
 		b.must(`{"insert":"c","documents":[{"a":1}]}`)
 		b.d.OperationTime()
-	}
-	cancel()
-	wait.Wait()
+		if time.Since(began) != 0 {
+			t.Errorf("others waited %v", time.Since(began))
+		}
+		cancel()
+		wait.Wait()
+	})
 }
