@@ -19,12 +19,14 @@ func TestProxied(t *testing.T) {
 		{"a line that does not know", "PROXY UNKNOWN\r\nabcdef", "", "abcdef", false},
 		{"a line cut short", "PROXY TCP4 1.2.3.4\r\nabcdef", "", "", true},
 		{"a line without an end", "PROXY TCP4 1.2.3.4", "", "", true},
-		{"a line that is too long", "PROXY TCP4 1.2.3.4 5.6.7.8 1000 " + strings.Repeat("1", 200) + "\r\nabc", "", "", true},
+		{"a line of the greatest length", "PROXY UNKNOWN " + strings.Repeat("1", 91) + "\r\nabc", "", "abc", false},
+		{"a line that is longer", "PROXY UNKNOWN " + strings.Repeat("1", 92) + "\r\nabc", "", "", true},
 		{"bytes", v2("\x21\x11\x00\x0c\x01\x02\x03\x04\x05\x06\x07\x08\x03\xe8\x07\xd0abcdef"), "1.2.3.4:1000", "abcdef", false},
 		{"bytes with more behind the addresses", v2("\x21\x11\x00\x0e\x01\x02\x03\x04\x05\x06\x07\x08\x03\xe8\x07\xd0XXabcdef"), "1.2.3.4:1000", "abcdef", false},
 		{"bytes of the balancer itself", v2("\x20\x00\x00\x00abcdef"), "", "abcdef", false},
 		{"bytes that are too few for their kind", v2("\x21\x11\x00\x02\x01\x02abcdef"), "", "", true},
 		{"bytes cut short", v2("\x21\x11\x00\x0c\x01"), "", "", true},
+		{"another signature", "\r\n\r\nelsewise\x20\x00\x00\x00abcdef", "", "", true},
 		{"nothing", "", "", "", true},
 	} {
 		in := bufio.NewReader(strings.NewReader(row.in))

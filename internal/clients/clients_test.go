@@ -1,161 +1,245 @@
 // Package clients proves the embedded deployment with clients that no one here
 // wrote: PyMongo, the Node driver and the public API of the Go driver. Each of
-// them goes through the same steps against `utr serve` in a process of its own,
-// in every topology, with SCRAM-SHA-256 and TLS, and in several versions.
+// them takes its steps against `utr serve` in a process of its own. Here each
+// has settings that together cover topologies, TLS, authentication, and the
+// oldest and the newest version; /soak/clients has every client in every setting.
 //
-// PyMongo and the Node driver are found through UTR_PYTHON (a python that can
-// import pymongo; python3 is tried without it) and UTR_NODE_PATH (the folder
-// that the package mongodb is in). Where they are not, their tests are skipped
-// and say so; .ci/run installs both.
+// testkit says how PyMongo and the Node driver are found.
 package clients
 
 import (
-	"context"
 	"fmt"
+	"net"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
-	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/internal/testkit/utrtest"
 )
 
-// patience is how long a step that waits for something outside the test may
-// take, however busy the machine is.
-const patience = 60 * time.Second
+func TestMain(m *testing.M) { utrtest.Main(m) }
 
-// command is the path of utr, built once for all tests.
-var command string
+// everyClient is a variable that has every client run in every setting.
+const everyClient = "UTR_TEST_EVERY_CLIENT"
 
-func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }
-
-func buildAndRun(m *testing.M) int {
-	folder, err := os.MkdirTemp("", "utr-clients-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer func() { _ = os.RemoveAll(folder) }()
-	command = filepath.Join(folder, "utr")
-	build := exec.Command("go", "build", "-o", command, "github.com/unified-test-runner/utr/cmd/utr")
-	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "build utr: %v\n%s", err, out)
-		return 1
-	}
-	return m.Run()
+// setting is one deployment to serve.
+type setting struct {
+	reason, topology, version, user string
+	tls                             bool
+	client                          string // that runs here; none but in the soak if empty
 }
 
 // settings are the deployments that every client has to get along with.
 var settings = []setting{
-	{reason: "every topology as it comes", topology: "single", version: "8.0"},
-	{reason: "every topology as it comes", topology: "replicaset", version: "8.0"},
-	{reason: "every topology as it comes", topology: "sharded", version: "8.0"},
-	{reason: "every topology as it comes", topology: "load-balanced", version: "8.0"},
-	{reason: "SCRAM-SHA-256 alone", topology: "single", version: "8.0", user: "ann"},
-	{reason: "SCRAM-SHA-256 on all members", topology: "replicaset", version: "8.0", user: "ann"},
-	{reason: "TLS alone", topology: "replicaset", version: "8.0", tls: true},
-	{reason: "TLS and SCRAM-SHA-256 on all routers", topology: "sharded", version: "8.0", user: "ann", tls: true},
-	{reason: "TLS and SCRAM-SHA-256 behind a load balancer", topology: "load-balanced", version: "8.0", user: "ann", tls: true},
-	{reason: "the oldest version that the clients of today accept", topology: "replicaset", version: "4.4"},
-	{reason: "the oldest version that the clients of today accept, with routers", topology: "sharded", version: "4.4"},
-	{reason: "the newest version", topology: "replicaset", version: "9.0"},
-	{reason: "the newest version", topology: "sharded", version: "9.0"},
+	{"every topology as it comes", "single", "8.0", "", false, "PyMongo"},
+	{"every topology as it comes", "replicaset", "8.0", "", false, ""},
+	{"every topology as it comes", "sharded", "8.0", "", false, "PyMongo"},
+	{"every topology as it comes", "load-balanced", "8.0", "", false, "Go"},
+	{"SCRAM-SHA-256 alone", "single", "8.0", "ann", false, "Node"},
+	{"SCRAM-SHA-256 on all members", "replicaset", "8.0", "ann", false, "PyMongo"},
+	{"TLS alone", "replicaset", "8.0", "", true, "Go"},
+	{"TLS and SCRAM-SHA-256 on all routers", "sharded", "8.0", "ann", true, "Go"},
+	{"TLS and SCRAM-SHA-256 behind a load balancer", "load-balanced", "8.0", "ann", true, "Node"},
+	{"the oldest version that the clients of today accept", "replicaset", "4.4", "", false, "Node"},
+	{"the oldest version that the clients of today accept, with routers", "sharded", "4.4", "", false, ""},
+	{"the newest version", "replicaset", "9.0", "", false, "PyMongo"},
+	{"the newest version", "sharded", "9.0", "", false, "Node"},
 }
 
-// clientRows are the clients. Each does the steps of names, all without any,
-// and gives what it printed: a line for each step, as judge reads them.
+func (s setting) String() string {
+	name := s.topology + "-" + s.version
+	if s.user != "" {
+		name += "-auth"
+	}
+	if s.tls {
+		name += "-tls"
+	}
+	return name
+}
+
+// password of the user; what a connection string must escape is in it.
+const password = "pass@word/1"
+
+// served is a running `utr serve`.
+type served struct {
+	setting
+	*utrtest.Server
+	uri, single string // without the name of the certificate
+}
+
+// serve starts utr and waits until it is ready for clients.
+func serve(t *testing.T, s setting, more ...string) *served {
+	t.Helper()
+	args := append([]string{"--topology", s.topology, "--server-version", s.version}, more...)
+	if s.user != "" {
+		args = append(args, "--user", s.user)
+	}
+	if s.tls {
+		args = append(args, "--tls")
+	}
+	server := utrtest.NewPlace(t, "UTR_PASSWORD="+password).Serve(args...)
+	// Clients get the certificate apart, or not at all, to see that they need it.
+	trusted := func(uri string) string {
+		rest, found := strings.CutSuffix(uri, "&tlsCAFile="+server.CAFile)
+		if found != s.tls {
+			t.Errorf("does the connection string name the certificate? %v: %s", found, server.Printed)
+		}
+		return rest
+	}
+	return &served{s, server, trusted(server.URI), trusted(server.Single)}
+}
+
+// end sends a signal and expects the process to end well.
+func (s *served) end(signal os.Signal) {
+	s.Signal(signal)
+	s.End().Want(0)
+}
+
+// fail sets failCommand on one server.
+func (s *served) fail(t *testing.T, data ...bson.E) (struck func() bool) {
+	t.Helper()
+	client := s.connect(t, s.single)
+	configure := func() (int32, error) {
+		var reply struct{ Count int32 }
+		c := bson.D{{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: "alwaysOn"}, {Key: "data", Value: bson.D(data)}}
+		err := client.Database("admin").RunCommand(testkit.Context(t), c).Decode(&reply)
+		return reply.Count, err
+	}
+	before, err := configure()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() bool { // setting it again says how often it has struck
+		now, err := configure()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return now > before
+	}
+}
+
+// clientRows are the clients. Each takes the steps that are named, and gives
+// what it printed: a line for each step, as judge reads them.
 var clientRows = []struct {
-	name string
-	do   func(t *testing.T, s *served, names ...string) report
+	name  string
+	steps []string
+	do    func(t *testing.T, s *served, names []string) report
 }{
-	{"PyMongo", pymongo},
-	{"Node", node},
-	{"Go", goDriver},
+	{"PyMongo", stepNames, pymongo},
+	{"Node", stepNames, node},
+	{"Go", goStepNames(), goDriver},
 }
 
 func TestClients(t *testing.T) {
 	for _, client := range clientRows {
 		for _, s := range settings {
+			if s.client != client.name && os.Getenv(everyClient) == "" {
+				continue
+			}
 			t.Run(client.name+"/"+s.String(), func(t *testing.T) {
 				t.Parallel()
 				server := serve(t, s)
-				got := client.do(t, server)
-				if err := got.judge(s); err != nil {
+				got := client.do(t, server, client.steps)
+				if err := got.judge(s, client.steps); err != nil {
 					t.Errorf("%s: %v\n%s", s.reason, err, got.everything())
 				}
-				for step, why := range got.skipped {
-					if step == "compressors" { // others are said by the setting
-						t.Logf("not all compressors: %s", why)
-					}
-				}
-				server.stop(t, os.Interrupt)
+				server.end(os.Interrupt)
 			})
 		}
 	}
 }
 
-// less compares versions such as 4.2 and 8.0, whose parts have one digit.
-func less(a, b string) bool { return a < b }
-
-// TestClientsNoticeFailures breaks one command of a server for good: each
-// client must fail, and at the step that needs the command.
+// A client fails, and at the step that needs it, when one command of a server
+// is broken.
 func TestClientsNoticeFailures(t *testing.T) {
-	for _, row := range []struct{ command, step string }{
+	for i, row := range []struct{ command, step string }{
 		{"distinct", "countAndDistinct"},
 		{"listIndexes", "indexes"},
 		{"commitTransaction", "transactions"},
 	} {
-		for _, client := range clientRows {
-			t.Run(client.name+"/"+row.command, func(t *testing.T) {
-				t.Parallel()
-				s := setting{topology: "replicaset", version: "8.0"}
-				server := serve(t, s)
-				server.breakCommand(t, row.command)
-				got := client.do(t, server, "connects", row.step)
-				err := got.judge(s, "connects", row.step)
-				if err == nil || !strings.Contains(err.Error(), row.step) {
-					t.Errorf("%s fails always, and the client says %v\n%s", row.command, err, got.everything())
-				}
-				server.stop(t, os.Interrupt)
-			})
-		}
+		client := clientRows[i]
+		t.Run(client.name+"/"+row.command, func(t *testing.T) {
+			t.Parallel()
+			s := setting{topology: "replicaset", version: "8.0"}
+			server := serve(t, s)
+			server.fail(t, bson.E{Key: "failCommands", Value: bson.A{row.command}}, bson.E{Key: "errorCode", Value: 1})
+			steps := []string{"connects", row.step}
+			got := client.do(t, server, steps)
+			if err := got.judge(s, steps); err == nil || !strings.Contains(err.Error(), row.step) {
+				t.Errorf("%s fails always, and the client says %v\n%s", row.command, err, got.everything())
+			}
+		})
 	}
 }
 
-// TestCompressionIsUsed looks at what goes over the wire, which no client
-// tells.
+// What goes over the wire is compressed, which no client says.
 func TestCompressionIsUsed(t *testing.T) {
 	for _, client := range clientRows {
 		t.Run(client.name, func(t *testing.T) {
 			t.Parallel()
 			s := setting{topology: "single", version: "8.0"}
 			server := serve(t, s)
-			spy := listen(t, server.hosts()[0])
-			spied := *server
-			spied.uri = strings.Replace(server.uri, server.hosts()[0], spy.address(), 1)
-			got := client.do(t, &spied, "compressors")
-			if err := got.judge(s, "compressors"); err != nil {
+			host := utrtest.Hosts(server.uri)[0]
+			spy := listen(t, host)
+			server.uri = strings.Replace(server.uri, host, spy.address(), 1)
+			got := client.do(t, server, []string{"compressors"})
+			if err := got.judge(s, []string{"compressors"}); err != nil {
 				t.Fatalf("%v\n%s", err, got.everything())
 			}
 			asked, answered := spy.compressors()
 			for id, name := range compressorNames {
 				if strings.Contains(got.skipped["compressors"], name) {
-					t.Logf("%s is not installed for this client", name)
+					t.Logf("not proved: %s is not installed for this client", name)
 					continue
 				}
 				if !slices.Contains(asked, id) || !slices.Contains(answered, id) {
 					t.Errorf("%s: used in messages %v, in replies %v", name, asked, answered)
 				}
 			}
-			server.stop(t, os.Interrupt)
 		})
 	}
 }
 
-// deadline bounds all that one client does.
-func deadline(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
-	t.Cleanup(cancel)
-	return ctx
+// A signal ends servers that clients are connected to, one of which waits for a
+// blocked command.
+func TestServeEnds(t *testing.T) {
+	for topology, signal := range map[string]os.Signal{"replicaset": os.Interrupt, "load-balanced": syscall.SIGTERM} {
+		t.Run(fmt.Sprintf("%s/%v", topology, signal), func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, setting{topology: topology, version: "8.0"})
+			struck := s.fail(t, bson.E{Key: "failCommands", Value: bson.A{"find"}}, bson.E{Key: "blockConnection", Value: true},
+				bson.E{Key: "blockTimeMS", Value: 10 * testkit.Patience.Milliseconds()})
+			collection := s.connect(t, s.single, noRetry).Database("ends").Collection("c")
+			ctx, ended := testkit.Context(t), make(chan error, 1)
+			go func() { ended <- collection.FindOne(ctx, bson.D{}).Err() }()
+			testkit.Until(t, "the find is blocked", struck)
+			s.end(signal)
+			if err := testkit.Receive(t, "the end of the find", ended); err == nil {
+				t.Error("a blocked find succeeded when the server stopped")
+			}
+		})
+	}
+}
+
+// It serves on the ports that it is given, twice in a row.
+func TestServeOnGivenPorts(t *testing.T) {
+	t.Parallel()
+	host := utrtest.Address(t)
+	for range 2 {
+		s := serve(t, setting{topology: "load-balanced", version: "8.0"}, "--host", host, "--port", strconv.Itoa(utrtest.Ports))
+		if err := s.connect(t, s.uri).Ping(testkit.Context(t), nil); err != nil {
+			t.Fatal(err)
+		}
+		// The balancer in front of all routers comes after the two of them.
+		if want := net.JoinHostPort(host, strconv.Itoa(utrtest.Ports+2)); utrtest.Hosts(s.uri)[0] != want {
+			t.Errorf("the balancer in front of all routers is at %s, want %s", utrtest.Hosts(s.uri)[0], want)
+		}
+		s.end(syscall.SIGTERM)
+	}
 }

@@ -2,20 +2,18 @@ package clients
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
-	"time"
+
+	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// stepNames are the steps that every client goes through, in order.
+// stepNames are the steps that PyMongo and the Node driver take, in order.
 var stepNames = []string{
 	"connects", "insertMany", "insertOverSeveralCommands", "types", "updateOne", "bulkWrite", "clientBulkWrite", "find",
 	"aggregate", "countAndDistinct", "indexes", "collectionsAndDatabases", "diagnostics", "getMore", "sessions",
@@ -23,6 +21,13 @@ var stepNames = []string{
 	"failCommandWithCode", "failCommandRetriedRead", "failCommandRetriedWrite", "failCommandBlocks",
 	"failCommandOfApplication", "failCommandOfNamespace", "failPointRefused",
 	"authentication", "encryption",
+}
+
+func goStepNames() (names []string) {
+	for _, s := range goSteps {
+		names = append(names, s.name)
+	}
+	return names
 }
 
 // skips says whether a client may skip a step: what the setting has not. It
@@ -33,7 +38,7 @@ func (s setting) skips(step string) (may, must bool) {
 	case "transactions", "changeStream", "failCommandRetriedWrite":
 		return single, single
 	case "clientBulkWrite":
-		old := less(s.version, "8.0")
+		old := s.version < "8.0" // each part has one digit
 		return old, old
 	case "authentication":
 		return s.user == "", s.user == ""
@@ -55,12 +60,9 @@ type report struct {
 
 func (r report) everything() string { return strings.Join(r.lines, "\n") + "\n" + r.errors }
 
-// judge wants every step of names, all without any, done or rightly left out;
-// the closing line; and a good end.
-func (r report) judge(s setting, names ...string) error {
-	if len(names) == 0 {
-		names = stepNames
-	}
+// judge expects every step of names, done or rightly left out; the closing line;
+// and a good end.
+func (r report) judge(s setting, names []string) error {
 	rest := names
 	for _, line := range r.lines {
 		word, tail, _ := strings.Cut(line, " ")
@@ -124,11 +126,11 @@ func TestJudge(t *testing.T) {
 		{"a step too many", "ok find 0.1s\nok find 0.1s\ndone with X", nil, set, []string{"find"}, "find"},
 		{"a client that broke off", "ok find 0.1s", nil, set, []string{"find", "types"}, "step types"},
 		{"no closing line", "ok find 0.1s", nil, set, []string{"find"}, "no closing line"},
-		{"nothing at all", "", errors.New("exit status 9"), set, nil, "exit status 9"},
+		{"nothing at all", "", errors.New("exit status 9"), set, []string{"find"}, "exit status 9"},
 		{"a bad end after all", "ok find 0.1s\ndone with X", errors.New("exit status 1"), set, []string{"find"}, "exit status 1"},
 		{"chatter", "Warning: old\ndone with X", nil, set, []string{"find"}, "Warning"},
 	} {
-		err := newReport(row.text, "", row.exit).judge(row.setting, row.names...)
+		err := newReport(row.text, "", row.exit).judge(row.setting, row.names)
 		switch {
 		case row.want == "" && err != nil:
 			t.Errorf("%s: %v", row.reason, err)
@@ -138,93 +140,28 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// pymongo does the steps with PyMongo.
-func pymongo(t *testing.T, s *served, names ...string) report {
+// pymongo takes the steps with PyMongo.
+func pymongo(t *testing.T, s *served, names []string) report {
 	t.Helper()
-	python := os.Getenv("UTR_PYTHON")
-	if python == "" {
-		python = "python3"
-	}
-	probe, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	if out, err := exec.CommandContext(probe, python, "-c", "import pymongo, gridfs").CombinedOutput(); err != nil {
-		t.Skipf("PyMongo is not there: %s cannot import pymongo (UTR_PYTHON names one that can): %v: %s", python, err, lastLine(out))
-	}
-	return script(t, s, names, nil, python, "-X", "faulthandler", filepath.Join("testdata", "pymongo_client.py"))
+	return script(t, s, names, nil, testkit.Python(t, "pymongo", "gridfs"), filepath.Join("testdata", "pymongo_client.py"))
 }
 
-// node does the steps with the Node driver.
-func node(t *testing.T, s *served, names ...string) report {
+// node takes the steps with the Node driver.
+func node(t *testing.T, s *served, names []string) report {
 	t.Helper()
-	path := os.Getenv("UTR_NODE_PATH")
-	if path == "" {
-		path = os.Getenv("NODE_PATH")
-	}
-	environment := []string{"NODE_PATH=" + path}
-	probe, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	c := exec.CommandContext(probe, "node", "-e", "require('mongodb')")
-	c.Env = append(os.Environ(), environment...)
-	if out, err := c.CombinedOutput(); err != nil {
-		t.Skipf("the Node driver is not there: node cannot require mongodb (UTR_NODE_PATH names the folder that it is in): %v: %s", err, lastLine(out))
-	}
-	return script(t, s, names, environment, "node", filepath.Join("testdata", "node_client.cjs"))
+	program, env := testkit.Node(t)
+	return script(t, s, names, env, program, filepath.Join("testdata", "node_client.cjs"))
 }
 
-func lastLine(out []byte) string {
-	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-	i := slices.IndexFunc(lines, func(l string) bool { return strings.Contains(l, "Error") })
-	return lines[max(i, 0)]
-}
-
-// script runs a client in a process of its own, and ends it if it takes too
-// long.
+// script runs a client in a process of its own.
 func script(t *testing.T, s *served, names, environment []string, name string, args ...string) report {
 	t.Helper()
-	ctx := deadline(t)
-	c := exec.CommandContext(ctx, name, args...)
-	c.WaitDelay = 5 * time.Second
-	c.Env = append(os.Environ(), environment...)
-	c.Env = append(c.Env,
+	c := exec.CommandContext(testkit.Context(t), name, args...)
+	c.Env = append(append(os.Environ(), environment...),
 		"UTR_URI="+s.uri, "UTR_SINGLE_URI="+s.single, "UTR_TOPOLOGY="+s.topology, "UTR_VERSION="+s.version,
-		"UTR_CA_FILE="+s.caFile, "UTR_STEPS="+strings.Join(names, ","))
+		"UTR_CA_FILE="+s.CAFile, "UTR_STEPS="+strings.Join(names, ","))
 	var out, errs bytes.Buffer
 	c.Stdout, c.Stderr = &out, &errs
 	err := c.Run()
-	if ctx.Err() != nil {
-		err = fmt.Errorf("it was ended, for it took more than %s: %w", 2*patience, err)
-	}
 	return newReport(out.String(), errs.String(), err)
-}
-
-// printed gathers what a process prints, while it runs.
-type printed struct {
-	mu    sync.Mutex
-	text  bytes.Buffer
-	lines int
-	found chan struct{}
-}
-
-// await gives a channel that is closed when so many lines have been printed.
-// Ask before the process starts; the last wish counts.
-func (p *printed) await(lines int) <-chan struct{} {
-	p.lines, p.found = lines, make(chan struct{})
-	return p.found
-}
-
-func (p *printed) Write(b []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	n, err := p.text.Write(b)
-	if p.found != nil && bytes.Count(p.text.Bytes(), []byte("\n")) >= p.lines {
-		close(p.found)
-		p.found = nil
-	}
-	return n, err
-}
-
-func (p *printed) String() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.text.String()
 }

@@ -1,0 +1,18 @@
+// Package clients runs every client of internal/clients in every setting.
+package clients
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+)
+
+func TestEveryClientInEverySetting(t *testing.T) {
+	test := exec.Command("go", "test", "-count", "1", "-v", "-run", "^TestClients$", "-timeout", "30m", "github.com/unified-test-runner/utr/internal/clients")
+	test.Env = append(os.Environ(), "UTR_TEST_EVERY_CLIENT=1")
+	out, err := test.CombinedOutput()
+	t.Logf("%s", out)
+	if err != nil {
+		t.Fatal(err)
+	}
+}
