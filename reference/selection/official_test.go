@@ -7,47 +7,16 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/reference/selection"
 	"gopkg.in/yaml.v3"
 )
-
-// The logic tests of the Server Selection and Max Staleness specifications,
-// as far as they are at hand: below ../shared/specifications, or wherever
-// UTR_SPECIFICATIONS points (a folder that holds server-selection/tests).
-func specifications(t *testing.T) []string {
-	t.Helper()
-	roots := []string{}
-	if dir := os.Getenv("UTR_SPECIFICATIONS"); dir != "" {
-		roots = append(roots, dir)
-	}
-	for dir, err := os.Getwd(); err == nil && filepath.Dir(dir) != dir; dir = filepath.Dir(dir) {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			roots = append(roots, filepath.Join(dir, "..", "shared", "specifications"))
-			break
-		}
-	}
-	var files []string
-	for _, root := range roots {
-		for _, sub := range []string{"server-selection/tests/server_selection", "max-staleness/tests", "server-selection/tests/in_window"} {
-			_ = filepath.WalkDir(filepath.Join(root, sub), func(path string, d fs.DirEntry, err error) error {
-				if err == nil && filepath.Ext(path) == ".yml" {
-					files = append(files, path)
-				}
-				return nil
-			})
-		}
-	}
-	if len(files) == 0 {
-		t.Skip("official suites not there")
-	}
-	return files
-}
 
 type officialServer struct {
 	Address   string
@@ -63,7 +32,7 @@ type officialServer struct {
 }
 
 type official struct {
-	HeartbeatMS int64 `yaml:"heartbeatFrequencyMS"`
+	HeartbeatMS int `yaml:"heartbeatFrequencyMS"`
 	Topology    struct {
 		Type    string
 		Servers []officialServer
@@ -89,85 +58,75 @@ type official struct {
 	}
 }
 
-func names(servers []officialServer) map[string]bool {
-	out := map[string]bool{}
+func names(servers []officialServer) string {
+	var out []string
 	for _, s := range servers {
-		out[s.Address] = true
+		out = append(out, s.Address)
 	}
-	return out
+	return sorted(out)
 }
 
-func nameSet(servers []selection.Server) map[string]bool {
-	out := map[string]bool{}
-	for _, s := range servers {
-		out[s.Address] = true
-	}
-	return out
+func sorted(addresses []string) string {
+	slices.Sort(addresses)
+	return strings.Join(addresses, " ")
 }
 
+// TestOfficial holds the logic tests of the Server Selection and Max Staleness
+// specifications, as far as they are at hand.
 func TestOfficial(t *testing.T) {
-	for _, path := range specifications(t) {
-		t.Run(filepath.Base(filepath.Dir(path))+"/"+filepath.Base(path), func(t *testing.T) {
-			text, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
+	for _, folder := range []string{testkit.Official(t, "server-selection", "tests", "server_selection"),
+		testkit.Official(t, "max-staleness", "tests"), testkit.Official(t, "server-selection", "tests", "in_window")} {
+		n := 0
+		if err := filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
+			if err == nil && filepath.Ext(path) == ".yml" {
+				n++
+				t.Run(filepath.Base(filepath.Dir(path))+"/"+filepath.Base(path), func(t *testing.T) { testOfficial(t, path) })
 			}
-			var f official
-			if err := yaml.Unmarshal(text, &f); err != nil {
-				t.Fatal(err)
-			}
-			topology := selection.Topology{Type: selection.TopologyType(f.Topology.Type)}
-			for _, s := range f.Topology.Servers {
-				var lastWrite int64
-				if text := s.LastWrite.Date.Long; text != "" {
-					if lastWrite, err = strconv.ParseInt(text, 10, 64); err != nil {
-						t.Fatal(err)
-					}
-				}
-				topology.Servers = append(topology.Servers, selection.Server{
-					Address: s.Address, Type: selection.ServerType(s.Type), Tags: s.Tags,
-					RTT:        time.Duration(s.AvgRTT * float64(time.Millisecond)),
-					LastWrite:  time.UnixMilli(lastWrite),
-					LastUpdate: time.UnixMilli(s.Update),
-				})
-			}
-			o := selection.Defaults()
-			if f.HeartbeatMS != 0 {
-				o.HeartbeatFrequency = time.Duration(f.HeartbeatMS) * time.Millisecond
-			}
-			if f.Operation == "write" {
-				o.Operation = selection.Write
-			}
-			if f.Iterations > 0 {
-				frequencies(t, f, topology, o)
-				return
-			}
-			p := selection.Preference{TagSets: f.Preference.TagSets, MaxStalenessSeconds: f.Preference.MaxStaleness}
-			if m := f.Preference.Mode; m != "" {
-				p.Mode = selection.Mode(strings.ToLower(m[:1]) + m[1:])
-			}
-			var deprioritized []string
-			for _, s := range f.Deprioritized {
-				deprioritized = append(deprioritized, s.Address)
-			}
-			suitable, err := selection.Suitable(topology, p, deprioritized, o)
-			var bad *selection.InvalidError
-			if f.Error {
-				if !errors.As(err, &bad) {
-					t.Fatalf("error %v, want an InvalidError", err)
-				}
-				return
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(names(f.Suitable), nameSet(suitable)); diff != "" {
-				t.Errorf("suitable (-want +got)\n%s", diff)
-			}
-			if diff := cmp.Diff(names(f.Window), nameSet(selection.InWindow(suitable, o.LocalThreshold))); diff != "" {
-				t.Errorf("in the window (-want +got)\n%s", diff)
-			}
+			return err
+		}); err != nil || n == 0 {
+			t.Errorf("%d tests in %s: %v", n, folder, err)
+		}
+	}
+}
+
+func testOfficial(t *testing.T, path string) {
+	text, err := os.ReadFile(path)
+	var f official
+	if err = errors.Join(err, yaml.Unmarshal(text, &f)); err != nil {
+		t.Fatal(err)
+	}
+	topology := selection.Topology{Type: selection.TopologyType(f.Topology.Type)}
+	for _, s := range f.Topology.Servers {
+		lastWrite, _ := strconv.ParseInt(s.LastWrite.Date.Long, 10, 64)
+		topology.Servers = append(topology.Servers, selection.Server{
+			Address: s.Address, Type: selection.ServerType(s.Type), Tags: s.Tags, RTT: time.Duration(s.AvgRTT * float64(time.Millisecond)),
+			LastWrite: time.UnixMilli(lastWrite), LastUpdate: time.UnixMilli(s.Update),
 		})
+	}
+	o := selection.Defaults()
+	if f.HeartbeatMS != 0 {
+		o.HeartbeatFrequency = ms(f.HeartbeatMS)
+	}
+	if f.Operation == "write" {
+		o.Operation = selection.Write
+	}
+	if f.Iterations > 0 {
+		frequencies(t, f, topology, o)
+		return
+	}
+	p := selection.Preference{TagSets: f.Preference.TagSets, MaxStalenessSeconds: f.Preference.MaxStaleness}
+	if m := f.Preference.Mode; m != "" {
+		p.Mode = selection.Mode(strings.ToLower(m[:1]) + m[1:])
+	}
+	suitable, err := selection.Suitable(topology, p, strings.Fields(names(f.Deprioritized)), o)
+	if bad := new(selection.InvalidError); errors.As(err, &bad) != f.Error || err != nil && !f.Error {
+		t.Fatalf("error %v, want an InvalidError: %t", err, f.Error)
+	}
+	if got, want := sorted(addresses(suitable)), names(f.Suitable); got != want {
+		t.Errorf("suitable are %s, want %s", got, want)
+	}
+	if got, want := sorted(addresses(selection.InWindow(suitable, o.LocalThreshold))), names(f.Window); got != want {
+		t.Errorf("in the window are %s, want %s", got, want)
 	}
 }
 

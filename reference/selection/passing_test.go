@@ -42,7 +42,7 @@ func TestPass(t *testing.T) {
 }
 
 func TestDocument(t *testing.T) {
-	yes, seconds, none := true, int64(120), int64(-1)
+	yes, seconds, none, long := true, int64(120), int64(-1), int64(1)<<31
 	type row struct {
 		reason string
 		p      selection.Preference
@@ -52,6 +52,8 @@ func TestDocument(t *testing.T) {
 		{"primary has the mode alone", selection.Preference{TagSets: []tags{{}}, Hedge: &yes}, bson.D{{Key: "mode", Value: "primary"}}},
 		{"the mode is in camel case", mode(selection.SecondaryPreferred), bson.D{{Key: "mode", Value: "secondaryPreferred"}}},
 		{"-1 is left out", selection.Preference{Mode: selection.Nearest, MaxStalenessSeconds: &none}, bson.D{{Key: "mode", Value: "nearest"}}},
+		{"what an int32 does not hold stays a long", selection.Preference{Mode: selection.Nearest, MaxStalenessSeconds: &long},
+			bson.D{{Key: "mode", Value: "nearest"}, {Key: "maxStalenessSeconds", Value: long}}},
 		{"all fields", selection.Preference{Mode: selection.Secondary, TagSets: []tags{{"rack": "1", "dc": "ny"}, {}}, MaxStalenessSeconds: &seconds, Hedge: &yes},
 			bson.D{{Key: "mode", Value: "secondary"},
 				{Key: "tags", Value: bson.A{bson.D{{Key: "dc", Value: "ny"}, {Key: "rack", Value: "1"}}, bson.D{}}},
