@@ -270,6 +270,9 @@ func TestCursors(t *testing.T) {
 			"aggregate=cursor:7,cursor:9 getMore=close", "aggregate/- getMore/- aggregate/token7"},
 		{"after the label", "", "watch; change; change", "aggregate=cursor:7,cursor:9 getMore=280/c", "aggregate getMore killCursors aggregate"},
 		{"after CursorNotFound", "", "watch; change; change", "aggregate=cursor:7,cursor:9 getMore=43", "aggregate getMore aggregate"},
+		{"before anything has come it resumes from its time", "show=pipeline.0.$changeStream.startAtOperationTime?", "watch; change",
+			"aggregate=empty:7,cursor:9 getMore=43", "aggregate/- getMore/- aggregate/yes"},
+		{"a negative batch size is a single batch", "show=batchSize,singleBatch", `find {"batchSize":-2}`, "", "find/2/true"},
 		{"and not without the label", "", "watch; change; change", "aggregate=cursor:7,cursor:9 getMore=280", "aggregate getMore !280"},
 	})
 }
@@ -329,8 +332,10 @@ func TestDropDatabase(t *testing.T) {
 	})
 }
 
-func TestNeverRetried(t *testing.T) {
+func TestPlainCommands(t *testing.T) {
 	tell(t, []story{
+		{"a declared API goes with every command", `api="version":"1" show=apiVersion,apiStrict?,apiDeprecationErrors?`, "ping", "", "ping/1/-/-"},
+		{"so do its flags", `api="version":"1","strict":true,"deprecationErrors":false show=apiStrict,apiDeprecationErrors`, "ping", "", "ping/true/false"},
 		{"a generic command", "", "ping", "ping=close", "ping !network"},
 		{"mapReduce", "", `collection.mapReduce {"map":{"$code":"f"},"reduce":{"$code":"f"},"out":{"inline":1}}`, "mapReduce=close",
 			"mapReduce !network"},
@@ -477,6 +482,8 @@ func TestConnections(t *testing.T) {
 		{"a monitor rests until an operation needs a server after a handshake failed", "single user events heartbeat=1h retryReads=false", "find; find",
 			"saslStart=close",
 			"saslStart !network saslStart find: ready cleared gone missed | ready out find> find< in | out endSessions> endSessions< in gone closed"},
+		{"nobody waits for the stream of a server that does not stream", "wire=8 retryReads=false", "find", "find=close", "find !network"},
+		{"nor of one that is polled", "serverMonitoringMode=poll heartbeat=1h retryReads=false", "find", "find=close", "find !network"},
 		{"the first check that times out interrupts what is in use", "events connectTimeoutMS=100 heartbeatFrequencyMS=100 retryReads=false", "find",
 			"find=1h+ok await=400ms+ok",
 			"find 200ms !network: ready out find> missed interrupted find! in gone | closed"},

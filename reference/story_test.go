@@ -120,6 +120,8 @@ func stepsOf(t testing.TB, text string) (out []step) {
 				docs = append(docs, d("ok", 0.0, "idx", number, "code", 11000, "errmsg", "twice"))
 			}
 			s.reply = append(d("ok", 1.0, "nInserted", number), cursorOf("firstBatch", 0, "admin.$cmd.bulkWrite", docs...)...)
+		case "empty":
+			s.reply = append(d("ok", 1.0), cursorOf("firstBatch", int64(number), "db.coll")...)
 		case "cursor", "batch":
 			s.reply = append(d("ok", 1.0), cursorOf(map[string]string{"cursor": "firstBatch", "batch": "nextBatch"}[what], int64(number), "db.coll",
 				d("_id", d("_data", fmt.Sprint("token", number))))...)
@@ -180,6 +182,7 @@ func errorInWords(e *result.Error) string {
 func (st story) play(t *testing.T) (told string) {
 	t.Helper()
 	var o Options
+	entity := d()
 	kind, policy, show, callback, members := "replicaset", "", []string(nil), (*result.Error)(nil), 0
 	var uri []string
 	var more func(result.Outcome) string
@@ -208,6 +211,8 @@ func (st story) play(t *testing.T) (told string) {
 			o.Heartbeat, _ = time.ParseDuration(value)
 		case "events":
 			happened = true
+		case "api": // its fields, as JSON without braces
+			entity = d("serverApi", parsed(t, "{"+value+"}"))
 		case "user":
 			uri = append(uri, "authMechanism=PLAIN")
 		case "untimed":
@@ -256,7 +261,7 @@ func (st story) play(t *testing.T) (told string) {
 		if slices.Contains(uri, "authMechanism=PLAIN") {
 			address = strings.Replace(address, "//", "//user:password@", 1)
 		}
-		b := openOn(t, e, address, nil)
+		b := openOn(t, e, address, entity)
 		if strings.Contains(st.do, "@") || strings.Contains(st.do, "start") || strings.Contains(st.do, "withTransaction") {
 			b.entity("session", "session", d("client", "client"))
 		}

@@ -1,0 +1,226 @@
+// Package reference runs the reference engine against servers that fail over or
+// shed load, for longer than every change can wait. It is part of make soak.
+package reference
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/unified-test-runner/utr/embedded"
+	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/reference"
+	"github.com/unified-test-runner/utr/result"
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// site is a test of the engine on an embedded deployment.
+type site struct {
+	engine.Test
+	t *testing.T
+	d *embedded.Deployment
+}
+
+func visit(t *testing.T, o embedded.Options) *site {
+	t.Helper()
+	d, err := embedded.Start(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := reference.New(reference.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	test, err := e.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := test.End(testkit.Context(t)); err != nil {
+			t.Error(err)
+		}
+		_, _ = e.Close(), d.Close()
+	})
+	return &site{test, t, d}
+}
+
+// client opens a client with a collection and the database admin, whose names
+// begin with its own.
+func (s *site) client(name, options string) {
+	s.t.Helper()
+	for _, e := range [][3]string{
+		{"client", name, fmt.Sprintf(`{"id":%q,"uriOptions":%s}`, name, options)},
+		{"database", name + ".admin", fmt.Sprintf(`{"id":"%s.admin","client":%[1]q,"databaseName":"admin"}`, name)},
+		{"database", name + ".db", fmt.Sprintf(`{"id":"%s.db","client":%[1]q,"databaseName":"db"}`, name)},
+		{"collection", name + ".coll", fmt.Sprintf(`{"id":"%s.coll","database":"%[1]s.db","collectionName":"coll"}`, name)},
+	} {
+		if err := s.Open(s.t.Context(), engine.Entity{Kind: e[0], ID: e[1], URI: s.d.URI(), Options: s.parsed(e[2])}); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+func (s *site) parsed(json string) (out bson.Raw) {
+	if err := bson.UnmarshalExtJSON([]byte(json), false, &out); err != nil {
+		s.t.Errorf("%s: %v", json, err)
+	}
+	return out
+}
+
+func (s *site) do(object, name, args string) result.Outcome {
+	return s.Do(s.t.Context(), engine.Operation{Object: object, Name: name, Arguments: s.parsed(args)})
+}
+
+// count counts the events of a client.
+func (s *site) count(client string, kind result.EventType) (n int) {
+	events, err := s.Events(s.t.Context(), client, 0, 0)
+	if err != nil {
+		s.t.Error(err)
+	}
+	for _, e := range events {
+		if e.Type == kind {
+			n++
+		}
+	}
+	return n
+}
+
+// TestReadsThroughFailovers reads without a pause while primaries step down and
+// members crash and come back. Every read succeeds: no more than one
+// disturbance falls into a read, and the retry answers that one.
+func TestReadsThroughFailovers(t *testing.T) {
+	for _, c := range []struct {
+		why      string
+		topology embedded.Topology
+		victim   func(d *embedded.Deployment, n int) string // "": the primary steps down
+	}{
+		{"a stepdown loses no read: the second attempt waits for the new primary", embedded.ReplicaSet,
+			func(*embedded.Deployment, int) string { return "" }},
+		{"a crash of the primary, an election, and its return as a secondary", embedded.ReplicaSet,
+			func(d *embedded.Deployment, _ int) string { return d.Primary() }},
+		{"one mongos of two crashes: the other answers", embedded.Sharded,
+			func(d *embedded.Deployment, n int) string { return d.Hosts()[n%2] }},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			s := visit(t, embedded.Options{Topology: c.topology})
+			s.client("reader", `{}`)
+			if out := s.do("reader.coll", "insertMany", `{"documents":[{"_id":1},{"_id":2}]}`); out.Err != nil {
+				t.Fatal(out.Err)
+			}
+			var stopped atomic.Bool
+			var ended [4]atomic.Int64
+			var workers sync.WaitGroup
+			defer workers.Wait()
+			defer stopped.Store(true)
+			for i := range ended {
+				workers.Go(func() {
+					for !stopped.Load() {
+						out := s.do("reader.coll", "find", `{"filter":{}}`)
+						if a, ok := out.Value.ArrayOK(); out.Err != nil || !ok || a.Validate() != nil || a.Index(1).Validate() != nil {
+							t.Errorf("read %v, %v after %+v", out.Value, out.Err, out.Decisions)
+							stopped.Store(true)
+						}
+						ended[i].Add(1)
+					}
+				})
+			}
+			// Of the reads that a worker ends meanwhile, all but the first began
+			// after the call.
+			progress := func() {
+				for i := range ended {
+					until := ended[i].Load() + 25
+					testkit.Until(t, "25 reads of a worker", func() bool { return ended[i].Load() >= until || stopped.Load() })
+				}
+			}
+			for n := range 30 {
+				at, err := c.victim(s.d, n), error(nil)
+				if at == "" {
+					err = s.d.StepDown()
+				} else if err = s.d.Kill(at); err == nil {
+					progress()
+					err = s.d.Restart(at)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				progress()
+			}
+		})
+	}
+}
+
+// TestStorm lets many clients storm a server that takes a few requests a
+// second. Every operation ends; what fails has been told off by the limiter,
+// after as many attempts as the policy allows, and no more; and when the storm
+// is over, every client gets through.
+func TestStorm(t *testing.T) {
+	const clients, each = 16, 4
+	s := visit(t, embedded.Options{Version: "9.0", Users: []embedded.User{{Name: "u", Password: "p"}}, Parameters: bson.D{{Key: "externalClientBaseBackoffMS", Value: 10}}})
+	s.client("warden", `{"appname":"warden"}`)
+	name := func(i int) string { return fmt.Sprintf("client%d", i) }
+	for i := range clients {
+		s.client(name(i), `{}`)
+		if out := s.do(name(i)+".coll", "findOne", `{"filter":{}}`); out.Err != nil {
+			t.Fatal(out.Err)
+		}
+	}
+	started := func() (n int) {
+		for i := range clients {
+			n += s.count(name(i), result.CommandStarted)
+		}
+		return n
+	}
+	limiter := func() (attempted, rejected int64) {
+		status := s.do("warden.admin", "runCommand", `{"commandName":"serverStatus","command":{"serverStatus":1}}`)
+		l := status.Value.Document().Lookup("network", "ingressRequestRateLimiter").Document()
+		return l.Lookup("attemptedAdmissions").AsInt64(), l.Lookup("rejectedAdmissions").AsInt64()
+	}
+	before := started()
+	if out := s.do("warden.admin", "runCommand", `{"commandName":"setParameter","command":{"setParameter":1,
+		"ingressRequestRateLimiterApplicationExemptions":{"appNames":["warden"]}, "ingressRequestAdmissionRatePerSec":20,
+		"ingressRequestAdmissionBurstCapacitySecs":0.25, "ingressRequestRateLimiterEnabled":true}}`); out.Err != nil {
+		t.Fatal(out.Err)
+	}
+	asked, _ := limiter()
+	outcomes := make([]result.Outcome, clients*each)
+	var storm sync.WaitGroup
+	for i := range outcomes {
+		storm.Go(func() {
+			outcomes[i] = s.do(name(i%clients)+".coll", "insertOne", fmt.Sprintf(`{"document":{"i":%d}}`, i))
+		})
+	}
+	storm.Wait()
+	succeeded := 0
+	for i, out := range outcomes {
+		switch {
+		case out.Err == nil:
+			succeeded++
+		case out.Err.Code != 462 || !out.Err.HasLabel("SystemOverloadedError") || !out.Err.HasLabel("RetryableError"):
+			t.Errorf("operation %d: %v %v", i, out.Err, out.Err.Labels)
+		}
+	}
+	attempts := started() - before
+	if failed := len(outcomes) - succeeded; attempts < len(outcomes)+2*failed || attempts > 3*len(outcomes) {
+		t.Errorf("%d attempts of %d operations, of which %d failed", attempts, len(outcomes), failed)
+	}
+	written := s.do("warden.coll", "countDocuments", `{"filter":{"i":{"$exists":true}}}`).Value
+	if written.AsInt64() != int64(succeeded) {
+		t.Errorf("%v documents of %d inserts", written, succeeded)
+	}
+	if seen, rejected := limiter(); seen-asked != int64(attempts) || rejected == 0 {
+		t.Errorf("the limiter saw %d requests of %d, and rejected %d", seen-asked, attempts, rejected)
+	}
+	for i := range clients {
+		testkit.Until(t, name(i)+" gets through again", func() bool {
+			return s.do(name(i)+".coll", "insertOne", `{"document":{}}`).Err == nil
+		})
+		if n := s.count(name(i), result.PoolCleared); n != 0 {
+			t.Errorf("client %d cleared its pool %d times", i, n)
+		}
+	}
+}
