@@ -138,7 +138,10 @@ func TestExplanations(t *testing.T) {
 		wce    = "clientBulkWrite raised server error, write concern error: code 91"
 		client = "insertOne raised client error"
 		abort  = "send abortTransaction on admin"
+
+		unknown = "commitTransaction raised server error, UnknownTransactionCommitResult"
 	)
+	transient := []Fault{{Code: 50, Labels: []string{"TransientTransactionError"}}}
 	for _, row := range []struct {
 		why            string
 		s              Schedule
@@ -165,6 +168,10 @@ func TestExplanations(t *testing.T) {
 		{"a write concern error of a bulk write", Schedule{Operation: "bulkWrite", Faults: []Fault{{Code: 6}}}, "single 8.0",
 			raised("bulkWrite raised write concern error: code 64", "bulkWrite raised server error"), "D13", ""},
 		{"an error of a bulk write", Schedule{Operation: "bulkWrite", Faults: []Fault{{Code: 6}}}, "single 8.0", raised("bulkWrite raised client error", "bulkWrite raised server error"), "", ""},
+		{"a label of an unknown commit", Schedule{Operation: "commitTransaction", Faults: transient}, "replicaset 8.0", raised(unknown, unknown+", TransientTransactionError"), "D14", ""},
+		{"the label of a known failure", Schedule{Operation: "commitTransaction", Faults: transient}, "replicaset 8.0", raised("commitTransaction raised server error", unknown), "", ""},
+		{"a label that the server did not send", Schedule{Operation: "commitTransaction", Faults: []Fault{{Code: 50}}}, "replicaset 8.0",
+			raised(unknown, unknown+", TransientTransactionError"), "", ""},
 		{"an update of many in a command of its own", Schedule{}, "replicaset 8.0", events("send update, 2 statements\n  update failed", "send update, 1 statement\n  update failed"), "", "D17"},
 		{"another end of an update", Schedule{}, "replicaset 8.0", events("send update, 2 statements\n  update failed", "send update, 1 statement\n  update succeeded"), "", ""},
 		{"more attempts after an overload error", Schedule{}, "single 8.0", events("send find\n  find failed: code 462", "send find\n  find failed: code 462"+again), "", "D18"},
