@@ -36,7 +36,8 @@ func TestCluster(t *testing.T) {
 		{"a server that requires an API version", embedded.Options{Parameters: declared}, false, "", "1", Single, "single 8.0"},
 		{"such members", embedded.Options{Topology: embedded.ReplicaSet, Parameters: declared}, false, "", "1", ReplicaSet, "replicaset 8.0"},
 		{"such routers", embedded.Options{Topology: embedded.Sharded, Parameters: declared}, false, "", "1", Sharded, "sharded 8.0"},
-		{"behind a load balancer", embedded.Options{Topology: embedded.LoadBalanced, Parameters: declared}, false, "", "1", LoadBalanced, "load-balanced 8.0"},
+		{"behind a load balancer", embedded.Options{Topology: embedded.LoadBalanced, Parameters: declared},
+			false, "", "1", LoadBalanced, "load-balanced 8.0"},
 	} {
 		t.Run(r.reason, func(t *testing.T) {
 			r.o.Version = "8.0"
@@ -46,7 +47,7 @@ func TestCluster(t *testing.T) {
 				named(t, hosts, r.txt)
 				text = "mongodb+srv://" + srvName + "/?tls=false"
 			}
-			s := opened[Source](t)(OpenCluster(testkit.Context(t), ClusterOptions{URI: text, SingleURI: d.SingleURI(), ServerAPI: r.api, Lock: &LockOptions{}}))
+			s := openCluster(t, ClusterOptions{URI: text, SingleURI: d.SingleURI(), ServerAPI: r.api, Lock: &LockOptions{}})
 			c := borrow(t, s)
 			about := c.Description()
 			testkit.Equal(t, "name, topology, shards and hosts", []any{about.Name, about.Topology, about.ReplicaSetShards, about.Hosts},
@@ -55,10 +56,7 @@ func TestCluster(t *testing.T) {
 			if c.Owned() || c.URI() != text || len(about.AuthMechanisms) == 0 {
 				t.Errorf("%+v at %s, our own: %t", about, c.URI(), c.Owned())
 			}
-			reaches(t, r.api, c.SingleURI())
-			for _, host := range about.Hosts {
-				reaches(t, r.api, c.DirectURI(host))
-			}
+			usable(t, r.api, c)
 			busy, cancel := context.WithCancelCause(t.Context())
 			cancel(errors.New("enough"))
 			_, err := s.Acquire(busy, 0)

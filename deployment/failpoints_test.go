@@ -63,7 +63,7 @@ func TestLeftFailPoints(t *testing.T) {
 			}
 			var heard notes
 			o := ClusterOptions{URI: d.URI(), SingleURI: d.SingleURI(), Lock: &LockOptions{}, Note: heard.add}
-			opened[Source](t)(OpenCluster(testkit.Context(t), o))
+			openCluster(t, o)
 			testkit.Says(t, heard.String(), strings.ReplaceAll(r.want, "HOST", host))
 			if r.want == "" && heard.String() != "" {
 				t.Errorf("people hear %q", heard.String())
@@ -82,7 +82,7 @@ func TestFailPointsOfOthersStay(t *testing.T) {
 	arm(t, d.DirectURI(d.Primary()), "alwaysOn", "find")
 	_, err := OpenCluster(testkit.Context(t), ClusterOptions{URI: d.URI(), Lock: &LockOptions{}})
 	isHeld(t, err)
-	opened[Source](t)(OpenCluster(testkit.Context(t), ClusterOptions{URI: d.URI()}))
+	openCluster(t, ClusterOptions{URI: d.URI()})
 	testkit.Equal(t, "fail points of the first run", len(left(t, d.DirectURI(d.Primary()))), 1)
 }
 
@@ -150,7 +150,7 @@ func TestUnblock(t *testing.T) {
 			}
 			// The first look always fails, at the end of its time.
 			o := ClusterOptions{URI: d.URI(), ServerAPI: r.api, Timeout: 3 * time.Second, Lock: &LockOptions{}, Note: heard.add}
-			opened[Source](t)(OpenCluster(testkit.Context(t), o))
+			openCluster(t, o)
 			for _, host := range d.Hosts() {
 				testkit.Says(t, heard.String(), "turned off: failCommand was on at "+host)
 			}

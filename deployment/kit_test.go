@@ -124,11 +124,30 @@ func reaches(t testing.TB, api string, texts ...string) {
 	}
 }
 
+// usable reports which of a deployment's connection strings lead nowhere. Those of
+// single hosts do behind a load balancer.
+func usable(t testing.TB, api string, d Deployment) {
+	t.Helper()
+	reaches(t, api, d.URI(), d.SingleURI())
+	for _, h := range d.Description().Hosts {
+		if _, own := d.(*cluster); own || d.Description().Topology != LoadBalanced {
+			reaches(t, api, d.DirectURI(h))
+		}
+	}
+}
+
+// openCluster looks at a cluster within the test's patience.
+func openCluster(t testing.TB, o ClusterOptions) Source {
+	t.Helper()
+	return opened[Source](t)(OpenCluster(testkit.Context(t), o))
+}
+
 // arm sets failCommand, as a run that was killed leaves it.
 func arm(t testing.TB, text string, mode any, commands string, more ...bson.E) {
 	t.Helper()
 	data := append(bson.D{{Key: "failCommands", Value: strings.Fields(commands)}}, more...)
-	_, err := runOn(t, parsed(t, text), bson.D{{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: mode}, {Key: "data", Value: data}})
+	_, err := runOn(t, parsed(t, text),
+		bson.D{{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: mode}, {Key: "data", Value: data}})
 	testkit.Check(t, err)
 }
 

@@ -35,9 +35,12 @@ func TestLocalOffers(t *testing.T) {
 			"sharded 8.0 auth, load-balanced 8.0, load-balanced 8.0 auth, single 8.0, single 8.0 auth"},
 		{"load balancing came with 5.0.7", old, LocalOptions{Auth: &off}, "replicaset 4.2, sharded 4.2, single 4.2"},
 		{"sharding needs a mongos", bare, LocalOptions{Auth: &on}, "replicaset 8.0 auth, single 8.0 auth"},
-		{"what is asked for and is missing", bare, LocalOptions{Topologies: []Topology{Sharded}}, "error: a sharded cluster cannot be had: there is no /r/mongos"},
-		{"an older one, asked for", old, LocalOptions{Topologies: []Topology{LoadBalanced}}, "error: version 4.2.24 has no load balancing, which came with 5.0.7"},
-		{"a topology that nobody can start", whole, LocalOptions{Topologies: []Topology{"ring"}}, `error: topology "ring" cannot be started from local binaries`},
+		{"what is asked for and is missing", bare, LocalOptions{Topologies: []Topology{Sharded}},
+			"error: a sharded cluster cannot be had: there is no /r/mongos"},
+		{"an older one, asked for", old, LocalOptions{Topologies: []Topology{LoadBalanced}},
+			"error: version 4.2.24 has no load balancing, which came with 5.0.7"},
+		{"a topology that nobody can start", whole, LocalOptions{Topologies: []Topology{"ring"}},
+			`error: topology "ring" cannot be started from local binaries`},
 		{"one that is asked for", whole, LocalOptions{Topologies: []Topology{Single}, Auth: &off}, "single 8.0"},
 	} {
 		offers, err := localOffers(r.release, r.options)

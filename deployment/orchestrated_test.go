@@ -81,10 +81,7 @@ func TestOrchestratedClusters(t *testing.T) {
 		d, err := source.Acquire(testkit.Context(t), i)
 		testkit.Check(t, err)
 		testkit.Equal(t, about.Name+" is ours", d.Owned(), true)
-		reaches(t, "", d.URI(), d.SingleURI())
-		for _, h := range d.Description().Hosts {
-			reaches(t, "", d.DirectURI(h))
-		}
+		usable(t, "", d)
 		source.Release(d, false)
 	}
 	testkit.Check(t, source.Close())
@@ -333,8 +330,9 @@ func TestOrchestratedBalancers(t *testing.T) {
 	made := &ownCluster{}
 	all, one, err := made.balance("mongodb://127.0.0.1:1,127.0.0.1:2/?w=1", []int{3, 4})
 	testkit.Check(t, err)
+	const options = "/?w=1&loadBalanced=true"
 	testkit.Equal(t, "through load balancers", []string{all, one},
-		[]string{"mongodb://" + made.balancers[0].Address() + "/?w=1&loadBalanced=true", "mongodb://" + made.balancers[1].Address() + "/?w=1&loadBalanced=true"})
+		[]string{"mongodb://" + made.balancers[0].Address() + options, "mongodb://" + made.balancers[1].Address() + options})
 	_, _, err = made.balance("mongodb://127.0.0.1:1,127.0.0.1:2/", []int{3})
 	testkit.Fails(t, err, "its 2 routers have 1 ports for load balancers")
 	for _, b := range made.balancers {

@@ -281,12 +281,7 @@ func TestEmbeddedKeepsItsOffers(t *testing.T) {
 					return d
 				}
 				d := acquire()
-				reaches(t, "", d.URI(), d.SingleURI())
-				if offer.Topology != LoadBalanced {
-					for _, h := range d.Description().Hosts {
-						reaches(t, "", d.DirectURI(h))
-					}
-				}
+				usable(t, "", d)
 				found, err := probe(testkit.Context(t), d.URI())
 				testkit.Check(t, err)
 				testkit.Equal(t, "a probe", []any{found.Topology, found.Version, found.ReplicaSetShards, d.Owned()},

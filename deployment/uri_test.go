@@ -212,6 +212,7 @@ func TestBelowOptions(t *testing.T) {
 	testkit.Equal(t, "deaths", []error{Died(mortal{}), Died(behind(mortal{}))}, []error{errDeath, errDeath})
 	testkit.Equal(t, "nobody knows of one", []error{Died(&cluster{}), Died(behind(&cluster{})), Died(nil)}, []error{nil, nil, nil})
 	p := newPool(nil)
-	testkit.Equal(t, "sources that mend", []bool{Mends(p), Mends(WithURIOptions(p, []URIOption{{"compressors", "zlib"}})), Mends(&clusterSource{})}, []bool{true, true, false})
+	with := WithURIOptions(p, []URIOption{{"compressors", "zlib"}})
+	testkit.Equal(t, "sources that mend", []bool{Mends(p), Mends(with), Mends(&clusterSource{})}, []bool{true, true, false})
 	testkit.Check(t, p.Close())
 }

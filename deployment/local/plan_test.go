@@ -218,7 +218,7 @@ func TestFind(t *testing.T) {
 		{"a version that is too old", at("old"), Release{}, []string{"4.0.28", "4.2 is the oldest"}},
 		{"a library that is missing", at("broken"), Release{}, []string{"exit status 127", "libcrypto.so.1.1"}},
 		{"a program that says nothing", at("silent"), Release{}, []string{"does not tell a version", "it said nothing"}},
-		{"a folder without it", at("empty"), Release{}, []string{"there is no mongod in the folder", filepath.Join("empty", "bin", "mongod"), filepath.Join("empty", "mongod")}},
+		{"a folder without it", at("empty"), Release{}, []string{"there is no mongod in the folder", "empty/bin/mongod", "empty/mongod"}},
 		{"a file that cannot be run", at("plain"), Release{}, []string{"not executable"}},
 		{"a folder that is missing", at("nowhere"), Release{}, []string{"there is no "}},
 	} {

@@ -255,7 +255,9 @@ func TestLines(t *testing.T) {
 	two := logged(t, day+"1.500+0000 I meanwhile\n")
 	second := func(n int) time.Time { return time.Date(2026, 11, 21, 18, 0, n, 0, time.UTC) }
 	got := ReadLogs(map[string]string{"h:1": one, "h:2": two, "h:3": "nowhere"}, second(1), second(2))
-	for i, want := range []string{"h:1 " + day + "1.000+0000 I two", "h:1  and what belongs to it", "h:2 " + day + "1.500+0000 I meanwhile", "h:1 " + day + "2.000"} {
+	for i, want := range []string{
+		"h:1 " + day + "1.000+0000 I two", "h:1  and what belongs to it", "h:2 " + day + "1.500+0000 I meanwhile", "h:1 " + day + "2.000",
+	} {
 		if i >= len(got) || !strings.HasPrefix(got[i].Server+" "+got[i].Text, want) {
 			t.Fatalf("line %d of %v, want %s", i, got, want)
 		}
