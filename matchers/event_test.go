@@ -10,27 +10,16 @@ import (
 	"github.com/unified-test-runner/utr/source"
 )
 
-func started(t testing.TB, command string) result.Event {
-	d := raw(t, command)
-	list, _ := elements(d)
-	return result.Event{Type: result.CommandStarted, Command: &result.CommandEvent{
-		CommandName: list[0].key, DatabaseName: "db", Command: d,
-	}}
+func command(typ result.EventType, c result.CommandEvent) result.Event {
+	if list, _ := elements(c.Command); c.CommandName == "" && len(list) > 0 {
+		c.CommandName = list[0].key
+	}
+	c.DatabaseName = "db"
+	return result.Event{Type: typ, Command: &c}
 }
 
-func succeeded(name string) result.Event {
-	return result.Event{Type: result.CommandSucceeded, Command: &result.CommandEvent{CommandName: name, DatabaseName: "db"}}
-}
-
-func failed(name string) result.Event {
-	return result.Event{Type: result.CommandFailed, Command: &result.CommandEvent{CommandName: name, DatabaseName: "db"}}
-}
-
-func with(e result.Event, change func(*result.CommandEvent)) result.Event {
-	c := *e.Command
-	change(&c)
-	e.Command = &c
-	return e
+func started(t testing.TB, text string) result.Event {
+	return command(result.CommandStarted, result.CommandEvent{Command: raw(t, text)})
 }
 
 func pool(typ result.EventType, p result.PoolEvent) result.Event {
@@ -41,75 +30,35 @@ func sdam(typ result.EventType, s result.SDAMEvent) result.Event {
 }
 func state(typ string) *result.TopologyState { return &result.TopologyState{Type: typ} }
 
-func serviceID(id *bson.ObjectID) func(*result.CommandEvent) {
-	return func(c *result.CommandEvent) { c.ServiceID = id }
-}
-
-func connectionID(id *int64) func(*result.CommandEvent) {
-	return func(c *result.CommandEvent) { c.ServerConnectionID = id }
-}
-
 func TestEventFields(t *testing.T) {
 	find := started(t, `{"find":"coll","filter":{"x":1},"lsid":{"id":1}}`)
-	reply := with(succeeded("find"), func(c *result.CommandEvent) { c.Reply = raw(t, `{"ok":1.0,"cursor":{"id":0}}`) })
+	redacted := command(result.CommandStarted, result.CommandEvent{CommandName: "saslStart", Redacted: true})
+	reply := command(result.CommandSucceeded, result.CommandEvent{CommandName: "find", Reply: raw(t, `{"ok":1.0,"cursor":{"id":0}}`)})
 	id, zero := bson.NewObjectID(), bson.ObjectID{}
-	rows := []struct {
+	type row struct {
 		reason   string
 		expected string
 		actual   result.Event
 		wrong    string
-	}{
+	}
+	rows := []row{
 		{"any event of a type", `{commandStartedEvent: {}}`, find, ""},
-		{"another type", `{commandStartedEvent: {}}`, succeeded("find"), "want a commandStartedEvent, got a commandSucceededEvent"},
+		{"another type", `{commandStartedEvent: {}}`, reply, "want a commandStartedEvent, got a commandSucceededEvent"},
 		{"command, root-level", `{commandStartedEvent: {command: {find: coll, filter: {x: 1.0}}}}`, find, ""},
 		{"command differs by a half", `{commandStartedEvent: {command: {find: coll, filter: {x: 1.5}}}}`, find, "commandStartedEvent.command.filter.x: the numbers differ"},
 		{"command, nested documents", `{commandStartedEvent: {command: {filter: {}}}}`, find, `command.filter: unexpected key "x"`},
 		{"command, a key that must not be", `{commandStartedEvent: {command: {lsid: {$$exists: false}}}}`, find, "want no value"},
-		{"command redacted", `{commandStartedEvent: {command: {saslStart: 1}}}`, with(find, func(c *result.CommandEvent) { c.Command, c.Redacted = nil, true }), "the value is missing"},
-		{"command redacted, as wanted", `{commandStartedEvent: {command: {saslStart: {$$exists: false}}}}`, with(find, func(c *result.CommandEvent) { c.Command, c.Redacted = nil, true }), ""},
+		{"command redacted", `{commandStartedEvent: {command: {saslStart: 1}}}`, redacted, "the value is missing"},
+		{"command redacted, as wanted", `{commandStartedEvent: {command: {saslStart: {$$exists: false}}}}`, redacted, ""},
 		{"command is a document", `{commandStartedEvent: {command: 1}}`, find, "want a document"},
-		{"commandName", `{commandStartedEvent: {commandName: find}}`, find, ""},
-		{"commandName differs", `{commandStartedEvent: {commandName: Find}}`, find, "commandName: the values differ"},
-		{"databaseName", `{commandStartedEvent: {databaseName: db}}`, find, ""},
-		{"databaseName differs", `{commandStartedEvent: {databaseName: admin}}`, find, "databaseName: the values differ"},
 		{"databaseName is a string", `{commandStartedEvent: {databaseName: {$$type: string}}}`, find, "want a string"},
-		{"hasServiceId", `{commandStartedEvent: {hasServiceId: true}}`, with(find, serviceID(&id)), ""},
-		{"hasServiceId, not set", `{commandStartedEvent: {hasServiceId: true}}`, find, "serviceId is not set"},
-		{"hasServiceId, empty", `{commandStartedEvent: {hasServiceId: true}}`, with(find, serviceID(&zero)), "serviceId is not set"},
-		{"hasServiceId false, not set", `{commandStartedEvent: {hasServiceId: false}}`, find, ""},
-		{"hasServiceId false, empty", `{commandStartedEvent: {hasServiceId: false}}`, with(find, serviceID(&zero)), ""},
-		{"hasServiceId false, set", `{commandStartedEvent: {hasServiceId: false}}`, with(find, serviceID(&id)), "serviceId is set"},
-		{"hasServerConnectionId", `{commandStartedEvent: {hasServerConnectionId: true}}`, with(find, connectionID(ptr[int64](5))), ""},
-		{"hasServerConnectionId, not set", `{commandStartedEvent: {hasServerConnectionId: true}}`, find, "serverConnectionId is not set"},
-		{"hasServerConnectionId, zero", `{commandStartedEvent: {hasServerConnectionId: true}}`, with(find, connectionID(ptr[int64](0))), "not positive"},
-		{"hasServerConnectionId, no int32", `{commandStartedEvent: {hasServerConnectionId: true}}`, with(find, connectionID(ptr[int64](1<<31))), "no 32-bit integer"},
-		{"hasServerConnectionId false, not set", `{commandStartedEvent: {hasServerConnectionId: false}}`, find, ""},
-		{"hasServerConnectionId false, -1", `{commandStartedEvent: {hasServerConnectionId: false}}`, with(find, connectionID(ptr[int64](-1))), ""},
-		{"hasServerConnectionId false, 0", `{commandStartedEvent: {hasServerConnectionId: false}}`, with(find, connectionID(ptr[int64](0))), ""},
-		{"hasServerConnectionId false, set", `{commandStartedEvent: {hasServerConnectionId: false}}`, with(find, connectionID(ptr[int64](1))), "serverConnectionId is set"},
 		{"no reply in a started event", `{commandStartedEvent: {reply: {}}}`, find, `unknown field "reply"`},
 
 		{"reply, root-level", `{commandSucceededEvent: {reply: {ok: 1}}}`, reply, ""},
 		{"reply differs", `{commandSucceededEvent: {reply: {ok: 0}}}`, reply, "reply.ok: the numbers differ"},
-		{"succeeded commandName", `{commandSucceededEvent: {commandName: find}}`, reply, ""},
-		{"succeeded commandName differs", `{commandSucceededEvent: {commandName: count}}`, reply, "commandName: the values differ"},
-		{"succeeded databaseName", `{commandSucceededEvent: {databaseName: db}}`, reply, ""},
-		{"succeeded databaseName differs", `{commandSucceededEvent: {databaseName: x}}`, reply, "databaseName: the values differ"},
-		{"succeeded hasServiceId", `{commandSucceededEvent: {hasServiceId: true}}`, with(reply, serviceID(&id)), ""},
-		{"succeeded hasServiceId not", `{commandSucceededEvent: {hasServiceId: true}}`, reply, "serviceId is not set"},
-		{"succeeded hasServerConnectionId", `{commandSucceededEvent: {hasServerConnectionId: false}}`, reply, ""},
-		{"succeeded hasServerConnectionId not", `{commandSucceededEvent: {hasServerConnectionId: true}}`, reply, "serverConnectionId is not set"},
 		{"no command in a succeeded event", `{commandSucceededEvent: {command: {}}}`, reply, `unknown field "command"`},
 
-		{"failed commandName", `{commandFailedEvent: {commandName: find}}`, failed("find"), ""},
-		{"failed commandName differs", `{commandFailedEvent: {commandName: count}}`, failed("find"), "commandName: the values differ"},
-		{"failed databaseName", `{commandFailedEvent: {databaseName: db}}`, failed("find"), ""},
-		{"failed databaseName differs", `{commandFailedEvent: {databaseName: x}}`, failed("find"), "databaseName: the values differ"},
-		{"failed hasServiceId", `{commandFailedEvent: {hasServiceId: false}}`, failed("find"), ""},
-		{"failed hasServiceId not", `{commandFailedEvent: {hasServiceId: true}}`, failed("find"), "serviceId is not set"},
-		{"failed hasServerConnectionId", `{commandFailedEvent: {hasServerConnectionId: false}}`, failed("find"), ""},
-		{"failed hasServerConnectionId not", `{commandFailedEvent: {hasServerConnectionId: true}}`, failed("find"), "serverConnectionId is not set"},
-		{"no failure in a failed event", `{commandFailedEvent: {failure: {}}}`, failed("find"), `unknown field "failure"`},
+		{"no failure in a failed event", `{commandFailedEvent: {failure: {}}}`, command(result.CommandFailed, result.CommandEvent{}), `unknown field "failure"`},
 
 		{"pool cleared", `{poolClearedEvent: {}}`, pool(result.PoolCleared, result.PoolEvent{}), ""},
 		{"pool cleared hasServiceId", `{poolClearedEvent: {hasServiceId: true}}`, pool(result.PoolCleared, result.PoolEvent{ServiceID: &id}), ""},
@@ -123,13 +72,6 @@ func TestEventFields(t *testing.T) {
 		{"reason of a failed check-out differs", `{connectionCheckOutFailedEvent: {reason: timeout}}`, pool(result.ConnectionCheckOutFailed, result.PoolEvent{}), "reason: the values differ"},
 		{"pool ready has no fields", `{poolReadyEvent: {hasServiceId: true}}`, pool(result.PoolReady, result.PoolEvent{}), "unknown field"},
 
-		{"awaited", `{serverHeartbeatStartedEvent: {awaited: true}}`, sdam(result.ServerHeartbeatStarted, result.SDAMEvent{Awaited: ptr(true)}), ""},
-		{"awaited differs", `{serverHeartbeatStartedEvent: {awaited: true}}`, sdam(result.ServerHeartbeatStarted, result.SDAMEvent{Awaited: ptr(false)}), "awaited: the values differ"},
-		{"awaited must be set", `{serverHeartbeatStartedEvent: {awaited: false}}`, sdam(result.ServerHeartbeatStarted, result.SDAMEvent{}), "does not have this field"},
-		{"awaited, succeeded", `{serverHeartbeatSucceededEvent: {awaited: false}}`, sdam(result.ServerHeartbeatSucceeded, result.SDAMEvent{Awaited: ptr(false)}), ""},
-		{"awaited, succeeded, differs", `{serverHeartbeatSucceededEvent: {awaited: true}}`, sdam(result.ServerHeartbeatSucceeded, result.SDAMEvent{Awaited: ptr(false)}), "the values differ"},
-		{"awaited, failed", `{serverHeartbeatFailedEvent: {awaited: false}}`, sdam(result.ServerHeartbeatFailed, result.SDAMEvent{Awaited: ptr(false)}), ""},
-		{"awaited, failed, differs", `{serverHeartbeatFailedEvent: {awaited: true}}`, sdam(result.ServerHeartbeatFailed, result.SDAMEvent{Awaited: ptr(false)}), "the values differ"},
 		{"server descriptions", `{serverDescriptionChangedEvent: {previousDescription: {type: Unknown}, newDescription: {type: RSPrimary}}}`, sdam(result.ServerDescriptionChanged, result.SDAMEvent{Previous: state("Unknown"), New: state("RSPrimary")}), ""},
 		{"new server description differs", `{serverDescriptionChangedEvent: {newDescription: {type: RSSecondary}}}`, sdam(result.ServerDescriptionChanged, result.SDAMEvent{New: state("RSPrimary")}), "newDescription.type: the values differ"},
 		{"previous server description differs", `{serverDescriptionChangedEvent: {previousDescription: {type: RSPrimary}}}`, sdam(result.ServerDescriptionChanged, result.SDAMEvent{Previous: state("Unknown")}), "previousDescription.type: the values differ"},
@@ -147,6 +89,42 @@ func TestEventFields(t *testing.T) {
 		{"an unknown field", `{commandStartedEvent: {requestId: 1}}`, find, `unknown field "requestId"`},
 		{"a flag that is none", `{commandStartedEvent: {hasServiceId: 1}}`, find, "want true or false"},
 		{"an event without its fields", `{commandStartedEvent: {commandName: find}}`, result.Event{Type: result.CommandStarted}, "lacks its fields"},
+	}
+	for _, typ := range []result.EventType{result.CommandStarted, result.CommandSucceeded, result.CommandFailed} {
+		for _, r := range []struct {
+			reason, expected string
+			actual           result.CommandEvent
+			wrong            string
+		}{
+			{"commandName", `commandName: find`, result.CommandEvent{CommandName: "find"}, ""},
+			{"commandName differs in case", `commandName: Find`, result.CommandEvent{CommandName: "find"}, "commandName: the values differ"},
+			{"databaseName", `databaseName: db`, result.CommandEvent{}, ""},
+			{"databaseName differs", `databaseName: admin`, result.CommandEvent{}, "databaseName: the values differ"},
+			{"a service", `hasServiceId: true`, result.CommandEvent{ServiceID: &id}, ""},
+			{"no service", `hasServiceId: true`, result.CommandEvent{}, "serviceId is not set"},
+			{"an empty service", `hasServiceId: true`, result.CommandEvent{ServiceID: &zero}, "serviceId is not set"},
+			{"no service, as expected", `hasServiceId: false`, result.CommandEvent{}, ""},
+			{"an empty service is none", `hasServiceId: false`, result.CommandEvent{ServiceID: &zero}, ""},
+			{"a service against the expectation", `hasServiceId: false`, result.CommandEvent{ServiceID: &id}, "serviceId is set"},
+			{"a connection", `hasServerConnectionId: true`, result.CommandEvent{ServerConnectionID: ptr[int64](1<<31 - 1)}, ""},
+			{"no connection", `hasServerConnectionId: true`, result.CommandEvent{}, "serverConnectionId is not set"},
+			{"connection 0", `hasServerConnectionId: true`, result.CommandEvent{ServerConnectionID: ptr[int64](0)}, "not positive"},
+			{"not an int32", `hasServerConnectionId: true`, result.CommandEvent{ServerConnectionID: ptr[int64](1 << 31)}, "no 32-bit integer"},
+			{"no connection, as expected", `hasServerConnectionId: false`, result.CommandEvent{}, ""},
+			{"connection -1 is none", `hasServerConnectionId: false`, result.CommandEvent{ServerConnectionID: ptr[int64](-1)}, ""},
+			{"connection 0 is none", `hasServerConnectionId: false`, result.CommandEvent{ServerConnectionID: ptr[int64](0)}, ""},
+			{"a connection against the expectation", `hasServerConnectionId: false`,
+				result.CommandEvent{ServerConnectionID: ptr[int64](1)}, "serverConnectionId is set"},
+		} {
+			rows = append(rows, row{string(typ) + ": " + r.reason, "{" + string(typ) + ": {" + r.expected + "}}", command(typ, r.actual), r.wrong})
+		}
+	}
+	for _, typ := range []result.EventType{result.ServerHeartbeatStarted, result.ServerHeartbeatSucceeded, result.ServerHeartbeatFailed} {
+		awaited := "{" + string(typ) + ": {awaited: true}}"
+		rows = append(rows,
+			row{string(typ) + ": awaited", awaited, sdam(typ, result.SDAMEvent{Awaited: ptr(true)}), ""},
+			row{string(typ) + ": not awaited", awaited, sdam(typ, result.SDAMEvent{Awaited: ptr(false)}), "awaited: the values differ"},
+			row{string(typ) + ": unknown", awaited, sdam(typ, result.SDAMEvent{}), "does not have this field"})
 	}
 	type use struct {
 		typ   result.EventType
@@ -217,7 +195,9 @@ func TestCountFaultsWithoutEvents(t *testing.T) {
 }
 
 func TestEventSequences(t *testing.T) {
-	find, get, fail, ok := started(t, `{"find":"c","batchSize":2}`), started(t, `{"getMore":1}`), failed("find"), succeeded("find")
+	find, get := started(t, `{"find":"c","batchSize":2}`), started(t, `{"getMore":1}`)
+	fail := command(result.CommandFailed, result.CommandEvent{CommandName: "find"})
+	ok := command(result.CommandSucceeded, result.CommandEvent{CommandName: "find"})
 	cleared := pool(result.PoolCleared, result.PoolEvent{})
 	const (
 		wantFind = `{commandStartedEvent: {commandName: find}}`

@@ -69,6 +69,7 @@ func TestCollection(t *testing.T) {
 		{"an extra key (Node takes it for inclusion)", []string{`{_id: 1}`}, []string{`{"_id":1,"x":1}`}, `o[0]: unexpected key "x"`},
 		{"an extra key below", []string{`{_id: 1, x: {}}`}, []string{`{"_id":1,"x":{"y":1}}`}, `o[0].x: unexpected key "y"`},
 		{"a missing key", []string{`{_id: 1, x: 1}`}, []string{`{"_id":1}`}, "o[0].x: the value is missing"},
+		{"documents of one _id are compared", []string{`{_id: 1}`, `{_id: 2, x: 1}`}, []string{`{"_id":2,"x":2}`}, "o[1].x: the values differ"},
 		{"a missing document", []string{`{_id: 1}`, `{_id: 2}`}, []string{`{"_id":2}`}, "o[0]: missing"},
 		{"an extra document", []string{`{_id: 2}`}, []string{`{"_id":1}`, `{"_id":2}`}, "unexpected: the observed document 0"},
 		{"the order of documents", []string{`{_id: 2}`, `{_id: 1}`}, []string{`{"_id":1}`, `{"_id":2}`}, "o[0]._id: the values differ"},
