@@ -1,8 +1,14 @@
 package report_test
 
 import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
 	"time"
 
+	"github.com/unified-test-runner/utr/report"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/source"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -94,6 +100,15 @@ func run() []result.Note {
 	skip := func(d string, kind result.SkipKind, why string) *result.Verdict {
 		return &result.Verdict{Test: id(d), Position: at(60, 5), Status: result.Skipped, SkipKind: kind, Reason: why}
 	}
+	// A test that failed and then passed: no report takes it for one that passed.
+	flaky := &result.Verdict{
+		Test: id("by chance"), Position: at(80, 5), Status: result.Flaky, Reason: "passed at attempt 2, after failed", Duration: 2 * time.Second,
+		Mismatches: []result.Mismatch{{Path: "expectEvents[0]", Position: at(81, 5), Message: "an event is missing"}},
+		Clients:    []result.ClientLog{{Client: "client0"}},
+	}
+	first, second := *flaky, &result.Verdict{Test: flaky.Test, Position: at(80, 5), Status: result.Passed, Duration: time.Second}
+	first.Status, first.Reason, first.Duration = result.Failed, "1 mismatch", time.Second
+	flaky.Attempts = []*result.Verdict{&first, second}
 	verdicts := []*result.Verdict{
 		{Test: id("a pass"), Position: at(3, 5), Status: result.Passed, Duration: 3 * time.Millisecond, Timings: result.Timings{Setup: time.Millisecond, Server: 2 * time.Millisecond}},
 		failed,
@@ -106,6 +121,7 @@ func run() []result.Note {
 		{Test: id("a known failure"), Position: at(70, 5), Status: result.KnownFailing, Reason: "GODRIVER-1", Duration: time.Millisecond},
 		{Test: again, Position: at(3, 5), Status: result.Passed, Duration: 4 * time.Millisecond},
 		{Test: elsewhere, Position: at(3, 5), Status: result.Passed, Duration: 5 * time.Millisecond},
+		flaky,
 	}
 
 	notes := []result.Note{
@@ -121,4 +137,88 @@ func run() []result.Note {
 		summary.Add(v)
 	}
 	return append(notes, result.RunFinished{Time: start.Add(time.Second), Summary: summary})
+}
+
+// ended is a run in which tests named by numbers ended as told, a letter each:
+// p passed, f failed, b broken, k known to fail, s skipped; a minus is not there.
+func ended(day int, endings string) []result.Note {
+	began := time.Date(2026, 7, day, 2, 0, 0, 0, time.UTC)
+	statuses := map[rune]result.Status{'p': result.Passed, 'f': result.Failed, 'b': result.Broken, 'k': result.KnownFailing, 's': result.Skipped}
+	notes := []result.Note{result.RunStarted{Time: began, Engine: "reference 1"}}
+	var s result.Summary
+	for i, c := range endings {
+		if c == '-' {
+			continue
+		}
+		id := result.TestID{File: "specs/find.yml", Suite: "find", Description: fmt.Sprintf("t%d", i), Deployment: "replicaset 8.0", Iteration: 1}
+		v := &result.Verdict{Test: id, Position: at(i+1, 5), Status: statuses[c], Began: began.Add(time.Duration(i) * time.Minute), Duration: time.Minute}
+		s.Add(v)
+		notes = append(notes, result.TestFinished{Verdict: v})
+	}
+	s.Duration = time.Duration(len(endings)) * time.Minute
+	return append(notes, result.RunFinished{Summary: s})
+}
+
+// shard makes a run the run of a shard.
+func shard(name string, notes []result.Note) []result.Note {
+	notes = slices.Clone(notes)
+	started := notes[0].(result.RunStarted)
+	started.Shard = name
+	notes[0] = started
+	return notes
+}
+
+// cells is a run with cells: a good one, a bad one, one that is kept, one that
+// broke before any test.
+func cells() []result.Note {
+	verdict := func(cell, test string, s result.Status) result.Note {
+		return result.TestFinished{Verdict: &result.Verdict{Status: s, Duration: time.Second,
+			Test: result.TestID{File: "f.yml", Suite: "s", Description: test, Deployment: "single 8.0", Cell: cell}}}
+	}
+	bad := result.Summary{Failed: 1, KnownFailing: 1, Duration: 90 * time.Second, Problems: []string{"p", "q"}}
+	return []result.Note{
+		result.RunStarted{Engine: "e", Total: 4, Files: 1},
+		verdict("a", "t", result.Passed), result.CellFinished{Cell: "a", Summary: result.Summary{Passed: 1, Duration: time.Second}},
+		verdict("b|c", "t", result.Failed), verdict("b|c", "u", result.KnownFailing), result.CellFinished{Cell: "b|c", Summary: bad},
+		verdict("d", "t", result.Skipped), result.CellFinished{Cell: "d", Kept: true, Summary: result.Summary{Skipped: 1}},
+		result.CellFinished{Cell: "e", Broken: "exit code 3: no\x1banswer"},
+		result.RunFinished{Summary: result.Summary{Passed: 1, Failed: 1, KnownFailing: 1, Skipped: 1, Duration: 91 * time.Second}},
+	}
+}
+
+// generate gives what a report says of a run.
+func generate(g report.Generator, notes []result.Note) []byte {
+	var out bytes.Buffer
+	r := report.New("memory", g, &out)
+	for _, n := range notes {
+		r.Note(n)
+	}
+	return out.Bytes()
+}
+
+// plain gives the text report of a run.
+func plain(o report.TextOptions, notes ...result.Note) string {
+	return string(generate(report.Text(o), notes))
+}
+
+func lines(b []byte) []string { return strings.Split(strings.TrimSuffix(string(b), "\n"), "\n") }
+
+func finished(v *result.Verdict) result.Note { return result.TestFinished{Verdict: v} }
+
+func read(t *testing.T, text []byte) *report.Past {
+	t.Helper()
+	p, err := report.Read("r.json", bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func earlier(t *testing.T, name string, text []byte) *report.Earlier {
+	t.Helper()
+	e, err := report.ReadEarlier(name, bytes.NewReader(text), time.Date(2026, 7, 1, 0, 0, 0, 0, time.UTC))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
 }

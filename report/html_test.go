@@ -2,7 +2,8 @@ package report_test
 
 import (
 	"bytes"
-	"context"
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"net/url"
 	"os"
@@ -13,39 +14,53 @@ import (
 	"testing"
 	"time"
 
+	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/report"
 	"github.com/unified-test-runner/utr/result"
 )
 
 const evil = `</script><script>document.title="pwned"</script><img src=x onerror='document.title="pwned"'> <!-- & "`
 
-// hostile is a run in which everything that can be a text is markup.
+// hostile is a run in which every text is markup.
 func hostile() []result.Note {
 	id := result.TestID{File: evil + ".yml", Suite: evil, Description: evil, Deployment: evil, Iteration: 1}
+	failure := &result.Error{Message: evil}
 	log := []result.ClientLog{{Client: evil, Events: []result.Event{
 		{Sequence: 1, Type: result.CommandStarted, Address: evil, Command: &result.CommandEvent{CommandName: evil}},
-		{Sequence: 2, Type: result.CommandFailed, Address: evil, Command: &result.CommandEvent{CommandName: evil, Failure: &result.Error{Message: evil}}},
+		{Sequence: 2, Type: result.CommandFailed, Address: evil, Command: &result.CommandEvent{CommandName: evil, Failure: failure}},
 	}}}
 	v := &result.Verdict{Test: id, Status: result.Failed, Reason: evil, Rerun: []string{evil}, Clients: log,
 		Mismatches: []result.Mismatch{{Path: evil, Message: evil, Want: evil, Got: evil, Diff: evil}},
-		Operations: []result.OperationLog{{Name: evil, Object: evil, Outcome: result.Outcome{Err: &result.Error{Message: evil}, Decisions: []result.Decision{{Action: evil, Reason: evil, Rules: []string{evil}}}}}}}
-	return []result.Note{result.RunStarted{Engine: evil}, result.TestFinished{Verdict: v}, result.RunFinished{Summary: result.Summary{Failed: 1, Problems: []string{evil}}}}
+		Operations: []result.OperationLog{{Name: evil, Object: evil, Outcome: result.Outcome{Err: failure,
+			Decisions: []result.Decision{{Action: evil, Reason: evil, Rules: []string{evil}}}}}}}
+	return []result.Note{result.RunStarted{Engine: evil}, finished(v), result.RunFinished{Summary: result.Summary{Failed: 1, Problems: []string{evil}}}}
+}
+
+// data gives the lines of a page that are of one kind.
+func data(page []byte, kind string) (found []string) {
+	_, text, _ := strings.Cut(string(page), `id="data">`)
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, `["`+kind+`"`) {
+			found = append(found, strings.TrimSpace(line))
+		}
+	}
+	return found
 }
 
 // Whatever suites and servers say, a page has the two scripts that it is made
 // of, the data has no angle bracket, and nothing refers to the outside.
 func TestHTMLIsSealed(t *testing.T) {
-	for reason, notes := range map[string][]result.Note{"every note": run(), "markup": hostile(), "attempts": flaky()} {
+	for reason, notes := range map[string][]result.Note{"every note": run(), "markup": hostile()} {
 		text := string(generate(report.HTML(), notes))
 		if n := strings.Count(text, "<script"); n != 2 || strings.Count(text, "</script>") != 2 {
 			t.Errorf("%s: %d scripts", reason, n)
 		}
-		_, data, _ := strings.Cut(text, `id="data">`)
+		head, data, _ := strings.Cut(text, `id="data">`)
 		data, rest, _ := strings.Cut(data, "</script>")
 		if strings.ContainsAny(data, "<>") || rest != "\n</body>\n</html>\n" {
 			t.Errorf("%s: data with markup", reason)
 		}
-		if found := regexp.MustCompile(`(src|href)\s*=\s*["']?(http|//)|@import|url\(`).FindString(text[:strings.Index(text, `id="data">`)]); found != "" {
+		if found := regexp.MustCompile(`(src|href)\s*=\s*["']?(http|//)|@import|url\(`).FindString(head); found != "" {
 			t.Errorf("%s: it refers to the outside: %s", reason, found)
 		}
 	}
@@ -64,80 +79,147 @@ func TestHTMLIsBounded(t *testing.T) {
 	}
 	v := &result.Verdict{Status: result.Failed, Clients: []result.ClientLog{{Client: "c", Events: events}},
 		Operations: []result.OperationLog{{Outcome: result.Outcome{Decisions: make([]result.Decision, 10_000)}}}}
-	text := string(generate(report.HTML(), []result.Note{result.TestFinished{Verdict: v}}))
-	if len(text) > 200_000 || !strings.Contains(text, `"omitted":{"after":300,"count":24600}`) || !strings.Contains(text, `"heartbeats":25000`) || !strings.Contains(text, `"omitted":{"after":75,"count":9900}`) || !strings.Contains(text, `"sequence":49999`) {
-		t.Errorf("%d bytes", len(text))
+	text := string(generate(report.HTML(), []result.Note{finished(v)}))
+	for _, want := range []string{`"omitted":{"after":300,"count":24600}`, `"heartbeats":25000`, `"omitted":{"after":75,"count":9900}`, `"sequence":49999`} {
+		if len(text) > 200_000 || !strings.Contains(text, want) {
+			t.Errorf("%d bytes, without %s", len(text), want)
+		}
 	}
 	if len(v.Clients[0].Events) != 50_000 || v.Clients[0].Events[1].Sequence != 1 || len(v.Operations[0].Outcome.Decisions) != 10_000 {
 		t.Error("the verdict itself was cut")
 	}
 }
 
-// browse opens a page in a real browser and gives the document that it made.
-func browse(t *testing.T, text []byte, fragment string) string {
-	t.Helper()
-	browser := ""
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if path, err := exec.LookPath(name); err == nil && browser == "" {
-			browser = path
+// A report of very many failures, each with a long log, does not grow as they
+// do: later ones are shorter, and say so.
+func TestManyFailuresAreBounded(t *testing.T) {
+	v := &result.Verdict{Status: result.Failed, Clients: []result.ClientLog{{Client: "c"}}}
+	for i := range 400 {
+		v.Clients[0].Events = append(v.Clients[0].Events,
+			result.Event{Sequence: int64(i), Type: result.ConnectionCheckedOut, Address: strings.Repeat("a", 400), Pool: &result.PoolEvent{}})
+	}
+	var notes []result.Note
+	for range 400 {
+		notes = append(notes, finished(v))
+	}
+	page := generate(report.HTML(), notes)
+	last := page[bytes.LastIndexByte(page[:len(page)-1], '\n'):]
+	if n := len(page); n < 32<<20 || n > 40<<20 || !bytes.Contains(last, []byte(`"omitted":{"after":15,"count":380}`)) {
+		t.Errorf("%d bytes of HTML, the last failure has %.300s", n, last)
+	}
+	junit := string(generate(report.JUnit(), append(notes[:160:160], result.RunFinished{})))
+	faults := strings.Split(junit, "<failure ")[1:]
+	if n := len(junit); n < 8<<20 || n > 10<<20 || len(faults) != 160 {
+		t.Errorf("%d bytes of JUnit, %d faults", n, len(faults))
+	}
+	for i, most := range map[int]int{0: 66 << 10, len(faults) - 1: 3 << 10} {
+		if len(faults[i]) > most || !strings.Contains(faults[i], " lines left out\n") {
+			t.Errorf("fault %d has %d bytes", i, len(faults[i]))
 		}
 	}
-	if browser == "" {
-		t.Skip("no chromium on the PATH: the page is not opened in a browser")
-	}
-	path := filepath.Join(t.TempDir(), "page.html")
-	if err := os.WriteFile(path, text, 0o644); err != nil {
+}
+
+// harness is a page that opens others in frames, the first of its arguments
+// being their addresses, and ends with what each of them became, in base64.
+const harness = `<body><script>
+const opened = %s.map(address => new Promise(resolve => {
+	const frame = document.body.appendChild(document.createElement("iframe"));
+	frame.width = 1200; frame.height = 900;
+	frame.onload = () => setTimeout(() => {
+		resolve(btoa(unescape(encodeURIComponent(frame.contentDocument.documentElement.outerHTML))));
+	}, 1000);
+	frame.src = address;
+}));
+Promise.all(opened).then(all => { document.body.innerHTML = all.map(text => "<p>" + text + "</p>").join(""); });
+</script>`
+
+// browse opens pages in a browser, by addresses below the folder that it makes
+// of them, and gives what a reader sees of each: the document that it made,
+// without its script and data.
+func browse(t *testing.T, pages map[string][]byte, addresses []string) (documents []string) {
+	t.Helper()
+	browser, folder := testkit.Browser(t), t.TempDir()
+	list, err := json.Marshal(addresses)
+	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
-	defer cancel()
-	c := exec.CommandContext(ctx, browser, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--user-data-dir="+filepath.Join(t.TempDir(), "profile"),
-		"--virtual-time-budget=2000", "--dump-dom", "file://"+path+"#"+fragment)
+	pages["all.html"] = fmt.Appendf(nil, harness, list)
+	for name, text := range pages {
+		if err := os.WriteFile(filepath.Join(folder, name), text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := exec.CommandContext(testkit.Context(t), browser, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+		"--allow-file-access-from-files", "--user-data-dir="+t.TempDir(), "--virtual-time-budget=5000", "--dump-dom",
+		"file://"+filepath.Join(folder, "all.html"))
 	c.Env = append(os.Environ(), "TZ=UTC")
 	c.WaitDelay = 5 * time.Second
 	out, err := c.Output()
-	switch {
-	case ctx.Err() != nil:
-		t.Skip("chromium did not answer within 90 s: the page is not judged")
-	case err != nil:
-		t.Skipf("chromium cannot run here: %v", err)
+	if err != nil {
+		testkit.Lacking(t, "a browser that opens a page:", err)
 	}
-	return string(out)
+	scripts := regexp.MustCompile(`(?s)<script.*?</script>`)
+	for _, p := range regexp.MustCompile(`<p>([^<]*)</p>`).FindAllSubmatch(out, -1) {
+		text, err := base64.StdEncoding.DecodeString(string(p[1]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		documents = append(documents, scripts.ReplaceAllString(string(text), ""))
+	}
+	if len(documents) != len(addresses) {
+		t.Fatalf("%d of %d pages were opened:\n%.3000s", len(documents), len(addresses), out)
+	}
+	return documents
 }
 
-// scripts are the page's script and its data: what is left of a document
-// without them is what a reader sees.
-var scripts = regexp.MustCompile(`(?s)<script.*?</script>`)
-
 func TestHTMLInBrowser(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a browser takes seconds")
+	link := func(file, test, where string) string { return "t=" + url.QueryEscape(file+"|"+test+"|"+where+"|1") }
+	pages := map[string][]byte{
+		"run.html": generate(report.HTML(), run()), "hostile.html": generate(report.HTML(), hostile()), "cut.html": generate(report.HTML(), run()[:6]),
+		"trends.html": generate(report.HTML(
+			earlier(t, evil, generate(report.JSON(), ended(3, "pbp-fffp"))),
+			earlier(t, "b.json", generate(report.JSON(), ended(4, "pfp--fpp"))),
+			earlier(t, "c.json", generate(report.JSON(), ended(5, "ppffff-p")))), ended(6, "pffffpf")),
 	}
-	id := url.QueryEscape(`specs/find.yml|a failure <&"'|replicaset 8.0|1`)
-	for _, r := range []struct {
-		reason, fragment string
-		text             []byte
-		has, lacks       []string
+	trend := func(test string) string { return link("specs/find.yml", test, "replicaset 8.0") }
+	rows := []struct {
+		reason, page, fragment string
+		has, lacks             []string
 	}{
-		{"the matrix first", "", generate(report.HTML(), run()),
-			[]string{`data-verdicts="11"`, "<title>✘ 2 red · utr report</title>", "✘ 1 failed", "– 5 skipped", ">replicaset 8.0</span>", ">sharded 8.0</span>", ">too old as well</div>", "--run xyz matches no test", "The run was interrupted."},
+		{"the matrix first", "run", "",
+			[]string{"data-ready=", `data-verdicts="12"`, "<title>✘ 3 red · utr report</title>", "✘ 1 failed", "– 5 skipped", ">replicaset 8.0</span>",
+				">sharded 8.0</span>", ">too old as well</div>", "--run xyz matches no test", "The run was interrupted."},
 			[]string{"this test again"}},
-		{"a link to a failure", "t=" + id, generate(report.HTML(), run()),
-			[]string{"numbers differ", "specs/find.yml:30:20", ">1.5</span>", ">R7</span>", "deprioritized a:27017", "who sent what", "<svg", "IngressRequestRateLimitExceeded", "events of client0 (9)", "… 90 events left out", "… 11 operations left out", "… 3 decisions left out", "… 4 mismatches left out", "logs (2 lines)", "this test again", "utr run --run "},
-			nil},
-		{"a filter", "q=known&s=known-failing", generate(report.HTML(), run()),
+		{"a link to a failure", "run", link("specs/find.yml", `a failure <&"'`, "replicaset 8.0"),
+			[]string{"numbers differ", "specs/find.yml:30:20", ">1.5</span>", ">R7</span>", "deprioritized a:27017", "who sent what", "<svg",
+				"IngressRequestRateLimitExceeded", "events of client0 (9)", "… 90 events left out", "… 11 operations left out", "… 3 decisions left out",
+				"… 4 mismatches left out", "logs (2 lines)", "this test again", "utr run --run "}, nil},
+		{"a filter", "run", "q=known&s=known-failing",
 			[]string{">a known failure</div>", `class="chip known-failing" aria-pressed="true"`}, []string{">a pass</div>"}},
-		{"attempts", "t=" + url.QueryEscape("specs/find.yml|by chance||1"), generate(report.HTML(), flaky()),
+		{"attempts", "run", link("specs/find.yml", "by chance", "replicaset 8.0"),
 			[]string{"≈ flaky", "attempt 1: ", "attempt 2: ", "an event is missing"}, nil},
-		{"markup", "t=" + url.QueryEscape(evil+".yml|"+evil+"|"+evil+"|1"), generate(report.HTML(), hostile()),
+		{"markup", "hostile", link(evil+".yml", evil, evil),
 			[]string{"<title>✘ 1 red", "&lt;/script&gt;&lt;script&gt;"}, []string{"<img", "pwned</title>", "<title>pwned"}},
-		{"a report that was cut off", "", generate(report.HTML(), run()[:6]),
-			[]string{`data-verdicts="2"`, "This report was cut off"}, nil},
-	} {
-		dom := scripts.ReplaceAllString(browse(t, r.text, r.fragment), "")
-		if strings.Contains(r.reason, "matrix") && !strings.Contains(dom, "data-ready=") {
-			t.Fatalf("%s: the page's script did not run:\n%.2000s", r.reason, dom)
-		}
+		{"a report that was cut off", "cut", "", []string{`data-verdicts="2"`, "This report was cut off"}, nil},
+		{"trends of all together", "trends", "",
+			[]string{"Since the last run (2026-07-05): ", ">2 new red</b>", ", 3 red as before, 1 mended, 1 gone · 3 earlier runs",
+				"red tests: failed, broken, flaky: 07-03 4, 07-04 2, 07-05 4, 07-06 5", "duration: 07-03 8m", "✱ 2 new",
+				`aria-label="earlier runs, oldest first: failed, not there, failed"`}, []string{"<img", "pwned</title>"}},
+		{"red since this run", "trends", trend("t1"), []string{"New since the last run; before: passed.", "✔ 07-05", "✘ 07-04", "‼ 07-03"}, nil},
+		{"red since the last run", "trends", trend("t2"), []string{"Failing since 2026-07-05: in this run and the one before."}, nil},
+		{"red as long as it is known, with a gap", "trends", trend("t4"),
+			[]string{"Failing since 2026-07-03 or before: in this run and the 2 runs before.", "· 07-04"}, nil},
+		{"mended", "trends", trend("t5"), []string{"It was failed in the last run."}, nil},
+		{"not in the last run, good before that", "trends", trend("t6"), []string{"New since the last run; before: passed."}, nil},
+		{"the filter for what is new", "trends", "s=new", []string{">t1</div>"}, []string{">t2</div>"}},
+	}
+	var addresses []string
+	for _, r := range rows {
+		addresses = append(addresses, r.page+".html#"+r.fragment)
+	}
+	documents := browse(t, pages, addresses)
+	for i, r := range rows {
+		dom := documents[i]
 		for _, want := range r.has {
 			if !strings.Contains(dom, want) {
 				t.Errorf("%s: %q is missing", r.reason, want)
@@ -148,81 +230,47 @@ func TestHTMLInBrowser(t *testing.T) {
 				t.Errorf("%s: %q is there", r.reason, not)
 			}
 		}
+		if t.Failed() {
+			t.Fatalf("%.12000s", dom[max(0, strings.Index(dom, "<body")):])
+		}
 	}
 }
 
-// large is the page of a run of so many verdicts, of which one in a hundred
-// failed, with so many earlier runs of the same tests.
-func large(t *testing.T, verdicts, earlierRuns int) []byte {
-	t.Helper()
-	var failed *result.Verdict
-	for _, n := range run() {
-		if f, ok := n.(result.TestFinished); ok && f.Verdict.Status == result.Failed {
-			failed = f.Verdict
-		}
+func TestHistory(t *testing.T) {
+	runs := []*report.Earlier{
+		earlier(t, "old/third.json", generate(report.JSON(), ended(5, "ppffk-"))),
+		earlier(t, "old/first.json", generate(report.JSON(), ended(3, "pbp-sp"))),
+		earlier(t, "old/second.json", generate(report.JSON(), ended(4, "pfpfkp"))),
 	}
-	notes := []result.Note{result.RunStarted{Engine: "reference 1", Total: verdicts}}
-	older := make([]bytes.Buffer, earlierRuns)
-	for i := range verdicts {
-		v := &result.Verdict{Test: result.TestID{File: fmt.Sprintf("specs/file-%d.yml", i/200), Suite: fmt.Sprintf("suite %d", i/200),
-			Description: fmt.Sprintf("operation %d is retried after an error with the label RetryableWriteError", i/5), Deployment: fmt.Sprintf("replicaset %d.0", 4+i%5), Iteration: 1},
-			Position: at(i%200+1, 5), Status: result.Passed, Duration: 12 * time.Millisecond}
-		if i%100 == 0 {
-			v.Status, v.Mismatches, v.Clients, v.Operations = result.Failed, failed.Mismatches, failed.Clients, failed.Operations
-		}
-		notes = append(notes, result.TestFinished{Verdict: v})
-		for n := range older {
-			if i%10 > 0 && (i+n)%5 > 0 { // tests come and go; fewer records are read in less time
-				continue
-			}
-			status := result.Passed
-			if (i*7919+n*104729)%53 == 0 { // many different histories
-				status = result.Failed
-			}
-			fmt.Fprintf(&older[n], `{"file":%q,"test":%q,"deployment":%q,"iteration":1,"status":%q,"time":"2026-07-%02dT00:00:00Z"}`+"\n", v.Test.File, v.Test.Description, v.Test.Deployment, status, n+1)
-		}
+	const oldest = `[["p",{"counts":[0,1,0,3,0,1],"durationMS":360000,"name":"first.json","time":"2026-07-03T02:00:00Z"}] ["p",{"counts":[2,0,0,3,1,0]`
+	page := generate(report.HTML(runs...), ended(6, "pffpb"))
+	if got := fmt.Sprint(data(page, "p")); !strings.HasPrefix(got, oldest) {
+		t.Errorf("the earlier runs, oldest first, are %s", got)
 	}
-	var runs []*report.Earlier
-	for n := range older {
-		runs = append(runs, earlier(t, fmt.Sprint(n), older[n].Bytes()))
+	if got, want := fmt.Sprint(data(page, "h")), `[["h","333"] ["h","103"] ["h","330"] ["h","-00"] ["h","544"]]`; got != want {
+		t.Errorf("the histories are %s, want %s", got, want)
 	}
-	return generate(report.HTML(runs...), append(notes, result.RunFinished{}))
-}
-
-// A page of 50,000 verdicts, with ten earlier runs, opens. How long it takes is told, not judged: that
-// depends on the machine.
-func TestHTMLOfManyVerdicts(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a browser takes seconds")
+	if got := data(page, "e")[0]; !strings.Contains(got, `"gone":0`) { // t5 was not in the last run
+		t.Error(got)
 	}
-	text := large(t, 50_000, 10)
-	dom := scripts.ReplaceAllString(browse(t, text, "s=failed"), "")
-	ready := regexp.MustCompile(`data-ready="(\d+)"`).FindStringSubmatch(dom)
-	if ready == nil || !strings.Contains(dom, `data-verdicts="50000"`) {
-		t.Fatalf("it did not open:\n%.2000s", dom)
+	if got := data(generate(report.HTML(runs[:1]...), ended(6, "p")), "e")[0]; !strings.Contains(got, `"gone":4`) {
+		t.Error(got)
 	}
-	if rows := strings.Count(dom, `class="row`); rows < 10 || rows > 200 {
-		t.Errorf("%d rows are in the document: those that can be seen should be", rows)
+	without := generate(report.HTML(), ended(6, "pf"))
+	if len(data(without, "p"))+len(data(without, "h")) > 0 || bytes.Contains(without, []byte(`"gone"`)) {
+		t.Error("a page without earlier runs has trends")
 	}
-	t.Logf("%d bytes, ready after %s ms", len(text), ready[1])
-}
-
-// A page of very many failures does not grow as they do.
-func TestHTMLOfManyFailures(t *testing.T) {
-	v := &result.Verdict{Status: result.Failed, Clients: []result.ClientLog{{Client: "c"}}}
-	for i := range 400 {
-		v.Clients[0].Events = append(v.Clients[0].Events, result.Event{Sequence: int64(i), Type: result.ConnectionCheckedOut, Address: strings.Repeat("a", 400), Pool: &result.PoolEvent{}})
+	twice := func(day int, a, b string) []result.Note { return append(ended(day, a)[:2], ended(day, b)[1:]...) }
+	page = generate(report.HTML(earlier(t, "a", generate(report.JSON(), twice(3, "p", "f")))), twice(4, "p", "p"))
+	if got, want := fmt.Sprint(data(page, "h")), `[["h","3"] ["h","0"]]`; got != want {
+		t.Errorf("the histories of tests of one name, in their order, are %s, want %s", got, want)
 	}
-	var notes []result.Note
-	for range 400 {
-		notes = append(notes, result.TestFinished{Verdict: v})
+	runs = nil
+	for day := range 20 {
+		runs = append(runs, earlier(t, fmt.Sprint(day), generate(report.JSON(), ended(20-day, "p"))))
 	}
-	text := generate(report.HTML(), notes)
-	if n := len(text); n < 32<<20 || n > 40<<20 {
-		t.Errorf("%d bytes", n)
-	}
-	last := text[bytes.LastIndexByte(text[:len(text)-1], '\n'):]
-	if !bytes.Contains(last, []byte(`"omitted":{"after":15,"count":380}`)) {
-		t.Errorf("the last failure tells %.300s", last)
+	got := data(generate(report.HTML(runs...), ended(21, "p")), "p")
+	if len(got) != 16 || !strings.Contains(got[0], "2026-07-05") || !strings.Contains(got[15], "2026-07-20") {
+		t.Errorf("of 20 runs, %d are shown, not the last 16: %v", len(got), got)
 	}
 }

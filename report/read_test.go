@@ -2,99 +2,108 @@ package report_test
 
 import (
 	"bytes"
-	"os"
-	"path/filepath"
-	"slices"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/unified-test-runner/utr/report"
 	"github.com/unified-test-runner/utr/result"
-	"github.com/xeipuuv/gojsonschema"
 )
 
-func read(t *testing.T, text []byte) *report.Past {
-	t.Helper()
-	p, err := report.Read("r.json", bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
+// asNotes gives the notes of which a report makes what was read.
+func asNotes(p *report.Past) []result.Note {
+	started, over := result.RunStarted{Shard: p.Shard}, result.RunFinished{}
+	if r := p.Run; r != nil {
+		started = result.RunStarted{Shard: p.Shard, Engine: r.Engine, Time: r.Started, Files: r.Files}
+		over.Summary = result.Summary{Duration: r.Duration, Interrupted: r.Interrupted, Problems: r.Problems}
 	}
-	return p
+	notes := []result.Note{started}
+	for _, v := range p.Verdicts {
+		notes = append(notes, finished(v))
+	}
+	if p.Run != nil {
+		notes = append(notes, over)
+	}
+	return notes
 }
 
 // A report that was read makes the same report again, whatever is in it.
 func TestReadUndoesJSON(t *testing.T) {
-	for reason, notes := range map[string][]result.Note{"every note": run(), "attempts": flaky(), "nothing": nil, "a shard": shard("2/3", run())} {
+	for reason, notes := range map[string][]result.Note{"every note": run(), "nothing": nil, "a shard": shard("2/3", run())} {
 		text := generate(report.JSON(), notes)
-		past := read(t, text)
-		again := []result.Note{result.RunStarted{Shard: past.Shard}}
-		if past.Run != nil {
-			again[0] = result.RunStarted{Shard: past.Shard, Engine: past.Run.Engine, Time: past.Run.Started, Files: past.Run.Files}
-		}
-		for _, v := range past.Verdicts {
-			again = append(again, result.TestFinished{Verdict: v})
-		}
-		if past.Run != nil {
-			again = append(again, result.RunFinished{Summary: result.Summary{Duration: past.Run.Duration, Interrupted: past.Run.Interrupted, Problems: past.Run.Problems}})
-		}
-		if diff := cmp.Diff(string(text), string(generate(report.JSON(), again))); diff != "" {
+		if diff := cmp.Diff(string(text), string(generate(report.JSON(), asNotes(read(t, text))))); diff != "" {
 			t.Errorf("%s (-written +written again)\n%s", reason, diff)
 		}
 	}
-	// And so do the reports for people.
 	past := read(t, generate(report.JSON(), run()))
 	notes := run()
 	i := 0
 	for n, note := range notes {
 		if _, ok := note.(result.TestFinished); ok {
-			notes[n] = result.TestFinished{Verdict: past.Verdicts[i]}
+			notes[n] = finished(past.Verdicts[i])
 			i++
 		}
 	}
-	if diff := cmp.Diff(string(generate(report.Text(report.TextOptions{}), run())), string(generate(report.Text(report.TextOptions{}), notes))); diff != "" {
-		t.Errorf("(-run +read)\n%s", diff)
+	if diff := cmp.Diff(plain(report.TextOptions{}, run()...), plain(report.TextOptions{}, notes...)); diff != "" {
+		t.Errorf("the report for people: (-run +read)\n%s", diff)
 	}
 }
 
-// shard makes a run the run of a shard.
-func shard(name string, notes []result.Note) []result.Note {
-	notes = slices.Clone(notes)
-	started := notes[0].(result.RunStarted)
-	started.Shard = name
-	notes[0] = started
-	return notes
-}
-
-func TestReadRefuses(t *testing.T) {
-	whole := string(generate(report.JSON(), run()))
-	first := strings.SplitAfter(whole, "\n")[0]
-	for reason, text := range map[string]string{
-		"no JSON":                 "<testsuites>",
-		"half a line":             first + first[:40],
-		"a record of no test":     `{"a": 1}`,
-		"an unknown status":       strings.Replace(first, `"status":"passed"`, `"status":"fine"`, 1),
-		"a field of a later form": strings.Replace(first, `"status"`, `"colour":1,"status"`, 1),
+// What both readers refuse and accept: Read needs all of a report of its own
+// version, ReadEarlier what a history needs.
+func TestReaders(t *testing.T) {
+	const record = `{"file":"f","suite":"s","test":"t","iteration":1,"status":"passed","durationMS":1500,"timings":{}}` + "\n"
+	const noRecord = "no record of a test: "
+	with := func(field string) string { return strings.Replace(record, `"file"`, field+`,"file"`, 1) }
+	for _, r := range []struct {
+		reason, text string
+		earlier      string // part of what the page has of it; or the beginning of the error
+		err          string // of Read; "" if it accepts it
+	}{
+		{"not JSON", "<testsuites>", "r.json:1: " + noRecord, "r.json:1: " + noRecord},
+		{"half a line", record + record[:40], "r.json:2: " + noRecord, "r.json:2: " + noRecord},
+		{"a record that is not of a test", record + `{"a":1}`, "r.json:2: " + noRecord + "the status is", "r.json:2: " + noRecord},
+		{"an unknown status", strings.Replace(record, "passed", "fine", 1), "r.json:1: " + noRecord, "r.json:1: " + noRecord + `the status is "fine"`},
+		{"a field of a later version", with(`"colour":1`), `"durationMS":1500`, "r.json:1: " + noRecord},
+		{"empty lines, and a last one without an end", "\n" + record + "\n" + strings.TrimSpace(record), `"durationMS":3000`, ""},
+		{"a report without a time", record + strings.Replace(record, `"t"`, `"u"`, 1), `"durationMS":3000,"name":"r.json","time":"2026-07-01T00:00:00Z"`, ""},
+		{"times of tests", with(`"time":"2026-06-30T10:00:00+02:00"`), `"durationMS":1500,"name":"r.json","time":"2026-06-30T08:00:00Z"`, ""},
+		{"the line about its run", record + `{"run":{"time":"2026-06-29T00:00:00Z","durationMS":9000,"shard":"1/1","engine":"","files":1}}`,
+			`"durationMS":9000,"name":"r.json","time":"2026-06-29T00:00:00Z"`, ""},
 	} {
-		if _, err := report.Read("r.json", strings.NewReader(text)); err == nil || !strings.HasPrefix(err.Error(), "r.json:") {
-			t.Errorf("%s: the error is %v", reason, err)
+		_, err := report.Read("r.json", strings.NewReader(r.text))
+		if (err == nil) != (r.err == "") || err != nil && !strings.HasPrefix(err.Error(), r.err) {
+			t.Errorf("%s: Read gives %v", r.reason, err)
 		}
-	}
-	if p, err := report.Read("r.json", strings.NewReader("\n"+first+"\n"+strings.TrimSuffix(first, "\n"))); err != nil || len(p.Verdicts) != 2 {
-		t.Errorf("empty lines, and a last one without end: %v", err)
+		got := ""
+		if e, err := report.ReadEarlier("r.json", strings.NewReader(r.text), time.Date(2026, 7, 1, 0, 0, 0, 0, time.UTC)); err != nil {
+			got = err.Error()
+		} else {
+			got = fmt.Sprint(data(generate(report.HTML(e), ended(2, "p")), "p"))
+		}
+		if !strings.Contains(got, r.earlier) {
+			t.Errorf("%s: ReadEarlier gives %s, want %s", r.reason, got, r.earlier)
+		}
 	}
 }
 
 func FuzzRead(f *testing.F) {
-	golden, err := os.ReadFile(filepath.Join("testdata", "records.json"))
-	if err != nil {
-		f.Fatal(err)
+	for _, notes := range [][]result.Note{run(), ended(3, "pfbks"), shard("1/2", run()), cells()} {
+		for _, line := range lines(generate(report.JSON(), notes)) {
+			f.Add(line)
+		}
 	}
-	for line := range strings.Lines(string(golden)) {
-		f.Add(line)
-	}
-	f.Add(string(generate(report.JSON(), shard("1/2", flaky()))))
+	f.Add(`{"status":"passed","iteration":-3,"durationMS":-1e300}`)
+	f.Add(`{"run":{"time":"0001-01-01T00:00:00Z"}}`)
 	f.Fuzz(func(t *testing.T, text string) {
+		if e, err := report.ReadEarlier("r", strings.NewReader(text), time.Time{}); err == nil {
+			page := generate(report.HTML(e), ended(5, "pf"))
+			if len(data(page, "p")) != 1 || len(data(page, "v")) != 2 || len(data(page, "e")) != 1 {
+				t.Errorf("another page: %s", page[bytes.Index(page, []byte(`id="data">`)):])
+			}
+		}
 		p, err := report.Read("r", strings.NewReader(text))
 		if err != nil {
 			return
@@ -108,31 +117,4 @@ func FuzzRead(f *testing.F) {
 			t.Fatalf("(-once +twice)\n%s", cmp.Diff(string(once), string(twice)))
 		}
 	})
-}
-
-func asNotes(p *report.Past) (notes []result.Note) {
-	for _, v := range p.Verdicts {
-		notes = append(notes, result.TestFinished{Verdict: v})
-	}
-	return notes
-}
-
-// The records of a shard keep to the schema, its last line included; a line
-// that is both a test and a run does not.
-func TestShardKeepsToSchema(t *testing.T) {
-	schema := gojsonschema.NewBytesLoader(report.Schema())
-	all := lines(generate(report.JSON(), shard("2/3", run())))
-	if last := all[len(all)-1]; !strings.HasPrefix(last, `{"run":{`) || !strings.Contains(all[0], `"shard":"2/3"`) {
-		t.Errorf("%s … %s", all[0], last)
-	}
-	for _, line := range append(all, "") {
-		valid := line != ""
-		if !valid {
-			line = strings.Replace(all[0], `{`, all[len(all)-1][:len(all[len(all)-1])-1]+",", 1)
-		}
-		r, err := gojsonschema.Validate(schema, gojsonschema.NewStringLoader(line))
-		if err != nil || r.Valid() != valid {
-			t.Errorf("%v %v: %s", err, r.Errors(), line)
-		}
-	}
 }

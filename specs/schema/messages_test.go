@@ -57,6 +57,7 @@ func messages() []row {
 			`5:39: createEntities[0].client.awaitMinPoolSizeMS: must be an integer, is the string "1" (without quotes it would be an integer)`},
 		{"a boolean for a string", Newest, requirement("{authMechanism: true}"),
 			"5:19: runOnRequirements[0].authMechanism: must be a string, is true (in quotes it would be a string)"},
+		{"a number of more than one digit", Newest, requirement("{auth: 12}"), "5:10: runOnRequirements[0].auth: must be a boolean, is the integer 12"},
 		{"null for a string", Newest, requirement("{authMechanism: null}"),
 			"5:19: runOnRequirements[0].authMechanism: must be a string, is null"},
 		{"a number that was a version", "1.28", strings.Replace(head, "'1.28'", "1.0", 1) + oneTest,

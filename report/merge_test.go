@@ -35,7 +35,7 @@ func TestCompare(t *testing.T) {
 		{"it breaks", verdict("t", result.Passed), verdict("t", result.Broken), "new"},
 		{"it is flaky", verdict("t", result.Passed), verdict("t", result.Flaky), "new"},
 		{"it was skipped and fails", verdict("t", result.Skipped, "requirement", "old"), verdict("t", result.Failed), "new"},
-		{"it was known to fail, and is not any more", verdict("t", result.KnownFailing), verdict("t", result.Failed), "new"},
+		{"it was known to fail, and no longer is", verdict("t", result.KnownFailing), verdict("t", result.Failed), "new"},
 		{"it is new and fails", nil, verdict("t", result.Failed), "new came"},
 		{"it is new and passes", nil, verdict("t", result.Passed), "came"},
 		{"it is gone", verdict("t", result.Failed), nil, "went"},
@@ -48,21 +48,15 @@ func TestCompare(t *testing.T) {
 		{"it is skipped as before", verdict("t", result.Skipped, "requirement", "a"), verdict("t", result.Skipped, "requirement", "a"), ""},
 		{"another reason", verdict("t", result.Skipped, "requirement", "a"), verdict("t", result.Skipped, "requirement", "b"), "skips"},
 		{"another kind of reason", verdict("t", result.Skipped, "requirement", "a"), verdict("t", result.Skipped, "capability", "a"), "skips"},
-		{"it is not run any more", verdict("t", result.Passed), verdict("t", result.Skipped, "capability", "a"), "skips"},
+		{"it is no longer run", verdict("t", result.Passed), verdict("t", result.Skipped, "capability", "a"), "skips"},
 		{"it runs now", verdict("t", result.Skipped, "capability", "a"), verdict("t", result.Passed), "skips"},
 		{"a failure that hides", verdict("t", result.Failed), verdict("t", result.Skipped, "capability", "a"), "skips"},
 		{"twice as long, and long", verdict("t", result.Passed), after(verdict("t", result.Passed), 200*time.Millisecond), "slower"},
 		{"not twice as long", after(verdict("t", result.Passed), time.Second), after(verdict("t", result.Passed), 1900*time.Millisecond), ""},
 		{"twice as long, and short", after(verdict("t", result.Passed), time.Millisecond), after(verdict("t", result.Passed), 99*time.Millisecond), ""},
 	} {
-		var old, now []*result.Verdict
-		if r.old != nil {
-			old = append(old, r.old)
-		}
-		if r.now != nil {
-			now = append(now, r.now)
-		}
-		d := report.Compare(old, now, 100*time.Millisecond)
+		isNil := func(v *result.Verdict) bool { return v == nil }
+		d := report.Compare(slices.DeleteFunc([]*result.Verdict{r.old}, isNil), slices.DeleteFunc([]*result.Verdict{r.now}, isNil), 100*time.Millisecond)
 		var got []string
 		for _, l := range []struct {
 			name    string
@@ -94,43 +88,18 @@ func TestCompareByIdentity(t *testing.T) {
 	}
 }
 
+// The golden file names each list, and what steers a terminal is gone.
 func TestDifferenceText(t *testing.T) {
 	broken := verdict("b\x1b[31m", result.Broken)
 	broken.Reason = "no\nserver"
 	slow := verdict("slow", result.Passed)
 	slow.Duration = 3 * time.Second
 	d := report.Compare(
-		[]*result.Verdict{verdict("a", result.Failed), verdict("b\x1b[31m", result.Passed), verdict("slow", result.Passed), verdict("gone", result.Passed), verdict("s", result.Passed)},
-		[]*result.Verdict{verdict("a", result.Passed), broken, slow, verdict("fresh", result.Passed), verdict("s", result.Skipped, "skipReason", "DRIVERS-1")}, 0)
-	want := `new failures:
-  f.yml: s: b` + "\uFFFD" + `[31m [single 8.0]
-    passed → broken (no server)
-
-mended:
-  f.yml: s: a [single 8.0]
-    failed → passed
-
-changed skips:
-  f.yml: s: s [single 8.0]
-    passed → skipped (skipReason: DRIVERS-1)
-
-slower:
-  f.yml: s: slow [single 8.0]
-    100ms → 3s
-
-tests that came:
-  f.yml: s: fresh [single 8.0]
-    passed
-
-tests that went:
-  f.yml: s: gone [single 8.0]
-    was passed
-
-1 new failure, 1 mended, 1 changed skip, 1 slower, 1 came, 1 went
-`
-	if diff := cmp.Diff(want, string(d.Text())); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
+		[]*result.Verdict{verdict("a", result.Failed), verdict("b\x1b[31m", result.Passed), verdict("slow", result.Passed),
+			verdict("gone", result.Passed), verdict("s", result.Passed)},
+		[]*result.Verdict{verdict("a", result.Passed), broken, slow, verdict("fresh", result.Passed),
+			verdict("s", result.Skipped, "skipReason", "DRIVERS-1")}, 0)
+	golden(t, "difference.txt", d.Text())
 }
 
 func TestMerge(t *testing.T) {
@@ -154,13 +123,13 @@ func TestMerge(t *testing.T) {
 		code     int
 	}{
 		{"both shards, one of them red", []*report.Past{one, two}, nil, 1},
-		{"runs that are no shards", []*report.Past{part("1.json", "", false, a), part("2.json", "", false, c)}, nil, 0},
+		{"runs that are not shards", []*report.Past{part("1.json", "", false, a), part("2.json", "", false, c)}, nil, 0},
 		{"a shard is missing", []*report.Past{two}, []string{"shard 1/2 is missing"}, 1},
 		{"a shard was cut off", []*report.Past{one, part("2.json", "2/2", false, c)}, []string{"2.json: the report of shard 2/2 was cut off"}, 1},
 		{"a shard is there twice", []*report.Past{one, two, part("3.json", "2/2", true)}, []string{"3.json: shard 2/2 is there twice"}, 1},
 		{"shards of two runs", []*report.Past{one, two, part("3.json", "3/3", true)},
 			[]string{"3.json: shard 3/3 is one of 3, others are of 2", "shard 1/3 is missing", "shard 2/3 is missing"}, 1},
-		{"no shard", []*report.Past{part("1.json", "x", true, a)}, []string{`1.json: there is no shard "x"`}, 1},
+		{"not the name of a shard", []*report.Past{part("1.json", "x", true, a)}, []string{`1.json: there is no shard "x"`}, 1},
 		{"a test is in two", []*report.Past{one, part("2.json", "2/2", true, a, c)}, []string{`1.json and 2.json have 1 test in common, such as "s: a [single 8.0]"`}, 1},
 		{"problems of each, once", []*report.Past{troubled, also}, []string{"stale", "unexpected pass"}, 1},
 		{"an interruption", []*report.Past{one, interrupted}, nil, 3},
@@ -181,5 +150,84 @@ func TestMerge(t *testing.T) {
 	end := report.Merge([]*report.Past{one, two})[4].(result.RunFinished).Summary
 	if end.Passed != 2 || end.Failed != 1 || end.Duration != time.Second {
 		t.Errorf("%+v", end)
+	}
+}
+
+// Where its reports do not say it, a merged run began when its first test did,
+// and took until the end of its last one.
+func TestMergeKnowsTheTime(t *testing.T) {
+	past := read(t, generate(report.JSON(), ended(3, "pfp")))
+	notes := report.Merge([]*report.Past{past})
+	started, over := notes[0].(result.RunStarted), notes[len(notes)-1].(result.RunFinished)
+	if want := time.Date(2026, 7, 3, 2, 0, 0, 0, time.UTC); !started.Time.Equal(want) || over.Summary.Duration != 3*time.Minute {
+		t.Errorf("it began at %v and took %v, want %v and 3m", started.Time, over.Summary.Duration, want)
+	}
+	for _, v := range past.Verdicts {
+		v.Began = time.Time{}
+	}
+	notes = report.Merge([]*report.Past{past})
+	if started, over = notes[0].(result.RunStarted), notes[len(notes)-1].(result.RunFinished); !started.Time.IsZero() || over.Summary.Duration != 3*time.Minute {
+		t.Errorf("without times: it began at %v and took %v", started.Time, over.Summary.Duration)
+	}
+}
+
+func TestCellLine(t *testing.T) {
+	for _, r := range []struct {
+		reason string
+		cell   result.CellFinished
+		want   string
+	}{
+		{"all well", result.CellFinished{Cell: "a", Summary: result.Summary{Passed: 3, Skipped: 1, Duration: time.Second}}, "✔ a: 3 passed in 1s"},
+		{"red", result.CellFinished{Cell: "a", Summary: result.Summary{Passed: 3, Failed: 1}}, "✘ a: 1 failed, 3 passed in 0s"},
+		{"broken", result.CellFinished{Cell: "a", Broken: "x\ny"}, "✘ a: 0 passed in 0s (x y)"},
+	} {
+		if got := report.CellLine(r.cell); got != r.want {
+			t.Errorf("%s: %q, want %q", r.reason, got, r.want)
+		}
+	}
+}
+
+// What a JSON report has of cells is read again, by itself and merged with
+// others: one test in two cells is two tests.
+func TestCellsAreReadAgain(t *testing.T) {
+	past := func(cell string, status result.Status) *report.Past {
+		text := generate(report.JSON(), []result.Note{
+			result.RunStarted{Cell: cell, Engine: "e"},
+			finished(&result.Verdict{Status: status, Duration: time.Second, Test: result.TestID{File: "f.yml", Suite: "s", Description: "t", Cell: cell}}),
+			result.RunFinished{Summary: result.Summary{Duration: 3 * time.Second, Problems: []string{"p"}}},
+		})
+		p, err := report.Read(cell, strings.NewReader(string(text)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Cell != cell || p.Run == nil || len(p.Verdicts) != 1 || p.Verdicts[0].Test.Cell != cell {
+			t.Errorf("read again: %+v", p)
+		}
+		return p
+	}
+	notes := report.Merge([]*report.Past{past("a", result.Passed), past("b", result.Failed)})
+	var cells []result.CellFinished
+	for _, n := range notes {
+		switch n := n.(type) {
+		case result.CellFinished:
+			cells = append(cells, n)
+		case result.RunFinished:
+			if len(n.Summary.Problems) != 1 || n.Summary.Problems[0] != "p" {
+				t.Errorf("problems of the whole: %q", n.Summary.Problems)
+			}
+		}
+	}
+	want := []result.CellFinished{
+		{Cell: "a", Summary: result.Summary{Passed: 1, Duration: 3 * time.Second, Problems: []string{"p"}}},
+		{Cell: "b", Summary: result.Summary{Failed: 1, Duration: 3 * time.Second, Problems: []string{"p"}}},
+	}
+	if diff := cmp.Diff(want, cells); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	twin := past("a", result.Passed)
+	twin.Name = "another file"
+	again := report.Merge([]*report.Past{past("a", result.Passed), twin})
+	if end := again[len(again)-1].(result.RunFinished); !strings.Contains(strings.Join(end.Summary.Problems, "\n"), "1 test in common") {
+		t.Errorf("a test of one cell twice is no problem: %q", end.Summary.Problems)
 	}
 }

@@ -1,0 +1,259 @@
+package report_test
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/unified-test-runner/utr/report"
+	"github.com/unified-test-runner/utr/result"
+)
+
+// Heartbeats between other events are counted, and nothing else is left out.
+func TestHeartbeatsAreCounted(t *testing.T) {
+	var events []result.Event
+	for i, kind := range ".o..o....o..." {
+		e := result.Event{Sequence: int64(i + 1), Type: result.PoolReady, Pool: &result.PoolEvent{}}
+		if kind == '.' {
+			e = result.Event{Sequence: int64(i + 1), Type: result.ServerHeartbeatStarted, SDAM: &result.SDAMEvent{}}
+		}
+		events = append(events, e)
+	}
+	text := plain(report.TextOptions{}, finished(&result.Verdict{Status: result.Failed, Clients: []result.ClientLog{{Client: "c", Events: events}}}))
+	_, text, _ = strings.Cut(text, "events of c\n")
+	want := "1 serverHeartbeatStartedEvent, 2 poolReadyEvent, 3 serverHeartbeatStartedEvent, 4 serverHeartbeatStartedEvent, 5 poolReadyEvent, " +
+		"… 4 heartbeat events, 10 poolReadyEvent, … 3 heartbeat events"
+	if got := strings.Join(strings.Split(strings.TrimSpace(regexp.MustCompile(`\n +`).ReplaceAllString(text, "\n")), "\n"), ", "); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// Two runs that saw the same say the same, however long they took: only
+// Timings has times.
+func TestTimesOnlyWithTimings(t *testing.T) {
+	slower := func(notes []result.Note) []result.Note {
+		for i, n := range notes {
+			switch n := n.(type) {
+			case result.DeploymentReady:
+				n.Took += 3 * time.Second
+				notes[i] = n
+			case result.TestFinished:
+				v := *n.Verdict
+				v.Duration += 7 * time.Second
+				for i := range v.Operations {
+					v.Operations[i].Duration += time.Second
+				}
+				notes[i] = result.TestFinished{Verdict: &v}
+			case result.RunFinished:
+				n.Summary.Duration += time.Minute
+				notes[i] = n
+			}
+		}
+		return notes
+	}
+	for _, r := range []struct {
+		reason  string
+		options report.TextOptions
+		same    bool
+	}{
+		{"quiet", report.TextOptions{}, true},
+		{"a line for every test", report.TextOptions{Verbose: true}, true},
+		{"times are asked for", report.TextOptions{Timings: true}, false},
+	} {
+		if diff := cmp.Diff(plain(r.options, run()...), plain(r.options, slower(run())...)); (diff == "") != r.same {
+			t.Errorf("%s: (-fast +slow)\n%s", r.reason, diff)
+		}
+	}
+}
+
+// A description cannot forge lines of a report.
+func TestTitleIsOneLine(t *testing.T) {
+	id := result.TestID{Suite: "s", Description: "a\n9 passed, 0 failed, 0 skipped"}
+	text := plain(report.TextOptions{}, finished(&result.Verdict{Test: id, Status: result.Failed}))
+	if strings.Contains(text, "\n9 passed") || !strings.Contains(text, "failed s: a 9 passed") {
+		t.Errorf("%q", text)
+	}
+}
+
+// progress adds a status line of some width to a text report.
+func progress(width int, now func() time.Time) report.Generator {
+	return report.Progress(report.Text(report.TextOptions{}), report.ProgressOptions{Width: func() int { return width }, Now: now})
+}
+
+// lastStatus gives the status line that a text ends with.
+func lastStatus(text string) string {
+	line := text[strings.LastIndex(text, "\n")+1:]
+	return line[strings.LastIndex("\x1b[K"+line, "\x1b[K"):]
+}
+
+// The status line neither wraps nor steers the terminal, whatever tests are
+// called.
+func TestProgressFits(t *testing.T) {
+	for _, r := range []struct{ reason, title, want string }{
+		{"it fits", "short", "0/1 : short"},
+		{"it fits just so", "0123456789012", "0/1 : 0123456789012"},
+		{"it is one too long", "01234567890123", "0/1 : 012345678901…"},
+		{"an escape sequence", "a\x1b[2Jb", "0/1 : a\uFFFD[2Jb"},
+		{"the direction of writing", "a\u202Eb", "0/1 : a\uFFFDb"},
+		{"lines", "a\r\nb", "0/1 : a b"},
+		{"wide characters", "日本語日本語日本", "0/1 : 日本語日本語…"},
+		{"bytes that are not text", "a\xff", "0/1 : a\uFFFD"},
+	} {
+		text := generate(progress(20, nil), []result.Note{result.RunStarted{Total: 1}, result.TestStarted{Test: result.TestID{Suite: " ", Description: r.title}}})
+		if got := lastStatus(string(text)); got != r.want {
+			t.Errorf("%s: %q, want %q", r.reason, got, r.want)
+		}
+	}
+}
+
+// Whatever the width, the line keeps to it, and nothing is left of it at the
+// end.
+func TestProgressIsGone(t *testing.T) {
+	want := plain(report.TextOptions{}, run()...)
+	for width := range 60 {
+		var kept strings.Builder
+		for _, part := range strings.Split(string(generate(progress(width, nil), run())), "\r\x1b[K") {
+			end := strings.LastIndex(part, "\n") + 1
+			kept.WriteString(part[:end])
+			if n := len([]rune(part[end:])); n > max(0, width-1) {
+				t.Fatalf("%d columns of %d: %q", n, width, part[end:])
+			}
+		}
+		if diff := cmp.Diff(want, kept.String()); diff != "" {
+			t.Fatalf("(-without progress +with, wiped)\n%s", diff)
+		}
+	}
+}
+
+// status gives the status lines of a run. Each test takes a step; a negative
+// one is a test that was skipped before it began.
+func status(total, skipped int, steps []time.Duration) (lines []string) {
+	now := time.Date(2026, 7, 8, 9, 0, 0, 0, time.UTC)
+	g := progress(200, func() time.Time { return now })
+	g(result.RunStarted{Total: total, Skipped: skipped})
+	for i, step := range steps {
+		v := &result.Verdict{Test: result.TestID{Suite: "s", Description: fmt.Sprint(i)}, Status: result.Skipped}
+		if step >= 0 {
+			g(result.TestStarted{Test: v.Test})
+			v.Status, v.Began = result.Passed, now
+			now = now.Add(step)
+		}
+		lines = append(lines, lastStatus(string(g(finished(v)))))
+	}
+	return lines
+}
+
+func repeat(n int, d time.Duration) []time.Duration { return slices.Repeat([]time.Duration{d}, n) }
+
+// The time left is right where tests go on as they did, and becomes right where
+// they do not.
+func TestTimeLeft(t *testing.T) {
+	const skip = -1
+	for _, r := range []struct {
+		reason         string
+		total, skipped int
+		steps          []time.Duration
+		want           string
+	}{
+		{"one test says nothing", 100, 0, repeat(1, 10*time.Second), "1/100"},
+		{"nor do a few within a moment", 100, 0, repeat(20, 100*time.Millisecond), "20/100"},
+		{"a steady run", 100, 0, repeat(20, time.Second), "20/100, 1.0/s, 2 min left"},
+		{"a quick one", 100_000, 0, repeat(10_000, time.Millisecond), "10000/100000, 1000/s, 2 min left"},
+		{"a slow one", 100, 0, repeat(10, 20*time.Second), "10/100, 3/min, 30 min left"},
+		{"one that takes hours", 10_000, 0, repeat(10, 10*time.Second), "10/10000, 6/min, 27.8 h left"},
+		{"one without end", 100_000_000, 0, repeat(10, 5*time.Second), "10/100000000, 12/min"},
+		{"the last seconds come in steps of five", 20, 0, repeat(18, 3*time.Second), "18/20, 20/min, 10 s left"},
+		{"nothing is left", 20, 0, repeat(20, time.Second), "20/20, 1.0/s"},
+		{"tests that are skipped take no time", 1000, 900, append(repeat(900, skip), repeat(50, time.Second)...), "950/1000, 1.0/s, 50 s left"},
+		{"those to be skipped are not waited for", 1000, 900, repeat(50, time.Second), "50/1000, 1.0/s, 50 s left"},
+		{"a quick beginning is forgotten after a minute", 1000, 0, append(repeat(500, time.Millisecond), repeat(70, time.Second)...), "570/1000, 1.0/s, 8 min left"},
+		{"and so is a slow one", 1000, 0, append(repeat(5, 20*time.Second), repeat(900, 100*time.Millisecond)...), "905/1000, 10/s, 10 s left"},
+	} {
+		lines := status(r.total, r.skipped, r.steps)
+		if got, _, _ := strings.Cut(lines[len(lines)-1], " s: "); got != r.want {
+			t.Errorf("%s: %q, want %q", r.reason, got, r.want)
+		}
+	}
+}
+
+// fileNotes is a run of tests, each named by its file and how it ended.
+func fileNotes(tests ...string) []result.Note {
+	started := result.RunStarted{Total: len(tests), ByFile: map[string]int{}}
+	notes := []result.Note{nil}
+	var s result.Summary
+	for _, test := range tests {
+		file, status, _ := strings.Cut(test, " ")
+		v := &result.Verdict{Test: result.TestID{File: file, Suite: "s", Description: "t"}, Status: result.Status(status), Duration: 600 * time.Millisecond}
+		if status == "filtered" {
+			v.Status, v.SkipKind = result.Skipped, result.SkipFilter
+		}
+		started.ByFile[file]++
+		s.Add(v)
+		notes = append(notes, finished(v))
+	}
+	notes[0] = started
+	return append(notes, result.RunFinished{Summary: s})
+}
+
+func TestFiles(t *testing.T) {
+	for _, r := range []struct {
+		reason  string
+		timings bool
+		notes   []result.Note
+		want    []string
+	}{
+		{"a line when the last test of a file has ended", false, fileNotes("a.yml passed", "b.yml passed", "a.yml skipped", "a.yml known-failing", "b.yml passed"),
+			[]string{"a.yml: 1 passed, 1 known-failing, 1 skipped", "b.yml: 2 passed"}},
+		{"what is red comes first", false, fileNotes("a.yml passed", "a.yml failed", "a.yml broken", "b.yml flaky"),
+			[]string{"a.yml: 1 failed, 1 broken, 1 passed", "b.yml: 1 flaky"}},
+		{"with times", true, fileNotes("a.yml passed", "b.yml passed", "a.yml passed"), []string{"b.yml: 1 passed (600ms)", "a.yml: 2 passed (1.2s)"}},
+		{"one file: the end says it all", false, fileNotes("a.yml passed", "a.yml failed"), nil},
+		{"a file that was filtered out", false, fileNotes("a.yml filtered", "b.yml passed", "b.yml filtered", "a.yml filtered"), []string{"b.yml: 1 passed, 1 skipped"}},
+		{"a name that steers a terminal", false, fileNotes("a\x1b[2J.yml passed", "b\nc.yml passed"), []string{"a\uFFFD[2J.yml: 1 passed", "b c.yml: 1 passed"}},
+		{"it is not known how many there are", false, append([]result.Note{result.RunStarted{}}, fileNotes("a.yml passed", "b.yml passed")[1:]...), nil},
+	} {
+		text := string(generate(report.Files(report.Text(report.TextOptions{}), r.timings), r.notes))
+		var got []string
+		for _, line := range lines([]byte(text)) {
+			if regexp.MustCompile(`^\S.*\.yml: \d`).MatchString(line) {
+				got = append(got, line)
+				text = strings.Replace(text, line+"\n", "", 1)
+			}
+		}
+		if fmt.Sprintf("%q", got) != fmt.Sprintf("%q", r.want) {
+			t.Errorf("%s: %q, want %q", r.reason, got, r.want)
+		}
+		if rest := plain(report.TextOptions{}, r.notes...); text != rest {
+			t.Errorf("%s: the rest of the report changed: %q, was %q", r.reason, text, rest)
+		}
+	}
+}
+
+func TestSlowest(t *testing.T) {
+	var notes []result.Note
+	for i := range 30 {
+		id := result.TestID{Suite: "s", Description: fmt.Sprintf("t%d", i)}
+		notes = append(notes, finished(&result.Verdict{Test: id, Status: result.Passed, Duration: time.Duration(i*7%30) * time.Second}))
+	}
+	notes = append(notes, finished(&result.Verdict{Status: result.Skipped, Duration: time.Hour}), result.RunFinished{})
+	for _, r := range []struct {
+		reason  string
+		options report.TextOptions
+		want    int
+	}{
+		{"no times", report.TextOptions{Verbose: true}, 0},
+		{"times", report.TextOptions{Timings: true}, 5},
+		{"some", report.TextOptions{Slowest: 3}, 3},
+		{"more than exist", report.TextOptions{Slowest: 100}, 30},
+		{"times, and some", report.TextOptions{Timings: true, Slowest: 7}, 7},
+	} {
+		text := plain(r.options, notes...)
+		if got := strings.Count(text, "  slow: "); got != r.want || r.want > 0 && strings.Index(text, "slow: 29s s: t17") > strings.Index(text, "slow: 28s") {
+			t.Errorf("%s: %d tests\n%s", r.reason, got, text)
+		}
+	}
+}
