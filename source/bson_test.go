@@ -1,9 +1,10 @@
 package source
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
-	"strings"
 	"testing"
 	"time"
 
@@ -98,7 +99,7 @@ func TestBSON(t *testing.T) {
 
 var malformedExtended = []struct{ reason, in, at string }{
 	{"too short", `{"$oid": "57e1"}`, "1:10"},
-	{"no string", `{"$oid": 1}`, "1:10"},
+	{"not a string", `{"$oid": 1}`, "1:10"},
 	{"a key beside it", `{"$oid": "57e193d7a9cc81b4027498b5", "x": 1}`, "1:38"},
 	{"a key before it", `{"x": 1, "$oid": "57e193d7a9cc81b4027498b5"}`, "1:2"},
 	{"too large for 32 bits", `{"$numberInt": "2147483648"}`, "1:16"},
@@ -107,26 +108,26 @@ var malformedExtended = []struct{ reason, in, at string }{
 	{"hexadecimal", `{"$numberDouble": "0x1p3"}`, "1:19"},
 	{"a word", `{"$numberDouble": "inf"}`, "1:19"},
 	{"a document", `{"$numberDouble": {}}`, "1:19"},
-	{"no decimal", `{"$numberDecimal": "1.2.3"}`, "1:20"},
+	{"not a decimal", `{"$numberDecimal": "1.2.3"}`, "1:20"},
 	{"legacy binary", `{"$binary": "AQI=", "$type": "00"}`, "1:21"},
 	{"no padding", `{"$binary": {"base64": "AQI", "subType": "00"}}`, "1:24"},
 	{"subtype too long", `{"$binary": {"base64": "", "subType": "000"}}`, "1:39"},
 	{"subtype missing", `{"$binary": {"base64": ""}}`, "1:13"},
 	{"uuid without dashes", `{"$uuid": "73ffd26444b34c6990e8e7d1dfc035d4"}`, "1:11"},
-	{"no date", `{"$date": "yesterday"}`, "1:11"},
+	{"not a date", `{"$date": "yesterday"}`, "1:11"},
 	{"date as a number", `{"$date": 5}`, "1:11"},
 	{"timestamp too large", `{"$timestamp": {"t": 4294967296, "i": 1}}`, "1:16"},
 	{"timestamp negative", `{"$timestamp": {"t": -1, "i": 1}}`, "1:16"},
 	{"timestamp with more", `{"$timestamp": {"t": 1, "i": 1, "x": 1}}`, "1:16"},
 	{"regular expression without options", `{"$regularExpression": {"pattern": "a"}}`, "1:24"},
-	{"code that is no string", `{"$code": 1}`, "1:11"},
-	{"scope that is no document", `{"$code": "", "$scope": 1}`, "1:25"},
+	{"code that is not a string", `{"$code": 1}`, "1:11"},
+	{"scope that is not a document", `{"$code": "", "$scope": 1}`, "1:25"},
 	{"malformed within a scope", `{"$code": "", "$scope": {"a": {"$oid": ""}}}`, "1:40"},
-	{"pointer to no object id", `{"$dbPointer": {"$ref": "c", "$id": 1}}`, "1:37"},
+	{"pointer to something else", `{"$dbPointer": {"$ref": "c", "$id": 1}}`, "1:37"},
 	{"minKey of something else", `{"$minKey": 2}`, "1:13"},
 	{"maxKey of something else", `{"$maxKey": true}`, "1:13"},
 	{"undefined that is false", `{"$undefined": false}`, "1:16"},
-	{"symbol that is no string", `{"$symbol": 1}`, "1:13"},
+	{"symbol that is not a string", `{"$symbol": 1}`, "1:13"},
 	{"deep inside", `{"a": [0, {"b": {"$oid": "x"}}]}`, "1:26"},
 	{"a zero byte in a key", `{"a\u0000": 1}`, "1:2"},
 }
@@ -168,22 +169,12 @@ func TestRaw(t *testing.T) {
 
 func TestPlain(t *testing.T) {
 	v, _ := ParseYAML("f", []byte("{a: [1, 1.0, x, true, null], b: {c: 1e300}}"))
-	got := v.Plain().(map[string]any)
-	var texts []string
-	for _, item := range got["a"].([]any) {
-		switch x := item.(type) {
-		case interface{ String() string }:
-			texts = append(texts, x.String())
-		case string:
-			texts = append(texts, x)
-		case bool:
-			texts = append(texts, "bool")
-		case nil:
-			texts = append(texts, "nil")
-		}
+	if got, want := fmt.Sprintf("%#v", v.Plain()), `map[string]interface {}{"a":[]interface {}{"1", "1.0", "x", true, interface {}(nil)}, `+
+		`"b":map[string]interface {}{"c":"1e+300"}}`; got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
-	if s := strings.Join(texts, " "); s != "1 1.0 x bool nil" {
-		t.Errorf("got %s", s)
+	if text, err := json.Marshal(v.Plain()); err != nil || string(text) != `{"a":[1,1.0,"x",true,null],"b":{"c":1e+300}}` {
+		t.Errorf("got %s, %v", text, err)
 	}
 	var absent *Value
 	if absent.Plain() != nil {

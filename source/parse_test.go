@@ -9,6 +9,13 @@ import (
 
 // show renders a value for comparison, with types told apart.
 func show(v *Value) string {
+	var parts []string
+	for _, i := range v.Items {
+		parts = append(parts, show(i))
+	}
+	for _, f := range v.Fields {
+		parts = append(parts, f.Key+":"+show(f.Value))
+	}
 	switch v.Kind {
 	case Null:
 		return "null"
@@ -21,17 +28,9 @@ func show(v *Value) string {
 	case String:
 		return fmt.Sprintf("%q", v.String)
 	case Array:
-		var items []string
-		for _, i := range v.Items {
-			items = append(items, show(i))
-		}
-		return "[" + strings.Join(items, " ") + "]"
+		return "[" + strings.Join(parts, " ") + "]"
 	default:
-		var fields []string
-		for _, f := range v.Fields {
-			fields = append(fields, f.Key+":"+show(f.Value))
-		}
-		return "{" + strings.Join(fields, " ") + "}"
+		return "{" + strings.Join(parts, " ") + "}"
 	}
 }
 
@@ -66,19 +65,6 @@ var yamlValues = []struct{ reason, in, want string }{
 	{"anchors that differ in odd characters", "- &a:b 1\n- &a_b 2\n- *a:b\n- *a_b\n", `[1 2 1 2]`},
 }
 
-func TestParseYAML(t *testing.T) {
-	for _, tt := range yamlValues {
-		v, err := ParseYAML("f.yml", []byte(tt.in))
-		if err != nil {
-			t.Errorf("%s: %v", tt.reason, err)
-			continue
-		}
-		if got := show(v); got != tt.want {
-			t.Errorf("%s: %s\n got %s\nwant %s", tt.reason, tt.in, got, tt.want)
-		}
-	}
-}
-
 var jsonValues = []struct{ reason, in, want string }{
 	{"all kinds", `{"a": [1, -2.5, "x", true, null, {}]}`, `{a:[1 -2.5 "x" true null {}]}`},
 	{"escapes and surrogates", `"\u00e9\ud83d\ude00\/\t"`, "\"é😀/\\t\""},
@@ -89,15 +75,23 @@ var jsonValues = []struct{ reason, in, want string }{
 	{"empty collections", `[{}, []]`, `[{} []]`},
 }
 
-func TestParseJSON(t *testing.T) {
-	for _, tt := range jsonValues {
-		v, err := ParseJSON("f.json", []byte(tt.in))
-		if err != nil {
-			t.Errorf("%s: %v", tt.reason, err)
-			continue
-		}
-		if got := show(v); got != tt.want {
-			t.Errorf("%s: got %s want %s", tt.reason, got, tt.want)
+// eitherValues are of files whose name does not say what they are.
+var eitherValues = []struct{ reason, in, want string }{
+	{"JSON escapes that YAML lacks", `{"a": "\ud83d\ude00"}`, `{a:"😀"}`},
+	{"YAML", "a: 1", `{a:1}`},
+	{"flow YAML that is not JSON", "{a: 1}", `{a:1}`},
+}
+
+func TestValues(t *testing.T) {
+	for name, table := range map[string][]struct{ reason, in, want string }{"YAML": yamlValues, "JSON": jsonValues, "either": eitherValues} {
+		for _, tt := range table {
+			parse := map[string]func(string, []byte) (*Value, error){"YAML": ParseYAML, "JSON": ParseJSON, "either": Parse}[name]
+			v, err := parse("f", []byte(tt.in))
+			if err != nil {
+				t.Errorf("%s: %v", tt.reason, err)
+			} else if got := show(v); got != tt.want {
+				t.Errorf("%s: %s\n got %s\nwant %s", tt.reason, tt.in, got, tt.want)
+			}
 		}
 	}
 }
@@ -148,6 +142,8 @@ var refusals = []struct {
 	{"an empty file", "", ParseYAML, Malformed, "1:1", "empty"},
 	{"just comments", "# nothing\n", ParseYAML, Malformed, "1:1", "empty"},
 	{"malformed YAML", "a: 1\nb: [1, 2\nc: 3\n", ParseYAML, Malformed, "", "malformed YAML"},
+	{"malformed in its only line", "  {a: ]", ParseYAML, Malformed, "1:3", "malformed YAML"},
+	{"malformed beyond the last line as we count them", "a:\r\r\rb: [1, }", ParseYAML, Malformed, "1:1", "malformed YAML"},
 	{"tabs as indentation", "a:\n\tb: 1\n", ParseYAML, Malformed, "", "malformed YAML"},
 	{"duplicate keys in YAML", "a: 1\nb: 2\na: 3\n", ParseYAML, DuplicateKey, "3:1", `"a"; it is first given in line 1`},
 	{"duplicate keys in a flow mapping", "x: {a: 1, a: 2}", ParseYAML, DuplicateKey, "1:11", `"a"`},
@@ -169,8 +165,8 @@ var refusals = []struct {
 	{"an unknown tag", "a: !!binary aGVsbG8=", ParseYAML, Unsupported, "1:4", "tag"},
 	{"an application's tag", "a: !ruby/object {b: 1}", ParseYAML, Unsupported, "1:4", "tag"},
 	{"a tag that the value belies", "a: !!int x", ParseYAML, Malformed, "1:4", "!!int"},
-	{"bytes that are no UTF-8", "a: \xff", ParseYAML, NotUTF8, "1:4", "0xFF"},
-	{"no UTF-8 in JSON", "[\"é\xc3\"]", ParseJSON, NotUTF8, "1:4", "0xC3"},
+	{"bytes that are not UTF-8", "a: \xff", ParseYAML, NotUTF8, "1:4", "0xFF"},
+	{"bytes that are not UTF-8 in JSON", "[\"é\xc3\"]", ParseJSON, NotUTF8, "1:4", "0xC3"},
 	{"trailing comma", `{"a": 1,}`, ParseJSON, Malformed, "1:9", "malformed JSON"},
 	{"an incomplete JSON document", `{"a": [1`, ParseJSON, Malformed, "1:9", "not complete"},
 	{"an empty JSON file", ``, ParseJSON, Malformed, "1:1", "not complete"},
@@ -178,40 +174,25 @@ var refusals = []struct {
 	{"garbage after a JSON document", "{} x", ParseJSON, Malformed, "1:4", "more after the end"},
 	{"single quotes in JSON", `{'a': 1}`, ParseJSON, Malformed, "1:2", "malformed JSON"},
 	{"NaN in JSON", `[NaN]`, ParseJSON, Malformed, "1:2", "malformed JSON"},
-	{"a bomb of aliases", bomb(10, 10), ParseYAML, TooMany, "", "aliases"},
-	{"a bomb of merges", mergeBomb(8, 10), ParseYAML, TooMany, "", "aliases"},
+	{"a bomb of aliases", levels(10, "[x]", "["+tenAliases+"]"), ParseYAML, TooMany, "", "aliases"},
+	{"a bomb of merges", levels(8, "{x: [y]}", "{<<: ["+tenAliases+"]}"), ParseYAML, TooMany, "", "aliases"},
 	{"nested too deep in YAML", strings.Repeat("[", 300) + strings.Repeat("]", 300), ParseYAML, TooDeep, "", "levels"},
 	{"nested too deep in JSON", strings.Repeat("[", 300) + strings.Repeat("]", 300), ParseJSON, TooDeep, "1:201", "levels"},
-	{"nested too deep by aliases", deepAliases(150), ParseYAML, TooDeep, "", "levels"},
+	{"nested too deep by aliases", levels(150, "[[x]]", "[[*]]"), ParseYAML, TooDeep, "", "levels"},
 }
 
-// bomb makes levels of lists of width aliases to the level before.
-func bomb(levels, width int) string {
+// levels makes a list of anchors, each but the first with as many aliases to
+// the one before as it has verbs.
+func levels(n int, first, each string) string {
 	var b strings.Builder
-	b.WriteString("- &a0 [x]\n")
-	for l := 1; l < levels; l++ {
-		fmt.Fprintf(&b, "- &a%d [%s]\n", l, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d, ", l-1), width), ", "))
-	}
-	return b.String()
-}
-
-func mergeBomb(levels, width int) string {
-	var b strings.Builder
-	b.WriteString("- &a0 {x: [y]}\n")
-	for l := 1; l < levels; l++ {
-		fmt.Fprintf(&b, "- &a%d {<<: [%s]}\n", l, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d, ", l-1), width), ", "))
-	}
-	return b.String()
-}
-
-func deepAliases(n int) string {
-	var b strings.Builder
-	b.WriteString("- &a0 [[x]]\n")
+	fmt.Fprintf(&b, "- &a0 %s\n", first)
 	for l := 1; l < n; l++ {
-		fmt.Fprintf(&b, "- &a%d [[*a%d]]\n", l, l-1)
+		fmt.Fprintf(&b, "- &a%d %s\n", l, strings.ReplaceAll(each, "*", fmt.Sprintf("*a%d", l-1)))
 	}
 	return b.String()
 }
+
+const tenAliases = "*, *, *, *, *, *, *, *, *, *"
 
 func TestRefusals(t *testing.T) {
 	for _, tt := range refusals {
@@ -255,19 +236,6 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-func TestParseTellsTheFormat(t *testing.T) {
-	for _, tt := range []struct{ reason, in, want string }{
-		{"JSON escapes that YAML lacks", `{"a": "\ud83d\ude00"}`, `{a:"😀"}`},
-		{"YAML", "a: 1", `{a:1}`},
-		{"flow YAML that is no JSON", "{a: 1}", `{a:1}`},
-	} {
-		v, err := Parse("-", []byte(tt.in))
-		if err != nil || show(v) != tt.want {
-			t.Errorf("%s: %v", tt.reason, err)
-		}
-	}
-}
-
 func TestEqual(t *testing.T) {
 	for _, tt := range []struct {
 		reason, a, b string
@@ -285,6 +253,9 @@ func TestEqual(t *testing.T) {
 		{"a key less", "{a: {b: null}}", "{a: {}}", "a.b"},
 		{"deep", "{a: [{b: true}]}", "{a: [{b: false}]}", "a[0].b"},
 		{"fractions", "[1.5]", "[1]", "[0]"},
+		{"the least integer and its double", "[-9223372036854775808]", "[-9223372036854775808.0]", "-"},
+		{"the least integer and the least double beyond the largest", "[-9223372036854775808]", "[9223372036854775808.0]", "[0]"},
+		{"the least integer and a double below it", "[-9223372036854775808]", "[-9223372036854777856.0]", "[0]"},
 	} {
 		a, _ := ParseYAML("a", []byte(tt.a))
 		b, _ := ParseYAML("b", []byte(tt.b))
