@@ -38,6 +38,10 @@ func TestReadUndoesJSON(t *testing.T) {
 		}
 	}
 	past := read(t, generate(report.JSON(), run()))
+	events := past.Verdicts[1].Clients[0].Events
+	if started, succeeded := events[3].Command, events[7].Command; len(started.Command) == 0 || len(started.Reply) > 0 || len(succeeded.Reply) == 0 {
+		t.Errorf("the command and the reply are not where they belong: %+v, %+v", started, succeeded)
+	}
 	notes := run()
 	i := 0
 	for n, note := range notes {
