@@ -7,24 +7,23 @@ import (
 	"github.com/xdg-go/scram"
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/unified-test-runner/utr/embedded"
+	"github.com/unified-test-runner/utr/embedded/server"
 )
 
 // TestAuthentication replays the recording of a server with access control.
 // The proofs are reckoned anew, for they hang on what the server adds to the
 // nonce; the client's part of it is the recorded one.
 func TestAuthentication(t *testing.T) {
-	steps := lines[step](t, "authentication.jsonl")
-	if len(steps) != 60 {
-		t.Fatalf("%d steps", len(steps))
-	}
-	d := start(t, embedded.Options{Version: "4.9", Users: []embedded.User{{Name: "u", Password: "p"}}})
-	prover := &prover{t: t, conversations: map[int]*scram.ClientConversation{}}
-	p := &player{
-		t: t, hosts: d.Hosts(), conns: map[int]*client{}, same: map[any]any{}, offset: map[string]int64{},
-		rewrite: prover.rewrite, payload: prover.payload,
-	}
-	report(t, "authentication", steps, p)
+	report(t, "authentication", lines[step](t, "authentication.jsonl", 60), func(t *testing.T) *player {
+		users := server.NewUsers()
+		if err := users.Add("admin", "u", "p"); err != nil {
+			t.Fatal(err)
+		}
+		prover := &prover{t: t, conversations: map[int]*scram.ClientConversation{}, challenge: map[int]string{}}
+		p := newPlayer(t, server.Single, users, "localhost:27400")
+		p.rewrite, p.payload = prover.rewrite, prover.payload
+		return p
+	})
 }
 
 // prover plays the client of SCRAM on each connection.
@@ -98,9 +97,6 @@ func (p *prover) begin(s step, doc bson.D) {
 // payload compares what the server sent: the shape of the challenge and, once
 // it has one, the server's own proof.
 func (p *prover) payload(s step, got, want []byte) bool {
-	if p.challenge == nil {
-		p.challenge = map[int]string{}
-	}
 	p.challenge[s.Connection] = string(got)
 	g, w := string(got), string(want)
 	switch {

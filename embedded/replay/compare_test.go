@@ -130,9 +130,6 @@ func (c *comparison) value(name string, got, want any) {
 			}
 			return
 		}
-		for i, theirs := range c.p.theirs {
-			w = strings.ReplaceAll(w, theirs, c.p.hosts[i])
-		}
 		for real, ours := range c.p.same {
 			if id, ok := real.(int64); ok && id > 1<<40 {
 				w = strings.ReplaceAll(w, fmt.Sprint(id), fmt.Sprint(ours))

@@ -3,30 +3,24 @@ package replay
 import (
 	"bufio"
 	"bytes"
-	"context"
+	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
-	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/unified-test-runner/utr/embedded"
+	"github.com/unified-test-runner/utr/embedded/data"
+	"github.com/unified-test-runner/utr/embedded/server"
 	"github.com/unified-test-runner/utr/embedded/wire"
-	"github.com/unified-test-runner/utr/internal/shared"
+	"github.com/unified-test-runner/utr/internal/testkit"
 )
-
-// recordings is the folder of the recordings; the test is skipped without it.
-func recordings(t testing.TB) string {
-	t.Helper()
-	return shared.Path(t, "recordings")
-}
 
 // step is one line of a recording.
 type step struct {
@@ -49,17 +43,17 @@ type step struct {
 
 func (s step) String() string { return fmt.Sprintf("%s, step %d", s.Scenario, s.Step) }
 
-// lines reads a recording of one JSON object a line.
-func lines[T any](t testing.TB, name string) []T {
+// lines reads a recording of so many JSON objects, one a line.
+func lines[T any](t testing.TB, name string, n int) []T {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(recordings(t), name))
+	text, err := os.ReadFile(filepath.Join(testkit.Recordings(t), name))
 	if err != nil {
 		t.Fatal(err)
 	}
 	// The shard's replica set has another name here.
-	data = bytes.ReplaceAll(data, []byte("3575efa2-03a6-46c7-bdb1-40bc9a374c0a/"), []byte("rs0/"))
+	text = bytes.ReplaceAll(text, []byte("3575efa2-03a6-46c7-bdb1-40bc9a374c0a/"), []byte("rs0/"))
 	var out []T
-	in := bufio.NewScanner(bytes.NewReader(data))
+	in := bufio.NewScanner(bytes.NewReader(text))
 	in.Buffer(nil, 1<<24)
 	for in.Scan() {
 		var v T
@@ -68,8 +62,8 @@ func lines[T any](t testing.TB, name string) []T {
 		}
 		out = append(out, v)
 	}
-	if err := in.Err(); err != nil {
-		t.Fatal(err)
+	if err := in.Err(); err != nil || len(out) != n {
+		t.Fatalf("%s: %d lines, %v, want %d", name, len(out), err, n)
 	}
 	return out
 }
@@ -84,107 +78,168 @@ func extended(t testing.TB, data json.RawMessage) bson.D {
 	return doc
 }
 
-func start(t testing.TB, options embedded.Options) *embedded.Deployment {
-	t.Helper()
-	d, err := embedded.Start(context.Background(), options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := d.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return d
-}
-
-// patience is how long an answer may take.
-const patience = 5 * time.Second
-
-// player sends the steps of a recording, each on its connection.
+// player sends the steps of a recording, each on its connection. It runs in a
+// synctest bubble.
 type player struct {
-	t     testing.TB
-	hosts []string // of our servers, by number
-	conns map[int]*client
+	t       testing.TB
+	servers []*server.Server // by number
+	conns   map[int]*client
 	// same maps what the real server named to what ours did: cursors, resume
 	// tokens, processes. It is filled by comparing and used for sending.
 	same map[any]any
 	// offset is how far a counter of ours is behind the real one, by what it
 	// counts.
 	offset map[string]int64
-	// theirs are the addresses of the real servers, by number.
-	theirs []string
 	// rewrite, if not nil, changes what a step sends.
 	rewrite func(step, bson.D) bson.D
 	// payload, if not nil, compares the payloads of an authentication.
 	payload func(s step, got, want []byte) bool
 }
 
-// client is one connection to a server.
-type client struct {
-	net.Conn
-	in *bufio.Reader
-}
-
-func dial(t testing.TB, address string) *client {
+// newPlayer starts servers of the recorded version, at the recorded addresses.
+func newPlayer(t testing.TB, kind server.Kind, users *server.Users, hosts ...string) *player {
 	t.Helper()
-	nc, err := net.Dial("tcp", address)
+	profile, err := server.ProfileNamed("4.9")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = nc.Close() })
-	return &client{Conn: nc, in: bufio.NewReader(nc)}
+	const set = "rs0"
+	c := server.NewCluster(server.Config{Kind: kind, Profile: profile, SetName: set, Users: users, Backend: data.New(data.Options{
+		Sharded: kind == server.Sharded, ReplicaSet: kind == server.ReplicaSet, ShardName: server.ShardName, ShardHost: server.ShardHost(set),
+		TransactionalWrite: server.TransactionalWrite,
+		NoScripting:        true, // as the recorded servers were started
+	})})
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	config := server.SetConfig{Name: set, Version: 1}
+	for i, host := range hosts {
+		config.Members = append(config.Members, server.Member{ID: int32(i), Host: host, BuildIndexes: true, Priority: 1, Votes: 1})
+	}
+	if kind == server.ReplicaSet {
+		if _, err := c.Configure(config); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, host := range hosts {
+		if _, err := c.Join(host, server.Place{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if kind == server.ReplicaSet { // once more: the real primary had counted one change more
+		if _, err := c.Configure(config); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return &player{t: t, servers: c.Members(), conns: map[int]*client{}, same: map[any]any{}, offset: map[string]int64{}}
 }
 
-// answer is what came back: one document, or the end of the connection.
+// client is one connection to a server, and what has come over it.
+type client struct {
+	net.Conn
+	mu     sync.Mutex
+	in     bytes.Buffer
+	closed bool
+}
+
+func connect(t testing.TB, s *server.Server) *client {
+	near, far := net.Pipe()
+	t.Cleanup(func() { _ = near.Close() })
+	s.Serve(far)
+	c := &client{Conn: near}
+	go func() {
+		for some := make([]byte, 1<<16); ; {
+			n, err := near.Read(some)
+			c.mu.Lock()
+			c.in.Write(some[:n])
+			c.closed = err != nil
+			c.mu.Unlock()
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return c
+}
+
+// send sends a message. A server need not read to the end of what it closes
+// the connection for.
+func (c *client) send(message []byte) { _, _ = c.Write(message) }
+
+// answer is what came back: one document, or the end of the connection. Of a
+// compressed document it has the opcode inside in place of the flags.
 type answer struct {
-	opcode string
+	opcode wire.OpCode
+	to     int32
 	flags  uint32
 	doc    bson.Raw
 	closed bool
 }
 
-// receive reads one answer.
+// opcodes are their names in the recordings.
+var opcodes = map[wire.OpCode]string{wire.OpMsg: "OP_MSG", wire.OpReply: "OP_REPLY"}
+
+// receive gives the next answer, for which time may have to pass.
 func (c *client) receive() (answer, error) {
-	if err := c.SetReadDeadline(time.Now().Add(patience)); err != nil {
-		return answer{}, err
-	}
-	h, body, err := wire.ReadMessage(c.in)
-	if errors.Is(err, io.EOF) || err != nil && strings.Contains(err.Error(), "reset") {
-		return answer{closed: true}, nil
-	}
-	if err != nil {
-		return answer{}, fmt.Errorf("waited %v for an answer: %w", patience, err)
-	}
-	switch h.OpCode {
-	case wire.OpMsg:
-		m, err := wire.ParseMsg(h, body)
-		return answer{opcode: "OP_MSG", flags: uint32(m.Flags), doc: m.Body}, err
-	case wire.OpReply:
-		r, err := wire.ParseReply(body)
-		if err == nil && len(r.Documents) != 1 {
-			err = fmt.Errorf("%d documents", len(r.Documents))
+	for began := time.Now(); time.Since(began) < testkit.Patience; time.Sleep(time.Millisecond) {
+		synctest.Wait()
+		c.mu.Lock()
+		have := c.in.Bytes()
+		whole := len(have) >= 4 && len(have) >= int(binary.LittleEndian.Uint32(have))
+		closed := c.closed
+		c.mu.Unlock()
+		if whole {
+			return parse(&c.in)
 		}
-		if err != nil {
-			return answer{}, err
+		if closed {
+			return answer{closed: true}, nil
 		}
-		return answer{opcode: "OP_REPLY", flags: uint32(r.Flags), doc: r.Documents[0]}, nil
 	}
-	return answer{}, fmt.Errorf("an answer with opcode %d", h.OpCode)
+	return answer{}, fmt.Errorf("no answer within %v", testkit.Patience)
 }
 
-// play sends one step and tells how the answer differs from the recorded one,
+func parse(in *bytes.Buffer) (answer, error) {
+	h, body, err := wire.ReadMessage(in)
+	if err != nil {
+		return answer{}, err
+	}
+	a := answer{opcode: h.OpCode, to: h.ResponseTo}
+	switch h.OpCode {
+	case wire.OpCompressed:
+		if h, body, _, err = wire.Decompress(h, body); err == nil {
+			_, err = wire.ParseMsg(h, body)
+		}
+		a.flags = uint32(h.OpCode)
+	case wire.OpMsg:
+		var m wire.Msg
+		m, err = wire.ParseMsg(h, body)
+		a.flags, a.doc = uint32(m.Flags), m.Body
+	case wire.OpReply:
+		var r wire.Reply
+		if r, err = wire.ParseReply(body); err == nil && len(r.Documents) != 1 {
+			err = fmt.Errorf("%d documents", len(r.Documents))
+		}
+		if err == nil {
+			a.flags, a.doc = uint32(r.Flags), r.Documents[0]
+		}
+	default:
+		err = fmt.Errorf("an answer with opcode %d", h.OpCode)
+	}
+	return a, err
+}
+
+// play sends one step and says how the answer differs from the recorded one,
 // line by line.
 func (p *player) play(s step) []string {
 	c := p.conns[s.Connection]
 	if c == nil {
-		c = dial(p.t, p.hosts[s.Server])
+		c = connect(p.t, p.servers[s.Server])
 		p.conns[s.Connection] = c
 	}
 	if s.Send != nil && string(s.Send) != "null" {
-		if _, err := c.Write(p.message(s)); err != nil {
-			return []string{"send: " + err.Error()}
-		}
+		c.send(p.message(s))
 	}
 	if s.Reply == nil && !s.Closed {
 		return nil
@@ -201,8 +256,8 @@ func (p *player) play(s step) []string {
 		return nil
 	}
 	var diff []string
-	if got.opcode != s.Reply.Opcode || got.flags != s.Reply.Flags {
-		diff = append(diff, fmt.Sprintf("opcode and flags: got %s %d, want %s %d", got.opcode, got.flags, s.Reply.Opcode, s.Reply.Flags))
+	if opcodes[got.opcode] != s.Reply.Opcode || got.flags != s.Reply.Flags {
+		diff = append(diff, fmt.Sprintf("opcode and flags: got %d %d, want %s %d", got.opcode, got.flags, s.Reply.Opcode, s.Reply.Flags))
 	}
 	var doc bson.D
 	if err := bson.Unmarshal(got.doc, &doc); err != nil {
@@ -217,69 +272,61 @@ func (p *player) message(s step) []byte {
 	if p.rewrite != nil {
 		doc = p.rewrite(s, doc)
 	}
-	raw, err := bson.Marshal(doc)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	raw := marshal(p.t, doc)
 	if s.Opcode == "OP_QUERY" {
 		return wire.AppendQuery(nil, 1, wire.Query{Collection: s.Namespace, Return: -1, Query: raw})
 	}
-	return p.withSequences(wire.AppendMsg(nil, 1, 0, wire.Flags(s.Flags), raw), s)
-}
-
-// withSequences appends document sequences to a message.
-func (p *player) withSequences(message []byte, s step) []byte {
+	message := wire.AppendMsg(nil, 1, 0, wire.Flags(s.Flags), raw)
 	for name, docs := range s.Sequences {
 		section := append([]byte(name), 0)
 		for _, d := range docs {
-			raw, err := bson.Marshal(extended(p.t, d))
-			if err != nil {
-				p.t.Fatal(err)
-			}
-			section = append(section, raw...)
+			section = append(section, marshal(p.t, extended(p.t, d))...)
 		}
 		message = append(message, 1)
-		message = append(message, int32Bytes(len(section)+4)...)
+		message = binary.LittleEndian.AppendUint32(message, uint32(len(section)+4))
 		message = append(message, section...)
 	}
-	copy(message, int32Bytes(len(message)))
+	binary.LittleEndian.PutUint32(message, uint32(len(message)))
 	return message
 }
 
-func int32Bytes(n int) []byte { return []byte{byte(n), byte(n >> 8), byte(n >> 16), byte(n >> 24)} }
+func marshal(t testing.TB, doc bson.D) bson.Raw {
+	t.Helper()
+	raw, err := bson.Marshal(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
 
 // ours puts our names into what is sent, in place of the real server's.
 func (p *player) ours(v any) any {
 	switch v := v.(type) {
 	case bson.D:
-		for i := range v {
-			if v[i].Key == "topologyVersion" {
-				p.ourVersion(v[i].Value)
+		for i, e := range v {
+			if version, ok := e.Value.(bson.D); ok && e.Key == "topologyVersion" {
+				p.ourVersion(version)
 				continue
 			}
-			v[i].Value = p.ours(v[i].Value)
+			v[i].Value = p.ours(e.Value)
 		}
-		return v
 	case bson.A:
 		for i := range v {
 			v[i] = p.ours(v[i])
 		}
-		return v
 	case int64, string, bson.ObjectID, bson.Timestamp:
 		if o, ok := p.same[v]; ok {
 			return o
 		}
-		return v
 	}
 	return v
 }
 
+// counter keeps counters of topologyVersion apart from other numbers.
+type counter int64
+
 // ourVersion translates a topologyVersion that a recorded client sends.
-func (p *player) ourVersion(v any) {
-	doc, ok := v.(bson.D)
-	if !ok {
-		return
-	}
+func (p *player) ourVersion(doc bson.D) {
 	for i, e := range doc {
 		switch value := e.Value.(type) {
 		case bson.ObjectID:
@@ -293,5 +340,13 @@ func (p *player) ourVersion(v any) {
 	}
 }
 
-// counter keeps counters of topologyVersion apart from other numbers.
-type counter int64
+// live lets a server see commands, on a connection of their own.
+func (p *player) live(commands []string) {
+	const own = -1
+	for _, c := range commands {
+		p.play(step{Connection: own, Send: json.RawMessage(c)})
+		if _, err := p.conns[own].receive(); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+}
