@@ -187,14 +187,16 @@ func (c *client) receive() (answer, error) {
 		synctest.Wait()
 		c.mu.Lock()
 		have := c.in.Bytes()
-		whole := len(have) >= 4 && len(have) >= int(binary.LittleEndian.Uint32(have))
-		closed := c.closed
-		c.mu.Unlock()
-		if whole {
-			return parse(&c.in)
+		var got answer
+		var err error
+		if len(have) >= 4 && len(have) >= int(binary.LittleEndian.Uint32(have)) {
+			got, err = parse(&c.in)
+		} else {
+			got.closed = c.closed
 		}
-		if closed {
-			return answer{closed: true}, nil
+		c.mu.Unlock()
+		if err != nil || got.closed || got.opcode != 0 {
+			return got, err
 		}
 	}
 	return answer{}, fmt.Errorf("no answer within %v", testkit.Patience)
@@ -340,13 +342,13 @@ func (p *player) ourVersion(doc bson.D) {
 	}
 }
 
-// live lets a server see commands, on a connection of their own.
-func (p *player) live(commands []string) {
+// live has a server answer commands with ok, on a connection of their own.
+func (p *player) live(commands ...string) {
 	const own = -1
 	for _, c := range commands {
 		p.play(step{Connection: own, Send: json.RawMessage(c)})
-		if _, err := p.conns[own].receive(); err != nil {
-			p.t.Fatal(err)
+		if got, err := p.conns[own].receive(); err != nil || got.doc.Lookup("ok").Double() != 1 {
+			p.t.Fatalf("%s got %+v, %v", c, got, err)
 		}
 	}
 }

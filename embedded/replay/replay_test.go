@@ -65,7 +65,7 @@ func TestReplay(t *testing.T) {
 		t.Run(r.name, func(t *testing.T) {
 			report(t, r.name, lines[step](t, r.name+".jsonl", r.steps), func(t *testing.T) *player {
 				p := newPlayer(t, r.kind, nil, r.hosts...)
-				p.live(pasts[r.name])
+				p.live(pasts[r.name]...)
 				return p
 			})
 		})
@@ -128,7 +128,6 @@ func TestMalformed(t *testing.T) {
 	cases := lines[malformed](t, "malformed.jsonl", 55)
 	synctest.Test(t, func(t *testing.T) {
 		p := newPlayer(t, server.Single, nil, "localhost:27400")
-		bystander := step{Connection: -1, Send: json.RawMessage(`{"ping": 1, "$db": "admin"}`)}
 		for _, m := range cases {
 			c := connect(t, p.servers[0])
 			message, err := hex.DecodeString(m.Bytes)
@@ -158,12 +157,7 @@ func TestMalformed(t *testing.T) {
 				t.Errorf("%s: then got %q, closed %v, want %q, %v", m.Case, got, c.closed, m.Rest, m.Closed)
 			}
 			c.mu.Unlock()
-			if p.play(bystander); p.conns[-1].closed {
-				t.Fatalf("%s: another connection was harmed", m.Case)
-			}
-			if got, err := p.conns[-1].receive(); err != nil || got.doc.Lookup("ok").Double() != 1 {
-				t.Fatalf("%s: another connection was harmed: %v %v", m.Case, got, err)
-			}
+			p.live(`{"ping": 1, "$db": "admin"}`) // on another connection, which must not be harmed
 		}
 	})
 }
