@@ -143,7 +143,7 @@ var refusals = []struct {
 	{"just comments", "# nothing\n", ParseYAML, Malformed, "1:1", "empty"},
 	{"malformed YAML", "a: 1\nb: [1, 2\nc: 3\n", ParseYAML, Malformed, "", "malformed YAML"},
 	{"malformed in its only line", "  {a: ]", ParseYAML, Malformed, "1:3", "malformed YAML"},
-	{"malformed beyond the last line, as carriage returns count", "a: 1\n b:\r\r\r ]", ParseYAML, Malformed, "2:2", "did not find expected"},
+	{"malformed beyond the last line, as carriage returns count", "a: 1\nb:\r\r\r ]", ParseYAML, Malformed, "2:1", "did not find expected"},
 	{"tabs as indentation", "a:\n\tb: 1\n", ParseYAML, Malformed, "", "malformed YAML"},
 	{"duplicate keys in YAML", "a: 1\nb: 2\na: 3\n", ParseYAML, DuplicateKey, "3:1", `"a"; it is first given in line 1`},
 	{"duplicate keys in a flow mapping", "x: {a: 1, a: 2}", ParseYAML, DuplicateKey, "1:11", `"a"`},

@@ -20,6 +20,21 @@ createEntities:
   - thread: { id: thread0 }
 `
 
+const noOperations = "tests: [{description: t, operations: []}]"
+
+// withHead makes a suite whose head is changed in one place.
+func withHead(old, changed string) string {
+	return strings.Replace(head, old, changed, 1) + noOperations
+}
+
+// withClient makes a suite whose client has something more.
+func withClient(more string) string { return withHead("id: client0,", "id: client0, "+more+",") }
+
+// withSession makes a suite whose session has options.
+func withSession(options string) string {
+	return withHead("client: client0 }\n  - bucket", "client: client0, sessionOptions: {"+options+"} }\n  - bucket")
+}
+
 // withOperations makes a suite of one test with these operations.
 func withOperations(list string) string {
 	return head + "tests:\n  - description: t\n    operations: [" + list + "]\n"
@@ -33,24 +48,24 @@ var checks = []struct {
 }{
 	{"extended-json", "well-formed", withOperations(`{name: insertOne, object: collection0, arguments: {document: {_id: {$oid: 57e193d7a9cc81b4027498b5}}}}`), ""},
 	{"extended-json", "malformed", withOperations(`{name: insertOne, object: collection0, arguments: {document: {_id: {$oid: x}}}}`), "tests[0].operations[0].arguments.document._id"},
-	{"extended-json", "anchors are not for test runners", head + "_yamlAnchors: {a: {$oid: x}}\ntests: [{description: t, operations: []}]", ""},
+	{"extended-json", "anchors are not for test runners", head + "_yamlAnchors: {a: {$oid: x}}\n" + noOperations, ""},
 	{"duplicate-test", "two names", head + "tests: [{description: t, operations: []}, {description: u, operations: []}]", ""},
 	{"duplicate-test", "one name", head + "tests: [{description: t, operations: []}, {description: t, operations: []}]", "tests[1].description"},
-	{"version-range", "equal is a range", head + "runOnRequirements: [{minServerVersion: '4.2', maxServerVersion: 4.2.0}]\ntests: [{description: t, operations: []}]", ""},
-	{"version-range", "compared numerically", head + "runOnRequirements: [{minServerVersion: '4.2', maxServerVersion: '4.10'}]\ntests: [{description: t, operations: []}]", ""},
+	{"version-range", "equal is a range", head + "runOnRequirements: [{minServerVersion: '4.2', maxServerVersion: 4.2.0}]\n" + noOperations, ""},
+	{"version-range", "compared numerically", head + "runOnRequirements: [{minServerVersion: '4.2', maxServerVersion: '4.10'}]\n" + noOperations, ""},
 	{"version-range", "no server", head + "tests: [{description: t, operations: [], runOnRequirements: [{minServerVersion: '4.10', maxServerVersion: '4.2'}]}]", "tests[0].runOnRequirements[0]"},
-	{"collection-data", "two namespaces, ids of two types", head + "initialData: [{databaseName: d, collectionName: c, documents: [{_id: 1}, {_id: '1'}, {x: 1}, {x: 1}]}, {databaseName: d, collectionName: e, documents: [{_id: 1}]}]\ntests: [{description: t, operations: []}]", ""},
-	{"collection-data", "a namespace twice", head + "initialData: [{databaseName: d, collectionName: c, documents: []}, {databaseName: d, collectionName: c, documents: []}]\ntests: [{description: t, operations: []}]", "initialData[1]"},
+	{"collection-data", "two namespaces, ids of two types", head + "initialData: [{databaseName: d, collectionName: c, documents: [{_id: 1}, {_id: '1'}, {x: 1}, {x: 1}]}, {databaseName: d, collectionName: e, documents: [{_id: 1}]}]\n" + noOperations, ""},
+	{"collection-data", "a namespace twice", head + "initialData: [{databaseName: d, collectionName: c, documents: []}, {databaseName: d, collectionName: c, documents: []}]\n" + noOperations, "initialData[1]"},
 	{"collection-data", "an _id twice in an outcome", head + "tests: [{description: t, operations: [], outcome: [{databaseName: d, collectionName: c, documents: [{_id: 1}, {_id: 1}]}]}]", "tests[0].outcome[0].documents[1]._id"},
 	{"duplicate-entity", "each test has its own map", head + "tests: [{description: t, operations: [&o {name: find, object: collection0, arguments: {filter: {}}, saveResultAsEntity: r}]}, {description: u, operations: [*o]}]", ""},
-	{"duplicate-entity", "in createEntities", strings.Replace(head, "id: thread0", "id: client0", 1) + "tests: [{description: t, operations: []}]", "createEntities[5].thread.id"},
+	{"duplicate-entity", "in createEntities", withHead("id: thread0", "id: client0"), "createEntities[5].thread.id"},
 	{"duplicate-entity", "by a saved result", withOperations(`{name: find, object: collection0, arguments: {filter: {}}, saveResultAsEntity: session0}`), "tests[0].operations[0].saveResultAsEntity"},
 	{"duplicate-entity", "by an operation", withOperations(`{name: createEntities, object: testRunner, arguments: {entities: [{thread: {id: thread0}}]}}`), "tests[0].operations[0].arguments.entities[0].thread.id"},
 	{"duplicate-entity", "by a topology description", withOperations(`{name: recordTopologyDescription, object: testRunner, arguments: {client: client0, id: client0}}`), "tests[0].operations[0].arguments.id"},
 	{"undefined-entity", "made by an operation before", withOperations(`{name: createEntities, object: testRunner, arguments: {entities: [{thread: {id: thread1}}]}}, {name: waitForThread, object: testRunner, arguments: {thread: thread1}}`), ""},
 	{"undefined-entity", "made by an operation after", withOperations(`{name: waitForThread, object: testRunner, arguments: {thread: thread1}}, {name: createEntities, object: testRunner, arguments: {entities: [{thread: {id: thread1}}]}}`), "tests[0].operations[0].arguments.thread"},
-	{"undefined-entity", "out of order", "description: d\nschemaVersion: '1.0'\ncreateEntities: [{database: {id: d, client: c, databaseName: x}}, {client: {id: c}}]\ntests: [{description: t, operations: []}]", "createEntities[0].database.client"},
-	{"undefined-entity", "of another type", strings.Replace(head, "database: database0, collectionName", "database: client0, collectionName", 1) + "tests: [{description: t, operations: []}]", "createEntities[2].collection.database"},
+	{"undefined-entity", "out of order", "description: d\nschemaVersion: '1.0'\ncreateEntities: [{database: {id: d, client: c, databaseName: x}}, {client: {id: c}}]\n" + noOperations, "createEntities[0].database.client"},
+	{"undefined-entity", "of another type", withHead("database: database0, collectionName", "database: client0, collectionName"), "createEntities[2].collection.database"},
 	{"undefined-entity", "an object", withOperations(`{name: find, object: collection1, arguments: {filter: {}}}`), "tests[0].operations[0].object"},
 	{"undefined-entity", "a session", withOperations(`{name: find, object: collection0, arguments: {filter: {}, session: session1}}`), "tests[0].operations[0].arguments.session"},
 	{"undefined-entity", "a session that is a client", withOperations(`{name: find, object: collection0, arguments: {filter: {}, session: client0}}`), "tests[0].operations[0].arguments.session"},
@@ -76,26 +91,26 @@ var checks = []struct {
 	{"argument-value", "a source", withOperations(`{name: upload, object: bucket0, arguments: {filename: f, source: {$$hexBytes: "1F"}}}`), ""},
 	{"argument-value", "a source of an odd number of digits", withOperations(`{name: upload, object: bucket0, arguments: {filename: f, source: {$$hexBytes: "1"}}}`), "tests[0].operations[0].arguments.source"},
 	{"argument-value", "a source with another key", withOperations(`{name: upload, object: bucket0, arguments: {filename: f, source: {$$hexBytes: "1F", x: 1}}}`), "tests[0].operations[0].arguments.source"},
-	{"argument-value", "a source that is none", withOperations(`{name: uploadWithId, object: bucket0, arguments: {id: 1, filename: f, source: "1F"}}`), "tests[0].operations[0].arguments.source"},
-	{"common-option", "all keys that there are", withOperations(`{name: aggregate, object: collection0, arguments: {pipeline: [], readConcern: {level: local}, readPreference: {mode: nearest, tagSets: [], maxStalenessSeconds: 90, hedge: {}}, writeConcern: {w: 1, journal: true, wtimeoutMS: 1}}}`), ""},
-	{"common-option", "a key that there is not", withOperations(`{name: find, object: collection0, arguments: {filter: {}, readConcern: {levle: local}}}`), "tests[0].operations[0].arguments.readConcern.levle"},
+	{"argument-value", "a source that is not one", withOperations(`{name: uploadWithId, object: bucket0, arguments: {id: 1, filename: f, source: "1F"}}`), "tests[0].operations[0].arguments.source"},
+	{"common-option", "all keys that exist", withOperations(`{name: aggregate, object: collection0, arguments: {pipeline: [], readConcern: {level: local}, readPreference: {mode: nearest, tagSets: [], maxStalenessSeconds: 90, hedge: {}}, writeConcern: {w: 1, journal: true, wtimeoutMS: 1}}}`), ""},
+	{"common-option", "a key that does not exist", withOperations(`{name: find, object: collection0, arguments: {filter: {}, readConcern: {levle: local}}}`), "tests[0].operations[0].arguments.readConcern.levle"},
 	{"common-option", "the name of the server's field", withOperations(`{name: insertOne, object: collection0, arguments: {document: {}, writeConcern: {w: 1, j: true}}}`), "tests[0].operations[0].arguments.writeConcern.j"},
-	{"common-option", "those of entities", strings.Replace(head, "client: client0 }\n  - bucket", "client: client0, sessionOptions: {causalConsistency: true, defaultTransactionOptions: {readConcern: {level: local}}} }\n  - bucket", 1) + "tests: [{description: t, operations: []}]", ""},
-	{"common-option", "a read concern of a collection", strings.Replace(head, "collectionName: c", "collectionName: c, collectionOptions: {readConcern: {levle: local}}", 1) + "tests: [{description: t, operations: []}]", "createEntities[2].collection.collectionOptions.readConcern.levle"},
-	{"common-option", "options of transactions that were flattened into those of the session", strings.Replace(head, "client: client0 }\n  - bucket", "client: client0, sessionOptions: {writeConcern: {w: 1}} }\n  - bucket", 1) + "tests: [{description: t, operations: []}]", "createEntities[3].session.sessionOptions.writeConcern"},
-	{"common-option", "a write concern of transactions", strings.Replace(head, "client: client0 }\n  - bucket", "client: client0, sessionOptions: {defaultTransactionOptions: {writeConcern: {wtimeout: 1}}} }\n  - bucket", 1) + "tests: [{description: t, operations: []}]", "createEntities[3].session.sessionOptions.defaultTransactionOptions.writeConcern.wtimeout"},
-	{"common-option", "no option of transactions", strings.Replace(head, "client: client0 }\n  - bucket", "client: client0, sessionOptions: {defaultTransactionOptions: {readConcrn: {}}} }\n  - bucket", 1) + "tests: [{description: t, operations: []}]", "createEntities[3].session.sessionOptions.defaultTransactionOptions.readConcrn"},
+	{"common-option", "those of entities", withSession("causalConsistency: true, defaultTransactionOptions: {readConcern: {level: local}}"), ""},
+	{"common-option", "a read concern of a collection", withHead("collectionName: c", "collectionName: c, collectionOptions: {readConcern: {levle: local}}"), "createEntities[2].collection.collectionOptions.readConcern.levle"},
+	{"common-option", "options of transactions that were flattened into those of the session", withSession("writeConcern: {w: 1}"), "createEntities[3].session.sessionOptions.writeConcern"},
+	{"common-option", "a write concern of transactions", withSession("defaultTransactionOptions: {writeConcern: {wtimeout: 1}}"), "createEntities[3].session.sessionOptions.defaultTransactionOptions.writeConcern.wtimeout"},
+	{"common-option", "no option of transactions", withSession("defaultTransactionOptions: {readConcrn: {}}"), "createEntities[3].session.sessionOptions.defaultTransactionOptions.readConcrn"},
 	{"common-option", "no option of buckets", withOperations(`{name: createEntities, object: testRunner, arguments: {entities: [{bucket: {id: b, database: database0, bucketOptions: {chunkSize: 4}}}]}}`), "tests[0].operations[0].arguments.entities[0].bucket.bucketOptions.chunkSize"},
-	{"common-option", "no document", withOperations(`{name: find, object: collection0, arguments: {filter: {}, readPreference: primary}}`), "tests[0].operations[0].arguments.readPreference"},
-	{"write-model", "all keys that there are", withOperations(`{name: bulkWrite, object: collection0, arguments: {requests: [{insertOne: {document: {}}}, {updateOne: {filter: {}, update: {}, arrayFilters: [], collation: {}, hint: x, sort: {}, upsert: true}}]}}`), ""},
+	{"common-option", "not a document", withOperations(`{name: find, object: collection0, arguments: {filter: {}, readPreference: primary}}`), "tests[0].operations[0].arguments.readPreference"},
+	{"write-model", "all keys that exist", withOperations(`{name: bulkWrite, object: collection0, arguments: {requests: [{insertOne: {document: {}}}, {updateOne: {filter: {}, update: {}, arrayFilters: [], collation: {}, hint: x, sort: {}, upsert: true}}]}}`), ""},
 	{"write-model", "those of clients name a namespace", withOperations(`{name: clientBulkWrite, object: client0, arguments: {models: [{deleteMany: {namespace: d.c, filter: {}}}]}}`), ""},
 	{"write-model", "those of collections do not", withOperations(`{name: bulkWrite, object: collection0, arguments: {requests: [{insertOne: {document: {}, namespace: d.c}}]}}`), "tests[0].operations[0].arguments.requests[0].insertOne.namespace"},
-	{"write-model", "a key that there is not", withOperations(`{name: bulkWrite, object: collection0, arguments: {requests: [{insertOne: {document: {}}}, {updateOne: {filter: {}, update: {}, upsrt: true}}]}}`), "tests[0].operations[0].arguments.requests[1].updateOne.upsrt"},
+	{"write-model", "a key that does not exist", withOperations(`{name: bulkWrite, object: collection0, arguments: {requests: [{insertOne: {document: {}}}, {updateOne: {filter: {}, update: {}, upsrt: true}}]}}`), "tests[0].operations[0].arguments.requests[1].updateOne.upsrt"},
 	{"write-model", "one that updateMany does not have", withOperations(`{name: bulkWrite, object: collection0, arguments: {requests: [{updateMany: {filter: {}, update: {}, sort: {}}}]}}`), "tests[0].operations[0].arguments.requests[0].updateMany.sort"},
 	{"write-model", "a key that is missing", withOperations(`{name: clientBulkWrite, object: client0, arguments: {models: [{insertOne: {namespace: d.c}}]}}`), "tests[0].operations[0].arguments.models[0].insertOne"},
 	{"write-model", "no such model", withOperations(`{name: bulkWrite, object: collection0, arguments: {requests: [{insertMany: {documents: []}}]}}`), "tests[0].operations[0].arguments.requests[0].insertMany"},
 	{"write-model", "two at once", withOperations(`{name: bulkWrite, object: collection0, arguments: {requests: [{insertOne: {document: {}}, deleteOne: {filter: {}}}]}}`), "tests[0].operations[0].arguments.requests[0]"},
-	{"write-model", "no document", withOperations(`{name: bulkWrite, object: collection0, arguments: {requests: [{insertOne: 1}]}}`), "tests[0].operations[0].arguments.requests[0].insertOne"},
+	{"write-model", "not a document", withOperations(`{name: bulkWrite, object: collection0, arguments: {requests: [{insertOne: 1}]}}`), "tests[0].operations[0].arguments.requests[0].insertOne"},
 	{"write-model", "no list", withOperations(`{name: bulkWrite, object: collection0, arguments: {requests: {insertOne: {document: {}}}}}`), "tests[0].operations[0].arguments.requests"},
 	{"nested", "well-formed, whatever version is declared", strings.Replace(withOperations(`{name: withTransaction, object: session0, arguments: {callback: [{name: find, object: collection0, arguments: {filter: {}}, expectError: {isTimeoutError: true}}]}}, {name: createEntities, object: testRunner, arguments: {entities: [{client: {id: client1, awaitMinPoolSizeMS: 1}}]}}`), "1.28", "1.10", 1), ""},
 	{"nested", "a misspelt assertion in a callback", withOperations(`{name: withTransaction, object: session0, arguments: {callback: [{name: find, object: collection0, arguments: {filter: {}}, expectResults: []}]}}`), "tests[0].operations[0].arguments.callback[0].expectResults"},
@@ -123,10 +138,10 @@ var checks = []struct {
 	{"operator", "not first", withOperations(`{name: find, object: collection0, arguments: {filter: {}}, expectResult: [{a: {x: 1, $$exists: true}}]}`), "tests[0].operations[0].expectResult[0].a.$$exists"},
 	{"operator", "no boolean", withOperations(`{name: find, object: collection0, arguments: {filter: {}}, expectResult: [{a: {$$exists: 1}}]}`), "tests[0].operations[0].expectResult[0].a.$$exists"},
 	{"operator", "no number", withOperations(`{name: find, object: collection0, arguments: {filter: {}}, expectResult: [{a: {$$lte: "1"}}]}`), "tests[0].operations[0].expectResult[0].a.$$lte"},
-	{"operator", "no document", withOperations(`{name: find, object: collection0, arguments: {filter: {}}, expectResult: [{a: {$$matchAsRoot: 1}}]}`), "tests[0].operations[0].expectResult[0].a.$$matchAsRoot"},
+	{"operator", "not a document", withOperations(`{name: find, object: collection0, arguments: {filter: {}}, expectResult: [{a: {$$matchAsRoot: 1}}]}`), "tests[0].operations[0].expectResult[0].a.$$matchAsRoot"},
 	{"operator", "in an event", head + "tests: [{description: t, operations: [], expectEvents: [{client: client0, events: [{commandStartedEvent: {command: {a: {$$foo: 1}}}}]}]}]", "tests[0].expectEvents[0].events[0].commandStartedEvent.command.a.$$foo"},
 	{"operator", "in an error", withOperations(`{name: find, object: collection0, arguments: {filter: {}}, expectError: {errorResponse: {a: {$$foo: 1}}}}`), "tests[0].operations[0].expectError.errorResponse.a.$$foo"},
-	{"placeholder", "in uriOptions", strings.Replace(head, "id: client0,", "id: client0, uriOptions: {authMechanismProperties: {b: {$$placeholder: 1}}},", 1) + "tests: [{description: t, operations: []}]", ""},
+	{"placeholder", "in uriOptions", withClient("uriOptions: {authMechanismProperties: {b: {$$placeholder: 1}}}"), ""},
 	{"placeholder", "in an argument", withOperations(`{name: find, object: collection0, arguments: {filter: {a: {$$placeholder: 1}}}}`), "tests[0].operations[0].arguments.filter.a.$$placeholder"},
 	{"placeholder", "in an expected result", withOperations(`{name: find, object: collection0, arguments: {filter: {}}, expectResult: {$$placeholder: 1}}`), "tests[0].operations[0].expectResult.$$placeholder"},
 	{"unobserved-event", "observed", withOperations(`{name: waitForEvent, object: testRunner, arguments: {client: client0, event: {commandStartedEvent: {}}, count: 1}}`), ""},
@@ -139,13 +154,13 @@ var checks = []struct {
 	{"unobserved-event", "no log messages, none of which would be seen", head + "tests: [{description: t, operations: [], expectLogMessages: [{client: client0, messages: []}]}]", "tests[0].expectLogMessages[0].messages"},
 	{"repeated-expectation", "two types", head + "tests: [{description: t, operations: [], expectEvents: [{client: client0, events: []}, {client: client0, eventType: cmap, events: []}]}]", ""},
 	{"repeated-expectation", "command is the default", head + "tests: [{description: t, operations: [], expectEvents: [{client: client0, events: []}, {client: client0, eventType: command, events: []}]}]", "tests[0].expectEvents[1]"},
-	{"uri-option", "case makes no difference, as in connection strings", strings.Replace(head, "id: client0,", "id: client0, uriOptions: {retryReads: false, appName: x, wtimeoutMS: 1, readPreferenceTags: ['a:b']},", 1) + "tests: [{description: t, operations: []}]", ""},
-	{"uri-option", "misspelt", strings.Replace(head, "id: client0,", "id: client0, uriOptions: {w: 1, retryRead: false},", 1) + "tests: [{description: t, operations: []}]", "createEntities[0].client.uriOptions.retryRead"},
+	{"uri-option", "case makes no difference, as in connection strings", withClient("uriOptions: {retryReads: false, appName: x, wtimeoutMS: 1, readPreferenceTags: ['a:b']}"), ""},
+	{"uri-option", "misspelt", withClient("uriOptions: {w: 1, retryRead: false}"), "createEntities[0].client.uriOptions.retryRead"},
 	{"uri-option", "of a client that a test makes", withOperations(`{name: createEntities, object: testRunner, arguments: {entities: [{client: {id: c, uriOptions: {retryWrite: true}}}]}}`), "tests[0].operations[0].arguments.entities[0].client.uriOptions.retryWrite"},
-	{"api-version", "1", strings.Replace(head, "id: client0,", "id: client0, serverApi: {version: '1'},", 1) + "tests: [{description: t, operations: []}]", ""},
-	{"api-version", "2", strings.Replace(head, "id: client0,", "id: client0, serverApi: {version: '2'},", 1) + "tests: [{description: t, operations: []}]", "createEntities[0].client.serverApi.version"},
-	{"kms-credentials", "none and all", strings.Replace(head, "id: client0,", "id: client0, autoEncryptOpts: {keyVaultNamespace: a.b, kmsProviders: {aws: {}, local: {key: x}}},", 1) + "tests: [{description: t, operations: []}]", ""},
-	{"kms-credentials", "some", strings.Replace(head, "id: client0,", "id: client0, autoEncryptOpts: {keyVaultNamespace: a.b, kmsProviders: {aws: {accessKeyId: x}}},", 1) + "tests: [{description: t, operations: []}]", "createEntities[0].client.autoEncryptOpts.kmsProviders.aws"},
+	{"api-version", "1", withClient("serverApi: {version: '1'}"), ""},
+	{"api-version", "2", withClient("serverApi: {version: '2'}"), "createEntities[0].client.serverApi.version"},
+	{"kms-credentials", "none and all", withClient("autoEncryptOpts: {keyVaultNamespace: a.b, kmsProviders: {aws: {}, local: {key: x}}}"), ""},
+	{"kms-credentials", "some", withClient("autoEncryptOpts: {keyVaultNamespace: a.b, kmsProviders: {aws: {accessKeyId: x}}}"), "createEntities[0].client.autoEncryptOpts.kmsProviders.aws"},
 	{"vacuous", "an operation may fail", withOperations(`{name: find, object: collection0, arguments: {filter: {}}}`), ""},
 	{"vacuous", "no events are expected, so that one is too many", head + "tests: [{description: t, operations: [], expectEvents: [{client: client0, events: []}]}]", ""},
 	{"vacuous", "nothing", withOperations(""), "tests[0]"},
@@ -253,11 +268,11 @@ func TestFlaws(t *testing.T) {
 func TestSchemaVersions(t *testing.T) {
 	for _, tt := range []struct{ reason, in, words string }{
 		{"missing", "description: d\ntests: []", "schemaVersion is missing"},
-		{"no string", "schemaVersion: 1.0\ntests: []", "must be a string"},
+		{"not a string", "schemaVersion: 1.0\ntests: []", "must be a string"},
 		{"malformed", "schemaVersion: '1.x'\ntests: []", "1.28"},
 		{"of another major", "schemaVersion: '2.0'\ntests: []", "major"},
 		{"newer", "schemaVersion: '1.99'\ntests: []", "1.28"},
-		{"no document", "[schemaVersion]", "a suite is a document"},
+		{"not a document", "[schemaVersion]", "a suite is a document"},
 	} {
 		_, err := specs.Parse("f.yml", []byte(tt.in))
 		var invalid *specs.InvalidError
@@ -270,19 +285,40 @@ func TestSchemaVersions(t *testing.T) {
 	}
 }
 
-// TestCreateOptionsWriteConcern: the schema refuses it, no check is needed.
-func TestCreateOptionsWriteConcern(t *testing.T) {
-	_, err := specs.Parse("f.yml", []byte(head+"initialData: [{databaseName: d, collectionName: c, documents: [], createOptions: {writeConcern: {w: 1}}}]\ntests: [{description: t, operations: []}]"))
-	if err == nil || !strings.Contains(err.Error(), "initialData[0].createOptions.writeConcern") {
-		t.Errorf("%v", err)
-	}
-}
-
-// TestAllProblems shows that not just the first problem is told.
+// Not just the first problem is reported.
 func TestAllProblems(t *testing.T) {
 	_, err := specs.Parse("f.yml", []byte("schemaVersion: '1.0'\nfoo: 1\ntests: [{description: 1, operations: 2}]"))
 	var invalid *specs.InvalidError
 	if !errors.As(err, &invalid) || len(invalid.Problems) < 4 {
 		t.Errorf("%v", err)
 	}
+}
+
+// No file, however odd, makes loading panic, and whatever is reported has a
+// place and words.
+func FuzzParse(f *testing.F) {
+	for i := 0; i < len(checks); i += 9 { // TestChecks has them all
+		f.Add([]byte(checks[i].in))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s, err := specs.Parse("f.yml", data)
+		var problems []specs.Problem
+		var invalid *specs.InvalidError
+		switch {
+		case err == nil:
+			problems = s.Warnings
+		case errors.As(err, &invalid):
+			problems = invalid.Problems
+			if len(problems) == 0 {
+				t.Fatal("refused for nothing")
+			}
+		default:
+			t.Fatalf("another type of error: %T", err)
+		}
+		for _, p := range problems {
+			if p.Position.Line < 1 || p.Position.Column < 1 || p.Message == "" || p.Rule == "" {
+				t.Fatalf("problem without place or words: %#v", p)
+			}
+		}
+	})
 }

@@ -62,8 +62,8 @@ func TestLoad(t *testing.T) {
 		{reason: "a twin that has more", files: map[string]string{"a.yml": yamlSuite, "a.json": `{"x": 1, ` + jsonSuite[1:]}, paths: []string{""}, options: specs.Options{Twins: true}, errors: []string{"of which this is the JSON twin"}},
 		{reason: "a twin that has less", files: map[string]string{"a.yml": yamlSuite, "a.json": `{"description": "d", "schemaVersion": "1.0"}`}, paths: []string{""}, options: specs.Options{Twins: true}, errors: []string{"is not in the JSON twin"}},
 		{reason: "a twin that is broken", files: map[string]string{"a.yml": yamlSuite, "a.json": "["}, paths: []string{""}, options: specs.Options{Twins: true}, errors: []string{"a.json:1:2"}},
-		{reason: "what is no suite, beside suites", files: map[string]string{"a.yml": yamlSuite, "schema.json": `{"type": "object"}`}, paths: []string{""}, want: []string{"a.yml"}, ignored: []string{"schema.json"}},
-		{reason: "what is no suite, named", files: map[string]string{"schema.json": `{"type": "object"}`}, paths: []string{"schema.json"}, errors: []string{"schema.json:1:1: error: this is no suite: it has neither"}},
+		{reason: "what is not a suite, beside suites", files: map[string]string{"a.yml": yamlSuite, "schema.json": `{"type": "object"}`}, paths: []string{""}, want: []string{"a.yml"}, ignored: []string{"schema.json"}},
+		{reason: "what is not a suite, named", files: map[string]string{"schema.json": `{"type": "object"}`}, paths: []string{"schema.json"}, errors: []string{"schema.json:1:1: error: this is no suite: it has neither"}},
 		{reason: "a suite without its version is not ignored", files: map[string]string{"a.yml": yamlSuite, "b.yml": "description: d\ntests: []"}, paths: []string{""}, want: []string{"a.yml"}, errors: []string{"schemaVersion is missing"}},
 		{reason: "a suite without tests is not ignored", files: map[string]string{"a.yml": yamlSuite, "b.yml": "schemaVersion: '1.0'"}, paths: []string{""}, want: []string{"a.yml"}, errors: []string{"tests"}},
 		{reason: "a suite with neither is not ignored", files: map[string]string{"a.yml": yamlSuite, "b.yml": "createEntities: []"}, paths: []string{""}, want: []string{"a.yml"}, errors: []string{"schemaVersion is missing"}},
@@ -131,8 +131,8 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestEmbedded holds the embedded suites against the files beside this test:
-// what is dropped into a directory is there.
+// The embedded suites are the files beside this test: what is put into a
+// directory is there.
 func TestEmbedded(t *testing.T) {
 	files, err := filepath.Glob("*/*.yml")
 	if err != nil || len(files) == 0 {
@@ -160,7 +160,7 @@ func TestEmbedded(t *testing.T) {
 	}
 }
 
-// TestOrderDoesNotDependOnJobs loads in parallel and in turn.
+// Files that are loaded at the same time come in the same order.
 func TestOrderDoesNotDependOnJobs(t *testing.T) {
 	files := map[string]string{}
 	for _, n := range strings.Split("abcdefghijklmnopqrstuvwxyz", "") {
@@ -182,7 +182,7 @@ func TestOrderDoesNotDependOnJobs(t *testing.T) {
 	}
 }
 
-// TestDecode goes through every field of the typed form.
+// Every field of the typed form is decoded.
 func TestDecode(t *testing.T) {
 	s, err := specs.Parse("f.yml", []byte(head+`runOnRequirements:
   - { minServerVersion: "4.2", maxServerVersion: 7.0.1, topologies: [single, sharded], serverless: forbid, serverParameters: {a: 1}, auth: false, authMechanism: PLAIN, csfle: {minLibmongocryptVersion: 1.8.0} }

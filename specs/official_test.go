@@ -7,16 +7,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/specs"
 	"github.com/unified-test-runner/utr/specs/operations"
-	"github.com/unified-test-runner/utr/specs/schema"
 )
 
-// TestOfficialSuites holds each official file against what its directory says
-// of it: those in invalid are refused, all others load, and those in
-// valid-fail get the warnings that can be foreseen.
+// Each official file is what its directory says: those in invalid are refused,
+// all others load, equal to their JSON twins, and those in valid-fail get the
+// warnings that can be foreseen. Every operation of theirs is known.
 func TestOfficialSuites(t *testing.T) {
-	root := official(t)
+	root := testkit.Official(t)
 	loaded, err := specs.Load([]string{root}, specs.Options{Twins: true})
 	var all *specs.LoadError
 	if !errors.As(err, &all) {
@@ -38,7 +38,7 @@ func TestOfficialSuites(t *testing.T) {
 				t.Errorf("problem without place or words: %#v", p)
 			}
 			if p.Rule == "parse" || p.Rule == "twin" {
-				t.Errorf("refused for something else than its schema: %v", p)
+				t.Errorf("refused for another reason than its schema: %v", p)
 			}
 		}
 	}
@@ -63,9 +63,17 @@ func TestOfficialSuites(t *testing.T) {
 		"kmsProviders-missing_gcp_kms_credentials.yml": {"kms-credentials", "vacuous"},
 		"returnDocument-enum-invalid.yml":              {"argument-value"},
 	}
-	tests := 0
+	tests, names := 0, map[string]bool{}
 	for _, s := range loaded.Suites {
 		tests += len(s.Tests)
+		for _, test := range s.Tests {
+			for _, o := range test.Operations {
+				names[o.Name] = true
+				if len(operations.KindsWith(o.Name)) == 0 {
+					t.Errorf("%s: operation %s is unknown", o.Position, o.Name)
+				}
+			}
+		}
 		var rules []string
 		for _, w := range s.Warnings {
 			rules = append(rules, w.Rule)
@@ -97,73 +105,12 @@ func TestOfficialSuites(t *testing.T) {
 			t.Errorf("%s: %v", s.File, err)
 		}
 	}
-	if tests < 1000 {
-		t.Errorf("just %d tests were found", tests)
+	if tests < 1000 || len(names) < 70 {
+		t.Errorf("only %d tests with %d operations were found", tests, len(names))
 	}
 	for _, i := range loaded.Ignored {
 		if !strings.Contains(i.File, "/schema/") {
 			t.Errorf("ignored: %s", i.File)
 		}
-	}
-}
-
-// TestOfficialJSON loads the JSON twins by themselves: what is refused and
-// what is warned of is the same as for the YAML files.
-func TestOfficialJSON(t *testing.T) {
-	root := official(t)
-	for _, file := range []string{
-		"unified-test-format/tests/valid-fail/assertNumberConnectionsCheckedOut",
-		"unified-test-format/tests/valid-pass/poc-crud",
-		"retryable-reads/tests/unified/find",
-		"client-side-operations-timeout/tests/runCursorCommand",
-	} {
-		var rules [2][]string
-		for k, extension := range []string{".yml", ".json"} {
-			l, err := specs.Load([]string{filepath.Join(root, file+extension)}, specs.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, w := range l.Suites[0].Warnings {
-				rules[k] = append(rules[k], w.Path+" "+w.Rule)
-			}
-			slices.Sort(rules[k])
-		}
-		if !slices.Equal(rules[0], rules[1]) {
-			t.Errorf("%s: YAML %v, JSON %v", file, rules[0], rules[1])
-		}
-	}
-}
-
-// TestOfficialOperationsAreKnown shows that the check is not blind: every
-// operation name in every suite is a row.
-func TestOfficialOperationsAreKnown(t *testing.T) {
-	loaded, _ := specs.Load([]string{official(t)}, specs.Options{})
-	names := map[string]bool{}
-	for _, s := range loaded.Suites {
-		for _, test := range s.Tests {
-			for _, o := range test.Operations {
-				names[o.Name] = true
-				if len(operations.KindsWith(o.Name)) == 0 {
-					t.Errorf("%s: operation %s is unknown", o.Position, o.Name)
-				}
-			}
-		}
-	}
-	if len(names) < 70 {
-		t.Errorf("just %d names", len(names))
-	}
-}
-
-func BenchmarkLoadOfficial(b *testing.B) {
-	root := official(b)
-	for b.Loop() {
-		_, _ = specs.Load([]string{root}, specs.Options{})
-	}
-}
-
-func BenchmarkValidateOfficial(b *testing.B) {
-	root := official(b)
-	for b.Loop() {
-		_, _ = specs.Load([]string{root}, specs.Options{Twins: true, Schemas: schema.New()})
 	}
 }
