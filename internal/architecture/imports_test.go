@@ -1,10 +1,9 @@
-// Package architecture holds the project's shape to what docs/architecture.md
-// says of it.
+// Package architecture compares the project's shape with what docs/architecture.md
+// says about it.
 package architecture
 
 import (
 	"bytes"
-	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -13,58 +12,58 @@ import (
 
 const module = "github.com/unified-test-runner/utr/"
 
-// allowed says which packages of ours each package may import. A trailing
-// slash stands for everything below. An arrow that is not here is a reason to
-// stop and think.
-var allowed = map[string][]string{
-	"cmd/utr":                       {"internal/cli"},
-	"compare":                       {"result", "runner", "source", "specs"},
-	"deployment":                    {"deployment/local", "deployment/orchestration", "embedded", "internal/ledger", "internal/wire42"},
-	"deployment/orchestration":      {},
-	"deployment/orchestration/twin": {"embedded"},
-	"deployment/local":              {"internal/ledger", "internal/relay", "internal/wire42"},
-	"embedded":                      {"embedded/"},
-	"embedded/":                     {"embedded/", "internal/relay"},
-	"engine":                        {"result"},
-	"engine/driver":                 {"engine", "engine/enginekit", "internal/farewell", "result", "specs/operations"},
-	"engine/enginekit":              {"engine", "result", "specs/operations"},
-	"engine/enginetest":             {"engine", "result"},
-	"entities":                      {"specs", "result"},
-	"experiment":                    {"reference/retry"},
-	"internal/cli":                  {"compare", "deployment", "deployment/orchestration", "embedded", "embedded/process", "engine", "engine/driver", "experiment", "internal/ledger", "internal/meant", "matrix", "reference", "reference/retry", "report", "result", "runner", "source", "specs", "specs/"},
-	"internal/farewell":             {},
-	"internal/ledger":               {},
-	"internal/meant":                {},
-	"internal/mutants":              {"source"},
-	"internal/oracle":               {"internal/testkit", "source"},
-	"internal/relay":                {},
-	"internal/shared":               {},
-	"internal/testkit":              {},
-	"internal/testkit/utrtest":      {"internal/ledger", "internal/testkit"},
-	"internal/testkit/bench":        {"deployment", "engine", "internal/testkit", "reference", "result", "runner", "specs"},
-	"internal/mutate":               {},
-	"internal/support":              {"engine/driver", "reference", "specs/operations"},
-	"internal/support/":             {"internal/support"},
-	"internal/wire42":               {},
-	"matchers":                      {"result", "source"},
-	"matrix":                        {"internal/meant", "source"},
-	"reference":                     {"engine", "engine/enginekit", "internal/farewell", "internal/wire42", "reference/retry", "reference/selection", "result", "specs/operations"},
-	"reference/retry":               {"result"},
-	"reference/selection":           {},
-	"report":                        {"result", "source"},
-	"result":                        {"source"},
-	"runner":                        {"deployment", "engine", "entities", "internal/wire42", "matchers", "result", "source", "specs", "specs/operations"},
-	"source":                        {},
-	"specs":                         {"source", "specs/operations", "specs/schema"},
-	"specs/internal/":               {"source", "specs/"},
-	"specs/operations":              {},
-	"specs/operations/internal/":    {"specs/operations"},
-	"specs/schema":                  {"source"},
+// A rule names the packages of ours that a package may import. A trailing slash
+// stands for everything below, a slash alone for everything.
+type rules map[string][]string
+
+// inWords are the rules that the page has in words, and those of packages below
+// ones that it describes.
+func inWords() rules {
+	return rules{
+		"embedded":  {"embedded/"},
+		"embedded/": {"embedded/", "internal/relay"},
+		"internal/cli": {"compare", "deployment", "deployment/orchestration", "embedded", "embedded/process", "engine", "engine/driver",
+			"experiment", "internal/ledger", "internal/meant", "matrix", "reference", "reference/retry", "report", "result", "runner",
+			"source", "specs", "specs/"},
+		"internal/support/":          {"internal/support"},
+		"soak/":                      {"/"},
+		"specs/internal/":            {"source", "specs/"},
+		"specs/operations/internal/": {"specs/operations"},
+	}
+}
+
+// rulesOf reads the table of the page: a package, what it is, what it imports.
+func rulesOf(t *testing.T, page string) rules {
+	t.Helper()
+	all, words := inWords(), []string{"everything below", "its own", "anything", "imports of ours", "---"}
+	for line := range strings.Lines(page) {
+		cells := strings.Split(line, "|")
+		if len(cells) != 5 {
+			continue
+		}
+		name, imports := strings.Trim(cells[1], " `"), strings.TrimSpace(cells[3])
+		if slices.Contains(words, imports) {
+			continue
+		}
+		if _, twice := all[name]; twice {
+			t.Errorf("%s has two rules", name)
+		}
+		all[name] = []string{}
+		for _, i := range quoted.FindAllStringSubmatch(imports, -1) {
+			all[name] = append(all[name], i[1])
+		}
+		if len(all[name]) == 0 && imports != "none" || !slices.IsSorted(all[name]) {
+			t.Errorf("the row of %s says %q: neither none nor a list in order", name, imports)
+		}
+	}
+	return all
 }
 
 // onlyTests are packages without an importable file: benchmarks, acceptance.
 var onlyTests = []string{"internal/acceptance", "internal/architecture", "internal/bench", "internal/clients", "embedded/replay"}
 
+// Packages import what the page allows, and every row of the page has its
+// package.
 func TestImports(t *testing.T) {
 	list := exec.Command("go", "list", "-f", "{{.ImportPath}}{{range .Imports}} {{.}}{{end}}", "../../...")
 	var stderr bytes.Buffer
@@ -73,40 +72,48 @@ func TestImports(t *testing.T) {
 	if err != nil {
 		t.Fatalf("go list: %v\n%s", err, &stderr)
 	}
-	seen := 0
-	for _, line := range strings.Split(strings.TrimSpace(string(out)), "\n") {
+	allowed := rulesOf(t, read(t, "docs/architecture.md"))
+	seen, found := 0, map[string]bool{}
+	for line := range strings.Lines(string(out)) {
 		fields := strings.Fields(line)
 		name := strings.TrimPrefix(fields[0], module)
-		if slices.Contains(onlyTests, name) || strings.HasPrefix(name, "soak/") {
+		found[name] = true
+		if slices.Contains(onlyTests, name) {
 			continue
 		}
-		rule, found := ruleOf(name)
-		if !found {
-			t.Errorf("%s is not in the table of imports", name)
+		rule, known := allowed.of(name)
+		if !known {
+			t.Errorf("docs/architecture.md has no row for %s", name)
 			continue
 		}
 		for _, i := range fields[1:] {
-			other, ours := strings.CutPrefix(i, module)
-			if ours {
+			if other, ours := strings.CutPrefix(i, module); ours {
 				seen++
 				if !matches(rule, other) {
-					t.Errorf("%s imports %s, which the table does not allow", name, other)
+					t.Errorf("%s imports %s, which docs/architecture.md does not allow", name, other)
 				}
 			}
 		}
 	}
 	if seen < 30 {
-		t.Errorf("only %d imports were looked at: the check does not see the project", seen)
+		t.Errorf("only %d imports were seen: the check does not see the project", seen)
+	}
+	for name, rule := range allowed {
+		for _, n := range append(slices.Clone(rule), name) {
+			if !strings.HasSuffix(n, "/") && !found[n] {
+				t.Errorf("docs/architecture.md names %s, which does not exist", n)
+			}
+		}
 	}
 }
 
-// ruleOf finds the row of a package: its own, or that of the nearest folder.
-func ruleOf(name string) ([]string, bool) {
-	if rule, found := allowed[name]; found {
+// of finds the rule of a package: its own, or that of the nearest folder.
+func (r rules) of(name string) ([]string, bool) {
+	if rule, found := r[name]; found {
 		return rule, true
 	}
 	for at := strings.LastIndex(name, "/"); at >= 0; at = strings.LastIndex(name[:at], "/") {
-		if rule, found := allowed[name[:at+1]]; found {
+		if rule, found := r[name[:at+1]]; found {
 			return rule, true
 		}
 	}
@@ -115,12 +122,13 @@ func ruleOf(name string) ([]string, bool) {
 
 func matches(rule []string, name string) bool {
 	return slices.ContainsFunc(rule, func(r string) bool {
-		return r == name || strings.HasSuffix(r, "/") && strings.HasPrefix(name, r)
+		return r == name || r == "/" || strings.HasSuffix(r, "/") && strings.HasPrefix(name, r)
 	})
 }
 
-// The rule of the table can be broken.
+// The rules can be broken.
 func TestImportsCanFail(t *testing.T) {
+	allowed := rulesOf(t, read(t, "docs/architecture.md"))
 	for _, row := range []struct {
 		reason, from, to string
 		want             bool
@@ -128,47 +136,16 @@ func TestImportsCanFail(t *testing.T) {
 		{"the runner may use matchers", "runner", "matchers", true},
 		{"the runner knows no engine", "runner", "reference", false},
 		{"matchers know no suites", "matchers", "specs", false},
-		{"a comparison knows two engines by their interface alone", "compare", "engine/driver", false},
+		{"a comparison knows two engines only by their interface", "compare", "engine/driver", false},
 		{"reports run nothing", "report", "compare", false},
+		{"the core decides without a clock or a server", "reference/retry", "reference/selection", false},
 		{"commands of the embedded deployment stay inside", "embedded/data/query", "engine", false},
 		{"parts of it know each other", "embedded/data/query", "embedded/data/value", true},
+		{"the soak may use everything", "soak/schema", "internal/oracle", true},
+		{"a package without a row may use nothing", "nowhere", "result", false},
 	} {
-		rule, found := ruleOf(row.from)
-		if !found || matches(rule, row.to) != row.want {
+		if rule, _ := allowed.of(row.from); matches(rule, row.to) != row.want {
 			t.Errorf("%s: got %t", row.reason, !row.want)
-		}
-	}
-}
-
-// column are the words that stand for imports in the page's table.
-var column = map[string]string{"internal/cli": "everything below", "embedded": "its own"}
-
-// Every package is described on the page, with what it may import.
-func TestArchitecturePage(t *testing.T) {
-	page, err := os.ReadFile("../../docs/architecture.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	rows := make(map[string]string)
-	for _, line := range strings.Split(string(page), "\n") {
-		if cells := strings.Split(line, "|"); len(cells) == 5 {
-			rows[strings.Trim(cells[1], " `")] = strings.TrimSpace(cells[3])
-		}
-	}
-	for name, rule := range allowed {
-		if strings.HasSuffix(name, "/") {
-			continue
-		}
-		want, inWords := column[name]
-		switch {
-		case inWords:
-		case len(rule) == 0:
-			want = "none"
-		default:
-			want = "`" + strings.Join(slices.Sorted(slices.Values(rule)), "`, `") + "`"
-		}
-		if got, found := rows[name]; !found || got != want {
-			t.Errorf("docs/architecture.md: the row of %s says %q, the table of imports %q", name, got, want)
 		}
 	}
 }

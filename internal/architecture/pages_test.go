@@ -18,7 +18,7 @@ const root = "../.."
 // link is a link of Markdown that leads to a file of ours, or to a heading.
 var link = regexp.MustCompile(`\]\(([^()\s:]*)\)`)
 
-// Every link of a page leads to a file that is there, and to a heading that it
+// Every link of a page leads to a file that exists, and to a heading that it
 // has.
 func TestLinks(t *testing.T) {
 	seen := 0
@@ -32,7 +32,7 @@ func TestLinks(t *testing.T) {
 		}
 	}
 	if seen < 30 {
-		t.Errorf("only %d links were looked at: the check does not see the pages", seen)
+		t.Errorf("only %d links were seen: the check does not see the pages", seen)
 	}
 }
 
@@ -56,7 +56,7 @@ func TestLinksCanBreak(t *testing.T) {
 	}
 }
 
-// README leads to every page of docs, and tells how many tests our suites have.
+// README leads to every page of docs, and says how many tests our suites have.
 func TestReadme(t *testing.T) {
 	text := read(t, "README.md")
 	for _, page := range pages(t) {
@@ -114,14 +114,14 @@ func pages(t *testing.T) []string {
 
 func read(t *testing.T, page string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, page))
+	text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(page)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return string(text)
 }
 
-// broken tells what is wrong with a link of a page, "" if nothing is.
+// broken says what is wrong with a link of a page, "" if nothing is.
 func broken(page, text, target string) string {
 	file, heading, hasHeading := strings.Cut(target, "#")
 	if file != "" {
@@ -159,4 +159,65 @@ func anchor(heading string) string {
 		}
 		return -1
 	}, text)
+}
+
+// quoted finds what stands between backticks.
+var quoted = regexp.MustCompile("`([^`]+)`")
+
+// missing gives the tests that rows of docs/faults.md name and that do not
+// exist: each row is a fault, then files and the tests in them.
+func missing(page string, file func(string) string) (rows int, faults []string) {
+	_, table, _ := strings.Cut(page, "\n## The tests\n")
+	for _, line := range strings.Split(table, "\n") {
+		cells := strings.Split(line, " | ")
+		if len(cells) != 2 || strings.HasPrefix(line, "| fault |") {
+			continue
+		}
+		rows++
+		text, tests := "", 0
+		for _, q := range quoted.FindAllStringSubmatch(cells[1], -1) {
+			if strings.HasSuffix(q[1], ".go") {
+				text = file(q[1])
+				continue
+			}
+			tests++
+			if !strings.Contains(text, "\nfunc "+q[1]+"(t *testing.T)") {
+				faults = append(faults, q[1])
+			}
+		}
+		if tests == 0 {
+			faults = append(faults, cells[0]+" has no test")
+		}
+	}
+	return rows, faults
+}
+
+// Every fault on the page has the tests that the page says.
+func TestFaultsPage(t *testing.T) {
+	rows, faults := missing(read(t, "docs/faults.md"), func(name string) string { return read(t, name) })
+	if rows < 15 {
+		t.Errorf("the page has only %d rows of tests: the check does not see them", rows)
+	}
+	for _, f := range faults {
+		t.Errorf("docs/faults.md: %s does not exist", f)
+	}
+}
+
+func TestMissing(t *testing.T) {
+	const file = "package x\n\nfunc TestA(t *testing.T) {\n"
+	for _, r := range []struct {
+		reason, row string
+		want        int
+	}{
+		{"a test that exists", "| a fault | `x_test.go` `TestA` |", 0},
+		{"one that does not", "| a fault | `x_test.go` `TestB` |", 1},
+		{"one that does and one that does not", "| a fault | `x_test.go` `TestA`, `TestAB` |", 1},
+		{"no test at all", "| a fault | by hand |", 1},
+		{"a test without a file", "| a fault | `TestA` |", 1},
+	} {
+		rows, faults := missing("# Page\n\n## The tests\n\n| fault | where |\n|---|---|\n"+r.row+"\n", func(string) string { return file })
+		if rows != 1 || len(faults) != r.want {
+			t.Errorf("%s: %d rows, %q", r.reason, rows, faults)
+		}
+	}
 }
