@@ -192,7 +192,7 @@ func TestPortTaken(t *testing.T) {
 func TestServerDies(t *testing.T) {
 	b := newBench(t, "dies when it is told to")
 	c := b.start()
-	testkit.Check(t, syscall.Kill(c.Processes()[0], syscall.SIGUSR1))
+	testkit.Check(t, syscall.Kill(c.Processes()[0], syscall.SIGTERM))
 	testkit.Until(t, "the death is noticed", func() bool { return c.Dead() != nil })
 	var died *DiedError
 	if err := c.Dead(); !errors.As(err, &died) {

@@ -76,7 +76,7 @@ var fakes = map[string]func(args []string){
 	},
 	"dies when it is told to": func(args []string) {
 		told := make(chan os.Signal, 1)
-		signal.Notify(told, syscall.SIGUSR1)
+		signal.Notify(told, syscall.SIGTERM)
 		serve(args)
 		<-told
 		fmt.Println("Fatal assertion 4711")

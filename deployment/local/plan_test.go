@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -178,6 +179,9 @@ func TestParseVersion(t *testing.T) {
 // script writes a program that a shell runs.
 func script(t *testing.T, path, text string) string {
 	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("the programs of this test are shell scripts")
+	}
 	testkit.Check(t, os.MkdirAll(filepath.Dir(path), 0o755))
 	testkit.Check(t, os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o755))
 	return path
