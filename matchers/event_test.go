@@ -134,8 +134,12 @@ func TestEventFields(t *testing.T) {
 	for _, row := range rows {
 		t.Run(row.reason, func(t *testing.T) {
 			v := yaml(t, row.expected)
-			x := ExpectedEvents{EventType: string(eventKinds[row.actual.Type].monitor), Events: []*source.Value{v}}
-			check(t, New(nil).Events("expectEvents[0]", x, []result.Event{row.actual}), row.wrong)
+			x := ExpectedEvents{Position: v.Position, EventType: string(eventKinds[row.actual.Type].monitor), Events: []*source.Value{v}}
+			got := New(nil).Events("expectEvents[0]", x, []result.Event{row.actual})
+			check(t, got, row.wrong)
+			if len(got) > 0 && got[0].Position.Line == 0 {
+				t.Errorf("no position in%s", show(got))
+			}
 
 			// Counting agrees, and tells faults from events that merely differ.
 			n, faults := New(nil).Count("operations[0].arguments.event", v, []result.Event{row.actual, row.actual})

@@ -70,6 +70,7 @@ func TestChoose(t *testing.T) {
 		{"a run pattern chooses, a skip pattern leaves out", Config{Filter: Filter{Run: patterns("^a.yml: .*w"), Skip: patterns("nowhere$")}}, []string{
 			"anywhere on replicaset 8.0", "sharded: not chosen by a run pattern", "with auth on replicaset 8.0 auth",
 			`nowhere: left out by the skip pattern "nowhere$"`}},
+		{"a part of the run", Config{Shard: Shard{Index: 1, Count: 2}}, []string{"sharded on sharded 8.0", "with auth on replicaset 8.0 auth"}},
 		{"count repeats", Config{Count: 2, Filter: Filter{Skip: patterns("where|auth")}}, []string{
 			`anywhere: left out by the skip pattern "where|auth"`, "sharded on sharded 8.0",
 			`with auth: left out by the skip pattern "where|auth"`, `nowhere: left out by the skip pattern "where|auth"`,
@@ -194,5 +195,30 @@ func TestBadConfig(t *testing.T) {
 	_, err := Run(context.Background(), nil, Config{Engine: &fakeEngine{}, Source: &fakeSource{offers: off}})
 	if !errors.As(err, &typed) || typed.Deployment != "single 8.0" || !errors.Is(err, ErrNoTestCommands) {
 		t.Errorf("a deployment without test commands: %v", err)
+	}
+}
+
+// What an operation may have done decides whether the next test's initial data
+// is made anew.
+func TestEffects(t *testing.T) {
+	for _, r := range []struct {
+		reason, operation string
+		want              effect
+	}{
+		{"a read", `{name: find, object: c, arguments: {filter: {}}}`, effectReads},
+		{"a write", `{name: insertOne, object: c, arguments: {document: {}}}`, effectWrites},
+		{"nobody knows", `{name: rename, object: c, arguments: {to: x}}`, effectUnknown},
+		{"the test runner only looks", `{name: assertIndexExists, object: testRunner}`, effectReads},
+		{"a command that reads", `{name: runCommand, object: d, arguments: {commandName: hello, command: {hello: 1}}}`, effectReads},
+		{"a command that may do anything", `{name: runCommand, object: d, arguments: {commandName: drop, command: {drop: c}}}`, effectUnknown},
+		{"a pipeline that reads", `{name: aggregate, object: c, arguments: {pipeline: [{$match: {}}]}}`, effectReads},
+		{"a pipeline that writes", `{name: aggregate, object: c, arguments: {pipeline: [{$match: {}}, {$out: x}]}}`, effectUnknown},
+		{"the greatest counts, in a callback too",
+			`{name: withTransaction, object: s, arguments: {callback: [{name: rename, object: c, arguments: {to: x}}]}}`, effectUnknown},
+	} {
+		s := parse(t, "description: x\nschemaVersion: \"1.0\"\ntests:\n  - {description: a, operations: ["+r.operation+"]}\n")
+		if got := effectOf(s.Tests[0]); got != r.want {
+			t.Errorf("%s: %d, want %d", r.reason, got, r.want)
+		}
 	}
 }

@@ -42,6 +42,7 @@ type step struct {
 	Events     []scriptedEvent
 	Logs       []scriptedLog
 	Panics     string
+	Takes      time.Duration
 	Interrupts bool
 	Hangs      bool   // until the context ends
 	Stuck      bool   // beyond that
@@ -172,6 +173,7 @@ func (t *fakeTest) play(ctx context.Context, s step) error {
 	if s.Panics != "" {
 		panic(s.Panics)
 	}
+	time.Sleep(s.Takes)
 	for _, x := range s.Events {
 		t.log(x.Client).Add(x.event())
 	}

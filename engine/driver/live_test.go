@@ -103,6 +103,8 @@ func TestResults(t *testing.T) {
 		{"collection", "insertMany", `{"documents": [{"_id": 1, "x": 1}, {"_id": 2, "x": 2}]}`, `{"insertedCount":2,"insertedIds":{"0":1,"1":2}}`},
 		{"collection", "insertOne", `{"document": {"_id": 3}, "writeConcern": {"w": 0}}`, `{"acknowledged":false}`},
 		{"collection", "bulkWrite", `{"requests": [{"deleteOne": {"filter": {"_id": 9}}}], "writeConcern": {"w": 0}}`, `{"acknowledged":false}`},
+		{"client", "clientBulkWrite", `{"models": [{"deleteOne": {"namespace": "db.coll", "filter": {"_id": 9}}}], "ordered": false, "writeConcern": {"w": 0}}`,
+			`{"acknowledged":false}`},
 		{"collection", "deleteOne", `{"filter": {"_id": 3}}`, `{"deletedCount":1}`},
 		{"collection", "updateOne", `{"filter": {"_id": 1}, "update": {"$inc": {"x": 10}}}`, `{"matchedCount":1,"modifiedCount":1,"upsertedCount":0}`},
 		{"collection", "updateMany", `{"filter": {}, "update": [{"$set": {"y": 1}}]}`, `{"matchedCount":2,"modifiedCount":2,"upsertedCount":0}`},
