@@ -322,6 +322,57 @@ func changeStreams(t *testing.T) {
 	}
 }
 
+// TestResumableErrors are the labels of errors of getMore: change streams resume
+// after some of them.
+func TestResumableErrors(t *testing.T) {
+	b := replicaSet(t)
+	b.must(`{"insert":"c","documents":[{"_id":1},{"_id":2}]}`)
+	stream, plain := `{"aggregate":"c","pipeline":[{"$changeStream":{}}],"cursor":{}}`, `{"find":"c","batchSize":1}`
+	for _, row := range []struct {
+		reason, open string
+		wire         int
+		codes        []int32
+		labelled     bool
+	}{
+		{"the codes of the specification", stream, 25, []int32{6, 7, 43, 63, 89, 91, 133, 150, 189, 234, 262, 9001, 10107, 11600, 11602, 13388, 13435,
+			13436}, true},
+		{"other codes", stream, 25, []int32{1, 8, 235, 280, 286}, false},
+		{"4.2 leaves it to the driver", stream, 8, []int32{234}, false},
+		{"another cursor", plain, 25, []int32{234}, false},
+	} {
+		for _, code := range row.codes {
+			b.server.Wire = row.wire
+			more := ext(t, fmt.Sprintf(`{"getMore":{"$numberLong":"%d"},"collection":"c"}`, cursorID(b.must(row.open))))
+			req, err := b.request(more)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.FailPoint = func(string) (bson.Raw, bool) { return value.Encode(bson.D{{Key: "errorCode", Value: code}}), true }
+			_, err = req.Row.Run(req)
+			var e *command.Error
+			if !errors.As(err, &e) || e.Code != code || slices.Equal(e.Labels, []string{"ResumableChangeStreamError"}) != row.labelled {
+				t.Errorf("%s: %d gave %#v", row.reason, code, err)
+			}
+		}
+	}
+}
+
+// TestForgottenWrites sees that change streams find their place in a log that
+// has forgotten its beginning.
+func TestForgottenWrites(t *testing.T) {
+	b := replicaSet(t)
+	docs := strings.TrimSuffix(strings.Repeat(`{},`, 1000), ",")
+	for b.d.oplog.first == 0 {
+		b.must(`{"insert":"c","documents":[` + docs + `]}`)
+	}
+	open := b.must(`{"aggregate":"c","pipeline":[{"$changeStream":{}},{"$project":{"documentKey":1,"_id":1}}],"cursor":{}}`)
+	b.must(`{"insert":"c","documents":[{"_id":"new"}]}`)
+	r := b.must(fmt.Sprintf(`{"getMore":{"$numberLong":"%d"},"collection":"c"}`, cursorID(open)))
+	if got := docsOf(r); strings.Count(got, "documentKey") != 1 || !strings.Contains(got, `documentKey: { _id: "new" }`) {
+		t.Errorf("got %.300s", got)
+	}
+}
+
 func TestEndOfASession(t *testing.T) {
 	b := newBench(t, Options{Sharded: true})
 	b.must(`{"insert":"c","documents":[{"_id":1},{"_id":2},{"_id":3}]}`)

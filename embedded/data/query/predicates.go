@@ -329,7 +329,10 @@ func (p elemMatch) test(v any, c *run) bool {
 				continue
 			}
 		}
-		if p.n.match(item, c) {
+		outer := c.single
+		c.single = !p.documents
+		ok := p.n.match(item, c)
+		if c.single = outer; ok {
 			c.index = i
 			return true
 		}

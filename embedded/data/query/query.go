@@ -95,6 +95,9 @@ type run struct {
 	opts  *Options
 	index int
 	err   error
+	// single says that $elemMatch gives a value: if it is an array, its elements
+	// are not tested.
+	single bool
 }
 
 // node decides about a value: a document at the top, any value within
@@ -158,7 +161,12 @@ func (n expr) match(v any, c *run) bool {
 	return value.Truthy(r)
 }
 
-func (n at) match(v any, c *run) bool { return n.walk(v, n.parts, c) }
+func (n at) match(v any, c *run) bool {
+	if c.single && n.parts == nil {
+		return n.p.test(v, c)
+	}
+	return n.walk(v, n.parts, c)
+}
 
 // walk finds the values at a path: through arrays by every document in them,
 // and by an index if the path has one.

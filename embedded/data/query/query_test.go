@@ -46,6 +46,9 @@ var matches = []struct {
 	{"and not other types", `{"a":{"$gt":1}}`, `{"a":"2"}`, false},
 	{"both bounds may be met by different elements", `{"a":{"$gt":1,"$lt":2}}`, `{"a":[0,3]}`, true},
 	{"$elemMatch wants one element for both", `{"a":{"$elemMatch":{"$gt":1,"$lt":2}}}`, `{"a":[0,3]}`, false},
+	{"$elemMatch does not look into arrays of arrays", `{"a":{"$elemMatch":{"$gt":1}}}`, `{"a":[[2,3]]}`, false},
+	{"unless another one does", `{"a":{"$elemMatch":{"$elemMatch":{"$gt":2}}}}`, `{"a":[[2,3]]}`, true},
+	{"$elemMatch finds arrays as a whole", `{"a":{"$elemMatch":{"$size":2}}}`, `{"a":[[2,3]]}`, true},
 	{"$elemMatch on documents", `{"a":{"$elemMatch":{"x":1,"y":2}}}`, `{"a":[{"x":1,"y":1},{"x":1,"y":2}]}`, true},
 	{"$gte null matches what is not there", `{"a":{"$gte":null}}`, `{}`, true},
 	{"$lt with NaN matches nothing", `{"a":{"$lt":{"$numberDouble":"NaN"}}}`, `{"a":1}`, false},
@@ -90,6 +93,42 @@ func TestMatches(t *testing.T) {
 		if err != nil || got != row.want {
 			t.Errorf("%s: %s on %s: got %v, %v", row.reason, row.filter, row.doc, got, err)
 		}
+	}
+}
+
+func TestCollation(t *testing.T) {
+	for _, row := range []struct {
+		reason, collation string
+		want              bool
+	}{
+		{"a weak collation ignores case", `{"locale":"en","strength":2}`, true},
+		{"unless it has a level for it", `{"locale":"en","strength":2,"caseLevel":true}`, false},
+		{"a strong one does not", `{"locale":"en"}`, false},
+		{"nor does the simple one", `{"locale":"simple"}`, false},
+	} {
+		c, err := ParseCollation(doc(t, row.collation))
+		if err != nil {
+			t.Fatalf("%s: %v", row.reason, err)
+		}
+		f, err := Compile(doc(t, `{"a":"X"}`), Options{Collation: c})
+		if err != nil {
+			t.Fatalf("%s: %v", row.reason, err)
+		}
+		if got, err := f.Matches(doc(t, `{"a":"x"}`)); got != row.want || err != nil {
+			t.Errorf("%s: got %v, %v", row.reason, got, err)
+		}
+	}
+}
+
+// TestErrorsOfExpressions reports the error of an expression that only fails on
+// a document.
+func TestErrorsOfExpressions(t *testing.T) {
+	f, err := Compile(doc(t, `{"$or":[{"$expr":{"$divide":[1,"$a"]}},{"b":1}]}`), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := f.Matches(doc(t, `{"a":0,"b":1}`)); err == nil {
+		t.Errorf("got %v and no error", got)
 	}
 }
 

@@ -61,13 +61,14 @@ func TestBuiltin(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	for reason, source := range map[string]string{
-		"a loop":               `function() { for (;;) {} }`,
-		"no function":          `1`,
-		"an exception":         `function() { throw 1 }`,
-		"a constructor":        `() => new Date()`,
-		"a regular expression": `x => /a/`,
-		"no end":               `function() { return 1`,
-		"a template":           "x => `a`",
+		"a loop":                 `function() { for (;;) {} }`,
+		"no function":            `1`,
+		"an exception":           `function() { throw 1 }`,
+		"a constructor":          `() => new Date()`,
+		"a regular expression":   `x => /a/`,
+		"a word of the language": `() => class`,
+		"no end":                 `function() { return 1`,
+		"a template":             "x => `a`",
 	} {
 		if _, err := Parse(source); !errors.Is(err, ErrUnsupported) {
 			t.Errorf("%s: %v", reason, err)

@@ -64,6 +64,9 @@ var updates = []struct {
 	{reason: "a replacement cannot change _id", doc: `{"_id":1}`, update: `{"_id":2}`, code: 66},
 	{reason: "nor can $set", doc: `{"_id":1}`, update: `{"$set":{"_id":2}}`, code: 66},
 	{reason: "the same _id is no change", doc: `{"_id":1}`, update: `{"$set":{"_id":1}}`, want: `{"_id":1}`},
+	{reason: "$currentDate", doc: `{}`, update: `{"$currentDate":{"a":true,"b":{"$type":"date"},"c":{"$type":"timestamp"}}}`,
+		want: `{"a":{"$date":"1970-01-01T00:00:07Z"},"b":{"$date":"1970-01-01T00:00:07Z"},"c":{"$timestamp":{"t":7,"i":1}}}`},
+	{reason: "$currentDate of another type", doc: `{}`, update: `{"$currentDate":{"a":{"$type":"int"}}}`, code: 2},
 	{reason: "an unknown operator", doc: `{}`, update: `{"$nosuch":{"x":1}}`, code: 9},
 	{reason: "two updates of one path", doc: `{}`, update: `{"$set":{"a":1},"$inc":{"a":1}}`, code: 40},
 	{reason: "and of a part of it", doc: `{}`, update: `{"$set":{"a":1,"a.b":1}}`, code: 40},
@@ -73,7 +76,7 @@ var updates = []struct {
 
 func apply(t testing.TB, d, u bson.D, filters bson.A, index int, insert bool) (bson.D, error) {
 	t.Helper()
-	up, err := Compile(u, Options{ArrayFilters: filters, Now: time.Now()})
+	up, err := Compile(u, Options{ArrayFilters: filters, Now: time.Unix(7, 0)})
 	if err != nil {
 		return nil, err
 	}

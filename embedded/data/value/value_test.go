@@ -60,8 +60,9 @@ func TestNumbersAgainstTwin(t *testing.T) {
 
 func TestOrderOfTypes(t *testing.T) {
 	// Each value sorts before the next: the order that the manual gives.
-	list := []any{bson.MinKey{}, Missing{}, nil, math.NaN(), int32(1), "a", bson.D{}, bson.A{}, bson.Binary{}, bson.ObjectID{}, false, true,
-		bson.DateTime(0), bson.Timestamp{}, bson.Regex{}, bson.MaxKey{}}
+	list := []any{bson.MinKey{}, Missing{}, nil, math.NaN(), int32(1), "a", bson.D{}, bson.A{}, bson.Binary{},
+		bson.Binary{Data: []byte{2}}, bson.Binary{Data: []byte{1, 1}}, bson.Binary{Subtype: 1, Data: []byte{0, 0}}, bson.ObjectID{}, false, true,
+		bson.DateTime(0), bson.Timestamp{}, bson.Timestamp{I: 1}, bson.Timestamp{T: 1}, bson.Regex{}, bson.MaxKey{}}
 	for i := range list {
 		for j := range list {
 			got, want := Compare(list[i], list[j]), 0
@@ -88,7 +89,7 @@ func TestArithmeticKeepsTypes(t *testing.T) {
 		{"int32 stay", int32(1), int32(2), int32(3), true, Add},
 		{"int32 grow into int64", int32(math.MaxInt32), int32(1), int64(math.MaxInt32 + 1), true, Add},
 		{"int64 stay", int64(1), int32(2), int64(3), true, Add},
-		{"an int64 that overflows is told", int64(math.MaxInt64), int32(1), 9.223372036854775808e18, false, Add},
+		{"an int64 that overflows is reported", int64(math.MaxInt64), int32(1), 9.223372036854775808e18, false, Add},
 		{"a double wins", int32(1), 0.5, 1.5, true, Add},
 		{"products overflow, too", int64(math.MaxInt64), int32(2), 1.8446744073709552e19, false, Multiply},
 		{"the least int64 times -1", int64(math.MinInt64), int32(-1), 9.223372036854775808e18, false, Multiply},
@@ -99,8 +100,11 @@ func TestArithmeticKeepsTypes(t *testing.T) {
 			t.Errorf("%s: got %T %v %v", row.reason, got, got, ok)
 		}
 	}
-	if got, _ := Add(decimal128(t, "0.1"), int32(1)); Text(got) != `NumberDecimal("1.1")` {
-		t.Errorf("Decimal128: %s", Text(got))
+	for sum, with := range map[string]string{"1.1": "0.1", "1.000000000000000000000000000000002": "1.6E-33", // of 35 digits one is rounded
+		"1.000000000000000000000000000000000E+34": "9999999999999999999999999999999999"} {
+		if got, _ := Add(decimal128(t, with), int32(1)); Text(got) != `NumberDecimal("`+sum+`")` {
+			t.Errorf("Decimal128: %s + 1 is %s, not %s", with, Text(got), sum)
+		}
 	}
 }
 
@@ -123,6 +127,23 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
+// TestDecodeEveryType decodes a value of each type, which is written as it was.
+func TestDecodeEveryType(t *testing.T) {
+	all := Encode(bson.D{
+		{Key: "_id", Value: bson.ObjectID{1}}, {Key: "double", Value: 1.5}, {Key: "string", Value: "s"}, {Key: "array", Value: bson.A{int32(1), bson.D{}}},
+		{Key: "binary", Value: bson.Binary{Subtype: 5, Data: []byte{1}}}, {Key: "undefined", Value: bson.Undefined{}}, {Key: "bool", Value: true},
+		{Key: "date", Value: bson.DateTime(1)}, {Key: "null", Value: nil}, {Key: "regex", Value: bson.Regex{Pattern: "a", Options: "i"}},
+		{Key: "pointer", Value: bson.DBPointer{DB: "d"}}, {Key: "code", Value: bson.JavaScript("f")}, {Key: "symbol", Value: bson.Symbol("s")},
+		{Key: "scoped", Value: bson.CodeWithScope{Code: "f", Scope: bson.D{{Key: "x", Value: int32(1)}}}}, {Key: "int", Value: int32(1)},
+		{Key: "timestamp", Value: bson.Timestamp{T: 1, I: 2}}, {Key: "long", Value: int64(1)}, {Key: "decimal", Value: decimal128(t, "1.50")},
+		{Key: "min", Value: bson.MinKey{}}, {Key: "max", Value: bson.MaxKey{}},
+	})
+	d, err := Decode(all)
+	if err != nil || !bytes.Equal(Encode(d), all) || len(d) != 20 {
+		t.Errorf("%s, %v", Text(d), err)
+	}
+}
+
 func TestDecodeRefuses(t *testing.T) {
 	deep := bson.D{}
 	for range MaxDepth + 2 {
@@ -130,11 +151,12 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 	good := Encode(bson.D{{Key: "a", Value: int32(1)}})
 	for reason, data := range map[string][]byte{
-		"nothing":                  nil,
-		"a length beyond the data": {9, 0, 0, 0, 0},
-		"no end":                   bytes.Replace(good, []byte{0}, []byte{1}, -1),
-		"cut short":                good[:len(good)-2],
-		"nested too deeply":        Encode(deep),
+		"nothing":                         nil,
+		"a length beyond the data":        {9, 0, 0, 0, 0},
+		"no end":                          bytes.Replace(good, []byte{0}, []byte{1}, -1),
+		"a nested length beyond the data": bytes.Replace(Encode(bson.D{{Key: "a", Value: bson.D{}}}), []byte{5, 0, 0, 0, 0}, []byte{9, 0, 0, 0, 0}, 1),
+		"cut short":                       good[:len(good)-2],
+		"nested too deeply":               Encode(deep),
 	} {
 		if _, err := Decode(data); err == nil {
 			t.Errorf("%s: decoded", reason)
