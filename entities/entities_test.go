@@ -176,12 +176,13 @@ func TestLocks(t *testing.T) {
 func TestThread(t *testing.T) {
 	thread := StartThread()
 	var got []int
-	release := make(chan struct{})
+	begun, release := make(chan struct{}, 3), make(chan struct{})
 	for i := range 3 {
-		if err := thread.Do(func() { <-release; got = append(got, i) }); err != nil {
+		if err := thread.Do(func() { begun <- struct{}{}; <-release; got = append(got, i) }); err != nil {
 			t.Fatal(err)
 		}
 	}
+	testkit.Receive(t, "the beginning of work before the thread is stopped", begun)
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(errors.New("out of patience"))
 	if err := thread.Wait(ctx); err == nil || err.Error() != "out of patience" {

@@ -35,6 +35,7 @@ func TestLogMessages(t *testing.T) {
 		{"ignored by its data", `{client: c, ignoreMessages: [{level: debug, component: command, data: {message: Command started}}], messages: []}`, []result.LogMessage{begun}, ""},
 		{"level differs", `{client: c, messages: [{level: info, component: command, data: {}}]}`, []result.LogMessage{begun}, "messages[0].level: the values differ"},
 		{"component differs", `{client: c, messages: [{level: debug, component: topology, data: {}}]}`, []result.LogMessage{begun}, "messages[0].component: the values differ"},
+		{"two fields differ", `{client: c, messages: [{level: info, component: topology, data: {}}]}`, []result.LogMessage{begun}, "l.messages[0].component: the values differ"},
 		{"data differ", `{client: c, messages: [{level: debug, component: command, data: {command: {$$matchAsDocument: {$$matchAsRoot: {ping: 2}}}}}]}`, []result.LogMessage{begun}, "$$matchAsRoot.ping: the numbers differ"},
 		{"data match", `{client: c, messages: [{level: debug, component: command, data: {command: {$$matchAsDocument: {$$matchAsRoot: {ping: 1}}}}}]}`, []result.LogMessage{begun}, ""},
 		{"redacted, no failure", `{client: c, messages: [{level: debug, component: command, failureIsRedacted: false, data: {}}]}`, []result.LogMessage{begun}, "has no failure"},

@@ -343,14 +343,16 @@ func TestHostileActual(t *testing.T) {
 
 // All mismatches are found, each with path, position and both values.
 func TestAllMismatches(t *testing.T) {
-	expected := yaml(t, "x: 1\ny:\n  - {a: b}\n  - 2\nz: {$$type: int}\nw: 5\n")
-	got := New(nil).Value("expectResult", expected, seen(t, `{"x":{"$numberLong":"2"},"y":[{"a":"c"},2.5],"z":"s"}`), RootDocument)
+	expected := yaml(t, "u: {$$matchesEntity: int1}\nv: {$$unsetOrMatches: {$$type: int}}\nx: 12345\ny:\n  - {a: b}\n  - 2\nz: {$$type: int}\nw: 5\n")
+	got := New(testEntities{}).Value("expectResult", expected, seen(t, `{"u":2,"v":"s","x":{"$numberLong":"2"},"y":[{"a":"c"},2.5],"z":"s"}`), RootDocument)
 	want := []struct{ path, position, want, got string }{
-		{"expectResult.x", "test.yml:1:4", "1", "2"},
-		{"expectResult.y[0].a", "test.yml:3:9", `"b"`, `"c"`},
-		{"expectResult.y[1]", "test.yml:4:5", "2", "2.5"},
-		{"expectResult.z", "test.yml:5:4", `{"$$type":"int"}`, `"s"`},
-		{"expectResult.w", "test.yml:6:4", "5", "(nothing)"},
+		{"expectResult.u.$$matchesEntity", "test.yml:1:22", "1", "2"},
+		{"expectResult.v.$$unsetOrMatches", "test.yml:2:23", `{"$$type":"int"}`, `"s"`},
+		{"expectResult.x", "test.yml:3:4", "12345", "2"},
+		{"expectResult.y[0].a", "test.yml:5:9", `"b"`, `"c"`},
+		{"expectResult.y[1]", "test.yml:6:5", "2", "2.5"},
+		{"expectResult.z", "test.yml:7:4", `{"$$type":"int"}`, `"s"`},
+		{"expectResult.w", "test.yml:8:4", "5", "(nothing)"},
 	}
 	if len(got) != len(want) {
 		t.Fatalf("want %d mismatches, got%s", len(want), show(got))
@@ -376,6 +378,10 @@ func TestDiff(t *testing.T) {
 	got := New(nil).Value("", yaml(t, `{a: {$$type: int}, b: [1, 2], c: {d: 1}}`), seen(t, `{"a":5,"b":[1,2,3],"c":{"d":1},"e":1}`), RootDocument)
 	if len(got) != 1 || got[0].Path != "b" || !strings.Contains(got[0].Diff, `+ `) || strings.Contains(got[0].Diff, "\u00a0") {
 		t.Fatalf("got%s\n%s", show(got), got[0].Diff)
+	}
+	got = New(nil).Value("", yaml(t, `{a: {b: {c: 1}}}`), seen(t, `{"a":{"b":{"d":2}}}`), Nested)
+	if len(got) != 2 || !strings.Contains(got[0].Diff+got[1].Diff, `"d"`) {
+		t.Errorf("a diff shows documents below:%s\n%s", show(got), got[0].Diff)
 	}
 	got = New(nil).Value("", yaml(t, `{a: {$$type: int}, b: 1}`), seen(t, `{"a":5,"b":1,"extra":true}`), Nested)
 	if len(got) != 1 || !strings.Contains(got[0].Diff, `"extra"`) || strings.Contains(got[0].Diff, "$$type") {
