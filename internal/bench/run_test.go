@@ -4,16 +4,54 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/embedded"
+	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/engine/driver"
+	"github.com/unified-test-runner/utr/reference"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/runner"
 	"github.com/unified-test-runner/utr/specs"
 )
+
+// A subject is an engine, with the file of what is known to fail in it, or "".
+type subject struct {
+	name  string
+	open  func() (engine.Engine, error)
+	known string
+}
+
+func theReference() subject {
+	return subject{"reference", func() (engine.Engine, error) { return reference.New(reference.Options{}) }, ""}
+}
+
+func theDriver() subject {
+	return subject{"driver", func() (engine.Engine, error) { return driver.New(driver.Options{}), nil }, "../../known-failing/driver.txt"}
+}
+
+// knownFailing reads the subject's file.
+func (s subject) knownFailing(b *testing.B) []runner.KnownFailure {
+	b.Helper()
+	if s.known == "" {
+		return nil
+	}
+	f, err := os.Open(s.known)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	known, err := runner.ParseKnownFailing(filepath.Base(s.known), f)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return known
+}
 
 // A run is one run of suites, for the table.
 type run struct {
@@ -164,5 +202,36 @@ func runAll(b *testing.B, what string, suites []*specs.Suite, jobs int, who subj
 	}
 	if what != "" {
 		figures.runs = append(figures.runs, run{what, jobs, b.Elapsed() / time.Duration(b.N), last})
+	}
+}
+
+// BenchmarkSpecifications runs all official tests of the specifications on an
+// embedded replica set, with both engines, one and two tests at a time. Backoffs
+// are slept. Nothing may fail but what is known to. Beside them stands what the
+// Go driver's own runner takes against real servers, which was not measured
+// here.
+func BenchmarkSpecifications(b *testing.B) {
+	dir := official(b)
+	if dir == "" {
+		b.Skip("official suites not there")
+	}
+	names := []string{"retryable-reads", "retryable-writes", "client-backpressure"}
+	work := group{name: "official tests on a replica set", labels: names}
+	for _, who := range []subject{theReference(), theDriver()} {
+		for _, jobs := range []int{1, 2} {
+			for i, name := range names {
+				suites := load(b, filepath.Join(dir, name))
+				b.Run(fmt.Sprintf("%s/jobs=%d/%s", who.name, jobs, name), func(b *testing.B) {
+					runAll(b, fmt.Sprintf("official %s, %s, %s", name, deployment.ReplicaSet, who.name), suites, jobs, who, fresh(deployment.ReplicaSet))
+					figures.note(work, fmt.Sprintf("%s, jobs: %d", who.name, jobs), false, point{size: i, time: b.Elapsed() / time.Duration(b.N)})
+				})
+			}
+		}
+	}
+	if !slices.ContainsFunc(figures.groups, func(g *group) bool { return g.name == work.name }) {
+		return // none of them was run
+	}
+	for i, seconds := range []time.Duration{33, 20, 17} {
+		figures.note(work, "not measured here: the Go driver's own runner, real servers", true, point{size: i, time: seconds * time.Second})
 	}
 }

@@ -49,7 +49,7 @@ func BenchmarkRoundTrip(b *testing.B) {
 				b.Fatalf("%d documents, want %d (%v)", found, n, err)
 			}
 		}
-		b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "round-trips/s")
+		roundTrips(b)
 	})
 	measurePeer(b, work, "documents", "bare socket", sizes, func(b *testing.B, n int) {
 		c := echo(b, n*size)
@@ -63,7 +63,7 @@ func BenchmarkRoundTrip(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
-		b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "round-trips/s")
+		roundTrips(b)
 	})
 }
 
@@ -94,9 +94,11 @@ func BenchmarkClients(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
-		b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "round-trips/s")
+		roundTrips(b)
 	})
 }
+
+func roundTrips(b *testing.B) { b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "round-trips/s") }
 
 // standalone starts one, with a client that is connected.
 func standalone(b *testing.B) *mongo.Client {
@@ -159,4 +161,35 @@ func echo(b *testing.B, size int) net.Conn {
 		<-done
 	})
 	return c
+}
+
+// BenchmarkStart starts embedded deployments, which then are ready for
+// clients, and does not measure closing them.
+func BenchmarkStart(b *testing.B) {
+	sizes := []int{1, 3, 12, 48}
+	for _, row := range []struct {
+		who     string
+		options func(n int) embedded.Options
+	}{
+		{"replica set", func(n int) embedded.Options { return embedded.Options{Topology: embedded.ReplicaSet, Members: n} }},
+		{"sharded", func(n int) embedded.Options { return embedded.Options{Topology: embedded.Sharded, Mongoses: n} }},
+		{"load balanced", func(n int) embedded.Options { return embedded.Options{Topology: embedded.LoadBalanced, Mongoses: n} }},
+	} {
+		measure(b, "start an embedded deployment", "servers", row.who, sizes, func(b *testing.B, n int) { start(b, row.options(n)) })
+	}
+	measure(b, "start an embedded standalone", "server", "standalone", []int{1}, func(b *testing.B, _ int) { start(b, embedded.Options{}) })
+}
+
+func start(b *testing.B, o embedded.Options) {
+	for b.Loop() {
+		d, err := embedded.Start(context.Background(), o)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.StopTimer()
+		if err := d.Close(); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+	}
 }
