@@ -224,6 +224,11 @@ func TestCellsAreReadAgain(t *testing.T) {
 	if diff := cmp.Diff(want, cells); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
+	cut := past("a", result.Passed)
+	cut.Run = nil
+	if cell := report.Merge([]*report.Past{cut})[2].(result.CellFinished); cell.Summary.Duration != time.Second {
+		t.Errorf("a cell whose run has no end took %v, want the time of its tests", cell.Summary.Duration)
+	}
 	twin := past("a", result.Passed)
 	twin.Name = "another file"
 	again := report.Merge([]*report.Past{past("a", result.Passed), twin})

@@ -285,6 +285,21 @@ func TestSchemaVersions(t *testing.T) {
 	}
 }
 
+// A missing entity is named, with what it should be where that is known.
+func TestUndefinedEntityMessages(t *testing.T) {
+	for in, want := range map[string]string{
+		`{name: find, object: nope, arguments: {filter: {}}}`:                                                 `there is no entity "nope" here`,
+		`{name: waitForThread, object: testRunner, arguments: {thread: nope}}`:                                `there is no entity "nope" here; a thread is wanted`,
+		`{name: find, object: collection0, arguments: {filter: {}, session: client0}}`:                        `entity "client0" is a client, not a session`,
+		`{name: find, object: collection0, arguments: {filter: {}}, expectResult: [{$$matchesEntity: nope}]}`: `there is no entity "nope" here`,
+	} {
+		s, err := specs.Parse("f.yml", []byte(withOperations(in)))
+		if err != nil || len(s.Warnings) == 0 || s.Warnings[0].Message != want {
+			t.Errorf("%s: %v, %+v, want %s", in, err, s.Warnings, want)
+		}
+	}
+}
+
 // Not just the first problem is reported.
 func TestAllProblems(t *testing.T) {
 	_, err := specs.Parse("f.yml", []byte("schemaVersion: '1.0'\nfoo: 1\ntests: [{description: 1, operations: 2}]"))
