@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"net"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -465,6 +466,35 @@ func TestKillIsAtOnce(t *testing.T) {
 	}
 	if !said.Load() || answer != nil {
 		t.Errorf("asked: %v, answered %v", said.Load(), answer)
+	}
+}
+
+// journal remembers the messages that a server logs.
+type journal struct{ messages []string }
+
+func (j *journal) Log(e server.Entry)          { j.messages = append(j.messages, e.Message) }
+func (j *journal) Commands(time.Duration) bool { return true }
+func (j *journal) Lines() ([]string, int)      { return nil, 0 }
+
+// TestJournal is what the process of a server logs of a connection.
+func TestJournal(t *testing.T) {
+	var j journal
+	synctest.Test(t, func(t *testing.T) {
+		s, err := empty(t, "8.0", server.Config{}).Join("h:0", server.Place{Journal: &j})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := pipe(t, s)
+		c.call(d("hello", 1, "client", d("driver", d("name", "x"))))
+		c.call(d("configureFailPoint", "failCommand", "mode", d("times", 1), "data", d("failCommands", bson.A{"ping"}, "errorCode", 8)))
+		c.call(d("ping", 1))
+		_ = c.Close()
+		synctest.Wait()
+	})
+	want := []string{"Connection accepted", "client metadata", "Slow query", "Set failpoint", "Slow query",
+		"fail point hits ping: error 8 UnknownError", "Slow query", "Connection ended", "ends"}
+	if !slices.Equal(j.messages, want) {
+		t.Errorf("%q, want %q", j.messages, want)
 	}
 }
 
