@@ -1,0 +1,57 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/unified-test-runner/utr/internal/testkit"
+)
+
+// Every row of the list fits the code: its text stands in its file once.
+func TestListFits(t *testing.T) {
+	t.Chdir(testkit.Root(t))
+	rows, err := readList(filepath.Join("internal", "mutate", "list.yml"), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range rows {
+		text, err := os.ReadFile(m.File)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if n := strings.Count(string(text), m.Old); n != 1 || m.Old == m.New {
+			t.Errorf("%s: %q stands in the file %d times", m.File, m.Old, n)
+		}
+		if m.Why == "" {
+			t.Errorf("%s: %q: the row does not say why", m.File, m.Old)
+		}
+	}
+}
+
+// A change that no test notices is reported, and so is one that does not fit.
+func TestTry(t *testing.T) {
+	t.Chdir(testkit.Root(t))
+	const file = "internal/testkit/seed.go"
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, _, _ := strings.Cut(string(text), "\n")
+	for _, r := range []struct {
+		reason   string
+		old, new string
+		want     verdict
+	}{
+		{"a comment changes nothing", first, first + "\n// changed", survived},
+		{"a fault that a test finds", `os.Getenv("UTR_SEED")`, `os.Getenv("UTR_SEEDS")`, killed},
+		{"a text that is not there", "no such text", "x", unfit},
+		{"a program that does not build", first, "no Go", unfit},
+	} {
+		if got, _ := (Mutation{File: file, Old: r.old, New: r.new}).try(testkit.Context(t)); got != r.want {
+			t.Errorf("%s: %s, want %s", r.reason, got, r.want)
+		}
+	}
+}
