@@ -11,7 +11,7 @@ import (
 )
 
 // TestAuthentication replays the recording of a server with access control.
-// The proofs are reckoned anew, for they hang on what the server adds to the
+// The proofs are computed anew, since they depend on what the server adds to the
 // nonce; the client's part of it is the recorded one.
 func TestAuthentication(t *testing.T) {
 	report(t, "authentication", lines[step](t, "authentication.jsonl", 60), func(t *testing.T) *player {

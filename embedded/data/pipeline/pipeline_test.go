@@ -90,14 +90,14 @@ func TestRefusedPipelines(t *testing.T) {
 		reason, stages string
 		code           int32
 	}{
-		{"a stage that is none", `[{"$nosuch":{}}]`, 40324},
+		{"an unknown stage", `[{"$nosuch":{}}]`, 40324},
 		{"two stages in one", `[{"$match":{},"$limit":1}]`, 40323},
 		{"$out before the end", `[{"$out":"x"},{"$match":{}}]`, 40601},
 		{"a source after the start", `[{"$match":{}},{"$collStats":{}}]`, 40602},
 		{"a limit of nothing", `[{"$limit":0}]`, 15958},
 		{"$unset of a number", `[{"$unset":[1]}]`, 31002},
 		{"a group without _id", `[{"$group":{"n":{"$sum":1}}}]`, 15955},
-		{"an accumulator that is none", `[{"$group":{"_id":1,"n":{"$nosuch":1}}}]`, 15952},
+		{"an unknown accumulator", `[{"$group":{"_id":1,"n":{"$nosuch":1}}}]`, 15952},
 		{"$out within $facet", `[{"$facet":{"a":[{"$out":"x"}]}}]`, 40600},
 	} {
 		_, err := Compile(list(t, row.stages), Options{DB: "d"})

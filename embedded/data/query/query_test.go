@@ -30,7 +30,7 @@ var matches = []struct {
 	{"numbers are equal across types", `{"a":1}`, `{"a":1.0}`, true},
 	{"and are not truncated", `{"a":1}`, `{"a":1.5}`, false},
 	{"large int64 are not rounded", `{"a":{"$numberLong":"9007199254740993"}}`, `{"a":9007199254740992.0}`, false},
-	{"strings are no numbers", `{"a":1}`, `{"a":"1"}`, false},
+	{"a string is not a number", `{"a":1}`, `{"a":"1"}`, false},
 	{"null matches what is not there", `{"a":null}`, `{"b":1}`, true},
 	{"but not a value", `{"a":null}`, `{"a":0}`, false},
 	{"a value matches an element of an array", `{"a":2}`, `{"a":[1,2]}`, true},
@@ -45,7 +45,7 @@ var matches = []struct {
 	{"$gt compares numbers", `{"a":{"$gt":1}}`, `{"a":2}`, true},
 	{"and not other types", `{"a":{"$gt":1}}`, `{"a":"2"}`, false},
 	{"both bounds may be met by different elements", `{"a":{"$gt":1,"$lt":2}}`, `{"a":[0,3]}`, true},
-	{"$elemMatch wants one element for both", `{"a":{"$elemMatch":{"$gt":1,"$lt":2}}}`, `{"a":[0,3]}`, false},
+	{"$elemMatch requires one element for both", `{"a":{"$elemMatch":{"$gt":1,"$lt":2}}}`, `{"a":[0,3]}`, false},
 	{"$elemMatch does not look into arrays of arrays", `{"a":{"$elemMatch":{"$gt":1}}}`, `{"a":[[2,3]]}`, false},
 	{"unless another one does", `{"a":{"$elemMatch":{"$elemMatch":{"$gt":2}}}}`, `{"a":[[2,3]]}`, true},
 	{"$elemMatch finds arrays as a whole", `{"a":{"$elemMatch":{"$size":2}}}`, `{"a":[[2,3]]}`, true},
@@ -64,7 +64,7 @@ var matches = []struct {
 	{"$regex with options", `{"a":{"$regex":"^AB","$options":"i"}}`, `{"a":"abc"}`, true},
 	{"a regular expression as value", `{"a":{"$regularExpression":{"pattern":"b$","options":""}}}`, `{"a":"abc"}`, false},
 	{"$size", `{"a":{"$size":2}}`, `{"a":[1,2]}`, true},
-	{"$size of no array", `{"a":{"$size":1}}`, `{"a":1}`, false},
+	{"$size of what is not an array", `{"a":{"$size":1}}`, `{"a":1}`, false},
 	{"$all", `{"a":{"$all":[1,2]}}`, `{"a":[2,3,1]}`, true},
 	{"$all misses one", `{"a":{"$all":[1,4]}}`, `{"a":[2,3,1]}`, false},
 	{"$all of nothing matches nothing", `{"a":{"$all":[]}}`, `{"a":[]}`, false},
@@ -138,15 +138,15 @@ func TestRefusedFilters(t *testing.T) {
 		code           int32
 		text           string
 	}{
-		{"an operator at the top that is none", `{"$nosuch":1}`, 2, "unknown top level operator: $nosuch"},
-		{"an operator that is none", `{"x":{"$nosuch":1}}`, 2, "unknown operator: $nosuch"},
+		{"an unknown operator at the top", `{"$nosuch":1}`, 2, "unknown top level operator: $nosuch"},
+		{"an unknown operator", `{"x":{"$nosuch":1}}`, 2, "unknown operator: $nosuch"},
 		{"$or of nothing", `{"$or":[]}`, 2, "$and/$or/$nor must be a nonempty array"},
-		{"$in of no array", `{"a":{"$in":1}}`, 2, "$in needs an array"},
-		{"$where where scripts have no place", `{"$where":"1"}`, 2, "$where is not allowed in this context"},
-		{"a type that is none", `{"a":{"$type":"x"}}`, 2, "Unknown type name alias: x"},
+		{"$in of what is not an array", `{"a":{"$in":1}}`, 2, "$in needs an array"},
+		{"$where where scripts are not allowed", `{"$where":"1"}`, 2, "$where is not allowed in this context"},
+		{"an unknown type", `{"a":{"$type":"x"}}`, 2, "Unknown type name alias: x"},
 		{"a negative size", `{"a":{"$size":-1}}`, 2, "Failed to parse $size. Expected a non-negative number in: $size: -1"},
 		{"an expression in an upsert's filter", `{"$and":[{"$expr":true}]}`, 224, "$expr is not allowed in the query predicate for an upsert"},
-		{"an expression that is none", `{"$expr":{"$nosuch":1}}`, 168, "Unrecognized expression '$nosuch'"},
+		{"an unknown expression", `{"$expr":{"$nosuch":1}}`, 168, "Unrecognized expression '$nosuch'"},
 	} {
 		_, err := Compile(doc(t, row.filter), Options{Upsert: row.code == 224})
 		e, ok := err.(*command.Error)
@@ -288,7 +288,7 @@ func FuzzFilter(f *testing.F) {
 	})
 }
 
-// random tells whether a filter throws dice.
+// random says whether a filter throws dice.
 func random(v any) bool {
 	switch x := v.(type) {
 	case bson.D:

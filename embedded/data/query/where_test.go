@@ -32,10 +32,10 @@ func TestWhere(t *testing.T) {
 		{"an empty string is false", "''", false, 0},
 		{"any other is true", "'0'", true, 0},
 		{"sleep gives nothing", "sleep(10)", false, 10 * time.Millisecond},
-		{"and what follows is looked at", "sleep(2000) || true", true, 2 * time.Second},
+		{"and what follows is evaluated", "sleep(2000) || true", true, 2 * time.Second},
 		{"within a function", "function() { sleep(100); return true; }", true, 100 * time.Millisecond},
 		{"twice", "function() { sleep(1); sleep(2); return this.a; }", true, 3 * time.Millisecond},
-		{"sleep of what is no time", "sleep('x') || sleep(-1) || sleep() || true", true, 0},
+		{"sleep of what is not a time", "sleep('x') || sleep(-1) || sleep() || true", true, 0},
 		{"sleep that is not reached", "this.a || sleep(1000)", true, 0},
 	} {
 		var slept time.Duration
@@ -63,9 +63,9 @@ func TestRefusedWhere(t *testing.T) {
 		{"a server without a script engine", &Scripts{Disabled: true}, bson.D{{Key: "$where", Value: "1"}}, 2},
 		{"neither string nor code", on, bson.D{{Key: "$where", Value: int32(1)}}, 2},
 		{"below the top", on, bson.D{{Key: "a", Value: bson.D{{Key: "$elemMatch", Value: bson.D{{Key: "$where", Value: "1"}}}}}}, 2},
-		{"no JavaScript", on, bson.D{{Key: "$where", Value: "1 +"}}, 139},
-		{"JavaScript that is not known", on, bson.D{{Key: "$where", Value: "while (true) {}"}}, 139},
-		{"a variable that is not there", on, bson.D{{Key: "$where", Value: "nosuch"}}, 139},
+		{"not JavaScript", on, bson.D{{Key: "$where", Value: "1 +"}}, 139},
+		{"JavaScript that is not supported", on, bson.D{{Key: "$where", Value: "while (true) {}"}}, 139},
+		{"an unknown variable", on, bson.D{{Key: "$where", Value: "nosuch"}}, 139},
 		{"an endless function", on, bson.D{{Key: "$where", Value: "function() { let f = () => f(); return f(); }"}}, 139},
 	} {
 		f, err := Compile(row.filter, Options{Scripts: row.scripts})

@@ -62,7 +62,7 @@ func TestBuiltin(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	for reason, source := range map[string]string{
 		"a loop":                 `function() { for (;;) {} }`,
-		"no function":            `1`,
+		"not a function":         `1`,
 		"an exception":           `function() { throw 1 }`,
 		"a constructor":          `() => new Date()`,
 		"a regular expression":   `x => /a/`,
@@ -75,10 +75,10 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 	for reason, source := range map[string]string{
-		"a variable that is none": `() => nosuch`,
-		"a method that is none":   `() => [].sort()`,
-		"a call of a number":      `() => (1)()`,
-		"a field of nothing":      `x => x.y.z`,
+		"an unknown variable": `() => nosuch`,
+		"an unknown method":   `() => [].sort()`,
+		"a call of a number":  `() => (1)()`,
+		"a field of nothing":  `x => x.y.z`,
 	} {
 		f, err := Parse(source)
 		if err != nil {
