@@ -66,6 +66,12 @@ func TestSchemaArguments(t *testing.T) {
 			`{"drop":"x","maxTimeMS":5,"writeConcern":{"j":true}}`},
 		{"a change", `database.modifyCollection {"collection":"x","timeseries":{"granularity":"hours"},"comment":"c","maxTimeMS":5,"writeConcern":{"w":1}}`,
 			"collMod", `{"collMod":"x","timeseries":{"granularity":"hours"},"comment":"c","maxTimeMS":5,"writeConcern":{"w":1}}`},
+		{"search indexes", `collection.createSearchIndexes {"models":[{"definition":{"a":1},"name":"i"}]}`, "createSearchIndexes",
+			`{"createSearchIndexes":"coll","indexes":[{"definition":{"a":1},"name":"i"}],"writeConcern":null}`},
+		{"one is changed", `collection.updateSearchIndex {"name":"i","definition":{"a":2}}`, "updateSearchIndex", `{"name":"i","definition":{"a":2}}`},
+		{"and dropped", `collection.dropSearchIndex {"name":"i"}`, "dropSearchIndex", `{"dropSearchIndex":"coll","name":"i"}`},
+		{"they are listed", `collection.listSearchIndexes {"name":"i","aggregationOptions":{"batchSize":3}}`, "aggregate",
+			`{"pipeline":[{"$listSearchIndexes":{"name":"i"}}],"cursor":{"batchSize":3}}`},
 		{"without a write concern none is sent", `database.dropCollection {"collection":"x"}`, "drop", `{"writeConcern":null}`},
 	} {
 		synctest.Test(t, func(t *testing.T) {

@@ -234,6 +234,7 @@ func TestTransactionEndsAreRetried(t *testing.T) {
 			"insert/1/- commit/1/- commit/1/majority !91/wu"},
 		{"after a write concern error", set, "start; @insert; commit", "commitTransaction=concern:91/w*2",
 			"insert/1/- commit/1/- commit/1/majority !91+91/wu"},
+		{"a write in a transaction has no write concern of its own", set, `start; @insert {"writeConcern":{"w":1}}`, "", "!argument"},
 		{"an abort ignores errors", set, "start; @insert; abort", "abortTransaction=close*2", "insert/1/- abort/1/- abort/1/-"},
 		{"whatever retryWrites says, an abort too", set + " retryWrites=false", "start; @insert; abort", "abortTransaction=91/w*2",
 			"insert/1/- abort/1/- abort/1/-"},
@@ -252,7 +253,14 @@ func TestTransactionEndsAreRetried(t *testing.T) {
 // balancer to their connection; only overload errors have them sent again.
 func TestCursors(t *testing.T) {
 	const find, cursor = `find {"batchSize":1}`, "find=cursor:7"
-	tell(t, []story{
+	var codes []story // before the label
+	for _, code := range []int{6, 7, 63, 89, 91, 133, 150, 189, 234, 262, 9001, 10107, 11600, 11602, 13388, 13435, 13436} {
+		codes = append(codes, story{fmt.Sprintf("a change stream resumes after %d", code), "wire=8 untimed", "watch; change; change",
+			fmt.Sprintf("aggregate=cursor:7,cursor:9 getMore=%d killCursors=ok", code), "aggregate getMore killCursors aggregate"})
+	}
+	tell(t, append(codes, []story{
+		{"it does not after 280", "wire=8", "watch; change; change", "aggregate=cursor:7 getMore=280/c", "aggregate getMore !280/c"},
+		{"the session of a cursor is nobody else's", "show=session", "cursor; ping; next; next", cursor, "find/0 ping/1 getMore/0"},
 		{"a getMore that fails", "", find, cursor + " getMore=batch:7,close", "find getMore getMore !network"},
 		{"on the same mongos", "sharded show=place", find, cursor + " getMore=batch:7,close", "find/0 getMore/0 getMore/0 !network"},
 		{"on the same connection", "load-balanced show=conn", find, cursor + " getMore=batch:7,close", "find/0 getMore/0 getMore/0 !network"},
@@ -274,7 +282,7 @@ func TestCursors(t *testing.T) {
 			"aggregate=empty:7,cursor:9 getMore=43", "aggregate/- getMore/- aggregate/yes"},
 		{"a negative batch size is a single batch", "show=batchSize,singleBatch", `find {"batchSize":-2}`, "", "find/2/true"},
 		{"and not without the label", "", "watch; change; change", "aggregate=cursor:7,cursor:9 getMore=280", "aggregate getMore !280"},
-	})
+	}...))
 }
 
 func TestServersOfAttempts(t *testing.T) {

@@ -363,6 +363,8 @@ func (s *scripted) transcript(at *int, begun time.Time, show []string, untimed b
 				value = fmt.Sprint(r.member)
 			} else if path == "place" { // by order of appearance
 				value = fmt.Sprint(slices.IndexFunc(s.seen, func(o received) bool { return o.member == r.member }))
+			} else if path == "session" {
+				value = fmt.Sprint(slices.IndexFunc(s.seen, func(o received) bool { return o.body.Lookup("lsid").Equal(r.body.Lookup("lsid")) }))
 			} else if path == "conn" {
 				value = fmt.Sprint(slices.IndexFunc(s.seen, func(o received) bool { return o.conn == r.conn }))
 			} else if path, asks := strings.CutSuffix(path, "?"); asks {
