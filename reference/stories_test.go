@@ -148,7 +148,7 @@ func TestWhichErrorIsRaised(t *testing.T) {
 	var all []story
 	for _, set := range []string{"replicaset", "sharded"} {
 		all = append(all,
-			story{set + ": both tell of a write: the second", set, "insert", "insert=91/w,10107/w", "insert insert !10107/w"},
+			story{set + ": both may have written: the second", set, "insert", "insert=91/w,10107/w", "insert insert !10107/w"},
 			story{set + ": the second was no attempt to write", set, "insert", "insert=91/w,10107/wn", "insert insert !91/w"},
 			story{set + ": neither was: the first", set, "insert", "insert=91/wn,10107/wn", "insert insert !91/wn"},
 			story{set + ": the first was not", set, "insert", "insert=91/wn,10107/w", "insert insert !10107/w"},
@@ -176,9 +176,12 @@ func TestNumbersAndSessions(t *testing.T) {
 	const many = `insertMany {"documents":[{"_id":0},{"_id":1},{"_id":2},{"_id":3},{"_id":4}],"ordered":false}`
 	tell(t, []story{
 		{"numbers grow, and only a retry has one again", "show=txnNumber", strings.Join(do, "; "), "update=91/w",
-			"insert/1 insert/2 insert/3 update/4 update/4 update/5 delete/6 findAndModify/7 findAndModify/8 findAndModify/9 update/10 delete/11 bulkWrite/12 update/- delete/- update/- delete/- bulkWrite/- aggregate/- aggregate/- createIndexes/- create/- drop/- insert/-"},
+			"insert/1 insert/2 insert/3 update/4 update/4 update/5 delete/6 " +
+				"findAndModify/7 findAndModify/8 findAndModify/9 update/10 delete/11 bulkWrite/12 update/- delete/- update/- delete/- bulkWrite/- " +
+				"aggregate/- aggregate/- createIndexes/- create/- drop/- insert/-"},
 		{"each group of a bulk that may have a number has its own", "show=txnNumber", `bulk {"requests":[{"insertOne":{"document":{}}},
-			{"updateOne":{"filter":{},"update":{"$set":{"a":1}}}},{"deleteMany":{"filter":{}}},{"insertOne":{"document":{}}}]}`, "", "insert/1 update/2 delete/- insert/3"},
+			{"updateOne":{"filter":{},"update":{"$set":{"a":1}}}},{"deleteMany":{"filter":{}}},{"insertOne":{"document":{}}}]}`,
+			"", "insert/1 update/2 delete/- insert/3"},
 		{"a retryable write", "jitter=0 show=txnNumber,startTransaction", "insert", "insert=overload*2", "insert/1/- insert/1/- insert/1/-"},
 		{"a write that has no number", "jitter=0 show=txnNumber", "updateMany", "update=overload*2", "update/- update/- update/-"},
 		{"a read", "jitter=0 show=txnNumber", "find", "find=overload*2", "find/- find/- find/-"},
@@ -267,7 +270,7 @@ func TestCursors(t *testing.T) {
 		{"getMore", "", "cursor; next; next", cursor + " getMore=overload*2", "find getMore 200ms getMore 400ms getMore"},
 		{"getMore, to the end", "", "cursor; next; next", cursor + " getMore=overload*9", "find getMore 200ms getMore 400ms getMore !462/or"},
 		{"getMore is a read", "retryReads=false", "cursor; next; next", cursor + " getMore=overload*9", "find getMore !462/or"},
-		{"getMore is no write", "retryWrites=false", "cursor; next; next", cursor + " getMore=overload*2",
+		{"getMore is not a write", "retryWrites=false", "cursor; next; next", cursor + " getMore=overload*2",
 			"find getMore 200ms getMore 400ms getMore"},
 		{"killCursors", "", "cursor; next; close", cursor + " killCursors=overload*2", "find killCursors 200ms killCursors 400ms killCursors"},
 		{"killCursors, to the end", "", "cursor; next; close", cursor + " killCursors=overload*9",
@@ -343,7 +346,8 @@ func TestDropDatabase(t *testing.T) {
 func TestPlainCommands(t *testing.T) {
 	tell(t, []story{
 		{"a declared API goes with every command", `api="version":"1" show=apiVersion,apiStrict?,apiDeprecationErrors?`, "ping", "", "ping/1/-/-"},
-		{"so do its flags", `api="version":"1","strict":true,"deprecationErrors":false show=apiStrict,apiDeprecationErrors`, "ping", "", "ping/true/false"},
+		{"so do its flags", `api="version":"1","strict":true,"deprecationErrors":false show=apiStrict,apiDeprecationErrors`,
+			"ping", "", "ping/true/false"},
 		{"a generic command", "", "ping", "ping=close", "ping !network"},
 		{"mapReduce", "", `collection.mapReduce {"map":{"$code":"f"},"reduce":{"$code":"f"},"out":{"inline":1}}`, "mapReduce=close",
 			"mapReduce !network"},
@@ -396,7 +400,7 @@ func TestOverload(t *testing.T) {
 func TestWithTransaction(t *testing.T) {
 	const do, under = "withTransaction", `withTransaction {"timeoutMS":60000}`
 	tell(t, []story{
-		{"without jitter there is no delay", "jitter=0", do, "commitTransaction=251/t*3", "insert commit insert commit insert commit insert commit"},
+		{"without jitter nothing waits", "jitter=0", do, "commitTransaction=251/t*3", "insert commit insert commit insert commit insert commit"},
 		{"5 ms · 1.5^n, 500 ms at most", "untimed delays", do, "commitTransaction=251/t*13", strings.Repeat("insert commit ", 14) +
 			"[7.5 11.25 16.875 25.3125 37.96875 56.953125 85.429687 128.144531 192.216796 288.325195 432.487792 500 500]"},
 		{"delays that are not slept", "backoff=none", do, "commitTransaction=251/t*2", "insert commit insert commit insert commit"},
@@ -430,7 +434,7 @@ func TestPoliciesInTheLoop(t *testing.T) {
 	all := []story{
 		{"five retries, 100 ms before the first", december, "insert", "insert=overload*9",
 			"insert 100ms insert 200ms insert 400ms insert 800ms insert 1.6s insert !462/or"},
-		{"the same for what is no retryable write", december, "updateMany", "update=overload*9",
+		{"the same for a write that is not retryable", december, "updateMany", "update=overload*9",
 			"update 100ms update 200ms update 400ms update 800ms update 1.6s update !462/or"},
 		{"maxAdaptiveRetries is unknown", december + "maxAdaptiveRetries=1", "find", "find=overload*3", "find 100ms find 200ms find 400ms find"},
 		{"so is baseBackoffMS", december, "find", "find=overload:7", "find 100ms find"},

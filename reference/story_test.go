@@ -38,22 +38,23 @@ type story struct {
 
 // known are operations that work, and the command that each of them sends first.
 var known = map[string]struct{ object, operation, args, command string }{
-	"find":            {"collection", "find", `{"filter":{}}`, "find"},
-	"insert":          {"collection", "insertOne", `{"document":{"_id":1}}`, "insert"},
-	"insertMany":      {"collection", "insertMany", `{"documents":[{"_id":1}]}`, "insert"},
-	"updateMany":      {"collection", "updateMany", `{"filter":{},"update":{"$set":{"a":1}}}`, "update"},
-	"create":          {"database", "createCollection", `{"collection":"made"}`, "create"},
-	"ping":            {"database", "runCommand", `{"commandName":"ping","command":{"ping":1}}`, "ping"},
-	"start":           {"session", "startTransaction", `{}`, ""},
-	"commit":          {"session", "commitTransaction", `{}`, "commitTransaction"},
-	"abort":           {"session", "abortTransaction", `{}`, "abortTransaction"},
-	"cursor":          {"collection", "createFindCursor", `{"filter":{},"batchSize":1}`, "find"},
-	"watch":           {"collection", "createChangeStream", `{"pipeline":[]}`, "aggregate"},
-	"next":            {"saved", "iterateOnce", `{}`, "getMore"},
-	"change":          {"saved", "iterateUntilDocumentOrError", `{}`, "getMore"},
-	"close":           {"saved", "close", `{}`, "killCursors"},
-	"dropDatabase":    {"client", "dropDatabase", `{"database":"other"}`, "dropDatabase"},
-	"bulk":            {"collection", "bulkWrite", `{"requests":[{"insertOne":{"document":{"_id":1}}},{"updateOne":{"filter":{"_id":1},"update":{"$set":{"a":1}}}}]}`, "insert"},
+	"find":         {"collection", "find", `{"filter":{}}`, "find"},
+	"insert":       {"collection", "insertOne", `{"document":{"_id":1}}`, "insert"},
+	"insertMany":   {"collection", "insertMany", `{"documents":[{"_id":1}]}`, "insert"},
+	"updateMany":   {"collection", "updateMany", `{"filter":{},"update":{"$set":{"a":1}}}`, "update"},
+	"create":       {"database", "createCollection", `{"collection":"made"}`, "create"},
+	"ping":         {"database", "runCommand", `{"commandName":"ping","command":{"ping":1}}`, "ping"},
+	"start":        {"session", "startTransaction", `{}`, ""},
+	"commit":       {"session", "commitTransaction", `{}`, "commitTransaction"},
+	"abort":        {"session", "abortTransaction", `{}`, "abortTransaction"},
+	"cursor":       {"collection", "createFindCursor", `{"filter":{},"batchSize":1}`, "find"},
+	"watch":        {"collection", "createChangeStream", `{"pipeline":[]}`, "aggregate"},
+	"next":         {"saved", "iterateOnce", `{}`, "getMore"},
+	"change":       {"saved", "iterateUntilDocumentOrError", `{}`, "getMore"},
+	"close":        {"saved", "close", `{}`, "killCursors"},
+	"dropDatabase": {"client", "dropDatabase", `{"database":"other"}`, "dropDatabase"},
+	"bulk": {"collection", "bulkWrite", `{"requests":[{"insertOne":{"document":{"_id":1}}},
+		{"updateOne":{"filter":{"_id":1},"update":{"$set":{"a":1}}}}]}`, "insert"},
 	"clientBulk":      {"client", "clientBulkWrite", `{"models":[{"insertOne":{"namespace":"db.coll","document":{"_id":1}}}]}`, "bulkWrite"},
 	"withTransaction": {"session", "withTransaction", `{}`, "insert"},
 }
@@ -128,7 +129,7 @@ func stepsOf(t testing.TB, text string) (out []step) {
 		default:
 			code, err := strconv.Atoi(what)
 			if err != nil {
-				t.Fatalf("there is no step %q", word)
+				t.Fatalf("%q is not a step", word)
 			}
 			s.reply = fails(int32(code)).reply
 			if more != "" {
@@ -178,7 +179,7 @@ func errorInWords(e *result.Error) string {
 	return " !" + strings.ReplaceAll(word, " ", "-")
 }
 
-// play tells a story. What it gives is to be what the story wants.
+// play tells a story. What it returns is to be what the story wants.
 func (st story) play(t *testing.T) (told string) {
 	t.Helper()
 	var o Options

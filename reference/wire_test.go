@@ -125,10 +125,11 @@ func TestWireLikeTheOfficialDrivers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		five := bson.A{d("_id", 0), d("_id", 1), d("_id", 2), d("_id", 3), d("_id", 4)}
 		clean := func() { // so that all begin with the same contents
 			db := cleaner.Database("db")
 			_ = db.Drop(t.Context())
-			if _, err := db.Collection("coll").InsertMany(t.Context(), bson.A{d("_id", 0), d("_id", 1), d("_id", 2), d("_id", 3), d("_id", 4)}); err != nil {
+			if _, err := db.Collection("coll").InsertMany(t.Context(), five); err != nil {
 				t.Error(err)
 			}
 		}
@@ -156,7 +157,8 @@ func TestWireLikeTheOfficialDrivers(t *testing.T) {
 						table = append(table, pythonDifferences()...)
 					}
 					host := deployment.Hosts()[max(dep.direct, 0)]
-					found = append(found, compare("pymongo", where, ours, runPython(t, python, p, strings.Replace(uri, host, p.listen(host), 1), v, ops))...)
+					theirs := runPython(t, python, p, strings.Replace(uri, host, p.listen(host), 1), v, ops)
+					found = append(found, compare("pymongo", where, ours, theirs)...)
 				})
 			}
 			compared += len(ours)
@@ -168,7 +170,7 @@ func TestWireLikeTheOfficialDrivers(t *testing.T) {
 		t.Errorf("unexplained: %v", d)
 	}
 	for _, e := range unused {
-		t.Errorf("there is no such difference any more: %+v", e)
+		t.Errorf("this difference is not met any more: %+v", e)
 	}
 	t.Logf("%d operations compared, %d differences", compared, len(found))
 }

@@ -101,7 +101,7 @@ func (c config) supports(attempt int) bool {
 	return !c.alone && (!c.mixed || attempt%2 == 1) && (!c.fading || attempt < 3)
 }
 
-// ends tells of commit and abort, which are retried whatever the options say.
+// ends reports commit and abort, which are retried whatever the options say.
 func (c config) ends() bool { return c.op == "commitTransaction" }
 
 func (c config) outcomes() []outcome {

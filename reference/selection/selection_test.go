@@ -91,7 +91,7 @@ func rows() []row {
 		written(server("near", selection.RSSecondary, 5, "t:b"), 20, 100), // 80 + 10 s behind
 		written(server("far", selection.RSSecondary, 5, "t:a"), 19, 100))  // 81 + 10 s behind
 	laggingOrphans := topology(selection.ReplicaSetNoPrimary,
-		written(server("latest", selection.RSSecondary, 5), 100, 500), // an old check is no staleness here
+		written(server("latest", selection.RSSecondary, 5), 100, 500), // an old check does not make it stale here
 		written(server("near", selection.RSSecondary, 5), 20, 100),
 		written(server("far", selection.RSSecondary, 5), 19, 100))
 
@@ -101,7 +101,7 @@ func rows() []row {
 		{name: "arbiters, ghosts, others and unknown servers are never candidates", topology: idle, preference: mode(nearest), suitable: "p"},
 		{name: "an unknown mode can never be served", topology: set, preference: mode("closest"), err: `"closest"`},
 		{name: "an empty set matches all", topology: set, preference: mode(secondary, tags{"dc": "la"}, tags{}), suitable: "s1 s2"},
-		{name: "an empty list is no restriction", topology: set,
+		{name: "an empty list restricts nothing", topology: set,
 			preference: selection.Preference{Mode: selection.Secondary, TagSets: []tags{}}, suitable: "s1 s2"},
 		{name: "primary with tags can never be served", topology: set, preference: mode(primary, tags{"dc": "ny"}), err: "tag sets"},
 		{name: "primary with an empty tag set is the default", topology: set, preference: mode(primary, tags{}), suitable: "p"},
@@ -126,8 +126,8 @@ func rows() []row {
 				written(server("p", selection.RSPrimary, 5), 30, 80),
 				written(server("s", selection.RSSecondary, 5), 5, 70)), // (70-5)-(80-30)+10 = 25
 			preference: stale(secondary, 90), suitable: "s"},
-		{name: "-1 is no maximum", topology: lagging, preference: stale(secondary, -1), suitable: "near far"},
-		{name: "-1 is no maximum with primary either", topology: lagging, preference: stale(primary, -1), suitable: "p"},
+		{name: "-1 sets no maximum", topology: lagging, preference: stale(secondary, -1), suitable: "near far"},
+		{name: "nor does it with primary", topology: lagging, preference: stale(primary, -1), suitable: "p"},
 		{name: "89 seconds are too few", topology: lagging, preference: stale(secondary, 89), err: "least that a replica set accepts is 90"},
 		{name: "0 seconds are too few", topology: lagging, preference: stale(nearest, 0), err: "least"},
 		{name: "less than -1 is too few", topology: lagging, preference: stale(nearest, -2), err: "least"},
@@ -160,7 +160,7 @@ func rows() []row {
 		{name: "2014: the others are", topology: set, preference: mode(nearest), deprioritized: "p s2", options: revision14, suitable: "s1"},
 		{name: "2014: secondaryPreferred ends at the primary", topology: set,
 			preference: mode(secondaryPreferred), deprioritized: "s1 s2", options: revision14, suitable: "p"},
-		{name: "2014: there is no maximum staleness", topology: lagging, preference: stale(secondary, 1), options: revision14, suitable: "near far"},
+		{name: "2014: a maximum staleness is unknown", topology: lagging, preference: stale(secondary, 1), options: revision14, suitable: "near far"},
 		{name: "2014: a direct primary read from a secondary is refused",
 			topology: single(selection.RSSecondary), options: revision14, err: "direct connection"},
 		{name: "2014: a direct secondary read is not", topology: single(selection.RSSecondary),

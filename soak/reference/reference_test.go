@@ -160,7 +160,8 @@ func TestReadsThroughFailovers(t *testing.T) {
 // is over, every client gets through.
 func TestStorm(t *testing.T) {
 	const clients, each = 16, 4
-	s := visit(t, embedded.Options{Version: "9.0", Users: []embedded.User{{Name: "u", Password: "p"}}, Parameters: bson.D{{Key: "externalClientBaseBackoffMS", Value: 10}}})
+	s := visit(t, embedded.Options{Version: "9.0", Users: []embedded.User{{Name: "u", Password: "p"}},
+		Parameters: bson.D{{Key: "externalClientBaseBackoffMS", Value: 10}}})
 	s.client("warden", `{"appname":"warden"}`)
 	name := func(i int) string { return fmt.Sprintf("client%d", i) }
 	for i := range clients {
