@@ -303,10 +303,13 @@ func (st story) play(t *testing.T) (told string) {
 			}
 			told += ":" + b.happened(marks)
 		}
-		if len(s.first) == 0 {
+		s.mu.Lock()
+		first := slices.Clone(s.first)
+		s.mu.Unlock()
+		if len(first) == 0 {
 			t.Error("nobody said hello")
 		}
-		for _, hello := range s.first {
+		for _, hello := range first {
 			if v, ok := hello.Lookup("backpressure").StringValueOK(); !ok || v != "2" {
 				t.Errorf("a handshake without backpressure: %v", hello)
 			}
