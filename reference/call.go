@@ -155,6 +155,13 @@ func (c *call) begin(ctx context.Context) (context.CancelFunc, *result.Error) {
 	} else if c.kind != operations.Session && c.kind != operations.Cursor {
 		c.session = c.client.newSession(true)
 	}
+	if c.session != nil && c.session.inTransaction() { // (Transactions, "readConcern" and "writeConcern")
+		for name, word := range map[string]string{"readConcern": "read", "writeConcern": "write"} {
+			if c.has(name) {
+				return func() {}, argument("Cannot set " + word + " concern after starting a transaction")
+			}
+		}
+	}
 	limit := c.scope.timeout
 	if c.session != nil && c.session.inTransaction() && c.session.options.timeout != nil {
 		limit = c.session.options.timeout
@@ -304,9 +311,6 @@ func (c *call) override(cmd *command) *result.Error {
 		}
 	}
 	if c.has("writeConcern") {
-		if c.session != nil && c.session.inTransaction() {
-			return argument("Cannot set write concern after starting a transaction")
-		}
 		if cmd.writeConcern, err = writeConcernOf(c.arg("writeConcern")); err != nil {
 			return argument(err.Error())
 		}

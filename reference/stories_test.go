@@ -115,7 +115,13 @@ func TestWritesThatAreNeverRetried(t *testing.T) {
 	tell(t, append(all,
 		story{"w: 0 has neither number nor session", "show=txnNumber?,lsid?", `insert {"writeConcern":{"w":0}}; ping`, "", "insert/-/- ping/-/yes"},
 		story{"a network error in a transaction", "", "start; @insert", "insert=close", "insert !network/t"},
-		story{"a labelled error in a transaction", "", "start; @insert", "insert=91/w", "insert !91/w"}))
+		story{"a labelled error in a transaction", "", "start; @insert", "insert=91/w", "insert !91/w"},
+		story{"an operation in a transaction has no read concern of its own", "message", `start {"readConcern":{"level":"local"}}; @find {"readConcern":{"level":"majority"}}`,
+			"", "!argument: Cannot set read concern after starting a transaction"},
+		story{"nor has runCommand", "message", `start; @ping {"readConcern":{"level":"majority"}}`, "",
+			"!argument: Cannot set read concern after starting a transaction"},
+		story{"nor has an operation a write concern", "", `start; @insert {"writeConcern":{"w":1}}; @dropDatabase {"writeConcern":{"w":1}}`, "", "!argument !argument"},
+		story{"outside it has one", "show=readConcern.level", `@find {"readConcern":{"level":"majority"}}`, "", "find/majority"}))
 }
 
 // TestWriteLabels: labels come from the server since 4.4, and before that from

@@ -219,7 +219,12 @@ func (st story) play(t *testing.T) (told string) {
 		case "untimed":
 			untimed = true
 		case "message":
-			more = func(out result.Outcome) string { return ": " + out.Err.Message }
+			more = func(out result.Outcome) string {
+				if out.Err == nil {
+					return ""
+				}
+				return ": " + out.Err.Message
+			}
 		case "delays":
 			more = delaysOf
 		case "rules":
