@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/unified-test-runner/utr/internal/testkit"
@@ -173,16 +174,28 @@ func TestLocks(t *testing.T) {
 	}
 }
 
+// A thread that waits for work is woken.
+func TestIdleThread(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		thread, done := StartThread(), false
+		defer thread.Stop()
+		synctest.Wait()
+		err := thread.Do(func() { done = true })
+		if synctest.Wait(); !done {
+			t.Errorf("the work is not done: %v", err)
+		}
+	})
+}
+
 func TestThread(t *testing.T) {
 	thread := StartThread()
 	var got []int
-	begun, release := make(chan struct{}, 3), make(chan struct{})
+	release := make(chan struct{})
 	for i := range 3 {
-		if err := thread.Do(func() { begun <- struct{}{}; <-release; got = append(got, i) }); err != nil {
+		if err := thread.Do(func() { <-release; got = append(got, i) }); err != nil {
 			t.Fatal(err)
 		}
 	}
-	testkit.Receive(t, "the beginning of work before the thread is stopped", begun)
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(errors.New("out of patience"))
 	if err := thread.Wait(ctx); err == nil || err.Error() != "out of patience" {

@@ -379,9 +379,13 @@ func TestDiff(t *testing.T) {
 	if len(got) != 1 || got[0].Path != "b" || !strings.Contains(got[0].Diff, `+ `) || strings.Contains(got[0].Diff, "\u00a0") {
 		t.Fatalf("got%s\n%s", show(got), got[0].Diff)
 	}
-	got = New(nil).Value("", yaml(t, `{a: {b: {c: 1}}}`), seen(t, `{"a":{"b":{"d":2}}}`), Nested)
-	if len(got) != 2 || !strings.Contains(got[0].Diff+got[1].Diff, `"d"`) {
-		t.Errorf("a diff shows documents below:%s\n%s", show(got), got[0].Diff)
+	got = New(nil).Value("", yaml(t, `[{x: 1}]`), seen(t, `[{"x":1,"y":1},{"x":2}]`), RootDocuments)
+	if len(got) != 1 || strings.Count(got[0].Diff, "\n- ") != 0 || strings.Count(got[0].Diff, "\n+ ") != 1 {
+		t.Errorf("a diff shows an extra key that is allowed:%s\n%s", show(got), got[0].Diff)
+	}
+	const rendered = `{"a":12,"b":[null,1.5,true,"x"]}`
+	if got := text(yaml(t, `{a: 12, b: [null, 1.5, true, x]}`)); got != rendered {
+		t.Errorf("an expected value is rendered as %s, want %s", got, rendered)
 	}
 	got = New(nil).Value("", yaml(t, `{a: {$$type: int}, b: 1}`), seen(t, `{"a":5,"b":1,"extra":true}`), Nested)
 	if len(got) != 1 || !strings.Contains(got[0].Diff, `"extra"`) || strings.Contains(got[0].Diff, "$$type") {
