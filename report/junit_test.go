@@ -122,26 +122,3 @@ func FuzzJUnitIsWellFormed(f *testing.F) {
 		}
 	})
 }
-
-// Of many long explanations the later ones are short, and say so: what is kept
-// until the run is over is bounded.
-func TestJUnitIsBounded(t *testing.T) {
-	v := &result.Verdict{Status: result.Failed, Clients: []result.ClientLog{{Client: "c", Events: make([]result.Event, 500)}}}
-	for i := range v.Clients[0].Events {
-		v.Clients[0].Events[i].Address = strings.Repeat("a", 150)
-	}
-	var notes []result.Note
-	for range 160 {
-		notes = append(notes, finished(v))
-	}
-	text := generate(report.JUnit(), append(notes, result.RunFinished{}))
-	if n := len(text); n < 8<<20 || n > 10<<20 {
-		t.Errorf("%d bytes", n)
-	}
-	faults := strings.Split(string(text), "<failure ")[1:]
-	for i, most := range map[int]int{0: 66 << 10, len(faults) - 1: 3 << 10} {
-		if len(faults) != 160 || len(faults[i]) > most || !strings.Contains(faults[i], " lines left out\n") {
-			t.Errorf("%d faults, number %d has %d bytes", len(faults), i, len(faults[i]))
-		}
-	}
-}

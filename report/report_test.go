@@ -194,7 +194,7 @@ func TestWriteError(t *testing.T) {
 // beside those that it keeps once. One in ten was skipped, one in a hundred
 // failed with events of some ten thousand bytes.
 func held(g report.Generator) float64 {
-	const few, many = 2000, 12_000
+	const few, many = 1000, 5000
 	heap := func() float64 {
 		var m runtime.MemStats
 		runtime.GC()

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 	"unicode"
-
-	"github.com/unified-test-runner/utr/specs"
 )
 
 const root = "../.."
@@ -65,13 +63,13 @@ func TestReadme(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"retryable-reads", "retryable-writes", "client-backpressure"} {
-		loaded, err := specs.Load([]string{filepath.Join(root, "specs", name)}, specs.Options{})
+		files, err := filepath.Glob(filepath.Join(root, "specs", name, "*.yml"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		tests := 0
-		for _, s := range loaded.Suites {
-			tests += len(s.Tests)
+		for _, file := range files {
+			tests += strings.Count(read(t, strings.TrimPrefix(file, root)), "\n  - description: ")
 		}
 		if want := fmt.Sprintf("`%s` %d", name, tests); !strings.Contains(text, want) {
 			t.Errorf("README.md does not say %q", want)
