@@ -110,7 +110,7 @@ func (s *clusterSource) open(ctx context.Context, u uri, o ClusterOptions) (c *c
 		if o.Lock == nil {
 			return nil, err
 		}
-		off, blocked := unblock(ctx, u, nil)
+		off, blocked := unblock(ctx, u)
 		if held := new(HeldError); errors.As(blocked, &held) {
 			return nil, blocked
 		}

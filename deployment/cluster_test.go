@@ -70,7 +70,7 @@ func TestCluster(t *testing.T) {
 				t.Error(swept.Unasked, err)
 			}
 			if !r.srv {
-				_, _, err := ClearLock(testkit.Context(t), target, nil)
+				_, _, err := ClearLock(testkit.Context(t), target)
 				testkit.Check(t, err)
 			}
 		})

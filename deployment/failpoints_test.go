@@ -144,7 +144,7 @@ func TestUnblock(t *testing.T) {
 			shut(t, d, r.api)
 			var heard notes
 			if !r.look {
-				off, err := Unblock(testkit.Context(t), Target{URI: d.URI(), ServerAPI: r.api}, nil)
+				off, err := Unblock(testkit.Context(t), Target{URI: d.URI(), ServerAPI: r.api})
 				testkit.Check(t, err)
 				tell(heard.add, off)
 			}
@@ -163,10 +163,14 @@ func TestUnblockLeavesAlone(t *testing.T) {
 	d := serve(t, embedded.Options{Topology: embedded.ReplicaSet})
 	l := locked(t, d.URI(), LockOptions{})
 	defer func() { // whose client is kept out as well
-		_, _ = Unblock(context.Background(), Target{URI: d.URI()}, func(*Holder) bool { return true })
+		off := bson.D{{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: "off"}}
+		for _, host := range d.Hosts() {
+			_, err := bare(context.Background(), host, "admin", off)
+			testkit.Check(t, err)
+		}
 	}()
 	shut(t, d, "")
-	_, err := Unblock(testkit.Context(t), Target{URI: d.URI()}, func(*Holder) bool { return false })
+	_, err := Unblock(testkit.Context(t), Target{URI: d.URI()})
 	testkit.Equal(t, "the holder", isHeld(t, err).Run, l.me.Run)
 	_, err = OpenCluster(testkit.Context(t), ClusterOptions{URI: d.URI(), Timeout: 50 * time.Millisecond, Lock: &LockOptions{}})
 	testkit.Equal(t, "the holder", isHeld(t, err).Run, l.me.Run)
@@ -186,7 +190,7 @@ func TestUnblockLeavesAlone(t *testing.T) {
 		{"TLS", "mongodb://" + one.Hosts()[0] + "/?tls=true"},
 		{"a name in DNS", "mongodb+srv://h.example/"},
 	} {
-		if off, err := Unblock(testkit.Context(t), Target{URI: r.uri}, nil); len(off) > 0 || err != nil {
+		if off, err := Unblock(testkit.Context(t), Target{URI: r.uri}); len(off) > 0 || err != nil {
 			t.Errorf("%s: %v %v", r.reason, off, err)
 		}
 	}

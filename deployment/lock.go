@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 	"time"
@@ -51,10 +50,6 @@ type LockOptions struct {
 	// Lost is called once, from another goroutine, if the lock is lost before
 	// it is released: the run has to end. Nil drops it.
 	Lost func(error)
-	// Gone tells that the run that holds the lock is no more, as it may be known
-	// of a process of this machine: its lock is taken over before its lease is
-	// over. Nil knows of none.
-	Gone func(*Holder) bool
 	// ServerAPI is the version of the Stable API that is declared; "" declares
 	// none.
 	ServerAPI string
@@ -70,8 +65,10 @@ type Holder struct {
 	// Host and PID are where the run's process is.
 	Host string `bson:"host"`
 	PID  int    `bson:"pid"`
-	// Place is where the process id means something: see ledger.Here.
+	// Place is where the process id means something, and Began when that process
+	// started: see ledger.Run.
 	Place string `bson:"place,omitempty"`
+	Began string `bson:"began,omitempty"`
 	// Name is what the run calls itself, "" if nothing.
 	Name string `bson:"name,omitempty"`
 	// Started, Renewed and Expires are the server's time, and Now is when it
@@ -85,6 +82,16 @@ type Holder struct {
 // Stale reports whether the lease is over: the run has ended, or cannot reach
 // the deployment any more.
 func (h *Holder) Stale() bool { return !h.Now.Before(h.Expires) }
+
+// gone reports whether the run is known for sure to be no more, as it may be of
+// a process of this machine: the end of its lease need not be waited for.
+func (h *Holder) gone() bool {
+	fate, err := ledger.Run{Place: h.Place, Process: ledger.Process{PID: h.PID, Started: h.Began}}.Fate()
+	return err == nil && fate == ledger.Gone
+}
+
+// over reports whether the lock means nothing any more.
+func (h *Holder) over() bool { return h.Stale() || h.gone() }
 
 // String names a holder for people.
 func (h *Holder) String() string {
@@ -110,7 +117,7 @@ func (e *HeldError) Error() string {
 		waited = fmt.Sprintf(" (waited for %s)", e.Waited)
 	}
 	return fmt.Sprintf("the deployment at %s is in use by %s%s\n"+
-		"--wait-for-lock DURATION waits for its end; a lock that is not renewed is free in %s; if that run is gone, utr clean --uri removes its lock",
+		"--wait-for-lock DURATION waits for its end; a lock that is not renewed is free in %s; if that run was killed, utr clean --uri on its machine removes its lock",
 		strings.Join(e.Hosts, ","), &e.Holder, waited, max(0, e.Holder.Expires.Sub(e.Holder.Now)).Round(time.Second))
 }
 
@@ -202,11 +209,12 @@ func acquire(ctx context.Context, store lockStore, hosts []string, o LockOptions
 	if o.Note == nil {
 		o.Note = func(string) {}
 	}
-	host, err := os.Hostname()
+	self, err := ledger.Self()
 	if err != nil {
-		host = "unknown"
+		return nil, err
 	}
-	l := &Lock{store: store, hosts: hosts, o: o, me: Holder{Run: rand.Text(), Host: host, PID: os.Getpid(), Place: ledger.Here(), Name: o.Name}}
+	l := &Lock{store: store, hosts: hosts, o: o, me: Holder{
+		Run: rand.Text(), Host: self.Machine, PID: self.PID, Place: self.Place, Began: self.Started, Name: o.Name}}
 	if err := l.get(ctx); err != nil {
 		l.withdraw(ctx, err)
 		return nil, err
@@ -288,7 +296,7 @@ func (l *Lock) try(ctx context.Context) (holder *Holder, err error) {
 		case err != nil:
 			return nil, fmt.Errorf("reading the lock %s.%s: %w", LockDatabase, LockCollection, err)
 		case holder != nil && holder.Run != l.me.Run && !holder.Stale():
-			if l.o.Gone == nil || !l.o.Gone(holder) {
+			if !holder.gone() {
 				return holder, nil
 			}
 			if err = l.store.remove(ctx, holder.Run); err != nil && !passes(ctx, err) {
@@ -425,10 +433,10 @@ func (l *Lock) Release() error {
 // want to wait for a deployment that is gone.
 const releaseLimit = 3 * time.Second
 
-// ClearLock removes the lock of a deployment if it is stale, or if gone says
-// that its run is. It gives the holder, nil if there was none, and whether the
+// ClearLock removes the lock of a deployment if it is stale, or if its run is
+// known to be gone. It gives the holder, nil if there was none, and whether the
 // lock was removed.
-func ClearLock(ctx context.Context, t Target, gone func(*Holder) bool) (holder *Holder, removed bool, err error) {
+func ClearLock(ctx context.Context, t Target) (holder *Holder, removed bool, err error) {
 	u, err := t.parse()
 	if err != nil {
 		return nil, false, err
@@ -440,18 +448,18 @@ func ClearLock(ctx context.Context, t Target, gone func(*Holder) bool) (holder *
 	defer store.close()
 	ctx, cancel := context.WithTimeoutCause(ctx, lockTry, fmt.Errorf("no answer about the lock %s.%s within %s", LockDatabase, LockCollection, lockTry))
 	defer cancel()
-	if holder, removed, err = clearLock(ctx, store, gone); err != nil {
+	if holder, removed, err = clearLock(ctx, store); err != nil {
 		err = redact(context.WithoutCancel(ctx), unreachable(ctx, err, u), t.URI)
 	}
 	return holder, removed, err
 }
 
-func clearLock(ctx context.Context, store lockStore, gone func(*Holder) bool) (holder *Holder, removed bool, err error) {
+func clearLock(ctx context.Context, store lockStore) (holder *Holder, removed bool, err error) {
 	for range tries {
 		if holder, err = store.read(ctx); passes(ctx, err) {
 			continue
 		}
-		if err != nil || holder == nil || !holder.Stale() && (gone == nil || !gone(holder)) {
+		if err != nil || holder == nil || !holder.over() {
 			return holder, false, err
 		}
 		if err = store.remove(ctx, holder.Run); !passes(ctx, err) {
@@ -558,6 +566,7 @@ func (d *lockDocument) take(ctx context.Context, h Holder, lease time.Duration) 
 		{Key: "host", Value: literal(h.Host)},
 		{Key: "pid", Value: literal(int64(h.PID))},
 		{Key: "place", Value: literal(h.Place)},
+		{Key: "began", Value: literal(h.Began)},
 		{Key: "name", Value: literal(h.Name)},
 		{Key: "started", Value: "$$NOW"},
 		{Key: "previous", Value: previous},

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -68,7 +67,14 @@ func holderOf(t *testing.T, uri string) *Holder {
 // leave leaves the lock of another run; one with a negative lease is stale.
 func leave(t *testing.T, uri string, lease time.Duration) {
 	t.Helper()
-	_, ok, err := storeOf(t, uri).take(testkit.Context(t), Holder{Run: "other", Host: "far", PID: 7, Name: "of last night"}, lease)
+	leaveOf(t, uri, lease, ledger.Run{})
+}
+
+// leaveOf is leave for a run of a known process.
+func leaveOf(t *testing.T, uri string, lease time.Duration, run ledger.Run) {
+	t.Helper()
+	_, ok, err := storeOf(t, uri).take(testkit.Context(t),
+		Holder{Run: "other", Host: "far", PID: 7, Place: run.Place, Began: run.Started, Name: "of last night"}, lease)
 	if !ok || err != nil {
 		t.Fatal(ok, err)
 	}
@@ -91,7 +97,7 @@ func TestOneOfManyWins(t *testing.T) {
 		t.Run(r.reason, func(t *testing.T) {
 			t.Parallel()
 			uri := serve(t, r.o).URI()
-			host, err := os.Hostname()
+			self, err := ledger.Self()
 			testkit.Check(t, err)
 			for _, stale := range []bool{false, true} {
 				if stale {
@@ -112,10 +118,10 @@ func TestOneOfManyWins(t *testing.T) {
 							return
 						}
 						var held *HeldError
-						if !errors.As(err, &held) || held.Holder.Place != ledger.Here() || held.Holder.Stale() {
+						if !errors.As(err, &held) || held.Holder.Place != self.Place || held.Holder.Began != self.Started || held.Holder.Stale() {
 							t.Errorf("the loser has %+v: %v", held, err)
 						}
-						testkit.Fails(t, err, "on host "+host, fmt.Sprint("process ", os.Getpid()), "(job $17)",
+						testkit.Fails(t, err, "on host "+self.Machine, fmt.Sprint("process ", self.PID), "(job $17)",
 							"since 2", "last seen ", "--wait-for-lock", "utr clean --uri")
 					})
 				}
@@ -147,30 +153,34 @@ func TestOneOfManyWins(t *testing.T) {
 // other is before it is stale.
 func TestLockOfARunThatIsGone(t *testing.T) {
 	uri := serve(t, embedded.Options{Topology: embedded.ReplicaSet}).URI()
-	gone := func(h *Holder) bool { return h.Run == "other" }
-	goesOn := func(*Holder) bool { return false }
-	clean := func(reason string, gone func(*Holder) bool, there, removed bool) {
+	gone, err := ledger.Self()
+	testkit.Check(t, err)
+	gone.Started = "long ago"
+	elsewhere := gone
+	elsewhere.Place += "0" // a container with the same name
+	clean := func(reason string, there, removed bool) {
 		t.Helper()
-		h, was, err := ClearLock(testkit.Context(t), Target{URI: uri}, gone)
+		h, was, err := ClearLock(testkit.Context(t), Target{URI: uri})
 		if (h != nil) != there || was != removed || err != nil || (holderOf(t, uri) != nil) != (there && !removed) {
 			t.Errorf("%s: there %+v, removed %t, %v", reason, h, was, err)
 		}
 	}
-	clean("nobody has it", gone, false, false)
+	clean("nobody has it", false, false)
 	leave(t, uri, -time.Minute)
-	clean("it is stale", nil, true, true)
-	leave(t, uri, time.Hour)
-	clean("nobody knows of the run", nil, true, false)
-	clean("the run goes on", goesOn, true, false)
-	_, err := AcquireLock(testkit.Context(t), uri, LockOptions{Gone: goesOn})
+	clean("it is stale", true, true)
+	leaveOf(t, uri, time.Hour, elsewhere)
+	clean("nobody can tell about the run", true, false)
+	_, err = AcquireLock(testkit.Context(t), uri, LockOptions{})
 	testkit.Equal(t, "the holder", isHeld(t, err).Run, "other")
-	clean("the run is gone", gone, true, true)
-	leave(t, uri, time.Hour)
+	testkit.Check(t, storeOf(t, uri).remove(testkit.Context(t), "other"))
+	leaveOf(t, uri, time.Hour, gone)
+	clean("the run is gone", true, true)
+	leaveOf(t, uri, time.Hour, gone)
 	var heard notes
-	l := locked(t, uri, LockOptions{Note: heard.add, Gone: gone})
+	l := locked(t, uri, LockOptions{Note: heard.add})
 	testkit.Equal(t, "the holder", holderOf(t, uri).Run, l.me.Run)
 	testkit.Says(t, heard.String(), "from a run on host far, process 7 (of last night)", "which is gone")
-	_, _, err = ClearLock(testkit.Context(t), Target{URI: "mongodb://u:" + testkit.Secret + "@127.0.0.1:1/?serverSelectionTimeoutMS=50"}, nil)
+	_, _, err = ClearLock(testkit.Context(t), Target{URI: "mongodb://u:" + testkit.Secret + "@127.0.0.1:1/?serverSelectionTimeoutMS=50"})
 	testkit.Fails(t, err, "nothing listens there")
 }
 

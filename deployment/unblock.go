@@ -29,18 +29,18 @@ var handshake = []string{"hello", "isMaster", "ismaster"}
 const bareLimit = time.Second
 
 // Unblock turns failCommand off on the servers of a deployment whose
-// handshake it fails. It touches nothing while another run holds the lock,
-// unless gone says that this run is no more: then the error is a *HeldError.
+// handshake it fails. It touches nothing while another run holds the lock, which
+// the error, a *HeldError, names then.
 // Servers that cannot be asked are passed over.
-func Unblock(ctx context.Context, t Target, gone func(*Holder) bool) (off []LeftFailPoint, err error) {
+func Unblock(ctx context.Context, t Target) (off []LeftFailPoint, err error) {
 	u, err := t.parse()
 	if err != nil {
 		return nil, err
 	}
-	return unblock(ctx, u, gone)
+	return unblock(ctx, u)
 }
 
-func unblock(ctx context.Context, u uri, gone func(*Holder) bool) (off []LeftFailPoint, err error) {
+func unblock(ctx context.Context, u uri) (off []LeftFailPoint, err error) {
 	if u.scheme != "mongodb" || strings.EqualFold(u.get("tls"), "true") || strings.EqualFold(u.get("ssl"), "true") {
 		return nil, nil
 	}
@@ -67,7 +67,7 @@ func unblock(ctx context.Context, u uri, gone func(*Holder) bool) (off []LeftFai
 			switch {
 			case err != nil:
 				return off, fmt.Errorf("%s, and nobody can tell whether another run needs it: %w", left, err)
-			case holder != nil && !holder.Stale() && (gone == nil || !gone(holder)):
+			case holder != nil && !holder.over():
 				return off, &HeldError{Hosts: u.hosts, Holder: *holder}
 			}
 			if _, err := bare(ctx, host, "admin", bson.D{{Key: "configureFailPoint", Value: left.Name}, {Key: "mode", Value: "off"}}); err != nil {

@@ -5,13 +5,14 @@ package main
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/unified-test-runner/utr/internal/ledger"
+	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/internal/testkit/utrtest"
 )
 
@@ -77,11 +78,34 @@ func TestKilledThenCleaned(t *testing.T) {
 			t.Fatalf("%s: %s", r.reason, end.All())
 		}
 	}
-	if ledger.Here() != "" { // or nobody can see that a process is gone
-		kill(t, p, w)
-		p.Run("run", "--uri", w.uri, suiteFile(t, reads)).Want(0, "which is gone", "turned off: failCommand")
-		w.free()
+	kill(t, p, w)
+	p.Run("run", "--uri", w.uri, suiteFile(t, reads)).Want(0, "which is gone", "turned off: failCommand")
+	w.free()
+}
+
+// A container that has the host name, and the ledger, of a run sees nothing of its
+// process: its lock and its fail point stay on while it goes on.
+func TestAnotherContainer(t *testing.T) {
+	t.Parallel()
+	container := []string{"--user", "--map-root-user", "--pid", "--fork", "--mount-proc", "--kill-child"}
+	if err := exec.CommandContext(testkit.Context(t), "unshare", append(container, "true")...).Run(); err != nil {
+		t.Skip("not proved: no namespace of process ids: ", err)
 	}
+	p := utrtest.NewPlace(t)
+	w := newWitness(t, p.Serve("--topology", "replicaset").URI)
+	first := p.Start("run", "--uri", w.uri, suiteFile(t, armed))
+	w.sees()
+	inside := func(args ...string) utrtest.Result {
+		return p.Launch(exec.Command("unshare", append(append(container, utrtest.Command(t)), args...)...)).End()
+	}
+	inside("clean", "--uri", w.uri).Want(3, "run utr clean there", "it is in use by a run on host ")
+	inside("run", "--uri", w.uri, suiteFile(t, reads)).Want(3, "is in use by a run on host ")
+	if w.ping() == nil {
+		t.Error("the fail point of the first run was turned off")
+	}
+	first.Signal(syscall.SIGINT)
+	first.End().Want(3)
+	w.free()
 }
 
 // A fail point that another tool left on is noticed, and turned off, though it

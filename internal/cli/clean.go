@@ -22,7 +22,7 @@ func cleanCommand() *command {
 service, processes, temporary folders. It takes all of that away when it ends, also
 when it is interrupted; what a run leaves that was killed is taken away by utr
 clean. What belongs to a run that is still there is not touched, nor what was made
-on another machine.
+on another machine or in another container, of whose processes nothing is known.
 
 With --uri, fail points that suites set are turned off on every member of that
 deployment, and its lock document is removed, unless another run uses it.
@@ -301,14 +301,14 @@ func (x *cleaner) deployment(ctx context.Context) {
 // It touches nothing while another run uses the deployment.
 func (x *cleaner) free(ctx context.Context, uri string, failPoints ...string) error {
 	target := deployment.Target{URI: uri, ServerAPI: *x.serverAPI}
-	off, err := deployment.Unblock(ctx, target, isGone)
+	off, err := deployment.Unblock(ctx, target)
 	if err := x.tellOff(off); err != nil {
 		return err
 	}
 	if err != nil {
 		return err
 	}
-	holder, removed, err := deployment.ClearLock(ctx, target, isGone)
+	holder, removed, err := deployment.ClearLock(ctx, target)
 	switch {
 	case err != nil:
 		return err
@@ -339,22 +339,4 @@ func (x *cleaner) tellOff(off []deployment.LeftFailPoint) error {
 		}
 	}
 	return nil
-}
-
-// isNoMore reports whether the run that holds a lock is known for sure to be no
-// more: it was a process of this very start of this machine.
-func isNoMore(h *deployment.Holder) bool {
-	return h.Place != "" && h.Place == ledger.Here() && isNoProcess(h.PID)
-}
-
-// isGone reports whether the run that holds a lock is known to be no more: it
-// was on a machine of this name. Whoever asks for a cleaning looks at it.
-func isGone(h *deployment.Holder) bool {
-	machine, err := os.Hostname()
-	return err == nil && machine == h.Host && isNoProcess(h.PID)
-}
-
-func isNoProcess(pid int) bool {
-	_, err := ledger.ProcessOf(pid)
-	return errors.Is(err, ledger.ErrNoProcess)
 }

@@ -95,6 +95,7 @@ func TestClean(t *testing.T) {
 		t.Errorf("%d entries are left", len(left))
 	}
 	b.bury(t, "machine", "elsewhere")
+	b.bury(t, "place", "a container there")
 	b.expect(t, "entries of another machine", "clean", 0, "on elsewhere: … on elsewhere: … nothing was left\n")
 	write(t, filepath.Join(b.env[ledger.EnvDir], "ledger", "broken.json"), "{")
 	b.expect(t, "an entry that cannot be read", "clean", ExitBroken, "broken.json is no entry")

@@ -27,7 +27,7 @@ func (f *flags) lock() *lockFlags {
 // cluster completes the options of a deployment of somebody else: it is locked
 // for the run, which ends where the lock is lost.
 func (l *lockFlags) cluster(c *call, o deployment.ClusterOptions, lost context.CancelCauseFunc) deployment.ClusterOptions {
-	o.Lock = &deployment.LockOptions{Name: *l.name, Wait: *l.wait, Gone: isNoMore, Lost: func(err error) { lost(err) }}
+	o.Lock = &deployment.LockOptions{Name: *l.name, Wait: *l.wait, Lost: func(err error) { lost(err) }}
 	o.Note = func(line string) { c.note(line) }
 	return o
 }

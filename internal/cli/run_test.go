@@ -23,7 +23,7 @@ func TestFlags(t *testing.T) {
 		once = "Jobs=1 Count=1"
 		play = "Members=3 Mongoses=2"
 		real = "Members=3 Shards=1 Mongoses=2 Jobs=1 Ledger={} Secret Note"
-		hers = " Ledger={} Lock={Lost Gone} Secret Note"
+		hers = " Ledger={} Lock={Lost} Secret Note"
 	)
 	for _, r := range []struct{ reason, line, run, opened string }{
 		{"defaults", "run suite.yml", once, play},
@@ -36,11 +36,11 @@ func TestFlags(t *testing.T) {
 		{"one embedded deployment", "run --topology sharded --server-version 4.2 --members 5 --mongoses 3 --tls --auth on suite.yml", once,
 			"Topologies=[sharded] Version=4.2 Members=5 Mongoses=3 TLS=true Auth=true Ledger={}"},
 		{"no access control", "run --auth off suite.yml", once, play + " Auth=false"},
-		{"a cluster of one's own", "run --uri mongodb://h/ suite.yml", once, "URI=mongodb://h/ Lock={Lost Gone} Note"},
-		{"a cluster of the environment", "UTR_URI=mongodb://h/ UTR_SINGLE_URI=mongodb://i/ run suite.yml", once, "URI=mongodb://h/ SingleURI=mongodb://i/ Lock={Lost Gone} Note"},
+		{"a cluster of one's own", "run --uri mongodb://h/ suite.yml", once, "URI=mongodb://h/ Lock={Lost} Note"},
+		{"a cluster of the environment", "UTR_URI=mongodb://h/ UTR_SINGLE_URI=mongodb://i/ run suite.yml", once, "URI=mongodb://h/ SingleURI=mongodb://i/ Lock={Lost} Note"},
 		{"a lock that is waited for", "run --uri mongodb://h/ --wait-for-lock 90s --lock-name 'job 7' --server-api 1 suite.yml",
-			once + " ServerAPI=1", "URI=mongodb://h/ ServerAPI=1 Lock={Name=job 7 Wait=1m30s Lost Gone} Note"},
-		{"fail points of the suites are known to the cluster", "run --uri mongodb://h/ armed.yml", once, "URI=mongodb://h/ Lock={Lost Gone} FailPoints=[hangSomewhere] Note"},
+			once + " ServerAPI=1", "URI=mongodb://h/ ServerAPI=1 Lock={Name=job 7 Wait=1m30s Lost} Note"},
+		{"fail points of the suites are known to the cluster", "run --uri mongodb://h/ armed.yml", once, "URI=mongodb://h/ Lock={Lost} FailPoints=[hangSomewhere] Note"},
 		{"a dry run opens nothing", "run --uri mongodb://h/ --dry-run suite.yml", "", ""},
 		{"binaries", "UTR_URI=mongodb://elsewhere/ run --local /r suite.yml", once, "Where=/r " + real},
 		{"everything about binaries",

@@ -25,22 +25,10 @@ type Ledger struct {
 	run Run
 }
 
-// Run is the run that made a thing.
-type Run struct {
-	// Machine is the host name of where it ran: the ids of its processes mean
-	// nothing elsewhere.
-	Machine string `json:"machine"`
-	Process
-}
-
 // Open gives the ledger in a directory, which is made if it is not there. Its
 // entries belong to the run that is this process.
 func Open(dir string) (*Ledger, error) {
-	machine, err := os.Hostname()
-	if err != nil {
-		return nil, fmt.Errorf("ledger: the name of this machine: %w", err)
-	}
-	self, err := ProcessOf(os.Getpid())
+	self, err := Self()
 	if err != nil {
 		return nil, fmt.Errorf("ledger: %w", err)
 	}
@@ -48,7 +36,7 @@ func Open(dir string) (*Ledger, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("ledger: %w", err)
 	}
-	return &Ledger{dir: dir, run: Run{Machine: machine, Process: self}}, nil
+	return &Ledger{dir: dir, run: self}, nil
 }
 
 // record is what a file holds.
@@ -120,8 +108,8 @@ func (l Leftover) Forget() error { return forget(l.file) }
 
 // Leftovers lists the entries of runs that are no more, in the order in which
 // they are best taken away: processes before the folders that they write to,
-// and elder ones first. Entries of another machine, whose runs cannot be judged
-// from here, are in elsewhere. The error tells of files that cannot be read;
+// and elder ones first. Entries of runs that cannot be judged from here, those of
+// another machine or of another container, are in elsewhere. The error tells of files that cannot be read;
 // the others are listed all the same.
 func (l *Ledger) Leftovers() (dead, elsewhere []Leftover, err error) {
 	if l == nil {
@@ -143,16 +131,14 @@ func (l *Ledger) Leftovers() (dead, elsewhere []Leftover, err error) {
 		case err != nil:
 			errs = append(errs, fmt.Errorf("ledger: %w", err))
 			continue
-		case left.Run.Machine != l.run.Machine:
-			elsewhere = append(elsewhere, left)
-			continue
 		}
-		living, err := left.Run.Living()
-		switch {
+		switch fate, err := left.Run.Fate(); {
 		case err != nil:
 			errs = append(errs, fmt.Errorf("ledger: %s: whether its run is still there: %w", left.file, err))
-		case !living:
+		case fate == Gone:
 			dead = append(dead, left)
+		case fate == Unknown:
+			elsewhere = append(elsewhere, left)
 		}
 	}
 	for _, list := range [][]Leftover{dead, elsewhere} {

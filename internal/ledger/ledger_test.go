@@ -264,16 +264,46 @@ func TestUnreadableEntries(t *testing.T) {
 	}
 }
 
-// The runs of another machine cannot be judged from here, and a nil ledger
-// remembers nothing.
-func TestElsewhere(t *testing.T) {
-	l := buried(t)
-	l.run.Machine = "elsewhere"
-	if _, err := l.Add(Entry{Kind: Folder, Path: ours("1")}); err != nil {
-		t.Fatal(err)
+// A run is gone only if its process can be looked up from here and is not there,
+// or if its machine has started anew since; a nil ledger remembers nothing.
+func TestFate(t *testing.T) {
+	self, err := Self()
+	testkit.Check(t, err)
+	if self.Place == "" {
+		t.Fatal("a process cannot tell where its id means something")
 	}
-	l.run.Machine = "here"
-	l.leftovers(t, "another machine", 0, 1)
+	dead := func(r *Run) { r.Started = "long ago" }
+	anew := func(r *Run) { r.ID, r.Place = "id", "an earlier start/pid:[1]"; dead(r) }
+	for _, r := range []struct {
+		reason string
+		change func(*Run)
+		want   Fate
+	}{
+		{"this process", func(*Run) {}, Living},
+		{"a process that has ended", dead, Gone},
+		{"nobody knows where it is", func(r *Run) { dead(r); r.Place = "" }, Unknown},
+		{"nobody knows when it started", func(r *Run) { r.PID, r.Started = 1<<22, "" }, Unknown},
+		{"another container of a host name", func(r *Run) { dead(r); r.Place += "0" }, Unknown},
+		{"another container, and a name for the machine", func(r *Run) { dead(r); r.ID, r.Place = "id", r.Place+"0" }, Unknown},
+		{"another host name", func(r *Run) { anew(r); r.Machine += "0" }, Unknown},
+		{"a machine without a name for itself", func(r *Run) { anew(r); r.ID = "" }, Unknown},
+		{"this process, before the machine started anew", anew, Gone},
+	} {
+		run := self
+		r.change(&run)
+		place, id := self.Place, self.ID
+		if run.ID == "id" {
+			id = "id"
+		}
+		fate, err := run.fate(place, id)
+		testkit.Check(t, err)
+		testkit.Equal(t, r.reason, fate, r.want)
+	}
+	l := buried(t)
+	l.run.Place += "0"
+	_, err = l.Add(Entry{Kind: Folder, Path: ours("1")})
+	testkit.Check(t, err)
+	l.leftovers(t, "another place", 0, 1)
 	l = nil
 	if done, err := l.Add(Entry{}); err != nil || done() != nil {
 		t.Error(err)
@@ -300,8 +330,8 @@ func TestAnotherProcessOfTheSameID(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if runtime.GOOS == "linux" && !strings.Contains(Here(), "/pid:[") {
-		t.Errorf("the namespace of process ids is not in %q", Here())
+	if place, _ := here(); runtime.GOOS == "linux" && !strings.Contains(place, "/pid:[") {
+		t.Errorf("the namespace of process ids is not in %q", place)
 	}
 }
 
@@ -356,7 +386,7 @@ func FuzzRead(f *testing.F) {
 		{Kind: Cluster, URL: "http://h/v1", Resource: "servers", ID: "a", Making: true},
 		{Kind: FailPoint, URI: "mongodb://ann:pw@h/?a=b", Host: "h", Name: "x"},
 	} {
-		text, _ := json.Marshal(record{Run: Run{"m", Process{9, "s"}}, Entry: e})
+		text, _ := json.Marshal(record{Run: Run{Machine: "m", Process: Process{9, "s"}}, Entry: e})
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {

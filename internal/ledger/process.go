@@ -30,11 +30,6 @@ func ProcessOf(pid int) (Process, error) {
 	return Process{PID: pid, Started: at}, nil
 }
 
-// Here names where the ids of processes mean what they mean to this one: this
-// start of this machine, and of its containers the one that it is in. It is ""
-// where that cannot be told.
-func Here() string { return here() }
-
 // Living reports whether the process still runs.
 func (p Process) Living() (bool, error) {
 	at, err := started(p.PID)

@@ -42,15 +42,18 @@ func boot() (string, error) {
 	return strings.TrimSpace(string(id)), err
 }
 
-// here goes by the namespace of process ids (pid_namespaces(7)).
-func here() string {
+// here goes by the namespace of process ids (pid_namespaces(7)), and by the name
+// of an installation (machine-id(5)), which many containers lack.
+func here() (place, machine string) {
+	id, _ := os.ReadFile("/etc/machine-id")
+	machine = strings.TrimSpace(string(id))
 	boot, err := boot()
 	if err != nil {
-		return ""
+		return "", machine
 	}
 	space, err := os.Readlink("/proc/self/ns/pid")
 	if err != nil {
-		return ""
+		return "", machine
 	}
-	return boot + "/" + space
+	return boot + "/" + space, machine
 }

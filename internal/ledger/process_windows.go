@@ -4,12 +4,14 @@ import (
 	"errors"
 	"strconv"
 	"syscall"
+	"unsafe"
 )
 
 const (
 	queryLimitedInformation = 0x1000
 	stillActive             = 259
 	errInvalidParameter     = syscall.Errno(87)
+	wow64Key                = 0x100 // of the registry as 64-bit programs see it
 )
 
 // started gives the time at which a process was created, in units of 100 ns.
@@ -36,6 +38,20 @@ func started(pid int) (string, error) {
 	return strconv.FormatInt(created.Nanoseconds(), 10), nil
 }
 
-// here is not known: the start of the machine is none of what this system tells
-// in one word.
-func here() string { return "" }
+// here is the machine: processes are told apart by the time of their start.
+func here() (place, machine string) {
+	var key syscall.Handle
+	path, value := syscall.StringToUTF16Ptr(`SOFTWARE\Microsoft\Cryptography`), syscall.StringToUTF16Ptr("MachineGuid")
+	if err := syscall.RegOpenKeyEx(syscall.HKEY_LOCAL_MACHINE, path, 0, syscall.KEY_READ|wow64Key, &key); err != nil {
+		return "", ""
+	}
+	defer func() { _ = syscall.RegCloseKey(key) }()
+	var text [64]uint16
+	var kind uint32
+	size := uint32(unsafe.Sizeof(text))
+	if err := syscall.RegQueryValueEx(key, value, nil, &kind, (*byte)(unsafe.Pointer(&text)), &size); err != nil || kind != syscall.REG_SZ {
+		return "", ""
+	}
+	machine = syscall.UTF16ToString(text[:])
+	return machine, machine
+}
