@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -64,8 +65,8 @@ func TestOrchestrationEndToEnd(t *testing.T) {
 }
 
 // With the real mongo-orchestration and our own mongod and mongos: suites pass
-// on clusters that share the work, nothing is left, and utr clean removes the
-// cluster that a killed run was about to make. Other kinds of clusters, and
+// on clusters that share the work, nothing is left, a folder that a file names
+// keeps what is in it, and utr clean removes the cluster that a killed run was about to make. Other kinds of clusters, and
 // other ends of a run, are in soak/orchestration.
 func TestMongoOrchestration(t *testing.T) {
 	t.Parallel()
@@ -73,6 +74,14 @@ func TestMongoOrchestration(t *testing.T) {
 	end := o.Begin("--cluster", "replicaset-one-auth-tls", "--clusters", "2", "--run", "distinct", "retryable-reads").End().Want(0, " passed, 0 failed, ")
 	if strings.HasPrefix(end.Out, "0 passed") || strings.Contains(end.Out, "\n0 passed") {
 		t.Errorf("nothing ran: %s", end.Out)
+	}
+	o.Vacant()
+	precious, mine := filepath.Join(t.TempDir(), "data"), filepath.Join(t.TempDir(), "mine.json")
+	testkit.Check(t, os.MkdirAll(filepath.Join(precious, "of a user"), 0o700))
+	testkit.Check(t, os.WriteFile(mine, fmt.Appendf(nil, `{"procParams": {"dbpath": %q}}`, precious), 0o600))
+	o.Begin("--cluster", mine, suiteFile(t, reads)).End().Want(0, mine+": dbpath is left out")
+	if _, err := os.Stat(filepath.Join(precious, "of a user")); err != nil {
+		t.Errorf("a user's folder went with the cluster: %v", err)
 	}
 	o.Vacant()
 	u := o.Begin("--cluster", "replicaset", suiteFile(t, armed))

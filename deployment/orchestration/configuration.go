@@ -259,9 +259,10 @@ func (c Configuration) NewID() string {
 
 // Body gives what the service is sent to make a cluster of that id. Each of its
 // servers has an id that begins with the cluster's, so that what is left of a
-// making that failed can be found. Unless alone is true, other clusters of the
-// same configuration may be there: ports, folders and log files that it names
-// are left to the service.
+// making that failed can be found. Folders of data are left to the service, which
+// removes them with the cluster, whoever made them. Unless alone is true, other
+// clusters of the same configuration may be there: ports and log files are left to
+// the service as well.
 func (c Configuration) Body(id string, alone bool) map[string]any {
 	out := c.copy()
 	out.doc["id"] = id
@@ -279,14 +280,22 @@ func (c Configuration) Body(id string, alone bool) map[string]any {
 	for key, of := range out.sets() {
 		of["rs_id"] = id + partMark + key
 	}
-	if !alone {
-		for _, p := range out.processes() {
-			for _, key := range []string{"port", "dbpath", "logpath"} {
-				delete(p, key)
-			}
+	for _, p := range out.processes() {
+		delete(p, dataFolder)
+		if !alone {
+			delete(p, "port")
+			delete(p, "logpath")
 		}
 	}
 	return out.doc
+}
+
+// dataFolder is the option of a server that names its folder of data.
+const dataFolder = "dbpath"
+
+// NamesData reports whether it names folders of data, which Body leaves out.
+func (c Configuration) NamesData() bool {
+	return slices.ContainsFunc(c.copy().processes(), func(p map[string]any) bool { return p[dataFolder] != nil })
 }
 
 // SetBalancerPorts gives each router the next of some ports for its load
@@ -415,6 +424,11 @@ func (c Configuration) check() error {
 	}
 	if members, _ := c.doc["members"].([]any); c.Kind == ReplicaSet && len(members) == 0 {
 		return errors.New("it has no members")
+	}
+	for _, p := range c.copy().processes() {
+		if p["keyFile"] != nil {
+			return errors.New("keyFile: the service removes that file with the cluster; say what is in it by auth_key")
+		}
 	}
 	return nil
 }

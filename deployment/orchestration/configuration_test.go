@@ -62,6 +62,7 @@ func TestKinds(t *testing.T) {
 		{"no members", `{"members": []}`, "", "it has no members"},
 		{"members that are not a list", `{"members": {}}`, "", "members must be a list"},
 		{"members that are not objects", `{"members": ["a"]}`, "", "members must be a list of objects"},
+		{"a file of keys, which the service removes", `{"shards": [{"shardParams": {"members": [{"procParams": {"keyFile": "/k"}}]}}]}`, "", "keyFile: the service removes"},
 		{"routers that are a number", `{"routers": 2}`, "", "routers must be a list"},
 	} {
 		c, err := Parse("x", []byte(r.text))
@@ -88,16 +89,18 @@ func TestBody(t *testing.T) {
 	}{
 		{"a server", `{"procParams": {"port": 27017, "x": 1.5}}`, true,
 			`{"id": "ID", "name": "mongod", "procParams": {"port": 27017, "x": 1.5}}`},
+		{"a folder of data, which the service removes", `{"procParams": {"dbpath": "/d", "logpath": "/l"}}`, true,
+			`{"id": "ID", "name": "mongod", "procParams": {"logpath": "/l"}}`},
 		{"one of several", `{"id": "a", "name": "mongod", "procParams": {"port": 27017, "ipv6": true}}`, false,
 			`{"id": "ID", "name": "mongod", "procParams": {"ipv6": true}}`},
 		{"a replica set", `{"members": [{"procParams": {"port": 1}, "rsParams": {"tags": {"port": "x"}}}, {"server_id": "mine", "rsParams": {"arbiterOnly": true}}]}`, false,
 			`{"id": "ID", "members": [{"procParams": {}, "rsParams": {"tags": {"port": "x"}}, "server_id": "ID-part-member0"},
 			{"procParams": {}, "rsParams": {"arbiterOnly": true}, "server_id": "ID-part-member1"}]}`},
 		{"a sharded cluster", sharded, true,
-			`{"id": "ID", "configsvrs": [{"rs_id": "ID-part-config", "members": [{"server_id": "ID-part-config-0"}]}],
-			"shards": [{"id": "sh01", "shardParams": {"rs_id": "ID-part-shard0", "members": [
-				{"procParams": {"port": 27217, "dbpath": "/d"}, "server_id": "ID-part-shard0-0"}, {"server_id": "ID-part-shard0-1"}]}},
-				{"id": "sh02", "shardParams": {"server_id": "ID-part-shard1"}}],
+			`{"id": "ID", "configsvrs": [{"rs_id": "ID-part-config", "members": [{"procParams": {}, "server_id": "ID-part-config-0"}]}],
+			"shards": [{"id": "sh01", "shardParams": {"rs_id": "ID-part-shard0", "procParams": {}, "members": [
+				{"procParams": {"port": 27217}, "server_id": "ID-part-shard0-0"}, {"procParams": {}, "server_id": "ID-part-shard0-1"}]}},
+				{"id": "sh02", "shardParams": {"procParams": {}, "server_id": "ID-part-shard1"}}],
 			"routers": [{"port": 27017, "logpath": "/l", "setParameter": {"loadBalancerPort": 27050}, "server_id": "ID-part-router0"}, {"port": 27018, "server_id": "ID-part-router1"}]}`},
 		{"config servers of long ago", `{"shards": [], "configsvrs": [{"port": 1}, {}, {}]}`, true,
 			`{"id": "ID", "shards": [], "configsvrs": [{"port": 1, "server_id": "ID-part-config0"}, {"server_id": "ID-part-config1"}, {"server_id": "ID-part-config2"}]}`},

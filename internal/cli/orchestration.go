@@ -132,6 +132,9 @@ func (o *orchestrationFlags) clusters(c *call, names []string) ([]deployment.Orc
 		if configuration.NeedsFiles() && settings.Files == "" && !configuration.Preset() {
 			return nil, usage("run: --cluster %s: %s stands in it: say by --orchestration-files DIR what for", name, orchestration.FilesToken)
 		}
+		if configuration.NamesData() {
+			c.note(fmt.Sprintf("%s: dbpath is left out: the service would remove that folder with the cluster", name))
+		}
 		out = append(out, deployment.OrchestratedCluster{Configuration: configuration.With(settings)})
 	}
 	return out, nil
