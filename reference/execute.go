@@ -35,6 +35,8 @@ type reply struct {
 }
 
 // execute performs a command: it asks the retry core what to do and does it.
+// What ran out of time is raised as a timeout under timeoutMS alone: without it
+// errors are what they were before (Client Side Operations Timeout, "Errors").
 func (c *client) execute(ctx context.Context, cmd *command, tr *trace) (reply, *result.Error) {
 	cmd.session.leaveTransaction(cmd)
 	if err := cmd.session.permits(cmd); err != nil {
@@ -63,6 +65,7 @@ func (c *client) execute(ctx context.Context, cmd *command, tr *trace) (reply, *
 		case retry.Select:
 			var err *result.Error
 			if srv, err = c.selectFor(ctx, cmd, d.Deprioritized, operation); err != nil {
+				err.Timeout = err.Timeout && cmd.timeout
 				errs[d.Attempt] = orElse(errs[d.Attempt], err)
 				in = c.failed(ctx, cmd, retry.Failure{Kind: retry.Selection, Labels: err.Labels})
 				continue
@@ -73,6 +76,7 @@ func (c *client) execute(ctx context.Context, cmd *command, tr *trace) (reply, *
 		case retry.Send:
 			r, f := c.attempt(ctx, srv, cmd, operation, tr)
 			if f != nil {
+				f.err.Timeout = f.err.Timeout && cmd.timeout
 				errs[d.Attempt], replies[d.Attempt], cmd.failed = f.err, r, f.err
 				f.rules.Message = f.err.Message
 				in = c.failed(ctx, cmd, f.rules)
@@ -153,9 +157,6 @@ func (c *client) selectFor(ctx context.Context, cmd *command, deprioritized []st
 	if err != nil {
 		c.labelTransaction(cmd, err, false)
 		cmd.unpin(err)
-		if cmd.timeout && ctx.Err() != nil {
-			err.Timeout = true
-		}
 	}
 	return srv, err
 }
@@ -192,7 +193,7 @@ func (c *client) attempt(ctx context.Context, srv *server, cmd *command, operati
 			if f.rules.Handshake && srv.desc.TopologyVersion != nil && !f.err.HasLabel(labelOverloaded) {
 				c.sockets.settle(monitor, srv.unknown)
 			}
-			if f.rules.Kind != retry.PoolCleared && f.rules.Kind != retry.Network && cmd.timeout && ctx.Err() != nil {
+			if f.rules.Kind != retry.PoolCleared && f.rules.Kind != retry.Network && ctx.Err() != nil {
 				f.err.Timeout = true
 			}
 			c.labelWrite(cmd, &f, srv)
@@ -292,9 +293,7 @@ func (c *client) exchange(ctx context.Context, conn *mnet.Connection, srv *serve
 		c.labelTransaction(cmd, f.err, true)
 		defer cmd.unpin(f.err)
 		f.rules.Labels = f.err.Labels
-		if cmd.timeout && f.outOfTime() {
-			f.err.Timeout = true
-		}
+		f.err.Timeout = cmd.timeout && f.outOfTime()
 		cmd.storageEngine(f)
 	}
 	out := reply{doc: doc, address: srv.address}
@@ -366,9 +365,6 @@ func (c *client) networkError(ctx context.Context, err error, conn *mnet.Connect
 	c.labelTransaction(cmd, f.err, true)
 	defer cmd.unpin(f.err)
 	f.rules.Labels = f.err.Labels
-	if !cmd.timeout {
-		f.err.Timeout = false
-	}
 	events.failed(f.err, nil)
 	cmd.session.markDirty()
 	if c.inUse.interrupted(srv.address, conn.DriverConnectionID()) {
@@ -508,7 +504,7 @@ func (cmd *command) unpin(err *result.Error) {
 // "UnknownTransactionCommitResult").
 func unknownCommit(err *result.Error) bool {
 	switch err.Kind {
-	case "network", "pool cleared", "server selection", "connection check-out":
+	case "network", "pool cleared", "server selection":
 		return true
 	}
 	if err.HasLabel(labelWrite) || err.Code == 50 {

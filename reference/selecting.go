@@ -147,7 +147,7 @@ func (c *client) awaitServer(ctx context.Context, w want, waiting func(time.Dura
 				return nil, &result.Error{Message: "client was closed during server selection", Client: true, Kind: "server selection"}
 			}
 		case <-timer.C:
-			return nil, &result.Error{Client: true, Kind: "server selection",
+			return nil, &result.Error{Client: true, Kind: "server selection", Timeout: true,
 				Message: fmt.Sprintf("no suitable server within %v: %v", c.settings.serverSelectionTimeout, picture)}
 		case <-ctx.Done():
 			return nil, over(picture)

@@ -330,8 +330,17 @@ func TestTimeoutMS(t *testing.T) {
 		{"check-out has what is left of serverSelectionTimeoutMS", pool + "timeoutMS=60000 serverSelectionTimeoutMS=500", "~find; ping", "find=5s+ok",
 			"find 500ms !connection-check-out/timeout"},
 		{"waitQueueTimeoutMS does not count", pool + "timeoutMS=60000 waitQueueTimeoutMS=10", "~find; ping", "find=300ms+ok", "find ping"},
-		{"but does without timeoutMS", pool + "waitQueueTimeoutMS=10", "~find; ping", "find=5s+ok", "find 10ms !connection-check-out/timeout"},
+		{"but does without timeoutMS, whose timeout that is not", pool + "waitQueueTimeoutMS=10", "~find; ping", "find=5s+ok",
+			"find 10ms !connection-check-out"},
+		{"nor does it leave the result of a commit unknown", pool + "waitQueueTimeoutMS=10", "start; @insert; ~find; commit", "find=5s+ok",
+			"insert find 10ms !connection-check-out"},
 		{"serverSelectionTimeoutMS does not without it", pool + "serverSelectionTimeoutMS=500", "~find; ping", "find=1s+ok", "find ping"},
+		{"a selection under timeoutMS ends as a timeout", "heartbeat=1h timeoutMS=60000 serverSelectionTimeoutMS=500", "find", "hello=1h+ok",
+			"500ms !server-selection/timeout"},
+		{"and not without it", "heartbeat=1h serverSelectionTimeoutMS=500", "find", "hello=1h+ok", "500ms !server-selection"},
+		{"nor does a handshake", "single user heartbeat=1h connectTimeoutMS=50 retryReads=false", "find", "saslStart=1h+ok", "saslStart 50ms !network"},
+		{"which is one under timeoutMS", "single user heartbeat=1h connectTimeoutMS=50 timeoutMS=60000 retryReads=false", "find", "saslStart=1h+ok",
+			"saslStart 50ms !network/timeout"},
 	})
 }
 
