@@ -127,9 +127,7 @@ func (c *call) resolve() {
 		c.client, c.scope, c.db, c.coll = e.db.client, e.options, e.db.name, e.name
 	case *clientSession:
 		c.client, c.scope, c.db = e.client, e.client.scope(), "admin"
-		if e.timeout != nil {
-			c.scope.timeout = e.timeout
-		}
+		c.scope.timeout = e.timeoutMS()
 	case *bucket:
 		c.client, c.scope, c.db = e.db.client, e.options, e.db.name
 	case iterator:
@@ -176,7 +174,11 @@ func (c *call) begin(ctx context.Context) (context.CancelFunc, *result.Error) {
 		}
 	}
 	c.limit = limit
-	if s := c.session; s != nil && !s.deadline.IsZero() && s.inTransaction() {
+	s := c.session
+	if c.kind == operations.Session {
+		s = c.entity.(*clientSession)
+	}
+	if s != nil && !s.deadline.IsZero() && s.inTransaction() {
 		if c.has("timeoutMS") {
 			return func() {}, argument("timeoutMS cannot be overridden in the callback of withTransaction")
 		}

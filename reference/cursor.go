@@ -24,9 +24,8 @@ type cursor struct {
 	session *clientSession
 	address string
 	options cursorOptions
-	limit   *time.Duration // timeoutMS of each iteration, nil without
+	limit   *time.Duration // timeoutMS of the operation that created it, nil without
 	life    time.Time      // deadline of the whole cursor, zero without
-	timed   bool           // timeoutMS governs it
 
 	mu       sync.Mutex
 	id       int64
@@ -55,19 +54,15 @@ func (c *call) openCursor(r reply, o cursorOptions) (*cursor, *result.Error) {
 	if !ok {
 		return nil, &result.Error{Message: "the reply has no cursor", Client: true, Kind: "reply", Response: r.doc, Server: r.address}
 	}
-	k := &cursor{client: c.client, session: c.session, address: r.address, conn: r.conn, options: o, timed: c.timeout}
+	k := &cursor{client: c.client, session: c.session, address: r.address, conn: r.conn, options: o, limit: c.limit}
 	ns, _ := doc.Lookup("ns").StringValueOK()
 	k.db, k.coll, _ = strings.Cut(ns, ".")
 	k.id, _ = enginekit.Integer(doc.Lookup("id"))
 	if err := k.take(doc, "firstBatch"); err != nil {
 		return nil, err
 	}
-	if c.timeout && c.limit != nil && *c.limit > 0 {
-		if o.lifetime {
-			k.life, _ = deadlineOf(c.ctx)
-		} else {
-			k.limit = c.limit
-		}
+	if o.lifetime {
+		k.life, _ = deadlineOf(c.ctx)
 	}
 	c.kept = c.session.implicit
 	if k.id == 0 {
@@ -146,8 +141,12 @@ func (k *cursor) bounded(ctx context.Context) (context.Context, context.CancelFu
 	return ctx, func() {}
 }
 
-// unlimited tells that timeoutMS is 0.
-func (k *cursor) unlimited() bool { return k.timed && k.limit == nil && k.life.IsZero() }
+// limited gives a command of the cursor what it has to know of timeoutMS.
+func (cmd *command) limited(timeoutMS *time.Duration) *command {
+	cmd.timeout = timeoutMS != nil
+	cmd.unlimited = cmd.timeout && *timeoutMS == 0
+	return cmd
+}
 
 func (k *cursor) getMore(ctx context.Context, tr *trace) *result.Error {
 	o := k.options
@@ -162,7 +161,7 @@ func (k *cursor) getMore(ctx context.Context, tr *trace) *result.Error {
 		}
 		if o.maxTime > 0 {
 			wait := o.maxTime
-			if t.remaining < forever && k.timed {
+			if t.remaining < forever && k.limit != nil {
 				wait = max(min(wait, (t.remaining-t.minRTT).Milliseconds()), 1)
 			}
 			d = append(d, bson.E{Key: "maxTimeMS", Value: wait})
@@ -173,9 +172,8 @@ func (k *cursor) getMore(ctx context.Context, tr *trace) *result.Error {
 		return d, nil
 	}
 	cmd := &command{name: "getMore", db: k.db, op: retry.Lookup("getMore"), build: build, write: true,
-		session: k.session, address: k.address, conn: k.conn, pin: true, timeout: k.timed, unlimited: k.unlimited(),
-		noMaxTime: true} // it would be that of awaitData
-	r, err := k.client.execute(ctx, cmd, tr)
+		session: k.session, address: k.address, conn: k.conn, pin: true, noMaxTime: true} // it would be that of awaitData
+	r, err := k.client.execute(ctx, cmd.limited(k.limit), tr)
 	if err != nil {
 		if err.Kind == "network" && !err.Timeout || err.Kind == "server" && err.Code == 43 {
 			k.id = 0 // it cannot be killed any more
@@ -197,38 +195,36 @@ func (k *cursor) getMore(ctx context.Context, tr *trace) *result.Error {
 }
 
 // close implements iterator. Errors of killCursors are ignored.
-func (k *cursor) close(ctx context.Context, tr *trace) {
+func (k *cursor) close(ctx context.Context, timeoutMS *time.Duration, tr *trace) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.closed {
 		return
 	}
 	k.closed = true
-	k.kill(ctx, tr)
+	if timeoutMS == nil {
+		timeoutMS = k.limit
+	}
+	k.kill(ctx, timeoutMS, tr)
 	k.batch = nil
 	k.release()
 }
 
-func (k *cursor) kill(ctx context.Context, tr *trace) {
+func (k *cursor) kill(ctx context.Context, timeoutMS *time.Duration, tr *trace) {
 	if k.id == 0 {
 		return
 	}
 	cmd := &command{name: "killCursors", db: k.db, op: retry.Lookup("killCursors"), write: true,
-		session: k.session, address: k.address, conn: k.conn, timeout: k.timed, unlimited: k.unlimited(),
+		session: k.session, address: k.address, conn: k.conn,
 		build: fixed(bson.D{{Key: "killCursors", Value: k.coll}, {Key: "cursors", Value: bson.A{k.id}}})}
 	k.id = 0
-	ctx, cancel := k.client.driver.options.within(ctx, k.killTime())
-	defer cancel()
-	_, _ = k.client.execute(ctx, cmd, tr)
-}
-
-// killTime is how long killCursors may take: the time of an iteration anew,
-// or a while.
-func (k *cursor) killTime() time.Duration {
-	if k.limit != nil && *k.limit > 0 {
-		return *k.limit
+	patience := 10 * time.Second // nobody waits for killCursors for ever
+	if timeoutMS != nil && *timeoutMS > 0 {
+		patience = *timeoutMS
 	}
-	return 10 * time.Second
+	ctx, cancel := k.client.driver.options.within(ctx, patience)
+	defer cancel()
+	_, _ = k.client.execute(ctx, cmd.limited(timeoutMS), tr)
 }
 
 // all iterates the rest, and closes the cursor if an error comes.
@@ -247,14 +243,14 @@ func (k *cursor) all(ctx context.Context, tr *trace) ([]bson.Raw, *result.Error)
 		}
 		k.mu.Unlock()
 		if err != nil {
-			k.close(ctx, tr)
+			k.close(ctx, nil, tr)
 			return nil, err
 		}
 		if !more {
 			return out, nil
 		}
 		if k.options.tailable {
-			k.close(ctx, tr)
+			k.close(ctx, nil, tr)
 			return out, nil
 		}
 	}
@@ -273,7 +269,7 @@ func (c *call) iterate(r reply, o cursorOptions) ([]bson.Raw, *result.Error) {
 // a name lives until the test ends.
 func (c *call) keep(k iterator) (any, *result.Error) {
 	if err := c.test.entities.Put(c.op.SaveAs, k); err != nil {
-		k.close(c.ctx, &c.trace)
+		k.close(c.ctx, nil, &c.trace)
 		return nil, argument(err.Error())
 	}
 	return enginekit.Nothing{}, nil
@@ -282,25 +278,11 @@ func (c *call) keep(k iterator) (any, *result.Error) {
 func cursorRows() []row {
 	return []row{
 		{operations.Cursor, "close", []string{"timeoutMS"}, func(c *call) (any, *result.Error) {
-			k := c.entity.(iterator)
-			ctx := c.ctx
-			if c.has("timeoutMS") {
-				limit, err := timeoutOf(c.arg("timeoutMS"))
-				if err != nil {
-					return nil, argument(err.Error())
-				}
-				if plain, ok := k.(*cursor); ok {
-					plain.mu.Lock()
-					plain.limit, plain.life, plain.timed = limit, time.Time{}, true
-					plain.mu.Unlock()
-					c.ctx = context.WithoutCancel(ctx)
-				}
-			}
-			k.close(ctx, &c.trace)
+			c.entity.(iterator).close(c.ctx, c.limit, &c.trace)
 			return enginekit.Nothing{}, nil
 		}},
-		{operations.Cursor, "iterateOnce", []string{"timeoutMS"}, iterate(false)},
-		{operations.Cursor, "iterateUntilDocumentOrError", []string{"timeoutMS"}, iterate(true)},
+		{operations.Cursor, "iterateOnce", nil, iterate(false)},
+		{operations.Cursor, "iterateUntilDocumentOrError", nil, iterate(true)},
 	}
 }
 

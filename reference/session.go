@@ -180,6 +180,15 @@ func (s *clientSession) end() {
 	}
 }
 
+// timeoutMS is that of the operations that end transactions, and the session
+// (Client Side Operations Timeout, "Sessions").
+func (s *clientSession) timeoutMS() *time.Duration {
+	if s.timeout != nil {
+		return s.timeout
+	}
+	return s.client.settings.timeout
+}
+
 func (s *clientSession) inTransaction() bool {
 	return s.state == txnStarting || s.state == txnInProgress
 }

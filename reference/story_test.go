@@ -187,7 +187,7 @@ func (st story) play(t *testing.T) (told string) {
 	kind, policy, show, callback, members := "replicaset", "", []string(nil), (*result.Error)(nil), 0
 	var uri []string
 	var more func(result.Outcome) string
-	jitter, pass, wire, batch, bucket, untimed, happened := 1.0, time.Duration(0), 25, 100000, 0, false, false
+	jitter, pass, wire, batch, bucket, untimed, happened, inside := 1.0, time.Duration(0), 25, 100000, 0, false, false, "@insert"
 	for _, word := range strings.Fields(st.set) {
 		key, value, _ := strings.Cut(word, "=")
 		number, _ := strconv.Atoi(value)
@@ -239,6 +239,8 @@ func (st story) play(t *testing.T) (told string) {
 				n, _ := strconv.Atoi(code)
 				callback = &result.Error{Message: "mine", Kind: "server", Code: int32(n), HasCode: true, Labels: labelsOf(labels)}
 			}
+		case "inside": // what the callback of withTransaction does
+			inside = value
 		case "pass":
 			pass, _ = time.ParseDuration(value)
 		default:
@@ -272,7 +274,10 @@ func (st story) play(t *testing.T) (told string) {
 			b.entity("session", "session", d("client", "client"))
 		}
 		b.callback = func() *result.Error {
-			out := b.perform("@insert")
+			var out result.Outcome
+			for _, op := range strings.Split(inside, ",") {
+				out = b.perform(op)
+			}
 			if time.Sleep(pass); callback != nil {
 				return callback
 			}

@@ -3,6 +3,7 @@ package reference
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs/operations"
@@ -188,7 +189,7 @@ func (s *changeStream) deliver(ctx context.Context, doc bson.Raw, tr *trace) (bs
 	token, ok := doc.Lookup("_id").DocumentOK()
 	if !ok {
 		s.closed = true
-		s.cursor.close(ctx, tr)
+		s.cursor.close(ctx, nil, tr)
 		return nil, &result.Error{Message: "cannot resume without a resume token: the document has no _id",
 			Client: true, Kind: "change stream"}
 	}
@@ -203,7 +204,7 @@ func (s *changeStream) deliver(ctx context.Context, doc bson.Raw, tr *trace) (bs
 // resume opens the stream again where it was.
 func (s *changeStream) resume(ctx context.Context, tr *trace) *result.Error {
 	s.broken = nil
-	s.cursor.close(ctx, tr)
+	s.cursor.close(ctx, nil, tr)
 	return s.open(ctx, tr, true)
 }
 
@@ -229,12 +230,12 @@ func (s *changeStream) resumable(err *result.Error) bool {
 }
 
 // close implements iterator.
-func (s *changeStream) close(ctx context.Context, tr *trace) {
+func (s *changeStream) close(ctx context.Context, timeoutMS *time.Duration, tr *trace) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return
 	}
 	s.closed = true
-	s.cursor.close(ctx, tr)
+	s.cursor.close(ctx, timeoutMS, tr)
 }

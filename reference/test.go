@@ -47,8 +47,9 @@ type iterator interface {
 	// next gives a document. With wait it goes on until there is one, the
 	// cursor is exhausted, or an error comes; otherwise it tries once.
 	next(ctx context.Context, wait bool, tr *trace) (bson.Raw, *result.Error)
-	// close kills the cursor on the server, quietly.
-	close(ctx context.Context, tr *trace)
+	// close kills the cursor on the server, quietly. It has the time of timeoutMS,
+	// nil for that of the operation that created the cursor, anew.
+	close(ctx context.Context, timeoutMS *time.Duration, tr *trace)
 	owner() *client
 }
 
@@ -287,7 +288,7 @@ func (t *test) Close(ctx context.Context, id string) error {
 func (t *test) closeEntity(ctx context.Context, e any) {
 	switch e := e.(type) {
 	case iterator:
-		e.close(ctx, &trace{})
+		e.close(ctx, nil, &trace{})
 	case *clientSession:
 		e.finish(ctx, &trace{})
 	case *client:

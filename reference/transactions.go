@@ -198,7 +198,13 @@ func (s *clientSession) finish(ctx context.Context, tr *trace) {
 		return
 	}
 	if s.state == txnInProgress {
-		_ = s.abort(ctx, s.timeout != nil, tr)
+		limit := s.timeoutMS()
+		if limit != nil && *limit > 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = s.client.driver.options.within(ctx, *limit)
+			defer cancel()
+		}
+		_ = s.abort(ctx, limit != nil, tr)
 	}
 	s.end()
 }
