@@ -48,7 +48,7 @@ func clientRows() []row {
 }
 
 // endSessions tells the server about the sessions that are not used any more
-// (Driver Sessions, "endSessions"). It never waits for a server.
+// (Driver Sessions, "endSessions"). It begins only where a server is known.
 func (c *client) endSessions() {
 	const most = 10_000 // ids in one command
 	idle := c.sessions.drain()
@@ -66,12 +66,11 @@ func (c *client) endSessions() {
 			return
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		cmd := &command{name: "endSessions", db: "admin", op: retry.Operation{Name: "endSessions"},
-			session: &clientSession{client: c, implicit: true, state: txnNone},
-			build:   fixed(bson.D{{Key: "endSessions", Value: ids}})}
+		cmd := &command{name: "endSessions", db: "admin", op: retry.Lookup("endSessions"),
+			session: c.newSession(true), build: fixed(bson.D{{Key: "endSessions", Value: ids}})}
 		cmd.preference.Mode = "primaryPreferred"
 		cmd.bare = true
-		_, failed := c.attempt(ctx, srv, cmd, c.operation.Add(1), &trace{})
+		_, failed := c.execute(ctx, cmd, &trace{})
 		cancel()
 		if failed != nil {
 			return

@@ -50,6 +50,7 @@ var operationTable = []Operation{
 	{Name: "dropDatabase", Class: Write},
 	{Name: "dropIndexes", Class: Write},
 	{Name: "dropSearchIndex", Class: Write},
+	{Name: "endSessions", Class: Command, Why: "its errors are ignored"},
 	{Name: "find", Class: Read, RetryableRead: true},
 	{Name: "findAndModify", Class: Write, RetryableWrite: true},
 	{Name: "getMore", Class: Read, Why: "the driver cannot know whether the cursor was advanced"},

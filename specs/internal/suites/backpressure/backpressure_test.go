@@ -16,6 +16,7 @@ var unseen = map[string]string{
 	"delete of many":                       "deleteMany",
 	"dropDatabase":                         "the format has no operation for it",
 	"dropSearchIndex":                      "only Atlas has search indexes",
+	"endSessions":                          "sent when a client is closed, and its errors are ignored",
 	"getMore":                              "a file of its own",
 	"killCursors":                          "a file of its own",
 	"renameCollection":                     "drivers have no standard operation for it",
