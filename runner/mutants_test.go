@@ -33,7 +33,7 @@ func TestMutantsFail(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			chosen := choice(loaded.Suites, testkit.Chance(t, 20))
+			chosen := choice(loaded.Suites, testkit.Chance(t, 40))
 			rec := record(t, chosen)
 			all := assess(t, rec, chosen)
 			if len(all) == 0 {

@@ -76,7 +76,7 @@ func passedOn(t *testing.T, verdicts []*result.Verdict, topologies []deployment.
 // A share of our own suites passes on the oldest version, on one in between
 // that differs most from its neighbours, and on the newest.
 func TestVersions(t *testing.T) {
-	suites := bench.Some(own(t), testkit.Chance(t, 24))
+	suites := bench.Some(own(t), testkit.Chance(t, 40))
 	for _, version := range []string{"4.2", "5.0", "9.0"} {
 		t.Run(version, func(t *testing.T) {
 			verdicts := bench.New(t, deployment.EmbeddedOptions{Version: version}).Run(t, suites)
