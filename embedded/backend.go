@@ -8,11 +8,10 @@ import (
 // newBackend is the data of a deployment, empty.
 func newBackend(o Options) server.Backend {
 	return data.New(data.Options{
-		Sharded:            kinds[o.Topology] == server.Sharded,
-		ReplicaSet:         o.Topology == ReplicaSet,
-		ShardName:          server.ShardName,
-		ShardHost:          server.ShardHost(o.SetName),
-		NoScripting:        o.NoScripting,
-		TransactionalWrite: server.TransactionalWrite,
+		Sharded:     kinds[o.Topology] == server.Sharded,
+		ReplicaSet:  o.Topology == ReplicaSet,
+		ShardName:   server.ShardName,
+		ShardHost:   server.ShardHost(o.SetName),
+		NoScripting: o.NoScripting,
 	})
 }

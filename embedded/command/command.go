@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/failpoint"
 )
 
 // Row is one command in the table of a server.
@@ -21,6 +23,9 @@ type Row struct {
 	// answer. Fields returned beside an *Error stand before ok, as those that
 	// a server had already written when it failed.
 	Run func(*Request) (bson.D, error)
+	// Parse is the first part of Run, of rows that have it: what a server finds wrong
+	// before any fail point strikes. It gives the second part.
+	Parse func(*Request) (func() (bson.D, error), error)
 	// AdminOnly commands are refused on other databases.
 	AdminOnly bool
 	// BeforeAuth commands are served to connections that have not
@@ -80,16 +85,18 @@ type Request struct {
 	// handler that streams sets Stream to produce the following replies.
 	ExhaustAllowed bool
 	Stream         func() (bson.D, error)
-	// FailPoint asks whether the named fail point strikes now, gives the data
-	// it was configured with, and counts the hit. Never nil in a request from
-	// the dispatcher.
-	FailPoint func(name string) (data bson.Raw, hit bool)
-	// CloseAfter, set while the command runs, makes the dispatcher close the
-	// connection instead of replying, though the command succeeded.
-	CloseAfter bool
+	// Strikes asks whether the named fail point strikes the command now, says what
+	// it does, and counts the hit. Never nil in a request from the dispatcher.
+	Strikes func(failPoint string) (failpoint.Failure, bool)
+	// HangUp closes the connection at once. The command goes on, and its reply is
+	// not sent. Never nil in a request from the dispatcher.
+	HangUp func()
 	// AfterOK are fields that the dispatcher puts behind all others, the times
 	// included (recoveryToken). A handler may set it on success and on failure.
 	AfterOK bson.D
+	// Watches tells that the command is about a change stream, whose errors may be
+	// resumable. A handler sets it.
+	Watches bool
 }
 
 // Server is what commands may know of the server that they run on.

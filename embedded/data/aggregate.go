@@ -240,18 +240,14 @@ func (c *collection) uniqueOn(fields []string) bool {
 
 const aggregateFields = " pipeline cursor explain allowDiskUse bypassDocumentValidation collation hint let exchange fromMongos needsMerge runtimeConstants legacyRuntimeConstants collectionUUID isMapReduceCommand includeQueryStatsMetrics encryptionInformation "
 
-func (d *Data) aggregate(s *scope, a *args) (bson.D, error) {
-	level, at, err := d.readConcern(a)
-	if err != nil {
-		return nil, err
-	}
+func (d *Data) aggregate(req *command.Request, a *args) (action, error) {
 	if err := unknown("aggregate", a.doc, aggregateFields); err != nil {
 		return nil, err
 	}
-	name, coll := "", s.req.DB+".$cmd.aggregate"
+	name, coll := "", req.DB+".$cmd.aggregate"
 	if str, ok := a.any("aggregate").(string); ok {
-		name, coll = str, s.req.DB+"."+str
-		if err := namespace(s.req.DB, name); err != nil {
+		name, coll = str, req.DB+"."+str
+		if err := namespace(req.DB, name); err != nil {
 			return nil, err
 		}
 	} else if n, ok := value.Whole(a.any("aggregate")); !ok || n != 1 {
@@ -285,80 +281,89 @@ func (d *Data) aggregate(s *scope, a *args) (bson.D, error) {
 	if sizes.err != nil {
 		return nil, sizes.err
 	}
-	opts := pipeline.Options{DB: s.req.DB, Let: a.let(d), Now: d.opts.Now(), Collation: a.collation()}
+	opts := pipeline.Options{DB: req.DB, Let: a.let(d), Now: d.opts.Now(), Collation: a.collation()}
 	if a.err != nil {
 		return nil, a.err
 	}
-	if len(list) > 0 {
-		if first, ok := list[0].(bson.D); ok && len(first) == 1 && first[0].Key == "$changeStream" {
-			return d.changeStream(s, a, name, coll, first[0].Value, list[1:], opts, size)
-		}
-	}
-	p, err := pipeline.Compile(list, opts)
-	if err != nil {
+	if err := pipeline.Named(list); err != nil {
 		return nil, err
 	}
-	if p.Writes != "" {
-		// Since 5.0 a secondary passes on to the primary what is to be written.
-		if s.req.Server != nil && s.req.Server.Role == command.Secondary && wire(s.req) < wire50 {
-			return nil, command.Errorf(10107, "not master")
+	return func(s *scope) (bson.D, error) {
+		level, at, err := d.readConcern(a)
+		if err != nil {
+			return nil, err
 		}
-		if s.txn != nil {
-			return nil, command.Errorf(263, "%s cannot be used in a transaction", p.Writes)
+		if len(list) > 0 {
+			if first, ok := list[0].(bson.D); ok && len(first) == 1 && first[0].Key == "$changeStream" {
+				return d.changeStream(s, a, name, coll, first[0].Value, list[1:], opts, size)
+			}
 		}
-		if level == "linearizable" {
-			return nil, command.Errorf(72, "%s cannot be used with a 'linearizable' read concern level", p.Writes)
+		p, err := pipeline.Compile(list, opts)
+		if err != nil {
+			return nil, err
 		}
-	}
-	switch {
-	case name == "" && p.Source == "":
-		return nil, command.Errorf(73, "{aggregate: 1} is not valid for an empty pipeline or one that starts with a stage that needs a collection.")
-	case name == "" && (p.Source == "$collStats" || p.Source == "$indexStats"):
-		return nil, command.Errorf(73, "%s is not valid for {aggregate: 1}", p.Source)
-	case name != "" && (p.Source == "$currentOp" || p.Source == "$listLocalSessions" || p.Source == "$documents"):
-		return nil, command.Errorf(73, "%s must be run against the database with {aggregate: 1}, not a collection", p.Source)
-	case p.Source == "$currentOp" && s.req.DB != "admin":
-		return nil, command.Errorf(73, "$currentOp must be run against the 'admin' database with {aggregate: 1}")
-	case p.Source == "$documents" && wire(s.req) > 0 && wire(s.req) < 13:
-		return nil, command.Errorf(40324, "Unrecognized pipeline stage name: '$documents'")
-	}
-	if p.Source == "$listSearchIndexes" {
-		return nil, searchStage(s.req)
-	}
-	h := host{s, s.req.DB, name}
-	if explain {
-		return d.explained(s, a.doc), nil
-	}
-	hint := a.any("hint")
-	now := d.now()
-	docs, err := p.Run(s.req.Context, h, func() ([]bson.D, error) {
-		return d.documentsAt(s, name, hint, at)
-	})
-	if err != nil {
-		return nil, err
-	}
-	raws := make([]bson.Raw, len(docs))
-	for i, doc := range docs {
-		raws[i] = value.Encode(doc)
-		if len(raws[i]) > maxDocument {
-			return nil, command.Errorf(10334, "BSONObj size: %d is invalid. Size must be between 0 and 16793600(16MB)", len(raws[i]))
+		if p.Writes != "" {
+			// Since 5.0 a secondary passes on to the primary what is to be written.
+			if s.req.Server != nil && s.req.Server.Role == command.Secondary && wire(s.req) < wire50 {
+				return nil, command.Errorf(10107, "not master")
+			}
+			if s.txn != nil {
+				return nil, command.Errorf(263, "%s cannot be used in a transaction", p.Writes)
+			}
+			if level == "linearizable" {
+				return nil, command.Errorf(72, "%s cannot be used with a 'linearizable' read concern level", p.Writes)
+			}
 		}
-	}
-	src := &results{docs: raws}
-	if level == "snapshot" && s.txn == nil {
-		if at != nil {
-			now = *at
+		switch {
+		case name == "" && p.Source == "":
+			return nil, command.Errorf(73, "{aggregate: 1} is not valid for an empty pipeline or one that starts with a stage that needs a collection.")
+		case name == "" && (p.Source == "$collStats" || p.Source == "$indexStats"):
+			return nil, command.Errorf(73, "%s is not valid for {aggregate: 1}", p.Source)
+		case name != "" && (p.Source == "$currentOp" || p.Source == "$listLocalSessions" || p.Source == "$documents"):
+			return nil, command.Errorf(73, "%s must be run against the database with {aggregate: 1}, not a collection", p.Source)
+		case p.Source == "$currentOp" && s.req.DB != "admin":
+			return nil, command.Errorf(73, "$currentOp must be run against the 'admin' database with {aggregate: 1}")
+		case p.Source == "$documents" && wire(s.req) > 0 && wire(s.req) < 13:
+			return nil, command.Errorf(40324, "Unrecognized pipeline stage name: '$documents'")
 		}
-		src.at = bson.D{{Key: "atClusterTime", Value: now}}
-	}
-	if p.Writes != "" && len(raws) == 0 {
-		src.known = true
-	}
-	cur, batch, extra, err := s.open(coll, coll, src, size, false, false)
-	if err != nil {
-		return nil, err
-	}
-	return cursorReply(cur, "firstBatch", batch, extra, mongos(s.req) && p.Writes != ""), nil
+		if p.Source == "$listSearchIndexes" {
+			return nil, searchStage(s.req)
+		}
+		h := host{s, s.req.DB, name}
+		if explain {
+			return d.explained(s, a.doc), nil
+		}
+		hint := a.any("hint")
+		now := d.now()
+		docs, err := p.Run(s.req.Context, h, func() ([]bson.D, error) {
+			return d.documentsAt(s, name, hint, at)
+		})
+		if err != nil {
+			return nil, err
+		}
+		raws := make([]bson.Raw, len(docs))
+		for i, doc := range docs {
+			raws[i] = value.Encode(doc)
+			if len(raws[i]) > maxDocument {
+				return nil, command.Errorf(10334, "BSONObj size: %d is invalid. Size must be between 0 and 16793600(16MB)", len(raws[i]))
+			}
+		}
+		src := &results{docs: raws}
+		if level == "snapshot" && s.txn == nil {
+			if at != nil {
+				now = *at
+			}
+			src.at = bson.D{{Key: "atClusterTime", Value: now}}
+		}
+		if p.Writes != "" && len(raws) == 0 {
+			src.known = true
+		}
+		cur, batch, extra, err := s.open(coll, coll, src, size, false, false)
+		if err != nil {
+			return nil, err
+		}
+		return cursorReply(cur, "firstBatch", batch, extra, mongos(s.req) && p.Writes != ""), nil
+	}, nil
 }
 
 func (d *Data) explained(s *scope, doc bson.D) bson.D {

@@ -18,6 +18,7 @@ type args struct {
 	of  string // how messages name the command
 	doc bson.D
 	err error
+	old bool // messages are those of find before 5.0
 }
 
 func (a *args) fail(err error) {
@@ -27,6 +28,9 @@ func (a *args) fail(err error) {
 }
 
 func (a *args) wrong(key string, v any, want string) {
+	if a.old {
+		a.fail(command.Errorf(9, "Failed to parse: %s: %s. '%s' field must be of BSON type %s.", key, value.Text(v), key, want))
+	}
 	a.fail(command.Errorf(14, "BSON field '%s.%s' is the wrong type '%s', expected type '%s'", a.of, key, value.TypeName(v), want))
 }
 
@@ -91,6 +95,9 @@ func (a *args) number(key string, other int64) int64 {
 		return other
 	}
 	if !value.IsNumber(v) {
+		if a.old {
+			a.fail(command.Errorf(9, "Failed to parse: %s. '%s' field must be numeric.", value.Text(a.doc), key))
+		}
 		a.fail(command.Errorf(14, "BSON field '%s.%s' is the wrong type '%s', expected types '[long, int, decimal, double']", a.of, key, value.TypeName(v)))
 		return other
 	}
@@ -218,7 +225,17 @@ type handler func(s *scope, a *args) (bson.D, error)
 // serve wraps a handler: it decodes the command, finds the session's scope,
 // and ends the transaction of a command that failed.
 func (d *Data) serve(h handler) func(*command.Request) (bson.D, error) {
-	return func(req *command.Request) (bson.D, error) {
+	return run(d.parse(func(_ *command.Request, a *args) (action, error) {
+		return func(s *scope) (bson.D, error) { return h(s, a) }, nil
+	}))
+}
+
+// action does what a command asks for.
+type action func(s *scope) (bson.D, error)
+
+// parse makes the Parse of a row.
+func (d *Data) parse(p func(*command.Request, *args) (action, error)) func(*command.Request) (func() (bson.D, error), error) {
+	return func(req *command.Request) (func() (bson.D, error), error) {
 		doc, err := value.Decode(req.Body)
 		if err != nil {
 			return nil, command.Errorf(22, "%v", err)
@@ -226,17 +243,20 @@ func (d *Data) serve(h handler) func(*command.Request) (bson.D, error) {
 		if err := tooNew(req, req.Row.Name, doc); err != nil {
 			return nil, err
 		}
-		d.seen.note(req, d.opts.Now())
-		s, err := d.begin(req)
-		if err != nil {
-			return routed(req, err)
-		}
-		a := &args{of: req.Row.Name, doc: doc}
-		reply, err := h(s, a)
-		if s.txn == nil {
-			return reply, err
-		}
-		return d.inTransaction(s, reply, err)
+		do, err := p(req, &args{of: req.Row.Name, doc: doc})
+		return func() (bson.D, error) {
+			d.seen.note(req, d.opts.Now())
+			s, err := d.begin(req)
+			if err != nil {
+				return routed(req, err)
+			}
+			defer s.leave()
+			reply, err := do(s)
+			if s.txn == nil {
+				return reply, err
+			}
+			return d.inTransaction(s, reply, err)
+		}, err
 	}
 }
 

@@ -25,16 +25,16 @@ func (d *Data) bulkWrite(s *scope, a *args) (bson.D, error) {
 		return nil, err
 	}
 	ops, infos, let := a.array("ops"), a.array("nsInfo"), a.let(d)
-	b, err := newBatch(s, a)
-	if err != nil {
-		return nil, err
+	b := newBatch(a)
+	if b.s = s; a.err != nil {
+		return nil, a.err
 	}
 	for _, f := range []string{"ops", "nsInfo"} {
 		if !a.has(f) {
 			return nil, command.Errorf(40414, "BSON field 'bulkWrite.%s' is missing but a required field", f)
 		}
 	}
-	if err := b.checkSize(len(ops)); err != nil {
+	if err := checkSize(len(ops)); err != nil {
 		return nil, err
 	}
 	sizes := &args{of: "bulkWrite.cursor", doc: a.document("cursor")}
@@ -73,12 +73,21 @@ func (d *Data) bulkWrite(s *scope, a *args) (bson.D, error) {
 			return nil, command.Errorf(2, "BulkWrite ops entry %s has an invalid nsInfo index.", value.Text(op))
 		}
 	}
-	for i, v := range ops {
-		op := v.(bson.D)
+	for i := 0; i < len(ops); {
+		op := ops[i].(bson.D)
 		n, _ := value.Whole(op[0].Value)
-		t := targets[n]
-		err := run.one(d, s, i, t.db, t.coll, &args{of: "bulkWrite.ops", doc: op}, let)
-		if err == errStop {
+		t, end := targets[n], i+1
+		var err error
+		if op[0].Key == "insert" {
+			// Inserts in a row, into the same namespace, are one batch.
+			for end < len(ops) && value.Equal(ops[end].(bson.D)[:1], op[:1]) {
+				end++
+			}
+			err = run.insert(t.db, t.coll, i, ops[i:end])
+		} else {
+			err = run.one(d, s, i, t.db, t.coll, &args{of: "bulkWrite.ops", doc: op}, let)
+		}
+		if i = end; err == errStop {
 			break
 		}
 		if err != nil {
@@ -118,8 +127,7 @@ func (r *bulk) fail(i int, isUpdate bool, err error) error {
 	if !errors.As(err, &e) {
 		return err
 	}
-	switch e.Code {
-	case 112, 251, 11601, 50, 225:
+	if r.b.s.thrown(e.Code) || e.Code == 225 {
 		return err
 	}
 	r.counts.errors++
@@ -138,49 +146,29 @@ func (r *bulk) fail(i int, isUpdate bool, err error) error {
 }
 
 func (r *bulk) one(d *Data, s *scope, i int, db, coll string, op *args, let bson.D) error {
-	switch op.doc[0].Key {
-	case "insert":
-		return r.insert(d, s, i, db, coll, op)
-	case "update":
+	if op.doc[0].Key == "update" {
 		return r.update(d, s, i, db, coll, op, let)
 	}
 	return r.delete(d, s, i, db, coll, op, let)
 }
 
-func (r *bulk) insert(_ *Data, s *scope, i int, db, coll string, op *args) error {
-	if err := unknown("bulkWrite.ops.insert", op.doc, " insert document "); err != nil {
-		return err
+func (r *bulk) insert(db, coll string, first int, ops bson.A) error {
+	items := make([]insertion, len(ops))
+	for n, v := range ops {
+		op := &args{of: "bulkWrite.ops", doc: v.(bson.D)}
+		if err := unknown("bulkWrite.ops.insert", op.doc, " insert document "); err != nil {
+			return err
+		}
+		doc := op.document("document")
+		if op.err != nil {
+			return op.err
+		}
+		items[n] = newInsertion(r.b.s.req, first+n, doc, value.Encode(doc))
 	}
-	doc := op.document("document")
-	if op.err != nil {
-		return op.err
-	}
-	doc, raw := withID(doc, value.Encode(doc))
-	err := s.locked(func() error {
-		if r.b.recorded(i) != nil {
-			return nil
-		}
-		c, err := s.writable(db, coll, true)
-		if err == nil {
-			err = storable(s.req, doc, raw)
-		}
-		if err == nil {
-			err = s.transactional()
-		}
-		if err == nil {
-			err = s.insert(c, doc, raw)
-		}
-		if err == nil {
-			r.b.record(i, &statement{n: 1, upserted: value.Missing{}})
-		}
-		return err
-	})
-	if err != nil {
-		return r.fail(i, false, err)
-	}
-	r.counts.inserted++
-	r.result(i, 1, 0, false, value.Missing{})
-	return nil
+	return r.b.insertAll(db, coll, items, func(i int) {
+		r.counts.inserted++
+		r.result(i, 1, 0, false, value.Missing{})
+	}, func(i int, err error) error { return r.fail(i, false, err) })
 }
 
 func (r *bulk) update(d *Data, s *scope, i int, db, coll string, op *args, let bson.D) error {

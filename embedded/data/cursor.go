@@ -9,6 +9,7 @@ import (
 
 	"github.com/unified-test-runner/utr/embedded/command"
 	"github.com/unified-test-runner/utr/embedded/data/value"
+	"github.com/unified-test-runner/utr/embedded/failpoint"
 )
 
 const (
@@ -172,8 +173,8 @@ func (d *Data) getMore(s *scope, a *args) (bson.D, error) {
 	}
 	ended := true // unless batch says otherwise
 	defer func() { d.checkIn(c, ended) }()
-	if err := struck(s.req, c); err != nil {
-		ended = false
+	_, s.req.Watches = c.source.(*stream)
+	if err := struck(s.req); err != nil {
 		return nil, err
 	}
 	docs, done, err := d.next(s.req.Context, c, size, maxTime)
@@ -226,31 +227,17 @@ func (d *Data) checkIn(c *cursor, ended bool) {
 	}
 }
 
-// resumable are the errors after which change streams resume, to which the
-// server adds a label.
-var resumable = map[int64]bool{6: true, 7: true, 63: true, 89: true, 91: true, 133: true, 150: true, 189: true, 234: true, 262: true,
-	9001: true, 10107: true, 11600: true, 11602: true, 13388: true, 13435: true, 13436: true, 43: true}
-
-// struck evaluates failGetMoreAfterCursorCheckout, the fail point that strikes
-// once the cursor of a getMore is found.
-func struck(req *command.Request, c *cursor) error {
-	if req.FailPoint == nil {
+// struck evaluates the fail point that strikes once the cursor of a getMore is
+// found. The cursor ends with the error.
+func struck(req *command.Request) error {
+	if req.Strikes == nil {
 		return nil
 	}
-	data, hit := req.FailPoint("failGetMoreAfterCursorCheckout")
+	f, hit := req.Strikes(failpoint.FailGetMoreAfterCursorCheckout)
 	if !hit {
 		return nil
 	}
-	v, _ := value.FromRaw(data.Lookup("errorCode"))
-	code, ok := value.Whole(v)
-	if !ok {
-		return nil
-	}
-	e := command.Errorf(int32(code), "Hit the 'failGetMoreAfterCursorCheckout' failpoint")
-	if _, watches := c.source.(*stream); watches && resumable[code] && wire(req) >= 9 {
-		e.Labels = []string{"ResumableChangeStreamError"}
-	}
-	return e
+	return command.Errorf(f.Code, "Hit the '%s' failpoint", failpoint.FailGetMoreAfterCursorCheckout)
 }
 
 // strictMaxTime tells that maxTimeMS is refused on ordinary cursors; 4.4 and

@@ -35,12 +35,6 @@ type Options struct {
 	Now func() time.Time
 	// NoScripting refuses what needs a script engine.
 	NoScripting bool
-	// TransactionalWrite, if not nil, is called once for each retryable write
-	// that is about to commit (the fail point onPrimaryTransactionalWrite):
-	// for the documents of one insert together, for each statement of other
-	// commands. If it returns an error the write does not happen and the
-	// statement fails with it; command.ErrClose fails the whole command.
-	TransactionalWrite func(*command.Request) error
 }
 
 // Data is the data of one deployment. All methods may be called concurrently.

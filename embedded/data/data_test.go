@@ -15,6 +15,7 @@ import (
 
 	"github.com/unified-test-runner/utr/embedded/command"
 	"github.com/unified-test-runner/utr/embedded/data/value"
+	"github.com/unified-test-runner/utr/embedded/failpoint"
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
@@ -28,6 +29,8 @@ type bench struct {
 	server   *command.Server
 	ctx      context.Context
 	lifetime time.Duration // of transactions
+	strikes  func(failPoint string) (failpoint.Failure, bool)
+	hangUp   func()
 }
 
 func newBench(t testing.TB, o Options) *bench {
@@ -77,7 +80,7 @@ func (b *bench) request(doc bson.D) (*command.Request, error) {
 		return nil, command.Errorf(59, "no such command: '%s'", doc[0].Key)
 	}
 	body := value.Encode(doc)
-	req := &command.Request{Context: b.ctx, Row: &row, Name: row.Name, DB: "db", Body: body, Server: b.server}
+	req := &command.Request{Context: b.ctx, Row: &row, Name: row.Name, DB: "db", Body: body, Server: b.server, Strikes: b.strikes, HangUp: b.hangUp}
 	if row.AdminOnly || row.Name == "listDatabases" {
 		req.DB = "admin"
 	}
@@ -158,8 +161,8 @@ func (b *bench) want(reason, s, want string) {
 }
 
 func TestWriteThatFailsBeforeItsCommitIsNotKept(t *testing.T) {
-	fails := command.Errorf(7, "as configured")
-	b := newBench(t, Options{ReplicaSet: true, TransactionalWrite: func(*command.Request) error { return fails }})
+	b := replicaSet(t)
+	b.strikes = func(string) (failpoint.Failure, bool) { return failpoint.Failure{HasCode: true, Code: 7}, true }
 	for _, row := range []struct {
 		reason, command string
 		code            int32
@@ -322,36 +325,22 @@ func changeStreams(t *testing.T) {
 	}
 }
 
-// TestResumableErrors are the labels of errors of getMore: change streams resume
-// after some of them.
-func TestResumableErrors(t *testing.T) {
+// TestFailingGetMore sees that the fail point of getMore ends the cursor, and that it is told when
+// a change stream is meant.
+func TestFailingGetMore(t *testing.T) {
 	b := replicaSet(t)
 	b.must(`{"insert":"c","documents":[{"_id":1},{"_id":2}]}`)
-	stream, plain := `{"aggregate":"c","pipeline":[{"$changeStream":{}}],"cursor":{}}`, `{"find":"c","batchSize":1}`
-	for _, row := range []struct {
-		reason, open string
-		wire         int
-		codes        []int32
-		labelled     bool
-	}{
-		{"the codes of the specification", stream, 25, []int32{6, 7, 43, 63, 89, 91, 133, 150, 189, 234, 262, 9001, 10107, 11600, 11602, 13388, 13435,
-			13436}, true},
-		{"other codes", stream, 25, []int32{1, 8, 235, 280, 286}, false},
-		{"4.2 leaves it to the driver", stream, 8, []int32{234}, false},
-		{"another cursor", plain, 25, []int32{234}, false},
-	} {
-		for _, code := range row.codes {
-			b.server.Wire = row.wire
-			more := ext(t, fmt.Sprintf(`{"getMore":{"$numberLong":"%d"},"collection":"c"}`, cursorID(b.must(row.open))))
-			req, err := b.request(more)
-			if err != nil {
-				t.Fatal(err)
-			}
-			req.FailPoint = func(string) (bson.Raw, bool) { return value.Encode(bson.D{{Key: "errorCode", Value: code}}), true }
-			_, err = req.Row.Run(req)
-			var e *command.Error
-			if !errors.As(err, &e) || e.Code != code || slices.Equal(e.Labels, []string{"ResumableChangeStreamError"}) != row.labelled {
-				t.Errorf("%s: %d gave %#v", row.reason, code, err)
+	for open, watches := range map[string]bool{`{"aggregate":"c","pipeline":[{"$changeStream":{}}],"cursor":{}}`: true, `{"find":"c","batchSize":1}`: false} {
+		b.strikes = nil
+		id := cursorID(b.must(open))
+		req, err := b.request(ext(t, fmt.Sprintf(`{"getMore":{"$numberLong":"%d"},"collection":"c"}`, id)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Strikes = func(string) (failpoint.Failure, bool) { return failpoint.Failure{HasCode: true, Code: 6}, true }
+		for _, code := range []int32{6, 43} {
+			if _, err := req.Row.Run(req); codeOf(nil, err) != code || req.Watches != watches {
+				t.Errorf("%s: got %v, want code %d; watches is %v", open, err, code, req.Watches)
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package data
 
 import (
+	"fmt"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -49,9 +50,10 @@ func foundDoc(f found) bson.D { return f.doc }
 const findFields = " filter sort projection hint skip limit batchSize singleBatch max min returnKey showRecordId tailable oplogReplay noCursorTimeout awaitData allowPartialResults collation allowDiskUse let ntoreturn options term readOnce requestResumeToken resumeAfter legacyRuntimeConstants runtimeConstants includeQueryStatsMetrics startAt "
 
 func (d *Data) find(s *scope, a *args) (bson.D, error) {
+	a.old = wire(s.req) < wire50
 	for _, e := range a.doc[1:] {
 		if !generic[e.Key] && !strings.Contains(findFields, " "+e.Key+" ") {
-			if wire(s.req) >= 13 {
+			if !a.old {
 				return nil, command.Errorf(40415, "BSON field 'find.%s' is an unknown field.", e.Key)
 			}
 			return nil, command.Errorf(9, "Failed to parse: %s. Unrecognized field '%s'.", value.Text(a.doc), e.Key)
@@ -69,6 +71,9 @@ func (d *Data) find(s *scope, a *args) (bson.D, error) {
 		return nil, a.err
 	}
 	if err := namespace(s.req.DB, name); err != nil {
+		if a.old && name != "" {
+			err.Message = fmt.Sprintf("Invalid collection name specified '%s.%s", s.req.DB, name) // sic
+		}
 		return nil, err
 	}
 	skip, limit := a.count("skip", "Skip"), a.count("limit", "Limit")
@@ -281,7 +286,11 @@ func (d *Data) findView(s *scope, a *args, c *collection, f *query.Filter, filte
 			doc = append(doc, bson.E{Key: key, Value: v})
 		}
 	}
-	return d.aggregate(s, &args{of: "aggregate", doc: doc})
+	do, err := d.aggregate(s.req, &args{of: "aggregate", doc: doc})
+	if err != nil {
+		return nil, err
+	}
+	return do(s)
 }
 
 // hintExists refuses a hint that names no index.

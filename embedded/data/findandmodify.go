@@ -38,9 +38,9 @@ func (d *Data) findAndModify(s *scope, a *args) (bson.D, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := newBatch(s, a)
-	if err != nil {
-		return nil, err
+	b := newBatch(a)
+	if b.s = s; a.err != nil {
+		return nil, a.err
 	}
 	var st *statement
 	err = s.locked(func() error {

@@ -54,6 +54,9 @@ type oplog struct {
 
 func (o *oplog) next() int64 { return o.first + int64(len(o.entries)) }
 
+// truncate forgets what was logged from a number on.
+func (o *oplog) truncate(seq int64) { o.entries = o.entries[:max(seq-o.first, 0)] }
+
 func (o *oplog) at(seq int64) (*entry, bool) {
 	if seq < o.first || seq >= o.next() {
 		return nil, false

@@ -1,20 +1,24 @@
 package data
 
-import "github.com/unified-test-runner/utr/embedded/command"
+import (
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/command"
+)
 
 // rows is the table of commands.
 func (d *Data) rows() []command.Row {
 	mongosOnly := []command.Role{command.Mongos}
-	return []command.Row{
-		{Name: "insert", Run: d.serve(d.insert), Write: true},
-		{Name: "update", Run: d.serve(d.update), Write: true},
-		{Name: "delete", Run: d.serve(d.delete), Write: true},
+	rows := []command.Row{
+		{Name: "insert", Parse: d.parse(d.insert), Write: true},
+		{Name: "update", Parse: d.parse(d.update), Write: true},
+		{Name: "delete", Parse: d.parse(d.delete), Write: true},
 		{Name: "findAndModify", Aliases: []string{"findandmodify"}, Run: d.serve(d.findAndModify), Write: true},
 		{Name: "bulkWrite", Run: d.serve(d.bulkWrite), Write: true, AdminOnly: true, MinWire: 25},
 		{Name: "find", Run: d.serve(d.find)},
 		{Name: "getMore", Run: d.serve(d.getMore), OnSecondary: true},
 		{Name: "killCursors", Run: d.serve(d.killCursors), OnSecondary: true},
-		{Name: "aggregate", Run: d.serve(d.aggregate)},
+		{Name: "aggregate", Parse: d.parse(d.aggregate)},
 		{Name: "count", Run: d.serve(d.count)},
 		{Name: "distinct", Run: d.serve(d.distinct)},
 		{Name: "mapReduce", Aliases: []string{"mapreduce"}, Run: d.serve(d.mapReduce)},
@@ -40,5 +44,22 @@ func (d *Data) rows() []command.Row {
 		{Name: "updateSearchIndex", Run: d.serve(d.updateSearchIndex), Write: true, NoWriteConcern: true, MinWire: wire60},
 		{Name: "checkMetadataConsistency", Run: d.serve(d.checkMetadataConsistency), MinWire: wire70, Topologies: mongosOnly},
 		{Name: "shardCollection", Run: d.serve(d.shardCollection), Write: true, AdminOnly: true, Topologies: mongosOnly},
+	}
+	for i, row := range rows {
+		if row.Parse != nil {
+			rows[i].Run = run(row.Parse)
+		}
+	}
+	return rows
+}
+
+// run parses and answers.
+func run(parse func(*command.Request) (func() (bson.D, error), error)) func(*command.Request) (bson.D, error) {
+	return func(req *command.Request) (bson.D, error) {
+		do, err := parse(req)
+		if err != nil {
+			return nil, err
+		}
+		return do()
 	}
 }

@@ -61,10 +61,22 @@ func (s *scope) attempt(f func() error) (changed <-chan struct{}, err error) {
 	if s.txn != nil && s.txn.state == aborted {
 		return s.d.changed, s.txn.gone()
 	}
-	s.writes = false
+	s.writes, s.work = false, work{steps: s.work.steps[:0], recorded: s.work.recorded[:0]}
+	s.settle()
+	began := s.d.clock
 	s.rest.locked, s.rest.left = true, s.rest.slept
 	err = f()
 	s.rest.locked = false
+	if err == nil {
+		err = s.commit()
+	}
+	switch {
+	case errors.Is(err, errBlocked), errors.Is(err, errAsleep):
+		s.undo(s.work.from)
+	case err != nil:
+		s.undo(s.work.kept)
+	}
+	s.writes = s.writes && s.d.clock != began // not if it was all undone
 	if s.writes {
 		s.d.announce()
 	}
@@ -118,6 +130,7 @@ func (s *scope) writable(db, name string, create bool) (*collection, error) {
 			}
 			c = s.d.create(db, name, bson.D{})
 			s.writes = true
+			s.settle()
 		}
 		return c, nil
 	}
@@ -216,20 +229,6 @@ func (s *scope) hold(c *collection, r *record) error {
 	return s.d.lock(s.txn, k)
 }
 
-// holdAll finds out before anything is written whether a transaction stands in
-// the way, since the statement then runs again.
-func (s *scope) holdAll(c *collection, hits []found) error {
-	if s.txn != nil || len(s.d.locks) == 0 {
-		return nil
-	}
-	for _, h := range hits {
-		if err := s.hold(c, h.rec); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func (s *scope) inserted(c *collection, r *record) bool {
 	for _, op := range s.txn.ops {
 		if op.rid == r.rid && op.db == c.db && op.coll == c.name {
@@ -240,14 +239,20 @@ func (s *scope) inserted(c *collection, r *record) bool {
 }
 
 // wrote logs a write, at once or with the transaction's commit.
-func (s *scope) wrote(c *collection, e entry) {
-	e.db, e.coll, e.uuid = c.db, c.name, c.uuid
-	e.preimages = c.preimages()
+func (s *scope) wrote(c *collection, kind opKind, old, now *record) {
+	e := entry{kind: kind, db: c.db, coll: c.name, uuid: c.uuid, preimages: c.preimages()}
+	if old != nil {
+		e.rid, e.pre = old.rid, old.raw
+	}
+	if now != nil {
+		e.rid, e.post = now.rid, now.raw
+	}
 	if s.txn != nil {
 		s.txn.ops = append(s.txn.ops, e)
 		return
 	}
 	s.writes = true
+	s.work.steps = append(s.work.steps, step{c, old, now})
 	e.ts = s.d.tick()
 	if s.session != nil {
 		e.lsid, e.txnNumber = s.req.LSID, s.session.txnNumber
@@ -273,8 +278,11 @@ func (s *scope) insert(c *collection, doc bson.D, raw bson.Raw) error {
 	s.d.nextRID++
 	r := &record{s.d.nextRID, raw}
 	c.add(r, doc)
-	s.wrote(c, entry{kind: opInsert, rid: r.rid, post: raw})
+	s.wrote(c, opInsert, nil, r)
 	for c.capped && len(c.docs) > 1 && (c.maxSize > 0 && c.size > c.maxSize || c.maxDocs > 0 && int64(len(c.docs)) > c.maxDocs) {
+		if s.txn == nil {
+			s.work.steps = append(s.work.steps, step{c, c.docs[0], nil})
+		}
 		c.drop(c.docs[0])
 	}
 	return nil
@@ -302,8 +310,9 @@ func (s *scope) replace(c *collection, r *record, doc bson.D, kind opKind) (bool
 	if err := s.claim(c, doc, r.rid); err != nil {
 		return false, nil, err
 	}
-	c.swap(&record{r.rid, raw}, doc)
-	s.wrote(c, entry{kind: kind, rid: r.rid, pre: r.raw, post: raw})
+	now := &record{r.rid, raw}
+	c.swap(now, doc)
+	s.wrote(c, kind, r, now)
 	return true, raw, nil
 }
 
@@ -313,7 +322,7 @@ func (s *scope) remove(c *collection, r *record) error {
 		return err
 	}
 	c.drop(r)
-	s.wrote(c, entry{kind: opDelete, rid: r.rid, pre: r.raw})
+	s.wrote(c, opDelete, r, nil)
 	return nil
 }
 

@@ -17,6 +17,9 @@ type session struct {
 	// statements are the records of the retryable writes of txnNumber.
 	statements map[int32]*statement
 	txn        *transaction // of txnNumber, nil if that is a retryable write
+	// turn is held by the command with a number that runs: another one waits, as a
+	// retry does for a command that goes on without its connection.
+	turn chan struct{}
 }
 
 // statement is the record of a retryable write: what it did, so that a retry
@@ -52,7 +55,7 @@ func sessionText(key string) string { return value.UUIDText([]byte(key)) + " - "
 func (d *Data) session(key string) *session {
 	s := d.sessions[key]
 	if s == nil {
-		s = &session{key: key, txnNumber: -1}
+		s = &session{key: key, txnNumber: -1, turn: make(chan struct{}, 1)}
 		d.sessions[key] = s
 	}
 	return s
@@ -147,24 +150,35 @@ type scope struct {
 	session *session
 	writes  bool // something was written
 	rest    rest
+	work    work
+	leave   func() // lets the next command of the session run
 }
 
 // begin checks the session fields of a command and finds its scope. The caller
 // does not hold mu.
-func (d *Data) begin(req *command.Request) (*scope, error) {
+func (d *Data) begin(req *command.Request) (_ *scope, err error) {
 	if err := d.CheckTxnNumber(req); err != nil {
 		return nil, err
 	}
-	s := &scope{d: d, req: req}
+	s := &scope{d: d, req: req, leave: func() {}}
 	if req.TxnNumber == nil {
 		return s, nil
 	}
+	sess, err := d.checkOutSession(req)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			<-sess.turn
+		}
+	}()
+	s.leave = func() { <-sess.turn }
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if req.InTransaction {
 		d.expire()
 	}
-	sess := d.session(sessionKey(req.LSID))
 	n := *req.TxnNumber
 	if !req.InTransaction {
 		if n < sess.txnNumber {
@@ -190,6 +204,27 @@ func (d *Data) begin(req *command.Request) (*scope, error) {
 	}
 	s.txn = txn
 	return s, nil
+}
+
+// checkOutSession waits for the session's turn, unless the session ends meanwhile: then
+// for that of the one that takes its place.
+func (d *Data) checkOutSession(req *command.Request) (*session, error) {
+	key := sessionKey(req.LSID)
+	for {
+		var s *session
+		d.changing(func() { s = d.session(key) })
+		select {
+		case s.turn <- struct{}{}:
+		case <-req.Context.Done():
+			return nil, interrupted()
+		}
+		same := false
+		d.reading(func() { same = d.sessions[key] == s })
+		if same {
+			return s, nil
+		}
+		<-s.turn
+	}
 }
 
 // advance moves a session to a new number and ends what it was doing.

@@ -253,6 +253,7 @@ func (d *Data) endTransaction(req *command.Request, commit bool) (bson.D, error)
 	if err != nil {
 		return nil, err
 	}
+	defer s.leave()
 	t := s.txn
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -27,18 +27,18 @@ type batch struct {
 	modified int64
 	upserted bson.A
 	errors   bson.A
-	retried  []int32
 }
 
-func newBatch(s *scope, a *args) (*batch, error) {
-	b := &batch{s: s, ordered: true, stmtIDs: a.array("stmtIds"), stmtID: a.number("stmtId", 0)}
+// newBatch reads what the write commands have in common.
+func newBatch(a *args) *batch {
+	b := &batch{ordered: true, stmtIDs: a.array("stmtIds"), stmtID: a.number("stmtId", 0)}
 	if a.has("ordered") {
 		b.ordered = a.flag("ordered")
 	}
-	return b, a.err
+	return b
 }
 
-func (b *batch) checkSize(n int) error {
+func checkSize(n int) error {
 	if n == 0 || n > maxBatch {
 		return command.Errorf(16, "Write batch sizes must be between 1 and %d. Got %d operations.", maxBatch, n)
 	}
@@ -54,21 +54,19 @@ func (b *batch) id(i int) int32 {
 	return int32(b.stmtID) + int32(i)
 }
 
-// recorded is the record of a statement that was done before.
+// recorded is the record of a statement that was done before. The caller holds mu.
 func (b *batch) recorded(i int) *statement {
 	if b.s.session == nil {
 		return nil
 	}
-	st := b.s.session.statements[b.id(i)]
-	if st != nil {
-		b.retried = append(b.retried, b.id(i))
-	}
-	return st
+	return b.s.session.statements[b.id(i)]
 }
 
+// record remembers a statement. The caller holds mu.
 func (b *batch) record(i int, st *statement) {
 	if b.s.session != nil && b.s.session.statements != nil {
 		b.s.session.statements[b.id(i)] = st
+		b.s.work.recorded = append(b.s.work.recorded, b.id(i))
 	}
 }
 
@@ -81,14 +79,8 @@ func (b *batch) fail(i int, err error) error {
 	if !errors.As(err, &e) {
 		return err
 	}
-	// What ends a transaction or an operation as a whole is no write error.
-	switch e.Code {
-	case 112, 251, 11601, 50:
+	if b.s.thrown(e.Code) {
 		return err
-	case 225:
-		if !mongos(b.s.req) {
-			return err
-		}
 	}
 	w := bson.D{{Key: "index", Value: int32(i)}, {Key: "code", Value: e.Code}}
 	if mongos(b.s.req) && wire(b.s.req) <= 12 {
@@ -103,10 +95,22 @@ func (b *batch) fail(i int, err error) error {
 		w = append(w, bson.E{Key: "errmsg", Value: e.Message})
 	}
 	b.errors = append(b.errors, w)
-	if b.ordered {
+	if b.ordered || b.s.txn != nil {
 		return errStop
 	}
 	return nil
+}
+
+// thrown tells that an error ends the whole command, and is not one of its statement:
+// what interrupts it, and in a transaction what is to be tried again with all of it.
+func (s *scope) thrown(code int32) bool {
+	switch {
+	case code == errWriteConflict.Code, command.Interruption.Has(code):
+		return true
+	case code == 225:
+		return !mongos(s.req)
+	}
+	return s.txn != nil && (command.Transient.Has(code) || command.Retriable.Has(code))
 }
 
 // reply is the reply of insert, update and delete.
@@ -146,103 +150,133 @@ func (d *Data) opTime(req *command.Request) bson.D {
 	}
 }
 
-// transactional asks the fail point of retryable writes, before one commits.
-func (s *scope) transactional() error {
-	if s.session == nil || s.d.opts.TransactionalWrite == nil {
-		return nil
-	}
-	return s.d.opts.TransactionalWrite(s.req)
-}
-
 // badName refuses the namespace of a write; a mongos says so of the statement.
-func (b *batch) badName(name string) (bool, error) {
+func (b *batch) badName(a *args, name string, isUpdate bool) (bson.D, error) {
 	e := namespace(b.s.req.DB, name)
-	if e == nil {
-		return false, nil
+	switch {
+	case e == nil:
+		return nil, nil
+	case !mongos(b.s.req):
+		return nil, e
 	}
-	if mongos(b.s.req) {
-		_ = b.fail(0, e)
-		return true, nil
-	}
-	return true, e
+	_ = b.fail(0, e)
+	return b.reply(a, isUpdate), nil
 }
 
-func (d *Data) insert(s *scope, a *args) (bson.D, error) {
+// insertion is a document that is to be stored, as one statement of a batch.
+type insertion struct {
+	i      int
+	doc    bson.D
+	raw    bson.Raw
+	wrong  error // why it cannot be stored
+	before bool  // it was stored by the same command, sent before
+}
+
+func newInsertion(req *command.Request, i int, doc bson.D, raw bson.Raw) insertion {
+	doc, raw = withID(doc, raw)
+	return insertion{i: i, doc: doc, raw: raw, wrong: storable(req, doc, raw)}
+}
+
+// insertAll stores documents as a server does: those in a row that can be stored together,
+// which is one transactional write; if that fails one by one, which are as many. failed
+// says whether to go on, by nil.
+func (b *batch) insertAll(db, name string, items []insertion, stored func(i int), failed func(i int, err error) error) error {
+	s := b.s
+	s.d.reading(func() {
+		for i := range items {
+			items[i].before = b.recorded(items[i].i) != nil
+		}
+	})
+	for len(items) > 0 {
+		row := slices.IndexFunc(items, func(it insertion) bool { return it.wrong != nil || it.before })
+		if row < 0 {
+			row = len(items)
+		}
+		if row > 1 && s.txn == nil {
+			if _, err := s.attempt(func() error { return b.store(db, name, items[:row]) }); err == nil {
+				for _, it := range items[:row] {
+					stored(it.i)
+				}
+				items = items[row:]
+				continue
+			}
+		}
+		for n, it := range items[:min(row+1, len(items))] {
+			err := it.wrong
+			if err == nil && !it.before {
+				err = s.locked(func() error { return b.store(db, name, items[n:n+1]) })
+			}
+			if err == nil {
+				stored(it.i)
+			} else if err := failed(it.i, err); err != nil {
+				return err
+			}
+		}
+		items = items[min(row+1, len(items)):]
+	}
+	return nil
+}
+
+// errOneByOne tells that documents cannot be stored together.
+var errOneByOne = errors.New("one by one")
+
+// store stores documents. The caller holds mu.
+func (b *batch) store(db, name string, items []insertion) error {
+	c, err := b.s.writable(db, name, true)
+	if err != nil {
+		return err
+	}
+	if c.capped && len(items) > 1 {
+		return errOneByOne
+	}
+	for _, it := range items {
+		if err := b.s.insert(c, it.doc, slices.Clone(it.raw)); err != nil {
+			return err
+		}
+		b.record(it.i, &statement{n: 1, upserted: value.Missing{}})
+	}
+	return nil
+}
+
+func (d *Data) insert(req *command.Request, a *args) (action, error) {
 	if err := unknown("insert", a.doc, " documents ordered bypassDocumentValidation encryptionInformation "); err != nil {
 		return nil, err
 	}
-	name := a.name()
-	docs := a.array("documents")
-	b, err := newBatch(s, a)
-	if err != nil {
-		return nil, err
+	name, docs := a.name(), a.array("documents")
+	b := newBatch(a)
+	if a.err != nil {
+		return nil, a.err
 	}
 	if !a.has("documents") {
 		return nil, command.Errorf(40414, "BSON field 'insert.documents' is missing but a required field")
 	}
-	if err := b.checkSize(len(docs)); err != nil {
+	if err := checkSize(len(docs)); err != nil {
 		return nil, err
 	}
-	if bad, err := b.badName(name); err != nil {
-		return nil, err
-	} else if bad {
-		return b.reply(a, false), nil
-	}
-	type item struct {
-		doc bson.D
-		raw bson.Raw
-	}
-	items := make([]item, len(docs))
-	raws, err := s.req.Body.Lookup("documents").Array().Values()
+	raws, err := req.Body.Lookup("documents").Array().Values()
 	if err != nil || len(raws) != len(docs) {
 		return nil, command.Errorf(22, "documents is no valid array")
 	}
+	items := make([]insertion, len(docs))
 	for i, v := range docs {
 		doc, ok := v.(bson.D)
 		if !ok {
 			return nil, command.Errorf(14, "BSON field 'insert.documents.%d' is the wrong type '%s', expected type 'object'", i, value.TypeName(v))
 		}
 		raw, _ := raws[i].DocumentOK()
-		doc, raw = withID(doc, raw)
-		items[i] = item{doc, raw}
+		items[i] = newInsertion(req, i, doc, raw)
 	}
-	next, asked := 0, false
-	err = s.locked(func() error {
-		c, err := s.writable(s.req.DB, name, true)
-		if err != nil {
-			return err
+	return func(s *scope) (bson.D, error) {
+		b.s = s
+		if reply, err := b.badName(a, name, false); reply != nil || err != nil {
+			return reply, err
 		}
-		// The documents of one insert commit together: what the fail point
-		// refuses does not happen.
-		for ; next < len(items); next++ {
-			i, it := next, items[next]
-			if b.recorded(i) != nil {
-				b.n++
-				continue
-			}
-			err := storable(s.req, it.doc, it.raw)
-			if err == nil && !asked {
-				asked = true
-				err = s.transactional()
-			}
-			if err == nil {
-				err = s.insert(c, it.doc, slices.Clone(it.raw))
-			}
-			if err != nil {
-				if err := b.fail(i, err); err != nil {
-					return err
-				}
-				continue
-			}
-			b.n++
-			b.record(i, &statement{n: 1, upserted: value.Missing{}})
+		err := b.insertAll(s.req.DB, name, items, func(int) { b.n++ }, b.fail)
+		if err != nil && err != errStop {
+			return nil, err
 		}
-		return nil
-	})
-	if err != nil && err != errStop {
-		return nil, err
-	}
-	return b.reply(a, false), nil
+		return b.reply(a, false), nil
+	}, nil
 }
 
 // withID is a document with its _id in first place, made if there is none.
@@ -366,28 +400,15 @@ func (s *scope) apply(db, name string, ch *change) (n, modified int64, upserted 
 		if c, err = s.writable(db, name, true); err != nil {
 			return
 		}
-		if err = s.transactional(); err != nil {
-			return
-		}
 		if err = s.insert(c, doc, raw); err != nil {
 			return
 		}
 		return 1, 0, doc[0].Value, nil, raw, nil
 	}
-	if err = s.holdAll(c, hits); err != nil {
-		return
-	}
-	asked := false
 	for _, h := range hits {
 		var doc bson.D
 		if doc, err = ch.u.Apply(h.doc, h.match, false); err != nil {
 			return
-		}
-		if !asked {
-			asked = true
-			if err = s.transactional(); err != nil {
-				return
-			}
 		}
 		var did bool
 		var raw bson.Raw
@@ -399,6 +420,9 @@ func (s *scope) apply(db, name string, ch *change) (n, modified int64, upserted 
 			modified++
 		}
 		pre, post = h.rec.raw, raw
+		if ch.multi {
+			s.keep()
+		}
 	}
 	return
 }
@@ -467,26 +491,20 @@ func equalities(doc, q bson.D) (bson.D, error) {
 	return doc, nil
 }
 
-func (d *Data) update(s *scope, a *args) (bson.D, error) {
+func (d *Data) update(req *command.Request, a *args) (action, error) {
 	if err := unknown("update", a.doc, " updates ordered bypassDocumentValidation let legacyRuntimeConstants runtimeConstants encryptionInformation "); err != nil {
 		return nil, err
 	}
-	name := a.name()
-	list, let := a.array("updates"), a.let(d)
-	b, err := newBatch(s, a)
-	if err != nil {
-		return nil, err
+	name, list, let := a.name(), a.array("updates"), a.let(d)
+	b := newBatch(a)
+	if a.err != nil {
+		return nil, a.err
 	}
 	if !a.has("updates") {
 		return nil, command.Errorf(40414, "BSON field 'update.updates' is missing but a required field")
 	}
-	if err := b.checkSize(len(list)); err != nil {
+	if err := checkSize(len(list)); err != nil {
 		return nil, err
-	}
-	if bad, err := b.badName(name); err != nil {
-		return nil, err
-	} else if bad {
-		return b.reply(a, true), nil
 	}
 	var statements []*args
 	for i, v := range list {
@@ -497,7 +515,7 @@ func (d *Data) update(s *scope, a *args) (bson.D, error) {
 		if err := unknown("update.updates", doc, " q u c arrayFilters multi upsert upsertSupplied collation hint sort sampleId allowShardKeyUpdatesWithoutFullShardKeyInQuery "); err != nil {
 			return nil, err
 		}
-		if err := tooNew(s.req, "update.updates", doc); err != nil {
+		if err := tooNew(req, "update.updates", doc); err != nil {
 			return nil, err
 		}
 		st := &args{of: "update.updates", doc: doc}
@@ -506,25 +524,31 @@ func (d *Data) update(s *scope, a *args) (bson.D, error) {
 		}
 		statements = append(statements, st)
 	}
-	for i, st := range statements {
-		err := d.updateOne(s, b, name, i, st, let)
-		if err == errStop {
-			break
+	return func(s *scope) (bson.D, error) {
+		b.s = s
+		if reply, err := b.badName(a, name, true); reply != nil || err != nil {
+			return reply, err
 		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	// When all is done the server counts the stages, and fails of those that it
-	// does not know.
-	for _, st := range statements {
-		if list, ok := st.any("u").(bson.A); ok {
-			if err := pipeline.Named(list); err != nil {
+		for i, st := range statements {
+			err := d.updateOne(s, b, name, i, st, let)
+			if err == errStop {
+				break
+			}
+			if err != nil {
 				return nil, err
 			}
 		}
-	}
-	return b.reply(a, true), nil
+		// When all is done the server counts the stages, and fails of those that it
+		// does not know.
+		for _, st := range statements {
+			if list, ok := st.any("u").(bson.A); ok {
+				if err := pipeline.Named(list); err != nil {
+					return nil, err
+				}
+			}
+		}
+		return b.reply(a, true), nil
+	}, nil
 }
 
 func (d *Data) updateOne(s *scope, b *batch, name string, i int, st *args, let bson.D) error {
@@ -540,31 +564,26 @@ func (d *Data) updateOne(s *scope, b *batch, name string, i int, st *args, let b
 	if s.session != nil && ch.multi {
 		return b.fail(i, command.Errorf(72, "Cannot use (or request) retryable writes with multi=true"))
 	}
-	err := s.locked(func() error {
-		if r := b.recorded(i); r != nil {
-			b.n += r.n
-			b.modified += r.modified
-			b.addUpserted(i, r.upserted)
+	var did *statement
+	err := s.locked(func() (err error) {
+		if did = b.recorded(i); did != nil {
 			return nil
 		}
 		if err := d.prepare(s, ch, st.any("u"), let, consts, filters, sort, collation); err != nil {
 			return err
 		}
-		n, modified, upserted, _, _, err := s.apply(s.req.DB, name, ch)
-		if err != nil {
-			return err
+		did = &statement{}
+		if did.n, did.modified, did.upserted, _, _, err = s.apply(s.req.DB, name, ch); err == nil && did.n > 0 {
+			b.record(i, did)
 		}
-		b.n += n
-		b.modified += modified
-		b.addUpserted(i, upserted)
-		if n > 0 {
-			b.record(i, &statement{n: n, modified: modified, upserted: upserted})
-		}
-		return nil
+		return err
 	})
 	if err != nil {
 		return b.fail(i, err)
 	}
+	b.n += did.n
+	b.modified += did.modified
+	b.addUpserted(i, did.upserted)
 	return nil
 }
 
@@ -596,26 +615,20 @@ func (d *Data) prepare(s *scope, ch *change, u any, let, consts bson.D, filters 
 	return err
 }
 
-func (d *Data) delete(s *scope, a *args) (bson.D, error) {
+func (d *Data) delete(req *command.Request, a *args) (action, error) {
 	if err := unknown("delete", a.doc, " deletes ordered let legacyRuntimeConstants runtimeConstants encryptionInformation bypassDocumentValidation "); err != nil {
 		return nil, err
 	}
-	name := a.name()
-	list, let := a.array("deletes"), a.let(d)
-	b, err := newBatch(s, a)
-	if err != nil {
-		return nil, err
+	name, list, let := a.name(), a.array("deletes"), a.let(d)
+	b := newBatch(a)
+	if a.err != nil {
+		return nil, a.err
 	}
 	if !a.has("deletes") {
 		return nil, command.Errorf(40414, "BSON field 'delete.deletes' is missing but a required field")
 	}
-	if err := b.checkSize(len(list)); err != nil {
+	if err := checkSize(len(list)); err != nil {
 		return nil, err
-	}
-	if bad, err := b.badName(name); err != nil {
-		return nil, err
-	} else if bad {
-		return b.reply(a, false), nil
 	}
 	var statements []*args
 	for i, v := range list {
@@ -626,7 +639,7 @@ func (d *Data) delete(s *scope, a *args) (bson.D, error) {
 		if err := unknown("delete.deletes", doc, " q limit collation hint sampleId "); err != nil {
 			return nil, err
 		}
-		if err := tooNew(s.req, "delete.deletes", doc); err != nil {
+		if err := tooNew(req, "delete.deletes", doc); err != nil {
 			return nil, err
 		}
 		st := &args{of: "delete.deletes", doc: doc}
@@ -638,16 +651,22 @@ func (d *Data) delete(s *scope, a *args) (bson.D, error) {
 		}
 		statements = append(statements, st)
 	}
-	for i, st := range statements {
-		err := d.deleteOne(s, b, name, i, st, let)
-		if err == errStop {
-			break
+	return func(s *scope) (bson.D, error) {
+		b.s = s
+		if reply, err := b.badName(a, name, false); reply != nil || err != nil {
+			return reply, err
 		}
-		if err != nil {
-			return nil, err
+		for i, st := range statements {
+			err := d.deleteOne(s, b, name, i, st, let)
+			if err == errStop {
+				break
+			}
+			if err != nil {
+				return nil, err
+			}
 		}
-	}
-	return b.reply(a, false), nil
+		return b.reply(a, false), nil
+	}, nil
 }
 
 func (d *Data) deleteOne(s *scope, b *batch, name string, i int, st *args, let bson.D) error {
@@ -658,28 +677,25 @@ func (d *Data) deleteOne(s *scope, b *batch, name string, i int, st *args, let b
 	if s.session != nil && limit == 0 {
 		return b.fail(i, command.Errorf(72, "Cannot use (or request) retryable writes with limit=0"))
 	}
+	var did *statement
 	err := s.locked(func() error {
-		if r := b.recorded(i); r != nil {
-			b.n += r.n
+		if did = b.recorded(i); did != nil {
 			return nil
 		}
 		f, err := query.Compile(q, query.Options{Now: d.opts.Now(), Let: let, Collation: collation, Scripts: s.scripts()})
 		if err != nil {
 			return err
 		}
-		n, _, err := s.removeMatching(name, f, nil, limit, st.any("hint"))
-		if err != nil {
-			return err
+		did = &statement{upserted: value.Missing{}}
+		if did.n, _, err = s.removeMatching(name, f, nil, limit, st.any("hint")); err == nil && did.n > 0 {
+			b.record(i, did)
 		}
-		b.n += n
-		if n > 0 {
-			b.record(i, &statement{n: n, upserted: value.Missing{}})
-		}
-		return nil
+		return err
 	})
 	if err != nil {
 		return b.fail(i, err)
 	}
+	b.n += did.n
 	return nil
 }
 
@@ -708,14 +724,6 @@ func (s *scope) removeFrom(db, name string, f *query.Filter, order *query.Order,
 	query.Sort(hits, order, foundDoc)
 	if limit > 0 && int64(len(hits)) > limit {
 		hits = hits[:limit]
-	}
-	if len(hits) > 0 {
-		if err := s.transactional(); err != nil {
-			return 0, nil, err
-		}
-	}
-	if err := s.holdAll(c, hits); err != nil {
-		return 0, nil, err
 	}
 	var last bson.Raw
 	for _, h := range hits {

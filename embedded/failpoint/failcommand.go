@@ -1,6 +1,7 @@
 package failpoint
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -14,8 +15,8 @@ type Command struct {
 	AppName   string   // of the client, from its handshake
 }
 
-// Failure is what failCommand does to a command, in this order: it blocks,
-// then it closes the connection, or it returns an error.
+// Failure is what a fail point does to a command, in this order: it blocks, then
+// it closes the connection, or it returns an error.
 type Failure struct {
 	Block           time.Duration
 	CloseConnection bool
@@ -23,33 +24,87 @@ type Failure struct {
 	Code            int32
 	// Labels replace the labels that the server would have added. Nil: they do not;
 	// empty: there are none.
-	Labels    []string
-	ExtraInfo bson.Raw // of the error, if not nil
+	Labels            []string
+	ExtraInfo         bson.Raw // of the error, if not nil
+	WriteConcernError bson.Raw // for the reply of the command, if not nil
+	LoseReply         bool     // the command runs, and its reply is not sent
 }
+
+// early says whether it does anything before the command runs.
+func (f Failure) early() bool { return f.Block > 0 || f.CloseConnection || f.HasCode }
 
 // exempt can not be failed, or no one could turn the fail point off.
 const exempt = "configureFailPoint"
+
+// terms are how the data of a fail point is read. The zero value is how that of
+// failCommand is.
+type terms struct {
+	commands []string // that it is for; nil: those that failCommands names
+	everyone bool     // it asks for neither application nor namespace
+	code     string   // the name of the field errorCode
+	failing  int32    // the code if data has none; 0: it does not fail then
+	closes   bool     // unless closeConnection is false
+}
+
+// readings are the fail points whose data is not read as that of failCommand.
+var readings = map[string]terms{
+	OnPrimaryTransactionalWrite:    {everyone: true, code: "failBeforeCommitExceptionCode", closes: true},
+	FailGetMoreAfterCursorCheckout: {commands: []string{"getMore"}, failing: codeInternalError},
+}
 
 // Before asks whether failCommand strikes before the command runs. An *Error
 // is an error in the fail point's data, and the command's answer.
 func (r *Registry) Before(c Command) (Failure, bool, error) {
 	data, hit := r.Strike(FailCommand, func(data bson.Raw) bool {
-		_, hasCode := integer(data.Lookup("errorCode"))
-		return applies(data, c) && (hasCode || isTrue(data, "closeConnection") || isTrue(data, "blockConnection"))
+		f, err := terms{}.read(data)
+		return terms{}.mean(data, c) && (err != nil || f.early() || isTrue(data, "blockConnection"))
 	})
 	if !hit {
 		return Failure{}, false, nil
 	}
-	f, err := failure(data)
+	f, err := terms{}.read(data)
 	return f, true, err
 }
 
-// failure reads what failCommand's data does before the command runs.
-func failure(data bson.Raw) (Failure, error) {
-	f := Failure{CloseConnection: isTrue(data, "closeConnection"), Labels: labels(data)}
-	if code, ok := integer(data.Lookup("errorCode")); ok {
-		f.HasCode, f.Code = true, int32(code)
+// After asks whether failCommand adds a write concern error to the reply of a
+// command that has run. The labels are nil if the server is to add its own.
+func (r *Registry) After(c Command) (writeConcernError bson.Raw, wanted []string, hit bool) {
+	data, hit := r.Strike(FailCommand, func(data bson.Raw) bool {
+		f, _ := terms{}.read(data)
+		return f.WriteConcernError != nil && terms{}.mean(data, c)
+	})
+	if !hit {
+		return nil, nil, false
 	}
+	f, _ := terms{}.read(data)
+	return f.WriteConcernError, f.Labels, true
+}
+
+// Within asks whether a fail point strikes that a command meets while it runs,
+// and what it does.
+func (r *Registry) Within(name string, c Command) (Failure, bool) {
+	t := readings[name]
+	data, hit := r.Strike(name, func(data bson.Raw) bool { return t.mean(data, c) })
+	if !hit {
+		return Failure{}, false
+	}
+	f, _ := t.read(data)
+	return f, true
+}
+
+// read reads what the data does. An *Error is an error in it.
+func (t terms) read(data bson.Raw) (Failure, error) {
+	f := Failure{CloseConnection: isTrue(data, "closeConnection"), Labels: texts(data, "errorLabels"), LoseReply: isTrue(data, "loseReply")}
+	if _, told := data.Lookup("closeConnection").BooleanOK(); !told {
+		f.CloseConnection = t.closes
+	}
+	if code, ok := integer(data.Lookup(cmp.Or(t.code, "errorCode"))); ok {
+		f.HasCode, f.Code = true, int32(code)
+	} else if t.failing != 0 {
+		f.HasCode, f.Code = true, t.failing
+	}
+	f.ExtraInfo, _ = data.Lookup("errorExtraInfo").DocumentOK()
+	f.WriteConcernError, _ = data.Lookup("writeConcernError").DocumentOK()
 	if isTrue(data, "blockConnection") {
 		ms, ok := integer(data.Lookup("blockTimeMS"))
 		if !ok {
@@ -60,29 +115,16 @@ func failure(data bson.Raw) (Failure, error) {
 		}
 		f.Block = time.Duration(min(ms, int64(24*time.Hour/time.Millisecond))) * time.Millisecond
 	}
-	if info, ok := data.Lookup("errorExtraInfo").DocumentOK(); ok {
-		f.ExtraInfo = info
-	}
 	return f, nil
 }
 
-// After asks whether failCommand adds a write concern error to the reply of a
-// command that has run. The labels are nil if the server is to add its own.
-func (r *Registry) After(c Command) (writeConcernError bson.Raw, wanted []string, hit bool) {
-	data, hit := r.Strike(FailCommand, func(data bson.Raw) bool {
-		_, ok := data.Lookup("writeConcernError").DocumentOK()
-		return ok && applies(data, c)
-	})
-	if !hit {
-		return nil, nil, false
-	}
-	return data.Lookup("writeConcernError").Document(), labels(data), true
-}
-
-// applies says whether the data means this command at all.
-func applies(data bson.Raw, c Command) bool {
+// mean says whether the data means this command at all.
+func (t terms) mean(data bson.Raw, c Command) bool {
 	if slices.Contains(c.Names, exempt) {
 		return false
+	}
+	if t.everyone {
+		return true
 	}
 	if app, ok := data.Lookup("appName").StringValueOK(); ok && app != c.AppName {
 		return false
@@ -90,18 +132,11 @@ func applies(data bson.Raw, c Command) bool {
 	if ns, ok := data.Lookup("namespace").StringValueOK(); ok && ns != c.Namespace {
 		return false
 	}
-	list, ok := data.Lookup("failCommands").ArrayOK()
-	if !ok {
-		return false
+	commands := t.commands
+	if commands == nil {
+		commands = texts(data, "failCommands")
 	}
-	values, err := list.Values()
-	if err != nil {
-		return false
-	}
-	return slices.ContainsFunc(values, func(v bson.RawValue) bool {
-		name, ok := v.StringValueOK()
-		return ok && slices.Contains(c.Names, name)
-	})
+	return slices.ContainsFunc(commands, func(name string) bool { return slices.Contains(c.Names, name) })
 }
 
 func isTrue(data bson.Raw, name string) bool {
@@ -109,8 +144,9 @@ func isTrue(data bson.Raw, name string) bool {
 	return ok && b
 }
 
-func labels(data bson.Raw) []string {
-	list, ok := data.Lookup("errorLabels").ArrayOK()
+// texts are the strings of an array, nil if it is not one.
+func texts(data bson.Raw, name string) []string {
+	list, ok := data.Lookup(name).ArrayOK()
 	if !ok {
 		return nil
 	}

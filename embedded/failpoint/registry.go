@@ -29,6 +29,7 @@ func refuse(code int32, format string, args ...any) *Error {
 
 // The codes of refusals.
 const (
+	codeInternalError      = 1
 	codeBadValue           = 2
 	codeTypeMismatch       = 14
 	codeIllegalOperation   = 20
@@ -40,14 +41,15 @@ const (
 var known = []string{
 	FailCommand,
 	OnPrimaryTransactionalWrite,
-	"failGetMoreAfterCursorCheckout",
+	FailGetMoreAfterCursorCheckout,
 	"failCursorNotFound", "failReceivedGetmore", "maxTimeAlwaysTimeOut", "maxTimeNeverTimeOut",
 }
 
 // The names of fail points that code asks for.
 const (
-	FailCommand                 = "failCommand"
-	OnPrimaryTransactionalWrite = "onPrimaryTransactionalWrite"
+	FailCommand                    = "failCommand"
+	OnPrimaryTransactionalWrite    = "onPrimaryTransactionalWrite"
+	FailGetMoreAfterCursorCheckout = "failGetMoreAfterCursorCheckout"
 )
 
 // Registry holds the fail points of one server. Its methods may be called

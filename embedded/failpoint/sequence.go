@@ -31,13 +31,6 @@ type Sequence struct {
 	count    int32
 }
 
-// Step is what the sequence does to one command.
-type Step struct {
-	Failure
-	WriteConcernError bson.Raw // for the reply of the command, if not nil
-	LoseReply         bool
-}
-
 // Configure carries out a configureFailPoint command, and gives how often the
 // fail point had struck before. An *Error refuses it.
 func (s *Sequence) Configure(command bson.Raw) (int32, error) {
@@ -87,7 +80,7 @@ func elements(data bson.Raw) ([]bson.Raw, error) {
 		if !ok {
 			return nil, refuse(codeTypeMismatch, "'sequence.%d' is a %s, not an object", i, TypeName(v.Type))
 		}
-		if _, err := failure(doc); err != nil {
+		if _, err := (terms{}).read(doc); err != nil {
 			return nil, err
 		}
 		out = append(out, append(bson.Raw(nil), doc...))
@@ -97,23 +90,18 @@ func elements(data bson.Raw) ([]bson.Raw, error) {
 
 // Next takes the next element for a command that the data means, and says
 // whether there was one that does anything.
-func (s *Sequence) Next(c Command) (Step, bool) {
+func (s *Sequence) Next(c Command) (Failure, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.on || s.next == len(s.elements) || !applies(s.data, c) {
-		return Step{}, false
+	if !s.on || s.next == len(s.elements) || !(terms{}).mean(s.data, c) {
+		return Failure{}, false
 	}
 	element := s.elements[s.next]
 	s.next++
-	f, err := failure(element)
-	step := Step{Failure: f, LoseReply: isTrue(element, "loseReply")}
-	if wce, ok := element.Lookup("writeConcernError").DocumentOK(); ok {
-		step.WriteConcernError = wce
-	}
-	does := f.Block > 0 || f.CloseConnection || f.HasCode || step.LoseReply || step.WriteConcernError != nil
-	if err != nil || !does {
-		return Step{}, false
+	f, err := terms{}.read(element)
+	if err != nil || !f.early() && !f.LoseReply && f.WriteConcernError == nil {
+		return Failure{}, false
 	}
 	s.count++
-	return step, true
+	return f, true
 }

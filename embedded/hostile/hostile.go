@@ -36,7 +36,7 @@ func ReplicaSet(backend server.Backend) (*server.Cluster, error) {
 		return nil, err
 	}
 	if backend == nil {
-		backend = data.New(data.Options{ReplicaSet: true, TransactionalWrite: server.TransactionalWrite})
+		backend = data.New(data.Options{ReplicaSet: true})
 	}
 	c := server.NewCluster(server.Config{Kind: server.ReplicaSet, Profile: profile, SetName: "rs", Backend: backend,
 		Parameters: bson.D{{Key: "transactionLifetimeLimitSeconds", Value: 1}}})

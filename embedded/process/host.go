@@ -172,7 +172,7 @@ func newHost(s spec) (*host, error) {
 		seats: map[string]*occupant{}, stateFiles: map[string]string{}, change: make(chan struct{}), conns: map[net.Conn]struct{}{},
 	}
 	config := server.Config{Profile: profile, Users: h.users, AccessByPlace: true, Backend: data.New(data.Options{
-		ReplicaSet: s.Set != nil, NoScripting: s.NoScripting, TransactionalWrite: server.TransactionalWrite,
+		ReplicaSet: s.Set != nil, NoScripting: s.NoScripting,
 	})}
 	var set server.SetConfig
 	if s.Set != nil {
@@ -451,7 +451,7 @@ func (h *host) clusterOf(s *seat) (*server.Cluster, error) {
 	if h.routers == nil {
 		h.routers = server.NewCluster(server.Config{
 			Kind: server.Sharded, Profile: h.profile, SetName: h.setName, Users: h.users, AccessByPlace: true, Shards: true,
-			Backend: data.New(data.Options{Sharded: true, NoShard: true, NoScripting: h.NoScripting, TransactionalWrite: server.TransactionalWrite}),
+			Backend: data.New(data.Options{Sharded: true, NoShard: true, NoScripting: h.NoScripting}),
 		})
 	}
 	return h.routers, nil

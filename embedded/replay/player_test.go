@@ -33,12 +33,14 @@ type step struct {
 	Namespace  string
 	Flags      uint32
 	Sequences  map[string][]json.RawMessage
-	Reply      *struct {
-		Opcode string
-		Flags  uint32
-		Doc    json.RawMessage
-	}
-	Closed bool
+	Reply      *reply
+	Closed     bool
+}
+
+type reply struct {
+	Opcode string
+	Flags  uint32
+	Doc    json.RawMessage
 }
 
 func (s step) String() string { return fmt.Sprintf("%s, step %d", s.Scenario, s.Step) }
@@ -90,6 +92,8 @@ type player struct {
 	// offset is how far a counter of ours is behind the real one, by what it
 	// counts.
 	offset map[string]int64
+	// scenario, if not nil, is called before the first step of each.
+	scenario func(p *player, first step)
 	// rewrite, if not nil, changes what a step sends.
 	rewrite func(step, bson.D) bson.D
 	// payload, if not nil, compares the payloads of an authentication.
@@ -106,8 +110,7 @@ func newPlayer(t testing.TB, kind server.Kind, users *server.Users, hosts ...str
 	const set = "rs0"
 	c := server.NewCluster(server.Config{Kind: kind, Profile: profile, SetName: set, Users: users, Backend: data.New(data.Options{
 		Sharded: kind == server.Sharded, ReplicaSet: kind == server.ReplicaSet, ShardName: server.ShardName, ShardHost: server.ShardHost(set),
-		TransactionalWrite: server.TransactionalWrite,
-		NoScripting:        true, // as the recorded servers were started
+		NoScripting: true, // as the recorded servers were started
 	})})
 	t.Cleanup(func() {
 		if err := c.Close(); err != nil {
@@ -342,9 +345,14 @@ func (p *player) ourVersion(doc bson.D) {
 	}
 }
 
+// forget drops the connection that live uses: the next one is to server 0, whichever that is.
+func (p *player) forget() { delete(p.conns, own) }
+
+// own is the connection of what no recording sends.
+const own = -1
+
 // live has a server answer commands with ok, on a connection of their own.
 func (p *player) live(commands ...string) {
-	const own = -1
 	for _, c := range commands {
 		p.play(step{Connection: own, Send: json.RawMessage(c)})
 		if got, err := p.conns[own].receive(); err != nil || got.doc.Lookup("ok").Double() != 1 {

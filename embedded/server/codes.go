@@ -1,8 +1,6 @@
 package server
 
 import (
-	"slices"
-
 	"github.com/unified-test-runner/utr/embedded/command"
 )
 
@@ -87,27 +85,7 @@ var codeNamesBefore44 = map[int32]string{
 	10107: "NotMaster", 13435: "NotMasterNoSlaveOk", 13436: "NotMasterOrSecondary",
 }
 
-// retriable are the codes in the server's category RetriableError: with one
-// of them, a retryable write gets the label RetryableWriteError.
-var retriable = []int32{6, 7, 89, 91, 134, 189, 262, 317, 358, 384, 402, 406, 407, 412, 462, 9001,
-	10107, 11600, 11602, 13435, 13436, 50915}
-
-// notPrimary are the codes in the category NotPrimaryError, which replica set
-// members send with their topologyVersion.
-var notPrimary = []int32{189, 10107, 11602, 13435, 13436}
-
-// overloaded are the codes in the category SystemOverloadedError.
-var overloaded = []int32{433, 449, 450, 462}
-
-// resumable are the codes after which a change stream can be resumed.
-var resumable = []int32{6, 7, 63, 89, 91, 133, 150, 189, 234, 262, 9001, 10107, 11600, 11602, 13388, 13435, 13436}
-
-// transient are the codes after which a transaction may be run again as a
-// whole, whichever command failed. Before the commit the retriable ones are
-// transient as well.
-var transient = []int32{24, 63, 112, 150, 239, 246, 249, 250, 251, 267, 272, 13388}
-
 // in says whether a code is in a category, and known in the version at all.
-func (p Profile) in(code int32, list []int32) bool {
-	return p.Wire >= codeSince[code] && slices.Contains(list, code)
+func (p Profile) in(code int32, category command.Category) bool {
+	return p.Wire >= codeSince[code] && category.Has(code)
 }

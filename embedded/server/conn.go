@@ -26,6 +26,7 @@ type conn struct {
 	ctx      context.Context
 	cancel   context.CancelFunc
 	once     sync.Once
+	gone     bool  // a fail point has hung up
 	lastID   int32 // of the messages sent
 
 	helloDone   bool // a balanced connection has said loadBalanced
@@ -57,6 +58,12 @@ func (k *conn) close() {
 		k.cancel()
 		_ = k.raw.Close() // nothing can be done about it
 	})
+}
+
+// hangUp closes the connection and lets its command go on.
+func (k *conn) hangUp() {
+	k.gone = true
+	_ = k.raw.Close() // nothing can be done about it
 }
 
 // errDone ends the loop of a connection; there is no one to tell.

@@ -25,8 +25,11 @@ type exchange struct {
 	extras  extras
 	start   time.Time
 	concern writeConcern
-	step    failpoint.Step // of failCommandSequence
-	logged  int64          // its number in the log
+	parsed  func() (bson.D, error) // what answers, of a row with Parse
+	// readsSecondary: by its read preference a secondary may serve it.
+	readsSecondary bool
+	step           failpoint.Failure // of failCommandSequence
+	logged         int64             // its number in the log
 }
 
 // begin takes a command up. An error ends the connection.
@@ -40,10 +43,9 @@ func (k *conn) begin(body bson.Raw, exhaust bool) (*exchange, error) {
 	x.request = command.Request{
 		Context: k.ctx, Name: first.Key(), Body: body, Server: &x.view.Server, Conn: &k.info,
 		ExhaustAllowed: exhaust,
-		FailPoint: func(name string) (bson.Raw, bool) {
-			return k.server.failPoints.Strike(name, nil)
-		},
+		HangUp:         k.hangUp,
 	}
+	x.request.Strikes = func(name string) (failpoint.Failure, bool) { return k.server.failPoints.Within(name, x.forFailPoint()) }
 	// Without a database that is a string, mongod gives up on the connection.
 	if _, ok := body.Lookup("$db").StringValueOK(); !ok && x.view.Role != command.Mongos {
 		return nil, errDone
@@ -64,7 +66,7 @@ func (x *exchange) again() (bson.Raw, error) {
 	x.request.Server = &x.view.Server
 	x.extras = extras{}
 	x.start = time.Now()
-	x.step = failpoint.Step{}
+	x.step = failpoint.Failure{}
 	stream := x.request.Stream
 	if err := x.strike(); err != nil {
 		return x.reply(nil, err)
@@ -78,7 +80,7 @@ func (x *exchange) streams() bool { return x.request.Stream != nil }
 
 // reply composes the reply from what a command gave.
 func (x *exchange) reply(fields bson.D, err error) (bson.Raw, error) {
-	if errors.Is(err, command.ErrClose) || x.request.CloseAfter || x.conn.ctx.Err() != nil {
+	if errors.Is(err, command.ErrClose) || x.step.LoseReply || x.conn.gone || x.conn.ctx.Err() != nil {
 		x.logEnd(nil, true)
 		return nil, errDone
 	}
@@ -113,6 +115,8 @@ var steps = []func(*exchange) error{
 	(*exchange).lookUp,
 	(*exchange).apiVersion,
 	(*exchange).session,
+	(*exchange).readPreference,
+	(*exchange).parse,
 	(*exchange).strike,
 	(*exchange).databaseName,
 	(*exchange).authorize,
@@ -129,7 +133,24 @@ func (x *exchange) run() (bson.D, error) {
 			return nil, err
 		}
 	}
-	return x.guard(func() (bson.D, error) { return x.row.own(x) })
+	return x.guard(func() (bson.D, error) {
+		if x.parsed != nil {
+			return x.parsed()
+		}
+		return x.row.own(x)
+	})
+}
+
+// parse finds what is wrong before fail points strike.
+func (x *exchange) parse() error {
+	if x.row.Parse == nil {
+		return nil
+	}
+	_, err := x.guard(func() (_ bson.D, err error) {
+		x.parsed, err = x.row.Parse(&x.request)
+		return nil, err
+	})
+	return err
 }
 
 // guard turns a panic of a handler into an error of its command, so that no
@@ -254,8 +275,7 @@ func (x *exchange) strike() error {
 		if x.step, hit = x.conn.server.cluster.sequence.Next(about); !hit {
 			return nil
 		}
-		f = x.step.Failure
-		x.request.CloseAfter = x.step.LoseReply
+		f = x.step
 	}
 	if x.view.Wire >= wire44 { // which brought errorLabels
 		x.extras.labels = f.Labels
@@ -404,10 +424,8 @@ var modes = map[string]bool{
 	"primary": false, "primaryPreferred": true, "secondary": true, "secondaryPreferred": true, "nearest": true,
 }
 
-// role refuses on a secondary what only the primary does, and reads that have
-// not said that a secondary will do.
-func (x *exchange) role() error {
-	readsSecondary := false
+// readPreference refuses what is none.
+func (x *exchange) readPreference() error {
 	if value, err := x.request.Body.LookupErr("$readPreference"); err == nil {
 		preference, ok := value.DocumentOK()
 		if !ok {
@@ -415,15 +433,19 @@ func (x *exchange) role() error {
 		}
 		mode, _ := preference.Lookup("mode").StringValueOK()
 		var known bool
-		if readsSecondary, known = modes[mode]; !known {
+		if x.readsSecondary, known = modes[mode]; !known {
 			return refuse(codeBadValue, "Could not parse $readPreference mode '%s'. Only the modes 'primary', "+
 				"'primaryPreferred', 'secondary', 'secondaryPreferred', and 'nearest' are supported. "+
 				":: caused by :: Enumeration value '%s' for field 'mode' is not a valid value.", mode, mode)
 		}
-		if err := primaryAlone(preference, mode); err != nil {
-			return err
-		}
+		return primaryAlone(preference, mode)
 	}
+	return nil
+}
+
+// role refuses on a secondary what only the primary does, and reads that have
+// not said that a secondary will do.
+func (x *exchange) role() error {
 	if x.view.Role != command.Secondary && x.view.Role != command.Uninitiated {
 		return nil
 	}
@@ -432,7 +454,7 @@ func (x *exchange) role() error {
 		return x.notPrimary(codeNotWritablePrimary, "not primary")
 	case !x.row.OnSecondary && (x.view.Role == command.Uninitiated || x.view.member.ArbiterOnly):
 		return x.notPrimary(codeNotPrimaryOrSecondary, "node is not in primary or recovering state")
-	case !x.row.OnSecondary && !readsSecondary:
+	case !x.row.OnSecondary && !x.readsSecondary:
 		return x.notPrimary(codeNotPrimaryNoSecondary, "not primary and secondaryOk=false")
 	}
 	return nil
@@ -541,8 +563,7 @@ func (x *exchange) afterwards(fields bson.D) bson.D {
 		return nil
 	}
 	if x.concern.failure != nil {
-		x.extras.writeConcernError = x.concern.failure
-		x.extras.derived = x.labels(x.concern.code, true)
+		x.extras.writeConcernError, x.extras.concern = x.concern.failure, x.concern.code
 	}
 	e, labels, hit := x.conn.server.failPoints.After(x.forFailPoint())
 	if x.step.WriteConcernError != nil {
@@ -550,8 +571,10 @@ func (x *exchange) afterwards(fields bson.D) bson.D {
 	}
 	if hit {
 		code, _ := e.Lookup("code").AsInt64OK()
-		x.extras.writeConcernError, x.extras.labels = e, labels
-		x.extras.derived = x.labels(int32(code), true)
+		x.extras.writeConcernError, x.extras.concern, x.extras.labels = e, int32(code), labels
+	}
+	if x.extras.writeConcernError != nil {
+		x.extras.derived = x.labels(x.extras.concern, true)
 	}
 	return fields
 }
@@ -567,19 +590,19 @@ func (x *exchange) labels(code int32, concern bool) []string {
 	p := x.conn.server.cluster.Profile
 	r, mongos := &x.request, x.view.Role == command.Mongos
 	finish := r.Name == "commitTransaction" || r.Name == "abortTransaction"
-	if r.InTransaction && !concern && (p.in(code, transient) || !finish && p.in(code, retriable)) {
+	if r.InTransaction && !concern && (p.in(code, command.Transient) || !finish && p.in(code, command.Retriable)) {
 		labels = append(labels, "TransientTransactionError")
 	}
 	// A mongos leaves the label to the shard that failed.
-	if x.view.Wire >= wire44 && !mongos && r.TxnNumber != nil && (!r.InTransaction || finish) && p.in(code, retriable) {
+	if x.view.Wire >= wire44 && !mongos && r.TxnNumber != nil && (!r.InTransaction || finish) && p.in(code, command.Retriable) {
 		labels = append(labels, "RetryableWriteError")
 	}
-	if x.view.Wire >= wire44 && !concern && r.Name == "aggregate" && p.in(code, resumable) && opensChangeStream(r.Body) {
+	if x.view.Wire >= wire44 && !concern && (r.Watches || r.Name == "aggregate" && opensChangeStream(r.Body)) && (p.in(code, command.Resumable) || p.in(code, command.Retriable)) {
 		labels = append(labels, "ResumableChangeStreamError")
 	}
-	if x.view.Wire >= wire82 && p.in(code, overloaded) {
+	if x.view.Wire >= wire82 && p.in(code, command.SystemOverloaded) {
 		labels = append(labels, "SystemOverloadedError")
-		if p.in(code, retriable) {
+		if p.in(code, command.Retriable) {
 			labels = append(labels, "RetryableError")
 		}
 	}

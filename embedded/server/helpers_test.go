@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/unified-test-runner/utr/embedded/command"
+	"github.com/unified-test-runner/utr/embedded/failpoint"
 	"github.com/unified-test-runner/utr/embedded/server"
 	"github.com/unified-test-runner/utr/embedded/wire"
 	"github.com/unified-test-runner/utr/internal/testkit"
@@ -45,7 +46,7 @@ func (s stub) Rows() []command.Row {
 		{Name: "breaks", OnSecondary: true, Run: fails(errors.New("broken"))},
 		{Name: "closes", OnSecondary: true, Run: fails(command.ErrClose)},
 		{Name: "closesAfter", OnSecondary: true, Run: func(r *command.Request) (bson.D, error) {
-			r.CloseAfter = true
+			r.HangUp()
 			return nil, nil
 		}},
 		{Name: "waits", OnSecondary: true, Run: func(r *command.Request) (bson.D, error) {
@@ -57,7 +58,14 @@ func (s stub) Rows() []command.Row {
 			return nil, r.Context.Err()
 		}},
 		{Name: "writes", OnSecondary: true, Run: func(r *command.Request) (bson.D, error) {
-			return bson.D{{Key: "wrote", Value: true}}, server.TransactionalWrite(r)
+			f, _ := r.Strikes(failpoint.OnPrimaryTransactionalWrite)
+			if f.CloseConnection {
+				r.HangUp()
+			}
+			if f.HasCode {
+				return nil, command.Errorf(f.Code, "struck")
+			}
+			return bson.D{{Key: "wrote", Value: true}}, nil
 		}},
 		{Name: "counts", OnSecondary: true, Run: counting},
 	}

@@ -63,6 +63,8 @@ type extras struct {
 	// handedOn tells that a mongos hands on a shard's reply as it is; other
 	// replies it makes itself, and adds labels when all else is written.
 	handedOn bool
+	// concern is the code of the write concern error.
+	concern int32
 	// derived are the labels that follow from the code.
 	derived []string
 }
@@ -137,6 +139,7 @@ func (k *conn) succeeded(v view, fields bson.D, x *extras, labels []string) bson
 		if len(labels) > 0 {
 			reply = append(reply, bson.E{Key: "errorLabels", Value: labels})
 		}
+		reply = append(reply, k.whoIsPrimary(v, x.concern)...)
 	}
 	if !hasOk && !first {
 		reply = append(reply, ok)
@@ -150,9 +153,7 @@ func (k *conn) failed(v view, fields bson.D, x *extras, failure *command.Error, 
 	if len(labels) > 0 && !labelsLast(v, x) {
 		reply = append(reply, k.labelFields(labels)...)
 	}
-	if v.isMember() && p.Wire >= wire44 && p.in(failure.Code, notPrimary) {
-		reply = append(reply, bson.E{Key: "topologyVersion", Value: v.topologyVersion()})
-	}
+	reply = append(reply, k.whoIsPrimary(v, failure.Code)...)
 	reply = append(reply, fields...)
 	reply = append(reply, bson.E{Key: "ok", Value: 0.0}, bson.E{Key: "errmsg", Value: failure.Message})
 	if failure.Code != 0 {
@@ -168,6 +169,15 @@ func (k *conn) failed(v view, fields bson.D, x *extras, failure *command.Error, 
 		return reply
 	}
 	return append(reply, failure.Extra...)
+}
+
+// whoIsPrimary is the topologyVersion that a member sends with an error by which it says
+// that it is not the primary.
+func (k *conn) whoIsPrimary(v view, code int32) bson.D {
+	if p := k.server.cluster.Profile; !v.isMember() || p.Wire < wire44 || !p.in(code, command.NotPrimary) {
+		return nil
+	}
+	return bson.D{{Key: "topologyVersion", Value: v.topologyVersion()}}
 }
 
 // now is the cluster's time.

@@ -7,6 +7,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/command"
+	"github.com/unified-test-runner/utr/embedded/failpoint"
 )
 
 // The shards of a cluster are the documents of config.shards, as on the
@@ -22,7 +23,7 @@ func (x *exchange) internal(db string, body bson.D) (bson.Raw, error) {
 	}
 	r := command.Request{
 		Context: x.conn.ctx, Row: &row.Row, Name: name, DB: db, Body: raw, Server: &x.view.Server, Conn: &x.conn.info,
-		FailPoint: func(string) (bson.Raw, bool) { return nil, false },
+		Strikes: func(string) (failpoint.Failure, bool) { return failpoint.Failure{}, false },
 	}
 	reply, err := row.Run(&r)
 	if err != nil {

@@ -149,7 +149,10 @@ var transforms = map[string]bool{
 func Named(list bson.A) error {
 	for _, item := range list {
 		d, ok := item.(bson.D)
-		if !ok || len(d) != 1 {
+		if !ok {
+			return command.Errorf(14, "Each element of the 'pipeline' array must be an object")
+		}
+		if len(d) != 1 {
 			return command.Errorf(40323, "A pipeline stage specification object must contain exactly one field.")
 		}
 		if _, known := makers()[d[0].Key]; !known && !transforms[d[0].Key] && !sources[d[0].Key] {
