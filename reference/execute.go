@@ -42,15 +42,7 @@ func (c *client) execute(ctx context.Context, cmd *command, tr *trace) (reply, *
 	if err := cmd.session.permits(cmd); err != nil {
 		return reply{}, err
 	}
-	op := cmd.op
-	if cmd.silent() {
-		op = retry.Lookup("unacknowledged write")
-	}
-	state := retry.Start(c.driver.policy, retry.Settings{
-		Operation: op, RetryReads: c.settings.retryReads, RetryWrites: c.settings.retryWrites,
-		InTransaction: cmd.session.inTransaction(), Timeout: cmd.timeout,
-		MaxAdaptiveRetries: c.settings.maxAdaptiveRetries, OverloadRetargeting: c.settings.overloadRetargeting,
-	})
+	state := retry.Start(c.driver.policy, c.rules(cmd))
 	errs := map[int]*result.Error{}
 	replies := map[int]reply{} // of attempts that failed with a reply of ok 1
 	operation := c.operation.Add(1)
@@ -70,9 +62,7 @@ func (c *client) execute(ctx context.Context, cmd *command, tr *trace) (reply, *
 				in = c.failed(ctx, cmd, retry.Failure{Kind: retry.Selection, Labels: err.Labels})
 				continue
 			}
-			in = retry.Input{Kind: retry.Selected, Chosen: retry.Chosen{
-				Address: srv.address, Sharded: srv.topology == selection.Sharded,
-				Wire: wireOf(srv), RetryableWrites: supportsRetryableWrites(srv)}}
+			in = retry.Input{Kind: retry.Selected, Chosen: chosen(srv)}
 		case retry.Send:
 			r, f := c.attempt(ctx, srv, cmd, operation, tr)
 			if f != nil {
@@ -107,6 +97,31 @@ func (c *client) execute(ctx context.Context, cmd *command, tr *trace) (reply, *
 	}
 }
 
+// rules are the settings of a command that the retry core looks at.
+func (c *client) rules(cmd *command) retry.Settings {
+	op := cmd.op
+	if cmd.silent() {
+		op = retry.Lookup("unacknowledged write")
+	}
+	return retry.Settings{
+		Operation: op, RetryReads: c.settings.retryReads, RetryWrites: c.settings.retryWrites,
+		InTransaction: cmd.session.inTransaction(), Timeout: cmd.timeout,
+		MaxAdaptiveRetries: c.settings.maxAdaptiveRetries, OverloadRetargeting: c.settings.overloadRetargeting,
+	}
+}
+
+// chosen is what the retry core looks at of a server. A load balancer does not
+// tell its wire version before the handshake.
+func chosen(s *server) retry.Chosen {
+	balanced := s.kind == selection.LoadBalancer
+	out := retry.Chosen{Address: s.address, Sharded: s.topology == selection.Sharded, Mongos: s.kind == selection.Mongos, Wire: 1 << 20,
+		RetryableWrites: balanced || s.desc.SessionTimeoutMinutes != nil && s.kind != selection.Standalone}
+	if s.desc.WireVersion != nil {
+		out.Wire = s.desc.WireVersion.Max
+	}
+	return out
+}
+
 func orElse(a, b *result.Error) *result.Error {
 	if a != nil {
 		return a
@@ -123,17 +138,6 @@ func (tr *trace) decided(d retry.Decision, server string) {
 		Attempt: d.Attempt, Action: d.Action.String(), Rules: d.Rules, Server: server,
 		Deprioritized: d.Deprioritized, DelayMS: float64(d.Delay) / float64(time.Millisecond), Reason: d.Reason,
 	})
-}
-
-func wireOf(s *server) int32 {
-	if s.desc.WireVersion == nil { // a load balancer does not tell before the handshake
-		return 1 << 20
-	}
-	return s.desc.WireVersion.Max
-}
-
-func supportsRetryableWrites(s *server) bool {
-	return s.kind == selection.LoadBalancer || s.desc.SessionTimeoutMinutes != nil && s.kind != selection.Standalone
 }
 
 // selectFor selects the server for an attempt. What is pinned stays pinned.
@@ -276,7 +280,7 @@ func (c *client) exchange(ctx context.Context, conn *mnet.Connection, srv *serve
 	if err == nil && silent {
 		ok, _ := bson.Marshal(bson.D{{Key: "ok", Value: 1.0}})
 		events.succeeded(ok)
-		return reply{doc: ok, address: srv.address, wire: wireOf(srv)}, nil
+		return reply{doc: ok, address: srv.address, wire: chosen(srv).Wire}, nil
 	}
 	var doc bson.Raw
 	if err == nil {
@@ -435,37 +439,11 @@ func (c *client) clusterTime(s *clientSession) bson.Raw {
 	return later(c.clock.GetClusterTime(), s.clusterTime)
 }
 
-// labelWrite adds RetryableWriteError where drivers have to (Retryable
-// Writes, "RetryableWriteError Labels").
+// labelWrite adds RetryableWriteError where drivers have to.
 func (c *client) labelWrite(cmd *command, f *failure, srv *server) {
-	ends := cmd.op.EndsTransaction
-	if c.driver.policy.WriteCodes != nil || !cmd.op.RetryableWrite || !c.settings.retryWrites && !ends ||
-		cmd.session.inTransaction() && !ends || cmd.silent() || f.err.HasLabel(labelWrite) {
-		return
+	if retry.Labels(c.driver.policy, c.rules(cmd), chosen(srv), f.rules) {
+		f.err.Labels = append(f.err.Labels, labelWrite)
 	}
-	switch f.rules.Kind {
-	case retry.PoolCleared:
-	case retry.Network:
-		if !f.rules.Handshake && !supportsRetryableWrites(srv) {
-			return
-		}
-	case retry.Server:
-		if wireOf(srv) >= wire44 || f.rules.Handshake || !supportsRetryableWrites(srv) ||
-			len(f.err.WriteConcernErrors) > 0 && srv.kind == selection.Mongos || !oldWriteCode(f.rules.Code) {
-			return
-		}
-	default:
-		return
-	}
-	f.err.Labels = append(f.err.Labels, labelWrite)
-}
-
-func oldWriteCode(code int32) bool {
-	switch code {
-	case 11600, 11602, 10107, 13435, 13436, 189, 91, 7, 6, 89, 9001, 262:
-		return true
-	}
-	return false
 }
 
 // labelTransaction adds the labels of the Transactions specification, and

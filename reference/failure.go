@@ -175,7 +175,7 @@ func writeFailure(w mongo.WriteCommandError, reply bson.Raw, address string) *fa
 		err:   &result.Error{Kind: "write", Labels: slices.Clone(w.Labels), Response: reply, Server: address},
 	}
 	if c := w.WriteConcernError; c != nil {
-		f.rules.Code = int32(c.Code)
+		f.rules.Code, f.rules.WriteConcern = int32(c.Code), true
 		f.err.Message, f.err.Code, f.err.HasCode, f.err.CodeName = c.Message, int32(c.Code), true, c.Name
 		f.err.WriteConcernErrors = []bson.Raw{bson.Raw(c.Raw)}
 	}

@@ -168,8 +168,12 @@ func (e *explanation) play(policy *retry.Policy) (string, error) {
 		}
 		inputs = append(inputs, in)
 	}
+	operation, err := named(*e.operation)
+	if err != nil {
+		return "", err
+	}
 	state := retry.Start(policy, retry.Settings{
-		Operation:     retry.Lookup(*e.operation),
+		Operation:     operation,
 		RetryReads:    !*e.noRetry,
 		RetryWrites:   !*e.noRetry,
 		InTransaction: *e.inTxn,
@@ -201,6 +205,9 @@ func (e *explanation) play(policy *retry.Policy) (string, error) {
 				return b.String(), nil
 			}
 			in, inputs = inputs[0], inputs[1:]
+			if f := &in.Failure; in.Kind == retry.Failed && retry.Labels(policy, state.Settings, state.Chosen, *f) {
+				f.Labels = append(f.Labels, "RetryableWriteError")
+			}
 		case retry.BackOff:
 			in = retry.Input{Kind: retry.BackedOff, Left: time.Minute}
 		default:
@@ -210,6 +217,24 @@ func (e *explanation) play(policy *retry.Policy) (string, error) {
 			return b.String(), nil
 		}
 	}
+}
+
+// named gives an operation of the table. The core takes any other name for that
+// of a generic command, which a misspelt one is not.
+func named(name string) (retry.Operation, error) {
+	var names []string
+	for _, o := range retry.Operations() {
+		names = append(names, o.Name)
+	}
+	if slices.Contains(names, name) {
+		return retry.Lookup(name), nil
+	}
+	question := ""
+	if meant := nearest(name, names); meant != "" {
+		question = "; did you mean " + meant + "?"
+	}
+	return retry.Operation{}, usage("explain: there is no operation %q%s (%s; any other command is a runCommand)",
+		name, question, strings.Join(names, ", "))
 }
 
 func detail(d retry.Decision) string {

@@ -56,6 +56,8 @@ type Failure struct {
 	// Code is the code of a server error, 0 if there is none.
 	Code   int32
 	Labels []string
+	// WriteConcern is true if the code is that of a write concern error.
+	WriteConcern bool
 	// Message is the server's. Policies from before error labels look at it.
 	Message string
 	// BaseBackoff is the server's baseBackoffMS, 0 if there is none.
@@ -126,6 +128,8 @@ type Chosen struct {
 	Address string
 	// Sharded is true if it was selected from a sharded cluster.
 	Sharded bool
+	// Mongos is true if it is one, whatever it was selected from.
+	Mongos bool
 	// Wire is its maxWireVersion, 0 if unknown.
 	Wire int32
 	// RetryableWrites is true if it supports sessions and is no standalone.

@@ -101,6 +101,20 @@ func (st *step) attempted() bool {
 	return st.f.Kind == Network || st.f.Kind == Server
 }
 
+// reads tells that an error is looked at as that of a read: of all that is no
+// write.
+func (st *step) reads() bool { return st.s.Settings.Operation.Class != Write }
+
+// writeError tells that the failure is a retryable write error, or would have
+// been labelled as one if the write were retried. Which of the two it was, the
+// rules that forbid a retry need not know.
+func (st *step) writeError() bool {
+	return st.write || !st.reads() && st.s.Policy.has("W10") && labelled(st.f)
+}
+
+// supported tells the same of a supported write operation.
+func (st *step) supported() bool { return st.writeError() && st.s.Settings.Operation.RetryableWrite }
+
 // writes tells that errors are raised as those of a write; runCommand counts
 // as one (Client Backpressure, "Overload retry policy", 6).
 func (st *step) writes() bool { return st.s.Settings.Operation.Class != Read }
@@ -213,28 +227,28 @@ var table = []row{
 	// What the failure is.
 	{Rule{"R10", "A network error is retryable.",
 		"Retryable Reads, Retryable Error", "2019-03", ""},
-		Failed, func(st *step) bool { return st.f.Kind == Network && !st.f.Handshake },
+		Failed, func(st *step) bool { return st.reads() && st.f.Kind == Network && !st.f.Handshake },
 		func(st *step) { st.read = true }},
 	{Rule{"R11", "A server error with one of the listed codes is retryable.",
 		"Retryable Reads, Retryable Error", "2019-03", ""},
 		Failed, func(st *step) bool {
-			return st.f.Kind == Server && !st.f.Handshake && slices.Contains(st.s.Policy.ReadCodes, st.f.Code)
+			return st.reads() && st.f.Kind == Server && !st.f.Handshake && slices.Contains(st.s.Policy.ReadCodes, st.f.Code)
 		},
 		func(st *step) { st.read = true }},
 	{Rule{"R12", "A PoolClearedError is retryable.",
 		"Retryable Reads, Retryable Error", "2021-03-23", ""},
-		Failed, func(st *step) bool { return st.f.Kind == PoolCleared },
+		Failed, func(st *step) bool { return st.reads() && st.f.Kind == PoolCleared },
 		func(st *step) { st.read = true }},
 	{Rule{"R13", "Errors of these kinds are retryable in the handshake too, authentication included.",
 		"Retryable Reads, Retryable Error", "2022-01-25", ""},
 		Failed, func(st *step) bool {
-			return st.f.Handshake && (st.f.Kind == Network ||
+			return st.reads() && st.f.Handshake && (st.f.Kind == Network ||
 				st.f.Kind == Server && slices.Contains(st.s.Policy.ReadCodes, st.f.Code))
 		},
 		func(st *step) { st.read = true }},
 	{Rule{"W10", "An error with the label RetryableWriteError is a retryable write error.",
 		"Retryable Writes, Determining Retryable Write Errors", "2019-10", ""},
-		Failed, func(st *step) bool { return st.s.Settings.Operation.RetryableWrite && st.f.Has(labelWrite) },
+		Failed, func(st *step) bool { return !st.reads() && st.f.Has(labelWrite) },
 		func(st *step) {
 			st.write = true
 			st.s.Numbered = st.s.Numbered || !(st.f.Has(labelOverloaded) && st.f.Has(labelRetryable))
@@ -242,20 +256,20 @@ var table = []row{
 	{Rule{"W11", "Before error labels any network error is a retryable write error.",
 		"Retryable Writes, Retryable Error", "2017-08", ""},
 		Failed, func(st *step) bool {
-			return st.s.Settings.Operation.RetryableWrite && st.f.Kind == Network && !st.f.Handshake
+			return !st.reads() && st.f.Kind == Network && !st.f.Handshake
 		},
 		func(st *step) { st.write = true }},
 	{Rule{"W12", "Before error labels a server error with one of the listed codes is one, a write concern error too.",
 		"Retryable Writes, Retryable Error", "2017-10-18", ""},
 		Failed, func(st *step) bool {
-			return st.s.Settings.Operation.RetryableWrite && st.f.Kind == Server && !st.f.Handshake &&
+			return !st.reads() && st.f.Kind == Server && !st.f.Handshake &&
 				slices.Contains(st.s.Policy.WriteCodes, st.f.Code)
 		},
 		func(st *step) { st.write = true }},
 	{Rule{"W13", "Before error labels a server error with any other code is one if its message has \"not master\" or \"node is recovering\" in it.",
 		"Retryable Writes, Retryable Error", "2017-10-18", ""},
 		Failed, func(st *step) bool {
-			return st.s.Settings.Operation.RetryableWrite && st.f.Kind == Server && !st.f.Handshake && !st.write &&
+			return !st.reads() && st.f.Kind == Server && !st.f.Handshake && !st.write &&
 				slices.ContainsFunc(st.s.Policy.WriteMessages, func(part string) bool { return strings.Contains(st.f.Message, part) })
 		},
 		func(st *step) { st.write = true }},
@@ -309,26 +323,26 @@ var table = []row{
 			return st.read && st.s.Settings.Operation.RetryableRead && st.s.Chosen.Address != "" && st.oldServer()
 		},
 		func(st *step) { st.read = false }},
-	{Rule{"R33", "Operations that are no retryable reads are not retried: getMore, runCommand, mapReduce, aggregate with a write stage.",
+	{Rule{"R33", "Operations that are no retryable reads are not retried: getMore, runCommand, mapReduce.",
 		"Retryable Reads, Unsupported Read Operations", "2019-03", "the operation is never retried"},
 		Failed, func(st *step) bool { return st.read && !st.s.Settings.Operation.RetryableRead },
 		func(st *step) { st.read = false }},
 	{Rule{"W30", "With retryWrites false a write is attempted once; commit and abort of a transaction are not.",
 		"Retryable Writes, retryWrites", "2017-08", "retryWrites is false"},
 		Failed, func(st *step) bool {
-			return st.write && !st.s.Settings.RetryWrites && !st.s.Settings.Operation.EndsTransaction
+			return st.supported() && !st.s.Settings.RetryWrites && !st.s.Settings.Operation.EndsTransaction
 		},
 		func(st *step) { st.write = false }},
 	{Rule{"W31", "In a transaction a write is attempted once; commit and abort are not.",
 		"Retryable Writes, Retryable Writes Within Transactions", "2018-06", "the session is in a transaction"},
 		Failed, func(st *step) bool {
-			return st.write && st.s.Settings.InTransaction && !st.s.Settings.Operation.EndsTransaction
+			return st.supported() && st.s.Settings.InTransaction && !st.s.Settings.Operation.EndsTransaction
 		},
 		func(st *step) { st.write = false }},
 	{Rule{"W32", "On a server that does not support retryable writes a write is attempted once.",
 		"Retryable Writes, Executing Retryable Write Commands", "2017-08", "the server does not support retryable writes"},
 		Failed, func(st *step) bool {
-			return st.write && st.s.Chosen.Address != "" && !st.s.Chosen.RetryableWrites
+			return st.supported() && st.s.Chosen.Address != "" && !st.s.Chosen.RetryableWrites
 		},
 		func(st *step) { st.write = false }},
 	{Rule{"W33", "Of writes insert, update, delete and findAndModify alone are retried.",
@@ -336,6 +350,10 @@ var table = []row{
 		Failed, func(st *step) bool {
 			return st.write && !slices.Contains(st.s.Policy.WriteCommands, st.s.Settings.Operation.Name)
 		},
+		func(st *step) { st.write = false }},
+	{Rule{"W35", "Writes that are not supported are not retried: of many documents, unacknowledged, aggregate with a write stage, and changes of the schema.",
+		"Retryable Writes, Unsupported Write Operations", "2017-08", "the operation is never retried"},
+		Failed, func(st *step) bool { return st.writeError() && !st.s.Settings.Operation.RetryableWrite },
 		func(st *step) { st.write = false }},
 	{Rule{"B3", "Overload retries of reads need retryReads, those of writes retryWrites, those of runCommand both.",
 		"Client Backpressure, Overload retry policy", "2026-03-30", "the client's options do not allow overload retries"},

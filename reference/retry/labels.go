@@ -1,0 +1,36 @@
+package retry
+
+import "slices"
+
+// Labels reports whether the driver adds RetryableWriteError to an error
+// (Retryable Writes, "RetryableWriteError Labels"): to errors of its own, and to
+// those of servers before 4.4.
+func Labels(p *Policy, s Settings, at Chosen, f Failure) bool {
+	ends := s.Operation.EndsTransaction
+	switch {
+	case !p.has("W10"), !s.Operation.RetryableWrite, f.Has(labelWrite), !labelled(f),
+		!ends && (!s.RetryWrites || s.InTransaction):
+		return false
+	case f.Kind == PoolCleared, f.Handshake:
+		return true // no server has looked at the command
+	case f.Kind == Server && (at.Wire >= wire44 || f.WriteConcern && at.Mongos):
+		return false
+	}
+	return at.RetryableWrites
+}
+
+// wire44 is the wire version of server 4.4, which labels its errors itself.
+const wire44 = 9
+
+// labelled tells that a failure is of a kind that is labelled where writes are
+// retried.
+func labelled(f Failure) bool {
+	switch f.Kind {
+	case Network, PoolCleared:
+		return true
+	case Server:
+		const notOfWrites = 134 // ReadConcernMajorityNotAvailableYet
+		return !f.Handshake && f.Code != notOfWrites && slices.Contains(readCodes(), f.Code)
+	}
+	return false
+}
