@@ -57,6 +57,7 @@ type scriptedEvent struct {
 	Command             yaml.Node
 	Request, Connection int64
 	Redacted            bool
+	Failure             *result.Error
 }
 
 type scriptedLog struct {
@@ -70,7 +71,7 @@ func (s scriptedEvent) event() result.Event {
 	e := result.Event{Type: s.Type, Address: s.Address}
 	switch {
 	case strings.HasPrefix(string(s.Type), "command"):
-		c := &result.CommandEvent{CommandName: s.Name, DatabaseName: s.DB, RequestID: s.Request, Redacted: s.Redacted, Duration: time.Millisecond}
+		c := &result.CommandEvent{CommandName: s.Name, DatabaseName: s.DB, RequestID: s.Request, Redacted: s.Redacted, Failure: s.Failure, Duration: time.Millisecond}
 		if !s.Command.IsZero() {
 			c.Command = bsonOf(s.Command).Document()
 			elements, _ := c.Command.Elements()

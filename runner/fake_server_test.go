@@ -29,6 +29,7 @@ type fakeDeployment struct {
 	failures    map[string][]error         // by command name
 	services    []bson.ObjectID            // in the order in which once meets them
 	time        uint32
+	busy        int // how often $currentOp shows a command, -1 for ever
 	closed      bool
 	asked       [][2]time.Time // windows of the log that were asked for
 }
@@ -149,6 +150,12 @@ func (d *fakeDeployment) reply(name, database string, raw bson.Raw) (bson.D, err
 		for _, v := range values {
 			c.documents = append(c.documents, bytes.Clone(v.Document()))
 		}
+	case "aggregate": // $currentOp
+		if d.busy == 0 {
+			return batchReply(nil), nil
+		}
+		d.busy = max(d.busy-1, -1)
+		return batchReply([]bson.Raw{mustRaw(bson.D{{Key: "active", Value: true}})}), nil
 	case "find":
 		return batchReply(c.documents), nil
 	case "listCollections":

@@ -206,10 +206,11 @@ func (d *fakeDeployment) describe(text string) error {
 		TestCommands *bool
 		None         string // why the source gives no deployment
 		Services     []bson.ObjectID
+		Busy         int // how often $currentOp shows a command, -1 for ever
 	}{Topology: d.about.Topology, Hosts: d.about.Hosts, Owned: true}
 	err := strictly(text, &told)
 	d.about.Name, d.about.Topology, d.about.Hosts, d.about.Auth = string(told.Topology)+" 8.0", told.Topology, told.Hosts, told.Auth
-	d.owned, d.services = told.Owned, told.Services
+	d.owned, d.services, d.busy = told.Owned, told.Services, told.Busy
 	if told.TestCommands != nil {
 		d.about.Parameters = mustRaw(bson.D{{Key: "enableTestCommands", Value: *told.TestCommands}})
 	}

@@ -178,6 +178,7 @@ func (t *testRun) execute(ctx context.Context) *fault {
 		observed[client] = events
 	}
 	began := t.run.clock.Now()
+	t.settle(ctx)
 	err := t.failPointsOff(ctx)
 	t.timings.Cleanup += t.run.clock.Now().Sub(began)
 	if err != nil {
@@ -417,6 +418,9 @@ func (t *testRun) cleanUp(ctx context.Context) error {
 		if err := retried(ctx, func() error { return t.site.killAllSessions(ctx) }); err != nil {
 			failures = append(failures, fmt.Errorf("open transactions could not be terminated: %w", err))
 		}
+	}
+	if !clean {
+		t.settle(ctx) // or the next test meets what is written late
 	}
 	untidy := errors.Join(failures...)
 	t.site.remember(effectOf(t.test), clean && untidy == nil)

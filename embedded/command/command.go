@@ -91,6 +91,10 @@ type Request struct {
 	// HangUp closes the connection at once. The command goes on, and its reply is
 	// not sent. Never nil in a request from the dispatcher.
 	HangUp func()
+	// Operations are the commands in progress, for $currentOp: of the server
+	// alone, or of all shards of a mongos. Never nil in a request from the
+	// dispatcher.
+	Operations func(local bool) []bson.Raw
 	// AfterOK are fields that the dispatcher puts behind all others, the times
 	// included (recoveryToken). A handler may set it on success and on failure.
 	AfterOK bson.D

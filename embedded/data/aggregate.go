@@ -80,13 +80,13 @@ func (h host) Source(_ context.Context, stage string, arg any) ([]bson.D, error)
 	case "$listSearchIndexes":
 		return nil, searchStage(h.s.req)
 	case "$currentOp":
-		doc := bson.D{{Key: "type", Value: "op"}, {Key: "host", Value: address(h.s.req)}}
-		if h.s.req.Conn != nil {
-			doc = append(doc, bson.E{Key: "connectionId", Value: value.Int(h.s.req.Conn.ID)},
-				bson.E{Key: "appName", Value: h.s.req.Conn.AppName})
+		options, _ := arg.(bson.D)
+		local, _ := lookup(options, []string{"localOps"})
+		var out []bson.D
+		for _, o := range h.s.req.Operations(local == true) {
+			out = append(out, value.Must(o))
 		}
-		return []bson.D{append(doc, bson.E{Key: "active", Value: true}, bson.E{Key: "op", Value: "command"},
-			bson.E{Key: "ns", Value: h.db + ".$cmd.aggregate"}, bson.E{Key: "command", Value: value.Must(h.s.req.Body)})}, nil
+		return out, nil
 	}
 	return nil, command.Errorf(238, "%s is not implemented by the embedded deployment", stage)
 }

@@ -17,7 +17,8 @@ import (
 // The first command that the data means gets the first element, the next one
 // the second, and those after the last one nothing. An element has the fields
 // of failCommand's data, of which none are needed, and loseReply: the command
-// runs, and its connection is closed instead of an answer.
+// runs, and its connection is closed instead of an answer. With blockConnection
+// it is closed first, and the command goes on after the delay.
 const FailCommandSequence = "failCommandSequence"
 
 // Sequence is the fail point FailCommandSequence of one deployment. Its

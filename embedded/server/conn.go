@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -28,6 +29,7 @@ type conn struct {
 	once     sync.Once
 	gone     bool  // a fail point has hung up
 	lastID   int32 // of the messages sent
+	current  atomic.Pointer[operation]
 
 	helloDone   bool // a balanced connection has said loadBalanced
 	helloOk     bool // the client knows hello, and the words that came with it

@@ -50,6 +50,8 @@ func (k *conn) begin(body bson.Raw, exhaust bool) (*exchange, error) {
 	if _, ok := body.Lookup("$db").StringValueOK(); !ok && x.view.Role != command.Mongos {
 		return nil, errDone
 	}
+	x.request.Operations = x.operations
+	x.inProgress()
 	x.logBegin()
 	return x, nil
 }
@@ -66,6 +68,7 @@ func (x *exchange) again() (bson.Raw, error) {
 	x.request.Server = &x.view.Server
 	x.extras = extras{}
 	x.start = time.Now()
+	x.inProgress()
 	x.step = failpoint.Failure{}
 	stream := x.request.Stream
 	if err := x.strike(); err != nil {
@@ -80,6 +83,7 @@ func (x *exchange) streams() bool { return x.request.Stream != nil }
 
 // reply composes the reply from what a command gave.
 func (x *exchange) reply(fields bson.D, err error) (bson.Raw, error) {
+	defer x.conn.current.Store(nil)
 	if errors.Is(err, command.ErrClose) || x.step.LoseReply || x.conn.gone || x.conn.ctx.Err() != nil {
 		x.logEnd(nil, true)
 		return nil, errDone
@@ -285,6 +289,9 @@ func (x *exchange) strike() error {
 	}
 	x.tellOfHit(f, x.step.LoseReply)
 	if f.Block > 0 {
+		if x.step.LoseReply {
+			_ = x.conn.raw.Close() // the client hears of it now, and the command goes on
+		}
 		if !sleep(x.conn.ctx, f.Block) {
 			return command.ErrClose
 		}
@@ -329,7 +336,7 @@ func extraInfo(code int32, info bson.Raw) error {
 func (x *exchange) forFailPoint() failpoint.Command {
 	return failpoint.Command{
 		Names:     append([]string{x.row.Name}, x.row.Aliases...),
-		Namespace: x.namespace(),
+		Namespace: namespaceOf(x.request.Body),
 		AppName:   x.appName(),
 	}
 }
@@ -342,19 +349,6 @@ func (x *exchange) appName() string {
 	}
 	name, _ := x.request.Body.Lookup("client", "application", "name").StringValueOK()
 	return name
-}
-
-// namespace is what the command is about: the collection that its first value
-// names, or the database.
-func (x *exchange) namespace() string {
-	value := x.request.Body.Index(0).Value()
-	if x.request.Name == "getMore" {
-		value = x.request.Body.Lookup("collection")
-	}
-	if collection, ok := value.StringValueOK(); ok && collection != "" {
-		return x.request.DB + "." + collection
-	}
-	return x.request.DB
 }
 
 func asCommandError(err error) error {

@@ -101,7 +101,7 @@ func loggedCommand(body bson.Raw) any {
 // loggedNamespace is what the command is about, database.$cmd if it is no
 // collection.
 func (x *exchange) loggedNamespace() string {
-	if ns := x.namespace(); ns != x.request.DB && !credentials[x.request.Name] {
+	if ns := namespaceOf(x.request.Body); ns != x.request.DB && !credentials[x.request.Name] {
 		return ns
 	}
 	return x.request.DB + ".$cmd"

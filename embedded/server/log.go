@@ -176,19 +176,7 @@ var credentials = map[string]bool{
 
 // entry is the line of the command, as far as it is known.
 func (x *exchange) entry() logEntry {
-	e := logEntry{server: x.conn.server, conn: x.conn.info.ID, command: x.request.Name}
-	// The database stands in the request before it is taken from there.
-	if e.about, _ = x.request.Body.Lookup("$db").StringValueOK(); credentials[e.command] {
-		return e
-	}
-	value := x.request.Body.Index(0).Value()
-	if e.command == "getMore" {
-		value = x.request.Body.Lookup("collection")
-	}
-	if collection, ok := value.StringValueOK(); ok && collection != "" {
-		e.about += "." + collection
-	}
-	return e
+	return logEntry{server: x.conn.server, conn: x.conn.info.ID, command: x.request.Name, about: namespaceOf(x.request.Body)}
 }
 
 // logBegin logs that the command begins. Hello is logged if it fails alone:

@@ -1,0 +1,84 @@
+package server
+
+import (
+	"crypto/sha256"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/command"
+)
+
+// operation is a command in progress, as other connections see it. It does not
+// change.
+type operation struct {
+	conn  command.Conn
+	user  *User // nil for no one
+	body  bson.Raw
+	start time.Time
+}
+
+// inProgress shows the command to other connections, until its reply.
+func (x *exchange) inProgress() {
+	x.conn.current.Store(&operation{conn: x.conn.info, user: x.conn.user, body: x.request.Body, start: x.start})
+}
+
+// operations are the commands in progress, for $currentOp: those of the server
+// itself, or, of a mongos that is not asked for its own alone, those of the
+// shards, which execute what all mongoses pass on.
+func (x *exchange) operations(local bool) []bson.Raw {
+	servers := []*Server{x.conn.server}
+	if x.view.Role == command.Mongos && !local {
+		servers = x.conn.server.cluster.Members()
+	}
+	var out []bson.Raw
+	for _, s := range servers {
+		s.mu.Lock()
+		for k := range s.conns {
+			if o := k.current.Load(); o != nil {
+				out = append(out, o.document(s.address))
+			}
+		}
+		s.mu.Unlock()
+	}
+	return out
+}
+
+// document is the operation as $currentOp shows it. The session's uid is the
+// digest of the user's name, or of nothing.
+func (o *operation) document(host string) bson.Raw {
+	lasts := time.Since(o.start)
+	doc := bson.D{
+		{Key: "type", Value: "op"}, {Key: "host", Value: host}, {Key: "connectionId", Value: o.conn.ID},
+		{Key: "appName", Value: o.conn.AppName}, {Key: "active", Value: true}, {Key: "op", Value: "command"},
+		{Key: "secs_running", Value: int64(lasts.Seconds())}, {Key: "microsecs_running", Value: lasts.Microseconds()},
+		{Key: "ns", Value: namespaceOf(o.body)},
+	}
+	if id, err := o.body.LookupErr("lsid", "id"); err == nil {
+		name := ""
+		if o.user != nil {
+			name = o.user.Name + "@" + o.user.Database
+		}
+		digest := sha256.Sum256([]byte(name))
+		doc = append(doc, bson.E{Key: "lsid", Value: bson.D{{Key: "id", Value: id}, {Key: "uid", Value: digest[:]}}})
+	}
+	if name := o.body.Index(0).Key(); !credentials[name] {
+		doc = append(doc, bson.E{Key: "command", Value: o.body})
+	}
+	return marshal(doc)
+}
+
+// namespaceOf is what a command is about: the collection that its first value
+// names, or the database.
+func namespaceOf(body bson.Raw) string {
+	db, _ := body.Lookup("$db").StringValueOK()
+	first := body.Index(0)
+	value := first.Value()
+	if first.Key() == "getMore" {
+		value = body.Lookup("collection")
+	}
+	if collection, ok := value.StringValueOK(); ok && collection != "" && !credentials[first.Key()] {
+		return db + "." + collection
+	}
+	return db
+}

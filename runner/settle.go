@@ -1,0 +1,106 @@
+package runner
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/entities"
+	"github.com/unified-test-runner/utr/result"
+	"go.mongodb.org/mongo-driver/v2/bson"
+)
+
+// A server goes on with a command whose connection was closed, be it by a fail
+// point or by a client that gave up: an insert whose batch was struck is tried
+// again document by document. If the fail point is turned off meanwhile, the
+// rest is written; if the outcome is read meanwhile, it lacks what comes.
+
+// settleLimit bounds the wait for such commands. A server that needs longer is
+// not waited for: the outcome is compared as it is.
+const settleLimit = 5 * time.Second
+
+// unanswered gives the sessions of commands that failed without an answer of
+// the server, by the address that they were sent to.
+func unanswered(log []result.Event) map[string][]bson.RawValue {
+	session := make(map[int64]bson.RawValue) // by request
+	out := make(map[string][]bson.RawValue)
+	for _, e := range log {
+		switch c := e.Command; {
+		case c == nil:
+		case e.Type == result.CommandStarted:
+			session[c.RequestID] = c.Command.Lookup("lsid", "id")
+		case e.Type == result.CommandFailed && c.Failure != nil && c.Failure.Client && c.Failure.Response == nil:
+			if id := session[c.RequestID]; !id.IsZero() && !slices.ContainsFunc(out[e.Address], id.Equal) {
+				out[e.Address] = append(out[e.Address], id)
+			}
+		}
+	}
+	return out
+}
+
+// settle waits until the servers are done with all that the test has sent,
+// including what they have not answered. It costs nothing if they have answered
+// everything.
+func (t *testRun) settle(ctx context.Context) {
+	sessions := make(map[string][]bson.RawValue)
+	t.mu.Lock()
+	logs := maps.Clone(t.logs)
+	t.mu.Unlock()
+	for _, client := range t.entities.Of(entities.Client) {
+		for address, ids := range unanswered(logs[client]) {
+			sessions[address] = append(sessions[address], ids...)
+		}
+	}
+	if len(sessions) == 0 {
+		return
+	}
+	ctx, cancel := t.limited(ctx, settleLimit, "the wait for commands without an answer")
+	defer cancel()
+	for _, address := range slices.Sorted(maps.Keys(sessions)) {
+		for wait := time.Millisecond; t.site.busy(ctx, address, sessions[address]); wait = min(2*wait, 50*time.Millisecond) {
+			if t.run.clock.Sleep(ctx, wait) != nil {
+				return
+			}
+		}
+	}
+}
+
+// busy reports whether a server executes a command of one of these sessions. A
+// mongos is asked for its own operations, and then for those of the shards. One
+// that does not answer is not busy: nothing could be waited for.
+func (s *site) busy(ctx context.Context, address string, sessions []bson.RawValue) bool {
+	looks := []bson.D{{{Key: "allUsers", Value: true}}}
+	if s.sharded() {
+		looks = append([]bson.D{{{Key: "allUsers", Value: true}, {Key: "localOps", Value: true}}}, looks...)
+	}
+	for _, look := range looks {
+		command := bson.D{
+			{Key: "aggregate", Value: 1},
+			{Key: "pipeline", Value: bson.A{
+				bson.D{{Key: "$currentOp", Value: look}},
+				bson.D{{Key: "$match", Value: bson.D{{Key: "active", Value: true}, {Key: "lsid.id", Value: bson.D{{Key: "$in", Value: sessions}}}}}},
+				bson.D{{Key: "$limit", Value: 1}},
+			}},
+			{Key: "cursor", Value: bson.D{}},
+		}
+		at := func(ctx context.Context, database string, command any) (bson.Raw, error) {
+			return s.commands.at(ctx, address, database, command)
+		}
+		if s.about.Topology == deployment.LoadBalanced { // which leads to any mongos
+			at = s.commands.primary
+		}
+		reply, err := at(ctx, "admin", command)
+		if err != nil {
+			return false
+		}
+		if found, ok := reply.Lookup("cursor", "firstBatch").ArrayOK(); ok && len(found) > emptyArray {
+			return true
+		}
+	}
+	return false
+}
+
+// emptyArray is how long an array without elements is, in bytes.
+const emptyArray = 5
