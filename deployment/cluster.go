@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/unified-test-runner/utr/internal/secret"
 	_ "github.com/unified-test-runner/utr/internal/wire42" // clusters may be of version 4.2
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -374,9 +373,6 @@ func texts(doc bson.Raw, key string) []string {
 	return out
 }
 
-// userinfoPattern finds credentials in any text.
-var userinfoPattern = regexp.MustCompile(`(mongodb(?:\+srv)?://)[^/?\s]*@`)
-
 // redact keeps credentials out of an error, and says which wait a time-out
 // ended.
 func redact(ctx context.Context, err error, uri string) error {
@@ -387,30 +383,5 @@ func redact(ctx context.Context, err error, uri string) error {
 	if ctx.Err() != nil {
 		message = context.Cause(ctx).Error() + ": " + message
 	}
-	message = strings.ReplaceAll(message, uri, Redact(uri))
-	if u, parseErr := parseURI(uri); parseErr == nil && u.userinfo != "" {
-		_, password, _ := strings.Cut(strings.TrimSuffix(u.userinfo, "@"), ":")
-		plain, _ := url.PathUnescape(password)
-		for _, secret := range []string{password, plain} {
-			if len(secret) >= 3 { // shorter ones stand in ordinary words
-				message = strings.ReplaceAll(message, secret, "***")
-			}
-		}
-	}
-	return errors.New(userinfoPattern.ReplaceAllString(message, "$1***@"))
-}
-
-// Redact gives a connection string without its credentials, to be shown.
-func Redact(uri string) string {
-	out := userinfoPattern.ReplaceAllString(uri, "$1***@")
-	u, err := parseURI(out)
-	if err != nil {
-		return out
-	}
-	for _, secret := range []string{"authMechanismProperties", "tlsCertificateKeyFilePassword", "proxyPassword"} {
-		if u.get(secret) != "" {
-			u = u.with(secret, "***")
-		}
-	}
-	return u.String()
+	return errors.New(secret.NewKeeper(uri).Hide(message))
 }

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/unified-test-runner/utr/embedded"
+	"github.com/unified-test-runner/utr/internal/secret"
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
@@ -119,7 +120,7 @@ func reaches(t testing.TB, api string, texts ...string) {
 		u := parsed(t, text)
 		u.api = api
 		if _, err := runOn(t, u, bson.D{{Key: "ping", Value: 1}}); err != nil {
-			t.Errorf("%s: %v", Redact(text), err)
+			t.Errorf("%s: %v", secret.Hide(text), err)
 		}
 	}
 }

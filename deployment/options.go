@@ -7,11 +7,24 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/unified-test-runner/utr/internal/secret"
 )
 
 // URIOption is an option that is added to connection strings, such as
 // compressors=zlib. Value is as it is meant, without escapes.
 type URIOption struct{ Name, Value string }
+
+// String is NAME=VALUE, to be shown: without a secret.
+func (o URIOption) String() string {
+	if secret.IsOption(o.Name) {
+		return o.Name + "=" + secret.Mark
+	}
+	return o.Name + "=" + o.Value
+}
+
+// GoString shows no secret either.
+func (o URIOption) GoString() string { return o.String() }
 
 // ParseURIOption reads NAME=VALUE.
 func ParseURIOption(text string) (URIOption, error) {

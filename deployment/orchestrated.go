@@ -17,6 +17,7 @@ import (
 	"github.com/unified-test-runner/utr/deployment/local"
 	"github.com/unified-test-runner/utr/deployment/orchestration"
 	"github.com/unified-test-runner/utr/internal/ledger"
+	"github.com/unified-test-runner/utr/internal/secret"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
@@ -295,8 +296,10 @@ func (s *orchestrated) existing(ctx context.Context, c OrchestratedCluster) (*po
 // create makes a cluster and waits until it serves. What was made is taken down
 // after an error.
 func (s *orchestrated) create(ctx context.Context, c orchestration.Configuration, alone bool) (pooled, error) {
-	for _, secret := range c.Secrets() {
-		s.Secret(secret)
+	hidden := secret.NewKeeper()
+	for _, word := range c.Secrets() {
+		s.Secret(word)
+		hidden.Learn(word)
 	}
 	id := c.NewID()
 	made := &ownCluster{options: s, kind: c.Kind, id: id}
@@ -307,9 +310,7 @@ func (s *orchestrated) create(ctx context.Context, c orchestration.Configuration
 	}
 	fail := func(err error) (pooled, error) {
 		err = fmt.Errorf("cluster %s: %w", c.Name, err)
-		for _, secret := range c.Secrets() {
-			err = without(err, secret)
-		}
+		err = hidden.Error(err)
 		// Whatever ended the wait: what was made has to go.
 		return nil, errors.Join(err, made.close(context.WithoutCancel(ctx)))
 	}
@@ -444,15 +445,6 @@ func cutLast(s, sep string) (before, after string, found bool) {
 		return s[:i], s[i+len(sep):], true
 	}
 	return s, "", false
-}
-
-// without takes a secret out of an error, which keeps what it is if it has
-// none.
-func without(err error, secret string) error {
-	if err == nil || secret == "" || !strings.Contains(err.Error(), secret) {
-		return err
-	}
-	return errors.New(strings.ReplaceAll(err.Error(), secret, "***"))
 }
 
 // right puts a cluster right after a test that broke it: it serves, and no

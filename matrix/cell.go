@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/unified-test-runner/utr/internal/secret"
 	"github.com/unified-test-runner/utr/source"
 )
 
@@ -18,13 +19,13 @@ type Cell struct {
 	Position source.Position
 	// Cluster, Engine, Suites and Options name the parts; Options may be "".
 	Cluster, Engine, Suites, Options string
-	// Flags are those of utr run, in a fixed order. They hold no secrets.
+	// Flags are those of utr run, in a fixed order. They may hold secrets.
 	Flags []string
 	// Paths name the suites.
 	Paths []string
 	// URI and SingleURI are the connection strings of a cluster that is given
-	// by them, else "". They may hold secrets: never print them.
-	URI, SingleURI string
+	// by them, else empty.
+	URI, SingleURI secret.Text
 	// Timeout bounds the whole cell; 0 leaves it to whoever runs it.
 	Timeout time.Duration
 }
@@ -56,7 +57,7 @@ type part struct {
 	at             source.Position
 	settings       []setting
 	paths          []string
-	uri, singleURI string
+	uri, singleURI secret.Text
 }
 
 // setting is a key with its values, ready to be flags.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/unified-test-runner/utr/internal/secret"
 	"github.com/unified-test-runner/utr/source"
 )
 
@@ -37,9 +38,9 @@ func (r *reader) clusters(v *source.Value) []part {
 	if kind.uri {
 		for _, s := range values {
 			if len(s.values) == 1 && s.key.name == keyURI {
-				p.uri = s.values[0]
+				p.uri = secret.New(s.values[0])
 			} else if len(s.values) == 1 {
-				p.singleURI = s.values[0]
+				p.singleURI = secret.New(s.values[0])
 			}
 		}
 		values = nil

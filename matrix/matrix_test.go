@@ -16,11 +16,11 @@ func show(f *File) string {
 	var b strings.Builder
 	for _, c := range f.Cells {
 		fmt.Fprintf(&b, "%s: %s", c.Name, strings.Join(c.Args(), " "))
-		if c.URI != "" {
-			fmt.Fprintf(&b, " @%s", c.URI)
+		if c.URI.Reveal() != "" {
+			fmt.Fprintf(&b, " @%s", c.URI.Reveal())
 		}
-		if c.SingleURI != "" {
-			fmt.Fprintf(&b, " @@%s", c.SingleURI)
+		if c.SingleURI.Reveal() != "" {
+			fmt.Fprintf(&b, " @@%s", c.SingleURI.Reveal())
 		}
 		if c.Timeout > 0 {
 			fmt.Fprintf(&b, " in %s", c.Timeout)

@@ -15,11 +15,13 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/internal/testkit/utrtest"
 )
 
@@ -234,5 +236,74 @@ func TestPasswordIsNowhere(t *testing.T) {
 	for what, text := range said {
 		spotless(t, what, text, user, password)
 		spotless(t, what, text, "", keyFile)
+	}
+}
+
+// Whatever kind of secret a night is given, and wherever: no report, log, error or
+// plan holds it, and no list of processes while its cells run. What the file of
+// the night says is its own.
+func TestSecretsOfANight(t *testing.T) {
+	t.Parallel()
+	secrets := map[string]string{"password": "s3/cr@t-of-a-user", "key": "s3cret of a key", "older": "s3cret%20of%20old", "proxy": "s3cret&of;proxy",
+		"token": "s3cret-of-a-token", "service": "s3cret-of-a-service"}
+	p := utrtest.NewPlace(t, "UTR_PASSWORD="+secrets["password"])
+	w := newWitness(t, p.Serve("--topology", "replicaset", "--user", "bob").URI)
+	dir := t.TempDir()
+	results, reports := filepath.Join(dir, "results"), slices.DeleteFunc(everyReport(dir), func(flag string) bool { return flag == "--events" })
+	write := func(name, text string) string {
+		path := filepath.Join(t.TempDir(), name)
+		testkit.Check(t, os.WriteFile(path, []byte(text), 0o600))
+		return path
+	}
+	file := write("night.yml", fmt.Sprintf(`clusters:
+- {name: mine, uri: "${MINE}"}
+- {name: theirs, orchestration: {url: "http://ann:%[1]s@127.0.0.1:1", cluster: single}}
+- {name: token, uri: "mongodb://bob:%[1]s@127.0.0.1:1/?authMechanism=MONGODB-AWS&authMechanismProperties=AWS_SESSION_TOKEN:%[2]s&serverSelectionTimeoutMS=100"}
+engines: [{engine: reference}, {engine: driver}]
+suites: {name: s, paths: [%[3]s, %[4]s]}
+defaults:
+  jobs: 1
+  uri-options: {tlsCertificateKeyFilePassword: %[5]q, proxyHost: h, proxyPassword: %[6]q, sslClientCertificateKeyPassword: %[7]q}
+`, secrets["service"], secrets["token"], suiteFile(t, sensitive), suiteFile(t, armed), secrets["key"], secrets["proxy"], secrets["older"]))
+	set := write("set.args", "--set=MINE="+w.uri+"\n")
+	said := map[string]string{}
+	said["the plan"] = p.Run("matrix", "@"+set, file, "--dry-run", "-v").Want(0, "tlsCertificateKeyFilePassword=***").All()
+	night := p.Start(append([]string{"matrix", "@" + set, file, "--results", results}, reports...)...)
+	w.sees()
+	lists, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	testkit.Check(t, err)
+	for _, f := range lists {
+		text, _ := os.ReadFile(f) // the process may be gone
+		said[f] = string(text)
+		if strings.Contains(string(text), "mine_reference_s") {
+			said["the cell's process"] = "found"
+		}
+	}
+	if said["the cell's process"] == "" && len(lists) > 0 {
+		t.Error("no list of processes has the cell")
+	}
+	night.Signal(os.Interrupt)
+	said["the night"] = night.End().Want(3).All()
+	said["the rest of it"] = p.Run(append([]string{"matrix", "@" + set, file, "--results", results, "--only", "token|theirs"}, reports...)...).Want(3).All()
+	for _, args := range [][]string{
+		{"run", "--uri-option", "tlsCertificateKeyFilePassword=" + secrets["key"], suiteFile(t, misread), "--json", filepath.Join(dir, "one.json"), "-v"},
+		{"clean", "--orchestration", "http://ann:" + secrets["service"] + "@127.0.0.1:1"},
+		{"clean", "--orchestration", "ann:" + secrets["service"] + "@127.0.0.1:1"},
+	} {
+		said[strings.Join(args[:2], " ")+args[len(args)-1]] = p.Run(args...).All()
+	}
+	for path, text := range folder(t, dir) {
+		said["report "+path] = text
+	}
+	for path, text := range folder(t, p.State) {
+		said["ledger "+path] = text
+	}
+	if text := said["report "+filepath.Join(dir, "one.json")]; !strings.Contains(text, "tlsCertificateKeyFilePassword=***") {
+		t.Errorf("no command to run a test again in %s", text)
+	}
+	for what, text := range said {
+		for _, secret := range secrets {
+			spotless(t, what, text, "bob", secret)
+		}
 	}
 }

@@ -23,7 +23,7 @@ func inWords() rules {
 		"embedded":  {"embedded/"},
 		"embedded/": {"embedded/", "internal/relay"},
 		"internal/cli": {"compare", "deployment", "deployment/orchestration", "embedded", "embedded/process", "engine", "engine/driver",
-			"experiment", "internal/ledger", "internal/meant", "matrix", "reference", "reference/retry", "report", "result", "runner",
+			"experiment", "internal/ledger", "internal/meant", "internal/secret", "matrix", "reference", "reference/retry", "report", "result", "runner",
 			"source", "specs", "specs/"},
 		"internal/support/":          {"internal/support"},
 		"soak/":                      {"/"},

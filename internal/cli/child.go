@@ -3,11 +3,13 @@ package cli
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 )
@@ -16,8 +18,9 @@ import (
 // that what kills it kills nothing else.
 type Child struct {
 	Args []string
-	// Env changes the environment that it inherits; "" takes a name out of it.
-	Env map[string]string
+	// More are arguments that may hold secrets: they reach it on standard input,
+	// as "@-" in Args says, and no list of processes shows them.
+	More []string
 	// Output gets what it writes to standard output and standard error.
 	Output io.Writer
 }
@@ -37,7 +40,8 @@ func spawn(ctx context.Context, c Child) (code int, err error) {
 		return 0, err
 	}
 	cmd := exec.CommandContext(ctx, self, c.Args...)
-	cmd.Env = inherited(os.Environ(), c.Env)
+	cmd.Env = inherited(os.Environ())
+	cmd.Stdin = strings.NewReader(asInput(c.More))
 	cmd.Stdout, cmd.Stderr = c.Output, c.Output
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = ChildGrace
@@ -55,20 +59,25 @@ func spawn(ctx context.Context, c Child) (code int, err error) {
 	return code, nil
 }
 
-// inherited gives an environment with changes.
-func inherited(environ []string, changes map[string]string) (out []string) {
-	for _, e := range environ {
+// asInput writes arguments as Program.expand reads them.
+func asInput(args []string) string {
+	var b strings.Builder
+	for _, a := range args {
+		line, _ := json.Marshal(a) // which a text never fails
+		b.Write(append(line, '\n'))
+	}
+	return b.String()
+}
+
+// notInherited names the variables that say where this process runs, and no other.
+func notInherited() []string { return []string{envURI, envSingleURI} }
+
+// inherited gives the environment of a child.
+func inherited(environ []string) []string {
+	return slices.DeleteFunc(slices.Clone(environ), func(e string) bool {
 		name, _, _ := strings.Cut(e, "=")
-		if _, changed := changes[name]; !changed {
-			out = append(out, e)
-		}
-	}
-	for name, value := range changes {
-		if value != "" {
-			out = append(out, name+"="+value)
-		}
-	}
-	return out
+		return slices.Contains(notInherited(), name)
+	})
 }
 
 // build tells this program from any other, also where both are of one version

@@ -12,6 +12,7 @@ import (
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/deployment/orchestration"
 	"github.com/unified-test-runner/utr/internal/ledger"
+	"github.com/unified-test-runner/utr/internal/secret"
 )
 
 func cleanCommand() *command {
@@ -28,7 +29,8 @@ With --uri, fail points that suites set are turned off on every member of that
 deployment, and its lock document is removed, unless another run uses it.
 
 The ledger is in $` + ledger.EnvDir + `, else in utr in $XDG_STATE_HOME, else in utr in the
-user's cache directory. It holds no passwords.
+user's cache directory. It holds no passwords: --uri and --orchestration give them,
+or a file that does: utr clean @FILE, with one argument a line.
 
 Exit codes: 0 nothing is left, 2 bad usage, 3 something is left, and why.`,
 		examples: []example{
@@ -40,6 +42,7 @@ Exit codes: 0 nothing is left, 2 bad usage, 3 something is left, and why.`,
 			x := &cleaner{flags: f}
 			x.dryRun = f.toggle("dry-run", "say what is left, and touch nothing")
 			x.uri = f.text("uri", "URI", "", "turn fail points off and remove the lock of the deployment of this connection string (or $"+envURI+")")
+			x.service = f.text("orchestration", "URL", "", "credentials for the orchestration service at this URL, for clusters that are left there")
 			x.serverAPI = f.choice("server-api", "", "declare this version of the Stable API to deployments: for servers with requireApiVersion", "1")
 			x.forget = f.toggle("forget", "take what cannot be taken away off the ledger: what is on a service that is gone for good")
 			return x.act
@@ -52,9 +55,10 @@ type cleaner struct {
 	flags          *flags
 	dryRun, forget *bool
 	uri, serverAPI *string
+	service        *string
 
 	c        *call
-	target   connectionString
+	target   secret.Text
 	services map[string]service // by URL
 	gone     int                // things that were taken away
 	left     int
@@ -71,13 +75,18 @@ func (x *cleaner) act(ctx context.Context, c *call) error {
 	if len(c.paths) > 0 {
 		return usage("clean: %q is one word too many", c.paths[0])
 	}
-	x.target.secret = c.env(envURI)
+	x.target = secret.New(c.env(envURI))
 	if x.flags.given("uri") {
-		x.target.secret = *x.uri
+		x.target = secret.New(*x.uri)
 	}
-	if x.target.secret != "" || x.flags.given("uri") {
-		if err := deployment.CheckURI(x.target.reveal()); err != nil {
+	if x.target.Reveal() != "" || x.flags.given("uri") {
+		if err := deployment.CheckURI(x.target.Reveal()); err != nil {
 			return usage("clean: --uri: %w", err)
+		}
+	}
+	if x.flags.given("orchestration") {
+		if _, err := orchestration.New(*x.service, orchestration.Limits{}); err != nil {
+			return usage("clean: --orchestration: %w", err)
 		}
 	}
 	book, err := c.ledger()
@@ -108,7 +117,7 @@ func (x *cleaner) act(ctx context.Context, c *call) error {
 			return err
 		}
 	}
-	if x.target.secret != "" {
+	if x.target.Reveal() != "" {
 		x.deployment(ctx)
 	}
 	if err := c.print(x.summary()); err != nil {
@@ -207,7 +216,7 @@ func (x *cleaner) cluster(ctx context.Context, l ledger.Leftover) error {
 	e := l.Entry
 	s, known := x.services[e.URL]
 	if !known {
-		if s.Client, s.err = orchestration.New(e.URL, orchestration.Limits{}); s.err == nil {
+		if s.Client, s.err = orchestration.New(x.address(e.URL), orchestration.Limits{}); s.err == nil {
 			s.err = s.Check(ctx)
 		}
 		x.services[e.URL] = s
@@ -221,6 +230,15 @@ func (x *cleaner) cluster(ctx context.Context, l ledger.Leftover) error {
 	}
 	_, err := s.Remove(ctx, kind, e.ID)
 	return err
+}
+
+// address gives the URL of a service with the credentials that --orchestration
+// says: none are on the ledger.
+func (x *cleaner) address(known string) string {
+	if s, err := orchestration.New(*x.service, orchestration.Limits{}); err == nil && s.URL() == known {
+		return *x.service
+	}
+	return known
 }
 
 // A service goes on making a cluster when nobody waits for it any more, and
@@ -275,9 +293,9 @@ func (x *cleaner) turnsUp(ctx context.Context, s maker, kind orchestration.Kind,
 func (x *cleaner) ofDeployment(ctx context.Context, e ledger.Entry) error {
 	uri := e.URI
 	switch {
-	case x.target.secret != "" && deployment.Redact(x.target.reveal()) == e.URI:
-		uri = x.target.reveal()
-	case strings.Contains(e.URI, redacted):
+	case x.target.Reveal() != "" && secret.Hide(x.target.Reveal()) == e.URI:
+		uri = x.target.Reveal()
+	case strings.Contains(e.URI, secret.Mark):
 		return fmt.Errorf("its password is needed: utr clean --uri '%s', with the password in it", e.URI)
 	}
 	if e.Kind == ledger.FailPoint {
@@ -292,7 +310,7 @@ func (x *cleaner) deployment(ctx context.Context) {
 	if *x.dryRun {
 		return
 	}
-	if err := x.free(ctx, x.target.reveal()); err != nil {
+	if err := x.free(ctx, x.target.Reveal()); err != nil {
 		x.failed("something in the deployment at "+hosts, err)
 	}
 }
@@ -334,7 +352,7 @@ func (x *cleaner) free(ctx context.Context, uri string, failPoints ...string) er
 func (x *cleaner) tellOff(off []deployment.LeftFailPoint) error {
 	for _, f := range off {
 		x.gone++
-		if err := x.c.print("turned off: " + x.c.secrets.text(f.String()) + "\n"); err != nil {
+		if err := x.c.print("turned off: " + x.c.secrets.Hide(f.String()) + "\n"); err != nil {
 			return err
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/deployment/orchestration"
 	"github.com/unified-test-runner/utr/internal/ledger"
+	"github.com/unified-test-runner/utr/internal/secret"
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
@@ -157,7 +158,7 @@ func TestCleanWaitsForWhatIsInTheMaking(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBench(t)
-			x := &cleaner{c: &call{program: &b.Program, errors: &b.err, secrets: newRedactor()}}
+			x := &cleaner{c: &call{program: &b.Program, errors: &b.err, secrets: redactor{secret.NewKeeper()}}}
 			start := time.Now()
 			s := &makingService{}
 			if r.whole != never {

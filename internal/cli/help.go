@@ -65,7 +65,7 @@ func overview() string {
 	for _, c := range commands() {
 		fmt.Fprintf(&b, "  %-12s %s\n", c.name, c.summary)
 	}
-	b.WriteString("\nutr help COMMAND tells more about one.\n")
+	b.WriteString("\nutr help COMMAND tells more about one. utr COMMAND @FILE takes arguments from a file,\none a line, and @- from standard input: no list of processes shows them.\n")
 	return b.String()
 }
 

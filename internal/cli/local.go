@@ -68,7 +68,7 @@ func (l *localFlags) source(ctx context.Context, c *call, r *runFlags, suites []
 	}
 	o := deployment.LocalOptions{
 		Where: *l.where, Members: *r.deployment.members, Mongoses: *r.deployment.mongoses, Shards: *l.shards,
-		Jobs: *r.jobs, Parameters: asksParameters(suites), Ledger: book, Note: c.note, Secret: c.secrets.also,
+		Jobs: *r.jobs, Parameters: asksParameters(suites), Ledger: book, Note: c.note, Secret: c.secrets.Learn,
 	}
 	if topology := *r.deployment.topology; topology != topologyAuto && topology != topologyAll {
 		o.Topologies = []deployment.Topology{deployment.Topology(topology)}

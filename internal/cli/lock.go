@@ -8,6 +8,7 @@ import (
 
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/internal/ledger"
+	"github.com/unified-test-runner/utr/internal/secret"
 )
 
 // lockFlags say how a run takes the lock of a deployment that it did not
@@ -45,7 +46,7 @@ func (l *lockFlags) open(ctx context.Context, c *call, o deployment.ClusterOptio
 	gone := func() error { return nil }
 	book, err := c.runLedger()
 	if err == nil {
-		gone, err = book.Add(ledger.Entry{Kind: ledger.Lock, URI: deployment.Redact(o.URI), Name: deployment.LockDatabase + "." + deployment.LockCollection})
+		gone, err = book.Add(ledger.Entry{Kind: ledger.Lock, URI: secret.Hide(o.URI), Name: deployment.LockDatabase + "." + deployment.LockCollection})
 	}
 	if err != nil {
 		c.note(fmt.Sprintf("if this run is killed, utr clean needs --uri to know of the deployment: %s", err))

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/internal/secret"
 	"github.com/unified-test-runner/utr/matrix"
 	"github.com/unified-test-runner/utr/report"
 	"github.com/unified-test-runner/utr/runner"
@@ -152,9 +152,7 @@ func (m *matrixFlags) read(c *call) (*matrix.File, error) {
 		return nil, invalid(err)
 	}
 	for _, cell := range file.Cells {
-		for _, secret := range newRedactor(cell.URI, cell.SingleURI).secrets {
-			c.secrets.also(secret)
-		}
+		c.secrets.Read(cellArgs(&cell)...)
 	}
 	return file, nil
 }
@@ -177,14 +175,14 @@ func (c *call) checkCells(file *matrix.File) error {
 func (c *call) checkCell(cell *matrix.Cell) error {
 	f := newFlags()
 	r := declareRun(f)
-	paths, err := f.parse(append([]string{"--cell", cell.Name}, cell.Args()...))
+	paths, err := f.parse(append([]string{"--cell", cell.Name}, cellArgs(cell)...))
 	if err != nil {
 		return err
 	}
 	p := *c.program
 	p.Getenv = func(name string) string {
-		if value, changed := cellEnv(cell)[name]; changed {
-			return value
+		if slices.Contains(notInherited(), name) {
+			return ""
 		}
 		return c.env(name)
 	}
@@ -202,11 +200,18 @@ func (c *call) checkCell(cell *matrix.Cell) error {
 	return e.Close()
 }
 
-// cellEnv is what a cell has otherwise in its environment: connection strings
-// stand there, so that no list of processes shows them, and those of this
-// process are for no cell.
-func cellEnv(cell *matrix.Cell) map[string]string {
-	return map[string]string{envURI: cell.URI, envSingleURI: cell.SingleURI}
+// cellArgs is the command line of a cell, without those words that all have. It
+// may hold secrets.
+func cellArgs(cell *matrix.Cell) (args []string) {
+	for _, a := range []struct {
+		flag string
+		uri  secret.Text
+	}{{"--uri", cell.URI}, {"--single-uri", cell.SingleURI}} {
+		if a.uri.Reveal() != "" {
+			args = append(args, a.flag, a.uri.Reveal())
+		}
+	}
+	return append(args, cell.Args()...)
 }
 
 // chosen keeps the cells that --only names.
@@ -226,7 +231,7 @@ func (m *matrixFlags) plan(c *call, file *matrix.File, cells []matrix.Cell) stri
 	for i := range cells {
 		fmt.Fprintf(&b, "  %s\n", cells[i].Name)
 		if *m.verbose {
-			fmt.Fprintf(&b, "      %s\n", c.secrets.text(shown(&cells[i], m.extra())))
+			fmt.Fprintf(&b, "      %s\n", c.shown(&cells[i], m.extra()))
 		}
 	}
 	if len(file.Excluded) > 0 {
@@ -250,14 +255,8 @@ func (m *matrixFlags) extra() (args []string) {
 }
 
 // shown is the command line of a cell as one would type it, without secrets.
-func shown(cell *matrix.Cell, extra []string) string {
-	var env string
-	for _, e := range []struct{ name, uri string }{{envURI, cell.URI}, {envSingleURI, cell.SingleURI}} {
-		if e.uri != "" {
-			env += e.name + "=" + report.Quote([]string{deployment.Redact(e.uri)}) + " "
-		}
-	}
-	return env + report.Quote(slices.Concat([]string{"utr", "run"}, extra, cell.Args()))
+func (c *call) shown(cell *matrix.Cell, extra []string) string {
+	return report.Quote(c.secrets.texts(slices.Concat([]string{"utr", "run"}, extra, cellArgs(cell))))
 }
 
 // folder is where results are kept.

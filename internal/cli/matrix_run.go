@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/internal/secret"
 	"github.com/unified-test-runner/utr/matrix"
 	"github.com/unified-test-runner/utr/report"
 	"github.com/unified-test-runner/utr/result"
@@ -102,8 +102,7 @@ func (n *night) identify(ctx context.Context, cells []matrix.Cell) (files []stri
 			files = append(files, filesOf(loaded.Suites)...)
 		}
 		sum := sha256.New()
-		fmt.Fprintf(sum, "%s\n%q\n%s\n%s\n%s\n", program, slices.Concat(n.flags.extra(), cell.Args()),
-			deployment.Redact(cell.URI), deployment.Redact(cell.SingleURI), digests[key])
+		fmt.Fprintf(sum, "%s\n%q\n%s\n", program, n.call.secrets.texts(slices.Concat(n.flags.extra(), cellArgs(&cell.Cell))), digests[key])
 		for _, name := range []string{*n.flags.durations, valueOf(cell.Flags, "--known-failing"), valueOf(cell.Flags, "--cluster")} {
 			text, err := contents(name)
 			if err != nil {
@@ -158,12 +157,12 @@ func (n *night) all(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan *cellRun)
-	busy := map[string]bool{}
+	busy := map[secret.Text]bool{}
 	running := 0
 	var failure error
 	for {
 		for running < *n.flags.jobs && ctx.Err() == nil {
-			i := slices.IndexFunc(todo, func(c *cellRun) bool { return c.URI == "" || !busy[c.URI] })
+			i := slices.IndexFunc(todo, func(c *cellRun) bool { return c.URI == (secret.Text{}) || !busy[c.URI] })
 			if i < 0 {
 				break
 			}
@@ -172,7 +171,7 @@ func (n *night) all(ctx context.Context) error {
 			busy[c.URI] = true
 			running++
 			if *n.flags.verbose {
-				failure = errors.Join(failure, n.call.print(n.call.secrets.text(shown(&c.Cell, n.flags.extra()))+"\n"))
+				failure = errors.Join(failure, n.call.print(n.call.shown(&c.Cell, n.flags.extra())+"\n"))
 			}
 			go func() {
 				n.one(ctx, c)
@@ -215,8 +214,8 @@ func (n *night) one(ctx context.Context, c *cellRun) {
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	began := time.Now()
-	args := slices.Concat([]string{"run", "--cell", c.Name, "--json", n.folder.report(c.Name), "--annotations=false", "-v"}, n.flags.extra(), c.Args())
-	code, err := n.call.program.Child(limited, Child{Args: args, Env: cellEnv(&c.Cell), Output: n.call.secrets.writer(words)})
+	args := slices.Concat([]string{"run", argumentsFrom + specs.Stdin, "--cell", c.Name, "--json", n.folder.report(c.Name), "--annotations=false", "-v"}, n.flags.extra())
+	code, err := n.call.program.Child(limited, Child{Args: args, More: cellArgs(&c.Cell), Output: n.call.secrets.Writer(words)})
 	closing := log.Close()
 	past, damage := n.folder.past(c.Name)
 	if past != nil {
@@ -232,7 +231,7 @@ func (n *night) one(ctx context.Context, c *cellRun) {
 	case limited.Err() != nil:
 		c.broken, c.summary.Interrupted = fmt.Sprintf("cut off after %s", timeout), false
 	case err != nil:
-		c.broken = n.call.secrets.text(err.Error())
+		c.broken = n.call.secrets.Hide(err.Error())
 	case damage != nil:
 		c.broken = damage.Error()
 	case !whole:

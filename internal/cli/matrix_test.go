@@ -247,22 +247,24 @@ clusters:
 suites: {name: s, paths: [suite.yml]}
 `
 
-// Connection strings reach a cell through its environment, those of this
-// process reach none, and nothing that is written holds their secrets.
+// Connection strings and options reach a cell through its standard input, those of
+// this process reach none, and neither a list of processes nor anything that is
+// written holds their secrets.
 func TestCellsKeepSecrets(t *testing.T) {
 	b := newNight(t, `clusters:
 - {name: a, uri: "${A}"} # with a secret behind percent signs
 - {name: b, uri: {uri: "${B}", single-uri: "${B1}"}}
-- {name: c, embedded: single}
+- {name: c, embedded: single, uri-options: {tlsCertificateKeyFilePassword: "${C}"}}
+- {name: d, orchestration: {url: "${D}", cluster: single}}
 suites: {name: s, paths: [suite.yml]}
 `)
 	const lb = "/?loadBalanced=true"
 	for name, value := range map[string]string{"A": "mongodb://me:geheim%21@h1/?serverSelectionTimeoutMS=1", "B": "mongodb://me:geheimer@h2" + lb,
-		"B1": "mongodb://me:geheimst@h3" + lb, envURI: "mongodb://other:geheim9@h9/", envSingleURI: "mongodb://other:geheim8@h8/"} {
+		"B1": "mongodb://me:geheimst@h3" + lb, "C": "geheim und mehr", "D": "http://me:geheim7@h7", envURI: "mongodb://other:geheim9@h9/", envSingleURI: "mongodb://other:geheim8@h8/"} {
 		b.env[name] = value
 	}
 	b.plays["a_reference_s"] = play{code: 3, cut: "nothing", says: "utr: auth with geheim! or geheim%21 failed"}
-	b.run(t, "all", "-v --html h --json j --junit u --markdown m --tap t", 3, "", "a_reference_s", "b_reference_s", "c_reference_s")
+	b.run(t, "all", "-v --html h --json j --junit u --markdown m --tap t", 3, "", "a_reference_s", "b_reference_s", "c_reference_s", "d_reference_s")
 	texts := []string{b.out.String(), b.err.String()}
 	for _, dir := range []string{".", "night.results"} {
 		for _, text := range contentsOf(t, dir) {
@@ -272,17 +274,20 @@ suites: {name: s, paths: [suite.yml]}
 	if all := strings.Join(texts, "\n"); strings.Contains(all, "geheim") || len(texts) < 2+5+2+3 {
 		t.Errorf("a secret is in one of %d texts: %s", len(texts), all)
 	}
-	want := map[string][2]string{"a_reference_s": {b.env["A"], ""}, "b_reference_s": {b.env["B"], b.env["B1"]}, "c_reference_s": {"", ""}}
+	want := map[string][2]string{"a_reference_s": {b.env["A"], ""}, "b_reference_s": {b.env["B"], b.env["B1"]}, "c_reference_s": {"", ""}, "d_reference_s": {"", ""}}
 	for _, c := range b.runs {
-		uri, has := c.Env[envURI]
-		single, hasSingle := c.Env[envSingleURI]
-		if !has || !hasSingle || want[valueOf(c.Args, "--cell")] != [2]string{uri, single} || strings.Contains(strings.Join(c.Args, " "), "geheim") {
+		uri, single := valueOf(c.More, "--uri"), valueOf(c.More, "--single-uri")
+		if want[valueOf(c.Args, "--cell")] != [2]string{uri, single} || strings.Contains(strings.Join(c.Args, " "), "geheim") {
 			t.Errorf("%q runs with %q and %q", c.Args, uri, single)
 		}
 	}
-	b.run(t, "the plan", "--dry-run -v", 0, "UTR_URI='mongodb://***@h2/?loadBalanced=true' UTR_SINGLE_URI='mongodb://***@h3/?loadBalanced=true' utr run --engine reference")
-	got := inherited([]string{"A=1", "B=2", "C=a=b"}, map[string]string{"B": "", "D": "4"})
-	if want := []string{"A=1", "C=a=b", "D=4"}; !slices.Equal(got, want) {
+	b.run(t, "the plan", "--dry-run -v", 0, "utr run --uri 'mongodb://***@h2/?loadBalanced=true' --single-uri 'mongodb://***@h3/?loadBalanced=true' --engine reference … "+
+		"'tlsCertificateKeyFilePassword=***' … --orchestration 'http://***@h7'")
+	if all := b.out.String(); strings.Contains(all, "geheim") {
+		t.Errorf("a secret is in the plan: %s", all)
+	}
+	got := inherited([]string{"A=1", envURI + "=2", "C=a=b"})
+	if want := []string{"A=1", "C=a=b"}; !slices.Equal(got, want) {
 		t.Errorf("the environment of a child is %q, want %q", got, want)
 	}
 }
@@ -371,4 +376,23 @@ func TestMatrixInShards(t *testing.T) {
 	} {
 		b.expect(t, r.reason, "merge "+r.files, r.code, r.want)
 	}
+}
+
+// Arguments reach a command through a file or standard input as they are, and what
+// is secret in them is hidden.
+func TestArgumentsOfAFile(t *testing.T) {
+	more := []string{"--uri=mongodb://me:geheim@h1/", "--run", "first\n", "", `"quoted"`, "päth"}
+	b := newBench(t)
+	b.Stdin = strings.NewReader(asInput(more))
+	got, err := b.expand([]string{"run", "@-", "--verbose"})
+	if want := append([]string{"run", "--verbose"}, more...); err != nil || !slices.Equal(got, want) {
+		t.Errorf("%q, want %q (%v)", got, want, err)
+	}
+	write(t, "site.args", "--uri=mongodb://me:geheim@h1/\r\n\n--topology\nsingle\n")
+	b.expect(t, "a file", "run @site.args suite.yml", ExitUsage, "--topology chooses an embedded deployment")
+	write(t, "bad.args", "\"--uri\n")
+	b.expect(t, "half a string", "run @bad.args suite.yml", ExitUsage, "not a JSON string")
+	b.expect(t, "no file", "clean @nowhere.args", ExitUsage, "nowhere.args")
+	write(t, "@suite.yml", `{description: x, schemaVersion: "1.0", tests: [{description: only, operations: []}]}`)
+	b.expect(t, "a path", "run ./@suite.yml", 0, "")
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -79,10 +78,6 @@ func (o *orchestrationFlags) check(c *call) error {
 		return usage("run: --orchestration: %w", err)
 	}
 	client.Close()
-	if u, err := url.Parse(*o.url); err == nil && u.User != nil {
-		password, _ := u.User.Password()
-		c.secrets.also(password)
-	}
 	return nil
 }
 
@@ -180,7 +175,7 @@ func (o *orchestrationFlags) source(ctx context.Context, c *call, r *runFlags, l
 	}
 	return c.program.Orchestration(ctx, deployment.OrchestrationOptions{
 		URL: *o.url, Clusters: clusters, Each: *o.each, Topology: topology, URIOptions: r.settings.uriOptions, ServerAPI: *r.settings.serverAPI,
-		Ledger: book, Secret: c.secrets.also, Note: c.note,
+		Ledger: book, Secret: c.secrets.Learn, Note: c.note,
 		Lock: r.lock.cluster(c, deployment.ClusterOptions{}, lost).Lock,
 	})
 }
@@ -206,7 +201,7 @@ func topologyOf(name string) deployment.Topology {
 func (o *orchestrationFlags) rerun(c *call) (args []string) {
 	for _, name := range []string{"orchestration", "orchestration-version", "orchestration-files"} {
 		if o.flags.given(name) {
-			args = append(args, "--"+name, c.secrets.text(o.flags.set.Lookup(name).Value.String()))
+			args = append(args, "--"+name, c.secrets.Hide(o.flags.set.Lookup(name).Value.String()))
 		}
 	}
 	for _, name := range o.cluster {

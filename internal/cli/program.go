@@ -2,13 +2,16 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 
+	"github.com/unified-test-runner/utr/internal/secret"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/runner"
 	"github.com/unified-test-runner/utr/specs"
@@ -88,7 +91,7 @@ type call struct {
 	program *Program
 	command string   // its name
 	paths   []string // arguments that are no flags
-	secrets *redactor
+	secrets redactor
 	errors  io.Writer // standard error, redacted
 }
 
@@ -105,9 +108,12 @@ func (c *call) env(name string) string {
 // code. The end of ctx interrupts a run: it cleans up and says what ran.
 func (p *Program) Main(ctx context.Context, args []string) int {
 	c := &call{program: p}
-	c.secrets = newRedactor(append(append([]string(nil), args...), c.env(envURI), c.env(envSingleURI))...)
-	c.errors = c.secrets.writer(p.Stderr)
-	err := c.dispatch(ctx, args)
+	args, err := p.expand(args)
+	c.secrets = redactor{secret.NewKeeper(append(slices.Clone(args), c.env(envURI), c.env(envSingleURI))...)}
+	c.errors = c.secrets.Writer(p.Stderr)
+	if err == nil {
+		err = c.dispatch(ctx, args)
+	}
 	var e *exitError
 	if err == nil || (errors.As(err, &e) && e.err == nil) {
 		return codeOf(err)
@@ -117,6 +123,42 @@ func (p *Program) Main(ctx context.Context, args []string) int {
 		_, _ = fmt.Fprintln(c.errors, strings.TrimSpace("utr help "+c.command)+" tells more")
 	}
 	return codeOf(err)
+}
+
+// argumentsFrom begins the argument after the command that names a file with more
+// arguments, or standard input: what is secret need not be seen in a list of
+// processes.
+const argumentsFrom = "@"
+
+// expand adds the arguments of a file after the others. They stand one a line; one
+// that begins with a quotation mark is a JSON string.
+func (p *Program) expand(args []string) ([]string, error) {
+	if len(args) < 2 || !strings.HasPrefix(args[1], argumentsFrom) {
+		return args, nil
+	}
+	if c := find(args[0]); c == nil || c.verbatim {
+		return args, nil
+	}
+	name := strings.TrimPrefix(args[1], argumentsFrom)
+	read := func() ([]byte, error) { return os.ReadFile(name) }
+	if name == specs.Stdin {
+		read = func() ([]byte, error) { return io.ReadAll(p.Stdin) }
+	}
+	args = slices.Delete(slices.Clone(args), 1, 2)
+	text, err := read()
+	if err != nil {
+		return args, usage("arguments: %w", err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if line = strings.TrimRight(line, "\r\n"); line == "" {
+			continue
+		}
+		if strings.HasPrefix(line, `"`) && json.Unmarshal([]byte(line), &line) != nil {
+			return args, usage("arguments: a line that begins with a quotation mark is not a JSON string")
+		}
+		args = append(args, line)
+	}
+	return args, nil
 }
 
 func (c *call) dispatch(ctx context.Context, args []string) error {

@@ -18,6 +18,7 @@ import (
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/internal/secret"
 	"github.com/unified-test-runner/utr/reference"
 	"github.com/unified-test-runner/utr/report"
 	"github.com/unified-test-runner/utr/result"
@@ -213,7 +214,7 @@ func declareRun(f *flags) *runFlags {
 
 // order is what a command line asks for, once nothing is wrong with it.
 type order struct {
-	uri, single connectionString
+	uri, single secret.Text
 	engine      NewEngine
 	config      runner.Config // but for engine and source
 }
@@ -289,7 +290,7 @@ func (r *runFlags) act(ctx context.Context, c *call) (err error) {
 	}()
 	defer func() { r.local.keep(ctx, err) }()
 	cfg.Source = deployment.WithURIOptions(cfg.Source, r.settings.uriOptions)
-	if uri.secret != "" || r.orchestrated.touchesOthers() {
+	if uri.Reveal() != "" || r.orchestrated.touchesOthers() {
 		c.announce(cfg.Source, chosen(loaded.Suites, cfg.Filter))
 	}
 	return c.run(ctx, reporters, loaded.Suites, cfg)
@@ -297,7 +298,7 @@ func (r *runFlags) act(ctx context.Context, c *call) (err error) {
 
 // target gives the connection strings, from flags before the environment. What
 // is wrong with them is found before anything is connected to.
-func (r *runFlags) target(c *call) (uri, single connectionString, err error) {
+func (r *runFlags) target(c *call) (uri, single secret.Text, err error) {
 	if err := r.orchestrated.check(c); err != nil || r.orchestrated.wanted() && !r.local.wanted() {
 		return uri, single, err
 	}
@@ -305,21 +306,21 @@ func (r *runFlags) target(c *call) (uri, single connectionString, err error) {
 		return uri, single, err
 	}
 	for _, t := range []struct {
-		to         *connectionString
+		to         *secret.Text
 		name, from string
 	}{{&uri, "uri", envURI}, {&single, "single-uri", envSingleURI}} {
 		at := "$" + t.from
-		t.to.secret = c.env(t.from)
+		*t.to = secret.New(c.env(t.from))
 		if r.flags.given(t.name) {
 			at = "--" + t.name
-			if t.to.secret = r.flags.set.Lookup(t.name).Value.String(); t.to.secret == "" {
+			if *t.to = secret.New(r.flags.set.Lookup(t.name).Value.String()); t.to.Reveal() == "" {
 				return uri, single, usage("run: %s is empty", at)
 			}
 		}
-		if t.to.secret == "" {
+		if t.to.Reveal() == "" {
 			continue
 		}
-		if err := deployment.CheckURI(t.to.reveal()); err != nil {
+		if err := deployment.CheckURI(t.to.Reveal()); err != nil {
 			return uri, single, usage("run: %s: %w", at, err)
 		}
 		if t.name == "uri" {
@@ -328,9 +329,9 @@ func (r *runFlags) target(c *call) (uri, single connectionString, err error) {
 	}
 	switch {
 	case err != nil:
-	case uri.secret == "" && r.flags.given("single-uri"):
+	case uri.Reveal() == "" && r.flags.given("single-uri"):
 		err = usage("run: --single-uri goes with --uri, which is not there")
-	case uri.secret == "":
+	case uri.Reveal() == "":
 		err = r.deployment.check()
 	}
 	return uri, single, err
@@ -438,10 +439,10 @@ func knownFailing(name string) ([]runner.KnownFailure, error) {
 	return known, nil
 }
 
-func (r *runFlags) source(ctx context.Context, c *call, uri, single connectionString, lost context.CancelCauseFunc, suites []*specs.Suite) (deployment.Source, error) {
-	if uri.secret != "" {
+func (r *runFlags) source(ctx context.Context, c *call, uri, single secret.Text, lost context.CancelCauseFunc, suites []*specs.Suite) (deployment.Source, error) {
+	if uri.Reveal() != "" {
 		return r.lock.open(ctx, c, deployment.ClusterOptions{
-			URI: uri.reveal(), SingleURI: single.reveal(), FailPoints: runner.FailPoints(suites), ServerAPI: *r.settings.serverAPI,
+			URI: uri.Reveal(), SingleURI: single.Reveal(), FailPoints: runner.FailPoints(suites), ServerAPI: *r.settings.serverAPI,
 		}, lost)
 	}
 	if r.orchestrated.wanted() {
@@ -640,16 +641,16 @@ func (r *runFlags) rerun(c *call) func(result.TestID) []string {
 	fixed = append(fixed, r.orchestrated.rerun(c)...)
 	fixed = append(fixed, r.local.rerun()...)
 	uri, single, _ := r.target(c)
-	// What the environment says, it will say again; but not that of a matrix.
-	if r.flags.given("uri") || *r.cell != "" && uri.secret != "" {
+	// What the environment says, it will say again.
+	if r.flags.given("uri") {
 		add("uri", uri.String())
 	}
-	if r.flags.given("single-uri") || *r.cell != "" && single.secret != "" {
+	if r.flags.given("single-uri") {
 		add("single-uri", single.String())
 	}
 	return func(id result.TestID) []string {
 		args := slices.Clone(fixed)
-		if uri.secret == "" {
+		if uri.Reveal() == "" {
 			args = append(args, r.sameDeployment(id.Deployment)...)
 		}
 		path := id.File

@@ -53,7 +53,7 @@ func TestFlags(t *testing.T) {
 			"URL=http://h:1 Clusters=[replicaset sharded single] Each=1" + hers},
 		{"one kind", "run --orchestration http://h:1 --topology sharded suite.yml", once, "URL=http://h:1 Clusters=[sharded] Each=1 Topology=sharded" + hers},
 		{"load balancers are made on request", "run --orchestration http://h:1 --topology load-balanced --clusters 2 --uri-option appName=a --server-api 1 suite.yml",
-			"Jobs=2 Count=1 ServerAPI=1", "URL=http://h:1 Clusters=[load-balanced] Each=2 Topology=load-balanced URIOptions=[{appName a}] ServerAPI=1" + hers},
+			"Jobs=2 Count=1 ServerAPI=1", "URL=http://h:1 Clusters=[load-balanced] Each=2 Topology=load-balanced URIOptions=[appName=a] ServerAPI=1" + hers},
 		{"each test on every kind", "run --orchestration http://h:1 --topology all suite.yml", "Jobs=3 Count=1 AllTopologies=true",
 			"URL=http://h:1 Clusters=[replicaset sharded single] Each=1" + hers},
 		{"a kind with access control and TLS", "run --orchestration http://h:1 --auth on --tls --topology single suite.yml", once,
@@ -155,12 +155,11 @@ func TestRerun(t *testing.T) {
 		{"settings", "run --tls --auth=off --server-api 1 --uri-option compressors=zlib --uri-option appName=a=b suite.yml", "",
 			"--auth off --server-api 1 --tls --uri-option compressors=zlib --uri-option appName=a=b"},
 		{"a service", "run --orchestration http://ann:s3cret@h:8889 --cluster single --cluster id:x --orchestration-version 8.0 suite.yml", "single 8.0",
-			"--orchestration http://ann:***@h:8889 --orchestration-version 8.0 --cluster single --cluster id:x --topology single"},
+			"--orchestration http://***@h:8889 --orchestration-version 8.0 --cluster single --cluster id:x --topology single"},
 		{"binaries", "run --local /r --local-shards 2 --members 1 suite.yml", "sharded 8.0", "--members 1 --local /r --local-shards 2 --topology sharded"},
 		{"a cluster", "run --uri mongodb://me:geheim@h1/ suite.yml", "sharded 8.0", "--uri mongodb://***@h1/"},
 		{"the environment will name the cluster again", "UTR_URI=mongodb://me:geheim@h1/ run suite.yml", "sharded 8.0", ""},
-		{"it will not name that of a cell", "UTR_URI=mongodb://me:geheim@h1/ UTR_SINGLE_URI=mongodb://me:geheim@h2/ run --cell c suite.yml", "",
-			"--uri mongodb://***@h1/ --single-uri mongodb://***@h2/"},
+		{"a secret among the settings", "run --uri-option tlsCertificateKeyFilePassword=geheim suite.yml", "", "--uri-option tlsCertificateKeyFilePassword=***"},
 	} {
 		b := newBench(t)
 		b.expect(t, r.reason, r.line, 0, "")

@@ -15,6 +15,7 @@ import (
 
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/embedded"
+	"github.com/unified-test-runner/utr/internal/secret"
 )
 
 // Server is a deployment that serves other programs.
@@ -176,10 +177,10 @@ func (c *call) serve(ctx context.Context, o embedded.Options, caFile, uriFile st
 			return fmt.Errorf("cannot write what clients need: %w", err)
 		}
 	}
-	secrets := newRedactor(uri, single)
-	text := secrets.text(uri) + "\n"
+	secrets := secret.NewKeeper(uri, single)
+	text := secrets.Hide(uri) + "\n"
 	if single != uri {
-		text += "single " + secrets.text(single) + "\n"
+		text += "single " + secrets.Hide(single) + "\n"
 	}
 	if err := c.print(text); err != nil {
 		return err

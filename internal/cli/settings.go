@@ -47,7 +47,7 @@ func (s *settingsFlags) rerun() (args []string) {
 		args = append(args, "--tls")
 	}
 	for _, o := range s.uriOptions {
-		args = append(args, "--uri-option", o.Name+"="+o.Value)
+		args = append(args, "--uri-option", o.String())
 	}
 	return args
 }

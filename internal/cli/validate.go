@@ -71,7 +71,7 @@ func (c *call) validate(ctx context.Context, asJSON bool) error {
 	if !asJSON {
 		out.WriteString(verdict(loaded, problems))
 	}
-	if err := c.print(c.secrets.text(out.String())); err != nil {
+	if err := c.print(c.secrets.Hide(out.String())); err != nil {
 		return err
 	}
 	if slices.ContainsFunc(problems, func(p problem) bool { return p.Severity == specs.Error.String() }) {

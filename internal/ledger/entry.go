@@ -3,11 +3,11 @@ package ledger
 import (
 	"errors"
 	"fmt"
-	"net/url"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/unified-test-runner/utr/internal/secret"
 )
 
 // Kind says what sort of thing an entry is.
@@ -107,36 +107,9 @@ func (e Entry) check() error {
 		}
 	}
 	for _, text := range []string{e.URL, e.URI, e.Command} {
-		if holdsSecrets(text) {
+		if secret.Hide(text) != text {
 			return errors.New("an entry holds credentials")
 		}
 	}
 	return nil
-}
-
-// userinfoPattern finds what stands before the @ of a URL.
-var userinfoPattern = regexp.MustCompile(`[a-zA-Z0-9+.-]+://([^/?#\s]*)@`)
-
-// secretOptions are the options of connection strings whose values are secrets
-// (URI Options; Authentication, "authMechanismProperties").
-var secretOptions = []string{"authmechanismproperties", "tlscertificatekeyfilepassword", "sslclientcertificatekeypassword", "proxypassword"}
-
-// holdsSecrets reports whether a URL has credentials other than asterisks.
-func holdsSecrets(text string) bool {
-	for _, m := range userinfoPattern.FindAllStringSubmatch(text, -1) {
-		if strings.Trim(m[1], "*:") != "" {
-			return true
-		}
-	}
-	_, query, _ := strings.Cut(text, "?")
-	for _, pair := range strings.FieldsFunc(query, func(c rune) bool { return c == '&' || c == ';' }) {
-		name, value, _ := strings.Cut(pair, "=")
-		if plain, err := url.QueryUnescape(value); err == nil {
-			value = plain
-		}
-		if slices.Contains(secretOptions, strings.ToLower(name)) && strings.Trim(value, "*") != "" {
-			return true
-		}
-	}
-	return false
 }
