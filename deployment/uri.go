@@ -2,6 +2,7 @@ package deployment
 
 import (
 	"fmt"
+	"net"
 	"net/url"
 	"strings"
 
@@ -100,6 +101,22 @@ func (u uri) String() string {
 
 // authenticates reports whether clients say who they are. Some mechanisms take the
 // name from elsewhere, such as a certificate.
+// HostsOf gives the hosts that a connection string names, each with its port, or
+// the name that DNS knows them by; nil if it is none.
+func HostsOf(text string) (hosts []string) {
+	u, err := parseURI(text)
+	if err != nil {
+		return nil
+	}
+	for _, h := range u.hosts {
+		if _, _, err := net.SplitHostPort(h); err != nil && u.scheme == "mongodb" {
+			h = net.JoinHostPort(strings.Trim(h, "[]"), "27017")
+		}
+		hosts = append(hosts, strings.ToLower(h))
+	}
+	return hosts
+}
+
 func (u uri) authenticates() bool { return u.userinfo != "" || u.get("authMechanism") != "" }
 
 // get gives the unescaped value of an option, whose name matches whatever its

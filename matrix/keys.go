@@ -42,7 +42,7 @@ func settingKeys() []key {
 		{"auth", onOff, ""}, {"tls", toggle, ""}, {"server-api", text, ""}, {"uri-options", pairs, "uri-option"},
 		{"known-failing", text, ""}, {"retry-failed", text, ""}, {"policy", text, ""}, {"backoff", text, ""}, {"reseed", text, ""},
 		{"run", list, ""}, {"skip", list, ""}, {"jobs", text, ""}, {"count", text, ""}, {"timeout", text, ""},
-		{"fail-fast", toggle, ""}, {"events", toggle, ""}, {cellTimeout, text, ""},
+		{"wait-for-lock", text, ""}, {"fail-fast", toggle, ""}, {"events", toggle, ""}, {cellTimeout, text, ""},
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/deployment/orchestration"
 	"github.com/unified-test-runner/utr/internal/secret"
 	"github.com/unified-test-runner/utr/matrix"
 	"github.com/unified-test-runner/utr/report"
@@ -157,18 +159,22 @@ func (n *night) all(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan *cellRun)
-	busy := map[secret.Text]bool{}
+	busy := map[string]bool{} // by resource
 	running := 0
 	var failure error
 	for {
 		for running < *n.flags.jobs && ctx.Err() == nil {
-			i := slices.IndexFunc(todo, func(c *cellRun) bool { return c.URI == (secret.Text{}) || !busy[c.URI] })
+			i := slices.IndexFunc(todo, func(c *cellRun) bool {
+				return !slices.ContainsFunc(c.resources(), func(r string) bool { return busy[r] })
+			})
 			if i < 0 {
 				break
 			}
 			c := todo[i]
 			todo = slices.Delete(todo, i, i+1)
-			busy[c.URI] = true
+			for _, r := range c.resources() {
+				busy[r] = true
+			}
 			running++
 			if *n.flags.verbose {
 				failure = errors.Join(failure, n.call.print(n.call.shown(&c.Cell, n.flags.extra())+"\n"))
@@ -184,12 +190,33 @@ func (n *night) all(ctx context.Context) error {
 		c := <-ended
 		c.done = true
 		running--
-		delete(busy, c.URI)
+		for _, r := range c.resources() {
+			delete(busy, r)
+		}
 		if err := n.tell(c); err != nil {
 			failure = err // nobody reads the progress any more, or the disk is full
 			cancel()
 		}
 	}
+}
+
+// resources names what a cell uses that is there already, by whatever words it is
+// named: no two cells may use the same at once.
+func (c *cellRun) resources() (names []string) {
+	for _, uri := range []secret.Text{c.URI, c.SingleURI} {
+		names = append(names, deployment.HostsOf(uri.Reveal())...)
+	}
+	service, err := orchestration.New(valueOf(c.Flags, "--orchestration"), orchestration.Limits{})
+	if err != nil {
+		return names
+	}
+	defer service.Close()
+	for _, value := range c.Flags {
+		if strings.HasPrefix(value, existingCluster) {
+			names = append(names, service.URL()+" "+value)
+		}
+	}
+	return names
 }
 
 // one runs a cell.

@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/unified-test-runner/utr/internal/secret"
+	"github.com/unified-test-runner/utr/matrix"
 	"github.com/unified-test-runner/utr/result"
 )
 
@@ -298,6 +300,7 @@ func TestCellsShareAClusterInTurn(t *testing.T) {
 	b := newNight(t, `clusters: [{name: a, uri: "mongodb://h/"}, {name: c, embedded: [single, sharded]}]
 engines: [{name: e1, engine: reference}, {name: e2, engine: reference, jobs: 2}]
 suites: {name: s, paths: [suite.yml]}
+defaults: {wait-for-lock: 1m}
 `)
 	all := []string{"a_e1_s", "a_e2_s", "c-sharded_e1_s", "c-sharded_e2_s", "c-single_e1_s", "c-single_e2_s"}
 	synctest.Test(t, func(t *testing.T) {
@@ -323,6 +326,52 @@ suites: {name: s, paths: [suite.yml]}
 		if began[0] != "a_ after 0" || began[1] != "c- after 0" || began[2] != "c- after 0" {
 			t.Errorf("cells began in the order %q", began)
 		}
+	})
+}
+
+// Cells are on one cluster by what they use, not by the words that name it.
+func TestResources(t *testing.T) {
+	const service = "http://ann:pw@h:8889"
+	uses := func(uri string, flags ...string) *cellRun {
+		return &cellRun{Cell: matrix.Cell{URI: secret.New(uri), Flags: flags}}
+	}
+	existing := uses("", "--orchestration", service, "--cluster", "id:a")
+	for _, r := range []struct {
+		reason string
+		a, b   *cellRun
+		shared bool
+	}{
+		{"other users and options", uses("mongodb://H/?appName=a"), uses("mongodb://ann:pw@h:27017/db"), true},
+		{"one of the hosts", uses("mongodb://a,b"), uses("mongodb://b,c"), true},
+		{"other ports", uses("mongodb://a:1"), uses("mongodb://a:2"), false},
+		{"a name in DNS", uses("mongodb+srv://a.example.com/"), uses("mongodb+srv://a.example.com/?ssl=true"), true},
+		{"a cluster of a service", existing, uses("", "--orchestration", "http://h:8889/v1/", "--cluster", "id:a"), true},
+		{"another one", existing, uses("", "--orchestration", service, "--cluster", "id:b"), false},
+		{"one of another service", existing, uses("", "--orchestration", "http://h2:8889", "--cluster", "id:a"), false},
+		{"clusters to be made", uses("", "--orchestration", service, "--cluster", "single"), uses("", "--orchestration", service, "--cluster", "single"), false},
+		{"nothing that is there already", uses("", "--topology", "single"), uses("", "--topology", "single"), false},
+	} {
+		shared := slices.ContainsFunc(r.a.resources(), func(name string) bool { return slices.Contains(r.b.resources(), name) })
+		if shared != r.shared {
+			t.Errorf("%s: %q and %q", r.reason, r.a.resources(), r.b.resources())
+		}
+	}
+	b := newNight(t, `clusters: [{name: a, orchestration: {url: "http://h", cluster: "id:x"}}]
+suites: [{name: s, paths: [suite.yml]}, {name: t, paths: [suite.yml], jobs: 1}]
+`)
+	synctest.Test(t, func(t *testing.T) {
+		b.ctx = t.Context()
+		running := 0
+		for _, name := range []string{"a_reference_s", "a_reference_t"} {
+			b.plays[name] = play{during: func(context.Context) {
+				if running++; running > 1 {
+					t.Error("two cells are on one cluster at once")
+				}
+				time.Sleep(time.Minute)
+				running--
+			}}
+		}
+		b.run(t, "two jobs", "--jobs 2", 0, "", "a_reference_s", "a_reference_t")
 	})
 }
 
