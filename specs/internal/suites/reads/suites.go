@@ -66,7 +66,8 @@ func ofOperation(o suites.Operation) *suites.File {
 }
 
 // secondError lets the retry reach a server that refuses the command for a
-// reason of its own, so that the two errors can be told apart.
+// reason of its own, so that the two errors can be told apart. A server looks
+// for unknown stages before a fail point strikes, and into filters after it.
 func secondError() *suites.File {
 	f := &suites.File{
 		Name:        "second-error",
@@ -76,12 +77,13 @@ func secondError() *suites.File {
 		Clients:     []suites.Client{suites.SetupClient(), suites.PlainClient()},
 		Entities:    objects("client", "collection"),
 	}
-	const match, stage = "{ $utrUnknown: 1 }", "[ { $utrUnknown: {} } ]"
+	const match = "{ $utrUnknown: 1 }"
+	const stage = "[ { $match: " + match + " } ]"
 	for _, r := range []struct {
 		name, arguments, started string
 		code                     suites.Code
 	}{
-		{"aggregate", "{ pipeline: " + stage + " }", "{ aggregate: " + suites.Collection + ", pipeline: " + stage + " }", suites.Code{Number: 40324, Name: "an unknown stage"}},
+		{"aggregate", "{ pipeline: " + stage + " }", "{ aggregate: " + suites.Collection + ", pipeline: " + stage + " }", suites.Code{Number: 2, Name: "BadValue"}},
 		{"count", "{ filter: " + match + " }", "{ count: " + suites.Collection + ", query: " + match + " }", suites.Code{Number: 2, Name: "BadValue"}},
 		{"countDocuments", "{ filter: " + match + " }", "{ aggregate: " + suites.Collection + " }", suites.Code{Number: 2, Name: "BadValue"}},
 		{"distinct", "{ fieldName: x, filter: " + match + " }", "{ distinct: " + suites.Collection + ", key: x, query: " + match + " }", suites.Code{Number: 2, Name: "BadValue"}},
