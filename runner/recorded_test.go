@@ -225,7 +225,7 @@ func (c *recordedCommands) documents(ctx context.Context, database, collection s
 // what was recorded of the test with this name.
 func (r *recording) judge(t *testing.T, suite *specs.Suite, id result.TestID) *result.Verdict {
 	t.Helper()
-	p := &player{rec: r, tape: r.tapes[id].rewound()}
+	p := &player{t: t, rec: r, tape: r.tapes[id].rewound()}
 	var verdict *result.Verdict
 	run, err := prepare(t.Context(), Config{Engine: playedEngine{p}, Reseed: ReseedAlways, Source: &still{r.sites[id.Deployment]}, Notify: func(n result.Note) {
 		if f, ok := n.(result.TestFinished); ok {
@@ -258,6 +258,7 @@ func (s *still) Owned() bool                                                 { r
 
 // player answers as an engine, its test and the runner's own commands once did.
 type player struct {
+	t    *testing.T
 	rec  *recording
 	tape *tape
 }
@@ -278,6 +279,7 @@ func (p *player) End(context.Context) error                 { return nil }
 func (p *player) Do(ctx context.Context, op engine.Operation) result.Outcome {
 	h, found := heardOf[heard](p.tape, question("do", op.Object, op.Name, op.Arguments))
 	if !found {
+		p.t.Errorf("%s on %s is not recorded", op.Name, op.Object)
 		return result.Outcome{Err: &result.Error{Message: "not recorded"}}
 	}
 	for range h.callbacks {

@@ -37,6 +37,7 @@ func Of(root *source.Value) []Mutant {
 		return nil
 	}
 	for _, test := range tests.Items {
+		test = clone(test) // an alias is the same value in several places, of which one is changed
 		emit := func(path string, at *source.Value, change string, changed *source.Value) {
 			items := []*source.Value{replace(test, at, changed)}
 			out = append(out, Mutant{
@@ -314,6 +315,20 @@ func replace(v, at, changed *source.Value) *source.Value {
 		}
 	}
 	return v
+}
+
+// clone gives a copy that shares nothing with v.
+func clone(v *source.Value) *source.Value {
+	out := *v
+	out.Fields, out.Items = nil, nil
+	for _, f := range v.Fields {
+		f.Value = clone(f.Value)
+		out.Fields = append(out.Fields, f)
+	}
+	for _, item := range v.Items {
+		out.Items = append(out.Items, clone(item))
+	}
+	return &out
 }
 
 // alike reports whether two events could stand in each other's place: one's
