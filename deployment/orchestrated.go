@@ -283,12 +283,17 @@ func (s *orchestrated) existing(ctx context.Context, c OrchestratedCluster) (*po
 		if err != nil {
 			return nil, err
 		}
+		// A run that is killed leaves its lock and its fail points there.
+		forget, err := s.Ledger.Add(ledger.Entry{Kind: ledger.Lock, URI: secret.Hide(uri), Name: LockDatabase + "." + LockCollection})
+		if err != nil {
+			return nil, err
+		}
 		source, err := OpenCluster(ctx, ClusterOptions{URI: uri, ServerAPI: s.ServerAPI, Lock: s.Lock, Note: s.Note})
 		if err != nil {
-			return nil, fmt.Errorf("cluster %s: %w", c, err)
+			return nil, errors.Join(fmt.Errorf("cluster %s: %w", c, err), forget())
 		}
 		existing := source.(*clusterSource)
-		return &foreignCluster{clusterSource: existing, cluster: existing.cluster, options: s}, nil
+		return &foreignCluster{clusterSource: existing, cluster: existing.cluster, options: s, forget: forget}, nil
 	}
 	return slot, nil
 }
@@ -471,6 +476,7 @@ type foreignCluster struct {
 	*clusterSource // holds the lock
 	*cluster
 	options *orchestrated
+	forget  func() error
 }
 
 func (f *foreignCluster) mend(ctx context.Context) error {
@@ -481,7 +487,13 @@ func (f *foreignCluster) mend(ctx context.Context) error {
 	return nil
 }
 
-func (f *foreignCluster) close(context.Context) error { return f.Close() }
+// close gives the lock up. One that could not be removed stays in the ledger.
+func (f *foreignCluster) close(context.Context) error {
+	if err := f.Close(); err != nil {
+		return err
+	}
+	return f.forget()
+}
 
 // lent is called when a worker gets it, where no fail point is on.
 func (f *foreignCluster) lent(ctx context.Context) {

@@ -136,7 +136,7 @@ func TestOrchestratedPool(t *testing.T) {
 	o.Each = 2
 	source := s.open(t, o)
 	testkit.Equal(t, "offers", offerNames(source), "replicaset 8.0, single 8.0")
-	s.has(t, 3, 4, 3) // the first of each, before anything runs
+	s.has(t, 3, 4, 4) // the first of each, and the lock of the one that was there, before anything runs
 	lent := make(map[string]bool)
 	for range 5 {
 		lent[borrow(t, source).URI()] = true
@@ -160,7 +160,9 @@ func TestOrchestratedPool(t *testing.T) {
 	o.Topology, o.Each = Single, 0
 	source = s.open(t, o)
 	testkit.Equal(t, "offers", offerNames(source), "single 8.0")
-	s.has(t, 6, 2, 1)
+	s.has(t, 6, 2, 2)
+	testkit.Check(t, source.Close())
+	s.has(t, 6, 1, 0)
 	o.Topology = Sharded
 	_, err := OpenOrchestration(testkit.Context(t), o)
 	testkit.Fails(t, err, "none of the clusters is of topology sharded")

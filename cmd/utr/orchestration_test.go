@@ -10,7 +10,9 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/unified-test-runner/utr/deployment/orchestration"
 	"github.com/unified-test-runner/utr/deployment/orchestration/twin"
+	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/internal/testkit/utrtest"
 )
@@ -62,6 +64,30 @@ func TestOrchestrationEndToEnd(t *testing.T) {
 			t.Errorf("it is run again by %s", r.RerunCommand)
 		}
 	}
+}
+
+// A run on a cluster that a service had before leaves its lock and its fail point
+// there when it is killed: utr clean knows of them, and removes both.
+func TestKilledOnAnExistingCluster(t *testing.T) {
+	t.Parallel()
+	s := twin.Start(t)
+	s.Add(t, "replica_sets", "mine", embedded.Options{Topology: embedded.ReplicaSet})
+	client, err := orchestration.New(s.URL, orchestration.Limits{})
+	testkit.Check(t, err)
+	defer client.Close()
+	mine, err := client.Find(testkit.Context(t), "mine")
+	testkit.Check(t, err)
+	p, w := utrtest.NewPlace(t), newWitness(t, mine.URI)
+	args := []string{"run", "--orchestration", s.URL, "--cluster", "id:mine"}
+	u := p.Start(append(args, suiteFile(t, armed))...)
+	w.sees()
+	u.Signal(syscall.SIGKILL)
+	u.Exit()
+	p.Run("clean", "--dry-run").Want(0, "lock document in utr.lock", "1 things are left")
+	p.Run("clean").Want(0, "taken away: the lock of a run", "failCommand")
+	w.free()
+	p.Run(append(args, suiteFile(t, reads))...).Want(0)
+	p.Empty()
 }
 
 // With the real mongo-orchestration and our own mongod and mongos: suites pass
