@@ -77,6 +77,9 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 		SetServerMonitor(serverMonitor(c.log, c.messages, c.sockets, c.heartbeat)).
 		SetDialer(c.sockets)
 	c.messages.attach(o, s)
+	if o := d.policy.Overload; o != nil {
+		c.sockets.backpressure = o.Handshake
+	}
 	// TLS is made by the dialer, so that sockets see what goes over them.
 	c.sockets.tls, o.TLSConfig = o.TLSConfig, nil
 	if v, err := entity.LookupErr("serverApi"); err == nil {

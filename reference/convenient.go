@@ -22,7 +22,7 @@ func withTransaction(c *call) (any, *result.Error) {
 	}
 	clock := c.client.driver.options
 	begun := clock.Now()
-	state := retry.TransactionState{Timeout: retry.TransactionTime}
+	state := retry.TransactionState{Policy: c.client.driver.policy, Timeout: retry.TransactionTime}
 	if c.timeout {
 		state.Timeout = forever
 		if at, ok := deadlineOf(c.ctx); ok {

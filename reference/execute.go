@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
@@ -68,7 +67,6 @@ func (c *client) execute(ctx context.Context, cmd *command, tr *trace) (reply, *
 			if f != nil {
 				f.err.Timeout = f.err.Timeout && cmd.timeout
 				errs[d.Attempt], replies[d.Attempt], cmd.failed = f.err, r, f.err
-				f.rules.Message = f.err.Message
 				in = c.failed(ctx, cmd, f.rules)
 				if f.err.Kind == "timeout" { // less is left than an attempt takes
 					in.Left = 0
@@ -334,8 +332,8 @@ func (c *client) exchange(ctx context.Context, conn *mnet.Connection, srv *serve
 // operation itself makes its result and error of it.
 func (c *client) raisesWriteError(cmd *command, f *failure) bool {
 	numbered := cmd.op.EndsTransaction || cmd.txnNumber != nil
-	if codes := c.driver.policy.WriteCodes; codes != nil { // before error labels
-		return numbered && slices.Contains(codes, f.rules.Code)
+	if p := c.driver.policy; p.WriteCodes != nil { // before error labels
+		return numbered && p.Listed(f.rules)
 	}
 	return numbered && f.err.HasLabel(labelWrite) ||
 		f.err.HasLabel(labelOverloaded) && f.err.HasLabel(labelRetryable) && (numbered || len(f.err.WriteErrors) == 0)

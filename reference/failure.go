@@ -154,7 +154,7 @@ func replyError(reply bson.Raw, address string) *failure {
 	switch {
 	case errors.As(err, &command):
 		return &failure{
-			rules: retry.Failure{Kind: retry.Server, Code: command.Code, Labels: command.Labels,
+			rules: retry.Failure{Kind: retry.Server, Code: command.Code, Message: command.Message, Labels: command.Labels,
 				BaseBackoff: command.BaseBackoff, Server: address},
 			err: &result.Error{Message: command.Message, Kind: "server", Code: command.Code, HasCode: command.Code != 0,
 				CodeName: command.Name, Labels: slices.Clone(command.Labels), Response: reply, Server: address},
@@ -175,7 +175,7 @@ func writeFailure(w mongo.WriteCommandError, reply bson.Raw, address string) *fa
 		err:   &result.Error{Kind: "write", Labels: slices.Clone(w.Labels), Response: reply, Server: address},
 	}
 	if c := w.WriteConcernError; c != nil {
-		f.rules.Code, f.rules.WriteConcern = int32(c.Code), true
+		f.rules.Code, f.rules.Message, f.rules.WriteConcern = int32(c.Code), c.Message, true
 		f.err.Message, f.err.Code, f.err.HasCode, f.err.CodeName = c.Message, int32(c.Code), true, c.Name
 		f.err.WriteConcernErrors = []bson.Raw{bson.Raw(c.Raw)}
 	}

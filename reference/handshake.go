@@ -14,31 +14,39 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
 )
 
-// backpressureVersion is the version of Client Backpressure that a handshake
-// names (MongoDB Handshake, "Connection handshake", 2026-06-25).
-const backpressureVersion = "2"
-
-// withBackpressure adds the field backpressure to a handshake: a hello or a
-// legacy hello, as OP_MSG or OP_QUERY. Any other message is given back as it is.
-// The topology's own handshake does not have the field.
-func withBackpressure(message []byte) []byte {
+// withBackpressure gives the topology's hello or legacy hello, as OP_MSG or
+// OP_QUERY, the field backpressure of the policy: a string, a bool, or none. The
+// topology sends that of today; any message without the field stays as it is.
+func withBackpressure(message []byte, value any) []byte {
+	const name = "backpressure"
 	at, ok := bodyOf(message)
 	if !ok {
 		return message
 	}
-	doc, rest, ok := bsoncore.ReadDocument(message[at:])
-	if !ok || len(rest) > 0 || doc.Validate() != nil {
-		return message
-	}
+	doc := bsoncore.Document(message[at:])
 	first, err := doc.IndexErr(0)
 	if err != nil || !slices.Contains([]string{"hello", "isMaster", "ismaster"}, first.Key()) {
 		return message
 	}
-	if _, err := doc.LookupErr("backpressure"); err == nil {
+	if _, err := doc.LookupErr(name); err != nil {
 		return message
 	}
-	out := slices.Concat(message[:at], doc[:len(doc)-1])
-	out = bsoncore.AppendStringElement(out, "backpressure", backpressureVersion)
+	elements, err := doc.Elements()
+	if length, _, ok := bsoncore.ReadLength(doc); err != nil || !ok || int(length) != len(doc) || doc.Validate() != nil {
+		return message
+	}
+	out := slices.Clone(message[:at+4])
+	for _, e := range elements {
+		if e.Key() != name {
+			out = append(out, e...)
+		}
+	}
+	switch v := value.(type) {
+	case string:
+		out = bsoncore.AppendStringElement(out, name, v)
+	case bool:
+		out = bsoncore.AppendBooleanElement(out, name, v)
+	}
 	out = append(out, 0)
 	binary.LittleEndian.PutUint32(out[at:], uint32(len(out)-at))
 	binary.LittleEndian.PutUint32(out, uint32(len(out)))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"reflect"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -34,26 +35,30 @@ func queryHead(name string) []byte {
 }
 
 func TestWithBackpressure(t *testing.T) {
-	hello, legacy, admin := d("hello", 1, "client", d("x", 1)), d("isMaster", 1, "helloOk", true), queryHead("admin.$cmd")
+	hello, legacy := d("hello", 1, "backpressure", "2", "client", d("x", 1)), d("isMaster", 1, "helloOk", true, "backpressure", "2")
+	admin := queryHead("admin.$cmd")
 	whole := packet(t, msg, make([]byte, 5), hello)
 	for _, c := range []struct {
 		why     string
 		message []byte
 		at      int // where the command begins; 0: the message stays as it is
+		value   any
 	}{
-		{"hello as OP_MSG", whole, 21},
-		{"legacy hello as OP_MSG", packet(t, msg, make([]byte, 5), legacy), 21},
-		{"legacy hello as OP_QUERY", packet(t, query, admin, legacy), 16 + len(admin)},
-		{"another command", packet(t, msg, make([]byte, 5), d("ping", 1, "hello", 1)), 0},
-		{"the field is there already", packet(t, msg, make([]byte, 5), append(hello, bson.E{Key: "backpressure", Value: true})), 0},
-		{"a checksum would be wrong", packet(t, msg, []byte{1, 0, 0, 0, 0}, hello), 0},
-		{"a document sequence comes first", packet(t, msg, []byte{0, 0, 0, 0, 1}, hello), 0},
-		{"another opcode", packet(t, 2012, make([]byte, 5), hello), 0},
-		{"a name without end", packet(t, query, []byte{0, 0, 0, 0, 'a'}, bson.D{})[:21], 0},
-		{"truncated", whole[:len(whole)-3], 0},
-		{"nothing", nil, 0},
+		{"hello as OP_MSG", whole, 21, true},
+		{"legacy hello as OP_MSG", packet(t, msg, make([]byte, 5), legacy), 21, true},
+		{"legacy hello as OP_QUERY", packet(t, query, admin, legacy), 16 + len(admin), true},
+		{"a policy without the field", whole, 21, nil},
+		{"that of today", whole, 21, "2"},
+		{"a hello of the user's", packet(t, msg, make([]byte, 5), d("hello", 1)), 0, "2"},
+		{"another command", packet(t, msg, make([]byte, 5), d("ping", 1, "hello", 1, "backpressure", "2")), 0, true},
+		{"a checksum would be wrong", packet(t, msg, []byte{1, 0, 0, 0, 0}, hello), 0, true},
+		{"a document sequence comes first", packet(t, msg, []byte{0, 0, 0, 0, 1}, hello), 0, true},
+		{"another opcode", packet(t, 2012, make([]byte, 5), hello), 0, true},
+		{"a name without end", packet(t, query, []byte{0, 0, 0, 0, 'a'}, bson.D{})[:21], 0, true},
+		{"truncated", whole[:len(whole)-3], 0, true},
+		{"nothing", nil, 0, true},
 	} {
-		got := withBackpressure(c.message)
+		got := withBackpressure(c.message, c.value)
 		if c.at == 0 {
 			if string(got) != string(c.message) {
 				t.Errorf("%s: it was changed", c.why)
@@ -65,22 +70,28 @@ func TestWithBackpressure(t *testing.T) {
 			t.Errorf("%s: lengths are wrong", c.why)
 			continue
 		}
-		were, _ := before.Elements()
-		are, _ := after.Elements()
-		if v, _ := after.Lookup("backpressure").StringValueOK(); v != "2" || len(are) != len(were)+1 || string(got[4:c.at]) != string(c.message[4:c.at]) {
-			t.Errorf("%s: %v", c.why, after)
+		var want, is bson.D
+		if bson.Unmarshal(before, &want) != nil || bson.Unmarshal(after, &is) != nil {
+			t.Fatal(c.why, before, after)
+		}
+		want = slices.DeleteFunc(want, func(e bson.E) bool { return e.Key == "backpressure" })
+		if c.value != nil {
+			want = append(want, bson.E{Key: "backpressure", Value: c.value})
+		}
+		if !reflect.DeepEqual(is, want) || string(got[4:c.at]) != string(c.message[4:c.at]) {
+			t.Errorf("%s: %v, want %v", c.why, is, want)
 		}
 	}
 }
 
 func FuzzWithBackpressure(f *testing.F) {
-	f.Add(packet(f, msg, make([]byte, 5), d("hello", 1)))
-	f.Add(packet(f, query, queryHead("admin.$cmd"), d("isMaster", 1)))
+	f.Add(packet(f, msg, make([]byte, 5), d("hello", 1, "backpressure", true)))
+	f.Add(packet(f, query, queryHead("admin.$cmd"), d("isMaster", 1, "backpressure", "2")))
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, message []byte) {
 		kept := string(message)
-		got := withBackpressure(message)
-		if string(message) != kept || string(withBackpressure(got)) != string(got) {
+		got := withBackpressure(message, "2")
+		if string(message) != kept || string(withBackpressure(got, "2")) != string(got) {
 			t.Error("the caller's bytes were changed, or it is added twice")
 		}
 	})

@@ -33,7 +33,7 @@ type scripted struct {
 	mu    sync.Mutex
 	steps map[string][]step // by command name, or by "member command"
 	seen  []received
-	first []bson.Raw // the first command of each connection
+	first []bson.Raw // the first command of each connection, and each check of a server
 	open  []net.Conn // far ends
 }
 
@@ -174,7 +174,7 @@ func (s *scripted) serve(member int, c net.Conn) {
 			flags, rest = binary.LittleEndian.Uint32(rest), rest[5:]
 		}
 		body := bson.Raw(rest)
-		if !greeted {
+		if !greeted || opcode == msg && body.Index(0).Key() == "hello" {
 			s.mu.Lock()
 			s.first = append(s.first, body)
 			s.mu.Unlock()

@@ -36,6 +36,8 @@ type sockets struct {
 	late      map[string]*late // checks that timed out, by address
 	resting   resting
 	leaving   farewell.Group
+	// backpressure is the value of that field in handshakes, nil without.
+	backpressure any
 }
 
 func newSockets(dial func(ctx context.Context, network, address string) (net.Conn, error)) *sockets {
@@ -336,7 +338,6 @@ type socket struct {
 	monitor bool // it is that of a monitor, from its first check on
 
 	mu      sync.Mutex
-	greeted bool // the handshake was sent
 	asked   bool // an awaitable hello was sent: the next read begins to stream
 	known   bool // as a monitor that streams
 	reading bool
@@ -371,19 +372,17 @@ func (k *socket) Close() error {
 	return k.Conn.Close()
 }
 
-// Write completes the handshake, which is the first message on any socket. It
-// looks for the first awaitable hello, too: it is what only monitors send.
+// Write gives handshakes and checks what the policy has them say of backpressure.
+// It looks for the first awaitable hello, too: it is what only monitors send.
 func (k *socket) Write(b []byte) (int, error) {
 	k.mu.Lock()
-	first := !k.greeted
-	k.greeted = true
 	k.asked = k.asked || exhausts(b)
 	k.mu.Unlock()
-	if !first {
-		n, err := k.Conn.Write(b)
-		return n, k.why(err)
+	out := withBackpressure(b, k.owner.backpressure)
+	n, err := k.Conn.Write(out)
+	if n == len(out) {
+		n = len(b)
 	}
-	n, err := k.Conn.Write(withBackpressure(b))
 	return min(n, len(b)), k.why(err)
 }
 

@@ -481,6 +481,7 @@ func TestPoliciesInTheLoop(t *testing.T) {
 		{"a code", on, "insert", "insert=10107", "insert insert"},
 		{"a code that came later", on, "insert", "insert=262/w", "insert !262/w"},
 		{"a write concern error with any listed code", on, "insert", "insert=concern:64", "insert insert"},
+		{"a write concern error whose message says so", on, "insert", "insert=concern:17:not-master", "insert insert"},
 		{"a message", on, "insert", "insert=17:not-master-and-no-slave-either", "insert insert"},
 		{"a message of a server that recovers", on, "insert", "insert=17:the-node-is-recovering", "insert insert"},
 		{"a label", on, "insert", "insert=4711/w", "insert !4711/w"},
@@ -501,6 +502,14 @@ func TestPoliciesInTheLoop(t *testing.T) {
 		}
 	}
 	tell(t, []story{
+		{"2026-06-17: the exponent of withTransaction is one less", "policy=retryable-reads@2026", "withTransaction", "commitTransaction=251/t*2",
+			"insert commit 5ms insert commit 8ms insert commit"},
+		{"2024: withTransaction does not wait", "policy=retryable-reads@2024", "withTransaction", "commitTransaction=251/t*2",
+			"insert commit insert commit insert commit"},
+		{"2024: when its time is over, the error is raised as it is", "policy=retryable-reads@2024 callback=251/t pass=120s", "withTransaction", "",
+			"insert 2m0s abort !251/t"},
+		{"2024: any other attempt of a commit asks for a majority", "policy=retryable-reads@2024 show=writeConcern.w", `start {"writeConcern":{"w":1}}; @insert; commit`,
+			"commitTransaction=91/wor", "insert/- commit/1 commit/majority"},
 		{"2018: a network error is retried as today", on, "insert", "insert=close", "insert insert"},
 		{"2018: and has no label", on, "insert", "insert=close*2", "insert insert !network"},
 		{"2018: a write concern error with another code", on, "insert", "insert=concern:100", "insert !100+100"},

@@ -1,6 +1,7 @@
 package reference
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -103,7 +104,10 @@ func stepsOf(t testing.TB, text string) (out []step) {
 				s.reply = append(s.reply, bson.E{Key: "baseBackoffMS", Value: int32(number)})
 			}
 		case "concern":
-			s.reply = d("ok", 1.0, "n", int32(1), "value", nil, "writeConcernError", d("code", int32(number), "errmsg", "scripted concern"))
+			of, message, _ := strings.Cut(of, ":")
+			number, _ := strconv.Atoi(of)
+			s.reply = d("ok", 1.0, "n", int32(1), "value", nil, "writeConcernError", d("code", int32(number), "errmsg",
+				strings.ReplaceAll(cmp.Or(message, "scripted concern"), "-", " ")))
 		case "write": // perhaps with a write concern error beside it
 			of, concern, both := strings.Cut(of, "&")
 			number, _ := strconv.Atoi(of)
@@ -320,8 +324,9 @@ func (st story) play(t *testing.T) (told string) {
 			t.Error("nobody said hello")
 		}
 		for _, hello := range first {
-			if v, ok := hello.Lookup("backpressure").StringValueOK(); !ok || v != "2" {
-				t.Errorf("a handshake without backpressure: %v", hello)
+			want := map[string]string{"": `"2"`, "client-backpressure@2025-12": "true"}[policy]
+			if got := hello.Lookup("backpressure").String(); got != want {
+				t.Errorf("a handshake under %q has backpressure %s, want %s", policy, got, want)
 			}
 		}
 	})

@@ -146,9 +146,9 @@ func (s *clientSession) commit(ctx context.Context, timeout bool, tr *trace) *re
 		cmd.writeConcern = majority(base)
 	}
 	s.committed++
-	build := cmd.build
+	build, shed := cmd.build, s.client.driver.policy.Overload != nil
 	cmd.build = func(t target) (bson.D, error) {
-		if cmd.failed != nil && !(cmd.failed.HasLabel(labelOverloaded) && cmd.failed.HasLabel(labelRetryable)) {
+		if cmd.failed != nil && !(shed && cmd.failed.HasLabel(labelOverloaded) && cmd.failed.HasLabel(labelRetryable)) {
 			cmd.writeConcern = majority(base)
 		}
 		return build(t)

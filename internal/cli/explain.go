@@ -47,8 +47,10 @@ what the retry core decides and by which rules. An attempt ends in one of
 				operation: f.text("operation", "NAME", "find", "operation of the story (default find)"),
 				topology:  f.choice("topology", "replicaset", "topology of the story (default replicaset)", "replicaset", "sharded"),
 				noRetry:   f.toggle("no-retry", "the client has retryReads and retryWrites false"),
-				inTxn:     f.toggle("transaction", "the session is in a transaction"),
-				timeout:   f.toggle("csot", "timeoutMS is set, and not over"),
+				retryWrites: f.toggle("retry-writes",
+					"the client sets retryWrites, which is false in the first revision if it does not"),
+				inTxn:   f.toggle("transaction", "the session is in a transaction"),
+				timeout: f.toggle("csot", "timeoutMS is set, and not over"),
 			}
 			f.add(&e.story, "try", "END", "how the next attempt ends; may be repeated")
 			return func(_ context.Context, c *call) error { return e.act(c) }
@@ -57,9 +59,9 @@ what the retry core decides and by which rules. An attempt ends in one of
 }
 
 type explanation struct {
-	policy, operation, topology   *string
-	list, noRetry, inTxn, timeout *bool
-	story                         listFlag
+	policy, operation, topology                *string
+	list, noRetry, retryWrites, inTxn, timeout *bool
+	story                                      listFlag
 }
 
 func (e *explanation) act(c *call) error {
@@ -80,29 +82,35 @@ func (e *explanation) act(c *call) error {
 		}
 		return c.print(text)
 	}
-	rules := numbered()
-	known := func(id string) bool { return slices.ContainsFunc(rules, func(r retry.Rule) bool { return r.ID == id }) }
-	for _, id := range c.paths {
-		if !known(id) {
-			return usage("explain: there is no rule %q", id)
-		}
-	}
-	wanted := slices.Clone(policy.Rules)
-	for _, r := range retry.TransactionRules() { // the same for every policy
-		wanted = append(wanted, r.ID)
-	}
+	rules := policy.InForce()
 	var b strings.Builder
-	if len(c.paths) > 0 {
-		wanted = c.paths
-	} else {
+	if len(c.paths) == 0 {
 		fmt.Fprintf(&b, "%s: %s\n", policy.Name, strings.Join(policy.Sources, ", "))
+		for _, constant := range policy.Constants() {
+			fmt.Fprintf(&b, "      %s\n", constant)
+		}
+	} else if rules, err = picked(rules, c.paths); err != nil {
+		return err
 	}
 	for _, r := range rules {
-		if slices.Contains(wanted, r.ID) {
-			fmt.Fprintf(&b, "%-5s %s\n      %s (%s)\n", r.ID, r.Statement, r.Section, r.Revision)
-		}
+		fmt.Fprintf(&b, "%-5s %s\n      %s (%s)\n", r.ID, r.Statement, r.Section, r.Revision)
 	}
 	return c.print(b.String())
+}
+
+// picked gives the rules with some numbers: in the words of a policy, if it has
+// them.
+func picked(policy []retry.Rule, ids []string) ([]retry.Rule, error) {
+	var out []retry.Rule
+	for _, id := range ids {
+		all := slices.Concat(policy, numbered())
+		at := slices.IndexFunc(all, func(r retry.Rule) bool { return r.ID == id })
+		if at < 0 {
+			return nil, usage("explain: there is no rule %q", id)
+		}
+		out = append(out, all[at])
+	}
+	return out, nil
 }
 
 // numbered lists every rule that a decision may name.
@@ -175,7 +183,7 @@ func (e *explanation) play(policy *retry.Policy) (string, error) {
 	state := retry.Start(policy, retry.Settings{
 		Operation:     operation,
 		RetryReads:    !*e.noRetry,
-		RetryWrites:   !*e.noRetry,
+		RetryWrites:   !*e.noRetry && (*e.retryWrites || !policy.RetryWritesOff),
 		InTransaction: *e.inTxn,
 		Timeout:       *e.timeout,
 	})

@@ -274,7 +274,14 @@ func TestExitCodes(t *testing.T) {
 		{"an overloaded server", "explain --try 462,SystemOverloadedError,RetryableError --try ok", nil, 0, "back off … return result"},
 		{"a token bucket", "explain --policy client-backpressure@2025-12 --try 462,SystemOverloadedError,RetryableError --try ok", nil, 0,
 			"back off 50ms, 999 tokens left … return result, 1000 tokens left"},
-		{"the first revision", "explain --policy retryable-writes@2018-03-14 --operation insert --try 64 --try ok", nil, 0, "W12 … return result"},
+		{"the first revision", "explain --policy retryable-writes@2018-03-14 --retry-writes --operation insert --try 64 --try ok", nil, 0, "W12 … return result"},
+		{"which has to be asked for retries", "explain --policy retryable-writes@2018-03-14 --operation insert --try 64", nil, 0,
+			"[W12 R22 W30 R34] retryWrites is false"},
+		{"a policy in its words", "explain --policy client-backpressure@2025-12", nil, 0,
+			"MAX_RETRIES 5 … B6    After an overload error wait jitter · min(MAX_BACKOFF, BASE_BACKOFF · 2^(attempt − 1)).\n      " +
+				"Client Backpressure, Overload retry policy (2025-12) … 1.5^(attempt − 1)"},
+		{"a rule in them", "explain --policy retryable-reads@2026 T9", nil, 0, "1.5^(attempt − 1)). … (2025-11-20)"},
+		{"a rule that a policy does not have", "explain --policy retryable-reads@2024 B6", nil, 0, "2^attempt"},
 		{"more tries than attempts", "explain --try ok --try ok", nil, 0, "1 more --try"},
 		{"fewer tries than attempts", "explain --try network", nil, 0, "the story ends here"},
 	} {

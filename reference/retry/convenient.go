@@ -24,6 +24,7 @@ const (
 // TransactionState is how far withTransaction has come. It is a value:
 // NextTransaction never changes the one that it is given.
 type TransactionState struct {
+	Policy *Policy
 	// Attempt is the number of times that the transaction was started.
 	Attempt int
 	// Timeout is timeoutMS, or TransactionTime.
@@ -113,14 +114,28 @@ var transactionTable = []transactionRow{
 	{Rule{"T10", "Start the transaction again after the backoff.",
 		"Convenient API for Transactions, Sequence of Actions", "2025-11-20", "the backoff is over"},
 		[]TransactionInputKind{TransactionBackedOff}, nil, Decision{Action: StartTransaction}},
+	{Rule{expiry, "An error that is raised because the time is over is raised as a timeout, which keeps its labels.",
+		"Convenient API for Transactions, Timeout Error propagation", "2026-02-17", ""},
+		nil, nil, Decision{}}, // it goes with the rule that has raised the error
+	{Rule{"T12", "After the timeout the transaction is not tried again.",
+		"Convenient API for Transactions, Sequence of Actions", "2018-02-13", "there is no time left for another transaction"},
+		[]TransactionInputKind{CallbackFailed, CommitFailed}, func(s TransactionState, in TransactionInput) bool {
+			return in.Elapsed >= s.Timeout
+		}, Decision{Action: ReturnError, Expired: true}},
+	{Rule{"T13", "Start the transaction again at once.",
+		"Convenient API for Transactions, Sequence of Actions", "2018-02-13", "the error is transient"},
+		[]TransactionInputKind{CallbackFailed, CommitFailed}, nil, Decision{Action: StartTransaction}},
 }
+
+// expiry is the rule by which an error becomes a timeout.
+const expiry = "T11"
 
 func commitAgain(_ TransactionState, in TransactionInput) bool {
 	return in.has(labelUnknownCommit) && in.Code != maxTimeExpired
 }
 
 func transactionBackoff(s TransactionState, in TransactionInput) time.Duration {
-	ceiling := float64(transactionBase) * math.Pow(transactionGrowth, float64(s.Attempt))
+	ceiling := float64(transactionBase) * math.Pow(transactionGrowth, float64(s.Attempt+s.Policy.TransactionExponent))
 	return time.Duration(in.Jitter * math.Min(float64(transactionCap), ceiling))
 }
 
@@ -140,7 +155,7 @@ func TransactionRules() []Rule {
 // Raise is not set: it is the error of this input that is raised.
 func NextTransaction(s TransactionState, in TransactionInput) (TransactionState, Decision) {
 	for _, r := range transactionTable {
-		if !slices.Contains(r.on, in.Kind) || r.when != nil && !r.when(s, in) {
+		if !slices.Contains(r.on, in.Kind) || r.when != nil && !r.when(s, in) || !s.Policy.has(r.ID) {
 			continue
 		}
 		d := r.then
@@ -151,6 +166,9 @@ func NextTransaction(s TransactionState, in TransactionInput) (TransactionState,
 			d.Delay = transactionBackoff(s, in)
 		}
 		d.Attempt, d.Rules, d.Reason = s.Attempt, []string{r.ID}, r.Reason
+		if d.Expired = d.Expired && s.Policy.has(expiry); d.Expired {
+			d.Rules = append(d.Rules, expiry)
+		}
 		return s, d
 	}
 	return s, Decision{Action: ReturnError, Attempt: s.Attempt, Reason: "no rule answers this input"}

@@ -1,6 +1,7 @@
 package retry
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 func TestTransactionRules(t *testing.T) {
 	transient, unknown := []string{labelTransient}, []string{labelUnknownCommit}
 	const late, backoff = 120 * time.Second, 3750 * time.Microsecond
+	p, _ := Named("")
 	var seen []string
 	for _, c := range []struct {
 		why     string
@@ -41,18 +43,57 @@ func TestTransactionRules(t *testing.T) {
 			TransactionInput{Kind: CallbackFailed, Labels: transient, Jitter: 0.5}, "T9", BackOff, 250 * time.Millisecond, false},
 		{"after the backoff", 1, TransactionInput{Kind: TransactionBackedOff}, "T10", StartTransaction, 0, false},
 	} {
-		s, d := NextTransaction(TransactionState{Attempt: c.attempt, Timeout: TransactionTime}, c.in)
-		if !slices.Equal(d.Rules, []string{c.rule}) || d.Action != c.action || d.Delay != c.delay || d.Expired != c.expired {
+		s, d := NextTransaction(TransactionState{Policy: p, Attempt: c.attempt, Timeout: TransactionTime}, c.in)
+		rules := []string{c.rule}
+		if c.expired {
+			rules = append(rules, "T11")
+		}
+		if !slices.Equal(d.Rules, rules) || d.Action != c.action || d.Delay != c.delay || d.Expired != c.expired {
 			t.Errorf("%s: %+v, want %s", c.why, d, c.rule)
 		}
 		if want := c.attempt + map[Action]int{StartTransaction: 1}[c.action]; s.Attempt != want {
 			t.Errorf("%s: attempt %d, want %d", c.why, s.Attempt, want)
 		}
-		seen = append(seen, c.rule)
+		seen = append(seen, rules...)
 	}
 	for _, r := range TransactionRules() {
-		if !slices.Contains(seen, r.ID) {
+		if p.has(r.ID) && !slices.Contains(seen, r.ID) {
 			t.Errorf("no row has %s", r.ID)
+		}
+	}
+}
+
+// TestTransactionsOfPolicies: how a transient error is answered has changed twice,
+// and so has what is raised when the time is over.
+func TestTransactionsOfPolicies(t *testing.T) {
+	for policy, want := range map[string]string{
+		"current":                     "back off 7.5ms [T9], back off 11.25ms [T9], return error [T8 T11] true",
+		"retryable-reads@2026":        "back off 5ms [T9], back off 7.5ms [T9], return error [T8 T11] true",
+		"client-backpressure@2025-12": "back off 5ms [T9], back off 7.5ms [T9], return error [T8] false",
+		"retryable-reads@2024":        "start transaction [T13], start transaction [T13], return error [T12] false",
+		"retryable-writes@2018-03-14": "start transaction [T13], start transaction [T13], return error [T12] false",
+	} {
+		p, err := Named(policy)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fail := func(attempt int, elapsed time.Duration) Decision {
+			_, d := NextTransaction(TransactionState{Policy: p, Attempt: attempt, Timeout: TransactionTime},
+				TransactionInput{Kind: CallbackFailed, Labels: []string{labelTransient}, Jitter: 1, Elapsed: elapsed})
+			return d
+		}
+		got := ""
+		for attempt := 1; attempt <= 2; attempt++ {
+			d := fail(attempt, 0)
+			got += d.Action.String()
+			if d.Delay > 0 {
+				got += " " + d.Delay.String()
+			}
+			got += fmt.Sprintf(" %v, ", d.Rules)
+		}
+		late := fail(1, TransactionTime)
+		if got += fmt.Sprintf("%v %v %v", late.Action, late.Rules, late.Expired); got != want {
+			t.Errorf("%s:\ngot  %s\nwant %s", policy, got, want)
 		}
 	}
 }

@@ -94,34 +94,12 @@ func policyRows() string {
 	out.WriteString("| policy | follows | without | constants |\n|---|---|---|---|\n")
 	for _, p := range Policies() {
 		var without []string
-		for _, r := range Rules() {
+		for _, r := range slices.Concat(Rules(), TransactionRules()) {
 			if !slices.Contains(p.Rules, r.ID) {
 				without = append(without, r.ID)
 			}
 		}
-		var constants []string
-		say := func(holds bool, format string, args ...any) {
-			if holds {
-				constants = append(constants, fmt.Sprintf(format, args...))
-			}
-		}
-		say(len(p.ReadCodes) > 0, "%d codes", len(p.ReadCodes))
-		say(len(p.WriteCodes) > 0, "%d codes of writes, and messages with \"%s\"; no labels; %s alone", len(p.WriteCodes),
-			strings.Join(p.WriteMessages, "\" or \""), strings.Join(p.WriteCommands, ", "))
-		say(p.RetryWritesOff, "`retryWrites` is false if it is not set")
-		say(p.MinWireVersion > 0, "wire version %d for retryable reads", p.MinWireVersion)
-		say(p.DeprioritizeLastOnly, "the last failed server alone is deprioritized")
-		say(p.RetargetOption, "R41 with `enableOverloadRetargeting` alone")
-		if o := p.Overload; o != nil {
-			say(true, "MAX_RETRIES %d, BASE_BACKOFF %v, MAX_BACKOFF %v, the exponent is the number of the retry%s",
-				o.MaxRetries, o.BaseBackoff, o.MaxBackoff, map[int]string{-1: " less 1"}[o.Exponent])
-			say(!o.ServerBase, "no `baseBackoffMS`")
-			say(o.Fixed, "no `maxAdaptiveRetries`")
-			if b := o.Bucket; b != nil {
-				say(true, "a token bucket for each client: capacity %v, RETRY_TOKEN_RETURN_RATE %v", b.Capacity, b.Return)
-			}
-		}
-		fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", p.Name, strings.Join(p.Sources, ", "), strings.Join(without, " "), strings.Join(constants, "; "))
+		fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", p.Name, strings.Join(p.Sources, ", "), strings.Join(without, " "), strings.Join(p.Constants(), "; "))
 	}
 	return out.String()
 }

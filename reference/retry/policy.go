@@ -1,6 +1,7 @@
 package retry
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,8 +15,12 @@ type Policy struct {
 	Name string
 	// Sources are the specifications with the revisions that it follows.
 	Sources []string
-	// Rules are the identifiers of its rules.
+	// Rules are the identifiers of its rules, those of withTransaction included.
+	// No other rule is followed.
 	Rules []string
+	// Wording replaces what is said of a rule, where that had other words or
+	// another date then: empty fields leave it.
+	Wording map[string]Rule
 	// ReadCodes are the server's error codes that make a read retryable.
 	ReadCodes []int32
 	// WriteCodes are those that make a write retryable, as before error labels
@@ -38,6 +43,9 @@ type Policy struct {
 	RetargetOption bool
 	// Overload holds the constants of client backpressure, nil without it.
 	Overload *Overload
+	// TransactionExponent is added to the number of the attempt to make the
+	// exponent of withTransaction's backoff: 0 since 2026-07-08, -1 before.
+	TransactionExponent int
 }
 
 // Overload holds the constants of client backpressure.
@@ -53,9 +61,69 @@ type Overload struct {
 	Fixed bool
 	// Bucket is the token bucket, nil without one.
 	Bucket *Bucket
+	// Handshake is the value of the field backpressure in handshakes, a string or
+	// a bool.
+	Handshake any
 }
 
 func (p *Policy) has(id string) bool { return slices.Contains(p.Rules, id) }
+
+// InForce lists the rules of the policy, in its words.
+func (p *Policy) InForce() []Rule {
+	var out []Rule
+	for _, r := range slices.Concat(Rules(), TransactionRules()) {
+		if !p.has(r.ID) {
+			continue
+		}
+		then := p.Wording[r.ID]
+		r.Statement = cmp.Or(then.Statement, r.Statement)
+		r.Section = cmp.Or(then.Section, r.Section)
+		r.Revision = cmp.Or(then.Revision, r.Revision)
+		out = append(out, r)
+	}
+	return out
+}
+
+// Constants tells the constants of the policy, in words.
+func (p *Policy) Constants() []string {
+	var out []string
+	say := func(holds bool, format string, args ...any) {
+		if holds {
+			out = append(out, fmt.Sprintf(format, args...))
+		}
+	}
+	less := map[int]string{-1: " less 1"}
+	say(len(p.ReadCodes) > 0, "%d codes", len(p.ReadCodes))
+	say(len(p.WriteCodes) > 0, "%d codes of writes, and messages with \"%s\"; no labels; %s alone", len(p.WriteCodes),
+		strings.Join(p.WriteMessages, "\" or \""), strings.Join(p.WriteCommands, ", "))
+	say(p.RetryWritesOff, "`retryWrites` is false if it is not set")
+	say(p.MinWireVersion > 0, "wire version %d for retryable reads", p.MinWireVersion)
+	say(p.DeprioritizeLastOnly, "the last failed server alone is deprioritized")
+	say(p.RetargetOption, "R41 with `enableOverloadRetargeting` alone")
+	if o := p.Overload; o != nil {
+		say(true, "MAX_RETRIES %d, BASE_BACKOFF %v, MAX_BACKOFF %v, the exponent is the number of the retry%s",
+			o.MaxRetries, o.BaseBackoff, o.MaxBackoff, less[o.Exponent])
+		say(!o.ServerBase, "no `baseBackoffMS`")
+		say(o.Fixed, "no `maxAdaptiveRetries`")
+		if b := o.Bucket; b != nil {
+			say(true, "a token bucket for each client: capacity %v, RETRY_TOKEN_RETURN_RATE %v", b.Capacity, b.Return)
+		}
+		say(true, "handshakes have `backpressure` %#v", o.Handshake)
+	}
+	say(p.has("T9"), "withTransaction backs off %v · %v^exponent, %v at most, the exponent is the number of the attempt%s",
+		transactionBase, transactionGrowth, transactionCap, less[p.TransactionExponent])
+	return out
+}
+
+// Listed reports whether a server's error is retryable by its code or its
+// message, as before error labels.
+func (p *Policy) Listed(f Failure) bool { return p.listedCode(f) || p.listedMessage(f) }
+
+func (p *Policy) listedCode(f Failure) bool { return slices.Contains(p.WriteCodes, f.Code) }
+
+func (p *Policy) listedMessage(f Failure) bool {
+	return slices.ContainsFunc(p.WriteMessages, func(part string) bool { return strings.Contains(f.Message, part) })
+}
 
 // readCodes is the list of "Retryable Error" since 2023-11-30.
 func readCodes() []int32 {
@@ -94,52 +162,84 @@ func writeCodes() []int32 {
 	}
 }
 
+// The sets of rules that policies are made of. A rule belongs to the policies
+// that name it, and to no other.
+const (
+	shared       = "R1 R2 R3 R5 R6 R7 R20 R21 R22 R34 R50"
+	reads        = "R10 R11 R12 R13 R30 R31 R33 R35 R36 R37"
+	writes       = "W4 W30 W31 W32"
+	labels       = "W10 W20 W35"
+	codes        = "W11 W12 W13 W33 W34"
+	oldReads     = "R4 R32"
+	backpressure = "B1 B2 B4 B5 B6 R36b R51"
+	bucketRules  = "B10 B11 B12 B13 B14"
+	transactions = "T1 T2 T3 T4 T5 T6 T7"
+	atOnce       = "T12 T13"
+	backedOff    = "T8 T9 T10"
+)
+
 // Policies lists the policies, the current one first. The values are the
 // caller's own.
 func Policies() []*Policy {
-	codes, bucket := []string{"W11", "W12", "W13", "W33", "W34"}, []string{"B10", "B11", "B12", "B13", "B14", "R42"}
-	backpressure := []string{"B1", "B2", "B3", "B4", "B5", "B6", "R51", "R36b"}
-	current := rulesWithout(codes, bucket, []string{"R4", "R32"})
-	plain := rulesWithout(codes, bucket, backpressure, []string{"R4", "R32"})
-	seed := rulesWithout(codes, bucket, backpressure, []string{"R41"})
-	december := rulesWithout(codes, []string{"R4", "R32", "B3", "R40", "R41"})
-	// W31 is younger than the revision, which knows no transactions; the engine
-	// does, and nothing in them may be sent again.
-	first := rulesWithout(bucket, backpressure, []string{"R4", "R10", "R11", "R12", "R13", "R30", "R31", "R32", "R33",
-		"W10", "W20", "R35", "R36", "R37", "R40", "R41"})
+	rules := func(sets ...string) []string { return strings.Fields(strings.Join(sets, " ")) }
+	// T9 until 2026-07-08.
+	oldTransactionBackoff := Rule{Revision: "2025-11-20",
+		Statement: "Before the transaction is tried again wait jitter · min(500 ms, 5 ms · 1.5^(attempt − 1))."}
 	return []*Policy{
 		{
 			Name: "current",
 			Sources: []string{"retryable-reads@2026-06-17", "retryable-writes@2026-06-17",
 				"client-backpressure@2026-07-08"},
-			Rules: current, ReadCodes: readCodes(), RetargetOption: true,
+			Rules:     rules(shared, reads, writes, labels, backpressure, "B3 R40 R41", transactions, backedOff, "T11"),
+			ReadCodes: readCodes(), RetargetOption: true,
 			Overload: &Overload{MaxRetries: 2, BaseBackoff: 100 * time.Millisecond,
-				MaxBackoff: 10 * time.Second, ServerBase: true},
+				MaxBackoff: 10 * time.Second, ServerBase: true, Handshake: "2"},
 		},
 		{
-			Name:    "retryable-reads@2026",
-			Sources: []string{"retryable-reads@2026-06-17", "retryable-writes@2026-06-17"},
-			Rules:   plain, ReadCodes: readCodes(),
+			Name:      "retryable-reads@2026",
+			Sources:   []string{"retryable-reads@2026-06-17", "retryable-writes@2026-06-17"},
+			Rules:     rules(shared, reads, writes, labels, "R40 R41", transactions, backedOff, "T11"),
+			Wording:   map[string]Rule{"T9": oldTransactionBackoff},
+			ReadCodes: readCodes(), TransactionExponent: -1,
 		},
 		{
-			Name:    "retryable-reads@2024",
-			Sources: []string{"retryable-reads@2024-04-30", "retryable-writes@2024-05-08"},
-			Rules:   seed, ReadCodes: readCodes(), MinWireVersion: 6, DeprioritizeLastOnly: true,
+			Name:      "retryable-reads@2024",
+			Sources:   []string{"retryable-reads@2024-04-30", "retryable-writes@2024-05-08"},
+			Rules:     rules(shared, reads, oldReads, writes, labels, "R40", transactions, atOnce),
+			ReadCodes: readCodes(), MinWireVersion: 6, DeprioritizeLastOnly: true,
 		},
 		{
 			Name:    "client-backpressure@2025-12",
 			Sources: []string{"retryable-reads@2025-12-08", "retryable-writes@2025-12-08", "client-backpressure, the proposal of 2025-12"},
-			Rules:   december, ReadCodes: readCodes(),
+			Rules:   rules(shared, reads, writes, labels, backpressure, bucketRules, "R42", transactions, backedOff),
+			Wording: map[string]Rule{
+				"B1": {Revision: "2025-12"}, "B2": {Revision: "2025-12"}, "B4": {Revision: "2025-12"}, "B5": {Revision: "2025-12"}, "R51": {Revision: "2025-12"},
+				"B6": {Revision: "2025-12", Statement: "After an overload error wait jitter · min(MAX_BACKOFF, BASE_BACKOFF · 2^(attempt − 1))."},
+				"T9": oldTransactionBackoff,
+			},
+			ReadCodes: readCodes(), TransactionExponent: -1,
 			Overload: &Overload{MaxRetries: 5, BaseBackoff: 100 * time.Millisecond, MaxBackoff: 10 * time.Second,
-				Exponent: -1, Fixed: true, Bucket: &Bucket{Capacity: 1000 * Token, Return: Token / 10}},
+				Exponent: -1, Fixed: true, Bucket: &Bucket{Capacity: 1000 * Token, Return: Token / 10}, Handshake: true},
 		},
 		{
 			Name:    "retryable-writes@2018-03-14",
 			Sources: []string{"retryable-writes@2018-03-14"},
-			Rules:   first, WriteCodes: writeCodes(), WriteMessages: []string{"not master", "node is recovering"},
+			// W31 and withTransaction are younger than the revision, which knows no
+			// transactions; the engine does, and nothing in them may be sent again.
+			Rules: rules(shared, writes, codes, transactions, atOnce), Wording: before(shared),
+			WriteCodes: writeCodes(), WriteMessages: []string{"not master", "node is recovering"},
 			WriteCommands: []string{"delete", "findAndModify", "insert", "update"}, RetryWritesOff: true,
 		},
 	}
+}
+
+// before is the wording of rules that writes had two years before reads.
+func before(rules string) map[string]Rule {
+	out := map[string]Rule{}
+	for _, id := range strings.Fields(rules) {
+		out[id] = Rule{Section: "Retryable Writes, Executing Retryable Write Commands", Revision: "2017-08"}
+	}
+	return out
 }
 
 // Named gives a policy by its name; "" is the current one.
@@ -156,15 +256,4 @@ func Named(name string) (*Policy, error) {
 		names = append(names, p.Name)
 	}
 	return nil, fmt.Errorf("retry policy %q is not known: there are %s", name, strings.Join(names, ", "))
-}
-
-func rulesWithout(lists ...[]string) []string {
-	without := slices.Concat(lists...)
-	var out []string
-	for _, r := range Rules() {
-		if !slices.Contains(without, r.ID) {
-			out = append(out, r.ID)
-		}
-	}
-	return out
 }

@@ -1,6 +1,7 @@
 package retry
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -17,17 +18,44 @@ func TestRulesAreNumberedOnce(t *testing.T) {
 			used[id] = true
 		}
 	}
-	for _, r := range Rules() {
+	for _, r := range slices.Concat(Rules(), TransactionRules()) {
 		if r.ID == "" || seen[r.ID] || !used[r.ID] || r.Statement == "" || r.Section == "" || r.Revision == "" {
 			t.Errorf("rule %+v stands twice, belongs to no policy, or lacks its statement, section or revision", r)
 		}
 		seen[r.ID] = true
+		delete(used, r.ID)
+	}
+	for id := range used {
+		t.Errorf("%s is the rule of a policy, and of no table", id)
 	}
 	if p, err := Named(""); err != nil || p.Name != "current" {
 		t.Errorf("the policy without a name: %v", err)
 	}
 	if _, err := Named("retryable-reads@1999"); err == nil || !strings.Contains(err.Error(), "retryable-reads@2024") {
 		t.Errorf("an unknown policy: %v", err)
+	}
+}
+
+// TestNoRuleIsYoungerThanItsPolicy: what explain prints of a policy was said at its
+// date.
+func TestNoRuleIsYoungerThanItsPolicy(t *testing.T) {
+	dates := regexp.MustCompile(`\d{4}-\d\d(-\d\d)?`)
+	for _, p := range Policies() {
+		date := slices.MaxFunc(dates.FindAllString(strings.Join(p.Sources, " "), -1), strings.Compare)
+		if p.Overload != nil && p.Overload.Bucket != nil {
+			date = "2025-12-31" // the proposal of that month
+		}
+		for _, r := range p.InForce() {
+			exempt := p.RetryWritesOff && (r.ID == "W31" || r.ID == "T6") // transactions came later
+			if r.Revision > date != exempt {
+				t.Errorf("%s of %s is said to be of %s", r.ID, p.Name, r.Revision)
+			}
+		}
+		for id := range p.Wording {
+			if !p.has(id) {
+				t.Errorf("%s has words for %s, which it does not follow", p.Name, id)
+			}
+		}
 	}
 }
 

@@ -3,7 +3,6 @@ package retry
 import (
 	"math"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -263,14 +262,14 @@ var table = []row{
 		"Retryable Writes, Retryable Error", "2017-10-18", ""},
 		Failed, func(st *step) bool {
 			return !st.reads() && st.f.Kind == Server && !st.f.Handshake &&
-				slices.Contains(st.s.Policy.WriteCodes, st.f.Code)
+				st.s.Policy.listedCode(st.f)
 		},
 		func(st *step) { st.write = true }},
-	{Rule{"W13", "Before error labels a server error with any other code is one if its message has \"not master\" or \"node is recovering\" in it.",
+	{Rule{"W13", "Before error labels a server error with any other code is one if its message has \"not master\" or \"node is recovering\" in it, a write concern error too.",
 		"Retryable Writes, Retryable Error", "2017-10-18", ""},
 		Failed, func(st *step) bool {
 			return !st.reads() && st.f.Kind == Server && !st.f.Handshake && !st.write &&
-				slices.ContainsFunc(st.s.Policy.WriteMessages, func(part string) bool { return strings.Contains(st.f.Message, part) })
+				st.s.Policy.listedMessage(st.f)
 		},
 		func(st *step) { st.write = true }},
 	{Rule{"B1", "An error with the labels SystemOverloadedError and RetryableError is retryable, whatever the command.",
