@@ -142,9 +142,9 @@ func (k *cursor) bounded(ctx context.Context) (context.Context, context.CancelFu
 }
 
 // limited gives a command of the cursor what it has to know of timeoutMS.
-func (cmd *command) limited(timeout *time.Duration) *command {
-	cmd.timeout = timeout != nil
-	cmd.unlimited = cmd.timeout && *timeout == 0
+func (cmd *command) limited(limit *time.Duration) *command {
+	cmd.timeout = limit != nil
+	cmd.unlimited = cmd.timeout && *limit == 0
 	return cmd
 }
 
@@ -195,22 +195,22 @@ func (k *cursor) getMore(ctx context.Context, tr *trace) *result.Error {
 }
 
 // close implements iterator. Errors of killCursors are ignored.
-func (k *cursor) close(ctx context.Context, timeout *time.Duration, tr *trace) {
+func (k *cursor) close(ctx context.Context, limit *time.Duration, tr *trace) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.closed {
 		return
 	}
 	k.closed = true
-	if timeout == nil {
-		timeout = k.limit
+	if limit == nil {
+		limit = k.limit
 	}
-	k.kill(ctx, timeout, tr)
+	k.kill(ctx, limit, tr)
 	k.batch = nil
 	k.release()
 }
 
-func (k *cursor) kill(ctx context.Context, timeout *time.Duration, tr *trace) {
+func (k *cursor) kill(ctx context.Context, limit *time.Duration, tr *trace) {
 	if k.id == 0 {
 		return
 	}
@@ -219,12 +219,12 @@ func (k *cursor) kill(ctx context.Context, timeout *time.Duration, tr *trace) {
 		build: fixed(bson.D{{Key: "killCursors", Value: k.coll}, {Key: "cursors", Value: bson.A{k.id}}})}
 	k.id = 0
 	patience := 10 * time.Second // nobody waits for killCursors for ever
-	if timeout != nil && *timeout > 0 {
-		patience = *timeout
+	if limit != nil && *limit > 0 {
+		patience = *limit
 	}
 	ctx, cancel := k.client.driver.options.within(ctx, patience)
 	defer cancel()
-	_, _ = k.client.execute(ctx, cmd.limited(timeout), tr)
+	_, _ = k.client.execute(ctx, cmd.limited(limit), tr)
 }
 
 // all iterates the rest, and closes the cursor if an error comes.

@@ -230,12 +230,12 @@ func (s *changeStream) resumable(err *result.Error) bool {
 }
 
 // close implements iterator.
-func (s *changeStream) close(ctx context.Context, timeout *time.Duration, tr *trace) {
+func (s *changeStream) close(ctx context.Context, limit *time.Duration, tr *trace) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return
 	}
 	s.closed = true
-	s.cursor.close(ctx, timeout, tr)
+	s.cursor.close(ctx, limit, tr)
 }

@@ -49,7 +49,7 @@ type iterator interface {
 	next(ctx context.Context, wait bool, tr *trace) (bson.Raw, *result.Error)
 	// close kills the cursor on the server, quietly. It has the time of timeoutMS,
 	// nil for that of the operation that created the cursor, anew.
-	close(ctx context.Context, timeout *time.Duration, tr *trace)
+	close(ctx context.Context, limit *time.Duration, tr *trace)
 	owner() *client
 }
 
