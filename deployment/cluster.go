@@ -305,6 +305,8 @@ func describe(ctx context.Context, client *mongo.Client, u uri, d *Description) 
 		return errors.New("buildInfo does not tell a versionArray")
 	}
 	copy(d.Version[:], info.VersionArray)
+	started, _ := ask(ctx, client, bson.D{{Key: "getCmdLineOpts", Value: 1}}) // not everybody may ask
+	d.NoScripting = noScripting(build, started)
 
 	// A server that refuses to list its parameters has none that a test could
 	// require: the requirement is then not met.
@@ -330,6 +332,13 @@ func describe(ctx context.Context, client *mongo.Client, u uri, d *Description) 
 	}
 	d.Name = fmt.Sprintf("%s %d.%d", d.Topology, d.Version[0], d.Version[1])
 	return nil
+}
+
+// noScripting tells by its answers to buildInfo and getCmdLineOpts that a server
+// was built without JavaScript, or started with --noscripting.
+func noScripting(build, started bson.Raw) bool {
+	enabled, told := started.Lookup("parsed", "security", "javascriptEnabled").BooleanOK()
+	return text(build, "javascriptEngine") == "none" || told && !enabled
 }
 
 // shardsAreReplicaSets follows "Determining if a Sharded Cluster Uses Replica

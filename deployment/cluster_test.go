@@ -28,6 +28,7 @@ func TestCluster(t *testing.T) {
 		name     string
 	}{
 		{"a server", embedded.Options{}, false, "", "", Single, "single 8.0"},
+		{"a server without scripts", embedded.Options{NoScripting: true}, false, "", "", Single, "single 8.0"},
 		{"one with access control", embedded.Options{Users: users}, false, "", "", Single, "single 8.0 auth"},
 		{"routers with access control", embedded.Options{Topology: embedded.Sharded, Users: users}, false, "", "", Sharded, "sharded 8.0 auth"},
 		{"routers of a name in DNS", embedded.Options{Topology: embedded.Sharded, Mongoses: 2}, true, "", "", Sharded, "sharded 8.0"},
@@ -53,6 +54,7 @@ func TestCluster(t *testing.T) {
 			testkit.Equal(t, "name, topology, shards and hosts", []any{about.Name, about.Topology, about.ReplicaSetShards, about.Hosts},
 				[]any{r.name, r.topology, r.topology == Sharded || r.topology == LoadBalanced, hosts})
 			testkit.Equal(t, "access control", about.Auth, len(r.o.Users) > 0)
+			testkit.Equal(t, "without scripts", about.NoScripting, r.o.NoScripting)
 			if c.Owned() || c.URI() != text || len(about.AuthMechanisms) == 0 {
 				t.Errorf("%+v at %s, our own: %t", about, c.URI(), c.Owned())
 			}
@@ -74,6 +76,31 @@ func TestCluster(t *testing.T) {
 				testkit.Check(t, err)
 			}
 		})
+	}
+}
+
+func TestNoScripting(t *testing.T) {
+	raw := func(doc bson.D) bson.Raw {
+		out, err := bson.Marshal(doc)
+		testkit.Check(t, err)
+		return out
+	}
+	build := func(engine string) bson.Raw { return raw(bson.D{{Key: "javascriptEngine", Value: engine}}) }
+	started := func(enabled any) bson.Raw {
+		return raw(bson.D{{Key: "parsed", Value: bson.D{{Key: "security", Value: bson.D{{Key: "javascriptEnabled", Value: enabled}}}}}})
+	}
+	for _, r := range []struct {
+		reason         string
+		build, started bson.Raw
+		want           bool
+	}{
+		{"as usual", build("mozjs"), raw(bson.D{{Key: "parsed", Value: bson.D{}}}), false},
+		{"built without it", build("none"), nil, true},
+		{"--noscripting", build("mozjs"), started(false), true},
+		{"switched on in words", build("mozjs"), started(true), false},
+		{"nobody tells", nil, nil, false},
+	} {
+		testkit.Equal(t, r.reason, noScripting(r.build, r.started), r.want)
 	}
 }
 

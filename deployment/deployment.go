@@ -34,6 +34,8 @@ type Description struct {
 	Auth             bool
 	AuthMechanisms   []string
 	Serverless       bool
+	// NoScripting tells that the servers execute no JavaScript.
+	NoScripting bool
 	// Parameters are the server parameters (getParameter: '*').
 	Parameters bson.Raw
 	Hosts      []string

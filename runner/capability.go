@@ -104,6 +104,20 @@ func parseEntities(v *source.Value) []specs.Entity {
 	return list
 }
 
+// needsScripts reports whether a test makes the servers execute JavaScript. A
+// mapReduce that expects an error gets it from a fail point.
+func needsScripts(t *specs.Test) bool {
+	return slices.ContainsFunc(everyOperation(t.Operations), func(op specs.Operation) bool {
+		return op.Name == "mapReduce" && op.ExpectError == nil || hasScript(op.Arguments)
+	})
+}
+
+func hasScript(v *source.Value) bool {
+	return v != nil && (slices.ContainsFunc(v.Items, hasScript) || slices.ContainsFunc(v.Fields, func(f source.Field) bool {
+		return f.Key == "$where" || f.Key == "$function" || f.Key == "$accumulator" || hasScript(f.Value)
+	}))
+}
+
 // textOf gives a string of a suite, "" if it is none.
 func textOf(v *source.Value) string {
 	if v == nil || v.Kind != source.String {

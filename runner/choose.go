@@ -76,6 +76,9 @@ func place(s *specs.Suite, t *specs.Test, id result.TestID, cfg *Config, offers 
 			if reason == "" {
 				reason = unmet(t.Requirements, w)
 			}
+			if reason == "" && w.deployment.NoScripting && needsScripts(t) {
+				reason = needs("server-side JavaScript").has("none")
+			}
 			if reason == "" {
 				j.offer, found = i, true
 				break

@@ -198,6 +198,34 @@ func TestBadConfig(t *testing.T) {
 	}
 }
 
+// A server without JavaScript lacks what a test requires of it.
+func TestNeedsScripts(t *testing.T) {
+	reads := `{name: find, object: c, arguments: {filter: {x: {$lt: 1}}}}`
+	for _, r := range []struct {
+		reason, operation string
+		want              bool
+	}{
+		{"no script", reads, false},
+		{"a mapReduce", `{name: mapReduce, object: c, arguments: {map: {$code: x}, reduce: {$code: x}, out: {inline: 1}}}`, true},
+		{"a mapReduce that a fail point strikes",
+			`{name: mapReduce, object: c, arguments: {map: {$code: x}, reduce: {$code: x}, out: {inline: 1}}, expectError: {isError: true}}`, false},
+		{"a filter, in a thread", `{name: runOnThread, object: testRunner, arguments: {thread: t, operation: ` +
+			`{name: find, object: c, arguments: {filter: {$where: sleep(1)}}, expectError: {isError: true}}}}`, true},
+		{"an expression, in a callback", `{name: withTransaction, object: s, arguments: {callback: [` + reads + `, ` +
+			`{name: aggregate, object: c, arguments: {pipeline: [{$project: {y: {$function: {body: x, args: [], lang: js}}}}]}}]}}`, true},
+		{"an accumulator", `{name: aggregate, object: c, arguments: {pipeline: [{$group: {_id: 1, y: {$accumulator: {lang: js}}}}]}}`, true},
+	} {
+		s := parse(t, "description: x\nschemaVersion: \"1.10\"\ntests:\n  - {description: a, operations: ["+r.operation+"]}\n")
+		jobs := choose([]*specs.Suite{s}, &Config{}, []deployment.Description{{Name: "single 4.9", NoScripting: true}}, engine.Description{})
+		if got := jobs[0].skip != nil; got != r.want || got && jobs[0].skip.reason != "needs server-side JavaScript, the deployment has none" {
+			t.Errorf("%s: %+v", r.reason, jobs[0].skip)
+		}
+		if jobs := choose([]*specs.Suite{s}, &Config{}, []deployment.Description{{Name: "single 4.9"}}, engine.Description{}); jobs[0].skip != nil {
+			t.Errorf("%s, with JavaScript: %+v", r.reason, jobs[0].skip)
+		}
+	}
+}
+
 // What an operation may have done decides whether the next test's initial data
 // is made anew.
 func TestEffects(t *testing.T) {

@@ -86,6 +86,9 @@ func New(opts Options) *Data {
 // Rows are the commands that the data serves. Each call makes new rows.
 func (d *Data) Rows() []command.Row { return d.rows() }
 
+// Scripting tells whether scripts are executed.
+func (d *Data) Scripting() bool { return !d.opts.NoScripting }
+
 // logged tells whether writes are logged: everywhere but on a standalone.
 func (d *Data) logged() bool { return d.opts.ReplicaSet || d.opts.Sharded }
 

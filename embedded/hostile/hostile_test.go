@@ -23,6 +23,7 @@ func (f faulty) Rows() []command.Row {
 func (faulty) OperationTime() bson.Timestamp { return bson.Timestamp{T: 1} }
 func (faulty) EndSessions([]bson.Raw)        {}
 func (faulty) KillSessions([]bson.Raw)       {}
+func (faulty) Scripting() bool               { return true }
 
 // TestStorm is a share of the million messages of the soak, and what a storm
 // must find.

@@ -34,6 +34,8 @@ type Backend interface {
 	EndSessions(lsids []bson.Raw)
 	// KillSessions aborts what runs in sessions, nil meaning in all.
 	KillSessions(lsids []bson.Raw)
+	// Scripting tells whether it executes JavaScript.
+	Scripting() bool
 }
 
 // Kind is the shape of a deployment.

@@ -51,13 +51,16 @@ func (x *exchange) whatsmyuri() (bson.D, error) {
 }
 
 func (x *exchange) buildInfo() (bson.D, error) {
-	p := x.conn.server.cluster.Profile
+	p, scripts := x.conn.server.cluster.Profile, "none"
+	if b := x.conn.server.cluster.Backend; b != nil && b.Scripting() {
+		scripts = "mozjs"
+	}
 	reply := bson.D{
 		{Key: "version", Value: p.Text()},
 		{Key: "gitVersion", Value: "nogitversion"},
 		{Key: "modules", Value: bson.A{}},
 		{Key: "allocator", Value: "tcmalloc"},
-		{Key: "javascriptEngine", Value: "none"},
+		{Key: "javascriptEngine", Value: scripts},
 		{Key: "sysInfo", Value: "deprecated"},
 		{Key: "versionArray", Value: bson.A{int32(p.Version[0]), int32(p.Version[1]), int32(p.Version[2]), int32(0)}},
 		{Key: "openssl", Value: bson.D{{Key: "running", Value: "disabled"}, {Key: "compiled", Value: "disabled"}}},

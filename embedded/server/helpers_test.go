@@ -93,6 +93,7 @@ func counting(r *command.Request) (bson.D, error) {
 func (stub) OperationTime() bson.Timestamp { return bson.Timestamp{T: 100, I: 1} }
 func (stub) EndSessions([]bson.Raw)        {}
 func (stub) KillSessions([]bson.Raw)       {}
+func (stub) Scripting() bool               { return true }
 
 // empty makes a cluster without servers, with the data of stub unless the
 // configuration brings others.
