@@ -21,15 +21,15 @@ import (
 func TestMutantsFail(t *testing.T) {
 	for _, r := range []struct {
 		name string
-		path func() string
+		path func(*testing.T) string
 	}{
-		{"own reads", func() string { return "retryable-reads" }},
-		{"own writes", func() string { return "retryable-writes" }},
-		{"own backpressure", func() string { return "client-backpressure" }},
-		{"official reads", func() string { return testkit.Official(t, "retryable-reads") }},
+		{"own reads", func(*testing.T) string { return "retryable-reads" }},
+		{"own writes", func(*testing.T) string { return "retryable-writes" }},
+		{"own backpressure", func(*testing.T) string { return "client-backpressure" }},
+		{"official reads", func(t *testing.T) string { return testkit.Official(t, "retryable-reads") }},
 	} {
 		t.Run(r.name, func(t *testing.T) {
-			loaded, err := specs.Load([]string{r.path()}, specs.Options{})
+			loaded, err := specs.Load([]string{r.path(t)}, specs.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
