@@ -47,6 +47,7 @@ type Data struct {
 	oplog     oplog
 	sessions  map[string]*session
 	nextRID   int64
+	term      int64 // writes that began in an earlier one do not commit
 	// changed is closed and replaced at each write: those who wait for data
 	// or for a transaction's end wait on it.
 	changed chan struct{}
@@ -149,6 +150,20 @@ func (d *Data) KillSessions(lsids []bson.Raw) {
 		keys[sessionKey(l)] = true
 	}
 	d.endSessions(func(key string) bool { return len(keys) == 0 || keys[key] }, false)
+}
+
+// EndTerm ends what the primary of a term has begun: its successor knows nothing of open
+// transactions, and what waits to be written is not.
+func (d *Data) EndTerm(term int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.term = term + 1
+	for _, s := range d.sessions {
+		if s.txn != nil && s.txn.state == running {
+			d.abort(s.txn)
+		}
+	}
+	d.announce()
 }
 
 // tick advances the clock and returns the new time. The caller holds mu.

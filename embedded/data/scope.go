@@ -61,6 +61,9 @@ func (s *scope) attempt(f func() error) (changed <-chan struct{}, err error) {
 	if s.txn != nil && s.txn.state == aborted {
 		return s.d.changed, s.txn.gone()
 	}
+	if s.req.Server != nil && s.req.Server.Term < s.d.term {
+		return s.d.changed, command.Errorf(11602, "operation was interrupted")
+	}
 	s.writes, s.work = false, work{steps: s.work.steps[:0], recorded: s.work.recorded[:0]}
 	s.settle()
 	began := s.d.clock

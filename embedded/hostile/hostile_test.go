@@ -24,6 +24,7 @@ func (faulty) OperationTime() bson.Timestamp { return bson.Timestamp{T: 1} }
 func (faulty) EndSessions([]bson.Raw)        {}
 func (faulty) KillSessions([]bson.Raw)       {}
 func (faulty) Scripting() bool               { return true }
+func (faulty) EndTerm(int64)                 {}
 
 // TestStorm is a share of the million messages of the soak, and what a storm
 // must find.

@@ -36,6 +36,9 @@ type Backend interface {
 	KillSessions(lsids []bson.Raw)
 	// Scripting tells whether it executes JavaScript.
 	Scripting() bool
+	// EndTerm ends what the primary of a term has begun: open transactions, and writes
+	// that still run.
+	EndTerm(term int64)
 }
 
 // Kind is the shape of a deployment.
@@ -217,10 +220,19 @@ func (c *Cluster) stepDown() {
 	if old == nil {
 		return
 	}
-	c.primary = nil
+	c.depose()
 	old.tell("steps down")
 	old.version++ // the step in between, which is over before anyone can see it
 	old.changed()
+}
+
+// depose leaves the deployment without a primary, and what that of a replica set has begun
+// undone.
+func (c *Cluster) depose() {
+	c.primary = nil
+	if c.Kind == ReplicaSet && c.Backend != nil {
+		c.Backend.EndTerm(c.term)
+	}
 }
 
 // successor is who should become primary: of the members that are up and may
@@ -273,7 +285,7 @@ func (c *Cluster) Kill(s *Server) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.primary == s {
-		c.primary = nil
+		c.depose()
 		if next := c.successor(s); next != nil {
 			c.elect(next)
 		}

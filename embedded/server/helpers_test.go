@@ -94,6 +94,7 @@ func (stub) OperationTime() bson.Timestamp { return bson.Timestamp{T: 100, I: 1}
 func (stub) EndSessions([]bson.Raw)        {}
 func (stub) KillSessions([]bson.Raw)       {}
 func (stub) Scripting() bool               { return true }
+func (stub) EndTerm(int64)                 {}
 
 // empty makes a cluster without servers, with the data of stub unless the
 // configuration brings others.

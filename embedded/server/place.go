@@ -89,7 +89,7 @@ func (c *Cluster) Configure(set SetConfig) (removed []*Server, err error) {
 	c.members = next
 	c.layout = newLayout(set.Version, next)
 	if slices.Contains(removed, c.primary) {
-		c.primary = nil
+		c.depose()
 	}
 	for _, s := range c.members {
 		s.changed()
@@ -152,7 +152,7 @@ func (c *Cluster) Leave(s *Server) {
 		c.layout = newLayout(c.layout.version, c.members)
 	}
 	if c.primary == s && c.Kind == ReplicaSet {
-		c.primary = nil
+		c.depose()
 	}
 	c.settle()
 }
