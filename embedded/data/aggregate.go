@@ -334,7 +334,7 @@ func (d *Data) aggregate(req *command.Request, a *args) (action, error) {
 			return d.explained(s, a.doc), nil
 		}
 		hint := a.any("hint")
-		now := d.now()
+		now := d.clock.time()
 		docs, err := p.Run(s.req.Context, h, func() ([]bson.D, error) {
 			return d.documentsAt(s, name, hint, at)
 		})
@@ -343,8 +343,10 @@ func (d *Data) aggregate(req *command.Request, a *args) (action, error) {
 		}
 		raws := make([]bson.Raw, len(docs))
 		for i, doc := range docs {
-			raws[i] = value.Encode(doc)
-			if len(raws[i]) > maxDocument {
+			if value.Size(doc, value.MaxBuilt) <= value.MaxBuilt {
+				raws[i] = value.Encode(doc)
+			}
+			if n := len(raws[i]); n == 0 || n > maxDocument {
 				return nil, command.Errorf(10334, "BSONObj size: %d is invalid. Size must be between 0 and 16793600(16MB)", len(raws[i]))
 			}
 		}

@@ -168,7 +168,7 @@ func (st *stream) start(o *args) error {
 		return st.resumeFrom(t)
 	}
 	st.next = d.oplog.next()
-	st.token = token{ts: d.clock, highWater: true}
+	st.token = token{ts: d.clock.time(), highWater: true}
 	return nil
 }
 
@@ -243,10 +243,10 @@ func (d *Data) since(place int64) (entries []entry, now bson.Timestamp, ok bool)
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	if place < d.oplog.first {
-		return nil, d.clock, false
+		return nil, d.clock.time(), false
 	}
 	entries = d.oplog.entries[place-d.oplog.first:]
-	return entries[:len(entries):len(entries)], d.clock, true
+	return entries[:len(entries):len(entries)], d.clock.time(), true
 }
 
 // fill reads what has been logged since.

@@ -16,6 +16,8 @@ const (
 	maxDocument = 16 * 1024 * 1024
 	firstBatch  = 101
 	awaitTime   = time.Second
+	// cursorTimeout is how long a cursor may be idle.
+	cursorTimeout = 10 * time.Minute
 )
 
 // cursor is an open cursor. It belongs to the server that opened it.
@@ -36,6 +38,8 @@ type cursor struct {
 	once   sync.Once
 	busy   bool // guarded by Data.cursorMu
 	await  bool
+	lasts  bool      // however long it is idle
+	used   time.Time // when it was made, or given back
 }
 
 func (c *cursor) kill() { c.once.Do(func() { close(c.killed) }) }
@@ -106,9 +110,26 @@ func (s *scope) open(ns, coll string, src source, size int64, single, await bool
 	for c.id == 0 || s.d.cursors[c.id] != nil {
 		c.id = newCursorID()
 	}
+	c.used, c.lasts = s.d.opts.Now(), s.lasting
+	s.d.forgetCursors(c.used)
 	s.d.cursors[c.id] = c
 	s.d.cursorMu.Unlock()
 	return c, docs, extra, nil
+}
+
+// forgetCursors drops those that have been idle for too long, now and then. The caller holds
+// cursorMu.
+func (d *Data) forgetCursors(now time.Time) {
+	if now.Sub(d.cursorsSeen) < cursorTimeout/10 {
+		return
+	}
+	d.cursorsSeen = now
+	for id, c := range d.cursors {
+		if !c.busy && !c.lasts && now.Sub(c.used) > cursorTimeout {
+			delete(d.cursors, id)
+			c.kill()
+		}
+	}
 }
 
 // cursorReply is the reply with a batch. The fields stand in the order in
@@ -221,7 +242,7 @@ func (d *Data) checkOut(s *scope, id int64, ns string, limited bool) (*cursor, e
 func (d *Data) checkIn(c *cursor, ended bool) {
 	d.cursorMu.Lock()
 	defer d.cursorMu.Unlock()
-	c.busy = false
+	c.busy, c.used = false, d.opts.Now()
 	if ended {
 		delete(d.cursors, c.id)
 	}

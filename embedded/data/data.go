@@ -11,6 +11,7 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -43,7 +44,7 @@ type Data struct {
 
 	mu        sync.RWMutex
 	databases map[string]*database
-	clock     bson.Timestamp // of the last write, or of a periodic no-op
+	clock     clock // of the last write, or of a periodic no-op; changed with mu alone
 	oplog     oplog
 	sessions  map[string]*session
 	nextRID   int64
@@ -58,6 +59,8 @@ type Data struct {
 
 	cursorMu sync.Mutex
 	cursors  map[int64]*cursor
+	// cursorsSeen is when idle cursors were looked for.
+	cursorsSeen time.Time
 }
 
 // New is the data of a deployment, empty.
@@ -95,18 +98,28 @@ func (d *Data) logged() bool { return d.opts.ReplicaSet || d.opts.Sharded }
 
 // OperationTime is the time of the latest write, or of the no-op that a
 // primary writes every ten seconds. It never goes back.
+//
+// Every reply has it, so that it waits for no one: while something is written, the no-op
+// can wait.
 func (d *Data) OperationTime() bson.Timestamp {
-	t := d.now()
-	if uint32(d.opts.Now().Unix()) >= t.T+10 {
-		d.changing(func() {
-			if uint32(d.opts.Now().Unix()) >= d.clock.T+10 {
-				d.tick()
-			}
-			t = d.clock
-		})
+	if uint32(d.opts.Now().Unix()) >= d.clock.time().T+10 && d.mu.TryLock() {
+		defer d.mu.Unlock()
+		if uint32(d.opts.Now().Unix()) >= d.clock.time().T+10 {
+			return d.tick()
+		}
 	}
-	return t
+	return d.clock.time()
 }
+
+// clock is a time that can be read without a lock.
+type clock struct{ packed atomic.Uint64 }
+
+func (c *clock) time() bson.Timestamp {
+	p := c.packed.Load()
+	return bson.Timestamp{T: uint32(p >> 32), I: uint32(p)}
+}
+
+func (c *clock) set(t bson.Timestamp) { c.packed.Store(uint64(t.T)<<32 | uint64(t.I)) }
 
 // reading runs a function with the data locked for reading, and changing with
 // the data locked for writing. No lock outlives a panic: the server turns one
@@ -121,12 +134,6 @@ func (d *Data) changing(f func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	f()
-}
-
-// now is the clock of the data.
-func (d *Data) now() (t bson.Timestamp) {
-	d.reading(func() { t = d.clock })
-	return t
 }
 
 // EndSessions forgets sessions, as the command of that name does: their
@@ -168,13 +175,14 @@ func (d *Data) EndTerm(term int64) {
 
 // tick advances the clock and returns the new time. The caller holds mu.
 func (d *Data) tick() bson.Timestamp {
-	now := uint32(d.opts.Now().Unix())
-	if now > d.clock.T {
-		d.clock = bson.Timestamp{T: now, I: 1}
+	now, t := uint32(d.opts.Now().Unix()), d.clock.time()
+	if now > t.T {
+		t = bson.Timestamp{T: now, I: 1}
 	} else {
-		d.clock.I++
+		t.I++
 	}
-	return d.clock
+	d.clock.set(t)
+	return t
 }
 
 // announce wakes all who wait for a change. The caller holds mu.

@@ -81,6 +81,7 @@ func (d *Data) find(s *scope, a *args) (bson.D, error) {
 	if size < 0 {
 		a.fail(command.Errorf(2, "BatchSize value must be non-negative, but received: %d", size))
 	}
+	s.lasting = a.flag("noCursorTimeout")
 	single, tailable, await := a.flag("singleBatch"), a.flag("tailable"), a.flag("awaitData")
 	opts := query.Options{Now: d.opts.Now(), Let: a.let(d), Collation: a.collation(), Scripts: s.scripts()}
 	filter, sort, projection := a.document("filter"), a.document("sort"), a.document("projection")
@@ -120,7 +121,7 @@ func (d *Data) find(s *scope, a *args) (bson.D, error) {
 				hits = []found{{rec: r}}
 			}
 		}
-		now = d.clock
+		now = d.clock.time()
 		hinted = hintExists(c, a.any("hint"))
 	})
 	ns := s.req.DB + "." + name
@@ -536,7 +537,7 @@ func (d *Data) distinct(s *scope, a *args) (bson.D, error) {
 	if err != nil {
 		return nil, err
 	}
-	now := d.now()
+	now := d.clock.time()
 	docs, err := d.documentsAt(s, name, a.any("hint"), at)
 	if err != nil {
 		return nil, err

@@ -42,20 +42,38 @@ type entry struct {
 	wall      bson.DateTime
 }
 
-// maxOplog bounds the log; what is older cannot be resumed from.
-const maxOplog = 20000
+// maxOplog and maxOplogBytes bound the log, which may have twice as much before it forgets
+// what is older; that cannot be resumed from.
+const (
+	maxOplog      = 20000
+	maxOplogBytes = 128 << 20
+)
+
+// bytes is about what an entry takes.
+func (e *entry) bytes() int { return 256 + len(e.pre) + len(e.post) }
 
 // oplog is the log of writes, from which change streams and snapshots read.
 type oplog struct {
 	entries []entry
 	first   int64 // sequence number of entries[0]
 	from    bson.Timestamp
+	bytes   int
 }
 
 func (o *oplog) next() int64 { return o.first + int64(len(o.entries)) }
 
 // truncate forgets what was logged from a number on.
-func (o *oplog) truncate(seq int64) { o.entries = o.entries[:max(seq-o.first, 0)] }
+func (o *oplog) truncate(seq int64) {
+	keep := max(seq-o.first, 0)
+	o.count(o.entries[keep:], -1)
+	o.entries = o.entries[:keep]
+}
+
+func (o *oplog) count(entries []entry, sign int) {
+	for i := range entries {
+		o.bytes += sign * entries[i].bytes()
+	}
+}
 
 func (o *oplog) at(seq int64) (*entry, bool) {
 	if seq < o.first || seq >= o.next() {
@@ -70,10 +88,20 @@ func (d *Data) log(e entry) {
 		return
 	}
 	e.wall = bson.NewDateTimeFromTime(d.opts.Now())
-	d.oplog.entries = append(d.oplog.entries, e)
-	if n := len(d.oplog.entries); n > 2*maxOplog {
-		d.oplog.from = d.oplog.entries[n-maxOplog-1].ts
-		d.oplog.first += int64(n - maxOplog)
-		d.oplog.entries = append([]entry(nil), d.oplog.entries[n-maxOplog:]...)
+	d.oplog.append(e)
+}
+
+func (o *oplog) append(e entry) {
+	o.entries = append(o.entries, e)
+	o.bytes += e.bytes()
+	if len(o.entries) <= 2*maxOplog && o.bytes <= 2*maxOplogBytes {
+		return
 	}
+	old := 0
+	for ; len(o.entries)-old > maxOplog || o.bytes > maxOplogBytes; old++ {
+		o.bytes -= o.entries[old].bytes()
+	}
+	o.from = o.entries[old-1].ts
+	o.first += int64(old)
+	o.entries = append([]entry(nil), o.entries[old:]...)
 }

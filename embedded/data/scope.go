@@ -66,7 +66,7 @@ func (s *scope) attempt(f func() error) (changed <-chan struct{}, err error) {
 	}
 	s.writes, s.work = false, work{steps: s.work.steps[:0], recorded: s.work.recorded[:0]}
 	s.settle()
-	began := s.d.clock
+	began := s.work.from.oplog
 	s.rest.locked, s.rest.left = true, s.rest.slept
 	err = f()
 	s.rest.locked = false
@@ -79,7 +79,9 @@ func (s *scope) attempt(f func() error) (changed <-chan struct{}, err error) {
 	case err != nil:
 		s.undo(s.work.kept)
 	}
-	s.writes = s.writes && s.d.clock != began // not if it was all undone
+	if err != nil { // not if it was all undone
+		s.writes = s.work.from.oplog != began || len(s.work.steps) > 0
+	}
 	if s.writes {
 		s.d.announce()
 	}

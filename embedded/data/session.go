@@ -3,6 +3,7 @@ package data
 import (
 	"crypto/sha256"
 	"encoding/base64"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -20,6 +21,7 @@ type session struct {
 	// turn is held by the command with a number that runs: another one waits, as a
 	// retry does for a command that goes on without its connection.
 	turn chan struct{}
+	used time.Time // when a command with a number came last
 }
 
 // statement is the record of a retryable write: what it did, so that a retry
@@ -55,10 +57,26 @@ func sessionText(key string) string { return value.UUIDText([]byte(key)) + " - "
 func (d *Data) session(key string) *session {
 	s := d.sessions[key]
 	if s == nil {
+		d.forgetIdle()
 		s = &session{key: key, txnNumber: -1, turn: make(chan struct{}, 1)}
 		d.sessions[key] = s
 	}
 	return s
+}
+
+// forgetIdle makes room for a session, if there are many: first go those that have been idle for so
+// long that the server would have ended them. The caller holds mu.
+func (d *Data) forgetIdle() {
+	if len(d.sessions) < maxSeen {
+		return
+	}
+	now := d.opts.Now()
+	for key, s := range d.sessions {
+		busy := len(s.turn) > 0 || s.txn != nil && s.txn.state == running
+		if !busy && (now.Sub(s.used) > sessionTimeout || len(d.sessions) >= maxSeen/2) {
+			delete(d.sessions, key)
+		}
+	}
 }
 
 func (d *Data) killCursorsOf(chosen func(session string) bool) {
@@ -149,6 +167,7 @@ type scope struct {
 	// session and statements for retryable writes.
 	session *session
 	writes  bool // something was written
+	lasting bool // its cursor has noCursorTimeout
 	rest    rest
 	work    work
 	leave   func() // lets the next command of the session run
@@ -212,7 +231,10 @@ func (d *Data) checkOutSession(req *command.Request) (*session, error) {
 	key := sessionKey(req.LSID)
 	for {
 		var s *session
-		d.changing(func() { s = d.session(key) })
+		d.changing(func() {
+			s = d.session(key)
+			s.used = d.opts.Now()
+		})
 		select {
 		case s.turn <- struct{}{}:
 		case <-req.Context.Done():

@@ -3,8 +3,6 @@ package data
 import (
 	"slices"
 
-	"go.mongodb.org/mongo-driver/v2/bson"
-
 	"github.com/unified-test-runner/utr/embedded/command"
 	"github.com/unified-test-runner/utr/embedded/failpoint"
 )
@@ -28,11 +26,10 @@ type step struct {
 type mark struct {
 	steps, recorded int
 	oplog           int64
-	clock           bson.Timestamp
 }
 
 func (s *scope) mark() mark {
-	return mark{len(s.work.steps), len(s.work.recorded), s.d.oplog.next(), s.d.clock}
+	return mark{len(s.work.steps), len(s.work.recorded), s.d.oplog.next()}
 }
 
 // keep makes what was changed last: an error that follows leaves it. An attempt that
@@ -86,5 +83,4 @@ func (s *scope) undo(to mark) {
 	}
 	w.steps, w.recorded = w.steps[:to.steps], w.recorded[:to.recorded]
 	s.d.oplog.truncate(to.oplog)
-	s.d.clock = to.clock
 }

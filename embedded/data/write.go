@@ -143,7 +143,7 @@ func (d *Data) opTime(req *command.Request) bson.D {
 	if !d.opts.ReplicaSet || d.opts.Sharded || req.Server == nil || mongos(req) {
 		return nil
 	}
-	ts := d.now()
+	ts := d.clock.time()
 	return bson.D{
 		{Key: "opTime", Value: bson.D{{Key: "ts", Value: ts}, {Key: "t", Value: req.Server.Term}}},
 		{Key: "electionId", Value: req.Server.ElectionID},

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"sync"
@@ -27,7 +28,7 @@ type conn struct {
 	ctx      context.Context
 	cancel   context.CancelFunc
 	once     sync.Once
-	gone     bool  // a fail point has hung up
+	client   client
 	lastID   int32 // of the messages sent
 	current  atomic.Pointer[operation]
 
@@ -51,6 +52,8 @@ func newConn(s *Server, socket net.Conn, balanced bool) *conn {
 	if s.cluster.TLS != nil {
 		k.socket = tls.Server(socket, s.cluster.TLS)
 	}
+	k.client.in = bufio.NewReader(k.socket)
+	k.client.ctx, k.client.leaves = context.WithCancel(ctx)
 	return k
 }
 
@@ -64,7 +67,7 @@ func (k *conn) close() {
 
 // hangUp closes the connection and lets its command go on.
 func (k *conn) hangUp() {
-	k.gone = true
+	k.client.gone.Store(true)
 	_ = k.raw.Close() // nothing can be done about it
 }
 
@@ -73,6 +76,8 @@ var errDone = errors.New("the connection is done")
 
 // run answers messages until the client leaves or has to.
 func (k *conn) run() {
+	defer k.client.attend()
+	defer k.survive()
 	defer k.logClosed()
 	defer k.server.forget(k)
 	defer k.close()
@@ -83,8 +88,9 @@ func (k *conn) run() {
 	}
 	k.tell("accepted")
 	defer k.tell("closed")
-	in := bufio.NewReader(k.socket)
+	in := k.client.in
 	for {
+		k.client.attend()
 		h, body, err := wire.ReadMessage(in)
 		if errors.Is(err, wire.ErrHTTP) {
 			_, _ = io.WriteString(k.socket, wire.HTTPAnswer) // we close anyway
@@ -99,6 +105,13 @@ func (k *conn) run() {
 		if err := k.message(h, body); err != nil {
 			return
 		}
+	}
+}
+
+// survive keeps what fails inside, outside of a command's handler, to this connection.
+func (k *conn) survive() {
+	if p := recover(); p != nil {
+		k.tell(fmt.Sprintf("failed inside: %v", p))
 	}
 }
 
@@ -140,6 +153,9 @@ func (k *conn) msg(h wire.Header, body []byte, reply writer) error {
 	x, err := k.begin(m.Single(), m.Flags&wire.ExhaustAllowed != 0)
 	if err != nil {
 		return err
+	}
+	if m.Flags&wire.MoreToCome != 0 {
+		x.request.Context = k.ctx // a client that expects no answer may leave
 	}
 	doc, err := x.answer()
 	x.logCommand(doc, err)

@@ -41,7 +41,7 @@ func (k *conn) begin(body bson.Raw, exhaust bool) (*exchange, error) {
 	k.server.counters.count(first.Key())
 	x := &exchange{conn: k, view: k.server.view(), start: time.Now()}
 	x.request = command.Request{
-		Context: k.ctx, Name: first.Key(), Body: body, Server: &x.view.Server, Conn: &k.info,
+		Context: attended{k.client.ctx, &k.client}, Name: first.Key(), Body: body, Server: &x.view.Server, Conn: &k.info,
 		ExhaustAllowed: exhaust,
 		HangUp:         k.hangUp,
 	}
@@ -84,7 +84,7 @@ func (x *exchange) streams() bool { return x.request.Stream != nil }
 // reply composes the reply from what a command gave.
 func (x *exchange) reply(fields bson.D, err error) (bson.Raw, error) {
 	defer x.conn.current.Store(nil)
-	if errors.Is(err, command.ErrClose) || x.step.LoseReply || x.conn.gone || x.conn.ctx.Err() != nil {
+	if errors.Is(err, command.ErrClose) || x.step.LoseReply || x.conn.client.gone.Load() || x.conn.ctx.Err() != nil {
 		x.logEnd(nil, true)
 		return nil, errDone
 	}
@@ -136,6 +136,9 @@ func (x *exchange) run() (bson.D, error) {
 		if err := step(x); err != nil {
 			return nil, err
 		}
+	}
+	if x.row.Write {
+		x.request.Context = x.conn.ctx // a write that has begun goes on without its client
 	}
 	return x.guard(func() (bson.D, error) {
 		if x.parsed != nil {
@@ -290,9 +293,9 @@ func (x *exchange) strike() error {
 	x.tellOfHit(f, x.step.LoseReply)
 	if f.Block > 0 {
 		if x.step.LoseReply {
-			_ = x.conn.raw.Close() // the client hears of it now, and the command goes on
+			x.request.HangUp() // the client hears of it now, and the command goes on
 		}
-		if !sleep(x.conn.ctx, f.Block) {
+		if !sleep(x.request.Context, f.Block) {
 			return command.ErrClose
 		}
 		x.view = x.conn.server.view() // the server may have stepped down meanwhile

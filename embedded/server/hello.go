@@ -120,7 +120,7 @@ func (x *exchange) await() (await, error) {
 // notes what will have been told.
 func (a *await) until(x *exchange) {
 	if x.view.processID == a.processID && x.view.version == a.counter {
-		wait(x.conn.ctx, x.view.change, a.most)
+		wait(x.request.Context, x.view.change, a.most)
 		x.view = x.conn.server.view()
 		x.request.Server = &x.view.Server
 	}

@@ -217,6 +217,9 @@ func let(_ string, arg any, depth int) (Expr, error) {
 		inner := e
 		for i := range vars {
 			v, err := values[i](e)
+			if err == nil {
+				v, err = keep(v)
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -283,7 +286,7 @@ func mapArray(name string, arg any, depth int) (Expr, error) {
 			}
 			out[i] = v
 		}
-		return out, nil
+		return e.make(out)
 	}, nil
 }
 
@@ -329,7 +332,9 @@ func reduceArray(name string, arg any, depth int) (Expr, error) {
 			if err != nil {
 				return nil, err
 			}
-			v, err = args["in"](e.With("value", v).With("this", item))
+			if v, err = args["in"](e.With("value", v).With("this", item)); err == nil {
+				v, err = keep(v)
+			}
 		}
 		return v, err
 	}, nil

@@ -18,9 +18,10 @@ type Expr func(*Env) (any, error)
 
 // Env is what an expression is evaluated in.
 type Env struct {
-	Root any // the document
-	Now  time.Time
-	vars *scope
+	Root  any // the document
+	Now   time.Time
+	vars  *scope
+	built *int // bytes of what was made
 }
 
 type scope struct {
@@ -31,7 +32,7 @@ type scope struct {
 
 // NewEnv is an environment for a document, with variables (let).
 func NewEnv(root any, now time.Time, vars bson.D) *Env {
-	e := &Env{Root: root, Now: now}
+	e := &Env{Root: root, Now: now, built: new(int)}
 	for _, v := range vars {
 		e = e.With(v.Key, v.Value)
 	}
@@ -39,11 +40,40 @@ func NewEnv(root any, now time.Time, vars bson.D) *Env {
 }
 
 // For is the environment with another document.
-func (e *Env) For(root any) *Env { return &Env{Root: root, Now: e.Now, vars: e.vars} }
+func (e *Env) For(root any) *Env { return &Env{Root: root, Now: e.Now, vars: e.vars, built: e.built} }
 
 // With is the environment with one more variable.
 func (e *Env) With(name string, v any) *Env {
-	return &Env{Root: e.Root, Now: e.Now, vars: &scope{name, v, e.vars}}
+	return &Env{Root: e.Root, Now: e.Now, vars: &scope{name, v, e.vars}, built: e.built}
+}
+
+// make counts what an expression has made: a string, or an array or a document of so many parts.
+func (e *Env) make(v any) (any, error) {
+	switch x := v.(type) {
+	case string:
+		*e.built += len(x)
+	case bson.A:
+		*e.built += 16 * len(x)
+	case bson.D:
+		*e.built += 32 * len(x)
+	}
+	if *e.built > value.MaxBuilt {
+		return nil, tooMuch()
+	}
+	return v, nil
+}
+
+func tooMuch() error {
+	return command.Errorf(146, "an expression makes more than %d bytes of a document", value.MaxBuilt)
+}
+
+// keep checks a value that a variable is to have: what is made of it again and again would not
+// end.
+func keep(v any) (any, error) {
+	if value.Size(v, value.MaxBuilt) > value.MaxBuilt {
+		return nil, tooMuch()
+	}
+	return v, nil
 }
 
 // Parse parses an expression. Errors are *command.Error with the server's
@@ -82,7 +112,7 @@ func parse(v any, depth int) (Expr, error) {
 				}
 				out[i] = x
 			}
-			return out, nil
+			return e.make(out)
 		}, nil
 	case bson.D:
 		if len(v) > 0 && strings.HasPrefix(v[0].Key, "$") {
@@ -139,7 +169,7 @@ func object(d bson.D, depth int) (Expr, error) {
 				out = append(out, bson.E{Key: d[i].Key, Value: x})
 			}
 		}
-		return out, nil
+		return e.make(out)
 	}, nil
 }
 

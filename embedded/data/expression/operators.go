@@ -53,7 +53,11 @@ func operator(name string, arg any, depth int) (Expr, error) {
 			}
 			values[i] = v
 		}
-		return f.eval(values)
+		v, err := f.eval(values)
+		if err != nil {
+			return nil, err
+		}
+		return e.make(v)
 	}, nil
 }
 
@@ -348,7 +352,9 @@ var functions = map[string]function{
 			if !ok {
 				return nil, command.Errorf(16702, "$concat only supports strings, not %s", value.TypeName(v))
 			}
-			b.WriteString(s)
+			if b.WriteString(s); b.Len() > value.MaxBuilt {
+				return nil, tooMuch()
+			}
 		}
 		return b.String(), nil
 	}},
@@ -432,7 +438,9 @@ var functions = map[string]function{
 			if !ok {
 				return nil, command.Errorf(28664, "$concatArrays only supports arrays, not %s", value.TypeName(v))
 			}
-			out = append(out, a...)
+			if out = append(out, a...); 16*len(out) > value.MaxBuilt {
+				return nil, tooMuch()
+			}
 		}
 		return out, nil
 	}},

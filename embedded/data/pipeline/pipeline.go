@@ -192,8 +192,12 @@ func CompileUpdate(list bson.A, o Options) (func(bson.D) (bson.D, error), error)
 func each(f func(bson.D) (bson.D, error)) stage {
 	return func(ctx context.Context, _ Host, docs []bson.D) ([]bson.D, error) {
 		out := make([]bson.D, len(docs))
+		var made volume
 		for i, d := range docs {
 			r, err := f(d)
+			if err == nil {
+				err = made.add(r)
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -201,6 +205,30 @@ func each(f func(bson.D) (bson.D, error)) stage {
 		}
 		return out, nil
 	}
+}
+
+// maxVolume is how much a stage may give, in bytes. A server's limits of memory are alike.
+const maxVolume = 128 << 20
+
+// volume is how much a stage has made.
+type volume int
+
+func (v *volume) add(doc bson.D) error {
+	if err := fits(doc); err != nil {
+		return err
+	}
+	if *v += volume(value.Size(doc, value.MaxBuilt)); *v > maxVolume {
+		return command.Errorf(292, "a stage makes more than %d bytes", maxVolume)
+	}
+	return nil
+}
+
+// fits refuses a value that is too large to be handed on.
+func fits(v any) error {
+	if value.Size(v, value.MaxBuilt) > value.MaxBuilt {
+		return command.Errorf(10334, "BSONObj size is invalid: a stage makes more than %d bytes of a document", value.MaxBuilt)
+	}
+	return nil
 }
 
 // subPipeline parses a nested pipeline, which may not write.

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -107,6 +108,9 @@ func addFields(arg any, o Options, _ int) (stage, error) {
 		out := value.CloneDoc(d)
 		for _, f := range fields {
 			v, err := f.e(env)
+			if err == nil {
+				err = fits(v)
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -240,10 +244,14 @@ func group(arg any, o Options, _ int) (stage, error) {
 			}
 		}
 		out := make([]bson.D, len(order))
+		var made volume
 		for i, b := range order {
 			doc := bson.D{{Key: "_id", Value: b.id}}
 			for j, f := range fields {
 				doc = append(doc, bson.E{Key: f.name, Value: b.accs[j].Result()})
+			}
+			if err := made.add(doc); err != nil {
+				return nil, err
 			}
 			out[i] = doc
 		}
@@ -339,12 +347,18 @@ func unwind(arg any, _ Options, _ int) (stage, error) {
 	parts := strings.Split(path[1:], ".")
 	return func(_ context.Context, _ Host, docs []bson.D) ([]bson.D, error) {
 		var out []bson.D
+		var made volume
+		var full error
 		emit := func(d bson.D, v, i any) {
-			c := put(value.CloneDoc(d), parts, v).(bson.D)
+			if full != nil {
+				return
+			}
+			c := swapped(d, parts, v)
 			if indexField != "" {
-				c = put(c, strings.Split(indexField, "."), i).(bson.D)
+				c = put(value.CloneDoc(c), strings.Split(indexField, "."), i).(bson.D)
 			}
 			out = append(out, c)
+			full = made.add(c)
 		}
 		for _, d := range docs {
 			var v any = d
@@ -374,8 +388,27 @@ func unwind(arg any, _ Options, _ int) (stage, error) {
 				emit(d, x, nil)
 			}
 		}
-		return out, nil
+		return out, full
 	}, nil
+}
+
+// swapped is a document with another value at a path through documents, which shares the rest.
+func swapped(d bson.D, parts []string, v any) bson.D {
+	out := slices.Clone(d)
+	i := slices.IndexFunc(out, func(e bson.E) bool { return e.Key == parts[0] })
+	switch {
+	case i < 0:
+		return out // nothing is there, and nothing is to be
+	case len(parts) > 1:
+		if sub, ok := out[i].Value.(bson.D); ok {
+			out[i].Value = swapped(sub, parts[1:], v)
+		}
+	case v == any(value.Missing{}):
+		out = slices.Delete(out, i, i+1)
+	default:
+		out[i].Value = v
+	}
+	return out
 }
 
 func replaceRoot(arg any, o Options, depth int) (stage, error) {
@@ -545,7 +578,11 @@ func lookup(arg any, o Options, depth int) (stage, error) {
 					return nil, err
 				}
 			}
-			return put(value.CloneDoc(d), strings.Split(as, "."), array(matched)).(bson.D), nil
+			found := array(matched)
+			if err := fits(found); err != nil {
+				return nil, err
+			}
+			return put(value.CloneDoc(d), strings.Split(as, "."), found).(bson.D), nil
 		})(ctx, h, docs)
 	}, nil
 }

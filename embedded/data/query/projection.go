@@ -194,10 +194,13 @@ func (p *Projection) Apply(doc bson.D, match Match) (bson.D, error) {
 	}
 	env := expression.NewEnv(doc, p.now(), p.opts.Let)
 	out, err := p.document(doc, p.tree, env, true, match, "")
-	if err != nil || !p.include {
-		return out, err
+	if err == nil && p.include {
+		out, err = p.compute(out, p.tree, env, "")
 	}
-	return p.compute(out, p.tree, env, "")
+	if err == nil && value.Size(out, value.MaxBuilt) > value.MaxBuilt {
+		err = command.Errorf(10334, "BSONObj size is invalid: a projection makes more than %d bytes of a document", value.MaxBuilt)
+	}
+	return out, err
 }
 
 func (p *Projection) now() time.Time { return p.opts.Now }

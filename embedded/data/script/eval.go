@@ -3,7 +3,6 @@ package script
 import (
 	"fmt"
 	"math"
-	"strings"
 )
 
 type (
@@ -104,7 +103,7 @@ func (n binary) eval(f *frame) (any, error) {
 	s, isS := a.(string)
 	t, isT := b.(string)
 	if n.op == "+" && (isS || isT) {
-		return text(a) + text(b), nil
+		return f.spent.text("", a, b)
 	}
 	if isS && isT {
 		switch n.op {
@@ -270,7 +269,7 @@ func (n call) eval(f *frame) (any, error) {
 			if err != nil {
 				return nil, err
 			}
-			return a.method(text(key), args)
+			return a.method(f, text(key), args)
 		}
 	}
 	if v, ok := n.f.(variable); ok && v.name == "NumberInt" || ok && v.name == "Number" || ok && v.name == "NumberLong" {
@@ -296,7 +295,7 @@ func apply(fn any, args []any) (any, error) {
 }
 
 // method calls a method of an array.
-func (a *array) method(name string, args []any) (any, error) {
+func (a *array) method(f *frame, name string, args []any) (any, error) {
 	arg := func(i int) any {
 		if i < len(args) {
 			return args[i]
@@ -312,11 +311,7 @@ func (a *array) method(name string, args []any) (any, error) {
 		if s, ok := arg(0).(string); ok {
 			sep = s
 		}
-		parts := make([]string, len(a.items))
-		for i, x := range a.items {
-			parts[i] = text(x)
-		}
-		return strings.Join(parts, sep), nil
+		return f.spent.text(sep, a.items...)
 	case "reduce":
 		items := a.items
 		acc := arg(1)

@@ -24,7 +24,7 @@ import (
 // ErrUnsupported is wrapped by errors about what the package does not know.
 var ErrUnsupported = errors.New("unsupported JavaScript")
 
-// ErrBudget ends a function that takes too many steps.
+// ErrBudget ends a function that takes too many steps, or makes too much.
 var ErrBudget = errors.New("the script takes too long")
 
 // Function is a parsed function. It may be called concurrently.
@@ -71,7 +71,7 @@ type frame struct {
 }
 
 // budget is what a call has taken.
-type budget struct{ steps, depth int }
+type budget struct{ steps, depth, bytes, values int }
 
 func (b *budget) step() error {
 	b.steps++
@@ -79,6 +79,21 @@ func (b *budget) step() error {
 		return ErrBudget
 	}
 	return nil
+}
+
+// text is the text of values, which must not become too long.
+func (b *budget) text(separator string, values ...any) (string, error) {
+	var out strings.Builder
+	for i, v := range values {
+		if i > 0 {
+			out.WriteString(separator)
+		}
+		appendText(&out, v, 0)
+	}
+	if b.bytes += out.Len(); b.bytes > maxBytes {
+		return "", ErrBudget
+	}
+	return out.String(), nil
 }
 
 func (f *frame) find(name string) (*frame, bool) {
@@ -90,10 +105,13 @@ func (f *frame) find(name string) (*frame, bool) {
 	return nil, false
 }
 
-// maxSteps and maxDepth bound what a script may take.
+// maxSteps, maxDepth and maxBytes bound what a script may take, and maxValues what it may
+// give.
 const (
-	maxSteps = 1 << 20
-	maxDepth = 200
+	maxSteps  = 1 << 20
+	maxDepth  = 200
+	maxBytes  = 16 << 20
+	maxValues = 1 << 20
 )
 
 // Call calls the function with a value of this, globals (values, or Builtin)
@@ -106,7 +124,10 @@ func (f *Function) Call(this any, globals map[string]any, args ...any) (any, err
 			global.vars[k] = func(args []any) (any, error) {
 				out := make([]any, len(args))
 				for i := range args {
-					out[i] = export(args[i], 0)
+					var err error
+					if out[i], err = global.spent.export(args[i]); err != nil {
+						return nil, err
+					}
 				}
 				r, err := b(out)
 				return load(r), err
@@ -124,7 +145,16 @@ func (f *Function) Call(this any, globals map[string]any, args ...any) (any, err
 	if err != nil {
 		return nil, err
 	}
-	return export(v, 0), nil
+	return global.spent.export(v)
+}
+
+// export makes a BSON value of a script's, unless that has too many parts.
+func (b *budget) export(v any) (any, error) {
+	out := export(v, 0, b)
+	if b.values > maxValues {
+		return nil, ErrBudget
+	}
+	return out, nil
 }
 
 func (c *closure) call(this any, args []any) (any, error) {
@@ -171,8 +201,8 @@ func load(v any) any {
 }
 
 // export makes a BSON value of a script's.
-func export(v any, depth int) any {
-	if depth > maxDepth {
+func export(v any, depth int, spent *budget) any {
+	if spent.values++; depth > maxDepth || spent.values > maxValues {
 		return nil
 	}
 	switch x := v.(type) {
@@ -180,14 +210,14 @@ func export(v any, depth int) any {
 		d := bson.D{}
 		for _, k := range x.keys {
 			if _, ok := x.fields[k].(undefined); !ok {
-				d = append(d, bson.E{Key: k, Value: export(x.fields[k], depth+1)})
+				d = append(d, bson.E{Key: k, Value: export(x.fields[k], depth+1, spent)})
 			}
 		}
 		return d
 	case *array:
 		a := bson.A{}
 		for _, item := range x.items {
-			a = append(a, export(item, depth+1))
+			a = append(a, export(item, depth+1, spent))
 		}
 		return a
 	case undefined:
@@ -282,6 +312,34 @@ func number(v any) float64 {
 }
 
 func text(v any) string {
+	if s, ok := v.(string); ok {
+		return s
+	}
+	var b strings.Builder
+	appendText(&b, v, 0)
+	return b.String()
+}
+
+// appendText stops where the text is too long. An array may hold itself.
+func appendText(b *strings.Builder, v any, depth int) {
+	if b.Len() > maxBytes || depth > maxDepth {
+		return
+	}
+	if a, ok := v.(*array); ok {
+		for i, item := range a.items {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			if appendText(b, item, depth+1); b.Len() > maxBytes {
+				return
+			}
+		}
+		return
+	}
+	b.WriteString(scalarText(v))
+}
+
+func scalarText(v any) string {
 	switch x := v.(type) {
 	case string:
 		return x
@@ -299,12 +357,6 @@ func text(v any) string {
 		return "null"
 	case undefined:
 		return "undefined"
-	case *array:
-		parts := make([]string, len(x.items))
-		for i, item := range x.items {
-			parts[i] = text(item)
-		}
-		return strings.Join(parts, ",")
 	case *object:
 		return "[object Object]"
 	case bson.ObjectID:

@@ -254,6 +254,42 @@ func appendElement(dst []byte, key string, v any) []byte {
 	return bsoncore.AppendNullElement(dst, key)
 }
 
+// MaxBuilt is how much one expression or one stage may make of a document, in bytes. Parts of a value
+// may be shared, so that it takes less memory than its size.
+const MaxBuilt = 64 << 20
+
+// Size is about how many bytes a value takes. It stops counting where it
+// is more than most; a value that is nested too deeply is.
+func Size(v any, most int) int { return size(v, most, 0) }
+
+func size(v any, most, depth int) int {
+	if depth > 2*MaxDepth {
+		return most + 1
+	}
+	n := 16
+	switch x := v.(type) {
+	case string:
+		n += len(x)
+	case bson.Binary:
+		n += len(x.Data)
+	case bson.Raw:
+		n += len(x)
+	case bson.D:
+		for i := range x {
+			if n += len(x[i].Key) + size(x[i].Value, most-n, depth+1); n > most {
+				break
+			}
+		}
+	case bson.A:
+		for i := range x {
+			if n += size(x[i], most-n, depth+1); n > most {
+				break
+			}
+		}
+	}
+	return n
+}
+
 // Int is an int32 where it fits, else an int64, as the server counts.
 func Int(i int64) any {
 	if i >= math.MinInt32 && i <= math.MaxInt32 {

@@ -1,0 +1,133 @@
+package data
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/internal/testkit"
+)
+
+// TestNoCommandTakesTheMemory runs what would double something again and again: each is refused, before
+// it has taken much.
+func TestNoCommandTakesTheMemory(t *testing.T) {
+	reduce := func(initial, in string) string {
+		return `{"aggregate":"c","cursor":{},"pipeline":[{"$project":{"x":{"$reduce":{"input":{"$range":[0,40]},"initialValue":` + initial + `,"in":` + in + `}}}}]}`
+	}
+	nested := `1`
+	for range 5 {
+		nested = `{"$map":{"input":{"$range":[0,1000]},"in":` + nested + `}}`
+	}
+	let := `"$$a"`
+	for range 40 {
+		let = `{"$let":{"vars":{"a":["$$a","$$a"]},"in":` + let + `}}`
+	}
+	doubled, unwound := "", ""
+	for i := range 40 {
+		doubled += `{"$set":{"a":["$a","$a"]}},`
+		if i < 5 {
+			unwound += fmt.Sprintf(`{"$set":{"a":{"$range":[0,1000]},"b%d":1}},{"$unwind":"$a"},`, i)
+		}
+	}
+	pipeline := func(stages string) string {
+		return `{"aggregate":"c","cursor":{},"pipeline":[` + strings.TrimSuffix(stages, ",") + `]}`
+	}
+	where := func(script string) string {
+		return `{"find":"c","filter":{"$where":"function() { var s = 'xxxxxxxx'; var a = []; ` + script + ` }"}}`
+	}
+	for _, row := range []struct {
+		reason, command string
+		code            int32
+	}{
+		{"a string doubled", reduce(`"xxxxxxxx"`, `{"$concat":["$$value","$$value"]}`), 146},
+		{"an array doubled", reduce(`[1]`, `{"$concatArrays":["$$value","$$value"]}`), 146},
+		{"an array of itself", reduce(`[1]`, `["$$value","$$value"]`), 146},
+		{"a document of itself", reduce(`{"a":1}`, `{"a":"$$value","b":"$$value"}`), 146},
+		{"one in another, a million times", strings.Replace(reduce(`[1]`, `["$$value"]`), "[0,40]", "[0,1000000]", 1), 146},
+		{"a product of ranges", pipeline(`{"$set":{"x":` + nested + `}}`), 146},
+		{"variables of variables", pipeline(`{"$set":{"x":{"$let":{"vars":{"a":"xxxxxxxx"},"in":` + let + `}}}}`), 146},
+		{"a stage doubles what the one before has doubled", pipeline(doubled), 10334},
+		{"a product of unwound arrays", pipeline(unwound), 292},
+		{"a string of a script", where(`[` + strings.Repeat("1,", 60) + `1].forEach(x => { s = s + s; }); return true;`), 139},
+		{"many strings of a script", where(`[` + strings.Repeat("1,", 20) + `1].forEach(x => { s = s + s; a.push(s + x); }); return true;`), 139},
+		{"a text of what holds itself", where(`a.push(a); a.push(a); return a.join('') == '';`), 139},
+		{"a pipeline of an update", `{"update":"c","updates":[{"q":{},"u":[` + strings.TrimSuffix(doubled, ",") + `]}]}`, 10334},
+	} {
+		t.Run(row.reason, func(t *testing.T) {
+			b := replicaSet(t)
+			b.must(`{"insert":"c","documents":[{"_id":1,"a":"xxxxxxxx"}]}`)
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			code := b.code(row.command)
+			runtime.ReadMemStats(&after)
+			if code != row.code {
+				t.Errorf("code %d, want %d", code, row.code)
+			}
+			if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 3<<10 {
+				t.Errorf("it took %d MB", took)
+			}
+		})
+	}
+}
+
+// TestLogIsBoundedInBytes writes large documents.
+func TestLogIsBoundedInBytes(t *testing.T) {
+	var o oplog
+	e := entry{post: make(bson.Raw, 1<<20)}
+	for i := range 1000 {
+		e.ts.I = uint32(i)
+		o.append(e)
+		if o.bytes > 2*maxOplogBytes {
+			t.Fatalf("%d bytes after %d entries", o.bytes, i+1)
+		}
+	}
+	o.truncate(o.next() - 1)
+	sum := 0
+	for i := range o.entries {
+		sum += o.entries[i].bytes()
+	}
+	if first, _ := o.at(o.first); sum != o.bytes || o.next() != 999 || first.ts.I != o.from.I+1 {
+		t.Errorf("%d bytes of %d, next is %d, the first is %v after %v", o.bytes, sum, o.next(), first.ts, o.from)
+	}
+}
+
+// TestIdleCursorsAndSessionsEnd leaves them alone for longer than a server keeps them.
+func TestIdleCursorsAndSessionsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := replicaSet(t)
+		b.must(`{"insert":"c","documents":[{"_id":1},{"_id":2}]}`)
+		idle := cursorID(b.must(`{"find":"c","batchSize":1}`))
+		lasting := cursorID(b.must(`{"find":"c","batchSize":1,"noCursorTimeout":true}`))
+		time.Sleep(cursorTimeout + time.Second)
+		b.must(`{"find":"c","batchSize":1}`)
+		for id, want := range map[int64]int32{idle: 43, lasting: 0} {
+			if code := b.code(fmt.Sprintf(`{"getMore":{"$numberLong":"%d"},"collection":"c"}`, id)); code != want {
+				t.Errorf("cursor %d: code %d, want %d", id, code, want)
+			}
+		}
+		for i := range 3 * maxSeen {
+			b.d.mu.Lock()
+			b.d.session(fmt.Sprint(i))
+			b.d.mu.Unlock()
+		}
+		if n := len(b.d.sessions); n > maxSeen {
+			t.Errorf("%d sessions", n)
+		}
+	})
+}
+
+// TestTimeWaitsForNoWrite asks for the time of a reply while something is written.
+func TestTimeWaitsForNoWrite(t *testing.T) {
+	b := replicaSet(t)
+	b.d.opts.Now = func() time.Time { return time.Now().Add(time.Hour) } // when there would be a no-op
+	b.d.mu.Lock()
+	defer b.d.mu.Unlock()
+	told := make(chan bson.Timestamp, 1)
+	go func() { told <- b.d.OperationTime() }()
+	testkit.Receive(t, "the time", told)
+}
