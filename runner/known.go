@@ -34,6 +34,18 @@ type KnownFailure struct {
 	Sometimes bool
 }
 
+// failing gives the known failures that are known by the format: the tests of
+// suites that must fail.
+func failing(suites []*specs.Suite) (list []KnownFailure) {
+	for _, s := range suites {
+		if s.MustFail {
+			list = append(list, KnownFailure{Position: s.Root.Position, Pattern: regexp.MustCompile("^" + regexp.QuoteMeta(s.File) + ": "),
+				Reason: "its suite is one of valid-fail, whose tests must fail"})
+		}
+	}
+	return list
+}
+
 // ParseKnownFailing reads a list of known failures: on each line a regular
 // expression over "file: description", blanks, #, blanks, and a reason, which
 // is demanded. Empty lines and lines that start with # are comments. The

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 // an engine that cannot describe itself, a deployment without
 // enableTestCommands (*NoTestCommandsError).
 func Run(ctx context.Context, suites []*specs.Suite, cfg Config) (result.Summary, error) {
+	cfg.KnownFailing = slices.Concat(cfg.KnownFailing, failing(suites))
 	r, err := prepare(ctx, cfg)
 	if err != nil {
 		return result.Summary{}, err

@@ -23,6 +23,32 @@ type candidate struct {
 	twin *candidate
 	// stdin has no extension that tells the format.
 	stdin bool
+	// expected is what must become of it, by its folder.
+	expected expectation
+}
+
+// expectation is what the folder of a suite says of it.
+type expectation uint8
+
+const (
+	nothing       expectation = iota
+	mustFail                  // the suite is valid, and its tests fail
+	mustBeRefused             // the suite is invalid
+)
+
+// corpora are the folders of the format's own tests that hold what must go
+// wrong. They stand beside a folder valid-pass.
+var corpora = map[string]expectation{"valid-fail": mustFail, "invalid": mustBeRefused}
+
+// expectationOf tells what must become of a file by its name below a directory.
+// Who names one of the corpora itself sees what goes wrong there.
+func expectationOf(name string, folders map[string]bool) expectation {
+	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+		if e, found := corpora[path.Base(dir)]; found && folders[path.Join(path.Dir(dir), "valid-pass")] {
+			return e
+		}
+	}
+	return nothing
 }
 
 // Stdin is the path that stands for standard input.
@@ -152,8 +178,9 @@ func (d *discovery) directory(p string, in fs.FS, show func(string) string) {
 		return
 	}
 	slices.Sort(names)
-	yaml, json := map[string]bool{}, map[string]bool{}
+	yaml, json, folders := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, name := range names {
+		folders[path.Dir(name)] = true
 		stem := strings.TrimSuffix(name, path.Ext(name))
 		if format(name) == "yaml" {
 			yaml[stem] = true
@@ -167,6 +194,7 @@ func (d *discovery) directory(p string, in fs.FS, show func(string) string) {
 		if c.json && yaml[stem] {
 			continue
 		}
+		c.expected = expectationOf(name, folders)
 		if !c.json && json[stem] {
 			c.twin = inFS(show(stem+".json"), in, stem+".json")
 		}

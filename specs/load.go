@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/unified-test-runner/utr/source"
@@ -48,17 +49,36 @@ func (o Options) suites() fs.FS {
 	return o.Suites
 }
 
-// Ignored is a file of a directory that is no suite and does not look like
-// one, such as a JSON schema.
-type Ignored struct {
-	File string
-	Why  string
+// Loaded is what was found, in the order of the paths, by name within a
+// directory.
+type Loaded struct {
+	Suites []*Suite
+	// Others are the files of directories that have another format, such as
+	// JSON schemas and the tests of other specifications.
+	Others []string
+	// Refused are the suites that had to be refused, and were.
+	Refused []string
 }
 
-// Loaded is what was found.
-type Loaded struct {
-	Suites  []*Suite // in the order of the paths, by name within a directory
-	Ignored []Ignored
+// Left says in words what is not among the suites, "" if all is.
+func (l *Loaded) Left() string {
+	var parts []string
+	for _, p := range []struct {
+		files     []string
+		one, many string
+	}{
+		{l.Others, "1 file of another format is left out", "%d files of other formats are left out"},
+		{l.Refused, "1 invalid suite is refused, as it must be", "%d invalid suites are refused, as they must be"},
+	} {
+		switch n := len(p.files); n {
+		case 0:
+		case 1:
+			parts = append(parts, p.one)
+		default:
+			parts = append(parts, fmt.Sprintf(p.many, n))
+		}
+	}
+	return strings.Join(parts, "; ")
 }
 
 // Load finds, reads and checks suites. A path names a file (.yml, .yaml,
@@ -68,9 +88,13 @@ type Loaded struct {
 // is loaded.
 //
 // Within a directory, other extensions are passed over, and a YAML or JSON
-// document without any key that is special to suites is listed as ignored.
-// All else must be a valid suite: whatever does not parse, and whatever has
-// just one of these keys, is an error, so that no suite is lost unseen.
+// document that is not of the shape of a suite is listed as one of the others.
+// All else must be a valid suite: whatever does not parse, and a suite without
+// schemaVersion, is an error, so that no suite is lost unseen.
+//
+// The folders valid-fail and invalid beside a folder valid-pass, of the format's
+// own tests, hold suites whose tests must fail (Suite.MustFail), and suites that
+// must be refused: one of the latter that is valid is an error.
 //
 // The error, if any, is a *LoadError with everything that is wrong in any of
 // the files. What could be loaded is returned with it.
@@ -79,11 +103,6 @@ func Load(paths []string, options Options) (*Loaded, error) {
 		options.Schemas = schema.New()
 	}
 	candidates, failed := discover(paths, options)
-	type answer struct {
-		suite   *Suite
-		ignored string
-		err     error
-	}
 	answers := make([]answer, len(candidates))
 	jobs := options.Jobs
 	if jobs < 1 {
@@ -96,8 +115,7 @@ func Load(paths []string, options Options) (*Loaded, error) {
 		go func() {
 			defer workers.Done()
 			for i := range next {
-				a := &answers[i]
-				a.suite, a.ignored, a.err = candidates[i].load(options)
+				answers[i] = candidates[i].load(options)
 			}
 		}()
 	}
@@ -114,8 +132,10 @@ func Load(paths []string, options Options) (*Loaded, error) {
 			failed = append(failed, a.err)
 		case a.suite != nil:
 			loaded.Suites = append(loaded.Suites, a.suite)
+		case a.refused:
+			loaded.Refused = append(loaded.Refused, candidates[i].name)
 		default:
-			loaded.Ignored = append(loaded.Ignored, Ignored{candidates[i].name, a.ignored})
+			loaded.Others = append(loaded.Others, candidates[i].name)
 		}
 	}
 	if len(failed) == 0 && len(loaded.Suites) == 0 {
@@ -142,30 +162,56 @@ func Parse(file string, data []byte) (*Suite, error) {
 	return suite, err
 }
 
-// load reads a candidate. Without a suite and an error, the file is ignored
-// for the reason given.
-func (c *candidate) load(options Options) (*Suite, string, error) {
+// answer is what became of a candidate: without a suite and an error it was
+// refused, as it had to be, or has another format.
+type answer struct {
+	suite   *Suite
+	refused bool
+	err     error
+}
+
+// load reads a candidate, and holds what becomes of it against what must.
+func (c *candidate) load(options Options) answer {
+	suite, err := c.suite(options)
+	var invalid *InvalidError
+	switch {
+	case c.expected != nothing && errors.As(err, &invalid):
+		return answer{refused: true}
+	case err != nil || suite == nil:
+		return answer{err: err}
+	case c.expected == mustBeRefused:
+		return answer{err: &InvalidError{File: c.name, Problems: []Problem{{
+			Position: suite.Root.Position, Rule: "corpus", Message: "this suite is valid, and lies in a folder of invalid ones",
+		}}}}
+	}
+	suite.MustFail = c.expected == mustFail
+	return answer{suite: suite}
+}
+
+// suite gives the suite of a candidate. Without one and an error, the file has
+// another format.
+func (c *candidate) suite(options Options) (*Suite, error) {
 	root, digest, err := c.parse(options)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	if !looksLikeSuite(root) {
-		if !c.named {
-			return nil, "it has none of the keys of a suite", nil
-		}
-		return nil, "", &InvalidError{File: c.name, Problems: []Problem{{
-			Position: root.Position, Rule: "suite", Message: "this is no suite: it has neither schemaVersion nor tests",
+	switch like := looksLikeSuite(root); {
+	case !like && c.named:
+		return nil, &InvalidError{File: c.name, Problems: []Problem{{
+			Position: root.Position, Rule: "suite", Message: "this is not a unified suite: it has no schemaVersion, and the shape of another format",
 		}}}
+	case !like:
+		return nil, nil //nolint:nilnil // a file of another format
 	}
 	suite, err := check(c.name, root, options.Schemas)
 	if options.Twins && c.twin != nil {
 		err = c.compareTwin(root, err, options)
 	}
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	suite.Digest = digest
-	return suite, "", nil
+	return suite, nil
 }
 
 func (c *candidate) parse(options Options) (root *source.Value, digest [sha256.Size]byte, err error) {
@@ -239,9 +285,20 @@ func refused(file string, err error) error {
 	return &InvalidError{File: file, Problems: []Problem{p}}
 }
 
-// suiteKeys are the top-level keys that no other kind of file has.
-var suiteKeys = []string{"schemaVersion", "tests", "runOnRequirements", "createEntities", "initialData", "_yamlAnchors"}
+// Top-level keys of a suite: those that no other kind of file has, and those
+// that others have, too.
+var (
+	ownKeys    = []string{"schemaVersion", "runOnRequirements", "createEntities", "initialData", "_yamlAnchors"}
+	sharedKeys = []string{"description", "tests"}
+)
 
+// looksLikeSuite reports whether a document has the shape of a suite, be it a
+// valid one or not: a key of suites alone, or no other keys than theirs and
+// tests with operations.
 func looksLikeSuite(root *source.Value) bool {
-	return slices.ContainsFunc(suiteKeys, func(k string) bool { return root.Get(k) != nil })
+	has := func(k string) bool { return root.Get(k) != nil }
+	foreign := func(f source.Field) bool { return !slices.Contains(sharedKeys, f.Key) }
+	tests := root.Get("tests")
+	return slices.ContainsFunc(ownKeys, has) || tests != nil && !slices.ContainsFunc(root.Fields, foreign) &&
+		slices.ContainsFunc(tests.Items, func(t *source.Value) bool { return t.Get("operations") != nil })
 }

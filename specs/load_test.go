@@ -45,8 +45,9 @@ func TestLoad(t *testing.T) {
 		files   map[string]string
 		paths   []string // below the directory, but for - and those after /
 		options specs.Options
-		want    []string // suites, below the directory
-		ignored []string
+		want    []string // suites, below the directory; ! marks those that must fail
+		others  []string
+		refused []string
 		errors  []string // words of each error
 	}{
 		{reason: "a file", files: map[string]string{"a.yml": yamlSuite}, paths: []string{"a.yml"}, want: []string{"a.yml"}},
@@ -62,15 +63,27 @@ func TestLoad(t *testing.T) {
 		{reason: "a twin that has more", files: map[string]string{"a.yml": yamlSuite, "a.json": `{"x": 1, ` + jsonSuite[1:]}, paths: []string{""}, options: specs.Options{Twins: true}, errors: []string{"of which this is the JSON twin"}},
 		{reason: "a twin that has less", files: map[string]string{"a.yml": yamlSuite, "a.json": `{"description": "d", "schemaVersion": "1.0"}`}, paths: []string{""}, options: specs.Options{Twins: true}, errors: []string{"is not in the JSON twin"}},
 		{reason: "a twin that is broken", files: map[string]string{"a.yml": yamlSuite, "a.json": "["}, paths: []string{""}, options: specs.Options{Twins: true}, errors: []string{"a.json:1:2"}},
-		{reason: "what is not a suite, beside suites", files: map[string]string{"a.yml": yamlSuite, "schema.json": `{"type": "object"}`}, paths: []string{""}, want: []string{"a.yml"}, ignored: []string{"schema.json"}},
-		{reason: "what is not a suite, named", files: map[string]string{"schema.json": `{"type": "object"}`}, paths: []string{"schema.json"}, errors: []string{"schema.json:1:1: error: this is no suite: it has neither"}},
-		{reason: "a suite without its version is not ignored", files: map[string]string{"a.yml": yamlSuite, "b.yml": "description: d\ntests: []"}, paths: []string{""}, want: []string{"a.yml"}, errors: []string{"schemaVersion is missing"}},
-		{reason: "a suite without tests is not ignored", files: map[string]string{"a.yml": yamlSuite, "b.yml": "schemaVersion: '1.0'"}, paths: []string{""}, want: []string{"a.yml"}, errors: []string{"tests"}},
-		{reason: "a suite with neither is not ignored", files: map[string]string{"a.yml": yamlSuite, "b.yml": "createEntities: []"}, paths: []string{""}, want: []string{"a.yml"}, errors: []string{"schemaVersion is missing"}},
-		{reason: "what does not parse is not ignored", files: map[string]string{"a.yml": yamlSuite, "b.json": "{"}, paths: []string{""}, want: []string{"a.yml"}, errors: []string{"b.json:1:2"}},
+		{reason: "what is not a suite, beside suites", files: map[string]string{"a.yml": yamlSuite, "schema.json": `{"type": "object"}`}, paths: []string{""}, want: []string{"a.yml"}, others: []string{"schema.json"}},
+		{reason: "what is not a suite, named", files: map[string]string{"schema.json": `{"type": "object"}`}, paths: []string{"schema.json"}, errors: []string{"schema.json:1:1: error: this is not a unified suite: it has no schemaVersion"}},
+		{reason: "a suite without its version is not left out", files: map[string]string{"a.yml": yamlSuite, "b.yml": "description: d\ntests: [{operations: []}]"}, paths: []string{""}, want: []string{"a.yml"}, errors: []string{"schemaVersion is missing"}},
+		{reason: "tests of other formats: no operations, other keys, a list", files: map[string]string{"a.yml": yamlSuite,
+			"b.yml": "tests: [{uri: 'mongodb://a'}]", "c.yml": "database_name: d\ntests: [{operations: []}]", "d.yml": "[{operations: []}]", "e.yml": "tests: 1"},
+			paths: []string{""}, want: []string{"a.yml"}, others: []string{"b.yml", "c.yml", "d.yml", "e.yml"}},
+		{reason: "tests of another format, named", files: map[string]string{"b.yml": "tests: [{uri: 'mongodb://a'}]"}, paths: []string{"b.yml"}, errors: []string{"this is not a unified suite"}},
+		{reason: "the format's own tests", files: map[string]string{"t/valid-pass/a.yml": yamlSuite, "t/valid-fail/b.yml": yamlSuite, "t/valid-fail/c.yml": "schemaVersion: '0.1'",
+			"t/invalid/d.yml": "schemaVersion: '1.0'", "t/invalid/e/f.yml": "[", "t/invalid/g.yml": yamlSuite},
+			paths: []string{""}, want: []string{"!t/valid-fail/b.yml", "t/valid-pass/a.yml"}, refused: []string{"t/invalid/d.yml", "t/invalid/e/f.yml", "t/valid-fail/c.yml"},
+			errors: []string{"t/invalid/g.yml:1:1: error: this suite is valid"}},
+		{reason: "one of their folders, named", files: map[string]string{"t/valid-pass/a.yml": yamlSuite, "t/valid-fail/b.yml": yamlSuite, "t/invalid/d.yml": "schemaVersion: '1.0'"},
+			paths: []string{"t/valid-fail", "t/invalid"}, want: []string{"t/valid-fail/b.yml"}, errors: []string{"t/invalid/d.yml:1:1"}},
+		{reason: "a folder of somebody else that has such a name", files: map[string]string{"invalid/d.yml": "schemaVersion: '1.0'", "valid-fail/b.yml": yamlSuite},
+			paths: []string{""}, want: []string{"valid-fail/b.yml"}, errors: []string{"invalid/d.yml:1:1"}},
+		{reason: "a suite without tests is not left out", files: map[string]string{"a.yml": yamlSuite, "b.yml": "schemaVersion: '1.0'"}, paths: []string{""}, want: []string{"a.yml"}, errors: []string{"tests"}},
+		{reason: "a suite with neither is not left out", files: map[string]string{"a.yml": yamlSuite, "b.yml": "createEntities: []"}, paths: []string{""}, want: []string{"a.yml"}, errors: []string{"schemaVersion is missing"}},
+		{reason: "what does not parse is not left out", files: map[string]string{"a.yml": yamlSuite, "b.json": "{"}, paths: []string{""}, want: []string{"a.yml"}, errors: []string{"b.json:1:2"}},
 		{reason: "every file's errors", files: map[string]string{"a.yml": "[", "b.yml": "{", "c.yml": yamlSuite}, paths: []string{""}, want: []string{"c.yml"}, errors: []string{"a.yml:", "b.yml:"}},
 		{reason: "another extension, named", files: map[string]string{"a.txt": yamlSuite}, paths: []string{"a.txt"}, errors: []string{"the extension must be .yml, .yaml or .json"}},
-		{reason: "no suite found", files: map[string]string{"README.md": "#", "schema.json": "{}"}, paths: []string{""}, ignored: []string{"schema.json"}, errors: []string{"no suite found"}},
+		{reason: "no suite found", files: map[string]string{"README.md": "#", "schema.json": "{}"}, paths: []string{""}, others: []string{"schema.json"}, errors: []string{"no suite found"}},
 		{reason: "no paths", errors: []string{"no suite found"}},
 		{reason: "no such path", paths: []string{"nope"}, errors: []string{"no such file or directory"}},
 		{reason: "too large", files: map[string]string{"a.yml": yamlSuite}, paths: []string{"a.yml"}, options: specs.Options{Limits: source.Limits{Bytes: 10, Depth: 10, Nodes: 10}}, errors: []string{"larger than the limit of 10"}},
@@ -103,12 +116,16 @@ func TestLoad(t *testing.T) {
 			return file
 		}
 		loaded, err := specs.Load(paths, tt.options)
-		var suites, ignored, problems []string
+		var suites, others, refused, problems []string
 		for _, s := range loaded.Suites {
-			suites = append(suites, below(s.File))
+			mark := map[bool]string{true: "!"}[s.MustFail]
+			suites = append(suites, mark+below(s.File))
 		}
-		for _, i := range loaded.Ignored {
-			ignored = append(ignored, below(i.File))
+		for _, f := range loaded.Others {
+			others = append(others, below(f))
+		}
+		for _, f := range loaded.Refused {
+			refused = append(refused, below(f))
 		}
 		var all *specs.LoadError
 		if errors.As(err, &all) {
@@ -116,8 +133,8 @@ func TestLoad(t *testing.T) {
 				problems = append(problems, e.Error())
 			}
 		}
-		if !slices.Equal(suites, tt.want) || !slices.Equal(ignored, tt.ignored) {
-			t.Errorf("%s: suites %v, ignored %v", tt.reason, suites, ignored)
+		if !slices.Equal(suites, tt.want) || !slices.Equal(others, tt.others) || !slices.Equal(refused, tt.refused) {
+			t.Errorf("%s: suites %v, others %v, refused %v", tt.reason, suites, others, refused)
 		}
 		if len(problems) != len(tt.errors) {
 			t.Errorf("%s: %v", tt.reason, err)
@@ -127,6 +144,19 @@ func TestLoad(t *testing.T) {
 			if !strings.Contains(problems[i], words) {
 				t.Errorf("%s: got %s, want %s", tt.reason, problems[i], words)
 			}
+		}
+	}
+}
+
+func TestLeft(t *testing.T) {
+	for want, l := range map[string]specs.Loaded{
+		"":                                     {},
+		"1 file of another format is left out": {Others: []string{"a"}},
+		"2 files of other formats are left out; 1 invalid suite is refused, as it must be": {Others: []string{"a", "b"}, Refused: []string{"c"}},
+		"3 invalid suites are refused, as they must be":                                    {Refused: []string{"a", "b", "c"}},
+	} {
+		if got := l.Left(); got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }

@@ -88,7 +88,7 @@ func TestRefusals(t *testing.T) {
 		{"two documents", "s.yml", "description: a\n---\ndescription: b\n", "s.yml:2:1: error: a second YAML document starts here"},
 		{"no schemaVersion", "s.yml", "description: a" + tests, "s.yml:1:1: error: schemaVersion is missing; the newest that is known is 1.28"},
 		{"a newer version", "s.yml", "schemaVersion: \"1.28.1\"" + tests, "is newer than 1.28, the newest that is known"},
-		{"not a suite", "s.yml", "a: 1\n", "s.yml:1:1: error: this is no suite: it has neither schemaVersion nor tests"},
+		{"not a suite", "s.yml", "a: 1\n", "s.yml:1:1: error: this is not a unified suite: it has no schemaVersion, and the shape of another format"},
 		{"an extension that no suite has", "s.txt", "a: 1\n", "is no suite: the extension must be .yml, .yaml or .json"},
 	} {
 		write(t, r.name, r.text)
@@ -98,6 +98,13 @@ func TestRefusals(t *testing.T) {
 			b.expect(t, r.reason+", on standard input", "run -", ExitUsage, strings.TrimPrefix(r.want, r.name))
 		}
 	}
+	write(t, "d/of/another.yml", "a: 1\n")
+	write(t, "d/of/a/third.json", `{"tests": [{"uri": "mongodb://a"}]}`)
+	write(t, "d/t/valid-pass/s.yml", "description: a\nschemaVersion: \"1.0\""+tests)
+	write(t, "d/t/invalid/s.yml", "description: a"+tests)
+	left := "2 files of other formats are left out; 1 invalid suite is refused, as it must be"
+	b.expect(t, "a directory with other files", "validate d", 0, "1 valid, 0 invalid: 0 errors, 1 warnings; "+left)
+	b.expect(t, "to be run", "run d", 0, "utr: "+left)
 	write(t, "b.yml", "description: x\nschemaVersion: \"1.0\"\ntests: 3\n")
 	write(t, "a.yml", "description: 1\nschemaVersion: \"1.0\"\ntests: 3\n")
 	b.expect(t, "in the order of files and places", "validate b.yml a.yml", ExitUsage, "a.yml:1:14: … a.yml:3:8: … b.yml:3:8: … 0 valid, 2 invalid")

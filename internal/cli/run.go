@@ -249,6 +249,9 @@ func (r *runFlags) act(ctx context.Context, c *call) (err error) {
 	case err != nil:
 		return invalid(err)
 	}
+	if left := loaded.Left(); left != "" {
+		_, _ = fmt.Fprintf(c.errors, "utr: %s\n", left)
+	}
 	if len(chosen(loaded.Suites, cfg.Filter)) == 0 {
 		return usage("run: %s", strings.Join(runner.Unused(loaded.Suites, runner.Config{Filter: cfg.Filter}), "; "))
 	}

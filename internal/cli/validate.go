@@ -147,9 +147,12 @@ func verdict(loaded *specs.Loaded, problems []problem) string {
 			warnings++
 		}
 	}
-	valid := 0
-	if loaded != nil {
-		valid = len(loaded.Suites)
+	if loaded == nil {
+		loaded = &specs.Loaded{}
 	}
-	return fmt.Sprintf("%d valid, %d invalid: %d errors, %d warnings\n", valid, len(failed), errors, warnings)
+	left := loaded.Left()
+	if left != "" {
+		left = "; " + left
+	}
+	return fmt.Sprintf("%d valid, %d invalid: %d errors, %d warnings%s\n", len(loaded.Suites), len(failed), errors, warnings, left)
 }
