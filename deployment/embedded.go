@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,7 +22,8 @@ type EmbeddedOptions struct {
 	// version has, replica sets first.
 	Topologies []Topology
 	// Version of the server that is imitated, such as "8.0"; "" is the
-	// default of package embedded.
+	// default of package embedded. AnyVersion offers all versions, the default
+	// one first.
 	Version string
 	// Members of replica sets and Mongoses of sharded clusters; 0 means the
 	// defaults of package embedded.
@@ -33,6 +35,22 @@ type EmbeddedOptions struct {
 	// Ledger remembers the folders of certificates until they are gone; nil
 	// remembers nothing.
 	Ledger *ledger.Ledger
+}
+
+// AnyVersion stands for all versions that can be imitated.
+const AnyVersion = "auto"
+
+// versions gives the versions to offer in order of preference: the default one,
+// those after it, and those before it, newest first.
+func (o EmbeddedOptions) versions() []string {
+	if o.Version != AnyVersion {
+		return []string{o.Version}
+	}
+	all := embedded.Versions() // oldest first
+	i := slices.Index(all, embedded.DefaultVersion)
+	earlier := slices.Clone(all[:i])
+	slices.Reverse(earlier)
+	return append(slices.Clone(all[i:]), earlier...)
 }
 
 // kinds are the topologies that can be embedded, in the order in which a run
@@ -52,28 +70,43 @@ var kinds = []struct {
 // ones for the next worker. Each has free ports of the loopback interface.
 func OpenEmbedded(ctx context.Context, o EmbeddedOptions) (Source, error) {
 	s := &embeddedSource{ledger: o.Ledger, idle: make(map[int][]*embeddedDeployment), lent: make(map[Deployment]int)}
-	model, err := s.model(ctx, o)
-	if err != nil {
+	versions := o.versions()
+	models, failures := make([]Description, len(versions)), make([]error, len(versions))
+	var all sync.WaitGroup
+	for i, v := range versions {
+		all.Go(func() { models[i], failures[i] = s.model(ctx, v) })
+	}
+	all.Wait()
+	if err := errors.Join(failures...); err != nil {
 		return nil, err
 	}
 	asked := o.Topologies
-	for _, k := range kinds {
-		if len(o.Topologies) == 0 && model.Version[0] >= k.minMajor {
+	if len(asked) == 0 {
+		for _, k := range kinds {
 			asked = append(asked, k.topology)
 		}
 	}
-	for _, t := range asked {
-		if err := s.offer(t, o, model); err != nil {
-			return nil, err
+	for i, model := range models {
+		for _, t := range asked {
+			err := s.offer(t, versions[i], o, model)
+			if errors.Is(err, errLacking) && (len(o.Topologies) == 0 || len(versions) > 1) {
+				continue // others have it
+			}
+			if err != nil {
+				return nil, err
+			}
 		}
 	}
 	return s, nil
 }
 
+// errLacking is wrapped by the error for a version that lacks a topology.
+var errLacking = errors.New("load balancing came with 5.0")
+
 // model starts a standalone to learn what all deployments of a version have in
 // common.
-func (s *embeddedSource) model(ctx context.Context, o EmbeddedOptions) (Description, error) {
-	d, err := embedded.Start(ctx, embedded.Options{Version: o.Version})
+func (s *embeddedSource) model(ctx context.Context, version string) (Description, error) {
+	d, err := embedded.Start(ctx, embedded.Options{Version: version})
 	if err != nil {
 		return Description{}, err
 	}
@@ -81,15 +114,15 @@ func (s *embeddedSource) model(ctx context.Context, o EmbeddedOptions) (Descript
 	return about, errors.Join(err, d.Close())
 }
 
-// offer adds a topology to the offers, without and with access control.
-func (s *embeddedSource) offer(t Topology, o EmbeddedOptions, model Description) error {
+// offer adds a topology of a version to the offers, without and with access
+// control.
+func (s *embeddedSource) offer(t Topology, version string, o EmbeddedOptions, model Description) error {
 	for _, k := range kinds {
 		if k.topology != t {
 			continue
 		}
 		if model.Version[0] < k.minMajor {
-			return fmt.Errorf("server version %d.%d has no %s deployments, which came with %d.0",
-				model.Version[0], model.Version[1], t, k.minMajor)
+			return fmt.Errorf("server version %d.%d has no %s deployments: %w", model.Version[0], model.Version[1], t, errLacking)
 		}
 		for _, auth := range []bool{false, true} {
 			if o.Auth != nil && *o.Auth != auth {
@@ -102,7 +135,7 @@ func (s *embeddedSource) offer(t Topology, o EmbeddedOptions, model Description)
 			about.ReplicaSetShards = t == Sharded || t == LoadBalanced
 			about.Name = fmt.Sprintf("%s %d.%d", t, model.Version[0], model.Version[1])
 			start := embedded.Options{
-				Topology: k.kind, Version: o.Version, Members: o.Members, Mongoses: o.Mongoses, TLS: o.TLS,
+				Topology: k.kind, Version: version, Members: o.Members, Mongoses: o.Mongoses, TLS: o.TLS,
 			}
 			if auth {
 				about.Name += " auth"

@@ -268,6 +268,8 @@ func TestEmbeddedKeepsItsOffers(t *testing.T) {
 			"load-balanced 8.0, load-balanced 8.0 auth, single 8.0, single 8.0 auth"},
 		{"load balancing came with 5.0", EmbeddedOptions{Version: "4.2"},
 			"replicaset 4.2, replicaset 4.2 auth, sharded 4.2, sharded 4.2 auth, single 4.2, single 4.2 auth"},
+		{"every version, the default one first", EmbeddedOptions{Version: AnyVersion, Topologies: []Topology{LoadBalanced}, Auth: new(bool)},
+			"load-balanced 8.0, load-balanced 8.2, load-balanced 9.0, load-balanced 7.0, load-balanced 6.0, load-balanced 5.0"},
 		{"one topology with TLS", EmbeddedOptions{Topologies: []Topology{Sharded}, Version: "7.0", TLS: true, Auth: new(bool)}, "sharded 7.0"},
 	} {
 		t.Run(r.reason, func(t *testing.T) {

@@ -68,26 +68,26 @@ func place(s *specs.Suite, t *specs.Test, id result.TestID, cfg *Config, offers 
 	for _, group := range groups(offers, cfg.AllTopologies) {
 		j := base
 		j.offer = group[0]
-		reasons := make([]string, 0, len(group))
-		found := false
+		var reasons []string
+		var closest []int // the offers that lack least, of the version that is preferred
+		fewest, found := 0, false
 		for _, i := range group {
 			w := world{deployment: offers[i], engine: about}
-			reason := unmet(s.Requirements, w)
-			if reason == "" {
-				reason = unmet(t.Requirements, w)
-			}
-			if reason == "" && w.deployment.NoScripting && needsScripts(t) {
-				reason = needs("server-side JavaScript").has("none")
-			}
-			if reason == "" {
+			reason, lacks := refusal(s, t, w)
+			if lacks == 0 {
 				j.offer, found = i, true
 				break
 			}
-			reasons = append(reasons, reason)
+			if closest == nil || lacks < fewest {
+				reasons, closest, fewest = nil, nil, lacks
+			}
+			if lacks == fewest && (closest == nil || offers[closest[0]].Version == offers[i].Version) {
+				reasons, closest = append(reasons, reason), append(closest, i)
+			}
 		}
 		switch {
 		case !found:
-			j.skip = &skip{result.SkipRequirement, everyReason(offers, group, reasons)}
+			j.skip = &skip{result.SkipRequirement, everyReason(offers, closest, reasons)}
 		case lack != "":
 			j.skip = &skip{result.SkipCapability, lack}
 		}
@@ -99,8 +99,23 @@ func place(s *specs.Suite, t *specs.Test, id result.TestID, cfg *Config, offers 
 	return jobs
 }
 
-// everyReason says why none of the offers of a group will do: each reason
-// once, with the offers that it is against, unless it is against all.
+// refusal tells why a test cannot run somewhere, "" if it can, and how much is
+// lacking for it.
+func refusal(s *specs.Suite, t *specs.Test, w world) (why string, lacks int) {
+	if why, lacks = unmet(s.Requirements, w); lacks > 0 {
+		return why, lacks
+	}
+	if why, lacks = unmet(t.Requirements, w); lacks > 0 {
+		return why, lacks
+	}
+	if w.deployment.NoScripting && needsScripts(t) {
+		return needs("server-side JavaScript").has("none"), 1
+	}
+	return "", 0
+}
+
+// everyReason says why none of some offers will do: each reason once, with the
+// offers that it is against, unless it is against all.
 func everyReason(offers []deployment.Description, group []int, reasons []string) string {
 	against := make(map[string][]string)
 	var order []string

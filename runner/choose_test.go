@@ -96,6 +96,37 @@ func TestChoose(t *testing.T) {
 	}
 }
 
+// Among several versions, a test gets the first that will do; the reason against
+// all is that of the offers which lack least.
+func TestChooseAmongVersions(t *testing.T) {
+	var offers []deployment.Description
+	for _, v := range [][3]int{{8, 0}, {9, 0}, {4, 2}} {
+		for _, topology := range []deployment.Topology{deployment.ReplicaSet, deployment.Sharded} {
+			offers = append(offers, deployment.Description{Name: fmt.Sprintf("%s %d.%d", topology, v[0], v[1]), Topology: topology, Version: v})
+		}
+	}
+	for _, r := range []struct{ reason, requirement, want string }{
+		{"the preferred one", `{minServerVersion: "4.0"}`, "replicaset 8.0"},
+		{"an older one", `{maxServerVersion: "4.2.99", topologies: [sharded]}`, "sharded 4.2"},
+		{"a newer one", `{minServerVersion: "8.2"}`, "replicaset 9.0"},
+		{"all lack the same", `{auth: true}`, ": needs authentication enabled, the deployment has authentication disabled"},
+		{"one version lacks less, and both of its topologies as much", `{minServerVersion: "9.0", auth: true}, {minServerVersion: "9.0", topologies: [single]}`,
+			": replicaset 9.0: needs authentication enabled, the deployment has authentication disabled; or needs topology single, the deployment has replicaset; " +
+				"sharded 9.0: needs authentication enabled, the deployment has authentication disabled; or needs topology single, the deployment has sharded"},
+		{"one topology lacks less", `{auth: true, topologies: [sharded]}`, ": needs authentication enabled, the deployment has authentication disabled"},
+	} {
+		s := parse(t, "description: x\nschemaVersion: \"1.4\"\ntests: [{description: a, runOnRequirements: ["+r.requirement+"], operations: []}]\n")
+		j := choose([]*specs.Suite{s}, &Config{}, offers, engine.Description{})[0]
+		got := j.id.Deployment
+		if j.skip != nil {
+			got += ": " + j.skip.reason
+		}
+		if got != r.want {
+			t.Errorf("%s: %s, want %s", r.reason, got, r.want)
+		}
+	}
+}
+
 func TestShuffleIsAPermutationByItsSeed(t *testing.T) {
 	order := func(seed *int64) (ids []string) {
 		cfg := Config{Shuffle: seed, Count: 10}

@@ -72,30 +72,32 @@ var requirementChecks = []struct {
 }
 
 // unmet tells why none of the requirements is met, or "" if one is or there
-// are none at all.
-func unmet(requirements []specs.Requirement, w world) string {
+// are none at all, and how many demands the closest one makes in vain.
+func unmet(requirements []specs.Requirement, w world) (why string, lacks int) {
 	var reasons []string
 	for _, r := range requirements {
-		reason := unmetOne(r, w)
-		if reason == "" {
-			return ""
+		all := unmetOne(r, w)
+		if len(all) == 0 {
+			return "", 0
 		}
-		if !slices.Contains(reasons, reason) {
+		if reason := strings.Join(all, "; and "); !slices.Contains(reasons, reason) {
 			reasons = append(reasons, reason)
 		}
+		if lacks == 0 || len(all) < lacks {
+			lacks = len(all)
+		}
 	}
-	return strings.Join(reasons, "; or ")
+	return strings.Join(reasons, "; or "), lacks
 }
 
 // unmetOne gives every reason against one requirement.
-func unmetOne(r specs.Requirement, w world) string {
-	var reasons []string
+func unmetOne(r specs.Requirement, w world) (reasons []string) {
 	for _, c := range requirementChecks {
 		if reason := c.unmet(r, w); reason != "" {
 			reasons = append(reasons, reason)
 		}
 	}
-	return strings.Join(reasons, "; and ")
+	return reasons
 }
 
 // need words the two halves of a reason.

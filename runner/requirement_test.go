@@ -94,12 +94,12 @@ func TestRequirements(t *testing.T) {
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			s := parse(t, "description: d\nschemaVersion: '1.28'\nrunOnRequirements: "+row.requirement+"\ntests: [{description: t, operations: []}]\n")
-			if got := unmet(s.Requirements, world{deployment: row.on, engine: row.engine}); got != row.want {
+			if got, _ := unmet(s.Requirements, world{deployment: row.on, engine: row.engine}); got != row.want {
 				t.Errorf("got  %q\nwant %q", got, row.want)
 			}
 		})
 	}
-	if unmet(nil, world{}) != "" {
+	if why, lacks := unmet(nil, world{}); why != "" || lacks != 0 {
 		t.Error("no requirements are not met")
 	}
 }

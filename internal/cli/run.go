@@ -66,22 +66,28 @@ const (
 type deploymentFlags struct {
 	topology, version *string
 	members, mongoses *int
+	any               bool // each test may have a deployment of its own
 }
 
 func (f *flags) deployment(initial string, choices ...string) *deploymentFlags {
 	for _, t := range []deployment.Topology{deployment.Single, deployment.ReplicaSet, deployment.Sharded, deployment.LoadBalanced} {
 		choices = append(choices, string(t))
 	}
+	versions := "server version that the embedded deployment plays, such as 4.2 or 8.0"
+	if contains(choices, topologyAuto) {
+		versions += ", or " + deployment.AnyVersion + ": for each test one that its requirements allow (default with --topology " + topologyAuto + ")"
+	}
 	return &deploymentFlags{
 		topology: f.choice("topology", initial, "topology of the deployment that is started (default "+initial+")", choices...),
-		version:  f.text("server-version", "VERSION", "", "server version that the embedded deployment plays, such as 4.2 or 8.0"),
+		version:  f.text("server-version", "VERSION", "", versions),
+		any:      contains(choices, topologyAuto),
 		members:  f.within("members", "N", 3, 1, embedded.MaxServers, "members of a replica set (default 3)"),
 		mongoses: f.within("mongoses", "N", 2, 1, embedded.MaxServers, "routers of a sharded cluster (default 2)"),
 	}
 }
 
 func (d *deploymentFlags) check() error {
-	if *d.version == "" {
+	if *d.version == "" || d.any && *d.version == deployment.AnyVersion {
 		return nil
 	}
 	if !contains(embedded.Versions(), *d.version) {
@@ -98,6 +104,9 @@ func (d *deploymentFlags) options() deployment.EmbeddedOptions {
 	o := deployment.EmbeddedOptions{Version: *d.version, Members: *d.members, Mongoses: *d.mongoses}
 	if *d.topology != topologyAuto && *d.topology != topologyAll {
 		o.Topologies = []deployment.Topology{deployment.Topology(*d.topology)}
+	}
+	if *d.topology == topologyAuto && o.Version == "" {
+		o.Version = deployment.AnyVersion
 	}
 	return o
 }
@@ -699,7 +708,7 @@ func (r *runFlags) sameDeployment(name string) []string {
 		return args
 	}
 	version := *r.deployment.version
-	if version == "" && len(words) > 1 {
+	if (version == "" || version == deployment.AnyVersion) && len(words) > 1 {
 		if _, err := specs.ParseVersion(words[1]); err == nil {
 			version = words[1]
 		}

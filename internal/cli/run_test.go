@@ -21,7 +21,8 @@ import (
 func TestFlags(t *testing.T) {
 	const (
 		once = "Jobs=1 Count=1"
-		play = "Members=3 Mongoses=2"
+		same = "Members=3 Mongoses=2"
+		play = "Version=auto " + same
 		real = "Members=3 Shards=1 Mongoses=2 Jobs=1 Ledger={} Secret Note"
 		hers = " Ledger={} Lock={Lost} Secret Note"
 	)
@@ -32,7 +33,9 @@ func TestFlags(t *testing.T) {
 			"Jobs=4 Filter={Run=[fir sec] Skip=[b]} FailFast=true Timeout=3s Count=2 Reseed=always Retries=2 ServerAPI=1 Cell=c KeepEvents=true", play},
 		{"an order by its seed", "run --shuffle 42 suite.yml", "Jobs=1 Shuffle=42 Count=1", play},
 		{"a shard, whose parts take equally long", "run --shard 2/3 --durations past.json suite.yml", once + " Shard={Index=2 Count=3 Durations=map[" + runner.ShardKey(finished("a", "").Verdict.Test) + ":1s]}", play},
-		{"all topologies", "run --topology all suite.yml", once + " AllTopologies=true", play},
+		{"all topologies", "run --topology all suite.yml", once + " AllTopologies=true", same},
+		{"all topologies, each of a version that will do", "run --topology all --server-version auto suite.yml", once + " AllTopologies=true", play},
+		{"one version", "run --server-version 7.0 suite.yml", once, "Version=7.0 " + same},
 		{"one embedded deployment", "run --topology sharded --server-version 4.2 --members 5 --mongoses 3 --tls --auth on suite.yml", once,
 			"Topologies=[sharded] Version=4.2 Members=5 Mongoses=3 TLS=true Auth=true Ledger={}"},
 		{"no access control", "run --auth off suite.yml", once, play + " Auth=false"},
