@@ -6,6 +6,7 @@ import (
 
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/entities"
+	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/source"
 	"github.com/unified-test-runner/utr/specs"
 )
@@ -14,12 +15,6 @@ import (
 // lacks, or "" if there is nothing. What the format itself does not know is no
 // lack of the engine: such a test runs, and fails.
 func lacking(s *specs.Suite, t *specs.Test, about engine.Description) string {
-	if about.SchemaVersion != "" {
-		highest, err := specs.ParseVersion(about.SchemaVersion)
-		if err == nil && s.SchemaVersion.Compare(highest) > 0 {
-			return fmt.Sprintf("the file declares schemaVersion %s, the engine serves up to %s", s.SchemaVersion, highest)
-		}
-	}
 	kinds := kindsOf(s, t)
 	for _, kind := range kinds {
 		if kind == entities.ClientEncryption && !slices.Contains(about.Features, engine.FeatureEncryption) {
@@ -40,6 +35,17 @@ func lacking(s *specs.Suite, t *specs.Test, about engine.Description) string {
 		return "the engine does not give tracing spans"
 	}
 	return ""
+}
+
+// incompatible tells that a file is newer than the engine: its tests fail, since
+// a skip would hide them ("Executing a Test File").
+func incompatible(s *specs.Suite, about engine.Description) *result.Mismatch {
+	highest, err := specs.ParseVersion(about.SchemaVersion)
+	if about.SchemaVersion == "" || err != nil || s.SchemaVersion.Compare(highest) <= 0 {
+		return nil
+	}
+	return &result.Mismatch{Path: "schemaVersion", Position: s.Root.Get("schemaVersion").Position,
+		Message: "the file is newer than the engine", Want: "up to " + highest.String(), Got: s.SchemaVersion.String()}
 }
 
 // kindsOf tells, without running anything, what kind of entity each name of a

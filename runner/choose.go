@@ -21,6 +21,7 @@ type job struct {
 	id    result.TestID
 	offer int
 	skip  *skip
+	fails *result.Mismatch // why it fails without running, wherever that were
 }
 
 // skip is a typed reason not to run a test.
@@ -61,6 +62,9 @@ func place(s *specs.Suite, t *specs.Test, id result.TestID, cfg *Config, offers 
 	base := job{suite: s, test: t, id: id}
 	if why := leftOut(s, t, cfg); why != nil {
 		base.skip = why
+		return []job{base}
+	}
+	if base.fails = incompatible(s, about); base.fails != nil {
 		return []job{base}
 	}
 	lack := lacking(s, t, about)

@@ -18,8 +18,8 @@ type fault struct {
 	interrupted bool              // somebody wants the run to end
 
 	// value tells that mismatches are about a value alone: the operation did
-	// end as it was to end, and the test goes on, so that all that differs is
-	// reported.
+	// end as it was to end. They end the test's operations; if none is left,
+	// events and outcome are judged, so that all that differs is reported.
 	value bool
 }
 

@@ -184,6 +184,11 @@ func (r *run) do(ctx context.Context, j job) *result.Verdict {
 		v.Status, v.SkipKind, v.Reason = result.Skipped, j.skip.kind, j.skip.reason
 		return v
 	}
+	if j.fails != nil {
+		v.Status, v.Mismatches = result.Failed, []result.Mismatch{*j.fails}
+		r.expectFailure(v, subject(j.suite, j.test))
+		return v
+	}
 	began := r.clock.Now()
 	d, err := r.cfg.Source.Acquire(ctx, j.offer)
 	if err == nil {

@@ -271,8 +271,8 @@ func (t *testRun) operate(ctx context.Context) *fault {
 		if _, f := t.perform(ctx, fmt.Sprintf("operations[%d]", i), op); f != nil {
 			return f
 		}
-		if t.hasFault() {
-			return nil // of a thread, or of a callback
+		if t.hasFault() || i+1 < len(t.test.Operations) && t.stopAtFault() {
+			return nil // of a thread or a callback, or about a value
 		}
 	}
 	for _, id := range t.entities.Of(entities.ThreadKind) {
@@ -474,7 +474,8 @@ func (t *testRun) hasFault() bool {
 	return t.fault != nil && !t.fault.value
 }
 
-// stopAtFault lets any fault, be it about a value alone, end the test.
+// stopAtFault lets any fault, be it about a value alone, end the test: what was
+// to follow is not done, and neither events nor outcome can be as expected.
 func (t *testRun) stopAtFault() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
