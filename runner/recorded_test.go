@@ -139,17 +139,20 @@ type recordedTest struct {
 	tape *tape
 }
 
+// heard is what came of an operation, with the errors that its callback
+// returned, call by call.
 type heard struct {
 	outcome   result.Outcome
-	callbacks int
+	callbacks []*result.Error
 }
 
 func (r *recordedTest) Do(ctx context.Context, op engine.Operation) result.Outcome {
-	calls := 0
+	var calls []*result.Error
 	if callback := op.Callback; callback != nil {
 		op.Callback = func(ctx context.Context) *result.Error {
-			calls++
-			return callback(ctx)
+			err := callback(ctx)
+			calls = append(calls, err)
+			return err
 		}
 	}
 	out := r.Test.Do(ctx, op)
@@ -282,8 +285,8 @@ func (p *player) Do(ctx context.Context, op engine.Operation) result.Outcome {
 		p.t.Errorf("%s on %s is not recorded", op.Name, op.Object)
 		return result.Outcome{Err: &result.Error{Message: "not recorded"}}
 	}
-	for range h.callbacks {
-		if err := op.Callback(ctx); err != nil && h.outcome.Err == nil {
+	for _, before := range h.callbacks {
+		if err := op.Callback(ctx); err != nil && before == nil {
 			return result.Outcome{Err: err}
 		}
 	}
