@@ -25,7 +25,7 @@ type recording struct {
 	sites  map[string]deployment.Description // by name
 
 	tapes map[result.TestID]*tape
-	// positions are those of the tests that passed.
+	// positions are those of the tests that can be judged.
 	positions map[result.TestID]source.Position
 }
 
@@ -34,10 +34,21 @@ type tape struct {
 	mu      sync.Mutex
 	answers map[string][]any
 	events  map[string][]result.Event // by client: all that were read
+
+	asking map[string]int // operations under way
+	racing bool           // threads asked the same at once: chance says which answer is whose
 }
 
 func newTape() *tape {
-	return &tape{answers: map[string][]any{}, events: map[string][]result.Event{}}
+	return &tape{answers: map[string][]any{}, events: map[string][]result.Event{}, asking: map[string]int{}}
+}
+
+// ask notes that an operation begins (1) or ends (-1).
+func (t *tape) ask(question string, by int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.asking[question] += by
+	t.racing = t.racing || t.asking[question] > 1
 }
 
 func (t *tape) record(question string, answer any) {
@@ -74,7 +85,7 @@ func (t *tape) rewound() *tape {
 }
 
 // record runs suites on embedded deployments, each test once, and keeps those
-// that passed.
+// that passed and can be played again.
 func record(t *testing.T, suites []*specs.Suite) *recording {
 	t.Helper()
 	lender, err := deployment.OpenEmbedded(t.Context(), deployment.EmbeddedOptions{Topologies: []deployment.Topology{
@@ -82,7 +93,8 @@ func record(t *testing.T, suites []*specs.Suite) *recording {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := reference.New(reference.Options{Backoff: reference.BackoffNone, Random: func() float64 { return 0.5 }})
+	// Some delays must be too long for the time that is left.
+	e, err := reference.New(reference.Options{Backoff: reference.BackoffNone, Random: func() float64 { return 0.9 }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +108,9 @@ func record(t *testing.T, suites []*specs.Suite) *recording {
 		case result.TestFinished:
 			switch v := n.Verdict; v.Status {
 			case result.Passed:
-				rec.positions[v.Test] = v.Position
+				if !rec.tapes[v.Test].racing {
+					rec.positions[v.Test] = v.Position
+				}
 			case result.Skipped:
 			default:
 				t.Errorf("%s: %s %s", v.Test.Description, v.Status, v.Reason)
@@ -155,8 +169,11 @@ func (r *recordedTest) Do(ctx context.Context, op engine.Operation) result.Outco
 			return err
 		}
 	}
+	q := question("do", op.Object, op.Name, op.Arguments)
+	r.tape.ask(q, 1)
 	out := r.Test.Do(ctx, op)
-	r.tape.record(question("do", op.Object, op.Name, op.Arguments), heard{out, calls})
+	r.tape.ask(q, -1)
+	r.tape.record(q, heard{out, calls})
 	return out
 }
 
