@@ -16,7 +16,8 @@ import (
 // side runs the reference engine with a policy, "" for the current one.
 func side(t *testing.T, policy string) compare.Side {
 	t.Helper()
-	e, err := reference.New(reference.Options{Policy: policy, Backoff: reference.BackoffNone})
+	// Both sides back off alike: jitter can decide what timeoutMS leaves room for (D18).
+	e, err := reference.New(reference.Options{Policy: policy, Backoff: reference.BackoffNone, Random: func() float64 { return 0.5 }})
 	if err != nil {
 		t.Fatal(err)
 	}
