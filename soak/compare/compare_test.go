@@ -50,7 +50,7 @@ func TestSameEngine(t *testing.T) {
 		t.Errorf("%s\n%s", f.Schedule, f.Pair.Describe("one", "other"))
 	}
 	if c := found.Counts(); c.Same != n {
-		t.Errorf("%s", c)
+		t.Errorf("%s: %v", c, found.Explained)
 	}
 }
 
