@@ -8,6 +8,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,17 +26,24 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // stub is data enough for the protocol's tests.
 type stub struct {
-	began, ended chan struct{} // closed as a waiting command begins and ends, if not nil
+	ended   atomic.Int32 // how many waiting commands have ended
+	stopped atomic.Bool  // the next one who asks for the time fails
 }
 
-func (s stub) Rows() []command.Row {
+func (s *stub) Rows() []command.Row {
 	fine := func(*command.Request) (bson.D, error) { return bson.D{{Key: "n", Value: int32(1)}}, nil }
 	fails := func(err error) func(*command.Request) (bson.D, error) {
 		return func(*command.Request) (bson.D, error) { return nil, err }
 	}
 	return []command.Row{
 		{Name: "find", Run: fine},
-		{Name: "getMore", Run: fine, OnSecondary: true},
+		{Name: "getMore", OnSecondary: true, Run: func(r *command.Request) (bson.D, error) { // of a change stream, if it has to fail
+			if code, ok := r.Body.Lookup("fails").AsInt64OK(); ok {
+				r.Watches = true
+				return nil, command.Errorf(int32(code), "as asked for")
+			}
+			return fine(r)
+		}},
 		{Name: "aggregate", Run: fine},
 		{Name: "insert", Run: fine, Write: true},
 		{Name: "searches", Run: fine, Write: true, NoWriteConcern: true},
@@ -50,11 +58,8 @@ func (s stub) Rows() []command.Row {
 			return nil, nil
 		}},
 		{Name: "waits", OnSecondary: true, Run: func(r *command.Request) (bson.D, error) {
-			if s.began != nil {
-				close(s.began)
-				defer close(s.ended)
-			}
 			<-r.Context.Done()
+			s.ended.Add(1)
 			return nil, r.Context.Err()
 		}},
 		{Name: "writes", OnSecondary: true, Run: func(r *command.Request) (bson.D, error) {
@@ -68,6 +73,13 @@ func (s stub) Rows() []command.Row {
 			return bson.D{{Key: "wrote", Value: true}}, nil
 		}},
 		{Name: "counts", OnSecondary: true, Run: counting},
+		{Name: "stopsTheClock", OnSecondary: true, Run: func(r *command.Request) (bson.D, error) {
+			s.stopped.Store(true)
+			return fine(r)
+		}},
+		{Name: "ended", OnSecondary: true, Run: func(*command.Request) (bson.D, error) {
+			return bson.D{{Key: "n", Value: s.ended.Load()}}, nil
+		}},
 	}
 }
 
@@ -90,22 +102,27 @@ func counting(r *command.Request) (bson.D, error) {
 	return reply()
 }
 
-func (stub) OperationTime() bson.Timestamp { return bson.Timestamp{T: 100, I: 1} }
-func (stub) EndSessions([]bson.Raw)        {}
-func (stub) KillSessions([]bson.Raw)       {}
-func (stub) Scripting() bool               { return true }
-func (stub) EndTerm(int64)                 {}
+func (s *stub) OperationTime() bson.Timestamp {
+	if s.stopped.CompareAndSwap(true, false) {
+		panic("ouch")
+	}
+	return bson.Timestamp{T: 100, I: 1}
+}
+
+func (*stub) EndSessions([]bson.Raw)  {}
+func (*stub) KillSessions([]bson.Raw) {}
+func (*stub) Scripting() bool         { return true }
+func (*stub) EndTerm(int64)           {}
 
 // empty makes a cluster without servers, with the data of stub unless the
 // configuration brings others.
 func empty(t testing.TB, version string, config server.Config) *server.Cluster {
 	t.Helper()
 	var err error
-	if config.Profile, err = server.ProfileNamed(version); err != nil {
-		t.Fatal(err)
-	}
+	config.Profile, err = server.ProfileNamed(version)
+	testkit.Check(t, err)
 	if config.SetName = "rs"; config.Backend == nil {
-		config.Backend = stub{}
+		config.Backend = new(stub)
 	}
 	c := server.NewCluster(config)
 	t.Cleanup(func() {
@@ -121,9 +138,8 @@ func cluster(t testing.TB, kind server.Kind, version string, n int) *server.Clus
 	t.Helper()
 	c := empty(t, version, server.Config{Kind: kind})
 	for range n {
-		if _, err := c.Add("127.0.0.1:0"); err != nil {
-			t.Fatal(err)
-		}
+		_, err := c.Add("127.0.0.1:0")
+		testkit.Check(t, err)
 	}
 	return c
 }
@@ -133,33 +149,45 @@ func joined(t testing.TB, version string, n int, config server.Config) *server.C
 	t.Helper()
 	c := empty(t, version, config)
 	if config.Kind == server.ReplicaSet {
-		members := bson.A{}
+		members := make([]int, n)
 		for i := range n {
-			members = append(members, d("_id", i, "host", fmt.Sprintf("h:%d", i)))
+			members[i] = i
 		}
-		set, err := server.ParseSetConfig(raw(t, d("_id", "rs", "members", members)), c.Profile)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.Configure(set); err != nil {
-			t.Fatal(err)
-		}
+		_, err := c.Configure(configuration(t, version, 1, members...))
+		testkit.Check(t, err)
 	}
 	for i := range n {
-		if _, err := c.Join(fmt.Sprintf("h:%d", i), server.Place{}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := c.Join(fmt.Sprintf("h:%d", i), server.Place{})
+		testkit.Check(t, err)
 	}
 	return c
+}
+
+// configuration has members of a set, by their numbers.
+func configuration(t testing.TB, version string, revision int, members ...int) server.SetConfig {
+	list := bson.A{}
+	for _, i := range members {
+		list = append(list, d("_id", i, "host", fmt.Sprintf("h:%d", i)))
+	}
+	profile, err := server.ProfileNamed(version)
+	testkit.Check(t, err)
+	set, err := server.ParseSetConfig(raw(t, d("_id", "rs", "version", revision, "members", list)), profile)
+	testkit.Check(t, err)
+	return set
 }
 
 // client is a connection to a server.
 type client struct {
 	t testing.TB
 	net.Conn
-	in   *bufio.Reader
-	last wire.Header // of the reply that was read last
+	in       *bufio.Reader
+	last     wire.Header // of the reply that was read last
+	more     bool        // after which others come
+	topology string      // the latest topologyVersion of a story
 }
+
+// request is the id of all requests.
+const request = 5
 
 func newClient(t testing.TB, nc net.Conn) *client {
 	t.Cleanup(func() { _ = nc.Close() })
@@ -177,18 +205,14 @@ func pipe(t testing.TB, s *server.Server) *client {
 func dial(t testing.TB, address string) *client {
 	t.Helper()
 	nc, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	return newClient(t, nc)
 }
 
 func raw(t testing.TB, v any) bson.Raw {
 	t.Helper()
 	out, err := bson.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	return out
 }
 
@@ -199,7 +223,7 @@ func (c *client) send(flags wire.Flags, doc bson.D) {
 	if !slices.ContainsFunc(doc, func(e bson.E) bool { return e.Key == "$db" }) {
 		doc = append(slices.Clone(doc), bson.E{Key: "$db", Value: "admin"})
 	}
-	message := wire.AppendMsg(nil, 5, 0, flags, raw(c.t, doc))
+	message := wire.AppendMsg(nil, request, 0, flags, raw(c.t, doc))
 	go func() { _, _ = c.Write(message) }()
 }
 
@@ -213,14 +237,10 @@ func (c *client) receive() (bson.Raw, wire.Flags) {
 	if errors.Is(err, io.EOF) || err != nil && strings.Contains(err.Error(), "reset") {
 		return nil, 0
 	}
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	testkit.Check(c.t, err)
 	c.last = h
 	m, err := wire.ParseMsg(h, body)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	testkit.Check(c.t, err)
 	return m.Body, m.Flags
 }
 

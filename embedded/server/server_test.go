@@ -14,6 +14,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/command"
+	"github.com/unified-test-runner/utr/embedded/data"
 	"github.com/unified-test-runner/utr/embedded/server"
 	"github.com/unified-test-runner/utr/embedded/wire"
 	"github.com/unified-test-runner/utr/internal/testkit"
@@ -146,159 +147,51 @@ func TestLabels(t *testing.T) {
 	write := d("insert", "c", "lsid", lsid, "txnNumber", int64(1))
 	inTxn, commit := append(d("find", "c"), txn...), append(d("commitTransaction", 1), txn...)
 	watch := d("aggregate", "c", "pipeline", bson.A{d("$changeStream", bson.D{})})
+	more := d("getMore", int64(1))
 	for _, row := range []struct {
 		reason  string
 		version string
 		kind    server.Kind
 		command bson.D
-		code    int
+		codes   []int
 		want    string
 	}{
-		{"a retryable write", "8.0", server.ReplicaSet, write, 91, `["RetryableWriteError"]`},
-		{"4.2 leaves it to the driver", "4.2", server.ReplicaSet, write, 91, ""},
-		{"4.4 does not", "4.4", server.ReplicaSet, write, 91, `["RetryableWriteError"]`},
-		{"mongos does not label its own failures", "8.0", server.Sharded, write, 91, ""},
-		{"a code that is not retryable", "8.0", server.ReplicaSet, write, 2, ""},
-		{"a write that is not retryable", "8.0", server.ReplicaSet, d("insert", "c"), 91, ""},
-		{"in a transaction", "8.0", server.ReplicaSet, inTxn, 91, `["TransientTransactionError"]`},
-		{"in a transaction on mongos", "8.0", server.Sharded, inTxn, 91, `["TransientTransactionError"]`},
-		{"a write conflict", "8.0", server.ReplicaSet, inTxn, 112, `["TransientTransactionError"]`},
-		{"another error in a transaction", "8.0", server.ReplicaSet, inTxn, 2, ""},
-		{"a commit is retryable", "8.0", server.ReplicaSet, commit, 91, `["RetryableWriteError"]`},
-		{"a commit that did not get a lock", "8.0", server.Sharded, commit, 24, `["TransientTransactionError"]`},
-		{"a commit without a transaction", "8.0", server.ReplicaSet, commit, 251, `["TransientTransactionError"]`},
-		{"a change stream that can be resumed", "8.0", server.ReplicaSet, watch, 6, `["ResumableChangeStreamError"]`},
-		{"4.2 leaves that to the driver, too", "4.2", server.ReplicaSet, watch, 6, ""},
-		{"an overloaded server", "9.0", server.ReplicaSet, d("find", "c"), 462, `["SystemOverloadedError","RetryableError"]`},
-		{"an overloaded server that forbids retries", "9.0", server.ReplicaSet, d("find", "c"), 433, `["SystemOverloadedError"]`},
-		{"8.0 is never overloaded", "8.0", server.ReplicaSet, d("find", "c"), 462, ""},
+		{"a retryable write", "8.0", server.ReplicaSet, write, []int{91}, `["RetryableWriteError"]`},
+		{"4.2 leaves it to the driver", "4.2", server.ReplicaSet, write, []int{91}, ""},
+		{"4.4 does not", "4.4", server.ReplicaSet, write, []int{91}, `["RetryableWriteError"]`},
+		{"mongos does not label its own failures", "8.0", server.Sharded, write, []int{91}, ""},
+		{"a code that is not retryable", "8.0", server.ReplicaSet, write, []int{2}, ""},
+		{"a write that is not retryable", "8.0", server.ReplicaSet, d("insert", "c"), []int{91}, ""},
+		{"in a transaction", "8.0", server.ReplicaSet, inTxn, []int{91}, `["TransientTransactionError"]`},
+		{"in a transaction on mongos", "8.0", server.Sharded, inTxn, []int{91}, `["TransientTransactionError"]`},
+		{"a write conflict", "8.0", server.ReplicaSet, inTxn, []int{112}, `["TransientTransactionError"]`},
+		{"another error in a transaction", "8.0", server.ReplicaSet, inTxn, []int{2}, ""},
+		{"a commit is retryable", "8.0", server.ReplicaSet, commit, []int{91}, `["RetryableWriteError"]`},
+		{"a commit that did not get a lock", "8.0", server.Sharded, commit, []int{24}, `["TransientTransactionError"]`},
+		{"a commit without a transaction", "8.0", server.ReplicaSet, commit, []int{251}, `["TransientTransactionError"]`},
+		{"a change stream that can be resumed", "8.0", server.ReplicaSet, watch, []int{6}, `["ResumableChangeStreamError"]`},
+		{"4.2 leaves that to the driver, too", "4.2", server.ReplicaSet, watch, []int{6}, ""},
+		{"an overloaded server", "9.0", server.ReplicaSet, d("find", "c"), []int{462}, `["SystemOverloadedError","RetryableError"]`},
+		{"an overloaded server that forbids retries", "9.0", server.ReplicaSet, d("find", "c"), []int{433}, `["SystemOverloadedError"]`},
+		{"8.0 is never overloaded", "8.0", server.ReplicaSet, d("find", "c"), []int{462}, ""},
+		// The getMore of a change stream has the codes of the server, which are not those of the drivers' list.
+		{"a retriable error of a getMore", "8.0", server.ReplicaSet, more, []int{6, 7, 63, 89, 91, 133, 134, 150, 189, 234, 262, 402, 9001, 10107,
+			11600, 11602, 13388, 13435, 13436}, `["ResumableChangeStreamError"]`},
+		{"drivers know what a lost cursor means", "8.0", server.ReplicaSet, more, []int{43}, ""},
+		{"402 came late", "4.4", server.ReplicaSet, more, []int{402}, ""},
+		{"another error of a getMore", "8.0", server.ReplicaSet, more, []int{1, 8, 235, 280, 286}, ""},
+		{"4.2 leaves getMore to the driver", "4.2", server.ReplicaSet, more, []int{234}, ""},
 	} {
 		c := pipe(t, joined(t, row.version, 1, server.Config{Kind: row.kind}).Members()[0])
-		data := d("failCommands", bson.A{"insert", "find", "aggregate", "commitTransaction"}, "errorCode", row.code)
-		c.call(d("configureFailPoint", "failCommand", "mode", d("times", 1), "data", data))
-		reply := c.call(row.command)
-		if got := reply.Lookup("errorLabels").String(); code(reply) != int64(row.code) || got != row.want {
-			t.Errorf("%s: got %v, want %v", row.reason, reply, row.want)
-		}
-	}
-}
-
-// TestStreaming reads the replies of an exhaust command: each answers the one
-// before it, and only the last one lacks the flag.
-func TestStreaming(t *testing.T) {
-	s := joined(t, "8.0", 1, server.Config{}).Members()[0]
-	c := pipe(t, s)
-	c.send(wire.ExhaustAllowed, d("counts", 1))
-	before := int32(5)
-	for n := int64(1); n <= 3; n++ {
-		reply, flags := c.receive()
-		if c.last.ResponseTo != before {
-			t.Errorf("reply %d answers message %d, not %d", n, c.last.ResponseTo, before)
-		}
-		before = c.last.RequestID
-		if reply.Lookup("n").AsInt64() != n || (flags&wire.MoreToCome != 0) != (n < 3) {
-			t.Errorf("reply %d: %v, flags %b", n, reply, flags)
-		}
-	}
-	if reply := c.call(d("counts", 1)); reply.Lookup("n").AsInt64() != 1 {
-		t.Errorf("without exhaust: %v", reply)
-	}
-	if reply := c.call(d("ping", 1)); code(reply) != 0 {
-		t.Errorf("afterwards: %v", reply)
-	}
-	// A fail point that strikes in the middle of a stream ends it.
-	pipe(t, s).call(d("configureFailPoint", "failCommand", "mode", d("skip", 1), "data", d("failCommands", bson.A{"counts"}, "errorCode", 5)))
-	c.send(wire.ExhaustAllowed, d("counts", 1))
-	for _, want := range []struct {
-		code int64
-		more bool
-	}{{0, true}, {5, false}} {
-		if reply, flags := c.receive(); code(reply) != want.code || (flags&wire.MoreToCome != 0) != want.more {
-			t.Errorf("got %v, flags %b, want code %d", reply, flags, want.code)
-		}
-	}
-}
-
-// await begins to wait for a change of the topology.
-func (c *client) await(flags wire.Flags, reply bson.Raw) {
-	c.t.Helper()
-	c.send(flags, d("hello", 1, "topologyVersion", reply.Lookup("topologyVersion"), "maxAwaitTimeMS", testkit.Patience.Milliseconds()))
-}
-
-func counter(reply bson.Raw) int64 { return reply.Lookup("topologyVersion", "counter").AsInt64() }
-
-// TestStepDown follows the recording of a step down: what the stream of each
-// member says, and what a write gets before and after.
-func TestStepDown(t *testing.T) {
-	members := cluster(t, server.ReplicaSet, "4.9", 3).Members()
-	streams := make([]*client, len(members))
-	first := make([]bson.Raw, len(members))
-	for i, m := range members {
-		streams[i] = pipe(t, m)
-		first[i] = streams[i].call(d("hello", 1))
-		streams[i].await(wire.ExhaustAllowed, first[i])
-	}
-	old, fresh := pipe(t, members[0]), pipe(t, members[1])
-	for _, step := range []struct {
-		reason  string
-		on      *client
-		command bson.D
-		code    int64
-	}{
-		{"a write on the primary", old, d("insert", "c"), 0},
-		{"the step down", old, d("replSetStepDown", 4), 0},
-		{"a write on the old primary", old, d("insert", "c"), 10107},
-		{"a write on the new primary", fresh, d("insert", "c"), 0},
-	} {
-		if reply := step.on.call(step.command); reply == nil || code(reply) != step.code {
-			t.Errorf("%s: %v", step.reason, reply)
-		}
-	}
-	for i, c := range streams {
-		var reply bson.Raw
-		var flags wire.Flags
-		// A stream may report the step in between.
-		for reply == nil || reply.Lookup("primary").Type == 0 {
-			if reply, flags = c.receive(); reply == nil || flags&wire.MoreToCome == 0 {
-				t.Fatalf("the stream of member %d ended with %v", i, reply)
+		for _, failure := range row.codes {
+			command := append(slices.Clone(row.command), bson.E{Key: "fails", Value: failure}) // which only getMore reads
+			c.call(d("configureFailPoint", "failCommand", "mode", d("times", 1), "data", d("failCommands",
+				bson.A{"insert", "find", "aggregate", "commitTransaction"}, "errorCode", failure)))
+			reply := c.call(command)
+			if got := reply.Lookup("errorLabels").String(); code(reply) != int64(failure) || got != row.want {
+				t.Errorf("%s: got %v, want %v", row.reason, reply, row.want)
 			}
 		}
-		if reply.Lookup("isWritablePrimary").Boolean() != (i == 1) || reply.Lookup("primary").StringValue() != members[1].Address() {
-			t.Errorf("member %d says %v", i, reply)
-		}
-		if counter(reply) <= counter(first[i]) {
-			t.Errorf("member %d: topologyVersion went from %d to %d", i, counter(first[i]), counter(reply))
-		}
-	}
-	if id := fresh.call(d("hello", 1)).Lookup("electionId").ObjectID().Hex(); id != "7fffffff0000000000000002" {
-		t.Errorf("electionId is %s", id)
-	}
-}
-
-// TestAloneStepDown steps down when nobody can follow.
-func TestAloneStepDown(t *testing.T) {
-	set := cluster(t, server.ReplicaSet, "8.0", 1)
-	c := pipe(t, set.Members()[0])
-	if reply := c.call(d("replSetStepDown", 1)); code(reply) != 262 {
-		t.Errorf("without force: %v", reply)
-	}
-	if reply := c.call(d("replSetStepDown", 0, "force", true)); code(reply) != 0 {
-		t.Errorf("with force: %v", reply)
-	}
-	hello := c.call(d("hello", 1))
-	for !hello.Lookup("isWritablePrimary").Boolean() {
-		c.await(0, hello)
-		next, _ := c.receive()
-		if counter(next) == counter(hello) {
-			t.Fatalf("nobody was elected: %v", next)
-		}
-		hello = next
-	}
-	if err := set.StepDown(); err == nil {
-		t.Error("StepDown without another member")
-	}
-	if err := set.Elect(cluster(t, server.ReplicaSet, "8.0", 1).Members()[0]); err == nil {
-		t.Error("a member of another set was elected")
 	}
 }
 
@@ -306,9 +199,7 @@ func TestAloneStepDown(t *testing.T) {
 func TestLoadBalancer(t *testing.T) {
 	c := cluster(t, server.Sharded, "8.0", 2)
 	balancer, err := c.Balance("127.0.0.1:0", c.Members())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	t.Cleanup(func() { _ = balancer.Close() })
 	services := map[bson.ObjectID]int{}
 	for range 4 {
@@ -336,21 +227,16 @@ func TestLoadBalancer(t *testing.T) {
 func TestOtherMessages(t *testing.T) {
 	ask := func(version string, message []byte) (wire.Header, []byte) {
 		c := pipe(t, joined(t, version, 1, server.Config{}).Members()[0])
-		if _, err := c.Write(message); err != nil {
-			t.Fatal(err)
-		}
+		_, err := c.Write(message)
+		testkit.Check(t, err)
 		h, body, err := wire.ReadMessage(c.in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, err)
 		return h, body
 	}
 	query := func(version string, doc bson.D) bson.Raw {
 		_, body := ask(version, wire.AppendQuery(nil, 1, wire.Query{Collection: "admin.$cmd", Return: -1, Query: raw(t, doc)}))
 		r, err := wire.ParseReply(body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, err)
 		return r.Documents[0]
 	}
 	for version, want := range map[string]int64{"5.0": 0, "6.0": 352} { // 6.0 serves only hello in OP_QUERY
@@ -364,9 +250,7 @@ func TestOtherMessages(t *testing.T) {
 	for _, name := range []string{"snappy", "zlib", "zstd"} { // the reply is compressed like the command
 		compressor, _ := wire.CompressorNamed(name)
 		packed, err := wire.Compress(wire.AppendMsg(nil, 5, 0, 0, raw(t, d("buildInfo", 1, "$db", "admin"))), compressor)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, err)
 		h, body, used, err := wire.Decompress(ask("8.0", packed))
 		if err != nil || used != compressor {
 			t.Fatalf("%s: %v with %d", name, err, used)
@@ -389,7 +273,8 @@ func TestCloseWhileBusy(t *testing.T) {
 			pipe(t, s).send(0, doc) // nobody reads the reply to listCommands
 		}
 		stream := pipe(t, s)
-		stream.await(wire.ExhaustAllowed, stream.call(d("hello", 1)))
+		version := stream.call(d("hello", 1)).Lookup("topologyVersion")
+		stream.send(wire.ExhaustAllowed, d("hello", 1, "topologyVersion", version, "maxAwaitTimeMS", 3600000))
 		synctest.Wait()
 		began := time.Now()
 		if err := c.Close(); err != nil {
@@ -404,29 +289,19 @@ func TestCloseWhileBusy(t *testing.T) {
 	})
 }
 
-// TestKillEndsCommands sees that a command learns that its server is gone.
-func TestKillEndsCommands(t *testing.T) {
-	data := stub{began: make(chan struct{}), ended: make(chan struct{})}
-	c := empty(t, "8.0", server.Config{Kind: server.ReplicaSet, Backend: data})
-	s, err := c.Add("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	k := dial(t, s.Address())
-	k.send(0, d("waits", 1))
-	testkit.Receive(t, "the command's beginning", data.began)
-	if err := c.Kill(s); err != nil {
-		t.Fatal(err)
-	}
-	testkit.Receive(t, "the command's end", data.ended)
-	if reply, _ := k.receive(); reply != nil {
-		t.Errorf("a killed server answered %v", reply)
-	}
-	if err := c.Restart(s); err != nil {
-		t.Fatal(err)
-	}
-	if reply := dial(t, s.Address()).call(d("hello", 1)); !reply.Lookup("isWritablePrimary").Boolean() {
-		t.Errorf("after a restart: %v", reply)
+// TestRestart kills servers that listen, starts them again, and writes: a standalone has no terms.
+func TestRestart(t *testing.T) {
+	for _, kind := range []server.Kind{server.Single, server.ReplicaSet} {
+		c := empty(t, "8.0", server.Config{Kind: kind, Backend: data.New(data.Options{ReplicaSet: kind == server.ReplicaSet})})
+		s, err := c.Add("127.0.0.1:0")
+		testkit.Check(t, err)
+		testkit.Check(t, errors.Join(c.Kill(s), c.Restart(s)))
+		if reply := dial(t, s.Address()).call(d("insert", "c", "documents", bson.A{bson.D{}}, "$db", "db")); reply.Lookup("n").AsInt64() != 1 {
+			t.Errorf("%v: got %v", kind, reply)
+		}
+		if c.StepDown() == nil || c.Elect(cluster(t, kind, "8.0", 1).Members()[0]) == nil {
+			t.Error("a step down of the only member, or the election of another set's member, is accepted")
+		}
 	}
 }
 
@@ -461,9 +336,7 @@ func TestKillIsAtOnce(t *testing.T) {
 			t.Fatalf("before: %v", reply)
 		}
 	}
-	if err := c.Kill(s); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, c.Kill(s))
 	if !said.Load() || answer != nil {
 		t.Errorf("asked: %v, answered %v", said.Load(), answer)
 	}
@@ -481,9 +354,7 @@ func TestJournal(t *testing.T) {
 	var j journal
 	synctest.Test(t, func(t *testing.T) {
 		s, err := empty(t, "8.0", server.Config{}).Join("h:0", server.Place{Journal: &j})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, err)
 		c := pipe(t, s)
 		c.call(d("hello", 1, "client", d("driver", d("name", "x"))))
 		c.call(d("configureFailPoint", "failCommand", "mode", d("times", 1), "data", d("failCommands", bson.A{"ping"}, "errorCode", 8)))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -13,7 +14,10 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/unified-test-runner/utr/embedded/data"
 	"github.com/unified-test-runner/utr/embedded/server"
+	"github.com/unified-test-runner/utr/embedded/wire"
+	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
 // TestStories plays testdata/*.txt: what clients send, and what the replies must
@@ -22,18 +26,25 @@ import (
 //	== Single 8.0 1: kind, version and number of servers, and what it shows
 //	parameters {"name": value}
 //	user name password    access control is on
+//	data                  commands work on data; without it a stub answers them
+//	each A | B            the story is played with A, and with B, in this place
 //
 // and goes on with
 //
 //	# the reason of the next steps
-//	a@1 {"ping": 1}       connection a, to server 1 (0 if not said), sends this
+//	a@1 {"ping": 1}       connection a, to server 1 (0 if not said) or @primary, sends this
+//	a+ {"hello": 1}       it allows more replies than one, a- expects none
 //	-> {"ok": 1.0}        and gets a reply with these fields, or "closed"
-//	a -> {"ok": 1.0}      a gets the reply to what it sent earlier
+//	+> {"ok": 1.0}        gets one, and more will come without a request
+//	a -> {"ok": 1.0}      a gets the reply to what it sent earlier, or a +> {}
 //	after 2s              time passes
+//	close a               the client closes the connection
+//	elect 2, leave 2, kill 2, remove 2 (from the configuration), stepdown
 //
 // Lines that begin with a tab continue the one before, empty lines part stories.
 // A reply may stand on the line of its command. In a reply {"$absent": 1} is a
-// field that is not there, and {"$has": "text"} a string with this part.
+// field that is not there, and {"$has": "text"} a string with this part. In a
+// command LSID, LSID1 and LSID2 are sessions, and TOPOLOGY the topologyVersion that the client knows.
 func TestStories(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -41,14 +52,17 @@ func TestStories(t *testing.T) {
 	}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, err)
 		for _, story := range strings.Split(string(text), "\n\n") {
 			title, _, _ := strings.Cut(strings.TrimPrefix(story, "== "), "\n")
-			t.Run(title, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) { play(t, strings.ReplaceAll(story, "\n\t", " ")) })
-			})
+			story = strings.ReplaceAll(story, "\n\t", " ")
+			before, rest, _ := strings.Cut(story, "\neach ")
+			choices, after, _ := strings.Cut(rest, "\n")
+			for _, choice := range strings.Split(choices, " | ") {
+				t.Run(strings.TrimSpace(title+" "+choice), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) { play(t, before+"\n"+choice+"\n"+after) })
+				})
+			}
 		}
 	}
 }
@@ -63,7 +77,6 @@ func play(t *testing.T, story string) {
 		text = strings.TrimSpace(text)
 		at := reason + "\n\t" + text
 		key, rest, _ := strings.Cut(text, " ")
-		sent, want, answered := strings.Cut(rest, "-> ")
 		switch key {
 		case "==":
 			var kind string
@@ -78,49 +91,96 @@ func play(t *testing.T, story string) {
 		case "user":
 			name, password, _ := strings.Cut(rest, " ")
 			config.Users = server.NewUsers()
-			if err := config.Users.Add("admin", name, password); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Check(t, config.Users.Add("admin", name, password))
 			continue
-		case "#":
+		case "data":
+			config.Backend = data.New(data.Options{ReplicaSet: config.Kind == server.ReplicaSet})
+			continue
+		case "#", "":
 			reason = rest
 			continue
 		}
 		if set == nil {
 			set = joined(t, version, n, config)
 		}
+		i, _ := strconv.Atoi(rest)
 		switch key {
 		case "after":
 			pause, err := time.ParseDuration(rest)
-			if err != nil {
-				t.Fatalf("%s: %v", at, err)
-			}
+			testkit.Check(t, err)
 			time.Sleep(pause)
-		case "->":
-			want, answered = rest, true
+		case "close":
+			testkit.Check(t, clients[rest].Close())
+		case "elect":
+			testkit.Check(t, set.Elect(set.Members()[i]))
+		case "leave":
+			set.Leave(set.Members()[i])
+		case "kill":
+			testkit.Check(t, set.Kill(set.Members()[i]))
+		case "remove":
+			_, err := set.Configure(configuration(t, version, 2, slices.DeleteFunc([]int{0, 1, 2}, func(m int) bool { return m == i })...))
+			testkit.Check(t, err)
+		case "stepdown":
+			testkit.Check(t, set.StepDown())
+		case "->", "+>":
+			clients[last].expect(at, rest, key == "+>")
 		default:
 			name, number, _ := strings.Cut(key, "@")
+			flags := wire.Flags(0)
+			if plain, ok := strings.CutSuffix(name, "+"); ok {
+				name, flags = plain, wire.ExhaustAllowed
+			} else if plain, ok := strings.CutSuffix(name, "-"); ok {
+				name, flags = plain, wire.MoreToCome
+			}
 			if last = name; clients[name] == nil {
-				i, _ := strconv.Atoi(number)
-				clients[name] = pipe(t, set.Members()[i])
+				to := set.Primary()
+				if i, err := strconv.Atoi(cmp.Or(number, "0")); err == nil {
+					to = set.Members()[i]
+				}
+				clients[name] = pipe(t, to)
+			}
+			sent, want, answered := strings.Cut(rest, "-> ")
+			if more, ok := strings.CutPrefix(rest, "+> "); ok {
+				clients[name].expect(at, more, true)
+				break
 			}
 			if sent != "" {
-				clients[name].send(0, extended(t, at, sent))
+				sent = strings.ReplaceAll(sent, "TOPOLOGY", clients[name].topology)
+				clients[name].send(flags, extended(t, at, sent))
 			}
-		}
-		if answered {
-			reply, _ := clients[last].receive()
-			if diff := differences(t, at, reply, want); diff != "" {
-				t.Errorf("%s\n\t%s: got %s", at, diff, reply)
+			if answered {
+				clients[name].expect(at, want, false)
 			}
 		}
 		synctest.Wait()
 	}
 }
 
-func extended(t *testing.T, at, text string) bson.D {
+// expect reads a reply, which answers the request or the reply before it.
+func (c *client) expect(at, want string, more bool) {
+	c.t.Helper()
+	before := int32(request)
+	if c.more {
+		before = c.last.RequestID
+	}
+	reply, flags := c.receive()
+	if diff := differences(c.t, at, reply, want); diff != "" {
+		c.t.Errorf("%s\n\t%s: got %s", at, diff, reply)
+	}
+	if c.more = flags&wire.MoreToCome != 0; c.more != more || reply != nil && c.last.ResponseTo != before {
+		c.t.Errorf("%s\n\tmore will come: %v; it answers %d, not %d", at, c.more, c.last.ResponseTo, before)
+	}
+	if version, err := reply.LookupErr("topologyVersion"); err == nil {
+		c.topology = version.String()
+	}
+}
+
+func extended(t testing.TB, at, text string) bson.D {
 	var out bson.D
-	text = strings.ReplaceAll(text, "LSID", `{"id": {"$binary": {"base64": "AAAAAAAAAAAAAAAAAAAAAA==", "subType": "04"}}}`)
+	session := func(n string) string {
+		return `{"id": {"$binary": {"base64": "AAAAAAAAAAAAAAAAAAAA` + n + `A==", "subType": "04"}}}`
+	}
+	text = strings.NewReplacer("LSID1", session("1"), "LSID2", session("2"), "LSID", session("A")).Replace(text)
 	if err := bson.UnmarshalExtJSON([]byte(text), false, &out); err != nil {
 		t.Fatalf("%s: %v in %s", at, err, text)
 	}
@@ -129,7 +189,7 @@ func extended(t *testing.T, at, text string) bson.D {
 
 // differences says how a reply differs from what a story expects, "" if it does
 // not.
-func differences(t *testing.T, at string, reply bson.Raw, want string) string {
+func differences(t testing.TB, at string, reply bson.Raw, want string) string {
 	if reply == nil || want == "closed" {
 		if (reply == nil) != (want == "closed") {
 			return "the connection was closed, or not"
@@ -178,31 +238,17 @@ func lacks(path string, got, want bson.RawValue) string {
 
 func TestDifferences(t *testing.T) {
 	reply := raw(t, d("n", int32(1), "text", "abc", "list", bson.A{int32(1), d("x", int32(1), "y", int32(2))}))
-	for _, row := range []struct {
-		reason, want string
-		equal        bool
-	}{
-		{"other fields do not matter", `{"n": 1}`, true},
-		{"nor do they in a list", `{"list": [1, {"x": 1}]}`, true},
-		{"another value", `{"n": 2}`, false},
-		{"another type", `{"n": 1.0}`, false},
-		{"a missing field", `{"m": 1}`, false},
-		{"a missing document", `{"m": {"x": 1}}`, false},
-		{"a missing field that must be absent", `{"m": {"$absent": 1}}`, true},
-		{"a field that must be absent", `{"n": {"$absent": 1}}`, false},
-		{"a longer list", `{"list": [1]}`, false},
-		{"another value in a list", `{"list": [1, {"x": 2}]}`, false},
-		{"a later difference", `{"n": 1, "text": "abd", "list": [1, {}]}`, false},
-		{"a part of a text", `{"text": {"$has": "bc"}}`, true},
-		{"a part that is not there", `{"text": {"$has": "ac"}}`, false},
-		{"a part of what is not a text", `{"n": {"$has": ""}}`, false},
-		{"a reply in place of the end", `closed`, false},
+	for want, equal := range map[string]bool{
+		`{"n": 1}`: true, `{"n": 2}`: false, `{"n": 1.0}`: false, `{"m": 1}`: false, `{"m": {"x": 1}}`: false,
+		`{"m": {"$absent": 1}}`: true, `{"n": {"$absent": 1}}`: false, `{"n": 1, "text": "abd", "list": [1, {}]}`: false,
+		`{"list": [1, {"x": 1}]}`: true, `{"list": [1]}`: false, `{"list": [1, {"x": 2}]}`: false,
+		`{"text": {"$has": "bc"}}`: true, `{"text": {"$has": "ac"}}`: false, `{"n": {"$has": ""}}`: false, `closed`: false,
 	} {
-		if diff := differences(t, row.reason, reply, row.want); (diff == "") != row.equal {
-			t.Errorf("%s: %q", row.reason, diff)
+		if diff := differences(t, "", reply, want); (diff == "") != equal {
+			t.Errorf("%s: %q", want, diff)
 		}
 	}
 	if differences(t, "", nil, "{}") == "" || differences(t, "", nil, "closed") != "" {
-		t.Error("a connection that was closed is not told from a reply")
+		t.Error("a closed connection is taken for a reply")
 	}
 }
