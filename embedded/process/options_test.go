@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
 // changes are the fields of options that differ from those of a mongod, or of a
@@ -22,9 +24,7 @@ func changes(t *testing.T, o *Options) string {
 		words = []string{"--configdb", "c/h:1"}
 	}
 	plain, err := Parse(o.Mongos, words, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	var out []string
 	got, usual := reflect.ValueOf(*o), reflect.ValueOf(*plain)
 	for i := range got.NumField() {
@@ -128,9 +128,7 @@ func TestCommandLines(t *testing.T) {
 		words := strings.Fields(r.line)
 		if r.file != "" {
 			name := filepath.Join(t.TempDir(), "conf")
-			if err := os.WriteFile(name, []byte(r.file), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Check(t, os.WriteFile(name, []byte(r.file), 0o600))
 			words = append(words, "--config", name)
 		}
 		mongos := strings.Contains(r.line, "mongos")
@@ -153,9 +151,7 @@ func TestCommandLines(t *testing.T) {
 func TestParsed(t *testing.T) {
 	o, err := Parse(false, strings.Fields("--port 5 --auth --nojournal -vv --replSet r --setParameter quiet=1 "+
 		"--tlsMode disabled --tlsCertificateKeyFilePassword secret"), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	if plain, err := Parse(false, nil, ""); err != nil || plain.Port != 27017 || fmt.Sprint(plain.Bind) != "[localhost]" {
 		t.Errorf("without options: %+v, %v", plain, err)
 	}
@@ -180,9 +176,7 @@ func TestOptionTable(t *testing.T) {
 		}
 	}
 	source, err := os.ReadFile("options.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	for _, call := range regexp.MustCompile(`given\.(?:on|text|number)\(([^)]*)\)`).FindAllSubmatch(source, -1) {
 		for _, name := range regexp.MustCompile(`"(\w+)"`).FindAllSubmatch(call[1], -1) {
 			if !seen[string(name[1])] {
@@ -215,9 +209,7 @@ func FuzzArguments(f *testing.F) {
 				_ = p.parsed(given)
 			}
 			name := filepath.Join(t.TempDir(), "conf")
-			if err := os.WriteFile(name, []byte(s), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Check(t, os.WriteFile(name, []byte(s), 0o600))
 			given, err := p.file(name)
 			var usage *UsageError
 			if err != nil && !errors.As(err, &usage) {
