@@ -5,7 +5,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -19,9 +18,9 @@ func TestNoCommandTakesTheMemory(t *testing.T) {
 	reduce := func(initial, in string) string {
 		return `{"aggregate":"c","cursor":{},"pipeline":[{"$project":{"x":{"$reduce":{"input":{"$range":[0,40]},"initialValue":` + initial + `,"in":` + in + `}}}}]}`
 	}
-	nested := `1`
+	nested := `{"$concat":["$a","x"]}`
 	for range 5 {
-		nested = `{"$map":{"input":{"$range":[0,1000]},"in":` + nested + `}}`
+		nested = `{"$map":{"input":{"$range":[0,100]},"in":` + nested + `}}`
 	}
 	let := `"$$a"`
 	for range 40 {
@@ -31,7 +30,7 @@ func TestNoCommandTakesTheMemory(t *testing.T) {
 	for i := range 40 {
 		doubled += `{"$set":{"a":["$a","$a"]}},`
 		if i < 5 {
-			unwound += fmt.Sprintf(`{"$set":{"a":{"$range":[0,1000]},"b%d":1}},{"$unwind":"$a"},`, i)
+			unwound += fmt.Sprintf(`{"$set":{"x":{"$range":[0,100]},"b%d":1}},{"$unwind":"$x"},`, i)
 		}
 	}
 	pipeline := func(stages string) string {
@@ -44,13 +43,13 @@ func TestNoCommandTakesTheMemory(t *testing.T) {
 		reason, command string
 		code            int32
 	}{
-		{"a string doubled", reduce(`"xxxxxxxx"`, `{"$concat":["$$value","$$value"]}`), 146},
-		{"an array doubled", reduce(`[1]`, `{"$concatArrays":["$$value","$$value"]}`), 146},
-		{"an array of itself", reduce(`[1]`, `["$$value","$$value"]`), 146},
+		{"a string doubled", reduce(`"$a"`, `{"$concat":["$$value","$$value"]}`), 146},
+		{"an array doubled", reduce(`["$a"]`, `{"$concatArrays":["$$value","$$value"]}`), 146},
+		{"an array of itself", reduce(`["$a"]`, `["$$value","$$value"]`), 146},
 		{"a document of itself", reduce(`{"a":1}`, `{"a":"$$value","b":"$$value"}`), 146},
 		{"one in another, a million times", strings.Replace(reduce(`[1]`, `["$$value"]`), "[0,40]", "[0,1000000]", 1), 146},
 		{"a product of ranges", pipeline(`{"$set":{"x":` + nested + `}}`), 146},
-		{"variables of variables", pipeline(`{"$set":{"x":{"$let":{"vars":{"a":"xxxxxxxx"},"in":` + let + `}}}}`), 146},
+		{"variables of variables", pipeline(`{"$set":{"x":{"$let":{"vars":{"a":"$a"},"in":` + let + `}}}}`), 146},
 		{"a stage doubles what the one before has doubled", pipeline(doubled), 10334},
 		{"a product of unwound arrays", pipeline(unwound), 292},
 		{"a string of a script", where(`[` + strings.Repeat("1,", 60) + `1].forEach(x => { s = s + s; }); return true;`), 139},
@@ -60,7 +59,7 @@ func TestNoCommandTakesTheMemory(t *testing.T) {
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			b := replicaSet(t)
-			b.must(`{"insert":"c","documents":[{"_id":1,"a":"xxxxxxxx"}]}`)
+			b.must(`{"insert":"c","documents":[{"_id":1,"a":"` + strings.Repeat("x", 1<<16) + `"}]}`) // the limits are near
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			code := b.code(row.command)
@@ -68,7 +67,7 @@ func TestNoCommandTakesTheMemory(t *testing.T) {
 			if code != row.code {
 				t.Errorf("code %d, want %d", code, row.code)
 			}
-			if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 3<<10 {
+			if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 1<<10 {
 				t.Errorf("it took %d MB", took)
 			}
 		})
@@ -96,29 +95,16 @@ func TestLogIsBoundedInBytes(t *testing.T) {
 	}
 }
 
-// TestIdleCursorsAndSessionsEnd leaves them alone for longer than a server keeps them.
-func TestIdleCursorsAndSessionsEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := replicaSet(t)
-		b.must(`{"insert":"c","documents":[{"_id":1},{"_id":2}]}`)
-		idle := cursorID(b.must(`{"find":"c","batchSize":1}`))
-		lasting := cursorID(b.must(`{"find":"c","batchSize":1,"noCursorTimeout":true}`))
-		time.Sleep(cursorTimeout + time.Second)
-		b.must(`{"find":"c","batchSize":1}`)
-		for id, want := range map[int64]int32{idle: 43, lasting: 0} {
-			if code := b.code(fmt.Sprintf(`{"getMore":{"$numberLong":"%d"},"collection":"c"}`, id)); code != want {
-				t.Errorf("cursor %d: code %d, want %d", id, code, want)
-			}
-		}
-		for i := range 3 * maxSeen {
-			b.d.mu.Lock()
-			b.d.session(fmt.Sprint(i))
-			b.d.mu.Unlock()
-		}
-		if n := len(b.d.sessions); n > maxSeen {
-			t.Errorf("%d sessions", n)
-		}
-	})
+func TestSessionsAreBounded(t *testing.T) {
+	b := replicaSet(t)
+	b.d.mu.Lock()
+	defer b.d.mu.Unlock()
+	for i := range 3 * maxSeen {
+		b.d.session(fmt.Sprint(i))
+	}
+	if n := len(b.d.sessions); n > maxSeen {
+		t.Errorf("%d sessions", n)
+	}
 }
 
 // TestTimeWaitsForNoWrite asks for the time of a reply while something is written.

@@ -1,6 +1,7 @@
 package data
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -10,11 +11,14 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/command"
 	"github.com/unified-test-runner/utr/embedded/data/value"
+	"github.com/unified-test-runner/utr/embedded/failpoint"
+	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
 // shards are the options of data behind a mongos.
@@ -34,11 +38,23 @@ var shards = Options{ReplicaSet: true, Sharded: true, ShardName: "s", ShardHost:
 //	{"collMod": "c"} -> is {}          the whole reply
 //	{"drop": "c"} -> has n: 1          a part of the reply
 //	again -> ok                        the same command succeeds
+//	{"drop": "c"} -> error             an error of any code
+//	waits {"find": "c"}                a command that does not end yet
+//	ended -> ok                        the end of that
 //	address b:2                        from here on another server is asked,
 //	wire 17                            or one of another version
+//	after 1m                           time passes
+//	took 1s                            the latest command took so long; 0s if it waited for nothing but the step before
+//	cancel                             the client of the command that waits leaves
+//	strikes 7, strikes 0               from here on commits fail with a code, or do not
+//	kill, end                          sessions are killed; session 1 ends
+//	cursors 2                          so many cursors are open
+//	now                                TIME is the time of the latest write
+//	each A | B                         the story is played with A, and with B, in this place
 //
 // In a command SESSION(1) is lsid, RETRY(1,2) has a txnNumber, too, BEGIN(1,2)
-// begins a transaction, IN(1,2) goes on with it, and CURSOR is the latest cursor.
+// begins a transaction, IN(1,2) goes on with it, CURSOR is the latest cursor,
+// EARLIER the one before it, and TOKEN the _id of the first document of the latest batch.
 func TestStories(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -50,41 +66,122 @@ func TestStories(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, story := range strings.Split(string(text), "\n\n") {
+			story = strings.NewReplacer("\n\t", " ", "\n-> ", " -> ").Replace(story)
 			title, steps, _ := strings.Cut(strings.TrimPrefix(story, "== "), "\n")
-			t.Run(title, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { play(t, title, steps) }) })
+			before, rest, _ := strings.Cut(steps, "\neach ")
+			choices, after, _ := strings.Cut(rest, "\n")
+			for _, choice := range strings.Split(choices, " | ") {
+				t.Run(strings.TrimSpace(title+" "+choice), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) { play(t, title, before+"\n"+choice+"\n"+after) })
+				})
+			}
 		}
 	}
 }
 
+// ending is how a command has ended.
+type ending struct {
+	reply bson.D
+	err   error
+	took  time.Duration
+}
+
 func play(t *testing.T, title, steps string) {
 	topology, _, _ := strings.Cut(title, ":")
-	b := newBench(t, map[string]Options{"replica set": {ReplicaSet: true}, "sharded": {Sharded: true}, "mongos": shards}[topology])
-	reason, last, cursor := "", "", ""
-	for line := range strings.Lines(strings.NewReplacer("\n\t", " ", "\n-> ", " -> ").Replace(steps)) {
+	b := newBench(t, map[string]Options{"replica set": {ReplicaSet: true}, "sharded": {Sharded: true}, "mongos": shards,
+		"without scripts": {NoScripting: true}}[topology])
+	words := map[string]string{}
+	var reason, last string
+	var latest ending
+	waiting := *b
+	cancel := func() {}
+	ended := make(chan ending, 1)
+	run := func(b *bench, line string) ending {
+		began := time.Now()
+		reply, err := b.do(line)
+		return ending{reply, err, time.Since(began)}
+	}
+	for line := range strings.Lines(steps) {
 		line = strings.TrimSpace(line)
-		if text, ok := strings.CutPrefix(line, "# "); ok {
-			reason = text
-			continue
+		at := reason + ": " + line
+		verb, rest, _ := strings.Cut(line, " ")
+		for word, value := range words {
+			rest = strings.ReplaceAll(rest, word, value)
+			line = strings.ReplaceAll(line, word, value)
 		}
-		if address, ok := strings.CutPrefix(line, "address "); ok {
-			b.server.Address = address
+		switch verb {
+		case "#":
+			reason = rest
 			continue
-		}
-		if wire, ok := strings.CutPrefix(line, "wire "); ok {
-			b.server.Wire, _ = strconv.Atoi(wire)
+		case "address":
+			b.server.Address = rest
+			continue
+		case "wire":
+			b.server.Wire, _ = strconv.Atoi(rest)
+			continue
+		case "after":
+			pause, err := time.ParseDuration(rest)
+			testkit.Check(t, err)
+			time.Sleep(pause)
+			continue
+		case "took":
+			testkit.Equal(t, at, latest.took, rest)
+			continue
+		case "cancel":
+			cancel()
+			continue
+		case "strikes":
+			code, _ := strconv.Atoi(rest)
+			b.strikes = func(string) (failpoint.Failure, bool) {
+				return failpoint.Failure{HasCode: true, Code: int32(code)}, code != 0
+			}
+			continue
+		case "kill":
+			b.d.KillSessions(nil)
+			continue
+		case "end":
+			b.d.EndSessions([]bson.Raw{value.Encode(ext(t, inSession(`{SESSION(1)}`))).Lookup("lsid").Document()})
+			continue
+		case "cursors":
+			testkit.Equal(t, at, b.d.CursorCount(""), rest)
+			continue
+		case "now":
+			now := b.d.OperationTime()
+			words["TIME"] = fmt.Sprintf(`{"$timestamp":{"t":%d,"i":%d}}`, now.T, now.I)
+			continue
+		case "waits":
+			ctx, leave := context.WithCancel(t.Context())
+			defer leave()
+			waiting.ctx, cancel = ctx, leave
+			go func() { ended <- run(&waiting, inSession(rest)) }()
+			if synctest.Wait(); len(ended) != 0 {
+				t.Fatalf("%s: it did not wait", at)
+			}
+			continue
+		case "":
 			continue
 		}
 		text, want, _ := strings.Cut(line, " -> ")
-		if text != "again" {
-			last = strings.ReplaceAll(inSession(text), "CURSOR", `{"$numberLong":"`+cursor+`"}`)
+		if text == "ended" {
+			began := time.Now()
+			latest = <-ended
+			latest.took = time.Since(began)
+		} else {
+			if text != "again" {
+				last = inSession(text)
+			}
+			latest = run(b, last)
 		}
-		reply, err := b.do(last)
-		if got := outcome(reply, err, want); got != "" {
-			t.Errorf("%s: %s\n\tgave %s", reason, line, got)
+		if got := outcome(latest.reply, latest.err, want); got != "" {
+			t.Errorf("%s\n\tgave %s", at, got)
 		}
-		if c, ok := value.Field(reply, "cursor"); ok && err == nil {
-			if id, _ := value.Field(c.(bson.D), "id"); id != int64(0) {
-				cursor = value.Text(id)
+		if c, ok := value.Field(latest.reply, "cursor"); ok && latest.err == nil {
+			id := fmt.Sprintf(`{"$numberLong":"%d"}`, cursorID(latest.reply))
+			if cursorID(latest.reply) != 0 && id != words["CURSOR"] {
+				words["EARLIER"], words["CURSOR"] = words["CURSOR"], id
+			}
+			if docs, ok := value.Field(c.(bson.D), "nextBatch"); ok && len(docs.([]bson.Raw)) > 0 {
+				words["TOKEN"] = docs.([]bson.Raw)[0].Lookup("_id").String()
 			}
 		}
 	}
@@ -130,6 +227,8 @@ func outcome(reply bson.D, err error, want string) string {
 	switch {
 	case notNumber == nil:
 		fine = int(code) == number && strings.Contains(details, rest)
+	case kind == "error":
+		fine = code != 0
 	case code != 0 || err != nil:
 	case kind == "docs":
 		fine = docs == rest
@@ -147,41 +246,26 @@ func outcome(reply bson.D, err error, want string) string {
 }
 
 func TestOutcome(t *testing.T) {
-	cursor := func(docs ...bson.Raw) bson.D {
-		return bson.D{{Key: "cursor", Value: bson.D{{Key: "firstBatch", Value: docs}}}}
-	}
 	one := value.Encode(bson.D{{Key: "_id", Value: int32(1)}})
-	n := bson.D{{Key: "n", Value: int32(1)}, {Key: "m", Value: int32(2)}}
-	failed := bson.D{{Key: "writeErrors", Value: bson.A{bson.D{{Key: "code", Value: int32(11000)}, {Key: "errmsg", Value: "dup"}}}}}
-	for _, row := range []struct {
-		reason string
-		reply  bson.D
-		err    error
-		want   string
-		fine   bool
-	}{
-		{"success", n, nil, "ok", true},
-		{"an error in place of success", nil, command.Errorf(5, "x"), "ok", false},
-		{"a write error in place of success", failed, nil, "ok", false},
-		{"a step that wants nothing", n, nil, "", false},
-		{"the code of an error", nil, command.Errorf(5, "x"), "5", true},
-		{"another code", nil, command.Errorf(5, "x"), "6", false},
-		{"a code in place of success", n, nil, "5", false},
-		{"a write error", failed, nil, "11000 dup", true},
-		{"a write error without the text", failed, nil, "11000 dut", false},
-		{"a part of the reply", n, nil, "has n: 1", true},
-		{"a part that is not there", n, nil, "has n: 2", false},
-		{"an error in place of a part", nil, command.Errorf(5, "x"), "has x", false},
-		{"the whole reply", n, nil, "is { n: 1, m: 2 }", true},
-		{"a part in place of the whole reply", n, nil, "is { n: 1 }", false},
-		{"all documents", cursor(one, one), nil, "docs { _id: 1 } { _id: 1 }", true},
-		{"a part of the documents", cursor(one, one), nil, "docs { _id: 1 }", false},
-		{"no documents", cursor(), nil, "docs", true},
-		{"a document in place of none", cursor(one), nil, "docs", false},
-		{"no cursor", n, nil, "docs { _id: 1 }", false},
+	for reply, wants := range map[*bson.D]map[string]bool{
+		{{Key: "n", Value: int32(1)}, {Key: "m", Value: int32(2)}}: {"ok": true, "error": false, "": false, "5": false, "has n: 1": true,
+			"has n: 2": false, "is { n: 1, m: 2 }": true, "is { n: 1 }": false, "docs { _id: 1 }": false},
+		{{Key: "writeErrors", Value: bson.A{bson.D{{Key: "code", Value: int32(11000)}, {Key: "errmsg", Value: "dup"}}}}}: {
+			"ok": false, "error": true, "11000 dup": true, "11000 dut": false, "11": false},
+		{{Key: "cursor", Value: bson.D{{Key: "firstBatch", Value: []bson.Raw{one, one}}}}}: {
+			"docs { _id: 1 } { _id: 1 }": true, "docs { _id: 1 }": false, "docs": false},
+		nil: {"ok": false, "error": true, "5": true, "6": false, "has x": false},
 	} {
-		if got := outcome(row.reply, row.err, row.want); (got == "") != row.fine {
-			t.Errorf("%s: %q", row.reason, got)
+		for want, fine := range wants {
+			got := ""
+			if reply == nil {
+				got = outcome(nil, command.Errorf(5, "x"), want)
+			} else {
+				got = outcome(*reply, nil, want)
+			}
+			if (got == "") != fine {
+				t.Errorf("%v, %s: %q", reply, want, got)
+			}
 		}
 	}
 }

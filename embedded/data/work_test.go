@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -90,58 +89,6 @@ func TestTransactionalWrites(t *testing.T) {
 			if logged := int(b.d.oplog.next() - before); logged != changed {
 				t.Errorf("%d entries of the log for %d changes", logged, changed)
 			}
-		})
-	}
-}
-
-// TestUndoneStatementsAreTriedAgain sends once more what did not commit.
-func TestUndoneStatementsAreTriedAgain(t *testing.T) {
-	const insert = `{"insert":"c","documents":[{"_id":1},{"_id":2}],RETRY(1,1)}`
-	b := replicaSet(t)
-	b.strikes = func(string) (failpoint.Failure, bool) { return failpoint.Failure{HasCode: true, Code: 11600}, true }
-	if code := b.code(inSession(insert)); code != 11600 {
-		t.Fatalf("code %d, want 11600", code)
-	}
-	b.strikes = nil
-	b.must(inSession(insert))
-	b.want("what was undone", `{"find":"c"}`, `{ _id: 1 } { _id: 2 }`)
-}
-
-// TestManyChangesThatWait has a statement meet a transaction in the middle of what it changes: it
-// runs again when the transaction is over, and changes every document once.
-func TestManyChangesThatWait(t *testing.T) {
-	const update = `{"update":"c","updates":[{"q":{"_id":{"$lt":9}},"multi":true,"u":[{"$set":{"n":{"$add":["$n",1]},"k":{"$cond":[{"$eq":["$_id",2]},5,"$k"]}}}]}]}`
-	for _, row := range []struct {
-		reason, txn, command, end string
-		code                      int32
-		want                      string
-	}{
-		{"a key that is free again", `{"insert":"c","documents":[{"_id":9,"k":5}],BEGIN(1,1)}`, update, "abortTransaction", 0,
-			`{ _id: 1, n: 1, k: 1 } { _id: 2, n: 1, k: 5 } { _id: 3, n: 1, k: 3 }`},
-		{"a key that is taken: what came before stays", `{"insert":"c","documents":[{"_id":9,"k":5}],BEGIN(1,1)}`, update, "commitTransaction", 11000,
-			`{ _id: 1, n: 1, k: 1 } { _id: 2, n: 0, k: 2 } { _id: 3, n: 0, k: 3 } { _id: 9, k: 5 }`},
-		{"a document that was changed", `{"update":"c","updates":[{"q":{"_id":2},"u":{"$inc":{"n":10}}}],BEGIN(1,1)}`, update, "commitTransaction", 0,
-			`{ _id: 1, n: 1, k: 1 } { _id: 2, n: 11, k: 5 } { _id: 3, n: 1, k: 3 }`},
-		{"a document that is to be removed", `{"update":"c","updates":[{"q":{"_id":2},"u":{"$inc":{"n":10}}}],BEGIN(1,1)}`,
-			`{"delete":"c","deletes":[{"q":{"n":0},"limit":0}]}`, "commitTransaction", 0, `{ _id: 2, n: 10, k: 2 }`},
-	} {
-		t.Run(row.reason, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := replicaSet(t)
-				b.must(`{"insert":"c","documents":[{"_id":1,"n":0,"k":1},{"_id":2,"n":0,"k":2},{"_id":3,"n":0,"k":3}]}`)
-				b.must(`{"createIndexes":"c","indexes":[{"key":{"k":1},"name":"k","unique":true}]}`)
-				before := docsOf(b.must(`{"find":"c"}`))
-				b.must(inSession(row.txn))
-				done := make(chan int32)
-				go func() { done <- codeOf(b.do(row.command)) }()
-				synctest.Wait()
-				b.want("nothing is seen of what waits", `{"find":"c"}`, before)
-				b.must(inSession(`{"` + row.end + `":1,IN(1,1)}`))
-				if code := <-done; code != row.code {
-					t.Errorf("code %d, want %d", code, row.code)
-				}
-				b.want("afterwards", `{"find":"c"}`, row.want)
-			})
 		})
 	}
 }
