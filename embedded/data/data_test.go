@@ -152,25 +152,14 @@ func cursorID(reply bson.D) int64 {
 	return id.(int64)
 }
 
-func (b *bench) want(reason, s, want string) {
-	b.t.Helper()
-	if got := docsOf(b.must(s)); got != want {
-		b.t.Errorf("%s: %s gave %s, want %s", reason, s, got, want)
-	}
-}
-
 // TestTransactionAbortedMeanwhile is about commands that run while something
 // else ends their transaction.
 func TestTransactionAbortedMeanwhile(t *testing.T) {
 	b := replicaSet(t)
 	req, err := b.request(ext(t, inSession(`{"insert":"c",BEGIN(1,1)}`)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	s, err := b.d.begin(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	b.d.KillSessions(nil)
 	err = s.locked(func() error {
 		t.Error("a write ran in a transaction that was gone")
@@ -193,9 +182,7 @@ func TestFailingGetMore(t *testing.T) {
 		b.strikes = nil
 		id := cursorID(b.must(open))
 		req, err := b.request(ext(t, fmt.Sprintf(`{"getMore":{"$numberLong":"%d"},"collection":"c"}`, id)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, err)
 		req.Strikes = func(string) (failpoint.Failure, bool) { return failpoint.Failure{HasCode: true, Code: 6}, true }
 		for _, code := range []int32{6, 43} {
 			if _, err := req.Row.Run(req); codeOf(nil, err) != code || req.Watches != watches {

@@ -62,9 +62,7 @@ func TestStories(t *testing.T) {
 	}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, err)
 		for _, story := range strings.Split(string(text), "\n\n") {
 			story = strings.NewReplacer("\n\t", " ", "\n-> ", " -> ").Replace(story)
 			title, steps, _ := strings.Cut(strings.TrimPrefix(story, "== "), "\n")
