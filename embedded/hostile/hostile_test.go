@@ -48,9 +48,7 @@ func TestStorm(t *testing.T) {
 				if row.run != nil {
 					c, err = hostile.ReplicaSet(faulty{row.run})
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				testkit.Check(t, err)
 				if strings.Contains(row.reason, "dies") {
 					c.Leave(c.Members()[0])
 				}

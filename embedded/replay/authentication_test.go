@@ -8,6 +8,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/server"
+	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
 // TestAuthentication replays the recording of a server with access control.
@@ -16,9 +17,7 @@ import (
 func TestAuthentication(t *testing.T) {
 	report(t, "authentication", lines[step](t, "authentication.jsonl", 60), func(t *testing.T) *player {
 		users := server.NewUsers()
-		if err := users.Add("admin", "u", "p"); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, users.Add("admin", "u", "p"))
 		prover := &prover{t: t, conversations: map[int]*scram.ClientConversation{}, challenge: map[int]string{}}
 		p := newPlayer(t, server.Single, users, "localhost:27400")
 		p.rewrite, p.payload = prover.rewrite, prover.payload

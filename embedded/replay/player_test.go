@@ -49,9 +49,7 @@ func (s step) String() string { return fmt.Sprintf("%s, step %d", s.Scenario, s.
 func lines[T any](t testing.TB, name string, n int) []T {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(testkit.Recordings(t), name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	// The shard's replica set has another name here.
 	text = bytes.ReplaceAll(text, []byte("3575efa2-03a6-46c7-bdb1-40bc9a374c0a/"), []byte("rs0/"))
 	var out []T
@@ -59,9 +57,7 @@ func lines[T any](t testing.TB, name string, n int) []T {
 	in.Buffer(nil, 1<<24)
 	for in.Scan() {
 		var v T
-		if err := json.Unmarshal(in.Bytes(), &v); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, json.Unmarshal(in.Bytes(), &v))
 		out = append(out, v)
 	}
 	if err := in.Err(); err != nil || len(out) != n {
@@ -104,9 +100,7 @@ type player struct {
 func newPlayer(t testing.TB, kind server.Kind, users *server.Users, hosts ...string) *player {
 	t.Helper()
 	profile, err := server.ProfileNamed("4.9")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	const set = "rs0"
 	c := server.NewCluster(server.Config{Kind: kind, Profile: profile, SetName: set, Users: users, Backend: data.New(data.Options{
 		Sharded: kind == server.Sharded, ReplicaSet: kind == server.ReplicaSet, ShardName: server.ShardName, ShardHost: server.ShardHost(set),
@@ -122,19 +116,16 @@ func newPlayer(t testing.TB, kind server.Kind, users *server.Users, hosts ...str
 		config.Members = append(config.Members, server.Member{ID: int32(i), Host: host, BuildIndexes: true, Priority: 1, Votes: 1})
 	}
 	if kind == server.ReplicaSet {
-		if _, err := c.Configure(config); err != nil {
-			t.Fatal(err)
-		}
+		_, err := c.Configure(config)
+		testkit.Check(t, err)
 	}
 	for _, host := range hosts {
-		if _, err := c.Join(host, server.Place{}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := c.Join(host, server.Place{})
+		testkit.Check(t, err)
 	}
 	if kind == server.ReplicaSet { // once more: the real primary had counted one change more
-		if _, err := c.Configure(config); err != nil {
-			t.Fatal(err)
-		}
+		_, err := c.Configure(config)
+		testkit.Check(t, err)
 	}
 	return &player{t: t, servers: c.Members(), conns: map[int]*client{}, same: map[any]any{}, offset: map[string]int64{}}
 }
@@ -298,9 +289,7 @@ func (p *player) message(s step) []byte {
 func marshal(t testing.TB, doc bson.D) bson.Raw {
 	t.Helper()
 	raw, err := bson.Marshal(doc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	return raw
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/unified-test-runner/utr/embedded/server"
 	"github.com/unified-test-runner/utr/embedded/wire"
+	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -146,9 +147,7 @@ func TestMalformed(t *testing.T) {
 		for _, m := range cases {
 			c := connect(t, p.servers[0])
 			message, err := hex.DecodeString(m.Bytes)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Check(t, err)
 			c.send(message)
 			for _, want := range m.Replies {
 				got, err := c.receive()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/unified-test-runner/utr/embedded/command"
 	"github.com/unified-test-runner/utr/embedded/data/value"
+	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
 // doc reads Extended JSON.
@@ -124,9 +125,7 @@ func TestCollation(t *testing.T) {
 // a document.
 func TestErrorsOfExpressions(t *testing.T) {
 	f, err := Compile(doc(t, `{"$or":[{"$expr":{"$divide":[1,"$a"]}},{"b":1}]}`), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	if got, err := f.Matches(doc(t, `{"a":0,"b":1}`)); err == nil {
 		t.Errorf("got %v and no error", got)
 	}
@@ -158,9 +157,7 @@ func TestRefusedFilters(t *testing.T) {
 
 func TestPositionOfMatch(t *testing.T) {
 	f, err := Compile(doc(t, `{"a":{"$elemMatch":{"x":2}}}`), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	if _, m, _ := f.Find(doc(t, `{"a":[{"x":1},{"x":2}]}`)); m.Index != 1 {
 		t.Errorf("index %d, want 1", m.Index)
 	}
@@ -241,9 +238,7 @@ func TestSortAgainstTwin(t *testing.T) {
 			n = -1
 		}
 		o, err := CompileOrder(bson.D{{Key: "a", Value: n}}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, err)
 		got := slices.Clone(docs)
 		Sort(got, o, func(d bson.D) bson.D { return d })
 		want := naiveSort(docs, "a", down)

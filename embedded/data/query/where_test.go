@@ -8,6 +8,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/command"
+	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
 func TestWhere(t *testing.T) {
@@ -83,9 +84,7 @@ func TestWhereThatIsInterrupted(t *testing.T) {
 	stop, n := errors.New("stop"), 0
 	o := Options{Scripts: &Scripts{Sleep: func(time.Duration) error { n++; return stop }}}
 	f, err := Compile(doc(t, `{"$or":[{"$where":"sleep(1)"},{"$where":"sleep(2)"}]}`), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	if _, err := f.Matches(doc(t, `{}`)); err != stop || n != 1 {
 		t.Errorf("got %v after %d sleeps", err, n)
 	}

@@ -7,6 +7,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/data/value"
+	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
 var functions = []struct {
@@ -46,14 +47,11 @@ func TestFunctions(t *testing.T) {
 
 func TestBuiltin(t *testing.T) {
 	f, err := Parse(`function inc() { return emit(0, this.x + 1) }`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	var got []any
 	emit := Builtin(func(args []any) (any, error) { got = args; return nil, nil })
-	if _, err := f.Call(this42, map[string]any{"emit": emit}); err != nil {
-		t.Fatal(err)
-	}
+	_, err = f.Call(this42, map[string]any{"emit": emit})
+	testkit.Check(t, err)
 	if len(got) != 2 || got[0] != 0.0 || got[1] != 42.0 {
 		t.Errorf("emitted %v", got)
 	}
@@ -93,9 +91,7 @@ func TestRefusals(t *testing.T) {
 
 func TestEndlessRecursionEnds(t *testing.T) {
 	f, err := Parse(`function() { var f = null; f = () => f(); return f() }`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	if _, err := f.Call(nil, nil); !errors.Is(err, ErrBudget) {
 		t.Errorf("got %v", err)
 	}

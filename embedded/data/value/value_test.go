@@ -7,14 +7,14 @@ import (
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
 func decimal128(t testing.TB, s string) bson.Decimal128 {
 	t.Helper()
 	d, err := bson.ParseDecimal128(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	return d
 }
 
