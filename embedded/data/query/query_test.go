@@ -1,7 +1,9 @@
 package query
 
 import (
+	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -98,39 +100,21 @@ func TestMatches(t *testing.T) {
 }
 
 func TestCollation(t *testing.T) {
-	for _, row := range []struct {
-		reason, collation string
-		want              bool
-	}{
-		{"a weak collation ignores case", `{"locale":"en","strength":2}`, true},
-		{"unless it has a level for it", `{"locale":"en","strength":2,"caseLevel":true}`, false},
-		{"a strong one does not", `{"locale":"en"}`, false},
-		{"nor does the simple one", `{"locale":"simple"}`, false},
+	for collation, equal := range map[string]bool{ // x to X
+		`{"locale":"en","strength":2}`: true, `{"locale":"en","strength":2,"caseLevel":true}`: false, `{"locale":"en"}`: false,
+		`{"locale":"simple"}`: false,
 	} {
-		c, err := ParseCollation(doc(t, row.collation))
-		if err != nil {
-			t.Fatalf("%s: %v", row.reason, err)
-		}
+		c, err := ParseCollation(doc(t, collation))
+		testkit.Check(t, err)
 		f, err := Compile(doc(t, `{"a":"X"}`), Options{Collation: c})
-		if err != nil {
-			t.Fatalf("%s: %v", row.reason, err)
-		}
-		if got, err := f.Matches(doc(t, `{"a":"x"}`)); got != row.want || err != nil {
-			t.Errorf("%s: got %v, %v", row.reason, got, err)
+		testkit.Check(t, err)
+		if got, err := f.Matches(doc(t, `{"a":"x"}`)); got != equal || err != nil {
+			t.Errorf("%s: got %v, %v", collation, got, err)
 		}
 	}
 }
 
-// TestErrorsOfExpressions reports the error of an expression that only fails on
-// a document.
-func TestErrorsOfExpressions(t *testing.T) {
-	f, err := Compile(doc(t, `{"$or":[{"$expr":{"$divide":[1,"$a"]}},{"b":1}]}`), Options{})
-	testkit.Check(t, err)
-	if got, err := f.Matches(doc(t, `{"a":0,"b":1}`)); err == nil {
-		t.Errorf("got %v and no error", got)
-	}
-}
-
+// TestRefusedFilters are filters that fail, some only on a document.
 func TestRefusedFilters(t *testing.T) {
 	for _, row := range []struct {
 		reason, filter string
@@ -146,20 +130,26 @@ func TestRefusedFilters(t *testing.T) {
 		{"a negative size", `{"a":{"$size":-1}}`, 2, "Failed to parse $size. Expected a non-negative number in: $size: -1"},
 		{"an expression in an upsert's filter", `{"$and":[{"$expr":true}]}`, 224, "$expr is not allowed in the query predicate for an upsert"},
 		{"an unknown expression", `{"$expr":{"$nosuch":1}}`, 168, "Unrecognized expression '$nosuch'"},
+		{"an expression that fails in a part of $or", `{"$or":[{"$expr":{"$divide":[1,"$a"]}},{"b":1}]}`, 2, "can't $divide by zero"},
+		{"a server without a script engine", `{"$where":"off"}`, 2, ""},
+		{"$where is neither string nor code", `{"$where":1}`, 2, ""},
+		{"$where below the top", `{"a":{"$elemMatch":{"$where":"1"}}}`, 2, ""},
+		{"$where is not JavaScript", `{"$where":"1 +"}`, 139, ""},
+		{"JavaScript that is not supported", `{"$where":"while (true) {}"}`, 139, ""},
+		{"an unknown variable", `{"$where":"nosuch"}`, 139, ""},
+		{"an endless function", `{"$where":"function() { let f = () => f(); return f(); }"}`, 139, ""},
 	} {
-		_, err := Compile(doc(t, row.filter), Options{Upsert: row.code == 224})
-		e, ok := err.(*command.Error)
-		if !ok || e.Code != row.code || e.Message != row.text {
+		o := Options{Upsert: row.code == 224}
+		if row.text == "" {
+			o.Scripts = &Scripts{Disabled: strings.Contains(row.filter, "off"), Sleep: func(time.Duration) error { return nil }}
+		}
+		f, err := Compile(doc(t, row.filter), o)
+		if err == nil {
+			_, err = f.Matches(doc(t, `{"a":0,"b":1}`))
+		}
+		if e, ok := err.(*command.Error); !ok || e.Code != row.code || row.text != "" && e.Message != row.text {
 			t.Errorf("%s: got %v", row.reason, err)
 		}
-	}
-}
-
-func TestPositionOfMatch(t *testing.T) {
-	f, err := Compile(doc(t, `{"a":{"$elemMatch":{"x":2}}}`), Options{})
-	testkit.Check(t, err)
-	if _, m, _ := f.Find(doc(t, `{"a":[{"x":1},{"x":2}]}`)); m.Index != 1 {
-		t.Errorf("index %d, want 1", m.Index)
 	}
 }
 
@@ -187,6 +177,64 @@ func TestProjections(t *testing.T) {
 	}
 	if _, err := CompileProjection(doc(t, `{"a":1,"b":0}`), Options{}, false); err == nil {
 		t.Error("inclusion and exclusion mixed are not refused")
+	}
+	f, err := Compile(doc(t, `{"a":{"$elemMatch":{"x":2}}}`), Options{})
+	testkit.Check(t, err)
+	if _, m, _ := f.Find(doc(t, `{"a":[{"x":1},{"x":2}]}`)); m.Index != 1 {
+		t.Errorf("the positional operator means index %d, not 1", m.Index)
+	}
+}
+
+func TestWhere(t *testing.T) {
+	for _, row := range []struct {
+		reason string
+		where  any
+		want   bool
+		slept  time.Duration
+	}{
+		{"an expression", "this.a == 1", true, 0},
+		{"an expression that is false", "this.a == 2", false, 0},
+		{"the document has a name, too", "obj.b.c > 2;", true, 0},
+		{"what is not there", "this.nothing", false, 0},
+		{"a function", "function() { return this.a === 1; }", true, 0},
+		{"a function with a name and a parameter", "function f(x) { return obj.a < 0; }", false, 0},
+		{"an arrow function", "() => true", true, 0},
+		{"a function that returns nothing", "function() { this.a; }", false, 0},
+		{"the body of a function", "var x = this.a; return x + 1 == 2", true, 0},
+		{"a body without return", "var x = this.a;", false, 0},
+		{"code", bson.JavaScript("this.a"), true, 0},
+		{"code with a scope", bson.CodeWithScope{Code: "this.a == n", Scope: bson.D{{Key: "n", Value: int32(1)}}}, true, 0},
+		{"an empty string is false", "''", false, 0},
+		{"any other is true", "'0'", true, 0},
+		{"sleep gives nothing", "sleep(10)", false, 10 * time.Millisecond},
+		{"and what follows is evaluated", "sleep(2000) || true", true, 2 * time.Second},
+		{"within a function", "function() { sleep(100); return true; }", true, 100 * time.Millisecond},
+		{"twice", "function() { sleep(1); sleep(2); return this.a; }", true, 3 * time.Millisecond},
+		{"sleep of what is not a time", "sleep('x') || sleep(-1) || sleep() || true", true, 0},
+		{"sleep that is not reached", "this.a || sleep(1000)", true, 0},
+	} {
+		var slept time.Duration
+		o := Options{Scripts: &Scripts{Sleep: func(d time.Duration) error { slept += d; return nil }}}
+		f, err := Compile(bson.D{{Key: "$where", Value: row.where}}, o)
+		if err != nil {
+			t.Errorf("%s: %v", row.reason, err)
+			continue
+		}
+		got, err := f.Matches(doc(t, `{"a":1,"b":{"c":3}}`))
+		if err != nil || got != row.want || slept != row.slept {
+			t.Errorf("%s: got %v after %v, %v; want %v after %v", row.reason, got, slept, err, row.want, row.slept)
+		}
+	}
+}
+
+// What ends a sleep ends the match, as it is, and no further sleep begins.
+func TestWhereThatIsInterrupted(t *testing.T) {
+	stop, n := errors.New("stop"), 0
+	o := Options{Scripts: &Scripts{Sleep: func(time.Duration) error { n++; return stop }}}
+	f, err := Compile(doc(t, `{"$or":[{"$where":"sleep(1)"},{"$where":"sleep(2)"}]}`), o)
+	testkit.Check(t, err)
+	if _, err := f.Matches(doc(t, `{}`)); err != stop || n != 1 {
+		t.Errorf("got %v after %d sleeps", err, n)
 	}
 }
 
@@ -257,16 +305,10 @@ func FuzzFilter(f *testing.F) {
 		f.Add([]byte(value.Encode(doc(f, row.filter))), []byte(value.Encode(doc(f, row.doc))))
 	}
 	f.Fuzz(func(t *testing.T, a, b []byte) {
-		filter, err := value.Decode(a)
-		if err != nil {
-			return
-		}
-		d, err := value.Decode(b)
-		if err != nil {
-			return
-		}
+		filter, err1 := value.Decode(a)
+		d, err2 := value.Decode(b)
 		m, err := Compile(filter, Options{})
-		if err != nil {
+		if errors.Join(err, err1, err2) != nil {
 			return
 		}
 		got, err := m.Matches(d)
