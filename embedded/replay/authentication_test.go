@@ -58,34 +58,20 @@ func (p *prover) rewrite(s step, doc bson.D) bson.D {
 
 // begin makes the client that sends the recorded first message.
 func (p *prover) begin(s step, doc bson.D) {
-	var mechanism, first string
-	for _, e := range doc {
-		switch e.Key {
-		case "mechanism":
-			mechanism = e.Value.(string)
-		case "payload":
-			first = string(e.Value.(bson.Binary).Data)
-		}
-	}
+	sent := marshal(p.t, doc)
+	_, payload, _ := sent.Lookup("payload").BinaryOK()
+	first := string(payload)
 	_, nonce, ok := strings.Cut(first, ",r=")
 	if !ok {
 		return
 	}
-	password := "p"
-	if s.Scenario == "wrong password" {
-		password = "wrong"
-	}
-	hash, client := scram.SHA256, (*scram.Client)(nil)
-	var err error
-	if mechanism == "SCRAM-SHA-1" {
+	password := map[bool]string{true: "wrong", false: "p"}[s.Scenario == "wrong password"]
+	client, err := scram.SHA256.NewClient("u", password, "")
+	if sent.Lookup("mechanism").StringValue() == "SCRAM-SHA-1" {
 		// The MD5 of u:mongo:p, as MongoDB hashes passwords for SCRAM-SHA-1.
 		client, err = scram.SHA1.NewClientUnprepped("u", "d4198ee555320fa5c048da6d6da440d8", "")
-	} else {
-		client, err = hash.NewClient("u", password, "")
 	}
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	testkit.Check(p.t, err)
 	c := client.WithNonceGenerator(func() string { return nonce }).NewConversation()
 	if got, err := c.Step(""); err != nil || got != first && s.Scenario != "unknown user" {
 		p.t.Fatalf("%v: the first message is %q, not %q: %v", s, got, first, err)
