@@ -16,7 +16,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/unified-test-runner/utr/embedded/command"
-	"github.com/unified-test-runner/utr/embedded/failpoint"
 	"github.com/unified-test-runner/utr/embedded/server"
 	"github.com/unified-test-runner/utr/embedded/wire"
 	"github.com/unified-test-runner/utr/internal/testkit"
@@ -62,16 +61,6 @@ func (s *stub) Rows() []command.Row {
 			s.ended.Add(1)
 			return nil, r.Context.Err()
 		}},
-		{Name: "writes", OnSecondary: true, Run: func(r *command.Request) (bson.D, error) {
-			f, _ := r.Strikes(failpoint.OnPrimaryTransactionalWrite)
-			if f.CloseConnection {
-				r.HangUp()
-			}
-			if f.HasCode {
-				return nil, command.Errorf(f.Code, "struck")
-			}
-			return bson.D{{Key: "wrote", Value: true}}, nil
-		}},
 		{Name: "counts", OnSecondary: true, Run: counting},
 		{Name: "stopsTheClock", OnSecondary: true, Run: func(r *command.Request) (bson.D, error) {
 			s.stopped.Store(true)
@@ -85,21 +74,17 @@ func (s *stub) Rows() []command.Row {
 
 // counting streams 1, 2 and 3 to clients that allow it.
 func counting(r *command.Request) (bson.D, error) {
-	n := int32(1)
-	reply := func() (bson.D, error) { return bson.D{{Key: "n", Value: n}}, nil }
+	n := int32(0)
 	var next func() (bson.D, error)
 	next = func() (bson.D, error) {
-		n++
-		r.Stream = next
-		if n == 3 {
+		if n++; r.ExhaustAllowed && n < 3 {
+			r.Stream = next
+		} else {
 			r.Stream = nil
 		}
-		return reply()
+		return bson.D{{Key: "n", Value: n}}, nil
 	}
-	if r.ExhaustAllowed {
-		r.Stream = next
-	}
-	return reply()
+	return next()
 }
 
 func (s *stub) OperationTime() bson.Timestamp {

@@ -277,9 +277,7 @@ func TestCloseWhileBusy(t *testing.T) {
 		stream.send(wire.ExhaustAllowed, d("hello", 1, "topologyVersion", version, "maxAwaitTimeMS", 3600000))
 		synctest.Wait()
 		began := time.Now()
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, c.Close())
 		if took := time.Since(began); took != 0 {
 			t.Errorf("something waited %v before it ended", took)
 		}

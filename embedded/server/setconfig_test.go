@@ -9,6 +9,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/command"
+	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
 // setDocument is a configuration in Extended JSON whose members are given.
@@ -66,9 +67,7 @@ func TestParseSetConfig(t *testing.T) {
 		{"seven voters", "8.0", "[" + seven + "]", 0},
 	} {
 		profile, err := ProfileNamed(row.version)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, err)
 		_, err = ParseSetConfig(setDocument(t, row.text), profile)
 		var refused *command.Error
 		switch {
@@ -83,23 +82,14 @@ func TestParseSetConfig(t *testing.T) {
 // Votes, priorities and presence decide who is primary.
 func TestElections(t *testing.T) {
 	profile, err := ProfileNamed("8.0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	const members = `[{"_id": 0, "host": "a:1"}, {"_id": 1, "host": "b:1", "priority": 5}, {"_id": 2, "host": "c:1", "arbiterOnly": true}]`
 	config, err := ParseSetConfig(setDocument(t, members), profile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	c := NewCluster(Config{Kind: ReplicaSet, Profile: profile, SetName: "rs"})
-	defer func() {
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
-	if _, err := c.Configure(config); err != nil {
-		t.Fatal(err)
-	}
+	defer func() { testkit.Check(t, c.Close()) }()
+	_, err = c.Configure(config)
+	testkit.Check(t, err)
 	there := map[string]*Server{}
 	for _, step := range []struct{ reason, host, primary string }{
 		{"one of three votes is not a majority", "a:1", ""},
@@ -120,15 +110,12 @@ func TestElections(t *testing.T) {
 		if p := c.Primary(); p != nil {
 			got = p.Address()
 		}
-		if got != step.primary {
-			t.Errorf("%s: the primary is %q, not %q", step.reason, got, step.primary)
+		testkit.Equal(t, step.reason+": the primary", got, step.primary)
+	}
+	for _, host := range []string{"d:1", "b:1"} {
+		if _, err := c.Join(host, Place{}); err == nil {
+			t.Errorf("%s, a stranger or a member, joins", host)
 		}
-	}
-	if _, err := c.Join("d:1", Place{}); err == nil {
-		t.Error("a stranger joins")
-	}
-	if _, err := c.Join("b:1", Place{}); err == nil {
-		t.Error("a member joins twice")
 	}
 	if _, err := c.Join("a:1", Place{Parameters: bson.D{{Key: "nonsense", Value: 1}}}); !errors.Is(err, ErrParameter) {
 		t.Errorf("an unknown parameter: %v", err)
