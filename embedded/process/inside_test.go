@@ -2,83 +2,78 @@ package process_test
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
-	"net"
 	"os"
-	"strconv"
 	"strings"
+	"sync"
 	"testing"
-
-	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/process"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/internal/testkit/utrtest"
 )
 
-// inside runs a mongod in this process, its host in another. stop gives its exit
-// code.
-func inside(m *machine, args ...string) (address string, stop func() int) {
-	m.t.Helper()
-	port := strconv.Itoa(m.port())
+// inside runs a mongod, which the story calls a, in this process, and its host in another. stop gives its exit code.
+func (s *story) inside(args ...string) (stop func() int) {
+	s.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan int, 1)
 	said, log := io.Pipe()
-	var errs bytes.Buffer
-	env := process.Environment{Stdout: log, Stderr: &errs, PID: os.Getpid(), Self: []string{utrtest.Command(m.t)}}
+	env := process.Environment{Stdout: log, Stderr: io.Discard, PID: os.Getpid(), Self: []string{utrtest.Command(s.t)}}
 	env.Getenv = func(string) string { return "" }
 	go func() {
-		ended <- process.Run(ctx, false, append(args, "--bind_ip", m.host, "--port", port), env)
+		ended <- process.Run(ctx, false, append(args, "--bind_ip", s.host, "--port", s.fill("PORT(a)")), env)
 		_ = log.Close()
 	}()
 	ready := make(chan bool)
+	serves := sync.OnceFunc(func() { close(ready) })
 	go func() {
-		serves := false
 		for lines := bufio.NewScanner(said); lines.Scan(); {
-			if !serves && strings.Contains(lines.Text(), `"Waiting for connections"`) {
-				serves = true
-				close(ready)
+			if strings.Contains(lines.Text(), `"Waiting for connections"`) {
+				serves()
 			}
 		}
 	}()
 	stop = func() int {
 		cancel()
-		code := testkit.Receive(m.t, "the end of mongod", ended)
+		code := testkit.Receive(s.t, "the end of mongod", ended)
 		ended <- code
 		return code
 	}
-	m.t.Cleanup(func() { stop() })
-	testkit.Receive(m.t, "mongod to serve", ready)
-	return net.JoinHostPort(m.host, port), stop
+	s.t.Cleanup(func() { stop() })
+	testkit.Receive(s.t, "mongod to serve", ready)
+	return stop
 }
 
 // A process leaves nothing behind when it ends, whatever its clients do: TestMain
 // looks for goroutines.
 func TestNothingIsLeft(t *testing.T) {
-	m := newMachine(t)
 	for _, args := range [][]string{nil, {"--replSet", "rs"}} {
-		address, stop := inside(m, args...)
-		c := client(t, "mongodb://"+address+"/?directConnection=true")
-		run(t, c, e("ping", 1))
-		if args != nil {
-			run(t, c, e("replSetInitiate", bson.D{}))
-			insert(t, c) // the connection is the same, and served by the host now
-		}
-		dial(t, address) // it says nothing
-		if code := stop(); code != 0 {
-			t.Errorf("%v: exit code %d", args, code)
-		}
+		t.Run(fmt.Sprint(args), func(t *testing.T) {
+			s := newStory(t)
+			stop := s.inside(args...)
+			s.step(`a {"ping": 1} -> "ok": 1.0`)
+			if args != nil {
+				s.step(`a {"replSetInitiate": {}} -> "ok": 1.0`)
+				s.step(`insert a`) // the connection is the same, and served by the host now
+			}
+			dial(t, s.address("a")) // it says nothing
+			if code := stop(); code != 0 {
+				t.Errorf("exit code %d", code)
+			}
+		})
 	}
 }
 
 // Strangers get nowhere, and do no harm.
 func TestStrangers(t *testing.T) {
-	address, _ := inside(newMachine(t), "--replSet", "rs")
-	c := client(t, "mongodb://"+address+"/?directConnection=true")
-	run(t, c, e("replSetInitiate", bson.D{}))
+	s := newStory(t)
+	s.inside("--replSet", "rs")
+	address := s.address("a")
+	s.step(`a {"replSetInitiate": {}} -> "ok": 1.0`)
 	var state struct{ State, Host, Token string }
 	if err := json.Unmarshal([]byte(say(t, address, `utr {"kind":"state"}`+"\n")), &state); err != nil || state.State != "member" || state.Host == "" {
 		t.Fatalf("%+v, %v", state, err)
@@ -104,7 +99,7 @@ func TestStrangers(t *testing.T) {
 			t.Errorf("%s: got %q, not %q", r.reason, got, r.want)
 		}
 	}
-	insert(t, c)
+	s.step(`insert a`)
 }
 
 // A host ends with its context, and refuses what it can not serve.

@@ -30,59 +30,24 @@ import (
 
 func TestMain(m *testing.M) { utrtest.Main(m, func() error { return goleak.Find() }) }
 
-// machine is where the processes of a test run: each has a port of its own, on
-// an address that nobody else uses.
-type machine struct {
-	*utrtest.Place
-	t        *testing.T
-	host     string
-	nextPort int
-}
-
-func newMachine(t *testing.T) *machine {
-	t.Helper()
-	t.Parallel()
-	return &machine{utrtest.NewPlace(t), t, utrtest.Address(t), utrtest.Ports}
-}
-
-func (m *machine) port() int { m.nextPort++; return m.nextPort }
-
 // proc is a mongod or a mongos.
 type proc struct {
 	*utrtest.Process
-	machine *machine
-	port    int
-	address string
-	dir     string
-	args    []string
-}
-
-// start starts one with a folder and a log of its own, and waits until it serves.
-func (m *machine) start(name string, args ...string) *proc {
-	m.t.Helper()
-	return m.startOn(m.port(), name, args...)
-}
-
-func (m *machine) startOn(port int, name string, args ...string) *proc {
-	m.t.Helper()
-	p := &proc{machine: m, port: port, dir: m.t.TempDir()}
-	p.address = net.JoinHostPort(m.host, strconv.Itoa(p.port))
-	p.args = append([]string{name, "--bind_ip", m.host, "--port", strconv.Itoa(p.port), "--setParameter", "enableTestCommands=1",
-		"-v", "--logpath", filepath.Join(p.dir, "log"), "--logappend"}, args...)
-	if name == "mongod" {
-		p.args = append(p.args, "--dbpath", p.dir)
-	}
-	p.again()
-	return p
+	story *story
+	dir   string
+	args  []string
 }
 
 // again starts it again, with more options.
 func (p *proc) again(more ...string) {
-	p.machine.t.Helper()
+	p.story.t.Helper()
 	before := p.serving()
 	p.args = append(p.args, more...)
-	p.Process = p.machine.Start(p.args...)
-	testkit.Until(p.machine.t, p.address+" to serve", func() bool { return p.serving() > before || p.Ended() })
+	p.Process = p.story.Start(p.args...)
+	testkit.Until(p.story.t, "a process to serve", func() bool { return p.serving() > before || p.Ended() })
+	if p.Ended() {
+		p.story.t.Fatalf("%q has ended: %s", p.args, p.Said())
+	}
 }
 
 func (p *proc) log() string {
@@ -94,10 +59,10 @@ func (p *proc) log() string {
 func (p *proc) serving() int { return strings.Count(p.log(), `"msg":"Waiting for connections"`) }
 
 // end sends a signal and expects an exit code.
-func (p *proc) end(signal os.Signal, code int) utrtest.Result {
-	p.machine.t.Helper()
+func (p *proc) end(signal os.Signal, code int) {
+	p.story.t.Helper()
 	p.Signal(signal)
-	return p.End().Want(code)
+	p.End().Want(code)
 }
 
 // TestStories plays testdata/stories.txt: processes, and what clients of the Go driver get from them.
@@ -126,22 +91,31 @@ func TestStories(t *testing.T) {
 	for _, text := range strings.Split(string(text), "\n\n") {
 		title, steps, _ := strings.Cut(strings.TrimPrefix(text, "== "), "\n")
 		t.Run(title, func(t *testing.T) {
-			s := &story{newMachine(t), map[string]int{}, map[string]string{}, map[string]*proc{}, map[string]*mongo.Client{}}
+			s := newStory(t)
 			for line := range strings.Lines(strings.ReplaceAll(steps, "\n\t", " ")) {
 				if !strings.HasPrefix(line, "#") && !t.Failed() {
-					s.step(s.fill(strings.TrimSpace(line)))
+					s.step(strings.TrimSpace(line))
 				}
 			}
 		})
 	}
 }
 
+// story is where the processes of a test run: each has a port of its own, on an address that nobody else uses.
 type story struct {
-	*machine
+	*utrtest.Place
+	t       *testing.T
+	host    string
 	ports   map[string]int
 	dirs    map[string]string
 	procs   map[string]*proc
 	clients map[string]*mongo.Client
+}
+
+func newStory(t *testing.T) *story {
+	t.Helper()
+	t.Parallel()
+	return &story{utrtest.NewPlace(t), t, utrtest.Address(t), map[string]int{}, map[string]string{}, map[string]*proc{}, map[string]*mongo.Client{}}
 }
 
 var places = regexp.MustCompile(`(HOST|IP|PORT|PID|DIR)\((\w+)\)`)
@@ -156,43 +130,55 @@ func (s *story) fill(line string) string {
 		case "IP":
 			return s.host
 		case "DIR":
-			if s.dirs[name] == "" {
-				s.dirs[name] = s.t.TempDir()
-			}
-			return s.dirs[name]
+			return s.dir(name)
 		case "HOST":
-			return net.JoinHostPort(s.host, s.portOf(name))
+			return s.address(name)
 		default:
-			return s.portOf(name)
+			_, port, _ := net.SplitHostPort(s.address(name))
+			return port
 		}
 	})
 }
 
-func (s *story) portOf(name string) string {
-	if s.ports[name] == 0 {
-		s.ports[name] = s.port()
+func (s *story) dir(name string) string {
+	if s.dirs[name] == "" {
+		s.dirs[name] = s.t.TempDir()
 	}
-	return strconv.Itoa(s.ports[name])
+	return s.dirs[name]
+}
+
+func (s *story) address(name string) string {
+	if s.ports[name] == 0 {
+		s.ports[name] = utrtest.Ports + len(s.ports)
+	}
+	return net.JoinHostPort(s.host, strconv.Itoa(s.ports[name]))
 }
 
 func (s *story) client(name string) *mongo.Client {
 	if s.clients[name] == nil {
-		s.clients[name] = s.procs[name].direct()
+		s.clients[name] = client(s.t, "mongodb://"+s.address(name)+"/?directConnection=true")
 	}
 	return s.clients[name]
 }
 
 func (s *story) step(line string) {
-	t, words := s.t, strings.Fields(line)
+	t := s.t
 	t.Helper()
+	line = s.fill(line)
+	words := strings.Fields(line)
 	_, want, _ := strings.Cut(line, " -> ")
 	code, _ := strconv.Atoi(want)
 	c := func() *mongo.Collection { return s.client(words[1]).Database("db").Collection("c") }
 	switch name := words[1]; words[0] {
 	case "start":
-		s.portOf(name)
-		s.procs[name] = s.startOn(s.ports[name], words[2], words[3:]...)
-		s.dirs[name] = s.procs[name].dir
+		p := &proc{story: s, dir: s.dir(name)}
+		p.args = append([]string{words[2], "--bind_ip", s.host, "--port", s.fill("PORT(" + name + ")"), "--setParameter", "enableTestCommands=1",
+			"-v", "--logpath", filepath.Join(p.dir, "log"), "--logappend"}, words[3:]...)
+		if words[2] == "mongod" {
+			p.args = append(p.args, "--dbpath", p.dir)
+		}
+		s.procs[name] = p
+		p.again()
 	case "again":
 		s.procs[name].again(words[2:]...)
 	case "kill":
@@ -219,11 +205,11 @@ func (s *story) step(line string) {
 	case "state":
 		state := strings.Join(words[3:], " ")
 		testkit.Until(t, line, func() bool {
-			raw, _ := try(t, s.client(name), e("replSetGetStatus", 1))
+			raw, _ := s.client(name).Database("admin").RunCommand(testkit.Context(t), bson.D{{Key: "replSetGetStatus", Value: 1}}).Raw()
 			members, _ := raw.Lookup("members").Array().Values()
 			return slices.ContainsFunc(members, func(m bson.RawValue) bool {
 				return m.Document().Lookup("stateStr").StringValue() == state && slices.ContainsFunc(strings.Split(words[2], ","),
-					func(name string) bool { return m.Document().Lookup("name").StringValue() == s.procs[name].address })
+					func(name string) bool { return m.Document().Lookup("name").StringValue() == s.address(name) })
 			})
 		})
 	case "until":
@@ -314,27 +300,6 @@ func client(t *testing.T, uri string) *mongo.Client {
 	return c
 }
 
-// direct is a client of one process.
-func (p *proc) direct() *mongo.Client {
-	p.machine.t.Helper()
-	return client(p.machine.t, "mongodb://"+p.address+"/?directConnection=true")
-}
-
-// try runs a command on admin.
-func try(t *testing.T, c *mongo.Client, command ...bson.E) (bson.Raw, error) {
-	t.Helper()
-	return c.Database("admin").RunCommand(testkit.Context(t), bson.D(command)).Raw()
-}
-
-// run is try for a command that succeeds.
-func run(t *testing.T, c *mongo.Client, command ...bson.E) {
-	t.Helper()
-	_, err := try(t, c, command...)
-	testkit.Check(t, err)
-}
-
-func e(key string, value any) bson.E { return bson.E{Key: key, Value: value} }
-
 // insert writes a document.
 func insert(t *testing.T, c *mongo.Client) {
 	t.Helper()
@@ -343,9 +308,9 @@ func insert(t *testing.T, c *mongo.Client) {
 }
 
 // message is a command as bytes.
-func message(t *testing.T, command ...bson.E) []byte {
+func message(t *testing.T, command string) []byte {
 	t.Helper()
-	doc, err := bson.Marshal(append(bson.D(command), e("$db", "admin")))
+	doc, err := bson.Marshal(bson.D{{Key: command, Value: 1}, {Key: "$db", Value: "admin"}})
 	testkit.Check(t, err)
 	return wire.AppendMsg(nil, 1, 0, 0, doc)
 }
@@ -372,17 +337,18 @@ func say(t *testing.T, address, text string) string {
 // A client that sends no more is answered what it has sent, whoever serves it:
 // one that came before the set was initiated, and one that came later.
 func TestHalfClosed(t *testing.T) {
-	p := newMachine(t).start("mongod", "--replSet", "rs")
-	early := dial(t, p.address)
-	_, err := early.Write(message(t, e("hello", 1)))
+	s := newStory(t)
+	s.step(`start a mongod --replSet rs`)
+	early := dial(t, s.address("a"))
+	_, err := early.Write(message(t, "hello"))
 	testkit.Check(t, err)
 	_, _, err = wire.ReadMessage(early)
 	testkit.Check(t, err)
-	run(t, p.direct(), e("replSetInitiate", bson.D{}))
-	run(t, p.direct(), e("configureFailPoint", "failCommand"), e("mode", bson.D{e("times", 2)}),
-		e("data", bson.D{e("failCommands", bson.A{"ping"}), e("blockConnection", true), e("blockTimeMS", 100)}))
-	for who, nc := range map[string]*net.TCPConn{"one that came before": early, "one that came later": dial(t, p.address)} {
-		_, err := nc.Write(message(t, e("ping", 1)))
+	s.step(`a {"replSetInitiate": {}} -> "ok": 1.0`)
+	s.step(`a {"configureFailPoint": "failCommand", "mode": {"times": 2},
+		"data": {"failCommands": ["ping"], "blockConnection": true, "blockTimeMS": 100}} -> "ok": 1.0`)
+	for who, nc := range map[string]*net.TCPConn{"one that came before": early, "one that came later": dial(t, s.address("a"))} {
+		_, err := nc.Write(message(t, "ping"))
 		testkit.Check(t, err)
 		testkit.Check(t, nc.CloseWrite())
 		if _, _, err := wire.ReadMessage(nc); err != nil {
@@ -396,19 +362,20 @@ func TestHalfClosed(t *testing.T) {
 
 // A host does not outlive the members whose folders are gone.
 func TestHostEnds(t *testing.T) {
-	p := newMachine(t).start("mongod")
-	run(t, p.direct(), e("ping", 1))
+	s := newStory(t)
+	s.step(`start a mongod`)
+	s.step(`a {"ping": 1} -> "ok": 1.0`)
 	var memory struct{ Host string }
-	text, err := os.ReadFile(filepath.Join(p.dir, "utr-host.json"))
+	text, err := os.ReadFile(s.fill("DIR(a)/utr-host.json"))
 	if err == nil {
 		err = json.Unmarshal(text, &memory)
 	}
 	if err != nil || memory.Host == "" {
 		t.Fatalf("%s: %v", text, err)
 	}
-	p.end(syscall.SIGKILL, -1)
+	s.step(`kill a`)
 	dial(t, memory.Host) // it waits for the process to come again
-	testkit.Check(t, os.RemoveAll(p.dir))
+	testkit.Check(t, os.RemoveAll(s.dir("a")))
 	testkit.Until(t, "the host to end", func() bool {
 		nc, err := net.Dial("tcp", memory.Host)
 		if err == nil {
