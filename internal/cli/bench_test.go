@@ -17,6 +17,7 @@ import (
 	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/internal/ledger"
+	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/report"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/runner"
@@ -61,6 +62,7 @@ type bench struct {
 	opened any    // the options of the deployment
 	before string // what standard error held when the run began
 	kept   bool   // the logs of local servers
+	cut    bool   // the run was cut short
 }
 
 type noEngine struct{ engine.Engine }
@@ -130,6 +132,7 @@ func newBench(t testing.TB) *bench {
 			}
 			s := b.summary
 			s.Interrupted = ctx.Err() != nil
+			b.cut = s.Interrupted
 			cfg.Notify(result.RunFinished{Summary: s})
 			return s, b.fails
 		},
@@ -161,7 +164,7 @@ func (b *bench) utr(line string) int {
 	}
 	b.out.Reset()
 	b.err.Reset()
-	b.ran, b.suites, b.opened, b.before, b.kept = nil, nil, nil, "", false
+	b.ran, b.suites, b.opened, b.before, b.kept, b.cut = nil, nil, nil, "", false, false
 	return b.Main(b.ctx, args)
 }
 
@@ -245,34 +248,46 @@ func fields(of any) string {
 
 func write(t testing.TB, path, text string) {
 	t.Helper()
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)))
 }
 
 func read(t testing.TB, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	return string(text)
+}
+
+// lacks checks that a text holds none of the parts.
+func lacks(t testing.TB, reason, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if strings.Contains(text, part) {
+			t.Errorf("%s: %q is in: %s", reason, part, text)
+		}
+	}
 }
 
 // contentsOf gives the text of every file in a folder, by its name.
 func contentsOf(t testing.TB, dir string) map[string]string {
 	t.Helper()
-	names, err := filepath.Glob(filepath.Join(dir, "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries, err := os.ReadDir(dir)
+	testkit.Check(t, err)
 	texts := map[string]string{}
-	for _, name := range names {
-		if about, err := os.Stat(name); err == nil && about.Mode().IsRegular() {
-			texts[filepath.Base(name)] = read(t, name)
+	for _, e := range entries {
+		if e.Type().IsRegular() {
+			texts[e.Name()] = read(t, filepath.Join(dir, e.Name()))
 		}
 	}
 	return texts
+}
+
+// ledger gives the entries of the ledger, by the names of their files.
+func (b *bench) ledger(t testing.TB) map[string]string {
+	t.Helper()
+	dir := filepath.Join(b.env[ledger.EnvDir], "ledger")
+	testkit.Check(t, os.MkdirAll(dir, 0o755))
+	return contentsOf(t, dir)
 }
 
 // finished is the note of a test that ended.

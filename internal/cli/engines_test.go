@@ -2,10 +2,11 @@ package cli
 
 import (
 	"encoding/json"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
 // failing is a suite with a failure for each client: it has the code that a
@@ -52,31 +53,25 @@ func TestCompare(t *testing.T) {
 	} {
 		b.expect(t, r.reason, r.line, r.code, r.want)
 	}
-	if text := read(t, "records"); !says(text, `"test":"not the same" … "aspect":"verdict"`) {
-		t.Errorf("records: %s", text)
-	}
-	if found, err := os.ReadDir("found"); err != nil || len(found) != 1 {
-		t.Errorf("written: %v, %v", found, err)
-	}
+	testkit.Says(t, read(t, "records"), `"test":"not the same"`, `"aspect":"verdict"`)
+	testkit.Equal(t, "suites that --write wrote", len(contentsOf(t, "found")), 1)
 }
 
 // Every report shows backoff delays, slept or not.
 func TestBackoffInReports(t *testing.T) {
 	b := realBench(t)
 	write(t, "x.yml", strings.NewReplacer("MODE", "alwaysOn", "ERROR", "errorCode: 462, errorLabels: [SystemOverloadedError, RetryableError]").Replace(failing))
+	const line = `attempt \d: back off \S+ [\d.]+ ms \[[^\]]*B6\]`
 	for _, backoff := range []string{backoffReal, backoffNone} {
 		b.expect(t, backoff, "run --run not --backoff "+backoff+" --json json --junit junit x.yml", 1, "")
-		for name, text := range map[string]string{"text": b.out.String(), "JSON": read(t, "json"), "JUnit": read(t, "junit")} {
-			want := `attempt \d: back off \S+ [\d.]+ ms \[[^\]]*B6\]`
-			if name == "JSON" {
-				want = `"action":"back off"[^}]*"delayMS":[\d.]+`
-			}
-			if n := len(regexp.MustCompile(want).FindAllString(text, -1)); n != 2 {
-				t.Errorf("%s has %d delays, want 2:\n%s", name, n, text)
-			}
-		}
-		if !regexp.MustCompile(`utr run [^\n]*--backoff ` + backoff).MatchString(b.out.String()) {
-			t.Errorf("the command that runs it again lacks --backoff:\n%s", b.out.String())
+		for _, r := range []struct {
+			report, text, want string
+			times              int
+		}{
+			{"text", b.out.String(), line, 2}, {"JSON", read(t, "json"), `"action":"back off"[^}]*"delayMS":[\d.]+`, 2}, {"JUnit", read(t, "junit"), line, 2},
+			{"the command that runs it again", b.out.String(), `utr run [^\n]*--backoff ` + backoff, 1},
+		} {
+			testkit.Equal(t, r.report+" has --backoff "+backoff, len(regexp.MustCompile(r.want).FindAllString(r.text, -1)), r.times)
 		}
 	}
 }
@@ -88,22 +83,17 @@ func TestExperiment(t *testing.T) {
 	b := newBench(t)
 	b.expect(t, "in a pipe", line, 0, "seed 0")
 	plain := b.out.String()
-	if strings.Contains(plain, "naive") || strings.Contains(plain, "\x1b") || !strings.Contains(read(t, "html"), "<html") || !strings.Contains(read(t, "svg"), "<svg") {
-		t.Errorf("printed %q", plain)
-	}
+	lacks(t, "in a pipe", plain, "naive", "\x1b")
+	testkit.Says(t, read(t, "html"), "<html")
+	testkit.Says(t, read(t, "svg"), "<svg")
 	var record struct {
 		Config struct{ CapacityPerSec, Queue, IngressRatePerSec, Seed int }
 		Runs   []struct{ Policy string }
 	}
-	if err := json.Unmarshal([]byte(read(t, "json")), &record); err != nil {
-		t.Fatal(err)
-	}
-	if c := record.Config; c.CapacityPerSec != 50 || c.Queue != 25 || c.IngressRatePerSec != 50 || c.Seed != 0 || len(record.Runs) != 2 {
-		t.Errorf("record %+v", record)
-	}
+	testkit.Check(t, json.Unmarshal([]byte(read(t, "json")), &record))
+	testkit.Equal(t, "the record", record, "{{50 25 50 0} [{none} {final}]}")
 	b.Terminal = func() (int, bool) { return 80, true }
 	b.expect(t, "on a terminal", line, 0, "none 0%")
-	if _, rest, found := strings.Cut(b.out.String(), "\r\x1b[Koverload:"); !found || "overload:"+rest != plain {
-		t.Errorf("on a terminal: %q", b.out.String())
-	}
+	_, rest, _ := strings.Cut(b.out.String(), "\r\x1b[Koverload:")
+	testkit.Equal(t, "on a terminal", "overload:"+rest, plain)
 }

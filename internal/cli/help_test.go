@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"flag"
+	"fmt"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -27,29 +28,20 @@ func TestCommandsPage(t *testing.T) {
 // Every command and flag is explained, and every example can be parsed.
 func TestEveryCommandAndFlagIsExplained(t *testing.T) {
 	for _, c := range commands() {
-		if c.summary == "" || strings.HasSuffix(c.summary, ".") {
-			t.Errorf("summary of %s: %q", c.name, c.summary)
-		}
+		testkit.Equal(t, c.name+" has a summary without a full stop", c.summary != "" && !strings.HasSuffix(c.summary, "."), true)
 		f := newFlags()
 		c.declare(f)
-		explained := map[string]bool{}
+		var explained, exist []string
 		for _, r := range f.declared {
-			explained[r.name] = r.summary != ""
+			testkit.Equal(t, c.name+" "+r.name+": no summary", r.summary == "", false)
+			explained = append(explained, r.name)
 		}
-		f.set.VisitAll(func(g *flag.Flag) {
-			if !explained[g.Name] {
-				t.Errorf("utr %s --%s has no summary", c.name, g.Name)
-			}
-			delete(explained, g.Name)
-		})
-		if len(explained) > 0 {
-			t.Errorf("utr %s: %v are explained and do not exist", c.name, explained)
-		}
+		f.set.VisitAll(func(g *flag.Flag) { exist = append(exist, g.Name) })
+		slices.Sort(explained)
+		testkit.Equal(t, "the flags of "+c.name, explained, exist)
 		for _, e := range c.examples {
 			if line, is := strings.CutPrefix(e.line, "utr "); is {
-				if err := accepts(line); err != nil {
-					t.Errorf("%s: %v", e.line, err)
-				}
+				testkit.Equal(t, e.line, accepts(line), nil)
 			}
 		}
 	}
@@ -62,15 +54,13 @@ func TestCompletion(t *testing.T) {
 		for _, c := range commands() {
 			for _, r := range c.rows() {
 				spelled := r.long()
-				if shell == "fish" {
+				switch {
+				case shell == "fish" && len(r.name) == 1:
+					spelled = "-s " + r.name
+				case shell == "fish":
 					spelled = "-l " + r.name
-					if len(r.name) == 1 {
-						spelled = "-s " + r.name
-					}
 				}
-				if !strings.Contains(script, spelled) {
-					t.Errorf("%s: utr %s %s is missing", shell, c.name, spelled)
-				}
+				testkit.Equal(t, shell+": utr "+c.name+" has "+spelled, strings.Contains(script, spelled), true)
 			}
 		}
 		path, err := exec.LookPath(shell)
@@ -84,15 +74,12 @@ func TestCompletion(t *testing.T) {
 			t.Errorf("%s cannot read its script: %v\n%s", shell, err, out)
 		}
 	}
-	bash, err := exec.LookPath("bash")
-	if err != nil {
+	ask := exec.Command("bash", "-c", bashCompletion()+"\nCOMP_WORDS=(utr run --topology ''); COMP_CWORD=3; _utr; printf '%s ' \"${COMPREPLY[@]}\"")
+	out, err := ask.CombinedOutput()
+	if errors.Is(err, exec.ErrNotFound) {
 		testkit.Lacking(t, "bash", err)
 	}
-	ask := exec.Command(bash, "-c", bashCompletion()+"\nCOMP_WORDS=(utr run --topology ''); COMP_CWORD=3; _utr; printf '%s ' \"${COMPREPLY[@]}\"")
-	out, err := ask.CombinedOutput()
-	if string(out) != "auto all single replicaset sharded load-balanced " || err != nil {
-		t.Errorf("%v: %s", err, out)
-	}
+	testkit.Equal(t, "words after --topology", string(out), "auto all single replicaset sharded load-balanced ")
 }
 
 func TestNearest(t *testing.T) {
@@ -108,9 +95,7 @@ func TestNearest(t *testing.T) {
 		{"nothing at all", "", ""},
 		{"the word itself", "run", "run"},
 	} {
-		if got := nearest(r.word, []string{"jobs", "topology", "skip", "shuffle", "run"}); got != r.want {
-			t.Errorf("%s: %q is taken for %q, want %q", r.reason, r.word, got, r.want)
-		}
+		testkit.Equal(t, r.reason, nearest(r.word, []string{"jobs", "topology", "skip", "shuffle", "run"}), r.want)
 	}
 }
 
@@ -122,15 +107,11 @@ func TestWrittenCommandLines(t *testing.T) {
 	check := func(where, script string) {
 		for _, line := range commandLines(script) {
 			lines[filepath.Base(where)]++
-			if err := accepts(line); err != nil {
-				t.Errorf("%s: %s\n  %v", where, line, err)
-			}
+			testkit.Equal(t, where+": "+line, accepts(line), nil)
 		}
 	}
 	workflows, err := filepath.Glob(filepath.Join(root, ".github", "workflows", "*.yml"))
-	if err != nil || len(workflows) < 2 {
-		t.Fatalf("%v %v", workflows, err)
-	}
+	testkit.Check(t, err)
 	for _, name := range workflows {
 		var w struct {
 			Name string
@@ -138,22 +119,17 @@ func TestWrittenCommandLines(t *testing.T) {
 				Steps []struct{ Run, Uses string }
 			}
 		}
-		if err := yaml.Unmarshal([]byte(read(t, name)), &w); err != nil || w.Name == "" || len(w.Jobs) == 0 {
-			t.Errorf("%s is not a workflow: %v", name, err)
-		}
+		testkit.Check(t, yaml.Unmarshal([]byte(read(t, name)), &w))
+		testkit.Equal(t, name+" is a workflow", w.Name != "" && len(w.Jobs) > 0, true)
 		for job, j := range w.Jobs {
 			for i, s := range j.Steps {
-				if (s.Run == "") == (s.Uses == "") {
-					t.Errorf("%s: step %d of %s does nothing, or two things", name, i+1, job)
-				}
+				testkit.Equal(t, fmt.Sprintf("%s: step %d of %s does one thing", name, i+1, job), (s.Run == "") != (s.Uses == ""), true)
 				check(name, s.Run)
 			}
 		}
 	}
 	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	for _, name := range append(pages, filepath.Join(root, "README.md")) {
 		if filepath.Base(name) == "commands.md" {
 			continue // usage lines
@@ -171,9 +147,8 @@ func TestWrittenCommandLines(t *testing.T) {
 			if !strings.HasPrefix(text, "clusters:") {
 				text += "\nclusters: [{name: replicaset-8.0, embedded: replicaset}]\nsuites: [smoke]\n"
 			}
-			if _, err := matrix.Parse(name, []byte(text), matrix.Options{Getenv: func(string) string { return "mongodb://h/" }}); err != nil {
-				t.Errorf("%v\n%s", err, text)
-			}
+			_, err := matrix.Parse(name, []byte(text), matrix.Options{Getenv: func(string) string { return "mongodb://h/" }})
+			testkit.Equal(t, text, err, nil)
 		}
 	}
 	for where, least := range map[string]int{"nightly.yml": 5, "nightly.md": 6, "scale.md": 6, "running.md": 10, "matrix files": 4} {
@@ -222,41 +197,9 @@ func accepts(line string) error {
 	return err
 }
 
-// The check of written command lines notices mistakes.
-func TestWrittenCommandLinesCanBeWrong(t *testing.T) {
-	for _, r := range []struct {
-		reason, script string
-		lines          int
-		ok             bool
-	}{
-		{"a good one", "$ utr run --jobs 2 smoke   # a comment --nonsense", 1, true},
-		{"an unknown flag", "utr run --jbos 2 smoke", 1, false},
-		{"a bad value", "utr matrix m.yml --jobs none", 1, false},
-		{"a mistake in a second line", "utr run \\\n  --nonsense smoke", 1, false},
-		{"a mistake after another command", "mkdir x && utr merge --nonsense a.json", 1, false},
-		{"a mistake of another command", "utr merge a.json --json b.json > out --nonsense", 1, true},
-		{"expressions", `utr matrix n.yml --shard "$((JOB_COMPLETION_INDEX + 1))/8" --json part-${{ matrix.part }}.json`, 1, true},
-		{"an open quote", "utr run 'smoke", 1, false},
-		{"prose", "utr runs suites", 0, true},
-	} {
-		lines := commandLines(r.script)
-		var err error
-		for _, l := range lines {
-			err = errors.Join(err, accepts(l))
-		}
-		if len(lines) != r.lines || (err == nil) != r.ok {
-			t.Errorf("%s: %q %v", r.reason, lines, err)
-		}
-	}
-}
-
 // The project's own matrix is accepted, with the driver's known failures.
 func TestNightly(t *testing.T) {
-	root := testkit.Root(t)
-	b := newBench(t)
+	root, b := testkit.Root(t), newBench(t)
 	t.Chdir(root)
-	b.expect(t, "nightly.yml", "matrix nightly.yml --dry-run -v", 0, "")
-	if !slices.Contains(strings.Fields(b.out.String()), "known-failing/driver.txt") {
-		t.Errorf("the driver's known failures are not used:\n%s", b.out.String())
-	}
+	b.expect(t, "nightly.yml", "matrix nightly.yml --dry-run -v", 0, "known-failing/driver.txt")
 }

@@ -3,7 +3,11 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"io/fs"
+	"maps"
+	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -11,10 +15,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/internal/ledger"
+	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/runner"
 	"github.com/unified-test-runner/utr/source"
-	"github.com/unified-test-runner/utr/specs"
 )
 
 // Flags and environment reach the runner and the deployment.
@@ -89,38 +94,29 @@ const minimal = `{"id": "repl0", "members": [{}], "login": "bob", "password": "h
 func TestFlagsBeyondFields(t *testing.T) {
 	b := newBench(t)
 	write(t, "known.txt", "first # a reason\n")
-	if b.utr("run --known-failing known.txt suite.yml"); len(b.ran.KnownFailing) != 1 || b.ran.KnownFailing[0].Reason != "a reason" {
-		t.Errorf("known failures: %+v", b.ran.KnownFailing)
-	}
-	if b.utr("run --shuffle suite.yml"); b.ran.Shuffle == nil {
-		t.Error("--shuffle alone does not draw a seed")
-	}
-	if b.utr("run --topology sharded -"); len(b.suites) != 1 || b.suites[0].File != stdinName {
-		t.Errorf("standard input: %v %s", b.suites, b.err.String())
-	}
+	b.utr("run --known-failing known.txt suite.yml")
+	testkit.Equal(t, "known failures", len(b.ran.KnownFailing) == 1 && b.ran.KnownFailing[0].Reason == "a reason", true)
+	b.utr("run --shuffle suite.yml")
+	testkit.Equal(t, "--shuffle alone draws a seed", b.ran.Shuffle != nil, true)
+	b.utr("run --topology sharded -")
+	testkit.Equal(t, "standard input", b.suites[0].File, stdinName)
+	write(t, "secure.json", `{"members": [{}], "sslParams": {"sslCAFile": "ABSOLUTE_PATH_REPLACEMENT_TOKEN/ca.pem"}}`)
 	for line, want := range map[string]string{
 		"run --orchestration http://h:1 --cluster secure.json --orchestration-files /files":           "/files/ca.pem",
 		"DRIVERS_TOOLS=/tools run --orchestration http://h:1 --tls":                                   "/tools/.evergreen/x509gen/ca.pem",
 		"run --orchestration http://h:1 --topology single --tls --auth on --orchestration-files /ssl": "/ssl/.evergreen/x509gen/ca.pem",
 	} {
-		b := newBench(t)
-		write(t, "secure.json", `{"members": [{}], "sslParams": {"sslCAFile": "ABSOLUTE_PATH_REPLACEMENT_TOKEN/ca.pem"}}`)
+		b.env = map[string]string{ledger.EnvDir: b.env[ledger.EnvDir]}
 		b.expect(t, "certificates", line+" suite.yml", 0, "")
-		if ca := b.opened.(deployment.OrchestrationOptions).Clusters[0].Configuration.CAFile(); ca != want {
-			t.Errorf("%s: the authority is %q, want %q", line, ca, want)
-		}
+		testkit.Equal(t, line, b.opened.(deployment.OrchestrationOptions).Clusters[0].Configuration.CAFile(), want)
 	}
 	f := newFlags()
 	v := f.toggle("v", "")
 	paths, err := f.parse([]string{"a", "-", "-v", "--", "-v", "--x"})
-	if d := cmp.Diff([]string{"a", "-", "-v", "--x"}, paths); d != "" || err != nil || !*v {
-		t.Errorf("flags end at two dashes: %v %v %s", err, *v, d)
-	}
+	testkit.Equal(t, "flags end at two dashes", fmt.Sprint(paths, err, *v), "[a - -v --x] <nil> true")
 	verdicts := []*result.Verdict{{Test: result.TestID{Description: "x", Cell: "a"}}, {Test: result.TestID{Description: "y", Cell: "b"}}}
-	for cell, want := range map[string]int{"a": 1, "c": 2, "": 2} {
-		if got := len(ofCell(verdicts, cell)); got != want {
-			t.Errorf("durations of the cell %q: %d verdicts, want %d; those of other cells are better than none", cell, got, want)
-		}
+	for cell, want := range map[string]int{"a": 1, "c": 2, "": 2} { // durations of other cells are better than none
+		testkit.Equal(t, "verdicts for the durations of cell "+cell, len(ofCell(verdicts, cell)), want)
 	}
 }
 
@@ -128,6 +124,7 @@ func TestFlagsBeyondFields(t *testing.T) {
 // somebody else.
 func TestAnnouncements(t *testing.T) {
 	b := newBench(t)
+	write(t, "only.yml", `{description: x, schemaVersion: "1.0", tests: [{description: only, operations: []}]}`)
 	const drops = "utr drops these collections of the deployment at h1:1,h2:2: db.coll\n"
 	for _, r := range []struct{ reason, line, want string }{
 		{"a cluster", "run --uri mongodb://h1:1/ suite.yml", drops},
@@ -137,10 +134,8 @@ func TestAnnouncements(t *testing.T) {
 		{"local binaries", "run --local /r suite.yml", ""},
 		{"a cluster that a service makes", "run --orchestration http://h suite.yml", ""},
 	} {
-		write(t, "only.yml", `{description: x, schemaVersion: "1.0", tests: [{description: only, operations: []}]}`)
-		if b.utr(r.line); b.before != r.want || b.ran == nil {
-			t.Errorf("%s: before the run: %q, want %q", r.reason, b.before, r.want)
-		}
+		b.expect(t, r.reason, r.line, 0, "")
+		testkit.Equal(t, r.reason, b.before, r.want)
 	}
 	b.expect(t, "a dry run", "run --dry-run --run second --uri mongodb://h/ suite.yml", 0,
 		"1 tests of 1 files would run, as far as their requirements are met:\n  suite.yml: second\nthese collections would be dropped:\n  db.coll\n")
@@ -199,52 +194,60 @@ func TestRerunQuotes(t *testing.T) {
 		{"the replacement character", "\uFFFD", `\x{fffd}`},
 		{"a no-break space", "a\u00a0b\u2028c", "a\u00a0b" + `\x{2028}c`},
 	} {
-		if got := quotePattern(r.description); got != r.want {
-			t.Errorf("%s: %s, want %s", r.reason, got, r.want)
-		}
+		testkit.Equal(t, r.reason, quotePattern(r.description), r.want)
 		var p patternsFlag
 		if err := p.Set("^" + quotePattern(r.description) + "$"); err != nil || !p[0].MatchString(r.description) {
 			t.Errorf("%s: %v does not find the test (%v)", r.reason, p, err)
 		}
 	}
-	for _, r := range []struct{ reason, file, want string }{
-		{"a file named like a flag", "-v.yml", "-v.yml"},
-		{"standard input", stdinName, "-"},
-	} {
-		again := declareRun(newFlags()).rerun(&call{program: &Program{}})(result.TestID{File: r.file, Description: "x"})
+	for file, want := range map[string]string{"-v.yml": "-v.yml", stdinName: "-"} {
+		again := declareRun(newFlags()).rerun(&call{program: &Program{}})(result.TestID{File: file, Description: "x"})
 		f := newFlags()
 		declareRun(f)
-		if paths, err := f.parse(again[2:]); err != nil || len(paths) != 1 || paths[0] != r.want {
-			t.Errorf("%s: %q reads back as %q, %v", r.reason, again, paths, err)
-		}
+		paths, err := f.parse(again[2:])
+		testkit.Check(t, err)
+		testkit.Equal(t, fmt.Sprintf("%q reads back as", again), paths, []string{want})
 	}
 }
 
-// An interruption is acknowledged at once. If nothing has run, that is all.
+// An interruption is acknowledged at once. If nothing has run, that is all. If
+// nobody reads the output any more, a run ends, so that fail points do not stay
+// on for a report that nobody sees; other commands end silently.
 func TestInterrupt(t *testing.T) {
 	endless, ends := io.Pipe()
 	defer ends.Close()
-	const running = "utr: interrupted: cleaning up (fail points, sessions, clients), which a deployment that does not answer can hold up for 3s; a second signal quits at once\n"
+	const alone = "utr: interrupted\n"
+	waits := func(b *bench, cancel context.CancelFunc) { b.Stdin = reading{endless, cancel} }
+	gone := func(b *bench, _ context.CancelFunc) {
+		b.Stdout, b.notes = broken{syscall.EPIPE}, []result.Note{finished("a", result.Failed)}
+	}
 	for _, r := range []struct {
 		reason, line string
 		change       func(*bench, context.CancelFunc)
 		out, err     string
+		cut          bool // the run, short
 	}{
 		{"tests run", "run suite.yml", func(b *bench, cancel context.CancelFunc) { b.during = cancel },
-			"interrupted: 0 of 0 tests ran\n2 passed, 0 failed, 0 skipped\n", running},
-		{"run waits for standard input", "run -", func(b *bench, cancel context.CancelFunc) { b.Stdin = reading{endless, cancel} }, "", "utr: interrupted\n"},
-		{"validate waits for standard input", "validate -", func(b *bench, cancel context.CancelFunc) { b.Stdin = reading{endless, cancel} }, "", "utr: interrupted\n"},
-		{"the deployment does not answer", "run --uri mongodb://h/ -",
-			func(b *bench, cancel context.CancelFunc) {
-				b.arrive, b.opening = cancel, errors.New("server selection error")
-			}, "", "utr: interrupted\n"},
+			"interrupted: 0 of 0 tests ran\n2 passed, 0 failed, 0 skipped\n",
+			"utr: interrupted: cleaning up (fail points, sessions, clients), which a deployment that does not answer can hold up for 3s; " +
+				"a second signal quits at once\n", true},
+		{"run waits for standard input", "run -", waits, "", alone, false},
+		{"validate waits for standard input", "validate -", waits, "", alone, false},
+		{"the deployment does not answer", "run --uri mongodb://h/ -", func(b *bench, cancel context.CancelFunc) {
+			b.arrive, b.opening = cancel, errors.New("server selection error")
+		}, "", alone, false},
+		{"nobody reads what a run prints", "run suite.yml", gone, "", "utr: nobody reads the report any more: the run was cut short\n", true},
+		{"nobody reads the help", "help", gone, "", "", false},
+		{"nobody reads the version", "version", gone, "", "", false},
+		{"nobody reads a schema", "schema", gone, "", "", false},
+		{"nobody reads an explanation", "explain", gone, "", "", false},
 	} {
 		b := newBench(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		b.ctx = ctx
 		r.change(b, cancel)
-		if code := b.utr(r.line); code != ExitBroken || b.err.String() != r.err || b.out.String() != r.out {
-			t.Errorf("%s: exit code %d\n%q\n%q", r.reason, code, b.out.String(), b.err.String())
+		if code := b.utr(r.line); code != ExitBroken || b.err.String() != r.err || b.out.String() != r.out || b.cut != r.cut {
+			t.Errorf("%s: exit code %d, cut short %t\n%q\n%q", r.reason, code, b.cut, b.out.String(), b.err.String())
 		}
 		cancel()
 	}
@@ -261,80 +264,101 @@ func (r reading) Read(p []byte) (int, error) {
 	return r.Reader.Read(p)
 }
 
-// If nobody reads its output any more, a run ends, so that fail points do not
-// stay on for a report that nobody sees; other commands end silently.
-func TestReaderGoesAway(t *testing.T) {
-	b := newBench(t)
-	b.Stdout = broken{syscall.EPIPE}
-	b.notes = []result.Note{finished("a", result.Failed)}
-	whole, ended := b.Run, false
-	b.Run = func(ctx context.Context, suites []*specs.Suite, cfg runner.Config) (result.Summary, error) {
-		s, err := whole(ctx, suites, cfg)
-		ended = ctx.Err() != nil
-		return s, err
-	}
-	if b.expect(t, "run", "run suite.yml", ExitBroken, ""); !ended || !strings.Contains(b.err.String(), "the run was cut short") {
-		t.Errorf("ended %v: %s", ended, b.err.String())
-	}
-	for _, command := range []string{"help", "version", "schema", "explain"} {
-		if b.expect(t, command, command, ExitBroken, ""); b.err.Len() > 0 {
-			t.Errorf("%s: %s", command, b.err.String())
-		}
-	}
-}
-
 // What standard output looks like depends on the terminal and on GitHub Actions.
 func TestTerminal(t *testing.T) {
 	failed := finished("first", result.Failed)
 	failed.Verdict.Position = source.Position{File: "f.yml", Line: 3, Column: 4}
+	looks := map[string]string{"progress": "\r\x1b[K", "color": "\x1b[31m", "annotations": "::error file=f.yml,line=3,col=4,title="}
 	for _, r := range []struct {
-		reason, line                 string
-		terminal                     bool
-		progress, colored, annotated bool
+		reason, line string
+		terminal     bool
+		want         string
 	}{
-		{"a pipe", "TERM=xterm run suite.yml", false, false, false, false},
-		{"a terminal", "TERM=xterm run suite.yml", true, true, true, false},
-		{"NO_COLOR leaves the status line", "NO_COLOR=1 TERM=xterm run suite.yml", true, true, false, false},
-		{"a terminal that knows no sequences", "TERM=dumb run suite.yml", true, false, false, false},
-		{"a job of GitHub", "GITHUB_ACTIONS=true run suite.yml", false, false, false, true},
-		{"a variable of another value", "GITHUB_ACTIONS=false run suite.yml", false, false, false, false},
-		{"requested annotations", "run --annotations suite.yml", false, false, false, true},
-		{"refused annotations", "GITHUB_ACTIONS=true run --annotations=false suite.yml", false, false, false, false},
+		{"a pipe", "TERM=xterm run suite.yml", false, ""},
+		{"a terminal", "TERM=xterm run suite.yml", true, "color progress"},
+		{"NO_COLOR leaves the status line", "NO_COLOR=1 TERM=xterm run suite.yml", true, "progress"},
+		{"a terminal that knows no sequences", "TERM=dumb run suite.yml", true, ""},
+		{"a job of GitHub", "GITHUB_ACTIONS=true run suite.yml", false, "annotations"},
+		{"a variable of another value", "GITHUB_ACTIONS=false run suite.yml", false, ""},
+		{"requested annotations", "run --annotations suite.yml", false, "annotations"},
+		{"refused annotations", "GITHUB_ACTIONS=true run --annotations=false suite.yml", false, ""},
 	} {
 		b := newBench(t)
 		b.Terminal = func() (int, bool) { return 80, r.terminal }
 		b.notes = []result.Note{result.RunStarted{Total: 1}, result.TestStarted{Test: failed.Verdict.Test}, failed}
-		b.utr(r.line)
-		out := b.out.String()
-		if strings.Contains(out, "\r\x1b[K") != r.progress || strings.Contains(out, "\x1b[31m") != r.colored ||
-			strings.Contains(out, "::error file=f.yml,line=3,col=4,title=") != r.annotated || !strings.HasSuffix(out, " skipped\n") {
-			t.Errorf("%s: %q", r.reason, out)
+		b.expect(t, r.reason, r.line, 0, " skipped\n")
+		var got []string
+		for _, name := range slices.Sorted(maps.Keys(looks)) {
+			if strings.Contains(b.out.String(), looks[name]) {
+				got = append(got, name)
+			}
 		}
+		testkit.Equal(t, r.reason, strings.Join(got, " "), r.want)
 	}
 }
 
-// The logs of local servers stay where tests went wrong, but not after an
-// interruption.
-func TestLocalLogsAreKept(t *testing.T) {
+// How a run ends decides what becomes of an earlier report, of the lock's entry
+// in the ledger, and of the logs of local servers.
+func TestWhatARunLeaves(t *testing.T) {
+	no := errors.New("no")
 	for _, r := range []struct {
 		reason string
 		change func(*bench)
-		want   bool
+		left   string // of the earlier report, the lock and the logs
 	}{
-		{"all well", func(*bench) {}, false},
-		{"a test failed", func(b *bench) { b.summary.Failed = 1 }, true},
-		{"a test broke", func(b *bench) { b.summary.Broken = 1 }, true},
-		{"the run broke", func(b *bench) { b.fails = errors.New("no") }, true},
-		{"the run has a problem", func(b *bench) { b.summary.Problems = []string{"x"} }, true},
+		{"all well", func(*bench) {}, ""},
+		{"a test failed", func(b *bench) { b.summary.Failed = 1 }, "logs"},
+		{"a test broke", func(b *bench) { b.summary.Broken = 1 }, "logs"},
+		{"the run has a problem", func(b *bench) { b.summary.Problems = []string{"x"} }, "logs"},
+		{"the run cannot begin", func(b *bench) { b.fails, b.notes = no, nil }, "logs report"},
+		{"the deployment cannot be opened", func(b *bench) { b.opening = no }, "report"},
+		{"the deployment is in use", func(b *bench) { b.opening = &deployment.HeldError{} }, "report"},
+		{"the lock cannot be removed", func(b *bench) { b.closing = no }, "lock"},
+		{"the runner panics", func(b *bench) { b.during = func() { panic("a fault of the runner") } }, "report"},
 		{"interrupted", func(b *bench) {
 			b.summary.Failed = 1
 			b.ctx, b.during = context.WithCancel(b.ctx)
-		}, false},
+		}, ""},
 	} {
-		b := newBench(t)
-		r.change(b)
-		if b.utr("run --local /r suite.yml"); b.kept != r.want || b.ran == nil {
-			t.Errorf("%s: kept %t", r.reason, b.kept)
+		var left []string
+		for _, where := range []string{"--uri mongodb://u:s3cret@h1:1/", "--local /r"} {
+			b := newBench(t)
+			b.notes = []result.Note{finished("a", result.Passed)}
+			write(t, "r.json", "earlier")
+			testkit.Check(t, os.Chmod("r.json", 0o600))
+			r.change(b)
+			during := "earlier"
+			locked := func() int {
+				for _, text := range b.ledger(t) {
+					testkit.Equal(t, r.reason+": the lock is remembered without its password", says(text, "mongodb://***@h1:1/") && !says(text, "s3cret"), true)
+				}
+				return len(b.ledger(t))
+			}
+			b.arrive = func() {
+				testkit.Equal(t, r.reason+": locks before the deployment opens", locked(), strings.Count(where, "uri"))
+			}
+			inside := b.during
+			b.during = func() {
+				if during = read(t, "r.json"); inside != nil {
+					inside()
+				}
+			}
+			func() {
+				defer func() { _ = recover() }()
+				b.utr("run --json r.json " + where + " suite.yml")
+			}()
+			testkit.Equal(t, r.reason+": the report during the run", during, "earlier")
+			about, err := os.Stat("r.json")
+			testkit.Check(t, err)
+			testkit.Equal(t, r.reason+": its mode", about.Mode().Perm(), fs.FileMode(0o600))
+			testkit.Equal(t, r.reason+": the folder", slices.Sorted(maps.Keys(contentsOf(t, "."))), "[r.json suite.yml]")
+			for what, is := range map[string]bool{"report": read(t, "r.json") == "earlier", "lock": locked() > 0, "logs": b.kept} {
+				if is {
+					left = append(left, what)
+				}
+			}
 		}
+		slices.Sort(left)
+		testkit.Equal(t, r.reason, slices.Compact(left), strings.Fields(r.left))
 	}
 }

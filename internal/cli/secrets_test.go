@@ -2,13 +2,12 @@ package cli
 
 import (
 	"errors"
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
@@ -56,61 +55,48 @@ func TestSecretsStayInside(t *testing.T) {
 		{"an at sign in a password", "mongodb://user:s3cr3t@pw@h/", "s3cr3t@pw", true},
 		{"brackets in a password", "mongodb://user:s3cr3t<pw>@h/", "s3cr3t<pw>", false},
 	} {
-		t.Run(r.reason, func(t *testing.T) {
-			b := newBench(t)
-			var outputs []string
-			collect := func() {
-				outputs = append(outputs, b.out.String(), b.err.String())
-				if b.ran != nil {
-					outputs = append(outputs, strings.Join(b.ran.Rerun(result.TestID{File: "suite.yml"}), " "))
-				}
-				outputs = slices.AppendSeq(outputs, maps.Values(contentsOf(t, ".")))
+		b := newBench(t)
+		var all strings.Builder
+		collect := func(line string) {
+			b.utr(line)
+			all.WriteString(b.out.String() + b.err.String())
+			if b.ran != nil {
+				all.WriteString(strings.Join(b.ran.Rerun(result.TestID{File: "suite.yml"}), " "))
 			}
-			b.notes = secretNotes(r.secret)
-			for _, line := range []string{
-				"run --uri '%s' --single-uri '%s' -v --events --json r.json --junit r.xml --html r.html --tap r.tap --markdown r.md suite.yml",
-				"run --uri='%s' suite.yml", "run --dry-run --uri '%s' suite.yml", "run --jobs '%s' suite.yml", "run --timeout '%s' suite.yml",
-				"run --uri '%s' --topology single suite.yml", "run --engine '%s' suite.yml", "run '--%s' suite.yml", "run '%s'",
-				"validate '%s'", "validate --json '%s'", "explain '%s'", "schema '%s'", "'%s'", "help '%s'",
-			} {
-				b.utr(strings.ReplaceAll(line, "%s", r.uri))
-				collect()
+			for _, text := range contentsOf(t, ".") {
+				all.WriteString(text)
 			}
-			b.fails = errors.New("cannot reach " + r.uri + ": wrong password " + r.secret)
-			b.utr("UTR_URI='" + r.uri + "' UTR_SINGLE_URI='" + r.uri + "' run suite.yml")
-			if (b.ran == nil) != r.refused {
-				t.Fatalf("refused: %t", b.ran == nil)
-			}
-			collect()
-			b.utr("run --json r2.json --uri-option 'tlsCertificateKeyFilePassword=" + r.secret + "' suite.yml")
-			collect()
-			b.opening = errors.New("bad: " + r.uri)
-			b.utr("run suite.yml")
-			collect()
-			for _, o := range outputs {
-				if i := strings.Index(o, "s3cr3t"); i >= 0 {
-					t.Errorf("a secret is out: …%s…", o[max(0, i-60):min(len(o), i+40)])
-				}
-			}
-			if all := strings.Join(outputs, ""); !r.refused && !says(all, "somebody wrote ***") {
-				t.Error("what the server wrote is not in the report")
-			}
-			if d := cmp.Diff(secretNotes(r.secret)[1:], b.notes[1:]); d != "" {
-				t.Errorf("the runner's own notes were changed\n%s", d)
-			}
-		})
+		}
+		b.notes = secretNotes(r.secret)
+		for _, line := range []string{
+			"run --uri '%s' --single-uri '%s' -v --events --json r.json --junit r.xml --html r.html --tap r.tap --markdown r.md suite.yml",
+			"run --uri='%s' suite.yml", "run --dry-run --uri '%s' suite.yml", "run --jobs '%s' suite.yml", "run --timeout '%s' suite.yml",
+			"run --uri '%s' --topology single suite.yml", "run --engine '%s' suite.yml", "run '--%s' suite.yml", "run '%s'",
+			"validate '%s'", "validate --json '%s'", "explain '%s'", "schema '%s'", "'%s'", "help '%s'",
+		} {
+			collect(strings.ReplaceAll(line, "%s", r.uri))
+		}
+		b.fails = errors.New("cannot reach " + r.uri + ": wrong password " + r.secret)
+		collect("UTR_URI='" + r.uri + "' UTR_SINGLE_URI='" + r.uri + "' run suite.yml")
+		testkit.Equal(t, r.reason+": refused", b.ran == nil, r.refused)
+		collect("run --json r2.json --uri-option 'tlsCertificateKeyFilePassword=" + r.secret + "' suite.yml")
+		b.opening = errors.New("bad: " + r.uri)
+		collect("run suite.yml")
+		if text := all.String(); strings.Contains(text, "s3cr3t") || !r.refused && !says(text, "somebody wrote ***") {
+			t.Errorf("%s: …%.200s…", r.reason, text[max(0, strings.Index(text, "s3cr3t")-60):])
+		}
+		if d := cmp.Diff(secretNotes(r.secret)[1:], b.notes[1:]); d != "" {
+			t.Errorf("%s: the runner's own notes changed\n%s", r.reason, d)
+		}
 	}
 }
 
-// A service's password and those of its clusters are as secret.
+// The passwords of a service and of its clusters are as secret.
 func TestSecretsOfAService(t *testing.T) {
 	b := newBench(t)
 	write(t, "mine.json", minimal)
 	b.during = func() {
 		b.opened.(deployment.OrchestrationOptions).Note("mongodb://bob:hunter22@h is out, hunter22 and s3cret as well")
 	}
-	b.expect(t, "notes", "run --orchestration http://ann:s3cret@h:8889 --cluster mine.json suite.yml", 0, "")
-	if got := b.err.String(); got != "utr: mongodb://***@h is out, *** and *** as well\n" {
-		t.Errorf("%q", got)
-	}
+	b.expect(t, "notes", "run --orchestration http://ann:s3cret@h:8889 --cluster mine.json suite.yml", 0, "utr: mongodb://***@h is out, *** and *** as well\n")
 }

@@ -3,10 +3,11 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -36,12 +37,9 @@ func TestServe(t *testing.T) {
 	b.expect(t, "everything", envPassword+"=hunter2 serve --topology load-balanced --port 27017 --user user --server-version 6.0 --tls --ca-file '"+ca+
 		"' --uri-file uri --set-parameter quiet=true --set-parameter logLevel=2 --set-parameter saslHostName=h=1 "+
 		`--set-parameter 'ingressRequestRateLimiterApplicationExemptions={"appNames": ["a"]}'`, 0, "ready after")
-	if want := "mongodb://***@h:1,h:2/?replicaSet=rs&" + named + "\nsingle mongodb://***@h:1/?" + named + "\n"; b.out.String() != want {
-		t.Errorf("printed %q, want %q", b.out.String(), want)
-	}
-	if strings.Contains(b.err.String(), "hunter2") || !closed {
-		t.Errorf("closed %t: %s", closed, b.err.String())
-	}
+	testkit.Equal(t, "printed", b.out.String(), "mongodb://***@h:1,h:2/?replicaSet=rs&"+named+"\nsingle mongodb://***@h:1/?"+named+"\n")
+	lacks(t, "standard error", b.err.String(), "hunter2")
+	testkit.Equal(t, "closed", closed, true)
 	want := embedded.Options{Topology: embedded.LoadBalanced, Version: "6.0", Members: 3, Mongoses: 2, Host: "127.0.0.1", TLS: true,
 		Users: []embedded.User{{Name: "user", Password: "hunter2"}}, Ports: []int{27017, 27018, 27019, 27020},
 		Parameters: bson.D{{Key: "quiet", Value: true}, {Key: "logLevel", Value: int32(2)}, {Key: "saslHostName", Value: "h=1"},
@@ -50,15 +48,13 @@ func TestServe(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	for path, text := range map[string]string{ca: "certificate", "uri": server{}.URI() + "&" + named + "\n"} {
-		if info, err := os.Stat(path); err != nil || read(t, path) != text || info.Mode().Perm() != 0o600 {
-			t.Errorf("%s: %q %v", path, read(t, path), err)
-		}
+		info, err := os.Stat(path)
+		testkit.Check(t, err)
+		testkit.Equal(t, path, fmt.Sprint(info.Mode(), read(t, path)), "-rw-------"+text)
 	}
 	for line, warned := range map[string]bool{"serve": false, "serve --tls": true, "serve --tls --ca-file ca": false} {
 		b.expect(t, line, line, 0, "")
-		if strings.Contains(b.err.String(), "--ca-file FILE writes it") != warned {
-			t.Errorf("%s: a warning of a certificate that nobody has: want %t: %s", line, warned, b.err.String())
-		}
+		testkit.Equal(t, line+" warns of a certificate that nobody has", says(b.err.String(), "--ca-file FILE writes it"), warned)
 	}
 	b.expect(t, "the certificate cannot be written", "serve --tls --ca-file nowhere/ca", ExitBroken, "cannot write what clients need")
 	failure = errors.New("stuck")
@@ -75,25 +71,16 @@ func TestRelease(t *testing.T) {
 	b := newBench(t)
 	b.expect(t, "a release", "release dir --server-version 7.0", 0, filepath.Join("dir", "bin")+"\n")
 	for _, name := range []string{"mongod", "mongos"} {
-		if info, err := os.Stat(filepath.Join("dir", "bin", name)); err != nil || info.Mode()&0o111 != 0o111 {
-			t.Errorf("%s cannot be executed: %v", name, err)
-		}
+		info, err := os.Stat(filepath.Join("dir", "bin", name))
+		testkit.Check(t, err)
+		testkit.Equal(t, name+" can be executed", info.Mode()&0o111, fs.FileMode(0o111))
 	}
 	dir := filepath.Join(t.TempDir(), "it's a \"folder\" $HOME")
 	self, script := filepath.Join(dir, "utr"), filepath.Join(dir, "mongos")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	for path, text := range map[string]string{
-		self:   "#!/bin/sh\necho \"$UTR_SERVER_VERSION\"\nfor w in \"$@\"; do echo \"$w\"; done\n",
-		script: releaseScript(self, "mongos", "4.4"),
-	} {
-		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
+	write(t, self, "#!/bin/sh\necho \"$UTR_SERVER_VERSION\"\nfor w in \"$@\"; do echo \"$w\"; done\n")
+	write(t, script, releaseScript(self, "mongos", "4.4"))
+	testkit.Check(t, errors.Join(os.Chmod(self, 0o755), os.Chmod(script, 0o755)))
 	out, err := exec.Command(script, "--configdb", "a b", "*").CombinedOutput()
-	if want := "4.4\nmongos\n--configdb\na b\n*\n"; err != nil || string(out) != want {
-		t.Errorf("%v: got %q, want %q", err, out, want)
-	}
+	testkit.Check(t, err)
+	testkit.Equal(t, "its words", string(out), "4.4\nmongos\n--configdb\na b\n*\n")
 }

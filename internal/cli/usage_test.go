@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/result"
 )
 
@@ -30,9 +32,7 @@ func usageFiles(t *testing.T) {
 	} {
 		write(t, name, text)
 	}
-	if err := os.Mkdir("empty", 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, os.Mkdir("empty", 0o755))
 }
 
 // Each mistake in a command line is reported in words, before anything is
@@ -187,12 +187,9 @@ func TestUsage(t *testing.T) {
 		{"two reports in one file", "run --json r --junit ./r suite.yml", "--json and --junit write to the same file"},
 		{"two other reports in one file", "run --badge r --html r suite.yml", "--html and --badge write to the same file"},
 	} {
-		code := b.utr(r.line)
-		if code != ExitUsage || !strings.Contains(b.err.String(), r.want) || b.out.Len() > 0 {
-			t.Errorf("%s: exit code %d, want %q\n%s%s", r.reason, code, r.want, b.out.String(), b.err.String())
-		}
-		if b.ran != nil || b.opened != nil || strings.Contains(b.err.String(), "hunter22") {
-			t.Errorf("%s: it ran %t, opened %v, printed %s", r.reason, b.ran != nil, b.opened, b.err.String())
+		b.expect(t, r.reason, r.line, ExitUsage, r.want)
+		if b.out.Len() > 0 || b.ran != nil || b.opened != nil || strings.Contains(b.err.String(), "hunter22") {
+			t.Errorf("%s: it ran %t, opened %v, printed %s%s", r.reason, b.ran != nil, b.opened, b.out.String(), b.err.String())
 		}
 		delete(b.env, envURI)
 	}
@@ -227,6 +224,13 @@ func TestExitCodes(t *testing.T) {
 		{"a test failed, and the deployment could not be stopped", "run suite.yml",
 			func(b *bench) { b.summary.Failed, b.closing = 1, errors.New("stuck") }, 1, "utr: stopping the deployment: stuck"},
 		{"local binaries are missing", "run --local /r suite.yml", func(b *bench) { b.opening = errors.New("no mongod") }, 3, "no mongod"},
+		{"another run holds the deployment", "run --uri mongodb://h1:1/ suite.yml", func(b *bench) {
+			b.opening = &deployment.HeldError{Hosts: []string{"h1:1"}, Holder: deployment.Holder{Host: "far", PID: 7}}
+		}, 3, "the deployment at h1:1 is in use by a run on host far, process 7 … --wait-for-lock"},
+		{"the lock is lost", "run --uri mongodb://h1:1/ suite.yml", func(b *bench) {
+			lost := &deployment.LostError{Hosts: []string{"h1:1"}, Holder: &deployment.Holder{Host: "far", PID: 7}}
+			b.during = func() { b.opened.(deployment.ClusterOptions).Lock.Lost(lost) }
+		}, 3, "utr: the lock of the deployment at h1:1 was lost: a run on host far, process 7"},
 		{"a report cannot be written", "run --json suite.yml/x suite.yml", nil, 3, "cannot write a report"},
 		{"standard output is closed", "version", closed, 3, "standard output"},
 		{"standard output is closed in a run", "run suite.yml", closed, 3, "standard output"},
