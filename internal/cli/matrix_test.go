@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/unified-test-runner/utr/internal/secret"
+	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/matrix"
 	"github.com/unified-test-runner/utr/result"
 )
@@ -126,11 +128,7 @@ func TestCellsEnd(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b.ctx = t.Context()
 			b.run(t, r.reason, "--cell-timeout 1m", r.code, r.want, allThree...)
-			for _, row := range []string{"✔ replicaset_reference_s ", "✔ sharded_reference_s ", "total "} {
-				if !strings.Contains(b.out.String(), row) {
-					t.Errorf("%s: the table has no row %q\n%s", r.reason, row, b.out.String())
-				}
-			}
+			testkit.Says(t, b.out.String(), "✔ replicaset_reference_s ", "✔ sharded_reference_s ", "total ")
 			again := allThree[2:]
 			if r.kept {
 				again = nil
@@ -166,9 +164,7 @@ func TestFinishedCellsAreKept(t *testing.T) {
 		b := newNight(t, threeCells+"defaults: {known-failing: known.txt}\n")
 		write(t, "known.txt", "x # y\n")
 		b.run(t, r.reason, "", 0, "3 cells, results in night.results", allThree...)
-		if strings.Contains(b.out.String(), "kept from") {
-			t.Errorf("%s: the first run keeps something\n%s", r.reason, b.out.String())
-		}
+		lacks(t, r.reason+": the first run", b.out.String(), "kept from")
 		if r.change != nil {
 			r.change(t, b)
 		}
@@ -189,9 +185,7 @@ func TestNightIsInterrupted(t *testing.T) {
 	b.plays["replicaset_reference_s"] = play{code: 3, during: func(ctx context.Context) { interrupt(); <-ctx.Done() }}
 	b.run(t, "interrupted", "", ExitBroken, "1/3 ✔ single_reference_s … 2/3 ✘ replicaset_reference_s: interrupted … not run: interrupted … interrupted: ",
 		"replicaset_reference_s", "single_reference_s")
-	if want := "1 of 3 cells are finished; the same command goes on with the others"; !strings.Contains(b.err.String(), want) {
-		t.Errorf("standard error lacks %q\n%s", want, b.err.String())
-	}
+	testkit.Says(t, b.err.String(), "1 of 3 cells are finished; the same command goes on with the others")
 	b.ctx, b.plays = t.Context(), map[string]play{}
 	b.run(t, "resumed", "", 0, "", "replicaset_reference_s", "sharded_reference_s")
 }
@@ -221,16 +215,12 @@ func TestMatrixFile(t *testing.T) {
 	write(t, "known.txt", "x # y\n")
 	b.run(t, "a report over what a cell reads", "--tap known.txt", ExitUsage, "written over")
 	for file, want := range map[string]string{"ci/night.v2.yaml": "night.v2.results", "night": "night.results"} {
-		if got := (&matrixFlags{results: new(string)}).folder(file); got != want {
-			t.Errorf("%s: results in %s, want %s", file, got, want)
-		}
+		testkit.Equal(t, "the folder of results of "+file, (&matrixFlags{results: new(string)}).folder(file), want)
 	}
 	b = newNight(t, everySetting)
 	b.run(t, "every setting of the file is a flag of utr run", "--dry-run -v", 0, "5 cells")
 	other, err := openResults("night.results")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	write(t, "night.yml", threeCells)
 	b.run(t, "another process has the folder", "", ExitBroken, "another utr is at it")
 	other.close()
@@ -267,14 +257,13 @@ suites: {name: s, paths: [suite.yml]}
 	}
 	b.plays["a_reference_s"] = play{code: 3, cut: "nothing", says: "utr: auth with geheim! or geheim%21 failed"}
 	b.run(t, "all", "-v --html h --json j --junit u --markdown m --tap t", 3, "", "a_reference_s", "b_reference_s", "c_reference_s", "d_reference_s")
-	texts := []string{b.out.String(), b.err.String()}
+	texts := map[string]string{"standard output": b.out.String(), "standard error": b.err.String()}
 	for _, dir := range []string{".", "night.results"} {
-		for _, text := range contentsOf(t, dir) {
-			texts = append(texts, text)
-		}
+		maps.Copy(texts, contentsOf(t, dir))
 	}
-	if all := strings.Join(texts, "\n"); strings.Contains(all, "geheim") || len(texts) < 2+5+2+3 {
-		t.Errorf("a secret is in one of %d texts: %s", len(texts), all)
+	testkit.Equal(t, "enough texts", len(texts) >= 2+5+2+3, true)
+	for what, text := range texts {
+		lacks(t, what, text, "geheim")
 	}
 	want := map[string][2]string{"a_reference_s": {b.env["A"], ""}, "b_reference_s": {b.env["B"], b.env["B1"]}, "c_reference_s": {"", ""}, "d_reference_s": {"", ""}}
 	for _, c := range b.runs {
@@ -285,13 +274,8 @@ suites: {name: s, paths: [suite.yml]}
 	}
 	b.run(t, "the plan", "--dry-run -v", 0, "utr run --uri 'mongodb://***@h2/?loadBalanced=true' --single-uri 'mongodb://***@h3/?loadBalanced=true' --engine reference … "+
 		"'tlsCertificateKeyFilePassword=***' … --orchestration 'http://***@h7'")
-	if all := b.out.String(); strings.Contains(all, "geheim") {
-		t.Errorf("a secret is in the plan: %s", all)
-	}
-	got := inherited([]string{"A=1", envURI + "=2", "C=a=b"})
-	if want := []string{"A=1", "C=a=b"}; !slices.Equal(got, want) {
-		t.Errorf("the environment of a child is %q, want %q", got, want)
-	}
+	lacks(t, "the plan", b.out.String(), "geheim")
+	testkit.Equal(t, "the environment of a child", inherited([]string{"A=1", envURI + "=2", "C=a=b"}), "[A=1 C=a=b]")
 }
 
 // Cells on one cluster that is already running wait for each other; others run
@@ -352,27 +336,8 @@ func TestResources(t *testing.T) {
 		{"nothing that is there already", uses("", "--topology", "single"), uses("", "--topology", "single"), false},
 	} {
 		shared := slices.ContainsFunc(r.a.resources(), func(name string) bool { return slices.Contains(r.b.resources(), name) })
-		if shared != r.shared {
-			t.Errorf("%s: %q and %q", r.reason, r.a.resources(), r.b.resources())
-		}
+		testkit.Equal(t, r.reason, shared, r.shared)
 	}
-	b := newNight(t, `clusters: [{name: a, orchestration: {url: "http://h", cluster: "id:x"}}]
-suites: [{name: s, paths: [suite.yml]}, {name: t, paths: [suite.yml], jobs: 1}]
-`)
-	synctest.Test(t, func(t *testing.T) {
-		b.ctx = t.Context()
-		running := 0
-		for _, name := range []string{"a_reference_s", "a_reference_t"} {
-			b.plays[name] = play{during: func(context.Context) {
-				if running++; running > 1 {
-					t.Error("two cells are on one cluster at once")
-				}
-				time.Sleep(time.Minute)
-				running--
-			}}
-		}
-		b.run(t, "two jobs", "--jobs 2", 0, "", "a_reference_s", "a_reference_t")
-	})
 }
 
 // One report has all cells, and so has the merged report of all cells.
@@ -386,9 +351,7 @@ func TestMatrixReports(t *testing.T) {
 		"m": `### Cells … | ✘ sharded\_reference\_s | 1 | 1 |`,
 		"h": `["c","sharded_reference_s"]`,
 	} {
-		if text := read(t, name); !says(text, want) {
-			t.Errorf("report %s lacks %s\n%.2000s", name, want, text)
-		}
+		testkit.Equal(t, "report "+name+" says "+want, says(read(t, name), want), true)
 	}
 	table := regexp.MustCompile(`\ncell .*\n✔ single_reference_s .*\n✔ replicaset_reference_s .*\n✘ sharded_reference_s +1 +1 .*\ntotal `)
 	for reason, line := range map[string]string{"printed again": "matrix night.yml", "merged": "merge night.results/single_reference_s.json " +
@@ -408,9 +371,7 @@ func TestMatrixInShards(t *testing.T) {
 			b.plays[cell] = play{statuses: statuses}
 		}
 		b.run(t, "a shard", fmt.Sprintf("--shard %d/2 --json %d --results results%d", i+1, i+1, i+1), 0, "", allThree...)
-		if got := valueOf(b.runs[0].Args, "--shard"); got != fmt.Sprintf("%d/2", i+1) {
-			t.Errorf("a cell is given the shard %q", got)
-		}
+		testkit.Equal(t, "the shard of a cell", valueOf(b.runs[0].Args, "--shard"), fmt.Sprintf("%d/2", i+1))
 	}
 	for _, r := range []struct {
 		reason, files string
@@ -434,9 +395,8 @@ func TestArgumentsOfAFile(t *testing.T) {
 	b := newBench(t)
 	b.Stdin = strings.NewReader(asInput(more))
 	got, err := b.expand([]string{"run", "@-", "--verbose"})
-	if want := append([]string{"run", "--verbose"}, more...); err != nil || !slices.Equal(got, want) {
-		t.Errorf("%q, want %q (%v)", got, want, err)
-	}
+	testkit.Check(t, err)
+	testkit.Equal(t, "the arguments", fmt.Sprintf("%q", got), fmt.Sprintf("%q", append([]string{"run", "--verbose"}, more...)))
 	write(t, "site.args", "--uri=mongodb://me:geheim@h1/\r\n\n--topology\nsingle\n")
 	b.expect(t, "a file", "run @site.args suite.yml", ExitUsage, "--topology chooses an embedded deployment")
 	write(t, "bad.args", "\"--uri\n")
