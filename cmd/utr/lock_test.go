@@ -24,62 +24,17 @@ func TestTwoRuns(t *testing.T) {
 	w := newWitness(t, p.Serve("--topology", "replicaset").URI)
 	first := p.Start("run", "--uri", w.uri, "--lock-name", "the first", suiteFile(t, armed))
 	w.sees()
-	if pid := w.holder(); pid != int64(first.Process.Pid) {
-		t.Errorf("the lock is held by %d, not by %d", pid, first.Process.Pid)
-	}
+	testkit.Equal(t, "the process that has the lock", w.holder(), first.Process.Pid)
 	host, _ := os.Hostname()
 	user := fmt.Sprintf("is in use by a run on host %s, process %d", host, first.Process.Pid)
 	p.Run("run", "--uri", w.uri, suiteFile(t, reads)).Want(3, user, "(the first)", "--wait-for-lock", "utr clean --uri")
 	p.Run("clean", "--uri", w.uri).Want(3, "it is in use by a run on host ")
-	if w.ping() == nil {
-		t.Error("the second run has turned off the fail point of the first")
-	}
+	testkit.Equal(t, "the fail point of the first run is on", w.ping() != nil, true)
 	third := p.Start("run", "--uri", w.uri, "--wait-for-lock", "10m", suiteFile(t, reads))
 	third.Hear("utr: waiting up to 10m0s for the deployment")
 	first.Signal(syscall.SIGINT)
 	third.End().Want(0)
 	first.End().Want(3)
-	w.free()
-}
-
-// kill leaves what a run leaves that is killed in the middle of a test.
-func kill(t *testing.T, p *utrtest.Place, w witness) (pid int) {
-	t.Helper()
-	u := p.Start("run", "--uri", w.uri, suiteFile(t, armed))
-	w.sees()
-	u.Signal(syscall.SIGKILL)
-	u.Exit()
-	if holder := w.holder(); holder != int64(u.Process.Pid) || w.ping() == nil {
-		t.Fatalf("what the run leaves: a lock of %d, ping %v", holder, w.ping())
-	}
-	return u.Process.Pid
-}
-
-// A run that was killed leaves its lock and its fail points. utr clean removes
-// both, with what the ledger knows or with the connection string; the next run
-// does so, too, without waiting, on the machine where the first was killed.
-func TestKilledThenCleaned(t *testing.T) {
-	t.Parallel()
-	p := utrtest.NewPlace(t)
-	w := newWitness(t, p.Serve("--topology", "replicaset").URI)
-	for _, r := range []struct {
-		reason string
-		place  *utrtest.Place // where utr clean looks for what is left
-		args   []string
-	}{
-		{"the ledger", p, nil},
-		{"the connection string, elsewhere", utrtest.NewPlace(t), []string{"--uri", w.uri}},
-	} {
-		pid := kill(t, p, w)
-		end := r.place.Run(append([]string{"clean"}, r.args...)...).Want(0, fmt.Sprint("process ", pid), "failCommand", "taken away")
-		w.free()
-		r.place.Run(append([]string{"clean"}, r.args...)...).Want(0, "nothing was left")
-		if t.Failed() {
-			t.Fatalf("%s: %s", r.reason, end.All())
-		}
-	}
-	kill(t, p, w)
-	p.Run("run", "--uri", w.uri, suiteFile(t, reads)).Want(0, "which is gone", "turned off: failCommand")
 	w.free()
 }
 
@@ -100,9 +55,7 @@ func TestAnotherContainer(t *testing.T) {
 	}
 	inside("clean", "--uri", w.uri).Want(3, "run utr clean there", "it is in use by a run on host ")
 	inside("run", "--uri", w.uri, suiteFile(t, reads)).Want(3, "is in use by a run on host ")
-	if w.ping() == nil {
-		t.Error("the fail point of the first run was turned off")
-	}
+	testkit.Equal(t, "the fail point of the first run is on", w.ping() != nil, true)
 	first.Signal(syscall.SIGINT)
 	first.End().Want(3)
 	w.free()
@@ -131,9 +84,7 @@ func TestLeftFailPointIsNoticed(t *testing.T) {
 			newWitness(t, uri).arm(r.data...)
 			args := append(r.args, "--uri", uri)
 			p.Run(args...).Want(0, r.says)
-			if again := p.Run(args...).Want(0); strings.Contains(again.All(), says) {
-				t.Errorf("it is said again: %s", again.All())
-			}
+			testkit.Equal(t, "it is said again", strings.Contains(p.Run(args...).Want(0).All(), says), false)
 		})
 	}
 }

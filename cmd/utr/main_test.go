@@ -5,8 +5,11 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -22,32 +25,12 @@ import (
 
 func TestMain(m *testing.M) { utrtest.Main(m) }
 
-// The exit code reaches the shell.
-func TestExitCodes(t *testing.T) {
-	p := utrtest.NewPlace(t)
-	for _, r := range []struct {
-		reason, args string
-		code         int
-		says         string
-	}{
-		{"all well", "version", 0, "utr "},
-		{"a test fails", "run --topology single " + suiteFile(t, misread), 1, "1 failed"},
-		{"no such command", "nonsense", 2, "nonsense"},
-		{"no such port", "serve --topology single --port 99999", 2, "99999"},
-	} {
-		t.Run(r.reason, func(t *testing.T) { p.Run(strings.Fields(r.args)...).Want(r.code, r.says) })
-	}
-}
-
 // A reader that goes away does not kill the run in the middle of a test: it is
 // cut short as by a signal.
 func TestReaderGoesAway(t *testing.T) {
 	t.Parallel()
 	reader, writer, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = reader.Close()
+	testkit.Check(t, errors.Join(err, reader.Close()))
 	utrtest.NewPlace(t).RunTo(writer, "run", "-v", "--topology", "single", suiteFile(t, armed)).Want(3, "the run was cut short")
 }
 
@@ -120,9 +103,7 @@ var misread = strings.Replace(reads, "expectResult: []", "expectResult: [{x: 1}]
 func suiteFile(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "suite.yml")
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -141,14 +122,10 @@ type record struct{ Test, Status, RerunCommand string }
 func records(t *testing.T, file string) (all []record) {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	for line := range strings.Lines(string(text)) {
 		var r record
-		if err := json.Unmarshal([]byte(line), &r); err != nil {
-			t.Fatalf("%v: %s", err, line)
-		}
+		testkit.Check(t, json.Unmarshal([]byte(line), &r))
 		all = append(all, r)
 	}
 	return all
@@ -164,9 +141,7 @@ type witness struct {
 func newWitness(t *testing.T, uri string) witness {
 	t.Helper()
 	client, err := mongo.Connect(options.Client().ApplyURI(uri).SetServerMonitoringMode(options.ServerMonitoringModePoll))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	t.Cleanup(func() { // the server may be gone
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
@@ -190,9 +165,8 @@ func (w witness) ping() error {
 // arm sets a fail point as another tool does.
 func (w witness) arm(data ...bson.E) {
 	w.t.Helper()
-	if _, err := w.ask(bson.D{{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: "alwaysOn"}, {Key: "data", Value: bson.D(data)}}); err != nil {
-		w.t.Fatal(err)
-	}
+	_, err := w.ask(bson.D{{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: "alwaysOn"}, {Key: "data", Value: bson.D(data)}})
+	testkit.Check(w.t, err)
 }
 
 // sees waits until the fail point of the suite armed is on: the run is in the
@@ -215,12 +189,8 @@ func (w witness) holder() int64 {
 // free expects that no run has left a fail point or the lock.
 func (w witness) free() {
 	w.t.Helper()
-	if err := w.ping(); err != nil {
-		w.t.Errorf("the fail point is left: %v", err)
-	}
-	if pid := w.holder(); pid != 0 {
-		w.t.Errorf("the lock is left by process %d", pid)
-	}
+	testkit.Equal(w.t, "ping, which the fail point breaks", w.ping(), nil)
+	testkit.Equal(w.t, "the process that has the lock", w.holder(), 0)
 }
 
 // struck waits until a fail point has struck on one of some servers: the run is
@@ -242,19 +212,16 @@ func struck(t *testing.T, hosts ...string) {
 	})
 }
 
-// gone reports whether none of some processes runs. A zombie does not.
-func gone(t *testing.T, pids ...int) bool {
+// gone waits until none of some processes runs. A zombie does not.
+func gone(t *testing.T, pids ...int) {
 	t.Helper()
-	for _, pid := range pids {
-		stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
-		if err == nil && strings.Contains(string(stat), ") Z ") {
-			continue
-		}
-		if syscall.Kill(pid, 0) == nil {
-			return false
-		}
-	}
-	return true
+	testkit.Until(t, fmt.Sprintf("the processes %v are gone", pids), func() bool {
+		return !slices.ContainsFunc(pids, func(pid int) bool {
+			stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+			zombie := err == nil && strings.Contains(string(stat), ") Z ")
+			return !zombie && syscall.Kill(pid, 0) == nil
+		})
+	})
 }
 
 // servers are the processes that the ledger of a place remembers.
@@ -264,10 +231,23 @@ func servers(t *testing.T, p *utrtest.Place) (pids []int) {
 		var record struct {
 			Entry struct{ Process struct{ PID int } }
 		}
-		if err := json.Unmarshal([]byte(text), &record); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, json.Unmarshal([]byte(text), &record))
 		pids = append(pids, record.Entry.Process.PID)
 	}
 	return pids
+}
+
+// kill kills a run in the middle of the second test of armed, and gives its
+// process and its servers. A URI is of the deployment, if it is somebody else's.
+func kill(t *testing.T, p *utrtest.Place, uri string, args ...string) (pid int, pids []int) {
+	t.Helper()
+	u := p.Start(append(append([]string{"run", "-v"}, args...), suiteFile(t, armed))...)
+	u.Line(firstPassed)
+	if uri != "" {
+		newWitness(t, uri).sees()
+	}
+	pids = servers(t, p)
+	u.Signal(syscall.SIGKILL)
+	u.Exit()
+	return u.Process.Pid, pids
 }

@@ -15,24 +15,20 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit/utrtest"
 )
 
-// night is a matrix of a quick cell, one that takes minutes and has settings of
-// its own, and another quick one.
+// night is a matrix of a quick cell, one that takes minutes,
+// and another quick one.
 type night struct {
 	*utrtest.Place
 	t             *testing.T
 	file, results string
 }
 
-func newNight(t *testing.T, settings string) *night {
+func newNight(t *testing.T) *night {
 	t.Helper()
 	t.Parallel()
-	dir := t.TempDir()
-	n := &night{utrtest.NewPlace(t), t, filepath.Join(dir, "night.yml"), filepath.Join(dir, "results")}
-	text := "clusters: [{name: c, embedded: single}]\nsuites:\n- smoke\n- {name: slow, paths: [" + suiteFile(t, armed) + "]" + settings +
-		"}\n- {name: again, paths: [smoke], retry-failed: 1}\n"
-	if err := os.WriteFile(n.file, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	n := &night{utrtest.NewPlace(t), t, "", filepath.Join(t.TempDir(), "results")}
+	n.file = suiteFile(t, "clusters: [{name: c, embedded: single}]\nsuites:\n- smoke\n- {name: slow, paths: ["+suiteFile(t, armed)+"]}\n"+
+		"- {name: again, paths: [smoke], retry-failed: 1}\n")
 	return n
 }
 
@@ -73,7 +69,7 @@ func child(t *testing.T, u *utrtest.Process) (pid int) {
 // A signal ends the cell that runs, cleanly, and the night; what was finished
 // is kept.
 func TestNightIsInterrupted(t *testing.T) {
-	n := newNight(t, "")
+	n := newNight(t)
 	u := n.begin()
 	n.slow()
 	u.Signal(syscall.SIGTERM)
@@ -81,43 +77,31 @@ func TestNightIsInterrupted(t *testing.T) {
 	u.Line("2 passed, 0 failed, ")
 	u.End().Want(3, "1 of 3 cells are finished")
 	log, err := os.ReadFile(filepath.Join(n.results, "c_reference_slow.log"))
-	if err != nil || !strings.Contains(string(log), "interrupted: 1 of 3 tests ran") {
-		t.Errorf("the cell did not end by itself: %v\n%s", err, log)
-	}
+	testkit.Check(t, err)
+	testkit.Says(t, string(log), "interrupted: 1 of 3 tests ran") // it ended by itself
 	n.begin("--only", "smoke|again").End().Want(0, "2 cells, 1 of them finished already", "\n2 passed, 0 failed, 0 skipped")
 }
 
-// A cell whose process is killed, or that takes too long, breaks, and takes no
+// A cell whose process is killed breaks, and takes no
 // other with it.
 func TestCellIsKilled(t *testing.T) {
-	n := newNight(t, "")
+	n := newNight(t)
 	u := n.begin()
 	n.slow()
-	if err := syscall.Kill(child(t, u), syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, syscall.Kill(child(t, u), syscall.SIGKILL))
 	u.Line("2/3 ✘ c_reference_slow: 1 passed in ", "(its process died: signal: killed)")
 	u.Line("3/3 ✔ c_reference_again: 1 passed")
 	u.Line("3 passed, 0 failed, 0 skipped")
 	u.End().Want(3)
 }
 
-func TestCellIsCutOff(t *testing.T) {
-	n := newNight(t, ", cell-timeout: 1s")
-	u := n.begin()
-	u.Line("(cut off after 1s)")
-	u.Line("3/3 ✔ c_reference_again: 1 passed")
-	u.Line(" passed, 0 failed, ")
-	u.End().Want(3)
-}
-
 // A cell does not outlive a night that is killed, and gives its folder back.
 func TestNightIsKilled(t *testing.T) {
-	n := newNight(t, "")
+	n := newNight(t)
 	u := n.begin()
 	n.slow()
 	pid := child(t, u)
 	u.Signal(syscall.SIGKILL)
-	testkit.Until(t, "the cell's process ends", func() bool { return gone(t, pid) })
+	gone(t, pid)
 	n.begin("--only", "smoke").End().Want(0, "1 cell, 1 of them finished already")
 }

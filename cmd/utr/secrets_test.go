@@ -50,39 +50,23 @@ func leaks(user, password string) []string {
 	return forms
 }
 
-// spotless fails the test if a text holds a form of the password.
-func spotless(t *testing.T, what, text, user, password string) {
-	t.Helper()
-	for _, form := range leaks(user, password) {
-		if i := strings.Index(text, form); i >= 0 {
-			t.Errorf("%s holds %q: …%s…", what, form, text[max(0, i-100):min(len(text), i+60)])
-		}
+// said is what is written or printed, by where.
+type said map[string]string
+
+func (s said) add(texts map[string]string) {
+	for path, text := range texts {
+		s["file "+path] = text
 	}
 }
 
-// The search finds a password in each of its forms, or the test below would
-// prove nothing.
-func TestLeaksAreFound(t *testing.T) {
-	const user, password = "bob", `s3/cr@t%:"<&>'pw`
-	for _, r := range []struct{ reason, text string }{
-		{"as it is", "x " + password},
-		{"in a connection string", url.UserPassword(user, password).String()},
-		{"in JSON", func() string { b, _ := json.Marshal([]string{password}); return string(b) }()},
-		{"in HTML", html.EscapeString("a " + password)},
-		{"Basic", base64.StdEncoding.EncodeToString([]byte(user + ":" + password))},
-		{"PLAIN", base64.StdEncoding.EncodeToString([]byte("\x00" + user + "\x00" + password))},
-		{"in a document as Extended JSON", func() string {
-			b, _ := bson.MarshalExtJSON(bson.D{{Key: "payload", Value: bson.Binary{Data: []byte("\x00" + user + "\x00" + password)}}}, false, false)
-			return string(b)
-		}()},
-		{"in hex", hex.EncodeToString([]byte(password))},
-	} {
-		found := false
+// spotless fails the test if a text holds a form of a password.
+func (s said) spotless(t *testing.T, user, password string) {
+	t.Helper()
+	for what, text := range s {
 		for _, form := range leaks(user, password) {
-			found = found || strings.Contains(r.text, form)
-		}
-		if !found {
-			t.Errorf("%s: %s", r.reason, r.text)
+			if i := strings.Index(text, form); i >= 0 {
+				t.Errorf("%s holds %q: …%s…", what, form, text[max(0, i-100):min(len(text), i+60)])
+			}
 		}
 	}
 }
@@ -136,17 +120,14 @@ func everyReport(dir string) (args []string) {
 func folder(t *testing.T, dir string) (texts map[string]string) {
 	t.Helper()
 	texts = make(map[string]string)
-	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+	testkit.Check(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
 			return err
 		}
 		text, err := os.ReadFile(path)
 		texts[path] = string(text)
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return texts
 }
 
@@ -158,29 +139,19 @@ func TestPasswordIsNowhere(t *testing.T) {
 	const user, password, keyFile = "bob", `s3/cr@t%:"<&>'pw`, `k3y/f&le%pw`
 	p := utrtest.NewPlace(t, "UTR_PASSWORD="+password)
 	dir := t.TempDir()
-	said := make(map[string]string)
 	server := p.Serve("--topology", "replicaset", "--user", user)
 	uri := server.URI
 	right := url.UserPassword(user, password).String() + "@"
-	if !strings.Contains(uri, right) {
-		t.Fatalf("the connection string holds no password: %s", uri)
-	}
-	suite := suiteFile(t, sensitive)
+	testkit.Says(t, uri, right)
+	suite, said := suiteFile(t, sensitive), said{}
 	for _, engine := range []string{"reference", "driver"} {
 		reports := filepath.Join(dir, engine)
-		if err := os.Mkdir(reports, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		args := append([]string{"run", "--engine", engine, "--uri", uri, suite}, everyReport(reports)...)
-		said["a run with "+engine] = p.Run(args...).Want(1).All()
-		if n := len(folder(t, reports)); n != 6 {
-			t.Errorf("%d reports were written", n)
-		}
+		testkit.Check(t, os.Mkdir(reports, 0o755))
+		said["a run with "+engine] = p.Run(append([]string{"run", "--engine", engine, "--uri", uri, suite}, everyReport(reports)...)...).Want(1).All()
+		testkit.Equal(t, "reports", len(folder(t, reports)), 6)
 	}
-	report := folder(t, dir)[filepath.Join(dir, "reference", "report.json")]
-	if !strings.Contains(report, "connectionStatus") || !strings.Contains(report, "saslStart") {
-		t.Error("the events of authentication are not in the report: nothing was tested")
-	}
+	// Without the events of authentication nothing would be tested.
+	testkit.Says(t, folder(t, dir)[filepath.Join(dir, "reference", "report.json")], "connectionStatus", "saslStart")
 	option := func(text string) string { return strings.Replace(uri, "replicaSet=rs0", "replicaSet=rs0&"+text, 1) }
 	for _, r := range []struct {
 		reason string
@@ -200,13 +171,9 @@ func TestPasswordIsNowhere(t *testing.T) {
 		{"a token", 3, option("serverSelectionTimeoutMS=100&authMechanism=MONGODB-AWS&authMechanismProperties=AWS_SESSION_TOKEN:" + url.QueryEscape(keyFile)), nil},
 		{"flags that exclude each other", 2, uri, []string{"--topology", "single"}},
 	} {
-		for from, place := range map[string]*utrtest.Place{"--uri": p, "UTR_URI": utrtest.NewPlace(t, "UTR_URI="+r.uri)} {
-			args := append([]string{"run", suite}, r.args...)
-			if place == p {
-				args = append(args, "--uri", r.uri)
-			}
-			said[r.reason+", by "+from] = place.Run(args...).Want(r.code).All()
-		}
+		args := append([]string{"run", suite}, r.args...)
+		said[r.reason+", by --uri"] = p.Run(append(args, "--uri", r.uri)...).Want(r.code).All()
+		said[r.reason+", by UTR_URI"] = utrtest.NewPlace(t, "UTR_URI="+r.uri).Run(args...).Want(r.code).All()
 	}
 	// A run that is killed leaves all that it has outside itself.
 	w := newWitness(t, uri)
@@ -216,27 +183,16 @@ func TestPasswordIsNowhere(t *testing.T) {
 	killed.Signal(os.Kill)
 	said["a killed run"] = killed.End().All()
 	lock, err := w.Database("utr").Collection("lock").FindOne(t.Context(), bson.D{}).Raw()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	said["the lock document"] = fmt.Sprint(lock, string(lock))
-	left := folder(t, p.State)
-	if len(left) == 0 {
-		t.Error("the killed run left nothing in the ledger")
-	}
-	for path, text := range left {
-		said["ledger "+path] = text
-	}
+	testkit.Equal(t, "the ledger is empty", len(p.Entries("")) == 0, false)
+	said.add(folder(t, p.State))
 	said["clean without a password"] = p.Run("clean").Want(3, "password").All()
 	said["clean"] = p.Run("clean", "--uri", uri).Want(0).All()
-	for path, text := range folder(t, dir) {
-		said["report "+path] = text
-	}
+	said.add(folder(t, dir))
 	said["serve"] = server.Printed + server.Said()
-	for what, text := range said {
-		spotless(t, what, text, user, password)
-		spotless(t, what, text, "", keyFile)
-	}
+	said.spotless(t, user, password)
+	said.spotless(t, "", keyFile)
 }
 
 // Whatever kind of secret a night is given, and wherever: no report, log, error or
@@ -250,12 +206,7 @@ func TestSecretsOfANight(t *testing.T) {
 	w := newWitness(t, p.Serve("--topology", "replicaset", "--user", "bob").URI)
 	dir := t.TempDir()
 	results, reports := filepath.Join(dir, "results"), slices.DeleteFunc(everyReport(dir), func(flag string) bool { return flag == "--events" })
-	write := func(name, text string) string {
-		path := filepath.Join(t.TempDir(), name)
-		testkit.Check(t, os.WriteFile(path, []byte(text), 0o600))
-		return path
-	}
-	file := write("night.yml", fmt.Sprintf(`clusters:
+	file := suiteFile(t, fmt.Sprintf(`clusters:
 - {name: mine, uri: "${MINE}"}
 - {name: theirs, orchestration: {url: "http://ann:%[1]s@127.0.0.1:1", cluster: single}}
 - {name: token, uri: "mongodb://bob:%[1]s@127.0.0.1:1/?authMechanism=MONGODB-AWS&authMechanismProperties=AWS_SESSION_TOKEN:%[2]s&serverSelectionTimeoutMS=100"}
@@ -265,23 +216,19 @@ defaults:
   jobs: 1
   uri-options: {tlsCertificateKeyFilePassword: %[5]q, proxyHost: h, proxyPassword: %[6]q, sslClientCertificateKeyPassword: %[7]q}
 `, secrets["service"], secrets["token"], suiteFile(t, sensitive), suiteFile(t, armed), secrets["key"], secrets["proxy"], secrets["older"]))
-	set := write("set.args", "--set=MINE="+w.uri+"\n")
-	said := map[string]string{}
+	set, said := suiteFile(t, "--set=MINE="+w.uri+"\n"), said{}
 	said["the plan"] = p.Run("matrix", "@"+set, file, "--dry-run", "-v").Want(0, "tlsCertificateKeyFilePassword=***").All()
 	night := p.Start(append([]string{"matrix", "@" + set, file, "--results", results}, reports...)...)
 	w.sees()
 	lists, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	testkit.Check(t, err)
+	found := len(lists) == 0
 	for _, f := range lists {
 		text, _ := os.ReadFile(f) // the process may be gone
 		said[f] = string(text)
-		if strings.Contains(string(text), "mine_reference_s") {
-			said["the cell's process"] = "found"
-		}
+		found = found || strings.Contains(string(text), "mine_reference_s")
 	}
-	if said["the cell's process"] == "" && len(lists) > 0 {
-		t.Error("no list of processes has the cell")
-	}
+	testkit.Equal(t, "the list of processes has the cell", found, true)
 	night.Signal(os.Interrupt)
 	said["the night"] = night.End().Want(3).All()
 	said["the rest of it"] = p.Run(append([]string{"matrix", "@" + set, file, "--results", results, "--only", "token|theirs"}, reports...)...).Want(3).All()
@@ -292,18 +239,10 @@ defaults:
 	} {
 		said[strings.Join(args[:2], " ")+args[len(args)-1]] = p.Run(args...).All()
 	}
-	for path, text := range folder(t, dir) {
-		said["report "+path] = text
-	}
-	for path, text := range folder(t, p.State) {
-		said["ledger "+path] = text
-	}
-	if text := said["report "+filepath.Join(dir, "one.json")]; !strings.Contains(text, "tlsCertificateKeyFilePassword=***") {
-		t.Errorf("no command to run a test again in %s", text)
-	}
-	for what, text := range said {
-		for _, secret := range secrets {
-			spotless(t, what, text, "bob", secret)
-		}
+	said.add(folder(t, dir))
+	said.add(folder(t, p.State))
+	testkit.Says(t, said["file "+filepath.Join(dir, "one.json")], "tlsCertificateKeyFilePassword=***") // the command to run a test again
+	for _, secret := range secrets {
+		said.spotless(t, "bob", secret)
 	}
 }
