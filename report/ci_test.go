@@ -26,14 +26,8 @@ func failing(description, reason string) result.Note {
 // workflowCommand reads a line as the runner of GitHub Actions does: name,
 // properties between commas, data.
 func workflowCommand(line string) (name string, properties map[string]string, data string, ok bool) {
-	rest, ok := strings.CutPrefix(strings.TrimLeft(line, " \t"), "::")
-	if !ok {
-		return "", nil, "", false
-	}
+	rest, starts := strings.CutPrefix(strings.TrimLeft(line, " \t"), "::")
 	head, data, ok := strings.Cut(rest, "::")
-	if !ok {
-		return "", nil, "", false
-	}
 	unescape := func(s string) string {
 		s, err := url.PathUnescape(s)
 		if err != nil {
@@ -47,20 +41,16 @@ func workflowCommand(line string) (name string, properties map[string]string, da
 		k, v, _ := strings.Cut(p, "=")
 		properties[k] = unescape(v)
 	}
-	return name, properties, unescape(data), true
+	return name, properties, unescape(data), starts && ok
 }
 
 func TestAnnotations(t *testing.T) {
 	inner := func(result.Note) []byte { return nil }
 	text := string(generate(report.Annotated(inner), []result.Note{failing("100%: a,b", "one\ntwo, three"), result.RunFinished{Summary: result.Summary{Problems: []string{"stale"}}}}))
-	name, p, data, ok := workflowCommand(lines([]byte(text))[0])
-	if !ok || name != "error" || p["file"] != "specs/find.yml" || p["line"] != "1" || p["col"] != "2" || p["title"] != "failed s: 100%: a,b" ||
-		!strings.HasPrefix(data, "one two, three\np: ") {
-		t.Errorf("%s %v %q", name, p, data)
-	}
-	if !strings.Contains(text, "\n::error title=utr::stale\n") {
-		t.Errorf("no annotation of the problem:\n%s", text)
-	}
+	name, p, data, _ := workflowCommand(lines([]byte(text))[0])
+	testkit.Equal(t, name, p, "map[col:2 file:specs/find.yml line:1 title:failed s: 100%: a,b]")
+	testkit.Says(t, data, "one two, three\np: ")
+	testkit.Says(t, text, "\n::error title=utr::stale\n")
 }
 
 // Nothing that suites and servers say steers a job or its log. The golden file
@@ -94,17 +84,19 @@ func FuzzMarkdown(f *testing.F) {
 	for _, s := range []string{"<script>alert(1)</script>", "# heading", "a | b", "```\n<img>", "`", "``` ```", "[x](javascript:1)", "@octocat", "1. one", "- a", "*b*", "a\n\n<b>"} {
 		f.Add(s, s)
 	}
-	tag := regexp.MustCompile(`<[^>]*>?`)
+	tag, ours := regexp.MustCompile(`<[^>]*>?`), regexp.MustCompile(`^(<details open>|</?summary>|</?b>|</details>)$`)
+	heading := regexp.MustCompile(`^(## ✘ utr.*|### Problems of the run|### What went wrong|### Slowest tests)$`)
+	ticks := func(s string) string { return s[:len(s)-len(strings.TrimLeft(s, "`"))] }
 	f.Fuzz(func(t *testing.T, description, reason string) {
 		text := string(generate(report.Markdown(), []result.Note{failing(description, reason), result.RunFinished{Summary: result.Summary{Failed: 1, Problems: []string{reason}}}}))
 		fence := ""
 		for line := range strings.SplitSeq(text, "\n") {
 			bare := strings.TrimSpace(line)
+			details := strings.HasPrefix(line, "<details ") // a block of HTML up to the next empty line: no spans
 			switch {
-			case strings.HasPrefix(line, "<details "):
-				// A block of HTML up to the next empty line: no spans.
+			case details:
 			case fence == "" && strings.HasPrefix(bare, "```"):
-				fence = bare[:len(bare)-len(strings.TrimLeft(bare, "`"))]
+				fence = ticks(bare)
 				continue
 			case fence != "":
 				if bare == fence {
@@ -112,31 +104,29 @@ func FuzzMarkdown(f *testing.F) {
 				}
 				continue
 			}
-			for strings.Contains(line, "`") && !strings.HasPrefix(line, "<details ") { // spans: n backticks to the next n
-				open := line[strings.Index(line, "`"):]
-				ticks := open[:len(open)-len(strings.TrimLeft(open, "`"))]
-				if strings.HasSuffix(line[:strings.Index(line, "`")], `\`) {
+			for !details && strings.Contains(line, "`") { // spans: n backticks to the next n
+				before, _, _ := strings.Cut(line, "`")
+				if strings.HasSuffix(before, `\`) {
 					line = strings.Replace(line, "\\`", "", 1)
 					continue
 				}
-				_, after, found := strings.Cut(open[len(ticks):], ticks)
+				open := ticks(line[len(before):])
+				_, after, found := strings.Cut(line[len(before)+len(open):], open)
 				if !found {
 					t.Fatalf("a span without end: %q", line)
 				}
-				line = line[:strings.Index(line, "`")] + after
+				line = before + after
 			}
 			for _, found := range tag.FindAllString(line, -1) {
-				if found != "<details open>" && found != "<summary>" && found != "<b>" && found != "</b>" && found != "</summary>" && found != "</details>" {
+				if !ours.MatchString(found) {
 					t.Fatalf("markup %q in %q", found, line)
 				}
 			}
-			if strings.HasPrefix(line, "#") && !strings.HasPrefix(line, "## ✘ utr") && line != "### Problems of the run" && line != "### What went wrong" && line != "### Slowest tests" {
+			if strings.HasPrefix(line, "#") && !heading.MatchString(line) {
 				t.Fatalf("a heading: %q", line)
 			}
 		}
-		if fence != "" {
-			t.Fatalf("a block without end\n%s", text)
-		}
+		testkit.Equal(t, "a block without end", fence, "")
 	})
 }
 
@@ -166,12 +156,8 @@ func TestBadge(t *testing.T) {
 		{"nothing ran", result.Summary{Skipped: 9}, "0 passed", "#6b7280"},
 	} {
 		svg := string(generate(report.Badge(), []result.Note{result.RunFinished{Summary: r.summary}}))
-		if !strings.Contains(svg, ">"+r.text+"</text>") || !strings.Contains(svg, r.color) {
-			t.Errorf("%s: %s", r.reason, svg)
-		}
-		if err := xml.Unmarshal([]byte(svg), new(struct{})); err != nil {
-			t.Errorf("%s: %v", r.reason, err)
-		}
+		testkit.Says(t, svg, ">"+r.text+"</text>", r.color)
+		testkit.Equal(t, r.reason, xml.Unmarshal([]byte(svg), new(struct{})), nil)
 	}
 }
 
@@ -214,19 +200,13 @@ func readByPerl(t *testing.T, tap []byte) []string {
 }
 
 func TestTAPIsReadByPerl(t *testing.T) {
-	got := readByPerl(t, generate(report.TAP(), run()))
-	want := []string{
+	same(t, "a run", []string{
 		"1|ok|", "2|not ok|", "yaml|fail|2|10", "3|not ok|", "yaml|broken|0|50",
 		"4|ok|skip", "5|ok|skip", "6|ok|skip", "7|ok|skip", "8|ok|skip", "9|not ok|todo", "10|ok|", "11|ok|",
 		"12|not ok|", "yaml|flaky|1|80", "13|not ok|", "14|not ok|", "planned|14",
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
-	cut := generate(report.TAP(), run()[:6])
-	if got := strings.Join(readByPerl(t, cut), "\n"); !strings.Contains(got, "wrong|No plan found") {
-		t.Errorf("a run that was cut off is not noticed:\n%s", got)
-	}
+	}, readByPerl(t, generate(report.TAP(), run())))
+	cut := readByPerl(t, generate(report.TAP(), run()[:6]))
+	testkit.Says(t, strings.Join(cut, "\n"), "wrong|No plan found")
 }
 
 // tapForm is the form of our TAP reports, a part of what the specification of
@@ -273,27 +253,4 @@ func FuzzTAP(f *testing.F) {
 			t.Fatalf("%s\n%s", p, text)
 		}
 	})
-}
-
-// What is wrong with a report is noticed; ours is accepted.
-func TestTAPProblem(t *testing.T) {
-	good := generate(report.TAP(), ended(1, "pfsk"))
-	for _, r := range []struct{ reason, old, mutant, want string }{
-		{"nothing is wrong", "", "", ""},
-		{"another version", "version 14", "version 12", "form"},
-		{"a number left out", "ok 3 -", "ok 4 -", "point 4"},
-		{"a block without an end", "\n  ...\n", "\n", "form"},
-		{"the plan of another", "1..4", "1..5", "plan"},
-		{"no plan", "1..4\n", "", "form"},
-		{"a directive by chance", "find: t0", "find # t0", "form"},
-		{"a test that is not skipped", "# SKIP", "", "SKIP"},
-	} {
-		p := tapProblem(bytes.ReplaceAll(good, []byte(r.old), []byte(r.mutant)), "ok", "not ok", "ok SKIP", "not ok TODO")
-		if r.old == "" {
-			p = tapProblem(good, "ok", "not ok", "ok SKIP", "not ok TODO")
-		}
-		if (p == "") != (r.want == "") || !strings.Contains(p, r.want) {
-			t.Errorf("%s: %q, want %q", r.reason, p, r.want)
-		}
-	}
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/report"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/source"
@@ -15,10 +17,7 @@ import (
 )
 
 func raw(d bson.D) bson.Raw {
-	b, err := bson.Marshal(d)
-	if err != nil {
-		panic(err)
-	}
+	b, _ := bson.Marshal(d)
 	return b
 }
 
@@ -208,17 +207,23 @@ func finished(v *result.Verdict) result.Note { return result.TestFinished{Verdic
 func read(t *testing.T, text []byte) *report.Past {
 	t.Helper()
 	p, err := report.Read("r.json", bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	return p
 }
 
-func earlier(t *testing.T, name string, text []byte) *report.Earlier {
+// earlier reads the report of a run for the page of a later one.
+func earlier(t *testing.T, name string, notes []result.Note) *report.Earlier {
 	t.Helper()
+	text := generate(report.JSON(), notes)
 	e, err := report.ReadEarlier(name, bytes.NewReader(text), time.Date(2026, 7, 1, 0, 0, 0, 0, time.UTC))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	return e
+}
+
+// same reports the differences between what is wanted and what came.
+func same(t *testing.T, what string, want, got any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got)\n%s", what, diff)
+	}
 }

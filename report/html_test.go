@@ -52,42 +52,32 @@ func data(page []byte, kind string) (found []string) {
 func TestHTMLIsSealed(t *testing.T) {
 	for reason, notes := range map[string][]result.Note{"every note": run(), "markup": hostile()} {
 		text := string(generate(report.HTML(), notes))
-		if n := strings.Count(text, "<script"); n != 2 || strings.Count(text, "</script>") != 2 {
-			t.Errorf("%s: %d scripts", reason, n)
-		}
+		testkit.Equal(t, reason+": scripts", fmt.Sprint(strings.Count(text, "<script"), strings.Count(text, "</script>")), "2 2")
 		head, data, _ := strings.Cut(text, `id="data">`)
 		data, rest, _ := strings.Cut(data, "</script>")
-		if strings.ContainsAny(data, "<>") || rest != "\n</body>\n</html>\n" {
-			t.Errorf("%s: data with markup", reason)
-		}
-		if found := regexp.MustCompile(`(src|href)\s*=\s*["']?(http|//)|@import|url\(`).FindString(head); found != "" {
-			t.Errorf("%s: it refers to the outside: %s", reason, found)
-		}
+		testkit.Equal(t, reason+": the data has markup", strings.ContainsAny(data, "<>"), false)
+		testkit.Equal(t, reason+": after the data", rest, "\n</body>\n</html>\n")
+		outside := regexp.MustCompile(`(src|href)\s*=\s*["']?(http|//)|@import|url\(`)
+		testkit.Equal(t, reason+": what refers to the outside", outside.FindString(head), "")
 	}
 }
 
 // Long lists are cut in the middle, and heartbeats left out: the page of a test
 // that went round in circles can be opened.
 func TestHTMLIsBounded(t *testing.T) {
-	var events []result.Event
-	for i := range 50_000 {
-		e := result.Event{Sequence: int64(i), Type: result.CommandStarted, Command: &result.CommandEvent{CommandName: "find"}}
+	events := make([]result.Event, 50_000)
+	for i := range events {
+		events[i] = result.Event{Sequence: int64(i), Type: result.CommandStarted, Command: &result.CommandEvent{CommandName: "find"}}
 		if i%2 == 0 {
-			e = result.Event{Sequence: int64(i), Type: result.ServerHeartbeatStarted, SDAM: &result.SDAMEvent{}}
+			events[i] = result.Event{Sequence: int64(i), Type: result.ServerHeartbeatStarted, SDAM: &result.SDAMEvent{}}
 		}
-		events = append(events, e)
 	}
 	v := &result.Verdict{Status: result.Failed, Clients: []result.ClientLog{{Client: "c", Events: events}},
 		Operations: []result.OperationLog{{Outcome: result.Outcome{Decisions: make([]result.Decision, 10_000)}}}}
 	text := string(generate(report.HTML(), []result.Note{finished(v)}))
-	for _, want := range []string{`"omitted":{"after":300,"count":24600}`, `"heartbeats":25000`, `"omitted":{"after":75,"count":9900}`, `"sequence":49999`} {
-		if len(text) > 200_000 || !strings.Contains(text, want) {
-			t.Errorf("%d bytes, without %s", len(text), want)
-		}
-	}
-	if len(v.Clients[0].Events) != 50_000 || v.Clients[0].Events[1].Sequence != 1 || len(v.Operations[0].Outcome.Decisions) != 10_000 {
-		t.Error("the verdict itself was cut")
-	}
+	testkit.Says(t, text, `"omitted":{"after":300,"count":24600}`, `"heartbeats":25000`, `"omitted":{"after":75,"count":9900}`, `"sequence":49999`)
+	testkit.Equal(t, "it is short", len(text) < 200_000, true)
+	testkit.Equal(t, "the verdict itself", fmt.Sprint(len(v.Clients[0].Events), events[1].Sequence, len(v.Operations[0].Outcome.Decisions)), "50000 1 10000")
 }
 
 // A report of very many failures, each with a long log, does not grow as they
@@ -140,14 +130,10 @@ func browse(t *testing.T, pages map[string][]byte, addresses []string) (document
 	t.Helper()
 	browser, folder := testkit.Browser(t), t.TempDir()
 	list, err := json.Marshal(addresses)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	pages["all.html"] = fmt.Appendf(nil, harness, list)
 	for name, text := range pages {
-		if err := os.WriteFile(filepath.Join(folder, name), text, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, os.WriteFile(filepath.Join(folder, name), text, 0o644))
 	}
 	c := exec.CommandContext(testkit.Context(t), browser, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
 		"--allow-file-access-from-files", "--user-data-dir="+t.TempDir(), "--virtual-time-budget=5000", "--dump-dom",
@@ -161,9 +147,7 @@ func browse(t *testing.T, pages map[string][]byte, addresses []string) (document
 	scripts := regexp.MustCompile(`(?s)<script.*?</script>`)
 	for _, p := range regexp.MustCompile(`<p>([^<]*)</p>`).FindAllSubmatch(out, -1) {
 		text, err := base64.StdEncoding.DecodeString(string(p[1]))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, err)
 		documents = append(documents, scripts.ReplaceAllString(string(text), ""))
 	}
 	if len(documents) != len(addresses) {
@@ -177,9 +161,9 @@ func TestHTMLInBrowser(t *testing.T) {
 	pages := map[string][]byte{
 		"run.html": generate(report.HTML(), run()), "hostile.html": generate(report.HTML(), hostile()), "cut.html": generate(report.HTML(), run()[:6]),
 		"trends.html": generate(report.HTML(
-			earlier(t, evil, generate(report.JSON(), ended(3, "pbp-fffp"))),
-			earlier(t, "b.json", generate(report.JSON(), ended(4, "pfp--fpp"))),
-			earlier(t, "c.json", generate(report.JSON(), ended(5, "ppffff-p")))), ended(6, "pffffpf")),
+			earlier(t, evil, ended(3, "pbp-fffp")),
+			earlier(t, "b.json", ended(4, "pfp--fpp")),
+			earlier(t, "c.json", ended(5, "ppffff-p"))), ended(6, "pffffpf")),
 	}
 	trend := func(test string) string { return link("specs/find.yml", test, "replicaset 8.0") }
 	rows := []struct {
@@ -220,57 +204,44 @@ func TestHTMLInBrowser(t *testing.T) {
 	documents := browse(t, pages, addresses)
 	for i, r := range rows {
 		dom := documents[i]
-		for _, want := range r.has {
-			if !strings.Contains(dom, want) {
-				t.Errorf("%s: %q is missing", r.reason, want)
-			}
-		}
+		testkit.Says(t, dom, r.has...)
 		for _, not := range r.lacks {
-			if strings.Contains(dom, not) {
-				t.Errorf("%s: %q is there", r.reason, not)
-			}
+			testkit.Equal(t, not+" is there", strings.Contains(dom, not), false)
 		}
 		if t.Failed() {
-			t.Fatalf("%.12000s", dom[max(0, strings.Index(dom, "<body")):])
+			t.Fatalf("%s: %.12000s", r.reason, dom[max(0, strings.Index(dom, "<body")):])
 		}
 	}
 }
 
 func TestHistory(t *testing.T) {
 	runs := []*report.Earlier{
-		earlier(t, "old/third.json", generate(report.JSON(), ended(5, "ppffk-"))),
-		earlier(t, "old/first.json", generate(report.JSON(), ended(3, "pbp-sp"))),
-		earlier(t, "old/second.json", generate(report.JSON(), ended(4, "pfpfkp"))),
-	}
-	const oldest = `[["p",{"counts":[0,1,0,3,0,1],"durationMS":360000,"name":"first.json","time":"2026-07-03T02:00:00Z"}] ["p",{"counts":[2,0,0,3,1,0]`
-	page := generate(report.HTML(runs...), ended(6, "pffpb"))
-	if got := fmt.Sprint(data(page, "p")); !strings.HasPrefix(got, oldest) {
-		t.Errorf("the earlier runs, oldest first, are %s", got)
-	}
-	if got, want := fmt.Sprint(data(page, "h")), `[["h","333"] ["h","103"] ["h","330"] ["h","-00"] ["h","544"]]`; got != want {
-		t.Errorf("the histories are %s, want %s", got, want)
-	}
-	if got := data(page, "e")[0]; !strings.Contains(got, `"gone":0`) { // t5 was not in the last run
-		t.Error(got)
-	}
-	if got := data(generate(report.HTML(runs[:1]...), ended(6, "p")), "e")[0]; !strings.Contains(got, `"gone":4`) {
-		t.Error(got)
-	}
-	without := generate(report.HTML(), ended(6, "pf"))
-	if len(data(without, "p"))+len(data(without, "h")) > 0 || bytes.Contains(without, []byte(`"gone"`)) {
-		t.Error("a page without earlier runs has trends")
+		earlier(t, "old/third.json", ended(5, "ppffk-")), earlier(t, "old/first.json", ended(3, "pbp-sp")), earlier(t, "old/second.json", ended(4, "pfpfkp")),
 	}
 	twice := func(day int, a, b string) []result.Note { return append(ended(day, a)[:2], ended(day, b)[1:]...) }
-	page = generate(report.HTML(earlier(t, "a", generate(report.JSON(), twice(3, "p", "f")))), twice(4, "p", "p"))
-	if got, want := fmt.Sprint(data(page, "h")), `[["h","3"] ["h","0"]]`; got != want {
-		t.Errorf("the histories of tests of one name, in their order, are %s, want %s", got, want)
-	}
-	runs = nil
+	var many []*report.Earlier
 	for day := range 20 {
-		runs = append(runs, earlier(t, fmt.Sprint(day), generate(report.JSON(), ended(20-day, "p"))))
+		many = append(many, earlier(t, fmt.Sprint(day), ended(20-day, "p")))
 	}
-	got := data(generate(report.HTML(runs...), ended(21, "p")), "p")
-	if len(got) != 16 || !strings.Contains(got[0], "2026-07-05") || !strings.Contains(got[15], "2026-07-20") {
-		t.Errorf("of 20 runs, %d are shown, not the last 16: %v", len(got), got)
+	for _, r := range []struct {
+		reason, kind string // of the lines
+		now          []result.Note
+		runs         []*report.Earlier
+		want         string
+	}{
+		{"the earlier runs, oldest first", "p", ended(6, "pffpb"), runs,
+			`{"counts":[0,1,0,3,0,1],"durationMS":360000,"name":"first.json","time":"2026-07-03T02:00:00Z"}] ["p",{"counts":[2,0,0,3,1,0]`},
+		{"the histories", "h", ended(6, "pffpb"), runs, `[["h","333"] ["h","103"] ["h","330"] ["h","-00"] ["h","544"]]`},
+		{"t5 was not in the last run", "e", ended(6, "pffpb"), runs, `"gone":0`},
+		{"four tests are gone", "e", ended(6, "p"), runs[:1], `"gone":4`},
+		{"no earlier runs", "h", ended(6, "pf"), nil, "[]"},
+		{"no earlier runs, no list of them", "p", ended(6, "pf"), nil, "[]"},
+		{"tests of one name, in their order", "h", twice(4, "p", "p"), []*report.Earlier{earlier(t, "a", twice(3, "p", "f"))}, `[["h","3"] ["h","0"]]`},
+	} {
+		testkit.Says(t, fmt.Sprint(data(generate(report.HTML(r.runs...), r.now), r.kind)), r.want)
 	}
+	testkit.Equal(t, "without earlier runs, what is gone", strings.Contains(string(generate(report.HTML(), ended(6, "pf"))), `"gone"`), false)
+	got := data(generate(report.HTML(many...), ended(21, "p")), "p")
+	testkit.Equal(t, "runs that are shown of 20", len(got), 16)
+	testkit.Says(t, got[0]+got[15], "2026-07-05", "2026-07-20")
 }
