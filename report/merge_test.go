@@ -1,12 +1,13 @@
 package report_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/report"
 	"github.com/unified-test-runner/utr/result"
 )
@@ -20,72 +21,69 @@ func verdict(name string, s result.Status, more ...string) *result.Verdict {
 }
 
 func TestCompare(t *testing.T) {
-	after := func(v *result.Verdict, d time.Duration) *result.Verdict {
-		v.Duration = d
-		return v
+	const (
+		passed, failed, broken, flaky, known = result.Passed, result.Failed, result.Broken, result.Flaky, result.KnownFailing
+		ms                                   = time.Millisecond
+	)
+	is := func(s result.Status, after ...time.Duration) []*result.Verdict {
+		v := verdict("t", s)
+		v.Duration = append(after, v.Duration)[0]
+		return []*result.Verdict{v}
+	}
+	skip := func(kind, reason string) []*result.Verdict {
+		return []*result.Verdict{verdict("t", result.Skipped, kind, reason)}
 	}
 	for _, r := range []struct {
 		reason   string
-		old, now *result.Verdict
+		old, now []*result.Verdict
 		want     string // the lists that it is in
 	}{
-		{"it passes as before", verdict("t", result.Passed), verdict("t", result.Passed), ""},
-		{"it fails as before", verdict("t", result.Failed), verdict("t", result.Failed), ""},
-		{"it fails", verdict("t", result.Passed), verdict("t", result.Failed), "new"},
-		{"it breaks", verdict("t", result.Passed), verdict("t", result.Broken), "new"},
-		{"it is flaky", verdict("t", result.Passed), verdict("t", result.Flaky), "new"},
-		{"it was skipped and fails", verdict("t", result.Skipped, "requirement", "old"), verdict("t", result.Failed), "new"},
-		{"it was known to fail, and no longer is", verdict("t", result.KnownFailing), verdict("t", result.Failed), "new"},
-		{"it is new and fails", nil, verdict("t", result.Failed), "new came"},
-		{"it is new and passes", nil, verdict("t", result.Passed), "came"},
-		{"it is gone", verdict("t", result.Failed), nil, "went"},
-		{"it failed and breaks", verdict("t", result.Failed), verdict("t", result.Broken), "other"},
-		{"it failed and is flaky", verdict("t", result.Failed), verdict("t", result.Flaky), "other"},
-		{"it is mended", verdict("t", result.Failed), verdict("t", result.Passed), "mended"},
-		{"it was flaky and is mended", verdict("t", result.Flaky), verdict("t", result.Passed), "mended"},
-		{"a known failure is mended", verdict("t", result.KnownFailing), verdict("t", result.Passed), "mended"},
-		{"a failure becomes known", verdict("t", result.Failed), verdict("t", result.KnownFailing), ""},
-		{"it is skipped as before", verdict("t", result.Skipped, "requirement", "a"), verdict("t", result.Skipped, "requirement", "a"), ""},
-		{"another reason", verdict("t", result.Skipped, "requirement", "a"), verdict("t", result.Skipped, "requirement", "b"), "skips"},
-		{"another kind of reason", verdict("t", result.Skipped, "requirement", "a"), verdict("t", result.Skipped, "capability", "a"), "skips"},
-		{"it is no longer run", verdict("t", result.Passed), verdict("t", result.Skipped, "capability", "a"), "skips"},
-		{"it runs now", verdict("t", result.Skipped, "capability", "a"), verdict("t", result.Passed), "skips"},
-		{"a failure that hides", verdict("t", result.Failed), verdict("t", result.Skipped, "capability", "a"), "skips"},
-		{"twice as long, and long", verdict("t", result.Passed), after(verdict("t", result.Passed), 200*time.Millisecond), "slower"},
-		{"not twice as long", after(verdict("t", result.Passed), time.Second), after(verdict("t", result.Passed), 1900*time.Millisecond), ""},
-		{"twice as long, and short", after(verdict("t", result.Passed), time.Millisecond), after(verdict("t", result.Passed), 99*time.Millisecond), ""},
+		{"it passes as before", is(passed), is(passed), "[]"},
+		{"it fails as before", is(failed), is(failed), "[]"},
+		{"it fails", is(passed), is(failed), "[new]"},
+		{"it breaks", is(passed), is(broken), "[new]"},
+		{"it is flaky", is(passed), is(flaky), "[new]"},
+		{"it was skipped and fails", skip("requirement", "old"), is(failed), "[new]"},
+		{"it was known to fail, and no longer is", is(known), is(failed), "[new]"},
+		{"it is new and fails", nil, is(failed), "[new came]"},
+		{"it is new and passes", nil, is(passed), "[came]"},
+		{"it is gone", is(failed), nil, "[went]"},
+		{"it failed and breaks", is(failed), is(broken), "[other]"},
+		{"it failed and is flaky", is(failed), is(flaky), "[other]"},
+		{"it is mended", is(failed), is(passed), "[mended]"},
+		{"it was flaky and is mended", is(flaky), is(passed), "[mended]"},
+		{"a known failure is mended", is(known), is(passed), "[mended]"},
+		{"a failure becomes known", is(failed), is(known), "[]"},
+		{"it is skipped as before", skip("requirement", "a"), skip("requirement", "a"), "[]"},
+		{"another reason", skip("requirement", "a"), skip("requirement", "b"), "[skips]"},
+		{"another kind of reason", skip("requirement", "a"), skip("capability", "a"), "[skips]"},
+		{"it is no longer run", is(passed), skip("capability", "a"), "[skips]"},
+		{"it runs now", skip("capability", "a"), is(passed), "[skips]"},
+		{"a failure that hides", is(failed), skip("capability", "a"), "[skips]"},
+		{"twice as long, and long", is(passed), is(passed, 200*ms), "[slower]"},
+		{"not twice as long", is(passed, 1000*ms), is(passed, 1900*ms), "[]"},
+		{"twice as long, and short", is(passed, ms), is(passed, 99*ms), "[]"},
 	} {
-		isNil := func(v *result.Verdict) bool { return v == nil }
-		d := report.Compare(slices.DeleteFunc([]*result.Verdict{r.old}, isNil), slices.DeleteFunc([]*result.Verdict{r.now}, isNil), 100*time.Millisecond)
+		d := report.Compare(r.old, r.now, 100*ms)
 		var got []string
-		for _, l := range []struct {
-			name    string
-			changes []report.Change
-		}{{"new", d.NewFailures}, {"other", d.OtherFailures}, {"mended", d.Mended}, {"skips", d.Skips}, {"slower", d.Slower}, {"came", d.Came}, {"went", d.Went}} {
-			if len(l.changes) > 0 {
-				got = append(got, l.name)
+		for i, changes := range [][]report.Change{d.NewFailures, d.OtherFailures, d.Mended, d.Skips, d.Slower, d.Came, d.Went} {
+			if len(changes) > 0 {
+				got = append(got, []string{"new", "other", "mended", "skips", "slower", "came", "went"}[i])
 			}
 		}
-		if strings.Join(got, " ") != r.want {
-			t.Errorf("%s: %q, want %q", r.reason, got, r.want)
-		}
+		testkit.Equal(t, r.reason, got, r.want)
 	}
 }
 
 // Deployments, iterations and tests of one name are told apart.
 func TestCompareByIdentity(t *testing.T) {
-	elsewhere := verdict("t", result.Failed)
-	elsewhere.Test.Deployment = "sharded 8.0"
-	again := verdict("t", result.Failed)
-	again.Test.Iteration = 2
+	elsewhere, again := verdict("t", result.Failed), verdict("t", result.Failed)
+	elsewhere.Test.Deployment, again.Test.Iteration = "sharded 8.0", 2
 	old := []*result.Verdict{verdict("t", result.Passed), elsewhere, again, verdict("t", result.Failed)}
-	if d := report.Compare(old, slices.Clone(old), 0); cmp.Diff(report.Difference{}, report.Difference{NewFailures: d.NewFailures, Mended: d.Mended, Came: d.Came, Went: d.Went}) != "" {
-		t.Errorf("%+v", d)
-	}
-	d := report.Compare(old, []*result.Verdict{verdict("t", result.Passed), verdict("t", result.Passed)}, 0)
-	if len(d.Mended) != 1 || len(d.Went) != 2 {
-		t.Errorf("%+v", d)
-	}
+	d := report.Compare(old, slices.Clone(old), 0)
+	testkit.Equal(t, "the same run", len(d.NewFailures)+len(d.Mended)+len(d.Came)+len(d.Went), 0)
+	d = report.Compare(old, []*result.Verdict{verdict("t", result.Passed), verdict("t", result.Passed)}, 0)
+	testkit.Equal(t, "mended and gone", fmt.Sprint(len(d.Mended), len(d.Went)), "1 2")
 }
 
 // The golden file names each list, and what steers a terminal is gone.
@@ -134,56 +132,39 @@ func TestMerge(t *testing.T) {
 		{"problems of each, once", []*report.Past{troubled, also}, []string{"stale", "unexpected pass"}, 1},
 		{"an interruption", []*report.Past{one, interrupted}, nil, 3},
 	} {
-		notes := report.Merge(r.parts)
-		end := notes[len(notes)-1].(result.RunFinished).Summary
-		if diff := cmp.Diff(r.problems, end.Problems); diff != "" || end.ExitCode() != r.code {
-			t.Errorf("%s: exit code %d (-want +got)\n%s", r.reason, end.ExitCode(), diff)
-		}
-		tests := 0
+		notes, tests := report.Merge(r.parts), 0
 		for _, p := range r.parts {
 			tests += len(p.Verdicts)
 		}
-		if started := notes[0].(result.RunStarted); started.Total != tests || len(notes) != tests+2 || started.Shard != "" {
-			t.Errorf("%s: %+v", r.reason, started)
-		}
+		end, started := notes[len(notes)-1].(result.RunFinished).Summary, notes[0].(result.RunStarted)
+		testkit.Equal(t, r.reason, fmt.Sprintf("%q %d", end.Problems, end.ExitCode()), fmt.Sprintf("%q %d", r.problems, r.code))
+		testkit.Equal(t, r.reason+": tests", fmt.Sprint(started.Total, len(notes), started.Shard), fmt.Sprint(tests, tests+2, ""))
 	}
 	end := report.Merge([]*report.Past{one, two})[4].(result.RunFinished).Summary
-	if end.Passed != 2 || end.Failed != 1 || end.Duration != time.Second {
-		t.Errorf("%+v", end)
-	}
+	testkit.Equal(t, "passed, failed, took", fmt.Sprint(end.Passed, end.Failed, end.Duration), "2 1 1s")
 }
 
 // Where its reports do not say it, a merged run began when its first test did,
 // and took until the end of its last one.
 func TestMergeKnowsTheTime(t *testing.T) {
 	past := read(t, generate(report.JSON(), ended(3, "pfp")))
-	notes := report.Merge([]*report.Past{past})
-	started, over := notes[0].(result.RunStarted), notes[len(notes)-1].(result.RunFinished)
-	if want := time.Date(2026, 7, 3, 2, 0, 0, 0, time.UTC); !started.Time.Equal(want) || over.Summary.Duration != 3*time.Minute {
-		t.Errorf("it began at %v and took %v, want %v and 3m", started.Time, over.Summary.Duration, want)
-	}
-	for _, v := range past.Verdicts {
-		v.Began = time.Time{}
-	}
-	notes = report.Merge([]*report.Past{past})
-	if started, over = notes[0].(result.RunStarted), notes[len(notes)-1].(result.RunFinished); !started.Time.IsZero() || over.Summary.Duration != 3*time.Minute {
-		t.Errorf("without times: it began at %v and took %v", started.Time, over.Summary.Duration)
+	for _, began := range []time.Time{time.Date(2026, 7, 3, 2, 0, 0, 0, time.UTC), {}} {
+		notes := report.Merge([]*report.Past{past})
+		testkit.Equal(t, "it began", notes[0].(result.RunStarted).Time.UTC(), began)
+		testkit.Equal(t, "it took", notes[len(notes)-1].(result.RunFinished).Summary.Duration, 3*time.Minute)
+		for _, v := range past.Verdicts {
+			v.Began = time.Time{}
+		}
 	}
 }
 
 func TestCellLine(t *testing.T) {
-	for _, r := range []struct {
-		reason string
-		cell   result.CellFinished
-		want   string
-	}{
-		{"all well", result.CellFinished{Cell: "a", Summary: result.Summary{Passed: 3, Skipped: 1, Duration: time.Second}}, "✔ a: 3 passed in 1s"},
-		{"red", result.CellFinished{Cell: "a", Summary: result.Summary{Passed: 3, Failed: 1}}, "✘ a: 1 failed, 3 passed in 0s"},
-		{"broken", result.CellFinished{Cell: "a", Broken: "x\ny"}, "✘ a: 0 passed in 0s (x y)"},
+	for want, cell := range map[string]result.CellFinished{
+		"✔ a: 3 passed in 1s":           {Cell: "a", Summary: result.Summary{Passed: 3, Skipped: 1, Duration: time.Second}},
+		"✘ a: 1 failed, 3 passed in 0s": {Cell: "a", Summary: result.Summary{Passed: 3, Failed: 1}},
+		"✘ a: 0 passed in 0s (x y)":     {Cell: "a", Broken: "x\ny"},
 	} {
-		if got := report.CellLine(r.cell); got != r.want {
-			t.Errorf("%s: %q, want %q", r.reason, got, r.want)
-		}
+		testkit.Equal(t, "the line", report.CellLine(cell), want)
 	}
 }
 
@@ -191,48 +172,35 @@ func TestCellLine(t *testing.T) {
 // others: one test in two cells is two tests.
 func TestCellsAreReadAgain(t *testing.T) {
 	past := func(cell string, status result.Status) *report.Past {
-		text := generate(report.JSON(), []result.Note{
+		p := read(t, generate(report.JSON(), []result.Note{
 			result.RunStarted{Cell: cell, Engine: "e"},
 			finished(&result.Verdict{Status: status, Duration: time.Second, Test: result.TestID{File: "f.yml", Suite: "s", Description: "t", Cell: cell}}),
 			result.RunFinished{Summary: result.Summary{Duration: 3 * time.Second, Problems: []string{"p"}}},
-		})
-		p, err := report.Read(cell, strings.NewReader(string(text)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if p.Cell != cell || p.Run == nil || len(p.Verdicts) != 1 || p.Verdicts[0].Test.Cell != cell {
-			t.Errorf("read again: %+v", p)
-		}
+		}))
+		p.Name = cell
 		return p
 	}
-	notes := report.Merge([]*report.Past{past("a", result.Passed), past("b", result.Failed)})
-	var cells []result.CellFinished
-	for _, n := range notes {
-		switch n := n.(type) {
-		case result.CellFinished:
-			cells = append(cells, n)
-		case result.RunFinished:
-			if len(n.Summary.Problems) != 1 || n.Summary.Problems[0] != "p" {
-				t.Errorf("problems of the whole: %q", n.Summary.Problems)
+	merged := func(parts ...*report.Past) (cells []result.CellFinished, problems []string) {
+		for _, n := range report.Merge(parts) {
+			switch n := n.(type) {
+			case result.CellFinished:
+				cells = append(cells, n)
+			case result.RunFinished:
+				problems = n.Summary.Problems
 			}
 		}
+		return cells, problems
 	}
-	want := []result.CellFinished{
+	cells, problems := merged(past("a", result.Passed), past("b", result.Failed))
+	testkit.Equal(t, "problems of the whole", problems, "[p]")
+	same(t, "cells", []result.CellFinished{
 		{Cell: "a", Summary: result.Summary{Passed: 1, Duration: 3 * time.Second, Problems: []string{"p"}}},
 		{Cell: "b", Summary: result.Summary{Failed: 1, Duration: 3 * time.Second, Problems: []string{"p"}}},
-	}
-	if diff := cmp.Diff(want, cells); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
-	cut := past("a", result.Passed)
-	cut.Run = nil
-	if cell := report.Merge([]*report.Past{cut})[2].(result.CellFinished); cell.Summary.Duration != time.Second {
-		t.Errorf("a cell whose run has no end took %v, want the time of its tests", cell.Summary.Duration)
-	}
-	twin := past("a", result.Passed)
-	twin.Name = "another file"
-	again := report.Merge([]*report.Past{past("a", result.Passed), twin})
-	if end := again[len(again)-1].(result.RunFinished); !strings.Contains(strings.Join(end.Summary.Problems, "\n"), "1 test in common") {
-		t.Errorf("a test of one cell twice is no problem: %q", end.Summary.Problems)
-	}
+	}, cells)
+	cut, twin := past("a", result.Passed), past("a", result.Passed)
+	cut.Run, twin.Name = nil, "another file"
+	cells, _ = merged(cut)
+	testkit.Equal(t, "a cell whose run has no end took the time of its tests", cells[0].Summary.Duration, time.Second)
+	_, problems = merged(past("a", result.Passed), twin)
+	testkit.Says(t, strings.Join(problems, "\n"), "1 test in common")
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/report"
 	"github.com/unified-test-runner/utr/result"
 )
@@ -33,26 +34,19 @@ func asNotes(p *report.Past) []result.Note {
 func TestReadUndoesJSON(t *testing.T) {
 	for reason, notes := range map[string][]result.Note{"every note": run(), "nothing": nil, "a shard": shard("2/3", run())} {
 		text := generate(report.JSON(), notes)
-		if diff := cmp.Diff(string(text), string(generate(report.JSON(), asNotes(read(t, text))))); diff != "" {
-			t.Errorf("%s (-written +written again)\n%s", reason, diff)
-		}
+		same(t, reason, string(text), string(generate(report.JSON(), asNotes(read(t, text)))))
 	}
 	past := read(t, generate(report.JSON(), run()))
 	events := past.Verdicts[1].Clients[0].Events
-	if started, succeeded := events[3].Command, events[7].Command; len(started.Command) == 0 || len(started.Reply) > 0 || len(succeeded.Reply) == 0 {
-		t.Errorf("the command and the reply are not where they belong: %+v, %+v", started, succeeded)
-	}
-	notes := run()
-	i := 0
+	lengths := []int{len(events[3].Command.Command), len(events[3].Command.Reply), len(events[7].Command.Reply)}
+	testkit.Equal(t, "the command and the reply are where they belong", lengths[0] > 0 && lengths[1] == 0 && lengths[2] > 0, true)
+	notes, verdicts := run(), past.Verdicts
 	for n, note := range notes {
 		if _, ok := note.(result.TestFinished); ok {
-			notes[n] = finished(past.Verdicts[i])
-			i++
+			notes[n], verdicts = finished(verdicts[0]), verdicts[1:]
 		}
 	}
-	if diff := cmp.Diff(plain(report.TextOptions{}, run()...), plain(report.TextOptions{}, notes...)); diff != "" {
-		t.Errorf("the report for people: (-run +read)\n%s", diff)
-	}
+	same(t, "the report for people", plain(report.TextOptions{}, run()...), plain(report.TextOptions{}, notes...))
 }
 
 // What both readers refuse and accept: Read needs all of a report of its own
@@ -87,9 +81,7 @@ func TestReaders(t *testing.T) {
 		} else {
 			got = fmt.Sprint(data(generate(report.HTML(e), ended(2, "p")), "p"))
 		}
-		if !strings.Contains(got, r.earlier) {
-			t.Errorf("%s: ReadEarlier gives %s, want %s", r.reason, got, r.earlier)
-		}
+		testkit.Says(t, r.reason+": "+got, r.earlier)
 	}
 }
 

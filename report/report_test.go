@@ -5,15 +5,18 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/report"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/xeipuuv/gojsonschema"
@@ -26,17 +29,11 @@ func golden(t *testing.T, file string, got []byte) {
 	t.Helper()
 	path := filepath.Join("testdata", file)
 	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, os.WriteFile(path, got, 0o644))
 	}
 	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s (-golden +got)\n%s", file, diff)
-	}
+	testkit.Check(t, err)
+	same(t, file, string(want), string(got))
 }
 
 func TestGolden(t *testing.T) {
@@ -56,30 +53,23 @@ func TestGolden(t *testing.T) {
 	}
 	golden(t, "cells.txt", generate(report.Cells(report.Text(report.TextOptions{})), cells()))
 	golden(t, "cells.md", generate(report.Markdown(), cells()))
-	if got, want := string(generate(report.Cells(report.Text(report.TextOptions{})), ended(1, ""))), plain(report.TextOptions{}, ended(1, "")...); got != want {
-		t.Errorf("without cells, Cells adds %q to %q", got, want)
-	}
+	same(t, "without cells", plain(report.TextOptions{}, ended(1, "")...), string(generate(report.Cells(report.Text(report.TextOptions{})), ended(1, ""))))
 }
 
 // Scripts read the last line.
 func TestLastLine(t *testing.T) {
-	for _, r := range []struct {
-		reason string
-		text   string
-		want   []string
-	}{
-		{"quiet", plain(report.TextOptions{}, run()...), []string{"1 flaky, 1 broken, 1 known-failing", "3 passed, 1 failed, 5 skipped"}},
-		{"all options", plain(report.TextOptions{Verbose: true, Timings: true, Color: true}, run()...),
-			[]string{"1 flaky, 1 broken, 1 known-failing", "3 passed, 1 failed, 5 skipped"}},
-		{"with annotations", string(generate(report.Annotated(report.Text(report.TextOptions{})), run())), []string{"3 passed, 1 failed, 5 skipped"}},
-		{"with cells", string(generate(report.Cells(report.Text(report.TextOptions{})), cells())), []string{"1 passed, 1 failed, 1 skipped"}},
-		{"all is well", plain(report.TextOptions{}, result.RunFinished{Summary: result.Summary{Passed: 7}}), []string{"7 passed, 0 failed, 0 skipped"}},
+	const red, counts = "1 flaky, 1 broken, 1 known-failing\n", "3 passed, 1 failed, 5 skipped\n"
+	for _, r := range []struct{ reason, text, want string }{
+		{"quiet", plain(report.TextOptions{}, run()...), red + counts},
+		{"all options", plain(report.TextOptions{Verbose: true, Timings: true, Color: true}, run()...), red + counts},
+		{"with annotations", string(generate(report.Annotated(report.Text(report.TextOptions{})), run())), counts},
+		{"with cells", string(generate(report.Cells(report.Text(report.TextOptions{})), cells())), "1 passed, 1 failed, 1 skipped\n"},
+		{"all is well", plain(report.TextOptions{}, result.RunFinished{Summary: result.Summary{Passed: 7}}), "7 passed, 0 failed, 0 skipped\n"},
 		{"nothing is flaky", plain(report.TextOptions{}, result.RunFinished{Summary: result.Summary{Broken: 2}}),
-			[]string{"2 broken, 0 known-failing", "0 passed, 0 failed, 0 skipped"}},
+			"2 broken, 0 known-failing\n0 passed, 0 failed, 0 skipped\n"},
 	} {
-		all := lines([]byte(r.text))
-		if got := all[max(0, len(all)-len(r.want)):]; cmp.Diff(r.want, got) != "" {
-			t.Errorf("%s: the last lines are %q", r.reason, got)
+		if !strings.HasSuffix("\n"+r.text, "\n"+r.want) {
+			t.Errorf("%s: the text ends with %q", r.reason, r.text[max(0, len(r.text)-200):])
 		}
 	}
 }
@@ -88,15 +78,11 @@ func TestLastLine(t *testing.T) {
 // enough to notice what does not belong there.
 func TestRecordsConformToSchema(t *testing.T) {
 	schema, err := gojsonschema.NewSchema(gojsonschema.NewBytesLoader(report.Schema()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	valid := func(line string) bool {
+	testkit.Check(t, err)
+	conforms := func(reason, line string, want bool) {
 		r, err := schema.Validate(gojsonschema.NewStringLoader(line))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return r.Valid()
+		testkit.Check(t, err)
+		testkit.Equal(t, reason+": "+line, r.Valid(), want)
 	}
 	for _, r := range []struct {
 		reason  string
@@ -104,13 +90,10 @@ func TestRecordsConformToSchema(t *testing.T) {
 		records int
 	}{{"a run", run(), 12}, {"a shard, which has a line about its run", shard("2/3", run()), 13}, {"cells", cells(), 5}} {
 		records := lines(generate(report.JSON(), r.notes))
-		if len(records) != r.records || strings.HasPrefix(records[len(records)-1], `{"run":{`) != (r.records != 12) {
-			t.Errorf("%s: %d records, want %d", r.reason, len(records), r.records)
-		}
+		testkit.Equal(t, r.reason, len(records), r.records)
+		testkit.Equal(t, r.reason+": a line about the run", strings.HasPrefix(records[len(records)-1], `{"run":{`), r.records != 12)
 		for _, line := range records {
-			if !valid(line) {
-				t.Errorf("%s: not valid: %s", r.reason, line)
-			}
+			conforms(r.reason, line, true)
 		}
 	}
 	records := lines(generate(report.JSON(), shard("2/3", run())))
@@ -119,38 +102,29 @@ func TestRecordsConformToSchema(t *testing.T) {
 		{"an unknown status", `"status":"passed"`, `"status":"fine"`},
 		{"a test that is a run as well", "{", strings.TrimSuffix(records[len(records)-1], "}") + ","},
 	} {
-		if valid(strings.Replace(records[0], r.old, r.mutant, 1)) {
-			t.Errorf("the schema accepts %s", r.reason)
-		}
+		conforms(r.reason, strings.Replace(records[0], r.old, r.mutant, 1), false)
 	}
 }
 
 // docs/reports.md describes every field of the record.
 func TestReportsPage(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "docs", "reports.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	type object struct{ Properties map[string]any }
 	var s struct {
 		object
 		Definitions map[string]object
 	}
-	if err := json.Unmarshal(report.Schema(), &s); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, json.Unmarshal(report.Schema(), &s))
 	s.Definitions["The record"] = s.object
 	for name, o := range s.Definitions {
-		_, section, found := strings.Cut(string(page), "\n### "+name+"\n")
+		_, section, _ := strings.Cut(string(page), "\n### "+name+"\n")
 		section, _, _ = strings.Cut(section, "\n##")
-		if rows := strings.Count(section, "| `"); !found || rows != len(o.Properties) {
-			t.Errorf("%s: %d rows, %d fields", name, rows, len(o.Properties))
+		var rows []string
+		for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\|").FindAllStringSubmatch(section, -1) {
+			rows = append(rows, m[1])
 		}
-		for field := range o.Properties {
-			if !strings.Contains(section, "| `"+field+"` |") {
-				t.Errorf("%s: %s is missing", name, field)
-			}
-		}
+		same(t, name, slices.Sorted(maps.Keys(o.Properties)), slices.Sorted(slices.Values(rows)))
 	}
 }
 
@@ -158,12 +132,9 @@ func TestReportsPage(t *testing.T) {
 func TestRecordOfUnwritableNumber(t *testing.T) {
 	v := &result.Verdict{Status: result.Failed, Operations: []result.OperationLog{{Outcome: result.Outcome{Decisions: []result.Decision{{DelayMS: math.NaN()}}}}}}
 	got := string(generate(report.JSON(), []result.Note{finished(v)}))
-	if !strings.Contains(got, `"status":"failed"`) || !strings.Contains(got, "details left out") || strings.Count(got, "\n") != 1 {
-		t.Error(got)
-	}
-	if page := generate(report.HTML(), []result.Note{finished(v)}); len(data(page, "v")) != 1 {
-		t.Error("the page does not have the verdict")
-	}
+	testkit.Says(t, got, `"status":"failed"`, "details left out")
+	testkit.Equal(t, "lines", strings.Count(got, "\n"), 1)
+	testkit.Equal(t, "verdicts of the page", len(data(generate(report.HTML(), []result.Note{finished(v)}), "v")), 1)
 }
 
 // A disk takes some writes before it is full.
@@ -184,9 +155,8 @@ func TestWriteError(t *testing.T) {
 		for _, n := range run() {
 			r.Note(n)
 		}
-		if fmt.Sprint(r.Err()) != want || want != "<nil>" && d.free != -1 {
-			t.Errorf("with place for %d writes the error is %v, %d writes later", free, r.Err(), -d.free)
-		}
+		testkit.Equal(t, fmt.Sprintf("the error after %d writes", free), r.Err(), want)
+		testkit.Equal(t, "no write follows", want == "<nil>" || d.free == -1, true)
 	}
 }
 
@@ -256,8 +226,6 @@ func TestQuote(t *testing.T) {
 		`'it'\''s'`:          {"it's"},
 		`'a b' '$x' 'y*' -v`: {"a b", "$x", "y*", "-v"},
 	} {
-		if got := report.Quote(in); got != want {
-			t.Errorf("%q: %s, want %s", in, got, want)
-		}
+		testkit.Equal(t, fmt.Sprintf("%q", in), report.Quote(in), want)
 	}
 }

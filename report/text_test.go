@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/report"
 	"github.com/unified-test-runner/utr/result"
 )
@@ -25,48 +25,31 @@ func TestHeartbeatsAreCounted(t *testing.T) {
 	}
 	text := plain(report.TextOptions{}, finished(&result.Verdict{Status: result.Failed, Clients: []result.ClientLog{{Client: "c", Events: events}}}))
 	_, text, _ = strings.Cut(text, "events of c\n")
-	want := "1 serverHeartbeatStartedEvent, 2 poolReadyEvent, 3 serverHeartbeatStartedEvent, 4 serverHeartbeatStartedEvent, 5 poolReadyEvent, " +
-		"… 4 heartbeat events, 10 poolReadyEvent, … 3 heartbeat events"
-	if got := strings.Join(strings.Split(strings.TrimSpace(regexp.MustCompile(`\n +`).ReplaceAllString(text, "\n")), "\n"), ", "); got != want {
-		t.Errorf("%s, want %s", got, want)
-	}
+	testkit.Equal(t, "the events", regexp.MustCompile(`\s+`).ReplaceAllString(text, " "), " 1 serverHeartbeatStartedEvent 2 poolReadyEvent "+
+		"3 serverHeartbeatStartedEvent 4 serverHeartbeatStartedEvent 5 poolReadyEvent … 4 heartbeat events 10 poolReadyEvent … 3 heartbeat events ")
 }
 
 // Two runs that saw the same say the same, however long they took: only
 // Timings has times.
 func TestTimesOnlyWithTimings(t *testing.T) {
-	slower := func(notes []result.Note) []result.Note {
-		for i, n := range notes {
-			switch n := n.(type) {
-			case result.DeploymentReady:
-				n.Took += 3 * time.Second
-				notes[i] = n
-			case result.TestFinished:
-				v := *n.Verdict
-				v.Duration += 7 * time.Second
-				for i := range v.Operations {
-					v.Operations[i].Duration += time.Second
-				}
-				notes[i] = result.TestFinished{Verdict: &v}
-			case result.RunFinished:
-				n.Summary.Duration += time.Minute
-				notes[i] = n
+	slower := run()
+	for i, n := range slower {
+		switch n := n.(type) {
+		case result.DeploymentReady:
+			n.Took += 3 * time.Second
+			slower[i] = n
+		case result.TestFinished:
+			n.Verdict.Duration += 7 * time.Second
+			for i := range n.Verdict.Operations {
+				n.Verdict.Operations[i].Duration += time.Second
 			}
+		case result.RunFinished:
+			n.Summary.Duration += time.Minute
+			slower[i] = n
 		}
-		return notes
 	}
-	for _, r := range []struct {
-		reason  string
-		options report.TextOptions
-		same    bool
-	}{
-		{"quiet", report.TextOptions{}, true},
-		{"a line for every test", report.TextOptions{Verbose: true}, true},
-		{"times are asked for", report.TextOptions{Timings: true}, false},
-	} {
-		if diff := cmp.Diff(plain(r.options, run()...), plain(r.options, slower(run())...)); (diff == "") != r.same {
-			t.Errorf("%s: (-fast +slow)\n%s", r.reason, diff)
-		}
+	for _, o := range []report.TextOptions{{}, {Verbose: true}, {Timings: true}} {
+		testkit.Equal(t, fmt.Sprintf("%+v: the text is the same", o), plain(o, run()...) == plain(o, slower...), !o.Timings)
 	}
 }
 
@@ -74,9 +57,8 @@ func TestTimesOnlyWithTimings(t *testing.T) {
 func TestTitleIsOneLine(t *testing.T) {
 	id := result.TestID{Suite: "s", Description: "a\n9 passed, 0 failed, 0 skipped"}
 	text := plain(report.TextOptions{}, finished(&result.Verdict{Test: id, Status: result.Failed}))
-	if strings.Contains(text, "\n9 passed") || !strings.Contains(text, "failed s: a 9 passed") {
-		t.Errorf("%q", text)
-	}
+	testkit.Says(t, text, "failed s: a 9 passed")
+	testkit.Equal(t, "a forged line", strings.Contains(text, "\n9 passed"), false)
 }
 
 // progress adds a status line of some width to a text report.
@@ -104,9 +86,7 @@ func TestProgressFits(t *testing.T) {
 		{"bytes that are not text", "a\xff", "0/1 : a\uFFFD"},
 	} {
 		text := generate(progress(20, nil), []result.Note{result.RunStarted{Total: 1}, result.TestStarted{Test: result.TestID{Suite: " ", Description: r.title}}})
-		if got := lastStatus(string(text)); got != r.want {
-			t.Errorf("%s: %q, want %q", r.reason, got, r.want)
-		}
+		testkit.Equal(t, r.reason, lastStatus(string(text)), r.want)
 	}
 }
 
@@ -123,9 +103,7 @@ func TestProgressIsGone(t *testing.T) {
 				t.Fatalf("%d columns of %d: %q", n, width, part[end:])
 			}
 		}
-		if diff := cmp.Diff(want, kept.String()); diff != "" {
-			t.Fatalf("(-without progress +with, wiped)\n%s", diff)
-		}
+		same(t, fmt.Sprintf("wiped, of %d columns", width), want, kept.String())
 	}
 }
 
@@ -174,9 +152,8 @@ func TestTimeLeft(t *testing.T) {
 		{"and so is a slow one", 1000, 0, append(repeat(5, 20*time.Second), repeat(900, 100*time.Millisecond)...), "905/1000, 10/s, 10 s left"},
 	} {
 		lines := status(r.total, r.skipped, r.steps)
-		if got, _, _ := strings.Cut(lines[len(lines)-1], " s: "); got != r.want {
-			t.Errorf("%s: %q, want %q", r.reason, got, r.want)
-		}
+		got, _, _ := strings.Cut(lines[len(lines)-1], " s: ")
+		testkit.Equal(t, r.reason, got, r.want)
 	}
 }
 
@@ -224,12 +201,8 @@ func TestFiles(t *testing.T) {
 				text = strings.Replace(text, line+"\n", "", 1)
 			}
 		}
-		if fmt.Sprintf("%q", got) != fmt.Sprintf("%q", r.want) {
-			t.Errorf("%s: %q, want %q", r.reason, got, r.want)
-		}
-		if rest := plain(report.TextOptions{}, r.notes...); text != rest {
-			t.Errorf("%s: the rest of the report changed: %q, was %q", r.reason, text, rest)
-		}
+		testkit.Equal(t, r.reason, fmt.Sprintf("%q", got), fmt.Sprintf("%q", r.want))
+		same(t, r.reason+": the rest of the report", plain(report.TextOptions{}, r.notes...), text)
 	}
 }
 
