@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
 // show prints the cells of a file, one on each line.
@@ -16,14 +17,10 @@ func show(f *File) string {
 	var b strings.Builder
 	for _, c := range f.Cells {
 		fmt.Fprintf(&b, "%s: %s", c.Name, strings.Join(c.Args(), " "))
-		if c.URI.Reveal() != "" {
-			fmt.Fprintf(&b, " @%s", c.URI.Reveal())
-		}
-		if c.SingleURI.Reveal() != "" {
-			fmt.Fprintf(&b, " @@%s", c.SingleURI.Reveal())
-		}
-		if c.Timeout > 0 {
-			fmt.Fprintf(&b, " in %s", c.Timeout)
+		for _, more := range []string{" @" + c.URI.Reveal(), " @@" + c.SingleURI.Reveal(), strings.TrimSuffix(" in "+c.Timeout.String(), " 0s")} {
+			if !strings.HasSuffix(more, "@") && more != " in" {
+				b.WriteString(more)
+			}
 		}
 		b.WriteByte('\n')
 	}
@@ -116,18 +113,12 @@ suites: {name: s, paths: ["${SET}", "${OVER}", "${ENV}", "${FILE}", "${NONE:-d}"
 		if strings.Contains(r.file, "${SET}") {
 			o.Set = map[string]string{"SET": "s"}
 		}
-		f, err := Parse("m.yml", []byte(r.file), o)
-		if err != nil {
-			t.Errorf("%s: %v", r.reason, err)
-			continue
-		}
 		for range 20 { // the order of a map does not show
-			if again, err := Parse("m.yml", []byte(r.file), o); err != nil || show(again) != show(f) {
-				t.Fatalf("%s: %v\n%s\n%s", r.reason, err, show(f), show(again))
+			f, err := Parse("m.yml", []byte(r.file), o)
+			testkit.Check(t, err)
+			if diff := cmp.Diff(strings.TrimPrefix(r.want, "\n"), show(f)); diff != "" {
+				t.Fatalf("%s (-want +got)\n%s", r.reason, diff)
 			}
-		}
-		if diff := cmp.Diff(strings.TrimPrefix(r.want, "\n"), show(f)); diff != "" {
-			t.Errorf("%s (-want +got)\n%s", r.reason, diff)
 		}
 	}
 }
@@ -185,9 +176,7 @@ func TestProblems(t *testing.T) {
 		{"malformed YAML", "clusters: [\n", "m.yml:"},
 	} {
 		_, err := Parse("m.yml", []byte(r.file), Options{})
-		if err == nil || !strings.Contains(err.Error(), r.want) {
-			t.Errorf("%s: %v\nwant %s", r.reason, err, r.want)
-		}
+		testkit.Fails(t, err, r.want)
 	}
 }
 
@@ -198,21 +187,19 @@ func TestProblemsAreInOrder(t *testing.T) {
 	want := `m.yml:1:1: --set WOH: the file has no ${WOH}; did you mean WHO?
 m.yml:3:1: a matrix file has no key "bad"; it has clusters, engines, suites, options, description, variables, defaults, include, exclude
 m.yml:4:21: tls is set here and at m.yml:1:54, which meet in a cell`
-	if _, err := Parse("m.yml", []byte(file), Options{Set: map[string]string{"WHO": "a", "WOH": "b"}}); err == nil || err.Error() != want {
-		t.Error(err)
-	}
+	_, err := Parse("m.yml", []byte(file), Options{Set: map[string]string{"WHO": "a", "WOH": "b"}})
+	testkit.Equal(t, "the error", err, want)
 }
 
 func FuzzParse(f *testing.F) {
-	f.Add([]byte(small))
-	f.Add([]byte("clusters:\n- embedded: {topology: [single, replicaset], server-version: [4.2, 8.0]}\nexclude: [{cluster: s*, reason: r}]\nsuites: [a]\n"))
-	f.Add([]byte("variables: {A: b}\ninclude: [{clusters: {name: '${A:-x}', uri: '$${'}, suites: [a], options: [{}]}]\n"))
+	for _, text := range []string{small, "variables: {A: b}\ninclude: [{clusters: {name: '${A:-x}', uri: '$${'}, suites: [a], options: [{}]}]\n",
+		"clusters:\n- embedded: {topology: [single, replicaset], server-version: [4.2, 8.0]}\nexclude: [{cluster: s*, reason: r}]\nsuites: [a]\n"} {
+		f.Add([]byte(text))
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		file, err := Parse("f", data, Options{})
 		if err != nil {
-			if err.Error() == "" {
-				t.Error("an error that says nothing")
-			}
+			testkit.Equal(t, "the error says nothing", err.Error() == "", false)
 			return
 		}
 		seen := map[string]bool{}
@@ -222,41 +209,26 @@ func FuzzParse(f *testing.F) {
 			}
 			seen[strings.ToLower(c.Name)] = true
 		}
-		if len(file.Cells) == 0 {
-			t.Error("no cell, and no error")
-		}
+		testkit.Equal(t, "no cell, and no error", len(seen) == 0, false)
 	})
 }
 
 // The project's own matrix has every topology and version.
 func TestNightly(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join("..", "nightly.yml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	f, err := Parse("nightly.yml", data, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := show(f)
-	for _, flags := range []string{"--engine reference", "--engine driver", "--tls", "--auth on", "compressors=", "--server-api"} {
-		if !strings.Contains(all, flags) {
-			t.Errorf("no cell has %s", flags)
-		}
-	}
+	testkit.Check(t, err)
+	want := []string{"--engine reference", "--engine driver", "--tls", "--auth on", "compressors=", "--server-api"}
 	for _, topology := range []string{"single", "replicaset", "sharded", "load-balanced"} {
 		for _, version := range []string{"4.2", "4.4", "4.9", "5.0", "6.0", "7.0", "8.0", "8.2", "9.0"} {
-			if topology == "load-balanced" && version < "5" {
-				continue
-			}
-			if !strings.Contains(all, "--topology "+topology+" --server-version "+version+" ") {
-				t.Errorf("no cell has %s %s", topology, version)
+			if topology != "load-balanced" || version >= "5" {
+				want = append(want, "--topology "+topology+" --server-version "+version+" ")
 			}
 		}
 	}
+	testkit.Says(t, show(f), want...)
 	for _, c := range f.Cells {
-		if c.Timeout < time.Minute {
-			t.Errorf("%s may take %s", c.Name, c.Timeout)
-		}
+		testkit.Equal(t, c.Name+" may take a minute", c.Timeout >= time.Minute, true)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -56,12 +55,7 @@ func run(t *testing.T, dir string) (pid int, kill func()) {
 	child := exec.CommandContext(testkit.Context(t), os.Args[0])
 	child.Env = append(os.Environ(), envAct+"="+dir)
 	out, err := child.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, errors.Join(err, child.Start()))
 	kill = sync.OnceFunc(func() { _ = child.Process.Kill(); _ = child.Wait() })
 	t.Cleanup(kill)
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "<nil>\n" {
@@ -73,10 +67,16 @@ func run(t *testing.T, dir string) (pid int, kill func()) {
 func open(t *testing.T, dir string) *Ledger {
 	t.Helper()
 	l, err := Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	return l
+}
+
+// empty expects that a ledger has no files.
+func (l *Ledger) empty(t *testing.T) {
+	t.Helper()
+	files, err := os.ReadDir(l.dir)
+	testkit.Check(t, err)
+	testkit.Equal(t, "files that are left", files, "[]")
 }
 
 // buried is a ledger whose entries are of a run that is over.
@@ -96,47 +96,40 @@ func (l *Ledger) leftovers(t *testing.T, reason string, dead, elsewhere int) []L
 	return d
 }
 
-// What a run made is left once the run was killed, and not before.
+// What a run made is left once the run was killed, and not before. Its process
+// is gone although nobody has asked for its exit code.
 func TestLeftoversOfAKilledRun(t *testing.T) {
 	dir := t.TempDir()
 	l := open(t, dir)
 	done, err := l.Add(Entry{Kind: Folder, Path: filepath.Join(dir, "utr-own")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	pid, kill := run(t, dir)
 	l.leftovers(t, "both runs live", 0, 0)
+	p, err := ProcessOf(pid)
+	testkit.Check(t, err)
+	testkit.Check(t, p.Kill(testkit.Context(t)))
+	_, err = ProcessOf(pid)
+	testkit.Equal(t, "the killed process is gone", errors.Is(err, ErrNoProcess), true)
 	kill()
 	dead := l.leftovers(t, "one run was killed", 3, 0)
 	var kinds []Kind
 	for _, d := range dead {
 		kinds = append(kinds, d.Entry.Kind)
-		if d.Run.PID != pid || time.Since(d.At) > time.Hour || time.Since(d.At) < 0 {
-			t.Errorf("%s was made by %d at %s, and process %d made it just now", d.Entry, d.Run.PID, d.At, pid)
-		}
+		testkit.Equal(t, d.Entry.String()+" was made by", d.Run.PID, pid)
+		testkit.Equal(t, d.Entry.String()+" was made just now", time.Since(d.At) < time.Hour && time.Since(d.At) >= 0, true)
 	}
-	if want := []Kind{Cluster, ChildProcess, Folder}; !slices.Equal(kinds, want) {
-		t.Fatalf("left are %v, want %v: processes go before folders", kinds, want)
-	}
-	if living, err := dead[1].Entry.Process.Living(); err != nil || living {
-		t.Errorf("the killed process lives: %t, %v", living, err)
-	}
-	if err := dead[1].Entry.Process.Kill(t.Context()); err != nil {
-		t.Errorf("killing a process that is gone fails: %v", err)
-	}
+	testkit.Equal(t, "processes go before folders", kinds, []Kind{Cluster, ChildProcess, Folder})
+	living, err := dead[1].Entry.Process.Living()
+	testkit.Check(t, err)
+	testkit.Equal(t, "the killed process lives", living, false)
+	testkit.Equal(t, "killing a process that is gone", dead[1].Entry.Process.Kill(t.Context()), nil)
 	for range 2 { // two utr clean at once
 		for _, d := range dead {
-			if err := d.Forget(); err != nil {
-				t.Error(err)
-			}
+			testkit.Check(t, d.Forget())
 		}
-		if err := done(); err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, done())
 	}
-	if files, _ := os.ReadDir(l.dir); len(files) != 0 {
-		t.Errorf("everything is forgotten, and %v are there", files)
-	}
+	l.empty(t)
 }
 
 // A temporary folder is remembered from before it is there until it is
@@ -144,21 +137,15 @@ func TestLeftoversOfAKilledRun(t *testing.T) {
 func TestMakeFolder(t *testing.T) {
 	l, parent := buried(t), t.TempDir()
 	folder, forget, err := l.MakeFolder(parent, "data")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if about, err := os.Stat(folder); err != nil || about.Mode().Perm() != 0o700 || !strings.HasPrefix(folder, filepath.Join(parent, "utr-data-")) {
-		t.Errorf("%s is %v, %v", folder, about, err)
-	}
-	if left := l.leftovers(t, "a folder", 1, 0); left[0].Entry.Path != folder {
-		t.Errorf("%s is remembered as %s", folder, left[0].Entry.Path)
-	}
-	if err := forget(); err != nil {
-		t.Error(err)
-	}
-	if _, _, err := l.MakeFolder(filepath.Join(parent, "missing"), "data"); err == nil {
-		t.Error("a folder was made in one that does not exist")
-	}
+	testkit.Check(t, err)
+	about, err := os.Stat(folder)
+	testkit.Check(t, err)
+	testkit.Equal(t, "its mode", about.Mode().Perm(), "-rwx------")
+	testkit.Equal(t, folder+" is ours", strings.HasPrefix(folder, filepath.Join(parent, "utr-data-")), true)
+	testkit.Equal(t, "it is remembered as", l.leftovers(t, "a folder", 1, 0)[0].Entry.Path, folder)
+	testkit.Check(t, forget())
+	_, _, err = l.MakeFolder(filepath.Join(parent, "missing"), "data")
+	testkit.Fails(t, err)
 	l.leftovers(t, "none", 0, 0)
 }
 
@@ -196,18 +183,12 @@ func TestRefusals(t *testing.T) {
 		{"another kind", Entry{Kind: "moon"}, false},
 	} {
 		done, err := l.Add(r.entry)
-		if (err == nil) != r.ok {
-			t.Errorf("%s: %v", r.reason, err)
-		}
+		testkit.Equal(t, r.reason+" is accepted", err == nil, r.ok)
 		if err == nil {
-			if err := done(); err != nil {
-				t.Error(err)
-			}
+			testkit.Check(t, done())
 		}
 	}
-	if files, _ := os.ReadDir(l.dir); len(files) != 0 {
-		t.Errorf("%d files are left of what was refused or done", len(files))
-	}
+	l.empty(t)
 }
 
 // Many add and remove while others read: nobody sees half an entry.
@@ -221,16 +202,13 @@ func TestManyAtOnce(t *testing.T) {
 				if err == nil {
 					err = done()
 				}
-				if err != nil {
-					t.Error(err)
-				}
+				testkit.Equal(t, "adding and removing", err, nil)
 			}
 		})
 		all.Go(func() {
 			for range 25 {
-				if _, _, err := l.Leftovers(); err != nil {
-					t.Error(err)
-				}
+				_, _, err := l.Leftovers()
+				testkit.Equal(t, "reading", err, nil)
 			}
 		})
 	}
@@ -240,27 +218,21 @@ func TestManyAtOnce(t *testing.T) {
 // Files that are not entries are reported, and do not hide the others.
 func TestUnreadableEntries(t *testing.T) {
 	l := buried(t)
-	if _, err := l.Add(Entry{Kind: Folder, Path: ours("good")}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := l.Add(Entry{Kind: Folder, Path: ours("good")})
+	testkit.Check(t, err)
 	good := `{"run":{"machine":"m","pid":9,"started":"s"},"entry":`
 	for name, text := range map[string]string{
 		"empty.json": "", "half.json": good, "list.json": "[]", "root.json": good + `{"kind":"folder","path":"/"}}`,
 		"norun.json": `{"entry":{"kind":"folder","path":"/tmp/utr-1"}}`, "writing.new": "{",
 	} {
-		if err := os.WriteFile(filepath.Join(l.dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, os.WriteFile(filepath.Join(l.dir, name), []byte(text), 0o600))
 	}
 	dead, _, err := l.Leftovers()
 	if len(dead) != 1 || dead[0].Entry.Path != ours("good") {
 		t.Errorf("%v are left", dead)
 	}
-	for name, reported := range map[string]bool{"empty": true, "half": true, "list": true, "root": true, "norun": true, "writing": false} {
-		if err == nil || strings.Contains(err.Error(), name+".") != reported {
-			t.Errorf("%s: reported is not %t: %v", name, reported, err)
-		}
-	}
+	testkit.Fails(t, err, "empty.", "half.", "list.", "root.", "norun.")
+	testkit.Equal(t, "a file that is being written is reported", strings.Contains(err.Error(), "writing."), false)
 }
 
 // A run is gone only if its process can be looked up from here and is not there,
@@ -314,52 +286,24 @@ func TestFate(t *testing.T) {
 // not survive it.
 func TestAnotherProcessOfTheSameID(t *testing.T) {
 	self, err := ProcessOf(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
+	testkit.Check(t, err)
+	later := Process{PID: self.PID, Started: self.Started + "0"}
+	for p, want := range map[Process]bool{self: true, later: false} {
+		living, err := p.Living()
+		testkit.Check(t, err)
+		testkit.Equal(t, "started at "+p.Started+", alive", living, want)
 	}
-	for started, want := range map[string]bool{self.Started: true, self.Started + "0": false} {
-		p := Process{PID: self.PID, Started: started}
-		if living, err := p.Living(); err != nil || living != want {
-			t.Errorf("started at %s: alive %t, want %t (%v)", started, living, want, err)
-		}
-		if want {
-			continue
-		}
-		if err := p.Kill(t.Context()); err != nil {
-			t.Error(err)
-		}
-	}
-	if place, _ := here(); runtime.GOOS == "linux" && !strings.Contains(place, "/pid:[") {
-		t.Errorf("the namespace of process ids is not in %q", place)
-	}
-}
-
-// A killed process is gone although nobody has asked for its exit code.
-func TestKill(t *testing.T) {
-	pid, wait := run(t, t.TempDir())
-	p, err := ProcessOf(pid)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Kill(testkit.Context(t)); err != nil {
-		t.Error(err)
-	}
-	if _, err := ProcessOf(pid); !errors.Is(err, ErrNoProcess) {
-		t.Errorf("it was killed, and is found: %v", err)
-	}
-	wait()
+	testkit.Check(t, later.Kill(t.Context()))
+	place, _ := here()
+	testkit.Equal(t, place+" has the namespace of process ids", runtime.GOOS != "linux" || strings.Contains(place, "/pid:["), true)
 }
 
 // The variable goes before the state directory, and that before the cache.
 func TestDir(t *testing.T) {
 	here, err := filepath.Abs(".")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	cache, err := os.UserCacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	for _, r := range []struct {
 		reason string
 		env    map[string]string
@@ -371,9 +315,9 @@ func TestDir(t *testing.T) {
 		{"a relative state directory, which is ignored", map[string]string{"XDG_STATE_HOME": "b"}, filepath.Join(cache, "utr")},
 		{"no variable", nil, filepath.Join(cache, "utr")},
 	} {
-		if got, err := Dir(func(k string) string { return r.env[k] }); err != nil || got != r.want {
-			t.Errorf("%s: %s, %v, want %s", r.reason, got, err, r.want)
-		}
+		got, err := Dir(func(k string) string { return r.env[k] })
+		testkit.Check(t, err)
+		testkit.Equal(t, r.reason, got, r.want)
 	}
 }
 
@@ -390,18 +334,14 @@ func FuzzRead(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		name := filepath.Join(t.TempDir(), "x.json")
-		if err := os.WriteFile(name, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, os.WriteFile(name, text, 0o600))
 		left, err := read(name)
 		if err != nil {
 			return
 		}
-		if left.Entry.Kind == Folder && !strings.HasPrefix(filepath.Base(left.Entry.Path), FolderPrefix) {
-			t.Errorf("%s would be removed", left.Entry.Path)
-		}
-		if left.Entry.Kind == ChildProcess && left.Entry.Process.PID <= 1 {
-			t.Errorf("process %d would be killed", left.Entry.Process.PID)
+		path, pid := filepath.Base(left.Entry.Path), left.Entry.Process.PID
+		if left.Entry.Kind == Folder && !strings.HasPrefix(path, FolderPrefix) || left.Entry.Kind == ChildProcess && pid <= 1 {
+			t.Errorf("%s would be removed, or process %d killed", left.Entry.Path, pid)
 		}
 	})
 }
