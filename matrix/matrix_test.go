@@ -17,10 +17,13 @@ func show(f *File) string {
 	var b strings.Builder
 	for _, c := range f.Cells {
 		fmt.Fprintf(&b, "%s: %s", c.Name, strings.Join(c.Args(), " "))
-		for _, more := range []string{" @" + c.URI.Reveal(), " @@" + c.SingleURI.Reveal(), strings.TrimSuffix(" in "+c.Timeout.String(), " 0s")} {
-			if !strings.HasSuffix(more, "@") && more != " in" {
-				b.WriteString(more)
+		for i, uri := range []string{c.URI.Reveal(), c.SingleURI.Reveal()} {
+			if uri != "" {
+				b.WriteString([]string{" @", " @@"}[i] + uri)
 			}
+		}
+		if c.Timeout > 0 {
+			fmt.Fprintf(&b, " in %s", c.Timeout)
 		}
 		b.WriteByte('\n')
 	}

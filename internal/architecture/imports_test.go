@@ -3,11 +3,12 @@
 package architecture
 
 import (
-	"bytes"
 	"os/exec"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
 const module = "github.com/unified-test-runner/utr/"
@@ -65,13 +66,8 @@ var onlyTests = []string{"internal/acceptance", "internal/architecture", "intern
 // Packages import what the page allows, and every row of the page has its
 // package.
 func TestImports(t *testing.T) {
-	list := exec.Command("go", "list", "-f", "{{.ImportPath}}{{range .Imports}} {{.}}{{end}}", "../../...")
-	var stderr bytes.Buffer
-	list.Stderr = &stderr
-	out, err := list.Output()
-	if err != nil {
-		t.Fatalf("go list: %v\n%s", err, &stderr)
-	}
+	out, err := exec.Command("go", "list", "-f", "{{.ImportPath}}{{range .Imports}} {{.}}{{end}}", "../../...").Output()
+	testkit.Check(t, err)
 	allowed := rulesOf(t, read(t, "docs/architecture.md"))
 	seen, found := 0, map[string]bool{}
 	for line := range strings.Lines(string(out)) {
@@ -82,27 +78,18 @@ func TestImports(t *testing.T) {
 			continue
 		}
 		rule, known := allowed.of(name)
-		if !known {
-			t.Errorf("docs/architecture.md has no row for %s", name)
-			continue
-		}
+		testkit.Equal(t, "docs/architecture.md has a row for "+name, known, true)
 		for _, i := range fields[1:] {
 			if other, ours := strings.CutPrefix(i, module); ours {
 				seen++
-				if !matches(rule, other) {
-					t.Errorf("%s imports %s, which docs/architecture.md does not allow", name, other)
-				}
+				testkit.Equal(t, "docs/architecture.md allows that "+name+" imports "+other, matches(rule, other), true)
 			}
 		}
 	}
-	if seen < 30 {
-		t.Errorf("only %d imports were seen: the check does not see the project", seen)
-	}
+	testkit.Equal(t, "30 imports or more are seen", seen >= 30, true)
 	for name, rule := range allowed {
 		for _, n := range append(slices.Clone(rule), name) {
-			if !strings.HasSuffix(n, "/") && !found[n] {
-				t.Errorf("docs/architecture.md names %s, which does not exist", n)
-			}
+			testkit.Equal(t, n+", which docs/architecture.md names, exists", strings.HasSuffix(n, "/") || found[n], true)
 		}
 	}
 }
@@ -144,8 +131,7 @@ func TestImportsCanFail(t *testing.T) {
 		{"the soak may use everything", "soak/schema", "internal/oracle", true},
 		{"a package without a row may use nothing", "nowhere", "result", false},
 	} {
-		if rule, _ := allowed.of(row.from); matches(rule, row.to) != row.want {
-			t.Errorf("%s: got %t", row.reason, !row.want)
-		}
+		rule, _ := allowed.of(row.from)
+		testkit.Equal(t, row.reason, matches(rule, row.to), row.want)
 	}
 }

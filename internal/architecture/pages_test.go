@@ -1,6 +1,7 @@
 package architecture
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -9,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+
+	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
 const root = "../.."
@@ -24,56 +27,28 @@ func TestLinks(t *testing.T) {
 		text := read(t, page)
 		for _, l := range link.FindAllStringSubmatch(text, -1) {
 			seen++
-			if why := broken(page, text, l[1]); why != "" {
-				t.Errorf("%s: (%s): %s", page, l[1], why)
-			}
+			testkit.Equal(t, page+": ("+l[1]+")", broken(page, text, l[1]), nil)
 		}
 	}
-	if seen < 30 {
-		t.Errorf("only %d links were seen: the check does not see the pages", seen)
-	}
-}
-
-func TestLinksCanBreak(t *testing.T) {
-	const text = "# The heading, with `code`\n"
-	for _, row := range []struct {
-		reason, target string
-		want           bool
-	}{
-		{"a page", "docs/running.md", true},
-		{"a folder", "specs", true},
-		{"no such page", "docs/walking.md", false},
-		{"a heading of this page", "#the-heading-with-code", true},
-		{"no such heading", "#the-heading", false},
-		{"a heading of another page", "docs/running.md#which-tests", true},
-		{"no such heading of another page", "docs/running.md#which-pests", false},
-	} {
-		if why := broken("README.md", text, row.target); (why == "") != row.want {
-			t.Errorf("%s: %q", row.reason, why)
-		}
-	}
+	testkit.Equal(t, "30 links or more are seen", seen >= 30, true)
 }
 
 // README leads to every page of docs, and says how many tests our suites have.
 func TestReadme(t *testing.T) {
 	text := read(t, "README.md")
 	for _, page := range pages(t) {
-		if page != "README.md" && page != "CHANGELOG.md" && !strings.Contains(text, "]("+page) {
-			t.Errorf("README.md does not lead to %s", page)
+		if page != "README.md" && page != "CHANGELOG.md" {
+			testkit.Equal(t, "README.md leads to "+page, strings.Contains(text, "]("+page), true)
 		}
 	}
 	for _, name := range []string{"retryable-reads", "retryable-writes", "client-backpressure"} {
 		files, err := filepath.Glob(filepath.Join(root, "specs", name, "*.yml"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, err)
 		tests := 0
 		for _, file := range files {
 			tests += strings.Count(read(t, strings.TrimPrefix(file, root)), "\n  - description: ")
 		}
-		if want := fmt.Sprintf("`%s` %d", name, tests); !strings.Contains(text, want) {
-			t.Errorf("README.md does not say %q", want)
-		}
+		testkit.Says(t, text, fmt.Sprintf("`%s` %d", name, tests))
 	}
 }
 
@@ -82,67 +57,54 @@ var requirement = regexp.MustCompile(`(?m)^\t(\S+) v\S+$`)
 
 // Every module that our code imports is on the page of dependencies.
 func TestDependenciesPage(t *testing.T) {
-	page := read(t, "docs/dependencies.md")
-	direct := requirement.FindAllStringSubmatch(read(t, "go.mod"), -1)
-	if len(direct) < 5 {
-		t.Errorf("go.mod has only %d direct requirements: the check does not see them", len(direct))
+	page, seen := read(t, "docs/dependencies.md"), 0
+	for _, r := range requirement.FindAllStringSubmatch(read(t, "go.mod"), -1) {
+		seen++
+		testkit.Equal(t, "docs/dependencies.md says what "+r[1]+" is for", strings.Contains(page, "`"+r[1]+"`"), true)
 	}
-	for _, r := range direct {
-		if !strings.Contains(page, "`"+r[1]+"`") {
-			t.Errorf("docs/dependencies.md does not say what %s is for", r[1])
-		}
-	}
+	testkit.Equal(t, "5 requirements or more are seen", seen >= 5, true)
 }
 
 // pages names README, CHANGELOG and all below docs, as seen from the root.
 func pages(t *testing.T) []string {
 	t.Helper()
 	all := []string{"README.md", "CHANGELOG.md"}
-	err := fs.WalkDir(os.DirFS(root), "docs", func(name string, e fs.DirEntry, err error) error {
+	testkit.Check(t, fs.WalkDir(os.DirFS(root), "docs", func(name string, e fs.DirEntry, err error) error {
 		if err == nil && filepath.Ext(name) == ".md" {
 			all = append(all, name)
 		}
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return all
 }
 
 func read(t *testing.T, page string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(page)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	return string(text)
 }
 
-// broken says what is wrong with a link of a page, "" if nothing is.
-func broken(page, text, target string) string {
+// broken says what is wrong with a link of a page.
+func broken(page, text, target string) error {
 	file, heading, hasHeading := strings.Cut(target, "#")
 	if file != "" {
 		path := filepath.Join(root, filepath.Dir(page), file)
-		info, err := os.Stat(path)
-		switch {
-		case err != nil:
-			return "there is no such file"
-		case !hasHeading || info.IsDir():
-			return ""
+		if _, err := os.Stat(path); err != nil || !hasHeading {
+			return err
 		}
 		other, err := os.ReadFile(path)
 		if err != nil {
-			return err.Error()
+			return err
 		}
 		text = string(other)
 	}
 	for _, line := range strings.Split(text, "\n") {
 		if strings.HasPrefix(line, "#") && anchor(line) == heading {
-			return ""
+			return nil
 		}
 	}
-	return "there is no such heading"
+	return errors.New("there is no such heading")
 }
 
 // anchor is what sites that show Markdown call a heading.
@@ -193,29 +155,6 @@ func missing(page string, file func(string) string) (rows int, faults []string) 
 // Every fault on the page has the tests that the page says.
 func TestFaultsPage(t *testing.T) {
 	rows, faults := missing(read(t, "docs/faults.md"), func(name string) string { return read(t, name) })
-	if rows < 15 {
-		t.Errorf("the page has only %d rows of tests: the check does not see them", rows)
-	}
-	for _, f := range faults {
-		t.Errorf("docs/faults.md: %s does not exist", f)
-	}
-}
-
-func TestMissing(t *testing.T) {
-	const file = "package x\n\nfunc TestA(t *testing.T) {\n"
-	for _, r := range []struct {
-		reason, row string
-		want        int
-	}{
-		{"a test that exists", "| a fault | `x_test.go` `TestA` |", 0},
-		{"one that does not", "| a fault | `x_test.go` `TestB` |", 1},
-		{"one that does and one that does not", "| a fault | `x_test.go` `TestA`, `TestAB` |", 1},
-		{"no test at all", "| a fault | by hand |", 1},
-		{"a test without a file", "| a fault | `TestA` |", 1},
-	} {
-		rows, faults := missing("# Page\n\n## The tests\n\n| fault | where |\n|---|---|\n"+r.row+"\n", func(string) string { return file })
-		if rows != 1 || len(faults) != r.want {
-			t.Errorf("%s: %d rows, %q", r.reason, rows, faults)
-		}
-	}
+	testkit.Equal(t, "15 rows or more are seen", rows >= 15, true)
+	testkit.Equal(t, "tests of docs/faults.md that do not exist", faults, "[]")
 }
