@@ -193,30 +193,26 @@ func says(text, pattern string) bool {
 // split splits a command line as a shell does, up to the end of the command.
 func split(line string) (out []string, err error) {
 	word, has, quote := "", false, rune(0)
-	end := func() {
-		if has {
-			out = append(out, word)
-		}
-		word, has = "", false
-	}
-	for _, c := range line {
+	for _, c := range line + " " {
 		switch {
-		case quote != 0 && c == quote:
-			quote = 0
-		case quote != 0:
+		case quote != 0 && c != quote:
 			word += string(c)
+		case c == quote:
+			quote = 0
 		case c == '\'' || c == '"':
 			quote, has = c, true
-		case c == ' ' || c == '\t':
-			end()
-		case strings.ContainsRune("|;&<>()", c) || c == '#' && !has:
-			end()
-			return out, nil
+		case strings.ContainsRune(" \t|;&<>()", c) || c == '#' && !has:
+			if has {
+				out = append(out, word)
+			}
+			if word, has = "", false; c != ' ' && c != '\t' {
+				return out, nil
+			}
 		default:
 			word, has = word+string(c), true
 		}
 	}
-	if end(); quote != 0 {
+	if quote != 0 {
 		return nil, fmt.Errorf("the quote %c is not closed", quote)
 	}
 	return out, nil

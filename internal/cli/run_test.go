@@ -163,24 +163,15 @@ func TestRerun(t *testing.T) {
 		b.expect(t, r.reason, r.line, 0, "")
 		again := b.ran.Rerun(result.TestID{File: "suite.yml", Suite: "the suite", Description: "first (a+b)", Deployment: r.deployment})
 		want, _ := split(strings.TrimSpace("utr run "+r.want) + first)
-		if d := cmp.Diff(want, again); d != "" {
-			t.Errorf("%s (-want +got)\n%s", r.reason, d)
-		}
-		if code := b.Main(b.ctx, again[1:]); code != 0 {
-			t.Errorf("%s: %q: exit code %d\n%s", r.reason, again, code, b.err.String())
-			continue
-		}
+		testkit.Equal(t, r.reason, fmt.Sprintf("%q", again), fmt.Sprintf("%q", want))
+		testkit.Equal(t, r.reason+": its exit code", b.Main(b.ctx, again[1:]), 0)
 		var kept []string
-		for _, s := range b.suites {
-			for _, x := range s.Tests {
-				if chooses(b.ran.Filter, s, x) {
-					kept = append(kept, x.Description)
-				}
+		for _, x := range b.suites[0].Tests {
+			if chooses(b.ran.Filter, b.suites[0], x) {
+				kept = append(kept, x.Description)
 			}
 		}
-		if !slices.Equal(kept, []string{"first (a+b)"}) {
-			t.Errorf("%s: it chooses %q", r.reason, kept)
-		}
+		testkit.Equal(t, r.reason+": it chooses", fmt.Sprintf("%q", kept), `["first (a+b)"]`)
 	}
 }
 

@@ -16,27 +16,26 @@ import (
 // deployment fills.
 func secretNotes(secret string) []result.Note {
 	doc, _ := bson.Marshal(bson.D{{Key: "saslStart", Value: secret}, {Key: "deep", Value: bson.A{bson.D{{Key: secret, Value: bson.Binary{Data: []byte(secret)}}}}}})
+	deep := bson.Raw(doc).Lookup("deep")
 	failure := &result.Error{Message: "auth with " + secret, CodeName: secret, Labels: []string{secret}, Server: secret, Kind: secret,
-		Response: doc, WriteErrors: map[int]bson.Raw{0: doc}, WriteConcernErrors: []bson.Raw{doc}, Partial: bson.Raw(doc).Lookup("deep")}
+		Response: doc, WriteErrors: map[int]bson.Raw{0: doc}, WriteConcernErrors: []bson.Raw{doc}, Partial: deep}
+	topology := &result.TopologyState{Type: secret, Servers: []result.ServerState{{Address: secret}}}
 	verdict := &result.Verdict{
 		Status: result.Failed, Reason: "cannot reach mongodb://user:" + secret + "@h/",
 		Mismatches: []result.Mismatch{{Path: "p", Message: secret, Want: secret, Got: secret, Diff: secret}},
 		ServerLog:  []result.LogLine{{Server: "host:27017", Text: "somebody wrote " + secret}},
-		Operations: []result.OperationLog{{Name: "find", Outcome: result.Outcome{Err: failure, Server: secret, Value: bson.Raw(doc).Lookup("deep"),
+		Operations: []result.OperationLog{{Name: "find", Outcome: result.Outcome{Err: failure, Server: secret, Value: deep,
 			Decisions: []result.Decision{{Action: "send", Server: secret, Reason: secret, Deprioritized: []string{secret}}}}}},
 		Clients: []result.ClientLog{{Client: "c", Events: []result.Event{
 			{Type: result.CommandStarted, Command: &result.CommandEvent{Command: doc}},
 			{Type: result.CommandFailed, Command: &result.CommandEvent{Failure: failure, Reply: doc}},
 			{Type: result.PoolCleared, Pool: &result.PoolEvent{Err: secret}},
-			{Type: result.ServerHeartbeatFailed, SDAM: &result.SDAMEvent{Err: secret, New: &result.TopologyState{Type: secret, Servers: []result.ServerState{{Address: secret}}}}},
+			{Type: result.ServerHeartbeatFailed, SDAM: &result.SDAMEvent{Err: secret, New: topology}},
 		}}},
 	}
 	retried := *verdict
 	retried.Status, retried.Attempts = result.Flaky, []*result.Verdict{verdict}
-	return []result.Note{
-		result.DeploymentReady{Name: "d", Info: "mongodb://user:" + secret + "@h/"},
-		result.TestFinished{Verdict: verdict}, result.TestFinished{Verdict: &retried},
-	}
+	return []result.Note{result.DeploymentReady{Name: "d", Info: "mongodb://user:" + secret + "@h/"}, result.TestFinished{Verdict: verdict}, result.TestFinished{Verdict: &retried}}
 }
 
 // No output of any command holds a secret of a connection string, wherever it
