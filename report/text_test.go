@@ -181,28 +181,21 @@ func TestFiles(t *testing.T) {
 		reason  string
 		timings bool
 		notes   []result.Note
-		want    []string
+		want    string
 	}{
 		{"a line when the last test of a file has ended", false, fileNotes("a.yml passed", "b.yml passed", "a.yml skipped", "a.yml known-failing", "b.yml passed"),
-			[]string{"a.yml: 1 passed, 1 known-failing, 1 skipped", "b.yml: 2 passed"}},
+			"a.yml: 1 passed, 1 known-failing, 1 skipped\nb.yml: 2 passed\n"},
 		{"what is red comes first", false, fileNotes("a.yml passed", "a.yml failed", "a.yml broken", "b.yml flaky"),
-			[]string{"a.yml: 1 failed, 1 broken, 1 passed", "b.yml: 1 flaky"}},
-		{"with times", true, fileNotes("a.yml passed", "b.yml passed", "a.yml passed"), []string{"b.yml: 1 passed (600ms)", "a.yml: 2 passed (1.2s)"}},
-		{"one file: the end says it all", false, fileNotes("a.yml passed", "a.yml failed"), nil},
-		{"a file that was filtered out", false, fileNotes("a.yml filtered", "b.yml passed", "b.yml filtered", "a.yml filtered"), []string{"b.yml: 1 passed, 1 skipped"}},
-		{"a name that steers a terminal", false, fileNotes("a\x1b[2J.yml passed", "b\nc.yml passed"), []string{"a\uFFFD[2J.yml: 1 passed", "b c.yml: 1 passed"}},
-		{"it is not known how many there are", false, append([]result.Note{result.RunStarted{}}, fileNotes("a.yml passed", "b.yml passed")[1:]...), nil},
+			"a.yml: 1 failed, 1 broken, 1 passed\nb.yml: 1 flaky\n"},
+		{"with times", true, fileNotes("a.yml passed", "b.yml passed", "a.yml passed"), "b.yml: 1 passed (600ms)\na.yml: 2 passed (1.2s)\n"},
+		{"one file: the end says it all", false, fileNotes("a.yml passed", "a.yml failed"), ""},
+		{"a file that was filtered out", false, fileNotes("a.yml filtered", "b.yml passed", "b.yml filtered", "a.yml filtered"), "b.yml: 1 passed, 1 skipped\n"},
+		{"a name that steers a terminal", false, fileNotes("a\x1b[2J.yml passed", "b\nc.yml passed"), "a\uFFFD[2J.yml: 1 passed\nb c.yml: 1 passed\n"},
+		{"it is not known how many there are", false, append([]result.Note{result.RunStarted{}}, fileNotes("a.yml passed", "b.yml passed")[1:]...), ""},
 	} {
-		text := string(generate(report.Files(report.Text(report.TextOptions{}), r.timings), r.notes))
-		var got []string
-		for _, line := range lines([]byte(text)) {
-			if regexp.MustCompile(`^\S.*\.yml: \d`).MatchString(line) {
-				got = append(got, line)
-				text = strings.Replace(text, line+"\n", "", 1)
-			}
-		}
-		testkit.Equal(t, r.reason, fmt.Sprintf("%q", got), fmt.Sprintf("%q", r.want))
-		same(t, r.reason+": the rest of the report", plain(report.TextOptions{}, r.notes...), text)
+		text, line := string(generate(report.Files(report.Text(report.TextOptions{}), r.timings), r.notes)), regexp.MustCompile(`(?m)^\S.*\.yml: \d.*\n`)
+		testkit.Equal(t, r.reason, strings.Join(line.FindAllString(text, -1), ""), r.want)
+		same(t, r.reason+": the rest of the report", plain(report.TextOptions{}, r.notes...), line.ReplaceAllString(text, ""))
 	}
 }
 
@@ -213,20 +206,11 @@ func TestSlowest(t *testing.T) {
 		notes = append(notes, finished(&result.Verdict{Test: id, Status: result.Passed, Duration: time.Duration(i*7%30) * time.Second}))
 	}
 	notes = append(notes, finished(&result.Verdict{Status: result.Skipped, Duration: time.Hour}), result.RunFinished{})
-	for _, r := range []struct {
-		reason  string
-		options report.TextOptions
-		want    int
-	}{
-		{"no times", report.TextOptions{Verbose: true}, 0},
-		{"times", report.TextOptions{Timings: true}, 5},
-		{"some", report.TextOptions{Slowest: 3}, 3},
-		{"more than exist", report.TextOptions{Slowest: 100}, 30},
-		{"times, and some", report.TextOptions{Timings: true, Slowest: 7}, 7},
+	for o, want := range map[report.TextOptions]int{
+		{Verbose: true}: 0, {Timings: true}: 5, {Slowest: 3}: 3, {Slowest: 100}: 30, {Timings: true, Slowest: 7}: 7, // 30 exist
 	} {
-		text := plain(r.options, notes...)
-		if got := strings.Count(text, "  slow: "); got != r.want || r.want > 0 && strings.Index(text, "slow: 29s s: t17") > strings.Index(text, "slow: 28s") {
-			t.Errorf("%s: %d tests\n%s", r.reason, got, text)
-		}
+		text := plain(o, notes...)
+		testkit.Equal(t, fmt.Sprintf("%+v: tests", o), strings.Count(text, "  slow: "), want)
+		testkit.Equal(t, "the slowest is first", want == 0 || strings.Index(text, "slow: 29s s: t17") <= strings.Index(text, "slow: 28s"), true)
 	}
 }

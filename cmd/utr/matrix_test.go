@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -15,8 +16,7 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit/utrtest"
 )
 
-// night is a matrix of a quick cell, one that takes minutes,
-// and another quick one.
+// night is a matrix of a quick cell, one that takes minutes, and another quick one.
 type night struct {
 	*utrtest.Place
 	t             *testing.T
@@ -32,18 +32,22 @@ func newNight(t *testing.T) *night {
 	return n
 }
 
-func (n *night) begin(args ...string) *utrtest.Process {
+// begin begins a night, and waits until the slow cell runs: its report has the
+// first test.
+func (n *night) begin() *utrtest.Process {
 	n.t.Helper()
-	return n.Start(append([]string{"matrix", n.file, "--results", n.results}, args...)...)
-}
-
-// slow waits until the slow cell runs: its report has the first test.
-func (n *night) slow() {
-	n.t.Helper()
+	u := n.Start("matrix", n.file, "--results", n.results)
 	testkit.Until(n.t, "the slow cell runs", func() bool {
 		text, _ := os.ReadFile(filepath.Join(n.results, "c_reference_slow.json.partial"))
 		return strings.HasSuffix(string(text), "\n")
 	})
+	return u
+}
+
+// again runs some cells of the night.
+func (n *night) again(only string) utrtest.Result {
+	n.t.Helper()
+	return n.Run("matrix", n.file, "--results", n.results, "--only", only)
 }
 
 // child gives the process of the cell that runs.
@@ -55,13 +59,12 @@ func child(t *testing.T, u *utrtest.Process) (pid int) {
 	stat := regexp.MustCompile(`^(\d+) \(.*\) \S ` + strconv.Itoa(u.Process.Pid) + " ")
 	testkit.Until(t, "the process of the cell", func() bool {
 		files, _ := filepath.Glob("/proc/[0-9]*/stat")
-		for _, f := range files {
-			text, _ := os.ReadFile(f) // the process may be gone
-			if m := stat.FindSubmatch(text); m != nil {
-				pid, _ = strconv.Atoi(string(m[1]))
-			}
-		}
-		return pid != 0
+		return slices.ContainsFunc(files, func(file string) bool {
+			text, _ := os.ReadFile(file) // the process may be gone
+			m := append(stat.FindStringSubmatch(string(text)), "", "")
+			pid, _ = strconv.Atoi(m[1])
+			return pid != 0
+		})
 	})
 	return pid
 }
@@ -71,7 +74,6 @@ func child(t *testing.T, u *utrtest.Process) (pid int) {
 func TestNightIsInterrupted(t *testing.T) {
 	n := newNight(t)
 	u := n.begin()
-	n.slow()
 	u.Signal(syscall.SIGTERM)
 	u.Line("2/3 ✘ c_reference_slow: interrupted, 1 passed in ")
 	u.Line("2 passed, 0 failed, ")
@@ -79,15 +81,13 @@ func TestNightIsInterrupted(t *testing.T) {
 	log, err := os.ReadFile(filepath.Join(n.results, "c_reference_slow.log"))
 	testkit.Check(t, err)
 	testkit.Says(t, string(log), "interrupted: 1 of 3 tests ran") // it ended by itself
-	n.begin("--only", "smoke|again").End().Want(0, "2 cells, 1 of them finished already", "\n2 passed, 0 failed, 0 skipped")
+	n.again("smoke|again").Want(0, "2 cells, 1 of them finished already", "\n2 passed, 0 failed, 0 skipped")
 }
 
-// A cell whose process is killed breaks, and takes no
-// other with it.
+// A cell whose process is killed breaks, and takes no other with it.
 func TestCellIsKilled(t *testing.T) {
 	n := newNight(t)
 	u := n.begin()
-	n.slow()
 	testkit.Check(t, syscall.Kill(child(t, u), syscall.SIGKILL))
 	u.Line("2/3 ✘ c_reference_slow: 1 passed in ", "(its process died: signal: killed)")
 	u.Line("3/3 ✔ c_reference_again: 1 passed")
@@ -99,9 +99,8 @@ func TestCellIsKilled(t *testing.T) {
 func TestNightIsKilled(t *testing.T) {
 	n := newNight(t)
 	u := n.begin()
-	n.slow()
 	pid := child(t, u)
 	u.Signal(syscall.SIGKILL)
 	gone(t, pid)
-	n.begin("--only", "smoke").End().Want(0, "1 cell, 1 of them finished already")
+	n.again("smoke").Want(0, "1 cell, 1 of them finished already")
 }
