@@ -41,7 +41,7 @@ func TestUsage(t *testing.T) {
 	b := newBench(t)
 	usageFiles(t)
 	before := contentsOf(t, ".")
-	for _, r := range []struct{ reason, line, want string }{
+	for _, r := range []struct{ reason, lines, want string }{
 		{"no command", "", "usage: utr"},
 		{"a misspelt command", "rum", `there is no command "rum"; did you mean run?`},
 		{"a flag before the command", "--jobs 2 run suite.yml", "flags such as --jobs follow it"},
@@ -58,8 +58,7 @@ func TestUsage(t *testing.T) {
 		{"a timeout below zero", "run --timeout -1s suite.yml", `--timeout "-1s": it must be longer than nothing`},
 		{"a timeout without a unit", "run --timeout 5 suite.yml", "a length of time such as 30s"},
 		{"zero repetitions", "run --count 0 suite.yml", `--count "0": it must be at least 1`},
-		{"51 members", "run --members 51 suite.yml", `--members "51": it must be at most 50`},
-		{"51 routers", "serve --mongoses 51", "at most 50"},
+		{"51 members or routers", "run --members 51 suite.yml\nserve --mongoses 51", "at most 50"},
 		{"a report without a name", "run --json '' suite.yml", `--json "": it needs the name of a file`},
 		{"a report on standard output, which has one", "run --junit - suite.yml", "- is none"},
 		{"a report with the name of a suite", "run --json suite.yml suite.yml", "its name is that of a suite"},
@@ -80,20 +79,19 @@ func TestUsage(t *testing.T) {
 		{"a cell on all topologies", "run --cell c --topology all suite.yml", "one verdict for each test"},
 		{"an unknown way to back off", "run --backoff some suite.yml", "one of real, none"},
 		{"a pattern that no test matches", "run --run nothing suite.yml", `the run pattern "nothing" matches no test`},
-		{"every chosen test is skipped", "run --run first --skip first suite.yml", "leave no test to run"},
-		{"every test is skipped in a dry run", "run --dry-run --skip . suite.yml", "leave no test"},
-		{"an unknown engine", "run --engine steam suite.yml", `"steam", only driver, reference`},
-		{"an unknown policy", "run --policy none suite.yml", "no policy has this name"},
-		{"run without a path", "run", "name a suite"},
+		{"every test is skipped", "run --run first --skip first suite.yml\nrun --dry-run --skip . suite.yml", "leave no test"},
+		{"an unknown engine", "run --engine steam suite.yml\ncompare --engine drivel --engine reference suite.yml", ", only driver, reference"},
+		{"no such policy", "run --policy none suite.yml\ncompare --engine reference:none --engine reference suite.yml", "no policy has this name"},
+		{"no suite", "run\nvalidate", "name a suite"},
 		{"a missing suite", "run nowhere.yml", "nowhere.yml"},
-		{"an invalid suite", "run bad.yml", "bad.yml:3:8"},
+		{"an invalid suite", "run bad.yml\ncompare bad.yml", "bad.yml:3:8"},
 		{"a folder without suites", "run empty", "no suite found in"},
 		{"a known failure without a reason", "run --known-failing bare.txt suite.yml", "reason"},
 		{"a missing list of known failures", "run --known-failing nowhere suite.yml", "nowhere"},
 		{"a shard beyond the last", "run --shard 3/2 suite.yml", `--shard "3/2": of 2 parts there is no number 3`},
 		{"an empty shard", "run --shard '' suite.yml", "such as 2/5"},
-		{"durations without a shard", "run --durations good.json suite.yml", "goes with --shard"},
-		{"durations from something that is not a report", "run --shard 1/2 --durations none.xml suite.yml", "no record of a test"},
+		{"durations without a shard", "run --durations good.json suite.yml\nmatrix night.yml --durations x", "goes with --shard"},
+		{"not a report", "diff good.json none.xml\nmerge none.xml\nrun --shard 1/2 --durations none.xml suite.yml", "none.xml:1: no record of a test"},
 
 		{"earlier reports for no page", "run --earlier good.json suite.yml", "--earlier goes with --html"},
 		{"a report over an earlier one", "run --html x.html --earlier good.json --json good.json suite.yml", "--json would be written over the earlier report"},
@@ -126,29 +124,21 @@ func TestUsage(t *testing.T) {
 		{"a seed without schedules", "compare --seed 5 suite.yml", "go with --generate"},
 		{"known failures of schedules", "compare --generate 5 --known-failing known.txt", "reads none"},
 		{"compare one engine", "compare --engine reference suite.yml", "two engines are compared, and 1 are named"},
-		{"compare an unknown engine", "compare --engine drivel --engine reference suite.yml", `no engine "drivel", only driver, reference`},
-		{"compare an unknown policy", "compare --engine reference:none --engine reference suite.yml", "no policy has this name"},
 		{"compare tests that nothing matches", "compare --run nothing suite.yml", "nothing"},
-		{"compare an invalid suite", "compare bad.yml", "bad.yml:3:8"},
 
 		{"a difference between one report", "diff good.json", "name two reports"},
-		{"a difference to something that is not a report", "diff good.json none.xml", "none.xml:1: no record of a test"},
 		{"a missing report", "diff nowhere good.json", "nowhere"},
 		{"merge nothing", "merge", "name the reports"},
-		{"merge something that is not a report", "merge none.xml", "no record of a test"},
 		{"a merged report over one of its parts", "merge --json good.json good.json", "written over the report"},
 
-		{"a matrix without a file", "matrix", "name one file"},
+		{"no matrix, and two of them", "matrix\nmatrix night.yml other.yml", "name one file"},
 		{"a missing matrix", "matrix nowhere.yml", "nowhere.yml"},
-		{"two matrices", "matrix night.yml other.yml", "name one file"},
 		{"no cell has the name", "matrix night.yml --only nothing", "--only: no cell matches"},
 		{"half a shard", "matrix night.yml --shard 1", `--shard "1"`},
-		{"durations of a matrix without a shard", "matrix night.yml --durations x", "--durations goes with --shard"},
-		{"two reports of a matrix in one file", "matrix night.yml --tap x --junit x", "write to the same file"},
+		{"two reports in one file", "run --json r --junit ./r suite.yml\nmatrix night.yml --tap x --junit x\nrun --badge r --html r suite.yml", "write to the same file"},
 		{"a variable that the matrix does not use", "matrix night.yml --set A=b", "--set A: the file has no ${A}"},
 		{"a variable without a value", "matrix night.yml --set A", "it must be NAME=VALUE"},
 
-		{"validate nothing", "validate", "name a suite"},
 		{"an unknown schema", "schema 1.99", "1.99"},
 		{"two schemas", "schema 1.4 1.5", "one version"},
 		{"an unknown rule", "explain R999", "R999"},
@@ -157,7 +147,7 @@ func TestUsage(t *testing.T) {
 		{"a misspelt operation", "explain --operation isnert --try ok", `there is no operation "isnert"; did you mean insert?`},
 		{"an operation that is none", "explain --operation ping --try ok", "any other command is a runCommand"},
 		{"a story in unknown words", "explain --try rain", "rain"},
-		{"a version of something", "version x", "no arguments"},
+		{"a path for a command that takes none", "version x\nserve x", "no arguments"},
 		{"help for a misspelt command", "help rum", `there is no command "rum"; did you mean run?`},
 		{"help for two commands", "help run serve", "one command at most"},
 		{"completion for an unknown shell", "completion dos", "bash"},
@@ -166,32 +156,26 @@ func TestUsage(t *testing.T) {
 		{"a user without a password", "serve --user u", envPassword},
 		{"a port beyond the last", "serve --port 65536", "at most 65535"},
 		{"ports that go beyond the last", "serve --port 65534", "there are no 3 ports from there to 65535"},
-		{"serve a path", "serve x", "no arguments"},
 		{"clean a path", "clean all", "one word too many"},
-		{"clean a host", "clean --uri localhost", "--uri"},
-		{"clean an empty connection string", "clean --uri=", "--uri"},
-		{"a password with an @", "clean --uri mongodb://ann:hunter22@@h/", "--uri"},
+		{"what clean cannot connect to", "clean --uri localhost\nclean --uri=\nclean --uri mongodb://ann:hunter22@@h/", "--uri"},
 		{"an unknown flag of clean", "clean --everything", "--everything"},
-		{"a release in no folder", "release", "name one folder"},
-		{"a release in two folders", "release a b", "name one folder"},
+		{"a release in no folder, and in two", "release\nrelease a b", "name one folder"},
 		{"a release of an unknown version", "release a --server-version 3.6", "it must be one of"},
 
-		{"an unnamed experiment", "experiment", "overload"},
-		{"an unknown experiment", "experiment underload", "overload"},
-		{"two experiments", "experiment overload overload", "overload"},
+		{"not one experiment that is known", "experiment\nexperiment underload\nexperiment overload overload", "overload"},
 		{"an unknown policy of an experiment", "experiment overload --policy hope", "final"},
 		{"too many clients", "experiment overload --clients 100000000", "clients"},
 		{"a short experiment", "experiment overload --duration 1s", "duration"},
 		{"a rejection that costs more than an operation", "experiment overload --rejection-cost 101", "at most 100"},
 		{"an experiment's report over a suite", "experiment overload --json suite.yml", "suite"},
-		{"two reports in one file", "run --json r --junit ./r suite.yml", "--json and --junit write to the same file"},
-		{"two other reports in one file", "run --badge r --html r suite.yml", "--html and --badge write to the same file"},
 	} {
-		b.expect(t, r.reason, r.line, ExitUsage, r.want)
-		if b.out.Len() > 0 || b.ran != nil || b.opened != nil || strings.Contains(b.err.String(), "hunter22") {
-			t.Errorf("%s: it ran %t, opened %v, printed %s%s", r.reason, b.ran != nil, b.opened, b.out.String(), b.err.String())
+		for line := range strings.SplitSeq(r.lines, "\n") {
+			b.expect(t, r.reason, line, ExitUsage, r.want)
+			if b.out.Len() > 0 || b.ran != nil || b.opened != nil || strings.Contains(b.err.String(), "hunter22") {
+				t.Errorf("%s: it ran %t, opened %v, printed %s%s", r.reason, b.ran != nil, b.opened, b.out.String(), b.err.String())
+			}
+			delete(b.env, envURI)
 		}
-		delete(b.env, envURI)
 	}
 	if d := cmp.Diff(before, contentsOf(t, ".")); d != "" {
 		t.Errorf("files changed (-before +after)\n%s", d)
