@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/report"
 	"github.com/unified-test-runner/utr/result"
 )
@@ -78,17 +79,13 @@ func junitProblem(document string) string {
 func FuzzJUnitIsWellFormed(f *testing.F) {
 	f.Add("\x00\x1b[0m", "]]>", "\xff")
 	f.Add("<&\"'", "\ufffe\uffff", "-->")
-	if p := junitProblem(string(generate(report.JUnit(), run()))); p != "" {
-		f.Error(p)
-	}
+	testkit.Equal(f, "a run", junitProblem(string(generate(report.JUnit(), run()))), "")
 	f.Fuzz(func(t *testing.T, description, reason, diff string) {
 		v := &result.Verdict{Test: result.TestID{File: description, Description: description}, Status: result.Failed, Reason: reason,
 			Mismatches: []result.Mismatch{{Path: reason, Message: description, Diff: diff}}}
 		s := *v
 		s.Status = result.Skipped
 		text := string(generate(report.JUnit(), []result.Note{finished(v), finished(&s), result.RunFinished{}}))
-		if p := junitProblem(text); p != "" {
-			t.Fatalf("%s\n%s", p, text)
-		}
+		testkit.Equal(t, text, junitProblem(text), "")
 	})
 }

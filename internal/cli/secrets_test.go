@@ -35,7 +35,8 @@ func secretNotes(secret string) []result.Note {
 	}
 	retried := *verdict
 	retried.Status, retried.Attempts = result.Flaky, []*result.Verdict{verdict}
-	return []result.Note{result.DeploymentReady{Name: "d", Info: "mongodb://user:" + secret + "@h/"}, result.TestFinished{Verdict: verdict}, result.TestFinished{Verdict: &retried}}
+	ready := result.DeploymentReady{Name: "d", Info: "mongodb://user:" + secret + "@h/"}
+	return []result.Note{ready, result.TestFinished{Verdict: verdict}, result.TestFinished{Verdict: &retried}}
 }
 
 // No output of any command holds a secret of a connection string, wherever it
