@@ -9,59 +9,16 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
-	"github.com/unified-test-runner/utr/deployment/orchestration"
 	"github.com/unified-test-runner/utr/deployment/orchestration/twin"
 	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/internal/testkit/utrtest"
 )
-
-// Each signal ends a run in the middle of a test, says what ran, and leaves
-// nothing of the run, whatever it runs on.
-func TestSignals(t *testing.T) {
-	for _, r := range []struct {
-		reason string
-		signal syscall.Signal
-		// on gives the flags of a run, what to wait for, and a check of what it leaves.
-		on func(t *testing.T, p *utrtest.Place) (args []string, wait, after func())
-	}{
-		{"SIGINT turns off the fail points of a deployment of somebody else", syscall.SIGINT, func(t *testing.T, p *utrtest.Place) ([]string, func(), func()) {
-			w := newWitness(t, p.Serve("--topology", "replicaset").URI)
-			return []string{"--uri", w.uri}, w.sees, w.free
-		}},
-		{"SIGTERM ends the servers of --local", syscall.SIGTERM, func(t *testing.T, p *utrtest.Place) ([]string, func(), func()) {
-			var pids []int
-			return []string{"--local", release(t), "--topology", "sharded", "--auth", "off"}, func() {
-				pids = servers(t, p)
-				testkit.Equal(t, "servers", len(pids), 4)
-			}, func() { gone(t, pids...) }
-		}},
-		{"SIGHUP removes the clusters of an orchestration service", syscall.SIGHUP, func(t *testing.T, _ *utrtest.Place) ([]string, func(), func()) {
-			s := twin.Start(t)
-			return []string{"--jobs", "1", "--orchestration", s.URL, "--cluster", "single", "--cluster", "replicaset-auth"},
-				func() {}, func() { testkit.Equal(t, "clusters that are left", s.Clusters(), "[]") }
-		}},
-	} {
-		t.Run(r.reason, func(t *testing.T) {
-			t.Parallel()
-			p := utrtest.NewPlace(t)
-			args, wait, after := r.on(t, p)
-			u := p.Start(append(append([]string{"run", "-v"}, args...), suiteFile(t, armed))...)
-			u.Line(firstPassed)
-			wait()
-			u.Signal(r.signal)
-			u.Line("interrupted: 1 of ")
-			u.Line("1 passed, 0 failed, ")
-			u.End().Want(3, "utr: interrupted: cleaning up")
-			after()
-			p.Empty()
-		})
-	}
-}
 
 // Under nohup a terminal that goes away ends nothing.
 func TestHangUpIsIgnored(t *testing.T) {
@@ -117,66 +74,92 @@ func TestInterruptWithoutAnswer(t *testing.T) {
 	}
 }
 
-// After SIGKILL nobody cleans up: on Linux servers end with the run; utr clean,
-// or the next run on the same deployment, removes the rest.
-func TestKilledThenCleaned(t *testing.T) {
-	somebodyElses := func(t *testing.T, p *utrtest.Place) ([]string, string) {
-		uri := p.Serve("--topology", "replicaset").URI
-		return []string{"--uri", uri}, uri
-	}
+// place is what a run uses.
+type place struct {
+	args  []string // of the run
+	uri   string   // of a deployment of somebody else
+	after func()   // checks what is left
+}
+
+func somebodyElses(t *testing.T, p *utrtest.Place) place {
+	uri := p.Serve("--topology", "replicaset").URI
+	return place{args: []string{"--uri", uri}, uri: uri}
+}
+
+func local(t *testing.T, _ *utrtest.Place) place {
+	return place{args: []string{"--local", release(t), "--topology", "sharded", "--auth", "off"}}
+}
+
+// A signal in the middle of a test ends a run, which says what ran, and leaves
+// nothing, whatever it runs on. After SIGKILL nobody cleans up: on Linux servers
+// end with the run; utr clean, or the next run on the same deployment, removes
+// the rest.
+func TestEnds(t *testing.T) {
 	for _, r := range []struct {
-		reason string
-		// on gives the flags of a run, and the connection string of a deployment of somebody else.
-		on      func(t *testing.T, p *utrtest.Place) (args []string, uri string)
-		folders int
-		clean   string // the command; URI stands for the connection string
-		says    []string
+		reason  string
+		signal  syscall.Signal
+		on      func(t *testing.T, p *utrtest.Place) place
+		folders int      // that are left after SIGKILL
+		clean   string   // the command that removes what is left then
+		says    []string // by that command
 	}{
-		{"servers of --local", func(t *testing.T, _ *utrtest.Place) ([]string, string) {
-			return []string{"--local", release(t), "--topology", "replicaset", "--auth", "off"}, ""
+		{"SIGINT turns off the fail points of a deployment of somebody else", syscall.SIGINT, somebodyElses, 0, "", nil},
+		{"SIGTERM ends the servers of --local", syscall.SIGTERM, local, 0, "", nil},
+		{"SIGHUP removes the clusters of a service", syscall.SIGHUP, func(t *testing.T, _ *utrtest.Place) place {
+			s := twin.Start(t)
+			return place{[]string{"--jobs", "1", "--orchestration", s.URL, "--cluster", "single", "--cluster", "replicaset-auth"}, "",
+				func() { testkit.Equal(t, "clusters that are left", s.Clusters(), "[]") }}
+		}, 0, "", nil},
+		{"killed, with servers of --local", syscall.SIGKILL, local, 1, "clean", nil},
+		{"killed, with certificates of an embedded deployment", syscall.SIGKILL, func(*testing.T, *utrtest.Place) place {
+			return place{args: []string{"--tls", "--topology", "single", "--auth", "off"}}
 		}, 1, "clean", nil},
-		{"the certificates of an embedded deployment", func(*testing.T, *utrtest.Place) ([]string, string) {
-			return []string{"--tls", "--topology", "single", "--auth", "off"}, ""
-		}, 1, "clean", nil},
-		{"a deployment of somebody else", somebodyElses, 0, "clean", []string{"failCommand", "taken away"}},
-		{"its connection string", somebodyElses, 0, "clean --uri URI", []string{"failCommand", "taken away"}},
-		{"the next run", somebodyElses, 0, "run --uri URI READS", []string{"which is gone", "turned off: failCommand"}},
-		{"a cluster that a service had before", func(t *testing.T, _ *utrtest.Place) ([]string, string) {
+		{"killed, on a deployment of somebody else", syscall.SIGKILL, somebodyElses, 0, "clean", []string{"failCommand", "taken away"}},
+		{"cleaned elsewhere", syscall.SIGKILL, somebodyElses, 0, "clean --uri URI", []string{"failCommand", "taken away"}},
+		{"cleaned by the next run", syscall.SIGKILL, somebodyElses, 0, "run --uri URI READS", []string{"which is gone", "turned off: failCommand"}},
+		{"killed, on a cluster that a service had before", syscall.SIGKILL, func(t *testing.T, _ *utrtest.Place) place {
 			s := twin.Start(t)
 			s.Add(t, "replica_sets", "mine", embedded.Options{Topology: embedded.ReplicaSet})
-			client, err := orchestration.New(s.URL, orchestration.Limits{})
-			testkit.Check(t, err)
-			defer client.Close()
-			mine, err := client.Find(testkit.Context(t), "mine")
-			testkit.Check(t, err)
-			return []string{"--orchestration", s.URL, "--cluster", "id:mine"}, mine.URI
+			return place{args: []string{"--orchestration", s.URL, "--cluster", "id:mine"}, uri: uriOf(t, s, "mine")}
 		}, 0, "clean", []string{"taken away: the lock of a run", "failCommand"}},
 	} {
 		t.Run(r.reason, func(t *testing.T) {
 			t.Parallel()
 			p := utrtest.NewPlace(t)
-			args, uri := r.on(t, p)
-			pid, pids := kill(t, p, uri, args...)
-			testkit.Equal(t, "folders that are left", len(p.Folders()), r.folders)
-			if runtime.GOOS == "linux" {
-				gone(t, pids...)
+			on := r.on(t, p)
+			u, pids := begin(t, p, on.args...)
+			if slices.Contains(on.args, "sharded") {
+				testkit.Equal(t, "servers", len(pids), 4)
 			}
-			if uri != "" {
-				w := newWitness(t, uri)
-				testkit.Equal(t, "the process that has the lock", w.holder(), pid)
-				testkit.Equal(t, "the fail point is on", w.ping() != nil, true)
+			if on.uri != "" {
+				w := newWitness(t, on.uri)
+				w.sees()
+				testkit.Equal(t, "the process that has the lock", w.holder(), u.Process.Pid)
 				defer w.free()
 			}
-			if strings.Contains(r.clean, "URI") {
-				p = utrtest.NewPlace(t) // whose ledger does not know the run
+			u.Signal(r.signal)
+			if r.signal != syscall.SIGKILL {
+				u.Line("interrupted: 1 of ")
+				u.Line("1 passed, 0 failed, ")
+				u.End().Want(3, "utr: interrupted: cleaning up")
 			} else {
-				p.Run("clean", "--dry-run").Want(0, "are left")
+				u.Exit()
+				testkit.Equal(t, "folders that are left", len(p.Folders()), r.folders)
+				if runtime.GOOS == "linux" {
+					gone(t, pids...)
+				}
+				if strings.Contains(r.clean, "URI") {
+					p = utrtest.NewPlace(t) // whose ledger does not know the run
+				}
+				clean := strings.Fields(strings.NewReplacer("URI", on.uri, "READS", suiteFile(t, reads)).Replace(r.clean))
+				p.Run(clean...).Want(0, r.says...)
+				p.Run("clean").Want(0, "nothing was left")
 			}
-			clean := strings.Fields(strings.NewReplacer("URI", uri, "READS", suiteFile(t, reads)).Replace(r.clean))
-			p.Run(clean...).Want(0, r.says...)
-			p.Run("clean").Want(0, "nothing was left")
 			gone(t, pids...)
 			p.Empty()
+			if on.after != nil {
+				on.after()
+			}
 		})
 	}
 }
@@ -189,24 +172,27 @@ func TestKilledAtAService(t *testing.T) {
 	s := twin.Start(t)
 	s.Add(t, "servers", "somebody-elses", embedded.Options{})
 	p := utrtest.NewPlace(t)
-	args := []string{"--jobs", "1", "--orchestration", s.URL, "--cluster", "single", "--cluster", "replicaset-auth"}
-	living := p.Start(append(append([]string{"run", "-v"}, args...), suiteFile(t, armed))...)
-	living.Line(firstPassed)
-	kill(t, p, "", args...)
-	count := func(want string) {
+	start := func() *utrtest.Process {
+		u, _ := begin(t, p, "--jobs", "1", "--orchestration", s.URL, "--cluster", "single", "--cluster", "replicaset-auth")
+		return u
+	}
+	kill := func(u *utrtest.Process) { u.Signal(syscall.SIGKILL); u.Exit() }
+	left := func(want string) {
 		t.Helper()
 		testkit.Equal(t, "clusters and entries", fmt.Sprint(len(s.Clusters()), " ", len(p.Entries(""))), want)
 	}
-	count("5 4")
+	living := start()
+	kill(start())
+	left("5 4")
 	p.Run("clean", "--dry-run").Want(0, "2 things are left")
-	count("5 4")
+	left("5 4")
 	p.Run("clean").Want(0, "2 things were taken away, 0 are left")
-	count("3 2")
+	left("3 2")
 	p.Run("clean").Want(0, "nothing was left")
 	living.Signal(syscall.SIGINT)
 	living.Exit()
 	testkit.Equal(t, "clusters that are left", s.Clusters(), "[servers/somebody-elses]")
-	kill(t, p, "", args...)
+	kill(start())
 	s.Vanish()
 	for range 2 {
 		p.Run("clean").Want(3, " is left: orchestration: GET "+s.URL+"/: ", "connection refused", "utr clean --forget", "0 things were taken away, 2 are left")

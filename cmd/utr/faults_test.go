@@ -13,7 +13,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/unified-test-runner/utr/deployment/orchestration"
 	"github.com/unified-test-runner/utr/deployment/orchestration/twin"
 	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/internal/testkit"
@@ -58,14 +57,7 @@ func TestServerKilled(t *testing.T) {
 			s := twin.Start(t)
 			s.Add(t, "servers", "a", embedded.Options{})
 			s.Add(t, "servers", "b", embedded.Options{})
-			return run{[]string{"--jobs", "1", "--orchestration", s.URL, "--cluster", "id:a", "--cluster", "id:b"}, func() []string {
-				client, err := orchestration.New(s.URL, orchestration.Limits{})
-				testkit.Check(t, err)
-				defer client.Close()
-				a, err := client.Find(testkit.Context(t), "a")
-				testkit.Check(t, err)
-				return utrtest.Hosts(a.URI)
-			}, func() { s.Kill("servers/a") }, func(utrtest.Result) { testkit.Equal(t, "clusters that are left", len(s.Clusters()), 2) }}
+			return run{[]string{"--jobs", "1", "--orchestration", s.URL, "--cluster", "id:a", "--cluster", "id:b"}, func() []string { return utrtest.Hosts(uriOf(t, s, "a")) }, func() { s.Kill("servers/a") }, func(utrtest.Result) { testkit.Equal(t, "clusters that are left", len(s.Clusters()), 2) }}
 		}, "passed", nil},
 	} {
 		t.Run(r.reason, func(t *testing.T) {

@@ -19,6 +19,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
+	"github.com/unified-test-runner/utr/deployment/orchestration"
+	"github.com/unified-test-runner/utr/deployment/orchestration/twin"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/internal/testkit/utrtest"
 )
@@ -54,9 +56,6 @@ tests:
   - description: "third"
     operations: [{name: wait, object: testRunner, arguments: {ms: 1}}]
 `
-
-// firstPassed is what is printed before the second test.
-const firstPassed = "passed armed: first"
 
 // blocked is a suite whose second test waits for an answer of the server.
 const blocked = `description: "blocked"
@@ -237,17 +236,22 @@ func servers(t *testing.T, p *utrtest.Place) (pids []int) {
 	return pids
 }
 
-// kill kills a run in the middle of the second test of armed, and gives its
-// process and its servers. A URI is of the deployment, if it is somebody else's.
-func kill(t *testing.T, p *utrtest.Place, uri string, args ...string) (pid int, pids []int) {
+// begin begins a run of armed, waits until its first test has passed, and gives
+// the servers of the run.
+func begin(t *testing.T, p *utrtest.Place, args ...string) (u *utrtest.Process, pids []int) {
 	t.Helper()
-	u := p.Start(append(append([]string{"run", "-v"}, args...), suiteFile(t, armed))...)
-	u.Line(firstPassed)
-	if uri != "" {
-		newWitness(t, uri).sees()
-	}
-	pids = servers(t, p)
-	u.Signal(syscall.SIGKILL)
-	u.Exit()
-	return u.Process.Pid, pids
+	u = p.Start(append(append([]string{"run", "-v"}, args...), suiteFile(t, armed))...)
+	u.Line("passed armed: first")
+	return u, servers(t, p)
+}
+
+// uriOf gives the connection string of a cluster of a service.
+func uriOf(t *testing.T, s *twin.Service, id string) string {
+	t.Helper()
+	client, err := orchestration.New(s.URL, orchestration.Limits{})
+	testkit.Check(t, err)
+	defer client.Close()
+	cluster, err := client.Find(testkit.Context(t), id)
+	testkit.Check(t, err)
+	return cluster.URI
 }
