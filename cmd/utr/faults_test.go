@@ -57,14 +57,17 @@ func TestServerKilled(t *testing.T) {
 			s := twin.Start(t)
 			s.Add(t, "servers", "a", embedded.Options{})
 			s.Add(t, "servers", "b", embedded.Options{})
-			return run{[]string{"--jobs", "1", "--orchestration", s.URL, "--cluster", "id:a", "--cluster", "id:b"}, func() []string { return utrtest.Hosts(uriOf(t, s, "a")) }, func() { s.Kill("servers/a") }, func(utrtest.Result) { testkit.Equal(t, "clusters that are left", len(s.Clusters()), 2) }}
+			args := []string{"--jobs", "1", "--orchestration", s.URL, "--cluster", "id:a", "--cluster", "id:b"}
+			return run{args, func() []string { return utrtest.Hosts(uriOf(t, s, "a")) }, func() { s.Kill("servers/a") },
+				func(utrtest.Result) { testkit.Equal(t, "clusters that are left", len(s.Clusters()), 2) }}
 		}, "passed", nil},
 	} {
 		t.Run(r.reason, func(t *testing.T) {
 			t.Parallel()
 			p, report := utrtest.NewPlace(t), filepath.Join(t.TempDir(), "r.json")
 			on := r.on(t, p)
-			u := p.Start(append([]string{"run"}, append(on.args, "-v", "--uri-option", "serverSelectionTimeoutMS=300", "--json", report, suiteFile(t, blocked))...)...)
+			args := []string{"run", "-v", "--uri-option", "serverSelectionTimeoutMS=300", "--json", report, suiteFile(t, blocked)}
+			u := p.Start(append(args, on.args...)...)
 			u.Line("passed blocked: first")
 			struck(t, on.hosts()...)
 			on.kill()

@@ -98,5 +98,6 @@ func TestSecretsOfAService(t *testing.T) {
 	b.during = func() {
 		b.opened.(deployment.OrchestrationOptions).Note("mongodb://bob:hunter22@h is out, hunter22 and s3cret as well")
 	}
-	b.expect(t, "notes", "run --orchestration http://ann:s3cret@h:8889 --cluster mine.json suite.yml", 0, "utr: mongodb://***@h is out, *** and *** as well\n")
+	b.expect(t, "notes", "run --orchestration http://ann:s3cret@h:8889 --cluster mine.json suite.yml", 0,
+		"utr: mongodb://***@h is out, *** and *** as well\n")
 }

@@ -135,7 +135,7 @@ func TestUsage(t *testing.T) {
 		{"a missing matrix", "matrix nowhere.yml", "nowhere.yml"},
 		{"no cell has the name", "matrix night.yml --only nothing", "--only: no cell matches"},
 		{"half a shard", "matrix night.yml --shard 1", `--shard "1"`},
-		{"two reports in one file", "run --json r --junit ./r suite.yml\nmatrix night.yml --tap x --junit x\nrun --badge r --html r suite.yml", "write to the same file"},
+		{"one file twice", "run --json r --junit ./r suite.yml\nmatrix night.yml --tap x --junit x\nrun --badge r --html r suite.yml", "write to the same file"},
 		{"a variable that the matrix does not use", "matrix night.yml --set A=b", "--set A: the file has no ${A}"},
 		{"a variable without a value", "matrix night.yml --set A", "it must be NAME=VALUE"},
 
