@@ -24,26 +24,19 @@ const envAct = "UTR_TEST_LEDGER"
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(envAct); dir != "" {
-		fmt.Println(remember(dir))
+		l, err := Open(dir)
+		for _, e := range []Entry{
+			{Kind: Folder, Path: ours("not-there")},
+			{Kind: Cluster, URL: "http://localhost:8889/v1", Resource: "servers", ID: "utr-single-1"},
+			{Kind: ChildProcess, Process: Process{PID: os.Getpid()}, Command: "itself"},
+		} {
+			_, failed := l.Add(e)
+			err = errors.Join(err, failed)
+		}
+		fmt.Println(err)
 		select {}
 	}
 	goleak.VerifyTestMain(m)
-}
-
-func remember(dir string) error {
-	l, err := Open(dir)
-	if err != nil {
-		return err
-	}
-	for _, e := range []Entry{
-		{Kind: Folder, Path: ours("not-there")},
-		{Kind: Cluster, URL: "http://localhost:8889/v1", Resource: "servers", ID: "utr-single-1"},
-		{Kind: ChildProcess, Process: Process{PID: os.Getpid()}, Command: "itself"},
-	} {
-		_, failed := l.Add(e)
-		err = errors.Join(err, failed)
-	}
-	return err
 }
 
 // ours is the path of a folder that a run may remember.
@@ -240,9 +233,7 @@ func TestUnreadableEntries(t *testing.T) {
 func TestFate(t *testing.T) {
 	self, err := Self()
 	testkit.Check(t, err)
-	if self.Place == "" {
-		t.Fatal("a process cannot tell where its id means something")
-	}
+	testkit.Equal(t, "a process cannot tell where its id means something", self.Place == "", false)
 	dead := func(r *Run) { r.Started = "long ago" }
 	anew := func(r *Run) { r.ID, r.Place = "id", "an earlier start/pid:[1]"; dead(r) }
 	for _, r := range []struct {
@@ -260,13 +251,11 @@ func TestFate(t *testing.T) {
 		{"a machine without a name for itself", func(r *Run) { anew(r); r.ID = "" }, Unknown},
 		{"this process, before the machine started anew", anew, Gone},
 	} {
-		run := self
-		r.change(&run)
-		place, id := self.Place, self.ID
-		if run.ID == "id" {
+		run, id := self, self.ID
+		if r.change(&run); run.ID == "id" {
 			id = "id"
 		}
-		fate, err := run.fate(place, id)
+		fate, err := run.fate(self.Place, id)
 		testkit.Check(t, err)
 		testkit.Equal(t, r.reason, fate, r.want)
 	}
@@ -276,9 +265,8 @@ func TestFate(t *testing.T) {
 	testkit.Check(t, err)
 	l.leftovers(t, "another place", 0, 1)
 	l = nil
-	if done, err := l.Add(Entry{}); err != nil || done() != nil {
-		t.Error(err)
-	}
+	done, err := l.Add(Entry{})
+	testkit.Check(t, errors.Join(err, done()))
 	l.leftovers(t, "nil", 0, 0)
 }
 
