@@ -39,9 +39,7 @@ func populated(t *testing.T) *Map {
 	}
 	thread := StartThread()
 	t.Cleanup(thread.Stop)
-	if err := m.AddThread("thread", thread); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, m.AddThread("thread", thread))
 	return m
 }
 
@@ -129,9 +127,7 @@ func TestClosingOrder(t *testing.T) {
 		{Database, "database0", "client0"}, {Cursor, "cursor0", "database0"}, {Cursor, "cursor1", "database0"},
 		{ClientEncryption, "encryption0", "client0"},
 	} {
-		if err := m.AddObject(add.kind, add.id, add.parent); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, m.AddObject(add.kind, add.id, add.parent))
 	}
 	want := []string{"cursor1", "cursor0", "session1", "session0", "encryption0", "client1", "client0"}
 	if diff := cmp.Diff(want, m.ClosingOrder()); diff != "" {
@@ -204,9 +200,7 @@ func TestThread(t *testing.T) {
 	close(release)
 	thread.Stop()
 	thread.Stop()
-	if err := thread.Wait(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, thread.Wait(context.Background()))
 	if diff := cmp.Diff([]int{0, 1, 2}, got); diff != "" {
 		t.Errorf("work was not done in order (-want +got):\n%s", diff)
 	}

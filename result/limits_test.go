@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
@@ -68,13 +69,9 @@ func TestTrimEvents(t *testing.T) {
 // them.
 func TestTrimDocuments(t *testing.T) {
 	long, err := bson.Marshal(bson.D{{Key: "x", Value: strings.Repeat("long", 30_000)}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	short, err := bson.Marshal(bson.D{{Key: "short", Value: 1}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	failure := &result.Error{Response: long, Partial: bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: long}, WriteErrors: map[int]bson.Raw{3: long}, WriteConcernErrors: []bson.Raw{short}}
 	kept := &result.Error{Response: short}
 	command := &result.CommandEvent{Command: long}

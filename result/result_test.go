@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/result"
 )
 
@@ -54,9 +55,7 @@ func TestExitCode(t *testing.T) {
 		{"broken outweighs failed", result.Summary{Failed: 1, Broken: 1}, 3},
 		{"an interruption outweighs failures", result.Summary{Failed: 1, Interrupted: true}, 3},
 	} {
-		if got := r.summary.ExitCode(); got != r.want {
-			t.Errorf("%s: %d, want %d", r.reason, got, r.want)
-		}
+		testkit.Equal(t, r.reason, r.summary.ExitCode(), r.want)
 	}
 }
 
@@ -82,9 +81,7 @@ func TestWhere(t *testing.T) {
 		{"a cell that has no deployment yet", "nightly", "", "nightly"},
 		{"neither", "", "", ""},
 	} {
-		if got := (result.TestID{Cell: r.cell, Deployment: r.deployment}).Where(); got != r.want {
-			t.Errorf("%s: %q, want %q", r.reason, got, r.want)
-		}
+		testkit.Equal(t, r.reason, (result.TestID{Cell: r.cell, Deployment: r.deployment}).Where(), r.want)
 	}
 }
 

@@ -6,12 +6,13 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/engine"
-	"github.com/unified-test-runner/utr/source"
+	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/specs"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
@@ -21,10 +22,14 @@ func parse(t testing.TB, text string) *specs.Suite { t.Helper(); return parseFil
 func parseFile(t testing.TB, name, text string) *specs.Suite {
 	t.Helper()
 	s, err := specs.Parse(name, []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	return s
+}
+
+// oneTest is a suite of one test, which has these fields beside its description.
+func oneTest(t testing.TB, fields string) *specs.Suite {
+	t.Helper()
+	return parse(t, "description: x\nschemaVersion: '1.28'\ntests: [{description: a, "+fields+"}]\n")
 }
 
 func patterns(list ...string) (out []*regexp.Regexp) {
@@ -43,6 +48,21 @@ tests:
   - {description: with auth, runOnRequirements: [{topologies: [replicaset], auth: true}], operations: []}
   - {description: nowhere, runOnRequirements: [{minServerVersion: "99.0"}], operations: []}
 `
+
+// chosen tells where the tests of a suite run, or why they do not.
+func chosen(cfg *Config, offers []deployment.Description, suite *specs.Suite) (lines []string) {
+	for _, j := range choose([]*specs.Suite{suite}, cfg, offers, engine.Description{}) {
+		line := j.id.Description
+		if j.id.Deployment != "" {
+			line += " on " + j.id.Deployment
+		}
+		if j.skip != nil {
+			line += ": " + j.skip.reason
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
 
 func TestChoose(t *testing.T) {
 	offers := []deployment.Description{
@@ -77,22 +97,9 @@ func TestChoose(t *testing.T) {
 			`anywhere: left out by the skip pattern "where|auth"`, "sharded on sharded 8.0",
 			`with auth: left out by the skip pattern "where|auth"`, `nowhere: left out by the skip pattern "where|auth"`}},
 	} {
-		t.Run(row.reason, func(t *testing.T) {
-			var got []string
-			for _, j := range choose([]*specs.Suite{parse(t, choices)}, &row.cfg, offers, engine.Description{}) {
-				line := j.id.Description
-				if j.id.Deployment != "" {
-					line += " on " + j.id.Deployment
-				}
-				if j.skip != nil {
-					line += ": " + j.skip.reason
-				}
-				got = append(got, line)
-			}
-			if diff := cmp.Diff(row.want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
+		if diff := cmp.Diff(row.want, chosen(&row.cfg, offers, parse(t, choices))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", row.reason, diff)
+		}
 	}
 }
 
@@ -106,24 +113,17 @@ func TestChooseAmongVersions(t *testing.T) {
 		}
 	}
 	for _, r := range []struct{ reason, requirement, want string }{
-		{"the preferred one", `{minServerVersion: "4.0"}`, "replicaset 8.0"},
-		{"an older one", `{maxServerVersion: "4.2.99", topologies: [sharded]}`, "sharded 4.2"},
-		{"a newer one", `{minServerVersion: "8.2"}`, "replicaset 9.0"},
-		{"all lack the same", `{auth: true}`, ": needs authentication enabled, the deployment has authentication disabled"},
+		{"the preferred one", `{minServerVersion: "4.0"}`, "a on replicaset 8.0"},
+		{"an older one", `{maxServerVersion: "4.2.99", topologies: [sharded]}`, "a on sharded 4.2"},
+		{"a newer one", `{minServerVersion: "8.2"}`, "a on replicaset 9.0"},
+		{"all lack the same", `{auth: true}`, "a: needs authentication enabled, the deployment has authentication disabled"},
 		{"one version lacks less, and both of its topologies as much", `{minServerVersion: "9.0", auth: true}, {minServerVersion: "9.0", topologies: [single]}`,
-			": replicaset 9.0: needs authentication enabled, the deployment has authentication disabled; or needs topology single, the deployment has replicaset; " +
+			"a: replicaset 9.0: needs authentication enabled, the deployment has authentication disabled; or needs topology single, the deployment has replicaset; " +
 				"sharded 9.0: needs authentication enabled, the deployment has authentication disabled; or needs topology single, the deployment has sharded"},
-		{"one topology lacks less", `{auth: true, topologies: [sharded]}`, ": needs authentication enabled, the deployment has authentication disabled"},
+		{"one topology lacks less", `{auth: true, topologies: [sharded]}`, "a: needs authentication enabled, the deployment has authentication disabled"},
 	} {
-		s := parse(t, "description: x\nschemaVersion: \"1.4\"\ntests: [{description: a, runOnRequirements: ["+r.requirement+"], operations: []}]\n")
-		j := choose([]*specs.Suite{s}, &Config{}, offers, engine.Description{})[0]
-		got := j.id.Deployment
-		if j.skip != nil {
-			got += ": " + j.skip.reason
-		}
-		if got != r.want {
-			t.Errorf("%s: %s, want %s", r.reason, got, r.want)
-		}
+		suite := oneTest(t, "runOnRequirements: ["+r.requirement+"], operations: []")
+		testkit.Equal(t, r.reason, chosen(&Config{}, offers, suite), []string{r.want})
 	}
 }
 
@@ -151,64 +151,43 @@ func TestShuffleIsAPermutationByItsSeed(t *testing.T) {
 }
 
 // A pattern that matches nothing is a problem of the run, and so is a filter
-// that leaves nothing.
+// that leaves nothing. A known failure of other suites than those of the run is
+// not stale.
 func TestUnused(t *testing.T) {
 	suites := []*specs.Suite{{File: "specs/a.yml", Tests: []*specs.Test{{Description: "first"}, {Description: "second"}}}}
-	at := source.Position{File: "k", Line: 3, Column: 1}
+	const none = "the run and skip patterns leave no test to run"
+	stale := func(at, what string) string { return "k:" + at + ": the known failure " + what + " matches no test" }
 	for _, r := range []struct {
 		reason    string
 		run, skip []*regexp.Regexp
-		known     []KnownFailure
+		known     string
 		want      []string
 	}{
-		{"no filter", nil, nil, nil, nil},
-		{"one is left", patterns("first"), patterns("second"), nil, nil},
-		{"what is chosen is left out", patterns("first"), patterns("first"), nil, []string{"the run and skip patterns leave no test to run"}},
-		{"all is left out", nil, patterns("."), nil, []string{"the run and skip patterns leave no test to run"}},
-		{"a pattern that matches nothing says enough", patterns("third"), nil, nil, []string{`the run pattern "third" matches no test`}},
-		{"one of each, beside others that match", patterns("first", "gone"), patterns("went", "second"),
-			[]KnownFailure{{Pattern: patterns("left")[0], Position: at}, {Pattern: patterns("first")[0]}}, []string{
-				`the run pattern "gone" matches no test`, `the skip pattern "went" matches no test`, `k:3:1: the known failure "left" matches no test`}},
+		{"no filter", nil, nil, "", nil},
+		{"one is left", patterns("first"), patterns("second"), "", nil},
+		{"what is chosen is left out", patterns("first"), patterns("first"), "", []string{none}},
+		{"all is left out", nil, patterns("."), "", []string{none}},
+		{"a pattern that matches nothing says enough", patterns("third"), nil, "", []string{`the run pattern "third" matches no test`}},
+		{"one of each, beside others that match", patterns("first", "gone"), patterns("went", "second"), "\n\nleft # why\nfirst # why", []string{
+			`the run pattern "gone" matches no test`, `the skip pattern "went" matches no test`, stale("3:1", `"left"`)}},
+		{"about all suites", nil, nil, "b.yml: second # why", []string{stale("1:1", `"b.yml: second"`)}},
+		{"about another suite", nil, nil, "[for /b\\.yml$]\nb.yml: second # why", nil},
+		{"about this suite", nil, nil, "[for /a\\.yml$]\na.yml: third # why", []string{stale("2:1", `"a.yml: third"`)}},
+		{"about this suite, and it matches", nil, nil, "[for /a\\.yml$]\na.yml: first # why", nil},
+		{"all ends the header", nil, nil, "[for /b\\.yml$]\n[for all]\nb.yml: x # why", []string{stale("3:1", `"b.yml: x"`)}},
+		{"the next header counts", nil, nil, "[for /a\\.yml$]\n[for /b\\.yml$]\nb.yml: second # why", nil},
 	} {
-		got := Unused(suites, Config{Filter: Filter{Run: r.run, Skip: r.skip}, KnownFailing: r.known})
-		if diff := cmp.Diff(r.want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", r.reason, diff)
-		}
+		known, err := ParseKnownFailing("k", strings.NewReader(r.known))
+		testkit.Check(t, err)
+		testkit.Equal(t, r.reason, Unused(suites, Config{Filter: Filter{Run: r.run, Skip: r.skip}, KnownFailing: known}), r.want)
 	}
 }
 
 // Collections are named once, and sorted.
 func TestDropPlan(t *testing.T) {
-	s := parse(t, `
-description: d
-schemaVersion: "1.0"
-initialData: [{databaseName: db, collectionName: b, documents: []}, {databaseName: db, collectionName: a, documents: []}]
-tests: [{description: t, operations: []}]
-`)
-	if got := DropPlan([]*specs.Suite{s, s}); !slices.Equal(got, []string{"db.a", "db.b"}) {
-		t.Errorf("%q", got)
-	}
-}
-
-func TestFailPoints(t *testing.T) {
-	set := func(name, operation string) string {
-		return `{name: ` + operation + `, object: testRunner, arguments: {client: c, session: s, failPoint: {configureFailPoint: ` + name + `, mode: alwaysOn}}}`
-	}
-	for _, r := range []struct {
-		reason, operations string
-		want               []string
-	}{
-		{"none", `{name: find, object: c, arguments: {filter: {}}}`, nil},
-		{"on the server of a session", set("hangBefore", "targetedFailPoint"), []string{"hangBefore"}},
-		{"twice, and another", set("b", "failPoint") + ", " + set("a", "failPoint") + ", " + set("b", "failPoint"), []string{"a", "b"}},
-		{"in a thread", `{name: runOnThread, object: testRunner, arguments: {thread: t, operation: ` + set("a", "failPoint") + `}}`, []string{"a"}},
-		{"a document of an operation that looks like one", `{name: insertOne, object: c, arguments: {failPoint: {configureFailPoint: a}}}`, nil},
-	} {
-		suite := parse(t, "description: x\nschemaVersion: \"1.0\"\ntests:\n  - {description: a, operations: ["+r.operations+"]}\n")
-		if got := FailPoints([]*specs.Suite{suite, suite}); !slices.Equal(got, r.want) {
-			t.Errorf("%s: %q, want %q", r.reason, got, r.want)
-		}
-	}
+	s := parse(t, `{description: d, schemaVersion: "1.0", tests: [{description: t, operations: []}], initialData: [
+		{databaseName: db, collectionName: b, documents: []}, {databaseName: db, collectionName: a, documents: []}]}`)
+	testkit.Equal(t, "what is dropped", DropPlan([]*specs.Suite{s, s}), []string{"db.a", "db.b"})
 }
 
 // A configuration that cannot be run is refused before anything is touched.
@@ -229,55 +208,53 @@ func TestBadConfig(t *testing.T) {
 	}
 }
 
-// A server without JavaScript lacks what a test requires of it.
-func TestNeedsScripts(t *testing.T) {
-	reads := `{name: find, object: c, arguments: {filter: {x: {$lt: 1}}}}`
-	for _, r := range []struct {
-		reason, operation string
-		want              bool
-	}{
-		{"no script", reads, false},
-		{"a mapReduce", `{name: mapReduce, object: c, arguments: {map: {$code: x}, reduce: {$code: x}, out: {inline: 1}}}`, true},
-		{"a mapReduce that a fail point strikes",
-			`{name: mapReduce, object: c, arguments: {map: {$code: x}, reduce: {$code: x}, out: {inline: 1}}, expectError: {isError: true}}`, false},
-		{"a filter, in a thread", `{name: runOnThread, object: testRunner, arguments: {thread: t, operation: ` +
-			`{name: find, object: c, arguments: {filter: {$where: sleep(1)}}, expectError: {isError: true}}}}`, true},
-		{"an expression, in a callback", `{name: withTransaction, object: s, arguments: {callback: [` + reads + `, ` +
-			`{name: aggregate, object: c, arguments: {pipeline: [{$project: {y: {$function: {body: x, args: [], lang: js}}}}]}}]}}`, true},
-		{"an accumulator", `{name: aggregate, object: c, arguments: {pipeline: [{$group: {_id: 1, y: {$accumulator: {lang: js}}}}]}}`, true},
-	} {
-		s := parse(t, "description: x\nschemaVersion: \"1.10\"\ntests:\n  - {description: a, operations: ["+r.operation+"]}\n")
-		jobs := choose([]*specs.Suite{s}, &Config{}, []deployment.Description{{Name: "single 4.9", NoScripting: true}}, engine.Description{})
-		if got := jobs[0].skip != nil; got != r.want || got && jobs[0].skip.reason != "needs server-side JavaScript, the deployment has none" {
-			t.Errorf("%s: %+v", r.reason, jobs[0].skip)
-		}
-		if jobs := choose([]*specs.Suite{s}, &Config{}, []deployment.Description{{Name: "single 4.9"}}, engine.Description{}); jobs[0].skip != nil {
-			t.Errorf("%s, with JavaScript: %+v", r.reason, jobs[0].skip)
-		}
+// What operations are seen to do before they run: whether the next test's
+// initial data is made anew, which fail points are turned off in the end, and
+// whether a server without JavaScript will do.
+func TestSeenOfOperations(t *testing.T) {
+	find := `{name: find, object: c, arguments: {filter: {x: {$lt: 1}}}}`
+	mapReduce := `{name: mapReduce, object: c, arguments: {map: {$code: x}, reduce: {$code: x}, out: {inline: 1}}`
+	set := func(name, operation string) string {
+		return `{name: ` + operation + `, object: testRunner, arguments: {client: c, session: s, failPoint: {configureFailPoint: ` + name + `, mode: alwaysOn}}}`
 	}
-}
-
-// What an operation may have done decides whether the next test's initial data
-// is made anew.
-func TestEffects(t *testing.T) {
+	on := func(object, name, arguments string) string {
+		return `{name: ` + name + `, object: ` + object + `, arguments: {` + arguments + `}}`
+	}
+	thread := func(operation string) string {
+		return on("testRunner", "runOnThread", "thread: t, operation: "+operation)
+	}
+	callback := func(operations string) string { return on("s", "withTransaction", "callback: ["+operations+"]") }
 	for _, r := range []struct {
-		reason, operation string
-		want              effect
+		reason, operations string
+		effect             effect
+		failPoints         []string
+		scripts            bool
 	}{
-		{"a read", `{name: find, object: c, arguments: {filter: {}}}`, effectReads},
-		{"a write", `{name: insertOne, object: c, arguments: {document: {}}}`, effectWrites},
-		{"nobody knows", `{name: rename, object: c, arguments: {to: x}}`, effectUnknown},
-		{"the test runner only looks", `{name: assertIndexExists, object: testRunner}`, effectReads},
-		{"a command that reads", `{name: runCommand, object: d, arguments: {commandName: hello, command: {hello: 1}}}`, effectReads},
-		{"a command that may do anything", `{name: runCommand, object: d, arguments: {commandName: drop, command: {drop: c}}}`, effectUnknown},
-		{"a pipeline that reads", `{name: aggregate, object: c, arguments: {pipeline: [{$match: {}}]}}`, effectReads},
-		{"a pipeline that writes", `{name: aggregate, object: c, arguments: {pipeline: [{$match: {}}, {$out: x}]}}`, effectUnknown},
-		{"the greatest counts, in a callback too",
-			`{name: withTransaction, object: s, arguments: {callback: [{name: rename, object: c, arguments: {to: x}}]}}`, effectUnknown},
+		{"a read", find, effectReads, nil, false},
+		{"a write, and a document that looks like a fail point", on("c", "insertOne", "document: {}, failPoint: {configureFailPoint: a}"), effectWrites, nil, false},
+		{"nobody knows", on("c", "rename", "to: x"), effectUnknown, nil, false},
+		{"the test runner only looks", `{name: assertIndexExists, object: testRunner}`, effectReads, nil, false},
+		{"a command that reads", on("d", "runCommand", "commandName: hello, command: {hello: 1}"), effectReads, nil, false},
+		{"a command that may do anything", on("d", "runCommand", "commandName: drop, command: {drop: c}"), effectUnknown, nil, false},
+		{"a pipeline that reads", on("c", "aggregate", "pipeline: [{$match: {}}]"), effectReads, nil, false},
+		{"a pipeline that writes", on("c", "aggregate", "pipeline: [{$match: {}}, {$out: x}]"), effectUnknown, nil, false},
+		{"the greatest effect counts, in a callback too", callback(on("c", "rename", "to: x")), effectUnknown, nil, false},
+		{"on the server of a session", set("hangBefore", "targetedFailPoint"), effectReads, []string{"hangBefore"}, false},
+		{"twice, and another", set("b", "failPoint") + ", " + set("a", "failPoint") + ", " + set("b", "failPoint"), effectReads, []string{"a", "b"}, false},
+		{"in a thread", thread(set("a", "failPoint")), effectReads, []string{"a"}, false},
+		{"a mapReduce", mapReduce + "}", effectUnknown, nil, true},
+		{"a mapReduce that a fail point strikes", mapReduce + ", expectError: {isError: true}}", effectUnknown, nil, false},
+		{"a filter, in a thread", thread(`{name: find, object: c, arguments: {filter: {$where: sleep(1)}}, expectError: {isError: true}}`), effectReads, nil, true},
+		{"an expression, in a callback", callback(find + ", " + on("c", "aggregate", "pipeline: [{$project: {y: {$function: {body: x, args: [], lang: js}}}}]")),
+			effectWrites, nil, true},
+		{"an accumulator", on("c", "aggregate", "pipeline: [{$group: {_id: 1, y: {$accumulator: {lang: js}}}}]"), effectReads, nil, true},
 	} {
-		s := parse(t, "description: x\nschemaVersion: \"1.0\"\ntests:\n  - {description: a, operations: ["+r.operation+"]}\n")
-		if got := effectOf(s.Tests[0]); got != r.want {
-			t.Errorf("%s: %d, want %d", r.reason, got, r.want)
+		suite := oneTest(t, "operations: ["+r.operations+"]")
+		testkit.Equal(t, r.reason, effectOf(suite.Tests[0]), r.effect)
+		testkit.Equal(t, r.reason, FailPoints([]*specs.Suite{suite, suite}), r.failPoints)
+		for _, lacks := range []bool{false, true} {
+			want := map[bool]string{true: "a: needs server-side JavaScript, the deployment has none", false: "a on single 4.9"}[lacks && r.scripts]
+			testkit.Equal(t, r.reason, chosen(&Config{}, []deployment.Description{{Name: "single 4.9", NoScripting: lacks}}, suite), []string{want})
 		}
 	}
 }

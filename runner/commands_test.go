@@ -21,9 +21,7 @@ func TestRoutes(t *testing.T) {
 	ctx := testkit.Context(t)
 	d := lend(t, embedded.Options{Topology: embedded.LoadBalanced}, deployment.ClusterOptions{})
 	made, err := dialer("")(d)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	c := made.(*clients)
 	defer c.close()
 
@@ -69,9 +67,7 @@ func TestDocuments(t *testing.T) {
 		}
 	}}
 	client, err := mongo.Connect(internal(d.URI()+"&readPreference=secondary&readConcernLevel=majority", "").SetMonitor(monitor))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	c := &clients{client: client}
 	defer c.close()
 	insert := bson.D{{Key: "insert", Value: "coll"}, {Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: 2}}, bson.D{{Key: "_id", Value: 1}}}}}
@@ -102,9 +98,7 @@ func TestDialedAPI(t *testing.T) {
 		required := embedded.Options{Topology: kind, Parameters: bson.D{{Key: "requireApiVersion", Value: true}}}
 		lent := lend(t, required, deployment.ClusterOptions{ServerAPI: "1"})
 		c, err := dialer("1")(lent)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, err)
 		defer c.close()
 		_, primary := c.primary(ctx, "admin", ping)
 		_, at := c.at(ctx, lent.Description().Hosts[0], "admin", ping)

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/source"
-	"github.com/unified-test-runner/utr/specs"
 )
 
 func TestParseKnownFailing(t *testing.T) {
@@ -72,31 +72,7 @@ func TestKnownFailureExpires(t *testing.T) {
 		{"elsewhere it is the next day already", k, time.Date(2027, 2, 1, 3, 0, 0, 0, time.FixedZone("", 4*3600)), false},
 		{"it has no day", KnownFailure{}, time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), false},
 	} {
-		if got := r.k.Expired(r.now); got != r.want {
-			t.Errorf("%s: %t", r.reason, got)
-		}
-	}
-}
-
-// A line that is about other suites than those of the run is not stale; one
-// that is about them, or about all, is.
-func TestKnownFailureOfOtherSuites(t *testing.T) {
-	suites := []*specs.Suite{{File: "specs/a.yml", Tests: []*specs.Test{{Description: "first"}}}}
-	for _, r := range []struct {
-		reason, text string
-		stale        bool
-	}{
-		{"without a header it is about all", "b.yml: second # why", true},
-		{"about another suite", "[for /b\\.yml$]\nb.yml: second # why", false},
-		{"about this suite", "[for /a\\.yml$]\na.yml: second # why", true},
-		{"about this suite, and it matches", "[for /a\\.yml$]\na.yml: first # why", false},
-		{"all ends the header", "[for /b\\.yml$]\n[for all]\nb.yml: second # why", true},
-		{"the next header counts", "[for /a\\.yml$]\n[for /b\\.yml$]\nb.yml: second # why", false},
-	} {
-		list, err := ParseKnownFailing("k", strings.NewReader(r.text))
-		if found := Unused(suites, Config{KnownFailing: list}); err != nil || (len(found) > 0) != r.stale {
-			t.Errorf("%s: %v, %v", r.reason, found, err)
-		}
+		testkit.Equal(t, r.reason, r.k.Expired(r.now), r.want)
 	}
 }
 

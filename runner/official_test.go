@@ -18,13 +18,9 @@ import (
 func verdicts(t *testing.T, path string, src deployment.Source, cfg runner.Config) (all []*result.Verdict) {
 	t.Helper()
 	loaded, err := specs.Load([]string{path}, specs.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	e, err := reference.New(reference.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	defer e.Close()
 	cfg.Engine, cfg.Source = e, src
 	cfg.Notify = func(n result.Note) {
@@ -41,9 +37,7 @@ func verdicts(t *testing.T, path string, src deployment.Source, cfg runner.Confi
 func embedded(t *testing.T, topologies ...deployment.Topology) deployment.Source {
 	t.Helper()
 	src, err := deployment.OpenEmbedded(testkit.Context(t), deployment.EmbeddedOptions{Topologies: topologies})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	t.Cleanup(func() {
 		if err := src.Close(); err != nil {
 			t.Error(err)
@@ -125,14 +119,10 @@ func TestFormatsOwnTests(t *testing.T) {
 func TestCluster(t *testing.T) {
 	source := embedded(t, deployment.Sharded)
 	lent, err := source.Acquire(testkit.Context(t), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	defer source.Release(lent, false)
 	cluster, err := deployment.OpenCluster(testkit.Context(t), deployment.ClusterOptions{URI: lent.URI()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	defer cluster.Close()
 	for _, reseed := range []runner.Reseed{runner.ReseedAuto, runner.ReseedAlways} {
 		cfg := runner.Config{Jobs: 4, Count: 2, Reseed: reseed, Timeout: 30 * time.Second}

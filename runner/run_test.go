@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs"
 )
@@ -35,9 +36,7 @@ func TestWorkers(t *testing.T) {
 					verdicts++ // the race detector notices two notes at once
 				}
 			}}, src)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, err)
 		summary, err := r.all(context.Background(), []*specs.Suite{parse(t, waiting)})
 		if err != nil || summary.Passed != 30 || verdicts != 30 || summary.Duration != 10*time.Second {
 			t.Errorf("%+v, %d verdicts, %v", summary, verdicts, err)
@@ -96,9 +95,7 @@ func evidence(t *testing.T, cfg Config, events int) (map[string]*result.Verdict,
 	}
 	d := &fakeDeployment{owned: true}
 	r, err := onFakes(cfg, &fakeSource{start: func(about deployment.Description) *fakeDeployment { d.about = about; return d }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	if _, err := r.all(context.Background(), []*specs.Suite{parse(t, chatty)}); err != nil {
 		t.Fatal(err)
 	}

@@ -17,20 +17,14 @@ func lend(t *testing.T, options embedded.Options, as deployment.ClusterOptions) 
 	t.Helper()
 	ctx := testkit.Context(t)
 	d, err := embedded.Start(ctx, options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	t.Cleanup(func() { _ = d.Close() })
 	as.URI, as.SingleURI = d.URI(), d.SingleURI()
 	source, err := deployment.OpenCluster(ctx, as)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	t.Cleanup(func() { _ = source.Close() })
 	lent, err := source.Acquire(ctx, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	return lent
 }
 
@@ -39,14 +33,10 @@ func lend(t *testing.T, options embedded.Options, as deployment.ClusterOptions) 
 func TestSeedWithoutAMajority(t *testing.T) {
 	ctx := testkit.Context(t)
 	s, err := openSite(ctx, lend(t, embedded.Options{Topology: embedded.ReplicaSet}, deployment.ClusterOptions{}), dialer(""))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	defer s.close()
 	value, err := source.ParseYAML("f", []byte(`[{_id: 1}, {_id: 2}]`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	data := []specs.CollectionData{{DatabaseName: "db", CollectionName: "c", Documents: value.Items}}
 	for _, r := range []struct {
 		reason, command string

@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -39,9 +40,7 @@ func TestStories(t *testing.T) {
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
 			data, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Check(t, err)
 			story, want, found := strings.Cut(string(data), "-- want --\n")
 			if !found {
 				t.Fatal("a story ends with -- want --")
@@ -49,9 +48,7 @@ func TestStories(t *testing.T) {
 			var got string
 			synctest.Test(t, func(t *testing.T) { got = play(t, story) })
 			if *update {
-				if err := os.WriteFile(file, []byte(story+"-- want --\n"+got), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Check(t, os.WriteFile(file, []byte(story+"-- want --\n"+got), 0o644))
 			} else if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n")); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", file, diff)
 			}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/unified-test-runner/utr/internal/testkit"
 	"math"
 	"testing"
 	"time"
@@ -72,9 +73,7 @@ func objectID(s string) bson.ObjectID {
 func TestBSON(t *testing.T) {
 	for _, tt := range extended {
 		v, err := ParseJSON("f", []byte(tt.in))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, err)
 		got, err := v.BSON()
 		if err != nil {
 			t.Errorf("%s: %v", tt.reason, err)
@@ -135,9 +134,7 @@ var malformedExtended = []struct{ reason, in, at string }{
 func TestMalformedExtendedJSON(t *testing.T) {
 	for _, tt := range malformedExtended {
 		v, err := ParseJSON("f", []byte(tt.in))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, err)
 		_, err = v.BSON()
 		var e *Error
 		if !errors.As(err, &e) || e.Reason != ExtendedJSON {

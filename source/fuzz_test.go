@@ -3,6 +3,7 @@ package source
 import (
 	"encoding/json"
 	"errors"
+	"github.com/unified-test-runner/utr/internal/testkit"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -110,9 +111,7 @@ func FuzzJSON(f *testing.F) {
 		}
 		sound(t, data, v)
 		text, err := json.Marshal(v.Plain())
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, err)
 		again, err := ParseJSON("f", text)
 		if err != nil || !Equal(v, again) {
 			t.Fatalf("not the same after writing: %v, %s", err, text)

@@ -3,6 +3,7 @@ package source
 import (
 	"errors"
 	"fmt"
+	"github.com/unified-test-runner/utr/internal/testkit"
 	"strings"
 	"testing"
 )
@@ -123,12 +124,8 @@ func TestPositions(t *testing.T) {
 			field = v.Field(k)
 			v = field.Value
 		}
-		if got := field.KeyPosition.String(); got != "f:"+tt.key {
-			t.Errorf("%s: key at %s, want %s", tt.reason, got, tt.key)
-		}
-		if got := field.Value.Position.String(); got != "f:"+tt.value {
-			t.Errorf("%s: value at %s, want %s", tt.reason, got, tt.value)
-		}
+		testkit.Equal(t, tt.reason, field.KeyPosition.String(), "f:"+tt.key)
+		testkit.Equal(t, tt.reason, field.Value.Position.String(), "f:"+tt.value)
 	}
 }
 

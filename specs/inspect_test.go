@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/specs"
 )
 
@@ -236,9 +237,7 @@ func TestFlaws(t *testing.T) {
 	const warned = `{name: find, object: nowhere, arguments: {filter: {}}}`
 	s, err := specs.Parse("f.yml", []byte(head+"tests: ["+
 		"{description: a, operations: ["+good+"]}, {description: b, operations: ["+good+", "+flawed+"]}, {description: c, operations: ["+warned+"]}]"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	for i, want := range [][]string{
 		nil, // nothing is wrong with it
 		{"operations[1].arguments.requests[0].insertOne", "operations[1].arguments.writeConcern.j"}, // in the order of the file
@@ -255,9 +254,7 @@ func TestFlaws(t *testing.T) {
 	// An entity of the file is made for each test.
 	s, err = specs.Parse("f.yml", []byte(strings.Replace(head, "id: session0", "id: session0, sessionOptions: {x: 1}", 1)+
 		"tests: [{description: a, operations: ["+good+"]}, {description: b, operations: ["+warned+"]}]"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	for _, test := range s.Tests {
 		if len(test.Flaws) != 1 || test.Flaws[0].Path != "createEntities[3].session.sessionOptions.x" {
 			t.Errorf("test %s has the flaws %v", test.Description, test.Flaws)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/source"
 	"github.com/unified-test-runner/utr/specs"
 )
@@ -24,12 +25,8 @@ func write(t *testing.T, files map[string]string) string {
 	dir := t.TempDir()
 	for name, content := range files {
 		path := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		testkit.Check(t, os.WriteFile(path, []byte(content), 0o644))
 	}
 	return dir
 }
@@ -170,9 +167,7 @@ func TestEmbedded(t *testing.T) {
 	}
 	for _, f := range files {
 		onDisk, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, err)
 		embedded, err := specs.FS.ReadFile(filepath.ToSlash(f))
 		if err != nil || string(embedded) != string(onDisk) {
 			t.Errorf("%s is not embedded: %v", f, err)
@@ -200,9 +195,7 @@ func TestOrderDoesNotDependOnJobs(t *testing.T) {
 	var orders [2][]string
 	for k, jobs := range []int{1, 8} {
 		loaded, err := specs.Load([]string{dir}, specs.Options{Jobs: jobs})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, err)
 		for _, s := range loaded.Suites {
 			orders[k] = append(orders[k], s.File)
 		}
@@ -230,9 +223,7 @@ tests:
     expectLogMessages: [{ client: client0, messages: [] }]
     outcome: [{ databaseName: db, collectionName: c, documents: [] }]
 `))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	r, test := s.Requirements[0], s.Tests[0]
 	for what, ok := range map[string]bool{
 		"suite":        s.File == "f.yml" && s.Description == "d" && s.SchemaVersion == specs.Version{Major: 1, Minor: 28} && len(s.CreateEntities) == 6,

@@ -22,9 +22,7 @@ import (
 func TestOfficialSuites(t *testing.T) {
 	root := testkit.Official(t)
 	loaded, err := specs.Load([]string{root}, specs.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	formats := filepath.Join(root, "unified-test-format/tests")
 	for _, file := range loaded.Refused {
 		if filepath.Dir(file) != filepath.Join(formats, "invalid") && filepath.Base(file) != "schemaVersion-unsupported.yml" {

@@ -39,9 +39,7 @@ func newJudge(t *testing.T) *judge {
 	j := &judge{official: oracle.New(t, newest), set: schema.New()}
 	for minor := range j.derived {
 		text, err := j.set.JSON(version(minor))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, err)
 		if j.derived[minor], err = gojsonschema.NewSchema(gojsonschema.NewBytesLoader(text)); err != nil {
 			t.Fatal(err)
 		}

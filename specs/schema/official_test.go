@@ -72,13 +72,9 @@ func TestOfficialFacts(t *testing.T) {
 	o, set := oracle.New(t, newest), New()
 	for minor := range o.Raw {
 		text, err := set.JSON(versionString(minor))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, err)
 		derived, err := oracle.ReadJSON(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, err)
 		want, got := factsOf(o.Raw[minor]), factsOf(asMap(derived))
 		if len(want) < 200 {
 			t.Errorf("1.%d has only %d facts: the check does not see the schema", minor, len(want))

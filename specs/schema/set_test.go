@@ -12,6 +12,7 @@ import (
 	"github.com/xeipuuv/gojsonschema"
 
 	"github.com/unified-test-runner/utr/internal/oracle"
+	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/source"
 )
 
@@ -113,9 +114,7 @@ func TestJSON(t *testing.T) {
 	set := New()
 	for _, version := range Versions() {
 		text, err := set.JSON(version)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, err)
 		again, _ := New().JSON(version)
 		if string(again) != string(text) || !json.Valid(text) || !strings.HasSuffix(string(text), "}\n") {
 			t.Errorf("%s is not the same every time", version)
@@ -179,9 +178,7 @@ func TestSetAtOnce(t *testing.T) {
 func TestUnexplained(t *testing.T) {
 	set, root := New(), parse(t, "[]")
 	verdict, err := set.verdict(0, root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	if problems := unexplained(verdict, root); len(problems) != 1 || problems[0].Position.Line != 1 {
 		t.Errorf("got %v", problems)
 	}
@@ -213,13 +210,9 @@ func FuzzValidate(f *testing.F) {
 		}
 		root := oracle.Value(raw)
 		schema, err := set.compiled[minor]()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, err)
 		result, err := schema.Validate(gojsonschema.NewRawLoader(raw))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, err)
 		problems, explained := set.Validate(versionString(int(minor)), root), set.explain(int(minor), root)
 		if result.Valid() != (len(problems) == 0) || result.Valid() != (len(explained) == 0) {
 			t.Errorf("at 1.%d gojsonschema: %v, Validate: %v, the walk: %v", minor, result.Errors(), problems, explained)
