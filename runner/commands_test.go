@@ -8,31 +8,50 @@ import (
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/source"
+	"github.com/unified-test-runner/utr/specs"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/event"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 )
 
-var ping = bson.D{{Key: "ping", Value: 1}}
+// lend starts an embedded deployment, and lends it as one that somebody else
+// runs.
+func lend(t *testing.T, options embedded.Options, as deployment.ClusterOptions) deployment.Deployment {
+	t.Helper()
+	ctx := testkit.Context(t)
+	d, err := embedded.Start(ctx, options)
+	testkit.Check(t, err)
+	t.Cleanup(func() { _ = d.Close() })
+	as.URI, as.SingleURI = d.URI(), d.SingleURI()
+	source, err := deployment.OpenCluster(ctx, as)
+	testkit.Check(t, err)
+	t.Cleanup(func() { _ = source.Close() })
+	lent, err := source.Acquire(ctx, 0)
+	testkit.Check(t, err)
+	return lent
+}
+
+func document(t testing.TB, json string) (d bson.D) {
+	t.Helper()
+	testkit.Check(t, bson.UnmarshalExtJSON([]byte(json), false, &d))
+	return d
+}
 
 // The way to a service behind a load balancer is kept once it was found, led
 // nowhere else, and is forgotten when it is lost.
 func TestRoutes(t *testing.T) {
-	ctx := testkit.Context(t)
+	ctx, ping := testkit.Context(t), document(t, `{"ping": 1}`)
 	d := lend(t, embedded.Options{Topology: embedded.LoadBalanced}, deployment.ClusterOptions{})
 	made, err := dialer("")(d)
 	testkit.Check(t, err)
 	c := made.(*clients)
 	defer c.close()
-
 	var services []bson.ObjectID
 	for len(c.routes) < 2 {
 		_, service, err := c.once(ctx, d.URI(), "admin", ping)
-		if err != nil || service == nil {
-			t.Fatalf("no service: %v", err)
-		}
-		if c.routes[*service] == nil {
-			t.Fatalf("the way to %s is not kept", service)
+		if err != nil || service == nil || c.routes[*service] == nil {
+			t.Fatalf("service %s is not kept: %v", service, err)
 		}
 		services = append(services, *service)
 	}
@@ -50,7 +69,7 @@ func TestRoutes(t *testing.T) {
 	if c.again(ctx, first, "admin", ping) || c.routes[first] != nil {
 		t.Error("a way that leads elsewhere is taken for the right one")
 	}
-	if c.again(ctx, other, "none", bson.D{{Key: "noSuchCommand", Value: 1}}) || c.routes[other] != nil {
+	if c.again(ctx, other, "none", document(t, `{"noSuchCommand": 1}`)) || c.routes[other] != nil {
 		t.Error("a way that fails is kept")
 	}
 }
@@ -70,16 +89,11 @@ func TestDocuments(t *testing.T) {
 	testkit.Check(t, err)
 	c := &clients{client: client}
 	defer c.close()
-	insert := bson.D{{Key: "insert", Value: "coll"}, {Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: 2}}, bson.D{{Key: "_id", Value: 1}}}}}
-	if _, err := c.primary(ctx, "db", insert); err != nil {
-		t.Fatal(err)
-	}
+	_, err = c.primary(ctx, "db", document(t, `{"insert": "coll", "documents": [{"_id": 2}, {"_id": 1}]}`))
+	testkit.Check(t, err)
 	got, err := c.documents(ctx, "db", "coll")
-	if err != nil || len(got) != 2 || got[0].Lookup("_id").AsInt64() != 1 {
-		t.Errorf("got %v, %v", got, err)
-	}
-	if len(finds) != 1 {
-		t.Fatalf("%d finds", len(finds))
+	if err != nil || len(got) != 2 || got[0].Lookup("_id").AsInt64() != 1 || len(finds) != 1 {
+		t.Fatalf("got %v, %v, by %v", got, err, finds)
 	}
 	if level, _ := finds[0].Lookup("readConcern", "level").StringValueOK(); level != "local" {
 		t.Errorf("read concern %q", level)
@@ -93,9 +107,9 @@ func TestDocuments(t *testing.T) {
 // declares: servers with requireApiVersion refuse those that do not, wherever
 // they are aimed.
 func TestDialedAPI(t *testing.T) {
-	ctx := testkit.Context(t)
+	ctx, ping := testkit.Context(t), document(t, `{"ping": 1}`)
 	for _, kind := range []embedded.Topology{embedded.ReplicaSet, embedded.LoadBalanced} {
-		required := embedded.Options{Topology: kind, Parameters: bson.D{{Key: "requireApiVersion", Value: true}}}
+		required := embedded.Options{Topology: kind, Parameters: document(t, `{"requireApiVersion": true}`)}
 		lent := lend(t, required, deployment.ClusterOptions{ServerAPI: "1"})
 		c, err := dialer("1")(lent)
 		testkit.Check(t, err)
@@ -104,10 +118,36 @@ func TestDialedAPI(t *testing.T) {
 		_, at := c.at(ctx, lent.Description().Hosts[0], "admin", ping)
 		_, _, once := c.once(ctx, lent.URI(), "admin", ping)
 		_, documents := c.documents(ctx, "db", "none")
-		for way, err := range map[string]error{"primary": primary, "one server": at, "a new connection": once, "documents": documents} {
-			if err != nil {
-				t.Errorf("%s: %s: %v", kind, way, err)
-			}
+		testkit.Equal(t, string(kind), []error{primary, at, once, documents}, make([]error, 4))
+	}
+}
+
+// Initial data that was written just as the primary stepped down is made again;
+// an error is reported if a majority does not come in time.
+func TestSeedWithoutAMajority(t *testing.T) {
+	ctx := testkit.Context(t)
+	s, err := openSite(ctx, lend(t, embedded.Options{Topology: embedded.ReplicaSet}, deployment.ClusterOptions{}), dialer(""))
+	testkit.Check(t, err)
+	defer s.close()
+	value, err := source.ParseYAML("f", []byte(`[{_id: 1}, {_id: 2}]`))
+	testkit.Check(t, err)
+	data := []specs.CollectionData{{DatabaseName: "db", CollectionName: "c", Documents: value.Items}}
+	for _, r := range []struct {
+		reason, fails string
+		made          bool
+	}{
+		{"nothing is wrong", `["ping"], "writeConcernError": {"code": 91, "errmsg": "x"}`, true},
+		{"the primary shut down after the insert", `["insert"], "writeConcernError": {"code": 91, "errmsg": "x"}`, true},
+		{"it stepped down after the drop", `["drop"], "writeConcernError": {"code": 11602, "errmsg": "x"}`, true},
+		{"the others are late", `["insert"], "writeConcernError": {"code": 64, "errmsg": "x"}`, false},
+	} {
+		_, err := s.run(ctx, "admin", document(t, `{"configureFailPoint": "failCommand", "mode": {"times": 1}, "data": {"failCommands": `+r.fails+`}}`))
+		testkit.Check(t, err)
+		if err := s.seed(ctx, data, ReseedAlways); (err == nil) != r.made {
+			t.Errorf("%s: %v", r.reason, err)
+		}
+		if found, err := s.commands.documents(ctx, "db", "c"); r.made && (err != nil || len(found) != 2) {
+			t.Errorf("%s: %v, %v", r.reason, found, err)
 		}
 	}
 }

@@ -119,26 +119,12 @@ func TestShardIsStable(t *testing.T) {
 }
 
 func TestParseShard(t *testing.T) {
-	for _, r := range []struct {
-		reason, text string
-		ok           bool
-	}{
-		{"a part", "2/5", true},
-		{"the only part", "1/1", true},
-		{"none", "", false},
-		{"no count", "2", false},
-		{"parts count from 1", "0/5", false},
-		{"one too many", "6/5", false},
-		{"no parts", "1/0", false},
-		{"words", "one/five", false},
-		{"more", "1/2/3", false},
+	for text, ok := range map[string]bool{
+		"2/5": true, "1/1": true, "": false, "2": false, "0/5": false, "6/5": false, "1/0": false, "one/five": false, "1/2/3": false,
 	} {
-		s, err := ParseShard(r.text)
-		if (err == nil) != r.ok || r.ok && s.String() != r.text {
-			t.Errorf("%s: %v %v", r.reason, s, err)
+		if s, err := ParseShard(text); (err == nil) != ok || ok && s.String() != text {
+			t.Errorf("%q: %v %v", text, s, err)
 		}
 	}
-	if s := (Shard{}).String(); s != "" {
-		t.Errorf("the whole is %q", s)
-	}
+	testkit.Equal(t, "the whole", Shard{}, "")
 }
