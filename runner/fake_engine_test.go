@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,13 +52,12 @@ type step struct {
 }
 
 type scriptedEvent struct {
-	Client              string
-	Type                result.EventType
-	Address, Name, DB   string
-	Command             yaml.Node
-	Request, Connection int64
-	Redacted            bool
-	Failure             *result.Error
+	Client, Address, Name, DB string
+	Type                      result.EventType
+	Command                   yaml.Node
+	Request, Connection       int64
+	Redacted                  bool
+	Failure                   *result.Error
 }
 
 type scriptedLog struct {
@@ -71,13 +71,12 @@ func (s scriptedEvent) event() result.Event {
 	e := result.Event{Type: s.Type, Address: s.Address}
 	switch {
 	case strings.HasPrefix(string(s.Type), "command"):
-		c := &result.CommandEvent{CommandName: s.Name, DatabaseName: s.DB, RequestID: s.Request, Redacted: s.Redacted, Failure: s.Failure, Duration: time.Millisecond}
+		e.Command = &result.CommandEvent{CommandName: s.Name, DatabaseName: s.DB, RequestID: s.Request, Redacted: s.Redacted,
+			Failure: s.Failure, Duration: time.Millisecond}
 		if !s.Command.IsZero() {
-			c.Command = bsonOf(s.Command).Document()
-			elements, _ := c.Command.Elements()
-			c.CommandName = elements[0].Key()
+			e.Command.Command = bsonOf(s.Command).Document()
+			e.Command.CommandName = must(e.Command.Command.Elements())[0].Key()
 		}
-		e.Command = c
 	case strings.HasPrefix(string(s.Type), "pool"), strings.HasPrefix(string(s.Type), "connection"):
 		e.Pool = &result.PoolEvent{ConnectionID: s.Connection}
 	default:
@@ -98,19 +97,7 @@ func bsonOf(n yaml.Node) bson.RawValue {
 	if n.IsZero() {
 		return bson.RawValue{}
 	}
-	text, err := yaml.Marshal(&n)
-	var v *source.Value
-	if err == nil {
-		v, err = source.ParseYAML("script", text)
-	}
-	if err != nil {
-		panic(err)
-	}
-	value, err := v.BSON()
-	if err != nil {
-		panic(err)
-	}
-	return value
+	return must(must(source.ParseYAML("script", must(yaml.Marshal(&n)))).BSON())
 }
 
 // Describe gives an engine that serves whatever it is asked for, unless the
@@ -132,7 +119,7 @@ func (e *fakeEngine) Begin(context.Context) (engine.Test, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.open++
-	return &fakeTest{engine: e, logs: map[string]*enginekit.EventLog{}, said: map[string][]result.LogMessage{}}, nil
+	return &fakeTest{engine: e, said: map[string][]result.LogMessage{}}, nil
 }
 
 // next says what is asked for, and takes the next step of the script.
@@ -154,19 +141,15 @@ func (e *fakeEngine) next(key, line string) step {
 
 type fakeTest struct {
 	engine *fakeEngine
+	logs   sync.Map // of event logs, by client
 
 	mu   sync.Mutex
-	logs map[string]*enginekit.EventLog
 	said map[string][]result.LogMessage
 }
 
 func (t *fakeTest) log(client string) *enginekit.EventLog {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.logs[client] == nil {
-		t.logs[client] = enginekit.NewEventLog(time.Now)
-	}
-	return t.logs[client]
+	log, _ := t.logs.LoadOrStore(client, enginekit.NewEventLog(time.Now))
+	return log.(*enginekit.EventLog)
 }
 
 // play does what a step says. The error is not the driver's.
@@ -178,12 +161,12 @@ func (t *fakeTest) play(ctx context.Context, s step) error {
 	for _, x := range s.Events {
 		t.log(x.Client).Add(x.event())
 	}
-	t.mu.Lock()
 	for _, x := range s.Logs {
 		m := result.LogMessage{Level: x.Level, Component: x.Component, Data: bsonOf(x.Data).Document(), FailureRedacted: x.Redacted}
+		t.mu.Lock()
 		t.said[x.Client] = append(t.said[x.Client], m)
+		t.mu.Unlock()
 	}
-	t.mu.Unlock()
 	if s.Interrupts {
 		t.engine.interrupt()
 	}
@@ -200,21 +183,15 @@ func (t *fakeTest) play(ctx context.Context, s step) error {
 }
 
 func (t *fakeTest) Open(ctx context.Context, e engine.Entity) error {
-	line := fmt.Sprintf("open %s %s", e.Kind, e.Options)
-	if e.URI != "" {
-		line += " " + e.URI
-	}
+	line := strings.TrimSuffix(fmt.Sprintf("open %s %s %s", e.Kind, e.Options, e.URI), " ")
 	if e.ClusterTime != nil {
 		line += " at " + e.ClusterTime.String()
 	}
 	s := t.engine.next("open."+e.ID, line)
-	if err := t.play(ctx, s); err != nil {
-		return err
+	if err := t.play(ctx, s); err != nil || s.Error == nil {
+		return cmp.Or(err, ctx.Err())
 	}
-	if s.Error != nil {
-		return s.Error
-	}
-	return ctx.Err()
+	return s.Error
 }
 
 func (t *fakeTest) Do(ctx context.Context, o engine.Operation) result.Outcome {
@@ -224,15 +201,14 @@ func (t *fakeTest) Do(ctx context.Context, o engine.Operation) result.Outcome {
 	if _, dated := ctx.Deadline(); dated && !strings.HasPrefix(o.Name, "$") {
 		panic("the engine sees the deadline of the test")
 	}
-	key := o.Object + "." + o.Name
-	line := key
+	line := o.Object + "." + o.Name
 	if o.Arguments != nil {
 		line += " " + o.Arguments.String()
 	}
 	if o.SaveAs != "" {
 		line += " as " + o.SaveAs
 	}
-	s := t.engine.next(key, line)
+	s := t.engine.next(o.Object+"."+o.Name, line)
 	_ = t.play(ctx, s)
 	if o.Callback != nil {
 		if err := o.Callback(ctx); err != nil {

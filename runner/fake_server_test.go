@@ -100,11 +100,7 @@ var volatile = regexp.MustCompile(`\{"\$oid":\s?"[0-9a-f]{24}"\}`)
 
 func (d *fakeDeployment) serve(where, database string, command any) (bson.Raw, error) {
 	raw := mustRaw(command)
-	elements, err := raw.Elements()
-	if err != nil {
-		return nil, err
-	}
-	name := elements[0].Key()
+	name := must(raw.Elements())[0].Key()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.say != nil && name != "hello" { // of all members at once, in no order that a transcript could show
@@ -131,10 +127,10 @@ func (d *fakeDeployment) reply(name, database string, raw bson.Raw) (bson.D, err
 	target, _ := raw.Lookup(name).StringValueOK()
 	ns := database + "." + target
 	c := d.collections[ns]
-	if c == nil && (name == "drop" || name == "listIndexes") {
+	switch {
+	case c == nil && (name == "drop" || name == "listIndexes"):
 		return nil, mongo.CommandError{Code: codeNamespaceNotFound, Message: "ns not found"}
-	}
-	if c == nil && (name == "create" || name == "insert") {
+	case c == nil && (name == "create" || name == "insert"):
 		if d.collections == nil {
 			d.collections = make(map[string]*fakeCollection)
 		}
@@ -152,12 +148,12 @@ func (d *fakeDeployment) reply(name, database string, raw bson.Raw) (bson.D, err
 		}
 	case "aggregate": // $currentOp
 		if d.busy == 0 {
-			return batchReply(nil), nil
+			return batchReply(), nil
 		}
 		d.busy = max(d.busy-1, -1)
-		return batchReply([]bson.Raw{mustRaw(bson.D{{Key: "active", Value: true}})}), nil
+		return batchReply(mustRaw(bson.D{{Key: "active", Value: true}})), nil
 	case "find":
-		return batchReply(c.documents), nil
+		return batchReply(c.documents...), nil
 	case "listCollections":
 		var found []bson.Raw
 		for ns, c := range d.collections {
@@ -168,25 +164,25 @@ func (d *fakeDeployment) reply(name, database string, raw bson.Raw) (bson.D, err
 				found = append(found, mustRaw(bson.D{{Key: "name", Value: one}, {Key: "info", Value: bson.D{{Key: "uuid", Value: uuid}}}}))
 			}
 		}
-		return batchReply(found), nil
+		return batchReply(found...), nil
 	case "listIndexes":
-		return batchReply([]bson.Raw{mustRaw(bson.D{{Key: "name", Value: "_id_"}})}), nil
+		return batchReply(mustRaw(bson.D{{Key: "name", Value: "_id_"}})), nil
 	}
 	return bson.D{}, nil
 }
 
-func batchReply(documents []bson.Raw) bson.D {
-	batch := append([]bson.Raw{}, documents...)
-	return bson.D{{Key: "cursor", Value: bson.D{{Key: "id", Value: int64(0)}, {Key: "firstBatch", Value: batch}}}}
+func batchReply(documents ...bson.Raw) bson.D {
+	return bson.D{{Key: "cursor", Value: bson.D{{Key: "id", Value: int64(0)}, {Key: "firstBatch", Value: append([]bson.Raw{}, documents...)}}}}
 }
 
-func mustRaw(d any) bson.Raw {
-	raw, err := bson.Marshal(d)
+func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)
 	}
-	return raw
+	return v
 }
+
+func mustRaw(d any) bson.Raw { return must(bson.Marshal(d)) }
 
 // fakeSource lends fake deployments: new ones, or those that were given back.
 type fakeSource struct {
@@ -215,11 +211,10 @@ func (s *fakeSource) Acquire(ctx context.Context, i int) (deployment.Deployment,
 	if d.none != nil {
 		return nil, d.none
 	}
-	s.idle = s.idle[1:]
 	if s.lent == nil {
 		s.lent = make(map[deployment.Deployment]bool)
 	}
-	s.lent[d] = true
+	s.idle, s.lent[d] = s.idle[1:], true
 	s.most = max(s.most, len(s.lent))
 	return d, nil
 }
@@ -245,12 +240,11 @@ func failuresOf(text string) (map[string][]error, error) {
 		if _, err := fmt.Sscanf(line, "%s fails %d", &name, &code); err != nil {
 			return nil, fmt.Errorf("%q: %w", line, err)
 		}
-		var failure error
-		switch {
-		case code == 0:
+		failure := error(mongo.CommandError{Code: code, Message: fmt.Sprint("scripted ", code)})
+		if code == 0 {
 			failure = mongo.CommandError{Message: "connection reset", Labels: []string{"NetworkError"}}
-		case code > 0:
-			failure = mongo.CommandError{Code: code, Message: fmt.Sprint("scripted ", code)}
+		} else if code < 0 {
+			failure = nil
 		}
 		out[name] = append(out[name], failure)
 	}

@@ -2,7 +2,6 @@ package runner
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -87,25 +86,20 @@ func evidence(t *testing.T, cfg Config, events int) (map[string]*result.Verdict,
 		"collection0.find": {one}, "open.client0": {{}, {}, {}, {Broken: "the engine's process is gone"}},
 	}}
 	cfg.KnownFailing = []KnownFailure{{Pattern: patterns("is known")[0], Reason: "somebody said so"}}
-	verdicts := map[string]*result.Verdict{}
+	verdicts, statuses := map[string]*result.Verdict{}, map[string]result.Status{}
 	cfg.Notify = func(n result.Note) {
 		if f, ok := n.(result.TestFinished); ok {
-			verdicts[f.Verdict.Test.Description] = f.Verdict
+			verdicts[f.Verdict.Test.Description], statuses[f.Verdict.Test.Description] = f.Verdict, f.Verdict.Status
 		}
 	}
 	d := &fakeDeployment{owned: true}
 	r, err := onFakes(cfg, &fakeSource{start: func(about deployment.Description) *fakeDeployment { d.about = about; return d }})
 	testkit.Check(t, err)
-	if _, err := r.all(context.Background(), []*specs.Suite{parse(t, chatty)}); err != nil {
-		t.Fatal(err)
-	}
-	for name, want := range map[string]result.Status{
+	_, err = r.all(context.Background(), []*specs.Suite{parse(t, chatty)})
+	testkit.Check(t, err)
+	testkit.Equal(t, "verdicts", statuses, map[string]result.Status{
 		"passes": result.Passed, "fails": result.Failed, "is known to fail": result.KnownFailing, "breaks": result.Broken,
-	} {
-		if v := verdicts[name]; v == nil || v.Status != want {
-			t.Fatalf("%s: %+v, want %s", name, v, want)
-		}
-	}
+	})
 	return verdicts, d
 }
 
@@ -138,22 +132,15 @@ func TestServerLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		v, d := evidence(t, Config{KeepEvents: true}, 1)
-		for name, want := range map[string]bool{"passes": false, "fails": true, "is known to fail": false, "breaks": true} {
+		for name, lines := range map[string]int{"passes": 0, "fails": 60, "is known to fail": 0, "breaks": 60} {
 			log := v[name].ServerLog
-			if want != (len(log) > 0) {
-				t.Errorf("%s: %d lines", name, len(log))
-			}
-			if want && (len(log) != 60 || v[name].OmittedLog != (result.Gap{After: 45, Count: 40}) || log[0].Text != "line 0" || log[59].Text != "line 99") {
+			if len(log) != lines || lines > 0 && (v[name].OmittedLog != (result.Gap{After: 45, Count: 40}) || log[0].Text != "line 0" || log[59].Text != "line 99") {
 				t.Errorf("%s: %d lines, %+v is missing", name, len(log), v[name].OmittedLog)
 			}
 		}
 		second := func(n time.Duration) time.Time { return began.Add(n * time.Second) }
-		if want := [][2]time.Time{{second(1), second(2)}, {second(3), second(3)}}; fmt.Sprint(d.asked) != fmt.Sprint(want) {
-			t.Errorf("the log was read for %v, want %v", d.asked, want)
-		}
-		if v["fails"].Began != second(1) || v["fails"].Duration != time.Second {
-			t.Errorf("the second test began at %v and took %v", v["fails"].Began, v["fails"].Duration)
-		}
+		testkit.Equal(t, "times of which the log was read", d.asked, [][2]time.Time{{second(1), second(2)}, {second(3), second(3)}})
+		testkit.Equal(t, "when the second test ran", []any{v["fails"].Began, v["fails"].Duration}, []any{second(1), time.Second})
 	})
 }
 
@@ -163,18 +150,10 @@ func TestAttemptsTogether(t *testing.T) {
 	for i, s := range []result.Status{result.Failed, result.Broken, result.Passed} {
 		attempts = append(attempts, &result.Verdict{Status: s, Began: time.Unix(int64(i), 0), Duration: 10, Timings: result.Timings{Setup: 1}})
 	}
-	for _, r := range []struct {
-		reason   string
-		attempts []*result.Verdict
-		want     result.Status
-	}{
-		{"a pass after several failures is not a pass", attempts, result.Flaky},
-		{"the last failure counts", attempts[:2], result.Broken},
-	} {
-		n := len(r.attempts)
-		got := together(r.attempts)
-		if got.Status != r.want || int(got.Duration) != 10*n || int(got.Timings.Setup) != n || len(got.Attempts) != n || got.Began != attempts[0].Began {
-			t.Errorf("%s: %+v", r.reason, got)
+	for n, want := range map[int]result.Status{3: result.Flaky, 2: result.Broken} { // a late pass is not a pass, and the last failure counts
+		got := together(attempts[:n])
+		if got.Status != want || int(got.Duration) != 10*n || int(got.Timings.Setup) != n || len(got.Attempts) != n || got.Began != attempts[0].Began {
+			t.Errorf("%d attempts: %+v", n, got)
 		}
 	}
 	if got := together(attempts[:1]); got != attempts[0] {

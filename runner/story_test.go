@@ -147,33 +147,19 @@ func tell(say func(string, ...any), n result.Note) {
 		say("\ntest    %s", n.Test.Description)
 	case result.TestFinished:
 		v := n.Verdict
-		line := string(v.Status)
-		if v.SkipKind != "" {
-			line += " by " + string(v.SkipKind)
-		}
-		if v.Reason != "" {
-			reason, stack, _ := strings.Cut(v.Reason, "\n")
-			line += ": " + reason
-			if strings.Contains(stack, "(*fakeTest).play") {
-				line += ", with the stack"
-			}
+		line := strings.TrimSuffix(fmt.Sprintf("%s by %s", v.Status, v.SkipKind), " by ")
+		if reason, stack, _ := strings.Cut(v.Reason, "\n"); reason != "" {
+			line += ": " + reason + map[bool]string{true: ", with the stack"}[strings.Contains(stack, "(*fakeTest).play")]
 		}
 		say("%-7s %s", "verdict", line)
 		for _, m := range v.Mismatches {
-			text := fmt.Sprintf("        %s: %s: %s", m.Position, m.Path, m.Message)
-			if m.Want != "" || m.Got != "" {
-				text += fmt.Sprintf(" (want %s, got %s)", m.Want, m.Got)
-			}
-			say("%s", text)
+			say("%s", strings.TrimSuffix(fmt.Sprintf("        %s: %s: %s (want %s, got %s)", m.Position, m.Path, m.Message, m.Want, m.Got), " (want , got )"))
 		}
 	case result.RunFinished:
 		s := n.Summary
-		flaky := ""
-		if s.Flaky > 0 {
-			flaky = fmt.Sprintf(", %d flaky", s.Flaky)
-		}
-		say("\nrun     %d passed, %d failed, %d skipped, %d broken, %d known failing%s; exit %d",
-			s.Passed, s.Failed, s.Skipped, s.Broken, s.KnownFailing, flaky, s.ExitCode())
+		line := fmt.Sprintf("%d passed, %d failed, %d skipped, %d broken, %d known failing, %d flaky; exit %d",
+			s.Passed, s.Failed, s.Skipped, s.Broken, s.KnownFailing, s.Flaky, s.ExitCode())
+		say("\nrun     %s", strings.Replace(line, ", 0 flaky", "", 1))
 		for _, p := range s.Problems {
 			say("        %s", p)
 		}
