@@ -35,11 +35,11 @@ func TestEventFields(t *testing.T) {
 	redacted := command(result.CommandStarted, result.CommandEvent{CommandName: "saslStart", Redacted: true})
 	reply := command(result.CommandSucceeded, result.CommandEvent{CommandName: "find", Reply: raw(t, `{"ok":1.0,"cursor":{"id":0}}`)})
 	id, zero := bson.NewObjectID(), bson.ObjectID{}
+	connection := func(id int64) result.CommandEvent { return result.CommandEvent{ServerConnectionID: &id} }
 	type row struct {
-		reason   string
-		expected string
-		actual   result.Event
-		wrong    string
+		reason, expected string
+		actual           result.Event
+		wrong            string
 	}
 	rows := []row{
 		{"any event of a type", `{commandStartedEvent: {}}`, find, ""},
@@ -92,31 +92,25 @@ func TestEventFields(t *testing.T) {
 	}
 	for _, typ := range []result.EventType{result.CommandStarted, result.CommandSucceeded, result.CommandFailed} {
 		for _, r := range []struct {
-			reason, expected string
+			reason, expected string // several for one event between " | ", with what is wrong after " => "
 			actual           result.CommandEvent
-			wrong            string
 		}{
-			{"commandName", `commandName: find`, result.CommandEvent{CommandName: "find"}, ""},
-			{"commandName differs in case", `commandName: Find`, result.CommandEvent{CommandName: "find"}, "commandName: the values differ"},
-			{"databaseName", `databaseName: db`, result.CommandEvent{}, ""},
-			{"databaseName differs", `databaseName: admin`, result.CommandEvent{}, "databaseName: the values differ"},
-			{"a service", `hasServiceId: true`, result.CommandEvent{ServiceID: &id}, ""},
-			{"no service", `hasServiceId: true`, result.CommandEvent{}, "serviceId is not set"},
-			{"an empty service", `hasServiceId: true`, result.CommandEvent{ServiceID: &zero}, "serviceId is not set"},
-			{"no service, as expected", `hasServiceId: false`, result.CommandEvent{}, ""},
-			{"an empty service is none", `hasServiceId: false`, result.CommandEvent{ServiceID: &zero}, ""},
-			{"a service against the expectation", `hasServiceId: false`, result.CommandEvent{ServiceID: &id}, "serviceId is set"},
-			{"a connection", `hasServerConnectionId: true`, result.CommandEvent{ServerConnectionID: ptr[int64](1<<31 - 1)}, ""},
-			{"no connection", `hasServerConnectionId: true`, result.CommandEvent{}, "serverConnectionId is not set"},
-			{"connection 0", `hasServerConnectionId: true`, result.CommandEvent{ServerConnectionID: ptr[int64](0)}, "not positive"},
-			{"not an int32", `hasServerConnectionId: true`, result.CommandEvent{ServerConnectionID: ptr[int64](1 << 31)}, "no 32-bit integer"},
-			{"no connection, as expected", `hasServerConnectionId: false`, result.CommandEvent{}, ""},
-			{"connection -1 is none", `hasServerConnectionId: false`, result.CommandEvent{ServerConnectionID: ptr[int64](-1)}, ""},
-			{"connection 0 is none", `hasServerConnectionId: false`, result.CommandEvent{ServerConnectionID: ptr[int64](0)}, ""},
-			{"a connection against the expectation", `hasServerConnectionId: false`,
-				result.CommandEvent{ServerConnectionID: ptr[int64](1)}, "serverConnectionId is set"},
+			{"commandName", `commandName: find | commandName: Find => commandName: the values differ`, result.CommandEvent{CommandName: "find"}},
+			{"databaseName", `databaseName: db | databaseName: admin => databaseName: the values differ`, result.CommandEvent{}},
+			{"a service", `hasServiceId: true | hasServiceId: false => serviceId is set`, result.CommandEvent{ServiceID: &id}},
+			{"no service", `hasServiceId: false | hasServiceId: true => serviceId is not set`, result.CommandEvent{}},
+			{"an empty service is none", `hasServiceId: false | hasServiceId: true => serviceId is not set`, result.CommandEvent{ServiceID: &zero}},
+			{"a connection", `hasServerConnectionId: true | hasServerConnectionId: false => serverConnectionId is set`, connection(1<<31 - 1)},
+			{"no connection", `hasServerConnectionId: false | hasServerConnectionId: true => serverConnectionId is not set`, result.CommandEvent{}},
+			{"connection 0 is none", `hasServerConnectionId: false | hasServerConnectionId: true => not positive`, connection(0)},
+			{"connection -1 is none", `hasServerConnectionId: false`, connection(-1)},
+			{"connection 1", `hasServerConnectionId: false => serverConnectionId is set`, connection(1)},
+			{"not an int32", `hasServerConnectionId: true => no 32-bit integer`, connection(1 << 31)},
 		} {
-			rows = append(rows, row{string(typ) + ": " + r.reason, "{" + string(typ) + ": {" + r.expected + "}}", command(typ, r.actual), r.wrong})
+			for one := range strings.SplitSeq(r.expected, " | ") {
+				expected, wrong, _ := strings.Cut(one, " => ")
+				rows = append(rows, row{string(typ) + ": " + r.reason, "{" + string(typ) + ": {" + expected + "}}", command(typ, r.actual), wrong})
+			}
 		}
 	}
 	for _, typ := range []result.EventType{result.ServerHeartbeatStarted, result.ServerHeartbeatSucceeded, result.ServerHeartbeatFailed} {
@@ -126,41 +120,26 @@ func TestEventFields(t *testing.T) {
 			row{string(typ) + ": not awaited", awaited, sdam(typ, result.SDAMEvent{Awaited: ptr(false)}), "awaited: the values differ"},
 			row{string(typ) + ": unknown", awaited, sdam(typ, result.SDAMEvent{}), "does not have this field"})
 	}
-	type use struct {
-		typ   result.EventType
-		field string
-	}
-	covered := map[use]int{}
+	covered := map[bool]map[string]bool{true: {}, false: {}}
 	for _, row := range rows {
-		t.Run(row.reason, func(t *testing.T) {
-			v := yaml(t, row.expected)
-			x := ExpectedEvents{Position: v.Position, EventType: string(eventKinds[row.actual.Type].monitor), Events: []*source.Value{v}}
-			got := New(nil).Events("expectEvents[0]", x, []result.Event{row.actual})
-			check(t, got, row.wrong)
-			if len(got) > 0 && got[0].Position.Line == 0 {
-				t.Errorf("no position in%s", show(got))
+		v := yaml(t, row.expected)
+		x := ExpectedEvents{Position: v.Position, EventType: string(eventKinds[row.actual.Type].monitor), Events: []*source.Value{v}}
+		check(t, row.reason, New(nil).Events("expectEvents[0]", x, []result.Event{row.actual}), row.wrong)
+		// Counting agrees, and tells faults from events that merely differ.
+		n, faults := New(nil).Count("operations[0].arguments.event", v, []result.Event{row.actual, row.actual})
+		if (n == 2) != (row.wrong == "") || n != 0 && n != 2 || len(faults) > 0 && n > 0 {
+			t.Errorf("%s: counted %d, faults%s", row.reason, n, show(faults))
+		}
+		for _, e := range v.Fields {
+			for _, f := range e.Value.Fields {
+				covered[row.wrong == ""][e.Key+"."+f.Key] = true
 			}
-
-			// Counting agrees, and tells faults from events that merely differ.
-			n, faults := New(nil).Count("operations[0].arguments.event", v, []result.Event{row.actual, row.actual})
-			if (n == 2) != (row.wrong == "") || n != 0 && n != 2 || len(faults) > 0 && n > 0 {
-				t.Errorf("counted %d, faults%s", n, show(faults))
-			}
-			if v.Kind == source.Document && len(v.Fields) == 1 {
-				for _, f := range v.Fields[0].Value.Fields {
-					bit := 2
-					if row.wrong == "" {
-						bit = 1
-					}
-					covered[use{result.EventType(v.Fields[0].Key), f.Key}] |= bit
-				}
-			}
-		})
+		}
 	}
 	for typ, kind := range eventKinds {
 		for field := range kind.fields {
-			if covered[use{typ, field}] != 3 {
-				t.Errorf("%s.%s lacks a row that matches or one that must not", typ, field)
+			if use := string(typ) + "." + field; !covered[true][use] || !covered[false][use] {
+				t.Errorf("%s lacks a row that matches or one that must not", use)
 			}
 		}
 	}
@@ -209,13 +188,12 @@ func TestEventSequences(t *testing.T) {
 		wantFail = `{commandFailedEvent: {commandName: find}}`
 		wantOK   = `{commandSucceededEvent: {commandName: find}}`
 	)
-	rows := []struct {
-		reason string
-		typ    string
-		extra  bool
-		want   []string
-		got    []result.Event
-		wrong  []string
+	for _, row := range []struct {
+		reason, typ string
+		extra       bool
+		want        []string
+		got         []result.Event
+		wrong       []string
 	}{
 		{"in order", "command", false, []string{wantFind, wantGet}, []result.Event{find, get}, nil},
 		{"command is the default", "", false, []string{wantFind}, []result.Event{find}, nil},
@@ -238,21 +216,14 @@ func TestEventSequences(t *testing.T) {
 		{"an event of another monitor is not allowed", "command", false, []string{`{poolClearedEvent: {}}`}, []result.Event{cleared}, []string{"only command events are allowed"}},
 		{"an unknown eventType", "foo", false, nil, nil, []string{"e.eventType: unknown eventType"}},
 		{"an unknown observed type", "command", false, nil, []result.Event{{Type: "fooEvent"}}, []string{"unknown type \"fooEvent\""}},
-	}
-	for _, row := range rows {
-		t.Run(row.reason, func(t *testing.T) {
-			x := ExpectedEvents{Position: source.Position{File: "f", Line: 1, Column: 1}, EventType: row.typ, IgnoreExtraEvents: row.extra}
-			for _, s := range row.want {
-				x.Events = append(x.Events, yaml(t, s))
-			}
-			got := New(nil).Events("e", x, row.got)
-			if len(row.wrong) == 0 {
-				check(t, got, "")
-			}
-			for _, w := range row.wrong {
-				check(t, got, w)
-			}
-		})
+	} {
+		x := ExpectedEvents{Position: source.Position{File: "test.yml", Line: 1, Column: 1}, EventType: row.typ, IgnoreExtraEvents: row.extra}
+		for _, s := range row.want {
+			x.Events = append(x.Events, yaml(t, s))
+		}
+		for _, w := range append(row.wrong, make([]string, max(0, 1-len(row.wrong)))...) {
+			check(t, row.reason, New(nil).Events("e", x, row.got), w)
+		}
 	}
 }
 

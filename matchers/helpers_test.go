@@ -7,6 +7,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/source"
 )
@@ -15,9 +16,7 @@ import (
 func yaml(t testing.TB, s string) *source.Value {
 	t.Helper()
 	v, err := source.ParseYAML("test.yml", []byte(s))
-	if err != nil {
-		t.Fatalf("%s: %v", s, err)
-	}
+	testkit.Check(t, err)
 	return v
 }
 
@@ -28,9 +27,7 @@ func seen(t testing.TB, s string) bson.RawValue {
 		return bson.RawValue{}
 	}
 	var d bson.Raw
-	if err := bson.UnmarshalExtJSON([]byte(`{"v":`+s+`}`), false, &d); err != nil {
-		t.Fatalf("%s: %v", s, err)
-	}
+	testkit.Check(t, bson.UnmarshalExtJSON([]byte(`{"v":`+s+`}`), false, &d))
 	return d.Lookup("v")
 }
 
@@ -81,6 +78,22 @@ func show(list []result.Mismatch) string {
 		b.WriteString("\n  " + m.Path + " (" + m.Position.String() + "): " + m.Message + "; want " + m.Want + ", got " + m.Got)
 	}
 	return b.String()
+}
+
+// check expects mismatches, each with a position, of which one has a part in its
+// path or message; "" expects none.
+func check(t *testing.T, what string, got []result.Mismatch, wrong string) {
+	t.Helper()
+	found := wrong == "" && len(got) == 0
+	for _, m := range got {
+		found = found || wrong != "" && strings.Contains(m.Path+": "+m.Message, wrong)
+		if m.Position.File != "test.yml" || m.Position.Line == 0 {
+			t.Errorf("%s: a mismatch lacks its position:%s", what, show(got))
+		}
+	}
+	if !found {
+		t.Errorf("%s: want %q, got%s", what, wrong, show(got))
+	}
 }
 
 func ptr[T any](v T) *T { return &v }

@@ -17,10 +17,9 @@ func TestLogMessages(t *testing.T) {
 	const wantBegun = `{level: debug, component: command, data: {message: Command started}}`
 	const wantEnded = `{level: debug, component: command, failureIsRedacted: true, data: {message: Command failed}}`
 	rows := []struct {
-		reason   string
-		expected string
-		got      []result.LogMessage
-		wrong    string
+		reason, expected string
+		got              []result.LogMessage
+		wrong            string
 	}{
 		{"in order, root-level", `{client: c, messages: [` + wantBegun + `, ` + wantEnded + `]}`, []result.LogMessage{begun, ended}, ""},
 		{"out of order", `{client: c, messages: [` + wantEnded + `, ` + wantBegun + `]}`, []result.LogMessage{begun, ended}, "l.messages[0].data.message: the values differ"},
@@ -50,18 +49,15 @@ func TestLogMessages(t *testing.T) {
 		{"a fault in what is ignored", `{client: c, ignoreMessages: [{level: 1, component: command, data: {}}], messages: []}`, nil, "want a string"},
 	}
 	for _, row := range rows {
-		t.Run(row.reason, func(t *testing.T) {
-			check(t, New(nil).LogMessages("l", yaml(t, row.expected), row.got), row.wrong)
-		})
+		check(t, row.reason, New(nil).LogMessages("l", yaml(t, row.expected), row.got), row.wrong)
 	}
 }
 
 func TestCollection(t *testing.T) {
 	rows := []struct {
-		reason string
-		want   []string
-		got    []string
-		wrong  string
+		reason    string
+		want, got []string
+		wrong     string
 	}{
 		{"the same", []string{`{_id: 1, x: [1, {a: b}]}`, `{_id: 2}`}, []string{`{"_id":1,"x":[1,{"a":"b"}]}`, `{"_id":2}`}, ""},
 		{"empty", nil, nil, ""},
@@ -86,12 +82,10 @@ func TestCollection(t *testing.T) {
 		{"no document", []string{`1`}, []string{`{"_id":1}`}, "want a document"},
 	}
 	for _, row := range rows {
-		t.Run(row.reason, func(t *testing.T) {
-			var want []*source.Value
-			for _, s := range row.want {
-				want = append(want, yaml(t, s))
-			}
-			check(t, New(nil).Collection("o", source.Position{File: "f", Line: 1}, want, raws(t, row.got...)), row.wrong)
-		})
+		var want []*source.Value
+		for _, s := range row.want {
+			want = append(want, yaml(t, s))
+		}
+		check(t, row.reason, New(nil).Collection("o", source.Position{File: "test.yml", Line: 1}, want, raws(t, row.got...)), row.wrong)
 	}
 }

@@ -163,7 +163,7 @@ func (m *Matcher) Count(path string, expected *source.Value, actual []result.Eve
 func (m *Matcher) LogMessages(path string, expected *source.Value, actual []result.LogMessage) []result.Mismatch {
 	k := m.compiler(path)
 	var want, ignored []*logExpectation
-	var at source.Position
+	at := expected.Position
 	allowExtra := false
 	messages := func(list *[]*logExpectation) func(*source.Value) {
 		return func(v *source.Value) {

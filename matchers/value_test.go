@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/source"
@@ -249,43 +250,16 @@ var valueRows = []valueRow{
 // A driver may hand on options as a server wrote them, in an order that the
 // parser of Extended JSON does not keep.
 func TestRegexOptionsInAnyOrder(t *testing.T) {
-	for _, row := range []struct {
-		reason, options string
-		want            bool
-	}{
-		{"in order", "im", true},
-		{"in another order", "mi", true},
-		{"one is missing", "i", false},
-		{"one is there twice", "imm", false},
-	} {
-		actual := bson.RawValue{Type: bson.TypeRegex, Value: append([]byte("a\x00"+row.options), 0)}
-		got := New(nil).Value("v", yaml(t, `{$regularExpression: {pattern: a, options: im}}`), actual, Nested)
-		if (len(got) == 0) != row.want {
-			t.Errorf("%s: %s", row.reason, show(got))
-		}
+	for options, want := range map[string]string{"im": "", "mi": "", "i": "values differ", "imm": "values differ"} {
+		actual := bson.RawValue{Type: bson.TypeRegex, Value: append([]byte("a\x00"+options), 0)}
+		check(t, options, New(nil).Value("v", yaml(t, `{$regularExpression: {pattern: a, options: im}}`), actual, Nested), want)
 	}
 }
 
 func TestValue(t *testing.T) {
-	for _, row := range valueRows {
-		t.Run(row.reason, func(t *testing.T) {
-			got := New(testEntities{}).Value("", yaml(t, row.expected), seen(t, row.actual), row.shape)
-			if row.wrong == "" {
-				if len(got) > 0 {
-					t.Errorf("%s does not match %s:%s", row.expected, row.actual, show(got))
-				}
-				return
-			}
-			for _, m := range got {
-				if m.Position.File != "test.yml" || m.Position.Line == 0 {
-					t.Errorf("no position in %s", show(got))
-				}
-				if strings.Contains(m.Path+": "+m.Message, row.wrong) {
-					return
-				}
-			}
-			t.Errorf("%s against %s: want %q, got%s", row.expected, row.actual, row.wrong, show(got))
-		})
+	for _, r := range valueRows {
+		got := New(testEntities{}).Value("", yaml(t, r.expected), seen(t, r.actual), r.shape)
+		check(t, r.reason, got, r.wrong)
 	}
 }
 
@@ -316,12 +290,11 @@ func TestTypeAliases(t *testing.T) {
 // What Extended JSON cannot say: actual values that are broken.
 func TestHostileActual(t *testing.T) {
 	twice, _ := bson.Marshal(bson.D{{Key: "x", Value: 1}, {Key: "x", Value: 1}})
-	rows := []struct {
-		reason   string
-		expected string
-		actual   bson.RawValue
-		shape    Shape
-		wrong    string
+	for _, r := range []struct {
+		reason, expected string
+		actual           bson.RawValue
+		shape            Shape
+		wrong            string
 	}{
 		{"a key twice, expected", `{x: 1}`, document(twice), RootDocument, `the key "x" twice`},
 		{"a key twice, extra", `{}`, document(twice), RootDocument, `the key "x" twice`},
@@ -333,12 +306,8 @@ func TestHostileActual(t *testing.T) {
 		{"a string past the end", `{x: a}`, document([]byte{14, 0, 0, 0, 2, 'x', 0, 99, 0, 0, 0, 'a', 0, 0}), RootDocument, "malformed"},
 		{"a short number", `1`, bson.RawValue{Type: bson.TypeInt32, Value: []byte{1}}, Nested, "want a number"},
 		{"an empty bool", `true`, bson.RawValue{Type: bson.TypeBoolean}, Nested, "values differ"},
-	}
-	for _, row := range rows {
-		got := New(nil).Value("", yaml(t, row.expected), row.actual, row.shape)
-		if !strings.Contains(show(got), row.wrong) {
-			t.Errorf("%s: want %q, got%s", row.reason, row.wrong, show(got))
-		}
+	} {
+		check(t, r.reason, New(nil).Value("", yaml(t, r.expected), r.actual, r.shape), r.wrong)
 	}
 }
 
@@ -346,7 +315,11 @@ func TestHostileActual(t *testing.T) {
 func TestAllMismatches(t *testing.T) {
 	expected := yaml(t, "u: {$$matchesEntity: int1}\nv: {$$unsetOrMatches: {$$type: int}}\nx: 12345\ny:\n  - {a: b}\n  - 2\nz: {$$type: int}\nw: 5\n")
 	got := New(testEntities{}).Value("expectResult", expected, seen(t, `{"u":2,"v":"s","x":{"$numberLong":"2"},"y":[{"a":"c"},2.5],"z":"s"}`), RootDocument)
-	want := []struct{ path, position, want, got string }{
+	var said [][]string
+	for _, m := range got {
+		said = append(said, []string{m.Path, m.Position.String(), m.Want, m.Got})
+	}
+	if diff := cmp.Diff([][]string{
 		{"expectResult.u.$$matchesEntity", "test.yml:1:22", "1", "2"},
 		{"expectResult.v.$$unsetOrMatches", "test.yml:2:23", `{"$$type":"int"}`, `"s"`},
 		{"expectResult.x", "test.yml:3:4", "12345", "2"},
@@ -354,15 +327,8 @@ func TestAllMismatches(t *testing.T) {
 		{"expectResult.y[1]", "test.yml:6:5", "2", "2.5"},
 		{"expectResult.z", "test.yml:7:4", `{"$$type":"int"}`, `"s"`},
 		{"expectResult.w", "test.yml:8:4", "5", "(nothing)"},
-	}
-	if len(got) != len(want) {
-		t.Fatalf("want %d mismatches, got%s", len(want), show(got))
-	}
-	for i, w := range want {
-		g := got[i]
-		if g.Path != w.path || g.Position.String() != w.position || g.Want != w.want || g.Got != w.got {
-			t.Errorf("mismatch %d: want %v, got%s", i, w, show(got[i:i+1]))
-		}
+	}, said); diff != "" {
+		t.Errorf("mismatches (-want +got):\n%s", diff)
 	}
 }
 
