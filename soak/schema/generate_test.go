@@ -20,38 +20,21 @@ type generator struct {
 
 type members = map[string]any
 
-func asMap(v any) members { m, _ := v.(members); return m }
-func asList(v any) []any  { l, _ := v.([]any); return l }
-
-// resolve follows a $ref.
-func resolve(root, s members) members {
-	for {
-		ref, ok := s["$ref"].(string)
-		if !ok {
-			return s
-		}
-		s = root
-		for _, step := range strings.Split(strings.TrimPrefix(ref, "#/"), "/") {
-			s = asMap(s[step])
-		}
-	}
-}
-
 func (g *generator) pick(n int) int { return g.rng.IntN(n) }
 
 // suite makes a document that declares a version.
 func (g *generator) suite(version string) any {
-	doc := asMap(g.value(g.root, 0))
+	doc := oracle.Object(g.value(g.root, 0))
 	doc["schemaVersion"] = version
 	return doc
 }
 
 func (g *generator) value(s members, depth int) any {
-	s = resolve(g.root, s)
+	s = oracle.Resolve(g.root, s)
 	if c, ok := s["const"]; ok {
 		return c
 	}
-	if values := asList(s["enum"]); len(values) > 0 {
+	if values := oracle.List(s["enum"]); len(values) > 0 {
 		return values[g.pick(len(values))]
 	}
 	if pattern, ok := s["pattern"].(string); ok && strings.Contains(pattern, "0-9") {
@@ -66,7 +49,7 @@ func (g *generator) value(s members, depth int) any {
 	case "integer":
 		return json.Number([]string{"0", "-1", "7.0", "1e3"}[g.pick(4)])
 	case "array":
-		return g.array(resolve(g.root, asMap(s["items"])), depth)
+		return g.array(oracle.Resolve(g.root, oracle.Object(s["items"])), depth)
 	case "object":
 		return g.object(s, depth)
 	default:
@@ -77,9 +60,9 @@ func (g *generator) value(s members, depth int) any {
 func (g *generator) array(item members, depth int) any {
 	items := []any{}
 	if g.all && item["maxProperties"] != nil { // one of each kind
-		properties := asMap(item["properties"])
+		properties := oracle.Object(item["properties"])
 		for _, name := range slices.Sorted(maps.Keys(properties)) {
-			items = append(items, members{name: g.value(asMap(properties[name]), depth+1)})
+			items = append(items, members{name: g.value(oracle.Object(properties[name]), depth+1)})
 		}
 		return items
 	}
@@ -92,21 +75,21 @@ func (g *generator) array(item members, depth int) any {
 // choose puts one of the alternatives over a schema.
 func (g *generator) choose(s members) members {
 	for _, keyword := range []string{"oneOf", "anyOf"} {
-		all := asList(s[keyword])
+		all := oracle.List(s[keyword])
 		if len(all) == 0 {
 			continue
 		}
-		branch := asMap(all[g.pick(len(all))])
+		branch := oracle.Object(all[g.pick(len(all))])
 		merged := maps.Clone(s)
 		delete(merged, keyword)
 		for k, v := range branch {
-			if own := asMap(s[k]); k == "properties" && own != nil && branch["additionalProperties"] != false {
+			if own := oracle.Object(s[k]); k == "properties" && own != nil && branch["additionalProperties"] != false {
 				both := maps.Clone(own)
-				maps.Copy(both, asMap(v))
+				maps.Copy(both, oracle.Object(v))
 				v = both
 			}
 			if k == "required" {
-				v = append(slices.Clone(asList(s[k])), asList(v)...)
+				v = append(slices.Clone(oracle.List(s[k])), oracle.List(v)...)
 			}
 			merged[k] = v
 		}
@@ -118,7 +101,7 @@ func (g *generator) choose(s members) members {
 func (g *generator) object(s members, depth int) any {
 	properties := members{}
 	for _, keyword := range []string{"properties", "patternProperties"} {
-		for pattern, p := range asMap(s[keyword]) {
+		for pattern, p := range oracle.Object(s[keyword]) {
 			for _, name := range oracle.NamesFor(pattern) {
 				if p != false {
 					properties[name] = p
@@ -127,13 +110,13 @@ func (g *generator) object(s members, depth int) any {
 		}
 	}
 	if s["additionalProperties"] != false && len(properties) == 0 {
-		properties["x"] = asMap(s["additionalProperties"])
+		properties["x"] = oracle.Object(s["additionalProperties"])
 	}
 	names, doc := slices.Sorted(maps.Keys(properties)), members{}
-	put := func(name string) { doc[name] = g.value(asMap(properties[name]), depth+1) }
+	put := func(name string) { doc[name] = g.value(oracle.Object(properties[name]), depth+1) }
 	if s["maxProperties"] == nil {
 		for _, name := range names {
-			if slices.Contains(asList(s["required"]), any(name)) || depth < 12 && (g.all || g.pick(10) < 6) {
+			if slices.Contains(oracle.List(s["required"]), any(name)) || depth < 12 && (g.all || g.pick(10) < 6) {
 				put(name)
 			}
 		}
@@ -141,8 +124,8 @@ func (g *generator) object(s members, depth int) any {
 	if len(doc) == 0 && s["minProperties"] != nil {
 		put(names[g.pick(len(names))])
 	}
-	for _, rule := range asList(s["allOf"]) {
-		pair := asList(asMap(asMap(rule)["not"])["required"])
+	for _, rule := range oracle.List(s["allOf"]) {
+		pair := oracle.List(oracle.Object(oracle.Object(rule)["not"])["required"])
 		if _, ok := doc[pair[0].(string)]; ok {
 			delete(doc, pair[g.pick(2)].(string))
 		}
@@ -151,37 +134,13 @@ func (g *generator) object(s members, depth int) any {
 }
 
 // placesOf gives the path of every key that a schema names, with [] for the
-// elements of an array. A recursion is followed once.
+// elements of an array.
 func placesOf(root members) map[string]bool {
 	places := map[string]bool{}
-	var walk func(s members, path string, refs []string)
-	walk = func(s members, path string, refs []string) {
-		if ref, ok := s["$ref"].(string); ok {
-			if slices.Contains(refs, ref) {
-				return
-			}
-			refs, s = append(slices.Clone(refs), ref), resolve(root, s)
+	oracle.Walk(root, func(path string, _ members) {
+		if path != "" && !strings.HasSuffix(path, "[]") && !strings.Contains(path, ".*") {
+			places[path] = true
 		}
-		for _, keyword := range []string{"properties", "patternProperties"} {
-			for pattern, p := range asMap(s[keyword]) {
-				for _, name := range oracle.NamesFor(pattern) {
-					places[path+"."+name] = true
-					walk(asMap(p), path+"."+name, refs)
-				}
-			}
-		}
-		walkIn := func(s any, path string) {
-			if s := asMap(s); s != nil {
-				walk(s, path, refs)
-			}
-		}
-		walkIn(s["items"], path+"[]")
-		for _, keyword := range []string{"oneOf", "anyOf"} {
-			for _, branch := range asList(s[keyword]) {
-				walkIn(branch, path)
-			}
-		}
-	}
-	walk(root, "", nil)
+	})
 	return places
 }

@@ -142,9 +142,9 @@ func TestMutants(t *testing.T) {
 	j, seed := newJudge(t), testkit.Seed(t)
 	docs, _, _ := oracle.Files(t, func(string) bool { return true })
 	for name, doc := range docs { // two tests are enough, and quicker
-		if tests := asList(asMap(doc)["tests"]); len(tests) > 2 {
-			docs[name] = maps.Clone(asMap(doc))
-			asMap(docs[name])["tests"] = tests[:2]
+		if tests := oracle.List(oracle.Object(doc)["tests"]); len(tests) > 2 {
+			docs[name] = maps.Clone(oracle.Object(doc))
+			oracle.Object(docs[name])["tests"] = tests[:2]
 		}
 	}
 	generate := func(kind string, minor, n int) {
@@ -177,7 +177,7 @@ func TestMutants(t *testing.T) {
 			root := oracle.Value(doc)
 			minors := []int{newest, m.Rand.IntN(newest + 1), m.Rand.IntN(newest + 1)}
 			var declared int
-			if text, _ := asMap(docs[name])["schemaVersion"].(string); schema.Check(text) == nil {
+			if text, _ := oracle.Object(docs[name])["schemaVersion"].(string); schema.Check(text) == nil {
 				if _, err := fmt.Sscanf(text, "1.%d", &declared); err == nil {
 					minors = append(minors, declared)
 				}

@@ -3,11 +3,13 @@ package schema
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/unified-test-runner/utr/internal/oracle"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/source"
@@ -17,9 +19,7 @@ import (
 func parse(t testing.TB, text string) *source.Value {
 	t.Helper()
 	v, err := source.ParseYAML("suite.yml", []byte(text))
-	if err != nil {
-		t.Fatalf("%v in:\n%s", err, text)
-	}
+	testkit.Check(t, err)
 	return v
 }
 
@@ -29,10 +29,7 @@ func judge(t *testing.T, o *oracle.Oracle, set *Set, minor int, raw any, name st
 	t.Helper()
 	root, valid := oracle.Value(raw), o.Valid(t, minor, raw)
 	derived, err := set.verdict(minor, root)
-	if err != nil {
-		t.Error(err)
-		return
-	}
+	testkit.Check(t, err)
 	if problems := set.explain(minor, root); valid != derived.Valid() || valid != (len(problems) == 0) {
 		text, _ := json.Marshal(raw)
 		t.Errorf("%s at 1.%d: valid officially: %v, as derived: %v, by the walk: %v\n%.2000s", name, minor, valid, derived.Valid(), problems, text)
@@ -46,13 +43,13 @@ func TestOfficialVerdicts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(testkit.Seed(t), 0))
 	one := func(n int) bool { return rng.IntN(n) == 0 }
 	docs, _, _ := oracle.Files(t, func(string) bool { return one(40) })
-	for _, r := range append(messages(), tableRows(t)...) {
+	for _, r := range append(explained(t), tableRows(t)...) {
 		if one(20) {
 			docs[r.reason] = plain(parse(t, r.file))
 		}
 	}
 	m := &oracle.Mutator{Rand: rng, Words: oracle.WordsOf(o.Raw[newest])}
-	for _, name := range sortedKeys(docs) {
+	for _, name := range slices.Sorted(maps.Keys(docs)) {
 		doc := docs[name]
 		for i := range 3 {
 			if i > 0 {
@@ -75,51 +72,20 @@ func TestOfficialFacts(t *testing.T) {
 		testkit.Check(t, err)
 		derived, err := oracle.ReadJSON(text)
 		testkit.Check(t, err)
-		want, got := factsOf(o.Raw[minor]), factsOf(asMap(derived))
+		want, got := factsOf(o.Raw[minor]), factsOf(oracle.Object(derived))
 		if len(want) < 200 {
 			t.Errorf("1.%d has only %d facts: the check does not see the schema", minor, len(want))
 		}
-		for _, fact := range sortedKeys(want) {
-			if !got[fact] {
-				t.Errorf("1.%d lacks: %s", minor, fact)
-			}
-		}
-		for _, fact := range sortedKeys(got) {
-			if !want[fact] {
-				t.Errorf("1.%d has too much: %s", minor, fact)
-			}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("1.%d (-official +derived):\n%s", minor, diff)
 		}
 	}
 }
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
-}
-
-func asMap(v any) map[string]any { m, _ := v.(map[string]any); return m }
-func asList(v any) []any         { l, _ := v.([]any); return l }
 
 // factsOf gives what a schema says of each path, in whichever alternative.
-// A recursion is followed once.
 func factsOf(root map[string]any) map[string]bool {
 	facts := map[string]bool{}
-	var walk func(s map[string]any, path string, refs []string)
-	walk = func(s map[string]any, path string, refs []string) {
-		if ref, ok := s["$ref"].(string); ok {
-			if slices.Contains(refs, ref) {
-				return
-			}
-			refs = append(slices.Clone(refs), ref)
-			s = root
-			for _, step := range strings.Split(strings.TrimPrefix(ref, "#/"), "/") {
-				s = asMap(s[step])
-			}
-		}
+	oracle.Walk(root, func(path string, s map[string]any) {
 		facts[path+": is known"] = true
 		for _, keyword := range []string{"type", "const", "pattern", "minItems", "minProperties", "maxProperties"} {
 			if value, ok := s[keyword]; ok {
@@ -129,27 +95,9 @@ func factsOf(root map[string]any) map[string]bool {
 		if s["deprecated"] == true && !strings.HasSuffix(path, "[]") { // said of the array is said of its elements
 			facts[path+": is deprecated"] = true
 		}
-		for _, value := range asList(s["enum"]) {
+		for _, value := range oracle.List(s["enum"]) {
 			facts[fmt.Sprintf("%s: may be %v", path, value)] = true
 		}
-		for _, keyword := range []string{"properties", "patternProperties"} {
-			for pattern, p := range asMap(s[keyword]) {
-				for _, name := range oracle.NamesFor(pattern) {
-					walk(asMap(p), path+"."+name, refs)
-				}
-			}
-		}
-		for keyword, suffix := range map[string]string{"items": "[]", "additionalProperties": ".*"} {
-			if below := asMap(s[keyword]); below != nil {
-				walk(below, path+suffix, refs)
-			}
-		}
-		for _, keyword := range []string{"oneOf", "anyOf"} {
-			for _, branch := range asList(s[keyword]) {
-				walk(asMap(branch), path, refs)
-			}
-		}
-	}
-	walk(root, "", nil)
+	})
 	return facts
 }

@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -83,23 +85,17 @@ func TestValidateOddValues(t *testing.T) {
 		root.Get("tests").Items[0].Get("expectEvents").Items[0].Field("eventType").Value = v
 		return root
 	}
-	tests := []struct {
-		reason string
-		root   *source.Value
-	}{
-		{"no value at all", nil},
-		{"null", &source.Value{}},
-		{"a document without fields", &source.Value{Kind: source.Document}},
-		{"a number that JSON does not have", withEventType(number(math.NaN()))},
-		{"an infinite number", withEventType(number(math.Inf(-1)))},
-		{"a large number", withEventType(number(1e300))},
-		{"text that is not UTF-8", withEventType(&source.Value{Kind: source.String, String: "cmap\xff"})},
-	}
-	for _, test := range tests {
-		if problems := set.Validate("1.10", test.root); len(problems) == 0 {
-			t.Errorf("%s: accepted", test.reason)
-		} else if explained := set.explain(10, test.root); len(explained) == 0 {
-			t.Errorf("%s: not explained: %v", test.reason, problems)
+	for reason, root := range map[string]*source.Value{
+		"no value at all":                  nil,
+		"null":                             {},
+		"a document without fields":        {Kind: source.Document},
+		"a number that JSON does not have": withEventType(number(math.NaN())),
+		"an infinite number":               withEventType(number(math.Inf(-1))),
+		"a large number":                   withEventType(number(1e300)),
+		"text that is not UTF-8":           withEventType(&source.Value{Kind: source.String, String: "cmap\xff"}),
+	} {
+		if problems, explained := set.Validate("1.10", root), set.explain(10, root); len(problems) == 0 || len(explained) == 0 {
+			t.Errorf("%s: %v, explained by %v", reason, problems, explained)
 		}
 	}
 	errorCode := parse(t, operation("{name: find, object: c, expectError: {errorCode: 5.0}}"))
@@ -139,15 +135,12 @@ func TestJSON(t *testing.T) {
 }
 
 func TestNeeds(t *testing.T) {
-	problems := New().Validate("1.2", parse(t, head+oneTest+"runOnRequirements: [{auth: 1}]"))
-	if len(problems) != 2 {
-		t.Fatal(problems)
+	var needs []string
+	for _, p := range New().Validate("1.2", parse(t, head+oneTest+"runOnRequirements: [{auth: 1}]")) {
+		version, ok := p.Needs()
+		needs = append(needs, fmt.Sprint(version, ok))
 	}
-	for i, want := range []string{"1.3", ""} {
-		if v, ok := problems[i].Needs(); v != want || ok != (want != "") {
-			t.Errorf("%v needs %q, %v; want %q", problems[i], v, ok, want)
-		}
-	}
+	testkit.Equal(t, "versions", needs, []string{"1.3true", "false"})
 }
 
 // A Set can be used by many goroutines while it compiles.
@@ -158,14 +151,9 @@ func TestSetAtOnce(t *testing.T) {
 	for range 8 {
 		for _, version := range Versions() {
 			all.Go(func() {
-				if problems := set.Validate(version, good); len(problems) > 0 {
-					t.Errorf("%s: %v", version, problems)
-				}
-				if len(set.Validate(version, bad)) != 2 {
-					t.Errorf("%s accepts a wrong file", version)
-				}
-				if v, ok := set.Lowest(good); v != "1.0" || !ok {
-					t.Errorf("lowest is %q", v)
+				fine, wrong := set.Validate(version, good), set.Validate(version, bad)
+				if v, ok := set.Lowest(good); len(fine) > 0 || len(wrong) != 2 || v != "1.0" || !ok {
+					t.Errorf("%s: %v, %v, the lowest is %q", version, fine, wrong, v)
 				}
 			})
 		}
@@ -187,12 +175,10 @@ func TestUnexplained(t *testing.T) {
 // On any JSON value, Validate gives the verdict that gojsonschema gives on the
 // value that encoding/json reads.
 func FuzzValidate(f *testing.F) {
-	for i, r := range append(messages(), tableRows(f)...) {
+	for i, r := range append(explained(f), tableRows(f)...) {
 		if i%23 == 0 {
 			text, err := json.Marshal(plain(parse(f, r.file)))
-			if err != nil {
-				f.Fatal(err)
-			}
+			testkit.Check(f, err)
 			f.Add(text, uint8(i))
 		}
 	}
@@ -202,11 +188,8 @@ func FuzzValidate(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte, minor uint8) {
 		minor %= newest + 1
 		raw, err := oracle.ReadJSON(text)
-		if err != nil {
-			return
-		}
-		if strings.ContainsAny(string(text), "eE") && hugeNumber(raw) {
-			return // no Value has it
+		if err != nil || strings.ContainsAny(string(text), "eE") && hugeNumber(raw) {
+			return // no Value has such a number
 		}
 		root := oracle.Value(raw)
 		schema, err := set.compiled[minor]()
@@ -217,16 +200,11 @@ func FuzzValidate(f *testing.F) {
 		if result.Valid() != (len(problems) == 0) || result.Valid() != (len(explained) == 0) {
 			t.Errorf("at 1.%d gojsonschema: %v, Validate: %v, the walk: %v", minor, result.Errors(), problems, explained)
 		}
-		for _, p := range explained {
-			if p.Message == "" {
-				t.Errorf("a problem without a message: %+v", p)
-			}
+		if slices.ContainsFunc(explained, func(p Problem) bool { return p.Message == "" }) {
+			t.Errorf("a problem without a message: %+v", explained)
 		}
 		lowest, _, ok := set.LowestFor(root)
-		if ok && len(set.Validate(lowest, root)) > 0 {
-			t.Errorf("not valid at %s, which is said to be the lowest", lowest)
-		}
-		if ok != (len(set.Validate(Newest, root)) == 0) {
+		if ok && len(set.Validate(lowest, root)) > 0 || ok != (len(set.Validate(Newest, root)) == 0) {
 			t.Errorf("LowestFor gives %q, %v", lowest, ok)
 		}
 	})
@@ -239,17 +217,9 @@ func hugeNumber(raw any) bool {
 		f, err := raw.Float64()
 		return err != nil || f == 0 && strings.Trim(raw.String(), "-0.eE+") != "" || f != 0 && math.Abs(f) < 1e-300 || math.Abs(f) >= 1<<53
 	case []any:
-		for _, v := range raw {
-			if hugeNumber(v) {
-				return true
-			}
-		}
+		return slices.ContainsFunc(raw, hugeNumber)
 	case map[string]any:
-		for _, v := range raw {
-			if hugeNumber(v) {
-				return true
-			}
-		}
+		return slices.ContainsFunc(slices.Collect(maps.Values(raw)), hugeNumber)
 	}
 	return false
 }

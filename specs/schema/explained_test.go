@@ -1,0 +1,132 @@
+package schema
+
+import (
+	"flag"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/unified-test-runner/utr/internal/testkit"
+)
+
+var update = flag.Bool("update", false, "rewrite what testdata says of files")
+
+const explainedFiles = "testdata/explained.txt"
+
+const (
+	head    = "description: a\nschemaVersion: '1.28'\n"
+	oneTest = "tests: [{description: t, operations: []}]\n"
+)
+
+// inTest puts what a test has beside its description into a file, at line 5.
+func inTest(fields string) string { return head + "tests:\n- description: t\n  " + fields + "\n" }
+
+// operation puts an operation into a file, at line 6, column 5.
+func operation(fields string) string { return inTest("operations:\n  - " + fields) }
+
+// explained reads files, and what is said of each at a version, from testdata: a
+// section is "-- version: reason --", the file, "=>", and what explain gives.
+func explained(t testing.TB) (rows []row) {
+	t.Helper()
+	text, err := os.ReadFile(explainedFiles)
+	testkit.Check(t, err)
+	for _, section := range strings.Split(string(text), "-- ")[1:] {
+		title, rest, _ := strings.Cut(section, " --\n")
+		version, reason, _ := strings.Cut(title, ": ")
+		file, want, _ := strings.Cut(rest, "=>\n")
+		rows = append(rows, row{reason, version, file, want})
+	}
+	return rows
+}
+
+// explain gives the problems of a file at a version, one a line; what is wrong
+// inside of its arguments; the lowest version that will do; and what needs it.
+func explain(t testing.TB, set *Set, r row) string {
+	t.Helper()
+	var said strings.Builder
+	line := func(parts ...string) {
+		said.WriteString(strings.ReplaceAll(strings.Join(parts, ""), "suite.yml:", "") + "\n")
+	}
+	root := parse(t, r.file)
+	for _, p := range set.Validate(r.version, root) {
+		line(p.String())
+	}
+	for _, p := range set.Nested(root) {
+		line("nested ", p.String())
+	}
+	lowest, demands, ok := set.LowestFor(root)
+	if v, k := set.Lowest(root); v != lowest || k != ok {
+		t.Errorf("%s: Lowest gives %q, %v", r.reason, v, k)
+	}
+	if ok && len(set.Validate(lowest, root)) > 0 || ok != (len(set.Validate(Newest, root)) == 0) {
+		t.Errorf("%s: it is not valid at %q", r.reason, lowest)
+	}
+	switch {
+	case !ok:
+		line("valid at no version")
+	case len(demands) == 0:
+		line("valid since ", lowest)
+	default:
+		d := demands[0]
+		line("valid since ", d.Version, " for ", d.Position.String(), " ", d.Path, ": ", d.What)
+		if d.Version != lowest {
+			t.Errorf("%s: the leading demand is for %s, not %s", r.reason, d.Version, lowest)
+		}
+	}
+	return said.String()
+}
+
+// What is said of files where the words depend on more than a key and its type;
+// the table of TestMessages has the rest.
+func TestExplained(t *testing.T) {
+	set, all := New(), ""
+	for _, r := range explained(t) {
+		got := explain(t, set, r)
+		all += "-- " + r.version + ": " + r.reason + " --\n" + r.file + "=>\n" + got + "\n"
+		if got = got + "\n"; !*update && got != r.want {
+			t.Errorf("%s, at %s\n%s\n got: %s\nwant: %s", r.reason, r.version, r.file, got, r.want)
+		}
+	}
+	if *update {
+		testkit.Check(t, os.WriteFile(explainedFiles, []byte(all), 0o644))
+	}
+}
+
+// Whatever an object may have is accepted, and whatever violates one thing
+// that is said about it gets that message at that place.
+func TestMessages(t *testing.T) {
+	set := New()
+	for _, r := range tableRows(t) {
+		var got []string
+		for _, p := range set.Validate(r.version, parse(t, r.file)) {
+			got = append(got, strings.TrimPrefix(p.String(), "suite.yml:"))
+		}
+		if strings.Join(got, "\n") != r.want {
+			t.Errorf("%s, at %s\n%s\n got: %s\nwant: %s", r.reason, r.version, r.file, strings.Join(got, "\n      "), r.want)
+		}
+	}
+}
+
+// Every operation and operator of a later version needs that version, and no
+// lower one.
+func TestLowestOfWhatNoSchemaShows(t *testing.T) {
+	set := New()
+	for what, want := range map[string]string{
+		"testRunner loop": "1.2", "testRunner assertNumberConnectionsCheckedOut": "1.3", "collection0 createFindCursor": "1.3",
+		"testRunner createEntities": "1.9", "testRunner assertEventCount": "1.10", "testRunner assertTopologyType": "1.10",
+		"testRunner recordTopologyDescription": "1.10", "testRunner runOnThread": "1.10", "testRunner wait": "1.10",
+		"testRunner waitForEvent": "1.10", "testRunner waitForPrimaryChange": "1.10", "testRunner waitForThread": "1.10",
+		"$$lte": "1.9", "$$matchAsDocument": "1.13", "$$matchAsRoot": "1.13", "$$exists": "1.0",
+	} {
+		fields := "{name: find, object: c, expectResult: {" + what + ": 1}}"
+		if object, name, isOperation := strings.Cut(what, " "); isOperation {
+			fields = "{name: " + name + ", object: " + object + "}"
+		}
+		if got, _ := set.Lowest(parse(t, operation(fields))); got != want {
+			t.Errorf("%s needs %s, want %s", what, got, want)
+		}
+	}
+	if _, _, ok := set.LowestFor(nil); ok || set.Nested(nil) != nil {
+		t.Error("nothing has a lowest version, or something nested")
+	}
+}
