@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -19,21 +20,27 @@ import (
 // the changed line. Each test runs once; its mutants are judged by what was
 // recorded then, by which the unchanged test must pass.
 func TestMutantsFail(t *testing.T) {
+	own := func(specification string) func(*testing.T) string {
+		return func(t *testing.T) string { return filepath.Join(testkit.Root(t), "specs", specification) }
+	}
 	for _, r := range []struct {
-		name string
-		path func(*testing.T) string
+		name         string
+		folder       func(*testing.T) string
+		files, tests int // chance picks one of so many
 	}{
-		{"own reads", func(*testing.T) string { return "retryable-reads" }},
-		{"own writes", func(*testing.T) string { return "retryable-writes" }},
-		{"own backpressure", func(*testing.T) string { return "client-backpressure" }},
-		{"official reads", func(t *testing.T) string { return testkit.Official(t, "retryable-reads") }},
+		{"own reads", own("retryable-reads"), 4, 20},
+		{"own writes", own("retryable-writes"), 4, 40},
+		{"own backpressure", own("client-backpressure"), 4, 30},
+		{"official reads", func(t *testing.T) string { return testkit.Official(t, "retryable-reads", "tests", "unified") }, 1, 40},
 	} {
 		t.Run(r.name, func(t *testing.T) {
-			loaded, err := specs.Load([]string{r.path(t)}, specs.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			chosen := choice(loaded.Suites, testkit.Chance(t, 40))
+			t.Parallel()
+			files, err := filepath.Glob(filepath.Join(r.folder(t), "*.yml"))
+			testkit.Check(t, err)
+			picked := testkit.Chance(t, r.files)
+			loaded, err := specs.Load(slices.DeleteFunc(files, func(string) bool { return !picked() }), specs.Options{})
+			testkit.Check(t, err)
+			chosen := choice(loaded.Suites, testkit.Chance(t, r.tests))
 			rec := record(t, chosen)
 			all := assess(t, rec, chosen)
 			if len(all) == 0 {
