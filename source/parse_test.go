@@ -3,9 +3,10 @@ package source
 import (
 	"errors"
 	"fmt"
-	"github.com/unified-test-runner/utr/internal/testkit"
 	"strings"
 	"testing"
+
+	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
 // show renders a value for comparison, with types told apart.
@@ -88,11 +89,8 @@ func TestValues(t *testing.T) {
 		for _, tt := range table {
 			parse := map[string]func(string, []byte) (*Value, error){"YAML": ParseYAML, "JSON": ParseJSON, "either": Parse}[name]
 			v, err := parse("f", []byte(tt.in))
-			if err != nil {
-				t.Errorf("%s: %v", tt.reason, err)
-			} else if got := show(v); got != tt.want {
-				t.Errorf("%s: %s\n got %s\nwant %s", tt.reason, tt.in, got, tt.want)
-			}
+			testkit.Check(t, err)
+			testkit.Equal(t, tt.reason, show(v), tt.want)
 		}
 	}
 }
@@ -115,17 +113,13 @@ func TestPositions(t *testing.T) {
 		{"the value after a mended colon", "{a:[], b:[1]}", ParseYAML, []string{"b"}, "1:8", "1:10"},
 	} {
 		v, err := tt.parse("f", []byte(tt.in))
-		if err != nil {
-			t.Errorf("%s: %v", tt.reason, err)
-			continue
-		}
+		testkit.Check(t, err)
 		var field *Field
 		for _, k := range tt.path {
 			field = v.Field(k)
 			v = field.Value
 		}
-		testkit.Equal(t, tt.reason, field.KeyPosition.String(), "f:"+tt.key)
-		testkit.Equal(t, tt.reason, field.Value.Position.String(), "f:"+tt.value)
+		testkit.Equal(t, tt.reason, []any{field.KeyPosition, field.Value.Position}, []string{"f:" + tt.key, "f:" + tt.value})
 	}
 }
 
@@ -195,12 +189,9 @@ func TestRefusals(t *testing.T) {
 	for _, tt := range refusals {
 		v, err := tt.parse("f", []byte(tt.in))
 		var e *Error
-		if !errors.As(err, &e) {
+		if !errors.As(err, &e) || e.Reason != tt.want || !strings.Contains(e.Message, tt.words) {
 			t.Errorf("%s: got %v, %v", tt.reason, v, err)
 			continue
-		}
-		if e.Reason != tt.want || !strings.Contains(e.Message, tt.words) {
-			t.Errorf("%s: %s: %v", tt.reason, e.Reason, e)
 		}
 		if tt.at != "" && e.Position.String() != "f:"+tt.at || e.Position.Line < 1 || e.Position.Column < 1 {
 			t.Errorf("%s: at %s, want %s", tt.reason, e.Position, tt.at)
@@ -221,13 +212,9 @@ func TestLimits(t *testing.T) {
 	} {
 		for name, parse := range map[string]func(string, []byte) (*Value, error){"YAML": small.ParseYAML, "JSON": small.ParseJSON, "either": small.Parse} {
 			_, err := parse("f", []byte(tt.in))
-			var e *Error
-			switch errors.As(err, &e); {
-			case tt.want == "" && err != nil, tt.want != "" && (e == nil || e.Reason != tt.want):
+			e := &Error{}
+			if errors.As(err, &e); e.Reason != tt.want || (err != nil) != (tt.want != "") || err != nil && (e.Position.Line < 1 || e.Position.Column < 1) {
 				t.Errorf("%s: %s: %v", name, tt.reason, err)
-			}
-			if e != nil && (e.Position.Line < 1 || e.Position.Column < 1) {
-				t.Errorf("%s: %s: at %s", name, tt.reason, e.Position)
 			}
 		}
 	}
