@@ -9,7 +9,6 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -33,9 +32,7 @@ func populated(t *testing.T) *Map {
 		m.AddValue("value", bson.RawValue{Type: bson.TypeNull}),
 		m.AddTopology("topology", result.TopologyState{Type: "Single"}),
 	} {
-		if add != nil {
-			t.Fatal(add)
-		}
+		testkit.Check(t, add)
 	}
 	thread := StartThread()
 	t.Cleanup(thread.Stop)
@@ -106,38 +103,27 @@ func TestLookups(t *testing.T) {
 			t.Errorf("the client of %s is %q, %v", id, got, err)
 		}
 	}
-	if v, err := m.Topology("topology"); err != nil || v.Type != "Single" {
-		t.Errorf("the topology is %v, %v", v, err)
-	}
-	if v := m.Values(); len(v) != 1 || v["value"].Type != bson.TypeNull {
-		t.Errorf("the values are %v", v)
-	}
-	if got, err := m.Thread("thread"); err != nil || got == nil {
-		t.Errorf("the thread is %v, %v", got, err)
+	topology, noTopology := m.Topology("topology")
+	thread, noThread := m.Thread("thread")
+	if v := m.Values(); noTopology != nil || noThread != nil || thread == nil || topology.Type != "Single" || len(v) != 1 || v["value"].Type != bson.TypeNull {
+		t.Errorf("%v, %v; %v, %v; %v", topology, noTopology, thread, noThread, v)
 	}
 }
 
 func TestClosingOrder(t *testing.T) {
 	m := new(Map)
-	for _, add := range []struct {
-		kind       Kind
-		id, parent string
-	}{
-		{Client, "client0", ""}, {Session, "session0", "client0"}, {Client, "client1", ""}, {Session, "session1", "client1"},
-		{Database, "database0", "client0"}, {Cursor, "cursor0", "database0"}, {Cursor, "cursor1", "database0"},
-		{ClientEncryption, "encryption0", "client0"},
+	for _, add := range [][3]string{ // kind, id and parent
+		{"client", "client0"}, {"session", "session0", "client0"}, {"client", "client1"}, {"session", "session1", "client1"},
+		{"database", "database0", "client0"}, {"cursor", "cursor0", "database0"}, {"cursor", "cursor1", "database0"},
+		{"clientEncryption", "encryption0", "client0"},
 	} {
-		testkit.Check(t, m.AddObject(add.kind, add.id, add.parent))
+		testkit.Check(t, m.AddObject(Kind(add[0]), add[1], add[2]))
 	}
 	want := []string{"cursor1", "cursor0", "session1", "session0", "encryption0", "client1", "client0"}
-	if diff := cmp.Diff(want, m.ClosingOrder()); diff != "" {
-		t.Errorf("closing order (-want +got):\n%s", diff)
-	}
+	testkit.Equal(t, "closing order", m.ClosingOrder(), want)
 	m.Remove("cursor1")
 	m.Remove("nobody")
-	if diff := cmp.Diff(want[1:], m.ClosingOrder()); diff != "" {
-		t.Errorf("after removal (-want +got):\n%s", diff)
-	}
+	testkit.Equal(t, "closing order after a removal", m.ClosingOrder(), want[1:])
 }
 
 // Whoever reads or writes waits for the one who writes.
@@ -188,9 +174,7 @@ func TestThread(t *testing.T) {
 	var got []int
 	release := make(chan struct{})
 	for i := range 3 {
-		if err := thread.Do(func() { <-release; got = append(got, i) }); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, thread.Do(func() { <-release; got = append(got, i) }))
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(errors.New("out of patience"))
@@ -201,13 +185,9 @@ func TestThread(t *testing.T) {
 	thread.Stop()
 	thread.Stop()
 	testkit.Check(t, thread.Wait(context.Background()))
-	if diff := cmp.Diff([]int{0, 1, 2}, got); diff != "" {
-		t.Errorf("work was not done in order (-want +got):\n%s", diff)
-	}
+	testkit.Equal(t, "the order of work", got, []int{0, 1, 2})
 	if err := thread.Do(func() {}); !errors.Is(err, ErrStopped) {
 		t.Errorf("a stopped thread takes work: %v", err)
 	}
-	if err := thread.Wait(ctx); err != nil {
-		t.Errorf("a thread that is done need not be waited for: %v", err)
-	}
+	testkit.Check(t, thread.Wait(ctx)) // nothing has to be waited for
 }

@@ -86,15 +86,12 @@ func TestTrimDocuments(t *testing.T) {
 	events, operations := v.Clients[0].Events, v.Operations
 	for reason, got := range map[string]bson.Raw{
 		"a command": events[0].Command.Command, "a reply": events[1].Command.Reply, "a failure's reply": events[2].Command.Failure.Response,
-		"an error's reply": operations[0].Outcome.Err.Response, "a partial result": operations[0].Outcome.Err.Partial.Document(), "a result": operations[1].Outcome.Value.Document(),
+		"an error's reply": operations[0].Outcome.Err.Response, "a partial result": operations[0].Outcome.Err.Partial.Document(),
+		"a result": operations[1].Outcome.Value.Document(),
 	} {
-		if got.String() != want {
-			t.Errorf("%s: %.100s, want %s", reason, got, want)
-		}
+		testkit.Equal(t, reason, got, want)
 	}
-	if got := operations[0].Outcome.Err.WriteConcernErrors; len(got) != 1 || got[0].String() != `{"leftOut": "1 write errors and 1 write concern errors"}` {
-		t.Errorf("write errors: %v", got)
-	}
+	testkit.Equal(t, "write errors", operations[0].Outcome.Err.WriteConcernErrors, `[{"leftOut": "1 write errors and 1 write concern errors"}]`)
 	if operations[2].Outcome.Err != kept || events[3].Command.Failure != kept || operations[2].Outcome.Value.Document().String() != `{"short": {"$numberInt":"1"}}` {
 		t.Error("what is short was changed")
 	}
@@ -160,23 +157,19 @@ func TestTrimLists(t *testing.T) {
 // Each part of a mismatch counts, and so does each part of an event.
 func TestSizes(t *testing.T) {
 	text := strings.Repeat("x", 600)
-	for reason, one := range map[string]result.Mismatch{
-		"path": {Path: text}, "message": {Message: text}, "want": {Want: text}, "got": {Got: text}, "diff": {Diff: text},
-	} {
+	for i, one := range []result.Mismatch{{Path: text}, {Message: text}, {Want: text}, {Got: text}, {Diff: text}} {
 		v := &result.Verdict{Mismatches: []result.Mismatch{one, one, one}}
 		v.Trim(result.Limits{Mismatches: 9, MismatchBytes: 1000, Document: 600})
 		if len(v.Mismatches) != 2 || v.OmittedMismatches != (result.Gap{After: 1, Count: 1}) {
-			t.Errorf("%s: %d are kept, %+v", reason, len(v.Mismatches), v.OmittedMismatches)
+			t.Errorf("part %d: %d are kept, %+v", i, len(v.Mismatches), v.OmittedMismatches)
 		}
 	}
 	document := events(1, 600)[0].Command.Command
-	for reason, one := range map[string]*result.CommandEvent{
-		"command": {Command: document}, "reply": {Reply: document}, "response": {Failure: &result.Error{Response: document}},
-	} {
+	for i, one := range []*result.CommandEvent{{Command: document}, {Reply: document}, {Failure: &result.Error{Response: document}}} {
 		v := &result.Verdict{Clients: []result.ClientLog{{Events: []result.Event{{Command: one}, {Command: one}, {Pool: &result.PoolEvent{}}, {Command: one}}}}}
 		v.Trim(result.Limits{Events: 9, EventBytes: 1000, Document: 1000})
 		if c := v.Clients[0]; len(c.Events) != 2 || c.Omitted != (result.Gap{After: 1, Count: 2}) {
-			t.Errorf("%s: %d are kept, %+v", reason, len(c.Events), c.Omitted)
+			t.Errorf("part %d: %d are kept, %+v", i, len(c.Events), c.Omitted)
 		}
 	}
 }
@@ -213,15 +206,12 @@ func TestLimitsAreInclusive(t *testing.T) {
 			}
 		}
 	}
-	for reason, many := range map[string]*result.Error{
-		"write errors":         {WriteErrors: map[int]bson.Raw{0: nil, 1: nil}},
-		"write concern errors": {WriteConcernErrors: make([]bson.Raw, 2)},
-	} {
+	for _, many := range []*result.Error{{WriteErrors: map[int]bson.Raw{0: nil, 1: nil}}, {WriteConcernErrors: make([]bson.Raw, 2)}} {
 		for _, limit := range []int{1, 2} {
 			v := &result.Verdict{Operations: []result.OperationLog{{Outcome: result.Outcome{Err: many}}}}
 			v.Trim(result.Limits{Document: 1000, Operations: limit, EventBytes: 1})
 			if kept := v.Operations[0].Outcome.Err == many; kept != (limit == 2) {
-				t.Errorf("two %s under a limit of %d: kept is %t", reason, limit, kept)
+				t.Errorf("two of %+v under a limit of %d: kept is %t", many, limit, kept)
 			}
 		}
 	}

@@ -2,7 +2,6 @@ package result_test
 
 import (
 	"reflect"
-	"slices"
 	"testing"
 	"time"
 
@@ -21,11 +20,8 @@ func TestSummary(t *testing.T) {
 				t.Errorf("%s: %d tests count as %s", status, c.Tests, c.Status)
 			}
 		}
-		if got := one.ExitCode(); got != exits[status] {
-			t.Errorf("%s: exit code %d", status, got)
-		}
-		if status.Red() != (exits[status] != 0) {
-			t.Errorf("%s: red is %t, the exit code is %d", status, status.Red(), exits[status])
+		if got := one.ExitCode(); got != exits[status] || status.Red() != (exits[status] != 0) {
+			t.Errorf("%s: exit code %d, red is %t", status, got, status.Red())
 		}
 		for range i + 1 {
 			all.Add(&result.Verdict{Status: status, Timings: result.Timings{Setup: time.Second}})
@@ -35,15 +31,8 @@ func TestSummary(t *testing.T) {
 		{Status: result.Failed, Tests: 2}, {Status: result.Broken, Tests: 4}, {Status: result.Flaky, Tests: 6},
 		{Status: result.Passed, Tests: 1}, {Status: result.KnownFailing, Tests: 5}, {Status: result.Skipped, Tests: 3},
 	}
-	if got := all.Counts(); !slices.Equal(got, want) {
-		t.Errorf("counts %v, want %v", got, want)
-	}
-	if all.Timings.Setup != 21*time.Second {
-		t.Errorf("the timings of all tests are %+v", all.Timings)
-	}
-}
-
-func TestExitCode(t *testing.T) {
+	testkit.Equal(t, "counts", all.Counts(), want)
+	testkit.Equal(t, "timings", all.Timings.Setup, 21*time.Second)
 	for _, r := range []struct {
 		reason  string
 		summary result.Summary
@@ -61,16 +50,14 @@ func TestExitCode(t *testing.T) {
 
 // Every field of the timings is added: each is given a value of its own.
 func TestTimingsAdd(t *testing.T) {
-	sum, other := result.Timings{}, result.Timings{}
+	var sum, other, want result.Timings
 	for i := range reflect.TypeFor[result.Timings]().NumField() {
-		reflect.ValueOf(&sum).Elem().Field(i).SetInt(int64(i + 1))
-		reflect.ValueOf(&other).Elem().Field(i).SetInt(int64(100 * (i + 1)))
-	}
-	sum.Add(other)
-	for i := range reflect.TypeFor[result.Timings]().NumField() {
-		if got, want := reflect.ValueOf(sum).Field(i).Int(), int64(101*(i+1)); got != want {
-			t.Errorf("%s is %d, want %d", reflect.TypeFor[result.Timings]().Field(i).Name, got, want)
+		for v, n := range map[*result.Timings]int{&sum: 1, &other: 100, &want: 101} {
+			reflect.ValueOf(v).Elem().Field(i).SetInt(int64(n * (i + 1)))
 		}
+	}
+	if sum.Add(other); sum != want {
+		t.Errorf("%+v, want %+v", sum, want)
 	}
 }
 
@@ -88,11 +75,7 @@ func TestWhere(t *testing.T) {
 func TestHasLabel(t *testing.T) {
 	e := &result.Error{Message: "not primary", Labels: []string{"RetryableError", "Second"}}
 	for label, want := range map[string]bool{"RetryableError": true, "Second": true, "second": false, "": false} {
-		if e.HasLabel(label) != want {
-			t.Errorf("the label %q: %t", label, !want)
-		}
+		testkit.Equal(t, label, e.HasLabel(label), want)
 	}
-	if e.Error() != "not primary" {
-		t.Errorf("the text of an error is its message, not %q", e.Error())
-	}
+	testkit.Equal(t, "text", e, "not primary")
 }
