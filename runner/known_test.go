@@ -13,10 +13,10 @@ func TestParseKnownFailing(t *testing.T) {
 	const unexplained = "k:1:1: a known failure needs a reason: pattern # reason"
 	for _, r := range []struct{ reason, text, want string }{ // position, pattern, reason, day, and chance; or a part of the error
 		{"blanks and comments", "\n# comment\n  a.yml: x# y$  # DRIVERS-1 # really\n", `k:3:1 "a.yml: x# y$" "DRIVERS-1 # really" "" false`},
-		{"a day", "p # until 2027-01-31: DRIVERS-1", `k:1:1 "p" "DRIVERS-1" "2027-01-31" false`},
-		{"blanks around the day", "p #  until  2027-01-31 :  DRIVERS-1", `k:1:1 "p" "DRIVERS-1" "2027-01-31" false`},
-		{"a day, and chance", "p # until 2027-01-31: sometimes: DRIVERS-1", `k:1:1 "p" "DRIVERS-1" "2027-01-31" true`},
-		{"chance alone", "p # sometimes: DRIVERS-1", `k:1:1 "p" "DRIVERS-1" "" true`},
+		{"a day", "p # until 2027-01-31: DRIVERS-1", `k:1:1 "p" "until 2027-01-31: DRIVERS-1" "2027-01-31" false`},
+		{"blanks around the day", "p #  until  2027-01-31 :  DRIVERS-1", `k:1:1 "p" "until  2027-01-31 :  DRIVERS-1" "2027-01-31" false`},
+		{"a day, and chance", "p # until 2027-01-31: sometimes: DRIVERS-1", `k:1:1 "p" "until 2027-01-31: sometimes: DRIVERS-1" "2027-01-31" true`},
+		{"chance alone", "p # sometimes: DRIVERS-1", `k:1:1 "p" "sometimes: DRIVERS-1" "" true`},
 		{"until in words is a reason", "p # until the server is mended", `k:1:1 "p" "until the server is mended" "" false`},
 		{"a day that does not exist", "p # until 2027-02-29: DRIVERS-1", `k:1:1: "2027-02-29" is no day such as 2027-01-31`},
 		{"a day in another form", "p # until 31/01/2027: DRIVERS-1", `k:1:1: "31/01/2027" is no day such as 2027-01-31`},

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -26,27 +27,20 @@ tests:
 // ends in one verdict. A test takes a second of the bubble.
 func TestWorkers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		src := &fakeSource{}
-		verdicts := 0
-		r, err := onFakes(Config{
-			Engine: &fakeEngine{during: func() { time.Sleep(time.Second) }},
-			Jobs:   3, Count: 30, Timeout: 5 * time.Second, Notify: func(n result.Note) {
-				if _, ok := n.(result.TestFinished); ok {
-					verdicts++ // the race detector notices two notes at once
-				}
-			}}, src)
+		src, verdicts := &fakeSource{}, 0
+		engine := &fakeEngine{during: func() { time.Sleep(time.Second) }}
+		r, err := onFakes(Config{Engine: engine, Jobs: 3, Count: 30, Timeout: 5 * time.Second, Notify: func(n result.Note) {
+			if _, ok := n.(result.TestFinished); ok {
+				verdicts++ // the race detector notices two notes at once
+			}
+		}}, src)
 		testkit.Check(t, err)
 		summary, err := r.all(context.Background(), []*specs.Suite{parse(t, waiting)})
 		if err != nil || summary.Passed != 30 || verdicts != 30 || summary.Duration != 10*time.Second {
 			t.Errorf("%+v, %d verdicts, %v", summary, verdicts, err)
 		}
-		if src.most != 3 || len(src.lent) != 0 {
-			t.Errorf("%d deployments were lent at once, %d not given back", src.most, len(src.lent))
-		}
-		for _, d := range src.idle {
-			if !d.closed {
-				t.Error("a connection to a deployment stays open")
-			}
+		if src.most != 3 || len(src.lent) != 0 || slices.ContainsFunc(src.idle, func(d *fakeDeployment) bool { return !d.closed }) {
+			t.Errorf("%d deployments were lent at once, %d not given back, or one not closed", src.most, len(src.lent))
 		}
 	})
 }
@@ -107,21 +101,16 @@ func evidence(t *testing.T, cfg Config, events int) (map[string]*result.Verdict,
 func TestVerdictIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v, _ := evidence(t, Config{}, 2100)
-		c := v["fails"].Clients[0]
+		c, m := v["fails"].Clients[0], v["fails"].Mismatches
 		if len(c.Events) != 2000 || c.Omitted != (result.Gap{After: 1500, Count: 100}) || c.Events[1999].Sequence != 2100 {
 			t.Errorf("%d events are kept, %+v is missing", len(c.Events), c.Omitted)
 		}
-		if m := v["fails"].Mismatches; len(m) == 0 || !strings.HasSuffix(m[0].Got, "2100 events") {
-			t.Errorf("not all events were judged: %+v", m)
-		}
-		if v["passes"].Clients != nil {
-			t.Error("the events of a test that passed are kept, which nobody asked for")
+		if len(m) == 0 || !strings.HasSuffix(m[0].Got, "2100 events") || v["passes"].Clients != nil {
+			t.Errorf("not all events were judged, or those of a test that passed are kept: %+v, %+v", m, v["passes"].Clients)
 		}
 		v, _ = evidence(t, Config{KeepEvents: true, Limits: result.NoLimits()}, 2100)
 		for _, name := range []string{"passes", "fails"} {
-			if n := len(v[name].Clients[0].Events); n != 2100 {
-				t.Errorf("%s: without limits %d of 2100 events are kept", name, n)
-			}
+			testkit.Equal(t, name+" without limits", len(v[name].Clients[0].Events), 2100)
 		}
 	})
 }

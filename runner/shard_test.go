@@ -101,21 +101,16 @@ func TestShards(t *testing.T) {
 			}
 		}
 	}
-	if all := (Shard{}).of(jobs); len(all) != len(jobs) {
-		t.Errorf("the whole has %d jobs of %d", len(all), len(jobs))
-	}
+	testkit.Equal(t, "jobs of the whole", len(Shard{}.of(jobs)), len(jobs))
 }
 
 // Without durations a test stays where it is when others come and go.
 func TestShardIsStable(t *testing.T) {
 	jobs := jobsOf(200)
 	s := Shard{Index: 1, Count: 4}
-	if whole, fewer := s.parts(jobs), s.parts(jobs[100:]); !slices.Equal(whole[100:], fewer) {
-		t.Error("tests moved to another part")
-	}
-	if got := hashed(ShardKey(result.TestID{File: "a.yml", Description: "b", Deployment: "single 8.0"}), 1000); got != 741 {
-		t.Errorf("the hash is %d: machines of two versions would disagree", got)
-	}
+	testkit.Equal(t, "parts of fewer tests", s.parts(jobs[100:]), s.parts(jobs)[100:])
+	key := ShardKey(result.TestID{File: "a.yml", Description: "b", Deployment: "single 8.0"})
+	testkit.Equal(t, "the hash, on which machines of two versions agree", hashed(key, 1000), 741)
 }
 
 func TestParseShard(t *testing.T) {
