@@ -5,6 +5,7 @@ import (
 	"cmp"
 	_ "embed"
 	"fmt"
+	"maps"
 	"os/exec"
 	"regexp"
 	"slices"
@@ -12,78 +13,127 @@ import (
 	"testing"
 
 	"github.com/unified-test-runner/utr/embedded"
+	"github.com/unified-test-runner/utr/embedded/wire"
+	"github.com/unified-test-runner/utr/engine"
+	official "github.com/unified-test-runner/utr/engine/driver"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
 // wireVariant is a way to open the client, and the session that every
-// operation is given.
+// operation is given: "", causal, notCausal, snapshot.
 type wireVariant struct {
-	name    string
-	uri     string
-	session string // "", causal, notCausal, snapshot
-	api     bool
+	name, uri, session string
+	api                bool
 }
 
-func wireVariants() []wireVariant {
-	return []wireVariant{
-		{"default", "", "", false},
-		{"secondaryPreferred", "readPreference=secondaryPreferred", "", false},
-		{"tags", "readPreference=secondaryPreferred&readPreferenceTags=dc:ny&readPreferenceTags=", "", false},
-		{"nearest", "readPreference=nearest&maxStalenessSeconds=120", "", false},
-		{"concerns", "readConcernLevel=majority&w=majority&journal=true", "", false},
-		{"timeoutMS", "timeoutMS=60000", "", false},
-		{"api", "", "", true},
-		{"causal", "", "causal", false},
-		{"notCausal", "readConcernLevel=local", "notCausal", false},
-		{"snapshot", "", "snapshot", false},
-		{"retriesOff", "retryReads=false&retryWrites=false", "", false},
-	}
+var wireVariants = []wireVariant{
+	{"default", "", "", false},
+	{"secondaryPreferred", "readPreference=secondaryPreferred", "", false},
+	{"tags", "readPreference=secondaryPreferred&readPreferenceTags=dc:ny&readPreferenceTags=", "", false},
+	{"nearest", "readPreference=nearest&maxStalenessSeconds=120", "", false},
+	{"concerns", "readConcernLevel=majority&w=majority&journal=true", "", false},
+	{"timeoutMS", "timeoutMS=60000", "", false},
+	{"api", "", "", true},
+	{"causal", "", "causal", false},
+	{"notCausal", "readConcernLevel=local", "notCausal", false},
+	{"snapshot", "", "snapshot", false},
+	{"retriesOff", "retryReads=false&retryWrites=false", "", false},
 }
 
-// explanation says why the messages of two drivers may differ. Patterns are
-// matched against the whole of a field; "" matches all.
-type explanation struct {
-	driver, where, op, command, field, ours, theirs string
-	right                                           string // reference, driver, or both
-	section                                         string
-	reason                                          string
+// wireOp is an operation as stories have it. What "save" creates is closed
+// right after; "commit" and "abort" end a transaction of its own.
+type wireOp struct{ name, how, do string }
+
+// wireReads and wireWrites are performed one after the other; the last write
+// leaves the collection as it was. testdata/wire.py has them for PyMongo.
+var wireReads = []wireOp{
+	{"find", "", `find`},
+	{"findBatches", "", `find {"batchSize":2}`},
+	{"findLimit", "", `find {"limit":4,"batchSize":3}`},
+	{"findNegative", "", `find {"limit":-2}`},
+	{"findOne", "", `collection.findOne {"filter":{}}`},
+	{"aggregate", "", `collection.aggregate {"pipeline":[{"$match":{}}],"batchSize":2}`},
+	{"aggregateDatabase", "", `database.aggregate {"pipeline":[{"$listLocalSessions":{}}]}`},
+	{"countDocuments", "", `collection.countDocuments {"filter":{}}`},
+	{"estimatedDocumentCount", "", `collection.estimatedDocumentCount`},
+	{"distinct", "", `collection.distinct {"fieldName":"_id","filter":{}}`},
+	{"listDatabases", "", `client.listDatabases`},
+	{"listDatabaseNames", "", `client.listDatabaseNames`},
+	{"listCollections", "", `database.listCollections`},
+	{"listCollectionNames", "", `database.listCollectionNames`},
+	{"listIndexes", "", `collection.listIndexes`},
+	{"watch", "save", `watch`},
+	{"watchDatabase", "save", `database.createChangeStream {"pipeline":[]}`},
+	{"watchClient", "save", `client.createChangeStream {"pipeline":[]}`},
+	{"cursorClose", "save", `cursor {"batchSize":2}`},
+	{"runCommand", "", `ping`},
+	{"runCursorCommand", "", `database.runCursorCommand {"commandName":"find","batchSize":2,"command":{"find":"coll","batchSize":2}}`},
+}
+
+var wireWrites = []wireOp{
+	{"out", "", `collection.aggregate {"pipeline":[{"$match":{}},{"$out":"out"}]}`},
+	{"insertOne", "", `insert {"document":{"_id":10}}`},
+	{"insertMany", "", `insertMany {"documents":[{"_id":11},{"_id":12}]}`},
+	{"insertUnordered", "", `insertMany {"documents":[{"_id":13},{"_id":13},{"_id":14}],"ordered":false}`},
+	{"updateOne", "", `collection.updateOne {"filter":{"_id":10},"update":{"$set":{"a":1}},"upsert":true}`},
+	{"updateMany", "", `updateMany {"filter":{"_id":11}}`},
+	{"replaceOne", "", `collection.replaceOne {"filter":{"_id":11},"replacement":{"b":1}}`},
+	{"deleteOne", "", `collection.deleteOne {"filter":{"_id":10}}`},
+	{"findOneAndUpdate", "", `collection.findOneAndUpdate {"filter":{"_id":11},"update":{"$set":{"a":1}},"returnDocument":"After"}`},
+	{"findOneAndReplace", "", `collection.findOneAndReplace {"filter":{"_id":11},"replacement":{"c":1}}`},
+	{"findOneAndDelete", "", `collection.findOneAndDelete {"filter":{"_id":11}}`},
+	{"bulkWrite", "", `collection.bulkWrite {"requests":[{"insertOne":{"document":{"_id":15}}},
+		{"updateOne":{"filter":{"_id":15},"update":{"$set":{"a":1}}}},{"deleteOne":{"filter":{"_id":15}}}]}`},
+	{"clientBulkWrite", "", `clientBulk {"models":[{"insertOne":{"namespace":"db.coll","document":{"_id":16}}},
+		{"deleteOne":{"namespace":"db.coll","filter":{"_id":16}}}]}`},
+	{"commitTransaction", "commit", `insert {"document":{"_id":17}}`},
+	{"abortTransaction", "abort", `find {"batchSize":2}`},
+	{"createCollection", "", `create`},
+	{"createIndex", "", `collection.createIndex {"keys":{"a":1},"name":"a_1"}`},
+	{"dropIndex", "", `collection.dropIndex {"name":"a_1"}`},
+	{"dropCollection", "", `database.dropCollection {"collection":"made"}`},
+	{"dropDatabase", "", `dropDatabase {"database":"made"}`},
+	{"deleteMany", "", `collection.deleteMany {"filter":{"_id":{"$gte":10}}}`},
 }
 
 // difference is one between the messages of the reference engine and those of
 // an official driver. The field "commands" stands for the whole sequence of
 // commands, "message" for what surrounds the command.
-type difference struct {
-	driver, where, op, command, field, ours, theirs string
+type difference struct{ driver, where, op, command, field, ours, theirs string }
+
+func (d difference) parts() [7]string {
+	return [...]string{d.driver, d.where, d.op, d.command, d.field, d.ours, d.theirs}
 }
 
-func (d difference) String() string {
-	return fmt.Sprintf("%s, %s of %s: %s is %s, that of the driver %s (%s)", d.op, cmp.Or(d.command, "-"), d.driver, d.field, d.ours, d.theirs, d.where)
+// explanation says why the messages of two drivers may differ, and who is right:
+// reference, driver, or both. Patterns are matched against the whole of a part;
+// "" matches all.
+type explanation struct {
+	of                     difference
+	right, section, reason string
 }
 
 func (e explanation) covers(d difference) bool {
-	for _, p := range [][2]string{{e.driver, d.driver}, {e.where, d.where}, {e.op, d.op}, {e.command, d.command},
-		{e.field, d.field}, {e.ours, d.ours}, {e.theirs, d.theirs}} {
-		if p[0] != "" && !regexp.MustCompile("^(?:"+p[0]+")$").MatchString(p[1]) {
+	for i, pattern := range e.of.parts() {
+		if pattern != "" && !regexp.MustCompile("^(?:"+pattern+")$").MatchString(d.parts()[i]) {
 			return false
 		}
 	}
 	return true
 }
 
-// judge sorts differences by whether they are explained, and finds the
-// explanations of none. Every difference counts for the first that covers it.
+// judge finds the differences that are not explained, and the explanations of
+// none. Every difference counts for the first explanation that covers it.
 func judge(found []difference, table []explanation) (unexplained []difference, unused []explanation) {
-	used := make([]bool, len(table))
+	used := map[int]bool{}
 	for _, d := range found {
-		i := slices.IndexFunc(table, func(e explanation) bool { return e.covers(d) })
-		if i < 0 {
+		if i := slices.IndexFunc(table, func(e explanation) bool { return e.covers(d) }); i >= 0 {
+			used[i] = true
+		} else {
 			unexplained = append(unexplained, d)
-			continue
 		}
-		used[i] = true
 	}
 	for i, e := range table {
 		if !used[i] {
@@ -96,9 +146,8 @@ func judge(found []difference, table []explanation) (unexplained []difference, u
 // TestWireLikeTheOfficialDrivers compares what the reference engine and
 // official drivers send for the same operations, message by message.
 func TestWireLikeTheOfficialDrivers(t *testing.T) {
-	table := goDifferences()
-	var found []difference
-	compared := 0
+	table, found := goDifferences(), []difference(nil)
+	replicaSet := embedded.Options{Topology: embedded.ReplicaSet}
 	for _, dep := range []struct {
 		name    string
 		options embedded.Options
@@ -107,48 +156,41 @@ func TestWireLikeTheOfficialDrivers(t *testing.T) {
 		python []string
 	}{
 		{"single", embedded.Options{}, -1, nil},
-		{"replicaset", embedded.Options{Topology: embedded.ReplicaSet}, -1, nil},
+		{"replicaset", replicaSet, -1, nil},
 		{"replicaset 4.9", embedded.Options{Topology: embedded.ReplicaSet, Version: "4.9"}, -1, nil},
 		{"replicaset auth", embedded.Options{Topology: embedded.ReplicaSet, Users: []embedded.User{{Name: "u", Password: "p"}}}, -1, nil},
-		{"direct primary", embedded.Options{Topology: embedded.ReplicaSet}, 0, []string{"timeoutMS", "causal"}},
-		{"direct secondary", embedded.Options{Topology: embedded.ReplicaSet}, 1, nil},
+		{"direct primary", replicaSet, 0, []string{"timeoutMS", "causal"}},
+		{"direct secondary", replicaSet, 1, nil},
 		{"sharded", embedded.Options{Topology: embedded.Sharded, Mongoses: 1}, -1, []string{"default"}},
 		{"load-balanced", embedded.Options{Topology: embedded.LoadBalanced}, -1, nil},
 	} {
 		deployment, err := embedded.Start(t.Context(), dep.options)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, err)
 		defer func() { _ = deployment.Close() }()
-		uri := deployment.URI()
-		cleaner, err := mongo.Connect(options.Client().ApplyURI(uri))
-		if err != nil {
-			t.Fatal(err)
-		}
-		five := bson.A{d("_id", 0), d("_id", 1), d("_id", 2), d("_id", 3), d("_id", 4)}
+		uri, ops := deployment.URI(), append(slices.Clone(wireReads), wireWrites...)
+		cleaner := open(t, uri, Options{}, nil)
 		clean := func() { // so that all begin with the same contents
-			db := cleaner.Database("db")
-			_ = db.Drop(t.Context())
-			if _, err := db.Collection("coll").InsertMany(t.Context(), five); err != nil {
-				t.Error(err)
-			}
+			cleaner.must("client", "dropDatabase", d("database", "db"))
+			cleaner.perform(`insertMany {"documents":[{"_id":0},{"_id":1},{"_id":2},{"_id":3},{"_id":4}]}`)
 		}
-		ops := append(wireReads(), wireWrites()...)
 		if dep.direct >= 0 {
 			uri = deployment.DirectURI(deployment.Hosts()[dep.direct])
 		}
 		if dep.name == "direct secondary" { // what it refuses is retried until it is known again
-			ops = wireReads()
+			ops = wireReads
 		}
-		for _, v := range wireVariants() {
+		for _, v := range wireVariants {
 			p, uri, where := &tap{t: t}, uri, dep.name+"/"+v.name
 			if v.uri != "" {
 				uri += map[bool]string{true: "&", false: "?"}[strings.Contains(uri, "?")] + v.uri
 			}
 			clean()
-			ours := runOurs(t, p, uri, v, ops)
+			own, err := New(Options{dial: p.DialContext})
+			testkit.Check(t, err)
+			ours := p.perform(own, uri, v, ops)
 			clean()
-			found = append(found, compare("go", where, ours, runOfficial(t, p, uri, v, ops))...)
+			theirs := official.New(official.Options{Client: func(o *options.ClientOptions) { o.SetDialer(p) }})
+			found = append(found, compare("go", where, ours, p.perform(theirs, uri, v, ops))...)
 			if slices.Contains(dep.python, v.name) {
 				clean()
 				t.Run("pymongo "+where, func(t *testing.T) {
@@ -161,18 +203,16 @@ func TestWireLikeTheOfficialDrivers(t *testing.T) {
 					found = append(found, compare("pymongo", where, ours, theirs)...)
 				})
 			}
-			compared += len(ours)
 		}
-		_ = cleaner.Disconnect(t.Context())
 	}
 	unexplained, unused := judge(found, table)
 	for _, d := range unexplained {
-		t.Errorf("unexplained: %v", d)
+		t.Errorf("unexplained: %+v", d)
 	}
 	for _, e := range unused {
 		t.Errorf("this difference is not met any more: %+v", e)
 	}
-	t.Logf("%d operations compared, %d differences", compared, len(found))
+	t.Logf("%d differences", len(found))
 }
 
 // traffic is what a client sent, by operation.
@@ -197,7 +237,6 @@ func compare(driver, where string, ours, theirs traffic) []difference {
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b difference) int { return cmp.Compare(a.String(), b.String()) })
 	return out
 }
 
@@ -220,14 +259,9 @@ func differ(a, b sent) []difference {
 	note("message", fmt.Sprintf("opcode %d flags %d", a.opcode, a.flags), fmt.Sprintf("opcode %d flags %d", b.opcode, b.flags))
 	note("command", a.name(), b.name())
 	fa, fb := fieldsOf(a.body), fieldsOf(b.body)
-	keys := map[string]bool{}
-	for k := range fa {
-		keys[k] = true
-	}
-	for k := range fb {
-		keys[k] = true
-	}
-	for k := range keys {
+	all := maps.Clone(fa)
+	maps.Copy(all, fb)
+	for k := range all {
 		note(k, fa[k], fb[k])
 	}
 	return out
@@ -235,23 +269,15 @@ func differ(a, b sent) []difference {
 
 // volatile are the fields of which only the shape is compared, since each
 // client and each moment has its own values.
-func volatile(field string) bool {
-	switch field {
-	case "lsid", "$clusterTime", "maxTimeMS", "getMore", "cursors", "txnNumber", "endSessions", "recoveryToken", "afterClusterTime", "atClusterTime":
-		return true
-	}
-	return false
-}
+var volatile = map[string]bool{"lsid": true, "$clusterTime": true, "maxTimeMS": true, "getMore": true, "cursors": true, "txnNumber": true,
+	"endSessions": true, "recoveryToken": true, "afterClusterTime": true, "atClusterTime": true}
 
 // fields writes each field of a command as text.
 func fieldsOf(b bson.Raw) map[string]string {
 	out := map[string]string{}
-	es, err := b.Elements()
-	if err != nil {
-		return map[string]string{"bad": err.Error()}
-	}
+	es, _ := b.Elements()
 	for _, e := range es {
-		out[e.Key()] += text(e.Value(), volatile(e.Key())) // a field that stands twice is seen
+		out[e.Key()] += text(e.Value(), volatile[e.Key()]) // a field that stands twice is seen
 	}
 	return out
 }
@@ -263,7 +289,7 @@ func text(v bson.RawValue, hidden bool) string {
 		var parts []string
 		es, _ := v.Document().Elements()
 		for _, e := range es {
-			parts = append(parts, e.Key()+": "+text(e.Value(), hidden || volatile(e.Key())))
+			parts = append(parts, e.Key()+": "+text(e.Value(), hidden || volatile[e.Key()]))
 		}
 		return "{" + strings.Join(parts, ", ") + "}"
 	case bson.TypeArray:
@@ -284,76 +310,36 @@ func text(v bson.RawValue, hidden bool) string {
 	return v.String()
 }
 
-func runOurs(t *testing.T, p *tap, uri string, v wireVariant, ops []wireOp) traffic {
-	t.Helper()
-	entity := d()
+// perform has an engine perform the operations through the tap.
+func (p *tap) perform(e engine.Engine, uri string, v wireVariant, ops []wireOp) traffic {
+	entity, session, out := d(), "", traffic{}
 	if v.api {
 		entity = d("serverApi", d("version", "1", "deprecationErrors", true))
 	}
-	b := open(t, uri, Options{dial: p.DialContext}, entity)
+	b := openOn(p.t, e, uri, entity)
 	if v.session != "" {
+		session = "@"
 		b.entity("session", "session", d("client", "client", "sessionOptions", map[string]bson.D{
 			"causal": {}, "notCausal": d("causalConsistency", false), "snapshot": d("snapshot", true)}[v.session]))
 	}
-	out := traffic{}
 	for _, op := range ops {
-		text := op.ours
-		if v.session != "" && op.how != "commit" && op.how != "abort" {
-			text = "@" + text
-		}
 		switch op.how {
-		case "save":
-			if out := b.perform(text); out.Err == nil {
-				_ = b.Close(t.Context(), "saved")
-			}
 		case "commit", "abort":
 			b.entity("session", op.name, d("client", "client"))
 			b.do(op.name, "startTransaction", nil)
-			b.perform("@"+text, bson.E{Key: "session", Value: op.name})
+			b.perform("@"+op.do, bson.E{Key: "session", Value: op.name})
 			b.do(op.name, op.how+"Transaction", nil)
 			b.do(op.name, "endSession", nil)
 		default:
-			if o := b.perform(text); o.Err != nil && o.Err.Unsupported != "" {
-				t.Fatalf("%s: %v", op.name, o.Err)
+			if o := b.perform(session + op.do); o.Err != nil && o.Err.Unsupported != "" {
+				p.t.Fatalf("%s: %v", op.name, o.Err)
+			} else if op.how == "save" && o.Err == nil {
+				_ = b.Close(p.t.Context(), "saved")
 			}
 		}
 		out[op.name] = p.take()
 	}
-	_ = b.End(t.Context())
-	out["close"] = p.take()
-	return out
-}
-
-func runOfficial(t *testing.T, p *tap, uri string, v wireVariant, ops []wireOp) traffic {
-	t.Helper()
-	o := options.Client().ApplyURI(uri).SetDialer(p)
-	if v.api {
-		o.SetServerAPIOptions(options.ServerAPI("1").SetDeprecationErrors(true))
-	}
-	c, err := mongo.Connect(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	plain, ctx, end := t.Context(), t.Context(), func() {} // without a deadline, which would count as timeoutMS
-	if v.session != "" {
-		s, err := c.StartSession(map[string]*options.SessionOptionsBuilder{"causal": options.Session(),
-			"notCausal": options.Session().SetCausalConsistency(false), "snapshot": options.Session().SetSnapshot(true)}[v.session])
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, end = mongo.NewSessionContext(plain, s), func() { s.EndSession(plain) }
-	}
-	out := traffic{}
-	for _, op := range ops {
-		in := ctx
-		if op.how == "commit" || op.how == "abort" {
-			in = plain
-		}
-		op.theirs(official{in, c, c.Database("db"), c.Database("db").Collection("coll")})
-		out[op.name] = p.take()
-	}
-	end()
-	_ = c.Disconnect(plain)
+	_ = b.End(p.t.Context())
 	out["close"] = p.take()
 	return out
 }
@@ -371,18 +357,12 @@ func runPython(t *testing.T, python string, p *tap, uri string, v wireVariant, o
 	}
 	cmd := exec.CommandContext(testkit.Context(t), python, "-c", pythonScript, uri, v.session, fmt.Sprint(v.api), strings.Join(list, ","))
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	var complaint strings.Builder
 	cmd.Stderr = &complaint
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, cmd.Start())
 	out := traffic{}
 	for lines := bufio.NewScanner(stdout); lines.Scan(); {
 		out[lines.Text()] = p.take()
@@ -394,72 +374,54 @@ func runPython(t *testing.T, python string, p *tap, uri string, v wireVariant, o
 	return out
 }
 
-// TestWireNoticesMutations breaks a message with each kind of field in every way
-// that a driver could get wrong.
-func TestWireNoticesMutations(t *testing.T) {
+// TestWireCanFail breaks a message in every way that a driver could get wrong.
+func TestWireCanFail(t *testing.T) {
 	const text = `{"find":"coll","filter":{"a":1},"limit":{"$numberLong":"2"},"lsid":{"id":{"$binary":{"base64":"AAAA","subType":"00"}}},
 		"maxTimeMS":{"$numberLong":"5"},"txnNumber":{"$numberLong":"1"},"readConcern":{"level":"majority","afterClusterTime":{"$timestamp":{"t":1,"i":1}}},
 		"$readPreference":{"mode":"nearest"},"cursors":[{"$numberLong":"1"}],"$db":"db"}`
 	fields := parsed(t, text)
-	body := func(fields bson.D) sent { return sent{opcode: msg, body: raw(t, fields)} }
-	whole := body(fields)
-	if d := differ(whole, body(parsed(t, text))); len(d) != 0 {
-		t.Fatalf("a message differs from itself: %v", d)
-	}
+	whole := sent{opcode: wire.OpMsg, body: raw(t, fields)}
 	mutant := func(name string, m sent) {
 		if len(differ(whole, m)) == 0 || len(differ(m, whole)) == 0 {
 			t.Errorf("%s is not noticed", name)
 		}
 	}
-	with := func(i int, e bson.E) sent {
-		changed := slices.Clone(fields)
-		changed[i] = e
-		return body(changed)
+	with := func(name string, i int, more ...bson.E) {
+		mutant(name, sent{opcode: wire.OpMsg, body: raw(t, slices.Concat(fields[:i], more, fields[min(i+1, len(fields)):]))})
 	}
 	for i, e := range fields {
-		mutant(e.Key+" dropped", body(slices.Delete(slices.Clone(fields), i, i+1)))
-		mutant(e.Key+" twice", body(append(slices.Clone(fields), e)))
-		mutant(e.Key+" renamed", with(i, bson.E{Key: e.Key + "x", Value: e.Value}))
-		mutant(e.Key+" of another type", with(i, bson.E{Key: e.Key, Value: bson.MinKey{}}))
-		mutant(e.Key+" nested", with(i, bson.E{Key: e.Key, Value: d("x", e.Value)}))
+		with(e.Key+" dropped", i)
+		with(e.Key+" twice", i, e, e)
+		with(e.Key+" renamed", i, bson.E{Key: e.Key + "x", Value: e.Value})
+		with(e.Key+" of another type", i, bson.E{Key: e.Key, Value: bson.MinKey{}})
+		with(e.Key+" nested", i, bson.E{Key: e.Key, Value: d("x", e.Value)})
 	}
-	for _, json := range []string{`{"filter":{"a":2}}`, `{"filter":{"a":{"$numberLong":"1"}}}`, `{"limit":{"$numberLong":"3"}}`,
-		`{"readConcern":{"level":"local","afterClusterTime":{"$timestamp":{"t":1,"i":1}}}}`, `{"readConcern":{"level":"majority"}}`,
-		`{"$readPreference":{"mode":"primary"}}`, `{"txnNumber":1}`, `{"cursors":[1]}`, `{"comment":"x"}`} {
-		e := parsed(t, json)[0]
-		if i := slices.IndexFunc(fields, func(f bson.E) bool { return f.Key == e.Key }); i >= 0 {
-			mutant(json, with(i, e))
-		} else {
-			mutant(json, body(append(slices.Clone(fields), e)))
-		}
+	for i, json := range map[int]string{1: `{"filter":{"a":{"$numberLong":"1"}}}`, 2: `{"limit":{"$numberLong":"3"}}`, 5: `{"txnNumber":1}`,
+		6: `{"readConcern":{"level":"local","afterClusterTime":{"$timestamp":{"t":1,"i":1}}}}`, 7: `{"$readPreference":{"mode":"primary"}}`,
+		8: `{"cursors":[1]}`, 10: `{"comment":"x"}`} {
+		with(json, i, parsed(t, json)...)
 	}
-	mutant("moreToCome", sent{opcode: msg, flags: 2, body: whole.body})
-	mutant("another opcode", sent{opcode: query, body: whole.body})
-	slices.Reverse(fields)
-	mutant("another command at the front", body(fields))
-	if d := compare("go", "", traffic{"find": {whole}}, traffic{"find": {whole, whole}}); len(d) != 1 || d[0].field != "commands" {
-		t.Errorf("a message too many: %v", d)
+	mutant("moreToCome", sent{opcode: wire.OpMsg, flags: 2, body: whole.body})
+	mutant("another opcode", sent{opcode: wire.OpQuery, body: whole.body})
+	if diff := differ(whole, sent{opcode: wire.OpMsg, body: raw(t, parsed(t, text))}); len(diff) != 0 {
+		t.Errorf("a message differs from itself: %v", diff)
 	}
-}
-
-func TestWireJudgesDifferences(t *testing.T) {
+	if diff := compare("go", "", traffic{"find": {whole}}, traffic{"find": {whole, whole}}); len(diff) != 1 || diff[0].field != "commands" {
+		t.Errorf("a message too many: %v", diff)
+	}
 	found := []difference{{"go", "single/api", "find", "find", "limit", "1", "2"}}
-	for _, c := range []struct {
-		why                 string
+	for _, row := range []struct {
+		reason              string
 		table               []explanation
 		unexplained, unused int
 	}{
 		{"nothing explains it", nil, 1, 0},
-		{"explained by its field", []explanation{{field: "limit"}}, 0, 0},
-		{"every field counts", []explanation{{field: "limit", theirs: "3"}}, 1, 1},
-		{"a pattern matches the whole of a field", []explanation{{field: "li"}}, 1, 1},
-		{"of another driver", []explanation{{driver: "pymongo", field: "limit"}}, 1, 1},
-		{"of another deployment", []explanation{{where: "sharded/.*"}}, 1, 1},
-		{"the second is of no use", []explanation{{op: "find"}, {field: "limit"}}, 0, 1},
+		{"explained by its field; a second explanation is of no use", []explanation{{of: difference{field: "limit"}}, {of: difference{op: "find"}}}, 0, 1},
+		{"every part counts", []explanation{{of: difference{field: "limit", theirs: "3"}}}, 1, 1},
+		{"a pattern matches the whole of a part", []explanation{{of: difference{field: "li"}}}, 1, 1},
 	} {
-		unexplained, unused := judge(found, c.table)
-		if len(unexplained) != c.unexplained || len(unused) != c.unused {
-			t.Errorf("%s: %d unexplained, %d unused", c.why, len(unexplained), len(unused))
+		if unexplained, unused := judge(found, row.table); len(unexplained) != row.unexplained || len(unused) != row.unused {
+			t.Errorf("%s: %d unexplained, %d unused", row.reason, len(unexplained), len(unused))
 		}
 	}
 }

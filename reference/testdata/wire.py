@@ -1,4 +1,4 @@
-"""Performs the operations of wireops_test.go with PyMongo: prints the name of
+"""Performs the operations of wire_test.go with PyMongo: prints the name of
 each when it is done, and waits for a line before the next."""
 import sys
 
