@@ -4,20 +4,15 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"io"
 	"net"
 	"reflect"
 	"slices"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.mongodb.org/mongo-driver/v2/event"
 	"go.mongodb.org/mongo-driver/v2/mongo/address"
 	mongo "go.mongodb.org/mongo-driver/v2/x/mongo/driver"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/mnet"
-	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
 )
 
 // packet writes a message of an operation code, whose document follows head.
@@ -128,95 +123,5 @@ func TestAnsweredHandshakes(t *testing.T) {
 		if c.answered && (op.Op != "remote error" || innermostCommand(err) == nil) {
 			t.Errorf("%s: %#v", c.why, op)
 		}
-	}
-}
-
-// TestHandshakesAreHandled: one that waits for a handshake comes back with the
-// event that says so, and not before.
-func TestHandshakesAreHandled(t *testing.T) {
-	const here, there = "a:1", "b:2"
-	failure := errors.New("refused")
-	closed := func(address, reason string, err error) *event.PoolEvent {
-		return &event.PoolEvent{Type: event.ConnectionClosed, Address: address, Reason: reason, Error: err}
-	}
-	for _, row := range []struct {
-		reason string
-		event  *event.PoolEvent
-		want   bool
-	}{
-		{"the connection is closed", closed(here, event.ReasonError, failure), true},
-		{"its error was made anew", closed(here, event.ReasonError, errors.New("refused")), true},
-		{"another one failed otherwise", closed(here, event.ReasonError, errors.New("cut")), false},
-		{"one to another server", closed(there, event.ReasonError, failure), false},
-		{"an idle one was closed", closed(here, event.ReasonIdle, nil), false},
-		{"it was closed when the pool was cleared", closed(here, event.ReasonStale, nil), true},
-		{"it was closed with the pool", closed(here, event.ReasonPoolClosed, nil), true},
-		{"the pool was closed", &event.PoolEvent{Type: event.ConnectionPoolClosed, Address: here}, true},
-		{"the pool of another server was closed", &event.PoolEvent{Type: event.ConnectionPoolClosed, Address: there}, false},
-		{"the check-out failed, which is told before the topology handles it",
-			&event.PoolEvent{Type: event.ConnectionCheckOutFailed, Address: here, Error: failure}, false},
-		{"the pool was cleared, but the check is not cancelled yet",
-			&event.PoolEvent{Type: event.ConnectionPoolCleared, Address: here, Error: failure}, false},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			h := newHandshakes()
-			w, begun := h.watch(here), time.Now()
-			waits := background(func() { h.handled(t.Context(), w, failure) })
-			if !waits() {
-				t.Errorf("%s: it does not wait", row.reason)
-			}
-			h.event(row.event)
-			if waits() == row.want {
-				t.Errorf("%s: handled %t", row.reason, !row.want)
-			}
-			for waits() {
-				time.Sleep(handling / 8)
-			}
-			if took := time.Since(begun); took > handling {
-				t.Errorf("%s: it took %v", row.reason, took)
-			}
-			h.end(w)
-			if len(h.watches) != 0 {
-				t.Errorf("%s: a watch is left", row.reason)
-			}
-		})
-	}
-}
-
-// A check-out fails after its connection is told to be closed.
-func TestCheckOutsFailAfterTheirConnectionsClose(t *testing.T) {
-	failed := topology.ConnectionError{Wrapped: io.EOF}
-	for _, row := range []struct {
-		reason string
-		err    error
-		watch  string
-		event  *event.PoolEvent // that has to come first, if any
-	}{
-		{"nothing was wrong with a connection", topology.ErrPoolClosed, "a:1", nil},
-		{"no error is told", nil, "a:1", nil},
-		{"no one watches", failed, "b:1", nil},
-		{"the connection is closed", failed, "a:1", &event.PoolEvent{Type: event.ConnectionClosed, Address: "a:1", Error: failed}},
-		{"the pool is closed", failed, "a:1", &event.PoolEvent{Type: event.ConnectionPoolClosed, Address: "a:1"}},
-		{"nothing is told: only for a while", failed, "a:1", &event.PoolEvent{}},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			h := newHandshakes()
-			h.watch(row.watch)
-			waits := background(func() { h.closed("a:1", row.err) })
-			h.event(&event.PoolEvent{Type: event.ConnectionClosed, Address: "a:1", Error: io.ErrUnexpectedEOF})
-			if waits() != (row.event != nil) {
-				t.Errorf("%s: it waits: %t", row.reason, row.event == nil)
-			}
-			if row.event == nil {
-				return
-			}
-			h.event(row.event)
-			if row.event.Type == "" {
-				time.Sleep(handling)
-			}
-			if waits() {
-				t.Errorf("%s: it waits for long", row.reason)
-			}
-		})
 	}
 }
