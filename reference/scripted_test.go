@@ -1,11 +1,8 @@
 package reference
 
 import (
-	"bytes"
 	"context"
-	"encoding/binary"
 	"fmt"
-	"io"
 	"net"
 	"runtime/debug"
 	"slices"
@@ -14,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/unified-test-runner/utr/embedded/wire"
 	"github.com/unified-test-runner/utr/engine/enginekit"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
@@ -42,7 +40,6 @@ type step struct {
 	reply bson.D // nil: {ok: 1} and what the command needs
 	close bool   // close the connection instead
 	wait  time.Duration
-	raw   []byte // bytes instead of a message
 }
 
 // received is a command, with the moment at which it came.
@@ -158,58 +155,40 @@ func (s *scripted) hello(member int) bson.D {
 func (s *scripted) serve(member int, c net.Conn) {
 	defer func() { _ = c.Close() }()
 	for greeted := false; ; greeted = true {
-		head := make([]byte, 16)
-		if _, err := io.ReadFull(c, head); err != nil {
+		h, body, err := wire.ReadMessage(c)
+		if err != nil {
 			return
 		}
-		rest := make([]byte, int(binary.LittleEndian.Uint32(head))-16)
-		if _, err := io.ReadFull(c, rest); err != nil {
+		m, err := sentBy(h, body)
+		if err != nil {
 			return
 		}
-		id, opcode, flags := binary.LittleEndian.Uint32(head[4:]), binary.LittleEndian.Uint32(head[12:]), uint32(0)
-		if opcode == query { // the first hello
-			_, after, _ := bytes.Cut(rest[4:], []byte{0})
-			rest = after[8:]
-		} else {
-			flags, rest = binary.LittleEndian.Uint32(rest), rest[5:]
-		}
-		body := bson.Raw(rest)
-		if !greeted || opcode == msg && body.Index(0).Key() == "hello" {
+		if !greeted || m.opcode == wire.OpMsg && m.name() == "hello" {
 			s.mu.Lock()
-			s.first = append(s.first, body)
+			s.first = append(s.first, m.body)
 			s.mu.Unlock()
 		}
-		name := body.Index(0).Key()
-		answer := func() bool { return s.answer(member, c, id, name, body, flags) }
-		if strings.EqualFold(name, "hello") || strings.EqualFold(name, "isMaster") {
-			answer = func() bool { return s.stream(member, c, id, opcode, flags, body) }
+		answer := s.answer
+		if strings.EqualFold(m.name(), "hello") || strings.EqualFold(m.name(), "isMaster") {
+			answer = s.stream
 		}
-		if !answer() {
+		if !answer(member, c, h.RequestID, m) {
 			return
 		}
 	}
 }
 
 // stream answers hello, again and again if the client takes more to come.
-func (s *scripted) stream(member int, c net.Conn, id, opcode, flags uint32, body bson.Raw) bool {
-	await, awaits := enginekit.Integer(body.Lookup("maxAwaitTimeMS"))
+func (s *scripted) stream(member int, c net.Conn, id int32, m sent) bool {
+	await, awaits := enginekit.Integer(m.body.Lookup("maxAwaitTimeMS"))
+	exhausts := awaits && m.flags&uint32(wire.ExhaustAllowed) != 0
 	for {
 		wait := step{wait: time.Duration(await) * time.Millisecond}
 		if st, ok := s.next(member, map[bool]string{true: "await", false: "hello"}[awaits]); ok {
 			wait = st
 		}
-		if !s.pause(wait) {
-			return false
-		}
-		exhaust := uint32(0)
-		if awaits && flags&(1<<16) != 0 {
-			exhaust = 1 << 1
-		}
-		if !s.write(c, id, opcode, exhaust, s.hello(member)) {
-			return false
-		}
-		if exhaust == 0 {
-			return true
+		if !s.pause(wait) || !s.write(c, id, m.opcode, exhausts, s.hello(member)) || !exhausts {
+			return !wait.close && !exhausts
 		}
 	}
 }
@@ -239,41 +218,37 @@ func (s *scripted) next(member int, name string) (step, bool) {
 }
 
 // answer answers a command. What is unacknowledged has no reply.
-func (s *scripted) answer(member int, c net.Conn, id uint32, name string, body bson.Raw, flags uint32) bool {
+func (s *scripted) answer(member int, c net.Conn, id int32, m sent) bool {
 	s.mu.Lock()
-	s.seen = append(s.seen, received{name, body, member, c, time.Now(), time.Now()})
+	s.seen = append(s.seen, received{m.name(), m.body, member, c, time.Now(), time.Now()})
 	n := len(s.seen)
 	s.mu.Unlock()
-	st, _ := s.next(member, name)
+	st, _ := s.next(member, m.name())
 	stays := s.pause(st)
 	s.mu.Lock()
 	s.seen[n-1].after = time.Now()
 	s.mu.Unlock()
-	if !stays || flags&(1<<1) != 0 {
+	if !stays || m.flags&uint32(wire.MoreToCome) != 0 {
 		return stays
-	}
-	if st.raw != nil {
-		_, err := c.Write(st.raw)
-		return err == nil
 	}
 	reply := st.reply
 	if reply == nil {
 		reply = d("ok", 1.0)
 	}
-	reply = append(reply[:len(reply):len(reply)], defaults(name, body, reply)...)
+	reply = append(reply[:len(reply):len(reply)], defaults(m.name(), m.body, reply)...)
 	if s.kind != "single" {
 		at := bson.Timestamp{T: uint32(n), I: 1}
 		reply = append(reply, d("operationTime", at, "$clusterTime", d("clusterTime", at))...)
 	}
-	return s.write(c, id, msg, 0, reply)
+	return s.write(c, id, m.opcode, false, reply)
 }
 
 // defaults are the fields that a successful reply needs.
 func defaults(name string, body bson.Raw, reply bson.D) bson.D {
-	for _, e := range reply {
-		if e.Key == "errmsg" || e.Key == "cursor" || e.Key == "n" || e.Key == "values" || e.Key == "databases" {
-			return nil
-		}
+	if slices.ContainsFunc(reply, func(e bson.E) bool {
+		return slices.Contains([]string{"errmsg", "cursor", "n", "values", "databases"}, e.Key)
+	}) {
+		return nil
 	}
 	coll, _ := body.Index(0).Value().StringValueOK()
 	db, _ := body.Lookup("$db").StringValueOK()
@@ -284,17 +259,10 @@ func defaults(name string, body bson.Raw, reply bson.D) bson.D {
 		return cursorOf("nextBatch", 0, db+"."+coll)
 	case "bulkWrite":
 		return append(cursorOf("firstBatch", 0, "admin.$cmd.bulkWrite"), bson.E{Key: "nInserted", Value: 1})
-	case "saslStart":
-		return d("conversationId", 1, "done", true, "payload", bson.Binary{})
-	case "count", "insert", "delete":
-		return d("n", int32(1))
-	case "update":
-		return d("n", int32(1), "nModified", int32(1))
 	}
-	if list, ok := map[string]string{"distinct": "values", "listDatabases": "databases", "mapReduce": "results"}[name]; ok {
-		return d(list, bson.A{})
-	}
-	return nil
+	return map[string]bson.D{"saslStart": d("conversationId", 1, "done", true, "payload", bson.Binary{}), "distinct": d("values", bson.A{}),
+		"listDatabases": d("databases", bson.A{}), "mapReduce": d("results", bson.A{}), "count": d("n", int32(1)), "insert": d("n", int32(1)),
+		"delete": d("n", int32(1)), "update": d("n", int32(1), "nModified", int32(1))}[name]
 }
 
 // cursorOf is the field of a reply that has a cursor in it.
@@ -306,16 +274,11 @@ func cursorOf(batch string, id int64, ns string, docs ...bson.D) bson.D {
 	return d("cursor", d("id", id, "ns", ns, batch, a))
 }
 
-func (s *scripted) write(c net.Conn, id, opcode, flags uint32, reply bson.D) bool {
-	head := make([]byte, 5)
-	if opcode == query {
-		opcode, head = 1, make([]byte, 20)
-		head[16] = 1
-	} else {
-		binary.LittleEndian.PutUint32(head, flags)
+func (s *scripted) write(c net.Conn, id int32, opcode wire.OpCode, more bool, reply bson.D) bool {
+	m := wire.AppendMsg(nil, 0, id, map[bool]wire.Flags{true: wire.MoreToCome}[more], raw(s.t, reply))
+	if opcode == wire.OpQuery { // the first hello
+		m = wire.AppendReply(nil, 0, id, 0, 0, raw(s.t, reply))
 	}
-	m := packet(s.t, opcode, head, reply)
-	binary.LittleEndian.PutUint32(m[8:], id)
 	_, err := c.Write(m)
 	return err == nil
 }

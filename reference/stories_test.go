@@ -14,7 +14,6 @@ func tell(t *testing.T, stories []story) {
 		t.Run(st.why, func(t *testing.T) {
 			t.Parallel()
 			if got := st.play(t); got != st.want {
-				println("GOT|" + st.why + "|" + got)
 				t.Errorf("%s: %s of %s:\ngot  %s\nwant %s", st.set, st.reply, st.do, got, st.want)
 			}
 		})

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
+	"github.com/unified-test-runner/utr/internal/testkit"
 	_ "github.com/unified-test-runner/utr/internal/wire42" // labels by code need a server before 4.4
 	"github.com/unified-test-runner/utr/reference/retry"
 	"github.com/unified-test-runner/utr/result"
@@ -65,85 +67,68 @@ var letters = map[string]string{"o": labelOverloaded, "r": labelRetryable, "w": 
 	"t": labelTransient, "u": labelUnknownCommit, "c": labelResumable}
 
 func labelsOf(word string) (out []string) {
-	for _, letter := range strings.Split(word, "") {
-		out = append(out, letters[letter])
+	for _, letter := range word {
+		out = append(out, letters[string(letter)])
 	}
 	return out
 }
 
+var stepForm = regexp.MustCompile(`^(?:([\d.]+[a-z]+)\+)?(\w+)(?::([^/*]*))?(?:/(\w+))?(?:\*(\d+))?$`)
+
 // stepsOf reads steps such as 91/w, overload*2, close, concern:91/w, write:11000,
-// 50ms (which is answered late), ok, and cursor:7, each with a factor if need be.
+// 50ms+ok (which is answered late), and cursor:7, each with a factor if need be.
 func stepsOf(t testing.TB, text string) (out []step) {
-	for _, word := range strings.Split(text, ",") {
-		word, factor, repeated := strings.Cut(word, "*")
-		n := 1
-		if repeated {
-			n, _ = strconv.Atoi(factor)
+	number := func(text string) int { n, _ := strconv.Atoi(text); return n }
+	for word := range strings.SplitSeq(text, ",") {
+		m := stepForm.FindStringSubmatch(word)
+		if m == nil {
+			t.Fatalf("%q is not a step", word)
 		}
-		var s step
-		if wait, rest, waits := strings.Cut(word, "+"); waits {
-			s.wait, _ = time.ParseDuration(wait)
-			word = rest
-		}
-		what, more, _ := strings.Cut(word, ":")
-		of, labels, labelled := strings.Cut(more, "/")
-		if more == "" {
-			what, labels, labelled = strings.Cut(what, "/")
-		}
-		number, _ := strconv.Atoi(of)
-		switch what {
-		case "ok":
-		case "close":
-			s.close = true
+		s, of := step{close: m[2] == "close"}, m[3]
+		s.wait, _ = time.ParseDuration(m[1])
+		switch m[2] {
+		case "ok", "close":
 		case "overload":
 			s.reply = fails(462, labelOverloaded, labelRetryable).reply
 			if long, is := strings.CutSuffix(of, "L"); is {
-				n, _ := strconv.ParseInt(long, 10, 64)
-				s.reply = append(s.reply, bson.E{Key: "baseBackoffMS", Value: n})
-			} else if more != "" {
-				s.reply = append(s.reply, bson.E{Key: "baseBackoffMS", Value: int32(number)})
+				s.reply = append(s.reply, bson.E{Key: "baseBackoffMS", Value: int64(number(long))})
+			} else if of != "" {
+				s.reply = append(s.reply, bson.E{Key: "baseBackoffMS", Value: int32(number(of))})
 			}
 		case "concern":
-			of, message, _ := strings.Cut(of, ":")
-			number, _ := strconv.Atoi(of)
-			s.reply = d("ok", 1.0, "n", int32(1), "value", nil, "writeConcernError", d("code", int32(number), "errmsg",
+			code, message, _ := strings.Cut(of, ":")
+			s.reply = d("ok", 1.0, "n", int32(1), "value", nil, "writeConcernError", d("code", int32(number(code)), "errmsg",
 				strings.ReplaceAll(cmp.Or(message, "scripted concern"), "-", " ")))
 		case "write": // perhaps with a write concern error beside it
-			of, concern, both := strings.Cut(of, "&")
-			number, _ := strconv.Atoi(of)
-			s.reply = d("ok", 1.0, "n", int32(0), "writeErrors", bson.A{d("index", 0, "code", int32(number), "errmsg", "scripted write")})
+			code, concern, both := strings.Cut(of, "&")
+			s.reply = d("ok", 1.0, "n", int32(0), "writeErrors", bson.A{d("index", 0, "code", int32(number(code)), "errmsg", "scripted write")})
 			if both {
-				number, _ := strconv.Atoi(concern)
-				s.reply = append(s.reply, bson.E{Key: "writeConcernError", Value: d("code", int32(number), "errmsg", "scripted concern")})
+				s.reply = append(s.reply, bson.E{Key: "writeConcernError", Value: d("code", int32(number(concern)), "errmsg", "scripted concern")})
 			}
 		case "bulk", "bulkbad": // so many writes are done, and then one is not
 			var docs []bson.D
-			for i := range number {
+			for i := range number(of) {
 				docs = append(docs, d("ok", 1.0, "idx", i, "n", 1))
 			}
-			if what == "bulkbad" {
-				docs = append(docs, d("ok", 0.0, "idx", number, "code", 11000, "errmsg", "twice"))
+			if m[2] == "bulkbad" {
+				docs = append(docs, d("ok", 0.0, "idx", number(of), "code", 11000, "errmsg", "twice"))
 			}
-			s.reply = append(d("ok", 1.0, "nInserted", number), cursorOf("firstBatch", 0, "admin.$cmd.bulkWrite", docs...)...)
+			s.reply = append(d("ok", 1.0, "nInserted", number(of)), cursorOf("firstBatch", 0, "admin.$cmd.bulkWrite", docs...)...)
 		case "empty":
-			s.reply = append(d("ok", 1.0), cursorOf("firstBatch", int64(number), "db.coll")...)
+			s.reply = append(d("ok", 1.0), cursorOf("firstBatch", int64(number(of)), "db.coll")...)
 		case "cursor", "batch":
-			s.reply = append(d("ok", 1.0), cursorOf(map[string]string{"cursor": "firstBatch", "batch": "nextBatch"}[what], int64(number), "db.coll",
-				d("_id", d("_data", fmt.Sprint("token", number))))...)
+			s.reply = append(d("ok", 1.0), cursorOf(map[string]string{"cursor": "firstBatch", "batch": "nextBatch"}[m[2]], int64(number(of)),
+				"db.coll", d("_id", d("_data", "token"+of)))...)
 		default:
-			code, err := strconv.Atoi(what)
-			if err != nil {
-				t.Fatalf("%q is not a step", word)
-			}
-			s.reply = fails(int32(code)).reply
-			if more != "" {
+			s.reply = fails(int32(number(m[2]))).reply
+			if of != "" {
 				s.reply[1].Value = strings.ReplaceAll(of, "-", " ")
 			}
 		}
-		if labelled {
-			s.reply = append(s.reply, bson.E{Key: "errorLabels", Value: labelsOf(labels)})
+		if m[4] != "" {
+			s.reply = append(s.reply, bson.E{Key: "errorLabels", Value: labelsOf(m[4])})
 		}
-		out = append(out, slices.Repeat([]step{s}, n)...)
+		out = append(out, slices.Repeat([]step{s}, max(number(m[5]), 1))...)
 	}
 	return out
 }
@@ -151,10 +136,10 @@ func stepsOf(t testing.TB, text string) (out []step) {
 // errorInWords gives an error as stories have it: its code or kind, and its
 // labels in the order in which it has them.
 func errorInWords(e *result.Error) string {
-	if e == nil {
+	switch {
+	case e == nil:
 		return ""
-	}
-	if e.Unsupported != "" {
+	case e.Unsupported != "":
 		return " !unsupported"
 	}
 	word := e.Kind
@@ -183,113 +168,66 @@ func errorInWords(e *result.Error) string {
 	return " !" + strings.ReplaceAll(word, " ", "-")
 }
 
+// ownWords are the words of a story's set that are not options of the connection
+// string.
+var ownWords = strings.Fields("single replicaset sharded load-balanced members jitter wire batch policy bucket backoff heartbeat events api user " +
+	"untimed message delays rules results show callback inside pass")
+
 // play tells a story. What it returns is to be what the story wants.
 func (st story) play(t *testing.T) (told string) {
 	t.Helper()
-	var o Options
-	entity := d()
-	kind, policy, show, callback, members := "replicaset", "", []string(nil), (*result.Error)(nil), 0
-	var uri []string
-	var more func(result.Outcome) string
-	jitter, pass, wire, batch, bucket, untimed, happened, inside := 1.0, time.Duration(0), 25, 100000, 0, false, false, "@insert"
-	for _, word := range strings.Fields(st.set) {
+	set, kind, entity, userInfo, uri := map[string]string{}, "replicaset", d(), "", []string(nil)
+	for word := range strings.FieldsSeq(st.set) {
 		key, value, _ := strings.Cut(word, "=")
-		number, _ := strconv.Atoi(value)
-		switch key {
-		case "single", "replicaset", "sharded", "load-balanced":
-			kind = key
-		case "members":
-			members = number
-		case "jitter":
-			jitter, _ = strconv.ParseFloat(value, 64)
-		case "wire":
-			wire = number
-		case "batch":
-			batch = number
-		case "policy":
-			policy = value
-		case "bucket":
-			bucket = number
-		case "backoff":
-			o.Backoff = Backoff(value)
-		case "heartbeat":
-			o.Heartbeat, _ = time.ParseDuration(value)
-		case "events":
-			happened = true
-		case "api": // its fields, as JSON without braces
-			entity = d("serverApi", parsed(t, "{"+value+"}"))
-		case "user":
-			uri = append(uri, "authMechanism=PLAIN")
-		case "untimed":
-			untimed = true
-		case "message":
-			more = func(out result.Outcome) string {
-				if out.Err == nil {
-					return ""
-				}
-				return ": " + out.Err.Message
-			}
-		case "delays":
-			more = delaysOf
-		case "rules":
-			more = rulesOf
-		case "results":
-			more = resultsOf
-		case "show":
-			show = strings.Split(value, ",")
-		case "callback":
-			callback = &result.Error{Message: "mine", Kind: "mine"}
-			if code, labels, ok := strings.Cut(value, "/"); ok {
-				n, _ := strconv.Atoi(code)
-				callback = &result.Error{Message: "mine", Kind: "server", Code: int32(n), HasCode: true, Labels: labelsOf(labels)}
-			}
-		case "inside": // what the callback of withTransaction does
-			inside = value
-		case "pass":
-			pass, _ = time.ParseDuration(value)
-		default:
+		if !slices.Contains(ownWords, key) {
 			uri = append(uri, word)
+		} else if set[key] = value; slices.Contains(ownWords[:4], key) {
+			kind = key
 		}
 	}
-	if members == 0 {
-		members = map[string]int{"sharded": 2}[kind]
+	has := func(key string) bool { _, ok := set[key]; return ok }
+	number := func(key, other string) float64 { n, _ := strconv.ParseFloat(cmp.Or(set[key], other), 64); return n }
+	wait := func(key string) time.Duration { d, _ := time.ParseDuration(set[key]); return d }
+	if has("api") { // its fields, as JSON without braces
+		entity = d("serverApi", parsed(t, "{"+set["api"]+"}"))
+	}
+	if has("user") {
+		userInfo, uri = "user:password@", append(uri, "authMechanism=PLAIN")
+	}
+	var callback *result.Error
+	if code, labels, _ := strings.Cut(set["callback"], "/"); code == "mine" {
+		callback = &result.Error{Message: "mine", Kind: "mine"}
+	} else if n, _ := strconv.Atoi(code); n > 0 {
+		callback = &result.Error{Message: "mine", Kind: "server", Code: int32(n), HasCode: true, Labels: labelsOf(labels)}
 	}
 	synctest.Test(t, func(t *testing.T) {
-		s := script(t, kind, members)
-		s.wire, s.batch = int32(wire), int32(batch)
-		for _, word := range strings.Fields(st.reply) {
+		s := script(t, kind, int(number("members", map[string]string{"sharded": "2"}[kind])))
+		s.wire, s.batch = int32(number("wire", "25")), int32(number("batch", "100000"))
+		for word := range strings.FieldsSeq(st.reply) {
 			command, steps, _ := strings.Cut(word, "=")
 			s.on(strings.ReplaceAll(command, ":", " "), stepsOf(t, steps)...)
 		}
-		o.Policy, o.dial, o.Random = policy, s.dial, func() float64 { return jitter }
-		e, err := New(o)
-		if err != nil {
-			t.Fatal(err)
+		e, err := New(Options{Policy: set["policy"], Backoff: Backoff(set["backoff"]), Heartbeat: wait("heartbeat"), dial: s.dial,
+			Random: func() float64 { return number("jitter", "1") }})
+		testkit.Check(t, err)
+		if has("bucket") {
+			e.(*driver).policy.Overload.Bucket.Capacity = retry.Tokens(number("bucket", "")) * retry.Token
 		}
-		if bucket > 0 {
-			e.(*driver).policy.Overload.Bucket.Capacity = retry.Tokens(bucket) * retry.Token
-		}
-		address := s.uri(uri...)
-		if slices.Contains(uri, "authMechanism=PLAIN") {
-			address = strings.Replace(address, "//", "//user:password@", 1)
-		}
-		b := openOn(t, e, address, entity)
+		b := openOn(t, e, strings.Replace(s.uri(uri...), "//", "//"+userInfo, 1), entity)
 		if strings.Contains(st.do, "@") || strings.Contains(st.do, "start") || strings.Contains(st.do, "withTransaction") {
 			b.entity("session", "session", d("client", "client"))
 		}
 		b.callback = func() *result.Error {
 			var out result.Outcome
-			for _, op := range strings.Split(inside, ",") {
+			for op := range strings.SplitSeq(cmp.Or(set["inside"], "@insert"), ",") {
 				out = b.perform(op)
 			}
-			if time.Sleep(pass); callback != nil {
-				return callback
-			}
-			return out.Err
+			time.Sleep(wait("pass"))
+			return cmp.Or(callback, out.Err)
 		}
-		at, events, marks := 0, 0, []int(nil)
+		at, events, marks, concurrent := 0, 0, []int(nil), strings.Contains(st.do, "~")
 		var background sync.WaitGroup
-		for _, op := range strings.Split(st.do, "; ") {
+		for op := range strings.SplitSeq(st.do, "; ") {
 			begun := time.Now()
 			if later, ok := strings.CutPrefix(op, "~"); ok {
 				background.Go(func() { b.perform(later) })
@@ -297,37 +235,34 @@ func (st story) play(t *testing.T) (told string) {
 				continue
 			}
 			out := b.perform(op)
-			told += s.transcript(&at, begun, show, untimed) + errorInWords(out.Err)
+			told += s.transcript(&at, begun, strings.Split(set["show"], ","), has("untimed")) + errorInWords(out.Err)
 			synctest.Wait()
 			marks = append(marks, len(b.events("client")))
-			if more != nil {
-				told += more(out)
+			for word, more := range map[string]func(result.Outcome) string{"message": messageOf, "delays": delaysOf, "rules": rulesOf, "results": resultsOf} {
+				if has(word) {
+					told += more(out)
+				}
 			}
-			if !strings.Contains(st.do, "~") {
+			if !concurrent {
 				events = b.verify(events, out, strings.Contains(op, "withTransaction"))
 			}
 		}
-		if strings.Contains(st.do, "~") {
+		if concurrent {
 			s.cut()
 			background.Wait()
 		}
-		if happened {
-			if err := b.Close(t.Context(), "client"); err != nil {
-				t.Error(err)
-			}
+		if has("events") {
+			testkit.Check(t, b.Close(t.Context(), "client"))
 			told += ":" + b.happened(marks)
 		}
 		s.mu.Lock()
-		first := slices.Clone(s.first)
-		s.mu.Unlock()
-		if len(first) == 0 {
+		defer s.mu.Unlock()
+		if len(s.first) == 0 {
 			t.Error("nobody said hello")
 		}
-		for _, hello := range first {
-			want := map[string]string{"": `"2"`, "client-backpressure@2025-12": "true"}[policy]
-			if got := hello.Lookup("backpressure").String(); got != want {
-				t.Errorf("a handshake under %q has backpressure %s, want %s", policy, got, want)
-			}
+		for _, hello := range s.first {
+			testkit.Equal(t, "backpressure in a handshake", hello.Lookup("backpressure"),
+				map[string]string{"": `"2"`, "client-backpressure@2025-12": "true"}[set["policy"]])
 		}
 	})
 	return strings.TrimSpace(told)
@@ -359,9 +294,7 @@ func parsed(t testing.TB, json string) (out bson.D) {
 	if json == "" {
 		return nil
 	}
-	if err := bson.UnmarshalExtJSON([]byte(json), false, &out); err != nil {
-		t.Fatalf("%s: %v", json, err)
-	}
+	testkit.Check(t, bson.UnmarshalExtJSON([]byte(json), false, &out))
 	return out
 }
 
@@ -369,45 +302,55 @@ func parsed(t testing.TB, json string) (out bson.D) {
 func (s *scripted) transcript(at *int, begun time.Time, show []string, untimed bool) (out string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for *at < len(s.seen) {
-		r := s.seen[*at]
-		if wait := r.at.Sub(begun).Round(time.Millisecond); wait > 0 && !untimed {
+	pause := func(until time.Time) {
+		if wait := until.Sub(begun).Round(time.Millisecond); wait > 0 && !untimed {
 			out += " " + wait.String()
 		}
+	}
+	for ; *at < len(s.seen); *at++ {
+		r := s.seen[*at]
+		pause(r.at)
 		begun = r.after
 		out += " " + strings.TrimSuffix(r.name, "Transaction")
 		for _, path := range show {
-			value := "-"
-			if path == "member" {
-				value = fmt.Sprint(r.member)
-			} else if path == "place" { // by order of appearance
-				value = fmt.Sprint(slices.IndexFunc(s.seen, func(o received) bool { return o.member == r.member }))
-			} else if path == "session" {
-				value = fmt.Sprint(slices.IndexFunc(s.seen, func(o received) bool { return o.body.Lookup("lsid").Equal(r.body.Lookup("lsid")) }))
-			} else if path == "conn" {
-				value = fmt.Sprint(slices.IndexFunc(s.seen, func(o received) bool { return o.conn == r.conn }))
-			} else if path, asks := strings.CutSuffix(path, "?"); asks {
-				if _, err := r.body.LookupErr(strings.Split(path, ".")...); err == nil {
-					value = "yes"
-				}
-			} else if v, err := r.body.LookupErr(strings.Split(path, ".")...); err == nil {
-				if n, ok := enginekit.Integer(v); ok {
-					value = fmt.Sprint(n)
-				} else if a, ok := v.ArrayOK(); ok {
-					values, _ := a.Values()
-					value = fmt.Sprintf("[%d]", len(values))
-				} else {
-					value = strings.Trim(v.String(), `"`)
-				}
+			if path != "" {
+				out += "/" + s.shown(r, path)
 			}
-			out += "/" + value
 		}
-		*at++
 	}
-	if wait := time.Since(begun).Round(time.Millisecond); wait > 0 && !untimed {
-		out += " " + wait.String()
-	}
+	pause(time.Now())
 	return out
+}
+
+// shown gives a field of a command; of some, the number of the first command that
+// had the same.
+func (s *scripted) shown(r received, path string) string {
+	first := func(same func(received) bool) string { return fmt.Sprint(slices.IndexFunc(s.seen, same)) }
+	switch path {
+	case "member":
+		return fmt.Sprint(r.member)
+	case "place":
+		return first(func(o received) bool { return o.member == r.member })
+	case "session":
+		return first(func(o received) bool { return o.body.Lookup("lsid").Equal(r.body.Lookup("lsid")) })
+	case "conn":
+		return first(func(o received) bool { return o.conn == r.conn })
+	}
+	path, asks := strings.CutSuffix(path, "?")
+	v, err := r.body.LookupErr(strings.Split(path, ".")...)
+	n, number := enginekit.Integer(v)
+	switch {
+	case err != nil:
+		return "-"
+	case asks:
+		return "yes"
+	case number:
+		return fmt.Sprint(n)
+	case v.Type == bson.TypeArray:
+		values, _ := v.Array().Values()
+		return fmt.Sprintf("[%d]", len(values))
+	}
+	return strings.Trim(v.String(), `"`)
 }
 
 // happened gives the events of commands, connections, pools, and until the client
@@ -431,6 +374,13 @@ func (b *bench) happened(marks []int) (told string) {
 		}
 	}
 	return told
+}
+
+func messageOf(out result.Outcome) string {
+	if out.Err == nil {
+		return ""
+	}
+	return ": " + out.Err.Message
 }
 
 // delaysOf gives the delays that were decided, in milliseconds.
@@ -477,49 +427,47 @@ func resultsOf(out result.Outcome) string {
 // says which server it comes from. It gives the number of events.
 func (b *bench) verify(from int, out result.Outcome, again bool) int {
 	b.t.Helper()
-	events := b.events("client")
-	open, seen := map[int64]result.Event{}, map[int64]bool{}
-	numbers := map[string]result.Event{}
-	addresses := map[string]bool{}
+	events, open, seen := b.events("client"), map[int64]int64{}, map[int64]bool{}
+	numbers, addresses := map[string]*result.CommandEvent{}, map[string]bool{}
+	fail := func(e result.Event, what string) { b.t.Errorf("%s: %+v: %+v", what, e, e.Command) }
 	for i, e := range events[from:] {
 		if e.Sequence != int64(from+i+1) {
-			b.t.Errorf("event %d has number %d", from+i+1, e.Sequence)
+			fail(e, "another number")
 		}
-		if e.Command == nil {
+		c := e.Command
+		if c == nil {
 			continue
 		}
-		id := e.Command.RequestID
 		if e.Type != result.CommandStarted {
-			if open[id].Command == nil || open[id].Command.OperationID != e.Command.OperationID {
-				b.t.Errorf("%s ends, and was not begun", e.Command.CommandName)
+			if operation, begun := open[c.RequestID]; !begun || operation != c.OperationID {
+				fail(e, "it ends, and was not begun")
 			}
-			if f := e.Command.Failure; e.Type == result.CommandFailed && (out.Err == nil || f == nil || f.Code == out.Err.Code) ||
+			if e.Type == result.CommandFailed && (out.Err == nil || c.Failure == nil || c.Failure.Code == out.Err.Code) ||
 				out.Err != nil && len(out.Err.WriteConcernErrors)+len(out.Err.WriteErrors) > 0 {
 				addresses[e.Address] = true
 			}
-			delete(open, id)
+			delete(open, c.RequestID)
 			continue
 		}
-		if seen[id] {
-			b.t.Errorf("%s has the requestId of another command", e.Command.CommandName)
+		if seen[c.RequestID] {
+			fail(e, "the requestId of another command")
 		}
-		open[id], seen[id] = e, true
-		number, err := e.Command.Command.LookupErr("txnNumber")
-		if err != nil {
+		open[c.RequestID], seen[c.RequestID] = c.OperationID, true
+		number := c.Command.Lookup("txnNumber")
+		if number.Type == 0 {
 			continue
 		}
-		if number.Type != bson.TypeInt64 || number.Int64() < 1 {
-			b.t.Errorf("the number %v", number)
+		if n, ok := number.Int64OK(); !ok || n < 1 {
+			fail(e, "no number of a transaction")
 		}
-		key := e.Command.CommandName + number.String()
-		if before, ok := numbers[key]; ok && (before.Command.OperationID != e.Command.OperationID && !again ||
-			!before.Command.Command.Lookup("lsid").Equal(e.Command.Command.Lookup("lsid"))) {
-			b.t.Errorf("attempts of one write differ: %v, %v", before, e)
+		key := c.CommandName + number.String()
+		if before, ok := numbers[key]; ok && (before.OperationID != c.OperationID && !again || !before.Command.Lookup("lsid").Equal(c.Command.Lookup("lsid"))) {
+			fail(e, "attempts of one write differ")
 		}
-		numbers[key] = e
+		numbers[key] = c
 	}
 	if len(open) > 0 {
-		b.t.Errorf("%v did not end", slices.Collect(maps.Keys(open)))
+		b.t.Errorf("%v did not end", open)
 	}
 	if out.Err != nil && out.Err.Server != "" && len(addresses) > 0 && !addresses[out.Err.Server] {
 		b.t.Errorf("the error is said to come from %s, it was %v", out.Err.Server, addresses)
