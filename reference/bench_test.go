@@ -27,53 +27,35 @@ type bench struct {
 func open(t testing.TB, uri string, o Options, client bson.D) *bench {
 	t.Helper()
 	e, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	return openOn(t, e, uri, client)
 }
 
 func openOn(t testing.TB, e engine.Engine, uri string, client bson.D) *bench {
 	t.Helper()
 	test, err := e.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	b := &bench{test, t, uri, nil}
 	t.Cleanup(func() {
-		if err := test.End(testkit.Context(t)); err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, test.End(testkit.Context(t)))
 		_ = e.Close()
 	})
-	b.client("", client)
+	b.entity("client", "client", client)
+	b.entity("database", "database", d("client", "client", "databaseName", "db"))
+	b.entity("collection", "collection", d("database", "database", "collectionName", "coll"))
+	b.entity("bucket", "bucket", d("database", "database"))
 	return b
-}
-
-// client opens a client and what belongs to it. Their names begin with prefix.
-func (b *bench) client(prefix string, options bson.D) {
-	b.t.Helper()
-	b.entity("client", prefix+"client", options)
-	b.entity("database", prefix+"database", d("client", prefix+"client", "databaseName", "db"))
-	b.entity("database", prefix+"admin", d("client", prefix+"client", "databaseName", "admin"))
-	b.entity("collection", prefix+"collection", d("database", prefix+"database", "collectionName", "coll"))
-	b.entity("bucket", prefix+"bucket", d("database", prefix+"database"))
 }
 
 func (b *bench) entity(kind, id string, options bson.D) {
 	b.t.Helper()
-	if err := b.Open(b.t.Context(), engine.Entity{Kind: kind, ID: id, URI: b.uri,
-		Options: raw(b.t, append(d("id", id), options...))}); err != nil {
-		b.t.Fatal(err)
-	}
+	testkit.Check(b.t, b.Open(b.t.Context(), engine.Entity{Kind: kind, ID: id, URI: b.uri, Options: raw(b.t, append(d("id", id), options...))}))
 }
 
 func raw(t testing.TB, v any) bson.Raw {
 	t.Helper()
 	r, err := bson.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	return r
 }
 
@@ -104,8 +86,6 @@ func (b *bench) must(object, name string, args bson.D) bson.RawValue {
 func (b *bench) events(client string) []result.Event {
 	b.t.Helper()
 	events, err := b.Events(b.t.Context(), client, 0, 0)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	testkit.Check(b.t, err)
 	return events
 }

@@ -2,12 +2,13 @@ package reference
 
 import (
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/reference/retry"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/event"
@@ -17,30 +18,31 @@ func TestOrderOfPoolEvents(t *testing.T) {
 	of := func(kind, reason string, id int64) *event.PoolEvent {
 		return &event.PoolEvent{Type: kind, Address: "a:1", ConnectionID: id, Reason: reason}
 	}
-	out, in, cleared := of(event.ConnectionCheckedOut, "", 1), of(event.ConnectionCheckedIn, "", 1), of(event.ConnectionPoolCleared, "", 0)
-	stale, failed := of(event.ConnectionClosed, event.ReasonStale, 1), of(event.ConnectionClosed, event.ReasonError, 1)
-	other := of(event.ConnectionClosed, event.ReasonStale, 2)
-	type list = []*event.PoolEvent
-	for _, row := range []struct {
-		reason      string
-		come, want  list
-		interrupted bool
-	}{
-		{"an interrupted connection is checked in first", list{out, cleared, stale, other, in}, list{out, cleared, other, in, stale}, false},
-		{"and known meanwhile", list{out, stale}, list{out}, true},
-		{"one that is checked in before does not matter", list{out, in, stale}, list{out, in, stale}, false},
-		{"one that is idle is closed at once", list{stale}, list{stale}, false},
-		{"one that failed, too", list{out, failed}, list{out, failed}, false},
-		{"it is told once", list{out, stale, in, out, in}, list{out, in, stale, out, in}, false},
+	words := map[string]*event.PoolEvent{"out": of(event.ConnectionCheckedOut, "", 1), "in": of(event.ConnectionCheckedIn, "", 1),
+		"cleared": of(event.ConnectionPoolCleared, "", 0), "stale": of(event.ConnectionClosed, event.ReasonStale, 1),
+		"failed": of(event.ConnectionClosed, event.ReasonError, 1), "other": of(event.ConnectionClosed, event.ReasonStale, 2)}
+	for _, row := range []struct{ reason, come, want string }{
+		{"an interrupted connection is checked in first", "out cleared stale other in", "out cleared other in stale"},
+		{"and known meanwhile", "out stale", "out interrupted"},
+		{"one that is checked in before does not matter", "out in stale", "out in stale"},
+		{"one that is idle is closed at once", "stale", "stale"},
+		{"one that failed, too", "out failed", "out failed"},
+		{"it is told once", "out stale in out in", "out in stale out in"},
 	} {
-		u := newInUse()
-		var got list
-		for _, e := range row.come {
-			got = append(got, u.order(e)...)
+		u, got := newInUse(), []string(nil)
+		for word := range strings.FieldsSeq(row.come) {
+			for _, e := range u.order(words[word]) {
+				for name, w := range words {
+					if *w == *e {
+						got = append(got, name)
+					}
+				}
+			}
 		}
-		if diff := cmp.Diff(row.want, got); diff != "" || u.interrupted("a:1", 1) != row.interrupted {
-			t.Errorf("%s: interrupted is %t (-want +got)\n%s", row.reason, u.interrupted("a:1", 1), diff)
+		if u.interrupted("a:1", 1) {
+			got = append(got, "interrupted")
 		}
+		testkit.Equal(t, row.reason, strings.Join(got, " "), row.want)
 	}
 }
 
@@ -67,9 +69,7 @@ func TestNews(t *testing.T) {
 		{"cleared for a service", cleared, service, true},
 		{"which does not pause it", cleared, service, true},
 	} {
-		if got := l.news(row.message, "debug", row.data); got != row.news {
-			t.Errorf("%s: got %t", row.reason, got)
-		}
+		testkit.Equal(t, row.reason, l.news(row.message, "debug", row.data), row.news)
 	}
 }
 
@@ -92,9 +92,8 @@ func TestEventsWaitForTheirMessages(t *testing.T) {
 		var log *messageLog
 		if row.observed != "" {
 			var err error
-			if log, err = newMessageLog(time.Now, raw(t, d("v", d("topology", row.observed))).Lookup("v")); err != nil {
-				t.Fatal(err)
-			}
+			log, err = newMessageLog(time.Now, raw(t, d("v", d("topology", row.observed))).Lookup("v"))
+			testkit.Check(t, err)
 		}
 		told := false
 		log.with(row.text, row.address, func() { told = true })
@@ -113,9 +112,7 @@ func TestEventsWaitForTheirMessages(t *testing.T) {
 // TestNoTokenIsSpentTwice has many operations fail at the same time.
 func TestNoTokenIsSpentTwice(t *testing.T) {
 	p, err := retry.Named("client-backpressure@2025-12")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	p.Overload.Bucket.Capacity = 100 * retry.Token
 	bucket := newTokenBucket(p)
 	var spent atomic.Int64
@@ -139,9 +136,7 @@ func TestNoTokenIsSpentTwice(t *testing.T) {
 
 func TestDescribe(t *testing.T) {
 	e, err := New(Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	about, err := e.Describe(t.Context())
 	if err != nil || !slices.IsSorted(about.Operations) || len(about.Operations) < 60 ||
 		!about.Serves("collection", "find") || about.Serves("clientEncryption", "encrypt") {

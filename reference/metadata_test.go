@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/unified-test-runner/utr/internal/testkit"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
@@ -51,22 +52,17 @@ func TestMetadataIsAppended(t *testing.T) {
 	}
 }
 
-// TestMetadataAtOnce is for the race detector.
+// TestMetadataAtOnce is for the race detector, and loses no name.
 func TestMetadataAtOnce(t *testing.T) {
 	var m metadata
 	var wait sync.WaitGroup
 	for _, name := range []string{"a", "b", "c", "a", "b", "c"} {
-		wait.Go(func() {
-			if err := m.append(options.DriverInfo{Name: name}); err != nil {
-				t.Error(err)
-			}
-		})
+		wait.Go(func() { testkit.Check(t, m.append(options.DriverInfo{Name: name})) })
 	}
 	wait.Wait()
 	parts := strings.Split(m.current.Load().Name, delimiter)
-	if slices.Sort(parts); strings.Join(parts, "") != "abc" {
-		t.Errorf("got %s", m.current.Load().Name)
-	}
+	slices.Sort(parts)
+	testkit.Equal(t, "the names", parts, []string{"a", "b", "c"})
 }
 
 // TestMetadataInHandshakes appends to a client without monitors, so that every
@@ -74,24 +70,20 @@ func TestMetadataAtOnce(t *testing.T) {
 func TestMetadataInHandshakes(t *testing.T) {
 	s := script(t, "load-balanced", 1)
 	b := open(t, s.uri("appname=app"), Options{dial: s.dial}, nil)
-	// told is what the newest of so many connections said of the driver.
-	told := func(connections int) (name, version, platform string, all bson.D) {
-		t.Helper()
+	// told is what the newest of so many connections said of the driver, and beside that.
+	told := func(connections int) (driver [3]string, others string) {
+		b.perform("ping")
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if len(s.first) != connections {
-			t.Fatalf("there were %d connections, want %d", len(s.first), connections)
-		}
-		client := s.first[connections-1].Lookup("client").Document()
-		if err := bson.Unmarshal(client, &all); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Equal(t, "connections, and so hellos", len(s.first), connections)
+		var all bson.D
+		client := s.first[len(s.first)-1].Lookup("client").Document()
+		testkit.Check(t, bson.Unmarshal(client, &all))
 		all = slices.DeleteFunc(all, func(e bson.E) bool { return e.Key == "driver" || e.Key == "platform" })
-		return client.Lookup("driver", "name").StringValue(), client.Lookup("driver", "version").StringValue(),
-			client.Lookup("platform").StringValue(), all
+		return [...]string{client.Lookup("driver", "name").StringValue(), client.Lookup("driver", "version").StringValue(),
+			client.Lookup("platform").StringValue()}, raw(t, all).String()
 	}
-	b.perform("ping")
-	name, version, platform, others := told(1)
+	first, others := told(1)
 	for i, row := range []struct{ give, name, version, platform string }{
 		{"library/1.2/P", "|library", "|1.2", "|P"},
 		{"framework/2.0/F library/1.2/P", "|library|framework", "|1.2|2.0", "|P|F"}, // one of before is not told again
@@ -100,36 +92,27 @@ func TestMetadataInHandshakes(t *testing.T) {
 			info := driverInfo(text)
 			b.must("client", "appendMetadata", d("driverInfoOptions", d("name", info.Name, "version", info.Version, "platform", info.Platform)))
 		}
-		b.perform("ping")
 		told(i + 1) // there is neither another connection nor another hello
 		s.on("ping", step{close: true})
 		b.perform("ping")
-		b.perform("ping")
-		n, v, p, o := told(i + 2)
-		if n != name+row.name || v != version+row.version || p != platform+row.platform || !slices.Equal(raw(t, o), raw(t, others)) {
-			t.Errorf("after %s the next connection told %s, %s, %s, %v", row.give, n, v, p, o)
-		}
+		driver, rest := told(i + 2)
+		testkit.Equal(t, row.give, driver, [...]string{first[0] + row.name, first[1] + row.version, first[2] + row.platform})
+		testkit.Equal(t, "the rest", rest, others)
 	}
 }
 
 func TestMetadataRefused(t *testing.T) {
-	s := script(t, "single", 1)
-	b := open(t, s.uri(), Options{dial: s.dial}, nil)
-	for _, row := range []struct {
-		reason, args string
-		lacks        bool
-	}{
-		{"no options", `{}`, false},
-		{"options that are not a document", `{"driverInfoOptions":"x"}`, false},
-		{"no name", `{"driverInfoOptions":{"version":"1"}}`, false},
-		{"a version that is not a string", `{"driverInfoOptions":{"name":"x","version":1}}`, false},
-		{"the delimiter in the name", `{"driverInfoOptions":{"name":"x|y"}}`, false},
-		{"an unknown option", `{"driverInfoOptions":{"name":"x","colour":"red"}}`, true},
-		{"an unknown argument", `{"colour":"red"}`, true},
+	var all []story
+	for reason, row := range map[string][2]string{
+		"no options":                         {`{}`, "!argument"},
+		"options that are not a document":    {`{"driverInfoOptions":"x"}`, "!argument"},
+		"no name":                            {`{"driverInfoOptions":{"version":"1"}}`, "!argument"},
+		"a version that is not a string":     {`{"driverInfoOptions":{"name":"x","version":1}}`, "!argument"},
+		"the delimiter in the name":          {`{"driverInfoOptions":{"name":"x|y"}}`, "!argument"},
+		"an unknown option is not supported": {`{"driverInfoOptions":{"name":"x","colour":"red"}}`, "!unsupported"},
+		"nor is an unknown argument":         {`{"colour":"red"}`, "!unsupported"},
 	} {
-		out := b.perform("client.appendMetadata " + row.args)
-		if out.Err == nil || !out.Err.Client || (out.Err.Unsupported != "") != row.lacks {
-			t.Errorf("%s: %+v", row.reason, out.Err)
-		}
+		all = append(all, story{reason, "", "client.appendMetadata " + row[0] + "; ping", "", row[1] + " ping"})
 	}
+	tell(t, all)
 }

@@ -171,7 +171,7 @@ func errorInWords(e *result.Error) string {
 // ownWords are the words of a story's set that are not options of the connection
 // string.
 var ownWords = strings.Fields("single replicaset sharded load-balanced members jitter wire batch policy bucket backoff heartbeat events api user " +
-	"untimed message delays rules results show callback inside pass")
+	"untimed message delays rules results show callback inside pass value")
 
 // play tells a story. What it returns is to be what the story wants.
 func (st story) play(t *testing.T) (told string) {
@@ -238,7 +238,7 @@ func (st story) play(t *testing.T) (told string) {
 			told += s.transcript(&at, begun, strings.Split(set["show"], ","), has("untimed")) + errorInWords(out.Err)
 			synctest.Wait()
 			marks = append(marks, len(b.events("client")))
-			for word, more := range map[string]func(result.Outcome) string{"message": messageOf, "delays": delaysOf, "rules": rulesOf, "results": resultsOf} {
+			for word, more := range map[string]func(result.Outcome) string{"message": messageOf, "delays": delaysOf, "rules": rulesOf, "results": resultsOf, "value": keysOf} {
 				if has(word) {
 					told += more(out)
 				}
@@ -335,6 +335,12 @@ func (s *scripted) shown(r received, path string) string {
 		return first(func(o received) bool { return o.body.Lookup("lsid").Equal(r.body.Lookup("lsid")) })
 	case "conn":
 		return first(func(o received) bool { return o.conn == r.conn })
+	case "*": // all fields but the name and those of every command
+		var fields bson.D
+		_ = bson.Unmarshal(r.body, &fields)
+		fields = slices.DeleteFunc(fields[1:], func(e bson.E) bool { return slices.Contains([]string{"$db", "lsid", "$clusterTime"}, e.Key) })
+		text, _ := bson.MarshalExtJSON(fields, false, false)
+		return string(text[1 : len(text)-1])
 	}
 	path, asks := strings.CutSuffix(path, "?")
 	v, err := r.body.LookupErr(strings.Split(path, ".")...)
@@ -402,6 +408,17 @@ func rulesOf(out result.Outcome) (told string) {
 	return told
 }
 
+// keysOf gives the keys of a document.
+func keysOf(out result.Outcome) string { return " =" + strings.Join(keys(out.Value.Document()), ",") }
+
+func keys(doc bson.Raw) (out []string) {
+	elements, _ := doc.Elements()
+	for _, e := range elements {
+		out = append(out, e.Key())
+	}
+	return out
+}
+
 // resultsOf gives the places of the writes of a client bulk write that were done.
 func resultsOf(out result.Outcome) string {
 	value := out.Value
@@ -411,14 +428,8 @@ func resultsOf(out result.Outcome) string {
 	if value.Type == 0 {
 		return ""
 	}
-	var places []string
-	if all, ok := value.Document().Lookup("insertResults").DocumentOK(); ok {
-		elements, _ := all.Elements()
-		for _, e := range elements {
-			places = append(places, e.Key())
-		}
-	}
-	return " =" + strings.Join(places, ",")
+	all, _ := value.Document().Lookup("insertResults").DocumentOK()
+	return " =" + strings.Join(keys(all), ",")
 }
 
 // verify looks at the events of an operation that began at a number: each
