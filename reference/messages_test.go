@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
@@ -25,18 +25,13 @@ func logsOf(t *testing.T, observed, options string, ops ...string) (messages []r
 		for _, op := range ops {
 			b.perform(op)
 		}
-		err := b.Close(t.Context(), "client")
-		if err == nil {
-			messages, err = b.Test.(engine.LogReader).Logs(t.Context(), "client")
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, b.Close(t.Context(), "client"))
+		var err error
+		messages, err = b.Test.(engine.LogReader).Logs(t.Context(), "client")
+		testkit.Check(t, err)
 	})
 	for i, m := range messages {
-		if m.Sequence != int64(i)+1 {
-			t.Errorf("message %d has number %d", i+1, m.Sequence)
-		}
+		testkit.Equal(t, "the number of a message", m.Sequence, i+1)
 	}
 	return messages
 }
@@ -51,41 +46,31 @@ func only(messages []result.LogMessage, command, about string) []result.LogMessa
 
 func TestLogMessages(t *testing.T) {
 	const elsewhere = "serverSelectionTimeoutMS=50&replicaSet=none"
-	for _, c := range []struct{ why, observed, options, want string }{
-		{"commands, those of the handshake and of monitors left out", `{"command":"debug"}`, "", `command debug: Command started (insert)
-			command debug: Command succeeded (insert)
-			command debug: Command started (endSessions)
-			command debug: Command succeeded (endSessions)`},
+	for _, row := range []struct{ reason, observed, options, want string }{
+		{"commands, those of the handshake and of monitors left out", `{"command":"debug"}`, "",
+			"command debug: started (insert), succeeded (insert), started (endSessions), succeeded (endSessions)"},
 		{"more severe levels than those of all messages", `{"command":"info"}`, "", ""},
-		{"other components are not observed", `{"connection":"debug"}`, "", `connection debug: Connection pool created
-			connection debug: Connection pool ready
-			connection debug: Connection checkout started
-			connection debug: Connection created
-			connection debug: Connection ready
-			connection debug: Connection checked out
-			connection debug: Connection checked in
-			connection debug: Connection checkout started
-			connection debug: Connection checked out
-			connection debug: Connection checked in
-			connection debug: Connection closed
-			connection debug: Connection pool closed`},
-		{"waiting is told once", `{"serverSelection":"debug"}`, elsewhere, `serverSelection debug: Server selection started
-			serverSelection info: Waiting for suitable server to become available
-			serverSelection debug: Server selection failed`},
+		{"other components are not observed", `{"connection":"debug"}`, "", "connection debug: pool created, pool ready, checkout started, " +
+			"created, ready, checked out, checked in, checkout started, checked out, checked in, closed, pool closed"},
+		{"waiting is told once", `{"serverSelection":"debug"}`, elsewhere, "serverSelection debug: Server selection started, " +
+			"serverSelection info: Waiting for suitable server to become available, serverSelection debug: Server selection failed"},
 		{"less severe messages are left out", `{"serverSelection":"info"}`, elsewhere,
-			`serverSelection info: Waiting for suitable server to become available`},
+			"serverSelection info: Waiting for suitable server to become available"},
 	} {
 		var got []string
-		for _, m := range logsOf(t, c.observed, c.options, "insert") {
-			text := m.Component + " " + m.Level + ": " + m.Data.Lookup("message").StringValue()
+		about := ""
+		for _, m := range logsOf(t, row.observed, row.options, "insert") {
+			text := strings.TrimPrefix(strings.TrimPrefix(m.Data.Lookup("message").StringValue(), "Command "), "Connection ")
 			if name, ok := m.Data.Lookup("commandName").StringValueOK(); ok {
 				text += " (" + name + ")"
 			}
+			if before := about; before != m.Component+" "+m.Level {
+				about = m.Component + " " + m.Level
+				text = about + ": " + text
+			}
 			got = append(got, text)
 		}
-		if diff := cmp.Diff(strings.ReplaceAll(c.want, "\t", ""), strings.Join(got, "\n")); diff != "" {
-			t.Errorf("%s (-want +got)\n%s", c.why, diff)
-		}
+		testkit.Equal(t, row.reason, strings.Join(got, ", "), row.want)
 	}
 }
 
@@ -110,21 +95,13 @@ func TestLogData(t *testing.T) {
 		{"a sensitive command is not shown", "saslContinue", "Command started", "command", "{}"},
 		{"nor is why it failed", "saslContinue", "Command failed", "failure", ""},
 	} {
-		found := only(messages, c.command, c.message)
-		if len(found) == 0 {
-			t.Errorf("%s: no message", c.why)
-			continue
-		}
+		found := only(messages, c.command, c.message)[0]
 		var got any
-		if v := found[0].Data.Lookup(c.key); v.Type != 0 {
-			if err := v.Unmarshal(&got); err != nil {
-				t.Fatal(err)
-			}
+		if v := found.Data.Lookup(c.key); v.Type != 0 {
+			testkit.Check(t, v.Unmarshal(&got))
 		}
-		if got != c.want {
-			t.Errorf("%s: %s.%s is %v, want %v", c.why, c.message, c.key, got, c.want)
-		}
-		if c.key == "failure" && (found[0].FailureRedacted == nil || !*found[0].FailureRedacted) {
+		testkit.Equal(t, c.why, got, c.want)
+		if c.key == "failure" && (found.FailureRedacted == nil || !*found.FailureRedacted) {
 			t.Error("a sensitive failure is not redacted")
 		}
 	}

@@ -20,11 +20,9 @@ type randomFault struct {
 	safe     bool // and RetryableError
 }
 
-var randomFaults = []randomFault{
-	{step: "close", applies: true}, {step: "concern:91/w", applies: true}, {step: "concern:91", applies: true},
-	{step: "91/w"}, {step: "10107/wn"}, {step: "11600"}, {step: "42"},
-	{step: "462/orn", overload: true, safe: true}, {step: "91/ow", overload: true}, {step: "462/o", overload: true},
-}
+var randomFaults = []randomFault{{"close", true, false, false}, {"concern:91/w", true, false, false}, {"concern:91", true, false, false},
+	{"91/w", false, false, false}, {"10107/wn", false, false, false}, {"11600", false, false, false}, {"42", false, false, false},
+	{"462/orn", false, true, true}, {"91/ow", false, true, false}, {"462/o", false, true, false}}
 
 // TestRandomFaults sends operations through random faults, and compares what the
 // servers received with the properties of the specifications: no more attempts
@@ -34,9 +32,11 @@ func TestRandomFaults(t *testing.T) {
 	const schedules = 400
 	r, retried := rand.New(rand.NewPCG(testkit.Seed(t), 0)), 0
 	for range schedules {
-		if randomSchedule(t, r) > 1 {
-			retried++
-		}
+		synctest.Test(t, func(t *testing.T) {
+			if randomSchedule(t, r) > 1 {
+				retried++
+			}
+		})
 	}
 	if retried < schedules/5 {
 		t.Errorf("%d schedules of %d had a retry", retried, schedules)
@@ -44,7 +44,7 @@ func TestRandomFaults(t *testing.T) {
 }
 
 // randomSchedule plays one, and gives the number of attempts.
-func randomSchedule(t *testing.T, r *rand.Rand) (attempts int) {
+func randomSchedule(t *testing.T, r *rand.Rand) int {
 	ops := slices.Concat(retryableWrites, plainWrites, slices.DeleteFunc(slices.Clone(reads), func(r sends) bool {
 		return strings.Contains(r.do, "createChangeStream")
 	}))
@@ -52,71 +52,60 @@ func randomSchedule(t *testing.T, r *rand.Rand) (attempts int) {
 	op, on, kind := ops[at], r.IntN(4) > 0, []string{"single", "replicaset", "sharded", "load-balanced"}[r.IntN(4)]
 	writes := at < len(retryableWrites)+len(plainWrites)
 	numbered := at < len(retryableWrites) && on && kind != "single"
-	kinds := randomFaults
-	if !writes || strings.Contains(op.do, "runCommand") { // which do not look for write concern errors
-		kinds = slices.DeleteFunc(slices.Clone(kinds), func(f randomFault) bool { return strings.Contains(f.step, "concern") })
+	s := script(t, kind, map[string]int{"replicaset": 2, "sharded": 2}[kind])
+	faults := make([]randomFault, r.IntN(5))
+	for i := range faults {
+		faults[i] = randomFaults[r.IntN(len(randomFaults))]
+		for strings.Contains(faults[i].step, "concern") && (!writes || strings.Contains(op.do, "runCommand")) { // which do not look for them
+			faults[i] = randomFaults[r.IntN(len(randomFaults))]
+		}
+		s.on(op.command, stepsOf(t, faults[i].step)...)
 	}
-	var faults []randomFault
-	var told []string
-	for range r.IntN(5) {
-		f := kinds[r.IntN(len(kinds))]
-		faults, told = append(faults, f), append(told, f.step)
+	b := open(t, s.uri(fmt.Sprintf("retryWrites=%t&retryReads=%[1]t", on)), Options{dial: s.dial}, nil)
+	out := b.perform(op.do)
+	b.verify(0, out, false)
+	sent := s.commands(op.command)
+	fail := func(what string) {
+		t.Errorf("%s on %s, retries %v, faults %v: %s: %v, %v", op.do, kind, on, faults, what, sent, out.Err)
 	}
-	synctest.Test(t, func(t *testing.T) {
-		s := script(t, kind, map[string]int{"replicaset": 2, "sharded": 2}[kind])
-		if len(told) > 0 {
-			s.on(op.command, stepsOf(t, strings.Join(told, ","))...)
+	operations := map[int64]bool{}
+	for _, e := range b.events("client") {
+		if e.Type == result.CommandStarted {
+			operations[e.Command.OperationID] = true
 		}
-		b := open(t, s.uri(fmt.Sprintf("retryWrites=%t&retryReads=%[1]t", on)), Options{dial: s.dial}, nil)
-		out := b.perform(op.do)
-		b.verify(0, out, false)
-		sent := s.commands(op.command)
-		attempts = len(sent)
-		fail := func(format string, args ...any) {
-			t.Errorf("%s on %s, retries %v, faults %v: %s: %v", op.do, kind, on, told, fmt.Sprintf(format, args...), sent)
+	}
+	if len(sent) == 0 || len(operations) != 1 {
+		fail("not one operationId")
+	}
+	limit, applied, recorded := 2, 0, false
+	for i, c := range sent {
+		f := randomFault{applies: true}
+		if i < len(faults) {
+			f = faults[i]
 		}
-		operations := map[int64]bool{}
-		for _, e := range b.events("client") {
-			if e.Type == result.CommandStarted {
-				operations[e.Command.OperationID] = true
-			}
+		n := c.Lookup("txnNumber")
+		if (n.Type != 0) != numbered || !n.Equal(sent[0].Lookup("txnNumber")) || !c.Lookup("lsid").Equal(sent[0].Lookup("lsid")) {
+			fail("another number or session")
 		}
-		if len(sent) == 0 || len(operations) != 1 {
-			fail("%d operationIds", len(operations))
-			return
+		if f.applies && !(numbered && recorded) {
+			applied, recorded = applied+1, true
 		}
-		limit, applied, recorded := 2, 0, false
-		for i, c := range sent {
-			f := randomFault{applies: true}
-			if i < len(faults) {
-				f = faults[i]
+		if i == len(sent)-1 {
+			if (f.step == "") != (out.Err == nil) {
+				fail("another end")
 			}
-			n, err := c.LookupErr("txnNumber")
-			if (err == nil) != numbered || numbered && !n.Equal(sent[0].Lookup("txnNumber")) || !c.Lookup("lsid").Equal(sent[0].Lookup("lsid")) {
-				fail("attempt %d has number %v of session %v", i+1, n, c.Lookup("lsid"))
-			}
-			if f.applies && !(numbered && recorded) {
-				applied, recorded = applied+1, true
-			}
-			if i == len(sent)-1 {
-				if (f.step == "") != (out.Err == nil) {
-					fail("ended in %v", out.Err)
-				}
-				break
-			}
-			if f.overload {
-				limit = 3
-			}
-			if !f.safe && (!on || writes && !numbered) {
-				fail("attempt %d is sent again", i+1)
-			}
+		} else if f.overload {
+			limit = 3
 		}
-		if len(sent) > limit {
-			fail("%d attempts of %d", len(sent), limit)
+		if i < len(sent)-1 && !f.safe && (!on || writes && !numbered) {
+			fail("it is sent again")
 		}
-		if writes && applied > 1 {
-			fail("it was done %d times", applied)
-		}
-	})
-	return attempts
+	}
+	if len(sent) > limit {
+		fail("too many attempts")
+	}
+	if writes && applied > 1 {
+		fail("it was done twice")
+	}
+	return len(sent)
 }

@@ -223,7 +223,7 @@ func (s *scripted) answer(member int, c net.Conn, id int32, m sent) bool {
 	s.seen = append(s.seen, received{m.name(), m.body, member, c, time.Now(), time.Now()})
 	n := len(s.seen)
 	s.mu.Unlock()
-	st, _ := s.next(member, m.name())
+	st, _ := s.next(member, strings.TrimSuffix(m.name(), "Transaction"))
 	stays := s.pause(st)
 	s.mu.Lock()
 	s.seen[n-1].after = time.Now()

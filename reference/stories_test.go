@@ -219,8 +219,7 @@ func TestClientBulksAreSplit(t *testing.T) {
 	}
 	ordered, unordered := of(""), of(`,"ordered":false`)
 	tell(t, []story{
-		{"all well", set, ordered, "bulkWrite=bulk:2,bulk:2,bulk:1",
-			"ping/-/-/- = bulkWrite/[2]/[1]/1 bulkWrite/[2]/[2]/2 bulkWrite/[1]/[1]/3 =0,1,2,3,4"},
+		{"all well", set, ordered, "bulkWrite=bulk:2,bulk:2,bulk:1", "ping/-/-/- = bulkWrite/[2]/[1]/1 bulkWrite/[2]/[2]/2 bulkWrite/[1]/[1]/3 =0,1,2,3,4"},
 		{"an error ends ordered writes", set, ordered, "bulkWrite=bulk:2,bulkbad:1",
 			"ping/-/-/- = bulkWrite/[2]/[1]/1 bulkWrite/[2]/[2]/2 !client-bulk-write[3] =0,1,2"},
 		{"and not unordered ones", set, unordered, "bulkWrite=bulk:2,bulkbad:1,bulk:1",
@@ -236,24 +235,19 @@ func TestClientBulksAreSplit(t *testing.T) {
 func TestTransactionEndsAreRetried(t *testing.T) {
 	const set, w0 = "jitter=0 show=txnNumber,writeConcern.w", `start {"writeConcern":{"w":1}}; @insert; commit`
 	tell(t, []story{
-		{"a commit asks for a majority then", set, "start; @insert; commit", "commitTransaction=close*2",
-			"insert/1/- commit/1/- commit/1/majority !network/wu"},
-		{"whatever retryWrites says", set + " retryWrites=false", "start; @insert; commit", "commitTransaction=91/w*2",
+		{"a commit asks for a majority then", set, "start; @insert; commit", "commit=close*2", "insert/1/- commit/1/- commit/1/majority !network/wu"},
+		{"whatever retryWrites says", set + " retryWrites=false", "start; @insert; commit", "commit=91/w*2",
 			"insert/1/- commit/1/- commit/1/majority !91/wu"},
-		{"after a write concern error", set, "start; @insert; commit", "commitTransaction=concern:91/w*2",
-			"insert/1/- commit/1/- commit/1/majority !91+91/wu"},
+		{"after a write concern error", set, "start; @insert; commit", "commit=concern:91/w*2", "insert/1/- commit/1/- commit/1/majority !91+91/wu"},
 		{"a write in a transaction has no write concern of its own", set, `start; @insert {"writeConcern":{"w":1}}`, "", "!argument"},
-		{"an abort ignores errors", set, "start; @insert; abort", "abortTransaction=close*2", "insert/1/- abort/1/- abort/1/-"},
-		{"whatever retryWrites says, an abort too", set + " retryWrites=false", "start; @insert; abort", "abortTransaction=91/w*2",
-			"insert/1/- abort/1/- abort/1/-"},
-		{"an abort after a write concern error", set, "start; @insert; abort", "abortTransaction=concern:91/w*2", "insert/1/- abort/1/- abort/1/-"},
-		{"overload errors alone leave the write concern", set, w0, "commitTransaction=overload*2", "insert/1/- commit/1/1 commit/1/1 commit/1/1"},
-		{"another error does not", set, w0, "commitTransaction=91/w", "insert/1/- commit/1/1 commit/1/majority"},
-		{"another error after an overload error", set, w0, "commitTransaction=overload,91/w", "insert/1/- commit/1/1 commit/1/1 commit/1/majority"},
-		{"an overload error after another one", set, w0, "commitTransaction=91/w,overload",
-			"insert/1/- commit/1/1 commit/1/majority commit/1/majority"},
-		{"SystemOverloadedError alone does not say that nothing was written", set, w0, "commitTransaction=91/wo",
-			"insert/1/- commit/1/1 commit/1/majority"},
+		{"an abort ignores errors", set, "start; @insert; abort", "abort=close*2", "insert/1/- abort/1/- abort/1/-"},
+		{"whatever retryWrites says, an abort too", set + " retryWrites=false", "start; @insert; abort", "abort=91/w*2", "insert/1/- abort/1/- abort/1/-"},
+		{"an abort after a write concern error", set, "start; @insert; abort", "abort=concern:91/w*2", "insert/1/- abort/1/- abort/1/-"},
+		{"overload errors alone leave the write concern", set, w0, "commit=overload*2", "insert/1/- commit/1/1 commit/1/1 commit/1/1"},
+		{"another error does not", set, w0, "commit=91/w", "insert/1/- commit/1/1 commit/1/majority"},
+		{"another error after an overload error", set, w0, "commit=overload,91/w", "insert/1/- commit/1/1 commit/1/1 commit/1/majority"},
+		{"an overload error after another one", set, w0, "commit=91/w,overload", "insert/1/- commit/1/1 commit/1/majority commit/1/majority"},
+		{"SystemOverloadedError alone does not say that nothing was written", set, w0, "commit=91/wo", "insert/1/- commit/1/1 commit/1/majority"},
 	})
 }
 
@@ -275,11 +269,9 @@ func TestCursors(t *testing.T) {
 		{"getMore", "", "cursor; next; next", cursor + " getMore=overload*2", "find getMore 200ms getMore 400ms getMore"},
 		{"getMore, to the end", "", "cursor; next; next", cursor + " getMore=overload*9", "find getMore 200ms getMore 400ms getMore !462/or"},
 		{"getMore is a read", "retryReads=false", "cursor; next; next", cursor + " getMore=overload*9", "find getMore !462/or"},
-		{"getMore is not a write", "retryWrites=false", "cursor; next; next", cursor + " getMore=overload*2",
-			"find getMore 200ms getMore 400ms getMore"},
+		{"getMore is not a write", "retryWrites=false", "cursor; next; next", cursor + " getMore=overload*2", "find getMore 200ms getMore 400ms getMore"},
 		{"killCursors", "", "cursor; next; close", cursor + " killCursors=overload*2", "find killCursors 200ms killCursors 400ms killCursors"},
-		{"killCursors, to the end", "", "cursor; next; close", cursor + " killCursors=overload*9",
-			"find killCursors 200ms killCursors 400ms killCursors"},
+		{"killCursors, to the end", "", "cursor; next; close", cursor + " killCursors=overload*9", "find killCursors 200ms killCursors 400ms killCursors"},
 		{"killCursors and maxAdaptiveRetries", "maxAdaptiveRetries=1", "cursor; next; close", cursor + " killCursors=overload*9",
 			"find killCursors 200ms killCursors"},
 		{"a change stream resumes after a network error", "show=pipeline.0.$changeStream.resumeAfter._data", "watch; change; change",
@@ -371,11 +363,9 @@ func TestDropDatabase(t *testing.T) {
 func TestPlainCommands(t *testing.T) {
 	tell(t, []story{
 		{"a declared API goes with every command", `api="version":"1" show=apiVersion,apiStrict?,apiDeprecationErrors?`, "ping", "", "ping/1/-/-"},
-		{"so do its flags", `api="version":"1","strict":true,"deprecationErrors":false show=apiStrict,apiDeprecationErrors`,
-			"ping", "", "ping/true/false"},
+		{"so do its flags", `api="version":"1","strict":true,"deprecationErrors":false show=apiStrict,apiDeprecationErrors`, "ping", "", "ping/true/false"},
 		{"a generic command", "", "ping", "ping=close", "ping !network"},
-		{"mapReduce", "", `collection.mapReduce {"map":{"$code":"f"},"reduce":{"$code":"f"},"out":{"inline":1}}`, "mapReduce=close",
-			"mapReduce !network"},
+		{"mapReduce", "", `collection.mapReduce {"map":{"$code":"f"},"reduce":{"$code":"f"},"out":{"inline":1}}`, "mapReduce=close", "mapReduce !network"},
 		{"an unknown argument is refused", "", `find {"filtre":{}}; ping`, "", "!unsupported ping"},
 		{"so is an unknown operation", "", `collection.fly; ping`, "", "!unsupported ping"},
 		{"a read with retryReads off", "retryReads=false", "find", "find=close", "find !network"},
@@ -425,28 +415,27 @@ func TestOverload(t *testing.T) {
 func TestWithTransaction(t *testing.T) {
 	const do, under = "withTransaction", `withTransaction {"timeoutMS":60000}`
 	tell(t, []story{
-		{"without jitter nothing waits", "jitter=0", do, "commitTransaction=251/t*3", "insert commit insert commit insert commit insert commit"},
-		{"5 ms · 1.5^n, 500 ms at most", "untimed delays", do, "commitTransaction=251/t*13", strings.Repeat("insert commit ", 14) +
+		{"without jitter nothing waits", "jitter=0", do, "commit=251/t*3", "insert commit insert commit insert commit insert commit"},
+		{"5 ms · 1.5^n, 500 ms at most", "untimed delays", do, "commit=251/t*13", strings.Repeat("insert commit ", 14) +
 			"[7.5 11.25 16.875 25.3125 37.96875 56.953125 85.429687 128.144531 192.216796 288.325195 432.487792 500 500]"},
-		{"delays that are not slept", "backoff=none", do, "commitTransaction=251/t*2", "insert commit insert commit insert commit"},
+		{"delays that are not slept", "backoff=none", do, "commit=251/t*2", "insert commit insert commit insert commit"},
 		{"the callback is transient, and time is over", "message jitter=0 callback=251/tw pass=120s", do, "",
 			"insert 2m0s abort !timeout/tw: no time is left to try the transaction again: mine"},
 		{"the next backoff would outlast the time", "callback=251/tw pass=119995ms", do, "", "insert 1m59.995s abort !timeout/tw"},
-		{"a commit is not known, and time is over", "jitter=0 pass=120s", do, "commitTransaction=64/u", "insert 2m0s commit !timeout/u"},
-		{"a commit is transient, and time is over", "jitter=0 pass=120s", do, "commitTransaction=251/t", "insert 2m0s commit !timeout/t"},
+		{"a commit is not known, and time is over", "jitter=0 pass=120s", do, "commit=64/u", "insert 2m0s commit !timeout/u"},
+		{"a commit is transient, and time is over", "jitter=0 pass=120s", do, "commit=251/t", "insert 2m0s commit !timeout/t"},
 		{"timeoutMS is over", "jitter=0 callback=251/tw pass=60s", under, "", "insert 1m0s abort !timeout/tw/timeout"},
 		{"an error of the callback's own is not late", "message jitter=0 callback=mine pass=200s", do, "", "insert 3m20s abort !mine: mine"},
-		{"a commit past its maxTimeMS is not tried again", "", do, "commitTransaction=50", "insert commit !50/u"},
-		{"a commit that is not known is tried again", "", do, "commitTransaction=64/u", "insert commit commit"},
-		{"a transient commit starts anew", "", do, "commitTransaction=251/t", "insert commit 8ms insert commit"},
-		{"an overload error that is not transient is raised", "", do, "commitTransaction=overload*3",
-			"insert commit 200ms commit 400ms commit !462/or"},
+		{"a commit past its maxTimeMS is not tried again", "", do, "commit=50", "insert commit !50/u"},
+		{"a commit that is not known is tried again", "", do, "commit=64/u", "insert commit commit"},
+		{"a transient commit starts anew", "", do, "commit=251/t", "insert commit 8ms insert commit"},
+		{"an overload error that is not transient is raised", "", do, "commit=overload*3", "insert commit 200ms commit 400ms commit !462/or"},
 		{"overload of its first command", "", do, "insert=overload*2", "insert 200ms insert 400ms insert commit"},
-		{"of the commit", "", do, "commitTransaction=overload*2", "insert commit 200ms commit 400ms commit"},
-		{"of both, under timeoutMS", "", under, "insert=overload commitTransaction=overload", "insert 200ms insert commit 200ms commit"},
+		{"of the commit", "", do, "commit=overload*2", "insert commit 200ms commit 400ms commit"},
+		{"of both, under timeoutMS", "", under, "insert=overload commit=overload", "insert 200ms insert commit 200ms commit"},
 		{"transient as well: the commands first, then the transaction", "", do, "insert=462/ort*3",
 			"insert 200ms insert 400ms insert abort 8ms insert commit"},
-		{"one deadline for all", "", `withTransaction {"timeoutMS":15000}`, "insert=overload:5000 commitTransaction=overload:5000",
+		{"one deadline for all", "", `withTransaction {"timeoutMS":15000}`, "insert=overload:5000 commit=overload:5000",
 			"insert 10s insert commit !462/or"},
 	})
 }
@@ -501,14 +490,14 @@ func TestPoliciesInTheLoop(t *testing.T) {
 		}
 	}
 	tell(t, []story{
-		{"2026-06-17: the exponent of withTransaction is one less", "policy=retryable-reads@2026", "withTransaction", "commitTransaction=251/t*2",
+		{"2026-06-17: the exponent of withTransaction is one less", "policy=retryable-reads@2026", "withTransaction", "commit=251/t*2",
 			"insert commit 5ms insert commit 8ms insert commit"},
-		{"2024: withTransaction does not wait", "policy=retryable-reads@2024", "withTransaction", "commitTransaction=251/t*2",
+		{"2024: withTransaction does not wait", "policy=retryable-reads@2024", "withTransaction", "commit=251/t*2",
 			"insert commit insert commit insert commit"},
 		{"2024: when its time is over, the error is raised as it is", "policy=retryable-reads@2024 callback=251/t pass=120s", "withTransaction", "",
 			"insert 2m0s abort !251/t"},
 		{"2024: any other attempt of a commit asks for a majority", "policy=retryable-reads@2024 show=writeConcern.w", `start {"writeConcern":{"w":1}}; @insert; commit`,
-			"commitTransaction=91/wor", "insert/- commit/1 commit/majority"},
+			"commit=91/wor", "insert/- commit/1 commit/majority"},
 		{"2018: a network error is retried as today", on, "insert", "insert=close", "insert insert"},
 		{"2018: and has no label", on, "insert", "insert=close*2", "insert insert !network"},
 		{"2018: a write concern error with another code", on, "insert", "insert=concern:100", "insert !100+100"},
