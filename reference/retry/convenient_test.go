@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
 // TestTransactionRules has a row for every rule of withTransaction.
@@ -44,16 +46,14 @@ func TestTransactionRules(t *testing.T) {
 		{"after the backoff", 1, TransactionInput{Kind: TransactionBackedOff}, "T10", StartTransaction, 0, false},
 	} {
 		s, d := NextTransaction(TransactionState{Policy: p, Attempt: c.attempt, Timeout: TransactionTime}, c.in)
-		rules := []string{c.rule}
+		rules, attempt := []string{c.rule}, c.attempt
 		if c.expired {
 			rules = append(rules, "T11")
 		}
-		if !slices.Equal(d.Rules, rules) || d.Action != c.action || d.Delay != c.delay || d.Expired != c.expired {
-			t.Errorf("%s: %+v, want %s", c.why, d, c.rule)
+		if c.action == StartTransaction {
+			attempt++
 		}
-		if want := c.attempt + map[Action]int{StartTransaction: 1}[c.action]; s.Attempt != want {
-			t.Errorf("%s: attempt %d, want %d", c.why, s.Attempt, want)
-		}
+		testkit.Equal(t, c.why, []any{d.Rules, d.Action, d.Delay, d.Expired, s.Attempt}, []any{rules, c.action, c.delay, c.expired, attempt})
 		seen = append(seen, rules...)
 	}
 	for _, r := range TransactionRules() {
@@ -67,33 +67,19 @@ func TestTransactionRules(t *testing.T) {
 // and so has what is raised when the time is over.
 func TestTransactionsOfPolicies(t *testing.T) {
 	for policy, want := range map[string]string{
-		"current":                     "back off 7.5ms [T9], back off 11.25ms [T9], return error [T8 T11] true",
-		"retryable-reads@2026":        "back off 5ms [T9], back off 7.5ms [T9], return error [T8 T11] true",
-		"client-backpressure@2025-12": "back off 5ms [T9], back off 7.5ms [T9], return error [T8] false",
-		"retryable-reads@2024":        "start transaction [T13], start transaction [T13], return error [T12] false",
-		"retryable-writes@2018-03-14": "start transaction [T13], start transaction [T13], return error [T12] false",
+		"current":                     "back off 7.5ms [T9] false, back off 11.25ms [T9] false, return error 0s [T8 T11] true",
+		"retryable-reads@2026":        "back off 5ms [T9] false, back off 7.5ms [T9] false, return error 0s [T8 T11] true",
+		"client-backpressure@2025-12": "back off 5ms [T9] false, back off 7.5ms [T9] false, return error 0s [T8] false",
+		"retryable-reads@2024":        "start transaction 0s [T13] false, start transaction 0s [T13] false, return error 0s [T12] false",
+		"retryable-writes@2018-03-14": "start transaction 0s [T13] false, start transaction 0s [T13] false, return error 0s [T12] false",
 	} {
 		p, err := Named(policy)
-		if err != nil {
-			t.Fatal(err)
-		}
-		fail := func(attempt int, elapsed time.Duration) Decision {
+		testkit.Check(t, err)
+		fail := func(attempt int, elapsed time.Duration) string {
 			_, d := NextTransaction(TransactionState{Policy: p, Attempt: attempt, Timeout: TransactionTime},
 				TransactionInput{Kind: CallbackFailed, Labels: []string{labelTransient}, Jitter: 1, Elapsed: elapsed})
-			return d
+			return fmt.Sprint(d.Action, " ", d.Delay, " ", d.Rules, " ", d.Expired)
 		}
-		got := ""
-		for attempt := 1; attempt <= 2; attempt++ {
-			d := fail(attempt, 0)
-			got += d.Action.String()
-			if d.Delay > 0 {
-				got += " " + d.Delay.String()
-			}
-			got += fmt.Sprintf(" %v, ", d.Rules)
-		}
-		late := fail(1, TransactionTime)
-		if got += fmt.Sprintf("%v %v %v", late.Action, late.Rules, late.Expired); got != want {
-			t.Errorf("%s:\ngot  %s\nwant %s", policy, got, want)
-		}
+		testkit.Equal(t, policy, fail(1, 0)+", "+fail(2, 0)+", "+fail(1, TransactionTime), want)
 	}
 }

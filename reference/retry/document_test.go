@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
 const document = "../../docs/reference-engine.md"
@@ -17,9 +19,7 @@ const document = "../../docs/reference-engine.md"
 // tables anew.
 func TestDocumentIsTrue(t *testing.T) {
 	text, err := os.ReadFile(document)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	got := string(text)
 	for name, table := range map[string]string{"rules": ruleRows(t), "transactions": transactionRows(),
 		"policies": policyRows(), "operations": operationRows()} {
@@ -34,98 +34,77 @@ func TestDocumentIsTrue(t *testing.T) {
 	if got != string(text) {
 		if !*update {
 			t.Error("the tables are stale: run go generate ./reference/retry")
-		} else if err := os.WriteFile(document, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
+		} else {
+			testkit.Check(t, os.WriteFile(document, []byte(got), 0o644))
 		}
 	}
-	there := declaredTests(t)
+	var tests strings.Builder
+	for _, pattern := range []string{"*_test.go", "../*_test.go", "../selection/*_test.go"} {
+		files, _ := filepath.Glob(pattern)
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			testkit.Check(t, err)
+			tests.Write(text)
+		}
+	}
 	for _, name := range regexp.MustCompile(`\bTest[A-Z]\w+`).FindAllString(got, -1) {
-		if !there[name] {
+		if !strings.Contains(tests.String(), "\nfunc "+name+"(") {
 			t.Errorf("%s names %s, which is not a test", document, name)
 		}
 	}
 }
 
-// declaredTests are the tests of the reference engine.
-func declaredTests(t *testing.T) map[string]bool {
-	t.Helper()
-	out := map[string]bool{}
-	for _, pattern := range []string{"*_test.go", "../*_test.go", "../selection/*_test.go"} {
-		files, _ := filepath.Glob(pattern)
-		for _, file := range files {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, m := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllStringSubmatch(string(text), -1) {
-				out[m[1]] = true
-			}
-		}
+// rows writes a table.
+func rows[T any](head string, all []T, row func(T) []string) string {
+	out := head + "\n" + strings.Repeat("|---", strings.Count(head, "|")-1) + "|\n"
+	for _, one := range all {
+		out += "| " + strings.Join(row(one), " | ") + " |\n"
 	}
 	return out
 }
 
 func ruleRows(t *testing.T) string {
 	t.Helper()
-	var out strings.Builder
-	out.WriteString("| rule | says | section | since | without it another end has |\n|---|---|---|---|---|\n")
-	for _, r := range Rules() {
+	return rows("| rule | says | section | since | without it another end has |", Rules(), func(r Rule) []string {
 		s, ok := witness(t, without(r.ID), true)
 		if !ok {
 			s, _ = witness(t, without(r.ID), false)
 		}
-		fmt.Fprintf(&out, "| %s | %s | %s | %s | [%s](../reference/retry/testdata/%s.txt): %s |\n",
-			r.ID, r.Statement, r.Section, r.Revision, s.file, s.file, s.title)
-	}
-	return out.String()
+		return []string{r.ID, r.Statement, r.Section, r.Revision, fmt.Sprintf("[%s](../reference/retry/testdata/%[1]s.txt): %s", s.file, s.title)}
+	})
 }
 
 func transactionRows() string {
-	var out strings.Builder
-	out.WriteString("| rule | says | section | since |\n|---|---|---|---|\n")
-	for _, r := range TransactionRules() {
-		fmt.Fprintf(&out, "| %s | %s | %s | %s |\n", r.ID, r.Statement, r.Section, r.Revision)
-	}
-	return out.String()
+	return rows("| rule | says | section | since |", TransactionRules(), func(r Rule) []string {
+		return []string{r.ID, r.Statement, r.Section, r.Revision}
+	})
 }
 
 func policyRows() string {
-	var out strings.Builder
-	out.WriteString("| policy | follows | without | constants |\n|---|---|---|---|\n")
-	for _, p := range Policies() {
+	return rows("| policy | follows | without | constants |", Policies(), func(p *Policy) []string {
 		var without []string
 		for _, r := range slices.Concat(Rules(), TransactionRules()) {
-			if !slices.Contains(p.Rules, r.ID) {
+			if !p.has(r.ID) {
 				without = append(without, r.ID)
 			}
 		}
-		fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", p.Name, strings.Join(p.Sources, ", "), strings.Join(without, " "), strings.Join(p.Constants(), "; "))
-	}
-	return out.String()
+		return []string{"`" + p.Name + "`", strings.Join(p.Sources, ", "), strings.Join(without, " "), strings.Join(p.Constants(), "; ")}
+	})
 }
 
 func operationRows() string {
-	var out strings.Builder
-	out.WriteString("| operation | retried as | after an overload error if | never otherwise, because |\n|---|---|---|---|\n")
-	for _, o := range Operations() {
-		as := ""
+	return rows("| operation | retried as | after an overload error if | never otherwise, because |", Operations(), func(o Operation) []string {
+		as, gate, why := "", map[Class]string{Read: "`retryReads`", Write: "`retryWrites`", Command: "both"}[o.Class], o.Why
 		switch {
 		case o.RetryableRead:
 			as = "a read"
 		case o.EndsTransaction:
-			as = "a write, whatever `retryWrites` says"
+			as, gate = "a write, whatever `retryWrites` says", "always"
 		case o.RetryableWrite:
 			as = "a write"
-		}
-		gate := map[Class]string{Read: "`retryReads`", Write: "`retryWrites`", Command: "both"}[o.Class]
-		if o.EndsTransaction {
-			gate = "always"
-		}
-		why := o.Why
-		if as == "" && why == "" {
+		case why == "":
 			why = "it is none of the supported writes"
 		}
-		fmt.Fprintf(&out, "| %s | %s | %s | %s |\n", o.Name, as, gate, why)
-	}
-	return out.String()
+		return []string{o.Name, as, gate, why}
+	})
 }

@@ -8,52 +8,40 @@ import (
 	"time"
 )
 
-// outcome is what becomes of an attempt, with the reason for its row.
-type outcome struct {
-	name string
-	f    Failure // Kind 0: the attempt succeeds
-	why  string
-}
-
-// readOutcomes are those of everything but writes.
-var readOutcomes = []outcome{
-	{"ok", Failure{}, "the attempt succeeds"},
-	{"selection", Failure{Kind: Selection}, "no server"},
-	{"network", Failure{Kind: Network}, "retryable"},
-	{"91", Failure{Kind: Server, Code: 91}, "a listed code"},
-	{"42", Failure{Kind: Server, Code: 42}, "a code that is not listed"},
-	{"pool", Failure{Kind: PoolCleared}, "retryable, nothing attempted"},
-	{"checkout", Failure{Kind: Checkout}, "the driver's own error"},
-	{"unbuilt", Failure{Kind: NotBuilt}, "no equivalent command"},
-	{"handshake network", Failure{Kind: Network, Handshake: true}, "retryable in the handshake"},
-	{"handshake 91", Failure{Kind: Server, Code: 91, Handshake: true}, "a listed code in the handshake"},
-	{"handshake 18", Failure{Kind: Server, Code: 18, Handshake: true}, "wrong password"},
-	{"overload", Failure{Kind: Server, Code: 462, Labels: []string{labelOverloaded, labelRetryable}}, "retryable overload error"},
-	{"overload only", Failure{Kind: Server, Code: 462, Labels: []string{labelOverloaded}}, "overload error that is not retryable"},
-	{"overload, no writes", Failure{Kind: Server, Code: 462, Labels: []string{labelOverloaded, labelRetryable, labelNoWrites}}, "an earlier error says more"},
-	{"overloaded 91", Failure{Kind: Server, Code: 91, Labels: []string{labelOverloaded}}, "retryable as a read, and overload"},
-}
-
-// writeOutcomes are those of writes: the caller has labelled what drivers
-// have to label.
-var writeOutcomes = []outcome{
-	{"ok", Failure{}, "the attempt succeeds"},
-	{"selection", Failure{Kind: Selection}, "no server"},
-	{"network", Failure{Kind: Network, Labels: []string{labelWrite}}, "it may have written"},
-	{"silent network", Failure{Kind: Network}, "not labelled: the client does not retry writes"},
-	{"91", Failure{Kind: Server, Code: 91, Labels: []string{labelWrite}}, "the server's label"},
-	{"bare 91", Failure{Kind: Server, Code: 91}, "a code does not make a write retryable"},
-	{"none 91", Failure{Kind: Server, Code: 91, Labels: []string{labelWrite, labelNoWrites}}, "retryable, nothing written"},
-	{"none 42", Failure{Kind: Server, Code: 42, Labels: []string{labelNoWrites}}, "not retryable, nothing written"},
-	{"pool", Failure{Kind: PoolCleared, Labels: []string{labelWrite}}, "retryable, nothing attempted"},
-	{"checkout", Failure{Kind: Checkout}, "the driver's own error"},
-	{"unbuilt", Failure{Kind: NotBuilt}, "no equivalent command"},
-	{"64", Failure{Kind: Server, Code: 64}, "retryable until 2018-06-07"},
-	{"message", Failure{Kind: Server, Code: 17, Message: "node is recovering"}, "retryable by its message, before labels"},
-	{"handshake", Failure{Kind: Network, Handshake: true, Labels: []string{labelWrite}}, "retryable, nothing written"},
-	{"overload", Failure{Kind: Server, Code: 462, Labels: []string{labelOverloaded, labelRetryable, labelNoWrites}}, "retryable overload error"},
-	{"overload only", Failure{Kind: Server, Code: 462, Labels: []string{labelOverloaded}}, "overload error that is not retryable"},
-	{"overloaded 91", Failure{Kind: Server, Code: 91, Labels: []string{labelOverloaded, labelWrite}}, "retryable as a write, and overload"},
+// outcomes are what becomes of an attempt: of a read, a write, or both. What
+// drivers have to label in writes, the caller has labelled.
+var outcomes = []struct {
+	of, name string
+	f        Failure // Kind 0: the attempt succeeds
+	why      string
+}{
+	{"rw", "ok", Failure{}, "the attempt succeeds"},
+	{"rw", "selection", Failure{Kind: Selection}, "no server"},
+	{"r", "network", Failure{Kind: Network}, "retryable"},
+	{"r", "91", Failure{Kind: Server, Code: 91}, "a listed code"},
+	{"r", "42", Failure{Kind: Server, Code: 42}, "a code that is not listed"},
+	{"r", "pool", Failure{Kind: PoolCleared}, "retryable, nothing attempted"},
+	{"rw", "checkout", Failure{Kind: Checkout}, "the driver's own error"},
+	{"rw", "unbuilt", Failure{Kind: NotBuilt}, "no equivalent command"},
+	{"r", "handshake network", Failure{Kind: Network, Handshake: true}, "retryable in the handshake"},
+	{"r", "handshake 91", Failure{Kind: Server, Code: 91, Handshake: true}, "a listed code in the handshake"},
+	{"r", "handshake 18", Failure{Kind: Server, Code: 18, Handshake: true}, "wrong password"},
+	{"r", "overload", Failure{Kind: Server, Code: 462, Labels: []string{labelOverloaded, labelRetryable}}, "retryable overload error"},
+	{"rw", "overload only", Failure{Kind: Server, Code: 462, Labels: []string{labelOverloaded}}, "overload error that is not retryable"},
+	{"rw", "overload, no writes", Failure{Kind: Server, Code: 462, Labels: []string{labelOverloaded, labelRetryable, labelNoWrites}},
+		"an earlier error says more"},
+	{"r", "overloaded 91", Failure{Kind: Server, Code: 91, Labels: []string{labelOverloaded}}, "retryable as a read, and overload"},
+	{"w", "network", Failure{Kind: Network, Labels: []string{labelWrite}}, "it may have written"},
+	{"w", "silent network", Failure{Kind: Network}, "not labelled: the client does not retry writes"},
+	{"w", "91", Failure{Kind: Server, Code: 91, Labels: []string{labelWrite}}, "the server's label"},
+	{"w", "bare 91", Failure{Kind: Server, Code: 91}, "a code does not make a write retryable"},
+	{"w", "none 91", Failure{Kind: Server, Code: 91, Labels: []string{labelWrite, labelNoWrites}}, "retryable, nothing written"},
+	{"w", "none 42", Failure{Kind: Server, Code: 42, Labels: []string{labelNoWrites}}, "not retryable, nothing written"},
+	{"w", "pool", Failure{Kind: PoolCleared, Labels: []string{labelWrite}}, "retryable, nothing attempted"},
+	{"w", "64", Failure{Kind: Server, Code: 64}, "retryable until 2018-06-07"},
+	{"w", "message", Failure{Kind: Server, Code: 17, Message: "node is recovering"}, "retryable by its message, before labels"},
+	{"w", "handshake", Failure{Kind: Network, Handshake: true, Labels: []string{labelWrite}}, "retryable, nothing written"},
+	{"w", "overloaded 91", Failure{Kind: Server, Code: 91, Labels: []string{labelOverloaded, labelWrite}}, "retryable as a write, and overload"},
 }
 
 // config is one way to run an operation.
@@ -103,13 +91,6 @@ func (c config) supports(attempt int) bool {
 
 // ends reports commit and abort, which are retried whatever the options say.
 func (c config) ends() bool { return c.op == "commitTransaction" }
-
-func (c config) outcomes() []outcome {
-	if Lookup(c.op).Class == Write {
-		return writeOutcomes
-	}
-	return readOutcomes
-}
 
 // wanted states the properties of the specifications over a whole history of
 // failures, without the rules: it knows no state but the list.
@@ -291,7 +272,6 @@ func TestEverySequence(t *testing.T) {
 			return
 		}
 	}
-	t.Logf("%d sequences", total)
 	if total < 100_000 {
 		t.Errorf("only %d sequences were seen", total)
 	}
@@ -300,18 +280,21 @@ func TestEverySequence(t *testing.T) {
 // walk plays each outcome of the attempt that st is to begin.
 func walk(t *testing.T, c config, st State, tokens Tokens, h []Failure, path []string) (total int) {
 	attempt := len(h) + 1
-	wire := int32(21)
-	if c.oldie {
-		wire = 5
-	}
 	server := fmt.Sprintf("s%d", attempt%2) // the third attempt comes back to the first server
 	before := slices.Clone(st.Deprioritized)
-	sent, ds := Next(st, Input{Kind: Selected, Tokens: tokens,
-		Chosen: Chosen{Address: server, Sharded: c.sharded, Wire: wire, RetryableWrites: c.supports(attempt)}})
-	for _, o := range c.outcomes() {
+	sent, ds := Next(st, Input{Kind: Selected, Tokens: tokens, Chosen: Chosen{Address: server, Sharded: c.sharded,
+		Wire: map[bool]int32{true: 5, false: 21}[c.oldie], RetryableWrites: c.supports(attempt)}})
+	of := map[bool]string{true: "w", false: "r"}[Lookup(c.op).Class == Write]
+	for _, o := range outcomes {
+		if !strings.Contains(o.of, of) {
+			continue
+		}
 		path := append(slices.Clip(path), o.name)
-		fail := func(format string, args ...any) {
-			t.Errorf("%v %v: %s", c, path, fmt.Sprintf(format, args...))
+		check := func(holds bool, what string, got ...any) bool {
+			if !holds {
+				t.Errorf("%v %v: %s: %+v", c, path, what, got)
+			}
+			return holds
 		}
 		total++
 		s, f := st, o.f
@@ -319,19 +302,17 @@ func walk(t *testing.T, c config, st State, tokens Tokens, h []Failure, path []s
 		if o.f.Kind != Selection {
 			if numbered := c.op == "insert" || c.ends(); numbered && attempt > 1 && !c.supports(attempt) &&
 				!(c.policy.Overload != nil && overloaded(h) && shed(h)) {
-				if w := want(c, h); ds.Action != ReturnError || ds.Raise.Attempt != h[w.raise].Attempt || ds.Tokens != w.tokens {
-					fail("the new server does not support retryable writes: got %v raising %+v", ds.Action, ds.Raise)
-				}
+				w := want(c, h)
+				check(ds.Action == ReturnError && ds.Raise.Attempt == h[w.raise].Attempt && ds.Tokens == w.tokens,
+					"the new server does not support retryable writes", ds, w)
 				continue
 			}
-			if s = sent; ds.Action != Send || ds.Attempt != attempt || ds.Tokens != tokens {
-				fail("selected: %+v", ds)
+			if s = sent; !check(ds.Action == Send && ds.Attempt == attempt && ds.Tokens == tokens, "selected", ds) {
 				continue
 			}
 			f.Server = server
-			if c.op == "insert" && !c.supports(attempt) && slices.ContainsFunc(h, func(f Failure) bool { return !proves(f) }) {
-				fail("what may be written is sent again to a server that does not know its number")
-			}
+			check(c.op != "insert" || c.supports(attempt) || !slices.ContainsFunc(h, func(f Failure) bool { return !proves(f) }),
+				"what may be written is sent again to a server that does not know its number")
 		}
 		if o.f.Kind == 0 {
 			_, d := Next(s, Input{Kind: Succeeded, Tokens: tokens})
@@ -339,30 +320,21 @@ func walk(t *testing.T, c config, st State, tokens Tokens, h []Failure, path []s
 			if c.policy.Bucket() != nil {
 				left = min(10_000, tokens+map[bool]Tokens{true: 1, false: 11}[attempt == 1])
 			}
-			if d.Action != ReturnResult || len(d.Rules) == 0 || d.Tokens != left {
-				fail("success: %+v", d)
-			}
+			check(d.Action == ReturnResult && len(d.Rules) > 0 && d.Tokens == left, "success", d)
 			continue
 		}
 		next, d := Next(s, Input{Kind: Failed, Failure: o.f, Left: c.leftAt(attempt), Jitter: 0.5, Tokens: tokens})
 		hh := append(slices.Clone(h), f)
 		w := want(c, hh)
-		if len(d.Rules) == 0 || d.Reason == "" {
-			fail("a decision without rules or reason: %+v", d)
-		}
-		if d.Tokens != w.tokens || d.Tokens < 0 {
-			fail("%v tokens are left, want %v", d.Tokens, w.tokens)
-		}
+		check(len(d.Rules) > 0 && d.Reason != "", "a decision has rules and a reason", d)
+		check(d.Tokens == w.tokens && d.Tokens >= 0, "tokens", d.Tokens, w.tokens)
 		raises := func(expired bool) {
-			if want := hh[w.raise]; d.Action != ReturnError || d.Raise.Attempt != want.Attempt || d.Raise.Server != want.Server || d.Raise.Kind != want.Kind {
-				fail("got %v raising %+v, want error of attempt %d", d.Action, d.Raise, w.raise+1)
-			}
-			if d.Expired != expired {
-				fail("expired: %v, want %v", d.Expired, expired)
-			}
-			if _, again := Next(next, Input{Kind: Begin}); again.Action != ReturnError {
-				fail("an ended operation goes on: %+v", again)
-			}
+			want := hh[w.raise]
+			check(d.Action == ReturnError && d.Raise.Attempt == want.Attempt && d.Raise.Server == want.Server && d.Raise.Kind == want.Kind,
+				"another error is raised", d, want)
+			check(d.Expired == expired, "expired", d, expired)
+			_, again := Next(next, Input{Kind: Begin})
+			check(again.Action == ReturnError, "an ended operation goes on", again)
 		}
 		if !w.retry {
 			raises(w.expired)
@@ -373,8 +345,7 @@ func walk(t *testing.T, c config, st State, tokens Tokens, h []Failure, path []s
 			if c.policy.Bucket() != nil {
 				delay /= 2
 			}
-			if d.Action != BackOff || d.Delay != delay || c.timeout && d.Delay > c.leftAt(attempt) {
-				fail("got %v %v, want a backoff", d.Action, d.Delay)
+			if !check(d.Action == BackOff && d.Delay == delay && (!c.timeout || d.Delay <= c.leftAt(attempt)), "the backoff", d, delay) {
 				continue
 			}
 			left := c.leftAt(attempt + 1)
@@ -384,18 +355,14 @@ func walk(t *testing.T, c config, st State, tokens Tokens, h []Failure, path []s
 				continue
 			}
 		}
-		if d.Action != Select || !slices.Equal(d.Deprioritized, w.deprioritized) || d.Attempt != attempt+1 || d.Tokens != w.tokens {
-			fail("got %v without %v, want a selection without %v", d.Action, d.Deprioritized, w.deprioritized)
+		if !check(d.Action == Select && slices.Equal(d.Deprioritized, w.deprioritized) && d.Attempt == attempt+1 && d.Tokens == w.tokens,
+			"the next selection", d, w) {
 			continue
 		}
 		// Whatever the rest says: attempts are counted, and nothing is written twice.
 		numbered := c.ends() || c.op == "insert" && c.retryWrites && !c.txn && c.supports(attempt)
-		if Lookup(c.op).Class == Write && !numbered && !proves(f) {
-			fail("what may be written is sent again, without a number")
-		}
-		if d.Attempt > w.most {
-			fail("attempt %d of %d", d.Attempt, w.most)
-		}
+		check(of == "r" || numbered || proves(f), "what may be written is sent again, without a number")
+		check(d.Attempt <= w.most, "too many attempts", d, w)
 		if attempt < 4 {
 			total += walk(t, c, next, w.tokens, hh, path)
 		}

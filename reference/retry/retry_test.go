@@ -6,14 +6,16 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
 func TestRulesAreNumberedOnce(t *testing.T) {
 	seen, used := map[string]bool{}, map[string]bool{}
 	for _, p := range Policies() {
-		if named, err := Named(p.Name); err != nil || named.Name != p.Name {
-			t.Errorf("%s is not found by its name: %v", p.Name, err)
-		}
+		named, err := Named(p.Name)
+		testkit.Check(t, err)
+		testkit.Equal(t, "the name of a policy", named.Name, p.Name)
 		for _, id := range p.Rules {
 			used[id] = true
 		}
@@ -25,15 +27,14 @@ func TestRulesAreNumberedOnce(t *testing.T) {
 		seen[r.ID] = true
 		delete(used, r.ID)
 	}
-	for id := range used {
-		t.Errorf("%s is the rule of a policy, and of no table", id)
+	if len(used) > 0 {
+		t.Errorf("%v are rules of policies, and of no table", used)
 	}
-	if p, err := Named(""); err != nil || p.Name != "current" {
-		t.Errorf("the policy without a name: %v", err)
-	}
-	if _, err := Named("retryable-reads@1999"); err == nil || !strings.Contains(err.Error(), "retryable-reads@2024") {
-		t.Errorf("an unknown policy: %v", err)
-	}
+	p, err := Named("")
+	testkit.Check(t, err)
+	testkit.Equal(t, "the policy without a name", p.Name, "current")
+	_, err = Named("retryable-reads@1999")
+	testkit.Fails(t, err, "retryable-reads@2024")
 }
 
 // TestNoRuleIsYoungerThanItsPolicy: what explain prints of a policy was said at its
@@ -93,38 +94,38 @@ func TestEveryListedCodeIsRetryable(t *testing.T) {
 }
 
 func TestBackoffFormula(t *testing.T) {
-	const ms, none = time.Millisecond, -1
-	for _, c := range []struct {
-		why         string
-		attempt     int
-		base        time.Duration
-		jitter      float64
-		retries     int // maxAdaptiveRetries
-		want        time.Duration
-		withoutWait bool // the error is raised
+	const ms, unset, raised = time.Millisecond, -1, -1
+	for _, row := range []struct {
+		why     string
+		attempt int
+		base    time.Duration
+		jitter  float64
+		retries int // maxAdaptiveRetries
+		backoff time.Duration
 	}{
-		{"first retry: 100 ms on average", 1, 0, 0.5, none, 100 * ms, false},
-		{"second retry: 200 ms on average", 2, 0, 0.5, none, 200 * ms, false},
-		{"no jitter, no delay", 1, 0, 0, none, 0, false},
-		{"the server's base replaces ours", 1, 7 * ms, 0.5, none, 7 * ms, false},
-		{"the whole ceiling", 1, 0, 1, none, 200 * ms, false},
-		{"100 ms · 2^6 is still below MAX_BACKOFF", 6, 0, 1, 7, 6400 * ms, false},
-		{"100 ms · 2^7 is above it", 7, 0, 1, 7, 10000 * ms, false},
-		{"nothing overflows", 900, 0, 1, 1000, 10000 * ms, false},
-		{"a negative base does not count", 1, -time.Second, 0.5, none, 100 * ms, false},
-		{"never above MAX_BACKOFF", 2, time.Hour, 0.5, none, 5000 * ms, false},
-		{"MAX_RETRIES is 2", 3, 0, 0.5, none, 0, true},
-		{"maxAdaptiveRetries 0 allows none", 1, 0, 0.5, 0, 0, true},
+		{"first retry: 100 ms on average", 1, 0, 0.5, unset, 100 * ms},
+		{"second retry: 200 ms on average", 2, 0, 0.5, unset, 200 * ms},
+		{"no jitter, no delay", 1, 0, 0, unset, 0},
+		{"the server's base replaces ours", 1, 7 * ms, 0.5, unset, 7 * ms},
+		{"the whole ceiling", 1, 0, 1, unset, 200 * ms},
+		{"100 ms · 2^6 is still below MAX_BACKOFF", 6, 0, 1, 7, 6400 * ms},
+		{"100 ms · 2^7 is above it", 7, 0, 1, 7, 10000 * ms},
+		{"nothing overflows", 900, 0, 1, 1000, 10000 * ms},
+		{"a negative base does not count", 1, -time.Second, 0.5, unset, 100 * ms},
+		{"never above MAX_BACKOFF", 2, time.Hour, 0.5, unset, 5000 * ms},
+		{"MAX_RETRIES is 2", 3, 0, 0.5, unset, raised},
+		{"maxAdaptiveRetries 0 allows none", 1, 0, 0.5, 0, raised},
 	} {
-		s := failing("find", c.attempt)
-		if c.retries != none {
-			s.Settings.MaxAdaptiveRetries = &c.retries
+		s := failing("find", row.attempt)
+		if row.retries != unset {
+			s.Settings.MaxAdaptiveRetries = &row.retries
 		}
-		_, d := Next(s, Input{Kind: Failed, Jitter: c.jitter, Failure: Failure{Kind: Server, Code: 462, BaseBackoff: c.base,
+		_, d := Next(s, Input{Kind: Failed, Jitter: row.jitter, Failure: Failure{Kind: Server, Code: 462, BaseBackoff: row.base,
 			Labels: []string{labelOverloaded, labelRetryable}}})
-		if c.withoutWait != (d.Action == ReturnError) || d.Delay != c.want {
-			t.Errorf("%s: %v %v", c.why, d.Action, d.Delay)
+		if d.Action == ReturnError {
+			d.Delay = raised
 		}
+		testkit.Equal(t, row.why, d.Delay, row.backoff)
 	}
 }
 
@@ -139,18 +140,7 @@ func TestStatesAreValues(t *testing.T) {
 	next, d := fail("b")
 	other, _ := fail("c")
 	d.Deprioritized[0] = "changed by the caller"
-	for _, c := range []struct {
-		why       string
-		got, want []string
-	}{
-		{"the state before", s.Deprioritized, []string{"a"}},
-		{"the state after one failure, which shares no memory with the decision or the other state", next.Deprioritized, []string{"a", "b"}},
-		{"the state after the other", other.Deprioritized, []string{"a", "c"}},
-	} {
-		if !slices.Equal(c.got, c.want) {
-			t.Errorf("%s avoids %v, want %v", c.why, c.got, c.want)
-		}
-	}
+	testkit.Equal(t, "the states avoid", [][]string{s.Deprioritized, next.Deprioritized, other.Deprioritized}, [][]string{{"a"}, {"a", "b"}, {"a", "c"}})
 }
 
 func TestAnInputOutOfTurnEndsTheOperation(t *testing.T) {

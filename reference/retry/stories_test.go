@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
 // story is one of the stories in testdata.
@@ -15,18 +17,13 @@ type story struct {
 	file, title, text string
 }
 
-func stories(t *testing.T) []story {
+func stories(t *testing.T) (out []story) {
 	t.Helper()
 	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out []story
+	testkit.Check(t, err)
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, err)
 		for _, part := range strings.Split(strings.TrimSpace(string(text)), "\n\n") {
 			title, _, _ := strings.Cut(strings.TrimPrefix(part, "# "), "\n")
 			out = append(out, story{strings.TrimSuffix(filepath.Base(file), ".txt"), title, part + "\n"})
@@ -47,13 +44,9 @@ func witness(t *testing.T, change func(*Policy), deeply bool) (story, bool) {
 	told := regexp.MustCompile(`(?m): .* \([^()]*\)$`)
 	for _, s := range stories(t) {
 		before, err := play(s.text, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, err)
 		after, err := play(s.text, change)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, err)
 		if deeply {
 			before, after = told.ReplaceAllString(before, ""), told.ReplaceAllString(after, "")
 		}
@@ -124,15 +117,5 @@ func TestPoliciesDiffer(t *testing.T) {
 		if _, ok := witness(t, change, true); !ok {
 			t.Errorf("no story goes otherwise with %s", why)
 		}
-	}
-}
-
-func TestStoriesHaveTitles(t *testing.T) {
-	seen := map[string]bool{}
-	for _, s := range stories(t) {
-		if !strings.HasPrefix(s.text, "# ") || s.title == "" || seen[s.title] {
-			t.Errorf("%s: a story without a title of its own: %q", s.file, s.title)
-		}
-		seen[s.title] = true
 	}
 }

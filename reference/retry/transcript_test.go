@@ -4,11 +4,12 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
 var update = flag.Bool("update", false, "write the transcripts anew")
@@ -16,30 +17,21 @@ var update = flag.Bool("update", false, "write the transcripts anew")
 // TestTranscripts plays the stories in testdata: a line that starts with ">"
 // is what happened, the indented line below is what was decided.
 func TestTranscripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no transcripts", err)
+	texts, seen := map[string]string{}, map[string]bool{}
+	for _, s := range stories(t) {
+		got, err := play(s.text, nil)
+		if err != nil || !strings.HasPrefix(s.text, "# ") || s.title == "" || seen[s.title] {
+			t.Errorf("%s: a story without a title of its own: %q, %v", s.file, s.title, err)
+		}
+		if got != s.text && !*update {
+			t.Errorf("%s: the story goes otherwise:\n%s", s.file, got)
+		}
+		seen[s.title], texts[s.file] = true, texts[s.file]+"\n"+got
 	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, err := play(string(text), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			switch {
-			case got == string(text):
-			case !*update:
-				t.Errorf("the story goes otherwise:\n%s", got)
-			default:
-				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-		})
+	for file, text := range texts {
+		if *update {
+			testkit.Check(t, os.WriteFile("testdata/"+file+".txt", []byte(text[1:]), 0o644))
+		}
 	}
 }
 
@@ -91,31 +83,23 @@ func play(text string, change func(*Policy)) (string, error) {
 			}
 			in.Tokens = tokens
 		case "selected":
-			wire := number("wire")
-			if wire == 0 {
-				wire = 21
+			in.Kind, in.Chosen = Selected, Chosen{Address: words[1], Sharded: has("sharded"), Wire: 21, RetryableWrites: !has("standalone")}
+			if has("wire") {
+				in.Chosen.Wire = int32(number("wire"))
 			}
-			in.Kind, in.Chosen = Selected, Chosen{Address: words[1], Sharded: has("sharded"), Wire: int32(wire), RetryableWrites: !has("standalone")}
 		case "succeeded":
 			in.Kind = Succeeded
 		case "waited":
 			in.Kind = BackedOff
 		case "failed":
 			in.Kind = Failed
-			in.Failure = Failure{Code: int32(number("code")), BaseBackoff: millis("baseBackoffMS"),
-				Message: strings.ReplaceAll(args["message"], "-", " ")}
+			in.Failure = Failure{Kind: Server, Code: int32(number("code")), BaseBackoff: millis("baseBackoffMS"), Handshake: has("handshake"),
+				Message: strings.ReplaceAll(args["message"], "-", " "), Labels: strings.FieldsFunc(args["labels"], func(r rune) bool { return r == ',' })}
 			for k := Network; k <= Selection; k++ {
 				if args["kind"] == strings.ReplaceAll(k.String(), " ", "-") {
 					in.Failure.Kind = k
 				}
 			}
-			if args["kind"] == "" {
-				in.Failure.Kind = Server
-			}
-			if l := args["labels"]; l != "" {
-				in.Failure.Labels = strings.Split(l, ",")
-			}
-			in.Failure.Handshake = has("handshake")
 		default:
 			return "", fmt.Errorf("no such input: %s", line)
 		}
