@@ -23,14 +23,7 @@ func twin(t selection.Topology, p selection.Preference, deprioritized []string, 
 		case selection.Sharded, selection.LoadBalanced:
 			return v.Type == kind[t.Type]
 		}
-		exists := func(fits func(selection.Server) bool) bool {
-			for _, w := range among {
-				if fits(w) {
-					return true
-				}
-			}
-			return false
-		}
+		exists := func(fits func(selection.Server) bool) bool { return slices.ContainsFunc(among, fits) }
 		isPrimary := func(w selection.Server) bool { return w.Type == selection.RSPrimary }
 		m := p.Mode
 		if o.Operation == selection.Write || m == "" {
@@ -96,20 +89,9 @@ func twin(t selection.Topology, p selection.Preference, deprioritized []string, 
 		}
 	}
 	pass := func(among []selection.Server) []string {
-		out := []string{}
-		for _, v := range among {
-			if serves(v, among) {
-				out = append(out, v.Address)
-			}
-		}
-		return out
+		return addresses(slices.DeleteFunc(slices.Clone(among), func(v selection.Server) bool { return !serves(v, among) }))
 	}
-	var rest []selection.Server
-	for _, v := range t.Servers {
-		if !slices.Contains(deprioritized, v.Address) {
-			rest = append(rest, v)
-		}
-	}
+	rest := slices.DeleteFunc(slices.Clone(t.Servers), func(v selection.Server) bool { return slices.Contains(deprioritized, v.Address) })
 	if out := pass(rest); len(out) > 0 {
 		return out
 	}
@@ -119,6 +101,9 @@ func twin(t selection.Topology, p selection.Preference, deprioritized []string, 
 // random draws a question of the kind that can have an answer.
 func random(r *rand.Rand) (selection.Topology, selection.Preference, []string, selection.Options) {
 	one := func(of ...string) string { return of[r.IntN(len(of))] }
+	some := func() tags {
+		return tagged(one("", "x:1", "x:2", "y:1", "y:2", "x:1,y:1", "x:1,y:2", "x:2,y:1", "x:2,y:2"))
+	}
 	t := selection.Topology{Type: selection.TopologyType(one("Unknown", "Single", "ReplicaSetNoPrimary", "ReplicaSetWithPrimary",
 		"ReplicaSetWithPrimary", "ReplicaSetNoPrimary", "ReplicaSetWithPrimary", "Sharded", "LoadBalanced"))}
 	var deprioritized []string
@@ -131,12 +116,7 @@ func random(r *rand.Rand) (selection.Topology, selection.Preference, []string, s
 			s.Type = selection.RSSecondary
 		}
 		hasPrimary = hasPrimary || s.Type == selection.RSPrimary
-		s.Tags = tags{}
-		for _, name := range []string{"x", "y"} {
-			if r.IntN(2) == 0 {
-				s.Tags[name] = one("1", "2")
-			}
-		}
+		s.Tags = some()
 		if r.IntN(3) == 0 {
 			deprioritized = append(deprioritized, s.Address)
 		}
@@ -145,13 +125,7 @@ func random(r *rand.Rand) (selection.Topology, selection.Preference, []string, s
 	p := selection.Preference{Mode: selection.Mode(one("", "primary", "primaryPreferred", "secondary", "secondaryPreferred", "nearest"))}
 	if p.Mode != "" && p.Mode != selection.Primary {
 		for range r.IntN(3) {
-			set := tags{}
-			for _, name := range []string{"x", "y"} {
-				if r.IntN(2) == 0 {
-					set[name] = one("1", "2")
-				}
-			}
-			p.TagSets = append(p.TagSets, set)
+			p.TagSets = append(p.TagSets, some())
 		}
 		if r.IntN(2) == 0 {
 			seconds := 90 + r.Int64N(120)
