@@ -2,13 +2,15 @@ package compare
 
 import (
 	"context"
+	"errors"
 	"regexp"
-	"strings"
 	"testing"
 
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/engine/driver"
+	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/internal/testkit/bench"
 	"github.com/unified-test-runner/utr/reference"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/runner"
@@ -23,31 +25,17 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func referenceSide(t testing.TB, policy string) Side {
 	t.Helper()
 	e, err := reference.New(reference.Options{Policy: policy, Backoff: reference.BackoffNone})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	return newSide(t, "reference", e)
 }
 
-func driverSide(t testing.TB) Side {
-	t.Helper()
-	return newSide(t, "driver", driver.New(driver.Options{}))
-}
+func driverSide(t testing.TB) Side { return newSide(t, "driver", driver.New(driver.Options{})) }
 
 func newSide(t testing.TB, name string, e engine.Engine) Side {
 	t.Helper()
 	source, err := deployment.OpenEmbedded(context.Background(), deployment.EmbeddedOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
-		if err := source.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	testkit.Check(t, err)
+	t.Cleanup(func() { testkit.Check(t, errors.Join(e.Close(), source.Close())) })
 	return Side{Name: name, Config: runner.Config{Engine: e, Source: source}}
 }
 
@@ -62,9 +50,8 @@ func verdicts(t testing.TB, s *specs.Suite, side Side) []*result.Verdict {
 			out = append(out, f.Verdict)
 		}
 	}
-	if _, err := runner.Run(context.Background(), []*specs.Suite{s}, config); err != nil {
-		t.Fatal(err)
-	}
+	_, err := runner.Run(context.Background(), []*specs.Suite{s}, config)
+	testkit.Check(t, err)
 	return out
 }
 
@@ -75,9 +62,7 @@ var all = []string{"replicaset", "sharded", "load-balanced", "single"}
 func TestSameEngine(t *testing.T) {
 	left, right := referenceSide(t, ""), referenceSide(t, "")
 	g, err := Storm(t.Context(), NewGenerator(2, all...), 20, 5, left, right, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	for _, f := range append(g.Findings, g.Flaky...) {
 		t.Errorf("%s\n%s", f.Schedule, f.Pair.Describe("one", "other"))
 	}
@@ -86,9 +71,8 @@ func TestSameEngine(t *testing.T) {
 	}
 	// A problem of a run is an error, whichever side has it.
 	right.Config.KnownFailing = []runner.KnownFailure{{Pattern: regexp.MustCompile("no such test"), Reason: "x"}}
-	if _, err := Storm(t.Context(), NewGenerator(2, plainest), 1, 1, left, right, nil); err == nil || !strings.Contains(err.Error(), "no such test") {
-		t.Errorf("a problem ends in %v", err)
-	}
+	_, err = Storm(t.Context(), NewGenerator(2, plainest), 1, 1, left, right, nil)
+	testkit.Fails(t, err, "no such test")
 }
 
 // An engine that lacks a rule is found out, and the schedule that is left is
@@ -97,9 +81,7 @@ func TestFindsAndShrinks(t *testing.T) {
 	left, right := referenceSide(t, ""), referenceSide(t, "retryable-reads@2026") // before backpressure
 	seen := 0
 	g, err := Storm(t.Context(), NewGenerator(1, "replicaset"), 12, 1, left, right, func(p Progress) { seen = p.Done })
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	if len(g.Findings) == 0 || seen != 12 {
 		t.Fatalf("%s, progress until %d", g.Counts(), seen)
 	}
@@ -108,9 +90,7 @@ func TestFindsAndShrinks(t *testing.T) {
 		t.Errorf("%s is shrunk to %s", f.Schedule, f.Smallest)
 	}
 	suite, err := specs.Parse("found.yml", []byte(f.Suite))
-	if err != nil {
-		t.Fatalf("%v\n%s", err, f.Suite)
-	}
+	testkit.Check(t, err)
 	if l, r := verdicts(t, suite, left)[0], verdicts(t, suite, right)[0]; l.Status != result.Passed || r.Status != result.Failed {
 		t.Errorf("%s: the left engine %s: %v, the right one %s\n%s", f.Smallest, l.Status, l.Mismatches, r.Status, f.Suite)
 	}
@@ -120,13 +100,9 @@ func TestFindsAndShrinks(t *testing.T) {
 func TestDeadlineOfCallback(t *testing.T) {
 	suite, err := Suite("callback.yml", []Schedule{{Operation: "withTransaction", Topology: plainest,
 		Options: Options{TimeoutMS: someTimeMS}, Faults: []Fault{{BlockMS: blockedMS}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	v := verdicts(t, suite, referenceSide(t, ""))[0]
-	if v.Status != result.Passed {
-		t.Fatalf("%s: %s %v", v.Status, v.Reason, v.Mismatches)
-	}
+	bench.AllWell(t, []*result.Verdict{v})
 	if o := Observe(v); len(o.Operations) < 3 || o.Operations[len(o.Operations)-2] != "session.withTransaction raised time-out, TransientTransactionError" {
 		t.Errorf("%q", o.Operations)
 	}

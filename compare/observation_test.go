@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
@@ -13,34 +14,27 @@ import (
 func raw(t testing.TB, v any) bson.Raw {
 	t.Helper()
 	doc, err := bson.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	return doc
 }
 
-func session(n byte) bson.D {
-	id := make([]byte, 16)
-	id[0] = n
-	return bson.D{{Key: "id", Value: bson.Binary{Subtype: 4, Data: id}}}
-}
-
 // story builds a client's log from words: "insert@a s1 t7" begins a command on
-// a server in a session with a transaction number, "ok", "wce" and "fail"
-// end it, "clear" clears a pool.
-func story(t testing.TB, text string) []result.Event {
+// a server in a session with a transaction number, "ok", "wce", "fail" and "broken"
+// end it, "clear" clears a pool, "opened" opens a connection.
+func story(t testing.TB, text string) (out []result.Event) {
 	t.Helper()
-	var out []result.Event
 	name, at := "", ""
-	for _, step := range strings.Split(text, "; ") {
+	reply := func(more ...bson.E) *result.CommandEvent {
+		return &result.CommandEvent{CommandName: name, Reply: raw(t, append(bson.D{{Key: "ok", Value: 1}}, more...))}
+	}
+	for step := range strings.SplitSeq(text, "; ") {
 		words := strings.Fields(step)
 		e := result.Event{Sequence: int64(len(out)) + 1}
 		switch words[0] {
 		case "ok":
-			e.Type, e.Command = result.CommandSucceeded, &result.CommandEvent{CommandName: name, Reply: raw(t, bson.D{{Key: "ok", Value: 1}})}
+			e.Type, e.Command = result.CommandSucceeded, reply()
 		case "wce":
-			e.Type, e.Command = result.CommandSucceeded, &result.CommandEvent{CommandName: name,
-				Reply: raw(t, bson.D{{Key: "ok", Value: 1}, {Key: "writeConcernError", Value: bson.D{{Key: "code", Value: 64}}}})}
+			e.Type, e.Command = result.CommandSucceeded, reply(bson.E{Key: "writeConcernError", Value: bson.D{{Key: "code", Value: 64}}})
 		case "fail":
 			e.Type, e.Command = result.CommandFailed, &result.CommandEvent{CommandName: name, Failure: &result.Error{Code: 6, HasCode: true}}
 		case "broken":
@@ -53,10 +47,10 @@ func story(t testing.TB, text string) []result.Event {
 			name, at, _ = strings.Cut(words[0], "@")
 			command := bson.D{{Key: name, Value: "c"}}
 			for _, w := range words[1:] {
-				switch w[0] {
-				case 's':
-					command = append(command, bson.E{Key: "lsid", Value: session(w[1])})
-				case 't':
+				if w[0] == 's' {
+					id := append(make([]byte, 15), w[1])
+					command = append(command, bson.E{Key: "lsid", Value: bson.D{{Key: "id", Value: bson.Binary{Subtype: 4, Data: id}}}})
+				} else {
 					command = append(command, bson.E{Key: "txnNumber", Value: int64(w[1])})
 				}
 			}
@@ -105,43 +99,40 @@ func TestFolding(t *testing.T) {
 
 // Two outcomes of an operation are the same, or not.
 func TestOutcomes(t *testing.T) {
-	val := func(v any) result.Outcome {
-		return result.Outcome{Value: raw(t, bson.D{{Key: "v", Value: v}}).Lookup("v")}
-	}
 	fail := func(e result.Error) result.Outcome { return result.Outcome{Err: &e} }
-	fields := func(parts ...any) (d bson.D) {
-		for i := 0; i < len(parts); i += 2 {
-			d = append(d, bson.E{Key: parts[i].(string), Value: parts[i+1]})
-		}
-		return d
+	of := func(json string) result.Outcome {
+		var doc bson.Raw
+		testkit.Check(t, bson.UnmarshalExtJSON([]byte(`{"v":`+json+`}`), true, &doc))
+		return result.Outcome{Value: doc.Lookup("v")}
 	}
+	nothing, failed, one := result.Outcome{}, fail(result.Error{}), raw(t, bson.D{{Key: "code", Value: 1}})
 	for _, row := range []struct {
 		why         string
 		name        string
 		left, right result.Outcome
 		same        bool
 	}{
-		{"numbers are equal by value", "find", val(int32(1)), val(1.0), true},
-		{"and only by value", "find", val(int32(1)), val(1.5), false},
-		{"1 is not \"1\"", "find", val(1), val("1"), false},
-		{"keys of results have no order", "find", val(fields("a", 1, "b", 2)), val(fields("b", 2, "a", 1)), true},
-		{"lists have an order", "find", val(bson.A{1, 2}), val(bson.A{2, 1}), false},
-		{"lists of names have no order", "listIndexNames", val(bson.A{"a", "b"}), val(bson.A{"b", "a"}), true},
-		{"other tests decide what a deployment holds", "listCollectionNames", val(bson.A{"a", "b"}), val(bson.A{"b"}), true},
-		{"a list is not an error", "listCollectionNames", val(bson.A{"a", "b"}), fail(result.Error{}), false},
-		{"errors of close are suppressed", "close", result.Outcome{}, fail(result.Error{}), true},
-		{"lists of names have lengths", "listIndexNames", val(bson.A{"a", "a"}), val(bson.A{"a"}), false},
-		{"counts of other operations may be left out", "insertMany", val(fields("insertedCount", 2, "deletedCount", 0)), val(fields("insertedCount", 2)), true},
-		{"counts may not differ", "insertMany", val(fields("insertedCount", 2)), val(fields("insertedCount", 1)), false},
-		{"nothing is not null", "find", result.Outcome{}, val(nil), false},
-		{"an error is not a value", "find", fail(result.Error{}), result.Outcome{}, false},
+		{"numbers are equal by value", "find", of(`{"$numberInt":"1"}`), of(`{"$numberDouble":"1"}`), true},
+		{"and only by value", "find", of(`{"$numberInt":"1"}`), of(`{"$numberDouble":"1.5"}`), false},
+		{"1 is not \"1\"", "find", of(`{"$numberInt":"1"}`), of(`"1"`), false},
+		{"keys of results have no order", "find", of(`{"a":"1","b":"2"}`), of(`{"b":"2","a":"1"}`), true},
+		{"lists have an order", "find", of(`["1","2"]`), of(`["2","1"]`), false},
+		{"lists of names have no order", "listIndexNames", of(`["a","b"]`), of(`["b","a"]`), true},
+		{"other tests decide what a deployment holds", "listCollectionNames", of(`["a","b"]`), of(`["b"]`), true},
+		{"a list is not an error", "listCollectionNames", of(`["a","b"]`), failed, false},
+		{"errors of close are suppressed", "close", nothing, failed, true},
+		{"lists of names have lengths", "listIndexNames", of(`["a","a"]`), of(`["a"]`), false},
+		{"counts of other operations may be left out", "insertMany", of(`{"insertedCount":2,"deletedCount":0}`), of(`{"insertedCount":2}`), true},
+		{"counts may not differ", "insertMany", of(`{"insertedCount":2}`), of(`{"insertedCount":1}`), false},
+		{"nothing is not null", "find", nothing, of(`null`), false},
+		{"an error is not a value", "find", failed, nothing, false},
 		{"messages are up to the driver", "find", fail(result.Error{Message: "a"}), fail(result.Error{Message: "b"}), true},
 		{"codes are not up to the driver", "find", fail(result.Error{HasCode: true, Code: 1}), fail(result.Error{HasCode: true, Code: 2}), false},
-		{"neither is who raised it", "find", fail(result.Error{Client: true}), fail(result.Error{}), false},
-		{"labels with a meaning count", "find", fail(result.Error{Labels: []string{"RetryableWriteError"}}), fail(result.Error{}), false},
-		{"labels that a driver makes up do not", "find", fail(result.Error{Labels: []string{"NetworkError"}}), fail(result.Error{}), true},
-		{"which write failed counts", "bulkWrite", fail(result.Error{WriteErrors: map[int]bson.Raw{0: raw(t, fields("code", 1))}}),
-			fail(result.Error{WriteErrors: map[int]bson.Raw{1: raw(t, fields("code", 1))}}), false},
+		{"neither is who raised it", "find", fail(result.Error{Client: true}), failed, false},
+		{"labels with a meaning count", "find", fail(result.Error{Labels: []string{"RetryableWriteError"}}), failed, false},
+		{"labels that a driver makes up do not", "find", fail(result.Error{Labels: []string{"NetworkError"}}), failed, true},
+		{"which write failed counts", "bulkWrite", fail(result.Error{WriteErrors: map[int]bson.Raw{0: one}}),
+			fail(result.Error{WriteErrors: map[int]bson.Raw{1: one}}), false},
 	} {
 		l := outcome(result.OperationLog{Name: row.name, Outcome: row.left}, &folder{})
 		r := outcome(result.OperationLog{Name: row.name, Outcome: row.right}, &folder{})
@@ -181,9 +172,7 @@ func TestPairs(t *testing.T) {
 		threads := func(id result.TestID) bool { return id.Description == "threads" }
 		found := pairs([]*result.Verdict{row.left}, []*result.Verdict{row.right}, false, threads)
 		c := Count(found)
-		if got := fmt.Sprintf("%d/%d/%d/%d", c.Same, c.Different, c.Explained, c.NotCompared); got != row.want {
-			t.Errorf("%s: %s, want %s", row.why, got, row.want)
-		}
+		testkit.Equal(t, row.why, fmt.Sprintf("%d/%d/%d/%d", c.Same, c.Different, c.Explained, c.NotCompared), row.want)
 	}
 }
 
@@ -192,15 +181,12 @@ func TestDescribe(t *testing.T) {
 		{Aspect: "verdict", Left: "passed", Right: "failed: f.yml:3:1: operations[0]: wrong"},
 		{Aspect: "events", Where: "client", Left: "send find\n  find failed", Right: "send find\n  find failed\nsend find"},
 	}}
-	want := `  verdict
+	testkit.Equal(t, "the description", p.Describe("reference", "driver"), `  verdict
     reference: passed
     driver: failed: f.yml:3:1: operations[0]: wrong
   events client (- reference, + driver)
       send find
         find failed
     + send find
-`
-	if got := p.Describe("reference", "driver"); got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
+`)
 }
