@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
 // small is an experiment that is soon over.
@@ -25,9 +27,7 @@ func small(policies ...string) Config {
 func overload(t *testing.T, c Config) *Report {
 	t.Helper()
 	r, err := Overload(context.Background(), c, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	return r
 }
 
@@ -43,51 +43,44 @@ type ends struct {
 
 func (e *ends) began(at time.Duration) { e.begun++; e.measure.began(at) }
 
-// violations are the properties that a run does not have.
-func violations(c *Config, r *Run, e ends) (out []string) {
-	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
-	if e.begun != e.over {
-		say("%d operations began, %d ended", e.begun, e.over)
-	}
-	if e.late > c.Timeout {
-		say("an operation took %s", e.late)
-	}
-	operations, attempts, succeeded := 0, 0, 0
-	for i, p := range r.Phases {
-		if p.Succeeded+p.Failed != p.Operations {
-			say("phase %d: %d operations, %d results, %d errors", i, p.Operations, p.Succeeded, p.Failed)
-		}
-		operations, attempts, succeeded = operations+p.Operations, attempts+p.Attempts, succeeded+p.Succeeded
-	}
-	// For a moment there can be more than the capacity, of requests that were
-	// judged before, but never from the beginning on.
-	results := 0.0
-	for i, rate := range r.Series.Goodput {
-		results += rate * step.Seconds()
-		if results > float64(c.Capacity)*step.Seconds()*float64(i+1)+1 {
-			say("%.0f results until step %d", results, i)
-		}
-	}
-	most := mostAttempts[r.Policy.Name]
-	if most > 0 && e.most > most {
-		say("an operation made %d attempts", e.most)
-	}
-	if tokens := 1000*float64(c.Clients) + 1.1*float64(succeeded); r.Policy.Name == "bucket" && float64(attempts-operations) > tokens {
-		say("%d retries of %.0f tokens", attempts-operations, tokens)
-	}
-	if r.Policy.Name == "none" && c.Pool >= maxClients && attempts != operations {
-		say("%d attempts of %d operations", attempts, operations)
-	}
-	if c.Pool >= maxClients && attempts < operations {
-		say("%d attempts of %d operations: one was not tried", attempts, operations)
-	}
-	return out
-}
-
 func (e *ends) ended(at, begun time.Duration, success bool, attempts int) {
 	e.over++
 	e.most, e.late = max(e.most, attempts), max(e.late, at-begun)
 	e.measure.ended(at, begun, success, attempts)
+}
+
+// violations are the properties that a run does not have.
+func violations(c *Config, r *Run, e ends) (out []string) {
+	operations, attempts, succeeded, results, even, surplus := 0, 0, 0, 0.0, true, false
+	for _, p := range r.Phases {
+		even = even && p.Succeeded+p.Failed == p.Operations
+		operations, attempts, succeeded = operations+p.Operations, attempts+p.Attempts, succeeded+p.Succeeded
+	}
+	// For a moment there can be more than the capacity, of requests that were
+	// judged before, but never from the beginning on.
+	for i, rate := range r.Series.Goodput {
+		results += rate * step.Seconds()
+		surplus = surplus || results > float64(c.Capacity)*step.Seconds()*float64(i+1)+1
+	}
+	name, most, tokens := r.Policy.Name, mostAttempts[r.Policy.Name], 1000*float64(c.Clients)+1.1*float64(succeeded)
+	for _, property := range []struct {
+		violated bool
+		what     string
+	}{
+		{e.begun != e.over, "an operation did not end"},
+		{e.late > c.Timeout, "an operation ended after its deadline"},
+		{!even, "an operation neither succeeded nor failed"},
+		{surplus, "more results than the capacity allows"},
+		{most > 0 && e.most > most, "an operation made too many attempts"},
+		{name == "bucket" && float64(attempts-operations) > tokens, "more retries than tokens"},
+		{name == "none" && c.Pool >= maxClients && attempts != operations, "other attempts than operations"},
+		{c.Pool >= maxClients && attempts < operations, "an operation was not tried"},
+	} {
+		if property.violated {
+			out = append(out, fmt.Sprintf("%s: %d operations, %d attempts, %+v", property.what, operations, attempts, e))
+		}
+	}
+	return out
 }
 
 // Whatever the configuration, no policy breaks a property.
@@ -116,9 +109,7 @@ func TestProperties(t *testing.T) {
 				c.Duration, c.Timeout = 6*time.Second, 2*time.Second
 				row.change(&c)
 				r := ends{measure: newMeasure(&c)}
-				if err := simulate(context.Background(), &c, p, &r, func(float64) {}); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Check(t, simulate(context.Background(), &c, p, &r, func(float64) {}))
 				run := r.run(p)
 				for _, v := range violations(&c, &run, r) {
 					t.Error(v)
@@ -167,9 +158,7 @@ func TestOverload(t *testing.T) {
 	c := small(names...)
 	told := map[string][]float64{}
 	all, err := Overload(t.Context(), c, func(name string, part float64) { told[name] = append(told[name], part) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	for i, run := range all.Runs {
 		name := run.Policy.Name
 		if name != names[i] || !slices.Equal(run.Series.Begun, all.Runs[0].Series.Begun) {
@@ -239,9 +228,7 @@ func TestSameSeedSameBytes(t *testing.T) {
 		r := overload(t, c)
 		for _, write := range []func(io.Writer) error{r.Text, r.JSON, r.HTML, r.SVG} {
 			var b bytes.Buffer
-			if err := write(&b); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Check(t, write(&b))
 			out = append(out, b.String())
 		}
 		return out
@@ -281,21 +268,18 @@ func TestCheck(t *testing.T) {
 	} {
 		c := Defaults()
 		row.change(&c)
-		if _, err := Overload(context.Background(), c, nil); err == nil || !strings.Contains(err.Error(), row.want) {
-			t.Errorf("%s: %v", row.reason, err)
-		}
+		_, err := Overload(context.Background(), c, nil)
+		testkit.Fails(t, err, row.want)
 	}
-	if _, err := PolicyNamed("hope"); err == nil || !strings.Contains(err.Error(), "final") {
-		t.Errorf("an unknown policy: %v", err)
-	}
+	_, err := PolicyNamed("hope")
+	testkit.Fails(t, err, "final")
 }
 
 func TestPoliciesAreThoseOfTheCore(t *testing.T) {
 	for name, want := range map[string]string{"once": "retryable-reads@2026", "naive": "retryable-reads@2026", "none": "current", "bucket": "client-backpressure@2025-12", "final": "current"} {
 		p, err := PolicyNamed(name)
-		if err != nil || p.rules.Name != want {
-			t.Errorf("%s: %v %v", name, p.rules, err)
-		}
+		testkit.Check(t, err)
+		testkit.Equal(t, name, p.rules.Name, want)
 	}
 	hasty, _ := PolicyNamed("hasty")
 	final, _ := PolicyNamed("final")
@@ -305,11 +289,9 @@ func TestPoliciesAreThoseOfTheCore(t *testing.T) {
 }
 
 func TestRecovery(t *testing.T) {
-	series := func(parts ...any) (out []float64) {
+	series := func(parts ...int) (out []float64) {
 		for i := 0; i < len(parts); i += 2 {
-			for range parts[i].(int) {
-				out = append(out, float64(parts[i+1].(int)))
-			}
+			out = append(out, slices.Repeat([]float64{float64(parts[i+1])}, parts[i])...)
 		}
 		return out
 	}
@@ -326,9 +308,8 @@ func TestRecovery(t *testing.T) {
 		{"a moment of it is no recovery", series(4, 0, 4, 100, 12, 0), 0, false},
 		{"too late for a whole second", series(17, 0, 3, 100), 0, false},
 	} {
-		if got, ok := recovery(row.goodput, time.Second, 100); got != row.want || ok != row.ok {
-			t.Errorf("%s: %s %t", row.reason, got, ok)
-		}
+		got, ok := recovery(row.goodput, time.Second, 100)
+		testkit.Equal(t, row.reason, []any{got, ok}, []any{row.want, row.ok})
 	}
 }
 
@@ -337,9 +318,7 @@ func TestText(t *testing.T) {
 	some := Phase{Operations: 2, Succeeded: 1, Failed: 1, P50: 51 * time.Millisecond, P99: 99 * time.Millisecond}
 	r := Report{Config: small("none"), Runs: []Run{{Phases: [3]Phase{1: some}}, {Phases: [3]Phase{2: some}}}}
 	var text strings.Builder
-	if err := r.Text(&text); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, r.Text(&text))
 	for _, want := range []string{`50.0% +0.0% .* 51 ms +99 ms +none +none +never`, `0.0% +50.0% .* none +none +51 ms +99 ms +never`} {
 		if !regexp.MustCompile(want).MatchString(text.String()) {
 			t.Errorf("no row matches %s\n%s", want, &text)
@@ -360,9 +339,7 @@ func TestPercentile(t *testing.T) {
 		{nil, 50, 0}, {hundred[:1], 99, 1}, {hundred[:2], 50, 1}, {hundred[:3], 50, 2},
 		{hundred, 50, 50}, {hundred, 95, 95}, {hundred, 99, 99}, {hundred, 100, 100},
 	} {
-		if got := percentile(row.values, row.percent); got != row.want {
-			t.Errorf("p%d of %d: %d, want %d", row.percent, len(row.values), got, row.want)
-		}
+		testkit.Equal(t, fmt.Sprintf("p%d of %d", row.percent, len(row.values)), percentile(row.values, row.percent), row.want)
 	}
 }
 
@@ -370,16 +347,12 @@ func TestPercentile(t *testing.T) {
 // soak/experiment checks all of it.
 func TestPage(t *testing.T) {
 	page, err := os.ReadFile("../docs/experiments.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	blanks := regexp.MustCompile(` +`)
 	c := Defaults()
 	c.Duration, c.Spike, c.Policies = 6*time.Second, 130, c.Policies[:2]
 	var text strings.Builder
-	if err := overload(t, c).Text(&text); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, overload(t, c).Text(&text))
 	before := ""
 	for part := range strings.SplitSeq(blanks.ReplaceAllString(text.String(), " "), "\n\n") {
 		part, before = before+strings.TrimRight(part, "\n"), "\n\n"

@@ -60,9 +60,7 @@ func plodding(judging, serving, limit, every, burst int, arrivals []time.Duratio
 				switch {
 				case !atDoor:
 					out[doing], open = outcomeOf{time.Duration(now), served}, open-1
-				case len(queue) >= limit:
-					out[doing], open = outcomeOf{time.Duration(now), rejected}, open-1
-				case every > 0 && parts < every:
+				case len(queue) >= limit, every > 0 && parts < every:
 					out[doing], open = outcomeOf{time.Duration(now), rejected}, open-1
 				default:
 					parts -= every
