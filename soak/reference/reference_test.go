@@ -29,21 +29,13 @@ type site struct {
 func visit(t *testing.T, o embedded.Options) *site {
 	t.Helper()
 	d, err := embedded.Start(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	e, err := reference.New(reference.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	test, err := e.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	t.Cleanup(func() {
-		if err := test.End(testkit.Context(t)); err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, test.End(testkit.Context(t)))
 		_, _ = e.Close(), d.Close()
 	})
 	return &site{test, t, d}
@@ -59,9 +51,7 @@ func (s *site) client(name, options string) {
 		{"database", name + ".db", fmt.Sprintf(`{"id":"%s.db","client":%[1]q,"databaseName":"db"}`, name)},
 		{"collection", name + ".coll", fmt.Sprintf(`{"id":"%s.coll","database":"%[1]s.db","collectionName":"coll"}`, name)},
 	} {
-		if err := s.Open(s.t.Context(), engine.Entity{Kind: e[0], ID: e[1], URI: s.d.URI(), Options: s.parsed(e[2])}); err != nil {
-			s.t.Fatal(err)
-		}
+		testkit.Check(s.t, s.Open(s.t.Context(), engine.Entity{Kind: e[0], ID: e[1], URI: s.d.URI(), Options: s.parsed(e[2])}))
 	}
 }
 
@@ -72,16 +62,25 @@ func (s *site) parsed(json string) (out bson.Raw) {
 	return out
 }
 
+// do may be called concurrently.
 func (s *site) do(object, name, args string) result.Outcome {
 	return s.Do(s.t.Context(), engine.Operation{Object: object, Name: name, Arguments: s.parsed(args)})
+}
+
+// must gives what an operation that succeeds returns.
+func (s *site) must(object, name, args string) bson.RawValue {
+	s.t.Helper()
+	out := s.do(object, name, args)
+	if out.Err != nil {
+		s.t.Fatal(out.Err)
+	}
+	return out.Value
 }
 
 // count counts the events of a client.
 func (s *site) count(client string, kind result.EventType) (n int) {
 	events, err := s.Events(s.t.Context(), client, 0, 0)
-	if err != nil {
-		s.t.Error(err)
-	}
+	testkit.Check(s.t, err)
 	for _, e := range events {
 		if e.Type == kind {
 			n++
@@ -109,9 +108,7 @@ func TestReadsThroughFailovers(t *testing.T) {
 		t.Run(c.why, func(t *testing.T) {
 			s := visit(t, embedded.Options{Topology: c.topology})
 			s.client("reader", `{}`)
-			if out := s.do("reader.coll", "insertMany", `{"documents":[{"_id":1},{"_id":2}]}`); out.Err != nil {
-				t.Fatal(out.Err)
-			}
+			s.must("reader.coll", "insertMany", `{"documents":[{"_id":1},{"_id":2}]}`)
 			var stopped atomic.Bool
 			var ended [4]atomic.Int64
 			var workers sync.WaitGroup
@@ -145,9 +142,7 @@ func TestReadsThroughFailovers(t *testing.T) {
 					progress()
 					err = s.d.Restart(at)
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				testkit.Check(t, err)
 				progress()
 			}
 		})
@@ -166,9 +161,7 @@ func TestStorm(t *testing.T) {
 	name := func(i int) string { return fmt.Sprintf("client%d", i) }
 	for i := range clients {
 		s.client(name(i), `{}`)
-		if out := s.do(name(i)+".coll", "findOne", `{"filter":{}}`); out.Err != nil {
-			t.Fatal(out.Err)
-		}
+		s.must(name(i)+".coll", "findOne", `{"filter":{}}`)
 	}
 	started := func() (n int) {
 		for i := range clients {
@@ -177,16 +170,13 @@ func TestStorm(t *testing.T) {
 		return n
 	}
 	limiter := func() (attempted, rejected int64) {
-		status := s.do("warden.admin", "runCommand", `{"commandName":"serverStatus","command":{"serverStatus":1}}`)
-		l := status.Value.Document().Lookup("network", "ingressRequestRateLimiter").Document()
+		l := s.must("warden.admin", "runCommand", `{"commandName":"serverStatus","command":{"serverStatus":1}}`).Document().Lookup("network", "ingressRequestRateLimiter").Document()
 		return l.Lookup("attemptedAdmissions").AsInt64(), l.Lookup("rejectedAdmissions").AsInt64()
 	}
 	before := started()
-	if out := s.do("warden.admin", "runCommand", `{"commandName":"setParameter","command":{"setParameter":1,
+	s.must("warden.admin", "runCommand", `{"commandName":"setParameter","command":{"setParameter":1,
 		"ingressRequestRateLimiterApplicationExemptions":{"appNames":["warden"]}, "ingressRequestAdmissionRatePerSec":20,
-		"ingressRequestAdmissionBurstCapacitySecs":0.25, "ingressRequestRateLimiterEnabled":true}}`); out.Err != nil {
-		t.Fatal(out.Err)
-	}
+		"ingressRequestAdmissionBurstCapacitySecs":0.25, "ingressRequestRateLimiterEnabled":true}}`)
 	asked, _ := limiter()
 	outcomes := make([]result.Outcome, clients*each)
 	var storm sync.WaitGroup
@@ -198,10 +188,9 @@ func TestStorm(t *testing.T) {
 	storm.Wait()
 	succeeded := 0
 	for i, out := range outcomes {
-		switch {
-		case out.Err == nil:
+		if out.Err == nil {
 			succeeded++
-		case out.Err.Code != 462 || !out.Err.HasLabel("SystemOverloadedError") || !out.Err.HasLabel("RetryableError"):
+		} else if out.Err.Code != 462 || !out.Err.HasLabel("SystemOverloadedError") || !out.Err.HasLabel("RetryableError") {
 			t.Errorf("operation %d: %v %v", i, out.Err, out.Err.Labels)
 		}
 	}
@@ -209,10 +198,8 @@ func TestStorm(t *testing.T) {
 	if failed := len(outcomes) - succeeded; attempts < len(outcomes)+2*failed || attempts > 3*len(outcomes) {
 		t.Errorf("%d attempts of %d operations, of which %d failed", attempts, len(outcomes), failed)
 	}
-	written := s.do("warden.coll", "countDocuments", `{"filter":{"i":{"$exists":true}}}`).Value
-	if written.AsInt64() != int64(succeeded) {
-		t.Errorf("%v documents of %d inserts", written, succeeded)
-	}
+	written := s.must("warden.coll", "countDocuments", `{"filter":{"i":{"$exists":true}}}`)
+	testkit.Equal(t, "documents", written.AsInt64(), succeeded)
 	if seen, rejected := limiter(); seen-asked != int64(attempts) || rejected == 0 {
 		t.Errorf("the limiter saw %d requests of %d, and rejected %d", seen-asked, attempts, rejected)
 	}
@@ -220,8 +207,6 @@ func TestStorm(t *testing.T) {
 		testkit.Until(t, name(i)+" gets through again", func() bool {
 			return s.do(name(i)+".coll", "insertOne", `{"document":{}}`).Err == nil
 		})
-		if n := s.count(name(i), result.PoolCleared); n != 0 {
-			t.Errorf("client %d cleared its pool %d times", i, n)
-		}
+		testkit.Equal(t, "pools cleared by "+name(i), s.count(name(i), result.PoolCleared), 0)
 	}
 }
