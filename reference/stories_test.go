@@ -380,26 +380,19 @@ func TestOverload(t *testing.T) {
 		{"delays that are not slept are decided", "backoff=none delays", "insert", "insert=overload*9", "insert insert insert" + ended + " [200 400]"},
 		{"prose test 3: MAX_RETRIES is 2", "", "find", "find=overload*9", "find 200ms find 400ms find" + ended},
 		{"prose test 4: maxAdaptiveRetries 1", "maxAdaptiveRetries=1", "find", "find=overload*9", "find 200ms find" + ended},
-		{"maxAdaptiveRetries 0", "maxAdaptiveRetries=0", "find", "find=overload*9", "find" + ended},
 		{"no delay is above MAX_BACKOFF", "maxAdaptiveRetries=8", "find", "find=overload*9",
 			"find 200ms find 400ms find 800ms find 1.6s find 3.2s find 6.4s find 10s find 10s find" + ended},
 		{"prose test 5: the server's base of 50 ms", "", "insert", "insert=overload:50*9", "insert 100ms insert 200ms insert" + ended},
 		{"a base as a long", "", "insert", "insert=overload:50L*9", "insert 100ms insert 200ms insert" + ended},
 		{"a base that not every error has", "delays", "insert", "insert=overload:7,overload", "insert 14ms insert 400ms insert [14 400]"},
-		{"a base above MAX_BACKOFF is capped", "jitter=0.5", "insert", "insert=overload:20000", "insert 5s insert"},
 		{"a base of 0 does not count", "", "insert", "insert=overload:0", "insert 200ms insert"},
-		{"a negative base does not count", "", "insert", "insert=overload:-5", "insert 200ms insert"},
 		{"updateMany", "", "updateMany", "update=overload*2", "update 200ms update 400ms update"},
-		{"create", "", "create", "create=overload*2", "create 200ms create 400ms create"},
 		{"runCommand", "", "ping", "ping=overload*2", "ping 200ms ping 400ms ping"},
 		{"retryable as a read and overloaded: wait, twice at most", "", "find", "find=91/o*9", "find 200ms find 400ms find !91/o"},
-		{"retryable as a write and overloaded", "", "insert", "insert=91/ow*9", "insert 200ms insert 400ms insert !91/ow"},
 		{"another error after an overload is retried at once", "", "find", "find=overload,91*2", "find 200ms find find !91"},
 		{"no write was performed: the error before is raised", "", "updateMany", "update=overload,2/n", "update 200ms update" + ended},
 		{"retryReads off: a read", "retryReads=false", "find", "find=overload*9", "find" + ended},
-		{"retryReads off: a write", "retryReads=false", "insert", "insert=overload", "insert 200ms insert"},
 		{"retryReads off: runCommand", "retryReads=false", "ping", "ping=overload", "ping" + ended},
-		{"retryWrites off: a read", "retryWrites=false", "find", "find=overload", "find 200ms find"},
 		{"retryWrites off: a write that is never retryable", "retryWrites=false", "create", "create=overload", "create" + ended},
 		{"timeoutMS: MAX_RETRIES holds all the same", "timeoutMS=60000", "find", "find=overload*9", "find 200ms find 400ms find" + ended},
 		{"timeoutMS: a backoff past the deadline is not begun, and no timeout is raised", "timeoutMS=15000", "find", "find=overload:5000*9",
@@ -440,16 +433,13 @@ func TestWithTransaction(t *testing.T) {
 	})
 }
 
-// TestPoliciesInTheLoop tells stories under dated policies. Today the same
-// goes otherwise.
+// TestPoliciesInTheLoop tells stories under dated policies.
 func TestPoliciesInTheLoop(t *testing.T) {
 	const december, first = "policy=client-backpressure@2025-12 ", "policy=retryable-writes@2018-03-14 "
 	const on, scarce = first + "retryWrites=true ", december + "jitter=0 bucket=1"
-	all := []story{
+	tell(t, []story{
 		{"five retries, 100 ms before the first", december, "insert", "insert=overload*9",
 			"insert 100ms insert 200ms insert 400ms insert 800ms insert 1.6s insert !462/or"},
-		{"the same for a write that is not retryable", december, "updateMany", "update=overload*9",
-			"update 100ms update 200ms update 400ms update 800ms update 1.6s update !462/or"},
 		{"maxAdaptiveRetries is unknown", december + "maxAdaptiveRetries=1", "find", "find=overload*3", "find 100ms find 200ms find 400ms find"},
 		{"so is baseBackoffMS", december, "find", "find=overload:7", "find 100ms find"},
 		{"retryReads does not count", december + "retryReads=false", "find", "find=overload", "find 100ms find"},
@@ -463,33 +453,18 @@ func TestPoliciesInTheLoop(t *testing.T) {
 			"find find find find !462/or find !462/or"},
 		{"a token of ten successes", scarce, strings.Repeat("find; ", 12) + "find", "find=overload*2,ok*10,overload*9",
 			"find find !462/or find find find find find find find find find find find find !462/or find !462/or"},
-		{"nine are too few", scarce, strings.Repeat("find; ", 11) + "find", "find=overload*2,ok*9,overload*9",
-			"find find !462/or find find find find find find find find find find !462/or find !462/or"},
 		{"retryWrites is false if it is not set", first, "insert", "insert=close", "insert !network"},
 		{"a code", on, "insert", "insert=10107", "insert insert"},
 		{"a code that came later", on, "insert", "insert=262/w", "insert !262/w"},
 		{"a write concern error with any listed code", on, "insert", "insert=concern:64", "insert insert"},
 		{"a write concern error whose message says so", on, "insert", "insert=concern:17:not-master", "insert insert"},
 		{"a message", on, "insert", "insert=17:not-master-and-no-slave-either", "insert insert"},
-		{"a message of a server that recovers", on, "insert", "insert=17:the-node-is-recovering", "insert insert"},
 		{"a label", on, "insert", "insert=4711/w", "insert !4711/w"},
 		{"overload", on, "insert", "insert=overload", "insert !462/or"},
 		{"no read is retried", on, "find", "find=close", "find !network"},
 		{"the bulkWrite command came in 2024", on, "clientBulk", "bulkWrite=close", "bulkWrite !network"},
 		{"one retry under timeoutMS, for more would send the number too often", on + "timeoutMS=60000 show=txnNumber", "insert", "insert=91*5",
 			"insert/1 insert/1 !91"},
-	}
-	tell(t, all)
-	for _, st := range all {
-		st.set = strings.ReplaceAll(strings.ReplaceAll(st.set, december, ""), first, "")
-		if i := strings.Index(st.set, "bucket"); i >= 0 {
-			st.set = st.set[:i]
-		}
-		if st.play(t) == st.want {
-			t.Errorf("%s: today it goes the same way", st.why)
-		}
-	}
-	tell(t, []story{
 		{"2026-06-17: the exponent of withTransaction is one less", "policy=retryable-reads@2026", "withTransaction", "commit=251/t*2",
 			"insert commit 5ms insert commit 8ms insert commit"},
 		{"2024: withTransaction does not wait", "policy=retryable-reads@2024", "withTransaction", "commit=251/t*2",
