@@ -178,46 +178,34 @@ func TestOverload(t *testing.T) {
 	if final.Recovery > 5*time.Second {
 		t.Errorf("final: back after %s", final.Recovery)
 	}
-	t.Run("runs are independent of each other", func(t *testing.T) {
-		if alone := overload(t, small("final")).Runs[0]; !slices.Equal(final.Series.Goodput, alone.Series.Goodput) {
-			t.Error("the final policy gives other results when others run before it")
-		}
-	})
-	t.Run("free rejections do no harm", func(t *testing.T) {
-		c := small("naive")
-		c.Rejection = 0
-		c.RoundTrip = 100 * time.Millisecond // nothing else paces the retries
-		if run := overload(t, c).Runs[0]; !run.Recovered {
-			t.Errorf("not recovered: goodput %.0f after the spike", run.Phases[2].Goodput)
-		}
-	})
-	t.Run("small pools hold the storm back", func(t *testing.T) {
-		c := small("naive")
-		c.Clients, c.Pool = 5, 4
-		run := overload(t, c).Runs[0]
-		if most := peak(run.Series.Attempts); !run.Recovered || most > 20/c.RoundTrip.Seconds() {
-			t.Errorf("recovered %t, with %.0f requests per second on 20 connections", run.Recovered, most)
-		}
-	})
-	t.Run("few clients have few tokens", func(t *testing.T) {
-		c := small("bucket", "none")
-		c.Clients, c.Capacity, c.Duration = 1, 200, 24*time.Second
-		runs := overload(t, c).Runs
-		none, few := runs[0].Phases[1], runs[1].Phases[1]
-		if few.Attempts-few.Operations > 1200 || few.Goodput < 0.5*none.Goodput {
-			t.Errorf("one client makes %d attempts of %d operations; goodput %.0f, without retries %.0f", few.Attempts, few.Operations, few.Goodput, none.Goodput)
-		}
-		if many := bucket.Phases[1]; float64(many.Attempts) < 3*float64(many.Operations) {
-			t.Errorf("50 clients make only %d attempts of %d operations", many.Attempts, many.Operations)
-		}
-	})
-	t.Run("cancelled", func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		if _, err := Overload(ctx, small("final"), nil); !errors.Is(err, context.Canceled) {
-			t.Errorf("a cancelled experiment ended with %v", err)
-		}
-	})
+	alone := func(change func(*Config), policies ...string) []Run {
+		c := small(policies...)
+		change(&c)
+		return overload(t, c).Runs
+	}
+	if again := alone(func(*Config) {}, "final")[0]; !slices.Equal(final.Series.Goodput, again.Series.Goodput) {
+		t.Error("the final policy gives other results when others run before it")
+	}
+	free := alone(func(c *Config) { c.Rejection, c.RoundTrip = 0, 100*time.Millisecond }, "naive")[0] // nothing else paces the retries
+	if !free.Recovered {
+		t.Errorf("free rejections do harm: goodput %.0f after the spike", free.Phases[2].Goodput)
+	}
+	pools := alone(func(c *Config) { c.Clients, c.Pool = 5, 4 }, "naive")[0]
+	if most := peak(pools.Series.Attempts); !pools.Recovered || most > 20/c.RoundTrip.Seconds() {
+		t.Errorf("small pools: recovered %t, with %.0f requests per second on 20 connections", pools.Recovered, most)
+	}
+	runs := alone(func(c *Config) { c.Clients, c.Capacity, c.Duration = 1, 200, 24*time.Second }, "bucket", "none")
+	if none, few := runs[0].Phases[1], runs[1].Phases[1]; few.Attempts-few.Operations > 1200 || few.Goodput < 0.5*none.Goodput {
+		t.Errorf("one client makes %d attempts of %d operations; goodput %.0f, without retries %.0f", few.Attempts, few.Operations, few.Goodput, none.Goodput)
+	}
+	if many := bucket.Phases[1]; float64(many.Attempts) < 3*float64(many.Operations) {
+		t.Errorf("50 clients make only %d attempts of %d operations", many.Attempts, many.Operations)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Overload(ctx, small("final"), nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("a cancelled experiment ended with %v", err)
+	}
 }
 
 // The same configuration gives the same reports, byte for byte.

@@ -14,33 +14,29 @@ import (
 
 func TestResolve(t *testing.T) {
 	const host = "mongodb://a:1/"
-	for _, c := range []struct {
-		why, uri, options, rest string
-		check                   func(settings) bool
-		err                     string
+	for _, row := range []struct {
+		reason, uri, options, rest string
+		of                         func(settings) any
+		want                       any // of the settings; a text of the error if of is nil
 	}{
-		{"defaults", "mongodb://a:1", "", host, func(s settings) bool {
-			return s.retryReads && s.retryWrites && s.timeout == nil && s.serverSelectionTimeout == 30*time.Second
-		}, ""},
-		{"uriOptions override, whatever the case", host + "?RETRYREADS=true&w=1", `{"retryReads":false,"w":"majority"}`, host,
-			func(s settings) bool {
-				return !s.retryReads && len(s.writeConcern) == 1 && s.writeConcern[0].Value == "majority"
-			}, ""},
+		{"reads are retried", "mongodb://a:1", "", host, func(s settings) any { return s.retryReads }, true},
+		{"so are writes", host, "", host, func(s settings) any { return s.retryWrites }, true},
+		{"timeoutMS is not set", host, "", host, func(s settings) any { return s.timeout == nil }, true},
+		{"the default of serverSelectionTimeoutMS", host, "", host, func(s settings) any { return s.serverSelectionTimeout }, 30 * time.Second},
+		{"uriOptions override, whatever the case", host + "?RETRYREADS=true", `{"retryReads":false}`, host, func(s settings) any { return s.retryReads }, false},
+		{"a write concern, too", host + "?w=1", `{"w":"majority"}`, host, func(s settings) any { return s.writeConcern }, d("w", "majority")},
 		{"options of the connection stay", "mongodb://u:p%40@a:1,b:2/db?replicaSet=rs", `{"appname":"x y","maxPoolSize":3}`,
-			"mongodb://u:p%40@a:1,b:2/db?replicaSet=rs&appname=x+y&maxPoolSize=3", nil, ""},
+			"mongodb://u:p%40@a:1,b:2/db?replicaSet=rs&appname=x+y&maxPoolSize=3", func(settings) any { return nil }, nil},
 		{"a direct connection has one host and no set", "mongodb://u:p@a:1,b:2/?replicaSet=rs", `{"directConnection":true}`,
-			"mongodb://u:p@a:1/?directConnection=true", nil, ""},
-		{"tls and ssl are one option", host + "?ssl=true", `{"tls":false}`, host + "?tls=false", nil, ""},
+			"mongodb://u:p@a:1/?directConnection=true", func(settings) any { return nil }, nil},
+		{"tls and ssl are one option", host + "?ssl=true", `{"tls":false}`, host + "?tls=false", func(settings) any { return nil }, nil},
 		{"tag sets are an array of strings", host, `{"readPreference":"secondary","readPreferenceTags":["dc:ny,rack:1",""]}`, host,
-			func(s settings) bool {
-				sets := s.readPreference.TagSets
-				return len(sets) == 2 && sets[0]["rack"] == "1" && len(sets[1]) == 0
-			}, ""},
-		{"timeoutMS 0 is set", host + "?timeoutMS=0", "", host, func(s settings) bool { return s.timeout != nil && *s.timeout == 0 }, ""},
-		{"a short heartbeat is taken", host, `{"heartbeatFrequencyMS":50}`, host, func(s settings) bool { return s.heartbeat == 50*time.Millisecond }, ""},
-		{"no overload retries", host, `{"maxAdaptiveRetries":0}`, host, func(s settings) bool { return *s.maxAdaptiveRetries == 0 }, ""},
-		{"more of them", host + "?maxAdaptiveRetries=5", "", host, func(s settings) bool { return *s.maxAdaptiveRetries == 5 }, ""},
-		{"retargeting", host + "?enableOverloadRetargeting=true", "", host, func(s settings) bool { return s.overloadRetargeting }, ""},
+			func(s settings) any { return s.readPreference.TagSets }, []map[string]string{{"dc": "ny", "rack": "1"}, {}}},
+		{"timeoutMS 0 is set", host + "?timeoutMS=0", "", host, func(s settings) any { return *s.timeout }, time.Duration(0)},
+		{"a short heartbeat is taken", host, `{"heartbeatFrequencyMS":50}`, host, func(s settings) any { return s.heartbeat }, 50 * time.Millisecond},
+		{"no overload retries", host, `{"maxAdaptiveRetries":0}`, host, func(s settings) any { return *s.maxAdaptiveRetries }, 0},
+		{"more of them", host + "?maxAdaptiveRetries=5", "", host, func(s settings) any { return *s.maxAdaptiveRetries }, 5},
+		{"retargeting", host + "?enableOverloadRetargeting=true", "", host, func(s settings) any { return s.overloadRetargeting }, true},
 		{"half a millisecond", host, `{"timeoutMS":1.5}`, "", nil, "no whole number"},
 		{"half a retry", host, `{"maxAdaptiveRetries":1.5}`, "", nil, "no whole number"},
 		{"a negative number of retries", host + "?maxAdaptiveRetries=-1", "", "", nil, "no number of retries"},
@@ -49,16 +45,15 @@ func TestResolve(t *testing.T) {
 		{"booleans are true or false", host + "?enableOverloadRetargeting=1", "", "", nil, "neither true nor false"},
 		{"a negative time", host + "?timeoutMS=-1", "", "", nil, "timeoutms"},
 		{"tags with mode primary", host + "?readPreferenceTags=dc:ny", "", "", nil, "primary"},
-		{"secrets stay out of errors", "mongodb://u:secret@a:1/?retryReads=maybe", "", "", nil, "neither true nor false"},
+		{"secrets stay out of errors", "mongodb://u:" + testkit.Secret + "@a:1/?retryReads=maybe", "", "", nil, "neither true nor false"},
 	} {
-		s, rest, err := resolve(c.uri, raw(t, append(d(), parsed(t, c.options)...)), defaultSettings(&retry.Policy{}))
-		if c.err != "" {
-			if err == nil || !strings.Contains(err.Error(), c.err) || strings.Contains(err.Error(), "secret") {
-				t.Errorf("%s: error %v", c.why, err)
-			}
-		} else if err != nil || rest != c.rest || c.check != nil && !c.check(s) {
-			t.Errorf("%s: %q %+v %v", c.why, rest, s, err)
+		s, rest, err := resolve(row.uri, raw(t, append(d(), parsed(t, row.options)...)), defaultSettings(&retry.Policy{}))
+		if row.of == nil {
+			testkit.Fails(t, err, row.want.(string))
+			continue
 		}
+		testkit.Check(t, err)
+		testkit.Equal(t, row.reason, []any{rest, row.of(s)}, []any{row.rest, row.want})
 	}
 }
 
