@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -114,7 +115,12 @@ func TestExplanations(t *testing.T) {
 
 		unknown = "commitTransaction raised server error, UnknownTransactionCommitResult"
 	)
-	transient := []Fault{{Code: 50, Labels: []string{"TransientTransactionError"}}}
+	of := func(what string, faults ...Fault) Schedule { // OPERATION TOPOLOGY TIMEOUTMS
+		words := append(strings.Split(what, " "), "", "")
+		timeout, _ := strconv.Atoi(words[2])
+		return Schedule{Operation: words[0], Topology: words[1], Options: Options{TimeoutMS: timeout}, Faults: faults}
+	}
+	six, closed, transient := Fault{Code: 6}, Fault{Close: true}, Fault{Code: 50, Labels: []string{"TransientTransactionError"}}
 	for _, row := range []struct {
 		why            string
 		s              Schedule
@@ -122,34 +128,34 @@ func TestExplanations(t *testing.T) {
 		d              []Difference
 		schedule, test string // IDs of what explains it, there and in a suite
 	}{
-		{"a read that is not retried", Schedule{Operation: "find", Faults: []Fault{{Code: 6}}}, "single 8.0", events(sent+again, sent), "", ""},
-		{"a read that is retried too often", Schedule{Operation: "find", Faults: []Fault{{Code: 6}, {Code: 6}}}, "single 8.0", events(sent, sent+again), "", ""},
-		{"another transaction number", Schedule{Operation: "insertOne", Faults: []Fault{{Close: true}}}, "single 8.0", events("transaction 1", "transaction 2"), "", ""},
-		{"a write that is applied twice", Schedule{Operation: "updateOne", Faults: []Fault{{LoseReply: true}}}, "single 8.0",
+		{"a read that is not retried", of("find", six), "single 8.0", events(sent+again, sent), "", ""},
+		{"a read that is retried too often", of("find", six, six), "single 8.0", events(sent, sent+again), "", ""},
+		{"another transaction number", of("insertOne", closed), "single 8.0", events("transaction 1", "transaction 2"), "", ""},
+		{"a write that is applied twice", of("updateOne", Fault{LoseReply: true}), "single 8.0",
 			raised("find returned [{x: 12}]", "find returned [{x: 13}]"), "", ""},
-		{"a bulk write that goes on out of order", Schedule{Operation: "bulkWriteAnyhow", Faults: []Fault{{Code: 6}}}, "single 8.0", events("a\nb", "b\na"), "", ""},
-		{"an ordered bulk write that stops without a write concern error", Schedule{Operation: "bulkWrite", Faults: []Fault{{}}}, "single 8.0", events("a\nb", "a"), "", ""},
-		{"a second attempt at the same mongos", Schedule{Operation: "find", Topology: "sharded"}, "sharded 8.0", events(sent+again+" at another server", sent+again), "D6", ""},
-		{"a second attempt at the same member", Schedule{Operation: "find", Topology: "replicaset"}, "replicaset 8.0", events(sent+again+" at another server", sent+again), "", ""},
-		{"a label of a write concern error", Schedule{Operation: "clientBulkWrite", Faults: []Fault{{WriteConcernError: 91}}}, "replicaset 8.0",
+		{"a bulk write that goes on out of order", of("bulkWriteAnyhow", six), "single 8.0", events("a\nb", "b\na"), "", ""},
+		{"an ordered bulk write that stops without a write concern error", of("bulkWrite", Fault{}), "single 8.0", events("a\nb", "a"), "", ""},
+		{"a second attempt at the same mongos", of("find sharded"), "sharded 8.0", events(sent+again+" at another server", sent+again), "D6", ""},
+		{"a second attempt at the same member", of("find replicaset"), "replicaset 8.0", events(sent+again+" at another server", sent+again), "", ""},
+		{"a label of a write concern error", of("clientBulkWrite", Fault{WriteConcernError: 91}), "replicaset 8.0",
 			raised(strings.Replace(wce, ", write", ", RetryableWriteError, write", 1), wce), "D8", "D8"},
-		{"a write concern error", Schedule{Operation: "clientBulkWrite", Faults: []Fault{{Code: 91}}}, "replicaset 8.0", raised(wce, wce[:36]), "", ""},
-		{"the heartbeat of a server comes late", Schedule{Operation: "find", Options: Options{TimeoutMS: 400}, Faults: []Fault{{Close: true}}}, "single 8.0", events(sent+again, sent), "D9", ""},
-		{"the same after an error that leaves the server as it is", Schedule{Operation: "find", Options: Options{TimeoutMS: 400}, Faults: []Fault{{Code: 6}}}, "single 8.0", events(sent+again, sent), "", ""},
-		{"a label on a standalone", Schedule{Operation: "insertOne", Topology: "single", Faults: []Fault{{Close: true}}}, "single 8.0", raised(client, client+", RetryableWriteError"), "D10", "D10"},
-		{"a label elsewhere", Schedule{Operation: "insertOne", Topology: "replicaset", Faults: []Fault{{Close: true}}}, "replicaset 8.0", raised(client, client+", RetryableWriteError"), "", ""},
-		{"a write concern error of a bulk write", Schedule{Operation: "bulkWrite", Faults: []Fault{{Code: 6}}}, "single 8.0",
+		{"a write concern error", of("clientBulkWrite", Fault{Code: 91}), "replicaset 8.0", raised(wce, wce[:36]), "", ""},
+		{"the heartbeat of a server comes late", of("find  400", closed), "single 8.0", events(sent+again, sent), "D9", ""},
+		{"the same after an error that leaves the server as it is", of("find  400", six), "single 8.0", events(sent+again, sent), "", ""},
+		{"a label on a standalone", of("insertOne single", closed), "single 8.0", raised(client, client+", RetryableWriteError"), "D10", "D10"},
+		{"a label elsewhere", of("insertOne replicaset", closed), "replicaset 8.0", raised(client, client+", RetryableWriteError"), "", ""},
+		{"a write concern error of a bulk write", of("bulkWrite", six), "single 8.0",
 			raised("bulkWrite raised write concern error: code 64", "bulkWrite raised server error"), "D13", ""},
-		{"an error of a bulk write", Schedule{Operation: "bulkWrite", Faults: []Fault{{Code: 6}}}, "single 8.0", raised("bulkWrite raised client error", "bulkWrite raised server error"), "", ""},
-		{"a label of an unknown commit", Schedule{Operation: "commitTransaction", Faults: transient}, "replicaset 8.0", raised(unknown, unknown+", TransientTransactionError"), "D14", ""},
-		{"the label of a known failure", Schedule{Operation: "commitTransaction", Faults: transient}, "replicaset 8.0", raised("commitTransaction raised server error", unknown), "", ""},
-		{"a label that the server did not send", Schedule{Operation: "commitTransaction", Faults: []Fault{{Code: 50}}}, "replicaset 8.0",
+		{"an error of a bulk write", of("bulkWrite", six), "single 8.0", raised("bulkWrite raised client error", "bulkWrite raised server error"), "", ""},
+		{"a label of an unknown commit", of("commitTransaction", transient), "replicaset 8.0", raised(unknown, unknown+", TransientTransactionError"), "D14", ""},
+		{"the label of a known failure", of("commitTransaction", transient), "replicaset 8.0", raised("commitTransaction raised server error", unknown), "", ""},
+		{"a label that the server did not send", of("commitTransaction", Fault{Code: 50}), "replicaset 8.0",
 			raised(unknown, unknown+", TransientTransactionError"), "", ""},
-		{"an update of many in a command of its own", Schedule{}, "replicaset 8.0", events("send update, 2 statements\n  update failed", "send update, 1 statement\n  update failed"), "", "D17"},
-		{"another end of an update", Schedule{}, "replicaset 8.0", events("send update, 2 statements\n  update failed", "send update, 1 statement\n  update succeeded"), "", ""},
-		{"more attempts after an overload error", Schedule{}, "single 8.0", events("send find\n  find failed: code 462", "send find\n  find failed: code 462"+again), "", "D18"},
-		{"the recovery token of another transaction", Schedule{}, "sharded 8.0", events(abort, abort+", recovery token"), "D19", ""},
-		{"an abort at another server", Schedule{}, "sharded 8.0", events(abort, abort+", recovery token, twice"), "", ""},
+		{"an update of many in a command of its own", of(""), "replicaset 8.0", events("send update, 2 statements\n  update failed", "send update, 1 statement\n  update failed"), "", "D17"},
+		{"another end of an update", of(""), "replicaset 8.0", events("send update, 2 statements\n  update failed", "send update, 1 statement\n  update succeeded"), "", ""},
+		{"more attempts after an overload error", of(""), "single 8.0", events("send find\n  find failed: code 462", "send find\n  find failed: code 462"+again), "", "D18"},
+		{"the recovery token of another transaction", of(""), "sharded 8.0", events(abort, abort+", recovery token"), "D19", ""},
+		{"an abort at another server", of(""), "sharded 8.0", events(abort, abort+", recovery token, twice"), "", ""},
 	} {
 		id := func(d *Deviation) string {
 			if d == nil {
