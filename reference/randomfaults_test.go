@@ -65,8 +65,10 @@ func randomSchedule(t *testing.T, r *rand.Rand) int {
 	out := b.perform(op.do)
 	b.verify(0, out, false)
 	sent := s.commands(op.command)
-	fail := func(what string) {
-		t.Errorf("%s on %s, retries %v, faults %v: %s: %v, %v", op.do, kind, on, faults, what, sent, out.Err)
+	check := func(holds bool, what string) {
+		if !holds {
+			t.Errorf("%s on %s, retries %v, faults %v: %s: %v, %v", op.do, kind, on, faults, what, sent, out.Err)
+		}
 	}
 	operations := map[int64]bool{}
 	for _, e := range b.events("client") {
@@ -74,38 +76,26 @@ func randomSchedule(t *testing.T, r *rand.Rand) int {
 			operations[e.Command.OperationID] = true
 		}
 	}
-	if len(sent) == 0 || len(operations) != 1 {
-		fail("not one operationId")
-	}
+	check(len(sent) > 0 && len(operations) == 1, "not one operationId")
 	limit, applied, recorded := 2, 0, false
 	for i, c := range sent {
-		f := randomFault{applies: true}
+		f, last := randomFault{applies: true}, i == len(sent)-1
 		if i < len(faults) {
 			f = faults[i]
 		}
 		n := c.Lookup("txnNumber")
-		if (n.Type != 0) != numbered || !n.Equal(sent[0].Lookup("txnNumber")) || !c.Lookup("lsid").Equal(sent[0].Lookup("lsid")) {
-			fail("another number or session")
-		}
+		check((n.Type != 0) == numbered && n.Equal(sent[0].Lookup("txnNumber")) && c.Lookup("lsid").Equal(sent[0].Lookup("lsid")),
+			"another number or session")
 		if f.applies && !(numbered && recorded) {
 			applied, recorded = applied+1, true
 		}
-		if i == len(sent)-1 {
-			if (f.step == "") != (out.Err == nil) {
-				fail("another end")
-			}
-		} else if f.overload {
+		if f.overload && !last {
 			limit = 3
 		}
-		if i < len(sent)-1 && !f.safe && (!on || writes && !numbered) {
-			fail("it is sent again")
-		}
+		check(!last || (f.step == "") == (out.Err == nil), "another end")
+		check(last || f.safe || on && (numbered || !writes), "it is sent again")
 	}
-	if len(sent) > limit {
-		fail("too many attempts")
-	}
-	if writes && applied > 1 {
-		fail("it was done twice")
-	}
+	check(len(sent) <= limit, "too many attempts")
+	check(!writes || applied <= 1, "it was done twice")
 	return len(sent)
 }

@@ -82,7 +82,8 @@ func TestSockets(t *testing.T) {
 			"appoint=0s,true appoint-b=0s,true 30ms appoint=70ms,true 30ms appoint=0s,false 90ms appoint=50ms,true 850ms appoint=0s,true"},
 
 		// The topology checks again at once after a time-out, which is not to be told.
-		{"a time-out is repeated", "timeout checks=false again=true,true cancelled=true,true,false again=false,false checks=true cancelled=false,false,false"},
+		{"a time-out is repeated",
+			"timeout checks=false again=true,true cancelled=true,true,false again=false,false checks=true cancelled=false,false,false"},
 		{"another error is not: the topology acts on it at once", "broken checks=true again=false,false cancelled=false,false,false"},
 		{"nor is a success", "fine checks=true again=false,false cancelled=false,false,false"},
 
@@ -164,12 +165,13 @@ func playSockets(t *testing.T, script string) string {
 		},
 	}
 	waits := map[string]func() error{ // perhaps
-		"read":       func() error { _, err := k.Read(make([]byte, 1)); return err },
-		"discovered": func() error { return s.discovered(ctx, a) },
-		"rest":       func() error { s.resting.rest(a, time.Hour); return nil },
-		"hold":       func() error { s.hold(a); return nil },
-		"fail-known": func() error { <-k.failWhile(io.EOF, is(false)); return nil }, "fail-unknown": func() error { <-k.failWhile(io.EOF, is(true)); return nil },
-		"handled": func() error { h.handled(ctx, w, refusal); return nil }, "closed": func() error { h.closed(a, refusal); return nil },
+		"read":         func() error { _, err := k.Read(make([]byte, 1)); return err },
+		"discovered":   func() error { return s.discovered(ctx, a) },
+		"rest":         func() error { s.resting.rest(a, time.Hour); return nil },
+		"hold":         func() error { s.hold(a); return nil },
+		"fail-known":   func() error { <-k.failWhile(io.EOF, is(false)); return nil },
+		"fail-unknown": func() error { <-k.failWhile(io.EOF, is(true)); return nil },
+		"handled":      func() error { h.handled(ctx, w, refusal); return nil }, "closed": func() error { h.closed(a, refusal); return nil },
 		"closed-pool": func() error { h.closed(a, topology.ErrPoolClosed); return nil }, "closed-nil": func() error { h.closed(a, nil); return nil },
 	}
 

@@ -115,11 +115,13 @@ func TestWritesThatAreNeverRetried(t *testing.T) {
 		story{"w: 0 has neither number nor session", "show=txnNumber?,lsid?", `insert {"writeConcern":{"w":0}}; ping`, "", "insert/-/- ping/-/yes"},
 		story{"a network error in a transaction", "", "start; @insert", "insert=close", "insert !network/t"},
 		story{"a labelled error in a transaction", "", "start; @insert", "insert=91/w", "insert !91/w"},
-		story{"an operation in a transaction has no read concern of its own", "message", `start {"readConcern":{"level":"local"}}; @find {"readConcern":{"level":"majority"}}`,
-			"", "!argument: Cannot set read concern after starting a transaction"},
+		story{"an operation in a transaction has no read concern of its own", "message",
+			`start {"readConcern":{"level":"local"}}; @find {"readConcern":{"level":"majority"}}`, "",
+			"!argument: Cannot set read concern after starting a transaction"},
 		story{"nor has runCommand", "message", `start; @ping {"readConcern":{"level":"majority"}}`, "",
 			"!argument: Cannot set read concern after starting a transaction"},
-		story{"nor has an operation a write concern", "", `start; @insert {"writeConcern":{"w":1}}; @dropDatabase {"writeConcern":{"w":1}}`, "", "!argument !argument"},
+		story{"nor has an operation a write concern", "", `start; @insert {"writeConcern":{"w":1}}; @dropDatabase {"writeConcern":{"w":1}}`, "",
+			"!argument !argument"},
 		story{"outside it has one", "show=readConcern.level", `@find {"readConcern":{"level":"majority"}}`, "", "find/majority"}))
 }
 
@@ -437,6 +439,7 @@ func TestWithTransaction(t *testing.T) {
 func TestPoliciesInTheLoop(t *testing.T) {
 	const december, first = "policy=client-backpressure@2025-12 ", "policy=retryable-writes@2018-03-14 "
 	const on, scarce = first + "retryWrites=true ", december + "jitter=0 bucket=1"
+	const do, reads24 = "withTransaction", "policy=retryable-reads@2024 "
 	tell(t, []story{
 		{"five retries, 100 ms before the first", december, "insert", "insert=overload*9",
 			"insert 100ms insert 200ms insert 400ms insert 800ms insert 1.6s insert !462/or"},
@@ -465,14 +468,12 @@ func TestPoliciesInTheLoop(t *testing.T) {
 		{"the bulkWrite command came in 2024", on, "clientBulk", "bulkWrite=close", "bulkWrite !network"},
 		{"one retry under timeoutMS, for more would send the number too often", on + "timeoutMS=60000 show=txnNumber", "insert", "insert=91*5",
 			"insert/1 insert/1 !91"},
-		{"2026-06-17: the exponent of withTransaction is one less", "policy=retryable-reads@2026", "withTransaction", "commit=251/t*2",
+		{"2026-06-17: the exponent of withTransaction is one less", "policy=retryable-reads@2026", do, "commit=251/t*2",
 			"insert commit 5ms insert commit 8ms insert commit"},
-		{"2024: withTransaction does not wait", "policy=retryable-reads@2024", "withTransaction", "commit=251/t*2",
-			"insert commit insert commit insert commit"},
-		{"2024: when its time is over, the error is raised as it is", "policy=retryable-reads@2024 callback=251/t pass=120s", "withTransaction", "",
-			"insert 2m0s abort !251/t"},
-		{"2024: any other attempt of a commit asks for a majority", "policy=retryable-reads@2024 show=writeConcern.w", `start {"writeConcern":{"w":1}}; @insert; commit`,
-			"commit=91/wor", "insert/- commit/1 commit/majority"},
+		{"2024: withTransaction does not wait", reads24, do, "commit=251/t*2", "insert commit insert commit insert commit"},
+		{"2024: when its time is over, the error is raised as it is", reads24 + "callback=251/t pass=120s", do, "", "insert 2m0s abort !251/t"},
+		{"2024: any other attempt of a commit asks for a majority", reads24 + "show=writeConcern.w",
+			`start {"writeConcern":{"w":1}}; @insert; commit`, "commit=91/wor", "insert/- commit/1 commit/majority"},
 		{"2018: a network error is retried as today", on, "insert", "insert=close", "insert insert"},
 		{"2018: and has no label", on, "insert", "insert=close*2", "insert insert !network"},
 		{"2018: a write concern error with another code", on, "insert", "insert=concern:100", "insert !100+100"},

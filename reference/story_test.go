@@ -238,7 +238,8 @@ func (st story) play(t *testing.T) (told string) {
 			told += s.transcript(&at, begun, strings.Split(set["show"], ","), has("untimed")) + errorInWords(out.Err)
 			synctest.Wait()
 			marks = append(marks, len(b.events("client")))
-			for word, more := range map[string]func(result.Outcome) string{"message": messageOf, "delays": delaysOf, "rules": rulesOf, "results": resultsOf, "value": keysOf} {
+			for word, more := range map[string]func(result.Outcome) string{
+				"message": messageOf, "delays": delaysOf, "rules": rulesOf, "results": resultsOf, "value": keysOf} {
 				if has(word) {
 					told += more(out)
 				}
@@ -440,19 +441,20 @@ func (b *bench) verify(from int, out result.Outcome, again bool) int {
 	b.t.Helper()
 	events, open, seen := b.events("client"), map[int64]int64{}, map[int64]bool{}
 	numbers, addresses := map[string]*result.CommandEvent{}, map[string]bool{}
-	fail := func(e result.Event, what string) { b.t.Errorf("%s: %+v: %+v", what, e, e.Command) }
 	for i, e := range events[from:] {
-		if e.Sequence != int64(from+i+1) {
-			fail(e, "another number")
+		check := func(holds bool, what string) {
+			if !holds {
+				b.t.Errorf("%s: %+v: %+v", what, e, e.Command)
+			}
 		}
+		check(e.Sequence == int64(from+i+1), "another number")
 		c := e.Command
 		if c == nil {
 			continue
 		}
 		if e.Type != result.CommandStarted {
-			if operation, begun := open[c.RequestID]; !begun || operation != c.OperationID {
-				fail(e, "it ends, and was not begun")
-			}
+			operation, begun := open[c.RequestID]
+			check(begun && operation == c.OperationID, "it ends, and was not begun")
 			if e.Type == result.CommandFailed && (out.Err == nil || c.Failure == nil || c.Failure.Code == out.Err.Code) ||
 				out.Err != nil && len(out.Err.WriteConcernErrors)+len(out.Err.WriteErrors) > 0 {
 				addresses[e.Address] = true
@@ -460,21 +462,18 @@ func (b *bench) verify(from int, out result.Outcome, again bool) int {
 			delete(open, c.RequestID)
 			continue
 		}
-		if seen[c.RequestID] {
-			fail(e, "the requestId of another command")
-		}
+		check(!seen[c.RequestID], "the requestId of another command")
 		open[c.RequestID], seen[c.RequestID] = c.OperationID, true
 		number := c.Command.Lookup("txnNumber")
 		if number.Type == 0 {
 			continue
 		}
-		if n, ok := number.Int64OK(); !ok || n < 1 {
-			fail(e, "no number of a transaction")
-		}
+		n, ok := number.Int64OK()
+		check(ok && n > 0, "not the number of a transaction")
 		key := c.CommandName + number.String()
-		if before, ok := numbers[key]; ok && (before.OperationID != c.OperationID && !again || !before.Command.Lookup("lsid").Equal(c.Command.Lookup("lsid"))) {
-			fail(e, "attempts of one write differ")
-		}
+		before, known := numbers[key]
+		check(!known || (before.OperationID == c.OperationID || again) && before.Command.Lookup("lsid").Equal(c.Command.Lookup("lsid")),
+			"attempts of one write differ")
 		numbers[key] = c
 	}
 	if len(open) > 0 {
