@@ -63,21 +63,18 @@ func violations(c *Config, r *Run, e ends) (out []string) {
 		surplus = surplus || results > float64(c.Capacity)*step.Seconds()*float64(i+1)+1
 	}
 	name, most, tokens := r.Policy.Name, mostAttempts[r.Policy.Name], 1000*float64(c.Clients)+1.1*float64(succeeded)
-	for _, property := range []struct {
-		violated bool
-		what     string
-	}{
-		{e.begun != e.over, "an operation did not end"},
-		{e.late > c.Timeout, "an operation ended after its deadline"},
-		{!even, "an operation neither succeeded nor failed"},
-		{surplus, "more results than the capacity allows"},
-		{most > 0 && e.most > most, "an operation made too many attempts"},
-		{name == "bucket" && float64(attempts-operations) > tokens, "more retries than tokens"},
-		{name == "none" && c.Pool >= maxClients && attempts != operations, "other attempts than operations"},
-		{c.Pool >= maxClients && attempts < operations, "an operation was not tried"},
+	for what, violated := range map[string]bool{
+		"an operation did not end":                  e.begun != e.over,
+		"an operation ended after its deadline":     e.late > c.Timeout,
+		"an operation neither succeeded nor failed": !even,
+		"more results than the capacity allows":     surplus,
+		"an operation made too many attempts":       most > 0 && e.most > most,
+		"more retries than tokens":                  name == "bucket" && float64(attempts-operations) > tokens,
+		"other attempts than operations":            name == "none" && c.Pool >= maxClients && attempts != operations,
+		"an operation was not tried":                c.Pool >= maxClients && attempts < operations,
 	} {
-		if property.violated {
-			out = append(out, fmt.Sprintf("%s: %d operations, %d attempts, %+v", property.what, operations, attempts, e))
+		if violated {
+			out = append(out, fmt.Sprintf("%s: %d operations, %d attempts, %+v", what, operations, attempts, e))
 		}
 	}
 	return out
