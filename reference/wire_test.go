@@ -204,6 +204,7 @@ func TestWireLikeTheOfficialDrivers(t *testing.T) {
 				})
 			}
 		}
+		_ = cleaner.End(t.Context())
 	}
 	unexplained, unused := judge(found, table)
 	for _, d := range unexplained {
