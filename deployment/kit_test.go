@@ -2,7 +2,6 @@ package deployment
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"net"
 	"os"
@@ -18,7 +17,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/unified-test-runner/utr/embedded"
-	"github.com/unified-test-runner/utr/internal/secret"
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
@@ -28,7 +26,14 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-var users = []embedded.User{{Name: "u", Password: testkit.Secret}}
+// document reads extended JSON, none if the text is empty.
+func document[D bson.D | bson.Raw](t testing.TB, text string) (doc D) {
+	t.Helper()
+	if text != "" {
+		testkit.Check(t, bson.UnmarshalExtJSON([]byte(text), false, &doc))
+	}
+	return doc
+}
 
 // notes collects lines for people.
 type notes struct {
@@ -64,92 +69,34 @@ func parsed(t testing.TB, text string) uri {
 	return u
 }
 
-// opened gives a source that the end of the test closes.
-func opened[S Source](t testing.TB) func(s S, err error) S {
-	return func(s S, err error) S {
-		t.Helper()
-		testkit.Check(t, err)
-		t.Cleanup(func() {
-			if err := s.Close(); err != nil {
-				t.Error(err)
-			}
-		})
-		return s
-	}
-}
-
-// borrow gives a deployment of the first offer.
-func borrow(t testing.TB, s Source) Deployment {
-	t.Helper()
-	d, err := s.Acquire(testkit.Context(t), 0)
-	testkit.Check(t, err)
-	return d
-}
-
-func offerNames(s Source) string {
-	var names []string
-	for _, o := range s.Offers() {
-		names = append(names, o.Name)
-	}
-	return strings.Join(names, ", ")
-}
-
-// client is a client of somebody who has nothing to do with the run. It is gone
-// before its server may be.
-func client(t testing.TB, u uri, do func(*mongo.Client) error) error {
+// runOn runs a command on whichever server a connection string leads to, by a client that has nothing to do with
+// the run. It is gone before its server may be.
+func runOn(t testing.TB, u uri, database string, command bson.D) bson.Raw {
 	t.Helper()
 	c, err := mongo.Connect(u.client("somebody"))
 	testkit.Check(t, err)
-	return errors.Join(do(c), c.Disconnect(context.Background()))
+	defer func() { _ = c.Disconnect(context.Background()) }()
+	o := options.RunCmd().SetReadPreference(readpref.Nearest())
+	reply, err := c.Database(database).RunCommand(testkit.Context(t), command, o).Raw()
+	testkit.Check(t, err)
+	return reply
 }
 
-// runOn runs a command on whichever server a connection string leads to.
-func runOn(t testing.TB, u uri, command bson.D) (reply bson.Raw, err error) {
+// usable expects each connection string of a deployment to lead somewhere. Those of
+// single hosts do not behind a load balancer.
+func usable(t testing.TB, api string, d Deployment) {
 	t.Helper()
-	err = client(t, u, func(c *mongo.Client) error {
-		reply, err = c.Database("admin").RunCommand(testkit.Context(t), command, options.RunCmd().SetReadPreference(readpref.Nearest())).Raw()
-		return err
-	})
-	return reply, err
-}
-
-// reaches reports connection strings through which nothing answers.
-func reaches(t testing.TB, api string, texts ...string) {
-	t.Helper()
+	texts := []string{d.URI(), d.SingleURI()}
+	for _, h := range d.Description().Hosts {
+		if _, own := d.(*cluster); own || d.Description().Topology != LoadBalanced {
+			texts = append(texts, d.DirectURI(h))
+		}
+	}
 	for _, text := range texts {
 		u := parsed(t, text)
 		u.api = api
-		if _, err := runOn(t, u, bson.D{{Key: "ping", Value: 1}}); err != nil {
-			t.Errorf("%s: %v", secret.Hide(text), err)
-		}
+		runOn(t, u, "admin", bson.D{{Key: "ping", Value: 1}})
 	}
-}
-
-// usable reports which of a deployment's connection strings lead nowhere. Those of
-// single hosts do behind a load balancer.
-func usable(t testing.TB, api string, d Deployment) {
-	t.Helper()
-	reaches(t, api, d.URI(), d.SingleURI())
-	for _, h := range d.Description().Hosts {
-		if _, own := d.(*cluster); own || d.Description().Topology != LoadBalanced {
-			reaches(t, api, d.DirectURI(h))
-		}
-	}
-}
-
-// openCluster looks at a cluster within the test's patience.
-func openCluster(t testing.TB, o ClusterOptions) Source {
-	t.Helper()
-	return opened[Source](t)(OpenCluster(testkit.Context(t), o))
-}
-
-// arm sets failCommand, as a run that was killed leaves it.
-func arm(t testing.TB, text string, mode any, commands string, more ...bson.E) {
-	t.Helper()
-	data := append(bson.D{{Key: "failCommands", Value: strings.Fields(commands)}}, more...)
-	_, err := runOn(t, parsed(t, text),
-		bson.D{{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: mode}, {Key: "data", Value: data}})
-	testkit.Check(t, err)
 }
 
 // files lists what a pattern below a folder matches.

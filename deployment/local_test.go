@@ -4,7 +4,6 @@ package deployment
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -89,150 +88,85 @@ func release(t *testing.T, does string) (dir, starts string) {
 	return dir, starts
 }
 
-// standalones is a source of standalones, whose mongod is this test binary.
-func standalones(t *testing.T, o LocalOptions) (s *LocalSource, starts string, heard *notes) {
-	t.Helper()
+// A cluster starts when somebody wants it, is lent again, and is made anew once a test broke it or a server of it
+// died. What is started to learn parameters serves the first test. has counts starts.
+func TestLocalSource(t *testing.T) {
 	self, err := os.Executable()
 	testkit.Check(t, err)
-	heard = new(notes)
-	o.Where, starts = release(t, fmt.Sprintf("export %s=1\nexec %s -test.run '^TestPlayMongod$' -- \"$@\"", envPlay, self))
-	o.Topologies, o.Auth, o.Folder, o.Note = []Topology{Single}, new(bool), t.TempDir(), heard.add
-	t.Cleanup(func() { // after the source is closed
-		if left := files(t, o.Folder, "*"); len(left) > 0 && !s.keep {
-			t.Errorf("left is %v", left)
-		}
-	})
-	return opened[*LocalSource](t)(OpenLocal(t.Context(), o)), starts, heard
+	plays := fmt.Sprintf("export %s=1\nexec %s -test.run '^TestPlayMongod$' -- \"$@\"", envPlay, self)
+	for _, r := range []struct {
+		reason string
+		does   string // the mongod
+		o      LocalOptions
+		tale   string
+	}{
+		{"logs of all clusters are kept if somebody wants them, those of broken ones too", plays, LocalOptions{Jobs: 2},
+			"has 0; lend a; ours a; use a; return a; lend a; has 1; return a; lend a; lend b; has 2; quiet; break a; lend c; has 3;" +
+				"hear is made anew: " + errDoubtful.Error() + "; return b; return c; keep; close; told 3; left 3"},
+		{"it learns for a test", plays, LocalOptions{Parameters: true}, "learned; lend a; learned a; has 1; return a; close; left 0"},
+		{"it learns for nobody", plays, LocalOptions{Parameters: true}, "learned; close; left 0"},
+		{"servers die while they are lent, and while they are not", plays, LocalOptions{},
+			"lend a; use a; kill a; return a; lend b; return b; kill b; lend c; use c; return c; has 3; died 2; close; left 0"},
+		{"it cannot start, and is tried twice", "echo Illegal option; exit 2", LocalOptions{},
+			"refuse 0 Illegal option; refuse 0 Illegal option; has 2; refuse 0 Illegal option; has 2; close; left 1"},
+		{"it cannot start to be asked", "echo Illegal option; exit 2", LocalOptions{Parameters: true}, "Illegal option"},
+		{"it does not come up, and is given up at the end", "exec sleep 600", LocalOptions{}, "wait; started; interrupt; get interrupted; close; left 0"},
+	} {
+		t.Run(r.reason, func(t *testing.T) {
+			s, where := newTale(t), ""
+			r.o.Where, where = release(t, r.does)
+			r.o.Topologies, r.o.Auth, r.o.Folder, r.o.Note = []Topology{Single}, new(bool), t.TempDir(), s.heard.add
+			source, err := OpenLocal(t.Context(), r.o)
+			if err != nil {
+				testkit.Fails(t, err, r.tale)
+				return
+			}
+			defer func() { testkit.Check(t, source.Close()) }()
+			s.Source = source
+			s.count = func() []int { return []int{lines(where)} }
+			s.verbs = map[string]func(string){
+				"keep":    func(string) { source.KeepLogs() },
+				"started": func(string) { testkit.Until(t, "a start", func() bool { return lines(where) > 0 }) },
+				"died": func(n string) {
+					testkit.Equal(t, "deaths", strings.Count(s.heard.String(), "mongod ended: signal: killed"), n)
+				},
+				"told": func(n string) {
+					testkit.Equal(t, "logs", strings.Count(s.heard.String(), "the logs of the servers are in "+r.o.Folder), n)
+				},
+				"left": func(n string) { // folders with a log and nothing else
+					for _, pattern := range []string{"*", "*/*", "*/mongod.log"} {
+						testkit.Equal(t, pattern, len(files(t, r.o.Folder, pattern)), n)
+					}
+				},
+				"kill": func(name string) {
+					process, err := os.FindProcess(s.the(name).(*localCluster).Processes()[0])
+					testkit.Check(t, err)
+					testkit.Check(t, process.Kill())
+					testkit.Until(t, "the death is noticed", func() bool { return Died(s.the(name)) != nil })
+				},
+				"learned": func(name string) {
+					about := s.Offers()[0]
+					if name != "" {
+						about = s.the(name).Description()
+					}
+					v, err := about.Parameters.LookupErr("enableTestCommands")
+					testkit.Check(t, err)
+					testkit.Equal(t, "test commands and mechanisms", []any{v.Boolean(), len(about.AuthMechanisms) > 0}, []any{true, true})
+				},
+			}
+			s.tell(r.tale)
+		})
+	}
 }
 
-// Clusters start when they are wanted, are lent again, and are as many as there
-// are workers. One that a test broke is made anew, although its server runs. The logs
-// of all clusters are kept if somebody wants them, those of broken ones too.
-func TestLocalSource(t *testing.T) {
-	s, starts, heard := standalones(t, LocalOptions{Jobs: 2})
-	if n := lines(starts); n != 0 || s.Offers()[0].Parameters != nil {
-		t.Errorf("%d servers were started before anybody wanted one", n)
-	}
-	for range 3 {
-		d := borrow(t, s)
-		if !d.Owned() || len(d.Description().Hosts) != 1 {
-			t.Errorf("%+v", d.Description())
-		}
-		reaches(t, "", d.URI())
-		s.Release(d, false)
-	}
-	testkit.Equal(t, "servers for one test after the other", lines(starts), 1)
-	one, two := borrow(t, s), borrow(t, s)
-	if one == two || lines(starts) != 2 || heard.String() != "" {
-		t.Errorf("two workers have %d servers: %s", lines(starts), heard)
-	}
-	s.Release(one, true)
-	three := borrow(t, s)
-	testkit.Equal(t, "servers after one is broken", lines(starts), 3)
-	testkit.Says(t, heard.String(), "is made anew: "+errDoubtful.Error())
-	s.Release(two, false)
-	s.Release(three, false)
-	s.KeepLogs()
-	testkit.Check(t, s.Close())
-	kept := 0
-	for _, line := range heard.lines {
-		if folder, found := strings.CutPrefix(line, "the logs of the servers are in "); found {
-			kept++
-			testkit.Equal(t, "kept", files(t, folder, "*"), []string{filepath.Join(folder, "mongod.log")})
-		}
-	}
-	testkit.Equal(t, "clusters with logs", kept, 3)
-}
-
-// A release without a mongos does less, and that is said.
+// A release without a mongos does less, and people hear so.
 func TestLocalSourceTellsOfLack(t *testing.T) {
 	dir, _ := release(t, "exit 1")
-	const lack = "a sharded cluster cannot be had: there is no "
-	for _, r := range []struct {
-		reason     string
-		topologies []Topology
-		said       bool
-	}{{"all that there is", nil, true}, {"nothing that needs one", []Topology{Single}, false}} {
-		heard := new(notes)
-		opened[*LocalSource](t)(OpenLocal(t.Context(), LocalOptions{Where: dir, Topologies: r.topologies, Note: heard.add}))
-		testkit.Equal(t, r.reason, strings.Contains(heard.String(), lack), r.said)
-	}
-}
-
-// What is started to learn parameters serves the first test, and goes without one
-// as well.
-func TestLocalSourceLearns(t *testing.T) {
-	for _, taken := range []bool{true, false} {
-		s, starts, _ := standalones(t, LocalOptions{Parameters: true})
-		if v, err := s.Offers()[0].Parameters.LookupErr("enableTestCommands"); err != nil || !v.Boolean() || len(s.Offers()[0].AuthMechanisms) == 0 {
-			t.Errorf("the offer has %v, %v for enableTestCommands, and %v", v, err, s.Offers()[0].AuthMechanisms)
-		}
-		if taken {
-			d := borrow(t, s)
-			if d.Description().Parameters == nil || lines(starts) != 1 {
-				t.Errorf("%d servers were started", lines(starts))
-			}
-			s.Release(d, false)
-		}
-	}
-}
-
-// A cluster with a server that died is not lent again, whether it was lent or idle
-// then; people hear why.
-func TestLocalSourceReplacesTheDead(t *testing.T) {
-	s, starts, heard := standalones(t, LocalOptions{})
-	for _, lent := range []bool{true, false} {
-		d := borrow(t, s)
-		reaches(t, "", d.URI())
-		if !lent {
-			s.Release(d, false)
-		}
-		process, err := os.FindProcess(d.(*localCluster).Processes()[0])
+	for _, topologies := range [][]Topology{nil, {Single}} {
+		var heard notes
+		s, err := OpenLocal(t.Context(), LocalOptions{Where: dir, Topologies: topologies, Note: heard.add})
 		testkit.Check(t, err)
-		testkit.Check(t, process.Kill())
-		testkit.Until(t, "the death is noticed", func() bool { return Died(d) != nil })
-		if lent {
-			s.Release(d, false)
-		}
+		testkit.Check(t, s.Close())
+		testkit.Equal(t, "a lack", strings.Contains(heard.String(), "a sharded cluster cannot be had: there is no "), topologies == nil)
 	}
-	d := borrow(t, s)
-	reaches(t, "", d.URI())
-	s.Release(d, false)
-	testkit.Equal(t, "servers", lines(starts), 3)
-	testkit.Equal(t, "people hear of the dead", strings.Count(heard.String(), "mongod ended: signal: killed"), 2)
-}
-
-// A release that cannot start is tried twice and no more, and everybody hears the
-// reason at once.
-func TestLocalSourceGivesUp(t *testing.T) {
-	dir, starts := release(t, "echo Illegal option; exit 2")
-	o := LocalOptions{Where: dir, Topologies: []Topology{Single}, Folder: t.TempDir()}
-	s := opened[*LocalSource](t)(OpenLocal(t.Context(), o))
-	for range 3 {
-		_, err := s.Acquire(testkit.Context(t), 0)
-		testkit.Fails(t, err, "Illegal option")
-	}
-	testkit.Equal(t, "starts", lines(starts), 2)
-	testkit.Check(t, s.Close())
-	testkit.Equal(t, "logs of failed starts", len(files(t, o.Folder, "*/mongod.log")), 1)
-	o.Parameters = true
-	_, err := OpenLocal(t.Context(), o)
-	testkit.Fails(t, err, "Illegal option")
-}
-
-// A release that does not come up is given up at the end of the source, at once.
-func TestLocalSourceClosesWhileStarting(t *testing.T) {
-	dir, starts := release(t, "exec sleep 600")
-	folder := t.TempDir()
-	s := opened[*LocalSource](t)(OpenLocal(t.Context(), LocalOptions{Where: dir, Topologies: []Topology{Single}, Folder: folder}))
-	ctx, cancel := context.WithCancel(t.Context())
-	got := make(chan error, 1)
-	go func() { _, err := s.Acquire(ctx, 0); got <- err }()
-	testkit.Until(t, "the server is started", func() bool { return lines(starts) > 0 })
-	cancel()
-	if err := testkit.Receive(t, "the end of the wait", got); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
-	}
-	testkit.Check(t, s.Close())
-	testkit.Equal(t, "left", files(t, folder, "*"), []string{})
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -21,79 +22,162 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// service is a twin of mongo-orchestration, with a ledger and a record of what
-// people hear.
+// service is a tale of a twin of mongo-orchestration. It counts the clusters that were made, those that are there,
+// and the entries of its ledger.
 type service struct {
-	*twin.Service
-	book           *ledger.Ledger
-	dir            string
-	heard, secrets notes
+	*tale
+	twin    *twin.Service
+	dir     string // of the ledger
+	options OrchestrationOptions
+	fault   error
+	secrets notes
 }
 
 func orchestrate(t *testing.T) *service {
 	t.Helper()
-	s := &service{Service: twin.Start(t), dir: t.TempDir()}
-	var err error
-	s.book, err = ledger.Open(s.dir)
+	s := &service{tale: newTale(t), twin: twin.Start(t), dir: t.TempDir()}
+	book, err := ledger.Open(s.dir)
 	testkit.Check(t, err)
+	s.options = OrchestrationOptions{URL: s.twin.URL, Ledger: book, Note: s.heard.add, Secret: s.secrets.add}
+	s.count = func() []int { return []int{s.twin.Made(), len(s.twin.Clusters()), len(files(t, s.dir, "ledger/*"))} }
+	s.verbs = map[string]func(string){
+		"name":   func(names string) { s.options.Clusters = named(t, strings.Fields(names)) },
+		"serve":  func(limit string) { s.options.Serve, _ = time.ParseDuration(limit) },
+		"create": func(limit string) { s.options.Limits.Create, _ = time.ParseDuration(limit) },
+		"select": func(ms string) { s.options.URIOptions = []URIOption{{"serverSelectionTimeoutMS", ms}} },
+		"each":   func(n string) { s.options.Each, _ = strconv.Atoi(n) },
+		"only":   func(topology string) { s.options.Topology = Topology(topology) },
+		"open": func(string) {
+			s.Source, err = OpenOrchestration(s.ctx, s.options)
+			testkit.Check(t, err)
+			t.Cleanup(func() { _ = s.Source.Close() })
+		},
+		"reject": func(text string) {
+			_, s.fault = OpenOrchestration(s.ctx, s.options)
+			testkit.Fails(t, s.fault, text)
+		},
+		"and":    func(text string) { testkit.Fails(t, s.fault, text) },
+		"held":   func(string) { _, err := OpenOrchestration(s.ctx, s.options); isHeld(t, err) },
+		"url":    func(url string) { s.options.URL = url },
+		"vanish": func(string) { s.twin.Vanish() },
+		"kill":   func(string) { s.twin.Kill() },
+		"arm": func(name string) {
+			runOn(t, parsed(t, s.the(name).URI()), "admin", failCommand(t, "alwaysOn", "find", ""))
+		},
+		"right": func(name string) { testkit.Equal(t, "fail points", left(t, s.the(name).URI()), 0) },
+		"asked": func(request string) {
+			if !slices.ContainsFunc(s.twin.Requests(), func(r string) bool { return strings.HasPrefix(r, request) }) {
+				t.Errorf("the service was not asked %s", request)
+			}
+		},
+		"stop": s.making(func(string, http.ResponseWriter, *http.Request) bool {
+			s.cancel(errors.New("interrupted"))
+			return false
+		}),
+		"raise": func(what string) {
+			s.making(func(_ string, w http.ResponseWriter, _ *http.Request) bool { twin.Raise(w, what); return true })("")
+		},
+		"write": func(what string) {
+			s.making(func(_ string, w http.ResponseWriter, _ *http.Request) bool {
+				_, _ = io.WriteString(w, what)
+				return true
+			})("")
+		},
+		"part": s.making(func(id string, w http.ResponseWriter, _ *http.Request) bool {
+			s.twin.AddPart("servers", id+"-part-member1")
+			twin.Raise(w, "ReplicaSetError: no primary was ever elected")
+			return true
+		}),
+		"hang": s.making(func(_ string, _ http.ResponseWriter, r *http.Request) bool {
+			_, _ = io.Copy(io.Discard, r.Body) // the end of a connection is noticed once the request is read
+			<-r.Context().Done()
+			return true
+		}),
+	}
 	return s
 }
 
-// open opens a source, which the end of the test closes.
-func (s *service) open(t *testing.T, o OrchestrationOptions) Source {
-	t.Helper()
-	source, err := OpenOrchestration(testkit.Context(t), o)
-	testkit.Check(t, err)
-	t.Cleanup(func() { _ = source.Close() })
-	return source
+// making has the twin deal with requests for clusters in another way.
+func (s *service) making(do func(id string, w http.ResponseWriter, r *http.Request) bool) func(string) {
+	return func(string) {
+		s.twin.Misbehave(func(method, path string, w http.ResponseWriter, r *http.Request) bool {
+			return method == http.MethodPut && do(path[strings.LastIndex(path, "/")+1:], w, r)
+		})
+	}
 }
 
-// has compares what the service has made, what it and the ledger have.
-func (s *service) has(t *testing.T, made, clusters, entries int) {
-	t.Helper()
-	testkit.Equal(t, "made, there and in the ledger", []int{s.Made(), len(s.Clusters()), len(files(t, s.dir, "ledger/*"))}, []int{made, clusters, entries})
-}
-
-// options for clusters named as on the command line.
-func (s *service) options(t *testing.T, names ...string) OrchestrationOptions {
-	t.Helper()
-	o := OrchestrationOptions{URL: s.URL, Ledger: s.book, Note: s.heard.add, Secret: s.secrets.add}
+// named gives clusters by the names of command lines, or by what they are.
+func named(t testing.TB, names []string) (out []OrchestratedCluster) {
 	for _, name := range names {
 		if id, found := strings.CutPrefix(name, "id:"); found {
-			o.Clusters = append(o.Clusters, OrchestratedCluster{ID: id})
+			out = append(out, OrchestratedCluster{ID: id})
 			continue
 		}
-		c, err := orchestration.Preset(name)
+		own := map[string]string{
+			"secret":   `{"members": [{}, {}], "login": "ann", "password": "` + testkit.Secret + `", "auth_key": "ke"}`,
+			"balanced": `{"shards": [{"id": "a"}], "routers": [{"setParameter": {"loadBalancerPort": 1}}]}`,
+		}
+		c, err := orchestration.Parse("mine", []byte(own[name]))
+		if own[name] == "" {
+			c, err = orchestration.Preset(name)
+			c = c.With(orchestration.Settings{})
+		}
 		testkit.Check(t, err)
-		o.Clusters = append(o.Clusters, OrchestratedCluster{Configuration: c.With(orchestration.Settings{})})
+		out = append(out, OrchestratedCluster{Configuration: c})
 	}
-	return o
+	return out
 }
 
-// All kinds come up, are reached by all their connection strings, and are gone
-// afterwards, from the service and from the ledger.
-func TestOrchestratedClusters(t *testing.T) {
-	s := orchestrate(t)
-	source := s.open(t, s.options(t, "replicaset", "sharded-auth", "single-auth"))
-	testkit.Equal(t, "offers", offerNames(source), "replicaset 8.0, sharded 8.0 auth, single 8.0 auth")
-	s.has(t, 3, 3, 3)
-	for i, about := range source.Offers() {
-		d, err := source.Acquire(testkit.Context(t), i)
-		testkit.Check(t, err)
-		testkit.Equal(t, about.Name+" is ours", d.Owned(), true)
-		usable(t, "", d)
-		source.Release(d, false)
-	}
-	testkit.Check(t, source.Close())
-	s.has(t, 3, 0, 0)
-	testkit.Equal(t, "people hear", s.heard.String(), "")
-	// Each password was passed on before it could be printed.
-	for _, body := range s.Bodies() {
-		for _, key := range []string{"password", "auth_key"} {
-			if secret, _ := body[key].(string); secret != "" && !slices.Contains(s.secrets.lines, secret) {
-				t.Errorf("%s was not passed on", key)
+func TestOrchestration(t *testing.T) {
+	for _, r := range []struct{ reason, tale string }{
+		{"all kinds come up, and are gone afterwards", "name replicaset sharded-auth single-auth; open; has 3 3 3;" +
+			"offers replicaset 8.0, sharded 8.0 auth, single 8.0 auth; lend a; ours a; use a; return a; lend b/1; ours b/1; use b/1; return b/1;" +
+			"lend c/2; ours c/2; use c/2; return c/2; close; has 3 0 0; quiet"},
+		{"what was stopped is started again, what is dead is made anew", "serve 3s; name single; open; lend a; arm a; break a; lend a; right a;" +
+			"asked POST /servers/; kill; break a; lend b; use b; has 2 1 1; hear cluster single number 1 is made anew: it does not serve after 3s:"},
+		{"the service is gone: its cluster serves on, and is out once it breaks", "name single; open; lend a; vanish; use a; break a;" +
+			"refuse 0 no cluster is left: orchestration: POST http://; refuse 0 connection refused; refuse 0 no cluster is left;" +
+			"close could not be taken down, utr clean tries again: orchestration: DELETE http://; has 1 1 1"},
+		{"an interruption waits for what is being made", "stop; name single replicaset; reject interrupted; has 2 0 0"},
+		{"not a URL", "url x; name single; reject the URL of the orchestration service: "},
+		{"nobody listens", "url http://127.0.0.1:1; name single; reject connection refused"},
+		{"no such cluster", `name id:nowhere; reject it has no cluster "nowhere"`},
+		{"the twin has no ports for load balancers", "select 100; name balanced; reject cluster mine: cannot use the deployment at 127.0.0.1:; has 1 0 0"},
+		{"no such topology", "only sharded; name single; reject none of the clusters is of topology sharded"},
+	} {
+		t.Run(r.reason, func(t *testing.T) {
+			t.Parallel() // some wait for what does not serve
+			s := orchestrate(t)
+			s.tell(r.tale)
+			for _, body := range s.twin.Bodies() {
+				for _, key := range []string{"password", "auth_key"} {
+					if secret, _ := body[key].(string); secret != "" && !slices.Contains(s.secrets.lines, secret) {
+						t.Errorf("%s was not passed on before it could be printed", key)
+					}
+				}
 			}
-		}
+		})
+	}
+}
+
+// What does not come up leaves nothing, and says why, without its password; what is
+// not answered may come up still, and stays in the ledger.
+func TestOrchestrationFails(t *testing.T) {
+	for _, r := range []struct{ reason, tale string }{
+		{"the service refuses", "raise TimeoutError: Could not start Server with password " + testkit.Secret + ".; name secret;" +
+			"reject cluster mine: orchestration: PUT http://; and : 500: TimeoutError: Could not start Server with password ***.; has 0 0 0"},
+		{"its making leaves parts", "part; name secret; reject 500: ReplicaSetError: no primary was ever elected; has 0 0 0"},
+		{"it answers nonsense", `write {"id": 7}; name secret; reject not the JSON of mongo-orchestration; has 0 0 0`},
+		{"its cluster does not serve", `write {"id": "x", "mongodb_uri": "mongodb://127.0.0.1:1", "mongodb_auth_uri": "mongodb://ann:` + testkit.Secret +
+			`@127.0.0.1:1/?authSource=admin"}; serve 500ms; name secret; reject cluster mine: it does not serve after 500ms: 127.0.0.1:1: ; has 0 0 0`},
+		{"it hangs", "hang; create 100ms; name secret; reject no answer within 100ms; and the service was still making cluster ; has 0 0 1"},
+	} {
+		t.Run(r.reason, func(t *testing.T) {
+			t.Parallel() // some are waited for
+			s := orchestrate(t)
+			s.tell(r.tale)
+			testkit.Says(t, s.heard.String())
+		})
 	}
 }
 
@@ -108,179 +192,49 @@ func TestOrchestratedClusterThatIsThere(t *testing.T) {
 	} {
 		t.Run(kind, func(t *testing.T) {
 			s := orchestrate(t)
-			s.Add(t, kind, "mine", o)
-			options := s.options(t, "id:mine")
-			options.Lock = &LockOptions{}
-			source := s.open(t, options)
-			d := borrow(t, source)
-			testkit.Equal(t, "it is ours", d.Owned(), false)
-			reaches(t, "", d.URI())
+			s.twin.Add(t, kind, "mine", o)
+			s.options.Lock = &LockOptions{}
+			s.tell("name id:mine; open; lend a; theirs a; use a; held; break a; lend a; return a; close; open; close; has 0 1 0")
 			testkit.Equal(t, "the password is passed on", slices.Contains(s.secrets.lines, password), len(o.Users) > 0)
-			_, err := OpenOrchestration(testkit.Context(t), options)
-			isHeld(t, err)
-			source.Release(d, true) // it is put right, too
-			source.Release(borrow(t, source), false)
-			testkit.Check(t, source.Close())
-			testkit.Check(t, s.open(t, options).Close())
-			s.has(t, 0, 1, 0)
 		})
 	}
 }
 
-// Several equal clusters share the work; unequal ones do not. --topology chooses
-// among them.
+// Several equal clusters share the work; unequal ones do not. --topology chooses among them. The first of each is
+// made before anything runs.
 func TestOrchestratedPool(t *testing.T) {
 	s := orchestrate(t)
-	s.Add(t, "replica_sets", "mine", embedded.Options{Topology: embedded.ReplicaSet})
-	o := s.options(t, "replicaset", "single", "id:mine", "replicaset-one")
-	o.Each = 2
-	source := s.open(t, o)
-	testkit.Equal(t, "offers", offerNames(source), "replicaset 8.0, single 8.0")
-	s.has(t, 3, 4, 4) // the first of each, and the lock of the one that was there, before anything runs
-	lent := make(map[string]bool)
-	for range 5 {
-		lent[borrow(t, source).URI()] = true
-	}
-	testkit.Equal(t, "different clusters", len(lent), 2+2+1)
-	ctx, cancel := context.WithCancel(t.Context())
+	s.twin.Add(t, "replica_sets", "mine", embedded.Options{Topology: embedded.ReplicaSet})
+	s.tell("name replicaset single id:mine replicaset-one; each 2; open; offers replicaset 8.0, single 8.0; has 3 4 4;" +
+		"lend a; lend b; lend c; lend d; lend e; has 5 6 6")
+	full, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := source.Acquire(ctx, 0); err == nil {
-		t.Error("there is a sixth")
-	}
+	_, err := s.Acquire(full, 0)
+	testkit.Fails(t, err, "canceled")
 	ids := make(map[any]bool)
-	for _, body := range s.Bodies() {
+	for _, body := range s.twin.Bodies() {
 		ids[body["id"]] = true
 		if text := fmt.Sprint(body); strings.Contains(text, "port:") {
 			t.Errorf("a port that two clusters would have: %s", text)
 		}
 	}
 	testkit.Equal(t, "ids", len(ids), 5)
-	testkit.Check(t, source.Close())
-
-	o.Topology, o.Each = Single, 0
-	source = s.open(t, o)
-	testkit.Equal(t, "offers", offerNames(source), "single 8.0")
-	s.has(t, 6, 2, 2)
-	testkit.Check(t, source.Close())
-	s.has(t, 6, 1, 0)
-	o.Topology = Sharded
-	_, err := OpenOrchestration(testkit.Context(t), o)
-	testkit.Fails(t, err, "none of the clusters is of topology sharded")
+	s.tell("close; only single; each 0; open; offers single 8.0; has 6 2 2; close; has 6 1 0")
 }
 
-// A cluster that a test broke is put right, or made anew.
-func TestOrchestratedClusterThatBreaks(t *testing.T) {
-	t.Parallel() // the dead one is waited for
-	s := orchestrate(t)
-	o := s.options(t, "single")
-	o.Serve = 3 * time.Second
-	source := s.open(t, o)
-	d := borrow(t, source)
-	arm(t, d.URI(), "alwaysOn", "find")
-	source.Release(d, true)
-	if borrow(t, source) != d || len(left(t, d.URI())) > 0 {
-		t.Fatal("it serves, and is not lent again, or with its fail point")
+// A cluster behind load balancers is reached through them, even a single router.
+func TestOrchestratedBalancers(t *testing.T) {
+	made := &ownCluster{}
+	all, one, err := made.balance("mongodb://127.0.0.1:1,127.0.0.1:2/?w=1", []int{3, 4})
+	testkit.Check(t, err)
+	const options = "/?w=1&loadBalanced=true"
+	testkit.Equal(t, "through load balancers", []string{all, one},
+		[]string{"mongodb://" + made.balancers[0].Address() + options, "mongodb://" + made.balancers[1].Address() + options})
+	_, _, err = made.balance("mongodb://127.0.0.1:1,127.0.0.1:2/", []int{3})
+	testkit.Fails(t, err, "its 2 routers have 1 ports for load balancers")
+	for _, b := range made.balancers {
+		b.Close()
 	}
-	if !slices.ContainsFunc(s.Requests(), func(r string) bool { return strings.HasPrefix(r, "POST /servers/") }) {
-		t.Error("the service was not asked to start again what had stopped")
-	}
-	s.Kill()
-	source.Release(d, true)
-	anew := borrow(t, source)
-	if anew == d {
-		t.Fatal("a dead cluster is lent again")
-	}
-	reaches(t, "", anew.URI())
-	s.has(t, 2, 1, 1)
-	testkit.Says(t, s.heard.String(), "cluster single number 1 is made anew: it does not serve after 3s: ")
-}
-
-// The service is gone in the middle: the cluster that it made serves on; one
-// that breaks is out, and every test says why, at once.
-func TestOrchestrationGone(t *testing.T) {
-	s := orchestrate(t)
-	source := s.open(t, s.options(t, "single"))
-	d := borrow(t, source)
-	s.Vanish()
-	reaches(t, "", d.URI())
-	source.Release(d, true)
-	for range 3 {
-		_, err := source.Acquire(testkit.Context(t), 0)
-		testkit.Fails(t, err, "no cluster is left: orchestration: POST "+s.URL, "connection refused")
-	}
-	testkit.Fails(t, source.Close(), "could not be taken down, utr clean tries again: orchestration: DELETE "+s.URL)
-	s.has(t, 1, 1, 1)
-}
-
-// What does not come up leaves nothing, and says why, without its password; what is
-// not answered may come up still, and stays in the ledger.
-func TestOrchestrationFails(t *testing.T) {
-	raise := func(what string) func(*service, string, http.ResponseWriter, *http.Request) {
-		return func(_ *service, _ string, w http.ResponseWriter, _ *http.Request) { twin.Raise(w, what) }
-	}
-	write := func(what string) func(*service, string, http.ResponseWriter, *http.Request) {
-		return func(_ *service, _ string, w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, what) }
-	}
-	for _, r := range []struct {
-		reason  string
-		making  func(s *service, id string, w http.ResponseWriter, r *http.Request)
-		entries int
-		want    []string
-	}{
-		{"the service refuses", raise("TimeoutError: Could not start Server with password " + testkit.Secret + "."), 0,
-			[]string{"cluster mine: orchestration: PUT http://", ": 500: TimeoutError: Could not start Server with password ***."}},
-		{"its making leaves parts", func(s *service, id string, w http.ResponseWriter, _ *http.Request) {
-			s.AddPart("servers", id+"-part-member1")
-			twin.Raise(w, "ReplicaSetError: no primary was ever elected")
-		}, 0, []string{"500: ReplicaSetError: no primary was ever elected"}},
-		{"it answers nonsense", write(`{"id": 7}`), 0, []string{"not the JSON of mongo-orchestration"}},
-		{"its cluster does not serve", write(`{"id": "x", "mongodb_uri": "mongodb://127.0.0.1:1",
-			"mongodb_auth_uri": "mongodb://ann:` + testkit.Secret + `@127.0.0.1:1/?authSource=admin"}`), 0,
-			[]string{"cluster mine: it does not serve after 500ms: 127.0.0.1:1: "}},
-		{"it hangs", func(_ *service, _ string, _ http.ResponseWriter, r *http.Request) {
-			_, _ = io.Copy(io.Discard, r.Body) // the end of a connection is noticed once the request is read
-			<-r.Context().Done()
-		}, 1, []string{"no answer within 100ms", "the service was still making cluster "}},
-	} {
-		t.Run(r.reason, func(t *testing.T) {
-			t.Parallel() // some are waited for
-			s := orchestrate(t)
-			s.Misbehave(func(method, path string, w http.ResponseWriter, req *http.Request) bool {
-				if method == http.MethodPut {
-					_, id, _ := strings.Cut(strings.Trim(path, "/"), "/")
-					r.making(s, id, w, req)
-				}
-				return method == http.MethodPut
-			})
-			mine, err := orchestration.Parse("mine", []byte(`{"members": [{}, {}], "login": "ann", "password": "`+testkit.Secret+`", "auth_key": "ke"}`))
-			testkit.Check(t, err)
-			o := s.options(t)
-			o.Serve = 500 * time.Millisecond
-			if r.entries > 0 {
-				o.Limits.Create = 100 * time.Millisecond
-			}
-			o.Clusters = []OrchestratedCluster{{Configuration: mine}}
-			_, err = OpenOrchestration(testkit.Context(t), o)
-			testkit.Fails(t, err, r.want...)
-			testkit.Says(t, s.heard.String())
-			s.has(t, 0, 0, r.entries)
-		})
-	}
-}
-
-// An interruption while clusters are made waits for them, and takes them down.
-func TestOrchestrationInterrupted(t *testing.T) {
-	s := orchestrate(t)
-	ctx, cancel := context.WithCancelCause(testkit.Context(t))
-	s.Misbehave(func(method, _ string, _ http.ResponseWriter, _ *http.Request) bool {
-		if method == http.MethodPut {
-			cancel(errors.New("interrupted"))
-		}
-		return false
-	})
-	_, err := OpenOrchestration(ctx, s.options(t, "single", "replicaset"))
-	testkit.Fails(t, err, "interrupted")
-	s.has(t, 2, 0, 0)
 }
 
 // What the servers logged meanwhile can be had, where the service is on this
@@ -292,53 +246,16 @@ func TestOrchestratedLog(t *testing.T) {
 		text += fmt.Sprintf(`{"t":{"$date":"2026-01-01T00:00:0%d.000+00:00"},"msg":"%s"}`+"\n", second, what)
 	}
 	testkit.Check(t, os.WriteFile(s.dir+"/mongod.log", []byte(text), 0o600))
-	s.Service.Logs(s.dir + "/mongod.log")
-	d := borrow(t, s.open(t, s.options(t, "single")))
+	s.twin.Logs(s.dir + "/mongod.log")
+	s.tell("name single; open; lend a")
+	d := s.the("a")
 	at := time.Date(2026, 1, 1, 0, 0, 2, 0, time.UTC)
 	for range 2 {
 		lines := d.(Logger).Log(at, at.Add(time.Second/2))
 		if len(lines) != 1 || !strings.Contains(lines[0].Text, "meanwhile") || lines[0].Server != d.Description().Hosts[0] || !lines[0].Time.Equal(at) {
 			t.Errorf("%v", lines)
 		}
-		s.Vanish()
-	}
-}
-
-func TestOrchestrationThatIsNone(t *testing.T) {
-	s := orchestrate(t)
-	for _, r := range []struct{ reason, url, cluster, want string }{
-		{"not a URL", "x", "single", "the URL of the orchestration service: "},
-		{"nobody listens", "http://127.0.0.1:1", "single", "connection refused"},
-		{"no such cluster", s.URL, "id:nowhere", `it has no cluster "nowhere"`},
-	} {
-		o := s.options(t, r.cluster)
-		o.URL = r.url
-		_, err := OpenOrchestration(testkit.Context(t), o)
-		testkit.Fails(t, err, r.want)
-	}
-}
-
-// A cluster behind load balancers is reached through them, even a single router;
-// the twin has no ports for them.
-func TestOrchestratedBalancers(t *testing.T) {
-	s := orchestrate(t)
-	c, err := orchestration.Parse("mine", []byte(`{"shards": [{"id": "a"}], "routers": [{"setParameter": {"loadBalancerPort": 1}}]}`))
-	testkit.Check(t, err)
-	o := s.options(t)
-	o.Clusters, o.URIOptions = []OrchestratedCluster{{Configuration: c}}, []URIOption{{"serverSelectionTimeoutMS", "100"}}
-	_, err = OpenOrchestration(testkit.Context(t), o)
-	testkit.Fails(t, err, "cluster mine: cannot use the deployment at 127.0.0.1:")
-	s.has(t, 1, 0, 0)
-	made := &ownCluster{}
-	all, one, err := made.balance("mongodb://127.0.0.1:1,127.0.0.1:2/?w=1", []int{3, 4})
-	testkit.Check(t, err)
-	const options = "/?w=1&loadBalanced=true"
-	testkit.Equal(t, "through load balancers", []string{all, one},
-		[]string{"mongodb://" + made.balancers[0].Address() + options, "mongodb://" + made.balancers[1].Address() + options})
-	_, _, err = made.balance("mongodb://127.0.0.1:1,127.0.0.1:2/", []int{3})
-	testkit.Fails(t, err, "its 2 routers have 1 ports for load balancers")
-	for _, b := range made.balancers {
-		b.Close()
+		s.twin.Vanish()
 	}
 }
 

@@ -3,7 +3,7 @@ package deployment
 import (
 	"errors"
 	"net"
-	"strconv"
+	"strings"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/dns"
@@ -38,31 +38,24 @@ func TestURI(t *testing.T) {
 		{"an empty host", u + "@a,,b/", same, ""},
 		{"an option without a value", u + "@a/?w", same, ""},
 	} {
-		t.Run(r.reason, func(t *testing.T) {
-			parsed, err := parseURI(r.in)
-			if r.want == "" {
-				testkit.Fails(t, err)
-				return
-			}
-			testkit.Check(t, err)
-			testkit.Equal(t, "changed", r.change(parsed), r.want)
-		})
+		if u, err := parseURI(r.in); r.want == "" {
+			testkit.Fails(t, err)
+		} else {
+			testkit.Equal(t, r.reason, []any{r.change(u), err}, []any{r.want, nil})
+		}
 	}
 	// A client that streams may wait for a heartbeat, 10 s, when it is disconnected.
 	testkit.Equal(t, "monitoring", *parsed(t, "mongodb://a/").client("x").ServerMonitoringMode, "poll")
 }
 
 func TestURIAuthenticates(t *testing.T) {
-	for _, r := range []struct {
-		reason, in string
-		want       bool
-	}{
-		{"nobody", "mongodb://a/?tls=true", false},
-		{"a user", "mongodb://u:p@a/", true},
-		{"a certificate", "mongodb://a/?tls=true&authMechanism=MONGODB-X509", true},
-		{"a token, whatever the case", "mongodb://a/?AUTHMECHANISM=MONGODB-OIDC", true},
+	for in, want := range map[string]bool{
+		"mongodb://a/?tls=true":                            false,
+		"mongodb://u:p@a/":                                 true,
+		"mongodb://a/?tls=true&authMechanism=MONGODB-X509": true,
+		"mongodb://a/?AUTHMECHANISM=MONGODB-OIDC":          true,
 	} {
-		testkit.Equal(t, r.reason, parsed(t, r.in).authenticates(), r.want)
+		testkit.Equal(t, in, parsed(t, in).authenticates(), want)
 	}
 }
 
@@ -75,19 +68,17 @@ func TestRedact(t *testing.T) {
 // the hosts of an SRV record have to be.
 const srvName = "cluster.0.0.1"
 
-// named makes srvName stand for hosts, with a TXT record unless that is empty.
+// resolves makes srvName stand for hosts, with a TXT record unless that is empty.
 // No test that uses it runs beside others: there is one resolver.
-func named(t *testing.T, hosts []string, txt string) {
+func resolves(t *testing.T, hosts []string, txt string) {
 	t.Helper()
 	before := dns.DefaultResolver
 	t.Cleanup(func() { dns.DefaultResolver = before })
 	var records []*net.SRV
 	for _, h := range hosts {
-		host, port, err := net.SplitHostPort(h)
+		address, err := net.ResolveTCPAddr("tcp", h)
 		testkit.Check(t, err)
-		n, err := strconv.ParseUint(port, 10, 16)
-		testkit.Check(t, err)
-		records = append(records, &net.SRV{Target: host + ".", Port: uint16(n)})
+		records = append(records, &net.SRV{Target: address.IP.String() + ".", Port: uint16(address.Port)})
 	}
 	dns.DefaultResolver = &dns.Resolver{
 		LookupSRV: func(_, _, name string) (string, []*net.SRV, error) {
@@ -96,99 +87,79 @@ func named(t *testing.T, hosts []string, txt string) {
 			}
 			return "", records, nil
 		},
-		LookupTXT: func(string) ([]string, error) {
-			if txt == "" {
-				return nil, nil
-			}
-			return []string{txt}, nil
-		},
+		LookupTXT: func(string) ([]string, error) { return strings.Fields(txt), nil },
 	}
 }
 
 // An SRV name stands for hosts, and for the options of its TXT record: those
 // of the connection string go first.
 func TestResolved(t *testing.T) {
-	const one, two, user = "127.0.0.1:1", "127.0.0.1:1,127.0.0.1:2", "mongodb+srv://u:p@" + srvName
-	hosts := []string{"127.0.0.1:1", "127.0.0.1:2"}
+	const one, two, name, user = "127.0.0.1:1", "127.0.0.1:1,127.0.0.1:2", "mongodb+srv://" + srvName + "/", "mongodb+srv://u:p@" + srvName
 	for _, r := range []struct {
-		reason, in string
-		hosts      []string
-		txt, want  string
+		reason, in, hosts, txt, want string
 	}{
-		{"hosts stay as they are", "mongodb://a:1/?w=1", hosts, "authSource=x", "mongodb://a:1/?w=1"},
-		{"a name stands for hosts, with TLS", "mongodb+srv://" + srvName + "/", hosts, "", "mongodb://" + two + "/?tls=true"},
-		{"where users are", user + "/db", hosts, "authSource=there", "mongodb://u:p@" + two + "/db?tls=true&authSource=there"},
-		{"nobody asks where users are", "mongodb+srv://" + srvName + "/db", hosts, "authSource=there", "mongodb://" + two + "/db?tls=true"},
-		{"the set", "mongodb+srv://" + srvName + "/", hosts, "replicaSet=rs", "mongodb://" + two + "/?tls=true&replicaSet=rs"},
-		{"the string goes first", user + "/?authSource=here", hosts, "authSource=there&replicaSet=rs",
+		{"hosts stay as they are", "mongodb://a:1/?w=1", two, "authSource=x", "mongodb://a:1/?w=1"},
+		{"a name stands for hosts, with TLS", name, two, "", "mongodb://" + two + "/?tls=true"},
+		{"where users are", user + "/db", two, "authSource=there", "mongodb://u:p@" + two + "/db?tls=true&authSource=there"},
+		{"nobody asks where users are", name + "db", two, "authSource=there", "mongodb://" + two + "/db?tls=true"},
+		{"the set", name, two, "replicaSet=rs", "mongodb://" + two + "/?tls=true&replicaSet=rs"},
+		{"the string goes first", user + "/?authSource=here", two, "authSource=there&replicaSet=rs",
 			"mongodb://u:p@" + two + "/?authSource=here&tls=true&replicaSet=rs"},
-		{"a load balancer", "mongodb+srv://" + srvName + "/", hosts[:1], "loadBalanced=true", "mongodb://" + one + "/?tls=true&loadBalanced=true"},
+		{"a load balancer", name, one, "loadBalanced=true", "mongodb://" + one + "/?tls=true&loadBalanced=true"},
 	} {
-		t.Run(r.reason, func(t *testing.T) {
-			named(t, r.hosts, r.txt)
-			u, err := parsed(t, r.in).resolved()
-			testkit.Check(t, err)
-			testkit.Equal(t, "resolved", u, r.want)
-		})
+		resolves(t, strings.Split(r.hosts, ","), r.txt)
+		u, err := parsed(t, r.in).resolved()
+		testkit.Equal(t, r.reason, []any{u, err}, []any{r.want, nil})
 	}
-	t.Run("a name of nobody", func(t *testing.T) {
-		named(t, nil, "")
-		const nobody = "mongodb+srv://u:" + testkit.Secret + "@other.0.0.1/"
-		_, err := OpenCluster(testkit.Context(t), ClusterOptions{URI: nobody})
-		testkit.Fails(t, err, "cannot use the deployment at other.0.0.1: ")
-		_, err = ClearFailPoints(testkit.Context(t), Target{URI: nobody})
-		testkit.Fails(t, err, "no such name")
-	})
+	const nobody = "mongodb+srv://u:" + testkit.Secret + "@other.0.0.1/"
+	_, err := OpenCluster(testkit.Context(t), ClusterOptions{URI: nobody})
+	testkit.Fails(t, err, "cannot use the deployment at other.0.0.1: ")
+	_, err = ClearFailPoints(testkit.Context(t), Target{URI: nobody})
+	testkit.Fails(t, err, "no such name")
 }
 
 func TestURIOptions(t *testing.T) {
-	for _, r := range []struct {
-		reason, text string
-		parses, fits bool
-	}{
-		{"an option", "compressors=zlib", true, true},
-		{"a value with an equals sign", "readPreferenceTags=dc:a=b", true, false},
-		{"no value", "compressors", false, false},
-		{"an empty value", "compressors=", false, false},
-		{"no name", "=zlib", false, false},
-		{"two options", "a&b=c", false, false},
-		{"a value that is not a number", "maxPoolSize=many", true, false},
-		{"a value that is neither true nor false", "loadBalanced=yes", true, false},
+	for text, want := range map[string]string{
+		"compressors=zlib":          "fits",
+		"readPreferenceTags=dc:a=b": "parses",
+		"maxPoolSize=many":          "parses",
+		"loadBalanced=yes":          "parses",
+		"compressors":               "neither",
+		"compressors=":              "neither",
+		"=zlib":                     "neither",
+		"a&b=c":                     "neither",
 	} {
-		o, err := ParseURIOption(r.text)
-		if (err == nil) != r.parses {
-			t.Errorf("%s: %v", r.reason, err)
+		o, err := ParseURIOption(text)
+		got := "neither"
+		if err == nil {
+			testkit.Equal(t, "option", o.Name+"="+o.Value, text)
+			got = "fits"
+			if CheckURIOptions([]URIOption{o}) != nil {
+				got = "parses"
+			}
 		}
-		if err != nil {
-			continue
-		}
-		testkit.Equal(t, r.reason, o.Name+"="+o.Value, r.text)
-		if err := CheckURIOptions([]URIOption{o}); (err == nil) != r.fits {
-			t.Errorf("%s: %v", r.reason, err)
-		}
+		testkit.Equal(t, text, got, want)
 	}
 	testkit.Check(t, CheckURIOptions(nil))
 }
 
 // Each connection string has the options; the source below gets back what it lent.
 func TestWithURIOptions(t *testing.T) {
-	inner := opened[Source](t)(OpenEmbedded(t.Context(), EmbeddedOptions{Topologies: []Topology{Sharded}, Auth: new(bool)}))
-	s := WithURIOptions(inner, []URIOption{{"compressors", "zlib"}, {"appName", "a b"}})
+	inner, err := OpenEmbedded(t.Context(), EmbeddedOptions{Topologies: []Topology{Sharded}, Auth: new(bool)})
+	testkit.Check(t, err)
+	s := newTale(t)
+	s.Source = WithURIOptions(inner, []URIOption{{"compressors", "zlib"}, {"appName", "a b"}})
 	if WithURIOptions(inner, nil) != inner {
 		t.Error("without options it is another source")
 	}
-	d := borrow(t, s)
+	s.tell("lend a")
+	d := s.the("a")
 	for _, text := range []string{d.URI(), d.SingleURI(), d.DirectURI(d.Description().Hosts[0])} {
 		testkit.Says(t, text, "compressors=zlib", "appName=a+b")
 		testkit.Check(t, CheckURI(text))
 	}
-	if d.SingleURI() == d.URI() {
-		t.Error("the connection string of a single mongos is that of all")
-	}
-	s.Release(d, false)
-	if borrow(t, s) != d {
-		t.Error("a deployment that was given back is not lent again")
-	}
+	testkit.Equal(t, "the connection string of one mongos is that of all", d.SingleURI() == d.URI(), false)
+	s.tell("return a; lend a; close")
 }
 
 // mortal is a deployment whose server died.

@@ -1,0 +1,329 @@
+package deployment
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded"
+	"github.com/unified-test-runner/utr/internal/ledger"
+	"github.com/unified-test-runner/utr/internal/testkit"
+)
+
+// embeddedAs gives options for a topology, a version, access control ("auth"), and a required API version ("api").
+func embeddedAs(words string) (o embedded.Options) {
+	for _, word := range strings.Fields(words) {
+		switch topology, known := map[string]embedded.Topology{
+			"replicaset": embedded.ReplicaSet, "sharded": embedded.Sharded, "load-balanced": embedded.LoadBalanced}[word]; {
+		case known:
+			o.Topology = topology
+		case word == "noscripting":
+			o.NoScripting = true
+		case word == "auth":
+			o.Users = []embedded.User{{Name: "u", Password: testkit.Secret}}
+		case word == "api":
+			o.Version, o.Parameters = "8.0", bson.D{{Key: "requireApiVersion", Value: true}}
+		case word != "single":
+			o.Version = word
+		}
+	}
+	return o
+}
+
+// scene is a tale of somebody else's deployment, on which servers, runs and tests do what they should not. HOST0 is
+// its first host in texts.
+type scene struct {
+	*tale
+	d    *embedded.Deployment
+	o    ClusterOptions
+	mine *Lock
+	held time.Time // until when, at first
+	lost chan error
+}
+
+func newScene(t testing.TB, words string) *scene {
+	s := &scene{tale: newTale(t), d: serve(t, embeddedAs(words)), lost: make(chan error, 10)}
+	s.o = ClusterOptions{URI: s.d.URI(), SingleURI: s.d.SingleURI(), Lock: &LockOptions{}, Note: s.heard.add}
+	if strings.Contains(words, "api") {
+		s.o.ServerAPI = "1"
+	}
+	s.verbs = map[string]func(string){
+		// What servers and tests do.
+		"arm":  s.arm,
+		"shut": s.shut,
+		"transactional": func(string) {
+			const text = `{"configureFailPoint": "onPrimaryTransactionalWrite", "mode": "alwaysOn", "data": {}}`
+			runOn(t, parsed(t, s.d.DirectURI(s.host("0"))), "admin", document[bson.D](t, text))
+		},
+		"kill":     func(host string) { testkit.Check(t, s.d.Kill(s.host(host))) },
+		"election": func(string) { testkit.Check(t, s.d.StepDown()) },
+		"drop": func(string) {
+			runOn(t, parsed(t, s.d.DirectURI(s.d.Primary())), LockDatabase, bson.D{{Key: "dropDatabase", Value: 1}})
+		},
+		// What runs do.
+		"uri":      func(uri string) { s.o.URI = uri },
+		"within":   func(limit string) { s.o.Timeout, _ = time.ParseDuration(limit) },
+		"lockless": func(string) { s.o.Lock = nil },
+		"open": func(string) {
+			var err error
+			s.Source, err = OpenCluster(testkit.Context(t), s.o)
+			testkit.Check(t, err)
+			t.Cleanup(func() { testkit.Check(t, s.Source.Close()) })
+		},
+		"reject":  func(text string) { _, err := OpenCluster(testkit.Context(t), s.o); testkit.Fails(t, err, text) },
+		"refused": func(run string) { _, err := OpenCluster(testkit.Context(t), s.o); s.is(run, isHeld(t, err)) },
+		"lock": func(string) {
+			var err error
+			s.mine, err = AcquireLock(testkit.Context(t), s.d.URI(), LockOptions{Note: s.heard.add, Lost: func(err error) { s.lost <- err }})
+			testkit.Check(t, err)
+			t.Cleanup(func() { testkit.Check(t, s.mine.Release()) })
+			s.held = s.holder().Expires
+		},
+		"renew":   func(string) { s.mine.renew(testkit.Context(t), 0) },
+		"release": func(string) { testkit.Check(t, s.mine.Release()) },
+		"remove":  func(string) { testkit.Check(t, storeOf(t, s.d.URI()).remove(testkit.Context(t), s.holder().Run)) },
+		"leave":   s.leave,
+		"clean": func(want string) {
+			h, removed, err := ClearLock(testkit.Context(t), Target{URI: s.d.URI(), ServerAPI: s.o.ServerAPI})
+			testkit.Check(t, err)
+			testkit.Equal(t, "there was a lock, and it is removed", []bool{h != nil, removed}, "["+want+"]")
+		},
+		"unblock": func(run string) {
+			off, err := Unblock(testkit.Context(t), Target{URI: s.o.URI, ServerAPI: s.o.ServerAPI})
+			if tell(s.heard.add, off); run != "" {
+				s.is(run, isHeld(t, err))
+			} else {
+				testkit.Check(t, err)
+			}
+		},
+		"sweep": func(want string) {
+			swept, err := ClearFailPoints(testkit.Context(t), Target{URI: s.o.URI, ServerAPI: s.o.ServerAPI}, "someOther")
+			testkit.Check(t, err)
+			testkit.Equal(t, "fail points, and members that were not asked", []int{len(swept.Off), len(swept.Unasked)}, "["+want+"]")
+			for _, err := range swept.Unasked {
+				s.heard.add(err.Error())
+			}
+			tell(s.heard.add, swept.Off)
+		},
+		// What became of it.
+		"shards": func(name string) { testkit.Equal(t, "they are sets", s.the(name).Description().ReplicaSetShards, true) },
+		"holder": func(run string) { s.is(run, s.holder()) },
+		"kept": func(string) {
+			s.is("mine", s.holder())
+			testkit.Equal(t, "lost, or shorter", []bool{len(s.lost) > 0, s.holder().Expires.Before(s.held)}, []bool{false, false})
+		},
+		"lost": func(text string) { testkit.Fails(t, testkit.Receive(t, "the loss", s.lost), text) },
+		"calm": func(want string) {
+			testkit.Equal(t, "a quiet moment", storeOf(t, s.d.URI()).quiet(testkit.Context(t)), want)
+		},
+		"on": func(about string) { // the host, and how many fail points
+			host, want, _ := strings.Cut(about, " ")
+			testkit.Equal(t, "fail points", left(t, s.d.DirectURI(s.host(host))), want)
+		},
+		"shuts": func(string) { // no client gets in to ask
+			reply, err := bare(testkit.Context(t), s.host("0"), "admin", lookFor(suiteFailPoints))
+			testkit.Equal(t, "fail points", []any{len(on("", reply)), err}, []any{1, nil})
+		},
+		"freed": func(string) {
+			for _, host := range s.d.Hosts() {
+				testkit.Says(t, s.heard.String(), "turned off: failCommand was on at "+host)
+			}
+		},
+	}
+	return s
+}
+
+func (s *scene) tell(steps string) {
+	s.Helper()
+	steps = strings.ReplaceAll(steps, "HOSTS", strings.Join(s.d.Hosts(), ","))
+	for i, host := range s.d.Hosts() {
+		steps = strings.ReplaceAll(steps, "HOST"+strconv.Itoa(i), host)
+	}
+	s.tale.tell(steps)
+}
+
+func (s *scene) host(number string) string {
+	n, err := strconv.Atoi(number)
+	testkit.Check(s, err)
+	return s.d.Hosts()[n]
+}
+
+// failCommand gives the command for a fail point, as a run that was killed leaves it.
+func failCommand(t testing.TB, mode, commands, more string) bson.D {
+	if !strings.HasPrefix(mode, "{") {
+		mode = strconv.Quote(mode)
+	}
+	return document[bson.D](t, `{"configureFailPoint": "failCommand", "mode": `+mode+`, "data": {"failCommands": ["`+commands+`"]`+more+`}}`)
+}
+
+// left counts the fail points that are on at the member of a connection string.
+func left(t testing.TB, uri string) int {
+	return len(on("", runOn(t, parsed(t, uri), "admin", lookFor(suiteFailPoints))))
+}
+
+// arm is about a host, a mode, a command, and what else failCommand has.
+func (s *scene) arm(about string) {
+	words := append(strings.SplitN(about, " ", 4), "")
+	for i, host := range s.d.Hosts() {
+		if words[0] == "all" || words[0] == strconv.Itoa(i) {
+			runOn(s, parsed(s, s.d.DirectURI(host)), "admin", failCommand(s, words[1], words[2], words[3]))
+		}
+	}
+}
+
+// shut makes a fail point that lets no client in, on every server, or ends it; it is about the mode, and what else
+// failCommand has.
+func (s *scene) shut(about string) {
+	mode, more, _ := strings.Cut(about, " ")
+	command := failCommand(s, mode, `hello", "isMaster`, `, "closeConnection": true`+more)
+	if s.o.ServerAPI != "" {
+		command = append(command, bson.E{Key: "apiVersion", Value: s.o.ServerAPI})
+	}
+	for _, host := range s.d.Hosts() {
+		_, err := bare(testkit.Context(s), host, "admin", command)
+		testkit.Check(s, err)
+	}
+}
+
+// leave leaves the lock of another run for a time, which may be over, and says what becomes of that run.
+func (s *scene) leave(about string) {
+	lease, fate, _ := strings.Cut(about, " ")
+	limit, err := time.ParseDuration(lease)
+	testkit.Check(s, err)
+	run := ledger.Run{}
+	if fate != "" {
+		run, err = ledger.Self()
+		testkit.Check(s, err)
+		run.Started = "long ago"
+	}
+	if fate == "elsewhere" {
+		run.Place += "0" // a container with the same name
+	}
+	_, ok, err := storeOf(s, s.d.URI()).take(testkit.Context(s),
+		Holder{Run: "other", Host: "far", PID: 7, Place: run.Place, Began: run.Started, Name: "of last night"}, limit)
+	if !ok || err != nil {
+		s.Fatal(ok, err)
+	}
+}
+
+func (s *scene) holder() *Holder {
+	h, err := storeOf(s, s.d.URI()).read(testkit.Context(s))
+	testkit.Check(s, err)
+	return h
+}
+
+// is expects a run to be mine, other, or nobody.
+func (s *scene) is(run string, h *Holder) {
+	s.Helper()
+	got := "nobody"
+	if h != nil {
+		got = h.Run
+	}
+	if s.mine != nil && got == s.mine.me.Run {
+		got = "mine"
+	}
+	testkit.Equal(s, "the holder", got, run)
+}
+
+// isHeld gives the run that an error names.
+func isHeld(t testing.TB, err error) *Holder {
+	t.Helper()
+	held := new(HeldError)
+	if !errors.As(err, &held) {
+		t.Errorf("it says: %v", err)
+	}
+	return &held.Holder
+}
+
+// storeOf is the lock of a deployment for somebody who looks.
+func storeOf(t testing.TB, text string) lockStore {
+	t.Helper()
+	store, err := openLockStore(parsed(t, text))
+	testkit.Check(t, err)
+	t.Cleanup(store.close)
+	return store
+}
+
+// Fail points that an earlier run left on are noticed on each member, whatever they break, and are off afterwards.
+// One that keeps every client out is turned off without a client.
+func TestLeftFailPoints(t *testing.T) {
+	const noticed = "; open; hear failCommand was on at HOST0; on 0 0"
+	for _, r := range []struct{ reason, words, tale string }{
+		{"on the primary", "replicaset", "arm 0 alwaysOn find; open; hear failCommand was on at HOST0 (alwaysOn, struck 0 times): ; on 0 0"},
+		{"on a secondary", "replicaset", `arm 2 {"times":5} find; open; hear failCommand was on at HOST2 (times, struck 0 times); on 2 0`},
+		{"on a mongos that the look does not meet", "sharded", `arm 1 {"skip":3} insert; open; hear failCommand was on at HOST1 (skip; on 1 0`},
+		{"the look itself would fail", "single", "arm 0 alwaysOn buildInfo" + noticed},
+		{"the look itself would fail on a mongos", "sharded", "arm 0 alwaysOn find" + noticed},
+		{"at random", "single", `arm 0 {"activationProbability":0.5} find; open; hear (random, ; on 0 0`},
+		{"on a server that does not count", "replicaset 4.2", "arm 0 alwaysOn find; open; hear failCommand was on at HOST0 (alwaysOn): ; on 0 0"},
+		{"with access control", "replicaset auth", "arm 0 alwaysOn find" + noticed},
+		{"behind a load balancer", "load-balanced", "arm 0 alwaysOn find; open; hear failCommand was on at service ; on 0 0"},
+		{"another one", "replicaset", "transactional; open; hear onPrimaryTransactionalWrite was on at HOST0; on 0 0"},
+		{"nothing is on", "replicaset", "arm 0 off find; open; quiet"},
+		{"a deployment that is locked, or is not to be, may be in use", "replicaset",
+			"lock; arm 0 alwaysOn find; refused mine; lockless; open; quiet; on 0 1"},
+		{"a member that is down does not keep the others from being asked", "replicaset", "arm 1 alwaysOn find; kill 2; sweep 1 1;" +
+			"hear failCommand was on at HOST1; hear HOST2 could not be asked; hear within 5s; uri mongodb://HOST0/?directConnection=true; sweep 0 0"},
+		// The first look always fails, at the end of its time.
+		{"a replica set that a run looks at", "replicaset", "shut alwaysOn; within 3s; open; freed"},
+		{"a server", "single", "shut alwaysOn; unblock; open; freed"},
+		{"routers", "sharded", "shut alwaysOn; unblock; open; freed"},
+		{"an old server", "4.2", "shut alwaysOn; unblock; open; freed"},
+		{"one that requires an API version", "api", "shut alwaysOn; unblock; open; freed"},
+		{"another run may need it", "replicaset", "lock; shut alwaysOn; unblock mine; within 50ms; refused mine; shuts; shut off"},
+		{"it shuts out one client", "single", `shut alwaysOn ,"appName":"one client"; unblock; quiet`},
+		{"it is for other commands", "single", "arm 0 alwaysOn find; unblock; quiet; on 0 1"},
+		{"a server with access control", "auth", "unblock; quiet"},
+		{"nothing listens", "single", "uri mongodb://127.0.0.1:1/; unblock; quiet"},
+		{"TLS", "single", "uri mongodb://HOST0/?tls=true; unblock; quiet"},
+		{"a name in DNS", "single", "uri mongodb+srv://h.example/; unblock; quiet"},
+		{"the list of shards may not be read, but what it would say is known", "sharded auth",
+			`lockless; arm all alwaysOn find ,"errorCode":13; open; offers sharded 8.0 auth; lend a; shards a`},
+		{"the list of shards cannot be read", "sharded auth", `lockless; arm all alwaysOn find ,"errorCode":72; reject cannot read config.shards: `},
+	} {
+		t.Run(r.reason, func(t *testing.T) {
+			t.Parallel()
+			newScene(t, r.words).tell(r.tale)
+		})
+	}
+}
+
+// What another run has taken in the middle of a run is lost; what a test has dropped, and what an election has
+// interrupted, is put back. The lock of a run that is known to be gone is taken, or removed, at once; no other is
+// before it is stale. What the server refuses, or does not make safe, is not a lock: a user without the right runs
+// without one and hears so, everything else is an error that leaves nothing behind.
+func TestLocks(t *testing.T) {
+	const faulty = ` findAndModify ,"appName":"utr lock",`
+	late := func(code string) string { return `"writeConcernError":{"code":` + code + `,"errmsg":"it was late"};` }
+	for _, r := range []struct{ reason, words, tale string }{
+		{"nothing happens", "replicaset", "lock; renew; kept; election; release; holder nobody"},
+		{"a test drops the database", "replicaset", "lock; drop; renew; kept; election; release; holder nobody"},
+		{"an election", "replicaset", "lock; election; renew; kept; election; release; holder nobody"},
+		{"another run has taken it", "replicaset", "lock; remove; leave 1h; renew; lost was lost: a run on host far, process 7; release; holder other"},
+		{"a renewal waits for a moment without a fail point", "single", "arm 0 alwaysOn find; calm false; arm 0 off find; calm true"},
+		{"runs that are gone", "replicaset", "clean false false; leave -1m; clean true true; leave 1h elsewhere; clean true false; holder other;" +
+			"refused other; remove; leave 1h gone; clean true true; holder nobody;" +
+			"leave 1h gone; lock; holder mine; hear from a run on host far, process 7 (of last night); hear which is gone"},
+		{"the user may not", "replicaset auth", "arm 0 alwaysOn" + faulty + `"errorCode":13; open; close; holder nobody;` +
+			"hear no lock keeps other runs away from the deployment at HOSTS: the user of the connection string may not write utr.lock"},
+		{"it is read-only", "replicaset auth", "arm 0 alwaysOn" + faulty + `"errorCode":20; reject taking the lock utr.lock: ; holder nobody`},
+		{"no majority has it", "replicaset auth", "arm 0 alwaysOn" + faulty + late("64") + "reject no majority has it: it was late; holder nobody"},
+		{"the primary stepped down just then", "replicaset auth", `arm 0 {"times":1}` + faulty + late("189") + "open; close; holder nobody"},
+		{"an election at each try", "replicaset auth", "arm 0 alwaysOn" + faulty + `"errorCode":189; reject taking the lock; holder nobody`},
+		{"sessions are killed meanwhile", "replicaset auth", `arm 0 {"times":2}` + faulty + `"errorCode":11601; open; close; holder nobody`},
+	} {
+		t.Run(r.reason, func(t *testing.T) {
+			t.Parallel()
+			newScene(t, r.words).tell(r.tale)
+		})
+	}
+	uri := "mongodb://u:" + testkit.Secret + "@127.0.0.1:1/?serverSelectionTimeoutMS=50"
+	_, _, err := ClearLock(testkit.Context(t), Target{URI: uri})
+	testkit.Fails(t, err, "nothing listens there")
+	_, err = ClearFailPoints(testkit.Context(t), Target{URI: uri})
+	testkit.Fails(t, err, "nothing listens there")
+}

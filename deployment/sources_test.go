@@ -1,0 +1,300 @@
+package deployment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/unified-test-runner/utr/internal/testkit"
+)
+
+// tale tells what happens to a source, in steps that end with a semicolon: a verb, and what it is about. A deployment
+// keeps its name as long as it is the same one, and another one has another name: a, b, or c/1 of offer 1.
+type tale struct {
+	testing.TB
+	Source
+	heard   notes
+	count   func() []int                  // what "has" compares
+	verbs   map[string]func(about string) // more of them
+	began   time.Time
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+	known   map[string]Deployment
+	waiting chan any // gets a deployment, or an error
+}
+
+func newTale(t testing.TB) *tale {
+	s := &tale{TB: t, began: time.Now(), known: make(map[string]Deployment), waiting: make(chan any, 1)}
+	s.ctx, s.cancel = context.WithCancelCause(t.Context())
+	t.Cleanup(func() { s.cancel(nil) })
+	return s
+}
+
+// the gives a deployment that the tale has named.
+func (s *tale) the(name string) Deployment {
+	s.Helper()
+	if s.known[name] == nil {
+		s.Fatalf("nobody knows %q", name)
+	}
+	return s.known[name]
+}
+
+// meet compares a deployment with the one of its name, and with all others.
+func (s *tale) meet(step, name string, got any) {
+	s.Helper()
+	d, ok := got.(Deployment)
+	if !ok {
+		s.Fatalf("%s: %v", step, got)
+	}
+	for other, known := range s.known {
+		if (other == name) != (known == d) {
+			s.Errorf("%s: it is the one that %s names: %t", step, other, known == d)
+		}
+	}
+	s.known[name] = d
+}
+
+func (s *tale) tell(steps string) {
+	s.Helper()
+	for _, step := range strings.Split(steps, ";") {
+		verb, about, _ := strings.Cut(strings.TrimSpace(step), " ")
+		word, rest, _ := strings.Cut(about, " ")
+		if do := s.verbs[verb]; do != nil {
+			do(about)
+			continue
+		}
+		switch verb {
+		case "offers":
+			var names []string
+			for _, o := range s.Offers() {
+				names = append(names, o.Name)
+			}
+			testkit.Equal(s, step, strings.Join(names, ", "), about)
+		case "lend":
+			_, number, _ := strings.Cut(about, "/")
+			offer, _ := strconv.Atoi(number)
+			d, err := s.Acquire(s.ctx, offer)
+			testkit.Check(s, err)
+			s.meet(step, about, d)
+		case "refuse": // the offer, and the error
+			offer, _ := strconv.Atoi(word)
+			_, err := s.Acquire(s.ctx, offer)
+			testkit.Fails(s, err, rest)
+		case "wait": // as lend does, in the background
+			go func() {
+				d, err := s.Acquire(s.ctx, 0)
+				if err != nil {
+					s.waiting <- err
+					return
+				}
+				s.waiting <- d
+			}()
+		case "get": // what was waited for: a deployment, or an error
+			got := <-s.waiting
+			if err, failed := got.(error); failed {
+				testkit.Fails(s, err, about)
+			} else {
+				s.meet(step, about, got)
+			}
+		case "interrupt":
+			s.cancel(errors.New("interrupted"))
+		case "return", "break":
+			s.Release(s.the(about), verb == "break")
+		case "ours", "theirs":
+			testkit.Equal(s, step, s.the(about).Owned(), verb == "ours")
+		case "use": // each connection string
+			usable(s, "", s.the(about))
+		case "has":
+			testkit.Equal(s, step, strings.Trim(fmt.Sprint(s.count()), "[]"), about)
+		case "took":
+			testkit.Equal(s, step, time.Since(s.began), about)
+		case "hear":
+			testkit.Says(s, s.heard.String(), about)
+		case "quiet":
+			testkit.Equal(s, "people hear", s.heard.String(), "")
+		case "close":
+			if err := s.Close(); about != "" {
+				testkit.Fails(s, err, about)
+			} else {
+				testkit.Check(s, err)
+			}
+		default:
+			s.Fatalf("%q is not a step", step)
+		}
+	}
+}
+
+// puppets make clusters without servers. In a synctest bubble whoever waits for
+// what never comes ends the test.
+type puppets struct {
+	made, mended, closed atomic.Int32
+	fails                bool          // no cluster comes up
+	hold                 chan struct{} // if not nil, a making waits for its end
+	hurt, stuck          error         // what mending and taking down give
+	hang                 bool          // mending takes until nobody waits for it
+}
+
+type puppet struct {
+	cluster
+	*puppets
+	lent atomic.Bool
+}
+
+func (p *puppet) mend(ctx context.Context) error {
+	p.mended.Add(1)
+	if p.hang {
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}
+	return p.hurt
+}
+
+func (p *puppet) close(context.Context) error {
+	p.closed.Add(1)
+	return p.stuck
+}
+
+func (p *puppets) make(ctx context.Context) (pooled, error) {
+	n := p.made.Add(1)
+	if p.hold != nil {
+		select {
+		case <-p.hold:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	if p.fails {
+		return nil, fmt.Errorf("making %d failed", n)
+	}
+	return &puppet{puppets: p}, nil
+}
+
+// tale begins one of a pool of so many slots.
+func (p *puppets) tale(t testing.TB, slots int) *tale {
+	s := newTale(t)
+	pool := newPool(s.heard.add)
+	t.Cleanup(func() { _ = pool.Close() })
+	for n := range slots {
+		pool.add(Description{Name: "puppets"}, &poolSlot{name: fmt.Sprintf("slot %d", n), make: p.make})
+	}
+	s.Source = pool
+	s.count = func() []int { return []int{int(p.made.Load()), int(p.mended.Load()), int(p.closed.Load())} }
+	s.verbs = map[string]func(string){
+		"settle": func(string) { synctest.Wait() },
+		"fail":   func(string) { p.fails = true },
+		"hang":   func(string) { p.hang = true },
+		"hurt":   func(why string) { p.hurt = errors.New(why) },
+		"stuck":  func(why string) { p.stuck = errors.New(why) },
+		"go":     func(string) { close(p.hold) },
+		"hold": func(limit string) {
+			p.hold = make(chan struct{})
+			if d, err := time.ParseDuration(limit); err == nil {
+				time.AfterFunc(d, func() { close(p.hold) })
+			}
+		},
+	}
+	return s
+}
+
+// has counts clusters that were made, mended and taken down.
+func TestPool(t *testing.T) {
+	const late = "; hear for at most 30s"
+	for _, r := range []struct {
+		reason string
+		slots  int
+		tale   string
+	}{
+		{"a cluster is lent again", 3, "offers puppets; lend a; return a; lend a; has 1 0 0; return a; close; has 1 0 1"},
+		{"a worker takes what is free first", 2, "lend a; hold; wait; settle; has 2 0 0; return a; get a; go"},
+		{"what can be mended is", 1, "lend a; break a; lend a; has 1 1 0; quiet; close; has 1 1 1"},
+		{"what cannot is made anew", 1, "hurt no primary; lend a; break a; lend b; has 2 1 1; hear slot 0 is made anew: no primary; close"},
+		{"nor can what takes too long", 1, "hang; lend a; break a; lend b; took 2m0s; has 2 1 1;" +
+			"hear slot 0 is made anew: it was not right again within 2m0s"},
+		{"what cannot be taken down is given up, and tried again at the end", 1, "hurt no primary; stuck service gone; lend a; break a;" +
+			"refuse 0 no cluster is left: no primary\nservice gone; has 1 1 1;" +
+			"hear slot 0 is out, 0 of its kind are left: no primary\nservice gone; close service gone; has 1 1 2"},
+		{"one does not come up in two tries, and another does the work", 2, "lend a; fail; wait; settle; has 3 0 0;" +
+			"hear slot 1 is out, 1 of its kind are left: making 3 failed; return a; get a"},
+		{"none comes up, and each test says why", 2, "fail; refuse 0 no cluster is left: making; has 4 0 0; refuse 0 no cluster is left: making; has 4 0 0"},
+		{"a run that is interrupted", 1, "lend a; interrupt; refuse 0 waiting for a cluster to be free: interrupted; refuse 1 no offer 1 of 1"},
+		{"one that ends while somebody waits, and what is broken late", 1, "lend a; wait; settle; close; get closed; refuse 0 closed; break a; has 1 0 1"},
+		{"what comes up at the end is taken down", 1, "hold 20s; wait; settle; close; took 20s; has 1 0 1" + late},
+		{"what does not come up is given up", 1, "hold 1h; wait; settle; close; took 30s; has 1 0 0" + late},
+		{"what hangs while it is mended is taken down", 1, "hang; lend a; break a; close; took 0s; has 1 1 1" + late},
+	} {
+		t.Run(r.reason, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { new(puppets).tale(t, r.slots).tell(r.tale) })
+		})
+	}
+}
+
+// Each cluster is lent to one worker at a time, and no more are made than there is room for.
+func TestPoolLendsEachToOne(t *testing.T) {
+	p := &puppets{}
+	pool := p.tale(t, 3)
+	var workers sync.WaitGroup
+	for range 8 {
+		workers.Go(func() {
+			for range 100 {
+				d, err := pool.Acquire(testkit.Context(t), 0)
+				if err != nil || !d.(*puppet).lent.CompareAndSwap(false, true) {
+					t.Error("one cluster was lent to two, or none:", err)
+					return
+				}
+				d.(*puppet).lent.Store(false)
+				pool.Release(d, false)
+			}
+		})
+	}
+	workers.Wait()
+	testkit.Check(t, pool.Close())
+	if made := p.made.Load(); made > 3 || p.closed.Load() != made {
+		t.Errorf("%d clusters were made, with room for 3, and %d taken down", made, p.closed.Load())
+	}
+}
+
+// Each offer can be had, serves clients through all its connection strings, and
+// a probe of it finds what the offer promised.
+func TestEmbeddedKeepsItsOffers(t *testing.T) {
+	for _, r := range []struct {
+		reason  string
+		options EmbeddedOptions
+		offers  string // or the error
+	}{
+		{"everything", EmbeddedOptions{Version: "8.0"}, "replicaset 8.0, replicaset 8.0 auth, sharded 8.0, sharded 8.0 auth, " +
+			"load-balanced 8.0, load-balanced 8.0 auth, single 8.0, single 8.0 auth"},
+		{"load balancing came with 5.0", EmbeddedOptions{Version: "4.2"},
+			"replicaset 4.2, replicaset 4.2 auth, sharded 4.2, sharded 4.2 auth, single 4.2, single 4.2 auth"},
+		{"every version, the default one first", EmbeddedOptions{Version: AnyVersion, Topologies: []Topology{LoadBalanced}, Auth: new(bool)},
+			"load-balanced 8.0, load-balanced 8.2, load-balanced 9.0, load-balanced 7.0, load-balanced 6.0, load-balanced 5.0"},
+		{"one topology with TLS", EmbeddedOptions{Topologies: []Topology{Sharded}, Version: "7.0", TLS: true, Auth: new(bool)}, "sharded 7.0"},
+		{"it came later", EmbeddedOptions{Version: "4.4", Topologies: []Topology{LoadBalanced}}, "server version 4.4 has no load-balanced deployments"},
+		{"no such version", EmbeddedOptions{Version: "3.0"}, `"3.0"`},
+		{"no such topology", EmbeddedOptions{Topologies: []Topology{ShardedReplicaSet}}, `topology "sharded-replicaset" cannot be embedded`},
+	} {
+		t.Run(r.reason, func(t *testing.T) {
+			t.Parallel()
+			s := newTale(t)
+			var err error
+			if s.Source, err = OpenEmbedded(t.Context(), r.options); err != nil {
+				testkit.Fails(t, err, r.offers)
+				return
+			}
+			defer s.tell("close")
+			s.tell("offers " + r.offers)
+			for i, offer := range s.Offers() {
+				s.tell(strings.ReplaceAll("lend a/N; ours a/N; use a/N; return a/N; lend a/N; break a/N; lend b/N", "N", strconv.Itoa(i)))
+				found, err := probe(testkit.Context(t), s.the(fmt.Sprintf("b/%d", i)).URI())
+				testkit.Check(t, err)
+				testkit.Equal(t, "a probe", []any{found.Topology, found.Version, found.ReplicaSetShards}, []any{offer.Topology, offer.Version, offer.ReplicaSetShards})
+			}
+		})
+	}
+}
