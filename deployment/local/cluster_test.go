@@ -22,28 +22,9 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-func TestClusterFromBeginningToEnd(t *testing.T) {
-	b := newBench(t, "standalone")
-	c := b.start()
-	if files, n := b.files(), b.entries(); len(files) != 2 || n != 2 {
-		t.Errorf("while it runs there are %v and %d entries: want data and a log, a folder and a process", files, n)
-	}
-	testkit.Check(t, c.Dead())
-	host := c.Hosts()[0]
-	testkit.Equal(t, "connection strings", []string{c.URI(), c.SingleURI(), c.DirectURI(host), c.Password()},
-		[]string{"mongodb://" + host + "/", "mongodb://" + host + "/", "mongodb://" + host + "/?directConnection=true", ""})
-	b.close(c)
-
-	c = b.start()
-	log := filepath.Join(c.Folder(), "mongod.log")
-	testkit.Check(t, c.Close(true))
-	testkit.Equal(t, "the log alone is kept", []any{b.files(), b.entries()}, []any{[]string{log}, 0})
-	testkit.Check(t, c.RemoveLogs())
-	b.empty()
-}
-
-// Every topology is set up from processes, with users and certificates, and
-// clients get in through all its connection strings.
+// Every topology is set up from processes, with users and certificates, and clients get in through all its connection
+// strings. While it runs, the ledger has its folder and its processes; nothing of it is left afterwards but the logs
+// that somebody wants.
 func TestTopologies(t *testing.T) {
 	for _, r := range []struct {
 		reason           string
@@ -51,6 +32,7 @@ func TestTopologies(t *testing.T) {
 		processes, hosts int
 		uri              string
 	}{
+		{"a standalone", Shape{}, 1, 1, "mongodb://HOSTS/"},
 		{"a standalone with users", Shape{Auth: true}, 1, 1, "mongodb://utr:PASSWORD@HOSTS/"},
 		{"members with users", Shape{Topology: ReplicaSet, Auth: true}, 3, 3, "mongodb://utr:PASSWORD@HOSTS/?replicaSet=rs0"},
 		{"routers with users and TLS", Shape{Topology: Sharded, Auth: true, TLS: true}, 4, 2, "mongodb://utr:PASSWORD@HOSTS/?tls=true&tlsCAFile="},
@@ -60,13 +42,20 @@ func TestTopologies(t *testing.T) {
 			b := newBench(t, "whole")
 			b.options.Shape = r.shape
 			c := b.start()
+			testkit.Check(t, c.Dead())
 			hosts := c.Hosts()
-			testkit.Equal(t, "processes and hosts", []int{len(c.Processes()), len(hosts)}, []int{r.processes, r.hosts})
+			testkit.Equal(t, "processes, hosts and entries", []int{len(c.Processes()), len(hosts), b.entries()}, []int{r.processes, r.hosts, r.processes + 1})
 			testkit.Equal(t, "a password", c.Password() != "", r.shape.Auth)
-			testkit.Says(t, c.URI(), strings.NewReplacer("PASSWORD", c.Password(), "HOSTS", strings.Join(hosts, ",")).Replace(r.uri))
+			want := strings.NewReplacer("PASSWORD", c.Password(), "HOSTS", strings.Join(hosts, ",")).Replace(r.uri)
+			if c.URI() != want && (!r.shape.TLS || !strings.HasPrefix(c.URI(), want)) {
+				t.Errorf("its connection string is %s, want %s", c.URI(), want)
+			}
 			uris := []string{c.URI(), c.SingleURI()}
 			for _, host := range hosts {
 				uris = append(uris, c.DirectURI(host))
+			}
+			if r.hosts > 1 {
+				testkit.Says(t, c.DirectURI(hosts[1]), hosts[1], "directConnection=true")
 			}
 			for _, uri := range uris {
 				client, err := mongo.Connect(options.Client().ApplyURI(uri).SetServerMonitoringMode(options.ServerMonitoringModePoll))
@@ -76,7 +65,14 @@ func TestTopologies(t *testing.T) {
 			if c.Log(time.Time{}, time.Now()) == nil {
 				t.Error("no server has logged anything")
 			}
-			b.close(c)
+			if r.processes > 1 {
+				b.close(c)
+				return
+			}
+			testkit.Check(t, c.Close(true))
+			testkit.Equal(t, "the log alone is kept", []any{b.files(), b.entries()}, []any{[]string{filepath.Join(c.Folder(), "mongod.log")}, 0})
+			testkit.Check(t, c.RemoveLogs())
+			b.empty()
 		})
 	}
 }
@@ -122,16 +118,18 @@ func TestWhatCannotBeStarted(t *testing.T) {
 	for _, r := range []struct {
 		reason string
 		change func(*Options)
+		can    bool // as far as the release is concerned
 		want   string
 	}{
-		{"no program", func(o *Options) { o.Release.Mongod = nowhere }, "cannot start"},
-		{"no mongos", func(o *Options) { o.Shape.Topology, o.Release.Mongos = Sharded, "" }, "there is no mongos beside the mongod"},
-		{"an old version", func(o *Options) { o.Shape.Topology, o.Release.Version = LoadBalanced, Version{5, 0, 0} }, "has no load balancing"},
-		{"no such topology", func(o *Options) { o.Shape.Topology = 9 }, "there is no topology 9"},
-		{"no folder", func(o *Options) { o.Folder = nowhere }, "a temporary folder"},
+		{"no program", func(o *Options) { o.Release.Mongod = nowhere }, true, "cannot start"},
+		{"no mongos", func(o *Options) { o.Shape.Topology, o.Release.Mongos = Sharded, "" }, false, "there is no mongos beside the mongod"},
+		{"an old version", func(o *Options) { o.Shape.Topology, o.Release.Version = LoadBalanced, Version{5, 0, 6} }, false, "has no load balancing"},
+		{"no such topology", func(o *Options) { o.Shape.Topology = 9 }, false, "there is no topology 9"},
+		{"no folder", func(o *Options) { o.Folder = nowhere }, true, "a temporary folder"},
 	} {
 		b := newBench(t, "whole")
 		r.change(&b.options)
+		testkit.Equal(t, r.reason, b.options.Release.Can(b.options.Shape) == nil, r.can)
 		_, err := Start(t.Context(), b.options)
 		testkit.Fails(t, err, r.want)
 	}

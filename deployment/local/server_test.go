@@ -33,19 +33,13 @@ func TestStandForElection(t *testing.T) {
 	n, err := strconv.Atoi(port)
 	testkit.Check(t, err)
 	s := &server{Process: Process{Name: "somebody"}, place: Place{Port: n}}
-	for _, r := range []struct {
-		reason, key string
-		heard       bool
-	}{
-		{"the password", key, true},
-		{"another password", "guessed", false},
-	} {
-		a := newAdmin(s, nil, r.key)
+	for password, heard := range map[string]bool{key: true, "guessed": false} {
+		a := newAdmin(s, nil, password)
 		err := a.standForElection(t.Context())
 		a.close()
 		refused := err != nil && (codeOf(err) == 0 || strings.Contains(strings.ToLower(err.Error()), "auth"))
-		if refused == r.heard {
-			t.Errorf("%s: %v", r.reason, err)
+		if refused == heard {
+			t.Errorf("with the password %q: %v", password, err)
 		}
 	}
 }
@@ -53,18 +47,15 @@ func TestStandForElection(t *testing.T) {
 // A server on our port that names another folder is a stranger.
 func TestStrangers(t *testing.T) {
 	ours := strings.Fields("--port 7 --dbpath /ours")
-	for _, r := range []struct {
-		reason, theirs string
-		stranger       bool
-	}{
-		{"ours", "mongod --port 7 --dbpath /ours", false},
-		{"with the value in one word", "mongod --dbpath=/ours", false},
-		{"another folder", "mongod --port 7 --dbpath /theirs", true},
-		{"a mongos", "mongos --configdb c/h:1", true},
-		{"one that names nothing, as behind a script", "mongod -f /etc/mongod.conf", false},
-		{"an option without its value", "mongod --dbpath", false},
+	for theirs, stranger := range map[string]bool{
+		"mongod --port 7 --dbpath /ours":   false,
+		"mongod --dbpath=/ours":            false,
+		"mongod --port 7 --dbpath /theirs": true,
+		"mongos --configdb c/h:1":          true,
+		"mongod -f /etc/mongod.conf":       false, // as behind a script
+		"mongod --dbpath":                  false,
 	} {
-		testkit.Equal(t, r.reason, differs(strings.Fields(r.theirs), ours), r.stranger)
+		testkit.Equal(t, theirs, differs(strings.Fields(theirs), ours), stranger)
 	}
 }
 
@@ -73,18 +64,13 @@ func TestStrangers(t *testing.T) {
 func TestAwait(t *testing.T) {
 	for _, r := range []struct {
 		reason string
-		ask    func(n int) error
+		ask    []error // the last of them again and again
 		asked  int
 		want   string
 	}{
-		{"it never comes", func(int) error { return errors.New("no") }, 12, "waited 1s for a miracle: patience is over (seen last: no)"},
-		{"it comes", func(n int) error {
-			if n == 5 {
-				return nil
-			}
-			return errors.New("not yet")
-		}, 5, ""},
-		{"it cannot come", func(int) error { return permanent{errors.New("never")} }, 1, "a miracle: never"},
+		{"it never comes", []error{errors.New("no")}, 12, "waited 1s for a miracle: patience is over (seen last: no)"},
+		{"it comes", []error{errors.New("not yet"), errors.New("nor now"), nil}, 3, ""},
+		{"it cannot come", []error{permanent{errors.New("never")}}, 1, "a miracle: never"},
 	} {
 		t.Run(r.reason, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -92,12 +78,10 @@ func TestAwait(t *testing.T) {
 				ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, over)
 				defer cancel()
 				asked := 0
-				err := await(ctx, "a miracle", func(context.Context) error { asked++; return r.ask(asked) })
-				testkit.Equal(t, "asked", asked, r.asked)
-				if r.want == "" {
-					testkit.Check(t, err)
-				} else if testkit.Fails(t, err, r.want); errors.Is(err, over) != strings.Contains(r.want, over.Error()) {
-					t.Errorf("the cause is lost: %v", err)
+				err := await(ctx, "a miracle", func(context.Context) error { asked++; return r.ask[min(asked, len(r.ask))-1] })
+				testkit.Equal(t, "asked, and its end is known", []any{asked, errors.Is(err, over)}, []any{r.asked, strings.Contains(r.want, over.Error())})
+				if err != nil || r.want != "" {
+					testkit.Fails(t, err, r.want)
 				}
 			})
 		})
@@ -158,16 +142,8 @@ func TestLink(t *testing.T) {
 		{"a message that is cut", well[:30], 0, "EOF", false},
 		{"nothing", nil, 0, "EOF", false},
 	} {
-		ours, theirs := net.Pipe()
-		go func() {
-			var head [4]byte
-			if _, err := io.ReadFull(theirs, head[:]); err == nil {
-				_, _ = io.CopyN(io.Discard, theirs, int64(binary.LittleEndian.Uint32(head[:]))-4)
-				_, _ = theirs.Write(r.reply)
-			}
-			_ = theirs.Close()
-		}()
-		l := &link{address: "nowhere", conn: ours}
+		ours, _ := net.Pipe()
+		l := &link{address: "nowhere", conn: &recorded{ours, bytes.NewReader(r.reply)}}
 		_, err := l.run(t.Context(), bson.D{{Key: "ping", Value: 1}})
 		testkit.Equal(t, r.reason, []any{codeOf(err), err != nil, l.conn != nil}, []any{r.code, r.err != "", r.kept})
 		if err != nil {
@@ -202,7 +178,8 @@ type recorded struct {
 	io.Reader
 }
 
-func (r *recorded) Read(p []byte) (int, error) { return r.Reader.Read(p) }
+func (r *recorded) Read(p []byte) (int, error)  { return r.Reader.Read(p) }
+func (r *recorded) Write(p []byte) (int, error) { return len(p), nil }
 
 // Whatever comes back, a link takes it or refuses it; what it takes is BSON.
 func FuzzLinkReply(f *testing.F) {
@@ -220,22 +197,21 @@ func FuzzLinkReply(f *testing.F) {
 }
 
 func TestTimeOf(t *testing.T) {
-	want := time.Date(2026, 11, 21, 18, 0, 0, 123_000_000, time.UTC)
-	for _, r := range []struct {
-		reason, line string
-		ok           bool
-	}{
-		{"from 4.4 on", `{"t":{"$date":"2026-11-21T18:00:00.123+00:00"},"s":"I","c":"NETWORK","id":23016,"msg":"Waiting for connections"}`, true},
-		{"in another zone", `{"t":{"$date":"2026-11-21T19:00:00.123+01:00"},"s":"I"}`, true},
-		{"4.2", "2026-11-21T18:00:00.123+0000 I  NETWORK  [listener] waiting for connections on port 27017", true},
-		{"4.2 with iso8601-utc", "2026-11-21T18:00:00.123Z I  NETWORK  [listener]", true},
-		{"a line of a back trace", " ----- BEGIN BACKTRACE -----", false},
-		{"cut in the middle", `{"t":{"$date":"2026-11-21T18:00`, false},
-		{"another document", `{"a":1}`, false},
-		{"nothing", "", false},
+	const want = "2026-11-21 18:00:00.123 +0000 UTC"
+	for line, ok := range map[string]bool{
+		`{"t":{"$date":"2026-11-21T18:00:00.123+00:00"},"s":"I","c":"NETWORK","id":23016,"msg":"Waiting for connections"}`: true,
+		`{"t":{"$date":"2026-11-21T19:00:00.123+01:00"},"s":"I"}`:                                                          true,
+		"2026-11-21T18:00:00.123+0000 I  NETWORK  [listener] waiting for connections on port 27017":                        true, // 4.2
+		"2026-11-21T18:00:00.123Z I  NETWORK  [listener]":                                                                  true, // with iso8601-utc
+		" ----- BEGIN BACKTRACE -----":                                                                                     false,
+		`{"t":{"$date":"2026-11-21T18:00`:                                                                                  false,
+		`{"a":1}`:                                                                                                          false,
+		"":                                                                                                                 false,
 	} {
-		if got, ok := timeOf(r.line); ok != r.ok || ok && !got.Equal(want) {
-			t.Errorf("%s: got %s, %t", r.reason, got, ok)
+		got, found := timeOf(line)
+		testkit.Equal(t, line, found, ok)
+		if ok {
+			testkit.Equal(t, line, got.UTC(), want)
 		}
 	}
 }
