@@ -68,14 +68,12 @@ func TestErrorOf(t *testing.T) {
 			fmt.Errorf("%w: %w", context.DeadlineExceeded, callbackError{&result.Error{Kind: "server", Code: 1, Labels: []string{"L"}}}),
 			result.Error{Kind: "timeout", Code: 1, Labels: []string{"L"}, Timeout: true}},
 	} {
-		t.Run(row.reason, func(t *testing.T) {
-			got := errorOf(row.err)
-			if row.want.Message == "" {
-				row.want.Message = got.Message
-			}
-			if diff := cmp.Diff(&row.want, got); diff != "" {
-				t.Error(diff)
-			}
-		})
+		got := errorOf(row.err)
+		if row.want.Message == "" {
+			row.want.Message = got.Message
+		}
+		if diff := cmp.Diff(&row.want, got); diff != "" {
+			t.Errorf("%s: %s", row.reason, diff)
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs/operations"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -16,70 +17,64 @@ import (
 func raw(t testing.TB, d any) bson.Raw {
 	t.Helper()
 	out, err := bson.Marshal(d)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	return out
+}
+
+func document(t testing.TB, text string) (doc bson.Raw) {
+	t.Helper()
+	testkit.Check(t, bson.UnmarshalExtJSON([]byte(text), false, &doc))
+	return doc
+}
+
+// lacking gives what an error says that the engine lacks, "" if it says something else.
+func lacking(err error) string {
+	var lack *result.Error
+	if errors.As(err, &lack) && lack != nil {
+		return lack.Unsupported
+	}
+	return ""
 }
 
 // Options arrive in the driver's structs as they were written; what it has no
 // field for, and what has the wrong type, is refused.
 func TestFill(t *testing.T) {
 	yes, n, ms := true, int32(2), int64(3)
+	find := func() any { return new(options.FindOptions) }
 	for _, row := range []struct {
-		reason  string
-		into    any
-		options bson.D
-		want    any
-		refused string // the error contains it
-		lacks   string // Unsupported
+		reason, options string
+		into, want      any
 	}{
-		{"plain values", new(options.FindOptions),
-			bson.D{{Key: "allowDiskUse", Value: true}, {Key: "batchSize", Value: 2}, {Key: "skip", Value: 3.0}},
-			&options.FindOptions{AllowDiskUse: &yes, BatchSize: &n, Skip: &ms}, "", ""},
-		{"a document stays as it was written", new(options.FindOptions),
-			bson.D{{Key: "sort", Value: bson.D{{Key: "b", Value: 1}, {Key: "a", Value: -1}}}},
-			&options.FindOptions{Sort: raw(t, bson.D{{Key: "b", Value: 1}, {Key: "a", Value: -1}})}, "", ""},
-		{"a hint may be a string", new(options.FindOptions), bson.D{{Key: "hint", Value: "_id_"}},
-			&options.FindOptions{Hint: "_id_"}, "", ""},
-		{"a collation's names differ in case from the driver's", new(options.FindOptions),
-			bson.D{{Key: "collation", Value: bson.D{{Key: "locale", Value: "en"}, {Key: "strength", Value: 2}, {Key: "caseLevel", Value: true}}}},
-			&options.FindOptions{Collation: &options.Collation{Locale: "en", Strength: 2, CaseLevel: true}}, "", ""},
-		{"a list of documents", new(options.UpdateOneOptions), bson.D{{Key: "arrayFilters", Value: bson.A{bson.D{{Key: "i", Value: 1}}}}},
-			&options.UpdateOneOptions{ArrayFilters: []any{raw(t, bson.D{{Key: "i", Value: 1}})}}, "", ""},
-		{"a name of ours for a field of theirs", new(options.CreateCollectionOptions), bson.D{{Key: "size", Value: 3}},
-			&options.CreateCollectionOptions{SizeInBytes: &ms}, "", ""},
-		{"a fraction is no number of documents", new(options.FindOptions), bson.D{{Key: "skip", Value: 1.5}}, nil, "skip", ""},
-		{"too great for the field", new(options.FindOptions), bson.D{{Key: "batchSize", Value: int64(1) << 40}}, nil, "batchSize", ""},
-		{"a wrong type", new(options.FindOptions), bson.D{{Key: "allowDiskUse", Value: "yes"}}, nil, "allowDiskUse", ""},
-		{"a word that is none", new(options.FindOptions), bson.D{{Key: "cursorType", Value: "endless"}}, nil, "cursorType", ""},
-		{"an option that the driver has not", new(options.FindOptions), bson.D{{Key: "maxTimeMS", Value: 5}}, nil, "", "o.maxTimeMS"},
-		{"an option of a collation that nobody has", new(options.FindOptions),
-			bson.D{{Key: "collation", Value: bson.D{{Key: "colour", Value: "red"}}}}, nil, "", "collation.colour"},
-		{"a write concern's wtimeout", new(options.CollectionOptions),
-			bson.D{{Key: "writeConcern", Value: bson.D{{Key: "wtimeoutMS", Value: 5}}}}, nil, "", "writeConcern.wtimeoutMS"},
-		{"the driver's own matters are no options", new(options.FindOptions), bson.D{{Key: "internal", Value: true}}, nil, "internal", ""},
+		{"plain values", `{"allowDiskUse": true, "batchSize": 2, "skip": 3.0}`, find(), &options.FindOptions{AllowDiskUse: &yes, BatchSize: &n, Skip: &ms}},
+		{"a document stays as it was written", `{"sort": {"b": 1, "a": -1}}`, find(), &options.FindOptions{Sort: document(t, `{"b": 1, "a": -1}`)}},
+		{"a hint may be a string", `{"hint": "_id_"}`, find(), &options.FindOptions{Hint: "_id_"}},
+		{"a collation's names differ in case from the driver's", `{"collation": {"locale": "en", "strength": 2, "caseLevel": true}}`, find(),
+			&options.FindOptions{Collation: &options.Collation{Locale: "en", Strength: 2, CaseLevel: true}}},
+		{"a list of documents", `{"arrayFilters": [{"i": 1}]}`, new(options.UpdateOneOptions),
+			&options.UpdateOneOptions{ArrayFilters: []any{document(t, `{"i": 1}`)}}},
+		{"a name of ours for a field of theirs", `{"size": 3}`, new(options.CreateCollectionOptions), &options.CreateCollectionOptions{SizeInBytes: &ms}},
 	} {
-		t.Run(row.reason, func(t *testing.T) {
-			err := fill(row.into, "o", raw(t, row.options))
-			var lack *result.Error
-			switch {
-			case row.lacks != "":
-				if !errors.As(err, &lack) || lack.Unsupported != row.lacks {
-					t.Errorf("got %v, want %s to be unsupported", err, row.lacks)
-				}
-			case row.refused != "":
-				if err == nil || !strings.Contains(err.Error(), row.refused) || errors.As(err, &lack) {
-					t.Errorf("got %v, want an error that says %q", err, row.refused)
-				}
-			case err != nil:
-				t.Error(err)
-			default:
-				if diff := cmp.Diff(row.want, row.into, cmp.Exporter(func(reflect.Type) bool { return true })); diff != "" {
-					t.Error(diff)
-				}
-			}
-		})
+		testkit.Check(t, fill(row.into, "o", document(t, row.options)))
+		if diff := cmp.Diff(row.want, row.into, cmp.Exporter(func(reflect.Type) bool { return true })); diff != "" {
+			t.Errorf("%s: %s", row.reason, diff)
+		}
+	}
+	for _, row := range []struct {
+		reason, options, says, lacks string
+		into                         any
+	}{
+		{"a fraction is no number of documents", `{"skip": 1.5}`, "skip", "", find()},
+		{"too great for the field", `{"batchSize": 1099511627776}`, "batchSize", "", find()},
+		{"a wrong type", `{"allowDiskUse": "yes"}`, "allowDiskUse", "", find()},
+		{"a word that is none", `{"cursorType": "endless"}`, "cursorType", "", find()},
+		{"the driver's own matters are no options", `{"internal": true}`, "internal", "", find()},
+		{"an option that the driver has not", `{"maxTimeMS": 5}`, "", "o.maxTimeMS", find()},
+		{"an option of a collation that nobody has", `{"collation": {"colour": "red"}}`, "", "collation.colour", find()},
+		{"a write concern's wtimeout", `{"writeConcern": {"wtimeoutMS": 5}}`, "", "writeConcern.wtimeoutMS", new(options.CollectionOptions)},
+	} {
+		err := fill(row.into, "o", document(t, row.options))
+		testkit.Fails(t, err, row.says)
+		testkit.Equal(t, row.reason, lacking(err), row.lacks)
 	}
 }
 
@@ -113,6 +108,12 @@ func TestTable(t *testing.T) {
 			}
 		}
 	}
+	for _, name := range strings.Fields(indexArguments) {
+		f, found := fieldOf(optionsFor[options.IndexOptions](), name)
+		if name != "keys" && (!found || !fillable(f.Type)) {
+			t.Errorf("the driver has no index option %s", name)
+		}
+	}
 	for name := range fieldNames {
 		found := false
 		for _, r := range rows() {
@@ -128,23 +129,11 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// What index options the table promises are those that there are.
-func TestIndexArguments(t *testing.T) {
-	for _, name := range strings.Fields(indexArguments) {
-		f, found := fieldOf(optionsFor[options.IndexOptions](), name)
-		if name != "keys" && (!found || !fillable(f.Type)) {
-			t.Errorf("the driver has no index option %s", name)
-		}
-	}
-}
-
 func FuzzFill(f *testing.F) {
-	for _, d := range []bson.D{
-		{{Key: "sort", Value: bson.D{{Key: "a", Value: 1}}}, {Key: "batchSize", Value: 2}},
-		{{Key: "collation", Value: bson.D{{Key: "locale", Value: "en"}}}, {Key: "hint", Value: "x"}},
-		{{Key: "readConcern", Value: bson.D{{Key: "level", Value: "local"}}}, {Key: "arrayFilters", Value: bson.A{1, bson.D{}}}},
+	for _, text := range []string{
+		`{"sort": {"a": 1}, "batchSize": 2}`, `{"collation": {"locale": "en"}, "hint": "x"}`, `{"readConcern": {"level": "local"}, "arrayFilters": [1, {}]}`,
 	} {
-		f.Add([]byte(raw(f, d)))
+		f.Add([]byte(document(f, text)))
 	}
 	f.Fuzz(func(_ *testing.T, doc []byte) {
 		if bson.Raw(doc).Validate() != nil {

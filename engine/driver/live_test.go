@@ -3,7 +3,6 @@ package driver
 import (
 	"context"
 	"errors"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,16 +27,12 @@ type live struct {
 func start(t *testing.T) *live {
 	t.Helper()
 	d, err := embedded.Start(t.Context(), embedded.Options{Topology: embedded.ReplicaSet})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	t.Cleanup(func() { _ = d.Close() })
 	e := New(Options{})
 	t.Cleanup(func() { _ = e.Close() })
 	test, err := e.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	l := &live{t, test, d.URI()}
 	l.open("client", "client", `{}`)
 	l.open("database", "database", `{"client": "client", "databaseName": "db"}`)
@@ -49,31 +44,18 @@ func start(t *testing.T) *live {
 
 func (l *live) try(kind, id, options string) error {
 	var d bson.D
-	if err := bson.Unmarshal(l.json(options), &d); err != nil {
-		l.Fatal(err)
-	}
+	testkit.Check(l, bson.Unmarshal(document(l, options), &d))
 	return l.test.Open(l.Context(), engine.Entity{Kind: kind, ID: id, URI: l.uri, Options: raw(l, append(bson.D{{Key: "id", Value: id}}, d...))})
 }
 
 func (l *live) open(kind, id, options string) {
 	l.Helper()
-	if err := l.try(kind, id, options); err != nil {
-		l.Fatal(err)
-	}
+	testkit.Check(l, l.try(kind, id, options))
 }
 
 func (l *live) do(object, name, arguments string) result.Outcome {
 	l.Helper()
-	return l.test.Do(l.Context(), engine.Operation{Object: object, Name: name, Arguments: l.json(arguments)})
-}
-
-func (l *live) json(text string) bson.Raw {
-	l.Helper()
-	var d bson.Raw
-	if err := bson.UnmarshalExtJSON([]byte(text), false, &d); err != nil {
-		l.Fatal(err)
-	}
-	return d
+	return l.test.Do(l.Context(), engine.Operation{Object: object, Name: name, Arguments: document(l, arguments)})
 }
 
 func (l *live) must(object, name, arguments string) bson.RawValue {
@@ -145,11 +127,9 @@ func TestResults(t *testing.T) {
 		{"client", "dropDatabase", `{"database": "other", "writeConcern": {"w": "majority"}, "session": "session"}`, `nothing`},
 		{"client", "appendMetadata", `{"driverInfoOptions": {"name": "library", "version": "1", "platform": "p"}}`, `nothing`},
 	} {
-		if got := shown(l.must(row.object, row.name, row.arguments)); got != row.want {
-			t.Errorf("%s %s:\ngot  %s\nwant %s", row.name, row.arguments, got, row.want)
-		}
+		testkit.Equal(t, row.name+row.arguments, shown(l.must(row.object, row.name, row.arguments)), row.want)
 	} // A change stream gives what happens after it was opened.
-	out := l.test.Do(l.Context(), engine.Operation{Object: "collection", Name: "createChangeStream", Arguments: l.json(`{"pipeline": []}`), SaveAs: "stream"})
+	out := l.test.Do(l.Context(), engine.Operation{Object: "collection", Name: "createChangeStream", Arguments: document(l, `{"pipeline": []}`), SaveAs: "stream"})
 	if out.Err != nil {
 		t.Fatal(out.Err)
 	}
@@ -161,18 +141,14 @@ func TestResults(t *testing.T) {
 	l.must("stream", "close", `{}`)
 	// The driver takes the write concern of dropDatabase with the database, and not with the call.
 	events, err := l.test.Events(l.Context(), "client", 0, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	var sent []string
 	for _, e := range events {
 		if e.Type == result.CommandStarted && e.Command.CommandName == "dropDatabase" {
 			sent = append(sent, e.Command.DatabaseName+" "+e.Command.Command.Lookup("writeConcern").String())
 		}
 	}
-	if want := []string{"other ", `other {"w": "majority"}`}; !slices.Equal(sent, want) {
-		t.Errorf("got %q, want %q", sent, want)
-	}
+	testkit.Equal(t, "write concerns", sent, []string{"other ", `other {"w": "majority"}`})
 }
 
 // What the driver does not have is refused by name.
@@ -193,9 +169,7 @@ func TestLacks(t *testing.T) {
 		{"database", "createCollection", `{"collection": "v", "viewOn": "coll", "capped": true}`, "argument capped of a view"},
 		{"session", "$transactionState", `{}`, "operation session.$transactionState"},
 	} {
-		if out := l.do(row.object, row.name, row.arguments); out.Err == nil || out.Err.Unsupported != row.want {
-			t.Errorf("%s %s: got %+v, want %q to be lacking", row.name, row.arguments, out.Err, row.want)
-		}
+		testkit.Equal(t, row.name+row.arguments, lacking(l.do(row.object, row.name, row.arguments).Err), row.want)
 	}
 	for _, row := range []struct{ kind, options, want string }{
 		{"client", `{"uriOptions": {"waitQueueTimeoutMS": 5}}`, "uriOptions.waitQueueTimeoutMS"},
@@ -207,11 +181,7 @@ func TestLacks(t *testing.T) {
 			"defaultTransactionOptions.maxCommitTimeMS"},
 		{"clientEncryption", `{}`, "entity clientEncryption"},
 	} {
-		err := l.try(row.kind, "lacking", row.options)
-		var lack *result.Error
-		if !errors.As(err, &lack) || lack.Unsupported != row.want {
-			t.Errorf("%s %v: got %v, want %q to be lacking", row.kind, row.options, err, row.want)
-		}
+		testkit.Equal(t, row.kind+row.options, lacking(l.try(row.kind, "lacking", row.options)), row.want)
 	}
 }
 
@@ -249,7 +219,7 @@ func TestWithTransaction(t *testing.T) {
 		out := l.test.Do(t.Context(), engine.Operation{Object: "session", Name: "withTransaction", Callback: func(ctx context.Context) *result.Error {
 			calls++
 			if inner := l.test.Do(ctx, engine.Operation{Object: "collection", Name: "insertOne",
-				Arguments: l.json(`{"document": {}, "session": "session"}`)}); inner.Err != nil {
+				Arguments: document(l, `{"document": {}, "session": "session"}`)}); inner.Err != nil {
 				return inner.Err
 			}
 			return row.errors[calls-1]

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/unified-test-runner/utr/internal/testkit"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
 )
 
@@ -40,9 +41,7 @@ func piped(t *testing.T, test func(p *pipes)) {
 func (p *pipes) connect() (ours, theirs net.Conn) {
 	p.Helper()
 	ours, err := p.sockets.DialContext(p.Context(), "tcp", host)
-	if err != nil {
-		p.Fatal(err)
-	}
+	testkit.Check(p, err)
 	theirs = <-p.peers
 	p.Cleanup(func() { _, _ = theirs.Close(), ours.Close() })
 	return ours, theirs
@@ -57,9 +56,8 @@ func (p *pipes) monitor() (ours, theirs net.Conn) {
 	binary.LittleEndian.PutUint32(hello[12:], uint32(wiremessage.OpMsg))
 	binary.LittleEndian.PutUint32(hello[16:], uint32(wiremessage.ExhaustAllowed))
 	go func() { _, _ = theirs.Read(make([]byte, 20)) }()
-	if _, err := ours.Write(hello); err != nil {
-		p.Fatal(err)
-	}
+	_, err := ours.Write(hello)
+	testkit.Check(p, err)
 	return ours, theirs
 }
 
@@ -108,21 +106,10 @@ func TestHeartbeats(t *testing.T) {
 				}
 				row.fail(ours, theirs)
 				synctest.Wait()
-				if _, err := server.Write([]byte("beat")); err != nil {
-					t.Fatal(err)
-				}
+				_, err := server.Write([]byte("beat"))
+				testkit.Check(t, err)
 				synctest.Wait()
-				select {
-				case <-heartbeat:
-					if row.held {
-						t.Error("it is not held back")
-					}
-					return
-				default:
-					if !row.held {
-						t.Error("it is held back")
-					}
-				}
+				testkit.Equal(t, "it is held back", len(heartbeat) == 0, row.held)
 				if row.closes {
 					_ = monitor.Close()
 				}
