@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/specs/operations"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
@@ -24,29 +25,20 @@ func kindOfThing(e any) operations.Kind { return e.(thing).kind }
 
 func TestEntitiesByName(t *testing.T) {
 	var e Entities
-	if _, err := e.Get("a"); err == nil {
-		t.Error("an entity is there before it is put")
-	}
 	for i, id := range []string{"a", "", "", "a"} {
-		if err := e.Put(id, thing{name: id}); (err != nil) != (i == 3) {
-			t.Errorf("%q is put: %v, want only a name that is taken twice to be refused", id, err)
-		}
+		testkit.Equal(t, "a name that is taken is refused", e.Put(id, thing{name: id}) != nil, i == 3)
 	}
-	if _, err := e.Get(""); err == nil {
-		t.Error("an entity without a name is found")
-	}
+	_, err := e.Get("")
+	testkit.Fails(t, err)
 	doc := bson.Raw(value(t, bson.D{{Key: "it", Value: "a"}, {Key: "other", Value: "b"}, {Key: "number", Value: 1}}).Value)
-	if got, err := Named[thing](&e, doc, "it"); err != nil || got.name != "a" {
-		t.Errorf("got %v, %v", got, err)
+	got, err := Named[thing](&e, doc, "it")
+	testkit.Equal(t, "an entity", []any{got.name, err}, []any{"a", nil})
+	for _, field := range []string{"other", "number", "absent"} {
+		_, err := Named[thing](&e, doc, field)
+		testkit.Fails(t, err)
 	}
-	for reason, field := range map[string]string{"no such entity": "other", "not a name": "number", "no such field": "absent"} {
-		if got, err := Named[thing](&e, doc, field); err == nil {
-			t.Errorf("%s: got %v", reason, got)
-		}
-	}
-	if got, err := Named[*thing](&e, doc, "it"); err == nil {
-		t.Errorf("of another kind: got %v", got)
-	}
+	_, err = Named[*thing](&e, doc, "it") // of another kind
+	testkit.Fails(t, err)
 }
 
 // Cursors need their sessions to be closed, and both need their clients. Each
@@ -66,9 +58,7 @@ func TestEndOfEntities(t *testing.T) {
 			{"a", thing{"the first cursor", operations.Cursor}},
 			{"e", thing{"another client", operations.Client}},
 		} {
-			if err := e.Put(x.id, x.thing); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Check(t, e.Put(x.id, x.thing))
 		}
 		named := []string{"the first cursor", "the last cursor", "a session", "a client", "another client"}
 		for _, want := range [][]string{append([]string{"a cursor without a name"}, named...), named} { // then it is forgotten
@@ -84,9 +74,7 @@ func TestEndOfEntities(t *testing.T) {
 				closed = append(closed, entity.(thing).name)
 			})
 			slices.Sort(closed[len(closed)-2:])
-			if took := time.Since(began); took != time.Second || !slices.Equal(closed, want) {
-				t.Errorf("closed are, in %s,\n%q, want\n%q", took, closed, want)
-			}
+			testkit.Equal(t, "closed are", []any{time.Since(began), closed}, []any{time.Second, want})
 		}
 	})
 }
@@ -114,7 +102,5 @@ func TestTests(t *testing.T) {
 	for range 2 {
 		open.End(t.Context())
 	}
-	if a.ended != 1 || b.ended != 1 {
-		t.Errorf("a was ended %d times and b %d times", a.ended, b.ended)
-	}
+	testkit.Equal(t, "each is ended once", []int{a.ended, b.ended}, []int{1, 1})
 }

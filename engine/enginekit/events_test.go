@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/event"
@@ -14,14 +15,8 @@ import (
 )
 
 func TestAddressOf(t *testing.T) {
-	for _, row := range []struct{ reason, connection, want string }{
-		{"a name", "localhost:27017[-3]", "localhost:27017"},
-		{"an address of IPv6 has brackets of its own", "[::1]:27017[-12]", "[::1]:27017"},
-		{"no connection yet, in the driver's words", "0", ""},
-	} {
-		if got := AddressOf(row.connection); got != row.want {
-			t.Errorf("%s: got %q, want %q", row.reason, got, row.want)
-		}
+	for connection, want := range map[string]string{"localhost:27017[-3]": "localhost:27017", "[::1]:27017[-12]": "[::1]:27017", "0": ""} {
+		testkit.Equal(t, connection, AddressOf(connection), want) // 0: there is no connection yet, in the driver's words
 	}
 }
 
@@ -68,9 +63,7 @@ func TestPoolWriter(t *testing.T) {
 	for name, kind := range poolEvents() {
 		// ConnectionPoolReady is poolReadyEvent, and so on.
 		short := strings.Replace(name, "ConnectionPool", "Pool", 1)
-		if want := strings.ToLower(short[:1]) + short[1:] + "Event"; string(kind) != want {
-			t.Errorf("%s becomes %s, want %s", name, kind, want)
-		}
+		testkit.Equal(t, name, kind, strings.ToLower(short[:1])+short[1:]+"Event")
 	}
 }
 
@@ -111,8 +104,7 @@ func TestServerMonitor(t *testing.T) {
 	m := reflect.ValueOf(*ServerMonitor(NewEventLog(noon)))
 	for i := range m.NumField() {
 		// The format has no events for the opening and closing of servers.
-		if name := m.Type().Field(i).Name; m.Field(i).IsNil() != (name == "ServerOpening" || name == "ServerClosed") {
-			t.Errorf("%s is heard: %t", name, !m.Field(i).IsNil())
-		}
+		name := m.Type().Field(i).Name
+		testkit.Equal(t, name+" is not heard", m.Field(i).IsNil(), name == "ServerOpening" || name == "ServerClosed")
 	}
 }

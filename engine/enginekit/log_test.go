@@ -3,11 +3,13 @@ package enginekit
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/result"
 )
 
@@ -24,34 +26,26 @@ func logOf(addresses string) *EventLog {
 
 func TestEventLogAfter(t *testing.T) {
 	l := logOf("abc")
-	for _, row := range []struct {
-		reason string
-		after  int64
-		want   string
-	}{
-		{"all", 0, "abc"},
-		{"a number that no event has", -5, "abc"},
-		{"the rest", 2, "c"},
-		{"nothing is left", 3, ""},
-		{"a number that no event has yet", 9, ""},
+	for after, want := range map[int64]string{
+		0:  "a1b2c3",
+		-5: "a1b2c3", // a number that no event has
+		2:  "c3",
+		3:  "",
+		9:  "", // a number that no event has yet
 	} {
-		got, err := l.After(t.Context(), row.after, 0)
+		got, err := l.After(t.Context(), after, 0)
+		testkit.Check(t, err)
 		text := ""
-		for i, e := range got {
-			text += e.Address
-			if want := max(row.after, 0) + int64(i) + 1; e.Sequence != want || !e.Time.Equal(noon()) {
-				t.Errorf("%s: event %s has number %d, want %d, and time %s", row.reason, e.Address, e.Sequence, want, e.Time)
-			}
+		for _, e := range got {
+			text += fmt.Sprint(e.Address, e.Sequence)
+			testkit.Equal(t, "time", e.Time, noon())
 		}
-		if err != nil || text != row.want {
-			t.Errorf("%s: got %q, %v, want %q", row.reason, text, err, row.want)
-		}
+		testkit.Equal(t, fmt.Sprint("after ", after), text, want)
 	}
 	got, _ := l.After(t.Context(), 0, 0)
 	got[0].Address = "changed"
-	if again, _ := l.After(t.Context(), 0, 0); again[0].Address != "a" {
-		t.Error("who reads the log writes in it")
-	}
+	again, _ := l.After(t.Context(), 0, 0)
+	testkit.Equal(t, "who reads the log does not write in it", again[0].Address, "a")
 }
 
 func TestEventLogWaits(t *testing.T) {
@@ -83,28 +77,16 @@ func TestEventLogWaits(t *testing.T) {
 func TestEventLogLatest(t *testing.T) {
 	l := logOf("abac")
 	for _, row := range []struct {
-		reason  string
 		after   int64
 		address string
 		want    int64 // 0: none
-	}{
-		{"the last of two", 0, "a", 3},
-		{"the only one", 0, "b", 2},
-		{"it is not after itself", 3, "a", 0},
-		{"just before it", 2, "a", 3},
-		{"none", 0, "d", 0},
-	} {
+	}{{0, "a", 3}, {0, "b", 2}, {3, "a", 0}, {2, "a", 3}, {0, "d", 0}} {
 		got, found := l.Latest(row.after, func(e result.Event) bool { return e.Address == row.address })
-		if got.Sequence != row.want || found != (row.want > 0) {
-			t.Errorf("%s: got number %d, %t, want %d", row.reason, got.Sequence, found, row.want)
-		}
+		testkit.Equal(t, fmt.Sprint("the last ", row.address, " after ", row.after), []any{got.Sequence, found}, []any{row.want, row.want > 0})
 	}
-	if none := logOf(""); none.Last() != 0 || l.Last() != 4 {
-		t.Errorf("the last is %d, of none %d", l.Last(), none.Last())
-	}
+	testkit.Equal(t, "the last of none, and of all", []int64{logOf("").Last(), l.Last()}, []int64{0, 4})
 	l.Reset()
 	l.Add(result.Event{})
-	if got, _ := l.After(t.Context(), 0, 0); len(got) != 1 || got[0].Sequence != 1 {
-		t.Errorf("after a new start: %v", got)
-	}
+	got, _ := l.After(t.Context(), 0, 0)
+	testkit.Equal(t, "events after a new start, and the number of one", []any{len(got), got[0].Sequence}, []any{1, 1})
 }

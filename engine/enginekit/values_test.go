@@ -2,46 +2,32 @@ package enginekit
 
 import (
 	"math"
-	"slices"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
 // value gives a value as it stands in a document.
 func value(t *testing.T, v any) bson.RawValue {
 	t.Helper()
 	doc, err := bson.Marshal(bson.D{{Key: "v", Value: v}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	return bson.Raw(doc).Lookup("v")
 }
 
 func TestInteger(t *testing.T) {
 	for _, row := range []struct {
-		reason string
-		value  any
-		want   int64
-		ok     bool
-	}{
-		{"32 bits", int32(-7), -7, true},
-		{"64 bits", int64(math.MaxInt64), math.MaxInt64, true},
-		{"a whole double", 3.0, 3, true},
-		{"the greatest double that is surely whole", float64(1 << 53), 1 << 53, true},
-		{"a greater one", float64(1<<53) * 2, 0, false},
-		{"a fraction", 1.5, 0, false},
-		{"no number", math.NaN(), 0, false},
-		{"without end", math.Inf(-1), 0, false},
-		{"a text", "1", 0, false},
-		{"null", nil, 0, false},
-	} {
-		if got, ok := Integer(value(t, row.value)); got != row.want || ok != row.ok {
-			t.Errorf("%s: got %d, %t, want %d, %t", row.reason, got, ok, row.want, row.ok)
-		}
+		value any
+		want  int64
+	}{{int32(-7), -7}, {int64(math.MaxInt64), math.MaxInt64}, {3.0, 3}, {float64(1 << 53), 1 << 53}} { // the greatest that is surely whole
+		got, ok := Integer(value(t, row.value))
+		testkit.Equal(t, "a whole number", []any{got, ok}, []any{row.want, true})
 	}
-	if _, ok := Integer(bson.RawValue{}); ok {
-		t.Error("a value that is not there is a number")
+	for _, v := range []bson.RawValue{{}, value(t, float64(1<<53)*2), value(t, 1.5), value(t, math.NaN()), value(t, math.Inf(-1)), value(t, "1"), value(t, nil)} {
+		got, ok := Integer(v)
+		testkit.Equal(t, "not a whole number: "+v.String(), []any{got, ok}, []any{0, false})
 	}
 }
 
@@ -67,24 +53,18 @@ func TestValueOf(t *testing.T) {
 			t.Errorf("%s: got %v, %v, want %v", row.reason, got, err, row.want)
 		}
 	}
-	if got, err := ValueOf(make(chan int)); err == nil {
-		t.Errorf("what is no BSON: got %v", got)
-	}
+	_, err := ValueOf(make(chan int))
+	testkit.Fails(t, err)
 }
 
 func TestSameOption(t *testing.T) {
-	for _, row := range []struct {
-		reason, a, b string
-		want         bool
-	}{
-		{"the same", "w", "w", true},
-		{"whatever the case", "retryReads", "RETRYreads", true},
-		{"two names of one", "SSL", "tls", true},
-		{"another one", "tls", "tlsCAFile", false},
+	for names, want := range map[[2]string]bool{
+		{"w", "w"}:                   true,
+		{"retryReads", "RETRYreads"}: true,
+		{"SSL", "tls"}:               true,
+		{"tls", "tlsCAFile"}:         false,
 	} {
-		if got := SameOption(row.a, row.b); got != row.want {
-			t.Errorf("%s: %s and %s: got %t", row.reason, row.a, row.b, got)
-		}
+		testkit.Equal(t, names[0]+" and "+names[1], SameOption(names[0], names[1]), want)
 	}
 }
 
@@ -108,8 +88,6 @@ func TestOptionValues(t *testing.T) {
 		{"null", "appName", nil, nil},
 	} {
 		got, err := OptionValues(row.name, value(t, row.value))
-		if (err != nil) != (row.want == nil) || !slices.Equal(got, row.want) {
-			t.Errorf("%s: got %q, %v, want %q", row.reason, got, err, row.want)
-		}
+		testkit.Equal(t, row.reason, []any{got, err != nil, len(got)}, []any{row.want, row.want == nil, len(row.want)})
 	}
 }
