@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,8 +28,6 @@ func message(code wiremessage.OpCode, flags wiremessage.MsgFlag) []byte {
 	}
 	return bsoncore.UpdateLength(b, at, int32(len(b)))
 }
-
-func plain(flags wiremessage.MsgFlag) []byte { return message(wiremessage.OpMsg, flags) }
 
 // end is one of a connection whose ends can be closed one by one, as those of
 // TCP can, and which can be in a synctest bubble.
@@ -55,64 +54,53 @@ func connect(t *testing.T, g *Group) (client, server net.Conn) {
 	return g.Conn(&end{speak, hear}), server
 }
 
-// waiting reports the end of a group's wait.
-func waiting(g *Group) <-chan struct{} {
-	over := make(chan struct{})
-	go func() { defer close(over); g.Wait() }()
+// waiting gives a channel that has something once a group's wait is over.
+func waiting(g *Group) <-chan bool {
+	over := make(chan bool, 1)
+	go func() { g.Wait(); over <- true }()
 	synctest.Wait()
 	return over
-}
-
-func ended(over <-chan struct{}) bool {
-	select {
-	case <-over:
-		return true
-	default:
-		return false
-	}
 }
 
 // After which messages a connection that is closed waits for the server: until that
 // has closed its side, and for Limit at most.
 func TestClose(t *testing.T) {
-	none, more, exhaust := plain(0), plain(wiremessage.MoreToCome), plain(wiremessage.ExhaustAllowed)
-	packed, query := message(wiremessage.OpCompressed, 0), message(opQuery, 0)
-	reply := []byte(nil) // in the place of a message
-	for _, r := range []struct {
-		reason   string
-		messages [][]byte
-		waits    bool
-	}{
-		{"nothing was sent", nil, false},
-		{"a command that was answered", [][]byte{none, reply}, false},
-		{"a command whose reply nobody waits for any more", [][]byte{none}, true},
-		{"an unacknowledged write", [][]byte{more}, true},
-		{"a command after it was answered: it was executed before", [][]byte{more, none, reply}, false},
-		{"a command after it was not", [][]byte{more, none}, true},
-		{"an unacknowledged write after a command", [][]byte{none, reply, more}, true},
-		{"compressed", [][]byte{packed}, true},
-		{"compressed, and answered", [][]byte{packed, reply}, false},
-		{"the handshake, in the older form", [][]byte{query}, true},
-		{"an awaitable hello", [][]byte{exhaust}, false},
-		{"an awaitable hello after a hello", [][]byte{none, reply, exhaust}, false},
-		{"not a message", [][]byte{[]byte("GET / HTTP/1.1\r\n\r\n")}, false},
-		{"less than a header", [][]byte{{1, 2, 3}}, false},
-		{"a message that was cut", [][]byte{none[:20]}, false},
+	messages := map[string][]byte{
+		"command": message(wiremessage.OpMsg, 0), "unacknowledged": message(wiremessage.OpMsg, wiremessage.MoreToCome),
+		"awaitable": message(wiremessage.OpMsg, wiremessage.ExhaustAllowed), "compressed": message(wiremessage.OpCompressed, 0),
+		"query": message(opQuery, 0), "foreign": []byte("GET / HTTP/1.1\r\n\r\n"), "short": {1, 2, 3}, "cut": message(wiremessage.OpMsg, 0)[:20],
+	}
+	for sent, waits := range map[string]bool{
+		"":                             false,
+		"command reply":                false,
+		"command":                      true,
+		"unacknowledged":               true,
+		"unacknowledged command reply": false, // the command was answered: all was executed before
+		"unacknowledged command":       true,
+		"command reply unacknowledged": true,
+		"compressed":                   true,
+		"compressed reply":             false,
+		"query":                        true, // a handshake in the older form
+		"awaitable":                    false,
+		"command reply awaitable":      false,
+		"foreign":                      false,
+		"short":                        false,
+		"cut":                          false,
 	} {
 		for _, answers := range []bool{true, false} {
-			t.Run(r.reason, func(t *testing.T) {
+			t.Run(sent, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					var group Group
 					client, server := connect(t, &group)
 					heard := make(chan error, 1)
 					go func() { _, err := io.Copy(io.Discard, server); heard <- err }()
-					for _, m := range r.messages {
+					for _, name := range strings.Fields(sent) {
 						var err error
-						if m == nil {
+						if name == "reply" {
 							go func() { _, _ = server.Write([]byte("x")) }()
 							_, err = client.Read(make([]byte, 9))
 						} else {
-							_, err = client.Write(m)
+							_, err = client.Write(messages[name])
 						}
 						testkit.Check(t, err)
 					}
@@ -120,11 +108,11 @@ func TestClose(t *testing.T) {
 					testkit.Check(t, errors.Join(client.Close(), client.Close()))
 					testkit.Check(t, <-heard) // to the end, which must have been sent
 					over := waiting(&group)
-					testkit.Equal(t, "it waits for the server", !ended(over), r.waits)
+					testkit.Equal(t, "it waits for the server", len(over) == 0, waits)
 					took := time.Duration(0)
 					if answers {
 						testkit.Check(t, server.Close())
-					} else if r.waits {
+					} else if waits {
 						took = Limit
 					}
 					<-over
@@ -142,14 +130,14 @@ func TestClosedForItsUser(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var group Group
 		client, server := connect(t, &group)
-		go func() { _, _ = io.ReadFull(server, make([]byte, len(plain(0)))) }()
-		_, err := client.Write(plain(0))
+		go func() { _, _ = io.ReadFull(server, make([]byte, len(message(wiremessage.OpMsg, 0)))) }()
+		_, err := client.Write(message(wiremessage.OpMsg, 0))
 		testkit.Check(t, err)
 		read, wrote := make(chan error, 2), make(chan error, 1)
 		for range 2 {
 			go func() { _, err := client.Read(make([]byte, 9)); read <- err }()
 		}
-		go func() { _, err := client.Write(plain(0)); wrote <- err }()
+		go func() { _, err := client.Write(message(wiremessage.OpMsg, 0)); wrote <- err }()
 		synctest.Wait() // all are busy: the server does nothing more
 		testkit.Check(t, client.Close())
 		for range 2 {
@@ -161,7 +149,7 @@ func TestClosedForItsUser(t *testing.T) {
 		_, err = server.Write([]byte("x"))
 		testkit.Check(t, err)
 		_, err1 := client.Read(make([]byte, 9))
-		_, err2 := client.Write(plain(0))
+		_, err2 := client.Write(message(wiremessage.OpMsg, 0))
 		never := time.Time{}
 		for i, err := range []error{err1, err2, client.SetDeadline(never), client.SetReadDeadline(never), client.SetWriteDeadline(never)} {
 			if !errors.Is(err, net.ErrClosed) {
@@ -180,7 +168,7 @@ func TestDeadlines(t *testing.T) {
 		client, _ := connect(t, &group)
 		defer func() { _ = client.Close() }()
 		read := func() error { _, err := client.Read(make([]byte, 1)); return err }
-		write := func() error { _, err := client.Write(plain(0)); return err }
+		write := func() error { _, err := client.Write(message(wiremessage.OpMsg, 0)); return err }
 		for _, r := range []struct {
 			reason   string
 			set      func(time.Time) error
@@ -212,7 +200,7 @@ func TestWaitWhileClosing(t *testing.T) {
 			for range 2 {
 				client, server := connect(t, &group)
 				go func() { _, _ = io.Copy(io.Discard, server) }()
-				_, err := client.Write(plain(0))
+				_, err := client.Write(message(wiremessage.OpMsg, 0))
 				testkit.Check(t, err)
 				testkit.Check(t, client.Close())
 				servers = append(servers, server)
@@ -220,7 +208,7 @@ func TestWaitWhileClosing(t *testing.T) {
 			one, two := waiting(&group), waiting(&group)
 			testkit.Check(t, servers[0].Close())
 			synctest.Wait()
-			testkit.Equal(t, "over after the first", []bool{ended(one), ended(two)}, []bool{false, false})
+			testkit.Equal(t, "over after the first", len(one)+len(two), 0)
 			testkit.Check(t, servers[1].Close())
 			<-one
 			<-two
@@ -236,10 +224,10 @@ func TestCloseOfAPipe(t *testing.T) {
 		client := group.Conn(half)
 		got := make(chan []byte, 1)
 		go func() { all, _ := io.ReadAll(server); got <- all }()
-		_, err := client.Write(plain(wiremessage.MoreToCome))
+		_, err := client.Write(message(wiremessage.OpMsg, wiremessage.MoreToCome))
 		testkit.Check(t, err)
 		testkit.Check(t, client.Close())
 		group.Wait()
-		testkit.Equal(t, "the other end hears all, and the end", <-got, plain(wiremessage.MoreToCome))
+		testkit.Equal(t, "the other end hears all, and the end", <-got, message(wiremessage.OpMsg, wiremessage.MoreToCome))
 	})
 }
