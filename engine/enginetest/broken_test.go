@@ -11,6 +11,7 @@ import (
 	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/engine/enginetest"
+	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/reference"
 	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -96,11 +97,13 @@ func changing(change func(engine.Operation, *result.Outcome)) fault {
 	}}
 }
 
-// faults has at least one row for each behaviour, which finds it.
-func faults() []struct {
+type faultRow struct {
 	reason, behaviour string
 	fault
-} {
+}
+
+// faults has at least one row for each behaviour, which finds it.
+func faults() []faultRow {
 	lenient := func(unsupported bool) func(error) error {
 		return func(err error) error {
 			var raised *result.Error
@@ -112,10 +115,7 @@ func faults() []struct {
 	}
 	var running atomic.Int64
 	var shared atomic.Pointer[engine.Test]
-	return []struct {
-		reason, behaviour string
-		fault
-	}{
+	return []faultRow{
 		{"operations in any order", "describes itself", fault{describe: func(d *engine.Description) {
 			d.Operations = slices.Clone(d.Operations)
 			slices.Reverse(d.Operations)
@@ -202,22 +202,12 @@ func TestFaultsAreFound(t *testing.T) {
 	for _, row := range faults() {
 		t.Run(row.reason, func(t *testing.T) {
 			e, err := reference.New(reference.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Check(t, err)
 			defer func() { _ = e.Close() }()
 			at := slices.IndexFunc(enginetest.Behaviours(), func(b enginetest.Behaviour) bool { return b.Name == row.behaviour })
-			if at < 0 {
-				t.Fatalf("there is no behaviour %q", row.behaviour)
-			}
-			b := enginetest.Behaviours()[at]
-			if b.Check(t.Context(), brokenEngine{e, row.fault}, uri) == nil {
-				t.Errorf("%q does not see it", b.Name)
-			}
-			delete(missed, b.Name)
+			testkit.Fails(t, enginetest.Behaviours()[at].Check(t.Context(), brokenEngine{e, row.fault}, uri))
+			delete(missed, row.behaviour)
 		})
 	}
-	for name := range missed {
-		t.Errorf("no fault is made for %q", name)
-	}
+	testkit.Equal(t, "behaviours without a fault", missed, map[string]bool{})
 }
