@@ -2,9 +2,7 @@ package orchestration
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -41,37 +39,31 @@ func TestPresets(t *testing.T) {
 }
 
 func TestKinds(t *testing.T) {
-	for _, r := range []struct {
-		reason, text string
-		kind         Kind
-		fault        string
-	}{
-		{"a server", `{"name": "mongod", "procParams": {"port": 27017}}`, Server, ""},
-		{"one without a name", `{"procParams": {}}`, Server, ""},
-		{"a replica set", `{"id": "repl0", "members": [{}]}`, ReplicaSet, ""},
-		{"a sharded cluster", `{"shards": [{"id": "sh01"}], "routers": [{}]}`, ShardedCluster, ""},
-		{"one with routers alone", `{"routers": [{}]}`, ShardedCluster, ""},
-		{"nothing", ``, "", "x: it is not"},
-		{"nothing at all", `{}`, "", "x: it is no configuration"},
-		{"only a name for it", `{"id": "a"}`, "", "x: it is no configuration"},
-		{"two things", `{"members": [{}], "shards": []}`, "", "it has keys of sharded_clusters and of replica_sets"},
-		{"a list", `[]`, "", "it is not a JSON object"},
-		{"null", `null`, "", "it is not a JSON object"},
-		{"not JSON, with a password", `{"password": "` + testkit.Secret + `",}`, "", "it is not JSON: "},
-		{"more than one", `{"members": [{}]} {}`, "", "something follows"},
-		{"no members", `{"members": []}`, "", "it has no members"},
-		{"members that are not a list", `{"members": {}}`, "", "members must be a list"},
-		{"members that are not objects", `{"members": ["a"]}`, "", "members must be a list of objects"},
-		{"a file of keys, which the service removes", `{"shards": [{"shardParams": {"members": [{"procParams": {"keyFile": "/k"}}]}}]}`, "", "keyFile: the service removes"},
-		{"routers that are a number", `{"routers": 2}`, "", "routers must be a list"},
+	for text, want := range map[string]string{ // the kind, or the error
+		`{"name": "mongod", "procParams": {"port": 27017}}`: "servers",
+		`{"procParams": {}}`:                            "servers",
+		`{"id": "repl0", "members": [{}]}`:              "replica_sets",
+		`{"shards": [{"id": "sh01"}], "routers": [{}]}`: "sharded_clusters",
+		`{"routers": [{}]}`:                             "sharded_clusters",
+		``:                                              "it is not",
+		`{}`:                                            "it is no configuration",
+		`{"id": "a"}`:                                   "it is no configuration",
+		`{"members": [{}], "shards": []}`:               "it has keys of sharded_clusters and of replica_sets",
+		`[]`:                                            "it is not a JSON object",
+		`null`:                                          "it is not a JSON object",
+		`{"password": "` + testkit.Secret + `",}`: "it is not JSON: ",
+		`{"members": [{}]} {}`:                    "something follows",
+		`{"members": []}`:                         "it has no members",
+		`{"members": {}}`:                         "members must be a list",
+		`{"members": ["a"]}`:                      "members must be a list of objects",
+		`{"routers": 2}`:                          "routers must be a list",
+		`{"shards": [{"shardParams": {"members": [{"procParams": {"keyFile": "/k"}}]}}]}`: "keyFile: the service removes",
 	} {
-		c, err := Parse("x", []byte(r.text))
-		if r.fault != "" {
-			testkit.Fails(t, err, "x: ", r.fault)
-			continue
+		if c, err := Parse("x", []byte(text)); strings.Contains(want, " ") {
+			testkit.Fails(t, err, "x: ", want)
+		} else {
+			testkit.Equal(t, text, []any{c.Kind, c.Preset(), err}, []any{want, false, nil})
 		}
-		testkit.Check(t, err)
-		testkit.Equal(t, r.reason, []any{c.Kind, c.Preset()}, []any{r.kind, false})
 	}
 }
 
@@ -110,11 +102,10 @@ func TestBody(t *testing.T) {
 		before := fmt.Sprint(c.doc)
 		got, err := json.Marshal(c.Body("ID", r.alone))
 		testkit.Check(t, err)
-		var a, b any
-		testkit.Check(t, errors.Join(json.Unmarshal(got, &a), json.Unmarshal([]byte(r.want), &b)))
-		if !reflect.DeepEqual(a, b) {
-			t.Errorf("%s:\n%s\nwant\n%s", r.reason, got, r.want)
-		}
+		var want any
+		testkit.Check(t, json.Unmarshal([]byte(r.want), &want))
+		sorted, _ := json.Marshal(want)
+		testkit.Equal(t, r.reason, string(got), string(sorted))
 		testkit.Equal(t, r.reason+": the configuration", c.doc, before)
 	}
 	c, err := Parse("x", []byte(sharded))
@@ -149,9 +140,7 @@ func TestNewID(t *testing.T) {
 func FuzzConfiguration(f *testing.F) {
 	for _, name := range Presets() {
 		c, err := Preset(name)
-		if err != nil {
-			f.Fatal(err)
-		}
+		testkit.Check(f, err)
 		text, _ := json.Marshal(c.doc)
 		f.Add(text)
 	}
@@ -172,21 +161,11 @@ func FuzzConfiguration(f *testing.F) {
 		c.LoadBalanced()
 		body := c.With(Settings{Files: "/f", Secret: func() string { return "secret" }}).Body("ID", false)
 		sent, err := json.Marshal(body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if body["id"] != "ID" {
-			t.Errorf("its id is %v", body["id"])
-		}
-		if _, err := SetBalancerPorts(body, func() (int, error) { return 1, nil }); err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, err)
+		_, err = SetBalancerPorts(body, func() (int, error) { return 1, nil })
+		testkit.Check(t, err)
 		again, err := Parse("x", sent)
-		if err != nil || again.Kind != c.Kind {
-			t.Errorf("what is sent is %s, %v, and it was %s", again.Kind, err, c.Kind)
-		}
-		if after := fmt.Sprint(c.doc); after != before {
-			t.Errorf("the configuration was changed:\n%s\n%s", before, after)
-		}
+		testkit.Check(t, err)
+		testkit.Equal(t, "id, kind and configuration", []any{body["id"], again.Kind, fmt.Sprint(c.doc)}, []any{"ID", c.Kind, before})
 	})
 }

@@ -51,9 +51,7 @@ func TestClusters(t *testing.T) {
 				t.Errorf("nothing ran: %s", end.Out)
 			}
 			text, err := os.ReadFile(report)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Check(t, err)
 			for _, secret := range secrets {
 				if strings.Contains(end.All()+string(text), secret) {
 					t.Errorf("the password %s is out", secret)
@@ -83,9 +81,7 @@ func TestConfiguration(t *testing.T) {
 	var ports []any
 	for range 2 { // a port that somebody takes before the members do fails the test
 		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Check(t, err)
 		defer func() { _ = l.Close() }()
 		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
 		_ = l.Close()
@@ -94,9 +90,7 @@ func TestConfiguration(t *testing.T) {
 	text := fmt.Sprintf(`{"id": "repl0", "auth_key": "secretkey", "login": "bob", "password": "p+d 123%%", "members": [
 		{"procParams": {"ipv6": true, "bind_ip": "127.0.0.1,::1", "oplogSize": 500, "port": %d}, "rsParams": {"tags": {"ordinal": "one", "dc": "ny"}}},
 		{"procParams": {"ipv6": true, "bind_ip": "127.0.0.1,::1", "port": %d}, "rsParams": {"arbiterOnly": true}}]}`, ports...)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, os.WriteFile(file, []byte(text), 0o600))
 	end := o.Begin("--cluster", file, "--orchestration-version", "embedded", "--run", "distinct", "retryable-reads").End().Want(0)
 	if strings.Contains(end.All(), "p+d 123%") || strings.Contains(end.All(), "secretkey") {
 		t.Errorf("a secret is out: %s", end.All())
@@ -125,9 +119,7 @@ tests:
 // after utr clean.
 func TestEnds(t *testing.T) {
 	suite := filepath.Join(t.TempDir(), "suite.yml")
-	if err := os.WriteFile(suite, []byte(slow), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, os.WriteFile(suite, []byte(slow), 0o644))
 	for _, r := range []struct {
 		reason string
 		signal syscall.Signal

@@ -21,9 +21,7 @@ type body = map[string]any
 func writes(t *testing.T, uri any) error {
 	t.Helper()
 	client, err := mongo.Connect(options.Client().ApplyURI(fmt.Sprint(uri)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	ctx := testkit.Context(t)
 	defer func() { _ = client.Disconnect(ctx) }()
 	one := bson.D{{Key: "_id", Value: bson.NewObjectID()}}
