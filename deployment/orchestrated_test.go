@@ -128,6 +128,8 @@ func named(t testing.TB, names []string) (out []OrchestratedCluster) {
 	return out
 }
 
+// What does not come up leaves nothing, and says why, without its password; what is
+// not answered may come up still, and stays in the ledger.
 func TestOrchestration(t *testing.T) {
 	for _, r := range []struct{ reason, tale string }{
 		{"all kinds come up, and are gone afterwards", "name replicaset sharded-auth single-auth; open; has 3 3 3;" +
@@ -143,27 +145,6 @@ func TestOrchestration(t *testing.T) {
 		{"nobody listens", "url http://127.0.0.1:1; name single; reject connection refused"},
 		{"no such cluster", `name id:nowhere; reject it has no cluster "nowhere"`},
 		{"the twin has no ports for load balancers", "select 100; name balanced; reject cluster mine: cannot use the deployment at 127.0.0.1:; has 1 0 0"},
-		{"no such topology", "only sharded; name single; reject none of the clusters is of topology sharded"},
-	} {
-		t.Run(r.reason, func(t *testing.T) {
-			t.Parallel() // some wait for what does not serve
-			s := orchestrate(t)
-			s.tell(r.tale)
-			for _, body := range s.twin.Bodies() {
-				for _, key := range []string{"password", "auth_key"} {
-					if secret, _ := body[key].(string); secret != "" && !slices.Contains(s.secrets.lines, secret) {
-						t.Errorf("%s was not passed on before it could be printed", key)
-					}
-				}
-			}
-		})
-	}
-}
-
-// What does not come up leaves nothing, and says why, without its password; what is
-// not answered may come up still, and stays in the ledger.
-func TestOrchestrationFails(t *testing.T) {
-	for _, r := range []struct{ reason, tale string }{
 		{"the service refuses", "raise TimeoutError: Could not start Server with password " + testkit.Secret + ".; name secret;" +
 			"reject cluster mine: orchestration: PUT http://; and : 500: TimeoutError: Could not start Server with password ***.; has 0 0 0"},
 		{"its making leaves parts", "part; name secret; reject 500: ReplicaSetError: no primary was ever elected; has 0 0 0"},
@@ -171,12 +152,20 @@ func TestOrchestrationFails(t *testing.T) {
 		{"its cluster does not serve", `write {"id": "x", "mongodb_uri": "mongodb://127.0.0.1:1", "mongodb_auth_uri": "mongodb://ann:` + testkit.Secret +
 			`@127.0.0.1:1/?authSource=admin"}; serve 500ms; name secret; reject cluster mine: it does not serve after 500ms: 127.0.0.1:1: ; has 0 0 0`},
 		{"it hangs", "hang; create 100ms; name secret; reject no answer within 100ms; and the service was still making cluster ; has 0 0 1"},
+		{"no such topology", "only sharded; name single; reject none of the clusters is of topology sharded"},
 	} {
 		t.Run(r.reason, func(t *testing.T) {
-			t.Parallel() // some are waited for
+			t.Parallel() // some wait for what does not serve
 			s := orchestrate(t)
 			s.tell(r.tale)
 			testkit.Says(t, s.heard.String())
+			for _, body := range s.twin.Bodies() {
+				for _, key := range []string{"password", "auth_key"} {
+					if secret, _ := body[key].(string); secret != "" && !slices.Contains(s.secrets.lines, secret) {
+						t.Errorf("%s was not passed on before it could be printed", key)
+					}
+				}
+			}
 		})
 	}
 }
