@@ -37,14 +37,7 @@ func backend(t *testing.T, name string) string {
 	return l.Addr().String()
 }
 
-// dead is an address at which nobody listens.
-func dead(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
-	testkit.Check(t, err)
-	testkit.Check(t, l.Close())
-	return l.Addr().String()
-}
+const dead = "127.0.0.1:1" // nobody listens there
 
 // connected connects, and gives the line that the backend says.
 func connected(t *testing.T, b *balancer) (net.Conn, string) {
@@ -60,7 +53,7 @@ func connected(t *testing.T, b *balancer) (net.Conn, string) {
 // Connections go to servers in turn, with a header; what is sent comes through both
 // ways, until the balancer is closed. How connections end is up to package relay.
 func TestBalancer(t *testing.T) {
-	b, err := newBalancer([]string{backend(t, "one"), dead(t), backend(t, "two")})
+	b, err := newBalancer([]string{backend(t, "one"), dead, backend(t, "two")})
 	testkit.Check(t, err)
 	var conn net.Conn
 	// The second connection is for the one that is dead: the next one takes it.
@@ -82,7 +75,7 @@ func TestBalancer(t *testing.T) {
 	if late, err := net.Dial("tcp", b.address()); err == nil {
 		t.Error("a closed balancer takes connections", late.Close())
 	}
-	none, err := newBalancer([]string{dead(t)})
+	none, err := newBalancer([]string{dead})
 	testkit.Check(t, err)
 	defer none.close()
 	_, line := connected(t, none)

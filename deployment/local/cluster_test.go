@@ -171,17 +171,14 @@ func TestPortTaken(t *testing.T) {
 		return net.Listen("tcp", net.JoinHostPort(address, "0"))
 	}
 	c := b.start()
-	if asked != 3 || c.Hosts()[0] == stranger.Addr().String() {
-		t.Errorf("%d ports were asked for, and the server has %s", asked, c.Hosts()[0])
-	}
+	testkit.Equal(t, "ports asked for, one taken", []any{asked, c.Hosts()[0] == stranger.Addr().String()}, []any{3, false})
 	b.close(c)
 
 	p := Ports{listen: func() (net.Listener, error) { return taken{stranger}, nil }}
 	first, err := p.Next()
 	testkit.Check(t, err)
-	if again, err := p.Next(); err == nil {
-		t.Errorf("port %d was given twice", again)
-	}
+	_, err = p.Next()
+	testkit.Fails(t, err)
 	p.free(first)
 	_, err = p.Next()
 	testkit.Check(t, err)
@@ -192,9 +189,8 @@ func TestServerDies(t *testing.T) {
 	c := b.start()
 	testkit.Check(t, syscall.Kill(c.Processes()[0], syscall.SIGTERM))
 	testkit.Until(t, "the death is noticed", func() bool { return c.Dead() != nil })
-	var died *DiedError
-	if err := c.Dead(); !errors.As(err, &died) {
-		t.Errorf("%T: %v", err, err)
+	if died := new(DiedError); !errors.As(c.Dead(), &died) {
+		t.Errorf("%T", c.Dead())
 	}
 	testkit.Fails(t, c.Dead(), "mongod ended: exit status 14 (something that it could not recover from)", "Fatal assertion 4711")
 	b.close(c)

@@ -104,9 +104,6 @@ type bench struct {
 // newBench gives a bench whose mongod is the test binary with a flaw.
 func newBench(t *testing.T, flaw string) *bench {
 	t.Helper()
-	if fakes[flaw] == nil {
-		t.Fatalf("there is no fake %q", flaw)
-	}
 	self, err := os.Executable()
 	testkit.Check(t, err)
 	t.Setenv(envFake, flaw)
@@ -144,9 +141,7 @@ func (b *bench) close(c *Cluster) {
 	hosts := c.Hosts()
 	testkit.Check(b.t, errors.Join(c.Close(false), c.Close(false)))
 	b.empty()
-	if c.Dead() == nil {
-		b.t.Error("a closed cluster is said to run")
-	}
+	testkit.Fails(b.t, c.Dead())
 	for _, host := range hosts {
 		if conn, err := net.Dial("tcp", host); err == nil {
 			b.t.Error("something listens on its port", conn.Close())
@@ -157,7 +152,5 @@ func (b *bench) close(c *Cluster) {
 func (b *bench) empty() {
 	b.t.Helper()
 	folders, _ := filepath.Glob(filepath.Join(b.options.Folder, "*"))
-	if n := b.entries(); len(folders)+n > 0 {
-		b.t.Errorf("left are %v and %d entries", folders, n)
-	}
+	testkit.Equal(b.t, "folders and entries left", []any{folders, b.entries()}, []any{[]string{}, 0})
 }

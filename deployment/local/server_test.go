@@ -90,17 +90,14 @@ func TestAwait(t *testing.T) {
 
 // The first failure ends the others, and is the one that counts.
 func TestTogether(t *testing.T) {
-	wrong := errors.New("wrong")
 	err := together(t.Context(), []int{1, 2, 3}, func(ctx context.Context, i int) error {
 		if i == 2 {
-			return wrong
+			return errors.New("wrong")
 		}
 		<-ctx.Done()
 		return ctx.Err()
 	})
-	if !errors.Is(err, wrong) {
-		t.Errorf("got %v", err)
-	}
+	testkit.Equal(t, "error", err, "wrong")
 }
 
 const opMsg = 2013
@@ -234,9 +231,7 @@ func TestLines(t *testing.T) {
 	for i, want := range []string{
 		"h:1 " + day + "1.000+0000 I two", "h:1  and what belongs to it", "h:2 " + day + "1.500+0000 I meanwhile", "h:1 " + day + "2.000",
 	} {
-		if i >= len(got) || !strings.HasPrefix(got[i].Server+" "+got[i].Text, want) {
-			t.Fatalf("line %d of %v, want %s", i, got, want)
-		}
+		testkit.Says(t, got[i].Server+" "+got[i].Text, want)
 	}
 	// A line without a time has that of the one before, and a long one is cut.
 	testkit.Equal(t, "lines, time, and width", []any{len(got), got[1].Time.Equal(second(1)), len([]rune(got[3].Text))}, []any{4, true, tailWidth + 1})
@@ -247,9 +242,7 @@ func TestTail(t *testing.T) {
 	line := strings.Repeat("y", 1_000)
 	path := logged(t, strings.Repeat(line+"\n", 3*tailBytes/len(line))+"the last")
 	got := strings.Split(tail(path), "\n")
-	if len(got) != tailLines || got[tailLines-1] != "the last" || !strings.HasPrefix(got[0], "yyy") {
-		t.Errorf("got %d lines, the last of them %q", len(got), got[len(got)-1])
-	}
+	testkit.Equal(t, "lines, the first and the last", []any{len(got), got[0][:3], got[len(got)-1]}, []any{tailLines, "yyy", "the last"})
 	testkit.Says(t, tail(path+"nowhere"), "cannot be read")
 	testkit.Equal(t, "an empty one", quoted(" \n"), "; it said nothing")
 }

@@ -43,13 +43,9 @@ func TestClusters(t *testing.T) {
 					secrets = append(secrets, password(o, id)...)
 				}
 			}
-			if r.auth && len(secrets) == 0 {
-				t.Error("the service told no password")
-			}
+			testkit.Equal(t, "the service tells a password", len(secrets) > 0, r.auth)
 			end := u.End().Want(0, " passed, 0 failed, ")
-			if strings.HasPrefix(end.Out, "0 passed") || strings.Contains(end.Out, "\n0 passed") {
-				t.Errorf("nothing ran: %s", end.Out)
-			}
+			testkit.Equal(t, "nothing ran", strings.Contains("\n"+end.Out, "\n0 passed"), false)
 			text, err := os.ReadFile(report)
 			testkit.Check(t, err)
 			for _, secret := range secrets {
@@ -99,9 +95,7 @@ func TestConfiguration(t *testing.T) {
 
 	o.Call("PUT", "replica_sets/mine", map[string]any{"members": []any{map[string]any{}, map[string]any{}}})
 	o.Begin("--cluster", "id:mine", "--run", "distinct", "retryable-reads").End().Want(0, "utr drops these collections of the deployment at 127.0.0.1:")
-	if ids := o.IDs(); len(ids) != 3 {
-		t.Errorf("the cluster and its two servers are to stay: %v", ids)
-	}
+	testkit.Equal(t, "the cluster and its two servers stay", len(o.IDs()), 3)
 }
 
 const slow = `description: "slow"

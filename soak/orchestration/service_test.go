@@ -40,18 +40,12 @@ func TestService(t *testing.T) {
 			with := func(b body) body { maps.Copy(b, user); return b }
 			check := func(created body) {
 				t.Helper()
-				if user == nil {
-					if err := writes(t, created["mongodb_uri"]); err != nil {
-						t.Error(err)
-					}
-					return
+				uri := created["mongodb_uri"]
+				if user != nil {
+					testkit.Fails(t, writes(t, uri)) // as a stranger
+					uri = created["mongodb_auth_uri"]
 				}
-				if err := writes(t, created["mongodb_auth_uri"]); err != nil {
-					t.Error(err)
-				}
-				if err := writes(t, created["mongodb_uri"]); err == nil {
-					t.Errorf("%s: a stranger writes", created["mongodb_uri"])
-				}
+				testkit.Check(t, writes(t, uri))
 			}
 
 			single := o.Call("POST", "servers", with(body{"name": "mongod"}))
@@ -66,16 +60,12 @@ func TestService(t *testing.T) {
 				body{"rsParams": body{"priority": 99, "tags": body{"dc": "ny"}}}, body{"rsParams": body{"priority": 1.1}}, body{"rsParams": body{"arbiterOnly": true}},
 			}}))
 			check(set)
-			if primary := o.Call("GET", "replica_sets/repl0/primary", nil); primary["_id"] != 0.0 {
-				t.Errorf("the primary is not the member of the highest priority: %v", primary)
-			}
+			testkit.Equal(t, "the primary, by priority", o.Call("GET", "replica_sets/repl0/primary", nil)["_id"], 0)
 			if user == nil { // mongo-orchestration makes members that it adds without its own key
 				added := o.Call("POST", "replica_sets/repl0/members", body{"rsParams": body{"priority": 0, "hidden": true}})
 				member := "replica_sets/repl0/members/" + fmt.Sprint(added["_id"])
-				hidden := o.Call("GET", member, nil)
-				if state, _ := hidden["rsInfo"].(body); state["hidden"] != true {
-					t.Errorf("the hidden member: %v", hidden)
-				}
+				state, _ := o.Call("GET", member, nil)["rsInfo"].(body)
+				testkit.Equal(t, "the member is hidden", state["hidden"], true)
 				o.Call("DELETE", member, nil)
 				check(set)
 			}
@@ -91,9 +81,8 @@ func TestService(t *testing.T) {
 			cluster := o.Call("POST", "sharded_clusters", with(body{"id": "cluster", "configsvrs": []any{body{"members": []any{body{}}}},
 				"shards": []any{shard("sh01"), shard("sh02")}, "routers": []any{body{}, body{}}}))
 			check(cluster)
-			if list, _ := cluster["shards"].([]any); len(list) != 2 {
-				t.Errorf("shards: %v", cluster["shards"])
-			}
+			list, _ := cluster["shards"].([]any)
+			testkit.Equal(t, "shards", len(list), 2)
 			o.Call("DELETE", "sharded_clusters/cluster", nil)
 			o.Vacant()
 		})
