@@ -110,7 +110,7 @@ func TestLocalSource(t *testing.T) {
 		{"it cannot start, and is tried twice", "echo Illegal option; exit 2", LocalOptions{},
 			"refuse 0 Illegal option; refuse 0 Illegal option; has 2; refuse 0 Illegal option; has 2; close; left 1"},
 		{"it cannot start to be asked", "echo Illegal option; exit 2", LocalOptions{Parameters: true}, "Illegal option"},
-		{"it does not come up, and is given up at the end", "exec sleep 600", LocalOptions{}, "wait; started; interrupt; get interrupted; close; left 0"},
+		{"it does not come up, and is given up at the end", "exec sleep 600", LocalOptions{}, "wait; started; interrupt; fail interrupted; close; left 0"},
 	} {
 		t.Run(r.reason, func(t *testing.T) {
 			s, where := newTale(t), ""

@@ -226,7 +226,9 @@ func (s *scene) is(run string, h *Holder) {
 	if s.mine != nil && got == s.mine.me.Run {
 		got = "mine"
 	}
-	testkit.Equal(s, "the holder", got, run)
+	if got != run {
+		s.Fatalf("the holder is %s, want %s", got, run)
+	}
 }
 
 // isHeld gives the run that an error names.

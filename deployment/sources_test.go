@@ -96,13 +96,11 @@ func (s *tale) tell(steps string) {
 				}
 				s.waiting <- d
 			}()
-		case "get": // what was waited for: a deployment, or an error
-			got := <-s.waiting
-			if err, failed := got.(error); failed {
-				testkit.Fails(s, err, about)
-			} else {
-				s.meet(step, about, got)
-			}
+		case "get": // what was waited for
+			s.meet(step, about, <-s.waiting)
+		case "fail": // to get what was waited for
+			err, _ := (<-s.waiting).(error)
+			testkit.Fails(s, err, about)
 		case "interrupt":
 			s.cancel(errors.New("interrupted"))
 		case "return", "break":
@@ -188,7 +186,7 @@ func (p *puppets) tale(t testing.TB, slots int) *tale {
 	s.count = func() []int { return []int{int(p.made.Load()), int(p.mended.Load()), int(p.closed.Load())} }
 	s.verbs = map[string]func(string){
 		"settle": func(string) { synctest.Wait() },
-		"fail":   func(string) { p.fails = true },
+		"cannot": func(string) { p.fails = true },
 		"hang":   func(string) { p.hang = true },
 		"hurt":   func(why string) { p.hurt = errors.New(why) },
 		"stuck":  func(why string) { p.stuck = errors.New(why) },
@@ -220,11 +218,11 @@ func TestPool(t *testing.T) {
 		{"what cannot be taken down is given up, and tried again at the end", 1, "hurt no primary; stuck service gone; lend a; break a;" +
 			"refuse 0 no cluster is left: no primary\nservice gone; has 1 1 1;" +
 			"hear slot 0 is out, 0 of its kind are left: no primary\nservice gone; close service gone; has 1 1 2"},
-		{"one does not come up in two tries, and another does the work", 2, "lend a; fail; wait; settle; has 3 0 0;" +
+		{"one does not come up in two tries, and another does the work", 2, "lend a; cannot; wait; settle; has 3 0 0;" +
 			"hear slot 1 is out, 1 of its kind are left: making 3 failed; return a; get a"},
-		{"none comes up, and each test says why", 2, "fail; refuse 0 no cluster is left: making; has 4 0 0; refuse 0 no cluster is left: making; has 4 0 0"},
+		{"none comes up, and each test says why", 2, "cannot; refuse 0 no cluster is left: making; has 4 0 0; refuse 0 no cluster is left: making; has 4 0 0"},
 		{"a run that is interrupted", 1, "lend a; interrupt; refuse 0 waiting for a cluster to be free: interrupted; refuse 1 no offer 1 of 1"},
-		{"one that ends while somebody waits, and what is broken late", 1, "lend a; wait; settle; close; get closed; refuse 0 closed; break a; has 1 0 1"},
+		{"one that ends while somebody waits, and what is broken late", 1, "lend a; wait; settle; close; fail closed; refuse 0 closed; break a; has 1 0 1"},
 		{"what comes up at the end is taken down", 1, "hold 20s; wait; settle; close; took 20s; has 1 0 1" + late},
 		{"what does not come up is given up", 1, "hold 1h; wait; settle; close; took 30s; has 1 0 0" + late},
 		{"what hangs while it is mended is taken down", 1, "hang; lend a; break a; close; took 0s; has 1 1 1" + late},
