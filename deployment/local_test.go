@@ -88,7 +88,7 @@ func release(t *testing.T, does string) (dir, starts string) {
 	return dir, starts
 }
 
-// A cluster starts when somebody wants it, is lent again, and is made anew once a test broke it or a server of it
+// A cluster starts when somebody needs it, is lent again, and is made anew once a test broke it or a server of it
 // died. What is started to learn parameters serves the first test. has counts starts.
 func TestLocalSource(t *testing.T) {
 	self, err := os.Executable()
@@ -100,7 +100,7 @@ func TestLocalSource(t *testing.T) {
 		o      LocalOptions
 		tale   string
 	}{
-		{"logs of all clusters are kept if somebody wants them, those of broken ones too", plays, LocalOptions{Jobs: 2},
+		{"logs of all clusters are kept if somebody asks for them, those of broken ones too", plays, LocalOptions{Jobs: 2},
 			"has 0; lend a; ours a; use a; return a; lend a; has 1; return a; lend a; lend b; has 2; quiet; break a; lend c; has 3;" +
 				"hear is made anew: " + errDoubtful.Error() + "; return b; return c; keep; close; told 3; left 3"},
 		{"it learns for a test", plays, LocalOptions{Parameters: true}, "learned; lend a; learned a; has 1; return a; close; left 0"},
@@ -160,7 +160,7 @@ func TestLocalSource(t *testing.T) {
 }
 
 // A release without a mongos does less, and people hear so.
-func TestLocalSourceTellsOfLack(t *testing.T) {
+func TestLocalSourceReportsALack(t *testing.T) {
 	dir, _ := release(t, "exit 1")
 	for _, topologies := range [][]Topology{nil, {Single}} {
 		var heard notes

@@ -24,7 +24,7 @@ import (
 
 // Every topology is set up from processes, with users and certificates, and clients get in through all its connection
 // strings. While it runs, the ledger has its folder and its processes; nothing of it is left afterwards but the logs
-// that somebody wants.
+// that somebody asks for.
 func TestTopologies(t *testing.T) {
 	for _, r := range []struct {
 		reason           string

@@ -63,10 +63,10 @@ func TestFill(t *testing.T) {
 		reason, options, says, lacks string
 		into                         any
 	}{
-		{"a fraction is no number of documents", `{"skip": 1.5}`, "skip", "", find()},
+		{"a fraction is not a number of documents", `{"skip": 1.5}`, "skip", "", find()},
 		{"too great for the field", `{"batchSize": 1099511627776}`, "batchSize", "", find()},
 		{"a wrong type", `{"allowDiskUse": "yes"}`, "allowDiskUse", "", find()},
-		{"a word that is none", `{"cursorType": "endless"}`, "cursorType", "", find()},
+		{"an unknown word", `{"cursorType": "endless"}`, "cursorType", "", find()},
 		{"the driver's own matters are no options", `{"internal": true}`, "internal", "", find()},
 		{"an option that the driver has not", `{"maxTimeMS": 5}`, "", "o.maxTimeMS", find()},
 		{"an option of a collation that nobody has", `{"collation": {"colour": "red"}}`, "", "collation.colour", find()},
