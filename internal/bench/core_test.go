@@ -3,10 +3,12 @@ package bench
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/unified-test-runner/utr/experiment"
+	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/reference/retry"
 	"github.com/unified-test-runner/utr/report"
 	"github.com/unified-test-runner/utr/result"
@@ -18,25 +20,23 @@ import (
 // deprioritized, attempts alternate between two.
 func BenchmarkDecide(b *testing.B) {
 	policy, err := retry.Named("")
-	if err != nil {
-		b.Fatal(err)
+	testkit.Check(b, err)
+	server := func(code int32, labels ...string) retry.Failure {
+		return retry.Failure{Kind: retry.Server, Code: code, Labels: labels}
 	}
-	network := retry.Failure{Kind: retry.Network}
+	network, overload := retry.Failure{Kind: retry.Network}, []string{"SystemOverloadedError", "RetryableError"}
 	for _, row := range []struct {
 		who, operation string
 		sharded        bool
 		failure        retry.Failure
 	}{
-		{"read, replica set", "find", false, network},
-		{"read, sharded", "find", true, network},
-		{"write, replica set", "insert", false,
-			retry.Failure{Kind: retry.Server, Code: 91, Labels: []string{"RetryableWriteError"}}},
-		{"overload, read", "find", false,
-			retry.Failure{Kind: retry.Server, Code: 462, Labels: []string{"SystemOverloadedError", "RetryableError"}}},
-		{"overload, write", "insert", false,
-			retry.Failure{Kind: retry.Server, Code: 462, Labels: []string{"SystemOverloadedError", "RetryableError", "RetryableWriteError"}}},
+		{"read-replicaset", "find", false, network},
+		{"read-sharded", "find", true, network},
+		{"write-replicaset", "insert", false, server(91, "RetryableWriteError")},
+		{"overload-read", "find", false, server(462, overload...)},
+		{"overload-write", "insert", false, server(462, append(overload, "RetryableWriteError")...)},
 	} {
-		measure(b, "decide on every attempt of an operation", "attempts", row.who, []int{1, 4, 16, 64}, func(b *testing.B, n int) {
+		measure(b, row.who, "attempts", []int{1, 4, 16, 64}, func(b *testing.B, n int) {
 			settings := retry.Settings{Operation: retry.Lookup(row.operation), RetryReads: true, RetryWrites: true, Timeout: true,
 				MaxAdaptiveRetries: &n, OverloadRetargeting: true}
 			servers := [2]retry.Chosen{}
@@ -86,29 +86,22 @@ func BenchmarkExperiment(b *testing.B) {
 		who, policy string
 		capacity    func(clients int) int
 	}{
-		{"no retry", "none", func(n int) int { return n }},
-		{"final policy", "final", func(n int) int { return n }},
-		{"final policy, same capacity", "final", func(int) int { return few }},
+		{"no-retry", "none", func(n int) int { return n }},
+		{"final-policy", "final", func(n int) int { return n }},
+		{"final-policy-same-capacity", "final", func(int) int { return few }},
 	} {
 		p, err := experiment.PolicyNamed(row.policy)
-		if err != nil {
-			b.Fatal(err)
-		}
-		measure(b, "simulate an overloaded server", "clients", row.who, []int{few, 4 * few, 16 * few}, func(b *testing.B, n int) {
+		testkit.Check(b, err)
+		measure(b, row.who, "clients", []int{few, 4 * few, 16 * few}, func(b *testing.B, n int) {
 			c := experiment.Defaults().Scaled(row.capacity(n))
 			c.Clients, c.Duration, c.Policies = n, 12*time.Second, []experiment.Policy{p}
 			attempts := 0
 			for b.Loop() {
 				r, err := experiment.Overload(context.Background(), c, nil)
-				if err != nil {
-					b.Fatal(err)
-				}
+				testkit.Check(b, err)
 				for _, phase := range r.Runs[0].Phases {
 					attempts += phase.Attempts
 				}
-			}
-			if attempts == 0 {
-				b.Fatal("nothing was attempted")
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(attempts), "ns/attempt")
 		})
@@ -123,28 +116,21 @@ func (c *counter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// verdictsOf repeats the verdicts of a run, one in a hundred of which failed
-// with all that explains it, as tests of other files and names.
+// verdictsOf gives verdicts of n tests, one in a hundred of which failed with all
+// that explains it, and one in seven was skipped.
 func verdictsOf(n int) []*result.Verdict {
-	failed := &result.Verdict{
-		Status: result.Failed, Reason: "",
-		Mismatches: []result.Mismatch{{Path: "expectEvents[0].events[1].commandStartedEvent.command.limit", Message: "the numbers differ",
-			Want: "1", Got: "2", Diff: "- 1\n+ 2"}},
-		Operations: []result.OperationLog{{Name: "find", Object: "collection0", Duration: time.Millisecond}},
-		Rerun:      []string{"utr", "run", "--run", "^specs/find.yml: a test$", "specs/find.yml"},
-	}
-	var log result.ClientLog
-	for i := range 40 {
-		log.Events = append(log.Events, result.Event{Sequence: int64(i + 1), Time: time.Unix(1_700_000_000, 0).UTC(),
-			Type: result.ConnectionCheckedOut, Address: "127.0.0.1:27017", Pool: &result.PoolEvent{ConnectionID: 4}})
-	}
-	failed.Clients = []result.ClientLog{log}
+	log := result.ClientLog{Events: slices.Repeat([]result.Event{{Sequence: 1, Time: time.Unix(1_700_000_000, 0).UTC(),
+		Type: result.ConnectionCheckedOut, Address: "127.0.0.1:27017", Pool: &result.PoolEvent{ConnectionID: 4}}}, 40)}
 	list := make([]*result.Verdict, n)
 	for i := range list {
 		v := result.Verdict{Status: result.Passed}
 		switch {
 		case i%100 == 0:
-			v = *failed
+			v = result.Verdict{Status: result.Failed, Clients: []result.ClientLog{log},
+				Mismatches: []result.Mismatch{{Path: "expectEvents[0].events[1].commandStartedEvent.command.limit", Message: "the numbers differ",
+					Want: "1", Got: "2", Diff: "- 1\n+ 2"}},
+				Operations: []result.OperationLog{{Name: "find", Object: "collection0", Duration: time.Millisecond}},
+				Rerun:      []string{"utr", "run", "--run", "^specs/find.yml: a test$", "specs/find.yml"}}
 		case i%7 == 0:
 			v = result.Verdict{Status: result.Skipped, SkipKind: result.SkipRequirement, Reason: "needs server 4.2.99 or earlier, the deployment has 8.0.12"}
 		}
@@ -159,36 +145,31 @@ func verdictsOf(n int) []*result.Verdict {
 // BenchmarkReports writes reports of a thousand, ten thousand and fifty
 // thousand verdicts in each form. One in a hundred failed.
 func BenchmarkReports(b *testing.B) {
-	forms := []struct {
+	verdicts := verdictsOf(50_000)
+	for _, form := range []struct {
 		name     string
 		generate func() report.Generator
 	}{
 		{"text", func() report.Generator { return report.Text(report.TextOptions{}) }},
-		{"JSON lines", report.JSON}, {"JUnit", report.JUnit}, {"TAP", report.TAP}, {"Markdown", report.Markdown},
-		{"HTML", func() report.Generator { return report.HTML() }},
-	}
-	for _, n := range []int{1000, 10_000, 50_000} {
-		verdicts := verdictsOf(n)
-		var s result.Summary
-		for _, v := range verdicts {
-			s.Add(v)
-		}
-		for _, f := range forms {
-			b.Run(fmt.Sprintf("%s/verdicts=%d", f.name, n), func(b *testing.B) {
-				b.ReportAllocs()
-				var out counter
-				for b.Loop() {
-					out = 0
-					r := report.New("nowhere", f.generate(), &out)
-					r.Note(result.RunStarted{Total: n})
-					for _, v := range verdicts {
-						r.Note(result.TestFinished{Verdict: v})
-					}
-					r.Note(result.RunFinished{Summary: s})
+		{"json", report.JSON}, {"junit", report.JUnit}, {"tap", report.TAP}, {"markdown", report.Markdown},
+		{"html", func() report.Generator { return report.HTML() }},
+	} {
+		measure(b, form.name, "verdicts", []int{1000, 10_000, 50_000}, func(b *testing.B, n int) {
+			var s result.Summary
+			for _, v := range verdicts[:n] {
+				s.Add(v)
+			}
+			var out counter
+			for b.Loop() {
+				out = 0
+				r := report.New("nowhere", form.generate(), &out)
+				r.Note(result.RunStarted{Total: n})
+				for _, v := range verdicts[:n] {
+					r.Note(result.TestFinished{Verdict: v})
 				}
-				b.ReportMetric(float64(out)/float64(n), "bytes/verdict")
-				figures.note(group{name: "report", unit: "verdicts"}, f.name, false, point{n, b.Elapsed() / time.Duration(b.N), int64(out)})
-			})
-		}
+				r.Note(result.RunFinished{Summary: s})
+			}
+			b.ReportMetric(float64(out)/float64(n), "bytes/verdict")
+		})
 	}
 }

@@ -1,0 +1,58 @@
+// Package bench measures what utr does, beside peers that do the same work in
+// the same run, and how each figure grows with the work. It asserts nothing
+// about time. `make bench` runs it; benchstat -col /who compares the peers.
+package bench
+
+import (
+	"fmt"
+	"math"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/unified-test-runner/utr/internal/testkit"
+)
+
+// measure does some work at several sizes, in sub-benchmarks with the names that
+// benchstat expects. The last one reports the exponent of the size by which the
+// time grows: 1 is linear. do loops.
+func measure(b *testing.B, who, unit string, sizes []int, do func(b *testing.B, size int)) {
+	var first time.Duration
+	for i, n := range sizes {
+		b.Run(fmt.Sprintf("%s=%d/who=%s", unit, n, who), func(b *testing.B) {
+			b.ReportAllocs()
+			do(b, n)
+			took := b.Elapsed() / time.Duration(b.N)
+			switch {
+			case i == 0:
+				first = took
+			case i == len(sizes)-1 && first > 0:
+				b.ReportMetric(math.Log(float64(took)/float64(first))/math.Log(float64(n)/float64(sizes[0])), "exponent")
+			}
+		})
+	}
+}
+
+// perUnit reports the time of one of n that each turn of a loop does.
+func perUnit(b *testing.B, n int, unit string) {
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/"+unit)
+}
+
+// corpus is the folder of the official suites, or that of our own instead.
+func corpus(b *testing.B) string {
+	b.Helper()
+	if dir, found := testkit.FindOfficial(b); found {
+		return dir
+	}
+	b.Log("not proved: the official suites are not there; these are our own")
+	return filepath.Join(testkit.Root(b), "specs")
+}
+
+// every chooses n of a list, evenly.
+func every[T any](list []T, n int) []T {
+	out := make([]T, n)
+	for i := range out {
+		out[i] = list[i*len(list)/n]
+	}
+	return out
+}
