@@ -28,27 +28,15 @@ import (
 
 const goDatabase = "clients_go"
 
-// goStep is a step with the Go driver's public API.
-type goStep struct {
-	name string
-	do   func(*goClient)
-}
-
-// goSteps are those that other tests do not take with this driver in any case.
-var goSteps = []goStep{
-	{"connects", (*goClient).connects},
-	{"insertOverSeveralCommands", (*goClient).insertOverSeveralCommands},
-	{"getMore", (*goClient).getMore},
-	{"sessions", (*goClient).sessions},
-	{"transactions", (*goClient).transactions},
-	{"changeStream", (*goClient).changeStream},
-	{"compressors", (*goClient).compressors},
-	{"failCommandWithCode", (*goClient).failCommandWithCode},
-	{"failCommandRetriedRead", (*goClient).failCommandRetriedRead},
-	{"failCommandRetriedWrite", (*goClient).failCommandRetriedWrite},
-	{"failCommandBlocks", (*goClient).failCommandBlocks},
-	{"authentication", (*goClient).authentication},
-	{"encryption", (*goClient).encryption},
+// goSteps are those that the suites which run with this driver do not take.
+var goSteps = map[string]func(*goClient){
+	"connects":       (*goClient).connects,
+	"getMore":        (*goClient).getMore,
+	"sessions":       (*goClient).sessions,
+	"transactions":   (*goClient).transactions,
+	"changeStream":   (*goClient).changeStream,
+	"compressors":    (*goClient).compressors,
+	"authentication": (*goClient).authentication,
 }
 
 // goDriver takes the steps with the Go driver, in this process.
@@ -57,18 +45,16 @@ func goDriver(t *testing.T, s *served, names []string) report {
 	c := &goClient{t: t, s: s, ctx: testkit.Context(t), sent: &sent{}}
 	c.client = s.connect(t, s.uri, c.monitored)
 	c.single = s.connect(t, s.single)
-	var out strings.Builder
-	for _, step := range goSteps {
-		if !slices.Contains(names, step.name) {
-			continue
-		}
-		line, ok := c.step(step)
-		out.WriteString(line + "\n")
-		if !ok {
-			return newReport(out.String(), "", errors.New("a step failed"))
+	var r report
+	for _, name := range names {
+		line := c.step(name)
+		r.lines = append(r.lines, line)
+		if strings.HasPrefix(line, "FAILED") {
+			return r
 		}
 	}
-	return newReport(out.String()+"done with the Go driver\n", "", nil)
+	r.lines = append(r.lines, "done with the Go driver")
+	return r
 }
 
 // goClient does steps. A step that fails panics with a failure, one that does
@@ -86,20 +72,20 @@ type (
 	skip    string
 )
 
-func (c *goClient) step(s goStep) (line string, ok bool) {
+func (c *goClient) step(name string) (line string) {
 	defer func() {
 		switch why := recover().(type) {
 		case nil:
 		case failure:
-			line, ok = fmt.Sprintf("FAILED %s: %s", s.name, why), false
+			line = fmt.Sprintf("FAILED %s: %s", name, why)
 		case skip:
-			line, ok = fmt.Sprintf("skip %s: %s", s.name, why), true
+			line = fmt.Sprintf("skip %s: %s", name, why)
 		default:
 			panic(why)
 		}
 	}()
-	s.do(c)
-	return "ok " + s.name, true
+	goSteps[name](c)
+	return "ok " + name
 }
 
 func fail(format string, args ...any) { panic(failure(fmt.Sprintf(format, args...))) }
@@ -171,7 +157,7 @@ func (s *served) connect(t *testing.T, uri string, change ...func(*options.Clien
 // sent remembers commands.
 type sent struct {
 	mu       sync.Mutex
-	commands []*event.CommandStartedEvent
+	commands []bson.Raw
 }
 
 func (s *sent) clear() {
@@ -184,9 +170,9 @@ func (s *sent) named(name string) []bson.Raw {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var out []bson.Raw
-	for _, e := range s.commands {
-		if name == "" || e.CommandName == name {
-			out = append(out, e.Command)
+	for _, command := range s.commands {
+		if _, err := command.LookupErr(name); name == "" || err == nil {
+			out = append(out, command)
 		}
 	}
 	return out
@@ -196,9 +182,7 @@ func (c *goClient) monitored(o *options.ClientOptions) {
 	o.SetMonitor(&event.CommandMonitor{Started: func(_ context.Context, e *event.CommandStartedEvent) {
 		c.sent.mu.Lock()
 		defer c.sent.mu.Unlock()
-		kept := *e
-		kept.Command = slices.Clone(e.Command)
-		c.sent.commands = append(c.sent.commands, &kept)
+		c.sent.commands = append(c.sent.commands, slices.Clone(e.Command))
 	}})
 }
 
@@ -214,27 +198,8 @@ func (c *goClient) fresh(name string, documents ...any) *mongo.Collection {
 	return collection
 }
 
-// numbered are n documents with _id 0 and up.
-func numbered(n int, fields func(i int) bson.D) []any {
-	out := make([]any, n)
-	for i := range out {
-		doc := d("_id", int32(i))
-		if fields != nil {
-			doc = append(doc, fields(i)...)
-		}
-		out[i] = doc
-	}
-	return out
-}
-
 func (c *goClient) count(collection *mongo.Collection, filter any) int64 {
 	return must(collection.CountDocuments(c.ctx, filter))
-}
-
-func (c *goClient) one(collection *mongo.Collection, filter any) bson.D {
-	var out bson.D
-	good(collection.FindOne(c.ctx, filter).Decode(&out), "findOne")
-	return out
 }
 
 func (c *goClient) all(cursor *mongo.Cursor, err error) []bson.D {
@@ -248,20 +213,6 @@ func (c *goClient) notStandalone() {
 	if c.s.topology == "single" {
 		panic(skip("a standalone has none"))
 	}
-}
-
-func (c *goClient) from(version string) bool { return c.s.version >= version }
-
-func values(docs []bson.D, field string) []any {
-	out := []any{}
-	for _, doc := range docs {
-		for _, e := range doc {
-			if e.Key == field {
-				out = append(out, e.Value)
-			}
-		}
-	}
-	return out
 }
 
 func (c *goClient) hello(preference *readpref.ReadPref) bson.M {
@@ -286,27 +237,10 @@ func (c *goClient) connects() {
 	}
 }
 
-func (c *goClient) insertOverSeveralCommands() {
-	collection := c.fresh("large")
-	big := strings.Repeat("x", 1<<20)
-	c.sent.clear()
-	must(collection.InsertMany(c.ctx, numbered(50, func(int) bson.D { return d("big", big) })))
-	if len(c.sent.named("insert")) < 2 {
-		fail("it went in one message")
-	}
-	equal(c.count(collection, bson.D{}), int64(50), "documents")
-	read := 0
-	for _, v := range values(c.all(collection.Find(c.ctx, bson.D{})), "big") {
-		read += len(v.(string))
-	}
-	equal(read, 50<<20, "bytes read")
-	good(collection.Drop(c.ctx), "drop")
-}
-
 func (c *goClient) getMore() {
-	collection := c.fresh("batches", numbered(10, nil)...)
+	collection := c.fresh("batches", slices.Repeat([]any{bson.D{}}, 10)...)
 	c.sent.clear()
-	got := c.all(collection.Find(c.ctx, bson.D{}, options.Find().SetBatchSize(3).SetSort(d("_id", 1))))
+	got := c.all(collection.Find(c.ctx, bson.D{}, options.Find().SetBatchSize(3)))
 	equal(len(got), 10, "documents")
 	equal(len(c.sent.named("getMore")), 3, "getMore sent")
 	c.sent.clear()
@@ -348,7 +282,7 @@ func (c *goClient) sessions() {
 	majority := c.database().Collection("sessions", options.Collection().SetReadConcern(readconcern.Majority()).SetWriteConcern(writeconcern.Majority()))
 	must(majority.InsertOne(ctx, d("_id", 2)))
 	equal(must(majority.CountDocuments(ctx, bson.D{})), int64(2), "majority")
-	if !c.from("5.0") {
+	if c.s.version < "5.0" {
 		return
 	}
 	snapshot := must(c.client.StartSession(options.Session().SetSnapshot(true)))
@@ -436,105 +370,7 @@ func (c *goClient) compressors() {
 	equal(c.count(collection, bson.D{}), int64(4), "documents")
 }
 
-// withFailPoint sets failCommand on one server while action runs.
-func (c *goClient) withFailPoint(mode any, data bson.D, action func()) {
-	set := func(mode any) {
-		command := d("configureFailPoint", "failCommand", "mode", mode, "data", data)
-		good(c.single.Database("admin").RunCommand(c.ctx, command).Err(), "configureFailPoint")
-	}
-	set(mode)
-	defer set("off")
-	c.sent.clear()
-	action()
-}
-
-// failing is a collection with one document, on a client of its own.
-func (c *goClient) failing(name string, change ...func(*options.ClientOptions)) *mongo.Collection {
-	client := c.s.connect(c.t, c.s.single, append(change, c.monitored, quickHeartbeat)...)
-	collection := client.Database(goDatabase).Collection(name)
-	must(collection.DeleteMany(c.ctx, bson.D{}))
-	must(collection.InsertOne(c.ctx, d("_id", 1)))
-	return collection
-}
-
-// quickHeartbeat has a server looked at again soon after an error made it
-// Unknown: the driver's monitors do not hear requests for a check while they
-// stream, and wait for the next heartbeat.
-func quickHeartbeat(o *options.ClientOptions) { o.SetHeartbeatInterval(500 * time.Millisecond) }
-
 func noRetry(o *options.ClientOptions) { o.SetRetryReads(false) }
-
-func (c *goClient) failCommandWithCode() {
-	collection := c.failing("failing", noRetry)
-	data := d("failCommands", bson.A{"find"}, "errorCode", 8000, "errorLabels", bson.A{"Alpha", "Beta"})
-	c.withFailPoint(d("times", 1), data, func() {
-		e := failed(collection.FindOne(c.ctx, bson.D{}).Err(), 8000, "find")
-		equal([]bool{e.HasErrorLabel("Alpha"), e.HasErrorLabel("Beta"), e.HasErrorLabel("Gamma")}, []bool{true, true, false}, "labels")
-		equal(e.HasErrorMessage("failCommand"), true, fmt.Sprint("the message names its reason: ", e))
-		equal(c.one(collection, bson.D{}), d("_id", int32(1)), "the next find")
-		equal(len(c.sent.named("find")), 2, "find sent")
-	})
-}
-
-func (c *goClient) failCommandRetriedRead() {
-	collection := c.failing("failing")
-	c.withFailPoint(d("times", 1), d("failCommands", bson.A{"find"}, "closeConnection", true), func() {
-		equal(c.one(collection, bson.D{}), d("_id", int32(1)), "find")
-		equal(len(c.sent.named("find")), 2, "find sent")
-	})
-	c.withFailPoint(d("times", 2), d("failCommands", bson.A{"find"}, "closeConnection", true), func() {
-		// With a deadline the driver would go on.
-		err := collection.FindOne(context.WithoutCancel(c.ctx), bson.D{}).Err()
-		equal(mongo.IsNetworkError(err), true, fmt.Sprint("two closed connections: ", err))
-		equal(len(c.sent.named("find")), 2, "find sent")
-	})
-	c.withFailPoint(d("times", 1), d("failCommands", bson.A{"aggregate"}, "errorCode", 11600), func() {
-		equal(len(c.all(collection.Aggregate(c.ctx, bson.A{}))), 1, "aggregate")
-		equal(len(c.sent.named("aggregate")), 2, "aggregate sent")
-	})
-}
-
-func (c *goClient) failCommandRetriedWrite() {
-	c.notStandalone()
-	collection := c.failing("failing")
-	c.withFailPoint(d("times", 1), d("failCommands", bson.A{"insert"}, "closeConnection", true), func() {
-		must(collection.InsertOne(c.ctx, d("_id", 2)))
-		inserts := c.sent.named("insert")
-		equal(len(inserts), 2, "insert sent")
-		equal(inserts[0].Lookup("txnNumber").Int64(), inserts[1].Lookup("txnNumber").Int64(), "txnNumber of the retry")
-	})
-	data := d("failCommands", bson.A{"insert"}, "writeConcernError", d("code", 91, "errmsg", "shutting down"), "errorLabels", bson.A{"RetryableWriteError"})
-	c.withFailPoint(d("times", 1), data, func() {
-		must(collection.InsertOne(c.ctx, d("_id", 3)))
-		equal(len(c.sent.named("insert")), 2, "insert sent after a write concern error")
-	})
-	equal(c.count(collection, bson.D{}), int64(3), "documents: each once")
-	data = d("failCommands", bson.A{"insert"}, "writeConcernError", d("code", 64, "errmsg", "waiting timed out", "errInfo", d("wtimeout", true)))
-	c.withFailPoint(d("times", 1), data, func() {
-		_, err := collection.InsertOne(c.ctx, d("_id", 4))
-		var e mongo.WriteException
-		if !errors.As(err, &e) || e.WriteConcernError == nil || e.WriteConcernError.Code != 64 {
-			fail("insert: %v", err)
-		}
-		equal(e.WriteConcernError.Details.Lookup("wtimeout").Boolean(), true, "errInfo")
-	})
-	equal(c.count(collection, bson.D{}), int64(4), "documents: it was written all the same")
-}
-
-func (c *goClient) failCommandBlocks() {
-	collection := c.failing("failing")
-	c.withFailPoint(d("times", 1), d("failCommands", bson.A{"find"}, "blockConnection", true, "blockTimeMS", 150), func() {
-		begin := time.Now()
-		good(collection.FindOne(c.ctx, bson.D{}).Err(), "find")
-		equal(time.Since(begin) >= 150*time.Millisecond, true, "150 ms of waiting")
-	})
-	c.withFailPoint(d("times", 1), d("failCommands", bson.A{"find"}, "blockConnection", true, "blockTimeMS", 10*testkit.Patience.Milliseconds()), func() {
-		ctx, cancel := context.WithTimeout(c.ctx, 200*time.Millisecond)
-		defer cancel()
-		err := collection.FindOne(ctx, bson.D{}).Err()
-		equal(mongo.IsTimeout(err), true, fmt.Sprint("find within 200 ms: ", err))
-	})
-}
 
 func (c *goClient) authentication() {
 	if c.s.user == "" {
@@ -551,32 +387,4 @@ func (c *goClient) authentication() {
 	failed(wrong.Database(goDatabase).Collection("x").FindOne(c.ctx, bson.D{}).Err(), 18, "a wrong password")
 	u.User = nil
 	failed(c.s.connect(c.t, u.String()).Database(goDatabase).Collection("x").FindOne(c.ctx, bson.D{}).Err(), 13, "reading as no one")
-}
-
-// refusal is why a client is not let in: what its ping meets, or its monitor.
-func (c *goClient) refusal(uri string, change func(*options.ClientOptions)) error {
-	met := make(chan error, 1)
-	meet := func(err error) {
-		select {
-		case met <- err:
-		default: // the first one counts
-		}
-	}
-	client := c.s.connect(c.t, uri, change, func(o *options.ClientOptions) {
-		o.SetServerMonitor(&event.ServerMonitor{ServerHeartbeatFailed: func(e *event.ServerHeartbeatFailedEvent) { meet(e.Failure) }})
-	})
-	ctx, cancel := context.WithCancel(c.ctx)
-	defer cancel()
-	go func() { meet(client.Ping(ctx, nil)) }()
-	return testkit.Receive(c.t, "a refusal", met)
-}
-
-func (c *goClient) encryption() {
-	if !c.s.tls {
-		panic(skip("TLS is off"))
-	}
-	err := c.refusal(c.s.single, func(o *options.ClientOptions) { o.SetTLSConfig(&tls.Config{}) })
-	equal(err != nil && strings.Contains(err.Error(), "certificate"), true, fmt.Sprint("a certificate that no one trusts: ", err))
-	err = c.refusal(strings.Replace(c.s.single, "tls=true", "tls=false", 1), func(o *options.ClientOptions) { o.TLSConfig = nil })
-	equal(err != nil, true, "plain text fails")
 }

@@ -2,99 +2,71 @@ package clients
 
 import (
 	"encoding/binary"
-	"io"
 	"net"
 	"sync"
 	"testing"
+
+	"github.com/unified-test-runner/utr/internal/relay"
+	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
 // compressorNames are the numbers of the compressors in OP_COMPRESSED
 // (specification "Wire Compression in Drivers").
 var compressorNames = map[uint8]string{1: "snappy", 2: "zlib", 3: "zstd"}
 
-// spy stands between clients and a server, and notes the compressors of the
-// messages.
+// spy stands between clients and a server, and keeps what passes.
 type spy struct {
-	listener net.Listener
-	server   string
-	mu       sync.Mutex
-	asked    []uint8
-	answered []uint8
-	conns    []net.Conn
-	running  sync.WaitGroup
+	address string
+	mu      sync.Mutex
+	passed  [2][]*tap // to the server, from it
+}
+
+// tap is one end of a connection, with all that was written to it.
+type tap struct {
+	net.Conn
+	spy     *spy
+	written []byte
+}
+
+func (t *tap) Write(p []byte) (int, error) {
+	t.spy.mu.Lock()
+	t.written = append(t.written, p...)
+	t.spy.mu.Unlock()
+	return t.Conn.Write(p)
 }
 
 func listen(t *testing.T, server string) *spy {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &spy{listener: l, server: server}
-	s.running.Go(s.accept)
-	t.Cleanup(s.close)
+	testkit.Check(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	s := &spy{address: l.Addr().String()}
+	go relay.Accept(l, func(client net.Conn) {
+		server, err := net.Dial("tcp", server)
+		if err != nil {
+			_ = client.Close()
+			return
+		}
+		to, from := &tap{Conn: server, spy: s}, &tap{Conn: client, spy: s}
+		s.mu.Lock()
+		s.passed[0], s.passed[1] = append(s.passed[0], to), append(s.passed[1], from)
+		s.mu.Unlock()
+		go relay.Pass(from, to)
+	})
 	return s
 }
 
-func (s *spy) address() string { return s.listener.Addr().String() }
-
-func (s *spy) close() {
-	_ = s.listener.Close()
-	s.mu.Lock()
-	for _, c := range s.conns {
-		_ = c.Close()
-	}
-	s.mu.Unlock()
-	s.running.Wait()
-}
-
-func (s *spy) accept() {
-	for {
-		client, err := s.listener.Accept()
-		if err != nil {
-			return
-		}
-		server, err := net.Dial("tcp", s.server)
-		if err != nil {
-			_ = client.Close()
-			continue
-		}
-		s.mu.Lock()
-		s.conns = append(s.conns, client, server)
-		s.mu.Unlock()
-		s.running.Go(func() { s.pass(server, client, &s.asked) })
-		s.running.Go(func() { s.pass(client, server, &s.answered) })
-	}
-}
-
-// pass hands messages on until one side closes.
-func (s *spy) pass(to, from net.Conn, notes *[]uint8) {
-	defer func() { _, _ = to.Close(), from.Close() }()
-	const header, opCompressed, compressor = 16, 2012, 24
-	for {
-		message := make([]byte, header)
-		if _, err := io.ReadFull(from, message); err != nil {
-			return
-		}
-		length := int(binary.LittleEndian.Uint32(message))
-		message = append(message, make([]byte, max(length-header, 0))...)
-		if _, err := io.ReadFull(from, message[header:]); err != nil {
-			return
-		}
-		if binary.LittleEndian.Uint32(message[12:]) == opCompressed && length > compressor {
-			s.mu.Lock()
-			*notes = append(*notes, message[compressor])
-			s.mu.Unlock()
-		}
-		if _, err := to.Write(message); err != nil {
-			return
-		}
-	}
-}
-
-// compressors are those of the messages so far, to the server and from it.
-func (s *spy) compressors() (asked, answered []uint8) {
+// saw reports whether a message in a direction was compressed so.
+func (s *spy) saw(direction int, compressor uint8) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append([]uint8(nil), s.asked...), append([]uint8(nil), s.answered...)
+	const header, opCompressed, at = 16, 2012, 24
+	for _, t := range s.passed[direction] {
+		for rest := t.written; len(rest) > at; rest = rest[min(len(rest), max(header, int(binary.LittleEndian.Uint32(rest)))):] {
+			if binary.LittleEndian.Uint32(rest[12:]) == opCompressed && rest[at] == compressor {
+				return true
+			}
+		}
+	}
+	return false
 }
