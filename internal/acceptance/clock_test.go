@@ -2,8 +2,6 @@ package acceptance
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"regexp"
 	"sync/atomic"
 	"testing"
@@ -11,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/internal/testkit/bench"
 	"github.com/unified-test-runner/utr/reference"
 	"github.com/unified-test-runner/utr/result"
@@ -29,20 +28,6 @@ func set(t time.Time, d time.Duration) time.Time {
 	return t
 }
 
-// The trick does what it claims, or the tests below would prove nothing.
-func TestSetClock(t *testing.T) {
-	now := time.Now()
-	for _, d := range []time.Duration{day, -day, 0} {
-		moved := set(now, d)
-		if got := moved.Round(0).Sub(now.Round(0)); got != d {
-			t.Errorf("the time of day moved by %s, want %s", got, d)
-		}
-		if got := moved.Sub(now); got != 0 {
-			t.Errorf("the monotonic reading moved by %s", got)
-		}
-	}
-}
-
 // restless is a clock that is set, at every look, a day forwards or back.
 func restless() func() time.Time {
 	var looks atomic.Int64
@@ -54,10 +39,11 @@ func restless() func() time.Time {
 // A machine whose clock is set in the middle of a run, again and again, changes
 // no verdict and no duration, and nothing hangs.
 func TestClockIsSet(t *testing.T) {
-	e, err := reference.New(reference.Options{Backoff: reference.BackoffNone, Now: restless()})
-	if err != nil {
-		t.Fatal(err)
+	if now := time.Now(); set(now, -day).Round(0).Sub(now.Round(0)) != -day || set(now, -day).Sub(now) != 0 {
+		t.Fatal("the clock cannot be set")
 	}
+	e, err := reference.New(reference.Options{Backoff: reference.BackoffNone, Now: restless()})
+	testkit.Check(t, err)
 	b := bench.With(t, e, deployment.EmbeddedOptions{})
 	b.Config.Filter = runner.Filter{Run: []*regexp.Regexp{regexp.MustCompile(`collection\.find .*(timeoutMS|backs? ?off)`)}}
 	b.Config.Clock, b.Config.KeepEvents = runner.Clock{Now: restless()}, true
@@ -89,53 +75,36 @@ tests:
   - {description: "first", operations: [{name: assertNumberConnectionsCheckedOut, object: testRunner, arguments: {client: client, connections: 7}}]}
   - {description: "second", operations: [{name: assertNumberConnectionsCheckedOut, object: testRunner, arguments: {client: client, connections: 7}}]}
 `
-	file := filepath.Join(t.TempDir(), "suite.yml")
-	if err := os.WriteFile(file, []byte(suite), 0o644); err != nil {
-		t.Fatal(err)
-	}
 	until := time.Date(2027, 1, 31, 0, 0, 0, 0, time.UTC)
 	for _, r := range []struct {
-		reason        string
-		start, later  time.Time
-		want          result.Status
-		wantsProblems bool
+		reason       string
+		start, later time.Time
+		want         result.Status
+		problems     int
 	}{
-		{"it expires in the middle of the run", until.Add(day - time.Minute), until.Add(day + time.Minute), result.KnownFailing, false},
-		{"the clock is set back in the middle of the run", until.Add(day + time.Minute), until.Add(-day), result.Failed, true},
-		{"it has not expired", until, until, result.KnownFailing, false},
+		{"it expires in the middle of the run", until.Add(day - time.Minute), until.Add(day + time.Minute), result.KnownFailing, 0},
+		{"the clock is set back in the middle of the run", until.Add(day + time.Minute), until.Add(-day), result.Failed, 1},
+		{"it has not expired", until, until, result.KnownFailing, 0},
 	} {
-		t.Run(r.reason, func(t *testing.T) {
-			config := bench.New(t, deployment.EmbeddedOptions{Topologies: []deployment.Topology{deployment.Single}}).Config
-			var began atomic.Bool
-			var problems []string
-			var got []result.Status
-			config.Jobs = 1
-			config.KnownFailing = []runner.KnownFailure{{Pattern: regexp.MustCompile("wrong|first|second"), Reason: "a reason", Until: until}}
-			config.Clock = runner.Clock{Now: func() time.Time {
-				if began.Load() {
-					return r.later
-				}
-				return r.start
-			}}
-			config.Notify = func(n result.Note) {
-				switch n := n.(type) {
-				case result.RunStarted:
-					began.Store(true)
-				case result.TestFinished:
-					got = append(got, n.Verdict.Status)
-				case result.RunFinished:
-					problems = n.Summary.Problems
-				}
+		config := bench.New(t, deployment.EmbeddedOptions{Topologies: []deployment.Topology{deployment.Single}}).Config
+		var began atomic.Bool
+		var got []result.Status
+		config.Jobs = 1
+		config.KnownFailing = []runner.KnownFailure{{Pattern: regexp.MustCompile("wrong|first|second"), Reason: "a reason", Until: until}}
+		config.Clock = runner.Clock{Now: func() time.Time {
+			return map[bool]time.Time{false: r.start, true: r.later}[began.Load()]
+		}}
+		config.Notify = func(n result.Note) {
+			switch n := n.(type) {
+			case result.RunStarted:
+				began.Store(true)
+			case result.TestFinished:
+				got = append(got, n.Verdict.Status)
 			}
-			if _, err := runner.Run(context.Background(), bench.Load(t, file), config); err != nil {
-				t.Fatal(err)
-			}
-			if len(got) != 2 || got[0] != r.want || got[1] != r.want {
-				t.Errorf("%v, want %s twice", got, r.want)
-			}
-			if (len(problems) > 0) != r.wantsProblems {
-				t.Errorf("problems: %q", problems)
-			}
-		})
+		}
+		summary, err := runner.Run(context.Background(), parse(t, suite), config)
+		testkit.Check(t, err)
+		testkit.Equal(t, r.reason, got, []result.Status{r.want, r.want})
+		testkit.Equal(t, r.reason+": problems", len(summary.Problems), r.problems)
 	}
 }

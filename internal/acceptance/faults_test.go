@@ -2,9 +2,7 @@ package acceptance
 
 import (
 	"context"
-	"fmt"
-	"os"
-	"path/filepath"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +15,7 @@ import (
 	"github.com/unified-test-runner/utr/reference"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/runner"
+	"github.com/unified-test-runner/utr/specs"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
@@ -59,13 +58,19 @@ type fragile struct {
 	t *testing.T
 }
 
-// member gives a client for one member alone.
-func (f *fragile) member(address string) *mongo.Client {
+func start(t *testing.T, o embedded.Options) *fragile {
+	t.Helper()
+	d, err := embedded.Start(context.Background(), o)
+	testkit.Check(t, err)
+	t.Cleanup(func() { _ = d.Close() })
+	return &fragile{d, t}
+}
+
+// client connects to the deployment, or to one member of it alone.
+func (f *fragile) client(uri string) *mongo.Client {
 	f.t.Helper()
-	c, err := mongo.Connect(options.Client().ApplyURI(f.DirectURI(address)).SetServerMonitoringMode(options.ServerMonitoringModePoll))
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	c, err := mongo.Connect(options.Client().ApplyURI(uri).SetServerMonitoringMode(options.ServerMonitoringModePoll))
+	testkit.Check(f.t, err)
 	f.t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second) // the member may be gone
 		defer cancel()
@@ -77,22 +82,36 @@ func (f *fragile) member(address string) *mongo.Client {
 func (f *fragile) admin(c *mongo.Client, command bson.D) bson.Raw {
 	f.t.Helper()
 	reply, err := c.Database("admin").RunCommand(testkit.Context(f.t), command).Raw()
-	if err != nil {
-		f.t.Errorf("%s: %v", command[0].Key, err)
-	}
+	f.check(err)
 	return reply
+}
+
+func (f *fragile) check(err error) {
+	f.t.Helper()
+	if err != nil {
+		f.t.Error(err)
+	}
+}
+
+// failCommand sets the fail point on all members: often, always with -1.
+func (f *fragile) failCommand(command, appName string, times int, data ...bson.E) map[string]*mongo.Client {
+	members := make(map[string]*mongo.Client)
+	var mode any = bson.D{{Key: "times", Value: times}}
+	if times < 0 {
+		mode = "alwaysOn"
+	}
+	for _, host := range f.Hosts() {
+		members[host] = f.client(f.DirectURI(host))
+		f.admin(members[host], bson.D{{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: mode},
+			{Key: "data", Value: append(bson.D{{Key: "failCommands", Value: bson.A{command}}, {Key: "appName", Value: appName}}, data...)}})
+	}
+	return members
 }
 
 // block makes a command of clients wait at every member, and gives a function
 // that waits until it does at one, whose address it returns.
 func (f *fragile) block(command, appName string, wait time.Duration) (struck func() string) {
-	members := make(map[string]*mongo.Client)
-	for _, host := range f.Hosts() {
-		members[host] = f.member(host)
-		f.admin(members[host], bson.D{{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: bson.D{{Key: "times", Value: 1}}},
-			{Key: "data", Value: bson.D{{Key: "failCommands", Value: bson.A{command}}, {Key: "blockConnection", Value: true},
-				{Key: "blockTimeMS", Value: wait.Milliseconds()}, {Key: "appName", Value: appName}}}})
-	}
+	members := f.failCommand(command, appName, 1, bson.E{Key: "blockConnection", Value: true}, bson.E{Key: "blockTimeMS", Value: wait.Milliseconds()})
 	return func() string {
 		f.t.Helper()
 		met := ""
@@ -112,40 +131,31 @@ func (f *fragile) block(command, appName string, wait time.Duration) (struck fun
 	}
 }
 
-// runOn runs a suite on a deployment that is not ours.
-func runOn(t *testing.T, d *embedded.Deployment, suite string, notify func(result.Note)) (verdicts []*result.Verdict, summary result.Summary) {
+// parse gives a suite that is written in a test.
+func parse(t *testing.T, text string) []*specs.Suite {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "suite.yml")
-	if err := os.WriteFile(file, []byte(suite), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	uri := d.URI()
-	if strings.Contains(uri, "?") {
-		uri += "&"
-	} else {
-		uri += "?"
-	}
-	source, err := deployment.OpenCluster(context.Background(), deployment.ClusterOptions{URI: uri + "serverSelectionTimeoutMS=2000"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	suite, err := specs.Parse("suite.yml", []byte(text))
+	testkit.Check(t, err)
+	return []*specs.Suite{suite}
+}
+
+// run runs a suite on the deployment, which is not ours, with the reference
+// engine.
+func (f *fragile) run(ctx context.Context, suite string, lock *deployment.LockOptions, notify func(result.Note)) (verdicts []*result.Verdict, summary result.Summary) {
+	f.t.Helper()
+	source, err := deployment.OpenCluster(context.Background(), deployment.ClusterOptions{Lock: lock,
+		URI: f.URI() + map[bool]string{true: "&", false: "?"}[strings.Contains(f.URI(), "?")] + "serverSelectionTimeoutMS=2000"})
+	testkit.Check(f.t, err)
 	engine, err := reference.New(reference.Options{Backoff: reference.BackoffNone})
-	if err != nil {
-		t.Fatal(err)
-	}
-	summary, err = runner.Run(context.Background(), bench.Load(t, file), runner.Config{Engine: engine, Source: source, Timeout: testkit.Patience, Notify: func(n result.Note) {
+	testkit.Check(f.t, err)
+	config := runner.Config{Engine: engine, Source: source, Timeout: testkit.Patience, Notify: func(n result.Note) {
 		if f, ok := n.(result.TestFinished); ok {
 			verdicts = append(verdicts, f.Verdict)
 		}
-		if notify != nil {
-			notify(n)
-		}
-	}})
-	for _, err := range []error{err, engine.Close(), source.Close()} {
-		if err != nil {
-			t.Error(err)
-		}
-	}
+		notify(n)
+	}}
+	summary, err = runner.Run(ctx, parse(f.t, suite), config)
+	f.check(errors.Join(err, engine.Close(), source.Close()))
 	return verdicts, summary
 }
 
@@ -154,67 +164,56 @@ func runOn(t *testing.T, d *embedded.Deployment, suite string, notify func(resul
 // failed only where the servers were there all the time.
 func TestServersInTheMiddle(t *testing.T) {
 	const appName = "in the middle"
-	set := embedded.Options{Topology: embedded.ReplicaSet}
+	alone, set, sharded := embedded.Options{}, embedded.Options{Topology: embedded.ReplicaSet}, embedded.Options{Topology: embedded.Sharded}
 	kill := func(f *fragile, host string) { f.check(f.Kill(host)) }
+	stepDown := func(f *fragile, _ string) { f.check(f.StepDown()) }
+	restart := func(f *fragile, host string) { f.check(errors.Join(f.Kill(host), f.Restart(host))) }
+	killAll := func(f *fragile, met string) { // that one last of all, since the test goes on when it is killed
+		for _, host := range f.Hosts() {
+			if host != met {
+				kill(f, host)
+			}
+		}
+		kill(f, met)
+	}
+	const stopped = "in the middle of the test, HOST stopped answering"
 	for _, r := range []struct {
-		reason     string
-		o          embedded.Options
-		uriOptions string
-		preference string
-		operation  string
-		command    string
-		happen     func(f *fragile, host string)
-		want       result.Status
-		says       string // in the reason; HOST is the server that was met
-		next       result.Status
+		reason                string
+		o                     embedded.Options
+		uriOptions, operation string
+		happen                func(f *fragile, host string)
+		want                  result.Status
+		says                  string // in the reason; HOST is the server that was met
+		next                  result.Status
 	}{
-		{"the standalone is killed", embedded.Options{}, "retryReads: false", "primary", findOne, "find", kill,
-			result.Broken, "Servers: [{ Addr: HOST", result.Skipped},
-		{"the standalone is started anew", embedded.Options{}, "retryReads: false", "primary", findOne, "find",
-			func(f *fragile, host string) { kill(f, host); f.check(f.Restart(host)) },
-			result.Broken, "HOST was started anew", result.Passed},
-		{"the primary is killed, and the engine retries at the next", set, "retryReads: true", "primary", findOne, "find",
-			kill, result.Passed, "", result.Passed},
-		{"the primary is killed, and the engine does not retry", set, "retryReads: false", "primary", findOne, "find",
-			kill, result.Broken, "in the middle of the test, HOST stopped answering", result.Passed},
-		{"the primary is killed, and so are all others", set, "retryReads: false", "primary", findOne, "find",
-			func(f *fragile, met string) { // last of all, since the test goes on when it is killed
-				for _, host := range f.Hosts() {
-					if host != met {
-						kill(f, host)
-					}
-				}
-				kill(f, met)
-			},
-			result.Broken, "the deployment stopped answering", result.Skipped},
-		{"a secondary is killed", set, "retryReads: false", "secondary", findOne, "find", kill,
-			result.Broken, "in the middle of the test, HOST stopped answering", result.Passed},
-		{"a secondary is killed, and the engine retries at the other", set, "retryReads: true", "secondary", findOne, "find", kill,
-			result.Passed, "", result.Passed},
-		{"a mongos is killed, and the engine knows no other", embedded.Options{Topology: embedded.Sharded}, "retryReads: true", "primary", findOne, "find", kill,
-			result.Broken, "HOST", result.Skipped},
-		{"the primary steps down, and the engine retries", set, "retryWrites: true", "primary", insertOne, "insert",
-			func(f *fragile, _ string) { f.check(f.StepDown()) },
-			result.Passed, "", result.Passed},
-		{"the primary steps down, and the engine does not retry", set, "retryWrites: false", "primary", insertOne, "insert",
-			func(f *fragile, _ string) { f.check(f.StepDown()) },
+		{"the standalone is killed", alone, "retryReads: false", findOne, kill, result.Broken, "Servers: [{ Addr: HOST", result.Skipped},
+		{"the standalone is started anew", alone, "retryReads: false", findOne, restart, result.Broken, "HOST was started anew", result.Passed},
+		{"the primary is killed, and the engine retries at the next", set, "retryReads: true", findOne, kill, result.Passed, "", result.Passed},
+		{"the primary is killed, and the engine does not retry", set, "retryReads: false", findOne, kill, result.Broken, stopped, result.Passed},
+		{"all are killed", set, "retryReads: false", findOne, killAll, result.Broken, "the deployment stopped answering", result.Skipped},
+		{"a secondary is killed", set, "retryReads: false", findOne, kill, result.Broken, stopped, result.Passed},
+		{"a secondary is killed, and the engine retries at the other", set, "retryReads: true", findOne, kill, result.Passed, "", result.Passed},
+		{"a mongos is killed, and the engine knows no other", sharded, "retryReads: true", findOne, kill, result.Broken, "HOST", result.Skipped},
+		{"the primary steps down, and the engine retries", set, "retryWrites: true", insertOne, stepDown, result.Passed, "", result.Passed},
+		{"the primary steps down, and the engine does not retry", set, "retryWrites: false", insertOne, stepDown,
 			result.Failed, "the primary changed during the test, from HOST to ", result.Passed},
-		{"nothing happens", set, "retryReads: true", "primary", findOne, "find", func(*fragile, string) {},
-			result.Passed, "", result.Passed},
+		{"nothing happens", set, "retryReads: true", findOne, func(*fragile, string) {}, result.Passed, "", result.Passed},
 	} {
 		t.Run(r.reason, func(t *testing.T) {
 			t.Parallel()
-			d, err := embedded.Start(context.Background(), r.o)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = d.Close() })
-			f := &fragile{d, t}
+			f := start(t, r.o)
 			wait := testkit.Patience // ended by the death of the server
 			if r.next == result.Passed && !strings.Contains(r.reason, "kill") && !strings.Contains(r.reason, "anew") {
 				wait = 2 * time.Second // nothing else ends it
 			}
-			struck := f.block(r.command, appName, wait)
+			command, preference := "find", "primary"
+			if r.operation == insertOne {
+				command = "insert"
+			}
+			if strings.HasPrefix(r.reason, "a secondary") {
+				preference = "secondary"
+			}
+			struck := f.block(command, appName, wait)
 			happened := make(chan string, 1)
 			go func() {
 				host := struck()
@@ -223,8 +222,8 @@ func TestServersInTheMiddle(t *testing.T) {
 				}
 				happened <- host
 			}()
-			suite := strings.NewReplacer("OPTIONS", r.uriOptions+", appName: "+appName+", heartbeatFrequencyMS: 500", "PREFERENCE", r.preference, "COMMAND", r.operation).Replace(middle)
-			verdicts, summary := runOn(t, d, suite, nil)
+			suite := strings.NewReplacer("OPTIONS", r.uriOptions+", appName: "+appName+", heartbeatFrequencyMS: 500", "PREFERENCE", preference, "COMMAND", r.operation).Replace(middle)
+			verdicts, summary := f.run(t.Context(), suite, nil, func(result.Note) {})
 			host := <-happened
 			var got []result.Status
 			for _, v := range verdicts {
@@ -239,24 +238,9 @@ func TestServersInTheMiddle(t *testing.T) {
 			if says := strings.ReplaceAll(r.says, "HOST", host); !strings.Contains(verdicts[0].Reason, says) {
 				t.Errorf("the reason is %q, want %q", verdicts[0].Reason, says)
 			}
-			code := 0
-			switch r.want {
-			case result.Broken:
-				code = 3
-			case result.Failed:
-				code = 1
-			}
-			if summary.ExitCode() != code {
-				t.Errorf("exit code %d, want %d", summary.ExitCode(), code)
-			}
+			code := map[result.Status]int{result.Broken: 3, result.Failed: 1}[r.want]
+			testkit.Equal(t, "exit code", summary.ExitCode(), code)
 		})
-	}
-}
-
-func (f *fragile) check(err error) {
-	f.t.Helper()
-	if err != nil {
-		f.t.Error(err)
 	}
 }
 
@@ -267,17 +251,8 @@ func TestRunnersOwnClient(t *testing.T) {
 	const own = "utr internal client"
 	suite := strings.NewReplacer("OPTIONS", "retryReads: true", "PREFERENCE", "primary", "COMMAND", insertOne).Replace(middle) +
 		"    outcome: [{databaseName: db, collectionName: coll, documents: [{_id: 1}]}]\n"
-	failing := func(command string, times int, data ...bson.E) func(*fragile) {
-		return func(f *fragile) {
-			for _, host := range f.Hosts() {
-				var mode any = bson.D{{Key: "times", Value: times}}
-				if times < 0 {
-					mode = "alwaysOn"
-				}
-				f.admin(f.member(host), bson.D{{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: mode},
-					{Key: "data", Value: append(bson.D{{Key: "failCommands", Value: bson.A{command}}, {Key: "appName", Value: own}}, data...)}})
-			}
-		}
+	failing := func(command string, times int, data bson.E) func(*fragile) {
+		return func(f *fragile) { f.failCommand(command, own, times, data) }
 	}
 	notPrimary, hangUp := bson.E{Key: "errorCode", Value: 10107}, bson.E{Key: "closeConnection", Value: true}
 	for _, r := range []struct {
@@ -297,25 +272,57 @@ func TestRunnersOwnClient(t *testing.T) {
 	} {
 		t.Run(r.reason, func(t *testing.T) {
 			t.Parallel()
-			d, err := embedded.Start(context.Background(), embedded.Options{Topology: embedded.ReplicaSet})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = d.Close() })
-			f := &fragile{d, t}
-			verdicts, _ := runOn(t, d, suite, func(n result.Note) {
+			f := start(t, embedded.Options{Topology: embedded.ReplicaSet})
+			verdicts, _ := f.run(t.Context(), suite, nil, func(n result.Note) {
 				if _, ok := n.(result.TestStarted); ok {
 					r.before(f)
 				}
 			})
+			testkit.Equal(t, "verdicts", len(verdicts), 2)
 			for _, v := range verdicts {
 				if v.Status != r.want || !strings.Contains(v.Reason, r.says) {
 					t.Error(bench.Describe(v))
 				}
 			}
-			if len(verdicts) != 2 {
-				t.Error(fmt.Sprint(len(verdicts), " verdicts"))
-			}
 		})
 	}
+}
+
+// waiting takes minutes.
+const waiting = `description: "waiting"
+schemaVersion: "1.10"
+createEntities: [{client: {id: client}}]
+tests:
+  - description: "waits"
+    operations: [{name: wait, object: testRunner, arguments: {ms: 90000}}]
+  - description: "next"
+    operations: [{name: wait, object: testRunner, arguments: {ms: 1}}]
+`
+
+// A lock that another run takes in the middle of a test ends the run in bounded
+// time, as broken, and stays the other's.
+func TestLockTakenInTheMiddle(t *testing.T) {
+	f := start(t, embedded.Options{Topology: embedded.ReplicaSet})
+	lock := f.client(f.URI()).Database(deployment.LockDatabase).Collection(deployment.LockCollection)
+	running, lose := context.WithCancelCause(testkit.Context(t))
+	defer lose(nil)
+	now := time.Now()
+	other := bson.D{{Key: "run", Value: "other"}, {Key: "host", Value: "far"}, {Key: "pid", Value: 7},
+		{Key: "started", Value: now}, {Key: "renewed", Value: now}, {Key: "expires", Value: now.Add(time.Hour)}}
+	_, summary := f.run(running, waiting, &deployment.LockOptions{Lease: 3 * time.Second, Lost: func(err error) { lose(err) }}, func(n result.Note) {
+		if s, ok := n.(result.TestStarted); ok && s.Test.Description == "waits" {
+			_, err := lock.ReplaceOne(context.Background(), bson.D{{Key: "_id", Value: "run"}}, other)
+			f.check(err)
+		}
+	})
+	var lost *deployment.LostError
+	if cause := context.Cause(running); !errors.As(cause, &lost) || lost.Holder == nil || lost.Holder.Host != "far" {
+		t.Errorf("it ended with %v", cause)
+	}
+	if !summary.Interrupted || summary.ExitCode() != 3 || summary.Passed > 0 {
+		t.Errorf("%+v", summary)
+	}
+	found, err := lock.FindOne(testkit.Context(t), bson.D{}).Raw()
+	testkit.Check(t, err)
+	testkit.Equal(t, "holder", found.Lookup("run").StringValue(), "other")
 }

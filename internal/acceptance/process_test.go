@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/internal/testkit/bench"
 	"github.com/unified-test-runner/utr/internal/testkit/utrtest"
 	"go.uber.org/goleak"
@@ -52,10 +53,7 @@ func TestServeAndRun(t *testing.T) {
 			s.End().Want(0)
 			for _, address := range append(utrtest.Hosts(s.URI), utrtest.Hosts(s.Single)...) {
 				l, err := net.Listen("tcp", address)
-				if err != nil {
-					t.Errorf("%s is not free: %v", address, err)
-					continue
-				}
+				testkit.Check(t, err) // it is free
 				_ = l.Close()
 			}
 		})
