@@ -33,6 +33,9 @@ cover: ## coverage.html: which lines tests execute
 bench: ## figures of docs/performance.md, in less than five minutes
 	$(GO) test -run '^$$' -bench . -benchtime 300ms -timeout 10m ./internal/bench
 
+bench-peers: ## the Go driver's own runner and PyMongo's beside utr, on the same deployment: COUNT=10 takes most of an hour
+	@.ci/peers
+
 fuzz: ## every fuzz target for FUZZTIME
 	@for package in $$($(GO) list ./...); do \
 		for target in $$($(GO) test -list '^Fuzz' $$package | grep '^Fuzz'); do \
