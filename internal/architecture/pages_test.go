@@ -49,6 +49,9 @@ func TestReadme(t *testing.T) {
 			tests += strings.Count(read(t, strings.TrimPrefix(file, root)), "\n  - description: ")
 		}
 		testkit.Says(t, text, fmt.Sprintf("`%s` %d", name, tests))
+		if name == "retryable-reads" { // the first command
+			testkit.Says(t, text, fmt.Sprintf("run specs/%s\n%d passed, 0 failed, 0 skipped\n", name, tests))
+		}
 	}
 }
 
