@@ -314,7 +314,7 @@ func describe(ctx context.Context, client *mongo.Client, u uri, d *Description) 
 		if ctx.Err() != nil || isCode(err, codeUnauthorized) && !u.authenticates() {
 			return err
 		}
-		d.Parameters, err = nil, nil
+		d.Parameters = nil
 	}
 	d.AuthMechanisms = texts(d.Parameters, "authenticationMechanisms")
 

@@ -108,13 +108,12 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// failed wants an error with a code of the server.
-func failed(err error, code int, what string) mongo.ServerError {
+// failed expects an error with a code of the server, and labels.
+func failed(err error, code int, what string, labels ...string) {
 	var e mongo.ServerError
-	if !errors.As(err, &e) || !e.HasErrorCode(code) {
-		fail("%s: got %v, want code %d", what, err, code)
+	if !errors.As(err, &e) || !e.HasErrorCode(code) || slices.ContainsFunc(labels, func(l string) bool { return !e.HasErrorLabel(l) }) {
+		fail("%s: got %v, want code %d and labels %q", what, err, code, labels)
 	}
-	return e
 }
 
 func d(pairs ...any) bson.D {
@@ -316,8 +315,7 @@ func (c *goClient) transactions() {
 	defer other.EndSession(c.ctx)
 	good(other.StartTransaction(), "startTransaction")
 	_, err := collection.UpdateOne(mongo.NewSessionContext(c.ctx, other), d("_id", 0), increment)
-	e := failed(err, 112, "a write against another transaction's")
-	equal(e.HasErrorLabel("TransientTransactionError"), true, "label")
+	failed(err, 112, "a write against another transaction's", "TransientTransactionError")
 	good(other.AbortTransaction(c.ctx), "abortTransaction")
 	good(session.CommitTransaction(c.ctx), "commitTransaction")
 }
