@@ -13,15 +13,10 @@ import (
 func TestListFits(t *testing.T) {
 	t.Chdir(testkit.Root(t))
 	rows, err := readList(filepath.Join("internal", "mutate", "list.yml"), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	for _, m := range rows {
 		text, err := os.ReadFile(m.File)
-		if err != nil {
-			t.Error(err)
-			continue
-		}
+		testkit.Check(t, err)
 		if n := strings.Count(string(text), m.Old); n != 1 || m.Old == m.New {
 			t.Errorf("%s: %q stands in the file %d times", m.File, m.Old, n)
 		}
@@ -36,9 +31,7 @@ func TestTry(t *testing.T) {
 	t.Chdir(testkit.Root(t))
 	const file = "internal/testkit/seed.go"
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	first, _, _ := strings.Cut(string(text), "\n")
 	for _, r := range []struct {
 		reason   string

@@ -1,6 +1,7 @@
 package testkit
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -15,34 +16,38 @@ type fake struct {
 func (f *fake) Helper()               {}
 func (f *fake) Logf(string, ...any)   {}
 func (f *fake) end(how *bool)         { *how = true; panic(f) }
+func (f *fake) Errorf(string, ...any) { f.failed = true }
 func (f *fake) Fatal(...any)          { f.end(&f.failed) }
 func (f *fake) Fatalf(string, ...any) { f.end(&f.failed) }
 func (f *fake) Skip(...any)           { f.end(&f.skipped) }
 func (f *fake) run(test func(*fake))  { defer func() { _ = recover() }(); test(f) }
 
-func TestWhatIsNotThere(t *testing.T) {
+func TestHowTestsEnd(t *testing.T) {
+	wrong := errors.New("the disk is full")
+	noPython := map[string]string{"CI": "", "UTR_PYTHON": "nowhere/python"}
 	for _, r := range []struct {
 		reason          string
 		env             map[string]string
 		test            func(*fake)
 		failed, skipped bool
 	}{
-		{"a missing program is not proved on a developer's machine", map[string]string{"CI": "", "UTR_PYTHON": "nowhere/python"},
-			func(f *fake) { Python(f, "os") }, false, true},
-		{"a missing program fails in CI", map[string]string{"CI": "true", "UTR_PYTHON": "nowhere/python"},
-			func(f *fake) { Python(f, "os") }, true, false},
-		{"a program without its module is missing", map[string]string{"CI": "true"},
-			func(f *fake) { Python(f, "no_such_module") }, true, false},
+		{"a missing program is not proved on a developer's machine", noPython, func(f *fake) { Python(f, "os") }, false, true},
+		{"a missing program fails in CI", map[string]string{"CI": "true", "UTR_PYTHON": "nowhere/python"}, func(f *fake) { Python(f, "os") }, true, false},
+		{"a program without its module is missing", map[string]string{"CI": "true"}, func(f *fake) { Python(f, "no_such_module") }, true, false},
 		{"the official suites may be absent in CI", map[string]string{"CI": "true", "UTR_SPECIFICATIONS": "nowhere"},
 			func(f *fake) { Official(f, "crud") }, false, true},
 		{"so may the official schemas", map[string]string{"CI": "true", "UTR_SPECIFICATIONS": "nowhere"},
 			func(f *fake) { OfficialSchema(f, "1.0") }, false, true},
 		{"a seed that is not a number", map[string]string{"UTR_SEED": "x"}, func(f *fake) { Seed(f) }, true, false},
-		{"a seed", map[string]string{"UTR_SEED": "7"}, func(f *fake) {
-			if Seed(f) != 7 {
-				f.Fatal()
-			}
-		}, false, false},
+		{"a seed", map[string]string{"UTR_SEED": "7"}, func(f *fake) { Equal(f, "", Seed(f), 7) }, false, false},
+		{"no error", nil, func(f *fake) { Check(f, nil) }, false, false},
+		{"an error", nil, func(f *fake) { Check(f, wrong) }, true, false},
+		{"equal lists", nil, func(f *fake) { Equal(f, "", []int{1}, []int{1}) }, false, false},
+		{"unequal lists", nil, func(f *fake) { Equal(f, "", []int{1}, []int{2}) }, true, false},
+		{"all parts", nil, func(f *fake) { Fails(f, wrong, "disk", "full") }, false, false},
+		{"a part is missing", nil, func(f *fake) { Fails(f, wrong, "disk", "empty") }, true, false},
+		{"no error where one is expected", nil, func(f *fake) { Fails(f, nil) }, true, false},
+		{"a password", nil, func(f *fake) { Says(f, "it is "+Secret) }, true, false},
 	} {
 		t.Run(r.reason, func(t *testing.T) {
 			for name, value := range r.env {
@@ -61,15 +66,9 @@ func TestOfficialLayouts(t *testing.T) {
 	for _, folder := range []string{"unified-test-format", "unified-test-format/schema"} {
 		root := t.TempDir()
 		file := filepath.Join(root, folder, "schema-1.0.json")
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, nil, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		Check(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		Check(t, os.WriteFile(file, nil, 0o644))
 		t.Setenv("UTR_SPECIFICATIONS", root)
-		if got := OfficialSchema(t, "1.0"); got != file {
-			t.Errorf("%s, want %s", got, file)
-		}
+		Equal(t, folder, OfficialSchema(t, "1.0"), file)
 	}
 }
