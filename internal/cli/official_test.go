@@ -13,7 +13,12 @@ import (
 // its name; {} stands for the word before.
 var refusals = []struct{ end, words string }{
 	{"-additionalProperties", "unknown key"},
+	{"operation-expectEvents-type", "unknown key in an operation"}, // it was one in drafts
 	{"-type", "must be "},
+	{"-enum", "must be one of "},
+	{"-property-value", "must be one of "},
+	{"-additionalPropertyType", "needs schemaVersion 1.27, this file dec"},
+	{"schemaVersion-required", "schemaVersion is missing"},
 	{"-items", `\[0\]: must be `},
 	{"-required", `must have the key "{}"`},
 	{"-minItems", "{}: must have at least one element"},
@@ -24,9 +29,11 @@ var refusals = []struct{ end, words string }{
 	{"-invalidName", "unknown key in kmsProviders"},
 	{"-events_conflicts_with_cmap_eventType", "unknown key in an expected event of type cmap"},
 	{"-events_conflicts_with_default_eventType", "unknown key in an expected event of type command"},
-	{"-conflicts_with_expectResult", `"expectError" and "expectResult" exclude each other`},
+	{"-events_conflicts_with_command_eventType", "unknown key in an expected event of type command"},
+	{"-tlsOptions_not_supported", "unknown key in clientEncryptionOpts"},
+	{"-conflicts_with_expectResult", `"(expectError|ignoreResultAndError)" and "expectResult" exclude each other`},
 	{"-conflicts_with_expectError", `"ignoreResultAndError" and "expectError" exclude each other`},
-	{"-conflicts_with_saveResultAsEntity", `"ignoreResultAndError" and "saveResultAsEntity" exclude each other`},
+	{"-conflicts_with_saveResultAsEntity", `"(expectError|ignoreResultAndError)" and "saveResultAsEntity" exclude each other`},
 }
 
 // refuses checks that validate and run refuse a file with words that match.
