@@ -72,3 +72,18 @@ func TestOfficialLayouts(t *testing.T) {
 		Equal(t, folder, OfficialSchema(t, "1.0"), file)
 	}
 }
+
+func TestTranscriptAgrees(t *testing.T) {
+	for _, r := range []struct {
+		output, wanted string
+		agrees         bool
+	}{
+		{"a\nb", "a\nb", true},
+		{"a\nb", "a", false},
+		{"a b c d", "a … c …", true},
+		{"a b c d", "… d … c", false},
+		{"a b", "b …", false},
+	} {
+		Equal(t, r.output+" agrees with "+r.wanted, agrees(r.output, r.wanted), r.agrees)
+	}
+}
