@@ -43,9 +43,11 @@ tests:
 // directory holds suite.yml and nothing else.
 type bench struct {
 	Program
-	out, err bytes.Buffer
-	ctx      context.Context // of command lines
-	env      map[string]string
+	out, err  bytes.Buffer
+	t         testing.TB
+	ctx       context.Context // of command lines
+	interrupt context.CancelFunc
+	env       map[string]string
 
 	// What happens in a run.
 	notes   []result.Note
@@ -87,7 +89,7 @@ func newBench(t testing.TB) *bench {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	write(t, "suite.yml", suite)
-	b := &bench{ctx: t.Context(), env: map[string]string{ledger.EnvDir: t.TempDir()}, summary: result.Summary{Passed: 2}}
+	b := &bench{t: t, ctx: t.Context(), env: map[string]string{ledger.EnvDir: t.TempDir()}, summary: result.Summary{Passed: 2}}
 	open := func(o any) (LocalSource, error) {
 		if b.arrive != nil {
 			b.arrive()

@@ -19,7 +19,7 @@ import (
 )
 
 // leave adds entries to the ledger of a bench. They are of a run that is over.
-func (b *bench) leave(t *testing.T, entries ...ledger.Entry) {
+func (b *bench) leave(t testing.TB, entries ...ledger.Entry) {
 	t.Helper()
 	book, err := ledger.Open(b.env[ledger.EnvDir])
 	testkit.Check(t, err)
@@ -31,7 +31,7 @@ func (b *bench) leave(t *testing.T, entries ...ledger.Entry) {
 }
 
 // bury changes a key of the run that made the entries.
-func (b *bench) bury(t *testing.T, key, value string) {
+func (b *bench) bury(t testing.TB, key, value string) {
 	t.Helper()
 	for name, text := range b.ledger(t) {
 		var record map[string]any
@@ -75,16 +75,6 @@ func TestClean(t *testing.T) {
 	b.expect(t, "entries of another machine", "clean", 0, "on elsewhere: … on elsewhere: … nothing was left\n")
 	write(t, filepath.Join(b.env[ledger.EnvDir], "ledger", "broken.json"), "{")
 	b.expect(t, "an entry that cannot be read", "clean", ExitBroken, "broken.json is no entry")
-}
-
-// What cannot be removed stays in the ledger until it is forgotten.
-func TestForget(t *testing.T) {
-	b := newBench(t)
-	b.leave(t, ledger.Entry{Kind: ledger.Cluster, URL: "http://127.0.0.1:1/v1", Resource: "servers", ID: "utr-x"})
-	b.expect(t, "the next run says so", "run --local /r suite.yml", 0, "1 things that earlier runs made are left: utr clean takes them away")
-	b.expect(t, "the service is gone", "clean", ExitBroken, "1 are left … utr clean --forget takes what is on a service that is gone for good off the ledger")
-	b.expect(t, "for good", "clean --forget", 0, "off the ledger: cluster utr-x")
-	b.expect(t, "afterwards", "clean", 0, "nothing was left")
 }
 
 // makingService makes a cluster, about which it reports nothing before it is complete.

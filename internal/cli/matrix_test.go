@@ -190,54 +190,18 @@ func TestNightIsInterrupted(t *testing.T) {
 	b.run(t, "resumed", "", 0, "", "replicaset_reference_s", "sharded_reference_s")
 }
 
-// The file is judged as a whole before any cell runs.
-func TestMatrixFile(t *testing.T) {
-	const single, night = "clusters: [{embedded: single}]\nsuites: s\n", "night.yml:1:12: the cell "
-	for _, r := range []struct{ reason, file, want string }{
-		{"a misspelt key", "clusters: [{embeded: single}]\n", `night.yml:1:13: a cluster has no key "embeded"; did you mean embedded?`},
-		{"a flag that the run refuses", "clusters: [{embedded: {topology: single, server-version: 3.2}}]\nsuites: s\n",
-			night + "single-3.2_reference_s: --server-version: embedded deployments play"},
-		{"a version without load balancers", "clusters: [{embedded: {topology: load-balanced, server-version: 4.4}}]\nsuites: s\n", "load balanced deployments came with 5.0"},
-		{"an unknown topology", "clusters: [{embedded: star}]\nsuites: s\n", "it must be one of auto, all, single"},
-		{"a cell on all topologies", "clusters: [{embedded: all}]\nsuites: s\n", "a cell has one verdict for each test"},
-		{"an unknown engine", single + "engines: [warp]\n", night + `single_warp_s: there is no engine "warp"`},
-		{"an unknown policy", single + "engines: [{name: reference, policy: none}]\n", "no policy has this name"},
-		{"TLS where the connection string decides", "clusters: [{name: u, uri: 'mongodb://h/'}]\nsuites: s\noptions: [{name: t, tls: true}]\n", "--tls chooses an embedded deployment"},
-		{"a connection string of another scheme", "clusters: [{name: u, uri: 'http://h/'}]\nsuites: s\n", "connection string must start with"},
-		{"an option that no driver takes", single + "options: [{name: t, uri-options: {maxPoolSize: x}}]\n", "--uri-option"},
-		{"standard input", "clusters: [{embedded: single}]\nsuites: {name: s, paths: ['-']}\n", "a cell has no standard input"},
-		{"a missing suite", "clusters: [{embedded: single}]\nsuites: nowhere.yml\n", night + "single_reference_nowhere: nowhere.yml: there is no such file"},
-		{"a missing list of known failures", single + "defaults: {known-failing: nowhere.txt}\n", "nowhere.txt"},
-	} {
-		newNight(t, r.file).run(t, r.reason, "", ExitUsage, r.want)
-	}
-	b := newNight(t, threeCells+"defaults: {known-failing: known.txt}\n")
-	write(t, "known.txt", "x # y\n")
-	b.run(t, "a report over what a cell reads", "--tap known.txt", ExitUsage, "written over")
+// Results are kept in a folder that has the name of the file, and one process.
+func TestFolderOfResults(t *testing.T) {
 	for file, want := range map[string]string{"ci/night.v2.yaml": "night.v2.results", "night": "night.results"} {
 		testkit.Equal(t, "the folder of results of "+file, (&matrixFlags{results: new(string)}).folder(file), want)
 	}
-	b = newNight(t, everySetting)
-	b.run(t, "every setting of the file is a flag of utr run", "--dry-run -v", 0, "5 cells")
+	b := newNight(t, threeCells)
 	other, err := openResults("night.results")
 	testkit.Check(t, err)
-	write(t, "night.yml", threeCells)
 	b.run(t, "another process has the folder", "", ExitBroken, "another utr is at it")
 	other.close()
 	b.run(t, "it has left", "", 0, "", allThree...)
 }
-
-const everySetting = `
-clusters:
-- {embedded: {topology: replicaset, server-version: 8.0, members: 3, mongoses: 2}, auth: on, tls: true, server-api: 1,
-  uri-options: {compressors: zlib}, known-failing: /dev/null, retry-failed: 2, policy: current, backoff: none, reseed: always, run: x,
-  skip: y, jobs: 2, count: 3, timeout: 1m, fail-fast: true, events: true, cell-timeout: 2m}
-- {name: u, uri: {uri: "mongodb://h/?loadBalanced=true", single-uri: "mongodb://i/?loadBalanced=true"}}
-- orchestration: {url: "http://h", topology: replicaset, clusters: 2, version: v8, files: dir}
-- orchestration: {url: "http://h", cluster: sharded}
-- {name: l, local: {dir: /opt, topology: sharded, members: 3, mongoses: 2, shards: 2}}
-suites: {name: s, paths: [suite.yml]}
-`
 
 // Connection strings and options reach a cell through its standard input, those of
 // this process reach none, and neither a list of processes nor anything that is

@@ -1,0 +1,199 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/internal/ledger"
+	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/report"
+	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/source"
+)
+
+// Command lines, and what comes of each: lines on standard error begin with "!",
+// and the exit code is 0 unless it is there. In flags.txt they are followed by
+// the fields that reach the runner and the deployment. The files are here:
+var scenery = map[string]string{
+	"bad.yml":    "description: x\nschemaVersion: \"1.0\"\ntests: 3\n",
+	"only.yml":   `{description: x, schemaVersion: "1.0", tests: [{description: only, operations: []}]}`,
+	"twin.json":  `{"description": "x", "schemaVersion": "1.0", "tests": [{"description": "a", "operations": []}]}`,
+	"asking.yml": strings.NewReplacer(`"1.0"`, `"1.1"`, "tests:\n", "runOnRequirements: [{serverParameters: {enableTestCommands: true}}]\ntests:\n").Replace(suite),
+	"armed.yml": `{description: x, schemaVersion: "1.0", createEntities: [{client: {id: c}}], tests: [{description: a, operations: [
+		{name: failPoint, object: testRunner, arguments: {client: c, failPoint: {configureFailPoint: hangSomewhere, mode: "off"}}}]}]}`,
+	"known.txt":    "first # a reason\n",
+	"bare.txt":     "pattern\n",
+	"good.json":    jsonReport(result.RunStarted{}, finished("a", result.Passed), result.RunFinished{}),
+	"failed.json":  jsonReport(result.RunStarted{}, finished("a", result.Failed), result.RunFinished{}),
+	"other.json":   jsonReport(result.RunStarted{}, finished("b", result.Passed), result.RunFinished{}),
+	"shard.json":   jsonReport(result.RunStarted{Shard: "1/2"}, finished("a", result.Passed), result.RunFinished{}),
+	"past.json":    jsonReport(result.RunStarted{}, finished("a", result.Passed), finished("b", result.Skipped), result.RunFinished{}),
+	"none.xml":     "<testsuites/>\n",
+	"earlier.json": "<xml>",
+	"mine.json":    minimal,
+	"half.json":    `{"password": "hunter22"}`,
+	"secure.json":  `{"members": [{}], "sslParams": {"sslCAFile": "ABSOLUTE_PATH_REPLACEMENT_TOKEN/ca.pem"}}`,
+	"night.yml":    "clusters: [{embedded: single}]\nsuites: suite.yml\n",
+}
+
+// conditions are what the transcripts say of a run: "when …".
+var conditions = map[string]func(*bench){
+	"a test fails":                          func(b *bench) { b.summary.Failed = 1 },
+	"a test is flaky":                       func(b *bench) { b.summary.Flaky = 1 },
+	"a test breaks":                         func(b *bench) { b.summary.Broken = 1 },
+	"the run has a problem":                 func(b *bench) { b.summary.Problems = []string{"x"} },
+	"the run cannot begin":                  func(b *bench) { b.fails = errors.New("no test commands") },
+	"the deployment cannot be opened":       func(b *bench) { b.opening = errors.New("no mongod") },
+	"the deployment cannot be stopped":      func(b *bench) { b.closing = errors.New("stuck") },
+	"another run has the deployment":        func(b *bench) { b.opening = &deployment.HeldError{Hosts: []string{"h1:1"}, Holder: far} },
+	"standard output is closed":             func(b *bench) { b.Stdout = broken{errors.New("closed")} },
+	"nobody reads standard output":          func(b *bench) { b.Stdout, b.notes = broken{syscall.EPIPE}, []result.Note{finished("a", result.Failed)} },
+	"the command is interrupted":            func(b *bench) { b.interrupt() },
+	"the run is interrupted":                func(b *bench) { b.during = b.interrupt },
+	"standard input is awaited in vain":     func(b *bench) { b.Stdin = reading{b} },
+	"the deployment is awaited in vain":     func(b *bench) { b.arrive, b.opening = b.interrupt, errors.New("server selection error") },
+	"a report has a failure":                func(b *bench) { b.notes = misplaced() },
+	"a report has a failure, on a terminal": func(b *bench) { b.notes, b.Terminal = misplaced(), func() (int, bool) { return 80, true } },
+	"an earlier run left a cluster": func(b *bench) {
+		b.leave(b.t, ledger.Entry{Kind: ledger.Cluster, URL: "http://127.0.0.1:1/v1", Resource: "servers", ID: "utr-x"})
+	},
+	"the lock is lost": func(b *bench) {
+		b.during = func() {
+			b.opened.(deployment.ClusterOptions).Lock.Lost(&deployment.LostError{Hosts: []string{"h1:1"}, Holder: &far})
+		}
+	},
+}
+
+var far = deployment.Holder{Host: "far", PID: 7}
+
+// misplaced are the notes of a run with a failure in a line of a file.
+func misplaced() []result.Note {
+	failed := finished("first", result.Failed)
+	failed.Verdict.Position = source.Position{File: "f.yml", Line: 3, Column: 4}
+	return []result.Note{result.RunStarted{Total: 1}, result.TestStarted{Test: failed.Verdict.Test}, failed}
+}
+
+// broken is an output that takes nothing.
+type broken struct{ err error }
+
+func (b broken) Write([]byte) (int, error) { return 0, b.err }
+
+// reading is an input from which nothing comes.
+type reading struct{ *bench }
+
+func (r reading) Read([]byte) (int, error) {
+	r.interrupt()
+	<-r.t.Context().Done()
+	return 0, io.EOF
+}
+
+// ended gives a context that is over.
+func ended(ctx context.Context) context.Context {
+	ctx, cancel := context.WithCancel(ctx)
+	cancel()
+	return ctx
+}
+
+func TestTranscripts(t *testing.T) {
+	for _, name := range []string{"usage", "suites", "matrix", "ends", "explain", "flags"} {
+		testkit.Transcript(t, "testdata/"+name+".txt", func(t *testing.T, input string) (said string) {
+			b := newBench(t)
+			b.ctx, b.interrupt = context.WithCancel(t.Context())
+			for name, text := range scenery {
+				write(t, name, text)
+			}
+			testkit.Check(t, os.Mkdir("empty", 0o755))
+			file, where, ran := "", "", false
+			for line := range strings.SplitSeq(input, "\n") {
+				verb, rest, _ := strings.Cut(line, " ")
+				switch {
+				case verb == "when":
+					if on, is := strings.CutPrefix(rest, "a test ran"); is {
+						ran, where = true, strings.TrimPrefix(on, " on ")
+					} else {
+						conditions[rest](b)
+					}
+				case verb == "file":
+					var quoted string
+					file, quoted, _ = strings.Cut(rest, " ")
+					text, _ := strconv.Unquote(quoted)
+					write(t, file, text)
+				case verb == "":
+					write(t, file, read(t, file)+line[2:]+"\n")
+				default:
+					said += b.scene(t, line, name == "flags")
+					if ran {
+						said += b.again(t, where)
+					}
+				}
+			}
+			return said
+		})
+	}
+}
+
+// scene runs a command line, and gives what it did.
+func (b *bench) scene(t *testing.T, line string, verbose bool) string {
+	before := contentsOf(t, ".")
+	if _, file, is := strings.Cut(line, " < "); is {
+		b.Stdin = strings.NewReader(read(t, file))
+	}
+	code := b.utr(strings.Replace(line, "utr", "", 1))
+	var did strings.Builder
+	errs := func(text string) {
+		for line := range strings.Lines(text) {
+			did.WriteString("! " + line)
+		}
+	}
+	errs(b.before)
+	if verbose && b.opened != nil {
+		did.WriteString("opens " + fields(b.opened) + "\n")
+	}
+	if verbose && b.ran != nil {
+		again := *b.ran
+		again.Notify, again.Rerun = nil, nil
+		did.WriteString("runs " + fields(again) + "\n")
+	}
+	did.WriteString(b.out.String())
+	errs(strings.TrimPrefix(b.err.String(), b.before))
+	if b.cut {
+		did.WriteString("\ncut short")
+	}
+	if code != 0 {
+		fmt.Fprintf(&did, "\nexit %d\n", code)
+	}
+	if code == ExitUsage {
+		testkit.Equal(t, "it ran, or opened", fmt.Sprint(b.ran != nil, b.opened != nil), "false false")
+		if d := cmp.Diff(before, contentsOf(t, ".")); d != "" {
+			t.Errorf("files changed (-before +after)\n%s", d)
+		}
+	}
+	lacks(t, line, b.err.String(), "hunter22", "geheim")
+	dir, err := filepath.Abs(".")
+	testkit.Check(t, err)
+	return strings.NewReplacer(dir, "DIR", "\x1b", "ESC", "\r", "CR").Replace(did.String())
+}
+
+// again gives the command that a report has for the first test of the suite on
+// a deployment, and runs it: it must choose exactly this test.
+func (b *bench) again(t *testing.T, where string) string {
+	command := b.ran.Rerun(result.TestID{File: "suite.yml", Suite: "the suite", Description: "first (a+b)", Deployment: where})
+	testkit.Equal(t, "the exit code of "+report.Quote(command), b.Main(b.ctx, command[1:]), 0)
+	var kept []string
+	for _, x := range b.suites[0].Tests {
+		if chooses(b.ran.Filter, b.suites[0], x) {
+			kept = append(kept, x.Description)
+		}
+	}
+	return fmt.Sprintf("again %s\nchooses %s\n", report.Quote(command), strings.Join(kept, ", "))
+}
