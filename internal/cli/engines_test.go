@@ -29,34 +29,6 @@ tests:
       - {name: insertOne, object: collection, arguments: {document: {_id: 2}}}
 `
 
-// The Go driver passes the suite as the reference does, except for an error
-// that only one of them retries: see docs/deviations.md.
-func TestCompare(t *testing.T) {
-	b := realBench(t)
-	write(t, "x.yml", strings.NewReplacer("MODE", "{times: 1}", "ERROR", "errorCode: 50, errorLabels: [RetryableWriteError]").Replace(failing))
-	write(t, "known.txt", "not the same$ # 2.9.3: not retried\n")
-	write(t, "stale.txt", "the same on both$ # 2.9.3: no longer so\nnot the same$ # 2.9.3: not retried\n")
-	for _, r := range []struct {
-		reason, line string
-		code         int
-		want         string
-	}{
-		{"a difference is shown with both logs, and fails", "compare x.yml --json records", 1,
-			"x.yml:11:5: not the same (replicaset … reference: passed … driver: failed … - send insert on db … 1 same, 1 different, 0 explained, 0 not compared"},
-		{"a known failure is explained, with -v in words", "compare x.yml --known-failing known.txt -v", 0, "known:  … 2.9.3: not retried … 1 same, 0 different, 1 explained, 0 not compared"},
-		{"an unexpected pass fails", "compare x.yml --known-failing stale.txt", 1, "problem: driver: unexpected pass"},
-		{"an engine does not differ from itself", "compare --engine reference --engine reference x.yml", 0, "2 same, 0 different"},
-		{"a policy that lacks rules differs", "compare --generate 10 --engine reference --engine reference:retryable-reads@2026 --backoff none --limit 1 --write found", 1,
-			"shrunk to:  … - send  … wrote found/seed-1-001-"},
-		{"the table", "compare --deviations", 0, "# Deviations … | D1 |"},
-		{"a test that neither engine runs", "compare --topology single x.yml", 2, "2 not compared … nothing was compared"},
-	} {
-		b.expect(t, r.reason, r.line, r.code, r.want)
-	}
-	testkit.Says(t, read(t, "records"), `"test":"not the same"`, `"aspect":"verdict"`)
-	testkit.Equal(t, "suites that --write wrote", len(contentsOf(t, "found")), 1)
-}
-
 // Every report shows backoff delays, slept or not.
 func TestBackoffInReports(t *testing.T) {
 	b := realBench(t)

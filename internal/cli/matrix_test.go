@@ -347,11 +347,4 @@ func TestArgumentsOfAFile(t *testing.T) {
 	got, err := b.expand([]string{"run", "@-", "--verbose"})
 	testkit.Check(t, err)
 	testkit.Equal(t, "the arguments", fmt.Sprintf("%q", got), fmt.Sprintf("%q", append([]string{"run", "--verbose"}, more...)))
-	write(t, "site.args", "--uri=mongodb://me:geheim@h1/\r\n\n--topology\nsingle\n")
-	b.expect(t, "a file", "run @site.args suite.yml", ExitUsage, "--topology chooses an embedded deployment")
-	write(t, "bad.args", "\"--uri\n")
-	b.expect(t, "half a string", "run @bad.args suite.yml", ExitUsage, "not a JSON string")
-	b.expect(t, "no file", "clean @nowhere.args", ExitUsage, "nowhere.args")
-	write(t, "@suite.yml", `{description: x, schemaVersion: "1.0", tests: [{description: only, operations: []}]}`)
-	b.expect(t, "a path", "run ./@suite.yml", 0, "")
 }

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -89,15 +88,4 @@ func TestSecretsStayInside(t *testing.T) {
 			t.Errorf("%s: the runner's own notes changed\n%s", r.reason, d)
 		}
 	}
-}
-
-// The passwords of a service and of its clusters are as secret.
-func TestSecretsOfAService(t *testing.T) {
-	b := newBench(t)
-	write(t, "mine.json", minimal)
-	b.during = func() {
-		b.opened.(deployment.OrchestrationOptions).Note("mongodb://bob:hunter22@h is out, hunter22 and s3cret as well")
-	}
-	b.expect(t, "notes", "run --orchestration http://ann:s3cret@h:8889 --cluster mine.json suite.yml", 0,
-		"utr: mongodb://***@h is out, *** and *** as well\n")
 }

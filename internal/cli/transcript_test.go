@@ -43,25 +43,31 @@ var scenery = map[string]string{
 	"mine.json":    minimal,
 	"half.json":    `{"password": "hunter22"}`,
 	"secure.json":  `{"members": [{}], "sslParams": {"sslCAFile": "ABSOLUTE_PATH_REPLACEMENT_TOKEN/ca.pem"}}`,
+	"failing.yml":  strings.NewReplacer("MODE", "{times: 1}", "ERROR", "errorCode: 50, errorLabels: [RetryableWriteError]").Replace(failing),
 	"night.yml":    "clusters: [{embedded: single}]\nsuites: suite.yml\n",
 }
 
 // conditions are what the transcripts say of a run: "when …".
 var conditions = map[string]func(*bench){
-	"a test fails":                          func(b *bench) { b.summary.Failed = 1 },
-	"a test is flaky":                       func(b *bench) { b.summary.Flaky = 1 },
-	"a test breaks":                         func(b *bench) { b.summary.Broken = 1 },
-	"the run has a problem":                 func(b *bench) { b.summary.Problems = []string{"x"} },
-	"the run cannot begin":                  func(b *bench) { b.fails = errors.New("no test commands") },
-	"the deployment cannot be opened":       func(b *bench) { b.opening = errors.New("no mongod") },
-	"the deployment cannot be stopped":      func(b *bench) { b.closing = errors.New("stuck") },
-	"another run has the deployment":        func(b *bench) { b.opening = &deployment.HeldError{Hosts: []string{"h1:1"}, Holder: far} },
-	"standard output is closed":             func(b *bench) { b.Stdout = broken{errors.New("closed")} },
-	"nobody reads standard output":          func(b *bench) { b.Stdout, b.notes = broken{syscall.EPIPE}, []result.Note{finished("a", result.Failed)} },
-	"the command is interrupted":            func(b *bench) { b.interrupt() },
-	"the run is interrupted":                func(b *bench) { b.during = b.interrupt },
-	"standard input is awaited in vain":     func(b *bench) { b.Stdin = reading{b} },
-	"the deployment is awaited in vain":     func(b *bench) { b.arrive, b.opening = b.interrupt, errors.New("server selection error") },
+	"a test fails":                      func(b *bench) { b.summary.Failed = 1 },
+	"a test is flaky":                   func(b *bench) { b.summary.Flaky = 1 },
+	"a test breaks":                     func(b *bench) { b.summary.Broken = 1 },
+	"the run has a problem":             func(b *bench) { b.summary.Problems = []string{"x"} },
+	"the run cannot begin":              func(b *bench) { b.fails = errors.New("no test commands") },
+	"the deployment cannot be opened":   func(b *bench) { b.opening = errors.New("no mongod") },
+	"the deployment cannot be stopped":  func(b *bench) { b.closing = errors.New("stuck") },
+	"another run has the deployment":    func(b *bench) { b.opening = &deployment.HeldError{Hosts: []string{"h1:1"}, Holder: far} },
+	"standard output is closed":         func(b *bench) { b.Stdout = broken{errors.New("closed")} },
+	"nobody reads standard output":      func(b *bench) { b.Stdout, b.notes = broken{syscall.EPIPE}, []result.Note{finished("a", result.Failed)} },
+	"the command is interrupted":        func(b *bench) { b.interrupt() },
+	"the run is interrupted":            func(b *bench) { b.during = b.interrupt },
+	"standard input is awaited in vain": func(b *bench) { b.Stdin = reading{b} },
+	"the deployment is awaited in vain": func(b *bench) { b.arrive, b.opening = b.interrupt, errors.New("server selection error") },
+	"the service says a secret": func(b *bench) {
+		b.during = func() {
+			b.opened.(deployment.OrchestrationOptions).Note("mongodb://bob:hunter22@h is out, hunter22 and s3cret as well")
+		}
+	},
 	"a report has a failure":                func(b *bench) { b.notes = misplaced() },
 	"a report has a failure, on a terminal": func(b *bench) { b.notes, b.Terminal = misplaced(), func() (int, bool) { return 80, true } },
 	"an earlier run left a cluster": func(b *bench) {
@@ -105,9 +111,12 @@ func ended(ctx context.Context) context.Context {
 }
 
 func TestTranscripts(t *testing.T) {
-	for _, name := range []string{"usage", "suites", "matrix", "ends", "explain", "flags"} {
+	for _, name := range []string{"usage", "suites", "matrix", "ends", "explain", "flags", "compare"} {
 		testkit.Transcript(t, "testdata/"+name+".txt", func(t *testing.T, input string) (said string) {
 			b := newBench(t)
+			if name == "compare" {
+				b = realBench(t)
+			}
 			b.ctx, b.interrupt = context.WithCancel(t.Context())
 			for name, text := range scenery {
 				write(t, name, text)
@@ -128,6 +137,8 @@ func TestTranscripts(t *testing.T) {
 					file, quoted, _ = strings.Cut(rest, " ")
 					text, _ := strconv.Unquote(quoted)
 					write(t, file, text)
+				case verb == "cat":
+					said += read(t, rest)
 				case verb == "":
 					write(t, file, read(t, file)+line[2:]+"\n")
 				default:
@@ -178,7 +189,7 @@ func (b *bench) scene(t *testing.T, line string, verbose bool) string {
 			t.Errorf("files changed (-before +after)\n%s", d)
 		}
 	}
-	lacks(t, line, b.err.String(), "hunter22", "geheim")
+	lacks(t, line, b.err.String(), "hunter22", "geheim", "s3cret")
 	dir, err := filepath.Abs(".")
 	testkit.Check(t, err)
 	return strings.NewReplacer(dir, "DIR", "\x1b", "ESC", "\r", "CR").Replace(did.String())
