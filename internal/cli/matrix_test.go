@@ -1,13 +1,14 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"os"
-	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -37,7 +38,7 @@ type play struct {
 	code     int
 	died     error
 	says     string
-	cut      string                    // left of the report: "nothing", "end", "line"
+	cut      string                    // lost of the report: "everything", "end", "line"
 	during   func(ctx context.Context) // called first
 }
 
@@ -74,7 +75,7 @@ func newNight(t *testing.T, file string) *nightBench {
 		}
 		text := jsonReport(append(notes, result.RunFinished{Summary: result.Summary{Problems: p.problems, Interrupted: ctx.Err() != nil, Duration: time.Second}})...)
 		switch p.cut {
-		case "nothing":
+		case "everything":
 			return p.code, p.died
 		case "end":
 			text = text[:strings.LastIndex(strings.TrimSpace(text), "\n")+1]
@@ -100,94 +101,64 @@ func (b *nightBench) run(t *testing.T, reason, flags string, code int, want stri
 	}
 }
 
-// The end of a cell decides the exit code and whether the cell runs again.
-func TestCellsEnd(t *testing.T) {
-	for _, r := range []struct {
-		reason string
-		play   play
-		code   int
-		want   string // in the cell's line
-		kept   bool   // not run again
-	}{
-		{"all well", play{}, 0, "✔ single_reference_s: 1 passed in 1s\n", true},
-		{"a test failed", play{statuses: []result.Status{result.Failed, result.Passed}, code: 1}, 1, "✘ single_reference_s: 1 failed, 1 passed in", true},
-		{"a test is flaky", play{statuses: []result.Status{result.Flaky}, code: 1}, 1, "1 flaky", true},
-		{"a known failure", play{statuses: []result.Status{result.KnownFailing}}, 0, "✔ single_reference_s: 0 passed", true},
-		{"a known failure passed", play{problems: []string{"known.txt:1: passed"}, code: 1}, 1, "✘ single_reference_s: 1 problem, 1 passed in 1s (1 problem)", true},
-		{"a test broke", play{statuses: []result.Status{result.Broken}, code: 3}, 3, "1 broken", false},
-		{"its process died", play{died: errors.New("its process died: signal: killed"), cut: "end"}, 3, "(its process died: signal: killed)", false},
-		{"it crashed", play{code: 2, cut: "line", says: "panic: boom\n\ngoroutine 1 [running]:\nmain.main()"}, 3, "(exit code 2: panic: boom)", false},
-		{"the cluster does not answer", play{code: 3, cut: "nothing", says: "utr: no answer\n  from h:1"}, 3, "(exit code 3: no answer)", false},
-		{"it wrote no report", play{cut: "nothing"}, 3, "(exit code 0: it printed nothing)", false},
-		{"its report was cut off", play{cut: "end"}, 3, "✘ single_reference_s: 1 passed in", false},
-		{"all well, but the cluster could not be stopped", play{code: 3, says: "utr: stopping the deployment: no"}, 3, "(exit code 3: stopping the deployment: no)", false},
-		{"it took too long", play{code: 3, during: func(ctx context.Context) { <-ctx.Done() }}, 3, "(cut off after 1m0s)", false},
-	} {
+// The end of a cell decides the exit code and whether the cell runs again. What it
+// gave is kept until something changes that it depends on.
+func TestNights(t *testing.T) {
+	testkit.Transcript(t, "testdata/night.txt", func(t *testing.T, input string) (said string) {
 		b := newNight(t, threeCells)
-		b.plays["single_reference_s"] = r.play
 		synctest.Test(t, func(t *testing.T) {
-			b.ctx = t.Context()
-			b.run(t, r.reason, "--cell-timeout 1m", r.code, r.want, allThree...)
-			testkit.Says(t, b.out.String(), "✔ replicaset_reference_s ", "✔ sharded_reference_s ", "total ")
-			again := allThree[2:]
-			if r.kept {
-				again = nil
+			for line := range strings.SplitSeq(input, "\n") {
+				verb, rest, _ := strings.Cut(line, " ")
+				switch name, text, _ := strings.Cut(rest, " "); verb {
+				case "when":
+					b.plays[name] = b.playOf(strings.Split(text, ", "))
+				case "file":
+					write(t, name, text+"\n")
+				case "cat":
+					said += read(t, name)
+				case "update":
+					b.Build = func() (string, error) { return "utr 2", nil }
+				case "after", "again", "utr": // the first says nothing, the second what it runs
+					b.ctx, b.interrupt = context.WithCancel(t.Context())
+					b.runs = nil
+					did := b.scene(t, strings.TrimPrefix(line, verb+" utr"), false)
+					ran := ""
+					for _, c := range b.runs {
+						ran += strings.TrimSpace("ran "+valueOf(c.Args, "--cell")+" "+valueOf(c.Args, "--shard")) + "\n"
+					}
+					said += map[string]string{"after": "", "again": "again it " + cmp.Or(ran, "ran nothing"), "utr": did + ran}[verb]
+				}
 			}
-			b.run(t, r.reason+", again", "--cell-timeout 1m", r.code, "", again...)
 		})
-	}
+		return said
+	})
 }
 
-// What a cell gave is kept until something changes that it depends on.
-func TestFinishedCellsAreKept(t *testing.T) {
-	replace := func(t *testing.T, name, old, by string) { write(t, name, strings.Replace(read(t, name), old, by, 1)) }
-	for _, r := range []struct {
-		reason, flags string
-		change        func(*testing.T, *nightBench)
-		again         []string
-	}{
-		{"nothing changed", "", nil, nil},
-		{"more jobs", "--jobs 3", nil, nil},
-		{"--fresh", "--fresh", nil, allThree},
-		{"--fresh for one cell", "--fresh --only ^sha", nil, allThree[1:2]},
-		{"another shard", "--shard 1/2", nil, allThree},
-		{"another utr", "", func(_ *testing.T, b *nightBench) { b.Build = func() (string, error) { return "utr 2", nil } }, allThree},
-		{"another suite", "", func(t *testing.T, b *nightBench) { write(t, "suite.yml", suite+"# changed\n") }, allThree},
-		{"another definition of one cell", "", func(t *testing.T, b *nightBench) {
-			replace(t, "night.yml", "sharded]}}]", "]}}]\ninclude: [{clusters: {name: sharded, embedded: {topology: sharded, mongoses: 3}}}]")
-		}, allThree[1:2]},
-		{"other known failures", "", func(t *testing.T, b *nightBench) { write(t, "known.txt", "y # z\n") }, allThree},
-		{"a report is gone", "", func(t *testing.T, b *nightBench) { _ = os.Remove("night.results/" + allThree[0] + ".json") }, allThree[:1]},
-		{"a report is damaged", "", func(t *testing.T, b *nightBench) { write(t, "night.results/"+allThree[0]+".json", "x\n") }, allThree[:1]},
-		{"the list of finished cells is damaged", "", func(t *testing.T, b *nightBench) { write(t, "night.results/"+finishedFile, "{") }, allThree},
-	} {
-		b := newNight(t, threeCells+"defaults: {known-failing: known.txt}\n")
-		write(t, "known.txt", "x # y\n")
-		b.run(t, r.reason, "", 0, "3 cells, results in night.results", allThree...)
-		lacks(t, r.reason+": the first run", b.out.String(), "kept from")
-		if r.change != nil {
-			r.change(t, b)
+// playOf reads what a cell does: how its tests end, and itself.
+func (b *nightBench) playOf(words []string) (p play) {
+	for _, word := range words {
+		switch verb, text, _ := strings.Cut(word, " "); verb {
+		case "exits":
+			p.code, _ = strconv.Atoi(text)
+		case "dies":
+			p.died = errors.New("its process died: signal: killed")
+		case "has":
+			p.problems = []string{text}
+		case "says":
+			p.says = strings.ReplaceAll(text, `\n`, "\n")
+		case "loses":
+			p.cut = text
+		case "runs": // nothing
+			p.statuses = []result.Status{}
+		case "hangs":
+			p.during = func(ctx context.Context) { <-ctx.Done() }
+		case "interrupts":
+			p.during = func(ctx context.Context) { b.interrupt(); <-ctx.Done() }
+		default:
+			p.statuses = append(p.statuses, result.Status(verb))
 		}
-		want := ""
-		if r.again == nil {
-			want = "3 cells, 3 of them finished already … kept from an earlier run … kept from an earlier run … kept from an earlier run"
-		}
-		b.run(t, r.reason+", again", r.flags, 0, want, r.again...)
 	}
-}
-
-// An interruption ends the cells that run and begins no more. The next run goes
-// on from there.
-func TestNightIsInterrupted(t *testing.T) {
-	b := newNight(t, threeCells)
-	ctx, interrupt := context.WithCancel(t.Context())
-	b.ctx = ctx
-	b.plays["replicaset_reference_s"] = play{code: 3, during: func(ctx context.Context) { interrupt(); <-ctx.Done() }}
-	b.run(t, "interrupted", "", ExitBroken, "1/3 ✔ single_reference_s … 2/3 ✘ replicaset_reference_s: interrupted … not run: interrupted … interrupted: ",
-		"replicaset_reference_s", "single_reference_s")
-	testkit.Says(t, b.err.String(), "1 of 3 cells are finished; the same command goes on with the others")
-	b.ctx, b.plays = t.Context(), map[string]play{}
-	b.run(t, "resumed", "", 0, "", "replicaset_reference_s", "sharded_reference_s")
+	return p
 }
 
 // Results are kept in a folder that has the name of the file, and one process.
@@ -295,47 +266,6 @@ func TestResources(t *testing.T) {
 		shared := slices.ContainsFunc(r.a.resources(), func(name string) bool { return slices.Contains(r.b.resources(), name) })
 		testkit.Equal(t, r.reason, shared, r.shared)
 	}
-}
-
-// One report has all cells, and so has the merged report of all cells.
-func TestMatrixReports(t *testing.T) {
-	b := newNight(t, threeCells)
-	b.plays["sharded_reference_s"] = play{statuses: []result.Status{result.Failed, result.Passed}, code: 1}
-	b.run(t, "all", "--json j --junit u --markdown m --html h", 1, "", allThree...)
-	for name, want := range map[string]string{
-		"j": `"cell":"single_reference_s" … "cell":"sharded_reference_s" … {"run":`,
-		"u": `testsuite name="f.yml [sharded_reference_s, single 8.0]"`,
-		"m": `### Cells … | ✘ sharded\_reference\_s | 1 | 1 |`,
-		"h": `["c","sharded_reference_s"]`,
-	} {
-		testkit.Equal(t, "report "+name+" says "+want, says(read(t, name), want), true)
-	}
-	table := regexp.MustCompile(`\ncell .*\n✔ single_reference_s .*\n✔ replicaset_reference_s .*\n✘ sharded_reference_s +1 +1 .*\ntotal `)
-	for reason, line := range map[string]string{"printed again": "matrix night.yml", "merged": "merge night.results/single_reference_s.json " +
-		"night.results/replicaset_reference_s.json night.results/sharded_reference_s.json"} {
-		if b.expect(t, reason, line, 1, ""); !table.MatchString(b.out.String()) {
-			t.Errorf("%s: the table is not\n%s\nin\n%s", reason, table, b.out.String())
-		}
-	}
-	b.expect(t, "compared with itself", "diff j j", 0, "0 new failures")
-}
-
-// Shards of a night are merged; one that is missing is noticed.
-func TestMatrixInShards(t *testing.T) {
-	b := newNight(t, threeCells)
-	for i, statuses := range [][]result.Status{{result.Passed}, {}} { // each test is in one shard alone
-		for _, cell := range allThree {
-			b.plays[cell] = play{statuses: statuses}
-		}
-		b.run(t, "a shard", fmt.Sprintf("--shard %d/2 --json %d --results results%d", i+1, i+1, i+1), 0, "", allThree...)
-		testkit.Equal(t, "the shard of a cell", valueOf(b.runs[0].Args, "--shard"), fmt.Sprintf("%d/2", i+1))
-	}
-	b.expect(t, "both", "merge 1 2", 0, "3 passed, 0 failed, 0 skipped")
-	b.expect(t, "the first", "merge 1", 1, "problem: shard 2/2 is missing")
-	b.expect(t, "one of them twice", "merge 1 2 2", 1, "shard 2/2 is there twice")
-	b.expect(t, "one cell of both", "merge results1/single_reference_s.json results2/single_reference_s.json", 0, "1 passed")
-	b.expect(t, "two cells of the first", "merge results1/single_reference_s.json results1/sharded_reference_s.json", 1,
-		"problem: cell single_reference_s: shard 2/2 is missing")
 }
 
 // Arguments reach a command through a file or standard input as they are, and what
