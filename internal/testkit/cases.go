@@ -1,0 +1,67 @@
+package testkit
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// Case is one case of a transcript: what is given, and what comes of it.
+type Case struct {
+	Reason, In, Want string
+	before           string // the text of the file from the case before this to what comes of it
+}
+
+// Cases reads a transcript, whose cases look like these:
+//
+//	# the reason of the cases that follow
+//	what is given -> what comes of it
+//	what is given, in a line
+//		and others that begin with a tab
+//	-> what comes of it
+func Cases(t testing.TB, file string) []Case {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	Check(t, err)
+	var out []Case
+	var c Case
+	for line := range strings.Lines(string(text)) {
+		if reason, ok := strings.CutPrefix(line, "# "); ok {
+			c.Reason = strings.TrimSpace(reason)
+			c.before += line
+			continue
+		}
+		in, want, ended := strings.Cut(strings.TrimSuffix(line, "\n"), "-> ")
+		c.In = strings.TrimSpace(c.In + " " + strings.TrimSpace(in))
+		if !ended {
+			c.before += line
+			continue
+		}
+		c.Want, c.before = want, strings.TrimSuffix(c.before+line, want+"\n")
+		out = append(out, c)
+		c = Case{Reason: c.Reason}
+	}
+	if c.before != "" || len(out) == 0 {
+		t.Fatalf("%s: what comes of this? %s", file, c.before)
+	}
+	return out
+}
+
+// PlayCases plays the cases of a file. With UTR_UPDATE=1 it writes down what
+// comes of them.
+func PlayCases(t *testing.T, file string, play func(t *testing.T, in string) string) {
+	t.Helper()
+	text := ""
+	for _, c := range Cases(t, file) {
+		got := c.Want
+		t.Run(c.Reason, func(t *testing.T) {
+			if got = play(t, c.In); got != c.Want && os.Getenv("UTR_UPDATE") == "" {
+				t.Errorf("%s\n got %s\nwant %s", c.In, got, c.Want)
+			}
+		})
+		text += c.before + got + "\n"
+	}
+	if os.Getenv("UTR_UPDATE") != "" {
+		Check(t, os.WriteFile(file, []byte(text), 0o600))
+	}
+}
