@@ -48,11 +48,7 @@ func replicaSet(t testing.TB) *bench { return newBench(t, Options{ReplicaSet: tr
 
 func ext(t testing.TB, s string) bson.D {
 	t.Helper()
-	var d bson.D
-	if err := bson.UnmarshalExtJSON([]byte(s), false, &d); err != nil {
-		t.Fatalf("%s: %v", s, err)
-	}
-	return value.Must(value.Encode(d))
+	return value.Must(value.Encode(testkit.Extended[bson.D](t, s)))
 }
 
 // do runs a command, written in Extended JSON, on database db.
@@ -129,6 +125,16 @@ func codeOf(r bson.D, err error) int32 {
 		return code.(int32)
 	}
 	return 0
+}
+
+// messageOf is the message of an error or of the first write error.
+func messageOf(r bson.D, err error) string {
+	if err != nil {
+		return err.Error()
+	}
+	w, _ := value.Field(r, "writeErrors")
+	text, _ := value.Field(w.(bson.A)[0].(bson.D), "errmsg")
+	return fmt.Sprint(text)
 }
 
 // docsOf are the documents of a reply, as text.

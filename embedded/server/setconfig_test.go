@@ -12,79 +12,34 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// setDocument is a configuration in Extended JSON whose members are given.
-func setDocument(t *testing.T, text string) bson.Raw {
+// parsed reads a configuration, or its members, for a version.
+func parsed(t *testing.T, version, text string) (SetConfig, Profile, error) {
 	t.Helper()
+	profile, err := ProfileNamed(version)
+	testkit.Check(t, err)
 	if strings.HasPrefix(text, "[") {
 		text = `{"_id": "rs", "members": ` + text + `}`
 	}
-	var doc bson.Raw
-	if err := bson.UnmarshalExtJSON([]byte(text), false, &doc); err != nil {
-		t.Fatalf("%s: %v", text, err)
-	}
-	return doc
+	set, err := ParseSetConfig(testkit.Extended[bson.Raw](t, text), profile)
+	return set, profile, err
 }
 
 func TestParseSetConfig(t *testing.T) {
-	var voters []string
-	for i := range 8 {
-		voters = append(voters, fmt.Sprintf(`{"_id": %d, "host": "h:%d"}`, i, i))
-	}
-	eight, seven := strings.Join(voters, ", "), strings.Join(voters[1:], ", ")
-	for _, row := range []struct {
-		reason, version, text string
-		code                  int32 // 0: accepted
-	}{
-		{"one member", "8.0", `[{"_id": 0, "host": "h:1"}]`, 0},
-		{"every field", "8.0", `{"_id": "rs", "version": 3, "term": 1, "protocolVersion": 1, "configsvr": true,
-			"settings": {"electionTimeoutMillis": 1000}, "members": [{"_id": 0, "host": "h:1"},
-			{"_id": 1, "host": "h:2", "arbiterOnly": true}, {"_id": 2, "host": "h:3", "priority": 0, "hidden": true, "votes": 0,
-			"secondaryDelaySecs": 5, "buildIndexes": false, "tags": {"a": "b"}}]}`, 0},
-		{"numbers for switches, as old shells send them", "8.0", `[{"_id": 0, "host": "h:1"}, {"_id": 1, "host": "h:2", "arbiterOnly": 1}]`, 0},
-		{"no name", "8.0", `{"members": [{"_id": 0, "host": "h:1"}]}`, 93},
-		{"no members", "8.0", `{"_id": "rs"}`, 93},
-		{"members that are not documents", "8.0", `{"_id": "rs", "members": [1]}`, 14},
-		{"an empty list", "8.0", `[]`, 93},
-		{"an unknown field", "8.0", `{"_id": "rs", "crown": 1, "members": []}`, 40415},
-		{"an unknown field, in the words of 4.4", "4.4", `{"_id": "rs", "crown": 1, "members": []}`, 2},
-		{"version 0", "8.0", `{"_id": "rs", "version": 0, "members": [{"_id": 0, "host": "h:1"}]}`, 93},
-		{"a member without an id", "8.0", `[{"host": "h:1"}]`, 93},
-		{"a member without a host", "8.0", `[{"_id": 0}]`, 93},
-		{"an id that is too large", "8.0", `[{"_id": 256, "host": "h:1"}]`, 93},
-		{"an id twice", "8.0", `[{"_id": 0, "host": "h:1"}, {"_id": 0, "host": "h:2"}]`, 93},
-		{"a host twice, once without the default port", "8.0", `[{"_id": 0, "host": "h"}, {"_id": 1, "host": "h:27017"}]`, 93},
-		{"hidden and electable", "8.0", `[{"_id": 0, "host": "h:1"}, {"_id": 1, "host": "h:2", "hidden": true}]`, 93},
-		{"delayed and electable", "8.0", `[{"_id": 0, "host": "h:1"}, {"_id": 1, "host": "h:2", "secondaryDelaySecs": 1}]`, 93},
-		{"without indexes and electable", "8.0", `[{"_id": 0, "host": "h:1"}, {"_id": 1, "host": "h:2", "buildIndexes": false}]`, 93},
-		{"an arbiter with a high priority", "8.0", `[{"_id": 0, "host": "h:1"}, {"_id": 1, "host": "h:2", "arbiterOnly": true, "priority": 2}]`, 93},
-		{"an arbiter with tags", "8.0", `[{"_id": 0, "host": "h:1"}, {"_id": 1, "host": "h:2", "arbiterOnly": true, "tags": {"a": "b"}}]`, 93},
-		{"an arbiter without a vote", "8.0", `[{"_id": 0, "host": "h:1"}, {"_id": 1, "host": "h:2", "arbiterOnly": true, "votes": 0}]`, 93},
-		{"electable without a vote", "8.0", `[{"_id": 0, "host": "h:1"}, {"_id": 1, "host": "h:2", "votes": 0}]`, 93},
-		{"two votes", "8.0", `[{"_id": 0, "host": "h:1", "votes": 2}]`, 93},
-		{"nobody can be elected", "8.0", `[{"_id": 0, "host": "h:1", "priority": 0}]`, 93},
-		{"a negative priority", "8.0", `[{"_id": 0, "host": "h:1", "priority": -1}]`, 93},
-		{"eight voters", "8.0", "[" + eight + "]", 93},
-		{"seven voters", "8.0", "[" + seven + "]", 0},
-	} {
-		profile, err := ProfileNamed(row.version)
-		testkit.Check(t, err)
-		_, err = ParseSetConfig(setDocument(t, row.text), profile)
-		var refused *command.Error
-		switch {
-		case row.code == 0 && err != nil:
-			t.Errorf("%s: %v", row.reason, err)
-		case row.code != 0 && (!errors.As(err, &refused) || refused.Code != row.code):
-			t.Errorf("%s: got %v, not code %d", row.reason, err, row.code)
+	testkit.PlayCases(t, "testdata/cases/configurations.txt", func(t *testing.T, in string) string {
+		version, text, _ := strings.Cut(in, " ")
+		_, _, err := parsed(t, version, text)
+		if refused := (*command.Error)(nil); errors.As(err, &refused) {
+			return fmt.Sprint("error ", refused.Code, " ", refused)
 		}
-	}
+		testkit.Check(t, err)
+		return "ok"
+	})
 }
 
 // Votes, priorities and presence decide who is primary.
 func TestElections(t *testing.T) {
-	profile, err := ProfileNamed("8.0")
-	testkit.Check(t, err)
 	const members = `[{"_id": 0, "host": "a:1"}, {"_id": 1, "host": "b:1", "priority": 5}, {"_id": 2, "host": "c:1", "arbiterOnly": true}]`
-	config, err := ParseSetConfig(setDocument(t, members), profile)
+	config, profile, err := parsed(t, "8.0", members)
 	testkit.Check(t, err)
 	c := NewCluster(Config{Kind: ReplicaSet, Profile: profile, SetName: "rs"})
 	defer func() { testkit.Check(t, c.Close()) }()
