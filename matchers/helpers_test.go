@@ -1,6 +1,7 @@
 package matchers
 
 import (
+	"cmp"
 	"errors"
 	"strings"
 	"testing"
@@ -80,20 +81,27 @@ func show(list []result.Mismatch) string {
 	return b.String()
 }
 
-// check expects mismatches, each with a position, of which one has a part in its
-// path or message; "" expects none.
-func check(t *testing.T, what string, got []result.Mismatch, wrong string) {
+// said gives mismatches, of which each has a position, as transcripts show them.
+func said(t *testing.T, got []result.Mismatch) string {
 	t.Helper()
-	found := wrong == "" && len(got) == 0
+	var all []string
 	for _, m := range got {
-		found = found || wrong != "" && strings.Contains(m.Path+": "+m.Message, wrong)
+		all = append(all, strings.TrimPrefix(m.Path+": "+m.Message, ": "))
 		if m.Position.File != "test.yml" || m.Position.Line == 0 {
-			t.Errorf("%s: a mismatch lacks its position:%s", what, show(got))
+			t.Errorf("a mismatch lacks its position:%s", show(got))
 		}
 	}
-	if !found {
-		t.Errorf("%s: want %q, got%s", what, wrong, show(got))
-	}
+	return cmp.Or(strings.Join(all, "; "), matches)
 }
 
-func ptr[T any](v T) *T { return &v }
+const matches = "a match"
+
+// transcript plays the cases of a file: "expected against actual", and what is
+// said of them. "nothing" is a missing value, or no event and no message.
+func transcript(t *testing.T, file string, compare func(t *testing.T, expected, actual string) []result.Mismatch) {
+	t.Helper()
+	testkit.PlayCases(t, "testdata/"+file, func(t *testing.T, in string) string {
+		expected, actual, _ := strings.Cut(in, " against ")
+		return said(t, compare(t, expected, strings.TrimSuffix(actual, "nothing")))
+	})
+}

@@ -13,6 +13,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/internal/mutants"
+	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/source"
 )
 
@@ -206,16 +207,21 @@ func judge(expected, actual string, shape Shape) (clever, naively, ok bool) {
 var foreign = []string{`\u`, `$regex`, `$options`, `$date`, `$type`, `$binary`, `$uuid`, `$code`, `$scope`, `$undefined`, `$dbPointer`,
 	`$minKey`, `$maxKey`, `$oid`, `$number`, `$symbol`, `$timestamp`, `$ref`, `$regularExpression`}
 
-func seeds(f func(row valueRow, expected string)) {
-	for _, row := range valueRows {
-		if v, err := source.ParseYAML("seed", []byte(row.expected)); err == nil && row.actual != "" {
-			f(row, text(v))
+// seeds gives the cases of testdata/values.txt in which something was seen.
+func seeds(t testing.TB, f func(c testkit.Case, expected *source.Value, actual string, shape Shape)) {
+	t.Helper()
+	for _, c := range testkit.Cases(t, "testdata/values.txt") {
+		expected, actual, _ := strings.Cut(c.In, " against ")
+		if actual, shape := valueCase(actual); actual != "" && actual != "nothing" {
+			f(c, yaml(t, expected), actual, shape)
 		}
 	}
 }
 
 func FuzzValue(f *testing.F) {
-	seeds(func(row valueRow, expected string) { f.Add(expected, row.actual, uint8(row.shape)) })
+	seeds(f, func(_ testkit.Case, expected *source.Value, actual string, shape Shape) {
+		f.Add(text(expected), actual, uint8(shape))
+	})
 	f.Fuzz(func(t *testing.T, expected, actual string, shape uint8) {
 		clever, naively, ok := judge(expected, actual, Shape(shape%3))
 		if ok && clever != naively && json.Valid([]byte(expected)) &&
@@ -228,7 +234,9 @@ func FuzzValue(f *testing.F) {
 // FuzzActual compares broken BSON with an expectation: no panic, and no match
 // of what cannot be read.
 func FuzzActual(f *testing.F) {
-	seeds(func(row valueRow, _ string) { f.Add([]byte(document(seen(f, row.actual).Value).Value)) })
+	seeds(f, func(_ testkit.Case, _ *source.Value, actual string, _ Shape) {
+		f.Add([]byte(document(seen(f, actual).Value).Value))
+	})
 	v := yaml(f, `{v: {x: [1, {a: {$$type: string}}, {$code: f, $scope: {x: 1}}], y: {$regularExpression: {pattern: a, options: i}}}}`)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if got := New(nil).Value("", v, document(data), RootDocument); bson.Raw(data).Validate() != nil && len(got) == 0 {
@@ -241,21 +249,21 @@ func FuzzActual(f *testing.F) {
 // operator that allows several values is not changed.
 func TestMutantsFail(t *testing.T) {
 	n := 0
-	for _, row := range valueRows {
-		if row.wrong != "" || row.actual == "" || row.actual == `{}` {
-			continue // nothing was seen that a changed argument could differ from
+	seeds(t, func(c testkit.Case, expected *source.Value, actual string, shape Shape) {
+		if c.Want != matches || actual == `{}` {
+			return // nothing was seen that a changed argument could differ from
 		}
-		for _, m := range mutants.Of(yaml(t, `{tests: [{operations: [{object: c, expectResult: `+row.expected+`}]}]}`)) {
-			if strings.HasSuffix(m.Change, ".5") && len(row.expected) > 15 {
+		for _, m := range mutants.Of(yaml(t, `{tests: [{operations: [{object: c, expectResult: `+text(expected)+`}]}]}`)) {
+			if strings.HasSuffix(m.Change, ".5") && len(text(expected)) > 15 {
 				continue // the change is rounded away
 			}
 			n++
 			mutant := m.Root.Get("tests").Items[0].Get("operations").Items[0].Get("expectResult")
-			if len(New(testEntities{}).Value("", mutant, seen(t, row.actual), row.shape)) == 0 {
-				t.Errorf("%s: %s: %s of %s passes against %s", row.reason, m.Path, m.Change, row.expected, row.actual)
+			if len(New(testEntities{}).Value("", mutant, seen(t, actual), shape)) == 0 {
+				t.Errorf("%s: %s: %s passes", c.In, m.Path, m.Change)
 			}
 		}
-	}
+	})
 	if n < 70 {
 		t.Errorf("only %d mutants", n)
 	}
