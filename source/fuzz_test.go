@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"slices"
+	"strings"
 	"testing"
 	"unicode/utf8"
 
@@ -58,15 +58,17 @@ func soundError(t *testing.T, err error) {
 	}
 }
 
-func FuzzYAML(f *testing.F) {
-	for _, tt := range yamlValues {
-		f.Add([]byte(tt.in))
-	}
-	for _, tt := range refusals {
-		if len(tt.in) < 1000 {
-			f.Add([]byte(tt.in))
+// seeds adds the files of testdata/read.txt in a format.
+func seeds(f *testing.F, format string) {
+	for _, c := range testkit.Cases(f, "testdata/read.txt") {
+		if _, file := readCase(c.In); strings.HasPrefix(c.In, format) {
+			f.Add(file)
 		}
 	}
+}
+
+func FuzzYAML(f *testing.F) {
+	seeds(f, "yaml ")
 	f.Fuzz(func(t *testing.T, data []byte) {
 		l := DefaultLimits()
 		l.Nodes = 10_000
@@ -80,8 +82,9 @@ func FuzzYAML(f *testing.F) {
 }
 
 func FuzzJSON(f *testing.F) {
-	for _, tt := range slices.Concat(jsonValues, extended) {
-		f.Add([]byte(tt.in))
+	seeds(f, "json ")
+	for _, c := range testkit.Cases(f, "testdata/extended.txt") {
+		f.Add([]byte(c.In))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		v, err := ParseJSON("f", data)
