@@ -130,35 +130,6 @@ func TestFlaws(t *testing.T) {
 	}
 }
 
-func TestSchemaVersions(t *testing.T) {
-	for _, tt := range []struct{ reason, in, words string }{
-		{"missing", "description: d\ntests: []", "schemaVersion is missing"},
-		{"not a string", "schemaVersion: 1.0\ntests: []", "must be a string"},
-		{"malformed", "schemaVersion: '1.x'\ntests: []", "1.28"},
-		{"of another major", "schemaVersion: '2.0'\ntests: []", "major"},
-		{"newer", "schemaVersion: '1.99'\ntests: []", "1.28"},
-		{"not a document", "[schemaVersion]", "a suite is a document"},
-	} {
-		_, err := specs.Parse("f.yml", []byte(tt.in))
-		var invalid *specs.InvalidError
-		if !errors.As(err, &invalid) || len(invalid.Problems) != 1 || invalid.Problems[0].Rule != "schemaVersion" || !strings.Contains(err.Error(), tt.words) || !strings.HasPrefix(err.Error(), "f.yml:1:") {
-			t.Errorf("%s: %v", tt.reason, err)
-		}
-	}
-	if _, err := specs.Parse("f.yml", []byte("description: d\nschemaVersion: '1.5.3'\ntests: [{description: t, operations: []}]")); err != nil {
-		t.Errorf("a patch version: %v", err)
-	}
-}
-
-// Not just the first problem is reported.
-func TestAllProblems(t *testing.T) {
-	_, err := specs.Parse("f.yml", []byte("schemaVersion: '1.0'\nfoo: 1\ntests: [{description: 1, operations: 2}]"))
-	var invalid *specs.InvalidError
-	if !errors.As(err, &invalid) || len(invalid.Problems) < 4 {
-		t.Errorf("%v", err)
-	}
-}
-
 // No file, however odd, makes loading panic, and whatever is reported has a
 // place and words.
 func FuzzParse(f *testing.F) {

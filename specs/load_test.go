@@ -1,6 +1,7 @@
 package specs_test
 
 import (
+	"cmp"
 	"errors"
 	"os"
 	"path/filepath"
@@ -31,118 +32,60 @@ func write(t *testing.T, files map[string]string) string {
 	return dir
 }
 
+// Cases of testdata/load.txt have files, whose text is a valid suite where it is
+// YAML, JSON or OTHER, and what is loaded; ! marks a suite that must fail.
 func TestLoad(t *testing.T) {
-	builtIn := fstest.MapFS{
-		"some-reads/find.yml": {Data: []byte(yamlSuite)},
-		"some-reads/more.yml": {Data: []byte(yamlSuite)},
-		"other/x.yml":         {Data: []byte(yamlSuite)},
+	builtIn := fstest.MapFS{}
+	for _, name := range []string{"some-reads/find.yml", "some-reads/more.yml", "other/x.yml"} {
+		builtIn[name] = &fstest.MapFile{Data: []byte(yamlSuite)}
 	}
-	for _, tt := range []struct {
-		reason  string
-		files   map[string]string
-		paths   []string // below the directory, but for - and those after /
-		options specs.Options
-		want    []string // suites, below the directory; ! marks those that must fail
-		others  []string
-		refused []string
-		errors  []string // words of each error
-	}{
-		{reason: "a file", files: map[string]string{"a.yml": yamlSuite}, paths: []string{"a.yml"}, want: []string{"a.yml"}},
-		{reason: "a JSON file", files: map[string]string{"a.json": jsonSuite}, paths: []string{"a.json"}, want: []string{"a.json"}},
-		{reason: "a directory, with those below it, in order", files: map[string]string{"b.yml": yamlSuite, "a/c.yaml": yamlSuite, "a/d/e.json": jsonSuite}, paths: []string{""}, want: []string{"a/c.yaml", "a/d/e.json", "b.yml"}},
-		{reason: "other extensions and hidden files", files: map[string]string{"a.yml": yamlSuite, "README.md": "#", ".hidden.yml": "[", ".git/x.yml": "["}, paths: []string{""}, want: []string{"a.yml"}},
-		{reason: "several, each once", files: map[string]string{"a.yml": yamlSuite, "b.yml": yamlSuite}, paths: []string{"b.yml", "", "a.yml"}, want: []string{"b.yml", "a.yml"}},
-		{reason: "twins load once", files: map[string]string{"a.yml": yamlSuite, "a.json": jsonSuite}, paths: []string{""}, want: []string{"a.yml"}},
-		{reason: "a run does not read twins", files: map[string]string{"a.yml": yamlSuite, "a.json": "["}, paths: []string{""}, want: []string{"a.yml"}},
-		{reason: "equal twins", files: map[string]string{"a.yml": yamlSuite, "a.json": jsonSuite}, paths: []string{""}, options: specs.Options{Twins: true}, want: []string{"a.yml"}},
-		{reason: "a twin that differs", files: map[string]string{"a.yml": yamlSuite, "a.json": otherJSON}, paths: []string{""}, options: specs.Options{Twins: true}, errors: []string{"description: differs from the JSON twin at"}},
-		{reason: "a twin that differs, of a file", files: map[string]string{"a.yml": yamlSuite, "a.json": otherJSON}, paths: []string{"a.yml"}, options: specs.Options{Twins: true}, errors: []string{"differs from the JSON twin"}},
-		{reason: "a twin that has more", files: map[string]string{"a.yml": yamlSuite, "a.json": `{"x": 1, ` + jsonSuite[1:]}, paths: []string{""}, options: specs.Options{Twins: true}, errors: []string{"of which this is the JSON twin"}},
-		{reason: "a twin that has less", files: map[string]string{"a.yml": yamlSuite, "a.json": `{"description": "d", "schemaVersion": "1.0"}`}, paths: []string{""}, options: specs.Options{Twins: true}, errors: []string{"is not in the JSON twin"}},
-		{reason: "a twin that is broken", files: map[string]string{"a.yml": yamlSuite, "a.json": "["}, paths: []string{""}, options: specs.Options{Twins: true}, errors: []string{"a.json:1:2"}},
-		{reason: "what is not a suite, beside suites", files: map[string]string{"a.yml": yamlSuite, "schema.json": `{"type": "object"}`}, paths: []string{""}, want: []string{"a.yml"}, others: []string{"schema.json"}},
-		{reason: "what is not a suite, named", files: map[string]string{"schema.json": `{"type": "object"}`}, paths: []string{"schema.json"}, errors: []string{"schema.json:1:1: error: this is not a unified suite: it has no schemaVersion"}},
-		{reason: "a suite without its version is not left out", files: map[string]string{"a.yml": yamlSuite, "b.yml": "description: d\ntests: [{operations: []}]"}, paths: []string{""}, want: []string{"a.yml"}, errors: []string{"schemaVersion is missing"}},
-		{reason: "tests of other formats: no operations, other keys, a list", files: map[string]string{"a.yml": yamlSuite,
-			"b.yml": "tests: [{uri: 'mongodb://a'}]", "c.yml": "database_name: d\ntests: [{operations: []}]", "d.yml": "[{operations: []}]", "e.yml": "tests: 1"},
-			paths: []string{""}, want: []string{"a.yml"}, others: []string{"b.yml", "c.yml", "d.yml", "e.yml"}},
-		{reason: "tests of another format, named", files: map[string]string{"b.yml": "tests: [{uri: 'mongodb://a'}]"}, paths: []string{"b.yml"}, errors: []string{"this is not a unified suite"}},
-		{reason: "the format's own tests", files: map[string]string{"t/valid-pass/a.yml": yamlSuite, "t/valid-fail/b.yml": yamlSuite, "t/valid-fail/c.yml": "schemaVersion: '0.1'",
-			"t/invalid/d.yml": "schemaVersion: '1.0'", "t/invalid/e/f.yml": "[", "t/invalid/g.yml": yamlSuite},
-			paths: []string{""}, want: []string{"!t/valid-fail/b.yml", "t/valid-pass/a.yml"}, refused: []string{"t/invalid/d.yml", "t/invalid/e/f.yml", "t/valid-fail/c.yml"},
-			errors: []string{"t/invalid/g.yml:1:1: error: this suite is valid"}},
-		{reason: "one of their folders, named", files: map[string]string{"t/valid-pass/a.yml": yamlSuite, "t/valid-fail/b.yml": yamlSuite, "t/invalid/d.yml": "schemaVersion: '1.0'"},
-			paths: []string{"t/valid-fail", "t/invalid"}, want: []string{"t/valid-fail/b.yml"}, errors: []string{"t/invalid/d.yml:1:1"}},
-		{reason: "a folder of somebody else that has such a name", files: map[string]string{"invalid/d.yml": "schemaVersion: '1.0'", "valid-fail/b.yml": yamlSuite},
-			paths: []string{""}, want: []string{"valid-fail/b.yml"}, errors: []string{"invalid/d.yml:1:1"}},
-		{reason: "a suite without tests is not left out", files: map[string]string{"a.yml": yamlSuite, "b.yml": "schemaVersion: '1.0'"}, paths: []string{""}, want: []string{"a.yml"}, errors: []string{"tests"}},
-		{reason: "a suite with neither is not left out", files: map[string]string{"a.yml": yamlSuite, "b.yml": "createEntities: []"}, paths: []string{""}, want: []string{"a.yml"}, errors: []string{"schemaVersion is missing"}},
-		{reason: "what does not parse is not left out", files: map[string]string{"a.yml": yamlSuite, "b.json": "{"}, paths: []string{""}, want: []string{"a.yml"}, errors: []string{"b.json:1:2"}},
-		{reason: "every file's errors", files: map[string]string{"a.yml": "[", "b.yml": "{", "c.yml": yamlSuite}, paths: []string{""}, want: []string{"c.yml"}, errors: []string{"a.yml:", "b.yml:"}},
-		{reason: "another extension, named", files: map[string]string{"a.txt": yamlSuite}, paths: []string{"a.txt"}, errors: []string{"the extension must be .yml, .yaml or .json"}},
-		{reason: "no suite found", files: map[string]string{"README.md": "#", "schema.json": "{}"}, paths: []string{""}, others: []string{"schema.json"}, errors: []string{"no suite found"}},
-		{reason: "no paths", errors: []string{"no suite found"}},
-		{reason: "no such path", paths: []string{"nope"}, errors: []string{"no such file or directory"}},
-		{reason: "too large", files: map[string]string{"a.yml": yamlSuite}, paths: []string{"a.yml"}, options: specs.Options{Limits: source.Limits{Bytes: 10, Depth: 10, Nodes: 10}}, errors: []string{"larger than the limit of 10"}},
-		{reason: "standard input, YAML", paths: []string{"-"}, options: specs.Options{Stdin: strings.NewReader(yamlSuite)}, want: []string{"<stdin>"}},
-		{reason: "standard input, JSON", paths: []string{"-"}, options: specs.Options{Stdin: strings.NewReader(jsonSuite)}, want: []string{"<stdin>"}},
-		{reason: "standard input, twice", paths: []string{"-", "-"}, options: specs.Options{Stdin: strings.NewReader(jsonSuite)}, want: []string{"<stdin>"}},
-		{reason: "standard input that is not there", paths: []string{"-"}, errors: []string{"standard input"}},
-		{reason: "standard input that is too large", paths: []string{"-"}, options: specs.Options{Stdin: strings.NewReader(yamlSuite), Limits: source.Limits{Bytes: 10, Depth: 10, Nodes: 10}}, errors: []string{"larger than the limit"}},
-		{reason: "a built-in directory", paths: []string{"/some-reads"}, options: specs.Options{Suites: builtIn}, want: []string{"some-reads/find.yml", "some-reads/more.yml"}},
-		{reason: "as in a checkout", paths: []string{"/specs/some-reads"}, options: specs.Options{Suites: builtIn}, want: []string{"some-reads/find.yml", "some-reads/more.yml"}},
-		{reason: "a built-in file", paths: []string{"/some-reads/find.yml"}, options: specs.Options{Suites: builtIn}, want: []string{"some-reads/find.yml"}},
-		{reason: "neither on disk nor built in", paths: []string{"/some-raeds"}, options: specs.Options{Suites: builtIn}, errors: []string{"other, some-reads"}},
-	} {
-		dir := write(t, tt.files)
+	suites := map[string]string{"YAML": yamlSuite, "JSON": jsonSuite, "OTHER": otherJSON}
+	testkit.PlayCases(t, "testdata/load.txt", func(t *testing.T, in string) string {
+		parts, files := strings.Split(in, " | "), map[string]string{}
+		for _, file := range parts[:len(parts)-1] {
+			name, content, _ := strings.Cut(file, ": ")
+			files[name] = cmp.Or(suites[content], strings.ReplaceAll(content, "⏎", "\n"))
+		}
+		dir := write(t, files)
+		load, text, stdin := strings.Cut(parts[len(parts)-1], " --stdin ")
+		var options specs.Options
+		if stdin {
+			options.Stdin = strings.NewReader(cmp.Or(suites[text], text))
+		}
 		var paths []string
-		for _, p := range tt.paths {
+		for _, word := range strings.Fields(load)[1:] {
 			switch {
-			case p == "-":
-			case strings.HasPrefix(p, "/"):
-				p = p[1:]
+			case word == "--twins":
+				options.Twins = true
+			case word == "--limit":
+				options.Limits = source.Limits{Bytes: 10, Depth: 10, Nodes: 10}
+			case strings.HasPrefix(word, "/"):
+				paths, options.Suites = append(paths, word[1:]), builtIn
+			case word == "-":
+				paths = append(paths, word)
 			default:
-				p = filepath.Join(dir, p)
+				paths = append(paths, filepath.Join(dir, word))
 			}
-			paths = append(paths, p)
 		}
-		below := func(file string) string {
-			if r, err := filepath.Rel(dir, file); err == nil {
-				return filepath.ToSlash(r)
-			}
-			return file
-		}
-		loaded, err := specs.Load(paths, tt.options)
-		var suites, others, refused, problems []string
+		loaded, err := specs.Load(paths, options)
+		var said []string
 		for _, s := range loaded.Suites {
-			mark := map[bool]string{true: "!"}[s.MustFail]
-			suites = append(suites, mark+below(s.File))
+			said = append(said, map[bool]string{true: "!"}[s.MustFail]+s.File)
 		}
 		for _, f := range loaded.Others {
-			others = append(others, below(f))
+			said = append(said, "other format: "+f)
 		}
 		for _, f := range loaded.Refused {
-			refused = append(refused, below(f))
+			said = append(said, "refused: "+f)
 		}
 		var all *specs.LoadError
 		if errors.As(err, &all) {
 			for _, e := range all.Errors {
-				problems = append(problems, e.Error())
+				said = append(said, e.Error())
 			}
 		}
-		if !slices.Equal(suites, tt.want) || !slices.Equal(others, tt.others) || !slices.Equal(refused, tt.refused) {
-			t.Errorf("%s: suites %v, others %v, refused %v", tt.reason, suites, others, refused)
-		}
-		if len(problems) != len(tt.errors) {
-			t.Errorf("%s: %v", tt.reason, err)
-			continue
-		}
-		for i, words := range tt.errors {
-			if !strings.Contains(problems[i], words) {
-				t.Errorf("%s: got %s, want %s", tt.reason, problems[i], words)
-			}
-		}
-	}
+		return strings.NewReplacer(dir+string(filepath.Separator), "", dir, "the folder", "\n", "⏎").Replace(strings.Join(said, " | "))
+	})
 }
 
 func TestLeft(t *testing.T) {
