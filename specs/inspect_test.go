@@ -48,7 +48,7 @@ func checks(t testing.TB) (all []checked) {
 		c.rule, _, _ = strings.Cut(title, ":")
 		if strings.HasPrefix(body, "{") {
 			c.file = withOperations(strings.TrimSuffix(body, "\n"))
-		} else if !strings.HasPrefix(body, "description:") {
+		} else if !strings.HasPrefix(body, "description:") && !strings.HasPrefix(body, "[") {
 			c.file = head + body
 		}
 		all = append(all, c)
