@@ -2,143 +2,39 @@ package schema
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/source"
 )
 
-// An entry says again, apart from format(), what one object of the format is:
-// its keys in order, as name[!][~N][@N]:type. "!" is a required key, "~N" one
-// that may have a label as of 1.N, "@N" one that 1.N brought. A key "*" stands
-// for any other. The types are those of typeOf.
-type entry struct {
-	title  string
-	places string // "title of the object around it/key", "@N" if it is not older, several between commas
-	with   string // a sibling that it depends on
-	count  string // "some": at least one key; "one": exactly one
-	keys   string
-	apart  string // pairs of keys that exclude each other
-}
+// An entry is an object of testdata/format.txt.
+type entry struct{ title, places, with, count, keys, apart string }
 
-const (
-	level       = "emergency|alert|critical|error|warning|notice|info|debug|trace"
-	component   = "command|topology|serverSelection|connection"
-	description = "Standalone|Mongos|PossiblePrimary|RSPrimary|RSSecondary|RSOther|RSArbiter|RSGhost|LoadBalancer|Unknown"
-	observable  = "commandStartedEvent|commandSucceededEvent|commandFailedEvent|poolCreatedEvent@3|poolReadyEvent@3|" +
-		"poolClearedEvent@3|poolClosedEvent@3|connectionCreatedEvent@3|connectionReadyEvent@3|connectionClosedEvent@3|" +
-		"connectionCheckOutStartedEvent@3|connectionCheckOutFailedEvent@3|connectionCheckedOutEvent@3|connectionCheckedInEvent@3|" +
-		"serverDescriptionChangedEvent@10|topologyDescriptionChangedEvent@14|topologyOpeningEvent@20|topologyClosedEvent@20"
-	storable = "CommandStartedEvent|CommandSucceededEvent|CommandFailedEvent|PoolCreatedEvent|PoolReadyEvent|PoolClearedEvent|" +
-		"PoolClosedEvent|ConnectionCreatedEvent|ConnectionReadyEvent|ConnectionClosedEvent|ConnectionCheckOutStartedEvent|" +
-		"ConnectionCheckOutFailedEvent|ConnectionCheckedOutEvent|ConnectionCheckedInEvent|ServerDescriptionChangedEvent@10|" +
-		"TopologyDescriptionChangedEvent@14"
-	commandEvent = "an expected event of type command"
-	cmapEvent    = "an expected event of type cmap"
-	sdamEvent    = "an expected event of type sdam"
-)
-
-// entries are in the order of what contains what.
-func entries() []entry {
-	all := []entry{
-		{title: "a test file", keys: "description!:s schemaVersion!:v runOnRequirements:[o]+ createEntities:[o]+ " +
-			"initialData:[o]+ tests!:[o]+ _yamlAnchors@1:o"},
-		{title: "a runOnRequirement", places: "a test file/runOnRequirements,a test/runOnRequirements", count: "some",
-			keys: "minServerVersion:v maxServerVersion:v topologies:[single|replicaset|sharded|sharded-replicaset|load-balanced@3]+ " +
-				"serverParameters@1:o auth@3:b serverless@4:require|forbid|allow csfle@8:bo authMechanism@19:s"},
-		{title: "serverParameters", places: "a runOnRequirement/serverParameters", count: "some", keys: "*:*"},
-		{title: "a csfle requirement", places: "a runOnRequirement/csfle@25", count: "some", keys: "minLibmongocryptVersion:v"},
-		{title: "an entity", places: "a test file/createEntities", count: "one",
-			keys: "client:o clientEncryption@8:o database:o collection:o session:o bucket:o thread@10:o"},
-		{title: "a client entity", places: "an entity/client", keys: "id!:s uriOptions:o useMultipleMongoses:b " +
-			"observeEvents:[" + observable + "]+ ignoreCommandMonitoringEvents:[s]+ serverApi@1:o storeEventsAsEntities@2:[o]+ " +
-			"observeSensitiveCommands@5:b observeLogMessages@13:o autoEncryptOpts@23:o awaitMinPoolSizeMS@26:i observeTracingMessages@27:o"},
-		{title: "a serverApi", places: "a client entity/serverApi", keys: "version!:s strict:b deprecationErrors:b"},
-		{title: "a storeEventsAsEntity", places: "a client entity/storeEventsAsEntities", keys: "id!:s events!:[" + storable + "]+"},
-		{title: "observeLogMessages", places: "a client entity/observeLogMessages", count: "some",
-			keys: "command:" + level + " topology:" + level + " serverSelection:" + level + " connection:" + level},
-		{title: "autoEncryptOpts", places: "a client entity/autoEncryptOpts", keys: "keyVaultNamespace!:s kmsProviders!:o " +
-			"bypassAutoEncryption:b schemaMap:oo extraOptions:o encryptedFieldsMap:oo bypassQueryAnalysis:b keyExpirationMS:i"},
-		{title: "observeTracingMessages", places: "a client entity/observeTracingMessages", keys: "enableCommandPayload:b"},
-		{title: "a clientEncryption entity", places: "an entity/clientEncryption", keys: "id!:s clientEncryptionOpts!:o"},
-		{title: "clientEncryptionOpts", places: "a clientEncryption entity/clientEncryptionOpts",
-			keys: "keyVaultClient!:s keyVaultNamespace!:s kmsProviders!:o keyExpirationMS@22:i"},
-		{title: "kmsProviders", places: "clientEncryptionOpts/kmsProviders,autoEncryptOpts/kmsProviders",
-			keys: "aws~18:o azure~18:o gcp~18:o kmip~18:o local~18:o"},
-		{title: "an aws KMS provider", places: "kmsProviders/aws", keys: "accessKeyId:c secretAccessKey:c sessionToken:c"},
-		{title: "an azure KMS provider", places: "kmsProviders/azure",
-			keys:  "tenantId:c clientId:c clientSecret:c identityPlatformEndpoint:c accessToken@28:c",
-			apart: "accessToken-tenantId accessToken-clientId accessToken-clientSecret accessToken-identityPlatformEndpoint"},
-		{title: "a gcp KMS provider", places: "kmsProviders/gcp", keys: "email:c privateKey:c endpoint:c accessToken@28:c",
-			apart: "accessToken-email accessToken-privateKey accessToken-endpoint"},
-		{title: "a kmip KMS provider", places: "kmsProviders/kmip", keys: "endpoint:c"},
-		{title: "a local KMS provider", places: "kmsProviders/local", keys: "key:c"},
-		{title: "a placeholder", places: "a local KMS provider/key", keys: "$$placeholder!:*"},
-		{title: "a database entity", places: "an entity/database", keys: "id!:s client!:s databaseName!:s databaseOptions:o"},
-		{title: "collectionOrDatabaseOptions", places: "a database entity/databaseOptions,a collection entity/collectionOptions",
-			keys: "readConcern:o readPreference:o writeConcern:o timeoutMS@9:i"},
-		{title: "a collection entity", places: "an entity/collection", keys: "id!:s database!:s collectionName!:s collectionOptions:o"},
-		{title: "a session entity", places: "an entity/session", keys: "id!:s client!:s sessionOptions:o"},
-		{title: "a bucket entity", places: "an entity/bucket", keys: "id!:s database!:s bucketOptions:o"},
-		{title: "a thread entity", places: "an entity/thread", keys: "id!:s"},
-		{title: "a collectionData", places: "a test file/initialData,a test/outcome",
-			keys: "collectionName!:s databaseName!:s createOptions@9:o documents!:[o]"},
-		{title: "a test", places: "a test file/tests", keys: "description!:s runOnRequirements:[o]+ skipReason:s operations!:[o] " +
-			"expectEvents:[o]+ expectLogMessages@13:[o]+ expectTracingMessages@27:[o]+ outcome:[o]+"},
-		{title: "an operation", places: "a test/operations", keys: "name!:s object!:s arguments:o ignoreResultAndError@3:b " +
-			"expectError:o expectResult:* saveResultAsEntity:s",
-			apart: "expectError-expectResult expectError-saveResultAsEntity ignoreResultAndError-expectResult " +
-				"ignoreResultAndError-expectError ignoreResultAndError-saveResultAsEntity"},
-		{title: "an expectedError", places: "an operation/expectError", count: "some", keys: "isError:true isClientError:b " +
-			"isTimeoutError@9:b errorContains:s errorCode:i errorCodeName:s errorLabelsContain:[s]+ errorLabelsOmit:[s]+ " +
-			"errorResponse@12:o writeErrors@21:o writeConcernErrors@21:[o] expectResult:*"},
-		{title: "an expectedEventsForClient", places: "a test/expectEvents",
-			keys: "client!:s eventType@3:command|cmap|sdam@10 events!:[o] ignoreExtraEvents@7:b"},
-		{title: commandEvent, places: "an expectedEventsForClient/events", count: "one",
-			keys: "commandStartedEvent:o commandSucceededEvent:o commandFailedEvent:o"},
-		{title: "a commandStartedEvent", places: commandEvent + "/commandStartedEvent",
-			keys: "command:o commandName:s databaseName:s hasServiceId@3:b hasServerConnectionId@6:b"},
-		{title: "a commandSucceededEvent", places: commandEvent + "/commandSucceededEvent",
-			keys: "reply:o commandName:s databaseName@15:s hasServiceId@3:b hasServerConnectionId@6:b"},
-		{title: "a commandFailedEvent", places: commandEvent + "/commandFailedEvent",
-			keys: "commandName:s databaseName@15:s hasServiceId@3:b hasServerConnectionId@6:b"},
-		{title: cmapEvent, places: "an expectedEventsForClient/events@3", with: "eventType: cmap", count: "one",
-			keys: "poolCreatedEvent:o poolReadyEvent:o poolClearedEvent:o poolClosedEvent:o connectionCreatedEvent:o " +
-				"connectionReadyEvent:o connectionClosedEvent:o connectionCheckOutStartedEvent:o connectionCheckOutFailedEvent:o " +
-				"connectionCheckedOutEvent:o connectionCheckedInEvent:o"},
-		{title: "a poolClearedEvent", places: cmapEvent + "/poolClearedEvent", keys: "hasServiceId:b interruptInUseConnections@11:b"},
-		{title: "a connectionClosedEvent", places: cmapEvent + "/connectionClosedEvent", keys: "reason:s"},
-		{title: "a connectionCheckOutFailedEvent", places: cmapEvent + "/connectionCheckOutFailedEvent", keys: "reason:s"},
-		{title: sdamEvent, places: "an expectedEventsForClient/events@10", with: "eventType: sdam", count: "one",
-			keys: "serverDescriptionChangedEvent:o topologyDescriptionChangedEvent@14:o serverHeartbeatStartedEvent@17:o " +
-				"serverHeartbeatSucceededEvent@17:o serverHeartbeatFailedEvent@17:o topologyOpeningEvent@20:o topologyClosedEvent@20:o"},
-		{title: "a serverDescriptionChangedEvent", places: sdamEvent + "/serverDescriptionChangedEvent",
-			keys: "previousDescription:o newDescription:o"},
-		{title: "a server description", keys: "type:" + description,
-			places: "a serverDescriptionChangedEvent/previousDescription,a serverDescriptionChangedEvent/newDescription"},
-		{title: "a topologyDescriptionChangedEvent", places: sdamEvent + "/topologyDescriptionChangedEvent",
-			keys: "previousDescription@20:o newDescription@20:o"},
-		{title: "a topology description", keys: "type:Single|Unknown|ReplicaSetNoPrimary|ReplicaSetWithPrimary|Sharded|LoadBalanced",
-			places: "a topologyDescriptionChangedEvent/previousDescription,a topologyDescriptionChangedEvent/newDescription"},
-		{title: "a serverHeartbeatStartedEvent", places: sdamEvent + "/serverHeartbeatStartedEvent", keys: "awaited:b"},
-		{title: "a serverHeartbeatSucceededEvent", places: sdamEvent + "/serverHeartbeatSucceededEvent", keys: "awaited:b"},
-		{title: "a serverHeartbeatFailedEvent", places: sdamEvent + "/serverHeartbeatFailedEvent", keys: "awaited:b"},
-		{title: "an expectedLogMessagesForClient", places: "a test/expectLogMessages",
-			keys: "client!:s messages!:[o] ignoreMessages@16:[o] ignoreExtraMessages@16:b"},
-		{title: "an expectedLogMessage", keys: "level!:" + level + " component!:" + component + " data!:o failureIsRedacted:b",
-			places: "an expectedLogMessagesForClient/messages,an expectedLogMessagesForClient/ignoreMessages"},
-		{title: "an expectedTracingMessagesForClient", places: "a test/expectTracingMessages",
-			keys: "client!:s ignoreExtraSpans:b spans!:[o]+"},
-		{title: "a span", places: "an expectedTracingMessagesForClient/spans,a span/nested", keys: "name!:s attributes!:o nested:[o]+"},
-	}
-	for _, empty := range []string{"poolCreated", "poolReady", "poolClosed", "connectionCreated", "connectionReady",
-		"connectionCheckOutStarted", "connectionCheckedOut", "connectionCheckedIn"} {
-		all = append(all, entry{title: "a " + empty + "Event", places: cmapEvent + "/" + empty + "Event"})
-	}
-	for _, empty := range []string{"topologyOpening", "topologyClosed"} {
-		all = append(all, entry{title: "a " + empty + "Event", places: sdamEvent + "/" + empty + "Event"})
+func entries(t testing.TB) (all []entry) {
+	t.Helper()
+	text, err := os.ReadFile("testdata/format.txt")
+	testkit.Check(t, err)
+	var short []string
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSuffix(line, "\n")
+		name, value, isShort := strings.Cut(line, " = ")
+		switch {
+		case line == "" || line[0] == '#':
+		case isShort:
+			short = append(short, name, value)
+		case line[0] != ' ':
+			all = append(all, entry{title: line})
+		default:
+			e := &all[len(all)-1]
+			name, value, _ := strings.Cut(line[2:], " ")
+			field := map[string]*string{"in": &e.places, "beside": &e.with, "count": &e.count, "keys": &e.keys, "apart": &e.apart}[name]
+			*field = strings.TrimSpace(*field + " " + strings.NewReplacer(short...).Replace(value))
+		}
 	}
 	return all
 }
@@ -231,7 +127,7 @@ type table struct {
 
 // tableRows gives the rows of all entries.
 func tableRows(t testing.TB) []row {
-	tb := &table{t: t, entries: entries()}
+	tb := &table{t: t, entries: entries(t)}
 	for _, e := range tb.entries {
 		tb.fill(e)
 	}
@@ -242,7 +138,7 @@ func tableRows(t testing.TB) []row {
 func (tb *table) examples(title string, k keyEntry) []string {
 	good, _ := typeOf(k.kind)
 	for _, e := range tb.entries {
-		if k.kind == "o" && slices.ContainsFunc(strings.Split(e.places, ","), func(place string) bool {
+		if k.kind == "o" && slices.ContainsFunc(strings.Split(e.places, ", "), func(place string) bool {
 			place, _ = cutVersion(place)
 			return place == title+"/"+k.name
 		}) {
@@ -292,7 +188,7 @@ func (tb *table) file(version string, e entry, place, object string) (text, path
 	if e.with != "" {
 		pairs = append(pairs, e.with)
 	}
-	around, _, _ := strings.Cut(parent.places, ",")
+	around, _, _ := strings.Cut(parent.places, ", ")
 	text, path, above := tb.file(version, parent, around, tb.object(parent, pairs...))
 	return text, strings.TrimPrefix(path+step, "."), max(since, k.since, above)
 }
@@ -321,7 +217,7 @@ func (tb *table) add(e entry, place, reason string, minor int, object, below, ke
 
 // fill makes the rows of an entry.
 func (tb *table) fill(e entry) {
-	keys, places := e.parse(), strings.Split(e.places, ",")
+	keys, places := e.parse(), strings.Split(e.places, ", ")
 	_, _, since := tb.file(Newest, e, places[0], tb.object(e))
 	add := func(reason string, object, below, key, message string) {
 		tb.add(e, places[0], reason, newest, object, below, key, message)
