@@ -44,16 +44,6 @@ func sitesOf(doc any) (sites []site) {
 	return sites
 }
 
-// PlacesOf gives the paths of what a document has, with [] for elements.
-func PlacesOf(doc any) []string {
-	var places []string
-	for _, s := range sitesOf(doc) {
-		places = append(places, s.place)
-	}
-	slices.Sort(places)
-	return slices.Compact(places)
-}
-
 // isOpen reports whether a place is inside of what the schemas do not look
 // into.
 func isOpen(place string) bool {
@@ -66,17 +56,11 @@ func isOpen(place string) bool {
 	return false
 }
 
-// Mutate changes a copy of a document in one place, which it names: the given
-// one, or any if that is empty.
-func (m *Mutator) Mutate(original any, place string) (doc any, where string) {
+// Mutate changes a copy of a document in one place, which it names.
+func (m *Mutator) Mutate(original any) (doc any, where string) {
 	doc = clone(original)
 	all := sitesOf(doc)
-	sites := slices.DeleteFunc(slices.Clone(all), func(s site) bool {
-		if place != "" {
-			return s.place != place
-		}
-		return isOpen(s.place) && m.Rand.IntN(20) > 0
-	})
+	sites := slices.DeleteFunc(slices.Clone(all), func(s site) bool { return isOpen(s.place) && m.Rand.IntN(20) > 0 })
 	if len(sites) == 0 {
 		return m.scalar(), ""
 	}
@@ -186,7 +170,7 @@ func WordsOf(schema any) []string {
 			for _, keyword := range []string{"properties", "patternProperties"} {
 				named, _ := s[keyword].(map[string]any)
 				for name := range named {
-					for _, n := range NamesFor(name) {
+					for _, n := range namesFor(name) {
 						words[n] = true
 					}
 				}
@@ -208,9 +192,9 @@ func WordsOf(schema any) []string {
 	return slices.Sorted(maps.Keys(words))
 }
 
-// NamesFor gives keys that a name or a pattern of the schemas, ^aws(:…)?$,
+// namesFor gives keys that a name or a pattern of the schemas, ^aws(:…)?$,
 // stands for.
-func NamesFor(pattern string) []string {
+func namesFor(pattern string) []string {
 	name, isPattern := strings.CutPrefix(pattern, "^")
 	if !isPattern {
 		return []string{name}

@@ -1,6 +1,6 @@
 // Package oracle judges suites without specs/schema: it reads files with other
 // parsers, asks the official schemas, and breaks documents at random. The tests
-// of specs/schema compare a share of everything with it, soak/schema the whole.
+// of specs/schema compare a share of everything with it, and the whole in the soak.
 package oracle
 
 import (

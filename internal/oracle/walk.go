@@ -38,7 +38,7 @@ func Walk(root map[string]any, visit func(path string, s map[string]any)) {
 		visit(path, s)
 		for _, keyword := range []string{"properties", "patternProperties"} {
 			for pattern, p := range Object(s[keyword]) {
-				for _, name := range NamesFor(pattern) {
+				for _, name := range namesFor(pattern) {
 					walk(Object(p), path+"."+name, refs)
 				}
 			}

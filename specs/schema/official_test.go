@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"os"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -37,29 +40,39 @@ func judge(t *testing.T, o *oracle.Oracle, set *Set, minor int, raw any, name st
 }
 
 // A share of the official files, of rows and of mutants of both gets the
-// verdict of the official schemas. soak/schema has all files and many mutants.
+// verdict of the official schemas. The soak has all of them, at every version.
 func TestOfficialVerdicts(t *testing.T) {
-	o, set := oracle.New(t, newest), New()
-	rng := rand.New(rand.NewPCG(testkit.Seed(t), 0))
-	one := func(n int) bool { return rng.IntN(n) == 0 }
-	docs, _, _ := oracle.Files(t, func(string) bool { return one(40) })
+	o, set, seed, all := oracle.New(t, newest), New(), testkit.Seed(t), os.Getenv("UTR_SOAK") == "1"
+	file, row := testkit.Chance(t, 40), testkit.Chance(t, 20)
+	docs, _, _ := oracle.Files(t, func(string) bool { return file() })
 	for _, r := range append(explained(t), tableRows(t)...) {
-		if one(20) {
+		if row() {
 			docs[r.reason] = plain(parse(t, r.file))
 		}
 	}
-	m := &oracle.Mutator{Rand: rng, Words: oracle.WordsOf(o.Raw[newest])}
-	for _, name := range slices.Sorted(maps.Keys(docs)) {
-		doc := docs[name]
-		for i := range 3 {
-			if i > 0 {
-				doc, _ = m.Mutate(docs[name], "")
+	words, names := oracle.WordsOf(o.Raw[newest]), slices.Sorted(maps.Keys(docs))
+	var workers sync.WaitGroup
+	n := runtime.GOMAXPROCS(0)
+	for worker := range n {
+		rng := rand.New(rand.NewPCG(seed, uint64(worker)))
+		m := &oracle.Mutator{Rand: rng, Words: words}
+		workers.Go(func() {
+			for i := worker; i < len(names); i += n {
+				doc := docs[names[i]]
+				for minor := range newest + 1 {
+					if all || minor == newest || rng.IntN(newest) == 0 {
+						judge(t, o, set, minor, doc, names[i])
+					}
+				}
+				for range map[bool]int{false: 2, true: 20}[all] {
+					mutant, place := m.Mutate(doc)
+					judge(t, o, set, newest, mutant, "mutant of "+names[i]+" at "+place)
+					judge(t, o, set, rng.IntN(newest), mutant, "mutant of "+names[i]+" at "+place)
+				}
 			}
-			for _, minor := range []int{newest, rng.IntN(newest + 1)} {
-				judge(t, o, set, minor, doc, name)
-			}
-		}
+		})
 	}
+	workers.Wait()
 }
 
 // The derived schemas say the same of each place as the official ones, at
