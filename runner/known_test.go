@@ -2,6 +2,7 @@ package runner
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -9,40 +10,22 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
+// Cases have a list, and what it says: position, pattern, reason, day, and
+// whether the failure comes by chance.
 func TestParseKnownFailing(t *testing.T) {
-	const unexplained = "k:1:1: a known failure needs a reason: pattern # reason"
-	for _, r := range []struct{ reason, text, want string }{ // position, pattern, reason, day, and chance; or a part of the error
-		{"blanks and comments", "\n# comment\n  a.yml: x# y$  # DRIVERS-1 # really\n", `k:3:1 "a.yml: x# y$" "DRIVERS-1 # really" "" false`},
-		{"a day", "p # until 2027-01-31: DRIVERS-1", `k:1:1 "p" "until 2027-01-31: DRIVERS-1" "2027-01-31" false`},
-		{"blanks around the day", "p #  until  2027-01-31 :  DRIVERS-1", `k:1:1 "p" "until  2027-01-31 :  DRIVERS-1" "2027-01-31" false`},
-		{"a day, and chance", "p # until 2027-01-31: sometimes: DRIVERS-1", `k:1:1 "p" "until 2027-01-31: sometimes: DRIVERS-1" "2027-01-31" true`},
-		{"chance alone", "p # sometimes: DRIVERS-1", `k:1:1 "p" "sometimes: DRIVERS-1" "" true`},
-		{"until in words is a reason", "p # until the server is mended", `k:1:1 "p" "until the server is mended" "" false`},
-		{"a day that does not exist", "p # until 2027-02-29: DRIVERS-1", `k:1:1: "2027-02-29" is no day such as 2027-01-31`},
-		{"a day in another form", "p # until 31/01/2027: DRIVERS-1", `k:1:1: "31/01/2027" is no day such as 2027-01-31`},
-		{"a day without a reason", "p # until 2027-01-31", "needs a reason after its day"},
-		{"a day with an empty reason", "p # until 2027-01-31:", "needs a reason after its day"},
-		{"no reason", "pattern", unexplained},
-		{"an empty reason", "pattern #", unexplained},
-		{"a hash that nothing separates", "(# reason", unexplained},
-		{"a bad pattern", "# a comment\n( # reason", "k:2:1: error parsing regexp: missing closing ): `(`"},
-		{"a header without a pattern", "[for ]", "k:1:1: "},
-		{"a header with a bad pattern", "[for (]", "k:1:1: "},
-		{"a header without an end", "[for x", "k:1:1: "},
-	} {
-		list, err := ParseKnownFailing("k", strings.NewReader(r.text))
-		got := fmt.Sprint(err)
-		if err == nil && len(list) == 1 {
-			k, until := list[0], ""
-			if !k.Until.IsZero() {
-				until = k.Until.Format(time.DateOnly)
-			}
-			got = fmt.Sprintf("%s %q %q %q %t", k.Position, k.Pattern, k.Reason, until, k.Sometimes)
+	testkit.Transcript(t, "testdata/cases/known.txt", func(t *testing.T, in string) string {
+		text, err := strconv.Unquote(in)
+		testkit.Check(t, err)
+		list, err := ParseKnownFailing("k", strings.NewReader(text))
+		if err != nil {
+			return strings.ReplaceAll(err.Error(), "\n", "⏎")
 		}
-		if got != r.want && (err == nil || !strings.Contains(got, r.want)) {
-			t.Errorf("%s: got %s, want %s", r.reason, got, r.want)
+		until := ""
+		if !list[0].Until.IsZero() {
+			until = list[0].Until.Format(time.DateOnly)
 		}
-	}
+		return fmt.Sprintf("%s %q %q %q %t", list[0].Position, list[0].Pattern, list[0].Reason, until, list[0].Sometimes)
+	})
 }
 
 func TestKnownFailureExpires(t *testing.T) {
