@@ -1,6 +1,8 @@
 package compare
 
 import (
+	"slices"
+
 	"github.com/unified-test-runner/utr/result"
 )
 
@@ -8,7 +10,7 @@ import (
 // the specification says.
 type Deviation struct {
 	ID     string // D1, D2, …
-	Engine string // whose doing it is, with the version it was seen in
+	Engine string // whose doing it is, with the version it was seen in, or anyEngine
 	Title  string // what it does
 	// Section is the specification and section that it departs from, or that
 	// leaves the choice to drivers.
@@ -31,22 +33,40 @@ type Deviation struct {
 // Deviations is the table, in the order of the ids.
 func Deviations() []Deviation { return deviations() }
 
+// anyEngine is the Engine of what any engine may do.
+const anyEngine = "either"
+
+// driverName is the name by which the Go driver describes itself as an engine.
+// Its version does not count: binaries do not always know it.
+const driverName = "driver"
+
 // OfTest finds the deviation that explains a differing test of a suite, nil if
-// none does.
-func OfTest(id result.TestID, differences []Difference) *Deviation {
-	return explained(func(d *Deviation) bool {
+// none does. engines are the names of the left engine and the right one.
+func OfTest(engines [2]string, id result.TestID, differences []Difference) *Deviation {
+	return explained(engines, differences, func(d *Deviation, differences []Difference) bool {
 		return d.test != nil && d.test(id, differences)
 	})
 }
 
 // OfSchedule finds the deviation that explains what differs in a schedule.
-func OfSchedule(s Schedule, differences []Difference) *Deviation {
-	return explained(func(d *Deviation) bool { return d.schedule != nil && d.schedule(s, differences) })
+func OfSchedule(engines [2]string, s Schedule, differences []Difference) *Deviation {
+	return explained(engines, differences, func(d *Deviation, differences []Difference) bool {
+		return d.schedule != nil && d.schedule(s, differences)
+	})
 }
 
-func explained(by func(*Deviation) bool) *Deviation {
+// explained asks the deviations of the two engines. They expect the engine that
+// deviates on the right.
+func explained(engines [2]string, differences []Difference, by func(*Deviation, []Difference) bool) *Deviation {
+	if engines[0] == driverName && engines[1] != driverName {
+		engines[0], engines[1] = engines[1], engines[0]
+		differences = slices.Clone(differences)
+		for i, d := range differences {
+			differences[i].Left, differences[i].Right = d.Right, d.Left
+		}
+	}
 	for _, d := range deviations() {
-		if by(&d) {
+		if (d.Engine == anyEngine || engines[1] == driverName) && by(&d, differences) {
 			return &d
 		}
 	}

@@ -163,7 +163,17 @@ func TestExplanations(t *testing.T) {
 			}
 			return d.ID
 		}
-		testkit.Equal(t, row.why+" is explained by", id(OfSchedule(row.s, row.d)), row.schedule)
-		testkit.Equal(t, row.why+" in a suite is explained by", id(OfTest(result.TestID{Deployment: row.deployment}, row.d)), row.test)
+		test, turned := result.TestID{Deployment: row.deployment}, []Difference{{row.d[0].Aspect, row.d[0].Where, row.d[0].Right, row.d[0].Left}}
+		for _, sides := range []struct {
+			engines [2]string
+			d       []Difference
+		}{{[2]string{"reference", "driver"}, row.d}, {[2]string{"driver", "reference"}, turned}} {
+			testkit.Equal(t, row.why+" is explained by", id(OfSchedule(sides.engines, row.s, sides.d)), row.schedule)
+			testkit.Equal(t, row.why+" in a suite is explained by", id(OfTest(sides.engines, test, sides.d)), row.test)
+		}
+		// What the driver does explains nothing where the driver does not take part.
+		others, either := [2]string{"reference", "reference"}, map[string]string{"D18": "D18"}
+		testkit.Equal(t, row.why+" between others is explained by", id(OfSchedule(others, row.s, row.d)), either[row.schedule])
+		testkit.Equal(t, row.why+" in a suite between others is explained by", id(OfTest(others, test, row.d)), either[row.test])
 	}
 }

@@ -178,7 +178,7 @@ func deviations() []Deviation {
 			},
 		},
 		{
-			ID: "D18", Engine: "either", Title: "backs off as long as jitter says, so that timeoutMS leaves room for more attempts or fewer",
+			ID: "D18", Engine: anyEngine, Title: "backs off as long as jitter says, so that timeoutMS leaves room for more attempts or fewer",
 			Section: "Client Backpressure, Overload retry policy: jitter", Permitted: true,
 			test: func(_ result.TestID, d []Difference) bool {
 				return each(d, func(one Difference) bool {

@@ -183,7 +183,7 @@ func runSchedules(ctx context.Context, schedules []Schedule, left, right Side) (
 			return nil, fmt.Errorf("a verdict of no schedule: %q", p.Test.Description)
 		}
 		if len(p.Differences) > 0 {
-			p.Deviation = OfSchedule(schedules[i], p.Differences)
+			p.Deviation = OfSchedule(p.engines, schedules[i], p.Differences)
 		}
 		out[i] = p
 	}

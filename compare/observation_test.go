@@ -170,7 +170,7 @@ func TestPairs(t *testing.T) {
 		{"the end of the test is not random", on("a sharded", passed, "find@a; fail; find@b; ok"), on("a sharded", result.Failed, "find@b; ok"), "0/1/0/0"},
 	} {
 		threads := func(id result.TestID) bool { return id.Description == "threads" }
-		found := pairs([]*result.Verdict{row.left}, []*result.Verdict{row.right}, false, threads)
+		found := pairs([2]string{}, []*result.Verdict{row.left}, []*result.Verdict{row.right}, false, threads)
 		c := Count(found)
 		testkit.Equal(t, row.why, fmt.Sprintf("%d/%d/%d/%d", c.Same, c.Different, c.Explained, c.NotCompared), row.want)
 	}

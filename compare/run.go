@@ -35,6 +35,7 @@ type Pair struct {
 	Deviation *Deviation
 
 	verdict *result.Verdict // the left one
+	engines [2]string       // the names of the left engine and the right one
 }
 
 // Run runs suites through both sides at once, and gives the pairs in the order
@@ -48,6 +49,14 @@ func Run(ctx context.Context, suites []*specs.Suite, left, right Side) (found []
 
 func run(ctx context.Context, suites []*specs.Suite, left, right Side, everywhere bool) (found []Pair, problems []string, err error) {
 	sides := [2]Side{left, right}
+	var engines [2]string
+	for i, side := range sides {
+		about, err := side.Config.Engine.Describe(ctx)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", side.Name, err)
+		}
+		engines[i] = about.Name
+	}
 	var verdicts [2][]*result.Verdict
 	var faults [2][]string
 	var errs [2]error
@@ -83,7 +92,7 @@ func run(ctx context.Context, suites []*specs.Suite, left, right Side, everywher
 			return nil, nil, err
 		}
 	}
-	return pairs(verdicts[0], verdicts[1], everywhere, threaded(suites)), append(faults[0], faults[1]...), nil
+	return pairs(engines, verdicts[0], verdicts[1], everywhere, threaded(suites)), append(faults[0], faults[1]...), nil
 }
 
 // errCutShort is why a run ended early that no one has interrupted.
@@ -106,14 +115,14 @@ func threaded(suites []*specs.Suite) func(result.TestID) bool {
 // pairs matches the verdicts of both sides. A test that only one side has is a
 // pair with an empty observation, which differs from any other.
 // threads says which test runs operations at the same time.
-func pairs(left, right []*result.Verdict, everywhere bool, threads func(result.TestID) bool) []Pair {
+func pairs(engines [2]string, left, right []*result.Verdict, everywhere bool, threads func(result.TestID) bool) []Pair {
 	others := map[result.TestID]*result.Verdict{}
 	for _, v := range right {
 		others[v.Test] = v
 	}
 	var out []Pair
 	for _, v := range left {
-		p := Pair{Test: v.Test, Position: v.Position, Left: Observe(v), verdict: v}
+		p := Pair{engines: engines, Test: v.Test, Position: v.Position, Left: Observe(v), verdict: v}
 		p.Left.concurrent = p.Left.concurrent || threads(v.Test)
 		if other := others[v.Test]; other != nil {
 			p.Right = Observe(other)
@@ -123,7 +132,7 @@ func pairs(left, right []*result.Verdict, everywhere bool, threads func(result.T
 	}
 	for _, v := range right {
 		if others[v.Test] != nil {
-			out = append(out, Pair{Test: v.Test, Position: v.Position, Right: Observe(v)}.decide(everywhere))
+			out = append(out, Pair{engines: engines, Test: v.Test, Position: v.Position, Right: Observe(v)}.decide(everywhere))
 		}
 	}
 	return out
@@ -146,7 +155,7 @@ func (p Pair) decide(everywhere bool) Pair {
 		p.Left.concurrent = true // which mongos has the fault is chance as well
 	}
 	if p.Differences = Differ(p.Left, p.Right); len(p.Differences) > 0 {
-		p.Deviation = OfTest(p.Test, p.Differences)
+		p.Deviation = OfTest(p.engines, p.Test, p.Differences)
 	}
 	return p
 }
