@@ -100,19 +100,3 @@ func TestMetadataInHandshakes(t *testing.T) {
 		testkit.Equal(t, "the rest", rest, others)
 	}
 }
-
-func TestMetadataRefused(t *testing.T) {
-	var all []story
-	for reason, row := range map[string][2]string{
-		"no options":                         {`{}`, "!argument"},
-		"options that are not a document":    {`{"driverInfoOptions":"x"}`, "!argument"},
-		"no name":                            {`{"driverInfoOptions":{"version":"1"}}`, "!argument"},
-		"a version that is not a string":     {`{"driverInfoOptions":{"name":"x","version":1}}`, "!argument"},
-		"the delimiter in the name":          {`{"driverInfoOptions":{"name":"x|y"}}`, "!argument"},
-		"an unknown option is not supported": {`{"driverInfoOptions":{"name":"x","colour":"red"}}`, "!unsupported"},
-		"nor is an unknown argument":         {`{"colour":"red"}`, "!unsupported"},
-	} {
-		all = append(all, story{reason, "", "client.appendMetadata " + row[0] + "; ping", "", row[1] + " ping"})
-	}
-	tell(t, all)
-}

@@ -42,37 +42,6 @@ func TestEmbedded(t *testing.T) {
 	}
 }
 
-// TestSchemaArguments looks where the arguments of operations that create, change
-// and drop things stand in their commands.
-func TestSchemaArguments(t *testing.T) {
-	const index = `"background":true,"bits":26,"bucketSize":1,"language_override":"l","max":1,"min":0,"storageEngine":{},"textIndexVersion":3,`
-	tell(t, []story{
-		{"all of an index", "show=*", `collection.createIndex {` + index + `"keys":{"a":1},"name":"i","2dsphereIndexVersion":3,"version":2}`, "",
-			`createIndexes/"indexes":[{"key":{"a":1},"name":"i","2dsphereIndexVersion":3,` + index + `"v":2}]`},
-		{"its write concern is not a field of the index", "show=*", `collection.createIndex {"keys":{"a":1},"writeConcern":{"w":1}}`, "",
-			`createIndexes/"indexes":[{"key":{"a":1},"name":"a_1"}],"writeConcern":{"w":1}`},
-		{"an index is dropped", "show=*", `collection.dropIndex {"name":"i","writeConcern":{"w":1}}`, "", `dropIndexes/"index":"i","writeConcern":{"w":1}`},
-		{"all are", "show=*", `collection.dropIndexes {"writeConcern":{"w":"majority"}}`, "", `dropIndexes/"index":"*","writeConcern":{"w":"majority"}`},
-		{"another name", "show=renameCollection,$db,*", `collection.rename {"to":"x","maxTimeMS":5,"writeConcern":{"w":1}}`, "",
-			`renameCollection/db.coll/admin/"to":"db.x","maxTimeMS":5,"writeConcern":{"w":1}`},
-		{"a collection", "show=create,*", `create {"collection":"x","storageEngine":{},"maxTimeMS":5,"writeConcern":{"w":1}}`, "",
-			`create/x/"storageEngine":{},"maxTimeMS":5,"writeConcern":{"w":1}`},
-		{"a collection is dropped", "show=drop,*", `database.dropCollection {"collection":"x","maxTimeMS":5,"writeConcern":{"journal":true}}`, "",
-			`drop/x/"maxTimeMS":5,"writeConcern":{"j":true}`},
-		{"a change, which gives the reply", "show=collMod,* value", `database.modifyCollection {"collection":"x","timeseries":{"granularity":"hours"},
-			"comment":"c","maxTimeMS":5,"writeConcern":{"w":1}}`, "",
-			`collMod/x/"timeseries":{"granularity":"hours"},"comment":"c","maxTimeMS":5,"writeConcern":{"w":1} =ok,operationTime,$clusterTime`},
-		{"search indexes", "show=*", `collection.createSearchIndexes {"models":[{"definition":{"a":1},"name":"i"}]}`, "",
-			`createSearchIndexes/"indexes":[{"definition":{"a":1},"name":"i"}]`},
-		{"one is changed", "show=*", `collection.updateSearchIndex {"name":"i","definition":{"a":2}}`, "",
-			`updateSearchIndex/"name":"i","definition":{"a":2}`},
-		{"and dropped", "show=dropSearchIndex,*", `collection.dropSearchIndex {"name":"i"}`, "", `dropSearchIndex/coll/"name":"i"`},
-		{"they are listed", "show=*", `collection.listSearchIndexes {"name":"i","aggregationOptions":{"batchSize":3}}`, "",
-			`aggregate/"pipeline":[{"$listSearchIndexes":{"name":"i"}}],"cursor":{"batchSize":3}`},
-		{"without a write concern none is sent", "show=*", `database.dropCollection {"collection":"x"}`, "", `drop/`},
-	})
-}
-
 // TestBatches: groups follow the order if they have to, and are split where a
 // server takes no more. Each write has 10 bytes.
 func TestBatches(t *testing.T) {

@@ -21,23 +21,17 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// story is what a client does while servers answer as they are told to, and
-// what has to come of it. All times are those of a synctest bubble.
-type story struct {
-	why string
-	// set holds words: the kind of deployment (replicaset if there is none), and
-	// settings as in settingsOf. All others are options of the connection string.
-	set string
-	// do names operations of the table below, with more arguments as JSON; "; "
-	// is between them. "@" in front passes them the session.
-	do string
-	// reply is COMMAND=STEP,STEP for each command that does not simply succeed.
-	// A command is that of one member if its number is before it: 1:find.
-	reply string
-	// want is what was sent, each command with what it waited for and the fields
-	// that show= names behind slashes, and the error of each operation behind "!".
-	want string
-}
+// A story is what a client does while servers answer as they are told to, and
+// what comes of it. All times are those of a synctest bubble. Its lines:
+//
+//	client WORDS   the kind of deployment (replicaset if there is none), and settings
+//	               (ownWords); all others are options of the connection string
+//	server COMMAND=STEP,STEP …   for commands that do not simply succeed; 1:find is
+//	               that of one member
+//	> OPERATION ARGUMENTS   one of those below, or OBJECT.NAME; "@" passes it the
+//	               session, "~" leaves it to go on while the next ones begin
+//	    what was sent, each command with what it waited for and the fields that
+//	    show= names behind slashes, and the error of the operation behind "!"
 
 // known are operations that work, and the command that each of them sends first.
 var known = map[string]struct{ object, operation, args, command string }{
@@ -173,11 +167,22 @@ func errorInWords(e *result.Error) string {
 var ownWords = strings.Fields("single replicaset sharded load-balanced members jitter wire batch policy bucket backoff heartbeat events api user " +
 	"untimed message delays rules results show callback inside pass value")
 
-// play tells a story. What it returns is to be what the story wants.
-func (st story) play(t *testing.T) (told string) {
+// play tells a story anew.
+func play(t *testing.T, text string) (told string) {
 	t.Helper()
+	var settings, replies string
+	var ops []string
+	for line := range strings.Lines(text) {
+		if op, ok := strings.CutPrefix(line, "> "); ok {
+			ops = append(ops, strings.TrimSpace(op))
+		} else if words, ok := strings.CutPrefix(line, "client "); ok {
+			settings, told = words, told+line
+		} else if words, ok := strings.CutPrefix(line, "server "); ok {
+			replies, told = words, told+line
+		}
+	}
 	set, kind, entity, userInfo, uri := map[string]string{}, "replicaset", d(), "", []string(nil)
-	for word := range strings.FieldsSeq(st.set) {
+	for word := range strings.FieldsSeq(settings) {
 		key, value, _ := strings.Cut(word, "=")
 		if !slices.Contains(ownWords, key) {
 			uri = append(uri, word)
@@ -203,7 +208,7 @@ func (st story) play(t *testing.T) (told string) {
 	synctest.Test(t, func(t *testing.T) {
 		s := script(t, kind, int(number("members", map[string]string{"sharded": "2"}[kind])))
 		s.wire, s.batch = int32(number("wire", "25")), int32(number("batch", "100000"))
-		for word := range strings.FieldsSeq(st.reply) {
+		for word := range strings.FieldsSeq(replies) {
 			command, steps, _ := strings.Cut(word, "=")
 			s.on(strings.ReplaceAll(command, ":", " "), stepsOf(t, steps)...)
 		}
@@ -214,7 +219,9 @@ func (st story) play(t *testing.T) (told string) {
 			e.(*driver).policy.Overload.Bucket.Capacity = retry.Tokens(number("bucket", "")) * retry.Token
 		}
 		b := openOn(t, e, strings.Replace(s.uri(uri...), "//", "//"+userInfo, 1), entity)
-		if strings.Contains(st.do, "@") || strings.Contains(st.do, "start") || strings.Contains(st.do, "withTransaction") {
+		if slices.ContainsFunc(ops, func(op string) bool {
+			return op[0] == '@' || strings.HasPrefix(op, "start") || strings.HasPrefix(op, "with")
+		}) {
 			b.entity("session", "session", d("client", "client"))
 		}
 		b.callback = func() *result.Error {
@@ -225,25 +232,32 @@ func (st story) play(t *testing.T) (told string) {
 			time.Sleep(wait("pass"))
 			return cmp.Or(callback, out.Err)
 		}
-		at, events, marks, concurrent := 0, 0, []int(nil), strings.Contains(st.do, "~")
+		at, events, marks, concurrent := 0, 0, []int(nil), strings.Contains(text, "> ~")
 		var background sync.WaitGroup
-		for op := range strings.SplitSeq(st.do, "; ") {
+		line := func(words string) {
+			if words = strings.TrimSpace(words); words != "" {
+				told += "    " + words + "\n"
+			}
+		}
+		for _, op := range ops {
 			begun := time.Now()
+			told += "> " + op + "\n"
 			if later, ok := strings.CutPrefix(op, "~"); ok {
 				background.Go(func() { b.perform(later) })
 				synctest.Wait()
 				continue
 			}
 			out := b.perform(op)
-			told += s.transcript(&at, begun, strings.Split(set["show"], ","), has("untimed")) + errorInWords(out.Err)
+			came := s.transcript(&at, begun, strings.Split(set["show"], ","), has("untimed")) + errorInWords(out.Err)
 			synctest.Wait()
 			marks = append(marks, len(b.events("client")))
 			for word, more := range map[string]func(result.Outcome) string{
 				"message": messageOf, "delays": delaysOf, "rules": rulesOf, "results": resultsOf, "value": keysOf} {
 				if has(word) {
-					told += more(out)
+					came += more(out)
 				}
 			}
+			line(came)
 			if !concurrent {
 				events = b.verify(events, out, strings.Contains(op, "withTransaction"))
 			}
@@ -254,7 +268,7 @@ func (st story) play(t *testing.T) (told string) {
 		}
 		if has("events") {
 			testkit.Check(t, b.Close(t.Context(), "client"))
-			told += ":" + b.happened(marks)
+			line("events:" + b.happened(marks))
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -266,7 +280,7 @@ func (st story) play(t *testing.T) (told string) {
 				map[string]string{"": `"2"`, "client-backpressure@2025-12": "true"}[set["policy"]])
 		}
 	})
-	return strings.TrimSpace(told)
+	return told
 }
 
 // perform performs an operation that is written as stories have it.

@@ -9,13 +9,10 @@ import (
 	"testing"
 
 	"github.com/unified-test-runner/utr/embedded/wire"
-	"github.com/unified-test-runner/utr/internal/relay"
-	"github.com/unified-test-runner/utr/internal/testkit"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// tap notes every message that clients send, on connections that it dials or
-// passes on.
+// tap notes every message that clients send on connections that it dials.
 type tap struct {
 	t     *testing.T
 	mu    sync.Mutex
@@ -70,26 +67,6 @@ func (c *tapped) Write(b []byte) (int, error) {
 		c.begun = c.begun[h.Length:]
 	}
 	return c.Conn.Write(b)
-}
-
-// listen gives an address for clients in other processes, which leads to a
-// server's.
-func (p *tap) listen(server string) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Check(p.t, err)
-	var running sync.WaitGroup
-	running.Go(func() {
-		relay.Accept(l, func(client net.Conn) {
-			running.Go(func() {
-				if behind, err := p.DialContext(p.t.Context(), "tcp", server); err == nil {
-					relay.Pass(client, behind)
-				}
-				_ = client.Close()
-			})
-		})
-	})
-	p.t.Cleanup(func() { _ = l.Close(); running.Wait() })
-	return l.Addr().String()
 }
 
 // take gives what was noted since the last call, but for what establishes

@@ -1,12 +1,9 @@
 package reference
 
 import (
-	"bufio"
 	"cmp"
-	_ "embed"
 	"fmt"
 	"maps"
-	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
@@ -47,7 +44,7 @@ var wireVariants = []wireVariant{
 type wireOp struct{ name, how, do string }
 
 // wireReads and wireWrites are performed one after the other; the last write
-// leaves the collection as it was. testdata/wire.py has them for PyMongo.
+// leaves the collection as it was.
 var wireReads = []wireOp{
 	{"find", "", `find`},
 	{"findBatches", "", `find {"batchSize":2}`},
@@ -99,12 +96,12 @@ var wireWrites = []wireOp{
 }
 
 // difference is one between the messages of the reference engine and those of
-// an official driver. The field "commands" stands for the whole sequence of
+// the Go driver. The field "commands" stands for the whole sequence of
 // commands, "message" for what surrounds the command.
-type difference struct{ driver, where, op, command, field, ours, theirs string }
+type difference struct{ where, op, command, field, ours, theirs string }
 
-func (d difference) parts() [7]string {
-	return [...]string{d.driver, d.where, d.op, d.command, d.field, d.ours, d.theirs}
+func (d difference) parts() [6]string {
+	return [...]string{d.where, d.op, d.command, d.field, d.ours, d.theirs}
 }
 
 // explanation says why the messages of two drivers may differ, and who is right:
@@ -143,33 +140,31 @@ func judge(found []difference, table []explanation) (unexplained []difference, u
 	return unexplained, unused
 }
 
-// TestWireLikeTheOfficialDrivers compares what the reference engine and
-// official drivers send for the same operations, message by message.
-func TestWireLikeTheOfficialDrivers(t *testing.T) {
-	table, found := goDifferences(), []difference(nil)
+// TestWireLikeTheOfficialDriver compares what the reference engine and the Go
+// driver send for the same operations, message by message.
+func TestWireLikeTheOfficialDriver(t *testing.T) {
+	var found []difference
 	replicaSet := embedded.Options{Topology: embedded.ReplicaSet}
 	for _, dep := range []struct {
 		name    string
 		options embedded.Options
 		direct  int // member to connect to directly; -1: all
-		// python is the variants for PyMongo, which needs a process for each.
-		python []string
 	}{
-		{"single", embedded.Options{}, -1, nil},
-		{"replicaset", replicaSet, -1, nil},
-		{"replicaset 4.9", embedded.Options{Topology: embedded.ReplicaSet, Version: "4.9"}, -1, nil},
-		{"replicaset auth", embedded.Options{Topology: embedded.ReplicaSet, Users: []embedded.User{{Name: "u", Password: "p"}}}, -1, nil},
-		{"direct primary", replicaSet, 0, []string{"timeoutMS", "causal"}},
-		{"direct secondary", replicaSet, 1, nil},
-		{"sharded", embedded.Options{Topology: embedded.Sharded, Mongoses: 1}, -1, []string{"default"}},
-		{"load-balanced", embedded.Options{Topology: embedded.LoadBalanced}, -1, nil},
+		{"single", embedded.Options{}, -1},
+		{"replicaset", replicaSet, -1},
+		{"replicaset 4.9", embedded.Options{Topology: embedded.ReplicaSet, Version: "4.9"}, -1},
+		{"replicaset auth", embedded.Options{Topology: embedded.ReplicaSet, Users: []embedded.User{{Name: "u", Password: "p"}}}, -1},
+		{"direct primary", replicaSet, 0},
+		{"direct secondary", replicaSet, 1},
+		{"sharded", embedded.Options{Topology: embedded.Sharded, Mongoses: 1}, -1},
+		{"load-balanced", embedded.Options{Topology: embedded.LoadBalanced}, -1},
 	} {
 		deployment, err := embedded.Start(t.Context(), dep.options)
 		testkit.Check(t, err)
 		defer func() { _ = deployment.Close() }()
 		uri, ops := deployment.URI(), append(slices.Clone(wireReads), wireWrites...)
 		cleaner := open(t, uri, Options{}, nil)
-		clean := func() { // so that all begin with the same contents
+		clean := func() { // so that both begin with the same contents
 			cleaner.must("client", "dropDatabase", d("database", "db"))
 			cleaner.perform(`insertMany {"documents":[{"_id":0},{"_id":1},{"_id":2},{"_id":3},{"_id":4}]}`)
 		}
@@ -180,7 +175,7 @@ func TestWireLikeTheOfficialDrivers(t *testing.T) {
 			ops = wireReads
 		}
 		for _, v := range wireVariants {
-			p, uri, where := &tap{t: t}, uri, dep.name+"/"+v.name
+			p, uri := &tap{t: t}, uri
 			if v.uri != "" {
 				uri += map[bool]string{true: "&", false: "?"}[strings.Contains(uri, "?")] + v.uri
 			}
@@ -190,50 +185,34 @@ func TestWireLikeTheOfficialDrivers(t *testing.T) {
 			ours := p.perform(own, uri, v, ops)
 			clean()
 			theirs := official.New(official.Options{Client: func(o *options.ClientOptions) { o.SetDialer(p) }})
-			found = append(found, compare("go", where, ours, p.perform(theirs, uri, v, ops))...)
-			if slices.Contains(dep.python, v.name) {
-				clean()
-				t.Run("pymongo "+where, func(t *testing.T) {
-					python := testkit.Python(t, "pymongo")
-					if len(table) == len(goDifferences()) {
-						table = append(table, pythonDifferences()...)
-					}
-					host := deployment.Hosts()[max(dep.direct, 0)]
-					theirs := runPython(t, python, p, strings.Replace(uri, host, p.listen(host), 1), v, ops)
-					found = append(found, compare("pymongo", where, ours, theirs)...)
-				})
-			}
+			found = append(found, compare(dep.name+"/"+v.name, ours, p.perform(theirs, uri, v, ops))...)
 		}
 		_ = cleaner.End(t.Context())
 	}
-	unexplained, unused := judge(found, table)
+	unexplained, unused := judge(found, goDifferences())
 	for _, d := range unexplained {
 		t.Errorf("unexplained: %+v", d)
 	}
 	for _, e := range unused {
 		t.Errorf("this difference is not met any more: %+v", e)
 	}
-	t.Logf("%d differences", len(found))
 }
 
 // traffic is what a client sent, by operation.
 type traffic map[string][]sent
 
-// compare gives the differences of all operations that both performed.
-func compare(driver, where string, ours, theirs traffic) []difference {
+// compare gives the differences of all operations.
+func compare(where string, ours, theirs traffic) []difference {
 	var out []difference
 	for op, a := range ours {
-		b, ok := theirs[op]
-		if !ok {
-			continue
-		}
+		b := theirs[op]
 		if x, y := names(a), names(b); x != y {
-			out = append(out, difference{driver, where, op, "", "commands", x, y})
+			out = append(out, difference{where, op, "", "commands", strings.TrimSpace(x), strings.TrimSpace(y)})
 			continue
 		}
 		for i := range a {
 			for _, d := range differ(a[i], b[i]) {
-				d.driver, d.where, d.op = driver, where, op
+				d.where, d.op = where, op
 				out = append(out, d)
 			}
 		}
@@ -241,12 +220,11 @@ func compare(driver, where string, ours, theirs traffic) []difference {
 	return out
 }
 
-func names(ms []sent) string {
-	var out []string
+func names(ms []sent) (out string) {
 	for _, m := range ms {
-		out = append(out, m.name())
+		out += m.name() + " "
 	}
-	return strings.Join(out, " ")
+	return out
 }
 
 // differ compares two messages of the same command.
@@ -345,36 +323,6 @@ func (p *tap) perform(e engine.Engine, uri string, v wireVariant, ops []wireOp) 
 	return out
 }
 
-//go:embed testdata/wire.py
-var pythonScript string
-
-// runPython has PyMongo perform the operations: it names each when it is
-// done, and goes on when it is told to.
-func runPython(t *testing.T, python string, p *tap, uri string, v wireVariant, ops []wireOp) traffic {
-	t.Helper()
-	var list []string
-	for _, op := range ops {
-		list = append(list, op.name)
-	}
-	cmd := exec.CommandContext(testkit.Context(t), python, "-c", pythonScript, uri, v.session, fmt.Sprint(v.api), strings.Join(list, ","))
-	in, err := cmd.StdinPipe()
-	testkit.Check(t, err)
-	stdout, err := cmd.StdoutPipe()
-	testkit.Check(t, err)
-	var complaint strings.Builder
-	cmd.Stderr = &complaint
-	testkit.Check(t, cmd.Start())
-	out := traffic{}
-	for lines := bufio.NewScanner(stdout); lines.Scan(); {
-		out[lines.Text()] = p.take()
-		_, _ = fmt.Fprintln(in, "go")
-	}
-	if err := cmd.Wait(); err != nil {
-		t.Fatalf("%v: %s", err, &complaint)
-	}
-	return out
-}
-
 // TestWireCanFail breaks a message in every way that a driver could get wrong.
 func TestWireCanFail(t *testing.T) {
 	const text = `{"find":"coll","filter":{"a":1},"limit":{"$numberLong":"2"},"lsid":{"id":{"$binary":{"base64":"AAAA","subType":"00"}}},
@@ -407,10 +355,10 @@ func TestWireCanFail(t *testing.T) {
 	if diff := differ(whole, sent{opcode: wire.OpMsg, body: raw(t, parsed(t, text))}); len(diff) != 0 {
 		t.Errorf("a message differs from itself: %v", diff)
 	}
-	if diff := compare("go", "", traffic{"find": {whole}}, traffic{"find": {whole, whole}}); len(diff) != 1 || diff[0].field != "commands" {
+	if diff := compare("", traffic{"find": {whole}}, traffic{"find": {whole, whole}}); len(diff) != 1 || diff[0].field != "commands" {
 		t.Errorf("a message too many: %v", diff)
 	}
-	found := []difference{{"go", "single/api", "find", "find", "limit", "1", "2"}}
+	found := []difference{{"single/api", "find", "find", "limit", "1", "2"}}
 	for _, row := range []struct {
 		reason              string
 		table               []explanation

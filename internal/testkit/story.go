@@ -1,0 +1,76 @@
+package testkit
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Story is one of the stories in a file of testdata. An empty line ends it.
+type Story struct {
+	File  string // without folder and extension
+	Title string // of the lines that begin with "#"
+	Head  string // these lines
+	Text  string // the lines below them
+}
+
+// Stories reads the stories of all files that a pattern matches.
+func Stories(t testing.TB, pattern string) (out []Story) {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no stories in %s: %v", pattern, err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		Check(t, err)
+		for part := range strings.SplitSeq(strings.TrimSpace(string(text)), "\n\n") {
+			s := Story{File: strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))}
+			for line := range strings.Lines(part + "\n") {
+				if s.Text == "" && strings.HasPrefix(line, "#") {
+					s.Head += line
+				} else {
+					s.Text += line
+				}
+			}
+			s.Title = strings.ReplaceAll(strings.TrimPrefix(strings.TrimSpace(s.Head), "# "), "\n# ", " ")
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// Retell plays stories at the same time, and expects each play to give the text of its
+// story. With UTR_UPDATE=1 it writes the files anew. A story without a text is
+// a comment on those that follow.
+func Retell(t *testing.T, pattern string, play func(*testing.T, Story) string) {
+	t.Helper()
+	all := Stories(t, pattern)
+	told := make([]string, len(all))
+	t.Run("stories", func(t *testing.T) {
+		for i, s := range all {
+			told[i] = s.Text
+			if s.Text == "" {
+				continue
+			}
+			t.Run(s.File+"/"+s.Title, func(t *testing.T) {
+				t.Parallel()
+				told[i] = play(t, s)
+				if s.Title == "" || os.Getenv("UTR_UPDATE") == "" && told[i] != s.Text {
+					t.Errorf("%s: %q goes otherwise:\n%s\nit should go:\n%s", s.File, s.Title, told[i], s.Text)
+				}
+			})
+		}
+	})
+	if os.Getenv("UTR_UPDATE") == "" || t.Failed() {
+		return
+	}
+	files := map[string]string{}
+	for i, s := range all {
+		files[s.File] += "\n" + s.Head + told[i]
+	}
+	for file, text := range files {
+		Check(t, os.WriteFile(filepath.Join(filepath.Dir(pattern), file+filepath.Ext(pattern)), []byte(text[1:]), 0o644))
+	}
+}
