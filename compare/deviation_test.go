@@ -1,14 +1,15 @@
 package compare
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/unified-test-runner/utr/engine/driver"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs"
@@ -72,7 +73,7 @@ func compared(t *testing.T, s Schedule, left, right Side) Pair {
 // The suite of each deviation is what its schedule gives; the reference passes
 // it, the driver does not, and the table explains why.
 func TestDeviationSuites(t *testing.T) {
-	left, right := referenceSide(t, ""), driverSide(t)
+	left, right := referenceSide(t, ""), newSide(t, "driver", driver.New(driver.Options{}))
 	for _, d := range Deviations() {
 		if d.Suite == "" {
 			continue
@@ -89,8 +90,8 @@ func TestDeviationSuites(t *testing.T) {
 			golden(t, path, text)
 			suite, err := specs.Parse(path, []byte(text))
 			testkit.Check(t, err)
-			testkit.Equal(t, "the reference", verdicts(t, suite, left)[0].Status, result.Passed)
-			testkit.Equal(t, "the driver", verdicts(t, suite, right)[0].Status, result.Failed)
+			testkit.Equal(t, "the reference", left.of(t, suite).Status, result.Passed)
+			testkit.Equal(t, "the driver", right.of(t, suite).Status, result.Failed)
 		})
 	} // D16 shows in other operations as well, where the label decides.
 	codeAlone := []Fault{{}, {Code: 89, Labels: []string{"TransientTransactionError"}}}
@@ -104,76 +105,30 @@ func TestDeviationSuites(t *testing.T) {
 
 // Deviations explain the differences that they are about, and no others.
 func TestExplanations(t *testing.T) {
-	events := func(l, r string) []Difference { return []Difference{{"events", "client", l, r}} }
-	raised := func(l, r string) []Difference { return []Difference{{"operation", "", "c." + l, "c." + r}} }
-	const (
-		sent   = "send find on db, session 1\n  find failed: code 6"
-		again  = "\nsend find on db, session 1"
-		wce    = "clientBulkWrite raised server error, write concern error: code 91"
-		client = "insertOne raised client error"
-		abort  = "send abortTransaction on admin"
-
-		unknown = "commitTransaction raised server error, UnknownTransactionCommitResult"
-	)
-	of := func(what string, faults ...Fault) Schedule { // OPERATION TOPOLOGY TIMEOUTMS
-		words := append(strings.Split(what, " "), "", "")
-		timeout, _ := strconv.Atoi(words[2])
-		return Schedule{Operation: words[0], Topology: words[1], Options: Options{TimeoutMS: timeout}, Faults: faults}
-	}
-	six, closed, transient := Fault{Code: 6}, Fault{Close: true}, Fault{Code: 50, Labels: []string{"TransientTransactionError"}}
-	for _, row := range []struct {
-		why            string
-		s              Schedule
-		deployment     string
-		d              []Difference
-		schedule, test string // IDs of what explains it, there and in a suite
-	}{
-		{"a read that is not retried", of("find", six), "single 8.0", events(sent+again, sent), "", ""},
-		{"a read that is retried too often", of("find", six, six), "single 8.0", events(sent, sent+again), "", ""},
-		{"another transaction number", of("insertOne", closed), "single 8.0", events("transaction 1", "transaction 2"), "", ""},
-		{"a write that is applied twice", of("updateOne", Fault{LoseReply: true}), "single 8.0",
-			raised("find returned [{x: 12}]", "find returned [{x: 13}]"), "", ""},
-		{"a bulk write that goes on out of order", of("bulkWriteAnyhow", six), "single 8.0", events("a\nb", "b\na"), "", ""},
-		{"an ordered bulk write that stops without a write concern error", of("bulkWrite", Fault{}), "single 8.0", events("a\nb", "a"), "", ""},
-		{"a second attempt at the same mongos", of("find sharded"), "sharded 8.0", events(sent+again+" at another server", sent+again), "D6", ""},
-		{"a second attempt at the same member", of("find replicaset"), "replicaset 8.0", events(sent+again+" at another server", sent+again), "", ""},
-		{"a label of a write concern error", of("clientBulkWrite", Fault{WriteConcernError: 91}), "replicaset 8.0",
-			raised(strings.Replace(wce, ", write", ", RetryableWriteError, write", 1), wce), "D8", "D8"},
-		{"a write concern error", of("clientBulkWrite", Fault{Code: 91}), "replicaset 8.0", raised(wce, wce[:36]), "", ""},
-		{"the heartbeat of a server comes late", of("find  400", closed), "single 8.0", events(sent+again, sent), "D9", ""},
-		{"the same after an error that leaves the server as it is", of("find  400", six), "single 8.0", events(sent+again, sent), "", ""},
-		{"a label on a standalone", of("insertOne single", closed), "single 8.0", raised(client, client+", RetryableWriteError"), "D10", "D10"},
-		{"a label elsewhere", of("insertOne replicaset", closed), "replicaset 8.0", raised(client, client+", RetryableWriteError"), "", ""},
-		{"a write concern error of a bulk write", of("bulkWrite", six), "single 8.0",
-			raised("bulkWrite raised write concern error: code 64", "bulkWrite raised server error"), "D13", ""},
-		{"an error of a bulk write", of("bulkWrite", six), "single 8.0", raised("bulkWrite raised client error", "bulkWrite raised server error"), "", ""},
-		{"a label of an unknown commit", of("commitTransaction", transient), "replicaset 8.0", raised(unknown, unknown+", TransientTransactionError"), "D14", ""},
-		{"the label of a known failure", of("commitTransaction", transient), "replicaset 8.0", raised("commitTransaction raised server error", unknown), "", ""},
-		{"a label that the server did not send", of("commitTransaction", Fault{Code: 50}), "replicaset 8.0",
-			raised(unknown, unknown+", TransientTransactionError"), "", ""},
-		{"an update of many in a command of its own", of(""), "replicaset 8.0", events("send update, 2 statements\n  update failed", "send update, 1 statement\n  update failed"), "", "D17"},
-		{"another end of an update", of(""), "replicaset 8.0", events("send update, 2 statements\n  update failed", "send update, 1 statement\n  update succeeded"), "", ""},
-		{"more attempts after an overload error", of(""), "single 8.0", events("send find\n  find failed: code 462", "send find\n  find failed: code 462"+again), "", "D18"},
-		{"the recovery token of another transaction", of(""), "sharded 8.0", events(abort, abort+", recovery token"), "D19", ""},
-		{"an abort at another server", of(""), "sharded 8.0", events(abort, abort+", recovery token, twice"), "", ""},
-	} {
-		id := func(d *Deviation) string {
-			if d == nil {
-				return ""
-			}
-			return d.ID
+	testkit.Retell(t, "testdata/explanations.txt", func(t *testing.T, s testkit.Story) string {
+		of, engines := lines(s), [2]string{"reference", "driver"}
+		text := func(side string) string { return strings.ReplaceAll(of[side], "; ", "\n") }
+		if named := strings.Fields(of["engines"]); len(named) == 2 {
+			engines = [2]string(named)
 		}
-		test, turned := result.TestID{Deployment: row.deployment}, []Difference{{row.d[0].Aspect, row.d[0].Where, row.d[0].Right, row.d[0].Left}}
-		for _, sides := range []struct {
-			engines [2]string
-			d       []Difference
-		}{{[2]string{"reference", "driver"}, row.d}, {[2]string{"driver", "reference"}, turned}} {
-			testkit.Equal(t, row.why+" is explained by", id(OfSchedule(sides.engines, row.s, sides.d)), row.schedule)
-			testkit.Equal(t, row.why+" in a suite is explained by", id(OfTest(sides.engines, test, sides.d)), row.test)
+		aspect := "events"
+		if of[aspect] == "" {
+			aspect = "operation"
 		}
-		// What the driver does explains nothing where the driver does not take part.
-		others, either := [2]string{"reference", "reference"}, map[string]string{"D18": "D18"}
-		testkit.Equal(t, row.why+" between others is explained by", id(OfSchedule(others, row.s, row.d)), either[row.schedule])
-		testkit.Equal(t, row.why+" in a suite between others is explained by", id(OfTest(others, test, row.d)), either[row.test])
-	}
+		deployment, words, _ := strings.Cut(of[aspect], " ")
+		var schedule Schedule
+		testkit.Check(t, json.Unmarshal([]byte(words), &schedule))
+		var by []string
+		d := []Difference{{aspect, "", text("left"), text("right")}}
+		if found := OfSchedule(engines, schedule, d); found != nil {
+			by = append(by, "schedule "+found.ID)
+		}
+		if found := OfTest(engines, result.TestID{Deployment: deployment + " 8.0"}, d); found != nil {
+			by = append(by, "suite "+found.ID)
+		}
+		if by == nil {
+			by = []string{"unexplained"}
+		}
+		return told(s, by...)
+	})
 }

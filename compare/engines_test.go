@@ -1,14 +1,11 @@
 package compare
 
 import (
-	"context"
-	"errors"
 	"regexp"
 	"testing"
 
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/engine"
-	"github.com/unified-test-runner/utr/engine/driver"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/internal/testkit/bench"
 	"github.com/unified-test-runner/utr/reference"
@@ -29,30 +26,17 @@ func referenceSide(t testing.TB, policy string) Side {
 	return newSide(t, "reference", e)
 }
 
-func driverSide(t testing.TB) Side { return newSide(t, "driver", driver.New(driver.Options{})) }
-
 func newSide(t testing.TB, name string, e engine.Engine) Side {
 	t.Helper()
-	source, err := deployment.OpenEmbedded(context.Background(), deployment.EmbeddedOptions{})
-	testkit.Check(t, err)
-	t.Cleanup(func() { testkit.Check(t, errors.Join(e.Close(), source.Close())) })
-	return Side{Name: name, Config: runner.Config{Engine: e, Source: source}}
+	config := bench.With(t, e, deployment.EmbeddedOptions{}).Config
+	config.Jobs, config.KeepEvents = 1, true
+	return Side{Name: name, Config: config}
 }
 
-// verdicts runs a suite on one side.
-func verdicts(t testing.TB, s *specs.Suite, side Side) []*result.Verdict {
+// of runs a suite of one test on one side.
+func (s Side) of(t testing.TB, suite *specs.Suite) *result.Verdict {
 	t.Helper()
-	var out []*result.Verdict
-	config := side.Config
-	config.KeepEvents = true
-	config.Notify = func(n result.Note) {
-		if f, ok := n.(result.TestFinished); ok {
-			out = append(out, f.Verdict)
-		}
-	}
-	_, err := runner.Run(context.Background(), []*specs.Suite{s}, config)
-	testkit.Check(t, err)
-	return out
+	return (&bench.Bench{Config: s.Config}).Run(t, []*specs.Suite{suite})[0]
 }
 
 var all = []string{"replicaset", "sharded", "load-balanced", "single"}
@@ -91,7 +75,7 @@ func TestFindsAndShrinks(t *testing.T) {
 	}
 	suite, err := specs.Parse("found.yml", []byte(f.Suite))
 	testkit.Check(t, err)
-	if l, r := verdicts(t, suite, left)[0], verdicts(t, suite, right)[0]; l.Status != result.Passed || r.Status != result.Failed {
+	if l, r := left.of(t, suite), right.of(t, suite); l.Status != result.Passed || r.Status != result.Failed {
 		t.Errorf("%s: the left engine %s: %v, the right one %s\n%s", f.Smallest, l.Status, l.Mismatches, r.Status, f.Suite)
 	}
 }
@@ -101,7 +85,7 @@ func TestDeadlineOfCallback(t *testing.T) {
 	suite, err := Suite("callback.yml", []Schedule{{Operation: "withTransaction", Topology: plainest,
 		Options: Options{TimeoutMS: someTimeMS}, Faults: []Fault{{BlockMS: blockedMS}}}})
 	testkit.Check(t, err)
-	v := verdicts(t, suite, referenceSide(t, ""))[0]
+	v := referenceSide(t, "").of(t, suite)
 	bench.AllWell(t, []*result.Verdict{v})
 	if o := Observe(v); len(o.Operations) < 3 || o.Operations[len(o.Operations)-2] != "session.withTransaction raised time-out, TransientTransactionError" {
 		t.Errorf("%q", o.Operations)

@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,10 +12,9 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-func raw(t testing.TB, v any) bson.Raw {
+func raw(t testing.TB, json string) (doc bson.Raw) {
 	t.Helper()
-	doc, err := bson.Marshal(v)
-	testkit.Check(t, err)
+	testkit.Check(t, bson.UnmarshalExtJSON([]byte(json), false, &doc))
 	return doc
 }
 
@@ -24,37 +24,30 @@ func raw(t testing.TB, v any) bson.Raw {
 func story(t testing.TB, text string) (out []result.Event) {
 	t.Helper()
 	name, at := "", ""
-	reply := func(more ...bson.E) *result.CommandEvent {
-		return &result.CommandEvent{CommandName: name, Reply: raw(t, append(bson.D{{Key: "ok", Value: 1}}, more...))}
-	}
 	for step := range strings.SplitSeq(text, "; ") {
 		words := strings.Fields(step)
-		e := result.Event{Sequence: int64(len(out)) + 1}
+		e := result.Event{Sequence: int64(len(out)) + 1, Pool: &result.PoolEvent{}, Command: &result.CommandEvent{CommandName: name, DatabaseName: "d"}}
 		switch words[0] {
 		case "ok":
-			e.Type, e.Command = result.CommandSucceeded, reply()
+			e.Type, e.Command.Reply = result.CommandSucceeded, raw(t, `{"ok":1}`)
 		case "wce":
-			e.Type, e.Command = result.CommandSucceeded, reply(bson.E{Key: "writeConcernError", Value: bson.D{{Key: "code", Value: 64}}})
+			e.Type, e.Command.Reply = result.CommandSucceeded, raw(t, `{"ok":1,"writeConcernError":{"code":64}}`)
 		case "fail":
-			e.Type, e.Command = result.CommandFailed, &result.CommandEvent{CommandName: name, Failure: &result.Error{Code: 6, HasCode: true}}
+			e.Type, e.Command.Failure = result.CommandFailed, &result.Error{Code: 6, HasCode: true}
 		case "broken":
-			e.Type, e.Command = result.CommandFailed, &result.CommandEvent{CommandName: name, Failure: &result.Error{Client: true}}
+			e.Type, e.Command.Failure = result.CommandFailed, &result.Error{Client: true}
 		case "clear":
-			e.Type, e.Pool = result.PoolCleared, &result.PoolEvent{}
+			e.Type, e.Command = result.PoolCleared, nil
 		case "opened":
-			e.Type, e.Pool = result.ConnectionCreated, &result.PoolEvent{}
+			e.Type, e.Command = result.ConnectionCreated, nil
 		default:
 			name, at, _ = strings.Cut(words[0], "@")
-			command := bson.D{{Key: name, Value: "c"}}
+			command := `{"` + name + `":"c"`
 			for _, w := range words[1:] {
-				if w[0] == 's' {
-					id := append(make([]byte, 15), w[1])
-					command = append(command, bson.E{Key: "lsid", Value: bson.D{{Key: "id", Value: bson.Binary{Subtype: 4, Data: id}}}})
-				} else {
-					command = append(command, bson.E{Key: "txnNumber", Value: int64(w[1])})
-				}
+				form := map[byte]string{'s': `,"lsid":{"id":{"$binary":{"base64":"%sAAAAAAAAAAAAAAAAAAAAA==","subType":"04"}}}`, 't': `,"txnNumber":{"$numberLong":"%s"}`}
+				command += fmt.Sprintf(form[w[0]], w[1:])
 			}
-			e.Type, e.Command = result.CommandStarted, &result.CommandEvent{CommandName: name, DatabaseName: "d", Command: raw(t, command)}
+			e.Type, e.Command.CommandName, e.Command.Command = result.CommandStarted, name, raw(t, command+"}")
 		}
 		e.Address = at
 		out = append(out, e)
@@ -62,118 +55,67 @@ func story(t testing.TB, text string) (out []result.Event) {
 	return out
 }
 
-// Two logs are the same, or not, to a comparison.
+// lines gives the words that stand behind the first word of each line.
+func lines(s testkit.Story) map[string]string {
+	out := map[string]string{}
+	for line := range strings.Lines(s.Text) {
+		verb, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		out[verb] = rest
+	}
+	return out
+}
+
+// told is the text of a story with what came of it.
+func told(s testkit.Story, came ...string) string {
+	given, _, _ := strings.Cut(s.Text, "    ")
+	return given + "    " + strings.Join(came, "\n    ") + "\n"
+}
+
 func TestFolding(t *testing.T) {
-	for _, row := range []struct {
-		why         string
-		left, right string
-		sharded     bool
-		same        bool
-	}{
-		{"the same", "find@a s1; ok", "find@a s1; ok", false, true},
-		{"ids of sessions are random", "find@a s1; ok", "find@a s9; ok", false, true},
-		{"whether a session is the same is not random", "find@a s1; fail; find@a s1; ok", "find@a s1; fail; find@a s2; ok", false, false},
-		{"numbers of transactions begin anywhere", "insert@a s1 t1; ok", "insert@a s1 t5; ok", false, true},
-		{"a retry keeps the number", "insert@a s1 t1; fail; insert@a s1 t1; ok", "insert@a s1 t1; fail; insert@a s1 t2; ok", false, false},
-		{"with a number or without", "insert@a s1 t1; ok", "insert@a s1; ok", false, false},
-		{"one attempt or two", "find@a; fail", "find@a; fail; find@a; ok", false, false},
-		{"failed or not", "find@a; fail", "find@a; ok", false, false},
-		{"an error or no reply", "find@a; fail", "find@a; broken", false, false},
-		{"a write concern error in a reply that is ok", "insert@a; wce", "insert@a; ok", false, false},
-		{"addresses are random", "find@a; ok", "find@b; ok", true, true},
-		{"where the second attempt goes is not random", "find@a; fail; find@b; ok", "find@a; fail; find@a; ok", true, false},
-		{"members of a replica set are any", "find@a; fail; find@b; ok", "find@a; fail; find@a; ok", false, true},
-		{"where the third goes is random again", "find@a; fail; find@b; fail; find@a; ok", "find@a; fail; find@b; fail; find@b; ok", true, true},
-		{"another operation begins anywhere", "find@a; fail; count@b; ok", "find@a; fail; count@a; ok", true, true},
-		{"a pool is cleared before or after the event", "find@a; clear; broken", "find@a; broken; clear", false, true},
-		{"a pool is cleared or not", "find@a; broken; clear", "find@a; broken", false, false},
-		{"the number of connections is up to the driver", "opened; find@a; ok", "find@a; ok; opened", false, true},
-		{"cursors are killed or not", "find@a; ok; killCursors@a; ok", "find@a; ok", false, true},
-	} {
-		l, r := clientLines(story(t, row.left), row.sharded), clientLines(story(t, row.right), row.sharded)
-		if slices.Equal(l, r) != row.same {
-			t.Errorf("%s: same is %t, want %t\n%s\n%s", row.why, !row.same, row.same, strings.Join(l, "\n"), strings.Join(r, "\n"))
+	testkit.Retell(t, "testdata/folding.txt", func(t *testing.T, s testkit.Story) string {
+		of, sharded := lines(s), strings.HasPrefix(s.Text, "sharded")
+		if slices.Equal(clientLines(story(t, of["left"]), sharded), clientLines(story(t, of["right"]), sharded)) {
+			return told(s, "same")
 		}
-	}
+		return told(s, "different")
+	})
 }
 
-// Two outcomes of an operation are the same, or not.
 func TestOutcomes(t *testing.T) {
-	fail := func(e result.Error) result.Outcome { return result.Outcome{Err: &e} }
-	of := func(json string) result.Outcome {
-		var doc bson.Raw
-		testkit.Check(t, bson.UnmarshalExtJSON([]byte(`{"v":`+json+`}`), true, &doc))
-		return result.Outcome{Value: doc.Lookup("v")}
-	}
-	nothing, failed, one := result.Outcome{}, fail(result.Error{}), raw(t, bson.D{{Key: "code", Value: 1}})
-	for _, row := range []struct {
-		why         string
-		name        string
-		left, right result.Outcome
-		same        bool
-	}{
-		{"numbers are equal by value", "find", of(`{"$numberInt":"1"}`), of(`{"$numberDouble":"1"}`), true},
-		{"and only by value", "find", of(`{"$numberInt":"1"}`), of(`{"$numberDouble":"1.5"}`), false},
-		{"1 is not \"1\"", "find", of(`{"$numberInt":"1"}`), of(`"1"`), false},
-		{"keys of results have no order", "find", of(`{"a":"1","b":"2"}`), of(`{"b":"2","a":"1"}`), true},
-		{"lists have an order", "find", of(`["1","2"]`), of(`["2","1"]`), false},
-		{"lists of names have no order", "listIndexNames", of(`["a","b"]`), of(`["b","a"]`), true},
-		{"other tests decide what a deployment holds", "listCollectionNames", of(`["a","b"]`), of(`["b"]`), true},
-		{"a list is not an error", "listCollectionNames", of(`["a","b"]`), failed, false},
-		{"errors of close are suppressed", "close", nothing, failed, true},
-		{"lists of names have lengths", "listIndexNames", of(`["a","a"]`), of(`["a"]`), false},
-		{"counts of other operations may be left out", "insertMany", of(`{"insertedCount":2,"deletedCount":0}`), of(`{"insertedCount":2}`), true},
-		{"counts may not differ", "insertMany", of(`{"insertedCount":2}`), of(`{"insertedCount":1}`), false},
-		{"nothing is not null", "find", nothing, of(`null`), false},
-		{"an error is not a value", "find", failed, nothing, false},
-		{"messages are up to the driver", "find", fail(result.Error{Message: "a"}), fail(result.Error{Message: "b"}), true},
-		{"codes are not up to the driver", "find", fail(result.Error{HasCode: true, Code: 1}), fail(result.Error{HasCode: true, Code: 2}), false},
-		{"neither is who raised it", "find", fail(result.Error{Client: true}), failed, false},
-		{"labels with a meaning count", "find", fail(result.Error{Labels: []string{"RetryableWriteError"}}), failed, false},
-		{"labels that a driver makes up do not", "find", fail(result.Error{Labels: []string{"NetworkError"}}), failed, true},
-		{"which write failed counts", "bulkWrite", fail(result.Error{WriteErrors: map[int]bson.Raw{0: one}}),
-			fail(result.Error{WriteErrors: map[int]bson.Raw{1: one}}), false},
-	} {
-		l := outcome(result.OperationLog{Name: row.name, Outcome: row.left}, &folder{})
-		r := outcome(result.OperationLog{Name: row.name, Outcome: row.right}, &folder{})
-		if (l == r) != row.same {
-			t.Errorf("%s: same is %t, want %t\n%s\n%s", row.why, !row.same, row.same, l, r)
+	testkit.Retell(t, "testdata/outcomes.txt", func(t *testing.T, s testkit.Story) (told string) {
+		for line := range strings.Lines(s.Text) {
+			words, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "> ")
+			if !ok {
+				continue
+			}
+			var o result.Outcome
+			name, what, _ := strings.Cut(words, " ")
+			if text, failed := strings.CutPrefix(what, "!"); failed {
+				o.Err = &result.Error{}
+				testkit.Check(t, json.Unmarshal([]byte(text), o.Err))
+			} else if what != "" {
+				o.Value = raw(t, `{"v":`+what+`}`).Lookup("v")
+			}
+			told += line + "    " + outcome(result.OperationLog{Name: name, Outcome: o}, &folder{}) + "\n"
 		}
-	}
+		return told
+	})
 }
 
-// Pairs of verdicts are compared, explained, or left out, and none is lost.
 func TestPairs(t *testing.T) {
-	const passed = result.Passed
-	on := func(where string, status result.Status, log string) *result.Verdict {
-		name, deployment, _ := strings.Cut(where, " ")
-		v := &result.Verdict{Test: result.TestID{File: "f.yml", Description: name, Deployment: deployment}, Status: status, Reason: "why"}
-		if log != "" {
-			v.Clients = []result.ClientLog{{Client: "client", Events: story(t, log)}}
+	testkit.Retell(t, "testdata/pairs.txt", func(t *testing.T, s testkit.Story) string {
+		on := func(text string) []*result.Verdict {
+			part := append(strings.SplitN(text, ", ", 3), "")
+			name, deployment, _ := strings.Cut(part[0], " ")
+			v := &result.Verdict{Test: result.TestID{File: "f.yml", Description: name, Deployment: deployment}, Status: result.Status(part[1]), Reason: "why"}
+			if part[2] != "" {
+				v.Clients = []result.ClientLog{{Client: "client", Events: story(t, part[2])}}
+			}
+			return []*result.Verdict{v}
 		}
-		return v
-	}
-	for _, row := range []struct {
-		why         string
-		left, right *result.Verdict
-		want        string // same/different/explained/not compared
-	}{
-		{"the same", on("a single", passed, "find@a; ok"), on("a single", passed, "find@a; ok"), "1/0/0/0"},
-		{"another verdict", on("a single", passed, ""), on("a single", result.Failed, ""), "0/1/0/0"},
-		{"another log", on("a single", passed, "find@a; ok"), on("a single", passed, "find@a; fail"), "0/1/0/0"},
-		{"an engine that lacks something", on("a single", passed, "find@a; ok"), on("a single", result.Skipped, ""), "0/0/0/1"},
-		{"a known failure", on("a single", passed, "find@a; ok"), on("a single", result.KnownFailing, ""), "0/0/1/0"},
-		{"a test that one side did not run", on("a single", passed, ""), on("b single", passed, ""), "0/2/0/0"},
-		{"commands at the same time come in any order", on("a single", passed, "find@a s1; count@a; ok; ok"), on("a single", passed, "count@a; find@a s1; ok; ok"), "1/0/0/0"},
-		{"what threads do comes in any order", on("threads single", passed, "find@a s1; ok; find@a s2; fail"), on("threads single", passed, "find@a s1; fail; find@a s1; ok"), "1/0/0/0"},
-		{"which of two mongoses fails is random", on("a sharded", passed, "find@a; fail; find@b; ok"), on("a sharded", passed, "find@b; ok"), "1/0/0/0"},
-		{"the end of the test is not random", on("a sharded", passed, "find@a; fail; find@b; ok"), on("a sharded", result.Failed, "find@b; ok"), "0/1/0/0"},
-	} {
-		threads := func(id result.TestID) bool { return id.Description == "threads" }
-		found := pairs([2]string{}, []*result.Verdict{row.left}, []*result.Verdict{row.right}, false, threads)
-		c := Count(found)
-		testkit.Equal(t, row.why, fmt.Sprintf("%d/%d/%d/%d", c.Same, c.Different, c.Explained, c.NotCompared), row.want)
-	}
+		of, threads := lines(s), func(id result.TestID) bool { return id.Description == "threads" }
+		return told(s, Count(pairs([2]string{}, on(of["left"]), on(of["right"]), false, threads)).String())
+	})
 }
 
 func TestDescribe(t *testing.T) {
