@@ -3,6 +3,7 @@ package experiment
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -116,35 +117,6 @@ func TestProperties(t *testing.T) {
 	}
 }
 
-func TestPropertiesCanFail(t *testing.T) {
-	c := small("none", "final")
-	for _, row := range []struct {
-		reason, policy string
-		change         func(*Run, *ends)
-	}{
-		{"an operation without an end", "none", func(_ *Run, e *ends) { e.begun++ }},
-		{"an end past the deadline", "none", func(_ *Run, e *ends) { e.late = c.Timeout + 1 }},
-		{"an operation that neither succeeds nor fails", "none", func(r *Run, _ *ends) { r.Phases[1].Succeeded-- }},
-		{"more goodput than can be", "none", func(r *Run, _ *ends) { r.Series.Goodput[3] = 4*float64(c.Capacity) + 5 }},
-		{"a retry without a policy", "none", func(r *Run, _ *ends) { r.Phases[1].Attempts++ }},
-		{"an operation that was never sent", "final", func(r *Run, _ *ends) { r.Phases[1].Attempts = -1_000_000 }},
-		{"more retries than tokens", "bucket", func(r *Run, _ *ends) { r.Phases[1].Attempts += 1000*c.Clients + 8 }},
-		{"a fourth attempt", "final", func(_ *Run, e *ends) { e.most = 4 }},
-	} {
-		p, _ := PolicyNamed(row.policy)
-		run := Run{Policy: p, Phases: [3]Phase{{Operations: 5, Succeeded: 5, Attempts: 5}, {Operations: 2, Succeeded: 1, Failed: 1, Attempts: 2}},
-			Series: Series{Goodput: []float64{1, 2, 3, 4}}}
-		e := ends{begun: 7, over: 7, most: 1}
-		if v := violations(&c, &run, e); v != nil {
-			t.Fatalf("%s: nothing is changed yet: %v", row.reason, v)
-		}
-		row.change(&run, &e)
-		if violations(&c, &run, e) == nil {
-			t.Errorf("%s: not seen", row.reason)
-		}
-	}
-}
-
 // Retries without a bound keep the server busy with rejections long after the
 // spike that began it. Policies with a bound let it recover.
 func TestOverload(t *testing.T) {
@@ -231,31 +203,12 @@ func TestSameSeedSameBytes(t *testing.T) {
 
 // Every bound of a configuration is checked.
 func TestCheck(t *testing.T) {
-	for _, row := range []struct {
-		reason, want string
-		change       func(*Config)
-	}{
-		{"no clients", "clients", func(c *Config) { c.Clients = 0 }},
-		{"no capacity", "capacity", func(c *Config) { c.Capacity = 0 }},
-		{"too much to simulate", "capacity", func(c *Config) { c.Capacity = maxCapacity + 1 }},
-		{"no load", "load", func(c *Config) { c.Load = 0 }},
-		{"a negative spike", "spike", func(c *Config) { c.Spike = -1 }},
-		{"a rejection dearer than an operation", "rejection", func(c *Config) { c.Rejection = 101 }},
-		{"no connection", "pool", func(c *Config) { c.Pool = 0 }},
-		{"no queue", "queue", func(c *Config) { c.Queue = 0 }},
-		{"a limiter without burst", "burst 0", func(c *Config) { c.Burst = 0 }},
-		{"too short to have phases", "duration", func(c *Config) { c.Duration = time.Second }},
-		{"days", "duration", func(c *Config) { c.Duration = 48 * time.Hour }},
-		{"no timeout", "timeout", func(c *Config) { c.Timeout = 0 }},
-		{"time runs backwards", "round trip", func(c *Config) { c.RoundTrip = -1 }},
-		{"a negative backoff", "base backoff", func(c *Config) { c.BaseBackoff = -1 }},
-		{"nothing to try", "policy", func(c *Config) { c.Policies = nil }},
-	} {
-		c := Defaults()
-		row.change(&c)
+	testkit.Retell(t, "testdata/check.txt", func(t *testing.T, s testkit.Story) string {
+		c, given := Defaults(), strings.SplitAfter(s.Text, "\n")[0]
+		testkit.Check(t, json.Unmarshal([]byte(given), &c))
 		_, err := Overload(context.Background(), c, nil)
-		testkit.Fails(t, err, row.want)
-	}
+		return fmt.Sprintf("%s    %v\n", given, err)
+	})
 	_, err := PolicyNamed("hope")
 	testkit.Fails(t, err, "final")
 }
