@@ -1,6 +1,8 @@
 package selection_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/unified-test-runner/utr/internal/testkit"
@@ -9,35 +11,15 @@ import (
 )
 
 func TestPass(t *testing.T) {
-	for _, r := range []struct {
-		reason   string
-		topology selection.TopologyType
-		server   selection.ServerType
-		mode     selection.Mode
-		want     string // "" for nothing
-	}{
-		{"a standalone is never told", "Single", "Standalone", "secondary", ""},
-		{"nor with the default", "Single", "Standalone", "", ""},
-		{"a direct member is told to answer whatever it is", "Single", "RSSecondary", "", "primaryPreferred"},
-		{"the same for primary said aloud", "Single", "RSPrimary", "primary", "primaryPreferred"},
-		{"another mode goes as it is", "Single", "RSSecondary", "nearest", "nearest"},
-		{"an arbiter is a member too", "Single", "RSArbiter", "", "primaryPreferred"},
-		{"a direct mongos gets what a mongos gets", "Single", "Mongos", "primary", ""},
-		{"and the mode, if it is another", "Single", "Mongos", "secondaryPreferred", "secondaryPreferred"},
-		{"mongos: primary is not sent", "Sharded", "Mongos", "primary", ""},
-		{"mongos: secondary is", "Sharded", "Mongos", "secondary", "secondary"},
-		{"load balancer: as for a mongos", "LoadBalanced", "LoadBalancer", "nearest", "nearest"},
-		{"load balancer: primary is not sent", "LoadBalanced", "LoadBalancer", "", ""},
-		{"replica set: primary is not sent", "ReplicaSetWithPrimary", "RSPrimary", "primary", ""},
-		{"replica set: the preference goes to a primary too", "ReplicaSetWithPrimary", "RSPrimary", "secondaryPreferred", "secondaryPreferred"},
-		{"replica set without a primary: the same", "ReplicaSetNoPrimary", "RSSecondary", "primaryPreferred", "primaryPreferred"},
-		{"unknown topology: nothing is sent at all", "Unknown", "Unknown", "secondary", ""},
-	} {
-		got, send := selection.Pass(r.topology, r.server, selection.Preference{Mode: r.mode})
-		if send != (r.want != "") || string(got.Mode) != r.want {
-			t.Errorf("%s: got %q, %v", r.reason, got.Mode, send)
+	testkit.Retell(t, "testdata/passing.txt", func(t *testing.T, s testkit.Story) string {
+		asked, _, _ := strings.Cut(s.Text, "\n")
+		words := append(strings.Fields(asked)[1:], "")
+		got, send := selection.Pass(selection.TopologyType(words[0]), selection.ServerType(words[1]), mode(selection.Mode(words[2])))
+		if !send && got.Mode != "" {
+			t.Errorf("it is not to be sent, and has mode %s", got.Mode)
 		}
-	}
+		return fmt.Sprintf("%s\n    %s\n", asked, map[bool]string{true: string(got.Mode), false: "nothing"}[send])
+	})
 }
 
 func TestDocument(t *testing.T) {

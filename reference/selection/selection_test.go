@@ -3,6 +3,7 @@ package selection_test
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,25 +33,6 @@ func addresses(servers []selection.Server) []string {
 		out = append(out, s.Address)
 	}
 	return out
-}
-
-// topologies are a type and servers: ADDRESS/TYPE/RTT/TAGS/WRITTEN/CHECKED, where
-// times are in seconds since an epoch of no meaning.
-var topologies = map[string]string{
-	"set":     "ReplicaSetWithPrimary p/RSPrimary/5/dc:ny,rack:1 s1/RSSecondary/5/dc:ny,rack:2 s2/RSSecondary/5/dc:sf",
-	"orphans": "ReplicaSetNoPrimary s1/RSSecondary/5/dc:ny,rack:2 s2/RSSecondary/5/dc:sf",
-	"idle":    "ReplicaSetWithPrimary a/RSArbiter/1 g/RSGhost/1 o/RSOther/1 u/Unknown/1 pp/PossiblePrimary/1 p/RSPrimary/5",
-	"sharded": "Sharded m1/Mongos/5 m2/Mongos/20 m3/Mongos/21 u/Unknown/1",
-	"direct":  "Single x/RSSecondary/5",
-	"unknown": "Unknown x/Unknown/0",
-	"spread":  "ReplicaSetWithPrimary p/RSPrimary/1 s1/RSSecondary/100 s2/RSSecondary/110",
-	"far ny":  "ReplicaSetNoPrimary s1/RSSecondary/1 s2/RSSecondary/100/dc:ny",
-	// near is 80 + 10 s behind, far 81 + 10
-	"lagging": "ReplicaSetWithPrimary p/RSPrimary/5//100/100 near/RSSecondary/5/t:b/20/100 far/RSSecondary/5/t:a/19/100",
-	// the old check of the latest does not make it stale
-	"lagging orphans": "ReplicaSetNoPrimary latest/RSSecondary/5//100/500 near/RSSecondary/5//20/100 far/RSSecondary/5//19/100",
-	// (70-5)-(80-30)+10 = 25
-	"clocks": "ReplicaSetWithPrimary p/RSPrimary/5//30/80 s/RSSecondary/5//5/70",
 }
 
 // drawn reads a topology.
@@ -100,79 +82,50 @@ func TestSelect(t *testing.T) {
 		"2014":      func(o *selection.Options) { o.Revision = selection.ReadPreferences2014() },
 		"no window": func(o *selection.Options) { o.LocalThreshold = 0 }, "": func(*selection.Options) {},
 		"rare heartbeats": func(o *selection.Options) { o.HeartbeatFrequency = 120 * time.Second }}
-	for _, row := range []struct {
-		reason, topology, preference, deprioritized, options string
-		want                                                 string // suitable servers, "|" and those in the window unless all are; "!" and an error
-	}{
-		{"no mode is primary", "set", "", "", "", "p"},
-		{"primary never falls back to a secondary", "orphans", "primary", "", "", ""},
-		{"arbiters, ghosts, others and unknown servers are never candidates", "idle", "nearest", "", "", "p"},
-		{"an unknown mode can never be served", "set", "closest", "", "", `!"closest"`},
-		{"an empty set matches all", "set", "secondary dc:la -", "", "", "s1 s2"},
-		{"an empty list restricts nothing", "set", "secondary ()", "", "", "s1 s2"},
-		{"primary with tags can never be served", "set", "primary dc:ny", "", "", "!tag sets"},
-		{"primary with an empty tag set is the default", "set", "primary -", "", "", "p"},
-		{"the window reaches exactly 15 ms", "sharded", "", "", "", "m1 m2 m3|m1 m2"},
-		{"a window without width keeps the nearest", "sharded", "", "", "no window", "m1 m2 m3|m1"},
-		{"the window starts at the nearest suitable server, not at the nearest of all", "spread", "secondary", "", "", "s1 s2"},
-		{"tags are applied before the window", "far ny", "nearest dc:ny", "", "", "s2"},
-		{"staleness: the limit itself is fresh", "lagging", "secondary <90", "", "", "near"},
-		{"staleness: one second more lets the other in", "lagging", "secondary <91", "", "", "near far"},
-		{"staleness: the primary has none", "lagging", "nearest <90", "", "", "p near"},
-		{"staleness is applied before tags, so that a later set can serve", "lagging", "secondary t:a t:b <90", "", "", "near"},
-		{"staleness without a primary is measured from the latest write", "lagging orphans", "secondary <90", "", "", "latest near"},
-		{"staleness takes clock differences between checks into account", "clocks", "secondary <90", "", "", "s"},
-		{"-1 sets no maximum", "lagging", "secondary <-1", "", "", "near far"},
-		{"nor does it with primary", "lagging", "primary <-1", "", "", "p"},
-		{"89 seconds are too few", "lagging", "secondary <89", "", "", "!least that a replica set accepts is 90"},
-		{"0 seconds are too few", "lagging", "nearest <0", "", "", "!least"},
-		{"less than -1 is too few", "lagging", "nearest <-2", "", "", "!least"},
-		{"heartbeat and idle write period raise the minimum", "lagging", "secondary <129", "", "rare heartbeats", "!less than heartbeatFrequencyMS 120000"},
-		{"exactly that minimum is accepted", "lagging", "secondary <130", "", "rare heartbeats", ""},
-		{"the minimum holds without a primary", "lagging orphans", "secondary <89", "", "", "!least"},
-		{"primary with a maximum can never be served", "lagging", "primary <120", "", "", "!maxStalenessSeconds"},
-		{"a maximum with no mode means primary", "lagging", " <120", "", "", "!maxStalenessSeconds"},
-		{"no minimum on a direct connection", "direct", "nearest <1", "", "", "x"},
-		{"no minimum on a sharded cluster", "sharded", "nearest <1", "", "", "m1 m2 m3|m1 m2"},
-		{"no minimum before the topology is known", "unknown", "nearest <1", "", "", ""},
-		{"more seconds than a duration can hold are no minimum", "lagging", "secondary <4611686018427387904", "", "", "near far"},
-		{"a deprioritized primary still measures staleness", "lagging", "nearest <90", "p", "", "near"},
-		{"the preference of a write is not judged", "set", "primary <1", "", "write", "p"},
-		{"all deprioritized: they are used again", "sharded", "", "m1 m2 m3", "", "m1 m2 m3|m1 m2"},
-		{"secondaryPreferred: everything deprioritized is as if nothing was", "set", "secondaryPreferred", "p s1 s2", "", "s1 s2"},
-		{"tags choose among what is left, before anything comes back", "set", "nearest dc:sf dc:ny", "s2", "", "p s1"},
-		{"only the deprioritized server has the tags: it comes back", "set", "nearest dc:sf", "s2", "", "s2"},
-		{"an address that is not there changes nothing", "set", "secondary", "s9", "", "s1 s2"},
-		{"2014: a member that failed is not tried twice", "set", "secondary", "s1 s2", "2014", ""},
-		{"2014: the others are", "set", "nearest", "p s2", "2014", "s1"},
-		{"2014: secondaryPreferred ends at the primary", "set", "secondaryPreferred", "s1 s2", "2014", "p"},
-		{"2014: a maximum staleness is unknown", "lagging", "secondary <1", "", "2014", "near far"},
-		{"2014: a direct primary read from a secondary is refused", "direct", "", "", "2014", "!direct connection"},
-		{"2014: a direct secondary read is not", "direct", "secondary", "", "2014", "x"},
-	} {
-		topology, o, deprioritized := drawn(topologies[row.topology]), selection.Defaults(), strings.Fields(row.deprioritized)
-		before := slices.Clone(topology.Servers)
-		options[row.options](&o)
-		suitable, err := selection.Suitable(topology, preferred(row.preference), deprioritized, o)
-		window, err2 := selection.Select(topology, preferred(row.preference), deprioritized, o)
-		if text, fails := strings.CutPrefix(row.want, "!"); fails {
-			if bad := new(selection.InvalidError); !errors.As(err, &bad) || !errors.As(err2, &bad) || !strings.Contains(err.Error(), text) {
-				t.Errorf("%s: errors %v, %v", row.reason, err, err2)
+	testkit.Retell(t, "testdata/select.txt", func(t *testing.T, s testkit.Story) (told string) {
+		var topology selection.Topology
+		for line := range strings.Lines(s.Text) {
+			if text, ok := strings.CutPrefix(line, "topology "); ok {
+				topology = drawn(text)
 			}
-			continue
-		} else if err != nil || err2 != nil {
-			t.Errorf("%s: errors %v, %v", row.reason, err, err2)
+			if strings.HasPrefix(line, "    ") {
+				continue
+			}
+			told += line
+			if line[0] != '>' {
+				continue
+			}
+			part := append(strings.Split(strings.TrimSpace(line[1:]), "; "), "", "")
+			preference, deprioritized, o := preferred(part[0]), []string(nil), selection.Defaults()
+			if without, ok := strings.CutPrefix(part[1], "without "); ok {
+				deprioritized, part = strings.Fields(without), part[1:]
+			}
+			options[part[1]](&o)
+			before := slices.Clone(topology.Servers)
+			suitable, err := selection.Suitable(topology, preference, deprioritized, o)
+			window, err2 := selection.Select(topology, preference, deprioritized, o)
+			if bad := new(selection.InvalidError); fmt.Sprint(err) != fmt.Sprint(err2) || err != nil && !errors.As(err2, &bad) {
+				t.Errorf("%s: errors %v, %v", line, err, err2)
+			}
+			if err != nil {
+				told += "    error: " + err.Error() + "\n"
+				continue
+			}
+			servers, inside := strings.Join(addresses(suitable), " "), strings.Join(addresses(window), " ")
+			told += "    " + cmp.Or(servers, "none")
+			if inside != servers {
+				told += ", and in the window " + inside
+			}
+			told += "\n"
+			for i := range window {
+				window[i].Address = "changed by the caller"
+			}
+			if diff := gocmp.Diff(before, topology.Servers); diff != "" {
+				t.Errorf("%s: the topology changed\n%s", line, diff)
+			}
 		}
-		want, inside, _ := strings.Cut(row.want, "|")
-		testkit.Equal(t, row.reason+": suitable", strings.Join(addresses(suitable), " "), want)
-		testkit.Equal(t, row.reason+": in the window", strings.Join(addresses(window), " "), cmp.Or(inside, want))
-		for i := range window {
-			window[i].Address = "changed by the caller"
-		}
-		if diff := gocmp.Diff(before, topology.Servers); diff != "" {
-			t.Errorf("%s: the topology changed\n%s", row.reason, diff)
-		}
-	}
+		return told
+	})
 }
 
 // Every choice of two different servers is met once, and of these the one
