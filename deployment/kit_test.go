@@ -35,6 +35,23 @@ func document[D bson.D | bson.Raw](t testing.TB, text string) (doc D) {
 	return doc
 }
 
+// stories plays those of a file of testdata. A story has a line with its reason, one with what its stage is, unless
+// all have the same, and its steps.
+func stories(t *testing.T, name string, play func(t *testing.T, stage, steps string)) {
+	t.Helper()
+	text, err := os.ReadFile("testdata/" + name + ".txt")
+	testkit.Check(t, err)
+	for story := range strings.SplitSeq(strings.TrimSpace(string(text)), "\n\n") {
+		reason, steps, _ := strings.Cut(story, "\n")
+		stage, found := strings.CutPrefix(steps, "- ")
+		if found {
+			stage, steps, _ = strings.Cut(stage, "\n")
+		}
+		steps = strings.NewReplacer("SECRET", testkit.Secret, `\n`, "\n", "\n", ";").Replace(steps)
+		t.Run(strings.TrimPrefix(reason, "# "), func(t *testing.T) { play(t, stage, steps) })
+	}
+}
+
 // notes collects lines for people.
 type notes struct {
 	mu    sync.Mutex

@@ -93,70 +93,61 @@ func release(t *testing.T, does string) (dir, starts string) {
 func TestLocalSource(t *testing.T) {
 	self, err := os.Executable()
 	testkit.Check(t, err)
-	plays := fmt.Sprintf("export %s=1\nexec %s -test.run '^TestPlayMongod$' -- \"$@\"", envPlay, self)
-	for _, r := range []struct {
-		reason string
-		does   string // the mongod
-		o      LocalOptions
-		tale   string
-	}{
-		{"logs of all clusters are kept if somebody asks for them, those of broken ones too", plays, LocalOptions{Jobs: 2},
-			"has 0; lend a; ours a; use a; return a; lend a; has 1; return a; lend a; lend b; has 2; quiet; break a; lend c; has 3;" +
-				"hear is made anew: " + errDoubtful.Error() + "; return b; return c; keep; close; told 3; left 3"},
-		{"it learns for a test", plays, LocalOptions{Parameters: true}, "learned; lend a; learned a; has 1; return a; close; left 0"},
-		{"it learns for nobody", plays, LocalOptions{Parameters: true}, "learned; close; left 0"},
-		{"servers die while they are lent, and while they are not", plays, LocalOptions{},
-			"lend a; use a; kill a; return a; lend b; return b; kill b; lend c; use c; return c; has 3; died 2; close; left 0"},
-		{"it cannot start, and is tried twice", "echo Illegal option; exit 2", LocalOptions{},
-			"refuse 0 Illegal option; refuse 0 Illegal option; has 2; refuse 0 Illegal option; has 2; close; left 1"},
-		{"it cannot start to be asked", "echo Illegal option; exit 2", LocalOptions{Parameters: true}, "Illegal option"},
-		{"it does not come up, and is given up at the end", "exec sleep 600", LocalOptions{}, "wait; started; interrupt; fail interrupted; close; left 0"},
-	} {
-		t.Run(r.reason, func(t *testing.T) {
-			s, where := newTale(t), ""
-			r.o.Where, where = release(t, r.does)
-			r.o.Topologies, r.o.Auth, r.o.Folder, r.o.Note = []Topology{Single}, new(bool), t.TempDir(), s.heard.add
-			source, err := OpenLocal(t.Context(), r.o)
-			if err != nil {
-				testkit.Fails(t, err, r.tale)
-				return
-			}
-			defer func() { testkit.Check(t, source.Close()) }()
-			s.Source = source
-			s.count = func() []int { return []int{lines(where)} }
-			s.verbs = map[string]func(string){
-				"keep":    func(string) { source.KeepLogs() },
-				"started": func(string) { testkit.Until(t, "a start", func() bool { return lines(where) > 0 }) },
-				"died": func(n string) {
-					testkit.Equal(t, "deaths", strings.Count(s.heard.String(), "mongod ended: signal: killed"), n)
-				},
-				"told": func(n string) {
-					testkit.Equal(t, "logs", strings.Count(s.heard.String(), "the logs of the servers are in "+r.o.Folder), n)
-				},
-				"left": func(n string) { // folders with a log and nothing else
-					for _, pattern := range []string{"*", "*/*", "*/mongod.log"} {
-						testkit.Equal(t, pattern, len(files(t, r.o.Folder, pattern)), n)
-					}
-				},
-				"kill": func(name string) {
-					process, err := os.FindProcess(s.the(name).(*localCluster).Processes()[0])
-					testkit.Check(t, err)
-					testkit.Check(t, process.Kill())
-					testkit.Until(t, "the death is noticed", func() bool { return Died(s.the(name)) != nil })
-				},
-				"learned": func(name string) {
-					about := s.Offers()[0]
-					if name != "" {
-						about = s.the(name).Description()
-					}
-					v, err := about.Parameters.LookupErr("enableTestCommands")
-					testkit.Check(t, err)
-					testkit.Equal(t, "test commands and mechanisms", []any{v.Boolean(), len(about.AuthMechanisms) > 0}, []any{true, true})
-				},
-			}
-			s.tell(r.tale)
-		})
+	does := map[string]string{
+		"plays":   fmt.Sprintf("export %s=1\nexec %s -test.run '^TestPlayMongod$' -- \"$@\"", envPlay, self),
+		"refuses": "echo Illegal option; exit 2",
+		"hangs":   "exec sleep 600",
 	}
+	stories(t, "local", func(t *testing.T, words, steps string) {
+		what, more, _ := strings.Cut(words, ", ")
+		s := newTale(t)
+		dir, where := release(t, does[what])
+		o := LocalOptions{Where: dir, Topologies: []Topology{Single}, Auth: new(bool), Folder: t.TempDir(), Note: s.heard.add}
+		if more == "2 jobs" {
+			o.Jobs = 2
+		}
+		o.Parameters = more == "asks for parameters"
+		source, err := OpenLocal(t.Context(), o)
+		if text, is := strings.CutPrefix(steps, "reject "); is {
+			testkit.Fails(t, err, text)
+			return
+		}
+		testkit.Check(t, err)
+		defer func() { testkit.Check(t, source.Close()) }()
+		s.Source = source
+		s.count = func() []int { return []int{lines(where)} }
+		s.verbs = map[string]func(string){
+			"keep":    func(string) { source.KeepLogs() },
+			"started": func(string) { testkit.Until(t, "a start", func() bool { return lines(where) > 0 }) },
+			"died": func(n string) {
+				testkit.Equal(t, "deaths", strings.Count(s.heard.String(), "mongod ended: signal: killed"), n)
+			},
+			"told": func(n string) {
+				testkit.Equal(t, "logs", strings.Count(s.heard.String(), "the logs of the servers are in "+o.Folder), n)
+			},
+			"left": func(n string) { // folders with a log and nothing else
+				for _, pattern := range []string{"*", "*/*", "*/mongod.log"} {
+					testkit.Equal(t, pattern, len(files(t, o.Folder, pattern)), n)
+				}
+			},
+			"kill": func(name string) {
+				process, err := os.FindProcess(s.the(name).(*localCluster).Processes()[0])
+				testkit.Check(t, err)
+				testkit.Check(t, process.Kill())
+				testkit.Until(t, "the death is noticed", func() bool { return Died(s.the(name)) != nil })
+			},
+			"learned": func(name string) {
+				about := s.Offers()[0]
+				if name != "" {
+					about = s.the(name).Description()
+				}
+				v, err := about.Parameters.LookupErr("enableTestCommands")
+				testkit.Check(t, err)
+				testkit.Equal(t, "test commands and mechanisms", []any{v.Boolean(), len(about.AuthMechanisms) > 0}, []any{true, true})
+			},
+		}
+		s.tell(steps)
+	})
 }
 
 // A release without a mongos does less, and people hear so.

@@ -131,43 +131,19 @@ func named(t testing.TB, names []string) (out []OrchestratedCluster) {
 // What does not come up leaves nothing, and says why, without its password; what is
 // not answered may come up still, and stays in the ledger.
 func TestOrchestration(t *testing.T) {
-	for _, r := range []struct{ reason, tale string }{
-		{"all kinds come up, and are gone afterwards", "name replicaset sharded-auth single-auth; open; has 3 3 3;" +
-			"offers replicaset 8.0, sharded 8.0 auth, single 8.0 auth; lend a; ours a; use a; return a; lend b/1; ours b/1; use b/1; return b/1;" +
-			"lend c/2; ours c/2; use c/2; return c/2; close; has 3 0 0; quiet"},
-		{"what was stopped is started again, what is dead is made anew", "serve 3s; name single; open; lend a; arm a; break a; lend a; right a;" +
-			"asked POST /servers/; kill; break a; lend b; use b; has 2 1 1; hear cluster single number 1 is made anew: it does not serve after 3s:"},
-		{"the service is gone: its cluster serves on, and is out once it breaks", "name single; open; lend a; vanish; use a; break a;" +
-			"refuse 0 no cluster is left: orchestration: POST http://; refuse 0 connection refused; refuse 0 no cluster is left;" +
-			"close could not be taken down, utr clean tries again: orchestration: DELETE http://; has 1 1 1"},
-		{"an interruption waits for what is being made", "stop; name single replicaset; reject interrupted; has 2 0 0"},
-		{"not a URL", "url x; name single; reject the URL of the orchestration service: "},
-		{"nobody listens", "url http://127.0.0.1:1; name single; reject connection refused"},
-		{"no such cluster", `name id:nowhere; reject it has no cluster "nowhere"`},
-		{"the twin has no ports for load balancers", "select 100; name balanced; reject cluster mine: cannot use the deployment at 127.0.0.1:; has 1 0 0"},
-		{"the service refuses", "raise TimeoutError: Could not start Server with password " + testkit.Secret + ".; name secret;" +
-			"reject cluster mine: orchestration: PUT http://; and : 500: TimeoutError: Could not start Server with password ***.; has 0 0 0"},
-		{"its making leaves parts", "part; name secret; reject 500: ReplicaSetError: no primary was ever elected; has 0 0 0"},
-		{"it answers nonsense", `write {"id": 7}; name secret; reject not the JSON of mongo-orchestration; has 0 0 0`},
-		{"its cluster does not serve", `write {"id": "x", "mongodb_uri": "mongodb://127.0.0.1:1", "mongodb_auth_uri": "mongodb://ann:` + testkit.Secret +
-			`@127.0.0.1:1/?authSource=admin"}; serve 500ms; name secret; reject cluster mine: it does not serve after 500ms: 127.0.0.1:1: ; has 0 0 0`},
-		{"it hangs", "hang; create 100ms; name secret; reject no answer within 100ms; and the service was still making cluster ; has 0 0 1"},
-		{"no such topology", "only sharded; name single; reject none of the clusters is of topology sharded"},
-	} {
-		t.Run(r.reason, func(t *testing.T) {
-			t.Parallel() // some wait for what does not serve
-			s := orchestrate(t)
-			s.tell(r.tale)
-			testkit.Says(t, s.heard.String())
-			for _, body := range s.twin.Bodies() {
-				for _, key := range []string{"password", "auth_key"} {
-					if secret, _ := body[key].(string); secret != "" && !slices.Contains(s.secrets.lines, secret) {
-						t.Errorf("%s was not passed on before it could be printed", key)
-					}
+	stories(t, "orchestration", func(t *testing.T, _, steps string) {
+		t.Parallel() // some wait for what does not serve
+		s := orchestrate(t)
+		s.tell(steps)
+		testkit.Says(t, s.heard.String())
+		for _, body := range s.twin.Bodies() {
+			for _, key := range []string{"password", "auth_key"} {
+				if secret, _ := body[key].(string); secret != "" && !slices.Contains(s.secrets.lines, secret) {
+					t.Errorf("%s was not passed on before it could be printed", key)
 				}
 			}
-		})
-	}
+		}
+	})
 }
 
 // A cluster that is there already is used, and stays; its lock does not.

@@ -253,45 +253,10 @@ func storeOf(t testing.TB, text string) lockStore {
 // Fail points that an earlier run left on are noticed on each member, whatever they break, and are off afterwards.
 // One that keeps every client out is turned off without a client.
 func TestLeftFailPoints(t *testing.T) {
-	const noticed = "; open; hear failCommand was on at HOST0; on 0 0"
-	for _, r := range []struct{ reason, words, tale string }{
-		{"on the primary", "replicaset", "arm 0 alwaysOn find; open; hear failCommand was on at HOST0 (alwaysOn, struck 0 times): ; on 0 0"},
-		{"on a secondary", "replicaset", `arm 2 {"times":5} find; open; hear failCommand was on at HOST2 (times, struck 0 times); on 2 0`},
-		{"on a mongos that the look does not meet", "sharded", `arm 1 {"skip":3} insert; open; hear failCommand was on at HOST1 (skip; on 1 0`},
-		{"the look itself would fail", "single", "arm 0 alwaysOn buildInfo" + noticed},
-		{"the look itself would fail on a mongos", "sharded", "arm 0 alwaysOn find" + noticed},
-		{"at random", "single", `arm 0 {"activationProbability":0.5} find; open; hear (random, ; on 0 0`},
-		{"on a server that does not count", "replicaset 4.2", "arm 0 alwaysOn find; open; hear failCommand was on at HOST0 (alwaysOn): ; on 0 0"},
-		{"with access control", "replicaset auth", "arm 0 alwaysOn find" + noticed},
-		{"behind a load balancer", "load-balanced", "arm 0 alwaysOn find; open; hear failCommand was on at service ; on 0 0"},
-		{"another one", "replicaset", "transactional; open; hear onPrimaryTransactionalWrite was on at HOST0; on 0 0"},
-		{"nothing is on", "replicaset", "arm 0 off find; open; quiet"},
-		{"a deployment that is locked, or is not to be, may be in use", "replicaset",
-			"lock; arm 0 alwaysOn find; refused mine; lockless; open; quiet; on 0 1"},
-		{"a member that is down does not keep the others from being asked", "replicaset", "arm 1 alwaysOn find; kill 2; sweep 1 1;" +
-			"hear failCommand was on at HOST1; hear HOST2 could not be asked; hear within 5s; uri mongodb://HOST0/?directConnection=true; sweep 0 0"},
-		// The first look always fails, at the end of its time.
-		{"a replica set that a run looks at", "replicaset", "shut alwaysOn; within 3s; open; freed"},
-		{"a server", "single", "shut alwaysOn; unblock; open; freed"},
-		{"routers", "sharded", "shut alwaysOn; unblock; open; freed"},
-		{"an old server", "4.2", "shut alwaysOn; unblock; open; freed"},
-		{"one that requires an API version", "api", "shut alwaysOn; unblock; open; freed"},
-		{"another run may need it", "replicaset", "lock; shut alwaysOn; unblock mine; within 50ms; refused mine; shuts; shut off"},
-		{"it shuts out one client", "single", `shut alwaysOn ,"appName":"one client"; unblock; quiet`},
-		{"it is for other commands", "single", "arm 0 alwaysOn find; unblock; quiet; on 0 1"},
-		{"a server with access control", "auth", "unblock; quiet"},
-		{"nothing listens", "single", "uri mongodb://127.0.0.1:1/; unblock; quiet"},
-		{"TLS", "single", "uri mongodb://HOST0/?tls=true; unblock; quiet"},
-		{"a name in DNS", "single", "uri mongodb+srv://h.example/; unblock; quiet"},
-		{"the list of shards may not be read, but what it would say is known", "sharded auth",
-			`lockless; arm all alwaysOn find ,"errorCode":13; open; offers sharded 8.0 auth; lend a; shards a`},
-		{"the list of shards cannot be read", "sharded auth", `lockless; arm all alwaysOn find ,"errorCode":72; reject cannot read config.shards: `},
-	} {
-		t.Run(r.reason, func(t *testing.T) {
-			t.Parallel()
-			newScene(t, r.words).tell(r.tale)
-		})
-	}
+	stories(t, "fail-points", func(t *testing.T, words, steps string) {
+		t.Parallel()
+		newScene(t, words).tell(steps)
+	})
 }
 
 // What another run has taken in the middle of a run is lost; what a test has dropped, and what an election has
@@ -299,30 +264,10 @@ func TestLeftFailPoints(t *testing.T) {
 // before it is stale. What the server refuses, or does not make safe, is not a lock: a user without the right runs
 // without one and hears so, everything else is an error that leaves nothing behind.
 func TestLocks(t *testing.T) {
-	const faulty = ` findAndModify ,"appName":"utr lock",`
-	late := func(code string) string { return `"writeConcernError":{"code":` + code + `,"errmsg":"it was late"};` }
-	for _, r := range []struct{ reason, words, tale string }{
-		{"nothing happens", "replicaset", "lock; renew; kept; election; release; holder nobody"},
-		{"a test drops the database", "replicaset", "lock; drop; renew; kept; election; release; holder nobody"},
-		{"an election", "replicaset", "lock; election; renew; kept; election; release; holder nobody"},
-		{"another run has taken it", "replicaset", "lock; remove; leave 1h; renew; lost was lost: a run on host far, process 7; release; holder other"},
-		{"a renewal waits for a moment without a fail point", "single", "arm 0 alwaysOn find; calm false; arm 0 off find; calm true"},
-		{"runs that are gone", "replicaset", "clean false false; leave -1m; clean true true; leave 1h elsewhere; clean true false; holder other;" +
-			"refused other; remove; leave 1h gone; clean true true; holder nobody;" +
-			"leave 1h gone; lock; holder mine; hear from a run on host far, process 7 (of last night); hear which is gone"},
-		{"the user may not", "replicaset auth", "arm 0 alwaysOn" + faulty + `"errorCode":13; open; close; holder nobody;` +
-			"hear no lock keeps other runs away from the deployment at HOSTS: the user of the connection string may not write utr.lock"},
-		{"it is read-only", "replicaset auth", "arm 0 alwaysOn" + faulty + `"errorCode":20; reject taking the lock utr.lock: ; holder nobody`},
-		{"no majority has it", "replicaset auth", "arm 0 alwaysOn" + faulty + late("64") + "reject no majority has it: it was late; holder nobody"},
-		{"the primary stepped down just then", "replicaset auth", `arm 0 {"times":1}` + faulty + late("189") + "open; close; holder nobody"},
-		{"an election at each try", "replicaset auth", "arm 0 alwaysOn" + faulty + `"errorCode":189; reject taking the lock; holder nobody`},
-		{"sessions are killed meanwhile", "replicaset auth", `arm 0 {"times":2}` + faulty + `"errorCode":11601; open; close; holder nobody`},
-	} {
-		t.Run(r.reason, func(t *testing.T) {
-			t.Parallel()
-			newScene(t, r.words).tell(r.tale)
-		})
-	}
+	stories(t, "locks", func(t *testing.T, words, steps string) {
+		t.Parallel()
+		newScene(t, words).tell(steps)
+	})
 	uri := "mongodb://u:" + testkit.Secret + "@127.0.0.1:1/?serverSelectionTimeoutMS=50"
 	_, _, err := ClearLock(testkit.Context(t), Target{URI: uri})
 	testkit.Fails(t, err, "nothing listens there")

@@ -203,34 +203,9 @@ func (p *puppets) tale(t testing.TB, slots int) *tale {
 
 // has counts clusters that were made, mended and taken down.
 func TestPool(t *testing.T) {
-	const late = "; hear for at most 30s"
-	for _, r := range []struct {
-		reason string
-		slots  int
-		tale   string
-	}{
-		{"a cluster is lent again", 3, "offers puppets; lend a; return a; lend a; has 1 0 0; return a; close; has 1 0 1"},
-		{"a worker takes what is free first", 2, "lend a; hold; wait; settle; has 2 0 0; return a; get a; go"},
-		{"what can be mended is", 1, "lend a; break a; lend a; has 1 1 0; quiet; close; has 1 1 1"},
-		{"what cannot is made anew", 1, "hurt no primary; lend a; break a; lend b; has 2 1 1; hear slot 0 is made anew: no primary; close"},
-		{"nor can what takes too long", 1, "hang; lend a; break a; lend b; took 2m0s; has 2 1 1;" +
-			"hear slot 0 is made anew: it was not right again within 2m0s"},
-		{"what cannot be taken down is given up, and tried again at the end", 1, "hurt no primary; stuck service gone; lend a; break a;" +
-			"refuse 0 no cluster is left: no primary\nservice gone; has 1 1 1;" +
-			"hear slot 0 is out, 0 of its kind are left: no primary\nservice gone; close service gone; has 1 1 2"},
-		{"one does not come up in two tries, and another does the work", 2, "lend a; cannot; wait; settle; has 3 0 0;" +
-			"hear slot 1 is out, 1 of its kind are left: making 3 failed; return a; get a"},
-		{"none comes up, and each test says why", 2, "cannot; refuse 0 no cluster is left: making; has 4 0 0; refuse 0 no cluster is left: making; has 4 0 0"},
-		{"a run that is interrupted", 1, "lend a; interrupt; refuse 0 waiting for a cluster to be free: interrupted; refuse 1 no offer 1 of 1"},
-		{"one that ends while somebody waits, and what is broken late", 1, "lend a; wait; settle; close; fail closed; refuse 0 closed; break a; has 1 0 1"},
-		{"what comes up at the end is taken down", 1, "hold 20s; wait; settle; close; took 20s; has 1 0 1" + late},
-		{"what does not come up is given up", 1, "hold 1h; wait; settle; close; took 30s; has 1 0 0" + late},
-		{"what hangs while it is mended is taken down", 1, "hang; lend a; break a; close; took 0s; has 1 1 1" + late},
-	} {
-		t.Run(r.reason, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { new(puppets).tale(t, r.slots).tell(r.tale) })
-		})
-	}
+	stories(t, "pool", func(t *testing.T, slots, steps string) {
+		synctest.Test(t, func(t *testing.T) { new(puppets).tale(t, map[string]int{"one slot": 1, "two slots": 2, "three slots": 3}[slots]).tell(steps) })
+	})
 }
 
 // Each cluster is lent to one worker at a time, and no more are made than there is room for.
