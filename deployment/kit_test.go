@@ -47,8 +47,8 @@ func stories(t *testing.T, name string, play func(t *testing.T, stage, steps str
 		if found {
 			stage, steps, _ = strings.Cut(stage, "\n")
 		}
-		steps = strings.NewReplacer("SECRET", testkit.Secret, `\n`, "\n", "\n", ";").Replace(steps)
-		t.Run(strings.TrimPrefix(reason, "# "), func(t *testing.T) { play(t, stage, steps) })
+		fill := strings.NewReplacer("SECRET", testkit.Secret, `\n`, "\n", "\n", ";")
+		t.Run(strings.TrimPrefix(reason, "# "), func(t *testing.T) { play(t, fill.Replace(stage), fill.Replace(steps)) })
 	}
 }
 

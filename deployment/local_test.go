@@ -13,47 +13,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/unified-test-runner/utr/deployment/local"
 	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
-
-func TestLocalOffers(t *testing.T) {
-	whole := local.Release{Mongod: "/r/mongod", Mongos: "/r/mongos", Version: local.Version{8, 0, 4}}
-	bare, old := whole, whole
-	bare.Mongos = ""
-	old.Version = local.Version{4, 2, 24}
-	on, off := true, false
-	for _, r := range []struct {
-		reason  string
-		release local.Release
-		options LocalOptions
-		want    string // the offers, or after "error: " why there are none
-	}{
-		{"all that there is, each without and with access control", whole, LocalOptions{}, "replicaset 8.0, replicaset 8.0 auth, sharded 8.0, " +
-			"sharded 8.0 auth, load-balanced 8.0, load-balanced 8.0 auth, single 8.0, single 8.0 auth"},
-		{"load balancing came with 5.0.7", old, LocalOptions{Auth: &off}, "replicaset 4.2, sharded 4.2, single 4.2"},
-		{"sharding needs a mongos", bare, LocalOptions{Auth: &on}, "replicaset 8.0 auth, single 8.0 auth"},
-		{"what is asked for and is missing", bare, LocalOptions{Topologies: []Topology{Sharded}},
-			"error: a sharded cluster cannot be had: there is no /r/mongos"},
-		{"an older one, asked for", old, LocalOptions{Topologies: []Topology{LoadBalanced}},
-			"error: version 4.2.24 has no load balancing, which came with 5.0.7"},
-		{"a topology that nobody can start", whole, LocalOptions{Topologies: []Topology{"ring"}},
-			`error: topology "ring" cannot be started from local binaries`},
-		{"one that is asked for", whole, LocalOptions{Topologies: []Topology{Single}, Auth: &off}, "single 8.0"},
-	} {
-		offers, err := localOffers(r.release, r.options)
-		got := make([]string, len(offers))
-		for i, o := range offers {
-			got[i] = o.about.Name
-			testkit.Equal(t, "access control and version", []any{o.about.Auth, o.about.Version}, []any{o.shape.Auth, [3]int(r.release.Version)})
-		}
-		if err != nil {
-			got = []string{"error: " + err.Error()}
-		}
-		testkit.Equal(t, r.reason, strings.Join(got, ", "), r.want)
-	}
-}
 
 // envPlay has this test binary play a mongod, as TestPlayMongod.
 const envPlay = "UTR_TEST_PLAYS_MONGOD"

@@ -68,32 +68,31 @@ func TestOneOfManyWins(t *testing.T) {
 	}
 }
 
-// scripted is a lockStore that answers what a test needs.
+// scripted is a lockStore that does what a test needs, and remembers when.
 type scripted struct {
 	begun   time.Time
 	holder  *Holder       // who has it
 	until   time.Duration // since begun; then it is free
 	renewal error
 	loud    bool // a fail point of a test is on
-	removed bool
-
-	mu      sync.Mutex
-	renewed []time.Duration // since begun
+	said    notes
 }
+
+func (s *scripted) say(what string) { s.said.add(fmt.Sprintf("%s: %s", time.Since(s.begun), what)) }
 
 func (s *scripted) take(context.Context, Holder, time.Duration) (*Holder, bool, error) {
 	return nil, time.Since(s.begun) >= s.until, nil
 }
 
 func (s *scripted) renew(context.Context, string, time.Duration) (bool, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.renewed = append(s.renewed, time.Since(s.begun))
+	s.say("renewed")
 	return s.renewal == nil, s.renewal
 }
 
 func (s *scripted) remove(ctx context.Context, _ string) error {
-	s.removed = ctx.Err() == nil
+	if ctx.Err() == nil {
+		s.say("removed")
+	}
 	return nil
 }
 
@@ -101,89 +100,56 @@ func (s *scripted) read(context.Context) (*Holder, error) { return s.holder, nil
 func (s *scripted) quiet(context.Context) bool            { return !s.loud }
 func (s *scripted) close()                                {}
 
-// A run that waits hears what for, and gets the lock soon after it has become free;
-// the wait ends with its time, and with the run's.
-func TestWaitForLock(t *testing.T) {
-	for _, r := range []struct {
-		reason      string
-		until, wait time.Duration
-		interrupted bool
-		took        time.Duration
-		err         string
-	}{
-		{"it becomes free", 2500 * time.Millisecond, time.Minute, false, 3 * time.Second, ""},
-		{"it stays taken", time.Hour, 2500 * time.Millisecond, false, 2500 * time.Millisecond, "(waited for 2.5s)"},
-		{"the run is interrupted", time.Hour, time.Minute, true, 0, "waiting for the lock: Ctrl-C"},
-	} {
-		t.Run(r.reason, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := &scripted{begun: time.Now(), until: r.until, holder: &Holder{Run: "other", Expires: time.Now().Add(time.Hour), Now: time.Now()}}
-				ctx, cancel := context.WithCancelCause(t.Context())
-				defer cancel(nil)
-				var heard notes
-				l, err := acquire(ctx, s, []string{"h:1"}, LockOptions{Wait: r.wait, Note: func(line string) {
-					heard.add(line)
-					if r.interrupted {
-						cancel(errors.New("Ctrl-C"))
-					}
-				}})
-				if r.err != "" {
-					testkit.Fails(t, err, r.err)
-				} else {
-					testkit.Check(t, err)
-					t.Cleanup(func() { testkit.Check(t, l.Release()) })
-				}
-				testkit.Equal(t, "it took", time.Since(s.begun), r.took)
-				testkit.Says(t, heard.String(), "waiting up to "+r.wait.String()+" for the deployment at h:1")
-				testkit.Equal(t, "lines", len(heard.lines), 1)
-				testkit.Equal(t, "what may have been written is removed", s.removed, r.interrupted)
-			})
-		})
-	}
-}
-
-// While a long test runs the lease is renewed all the same, though late if its
-// fail points are on: rather a disturbed test than two runs. A lease that nobody can
+// A lock on a store that does what a transcript says: a run that waits hears what for, and gets the lock soon after it
+// has become free; its wait ends with its time, and with the run's. While a long test runs, the lease is renewed all
+// the same, though late if its fail points are on: rather a disturbed test than two runs. A lease that nobody can
 // renew is lost when it is over, and not before.
-func TestLease(t *testing.T) {
-	for _, r := range []struct {
-		reason  string
-		s       *scripted
-		between int // tests in the first minute, each of which ends with a renewal
-		first   time.Duration
-		most    int // renewals in 90 s
-		lost    time.Duration
-	}{
-		{"a long test", &scripted{}, 0, 20 * time.Second, 4, 0},
-		{"one with fail points", &scripted{loud: true}, 0, 42 * time.Second, 2, 0},
-		{"many short tests", &scripted{}, 6000, 5 * time.Second, 13, 0},
-		{"no primary", &scripted{renewal: errors.New("no primary")}, 0, 20 * time.Second, 10, 62 * time.Second},
-	} {
-		t.Run(r.reason, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := r.s
-				s.begun = time.Now()
-				var lost time.Duration
-				l, err := acquire(t.Context(), s, []string{"h:1"}, LockOptions{Lost: func(err error) {
-					lost = time.Since(s.begun)
-					testkit.Fails(t, err, "could not be renewed for 1m0s: no primary")
-					if !errors.Is(err, s.renewal) {
-						t.Errorf("the cause is lost: %v", err)
+func TestLeases(t *testing.T) {
+	testkit.Transcript(t, "testdata/leases.txt", func(t *testing.T, input string) string {
+		s := &scripted{}
+		synctest.Test(t, func(t *testing.T) {
+			s.begun = time.Now()
+			s.holder = &Holder{Run: "other", Host: "far", PID: 7, Started: s.begun, Renewed: s.begun, Expires: s.begun.Add(time.Hour), Now: s.begun}
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			o := LockOptions{Note: s.say}
+			o.Lost = func(err error) { s.say(fmt.Sprintf("lost: %v, because of that: %t", err, errors.Is(err, s.renewal))) }
+			var l *Lock
+			for line := range strings.SplitSeq(input, "\n") {
+				verb, about, _ := strings.Cut(line, " ")
+				limit, _ := time.ParseDuration(about)
+				switch verb {
+				case "free": // after a time
+					s.until = limit
+				case "interrupt": // as soon as it hears something
+					o.Note = func(line string) { s.say(line); cancel(errors.New(about)) }
+				case "loud": // fail points of tests are on
+					s.loud = true
+				case "fails": // each renewal
+					s.renewal = errors.New(about)
+				case "acquire": // and wait so long
+					o.Wait = limit
+					var err error
+					if l, err = acquire(ctx, s, []string{"h:1"}, o); err != nil {
+						s.say("error: " + err.Error())
+						return
 					}
-				}})
-				testkit.Check(t, err)
-				defer func() { testkit.Check(t, l.Release()) }()
-				for range r.between {
-					time.Sleep(10 * time.Millisecond)
-					l.Renew(t.Context())
+					s.say("has the lock")
+					defer func() { testkit.Check(t, l.Release()) }()
+				case "tests": // of 10 ms, each of which ends with a renewal
+					for range limit / (10 * time.Millisecond) {
+						time.Sleep(10 * time.Millisecond)
+						l.Renew(t.Context())
+					}
+				case "sleep":
+					time.Sleep(limit)
+					synctest.Wait()
+					s.say("over")
+				default:
+					t.Fatalf("%q is not a step", line)
 				}
-				time.Sleep(90*time.Second - time.Since(s.begun))
-				synctest.Wait()
-				testkit.Equal(t, "lost after", lost, r.lost)
-				if len(s.renewed) == 0 || s.renewed[0] != r.first || len(s.renewed) > r.most {
-					t.Errorf("renewed at %v, want the first at %s, and %d at most", s.renewed, r.first, r.most)
-				}
-			})
+			}
 		})
-	}
+		return s.said.String()
+	})
 }

@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"go.mongodb.org/mongo-driver/v2/bson"
-
 	"github.com/unified-test-runner/utr/deployment/orchestration"
 	"github.com/unified-test-runner/utr/deployment/orchestration/twin"
 	"github.com/unified-test-runner/utr/embedded"
@@ -221,38 +219,5 @@ func TestOrchestratedLog(t *testing.T) {
 			t.Errorf("%v", lines)
 		}
 		s.twin.Vanish()
-	}
-}
-
-// Equal names stay equal only if what the configurations set is equal, too.
-func TestDistinct(t *testing.T) {
-	about := func(name, key string, value int32) Description {
-		raw, err := bson.Marshal(bson.D{{Key: key, Value: value}})
-		testkit.Check(t, err)
-		return Description{Name: name, Parameters: raw}
-	}
-	others := []Description{about("a", "set", 1), about("a #2", "set", 2), about("b", "set", 3)}
-	for want, d := range map[string]Description{
-		"a":    about("a", "set", 1), // equal to the first
-		"a #2": about("a", "set", 2), // to the second
-		"a #3": about("a", "set", 3), // to none
-		"b #2": about("b", "no", 1),  // it lacks the parameter
-		"c":    about("c", "set", 1), // it has another name
-	} {
-		testkit.Equal(t, "distinct", distinct(d, others, []string{"set"}).Name, want)
-	}
-}
-
-func TestCredentials(t *testing.T) {
-	for _, r := range []struct {
-		reason, uri, hosts, user, password string
-		found                              bool
-	}{
-		{"all that hurts", "mongodb://a@b:p@ss:w/o?r%d&@h:1,h:2/?authSource=admin", "h:1,h:2", "a@b", "p@ss:w/o?r%d&", true},
-		{"no password, as with X.509", "mongodb://CN=x@h:1/", "h:1", "CN=x", "", true},
-		{"other hosts", "mongodb://ann:pw@h:2/", "h:1", "", "", false},
-	} {
-		user, password, found := credentials(r.uri, strings.Split(r.hosts, ","))
-		testkit.Equal(t, r.reason, []any{user, password, found}, []any{r.user, r.password, r.found})
 	}
 }

@@ -204,7 +204,9 @@ func (p *puppets) tale(t testing.TB, slots int) *tale {
 // has counts clusters that were made, mended and taken down.
 func TestPool(t *testing.T) {
 	stories(t, "pool", func(t *testing.T, slots, steps string) {
-		synctest.Test(t, func(t *testing.T) { new(puppets).tale(t, map[string]int{"one slot": 1, "two slots": 2, "three slots": 3}[slots]).tell(steps) })
+		synctest.Test(t, func(t *testing.T) {
+			new(puppets).tale(t, map[string]int{"one slot": 1, "two slots": 2, "three slots": 3}[slots]).tell(steps)
+		})
 	})
 }
 

@@ -1,0 +1,120 @@
+package deployment
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/deployment/local"
+	"github.com/unified-test-runner/utr/internal/testkit"
+)
+
+// commands are those of transcripts; most need no deployment. about is split at "|".
+var commands = map[string]func(t *testing.T, about []string) (string, error){
+	"at": func(_ *testing.T, a []string) (string, error) {
+		u, err := parseURI(a[1])
+		return u.at(a[0]).String(), err
+	},
+	"direct": func(_ *testing.T, a []string) (string, error) {
+		u, err := parseURI(a[1])
+		return u.direct(a[0]).String(), err
+	},
+	"parse": func(_ *testing.T, a []string) (string, error) { u, err := parseURI(a[0]); return u.String(), err },
+	"authenticates": func(t *testing.T, a []string) (string, error) {
+		return fmt.Sprint(parsed(t, a[0]).authenticates()), nil
+	},
+	"credentials": func(_ *testing.T, a []string) (string, error) {
+		user, password, found := credentials(a[0], strings.Split(a[1], ","))
+		return fmt.Sprintf("%q %q %t", user, password, found), nil
+	},
+	"resolve": func(t *testing.T, a []string) (string, error) { // with the hosts and the TXT record of NAME
+		resolves(t, strings.Split(a[1], ","), a[2])
+		u, err := parsed(t, strings.Replace(a[0], "NAME", srvName, 1)).resolved()
+		return u.String(), err
+	},
+	"option": func(_ *testing.T, a []string) (string, error) {
+		o, err := ParseURIOption(a[0])
+		if err != nil {
+			return "", err
+		}
+		return o.Name + " is " + o.Value, CheckURIOptions([]URIOption{o})
+	},
+	"scripting": func(t *testing.T, a []string) (string, error) { // what the server was built and started with
+		return fmt.Sprint(!noScripting(document[bson.Raw](t, a[0]), document[bson.Raw](t, a[1]))), nil
+	},
+	"serving": func(t *testing.T, a []string) (string, error) { // hosts, and what each said
+		said := make(map[string]greeting)
+		var hosts []string
+		for _, about := range a {
+			host, hello, _ := strings.Cut(about, " ")
+			if hosts = append(hosts, host); strings.HasPrefix(hello, "{") {
+				said[host] = greeting{hello: document[bson.Raw](t, hello)}
+			} else if hello != "" {
+				said[host] = greeting{err: errors.New(hello)}
+			}
+		}
+		return "lacks: " + strings.Join(notServing(hosts, said), "; "), nil
+	},
+	"release": func(_ *testing.T, a []string) (string, error) { // its version, access control, and the topologies asked for
+		r := local.Release{Mongod: "/r/mongod", Mongos: "/r/mongos", Version: local.Version{8, 0, 4}}
+		if a[0] == "old" {
+			r.Version = local.Version{4, 2, 24}
+		} else if a[0] == "bare" {
+			r.Mongos = ""
+		}
+		var o LocalOptions
+		if a[1] != "both" {
+			o.Auth = new(bool)
+			*o.Auth = a[1] == "auth"
+		}
+		for _, topology := range strings.Fields(a[2]) {
+			o.Topologies = append(o.Topologies, Topology(topology))
+		}
+		offers, err := localOffers(r, o)
+		var names []string
+		for _, o := range offers {
+			names = append(names, o.about.Name)
+			if o.about.Auth != o.shape.Auth || o.about.Version != [3]int(r.Version) {
+				names = append(names, fmt.Sprint("which starts with ", o.shape, o.about))
+			}
+		}
+		return strings.Join(names, ", "), err
+	},
+	"distinct": func(t *testing.T, a []string) (string, error) { // from those before the last one
+		var all []Description
+		for _, about := range a {
+			name, parameters, _ := strings.Cut(about, " {")
+			all = append(all, Description{Name: name, Parameters: document[bson.Raw](t, "{"+parameters)})
+		}
+		last := len(all) - 1
+		return distinct(all[last], all[:last], []string{"set"}).Name, nil
+	},
+}
+
+func TestTranscripts(t *testing.T) {
+	for _, name := range []string{"uris", "offers"} {
+		testkit.Transcript(t, "testdata/"+name+".txt", func(t *testing.T, input string) string {
+			var out []string
+			for line := range strings.SplitSeq(strings.ReplaceAll(input, "SECRET", testkit.Secret), "\n") {
+				verb, about, _ := strings.Cut(line, " ")
+				if commands[verb] == nil {
+					t.Fatalf("%q is not a command", verb)
+				}
+				parts := strings.Split(about, "|")
+				for i, part := range parts {
+					parts[i] = strings.TrimSpace(part)
+				}
+				said, err := commands[verb](t, parts)
+				if err != nil {
+					said = "error: " + err.Error()
+					testkit.Says(t, said)
+				}
+				out = append(out, said)
+			}
+			return strings.Join(out, "\n")
+		})
+	}
+}
