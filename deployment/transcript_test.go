@@ -12,8 +12,8 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// commands are those of transcripts; most need no deployment. about is split at "|".
-var commands = map[string]func(t *testing.T, about []string) (string, error){
+// commands are those of transcripts.
+var commands = testkit.Commands{
 	"at": func(_ *testing.T, a []string) (string, error) {
 		u, err := parseURI(a[1])
 		return u.at(a[0]).String(), err
@@ -96,25 +96,6 @@ var commands = map[string]func(t *testing.T, about []string) (string, error){
 
 func TestTranscripts(t *testing.T) {
 	for _, name := range []string{"uris", "offers"} {
-		testkit.Transcript(t, "testdata/"+name+".txt", func(t *testing.T, input string) string {
-			var out []string
-			for line := range strings.SplitSeq(strings.ReplaceAll(input, "SECRET", testkit.Secret), "\n") {
-				verb, about, _ := strings.Cut(line, " ")
-				if commands[verb] == nil {
-					t.Fatalf("%q is not a command", verb)
-				}
-				parts := strings.Split(about, "|")
-				for i, part := range parts {
-					parts[i] = strings.TrimSpace(part)
-				}
-				said, err := commands[verb](t, parts)
-				if err != nil {
-					said = "error: " + err.Error()
-					testkit.Says(t, said)
-				}
-				out = append(out, said)
-			}
-			return strings.Join(out, "\n")
-		})
+		commands.Play(t, "testdata/"+name+".txt")
 	}
 }

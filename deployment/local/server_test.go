@@ -44,21 +44,6 @@ func TestStandForElection(t *testing.T) {
 	}
 }
 
-// A server on our port that names another folder is a stranger.
-func TestStrangers(t *testing.T) {
-	ours := strings.Fields("--port 7 --dbpath /ours")
-	for theirs, stranger := range map[string]bool{
-		"mongod --port 7 --dbpath /ours":   false,
-		"mongod --dbpath=/ours":            false,
-		"mongod --port 7 --dbpath /theirs": true,
-		"mongos --configdb c/h:1":          true,
-		"mongod -f /etc/mongod.conf":       false, // as behind a script
-		"mongod --dbpath":                  false,
-	} {
-		testkit.Equal(t, theirs, differs(strings.Fields(theirs), ours), stranger)
-	}
-}
-
 // The error of a wait says what was waited for, why it ended and what was seen
 // last; an error that lasts ends it at once.
 func TestAwait(t *testing.T) {
@@ -191,26 +176,6 @@ func FuzzLinkReply(f *testing.F) {
 			t.Errorf("it took %x for a document", got)
 		}
 	})
-}
-
-func TestTimeOf(t *testing.T) {
-	const want = "2026-11-21 18:00:00.123 +0000 UTC"
-	for line, ok := range map[string]bool{
-		`{"t":{"$date":"2026-11-21T18:00:00.123+00:00"},"s":"I","c":"NETWORK","id":23016,"msg":"Waiting for connections"}`: true,
-		`{"t":{"$date":"2026-11-21T19:00:00.123+01:00"},"s":"I"}`:                                                          true,
-		"2026-11-21T18:00:00.123+0000 I  NETWORK  [listener] waiting for connections on port 27017":                        true, // 4.2
-		"2026-11-21T18:00:00.123Z I  NETWORK  [listener]":                                                                  true, // with iso8601-utc
-		" ----- BEGIN BACKTRACE -----":                                                                                     false,
-		`{"t":{"$date":"2026-11-21T18:00`:                                                                                  false,
-		`{"a":1}`:                                                                                                          false,
-		"":                                                                                                                 false,
-	} {
-		got, found := timeOf(line)
-		testkit.Equal(t, line, found, ok)
-		if ok {
-			testkit.Equal(t, line, got.UTC(), want)
-		}
-	}
 }
 
 // logged writes a log.
