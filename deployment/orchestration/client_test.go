@@ -3,7 +3,6 @@ package orchestration
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -33,30 +32,6 @@ func answering(t *testing.T, do http.HandlerFunc) *httptest.Server {
 	s := httptest.NewServer(do)
 	t.Cleanup(s.Close)
 	return s
-}
-
-func TestNew(t *testing.T) {
-	for address, want := range map[string]string{ // the URL, and whether it is of this machine
-		"http://localhost:8889":                       "http://localhost:8889/v1 true",
-		"http://127.0.0.1:8889/":                      "http://127.0.0.1:8889/v1 true",
-		"http://[::1]:8889/v1/":                       "http://[::1]:8889/v1 true",
-		"https://ci.example.net/orchestration/v1":     "https://ci.example.net/orchestration/v1 false",
-		"http://ann:" + testkit.Secret + "@host":      "http://host/v1 false",
-		"localhost:8889":                              "", // no scheme
-		"mongodb://localhost:8889":                    "",
-		"http:///v1":                                  "", // no host
-		"":                                            "",
-		"http://localhost/?a=b":                       "",
-		"http://ann:" + testkit.Secret + "@host:port": "",
-	} {
-		c, err := New(address, Limits{})
-		if want == "" {
-			testkit.Fails(t, err)
-			continue
-		}
-		testkit.Check(t, err)
-		testkit.Equal(t, "service", fmt.Sprint(c.URL(), " ", c.Local()), want)
-	}
 }
 
 func TestMakeAskRemove(t *testing.T) {

@@ -38,101 +38,52 @@ func TestPresets(t *testing.T) {
 	testkit.Fails(t, err)
 }
 
-func TestKinds(t *testing.T) {
-	for text, want := range map[string]string{ // the kind, or the error
-		`{"name": "mongod", "procParams": {"port": 27017}}`: "servers",
-		`{"procParams": {}}`:                            "servers",
-		`{"id": "repl0", "members": [{}]}`:              "replica_sets",
-		`{"shards": [{"id": "sh01"}], "routers": [{}]}`: "sharded_clusters",
-		`{"routers": [{}]}`:                             "sharded_clusters",
-		``:                                              "it is not",
-		`{}`:                                            "it is no configuration",
-		`{"id": "a"}`:                                   "it is no configuration",
-		`{"members": [{}], "shards": []}`:               "it has keys of sharded_clusters and of replica_sets",
-		`[]`:                                            "it is not a JSON object",
-		`null`:                                          "it is not a JSON object",
-		`{"password": "` + testkit.Secret + `",}`: "it is not JSON: ",
-		`{"members": [{}]} {}`:                    "something follows",
-		`{"members": []}`:                         "it has no members",
-		`{"members": {}}`:                         "members must be a list",
-		`{"members": ["a"]}`:                      "members must be a list of objects",
-		`{"routers": 2}`:                          "routers must be a list",
-		`{"shards": [{"shardParams": {"members": [{"procParams": {"keyFile": "/k"}}]}}]}`: "keyFile: the service removes",
-	} {
-		if c, err := Parse("x", []byte(text)); strings.Contains(want, " ") {
-			testkit.Fails(t, err, "x: ", want)
-		} else {
-			testkit.Equal(t, text, []any{c.Kind, c.Preset(), err}, []any{want, false, nil})
+var commands = testkit.Commands{
+	"service": func(_ *testing.T, a []string) (string, error) { // the URL, and whether it is of this machine
+		c, err := New(a[0], Limits{})
+		if err != nil {
+			return "", err
 		}
+		return fmt.Sprint(c.URL(), " ", c.Local()), nil
+	},
+	"kind": func(t *testing.T, a []string) (string, error) {
+		c, err := Parse("x", []byte(a[0]))
+		if err != nil {
+			return "", err
+		}
+		testkit.Equal(t, "it is a preset", c.Preset(), false)
+		return string(c.Kind), nil
+	},
+	"body": func(t *testing.T, a []string) (string, error) { // of the only cluster of this configuration, or of several
+		c, err := Parse("x", []byte(a[1]))
+		testkit.Check(t, err)
+		before := fmt.Sprint(c.doc)
+		body, err := json.Marshal(c.Body("ID", a[0] == "alone"))
+		testkit.Equal(t, "the configuration", c.doc, before)
+		return string(body), err
+	},
+	"id": func(t *testing.T, a []string) (string, error) { // without the ten characters that are random
+		c, err := Parse("/some/where/x.json", []byte(a[0]))
+		testkit.Check(t, err)
+		one, other := c.NewID(), c.NewID()
+		testkit.Equal(t, "equal ids, and lower case", []bool{one == other, one == strings.ToLower(one)}, []bool{false, true})
+		return one[:len(one)-10], nil
+	},
+}
+
+func TestTranscripts(t *testing.T) {
+	for _, name := range []string{"configurations", "bodies"} {
+		commands.Play(t, "testdata/"+name+".txt")
 	}
 }
 
-// What is sent, as a whole: every server has an id that begins with that of
-// its cluster.
-func TestBody(t *testing.T) {
-	const sharded = `{"id": "shard_cluster_1", "shards": [
-		{"id": "sh01", "shardParams": {"members": [{"procParams": {"port": 27217, "dbpath": "/d"}}, {}]}},
-		{"id": "sh02"}],
-		"routers": [{"port": 27017, "logpath": "/l", "setParameter": {"loadBalancerPort": 27050}}, {"port": 27018}]}`
-	for _, r := range []struct {
-		reason, text string
-		alone        bool
-		want         string
-	}{
-		{"a server", `{"procParams": {"port": 27017, "x": 1.5}}`, true,
-			`{"id": "ID", "name": "mongod", "procParams": {"port": 27017, "x": 1.5}}`},
-		{"a folder of data, which the service removes", `{"procParams": {"dbpath": "/d", "logpath": "/l"}}`, true,
-			`{"id": "ID", "name": "mongod", "procParams": {"logpath": "/l"}}`},
-		{"one of several", `{"id": "a", "name": "mongod", "procParams": {"port": 27017, "ipv6": true}}`, false,
-			`{"id": "ID", "name": "mongod", "procParams": {"ipv6": true}}`},
-		{"a replica set", `{"members": [{"procParams": {"port": 1}, "rsParams": {"tags": {"port": "x"}}}, {"server_id": "mine", "rsParams": {"arbiterOnly": true}}]}`, false,
-			`{"id": "ID", "members": [{"procParams": {}, "rsParams": {"tags": {"port": "x"}}, "server_id": "ID-part-member0"},
-			{"procParams": {}, "rsParams": {"arbiterOnly": true}, "server_id": "ID-part-member1"}]}`},
-		{"a sharded cluster", sharded, true,
-			`{"id": "ID", "configsvrs": [{"rs_id": "ID-part-config", "members": [{"procParams": {}, "server_id": "ID-part-config-0"}]}],
-			"shards": [{"id": "sh01", "shardParams": {"rs_id": "ID-part-shard0", "procParams": {}, "members": [
-				{"procParams": {"port": 27217}, "server_id": "ID-part-shard0-0"}, {"procParams": {}, "server_id": "ID-part-shard0-1"}]}},
-				{"id": "sh02", "shardParams": {"procParams": {}, "server_id": "ID-part-shard1"}}],
-			"routers": [{"port": 27017, "logpath": "/l", "setParameter": {"loadBalancerPort": 27050}, "server_id": "ID-part-router0"}, {"port": 27018, "server_id": "ID-part-router1"}]}`},
-		{"config servers of long ago", `{"shards": [], "configsvrs": [{"port": 1}, {}, {}]}`, true,
-			`{"id": "ID", "shards": [], "configsvrs": [{"port": 1, "server_id": "ID-part-config0"}, {"server_id": "ID-part-config1"}, {"server_id": "ID-part-config2"}]}`},
-	} {
-		c, err := Parse("x", []byte(r.text))
-		testkit.Check(t, err)
-		before := fmt.Sprint(c.doc)
-		got, err := json.Marshal(c.Body("ID", r.alone))
-		testkit.Check(t, err)
-		var want any
-		testkit.Check(t, json.Unmarshal([]byte(r.want), &want))
-		sorted, _ := json.Marshal(want)
-		testkit.Equal(t, r.reason, string(got), string(sorted))
-		testkit.Equal(t, r.reason+": the configuration", c.doc, before)
-	}
-	c, err := Parse("x", []byte(sharded))
+func TestBalancerPorts(t *testing.T) {
+	c, err := Parse("x", []byte(`{"shards": [], "routers": [{"port": 27017, "setParameter": {"loadBalancerPort": 27050}}, {"port": 27018}]}`))
 	testkit.Check(t, err)
 	body := c.Body("ID", false)
-	if text := fmt.Sprint(body); strings.Contains(text, "27017") || strings.Contains(text, "/d") || strings.Contains(text, "/l") {
-		t.Errorf("what two clusters would both have: %s", text)
-	}
 	ports, err := SetBalancerPorts(body, func() (int, error) { return 4711, nil })
 	testkit.Equal(t, "ports", []any{ports, err}, []any{[]int{4711}, nil})
 	testkit.Says(t, fmt.Sprint(body), "loadBalancerPort:4711")
-}
-
-func TestNewID(t *testing.T) {
-	for text, prefix := range map[string]string{
-		`{"id": "shard_cluster_1", "shards": []}`:                      "utr-shard-cluster-1-",
-		`{"id": "../../etc", "members": [{}]}`:                         "utr-etc-",
-		`{"members": [{}]}`:                                            "utr-x-",
-		`{"id": "` + strings.Repeat("long", 20) + `", "members":[{}]}`: "utr-" + strings.Repeat("long", 6) + "-",
-	} {
-		c, err := Parse("/some/where/x.json", []byte(text))
-		testkit.Check(t, err)
-		a, b := c.NewID(), c.NewID()
-		if !strings.HasPrefix(a, prefix) || len(a) != len(prefix)+10 || a == b || a != strings.ToLower(a) {
-			t.Errorf("%s: %s and %s, want %s…", text, a, b, prefix)
-		}
-	}
 }
 
 // Whatever a file says, what is made of it can be sent, names its parts, and
