@@ -53,8 +53,8 @@ func newScene(t testing.TB, words string) *scene {
 	}
 	s.verbs = map[string]func(string){
 		// What servers and tests do.
-		"arm":  s.arm,
-		"shut": s.shut,
+		"arm":      s.arm,
+		"shut":     s.shut,
 		"kill":     func(host string) { testkit.Check(t, s.d.Kill(s.host(host))) },
 		"election": func(string) { testkit.Check(t, s.d.StepDown()) },
 		"command": func(about string) { // a database, and what the primary is to do

@@ -18,7 +18,9 @@ func TestRequirements(t *testing.T) {
 	}}
 	with := func(change func(*world)) world { w := set; change(&w); return w }
 	recent := func(features ...string) world {
-		return with(func(w *world) { w.deployment.Version, w.engine = [3]int{4, 2, 0}, engine.Description{Features: features} })
+		return with(func(w *world) {
+			w.deployment.Version, w.engine = [3]int{4, 2, 0}, engine.Description{Features: features}
+		})
 	}
 	libmongocrypt := engine.FeatureLibmongocrypt + "1.9.0-rc1"
 	worlds := map[string]world{

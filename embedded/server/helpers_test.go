@@ -248,5 +248,3 @@ func code(reply bson.Raw) int64 {
 	n, _ := reply.Lookup("code").AsInt64OK()
 	return n
 }
-
-var lsid = d("id", bson.Binary{Subtype: 4, Data: make([]byte, 16)})

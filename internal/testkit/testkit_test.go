@@ -95,7 +95,7 @@ func TestCases(t *testing.T) {
 	Check(t, os.WriteFile(file, []byte(text), 0o600))
 	Equal(t, "the cases", Cases(t, file), "[{a reason a b # a reason\na -> } {a reason c d e c\n\td -> } {another -> one f g h \n# another -> one\nf\n-> }]")
 	t.Setenv("UTR_UPDATE", "1")
-	Transcript(t, file, func(_ *testing.T, in string) string { return strings.ToUpper(in) })
+	PlayCases(t, file, func(_ *testing.T, in string) string { return strings.ToUpper(in) })
 	got, err := os.ReadFile(file)
 	Check(t, err)
 	Equal(t, "what was written down", string(got), "# a reason\na -> A\nc\n\td -> C D\n\n# another -> one\nf\n-> F\n")
