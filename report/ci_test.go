@@ -1,11 +1,9 @@
 package report_test
 
 import (
-	"bytes"
 	"encoding/xml"
 	"fmt"
 	"net/url"
-	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
@@ -154,52 +152,6 @@ func TestBadge(t *testing.T) {
 	}
 }
 
-// perlReads is a program in which Perl's own parser reads TAP: it prints a line
-// for each test point, then what is wrong. The parser of Perl 5.36 knows version
-// 13, which differs from 14 in subtests and escapes only.
-const perlReads = `
-use TAP::Parser;
-local $/; my $tap = <STDIN>; $tap =~ s/^TAP version 14$/TAP version 13/m;
-my $p = TAP::Parser->new({ tap => $tap });
-my $last = "";
-while (my $r = $p->next) {
-	if ($r->is_test) {
-		my $d = $r->has_skip ? "skip" : $r->has_todo ? "todo" : "";
-		print join("|", $r->number, ($r->is_actual_ok ? "ok" : "not ok"), $d), "\n";
-	} elsif ($r->is_yaml) {
-		my $y = $r->data;
-		print "yaml|", $y->{severity}, "|", scalar(@{$y->{mismatches} || []}), "|", ($y->{at} ? $y->{at}{line} : ""), "\n";
-	} elsif ($r->is_unknown) {
-		print "unknown|", $r->as_string, "\n";
-	}
-}
-print "planned|", $p->tests_planned, "\n";
-print "wrong|$_\n" for $p->parse_errors;
-`
-
-func readByPerl(t *testing.T, tap []byte) []string {
-	t.Helper()
-	perl, err := exec.LookPath("perl")
-	if err != nil || exec.Command(perl, "-MTAP::Parser", "-e", "1").Run() != nil {
-		testkit.Lacking(t, "Perl with TAP::Parser", err)
-	}
-	c := exec.Command(perl, "-e", perlReads)
-	c.Stdin = bytes.NewReader(tap)
-	out, err := c.CombinedOutput()
-	testkit.Check(t, err)
-	return lines(out)
-}
-
-func TestTAPIsReadByPerl(t *testing.T) {
-	same(t, "a run", []string{
-		"1|ok|", "2|not ok|", "yaml|fail|2|10", "3|not ok|", "yaml|broken|0|50",
-		"4|ok|skip", "5|ok|skip", "6|ok|skip", "7|ok|skip", "8|ok|skip", "9|not ok|todo", "10|ok|", "11|ok|",
-		"12|not ok|", "yaml|flaky|1|80", "13|not ok|", "14|not ok|", "planned|14",
-	}, readByPerl(t, generate(report.TAP(), run())))
-	cut := readByPerl(t, generate(report.TAP(), run()[:6]))
-	testkit.Says(t, strings.Join(cut, "\n"), "wrong|No plan found")
-}
-
 // tapForm is the form of our TAP reports, a part of what the specification of
 // TAP 14 allows: the version, comments, points with a directive behind a # that
 // is not escaped, YAML blocks that end, one plan at the end.
@@ -225,6 +177,28 @@ func tapProblem(text []byte, want ...string) string {
 		return "another plan than" + plan
 	}
 	return cmp.Diff(want, points)
+}
+
+// Both forms are checked: what breaks them is found.
+func TestFormsAreRefused(t *testing.T) {
+	points := strings.Fields("ok not_ok not_ok ok_SKIP ok_SKIP ok_SKIP ok_SKIP ok_SKIP not_ok_TODO ok ok not_ok not_ok not_ok")
+	for i, p := range points {
+		points[i] = strings.ReplaceAll(p, "_", " ")
+	}
+	tap, junit := string(generate(report.TAP(), run())), string(generate(report.JUnit(), run()))
+	testkit.Equal(t, "a run", tapProblem([]byte(tap), points...)+junitProblem(junit), "")
+	for _, r := range []struct{ old, broken, problem string }{
+		{"TAP version 14", "TAP 14", "another form"},
+		{"\nok 4 - ", "\nok 5 - ", "point 5 is out of order"},
+		{"1..14\n", "1..13\n", "another plan than"},
+		{"\nok 4 ", "\nnot ok 4 ", "not ok SKIP"},
+		{"</testcase>", "", "XML syntax error"},
+		{" classname=", " class=", "another form"},
+		{` failures="1"`, ` failures="2"`, "counts ["},
+	} {
+		got := tapProblem([]byte(strings.Replace(tap, r.old, r.broken, 1)), points...) + junitProblem(strings.Replace(junit, r.old, r.broken, 1))
+		testkit.Says(t, r.broken+": "+got, r.problem)
+	}
 }
 
 // A description is not a directive, a point or the end of a block.

@@ -3,6 +3,7 @@ package report_test
 import (
 	"bytes"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -13,126 +14,34 @@ import (
 	"github.com/unified-test-runner/utr/report"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/source"
-	"go.mongodb.org/mongo-driver/v2/bson"
 )
-
-func raw(d bson.D) bson.Raw {
-	b, _ := bson.Marshal(d)
-	return b
-}
-
-func rawValue(v any) bson.RawValue { return raw(bson.D{{Key: "v", Value: v}}).Lookup("v") }
 
 func at(line, column int) source.Position {
 	return source.Position{File: "specs/find.yml", Line: line, Column: column}
 }
 
-// run is a stream with every note, every verdict, and every kind of event.
+// run is a stream with every note. testdata/records.json has its verdicts: every
+// status and every kind of event.
 func run() []result.Note {
-	start := time.Date(2026, 7, 8, 9, 10, 11, 0, time.UTC)
-	seed, yes, connection := int64(42), true, int64(17)
-	service := bson.ObjectID{1, 2, 3}
-	id := func(description string) result.TestID {
-		return result.TestID{File: "specs/find.yml", Suite: "find", Description: description, Deployment: "replicaset 8.0", Iteration: 1}
+	start, seed := time.Date(2026, 7, 8, 9, 10, 11, 0, time.UTC), int64(42)
+	text, err := os.ReadFile("testdata/records.json")
+	var past *report.Past
+	if err == nil {
+		past, err = report.Read("records.json", bytes.NewReader(text))
 	}
-	again := id("a pass")
-	again.Iteration = 2
-	elsewhere := id("a pass")
-	elsewhere.Deployment = "sharded 8.0"
-
-	overloaded := &result.Error{
-		Message: "too many\n  requests", Kind: "server", Code: 462, HasCode: true, CodeName: "IngressRequestRateLimitExceeded",
-		Labels: []string{"RetryableError", "SystemOverloadedError"}, Server: "a:27017", Response: raw(bson.D{{Key: "ok", Value: 0}}),
-		WriteErrors:        map[int]bson.Raw{1: raw(bson.D{{Key: "code", Value: 11000}})},
-		WriteConcernErrors: []bson.Raw{raw(bson.D{{Key: "code", Value: 91}})},
-		Partial:            rawValue(bson.D{{Key: "insertedCount", Value: 1}}),
+	if err != nil {
+		panic(err)
 	}
-	failed := &result.Verdict{
-		Test: id(`a failure <&"'`), Position: at(10, 5), Status: result.Failed,
-		Reason: "2 mismatches",
-		Mismatches: []result.Mismatch{
-			{Path: "expectEvents[0].events[1].commandStartedEvent.command.limit", Position: at(30, 20), Message: "numbers differ", Want: "1.5", Got: "1", Diff: "- 1.5\n+ 1"},
-			{Path: "outcome[0].documents", Message: "a document is missing", Want: `{"_id": 1}`},
-		},
-		OmittedMismatches: result.Gap{After: 1, Count: 4},
-		Operations: []result.OperationLog{
-			{Name: "find", Object: "collection0", Position: at(12, 7), Duration: 12345 * time.Microsecond, Outcome: result.Outcome{
-				Err: overloaded, Server: "b:27017",
-				Decisions: []result.Decision{
-					{Attempt: 1, Action: "send", Server: "a:27017", Rules: []string{"R1"}, Reason: "the first attempt"},
-					{Attempt: 1, Action: "back off", DelayMS: 12.5, Rules: []string{"R7", "R8"}},
-					{Attempt: 2, Action: "select", Deprioritized: []string{"a:27017"}, Rules: []string{"R9"}},
-				}}, Omitted: result.Gap{After: 2, Count: 3}},
-			{Name: "count", Object: "collection0", Position: at(13, 7), Duration: time.Millisecond, Outcome: result.Outcome{Value: rawValue(3)}},
-		},
-		OmittedOperations: result.Gap{After: 1, Count: 11},
-		Clients: []result.ClientLog{
-			{Client: "client0", Events: []result.Event{
-				{Sequence: 1, Time: start, Type: result.TopologyDescriptionChanged, SDAM: &result.SDAMEvent{
-					Previous: &result.TopologyState{Type: "Unknown"},
-					New:      &result.TopologyState{Type: "ReplicaSetWithPrimary", Servers: []result.ServerState{{Address: "a:27017", Type: "RSPrimary"}}}}},
-				{Sequence: 2, Type: result.ServerHeartbeatFailed, Address: "b:27017", SDAM: &result.SDAMEvent{Awaited: &yes, Err: "refused"}},
-				{Sequence: 3, Type: result.ConnectionCheckedOut, Address: "a:27017", Pool: &result.PoolEvent{ConnectionID: 4}},
-				{Sequence: 4, Type: result.CommandStarted, Address: "a:27017", Command: &result.CommandEvent{
-					CommandName: "find", DatabaseName: "db", RequestID: 5, OperationID: 6, ConnectionID: "a:27017[-4]", ServerConnectionID: &connection, ServiceID: &service,
-					Command: raw(bson.D{{Key: "find", Value: "c"}, {Key: "lsid", Value: bson.D{{Key: "id", Value: 1}}}, {Key: "$db", Value: "db"}})}},
-				{Sequence: 5, Type: result.CommandFailed, Address: "a:27017", Command: &result.CommandEvent{
-					CommandName: "find", DatabaseName: "db", RequestID: 5, Failure: overloaded, Duration: 7 * time.Millisecond}},
-				{Sequence: 6, Type: result.PoolCleared, Address: "a:27017", Pool: &result.PoolEvent{InterruptInUseConnections: &yes, ServiceID: &service}},
-				{Sequence: 7, Type: result.ConnectionClosed, Address: "a:27017", Pool: &result.PoolEvent{ConnectionID: 4, Reason: "stale", Err: "pool cleared"}},
-				{Sequence: 8, Type: result.CommandSucceeded, Address: "b:27017", Command: &result.CommandEvent{
-					CommandName: "find", DatabaseName: "db", Reply: raw(bson.D{{Key: "ok", Value: 1.0}, {Key: "operationTime", Value: bson.Timestamp{T: 1}}})}},
-				{Sequence: 99, Type: result.CommandStarted, Address: "b:27017", Command: &result.CommandEvent{CommandName: "saslStart", DatabaseName: "admin", Redacted: true}},
-			}, Omitted: result.Gap{After: 8, Count: 90}},
-			{Client: "client1"},
-		},
-		ServerLog: []result.LogLine{
-			{Time: start, Server: "a:27017", Text: "conn 3: fail point hits find: error 462 IngressRequestRateLimitExceeded"},
-			{Time: start.Add(2 * time.Millisecond), Server: "a:27017", Text: "conn 3: closed"},
-		},
-		OmittedLog: result.Gap{After: 1, Count: 7},
-		Began:      start,
-		Duration:   15 * time.Millisecond,
-		Timings:    result.Timings{Setup: time.Millisecond, Engine: 2 * time.Millisecond, Server: 9 * time.Millisecond, Waiting: 2 * time.Millisecond, Cleanup: time.Millisecond},
-		Rerun:      []string{"utr", "run", "--run", `^specs/find\.yml: a failure <&"'$`, "specs/find.yml"},
-	}
-	skip := func(d string, kind result.SkipKind, why string) *result.Verdict {
-		return &result.Verdict{Test: id(d), Position: at(60, 5), Status: result.Skipped, SkipKind: kind, Reason: why}
-	}
-	// A test that failed and then passed: no report takes it for one that passed.
-	flaky := &result.Verdict{
-		Test: id("by chance"), Position: at(80, 5), Status: result.Flaky, Reason: "passed at attempt 2, after failed", Duration: 2 * time.Second,
-		Mismatches: []result.Mismatch{{Path: "expectEvents[0]", Position: at(81, 5), Message: "an event is missing"}},
-		Clients:    []result.ClientLog{{Client: "client0"}},
-	}
-	first, second := *flaky, &result.Verdict{Test: flaky.Test, Position: at(80, 5), Status: result.Passed, Duration: time.Second}
-	first.Status, first.Reason, first.Duration = result.Failed, "1 mismatch", time.Second
-	flaky.Attempts = []*result.Verdict{&first, second}
-	verdicts := []*result.Verdict{
-		{Test: id("a pass"), Position: at(3, 5), Status: result.Passed, Duration: 3 * time.Millisecond, Timings: result.Timings{Setup: time.Millisecond, Server: 2 * time.Millisecond}},
-		failed,
-		{Test: id("a break"), Position: at(50, 5), Status: result.Broken, Reason: "initial data: connection refused\x00", Duration: 2 * time.Second, Rerun: []string{"utr", "run", "specs/find.yml"}},
-		skip("too old", result.SkipRequirement, "minServerVersion 9.0, the deployment has 8.0"),
-		skip("too old as well", result.SkipRequirement, "minServerVersion 9.0, the deployment has 8.0"),
-		skip("not now", result.SkipFile, "DRIVERS-1"),
-		skip("not able", result.SkipCapability, "bucket.rename"),
-		skip("not wanted", result.SkipFilter, "--skip not"),
-		{Test: id("a known failure"), Position: at(70, 5), Status: result.KnownFailing, Reason: "GODRIVER-1", Duration: time.Millisecond},
-		{Test: again, Position: at(3, 5), Status: result.Passed, Duration: 4 * time.Millisecond},
-		{Test: elsewhere, Position: at(3, 5), Status: result.Passed, Duration: 5 * time.Millisecond},
-		flaky,
-	}
-
 	notes := []result.Note{
-		result.RunStarted{Time: start, Engine: "reference 1", Total: len(verdicts) + 1, Files: 1, Jobs: 2, Seed: &seed},
+		result.RunStarted{Time: start, Engine: "reference 1", Total: len(past.Verdicts) + 1, Files: 1, Jobs: 2, Seed: &seed},
 		result.DeploymentReady{Name: "replicaset 8.0", Info: "3 members", Took: 12 * time.Millisecond},
 	}
 	summary := result.Summary{Duration: 2500 * time.Millisecond, Interrupted: true, Problems: []string{"--run xyz matches no test"}}
-	for _, v := range verdicts {
+	for _, v := range past.Verdicts {
 		if v.Status != result.Skipped {
 			notes = append(notes, result.TestStarted{Test: v.Test, Time: start})
 		}
-		notes = append(notes, result.TestFinished{Verdict: v})
+		notes = append(notes, finished(v))
 		summary.Add(v)
 	}
 	return append(notes, result.RunFinished{Time: start.Add(time.Second), Summary: summary})
