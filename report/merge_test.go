@@ -1,6 +1,7 @@
 package report_test
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,58 +22,28 @@ func verdict(name string, s result.Status, more ...string) *result.Verdict {
 }
 
 func TestCompare(t *testing.T) {
-	const (
-		passed, failed, broken, flaky, known = result.Passed, result.Failed, result.Broken, result.Flaky, result.KnownFailing
-		ms                                   = time.Millisecond
-	)
-	is := func(s result.Status, after ...time.Duration) []*result.Verdict {
-		v := verdict("t", s)
-		v.Duration = append(after, v.Duration)[0]
+	side := func(text string) []*result.Verdict {
+		words := append(strings.Fields(text), "", "")
+		if words[0] == "nothing" {
+			return nil
+		}
+		v := verdict("t", result.Status(words[0]), words[1:]...)
+		if d, err := time.ParseDuration(words[1]); err == nil {
+			v.Duration = d
+		}
 		return []*result.Verdict{v}
 	}
-	skip := func(kind, reason string) []*result.Verdict {
-		return []*result.Verdict{verdict("t", result.Skipped, kind, reason)}
-	}
-	for _, r := range []struct {
-		reason   string
-		old, now []*result.Verdict
-		want     string // the lists that it is in
-	}{
-		{"it passes as before", is(passed), is(passed), "[]"},
-		{"it fails as before", is(failed), is(failed), "[]"},
-		{"it fails", is(passed), is(failed), "[new]"},
-		{"it breaks", is(passed), is(broken), "[new]"},
-		{"it is flaky", is(passed), is(flaky), "[new]"},
-		{"it was skipped and fails", skip("requirement", "old"), is(failed), "[new]"},
-		{"it was known to fail, and no longer is", is(known), is(failed), "[new]"},
-		{"it is new and fails", nil, is(failed), "[new came]"},
-		{"it is new and passes", nil, is(passed), "[came]"},
-		{"it is gone", is(failed), nil, "[went]"},
-		{"it failed and breaks", is(failed), is(broken), "[other]"},
-		{"it failed and is flaky", is(failed), is(flaky), "[other]"},
-		{"it is mended", is(failed), is(passed), "[mended]"},
-		{"it was flaky and is mended", is(flaky), is(passed), "[mended]"},
-		{"a known failure is mended", is(known), is(passed), "[mended]"},
-		{"a failure becomes known", is(failed), is(known), "[]"},
-		{"it is skipped as before", skip("requirement", "a"), skip("requirement", "a"), "[]"},
-		{"another reason", skip("requirement", "a"), skip("requirement", "b"), "[skips]"},
-		{"another kind of reason", skip("requirement", "a"), skip("capability", "a"), "[skips]"},
-		{"it is no longer run", is(passed), skip("capability", "a"), "[skips]"},
-		{"it runs now", skip("capability", "a"), is(passed), "[skips]"},
-		{"a failure that hides", is(failed), skip("capability", "a"), "[skips]"},
-		{"twice as long, and long", is(passed), is(passed, 200*ms), "[slower]"},
-		{"not twice as long", is(passed, 1000*ms), is(passed, 1900*ms), "[]"},
-		{"twice as long, and short", is(passed, ms), is(passed, 99*ms), "[]"},
-	} {
-		d := report.Compare(r.old, r.now, 100*ms)
+	testkit.Transcript(t, "testdata/compare.txt", func(t *testing.T, input string) string {
+		was, is, _ := strings.Cut(input, " → ")
+		d := report.Compare(side(was), side(is), 100*time.Millisecond)
 		var got []string
 		for i, changes := range [][]report.Change{d.NewFailures, d.OtherFailures, d.Mended, d.Skips, d.Slower, d.Came, d.Went} {
 			if len(changes) > 0 {
 				got = append(got, []string{"new", "other", "mended", "skips", "slower", "came", "went"}[i])
 			}
 		}
-		testkit.Equal(t, r.reason, got, r.want)
-	}
+		return cmp.Or(strings.Join(got, " "), "nothing")
+	})
 }
 
 // Deployments, iterations and tests of one name are told apart.
@@ -155,16 +126,6 @@ func TestMergeKnowsTheTime(t *testing.T) {
 		for _, v := range past.Verdicts {
 			v.Began = time.Time{}
 		}
-	}
-}
-
-func TestCellLine(t *testing.T) {
-	for want, cell := range map[string]result.CellFinished{
-		"✔ a: 3 passed in 1s":           {Cell: "a", Summary: result.Summary{Passed: 3, Skipped: 1, Duration: time.Second}},
-		"✘ a: 1 failed, 3 passed in 0s": {Cell: "a", Summary: result.Summary{Passed: 3, Failed: 1}},
-		"✘ a: 0 passed in 0s (x y)":     {Cell: "a", Broken: "x\ny"},
-	} {
-		testkit.Equal(t, "the line", report.CellLine(cell), want)
 	}
 }
 

@@ -53,6 +53,13 @@ func TestGolden(t *testing.T) {
 	}
 	golden(t, "cells.txt", generate(report.Cells(report.Text(report.TextOptions{})), cells()))
 	golden(t, "cells.md", generate(report.Markdown(), cells()))
+	var each strings.Builder
+	for _, n := range cells() {
+		if c, is := n.(result.CellFinished); is {
+			each.WriteString(report.CellLine(c) + "\n")
+		}
+	}
+	golden(t, "cell-lines.txt", []byte(each.String()))
 	same(t, "without cells", plain(report.TextOptions{}, ended(1, "")...), string(generate(report.Cells(report.Text(report.TextOptions{})), ended(1, ""))))
 }
 
