@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -219,4 +220,8 @@ func TestQuote(t *testing.T) {
 	} {
 		testkit.Equal(t, fmt.Sprintf("%q", in), report.Quote(in), want)
 	}
+	odd := []string{`it's "quoted" $HOME`, "`id` $(id) \\", `(a|b)* [x]+ ^\d.$`, "a; exit 7 # & | > <", "-v", ""}
+	words, err := exec.Command("sh", "-c", `printf '<%s>' `+report.Quote(odd)).Output()
+	testkit.Check(t, err)
+	testkit.Equal(t, "what a shell reads", string(words), "<"+strings.Join(odd, "><")+">")
 }

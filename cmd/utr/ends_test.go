@@ -165,40 +165,23 @@ func TestEnds(t *testing.T) {
 }
 
 // What a killed run leaves at an orchestration service, utr clean removes, and
-// nothing else. A service that is gone is named each time, until it is
-// forgotten.
+// nothing else.
 func TestKilledAtAService(t *testing.T) {
 	t.Parallel()
 	s := twin.Start(t)
 	s.Add(t, "servers", "somebody-elses", embedded.Options{})
 	p := utrtest.NewPlace(t)
-	start := func() *utrtest.Process {
-		u, _ := begin(t, p, "--jobs", "1", "--orchestration", s.URL, "--cluster", "single", "--cluster", "replicaset-auth")
-		return u
-	}
-	kill := func(u *utrtest.Process) { u.Signal(syscall.SIGKILL); u.Exit() }
-	left := func(want string) {
-		t.Helper()
-		testkit.Equal(t, "clusters and entries", fmt.Sprint(len(s.Clusters()), " ", len(p.Entries(""))), want)
-	}
-	living := start()
-	kill(start())
-	left("5 4")
-	p.Run("clean", "--dry-run").Want(0, "2 things are left")
-	left("5 4")
+	args := []string{"--jobs", "1", "--orchestration", s.URL, "--cluster", "single", "--cluster", "replicaset-auth"}
+	living, _ := begin(t, p, args...)
+	killed, _ := begin(t, p, args...)
+	killed.Signal(syscall.SIGKILL)
+	killed.Exit()
+	testkit.Equal(t, "clusters and entries", fmt.Sprint(len(s.Clusters()), " ", len(p.Entries(""))), "5 4")
 	p.Run("clean").Want(0, "2 things were taken away, 0 are left")
-	left("3 2")
-	p.Run("clean").Want(0, "nothing was left")
+	testkit.Equal(t, "clusters and entries of the living run", fmt.Sprint(len(s.Clusters()), " ", len(p.Entries(""))), "3 2")
 	living.Signal(syscall.SIGINT)
 	living.Exit()
 	testkit.Equal(t, "clusters that are left", s.Clusters(), "[servers/somebody-elses]")
-	kill(start())
-	s.Vanish()
-	for range 2 {
-		p.Run("clean").Want(3, " is left: orchestration: GET "+s.URL+"/: ", "connection refused", "utr clean --forget", "0 things were taken away, 2 are left")
-	}
-	p.Run("clean", "--forget").Want(0, "off the ledger: cluster utr-single-")
-	p.Run("clean").Want(0, "nothing was left")
 }
 
 // A port that is taken is named, and so is somebody who accepts a connection

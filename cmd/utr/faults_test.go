@@ -3,7 +3,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -110,38 +109,4 @@ func TestQuotaForReports(t *testing.T) {
 	testkit.Equal(t, "files", len(left), 2)
 	testkit.Equal(t, "the earlier report", left[earlier], "earlier")
 	testkit.Equal(t, "the report that was small enough is complete", strings.HasSuffix(strings.TrimSpace(left[small]), "</svg>"), true)
-}
-
-// The command that a failure prints runs that very test again, as a shell
-// reads it.
-func TestRerunCommand(t *testing.T) {
-	t.Parallel()
-	descriptions := []string{
-		`it's "quoted" $HOME`, "`id` $(id) \\", `(a|b)* [x]+ ^\d.$`, "a; exit 7 # & | > <", "-v",
-	}
-	suite := "description: names\nschemaVersion: \"1.10\"\ncreateEntities: [{client: {id: client}}]\ntests:\n"
-	for _, d := range descriptions {
-		name, _ := json.Marshal(d)
-		suite += "  - description: " + string(name) + "\n    operations:\n" +
-			"      - {name: assertNumberConnectionsCheckedOut, object: testRunner, arguments: {client: client, connections: 7}}\n"
-	}
-	bin, dir := t.TempDir(), filepath.Join(t.TempDir(), "a dir; 'with' $signs")
-	file, report, again := filepath.Join(dir, "its suite.yml"), filepath.Join(dir, "first.json"), filepath.Join(bin, "again.json")
-	testkit.Check(t, os.Mkdir(dir, 0o755))
-	testkit.Check(t, os.WriteFile(file, []byte(suite), 0o600))
-	testkit.Check(t, os.Symlink(utrtest.Command(t), filepath.Join(bin, "utr")))
-	p := utrtest.NewPlace(t, "PATH="+bin+":"+os.Getenv("PATH"))
-	p.Run("run", "--topology", "single", "--json", report, file).Want(1)
-	first := records(t, report)
-	testkit.Equal(t, "records", len(first), len(descriptions))
-	for i, r := range first {
-		p.Launch(exec.Command("sh", "-c", r.RerunCommand+" --json "+again)).End().Want(1)
-		var ran []string
-		for _, s := range records(t, again) {
-			if s.Status != "skipped" {
-				ran = append(ran, s.Test, s.Status)
-			}
-		}
-		testkit.Equal(t, "what "+r.RerunCommand+" runs", ran, []string{descriptions[i], "failed"})
-	}
 }

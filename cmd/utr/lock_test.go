@@ -6,11 +6,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"strings"
 	"syscall"
 	"testing"
-
-	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/internal/testkit/utrtest"
@@ -59,21 +56,4 @@ func TestAnotherContainer(t *testing.T) {
 	first.Signal(syscall.SIGINT)
 	first.End().Want(3)
 	w.free()
-}
-
-// A fail point that another tool left on is noticed, and turned off, even one
-// that fails every handshake. Others are in deployment, TestLeftFailPoints.
-func TestLeftFailPointIsNoticed(t *testing.T) {
-	t.Parallel()
-	p := utrtest.NewPlace(t)
-	uri := p.Serve("--topology", "single").URI + "?serverSelectionTimeoutMS=1000"
-	for _, r := range []struct{ command, says string }{
-		{"run " + suiteFile(t, reads), "utr: left over from an earlier run, and turned off: failCommand was on at 127.0.0.1:"},
-		{"clean", "turned off: failCommand was on at 127.0.0.1:"},
-	} {
-		newWitness(t, uri).arm(bson.E{Key: "failCommands", Value: bson.A{"hello", "isMaster"}}, bson.E{Key: "closeConnection", Value: true})
-		args := append(strings.Fields(r.command), "--uri", uri)
-		p.Run(args...).Want(0, r.says)
-		testkit.Equal(t, "it is said again", strings.Contains(p.Run(args...).Want(0).All(), r.says), false)
-	}
 }

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -36,67 +37,22 @@ func TestReaderGoesAway(t *testing.T) {
 	utrtest.NewPlace(t).RunTo(writer, "run", "-v", "--topology", "single", suiteFile(t, armed)).Want(3, "the run was cut short")
 }
 
-// armed is a suite whose second test sets a fail point that breaks ping for
-// everybody, and then takes minutes.
-const armed = `description: "armed"
-schemaVersion: "1.10"
-createEntities:
-  - client: {id: client, useMultipleMongoses: false}
-tests:
-  - description: "first"
-    operations: [{name: wait, object: testRunner, arguments: {ms: 1}}]
-  - description: "second"
-    operations:
-      - name: failPoint
-        object: testRunner
-        arguments:
-          client: client
-          failPoint: {configureFailPoint: failCommand, mode: alwaysOn, data: {failCommands: [ping], errorCode: 8}}
-      - {name: wait, object: testRunner, arguments: {ms: 90000}}
-  - description: "third"
-    operations: [{name: wait, object: testRunner, arguments: {ms: 1}}]
-`
+// The suites of testdata: the second test of armed sets a fail point that breaks
+// ping for everybody, and then takes minutes; that of blocked waits for an answer
+// of the server; reads passes, on a collection that is empty; sensitive observes
+// what authentication sends, and fails in each way that makes a report long.
+var (
+	//go:embed testdata/armed.yml
+	armed string
+	//go:embed testdata/blocked.yml
+	blocked string
+	//go:embed testdata/reads.yml
+	reads string
+	//go:embed testdata/sensitive.yml
+	sensitive string
+)
 
-// blocked is a suite whose second test waits for an answer of the server.
-const blocked = `description: "blocked"
-schemaVersion: "1.10"
-createEntities:
-  - client: {id: client, useMultipleMongoses: false} # the fail point is where the command goes
-  - database: {id: database, client: client, databaseName: db}
-  - collection: {id: collection, database: database, collectionName: coll}
-tests:
-  - description: "first"
-    operations: [{name: find, object: collection, arguments: {filter: {}}, expectResult: []}]
-  - description: "second"
-    operations:
-      - name: failPoint
-        object: testRunner
-        arguments:
-          client: client
-          failPoint:
-            configureFailPoint: failCommand
-            mode: {times: 1}
-            data: {failCommands: [find], blockConnection: true, blockTimeMS: 90000}
-      - {name: find, object: collection, arguments: {filter: {}}, expectResult: []}
-  - description: "third"
-    operations: [{name: find, object: collection, arguments: {filter: {}}, expectResult: []}]
-`
-
-// reads is a suite that passes, on a collection that is empty.
-const reads = `description: "reads"
-schemaVersion: "1.0"
-createEntities:
-  - client: {id: client, observeEvents: [commandStartedEvent]}
-  - database: {id: database, client: client, databaseName: db}
-  - collection: {id: collection, database: database, collectionName: coll}
-initialData:
-  - {databaseName: db, collectionName: coll, documents: []}
-tests:
-  - description: "find"
-    operations: [{name: find, object: collection, arguments: {filter: {}}, expectResult: []}]
-`
-
-// misread is that suite with an expectation that fails in line 10.
+// misread is reads with an expectation that fails in line 10.
 var misread = strings.Replace(reads, "expectResult: []", "expectResult: [{x: 1}]", 1)
 
 func suiteFile(t *testing.T, text string) string {
@@ -159,13 +115,6 @@ func (w witness) ping() error {
 	w.t.Helper()
 	_, err := w.ask(bson.D{{Key: "ping", Value: 1}})
 	return err
-}
-
-// arm sets a fail point as another tool does.
-func (w witness) arm(data ...bson.E) {
-	w.t.Helper()
-	_, err := w.ask(bson.D{{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: "alwaysOn"}, {Key: "data", Value: bson.D(data)}})
-	testkit.Check(w.t, err)
 }
 
 // sees waits until the fail point of the suite armed is on: the run is in the

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"os"
@@ -24,20 +25,8 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-const suite = `description: "the suite"
-schemaVersion: "1.0"
-createEntities:
-  - client: {id: client0}
-  - database: {id: database0, client: client0, databaseName: db}
-  - collection: {id: collection0, database: database0, collectionName: coll}
-initialData:
-  - {databaseName: db, collectionName: coll, documents: []}
-tests:
-  - description: "first (a+b)"
-    operations: [{name: find, object: collection0, arguments: {filter: {}}}]
-  - description: "second"
-    operations: [{name: find, object: collection0, arguments: {filter: {}}}]
-`
+//go:embed testdata/suite.yml
+var suite string
 
 // bench is a Program that connects to nothing and runs nothing. Its working
 // directory holds suite.yml and nothing else.

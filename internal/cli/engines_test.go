@@ -1,6 +1,7 @@
 package cli
 
 import (
+	_ "embed"
 	"encoding/json"
 	"regexp"
 	"strings"
@@ -11,23 +12,9 @@ import (
 
 // failing is a suite with a failure for each client: it has the code that a
 // test fills in.
-const failing = `description: failing
-schemaVersion: "1.4"
-runOnRequirements: [{minServerVersion: "4.4", topologies: [replicaset]}]
-createEntities:
-  - client: {id: client, useMultipleMongoses: false, observeEvents: [commandStartedEvent]}
-  - database: {id: database, client: client, databaseName: db}
-  - collection: {id: collection, database: database, collectionName: coll}
-tests:
-  - description: the same on both
-    operations: [{name: find, object: collection, arguments: {filter: {}}}]
-  - description: not the same
-    operations:
-      - name: failPoint
-        object: testRunner
-        arguments: {client: client, failPoint: {configureFailPoint: failCommand, mode: MODE, data: {failCommands: [insert], ERROR}}}
-      - {name: insertOne, object: collection, arguments: {document: {_id: 2}}}
-`
+//
+//go:embed testdata/failing.yml
+var failing string
 
 // Every report shows backoff delays, slept or not.
 func TestBackoffInReports(t *testing.T) {

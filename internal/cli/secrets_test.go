@@ -52,6 +52,8 @@ func TestSecretsStayInside(t *testing.T) {
 		{"the password of a key", "mongodb://h/?tlsCertificateKeyFilePassword=s3cr3t-pw", "s3cr3t-pw", false},
 		{"the password of a proxy", "mongodb://h/?proxyHost=p&proxyPassword=s3cr3t-pw", "s3cr3t-pw", false},
 		{"an at sign in a password", "mongodb://user:s3cr3t@pw@h/", "s3cr3t@pw", true},
+		{"no host", "mongodb://user:s3cr3t-pw@/", "s3cr3t-pw", true},
+		{"an option without such a value", "mongodb://user:s3cr3t-pw@h/?w=-3", "s3cr3t-pw", true},
 		{"brackets in a password", "mongodb://user:s3cr3t<pw>@h/", "s3cr3t<pw>", false},
 	} {
 		b := newBench(t)
