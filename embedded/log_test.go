@@ -28,21 +28,16 @@ func TestLog(t *testing.T) {
 	primary := d.Primary()
 	began := time.Now()
 	client := connect(t, d.URI(), func(o *options.ClientOptions) { o.SetAppName("the test").SetRetryReads(false) })
-	admin := client.Database("admin")
-	set := func(mode any, data bson.D) {
+	fail := func(data string) {
 		t.Helper()
-		command := bson.D{{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: mode}, {Key: "data", Value: data}}
-		testkit.Check(t, admin.RunCommand(testkit.Context(t), command).Err())
+		testkit.Check(t, client.Database("admin").RunCommand(testkit.Context(t), testkit.Extended[bson.D](t,
+			`{"configureFailPoint": "failCommand", "mode": {"times": 1}, "data": {"failCommands": ["find"], `+data+`}}`)).Err())
+		if err := client.Database("db").Collection("c").FindOne(testkit.Context(t), bson.D{}).Err(); err == nil {
+			t.Fatalf("the fail point did not strike: %s", data)
+		}
 	}
-	find := bson.E{Key: "failCommands", Value: bson.A{"find"}}
-	set(bson.D{{Key: "times", Value: 1}}, bson.D{find, {Key: "errorCode", Value: 112}, {Key: "errorLabels", Value: bson.A{"ALabel"}}})
-	if err := client.Database("db").Collection("c").FindOne(testkit.Context(t), bson.D{}).Err(); err == nil {
-		t.Fatal("the fail point for an error did not strike")
-	}
-	set(bson.D{{Key: "times", Value: 1}}, bson.D{find, {Key: "closeConnection", Value: true}})
-	if err := client.Database("db").Collection("c").FindOne(testkit.Context(t), bson.D{}).Err(); err == nil {
-		t.Fatal("the fail point for a connection did not strike")
-	}
+	fail(`"errorCode": 112, "errorLabels": ["ALabel"]`)
+	fail(`"closeConnection": true`)
 	_, err := client.Database("db").Collection("c").InsertOne(testkit.Context(t), bson.D{{Key: "_id", Value: "private"}})
 	testkit.Check(t, err)
 	testkit.Check(t, d.StepDown())
@@ -81,7 +76,7 @@ func TestLogHasNoSecrets(t *testing.T) {
 	began := time.Now()
 	client := connect(t, d.URI())
 	testkit.Check(t, client.Ping(testkit.Context(t), nil))
-	create := bson.D{{Key: "createUser", Value: "bob"}, {Key: "pwd", Value: "another-word"}, {Key: "roles", Value: bson.A{}}, {Key: "customData", Value: "open-sesame"}}
+	create := testkit.Extended[bson.D](t, `{"createUser": "bob", "pwd": "another-word", "roles": [], "customData": "open-sesame"}`)
 	for range 2 { // the second one fails: the user exists
 		_ = client.Database("admin").RunCommand(testkit.Context(t), create).Err()
 	}

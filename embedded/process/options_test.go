@@ -103,18 +103,6 @@ func TestOptionTable(t *testing.T) {
 	}
 }
 
-func TestVersionAndHelp(t *testing.T) {
-	for mongos, want := range map[bool]string{false: "db version v7.0.22\n", true: "mongos version v7.0.22\n"} {
-		o, err := Parse(mongos, []string{"--version", "--utrServerVersion", "7.0"}, "8.2")
-		if err != nil || !strings.HasPrefix(o.VersionText(), want) {
-			t.Errorf("got %v, not %q", err, want)
-		}
-		if !strings.Contains(o.HelpText(), "--keyFile arg") || strings.Contains(o.HelpText(), "--dbpath") == mongos {
-			t.Errorf("help: %s", o.HelpText())
-		}
-	}
-}
-
 func FuzzArguments(f *testing.F) {
 	for _, s := range []string{"--port 5 -vv", "--setParameter a=b", "net: {port: 1}", "port=7\nvvv=true", "-f", "--bind_ip=*",
 		"setParameter: [1]", "a: &a [*a]", "-", "--", "-=x"} {

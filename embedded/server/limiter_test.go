@@ -2,59 +2,10 @@ package server
 
 import (
 	"context"
-	"math/rand/v2"
 	"testing"
 	"testing/synctest"
 	"time"
 )
-
-// counting is a token bucket of one token every so many milliseconds, in whole
-// numbers, that lives through each millisecond.
-type counting struct{ every, burst, parts int }
-
-func (c *counting) pass(ms int) { c.parts = min(c.burst*c.every, c.parts+ms) }
-
-func (c *counting) try() bool {
-	if c.parts < c.every {
-		return false
-	}
-	c.parts -= c.every
-	return true
-}
-
-func TestLimiterAgainstNaiveTwin(t *testing.T) { synctest.Test(t, limiterAgainstNaiveTwin) }
-
-func limiterAgainstNaiveTwin(t *testing.T) {
-	chance := rand.New(rand.NewPCG(11, 11))
-	granted, refused := 0, 0
-	for range 400 {
-		// Rates whose tokens a float64 counts exactly.
-		every, burst := 125<<chance.IntN(4), 1+chance.IntN(4)
-		rate := 1000 / float64(every)
-		l := newLimiter(rate, float64(burst)/rate, 0)
-		twin := counting{every: every, burst: burst, parts: burst * every}
-		for step := range 60 {
-			pass := 125 * chance.IntN(6)
-			time.Sleep(time.Duration(pass) * time.Millisecond)
-			twin.pass(pass)
-			got, want := l.try(), twin.try()
-			if got != want {
-				t.Fatalf("a token every %d ms, burst %d, step %d: got %t, want %t", every, burst, step, got, want)
-			}
-			if got {
-				granted++
-			} else {
-				refused++
-			}
-		}
-		if c, _ := l.state(); c.attempted != 60 || c.successful+c.rejected != 60 {
-			t.Fatalf("counts %+v", c)
-		}
-	}
-	if granted < 1000 || refused < 1000 {
-		t.Errorf("the rounds show too little: %d granted, %d refused", granted, refused)
-	}
-}
 
 func TestLimiterQueue(t *testing.T) { synctest.Test(t, limiterQueue) }
 

@@ -112,8 +112,8 @@ func TestCloseWhileBusy(t *testing.T) {
 
 // TestRestart kills servers that listen, starts them again, and writes: a standalone has no terms.
 func TestRestart(t *testing.T) {
-	for _, kind := range []server.Kind{server.Single, server.ReplicaSet} {
-		c := empty(t, "8.0", server.Config{Kind: kind, Backend: data.New(data.Options{ReplicaSet: kind == server.ReplicaSet})})
+	for _, kind := range []server.Kind{server.Single, server.ReplicaSet, server.Sharded} {
+		c := empty(t, "8.0", server.Config{Kind: kind, Backend: data.New(data.Options{ReplicaSet: kind != server.Single, Sharded: kind == server.Sharded})})
 		s, err := c.Add("127.0.0.1:0")
 		testkit.Check(t, err)
 		testkit.Check(t, errors.Join(c.Kill(s), c.Restart(s)))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -100,6 +101,7 @@ func TestParseMsg(t *testing.T) {
 		{"three sequences", message(0, kind0(insert), kind1("a"), kind1("b"), kind1("c")), -1, ""},
 		{"a checksum flag without room for one", message(1, []byte{0, 5}), -1, ""},
 		{"a wrong checksum", message(1, kind0(p), int32s(1)), -1, ""},
+		{"a value of every type", message(0, kind0(ofEveryType(t))), 0, ""},
 		{"200 documents inside each other", message(0, kind0(nested(t, 200))), 0, ""},
 		{"201 documents inside each other", message(0, kind0(nested(t, 201))), 15, ""},
 	} {
@@ -177,37 +179,23 @@ func TestChecksum(t *testing.T) {
 	if _, _, err := read(good); err != nil {
 		t.Fatalf("a right checksum: %v", err)
 	}
-	// Every bit but those of lengths and opcode, whose change is seen
-	// otherwise, is covered.
-	for i := 4; i < len(good); i++ {
-		if i >= 12 && i < 20 {
-			continue
-		}
-		for bit := range 8 {
+	for bit := range len(good) * 8 {
+		if i := bit / 8; i >= 4 && (i < 12 || i >= 20) { // a change of lengths and of the opcode is seen otherwise
 			bad := bytes.Clone(good)
-			bad[i] ^= 1 << bit
+			bad[i] ^= 1 << (bit % 8)
 			if _, _, err := read(bad); err == nil {
-				t.Errorf("bit %d of byte %d is not covered", bit, i)
+				t.Errorf("bit %d of byte %d is not covered", bit%8, i)
 			}
 		}
 	}
 }
 
 func TestSingle(t *testing.T) {
-	insert := doc(t, bson.D{{Key: "insert", Value: "c"}, {Key: "$db", Value: "d"}})
-	docs := make([][]byte, 101)
-	list := bson.A{}
-	for i := range docs {
-		d := bson.D{{Key: "_id", Value: int32(i)}}
-		docs[i] = doc(t, d)
-		list = append(list, d)
-	}
-	_, m, err := read(message(0, kind0(insert), kind1("documents", docs...)))
+	insert, one := bson.D{{Key: "insert", Value: "c"}, {Key: "$db", Value: "d"}}, bson.D{{Key: "_id", Value: int32(1)}}
+	_, m, err := read(message(0, kind0(doc(t, insert)), kind1("documents", slices.Repeat([][]byte{doc(t, one)}, 101)...)))
 	testkit.Check(t, err)
-	want := doc(t, bson.D{{Key: "insert", Value: "c"}, {Key: "$db", Value: "d"}, {Key: "documents", Value: list}})
-	if got := m.Single(); !bytes.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
+	want := doc(t, append(insert, bson.E{Key: "documents", Value: slices.Repeat(bson.A{one}, 101)}))
+	testkit.Equal(t, "one document", m.Single(), want)
 }
 
 func TestCompressed(t *testing.T) {
@@ -268,14 +256,10 @@ func TestLegacy(t *testing.T) {
 			t.Errorf("a query of %d bytes of %d was taken", n, len(body))
 		}
 	}
-	_, body, err = wire.ReadMessage(bytes.NewReader(wire.AppendReply(nil, 1, 2, 8, 5, ping(t), ping(t))))
-	testkit.Check(t, err)
-	if r, err := wire.ParseReply(body); err != nil || len(r.Documents) != 2 || r.CursorID != 5 || r.Flags != 8 {
-		t.Errorf("got %+v, %v", r, err)
-	}
 }
 
-// FuzzRead takes anything apart, as the server does.
+// FuzzRead takes anything apart, as the server does, and the beginnings of a
+// document with a value of each type.
 func FuzzRead(f *testing.F) {
 	p := ping(f)
 	for _, seed := range [][]byte{
@@ -290,6 +274,14 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 	}
+	for n := range ofEveryType(f) {
+		cut := ofEveryType(f)[:n]
+		if n >= 5 {
+			copy(cut, int32s(n))
+			cut[n-1] = 0
+		}
+		f.Add(message(0, kind0(cut)))
+	}
 	f.Fuzz(func(t *testing.T, in []byte) {
 		h, body, err := wire.ReadMessage(bytes.NewReader(in))
 		if err == nil && h.OpCode == wire.OpCompressed {
@@ -298,24 +290,20 @@ func FuzzRead(f *testing.F) {
 		if err != nil {
 			return
 		}
+		m, err1 := wire.ParseMsg(h, body)
+		q, err2 := wire.ParseQuery(body)
+		i, err3 := wire.ParseInsert(body)
+		r, err4 := wire.ParseReply(body)
 		var docs []bson.Raw
-		switch h.OpCode {
-		case wire.OpMsg:
-			if m, err := wire.ParseMsg(h, body); err == nil {
-				docs = append(docs, m.Single())
-			}
-		case wire.OpQuery:
-			if q, err := wire.ParseQuery(body); err == nil {
-				docs = append(docs, q.Query)
-			}
-		case wire.OpInsert:
-			if i, err := wire.ParseInsert(body); err == nil {
-				docs = i.Documents
-			}
-		case wire.OpReply:
-			if r, err := wire.ParseReply(body); err == nil {
-				docs = r.Documents
-			}
+		switch {
+		case h.OpCode == wire.OpMsg && err1 == nil:
+			docs = []bson.Raw{m.Single()}
+		case h.OpCode == wire.OpQuery && err2 == nil:
+			docs = []bson.Raw{q.Query}
+		case h.OpCode == wire.OpInsert && err3 == nil:
+			docs = i.Documents
+		case h.OpCode == wire.OpReply && err4 == nil:
+			docs = r.Documents
 		}
 		for _, d := range docs {
 			// The driver is the naive twin: it can read what our validation lets through.
@@ -338,24 +326,4 @@ const everyType = `{"_id": {"$oid": "010000000000000000000000"}, "double": 1.5, 
 func ofEveryType(t testing.TB) (raw bson.Raw) {
 	testkit.Check(t, bson.UnmarshalExtJSON([]byte(everyType), false, &raw))
 	return raw
-}
-
-// TestEveryType validates a document with a value of each type, but nothing of
-// its beginnings that the driver cannot read.
-func TestEveryType(t *testing.T) {
-	raw := ofEveryType(t)
-	if _, _, err := read(message(0, kind0(raw))); err != nil {
-		t.Fatal(err)
-	}
-	for n := range raw {
-		cut := bytes.Clone(raw[:n])
-		if n >= 5 {
-			copy(cut, int32s(n))
-			cut[n-1] = 0
-		}
-		_, _, err := read(message(0, kind0(cut)))
-		if twin := bson.Unmarshal(cut, new(bson.D)); twin != nil && err == nil {
-			t.Errorf("cut at %d: validated, but %v", n, twin)
-		}
-	}
 }
