@@ -3,6 +3,7 @@ package replay
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,23 +27,30 @@ import (
 
 // step is one line of a recording.
 type step struct {
-	Scenario   string
-	Step       int
-	Connection int
-	Server     int
-	Send       json.RawMessage
-	Opcode     string
-	Namespace  string
-	Flags      uint32
-	Sequences  map[string][]json.RawMessage
-	Reply      *reply
-	Closed     bool
+	Scenario                 string
+	Step, Connection, Server int
+	Send                     json.RawMessage
+	Opcode, Namespace        string
+	Flags                    uint32
+	Sequences                map[string][]json.RawMessage
+	Reply                    *reply
+	Closed                   bool
 }
 
 type reply struct {
 	Opcode string
 	Flags  uint32
 	Doc    json.RawMessage
+}
+
+// UnmarshalJSON reads a reply, or the document of one that is an OP_MSG.
+func (r *reply) UnmarshalJSON(data []byte) error {
+	type plain reply
+	err := json.Unmarshal(data, (*plain)(r))
+	if r.Doc == nil {
+		r.Opcode, r.Doc = "OP_MSG", slices.Clone(data)
+	}
+	return err
 }
 
 func (s step) String() string { return fmt.Sprintf("%s, step %d", s.Scenario, s.Step) }
@@ -67,16 +76,6 @@ func lines[T any](t testing.TB, name string, n int) []T {
 	return out
 }
 
-// extended reads Extended JSON, keeping the order of the fields.
-func extended(t testing.TB, data json.RawMessage) bson.D {
-	t.Helper()
-	var doc bson.D
-	if err := bson.UnmarshalExtJSON(data, true, &doc); err != nil {
-		t.Fatalf("%v in %.200s", err, data)
-	}
-	return doc
-}
-
 // player sends the steps of a recording, each on its connection. It runs in a
 // synctest bubble.
 type player struct {
@@ -86,9 +85,8 @@ type player struct {
 	// same maps what the real server named to what ours did: cursors, resume
 	// tokens, processes. It is filled by comparing and used for sending.
 	same map[any]any
-	// offset is how far a counter of ours is behind the real one, by what it
-	// counts.
-	offset map[string]int64
+	// behind is how far the count of a fail point is behind the real one.
+	behind map[string]int32
 	// scenario, if not nil, is called before the first step of each.
 	scenario func(p *player, first step)
 	// rewrite, if not nil, changes what a step sends.
@@ -128,7 +126,7 @@ func newPlayer(t testing.TB, kind server.Kind, users *server.Users, hosts ...str
 		_, err := c.Configure(config)
 		testkit.Check(t, err)
 	}
-	return &player{t: t, servers: c.Members(), conns: map[int]*client{}, same: map[any]any{}, offset: map[string]int64{}}
+	return &player{t: t, servers: c.Members(), conns: map[int]*client{}, same: map[any]any{}, behind: map[string]int32{}}
 }
 
 // client is one connection to a server.
@@ -164,40 +162,29 @@ var opcodes = map[wire.OpCode]string{wire.OpMsg: "OP_MSG", wire.OpReply: "OP_REP
 
 // receive gives the next answer, when the server has done what it does.
 func (c *client) receive() (answer, error) {
-	got, err := parse(c.in)
+	h, body, err := wire.ReadMessage(c.in)
 	synctest.Wait()
 	if errors.Is(err, io.EOF) {
 		return answer{closed: true}, nil
 	}
-	return got, err
-}
-
-func parse(in io.Reader) (answer, error) {
-	h, body, err := wire.ReadMessage(in)
-	if err != nil {
-		return answer{}, err
-	}
 	a := answer{opcode: h.OpCode, to: h.ResponseTo}
-	switch h.OpCode {
-	case wire.OpCompressed:
-		if h, body, _, err = wire.Decompress(h, body); err == nil {
+	switch {
+	case err != nil:
+	case h.OpCode == wire.OpReply:
+		r, err := wire.ParseReply(body)
+		if err != nil || len(r.Documents) != 1 {
+			return a, fmt.Errorf("%d documents: %w", len(r.Documents), err)
+		}
+		a.flags, a.doc = uint32(r.Flags), r.Documents[0]
+	case h.OpCode == wire.OpCompressed:
+		h, body, _, err = wire.Decompress(h, body)
+		if a.flags = uint32(h.OpCode); err == nil {
 			_, err = wire.ParseMsg(h, body)
 		}
-		a.flags = uint32(h.OpCode)
-	case wire.OpMsg:
+	default:
 		var m wire.Msg
 		m, err = wire.ParseMsg(h, body)
 		a.flags, a.doc = uint32(m.Flags), m.Body
-	case wire.OpReply:
-		var r wire.Reply
-		if r, err = wire.ParseReply(body); err == nil && len(r.Documents) != 1 {
-			err = fmt.Errorf("%d documents", len(r.Documents))
-		}
-		if err == nil {
-			a.flags, a.doc = uint32(r.Flags), r.Documents[0]
-		}
-	default:
-		err = fmt.Errorf("an answer with opcode %d", h.OpCode)
 	}
 	return a, err
 }
@@ -235,12 +222,12 @@ func (p *player) play(s step) []string {
 	if err := bson.Unmarshal(got.doc, &doc); err != nil {
 		return append(diff, "unmarshal: "+err.Error())
 	}
-	return append(diff, p.compare(s, doc, extended(p.t, s.Reply.Doc))...)
+	return append(diff, p.compare(s, doc, testkit.Extended[bson.D](p.t, s.Reply.Doc))...)
 }
 
 // message is the bytes that a step sends.
 func (p *player) message(s step) []byte {
-	doc := p.ours(extended(p.t, s.Send)).(bson.D)
+	doc := p.ours(testkit.Extended[bson.D](p.t, s.Send)).(bson.D)
 	if p.rewrite != nil {
 		doc = p.rewrite(s, doc)
 	}
@@ -252,11 +239,9 @@ func (p *player) message(s step) []byte {
 	for name, docs := range s.Sequences {
 		section := append([]byte(name), 0)
 		for _, d := range docs {
-			section = append(section, marshal(p.t, extended(p.t, d))...)
+			section = append(section, marshal(p.t, testkit.Extended[bson.D](p.t, d))...)
 		}
-		message = append(message, 1)
-		message = binary.LittleEndian.AppendUint32(message, uint32(len(section)+4))
-		message = append(message, section...)
+		message = append(binary.LittleEndian.AppendUint32(append(message, 1), uint32(len(section)+4)), section...)
 	}
 	binary.LittleEndian.PutUint32(message, uint32(len(message)))
 	return message
@@ -274,9 +259,8 @@ func (p *player) ours(v any) any {
 	switch v := v.(type) {
 	case bson.D:
 		for i, e := range v {
-			if version, ok := e.Value.(bson.D); ok && e.Key == "topologyVersion" {
-				p.ourVersion(version)
-				continue
+			if n, ok := e.Value.(int64); ok && e.Key == "counter" {
+				e.Value = counter(n)
 			}
 			v[i].Value = p.ours(e.Value)
 		}
@@ -285,33 +269,15 @@ func (p *player) ours(v any) any {
 			v[i] = p.ours(v[i])
 		}
 	case int64, string, bson.ObjectID, bson.Timestamp:
-		if o, ok := p.same[v]; ok {
-			return o
-		}
+		return cmp.Or(p.same[v], any(v))
+	case counter: // those that no server has ever had stay as they are
+		return cmp.Or(p.same[v], any(int64(v)))
 	}
 	return v
 }
 
 // counter keeps counters of topologyVersion apart from other numbers.
 type counter int64
-
-// ourVersion translates a topologyVersion that a recorded client sends.
-func (p *player) ourVersion(doc bson.D) {
-	for i, e := range doc {
-		switch value := e.Value.(type) {
-		case bson.ObjectID:
-			doc[i].Value = p.ours(value)
-		case int64:
-			// Counters that no server has ever had stay as they are.
-			if o, ok := p.same[counter(value)]; ok {
-				doc[i].Value = o
-			}
-		}
-	}
-}
-
-// forget drops the connection that live uses: the next one is to server 0, whichever that is.
-func (p *player) forget() { delete(p.conns, own) }
 
 // own is the connection of what no recording sends.
 const own = -1

@@ -1,38 +1,23 @@
 package replay
 
 import (
-	"encoding/json"
 	"testing"
 
 	"github.com/unified-test-runner/utr/embedded/server"
 )
 
-// write is one line of the recording of writes: every connection goes to the primary, unless it
-// names another server, and each reply is an OP_MSG.
-type write struct {
-	Scenario string
-	Step     int
-	Server   int
-	Send     json.RawMessage
-	Reply    json.RawMessage
-	Closed   bool
-}
-
 // TestWrites replays what a replica set of three did with writes, fail points and wrong commands.
+// A server has one connection.
 func TestWrites(t *testing.T) {
-	var steps []step
-	for _, w := range lines[write](t, "writes.jsonl", 1355) {
-		s := step{Scenario: w.Scenario, Step: w.Step, Connection: w.Server, Server: w.Server, Send: w.Send, Closed: w.Closed}
-		if w.Reply != nil {
-			s.Reply = &reply{Opcode: "OP_MSG", Doc: w.Reply}
-		}
-		steps = append(steps, s)
+	steps := lines[step](t, "writes.jsonl", 1355)
+	for i := range steps {
+		steps[i].Connection = steps[i].Server
 	}
 	report(t, "writes", steps, func(t *testing.T) *player {
 		// Server 0 was the primary in the second term, and server 2 the one after it.
 		p := newPlayer(t, server.ReplicaSet, nil, "localhost:27118", "localhost:27117", "localhost:27119")
 		p.live(`{"replSetStepDown": 1, "force": true, "$db": "admin"}`)
-		p.forget()
+		delete(p.conns, own) // the next one is to the new primary
 		p.servers[0], p.servers[1] = p.servers[1], p.servers[0]
 		p.scenario = prepare
 		return p

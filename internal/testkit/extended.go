@@ -7,10 +7,10 @@ import (
 )
 
 // Extended reads a document in Extended JSON.
-func Extended[T bson.D | bson.Raw](t testing.TB, text string) (doc T) {
+func Extended[T bson.D | bson.Raw, S ~string | ~[]byte](t testing.TB, text S) (doc T) {
 	t.Helper()
 	if err := bson.UnmarshalExtJSON([]byte(text), false, &doc); err != nil {
-		t.Fatalf("%v in %s", err, text)
+		t.Fatalf("%v in %s", err, string(text))
 	}
 	return doc
 }
