@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -24,8 +22,7 @@ import (
 // shards are the options of data behind a mongos.
 var shards = Options{ReplicaSet: true, Sharded: true, ShardName: "s", ShardHost: "s/h:1"}
 
-// TestStories plays testdata/*.txt: commands and what they give, in virtual
-// time. A story begins with its topology and what it shows:
+// TestStories plays commands and what they give, in virtual time. A story begins with its topology and what it shows:
 //
 //	== replica set: what it shows
 //
@@ -50,31 +47,14 @@ var shards = Options{ReplicaSet: true, Sharded: true, ShardName: "s", ShardHost:
 //	kill, end                          sessions are killed; session 1 ends
 //	cursors 2                          so many cursors are open
 //	now                                TIME is the time of the latest write
-//	each A | B                         the story is played with A, and with B, in this place
 //
 // In a command SESSION(1) is lsid, RETRY(1,2) has a txnNumber, too, BEGIN(1,2)
 // begins a transaction, IN(1,2) goes on with it, CURSOR is the latest cursor,
 // EARLIER the one before it, and TOKEN the _id of the first document of the latest batch.
 func TestStories(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("%d files, %v", len(files), err)
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		testkit.Check(t, err)
-		for _, story := range strings.Split(string(text), "\n\n") {
-			story = strings.NewReplacer("\n\t", " ", "\n-> ", " -> ").Replace(story)
-			title, steps, _ := strings.Cut(strings.TrimPrefix(story, "== "), "\n")
-			before, rest, _ := strings.Cut(steps, "\neach ")
-			choices, after, _ := strings.Cut(rest, "\n")
-			for _, choice := range strings.Split(choices, " | ") {
-				t.Run(strings.TrimSpace(title+" "+choice), func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) { play(t, title, before+"\n"+choice+"\n"+after) })
-				})
-			}
-		}
-	}
+	testkit.Stories(t, func(t *testing.T, title, steps string) {
+		synctest.Test(t, func(t *testing.T) { play(t, title, strings.ReplaceAll(steps, "\n-> ", " -> ")) })
+	})
 }
 
 // ending is how a command has ended.
@@ -92,12 +72,48 @@ func play(t *testing.T, title, steps string) {
 	var reason, last string
 	var latest ending
 	waiting := *b
-	cancel := func() {}
+	cancel := context.CancelFunc(func() {})
+	defer func() { cancel() }()
 	ended := make(chan ending, 1)
 	run := func(b *bench, line string) ending {
 		began := time.Now()
 		reply, err := b.do(line)
 		return ending{reply, err, time.Since(began)}
+	}
+	verbs := map[string]func(at, rest string){
+		"":        func(string, string) {},
+		"#":       func(_, rest string) { reason = rest },
+		"address": func(_, rest string) { b.server.Address = rest },
+		"wire":    func(_, rest string) { b.server.Wire, _ = strconv.Atoi(rest) },
+		"after": func(_, rest string) {
+			pause, err := time.ParseDuration(rest)
+			testkit.Check(t, err)
+			time.Sleep(pause)
+		},
+		"took":   func(at, rest string) { testkit.Equal(t, at, latest.took, rest) },
+		"cancel": func(string, string) { cancel() },
+		"strikes": func(_, rest string) {
+			code, _ := strconv.Atoi(rest)
+			b.strikes = func(string) (failpoint.Failure, bool) {
+				return failpoint.Failure{HasCode: true, Code: int32(code)}, code != 0
+			}
+		},
+		"kill": func(string, string) { b.d.KillSessions(nil) },
+		"end": func(string, string) {
+			b.d.EndSessions([]bson.Raw{value.Encode(ext(t, inSession(`{SESSION(1)}`))).Lookup("lsid").Document()})
+		},
+		"cursors": func(at, rest string) { testkit.Equal(t, at, b.d.CursorCount(""), rest) },
+		"now": func(string, string) {
+			now := b.d.OperationTime()
+			words["TIME"] = fmt.Sprintf(`{"$timestamp":{"t":%d,"i":%d}}`, now.T, now.I)
+		},
+		"waits": func(at, rest string) {
+			waiting.ctx, cancel = context.WithCancel(t.Context())
+			go func() { ended <- run(&waiting, inSession(rest)) }()
+			if synctest.Wait(); len(ended) != 0 {
+				t.Fatalf("%s: it did not wait", at)
+			}
+		},
 	}
 	for line := range strings.Lines(steps) {
 		line = strings.TrimSpace(line)
@@ -107,56 +123,8 @@ func play(t *testing.T, title, steps string) {
 			rest = strings.ReplaceAll(rest, word, value)
 			line = strings.ReplaceAll(line, word, value)
 		}
-		switch verb {
-		case "#":
-			reason = rest
-			continue
-		case "address":
-			b.server.Address = rest
-			continue
-		case "wire":
-			b.server.Wire, _ = strconv.Atoi(rest)
-			continue
-		case "after":
-			pause, err := time.ParseDuration(rest)
-			testkit.Check(t, err)
-			time.Sleep(pause)
-			continue
-		case "took":
-			testkit.Equal(t, at, latest.took, rest)
-			continue
-		case "cancel":
-			cancel()
-			continue
-		case "strikes":
-			code, _ := strconv.Atoi(rest)
-			b.strikes = func(string) (failpoint.Failure, bool) {
-				return failpoint.Failure{HasCode: true, Code: int32(code)}, code != 0
-			}
-			continue
-		case "kill":
-			b.d.KillSessions(nil)
-			continue
-		case "end":
-			b.d.EndSessions([]bson.Raw{value.Encode(ext(t, inSession(`{SESSION(1)}`))).Lookup("lsid").Document()})
-			continue
-		case "cursors":
-			testkit.Equal(t, at, b.d.CursorCount(""), rest)
-			continue
-		case "now":
-			now := b.d.OperationTime()
-			words["TIME"] = fmt.Sprintf(`{"$timestamp":{"t":%d,"i":%d}}`, now.T, now.I)
-			continue
-		case "waits":
-			ctx, leave := context.WithCancel(t.Context())
-			defer leave()
-			waiting.ctx, cancel = ctx, leave
-			go func() { ended <- run(&waiting, inSession(rest)) }()
-			if synctest.Wait(); len(ended) != 0 {
-				t.Fatalf("%s: it did not wait", at)
-			}
-			continue
-		case "":
+		if do, ok := verbs[verb]; ok {
+			do(at, rest)
 			continue
 		}
 		text, want, _ := strings.Cut(line, " -> ")

@@ -86,19 +86,14 @@ func (p *proc) end(signal os.Signal, code int) {
 //
 // HOST(a) is the address of a process, IP(a) and PORT(a) are its parts, PID(a) its id; DIR(a) its folder.
 func TestStories(t *testing.T) {
-	text, err := os.ReadFile("testdata/stories.txt")
-	testkit.Check(t, err)
-	for _, text := range strings.Split(string(text), "\n\n") {
-		title, steps, _ := strings.Cut(strings.TrimPrefix(text, "== "), "\n")
-		t.Run(title, func(t *testing.T) {
-			s := newStory(t)
-			for line := range strings.Lines(strings.ReplaceAll(steps, "\n\t", " ")) {
-				if !strings.HasPrefix(line, "#") && !t.Failed() {
-					s.step(strings.TrimSpace(line))
-				}
+	testkit.Stories(t, func(t *testing.T, _, steps string) {
+		s := newStory(t)
+		for line := range strings.Lines(steps) {
+			if line = strings.TrimSpace(line); line != "" && line[0] != '#' && !t.Failed() {
+				s.step(line)
 			}
-		})
-	}
+		}
+	})
 }
 
 // story is where the processes of a test run: each has a port of its own, on an address that nobody else uses.

@@ -3,8 +3,6 @@ package server_test
 import (
 	"cmp"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,14 +18,13 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// TestStories plays testdata/*.txt: what clients send, and what the replies must
-// contain. Time is virtual. A story begins with
+// TestStories plays what clients send, and what the replies must contain. Time
+// is virtual. A story begins with
 //
 //	== Single 8.0 1: kind, version and number of servers, and what it shows
 //	parameters {"name": value}
 //	user name password    access control is on
 //	data                  commands work on data; without it a stub answers them
-//	each A | B            the story is played with A, and with B, in this place
 //
 // and goes on with
 //
@@ -41,52 +38,32 @@ import (
 //	close a               the client closes the connection
 //	elect 2, leave 2, kill 2, remove 2 (from the configuration), stepdown
 //
-// Lines that begin with a tab continue the one before, empty lines part stories.
 // A reply may stand on the line of its command. In a reply {"$absent": 1} is a
 // field that is not there, and {"$has": "text"} a string with this part. In a
 // command LSID, LSID1 and LSID2 are sessions, and TOPOLOGY the topologyVersion that the client knows.
 func TestStories(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("%d stories, %v", len(files), err)
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		testkit.Check(t, err)
-		for _, story := range strings.Split(string(text), "\n\n") {
-			title, _, _ := strings.Cut(strings.TrimPrefix(story, "== "), "\n")
-			story = strings.ReplaceAll(story, "\n\t", " ")
-			before, rest, _ := strings.Cut(story, "\neach ")
-			choices, after, _ := strings.Cut(rest, "\n")
-			for _, choice := range strings.Split(choices, " | ") {
-				t.Run(strings.TrimSpace(title+" "+choice), func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) { play(t, before+"\n"+choice+"\n"+after) })
-				})
-			}
-		}
-	}
+	testkit.Stories(t, func(t *testing.T, title, steps string) {
+		synctest.Test(t, func(t *testing.T) { play(t, title, steps) })
+	})
 }
 
-func play(t *testing.T, story string) {
+func play(t *testing.T, title, steps string) {
 	var config server.Config
 	var set *server.Cluster
-	var version, reason, last string
+	var kind, version, reason, last string
 	var n int
+	if _, err := fmt.Sscanf(title, "%s %s %d:", &kind, &version, &n); err != nil {
+		t.Fatalf("%s: %v", title, err)
+	}
+	config.Kind = map[string]server.Kind{"ReplicaSet": server.ReplicaSet, "Sharded": server.Sharded}[kind]
 	clients := map[string]*client{}
-	for text := range strings.Lines(story) {
+	for text := range strings.Lines(steps) {
 		text = strings.TrimSpace(text)
 		at := reason + "\n\t" + text
 		key, rest, _ := strings.Cut(text, " ")
 		switch key {
-		case "==":
-			var kind string
-			if _, err := fmt.Sscanf(rest, "%s %s %d:", &kind, &version, &n); err != nil {
-				t.Fatalf("%s: %v", at, err)
-			}
-			config.Kind = map[string]server.Kind{"ReplicaSet": server.ReplicaSet, "Sharded": server.Sharded}[kind]
-			continue
 		case "parameters":
-			config.Parameters = extended(t, at, rest)
+			config.Parameters = extended(t, rest)
 			continue
 		case "user":
 			name, password, _ := strings.Cut(rest, " ")
@@ -146,7 +123,7 @@ func play(t *testing.T, story string) {
 			}
 			if sent != "" {
 				sent = strings.ReplaceAll(sent, "TOPOLOGY", clients[name].topology)
-				clients[name].send(flags, extended(t, at, sent))
+				clients[name].send(flags, extended(t, sent))
 			}
 			if answered {
 				clients[name].expect(at, want, false)
@@ -164,7 +141,7 @@ func (c *client) expect(at, want string, more bool) {
 		before = c.last.RequestID
 	}
 	reply, flags := c.receive()
-	if diff := differences(c.t, at, reply, want); diff != "" {
+	if diff := differences(c.t, reply, want); diff != "" {
 		c.t.Errorf("%s\n\t%s: got %s", at, diff, reply)
 	}
 	if c.more = flags&wire.MoreToCome != 0; c.more != more || reply != nil && c.last.ResponseTo != before {
@@ -175,21 +152,18 @@ func (c *client) expect(at, want string, more bool) {
 	}
 }
 
-func extended(t testing.TB, at, text string) bson.D {
-	var out bson.D
+func extended(t testing.TB, text string) bson.D {
+	t.Helper()
 	session := func(n string) string {
 		return `{"id": {"$binary": {"base64": "AAAAAAAAAAAAAAAAAAAA` + n + `A==", "subType": "04"}}}`
 	}
 	text = strings.NewReplacer("LSID1", session("1"), "LSID2", session("2"), "LSID", session("A")).Replace(text)
-	if err := bson.UnmarshalExtJSON([]byte(text), false, &out); err != nil {
-		t.Fatalf("%s: %v in %s", at, err, text)
-	}
-	return out
+	return testkit.Extended[bson.D](t, text)
 }
 
 // differences says how a reply differs from what a story expects, "" if it does
 // not.
-func differences(t testing.TB, at string, reply bson.Raw, want string) string {
+func differences(t testing.TB, reply bson.Raw, want string) string {
 	if reply == nil || want == "closed" {
 		if (reply == nil) != (want == "closed") {
 			return "the connection was closed, or not"
@@ -197,7 +171,7 @@ func differences(t testing.TB, at string, reply bson.Raw, want string) string {
 		return ""
 	}
 	return lacks("reply", bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: reply},
-		bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: raw(t, extended(t, at, want))})
+		bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: raw(t, extended(t, want))})
 }
 
 // lacks finds the first part of what is wanted that a value does not have.
@@ -244,11 +218,11 @@ func TestDifferences(t *testing.T) {
 		`{"list": [1, {"x": 1}]}`: true, `{"list": [1]}`: false, `{"list": [1, {"x": 2}]}`: false,
 		`{"text": {"$has": "bc"}}`: true, `{"text": {"$has": "ac"}}`: false, `{"n": {"$has": ""}}`: false, `closed`: false,
 	} {
-		if diff := differences(t, "", reply, want); (diff == "") != equal {
+		if diff := differences(t, reply, want); (diff == "") != equal {
 			t.Errorf("%s: %q", want, diff)
 		}
 	}
-	if differences(t, "", nil, "{}") == "" || differences(t, "", nil, "closed") != "" {
+	if differences(t, nil, "{}") == "" || differences(t, nil, "closed") != "" {
 		t.Error("a closed connection is taken for a reply")
 	}
 }
