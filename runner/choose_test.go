@@ -199,49 +199,19 @@ func TestBadConfig(t *testing.T) {
 // initial data is made anew, which fail points are turned off in the end, and
 // whether a server without JavaScript will do.
 func TestSeenOfOperations(t *testing.T) {
-	find := `{name: find, object: c, arguments: {filter: {x: {$lt: 1}}}}`
-	mapReduce := `{name: mapReduce, object: c, arguments: {map: {$code: x}, reduce: {$code: x}, out: {inline: 1}}`
-	set := func(name, operation string) string {
-		return `{name: ` + operation + `, object: testRunner, arguments: {client: c, session: s, failPoint: {configureFailPoint: ` + name + `, mode: alwaysOn}}}`
-	}
-	on := func(object, name, arguments string) string {
-		return `{name: ` + name + `, object: ` + object + `, arguments: {` + arguments + `}}`
-	}
-	thread := func(operation string) string {
-		return on("testRunner", "runOnThread", "thread: t, operation: "+operation)
-	}
-	callback := func(operations string) string { return on("s", "withTransaction", "callback: ["+operations+"]") }
-	for _, r := range []struct {
-		reason, operations string
-		effect             effect
-		failPoints         []string
-		scripts            bool
-	}{
-		{"a read", find, effectReads, nil, false},
-		{"a write, and a document that looks like a fail point", on("c", "insertOne", "document: {}, failPoint: {configureFailPoint: a}"), effectWrites, nil, false},
-		{"nobody knows", on("c", "rename", "to: x"), effectUnknown, nil, false},
-		{"the test runner only looks", `{name: assertIndexExists, object: testRunner}`, effectReads, nil, false},
-		{"a command that reads", on("d", "runCommand", "commandName: hello, command: {hello: 1}"), effectReads, nil, false},
-		{"a command that may do anything", on("d", "runCommand", "commandName: drop, command: {drop: c}"), effectUnknown, nil, false},
-		{"a pipeline that reads", on("c", "aggregate", "pipeline: [{$match: {}}]"), effectReads, nil, false},
-		{"a pipeline that writes", on("c", "aggregate", "pipeline: [{$match: {}}, {$out: x}]"), effectUnknown, nil, false},
-		{"the greatest effect counts, in a callback too", callback(on("c", "rename", "to: x")), effectUnknown, nil, false},
-		{"on the server of a session", set("hangBefore", "targetedFailPoint"), effectReads, []string{"hangBefore"}, false},
-		{"twice, and another", set("b", "failPoint") + ", " + set("a", "failPoint") + ", " + set("b", "failPoint"), effectReads, []string{"a", "b"}, false},
-		{"in a thread", thread(set("a", "failPoint")), effectReads, []string{"a"}, false},
-		{"a mapReduce", mapReduce + "}", effectUnknown, nil, true},
-		{"a mapReduce that a fail point strikes", mapReduce + ", expectError: {isError: true}}", effectUnknown, nil, false},
-		{"a filter, in a thread", thread(`{name: find, object: c, arguments: {filter: {$where: sleep(1)}}, expectError: {isError: true}}`), effectReads, nil, true},
-		{"an expression, in a callback", callback(find + ", " + on("c", "aggregate", "pipeline: [{$project: {y: {$function: {body: x, args: [], lang: js}}}}]")),
-			effectWrites, nil, true},
-		{"an accumulator", on("c", "aggregate", "pipeline: [{$group: {_id: 1, y: {$accumulator: {lang: js}}}}]"), effectReads, nil, true},
-	} {
-		suite := oneTest(t, "operations: ["+r.operations+"]")
-		testkit.Equal(t, r.reason, effectOf(suite.Tests[0]), r.effect)
-		testkit.Equal(t, r.reason, FailPoints([]*specs.Suite{suite, suite}), r.failPoints)
-		for _, lacks := range []bool{false, true} {
-			want := map[bool]string{true: "a: needs server-side JavaScript, the deployment has none", false: "a on single 4.9"}[lacks && r.scripts]
-			testkit.Equal(t, r.reason, chosen(&Config{}, []deployment.Description{{Name: "single 4.9", NoScripting: lacks}}, suite), []string{want})
+	testkit.Transcript(t, "testdata/cases/operations.txt", func(t *testing.T, in string) string {
+		suite := oneTest(t, "operations: ["+in+"]")
+		said := map[effect]string{effectReads: "reads", effectWrites: "writes", effectUnknown: "does anything"}[effectOf(suite.Tests[0])]
+		for _, name := range FailPoints([]*specs.Suite{suite, suite}) {
+			said += ", sets " + name
 		}
-	}
+		runs := func(on deployment.Description) string {
+			return strings.Join(chosen(&Config{}, []deployment.Description{on}, suite), " ")
+		}
+		testkit.Equal(t, "with JavaScript", runs(deployment.Description{Name: "single 4.9"}), "a on single 4.9")
+		if without := runs(deployment.Description{Name: "single 4.9", NoScripting: true}); without != "a on single 4.9" {
+			said += ", " + strings.TrimSuffix(strings.TrimPrefix(without, "a: "), ", the deployment has none")
+		}
+		return said
+	})
 }
