@@ -4,16 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
-	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 
-	"github.com/xeipuuv/gojsonschema"
-
-	"github.com/unified-test-runner/utr/internal/oracle"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/source"
 )
@@ -25,56 +21,23 @@ func TestVersions(t *testing.T) {
 	if len(all) != newest+1 || all[0] != "1.0" || all[newest] != Newest {
 		t.Errorf("versions are %v", all)
 	}
-	const notAVersion = `is not a version: two or three numbers joined by dots, such as "1.28"`
-	const newer = "is newer than 1.28, the newest that is known"
-	const otherMajor = "is of another major version; known are 1.0 to 1.28"
 	set := New()
 	root := parse(t, minimal)
-	for _, r := range []struct {
-		reason, version string
-		want            string // "" if it can be validated against
-		kind            Reason
-	}{
-		{"the first", "1.0", "", 0},
-		{"the newest", Newest, "", 0},
-		{"a patch makes no difference", "1.5.1", "", 0},
-		{"a patch of the newest that is 0", "1.28.0", "", 0},
-		{"a leading zero, which the schema allows", "01.05", "", 0},
-		{"a patch of the newest", "1.28.1", newer, TooNew},
-		{"newer", "1.29", newer, TooNew},
-		{"compared as numbers, not as text", "1.100", newer, TooNew},
-		{"larger than an int", "1.99999999999999999999", newer, TooNew},
-		{"a later major version", "2.0", otherMajor, OtherMajor},
-		{"an earlier major version", "0.1", otherMajor, OtherMajor},
-		{"a major version larger than an int", "99999999999999999999.0", otherMajor, OtherMajor},
-		{"one component", "1", notAVersion, Malformed},
-		{"four components", "1.2.3.4", notAVersion, Malformed},
-		{"nothing", "", notAVersion, Malformed},
-		{"a sign", "1.-1", notAVersion, Malformed},
-		{"a line end", "1.0\n", notAVersion, Malformed},
-	} {
-		want := ""
-		if r.want != "" {
-			want = fmt.Sprintf("schemaVersion %q %s", r.version, r.want)
+	testkit.PlayCases(t, "testdata/versions.txt", func(t *testing.T, in string) string {
+		version, err := strconv.Unquote(in)
+		testkit.Check(t, err)
+		said, problems := "known", set.Validate(version, root)
+		var e *VersionError
+		if err := Check(version); errors.As(err, &e) && e.Version == version {
+			said = fmt.Sprintf("%v (%s)", err, []string{"malformed", "other major", "too new"}[e.Reason])
 		}
-		_, noJSON := set.JSON(r.version)
-		for name, err := range map[string]error{"Check": Check(r.version), "Compile": set.Compile(r.version), "JSON": noJSON} {
-			var e *VersionError
-			switch {
-			case want == "" && err != nil:
-				t.Errorf("%s: %s gives %v", r.reason, name, err)
-			case want != "" && (!errors.As(err, &e) || e.Error() != want || e.Reason != r.kind || e.Version != r.version):
-				t.Errorf("%s: %s gives %v, want %s", r.reason, name, err, want)
-			}
+		_, noJSON := set.JSON(version)
+		testkit.Equal(t, "what Compile and JSON give", []error{set.Compile(version), noJSON}, []error{Check(version), Check(version)})
+		if e == nil && len(problems) > 0 || e != nil && fmt.Sprint(problems) != "[suite.yml:2:16: schemaVersion: "+e.Error()+"]" {
+			t.Errorf("Validate gives %v", problems)
 		}
-		problems := set.Validate(r.version, root)
-		switch {
-		case want == "" && len(problems) > 0:
-			t.Errorf("%s: %v", r.reason, problems)
-		case want != "" && (len(problems) != 1 || problems[0].String() != "suite.yml:2:16: schemaVersion: "+want):
-			t.Errorf("%s: %v", r.reason, problems)
-		}
-	}
+		return said
+	})
 }
 
 func TestValidateOddValues(t *testing.T) {
@@ -170,56 +133,4 @@ func TestUnexplained(t *testing.T) {
 	if problems := unexplained(verdict, root); len(problems) != 1 || problems[0].Position.Line != 1 {
 		t.Errorf("got %v", problems)
 	}
-}
-
-// On any JSON value, Validate gives the verdict that gojsonschema gives on the
-// value that encoding/json reads.
-func FuzzValidate(f *testing.F) {
-	for i, r := range append(explained(f), tableRows(f)...) {
-		if i%23 == 0 {
-			text, err := json.Marshal(plain(parse(f, r.file)))
-			testkit.Check(f, err)
-			f.Add(text, uint8(i))
-		}
-	}
-	f.Add([]byte(`null`), uint8(0))
-	f.Add([]byte(`{"tests": 1e400}`), uint8(3))
-	set := New()
-	f.Fuzz(func(t *testing.T, text []byte, minor uint8) {
-		minor %= newest + 1
-		raw, err := oracle.ReadJSON(text)
-		if err != nil || strings.ContainsAny(string(text), "eE") && hugeNumber(raw) {
-			return // no Value has such a number
-		}
-		root := oracle.Value(raw)
-		schema, err := set.compiled[minor]()
-		testkit.Check(t, err)
-		result, err := schema.Validate(gojsonschema.NewRawLoader(raw))
-		testkit.Check(t, err)
-		problems, explained := set.Validate(versionString(int(minor)), root), set.explain(int(minor), root)
-		if result.Valid() != (len(problems) == 0) || result.Valid() != (len(explained) == 0) {
-			t.Errorf("at 1.%d gojsonschema: %v, Validate: %v, the walk: %v", minor, result.Errors(), problems, explained)
-		}
-		if slices.ContainsFunc(explained, func(p Problem) bool { return p.Message == "" }) {
-			t.Errorf("a problem without a message: %+v", explained)
-		}
-		lowest, _, ok := set.LowestFor(root)
-		if ok && len(set.Validate(lowest, root)) > 0 || ok != (len(set.Validate(Newest, root)) == 0) {
-			t.Errorf("LowestFor gives %q, %v", lowest, ok)
-		}
-	})
-}
-
-// hugeNumber reports whether float64 does not have one of the numbers.
-func hugeNumber(raw any) bool {
-	switch raw := raw.(type) {
-	case json.Number:
-		f, err := raw.Float64()
-		return err != nil || f == 0 && strings.Trim(raw.String(), "-0.eE+") != "" || f != 0 && math.Abs(f) < 1e-300 || math.Abs(f) >= 1<<53
-	case []any:
-		return slices.ContainsFunc(raw, hugeNumber)
-	case map[string]any:
-		return slices.ContainsFunc(slices.Collect(maps.Values(raw)), hugeNumber)
-	}
-	return false
 }
