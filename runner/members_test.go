@@ -1,12 +1,15 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
@@ -31,61 +34,33 @@ func (r *roll) at(_ context.Context, address, _ string, _ any) (bson.Raw, error)
 	return nil, errors.New("connection refused")
 }
 
-// Which servers are missed after a test that failed, and which are not.
+// Which servers are missed after each of several tests, and which are not.
 func TestFallen(t *testing.T) {
-	set, balancers := deployment.ReplicaSet, deployment.LoadBalanced
-	for _, r := range []struct {
-		reason      string
-		on          deployment.Topology
-		before      string // "?": nobody asked before the first test
-		after, want string // after each of several tests
-	}{
-		{"all is as it was", set, "a1 b2", "a1 b2", ""},
-		{"one died", set, "a1 b2", "a1", "in the middle of the test, b:1 stopped answering: connection refused"},
-		{"one died, and nobody had asked before", set, "?", "a1", "b:1 stopped answering"},
-		{"both died", set, "a1 b2", "", "a:1 stopped answering: connection refused; b:1 stopped answering"},
-		{"one was started anew", set, "a1 b2", "a1 b3", "b:1 was started anew"},
-		{"nobody had asked before: any process is the first", set, "?", "a1 b3", ""},
-		{"one was never there", set, "a1", "a1", ""},
-		{"one that was not there is there now", set, "a1", "a1 b2", ""},
-		{"one that died is missed until it is back, which is reported once", set, "a1 b2",
-			"a1 | a1 | a1 b3 | a1 b3", "b:1 stopped | b:1 stopped | b:1 was started anew | "},
-		{"servers that do not report their process", set, "ao bo", "ao bo", ""},
-		{"nobody can be asked behind a load balancer", balancers, "a1", "", ""},
-	} {
-		servers := &roll{hosts: r.before}
-		s := &site{about: deployment.Description{Topology: r.on, Version: [3]int{8, 0, 0}, Hosts: []string{"a:1", "b:1"}}, commands: servers}
-		if r.before != "?" {
-			s.before = s.members(context.Background())
+	testkit.Transcript(t, "testdata/cases/fallen.txt", func(t *testing.T, in string) string {
+		head, tests, _ := strings.Cut(in, ": ")
+		topology, before, asked := strings.Cut(strings.TrimSuffix(head, " before"), ", ")
+		servers := &roll{hosts: before}
+		s := &site{about: deployment.Description{Topology: deployment.Topology(topology), Version: [3]int{8}, Hosts: []string{"a:1", "b:1"}}, commands: servers}
+		if asked {
+			s.before = s.members(t.Context())
 		}
-		over, cancel := context.WithCancel(context.Background())
+		over, cancel := context.WithCancel(t.Context())
 		cancel()
-		want := strings.Split(r.want, " | ")
-		for i, now := range strings.Split(r.after, " | ") {
-			servers.hosts = now
-			if err := s.fallen(over); err != nil {
-				t.Errorf("%s: an interruption says nothing of the servers: %v", r.reason, err)
-			}
-			err := s.fallen(context.Background())
-			if (err == nil) != (want[i] == "") || err != nil && !strings.Contains(err.Error(), want[i]) {
-				t.Errorf("%s: after test %d: %v, want %q", r.reason, i+1, err, want[i])
-			}
+		var said []string
+		for now := range strings.SplitSeq(tests, " | ") {
+			servers.hosts = strings.TrimSuffix(now, "none")
+			testkit.Equal(t, "after an interruption, which says nothing of the servers", s.fallen(over), nil)
+			said = append(said, fmt.Sprint(s.fallen(t.Context())))
 		}
-	}
+		return strings.ReplaceAll(strings.Join(said, " | "), "<nil>", "well")
+	})
 }
 
 // An election is known by what the clients of the test have seen.
 func TestElections(t *testing.T) {
-	for _, r := range []struct{ reason, seen, want string }{ // what each client has seen
-		{"nothing is seen", "", ""},
-		{"one primary", "a RSPrimary, b RSSecondary", ""},
-		{"an error makes it unknown for a while", "a RSPrimary, a Unknown, a RSPrimary", ""},
-		{"another one", "a RSPrimary, a RSSecondary, b RSPrimary", "from a to b"},
-		{"one client saw the one, another the other", "a RSPrimary; b RSPrimary", ""},
-		{"the second client saw it", "; a RSPrimary, b RSPrimary", "from a to b"},
-	} {
+	testkit.Transcript(t, "testdata/cases/elections.txt", func(_ *testing.T, seen string) string {
 		var logs []result.ClientLog
-		for client := range strings.SplitSeq(r.seen, "; ") {
+		for client := range strings.SplitSeq(seen, "; ") {
 			l := result.ClientLog{Events: []result.Event{{Type: result.ServerDescriptionChanged}}} // without a description
 			for change := range strings.SplitSeq(client, ", ") {
 				address, kind, _ := strings.Cut(change, " ")
@@ -94,8 +69,6 @@ func TestElections(t *testing.T) {
 			}
 			logs = append(logs, l)
 		}
-		if got := elections(logs); (got == "") != (r.want == "") || !strings.HasSuffix(got, r.want) {
-			t.Errorf("%s: %q, want %q", r.reason, got, r.want)
-		}
-	}
+		return cmp.Or(elections(logs), "no election")
+	})
 }
