@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"math/big"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -61,13 +60,6 @@ func naive(expected, actual any, root, rootItems, element bool) bool {
 			ok = naive(want[i], a[i], rootItems, false, true) && ok
 		}
 		return ok
-	case bson.CodeWithScope:
-		a, ok := actual.(bson.CodeWithScope)
-		return ok && want.Code == a.Code && reflect.DeepEqual(plain(want.Scope), plain(a.Scope))
-	case bson.Regex:
-		a, ok := actual.(bson.Regex)
-		sorted := func(s string) string { b := []byte(s); slices.Sort(b); return string(b) }
-		return ok && want.Pattern == a.Pattern && sorted(want.Options) == sorted(a.Options)
 	}
 	if x, nan, is := naiveNumber(expected); is {
 		y, otherNaN, other := naiveNumber(actual)
@@ -118,9 +110,6 @@ func naiveOperator(name string, argument, actual any, root, rootItems, element b
 		naiveCheck(argument)
 		return absent || naive(argument, actual, root, rootItems, false)
 	case "$$lte":
-		if _, decimal := argument.(bson.Decimal128); decimal {
-			panic(naiveUnknown(name))
-		}
 		y, yNaN, ok := naiveNumber(argument)
 		if !ok {
 			panic(naiveFault(name))
@@ -156,26 +145,6 @@ func naiveNumber(v any) (x *big.Float, nan, ok bool) {
 		return x.SetFloat64(v), false, true
 	}
 	return nil, false, false
-}
-
-// plain turns documents into maps, so that the order of keys is gone.
-func plain(v any) any {
-	switch v := v.(type) {
-	case bson.D:
-		m := map[string]any{}
-		for _, e := range v {
-			m[e.Key] = plain(e.Value)
-		}
-		return m
-	case bson.A:
-		a := []any{}
-		for _, item := range v {
-			a = append(a, plain(item))
-		}
-		return a
-	default:
-		return fmt.Sprintf("%T %v", v, v)
-	}
 }
 
 // judge asks both twins. ok is false for input that one of them cannot read.
