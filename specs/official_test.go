@@ -17,11 +17,10 @@ import (
 // Each official file is what its directory says: those in invalid are refused,
 // files of other formats are left out, all others load, and those in valid-fail
 // get the warnings that can be foreseen.
-// Every operation of theirs is known. soak/specs compares them with their JSON
-// twins.
+// Every operation of theirs is known. The soak compares them with their JSON twins.
 func TestOfficialSuites(t *testing.T) {
 	root := testkit.Official(t)
-	loaded, err := specs.Load([]string{root}, specs.Options{})
+	loaded, err := specs.Load([]string{root}, specs.Options{Twins: os.Getenv("UTR_SOAK") == "1"})
 	testkit.Check(t, err)
 	formats := filepath.Join(root, "unified-test-format/tests")
 	for _, file := range loaded.Refused {
