@@ -47,6 +47,7 @@ func TestExpectedError(t *testing.T) {
 func TestOutcome(t *testing.T) {
 	at := source.Position{File: "test.yml", Line: 7, Column: 3}
 	failed := &result.Error{Message: "oops", Kind: "network", Client: true}
+	const raised = "the operation raised an error"
 	for _, row := range []struct {
 		reason, result string
 		actual         result.Outcome
@@ -54,8 +55,8 @@ func TestOutcome(t *testing.T) {
 	}{
 		{"success, no result wanted", "", result.Outcome{}, matches},
 		{"success, any result", "", result.Outcome{Value: seen(t, `1`)}, matches},
-		{"an unexpected error", "", result.Outcome{Err: failed}, "operations[1]: the operation raised an error"},
-		{"an unexpected error instead of a result", `{$$unsetOrMatches: 1}`, result.Outcome{Err: failed}, "operations[1].expectResult: the operation raised an error"},
+		{"an unexpected error", "", result.Outcome{Err: failed}, "operations[1]: " + raised},
+		{"an unexpected error instead of a result", `{$$unsetOrMatches: 1}`, result.Outcome{Err: failed}, "operations[1].expectResult: " + raised},
 		{"a result", `{x: 1}`, result.Outcome{Value: seen(t, `{"x":1,"y":1}`)}, matches},
 		{"another result", `{x: 1}`, result.Outcome{Value: seen(t, `{"x":2}`)}, "operations[1].expectResult.x: the numbers differ"},
 		{"no result", `{x: 1}`, result.Outcome{}, "operations[1].expectResult: the value is missing"},

@@ -16,7 +16,8 @@ import (
 func events(t testing.TB, text string) (all []result.Event) {
 	t.Helper()
 	named := map[string]string{
-		"find":           `{type: commandStartedEvent, command: {commandname: find, databasename: db, command: {find: coll, batchSize: 2, filter: {x: 1}, lsid: {id: 1}}}}`,
+		"find": `{type: commandStartedEvent, command: {commandname: find, databasename: db,
+			command: {find: coll, batchSize: 2, filter: {x: 1}, lsid: {id: 1}}}}`,
 		"getMore":        `{type: commandStartedEvent, command: {commandname: getMore, command: {getMore: 1}}}`,
 		"redacted":       `{type: commandStartedEvent, command: {commandname: saslStart, redacted: true}}`,
 		"find-succeeded": `{type: commandSucceededEvent, command: {commandname: find, reply: {ok: 1.0, cursor: {id: 0}}}}`,

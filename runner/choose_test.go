@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/internal/testkit"
@@ -97,9 +97,7 @@ func TestChoose(t *testing.T) {
 			`anywhere: left out by the skip pattern "where|auth"`, "sharded on sharded 8.0",
 			`with auth: left out by the skip pattern "where|auth"`, `nowhere: left out by the skip pattern "where|auth"`}},
 	} {
-		if diff := cmp.Diff(row.want, chosen(&row.cfg, offers, parse(t, choices))); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", row.reason, diff)
-		}
+		testkit.Equal(t, row.reason, strings.Join(chosen(&row.cfg, offers, parse(t, choices)), "\n"), strings.Join(row.want, "\n"))
 	}
 }
 
@@ -112,19 +110,9 @@ func TestChooseAmongVersions(t *testing.T) {
 			offers = append(offers, deployment.Description{Name: fmt.Sprintf("%s %d.%d", topology, v[0], v[1]), Topology: topology, Version: v})
 		}
 	}
-	for _, r := range []struct{ reason, requirement, want string }{
-		{"the preferred one", `{minServerVersion: "4.0"}`, "a on replicaset 8.0"},
-		{"an older one", `{maxServerVersion: "4.2.99", topologies: [sharded]}`, "a on sharded 4.2"},
-		{"a newer one", `{minServerVersion: "8.2"}`, "a on replicaset 9.0"},
-		{"all lack the same", `{auth: true}`, "a: needs authentication enabled, the deployment has authentication disabled"},
-		{"one version lacks less, and both of its topologies as much", `{minServerVersion: "9.0", auth: true}, {minServerVersion: "9.0", topologies: [single]}`,
-			"a: replicaset 9.0: needs authentication enabled, the deployment has authentication disabled; or needs topology single, the deployment has replicaset; " +
-				"sharded 9.0: needs authentication enabled, the deployment has authentication disabled; or needs topology single, the deployment has sharded"},
-		{"one topology lacks less", `{auth: true, topologies: [sharded]}`, "a: needs authentication enabled, the deployment has authentication disabled"},
-	} {
-		suite := oneTest(t, "runOnRequirements: ["+r.requirement+"], operations: []")
-		testkit.Equal(t, r.reason, chosen(&Config{}, offers, suite), []string{r.want})
-	}
+	testkit.Transcript(t, "testdata/cases/versions.txt", func(t *testing.T, in string) string {
+		return strings.Join(chosen(&Config{}, offers, oneTest(t, "runOnRequirements: ["+in+"], operations: []")), " | ")
+	})
 }
 
 func TestShuffleIsAPermutationByItsSeed(t *testing.T) {
@@ -145,32 +133,23 @@ func TestShuffleIsAPermutationByItsSeed(t *testing.T) {
 // not stale.
 func TestUnused(t *testing.T) {
 	suites := []*specs.Suite{{File: "specs/a.yml", Tests: []*specs.Test{{Description: "first"}, {Description: "second"}}}}
-	const none = "the run and skip patterns leave no test to run"
-	stale := func(at, what string) string { return "k:" + at + ": the known failure " + what + " matches no test" }
-	for _, r := range []struct {
-		reason    string
-		run, skip []*regexp.Regexp
-		known     string
-		want      []string
-	}{
-		{"no filter", nil, nil, "", nil},
-		{"one is left", patterns("first"), patterns("second"), "", nil},
-		{"what is chosen is left out", patterns("first"), patterns("first"), "", []string{none}},
-		{"all is left out", nil, patterns("."), "", []string{none}},
-		{"a pattern that matches nothing says enough", patterns("third"), nil, "", []string{`the run pattern "third" matches no test`}},
-		{"one of each, beside others that match", patterns("first", "gone"), patterns("went", "second"), "\n\nleft # why\nfirst # why", []string{
-			`the run pattern "gone" matches no test`, `the skip pattern "went" matches no test`, stale("3:1", `"left"`)}},
-		{"about all suites", nil, nil, "b.yml: second # why", []string{stale("1:1", `"b.yml: second"`)}},
-		{"about another suite", nil, nil, "[for /b\\.yml$]\nb.yml: second # why", nil},
-		{"about this suite", nil, nil, "[for /a\\.yml$]\na.yml: third # why", []string{stale("2:1", `"a.yml: third"`)}},
-		{"about this suite, and it matches", nil, nil, "[for /a\\.yml$]\na.yml: first # why", nil},
-		{"all ends the header", nil, nil, "[for /b\\.yml$]\n[for all]\nb.yml: x # why", []string{stale("3:1", `"b.yml: x"`)}},
-		{"the next header counts", nil, nil, "[for /a\\.yml$]\n[for /b\\.yml$]\nb.yml: second # why", nil},
-	} {
-		known, err := ParseKnownFailing("k", strings.NewReader(r.known))
+	testkit.Transcript(t, "testdata/cases/unused.txt", func(t *testing.T, in string) string {
+		cfg, known := Config{}, ""
+		for part := range strings.SplitSeq(in, ", ") {
+			switch kind, text, _ := strings.Cut(part, " "); kind {
+			case "run":
+				cfg.Filter.Run = append(cfg.Filter.Run, patterns(text)...)
+			case "skip":
+				cfg.Filter.Skip = append(cfg.Filter.Skip, patterns(text)...)
+			case "known":
+				known = strings.ReplaceAll(text, "⏎", "\n")
+			}
+		}
+		var err error
+		cfg.KnownFailing, err = ParseKnownFailing("k", strings.NewReader(known))
 		testkit.Check(t, err)
-		testkit.Equal(t, r.reason, Unused(suites, Config{Filter: Filter{Run: r.run, Skip: r.skip}, KnownFailing: known}), r.want)
-	}
+		return cmp.Or(strings.Join(Unused(suites, cfg), " | "), "nothing")
+	})
 }
 
 // Collections are named once, and sorted.

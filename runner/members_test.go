@@ -40,7 +40,8 @@ func TestFallen(t *testing.T) {
 		head, tests, _ := strings.Cut(in, ": ")
 		topology, before, asked := strings.Cut(strings.TrimSuffix(head, " before"), ", ")
 		servers := &roll{hosts: before}
-		s := &site{about: deployment.Description{Topology: deployment.Topology(topology), Version: [3]int{8}, Hosts: []string{"a:1", "b:1"}}, commands: servers}
+		about := deployment.Description{Topology: deployment.Topology(topology), Version: [3]int{8}, Hosts: []string{"a:1", "b:1"}}
+		s := &site{about: about, commands: servers}
 		if asked {
 			s.before = s.members(t.Context())
 		}
