@@ -15,8 +15,8 @@ import (
 const document = "../../docs/reference-engine.md"
 
 // TestDocumentIsTrue: the tables of docs/reference-engine.md are those of this
-// package, and the tests that it names are there. With -update it writes the
-// tables anew.
+// package, and the tests that it names are there. With UTR_UPDATE=1 it writes
+// the tables anew.
 func TestDocumentIsTrue(t *testing.T) {
 	text, err := os.ReadFile(document)
 	testkit.Check(t, err)
@@ -32,7 +32,7 @@ func TestDocumentIsTrue(t *testing.T) {
 		got = before + begin + table + end + after
 	}
 	if got != string(text) {
-		if !*update {
+		if os.Getenv("UTR_UPDATE") == "" {
 			t.Error("the tables are stale: run go generate ./reference/retry")
 		} else {
 			testkit.Check(t, os.WriteFile(document, []byte(got), 0o644))
@@ -70,7 +70,7 @@ func ruleRows(t *testing.T) string {
 		if !ok {
 			s, _ = witness(t, without(r.ID), false)
 		}
-		return []string{r.ID, r.Statement, r.Section, r.Revision, fmt.Sprintf("[%s](../reference/retry/testdata/%[1]s.txt): %s", s.file, s.title)}
+		return []string{r.ID, r.Statement, r.Section, r.Revision, fmt.Sprintf("[%s](../reference/retry/testdata/%[1]s.txt): %s", s.File, s.Title)}
 	})
 }
 

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-//go:generate go test -count=1 -run TestDocumentIsTrue . -update
+//go:generate env UTR_UPDATE=1 go test -count 1 -run ^TestDocumentIsTrue$ .
 
 // Error labels that the rules look at.
 const (

@@ -1,36 +1,12 @@
 package retry
 
 import (
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
-
-// story is one of the stories in testdata.
-type story struct {
-	file, title, text string
-}
-
-func stories(t *testing.T) (out []story) {
-	t.Helper()
-	files, err := filepath.Glob("testdata/*.txt")
-	testkit.Check(t, err)
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		testkit.Check(t, err)
-		for _, part := range strings.Split(strings.TrimSpace(string(text)), "\n\n") {
-			title, _, _ := strings.Cut(strings.TrimPrefix(part, "# "), "\n")
-			out = append(out, story{strings.TrimSuffix(filepath.Base(file), ".txt"), title, part + "\n"})
-		}
-	}
-	return out
-}
 
 // without takes a rule out of a policy.
 func without(id string) func(*Policy) {
@@ -39,13 +15,13 @@ func without(id string) func(*Policy) {
 
 // witness finds the first story that goes otherwise under a changed policy.
 // Deeply compares what is decided alone, and not by which rules and why.
-func witness(t *testing.T, change func(*Policy), deeply bool) (story, bool) {
+func witness(t *testing.T, change func(*Policy), deeply bool) (testkit.Story, bool) {
 	t.Helper()
 	told := regexp.MustCompile(`(?m): .* \([^()]*\)$`)
-	for _, s := range stories(t) {
-		before, err := play(s.text, nil)
+	for _, s := range testkit.Stories(t, "testdata/*.txt") {
+		before, err := play(s.Text, nil)
 		testkit.Check(t, err)
-		after, err := play(s.text, change)
+		after, err := play(s.Text, change)
 		testkit.Check(t, err)
 		if deeply {
 			before, after = told.ReplaceAllString(before, ""), told.ReplaceAllString(after, "")
@@ -54,7 +30,7 @@ func witness(t *testing.T, change func(*Policy), deeply bool) (story, bool) {
 			return s, true
 		}
 	}
-	return story{}, false
+	return testkit.Story{}, false
 }
 
 // TestEveryRuleHasAStory: dropped, each rule changes what a story decides, but
@@ -77,45 +53,6 @@ func TestEveryRuleHasAStory(t *testing.T) {
 		}
 		if decides && excepted && r.ID != "R4" {
 			t.Errorf("%s does more than was said of it: %s", r.ID, why)
-		}
-	}
-}
-
-// TestPoliciesDiffer: each constant of a policy changes a story.
-func TestPoliciesDiffer(t *testing.T) {
-	overload := func(change func(*Overload)) func(*Policy) {
-		return func(p *Policy) {
-			if p.Overload != nil {
-				change(p.Overload)
-			}
-		}
-	}
-	for why, change := range map[string]func(*Policy){
-		"a code fewer":              func(p *Policy) { p.ReadCodes = slices.DeleteFunc(p.ReadCodes, func(c int32) bool { return c == 91 }) },
-		"a code more":               func(p *Policy) { p.ReadCodes = append(p.ReadCodes, 43) },
-		"newer servers":             func(p *Policy) { p.MinWireVersion = min(p.MinWireVersion, 5) },
-		"one deprioritized":         func(p *Policy) { p.DeprioritizeLastOnly = true },
-		"several deprioritized":     func(p *Policy) { p.DeprioritizeLastOnly = false },
-		"always retargeting":        func(p *Policy) { p.RetargetOption = false },
-		"one retry":                 overload(func(o *Overload) { o.MaxRetries = 1 }),
-		"another base":              overload(func(o *Overload) { o.BaseBackoff += time.Millisecond }),
-		"a lower cap":               overload(func(o *Overload) { o.MaxBackoff = time.Second }),
-		"a higher cap":              overload(func(o *Overload) { o.MaxBackoff = time.Hour }),
-		"another exponent":          overload(func(o *Overload) { o.Exponent++ }),
-		"no base of servers":        overload(func(o *Overload) { o.ServerBase = false }),
-		"no option for the retries": overload(func(o *Overload) { o.Fixed = true }),
-		"an option for the retries": overload(func(o *Overload) { o.Fixed = false }),
-		"a small bucket":            overload(func(o *Overload) { o.Bucket = &Bucket{2 * Token, Token / 10} }),
-		"more given back":           overload(func(o *Overload) { o.Bucket = &Bucket{1000 * Token, 2} }),
-		"a code of writes fewer":    func(p *Policy) { p.WriteCodes = nil },
-		"a code of writes more":     func(p *Policy) { p.WriteCodes = append(p.WriteCodes, 262) },
-		"no messages":               func(p *Policy) { p.WriteMessages = nil },
-		"all messages":              func(p *Policy) { p.WriteMessages = append(p.WriteMessages, "") },
-		"fewer commands that write": func(p *Policy) { p.WriteCommands = nil },
-		"more commands that write":  func(p *Policy) { p.WriteCommands = append(p.WriteCommands, "commitTransaction", "bulkWrite") },
-	} {
-		if _, ok := witness(t, change, true); !ok {
-			t.Errorf("no story goes otherwise with %s", why)
 		}
 	}
 }

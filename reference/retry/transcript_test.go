@@ -1,9 +1,9 @@
 package retry
 
 import (
-	"flag"
+	"cmp"
 	"fmt"
-	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -12,78 +12,139 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-var update = flag.Bool("update", false, "write the transcripts anew")
-
 // TestTranscripts plays the stories in testdata: a line that starts with ">"
 // is what happened, the indented line below is what was decided.
 func TestTranscripts(t *testing.T) {
-	texts, seen := map[string]string{}, map[string]bool{}
-	for _, s := range stories(t) {
-		got, err := play(s.text, nil)
-		if err != nil || !strings.HasPrefix(s.text, "# ") || s.title == "" || seen[s.title] {
-			t.Errorf("%s: a story without a title of its own: %q, %v", s.file, s.title, err)
-		}
-		if got != s.text && !*update {
-			t.Errorf("%s: the story goes otherwise:\n%s", s.file, got)
-		}
-		seen[s.title], texts[s.file] = true, texts[s.file]+"\n"+got
+	testkit.Retell(t, "testdata/*.txt", func(t *testing.T, s testkit.Story) string {
+		told, err := play(s.Text, nil)
+		testkit.Check(t, err)
+		return told
+	})
+}
+
+// TestTransactions plays the stories of withTransaction, of which each rule has one.
+func TestTransactions(t *testing.T) {
+	const file, kinds = "testdata/transactions/*.txt", "begin callback-failed callback-ended callback-returned commit-failed committed waited "
+	testkit.Retell(t, file, func(t *testing.T, s testkit.Story) string {
+		var state TransactionState
+		told, err := retell(s.Text, func(happened happening) (Decision, error) {
+			if happened.name == "begin" {
+				p, err := Named(happened.args["policy"])
+				testkit.Check(t, err)
+				state = TransactionState{Policy: p, Attempt: happened.number("attempt"), Timeout: TransactionTime}
+			}
+			before, _, known := strings.Cut(kinds, happened.name+" ")
+			if !known {
+				t.Fatalf("no such input: %s", happened.name)
+			}
+			in := TransactionInput{Kind: TransactionInputKind(1 + strings.Count(before, " ")), Labels: happened.labels(), Code: int32(happened.number("code"))}
+			in.Elapsed, _ = time.ParseDuration(happened.args["elapsed"])
+			in.Jitter, _ = strconv.ParseFloat(cmp.Or(happened.args["jitter"], "0.5"), 64)
+			var d Decision
+			state, d = NextTransaction(state, in)
+			return d, nil
+		})
+		testkit.Check(t, err)
+		return told
+	})
+	told := ""
+	for _, s := range testkit.Stories(t, file) {
+		told += s.Text
 	}
-	for file, text := range texts {
-		if *update {
-			testkit.Check(t, os.WriteFile("testdata/"+file+".txt", []byte(text[1:]), 0o644))
+	for _, r := range TransactionRules() {
+		if !regexp.MustCompile(`[( ]` + r.ID + `[) ]`).MatchString(told) {
+			t.Errorf("no story has %s", r.ID)
 		}
 	}
 }
 
-// play tells a story anew, under a policy that is changed if need be.
-func play(text string, change func(*Policy)) (string, error) {
-	var out strings.Builder
-	var s State
+// happening is a line that says what happened: a name, words, and arguments.
+type happening struct {
+	name  string
+	words []string
+	args  map[string]string
+}
+
+func (h happening) has(key string) bool   { _, ok := h.args[key]; return ok }
+func (h happening) number(key string) int { n, _ := strconv.Atoi(h.args[key]); return n }
+
+func (h happening) millis(key string) time.Duration {
+	return time.Duration(h.number(key)) * time.Millisecond
+}
+
+func (h happening) labels() []string {
+	return strings.FieldsFunc(h.args["labels"], func(r rune) bool { return r == ',' })
+}
+
+// retell tells a story anew: what happens in it is answered.
+func retell(text string, answer func(happening) (Decision, error)) (told string, err error) {
 	var tokens Tokens
-	for _, line := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
+	for line := range strings.Lines(text) {
 		if strings.HasPrefix(line, "    ") {
 			continue
 		}
-		out.WriteString(line + "\n")
-		told, ok := strings.CutPrefix(line, "> ")
-		if !ok {
-			continue
-		}
-		words := strings.Fields(told)
-		args := map[string]string{}
-		for _, w := range words[1:] {
+		words := strings.Fields(strings.TrimPrefix(line, ">"))
+		h := happening{words[0], words[1:], map[string]string{}}
+		for _, w := range h.words {
 			k, v, _ := strings.Cut(w, "=")
-			args[k] = v
+			h.args[k] = v
 		}
-		has := func(key string) bool { _, ok := args[key]; return ok }
-		number := func(key string) int { n, _ := strconv.Atoi(args[key]); return n }
-		millis := func(key string) time.Duration { return time.Duration(number(key)) * time.Millisecond }
-		in := Input{Left: millis("left"), Jitter: 0.5, Tokens: tokens}
-		switch words[0] {
+		d, err := answer(h)
+		if err != nil {
+			return "", err
+		}
+		told += line + "    " + d.Action.String()
+		if len(d.Deprioritized) > 0 {
+			told += " without " + strings.Join(d.Deprioritized, ", ")
+		}
+		if d.Action == BackOff {
+			told += fmt.Sprintf(" for %v", d.Delay)
+		} else if d.Action == ReturnError && d.Raise.Attempt > 0 {
+			told += fmt.Sprintf(" of attempt %d", d.Raise.Attempt)
+		}
+		if d.Expired {
+			told += ", as a timeout"
+		}
+		if d.Tokens != tokens && h.name != "begin" {
+			told += fmt.Sprintf(", %v tokens left", d.Tokens)
+		}
+		tokens = d.Tokens
+		told += fmt.Sprintf(": %s (%s)\n", d.Reason, strings.Join(d.Rules, " "))
+	}
+	return told, nil
+}
+
+// play tells a story of an operation anew, under a policy that is changed if need be.
+func play(text string, change func(*Policy)) (string, error) {
+	var s State
+	var tokens Tokens
+	return retell(text, func(happened happening) (d Decision, err error) {
+		has, number := happened.has, happened.number
+		in := Input{Left: happened.millis("left"), Jitter: 0.5, Tokens: tokens}
+		switch happened.name {
 		case "begin":
-			p, err := Named(args["policy"])
+			p, err := Named(happened.args["policy"])
 			if err != nil {
-				return "", err
+				return d, err
 			}
 			if change != nil {
 				change(p)
 			}
-			s = Start(p, Settings{Operation: Lookup(strings.ReplaceAll(args["op"], "-", " ")), RetryReads: args["retryReads"] != "false",
-				RetryWrites: args["retryWrites"] != "false", Timeout: has("timeoutMS"), InTransaction: has("transaction"), OverloadRetargeting: has("retarget")})
+			s = Start(p, Settings{Operation: Lookup(strings.ReplaceAll(happened.args["op"], "-", " ")), RetryReads: happened.args["retryReads"] != "false",
+				RetryWrites: happened.args["retryWrites"] != "false", Timeout: has("timeoutMS"), InTransaction: has("transaction"), OverloadRetargeting: has("retarget")})
 			if has("retries") {
 				n := number("retries")
 				s.Settings.MaxAdaptiveRetries = &n
 			}
 			in.Kind = Begin
 			if b := p.Bucket(); b != nil {
-				tokens = b.Capacity
+				in.Tokens = b.Capacity
 			}
 			if has("tokens") {
-				tokens = Tokens(number("tokens")) * Token
+				in.Tokens = Tokens(number("tokens")) * Token
 			}
-			in.Tokens = tokens
 		case "selected":
-			in.Kind, in.Chosen = Selected, Chosen{Address: words[1], Sharded: has("sharded"), Wire: 21, RetryableWrites: !has("standalone")}
+			in.Kind, in.Chosen = Selected, Chosen{Address: happened.words[0], Sharded: has("sharded"), Wire: 21, RetryableWrites: !has("standalone")}
 			if has("wire") {
 				in.Chosen.Wire = int32(number("wire"))
 			}
@@ -93,36 +154,18 @@ func play(text string, change func(*Policy)) (string, error) {
 			in.Kind = BackedOff
 		case "failed":
 			in.Kind = Failed
-			in.Failure = Failure{Kind: Server, Code: int32(number("code")), BaseBackoff: millis("baseBackoffMS"), Handshake: has("handshake"),
-				Message: strings.ReplaceAll(args["message"], "-", " "), Labels: strings.FieldsFunc(args["labels"], func(r rune) bool { return r == ',' })}
+			in.Failure = Failure{Kind: Server, Code: int32(number("code")), BaseBackoff: happened.millis("baseBackoffMS"), Handshake: has("handshake"),
+				Message: strings.ReplaceAll(happened.args["message"], "-", " "), Labels: happened.labels()}
 			for k := Network; k <= Selection; k++ {
-				if args["kind"] == strings.ReplaceAll(k.String(), " ", "-") {
+				if happened.args["kind"] == strings.ReplaceAll(k.String(), " ", "-") {
 					in.Failure.Kind = k
 				}
 			}
 		default:
-			return "", fmt.Errorf("no such input: %s", line)
+			return d, fmt.Errorf("no such input: %s", happened.name)
 		}
-		var d Decision
 		s, d = Next(s, in)
-		fmt.Fprintf(&out, "    %s", d.Action)
-		if len(d.Deprioritized) > 0 {
-			fmt.Fprintf(&out, " without %s", strings.Join(d.Deprioritized, ", "))
-		}
-		switch d.Action {
-		case BackOff:
-			fmt.Fprintf(&out, " for %v", d.Delay)
-		case ReturnError:
-			fmt.Fprintf(&out, " of attempt %d", d.Raise.Attempt)
-			if d.Expired {
-				out.WriteString(", as a timeout")
-			}
-		}
-		if d.Tokens != tokens {
-			fmt.Fprintf(&out, ", %v tokens left", d.Tokens)
-			tokens = d.Tokens
-		}
-		fmt.Fprintf(&out, ": %s (%s)\n", d.Reason, strings.Join(d.Rules, " "))
-	}
-	return out.String(), nil
+		tokens = d.Tokens
+		return d, nil
+	})
 }
