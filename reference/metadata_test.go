@@ -17,39 +17,23 @@ func driverInfo(text string) options.DriverInfo {
 	return options.DriverInfo{Name: parts[0], Version: parts[1], Platform: parts[2]}
 }
 
-// TestMetadataIsAppended goes through the prose tests of the MongoDB Handshake
-// specification ("Client Metadata Update Prose Tests"), and further.
 func TestMetadataIsAppended(t *testing.T) {
-	for _, row := range []struct{ reason, give, want string }{
-		{"one", "library/1.2/P", "library/1.2/P"},
-		{"two", "library/1.2/P framework/2.0/F", "library|framework/1.2|2.0/P|F"},
-		{"a platform that is not set", "library/1.2/P framework/2.0/", "library|framework/1.2|2.0/P"},
-		{"a version that is not set", "library/1.2/P framework//F", "library|framework/1.2/P|F"},
-		{"a name alone", "library/1.2/P framework//", "library|framework/1.2/P"},
-		{"nothing before", "framework// library/1.2/P", "framework|library/1.2/P"},
-		{"the same again", "library/1.2/P library/1.2/P", "library/1.2/P"},
-		{"the same with another between", "library/1.2/P framework/2.0/F library/1.2/P", "library|framework/1.2|2.0/P|F"},
-		{"another name alone differs", "library/1.2/P framework/1.2/P", "library|framework/1.2|1.2/P|P"},
-		{"another version alone differs", "library/1.2/P library/2.0/P", "library|library/1.2|2.0/P|P"},
-		{"another platform alone differs", "library/1.2/P library/1.2/F", "library|library/1.2|1.2/P|F"},
-		{"case counts", "a// A//", "a|A//"},
-		{"what is not set is not the same as what is", "library/1.2/P library/1.2/", "library|library/1.2|1.2/P"},
-		{"three", "a/1/ b// c/3/z", "a|b|c/1|3/z"},
-		{"a name with the delimiter in it is refused", "a|b//", ""},
-		{"such a version, too", "a/|/", ""},
-		{"and such a platform", "a//b|", ""},
-	} {
+	testkit.Retell(t, "testdata/metadata.txt", func(t *testing.T, s testkit.Story) (told string) {
 		var m metadata
-		for _, text := range strings.Fields(row.give) {
-			if err := m.append(driverInfo(text)); (err != nil) != (row.want == "") {
-				t.Errorf("%s: %v", row.reason, err)
+		for line := range strings.Lines(s.Text) {
+			given, ok := strings.CutPrefix(line, "> ")
+			if !ok {
+				continue
+			}
+			told += line
+			if before := m.current.Load(); m.append(driverInfo(strings.TrimSpace(given))) != nil {
+				testkit.Equal(t, "what is refused leaves", m.current.Load(), before)
+				return told + "    refused\n"
 			}
 		}
-		got := m.current.Load()
-		if row.want == "" && got != nil || row.want != "" && *got != driverInfo(row.want) {
-			t.Errorf("%s: got %+v, want %s", row.reason, got, row.want)
-		}
-	}
+		all := m.current.Load()
+		return told + "    " + all.Name + "/" + all.Version + "/" + all.Platform + "\n"
+	})
 }
 
 // TestMetadataAtOnce is for the race detector, and loses no name.
