@@ -52,7 +52,7 @@ var shards = Options{ReplicaSet: true, Sharded: true, ShardName: "s", ShardHost:
 // begins a transaction, IN(1,2) goes on with it, CURSOR is the latest cursor,
 // EARLIER the one before it, and TOKEN the _id of the first document of the latest batch.
 func TestStories(t *testing.T) {
-	testkit.Stories(t, func(t *testing.T, title, steps string) {
+	testkit.PlaySteps(t, func(t *testing.T, title, steps string) {
 		synctest.Test(t, func(t *testing.T) { play(t, title, strings.ReplaceAll(steps, "\n-> ", " -> ")) })
 	})
 }

@@ -86,7 +86,7 @@ func (p *proc) end(signal os.Signal, code int) {
 //
 // HOST(a) is the address of a process, IP(a) and PORT(a) are its parts, PID(a) its id; DIR(a) its folder.
 func TestStories(t *testing.T) {
-	testkit.Stories(t, func(t *testing.T, _, steps string) {
+	testkit.PlaySteps(t, func(t *testing.T, _, steps string) {
 		s := newStory(t)
 		for line := range strings.Lines(steps) {
 			if line = strings.TrimSpace(line); line != "" && line[0] != '#' && !t.Failed() {

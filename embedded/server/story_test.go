@@ -42,7 +42,7 @@ import (
 // field that is not there, and {"$has": "text"} a string with this part. In a
 // command LSID, LSID1 and LSID2 are sessions, and TOPOLOGY the topologyVersion that the client knows.
 func TestStories(t *testing.T) {
-	testkit.Stories(t, func(t *testing.T, title, steps string) {
+	testkit.PlaySteps(t, func(t *testing.T, title, steps string) {
 		synctest.Test(t, func(t *testing.T) { play(t, title, steps) })
 	})
 }

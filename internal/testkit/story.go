@@ -41,12 +41,20 @@ func Stories(t testing.TB, pattern string) (out []Story) {
 	return out
 }
 
+// Goes reports that a story was told otherwise than it is written.
+func (s Story) Goes(t testing.TB, told string) {
+	t.Helper()
+	if s.Title == "" || told != s.Text {
+		t.Errorf("%s: %q goes otherwise:\n%s\nit should go:\n%s", s.File, s.Title, told, s.Text)
+	}
+}
+
 // Retell plays stories at the same time, and expects each play to give the text of its
 // story. With UTR_UPDATE=1 it writes the files anew. A story without a text is
 // a comment on those that follow.
 func Retell(t *testing.T, pattern string, play func(*testing.T, Story) string) {
 	t.Helper()
-	all := Stories(t, pattern)
+	all, update := Stories(t, pattern), os.Getenv("UTR_UPDATE") != ""
 	told := make([]string, len(all))
 	t.Run("stories", func(t *testing.T) {
 		for i, s := range all {
@@ -56,14 +64,13 @@ func Retell(t *testing.T, pattern string, play func(*testing.T, Story) string) {
 			}
 			t.Run(s.File+"/"+s.Title, func(t *testing.T) {
 				t.Parallel()
-				told[i] = play(t, s)
-				if s.Title == "" || os.Getenv("UTR_UPDATE") == "" && told[i] != s.Text {
-					t.Errorf("%s: %q goes otherwise:\n%s\nit should go:\n%s", s.File, s.Title, told[i], s.Text)
+				if told[i] = play(t, s); !update {
+					s.Goes(t, told[i])
 				}
 			})
 		}
 	})
-	if os.Getenv("UTR_UPDATE") == "" || t.Failed() {
+	if !update || t.Failed() {
 		return
 	}
 	files := map[string]string{}

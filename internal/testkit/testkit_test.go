@@ -49,6 +49,10 @@ func TestHowTestsEnd(t *testing.T) {
 		{"a part is missing", nil, func(f *fake) { Fails(f, wrong, "disk", "empty") }, true, false},
 		{"no error where one is expected", nil, func(f *fake) { Fails(f, nil) }, true, false},
 		{"a password", nil, func(f *fake) { Says(f, "it is "+Secret) }, true, false},
+		{"no stories", nil, func(f *fake) { Stories(f, "nowhere/*.txt") }, true, false},
+		{"a story as it is written", nil, func(f *fake) { Stories(f, "testdata/*.txt")[1].Goes(f, "> one\n    two\n") }, false, false},
+		{"a story that goes otherwise", nil, func(f *fake) { Stories(f, "testdata/*.txt")[1].Goes(f, "> one\n") }, true, false},
+		{"a story without a title", nil, func(f *fake) { Story{Text: "> one\n"}.Goes(f, "> one\n") }, true, false},
 	} {
 		t.Run(r.reason, func(t *testing.T) {
 			for name, value := range r.env {
