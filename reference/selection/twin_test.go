@@ -137,38 +137,26 @@ func random(r *rand.Rand) (selection.Topology, selection.Preference, []string, s
 	return t, p, deprioritized, o
 }
 
-func compareWithTwin(t *testing.T, seed uint64) {
-	t.Helper()
-	r := rand.New(rand.NewPCG(seed, 1))
-	topology, preference, deprioritized, options := random(r)
-	if options.Operation == selection.Write {
-		preference = selection.Preference{}
-	}
-	got, err := selection.Suitable(topology, preference, deprioritized, options)
-	if err != nil {
-		t.Fatalf("seed %d: %v", seed, err)
-	}
-	if diff := cmp.Diff(twin(topology, preference, deprioritized, options), addresses(got)); diff != "" {
-		t.Fatalf("seed %d: %+v %+v without %v (-twin +Suitable)\n%s", seed, topology, preference, deprioritized, diff)
-	}
-	window := selection.InWindow(got, options.LocalThreshold)
-	for _, s := range got {
-		inside := !slices.ContainsFunc(got, func(o selection.Server) bool { return s.RTT > o.RTT+options.LocalThreshold })
-		if inside != slices.ContainsFunc(window, func(o selection.Server) bool { return o.Address == s.Address }) {
-			t.Fatalf("seed %d: %s in the window is %v", seed, s.Address, !inside)
-		}
-	}
-}
-
 func TestTwin(t *testing.T) {
 	for seed := range uint64(50_000) {
-		compareWithTwin(t, seed)
+		r := rand.New(rand.NewPCG(seed, 1))
+		topology, preference, deprioritized, options := random(r)
+		if options.Operation == selection.Write {
+			preference = selection.Preference{}
+		}
+		got, err := selection.Suitable(topology, preference, deprioritized, options)
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		if diff := cmp.Diff(twin(topology, preference, deprioritized, options), addresses(got)); diff != "" {
+			t.Fatalf("seed %d: %+v %+v without %v (-twin +Suitable)\n%s", seed, topology, preference, deprioritized, diff)
+		}
+		window := selection.InWindow(got, options.LocalThreshold)
+		for _, s := range got {
+			inside := !slices.ContainsFunc(got, func(o selection.Server) bool { return s.RTT > o.RTT+options.LocalThreshold })
+			if inside != slices.ContainsFunc(window, func(o selection.Server) bool { return o.Address == s.Address }) {
+				t.Fatalf("seed %d: %s in the window is %v", seed, s.Address, !inside)
+			}
+		}
 	}
-}
-
-func FuzzTwin(f *testing.F) {
-	for seed := range uint64(16) {
-		f.Add(seed)
-	}
-	f.Fuzz(compareWithTwin)
 }
