@@ -1,9 +1,7 @@
 package retry
 
 import (
-	"regexp"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -37,39 +35,9 @@ func TestRulesAreNumberedOnce(t *testing.T) {
 	testkit.Fails(t, err, "retryable-reads@2024")
 }
 
-// TestNoRuleIsYoungerThanItsPolicy: what explain prints of a policy was said at its
-// date.
-func TestNoRuleIsYoungerThanItsPolicy(t *testing.T) {
-	dates := regexp.MustCompile(`\d{4}-\d\d(-\d\d)?`)
-	for _, p := range Policies() {
-		date := slices.MaxFunc(dates.FindAllString(strings.Join(p.Sources, " "), -1), strings.Compare)
-		if p.Overload != nil && p.Overload.Bucket != nil {
-			date = "2025-12-31" // the proposal of that month
-		}
-		for _, r := range p.InForce() {
-			exempt := p.RetryWritesOff && (r.ID == "W31" || r.ID == "T6") // transactions came later
-			if r.Revision > date != exempt {
-				t.Errorf("%s of %s is said to be of %s", r.ID, p.Name, r.Revision)
-			}
-		}
-		for id := range p.Wording {
-			if !p.has(id) {
-				t.Errorf("%s has words for %s, which it does not follow", p.Name, id)
-			}
-		}
-	}
-}
-
-// TestOperations: docs/reference-engine.md has the table, and TestDocumentIsTrue
-// compares it.
 func TestOperations(t *testing.T) {
-	if !slices.IsSortedFunc(Operations(), func(a, b Operation) int { return strings.Compare(a.Name, b.Name) }) {
-		t.Error("the table is not sorted")
-	}
 	for _, o := range append(Operations(), Operation{Name: "ping", Class: Command, Why: Lookup("runCommand").Why}) {
-		if Lookup(o.Name) != o {
-			t.Errorf("%s is found as %+v", o.Name, Lookup(o.Name))
-		}
+		testkit.Equal(t, o.Name, Lookup(o.Name), o)
 	}
 	if !WriteStage("$out") || !WriteStage("$merge") || WriteStage("$match") {
 		t.Error("$out and $merge are the stages that write")
