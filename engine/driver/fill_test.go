@@ -27,13 +27,16 @@ func document(t testing.TB, text string) (doc bson.Raw) {
 	return doc
 }
 
-// lacking gives what an error says that the engine lacks, "" if it says something else.
-func lacking(err error) string {
+// said gives what an error says that the engine lacks, or the error, or else what there is.
+func said(what string, err error) string {
 	var lack *result.Error
-	if errors.As(err, &lack) && lack != nil {
-		return lack.Unsupported
+	switch {
+	case errors.As(err, &lack) && lack != nil && lack.Unsupported != "":
+		return "lacks " + lack.Unsupported
+	case err != nil:
+		return "error: " + err.Error()
 	}
-	return ""
+	return what
 }
 
 // Options arrive in the driver's structs as they were written; what it has no
@@ -59,24 +62,25 @@ func TestFill(t *testing.T) {
 			t.Errorf("%s: %s", row.reason, diff)
 		}
 	}
-	for _, row := range []struct {
-		reason, options, says, lacks string
-		into                         any
-	}{
-		{"a fraction is not a number of documents", `{"skip": 1.5}`, "skip", "", find()},
-		{"too great for the field", `{"batchSize": 1099511627776}`, "batchSize", "", find()},
-		{"a wrong type", `{"allowDiskUse": "yes"}`, "allowDiskUse", "", find()},
-		{"an unknown word", `{"cursorType": "endless"}`, "cursorType", "", find()},
-		{"the driver's own matters are no options", `{"internal": true}`, "internal", "", find()},
-		{"an option that the driver has not", `{"maxTimeMS": 5}`, "", "o.maxTimeMS", find()},
-		{"an option of a collation that nobody has", `{"collation": {"colour": "red"}}`, "", "collation.colour", find()},
-		{"a write concern's wtimeout", `{"writeConcern": {"wtimeoutMS": 5}}`, "", "writeConcern.wtimeoutMS", new(options.CollectionOptions)},
-	} {
-		err := fill(row.into, "o", document(t, row.options))
-		testkit.Fails(t, err, row.says)
-		testkit.Equal(t, row.reason, lacking(err), row.lacks)
-	}
 }
+
+// commands show how options become those of the driver, or what is wrong with them.
+var commands = testkit.Commands{
+	"uri": func(t *testing.T, a []string) (string, error) {
+		var o bson.Raw
+		if a[1] != "" {
+			o = document(t, a[1])
+		}
+		got, mode, err := withOptions(a[0], o)
+		return said(strings.TrimSpace(got+" "+mode), err), nil
+	},
+	"fill": func(t *testing.T, a []string) (string, error) {
+		into := map[string]any{"find": new(options.FindOptions), "collection": new(options.CollectionOptions)}[a[0]]
+		return said("all of it", fill(into, "o", document(t, a[1]))), nil
+	},
+}
+
+func TestOptions(t *testing.T) { commands.Play(t, "testdata/options.txt") }
 
 // TestTable: every row is an operation of the format, or one of the runner's
 // own, and takes arguments that the format has; a required argument is never

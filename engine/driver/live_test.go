@@ -3,6 +3,7 @@ package driver
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -67,6 +68,19 @@ func (l *live) must(object, name, arguments string) bson.RawValue {
 	return out.Value
 }
 
+// play does an operation, or opens an entity, and gives the value, what the engine lacks, or the error.
+func (l *live) play(t *testing.T, line string) string {
+	words := append(strings.SplitN(line, " ", 3), "")
+	var err error
+	var out result.Outcome
+	if words[0] == "open" {
+		err = l.try(words[1], "opened", words[2])
+	} else if out = l.do(words[0], words[1], words[2]); out.Err != nil {
+		err = out.Err
+	}
+	return said(shown(out.Value), err)
+}
+
 func shown(v bson.RawValue) string {
 	if v.Type == 0 {
 		return "nothing"
@@ -81,54 +95,8 @@ func shown(v bson.RawValue) string {
 // TestResults goes once through what is not looked at in engine/enginetest.
 func TestResults(t *testing.T) {
 	l := start(t)
-	for _, row := range []struct{ object, name, arguments, want string }{
-		{"collection", "insertMany", `{"documents": [{"_id": 1, "x": 1}, {"_id": 2, "x": 2}]}`, `{"insertedCount":2,"insertedIds":{"0":1,"1":2}}`},
-		{"collection", "insertOne", `{"document": {"_id": 3}, "writeConcern": {"w": 0}}`, `{"acknowledged":false}`},
-		{"collection", "bulkWrite", `{"requests": [{"deleteOne": {"filter": {"_id": 9}}}], "writeConcern": {"w": 0}}`, `{"acknowledged":false}`},
-		{"client", "clientBulkWrite", `{"models": [{"deleteOne": {"namespace": "db.coll", "filter": {"_id": 9}}}], "ordered": false, "writeConcern": {"w": 0}}`,
-			`{"acknowledged":false}`},
-		{"collection", "deleteOne", `{"filter": {"_id": 3}}`, `{"deletedCount":1}`},
-		{"collection", "updateOne", `{"filter": {"_id": 1}, "update": {"$inc": {"x": 10}}}`, `{"matchedCount":1,"modifiedCount":1,"upsertedCount":0}`},
-		{"collection", "updateMany", `{"filter": {}, "update": [{"$set": {"y": 1}}]}`, `{"matchedCount":2,"modifiedCount":2,"upsertedCount":0}`},
-		{"collection", "replaceOne", `{"filter": {"_id": 4}, "replacement": {"x": 4}, "upsert": true}`, `{"matchedCount":0,"modifiedCount":0,"upsertedCount":1,"upsertedId":4}`},
-		{"collection", "bulkWrite", `{"requests": [{"updateOne": {"filter": {"_id": 5}, "update": {"$set": {"x": 5}}, "upsert": true}}, {"deleteMany": {"filter": {"_id": {"$gt": 3}}}}]}`,
-			`{"insertedCount":0,"matchedCount":0,"modifiedCount":0,"deletedCount":2,"upsertedCount":1,"upsertedIds":{"0":5}}`},
-		{"client", "clientBulkWrite", `{"models": [{"insertOne": {"namespace": "db.coll", "document": {"_id": 6}}}, {"deleteOne": {"namespace": "db.coll", "filter": {"_id": 6}}}], "verboseResults": true}`,
-			`{"insertedCount":1,"matchedCount":0,"modifiedCount":0,"deletedCount":1,"upsertedCount":0,"insertResults":{"0":{"insertedId":6}},"updateResults":{},"deleteResults":{"1":{"deletedCount":1}}}`},
-		{"collection", "findOneAndUpdate", `{"filter": {"_id": 1}, "update": {"$set": {"x": 0}}, "returnDocument": "After", "projection": {"y": 0}}`, `{"_id":1,"x":0}`},
-		{"collection", "findOneAndReplace", `{"filter": {"_id": 1}, "replacement": {"x": 11}}`, `{"_id":1,"x":0,"y":1}`},
-		{"collection", "find", `{"filter": {}, "sort": {"_id": -1}, "limit": 1, "projection": {"x": 1}, "readConcern": {"level": "majority"}}`, `[{"_id":2,"x":2}]`},
-		{"collection", "distinct", `{"fieldName": "x", "filter": {}}`, `[11,2]`},
-		{"collection", "estimatedDocumentCount", `{}`, `2`},
-		{"collection", "aggregate", `{"pipeline": [{"$match": {"_id": 2}}, {"$project": {"x": 1}}], "readPreference": {"mode": "secondaryPreferred"}}`, `[{"_id":2,"x":2}]`},
-		{"collection", "createIndex", `{"keys": {"x": 1}, "name": "by x", "unique": true}`, `"by x"`},
-		{"collection", "dropIndex", `{"name": "by x"}`, `nothing`},
-		{"collection", "dropIndexes", `{}`, `nothing`},
-		{"collection", "listIndexes", `{"batchSize": 1}`, `[{"v":2,"key":{"_id":1},"name":"_id_"}]`},
-		{"client", "listDatabaseNames", `{"filter": {"name": "db"}}`, `["db"]`},
-		{"client", "listDatabaseNames", `{"filter": {"name": "nothing"}}`, `[]`},
-		{"database", "listCollectionNames", `{"filter": {"name": "coll"}}`, `["coll"]`},
-		{"database", "runCursorCommand", `{"commandName": "find", "command": {"find": "coll", "filter": {"_id": 2}, "projection": {"x": 1}}, "batchSize": 1}`, `[{"_id":2,"x":2}]`},
-		{"database", "createCollection", `{"collection": "capped", "capped": true, "size": 4096}`, `nothing`},
-		{"database", "createCollection", `{"collection": "view", "viewOn": "coll", "pipeline": []}`, `nothing`},
-		{"database", "dropCollection", `{"collection": "capped"}`, `nothing`},
-		{"bucket", "uploadWithId", `{"id": 7, "filename": "f", "source": {"$$hexBytes": "010203"}, "chunkSizeBytes": 2}`, `nothing`},
-		{"bucket", "download", `{"id": 7}`, `{"$binary":{"base64":"AQID","subType":"00"}}`},
-		{"bucket", "downloadByName", `{"filename": "f", "revision": 0}`, `{"$binary":{"base64":"AQID","subType":"00"}}`},
-		{"bucket", "rename", `{"id": 7, "newFilename": "g"}`, `nothing`},
-		{"bucket", "find", `{"filter": {"filename": "h"}}`, `[]`},
-		{"bucket", "delete", `{"id": 7}`, `nothing`},
-		{"bucket", "drop", `{}`, `nothing`},
-		{"session", "startTransaction", `{"readConcern": {"level": "snapshot"}}`, `nothing`},
-		{"collection", "insertOne", `{"document": {"_id": 8}, "session": "session"}`, `{"insertedId":8}`},
-		{"session", "abortTransaction", `{}`, `nothing`},
-		{"collection", "countDocuments", `{"filter": {"_id": 8}}`, `0`},
-		{"client", "dropDatabase", `{"database": "other"}`, `nothing`},
-		{"client", "dropDatabase", `{"database": "other", "writeConcern": {"w": "majority"}, "session": "session"}`, `nothing`},
-		{"client", "appendMetadata", `{"driverInfoOptions": {"name": "library", "version": "1", "platform": "p"}}`, `nothing`},
-	} {
-		testkit.Equal(t, row.name+row.arguments, shown(l.must(row.object, row.name, row.arguments)), row.want)
-	} // A change stream gives what happens after it was opened.
+	testkit.Transcript(t, "testdata/results.txt", l.play)
+	// A change stream gives what happens after it was opened.
 	out := l.test.Do(l.Context(), engine.Operation{Object: "collection", Name: "createChangeStream", Arguments: document(l, `{"pipeline": []}`), SaveAs: "stream"})
 	if out.Err != nil {
 		t.Fatal(out.Err)
@@ -151,38 +119,11 @@ func TestResults(t *testing.T) {
 	testkit.Equal(t, "write concerns", sent, []string{"other ", `other {"w": "majority"}`})
 }
 
-// What the driver does not have is refused by name. A row without one opens an entity.
 func TestLacks(t *testing.T) {
 	l := start(t)
 	l.open("client", "timed", `{"uriOptions": {"timeoutMS": 60000}}`)
 	l.open("database", "timed-db", `{"client": "timed", "databaseName": "db"}`)
-	for _, row := range []struct{ object, name, arguments, want string }{
-		{"collection", "count", `{"filter": {}}`, "operation collection.count"},
-		{"collection", "find", `{"filter": {}, "maxTimeMS": 5}`, "argument maxTimeMS of collection.find"},
-		{"collection", "find", `{"filter": {}, "timeoutMS": 5, "timeoutMode": "iteration"}`, "argument timeoutMode of collection.find"},
-		{"collection", "insertOne", `{"document": {}, "writeConcern": {"wtimeoutMS": 5}}`, "writeConcern.wtimeoutMS"},
-		{"collection", "find", `{"filter": {}, "readPreference": {"mode": "secondary", "hedge": {"enabled": true}}}`, "readPreference.hedge"},
-		{"collection", "bulkWrite", `{"requests": [{"insertOne": {"document": {}, "hint": "x"}}]}`, "insertOne.hint"},
-		{"collection", "bulkWrite", `{"requests": [{"upsertOne": {}}]}`, "write model upsertOne"},
-		{"client", "clientBulkWrite", `{"models": [{"deleteMany": {"namespace": "db.coll", "filter": {}, "sort": {"x": 1}}}]}`, "deleteMany.sort"},
-		{"timed-db", "runCommand", `{"commandName": "ping", "command": {"ping": 1}, "timeoutMS": 0}`, "timeoutMS 0 of one operation"},
-		{"database", "createCollection", `{"collection": "v", "viewOn": "coll", "capped": true}`, "argument capped of a view"},
-		{"session", "$transactionState", `{}`, "operation session.$transactionState"},
-		{"client", "", `{"uriOptions": {"waitQueueTimeoutMS": 5}}`, "uriOptions.waitQueueTimeoutMS"},
-		{"client", "", `{"autoEncryptOpts": {}}`, "option autoEncryptOpts of a client"},
-		{"client", "", `{"observeLogMessages": {}}`, "option observeLogMessages of a client"},
-		{"database", "", `{"client": "client", "databaseOptions": {"timeoutMS": 5}}`, "databaseOptions.timeoutMS"},
-		{"session", "", `{"client": "client", "sessionOptions": {"defaultTimeoutMS": 5}}`, "sessionOptions.defaultTimeoutMS"},
-		{"session", "", `{"client": "client", "sessionOptions": {"defaultTransactionOptions": {"maxCommitTimeMS": 5}}}`,
-			"defaultTransactionOptions.maxCommitTimeMS"},
-		{"clientEncryption", "", `{}`, "entity clientEncryption"},
-	} {
-		if row.name == "" {
-			testkit.Equal(t, row.object+row.arguments, lacking(l.try(row.object, "lacking", row.arguments)), row.want)
-			continue
-		}
-		testkit.Equal(t, row.name+row.arguments, lacking(l.do(row.object, row.name, row.arguments).Err), row.want)
-	}
+	testkit.Transcript(t, "testdata/lacks.txt", l.play)
 }
 
 // An error is one of timeoutMS only where there is one.
