@@ -1,105 +1,67 @@
 package enginekit
 
 import (
+	"encoding/json"
 	"errors"
 	"reflect"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/unified-test-runner/utr/internal/testkit"
-	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/event"
 	"go.mongodb.org/mongo-driver/v2/mongo/address"
 )
 
-func TestAddressOf(t *testing.T) {
-	for connection, want := range map[string]string{"localhost:27017[-3]": "localhost:27017", "[::1]:27017[-12]": "[::1]:27017", "0": ""} {
-		testkit.Equal(t, connection, AddressOf(connection), want) // 0: there is no connection yet, in the driver's words
+// The transcript shows what is written to the log for events of the driver.
+func TestEvents(t *testing.T) {
+	pool := func(e event.PoolEvent) func(*EventLog) {
+		return func(l *EventLog) { PoolWriter(l)(&e) }
 	}
-}
-
-// wrote fails if something else than the wanted event is written to a log.
-func wrote(t *testing.T, reason string, want *result.Event, write func(*EventLog)) {
-	t.Helper()
-	l := NewEventLog(noon)
-	write(l)
-	got, _ := l.After(t.Context(), 0, 0)
-	var all []result.Event
-	if want != nil {
-		want.Sequence, want.Time = 1, noon()
-		all = append(all, *want)
+	monitor := func(tell func(*event.ServerMonitor)) func(*EventLog) {
+		return func(l *EventLog) { tell(ServerMonitor(l)) }
 	}
-	if diff := cmp.Diff(all, got); diff != "" {
-		t.Errorf("%s (-want +got)\n%s", reason, diff)
+	after := event.TopologyDescription{Kind: "Single", Servers: []event.ServerDescription{{Addr: address.Address("a:1"), Kind: "Standalone"}}}
+	all := map[string]func(*EventLog){
+		"connection created": pool(event.PoolEvent{Type: event.ConnectionCreated, Address: "a:1", ConnectionID: 7}),
+		"connection closed":  pool(event.PoolEvent{Type: event.ConnectionClosed, Reason: "stale", Error: errors.New("gone")}),
+		"pool of a service cleared, connections in use included": pool(event.PoolEvent{Type: event.ConnectionPoolCleared,
+			ServiceID: &bson.ObjectID{1}, Interruption: true}),
+		"pool cleared":       pool(event.PoolEvent{Type: event.ConnectionPoolCleared}),
+		"connection painted": pool(event.PoolEvent{Type: "ConnectionPainted"}),
+		"topology opening":   monitor(func(m *event.ServerMonitor) { m.TopologyOpening(nil) }),
+		"topology closed":    monitor(func(m *event.ServerMonitor) { m.TopologyClosed(nil) }),
+		"topology changed": monitor(func(m *event.ServerMonitor) {
+			before := event.TopologyDescription{Kind: "Unknown"}
+			m.TopologyDescriptionChanged(&event.TopologyDescriptionChangedEvent{PreviousDescription: before, NewDescription: after})
+		}),
+		"server changed": monitor(func(m *event.ServerMonitor) {
+			unknown, primary := event.ServerDescription{Kind: "Unknown"}, event.ServerDescription{Kind: "RSPrimary"}
+			m.ServerDescriptionChanged(&event.ServerDescriptionChangedEvent{Address: "a:1", PreviousDescription: unknown, NewDescription: primary})
+		}),
+		"first heartbeat": monitor(func(m *event.ServerMonitor) {
+			m.ServerHeartbeatStarted(&event.ServerHeartbeatStartedEvent{ConnectionID: "0"})
+		}),
+		"heartbeat awaited": monitor(func(m *event.ServerMonitor) {
+			m.ServerHeartbeatSucceeded(&event.ServerHeartbeatSucceededEvent{ConnectionID: "a:1[-2]", Awaited: true})
+		}),
+		"heartbeat failed": monitor(func(m *event.ServerMonitor) {
+			m.ServerHeartbeatFailed(&event.ServerHeartbeatFailedEvent{ConnectionID: "a:1[-2]", Failure: errors.New("gone")})
+		}),
 	}
-}
-
-func TestPoolWriter(t *testing.T) {
-	service, yes, no := bson.NewObjectID(), true, false
-	for _, row := range []struct {
-		reason string
-		event  event.PoolEvent
-		want   result.EventType // "": none is written
-		pool   result.PoolEvent
-	}{
-		{"a connection", event.PoolEvent{Type: event.ConnectionCreated, ConnectionID: 7}, result.ConnectionCreated, result.PoolEvent{ConnectionID: 7}},
-		{"one that is closed, and why", event.PoolEvent{Type: event.ConnectionClosed, Reason: "stale", Error: errors.New("gone")},
-			result.ConnectionClosed, result.PoolEvent{Reason: "stale", Err: "gone"}},
-		{"the pool of a service is cleared, connections in use included",
-			event.PoolEvent{Type: event.ConnectionPoolCleared, ServiceID: &service, Interruption: true},
-			result.PoolCleared, result.PoolEvent{ServiceID: &service, InterruptInUseConnections: &yes}},
-		{"a clearing says that nothing is interrupted", event.PoolEvent{Type: event.ConnectionPoolCleared},
-			result.PoolCleared, result.PoolEvent{InterruptInUseConnections: &no}},
-		{"an event that the format does not know", event.PoolEvent{Type: "ConnectionPainted"}, "", result.PoolEvent{}},
-	} {
-		var want *result.Event
-		if row.event.Address = "a:1"; row.want != "" {
-			want = &result.Event{Type: row.want, Address: "a:1", Pool: &row.pool}
-		}
-		wrote(t, row.reason, want, func(l *EventLog) { PoolWriter(l)(&row.event) })
-	}
+	testkit.Transcript(t, "testdata/events.txt", func(t *testing.T, name string) string {
+		l := NewEventLog(noon)
+		all[name](l)
+		got, err := l.After(t.Context(), 0, 0)
+		testkit.Check(t, err)
+		text, err := json.Marshal(got)
+		testkit.Check(t, err)
+		return string(text)
+	})
 	for name, kind := range poolEvents() {
 		// ConnectionPoolReady is poolReadyEvent, and so on.
 		short := strings.Replace(name, "ConnectionPool", "Pool", 1)
 		testkit.Equal(t, name, kind, strings.ToLower(short[:1])+short[1:]+"Event")
-	}
-}
-
-func TestServerMonitor(t *testing.T) {
-	yes, no := true, false
-	before := event.TopologyDescription{Kind: "Unknown"}
-	after := event.TopologyDescription{Kind: "Single", Servers: []event.ServerDescription{{Addr: address.Address("a:1"), Kind: "Standalone"}}}
-	unknown, primary := event.ServerDescription{Kind: "Unknown"}, event.ServerDescription{Kind: "RSPrimary"}
-	single := &result.TopologyState{Type: "Single", Servers: []result.ServerState{{Address: "a:1", Type: "Standalone"}}}
-	for _, row := range []struct {
-		tell    func(*event.ServerMonitor)
-		want    result.EventType
-		address string
-		sdam    result.SDAMEvent
-	}{
-		{func(m *event.ServerMonitor) { m.TopologyOpening(nil) }, result.TopologyOpening, "", result.SDAMEvent{}},
-		{func(m *event.ServerMonitor) { m.TopologyClosed(nil) }, result.TopologyClosed, "", result.SDAMEvent{}},
-		{func(m *event.ServerMonitor) {
-			m.TopologyDescriptionChanged(&event.TopologyDescriptionChangedEvent{PreviousDescription: before, NewDescription: after})
-		}, result.TopologyDescriptionChanged, "", result.SDAMEvent{Previous: &result.TopologyState{Type: "Unknown"}, New: single}},
-		{func(m *event.ServerMonitor) {
-			m.ServerDescriptionChanged(&event.ServerDescriptionChangedEvent{Address: "a:1", PreviousDescription: unknown, NewDescription: primary})
-		}, result.ServerDescriptionChanged, "a:1",
-			result.SDAMEvent{Previous: &result.TopologyState{Type: "Unknown"}, New: &result.TopologyState{Type: "RSPrimary"}}},
-		{func(m *event.ServerMonitor) { // the first heartbeat has no connection yet
-			m.ServerHeartbeatStarted(&event.ServerHeartbeatStartedEvent{ConnectionID: "0"})
-		}, result.ServerHeartbeatStarted, "", result.SDAMEvent{Awaited: &no}},
-		{func(m *event.ServerMonitor) {
-			m.ServerHeartbeatSucceeded(&event.ServerHeartbeatSucceededEvent{ConnectionID: "a:1[-2]", Awaited: true})
-		}, result.ServerHeartbeatSucceeded, "a:1", result.SDAMEvent{Awaited: &yes}},
-		{func(m *event.ServerMonitor) {
-			m.ServerHeartbeatFailed(&event.ServerHeartbeatFailedEvent{ConnectionID: "a:1[-2]", Failure: errors.New("gone")})
-		}, result.ServerHeartbeatFailed, "a:1", result.SDAMEvent{Awaited: &no, Err: "gone"}},
-	} {
-		want := result.Event{Type: row.want, Address: row.address, SDAM: &row.sdam}
-		wrote(t, string(row.want), &want, func(l *EventLog) { row.tell(ServerMonitor(l)) })
 	}
 	m := reflect.ValueOf(*ServerMonitor(NewEventLog(noon)))
 	for i := range m.NumField() {

@@ -1,7 +1,8 @@
 package enginekit
 
 import (
-	"math"
+	"cmp"
+	"fmt"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -17,18 +18,30 @@ func value(t *testing.T, v any) bson.RawValue {
 	return bson.Raw(doc).Lookup("v")
 }
 
-func TestInteger(t *testing.T) {
-	for _, row := range []struct {
-		value any
-		want  int64
-	}{{int32(-7), -7}, {int64(math.MaxInt64), math.MaxInt64}, {3.0, 3}, {float64(1 << 53), 1 << 53}} { // the greatest that is surely whole
-		got, ok := Integer(value(t, row.value))
-		testkit.Equal(t, "a whole number", []any{got, ok}, []any{row.want, true})
+// written reads a value in Extended JSON, none if the text is empty.
+func written(t *testing.T, text string) bson.RawValue {
+	t.Helper()
+	var doc bson.Raw
+	testkit.Check(t, bson.UnmarshalExtJSON([]byte(`{"v": `+cmp.Or(text, "null")+`}`), false, &doc))
+	if text == "" {
+		return bson.RawValue{}
 	}
-	for _, v := range []bson.RawValue{{}, value(t, float64(1<<53)*2), value(t, 1.5), value(t, math.NaN()), value(t, math.Inf(-1)), value(t, "1"), value(t, nil)} {
-		got, ok := Integer(v)
-		testkit.Equal(t, "not a whole number: "+v.String(), []any{got, ok}, []any{0, false})
-	}
+	return doc.Lookup("v")
+}
+
+func TestTranscript(t *testing.T) {
+	testkit.Commands{
+		"integer": func(t *testing.T, a []string) (string, error) {
+			n, ok := Integer(written(t, a[0]))
+			return fmt.Sprint(n, " ", ok), nil
+		},
+		"same": func(_ *testing.T, a []string) (string, error) { return fmt.Sprint(SameOption(a[0], a[1])), nil },
+		"option": func(t *testing.T, a []string) (string, error) {
+			got, err := OptionValues(a[0], written(t, a[1]))
+			return fmt.Sprintf("%q", got), err
+		},
+		"address": func(_ *testing.T, a []string) (string, error) { return fmt.Sprintf("%q", AddressOf(a[0])), nil },
+	}.Play(t, "testdata/values.txt")
 }
 
 func TestValueOf(t *testing.T) {
@@ -55,39 +68,4 @@ func TestValueOf(t *testing.T) {
 	}
 	_, err := ValueOf(make(chan int))
 	testkit.Fails(t, err)
-}
-
-func TestSameOption(t *testing.T) {
-	for names, want := range map[[2]string]bool{
-		{"w", "w"}:                   true,
-		{"retryReads", "RETRYreads"}: true,
-		{"SSL", "tls"}:               true,
-		{"tls", "tlsCAFile"}:         false,
-	} {
-		testkit.Equal(t, names[0]+" and "+names[1], SameOption(names[0], names[1]), want)
-	}
-}
-
-func TestOptionValues(t *testing.T) {
-	for _, row := range []struct {
-		reason, name string
-		value        any
-		want         []string // nil: an error
-	}{
-		{"a text", "appName", "a&b", []string{"a&b"}},
-		{"a boolean", "retryReads", false, []string{"false"}},
-		{"a number", "timeoutMS", int32(5), []string{"5"}},
-		{"a number with a point", "timeoutMS", 5.0, []string{"5"}},
-		{"a fraction", "timeoutMS", 1.5, nil},
-		{"an option that stands several times", "readPreferenceTags", bson.A{"dc:ny,rack:1", ""}, []string{"dc:ny,rack:1", ""}},
-		{"documents are properties", "readPreferenceTags", bson.A{bson.D{{Key: "dc", Value: "ny"}, {Key: "rack", Value: 1}}, bson.D{}}, []string{"dc:ny,rack:1", ""}},
-		{"one list", "COMPRESSORS", bson.A{"zlib", "zstd"}, []string{"zlib,zstd"}},
-		{"a list as it is written", "compressors", "zlib,zstd", []string{"zlib,zstd"}},
-		{"a fraction in an array", "readPreferenceTags", bson.A{"dc:ny", 1.5}, nil},
-		{"a property that is no plain value", "authMechanismProperties", bson.D{{Key: "A", Value: bson.A{1, 2}}}, nil},
-		{"null", "appName", nil, nil},
-	} {
-		got, err := OptionValues(row.name, value(t, row.value))
-		testkit.Equal(t, row.reason, []any{got, err != nil, len(got)}, []any{row.want, row.want == nil, len(row.want)})
-	}
 }
