@@ -67,14 +67,6 @@ func TestClockIsSet(t *testing.T) {
 // Whether a known failure has expired is judged by the day on which the run
 // began, whatever the clock says later: all of its tests by the same one.
 func TestExpiryAtTheStart(t *testing.T) {
-	const suite = `description: "wrong"
-schemaVersion: "1.0"
-createEntities:
-  - client: {id: client}
-tests:
-  - {description: "first", operations: [{name: assertNumberConnectionsCheckedOut, object: testRunner, arguments: {client: client, connections: 7}}]}
-  - {description: "second", operations: [{name: assertNumberConnectionsCheckedOut, object: testRunner, arguments: {client: client, connections: 7}}]}
-`
 	until := time.Date(2027, 1, 31, 0, 0, 0, 0, time.UTC)
 	for _, r := range []struct {
 		reason       string
@@ -102,7 +94,7 @@ tests:
 				got = append(got, n.Verdict.Status)
 			}
 		}
-		summary, err := runner.Run(context.Background(), parse(t, suite), config)
+		summary, err := runner.Run(context.Background(), load(t, "wrong"), config)
 		testkit.Check(t, err)
 		testkit.Equal(t, r.reason, got, []result.Status{r.want, r.want})
 		testkit.Equal(t, r.reason+": problems", len(summary.Problems), r.problems)

@@ -3,6 +3,7 @@ package acceptance
 import (
 	"context"
 	"errors"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -25,28 +26,7 @@ import (
 // test. The deployment is taken for somebody else's: nothing of it is started
 // anew.
 
-// middle is a suite whose first test is in the middle of COMMAND, blocked by a
-// fail point on the server that it goes to, when something happens.
-const middle = `description: "middle"
-schemaVersion: "1.10"
-createEntities:
-  - client: {id: client, useMultipleMongoses: false, uriOptions: {OPTIONS}}
-  - database: {id: database, client: client, databaseName: db}
-  - collection: {id: collection, database: database, collectionName: coll, collectionOptions: {readPreference: {mode: PREFERENCE}}}
-  - client: {id: other, useMultipleMongoses: false}
-  - database: {id: otherDatabase, client: other, databaseName: db}
-  - collection: {id: otherCollection, database: otherDatabase, collectionName: coll}
-initialData:
-  - {databaseName: db, collectionName: coll, documents: [{_id: 1}]}
-tests:
-  - description: "hit"
-    operations:
-      - COMMAND
-  - description: "next"
-    operations:
-      - {name: find, object: otherCollection, arguments: {filter: {}}, expectResult: [{_id: 1}]}
-`
-
+// Operations of testdata/middle.yml.
 const (
 	findOne   = `{name: find, object: collection, arguments: {filter: {}}, expectResult: [{_id: 1}]}`
 	insertOne = `{name: insertOne, object: collection, arguments: {document: {_id: 2}}}`
@@ -131,17 +111,19 @@ func (f *fragile) block(command, appName string, wait time.Duration) (struck fun
 	}
 }
 
-// parse gives a suite that is written in a test.
-func parse(t *testing.T, text string) []*specs.Suite {
+// load gives a suite of testdata, in which words stand for others.
+func load(t *testing.T, name string, words ...string) []*specs.Suite {
 	t.Helper()
-	suite, err := specs.Parse("suite.yml", []byte(text))
+	text, err := os.ReadFile("testdata/" + name + ".yml")
+	testkit.Check(t, err)
+	suite, err := specs.Parse(name+".yml", []byte(strings.NewReplacer(words...).Replace(string(text))))
 	testkit.Check(t, err)
 	return []*specs.Suite{suite}
 }
 
 // run runs a suite on the deployment, which is not ours, with the reference
 // engine.
-func (f *fragile) run(ctx context.Context, suite string, lock *deployment.LockOptions, notify func(result.Note)) (verdicts []*result.Verdict, summary result.Summary) {
+func (f *fragile) run(ctx context.Context, suite []*specs.Suite, lock *deployment.LockOptions, notify func(result.Note)) (verdicts []*result.Verdict, summary result.Summary) {
 	f.t.Helper()
 	source, err := deployment.OpenCluster(context.Background(), deployment.ClusterOptions{Lock: lock,
 		URI: f.URI() + map[bool]string{true: "&", false: "?"}[strings.Contains(f.URI(), "?")] + "serverSelectionTimeoutMS=2000"})
@@ -154,7 +136,7 @@ func (f *fragile) run(ctx context.Context, suite string, lock *deployment.LockOp
 		}
 		notify(n)
 	}}
-	summary, err = runner.Run(ctx, parse(f.t, suite), config)
+	summary, err = runner.Run(ctx, suite, config)
 	f.check(errors.Join(err, engine.Close(), source.Close()))
 	return verdicts, summary
 }
@@ -222,7 +204,7 @@ func TestServersInTheMiddle(t *testing.T) {
 				}
 				happened <- host
 			}()
-			suite := strings.NewReplacer("OPTIONS", r.uriOptions+", appName: "+appName+", heartbeatFrequencyMS: 500", "PREFERENCE", preference, "COMMAND", r.operation).Replace(middle)
+			suite := load(t, "middle", "OPTIONS", r.uriOptions+", appName: "+appName+", heartbeatFrequencyMS: 500", "PREFERENCE", preference, "COMMAND", r.operation)
 			verdicts, summary := f.run(t.Context(), suite, nil, func(result.Note) {})
 			host := <-happened
 			var got []result.Status
@@ -249,8 +231,8 @@ func TestServersInTheMiddle(t *testing.T) {
 // always do, that breaks the test and is told.
 func TestRunnersOwnClient(t *testing.T) {
 	const own = "utr internal client"
-	suite := strings.NewReplacer("OPTIONS", "retryReads: true", "PREFERENCE", "primary", "COMMAND", insertOne).Replace(middle) +
-		"    outcome: [{databaseName: db, collectionName: coll, documents: [{_id: 1}]}]\n"
+	suite := load(t, "middle", "OPTIONS", "retryReads: true", "PREFERENCE", "primary", "COMMAND", insertOne)
+	suite[0].Tests[1].Outcome = suite[0].InitialData
 	failing := func(command string, times int, data bson.E) func(*fragile) {
 		return func(f *fragile) { f.failCommand(command, own, times, data) }
 	}
@@ -288,17 +270,6 @@ func TestRunnersOwnClient(t *testing.T) {
 	}
 }
 
-// waiting takes minutes.
-const waiting = `description: "waiting"
-schemaVersion: "1.10"
-createEntities: [{client: {id: client}}]
-tests:
-  - description: "waits"
-    operations: [{name: wait, object: testRunner, arguments: {ms: 90000}}]
-  - description: "next"
-    operations: [{name: wait, object: testRunner, arguments: {ms: 1}}]
-`
-
 // A lock that another run takes in the middle of a test ends the run in bounded
 // time, as broken, and stays the other's.
 func TestLockTakenInTheMiddle(t *testing.T) {
@@ -309,7 +280,7 @@ func TestLockTakenInTheMiddle(t *testing.T) {
 	now := time.Now()
 	other := bson.D{{Key: "run", Value: "other"}, {Key: "host", Value: "far"}, {Key: "pid", Value: 7},
 		{Key: "started", Value: now}, {Key: "renewed", Value: now}, {Key: "expires", Value: now.Add(time.Hour)}}
-	_, summary := f.run(running, waiting, &deployment.LockOptions{Lease: 3 * time.Second, Lost: func(err error) { lose(err) }}, func(n result.Note) {
+	_, summary := f.run(running, load(t, "waiting"), &deployment.LockOptions{Lease: 3 * time.Second, Lost: func(err error) { lose(err) }}, func(n result.Note) {
 		if s, ok := n.(result.TestStarted); ok && s.Test.Description == "waits" {
 			_, err := lock.ReplaceOne(context.Background(), bson.D{{Key: "_id", Value: "run"}}, other)
 			f.check(err)

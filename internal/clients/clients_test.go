@@ -151,7 +151,7 @@ func TestClientsNoticeFailures(t *testing.T) {
 	for i, row := range []struct{ command, step string }{
 		{"distinct", "countAndDistinct"},
 		{"listIndexes", "indexes"},
-		{"commitTransaction", "transactions"},
+		{"getMore", "getMore"},
 	} {
 		client := clientRows[i]
 		t.Run(client.name+"/"+row.command, func(t *testing.T) {

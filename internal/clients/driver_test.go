@@ -13,28 +13,22 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/event"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
-	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
 	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
-	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
 
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
 const goDatabase = "clients_go"
 
-// goSteps are those that the suites which run with this driver do not take.
+// goSteps are those that the suites which run with this driver (soak/suites) do not take.
 var goSteps = map[string]func(*goClient){
 	"connects":       (*goClient).connects,
 	"getMore":        (*goClient).getMore,
-	"sessions":       (*goClient).sessions,
-	"transactions":   (*goClient).transactions,
-	"changeStream":   (*goClient).changeStream,
 	"compressors":    (*goClient).compressors,
 	"authentication": (*goClient).authentication,
 }
@@ -108,11 +102,11 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// failed expects an error with a code of the server, and labels.
-func failed(err error, code int, what string, labels ...string) {
+// failed expects an error with a code of the server.
+func failed(err error, code int, what string) {
 	var e mongo.ServerError
-	if !errors.As(err, &e) || !e.HasErrorCode(code) || slices.ContainsFunc(labels, func(l string) bool { return !e.HasErrorLabel(l) }) {
-		fail("%s: got %v, want code %d and labels %q", what, err, code, labels)
+	if !errors.As(err, &e) || !e.HasErrorCode(code) {
+		fail("%s: got %v, want code %d", what, err, code)
 	}
 }
 
@@ -197,21 +191,11 @@ func (c *goClient) fresh(name string, documents ...any) *mongo.Collection {
 	return collection
 }
 
-func (c *goClient) count(collection *mongo.Collection, filter any) int64 {
-	return must(collection.CountDocuments(c.ctx, filter))
-}
-
 func (c *goClient) all(cursor *mongo.Cursor, err error) []bson.D {
 	good(err, "cursor")
 	out := []bson.D{}
 	good(cursor.All(c.ctx, &out), "reading the cursor")
 	return out
-}
-
-func (c *goClient) notStandalone() {
-	if c.s.topology == "single" {
-		panic(skip("a standalone has none"))
-	}
 }
 
 func (c *goClient) hello(preference *readpref.ReadPref) bson.M {
@@ -262,101 +246,6 @@ func (c *goClient) getMore() {
 	failed(cursor.Err(), 43, "getMore of a killed cursor")
 }
 
-func (c *goClient) sessions() {
-	collection := c.fresh("sessions")
-	session := must(c.client.StartSession(options.Session().SetCausalConsistency(c.s.topology != "single")))
-	defer session.EndSession(c.ctx)
-	ctx := mongo.NewSessionContext(c.ctx, session)
-	c.sent.clear()
-	must(collection.InsertOne(ctx, d("_id", 1)))
-	good(collection.FindOne(ctx, bson.D{}).Err(), "findOne")
-	for _, command := range c.sent.named("") {
-		equal(bson.Raw(command.Lookup("lsid").Document()), session.ID(), "lsid sent")
-	}
-	if c.s.topology == "single" {
-		return
-	}
-	_, err := c.sent.named("find")[0].LookupErr("readConcern", "afterClusterTime")
-	good(err, "afterClusterTime")
-	majority := c.database().Collection("sessions", options.Collection().SetReadConcern(readconcern.Majority()).SetWriteConcern(writeconcern.Majority()))
-	must(majority.InsertOne(ctx, d("_id", 2)))
-	equal(must(majority.CountDocuments(ctx, bson.D{})), int64(2), "majority")
-	if c.s.version < "5.0" {
-		return
-	}
-	snapshot := must(c.client.StartSession(options.Session().SetSnapshot(true)))
-	defer snapshot.EndSession(c.ctx)
-	equal(must(collection.CountDocuments(mongo.NewSessionContext(c.ctx, snapshot), bson.D{})), int64(2), "snapshot")
-}
-
-func (c *goClient) transactions() {
-	c.notStandalone()
-	collection := c.fresh("transactions", d("_id", 0))
-	session := must(c.client.StartSession())
-	defer session.EndSession(c.ctx)
-	ctx := mongo.NewSessionContext(c.ctx, session)
-	good(session.StartTransaction(), "startTransaction")
-	must(collection.InsertOne(ctx, d("_id", 1)))
-	equal(must(collection.CountDocuments(ctx, bson.D{})), int64(2), "seen inside")
-	equal(c.count(collection, bson.D{}), int64(1), "seen outside")
-	good(session.CommitTransaction(c.ctx), "commitTransaction")
-	equal(c.count(collection, bson.D{}), int64(2), "after commit")
-	o := options.Transaction().SetReadConcern(readconcern.Snapshot()).SetWriteConcern(writeconcern.Majority())
-	good(session.StartTransaction(o), "startTransaction")
-	must(collection.DeleteMany(ctx, bson.D{}))
-	good(session.AbortTransaction(c.ctx), "abortTransaction")
-	equal(c.count(collection, bson.D{}), int64(2), "after abort")
-	increment := d("$inc", d("x", 1))
-	must(session.WithTransaction(c.ctx, func(ctx context.Context) (any, error) { return collection.UpdateOne(ctx, d("_id", 0), increment) }))
-	equal(c.count(collection, d("x", 1)), int64(1), "after withTransaction")
-	good(session.StartTransaction(), "startTransaction")
-	must(collection.UpdateOne(ctx, d("_id", 0), increment))
-	other := must(c.client.StartSession())
-	defer other.EndSession(c.ctx)
-	good(other.StartTransaction(), "startTransaction")
-	_, err := collection.UpdateOne(mongo.NewSessionContext(c.ctx, other), d("_id", 0), increment)
-	failed(err, 112, "a write against another transaction's", "TransientTransactionError")
-	good(other.AbortTransaction(c.ctx), "abortTransaction")
-	good(session.CommitTransaction(c.ctx), "commitTransaction")
-}
-
-func (c *goClient) changeStream() {
-	c.notStandalone()
-	collection := c.fresh("watched", d("_id", 0))
-	next := func(stream *mongo.ChangeStream) (out struct {
-		OperationType     string
-		FullDocument      bson.D
-		UpdateDescription struct{ UpdatedFields bson.D }
-	}) {
-		ctx, cancel := context.WithTimeout(c.ctx, testkit.Patience)
-		defer cancel()
-		if !stream.Next(ctx) {
-			fail("no change: %v", stream.Err())
-		}
-		good(stream.Decode(&out), "decode")
-		return out
-	}
-	stream := must(collection.Watch(c.ctx, bson.A{}, options.ChangeStream().SetMaxAwaitTime(100*time.Millisecond)))
-	must(collection.InsertOne(c.ctx, d("_id", 1)))
-	must(collection.UpdateOne(c.ctx, d("_id", 1), d("$set", d("x", 2))))
-	change := next(stream)
-	equal(change.OperationType, "insert", "operationType")
-	equal(change.FullDocument, d("_id", int32(1)), "insert")
-	token := stream.ResumeToken()
-	equal(next(stream).UpdateDescription.UpdatedFields, d("x", int32(2)), "update")
-	equal(stream.TryNext(c.ctx), false, "nothing more")
-	good(stream.Close(c.ctx), "close")
-	must(collection.DeleteOne(c.ctx, d("_id", 1)))
-	pipeline := bson.A{d("$match", d("operationType", d("$ne", "update")))}
-	stream = must(c.database().Watch(c.ctx, pipeline, options.ChangeStream().SetResumeAfter(token)))
-	equal(next(stream).OperationType, "delete", "after the token, filtered")
-	good(stream.Close(c.ctx), "close")
-	stream = must(c.client.Watch(c.ctx, bson.A{}, options.ChangeStream().SetFullDocument(options.UpdateLookup)))
-	must(collection.UpdateOne(c.ctx, d("_id", 0), d("$set", d("y", 1))))
-	equal(next(stream).FullDocument, d("_id", int32(0), "y", int32(1)), "updateLookup over the cluster")
-	good(stream.Close(c.ctx), "close")
-}
-
 func (c *goClient) compressors() {
 	collection := c.fresh("compressed", d("_id", 1, "x", strings.Repeat("y", 5000)))
 	for _, name := range compressorNames {
@@ -365,7 +254,7 @@ func (c *goClient) compressors() {
 		must(other.InsertOne(c.ctx, d("_id", name)))
 		equal(must(other.CountDocuments(c.ctx, d("x", strings.Repeat("y", 5000)))), int64(1), name)
 	}
-	equal(c.count(collection, bson.D{}), int64(4), "documents")
+	equal(must(collection.CountDocuments(c.ctx, bson.D{})), int64(4), "documents")
 }
 
 func noRetry(o *options.ClientOptions) { o.SetRetryReads(false) }
