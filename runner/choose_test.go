@@ -110,7 +110,7 @@ func TestChooseAmongVersions(t *testing.T) {
 			offers = append(offers, deployment.Description{Name: fmt.Sprintf("%s %d.%d", topology, v[0], v[1]), Topology: topology, Version: v})
 		}
 	}
-	testkit.Transcript(t, "testdata/cases/versions.txt", func(t *testing.T, in string) string {
+	testkit.PlayCases(t, "testdata/cases/versions.txt", func(t *testing.T, in string) string {
 		return strings.Join(chosen(&Config{}, offers, oneTest(t, "runOnRequirements: ["+in+"], operations: []")), " | ")
 	})
 }
@@ -133,7 +133,7 @@ func TestShuffleIsAPermutationByItsSeed(t *testing.T) {
 // not stale.
 func TestUnused(t *testing.T) {
 	suites := []*specs.Suite{{File: "specs/a.yml", Tests: []*specs.Test{{Description: "first"}, {Description: "second"}}}}
-	testkit.Transcript(t, "testdata/cases/unused.txt", func(t *testing.T, in string) string {
+	testkit.PlayCases(t, "testdata/cases/unused.txt", func(t *testing.T, in string) string {
 		cfg, known := Config{}, ""
 		for part := range strings.SplitSeq(in, ", ") {
 			switch kind, text, _ := strings.Cut(part, " "); kind {
@@ -174,23 +174,22 @@ func TestBadConfig(t *testing.T) {
 	}
 }
 
-// What operations are seen to do before they run: whether the next test's
-// initial data is made anew, which fail points are turned off in the end, and
-// whether a server without JavaScript will do.
+// What operations are seen to do before they run: which fail points are turned off
+// in the end, and whether a server without JavaScript will do.
 func TestSeenOfOperations(t *testing.T) {
-	testkit.Transcript(t, "testdata/cases/operations.txt", func(t *testing.T, in string) string {
+	testkit.PlayCases(t, "testdata/cases/operations.txt", func(t *testing.T, in string) string {
 		suite := oneTest(t, "operations: ["+in+"]")
-		said := map[effect]string{effectReads: "reads", effectWrites: "writes", effectUnknown: "does anything"}[effectOf(suite.Tests[0])]
+		var said []string
 		for _, name := range FailPoints([]*specs.Suite{suite, suite}) {
-			said += ", sets " + name
+			said = append(said, "sets "+name)
 		}
 		runs := func(on deployment.Description) string {
 			return strings.Join(chosen(&Config{}, []deployment.Description{on}, suite), " ")
 		}
 		testkit.Equal(t, "with JavaScript", runs(deployment.Description{Name: "single 4.9"}), "a on single 4.9")
 		if without := runs(deployment.Description{Name: "single 4.9", NoScripting: true}); without != "a on single 4.9" {
-			said += ", " + strings.TrimSuffix(strings.TrimPrefix(without, "a: "), ", the deployment has none")
+			said = append(said, strings.TrimSuffix(strings.TrimPrefix(without, "a: "), ", the deployment has none"))
 		}
-		return said
+		return cmp.Or(strings.Join(said, ", "), "nothing")
 	})
 }

@@ -19,6 +19,13 @@ import (
 // runs.
 func lend(t *testing.T, options embedded.Options, as deployment.ClusterOptions) deployment.Deployment {
 	t.Helper()
+	lent, err := cluster(t, options, as).Acquire(testkit.Context(t), 0)
+	testkit.Check(t, err)
+	return lent
+}
+
+func cluster(t *testing.T, options embedded.Options, as deployment.ClusterOptions) deployment.Source {
+	t.Helper()
 	ctx := testkit.Context(t)
 	d, err := embedded.Start(ctx, options)
 	testkit.Check(t, err)
@@ -27,9 +34,7 @@ func lend(t *testing.T, options embedded.Options, as deployment.ClusterOptions) 
 	source, err := deployment.OpenCluster(ctx, as)
 	testkit.Check(t, err)
 	t.Cleanup(func() { _ = source.Close() })
-	lent, err := source.Acquire(ctx, 0)
-	testkit.Check(t, err)
-	return lent
+	return source
 }
 
 func document(t testing.TB, json string) (d bson.D) {

@@ -89,8 +89,8 @@ type Filter struct {
 type Reseed string
 
 // The ways to reseed. ReseedAuto, the zero value, leaves a collection alone
-// where a read of its contents, options and indexes shows, byte by byte, what
-// dropping and inserting would make.
+// that no test since can have changed, and only exchanges the documents of one in
+// which nothing else can have changed: see specs/operations.Effect.
 const (
 	ReseedAuto   Reseed = ""
 	ReseedAlways Reseed = "always" // the letter of the format

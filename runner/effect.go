@@ -1,132 +1,89 @@
 package runner
 
 import (
+	"github.com/unified-test-runner/utr/entities"
 	"github.com/unified-test-runner/utr/source"
 	"github.com/unified-test-runner/utr/specs"
+	"github.com/unified-test-runner/utr/specs/operations"
 )
 
-// effect is what a test may have done to the deployment, as far as later
-// tests are concerned.
-type effect uint8
+// commandEffects has what is known of commands that runCommand and its cursors
+// run. All others can do anything.
+var commandEffects = map[string]operations.Effect{
+	"ping": operations.Reads, "hello": operations.Reads, "find": operations.Reads, "count": operations.Reads,
+	"distinct": operations.Reads, "listCollections": operations.Reads, "listIndexes": operations.Reads,
+	"buildInfo": operations.Reads, "dbStats": operations.Reads, "collStats": operations.Reads,
+	"configureFailPoint": operations.Reads, // fail points are turned off
+	"getParameter":       operations.Reads,
 
-// The effects, each including the ones before.
-const (
-	effectReads   effect = iota // nothing
-	effectWrites                // documents, collections and indexes, which a look shows
-	effectUnknown               // what a look may not show
-)
-
-// effects lists operations of entities whose effect is known. All others are
-// taken to do anything.
-var effects = map[string]effect{
-	"aggregate":                   effectReads, // less $out and $merge
-	"assertCollectionExists":      effectReads,
-	"close":                       effectReads,
-	"count":                       effectReads,
-	"countDocuments":              effectReads,
-	"createChangeStream":          effectReads,
-	"createFindCursor":            effectReads,
-	"distinct":                    effectReads,
-	"download":                    effectReads,
-	"downloadByName":              effectReads,
-	"endSession":                  effectReads,
-	"estimatedDocumentCount":      effectReads,
-	"find":                        effectReads,
-	"findOne":                     effectReads,
-	"iterateOnce":                 effectReads,
-	"iterateUntilDocumentOrError": effectReads,
-	"listCollectionNames":         effectReads,
-	"listCollectionObjects":       effectReads,
-	"listCollections":             effectReads,
-	"listDatabaseNames":           effectReads,
-	"listDatabaseObjects":         effectReads,
-	"listDatabases":               effectReads,
-	"listIndexNames":              effectReads,
-	"listIndexes":                 effectReads,
-	"startTransaction":            effectReads,
-
-	"abortTransaction":  effectWrites,
-	"bulkWrite":         effectWrites,
-	"clientBulkWrite":   effectWrites,
-	"commitTransaction": effectWrites,
-	"createIndex":       effectWrites,
-	"delete":            effectWrites,
-	"deleteByName":      effectWrites,
-	"deleteMany":        effectWrites,
-	"deleteOne":         effectWrites,
-	"dropIndex":         effectWrites,
-	"dropIndexes":       effectWrites,
-	"findOneAndDelete":  effectWrites,
-	"findOneAndReplace": effectWrites,
-	"findOneAndUpdate":  effectWrites,
-	"insertMany":        effectWrites,
-	"insertOne":         effectWrites,
-	"replaceOne":        effectWrites,
-	"updateMany":        effectWrites,
-	"updateOne":         effectWrites,
-	"upload":            effectWrites,
-	"uploadWithId":      effectWrites,
-	"withTransaction":   effectWrites, // its callback is looked at for itself
+	"insert": operations.Writes, "update": operations.Writes, "delete": operations.Writes, "findAndModify": operations.Writes,
 }
 
-// readCommands are those that runCommand and its cursors may run without
-// effect.
-var readCommands = map[string]bool{
-	"ping": true, "hello": true, "find": true, "count": true, "distinct": true, "listCollections": true, "listIndexes": true,
-	"buildInfo": true, "dbStats": true, "collStats": true, "configureFailPoint": true, "getParameter": true,
+// narrowed has operations that can do anything, but less with some arguments.
+var narrowed = map[string]func(arguments *source.Value) operations.Effect{
+	"aggregate":           pipelineEffect,
+	"createCommandCursor": commandEffect,
+	"mapReduce":           outEffect,
+	"runCommand":          commandEffect,
+	"runCursorCommand":    commandEffect,
 }
 
-// effectOf is the greatest effect of a test's operations.
-func effectOf(t *specs.Test) effect {
-	worst := effectReads
-	for _, op := range everyOperation(t.Operations) {
-		worst = max(worst, effectOfOperation(op))
+func commandEffect(arguments *source.Value) operations.Effect {
+	if command := arguments.Get("command"); command != nil && len(command.Fields) > 0 {
+		return commandEffects[command.Fields[0].Key]
 	}
-	return worst
+	return operations.Anything
 }
 
-func effectOfOperation(op specs.Operation) effect {
-	if op.Object == testRunner {
-		return effectReads // fail points are turned off, all else only looks
-	}
-	switch op.Name {
-	case "runCommand", "runCursorCommand", "createCommandCursor":
-		if command := op.Arguments.Get("command"); command != nil && len(command.Fields) > 0 && readCommands[command.Fields[0].Key] {
-			return effectReads
-		}
-		return effectUnknown
-	case "aggregate":
-		if writesOut(op.Arguments.Get("pipeline")) {
-			return effectUnknown
-		}
-	}
-	e, known := effects[op.Name]
-	if !known {
-		return effectUnknown
-	}
-	return e
-}
-
-// writesOut reports whether a pipeline ends in a stage that writes.
-func writesOut(pipeline *source.Value) bool {
+func pipelineEffect(arguments *source.Value) operations.Effect {
+	pipeline := arguments.Get("pipeline")
 	if pipeline == nil {
-		return false
+		return operations.Anything
 	}
 	for _, stage := range pipeline.Items {
 		if stage.Get("$out") != nil || stage.Get("$merge") != nil {
-			return true
+			return operations.Anything
 		}
 	}
-	return false
+	return operations.Reads
 }
 
-// remember notes what a test may have done, so that the next one's initial
-// data is not trusted more than it deserves.
-func (s *site) remember(e effect, clean bool) {
-	switch {
-	case !clean || e == effectUnknown:
+func outEffect(arguments *source.Value) operations.Effect {
+	if arguments.Get("out").Get("inline") != nil {
+		return operations.Reads
+	}
+	return operations.Anything
+}
+
+// effectOf is what the operations of a test can leave behind.
+func effectOf(s *specs.Suite, t *specs.Test) operations.Effect {
+	kinds := kindsOf(s, t)
+	all := operations.Reads
+	for _, op := range everyOperation(t.Operations) {
+		row, known := rowOf(kinds, op)
+		if narrow := narrowed[op.Name]; known && narrow != nil && row.Effect == operations.Anything {
+			row.Effect = narrow(op.Arguments)
+		}
+		all = all.And(row.Effect)
+	}
+	return all
+}
+
+func rowOf(kinds map[string]entities.Kind, op specs.Operation) (operations.Operation, bool) {
+	kind := operations.Kind(kinds[op.Object])
+	if op.Object == testRunner {
+		kind = operations.TestRunner
+	}
+	return operations.Lookup(kind, op.Name)
+}
+
+// remember notes what a test may have left behind, so that the next one's
+// initial data is not trusted more than it deserves.
+func (s *site) remember(e operations.Effect) {
+	switch e {
+	case operations.Anything:
 		clear(s.seeded)
-	case e == effectWrites:
+	case operations.Writes:
 		for _, seedling := range s.seeded {
 			seedling.written = true
 		}

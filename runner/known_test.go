@@ -13,7 +13,7 @@ import (
 // Cases have a list, and what it says: position, pattern, reason, day, and
 // whether the failure comes by chance.
 func TestParseKnownFailing(t *testing.T) {
-	testkit.Transcript(t, "testdata/cases/known.txt", func(t *testing.T, in string) string {
+	testkit.PlayCases(t, "testdata/cases/known.txt", func(t *testing.T, in string) string {
 		text, err := strconv.Unquote(in)
 		testkit.Check(t, err)
 		list, err := ParseKnownFailing("k", strings.NewReader(text))

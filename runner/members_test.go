@@ -36,7 +36,7 @@ func (r *roll) at(_ context.Context, address, _ string, _ any) (bson.Raw, error)
 
 // Which servers are missed after each of several tests, and which are not.
 func TestFallen(t *testing.T) {
-	testkit.Transcript(t, "testdata/cases/fallen.txt", func(t *testing.T, in string) string {
+	testkit.PlayCases(t, "testdata/cases/fallen.txt", func(t *testing.T, in string) string {
 		head, tests, _ := strings.Cut(in, ": ")
 		topology, before, asked := strings.Cut(strings.TrimSuffix(head, " before"), ", ")
 		servers := &roll{hosts: before}
@@ -59,7 +59,7 @@ func TestFallen(t *testing.T) {
 
 // An election is known by what the clients of the test have seen.
 func TestElections(t *testing.T) {
-	testkit.Transcript(t, "testdata/cases/elections.txt", func(_ *testing.T, seen string) string {
+	testkit.PlayCases(t, "testdata/cases/elections.txt", func(_ *testing.T, seen string) string {
 		var logs []result.ClientLog
 		for client := range strings.SplitSeq(seen, "; ") {
 			l := result.ClientLog{Events: []result.Event{{Type: result.ServerDescriptionChanged}}} // without a description

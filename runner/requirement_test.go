@@ -36,7 +36,7 @@ func TestRequirements(t *testing.T) {
 		"somehow":     recent(engine.FeatureEncryption),
 		"early":       with(func(w *world) { w.engine.Features = []string{engine.FeatureEncryption, libmongocrypt} }),
 	}
-	testkit.Transcript(t, "testdata/cases/requirements.txt", func(t *testing.T, in string) string {
+	testkit.PlayCases(t, "testdata/cases/requirements.txt", func(t *testing.T, in string) string {
 		on, list, _ := strings.Cut(in, ":")
 		why, _ := unmet(oneTest(t, "runOnRequirements: ["+list+"], operations: []").Tests[0].Requirements, worlds[on])
 		return cmp.Or(why, "met")

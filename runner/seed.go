@@ -3,8 +3,8 @@ package runner
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/specs"
@@ -12,20 +12,19 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 )
 
-// A seedling is a collection as this run made it: what a later look has to
-// find, byte for byte, for the collection to be left alone.
+// A seedling is a collection as this run made it, and as it must be still, but
+// for its documents.
 //
-// Leaving it alone is safe where nobody can tell the difference from a drop
-// and an insert. So these are always made anew: collections that this run did
-// not make itself, since they may be sharded or otherwise unlike what a look
-// can show; those with createOptions; and all, after a test that failed, was
-// cut short, or did something other than read and write documents. After
-// writes, a majority barrier keeps reads of any concern and member as they
-// would be after a majority insert.
+// The format wants every collection dropped and made anew before each test.
+// Something else may be done where nobody can tell the difference: a collection
+// that no test since can have changed is left alone, and one in which tests can
+// have changed documents alone gets others. The table of operations says what
+// each can change. So these are always dropped: collections that this run did not
+// make itself, those with createOptions, and all, after a test that failed, was cut
+// short, or can have changed anything else.
 type seedling struct {
 	documents []bson.Raw
-	metadata  []byte // its entries in listCollections, with the UUID, and in listIndexes
-	written   bool   // since it was made, or since the last barrier
+	written   bool // a test can have changed documents since
 }
 
 // collection is an element of initialData, ready to be inserted.
@@ -62,26 +61,28 @@ func collectionOf(d specs.CollectionData) (*collection, error) {
 	return c, nil
 }
 
-// seed makes the initial data of a test ("Executing a Test"), leaving alone
-// what is already as it should be.
+// seed makes the initial data of a test ("Executing a Test"), and spares what is
+// already as it should be.
 func (s *site) seed(ctx context.Context, data []specs.CollectionData, mode Reseed) error {
 	for _, d := range data {
 		c, err := collectionOf(d)
 		if err != nil {
 			return err
 		}
-		if mode != ReseedAlways && s.standing(ctx, c) {
+		was := s.seeded[c.namespace()]
+		spare := mode != ReseedAlways && c.options == nil
+		same := func(a, b bson.Raw) bool { return bytes.Equal(a, b) }
+		if spare && was != nil && !was.written && slices.EqualFunc(was.documents, c.documents, same) {
 			continue
 		}
 		delete(s.seeded, c.namespace())
-		if err := retriedAfter(ctx, crossed, func() error { return s.make(ctx, c) }); err != nil {
-			return fmt.Errorf("initial data of %s: %w", c.namespace(), err)
+		if !spare || was == nil || s.refill(ctx, c) != nil {
+			if err := retriedAfter(ctx, crossed, func() error { return s.make(ctx, c) }); err != nil {
+				return fmt.Errorf("initial data of %s: %w", c.namespace(), err)
+			}
 		}
-		if mode == ReseedAlways || c.options != nil {
-			continue
-		}
-		if metadata, err := s.metadata(ctx, c); err == nil && metadata != nil {
-			s.seeded[c.namespace()] = &seedling{documents: c.documents, metadata: metadata}
+		if spare {
+			s.seeded[c.namespace()] = &seedling{documents: c.documents}
 		}
 	}
 	return nil
@@ -116,9 +117,8 @@ func crossed(err error) bool {
 // make drops, creates and inserts, with majority write concern.
 func (s *site) make(ctx context.Context, c *collection) error {
 	db := c.database
-	majority := bson.E{Key: "writeConcern", Value: bson.D{{Key: "w", Value: "majority"}}}
 	for _, name := range append([]string{c.name}, c.encrypted()...) {
-		_, err := s.run(ctx, db, bson.D{{Key: "drop", Value: name}, majority})
+		_, err := s.run(ctx, db, bson.D{{Key: "drop", Value: name}, majority()})
 		if err != nil && deployment.CodeOf(err) != codeNamespaceNotFound {
 			return err
 		}
@@ -132,22 +132,58 @@ func (s *site) make(ctx context.Context, c *collection) error {
 		for _, e := range elements {
 			command = append(command, bson.E{Key: e.Key(), Value: e.Value()})
 		}
-		if _, err := s.run(ctx, db, append(command, majority)); err != nil {
+		if _, err := s.run(ctx, db, append(command, majority())); err != nil {
 			return err
 		}
 	}
-	for _, batch := range batches(c.documents) {
-		reply, err := s.run(ctx, db, bson.D{{Key: "insert", Value: c.name}, {Key: "documents", Value: batch}, majority})
-		if err != nil {
-			return err
+	return s.insert(ctx, c)
+}
+
+// refill makes the documents of a collection anew: at once where servers can (8.0).
+func (s *site) refill(ctx context.Context, c *collection) error {
+	if s.about.Version[0] >= 8 && len(batches(c.documents)) <= 1 {
+		ops := bson.A{bson.D{{Key: "delete", Value: 0}, {Key: "filter", Value: bson.D{}}, {Key: "multi", Value: true}}}
+		for _, document := range c.documents {
+			ops = append(ops, bson.D{{Key: "insert", Value: 0}, {Key: "document", Value: document}})
 		}
-		for _, fault := range []string{"writeErrors", "writeConcernError"} {
-			if v, err := reply.LookupErr(fault); err == nil {
-				return fmt.Errorf("insert: %s: %s", fault, v)
-			}
+		return s.write(ctx, "admin", bson.D{{Key: "bulkWrite", Value: 1}, {Key: "ops", Value: ops},
+			{Key: "nsInfo", Value: bson.A{bson.D{{Key: "ns", Value: c.namespace()}}}}, {Key: "errorsOnly", Value: true}})
+	}
+	all := bson.D{{Key: "q", Value: bson.D{}}, {Key: "limit", Value: 0}}
+	if err := s.write(ctx, c.database, bson.D{{Key: "delete", Value: c.name}, {Key: "deletes", Value: bson.A{all}}}); err != nil {
+		return err
+	}
+	return s.insert(ctx, c)
+}
+
+func (s *site) insert(ctx context.Context, c *collection) error {
+	for _, batch := range batches(c.documents) {
+		if err := s.write(ctx, c.database, bson.D{{Key: "insert", Value: c.name}, {Key: "documents", Value: batch}}); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// write runs a command that writes, all or nothing.
+func (s *site) write(ctx context.Context, database string, command bson.D) error {
+	reply, err := s.run(ctx, database, append(command, majority()))
+	if err != nil {
+		return err
+	}
+	if n, _ := reply.Lookup("nErrors").AsInt64OK(); n > 0 {
+		return fmt.Errorf("%s: %s", command[0].Key, reply.Lookup("cursor", "firstBatch"))
+	}
+	for _, fault := range []string{"writeErrors", "writeConcernError"} {
+		if v, err := reply.LookupErr(fault); err == nil {
+			return fmt.Errorf("%s: %s: %s", command[0].Key, fault, v)
+		}
+	}
+	return nil
+}
+
+func majority() bson.E {
+	return bson.E{Key: "writeConcern", Value: bson.D{{Key: "w", Value: "majority"}}}
 }
 
 // batches splits documents so that each insert stays below the largest
@@ -164,119 +200,4 @@ func batches(documents []bson.Raw) [][]bson.Raw {
 		out[len(out)-1] = append(out[len(out)-1], d)
 	}
 	return out
-}
-
-// standing reports whether a collection is exactly as making it anew would
-// leave it. Whatever cannot be read is taken to differ.
-func (s *site) standing(ctx context.Context, c *collection) bool {
-	was := s.seeded[c.namespace()]
-	if was == nil || c.options != nil || !sameDocuments(was.documents, c.documents) {
-		return false
-	}
-	metadata, err := s.metadata(ctx, c)
-	if err != nil || !bytes.Equal(metadata, was.metadata) {
-		return false
-	}
-	documents, err := s.contents(ctx, c)
-	if err != nil || !sameDocuments(documents, c.documents) {
-		return false
-	}
-	if was.written {
-		if err := s.barrier(ctx, c); err != nil {
-			return false
-		}
-		was.written = false
-	}
-	return true
-}
-
-func sameDocuments(a, b []bson.Raw) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if !bytes.Equal(a[i], b[i]) {
-			return false
-		}
-	}
-	return true
-}
-
-// metadata gives what the server lists of a collection, its UUID among it, or
-// nil if the collection is not there, is not alone, or has no UUID by which a
-// successor could be told from it.
-func (s *site) metadata(ctx context.Context, c *collection) ([]byte, error) {
-	db := c.database
-	names := append([]string{c.name, "enxcol_." + c.name + ".ecc"}, c.encrypted()...)
-	listed, err := s.batch(ctx, db, bson.D{
-		{Key: "listCollections", Value: 1},
-		{Key: "filter", Value: bson.D{{Key: "name", Value: bson.D{{Key: "$in", Value: names}}}}},
-	})
-	if err != nil || len(listed) != 1 {
-		return nil, err
-	}
-	if _, err := listed[0].LookupErr("info", "uuid"); err != nil {
-		return nil, nil //nolint:nilerr // a collection without UUID is no error
-	}
-	indexes, err := s.batch(ctx, db, bson.D{{Key: "listIndexes", Value: c.name}})
-	if err != nil {
-		return nil, err
-	}
-	out := bytes.Clone(listed[0])
-	for _, index := range indexes {
-		out = append(out, index...)
-	}
-	return out, nil
-}
-
-// contents reads a collection in its natural order, which is the order of
-// insertion.
-func (s *site) contents(ctx context.Context, c *collection) ([]bson.Raw, error) {
-	size := int64(len(c.documents) + 1) // one more shows that there is one too many
-	return s.batch(ctx, c.database, bson.D{
-		{Key: "find", Value: c.name},
-		{Key: "limit", Value: size},
-		{Key: "batchSize", Value: size},
-		{Key: "singleBatch", Value: true},
-	})
-}
-
-// batch runs a command that answers with a cursor, and gives all that it has
-// if that is in the first batch.
-func (s *site) batch(ctx context.Context, database string, command bson.D) ([]bson.Raw, error) {
-	reply, err := s.run(ctx, database, command)
-	if err != nil {
-		return nil, err
-	}
-	if id, _ := reply.Lookup("cursor", "id").AsInt64OK(); id != 0 {
-		_, _ = s.run(ctx, database, bson.D{{Key: "killCursors", Value: command[0].Value}, {Key: "cursors", Value: bson.A{id}}})
-		return nil, errors.New("more than one batch")
-	}
-	array, ok := reply.Lookup("cursor", "firstBatch").ArrayOK()
-	if !ok {
-		return nil, fmt.Errorf("%s: reply without a first batch", command[0].Key)
-	}
-	values, err := array.Values()
-	if err != nil {
-		return nil, err
-	}
-	out := make([]bson.Raw, len(values))
-	for i, v := range values {
-		if out[i], ok = v.DocumentOK(); !ok {
-			return nil, fmt.Errorf("%s: a document of the first batch is none", command[0].Key)
-		}
-	}
-	return out, nil
-}
-
-// barrier waits until all earlier writes are acknowledged by a majority: a
-// write that changes nothing waits for the newest operation of the oplog.
-func (s *site) barrier(ctx context.Context, c *collection) error {
-	nobody := bson.D{{Key: "_id", Value: bson.NewObjectID()}}
-	_, err := s.run(ctx, c.database, bson.D{
-		{Key: "delete", Value: c.name},
-		{Key: "deletes", Value: bson.A{bson.D{{Key: "q", Value: nobody}, {Key: "limit", Value: 1}}}},
-		{Key: "writeConcern", Value: bson.D{{Key: "w", Value: "majority"}}},
-	})
-	return err
 }

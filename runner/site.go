@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -97,6 +98,34 @@ func (s *site) run(ctx context.Context, database string, command bson.D) (bson.R
 	}
 	s.gossip(reply)
 	return reply, nil
+}
+
+// batch runs a command that answers with a cursor, and gives all that it has
+// if that is in the first batch.
+func (s *site) batch(ctx context.Context, database string, command bson.D) ([]bson.Raw, error) {
+	reply, err := s.run(ctx, database, command)
+	if err != nil {
+		return nil, err
+	}
+	if id, _ := reply.Lookup("cursor", "id").AsInt64OK(); id != 0 {
+		_, _ = s.run(ctx, database, bson.D{{Key: "killCursors", Value: command[0].Value}, {Key: "cursors", Value: bson.A{id}}})
+		return nil, errors.New("more than one batch")
+	}
+	array, ok := reply.Lookup("cursor", "firstBatch").ArrayOK()
+	if !ok {
+		return nil, fmt.Errorf("%s: reply without a first batch", command[0].Key)
+	}
+	values, err := array.Values()
+	if err != nil {
+		return nil, err
+	}
+	out := make([]bson.Raw, len(values))
+	for i, v := range values {
+		if out[i], ok = v.DocumentOK(); !ok {
+			return nil, fmt.Errorf("%s: a document of the first batch is none", command[0].Key)
+		}
+	}
+	return out, nil
 }
 
 // runAt runs a command on one server, in the same way.

@@ -14,6 +14,7 @@ import (
 	"github.com/unified-test-runner/utr/matchers"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs"
+	"github.com/unified-test-runner/utr/specs/operations"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
@@ -390,6 +391,8 @@ func (t *testRun) failPointsOff(ctx context.Context) error {
 // after every test, however that went, and goes on past errors. The error says
 // what could not be put right.
 func (t *testRun) cleanUp(ctx context.Context) error {
+	effect := operations.Anything // also after a panic
+	defer func() { t.site.remember(effect) }()
 	failures := []error{t.failPointsOff(ctx)}
 	for _, id := range t.entities.Of(entities.ThreadKind) {
 		if thread, err := t.entities.Thread(id); err == nil {
@@ -423,7 +426,9 @@ func (t *testRun) cleanUp(ctx context.Context) error {
 		t.settle(ctx) // or the next test meets what is written late
 	}
 	untidy := errors.Join(failures...)
-	t.site.remember(effectOf(t.test), clean && untidy == nil)
+	if clean && untidy == nil {
+		effect = effectOf(t.suite, t.test)
+	}
 	return untidy
 }
 

@@ -205,7 +205,7 @@ func declareRun(f *flags) *runFlags {
 	r.durations = f.file("durations", "with --shard: a JSON report by which the parts take equally long; the same one for all")
 	r.people = f.people()
 	r.reports = f.reports()
-	r.reseed = f.choice("reseed", "auto", "when initial data is made anew: where it differs, or before every test (default auto)", "auto", string(runner.ReseedAlways))
+	r.reseed = f.choice("reseed", "auto", "when initial data is made anew: where a test can have changed it, or before every test (default auto)", "auto", string(runner.ReseedAlways))
 	r.dryRun = f.toggle("dry-run", "say what would run and which collections would be dropped, and stop")
 	r.engine = f.text("engine", "NAME", "reference", "driver under test (default reference)")
 	r.policy = f.text("policy", "NAME", "", "retry policy of the reference engine; utr explain lists them")

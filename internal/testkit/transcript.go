@@ -15,6 +15,7 @@ func Transcript(t *testing.T, path string, play func(t *testing.T, input string)
 	text, err := os.ReadFile(path)
 	Check(t, err)
 	var scenes []string
+	played := 0
 	for scene := range strings.SplitSeq(strings.TrimSpace(string(text)), "\n\n") {
 		var reason, input, want []string
 		for line := range strings.SplitSeq(scene, "\n") {
@@ -32,6 +33,7 @@ func Transcript(t *testing.T, path string, play func(t *testing.T, input string)
 			scenes = append(scenes, scene)
 			continue
 		}
+		played++
 		t.Run(strings.Trim(strings.Join(reason, " "), "# "), func(t *testing.T) {
 			output, wanted := dense(play(t, strings.Join(input, "\n"))), strings.Join(want, "\n")
 			if os.Getenv("UTR_UPDATE") == "1" && !strings.Contains(wanted, "…") {
@@ -46,6 +48,9 @@ func Transcript(t *testing.T, path string, play func(t *testing.T, input string)
 			}
 			scenes = append(scenes, strings.TrimSpace(strings.Join(head, "\n")+"\n"+wanted))
 		})
+	}
+	if played == 0 {
+		t.Errorf("%s has no scene", path)
 	}
 	if os.Getenv("UTR_UPDATE") == "1" {
 		Check(t, os.WriteFile(path, []byte(strings.Join(scenes, "\n\n")+"\n"), 0o644))

@@ -10,6 +10,9 @@ func (s Shape) String() string {
 	return [...]string{"nothing", "a value", "a root-level document", "root-level documents", "a cursor", "a collection"}[s]
 }
 
+// String names an effect in a person's words.
+func (e Effect) String() string { return [...]string{"anything", "nothing", "documents"}[e] }
+
 // Markdown renders the table, a section for each kind: the text of
 // docs/operations.md.
 func Markdown() string {
@@ -17,14 +20,16 @@ func Markdown() string {
 	b.WriteString("# Operations\n\n" +
 		"Every operation that suites may name, by the kind of entity that it is performed on. Required arguments are **bold**.\n" +
 		"A result that is a root-level document may have more fields than a suite expects; within a value, nothing may be added.\n" +
+		"What an operation can change decides whether `utr run` makes initial data anew ([suites.md](suites.md));\n" +
+		"a transaction changes what the operations in it change.\n" +
 		"This page is made by `go generate ./specs/operations`.\n")
 	var kind Kind
 	for _, o := range all() {
 		if o.Kind != kind {
 			kind = o.Kind
-			fmt.Fprintf(&b, "\n## %s\n\n| operation | arguments | result | specified in |\n|---|---|---|---|\n", kind)
+			fmt.Fprintf(&b, "\n## %s\n\n| operation | arguments | result | can change | specified in |\n|---|---|---|---|---|\n", kind)
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", o.Name, names(o.Arguments), o.Result, o.Section)
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", o.Name, names(o.Arguments), o.Result, o.Effect, o.Section)
 	}
 	b.WriteString("\n## write models\n\n| model | keys |\n|---|---|\n")
 	for _, m := range allModels().collection {

@@ -34,11 +34,32 @@ const (
 	NewCollection              // creates a collection entity, if its result is saved
 )
 
+// Effect is what an operation can leave behind in a deployment, whatever its
+// arguments are.
+type Effect uint8
+
+// The effects. A row without one, and an operation without a row, can do
+// anything.
+const (
+	Anything Effect = iota
+	Reads           // nothing; what it opens ends with the test
+	Writes          // other documents, or a plain collection that was not there
+)
+
+// And is the effect of two operations.
+func (e Effect) And(other Effect) Effect {
+	if e == Anything || other == Anything {
+		return Anything
+	}
+	return max(e, other)
+}
+
 // Operation is a row of the table.
 type Operation struct {
 	Kind      Kind
 	Name      string
 	Arguments []Argument // sorted by name
+	Effect    Effect
 	Result    Shape
 	// Section is where the format or another specification describes it.
 	Section string

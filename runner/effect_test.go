@@ -1,0 +1,397 @@
+package runner
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/embedded"
+	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/reference"
+	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/specs"
+	"github.com/unified-test-runner/utr/specs/operations"
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+)
+
+// examples has operations of the table, a test a line: an entity, an operation,
+// its arguments. The last one is the example, those before the bar only read. After
+// the equals sign stands what it leaves behind, if that is not what its row says:
+// less, with these arguments, or more, by an operation in it.
+const examples = `
+bucket delete {id: 1}
+bucket deleteByName {filename: f}
+bucket download {id: 1}
+bucket downloadByName {filename: f}
+bucket drop {}
+bucket find {filter: {}}
+bucket rename {id: 1, newFilename: g}
+bucket renameByName {filename: f, newFilename: g}
+empty upload {filename: f, source: {$$hexBytes: "00"}}
+empty uploadWithId {id: 1, filename: f, source: {$$hexBytes: "00"}}
+client appendMetadata {driverInfoOptions: {name: x}}
+client clientBulkWrite {models: [{insertOne: {namespace: db.c, document: {_id: 9}}}]}
+client close {}
+client createChangeStream {pipeline: []}
+client dropDatabase {database: db}
+client listDatabaseNames {}
+client listDatabaseObjects {}
+client listDatabases {}
+database aggregate {pipeline: [{$documents: [{x: 1}]}]} = nothing
+database aggregate {pipeline: [{$documents: [{x: 1}]}, {$out: c}]}
+database createChangeStream {pipeline: []}
+database createCollection {collection: capped, capped: true, size: 4096}
+database createCommandCursor {command: {find: c}, commandName: find} = nothing
+database createCommandCursor {command: {aggregate: c, pipeline: [{$out: c}], cursor: {}}, commandName: aggregate}
+database dropCollection {collection: c}
+database listCollectionNames {}
+database listCollectionObjects {}
+database listCollections {}
+database modifyCollection {collection: c, validator: {x: 1}}
+database runCommand {command: {ping: 1}, commandName: ping} = nothing
+database runCommand {command: {hello: 1}, commandName: hello} = nothing
+database runCommand {command: {find: c}, commandName: find} = nothing
+database runCommand {command: {count: c}, commandName: count} = nothing
+database runCommand {command: {distinct: c, key: _id}, commandName: distinct} = nothing
+database runCommand {command: {listCollections: 1}, commandName: listCollections} = nothing
+database runCommand {command: {listIndexes: c}, commandName: listIndexes} = nothing
+database runCommand {command: {buildInfo: 1}, commandName: buildInfo} = nothing
+database runCommand {command: {dbStats: 1}, commandName: dbStats} = nothing
+database runCommand {command: {collStats: c}, commandName: collStats} = nothing
+admin runCommand {command: {getParameter: "*"}, commandName: getParameter} = nothing
+admin runCommand {command: {configureFailPoint: failCommand, mode: alwaysOn, data: {failCommands: [find], errorCode: 2}}, commandName: configureFailPoint} = nothing
+database runCommand {command: {insert: c, documents: [{_id: 9}]}, commandName: insert} = documents
+database runCommand {command: {update: c, updates: [{q: {}, u: {$set: {x: 9}}}]}, commandName: update} = documents
+database runCommand {command: {delete: c, deletes: [{q: {}, limit: 0}]}, commandName: delete} = documents
+database runCommand {command: {findAndModify: c, query: {}, remove: true}, commandName: findAndModify} = documents
+database runCommand {command: {drop: c}, commandName: drop}
+admin runCommand {command: {setParameter: 1, cursorTimeoutMillis: 600001}, commandName: setParameter}
+database runCursorCommand {command: {find: c}, commandName: find} = nothing
+database runCursorCommand {command: {aggregate: c, pipeline: [{$out: c}], cursor: {}}, commandName: aggregate}
+collection aggregate {pipeline: [{$match: {}}]} = nothing
+collection aggregate {pipeline: [{$out: c}]}
+collection bulkWrite {requests: [{deleteOne: {filter: {}}}]}
+collection count {}
+collection countDocuments {filter: {}}
+collection createChangeStream {pipeline: []}
+collection createFindCursor {filter: {}, batchSize: 1}
+collection createIndex {keys: {x: 1}, name: x_1}
+collection deleteMany {filter: {}}
+collection deleteOne {filter: {}}
+collection distinct {fieldName: _id}
+collection dropIndex {name: y_1}
+collection dropIndexes {}
+collection estimatedDocumentCount {}
+collection find {filter: {}}
+collection findOne {filter: {}}
+collection findOneAndDelete {filter: {}}
+collection findOneAndReplace {filter: {}, replacement: {x: 9}}
+collection findOneAndUpdate {filter: {}, update: {$set: {x: 9}}}
+collection insertMany {documents: [{_id: 9}]}
+collection insertOne {document: {_id: 9}}
+collection listIndexNames {}
+collection listIndexes {}
+collection mapReduce {map: {$code: "function() { emit(1, 1); }"}, reduce: {$code: "function(k, v) { return 1; }"}, out: {inline: 1}} = nothing
+collection mapReduce {map: {$code: "function() { emit(1, 1); }"}, reduce: {$code: "function(k, v) { return 1; }"}, out: c}
+collection rename {to: d}
+collection replaceOne {filter: {}, replacement: {x: 9}}
+collection updateMany {filter: {}, update: {$set: {x: 9}}}
+collection updateOne {filter: {_id: 9}, update: {$set: {x: 9}}, upsert: true}
+session startTransaction {} | session abortTransaction {}
+session startTransaction {} | session commitTransaction {}
+session endSession {}
+session startTransaction {}
+session withTransaction {callback: [{name: find, object: collection, arguments: {filter: {}, session: session}}]}
+session withTransaction {callback: [{name: insertOne, object: collection, arguments: {document: {_id: 9}, session: session}}]} = documents
+collection find {filter: {}, session: snapshot} | snapshot getSnapshotTime {}
+collection createFindCursor {filter: {}, batchSize: 1} | cursor close {}
+collection createFindCursor {filter: {}, batchSize: 1} | cursor iterateOnce {}
+collection createFindCursor {filter: {}, batchSize: 1} | cursor iterateUntilDocumentOrError {}
+testRunner failPoint {client: client, failPoint: {configureFailPoint: failCommand, mode: alwaysOn, data: {failCommands: [insert], errorCode: 2}}}
+`
+
+const exampleEntities = `
+description: what operations change
+schemaVersion: "1.12"
+createEntities:
+  - client: {id: client}
+  - database: {id: database, client: client, databaseName: db}
+  - database: {id: admin, client: client, databaseName: admin}
+  - collection: {id: collection, database: database, collectionName: c}
+  - bucket: {id: bucket, database: database}
+  - bucket: {id: empty, database: database, bucketOptions: {bucketName: empty}}
+  - session: {id: session, client: client}
+  - session: {id: snapshot, client: client, sessionOptions: {snapshot: true}}
+tests:
+`
+
+// Each operation that is said to change less than anything is done on an embedded
+// deployment, and what changed is compared with the table; so is all that is said
+// of arguments. As each row has to say exactly that, a row with another effect fails.
+func TestEffects(t *testing.T) {
+	var text strings.Builder
+	text.WriteString(exampleEntities)
+	var stated []string // for each test, or ""
+	for line := range strings.Lines(strings.TrimSpace(examples)) {
+		steps, effect, _ := strings.Cut(strings.TrimSpace(line), " = ")
+		stated = append(stated, effect)
+		fmt.Fprintf(&text, "  - description: %q\n    operations:\n", line)
+		for step := range strings.SplitSeq(steps, " | ") {
+			words := strings.SplitN(step, " ", 3)
+			save := ""
+			if slices.ContainsFunc(operations.KindsWith(words[1]), func(k operations.Kind) bool {
+				row, _ := operations.Lookup(k, words[1])
+				return row.Result == operations.NewCursor
+			}) {
+				save = ", saveResultAsEntity: cursor"
+			}
+			fmt.Fprintf(&text, "      - {name: %s, object: %s, arguments: %s%s}\n", words[1], words[0], words[2], save)
+		}
+	}
+	suite := parse(t, text.String())
+
+	source, client := started(t, "8.0")
+	proved := make(map[string]operations.Effect) // by row
+	var before state
+	done := 0
+	if _, err := Run(testkit.Context(t), []*specs.Suite{suite}, Config{Engine: unslept(t), Source: source, Notify: func(n result.Note) {
+		switch n := n.(type) {
+		case result.TestStarted:
+			plant(t, client)
+			before = stateOf(t, client)
+		case result.TestFinished:
+			test, want := suite.Tests[done], stated[done]
+			done++
+			if n.Verdict.Status != result.Passed {
+				t.Errorf("%s%s: %s %v", test.Description, n.Verdict.Status, n.Verdict.Reason, n.Verdict.Mismatches)
+				return
+			}
+			op := test.Operations[len(test.Operations)-1]
+			row, _ := rowOf(kindsOf(suite, test), op)
+			if want == "" {
+				want = row.Effect.String()
+			}
+			changed, taken := before.change(stateOf(t, client)), effectOf(suite, test)
+			if changed.String() != want || taken != changed {
+				t.Errorf("%sit changed %s, not %s, and is taken to change %s", test.Description, changed, want, taken)
+			}
+			if want == row.Effect.String() {
+				proved[key(row)] = changed
+			}
+		}
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range operations.All() {
+		effect := proved[key(row)] // anything, without an example
+		if row.Kind == operations.TestRunner {
+			effect = operations.Reads // the runner's own: fail points, which it turns off, and looks
+		}
+		if row.Effect != effect {
+			t.Errorf("%s can change %s; the table says %s", key(row), effect, row.Effect)
+		}
+	}
+}
+
+// looking looks at the deployment just before a test begins, after its initial
+// data was made.
+type looking struct {
+	engine.Engine
+	look func()
+}
+
+func (l looking) Begin(ctx context.Context) (engine.Test, error) {
+	l.look()
+	return l.Engine.Begin(ctx)
+}
+
+// Whatever tests went before, in any order, each meets its initial data as the
+// letter of the format would make it.
+func TestInitialDataIsAsItWouldBeMadeAnew(t *testing.T) {
+	for _, version := range []string{"7.0", "8.0"} { // which has bulkWrite
+		t.Run(version, func(t *testing.T) { meetInitialData(t, version) })
+	}
+}
+
+func meetInitialData(t *testing.T, version string) {
+	loaded, err := specs.Load([]string{"retryable-writes", "retryable-reads"}, specs.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, client := started(t, version)
+	picked := testkit.Chance(t, 60)
+	var suites []*specs.Suite
+	for _, s := range loaded.Suites {
+		some := *s
+		some.Tests = slices.DeleteFunc(slices.Clone(s.Tests), func(*specs.Test) bool { return !picked() })
+		suites = append(suites, &some)
+	}
+	data := make(map[string][]specs.CollectionData)
+	for _, s := range suites {
+		data[s.File] = s.InitialData
+	}
+	var file string
+	looked := 0
+	look := func() {
+		looked++
+		found := stateOf(t, client)
+		for _, d := range data[file] {
+			c, err := collectionOf(d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if is := found[c.namespace()]; !is.plain || !slices.EqualFunc(is.documents, c.documents, func(a, b bson.Raw) bool { return bytes.Equal(a, b) }) {
+				t.Errorf("%s: %s has %v, and is plain: %v", file, c.namespace(), is.documents, is.plain)
+			}
+		}
+	}
+	seed := int64(testkit.Seed(t) >> 1)
+	if _, err := Run(testkit.Context(t), suites, Config{Engine: looking{unslept(t), look}, Source: source, Shuffle: &seed, Notify: func(n result.Note) {
+		if n, ok := n.(result.TestStarted); ok {
+			file = n.Test.File
+		}
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	if looked < 15 {
+		t.Errorf("only %d tests began", looked)
+	}
+}
+
+// started starts a replica set, with a client that looks at it.
+func started(t *testing.T, version string) (deployment.Source, *mongo.Client) {
+	t.Helper()
+	ctx := testkit.Context(t)
+	source := cluster(t, embedded.Options{Topology: embedded.ReplicaSet, Version: version}, deployment.ClusterOptions{})
+	lent, err := source.Acquire(ctx, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	source.Release(lent, false)
+	client, err := mongo.Connect(options.Client().ApplyURI(lent.URI()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Disconnect(context.WithoutCancel(ctx)) })
+	return source, client
+}
+
+// unslept is the reference engine, without the sleeping of backoffs.
+func unslept(t *testing.T) engine.Engine {
+	t.Helper()
+	e, err := reference.New(reference.Options{Backoff: reference.BackoffNone})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = e.Close() })
+	return e
+}
+
+func key(row operations.Operation) string { return string(row.Kind) + "." + row.Name }
+
+// state is what a deployment holds: what is there of each collection, its
+// documents, and under "" what belongs to no collection.
+type state map[string]struct {
+	made      []bson.Raw // as listCollections and listIndexes show it
+	plain     bool       // as an insert makes it
+	documents []bson.Raw
+}
+
+func (before state) change(after state) operations.Effect {
+	effect := operations.Reads
+	for ns, was := range before {
+		if is, found := after[ns]; !found || !cmp.Equal(was.made, is.made) {
+			return operations.Anything
+		} else if !cmp.Equal(was.documents, is.documents) {
+			effect = operations.Writes
+		}
+	}
+	for ns, is := range after {
+		if _, found := before[ns]; !found {
+			effect = operations.Writes
+			if !is.plain {
+				return operations.Anything
+			}
+		}
+	}
+	return effect
+}
+
+func stateOf(t *testing.T, client *mongo.Client) state {
+	t.Helper()
+	ctx := testkit.Context(t)
+	all := func(c *mongo.Cursor, err error) (out []bson.Raw) {
+		if err == nil {
+			err = c.All(ctx, &out)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	out := make(state)
+	names, err := client.ListDatabaseNames(ctx, bson.D{{Key: "name", Value: bson.D{{Key: "$nin", Value: bson.A{"local", "config"}}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		db := client.Database(name)
+		for _, listed := range all(db.ListCollections(ctx, bson.D{})) {
+			c := db.Collection(listed.Lookup("name").StringValue())
+			one := out[name+"."+c.Name()]
+			one.made = append(all(c.Indexes().List(ctx)), listed)
+			options, _ := listed.Lookup("options").Document().Elements()
+			one.plain = len(one.made) == 2 && len(options) == 0
+			one.documents = all(c.Find(ctx, bson.D{}))
+			out[name+"."+c.Name()] = one
+		}
+	}
+	rest := out[""]
+	for _, command := range []bson.D{{{Key: "getParameter", Value: "*"}}, {{Key: "getParameter", Value: 1}, {Key: "failpoint.failCommand", Value: 1}}} {
+		reply, err := client.Database("admin").RunCommand(ctx, command).Raw()
+		if err != nil {
+			t.Fatal(err)
+		}
+		elements, _ := reply.Elements()
+		for _, e := range elements {
+			if !strings.HasPrefix(e.Key(), "$") && e.Key() != "operationTime" {
+				rest.made = append(rest.made, bson.Raw(e))
+			}
+		}
+	}
+	out[""] = rest
+	return out
+}
+
+// plant makes the data that the examples work on.
+func plant(t *testing.T, client *mongo.Client) {
+	t.Helper()
+	ctx, db := testkit.Context(t), client.Database("db")
+	if err := db.Drop(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for name, documents := range map[string]string{
+		"c":         `[{"_id": 1, "x": 1}, {"_id": 2, "x": 2}]`,
+		"fs.files":  `[{"_id": 1, "length": {"$numberLong": "1"}, "chunkSize": 1, "filename": "f", "uploadDate": {"$date": "2026-01-01T00:00:00Z"}}]`,
+		"fs.chunks": `[{"_id": 1, "files_id": 1, "n": 0, "data": {"$binary": {"base64": "AA==", "subType": "00"}}}]`,
+	} {
+		var list bson.A
+		if err := bson.UnmarshalExtJSON([]byte(documents), false, &list); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := db.Collection(name).InsertMany(ctx, list); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := db.Collection("c").Indexes().CreateOne(ctx, mongo.IndexModel{Keys: bson.D{{Key: "y", Value: 1}}}); err != nil {
+		t.Fatal(err)
+	}
+}
