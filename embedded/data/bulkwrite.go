@@ -104,7 +104,8 @@ func (d *Data) bulkWrite(s *scope, a *args) (bson.D, error) {
 	if w, ok := value.Field(a.document("writeConcern"), "w"); ok && value.IsNumber(w) && value.Compare(w, int32(0)) == 0 {
 		return bson.D{}, nil
 	}
-	return append(append(cursorReply(cur, "firstBatch", docs, nil, true), reply...), d.opTime(s.req)...), nil
+	reply = append(append(cursorReply(cur, "firstBatch", docs, nil, true), reply...), run.b.retriedFields()...)
+	return append(reply, d.opTime(s.req)...), nil
 }
 
 // result notes what an operation gave.

@@ -24,9 +24,11 @@ type stream struct {
 	fullDocument string
 	before       string
 	expanded     bool
+	splits       bool // events that are too large come in fragments
 	// next is the sequence number to read next, after what has been given.
 	next    int64
-	skip    int32 // 1: of the entry at next, only the invalidation is left
+	skip    int32  // 1: of the entry at next, only the invalidation is left
+	after   string // of the entry at next, what follows the fragment with this token is left
 	token   token
 	pending []bson.Raw // events read and not given
 	tokens  []token
@@ -79,10 +81,15 @@ func (d *Data) changeStream(s *scope, a *args, name, ns string, arg any, list bs
 	} else if strings.HasPrefix(name, "system.") {
 		return nil, command.Errorf(73, "$changeStream may not be opened on the internal %s collection", ns)
 	}
-	for _, item := range list {
+	for i, item := range list {
 		stage, _ := item.(bson.D)
 		if len(stage) == 0 {
 			continue
+		}
+		if stage[0].Key == "$changeStreamSplitLargeEvent" {
+			if st.splits = i+1 == len(list); !st.splits {
+				return nil, command.Errorf(7182802, "$changeStreamSplitLargeEvent must be the last stage in the pipeline")
+			}
 		}
 		switch stage[0].Key {
 		case "$match", "$project", "$addFields", "$set", "$replaceRoot", "$replaceWith", "$redact", "$unset", "$changeStreamSplitLargeEvent":
@@ -194,10 +201,13 @@ func (st *stream) resumeFrom(t token) error {
 		}
 		if e.txnIndex == t.index {
 			st.next = seq + 1
-			if !t.invalidate && st.invalidates(e) {
+			switch {
+			case !t.invalidate && st.invalidates(e):
 				// The invalidation itself comes next.
 				st.next = seq
 				st.skip = 1
+			case st.splits && !t.invalidate:
+				st.next, st.after = seq, t.text
 			}
 			return nil
 		}
@@ -320,6 +330,8 @@ func expandedKind(k opKind) bool {
 
 // add appends the event of an entry, as the pipeline leaves it.
 func (st *stream) add(e *entry, invalidate bool) error {
+	after := st.after
+	st.after = ""
 	if !st.concerns(e) || expandedKind(e.kind) && !st.expanded {
 		return nil
 	}
@@ -342,7 +354,56 @@ func (st *stream) add(e *entry, invalidate bool) error {
 			failed.Labels = []string{"NonResumableChangeStreamError"}
 			return failed
 		}
-		st.pending = append(st.pending, value.Encode(doc))
+		if raw := value.Encode(doc); len(raw) <= maxEvent {
+			st.pending, st.tokens = append(st.pending, raw), append(st.tokens, t)
+			continue
+		}
+		if err := st.split(doc, t); err != nil {
+			return err
+		}
+	}
+	if after != "" { // also where the event was not split, which its only token says
+		given := slices.IndexFunc(st.tokens, func(t token) bool { return t.String() == after }) + 1
+		if given == 0 {
+			given = len(st.tokens)
+		}
+		st.pending, st.tokens = st.pending[given:], st.tokens[given:]
+	}
+	return nil
+}
+
+// maxEvent is the size of the largest event.
+const maxEvent = maxDocument + 16*1024
+
+// split adds an event that is too large: in fragments, small fields first, if the
+// stream asks for them.
+func (st *stream) split(doc bson.D, t token) error {
+	id, _ := value.Field(doc, "_id")
+	head := func(i, n int) bson.D {
+		t.fragment = int32(i)
+		return bson.D{{Key: "_id", Value: bson.D{{Key: "_data", Value: t.String()}}},
+			{Key: "splitEvent", Value: bson.D{{Key: "fragment", Value: int32(i)}, {Key: "of", Value: int32(n)}}}}
+	}
+	size := func(d bson.D) int { return len(value.Encode(d)) }
+	fields := slices.DeleteFunc(slices.Clone(doc), func(e bson.E) bool { return value.Equal(e.Value, id) && e.Key == "_id" })
+	slices.SortStableFunc(fields, func(a, b bson.E) int { return size(bson.D{a}) - size(bson.D{b}) })
+	var fragments []bson.D
+	full := maxEvent
+	for _, f := range fields {
+		n, first := size(bson.D{f}), size(head(1<<20, 1<<20))
+		if !st.splits || first+n > maxEvent {
+			failed := command.Errorf(10334, "BSONObj size: %d (0x%X) is invalid. Size must be between 0 and %d(16MB)", size(doc), size(doc), maxEvent)
+			failed.Labels = []string{"NonResumableChangeStreamError"}
+			return failed
+		}
+		if full+n > maxEvent {
+			fragments, full = append(fragments, nil), first
+		}
+		full += n
+		fragments[len(fragments)-1] = append(fragments[len(fragments)-1], f)
+	}
+	for i, f := range fragments {
+		st.pending = append(st.pending, value.Encode(append(head(i+1, len(fragments)), f...)))
 		st.tokens = append(st.tokens, t)
 	}
 	return nil

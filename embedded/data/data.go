@@ -10,6 +10,7 @@ package data
 import (
 	"crypto/rand"
 	"encoding/binary"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -45,6 +46,7 @@ type Data struct {
 	mu        sync.RWMutex
 	databases map[string]*database
 	clock     clock // of the last write, or of a periodic no-op; changed with mu alone
+	heard     clock // the newest that anybody has told
 	oplog     oplog
 	sessions  map[string]*session
 	nextRID   int64
@@ -111,7 +113,18 @@ func (d *Data) OperationTime() bson.Timestamp {
 	return d.clock.time()
 }
 
-// clock is a time that can be read without a lock.
+// ClusterTime is the newest time that the deployment has heard of: its own, or one
+// that a client was told elsewhere, such as this one. The next write is after it.
+func (d *Data) ClusterTime(told bson.Timestamp) bson.Timestamp {
+	now := d.clock.time()
+	return d.heard.next(func(heard bson.Timestamp) bson.Timestamp { return latest(heard, told, now) })
+}
+
+func latest(times ...bson.Timestamp) bson.Timestamp {
+	return slices.MaxFunc(times, bson.Timestamp.Compare)
+}
+
+// clock is a time that can be read and set without a lock.
 type clock struct{ packed atomic.Uint64 }
 
 func (c *clock) time() bson.Timestamp {
@@ -119,7 +132,15 @@ func (c *clock) time() bson.Timestamp {
 	return bson.Timestamp{T: uint32(p >> 32), I: uint32(p)}
 }
 
-func (c *clock) set(t bson.Timestamp) { c.packed.Store(uint64(t.T)<<32 | uint64(t.I)) }
+func (c *clock) next(after func(bson.Timestamp) bson.Timestamp) bson.Timestamp {
+	for {
+		now := c.time()
+		t := after(now)
+		if c.packed.CompareAndSwap(uint64(now.T)<<32|uint64(now.I), uint64(t.T)<<32|uint64(t.I)) {
+			return t
+		}
+	}
+}
 
 // reading runs a function with the data locked for reading, and changing with
 // the data locked for writing. No lock outlives a panic: the server turns one
@@ -175,14 +196,14 @@ func (d *Data) EndTerm(term int64) {
 
 // tick advances the clock and returns the new time. The caller holds mu.
 func (d *Data) tick() bson.Timestamp {
-	now, t := uint32(d.opts.Now().Unix()), d.clock.time()
-	if now > t.T {
-		t = bson.Timestamp{T: now, I: 1}
-	} else {
-		t.I++
-	}
-	d.clock.set(t)
-	return t
+	now := uint32(d.opts.Now().Unix())
+	return d.clock.next(func(t bson.Timestamp) bson.Timestamp {
+		t = latest(t, d.heard.time())
+		if now > t.T {
+			return bson.Timestamp{T: now, I: 1}
+		}
+		return bson.Timestamp{T: t.T, I: t.I + 1}
+	})
 }
 
 // announce wakes all who wait for a change. The caller holds mu.

@@ -139,15 +139,9 @@ func messageOf(r bson.D, err error) string {
 
 // docsOf are the documents of a reply, as text.
 func docsOf(reply bson.D) string {
-	c, _ := value.Field(reply, "cursor")
-	cursor, _ := c.(bson.D)
 	var out []string
-	for _, k := range []string{"firstBatch", "nextBatch"} {
-		if v, ok := value.Field(cursor, k); ok {
-			for _, d := range v.([]bson.Raw) {
-				out = append(out, value.Text(d))
-			}
-		}
+	for _, d := range batchOf(reply) {
+		out = append(out, value.Text(d))
 	}
 	return strings.Join(out, " ")
 }

@@ -102,7 +102,11 @@ func (d *Data) findAndModify(s *scope, a *args) (bson.D, error) {
 		}
 		result = doc
 	}
-	return bson.D{{Key: "lastErrorObject", Value: last}, {Key: "value", Value: result}}, nil
+	out := bson.D{{Key: "lastErrorObject", Value: last}, {Key: "value", Value: result}}
+	if b.retriedFields() != nil {
+		out = append(out, bson.E{Key: "retriedStmtId", Value: b.id(0)})
+	}
+	return out, nil
 }
 
 // matched tells how the filter of a change matches a document, for a

@@ -27,6 +27,7 @@ type batch struct {
 	modified int64
 	upserted bson.A
 	errors   bson.A
+	retried  bson.A // the numbers of statements that were done before
 }
 
 // newBatch reads what the write commands have in common.
@@ -59,7 +60,19 @@ func (b *batch) recorded(i int) *statement {
 	if b.s.session == nil {
 		return nil
 	}
-	return b.s.session.statements[b.id(i)]
+	st := b.s.session.statements[b.id(i)]
+	if st != nil {
+		b.retried = append(b.retried, b.id(i))
+	}
+	return st
+}
+
+// retriedFields say which statements were done before, from 6.0 on.
+func (b *batch) retriedFields() bson.D {
+	if len(b.retried) == 0 || wire(b.s.req) < wire60 {
+		return nil
+	}
+	return bson.D{{Key: "retriedStmtIds", Value: b.retried}}
 }
 
 // record remembers a statement. The caller holds mu.
@@ -135,7 +148,7 @@ func (b *batch) reply(a *args, isUpdate bool) bson.D {
 	if len(b.errors) > 0 {
 		out = append(out, bson.E{Key: "writeErrors", Value: b.errors})
 	}
-	return append(out, b.s.d.opTime(b.s.req)...)
+	return append(append(out, b.retriedFields()...), b.s.d.opTime(b.s.req)...)
 }
 
 // opTime are the fields that members of a replica set add to write replies.

@@ -42,6 +42,7 @@ var known = []string{
 	FailCommand,
 	OnPrimaryTransactionalWrite,
 	FailGetMoreAfterCursorCheckout,
+	StopReplProducer,
 	"failCursorNotFound", "failReceivedGetmore", "maxTimeAlwaysTimeOut", "maxTimeNeverTimeOut",
 }
 
@@ -50,6 +51,7 @@ const (
 	FailCommand                    = "failCommand"
 	OnPrimaryTransactionalWrite    = "onPrimaryTransactionalWrite"
 	FailGetMoreAfterCursorCheckout = "failGetMoreAfterCursorCheckout"
+	StopReplProducer               = "stopReplProducer"
 )
 
 // Registry holds the fail points of one server. Its methods may be called

@@ -20,11 +20,12 @@ type faulty struct {
 func (f faulty) Rows() []command.Row {
 	return []command.Row{{Name: "insert", Run: f.run, OnSecondary: true}}
 }
-func (faulty) OperationTime() bson.Timestamp { return bson.Timestamp{T: 1} }
-func (faulty) EndSessions([]bson.Raw)        {}
-func (faulty) KillSessions([]bson.Raw)       {}
-func (faulty) Scripting() bool               { return true }
-func (faulty) EndTerm(int64)                 {}
+func (faulty) ClusterTime(t bson.Timestamp) bson.Timestamp { return t }
+func (faulty) OperationTime() bson.Timestamp               { return bson.Timestamp{T: 1} }
+func (faulty) EndSessions([]bson.Raw)                      {}
+func (faulty) KillSessions([]bson.Raw)                     {}
+func (faulty) Scripting() bool                             { return true }
+func (faulty) EndTerm(int64)                               {}
 
 // TestStorm is a share of the million messages of the soak, and what a storm
 // must find.

@@ -100,6 +100,7 @@ func newPlayer(t testing.TB, kind server.Kind, users *server.Users, hosts ...str
 	t.Helper()
 	profile, err := server.ProfileNamed("4.9")
 	testkit.Check(t, err)
+	time.Sleep(time.Until(time.Unix(1795360000, 0))) // when the recording began, for the times in it
 	const set = "rs0"
 	c := server.NewCluster(server.Config{Kind: kind, Profile: profile, SetName: set, Users: users, Backend: data.New(data.Options{
 		Sharded: kind == server.Sharded, ReplicaSet: kind == server.ReplicaSet, ShardName: server.ShardName, ShardHost: server.ShardHost(set),

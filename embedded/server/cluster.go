@@ -29,6 +29,8 @@ type Backend interface {
 	Rows() []command.Row
 	// OperationTime is the cluster's latest time.
 	OperationTime() bson.Timestamp
+	// ClusterTime is the latest time that it has heard of, be it by this one.
+	ClusterTime(told bson.Timestamp) bson.Timestamp
 	// EndSessions forgets sessions: their transactions and cursors. The ids
 	// are lsid documents.
 	EndSessions(lsids []bson.Raw)

@@ -16,6 +16,7 @@ const (
 	codeAuthenticationFailed    = 18
 	codeIllegalOperation        = 20
 	codeAlreadyInitialized      = 23
+	codeWriteConcernTimeout     = 64
 	codeMaxTimeMSExpired        = 50
 	codeCommandNotFound         = 59
 	codeInvalidOptions          = 72
@@ -45,6 +46,7 @@ const (
 	codeFailCommandConnection   = 50985
 	codeExtraInfoMissing        = 13111
 	codeUnknownField            = 40415
+	codeClusterTimeTooFar       = 205
 	codeValueNegative           = 51024
 	codeNoDatabase              = 40571
 	codeAPIVersionMissing       = 4886600

@@ -1,9 +1,11 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -14,7 +16,10 @@ import (
 // writeConcern is what a command asks for after its writes, and what will
 // become of it.
 type writeConcern struct {
-	none    bool // w: 0
+	none    bool          // w: 0
+	members int           // that have to have the write
+	timeout time.Duration // of the wait for them, 0 for ever
+	lately  bson.D        // the writeConcernError if the time is over
 	code    int32
 	failure bson.D // the writeConcernError of the reply, nil if there is none
 }
@@ -82,6 +87,14 @@ func (x *exchange) readWriteConcern() error {
 	if err != nil {
 		return nil
 	}
+	ms, _ := concern.Lookup("wtimeout").AsInt64OK()
+	x.concern.timeout = time.Duration(ms) * time.Millisecond
+	x.concern.lately = bson.D{
+		{Key: "code", Value: int32(codeWriteConcernTimeout)},
+		{Key: "codeName", Value: x.conn.server.cluster.Profile.codeName(codeWriteConcernTimeout)},
+		{Key: "errmsg", Value: "waiting for replication timed out"},
+		{Key: "errInfo", Value: bson.D{{Key: "wtimeout", Value: true}, {Key: "writeConcern", Value: told(concern)}}},
+	}
 	if name, ok := w.StringValueOK(); ok {
 		return x.namedConcern(concern, name)
 	}
@@ -114,8 +127,38 @@ func (x *exchange) readWriteConcern() error {
 				"wtimeout: 0, provenance: \"clientSupplied\" } } at %s", n, ShardName)},
 		}
 	}
-	x.concern.none = n == 0
+	x.concern.none, x.concern.members = n == 0, int(n)
 	return nil
+}
+
+// acknowledged waits until enough members have the write: all but those that a fail
+// point keeps from following. It reports whether they have it in time.
+func (x *exchange) acknowledged() bool {
+	if !x.view.isMember() || x.concern.failure != nil {
+		return true
+	}
+	ctx := x.request.Context
+	if x.concern.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, x.concern.timeout)
+		defer cancel()
+	}
+	for x.view.layout.bearing-x.conn.server.behind() < x.concern.members {
+		if !sleep(ctx, 5*time.Millisecond) {
+			return false
+		}
+	}
+	return true
+}
+
+// behind counts the other members that do not follow.
+func (s *Server) behind() (n int) {
+	for _, m := range s.cluster.Members() {
+		if m != s && m.failPoints.State(failpoint.StopReplProducer).Mode != 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // writeConcernFields are those of a writeConcern, in lower case.
@@ -157,19 +200,13 @@ func (x *exchange) readConcern() error {
 	return x.notAhead(after)
 }
 
-// notAhead refuses to wait for a time that the server has not heard of, be it by
-// this very command: a client gossips what it has seen.
+// notAhead refuses to wait for a time that the server has not heard of.
 func (x *exchange) notAhead(after bson.RawValue) error {
 	t, i, ok := after.TimestampOK()
 	if !ok || x.view.Role == command.Standalone {
 		return nil
 	}
-	wanted, now := bson.Timestamp{T: t, I: i}, x.conn.server.now()
-	if t, i, ok := x.request.Body.Lookup("$clusterTime", "clusterTime").TimestampOK(); ok {
-		if told := (bson.Timestamp{T: t, I: i}); told.After(now) {
-			now = told
-		}
-	}
+	wanted, now := bson.Timestamp{T: t, I: i}, x.conn.server.clusterTime(bson.Timestamp{})
 	if wanted.After(now) {
 		return refuse(codeInvalidOptions, "readConcern afterClusterTime value must not be greater than the current clusterTime. "+
 			"Requested clusterTime: { ts: Timestamp(%d, %d) }; current clusterTime: { ts: Timestamp(%d, %d) }", wanted.T, wanted.I, now.T, now.I)
@@ -210,6 +247,7 @@ func (x *exchange) readLevels() []string {
 func (x *exchange) namedConcern(concern bson.Raw, name string) error {
 	switch {
 	case name == "majority":
+		x.concern.members = x.view.layout.bearing/2 + 1
 		return nil
 	case x.view.Role == command.Standalone:
 		return refuse(codeBadValue, "cannot use non-majority 'w' mode %s when a host is not a member of a replica set", name)

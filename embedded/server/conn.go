@@ -29,7 +29,8 @@ type conn struct {
 	cancel   context.CancelFunc
 	once     sync.Once
 	client   client
-	lastID   int32 // of the messages sent
+	lastID   int32          // of the messages sent
+	lastOp   bson.Timestamp // the cluster's time after the last write; zero before the first
 	current  atomic.Pointer[operation]
 
 	helloDone   bool // a balanced connection has said loadBalanced

@@ -30,6 +30,7 @@ type exchange struct {
 	readsSecondary bool
 	step           failpoint.Failure // of failCommandSequence
 	logged         int64             // its number in the log
+	lastOp         bson.Timestamp    // the connection's before the command ran
 }
 
 // begin takes a command up. An error ends the connection.
@@ -119,6 +120,7 @@ var steps = []func(*exchange) error{
 	(*exchange).lookUp,
 	(*exchange).apiVersion,
 	(*exchange).session,
+	(*exchange).gossip,
 	(*exchange).readPreference,
 	(*exchange).parse,
 	(*exchange).strike,
@@ -132,6 +134,7 @@ var steps = []func(*exchange) error{
 }
 
 func (x *exchange) run() (bson.D, error) {
+	x.lastOp = x.conn.lastOp
 	for _, step := range steps {
 		if err := step(x); err != nil {
 			return nil, err
@@ -139,6 +142,9 @@ func (x *exchange) run() (bson.D, error) {
 	}
 	if x.row.Write {
 		x.request.Context = x.conn.ctx // a write that has begun goes on without its client
+	}
+	if x.row.Write && x.view.isMember() {
+		defer func() { x.conn.lastOp = x.conn.server.now() }()
 	}
 	return x.guard(func() (bson.D, error) {
 		if x.parsed != nil {
@@ -253,6 +259,21 @@ func (x *exchange) session() error {
 		r.StartTransaction = true
 		r.TransactionLifetime = time.Duration(x.conn.server.params.number(transactionLifetime)) * time.Second
 	}
+	return nil
+}
+
+// gossip takes note of the time that a client has heard of, unless that is more
+// than a year ahead.
+func (x *exchange) gossip() error {
+	t, i, ok := x.request.Body.Lookup("$clusterTime", "clusterTime").TimestampOK()
+	if !ok || x.view.Role == command.Standalone {
+		return nil
+	}
+	const year = 365 * 24 * 60 * 60
+	if wall := uint32(time.Now().Unix()); t > wall && t-wall > year {
+		return refuse(codeClusterTimeTooFar, "New cluster time, %d, is too far from this node's wall clock time, %d.", t, wall)
+	}
+	x.conn.server.clusterTime(bson.Timestamp{T: t, I: i})
 	return nil
 }
 
@@ -559,6 +580,9 @@ func (x *exchange) afterwards(fields bson.D) bson.D {
 	if x.concern.none && wordless[x.row.Name] {
 		return nil
 	}
+	if !x.acknowledged() {
+		x.concern.failure, x.concern.code = x.concern.lately, codeWriteConcernTimeout
+	}
 	if x.concern.failure != nil {
 		x.extras.writeConcernError, x.extras.concern = x.concern.failure, x.concern.code
 	}
@@ -593,6 +617,10 @@ func (x *exchange) labels(code int32, concern bool) []string {
 	// A mongos leaves the label to the shard that failed.
 	if x.view.Wire >= wire44 && !mongos && r.TxnNumber != nil && (!r.InTransaction || finish) && p.in(code, command.Retriable) {
 		labels = append(labels, "RetryableWriteError")
+		// A connection that has not written yet cannot tell.
+		if x.view.Wire >= wire60 && !x.lastOp.IsZero() && x.lastOp == x.conn.lastOp {
+			labels = append(labels, "NoWritesPerformed")
+		}
 	}
 	if x.view.Wire >= wire44 && !concern && (r.Watches || r.Name == "aggregate" && opensChangeStream(r.Body)) && (p.in(code, command.Resumable) || p.in(code, command.Retriable)) {
 		labels = append(labels, "ResumableChangeStreamError")

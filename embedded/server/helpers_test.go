@@ -25,8 +25,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // stub is data enough for the protocol's tests.
 type stub struct {
-	ended   atomic.Int32 // how many waiting commands have ended
-	stopped atomic.Bool  // the next one who asks for the time fails
+	ended   atomic.Int32  // how many waiting commands have ended
+	stopped atomic.Bool   // the next one who asks for the time fails
+	heard   atomic.Uint32 // the seconds of the time that a client told
 }
 
 func (s *stub) Rows() []command.Row {
@@ -98,6 +99,11 @@ func (*stub) EndSessions([]bson.Raw)  {}
 func (*stub) KillSessions([]bson.Raw) {}
 func (*stub) Scripting() bool         { return true }
 func (*stub) EndTerm(int64)           {}
+
+func (s *stub) ClusterTime(told bson.Timestamp) bson.Timestamp {
+	s.heard.CompareAndSwap(0, told.T)
+	return bson.Timestamp{T: max(100, s.heard.Load()), I: 1}
+}
 
 // empty makes a cluster without servers, with the data of stub unless the
 // configuration brings others.

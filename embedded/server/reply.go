@@ -97,7 +97,7 @@ func (k *conn) compose(v view, fields bson.D, x *extras, failure *command.Error)
 		now := k.server.now()
 		reply = append(reply,
 			bson.E{Key: "$clusterTime", Value: bson.D{
-				{Key: "clusterTime", Value: now},
+				{Key: "clusterTime", Value: k.server.clusterTime(bson.Timestamp{})},
 				{Key: "signature", Value: bson.D{
 					{Key: "hash", Value: bson.Binary{Data: make([]byte, 20)}},
 					{Key: "keyId", Value: int64(0)},
@@ -186,6 +186,14 @@ func (s *Server) now() bson.Timestamp {
 		return bson.Timestamp{T: uint32(s.started.Unix()), I: 1}
 	}
 	return s.cluster.Backend.OperationTime()
+}
+
+// clusterTime is the newest time that the cluster has heard of, be it by this one.
+func (s *Server) clusterTime(told bson.Timestamp) bson.Timestamp {
+	if s.cluster.Backend == nil {
+		return s.now()
+	}
+	return s.cluster.Backend.ClusterTime(told)
 }
 
 // topologyVersion of the server.

@@ -718,7 +718,7 @@ func redact(arg any, o Options, _ int) (stage, error) {
 	}, nil
 }
 
-// splitLargeEvent passes events on: none here is larger than 16 MB.
+// splitLargeEvent passes events on: the stream splits them.
 func splitLargeEvent(any, Options, int) (stage, error) {
 	return func(_ context.Context, _ Host, docs []bson.D) ([]bson.D, error) { return docs, nil }, nil
 }
