@@ -60,31 +60,3 @@ func TestEveryReportIsWritten(t *testing.T) {
 		write(t, "report", "")
 	}
 }
-
-// --earlier takes reports and folders of reports, except what the run itself
-// writes.
-func TestEarlier(t *testing.T) {
-	const earlier = `{"file":"f.yml","suite":"s","test":"t","iteration":1,"status":"failed","durationMS":1,"timings":{}}` + "\n"
-	b := newBench(t)
-	b.notes = []result.Note{result.RunStarted{}, finished("t", result.Passed), result.RunFinished{}}
-	for name, text := range map[string]string{"past/a.json": earlier, "past/b.json": earlier, "past/empty.json": "", "past/notes.txt": "none",
-		"past/today.json": "half a l", "now.json": strings.Replace(earlier, "failed", "passed", 1)} {
-		write(t, name, text)
-	}
-	for _, r := range []struct {
-		reason, flags string
-		failures      int // in the history of the test
-	}{
-		{"no report", "", 0},
-		{"one report", "--earlier past/a.json", 1},
-		{"two reports", "--earlier past/a.json --earlier past/b.json", 2},
-		{"a folder, in which the run writes a report", "--earlier past --json past/today.json", 2},
-	} {
-		for _, command := range []string{"run suite.yml ", "merge now.json "} {
-			b.expect(t, r.reason, command+"--html page.html "+r.flags, 0, "")
-			page := read(t, "page.html")
-			testkit.Equal(t, r.reason+": earlier runs", strings.Count(page, "\n[\"p\","), r.failures)
-			testkit.Equal(t, r.reason+": all failed", r.failures == 0 || says(page, `["h","`+strings.Repeat("0", r.failures)+`"]`), true)
-		}
-	}
-}

@@ -1,10 +1,7 @@
 package cli
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"slices"
@@ -76,68 +73,25 @@ func TestRerunQuotes(t *testing.T) {
 	}
 }
 
-// How a run ends decides what becomes of an earlier report, of the lock's entry
-// in the ledger, and of the logs of local servers.
-func TestWhatARunLeaves(t *testing.T) {
-	no := errors.New("no")
-	for _, r := range []struct {
-		reason string
-		change func(*bench)
-		left   string // of the earlier report, the lock and the logs
-	}{
-		{"all well", func(*bench) {}, ""},
-		{"a test failed", func(b *bench) { b.summary.Failed = 1 }, "logs"},
-		{"a test broke", func(b *bench) { b.summary.Broken = 1 }, "logs"},
-		{"the run has a problem", func(b *bench) { b.summary.Problems = []string{"x"} }, "logs"},
-		{"the run cannot begin", func(b *bench) { b.fails, b.notes = no, nil }, "logs report"},
-		{"the deployment cannot be opened", func(b *bench) { b.opening = no }, "report"},
-		{"the deployment is in use", func(b *bench) { b.opening = &deployment.HeldError{} }, "report"},
-		{"the lock cannot be removed", func(b *bench) { b.closing = no }, "lock"},
-		{"the runner panics", func(b *bench) { b.during = func() { panic("a fault of the runner") } }, "report"},
-		{"interrupted", func(b *bench) {
-			b.summary.Failed = 1
-			b.ctx, b.during = context.WithCancel(b.ctx)
-		}, ""},
-	} {
-		var left []string
-		for _, where := range []string{"--uri mongodb://u:s3cret@h1:1/", "--local /r"} {
-			b := newBench(t)
-			b.notes = []result.Note{finished("a", result.Passed)}
-			write(t, "r.json", "earlier")
-			testkit.Check(t, os.Chmod("r.json", 0o600))
-			r.change(b)
-			during := "earlier"
-			locked := func() int {
-				for _, text := range b.ledger(t) {
-					testkit.Equal(t, r.reason+": the lock is remembered without its password", says(text, "mongodb://***@h1:1/") && !says(text, "s3cret"), true)
-				}
-				return len(b.ledger(t))
-			}
-			b.arrive = func() {
-				testkit.Equal(t, r.reason+": locks before the deployment opens", locked(), strings.Count(where, "uri"))
-			}
-			inside := b.during
-			b.during = func() {
-				if during = read(t, "r.json"); inside != nil {
-					inside()
-				}
-			}
-			func() {
-				defer func() { _ = recover() }()
-				b.utr("run --json r.json " + where + " suite.yml")
-			}()
-			testkit.Equal(t, r.reason+": the report during the run", during, "earlier")
-			about, err := os.Stat("r.json")
-			testkit.Check(t, err)
-			testkit.Equal(t, r.reason+": its mode", about.Mode().Perm(), fs.FileMode(0o600))
-			testkit.Equal(t, r.reason+": the folder", slices.Sorted(maps.Keys(contentsOf(t, "."))), "[r.json suite.yml]")
-			for what, is := range map[string]bool{"report": read(t, "r.json") == "earlier", "lock": locked() > 0, "logs": b.kept} {
-				if is {
-					left = append(left, what)
-				}
-			}
-		}
-		slices.Sort(left)
-		testkit.Equal(t, r.reason, slices.Compact(left), strings.Fields(r.left))
-	}
+// While a run goes on an earlier report is as it was, and the ledger remembers its
+// lock, without a password. What is left in the end is in ends.txt.
+func TestWhatARunHas(t *testing.T) {
+	b := newBench(t)
+	write(t, "r.json", "earlier")
+	testkit.Check(t, os.Chmod("r.json", 0o600))
+	locked := func() string { return strings.Join(slices.Collect(maps.Values(b.ledger(t))), "") }
+	b.arrive = func() { testkit.Says(t, locked(), "mongodb://***@h1:1/") }
+	b.during = func() { testkit.Equal(t, "the report during the run", read(t, "r.json"), "earlier") }
+	line := "run --json r.json --uri mongodb://u:" + testkit.Secret + "@h1:1/ suite.yml"
+	b.expect(t, "a run", line, 0, "")
+	about, err := os.Stat("r.json")
+	testkit.Check(t, err)
+	testkit.Equal(t, "its mode, and the lock", fmt.Sprint(about.Mode().Perm(), locked()), "-rw-------")
+	write(t, "r.json", "earlier")
+	b.during = func() { panic("a fault of the runner") }
+	func() {
+		defer func() { testkit.Equal(t, "the panic", recover(), "a fault of the runner") }()
+		b.utr(line)
+	}()
+	testkit.Equal(t, "after a panic", fmt.Sprint(slices.Sorted(maps.Keys(contentsOf(t, "."))), read(t, "r.json"), locked()), "[r.json suite.yml]earlier")
 }

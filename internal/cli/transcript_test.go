@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -73,6 +75,7 @@ var conditions = map[string]func(*bench){
 	"an earlier run left a cluster": func(b *bench) {
 		b.leave(b.t, ledger.Entry{Kind: ledger.Cluster, URL: "http://127.0.0.1:1/v1", Resource: "servers", ID: "utr-x"})
 	},
+	"a test passes": func(b *bench) { b.notes = []result.Note{finished("a", result.Passed)} },
 	"the lock is lost": func(b *bench) {
 		b.during = func() {
 			b.opened.(deployment.ClusterOptions).Lock.Lost(&deployment.LostError{Hosts: []string{"h1:1"}, Holder: &far})
@@ -138,7 +141,11 @@ func TestTranscripts(t *testing.T) {
 					text, _ := strconv.Unquote(quoted)
 					write(t, file, text)
 				case verb == "cat":
-					said += read(t, rest)
+					said += read(t, rest) + "\n"
+				case verb == "ls":
+					files := contentsOf(t, ".")
+					maps.DeleteFunc(files, func(name, _ string) bool { return scenery[name] != "" })
+					said += strings.Join(slices.Sorted(maps.Keys(files)), " ") + "\n"
 				case verb == "":
 					write(t, file, read(t, file)+line[2:]+"\n")
 				default:
@@ -177,6 +184,12 @@ func (b *bench) scene(t *testing.T, line string, verbose bool) string {
 	}
 	did.WriteString(b.out.String())
 	errs(strings.TrimPrefix(b.err.String(), b.before))
+	if n := len(b.ledger(t)); n > 0 {
+		fmt.Fprintf(&did, "\nremembers %d\n", n)
+	}
+	if b.kept {
+		did.WriteString("\nkeeps the logs")
+	}
 	if b.cut {
 		did.WriteString("\ncut short")
 	}
