@@ -170,7 +170,8 @@ func TestFormsAreRefused(t *testing.T) {
 		{"\nok 4 ", "\nnot ok 4 ", "not ok SKIP"},
 		{"</testcase>", "", "XML syntax error"},
 		{" classname=", " class=", "another form"},
-		{` failures="1"`, ` failures="2"`, "counts ["},
+		{` failures="3"`, ` failures="2"`, "the whole counts {13 2 "},
+		{` skipped="6"`, ` skipped="5"`, "a suite counts {11 2 1 5}"},
 	} {
 		got := tapProblem([]byte(strings.Replace(tap, r.old, r.broken, 1)), points...) + junitProblem(strings.Replace(junit, r.old, r.broken, 1))
 		testkit.Says(t, r.broken+": "+got, r.problem)

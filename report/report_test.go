@@ -64,17 +64,6 @@ func TestGolden(t *testing.T) {
 	same(t, "without cells", plain(report.TextOptions{}, ended(1, "")...), string(generate(report.Cells(report.Text(report.TextOptions{})), ended(1, ""))))
 }
 
-// Scripts read the last line. The golden files have it for every kind of text.
-func TestLastLine(t *testing.T) {
-	for want, s := range map[string]result.Summary{
-		"\n7 passed, 0 failed, 0 skipped\n":                            {Passed: 7},
-		"\n2 broken, 0 known-failing\n0 passed, 0 failed, 0 skipped\n": {Broken: 2}, // nothing is flaky
-	} {
-		text := "\n" + plain(report.TextOptions{}, result.RunFinished{Summary: s})
-		testkit.Equal(t, "the end of "+text, text[max(0, len(text)-len(want)):], want)
-	}
-}
-
 // Every record conforms to the published schema, and the schema is strict
 // enough to notice what does not belong there.
 func TestRecordsConformToSchema(t *testing.T) {

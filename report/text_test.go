@@ -29,30 +29,6 @@ func TestHeartbeatsAreCounted(t *testing.T) {
 		"3 serverHeartbeatStartedEvent 4 serverHeartbeatStartedEvent 5 poolReadyEvent … 4 heartbeat events 10 poolReadyEvent … 3 heartbeat events ")
 }
 
-// Two runs that saw the same say the same, however long they took: only
-// Timings has times.
-func TestTimesOnlyWithTimings(t *testing.T) {
-	slower := run()
-	for i, n := range slower {
-		switch n := n.(type) {
-		case result.DeploymentReady:
-			n.Took += 3 * time.Second
-			slower[i] = n
-		case result.TestFinished:
-			n.Verdict.Duration += 7 * time.Second
-			for i := range n.Verdict.Operations {
-				n.Verdict.Operations[i].Duration += time.Second
-			}
-		case result.RunFinished:
-			n.Summary.Duration += time.Minute
-			slower[i] = n
-		}
-	}
-	for _, o := range []report.TextOptions{{}, {Verbose: true}, {Timings: true}} {
-		testkit.Equal(t, fmt.Sprintf("%+v: the text is the same", o), plain(o, run()...) == plain(o, slower...), !o.Timings)
-	}
-}
-
 // A description cannot forge lines of a report.
 func TestTitleIsOneLine(t *testing.T) {
 	id := result.TestID{Suite: "s", Description: "a\n9 passed, 0 failed, 0 skipped"}
