@@ -207,16 +207,8 @@ defaults:
 	night.Signal(os.Interrupt)
 	said["the night"] = night.End().Want(3).All()
 	said["the rest of it"] = p.Run(append([]string{"matrix", "@" + set, file, "--results", results, "--only", "token|theirs"}, reports...)...).Want(3).All()
-	for _, args := range [][]string{
-		{"run", "--uri-option", "tlsCertificateKeyFilePassword=" + secrets["key"], suiteFile(t, misread), "--json", filepath.Join(dir, "one.json"), "-v"},
-		{"clean", "--orchestration", "http://ann:" + secrets["service"] + "@127.0.0.1:1"},
-		{"clean", "--orchestration", "ann:" + secrets["service"] + "@127.0.0.1:1"},
-	} {
-		said[strings.Join(args[:2], " ")+args[len(args)-1]] = p.Run(args...).All()
-	}
 	said.add(folder(t, dir))
 	said.add(folder(t, p.State))
-	testkit.Says(t, said["file "+filepath.Join(dir, "one.json")], "tlsCertificateKeyFilePassword=***") // the command to run a test again
 	for _, secret := range secrets {
 		said.spotless(t, "bob", secret)
 	}

@@ -50,18 +50,17 @@ func TestFlagsBeyondFields(t *testing.T) {
 // The pattern for a test finds it, whatever its description holds, and cannot
 // steer a terminal.
 func TestRerunQuotes(t *testing.T) {
-	for _, r := range []struct{ reason, description, want string }{
-		{"operators of regular expressions", `(a|b)* \d [x] $y`, `\(a\|b\)\* \\d \[x\] \$y`},
-		{"other scripts", "ünï ☃", "ünï ☃"},
-		{"a new line, a tab and an escape", "a\nb\tc\x1b[31m", `a\x{a}b\x{9}c\x{1b}\[31m`},
-		{"the replacement character", "\uFFFD", `\x{fffd}`},
-		{"a no-break space", "a\u00a0b\u2028c", "a\u00a0b" + `\x{2028}c`},
+	for description, want := range map[string]string{
+		`(a|b)* \d [x] $y`: `\(a\|b\)\* \\d \[x\] \$y`,
+		"ünï ☃":            "ünï ☃",
+		"a\nb\tc\x1b[31m":  `a\x{a}b\x{9}c\x{1b}\[31m`,
+		"\uFFFD":           `\x{fffd}`,
+		"a\u00a0b\u2028c":  "a\u00a0b" + `\x{2028}c`, // a no-break space can be printed
 	} {
-		testkit.Equal(t, r.reason, quotePattern(r.description), r.want)
+		testkit.Equal(t, description, quotePattern(description), want)
 		var p patternsFlag
-		if err := p.Set("^" + quotePattern(r.description) + "$"); err != nil || !p[0].MatchString(r.description) {
-			t.Errorf("%s: %v does not find the test (%v)", r.reason, p, err)
-		}
+		testkit.Check(t, p.Set("^"+quotePattern(description)+"$"))
+		testkit.Equal(t, "its pattern finds "+description, p[0].MatchString(description), true)
 	}
 	for file, want := range map[string]string{"-v.yml": "-v.yml", stdinName: "-"} {
 		again := declareRun(newFlags()).rerun(&call{program: &Program{}})(result.TestID{File: file, Description: "x"})
