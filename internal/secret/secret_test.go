@@ -11,43 +11,17 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// What is secret by its place is hidden, and nothing else is.
 func TestHide(t *testing.T) {
-	for _, r := range []struct{ reason, in, want string }{
-		{"a user", "mongodb://u:pw@a:1/?w=1", "mongodb://***@a:1/?w=1"},
-		{"a password with an at sign", "at mongodb+srv://u:se@cret@a/", "at mongodb+srv://***@a/"},
-		{"of a service", "cannot reach http://u:pw@a:1/v1: no", "cannot reach http://***@a:1/v1: no"},
-		{"a token", "mongodb://a/?authMechanismProperties=AWS_SESSION_TOKEN:x&w=1", "mongodb://a/?authMechanismProperties=***&w=1"},
-		{"the password of a key, in other letters", "--uri-option TLSCertificateKeyFilePassword=x", "--uri-option TLSCertificateKeyFilePassword=***"},
-		{"its older name", "mongodb://a/?w=1;sslClientCertificateKeyPassword=x", "mongodb://a/?w=1;sslClientCertificateKeyPassword=***"},
-		{"the password of a proxy", "proxyPassword=x", "proxyPassword=***"},
-		{"what is hidden", "mongodb://***@a/?proxyPassword=***", "mongodb://***@a/?proxyPassword=***"},
-		{"no secret", "mongodb://a:1/?tlsCAFile=x, me@b", "mongodb://a:1/?tlsCAFile=x, me@b"},
-	} {
-		testkit.Equal(t, r.reason, Hide(r.in), r.want)
-	}
-}
-
-// A secret of an argument is known wherever it turns up, and in every form in which
-// it may be written.
-func TestKeeper(t *testing.T) {
-	for _, r := range []struct{ reason, argument, text, want string }{
-		{"a password", "mongodb://u:p%40ss%20w@h/", "p%40ss%20w p@ss w p%40ss+w u", "*** *** *** u"},
-		{"the second of two connection strings", "mongodb://h/ mongodb://u:geheim@h/", "geheim", "***"},
-		{"a password of a service", "--orchestration=http://u:geheim@h:1", "geheim", "***"},
-		{"an option", "tlsCertificateKeyFilePassword=a b&c", "it is a b&c", "it is ***"},
-		{"a value with a space, in its place", "proxyPassword=a b", "--uri-option 'proxyPassword=a b'", "--uri-option 'proxyPassword=***'"},
-		{"an option in one word with its flag", "--uri-option=proxyPassword=geheim", "geheim", "***"},
-		{"a token", "mongodb://h/?authMechanismProperties=SERVICE_NAME:mongodb,AWS_SESSION_TOKEN:a%2Fb", "a/b of mongodb", "*** of mongodb"},
-		{"an option that is not secret", "appName=geheim", "geheim", "geheim"},
-	} {
-		k := NewKeeper(r.argument)
-		testkit.Equal(t, r.reason, k.Hide(r.text), r.want)
-		testkit.Equal(t, r.reason+": held", k.Holds([]byte(r.text)), r.want != r.text)
-		err := errors.New(r.text)
-		testkit.Equal(t, r.reason+": an error", k.Error(err), r.want)
-		testkit.Equal(t, r.reason+": an error without a secret is as it was", k.Error(err) == err, r.want == r.text)
-	}
+	testkit.Transcript(t, "testdata/hide.txt", func(_ *testing.T, text string) string { return Hide(text) })
+	testkit.Transcript(t, "testdata/keeper.txt", func(t *testing.T, input string) string {
+		argument, text, _ := strings.Cut(input, "\n")
+		k, err := NewKeeper(argument), errors.New(text)
+		hidden := k.Hide(text)
+		testkit.Equal(t, "held", k.Holds([]byte(text)), hidden != text)
+		testkit.Equal(t, "an error", k.Error(err), hidden)
+		testkit.Equal(t, "an error without a secret is as it was", k.Error(err) == err, hidden == text)
+		return hidden
+	})
 }
 
 // Secrets that turn up later are learned, also while others use the keeper.
