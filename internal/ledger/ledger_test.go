@@ -142,45 +142,23 @@ func TestMakeFolder(t *testing.T) {
 	l.leftovers(t, "none", 0, 0)
 }
 
-// What could not be removed later, and what holds credentials, is refused.
+// What could not be removed later, and what holds credentials, is refused. Of an
+// entry that is accepted the transcript has what people are told.
 func TestRefusals(t *testing.T) {
 	l := open(t, t.TempDir())
-	self := Process{PID: os.Getpid()}
-	for _, r := range []struct {
-		reason string
-		entry  Entry
-		ok     bool
-	}{
-		{"a cluster", Entry{Kind: Cluster, URL: "http://h:1/v1", Resource: "servers", ID: "a"}, true},
-		{"a cluster without its service", Entry{Kind: Cluster, Resource: "servers", ID: "a"}, false},
-		{"a service's password", Entry{Kind: Cluster, URL: "http://ann:pw@h:1/v1", Resource: "servers", ID: "a"}, false},
-		{"a service's user alone", Entry{Kind: Cluster, URL: "http://token@h:1/v1", Resource: "servers", ID: "a"}, false},
-		{"a process", Entry{Kind: ChildProcess, Process: self, Command: "mongod"}, true},
-		{"a process that does not exist", Entry{Kind: ChildProcess, Process: Process{PID: 1 << 22}, Command: "mongod"}, false},
-		{"init", Entry{Kind: ChildProcess, Process: Process{PID: 1}, Command: "mongod"}, false},
-		{"every process of the group", Entry{Kind: ChildProcess, Process: Process{PID: 0, Started: "x"}, Command: "mongod"}, false},
-		{"a command with a password", Entry{Kind: ChildProcess, Process: self, Command: "utr --uri mongodb://a:b@h"}, false},
-		{"a folder of ours", Entry{Kind: Folder, Path: filepath.Join(os.TempDir(), "utr-1")}, true},
-		{"a folder of somebody else", Entry{Kind: Folder, Path: os.TempDir()}, false},
-		{"a relative path", Entry{Kind: Folder, Path: "utr-1"}, false},
-		{"a way out of a folder of ours", Entry{Kind: Folder, Path: os.TempDir() + "/utr-1/../../home"}, false},
-		{"our name, and a way out", Entry{Kind: Folder, Path: os.TempDir() + "/x/../utr-1"}, false},
-		{"a fail point", Entry{Kind: FailPoint, URI: "mongodb://h/?tls=true", Host: "h:27017", Name: "failCommand"}, true},
-		{"hidden credentials", Entry{Kind: FailPoint, URI: "mongodb://***@h/", Host: "h:27017", Name: "failCommand"}, true},
-		{"credentials", Entry{Kind: Lock, URI: "mongodb://ann:pw@h/", Name: "utr.lock"}, false},
-		{"a user without a password", Entry{Kind: Lock, URI: "mongodb+srv://ann@h/", Name: "utr.lock"}, false},
-		{"a token among the options", Entry{Kind: Lock, URI: "mongodb://h/?authMechanismProperties=AWS_SESSION_TOKEN:x", Name: "utr.lock"}, false},
-		{"the password of a key, in other letters", Entry{Kind: Lock, URI: "mongodb://h/?a=b&TLSCertificateKeyFilePassword=x", Name: "utr.lock"}, false},
-		{"a hidden password of a key", Entry{Kind: Lock, URI: "mongodb://h/?tlsCertificateKeyFilePassword=***", Name: "utr.lock"}, true},
-		{"nothing", Entry{}, false},
-		{"another kind", Entry{Kind: "moon"}, false},
-	} {
-		done, err := l.Add(r.entry)
-		testkit.Equal(t, r.reason+" is accepted", err == nil, r.ok)
+	testkit.Transcript(t, "testdata/entries.txt", func(t *testing.T, input string) string {
+		var e Entry
+		mine := []string{"TMP", os.TempDir(), `"SELF"`, fmt.Sprint(os.Getpid())}
+		testkit.Check(t, json.Unmarshal([]byte(strings.NewReplacer(mine...).Replace(input)), &e))
+		said := e.String()
+		done, err := l.Add(e)
 		if err == nil {
 			testkit.Check(t, done())
+		} else {
+			said = "refused: " + err.Error()
 		}
-	}
+		return strings.NewReplacer(mine[1], mine[0], "process "+mine[3]+" (", "process SELF (").Replace(said)
+	})
 	l.empty(t)
 }
 
