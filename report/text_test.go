@@ -151,26 +151,15 @@ func fileNotes(tests ...string) []result.Note {
 }
 
 func TestFiles(t *testing.T) {
-	for _, r := range []struct {
-		reason  string
-		timings bool
-		notes   []result.Note
-		want    string
-	}{
-		{"a line when the last test of a file has ended", false, fileNotes("a.yml passed", "b.yml passed", "a.yml skipped", "a.yml known-failing", "b.yml passed"),
-			"a.yml: 1 passed, 1 known-failing, 1 skipped\nb.yml: 2 passed\n"},
-		{"what is red comes first", false, fileNotes("a.yml passed", "a.yml failed", "a.yml broken", "b.yml flaky"),
-			"a.yml: 1 failed, 1 broken, 1 passed\nb.yml: 1 flaky\n"},
-		{"with times", true, fileNotes("a.yml passed", "b.yml passed", "a.yml passed"), "b.yml: 1 passed (600ms)\na.yml: 2 passed (1.2s)\n"},
-		{"one file: the end says it all", false, fileNotes("a.yml passed", "a.yml failed"), ""},
-		{"a file that was filtered out", false, fileNotes("a.yml filtered", "b.yml passed", "b.yml filtered", "a.yml filtered"), "b.yml: 1 passed, 1 skipped\n"},
-		{"a name that steers a terminal", false, fileNotes("a\x1b[2J.yml passed", "b\nc.yml passed"), "a\uFFFD[2J.yml: 1 passed\nb c.yml: 1 passed\n"},
-		{"it is not known how many there are", false, append([]result.Note{result.RunStarted{}}, fileNotes("a.yml passed", "b.yml passed")[1:]...), ""},
-	} {
-		text, line := string(generate(report.Files(report.Text(report.TextOptions{}), r.timings), r.notes)), regexp.MustCompile(`(?m)^\S.*\.yml: \d.*\n`)
-		testkit.Equal(t, r.reason, strings.Join(line.FindAllString(text, -1), ""), r.want)
-		same(t, r.reason+": the rest of the report", plain(report.TextOptions{}, r.notes...), line.ReplaceAllString(text, ""))
-	}
+	testkit.Transcript(t, "testdata/files.txt", func(_ *testing.T, input string) string {
+		tests, timings := strings.CutPrefix(input, "timings: ")
+		tests, uncounted := strings.CutPrefix(tests, "uncounted: ")
+		notes := fileNotes(strings.Split(strings.NewReplacer(`\x1b`, "\x1b", `\n`, "\n").Replace(tests), ", ")...)
+		if uncounted {
+			notes[0] = result.RunStarted{}
+		}
+		return string(generate(report.Files(report.Text(report.TextOptions{}), timings), notes))
+	})
 }
 
 func TestSlowest(t *testing.T) {

@@ -29,8 +29,8 @@ func Transcript(t *testing.T, path string, play func(t *testing.T, input string)
 				want = append(want, line)
 			}
 		}
-		if input == nil { // a headline
-			scenes = append(scenes, scene)
+		at := len(scenes)
+		if scenes = append(scenes, scene); input == nil { // a headline
 			continue
 		}
 		played++
@@ -46,7 +46,7 @@ func Transcript(t *testing.T, path string, play func(t *testing.T, input string)
 			for _, line := range input {
 				head = append(head, strings.TrimSpace("> "+line))
 			}
-			scenes = append(scenes, strings.TrimSpace(strings.Join(head, "\n")+"\n"+wanted))
+			scenes[at] = strings.TrimSpace(strings.Join(head, "\n") + "\n" + wanted)
 		})
 	}
 	if played == 0 {
