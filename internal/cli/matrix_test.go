@@ -116,6 +116,8 @@ func TestNights(t *testing.T) {
 					write(t, name, text+"\n")
 				case "cat":
 					said += read(t, name)
+				case "rm":
+					testkit.Check(t, os.Remove(name))
 				case "update":
 					b.Build = func() (string, error) { return "utr 2", nil }
 				case "after", "again", "utr": // the first says nothing, the second what it runs
