@@ -100,11 +100,22 @@ func pingAndFail(t *testing.T, uri string) {
 	}
 }
 
-// TestSecurity switches access control and TLS on.
+// TestSecurity switches access control and TLS on. A command without TLS gets no
+// answer.
 func TestSecurity(t *testing.T) {
 	for _, topology := range topologies {
 		t.Run(topology.String(), func(t *testing.T) {
 			d := start(t, embedded.Options{Topology: topology, TLS: true, Users: []embedded.User{{Name: "user", Password: "p:@/ss"}}})
+			plain, err := net.Dial("tcp", d.Hosts()[0])
+			testkit.Check(t, err)
+			defer func() { _ = plain.Close() }()
+			_, err = plain.Write(wire.AppendMsg(nil, 1, 0, 0, testkit.Extended[bson.Raw](t, `{"ping": 1, "$db": "admin"}`)))
+			testkit.Check(t, err)
+			testkit.Check(t, plain.SetReadDeadline(time.Now().Add(testkit.Patience)))
+			answer, err := io.ReadAll(plain)
+			if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() || len(answer) >= 16 || !strings.Contains(d.URI(), "tls=true") {
+				t.Errorf("%s: without TLS, got %x, %v", d.URI(), answer, err)
+			}
 			for _, row := range []struct{ reason, mechanism, password, want string }{
 				{"the mechanism of the driver's choice", "", "p:@/ss", ""},
 				{"SCRAM-SHA-1", "SCRAM-SHA-1", "p:@/ss", ""},
@@ -121,27 +132,6 @@ func TestSecurity(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// TestPlainOnTLS sends a command without TLS: the connection is closed without
-// an answer.
-func TestPlainOnTLS(t *testing.T) {
-	d := start(t, embedded.Options{TLS: true})
-	if !strings.Contains(d.URI(), "tls=true") {
-		t.Errorf("clients are not told to use TLS: %s", d.URI())
-	}
-	c, err := net.Dial("tcp", d.Hosts()[0])
-	testkit.Check(t, err)
-	defer func() { _ = c.Close() }()
-	ping, err := bson.Marshal(bson.D{{Key: "ping", Value: 1}, {Key: "$db", Value: "admin"}})
-	testkit.Check(t, err)
-	_, err = c.Write(wire.AppendMsg(nil, 1, 0, 0, ping))
-	testkit.Check(t, err)
-	testkit.Check(t, c.SetReadDeadline(time.Now().Add(testkit.Patience)))
-	answer, err := io.ReadAll(c)
-	if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() || len(answer) >= 16 {
-		t.Errorf("got %x, %v", answer, err)
 	}
 }
 

@@ -101,7 +101,7 @@ func TestParseMsg(t *testing.T) {
 		{"three sequences", message(0, kind0(insert), kind1("a"), kind1("b"), kind1("c")), -1, ""},
 		{"a checksum flag without room for one", message(1, []byte{0, 5}), -1, ""},
 		{"a wrong checksum", message(1, kind0(p), int32s(1)), -1, ""},
-		{"a value of every type", message(0, kind0(ofEveryType(t))), 0, ""},
+		{"a value of every type", message(0, kind0(testkit.Extended[bson.Raw](t, testkit.EveryType))), 0, ""},
 		{"200 documents inside each other", message(0, kind0(nested(t, 200))), 0, ""},
 		{"201 documents inside each other", message(0, kind0(nested(t, 201))), 15, ""},
 	} {
@@ -264,8 +264,8 @@ func FuzzRead(f *testing.F) {
 	p := ping(f)
 	for _, seed := range [][]byte{
 		message(0, kind0(p)), message(0, kind0(p), kind1("documents", p, p)), wire.AppendMsg(nil, 1, 2, wire.ChecksumPresent, p),
-		wire.AppendQuery(nil, 1, wire.Query{Collection: "d.$cmd", Query: p}), message(0, kind0(nested(f, 120))),
-		message(0, kind0(ofEveryType(f))), []byte("GET / HTTP/1.1\r\n\r\n"),
+		wire.AppendQuery(nil, 1, wire.Query{Collection: "d.$cmd", Query: p}), wire.AppendReply(nil, 1, 2, 8, 5, p, p), message(0, kind0(nested(f, 120))),
+		message(0, kind0(testkit.Extended[bson.Raw](f, testkit.EveryType))), []byte("GET / HTTP/1.1\r\n\r\n"),
 	} {
 		f.Add(seed)
 		for _, c := range []wire.Compressor{wire.Snappy, wire.Zlib, wire.Zstd} {
@@ -274,8 +274,9 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 	}
-	for n := range ofEveryType(f) {
-		cut := ofEveryType(f)[:n]
+	all := testkit.Extended[bson.Raw](f, testkit.EveryType)
+	for n := range all {
+		cut := bytes.Clone(all[:n])
 		if n >= 5 {
 			copy(cut, int32s(n))
 			cut[n-1] = 0
@@ -313,17 +314,4 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 	})
-}
-
-// everyType has a value of each BSON type.
-const everyType = `{"_id": {"$oid": "010000000000000000000000"}, "double": 1.5, "string": "s", "array": [1, {}], "bool": true, "null": null,
-	"binary": {"$binary": {"base64": "AQ==", "subType": "02"}}, "undefined": {"$undefined": true}, "date": {"$date": {"$numberLong": "1"}},
-	"regex": {"$regularExpression": {"pattern": "a", "options": "i"}}, "pointer": {"$dbPointer": {"$ref": "d", "$id": {"$oid":
-	"000000000000000000000000"}}}, "code": {"$code": "f"}, "symbol": {"$symbol": "s"}, "scoped": {"$code": "f", "$scope": {"x": 1}}, "int": 1,
-	"timestamp": {"$timestamp": {"t": 1, "i": 0}}, "long": {"$numberLong": "1"}, "decimal": {"$numberDecimal": "1"}, "min": {"$minKey": 1},
-	"max": {"$maxKey": 1}}`
-
-func ofEveryType(t testing.TB) (raw bson.Raw) {
-	testkit.Check(t, bson.UnmarshalExtJSON([]byte(everyType), false, &raw))
-	return raw
 }

@@ -14,6 +14,7 @@ type Case struct {
 
 // Cases reads a transcript, whose cases look like these:
 //
+//	== what this part is about
 //	# the reason of the cases that follow
 //	what is given -> what comes of it
 //	what is given, in a line
@@ -26,8 +27,11 @@ func Cases(t testing.TB, file string) []Case {
 	var out []Case
 	var c Case
 	for line := range strings.Lines(string(text)) {
-		if reason, ok := strings.CutPrefix(line, "# "); ok {
+		reason, isReason := strings.CutPrefix(line, "# ")
+		if isReason {
 			c.Reason = strings.TrimSpace(reason)
+		}
+		if isReason || strings.HasPrefix(line, "== ") {
 			c.before += line
 			continue
 		}
@@ -61,7 +65,7 @@ func PlayCases(t *testing.T, file string, play func(t *testing.T, in string) str
 		})
 		text += c.before + got + "\n"
 	}
-	if os.Getenv("UTR_UPDATE") != "" {
+	if os.Getenv("UTR_UPDATE") != "" && !t.Failed() {
 		Check(t, os.WriteFile(file, []byte(text), 0o600))
 	}
 }

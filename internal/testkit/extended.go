@@ -14,3 +14,11 @@ func Extended[T bson.D | bson.Raw, S ~string | ~[]byte](t testing.TB, text S) (d
 	}
 	return doc
 }
+
+// EveryType has a value of each BSON type.
+const EveryType = `{"_id": {"$oid": "010000000000000000000000"}, "double": 1.5, "string": "s", "array": [1, {}], "bool": true, "null": null,
+	"binary": {"$binary": {"base64": "AQ==", "subType": "02"}}, "undefined": {"$undefined": true}, "date": {"$date": {"$numberLong": "1"}},
+	"regex": {"$regularExpression": {"pattern": "a", "options": "i"}}, "pointer": {"$dbPointer": {"$ref": "d", "$id": {"$oid":
+	"000000000000000000000000"}}}, "code": {"$code": "f"}, "symbol": {"$symbol": "s"}, "scoped": {"$code": "f", "$scope": {"x": 1}}, "int": 1,
+	"timestamp": {"$timestamp": {"t": 1, "i": 0}}, "long": {"$numberLong": "1"}, "decimal": {"$numberDecimal": "1"}, "min": {"$minKey": 1},
+	"max": {"$maxKey": 1}}`

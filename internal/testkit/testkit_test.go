@@ -95,14 +95,14 @@ func TestTranscriptAgrees(t *testing.T) {
 
 func TestCases(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "cases.txt")
-	const text = "# a reason\na -> b\nc\n\td -> e\n\n# another -> one\nf\n-> g h\n"
+	const text = "== a part\n# a reason\na -> b\nc\n\td -> e\n\n# another -> one\nf\n-> g h\n"
 	Check(t, os.WriteFile(file, []byte(text), 0o600))
-	Equal(t, "the cases", Cases(t, file), "[{a reason a b # a reason\na -> } {a reason c d e c\n\td -> } {another -> one f g h \n# another -> one\nf\n-> }]")
+	Equal(t, "the cases", Cases(t, file), "[{a reason a b == a part\n# a reason\na -> } {a reason c d e c\n\td -> } {another -> one f g h \n# another -> one\nf\n-> }]")
 	t.Setenv("UTR_UPDATE", "1")
 	PlayCases(t, file, func(_ *testing.T, in string) string { return strings.ToUpper(in) })
 	got, err := os.ReadFile(file)
 	Check(t, err)
-	Equal(t, "what was written down", string(got), "# a reason\na -> A\nc\n\td -> C D\n\n# another -> one\nf\n-> F\n")
+	Equal(t, "what was written down", string(got), "== a part\n# a reason\na -> A\nc\n\td -> C D\n\n# another -> one\nf\n-> F\n")
 	f := &fake{TB: t}
 	Check(t, os.WriteFile(file, []byte("x -> y\nz\n"), 0o600))
 	if f.run(func(f *fake) { Cases(f, file) }); !f.failed {

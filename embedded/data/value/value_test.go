@@ -110,7 +110,7 @@ func TestArithmeticKeepsTypes(t *testing.T) {
 
 // FuzzDecode reads anything, and what it has read it writes as it was.
 func FuzzDecode(f *testing.F) {
-	f.Add([]byte(Encode(bson.D{{Key: "a", Value: bson.A{int32(1), "x", nil, bson.D{{Key: "b", Value: 1.5}}}}, {Key: "r", Value: bson.Regex{Pattern: "a", Options: "i"}}})))
+	f.Add([]byte(testkit.Extended[bson.Raw](f, testkit.EveryType)))
 	f.Add([]byte{5, 0, 0, 0, 0})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		d, err := Decode(data)
@@ -129,15 +129,7 @@ func FuzzDecode(f *testing.F) {
 
 // TestDecodeEveryType decodes a value of each type, which is written as it was.
 func TestDecodeEveryType(t *testing.T) {
-	all := Encode(bson.D{
-		{Key: "_id", Value: bson.ObjectID{1}}, {Key: "double", Value: 1.5}, {Key: "string", Value: "s"}, {Key: "array", Value: bson.A{int32(1), bson.D{}}},
-		{Key: "binary", Value: bson.Binary{Subtype: 5, Data: []byte{1}}}, {Key: "undefined", Value: bson.Undefined{}}, {Key: "bool", Value: true},
-		{Key: "date", Value: bson.DateTime(1)}, {Key: "null", Value: nil}, {Key: "regex", Value: bson.Regex{Pattern: "a", Options: "i"}},
-		{Key: "pointer", Value: bson.DBPointer{DB: "d"}}, {Key: "code", Value: bson.JavaScript("f")}, {Key: "symbol", Value: bson.Symbol("s")},
-		{Key: "scoped", Value: bson.CodeWithScope{Code: "f", Scope: bson.D{{Key: "x", Value: int32(1)}}}}, {Key: "int", Value: int32(1)},
-		{Key: "timestamp", Value: bson.Timestamp{T: 1, I: 2}}, {Key: "long", Value: int64(1)}, {Key: "decimal", Value: decimal128(t, "1.50")},
-		{Key: "min", Value: bson.MinKey{}}, {Key: "max", Value: bson.MaxKey{}},
-	})
+	all := testkit.Extended[bson.Raw](t, testkit.EveryType)
 	d, err := Decode(all)
 	if err != nil || !bytes.Equal(Encode(d), all) || len(d) != 20 {
 		t.Errorf("%s, %v", Text(d), err)
