@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,11 +29,7 @@ func start(t testing.TB, o embedded.Options) *embedded.Deployment {
 	t.Helper()
 	d, err := embedded.Start(testkit.Context(t), o)
 	testkit.Check(t, err)
-	t.Cleanup(func() {
-		if err := d.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { testkit.Check(t, d.Close()) })
 	return d
 }
 
@@ -46,11 +43,7 @@ func connect(t testing.TB, uri string, more ...func(*options.ClientOptions)) *mo
 	}
 	c, err := mongo.Connect(o)
 	testkit.Check(t, err)
-	t.Cleanup(func() {
-		if err := c.Disconnect(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { testkit.Check(t, c.Disconnect(context.Background())) })
 	return c
 }
 
@@ -191,15 +184,12 @@ func TestCloseTwice(t *testing.T) {
 // step down, elections, a crash and a return.
 func TestPrimaryChanges(t *testing.T) {
 	d := start(t, embedded.Options{Topology: embedded.ReplicaSet})
-	var mu sync.Mutex
-	seen := ""
+	var seen atomic.Value
 	c := connect(t, d.URI(), func(o *options.ClientOptions) {
 		o.SetServerMonitor(&event.ServerMonitor{TopologyDescriptionChanged: func(e *event.TopologyDescriptionChangedEvent) {
-			mu.Lock()
-			defer mu.Unlock()
 			for _, s := range e.NewDescription.Servers {
 				if s.Kind == "RSPrimary" {
-					seen = s.Addr.String()
+					seen.Store(s.Addr.String())
 				}
 			}
 		}})
@@ -240,10 +230,6 @@ func TestPrimaryChanges(t *testing.T) {
 		if got := d.Primary(); got != row.want {
 			t.Fatalf("%s: the primary is %s, not %s", row.reason, got, row.want)
 		}
-		testkit.Until(t, row.reason+" seen by the driver", func() bool {
-			mu.Lock()
-			defer mu.Unlock()
-			return seen == row.want
-		})
+		testkit.Until(t, row.reason+" seen by the driver", func() bool { return seen.Load() == row.want })
 	}
 }

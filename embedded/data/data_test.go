@@ -244,9 +244,11 @@ func TestMany(t *testing.T) {
 func TestPanicKeepsNoLock(t *testing.T) {
 	fails := func() { panic("on purpose") }
 	for name, run := range map[string]func(*Data){
-		"reading":   func(d *Data) { d.reading(fails) },
-		"changing":  func(d *Data) { d.changing(fails) },
-		"attempt":   func(d *Data) { _ = (&scope{d: d, req: new(command.Request)}).locked(func() error { fails(); return nil }) },
+		"reading":  func(d *Data) { d.reading(fails) },
+		"changing": func(d *Data) { d.changing(fails) },
+		"attempt": func(d *Data) {
+			_ = (&scope{d: d, req: new(command.Request)}).locked(func() error { fails(); return nil })
+		},
 		"kill some": func(d *Data) { d.killCursorsOf(func(string) bool { fails(); return false }) },
 	} {
 		d := New(Options{ReplicaSet: true})

@@ -103,6 +103,15 @@ func TestOptionTable(t *testing.T) {
 	}
 }
 
+func TestVersionAndHelp(t *testing.T) {
+	for mongos, want := range map[bool]string{false: "db version v7.0.22\n", true: "mongos version v7.0.22\n"} {
+		o, err := Parse(mongos, []string{"--version", "--utrServerVersion", "7.0"}, "8.2")
+		testkit.Check(t, err)
+		testkit.Says(t, o.VersionText()+o.HelpText(), want, "--keyFile arg")
+		testkit.Equal(t, "dbpath is an option", strings.Contains(o.HelpText(), "--dbpath"), !mongos)
+	}
+}
+
 func FuzzArguments(f *testing.F) {
 	for _, s := range []string{"--port 5 -vv", "--setParameter a=b", "net: {port: 1}", "port=7\nvvv=true", "-f", "--bind_ip=*",
 		"setParameter: [1]", "a: &a [*a]", "-", "--", "-=x"} {

@@ -106,11 +106,7 @@ func newPlayer(t testing.TB, kind server.Kind, users *server.Users, hosts ...str
 		Sharded: kind == server.Sharded, ReplicaSet: kind == server.ReplicaSet, ShardName: server.ShardName, ShardHost: server.ShardHost(set),
 		NoScripting: true, // as the recorded servers were started
 	})})
-	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { testkit.Check(t, c.Close()) })
 	config := server.SetConfig{Name: set, Version: 1}
 	for i, host := range hosts {
 		config.Members = append(config.Members, server.Member{ID: int32(i), Host: host, BuildIndexes: true, Priority: 1, Votes: 1})

@@ -116,11 +116,7 @@ func empty(t testing.TB, version string, config server.Config) *server.Cluster {
 		config.Backend = new(stub)
 	}
 	c := server.NewCluster(config)
-	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { testkit.Check(t, c.Close()) })
 	return c
 }
 
