@@ -2,6 +2,7 @@ package farewell
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -70,58 +71,39 @@ func TestClose(t *testing.T) {
 		"awaitable": message(wiremessage.OpMsg, wiremessage.ExhaustAllowed), "compressed": message(wiremessage.OpCompressed, 0),
 		"query": message(opQuery, 0), "foreign": []byte("GET / HTTP/1.1\r\n\r\n"), "short": {1, 2, 3}, "cut": message(wiremessage.OpMsg, 0)[:20],
 	}
-	for sent, waits := range map[string]bool{
-		"":                             false,
-		"command reply":                false,
-		"command":                      true,
-		"unacknowledged":               true,
-		"unacknowledged command reply": false, // the command was answered: all was executed before
-		"unacknowledged command":       true,
-		"command reply unacknowledged": true,
-		"compressed":                   true,
-		"compressed reply":             false,
-		"query":                        true, // a handshake in the older form
-		"awaitable":                    false,
-		"command reply awaitable":      false,
-		"foreign":                      false,
-		"short":                        false,
-		"cut":                          false,
-	} {
-		for _, answers := range []bool{true, false} {
-			t.Run(sent, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					var group Group
-					client, server := connect(t, &group)
-					heard := make(chan error, 1)
-					go func() { _, err := io.Copy(io.Discard, server); heard <- err }()
-					for _, name := range strings.Fields(sent) {
-						var err error
-						if name == "reply" {
-							go func() { _, _ = server.Write([]byte("x")) }()
-							_, err = client.Read(make([]byte, 9))
-						} else {
-							_, err = client.Write(messages[name])
-						}
-						testkit.Check(t, err)
-					}
-					begun := time.Now()
-					testkit.Check(t, errors.Join(client.Close(), client.Close()))
-					testkit.Check(t, <-heard) // to the end, which must have been sent
-					over := waiting(&group)
-					testkit.Equal(t, "it waits for the server", len(over) == 0, waits)
-					took := time.Duration(0)
-					if answers {
-						testkit.Check(t, server.Close())
-					} else if waits {
-						took = Limit
-					}
-					<-over
-					testkit.Equal(t, "it took", time.Since(begun), took)
-					group.Wait() // again: nobody is leaving
-				})
-			})
-		}
+	play := func(t *testing.T, sent string, answers bool) (said string) {
+		synctest.Test(t, func(t *testing.T) {
+			var group Group
+			client, server := connect(t, &group)
+			heard := make(chan error, 1)
+			go func() { _, err := io.Copy(io.Discard, server); heard <- err }()
+			for _, name := range strings.Fields(sent) {
+				var err error
+				if name == "reply" {
+					go func() { _, _ = server.Write([]byte("x")) }()
+					_, err = client.Read(make([]byte, 9))
+				} else {
+					_, err = client.Write(messages[name])
+				}
+				testkit.Check(t, err)
+			}
+			begun := time.Now()
+			testkit.Check(t, errors.Join(client.Close(), client.Close()))
+			testkit.Check(t, <-heard) // to the end, which must have been sent
+			over := waiting(&group)
+			said = map[bool]string{true: "waits", false: "goes"}[len(over) == 0]
+			if answers {
+				testkit.Check(t, server.Close())
+			}
+			<-over
+			group.Wait() // again: nobody is leaving
+			said += fmt.Sprintf(", and is gone after %s", time.Since(begun))
+		})
+		return said
 	}
+	testkit.Transcript(t, "testdata/close.txt", func(t *testing.T, sent string) string {
+		return "the server closes its side: " + play(t, sent, true) + "\nthe server does nothing: " + play(t, sent, false)
+	})
 }
 
 // Closed is closed for the user, whatever the connection still does: who reads or
@@ -169,25 +151,20 @@ func TestDeadlines(t *testing.T) {
 		defer func() { _ = client.Close() }()
 		read := func() error { _, err := client.Read(make([]byte, 1)); return err }
 		write := func() error { _, err := client.Write(message(wiremessage.OpMsg, 0)); return err }
-		for _, r := range []struct {
-			reason   string
-			set      func(time.Time) error
-			use      func() error
-			overTime time.Duration
-		}{
-			{"of both, for a read", client.SetDeadline, read, time.Second},
-			{"of both, for a write", client.SetDeadline, write, 2 * time.Second},
-			{"of reads", client.SetReadDeadline, read, 3 * time.Second},
-			{"of writes", client.SetWriteDeadline, write, 4 * time.Second},
-		} {
-			begun := time.Now()
-			testkit.Check(t, r.set(begun.Add(r.overTime)))
-			var timeout net.Error
-			if err := r.use(); !errors.As(err, &timeout) || !timeout.Timeout() || time.Since(begun) != r.overTime {
-				t.Errorf("%s: %v after %s", r.reason, err, time.Since(begun))
+		var took []time.Duration
+		for _, set := range []func(time.Time) error{client.SetDeadline, client.SetReadDeadline, client.SetWriteDeadline} {
+			for _, use := range []func() error{read, write} {
+				begun := time.Now()
+				testkit.Check(t, client.SetDeadline(begun.Add(time.Hour)))
+				testkit.Check(t, set(begun.Add(time.Second)))
+				var timeout net.Error
+				if err := use(); !errors.As(err, &timeout) || !timeout.Timeout() {
+					t.Errorf("a use ended with %v", err)
+				}
+				took = append(took, time.Since(begun))
 			}
-			testkit.Check(t, r.set(time.Time{}))
 		}
+		testkit.Equal(t, "deadlines of both, of reads, of writes", took, "[1s 1s 1s 1h0m0s 1h0m0s 1s]")
 	})
 }
 
