@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"go.mongodb.org/mongo-driver/v2/mongo"
-
 	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
@@ -81,33 +79,6 @@ func TestUnreachable(t *testing.T) {
 		_, err := OpenCluster(t.Context(), ClusterOptions{URI: "mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=50"})
 		testkit.Fails(t, err, "no answer from 127.0.0.1:1 within 50ms")
 	})
-}
-
-func TestPassing(t *testing.T) {
-	late := func(code int) mongo.WriteException {
-		return mongo.WriteException{WriteConcernError: &mongo.WriteConcernError{Code: code}}
-	}
-	undone := late(91)
-	undone.WriteErrors = mongo.WriteErrors{{Code: 11000}}
-	for _, r := range []struct {
-		reason string
-		err    error
-		want   bool
-	}{
-		{"no error", nil, false},
-		{"not an error of the driver", errors.New("it is dark"), false},
-		{"the primary stepped down", mongo.CommandError{Code: 189}, true},
-		{"a wrapped one", errors.Join(mongo.CommandError{Code: 10107}), true},
-		{"a mongos finds no primary", mongo.CommandError{Code: 133}, true},
-		{"a shard is not reached", mongo.CommandError{Code: 6}, true},
-		{"the network", mongo.CommandError{Labels: []string{"NetworkError"}}, true},
-		{"the command is wrong", mongo.CommandError{Code: 9}, false},
-		{"a write that was done and not waited for", late(11602), true},
-		{"wtimeout", late(64), false},
-		{"a write that was not done", undone, false},
-	} {
-		testkit.Equal(t, r.reason, Passing(r.err), r.want)
-	}
 }
 
 // A deployment serves without credentials, and when the last of its hosts does.

@@ -65,8 +65,11 @@ func TestLocalSource(t *testing.T) {
 		s := newTale(t)
 		dir, where := release(t, does[what])
 		o := LocalOptions{Where: dir, Topologies: []Topology{Single}, Auth: new(bool), Folder: t.TempDir(), Note: s.heard.add}
-		if more == "2 jobs" {
+		switch more {
+		case "2 jobs":
 			o.Jobs = 2
+		case "all topologies":
+			o.Topologies = nil
 		}
 		o.Parameters = more == "asks for parameters"
 		source, err := OpenLocal(t.Context(), o)
@@ -110,16 +113,4 @@ func TestLocalSource(t *testing.T) {
 		}
 		s.tell(steps)
 	})
-}
-
-// A release without a mongos does less, and people hear so.
-func TestLocalSourceReportsALack(t *testing.T) {
-	dir, _ := release(t, "exit 1")
-	for _, topologies := range [][]Topology{nil, {Single}} {
-		var heard notes
-		s, err := OpenLocal(t.Context(), LocalOptions{Where: dir, Topologies: topologies, Note: heard.add})
-		testkit.Check(t, err)
-		testkit.Check(t, s.Close())
-		testkit.Equal(t, "a lack", strings.Contains(heard.String(), "a sharded cluster cannot be had: there is no "), topologies == nil)
-	}
 }

@@ -3,10 +3,12 @@ package deployment
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"github.com/unified-test-runner/utr/deployment/local"
 	"github.com/unified-test-runner/utr/internal/testkit"
@@ -92,10 +94,49 @@ var commands = testkit.Commands{
 		last := len(all) - 1
 		return distinct(all[last], all[:last], []string{"set"}).Name, nil
 	},
+	"passing": func(_ *testing.T, a []string) (string, error) { // an error in a reply, or a write concern error beside write errors
+		code, _ := strconv.Atoi(a[1])
+		err := map[string]error{
+			"none":    nil,
+			"foreign": errors.New("it is dark"),
+			"network": mongo.CommandError{Labels: []string{"NetworkError"}},
+			"reply":   errors.Join(mongo.CommandError{Code: int32(code)}),
+			"concern": mongo.WriteException{WriteConcernError: &mongo.WriteConcernError{Code: code}},
+			"write": mongo.WriteException{WriteConcernError: &mongo.WriteConcernError{Code: code},
+				WriteErrors: mongo.WriteErrors{{Code: 11000}}},
+		}[a[0]]
+		return fmt.Sprint(Passing(err)), nil
+	},
+	// Each offer can be had, serves clients through all its connection strings, and a probe of it finds what the offer
+	// promised.
+	"embed": func(t *testing.T, a []string) (string, error) { // a version, access control, and topologies
+		o := EmbeddedOptions{Version: a[0], TLS: strings.Contains(a[1], "TLS")}
+		if !strings.Contains(a[1], "both") {
+			o.Auth = new(bool)
+		}
+		for _, topology := range strings.Fields(a[2]) {
+			o.Topologies = append(o.Topologies, Topology(topology))
+		}
+		s := newTale(t)
+		var err error
+		if s.Source, err = OpenEmbedded(t.Context(), o); err != nil {
+			return "", err
+		}
+		defer s.tell("close")
+		var names []string
+		for i, offer := range s.Offers() {
+			names = append(names, offer.Name)
+			s.tell(strings.ReplaceAll("lend a/N; ours a/N; use a/N; return a/N; lend a/N; break a/N; lend b/N", "N", strconv.Itoa(i)))
+			found, err := probe(testkit.Context(t), s.the(fmt.Sprintf("b/%d", i)).URI())
+			testkit.Check(t, err)
+			testkit.Equal(t, "a probe", []any{found.Topology, found.Version, found.ReplicaSetShards}, []any{offer.Topology, offer.Version, offer.ReplicaSetShards})
+		}
+		return strings.Join(names, ", "), nil
+	},
 }
 
 func TestTranscripts(t *testing.T) {
-	for _, name := range []string{"uris", "offers"} {
+	for _, name := range []string{"uris", "offers", "errors", "embedded"} {
 		commands.Play(t, "testdata/"+name+".txt")
 	}
 }

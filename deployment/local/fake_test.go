@@ -49,10 +49,6 @@ var fakes = map[string]func(args []string){
 		os.Exit(process.Run(ctx, mongos, args, process.Environment{
 			Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, PID: os.Getpid(), Self: []string{self}}))
 	},
-	"standalone": func(args []string) {
-		serve(args)
-		select {}
-	},
 	"refuses its options": func([]string) {
 		fmt.Fprintln(os.Stderr, "Error parsing command line: unrecognised option '--nounixsocket'\ntry 'mongod --help' for more information")
 		os.Exit(2)

@@ -136,24 +136,6 @@ func TestLink(t *testing.T) {
 	}
 }
 
-// A server that takes a connection and says nothing is given up with the
-// context, whose cause the error names.
-func TestLinkEndsWithItsContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ours, theirs := net.Pipe()
-		defer func() { _ = theirs.Close() }()
-		go func() { _, _ = io.Copy(io.Discard, theirs) }()
-		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errors.New("the time is over"))
-		defer cancel()
-		l := &link{address: "nowhere", conn: ours}
-		_, err := l.run(ctx, bson.D{{Key: "ping", Value: 1}})
-		testkit.Fails(t, err, "the time is over")
-		if l.conn != nil {
-			t.Error("a connection on which a reply is due was kept")
-		}
-	})
-}
-
 // recorded is a connection from which a text comes.
 type recorded struct {
 	net.Conn
