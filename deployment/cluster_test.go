@@ -80,19 +80,3 @@ func TestUnreachable(t *testing.T) {
 		testkit.Fails(t, err, "no answer from 127.0.0.1:1 within 50ms")
 	})
 }
-
-// A deployment serves without credentials, and when the last of its hosts does.
-func TestAwaitServing(t *testing.T) {
-	for _, words := range []string{"single auth", "replicaset auth", "sharded auth"} {
-		u := parsed(t, serve(t, embeddedAs(words)).URI())
-		if u.get("replicaSet") != "" {
-			u.hosts = u.hosts[:1] // it names the others
-		}
-		testkit.Check(t, awaitServing(testkit.Context(t), u))
-		silent, called := listening(t)
-		u.hosts = append(u.hosts, silent)
-		ctx, cancel := context.WithCancelCause(testkit.Context(t))
-		go func() { <-called; cancel(errors.New("waited long enough")) }()
-		testkit.Fails(t, awaitServing(ctx, u), "waited long enough: ", silent+": ")
-	}
-}
