@@ -18,7 +18,7 @@ import (
 // Of many runs that start at the same moment exactly one gets the lock, be it free
 // or stale; the others hear who has it. Nothing of it is left.
 func TestOneOfManyWins(t *testing.T) {
-	for _, words := range []string{"single", "replicaset", "sharded", "load-balanced", "replicaset 4.2", "replicaset auth"} {
+	for _, words := range []string{"single", "replicaset", "sharded", "load-balanced", "replicaset 4.2"} {
 		t.Run(words, func(t *testing.T) {
 			t.Parallel()
 			s := newScene(t, words)
