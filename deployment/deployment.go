@@ -4,6 +4,8 @@ package deployment
 
 import (
 	"context"
+	"fmt"
+	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
@@ -39,6 +41,16 @@ type Description struct {
 	// Parameters are the server parameters (getParameter: '*').
 	Parameters bson.Raw
 	Hosts      []string
+}
+
+// Servers gives topology and full version of each description, in order, without
+// repetitions.
+func Servers(all []Description) (servers []string) {
+	for _, d := range all {
+		servers = append(servers, fmt.Sprintf("%s %d.%d.%d", d.Topology, d.Version[0], d.Version[1], d.Version[2]))
+	}
+	slices.Sort(servers)
+	return slices.Compact(servers)
 }
 
 // Deployment is a running deployment. Methods may be called concurrently.

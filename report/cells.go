@@ -53,10 +53,15 @@ func remark(c result.CellFinished) string {
 	if n := len(c.Summary.Problems); n > 0 {
 		all = append(all, plural(n, "problem"))
 	}
-	if c.Kept {
-		all = append(all, "kept from an earlier run")
+	if !c.Kept.IsZero() {
+		all = append(all, keptFrom(c))
 	}
 	return strings.Join(all, "; ")
+}
+
+// keptFrom says from when the result of a cell is that was not run now.
+func keptFrom(c result.CellFinished) string {
+	return "kept from an earlier run, of " + c.Kept.UTC().Format("2006-01-02 15:04:05") + " UTC"
 }
 
 // wrong reports whether a cell makes its matrix red.
@@ -127,6 +132,7 @@ type cellSum struct {
 	summary result.Summary
 	tests   time.Duration // all its tests
 	runs    time.Duration // its runs, where reports tell it
+	kept    time.Time     // when it began, if that was before the run told of
 }
 
 func (c *cellSums) cell(name string) *cellSum {
@@ -150,6 +156,11 @@ func (c *cellSums) add(v *result.Verdict) {
 
 // took notes what the report of one cell, or of a shard of it, says of its run.
 func (c *cellSums) took(p *Past) {
+	for name, began := range p.Run.Kept {
+		if sum := c.cell(name); sum.kept.IsZero() || began.Before(sum.kept) {
+			sum.kept = began
+		}
+	}
 	if p.Cell != "" {
 		sum := c.cell(p.Cell)
 		sum.runs += p.Run.Duration
@@ -165,7 +176,7 @@ func (c *cellSums) notes() (notes []result.Note) {
 		if sum.runs > 0 {
 			sum.summary.Duration = sum.runs
 		}
-		notes = append(notes, result.CellFinished{Cell: name, Summary: sum.summary})
+		notes = append(notes, result.CellFinished{Cell: name, Summary: sum.summary, Kept: sum.kept})
 	}
 	return notes
 }

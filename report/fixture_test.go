@@ -79,8 +79,9 @@ func shard(name string, notes []result.Note) []result.Note {
 // cells is a run with cells: a good one, a bad one, one that is kept, one that
 // broke before any test.
 func cells() []result.Note {
+	before := time.Date(2026, 7, 2, 22, 0, 4, 0, time.UTC)
 	verdict := func(cell, test string, s result.Status) result.Note {
-		return result.TestFinished{Verdict: &result.Verdict{Status: s, Duration: time.Second,
+		return result.TestFinished{Verdict: &result.Verdict{Status: s, Began: before, Duration: time.Second,
 			Test: result.TestID{File: "f.yml", Suite: "s", Description: test, Deployment: "single 8.0", Cell: cell}}}
 	}
 	bad := result.Summary{Failed: 1, KnownFailing: 1, Duration: 90 * time.Second, Problems: []string{"p", "q"}}
@@ -88,7 +89,7 @@ func cells() []result.Note {
 		result.RunStarted{Engine: "e", Total: 4, Files: 1},
 		verdict("a", "t", result.Passed), result.CellFinished{Cell: "a", Summary: result.Summary{Passed: 1, Duration: time.Second}},
 		verdict("b|c", "t", result.Failed), verdict("b|c", "u", result.KnownFailing), result.CellFinished{Cell: "b|c", Summary: bad},
-		verdict("d", "t", result.Skipped), result.CellFinished{Cell: "d", Kept: true, Summary: result.Summary{Skipped: 1}},
+		verdict("d", "t", result.Skipped), result.CellFinished{Cell: "d", Kept: before, Summary: result.Summary{Skipped: 1}},
 		result.CellFinished{Cell: "e", Broken: "exit code 3: no\x1banswer"},
 		result.RunFinished{Summary: result.Summary{Passed: 1, Failed: 1, KnownFailing: 1, Skipped: 1, Duration: 91 * time.Second}},
 	}

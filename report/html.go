@@ -49,6 +49,7 @@ type page struct {
 	numbers map[string]map[string]int // what lines refer to by number, by the letter of their kind
 	trends  *trends                   // nil without earlier runs
 	details int                       // bytes of details so far
+	kept    []string                  // what is to be said of cells from before
 }
 
 // The lines of data. page.js reads them: a letter for the kind, then what the
@@ -79,8 +80,12 @@ func (h *page) note(n result.Note) {
 		h.line(lineRun, about)
 	case result.TestFinished:
 		h.verdict(n.Verdict)
+	case result.CellFinished:
+		if !n.Kept.IsZero() {
+			h.kept = append(h.kept, "cell "+n.Cell+": "+keptFrom(n))
+		}
 	case result.RunFinished:
-		about := map[string]any{"durationMS": milliseconds(n.Summary.Duration), "interrupted": n.Summary.Interrupted, "problems": n.Summary.Problems}
+		about := map[string]any{"kept": h.kept, "durationMS": milliseconds(n.Summary.Duration), "interrupted": n.Summary.Interrupted, "problems": n.Summary.Problems}
 		if h.trends != nil {
 			about["gone"] = h.trends.gone()
 		}

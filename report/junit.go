@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/xml"
 	"fmt"
 	"strings"
@@ -93,8 +94,8 @@ func (j *junit) add(v *result.Verdict) {
 			name += " [" + where + "]"
 		}
 		s := &junitSuite{Name: printable(name)}
-		if !j.start.IsZero() {
-			s.Timestamp = j.start.UTC().Format("2006-01-02T15:04:05")
+		if began := cmp.Or(v.Began, j.start); !began.IsZero() { // in an earlier run, if its cell was kept
+			s.Timestamp = began.UTC().Format("2006-01-02T15:04:05")
 		}
 		j.suites = append(j.suites, s)
 	}

@@ -3,6 +3,7 @@ package report_test
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -164,4 +165,22 @@ func TestCellsAreReadAgain(t *testing.T) {
 	testkit.Equal(t, "a cell whose run has no end took the time of its tests", cells[0].Summary.Duration, time.Second)
 	_, problems = merged(past("a", result.Passed), twin)
 	testkit.Says(t, strings.Join(problems, "\n"), "1 test in common")
+}
+
+// Reports say which cells are from before, and from when, also once they were read
+// and merged.
+func TestReportsTellOfKeptCells(t *testing.T) {
+	began := time.Date(2026, 7, 2, 22, 0, 4, 0, time.UTC)
+	if !slices.ContainsFunc(report.Merge([]*report.Past{read(t, generate(report.JSON(), cells()))}), func(n result.Note) bool {
+		c, ok := n.(result.CellFinished)
+		return ok && c.Cell == "d" && c.Kept.Equal(began)
+	}) {
+		t.Error("a merged report does not say that cell d is from before")
+	}
+	for name, g := range map[string]report.Generator{"text": report.Cells(report.Text(report.TextOptions{})), "markdown": report.Markdown(),
+		"JUnit": report.JUnit(), "TAP": report.TAP(), "HTML": report.HTML(), "JSON": report.JSON()} {
+		if text := string(generate(g, cells())); !regexp.MustCompile(`2026-07-02[ T]22:00:04`).MatchString(text) {
+			t.Errorf("%s does not say from when cell d is\n%.3000s", name, text[max(0, len(text)-3000):])
+		}
+	}
 }

@@ -34,7 +34,9 @@ type Past struct {
 type PastRun struct {
 	Started     time.Time
 	Engine      string
+	Servers     []string // versions that its deployments have
 	Files       int
+	Kept        map[string]time.Time // cells of an earlier run, and when they began
 	Duration    time.Duration
 	Interrupted bool
 	Problems    []string
@@ -77,7 +79,7 @@ func (p *Past) add(line []byte) error {
 	case r.Run != nil:
 		p.Shard, p.Cell = r.Run.Shard, r.Run.Cell
 		p.Run = &PastRun{
-			Started: r.Run.Time, Engine: r.Run.Engine, Files: r.Run.Files, Duration: fromMilliseconds(r.Run.DurationMS),
+			Started: r.Run.Time, Engine: r.Run.Engine, Servers: r.Run.Servers, Files: r.Run.Files, Kept: r.Run.Kept, Duration: fromMilliseconds(r.Run.DurationMS),
 			Interrupted: r.Run.Interrupted, Problems: r.Run.Problems,
 		}
 		return nil

@@ -18,7 +18,10 @@ func asNotes(p *report.Past) (notes []result.Note) {
 		notes = append(notes, finished(v))
 	}
 	if r := p.Run; r != nil {
-		started.Engine, started.Time, started.Files = r.Engine, r.Started, r.Files
+		started.Engine, started.Servers, started.Time, started.Files = r.Engine, r.Servers, r.Started, r.Files
+		for cell, began := range r.Kept {
+			notes = append(notes, result.CellFinished{Cell: cell, Kept: began})
+		}
 		notes = append(notes, result.RunFinished{Summary: result.Summary{Duration: r.Duration, Interrupted: r.Interrupted, Problems: r.Problems}})
 	}
 	return append([]result.Note{started}, notes...)
@@ -26,7 +29,7 @@ func asNotes(p *report.Past) (notes []result.Note) {
 
 // A report that was read makes the same report again, whatever is in it.
 func TestReadUndoesJSON(t *testing.T) {
-	for reason, notes := range map[string][]result.Note{"every note": run(), "nothing": nil, "a shard": shard("2/3", run())} {
+	for reason, notes := range map[string][]result.Note{"every note": run(), "nothing": nil, "a shard": shard("2/3", run()), "cells, one of them kept": cells()} {
 		text := generate(report.JSON(), notes)
 		same(t, reason, string(text), string(generate(report.JSON(), asNotes(read(t, text)))))
 	}

@@ -19,7 +19,7 @@ import (
 // whether it is whole.
 func JSON() Generator {
 	var started result.RunStarted
-	cells := false
+	cells, kept := false, map[string]time.Time{}
 	return func(n result.Note) []byte {
 		switch n := n.(type) {
 		case result.RunStarted:
@@ -40,12 +40,15 @@ func JSON() Generator {
 			return line
 		case result.CellFinished:
 			cells = true
+			if !n.Kept.IsZero() {
+				kept[n.Cell] = n.Kept
+			}
 		case result.RunFinished:
 			if started.Shard == "" && started.Cell == "" && !cells {
 				return nil
 			}
 			line, _ := oneRecord(map[string]runRecord{"run": { // plain data
-				Time: started.Time, Engine: started.Engine, Files: started.Files, Shard: started.Shard, Cell: started.Cell,
+				Time: started.Time, Engine: started.Engine, Servers: started.Servers, Files: started.Files, Shard: started.Shard, Cell: started.Cell, Kept: kept,
 				DurationMS: milliseconds(n.Summary.Duration), Interrupted: n.Summary.Interrupted, Problems: n.Summary.Problems,
 			}})
 			return line
@@ -114,14 +117,16 @@ type (
 		Text   string    `json:"text"`
 	}
 	runRecord struct {
-		Time        time.Time `json:"time"`
-		Engine      string    `json:"engine"`
-		Files       int       `json:"files"`
-		Shard       string    `json:"shard,omitempty"`
-		Cell        string    `json:"cell,omitempty"`
-		DurationMS  float64   `json:"durationMS"`
-		Interrupted bool      `json:"interrupted,omitempty"`
-		Problems    []string  `json:"problems,omitempty"`
+		Time        time.Time            `json:"time"`
+		Engine      string               `json:"engine"`
+		Servers     []string             `json:"servers,omitempty"`
+		Files       int                  `json:"files"`
+		Shard       string               `json:"shard,omitempty"`
+		Cell        string               `json:"cell,omitempty"`
+		Kept        map[string]time.Time `json:"kept,omitempty"`
+		DurationMS  float64              `json:"durationMS"`
+		Interrupted bool                 `json:"interrupted,omitempty"`
+		Problems    []string             `json:"problems,omitempty"`
 	}
 	placeRecord struct {
 		File   string `json:"file"`

@@ -30,6 +30,10 @@ func TAP() Generator {
 			}
 		case result.TestFinished:
 			t.verdict(n.Verdict)
+		case result.CellFinished:
+			if !n.Kept.IsZero() {
+				t.comment(fmt.Sprintf("cell %s: %s", n.Cell, keptFrom(n)))
+			}
 		case result.RunFinished:
 			for _, p := range n.Summary.Problems {
 				t.point(false, "utr: "+p, "")

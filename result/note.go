@@ -20,6 +20,9 @@ type RunStarted struct {
 	Seed   *int64 // of --shuffle
 	Shard  string // the part of a run that this is, such as "2/5"; "" if whole
 	Cell   string // the cell of a matrix that this is; "" if it is none, or all
+	// Servers are the versions that deployments on offer have, such as
+	// "replicaset 8.0.4".
+	Servers []string
 }
 
 // DeploymentReady says that a deployment is in use.
@@ -47,8 +50,9 @@ type CellFinished struct {
 	// Broken says why the cell is not whole: its process died, or was cut off.
 	// "" for a whole one.
 	Broken string
-	// Kept: the cell had ended in an earlier run, and was not run again.
-	Kept bool
+	// Kept is when the cell began in an earlier run, of which this is the
+	// result. It is zero for a cell that was run now.
+	Kept time.Time
 }
 
 // RunFinished closes the stream; nothing comes after it.

@@ -44,10 +44,10 @@ func (n *night) begin() *utrtest.Process {
 	return u
 }
 
-// again runs some cells of the night.
+// again goes on with some cells of the night.
 func (n *night) again(only string) utrtest.Result {
 	n.t.Helper()
-	return n.Run("matrix", n.file, "--results", n.results, "--only", only)
+	return n.Run("matrix", n.file, "--results", n.results, "--resume", "--only", only)
 }
 
 // child gives the process of the cell that runs.

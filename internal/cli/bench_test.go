@@ -54,6 +54,8 @@ type bench struct {
 	before string // what standard error held when the run began
 	kept   bool   // the logs of local servers
 	cut    bool   // the run was cut short
+
+	version [3]int // of the servers
 }
 
 type noEngine struct{ engine.Engine }
@@ -63,8 +65,8 @@ func (noEngine) Close() error { return nil }
 // noSource offers one deployment and has none.
 type noSource struct{ *bench }
 
-func (noSource) Offers() []deployment.Description {
-	return []deployment.Description{{Name: "replicaset 8.0", Hosts: []string{"h1:1", "h2:2"}}}
+func (s noSource) Offers() []deployment.Description {
+	return []deployment.Description{{Name: "replicaset 8.0", Topology: deployment.ReplicaSet, Version: s.version, Hosts: []string{"h1:1", "h2:2"}}}
 }
 func (noSource) Acquire(context.Context, int) (deployment.Deployment, error) {
 	return nil, errors.New("no deployment")

@@ -63,12 +63,12 @@ func (f *resultsFolder) has(cell, identity string) bool {
 	return f.finished[cell] == identity
 }
 
-// begin forgets what a cell gave before: it runs anew.
-func (f *resultsFolder) begin(cell string) error {
+// forget removes what a cell gave before.
+func (f *resultsFolder) forget(cell string) error {
 	if err := f.note(cell, ""); err != nil {
 		return err
 	}
-	for _, name := range []string{f.report(cell), f.report(cell) + partial} {
+	for _, name := range []string{f.report(cell), f.report(cell) + partial, f.log(cell)} {
 		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

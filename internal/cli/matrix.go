@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/internal/secret"
 	"github.com/unified-test-runner/utr/matrix"
 	"github.com/unified-test-runner/utr/report"
@@ -30,7 +31,7 @@ type matrixFlags struct {
 	verbose   *bool
 	jobs      *int
 	results   *string
-	fresh     *bool
+	resume    *bool
 	timeout   *time.Duration
 	shard     *string
 	durations *string
@@ -47,10 +48,11 @@ func matrixCommand() *command {
 combination is a cell, and runs as utr run does, in a process of its own. When
 all are through, one report tells of all. docs/nightly.md describes the file.
 
-What a cell gave is kept in the folder of results, and a cell that is finished
-there is not run again, unless its definition, its suites or utr have changed
-since: after an interruption the same command goes on. A cell that broke or was
-interrupted runs anew.
+What a cell gave is kept in the folder of results. After an interruption, the
+same command with --resume goes on: it does not run a cell again that is finished
+there, unless its definition, its suites, utr or the version of its servers have
+changed since. A cell that broke or was interrupted runs anew. Reports say which
+cells are from before, and from when.
 
 Exit codes: the worst of all cells, as utr run gives them; 3 also for a cell
 whose process died or was cut off.`,
@@ -65,7 +67,7 @@ whose process died or was cut off.`,
 			m.dryRun = f.toggle("dry-run", "print the cells, with -v the command line of each, and stop")
 			m.jobs = f.number("jobs", "N", 1, 1, "cells that run at once, each on a cluster of its own (default 1)")
 			m.results = f.text("results", "DIR", "", "folder for what cells give (default the name of FILE with .results)")
-			m.fresh = f.toggle("fresh", "run cells again that are finished")
+			m.resume = f.toggle("resume", "do not run cells again that are finished: after an interruption")
 			m.only = f.patterns("only", "run only cells whose names match; may be repeated")
 			f.add(&m.set, "set", "NAME=VALUE", "give a variable of FILE its value, before the environment and FILE itself; may be repeated")
 			m.timeout = f.duration("cell-timeout", "longest time for a cell that FILE sets none for (default 1h)")
@@ -173,11 +175,27 @@ func (c *call) checkCells(file *matrix.File) error {
 }
 
 func (c *call) checkCell(cell *matrix.Cell) error {
-	f := newFlags()
-	r := declareRun(f)
-	paths, err := f.parse(append([]string{"--cell", cell.Name}, cellArgs(cell)...))
+	r, inside, o, err := c.cell(cell)
 	if err != nil {
 		return err
+	}
+	if slices.Contains(inside.paths, specs.Stdin) {
+		return errors.New("a cell has no standard input")
+	}
+	e, err := o.engine(EngineOptions{Policy: *r.policy, Backoff: *r.backoff})
+	if err != nil {
+		return err
+	}
+	return e.Close()
+}
+
+// cell reads the command line of a cell as its process will.
+func (c *call) cell(cell *matrix.Cell) (r *runFlags, inside *call, o order, err error) {
+	f := newFlags()
+	r = declareRun(f)
+	paths, err := f.parse(append([]string{"--cell", cell.Name}, cellArgs(cell)...))
+	if err != nil {
+		return nil, nil, o, err
 	}
 	p := *c.program
 	p.Getenv = func(name string) string {
@@ -186,18 +204,25 @@ func (c *call) checkCell(cell *matrix.Cell) error {
 		}
 		return c.env(name)
 	}
-	if slices.Contains(paths, specs.Stdin) {
-		return errors.New("a cell has no standard input")
-	}
-	o, err := r.order(&call{program: &p, command: "run", paths: paths, secrets: c.secrets, errors: c.errors})
+	inside = &call{program: &p, command: "run", paths: paths, secrets: c.secrets, errors: c.errors}
+	o, err = r.order(inside)
+	return r, inside, o, err
+}
+
+// servers opens what a cell would run on, and gives the versions of the servers
+// that are found there.
+func (c *call) servers(ctx context.Context, cell *matrix.Cell) ([]string, error) {
+	r, inside, o, err := c.cell(cell)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	e, err := o.engine(EngineOptions{Policy: *r.policy, Backoff: *r.backoff})
+	ctx, lose := context.WithCancelCause(ctx)
+	defer lose(nil)
+	source, err := r.source(ctx, inside, o.uri, o.single, lose, nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return e.Close()
+	return deployment.Servers(source.Offers()), source.Close()
 }
 
 // cellArgs is the command line of a cell, without those words that all have. It

@@ -34,8 +34,8 @@ type night struct {
 type cellRun struct {
 	matrix.Cell
 	identity string
-	done     bool // it has ended, whatever the way
-	kept     bool // in an earlier run
+	done     bool      // it has ended, whatever the way
+	kept     time.Time // when it began, if that was in an earlier run
 	broken   string
 	summary  result.Summary
 	files    int
@@ -62,7 +62,7 @@ func (m *matrixFlags) run(ctx context.Context, c *call, cells []matrix.Cell) (er
 		return err
 	}
 	defer n.folder.close()
-	if err := n.keep(); err != nil {
+	if err := n.keep(ctx); err != nil {
 		return err
 	}
 	told := c.tellOfInterruption(ctx)
@@ -118,26 +118,56 @@ func (n *night) identify(ctx context.Context, cells []matrix.Cell) (files []stri
 	return files, nil
 }
 
-// keep finds the cells that are finished already, and says how many.
-func (n *night) keep() error {
+// keep finds the cells that --resume does not run again, and says how many. What
+// all others gave before is forgotten, before the first of them runs: it is not
+// of this night.
+func (n *night) keep(ctx context.Context) error {
 	kept := 0
+	found := map[string][]string{} // servers by cluster
 	for _, c := range n.cells {
-		if *n.flags.fresh || !n.folder.has(c.Name, c.identity) {
+		if n.finished(ctx, c, found) {
+			c.done = true
+			kept++
 			continue
 		}
-		past, damage := n.folder.past(c.Name)
-		if damage != nil || past == nil || past.Run == nil {
-			continue
+		if ctx.Err() != nil { // nobody knows whether it is
+			return errInterrupted
 		}
-		c.take(past)
-		c.done, c.kept = true, true
-		kept++
+		if err := n.folder.forget(c.Name); err != nil {
+			return fmt.Errorf("cannot keep results: %w", err)
+		}
 	}
 	line := fmt.Sprintf("%s, results in %s\n", cellsOf(len(n.cells)), n.folder.path)
 	if kept > 0 {
-		line = fmt.Sprintf("%s, %d of them finished already in %s (--fresh runs them again)\n", cellsOf(len(n.cells)), kept, n.folder.path)
+		line = fmt.Sprintf("%s, %d of them finished already in %s\n", cellsOf(len(n.cells)), kept, n.folder.path)
 	}
 	return n.call.print(line)
+}
+
+// finished tells whether a cell need not run, and takes what it gave: it is the
+// same as then, on servers of the same versions.
+func (n *night) finished(ctx context.Context, c *cellRun, found map[string][]string) bool {
+	if !*n.flags.resume || !n.folder.has(c.Name, c.identity) {
+		return false
+	}
+	past, damage := n.folder.past(c.Name)
+	if damage != nil || past == nil || past.Run == nil {
+		return false
+	}
+	cluster := c.Cluster + " " + c.Position.String()
+	if _, known := found[cluster]; !known {
+		servers, err := n.call.servers(ctx, &c.Cell)
+		if err != nil { // it will say so itself
+			n.call.note(fmt.Sprintf("the cell %s runs again: its servers cannot be asked for their version: %s", c.Name, n.call.secrets.Hide(err.Error())))
+		}
+		found[cluster] = servers
+	}
+	if len(found[cluster]) == 0 || !slices.Equal(found[cluster], past.Run.Servers) {
+		return false
+	}
+	c.take(past)
+	c.kept = past.Run.Started
+	return true
 }
 
 func cellsOf(n int) string {
@@ -227,10 +257,6 @@ func (n *night) one(ctx context.Context, c *cellRun) {
 	}
 	if timeout == 0 {
 		timeout = cellTimeout
-	}
-	if err := n.folder.begin(c.Name); err != nil {
-		c.broken = err.Error()
-		return
 	}
 	log, err := os.Create(n.folder.log(c.Name))
 	if err != nil {
@@ -349,7 +375,7 @@ func (n *night) report(ctx context.Context, reporters []*report.Reporter) error 
 				ended++
 			}
 		}
-		_, _ = fmt.Fprintf(n.call.errors, "utr: interrupted: %d of %d cells are finished; the same command goes on with the others\n", ended, len(n.cells))
+		_, _ = fmt.Fprintf(n.call.errors, "utr: interrupted: %d of %d cells are finished; with --resume the same command goes on with the others\n", ended, len(n.cells))
 	}
 	return exit(code)
 }

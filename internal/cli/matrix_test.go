@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/internal/secret"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/matrix"
@@ -48,6 +49,9 @@ suites: {name: s, paths: [suite.yml]}
 
 var allThree = []string{"replicaset_reference_s", "sharded_reference_s", "single_reference_s"}
 
+// lastNight is when all cells began.
+var lastNight = time.Date(2026, 7, 3, 2, 0, 4, 0, time.UTC)
+
 func newNight(t *testing.T, file string) *nightBench {
 	t.Helper()
 	b := &nightBench{bench: newBench(t), plays: map[string]play{}}
@@ -67,7 +71,7 @@ func newNight(t *testing.T, file string) *nightBench {
 		if p.statuses == nil {
 			p.statuses = []result.Status{result.Passed}
 		}
-		notes := []result.Note{result.RunStarted{Engine: "reference 1", Cell: cell, Shard: valueOf(c.Args, "--shard")}}
+		notes := []result.Note{result.RunStarted{Time: lastNight, Engine: "reference 1", Servers: deployment.Servers(noSource{b.bench}.Offers()), Cell: cell, Shard: valueOf(c.Args, "--shard")}}
 		for i, s := range p.statuses {
 			n := finished(fmt.Sprintf("test %d", i), s)
 			n.Verdict.Test.Cell, n.Verdict.Test.Deployment = cell, "single 8.0"
@@ -118,6 +122,10 @@ func TestNights(t *testing.T) {
 					said += read(t, name)
 				case "rm":
 					testkit.Check(t, os.Remove(name))
+				case "servers":
+					if _, err := fmt.Sscanf(rest, "%d.%d.%d", &b.version[0], &b.version[1], &b.version[2]); err != nil {
+						b.opening = errors.New("no answer")
+					}
 				case "update":
 					b.Build = func() (string, error) { return "utr 2", nil }
 				case "after", "again", "utr": // the first says nothing, the second what it runs

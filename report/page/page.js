@@ -510,8 +510,9 @@ const head = () => {
   byID('about').textContent = [run.engine, run.time && new Date(run.time).toLocaleString(), run.shard && 'shard ' + run.shard, summary && milliseconds(summary.durationMS)].filter(Boolean).join(' · ');
   const problems = [...(summary ? summary.problems || [] : ['This report was cut off: the run did not end.'])];
   if (summary && summary.interrupted) problems.push('The run was interrupted.');
-  byID('problems').replaceChildren(...problems.map(p => make('li', {}, p)));
-  byID('problems').hidden = !problems.length;
+  const kept = summary && summary.kept || [];
+  byID('problems').replaceChildren(...[...problems, ...kept].map(p => make('li', {}, p)));
+  byID('problems').hidden = !problems.length && !kept.length;
   document.documentElement.style.setProperty('--count', Math.max(1, columns.length));
   byID('columns').replaceChildren(make('span', {}, 'test'), ...order.map(c => make('span', {title: columns[c] || 'not run'}, columns[c] || 'not run')));
 };
