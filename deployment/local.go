@@ -92,7 +92,7 @@ func OpenLocal(ctx context.Context, o LocalOptions) (*LocalSource, error) {
 		o.Note(why.Error() + "; tests that need one are skipped")
 	}
 	s := &LocalSource{pool: newPool(o.Note), options: o, release: release, ready: make(map[string]*localCluster), failures: make(map[string]string)}
-	s.closeLimit = 0 // a start is broken off at once, and leaves nothing
+	s.patience = 0 // a start is broken off at once, and leaves nothing
 	s.cleanUp = append(s.cleanUp, s.finish)
 	offers, err := localOffers(release, o)
 	if err != nil {

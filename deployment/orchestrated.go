@@ -317,7 +317,7 @@ func (s *orchestrated) create(ctx context.Context, c orchestration.Configuration
 		err = fmt.Errorf("cluster %s: %w", c.Name, err)
 		err = hidden.Error(err)
 		// Whatever ended the wait: what was made has to go.
-		return nil, errors.Join(err, made.close(context.WithoutCancel(ctx)))
+		return nil, errors.Join(err, made.close(s.pool.ending))
 	}
 	body := c.Body(id, alone)
 	balanced, err := orchestration.SetBalancerPorts(body, s.ports.Next)

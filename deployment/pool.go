@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/unified-test-runner/utr/deployment/orchestration"
 )
 
 // pooled is a cluster of a pool.
@@ -55,16 +57,18 @@ type poolOffer struct {
 // worker at a time, made when somebody waits for it, and mended or made anew
 // when a test broke it.
 type pool struct {
-	note       func(string)
-	mendLimit  time.Duration // bounds the putting right of one cluster
-	closeLimit time.Duration // bounds the wait for what is being made at the end
-	about      []Description
-	cleanUp    []func() error // after all clusters are gone
+	note      func(string)
+	mendLimit time.Duration // bounds the putting right of one cluster
+	patience  time.Duration // bounds the wait for what is being made at the end
+	about     []Description
+	cleanUp   []func() error // after all clusters are gone
 
 	making  context.Context // ends when nobody waits for what is being made
 	cancel  context.CancelFunc
 	mending context.Context // ends with the first Close: what is broken goes then
 	enough  context.CancelFunc
+	ending  context.Context // bounds all that takes clusters down, from Close on
+	end     context.CancelCauseFunc
 	work    sync.WaitGroup // goroutines that make and mend
 
 	mu      sync.Mutex
@@ -85,13 +89,21 @@ func Mends(s Source) bool {
 	return ok
 }
 
+// CloseLimit bounds the closing of a source, whatever a service does: the wait
+// for clusters that are being made, and the taking down of all. What is left is in
+// the error, and in the ledger. Whoever kills a run waits for longer.
+const CloseLimit = makingPatience + orchestration.DeleteLimit
+
+const makingPatience = 30 * time.Second
+
 func newPool(note func(string)) *pool {
 	if note == nil {
 		note = func(string) {}
 	}
-	p := &pool{note: note, mendLimit: 2 * time.Minute, closeLimit: 30 * time.Second, changed: make(chan struct{})}
+	p := &pool{note: note, mendLimit: 2 * time.Minute, patience: makingPatience, changed: make(chan struct{})}
 	p.making, p.cancel = context.WithCancel(context.Background())
 	p.mending, p.enough = context.WithCancel(context.Background())
+	p.ending, p.end = context.WithCancelCause(context.Background())
 	return p
 }
 
@@ -263,7 +275,7 @@ func (p *pool) mend(o *poolOffer, s *poolSlot) {
 			p.change()
 			return
 		}
-		down := cluster.close(context.WithoutCancel(ctx))
+		down := cluster.close(p.ending)
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		defer p.change()
@@ -313,8 +325,8 @@ func (p *pool) fill(ctx context.Context, slots []*poolSlot) error {
 	return errors.Join(errs...)
 }
 
-// Close takes down all clusters that are ours. It waits for those that are
-// being made, so that they can be.
+// Close takes down all clusters that are ours, within CloseLimit. It waits for
+// those that are being made, so that they can be.
 func (p *pool) Close() error {
 	p.mu.Lock()
 	busy := false
@@ -325,37 +337,38 @@ func (p *pool) Close() error {
 	p.change()
 	p.mu.Unlock()
 	p.enough()
-	if busy && p.closeLimit > 0 {
-		p.note(fmt.Sprintf("waiting for clusters that are being made or mended, for at most %s, to take them down", p.closeLimit))
+	if busy && p.patience > 0 {
+		p.note(fmt.Sprintf("waiting for clusters that are being made or mended, for at most %s, to take them down", p.patience))
 	}
-
-	idle := make(chan struct{})
-	go func() { p.work.Wait(); close(idle) }()
-	patience := time.AfterFunc(p.closeLimit, p.cancel)
-	<-idle
+	limit := time.AfterFunc(CloseLimit, func() { p.end(fmt.Errorf("not taken down within %s", CloseLimit)) })
+	defer limit.Stop()
+	patience := time.AfterFunc(p.patience, p.cancel)
+	var closing sync.WaitGroup
+	errs := make([]error, len(p.slots))
+	p.takeDown(&closing, errs)
+	p.work.Wait()
 	patience.Stop()
 	p.cancel()
-
+	p.takeDown(&closing, errs)
+	closing.Wait()
 	p.mu.Lock()
-	var all []pooled
-	for _, s := range p.slots {
-		if s.cluster != nil {
-			all = append(all, s.cluster)
-		}
-		s.state, s.cluster = slotDead, nil
-	}
 	cleanUp := p.cleanUp
 	p.cleanUp = nil
 	p.mu.Unlock()
-
-	errs := make([]error, len(all))
-	var closing sync.WaitGroup
-	for i, c := range all {
-		closing.Go(func() { errs[i] = c.close(context.Background()) })
-	}
-	closing.Wait()
 	for _, do := range cleanUp {
 		errs = append(errs, do())
 	}
 	return errors.Join(errs...)
+}
+
+// takeDown begins to take down each cluster that is neither being made nor mended.
+func (p *pool) takeDown(closing *sync.WaitGroup, errs []error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i, s := range p.slots {
+		if c := s.cluster; c != nil && s.state != slotBusy {
+			s.state, s.cluster = slotDead, nil
+			closing.Go(func() { errs[i] = c.close(p.ending) })
+		}
+	}
 }

@@ -137,6 +137,7 @@ type puppets struct {
 	hold                 chan struct{} // if not nil, a making waits for its end
 	hurt, stuck          error         // what mending and taking down give
 	hang                 bool          // mending takes until nobody waits for it
+	slow                 time.Duration // what taking down takes
 }
 
 type puppet struct {
@@ -154,9 +155,14 @@ func (p *puppet) mend(ctx context.Context) error {
 	return p.hurt
 }
 
-func (p *puppet) close(context.Context) error {
+func (p *puppet) close(ctx context.Context) error {
 	p.closed.Add(1)
-	return p.stuck
+	select {
+	case <-time.After(p.slow):
+		return p.stuck
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 func (p *puppets) make(ctx context.Context) (pooled, error) {
@@ -190,6 +196,7 @@ func (p *puppets) tale(t testing.TB, slots int) *tale {
 		"hang":   func(string) { p.hang = true },
 		"hurt":   func(why string) { p.hurt = errors.New(why) },
 		"stuck":  func(why string) { p.stuck = errors.New(why) },
+		"slow":   func(d string) { p.slow, _ = time.ParseDuration(d) },
 		"go":     func(string) { close(p.hold) },
 		"hold": func(limit string) {
 			p.hold = make(chan struct{})

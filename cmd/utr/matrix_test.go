@@ -3,6 +3,8 @@
 package main
 
 import (
+	"bytes"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/unified-test-runner/utr/deployment/orchestration/twin"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/internal/testkit/utrtest"
 )
@@ -34,9 +37,9 @@ func newNight(t *testing.T) *night {
 
 // begin begins a night, and waits until the slow cell runs: its report has the
 // first test.
-func (n *night) begin() *utrtest.Process {
+func (n *night) begin(args ...string) *utrtest.Process {
 	n.t.Helper()
-	u := n.Start("matrix", n.file, "--results", n.results)
+	u := n.Start(append([]string{"matrix", n.file, "--results", n.results}, args...)...)
 	testkit.Until(n.t, "the slow cell runs", func() bool {
 		text, _ := os.ReadFile(filepath.Join(n.results, "c_reference_slow.json.partial"))
 		return strings.HasSuffix(string(text), "\n")
@@ -103,4 +106,33 @@ func TestNightIsKilled(t *testing.T) {
 	u.Signal(syscall.SIGKILL)
 	gone(t, pid)
 	n.again("smoke").Want(0, "1 cell, 1 of them finished already")
+}
+
+// What the process of a cell leaves is named where the night tells of the cell,
+// however the process ends.
+func TestNightNamesWhatIsLeft(t *testing.T) {
+	n := newNight(t)
+	s := twin.Start(t)
+	s.Misbehave(func(method, _ string, w http.ResponseWriter, _ *http.Request) bool {
+		if method == http.MethodDelete {
+			twin.Raise(w, "Error: it is stuck")
+		}
+		return method == http.MethodDelete
+	})
+	text, err := os.ReadFile(n.file)
+	testkit.Check(t, err)
+	testkit.Check(t, os.WriteFile(n.file, bytes.Replace(text, []byte("embedded: single"), []byte("orchestration: {url: '"+s.URL+"', cluster: single}"), 1), 0o600))
+	for end, signal := range map[string]func(*utrtest.Process){
+		"(interrupted; ":                      func(u *utrtest.Process) { u.Signal(syscall.SIGTERM) },
+		"(its process died: signal: killed; ": func(u *utrtest.Process) { testkit.Check(t, syscall.Kill(child(t, u), syscall.SIGKILL)) },
+	} {
+		_ = os.RemoveAll(n.results) // else the cell of before is taken for the new one
+		u := n.begin("--only", "slow")
+		signal(u)
+		u.Line("1/1 ✘ c_reference_slow: ", end+"left for utr clean: cluster utr-", " of "+s.URL)
+		u.Rest()
+		u.End().Want(3)
+	}
+	s.Misbehave(nil)
+	n.Run("clean").Want(0, "2 things were taken away, 0 are left")
 }

@@ -29,12 +29,16 @@ const (
 	ShardedCluster Kind = "sharded_clusters"
 )
 
+// DeleteLimit bounds the taking down of a cluster, unless Limits say otherwise.
+const DeleteLimit = 2 * time.Minute
+
 // Limits bound requests. Zero means the default.
 type Limits struct {
 	// Create bounds the making of a cluster (default 5 minutes): a sharded
 	// cluster with access control starts each of its servers twice.
 	Create time.Duration
-	// Delete bounds the taking down of one (default 2 minutes).
+	// Delete bounds the taking down of one with all its parts (default
+	// DeleteLimit).
 	Delete time.Duration
 	// Ask bounds everything else (default 1 minute): the service looks at each
 	// server before it answers, and waits for those that do not.
@@ -42,7 +46,7 @@ type Limits struct {
 }
 
 func (l Limits) create() time.Duration { return or(l.Create, 5*time.Minute) }
-func (l Limits) remove() time.Duration { return or(l.Delete, 2*time.Minute) }
+func (l Limits) remove() time.Duration { return or(l.Delete, DeleteLimit) }
 func (l Limits) ask() time.Duration    { return or(l.Ask, time.Minute) }
 
 func or(d, otherwise time.Duration) time.Duration {
@@ -183,6 +187,9 @@ func place(kind Kind, id string) string { return "/" + string(kind) + "/" + url.
 // part after it: what a making that failed leaves behind. It reports whether
 // anything was there. What was not there is no error.
 func (c *Client) Remove(ctx context.Context, kind Kind, id string) (found bool, err error) {
+	limit := c.limits.remove()
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not over within %s", limit))
+	defer cancel()
 	switch err := c.remove(ctx, kind, id); {
 	case err == nil:
 		found = true

@@ -12,6 +12,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/runner"
 )
 
 // Child is a command line of this program that runs in a process of its own, so
@@ -21,6 +24,8 @@ type Child struct {
 	// More are arguments that may hold secrets: they reach it on standard input,
 	// as "@-" in Args says, and no list of processes shows them.
 	More []string
+	// Started, if not nil, is told its process id.
+	Started func(pid int)
 	// Output gets what it writes to standard output and standard error.
 	Output io.Writer
 }
@@ -30,8 +35,9 @@ type Child struct {
 // error means that it could not start, or died without an exit code.
 type RunChild func(ctx context.Context, c Child) (code int, err error)
 
-// ChildGrace is how long a child that is interrupted may clean up.
-const ChildGrace = 45 * time.Second
+// ChildGrace is how long a child that is interrupted may clean up: the test that
+// runs, what it made, and some seconds for all else.
+const ChildGrace = runner.InterruptedCleanUp + deployment.CloseLimit + 15*time.Second
 
 // spawn is RunChild with this program's own file.
 func spawn(ctx context.Context, c Child) (code int, err error) {
@@ -46,10 +52,13 @@ func spawn(ctx context.Context, c Child) (code int, err error) {
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = ChildGrace
 	apart(cmd)
-	err = cmd.Run()
-	if cmd.ProcessState == nil {
+	if err := cmd.Start(); err != nil {
 		return 0, fmt.Errorf("it could not start: %w", err)
 	}
+	if c.Started != nil {
+		c.Started(cmd.Process.Pid)
+	}
+	err = cmd.Wait()
 	if code = cmd.ProcessState.ExitCode(); code < 0 {
 		return 0, fmt.Errorf("its process died: %s", cmd.ProcessState)
 	}

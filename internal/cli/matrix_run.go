@@ -268,7 +268,10 @@ func (n *night) one(ctx context.Context, c *cellRun) {
 	defer cancel()
 	began := time.Now()
 	args := slices.Concat([]string{"run", argumentsFrom + specs.Stdin, "--cell", c.Name, "--json", n.folder.report(c.Name), "--annotations=false", "-v"}, n.flags.extra())
-	code, err := n.call.program.Child(limited, Child{Args: args, More: cellArgs(&c.Cell), Output: n.call.secrets.Writer(words)})
+	var pid int
+	code, err := n.call.program.Child(limited, Child{
+		Args: args, More: cellArgs(&c.Cell), Output: n.call.secrets.Writer(words), Started: func(id int) { pid = id },
+	})
 	closing := log.Close()
 	past, damage := n.folder.past(c.Name)
 	if past != nil {
@@ -293,11 +296,31 @@ func (n *night) one(ctx context.Context, c *cellRun) {
 		c.broken = fmt.Sprintf("exit code %d: %s", code, words.last())
 	case closing != nil:
 		c.broken = closing.Error()
-	case c.summary.ExitCode() < ExitBroken:
+	}
+	if left := n.left(pid, began); left != "" {
+		c.broken = strings.TrimPrefix(c.broken+"; ", "; ") + "left for utr clean: " + left
+	}
+	if c.broken == "" && c.summary.ExitCode() < ExitBroken {
 		if err := n.folder.end(c.Name, c.identity); err != nil {
 			c.broken = err.Error()
 		}
 	}
+}
+
+// left names what the process of a cell made and did not take away.
+func (n *night) left(pid int, began time.Time) string {
+	book, err := n.call.ledger()
+	if err != nil {
+		return "" // the process had none either
+	}
+	dead, _, _ := book.Leftovers() // what cannot be read, utr clean says
+	var names []string
+	for _, l := range dead {
+		if l.Run.PID == pid && !l.At.Before(began.Truncate(time.Second)) {
+			names = append(names, l.Entry.String())
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 // take adds up what a report says.

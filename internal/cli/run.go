@@ -597,7 +597,7 @@ func (c *call) tellOfInterruption(ctx context.Context) (end func()) {
 			why = cause.Error()
 		}
 		_, _ = fmt.Fprintf(c.errors, "utr: %s: cleaning up (fail points, sessions, clients), which a deployment that does not answer "+
-			"can hold up for %s; a second signal quits at once\n", why, runner.InterruptedCleanUp)
+			"can hold up for %s, and a service that takes clusters down for %s; a second signal quits at once\n", why, runner.InterruptedCleanUp, deployment.CloseLimit)
 	})
 	return func() {
 		if !stop() {
