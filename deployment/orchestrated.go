@@ -104,9 +104,13 @@ func OpenOrchestration(ctx context.Context, o OrchestrationOptions) (_ Source, e
 	if o.Serve <= 0 {
 		o.Serve = time.Minute
 	}
+	self, err := ledger.Self()
+	if err != nil {
+		return nil, err
+	}
 	pool := newPool(o.Note)
 	pool.cleanUp = append(pool.cleanUp, func() error { client.Close(); return nil })
-	s := &orchestrated{OrchestrationOptions: o, client: client, pool: pool}
+	s := &orchestrated{OrchestrationOptions: o, client: client, pool: pool, owner: self.Owner()}
 	defer func() {
 		if err == nil {
 			return
@@ -130,6 +134,7 @@ type orchestrated struct {
 	client *orchestration.Client
 	pool   *pool
 	ports  local.Ports // for load balancers
+	owner  string      // of what is made
 }
 
 // certificateFolder is where drivers-evergreen-tools has its certificates, and
@@ -306,7 +311,7 @@ func (s *orchestrated) create(ctx context.Context, c orchestration.Configuration
 		s.Secret(word)
 		hidden.Learn(word)
 	}
-	id := c.NewID()
+	id := c.NewID(orchestration.Mark{Owner: s.owner, At: time.Now()})
 	made := &ownCluster{options: s, kind: c.Kind, id: id}
 	entry := ledger.Entry{Kind: ledger.Cluster, URL: s.client.URL(), Resource: string(c.Kind), ID: id, Making: true}
 	var err error

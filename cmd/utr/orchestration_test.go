@@ -54,6 +54,22 @@ func TestOrchestrationEndToEnd(t *testing.T) {
 	}
 }
 
+// What a killed run made on a service can be taken down from another machine, and
+// what a run makes that is there cannot.
+func TestSweptFromElsewhere(t *testing.T) {
+	t.Parallel()
+	s := twin.Start(t)
+	elsewhere := utrtest.NewPlace(t)
+	sweep := []string{"clean", "--orchestration", s.URL, "--older-than", "1ns"}
+	u := utrtest.NewPlace(t).Start("run", "--orchestration", s.URL, "--cluster", "sharded", suiteFile(t, armed))
+	testkit.Until(t, "the cluster is there", func() bool { return len(s.Clusters()) > 0 })
+	elsewhere.Run(sweep...).Want(0, "nothing was left")
+	u.Signal(syscall.SIGKILL)
+	u.Exit()
+	elsewhere.Run(sweep...).Want(0, "taken away: cluster utr-sharded-", "1 things were taken away, 0 are left")
+	testkit.Equal(t, "left", len(s.Clusters()), 0)
+}
+
 // With the real mongo-orchestration and our own mongod and mongos: suites pass
 // on clusters that share the work, nothing is left, a folder that a file names
 // keeps what is in it, and utr clean removes the cluster that a killed run was about to make. Other kinds of clusters, and

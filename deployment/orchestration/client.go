@@ -6,6 +6,7 @@ package orchestration
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -230,6 +231,31 @@ func (c *Client) Parts(ctx context.Context, id string) (parts []Part, err error)
 		}
 	}
 	return parts, nil
+}
+
+// Made is what a run has made on the service, a whole cluster or what is left of one.
+type Made struct {
+	Part
+	Mark
+}
+
+// Made lists what runs have made, by the marks of the ids.
+func (c *Client) Made(ctx context.Context) (all []Made, err error) {
+	for _, kind := range []Kind{ShardedCluster, ReplicaSet, Server} {
+		ids, err := c.list(ctx, kind)
+		if err != nil {
+			return nil, err
+		}
+		for _, id := range ids {
+			whole, _, _ := strings.Cut(id, partMark)
+			known := slices.ContainsFunc(all, func(m Made) bool { return m.ID == whole })
+			if m, found := markOf(whole); found && !known {
+				all = append(all, Made{Part{kind, whole}, m})
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b Made) int { return cmp.Or(a.At.Compare(b.At), strings.Compare(a.ID, b.ID)) })
+	return all, nil
 }
 
 // Logs tells where the servers of a cluster that Create made write their logs,

@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Configuration says what a cluster is to be, in the words of
@@ -247,14 +248,35 @@ const partMark = "-part-"
 
 var notInIDs = regexp.MustCompile(`[^A-Za-z0-9]+`)
 
-// NewID makes up an id that no other cluster has.
-func (c Configuration) NewID() string {
+// Mark is in the id of what a run makes, so that it can be taken down where nothing
+// else is known of the run.
+type Mark struct {
+	Owner string    // the run: letters, digits and minus signs
+	At    time.Time // to the second
+}
+
+const markTime = "20060102t150405"
+
+var marked = regexp.MustCompile(`^utr-.*-(\d{8}t\d{6})-([0-9a-z-]+)-[0-9a-z]{10}$`)
+
+// markOf reads the mark of an id.
+func markOf(id string) (m Mark, found bool) {
+	parts := marked.FindStringSubmatch(id)
+	if parts == nil {
+		return m, false
+	}
+	at, err := time.Parse(markTime, parts[1])
+	return Mark{Owner: parts[2], At: at}, err == nil
+}
+
+// NewID makes up an id that no other cluster has, with a mark in it.
+func (c Configuration) NewID(m Mark) string {
 	id, _ := c.doc["id"].(string)
 	if id == "" {
 		id = strings.TrimSuffix(c.Name[strings.LastIndexAny(c.Name, `/\`)+1:], ".json")
 	}
 	id = strings.Trim(notInIDs.ReplaceAllString(id, "-"), "-")
-	return strings.ToLower("utr-" + id[:min(len(id), 24)] + "-" + rand.Text()[:10])
+	return strings.ToLower(strings.Join([]string{"utr", id[:min(len(id), 24)], m.At.UTC().Format(markTime), m.Owner, rand.Text()[:10]}, "-"))
 }
 
 // Body gives what the service is sent to make a cluster of that id. Each of its

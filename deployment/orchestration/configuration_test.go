@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
@@ -65,7 +66,10 @@ var commands = testkit.Commands{
 	"id": func(t *testing.T, a []string) (string, error) { // without the ten characters that are random
 		c, err := Parse("/some/where/x.json", []byte(a[0]))
 		testkit.Check(t, err)
-		one, other := c.NewID(), c.NewID()
+		mark := Mark{"47-ab", time.Date(2026, 7, 3, 2, 0, 4, 0, time.UTC)}
+		one, other := c.NewID(mark), c.NewID(mark)
+		got, found := markOf(one)
+		testkit.Equal(t, "its mark", []any{got, found}, []any{mark, true})
 		testkit.Equal(t, "equal ids, and lower case", []bool{one == other, one == strings.ToLower(one)}, []bool{false, true})
 		return one[:len(one)-10], nil
 	},
@@ -84,6 +88,14 @@ func TestBalancerPorts(t *testing.T) {
 	ports, err := SetBalancerPorts(body, func() (int, error) { return 4711, nil })
 	testkit.Equal(t, "ports", []any{ports, err}, []any{[]int{4711}, nil})
 	testkit.Says(t, fmt.Sprint(body), "loadBalancerPort:4711")
+}
+
+func TestMarks(t *testing.T) {
+	for _, id := range []string{"mine", "utr-x-abcdefghij", "utr-x-20269903t020004-1-a-abcdefghij", "x-utr-x-20260703t020004-1-a-abcdefghij"} {
+		if m, found := markOf(id); found {
+			t.Errorf("%s: mark %v", id, m)
+		}
+	}
 }
 
 // Whatever a file says, what is made of it can be sent, names its parts, and

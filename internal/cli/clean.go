@@ -25,6 +25,11 @@ when it is interrupted; what a run leaves that was killed is taken away by utr
 clean. What belongs to a run that is still there is not touched, nor what was made
 on another machine or in another container, of whose processes nothing is known.
 
+With --orchestration URL --older-than 6h, clusters that any run has made on that
+service are taken down, wherever it ran, if they are older: their ids say when they
+were made, and by which run. Those of a run that is seen to be there stay; runs on
+other machines are not seen, so that the time must be longer than any run takes.
+
 With --uri, fail points that suites set are turned off on every member of that
 deployment, and its lock document is removed, unless another run uses it.
 
@@ -36,6 +41,7 @@ Exit codes: 0 nothing is left, 2 bad usage, 3 something is left, and why.`,
 		examples: []example{
 			{"utr clean --dry-run", "what is left"},
 			{"utr clean", "take it away"},
+			{"utr clean --orchestration http://mo:8889 --older-than 6h", "what jobs left there, whose machines are gone"},
 			{"utr clean --uri mongodb://localhost:27017/?replicaSet=rs0", "fail points and the lock of a deployment as well"},
 		},
 		declare: func(f *flags) action {
@@ -43,6 +49,7 @@ Exit codes: 0 nothing is left, 2 bad usage, 3 something is left, and why.`,
 			x.dryRun = f.toggle("dry-run", "say what is left, and touch nothing")
 			x.uri = f.text("uri", "URI", "", "turn fail points off and remove the lock of the deployment of this connection string (or $"+envURI+")")
 			x.service = f.text("orchestration", "URL", "", "credentials for the orchestration service at this URL, for clusters that are left there")
+			x.older = f.duration("older-than", "with --orchestration: take down clusters there that any run made longer ago than this")
 			x.serverAPI = f.choice("server-api", "", "declare this version of the Stable API to deployments: for servers with requireApiVersion", "1")
 			x.forget = f.toggle("forget", "take what cannot be taken away off the ledger: what is on a service that is gone for good")
 			return x.act
@@ -56,6 +63,7 @@ type cleaner struct {
 	dryRun, forget *bool
 	uri, serverAPI *string
 	service        *string
+	older          *time.Duration
 
 	c        *call
 	target   secret.Text
@@ -84,6 +92,9 @@ func (x *cleaner) act(ctx context.Context, c *call) error {
 			return usage("clean: --uri: %w", err)
 		}
 	}
+	if x.flags.given("older-than") && !x.flags.given("orchestration") {
+		return usage("clean: --older-than goes with --orchestration, which is not there")
+	}
 	if x.flags.given("orchestration") {
 		if _, err := orchestration.New(*x.service, orchestration.Limits{}); err != nil {
 			return usage("clean: --orchestration: %w", err)
@@ -110,6 +121,11 @@ func (x *cleaner) act(ctx context.Context, c *call) error {
 		}
 		if ctx.Err() != nil {
 			return errInterrupted
+		}
+	}
+	if x.flags.given("older-than") {
+		if err := x.sweep(ctx); err != nil {
+			return err
 		}
 	}
 	for _, l := range elsewhere {
@@ -230,6 +246,39 @@ func (x *cleaner) cluster(ctx context.Context, l ledger.Leftover) error {
 	}
 	_, err := s.Remove(ctx, kind, e.ID)
 	return err
+}
+
+// sweep takes down what runs left on the service, as far as the ids there tell. The
+// error is that nobody reads what is said.
+func (x *cleaner) sweep(ctx context.Context) error {
+	s, err := orchestration.New(*x.service, orchestration.Limits{})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	all, err := s.Made(ctx)
+	if err != nil {
+		x.failed("what runs made there", err)
+	}
+	for _, m := range all {
+		if time.Since(m.At) < *x.older || ledger.Lives(m.Owner) {
+			continue
+		}
+		what := fmt.Sprintf("cluster %s of %s (%s), made %s", m.ID, s.URL(), m.Kind, age(m.At))
+		if *x.dryRun {
+			x.left++
+		} else if _, err := s.Remove(ctx, m.Kind, m.ID); err != nil {
+			x.failed(what, err)
+			continue
+		} else {
+			x.gone++
+			what = "taken away: " + what
+		}
+		if err := x.c.print(what + "\n"); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // address gives the URL of a service with the credentials that --orchestration

@@ -8,11 +8,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/unified-test-runner/utr/deployment/orchestration"
+	"github.com/unified-test-runner/utr/deployment/orchestration/twin"
 	"github.com/unified-test-runner/utr/internal/ledger"
 	"github.com/unified-test-runner/utr/internal/secret"
 	"github.com/unified-test-runner/utr/internal/testkit"
@@ -135,4 +137,38 @@ func TestCleanWaitsForWhatIsInTheMaking(t *testing.T) {
 			testkit.Says(t, b.err.String(), "waiting for the service, which may be making cluster utr-x")
 		})
 	}
+}
+
+// With --older-than, what runs made on a service goes, wherever they ran, but for
+// what is younger, what belongs to a run that is there, and what has no mark.
+func TestSweep(t *testing.T) {
+	s := twin.Start(t)
+	self, err := ledger.Self()
+	testkit.Check(t, err)
+	id := func(name, owner string, age time.Duration) string {
+		return "utr-" + name + "-" + time.Now().Add(-age).UTC().Format("20060102t150405") + "-" + owner + "-abcdefghij"
+	}
+	const gone = "1-0123456789ab"
+	s.AddPart("servers", id("old", gone, 7*time.Hour))
+	s.AddPart("replica_sets", id("half", gone, 7*time.Hour)+"-part-shard0")
+	s.AddPart("servers", id("half", gone, 7*time.Hour)+"-part-router0")
+	stays := []string{id("young", gone, 5*time.Hour), id("ours", self.Owner(), 7*time.Hour), id("ours", self.Owner(), 7*time.Hour) + "-part-member0", "utr-mine-abcdefghij", "mine"}
+	for _, name := range stays {
+		s.AddPart("servers", name)
+	}
+	b := newBench(t)
+	line := "clean --orchestration " + s.URL + " --older-than 6h"
+	b.expect(t, "without a service", "clean --older-than 6h", ExitUsage, "--older-than goes with --orchestration")
+	b.expect(t, "a dry run", line+" --dry-run", 0, "cluster utr-half- … made 7h0m … cluster utr-old- … 2 things are left")
+	b.expect(t, "clean", line, 0, "taken away: cluster utr-half- … taken away: cluster utr-old- … 2 things were taken away, 0 are left")
+	for i := range stays {
+		stays[i] = "servers/" + stays[i]
+	}
+	slices.Sort(stays)
+	left := s.Clusters()
+	slices.Sort(left)
+	testkit.Equal(t, "left", left, stays)
+	b.expect(t, "again", line, 0, "nothing was left")
+	s.Vanish()
+	b.expect(t, "the service is gone", line, ExitBroken, "what runs made there is left: ")
 }

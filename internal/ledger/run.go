@@ -1,8 +1,10 @@
 package ledger
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 )
 
@@ -33,6 +35,25 @@ func Self() (Run, error) {
 	r := Run{Machine: name, Process: process}
 	r.Place, r.ID = here()
 	return r, nil
+}
+
+// Owner names the run in few letters and digits, for what has no room for more.
+func (r Run) Owner() string {
+	sum := sha256.Sum256([]byte(r.Place + " " + r.Started))
+	return fmt.Sprintf("%d-%x", r.PID, sum[:6])
+}
+
+// Lives reports whether the run of an Owner is seen from here to be still there.
+func Lives(owner string) bool {
+	number, _, _ := strings.Cut(owner, "-")
+	pid, err := strconv.Atoi(number)
+	if err != nil {
+		return false
+	}
+	process, err := ProcessOf(pid)
+	r := Run{Process: process}
+	r.Place, _ = here()
+	return err == nil && r.Owner() == owner
 }
 
 // Fate is what is known of a run.
