@@ -76,7 +76,14 @@ func TestUnreachable(t *testing.T) {
 		}
 	})
 	t.Run("the limit is in the connection string", func(t *testing.T) {
-		_, err := OpenCluster(t.Context(), ClusterOptions{URI: "mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=50"})
-		testkit.Fails(t, err, "no answer from 127.0.0.1:1 within 50ms")
+		_, err := OpenCluster(t.Context(), ClusterOptions{URI: "mongodb://" + silent + "/?serverSelectionTimeoutMS=50"})
+		testkit.Fails(t, err, "no answer from "+silent+" within 50ms")
+	})
+	t.Run("what refuses a connection is not waited for", func(t *testing.T) {
+		const gone = "mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=3600000"
+		_, err := OpenCluster(testkit.Context(t), ClusterOptions{URI: gone, Lock: &LockOptions{}})
+		testkit.Fails(t, err, "nothing listens there")
+		_, _, err = ClearLock(testkit.Context(t), Target{URI: gone})
+		testkit.Fails(t, err, "nothing listens there")
 	})
 }

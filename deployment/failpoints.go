@@ -69,7 +69,7 @@ func ClearFailPoints(ctx context.Context, t Target, more ...string) (FailPointSw
 	}
 	looking, cancel := context.WithTimeoutCause(ctx, lookTimeout, fmt.Errorf("no answer from %s within %s", strings.Join(u.hosts, ","), lookTimeout))
 	defer cancel()
-	if u, err = u.resolved(); err != nil {
+	if u, err = u.resolved(looking); err != nil {
 		return FailPointSweep{}, redact(ctx, err, t.URI)
 	}
 	client, err := lookingClient(u)

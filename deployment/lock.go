@@ -186,6 +186,9 @@ func AcquireLock(ctx context.Context, uri string, o LockOptions) (*Lock, error) 
 	if err != nil {
 		return nil, err
 	}
+	if u, err = u.resolved(ctx); err != nil {
+		return nil, redact(ctx, err, uri)
+	}
 	u.api = o.ServerAPI
 	store, err := openLockStore(u)
 	if err != nil {
@@ -440,6 +443,12 @@ func ClearLock(ctx context.Context, t Target) (holder *Holder, removed bool, err
 	u, err := t.parse()
 	if err != nil {
 		return nil, false, err
+	}
+	if u, err = u.resolved(ctx); err == nil {
+		err = refused(ctx, u)
+	}
+	if err != nil {
+		return nil, false, redact(ctx, err, t.URI)
 	}
 	store, err := openLockStore(u)
 	if err != nil {

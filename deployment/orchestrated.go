@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
 	"os"
@@ -11,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/unified-test-runner/utr/deployment/local"
@@ -122,7 +122,7 @@ func OpenOrchestration(ctx context.Context, o OrchestrationOptions) (_ Source, e
 	if err := client.Check(ctx); err != nil {
 		return nil, err
 	}
-	if err := s.certify(); err != nil {
+	if err := s.certify(ctx); err != nil {
 		return nil, err
 	}
 	return pool, s.open(ctx)
@@ -143,12 +143,12 @@ const certificateFolder = ".evergreen/x509gen"
 
 // certify makes certificates for presets with TLS where nobody has said which
 // there are, and the service can read ours: on this machine.
-func (s *orchestrated) certify() error {
+func (s *orchestrated) certify(ctx context.Context) error {
 	needs := func(c OrchestratedCluster) bool { return c.ID == "" && c.Configuration.NeedsFiles() }
 	if !slices.ContainsFunc(s.Clusters, needs) {
 		return nil
 	}
-	if !s.client.Local() {
+	if !s.client.Local(ctx) {
 		return fmt.Errorf("clusters with TLS need certificates on the machine of the service: say where they are (there, DIR/%s/server.pem and ca.pem)", certificateFolder)
 	}
 	folder, forget, err := s.Ledger.MakeFolder("", "certificates")
@@ -345,7 +345,10 @@ func (s *orchestrated) create(ctx context.Context, c orchestration.Configuration
 	if err := s.await(ctx, uri); err != nil {
 		return fail(err)
 	}
-	made.direct = uri
+	made.direct, made.local = uri, s.client.Local(ctx)
+	if made.logs, err = s.client.Servers(ctx, c.Kind, id); err != nil {
+		return fail(err)
+	}
 	o := ClusterOptions{URI: uri, ServerAPI: s.ServerAPI, Note: s.Note}
 	if len(balanced) > 0 {
 		if o.URI, o.SingleURI, err = made.balance(uri, balanced); err != nil {
@@ -396,7 +399,7 @@ func (s *orchestrated) await(ctx context.Context, uri string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.Serve, fmt.Errorf("it does not serve after %s", s.Serve))
 	defer cancel()
 	if err := awaitServing(ctx, u); err != nil {
-		if !s.client.Local() && strings.HasPrefix(u.hosts[0], "localhost:") {
+		if !s.client.Local(context.WithoutCancel(ctx)) && strings.HasPrefix(u.hosts[0], "localhost:") {
 			err = fmt.Errorf("%w (the service calls its servers localhost: start it with --bind, and MO_HOST set, for other machines)", err)
 		}
 		return redact(context.WithoutCancel(ctx), err, uri)
@@ -515,27 +518,18 @@ type ownCluster struct {
 	id         string
 	direct     string // connection string that passes load balancers by
 	balancers  []*local.Balancer
+	local      bool // its files are on this machine
 	unanswered bool // the service may be making it still
 	forget     func() error
 
-	asked sync.Once
-	logs  map[string]string // paths by host:port, once somebody has asked
+	logs map[string]string // of each server: paths by host:port
 }
-
-// logsLimit bounds the question where logs are, which is asked when a test has
-// failed.
-const logsLimit = 10 * time.Second
 
 // Log makes it a Logger, where the service's files are those of this machine.
 func (o *ownCluster) Log(from, to time.Time) (lines []LogLine) {
-	o.asked.Do(func() {
-		if !o.options.client.Local() {
-			return
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), logsLimit)
-		defer cancel()
-		o.logs, _ = o.options.client.Logs(ctx, o.kind, o.id) // without an answer there is no excerpt
-	})
+	if !o.local {
+		return nil
+	}
 	for _, l := range local.ReadLogs(o.logs, from, to) {
 		lines = append(lines, LogLine(l))
 	}
@@ -556,10 +550,13 @@ func (o *ownCluster) remember(e ledger.Entry) error {
 	return before()
 }
 
-// mend has servers started again that have stopped.
+// mend leaves a cluster of which a server has stopped to be made anew: to start it
+// again, the service would repair its data first, which takes minutes.
 func (o *ownCluster) mend(ctx context.Context) error {
-	if err := o.options.client.Reset(ctx, o.kind, o.id); err != nil {
-		return err
+	for _, host := range slices.Concat(slices.Sorted(maps.Keys(o.logs)), o.description.Hosts) {
+		if err := refused(ctx, uri{scheme: "mongodb", hosts: []string{host}}); err != nil {
+			return err
+		}
 	}
 	return o.options.right(ctx, o.cluster, o.direct)
 }

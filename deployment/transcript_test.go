@@ -34,7 +34,7 @@ var commands = testkit.Commands{
 	},
 	"resolve": func(t *testing.T, a []string) (string, error) { // with the hosts and the TXT record of NAME
 		resolves(t, strings.Split(a[1], ","), a[2])
-		u, err := parsed(t, strings.Replace(a[0], "NAME", srvName, 1)).resolved()
+		u, err := parsed(t, strings.Replace(a[0], "NAME", srvName, 1)).resolved(t.Context())
 		return u.String(), err
 	},
 	"option": func(_ *testing.T, a []string) (string, error) {

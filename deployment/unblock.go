@@ -92,10 +92,7 @@ func failsHandshake(data bson.Raw) bool {
 func bare(ctx context.Context, host, database string, command bson.D) (bson.Raw, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, bareLimit, fmt.Errorf("no answer from %s within %s", host, bareLimit))
 	defer cancel()
-	if _, _, err := net.SplitHostPort(host); err != nil {
-		host = net.JoinHostPort(strings.Trim(host, "[]"), "27017")
-	}
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", host)
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", withPort(host))
 	if err != nil {
 		return nil, err
 	}

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
+	"syscall"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/description"
@@ -37,6 +40,40 @@ func advise(text string) string {
 		}
 	}
 	return text
+}
+
+// refusedLimit bounds the wait for the first host to answer a connection.
+const refusedLimit = time.Second
+
+// refused gives an error if each host refuses a connection at once: what does not
+// listen is not waited for. Whatever else there is to say, a client finds out.
+func refused(ctx context.Context, u uri) error {
+	if u.scheme != "mongodb" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, refusedLimit)
+	defer cancel()
+	said := make(chan error, len(u.hosts))
+	for _, host := range u.hosts {
+		go func() {
+			conn, err := new(net.Dialer).DialContext(ctx, "tcp", withPort(host))
+			if err == nil {
+				_ = conn.Close()
+				said <- nil
+				return
+			}
+			said <- fmt.Errorf("\n  %s: %w", host, err)
+		}()
+	}
+	why := "no server can be used"
+	for range u.hosts {
+		err := <-said
+		if !errors.Is(err, syscall.ECONNREFUSED) {
+			return nil
+		}
+		why += advise(err.Error())
+	}
+	return errors.New(why)
 }
 
 // unreachable says in a person's words why a look at a deployment failed. An

@@ -1,6 +1,7 @@
 package deployment
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/url"
@@ -99,8 +100,6 @@ func (u uri) String() string {
 	return b.String()
 }
 
-// authenticates reports whether clients say who they are. Some mechanisms take the
-// name from elsewhere, such as a certificate.
 // HostsOf gives the hosts that a connection string names, each with its port, or
 // the name that DNS knows them by; nil if it is none.
 func HostsOf(text string) (hosts []string) {
@@ -109,14 +108,24 @@ func HostsOf(text string) (hosts []string) {
 		return nil
 	}
 	for _, h := range u.hosts {
-		if _, _, err := net.SplitHostPort(h); err != nil && u.scheme == "mongodb" {
-			h = net.JoinHostPort(strings.Trim(h, "[]"), "27017")
+		if u.scheme == "mongodb" {
+			h = withPort(h)
 		}
 		hosts = append(hosts, strings.ToLower(h))
 	}
 	return hosts
 }
 
+// withPort adds the port of servers to a host that says none.
+func withPort(host string) string {
+	if _, _, err := net.SplitHostPort(host); err != nil {
+		return net.JoinHostPort(strings.Trim(host, "[]"), "27017")
+	}
+	return host
+}
+
+// authenticates reports whether clients say who they are. Some mechanisms take the
+// name from elsewhere, such as a certificate.
 func (u uri) authenticates() bool { return u.userinfo != "" || u.get("authMechanism") != "" }
 
 // get gives the unescaped value of an option, whose name matches whatever its
@@ -150,12 +159,23 @@ func (u uri) at(hosts ...string) uri {
 
 // resolved gives a connection string that names hosts, where an SRV name stands
 // for them: with the options that its TXT record adds (Initial DNS Seedlist
-// Discovery, "Default Connection String Options"). Any other one stays as it is.
-func (u uri) resolved() (uri, error) {
+// Discovery, "Default Connection String Options"). Any other one stays as it is. The
+// look-up of the driver takes no context: it goes on when nobody waits any more.
+func (u uri) resolved(ctx context.Context) (uri, error) {
 	if u.scheme != "mongodb+srv" {
 		return u, nil
 	}
-	found, err := connstring.ParseAndValidate(u.String())
+	ctx, cancel := context.WithTimeoutCause(ctx, lookTimeout, fmt.Errorf("its name was not looked up within %s", lookTimeout))
+	defer cancel()
+	var found *connstring.ConnString
+	var err error
+	over := make(chan struct{})
+	go func() { found, err = connstring.ParseAndValidate(u.String()); close(over) }()
+	select {
+	case <-over:
+	case <-ctx.Done():
+		return u, context.Cause(ctx)
+	}
 	if err != nil {
 		return u, err
 	}

@@ -1,8 +1,10 @@
 package deployment
 
 import (
+	"context"
 	"errors"
 	"net"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -92,4 +94,19 @@ func TestBelowOptions(t *testing.T) {
 	with := WithURIOptions(p, []URIOption{{"compressors", "zlib"}})
 	testkit.Equal(t, "sources that mend", []bool{Mends(p), Mends(with), Mends(&clusterSource{})}, []bool{true, true, false})
 	testkit.Check(t, p.Close())
+}
+
+// A look-up that is never answered holds nobody up.
+func TestResolvingEnds(t *testing.T) {
+	before, over := dns.DefaultResolver, make(chan struct{})
+	ctx, cancel := context.WithCancelCause(t.Context())
+	t.Cleanup(func() { close(over); dns.DefaultResolver = before })
+	dns.DefaultResolver = &dns.Resolver{LookupTXT: func(string) ([]string, error) { // which the driver asks first
+		cancel(errors.New("interrupted"))
+		<-over
+		runtime.Goexit() // it must not meet the resolver of other tests
+		return nil, nil
+	}}
+	_, err := OpenCluster(ctx, ClusterOptions{URI: "mongodb+srv://" + srvName + "/"})
+	testkit.Fails(t, err, "interrupted")
 }

@@ -50,6 +50,9 @@ func remark(c result.CellFinished) string {
 	if c.Broken != "" {
 		all = append(all, c.Broken)
 	}
+	if sign(c) == "–" {
+		all = append(all, "no test ran")
+	}
 	if n := len(c.Summary.Problems); n > 0 {
 		all = append(all, plural(n, "problem"))
 	}
@@ -64,8 +67,18 @@ func keptFrom(c result.CellFinished) string {
 	return "kept from an earlier run, of " + c.Kept.UTC().Format("2006-01-02 15:04:05") + " UTC"
 }
 
-// wrong reports whether a cell makes its matrix red.
-func wrong(c result.CellFinished) bool { return c.Broken != "" || c.Summary.ExitCode() != 0 }
+// sign shows how a cell went: red if it makes its matrix red, and not green if no
+// test ran in it.
+func sign(c result.CellFinished) string {
+	s := c.Summary
+	switch {
+	case c.Broken != "" || s.ExitCode() != 0:
+		return "✘"
+	case s.Passed+s.KnownFailing == 0:
+		return "–"
+	}
+	return "✔"
+}
 
 // text is the table for a terminal.
 func (t *cellTable) text(all result.Summary) []byte {
@@ -74,11 +87,7 @@ func (t *cellTable) text(all result.Summary) []byte {
 	}
 	rows := [][]string{append(append([]string{"cell"}, cellHeads()...), "")}
 	for _, c := range t.cells {
-		sign := "✔ "
-		if wrong(c) {
-			sign = "✘ "
-		}
-		rows = append(rows, append(append([]string{sign + c.Cell}, cellNumbers(c.Summary)...), remark(c)))
+		rows = append(rows, append(append([]string{sign(c) + " " + c.Cell}, cellNumbers(c.Summary)...), remark(c)))
 	}
 	rows = append(rows, append(append([]string{"total"}, cellNumbers(all)...), ""))
 	width := make([]int, len(rows[0]))
@@ -113,11 +122,7 @@ func (t *cellTable) markdown() string {
 			fmt.Fprintf(&b, "\nand %s more, which the other reports have.\n", plural(len(t.cells)-i, "cell"))
 			break
 		}
-		sign := "✔"
-		if wrong(c) {
-			sign = "✘"
-		}
-		fmt.Fprintf(&b, "| %s %s | %s | %s |\n", sign, markdownEscape(clip(c.Cell, markdownText)), strings.Join(cellNumbers(c.Summary), " | "), markdownEscape(clip(remark(c), briefWidth)))
+		fmt.Fprintf(&b, "| %s %s | %s | %s |\n", sign(c), markdownEscape(clip(c.Cell, markdownText)), strings.Join(cellNumbers(c.Summary), " | "), markdownEscape(clip(remark(c), briefWidth)))
 	}
 	return b.String()
 }
@@ -183,11 +188,7 @@ func (c *cellSums) notes() (notes []result.Note) {
 
 // CellLine tells in one line how a cell went.
 func CellLine(c result.CellFinished) string {
-	sign := "✔"
-	if wrong(c) {
-		sign = "✘"
-	}
-	line := fmt.Sprintf("%s %s: %s in %s", sign, c.Cell, headline(c.Summary), round(c.Summary.Duration))
+	line := fmt.Sprintf("%s %s: %s in %s", sign(c), c.Cell, headline(c.Summary), round(c.Summary.Duration))
 	if why := remark(c); why != "" {
 		line += " (" + oneLine(why) + ")"
 	}

@@ -100,12 +100,29 @@ func (c *Client) URL() string {
 	return u.String()
 }
 
-// Local reports whether the service runs on this machine, as far as its
-// address tells.
-func (c *Client) Local() bool {
-	host := c.base.Hostname()
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
+// Local reports whether the service is reached at an address of this machine,
+// whatever name the URL has for it. One in a container can be, and see other files.
+func (c *Client) Local(ctx context.Context) bool {
+	port := cmp.Or(c.base.Port(), map[string]string{"http": "80", "https": "443"}[c.base.Scheme])
+	ctx, cancel := context.WithTimeout(ctx, localLimit)
+	defer cancel()
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort(c.base.Hostname(), port))
+	if err != nil {
+		return false
+	}
+	defer func() { _ = conn.Close() }()
+	return sameMachine(conn.LocalAddr(), conn.RemoteAddr())
+}
+
+// localLimit bounds a connection that only tells where the service is.
+const localLimit = 5 * time.Second
+
+// sameMachine reports whether a connection has one machine at both ends: only there
+// do both have the same address, or one of the loopback interface.
+func sameMachine(here, there net.Addr) bool {
+	a, okA := here.(*net.TCPAddr)
+	b, okB := there.(*net.TCPAddr)
+	return okA && okB && (b.IP.IsLoopback() || a.IP.Equal(b.IP))
 }
 
 // Close ends idle connections.
@@ -159,12 +176,6 @@ func (c *Client) Find(ctx context.Context, id string) (Cluster, error) {
 	}
 	return Cluster{}, &Error{Method: http.MethodGet, URL: c.URL(), Status: http.StatusNotFound,
 		Message: fmt.Sprintf("it has no cluster %q", id)}
-}
-
-// Reset has the service start again those servers of a cluster that have
-// stopped.
-func (c *Client) Reset(ctx context.Context, kind Kind, id string) error {
-	return c.do(ctx, c.limits.create(), http.MethodPost, place(kind, id), map[string]string{"action": "reset"}, nil)
 }
 
 func (c *Client) cluster(ctx context.Context, limit time.Duration, method string, kind Kind, id string, body any) (Cluster, error) {
@@ -258,10 +269,10 @@ func (c *Client) Made(ctx context.Context) (all []Made, err error) {
 	return all, nil
 }
 
-// Logs tells where the servers of a cluster that Create made write their logs,
-// on the machine of the service: paths by host:port. One that does not run is
-// left out.
-func (c *Client) Logs(ctx context.Context, kind Kind, id string) (map[string]string, error) {
+// Servers gives the servers of a cluster that Create made, by host:port, and where
+// each writes its log, on the machine of the service. One that does not run is left
+// out, after half a minute.
+func (c *Client) Servers(ctx context.Context, kind Kind, id string) (map[string]string, error) {
 	servers := []Part{{Server, id}}
 	if kind != Server {
 		var err error
@@ -269,7 +280,7 @@ func (c *Client) Logs(ctx context.Context, kind Kind, id string) (map[string]str
 			return nil, err
 		}
 	}
-	paths := make(map[string]string)
+	logs := make(map[string]string)
 	for _, s := range servers {
 		if s.Kind != Server {
 			continue
@@ -285,11 +296,11 @@ func (c *Client) Logs(ctx context.Context, kind Kind, id string) (map[string]str
 		if err := c.do(ctx, c.limits.ask(), http.MethodGet, place(Server, s.ID), nil, &about); err != nil {
 			return nil, err
 		}
-		if host := strings.TrimPrefix(about.URI, "mongodb://"); host != "" && about.Process.Params.Log != "" {
-			paths[host] = about.Process.Params.Log
+		if host := strings.TrimPrefix(about.URI, "mongodb://"); host != "" {
+			logs[host] = about.Process.Params.Log
 		}
 	}
-	return paths, nil
+	return logs, nil
 }
 
 func (c *Client) remove(ctx context.Context, kind Kind, id string) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -34,6 +35,24 @@ func answering(t *testing.T, do http.HandlerFunc) *httptest.Server {
 	return s
 }
 
+// A service is on this machine by the address at which it is reached, not by its name.
+func TestLocal(t *testing.T) {
+	for _, r := range []struct {
+		reason, here, there string
+		want                bool
+	}{
+		{"loopback", "127.0.0.1", "127.0.0.2", true},
+		{"an address of this machine", "10.0.0.5", "10.0.0.5", true},
+		{"another machine", "10.0.0.5", "10.0.0.9", false},
+	} {
+		got := sameMachine(&net.TCPAddr{IP: net.ParseIP(r.here)}, &net.TCPAddr{IP: net.ParseIP(r.there)})
+		testkit.Equal(t, r.reason, got, r.want)
+	}
+	s := twin.Start(t)
+	testkit.Equal(t, "a service of this machine", client(t, s.URL, Limits{}).Local(t.Context()), true)
+	testkit.Equal(t, "nothing is there", client(t, "http://localhost:1", Limits{}).Local(t.Context()), false)
+}
+
 func TestMakeAskRemove(t *testing.T) {
 	ctx := testkit.Context(t)
 	s := twin.Start(t)
@@ -48,7 +67,6 @@ func TestMakeAskRemove(t *testing.T) {
 	if err := errors.Join(err, err2); err != nil || got != made || found != made || made.URI == "" || made.AuthURI != "" {
 		t.Errorf("%+v and %+v, %v; made was %+v", got, found, err, made)
 	}
-	testkit.Check(t, c.Reset(ctx, Server, "a"))
 	_, err = c.Create(ctx, Server, "a", single.Body("a", true))
 	testkit.Fails(t, err, "ServersError: servers with id a already exists.")
 	// Only what belongs to the cluster goes with it.
@@ -62,7 +80,8 @@ func TestMakeAskRemove(t *testing.T) {
 	testkit.Equal(t, "left", s.Clusters(), []string{"servers/ab-part-1", "servers/b"})
 	_, err = c.Get(ctx, Server, "a")
 	_, err2 = c.Find(ctx, "a")
-	for i, err := range []error{err, err2, c.Reset(ctx, Server, "a")} {
+	_, err3 := c.Servers(ctx, Server, "a")
+	for i, err := range []error{err, err2, err3} {
 		if !errors.Is(err, ErrNotFound) {
 			t.Errorf("question %d about a cluster that is gone: %v", i, err)
 		}

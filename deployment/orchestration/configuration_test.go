@@ -45,7 +45,7 @@ var commands = testkit.Commands{
 		if err != nil {
 			return "", err
 		}
-		return fmt.Sprint(c.URL(), " ", c.Local()), nil
+		return c.URL(), nil
 	},
 	"kind": func(t *testing.T, a []string) (string, error) {
 		c, err := Parse("x", []byte(a[0]))

@@ -35,7 +35,8 @@ deployment, and its lock document is removed, unless another run uses it.
 
 The ledger is in $` + ledger.EnvDir + `, else in utr in $XDG_STATE_HOME, else in utr in the
 user's cache directory. It holds no passwords: --uri and --orchestration give them,
-or a file that does: utr clean @FILE, with one argument a line.
+or a file that does: utr clean @FILE, with one argument a line. $` + envURI + ` gives the
+password of a deployment that is in the ledger; no other one is touched for it.
 
 Exit codes: 0 nothing is left, 2 bad usage, 3 something is left, and why.`,
 		examples: []example{
@@ -47,7 +48,7 @@ Exit codes: 0 nothing is left, 2 bad usage, 3 something is left, and why.`,
 		declare: func(f *flags) action {
 			x := &cleaner{flags: f}
 			x.dryRun = f.toggle("dry-run", "say what is left, and touch nothing")
-			x.uri = f.text("uri", "URI", "", "turn fail points off and remove the lock of the deployment of this connection string (or $"+envURI+")")
+			x.uri = f.text("uri", "URI", "", "turn fail points off and remove the lock of the deployment of this connection string")
 			x.service = f.text("orchestration", "URL", "", "credentials for the orchestration service at this URL, for clusters that are left there")
 			x.older = f.duration("older-than", "with --orchestration: take down clusters there that any run made longer ago than this")
 			x.serverAPI = f.choice("server-api", "", "declare this version of the Stable API to deployments: for servers with requireApiVersion", "1")
@@ -66,7 +67,7 @@ type cleaner struct {
 	older          *time.Duration
 
 	c        *call
-	target   secret.Text
+	known    secret.Text        // a connection string with its password
 	services map[string]service // by URL
 	gone     int                // things that were taken away
 	left     int
@@ -83,14 +84,12 @@ func (x *cleaner) act(ctx context.Context, c *call) error {
 	if len(c.paths) > 0 {
 		return usage("clean: %q is one word too many", c.paths[0])
 	}
-	x.target = secret.New(c.env(envURI))
+	x.known = secret.New(c.env(envURI)) // says a password, and no more: nobody asked to clean that deployment
 	if x.flags.given("uri") {
-		x.target = secret.New(*x.uri)
-	}
-	if x.target.Reveal() != "" || x.flags.given("uri") {
-		if err := deployment.CheckURI(x.target.Reveal()); err != nil {
+		if err := deployment.CheckURI(*x.uri); err != nil {
 			return usage("clean: --uri: %w", err)
 		}
+		x.known = secret.New(*x.uri)
 	}
 	if x.flags.given("older-than") && !x.flags.given("orchestration") {
 		return usage("clean: --older-than goes with --orchestration, which is not there")
@@ -133,7 +132,7 @@ func (x *cleaner) act(ctx context.Context, c *call) error {
 			return err
 		}
 	}
-	if x.target.Reveal() != "" {
+	if x.flags.given("uri") {
 		x.deployment(ctx)
 	}
 	if err := c.print(x.summary()); err != nil {
@@ -342,8 +341,8 @@ func (x *cleaner) turnsUp(ctx context.Context, s maker, kind orchestration.Kind,
 func (x *cleaner) ofDeployment(ctx context.Context, e ledger.Entry) error {
 	uri := e.URI
 	switch {
-	case x.target.Reveal() != "" && secret.Hide(x.target.Reveal()) == e.URI:
-		uri = x.target.Reveal()
+	case x.known.Reveal() != "" && secret.Hide(x.known.Reveal()) == e.URI:
+		uri = x.known.Reveal()
 	case strings.Contains(e.URI, secret.Mark):
 		return fmt.Errorf("its password is needed: utr clean --uri '%s', with the password in it", e.URI)
 	}
@@ -355,11 +354,11 @@ func (x *cleaner) ofDeployment(ctx context.Context, e ledger.Entry) error {
 
 // deployment cleans the deployment of --uri.
 func (x *cleaner) deployment(ctx context.Context) {
-	hosts := x.target.String()
+	hosts := x.known.String()
 	if *x.dryRun {
 		return
 	}
-	if err := x.free(ctx, x.target.Reveal()); err != nil {
+	if err := x.free(ctx, x.known.Reveal()); err != nil {
 		x.failed("something in the deployment at "+hosts, err)
 	}
 }

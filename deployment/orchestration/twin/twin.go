@@ -25,7 +25,6 @@ type Service struct {
 	mu       sync.Mutex
 	clusters map[string]*cluster // by "servers/ID"
 	parts    map[string]string   // kind and id of what a making left that failed
-	requests []string            // "METHOD /path"
 	bodies   []map[string]any
 	made     int
 	fault    Fault
@@ -106,13 +105,6 @@ func (s *Service) Made() int {
 	return s.made
 }
 
-// Requests gives the requests so far: "PUT /servers/x".
-func (s *Service) Requests() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.requests)
-}
-
 // Bodies gives what was sent to make clusters.
 func (s *Service) Bodies() []map[string]any {
 	s.mu.Lock()
@@ -158,7 +150,6 @@ func (s *Service) Kill(names ...string) {
 func (s *Service) serve(w http.ResponseWriter, r *http.Request) {
 	path := strings.TrimPrefix(r.URL.Path, "/v1")
 	s.mu.Lock()
-	s.requests = append(s.requests, r.Method+" "+path)
 	fault := s.fault
 	s.mu.Unlock()
 	if fault != nil && fault(r.Method, path, w, r) {
