@@ -248,8 +248,8 @@ func play(t *testing.T, text string) (told string) {
 				continue
 			}
 			out := b.perform(op)
+			synctest.Wait() // until what has no answer has come
 			came := s.transcript(&at, begun, strings.Split(set["show"], ","), has("untimed")) + errorInWords(out.Err)
-			synctest.Wait()
 			marks = append(marks, len(b.events("client")))
 			for word, more := range map[string]func(result.Outcome) string{
 				"message": messageOf, "delays": delaysOf, "rules": rulesOf, "results": resultsOf, "value": keysOf} {
