@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -106,4 +107,21 @@ func grown(samples []sample) string {
 		}
 	}
 	return ""
+}
+
+// A run that holds more than it should is found.
+func TestGrown(t *testing.T) {
+	for _, r := range []struct {
+		reason  string
+		samples []sample
+		want    string
+	}{
+		{"flat", []sample{{10, 5 << 20, 30}, {50, 6 << 20, 31}, {100, 5 << 20, 28}}, ""},
+		{"verdicts are kept", []sample{{60, 5 << 20, 30}, {300, 9 << 20, 30}, {600, 13 << 20, 30}}, "the heap grew"},
+		{"a goroutine for each test stays", []sample{{10, 5 << 20, 30}, {50, 5 << 20, 70}, {100, 5 << 20, 120}}, "goroutines grew from 30 to 70"},
+	} {
+		if got := grown(r.samples); !strings.HasPrefix(got, r.want) || (got == "") != (r.want == "") {
+			t.Errorf("%s: %q, want %q", r.reason, got, r.want)
+		}
+	}
 }
