@@ -341,6 +341,7 @@ type socket struct {
 	asked   bool // an awaitable hello was sent: the next read begins to stream
 	known   bool // as a monitor that streams
 	reading bool
+	closed  bool
 	broken  error // what Read and Write say after fail
 	ending  *ending
 }
@@ -353,6 +354,7 @@ func (k *socket) Close() error {
 	k.mu.Lock()
 	cancels := k.known && k.reading
 	cause := k.broken
+	k.closed = true
 	if k.ending != nil {
 		close(k.ending.over)
 		k.ending = nil
@@ -478,7 +480,8 @@ type ending struct {
 
 // failWhile fails the socket if the condition holds while its user reads: what
 // the user has read already may change it. The channel is closed when that is
-// decided. The condition must not wait for anything.
+// decided: at once if the topology has closed the socket before. The condition
+// must not wait for anything.
 func (k *socket) failWhile(cause error, still func() bool) <-chan struct{} {
 	k.mu.Lock()
 	if k.ending != nil {
@@ -486,13 +489,13 @@ func (k *socket) failWhile(cause error, still func() bool) <-chan struct{} {
 		return k.ending.over
 	}
 	over := make(chan struct{})
-	if !k.reading && k.broken == nil {
+	if !k.reading && !k.closed && k.broken == nil {
 		defer k.mu.Unlock()
 		k.ending = &ending{cause, still, over}
 		return over
 	}
 	close(over)
-	fails := k.broken == nil && still()
+	fails := k.broken == nil && (k.reading || !k.closed) && still()
 	if fails {
 		k.broken = cause
 	}
