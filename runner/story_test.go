@@ -190,9 +190,11 @@ func (d *fakeDeployment) describe(text string) error {
 		None         string // why the source gives no deployment
 		Services     []bson.ObjectID
 		Busy         int // how often $currentOp shows a command, -1 for ever
-	}{Topology: d.about.Topology, Hosts: d.about.Hosts, Owned: true}
+		Version      int // the major one
+	}{Topology: d.about.Topology, Hosts: d.about.Hosts, Owned: true, Version: 8}
 	err := strictly(text, &told)
 	d.about.Name, d.about.Topology, d.about.Hosts, d.about.Auth = string(told.Topology)+" 8.0", told.Topology, told.Hosts, told.Auth
+	d.about.Version[0] = told.Version
 	d.owned, d.services, d.busy = told.Owned, told.Services, told.Busy
 	if told.TestCommands != nil {
 		d.about.Parameters = mustRaw(bson.D{{Key: "enableTestCommands", Value: *told.TestCommands}})
