@@ -65,10 +65,7 @@ func OpenCluster(ctx context.Context, o ClusterOptions) (Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	if u, err = u.resolved(ctx); err == nil {
-		err = refused(ctx, u)
-	}
-	if err != nil {
+	if u, err = u.reached(ctx); err != nil {
 		return nil, fmt.Errorf("cannot use the deployment at %s: %w", strings.Join(u.hosts, ","), redact(ctx, err, o.URI))
 	}
 	u.api = o.ServerAPI

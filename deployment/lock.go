@@ -444,10 +444,7 @@ func ClearLock(ctx context.Context, t Target) (holder *Holder, removed bool, err
 	if err != nil {
 		return nil, false, err
 	}
-	if u, err = u.resolved(ctx); err == nil {
-		err = refused(ctx, u)
-	}
-	if err != nil {
+	if u, err = u.reached(ctx); err != nil {
 		return nil, false, redact(ctx, err, t.URI)
 	}
 	store, err := openLockStore(u)

@@ -42,6 +42,15 @@ func advise(text string) string {
 	return text
 }
 
+// reached is resolved, for hosts of which at least one listens.
+func (u uri) reached(ctx context.Context) (uri, error) {
+	u, err := u.resolved(ctx)
+	if err != nil {
+		return u, err
+	}
+	return u, refused(ctx, u)
+}
+
 // refusedLimit bounds the wait for the first host to answer a connection.
 const refusedLimit = time.Second
 

@@ -343,7 +343,7 @@ func (d *Data) aggregate(req *command.Request, a *args) (action, error) {
 		}
 		raws := make([]bson.Raw, len(docs))
 		for i, doc := range docs {
-			if value.Size(doc, value.MaxBuilt) <= value.MaxBuilt {
+			if value.Size(doc) <= value.MaxBuilt {
 				raws[i] = value.Encode(doc)
 			}
 			if n := len(raws[i]); n == 0 || n > maxDocument {

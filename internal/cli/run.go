@@ -74,13 +74,14 @@ func (f *flags) deployment(initial string, choices ...string) *deploymentFlags {
 		choices = append(choices, string(t))
 	}
 	versions := "server version that the embedded deployment plays, such as 4.2 or 8.0"
-	if contains(choices, topologyAuto) {
+	each := contains(choices, topologyAuto)
+	if each {
 		versions += ", or " + deployment.AnyVersion + ": for each test one that its requirements allow (default with --topology " + topologyAuto + ")"
 	}
 	return &deploymentFlags{
 		topology: f.choice("topology", initial, "topology of the deployment that is started (default "+initial+")", choices...),
 		version:  f.text("server-version", "VERSION", "", versions),
-		any:      contains(choices, topologyAuto),
+		any:      each,
 		members:  f.within("members", "N", 3, 1, embedded.MaxServers, "members of a replica set (default 3)"),
 		mongoses: f.within("mongoses", "N", 2, 1, embedded.MaxServers, "routers of a sharded cluster (default 2)"),
 	}

@@ -70,7 +70,7 @@ func tooMuch() error {
 // keep checks a value that a variable is to have: what is made of it again and again would not
 // end.
 func keep(v any) (any, error) {
-	if value.Size(v, value.MaxBuilt) > value.MaxBuilt {
+	if value.Size(v) > value.MaxBuilt {
 		return nil, tooMuch()
 	}
 	return v, nil

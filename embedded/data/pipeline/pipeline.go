@@ -214,10 +214,11 @@ const maxVolume = 128 << 20
 type volume int
 
 func (v *volume) add(doc bson.D) error {
-	if err := fits(doc); err != nil {
-		return err
+	n := value.Size(doc)
+	if n > value.MaxBuilt {
+		return errTooLarge()
 	}
-	if *v += volume(value.Size(doc, value.MaxBuilt)); *v > maxVolume {
+	if *v += volume(n); *v > maxVolume {
 		return command.Errorf(292, "a stage makes more than %d bytes", maxVolume)
 	}
 	return nil
@@ -225,10 +226,14 @@ func (v *volume) add(doc bson.D) error {
 
 // fits refuses a value that is too large to be handed on.
 func fits(v any) error {
-	if value.Size(v, value.MaxBuilt) > value.MaxBuilt {
-		return command.Errorf(10334, "BSONObj size is invalid: a stage makes more than %d bytes of a document", value.MaxBuilt)
+	if value.Size(v) > value.MaxBuilt {
+		return errTooLarge()
 	}
 	return nil
+}
+
+func errTooLarge() error {
+	return command.Errorf(10334, "BSONObj size is invalid: a stage makes more than %d bytes of a document", value.MaxBuilt)
 }
 
 // subPipeline parses a nested pipeline, which may not write.

@@ -197,7 +197,7 @@ func (p *Projection) Apply(doc bson.D, match Match) (bson.D, error) {
 	if err == nil && p.include {
 		out, err = p.compute(out, p.tree, env, "")
 	}
-	if err == nil && value.Size(out, value.MaxBuilt) > value.MaxBuilt {
+	if err == nil && value.Size(out) > value.MaxBuilt {
 		err = command.Errorf(10334, "BSONObj size is invalid: a projection makes more than %d bytes of a document", value.MaxBuilt)
 	}
 	return out, err

@@ -258,9 +258,9 @@ func appendElement(dst []byte, key string, v any) []byte {
 // may be shared, so that it takes less memory than its size.
 const MaxBuilt = 64 << 20
 
-// Size is about how many bytes a value takes. It stops counting where it
-// is more than most; a value that is nested too deeply is.
-func Size(v any, most int) int { return size(v, most, 0) }
+// Size is about how many bytes a value takes. It stops counting above MaxBuilt;
+// a value that is nested too deeply is above it.
+func Size(v any) int { return size(v, MaxBuilt, 0) }
 
 func size(v any, most, depth int) int {
 	if depth > 2*MaxDepth {
