@@ -59,13 +59,13 @@ func PlayCases(t *testing.T, file string, play func(t *testing.T, in string) str
 	for _, c := range Cases(t, file) {
 		got := c.Want
 		t.Run(c.Reason, func(t *testing.T) {
-			if got = play(t, c.In); got != c.Want && os.Getenv("UTR_UPDATE") == "" {
+			if got = play(t, c.In); got != c.Want && !updates() {
 				t.Errorf("%s\n got %s\nwant %s", c.In, got, c.Want)
 			}
 		})
 		text += c.before + got + "\n"
 	}
-	if os.Getenv("UTR_UPDATE") != "" && !t.Failed() {
+	if updates() && !t.Failed() {
 		Check(t, os.WriteFile(file, []byte(text), 0o600))
 	}
 }

@@ -54,28 +54,34 @@ func (s Story) Goes(t testing.TB, told string) {
 // a comment on those that follow.
 func Retell(t *testing.T, pattern string, play func(*testing.T, Story) string) {
 	t.Helper()
-	all, update := Stories(t, pattern), os.Getenv("UTR_UPDATE") != ""
-	told := make([]string, len(all))
+	all := Stories(t, pattern)
 	t.Run("stories", func(t *testing.T) {
 		for i, s := range all {
-			told[i] = s.Text
 			if s.Text == "" {
 				continue
 			}
 			t.Run(s.File+"/"+s.Title, func(t *testing.T) {
 				t.Parallel()
-				if told[i] = play(t, s); !update {
-					s.Goes(t, told[i])
+				if all[i].Text = play(t, s); !updates() {
+					s.Goes(t, all[i].Text)
 				}
 			})
 		}
 	})
-	if !update || t.Failed() {
-		return
+	if updates() && !t.Failed() {
+		write(t, pattern, all)
 	}
+}
+
+// updates reports whether what is played is to be written down.
+func updates() bool { return os.Getenv("UTR_UPDATE") != "" }
+
+// write writes the files that a pattern matches anew.
+func write(t testing.TB, pattern string, all []Story) {
+	t.Helper()
 	files := map[string]string{}
-	for i, s := range all {
-		files[s.File] += "\n" + s.Head + told[i]
+	for _, s := range all {
+		files[s.File] += "\n" + s.Head + s.Text
 	}
 	for file, text := range files {
 		Check(t, os.WriteFile(filepath.Join(filepath.Dir(pattern), file+filepath.Ext(pattern)), []byte(text[1:]), 0o644))

@@ -1,7 +1,6 @@
 package testkit
 
 import (
-	"os"
 	"strings"
 	"testing"
 )
@@ -12,49 +11,49 @@ import (
 // for anything. UTR_UPDATE=1 writes the outputs anew, except those with ….
 func Transcript(t *testing.T, path string, play func(t *testing.T, input string) (output string)) {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	Check(t, err)
-	var scenes []string
-	played := 0
-	for scene := range strings.SplitSeq(strings.TrimSpace(string(text)), "\n\n") {
-		var reason, input, want []string
-		for line := range strings.SplitSeq(scene, "\n") {
-			in, is := strings.CutPrefix(line, ">")
-			switch {
-			case is && want == nil:
-				input = append(input, strings.TrimPrefix(in, " "))
-			case strings.HasPrefix(line, "#") && input == nil:
-				reason = append(reason, line)
-			default:
-				want = append(want, line)
-			}
-		}
-		at := len(scenes)
-		if scenes = append(scenes, scene); input == nil { // a headline
+	scenes, played := Stories(t, path), 0
+	for i := range scenes {
+		scene := &scenes[i]
+		lines, want := scene.parts()
+		if lines == nil { // a headline
 			continue
 		}
 		played++
-		t.Run(strings.Trim(strings.Join(reason, " "), "# "), func(t *testing.T) {
-			output, wanted := dense(play(t, strings.Join(input, "\n"))), strings.Join(want, "\n")
-			if os.Getenv("UTR_UPDATE") == "1" && !strings.Contains(wanted, "…") {
-				wanted = output
+		input := strings.Join(lines, "\n")
+		t.Run(scene.Title, func(t *testing.T) {
+			output := dense(play(t, input))
+			if updates() && !strings.Contains(want, "…") {
+				want = output
 			}
-			if !agrees(output, wanted) {
-				t.Errorf("%s\ngives\n%s\nwant\n%s", strings.Join(input, "\n"), output, wanted)
+			if !agrees(output, want) {
+				t.Errorf("%s\ngives\n%s\nwant\n%s", input, output, want)
 			}
-			head := reason
-			for _, line := range input {
-				head = append(head, strings.TrimSpace("> "+line))
+			asked := ""
+			for _, line := range lines {
+				asked += strings.TrimSpace("> "+line) + "\n"
 			}
-			scenes[at] = strings.TrimSpace(strings.Join(head, "\n") + "\n" + wanted)
+			scene.Text = strings.TrimSpace(asked+want) + "\n"
 		})
 	}
 	if played == 0 {
 		t.Errorf("%s has no scene", path)
 	}
-	if os.Getenv("UTR_UPDATE") == "1" {
-		Check(t, os.WriteFile(path, []byte(strings.Join(scenes, "\n\n")+"\n"), 0o644))
+	if updates() {
+		write(t, path, scenes)
 	}
+}
+
+// parts gives the lines of input of a scene, and its output.
+func (s Story) parts() (input []string, output string) {
+	var out []string
+	for line := range strings.SplitSeq(strings.TrimSuffix(s.Text, "\n"), "\n") {
+		if given, is := strings.CutPrefix(line, ">"); is && out == nil {
+			input = append(input, strings.TrimPrefix(given, " "))
+		} else {
+			out = append(out, line)
+		}
+	}
+	return input, strings.Join(out, "\n")
 }
 
 // dense leaves out empty lines, and blanks at the end of others.
