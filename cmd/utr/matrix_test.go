@@ -108,7 +108,7 @@ func TestNightIsKilled(t *testing.T) {
 	n.again("smoke").Want(0, "1 cell, 1 of them finished already")
 }
 
-// What the process of a cell leaves is named where the night tells of the cell,
+// What the process of a cell leaves is named in the line that the night prints for it,
 // however the process ends.
 func TestNightNamesWhatIsLeft(t *testing.T) {
 	n := newNight(t)

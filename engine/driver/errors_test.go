@@ -45,7 +45,7 @@ func TestErrorOf(t *testing.T) {
 	}
 	testkit.Transcript(t, "testdata/errors.txt", func(t *testing.T, name string) string {
 		if all[name] == nil {
-			t.Fatalf("there is no error %q, or not any more", name)
+			t.Fatalf("the error %q does not exist, or was used before", name)
 		}
 		defer delete(all, name)
 		return fmt.Sprintf("%+v", *errorOf(all[name]))
