@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/unified-test-runner/utr/internal/cli"
 	"golang.org/x/term"
@@ -24,9 +25,13 @@ func main() {
 	os.Exit(p.Main(interruptible(), os.Args[1:]))
 }
 
+// repeated is how long after the first signal SIGTERM means the same one.
+const repeated = time.Second
+
 // interruptible gives a context that the first signal ends, so that fail
 // points are turned off and what ran is printed. The second signal quits at
-// once. A terminal that goes away interrupts as well, unless nohup wants that to
+// once, but for a SIGTERM that repeats the first one: when a night is killed,
+// Linux sends it to a cell for each thread of the night. A terminal that goes away interrupts as well, unless nohup wants that to
 // be ignored; and a reader that goes away is an error of writing, which kills
 // nothing.
 func interruptible() context.Context {
@@ -40,8 +45,11 @@ func interruptible() context.Context {
 	go func() {
 		<-signals
 		cancel()
-		<-signals
-		os.Exit(cli.ExitBroken)
+		for first := time.Now(); ; {
+			if s := <-signals; s != syscall.SIGTERM || time.Since(first) > repeated {
+				os.Exit(cli.ExitBroken)
+			}
+		}
 	}()
 	return ctx
 }

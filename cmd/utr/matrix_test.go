@@ -35,6 +35,14 @@ func newNight(t *testing.T) *night {
 	return n
 }
 
+// replace changes the file of the night.
+func (n *night) replace(old, text string) {
+	n.t.Helper()
+	all, err := os.ReadFile(n.file)
+	testkit.Check(n.t, err)
+	testkit.Check(n.t, os.WriteFile(n.file, bytes.Replace(all, []byte(old), []byte(text), 1), 0o600))
+}
+
 // begin begins a night, and waits until the slow cell runs: its report has the
 // first test.
 func (n *night) begin(args ...string) *utrtest.Process {
@@ -98,14 +106,22 @@ func TestCellIsKilled(t *testing.T) {
 	u.End().Want(3)
 }
 
-// A cell does not outlive a night that is killed, and gives its folder back.
+// A cell does not outlive a night that is killed. While it cleans up, its folder
+// is its own: the next night waits.
 func TestNightIsKilled(t *testing.T) {
 	n := newNight(t)
+	server := n.Serve("--topology", "single")
+	n.replace("embedded: single", "uri: '"+server.URI+"'")
 	u := n.begin()
 	pid := child(t, u)
+	server.Freeze() // the fail point cannot be turned off
 	u.Signal(syscall.SIGKILL)
+	u.Exit()
+	next := n.Start("matrix", n.file, "--results", n.results, "--resume", "--only", "smoke")
+	next.Hear("waiting for cells of a killed night, which still clean up")
+	server.Signal(syscall.SIGCONT)
+	next.End().Want(0, "1 cell, 1 of them finished already")
 	gone(t, pid)
-	n.again("smoke").Want(0, "1 cell, 1 of them finished already")
 }
 
 // What the process of a cell leaves is named in the line that the night prints for it,
@@ -119,9 +135,7 @@ func TestNightNamesWhatIsLeft(t *testing.T) {
 		}
 		return method == http.MethodDelete
 	})
-	text, err := os.ReadFile(n.file)
-	testkit.Check(t, err)
-	testkit.Check(t, os.WriteFile(n.file, bytes.Replace(text, []byte("embedded: single"), []byte("orchestration: {url: '"+s.URL+"', cluster: single}"), 1), 0o600))
+	n.replace("embedded: single", "orchestration: {url: '"+s.URL+"', cluster: single}")
 	for end, signal := range map[string]func(*utrtest.Process){
 		"(interrupted; ":                      func(u *utrtest.Process) { u.Signal(syscall.SIGTERM) },
 		"(its process died: signal: killed; ": func(u *utrtest.Process) { testkit.Check(t, syscall.Kill(child(t, u), syscall.SIGKILL)) },

@@ -26,6 +26,8 @@ type Child struct {
 	More []string
 	// Started, if not nil, is told its process id.
 	Started func(pid int)
+	// Holds, if not nil, stays open in it, and in what it starts: a lock.
+	Holds *os.File
 	// Output gets what it writes to standard output and standard error.
 	Output io.Writer
 }
@@ -51,6 +53,9 @@ func spawn(ctx context.Context, c Child) (code int, err error) {
 	cmd.Stdout, cmd.Stderr = c.Output, c.Output
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = ChildGrace
+	if c.Holds != nil {
+		cmd.ExtraFiles = []*os.File{c.Holds}
+	}
 	apart(cmd)
 	if err := cmd.Start(); err != nil {
 		return 0, fmt.Errorf("it could not start: %w", err)

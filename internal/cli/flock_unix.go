@@ -8,8 +8,9 @@ import (
 	"syscall"
 )
 
-// lockFile takes a lock that ends with this process, however it ends.
-func lockFile(name string) (unlock func(), err error) {
+// lockFile takes a lock, or gives errLocked. It ends when the file is closed in this
+// process, and in all that inherited it, however they end.
+func lockFile(name string) (*os.File, error) {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
 		return nil, err
@@ -17,9 +18,9 @@ func lockFile(name string) (unlock func(), err error) {
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		_ = f.Close()
 		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, errors.New("another utr is at it")
+			return nil, errLocked
 		}
 		return nil, err
 	}
-	return func() { _ = f.Close() }, nil
+	return f, nil
 }

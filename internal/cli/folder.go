@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/unified-test-runner/utr/report"
 )
@@ -18,30 +20,60 @@ import (
 // it printed; and in one file which cells are finished. Its methods may be
 // called concurrently.
 type resultsFolder struct {
-	path   string
-	unlock func()
+	path  string
+	lock  *os.File // of this process
+	cells *os.File // of the processes of cells, which inherit it
 
 	mu       sync.Mutex
 	finished map[string]string // identity by cell
 }
 
+// cellsPoll is the time between looks at whether cells have ended.
+const cellsPoll = 50 * time.Millisecond
+
 // finishedFile has no ending, so that NAME.json are the reports alone.
 const finishedFile = "finished"
 
-// openResults makes a folder ready, which no other process may have open.
-func openResults(path string) (*resultsFolder, error) {
+// errLocked says that somebody else has a lock.
+var errLocked = errors.New("another utr uses it")
+
+// openResults makes a folder ready, which no other process may have open. Cells of
+// a night that was killed clean up before they end; it waits for them.
+func openResults(ctx context.Context, path string, note func(string)) (_ *resultsFolder, err error) {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return nil, fmt.Errorf("cannot keep results: %w", err)
 	}
-	unlock, err := lockFile(filepath.Join(path, "lock"))
-	if err != nil {
-		return nil, fmt.Errorf("cannot keep results in %s: %w", path, err)
+	f := &resultsFolder{path: path, finished: map[string]string{}}
+	defer func() {
+		if err != nil {
+			f.close()
+			err = fmt.Errorf("cannot keep results in %s: %w", path, err)
+		}
+	}()
+	if f.lock, err = lockFile(filepath.Join(path, "lock")); err != nil {
+		return nil, err
 	}
-	f := &resultsFolder{path: path, unlock: unlock, finished: map[string]string{}}
+	f.cells, err = lockFile(filepath.Join(path, "cells"))
+	if errors.Is(err, errLocked) {
+		note("waiting for cells of a killed night, which still clean up")
+	}
+	for late := time.Now().Add(ChildGrace); errors.Is(err, errLocked); {
+		select {
+		case <-ctx.Done():
+			return nil, errInterrupted
+		case <-time.After(cellsPoll):
+		}
+		if time.Now().After(late) {
+			return nil, fmt.Errorf("cells of a killed night still run after %s", ChildGrace)
+		}
+		f.cells, err = lockFile(filepath.Join(path, "cells"))
+	}
+	if err != nil {
+		return nil, err
+	}
 	switch data, err := os.ReadFile(filepath.Join(path, finishedFile)); {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
-		unlock()
 		return nil, fmt.Errorf("cannot tell what is finished: %w", err)
 	default:
 		if json.Unmarshal(data, &f.finished) != nil {
@@ -51,7 +83,10 @@ func openResults(path string) (*resultsFolder, error) {
 	return f, nil
 }
 
-func (f *resultsFolder) close() { f.unlock() }
+func (f *resultsFolder) close() {
+	_ = f.lock.Close() // nil where there are no locks
+	_ = f.cells.Close()
+}
 
 func (f *resultsFolder) report(cell string) string { return filepath.Join(f.path, cell+".json") }
 func (f *resultsFolder) log(cell string) string    { return filepath.Join(f.path, cell+".log") }

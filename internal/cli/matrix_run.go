@@ -58,7 +58,7 @@ func (m *matrixFlags) run(ctx context.Context, c *call, cells []matrix.Cell) (er
 			err = closing
 		}
 	}()
-	if n.folder, err = openResults(m.folder(c.paths[0])); err != nil {
+	if n.folder, err = openResults(ctx, m.folder(c.paths[0]), c.note); err != nil {
 		return err
 	}
 	defer n.folder.close()
@@ -270,7 +270,7 @@ func (n *night) one(ctx context.Context, c *cellRun) {
 	args := slices.Concat([]string{"run", argumentsFrom + specs.Stdin, "--cell", c.Name, "--json", n.folder.report(c.Name), "--annotations=false", "-v"}, n.flags.extra())
 	var pid int
 	code, err := n.call.program.Child(limited, Child{
-		Args: args, More: cellArgs(&c.Cell), Output: n.call.secrets.Writer(words), Started: func(id int) { pid = id },
+		Args: args, More: cellArgs(&c.Cell), Output: n.call.secrets.Writer(words), Started: func(id int) { pid = id }, Holds: n.folder.cells,
 	})
 	closing := log.Close()
 	past, damage := n.folder.past(c.Name)

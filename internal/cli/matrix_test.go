@@ -177,9 +177,9 @@ func TestFolderOfResults(t *testing.T) {
 		testkit.Equal(t, "the folder of results of "+file, (&matrixFlags{results: new(string)}).folder(file), want)
 	}
 	b := newNight(t, threeCells)
-	other, err := openResults("night.results")
+	other, err := openResults(t.Context(), "night.results", nil)
 	testkit.Check(t, err)
-	b.run(t, "another process has the folder", "", ExitBroken, "another utr is at it")
+	b.run(t, "another process has the folder", "", ExitBroken, "another utr uses it")
 	other.close()
 	b.run(t, "it has left", "", 0, "", allThree...)
 }
