@@ -1,0 +1,108 @@
+//go:build unix
+
+package orchestration
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/internal/testkit/utrtest"
+)
+
+// nightFile is a matrix of 24 cells, 6 of them on a cluster that is there already.
+const nightFile = `clusters: [{orchestration: {url: %q, cluster: [single, replicaset-one, sharded, "id:mine"]}}]
+engines: [reference, driver]
+suites:
+- {name: reads, paths: [retryable-reads/collection-distinct.yml]}
+- {name: writes, paths: [retryable-writes/collection-insertOne.yml]}
+- {name: arming, paths: [%q]}
+`
+
+// arming leaves its fail point on in each run that is killed while it waits.
+const arming = `description: "arming"
+schemaVersion: "1.10"
+createEntities:
+  - client: {id: client, useMultipleMongoses: false}
+tests:
+  - description: "a second with a fail point"
+    operations:
+      - name: failPoint
+        object: testRunner
+        arguments:
+          client: client
+          failPoint: {configureFailPoint: failCommand, mode: alwaysOn, data: {failCommands: [insert], errorCode: 8}}
+      - {name: wait, object: testRunner, arguments: {ms: 1000}}
+`
+
+// A night is killed at random, again and again, and resumed each time. Another
+// host, which sees neither its processes nor its ledger, finds all that it left.
+func TestNightIsKilled(t *testing.T) {
+	const kills = 3
+	if err := exec.Command("unshare", otherHost("true")...).Run(); err != nil {
+		t.Skip("not proved: no namespaces for another host: ", err)
+	}
+	o, elsewhere := utrtest.Orchestrate(t), utrtest.NewPlace(t)
+	mine := fmt.Sprint(o.Call("PUT", "replica_sets/mine", map[string]any{"members": []any{map[string]any{}}})["mongodb_uri"])
+	kept := fmt.Sprint(o.IDs(), len(o.Processes()))
+	clean := func(args ...string) utrtest.Result {
+		return elsewhere.Launch(exec.Command("unshare", otherHost(append([]string{utrtest.Command(t), "clean"}, args...)...)...)).End()
+	}
+	dir := t.TempDir()
+	file, suite := filepath.Join(dir, "night.yml"), filepath.Join(dir, "arming.yml")
+	testkit.Check(t, os.WriteFile(file, fmt.Appendf(nil, nightFile, o.URL, suite), 0o600))
+	testkit.Check(t, os.WriteFile(suite, []byte(arming), 0o600))
+	night := []string{"matrix", file, "--jobs", "2", "--results", filepath.Join(dir, "results")}
+
+	random := rand.New(rand.NewPCG(testkit.Seed(t), 0))
+	said, resume := "", []string(nil)
+	for killed := 0; killed < kills; {
+		u := o.Start(append(night, resume...)...)
+		time.Sleep(time.Duration(random.IntN(6000)) * time.Millisecond)
+		if u.Ended() { // before it could be killed: all cells are finished
+			u.End().Want(0, "24 cells", " 0 failed, ")
+			resume = nil
+			continue
+		}
+		u.Signal(syscall.SIGKILL)
+		u.Exit()
+		killed++
+		resume = []string{"--resume"}
+		// What the service was making turns up, and the lease of the lock passes.
+		for late := time.Now().Add(3 * testkit.Patience); ; time.Sleep(time.Second) {
+			swept, freed := clean("--orchestration", o.URL, "--older-than", "10s"), clean("--uri", mine)
+			said += swept.Out + freed.Out
+			left := fmt.Sprint(o.IDs(), len(o.Processes()))
+			if swept.Code == 0 && freed.Code == 0 && left == kept && writes(t, mine) == nil {
+				break
+			}
+			if time.Now().After(late) {
+				t.Fatalf("kill %d: %s is left, want %s:\n%s\n%s", killed, left, kept, swept.All(), freed.All())
+			}
+		}
+	}
+	for _, what := range []string{"cluster utr-single-", "cluster utr-replicaset-one-", "cluster utr-sharded-", "the lock of ", "turned off: "} {
+		t.Logf("%s: %d times", what, strings.Count(said, what))
+		testkit.Says(t, said, what)
+	}
+	o.Start(append(night, resume...)...).End().Want(0, "24 cells", " 0 failed, ")
+	clean("--uri", mine).Want(0)
+	testkit.Equal(t, "left by the last night", fmt.Sprint(o.IDs(), len(o.Processes())), kept)
+	// At home everything is known to be gone, once it was looked for.
+	o.Run("clean").Want(0)
+	o.Empty()
+}
+
+// otherHost are arguments of unshare for a command on what looks like another
+// host with the same network: its name and processes are its own.
+func otherHost(args ...string) []string {
+	return append([]string{"--user", "--map-root-user", "--pid", "--uts", "--fork", "--mount-proc", "--kill-child",
+		"sh", "-c", `hostname elsewhere && exec "$0" "$@"`}, args...)
+}
