@@ -65,7 +65,7 @@ const answerLimit = 5 * time.Second
 func (s *site) gone(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerLimit)
 	defer cancel()
-	err := retried(ctx, func() error { return s.killAllSessions(ctx) })
+	err := retried(ctx, func() error { return s.everywhere(ctx, bson.D{{Key: "ping", Value: 1}}) })
 	if deployment.CodeOf(err) != 0 {
 		return nil
 	}
@@ -180,19 +180,24 @@ const (
 // killAllSessions terminates open transactions on the primary, or on each
 // mongos ("Terminating Open Transactions").
 func (s *site) killAllSessions(ctx context.Context) error {
-	kill := bson.D{{Key: "killAllSessions", Value: bson.A{}}}
+	return s.everywhere(ctx, bson.D{{Key: "killAllSessions", Value: bson.A{}}}, codeInterrupted, codeUnauthorized)
+}
+
+// everywhere runs a command of admin on the primary, or on each mongos. An error
+// of one of the codes counts as an answer.
+func (s *site) everywhere(ctx context.Context, command bson.D, codes ...int32) error {
 	tolerated := func(err error) error {
-		if code := deployment.CodeOf(err); code == codeInterrupted || code == codeUnauthorized {
+		if slices.Contains(codes, deployment.CodeOf(err)) {
 			return nil
 		}
 		return err
 	}
 	if !s.sharded() {
-		_, err := s.run(ctx, "admin", kill)
+		_, err := s.run(ctx, "admin", command)
 		return tolerated(err)
 	}
 	for _, host := range s.about.Hosts {
-		if err := tolerated(s.runAt(ctx, host, "admin", kill)); err != nil {
+		if err := tolerated(s.runAt(ctx, host, "admin", command)); err != nil {
 			return err
 		}
 	}
