@@ -35,7 +35,7 @@ func TestReferenceEngine(t *testing.T) {
 	suites := bench.Load(t, folders(t)...)
 	for _, version := range embedded.Versions() {
 		t.Run(version, func(t *testing.T) {
-			b := bench.New(t, deployment.EmbeddedOptions{Version: version, Topologies: bench.Topologies()})
+			b := bench.New(t, deployment.EmbeddedOptions{Version: version})
 			bench.AllWell(t, b.Everywhere(t, suites), result.SkipRequirement)
 		})
 	}
@@ -45,7 +45,7 @@ func TestDriver(t *testing.T) {
 	suites := bench.Load(t, folders(t)...)
 	for _, version := range embedded.Versions() {
 		t.Run(version, func(t *testing.T) {
-			b := bench.With(t, driver.New(driver.Options{}), deployment.EmbeddedOptions{Version: version, Topologies: bench.Topologies()})
+			b := bench.With(t, driver.New(driver.Options{}), deployment.EmbeddedOptions{Version: version})
 			b.Config.Jobs = 8
 			b.Config.KnownFailing = bench.KnownFailing(t, suites)
 			bench.AllWell(t, b.Everywhere(t, suites), result.SkipRequirement, result.SkipCapability)
