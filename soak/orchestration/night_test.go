@@ -18,7 +18,7 @@ import (
 )
 
 // nightFile is a matrix of 24 cells, 6 of them on a cluster that is there already.
-const nightFile = `clusters: [{orchestration: {url: %q, cluster: [single, replicaset-one, sharded, "id:mine"]}}]
+const nightFile = `clusters: [{orchestration: {url: %q, cluster: [%s]}}]
 engines: [reference, driver]
 suites:
 - {name: reads, paths: [retryable-reads/collection-distinct.yml]}
@@ -58,13 +58,16 @@ func TestNightIsKilled(t *testing.T) {
 	}
 	dir := t.TempDir()
 	file, suite := filepath.Join(dir, "night.yml"), filepath.Join(dir, "arming.yml")
-	testkit.Check(t, os.WriteFile(file, fmt.Appendf(nil, nightFile, o.URL, suite), 0o600))
 	testkit.Check(t, os.WriteFile(suite, []byte(arming), 0o600))
 	night := []string{utrtest.Command(t), "matrix", file, "--jobs", "2", "--results", filepath.Join(dir, "results")}
 
 	random := rand.New(rand.NewPCG(testkit.Seed(t), 0))
+	clusters := []string{"single", "replicaset-one", "sharded", `"id:mine"`}
 	said, resume := "", []string(nil)
 	for killed := 0; killed < kills; {
+		// Each cluster comes first now and then: what runs late would never be killed.
+		random.Shuffle(len(clusters), func(i, j int) { clusters[i], clusters[j] = clusters[j], clusters[i] })
+		testkit.Check(t, os.WriteFile(file, fmt.Appendf(nil, nightFile, o.URL, strings.Join(clusters, ", "), suite), 0o600))
 		command := exec.Command(night[0], append(night[1:], resume...)...)
 		if random.IntN(4) > 0 { // its cells get SIGKILL, too, and cannot clean up
 			command = container(append(night, resume...)...)
