@@ -13,7 +13,7 @@ import (
 )
 
 // JSON writes one record for each test that ended, each on a line of its own
-// (JSON Lines). docs/reports.md and Schema describe the record. Documents of
+// (JSON Lines). docs/records.md and Schema describe the record. Documents of
 // events and results are in relaxed Extended JSON. The report of a shard, and that
 // of a matrix or one of its cells, ends with a line about its run, by which Read tells
 // whether it is whole.

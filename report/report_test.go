@@ -96,9 +96,9 @@ func TestRecordsConformToSchema(t *testing.T) {
 	}
 }
 
-// docs/reports.md describes every field of the record.
+// docs/records.md describes every field of the record.
 func TestReportsPage(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "docs", "reports.md"))
+	page, err := os.ReadFile(filepath.Join("..", "docs", "records.md"))
 	testkit.Check(t, err)
 	type object struct{ Properties map[string]any }
 	var s struct {
