@@ -60,7 +60,7 @@ func deviations() []Deviation {
 			},
 		},
 		{
-			ID: "D6", Engine: goDriver, Title: "may send a second attempt to the mongos that failed the first; both engines do while they know no other",
+			ID: "D6", Engine: goDriver, Title: "may send a second attempt to the mongos that failed the first; both engines do so while they know no other",
 			Section: "Retryable Reads and Retryable Writes, Sharded clusters: the server is deprioritized",
 			schedule: func(s Schedule, d []Difference) bool {
 				l, r := events(d)
@@ -76,7 +76,7 @@ func deviations() []Deviation {
 			},
 		},
 		{
-			ID: "D8", Engine: goDriver, Title: "keeps the labels of a client bulk write's write concern error to itself",
+			ID: "D8", Engine: goDriver, Title: "does not report the labels of a client bulk write's write concern error",
 			Section: "Retryable Writes, Error Labels; Bulk Write (client), Write Concern Errors",
 			schedule: func(s Schedule, d []Difference) bool {
 				return s.Operation == "clientBulkWrite" && s.has(func(f Fault) bool { return f.WriteConcernError != 0 }) && only(d, "operation")
@@ -89,7 +89,7 @@ func deviations() []Deviation {
 			},
 		},
 		{
-			ID: "D9", Engine: goDriver, Title: "asks a server that it has marked Unknown only after half a second, which may be more than timeoutMS leaves",
+			ID: "D9", Engine: goDriver, Title: "checks a server that it has marked Unknown only after half a second, which may be more time than timeoutMS leaves",
 			Section: "Server Discovery and Monitoring, Not writable primary and recovering: multi-threaded clients request an immediate check", Permitted: true,
 			schedule: func(s Schedule, d []Difference) bool {
 				l, r := events(d)
@@ -130,7 +130,7 @@ func deviations() []Deviation {
 			},
 		},
 		{
-			ID: "D13", Engine: goDriver, Title: "tells of the last write concern error of a bulk write at most, and of none beside an error of a command",
+			ID: "D13", Engine: goDriver, Title: "reports only the last write concern error of a bulk write, and none if a command failed",
 			Section: "CRUD, Error Handling, BulkWriteException: writeConcernError", Permitted: true,
 			schedule: func(s Schedule, d []Difference) bool {
 				return strings.HasPrefix(s.Operation, "bulkWrite") && only(d, "operation") && strings.Contains(d[0].Left, "write concern error:")

@@ -102,11 +102,13 @@ func Markdown() string {
 	var b strings.Builder
 	b.WriteString(`# Deviations
 
-What ` + "`utr compare`" + ` found to differ between the reference engine and the Go driver, and what was decided by the text of the specifications. "Permitted"
-says that the text leaves drivers the choice, or can be read either way; all else departs from it. Where a suite is named, the reference passes it and the
-driver does not: ` + "`utr run --engine driver specs/deviations`" + `. The others show by chance, or in what the format cannot express.
+This page lists the known differences between the reference engine and the Go driver, as ` + "`utr compare`" + ` found them,
+and the decision by the text of the specifications. "Permitted" means that the text leaves the choice to drivers,
+or can be read either way; all other differences depart from it. The reference engine passes the suites named here,
+and the driver does not: ` + "`utr run --engine driver specs/deviations`" + `. Differences without a suite depend on chance,
+or the format cannot express them.
 
-This page is made by ` + "`go generate ./compare`" + ` from the table in compare/deviations.go.
+` + "`go generate ./compare`" + ` writes this page from the table in compare/deviations.go.
 
 | | the driver | specification, section | | suite |
 |---|---|---|---|---|
@@ -123,7 +125,7 @@ This page is made by ` + "`go generate ./compare`" + ` from the table in compare
 	}
 	var engines []string
 	for _, d := range Deviations() {
-		if !slices.Contains(engines, d.Engine) {
+		if d.Engine != anyEngine && !slices.Contains(engines, d.Engine) {
 			engines = append(engines, d.Engine)
 		}
 	}

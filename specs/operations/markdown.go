@@ -18,11 +18,11 @@ func (e Effect) String() string { return [...]string{"anything", "nothing", "doc
 func Markdown() string {
 	var b strings.Builder
 	b.WriteString("# Operations\n\n" +
-		"Every operation that suites may name, by the kind of entity that it is performed on. Required arguments are **bold**.\n" +
-		"A result that is a root-level document may have more fields than a suite expects; within a value, nothing may be added.\n" +
-		"What an operation can change decides whether `utr run` makes initial data anew ([suites.md](suites.md));\n" +
-		"a transaction changes what the operations in it change.\n" +
-		"This page is made by `go generate ./specs/operations`.\n")
+		"This page lists every operation that a suite may use, by the kind of entity that it is performed on.\n" +
+		"Required arguments are **bold**. A result that is a root-level document may have more fields than a suite\n" +
+		"expects; a document inside a value may not. What an operation can change decides whether `utr run` recreates\n" +
+		"initial data ([suites.md](suites.md)); a transaction changes what its operations change.\n" +
+		"`go generate ./specs/operations` writes this page.\n")
 	var kind Kind
 	for _, o := range all() {
 		if o.Kind != kind {
@@ -35,7 +35,7 @@ func Markdown() string {
 	for _, m := range allModels().collection {
 		fmt.Fprintf(&b, "| %s | %s |\n", m.Name, names(m.Arguments))
 	}
-	b.WriteString("\nThose of clientBulkWrite have **namespace** besides.\n")
+	b.WriteString("\nModels of clientBulkWrite also have **namespace**.\n")
 	return b.String()
 }
 
