@@ -95,7 +95,7 @@ var transactionTable = []transactionRow{
 		[]TransactionInputKind{CommitFailed}, func(s TransactionState, in TransactionInput) bool {
 			return commitAgain(s, in) && in.Elapsed >= s.Timeout
 		}, Decision{Action: ReturnError, Expired: true}},
-	{Rule{"T6", "A commit whose outcome is not known is tried again at once, but for MaxTimeMSExpired.",
+	{Rule{"T6", "A commit whose outcome is not known is retried at once, except after MaxTimeMSExpired.",
 		"Convenient API for Transactions, Sequence of Actions", "2019-04-24", "the outcome of the commit is not known"},
 		[]TransactionInputKind{CommitFailed}, commitAgain, Decision{Action: CommitTransaction}},
 	{Rule{"T7", "An error without the label TransientTransactionError is raised.",
@@ -103,7 +103,7 @@ var transactionTable = []transactionRow{
 		[]TransactionInputKind{CallbackFailed, CommitFailed}, func(_ TransactionState, in TransactionInput) bool {
 			return !in.has(labelTransient)
 		}, Decision{Action: ReturnError}},
-	{Rule{"T8", "A backoff that would outlast the timeout is not begun.",
+	{Rule{"T8", "A backoff that would exceed the timeout is not started.",
 		"Convenient API for Transactions, Sequence of Actions", "2025-11-20", "there is no time left for another transaction"},
 		[]TransactionInputKind{CallbackFailed, CommitFailed}, func(s TransactionState, in TransactionInput) bool {
 			return in.Elapsed+transactionBackoff(s, in) >= s.Timeout
@@ -114,7 +114,7 @@ var transactionTable = []transactionRow{
 	{Rule{"T10", "Start the transaction again after the backoff.",
 		"Convenient API for Transactions, Sequence of Actions", "2025-11-20", "the backoff is over"},
 		[]TransactionInputKind{TransactionBackedOff}, nil, Decision{Action: StartTransaction}},
-	{Rule{expiry, "An error that is raised because the time is over is raised as a timeout, which keeps its labels.",
+	{Rule{expiry, "An error that is raised because no time is left is raised as a timeout, which keeps its labels.",
 		"Convenient API for Transactions, Timeout Error propagation", "2026-02-17", ""},
 		nil, nil, Decision{}}, // it goes with the rule that has raised the error
 	{Rule{"T12", "After the timeout the transaction is not tried again.",

@@ -65,7 +65,7 @@ func rows[T any](head string, all []T, row func(T) []string) string {
 
 func ruleRows(t *testing.T) string {
 	t.Helper()
-	return rows("| rule | says | section | since | without it another end has |", Rules(), func(r Rule) []string {
+	return rows("| rule | says | section | since | without it, this story ends differently |", Rules(), func(r Rule) []string {
 		s, ok := witness(t, without(r.ID), true)
 		if !ok {
 			s, _ = witness(t, without(r.ID), false)
@@ -103,7 +103,7 @@ func operationRows() string {
 		case o.RetryableWrite:
 			as = "a write"
 		case why == "":
-			why = "it is none of the supported writes"
+			why = "it is not a supported write"
 		}
 		return []string{o.Name, as, gate, why}
 	})

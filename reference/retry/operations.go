@@ -62,7 +62,7 @@ var operationTable = []Operation{
 	{Name: "mapReduce", Class: Read, Why: "it is not ended early when the socket closes"},
 	{Name: "renameCollection", Class: Write},
 	{Name: "runCommand", Class: Command, Why: "a generic command is not known to be a read"},
-	{Name: "unacknowledged write", Class: Write, Why: "no reply tells what became of it"},
+	{Name: "unacknowledged write", Class: Write, Why: "no reply says whether it succeeded"},
 	{Name: "update", Class: Write, RetryableWrite: true},
 	{Name: "update of many", Class: Write, Why: "a statement may change several documents"},
 	{Name: "updateSearchIndex", Class: Write},

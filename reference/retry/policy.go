@@ -94,12 +94,12 @@ func (p *Policy) Constants() []string {
 	}
 	less := map[int]string{-1: " less 1"}
 	say(len(p.ReadCodes) > 0, "%d codes", len(p.ReadCodes))
-	say(len(p.WriteCodes) > 0, "%d codes of writes, and messages with \"%s\"; no labels; %s alone", len(p.WriteCodes),
+	say(len(p.WriteCodes) > 0, "%d codes of writes, and messages with \"%s\"; no labels; only %s", len(p.WriteCodes),
 		strings.Join(p.WriteMessages, "\" or \""), strings.Join(p.WriteCommands, ", "))
-	say(p.RetryWritesOff, "`retryWrites` is false if it is not set")
+	say(p.RetryWritesOff, "`retryWrites` defaults to false")
 	say(p.MinWireVersion > 0, "wire version %d for retryable reads", p.MinWireVersion)
-	say(p.DeprioritizeLastOnly, "the last failed server alone is deprioritized")
-	say(p.RetargetOption, "R41 with `enableOverloadRetargeting` alone")
+	say(p.DeprioritizeLastOnly, "only the last failed server is deprioritized")
+	say(p.RetargetOption, "R41 only with `enableOverloadRetargeting`")
 	if o := p.Overload; o != nil {
 		say(true, "MAX_RETRIES %d, BASE_BACKOFF %v, MAX_BACKOFF %v, the exponent is the number of the retry%s",
 			o.MaxRetries, o.BaseBackoff, o.MaxBackoff, less[o.Exponent])
@@ -214,7 +214,7 @@ func Policies() []*Policy {
 			Rules:   rules(shared, reads, writes, labels, backpressure, bucketRules, "R42", transactions, backedOff),
 			Wording: map[string]Rule{
 				"B1": {Revision: "2025-12"}, "B2": {Revision: "2025-12"}, "B4": {Revision: "2025-12"}, "B5": {Revision: "2025-12"}, "R51": {Revision: "2025-12"},
-				"B6": {Revision: "2025-12", Statement: "After an overload error wait jitter · min(MAX_BACKOFF, BASE_BACKOFF · 2^(attempt − 1))."},
+				"B6": {Revision: "2025-12", Statement: "After an overload error, wait jitter · min(MAX_BACKOFF, BASE_BACKOFF · 2^(attempt − 1))."},
 				"T9": oldTransactionBackoff,
 			},
 			ReadCodes: readCodes(), TransactionExponent: -1,

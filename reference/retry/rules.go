@@ -174,52 +174,52 @@ var table = []row{
 	{Rule{"R1", "Select the first server as usual, with nothing deprioritized.",
 		"Retryable Reads, Selecting the initial server", "2019-03", "first attempt"},
 		Begin, always, (*step).selectServer},
-	{Rule{"R2", "A server selection error before any attempt is raised as it is.",
+	{Rule{"R2", "A server selection error before any attempt is raised unchanged.",
 		"Retryable Reads, Selecting the initial server", "2019-03", "no server could be selected, and nothing was attempted"},
 		Failed, func(st *step) bool { return st.f.Kind == Selection && st.s.Raise.Kind == 0 },
 		func(st *step) { st.s.Raise = st.f; st.raise() }},
-	{Rule{"B12", "A retry that fails with an error that is no overload error puts a token into the bucket: the server can answer.",
+	{Rule{"B12", "A retry that fails with an error other than an overload error adds a token to the bucket: the server can answer.",
 		"Client Backpressure, Adaptive retry requirements", "2025-12", ""},
 		Failed, func(st *step) bool { return st.retrying() && !st.f.Has(labelOverloaded) },
 		func(st *step) { st.deposit(Token) }},
-	{Rule{"R37", "When the time is over, an attempt that the driver itself ends raises the error of the attempt before, as a timeout.",
+	{Rule{"R37", "When no time is left, an attempt that the driver itself ends raises the error of the previous attempt, as a timeout.",
 		"Client Side Operations Timeout, Retryability", "2022-10-18", "there is no time left"},
 		Failed, func(st *step) bool {
 			return st.s.Settings.Timeout && st.in.Left <= 0 && st.s.Raise.Kind != 0 && st.f.Kind != Network && st.f.Kind != Server
 		},
 		func(st *step) { st.raise(); st.d.Expired = true }},
-	{Rule{"R3", "If no server can be selected for a retry, raise the error of the attempt before.",
+	{Rule{"R3", "If no server can be selected for a retry, raise the error of the previous attempt.",
 		"Retryable Reads, Selecting the server for retry", "2019-03", "no server could be selected for the retry"},
 		Failed, func(st *step) bool { return st.f.Kind == Selection }, (*step).raise},
-	{Rule{"R4", "If the server selected for a retry does not support retryable reads, raise the error of the attempt before.",
+	{Rule{"R4", "If the server selected for a retry does not support retryable reads, raise the error of the previous attempt.",
 		"Retryable Reads, Selecting the server for retry", "2019-03", "the new server is too old for retryable reads"},
 		Selected, func(st *step) bool {
 			return st.retrying() && st.s.Settings.Operation.RetryableRead && st.s.Policy.MinWireVersion > st.in.Chosen.Wire
 		}, (*step).raise},
-	{Rule{"W4", "If the server selected for a retry does not support retryable writes, raise the error of the attempt before.",
+	{Rule{"W4", "If the server selected for a retry does not support retryable writes, raise the error of the previous attempt.",
 		"Retryable Writes, Executing Retryable Write Commands", "2017-08", "the new server does not support retryable writes"},
 		Selected, func(st *step) bool {
 			return st.retrying() && st.s.Settings.Operation.RetryableWrite && !st.in.Chosen.RetryableWrites &&
 				(st.s.Numbered || !st.s.Overloaded)
 		}, (*step).raise},
-	{Rule{"R5", "Send the command, built afresh for the server that was selected.",
+	{Rule{"R5", "Send the command, built anew for the selected server.",
 		"Retryable Reads, Sending an equivalent command for a retry attempt", "2019-03", "a server is selected"},
 		Selected, always, func(st *step) {
 			st.s.Chosen = st.in.Chosen
 			st.finish(Decision{Action: Send})
 		}},
-	{Rule{"B10", "A first attempt that succeeds puts RETRY_TOKEN_RETURN_RATE into the bucket.",
+	{Rule{"B10", "A first attempt that succeeds adds RETRY_TOKEN_RETURN_RATE to the bucket.",
 		"Client Backpressure, Adaptive retry requirements", "2025-12", ""},
 		Succeeded, func(st *step) bool { return !st.retrying() },
 		func(st *step) { st.deposit(st.s.Policy.Bucket().Return) }},
-	{Rule{"B11", "A retry that succeeds puts in a token more than that.",
+	{Rule{"B11", "A retry that succeeds adds RETRY_TOKEN_RETURN_RATE and one token.",
 		"Client Backpressure, Adaptive retry requirements", "2025-12", ""},
 		Succeeded, (*step).retrying,
 		func(st *step) { st.deposit(st.s.Policy.Bucket().Return + Token) }},
 	{Rule{"R6", "A successful attempt ends the operation.",
 		"Retryable Reads, Executing Retryable Read Commands", "2019-03", "the attempt succeeded"},
 		Succeeded, always, func(st *step) { st.finish(Decision{Action: ReturnResult}) }},
-	{Rule{"R7", "If the command cannot be built for the new server, raise the error of the attempt before.",
+	{Rule{"R7", "If the command cannot be built for the new server, raise the error of the previous attempt.",
 		"Retryable Reads, Sending an equivalent command for a retry attempt", "2019-03", "the command cannot be built for the new server"},
 		Failed, func(st *step) bool { return st.f.Kind == NotBuilt && st.s.Raise.Kind != 0 }, (*step).raise},
 
@@ -238,7 +238,7 @@ var table = []row{
 		"Retryable Reads, Retryable Error", "2021-03-23", ""},
 		Failed, func(st *step) bool { return st.reads() && st.f.Kind == PoolCleared },
 		func(st *step) { st.read = true }},
-	{Rule{"R13", "Errors of these kinds are retryable in the handshake too, authentication included.",
+	{Rule{"R13", "These errors are also retryable during the handshake, authentication included.",
 		"Retryable Reads, Retryable Error", "2022-01-25", ""},
 		Failed, func(st *step) bool {
 			return st.reads() && st.f.Handshake && (st.f.Kind == Network ||
@@ -252,20 +252,20 @@ var table = []row{
 			st.write = true
 			st.s.Numbered = st.s.Numbered || !(st.f.Has(labelOverloaded) && st.f.Has(labelRetryable))
 		}},
-	{Rule{"W11", "Before error labels any network error is a retryable write error.",
+	{Rule{"W11", "Before error labels, any network error is a retryable write error.",
 		"Retryable Writes, Retryable Error", "2017-08", ""},
 		Failed, func(st *step) bool {
 			return !st.reads() && st.f.Kind == Network && !st.f.Handshake
 		},
 		func(st *step) { st.write = true }},
-	{Rule{"W12", "Before error labels a server error with one of the listed codes is one, a write concern error too.",
+	{Rule{"W12", "Before error labels, a server error or write concern error with one of the listed codes is a retryable write error.",
 		"Retryable Writes, Retryable Error", "2017-10-18", ""},
 		Failed, func(st *step) bool {
 			return !st.reads() && st.f.Kind == Server && !st.f.Handshake &&
 				st.s.Policy.listedCode(st.f)
 		},
 		func(st *step) { st.write = true }},
-	{Rule{"W13", "Before error labels a server error with any other code is one if its message has \"not master\" or \"node is recovering\" in it, a write concern error too.",
+	{Rule{"W13", "Before error labels, a server error or write concern error with any other code is a retryable write error if its message contains \"not master\" or \"node is recovering\".",
 		"Retryable Writes, Retryable Error", "2017-10-18", ""},
 		Failed, func(st *step) bool {
 			return !st.reads() && st.f.Kind == Server && !st.f.Handshake && !st.write &&
@@ -276,25 +276,25 @@ var table = []row{
 		"Client Backpressure, Overload retry policy", "2026-01-09", ""},
 		Failed, func(st *step) bool { return st.f.Has(labelOverloaded) && st.f.Has(labelRetryable) },
 		func(st *step) { st.overload = true }},
-	{Rule{"B2", "After an overload error the number of retries is MAX_RETRIES for every policy, under timeoutMS as well.",
+	{Rule{"B2", "After an overload error, the number of retries is MAX_RETRIES for every policy, also under timeoutMS.",
 		"Client Backpressure, Interaction with Other Retry Policies", "2026-04-14", ""},
 		Failed, func(st *step) bool { return st.f.Has(labelOverloaded) },
 		func(st *step) { st.s.Overloaded = true }},
 
 	// Which error would be raised now.
-	{Rule{"W20", "The newest error of a write does not tell of an attempt if it has the label NoWritesPerformed.",
+	{Rule{"W20", "The newest error of a write does not indicate an attempt if it has the label NoWritesPerformed.",
 		"Retryable Writes, Executing Retryable Write Commands", "2022-09-01", ""},
 		Failed, func(st *step) bool {
 			return st.s.Raise.Kind != 0 && st.writes() && st.f.Has(labelNoWrites)
 		},
 		func(st *step) { st.silent = true }},
-	{Rule{"R20", "The newest error is raised if it tells that an attempt was made.",
+	{Rule{"R20", "The newest error is raised if it indicates that an attempt was made.",
 		"Retryable Reads, If a retry attempt fails", "2019-03", ""},
 		Failed, func(st *step) bool {
 			return st.s.Raise.Kind != 0 && st.attempted()
 		},
 		func(st *step) { st.s.Raise = st.f }},
-	{Rule{"R21", "An error that does not tell that an attempt was made leaves the one before in place.",
+	{Rule{"R21", "An error that does not indicate an attempt leaves the previous error in place.",
 		"Retryable Reads, If a retry attempt fails", "2019-03", "the earlier error says more"},
 		Failed, func(st *step) bool { return st.s.Raise.Kind != 0 && st.s.Raise.Attempt != st.f.Attempt },
 		func(*step) {}},
@@ -304,57 +304,57 @@ var table = []row{
 		func(st *step) { st.s.Raise = st.f }},
 
 	// Whether a retry is allowed.
-	{Rule{"R30", "With retryReads false a read is attempted once.",
+	{Rule{"R30", "With retryReads false, a read is attempted once.",
 		"Retryable Reads, When not to allow retry", "2019-03", "retryReads is false"},
 		Failed, func(st *step) bool {
 			return st.read && st.s.Settings.Operation.RetryableRead && !st.s.Settings.RetryReads
 		},
 		func(st *step) { st.read = false }},
-	{Rule{"R31", "In a transaction a read is attempted once.",
+	{Rule{"R31", "In a transaction, a read is attempted once.",
 		"Retryable Reads, When not to allow retry", "2019-03", "the session is in a transaction"},
 		Failed, func(st *step) bool {
 			return st.read && st.s.Settings.Operation.RetryableRead && st.s.Settings.InTransaction
 		},
 		func(st *step) { st.read = false }},
-	{Rule{"R32", "On a server that does not support retryable reads a read is attempted once.",
+	{Rule{"R32", "On a server that does not support retryable reads, a read is attempted once.",
 		"Retryable Reads, When not to allow retry", "2019-03", "the server is too old for retryable reads"},
 		Failed, func(st *step) bool {
 			return st.read && st.s.Settings.Operation.RetryableRead && st.s.Chosen.Address != "" && st.oldServer()
 		},
 		func(st *step) { st.read = false }},
-	{Rule{"R33", "Operations that are no retryable reads are not retried: getMore, runCommand, mapReduce.",
+	{Rule{"R33", "Operations that are not retryable reads are not retried: getMore, runCommand, mapReduce.",
 		"Retryable Reads, Unsupported Read Operations", "2019-03", "the operation is never retried"},
 		Failed, func(st *step) bool { return st.read && !st.s.Settings.Operation.RetryableRead },
 		func(st *step) { st.read = false }},
-	{Rule{"W30", "With retryWrites false a write is attempted once; commit and abort of a transaction are not.",
+	{Rule{"W30", "With retryWrites false, a write is attempted once, except commit and abort of a transaction.",
 		"Retryable Writes, retryWrites", "2017-08", "retryWrites is false"},
 		Failed, func(st *step) bool {
 			return st.supported() && !st.s.Settings.RetryWrites && !st.s.Settings.Operation.EndsTransaction
 		},
 		func(st *step) { st.write = false }},
-	{Rule{"W31", "In a transaction a write is attempted once; commit and abort are not.",
+	{Rule{"W31", "In a transaction, a write is attempted once, except commit and abort.",
 		"Retryable Writes, Retryable Writes Within Transactions", "2018-06", "the session is in a transaction"},
 		Failed, func(st *step) bool {
 			return st.supported() && st.s.Settings.InTransaction && !st.s.Settings.Operation.EndsTransaction
 		},
 		func(st *step) { st.write = false }},
-	{Rule{"W32", "On a server that does not support retryable writes a write is attempted once.",
+	{Rule{"W32", "On a server that does not support retryable writes, a write is attempted once.",
 		"Retryable Writes, Executing Retryable Write Commands", "2017-08", "the server does not support retryable writes"},
 		Failed, func(st *step) bool {
 			return st.supported() && st.s.Chosen.Address != "" && !st.s.Chosen.RetryableWrites
 		},
 		func(st *step) { st.write = false }},
-	{Rule{"W33", "Of writes insert, update, delete and findAndModify alone are retried.",
-		"Retryable Writes, Unsupported Write Operations", "2017-08-25", "the command is none of the supported writes"},
+	{Rule{"W33", "The only writes that are retried are insert, update, delete and findAndModify.",
+		"Retryable Writes, Unsupported Write Operations", "2017-08-25", "the command is not a supported write"},
 		Failed, func(st *step) bool {
 			return st.write && !slices.Contains(st.s.Policy.WriteCommands, st.s.Settings.Operation.Name)
 		},
 		func(st *step) { st.write = false }},
-	{Rule{"W35", "Writes that are not supported are not retried: of many documents, unacknowledged, aggregate with a write stage, and changes of the schema.",
+	{Rule{"W35", "Unsupported writes are not retried: multi-document and unacknowledged writes, aggregate with a write stage, and schema changes.",
 		"Retryable Writes, Unsupported Write Operations", "2017-08", "the operation is never retried"},
 		Failed, func(st *step) bool { return st.writeError() && !st.s.Settings.Operation.RetryableWrite },
 		func(st *step) { st.write = false }},
-	{Rule{"B3", "Overload retries of reads need retryReads, those of writes retryWrites, those of runCommand both.",
+	{Rule{"B3", "Overload retries of reads require retryReads, those of writes retryWrites, those of runCommand both.",
 		"Client Backpressure, Overload retry policy", "2026-03-30", "the client's options do not allow overload retries"},
 		Failed, func(st *step) bool {
 			switch set := st.s.Settings; set.Operation.Class {
@@ -375,40 +375,40 @@ var table = []row{
 			}
 			st.raise()
 		}},
-	{Rule{"R35", "Without timeoutMS there is one retry.",
+	{Rule{"R35", "Without timeoutMS, there is one retry.",
 		"Retryable Reads, If a retry attempt fails", "2019-03", "one retry was made"},
 		Failed, func(st *step) bool {
 			return !st.s.Overloaded && st.limit() >= 0 && st.s.Attempt > st.limit()
 		}, (*step).raise},
-	{Rule{"W34", "No write is retried more than once with one transaction number, under timeoutMS neither.",
+	{Rule{"W34", "No write is retried more than once with one transaction number, even under timeoutMS.",
 		"Retryable Writes, Executing Retryable Write Commands", "2017-08", "one retry was made"},
 		Failed, (*step).retrying, (*step).raise},
-	{Rule{"B4", "After an overload error there are no more than MAX_RETRIES retries.",
+	{Rule{"B4", "After an overload error, there are at most MAX_RETRIES retries.",
 		"Client Backpressure, Overload retry policy", "2026-03-30", "the retries for an overloaded server are used up"},
 		Failed, func(st *step) bool { return st.s.Overloaded && st.s.Attempt > st.limit() }, (*step).raise},
-	{Rule{"R36", "With timeoutMS retries go on until the deadline.",
+	{Rule{"R36", "With timeoutMS, retries continue until the deadline.",
 		"Client Side Operations Timeout, Retryability", "2022-10-18", "there is no time left"},
 		Failed, func(st *step) bool { return st.s.Settings.Timeout && st.in.Left <= 0 },
 		func(st *step) { st.raise(); st.d.Expired = true }},
-	{Rule{"B5", "A backoff that would outlast the deadline is not begun; the error is raised as it is, for no time is over.",
+	{Rule{"B5", "A backoff that would exceed the deadline is not started; the error is raised unchanged, because the deadline has not passed.",
 		"Client Backpressure, Pseudocode", "2026-01-09", "the backoff would outlast the deadline"},
 		Failed, func(st *step) bool {
 			return st.s.Settings.Timeout && st.f.Has(labelOverloaded) && st.delay() > st.in.Left
 		},
 		(*step).raise},
-	{Rule{"B13", "A retry after an overload error needs a token in the bucket.",
+	{Rule{"B13", "A retry after an overload error requires a token in the bucket.",
 		"Client Backpressure, Adaptive retry requirements", "2025-12", "there is no token left for a retry"},
 		Failed, func(st *step) bool { return st.f.Has(labelOverloaded) && st.tokens < Token }, (*step).raise},
-	{Rule{"B14", "It takes that token out.",
+	{Rule{"B14", "Such a retry takes one token from the bucket.",
 		"Client Backpressure, Adaptive retry requirements", "2025-12", ""},
 		Failed, func(st *step) bool { return st.f.Has(labelOverloaded) }, func(st *step) { st.tokens -= Token }},
 
 	// Which server the retry avoids, and what it waits for.
-	{Rule{"R40", "In a sharded cluster the server that failed is deprioritized.",
+	{Rule{"R40", "In a sharded cluster, the server that failed is deprioritized.",
 		"Retryable Reads, Selecting the server for retry", "2023-08-26", "retry on another mongos"},
 		Failed, func(st *step) bool { return st.s.Chosen.Sharded && st.f.Server != "" },
 		(*step).deprioritize},
-	{Rule{"R41", "Elsewhere the server that failed is deprioritized only after an overload error.",
+	{Rule{"R41", "In other topologies, the server that failed is deprioritized only after an overload error.",
 		"Retryable Reads, Selecting the server for retry", "2026-02-19", "retry away from the overloaded server"},
 		Failed, func(st *step) bool {
 			return !st.s.Chosen.Sharded && st.f.Has(labelOverloaded) && st.f.Server != "" &&
@@ -418,14 +418,14 @@ var table = []row{
 	{Rule{"R42", "Whatever the topology and the error, the server that failed is deprioritized.",
 		"Retryable Reads, Selecting the server for retry", "2025-12-15", "retry away from the server that failed"},
 		Failed, func(st *step) bool { return st.f.Server != "" }, (*step).deprioritize},
-	{Rule{"B6", "After an overload error wait jitter · min(MAX_BACKOFF, BASE_BACKOFF · 2^attempt); a positive baseBackoffMS of the server replaces BASE_BACKOFF.",
+	{Rule{"B6", "After an overload error, wait jitter · min(MAX_BACKOFF, BASE_BACKOFF · 2^attempt); a positive baseBackoffMS of the server replaces BASE_BACKOFF.",
 		"Client Backpressure, Overload retry policy", "2026-07-08", "the server is overloaded"},
 		Failed, func(st *step) bool { return st.f.Has(labelOverloaded) },
 		func(st *step) { st.finish(Decision{Action: BackOff, Delay: st.delay()}) }},
 	{Rule{"R50", "Retry at once.",
 		"Retryable Reads, Why are read operations only retried once by default?", "2019-03", "the error is retryable"},
 		Failed, always, (*step).selectServer},
-	{Rule{"R36b", "No attempt is begun after the deadline.",
+	{Rule{"R36b", "No attempt is started after the deadline.",
 		"Client Side Operations Timeout, Retryability", "2022-10-18", "there is no time left"},
 		BackedOff, func(st *step) bool { return st.s.Settings.Timeout && st.in.Left <= 0 },
 		func(st *step) { st.raise(); st.d.Expired = true }},
