@@ -5,10 +5,12 @@ import (
 	"slices"
 )
 
-// Client is a client entity of a suite.
+// Client is a client entity of a suite. Beside those of its list each suite has
+// the client setup, which sets the fail points, so that the pools of the others
+// are untouched.
 type Client struct {
 	ID      string
-	Options string // flow YAML of uriOptions
+	Options string // flow YAML of uriOptions, without braces
 	Many    bool   // useMultipleMongoses
 	Observe []string
 	// Ignore are commands without events, nil for those that clean up.
@@ -22,21 +24,16 @@ func (c Client) ignored() []string {
 	return c.Ignore
 }
 
-// CommandEvents are the events of commands.
-func CommandEvents() []string {
-	return []string{"commandStartedEvent", "commandSucceededEvent", "commandFailedEvent"}
+// Observed is a client with options whose commands are seen, and other events.
+func Observed(id, options string, events ...string) Client {
+	return Client{ID: id, Options: options, Observe: append(events, "commandStartedEvent", "commandSucceededEvent", "commandFailedEvent")}
 }
 
-// SetupClient sets the fail points: a client of its own, so that the pools of
-// the others are untouched.
-func SetupClient() Client { return Client{ID: "setup"} }
-
-// PlainClient is the client of most tests.
-func PlainClient() Client { return Observed("client", "") }
-
-// Observed is a client with options whose commands are seen.
-func Observed(id, options string) Client {
-	return Client{ID: id, Options: options, Observe: CommandEvents()}
+// Watched is a client whose commands are seen, abortTransaction as well.
+func Watched(id, options string) Client {
+	c := Observed(id, options)
+	c.Ignore = []string{"killCursors"}
+	return c
 }
 
 // AllMongoses is a client of several mongoses whose discovery is seen. Before
@@ -44,6 +41,14 @@ func Observed(id, options string) Client {
 // MongosesKnown.
 func AllMongoses(id, options string) Client {
 	return Client{ID: id, Options: options, Many: true, Observe: []string{"serverDescriptionChangedEvent"}}
+}
+
+// WatchedMongoses is a client of several mongoses whose commands are seen as
+// well.
+func WatchedMongoses() Client {
+	c := Watched("client", "")
+	c.Many, c.Observe = true, append([]string{"serverDescriptionChangedEvent"}, c.Observe...)
+	return c
 }
 
 // MongosesKnown waits until a client of AllMongoses knows two: one that knows a
@@ -88,18 +93,29 @@ func Session(client string) string {
 	return fmt.Sprintf("session: { id: session%s, client: %s }", Suffix(client), client)
 }
 
+// OnSession calls an operation of the client's session.
+func OnSession(name, client string) string {
+	return "{ name: " + name + ", object: session" + Suffix(client) + " }"
+}
+
+// InSession is the argument of an operation in the client's session.
+func InSession(client string) string { return "session: session" + Suffix(client) }
+
 // Ping makes a client discover its deployment and open a connection.
 func Ping(client string) string {
 	return fmt.Sprintf("{ name: runCommand, object: database%s, arguments: { commandName: ping, command: { ping: 1 } } }", Suffix(client))
 }
 
-// PingEvents are the events of Ping.
-func PingEvents(database string) []string {
+// Pinged are the events of Ping.
+func Pinged(database string) []string {
 	return []string{StartedEvent("{ ping: 1 }", "ping", database), SucceededEvent("ping")}
 }
 
 // Stale makes a client with maxIdleTimeMS of less than 50 ms discover its
 // deployment, so that its next operation needs a new connection.
-func Stale(client string) []string {
-	return []string{Ping(client), "{ name: wait, object: testRunner, arguments: { ms: 50 } }"}
+func Stale(client string) []string { return []string{Ping(client), Wait(50)} }
+
+// Wait lets time pass.
+func Wait(ms int) string {
+	return fmt.Sprintf("{ name: wait, object: testRunner, arguments: { ms: %d } }", ms)
 }

@@ -8,16 +8,19 @@ import (
 // Operation is an operation with one command, and what is known of it.
 // Arguments, commands and results are flow YAML.
 type Operation struct {
-	Object    string // entity that it is called on: client, database, admin, collection, bucket
+	Heading   string // what descriptions call it, "" for its object and name
+	Object    string // entity that it is called on: client, database, admin, collection, bucket, session, cursor, stream
 	Name      string // as the format calls it
 	Variant   string // tells rows of one operation apart, "" if there is one
 	Arguments string
 	Command   string // name of the command that carries it
 	Started   string // what the command must have
 	Database  string // where the command is sent
+	Carries   string // what each attempt must have beside Started
 	Result    string // "" if drivers may return what the format cannot compare
 	Then      string // started event of a command that follows a success, of the same name
 	Watches   bool   // it opens a change stream: not on a standalone
+	Reads     bool   // it writes nothing, so that tests need not say what is left behind
 	Session   bool   // the format's session argument is common for it
 	Txn       bool   // the server allows it in a transaction
 	Since     string // server version that brought it, "" for any
@@ -32,7 +35,12 @@ type Operation struct {
 // Title names an operation in descriptions.
 func (o Operation) Title() string {
 	title := o.Object + "." + o.Name
-	if o.Object == "admin" {
+	switch {
+	case o.Heading != "":
+		return o.Heading
+	case o.Object == "session":
+		return o.Name
+	case o.Object == "admin":
 		title = "database." + o.Name
 	}
 	if o.Variant != "" {
@@ -50,11 +58,14 @@ func (o Operation) File() string {
 func (o Operation) Call(client, extra, raises string) string {
 	arguments := Merge(o.Arguments, extra)
 	object := o.Object + Suffix(client)
-	if o.Object == "client" {
+	switch o.Object {
+	case "client":
 		object = client
+	case "cursor", "stream": // which an operation of the test makes
+		object = o.Object
 	}
 	s := fmt.Sprintf("{ name: %s, object: %s", o.Name, object)
-	if arguments != "{}" {
+	if arguments != "" && arguments != "{}" {
 		s += ", arguments: " + arguments
 	}
 	switch {
@@ -85,6 +96,18 @@ func (o Operation) Attempts(total, failing int, extra string) []string {
 		}
 	}
 	return out
+}
+
+// Unnumbered is what a command must have that is not a retryable write.
+const Unnumbered = "txnNumber: { $$exists: false }"
+
+// carries is what the attempts of a client must have: those with retryWrites
+// false number no write.
+func (o Operation) carries(client string) string {
+	if o.Carries != "" && (client == "noRetry" || client == "noWrites") {
+		return Unnumbered
+	}
+	return o.Carries
 }
 
 // Outcome is what Collection holds after the operation.
@@ -121,4 +144,20 @@ func SucceededEvent(name string) string {
 // FailedEvent expects an error.
 func FailedEvent(name string) string {
 	return fmt.Sprintf("{ commandFailedEvent: { commandName: %s } }", name)
+}
+
+// GetMore is the second command of a cursor of Collection that find or
+// aggregate opens; Cursor are the events of the first.
+func GetMore(name, database, arguments string) Operation {
+	return Operation{Heading: "getMore of collection." + name, Object: "collection", Name: name, Arguments: arguments, Command: "getMore",
+		Database: database, Started: "{ getMore: { $$type: [ int, long ] }, collection: " + Collection + " }"}
+}
+
+// Cursor are the events of the command before GetMore, with batches of two.
+func Cursor(name, database string) []string {
+	size := "batchSize: 2"
+	if name == "aggregate" {
+		size = "cursor: { batchSize: 2 }"
+	}
+	return []string{StartedEvent("{ "+name+": "+Collection+", "+size+" }", name, database), SucceededEvent(name)}
 }

@@ -17,16 +17,18 @@ import (
 
 // Specification is a folder of suites.
 type Specification struct {
-	Name    string // of the folder below specs
-	Package string // with the tables, below this one
-	Files   []*File
+	Name     string // of the folder below specs
+	Title    string // with which descriptions begin
+	Package  string // with the tables, below this one
+	Database string // of the initial data
+	Files    []*File
 }
 
 // Render writes the suites by file name.
 func (s Specification) Render() (map[string][]byte, error) {
 	out, schemas := map[string][]byte{}, schema.New()
 	for _, f := range s.Files {
-		text, err := f.render(s.Package, schemas)
+		text, err := f.render(s, schemas)
 		if err != nil {
 			return nil, err
 		}
@@ -37,20 +39,3 @@ func (s Specification) Render() (map[string][]byte, error) {
 	}
 	return out, nil
 }
-
-// Requirements in flow YAML.
-const (
-	// Anywhere is for tests of all topologies.
-	Anywhere = `{ minServerVersion: "4.2" }`
-	// NoSingle is for what a standalone does not have.
-	NoSingle = `{ minServerVersion: "4.2", topologies: [ replicaset, sharded, load-balanced ] }`
-	// Monitored is for fail points that keep to one client by its appName,
-	// which the first hello obeys since SERVER-49336, where there are monitors.
-	Monitored = `{ minServerVersion: "4.4.7", topologies: [ single, replicaset, sharded ] }`
-	// ShardedSet is for tests of several mongoses.
-	ShardedSet = `{ minServerVersion: "4.2", topologies: [ sharded ] }`
-)
-
-// Quiet are the options of a client whose monitors sleep while a test runs,
-// so that a fail point for hello meets its own connections alone.
-const Quiet = "heartbeatFrequencyMS: 600000, serverMonitoringMode: poll"

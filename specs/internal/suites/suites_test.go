@@ -19,23 +19,23 @@ func TestMerge(t *testing.T) {
 // Two files of one name would overwrite each other.
 func TestFilesOfOneName(t *testing.T) {
 	f := func() *File {
-		f := &File{Name: "twice", Description: "d", Database: "x", Clients: []Client{SetupClient()}, Require: []string{Anywhere}}
-		f.Add(Test{Description: "t", Operations: []string{FailPoint("find", Times(1), Closes)}})
+		f := &File{Name: "twice", Description: "d", Require: []string{Servers("4.2", "")}}
+		f.Tests = []Test{{Description: "t", Operations: []string{FailPoint("find", Times(1), Closes)}}}
 		return f
 	}
-	if _, err := (Specification{Files: []*File{f()}}).Render(); err != nil {
+	if _, err := (Specification{Title: "s", Database: "x", Files: []*File{f()}}).Render(); err != nil {
 		t.Error(err)
 	}
-	if _, err := (Specification{Files: []*File{f(), f()}}).Render(); err == nil {
+	if _, err := (Specification{Title: "s", Database: "x", Files: []*File{f(), f()}}).Render(); err == nil {
 		t.Error("two files of one name were rendered")
 	}
 }
 
 // A suite that no schemaVersion allows is an error.
 func TestInvalidFile(t *testing.T) {
-	f := &File{Name: "invalid", Description: "d", Database: "x", Clients: []Client{SetupClient()}, Require: []string{Anywhere}}
-	f.Add(Test{Description: "t", Operations: []string{"{ nosuch: 1 }"}})
-	if _, err := (Specification{Files: []*File{f}}).Render(); err == nil {
+	f := &File{Name: "invalid", Description: "d", Require: []string{Servers("4.2", "")}}
+	f.Tests = []Test{{Description: "t", Operations: []string{"{ nosuch: 1 }"}}}
+	if _, err := (Specification{Title: "s", Database: "x", Files: []*File{f}}).Render(); err == nil {
 		t.Error("an invalid suite was rendered")
 	}
 }

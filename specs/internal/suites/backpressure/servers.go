@@ -2,7 +2,7 @@ package backpressure
 
 import (
 	"fmt"
-	"strings"
+	"slices"
 
 	"github.com/unified-test-runner/utr/specs/internal/suites"
 )
@@ -13,196 +13,143 @@ func retargeting() *suites.File {
 	const preferred = "readPreference: primaryPreferred"
 	f := &suites.File{
 		Name:        "retargeting",
-		Description: "client backpressure: enableOverloadRetargeting",
+		Description: "enableOverloadRetargeting",
 		About: []string{"The primary is overloaded for good. With enableOverloadRetargeting the retry of a read that prefers the primary goes to",
 			"a secondary, which the replica set must have; without, all attempts go to the primary. Writes have no choice."},
-		Require: []string{`{ minServerVersion: "4.4", topologies: [ replicaset ] }`},
-		Clients: []suites.Client{suites.SetupClient(),
-			suites.Observed("client", "{ enableOverloadRetargeting: true, "+preferred+" }"),
-			suites.Observed("default", "{ "+preferred+" }"),
-			suites.Observed("off", "{ enableOverloadRetargeting: false, "+preferred+" }")},
-	}
-	for _, c := range f.Clients[1:] {
-		f.Entities = append(f.Entities, objects(c.ID, "collection")...)
+		Require: []string{suites.Servers("4.4", suites.Sets)},
+		Clients: []suites.Client{suites.Observed("client", "enableOverloadRetargeting: true, "+preferred), suites.Observed("default", preferred),
+			suites.Observed("off", "enableOverloadRetargeting: false, "+preferred)},
 	}
 	// A ping on the primary and one on a secondary make the client discover
 	// both, so that the first attempt goes to the one and the retry to the other.
 	ping := func(by, mode string) string {
 		return fmt.Sprintf("{ name: runCommand, object: database%s, arguments: { commandName: ping, command: { ping: 1 }, readPreference: { mode: %s } } }", suites.Suffix(by), mode)
 	}
-	tell := func(description, by string, o operation, mode, data string, attempts int, raises string) {
-		failing := attempts
-		if raises == "" {
-			failing--
+	tell := func(title, by string, s story) {
+		o := named(title)
+		if o.Reads {
+			o.Result = "" // the secondary may not have the documents yet
 		}
-		f.Add(suites.Test{
-			Description: description,
-			Operations:  []string{ping(by, "primary"), ping(by, "secondary"), suites.FailPoint(o.Command, mode, data), o.Call(by, "", raises)},
-			Events: []suites.Expected{{Client: by, Events: join(suites.PingEvents(databaseName), suites.PingEvents(databaseName),
-				o.Attempts(attempts, failing, o.carries(by)))}},
-			Outcome: o.outcome(raises == ""),
-		})
+		if s.Mode == "" {
+			s.Mode = suites.Always
+		}
+		s.By, s.Before = by, []string{ping(by, "primary"), ping(by, "secondary")}
+		s.Seen = slices.Repeat(suites.Pinged(databaseName), 2)
+		f.Tell(o, s)
 	}
 	for _, name := range []string{"find", "findOne", "aggregate", "count", "countDocuments", "estimatedDocumentCount", "distinct"} {
-		o := named("collection." + name)
-		o.Result = "" // the secondary may not have the documents yet
-		tell(o.Title()+" is retried on a secondary with enableOverloadRetargeting (R41)", "client", o, suites.Always, overload(), 2, "")
-		tell(o.Title()+" is retried on the primary by default (R41)", "default", o, suites.Always, overload(), 3, raised(overloaded, retryable))
+		title := "collection." + name
+		tell(title, "client", story{Says: "is retried on a secondary with enableOverloadRetargeting (R41)", Fails: overload, Attempts: 2})
+		tell(title, "default", story{Says: "is retried on the primary by default (R41)", Fails: overload, Attempts: 3, Raises: raised})
 	}
-	find, insert := named("collection.find"), named("collection.insertOne")
-	find.Result = ""
-	unreachable := suites.Code{Number: 6, Name: "HostUnreachable"}
-	tell("collection.find is retried on the primary with enableOverloadRetargeting false (R41)", "off", find, suites.Always, overload(), 3, raised(overloaded, retryable))
-	tell("collection.find is retried on the primary after another retryable error (R41)", "client", find, suites.Always, suites.Labelled(unreachable), 2, suites.RaisedCode(unreachable))
-	tell("collection.find is retried on a secondary after a retryable error with "+overloaded+" alone (R41)", "client", find, suites.Always,
-		suites.Labelled(unreachable, overloaded), 2, "")
-	tell("collection.insertOne is retried on the primary with enableOverloadRetargeting (R41)", "client", insert, suites.Times(2), overload(), 3, "")
+	tell("collection.find", "off", story{Says: "is retried on the primary with enableOverloadRetargeting false (R41)", Fails: overload, Attempts: 3, Raises: raised})
+	tell("collection.find", "client", story{Says: "is retried on the primary after another retryable error (R41)", Fails: suites.Labelled(unreachable), Attempts: 2,
+		Raises: suites.RaisedCode(unreachable)})
+	tell("collection.find", "client", story{Says: "is retried on a secondary after a retryable error with " + overloaded + " alone (R41)",
+		Fails: suites.Labelled(unreachable, overloaded), Attempts: 2})
+	tell("collection.insertOne", "client", story{Says: "is retried on the primary with enableOverloadRetargeting (R41)",
+		Mode: suites.Times(2), Fails: overload, Attempts: 3})
 	return f
 }
 
 // otherMongos checks the deprioritized server as the suites of retryable reads
 // do: by chance. One retry has to be enough.
 func otherMongos() *suites.File {
-	const rounds, app = 12, "utrOtherMongos"
+	const app = "utrOtherMongos"
 	f := &suites.File{
 		Name:        "sharded",
 		Least:       "1.10", // operation wait
-		Description: "client backpressure: retry on another mongos",
+		Description: "retry on another mongos",
 		About: []string{"One mongos is overloaded for good. The one retry that is allowed goes to another one, whatever enableOverloadRetargeting",
 			"says, and succeeds always; one that ignored the deprioritized server would not for long."},
-		Require: []string{`{ minServerVersion: "4.4", topologies: [ sharded ] }`},
-		Clients: []suites.Client{suites.SetupClient(),
-			suites.AllMongoses("client", "{ maxAdaptiveRetries: 1 }"),
-			suites.AllMongoses("off", "{ maxAdaptiveRetries: 1, enableOverloadRetargeting: false }")},
-		Entities: append(objects("client", "collection"), objects("off", "collection")...),
+		Require: []string{suites.Servers("4.4", suites.Sharded)},
+		Clients: []suites.Client{suites.AllMongoses("client", "maxAdaptiveRetries: 1"),
+			suites.AllMongoses("off", "maxAdaptiveRetries: 1, enableOverloadRetargeting: false"),
+			suites.AllMongoses("idle", "maxAdaptiveRetries: 1, appName: "+app+", maxIdleTimeMS: 5, "+suites.Quiet)},
 	}
+	// rounds calls an operation that often, with something before each call.
+	rounds := func(title, arguments string, s story, before ...string) {
+		o := named(title)
+		o.Arguments, o.Result = arguments, ""
+		s.Points = append(s.Points, before...)
+		s.Before = []string{suites.MongosesKnown(s.By)}
+		s.After = slices.Repeat(append(before, o.Call(s.By, "", "")), suites.Rounds-1)
+		f.Tell(o, s)
+	}
+	const find, update = "{ filter: { _id: 1 } }", "{ filter: { _id: 2 }, update: { $inc: { x: 1 } } }"
+	updated := []suites.Outcome{{Collection: suites.Collection, Documents: []string{"{ _id: 1, x: 11 }", fmt.Sprintf("{ _id: 2, x: %d }", 22+suites.Rounds), "{ _id: 3, x: 33 }"}}}
 	for _, by := range []string{"client", "off"} {
 		option := map[string]string{"client": "", "off": " with enableOverloadRetargeting false"}[by]
-		for _, r := range []struct{ title, arguments string }{
-			{"collection.find", "{ filter: { _id: 1 } }"},
-			{"collection.updateOne", "{ filter: { _id: 2 }, update: { $inc: { x: 1 } } }"},
-			{"collection.updateMany", "{ filter: { _id: 2 }, update: { $inc: { x: 1 } } }"},
-		} {
-			o := named(r.title)
-			operations := []string{suites.MongosesKnown(by), suites.FailPoint(o.Command, suites.Always, overload())}
-			for range rounds {
-				operations = append(operations, suites.Operation{Object: "collection", Name: o.Name, Arguments: r.arguments}.Call(by, "", ""))
-			}
-			t := suites.Test{Description: fmt.Sprintf("%s is retried on another mongos%s (R40)", o.Title(), option), Operations: operations}
-			if o.class == write {
-				t.Outcome = []suites.Outcome{{Collection: suites.Collection, Documents: []string{"{ _id: 1, x: 11 }", fmt.Sprintf("{ _id: 2, x: %d }", 22+rounds), "{ _id: 3, x: 33 }"}}}
-			}
-			f.Add(t)
-		}
+		s := story{Says: "is retried on another mongos" + option + " (R40)", By: by, Mode: suites.Always, Fails: overload}
+		rounds("collection.find", find, s)
+		s.Outcome = updated
+		rounds("collection.updateOne", update, s)
+		rounds("collection.updateMany", update, s)
 	}
 	// A hello that fails deprioritizes its mongos, too. The connections are idle
 	// for too long each time.
-	const hellos = "maxAdaptiveRetries: 1, appName: " + app + ", maxIdleTimeMS: 5, " + suites.Quiet
-	f.Clients = append(f.Clients, suites.AllMongoses("idle", "{ "+hellos+" }"))
-	f.Entities = append(f.Entities, objects("idle", "collection")...)
-	for _, r := range []struct{ title, arguments string }{
-		{"collection.find", "{ filter: { _id: 1 } }"}, {"collection.updateMany", "{ filter: { _id: 9 }, update: { $inc: { x: 1 } } }"},
-	} {
-		o := named(r.title)
-		operations := []string{suites.MongosesKnown("idle"), suites.FailPoint("hello, isMaster", suites.Always, "appName: "+app+", "+suites.Closes)}
-		for range rounds {
-			operations = append(operations, "{ name: wait, object: testRunner, arguments: { ms: 20 } }",
-				suites.Operation{Object: "collection", Name: o.Name, Arguments: r.arguments}.Call("idle", "", ""))
-		}
-		f.Add(suites.Test{Description: o.Title() + " is retried on another mongos after a network error in hello (R40)",
-			Require: []string{`{ minServerVersion: "4.4.7", topologies: [ sharded ] }`}, Operations: operations})
-	}
+	idle := story{Says: "is retried on another mongos after a network error in hello (R40)", By: "idle", Require: suites.Servers("4.4.7", suites.Sharded),
+		Points: []string{suites.FailHello(app, suites.Always)}, Outcome: []suites.Outcome{}}
+	rounds("collection.find", find, idle, suites.Wait(20))
+	rounds("collection.updateMany", "{ filter: { _id: 9 }, update: { $inc: { x: 1 } } }", idle, suites.Wait(20))
 	return f
 }
 
 // sameMongos checks what keeps to its mongos: a cursor, and a transaction with
 // its commit.
 func sameMongos() *suites.File {
-	const rounds = 8
-	client := suites.AllMongoses("client", "")
-	client.Observe, client.Ignore = append(client.Observe, suites.CommandEvents()...), []string{"killCursors"}
 	f := &suites.File{
 		Name:        "sharded-pinned",
-		Description: "client backpressure: retry on the same mongos",
+		Description: "retry on the same mongos",
 		About: []string{"A getMore goes to the mongos of its cursor, and the commands of a transaction to that of the transaction, however overloaded it is: no",
 			"other mongos knows them. Which mongos has the cursor is chance; the session tells which one has the transaction."},
-		Require:  []string{`{ minServerVersion: "4.4", topologies: [ sharded ] }`},
-		Clients:  []suites.Client{suites.SetupClient(), client},
-		Entities: append(objects("client", "collection"), suites.Session("client")),
+		Require:  []string{suites.Servers("4.4", suites.Sharded)},
+		Clients:  []suites.Client{suites.WatchedMongoses()},
+		Sessions: true,
 	}
-	operations := []string{suites.MongosesKnown("client")}
-	find := suites.Operation{Object: "collection", Name: "find", Arguments: "{ filter: {}, sort: { _id: 1 }, batchSize: 2 }",
-		Result: "[ { _id: 1, x: 11 }, { _id: 2, x: 22 }, { _id: 3, x: 33 } ]"}
-	for range rounds {
-		operations = append(operations, suites.FailPoint("getMore", suites.Times(1), overload()), find.Call("client", "", ""))
-	}
-	f.Add(suites.Test{Description: "getMore of collection.find is retried on the mongos of the cursor (B1)", Operations: operations})
+	known := suites.MongosesKnown("client")
+	more := suites.GetMore("find", databaseName, twoBatches)
+	more.Reads, more.Result = true, threeDocuments
+	f.Tell(more, story{Says: "is retried on the mongos of the cursor (B1)", Before: []string{known}, Fails: overload,
+		After: slices.Repeat([]string{suites.FailPoint("getMore", suites.Times(1), overload), more.Call("client", "", "")}, 7)})
 
-	insert, update := named("collection.insertOne"), named("collection.updateOne")
-	commit := ending("commitTransaction", "writeConcern: { $$exists: false }")
-	overloads := func(command string) string {
-		return suites.TargetedFailPoint("session", suites.Times(2), "failCommands: [ "+command+" ], "+overload())
-	}
+	insert, update, commit := named("collection.insertOne"), named("collection.updateOne"), ending("commitTransaction", undecided)
 	const pinned = "{ name: assertSessionPinned, object: testRunner, arguments: { session: session } }"
-	both := []suites.Outcome{{Collection: suites.Collection, Documents: []string{"{ _id: 1, x: 11 }", "{ _id: 2, x: 23 }", "{ _id: 3, x: 33 }", "{ _id: 4, x: 44 }"}}}
-	f.Add(suites.Test{
-		Description: "collection.updateOne is retried on the mongos of its transaction (B1)",
-		Operations: []string{suites.MongosesKnown("client"), onSession("startTransaction", ""), insert.Call("client", "session: session", ""), overloads("update"),
-			update.Call("client", "session: session", ""), pinned, onSession("commitTransaction", "")},
-		Events:  []suites.Expected{{Client: "client", Events: join(insert.Attempts(1, 0, begins), update.Attempts(3, 2, goesOn), commit.Attempts(1, 0, ""))}},
-		Outcome: both,
-	})
-	f.Add(suites.Test{
-		Description: "commitTransaction is retried on the mongos of its transaction (B1)",
-		Operations: []string{suites.MongosesKnown("client"), onSession("startTransaction", ""), insert.Call("client", "session: session", ""),
-			overloads("commitTransaction"), onSession("commitTransaction", ""), pinned},
-		Events:  []suites.Expected{{Client: "client", Events: join(insert.Attempts(1, 0, begins), commit.Attempts(3, 2, ""))}},
-		Outcome: insert.Outcome(true),
-	})
+	overloads := func(command string) []string {
+		return []string{suites.TargetedFailPoint(command, suites.Times(2), overload)}
+	}
+	before := suites.Join([]string{known}, begin(insert))
+	f.Tell(update, story{Says: "is retried on the mongos of its transaction (B1)", Before: before, Points: overloads("update"), With: "session: session",
+		After: []string{pinned, suites.OnSession("commitTransaction", "client")}, Seen: insert.Attempts(1, 0, begins), Attempts: 3, Carries: goesOn,
+		Then: commit.Attempts(1, 0, ""), Outcome: bothWritten})
+	f.Tell(commit, story{Says: "is retried on the mongos of its transaction (B1)", Before: before, Points: overloads("commitTransaction"),
+		After: []string{pinned}, Seen: insert.Attempts(1, 0, begins), Attempts: 3})
 	return f
 }
 
-// long are options with which the sum of all backoffs outlasts timeoutMS, but
-// for one run in ten million: the chance that eight numbers below 1, each
-// times its longest delay, make less than a second.
-const long = "maxAdaptiveRetries: 8, timeoutMS: 1000"
-
 // timeouts checks the limit of retries under timeoutMS, and the backoff that
-// outlasts it.
+// outlasts it: with the options of the client long the sum of all backoffs
+// outlasts timeoutMS, but for one run in ten million, the chance that eight
+// numbers below 1, each times its longest delay, make less than a second.
 func timeouts() *suites.File {
 	f := &suites.File{
 		Name:        "timeoutMS",
-		Description: "client backpressure: retries under timeoutMS",
+		Description: "retries under timeoutMS",
 		About: []string{"With timeoutMS the number of retries has the same limit, and a backoff that would outlast it is not begun. Backoffs are",
 			"random: eight of them end after a second, but for one run in ten million."},
 		Least:   "1.9",
-		Require: []string{`{ minServerVersion: "4.4", topologies: [ ` + every + ` ] }`},
-		Clients: []suites.Client{suites.SetupClient(), suites.Observed("client", "{ timeoutMS: 20000 }"), suites.Observed("endless", "{ timeoutMS: 0 }"),
-			suites.Observed("none", "{ timeoutMS: 20000, maxAdaptiveRetries: 0 }"), suites.Observed("long", "{ "+long+" }")},
-	}
-	for _, c := range f.Clients[1:] {
-		f.Entities = append(f.Entities, objects(c.ID, "collection")...)
+		Require: []string{retrying},
+		Clients: []suites.Client{suites.Observed("client", "timeoutMS: 20000"), suites.Observed("endless", "timeoutMS: 0"),
+			suites.Observed("none", "timeoutMS: 20000, maxAdaptiveRetries: 0"), suites.Observed("long", "maxAdaptiveRetries: 8, timeoutMS: 1000")},
 	}
 	for _, title := range []string{"collection.find", "collection.aggregate", "collection.insertOne", "collection.updateMany", "database.runCommand with ping"} {
-		o := named(title)
-		tell := func(says, rule, by, mode string, attempts, failing int, raises string) {
-			f.Add(suites.Test{
-				Description: fmt.Sprintf("%s %s (%s)", o.Title(), says, rule),
-				Operations:  []string{suites.FailPoint(o.Command, mode, overload()), o.Call(by, "", raises)},
-				Events:      []suites.Expected{{Client: by, Events: o.Attempts(attempts, failing, o.carries(by))}},
-				Outcome:     o.outcome(raises == ""),
-			})
-		}
-		tell("is retried twice within timeoutMS", "B1", "client", suites.Times(2), 3, 2, "")
-		tell("is retried no more than twice within timeoutMS", "B4", "client", suites.Always, 3, 3, raised(overloaded, retryable))
-		tell("is retried no more than twice with timeoutMS 0", "B4", "endless", suites.Always, 3, 3, raised(overloaded, retryable))
-		tell("is not retried within timeoutMS with maxAdaptiveRetries 0", "B4", "none", suites.Times(1), 1, 1, raised(overloaded, retryable))
-		f.Add(suites.Test{
-			Description: o.Title() + " backs off until a backoff would outlast timeoutMS (B5)",
-			Operations:  []string{suites.FailPoint(o.Command, suites.Times(8), overload()), o.Call("long", "", "{ isError: true }")},
-			Events:      []suites.Expected{{Client: "long", Extra: true, Events: o.Attempts(1, 1, o.carries("long"))}},
-			Outcome:     o.outcome(false),
-		})
+		f.Tell(named(title),
+			story{Says: "is retried twice within timeoutMS (B1)", Mode: suites.Times(2), Fails: overload, Attempts: 3},
+			story{Says: "is retried no more than twice within timeoutMS (B4)", Mode: suites.Always, Fails: overload, Attempts: 3, Raises: raised},
+			story{Says: "is retried no more than twice with timeoutMS 0 (B4)", By: "endless", Mode: suites.Always, Fails: overload, Attempts: 3, Raises: raised},
+			story{Says: "is not retried within timeoutMS with maxAdaptiveRetries 0 (B4)", By: "none", Fails: overload, Attempts: 1, Raises: raised},
+			story{Says: "backs off until a backoff would outlast timeoutMS (B5)", By: "long", Mode: suites.Times(8), Fails: overload, Attempts: 1, Extra: true,
+				Raises: suites.AnyError})
 	}
 	return f
 }
@@ -213,25 +160,20 @@ func baseBackoff() *suites.File {
 	const parameter = "externalClientBaseBackoffMS"
 	f := &suites.File{
 		Name:        "baseBackoffMS",
-		Description: "client backpressure: a base of the backoff that the server gives",
+		Description: "a base of the backoff that the server gives",
 		About: []string{"The server asks for a base of 1 ms instead of 100, with which seven backoffs take 254 ms at the most. With 100 ms they",
 			"would outlast timeoutMS nearly always."},
 		Least:    "1.9",
-		Require:  []string{`{ minServerVersion: "9.0", topologies: [ replicaset ], serverParameters: { ` + parameter + `: 0 } }`},
-		Clients:  []suites.Client{suites.SetupClient(), suites.Observed("client", "{ maxAdaptiveRetries: 7, timeoutMS: 3000 }")},
-		Entities: append(objects("client", "collection"), objects("setup", "admin")...),
+		Require:  []string{suites.Merge(suites.Servers("9.0", suites.Sets), "serverParameters: { "+parameter+": 0 }")},
+		Clients:  []suites.Client{suites.Observed("client", "maxAdaptiveRetries: 7, timeoutMS: 3000")},
+		Entities: suites.Objects(databaseName, "setup", "admin"),
 	}
-	set := func(n int) string {
-		return fmt.Sprintf("{ name: runCommand, object: admin-setup, arguments: { commandName: setParameter, command: { setParameter: 1, %s: %d } } }", parameter, n)
+	set := func(n int) []string {
+		return []string{fmt.Sprintf("{ name: runCommand, object: admin-setup, arguments: { commandName: setParameter, command: { setParameter: 1, %s: %d } } }", parameter, n)}
 	}
 	for _, title := range []string{"collection.find", "collection.insertOne"} {
-		o := named(title)
-		f.Add(suites.Test{
-			Description: o.Title() + " backs off for the time that baseBackoffMS of the error says (B6)",
-			Operations:  []string{set(1), suites.FailPoint(o.Command, suites.Times(7), overload()), o.Call("client", "", ""), set(0)},
-			Events:      []suites.Expected{{Client: "client", Events: o.Attempts(8, 7, o.carries("client"))}},
-			Outcome:     o.outcome(true),
-		})
+		f.Tell(named(title), story{Says: "backs off for the time that baseBackoffMS of the error says (B6)", Before: set(1),
+			Mode: suites.Times(7), Fails: overload, After: set(0), Attempts: 8})
 	}
 	return f
 }
@@ -240,22 +182,14 @@ func baseBackoff() *suites.File {
 func connections() *suites.File {
 	f := &suites.File{
 		Name:        "connections",
-		Description: "client backpressure: connections of the attempts",
+		Description: "connections of the attempts",
 		About:       []string{"Each attempt checks a connection out and in again: none is kept during a backoff."},
-		Require:     []string{`{ minServerVersion: "4.4", topologies: [ single, replicaset, sharded ] }`},
-		Clients: []suites.Client{suites.SetupClient(),
-			{ID: "client", Observe: []string{"connectionCheckedOutEvent", "connectionCheckedInEvent", "poolClearedEvent"}}},
-		Entities: objects("client", "collection"),
+		Require:     []string{suites.Servers("4.4", suites.Monitored)},
+		Clients:     []suites.Client{{ID: "client", Observe: []string{"connectionCheckedOutEvent", "connectionCheckedInEvent", "poolClearedEvent"}}},
 	}
-	pair := []string{"{ connectionCheckedOutEvent: {} }", "{ connectionCheckedInEvent: {} }"}
 	for _, title := range []string{"collection.find", "collection.updateMany", "collection.deleteMany", "database.runCommand with ping"} {
-		o := named(title)
-		f.Add(suites.Test{
-			Description: o.Title() + " gives the connection back before each backoff (B6)",
-			Operations:  []string{suites.FailPoint(o.Command, suites.Times(2), overload()), o.Call("client", "", "")},
-			Events:      []suites.Expected{{Client: "client", EventType: "cmap", Events: strings.Split(strings.Repeat(strings.Join(pair, "|")+"|", 3), "|")[:6]}},
-			Outcome:     o.outcome(true),
-		})
+		f.Tell(named(title), story{Says: "gives the connection back before each backoff (B6)", Mode: suites.Times(2), Fails: overload,
+			Pool: slices.Repeat([]string{"{ connectionCheckedOutEvent: {} }", "{ connectionCheckedInEvent: {} }"}, 3)})
 	}
 	return f
 }

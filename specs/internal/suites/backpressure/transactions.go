@@ -1,149 +1,95 @@
 package backpressure
 
 import (
-	"fmt"
+	"strings"
 
 	"github.com/unified-test-runner/utr/specs/internal/suites"
 )
 
-func onSession(name, raises string) string {
-	if raises != "" {
-		raises = ", expectError: " + raises
-	}
-	return "{ name: " + name + ", object: session" + raises + " }"
-}
-
-// What the commands of the session's first transaction carry.
+// What the commands of the session's first transactions carry.
 const (
-	begins  = `lsid: { $$sessionLsid: session }, txnNumber: { $numberLong: "1" }, startTransaction: true, autocommit: false`
-	goesOn  = `lsid: { $$sessionLsid: session }, txnNumber: { $numberLong: "1" }, startTransaction: { $$exists: false }, autocommit: false`
-	restart = `lsid: { $$sessionLsid: session }, txnNumber: { $numberLong: "2" }, startTransaction: true, autocommit: false`
+	begins    = `lsid: { $$sessionLsid: session }, txnNumber: { $numberLong: "1" }, startTransaction: true, autocommit: false`
+	goesOn    = `lsid: { $$sessionLsid: session }, txnNumber: { $numberLong: "1" }, startTransaction: { $$exists: false }, autocommit: false`
+	restarts  = `lsid: { $$sessionLsid: session }, txnNumber: { $numberLong: "2" }, startTransaction: true, autocommit: false`
+	goesOn2   = `lsid: { $$sessionLsid: session }, txnNumber: { $numberLong: "2" }, startTransaction: { $$exists: false }, autocommit: false`
+	undecided = "writeConcern: { $$exists: false }"
+	majority  = "writeConcern: { w: majority, wtimeout: 10000 }"
 )
 
-// ending is a command that ends the transaction.
-func ending(name, extra string) operation {
-	return operation{class: write, Operation: suites.Operation{Command: name, Database: "admin", Started: suites.Merge("{ "+name+": 1, "+goesOn+" }", extra)}}
-}
-
-func watched() suites.Client {
-	c := suites.PlainClient()
-	c.Ignore = []string{"killCursors"}
-	return c
-}
-
-func join(lists ...[]string) (out []string) {
-	for _, l := range lists {
-		out = append(out, l...)
+// ending is the operation that ends a transaction, and its command.
+func ending(name, extra string) suites.Operation {
+	o := suites.Operation{Object: "session", Name: name, Command: name, Database: "admin", Started: suites.Merge("{ "+name+": 1, "+goesOn+" }", extra)}
+	if name == "commitTransaction" {
+		o.Wrote = named("collection.insertOne").Wrote
 	}
-	return out
+	return o
 }
+
+// begin begins a transaction with an operation.
+func begin(o suites.Operation) []string {
+	return []string{suites.OnSession("startTransaction", "client"), o.Call("client", "session: session", "")}
+}
+
+// bothWritten is what collection.insertOne and collection.updateOne leave behind.
+var bothWritten = []suites.Outcome{{Collection: suites.Collection, Documents: []string{"{ _id: 1, x: 11 }", "{ _id: 2, x: 23 }", "{ _id: 3, x: 33 }", "{ _id: 4, x: 44 }"}}}
 
 // transactions checks that every command of a transaction is subject to the
 // policy, and stays what it was in it.
 func transactions() *suites.File {
 	f := &suites.File{
 		Name:        "transactions",
-		Description: "client backpressure: commands of a transaction",
+		Description: "commands of a transaction",
 		About: []string{"Every command of a transaction is retried for overload errors, the first one as the first one, and all with the",
 			"transaction's number. The write concern of a commit stays what it was."},
-		Require: []string{`{ minServerVersion: "4.4", topologies: [ ` + every + ` ] }`},
-		Clients: []suites.Client{suites.SetupClient(), watched(), suites.Observed("noReads", "{ retryReads: false }"),
-			suites.Observed("noWrites", "{ retryWrites: false }")},
+		Require: []string{retrying},
+		Clients: []suites.Client{suites.Watched("client", ""), suites.Observed("noReads", "retryReads: false"),
+			suites.Observed("noWrites", "retryWrites: false")},
+		Sessions: true,
 	}
-	for _, c := range f.Clients[1:] {
-		f.Entities = append(append(f.Entities, objects(c.ID, "collection")...), suites.Session(c.ID))
-	}
-	insert := named("collection.insertOne")
-	plain := "writeConcern: { $$exists: false }"
-	abort, commit := ending("abortTransaction", ""), ending("commitTransaction", plain)
+	insert, abort, commit := named("collection.insertOne"), ending("abortTransaction", ""), ending("commitTransaction", undecided)
+	start, end := []string{suites.OnSession("startTransaction", "client")}, []string{suites.OnSession("commitTransaction", "client")}
+	undo := []string{suites.OnSession("abortTransaction", "client")}
+	aborts := abort.Attempts(1, 0, "")[:1]
 	for _, o := range operations() {
 		if !o.Txn || o.Least != "" {
 			continue
 		}
 		other := suites.Operation{Object: "collection", Name: "findOneAndUpdate", Command: "findAndModify", Database: databaseName,
 			Arguments: "{ filter: { _id: 9 }, update: { $set: { x: 1 } } }", Started: "{ findAndModify: " + suites.Collection + " }"}
-		f.Add(suites.Test{
-			Description: o.Title() + " is retried as the first command of a transaction (B1)",
-			Operations: []string{onSession("startTransaction", ""), suites.FailPoint(o.Command, suites.Times(2), overload()),
-				o.Call("client", "session: session", ""), onSession("commitTransaction", "")},
-			Events:  []suites.Expected{{Client: "client", Events: join(o.Attempts(3, 2, begins), commit.Attempts(1, 0, ""))}},
-			Outcome: o.Outcome(true),
-		})
+		f.Tell(o, story{Says: "is retried as the first command of a transaction (B1)", Before: start, Mode: suites.Times(2), Fails: overload, With: "session: session",
+			After: end, Attempts: 3, Carries: begins, Then: commit.Attempts(1, 0, ""), Outcome: o.Outcome(true)})
 		if o.Command != "findAndModify" {
-			f.Add(suites.Test{
-				Description: o.Title() + " is retried as a further command of a transaction (B1)",
-				Operations: []string{onSession("startTransaction", ""), other.Call("client", "session: session", ""),
-					suites.FailPoint(o.Command, suites.Times(1), overload()), o.Call("client", "session: session", ""), onSession("commitTransaction", "")},
-				Events:  []suites.Expected{{Client: "client", Events: join(other.Attempts(1, 0, begins), o.Attempts(2, 1, goesOn), commit.Attempts(1, 0, ""))}},
-				Outcome: o.Outcome(true),
-			})
+			f.Tell(o, story{Says: "is retried as a further command of a transaction (B1)", Before: begin(other), Fails: overload, With: "session: session",
+				After: end, Seen: other.Attempts(1, 0, begins), Attempts: 2, Carries: goesOn, Then: commit.Attempts(1, 0, ""), Outcome: o.Outcome(true)})
 		}
-		f.Add(suites.Test{
-			Description: o.Title() + " is not retried in a transaction after an error with " + overloaded + " alone (R34)",
-			Operations: []string{onSession("startTransaction", ""), suites.FailPoint(o.Command, suites.Times(1), suites.Labelled(limited, overloaded)),
-				o.Call("client", "session: session", raised(overloaded)), onSession("abortTransaction", "")},
-			Events:  []suites.Expected{{Client: "client", Events: join(o.Attempts(1, 1, begins), abort.Attempts(1, 0, "")[:1]), Extra: true}},
-			Outcome: o.Outcome(false),
-		})
+		f.Tell(o, story{Says: "is not retried in a transaction after an error with " + overloaded + " alone (R34)", Before: start, Fails: overloadedOnly,
+			With: "session: session", Raises: raisedOnly, After: undo, Attempts: 1, Carries: begins, Then: aborts, Extra: true, Outcome: o.Outcome(false)})
 	}
-	f.Add(suites.Test{
-		Description: "collection.insertOne is retried no more than twice in a transaction (B4)",
-		Operations: []string{onSession("startTransaction", ""), suites.FailPoint("insert", suites.Times(3), overload()),
-			insert.Call("client", "session: session", raised(overloaded, retryable)), onSession("abortTransaction", "")},
-		Events:  []suites.Expected{{Client: "client", Events: join(insert.Attempts(3, 3, begins), abort.Attempts(1, 0, "")[:1]), Extra: true}},
-		Outcome: insert.Outcome(false),
-	})
+	f.Tell(insert, story{Says: "is retried no more than twice in a transaction (B4)", Before: start, Mode: suites.Times(3), Fails: overload,
+		With: "session: session", Raises: raised, After: undo, Attempts: 3, Carries: begins, Then: aborts, Extra: true})
 	for _, r := range []struct{ title, by, option string }{
 		{"collection.find", "noReads", "retryReads"}, {"collection.aggregate", "noReads", "retryReads"},
 		{"collection.insertOne", "noWrites", "retryWrites"}, {"collection.updateMany", "noWrites", "retryWrites"},
 		{"database.runCommand with find", "noReads", "retryReads"}, {"database.runCommand with find", "noWrites", "retryWrites"},
 	} {
-		o, session := named(r.title), "session-"+r.by
-		f.Add(suites.Test{
-			Description: fmt.Sprintf("%s is not retried in a transaction with %s false (B3)", o.Title(), r.option),
-			Operations: []string{"{ name: startTransaction, object: " + session + " }", suites.FailPoint(o.Command, suites.Times(1), overload()),
-				o.Call(r.by, "session: "+session, raised(overloaded, retryable)), "{ name: abortTransaction, object: " + session + " }"},
-			Events:  []suites.Expected{{Client: r.by, Events: o.Attempts(1, 1, "startTransaction: true, autocommit: false")}},
-			Outcome: o.Outcome(false),
-		})
+		o := named(r.title)
+		f.Tell(o, story{Says: "is not retried in a transaction with " + r.option + " false (B3)", By: r.by, Before: []string{suites.OnSession("startTransaction", r.by)},
+			Fails: overload, With: suites.InSession(r.by), Raises: raised, After: []string{suites.OnSession("abortTransaction", r.by)},
+			Attempts: 1, Carries: "startTransaction: true, autocommit: false", Outcome: o.Outcome(false)})
 	}
-	begin := []string{onSession("startTransaction", ""), insert.Call("client", "session: session", "")}
-	for _, e := range []operation{commit, abort} {
-		commits := e.Command == commit.Command
-		f.Add(suites.Test{
-			Description: e.Command + " is retried twice after overload errors (B1)",
-			Operations:  join(begin, []string{suites.FailPoint(e.Command, suites.Times(2), overload()), onSession(e.Command, "")}),
-			Events:      []suites.Expected{{Client: "client", Events: join(insert.Attempts(1, 0, begins), e.Attempts(3, 2, ""))}},
-			Outcome:     insert.Outcome(commits),
-		})
-	}
+	inserted := insert.Attempts(1, 0, begins)
+	twice := story{Says: "is retried twice after overload errors (B1)", Before: begin(insert), Mode: suites.Times(2), Fails: overload, Seen: inserted, Attempts: 3}
+	f.Tell(commit, twice)
+	f.Tell(abort, twice)
 	// The transaction is open in the server, and is ended.
-	majority := ending("commitTransaction", "writeConcern: { w: majority, wtimeout: 10000 }")
-	f.Add(suites.Test{
-		Description: "commitTransaction is retried no more than twice after overload errors (B4)",
-		Operations: join(begin, []string{suites.FailPoint("commitTransaction", suites.Times(3), overload()),
-			onSession("commitTransaction", fmt.Sprintf("{ isClientError: false, errorCode: %d, errorLabelsContain: [ %s, %s ], errorLabelsOmit: [ UnknownTransactionCommitResult, TransientTransactionError ] }",
-				limited.Number, overloaded, retryable)), onSession("commitTransaction", "")}),
-		Events: []suites.Expected{{Client: "client", Events: join(insert.Attempts(1, 0, begins), commit.Attempts(3, 3, ""),
-			[]string{suites.StartedEvent("{ commitTransaction: 1, "+goesOn+" }", "commitTransaction", "admin"), suites.SucceededEvent("commitTransaction")})}},
-		Outcome: insert.Outcome(true),
-	})
-	f.Add(suites.Test{
-		Description: "abortTransaction is retried no more than twice after overload errors, which are not raised (B4)",
-		Operations: join(begin, []string{suites.FailPoint("abortTransaction", suites.Times(3), overload()), onSession("abortTransaction", "")},
-			[]string{onSession("startTransaction", ""), insert.Call("client", "session: session", ""), onSession("abortTransaction", "")}),
-		Events:  []suites.Expected{{Client: "client", Extra: true, Events: join(insert.Attempts(1, 0, begins), abort.Attempts(3, 3, ""), insert.Attempts(1, 0, restart))}},
-		Outcome: insert.Outcome(false),
-	})
+	f.Tell(commit, story{Says: "is retried no more than twice after overload errors (B4)", Before: begin(insert), Mode: suites.Times(3), Fails: overload,
+		Raises: suites.RaisedLabels(limited, both, suites.UnknownTransactionCommitResult+", "+suites.TransientTransactionError), Applied: true, After: end,
+		Seen: inserted, Attempts: 3, Then: ending("commitTransaction", "").Attempts(1, 0, "")})
+	f.Tell(abort, story{Says: "is retried no more than twice after overload errors, which are not raised (B4)", Before: begin(insert), Mode: suites.Times(3), Fails: overload,
+		After: suites.Join(begin(insert), undo), Seen: inserted, Then: suites.Join(abort.Attempts(3, 3, ""), insert.Attempts(1, 0, restarts)), Extra: true})
 	// Once the outcome of a commit is not known, majority is asked for.
-	unreachable := suites.Code{Number: 6, Name: "HostUnreachable"}
-	f.Add(suites.Test{
-		Description: "commitTransaction is retried with majority after an error that is no retryable overload error (W10)",
-		Operations: join(begin, []string{suites.FailPoint("commitTransaction", suites.Times(1), suites.Labelled(unreachable, writable, overloaded)),
-			onSession("commitTransaction", "")}),
-		Events:  []suites.Expected{{Client: "client", Events: join(insert.Attempts(1, 0, begins), commit.Attempts(1, 1, ""), majority.Attempts(1, 0, ""))}},
-		Outcome: insert.Outcome(true),
-	})
+	f.Tell(ending("commitTransaction", majority), story{Says: "is retried with majority after an error that is no retryable overload error (W10)", Before: begin(insert),
+		Fails: suites.Labelled(unreachable, writable, overloaded), Seen: suites.Join(inserted, commit.Attempts(1, 1, "")), Attempts: 1})
 	return f
 }
 
@@ -151,141 +97,71 @@ func transactions() *suites.File {
 func convenient() *suites.File {
 	f := &suites.File{
 		Name:        "convenient-transactions",
-		Description: "client backpressure: withTransaction",
+		Description: "withTransaction",
 		About:       []string{"Overload errors in a callback or in its commit are retried command by command; the callback is not run again for them."},
-		Require:     []string{`{ minServerVersion: "4.4", topologies: [ ` + every + ` ] }`},
+		Require:     []string{retrying},
 		Least:       "1.9",
-		Clients:     []suites.Client{suites.SetupClient(), watched(), suites.Observed("hurried", "{ timeoutMS: 300 }"), suites.Observed("timed", "{ timeoutMS: 6000 }")},
-	}
-	for _, c := range f.Clients[1:] {
-		f.Entities = append(append(f.Entities, objects(c.ID, "collection")...), suites.Session(c.ID))
+		Clients:     []suites.Client{suites.Watched("client", ""), suites.Observed("hurried", "timeoutMS: 300"), suites.Observed("timed", "timeoutMS: 6000")},
+		Sessions:    true,
 	}
 	insert, update := named("collection.insertOne"), named("collection.updateOne")
-	commit, abort := ending("commitTransaction", "writeConcern: { $$exists: false }"), ending("abortTransaction", "")
-	with := func(raises string, callback ...string) string {
-		s := "{ name: withTransaction, object: session, arguments: { callback: [ "
-		for i, c := range callback {
-			if i > 0 {
-				s += ", "
-			}
-			s += c
-		}
-		s += " ] }"
-		if raises != "" {
-			s += ", expectError: " + raises
-		}
-		return s + " }"
-	}
-	both := []suites.Outcome{{Collection: suites.Collection, Documents: []string{"{ _id: 1, x: 11 }", "{ _id: 2, x: 23 }", "{ _id: 3, x: 33 }", "{ _id: 4, x: 44 }"}}}
-	done := raised(overloaded, retryable)
+	commit, abort := ending("commitTransaction", undecided), ending("abortTransaction", "")
 	in, up := insert.Call("client", "session: session", ""), update.Call("client", "session: session", "")
-	f.Add(suites.Test{
-		Description: "withTransaction goes on after an overload error of its first command (B1)",
-		Operations:  []string{suites.FailPoint("insert", suites.Times(1), overload()), with("", in, up)},
-		Events:      []suites.Expected{{Client: "client", Events: join(insert.Attempts(2, 1, begins), update.Attempts(1, 0, goesOn), commit.Attempts(1, 0, ""))}},
-		Outcome:     both,
-	})
-	f.Add(suites.Test{
-		Description: "withTransaction goes on after an overload error in the middle (B1)",
-		Operations:  []string{suites.FailPoint("update", suites.Times(2), overload()), with("", in, up)},
-		Events:      []suites.Expected{{Client: "client", Events: join(insert.Attempts(1, 0, begins), update.Attempts(3, 2, goesOn), commit.Attempts(1, 0, ""))}},
-		Outcome:     both,
-	})
-	f.Add(suites.Test{
-		Description: "withTransaction goes on after an overload error of its commit (B1)",
-		Operations:  []string{suites.FailPoint("commitTransaction", suites.Times(2), overload()), with("", in, up)},
-		Events:      []suites.Expected{{Client: "client", Events: join(insert.Attempts(1, 0, begins), update.Attempts(1, 0, goesOn), commit.Attempts(3, 2, ""))}},
-		Outcome:     both,
-	})
-	f.Add(suites.Test{
-		Description: "withTransaction raises the overload error after two retries in the middle (B4)",
-		Operations:  []string{suites.FailPoint("update", suites.Times(3), overload()), with(done, in, update.Call("client", "session: session", done))},
-		Events:      []suites.Expected{{Client: "client", Events: join(insert.Attempts(1, 0, begins), update.Attempts(3, 3, goesOn), abort.Attempts(1, 0, ""))}},
-		Outcome:     insert.Outcome(false),
-	})
-	f.Add(suites.Test{
-		Description: "withTransaction raises the overload error after two retries of the first command (B4)",
-		Operations:  []string{suites.FailPoint("insert", suites.Times(3), overload()), with(done, insert.Call("client", "session: session", done))},
-		Events:      []suites.Expected{{Client: "client", Extra: true, Events: join(insert.Attempts(3, 3, begins), abort.Attempts(1, 0, "")[:1])}},
-		Outcome:     insert.Outcome(false),
-	})
-	again := fmt.Sprintf(", errorLabels: [ %s, %s, TransientTransactionError ]", overloaded, retryable)
-	f.Add(suites.Test{
-		Description: "withTransaction runs the callback again after overload errors with TransientTransactionError (B4)",
-		Operations: []string{suites.FailPoint("update", suites.Times(3), suites.ErrorCode(limited)+again),
-			"{ name: withTransaction, object: session, arguments: { callback: [ " + in + ", { name: updateOne, object: collection, arguments: " +
-				suites.Merge(update.Arguments, "session: session") + ", ignoreResultAndError: true } ] } }"},
-		Events:  []suites.Expected{{Client: "client", Events: join(insert.Attempts(1, 0, begins), update.Attempts(3, 3, goesOn), abort.Attempts(1, 0, ""))[:10], Extra: true}},
-		Outcome: both,
-	})
-
-	// What withTransaction itself tries again, and the backoff before it.
-	conflict := suites.Code{Number: 112, Name: "WriteConflict"}
-	transient := suites.Labelled(conflict, "TransientTransactionError")
-	second := func(o operation, started string) operation {
-		o.Started = suites.Merge("{ "+o.Command+": "+suites.Collection+" }", started)
-		return o
+	// with runs operations in a transaction of which a command fails.
+	with := func(fails string, s story, callback ...string) {
+		f.Tell(suites.Operation{Object: "session", Name: "withTransaction", Command: fails, Arguments: "{ callback: [ " + strings.Join(callback, ", ") + " ] }"}, s)
 	}
-	const inSecond = `lsid: { $$sessionLsid: session }, txnNumber: { $numberLong: "2" }, startTransaction: { $$exists: false }, autocommit: false`
-	recommit := operation{Operation: suites.Operation{Command: "commitTransaction", Database: "admin", Started: "{ commitTransaction: 1, " + inSecond + " }"}}
+	inserted, updated := insert.Attempts(1, 0, begins), update.Attempts(1, 0, goesOn)
+	committed, aborted := commit.Attempts(1, 0, ""), abort.Attempts(1, 0, "")
+	with("insert", story{Says: "goes on after an overload error of its first command (B1)", Fails: overload,
+		Seen: suites.Join(insert.Attempts(2, 1, begins), updated, committed), Outcome: bothWritten}, in, up)
+	with("update", story{Says: "goes on after an overload error in the middle (B1)", Mode: suites.Times(2), Fails: overload,
+		Seen: suites.Join(inserted, update.Attempts(3, 2, goesOn), committed), Outcome: bothWritten}, in, up)
+	with("commitTransaction", story{Says: "goes on after an overload error of its commit (B1)", Mode: suites.Times(2), Fails: overload,
+		Seen: suites.Join(inserted, updated, commit.Attempts(3, 2, "")), Outcome: bothWritten}, in, up)
+	with("update", story{Says: "raises the overload error after two retries in the middle (B4)", Mode: suites.Times(3), Fails: overload, Raises: raised,
+		Seen: suites.Join(inserted, update.Attempts(3, 3, goesOn), aborted)}, in, update.Call("client", "session: session", raised))
+	with("insert", story{Says: "raises the overload error after two retries of the first command (B4)", Mode: suites.Times(3), Fails: overload, Raises: raised,
+		Seen: suites.Join(insert.Attempts(3, 3, begins), aborted[:1]), Extra: true}, insert.Call("client", "session: session", raised))
 	// The error of the first run is a result that the second run does not have.
 	either := "{ name: updateOne, object: collection, arguments: " + suites.Merge(update.Arguments, "session: session") + ", ignoreResultAndError: true }"
-	f.Add(suites.Test{
-		Description: "withTransaction begins anew after an error with TransientTransactionError (T10)",
-		Operations:  []string{suites.FailPoint("update", suites.Times(1), transient), with("", in, either)},
-		Events: []suites.Expected{{Client: "client", Events: join(insert.Attempts(1, 0, begins), update.Attempts(1, 1, goesOn), abort.Attempts(1, 0, ""),
-			second(insert, restart).Attempts(1, 0, ""), second(update, inSecond).Attempts(1, 0, ""), recommit.Attempts(1, 0, ""))}},
-		Outcome: both,
-	})
-	f.Add(suites.Test{
-		Description: "withTransaction raises an error without TransientTransactionError (T7)",
-		Operations: []string{suites.FailPoint("update", suites.Times(1), suites.Labelled(conflict)),
-			with(suites.RaisedCode(conflict), in, update.Call("client", "session: session", suites.RaisedCode(conflict)))},
-		Events:  []suites.Expected{{Client: "client", Events: join(insert.Attempts(1, 0, begins), update.Attempts(1, 1, goesOn), abort.Attempts(1, 0, ""))}},
-		Outcome: insert.Outcome(false),
-	})
-	unreachable := suites.Code{Number: 6, Name: "HostUnreachable"}
-	majority := ending("commitTransaction", "writeConcern: { w: majority, wtimeout: 10000 }")
-	f.Add(suites.Test{
-		Description: "withTransaction commits again, with majority, if the outcome of its commit is not known (T6)",
-		Operations:  []string{suites.FailPoint("commitTransaction", suites.Times(2), suites.Labelled(unreachable, writable)), with("", in, up)},
-		Events: []suites.Expected{{Client: "client", Events: join(insert.Attempts(1, 0, begins), update.Attempts(1, 0, goesOn), commit.Attempts(1, 1, ""),
-			majority.Attempts(2, 1, ""))}},
-		Outcome: both,
-	})
-	expired := suites.Code{Number: 50, Name: "MaxTimeMSExpired"}
-	f.Add(suites.Test{ // and ended, so that nothing is left in the server
-		Description: "withTransaction does not commit again after MaxTimeMSExpired (T7)",
-		Operations: []string{suites.FailPoint("commitTransaction", suites.Times(1), suites.ErrorCode(expired)),
-			with("{ isClientError: false, errorCode: 50, errorLabelsContain: [ UnknownTransactionCommitResult ] }", in, up), onSession("commitTransaction", "")},
-		Events: []suites.Expected{{Client: "client", Events: join(insert.Attempts(1, 0, begins), update.Attempts(1, 0, goesOn), commit.Attempts(1, 1, ""),
-			ending("commitTransaction", "").Attempts(1, 0, ""))}},
-		Outcome: both,
-	})
-	tries := func(by, raises string, times int) []string {
-		return []string{suites.FailPoint("insert", suites.Times(times), transient),
-			"{ name: withTransaction, object: session-" + by + ", arguments: { callback: [ { name: insertOne, object: collection-" + by + ", arguments: " +
-				suites.Merge(insert.Arguments, "session: session-"+by) + ", ignoreResultAndError: true } ] }" + raises + " }"}
+	with("update", story{Says: "runs the callback again after overload errors with TransientTransactionError (B4)", Mode: suites.Times(3),
+		Fails: suites.Labelled(limited, overloaded, retryable, suites.TransientTransactionError),
+		Seen:  suites.Join(inserted, update.Attempts(3, 3, goesOn), aborted), Extra: true, Outcome: bothWritten}, in, either)
+
+	// What withTransaction itself tries again, and the backoff before it.
+	conflict := suites.WriteConflict
+	transient := suites.Labelled(conflict, suites.TransientTransactionError)
+	second := func(o suites.Operation, carries string) []string {
+		o.Started = "{ " + o.Command + ": " + suites.Collection + " }"
+		return o.Attempts(1, 0, carries)
+	}
+	recommit := suites.Operation{Command: "commitTransaction", Database: "admin", Started: "{ commitTransaction: 1 }"}.Attempts(1, 0, goesOn2)
+	with("update", story{Says: "begins anew after an error with TransientTransactionError (T10)", Fails: transient, Outcome: bothWritten,
+		Seen: suites.Join(inserted, update.Attempts(1, 1, goesOn), aborted, second(insert, restarts), second(update, goesOn2), recommit)}, in, either)
+	with("update", story{Says: "raises an error without TransientTransactionError (T7)", Fails: suites.Labelled(conflict), Raises: suites.RaisedCode(conflict),
+		Seen: suites.Join(inserted, update.Attempts(1, 1, goesOn), aborted)}, in, update.Call("client", "session: session", suites.RaisedCode(conflict)))
+	with("commitTransaction", story{Says: "commits again, with majority, if the outcome of its commit is not known (T6)", Mode: suites.Times(2),
+		Fails: suites.Labelled(unreachable, writable), Outcome: bothWritten,
+		Seen: suites.Join(inserted, updated, commit.Attempts(1, 1, ""), ending("commitTransaction", majority).Attempts(2, 1, ""))}, in, up)
+	with("commitTransaction", story{Says: "does not commit again after MaxTimeMSExpired (T7)", Fails: suites.ErrorCode(suites.MaxTimeMSExpired),
+		Raises: suites.RaisedLabels(suites.MaxTimeMSExpired, suites.UnknownTransactionCommitResult, ""), Outcome: bothWritten,
+		After: []string{suites.OnSession("commitTransaction", "client")}, // so that nothing is left in the server
+		Seen:  suites.Join(inserted, updated, commit.Attempts(1, 1, ""), ending("commitTransaction", "").Attempts(1, 0, ""))}, in, up)
+	ignoring := func(by string) string {
+		return "{ name: insertOne, object: collection-" + by + ", arguments: " + suites.Merge(insert.Arguments, suites.InSession(by)) + ", ignoreResultAndError: true }"
 	}
 	// The first does not ask for events: the time may be over before there are
 	// any. Without sleeping, too, one of forty backoffs would outlast the rest.
-	f.Add(suites.Test{
-		Description: "withTransaction backs off for so long that forty transactions do not fit into 300 ms (T9)",
-		Operations:  tries("hurried", ", expectError: { isTimeoutError: true }", 40),
-		Outcome:     insert.Outcome(false),
-	})
-	f.Add(suites.Test{ // and ended, so that nothing is left in the server
-		Description: "withTransaction commits again only until timeoutMS is over (T5)",
-		Operations: []string{suites.FailPoint("commitTransaction", suites.Always, suites.Labelled(suites.Code{Number: 11601}, "UnknownTransactionCommitResult")),
-			"{ name: withTransaction, object: session-hurried, arguments: { callback: [ " + insert.Call("hurried", "session: session-hurried", "") +
-				" ] }, expectError: { isTimeoutError: true, errorLabelsContain: [ UnknownTransactionCommitResult ] } }",
-			suites.SetFailPoint("failCommand", `"off"`, ""), "{ name: commitTransaction, object: session-hurried, ignoreResultAndError: true }"},
-	})
-	f.Add(suites.Test{
-		Description: "withTransaction backs off for so short a time that nine transactions fit into six seconds (T9)",
-		Operations:  tries("timed", "", 8),
-		Events:      []suites.Expected{{Client: "timed", Extra: true, Events: insert.Attempts(1, 1, "startTransaction: true")}},
-		Outcome:     insert.Outcome(true),
-	})
+	with("insert", story{Says: "backs off for so long that forty transactions do not fit into 300 ms (T9)", By: "hurried", Mode: suites.Times(40), Fails: transient,
+		Raises: suites.TimeoutError}, ignoring("hurried"))
+	with("commitTransaction", story{Says: "commits again only until timeoutMS is over (T5)", By: "hurried", Mode: suites.Always,
+		Fails:  suites.Labelled(suites.Interrupted, suites.UnknownTransactionCommitResult),
+		Raises: suites.WithLabels(suites.TimeoutError, suites.UnknownTransactionCommitResult, ""),
+		After: []string{suites.SetFailPoint("failCommand", `"off"`, ""), // so that nothing is left in the server
+			"{ name: commitTransaction, object: session-hurried, ignoreResultAndError: true }"}, Outcome: []suites.Outcome{}},
+		insert.Call("hurried", suites.InSession("hurried"), ""))
+	with("insert", story{Says: "backs off for so short a time that nine transactions fit into six seconds (T9)", By: "timed", Mode: suites.Times(8), Fails: transient,
+		Seen: insert.Attempts(1, 1, "startTransaction: true"), Extra: true, Outcome: insert.Outcome(true)}, ignoring("timed"))
 	return f
 }

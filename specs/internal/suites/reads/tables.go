@@ -8,7 +8,7 @@ const databaseName = "utr-retryable-reads"
 // Operations"). Helpers that drivers may have beside them (count,
 // findOne, names and objects of enumerations) are rows as well.
 func Operations(databaseName string) []suites.Operation {
-	return []suites.Operation{
+	list := []suites.Operation{
 		{Object: "client", Name: "createChangeStream", Arguments: `{ pipeline: [] }`, Command: "aggregate", Database: "admin",
 			Started: `{ aggregate: 1, pipeline: [ { $changeStream: { allChangesForCluster: true } } ] }`, Watches: true},
 		{Object: "client", Name: "listDatabaseNames", Arguments: `{ filter: { name: ` + databaseName + ` } }`, Command: "listDatabases", Database: "admin",
@@ -62,15 +62,19 @@ func Operations(databaseName string) []suites.Operation {
 			Started: `{ find: fs.files, filter: { filename: coffee } }`, Result: `{ $$matchesHexBytes: "cafe" }`,
 			Then: `{ find: fs.chunks, filter: { files_id: { $oid: "00000000000000000000000a" } } }`},
 	}
+	for i := range list {
+		list[i].Reads = true
+	}
+	return list
 }
 
 // retryable are the codes of "Retryable Error".
 var retryable = []suites.Code{
-	{Number: 6, Name: "HostUnreachable"}, {Number: 7, Name: "HostNotFound"}, {Number: 89, Name: "NetworkTimeout"}, {Number: 91, Name: "ShutdownInProgress"},
-	{Number: 134, Name: "ReadConcernMajorityNotAvailableYet"}, {Number: 189, Name: "PrimarySteppedDown"}, {Number: 262, Name: "ExceededTimeLimit"}, {Number: 9001, Name: "SocketException"},
-	{Number: 10107, Name: "NotWritablePrimary"}, {Number: 11600, Name: "InterruptedAtShutdown"}, {Number: 11602, Name: "InterruptedDueToReplStateChange"},
-	{Number: 13435, Name: "NotPrimaryNoSecondaryOk"}, {Number: 13436, Name: "NotPrimaryOrSecondary"},
+	suites.HostUnreachable, suites.HostNotFound, suites.NetworkTimeout, suites.ShutdownInProgress,
+	suites.ReadConcernMajorityNotAvailableYet, suites.PrimarySteppedDown, suites.ExceededTimeLimit, suites.SocketException,
+	suites.NotWritablePrimary, suites.InterruptedAtShutdown, suites.InterruptedDueToReplStateChange,
+	suites.NotPrimaryNoSecondaryOk, suites.NotPrimaryOrSecondary,
 }
 
 // others are neighbours of these that must not be retried.
-var others = []suites.Code{{Number: 50, Name: "MaxTimeMSExpired"}, {Number: 11601, Name: "Interrupted"}}
+var others = []suites.Code{suites.MaxTimeMSExpired, suites.Interrupted}

@@ -1,11 +1,11 @@
 package writes
 
-import (
-	"fmt"
-	"regexp"
+import "github.com/unified-test-runner/utr/specs/internal/suites"
 
-	"github.com/unified-test-runner/utr/specs/internal/suites"
-)
+const label = suites.RetryableWriteError
+
+var policy = suites.Policy{Database: databaseName, Noun: "write", Option: "retryWrites", Label: label,
+	Network: "W10", Handshake: "W10", Pool: "W10", Off: "W30"}
 
 // Suites are the suites of retryable writes.
 func Suites() suites.Specification {
@@ -19,11 +19,8 @@ func Suites() suites.Specification {
 		files = append(files, split(Operations(databaseName), build)...)
 	}
 	files = append(files, split(Others(databaseName), neverRetried)...)
-	files = append(files, bulk(), secondError(), writeErrors(), notRetryable(), endings(), otherMongos(), otherMongosForEnds(), poolCleared(), selectionFails())
-	for _, f := range files {
-		f.Database = databaseName
-	}
-	return suites.Specification{Name: "retryable-writes", Package: "writes", Files: files}
+	return suites.Specification{Name: "retryable-writes", Title: "retryable writes", Package: "writes", Database: databaseName,
+		Files: append(files, bulk(), secondError(), writeErrors(), notRetryable(), endings(), otherMongos(), otherMongosForEnds(), poolCleared(), selectionFails())}
 }
 
 // split makes one file of the operations of each schemaVersion, so that those
@@ -40,80 +37,70 @@ func split(operations []suites.Operation, build func([]suites.Operation) *suites
 	f := build(recent)
 	f.Name, f.Description, f.Least = f.Name+"-"+recent[0].Name, f.Description+", "+recent[0].Name, recent[0].Least
 	for i, r := range f.Require {
-		f.Require[i] = versions.ReplaceAllString(r, fmt.Sprintf("minServerVersion: %q", recent[0].Since))
+		f.Require[i] = suites.AtLeast(recent[0].Since, r)
 	}
 	return []*suites.File{build(old), f}
 }
 
-var versions = regexp.MustCompile(`minServerVersion: "[^"]*"`)
+// numbered is what an attempt carries with the first transaction number of a
+// session that nothing else used.
+const numbered = `lsid: { $$exists: true }, txnNumber: { $numberLong: "1" }`
 
-func noRetryClient() suites.Client { return suites.Observed("noRetry", "{ retryWrites: false }") }
-
-func objects(client string, kinds ...string) []string {
-	return suites.Objects(databaseName, client, kinds...)
-}
-
-// What a command must carry: an attempt with the first transaction number of
-// a session that nothing else used, and one without.
-const (
-	numbered = `lsid: { $$exists: true }, txnNumber: { $numberLong: "1" }`
-	unmarked = "txnNumber: { $$exists: false }"
+// Servers with retryable writes: all of them, those that obey error labels in
+// fail points, those that give none, and those of the fail point
+// suites.TransactionalWrite.
+var (
+	retrying  = suites.Servers("4.2", suites.Retrying)
+	labelling = suites.Servers("4.4", suites.Retrying)
+	before44  = suites.Before44(suites.Clusters)
+	onlySets  = suites.Servers("4.2", suites.Sets)
 )
 
-// requirement is for what has retryable writes.
-func requirement(o suites.Operation) string {
-	return fmt.Sprintf("{ minServerVersion: %q, topologies: [ %s ] }", later(o, "4.2"), every)
-}
+// Errors that are raised, of the network and of write concerns, with the label
+// and without.
+var (
+	raisesNetwork      = suites.WithLabels(suites.RaisedNetwork, label, "")
+	raisesNetworkPlain = policy.RaisesOff(suites.RaisedNetwork)
+	raisesConcern      = suites.WithLabels("{ isClientError: false }", label, "")
+	raisesConcernPlain = policy.RaisesOff("{ isClientError: false }")
+)
 
-func named(object, name, variant string) suites.Operation {
+func raisesPlain(c suites.Code) string { return policy.RaisesOff(suites.RaisedCode(c)) }
+
+func named(name, variant string) suites.Operation {
 	for _, o := range Operations(databaseName) {
-		if o.Object == object && o.Name == name && o.Variant == variant {
+		if o.Object == "collection" && o.Name == name && o.Variant == variant {
 			return o
 		}
 	}
 	return suites.Operation{}
 }
 
-func require(r string) []string {
-	if r == "" {
-		return nil
-	}
-	return []string{r}
-}
-
 // special is the requirement of an operation that not every server has.
-func special(o suites.Operation) []string {
+func special(o suites.Operation) string {
 	if o.Since == "" {
-		return nil
+		return ""
 	}
-	return []string{requirement(o)}
+	return retrying
 }
 
 // ofOperation tells all stories of one operation.
 func ofOperation(o suites.Operation) *suites.File {
+	require := retrying
+	if o.Since != "" {
+		require = suites.AtLeast(o.Since, retrying)
+	}
 	f := &suites.File{
 		Name:        o.File(),
-		Description: "retryable writes: " + o.Title(),
+		Description: o.Title(),
 		About: []string{"Each error that makes " + o.Title() + " retryable, errors that do not, and retryWrites. Every",
 			"attempt has the same transaction number, and what is left behind was written once."},
-		Least:    o.Least,
-		Require:  []string{requirement(o)},
-		Clients:  []suites.Client{suites.SetupClient(), suites.PlainClient(), noRetryClient()},
-		Entities: append(objects("client", o.Object), objects("noRetry", o.Object)...),
+		Least:   o.Least,
+		Require: []string{require},
+		Clients: []suites.Client{suites.Observed("client", ""), policy.NoRetry()},
+		Objects: []string{o.Object},
 	}
-	for _, s := range stories(o) {
-		by, carries := "client", numbered
-		if s.noRetry {
-			by, carries = "noRetry", unmarked
-		}
-		t := suites.Test{Description: fmt.Sprintf("%s %s (%s)", o.Title(), s.says, s.rule), Require: require(s.require)}
-		if s.point != "" {
-			t.Operations = append(t.Operations, s.point)
-		}
-		t.Operations = append(t.Operations, o.Call(by, "", s.raises))
-		t.Events = []suites.Expected{{Client: by, Events: o.Attempts(s.attempts, s.failing, carries)}}
-		t.Outcome = o.Outcome(s.raises == "" || s.applied)
-		f.Add(t)
-	}
+	f.Tell(o, stories()...)
+	f.Tell(o, oldStories()...)
 	return f
 }

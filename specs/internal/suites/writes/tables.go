@@ -2,7 +2,6 @@ package writes
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/unified-test-runner/utr/specs/internal/suites"
@@ -110,7 +109,7 @@ func Operations(databaseName string) []suites.Operation {
 		})
 	}
 	for i := range list {
-		list[i].Session, list[i].Txn = true, true
+		list[i].Session, list[i].Txn, list[i].Carries = true, true, numbered
 	}
 	return list
 }
@@ -157,7 +156,7 @@ func Others(databaseName string) []suites.Operation {
 	for i := range list {
 		list[i].Database = databaseName
 	}
-	return append(list,
+	list = append(list,
 		suites.Operation{
 			Object: "client", Name: "clientBulkWrite", Variant: "with updateMany", Command: "bulkWrite", Database: "admin", Since: "8.0", Least: "1.21",
 			Arguments: "{ models: [ { insertOne: { " + namespace + ", document: " + fourth + " } }, { updateMany: { " + namespace + ", filter: { _id: 2 }, update: { $inc: { x: 1 } } } } ] }",
@@ -167,6 +166,10 @@ func Others(databaseName string) []suites.Operation {
 			Arguments: "{ models: [ { deleteMany: { " + namespace + ", filter: { _id: { $gt: 1 } } } } ], ordered: false }",
 			Started:   "{ bulkWrite: 1, ops: { $$type: array } }", Wrote: []string{first}},
 	)
+	for i := range list {
+		list[i].Carries = suites.Unnumbered
+	}
+	return list
 }
 
 // written is the collection that aggregations write to.
@@ -175,17 +178,7 @@ const written = "written"
 // retryable are the codes that a driver gives the label RetryableWriteError
 // to, if the server is too old to do so ("RetryableWriteError Labels").
 var retryable = []suites.Code{
-	{Number: 6, Name: "HostUnreachable"}, {Number: 7, Name: "HostNotFound"}, {Number: 89, Name: "NetworkTimeout"},
-	{Number: 91, Name: "ShutdownInProgress"}, {Number: 189, Name: "PrimarySteppedDown"}, {Number: 262, Name: "ExceededTimeLimit"},
-	{Number: 9001, Name: "SocketException"}, {Number: 10107, Name: "NotWritablePrimary"}, {Number: 11600, Name: "InterruptedAtShutdown"},
-	{Number: 11602, Name: "InterruptedDueToReplStateChange"}, {Number: 13435, Name: "NotPrimaryNoSecondaryOk"},
-	{Number: 13436, Name: "NotPrimaryOrSecondary"},
+	suites.HostUnreachable, suites.HostNotFound, suites.NetworkTimeout, suites.ShutdownInProgress, suites.PrimarySteppedDown,
+	suites.ExceededTimeLimit, suites.SocketException, suites.NotWritablePrimary, suites.InterruptedAtShutdown,
+	suites.InterruptedDueToReplStateChange, suites.NotPrimaryNoSecondaryOk, suites.NotPrimaryOrSecondary,
 }
-
-// coded finds a retryable code by its name.
-func coded(name string) suites.Code {
-	return retryable[slices.IndexFunc(retryable, func(c suites.Code) bool { return c.Name == name })]
-}
-
-// interrupted is no retryable error, unless it has the label.
-var interrupted = suites.Code{Number: 11601, Name: "Interrupted"}

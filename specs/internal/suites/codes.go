@@ -1,0 +1,107 @@
+package suites
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Code is a server error.
+type Code struct {
+	Number int
+	Name   string
+}
+
+// The server errors of the suites.
+var (
+	BadValue                           = Code{2, "BadValue"}
+	HostUnreachable                    = Code{6, "HostUnreachable"}
+	HostNotFound                       = Code{7, "HostNotFound"}
+	FailedToParse                      = Code{9, "FailedToParse"}
+	AuthenticationFailed               = Code{18, "AuthenticationFailed"}
+	CursorNotFound                     = Code{43, "CursorNotFound"}
+	MaxTimeMSExpired                   = Code{50, "MaxTimeMSExpired"}
+	WriteConcernTimeout                = Code{64, "WriteConcernTimeout"}
+	WriteConcernFailed                 = Code{64, "WriteConcernFailed"}
+	ImmutableField                     = Code{66, "ImmutableField"}
+	NetworkTimeout                     = Code{89, "NetworkTimeout"}
+	ShutdownInProgress                 = Code{91, "ShutdownInProgress"}
+	WriteConflict                      = Code{112, "WriteConflict"}
+	FailedToSatisfyReadPreference      = Code{133, "FailedToSatisfyReadPreference"}
+	ReadConcernMajorityNotAvailableYet = Code{134, "ReadConcernMajorityNotAvailableYet"}
+	PrimarySteppedDown                 = Code{189, "PrimarySteppedDown"}
+	RetryChangeStream                  = Code{234, "RetryChangeStream"}
+	ExceededTimeLimit                  = Code{262, "ExceededTimeLimit"}
+	RateLimitExceeded                  = Code{462, "IngressRequestRateLimitExceeded"}
+	SocketException                    = Code{9001, "SocketException"}
+	NotWritablePrimary                 = Code{10107, "NotWritablePrimary"}
+	DuplicateKey                       = Code{11000, "DuplicateKey"}
+	InterruptedAtShutdown              = Code{11600, "InterruptedAtShutdown"}
+	Interrupted                        = Code{11601, "Interrupted"}
+	InterruptedDueToReplStateChange    = Code{11602, "InterruptedDueToReplStateChange"}
+	NotPrimaryNoSecondaryOk            = Code{13435, "NotPrimaryNoSecondaryOk"}
+	NotPrimaryOrSecondary              = Code{13436, "NotPrimaryOrSecondary"}
+)
+
+// Error labels.
+const (
+	NoWritesPerformed              = "NoWritesPerformed"
+	RetryableError                 = "RetryableError"
+	RetryableWriteError            = "RetryableWriteError"
+	SystemOverloadedError          = "SystemOverloadedError"
+	TransientTransactionError      = "TransientTransactionError"
+	UnknownTransactionCommitResult = "UnknownTransactionCommitResult"
+)
+
+// Closes is the data of failCommand for a network error.
+const Closes = "closeConnection: true"
+
+// ErrorCode is the data of failCommand for a server error.
+func ErrorCode(c Code) string { return fmt.Sprintf("errorCode: %d", c.Number) }
+
+// Labelled is the data of failCommand for a server error with these labels and
+// no others: they replace those that the server would have given (since 4.4).
+func Labelled(c Code, labels ...string) string {
+	return fmt.Sprintf("errorCode: %d, errorLabels: [ %s ]", c.Number, strings.Join(labels, ", "))
+}
+
+// WriteConcernError is the data of failCommand for a write concern error, with
+// the labels that the server gives.
+func WriteConcernError(c Code) string {
+	return fmt.Sprintf("writeConcernError: { code: %d, errmsg: %q }", c.Number, c.Name)
+}
+
+// LabelledConcern is the data of failCommand for a write concern error
+// ShutdownInProgress with this label and no other, "" for none.
+func LabelledConcern(label string) string {
+	return WriteConcernError(ShutdownInProgress) + ", errorLabels: [ " + label + " ]"
+}
+
+// AnyError expects any error.
+const AnyError = "{ isError: true }"
+
+// TimeoutError expects a timeout of the client.
+const TimeoutError = "{ isTimeoutError: true }"
+
+// RaisedNetwork expects a network error.
+const RaisedNetwork = "{ isClientError: true }"
+
+// RaisedCode expects a server error of that code.
+func RaisedCode(c Code) string { return RaisedLabels(c, "", "") }
+
+// RaisedLabels expects a server error of that code which contains the first
+// labels and omits the others, each separated by commas; "" says nothing.
+func RaisedLabels(c Code, contain, omit string) string {
+	return WithLabels(fmt.Sprintf("{ isClientError: false, errorCode: %d }", c.Number), contain, omit)
+}
+
+// WithLabels expects an error that contains the first labels, too, and omits
+// the others, each separated by commas; "" says nothing.
+func WithLabels(raises, contain, omit string) string {
+	if contain != "" {
+		raises = Merge(raises, "errorLabelsContain: [ "+contain+" ]")
+	}
+	if omit != "" {
+		raises = Merge(raises, "errorLabelsOmit: [ "+omit+" ]")
+	}
+	return raises
+}

@@ -1,0 +1,271 @@
+package suites
+
+import "fmt"
+
+// Policy is what the stories of retryable reads and of retryable writes differ
+// in.
+type Policy struct {
+	Database string
+	Noun     string // read or write
+	Option   string // with which nothing is retried if it is false
+	Label    string // that makes an error retryable, "" if its code does
+	// Rules of reference/retry: for network errors, for handshakes, for pools
+	// that are cleared, and for the option.
+	Network, Handshake, Pool, Off string
+}
+
+// Fails is the data of failCommand for a retryable error.
+func (p Policy) Fails(c Code) string {
+	if p.Label == "" {
+		return ErrorCode(c)
+	}
+	return Labelled(c, p.Label)
+}
+
+// Raises expects a retryable error.
+func (p Policy) Raises(c Code) string { return RaisedLabels(c, p.Label, "") }
+
+// RaisesOff expects an error that is not retryable.
+func (p Policy) RaisesOff(raises string) string { return WithLabels(raises, "", p.Label) }
+
+// off is a client that retries nothing.
+func (p Policy) off(options string) string {
+	return p.Option + ": false, " + options
+}
+
+// NoRetry is the client that retries nothing.
+func (p Policy) NoRetry() Client { return Observed("noRetry", p.Option+": false") }
+
+// Events of the pool when a connection is needed, and cannot be established.
+const (
+	CheckOut       = "{ connectionCheckOutStartedEvent: {} }"
+	CheckOutFailed = "{ connectionCheckOutFailedEvent: { reason: connectionError } }"
+)
+
+// HandshakeHello fails the hello of a new connection. The connection that
+// discovered the deployment is idle for too long when the operation comes, so
+// that it needs a new one; the client's appName, which begins with app, keeps
+// the fail point to this client: the other may still be discovering.
+func (p Policy) HandshakeHello(app, require string) *File {
+	client := func(id, options string) Client {
+		return Observed(id, options+"appName: "+app+id+", maxIdleTimeMS: 10, "+Quiet, "connectionCheckOutStartedEvent", "connectionCheckOutFailedEvent")
+	}
+	return &File{
+		Name:        "handshake-hello",
+		Description: "a handshake that fails in hello",
+		About: []string{"The pool has no fresh connection when the " + p.Noun + " comes, and the hello of the new one fails. No command",
+			"was sent then: command events show one attempt, pool events show two."},
+		Least:   "1.10", // operation wait
+		Require: []string{require},
+		Clients: []Client{client("client", ""), client("noRetry", p.Option+": false, ")},
+		Objects: []string{"database", "collection"},
+	}
+}
+
+// HelloFails are the stories of HandshakeHello: an operation is retried, or the
+// option is off.
+func (p Policy) HelloFails(app string) (retried, off Story) {
+	return Story{Says: "is retried after a network error in the handshake (" + p.Handshake + ")",
+			Before: Stale("client"), Points: []string{FailHello(app+"client", Times(1))},
+			Attempts: 1, Seen: Pinged(p.Database), Pool: []string{CheckOut, CheckOut, CheckOutFailed, CheckOut}},
+		Story{Says: "is not retried after a network error in the handshake with " + p.Option + " false (" + p.Off + ")", By: "noRetry",
+			Before: Stale("noRetry"), Points: []string{FailHello(app+"noRetry", Times(1))}, Raises: p.RaisesOff(RaisedNetwork),
+			Seen: Pinged(p.Database), Pool: []string{CheckOut, CheckOut, CheckOutFailed}}
+}
+
+// HandshakeAuth fails the authentication of a new connection.
+func (p Policy) HandshakeAuth(require ...string) *File {
+	return &File{
+		Name:        "handshake-authentication",
+		Description: "a handshake that fails in authentication",
+		About: []string{"The pool has no fresh connection when the " + p.Noun + " comes, and saslContinue fails on the new one. No command",
+			"was sent then: command events show one attempt."},
+		Least:   "1.10", // operation wait
+		Require: require,
+		Clients: []Client{Observed("client", "maxIdleTimeMS: 10"), Observed("noRetry", p.off("maxIdleTimeMS: 10"))},
+		Objects: []string{"database", "collection"},
+	}
+}
+
+// AuthFails are the stories of HandshakeAuth: of each operation, and of one.
+func (p Policy) AuthFails() (stories []Story, second Story) {
+	fails := func(by, says, mode, data, raises string) Story {
+		s := Story{Says: says, By: by, Before: Stale(by), Points: []string{FailPoint("saslContinue", mode, data)}, Raises: raises, Seen: Pinged(p.Database)}
+		if raises == "" {
+			s.Attempts = 1
+		}
+		return s
+	}
+	labelled := ""
+	if p.Label != "" {
+		labelled = " with the label " + p.Label
+	}
+	once := Times(1)
+	return []Story{
+		fails("client", "is retried after a network error in saslContinue ("+p.Handshake+")", once, Closes, ""),
+		fails("client", "is retried after ShutdownInProgress"+labelled+" in saslContinue ("+p.Handshake+")", once, p.Fails(ShutdownInProgress), ""),
+		fails("client", "is not retried after AuthenticationFailed in saslContinue (R34)", once, ErrorCode(AuthenticationFailed), p.RaisesOff(AnyError)),
+		fails("noRetry", "is not retried after a network error in saslContinue with "+p.Option+" false ("+p.Off+")", once, Closes, p.RaisesOff(AnyError)),
+	}, fails("client", "is not retried again after a second network error in saslContinue (R35)", Times(2), Closes, AnyError)
+}
+
+// Pooled is an operation of PoolCleared, which is called twice. Its Carries is
+// what commands must have with retries, and Wrote what both calls leave behind.
+type Pooled struct {
+	Operation
+	First, Second string // arguments
+}
+
+// PoolCleared lets one of two operations wait for the only connection while the
+// other fails, with an error as in raises if the option is off, and clears the
+// pool.
+func (p Policy) PoolCleared(require, raises string, rows ...Pooled) *File {
+	events := []string{"connectionCheckedOutEvent", "connectionCheckOutFailedEvent", "poolClearedEvent", "commandStartedEvent"}
+	f := &File{
+		Name:        "pool-cleared",
+		Description: "a pool that is cleared",
+		About: []string{"Two " + p.Noun + "s share a pool of one connection. The first fails and clears the pool, so that the second, which",
+			"waits for the connection, fails to check one out; both are retried."},
+		Least:   "1.10", // threads
+		Require: []string{require},
+		Clients: []Client{{ID: "client", Options: "maxPoolSize: 1", Observe: events},
+			{ID: "noRetry", Options: "maxPoolSize: 1, " + p.Option + ": false", Observe: events}},
+		Entities: []string{"thread: { id: first }", "thread: { id: second }"},
+	}
+	for _, r := range rows {
+		for _, s := range []struct {
+			by, says      string
+			first, second string // errors
+			started       int
+		}{
+			{"client", "is retried after the pool was cleared while it waited (" + p.Pool + ")", "", "", 3},
+			{"noRetry", "is not retried after the pool was cleared with " + p.Option + " false (" + p.Off + ")", raises, p.RaisesOff(AnyError), 1},
+		} {
+			run := func(thread, arguments, raises string) string {
+				o := r.Operation
+				o.Arguments = arguments
+				return fmt.Sprintf("{ name: runOnThread, object: testRunner, arguments: { thread: %s, operation: %s } }", thread, o.Call(s.by, "", raises))
+			}
+			on := func(name, arguments string) string {
+				return "{ name: " + name + ", object: testRunner, arguments: { " + arguments + " } }"
+			}
+			event := func(name, event string) string {
+				return on(name, "client: "+s.by+", event: "+event+", count: 1")
+			}
+			t := Test{
+				Description: r.Title() + " " + s.says,
+				Operations: []string{
+					FailPoint(r.Command, Times(1), p.Fails(ShutdownInProgress)+", blockConnection: true, blockTimeMS: 500"),
+					run("first", r.First, s.first),
+					event("waitForEvent", "{ commandStartedEvent: { commandName: "+r.Command+" } }"),
+					run("second", r.Second, s.second), on("waitForThread", "thread: first"), on("waitForThread", "thread: second"),
+					// In whichever order: the first may have its new connection
+					// before the second one is told.
+					event("assertEventCount", CheckOutFailed),
+					event("assertEventCount", "{ poolClearedEvent: {} }"),
+				},
+				Events: []Expected{
+					{Client: s.by},
+					{Client: s.by, EventType: "cmap", Extra: true, Events: []string{"{ connectionCheckedOutEvent: {} }", "{ poolClearedEvent: {} }"}},
+				},
+			}
+			for range s.started {
+				t.Events[0].Events = append(t.Events[0].Events, StartedEvent(Merge(r.Started, r.carries(s.by)), r.Command, r.Database))
+			}
+			if !r.Reads {
+				t.Outcome = r.Outcome(s.second == "")
+			}
+			f.Tests = append(f.Tests, t)
+		}
+	}
+	return f
+}
+
+// ServerSelection makes the server unknown by the first error and keeps it so.
+func (p Policy) ServerSelection(app, require string, operations ...Operation) *File {
+	f := &File{
+		Name:        "server-selection",
+		Description: "no server for the retry",
+		About: []string{"The first error makes the server unknown, and hello fails ever after: there is no server for the retry.",
+			"The error of the attempt is raised then, not that of server selection."},
+		Require: []string{require},
+		Clients: []Client{Observed("client", "appName: "+app+", serverSelectionTimeoutMS: 500, "+Quiet),
+			Observed("timed", "appName: "+app+", timeoutMS: 1500, "+Quiet)},
+		Objects: []string{"database", "collection"},
+		Least:   "1.9",
+	}
+	lost := func(o Operation, by, says string, c Code, raises string) {
+		f.Tell(o, Story{Says: says, By: by, Before: []string{Ping(by)}, Raises: raises, Attempts: 1, Seen: Pinged(p.Database),
+			Points: []string{FailPoint(o.Command+", hello, isMaster", Always, p.Fails(c)+", appName: "+app)}})
+	}
+	for _, o := range operations {
+		// Codes of a shutdown: errors of a step-down carry the topologyVersion
+		// that the client has already, and drivers take them for old news.
+		for _, c := range []Code{ShutdownInProgress, InterruptedAtShutdown} {
+			lost(o, "client", "raises "+c.Name+" if no server can be selected for the retry (R3)", c, p.Raises(c))
+		}
+	}
+	lost(operations[0], "timed", "raises a timeout if no server can be selected for the retry within timeoutMS (R37)", ShutdownInProgress, TimeoutError)
+	return f
+}
+
+// OtherMongos checks the deprioritized server. The format cannot tell one
+// mongos from another, so chance has to: a fail point makes every attempt on
+// one of them fail. With the failed one deprioritized, each operation succeeds
+// always; without, a quarter of them fails when there are two.
+func (p Policy) OtherMongos(require string) *File {
+	return &File{
+		Name:        "sharded",
+		Description: "retry on another mongos",
+		About: []string{"One mongos fails every attempt, with an error that leaves it known and selectable. A retry that",
+			"goes to another one always succeeds; one that ignored the deprioritized server would not for long."},
+		Require: []string{require},
+		Clients: []Client{AllMongoses("client", ""), Observed("one", "")},
+	}
+}
+
+// Rounds are how often OtherMongos calls an operation.
+const Rounds = 12
+
+// TellMongoses adds the tests of OtherMongos: of an operation in rounds, and of
+// the same operation on one mongos.
+func (p Policy) TellMongoses(f *File, rounds []Operation, wrote []Outcome, o Operation) {
+	other := Story{Says: "is retried on another mongos (R40)", Before: []string{MongosesKnown("client")}, Mode: Always, Fails: p.Fails(HostUnreachable), Outcome: wrote}
+	for _, r := range rounds[1:] {
+		other.After = append(other.After, r.Call("client", "", ""))
+	}
+	f.Tell(rounds[0], other)
+	f.Tell(o, Story{Says: "is retried on the same mongos if there is no other (R40)", By: "one", Fails: p.Fails(HostUnreachable), Attempts: 2})
+}
+
+// Timeouts checks that timeoutMS lifts the limit of one retry.
+func (p Policy) Timeouts(require, about string) *File {
+	return &File{
+		Name:        "timeoutMS",
+		Description: "retries under timeoutMS",
+		About:       []string{"With timeoutMS a " + p.Noun + " is retried until it succeeds or the time is over, which is one time for all attempts." + about},
+		Least:       "1.9",
+		Require:     []string{require},
+		Clients:     []Client{Observed("client", "timeoutMS: 20000"), Observed("endless", "timeoutMS: 0"), Observed("noRetry", "timeoutMS: 20000, "+p.Option+": false")},
+	}
+}
+
+// Timed are the stories of Timeouts.
+type Timed struct{ Thrice, Off, Endless, Expired, Outlasts Story }
+
+// Timed are the stories of Timeouts. Before the last one the operation opens the
+// connection, so that its cost is not part of the time: one attempt fits into
+// it with a wide margin, and two never do.
+func (p Policy) Timed() Timed {
+	code := HostNotFound // leaves the server known, so that no time is lost
+	return Timed{
+		Thrice: Story{Says: "is retried three times within timeoutMS (R36)", Mode: Times(3), Fails: p.Fails(code), Attempts: 4},
+		Off: Story{Says: "is not retried within timeoutMS with " + p.Option + " false (" + p.Off + ")", By: "noRetry", Fails: p.Fails(code),
+			Raises: RaisedCode(code), Attempts: 1},
+		Endless: Story{Says: "is retried three times with timeoutMS 0, which is no limit (R36)", By: "endless", Mode: Times(3), Fails: p.Fails(code), Attempts: 4},
+		Expired: Story{Says: "is not retried after MaxTimeMSExpired, which is a timeout under timeoutMS (R34)", Fails: ErrorCode(MaxTimeMSExpired),
+			Raises: TimeoutError, Attempts: 1},
+		Outlasts: Story{Says: "ends in a timeout in the attempt that outlasts timeoutMS (R36)", Mode: Always,
+			Fails: p.Fails(code) + ", blockConnection: true, blockTimeMS: 1000", With: "timeoutMS: 1800", Raises: TimeoutError, Attempts: 2, Outcome: []Outcome{}},
+	}
+}
