@@ -17,7 +17,8 @@ type Client struct {
 	Ignore []string
 }
 
-func (c Client) ignored() []string {
+// Ignored are the commands without events.
+func (c Client) Ignored() []string {
 	if c.Ignore == nil {
 		return []string{"killCursors", "abortTransaction"}
 	}

@@ -2,6 +2,7 @@ package suites
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -47,6 +48,11 @@ func (o Operation) Title() string {
 		title += " " + o.Variant
 	}
 	return title
+}
+
+// Named is the operation of a list with that title.
+func Named(list []Operation, title string) Operation {
+	return list[slices.IndexFunc(list, func(o Operation) bool { return o.Title() == title })]
 }
 
 // File is the name of the operation's file.

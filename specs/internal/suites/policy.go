@@ -50,16 +50,13 @@ func (p Policy) HandshakeHello(app, require string) *File {
 	client := func(id, options string) Client {
 		return Observed(id, options+"appName: "+app+id+", maxIdleTimeMS: 10, "+Quiet, "connectionCheckOutStartedEvent", "connectionCheckOutFailedEvent")
 	}
-	return &File{
-		Name:        "handshake-hello",
-		Description: "a handshake that fails in hello",
-		About: []string{"The pool has no fresh connection when the " + p.Noun + " comes, and the hello of the new one fails. No command",
-			"was sent then: command events show one attempt, pool events show two."},
-		Least:   "1.10", // operation wait
-		Require: []string{require},
-		Clients: []Client{client("client", ""), client("noRetry", p.Option+": false, ")},
-		Objects: []string{"database", "collection"},
-	}
+	f := NewFile("handshake-hello", "a handshake that fails in hello", require,
+		"The pool has no fresh connection when the "+p.Noun+" comes, and the hello of the new one fails. No command",
+		"was sent then: command events show one attempt, pool events show two.")
+	f.Least = "1.10" // operation wait
+	f.Clients = []Client{client("client", ""), client("noRetry", p.Option+": false, ")}
+	f.Objects = []string{"database", "collection"}
+	return f
 }
 
 // HelloFails are the stories of HandshakeHello: an operation is retried, or the
@@ -75,16 +72,14 @@ func (p Policy) HelloFails(app string) (retried, off Story) {
 
 // HandshakeAuth fails the authentication of a new connection.
 func (p Policy) HandshakeAuth(require ...string) *File {
-	return &File{
-		Name:        "handshake-authentication",
-		Description: "a handshake that fails in authentication",
-		About: []string{"The pool has no fresh connection when the " + p.Noun + " comes, and saslContinue fails on the new one. No command",
-			"was sent then: command events show one attempt."},
-		Least:   "1.10", // operation wait
-		Require: require,
-		Clients: []Client{Observed("client", "maxIdleTimeMS: 10"), Observed("noRetry", p.off("maxIdleTimeMS: 10"))},
-		Objects: []string{"database", "collection"},
-	}
+	f := NewFile("handshake-authentication", "a handshake that fails in authentication", "",
+		"The pool has no fresh connection when the "+p.Noun+" comes, and saslContinue fails on the new one. No command",
+		"was sent then: command events show one attempt.")
+	f.Least = "1.10" // operation wait
+	f.Clients = []Client{Observed("client", "maxIdleTimeMS: 10"), Observed("noRetry", p.off("maxIdleTimeMS: 10"))}
+	f.Objects = []string{"database", "collection"}
+	f.Require = require
+	return f
 }
 
 // AuthFails are the stories of HandshakeAuth: of each operation, and of one.
@@ -121,17 +116,13 @@ type Pooled struct {
 // pool.
 func (p Policy) PoolCleared(require, raises string, rows ...Pooled) *File {
 	events := []string{"connectionCheckedOutEvent", "connectionCheckOutFailedEvent", "poolClearedEvent", "commandStartedEvent"}
-	f := &File{
-		Name:        "pool-cleared",
-		Description: "a pool that is cleared",
-		About: []string{"Two " + p.Noun + "s share a pool of one connection. The first fails and clears the pool, so that the second, which",
-			"waits for the connection, fails to check one out; both are retried."},
-		Least:   "1.10", // threads
-		Require: []string{require},
-		Clients: []Client{{ID: "client", Options: "maxPoolSize: 1", Observe: events},
-			{ID: "noRetry", Options: "maxPoolSize: 1, " + p.Option + ": false", Observe: events}},
-		Entities: []string{"thread: { id: first }", "thread: { id: second }"},
-	}
+	f := NewFile("pool-cleared", "a pool that is cleared", require,
+		"Two "+p.Noun+"s share a pool of one connection. The first fails and clears the pool, so that the second, which",
+		"waits for the connection, fails to check one out; both are retried.")
+	f.Least = "1.10" // threads
+	f.Clients = []Client{{ID: "client", Options: "maxPoolSize: 1", Observe: events},
+		{ID: "noRetry", Options: "maxPoolSize: 1, " + p.Option + ": false", Observe: events}}
+	f.Entities = []string{"thread: { id: first }", "thread: { id: second }"}
 	for _, r := range rows {
 		for _, s := range []struct {
 			by, says      string
@@ -183,17 +174,13 @@ func (p Policy) PoolCleared(require, raises string, rows ...Pooled) *File {
 
 // ServerSelection makes the server unknown by the first error and keeps it so.
 func (p Policy) ServerSelection(app, require string, operations ...Operation) *File {
-	f := &File{
-		Name:        "server-selection",
-		Description: "no server for the retry",
-		About: []string{"The first error makes the server unknown, and hello fails ever after: there is no server for the retry.",
-			"The error of the attempt is raised then, not that of server selection."},
-		Require: []string{require},
-		Clients: []Client{Observed("client", "appName: "+app+", serverSelectionTimeoutMS: 500, "+Quiet),
-			Observed("timed", "appName: "+app+", timeoutMS: 1500, "+Quiet)},
-		Objects: []string{"database", "collection"},
-		Least:   "1.9",
-	}
+	f := NewFile("server-selection", "no server for the retry", require,
+		"The first error makes the server unknown, and hello fails ever after: there is no server for the retry.",
+		"The error of the attempt is raised then, not that of server selection.")
+	f.Clients = []Client{Observed("client", "appName: "+app+", serverSelectionTimeoutMS: 500, "+Quiet),
+		Observed("timed", "appName: "+app+", timeoutMS: 1500, "+Quiet)}
+	f.Objects = []string{"database", "collection"}
+	f.Least = "1.9"
 	lost := func(o Operation, by, says string, c Code, raises string) {
 		f.Tell(o, Story{Says: says, By: by, Before: []string{Ping(by)}, Raises: raises, Attempts: 1, Seen: Pinged(p.Database),
 			Points: []string{FailPoint(o.Command+", hello, isMaster", Always, p.Fails(c)+", appName: "+app)}})
@@ -214,14 +201,11 @@ func (p Policy) ServerSelection(app, require string, operations ...Operation) *F
 // one of them fail. With the failed one deprioritized, each operation succeeds
 // always; without, a quarter of them fails when there are two.
 func (p Policy) OtherMongos(require string) *File {
-	return &File{
-		Name:        "sharded",
-		Description: "retry on another mongos",
-		About: []string{"One mongos fails every attempt, with an error that leaves it known and selectable. A retry that",
-			"goes to another one always succeeds; one that ignored the deprioritized server would not for long."},
-		Require: []string{require},
-		Clients: []Client{AllMongoses("client", ""), Observed("one", "")},
-	}
+	f := NewFile("sharded", "retry on another mongos", require,
+		"One mongos fails every attempt, with an error that leaves it known and selectable. A retry that",
+		"goes to another one always succeeds; one that ignored the deprioritized server would not for long.")
+	f.Clients = []Client{AllMongoses("client", ""), Observed("one", "")}
+	return f
 }
 
 // Rounds are how often OtherMongos calls an operation.
@@ -239,15 +223,12 @@ func (p Policy) TellMongoses(f *File, rounds []Operation, wrote []Outcome, o Ope
 }
 
 // Timeouts checks that timeoutMS lifts the limit of one retry.
-func (p Policy) Timeouts(require, about string) *File {
-	return &File{
-		Name:        "timeoutMS",
-		Description: "retries under timeoutMS",
-		About:       []string{"With timeoutMS a " + p.Noun + " is retried until it succeeds or the time is over, which is one time for all attempts." + about},
-		Least:       "1.9",
-		Require:     []string{require},
-		Clients:     []Client{Observed("client", "timeoutMS: 20000"), Observed("endless", "timeoutMS: 0"), Observed("noRetry", "timeoutMS: 20000, "+p.Option+": false")},
-	}
+func (p Policy) Timeouts(require string) *File {
+	f := NewFile("timeoutMS", "retries under timeoutMS", require,
+		"With timeoutMS a "+p.Noun+" is retried until it succeeds or the time is over, which is one time for all attempts.")
+	f.Least = "1.9"
+	f.Clients = []Client{Observed("client", "timeoutMS: 20000"), Observed("endless", "timeoutMS: 0"), Observed("noRetry", "timeoutMS: 20000, "+p.Option+": false")}
+	return f
 }
 
 // Timed are the stories of Timeouts.

@@ -49,10 +49,7 @@ func (s Story) test(o Operation) Test {
 	if s.Carries == "" {
 		s.Carries = o.carries(s.By)
 	}
-	t := Test{Description: o.Title() + " " + s.Says, Operations: Join(s.Before, o.Before, s.Points), Outcome: s.Outcome}
-	if s.Require != "" {
-		t.Require = []string{s.Require}
-	}
+	t := Test{Description: o.Title() + " " + s.Says, Require: s.Require, Operations: Join(s.Before, o.Before, s.Points), Outcome: s.Outcome}
 	if s.Each != nil {
 		t.Operations = append(t.Operations, Sequence(o.Command, s.Each...))
 	}
@@ -85,12 +82,6 @@ func Join(lists ...[]string) (out []string) {
 		out = append(out, l...)
 	}
 	return out
-}
-
-// With puts an option into what a story says, before its rule.
-func With(says, option string) string {
-	i := strings.LastIndex(says, " (")
-	return says[:i] + option + says[i:]
 }
 
 // TellInTransaction adds tests of a session's first transaction, whose first

@@ -16,15 +16,11 @@ func establishment() *suites.File {
 		return suites.Observed(id, options+"appName: "+app+id+", maxIdleTimeMS: 10, "+suites.Quiet,
 			"connectionCheckOutStartedEvent", "connectionCheckOutFailedEvent", "poolClearedEvent")
 	}
-	f := &suites.File{
-		Name:        "establishment",
-		Description: "connections that cannot be established",
-		About: []string{"A network error in the hello of a new connection has the labels of a retryable overload error: every command is retried for it, up to",
-			"the limit, and the pool is not cleared. No command was sent then: pool events show the attempts."},
-		Least:   "1.10", // operation wait
-		Require: []string{suites.Servers("4.4.7", "")},
-		Clients: []suites.Client{client("client", ""), client("none", "maxAdaptiveRetries: 0, "), client("off", "retryReads: false, retryWrites: false, ")},
-	}
+	f := suites.NewFile("establishment", "connections that cannot be established", suites.Servers("4.4.7", ""),
+		"A network error in the hello of a new connection has the labels of a retryable overload error: every command is retried for it, up to",
+		"the limit, and the pool is not cleared. No command was sent then: pool events show the attempts.")
+	f.Least = "1.10" // operation wait
+	f.Clients = []suites.Client{client("client", ""), client("none", "maxAdaptiveRetries: 0, "), client("off", "retryReads: false, retryWrites: false, ")}
 	fails := func(by, says, mode string, failing int, succeeds bool) story {
 		s := story{Says: says, By: by, Before: suites.Stale(by), Points: []string{suites.FailHello(app+by, mode)}, Seen: suites.Pinged(databaseName),
 			Pool: append([]string{suites.CheckOut}, slices.Repeat([]string{suites.CheckOut, suites.CheckOutFailed}, failing)...)}
@@ -48,15 +44,12 @@ func establishment() *suites.File {
 
 // authentication breaks what comes after hello, which says nothing of overload.
 func authentication() *suites.File {
-	f := &suites.File{
-		Name:        "authentication",
-		Description: "connections that cannot be authenticated",
-		About: []string{"A network error in authentication has none of the labels: commands that other policies do not retry are attempted once. No command",
-			"was sent then."},
-		Least:   "1.10", // operation wait
-		Require: suites.Authenticated("4.4", suites.Monitored),
-		Clients: []suites.Client{suites.Observed("client", "maxIdleTimeMS: 10")},
-	}
+	f := suites.NewFile("authentication", "connections that cannot be authenticated", "",
+		"A network error in authentication has none of the labels: commands that other policies do not retry are attempted once. No command",
+		"was sent then.")
+	f.Least = "1.10" // operation wait
+	f.Clients = []suites.Client{suites.Observed("client", "maxIdleTimeMS: 10")}
+	f.Require = suites.Authenticated("4.4", suites.Monitored)
 	for _, title := range []string{"collection.updateMany", "collection.createIndex", "database.runCommand with find"} {
 		f.Tell(named(title), story{Says: "is not retried after a network error in saslContinue (R34)", Before: suites.Stale("client"),
 			Points: []string{suites.FailPoint("saslContinue", suites.Times(1), suites.Closes)},

@@ -8,16 +8,12 @@ import "github.com/unified-test-runner/utr/specs/internal/suites"
 // errors come from a fail point of the storage engine, which only retryable
 // writes on a replica set meet.
 func mixed() *suites.File {
-	f := &suites.File{
-		Name:        "mixed-errors",
-		Description: "overload errors and network errors in one operation",
-		About: []string{"Once an overload error was seen, the limit of two retries holds for all attempts, whatever their errors, and for",
-			"those before. What is written is written once."},
-		Least:   "1.9",
-		Require: []string{suites.Servers("4.4", suites.Sets)},
-		Clients: []suites.Client{suites.Observed("client", ""), suites.Observed("one", "maxAdaptiveRetries: 1"),
-			suites.Observed("timed", "timeoutMS: 20000"), suites.Observed("none", "maxAdaptiveRetries: 0"), suites.Observed("patient", patient)},
-	}
+	f := suites.NewFile("mixed-errors", "overload errors and network errors in one operation", suites.Servers("4.4", suites.Sets),
+		"Once an overload error was seen, the limit of two retries holds for all attempts, whatever their errors, and for",
+		"those before. What is written is written once.")
+	f.Least = "1.9"
+	f.Clients = []suites.Client{suites.Observed("client", ""), suites.Observed("one", "maxAdaptiveRetries: 1"),
+		suites.Observed("timed", "timeoutMS: 20000"), suites.Observed("none", "maxAdaptiveRetries: 0"), suites.Observed("patient", patient)}
 	network := suites.WithLabels(suites.RaisedNetwork, writable, overloaded)
 	lost := suites.SetFailPoint(suites.TransactionalWrite, suites.Times(1), "")
 	breaks := suites.SetFailPoint(suites.TransactionalWrite, suites.Always, suites.BeforeCommit)
@@ -55,16 +51,12 @@ func mixed() *suites.File {
 // otherErrors are retried by the rules of reads or writes, and come of an
 // overloaded server.
 func otherErrors() *suites.File {
-	f := &suites.File{
-		Name:        "other-retryable-errors",
-		Description: "overload errors that other policies retry",
-		About: []string{"An error that reads or writes retry anyway may have the label SystemOverloadedError alone: it is retried by their",
-			"rules, with the limit of client backpressure."},
-		Least:   "1.9",
-		Require: []string{retrying},
-		Clients: []suites.Client{suites.Observed("client", ""), suites.Observed("none", "maxAdaptiveRetries: 0"),
-			suites.Observed("noReads", "retryReads: false"), suites.Observed("noWrites", "retryWrites: false"), suites.Observed("timed", "timeoutMS: 20000")},
-	}
+	f := suites.NewFile("other-retryable-errors", "overload errors that other policies retry", retrying,
+		"An error that reads or writes retry anyway may have the label SystemOverloadedError alone: it is retried by their",
+		"rules, with the limit of client backpressure.")
+	f.Least = "1.9"
+	f.Clients = []suites.Client{suites.Observed("client", ""), suites.Observed("none", "maxAdaptiveRetries: 0"),
+		suites.Observed("noReads", "retryReads: false"), suites.Observed("noWrites", "retryWrites: false"), suites.Observed("timed", "timeoutMS: 20000")}
 	raises := suites.RaisedLabels(unreachable, overloaded, "")
 	const after = "after HostUnreachable with " + overloaded
 	for _, r := range []struct{ title, data, off, option string }{

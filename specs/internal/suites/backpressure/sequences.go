@@ -13,16 +13,12 @@ const patient = "maxAdaptiveRetries: 8, timeoutMS: 3000"
 
 // sequences are attempts that fail in different ways.
 func sequences() *suites.File {
-	f := &suites.File{
-		Name:        "sequences",
-		Description: "attempts that fail in different ways",
-		About: []string{"Overload errors and others in one operation: what they do to the limit of retries, to the backoff, and to the error that is",
-			"raised. Each attempt has a failure of its own, which needs a fail point of utr's embedded deployment."},
-		Least:   "1.9",
-		Require: []string{suites.Sequences(suites.Retrying)},
-		Clients: []suites.Client{suites.Observed("client", ""), suites.Observed("timed", "timeoutMS: 20000"),
-			suites.Observed("one", "maxAdaptiveRetries: 1"), suites.Observed("patient", patient)},
-	}
+	f := suites.NewFile("sequences", "attempts that fail in different ways", suites.Sequences(suites.Retrying),
+		"Overload errors and others in one operation: what they do to the limit of retries, to the backoff, and to the error that is",
+		"raised. Each attempt has a failure of its own, which needs a fail point of utr's embedded deployment.")
+	f.Least = "1.9"
+	f.Clients = []suites.Client{suites.Observed("client", ""), suites.Observed("timed", "timeoutMS: 20000"),
+		suites.Observed("one", "maxAdaptiveRetries: 1"), suites.Observed("patient", patient)}
 	tell := func(titles []string, stories ...story) {
 		for _, title := range titles {
 			f.Tell(named(title), stories...)
@@ -72,15 +68,11 @@ func sequences() *suites.File {
 
 // commitSequences are commits whose attempts fail in different ways.
 func commitSequences() *suites.File {
-	f := &suites.File{
-		Name:        "commit-sequences",
-		Description: "the write concern of commits that fail in different ways",
-		About: []string{"A commit is sent with its own write concern as long as overload errors alone came before, and with w: majority ever after another",
-			"error. Each attempt has a failure of its own, which needs a fail point of utr's embedded deployment."},
-		Require:  []string{suites.Sequences(suites.Retrying)},
-		Clients:  []suites.Client{suites.Watched("client", "")},
-		Sessions: true,
-	}
+	f := suites.NewFile("commit-sequences", "the write concern of commits that fail in different ways", suites.Sequences(suites.Retrying),
+		"A commit is sent with its own write concern as long as overload errors alone came before, and with w: majority ever after another",
+		"error. Each attempt has a failure of its own, which needs a fail point of utr's embedded deployment.")
+	f.Clients = []suites.Client{suites.Watched("client", "")}
+	f.Sessions = true
 	insert, commit := named("collection.insertOne"), ending("commitTransaction", "")
 	over, other, either := overload, suites.Labelled(unreachable, writable), suites.Labelled(unreachable, overloaded, writable)
 	const own = "writeConcern: { w: 1 }"

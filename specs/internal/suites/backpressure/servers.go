@@ -11,15 +11,11 @@ import (
 // secondaries are not.
 func retargeting() *suites.File {
 	const preferred = "readPreference: primaryPreferred"
-	f := &suites.File{
-		Name:        "retargeting",
-		Description: "enableOverloadRetargeting",
-		About: []string{"The primary is overloaded for good. With enableOverloadRetargeting the retry of a read that prefers the primary goes to",
-			"a secondary, which the replica set must have; without, all attempts go to the primary. Writes have no choice."},
-		Require: []string{suites.Servers("4.4", suites.Sets)},
-		Clients: []suites.Client{suites.Observed("client", "enableOverloadRetargeting: true, "+preferred), suites.Observed("default", preferred),
-			suites.Observed("off", "enableOverloadRetargeting: false, "+preferred)},
-	}
+	f := suites.NewFile("retargeting", "enableOverloadRetargeting", suites.Servers("4.4", suites.Sets),
+		"The primary is overloaded for good. With enableOverloadRetargeting the retry of a read that prefers the primary goes to",
+		"a secondary, which the replica set must have; without, all attempts go to the primary. Writes have no choice.")
+	f.Clients = []suites.Client{suites.Observed("client", "enableOverloadRetargeting: true, "+preferred), suites.Observed("default", preferred),
+		suites.Observed("off", "enableOverloadRetargeting: false, "+preferred)}
 	// A ping on the primary and one on a secondary make the client discover
 	// both, so that the first attempt goes to the one and the retry to the other.
 	ping := func(by, mode string) string {
@@ -56,17 +52,13 @@ func retargeting() *suites.File {
 // do: by chance. One retry has to be enough.
 func otherMongos() *suites.File {
 	const app = "utrOtherMongos"
-	f := &suites.File{
-		Name:        "sharded",
-		Least:       "1.10", // operation wait
-		Description: "retry on another mongos",
-		About: []string{"One mongos is overloaded for good. The one retry that is allowed goes to another one, whatever enableOverloadRetargeting",
-			"says, and succeeds always; one that ignored the deprioritized server would not for long."},
-		Require: []string{suites.Servers("4.4", suites.Sharded)},
-		Clients: []suites.Client{suites.AllMongoses("client", "maxAdaptiveRetries: 1"),
-			suites.AllMongoses("off", "maxAdaptiveRetries: 1, enableOverloadRetargeting: false"),
-			suites.AllMongoses("idle", "maxAdaptiveRetries: 1, appName: "+app+", maxIdleTimeMS: 5, "+suites.Quiet)},
-	}
+	f := suites.NewFile("sharded", "retry on another mongos", suites.Servers("4.4", suites.Sharded),
+		"One mongos is overloaded for good. The one retry that is allowed goes to another one, whatever enableOverloadRetargeting",
+		"says, and succeeds always; one that ignored the deprioritized server would not for long.")
+	f.Least = "1.10" // operation wait
+	f.Clients = []suites.Client{suites.AllMongoses("client", "maxAdaptiveRetries: 1"),
+		suites.AllMongoses("off", "maxAdaptiveRetries: 1, enableOverloadRetargeting: false"),
+		suites.AllMongoses("idle", "maxAdaptiveRetries: 1, appName: "+app+", maxIdleTimeMS: 5, "+suites.Quiet)}
 	// rounds calls an operation that often, with something before each call.
 	rounds := func(title, arguments string, s story, before ...string) {
 		o := named(title)
@@ -98,15 +90,11 @@ func otherMongos() *suites.File {
 // sameMongos checks what keeps to its mongos: a cursor, and a transaction with
 // its commit.
 func sameMongos() *suites.File {
-	f := &suites.File{
-		Name:        "sharded-pinned",
-		Description: "retry on the same mongos",
-		About: []string{"A getMore goes to the mongos of its cursor, and the commands of a transaction to that of the transaction, however overloaded it is: no",
-			"other mongos knows them. Which mongos has the cursor is chance; the session tells which one has the transaction."},
-		Require:  []string{suites.Servers("4.4", suites.Sharded)},
-		Clients:  []suites.Client{suites.WatchedMongoses()},
-		Sessions: true,
-	}
+	f := suites.NewFile("sharded-pinned", "retry on the same mongos", suites.Servers("4.4", suites.Sharded),
+		"A getMore goes to the mongos of its cursor, and the commands of a transaction to that of the transaction, however overloaded it is: no",
+		"other mongos knows them. Which mongos has the cursor is chance; the session tells which one has the transaction.")
+	f.Clients = []suites.Client{suites.WatchedMongoses()}
+	f.Sessions = true
 	known := suites.MongosesKnown("client")
 	more := suites.GetMore("find", databaseName, twoBatches)
 	more.Reads, more.Result = true, threeDocuments
@@ -132,16 +120,12 @@ func sameMongos() *suites.File {
 // outlasts timeoutMS, but for one run in ten million, the chance that eight
 // numbers below 1, each times its longest delay, make less than a second.
 func timeouts() *suites.File {
-	f := &suites.File{
-		Name:        "timeoutMS",
-		Description: "retries under timeoutMS",
-		About: []string{"With timeoutMS the number of retries has the same limit, and a backoff that would outlast it is not begun. Backoffs are",
-			"random: eight of them end after a second, but for one run in ten million."},
-		Least:   "1.9",
-		Require: []string{retrying},
-		Clients: []suites.Client{suites.Observed("client", "timeoutMS: 20000"), suites.Observed("endless", "timeoutMS: 0"),
-			suites.Observed("none", "timeoutMS: 20000, maxAdaptiveRetries: 0"), suites.Observed("long", "maxAdaptiveRetries: 8, timeoutMS: 1000")},
-	}
+	f := suites.NewFile("timeoutMS", "retries under timeoutMS", retrying,
+		"With timeoutMS the number of retries has the same limit, and a backoff that would outlast it is not begun. Backoffs are",
+		"random: eight of them end after a second, but for one run in ten million.")
+	f.Least = "1.9"
+	f.Clients = []suites.Client{suites.Observed("client", "timeoutMS: 20000"), suites.Observed("endless", "timeoutMS: 0"),
+		suites.Observed("none", "timeoutMS: 20000, maxAdaptiveRetries: 0"), suites.Observed("long", "maxAdaptiveRetries: 8, timeoutMS: 1000")}
 	for _, title := range []string{"collection.find", "collection.aggregate", "collection.insertOne", "collection.updateMany", "database.runCommand with ping"} {
 		f.Tell(named(title),
 			story{Says: "is retried twice within timeoutMS (B1)", Mode: suites.Times(2), Fails: overload, Attempts: 3},
@@ -158,16 +142,12 @@ func timeouts() *suites.File {
 // retries succeed before timeoutMS is over.
 func baseBackoff() *suites.File {
 	const parameter = "externalClientBaseBackoffMS"
-	f := &suites.File{
-		Name:        "baseBackoffMS",
-		Description: "a base of the backoff that the server gives",
-		About: []string{"The server asks for a base of 1 ms instead of 100, with which seven backoffs take 254 ms at the most. With 100 ms they",
-			"would outlast timeoutMS nearly always."},
-		Least:    "1.9",
-		Require:  []string{suites.Merge(suites.Servers("9.0", suites.Sets), "serverParameters: { "+parameter+": 0 }")},
-		Clients:  []suites.Client{suites.Observed("client", "maxAdaptiveRetries: 7, timeoutMS: 3000")},
-		Entities: suites.Objects(databaseName, "setup", "admin"),
-	}
+	f := suites.NewFile("baseBackoffMS", "a base of the backoff that the server gives", suites.Merge(suites.Servers("9.0", suites.Sets), "serverParameters: { "+parameter+": 0 }"),
+		"The server asks for a base of 1 ms instead of 100, with which seven backoffs take 254 ms at the most. With 100 ms they",
+		"would outlast timeoutMS nearly always.")
+	f.Least = "1.9"
+	f.Clients = []suites.Client{suites.Observed("client", "maxAdaptiveRetries: 7, timeoutMS: 3000")}
+	f.Entities = suites.Objects(databaseName, "setup", "admin")
 	set := func(n int) []string {
 		return []string{fmt.Sprintf("{ name: runCommand, object: admin-setup, arguments: { commandName: setParameter, command: { setParameter: 1, %s: %d } } }", parameter, n)}
 	}
@@ -180,13 +160,9 @@ func baseBackoff() *suites.File {
 
 // connections checks that a connection is not kept during a backoff.
 func connections() *suites.File {
-	f := &suites.File{
-		Name:        "connections",
-		Description: "connections of the attempts",
-		About:       []string{"Each attempt checks a connection out and in again: none is kept during a backoff."},
-		Require:     []string{suites.Servers("4.4", suites.Monitored)},
-		Clients:     []suites.Client{{ID: "client", Observe: []string{"connectionCheckedOutEvent", "connectionCheckedInEvent", "poolClearedEvent"}}},
-	}
+	f := suites.NewFile("connections", "connections of the attempts", suites.Servers("4.4", suites.Monitored),
+		"Each attempt checks a connection out and in again: none is kept during a backoff.")
+	f.Clients = []suites.Client{{ID: "client", Observe: []string{"connectionCheckedOutEvent", "connectionCheckedInEvent", "poolClearedEvent"}}}
 	for _, title := range []string{"collection.find", "collection.updateMany", "collection.deleteMany", "database.runCommand with ping"} {
 		f.Tell(named(title), story{Says: "gives the connection back before each backoff (B6)", Mode: suites.Times(2), Fails: overload,
 			Pool: slices.Repeat([]string{"{ connectionCheckedOutEvent: {} }", "{ connectionCheckedInEvent: {} }"}, 3)})

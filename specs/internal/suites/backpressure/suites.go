@@ -55,17 +55,13 @@ func stories(o suites.Operation) []story {
 
 // ofOperation tells all stories of one operation.
 func ofOperation(o suites.Operation) *suites.File {
-	f := &suites.File{
-		Name:        o.File(),
-		Description: o.Title(),
-		About: []string{"Overload errors make every command retryable, up to the limit and as far as retryReads and retryWrites allow, if they",
-			"have both labels."},
-		Least:   o.Least,
-		Require: []string{requirement(o)},
-		Clients: clients(),
-		Objects: []string{o.Object},
-		Bucket:  o.Object == "bucket",
-	}
+	f := suites.NewFile(o.File(), o.Title(), requirement(o),
+		"Overload errors make every command retryable, up to the limit and as far as retryReads and retryWrites allow, if they",
+		"have both labels.")
+	f.Least = o.Least
+	f.Clients = clients()
+	f.Objects = []string{o.Object}
+	f.Bucket = o.Object == "bucket"
 	if !o.Reads {
 		f.Empty = []string{written}
 	}
@@ -84,13 +80,9 @@ const threeDocuments = "[ { _id: 1, x: 11 }, { _id: 2, x: 22 }, { _id: 3, x: 33 
 
 // getMore is retried for overload errors only.
 func getMore() *suites.File {
-	f := &suites.File{
-		Name:        "getMore",
-		Description: "getMore",
-		About:       []string{"getMore is no retryable read, and is retried for overload errors all the same."},
-		Require:     []string{anywhere},
-		Clients:     clients(),
-	}
+	f := suites.NewFile("getMore", "getMore", anywhere,
+		"getMore is no retryable read, and is retried for overload errors all the same.")
+	f.Clients = clients()
 	for _, o := range []suites.Operation{
 		suites.GetMore("find", databaseName, twoBatches),
 		suites.GetMore("aggregate", databaseName, "{ pipeline: [ { $sort: { _id: 1 } } ], batchSize: 2 }"),
@@ -107,14 +99,10 @@ func getMore() *suites.File {
 // watching has the getMore of a change stream, which is not resumed for an
 // error that is retried.
 func watching() *suites.File {
-	f := &suites.File{
-		Name:        "change-streams",
-		Description: "getMore of a change stream",
-		About:       []string{"An overload error of a getMore is retried; the change stream is not opened anew for it."},
-		Require:     []string{retrying},
-		Clients:     clients(),
-		Entities:    suites.Objects(databaseName, "setup", "collection"),
-	}
+	f := suites.NewFile("change-streams", "getMore of a change stream", retrying,
+		"An overload error of a getMore is retried; the change stream is not opened anew for it.")
+	f.Clients = clients()
+	f.Entities = suites.Objects(databaseName, "setup", "collection")
 	open := suites.StartedEvent("{ aggregate: "+suites.Collection+", pipeline: [ { $changeStream: {} } ] }", "aggregate", databaseName)
 	more := suites.GetMore("find", databaseName, "")
 	more.Heading, more.Object, more.Name, more.Reads = "getMore of a change stream", "stream", "iterateUntilDocumentOrError", true
@@ -139,13 +127,9 @@ func watching() *suites.File {
 func killCursors() *suites.File {
 	client := suites.Observed("client", "")
 	client.Ignore = []string{"abortTransaction"}
-	f := &suites.File{
-		Name:        "killCursors",
-		Description: "killCursors",
-		About:       []string{"The command that closes a cursor is retried for overload errors, and its errors are not raised."},
-		Require:     []string{anywhere},
-		Clients:     []suites.Client{client},
-	}
+	f := suites.NewFile("killCursors", "killCursors", anywhere,
+		"The command that closes a cursor is retried for overload errors, and its errors are not raised.")
+	f.Clients = []suites.Client{client}
 	kill := suites.Operation{Heading: "killCursors", Object: "cursor", Name: "close", Command: "killCursors", Database: databaseName,
 		Started: "{ killCursors: " + suites.Collection + " }", Reads: true}
 	for _, s := range []struct {
@@ -165,13 +149,9 @@ func killCursors() *suites.File {
 
 // standalone has no retryable writes, and overload retries of writes.
 func standalone() *suites.File {
-	f := &suites.File{
-		Name:        "standalone",
-		Description: "writes on a standalone",
-		About:       []string{"A standalone has no retryable writes, but its overload errors are retried: every command is subject to that."},
-		Require:     []string{suites.Servers("4.4", suites.Single)},
-		Clients:     clients(),
-	}
+	f := suites.NewFile("standalone", "writes on a standalone", suites.Servers("4.4", suites.Single),
+		"A standalone has no retryable writes, but its overload errors are retried: every command is subject to that.")
+	f.Clients = clients()
 	for _, o := range operations() {
 		if o.Carries != numbered || o.Least != "" {
 			continue
@@ -190,13 +170,10 @@ func standalone() *suites.File {
 
 // retries are other values of maxAdaptiveRetries.
 func retries() *suites.File {
-	f := &suites.File{
-		Name:        "maxAdaptiveRetries",
-		Description: "maxAdaptiveRetries",
-		About:       []string{"The option replaces the limit of two retries, for reads, writes and generic commands alike."},
-		Require:     []string{retrying},
-	}
+	f := suites.NewFile("maxAdaptiveRetries", "maxAdaptiveRetries", retrying,
+		"The option replaces the limit of two retries, for reads, writes and generic commands alike.")
 	names := []string{"one", "two", "three"}
+	f.Clients = nil
 	for n, by := range names {
 		f.Clients = append(f.Clients, suites.Observed(by, fmt.Sprintf("maxAdaptiveRetries: %d", n+1)))
 	}

@@ -1,8 +1,6 @@
 package backpressure
 
 import (
-	"slices"
-
 	"github.com/unified-test-runner/utr/specs/internal/suites"
 	"github.com/unified-test-runner/utr/specs/internal/suites/reads"
 	"github.com/unified-test-runner/utr/specs/internal/suites/writes"
@@ -68,10 +66,7 @@ func operations() []suites.Operation {
 	return list
 }
 
-func named(title string) suites.Operation {
-	all := operations()
-	return all[slices.IndexFunc(all, func(o suites.Operation) bool { return o.Title() == title })]
-}
+func named(title string) suites.Operation { return suites.Named(operations(), title) }
 
 // Servers that obey error labels in fail points: all of them, and those with
 // retryable writes and change streams.

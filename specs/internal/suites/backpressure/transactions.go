@@ -36,16 +36,12 @@ var bothWritten = []suites.Outcome{{Collection: suites.Collection, Documents: []
 // transactions checks that every command of a transaction is subject to the
 // policy, and stays what it was in it.
 func transactions() *suites.File {
-	f := &suites.File{
-		Name:        "transactions",
-		Description: "commands of a transaction",
-		About: []string{"Every command of a transaction is retried for overload errors, the first one as the first one, and all with the",
-			"transaction's number. The write concern of a commit stays what it was."},
-		Require: []string{retrying},
-		Clients: []suites.Client{suites.Watched("client", ""), suites.Observed("noReads", "retryReads: false"),
-			suites.Observed("noWrites", "retryWrites: false")},
-		Sessions: true,
-	}
+	f := suites.NewFile("transactions", "commands of a transaction", retrying,
+		"Every command of a transaction is retried for overload errors, the first one as the first one, and all with the",
+		"transaction's number. The write concern of a commit stays what it was.")
+	f.Clients = []suites.Client{suites.Watched("client", ""), suites.Observed("noReads", "retryReads: false"),
+		suites.Observed("noWrites", "retryWrites: false")}
+	f.Sessions = true
 	insert, abort, commit := named("collection.insertOne"), ending("abortTransaction", ""), ending("commitTransaction", undecided)
 	start, end := []string{suites.OnSession("startTransaction", "client")}, []string{suites.OnSession("commitTransaction", "client")}
 	undo := []string{suites.OnSession("abortTransaction", "client")}
@@ -95,15 +91,11 @@ func transactions() *suites.File {
 
 // convenient has overload errors in the middle of withTransaction.
 func convenient() *suites.File {
-	f := &suites.File{
-		Name:        "convenient-transactions",
-		Description: "withTransaction",
-		About:       []string{"Overload errors in a callback or in its commit are retried command by command; the callback is not run again for them."},
-		Require:     []string{retrying},
-		Least:       "1.9",
-		Clients:     []suites.Client{suites.Watched("client", ""), suites.Observed("hurried", "timeoutMS: 300"), suites.Observed("timed", "timeoutMS: 6000")},
-		Sessions:    true,
-	}
+	f := suites.NewFile("convenient-transactions", "withTransaction", retrying,
+		"Overload errors in a callback or in its commit are retried command by command; the callback is not run again for them.")
+	f.Least = "1.9"
+	f.Clients = []suites.Client{suites.Watched("client", ""), suites.Observed("hurried", "timeoutMS: 300"), suites.Observed("timed", "timeoutMS: 6000")}
+	f.Sessions = true
 	insert, update := named("collection.insertOne"), named("collection.updateOne")
 	commit, abort := ending("commitTransaction", undecided), ending("abortTransaction", "")
 	in, up := insert.Call("client", "session: session", ""), update.Call("client", "session: session", "")

@@ -5,14 +5,10 @@ import "github.com/unified-test-runner/utr/specs/internal/suites"
 // notRetryable checks that the codes are those of the list, and that labels
 // say nothing of a read.
 func notRetryable() *suites.File {
-	f := &suites.File{
-		Name:        "not-retryable",
-		Description: "errors that are not retryable",
-		About: []string{"Codes that change streams, writes or transactions look at, and error labels, make no read retryable; and a read is",
-			"retryable by its code, whatever the labels."},
-		Require: everywhere(),
-		Objects: []string{"database", "collection"},
-	}
+	f := suites.NewFile("not-retryable", "errors that are not retryable", everywhere,
+		"Codes that change streams, writes or transactions look at, and error labels, make no read retryable; and a read is",
+		"retryable by its code, whatever the labels.")
+	f.Objects = []string{"database", "collection"}
 	labelled := suites.Servers("4.4", "")
 	for _, o := range sampled() {
 		for _, c := range []suites.Code{
@@ -33,21 +29,17 @@ func notRetryable() *suites.File {
 
 // sampled are some reads, for what does not depend on the operation.
 func sampled() []suites.Operation {
-	return []suites.Operation{named("collection", "find"), named("collection", "aggregate"), named("database", "listCollections")}
+	return []suites.Operation{named("collection.find"), named("collection.aggregate"), named("database.listCollections")}
 }
 
 // sequences are attempts that fail in different ways.
 func sequences() *suites.File {
-	f := &suites.File{
-		Name:        "sequences",
-		Description: "attempts that fail in different ways",
-		About: []string{"The error of the last attempt is raised, and decides whether there is another one. Each attempt has a failure of its own,",
-			"which needs a fail point of utr's embedded deployment."},
-		Least:   "1.9",
-		Require: []string{suites.Sequences("")},
-		Clients: []suites.Client{suites.Observed("client", ""), suites.Observed("timed", "timeoutMS: 20000")},
-		Objects: []string{"database", "collection"},
-	}
+	f := suites.NewFile("sequences", "attempts that fail in different ways", suites.Sequences(""),
+		"The error of the last attempt is raised, and decides whether there is another one. Each attempt has a failure of its own,",
+		"which needs a fail point of utr's embedded deployment.")
+	f.Least = "1.9"
+	f.Clients = []suites.Client{suites.Observed("client", ""), suites.Observed("timed", "timeoutMS: 20000")}
+	f.Objects = []string{"database", "collection"}
 	code := suites.ErrorCode
 	unreachable, notFound, exceeded, interrupted := code(suites.HostUnreachable), code(suites.HostNotFound), code(suites.ExceededTimeLimit), code(suites.Interrupted)
 	for _, o := range sampled() {

@@ -19,40 +19,29 @@ func Suites() suites.Specification {
 			handshakeHello(), handshakeAuth(), poolCleared(), selectionFails(), notRetryable(), sequences())}
 }
 
+// everywhere is for what all operations but change streams need.
+var everywhere = suites.Servers("4.2", "")
+
 // requirement is for what an operation needs.
 func requirement(o suites.Operation) string {
 	if o.Watches {
 		return suites.Servers("4.2", suites.Retrying)
 	}
-	return suites.Servers("4.2", "")
+	return everywhere
 }
-
-// everywhere requires what all operations but change streams need.
-func everywhere() []string { return []string{suites.Servers("4.2", "")} }
 
 // everything are the objects that all operations are called on.
 var everything = []string{"admin", "database", "collection", "bucket"}
 
-func named(object, name string) suites.Operation {
-	for _, o := range Operations(databaseName) {
-		if o.Object == object && o.Name == name {
-			return o
-		}
-	}
-	return suites.Operation{}
-}
+func named(title string) suites.Operation { return suites.Named(Operations(databaseName), title) }
 
 // ofOperation tells all stories of one operation.
 func ofOperation(o suites.Operation) *suites.File {
-	f := &suites.File{
-		Name:        o.File(),
-		Description: o.Title(),
-		About:       []string{"Each error that makes " + o.Title() + " retryable, errors that do not, and retryReads."},
-		Require:     []string{requirement(o)},
-		Clients:     []suites.Client{suites.Observed("client", ""), policy.NoRetry()},
-		Objects:     []string{o.Object},
-		Bucket:      o.Object == "bucket",
-	}
+	f := suites.NewFile(o.File(), o.Title(), requirement(o),
+		"Each error that makes "+o.Title()+" retryable, errors that do not, and retryReads.")
+	f.Clients = []suites.Client{suites.Observed("client", ""), policy.NoRetry()}
+	f.Objects = []string{o.Object}
+	f.Bucket = o.Object == "bucket"
 	f.Tell(o, stories()...)
 	return f
 }
@@ -91,12 +80,8 @@ func notRetried(after, data, raises string) suites.Story {
 // reason of its own, so that the two errors can be told apart. A server looks
 // for unknown stages before a fail point strikes, and into filters after it.
 func secondError() *suites.File {
-	f := &suites.File{
-		Name:        "second-error",
-		Description: "the error that is raised after a retry",
-		About:       []string{"The first attempt fails by a fail point, the retry by what the command asks for. The second error says more, and is raised."},
-		Require:     everywhere(),
-	}
+	f := suites.NewFile("second-error", "the error that is raised after a retry", everywhere,
+		"The first attempt fails by a fail point, the retry by what the command asks for. The second error says more, and is raised.")
 	const match = "{ $utrUnknown: 1 }"
 	const stage = "[ { $match: " + match + " } ]"
 	for _, r := range []struct{ name, arguments, started string }{
@@ -107,7 +92,7 @@ func secondError() *suites.File {
 		{"find", "{ filter: " + match + " }", "{ find: " + suites.Collection + ", filter: " + match + " }"},
 		{"findOne", "{ filter: " + match + " }", "{ find: " + suites.Collection + ", filter: " + match + " }"},
 	} {
-		o := named("collection", r.name)
+		o := named("collection." + r.name)
 		o.Arguments, o.Started = r.arguments, r.started
 		for _, first := range []struct{ says, data string }{
 			{"a network error", suites.Closes},
@@ -123,13 +108,9 @@ func secondError() *suites.File {
 
 // neverRetried are the operations of "Unsupported Read Operations".
 func neverRetried() *suites.File {
-	f := &suites.File{
-		Name:        "never-retried",
-		Description: "operations that are never retried",
-		About:       []string{"getMore, generic commands, mapReduce and aggregations that write are attempted once, whatever the error."},
-		Require:     everywhere(),
-		Objects:     []string{"database", "collection"},
-	}
+	f := suites.NewFile("never-retried", "operations that are never retried", everywhere,
+		"getMore, generic commands, mapReduce and aggregations that write are attempted once, whatever the error.")
+	f.Objects = []string{"database", "collection"}
 	const out = `pipeline: [ { $match: { _id: { $gt: 1 } } }, { $out: written } ]`
 	const merge = `pipeline: [ { $match: { _id: { $gt: 1 } } }, { $merge: { into: written } } ]`
 	const find, count = `{ find: ` + suites.Collection + `, filter: { _id: 1 } }`, `{ count: ` + suites.Collection + ` }`
@@ -162,14 +143,10 @@ func neverRetried() *suites.File {
 
 // sessions checks that a retry goes on in the same session.
 func sessions() *suites.File {
-	f := &suites.File{
-		Name:        "sessions",
-		Description: "the session of a retry",
-		About:       []string{"A retry belongs to the session of the first attempt, explicit or implicit."},
-		Require:     everywhere(),
-		Objects:     []string{"database", "collection"},
-		Sessions:    true,
-	}
+	f := suites.NewFile("sessions", "the session of a retry", everywhere,
+		"A retry belongs to the session of the first attempt, explicit or implicit.")
+	f.Objects = []string{"database", "collection"}
+	f.Sessions = true
 	for _, o := range Operations(databaseName) {
 		if !o.Session {
 			continue
@@ -186,13 +163,9 @@ func sessions() *suites.File {
 // transactions checks that nothing in a transaction is retried, and that the
 // session is as before afterwards.
 func transactions() *suites.File {
-	f := &suites.File{
-		Name:        "transactions",
-		Description: "no retries in a transaction",
-		About:       []string{"A read in a transaction is attempted once; after the transaction its session retries again."},
-		Require:     []string{suites.Servers("4.2", suites.Retrying)},
-		Sessions:    true,
-	}
+	f := suites.NewFile("transactions", "no retries in a transaction", suites.Servers("4.2", suites.Retrying),
+		"A read in a transaction is attempted once; after the transaction its session retries again.")
+	f.Sessions = true
 	const inside = "lsid: { $$sessionLsid: session }, startTransaction: true, autocommit: false"
 	const outside = "lsid: { $$sessionLsid: session }, startTransaction: { $$exists: false }, autocommit: { $$exists: false }"
 	for _, o := range Operations(databaseName) {
@@ -220,7 +193,7 @@ func otherMongos() *suites.File {
 }
 
 func timeouts() *suites.File {
-	f := policy.Timeouts(suites.Servers("4.2", ""), "")
+	f := policy.Timeouts(everywhere)
 	f.Objects, f.Bucket = everything, true
 	s := policy.Timed()
 	for _, o := range Operations(databaseName) {
@@ -228,7 +201,7 @@ func timeouts() *suites.File {
 			f.Tell(o, s.Thrice, s.Off)
 		}
 	}
-	find := named("collection", "find")
+	find := named("collection.find")
 	s.Outlasts.Require, s.Outlasts.Before, s.Outlasts.Seen = suites.Servers("4.4", ""), []string{find.Call("client", "", "")}, find.Attempts(1, 0, "")
 	f.Tell(find, s.Endless, s.Expired, s.Outlasts)
 	return f
@@ -239,12 +212,12 @@ func handshakeHello() *suites.File {
 	f := policy.HandshakeHello(app, suites.Servers("4.4.7", ""))
 	retried, off := policy.HelloFails(app)
 	for _, o := range []suites.Operation{
-		named("client", "listDatabases"), named("database", "listCollections"), named("collection", "aggregate"), named("collection", "distinct"),
-		named("collection", "estimatedDocumentCount"), named("collection", "find"), named("collection", "listIndexes"),
+		named("client.listDatabases"), named("database.listCollections"), named("collection.aggregate"), named("collection.distinct"),
+		named("collection.estimatedDocumentCount"), named("collection.find"), named("collection.listIndexes"),
 	} {
 		f.Tell(o, retried)
 	}
-	f.Tell(named("collection", "find"), off)
+	f.Tell(named("collection.find"), off)
 	return f
 }
 
@@ -269,7 +242,7 @@ func handshakeAuth() *suites.File {
 func poolCleared() *suites.File {
 	var rows []suites.Pooled
 	for _, name := range []string{"find", "aggregate", "distinct"} {
-		o := named("collection", name)
+		o := named("collection." + name)
 		rows = append(rows, suites.Pooled{Operation: o, First: o.Arguments, Second: o.Arguments})
 	}
 	return policy.PoolCleared(suites.Servers("4.2.9", suites.Monitored), suites.AnyError, rows...)

@@ -34,7 +34,7 @@ func handshakeHello(operations []suites.Operation) *suites.File {
 // handshake, which fails once. Behind a load balancer they keep to their
 // connection.
 func endsAfter(f *suites.File, s suites.Story, concern, where string, commands ...string) {
-	insert := named("insertOne", "")
+	insert := named("insertOne")
 	for _, command := range commands {
 		o := ending(command)
 		o.Started = "{ commitTransaction: 1, writeConcern: " + concern + " }"
@@ -73,7 +73,7 @@ func handshakeAuth(operations []suites.Operation) *suites.File {
 func poolCleared() *suites.File {
 	const increase = "{ filter: { _id: 2 }, update: { $inc: { x: 1 } } }"
 	row := func(name, one, two string, wrote ...string) suites.Pooled {
-		o := named(name, "")
+		o := named(name)
 		o.Started, o.Carries = "{ "+o.Command+": "+suites.Collection+" }", "lsid: { $$exists: true }, txnNumber: { $$type: long }"
 		o.Result, o.Wrote = "", wrote
 		return suites.Pooled{Operation: o, First: one, Second: two}
@@ -87,12 +87,12 @@ func poolCleared() *suites.File {
 func selectionFails() *suites.File {
 	// The first hello obeys a fail point for an appName since SERVER-49336.
 	return policy.ServerSelection("utrWriteSelection", suites.Servers("4.4.7", suites.Clusters),
-		named("insertOne", ""), named("findOneAndUpdate", ""), named("bulkWrite", "ordered"))
+		named("insertOne"), named("findOneAndUpdate"), named("bulkWrite ordered"))
 }
 
 func timeouts(operations []suites.Operation) *suites.File {
-	f := policy.Timeouts(labelling, " All of")
-	f.About = append(f.About, "them have one transaction number.")
+	f := policy.Timeouts(labelling)
+	f.About = []string{f.About[0] + " All of", "them have one transaction number."}
 	s := policy.Timed()
 	for _, o := range operations {
 		f.Tell(o, s.Thrice, s.Off, s.Endless)

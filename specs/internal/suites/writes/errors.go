@@ -9,13 +9,9 @@ import (
 // secondError lets the retry reach a server that refuses the write for a
 // reason of its own, so that the two errors can be told apart.
 func secondError() *suites.File {
-	f := &suites.File{
-		Name:        "second-error",
-		Description: "the error that is raised after a retry",
-		About: []string{"The first attempt fails by a fail point, the retry by what the command asks for. The second error says more, and is raised.",
-			"The same refusal at the first attempt is not retried."},
-		Require: []string{retrying},
-	}
+	f := suites.NewFile("second-error", "the error that is raised after a retry", retrying,
+		"The first attempt fails by a fail point, the retry by what the command asks for. The second error says more, and is raised.",
+		"The same refusal at the first attempt is not retried.")
 	for _, r := range []struct {
 		name, arguments string
 		reply           bool // the refusal is a write error in a reply with ok 1
@@ -29,7 +25,7 @@ func secondError() *suites.File {
 		{"findOneAndReplace", "{ filter: { _id: 1 }, replacement: { _id: 9, x: 1 } }", false, suites.ImmutableField},
 		{"findOneAndDelete", "{ filter: { $utrUnknown: 1 } }", false, suites.BadValue},
 	} {
-		o := named(r.name, "")
+		o := named(r.name)
 		o.Arguments, o.Started = r.arguments, "{ "+o.Command+": "+suites.Collection+" }"
 		raises := raisesPlain(r.code)
 		f.Tell(o, suites.Story{Says: "is not retried after " + r.code.Name + " (R34)", Raises: raises, Attempts: 1, Replied: r.reply})
@@ -51,13 +47,9 @@ func secondError() *suites.File {
 // second attempt fails by another that lets the first one pass.
 func noWritesPerformed(operations []suites.Operation) *suites.File {
 	const none = suites.NoWritesPerformed
-	f := &suites.File{
-		Name:        "no-writes-performed",
-		Description: "errors with the label NoWritesPerformed",
-		About: []string{"The error that is raised must be one of an attempt that may have written, if there was one. The first attempt",
-			"writes and its reply is lost; the error of the second one has the label or not."},
-		Require: []string{suites.Servers("4.4", suites.Sets)},
-	}
+	f := suites.NewFile("no-writes-performed", "errors with the label NoWritesPerformed", suites.Servers("4.4", suites.Sets),
+		"The error that is raised must be one of an attempt that may have written, if there was one. The first attempt",
+		"writes and its reply is lost; the error of the second one has the label or not.")
 	down, interrupted := suites.PrimarySteppedDown, suites.Interrupted
 	network := suites.WithLabels(suites.RaisedNetwork, label, none)
 	for _, o := range operations {
@@ -82,15 +74,11 @@ func noWritesPerformed(operations []suites.Operation) *suites.File {
 
 // writeErrors have the codes of retryable errors, and are none.
 func writeErrors() *suites.File {
-	f := &suites.File{
-		Name:        "write-errors",
-		Description: "write errors with codes of retryable errors",
-		About:       []string{"What stands in writeErrors of a reply makes no error retryable, whatever the code."},
-		Require:     []string{onlySets},
-	}
+	f := suites.NewFile("write-errors", "write errors with codes of retryable errors", onlySets,
+		"What stands in writeErrors of a reply makes no error retryable, whatever the code.")
 	for _, name := range []string{"updateOne", "replaceOne", "deleteOne"} {
 		for _, c := range []suites.Code{suites.HostUnreachable, suites.HostNotFound} {
-			f.Tell(named(name, ""), suites.Story{Says: "is not retried after a write error " + c.Name + " (R34)", Raises: raisesPlain(c), Attempts: 1, Replied: true,
+			f.Tell(named(name), suites.Story{Says: "is not retried after a write error " + c.Name + " (R34)", Raises: raisesPlain(c), Attempts: 1, Replied: true,
 				Points: []string{suites.SetFailPoint(suites.TransactionalWrite, suites.Always, fmt.Sprintf("closeConnection: false, failBeforeCommitExceptionCode: %d", c.Number))}})
 		}
 	}
@@ -100,16 +88,12 @@ func writeErrors() *suites.File {
 // notRetryable are errors that other specifications retry, resume after or
 // label, and retryable writes do not.
 func notRetryable() *suites.File {
-	f := &suites.File{
-		Name:        "not-retryable",
-		Description: "errors that are not retryable",
-		About: []string{"Before 4.4 the codes are those of the list alone. Since 4.4 the label " + label + " decides, and no other label",
-			"says that a write is retryable."},
-		Require: []string{retrying},
-	}
+	f := suites.NewFile("not-retryable", "errors that are not retryable", retrying,
+		"Before 4.4 the codes are those of the list alone. Since 4.4 the label "+label+" decides, and no other label",
+		"says that a write is retryable.")
 	for _, name := range []string{"insertOne", "updateOne", "deleteOne", "findOneAndUpdate"} {
 		tell := func(says, require, data string, c suites.Code) {
-			f.Tell(named(name, ""), suites.Story{Says: "is not retried after " + c.Name + says + " (R34)", Require: require, Fails: data, Raises: raisesPlain(c), Attempts: 1})
+			f.Tell(named(name), suites.Story{Says: "is not retried after " + c.Name + says + " (R34)", Require: require, Fails: data, Raises: raisesPlain(c), Attempts: 1})
 		}
 		for _, c := range []suites.Code{
 			suites.CursorNotFound, suites.MaxTimeMSExpired, suites.WriteConcernTimeout, suites.WriteConflict, suites.FailedToSatisfyReadPreference, suites.Interrupted,

@@ -4,16 +4,12 @@ import "github.com/unified-test-runner/utr/specs/internal/suites"
 
 // neverRetried are the operations of "Unsupported Write Operations".
 func neverRetried(operations []suites.Operation) *suites.File {
-	f := &suites.File{
-		Name:        "never-retried",
-		Description: "operations that are never retried",
-		About: []string{"Writes of which a statement may change many documents, aggregations that write, generic commands and all other writes",
-			"carry no transaction number and are attempted once, whatever the error."},
-		Require:  []string{retrying},
-		Objects:  []string{"database", "collection"},
-		Entities: suites.Objects(databaseName, "setup", "database"),
-		Empty:    []string{written},
-	}
+	f := suites.NewFile("never-retried", "operations that are never retried", retrying,
+		"Writes of which a statement may change many documents, aggregations that write, generic commands and all other writes",
+		"carry no transaction number and are attempted once, whatever the error.")
+	f.Objects = []string{"database", "collection"}
+	f.Entities = suites.Objects(databaseName, "setup", "database")
+	f.Empty = []string{written}
 	unreachable, down, shutdown := suites.HostUnreachable, suites.PrimarySteppedDown, suites.ShutdownInProgress
 	for _, o := range operations {
 		empty := suites.Outcome{Collection: written}
@@ -38,16 +34,12 @@ func neverRetried(operations []suites.Operation) *suites.File {
 // unacknowledged checks writes that the server does not answer. A ping on the
 // only connection tells that the server has read them.
 func unacknowledged(operations []suites.Operation) *suites.File {
-	f := &suites.File{
-		Name:        "unacknowledged",
-		Description: "write concern w: 0",
-		About: []string{"A write with w: 0 carries no transaction number and is sent once. A ping on the same connection, which is the",
-			"only one, ends after the server has read the write."},
-		Require:  []string{retrying},
-		Clients:  []suites.Client{suites.Observed("client", "maxPoolSize: 1")},
-		Objects:  []string{"database"},
-		Entities: []string{"collection: { id: collection, database: database, collectionName: " + suites.Collection + ", collectionOptions: { writeConcern: { w: 0 } } }"},
-	}
+	f := suites.NewFile("unacknowledged", "write concern w: 0", retrying,
+		"A write with w: 0 carries no transaction number and is sent once. A ping on the same connection, which is the",
+		"only one, ends after the server has read the write.")
+	f.Clients = []suites.Client{suites.Observed("client", "maxPoolSize: 1")}
+	f.Objects = []string{"database"}
+	f.Entities = []string{"collection: { id: collection, database: database, collectionName: " + suites.Collection + ", collectionOptions: { writeConcern: { w: 0 } } }"}
 	for _, o := range operations {
 		with := ""
 		switch o.Name {
@@ -72,12 +64,8 @@ func unacknowledged(operations []suites.Operation) *suites.File {
 
 // standalone has no retryable writes.
 func standalone(operations []suites.Operation) *suites.File {
-	f := &suites.File{
-		Name:        "standalone",
-		Description: "a standalone",
-		About:       []string{"A standalone has sessions and no retryable writes: a write carries no transaction number and is attempted once."},
-		Require:     []string{suites.Servers("4.2", suites.Single)},
-	}
+	f := suites.NewFile("standalone", "a standalone", suites.Servers("4.2", suites.Single),
+		"A standalone has sessions and no retryable writes: a write carries no transaction number and is attempted once.")
 	require := suites.Servers("4.2", suites.Single)
 	for _, o := range operations {
 		o.Carries = suites.Unnumbered

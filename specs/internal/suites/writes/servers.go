@@ -24,12 +24,12 @@ func otherMongos() *suites.File {
 		arguments []string // of each round
 		wrote     []string
 	}{
-		{named("insertOne", ""), numbers("{ document: { _id: %d } }"), inserted},
-		{named("insertMany", "ordered"), numbers("{ documents: [ { _id: %d } ] }"), inserted},
-		{named("updateOne", ""), always(increase), increased},
-		{named("findOneAndUpdate", ""), always(increase), increased},
-		{named("bulkWrite", "ordered"), always("{ requests: [ { updateOne: " + increase + " } ] }"), increased},
-		{named("deleteOne", ""), always("{ filter: { _id: 3 } }"), []string{first, second}},
+		{named("insertOne"), numbers("{ document: { _id: %d } }"), inserted},
+		{named("insertMany ordered"), numbers("{ documents: [ { _id: %d } ] }"), inserted},
+		{named("updateOne"), always(increase), increased},
+		{named("findOneAndUpdate"), always(increase), increased},
+		{named("bulkWrite ordered"), always("{ requests: [ { updateOne: " + increase + " } ] }"), increased},
+		{named("deleteOne"), always("{ filter: { _id: 3 } }"), []string{first, second}},
 	} {
 		var rounds []suites.Operation
 		for _, a := range r.arguments {
@@ -45,16 +45,12 @@ func otherMongos() *suites.File {
 // otherMongosForEnds lets go of the mongos of a transaction when its end fails.
 // The session tells which mongos it is, so that no chance is needed.
 func otherMongosForEnds() *suites.File {
-	f := &suites.File{
-		Name:        "sharded-transactions",
-		Description: "the end of a transaction on another mongos",
-		About: []string{"The session is unpinned before commit or abort is retried, and the retry goes to another mongos with the recovery token. The",
-			"commit took effect, and the other mongos says so; an abort is unknown to it, where the mongos of the transaction would answer."},
-		Require:  []string{suites.Servers("4.4", suites.Sharded)},
-		Clients:  []suites.Client{suites.WatchedMongoses()},
-		Sessions: true,
-	}
-	insert := named("insertOne", "")
+	f := suites.NewFile("sharded-transactions", "the end of a transaction on another mongos", suites.Servers("4.4", suites.Sharded),
+		"The session is unpinned before commit or abort is retried, and the retry goes to another mongos with the recovery token. The",
+		"commit took effect, and the other mongos says so; an abort is unknown to it, where the mongos of the transaction would answer.")
+	f.Clients = []suites.Client{suites.WatchedMongoses()}
+	f.Sessions = true
+	insert := named("insertOne")
 	for _, r := range []struct {
 		command, mode, data string
 		failing             int // in the events

@@ -13,13 +13,9 @@ var harmless = suites.Operation{Object: "collection", Name: "updateOne", Command
 // sessions checks that a retry has the session and the transaction number of
 // the first attempt, and the next write another number.
 func sessions(operations []suites.Operation) *suites.File {
-	f := &suites.File{
-		Name:        "sessions",
-		Description: "the session and the transaction number of a retry",
-		About:       []string{"A retry has lsid and txnNumber of the first attempt; the next write of the session has the next number."},
-		Require:     []string{retrying},
-		Sessions:    true,
-	}
+	f := suites.NewFile("sessions", "the session and the transaction number of a retry", retrying,
+		"A retry has lsid and txnNumber of the first attempt; the next write of the session has the next number.")
+	f.Sessions = true
 	carries := func(n int) string {
 		return fmt.Sprintf(`lsid: { $$sessionLsid: session }, txnNumber: { $numberLong: "%d" }`, n)
 	}

@@ -67,13 +67,8 @@ var (
 
 func raisesPlain(c suites.Code) string { return policy.RaisesOff(suites.RaisedCode(c)) }
 
-func named(name, variant string) suites.Operation {
-	for _, o := range Operations(databaseName) {
-		if o.Object == "collection" && o.Name == name && o.Variant == variant {
-			return o
-		}
-	}
-	return suites.Operation{}
+func named(title string) suites.Operation {
+	return suites.Named(Operations(databaseName), "collection."+title)
 }
 
 // special is the requirement of an operation that not every server has.
@@ -90,16 +85,12 @@ func ofOperation(o suites.Operation) *suites.File {
 	if o.Since != "" {
 		require = suites.AtLeast(o.Since, retrying)
 	}
-	f := &suites.File{
-		Name:        o.File(),
-		Description: o.Title(),
-		About: []string{"Each error that makes " + o.Title() + " retryable, errors that do not, and retryWrites. Every",
-			"attempt has the same transaction number, and what is left behind was written once."},
-		Least:   o.Least,
-		Require: []string{require},
-		Clients: []suites.Client{suites.Observed("client", ""), policy.NoRetry()},
-		Objects: []string{o.Object},
-	}
+	f := suites.NewFile(o.File(), o.Title(), require,
+		"Each error that makes "+o.Title()+" retryable, errors that do not, and retryWrites. Every",
+		"attempt has the same transaction number, and what is left behind was written once.")
+	f.Least = o.Least
+	f.Clients = []suites.Client{suites.Observed("client", ""), policy.NoRetry()}
+	f.Objects = []string{o.Object}
 	f.Tell(o, stories()...)
 	f.Tell(o, oldStories()...)
 	return f

@@ -12,14 +12,10 @@ const inside = `lsid: { $$sessionLsid: session }, txnNumber: { $numberLong: "1" 
 // transactions checks that no write in a transaction is retried, and that the
 // session is as before afterwards.
 func transactions(operations []suites.Operation) *suites.File {
-	f := &suites.File{
-		Name:        "transactions",
-		Description: "no retries in a transaction",
-		About: []string{"A write in a transaction is attempted once, and the driver gives its errors no label " + label + ". After the",
-			"transaction its session retries again, with the next number."},
-		Require:  []string{retrying},
-		Sessions: true,
-	}
+	f := suites.NewFile("transactions", "no retries in a transaction", retrying,
+		"A write in a transaction is attempted once, and the driver gives its errors no label "+label+". After the",
+		"transaction its session retries again, with the next number.")
+	f.Sessions = true
 	const outside = `lsid: { $$sessionLsid: session }, txnNumber: { $numberLong: "2" }, startTransaction: { $$exists: false }, autocommit: { $$exists: false }`
 	unreachable, shutdown := suites.HostUnreachable, suites.InterruptedAtShutdown
 	for _, o := range operations {
@@ -40,7 +36,7 @@ func transactions(operations []suites.Operation) *suites.File {
 func ending(command string) suites.Operation {
 	o := suites.Operation{Object: "session", Name: command, Command: command, Database: "admin"}
 	if command == "commitTransaction" {
-		o.Wrote = named("insertOne", "").Wrote
+		o.Wrote = named("insertOne").Wrote
 	}
 	return o
 }
@@ -56,15 +52,11 @@ func ended(says, by string) string {
 
 // endings are commit and abort, which are retried whatever retryWrites says.
 func endings() *suites.File {
-	f := &suites.File{
-		Name:        "transactions-end",
-		Description: "commitTransaction and abortTransaction",
-		About: []string{"Commit and abort are retried once, with retryWrites false as well. The retry of a commit asks for w: majority. The",
-			"errors of abort are not raised. A transaction that is still open in the server is ended before the test is."},
-		Require:  []string{retrying},
-		Clients:  []suites.Client{suites.Watched("client", ""), suites.Watched("noRetry", "retryWrites: false")},
-		Sessions: true,
-	}
+	f := suites.NewFile("transactions-end", "commitTransaction and abortTransaction", retrying,
+		"Commit and abort are retried once, with retryWrites false as well. The retry of a commit asks for w: majority. The",
+		"errors of abort are not raised. A transaction that is still open in the server is ended before the test is.")
+	f.Clients = []suites.Client{suites.Watched("client", ""), suites.Watched("noRetry", "retryWrites: false")}
+	f.Sessions = true
 	for _, by := range []string{"client", "noRetry"} {
 		endingsBy(f, by)
 	}
@@ -74,7 +66,7 @@ func endings() *suites.File {
 // endingsBy adds the tests of endings by one client.
 func endingsBy(f *suites.File, by string) {
 	const majority = "writeConcern: { w: majority, wtimeout: 10000 }"
-	insert, commit, abort := named("insertOne", ""), ending("commitTransaction"), ending("abortTransaction")
+	insert, commit, abort := named("insertOne"), ending("commitTransaction"), ending("abortTransaction")
 	s := suites.Suffix(by)
 	// sent is a command of the session's nth transaction, which fails or not.
 	sent := func(o suites.Operation, n, failing int, concern string) []string {
