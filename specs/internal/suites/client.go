@@ -71,19 +71,19 @@ func Suffix(client string) string {
 // what each needs to be there before it.
 func Objects(database, client string, kinds ...string) []string {
 	s := Suffix(client)
-	below := slices.Contains(kinds, "collection") || slices.Contains(kinds, "bucket")
+	entities := []struct{ kind, entity string }{
+		{"admin", fmt.Sprintf("database: { id: admin%s, client: %s, databaseName: admin }", s, client)},
+		{"database", fmt.Sprintf("database: { id: database%s, client: %s, databaseName: %s }", s, client, database)},
+		{"collection", fmt.Sprintf("collection: { id: collection%s, database: database%s, collectionName: %s }", s, s, Collection)},
+		{"bucket", fmt.Sprintf("bucket: { id: bucket%s, database: database%s }", s, s)},
+	}
+	if slices.Contains(kinds, "collection") || slices.Contains(kinds, "bucket") {
+		kinds = append(slices.Clone(kinds), "database")
+	}
 	var out []string
-	for _, o := range []struct {
-		needed bool
-		entity string
-	}{
-		{slices.Contains(kinds, "admin"), fmt.Sprintf("database: { id: admin%s, client: %s, databaseName: admin }", s, client)},
-		{slices.Contains(kinds, "database") || below, fmt.Sprintf("database: { id: database%s, client: %s, databaseName: %s }", s, client, database)},
-		{slices.Contains(kinds, "collection"), fmt.Sprintf("collection: { id: collection%s, database: database%s, collectionName: %s }", s, s, Collection)},
-		{slices.Contains(kinds, "bucket"), fmt.Sprintf("bucket: { id: bucket%s, database: database%s }", s, s)},
-	} {
-		if o.needed {
-			out = append(out, o.entity)
+	for _, e := range entities {
+		if slices.Contains(kinds, e.kind) {
+			out = append(out, e.entity)
 		}
 	}
 	return out

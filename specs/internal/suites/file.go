@@ -34,6 +34,14 @@ func NewFile(name, description, require string, about ...string) *File {
 		Clients: []Client{Observed("client", "")}, Objects: []string{"collection"}}
 }
 
+// Of is a suite that tells all stories of one operation.
+func Of(o Operation, require string, clients []Client, stories []Story, about ...string) *File {
+	f := NewFile(o.File(), o.Title(), AtLeast(o.Since, require), about...)
+	f.Least, f.Clients, f.Objects, f.Bucket = o.Least, clients, []string{o.Object}, o.Object == "bucket"
+	f.Tell(o, stories...)
+	return f
+}
+
 // Test is a test of a suite. All but the description are flow YAML.
 type Test struct {
 	Description string

@@ -1,6 +1,7 @@
 package suites
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,7 +11,7 @@ import (
 // Arguments, commands and results are flow YAML.
 type Operation struct {
 	Heading   string // what descriptions call it, "" for its object and name
-	Object    string // entity that it is called on: client, database, admin, collection, bucket, session, cursor, stream
+	Object    string // entity that it is called on: client, database, admin, collection, bucket, session, cursor, stream, testRunner
 	Name      string // as the format calls it
 	Variant   string // tells rows of one operation apart, "" if there is one
 	Arguments string
@@ -50,6 +51,30 @@ func (o Operation) Title() string {
 	return title
 }
 
+// Complete fills in what a table leaves out: an operation is called on the
+// collection, has the command of its name, sends it to the database of its
+// object, and puts its arguments into it.
+func Complete(database string, list []Operation) []Operation {
+	for i := range list {
+		o := &list[i]
+		o.Object, o.Command, o.Arguments = cmp.Or(o.Object, "collection"), cmp.Or(o.Command, o.Name), cmp.Or(o.Arguments, "{}")
+		target := "1"
+		switch o.Object {
+		case "client", "admin":
+			o.Database = "admin"
+		case "collection":
+			target = Collection
+			fallthrough
+		default:
+			o.Database = database
+		}
+		if o.Started == "" {
+			o.Started = Merge("{ "+o.Command+": "+target+" }", inside(o.Arguments))
+		}
+	}
+	return list
+}
+
 // Named is the operation of a list with that title.
 func Named(list []Operation, title string) Operation {
 	return list[slices.IndexFunc(list, func(o Operation) bool { return o.Title() == title })]
@@ -67,7 +92,7 @@ func (o Operation) Call(client, extra, raises string) string {
 	switch o.Object {
 	case "client":
 		object = client
-	case "cursor", "stream": // which an operation of the test makes
+	case "cursor", "stream", "testRunner": // which are no client's
 		object = o.Object
 	}
 	s := fmt.Sprintf("{ name: %s, object: %s", o.Name, object)
@@ -116,6 +141,14 @@ func (o Operation) carries(client string) string {
 	return o.Carries
 }
 
+// outcome is what a test says is left behind: nothing if it only reads.
+func (o Operation) outcome(succeeded bool) []Outcome {
+	if o.Reads {
+		return nil
+	}
+	return o.Outcome(succeeded)
+}
+
 // Outcome is what Collection holds after the operation.
 func (o Operation) Outcome(succeeded bool) []Outcome {
 	documents := Initial()
@@ -130,11 +163,15 @@ func Merge(document, fields string) string {
 	if fields == "" {
 		return document
 	}
-	inner := strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(document, "{"), "}"))
-	if inner == "" {
-		return "{ " + fields + " }"
+	if inner := inside(document); inner != "" {
+		fields = inner + ", " + fields
 	}
-	return "{ " + inner + ", " + fields + " }"
+	return "{ " + fields + " }"
+}
+
+// inside are the fields of a document in flow YAML.
+func inside(document string) string {
+	return strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(document, "{"), "}"))
 }
 
 // StartedEvent expects a command to be sent.
@@ -150,6 +187,12 @@ func SucceededEvent(name string) string {
 // FailedEvent expects an error.
 func FailedEvent(name string) string {
 	return fmt.Sprintf("{ commandFailedEvent: { commandName: %s } }", name)
+}
+
+// RunCommand is a generic command.
+func RunCommand(name, command string) Operation {
+	return Operation{Object: "database", Name: "runCommand", Variant: "with " + name, Command: name,
+		Arguments: "{ commandName: " + name + ", command: " + command + " }", Started: command}
 }
 
 // GetMore is the second command of a cursor of Collection that find or

@@ -1,6 +1,6 @@
 package suites
 
-import "fmt"
+import "slices"
 
 // Policy is what the stories of retryable reads and of retryable writes differ
 // in.
@@ -85,7 +85,8 @@ func (p Policy) HandshakeAuth(require ...string) *File {
 // AuthFails are the stories of HandshakeAuth: of each operation, and of one.
 func (p Policy) AuthFails() (stories []Story, second Story) {
 	fails := func(by, says, mode, data, raises string) Story {
-		s := Story{Says: says, By: by, Before: Stale(by), Points: []string{FailPoint("saslContinue", mode, data)}, Raises: raises, Seen: Pinged(p.Database)}
+		s := Story{Says: says, By: by, Before: Stale(by), Points: []string{FailPoint("saslContinue", mode, data)}, Raises: raises,
+			Seen: Pinged(p.Database)}
 		if raises == "" {
 			s.Attempts = 1
 		}
@@ -99,8 +100,10 @@ func (p Policy) AuthFails() (stories []Story, second Story) {
 	return []Story{
 		fails("client", "is retried after a network error in saslContinue ("+p.Handshake+")", once, Closes, ""),
 		fails("client", "is retried after ShutdownInProgress"+labelled+" in saslContinue ("+p.Handshake+")", once, p.Fails(ShutdownInProgress), ""),
-		fails("client", "is not retried after AuthenticationFailed in saslContinue (R34)", once, ErrorCode(AuthenticationFailed), p.RaisesOff(AnyError)),
-		fails("noRetry", "is not retried after a network error in saslContinue with "+p.Option+" false ("+p.Off+")", once, Closes, p.RaisesOff(AnyError)),
+		fails("client", "is not retried after AuthenticationFailed in saslContinue (R34)", once, ErrorCode(AuthenticationFailed),
+			p.RaisesOff(AnyError)),
+		fails("noRetry", "is not retried after a network error in saslContinue with "+p.Option+" false ("+p.Off+")", once, Closes,
+			p.RaisesOff(AnyError)),
 	}, fails("client", "is not retried again after a second network error in saslContinue (R35)", Times(2), Closes, AnyError)
 }
 
@@ -132,10 +135,11 @@ func (p Policy) PoolCleared(require, raises string, rows ...Pooled) *File {
 			{"client", "is retried after the pool was cleared while it waited (" + p.Pool + ")", "", "", 3},
 			{"noRetry", "is not retried after the pool was cleared with " + p.Option + " false (" + p.Off + ")", raises, p.RaisesOff(AnyError), 1},
 		} {
-			run := func(thread, arguments, raises string) string {
+			run := func(thread, arguments, raises string) Operation {
 				o := r.Operation
 				o.Arguments = arguments
-				return fmt.Sprintf("{ name: runOnThread, object: testRunner, arguments: { thread: %s, operation: %s } }", thread, o.Call(s.by, "", raises))
+				return Operation{Heading: r.Title(), Object: "testRunner", Name: "runOnThread", Reads: r.Reads, Wrote: r.Wrote,
+					Arguments: "{ thread: " + thread + ", operation: " + o.Call(s.by, "", raises) + " }"}
 			}
 			on := func(name, arguments string) string {
 				return "{ name: " + name + ", object: testRunner, arguments: { " + arguments + " } }"
@@ -143,30 +147,20 @@ func (p Policy) PoolCleared(require, raises string, rows ...Pooled) *File {
 			event := func(name, event string) string {
 				return on(name, "client: "+s.by+", event: "+event+", count: 1")
 			}
-			t := Test{
-				Description: r.Title() + " " + s.says,
-				Operations: []string{
+			f.Tell(run("second", r.Second, s.second), Story{Says: s.says, By: s.by,
+				Before: []string{
 					FailPoint(r.Command, Times(1), p.Fails(ShutdownInProgress)+", blockConnection: true, blockTimeMS: 500"),
-					run("first", r.First, s.first),
+					run("first", r.First, s.first).Call(s.by, "", ""),
 					event("waitForEvent", "{ commandStartedEvent: { commandName: "+r.Command+" } }"),
-					run("second", r.Second, s.second), on("waitForThread", "thread: first"), on("waitForThread", "thread: second"),
+				},
+				After: []string{
+					on("waitForThread", "thread: first"), on("waitForThread", "thread: second"),
 					// In whichever order: the first may have its new connection
 					// before the second one is told.
-					event("assertEventCount", CheckOutFailed),
-					event("assertEventCount", "{ poolClearedEvent: {} }"),
+					event("assertEventCount", CheckOutFailed), event("assertEventCount", "{ poolClearedEvent: {} }"),
 				},
-				Events: []Expected{
-					{Client: s.by},
-					{Client: s.by, EventType: "cmap", Extra: true, Events: []string{"{ connectionCheckedOutEvent: {} }", "{ poolClearedEvent: {} }"}},
-				},
-			}
-			for range s.started {
-				t.Events[0].Events = append(t.Events[0].Events, StartedEvent(Merge(r.Started, r.carries(s.by)), r.Command, r.Database))
-			}
-			if !r.Reads {
-				t.Outcome = r.Outcome(s.second == "")
-			}
-			f.Tests = append(f.Tests, t)
+				Seen: slices.Repeat([]string{StartedEvent(Merge(r.Started, r.carries(s.by)), r.Command, r.Database)}, s.started),
+				Pool: []string{"{ connectionCheckedOutEvent: {} }", "{ poolClearedEvent: {} }"}, ExtraPool: true, Outcome: r.outcome(s.second == "")})
 		}
 	}
 	return f
@@ -214,7 +208,8 @@ const Rounds = 12
 // TellMongoses adds the tests of OtherMongos: of an operation in rounds, and of
 // the same operation on one mongos.
 func (p Policy) TellMongoses(f *File, rounds []Operation, wrote []Outcome, o Operation) {
-	other := Story{Says: "is retried on another mongos (R40)", Before: []string{MongosesKnown("client")}, Mode: Always, Fails: p.Fails(HostUnreachable), Outcome: wrote}
+	other := Story{Says: "is retried on another mongos (R40)", Before: []string{MongosesKnown("client")}, Mode: Always,
+		Fails: p.Fails(HostUnreachable), Outcome: wrote}
 	for _, r := range rounds[1:] {
 		other.After = append(other.After, r.Call("client", "", ""))
 	}
@@ -227,7 +222,8 @@ func (p Policy) Timeouts(require string) *File {
 	f := NewFile("timeoutMS", "retries under timeoutMS", require,
 		"With timeoutMS a "+p.Noun+" is retried until it succeeds or the time is over, which is one time for all attempts.")
 	f.Least = "1.9"
-	f.Clients = []Client{Observed("client", "timeoutMS: 20000"), Observed("endless", "timeoutMS: 0"), Observed("noRetry", "timeoutMS: 20000, "+p.Option+": false")}
+	f.Clients = []Client{Observed("client", "timeoutMS: 20000"), Observed("endless", "timeoutMS: 0"),
+		Observed("noRetry", "timeoutMS: 20000, "+p.Option+": false")}
 	return f
 }
 
@@ -243,10 +239,12 @@ func (p Policy) Timed() Timed {
 		Thrice: Story{Says: "is retried three times within timeoutMS (R36)", Mode: Times(3), Fails: p.Fails(code), Attempts: 4},
 		Off: Story{Says: "is not retried within timeoutMS with " + p.Option + " false (" + p.Off + ")", By: "noRetry", Fails: p.Fails(code),
 			Raises: RaisedCode(code), Attempts: 1},
-		Endless: Story{Says: "is retried three times with timeoutMS 0, which is no limit (R36)", By: "endless", Mode: Times(3), Fails: p.Fails(code), Attempts: 4},
+		Endless: Story{Says: "is retried three times with timeoutMS 0, which is no limit (R36)", By: "endless", Mode: Times(3),
+			Fails: p.Fails(code), Attempts: 4},
 		Expired: Story{Says: "is not retried after MaxTimeMSExpired, which is a timeout under timeoutMS (R34)", Fails: ErrorCode(MaxTimeMSExpired),
 			Raises: TimeoutError, Attempts: 1},
 		Outlasts: Story{Says: "ends in a timeout in the attempt that outlasts timeoutMS (R36)", Mode: Always,
-			Fails: p.Fails(code) + ", blockConnection: true, blockTimeMS: 1000", With: "timeoutMS: 1800", Raises: TimeoutError, Attempts: 2, Outcome: []Outcome{}},
+			Fails: p.Fails(code) + ", blockConnection: true, blockTimeMS: 1000", With: "timeoutMS: 1800", Raises: TimeoutError, Attempts: 2,
+			Outcome: []Outcome{}},
 	}
 }

@@ -48,16 +48,16 @@ const Quiet = "heartbeatFrequencyMS: 600000, serverMonitoringMode: poll"
 
 var minimum = regexp.MustCompile(`minServerVersion: "[^"]*"`)
 
-// AtLeast is a requirement with another version.
+// AtLeast is a requirement with another version, if one is given.
 func AtLeast(version, require string) string {
+	if version == "" {
+		return require
+	}
 	return minimum.ReplaceAllString(require, fmt.Sprintf("minServerVersion: %q", version))
 }
 
 // requires adapts a requirement to an operation that not every server has; false
 // if there is no server with both.
 func (o Operation) requires(r string) (string, bool) {
-	if o.Since == "" || r == "" {
-		return r, true
-	}
-	return AtLeast(o.Since, r), !strings.Contains(r, "maxServerVersion")
+	return AtLeast(o.Since, r), o.Since == "" || !strings.Contains(r, "maxServerVersion")
 }

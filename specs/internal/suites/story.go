@@ -17,15 +17,16 @@ type Story struct {
 	Raises  string   // flow YAML of expectError, "" for a success
 	After   []string // operations after it
 
-	Attempts int       // commands that are sent: all fail, or all but the last if nothing is raised
-	Replied  bool      // but the errors stand in replies that succeed
-	Carries  string    // what each attempt must have, "" for what the operation says
-	Seen     []string  // command events before those of the attempts
-	Then     []string  // command events after them
-	Extra    bool      // further command events do not matter
-	Pool     []string  // CMAP events
-	Applied  bool      // the write was made although an error was raised
-	Outcome  []Outcome // what is left behind, nil for what the operation says
+	Attempts  int       // commands that are sent: all fail, or all but the last if nothing is raised
+	Replied   bool      // but the errors stand in replies that succeed
+	Carries   string    // what each attempt must have, "" for what the operation says
+	Seen      []string  // command events before those of the attempts
+	Then      []string  // command events after them
+	Extra     bool      // further command events do not matter
+	Pool      []string  // CMAP events
+	ExtraPool bool      // further ones do not matter
+	Applied   bool      // the write was made although an error was raised
+	Outcome   []Outcome // what is left behind, nil for what the operation says
 }
 
 // Tell adds a test for each story of an operation, but for those that need an
@@ -68,10 +69,10 @@ func (s Story) test(o Operation) Test {
 		t.Events = append(t.Events, Expected{Client: s.By, Events: events, Extra: s.Extra})
 	}
 	if s.Pool != nil {
-		t.Events = append(t.Events, Expected{Client: s.By, EventType: "cmap", Events: s.Pool})
+		t.Events = append(t.Events, Expected{Client: s.By, EventType: "cmap", Events: s.Pool, Extra: s.ExtraPool})
 	}
-	if s.Outcome == nil && !o.Reads {
-		t.Outcome = o.Outcome(s.Raises == "" || s.Applied)
+	if s.Outcome == nil {
+		t.Outcome = o.outcome(s.Raises == "" || s.Applied)
 	}
 	return t
 }

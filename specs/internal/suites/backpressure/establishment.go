@@ -20,7 +20,8 @@ func establishment() *suites.File {
 		"A network error in the hello of a new connection has the labels of a retryable overload error: every command is retried for it, up to",
 		"the limit, and the pool is not cleared. No command was sent then: pool events show the attempts.")
 	f.Least = "1.10" // operation wait
-	f.Clients = []suites.Client{client("client", ""), client("none", "maxAdaptiveRetries: 0, "), client("off", "retryReads: false, retryWrites: false, ")}
+	f.Clients = []suites.Client{client("client", ""), client("none", "maxAdaptiveRetries: 0, "),
+		client("off", "retryReads: false, retryWrites: false, ")}
 	fails := func(by, says, mode string, failing int, succeeds bool) story {
 		s := story{Says: says, By: by, Before: suites.Stale(by), Points: []string{suites.FailHello(app+by, mode)}, Seen: suites.Pinged(databaseName),
 			Pool: append([]string{suites.CheckOut}, slices.Repeat([]string{suites.CheckOut, suites.CheckOutFailed}, failing)...)}
@@ -31,12 +32,10 @@ func establishment() *suites.File {
 		}
 		return s
 	}
-	for _, title := range []string{"collection.find", "collection.updateMany", "collection.deleteMany", "collection.createIndex", "database.runCommand with find"} {
-		f.Tell(named(title),
-			fails("client", "is retried twice after network errors in hello (B1)", suites.Times(2), 2, true),
-			fails("client", "is retried no more than twice after network errors in hello (B4)", suites.Always, 3, false),
-			fails("off", "is not retried after a network error in hello with retryReads and retryWrites false (B3)", suites.Times(1), 1, false))
-	}
+	tell(f, []string{"collection.find", "collection.updateMany", "collection.deleteMany", "collection.createIndex", "database.runCommand with find"},
+		fails("client", "is retried twice after network errors in hello (B1)", suites.Times(2), 2, true),
+		fails("client", "is retried no more than twice after network errors in hello (B4)", suites.Always, 3, false),
+		fails("off", "is not retried after a network error in hello with retryReads and retryWrites false (B3)", suites.Times(1), 1, false))
 	f.Tell(named("collection.updateMany"),
 		fails("none", "is not retried after a network error in hello with maxAdaptiveRetries 0 (B4)", suites.Times(1), 1, false))
 	return f
@@ -50,10 +49,9 @@ func authentication() *suites.File {
 	f.Least = "1.10" // operation wait
 	f.Clients = []suites.Client{suites.Observed("client", "maxIdleTimeMS: 10")}
 	f.Require = suites.Authenticated("4.4", suites.Monitored)
-	for _, title := range []string{"collection.updateMany", "collection.createIndex", "database.runCommand with find"} {
-		f.Tell(named(title), story{Says: "is not retried after a network error in saslContinue (R34)", Before: suites.Stale("client"),
+	tell(f, []string{"collection.updateMany", "collection.createIndex", "database.runCommand with find"},
+		story{Says: "is not retried after a network error in saslContinue (R34)", Before: suites.Stale("client"),
 			Points: []string{suites.FailPoint("saslContinue", suites.Times(1), suites.Closes)},
 			Raises: suites.WithLabels(suites.RaisedNetwork, "", both), Seen: suites.Pinged(databaseName)})
-	}
 	return f
 }

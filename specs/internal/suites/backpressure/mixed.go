@@ -25,25 +25,30 @@ func mixed() *suites.File {
 		quiet := suites.FailPoint(o.Command, suites.SkipFirst, suites.Labelled(limited, overloaded, retryable, noWrites))
 		f.Tell(o,
 			story{Says: "is retried twice after an overload error and a lost reply (B2)", Points: []string{once, lost}, Attempts: 3},
-			story{Says: "is retried twice after an overload error and network errors (B2)", Points: []string{once, breaks}, Attempts: 3, Raises: network},
+			story{Says: "is retried twice after an overload error and network errors (B2)", Points: []string{once, breaks}, Attempts: 3,
+				Raises: network},
 			story{Says: "is retried twice after an overload error and network errors within timeoutMS (B2)", By: "timed",
 				Points: []string{once, breaks}, Attempts: 3, Raises: network},
-			story{Says: "is retried twice after a lost reply and overload errors (B2)", Points: []string{lost, later}, Attempts: 3, Raises: raised, Applied: true},
+			story{Says: "is retried twice after a lost reply and overload errors (B2)", Points: []string{lost, later}, Attempts: 3,
+				Raises: raised, Applied: true},
 			story{Says: "is retried twice after a lost reply and overload errors within timeoutMS (B2)", By: "timed",
 				Points: []string{lost, later}, Attempts: 3, Raises: raised, Applied: true},
-			story{Says: "raises the network error after overload errors with " + noWrites + " (R21)", Points: []string{lost, quiet}, Attempts: 3, Raises: network, Applied: true},
+			story{Says: "raises the network error after overload errors with " + noWrites + " (R21)", Points: []string{lost, quiet},
+				Attempts: 3, Raises: network, Applied: true},
 			story{Says: "is retried once after an overload error and network errors with maxAdaptiveRetries 1 (B2)", By: "one",
 				Points: []string{once, breaks}, Attempts: 2, Raises: network},
 			story{Says: "is not retried again after a lost reply and an overload error with maxAdaptiveRetries 1 (B2)", By: "one",
 				Points: []string{lost, later}, Attempts: 2, Raises: raised, Applied: true},
 			story{Says: "is not retried again after a lost reply and an overload error with maxAdaptiveRetries 0 (B2)", By: "none",
 				Points: []string{lost, later}, Attempts: 2, Raises: raised, Applied: true},
-			story{Says: "is retried once after network errors alone with maxAdaptiveRetries 0 (R35)", By: "none", Points: []string{breaks}, Attempts: 2, Raises: network})
+			story{Says: "is retried once after network errors alone with maxAdaptiveRetries 0 (R35)", By: "none", Points: []string{breaks},
+				Attempts: 2, Raises: network})
 	}
 	for _, title := range []string{"collection.findOneAndUpdate", "collection.findOneAndReplace", "collection.findOneAndDelete"} {
 		o := named(title) // whose error of the storage engine is one of the command
-		f.Tell(o, story{Says: "backs off after the overload error alone (B6)", By: "patient", Attempts: 9, Points: []string{suites.FailPoint(o.Command, suites.Times(1), overload),
-			suites.SetFailPoint(suites.TransactionalWrite, suites.Times(7), "closeConnection: false, failBeforeCommitExceptionCode: 6")}})
+		f.Tell(o, story{Says: "backs off after the overload error alone (B6)", By: "patient", Attempts: 9,
+			Points: []string{suites.FailPoint(o.Command, suites.Times(1), overload),
+				suites.SetFailPoint(suites.TransactionalWrite, suites.Times(7), "closeConnection: false, failBeforeCommitExceptionCode: 6")}})
 	}
 	return f
 }
@@ -56,7 +61,8 @@ func otherErrors() *suites.File {
 		"rules, with the limit of client backpressure.")
 	f.Least = "1.9"
 	f.Clients = []suites.Client{suites.Observed("client", ""), suites.Observed("none", "maxAdaptiveRetries: 0"),
-		suites.Observed("noReads", "retryReads: false"), suites.Observed("noWrites", "retryWrites: false"), suites.Observed("timed", "timeoutMS: 20000")}
+		suites.Observed("noReads", "retryReads: false"), suites.Observed("noWrites", "retryWrites: false"),
+		suites.Observed("timed", "timeoutMS: 20000")}
 	raises := suites.RaisedLabels(unreachable, overloaded, "")
 	const after = "after HostUnreachable with " + overloaded
 	for _, r := range []struct{ title, data, off, option string }{
@@ -68,7 +74,8 @@ func otherErrors() *suites.File {
 		f.Tell(named(r.title),
 			story{Says: "is retried twice " + after + " (B2)", Mode: suites.Times(2), Fails: r.data, Attempts: 3},
 			story{Says: "is retried no more than twice " + after + " (B4)", Mode: suites.Always, Fails: r.data, Attempts: 3, Raises: raises},
-			story{Says: "is retried no more than twice " + after + " within timeoutMS (B4)", By: "timed", Mode: suites.Always, Fails: r.data, Attempts: 3, Raises: raises},
+			story{Says: "is retried no more than twice " + after + " within timeoutMS (B4)", By: "timed", Mode: suites.Always,
+				Fails: r.data, Attempts: 3, Raises: raises},
 			story{Says: "is not retried " + after + " and maxAdaptiveRetries 0 (B4)", By: "none", Fails: r.data, Attempts: 1, Raises: raises},
 			story{Says: "is not retried " + after + " and " + r.option + " false (R34)", By: r.off, Fails: r.data, Attempts: 1, Raises: raises})
 	}

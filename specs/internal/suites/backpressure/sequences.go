@@ -19,20 +19,17 @@ func sequences() *suites.File {
 	f.Least = "1.9"
 	f.Clients = []suites.Client{suites.Observed("client", ""), suites.Observed("timed", "timeoutMS: 20000"),
 		suites.Observed("one", "maxAdaptiveRetries: 1"), suites.Observed("patient", patient)}
-	tell := func(titles []string, stories ...story) {
-		for _, title := range titles {
-			f.Tell(named(title), stories...)
-		}
-	}
 	notFound, raises := suites.HostNotFound, suites.RaisedLabels
 	over, other, second := overload, suites.Labelled(unreachable, writable), suites.Labelled(notFound, writable)
 	// Retryable by the other policies.
 	lost := raises(unreachable, "", overloaded)
-	tell([]string{"collection.find", "collection.aggregate", "collection.insertOne", "collection.findOneAndUpdate"},
+	tell(f, []string{"collection.find", "collection.aggregate", "collection.insertOne", "collection.findOneAndUpdate"},
 		story{Says: "is retried twice after an overload error and HostUnreachable (B2)", Each: []string{over, other}, Attempts: 3},
-		story{Says: "is retried no more than twice after an overload error and HostUnreachable (B2)", Each: []string{over, other, other}, Attempts: 3, Raises: lost},
+		story{Says: "is retried no more than twice after an overload error and HostUnreachable (B2)", Each: []string{over, other, other},
+			Attempts: 3, Raises: lost},
 		story{Says: "is retried twice after HostUnreachable and an overload error (B2)", Each: []string{other, over}, Attempts: 3},
-		story{Says: "is retried no more than twice after HostUnreachable and overload errors (B2)", Each: []string{other, over, over}, Attempts: 3, Raises: raised},
+		story{Says: "is retried no more than twice after HostUnreachable and overload errors (B2)", Each: []string{other, over, over},
+			Attempts: 3, Raises: raised},
 		story{Says: "is retried no more than twice after different errors with an overload error between them (B2)",
 			Each: []string{other, over, second}, Attempts: 3, Raises: raises(notFound, "", overloaded)},
 		story{Says: "is not retried again after HostUnreachable twice, though an overload error would follow (R35)",
@@ -43,26 +40,31 @@ func sequences() *suites.File {
 			Each: []string{other, other, other, over}, Attempts: 4, Raises: raised},
 		story{Says: "is retried no more than twice within timeoutMS after an overload error and HostUnreachable (B2)", By: "timed",
 			Each: []string{over, other, other}, Attempts: 3, Raises: lost},
-		story{Says: "is not retried after an overload error and one with " + overloaded + " alone (R34)", Each: []string{over, overloadedOnly}, Attempts: 2, Raises: raisedOnly},
-		story{Says: "backs off after the overload error alone (B6)", By: "patient", Each: append([]string{over}, slices.Repeat([]string{other}, 7)...), Attempts: 9})
+		story{Says: "is not retried after an overload error and one with " + overloaded + " alone (R34)",
+			Each: []string{over, overloadedOnly}, Attempts: 2, Raises: raisedOnly},
+		story{Says: "backs off after the overload error alone (B6)", By: "patient",
+			Each: append([]string{over}, slices.Repeat([]string{other}, 7)...), Attempts: 9})
 	// Retryable by client backpressure alone.
-	tell([]string{"collection.updateMany", "collection.deleteMany", "database.runCommand with ping"},
-		story{Says: "is not retried after an overload error and HostUnreachable (R34)", Each: []string{over, other}, Attempts: 2, Raises: raises(unreachable, writable, overloaded)},
+	tell(f, []string{"collection.updateMany", "collection.deleteMany", "database.runCommand with ping"},
+		story{Says: "is not retried after an overload error and HostUnreachable (R34)", Each: []string{over, other}, Attempts: 2,
+			Raises: raises(unreachable, writable, overloaded)},
 		story{Says: "is not retried after an overload error and a network error (R34)", Each: []string{over, suites.Closes}, Attempts: 2,
 			Raises: suites.WithLabels(suites.RaisedNetwork, "", overloaded)})
 	// Which error is raised: runCommand counts as a write.
 	first, later := suites.Labelled(unreachable, overloaded, retryable), suites.Labelled(notFound, overloaded, retryable)
 	quiet, quietLater := suites.Labelled(unreachable, overloaded, retryable, noWrites), suites.Labelled(notFound, overloaded, retryable, noWrites)
-	tell([]string{"collection.insertOne", "collection.updateMany", "database.runCommand with ping"},
-		story{Says: "raises the last of different overload errors (R20)", Each: []string{first, later, later}, Attempts: 3, Raises: raises(notFound, overloaded, noWrites)},
+	tell(f, []string{"collection.insertOne", "collection.updateMany", "database.runCommand with ping"},
+		story{Says: "raises the last of different overload errors (R20)", Each: []string{first, later, later}, Attempts: 3,
+			Raises: raises(notFound, overloaded, noWrites)},
 		story{Says: "raises the first overload error if the others have the label " + noWrites + " (R21)",
 			Each: []string{first, quietLater, quietLater}, Attempts: 3, Raises: raises(unreachable, overloaded, noWrites)},
 		story{Says: "raises the overload error between two with the label " + noWrites + " (R20)",
 			Each: []string{quiet, later, quiet}, Attempts: 3, Raises: raises(notFound, overloaded, noWrites)},
 		story{Says: "raises the first overload error if all have the label " + noWrites + " (R21)",
 			Each: []string{quiet, quietLater, quietLater}, Attempts: 3, Raises: raises(unreachable, overloaded+", "+noWrites, "")})
-	tell([]string{"collection.find"}, story{Says: "raises the last overload error, though it has the label " + noWrites + " (R20)",
-		Each: []string{first, first, quietLater}, Attempts: 3, Raises: raises(notFound, overloaded+", "+noWrites, "")})
+	tell(f, []string{"collection.find"},
+		story{Says: "raises the last overload error, though it has the label " + noWrites + " (R20)",
+			Each: []string{first, first, quietLater}, Attempts: 3, Raises: raises(notFound, overloaded+", "+noWrites, "")})
 	return f
 }
 

@@ -38,8 +38,10 @@ func retargeting() *suites.File {
 		tell(title, "client", story{Says: "is retried on a secondary with enableOverloadRetargeting (R41)", Fails: overload, Attempts: 2})
 		tell(title, "default", story{Says: "is retried on the primary by default (R41)", Fails: overload, Attempts: 3, Raises: raised})
 	}
-	tell("collection.find", "off", story{Says: "is retried on the primary with enableOverloadRetargeting false (R41)", Fails: overload, Attempts: 3, Raises: raised})
-	tell("collection.find", "client", story{Says: "is retried on the primary after another retryable error (R41)", Fails: suites.Labelled(unreachable), Attempts: 2,
+	tell("collection.find", "off", story{Says: "is retried on the primary with enableOverloadRetargeting false (R41)", Fails: overload,
+		Attempts: 3, Raises: raised})
+	tell("collection.find", "client", story{Says: "is retried on the primary after another retryable error (R41)",
+		Fails: suites.Labelled(unreachable), Attempts: 2,
 		Raises: suites.RaisedCode(unreachable)})
 	tell("collection.find", "client", story{Says: "is retried on a secondary after a retryable error with " + overloaded + " alone (R41)",
 		Fails: suites.Labelled(unreachable, overloaded), Attempts: 2})
@@ -69,7 +71,8 @@ func otherMongos() *suites.File {
 		f.Tell(o, s)
 	}
 	const find, update = "{ filter: { _id: 1 } }", "{ filter: { _id: 2 }, update: { $inc: { x: 1 } } }"
-	updated := []suites.Outcome{{Collection: suites.Collection, Documents: []string{"{ _id: 1, x: 11 }", fmt.Sprintf("{ _id: 2, x: %d }", 22+suites.Rounds), "{ _id: 3, x: 33 }"}}}
+	updated := []suites.Outcome{{Collection: suites.Collection,
+		Documents: []string{"{ _id: 1, x: 11 }", fmt.Sprintf("{ _id: 2, x: %d }", 22+suites.Rounds), "{ _id: 3, x: 33 }"}}}
 	for _, by := range []string{"client", "off"} {
 		option := map[string]string{"client": "", "off": " with enableOverloadRetargeting false"}[by]
 		s := story{Says: "is retried on another mongos" + option + " (R40)", By: by, Mode: suites.Always, Fails: overload}
@@ -80,8 +83,9 @@ func otherMongos() *suites.File {
 	}
 	// A hello that fails deprioritizes its mongos, too. The connections are idle
 	// for too long each time.
-	idle := story{Says: "is retried on another mongos after a network error in hello (R40)", By: "idle", Require: suites.Servers("4.4.7", suites.Sharded),
-		Points: []string{suites.FailHello(app, suites.Always)}, Outcome: []suites.Outcome{}}
+	idle := story{Says: "is retried on another mongos after a network error in hello (R40)", By: "idle",
+		Require: suites.Servers("4.4.7", suites.Sharded),
+		Points:  []string{suites.FailHello(app, suites.Always)}, Outcome: []suites.Outcome{}}
 	rounds("collection.find", find, idle, suites.Wait(20))
 	rounds("collection.updateMany", "{ filter: { _id: 9 }, update: { $inc: { x: 1 } } }", idle, suites.Wait(20))
 	return f
@@ -107,7 +111,8 @@ func sameMongos() *suites.File {
 		return []string{suites.TargetedFailPoint(command, suites.Times(2), overload)}
 	}
 	before := suites.Join([]string{known}, begin(insert))
-	f.Tell(update, story{Says: "is retried on the mongos of its transaction (B1)", Before: before, Points: overloads("update"), With: "session: session",
+	f.Tell(update, story{Says: "is retried on the mongos of its transaction (B1)", Before: before, Points: overloads("update"),
+		With:  "session: session",
 		After: []string{pinned, suites.OnSession("commitTransaction", "client")}, Seen: insert.Attempts(1, 0, begins), Attempts: 3, Carries: goesOn,
 		Then: commit.Attempts(1, 0, ""), Outcome: bothWritten})
 	f.Tell(commit, story{Says: "is retried on the mongos of its transaction (B1)", Before: before, Points: overloads("commitTransaction"),
@@ -126,15 +131,15 @@ func timeouts() *suites.File {
 	f.Least = "1.9"
 	f.Clients = []suites.Client{suites.Observed("client", "timeoutMS: 20000"), suites.Observed("endless", "timeoutMS: 0"),
 		suites.Observed("none", "timeoutMS: 20000, maxAdaptiveRetries: 0"), suites.Observed("long", "maxAdaptiveRetries: 8, timeoutMS: 1000")}
-	for _, title := range []string{"collection.find", "collection.aggregate", "collection.insertOne", "collection.updateMany", "database.runCommand with ping"} {
-		f.Tell(named(title),
-			story{Says: "is retried twice within timeoutMS (B1)", Mode: suites.Times(2), Fails: overload, Attempts: 3},
-			story{Says: "is retried no more than twice within timeoutMS (B4)", Mode: suites.Always, Fails: overload, Attempts: 3, Raises: raised},
-			story{Says: "is retried no more than twice with timeoutMS 0 (B4)", By: "endless", Mode: suites.Always, Fails: overload, Attempts: 3, Raises: raised},
-			story{Says: "is not retried within timeoutMS with maxAdaptiveRetries 0 (B4)", By: "none", Fails: overload, Attempts: 1, Raises: raised},
-			story{Says: "backs off until a backoff would outlast timeoutMS (B5)", By: "long", Mode: suites.Times(8), Fails: overload, Attempts: 1, Extra: true,
-				Raises: suites.AnyError})
-	}
+	tell(f, []string{"collection.find", "collection.aggregate", "collection.insertOne", "collection.updateMany", "database.runCommand with ping"},
+		story{Says: "is retried twice within timeoutMS (B1)", Mode: suites.Times(2), Fails: overload, Attempts: 3},
+		story{Says: "is retried no more than twice within timeoutMS (B4)", Mode: suites.Always, Fails: overload, Attempts: 3, Raises: raised},
+		story{Says: "is retried no more than twice with timeoutMS 0 (B4)", By: "endless", Mode: suites.Always, Fails: overload, Attempts: 3,
+			Raises: raised},
+		story{Says: "is not retried within timeoutMS with maxAdaptiveRetries 0 (B4)", By: "none", Fails: overload, Attempts: 1, Raises: raised},
+		story{Says: "backs off until a backoff would outlast timeoutMS (B5)", By: "long", Mode: suites.Times(8), Fails: overload,
+			Attempts: 1, Extra: true,
+			Raises: suites.AnyError})
 	return f
 }
 
@@ -142,7 +147,8 @@ func timeouts() *suites.File {
 // retries succeed before timeoutMS is over.
 func baseBackoff() *suites.File {
 	const parameter = "externalClientBaseBackoffMS"
-	f := suites.NewFile("baseBackoffMS", "a base of the backoff that the server gives", suites.Merge(suites.Servers("9.0", suites.Sets), "serverParameters: { "+parameter+": 0 }"),
+	f := suites.NewFile("baseBackoffMS", "a base of the backoff that the server gives",
+		suites.Merge(suites.Servers("9.0", suites.Sets), "serverParameters: { "+parameter+": 0 }"),
 		"The server asks for a base of 1 ms instead of 100, with which seven backoffs take 254 ms at the most. With 100 ms they",
 		"would outlast timeoutMS nearly always.")
 	f.Least = "1.9"
@@ -151,10 +157,9 @@ func baseBackoff() *suites.File {
 	set := func(n int) []string {
 		return []string{fmt.Sprintf("{ name: runCommand, object: admin-setup, arguments: { commandName: setParameter, command: { setParameter: 1, %s: %d } } }", parameter, n)}
 	}
-	for _, title := range []string{"collection.find", "collection.insertOne"} {
-		f.Tell(named(title), story{Says: "backs off for the time that baseBackoffMS of the error says (B6)", Before: set(1),
+	tell(f, []string{"collection.find", "collection.insertOne"},
+		story{Says: "backs off for the time that baseBackoffMS of the error says (B6)", Before: set(1),
 			Mode: suites.Times(7), Fails: overload, After: set(0), Attempts: 8})
-	}
 	return f
 }
 
@@ -163,9 +168,8 @@ func connections() *suites.File {
 	f := suites.NewFile("connections", "connections of the attempts", suites.Servers("4.4", suites.Monitored),
 		"Each attempt checks a connection out and in again: none is kept during a backoff.")
 	f.Clients = []suites.Client{{ID: "client", Observe: []string{"connectionCheckedOutEvent", "connectionCheckedInEvent", "poolClearedEvent"}}}
-	for _, title := range []string{"collection.find", "collection.updateMany", "collection.deleteMany", "database.runCommand with ping"} {
-		f.Tell(named(title), story{Says: "gives the connection back before each backoff (B6)", Mode: suites.Times(2), Fails: overload,
+	tell(f, []string{"collection.find", "collection.updateMany", "collection.deleteMany", "database.runCommand with ping"},
+		story{Says: "gives the connection back before each backoff (B6)", Mode: suites.Times(2), Fails: overload,
 			Pool: slices.Repeat([]string{"{ connectionCheckedOutEvent: {} }", "{ connectionCheckedInEvent: {} }"}, 3)})
-	}
 	return f
 }

@@ -7,27 +7,43 @@ import (
 	"github.com/unified-test-runner/utr/specs/internal/suites"
 )
 
-type story = suites.Story
-
 // Suites are the suites of client backpressure.
 func Suites() suites.Specification {
 	var files []*suites.File
 	for _, o := range operations() {
-		files = append(files, ofOperation(o))
+		f := suites.Of(o, requirement(o), clients(), stories(o),
+			"Overload errors make every command retryable, up to the limit and as far as retryReads and retryWrites allow, if they",
+			"have both labels.")
+		if !o.Reads {
+			f.Empty = []string{written}
+		}
+		if o.Before != nil {
+			f.Entities = suites.Objects(databaseName, "setup", "database")
+		}
+		files = append(files, f)
 	}
 	return suites.Specification{Name: "client-backpressure", Title: "client backpressure", Package: "backpressure", Database: databaseName,
 		Files: append(files, getMore(), watching(), killCursors(), standalone(), mixed(), otherErrors(), transactions(), convenient(), retargeting(),
-			otherMongos(), timeouts(), baseBackoff(), connections(), retries(), sameMongos(), sequences(), commitSequences(), establishment(), authentication())}
+			otherMongos(), timeouts(), baseBackoff(), connections(), retries(), sameMongos(), sequences(), commitSequences(),
+			establishment(), authentication())}
 }
 
 // clients are one for each value of the options, which most suites have.
 func clients() []suites.Client {
-	return []suites.Client{suites.Observed("client", ""), suites.Observed("noReads", "retryReads: false"), suites.Observed("noWrites", "retryWrites: false"),
+	return []suites.Client{suites.Observed("client", ""), suites.Observed("noReads", "retryReads: false"),
+		suites.Observed("noWrites", "retryWrites: false"),
 		suites.Observed("none", "maxAdaptiveRetries: 0")}
 }
 
+// tell adds the stories to each operation with one of these titles.
+func tell(f *suites.File, titles []string, stories ...story) {
+	for _, title := range titles {
+		f.Tell(named(title), stories...)
+	}
+}
+
 // stories are told of every operation.
-func stories(o suites.Operation) []story {
+func stories(o operation) []story {
 	list := []story{
 		{Says: "is retried twice after overload errors (B1)", Mode: suites.Times(2), Fails: overload, Attempts: 3},
 		{Says: "is retried no more than twice after overload errors (B4)", Mode: suites.Always, Fails: overload, Attempts: 3, Raises: raised},
@@ -35,10 +51,12 @@ func stories(o suites.Operation) []story {
 		{Says: "is not retried after an error with " + overloaded + " alone (R34)", Fails: overloadedOnly, Attempts: 1, Raises: raisedOnly},
 		{Says: "is not retried after an error with " + retryable + " alone (R34)", Fails: suites.Labelled(limited, retryable), Attempts: 1,
 			Raises: suites.RaisedLabels(limited, retryable, overloaded)},
-		{Says: "is not retried after an error without labels (R34)", Fails: suites.Labelled(limited), Attempts: 1, Raises: suites.RaisedLabels(limited, "", both)},
+		{Says: "is not retried after an error without labels (R34)", Fails: suites.Labelled(limited), Attempts: 1,
+			Raises: suites.RaisedLabels(limited, "", both)},
 	}
 	off := func(by, option string) story {
-		return story{Says: "is not retried after an overload error with " + option + " false (B3)", By: by, Fails: overload, Attempts: 1, Raises: raised}
+		return story{Says: "is not retried after an overload error with " + option + " false (B3)", By: by, Fails: overload, Attempts: 1,
+			Raises: raised}
 	}
 	other := func(by, option string) story {
 		return story{Says: "is retried once after an overload error with " + option + " false (B1)", By: by, Fails: overload, Attempts: 2}
@@ -53,25 +71,6 @@ func stories(o suites.Operation) []story {
 	}
 }
 
-// ofOperation tells all stories of one operation.
-func ofOperation(o suites.Operation) *suites.File {
-	f := suites.NewFile(o.File(), o.Title(), requirement(o),
-		"Overload errors make every command retryable, up to the limit and as far as retryReads and retryWrites allow, if they",
-		"have both labels.")
-	f.Least = o.Least
-	f.Clients = clients()
-	f.Objects = []string{o.Object}
-	f.Bucket = o.Object == "bucket"
-	if !o.Reads {
-		f.Empty = []string{written}
-	}
-	if o.Before != nil {
-		f.Entities = suites.Objects(databaseName, "setup", "database")
-	}
-	f.Tell(o, stories(o)...)
-	return f
-}
-
 // twoBatches are the arguments of a find with a getMore.
 const twoBatches = "{ filter: {}, sort: { _id: 1 }, batchSize: 2 }"
 
@@ -83,7 +82,7 @@ func getMore() *suites.File {
 	f := suites.NewFile("getMore", "getMore", anywhere,
 		"getMore is no retryable read, and is retried for overload errors all the same.")
 	f.Clients = clients()
-	for _, o := range []suites.Operation{
+	for _, o := range []operation{
 		suites.GetMore("find", databaseName, twoBatches),
 		suites.GetMore("aggregate", databaseName, "{ pipeline: [ { $sort: { _id: 1 } } ], batchSize: 2 }"),
 	} {
@@ -130,7 +129,7 @@ func killCursors() *suites.File {
 	f := suites.NewFile("killCursors", "killCursors", anywhere,
 		"The command that closes a cursor is retried for overload errors, and its errors are not raised.")
 	f.Clients = []suites.Client{client}
-	kill := suites.Operation{Heading: "killCursors", Object: "cursor", Name: "close", Command: "killCursors", Database: databaseName,
+	kill := operation{Heading: "killCursors", Object: "cursor", Name: "close", Command: "killCursors", Database: databaseName,
 		Started: "{ killCursors: " + suites.Collection + " }", Reads: true}
 	for _, s := range []struct {
 		says, mode, data  string

@@ -36,15 +36,14 @@ var (
 const numbered = `txnNumber: { $numberLong: "1" }`
 
 // generic operations are subject to both options.
-func generic(o suites.Operation) bool { return o.Name == "runCommand" }
+func generic(o operation) bool { return o.Name == "runCommand" }
 
 // operations are all that one command carries.
-func operations() []suites.Operation {
-	list := append(reads.Operations(databaseName), suites.Operation{Object: "collection", Name: "mapReduce", Command: "mapReduce",
-		Database: databaseName, Reads: true,
+func operations() []operation {
+	list := append(reads.Operations(databaseName), operation{Object: "collection", Name: "mapReduce", Command: "mapReduce",
+		Database: databaseName, Reads: true, Started: "{ mapReduce: " + suites.Collection + ", out: { inline: 1 } }",
 		Arguments: `{ map: { $code: "function inc() { return emit(0, this.x + 1) }" }, ` +
-			`reduce: { $code: "function sum(key, values) { return values.reduce((acc, x) => acc + x); }" }, out: { inline: 1 } }`,
-		Started: "{ mapReduce: " + suites.Collection + ", out: { inline: 1 } }"})
+			`reduce: { $code: "function sum(key, values) { return values.reduce((acc, x) => acc + x); }" }, out: { inline: 1 } }`})
 	for i := range list {
 		list[i].Carries = suites.Unnumbered
 	}
@@ -52,12 +51,12 @@ func operations() []suites.Operation {
 		o.Carries = numbered
 		list = append(list, o)
 	}
-	run := func(name, command string) suites.Operation {
-		return suites.Operation{Object: "database", Name: "runCommand", Variant: "with " + name, Command: name,
-			Database: databaseName, Arguments: "{ commandName: " + name + ", command: " + command + " }", Started: command, Result: "{ ok: 1 }"}
+	list = append(list, writes.Others(databaseName)...)
+	for _, o := range []operation{suites.RunCommand("ping", "{ ping: 1 }"),
+		suites.RunCommand("find", "{ find: "+suites.Collection+", filter: { _id: 1 } }")} {
+		o.Database, o.Result = databaseName, "{ ok: 1 }"
+		list = append(list, o)
 	}
-	list = append(append(list, writes.Others(databaseName)...),
-		run("ping", "{ ping: 1 }"), run("find", "{ find: "+suites.Collection+", filter: { _id: 1 } }"))
 	for i, o := range list {
 		if generic(o) || o.Object == "bucket" {
 			list[i].Carries = ""
@@ -66,7 +65,7 @@ func operations() []suites.Operation {
 	return list
 }
 
-func named(title string) suites.Operation { return suites.Named(operations(), title) }
+func named(title string) operation { return suites.Named(operations(), title) }
 
 // Servers that obey error labels in fail points: all of them, and those with
 // retryable writes and change streams.
@@ -76,13 +75,9 @@ var (
 )
 
 // requirement is for what an operation needs.
-func requirement(o suites.Operation) string {
-	r := anywhere
+func requirement(o operation) string {
 	if o.Carries == numbered || o.Watches {
-		r = retrying
+		return retrying
 	}
-	if o.Since != "" {
-		r = suites.AtLeast(o.Since, r)
-	}
-	return r
+	return anywhere
 }

@@ -17,8 +17,8 @@ const (
 )
 
 // ending is the operation that ends a transaction, and its command.
-func ending(name, extra string) suites.Operation {
-	o := suites.Operation{Object: "session", Name: name, Command: name, Database: "admin", Started: suites.Merge("{ "+name+": 1, "+goesOn+" }", extra)}
+func ending(name, extra string) operation {
+	o := operation{Object: "session", Name: name, Command: name, Database: "admin", Started: suites.Merge("{ "+name+": 1, "+goesOn+" }", extra)}
 	if name == "commitTransaction" {
 		o.Wrote = named("collection.insertOne").Wrote
 	}
@@ -26,12 +26,13 @@ func ending(name, extra string) suites.Operation {
 }
 
 // begin begins a transaction with an operation.
-func begin(o suites.Operation) []string {
+func begin(o operation) []string {
 	return []string{suites.OnSession("startTransaction", "client"), o.Call("client", "session: session", "")}
 }
 
 // bothWritten is what collection.insertOne and collection.updateOne leave behind.
-var bothWritten = []suites.Outcome{{Collection: suites.Collection, Documents: []string{"{ _id: 1, x: 11 }", "{ _id: 2, x: 23 }", "{ _id: 3, x: 33 }", "{ _id: 4, x: 44 }"}}}
+var bothWritten = []suites.Outcome{{Collection: suites.Collection,
+	Documents: []string{"{ _id: 1, x: 11 }", "{ _id: 2, x: 23 }", "{ _id: 3, x: 33 }", "{ _id: 4, x: 44 }"}}}
 
 // transactions checks that every command of a transaction is subject to the
 // policy, and stays what it was in it.
@@ -50,16 +51,21 @@ func transactions() *suites.File {
 		if !o.Txn || o.Least != "" {
 			continue
 		}
-		other := suites.Operation{Object: "collection", Name: "findOneAndUpdate", Command: "findAndModify", Database: databaseName,
+		other := operation{Object: "collection", Name: "findOneAndUpdate", Command: "findAndModify", Database: databaseName,
 			Arguments: "{ filter: { _id: 9 }, update: { $set: { x: 1 } } }", Started: "{ findAndModify: " + suites.Collection + " }"}
-		f.Tell(o, story{Says: "is retried as the first command of a transaction (B1)", Before: start, Mode: suites.Times(2), Fails: overload, With: "session: session",
+		f.Tell(o, story{Says: "is retried as the first command of a transaction (B1)", Before: start, Mode: suites.Times(2),
+			Fails: overload, With: "session: session",
 			After: end, Attempts: 3, Carries: begins, Then: commit.Attempts(1, 0, ""), Outcome: o.Outcome(true)})
 		if o.Command != "findAndModify" {
-			f.Tell(o, story{Says: "is retried as a further command of a transaction (B1)", Before: begin(other), Fails: overload, With: "session: session",
-				After: end, Seen: other.Attempts(1, 0, begins), Attempts: 2, Carries: goesOn, Then: commit.Attempts(1, 0, ""), Outcome: o.Outcome(true)})
+			f.Tell(o, story{Says: "is retried as a further command of a transaction (B1)", Before: begin(other), Fails: overload,
+				With:  "session: session",
+				After: end, Seen: other.Attempts(1, 0, begins), Attempts: 2, Carries: goesOn, Then: commit.Attempts(1, 0, ""),
+				Outcome: o.Outcome(true)})
 		}
-		f.Tell(o, story{Says: "is not retried in a transaction after an error with " + overloaded + " alone (R34)", Before: start, Fails: overloadedOnly,
-			With: "session: session", Raises: raisedOnly, After: undo, Attempts: 1, Carries: begins, Then: aborts, Extra: true, Outcome: o.Outcome(false)})
+		f.Tell(o, story{Says: "is not retried in a transaction after an error with " + overloaded + " alone (R34)", Before: start,
+			Fails: overloadedOnly,
+			With:  "session: session", Raises: raisedOnly, After: undo, Attempts: 1, Carries: begins, Then: aborts, Extra: true,
+			Outcome: o.Outcome(false)})
 	}
 	f.Tell(insert, story{Says: "is retried no more than twice in a transaction (B4)", Before: start, Mode: suites.Times(3), Fails: overload,
 		With: "session: session", Raises: raised, After: undo, Attempts: 3, Carries: begins, Then: aborts, Extra: true})
@@ -69,20 +75,26 @@ func transactions() *suites.File {
 		{"database.runCommand with find", "noReads", "retryReads"}, {"database.runCommand with find", "noWrites", "retryWrites"},
 	} {
 		o := named(r.title)
-		f.Tell(o, story{Says: "is not retried in a transaction with " + r.option + " false (B3)", By: r.by, Before: []string{suites.OnSession("startTransaction", r.by)},
-			Fails: overload, With: suites.InSession(r.by), Raises: raised, After: []string{suites.OnSession("abortTransaction", r.by)},
+		f.Tell(o, story{Says: "is not retried in a transaction with " + r.option + " false (B3)", By: r.by,
+			Before: []string{suites.OnSession("startTransaction", r.by)},
+			Fails:  overload, With: suites.InSession(r.by), Raises: raised, After: []string{suites.OnSession("abortTransaction", r.by)},
 			Attempts: 1, Carries: "startTransaction: true, autocommit: false", Outcome: o.Outcome(false)})
 	}
 	inserted := insert.Attempts(1, 0, begins)
-	twice := story{Says: "is retried twice after overload errors (B1)", Before: begin(insert), Mode: suites.Times(2), Fails: overload, Seen: inserted, Attempts: 3}
+	twice := story{Says: "is retried twice after overload errors (B1)", Before: begin(insert), Mode: suites.Times(2), Fails: overload,
+		Seen: inserted, Attempts: 3}
 	f.Tell(commit, twice)
 	f.Tell(abort, twice)
 	// The transaction is open in the server, and is ended.
-	f.Tell(commit, story{Says: "is retried no more than twice after overload errors (B4)", Before: begin(insert), Mode: suites.Times(3), Fails: overload,
-		Raises: suites.RaisedLabels(limited, both, suites.UnknownTransactionCommitResult+", "+suites.TransientTransactionError), Applied: true, After: end,
+	f.Tell(commit, story{Says: "is retried no more than twice after overload errors (B4)", Before: begin(insert), Mode: suites.Times(3),
+		Fails:   overload,
+		Raises:  suites.RaisedLabels(limited, both, suites.UnknownTransactionCommitResult+", "+suites.TransientTransactionError),
+		Applied: true, After: end,
 		Seen: inserted, Attempts: 3, Then: ending("commitTransaction", "").Attempts(1, 0, "")})
-	f.Tell(abort, story{Says: "is retried no more than twice after overload errors, which are not raised (B4)", Before: begin(insert), Mode: suites.Times(3), Fails: overload,
-		After: suites.Join(begin(insert), undo), Seen: inserted, Then: suites.Join(abort.Attempts(3, 3, ""), insert.Attempts(1, 0, restarts)), Extra: true})
+	f.Tell(abort, story{Says: "is retried no more than twice after overload errors, which are not raised (B4)", Before: begin(insert),
+		Mode: suites.Times(3), Fails: overload,
+		After: suites.Join(begin(insert), undo), Seen: inserted,
+		Then: suites.Join(abort.Attempts(3, 3, ""), insert.Attempts(1, 0, restarts)), Extra: true})
 	// Once the outcome of a commit is not known, majority is asked for.
 	f.Tell(ending("commitTransaction", majority), story{Says: "is retried with majority after an error that is no retryable overload error (W10)", Before: begin(insert),
 		Fails: suites.Labelled(unreachable, writable, overloaded), Seen: suites.Join(inserted, commit.Attempts(1, 1, "")), Attempts: 1})
@@ -101,7 +113,8 @@ func convenient() *suites.File {
 	in, up := insert.Call("client", "session: session", ""), update.Call("client", "session: session", "")
 	// with runs operations in a transaction of which a command fails.
 	with := func(fails string, s story, callback ...string) {
-		f.Tell(suites.Operation{Object: "session", Name: "withTransaction", Command: fails, Arguments: "{ callback: [ " + strings.Join(callback, ", ") + " ] }"}, s)
+		f.Tell(operation{Object: "session", Name: "withTransaction", Command: fails,
+			Arguments: "{ callback: [ " + strings.Join(callback, ", ") + " ] }"}, s)
 	}
 	inserted, updated := insert.Attempts(1, 0, begins), update.Attempts(1, 0, goesOn)
 	committed, aborted := commit.Attempts(1, 0, ""), abort.Attempts(1, 0, "")
@@ -113,10 +126,12 @@ func convenient() *suites.File {
 		Seen: suites.Join(inserted, updated, commit.Attempts(3, 2, "")), Outcome: bothWritten}, in, up)
 	with("update", story{Says: "raises the overload error after two retries in the middle (B4)", Mode: suites.Times(3), Fails: overload, Raises: raised,
 		Seen: suites.Join(inserted, update.Attempts(3, 3, goesOn), aborted)}, in, update.Call("client", "session: session", raised))
-	with("insert", story{Says: "raises the overload error after two retries of the first command (B4)", Mode: suites.Times(3), Fails: overload, Raises: raised,
+	with("insert", story{Says: "raises the overload error after two retries of the first command (B4)", Mode: suites.Times(3),
+		Fails: overload, Raises: raised,
 		Seen: suites.Join(insert.Attempts(3, 3, begins), aborted[:1]), Extra: true}, insert.Call("client", "session: session", raised))
 	// The error of the first run is a result that the second run does not have.
-	either := "{ name: updateOne, object: collection, arguments: " + suites.Merge(update.Arguments, "session: session") + ", ignoreResultAndError: true }"
+	either := "{ name: updateOne, object: collection, arguments: " + suites.Merge(update.Arguments,
+		"session: session") + ", ignoreResultAndError: true }"
 	with("update", story{Says: "runs the callback again after overload errors with TransientTransactionError (B4)", Mode: suites.Times(3),
 		Fails: suites.Labelled(limited, overloaded, retryable, suites.TransientTransactionError),
 		Seen:  suites.Join(inserted, update.Attempts(3, 3, goesOn), aborted), Extra: true, Outcome: bothWritten}, in, either)
@@ -124,15 +139,17 @@ func convenient() *suites.File {
 	// What withTransaction itself tries again, and the backoff before it.
 	conflict := suites.WriteConflict
 	transient := suites.Labelled(conflict, suites.TransientTransactionError)
-	second := func(o suites.Operation, carries string) []string {
+	second := func(o operation, carries string) []string {
 		o.Started = "{ " + o.Command + ": " + suites.Collection + " }"
 		return o.Attempts(1, 0, carries)
 	}
-	recommit := suites.Operation{Command: "commitTransaction", Database: "admin", Started: "{ commitTransaction: 1 }"}.Attempts(1, 0, goesOn2)
+	recommit := operation{Command: "commitTransaction", Database: "admin", Started: "{ commitTransaction: 1 }"}.Attempts(1, 0, goesOn2)
 	with("update", story{Says: "begins anew after an error with TransientTransactionError (T10)", Fails: transient, Outcome: bothWritten,
 		Seen: suites.Join(inserted, update.Attempts(1, 1, goesOn), aborted, second(insert, restarts), second(update, goesOn2), recommit)}, in, either)
-	with("update", story{Says: "raises an error without TransientTransactionError (T7)", Fails: suites.Labelled(conflict), Raises: suites.RaisedCode(conflict),
-		Seen: suites.Join(inserted, update.Attempts(1, 1, goesOn), aborted)}, in, update.Call("client", "session: session", suites.RaisedCode(conflict)))
+	with("update", story{Says: "raises an error without TransientTransactionError (T7)", Fails: suites.Labelled(conflict),
+		Raises: suites.RaisedCode(conflict),
+		Seen:   suites.Join(inserted, update.Attempts(1, 1, goesOn), aborted)}, in,
+		update.Call("client", "session: session", suites.RaisedCode(conflict)))
 	with("commitTransaction", story{Says: "commits again, with majority, if the outcome of its commit is not known (T6)", Mode: suites.Times(2),
 		Fails: suites.Labelled(unreachable, writable), Outcome: bothWritten,
 		Seen: suites.Join(inserted, updated, commit.Attempts(1, 1, ""), ending("commitTransaction", majority).Attempts(2, 1, ""))}, in, up)
@@ -141,11 +158,13 @@ func convenient() *suites.File {
 		After: []string{suites.OnSession("commitTransaction", "client")}, // so that nothing is left in the server
 		Seen:  suites.Join(inserted, updated, commit.Attempts(1, 1, ""), ending("commitTransaction", "").Attempts(1, 0, ""))}, in, up)
 	ignoring := func(by string) string {
-		return "{ name: insertOne, object: collection-" + by + ", arguments: " + suites.Merge(insert.Arguments, suites.InSession(by)) + ", ignoreResultAndError: true }"
+		return "{ name: insertOne, object: collection-" + by + ", arguments: " + suites.Merge(insert.Arguments,
+			suites.InSession(by)) + ", ignoreResultAndError: true }"
 	}
 	// The first does not ask for events: the time may be over before there are
 	// any. Without sleeping, too, one of forty backoffs would outlast the rest.
-	with("insert", story{Says: "backs off for so long that forty transactions do not fit into 300 ms (T9)", By: "hurried", Mode: suites.Times(40), Fails: transient,
+	with("insert", story{Says: "backs off for so long that forty transactions do not fit into 300 ms (T9)", By: "hurried",
+		Mode: suites.Times(40), Fails: transient,
 		Raises: suites.TimeoutError}, ignoring("hurried"))
 	with("commitTransaction", story{Says: "commits again only until timeoutMS is over (T5)", By: "hurried", Mode: suites.Always,
 		Fails:  suites.Labelled(suites.Interrupted, suites.UnknownTransactionCommitResult),
@@ -153,7 +172,8 @@ func convenient() *suites.File {
 		After: []string{suites.SetFailPoint("failCommand", `"off"`, ""), // so that nothing is left in the server
 			"{ name: commitTransaction, object: session-hurried, ignoreResultAndError: true }"}, Outcome: []suites.Outcome{}},
 		insert.Call("hurried", suites.InSession("hurried"), ""))
-	with("insert", story{Says: "backs off for so short a time that nine transactions fit into six seconds (T9)", By: "timed", Mode: suites.Times(8), Fails: transient,
+	with("insert", story{Says: "backs off for so short a time that nine transactions fit into six seconds (T9)", By: "timed",
+		Mode: suites.Times(8), Fails: transient,
 		Seen: insert.Attempts(1, 1, "startTransaction: true"), Extra: true, Outcome: insert.Outcome(true)}, ignoring("timed"))
 	return f
 }

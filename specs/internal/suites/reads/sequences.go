@@ -16,20 +16,22 @@ func notRetryable() *suites.File {
 		} {
 			f.Tell(o, notRetried(c.Name+" (R34)", suites.ErrorCode(c), suites.RaisedCode(c)))
 		}
-		for _, label := range []string{suites.RetryableWriteError, suites.RetryableError, "ResumableChangeStreamError", suites.TransientTransactionError} {
-			s := notRetried("Interrupted with the label "+label+" (R34)", suites.Labelled(suites.Interrupted, label), suites.RaisedCode(suites.Interrupted))
+		for _, label := range []string{suites.RetryableWriteError, suites.RetryableError, "ResumableChangeStreamError",
+			suites.TransientTransactionError} {
+			s := notRetried("Interrupted with the label "+label+" (R34)", suites.Labelled(suites.Interrupted, label),
+				suites.RaisedCode(suites.Interrupted))
 			s.Require = labelled
 			f.Tell(o, s)
 		}
-		f.Tell(o, suites.Story{Says: "is retried after HostUnreachable with the label NoWritesPerformed (R11)", Require: labelled,
+		f.Tell(o, story{Says: "is retried after HostUnreachable with the label NoWritesPerformed (R11)", Require: labelled,
 			Fails: suites.Labelled(suites.HostUnreachable, suites.NoWritesPerformed), Attempts: 2})
 	}
 	return f
 }
 
 // sampled are some reads, for what does not depend on the operation.
-func sampled() []suites.Operation {
-	return []suites.Operation{named("collection.find"), named("collection.aggregate"), named("database.listCollections")}
+func sampled() []operation {
+	return []operation{named("collection.find"), named("collection.aggregate"), named("database.listCollections")}
 }
 
 // sequences are attempts that fail in different ways.
@@ -41,19 +43,22 @@ func sequences() *suites.File {
 	f.Clients = []suites.Client{suites.Observed("client", ""), suites.Observed("timed", "timeoutMS: 20000")}
 	f.Objects = []string{"database", "collection"}
 	code := suites.ErrorCode
-	unreachable, notFound, exceeded, interrupted := code(suites.HostUnreachable), code(suites.HostNotFound), code(suites.ExceededTimeLimit), code(suites.Interrupted)
+	unreachable, notFound, exceeded, interrupted := code(suites.HostUnreachable), code(suites.HostNotFound), code(suites.ExceededTimeLimit),
+		code(suites.Interrupted)
 	for _, o := range sampled() {
 		f.Tell(o,
-			suites.Story{Says: "raises the error of the retry, though it has the label NoWritesPerformed (R20)", Raises: suites.RaisedCode(suites.ExceededTimeLimit), Attempts: 2,
+			story{Says: "raises the error of the retry, though it has the label NoWritesPerformed (R20)",
+				Raises: suites.RaisedCode(suites.ExceededTimeLimit), Attempts: 2,
 				Each: []string{unreachable, suites.Labelled(suites.ExceededTimeLimit, suites.NoWritesPerformed)}},
-			suites.Story{Says: "raises the error of the retry, though it is not retryable (R20)",
+			story{Says: "raises the error of the retry, though it is not retryable (R20)",
 				Each: []string{unreachable, interrupted}, Raises: suites.RaisedCode(suites.Interrupted), Attempts: 2},
-			suites.Story{Says: "raises the network error of the retry (R20)", Each: []string{unreachable, suites.Closes}, Raises: suites.RaisedNetwork, Attempts: 2},
-			suites.Story{Says: "raises the server error of the retry after a network error (R20)",
+			story{Says: "raises the network error of the retry (R20)", Each: []string{unreachable, suites.Closes},
+				Raises: suites.RaisedNetwork, Attempts: 2},
+			story{Says: "raises the server error of the retry after a network error (R20)",
 				Each: []string{suites.Closes, notFound}, Raises: suites.RaisedCode(suites.HostNotFound), Attempts: 2},
-			suites.Story{Says: "is retried after four different errors within timeoutMS (R36)", By: "timed",
+			story{Says: "is retried after four different errors within timeoutMS (R36)", By: "timed",
 				Each: []string{unreachable, suites.Closes, exceeded, notFound}, Attempts: 5},
-			suites.Story{Says: "is not retried any more after an error that is not retryable within timeoutMS (R34)", By: "timed",
+			story{Says: "is not retried any more after an error that is not retryable within timeoutMS (R34)", By: "timed",
 				Each: []string{unreachable, notFound, interrupted}, Raises: suites.RaisedCode(suites.Interrupted), Attempts: 3})
 	}
 	return f

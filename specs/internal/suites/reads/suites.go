@@ -12,7 +12,8 @@ var policy = suites.Policy{Database: databaseName, Noun: "read", Option: "retryR
 func Suites() suites.Specification {
 	var files []*suites.File
 	for _, o := range Operations(databaseName) {
-		files = append(files, ofOperation(o))
+		files = append(files, suites.Of(o, requirement(o), []suites.Client{suites.Observed("client", ""), policy.NoRetry()}, stories(),
+			"Each error that makes "+o.Title()+" retryable, errors that do not, and retryReads."))
 	}
 	return suites.Specification{Name: "retryable-reads", Title: "retryable reads", Package: "reads", Database: databaseName,
 		Files: append(files, secondError(), neverRetried(), sessions(), transactions(), otherMongos(), timeouts(),
@@ -23,7 +24,7 @@ func Suites() suites.Specification {
 var everywhere = suites.Servers("4.2", "")
 
 // requirement is for what an operation needs.
-func requirement(o suites.Operation) string {
+func requirement(o operation) string {
 	if o.Watches {
 		return suites.Servers("4.2", suites.Retrying)
 	}
@@ -33,37 +34,27 @@ func requirement(o suites.Operation) string {
 // everything are the objects that all operations are called on.
 var everything = []string{"admin", "database", "collection", "bucket"}
 
-func named(title string) suites.Operation { return suites.Named(Operations(databaseName), title) }
-
-// ofOperation tells all stories of one operation.
-func ofOperation(o suites.Operation) *suites.File {
-	f := suites.NewFile(o.File(), o.Title(), requirement(o),
-		"Each error that makes "+o.Title()+" retryable, errors that do not, and retryReads.")
-	f.Clients = []suites.Client{suites.Observed("client", ""), policy.NoRetry()}
-	f.Objects = []string{o.Object}
-	f.Bucket = o.Object == "bucket"
-	f.Tell(o, stories()...)
-	return f
-}
+func named(title string) operation { return suites.Named(Operations(databaseName), title) }
 
 // stories are told of every operation.
-func stories() []suites.Story {
+func stories() []story {
 	const off = " with retryReads false (R30)"
 	twice := suites.Times(2)
-	list := []suites.Story{
+	list := []story{
 		{Says: "succeeds at the first attempt (R6)", Attempts: 1},
 		{Says: "is retried after a network error (R10)", Fails: suites.Closes, Attempts: 2},
 		{Says: "is not retried again after a second network error (R35)", Mode: twice, Fails: suites.Closes, Raises: suites.RaisedNetwork, Attempts: 2},
 		{Says: "is not retried after a network error" + off, By: "noRetry", Fails: suites.Closes, Raises: suites.RaisedNetwork, Attempts: 1},
 	}
 	for _, c := range retryable {
-		list = append(list, suites.Story{Says: "is retried after " + c.Name + " (R11)", Fails: suites.ErrorCode(c), Attempts: 2})
+		list = append(list, story{Says: "is retried after " + c.Name + " (R11)", Fails: suites.ErrorCode(c), Attempts: 2})
 	}
 	// A code that leaves the server known, and one that makes it unknown.
 	for _, c := range []suites.Code{suites.HostUnreachable, suites.ShutdownInProgress} {
 		list = append(list,
-			suites.Story{Says: "is not retried again after a second " + c.Name + " (R35)", Mode: twice, Fails: suites.ErrorCode(c), Raises: suites.RaisedCode(c), Attempts: 2},
-			suites.Story{Says: "is not retried after " + c.Name + off, By: "noRetry", Fails: suites.ErrorCode(c), Raises: suites.RaisedCode(c), Attempts: 1})
+			story{Says: "is not retried again after a second " + c.Name + " (R35)", Mode: twice, Fails: suites.ErrorCode(c),
+				Raises: suites.RaisedCode(c), Attempts: 2},
+			story{Says: "is not retried after " + c.Name + off, By: "noRetry", Fails: suites.ErrorCode(c), Raises: suites.RaisedCode(c), Attempts: 1})
 	}
 	for _, c := range others {
 		list = append(list, notRetried(c.Name+" (R34)", suites.ErrorCode(c), suites.RaisedCode(c)))
@@ -72,8 +63,8 @@ func stories() []suites.Story {
 }
 
 // notRetried is a read that is attempted once.
-func notRetried(after, data, raises string) suites.Story {
-	return suites.Story{Says: "is not retried after " + after, Fails: data, Raises: raises, Attempts: 1}
+func notRetried(after, data, raises string) story {
+	return story{Says: "is not retried after " + after, Fails: data, Raises: raises, Attempts: 1}
 }
 
 // secondError lets the retry reach a server that refuses the command for a
@@ -99,7 +90,7 @@ func secondError() *suites.File {
 			{suites.HostUnreachable.Name, suites.ErrorCode(suites.HostUnreachable)},
 			{suites.InterruptedAtShutdown.Name, suites.ErrorCode(suites.InterruptedAtShutdown)},
 		} {
-			f.Tell(o, suites.Story{Says: "raises BadValue of the retry, not " + first.says + " of the first attempt (R20)", Fails: first.data,
+			f.Tell(o, story{Says: "raises BadValue of the retry, not " + first.says + " of the first attempt (R20)", Fails: first.data,
 				Raises: suites.RaisedCode(suites.BadValue), Attempts: 2})
 		}
 	}
@@ -111,23 +102,21 @@ func neverRetried() *suites.File {
 	f := suites.NewFile("never-retried", "operations that are never retried", everywhere,
 		"getMore, generic commands, mapReduce and aggregations that write are attempted once, whatever the error.")
 	f.Objects = []string{"database", "collection"}
-	const out = `pipeline: [ { $match: { _id: { $gt: 1 } } }, { $out: written } ]`
-	const merge = `pipeline: [ { $match: { _id: { $gt: 1 } } }, { $merge: { into: written } } ]`
-	const find, count = `{ find: ` + suites.Collection + `, filter: { _id: 1 } }`, `{ count: ` + suites.Collection + ` }`
-	for _, o := range []suites.Operation{
-		{Object: "collection", Name: "aggregate", Variant: "with $out", Command: "aggregate",
-			Arguments: "{ " + out + " }", Started: "{ aggregate: " + suites.Collection + ", " + out + " }"},
-		{Object: "collection", Name: "aggregate", Variant: "with $merge", Command: "aggregate",
-			Arguments: "{ " + merge + " }", Started: "{ aggregate: " + suites.Collection + ", " + merge + " }"},
-		{Object: "collection", Name: "mapReduce", Command: "mapReduce", Started: `{ mapReduce: ` + suites.Collection + `, out: { inline: 1 } }`,
-			Arguments: `{ map: { $code: "function() { emit(0, this.x) }" }, reduce: { $code: "function(key, values) { return Array.sum(values) }" }, out: { inline: 1 } }`},
-		{Object: "database", Name: "runCommand", Variant: "with a find", Command: "find", Arguments: "{ commandName: find, command: " + find + " }", Started: find},
-		{Object: "database", Name: "runCommand", Variant: "with a count", Command: "count", Arguments: "{ commandName: count, command: " + count + " }", Started: count},
+	const find, count = `{ find: documents, filter: { _id: 1 } }`, `{ count: documents }`
+	for _, o := range suites.Complete(databaseName, []operation{
+		{Name: "aggregate", Variant: "with $out", Arguments: `{ pipeline: [ { $match: { _id: { $gt: 1 } } }, { $out: written } ] }`},
+		{Name: "aggregate", Variant: "with $merge", Arguments: `{ pipeline: [ { $match: { _id: { $gt: 1 } } }, { $merge: { into: written } } ] }`},
+		{Name: "mapReduce", Started: `{ mapReduce: documents, out: { inline: 1 } }`, Arguments: `{ map: { $code: "function() { emit(0, this.x) }" }, ` +
+			`reduce: { $code: "function(key, values) { return Array.sum(values) }" }, out: { inline: 1 } }`},
+		{Object: "database", Name: "runCommand", Variant: "with a find", Command: "find",
+			Arguments: "{ commandName: find, command: " + find + " }", Started: find},
+		{Object: "database", Name: "runCommand", Variant: "with a count", Command: "count",
+			Arguments: "{ commandName: count, command: " + count + " }", Started: count},
 		suites.GetMore("find", databaseName, "{ filter: {}, batchSize: 2 }"),
-	} {
-		o.Database, o.Reads = databaseName, true
+	}) {
+		o.Reads = true
 		rule := map[bool]string{true: " (W35)", false: " (R33)"}[o.Command == "aggregate"]
-		list := []suites.Story{notRetried("a network error"+rule, suites.Closes, suites.RaisedNetwork)}
+		list := []story{notRetried("a network error"+rule, suites.Closes, suites.RaisedNetwork)}
 		for _, c := range []suites.Code{suites.HostUnreachable, suites.ShutdownInProgress, suites.NotWritablePrimary, suites.InterruptedAtShutdown} {
 			list = append(list, notRetried(c.Name+rule, suites.ErrorCode(c), suites.RaisedCode(c)))
 		}
@@ -152,9 +141,9 @@ func sessions() *suites.File {
 			continue
 		}
 		f.Tell(o,
-			suites.Story{Says: "is retried with the lsid of its explicit session (R5)", Fails: suites.Closes, With: "session: session",
+			story{Says: "is retried with the lsid of its explicit session (R5)", Fails: suites.Closes, With: "session: session",
 				Attempts: 2, Carries: "lsid: { $$sessionLsid: session }"},
-			suites.Story{Says: "is retried with the lsid of its implicit session (R5)", Fails: suites.Closes, After: []string{suites.SameLsid},
+			story{Says: "is retried with the lsid of its implicit session (R5)", Fails: suites.Closes, After: []string{suites.SameLsid},
 				Attempts: 2, Carries: "lsid: { $$exists: true }"})
 	}
 	return f
@@ -186,7 +175,7 @@ func otherMongos() *suites.File {
 	f.Objects = []string{"admin", "database", "collection"}
 	for _, o := range Operations(databaseName) {
 		if o.Object != "bucket" {
-			policy.TellMongoses(f, slices.Repeat([]suites.Operation{o}, suites.Rounds), nil, o)
+			policy.TellMongoses(f, slices.Repeat([]operation{o}, suites.Rounds), nil, o)
 		}
 	}
 	return f
@@ -211,7 +200,7 @@ func handshakeHello() *suites.File {
 	const app = "utrHandshake"
 	f := policy.HandshakeHello(app, suites.Servers("4.4.7", ""))
 	retried, off := policy.HelloFails(app)
-	for _, o := range []suites.Operation{
+	for _, o := range []operation{
 		named("client.listDatabases"), named("database.listCollections"), named("collection.aggregate"), named("collection.distinct"),
 		named("collection.estimatedDocumentCount"), named("collection.find"), named("collection.listIndexes"),
 	} {

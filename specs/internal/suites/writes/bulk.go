@@ -17,8 +17,9 @@ func bulk() *suites.File {
 	bulks(f, "unordered")
 	// Drivers may send the two updates in one command or in two: the first
 	// command has an update of many in both cases.
-	f.Tell(bulkOf("ordered", "update", updateAll, updateSecond), suites.Story{Says: "an update of one document in a command with an update of many is not retried (R34)",
-		Mode: suites.Always, Fails: suites.Closes, Raises: suites.RaisedNetwork, Then: sent("update", 0, "fails")})
+	f.Tell(bulkOf("ordered", "update", updateAll, updateSecond),
+		story{Says: "an update of one document in a command with an update of many is not retried (R34)",
+			Mode: suites.Always, Fails: suites.Closes, Raises: suites.RaisedNetwork, Then: sent("update", 0, "fails")})
 	return f
 }
 
@@ -32,8 +33,8 @@ const (
 )
 
 // bulkOf is a bulk of which a command fails.
-func bulkOf(order, fails string, models ...string) suites.Operation {
-	return suites.Operation{Heading: "bulkWrite " + order + ":", Object: "collection", Name: "bulkWrite", Command: fails,
+func bulkOf(order, fails string, models ...string) operation {
+	return operation{Heading: "bulkWrite " + order + ":", Object: "collection", Name: "bulkWrite", Command: fails,
 		Arguments: fmt.Sprintf("{ requests: [ %s ], ordered: %t }", strings.Join(models, ", "), order == "ordered")}
 }
 
@@ -44,7 +45,7 @@ func sent(command string, number int, attempts ...string) (out []string) {
 	if number > 0 {
 		carries = fmt.Sprintf(`txnNumber: { $numberLong: "%d" }`, number)
 	}
-	o := suites.Operation{Command: command, Database: databaseName, Started: "{ " + command + ": " + suites.Collection + ", lsid: { $$exists: true } }"}
+	o := operation{Command: command, Database: databaseName, Started: "{ " + command + ": " + suites.Collection + ", lsid: { $$exists: true } }"}
 	for _, a := range attempts {
 		out = append(out, o.Attempts(1, strings.Count(a, "fails"), carries)...)
 	}
@@ -67,7 +68,8 @@ func bulks(f *suites.File, order string) {
 	allOfMany := after("{ _id: 1, x: 12 }", raised, fourth) // with an update of many
 	fails := []struct{ says, data, raises, plain, require string }{
 		{"a network error", suites.Closes, raisesNetwork, suites.RaisedNetwork, ""},
-		{"HostUnreachable", policy.Fails(suites.HostUnreachable), policy.Raises(suites.HostUnreachable), suites.RaisedCode(suites.HostUnreachable), labelling},
+		{"HostUnreachable", policy.Fails(suites.HostUnreachable), policy.Raises(suites.HostUnreachable),
+			suites.RaisedCode(suites.HostUnreachable), labelling},
 		{"HostUnreachable of a server before 4.4", suites.ErrorCode(suites.HostUnreachable), policy.Raises(suites.HostUnreachable),
 			suites.RaisedCode(suites.HostUnreachable), before44},
 	}
@@ -84,16 +86,16 @@ func bulks(f *suites.File, order string) {
 		}
 		for _, e := range fails {
 			f.Tell(o,
-				suites.Story{Says: "the " + command + " is retried with its own number after " + e.says + " (W10)", Require: e.require, Fails: e.data,
+				story{Says: "the " + command + " is retried with its own number after " + e.says + " (W10)", Require: e.require, Fails: e.data,
 					Seen: before, Then: suites.Join(sent(command, at+1, no, yes), rest), Outcome: left[3]},
-				suites.Story{Says: "nothing is sent after the retry of the " + command + " failed with " + e.says + " (R35)", Require: e.require,
+				story{Says: "nothing is sent after the retry of the " + command + " failed with " + e.says + " (R35)", Require: e.require,
 					Mode: suites.Times(2), Fails: e.data, Raises: e.raises, Seen: before, Then: sent(command, at+1, no, no), Outcome: left[at]})
 		}
 		f.Tell(o,
-			suites.Story{Says: "nothing is sent after the retry of the " + command + " failed with a write concern error that has the label (R35)",
+			story{Says: "nothing is sent after the retry of the " + command + " failed with a write concern error that has the label (R35)",
 				Require: labelling, Mode: suites.Times(2), Fails: suites.LabelledConcern(label), Raises: raisesConcern,
 				Seen: before, Then: sent(command, at+1, yes, yes), Outcome: left[at+1]},
-			suites.Story{Says: "the " + command + " is not retried" + off + " (W30)", By: "noRetry", Fails: suites.Closes, Raises: raisesNetworkPlain,
+			story{Says: "the " + command + " is not retried" + off + " (W30)", By: "noRetry", Fails: suites.Closes, Raises: raisesNetworkPlain,
 				Seen: unnumbered, Then: sent(command, 0, no), Outcome: left[at]})
 	}
 	for _, mode := range []struct {
@@ -112,19 +114,20 @@ func bulks(f *suites.File, order string) {
 			}
 			events = append(events, sent(c, n+1, yes)...)
 		}
-		f.Tell(bulkOf(order, "", insertFourth, updateSecond, deleteThird), suites.Story{Says: "everything is written once if " + mode.says + " lost (W10)",
+		f.Tell(bulkOf(order, "", insertFourth, updateSecond, deleteThird), story{Says: "everything is written once if " + mode.says + " lost (W10)",
 			Require: onlySets, Points: []string{suites.SetFailPoint(suites.TransactionalWrite, mode.mode, "")}, Then: events, Outcome: left[3]})
 	}
-	many := func(fails string) suites.Operation { return bulkOf(order, fails, insertFourth, updateAll, deleteThird) }
+	many := func(fails string) operation { return bulkOf(order, fails, insertFourth, updateAll, deleteThird) }
 	inserted, updated, deleted := sent("insert", 1, yes), sent("update", 0, yes), sent("delete", 2, yes)
-	f.Tell(many(""), suites.Story{Says: "the update of many carries no transaction number, its neighbours do (R6)",
+	f.Tell(many(""), story{Says: "the update of many carries no transaction number, its neighbours do (R6)",
 		Then: suites.Join(inserted, updated, deleted), Outcome: allOfMany})
-	f.Tell(bulkOf(order, "", insertFourth, updateSecond, deleteThirds), suites.Story{Says: "the delete of many carries no transaction number, its neighbours do (R6)",
-		Then: suites.Join(inserted, sent("update", 2, yes), sent("delete", 0, yes)), Outcome: left[3]})
+	f.Tell(bulkOf(order, "", insertFourth, updateSecond, deleteThirds),
+		story{Says: "the delete of many carries no transaction number, its neighbours do (R6)",
+			Then: suites.Join(inserted, sent("update", 2, yes), sent("delete", 0, yes)), Outcome: left[3]})
 	for _, e := range fails {
-		f.Tell(many("update"), suites.Story{Says: "the update of many is not retried after " + e.says + ", and ends the bulk (R34)", Require: e.require,
+		f.Tell(many("update"), story{Says: "the update of many is not retried after " + e.says + ", and ends the bulk (R34)", Require: e.require,
 			Fails: e.data, Raises: e.plain, Then: suites.Join(inserted, sent("update", 0, no)), Outcome: left[1]})
-		f.Tell(many("insert"), suites.Story{Says: "the insert beside an update of many is retried after " + e.says + " (W10)", Require: e.require,
+		f.Tell(many("insert"), story{Says: "the insert beside an update of many is retried after " + e.says + " (W10)", Require: e.require,
 			Fails: e.data, Then: suites.Join(sent("insert", 1, no, yes), updated, deleted), Outcome: allOfMany})
 	}
 }

@@ -2,7 +2,7 @@ package writes
 
 import "github.com/unified-test-runner/utr/specs/internal/suites"
 
-func handshakeHello(operations []suites.Operation) *suites.File {
+func handshakeHello(operations []operation) *suites.File {
 	const app = "utrWriteHandshake"
 	f := policy.HandshakeHello(app, suites.Servers("4.4.7", suites.Retrying))
 	f.Clients = append(f.Clients, suites.Observed("warm", "appName: "+app+"warm"))
@@ -13,7 +13,7 @@ func handshakeHello(operations []suites.Operation) *suites.File {
 	// Behind a load balancer there are no monitors, which a fail point that goes
 	// on would let lose the server.
 	o := operations[0]
-	f.Tell(o, suites.Story{Says: "raises the network error of the attempt if the handshakes of the retries fail (R21)", By: "warm",
+	f.Tell(o, story{Says: "raises the network error of the attempt if the handshakes of the retries fail (R21)", By: "warm",
 		Require: suites.Servers("5.0", suites.Balanced), Before: []string{suites.Ping("warm")},
 		Points: []string{suites.FailPoint(o.Command+", hello, isMaster", suites.Always, "appName: "+app+"warm, "+suites.Closes)},
 		Raises: suites.WithLabels(suites.RaisedNetwork, label, suites.SystemOverloadedError), Seen: suites.Pinged(databaseName), Attempts: 1})
@@ -22,7 +22,7 @@ func handshakeHello(operations []suites.Operation) *suites.File {
 		for _, by := range []string{"client", "noRetry"} {
 			// A broken hello may come of overload, after which the write concern
 			// stays what it was.
-			s := suites.Story{By: by, Require: suites.Servers("4.4.7", suites.Clusters), Pool: retried.Pool,
+			s := story{By: by, Require: suites.Servers("4.4.7", suites.Clusters), Pool: retried.Pool,
 				Points: []string{suites.FailHello(app+by, suites.Times(1))}}
 			endsAfter(f, s, "{ $$exists: false }", "the handshake", "commitTransaction", "abortTransaction")
 		}
@@ -33,7 +33,7 @@ func handshakeHello(operations []suites.Operation) *suites.File {
 // endsAfter adds tests of transactions that end on a connection that needs a
 // handshake, which fails once. Behind a load balancer they keep to their
 // connection.
-func endsAfter(f *suites.File, s suites.Story, concern, where string, commands ...string) {
+func endsAfter(f *suites.File, s story, concern, where string, commands ...string) {
 	insert := named("insertOne")
 	for _, command := range commands {
 		o := ending(command)
@@ -48,7 +48,7 @@ func endsAfter(f *suites.File, s suites.Story, concern, where string, commands .
 	}
 }
 
-func handshakeAuth(operations []suites.Operation) *suites.File {
+func handshakeAuth(operations []operation) *suites.File {
 	f := policy.HandshakeAuth(suites.Authenticated("4.2", suites.Clusters)...)
 	for _, o := range operations {
 		list, second := policy.AuthFails()
@@ -63,7 +63,7 @@ func handshakeAuth(operations []suites.Operation) *suites.File {
 		f.Entities = []string{suites.Session("client"), suites.Session("noRetry")}
 		for _, by := range []string{"client", "noRetry"} {
 			// Of an abort there would be nothing to see.
-			s := suites.Story{By: by, Require: f.Require[0], Points: []string{suites.FailPoint("saslContinue", suites.Times(1), suites.Closes)}}
+			s := story{By: by, Require: f.Require[0], Points: []string{suites.FailPoint("saslContinue", suites.Times(1), suites.Closes)}}
 			endsAfter(f, s, "{ w: majority, wtimeout: 10000 }", "saslContinue", "commitTransaction")
 		}
 	}
@@ -90,7 +90,7 @@ func selectionFails() *suites.File {
 		named("insertOne"), named("findOneAndUpdate"), named("bulkWrite ordered"))
 }
 
-func timeouts(operations []suites.Operation) *suites.File {
+func timeouts(operations []operation) *suites.File {
 	f := policy.Timeouts(labelling)
 	f.About = []string{f.About[0] + " All of", "them have one transaction number."}
 	s := policy.Timed()

@@ -28,14 +28,14 @@ func secondError() *suites.File {
 		o := named(r.name)
 		o.Arguments, o.Started = r.arguments, "{ "+o.Command+": "+suites.Collection+" }"
 		raises := raisesPlain(r.code)
-		f.Tell(o, suites.Story{Says: "is not retried after " + r.code.Name + " (R34)", Raises: raises, Attempts: 1, Replied: r.reply})
+		f.Tell(o, story{Says: "is not retried after " + r.code.Name + " (R34)", Raises: raises, Attempts: 1, Replied: r.reply})
 		for _, first := range []struct{ says, data, require string }{
 			{"a network error", suites.Closes, ""},
 			{"HostUnreachable", policy.Fails(suites.HostUnreachable), labelling},
 			{"PrimarySteppedDown", policy.Fails(suites.PrimarySteppedDown), labelling},
 			{"HostUnreachable of a server before 4.4", suites.ErrorCode(suites.HostUnreachable), before44},
 		} {
-			f.Tell(o, suites.Story{Says: "raises " + r.code.Name + " of the retry, not " + first.says + " of the first attempt (R20)", Require: first.require,
+			f.Tell(o, story{Says: "raises " + r.code.Name + " of the retry, not " + first.says + " of the first attempt (R20)", Require: first.require,
 				Fails: first.data, Raises: raises, Seen: o.Attempts(1, 1, numbered), Attempts: 1, Replied: r.reply})
 		}
 	}
@@ -45,7 +45,7 @@ func secondError() *suites.File {
 // noWritesPerformed has two errors of which the second says that it wrote
 // nothing. The reply of the first attempt is lost by one fail point, and the
 // second attempt fails by another that lets the first one pass.
-func noWritesPerformed(operations []suites.Operation) *suites.File {
+func noWritesPerformed(operations []operation) *suites.File {
 	const none = suites.NoWritesPerformed
 	f := suites.NewFile("no-writes-performed", "errors with the label NoWritesPerformed", suites.Servers("4.4", suites.Sets),
 		"The error that is raised must be one of an attempt that may have written, if there was one. The first attempt",
@@ -63,10 +63,10 @@ func noWritesPerformed(operations []suites.Operation) *suites.File {
 			{"raises the error of the retry if it may have written (R20)", policy.Fails(down), policy.Raises(down)},
 			{"raises the error of the retry if it may have written and is not retryable (R20)", suites.Labelled(interrupted), raisesPlain(interrupted)},
 		} {
-			f.Tell(o, suites.Story{Says: s.says, Require: require, Points: []string{suites.SetFailPoint(suites.TransactionalWrite, suites.Times(1), "")},
+			f.Tell(o, story{Says: s.says, Require: require, Points: []string{suites.SetFailPoint(suites.TransactionalWrite, suites.Times(1), "")},
 				Mode: suites.SkipFirst, Fails: s.data, Raises: s.raises, Attempts: 2, Applied: true})
 		}
-		f.Tell(o, suites.Story{Says: "raises the error if both attempts fail with " + none + " (R22)", Require: require,
+		f.Tell(o, story{Says: "raises the error if both attempts fail with " + none + " (R22)", Require: require,
 			Mode: suites.Times(2), Fails: suites.Labelled(down, label, none), Raises: suites.RaisedLabels(down, label+", "+none, ""), Attempts: 2})
 	}
 	return f
@@ -78,8 +78,10 @@ func writeErrors() *suites.File {
 		"What stands in writeErrors of a reply makes no error retryable, whatever the code.")
 	for _, name := range []string{"updateOne", "replaceOne", "deleteOne"} {
 		for _, c := range []suites.Code{suites.HostUnreachable, suites.HostNotFound} {
-			f.Tell(named(name), suites.Story{Says: "is not retried after a write error " + c.Name + " (R34)", Raises: raisesPlain(c), Attempts: 1, Replied: true,
-				Points: []string{suites.SetFailPoint(suites.TransactionalWrite, suites.Always, fmt.Sprintf("closeConnection: false, failBeforeCommitExceptionCode: %d", c.Number))}})
+			f.Tell(named(name), story{Says: "is not retried after a write error " + c.Name + " (R34)", Raises: raisesPlain(c), Attempts: 1,
+				Replied: true,
+				Points: []string{suites.SetFailPoint(suites.TransactionalWrite, suites.Always,
+					fmt.Sprintf("closeConnection: false, failBeforeCommitExceptionCode: %d", c.Number))}})
 		}
 	}
 	return f
@@ -93,10 +95,12 @@ func notRetryable() *suites.File {
 		"says that a write is retryable.")
 	for _, name := range []string{"insertOne", "updateOne", "deleteOne", "findOneAndUpdate"} {
 		tell := func(says, require, data string, c suites.Code) {
-			f.Tell(named(name), suites.Story{Says: "is not retried after " + c.Name + says + " (R34)", Require: require, Fails: data, Raises: raisesPlain(c), Attempts: 1})
+			f.Tell(named(name), story{Says: "is not retried after " + c.Name + says + " (R34)", Require: require, Fails: data,
+				Raises: raisesPlain(c), Attempts: 1})
 		}
 		for _, c := range []suites.Code{
-			suites.CursorNotFound, suites.MaxTimeMSExpired, suites.WriteConcernTimeout, suites.WriteConflict, suites.FailedToSatisfyReadPreference, suites.Interrupted,
+			suites.CursorNotFound, suites.MaxTimeMSExpired, suites.WriteConcernTimeout, suites.WriteConflict,
+			suites.FailedToSatisfyReadPreference, suites.Interrupted,
 		} {
 			tell(" of a server before 4.4", before44, suites.ErrorCode(c), c)
 		}

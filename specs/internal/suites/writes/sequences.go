@@ -7,7 +7,7 @@ import (
 )
 
 // sequences are attempts that fail in different ways.
-func sequences(operations []suites.Operation) *suites.File {
+func sequences(operations []operation) *suites.File {
 	const none = suites.NoWritesPerformed
 	f := suites.NewFile("sequences", "attempts that fail in different ways", suites.Sequences(suites.Retrying),
 		"Of all errors the last one is raised that does not say by the label "+none+" that nothing was written, or the",
@@ -17,7 +17,7 @@ func sequences(operations []suites.Operation) *suites.File {
 	f.Clients = []suites.Client{suites.Observed("client", ""), suites.Observed("timed", "timeoutMS: 20000")}
 	unreachable, notFound, exceeded, interrupted := suites.HostUnreachable, suites.HostNotFound, suites.ExceededTimeLimit, suites.Interrupted
 	data, raises, lost := suites.Labelled, suites.RaisedLabels, suites.LostReply
-	list := []suites.Story{
+	list := []story{
 		{Says: "raises the error of the retry if the first one has the label " + none + " (R20)", Attempts: 2,
 			Each: []string{data(unreachable, label, none), data(notFound, label)}, Raises: raises(notFound, label, none)},
 		{Says: "raises the first error if the error of the retry has the label " + none + " (R21)", Attempts: 2,
@@ -26,13 +26,15 @@ func sequences(operations []suites.Operation) *suites.File {
 			Each: []string{data(unreachable, label, none), data(notFound, label, none)}, Raises: raises(unreachable, label+", "+none, "")},
 		{Says: "raises the first error if the error of the retry is not retryable and has the label " + none + " (R21)", Attempts: 2,
 			Each: []string{data(unreachable, label), data(interrupted, none)}, Raises: raises(unreachable, label, none)},
-		{Says: "raises the network error of the retry (R20)", Attempts: 2, Each: []string{data(unreachable, label), suites.Closes}, Raises: raisesNetwork},
+		{Says: "raises the network error of the retry (R20)", Attempts: 2, Each: []string{data(unreachable, label), suites.Closes},
+			Raises: raisesNetwork},
 		{Says: "raises the first of three errors if the others have the label " + none + " within timeoutMS (R21)", By: "timed", Attempts: 3,
 			Each: []string{data(unreachable, label), data(notFound, label, none), data(interrupted, none)}, Raises: raises(unreachable, label, none)},
 		{Says: "raises the second of three errors if the others have the label " + none + " within timeoutMS (R20)", By: "timed", Attempts: 3,
 			Each: []string{data(unreachable, label, none), data(notFound, label), data(interrupted, none)}, Raises: raises(notFound, label, none)},
 		{Says: "raises the last of three errors if the others have the label " + none + " within timeoutMS (R20)", By: "timed", Attempts: 3,
-			Each: []string{data(unreachable, label, none), data(notFound, label, none), data(interrupted)}, Raises: raises(interrupted, "", label+", "+none)},
+			Each:   []string{data(unreachable, label, none), data(notFound, label, none), data(interrupted)},
+			Raises: raises(interrupted, "", label+", "+none)},
 		{Says: "is retried after four different errors within timeoutMS (R36)", By: "timed", Attempts: 5,
 			Each: []string{data(unreachable, label), suites.Closes, data(exceeded, label, none), data(notFound, label)}},
 		{Says: "is written once if two replies are lost within timeoutMS (W10)", By: "timed", Attempts: 3, Each: []string{lost, lost}},
@@ -50,7 +52,7 @@ func sequences(operations []suites.Operation) *suites.File {
 			continue // drivers report errors of their write concerns in different ways
 		}
 		// The prose test of errors with the label beside a write concern error.
-		f.Tell(o, suites.Story{Says: "raises the write concern error if the error of the retry has the label " + none + " (R21)",
+		f.Tell(o, story{Says: "raises the write concern error if the error of the retry has the label " + none + " (R21)",
 			Each:   []string{suites.LabelledConcern(label), data(notFound, label, none)},
 			Raises: suites.WithLabels("{ isClientError: false }", label, none), Seen: o.Attempts(1, 0, numbered), Attempts: 1, Applied: true})
 	}

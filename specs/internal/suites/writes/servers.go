@@ -20,7 +20,7 @@ func otherMongos() *suites.File {
 	inserted := append(suites.Initial(), numbers("{ _id: %d }")...)
 	f := policy.OtherMongos(suites.Servers("4.4", suites.Sharded))
 	for _, r := range []struct {
-		o         suites.Operation
+		o         operation
 		arguments []string // of each round
 		wrote     []string
 	}{
@@ -31,7 +31,7 @@ func otherMongos() *suites.File {
 		{named("bulkWrite ordered"), always("{ requests: [ { updateOne: " + increase + " } ] }"), increased},
 		{named("deleteOne"), always("{ filter: { _id: 3 } }"), []string{first, second}},
 	} {
-		var rounds []suites.Operation
+		var rounds []operation
 		for _, a := range r.arguments {
 			o := r.o
 			o.Arguments, o.Result = a, ""
@@ -60,8 +60,9 @@ func otherMongosForEnds() *suites.File {
 	} {
 		o := ending(r.command)
 		o.Started = "{ " + r.command + `: 1, recoveryToken: { $$exists: true }, autocommit: false, txnNumber: { $numberLong: "1" } }`
-		f.Tell(o, suites.Story{Says: "is retried on another mongos (R40)",
-			Before: []string{suites.MongosesKnown("client"), suites.OnSession("startTransaction", "client"), insert.Call("client", "session: session", "")},
+		f.Tell(o, story{Says: "is retried on another mongos (R40)",
+			Before: []string{suites.MongosesKnown("client"), suites.OnSession("startTransaction", "client"),
+				insert.Call("client", "session: session", "")},
 			Points: []string{suites.TargetedFailPoint(r.command, r.mode, r.data)},
 			After:  []string{"{ name: assertSessionUnpinned, object: testRunner, arguments: { session: session } }"},
 			Seen:   insert.Attempts(1, 0, inside), Then: o.Attempts(2, r.failing, "")})

@@ -6,8 +6,7 @@ import "github.com/unified-test-runner/utr/specs/internal/suites"
 const off = " with retryWrites false"
 
 // stories are told of every operation.
-func stories() []suites.Story {
-	type story = suites.Story
+func stories() []story {
 	once, twice, interrupted := suites.Times(1), suites.Times(2), suites.Interrupted
 	concern := suites.LabelledConcern(label)
 	list := []story{
@@ -24,7 +23,8 @@ func stories() []suites.Story {
 		{Says: "is retried after Interrupted with the label " + label + " (W10)", Require: labelling, Fails: policy.Fails(interrupted), Attempts: 2},
 		{Says: "is not retried after Interrupted (R34)", Fails: suites.ErrorCode(interrupted), Attempts: 1, Raises: raisesPlain(interrupted)},
 
-		{Says: "is retried after a write concern error with the label " + label + " (W10)", Require: labelling, Fails: concern, Attempts: 2, Replied: true},
+		{Says: "is retried after a write concern error with the label " + label + " (W10)", Require: labelling, Fails: concern, Attempts: 2,
+			Replied: true},
 		{Says: "is not retried again after a second write concern error with the label " + label + " (R35)", Require: labelling,
 			Mode: twice, Fails: concern, Attempts: 2, Replied: true, Raises: raisesConcern, Applied: true},
 		{Says: "is not retried after a write concern error with the label " + label + off + " (W30)", Require: labelling, By: "noRetry",
@@ -35,7 +35,8 @@ func stories() []suites.Story {
 			Fails: suites.WriteConcernError(suites.WriteConcernFailed), Attempts: 1, Replied: true, Raises: raisesConcernPlain, Applied: true},
 	}
 	for _, c := range retryable {
-		list = append(list, story{Says: "is retried after " + c.Name + " with the label " + label + " (W10)", Require: labelling, Fails: policy.Fails(c), Attempts: 2})
+		list = append(list, story{Says: "is retried after " + c.Name + " with the label " + label + " (W10)", Require: labelling,
+			Fails: policy.Fails(c), Attempts: 2})
 	}
 	// A code that leaves the server known, one that makes it unknown, and one
 	// that clears its pool.
@@ -56,8 +57,7 @@ func stories() []suites.Story {
 
 // oldStories are told of every operation of a server before 4.4, which gives no
 // labels.
-func oldStories() []suites.Story {
-	type story = suites.Story
+func oldStories() []story {
 	const old = " of a server before 4.4"
 	twice := suites.Times(2)
 	var list []story
@@ -80,7 +80,8 @@ func oldStories() []suites.Story {
 			Fails: concern, Attempts: 2, Replied: true},
 		story{Says: "is not retried again after a second write concern error of a mongod before 4.4 (R35)", Require: set,
 			Mode: twice, Fails: concern, Attempts: 2, Replied: true, Raises: raisesConcern, Applied: true},
-		story{Says: "is not retried after write concern error ShutdownInProgress of a mongos before 4.4 (R34)", Require: suites.Before44(suites.Sharded),
-			Fails: concern, Attempts: 1, Replied: true, Raises: raisesConcernPlain, Applied: true},
+		story{Says: "is not retried after write concern error ShutdownInProgress of a mongos before 4.4 (R34)",
+			Require: suites.Before44(suites.Sharded),
+			Fails:   concern, Attempts: 1, Replied: true, Raises: raisesConcernPlain, Applied: true},
 	)
 }

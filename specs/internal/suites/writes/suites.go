@@ -11,22 +11,26 @@ var policy = suites.Policy{Database: databaseName, Noun: "write", Option: "retry
 func Suites() suites.Specification {
 	var files []*suites.File
 	for _, o := range Operations(databaseName) {
-		files = append(files, ofOperation(o))
+		files = append(files, suites.Of(o, retrying, []suites.Client{suites.Observed("client", ""), policy.NoRetry()},
+			append(stories(), oldStories()...),
+			"Each error that makes "+o.Title()+" retryable, errors that do not, and retryWrites. Every",
+			"attempt has the same transaction number, and what is left behind was written once."))
 	}
-	for _, build := range []func([]suites.Operation) *suites.File{
+	for _, build := range []func([]operation) *suites.File{
 		noWritesPerformed, unacknowledged, standalone, sessions, transactions, timeouts, handshakeHello, handshakeAuth, sequences,
 	} {
 		files = append(files, split(Operations(databaseName), build)...)
 	}
 	files = append(files, split(Others(databaseName), neverRetried)...)
 	return suites.Specification{Name: "retryable-writes", Title: "retryable writes", Package: "writes", Database: databaseName,
-		Files: append(files, bulk(), secondError(), writeErrors(), notRetryable(), endings(), otherMongos(), otherMongosForEnds(), poolCleared(), selectionFails())}
+		Files: append(files, bulk(), secondError(), writeErrors(), notRetryable(), endings(), otherMongos(), otherMongosForEnds(),
+			poolCleared(), selectionFails())}
 }
 
 // split makes one file of the operations of each schemaVersion, so that those
 // of a new one do not keep old runners from the rest.
-func split(operations []suites.Operation, build func([]suites.Operation) *suites.File) []*suites.File {
-	var old, recent []suites.Operation
+func split(operations []operation, build func([]operation) *suites.File) []*suites.File {
+	var old, recent []operation
 	for _, o := range operations {
 		if o.Least == "" {
 			old = append(old, o)
@@ -67,31 +71,14 @@ var (
 
 func raisesPlain(c suites.Code) string { return policy.RaisesOff(suites.RaisedCode(c)) }
 
-func named(title string) suites.Operation {
+func named(title string) operation {
 	return suites.Named(Operations(databaseName), "collection."+title)
 }
 
 // special is the requirement of an operation that not every server has.
-func special(o suites.Operation) string {
+func special(o operation) string {
 	if o.Since == "" {
 		return ""
 	}
 	return retrying
-}
-
-// ofOperation tells all stories of one operation.
-func ofOperation(o suites.Operation) *suites.File {
-	require := retrying
-	if o.Since != "" {
-		require = suites.AtLeast(o.Since, retrying)
-	}
-	f := suites.NewFile(o.File(), o.Title(), require,
-		"Each error that makes "+o.Title()+" retryable, errors that do not, and retryWrites. Every",
-		"attempt has the same transaction number, and what is left behind was written once.")
-	f.Least = o.Least
-	f.Clients = []suites.Client{suites.Observed("client", ""), policy.NoRetry()}
-	f.Objects = []string{o.Object}
-	f.Tell(o, stories()...)
-	f.Tell(o, oldStories()...)
-	return f
 }

@@ -11,7 +11,7 @@ const inside = `lsid: { $$sessionLsid: session }, txnNumber: { $numberLong: "1" 
 
 // transactions checks that no write in a transaction is retried, and that the
 // session is as before afterwards.
-func transactions(operations []suites.Operation) *suites.File {
+func transactions(operations []operation) *suites.File {
 	f := suites.NewFile("transactions", "no retries in a transaction", retrying,
 		"A write in a transaction is attempted once, and the driver gives its errors no label "+label+". After the",
 		"transaction its session retries again, with the next number.")
@@ -20,12 +20,15 @@ func transactions(operations []suites.Operation) *suites.File {
 	unreachable, shutdown := suites.HostUnreachable, suites.InterruptedAtShutdown
 	for _, o := range operations {
 		f.TellInTransaction(o, inside, "W31",
-			suites.Story{Says: "is not retried after a network error", Fails: suites.Closes, Attempts: 1,
+			story{Says: "is not retried after a network error", Fails: suites.Closes, Attempts: 1,
 				Raises: suites.WithLabels(suites.RaisedNetwork, suites.TransientTransactionError, label)},
-			suites.Story{Says: "is not retried after HostUnreachable with the label " + label, Require: labelling, Fails: policy.Fails(unreachable), Attempts: 1,
+			story{Says: "is not retried after HostUnreachable with the label " + label, Require: labelling,
+				Fails: policy.Fails(unreachable), Attempts: 1,
 				Raises: suites.RaisedCode(unreachable)},
-			suites.Story{Says: "is not retried after InterruptedAtShutdown", Require: labelling, Fails: suites.ErrorCode(shutdown), Attempts: 1, Raises: raisesPlain(shutdown)},
-			suites.Story{Says: "is not retried after HostUnreachable of a server before 4.4", Require: before44, Fails: suites.ErrorCode(unreachable), Attempts: 1,
+			story{Says: "is not retried after InterruptedAtShutdown", Require: labelling, Fails: suites.ErrorCode(shutdown), Attempts: 1,
+				Raises: raisesPlain(shutdown)},
+			story{Says: "is not retried after HostUnreachable of a server before 4.4", Require: before44,
+				Fails: suites.ErrorCode(unreachable), Attempts: 1,
 				Raises: raisesPlain(unreachable)})
 		f.TellAfterTransaction(o, inside, outside, policy.Network)
 	}
@@ -33,8 +36,8 @@ func transactions(operations []suites.Operation) *suites.File {
 }
 
 // ending is the operation that ends a transaction with an insert.
-func ending(command string) suites.Operation {
-	o := suites.Operation{Object: "session", Name: command, Command: command, Database: "admin"}
+func ending(command string) operation {
+	o := operation{Object: "session", Name: command, Command: command, Database: "admin"}
 	if command == "commitTransaction" {
 		o.Wrote = named("insertOne").Wrote
 	}
@@ -69,7 +72,7 @@ func endingsBy(f *suites.File, by string) {
 	insert, commit, abort := named("insertOne"), ending("commitTransaction"), ending("abortTransaction")
 	s := suites.Suffix(by)
 	// sent is a command of the session's nth transaction, which fails or not.
-	sent := func(o suites.Operation, n, failing int, concern string) []string {
+	sent := func(o operation, n, failing int, concern string) []string {
 		return o.Attempts(1, failing, fmt.Sprintf(`lsid: { $$sessionLsid: session%s }, txnNumber: { $numberLong: "%d" }, `+
 			`startTransaction: { $$exists: false }, autocommit: false, %s`, s, n, concern))
 	}
@@ -79,7 +82,7 @@ func endingsBy(f *suites.File, by string) {
 	const none = "writeConcern: { $$exists: false }"
 	begin := []string{suites.OnSession("startTransaction", by), insert.Call(by, suites.InSession(by), "")}
 	again := []string{suites.OnSession("commitTransaction", by)}
-	tell := func(o suites.Operation, story suites.Story) {
+	tell := func(o operation, story story) {
 		o.Started = "{ " + o.Command + ": 1 }"
 		story.By, story.Seen = by, suites.Join(inserted(1), story.Seen)
 		if story.Before == nil {
@@ -88,16 +91,16 @@ func endingsBy(f *suites.File, by string) {
 		f.Tell(o, story)
 	}
 	option := ended("", by)[:len(ended("", by))-len(" (W30)")]
-	for _, o := range []suites.Operation{commit, abort} {
+	for _, o := range []operation{commit, abort} {
 		o.Started = "{ " + o.Command + ": 1 }"
 		retry := none
 		if o.Name == commit.Name {
 			retry = majority
 		}
 		for _, e := range ends() {
-			tell(o, suites.Story{Says: ended("is retried after "+e.says, by), Require: e.require, Fails: e.data,
+			tell(o, story{Says: ended("is retried after "+e.says, by), Require: e.require, Fails: e.data,
 				Then: suites.Join(sent(o, 1, 1, none), sent(o, 1, 0, retry))})
-			twice := suites.Story{Says: "is not retried again after a second failure by " + e.says + option + " (R35)", Require: e.require,
+			twice := story{Says: "is not retried again after a second failure by " + e.says + option + " (R35)", Require: e.require,
 				Mode: suites.Times(2), Fails: e.data, Then: suites.Join(sent(o, 1, 1, none), sent(o, 1, 1, retry))}
 			if o.Name == commit.Name {
 				twice.Raises, twice.Applied = suites.WithLabels(e.raises, suites.UnknownTransactionCommitResult, ""), true
@@ -110,16 +113,18 @@ func endingsBy(f *suites.File, by string) {
 		}
 	}
 	commit.Started = "{ commitTransaction: 1 }"
-	tell(commit, suites.Story{Says: ended("is retried after a write concern error with the label "+label, by), Require: labelling, Fails: suites.LabelledConcern(label),
-		Then: suites.Join(sent(commit, 1, 0, none), sent(commit, 1, 0, majority))})
-	tell(commit, suites.Story{Says: "is not retried after Interrupted" + option + " (R34)", Fails: suites.ErrorCode(suites.Interrupted), Raises: raisesPlain(suites.Interrupted),
+	tell(commit, story{Says: ended("is retried after a write concern error with the label "+label, by), Require: labelling,
+		Fails: suites.LabelledConcern(label),
+		Then:  suites.Join(sent(commit, 1, 0, none), sent(commit, 1, 0, majority))})
+	tell(commit, story{Says: "is not retried after Interrupted" + option + " (R34)", Fails: suites.ErrorCode(suites.Interrupted),
+		Raises:  raisesPlain(suites.Interrupted),
 		Applied: true, After: []string{abort.Call(by, "", "{ isClientError: true }"), again[0]},
 		Then: suites.Join(sent(commit, 1, 1, none), sent(commit, 1, 0, majority))})
 	for _, c := range []struct{ says, set, own, retry string }{
 		{"keeps journal and gets a wtimeout", "{ w: 1, journal: true }", "{ w: 1, j: true }", "{ w: majority, j: true, wtimeout: 10000 }"},
 		{"keeps its wtimeout", "{ w: 1, wtimeoutMS: 15000 }", "{ w: 1, wtimeout: 15000 }", "{ w: majority, wtimeout: 15000 }"},
 	} {
-		tell(commit, suites.Story{Says: ended(c.says+" when it is retried with majority", by), Fails: suites.Closes, After: again,
+		tell(commit, story{Says: ended(c.says+" when it is retried with majority", by), Fails: suites.Closes, After: again,
 			Before: []string{"{ name: startTransaction, object: session" + s + ", arguments: { writeConcern: " + c.set + " } }", begin[1]},
 			Then:   suites.Join(commit.Attempts(1, 1, "writeConcern: "+c.own), commit.Attempts(2, 0, "writeConcern: "+c.retry))})
 	}
