@@ -16,7 +16,6 @@ type File struct {
 	Name        string   // without extension
 	Description string   // after the specification's title
 	About       []string // comment lines
-	Least       string   // schemaVersion that operations need which a schema does not see
 	Require     []string // flow YAML of runOnRequirements
 	Clients     []Client // beside setup
 	Objects     []string // kinds of entities that each of them has
@@ -37,7 +36,7 @@ func NewFile(name, description, require string, about ...string) *File {
 // Of is a suite that tells all stories of one operation.
 func Of(o Operation, require string, clients []Client, stories []Story, about ...string) *File {
 	f := NewFile(o.File(), o.Title(), AtLeast(o.Since, require), about...)
-	f.Least, f.Clients, f.Objects, f.Bucket = o.Least, clients, []string{o.Object}, o.Object == "bucket"
+	f.Clients, f.Objects, f.Bucket = clients, []string{o.Object}, o.Object == "bucket"
 	f.Tell(o, stories...)
 	return f
 }
@@ -80,7 +79,8 @@ func Initial() []string {
 // render writes the file with the lowest schemaVersion that its schema and
 // its operations allow.
 func (f *File) render(s Specification, schemas *schema.Set) ([]byte, error) {
-	root, err := source.Parse(f.Name, f.text(s, schema.Newest))
+	text := f.text(s, schema.Newest)
+	root, err := source.Parse(f.Name, text)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.Name, err)
 	}
@@ -88,10 +88,23 @@ func (f *File) render(s Specification, schemas *schema.Set) ([]byte, error) {
 	if !ok {
 		return nil, fmt.Errorf("%s: %v", f.Name, schemas.Validate(schema.Newest, root))
 	}
-	if f.Least != "" && minor(version) < minor(f.Least) {
-		version = f.Least
+	if least := Least(text); minor(version) < minor(least) {
+		version = least
 	}
 	return f.text(s, version), nil
+}
+
+// Least is the schemaVersion that options and operations of a suite need which
+// a schema does not see.
+func Least(suite []byte) string {
+	for _, n := range []struct{ text, version string }{
+		{"name: clientBulkWrite", "1.21"}, {"name: wait,", "1.10"}, {"name: runOnThread", "1.10"}, {" timeoutMS:", "1.9"},
+	} {
+		if bytes.Contains(suite, []byte(n.text)) {
+			return n.version
+		}
+	}
+	return "1.0"
 }
 
 func minor(version string) (n int) {

@@ -26,7 +26,6 @@ type Operation struct {
 	Session   bool   // the format's session argument is common for it
 	Txn       bool   // the server allows it in a transaction
 	Since     string // server version that brought it, "" for any
-	Least     string // schemaVersion that brought it, "" for any
 	// Before are operations of the client setup that make way for it.
 	Before []string
 	// Wrote are the documents of Collection after a success, nil if it does

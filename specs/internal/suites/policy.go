@@ -53,7 +53,6 @@ func (p Policy) HandshakeHello(app, require string) *File {
 	f := NewFile("handshake-hello", "a handshake that fails in hello", require,
 		"The pool has no fresh connection when the "+p.Noun+" comes, and the hello of the new one fails. No command",
 		"was sent then: command events show one attempt, pool events show two.")
-	f.Least = "1.10" // operation wait
 	f.Clients = []Client{client("client", ""), client("noRetry", p.Option+": false, ")}
 	f.Objects = []string{"database", "collection"}
 	return f
@@ -75,7 +74,6 @@ func (p Policy) HandshakeAuth(require ...string) *File {
 	f := NewFile("handshake-authentication", "a handshake that fails in authentication", "",
 		"The pool has no fresh connection when the "+p.Noun+" comes, and saslContinue fails on the new one. No command",
 		"was sent then: command events show one attempt.")
-	f.Least = "1.10" // operation wait
 	f.Clients = []Client{Observed("client", "maxIdleTimeMS: 10"), Observed("noRetry", p.off("maxIdleTimeMS: 10"))}
 	f.Objects = []string{"database", "collection"}
 	f.Require = require
@@ -122,7 +120,6 @@ func (p Policy) PoolCleared(require, raises string, rows ...Pooled) *File {
 	f := NewFile("pool-cleared", "a pool that is cleared", require,
 		"Two "+p.Noun+"s share a pool of one connection. The first fails and clears the pool, so that the second, which",
 		"waits for the connection, fails to check one out; both are retried.")
-	f.Least = "1.10" // threads
 	f.Clients = []Client{{ID: "client", Options: "maxPoolSize: 1", Observe: events},
 		{ID: "noRetry", Options: "maxPoolSize: 1, " + p.Option + ": false", Observe: events}}
 	f.Entities = []string{"thread: { id: first }", "thread: { id: second }"}
@@ -174,7 +171,6 @@ func (p Policy) ServerSelection(app, require string, operations ...Operation) *F
 	f.Clients = []Client{Observed("client", "appName: "+app+", serverSelectionTimeoutMS: 500, "+Quiet),
 		Observed("timed", "appName: "+app+", timeoutMS: 1500, "+Quiet)}
 	f.Objects = []string{"database", "collection"}
-	f.Least = "1.9"
 	lost := func(o Operation, by, says string, c Code, raises string) {
 		f.Tell(o, Story{Says: says, By: by, Before: []string{Ping(by)}, Raises: raises, Attempts: 1, Seen: Pinged(p.Database),
 			Points: []string{FailPoint(o.Command+", hello, isMaster", Always, p.Fails(c)+", appName: "+app)}})
@@ -221,7 +217,6 @@ func (p Policy) TellMongoses(f *File, rounds []Operation, wrote []Outcome, o Ope
 func (p Policy) Timeouts(require string) *File {
 	f := NewFile("timeoutMS", "retries under timeoutMS", require,
 		"With timeoutMS a "+p.Noun+" is retried until it succeeds or the time is over, which is one time for all attempts.")
-	f.Least = "1.9"
 	f.Clients = []Client{Observed("client", "timeoutMS: 20000"), Observed("endless", "timeoutMS: 0"),
 		Observed("noRetry", "timeoutMS: 20000, "+p.Option+": false")}
 	return f

@@ -19,7 +19,6 @@ func establishment() *suites.File {
 	f := suites.NewFile("establishment", "connections that cannot be established", suites.Servers("4.4.7", ""),
 		"A network error in the hello of a new connection has the labels of a retryable overload error: every command is retried for it, up to",
 		"the limit, and the pool is not cleared. No command was sent then: pool events show the attempts.")
-	f.Least = "1.10" // operation wait
 	f.Clients = []suites.Client{client("client", ""), client("none", "maxAdaptiveRetries: 0, "),
 		client("off", "retryReads: false, retryWrites: false, ")}
 	fails := func(by, says, mode string, failing int, succeeds bool) story {
@@ -46,7 +45,6 @@ func authentication() *suites.File {
 	f := suites.NewFile("authentication", "connections that cannot be authenticated", "",
 		"A network error in authentication has none of the labels: commands that other policies do not retry are attempted once. No command",
 		"was sent then.")
-	f.Least = "1.10" // operation wait
 	f.Clients = []suites.Client{suites.Observed("client", "maxIdleTimeMS: 10")}
 	f.Require = suites.Authenticated("4.4", suites.Monitored)
 	tell(f, []string{"collection.updateMany", "collection.createIndex", "database.runCommand with find"},

@@ -11,7 +11,6 @@ func mixed() *suites.File {
 	f := suites.NewFile("mixed-errors", "overload errors and network errors in one operation", suites.Servers("4.4", suites.Sets),
 		"Once an overload error was seen, the limit of two retries holds for all attempts, whatever their errors, and for",
 		"those before. What is written is written once.")
-	f.Least = "1.9"
 	f.Clients = []suites.Client{suites.Observed("client", ""), suites.Observed("one", "maxAdaptiveRetries: 1"),
 		suites.Observed("timed", "timeoutMS: 20000"), suites.Observed("none", "maxAdaptiveRetries: 0"), suites.Observed("patient", patient)}
 	network := suites.WithLabels(suites.RaisedNetwork, writable, overloaded)
@@ -59,7 +58,6 @@ func otherErrors() *suites.File {
 	f := suites.NewFile("other-retryable-errors", "overload errors that other policies retry", retrying,
 		"An error that reads or writes retry anyway may have the label SystemOverloadedError alone: it is retried by their",
 		"rules, with the limit of client backpressure.")
-	f.Least = "1.9"
 	f.Clients = []suites.Client{suites.Observed("client", ""), suites.Observed("none", "maxAdaptiveRetries: 0"),
 		suites.Observed("noReads", "retryReads: false"), suites.Observed("noWrites", "retryWrites: false"),
 		suites.Observed("timed", "timeoutMS: 20000")}

@@ -16,7 +16,6 @@ func sequences() *suites.File {
 	f := suites.NewFile("sequences", "attempts that fail in different ways", suites.Sequences(suites.Retrying),
 		"Overload errors and others in one operation: what they do to the limit of retries, to the backoff, and to the error that is",
 		"raised. Each attempt has a failure of its own, which needs a fail point of utr's embedded deployment.")
-	f.Least = "1.9"
 	f.Clients = []suites.Client{suites.Observed("client", ""), suites.Observed("timed", "timeoutMS: 20000"),
 		suites.Observed("one", "maxAdaptiveRetries: 1"), suites.Observed("patient", patient)}
 	notFound, raises := suites.HostNotFound, suites.RaisedLabels

@@ -57,7 +57,6 @@ func otherMongos() *suites.File {
 	f := suites.NewFile("sharded", "retry on another mongos", suites.Servers("4.4", suites.Sharded),
 		"One mongos is overloaded for good. The one retry that is allowed goes to another one, whatever enableOverloadRetargeting",
 		"says, and succeeds always; one that ignored the deprioritized server would not for long.")
-	f.Least = "1.10" // operation wait
 	f.Clients = []suites.Client{suites.AllMongoses("client", "maxAdaptiveRetries: 1"),
 		suites.AllMongoses("off", "maxAdaptiveRetries: 1, enableOverloadRetargeting: false"),
 		suites.AllMongoses("idle", "maxAdaptiveRetries: 1, appName: "+app+", maxIdleTimeMS: 5, "+suites.Quiet)}
@@ -128,7 +127,6 @@ func timeouts() *suites.File {
 	f := suites.NewFile("timeoutMS", "retries under timeoutMS", retrying,
 		"With timeoutMS the number of retries has the same limit, and a backoff that would outlast it is not begun. Backoffs are",
 		"random: eight of them end after a second, but for one run in ten million.")
-	f.Least = "1.9"
 	f.Clients = []suites.Client{suites.Observed("client", "timeoutMS: 20000"), suites.Observed("endless", "timeoutMS: 0"),
 		suites.Observed("none", "timeoutMS: 20000, maxAdaptiveRetries: 0"), suites.Observed("long", "maxAdaptiveRetries: 8, timeoutMS: 1000")}
 	tell(f, []string{"collection.find", "collection.aggregate", "collection.insertOne", "collection.updateMany", "database.runCommand with ping"},
@@ -151,7 +149,6 @@ func baseBackoff() *suites.File {
 		suites.Merge(suites.Servers("9.0", suites.Sets), "serverParameters: { "+parameter+": 0 }"),
 		"The server asks for a base of 1 ms instead of 100, with which seven backoffs take 254 ms at the most. With 100 ms they",
 		"would outlast timeoutMS nearly always.")
-	f.Least = "1.9"
 	f.Clients = []suites.Client{suites.Observed("client", "maxAdaptiveRetries: 7, timeoutMS: 3000")}
 	f.Entities = suites.Objects(databaseName, "setup", "admin")
 	set := func(n int) []string {

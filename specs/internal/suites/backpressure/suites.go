@@ -152,7 +152,7 @@ func standalone() *suites.File {
 		"A standalone has no retryable writes, but its overload errors are retried: every command is subject to that.")
 	f.Clients = clients()
 	for _, o := range operations() {
-		if o.Carries != numbered || o.Least != "" {
+		if o.Carries != numbered || o.Since != "" {
 			continue
 		}
 		o.Heading, o.Carries = o.Title()+" on a standalone", suites.Unnumbered

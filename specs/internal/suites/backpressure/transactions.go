@@ -48,7 +48,7 @@ func transactions() *suites.File {
 	undo := []string{suites.OnSession("abortTransaction", "client")}
 	aborts := abort.Attempts(1, 0, "")[:1]
 	for _, o := range operations() {
-		if !o.Txn || o.Least != "" {
+		if !o.Txn || o.Since != "" {
 			continue
 		}
 		other := operation{Object: "collection", Name: "findOneAndUpdate", Command: "findAndModify", Database: databaseName,
@@ -105,7 +105,6 @@ func transactions() *suites.File {
 func convenient() *suites.File {
 	f := suites.NewFile("convenient-transactions", "withTransaction", retrying,
 		"Overload errors in a callback or in its commit are retried command by command; the callback is not run again for them.")
-	f.Least = "1.9"
 	f.Clients = []suites.Client{suites.Watched("client", ""), suites.Observed("hurried", "timeoutMS: 300"), suites.Observed("timed", "timeoutMS: 6000")}
 	f.Sessions = true
 	insert, update := named("collection.insertOne"), named("collection.updateOne")

@@ -39,7 +39,6 @@ func sequences() *suites.File {
 	f := suites.NewFile("sequences", "attempts that fail in different ways", suites.Sequences(""),
 		"The error of the last attempt is raised, and decides whether there is another one. Each attempt has a failure of its own,",
 		"which needs a fail point of utr's embedded deployment.")
-	f.Least = "1.9"
 	f.Clients = []suites.Client{suites.Observed("client", ""), suites.Observed("timed", "timeoutMS: 20000")}
 	f.Objects = []string{"database", "collection"}
 	code := suites.ErrorCode

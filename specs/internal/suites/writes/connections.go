@@ -17,7 +17,7 @@ func handshakeHello(operations []operation) *suites.File {
 		Require: suites.Servers("5.0", suites.Balanced), Before: []string{suites.Ping("warm")},
 		Points: []string{suites.FailPoint(o.Command+", hello, isMaster", suites.Always, "appName: "+app+"warm, "+suites.Closes)},
 		Raises: suites.WithLabels(suites.RaisedNetwork, label, suites.SystemOverloadedError), Seen: suites.Pinged(databaseName), Attempts: 1})
-	if o.Least == "" {
+	if o.Since == "" {
 		f.Entities = []string{suites.Session("client"), suites.Session("noRetry")}
 		for _, by := range []string{"client", "noRetry"} {
 			// A broken hello may come of overload, after which the write concern
@@ -59,7 +59,7 @@ func handshakeAuth(operations []operation) *suites.File {
 		}
 		f.Tell(o, list[2:]...)
 	}
-	if operations[0].Least == "" {
+	if operations[0].Since == "" {
 		f.Entities = []string{suites.Session("client"), suites.Session("noRetry")}
 		for _, by := range []string{"client", "noRetry"} {
 			// Of an abort there would be nothing to see.

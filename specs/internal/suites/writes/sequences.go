@@ -13,7 +13,6 @@ func sequences(operations []operation) *suites.File {
 		"Of all errors the last one is raised that does not say by the label "+none+" that nothing was written, or the",
 		"first if all say so. The last error alone decides whether there is another attempt. Each attempt has a failure of its",
 		"own, which needs a fail point of utr's embedded deployment.")
-	f.Least = "1.9"
 	f.Clients = []suites.Client{suites.Observed("client", ""), suites.Observed("timed", "timeoutMS: 20000")}
 	unreachable, notFound, exceeded, interrupted := suites.HostUnreachable, suites.HostNotFound, suites.ExceededTimeLimit, suites.Interrupted
 	data, raises, lost := suites.Labelled, suites.RaisedLabels, suites.LostReply

@@ -32,14 +32,14 @@ func Suites() suites.Specification {
 func split(operations []operation, build func([]operation) *suites.File) []*suites.File {
 	var old, recent []operation
 	for _, o := range operations {
-		if o.Least == "" {
+		if o.Since == "" {
 			old = append(old, o)
 		} else {
 			recent = append(recent, o)
 		}
 	}
 	f := build(recent)
-	f.Name, f.Description, f.Least = f.Name+"-"+recent[0].Name, f.Description+", "+recent[0].Name, recent[0].Least
+	f.Name, f.Description = f.Name+"-"+recent[0].Name, f.Description+", "+recent[0].Name
 	for i, r := range f.Require {
 		f.Require[i] = suites.AtLeast(recent[0].Since, r)
 	}

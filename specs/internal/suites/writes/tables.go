@@ -80,7 +80,7 @@ func Operations(databaseName string) []operation {
 	for _, order := range []string{"ordered", "unordered"} {
 		ordered := order == "ordered"
 		list = append(list, operation{
-			Object: "client", Name: "clientBulkWrite", Variant: order, Command: "bulkWrite", Since: "8.0", Least: "1.21",
+			Object: "client", Name: "clientBulkWrite", Variant: order, Command: "bulkWrite", Since: "8.0",
 			Arguments: fmt.Sprintf("{ models: [ { insertOne: { namespace: %[1]s, document: %[2]s } }, "+
 				"{ updateOne: { namespace: %[1]s, filter: { _id: 2 }, update: { $inc: { x: 1 } } } }, "+
 				"{ replaceOne: { namespace: %[1]s, filter: { _id: 1 }, replacement: { x: 111 } } }, "+
@@ -125,11 +125,11 @@ func Others(databaseName string) []operation {
 			Before: []string{"{ name: dropCollection, object: database-setup, arguments: { collection: fresh } }"}},
 		{Object: "database", Name: "dropCollection", Command: "drop", Arguments: "{ collection: " + written + " }",
 			Started: "{ drop: " + written + " }"},
-		{Object: "client", Name: "clientBulkWrite", Variant: "with updateMany", Command: "bulkWrite", Since: "8.0", Least: "1.21",
+		{Object: "client", Name: "clientBulkWrite", Variant: "with updateMany", Command: "bulkWrite", Since: "8.0",
 			Arguments: "{ models: [ { insertOne: { " + namespace + ", document: " + fourth + " } }, " +
 				"{ updateMany: { " + namespace + ", filter: { _id: 2 }, update: { $inc: { x: 1 } } } } ] }",
 			Started: "{ bulkWrite: 1, ops: { $$type: array } }", Wrote: []string{first, raised, third, fourth}},
-		{Object: "client", Name: "clientBulkWrite", Variant: "with deleteMany", Command: "bulkWrite", Since: "8.0", Least: "1.21",
+		{Object: "client", Name: "clientBulkWrite", Variant: "with deleteMany", Command: "bulkWrite", Since: "8.0",
 			Arguments: "{ models: [ { deleteMany: { " + namespace + ", filter: { _id: { $gt: 1 } } } } ], ordered: false }",
 			Started:   "{ bulkWrite: 1, ops: { $$type: array } }", Wrote: []string{first}},
 	}
