@@ -13,7 +13,6 @@ import (
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/source"
 	"github.com/unified-test-runner/utr/specs"
-	"github.com/unified-test-runner/utr/specs/schema"
 )
 
 // A suite in which any one expectation was changed fails, with a mismatch at
@@ -93,7 +92,6 @@ type assessment struct {
 // processors.
 func assess(t *testing.T, rec *recording, suites []*specs.Suite) (all []assessment) {
 	t.Helper()
-	schemas := schema.New() // each version is compiled once
 	var mu sync.Mutex
 	var workers sync.WaitGroup
 	work := make(chan func())
@@ -128,7 +126,7 @@ func assess(t *testing.T, rec *recording, suites []*specs.Suite) (all []assessme
 				continue
 			}
 			work <- func() {
-				mutated, err := specs.FromValue(s.File, m.Root, specs.Options{Schemas: schemas})
+				mutated, err := specs.FromValue(s.File, m.Root)
 				if err != nil {
 					return // A change can break the schema as well: that is caught before anything runs.
 				}

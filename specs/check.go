@@ -8,22 +8,23 @@ import (
 	"github.com/unified-test-runner/utr/specs/schema"
 )
 
-// check judges a parsed file: its schemaVersion, the schema of that version,
+// FromValue makes a suite of a value that was parsed, or put together, by the
+// caller. It judges its schemaVersion, the schema of that version,
 // then what a schema cannot say. The error, if any, is an *InvalidError.
-func check(file string, root *source.Value, schemas *schema.Set) (*Suite, error) {
+func FromValue(file string, root *source.Value) (*Suite, error) {
 	version, problem := schemaVersion(root)
 	if problem != nil {
 		return nil, &InvalidError{File: file, Problems: []Problem{*problem}}
 	}
 	var problems []Problem
-	for _, p := range schemas.Validate(version, root) {
+	for _, p := range schema.Validate(version, root) {
 		problems = append(problems, Problem{Position: p.Position, Path: p.Path, Rule: "schema", Message: p.Message})
 	}
 	if len(problems) > 0 {
 		return nil, &InvalidError{File: file, Problems: problems}
 	}
 	suite, problems := decode(file, root)
-	problems = append(problems, inspect(suite, schemas)...)
+	problems = append(problems, inspect(suite)...)
 	slices.SortStableFunc(problems, func(a, b Problem) int { return comparePositions(a.Position, b.Position) })
 	for _, p := range problems {
 		if p.Severity == Error {

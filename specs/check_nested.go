@@ -7,12 +7,13 @@ import (
 
 	"github.com/unified-test-runner/utr/source"
 	"github.com/unified-test-runner/utr/specs/operations"
+	"github.com/unified-test-runner/utr/specs/schema"
 )
 
 // runOnThread, withTransaction, createEntities, waitForEvent and
 // assertEventCount hold what the schema describes elsewhere.
 func checkNested(i *inspection) {
-	for _, p := range i.schemas.Nested(i.suite.Root) {
+	for _, p := range schema.Nested(i.suite.Root) {
 		i.reportAt(p.Position, p.Path, "%s", p.Message)
 	}
 }

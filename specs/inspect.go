@@ -7,7 +7,6 @@ import (
 
 	"github.com/unified-test-runner/utr/source"
 	"github.com/unified-test-runner/utr/specs/operations"
-	"github.com/unified-test-runner/utr/specs/schema"
 )
 
 // Check is a semantic check: a rule of the format that its schema does not
@@ -54,9 +53,8 @@ func Checks() []Check {
 
 // inspect runs the semantic checks over a file that its schema accepts.
 // What makes tests fail becomes their flaws.
-func inspect(s *Suite, schemas *schema.Set) []Problem {
+func inspect(s *Suite) []Problem {
 	i := newInspection(s)
-	i.schemas = schemas
 	var flaws []Problem
 	for _, c := range Checks() {
 		i.check = c
@@ -88,7 +86,6 @@ func (s *Suite) flawed(problems []Problem) {
 // inspection is one file as the checks see it.
 type inspection struct {
 	suite    *Suite
-	schemas  *schema.Set
 	check    Check // the one that is running
 	problems []Problem
 

@@ -12,7 +12,6 @@ import (
 	"sync"
 
 	"github.com/unified-test-runner/utr/source"
-	"github.com/unified-test-runner/utr/specs/schema"
 )
 
 // Options say how suites are found and checked. The zero value is a sensible
@@ -27,9 +26,6 @@ type Options struct {
 	// Twins also loads the JSON twin of each YAML file and refuses the file
 	// if they differ. Validation wants it; a run does not.
 	Twins bool
-	// Schemas may be shared by loads, so that each is compiled once. Nil makes
-	// a set for this load.
-	Schemas *schema.Set
 	// Jobs is the number of files that load at once; less than 1 means one
 	// for each processor.
 	Jobs int
@@ -99,9 +95,6 @@ func (l *Loaded) Left() string {
 // The error, if any, is a *LoadError with everything that is wrong in any of
 // the files. What could be loaded is returned with it.
 func Load(paths []string, options Options) (*Loaded, error) {
-	if options.Schemas == nil {
-		options.Schemas = schema.New()
-	}
 	candidates, failed := discover(paths, options)
 	answers := make([]answer, len(candidates))
 	jobs := options.Jobs
@@ -155,7 +148,7 @@ func Parse(file string, data []byte) (*Suite, error) {
 	if err != nil {
 		return nil, refused(file, err)
 	}
-	suite, err := check(file, root, schema.New())
+	suite, err := FromValue(file, root)
 	if suite != nil {
 		suite.Digest = sha256.Sum256(data)
 	}
@@ -203,7 +196,7 @@ func (c *candidate) suite(options Options) (*Suite, error) {
 	case !like:
 		return nil, nil //nolint:nilnil // a file of another format
 	}
-	suite, err := check(c.name, root, options.Schemas)
+	suite, err := FromValue(c.name, root)
 	if options.Twins && c.twin != nil {
 		err = c.compareTwin(root, err, options)
 	}

@@ -28,7 +28,7 @@ newest that utr knows, if none is named.`,
 				case len(c.paths) == 1:
 					version = c.paths[0]
 				}
-				text, err := schema.New().JSON(version)
+				text, err := schema.JSON(version)
 				if err != nil {
 					return usage("schema: %w", err)
 				}

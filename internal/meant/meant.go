@@ -13,7 +13,7 @@ func Word(word string, words []string) string {
 		if strings.HasPrefix(w, word) {
 			begun = append(begun, w)
 		}
-		switch d := slips(word, w); {
+		switch d := Slips(word, w); {
 		case d >= max(len(word), len(w)): // nothing in common
 		case d < least:
 			best, least, tied = w, d, false
@@ -30,10 +30,10 @@ func Word(word string, words []string) string {
 	return best
 }
 
-// slips counts the letters that were left out, added, changed, or swapped with
+// Slips counts the letters that were left out, added, changed, or swapped with
 // their neighbour (the distance of Damerau and Levenshtein, where no letter is
 // changed twice).
-func slips(a, b string) int {
+func Slips(a, b string) int {
 	rows := [][]int{make([]int, len(b)+1)}
 	for j := range rows[0] {
 		rows[0][j] = j

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -190,5 +191,41 @@ func Value(raw any) *source.Value {
 		return v
 	default:
 		panic(fmt.Sprintf("not a raw value: %T", raw))
+	}
+}
+
+// Raw makes a raw document of our form.
+func Raw(v *source.Value) any {
+	if v == nil {
+		return nil
+	}
+	switch v.Kind {
+	case source.Bool:
+		return v.Bool
+	case source.Int:
+		return json.Number(strconv.FormatInt(v.Int, 10))
+	case source.Float:
+		if math.IsNaN(v.Float) || math.IsInf(v.Float, 0) {
+			// YAML has these and JSON has not. To a schema they are numbers
+			// that are not integers, like this one.
+			return json.Number("0.5")
+		}
+		return json.Number(strconv.FormatFloat(v.Float, 'g', -1, 64))
+	case source.String:
+		return v.String
+	case source.Array:
+		items := make([]any, len(v.Items))
+		for i, item := range v.Items {
+			items[i] = Raw(item)
+		}
+		return items
+	case source.Document:
+		fields := make(map[string]any, len(v.Fields))
+		for _, f := range v.Fields {
+			fields[f.Key] = Raw(f.Value)
+		}
+		return fields
+	default:
+		return nil
 	}
 }

@@ -12,7 +12,6 @@ import (
 // A derivation makes the JSON schema of one minor version from the source.
 // Definitions that the version cannot reach are left out.
 type derivation struct {
-	source      definitions
 	minor       int
 	definitions map[string]any
 }
@@ -21,8 +20,8 @@ type derivation struct {
 type members map[string]any
 
 // derive gives the JSON schema of a minor version as indented JSON.
-func (format definitions) derive(minor int) ([]byte, error) {
-	d := &derivation{source: format, minor: minor, definitions: map[string]any{}}
+func derive(minor int) ([]byte, error) {
+	d := &derivation{minor: minor, definitions: map[string]any{}}
 	root := format[string(suite)].schema(d).(members)
 	root["$schema"] = dialect(minor)
 	root["title"] = "Unified Test Format " + versionString(minor)
@@ -56,7 +55,7 @@ func (r reference) schema(d *derivation) any {
 	name := string(r)
 	if _, known := d.definitions[name]; !known {
 		d.definitions[name] = nil // a definition may contain itself
-		d.definitions[name] = d.source[name].schema(d)
+		d.definitions[name] = format[name].schema(d)
 	}
 	return members{"$ref": "#/definitions/" + name}
 }

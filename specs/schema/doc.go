@@ -4,7 +4,7 @@
 // There is one annotated source, in format.go: which keys each object has,
 // which values each key takes, and the minor version of the format that
 // brought each of them. Everything else is derived from it: the JSON schema
-// of a version, which gojsonschema applies and which alone gives the verdict;
+// of a version; the verdict on a file, by a walk along the source and the file;
 // the messages, which name the place and what was expected, and for what a
 // later version brought name that version; and the lowest version that a file
 // needs.

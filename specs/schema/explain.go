@@ -3,6 +3,7 @@ package schema
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,65 +14,76 @@ import (
 // A walk goes along the annotated source and a file at once, and collects
 // what does not fit.
 type walk struct {
-	format   definitions
-	homes    map[string][]string
 	declared int // minor version that the file declares
 	granted  int // the later one that something around this place needs
-	path     []string
-	problems []Problem
+	place    *place
+	problems *[]Problem
 }
 
-// explain gives all problems of a file, in its order.
-func (s *Set) explain(minor int, root *source.Value) []Problem {
-	w := &walk{format: s.format, homes: s.homes, declared: minor, granted: minor}
+// A place is a step down from another: a key of an object, or an element of an
+// array.
+type place struct {
+	above *place
+	key   string
+	index int // -1 for a key
+}
+
+// explain gives all problems of a file at a minor version, in its order.
+func explain(minor int, root *source.Value) []Problem {
 	if root == nil {
 		root = &source.Value{}
 	}
+	w := walk{declared: minor, granted: minor, problems: new([]Problem)}
 	suite.explain(w, root)
-	slices.SortStableFunc(w.problems, func(a, b Problem) int {
+	slices.SortStableFunc(*w.problems, func(a, b Problem) int {
 		return comparePositions(a.Position, b.Position)
 	})
-	return w.problems
+	return *w.problems
 }
 
 // at reports a problem at a position.
-func (w *walk) at(p source.Position, format string, args ...any) {
-	w.problems = append(w.problems, Problem{Position: p, Path: strings.TrimPrefix(strings.Join(w.path, ""), "."), Message: fmt.Sprintf(format, args...)})
+func (w walk) at(p source.Position, format string, args ...any) {
+	path := ""
+	for at := w.place; at != nil; at = at.above {
+		if at.index < 0 {
+			path = step(at.key) + path
+		} else {
+			path = "[" + strconv.Itoa(at.index) + "]" + path
+		}
+	}
+	*w.problems = append(*w.problems, Problem{Position: p, Path: strings.TrimPrefix(path, "."), Message: fmt.Sprintf(format, args...)})
 }
 
 // wrong reports that a value is not what it must be.
-func (w *walk) wrong(v *source.Value, expected string, hint ...string) {
+func (w walk) wrong(v *source.Value, expected string, hint ...string) {
 	w.at(v.Position, "must be %s, is %s%s", expected, describe(v), strings.Join(hint, ""))
 }
 
 // since reports, if something is later than the file's version, what it needs,
 // unless something around it needs as much. What is inside is then explained
-// as of the later version, until the function returned is called.
-func (w *walk) since(from int, p source.Position, what string) (leave func()) {
-	before := w.granted
-	if from <= before {
-		return func() {}
+// as of the later version, by the walk that it returns.
+func (w walk) since(from int, p source.Position, what string) walk {
+	if from <= w.granted {
+		return w
 	}
 	w.at(p, "%s needs schemaVersion %s, this file declares %s", what, versionString(from), versionString(w.declared))
-	last := &w.problems[len(w.problems)-1]
+	last := &(*w.problems)[len(*w.problems)-1]
 	last.needs, last.what = from, what
 	w.granted = from
-	return func() { w.granted = before }
+	return w
 }
 
-// down goes one step further down, until the function returned is called.
-func (w *walk) down(step string) (leave func()) {
-	w.path = append(w.path, step)
-	return func() { w.path = w.path[:len(w.path)-1] }
-}
+// key and index go one step further down.
+func (w walk) key(name string) walk { w.place = &place{w.place, name, -1}; return w }
+func (w walk) index(i int) walk     { w.place = &place{w.place, "", i}; return w }
 
-func (anything) explain(*walk, *source.Value) {}
+func (anything) explain(walk, *source.Value) {}
 
-func (f forbidden) explain(w *walk, v *source.Value) {
+func (f forbidden) explain(w walk, v *source.Value) {
 	w.at(v.Position, "is not allowed here: %s", string(f))
 }
 
-func (s scalar) explain(w *walk, v *source.Value) {
+func (s scalar) explain(w walk, v *source.Value) {
 	if !s.accepts(v) {
 		w.wrong(v, s.noun(), s.hint(v))
 	}
@@ -79,7 +91,7 @@ func (s scalar) explain(w *walk, v *source.Value) {
 
 // lists reports whether there is a value where the walk is, be it at a later
 // version.
-func (w *walk) lists(t term) bool { return t.from != unlisted || w.granted == unlisted }
+func (w walk) lists(t term) bool { return t.from != unlisted || w.granted == unlisted }
 
 // hint tells how to write what YAML takes for something else.
 func (s scalar) hint(v *source.Value) string {
@@ -100,7 +112,7 @@ func isDigits(s string) bool {
 	return err == nil
 }
 
-func (a always) explain(w *walk, v *source.Value) {
+func (a always) explain(w walk, v *source.Value) {
 	switch {
 	case !a.accepts(v):
 		w.wrong(v, a.noun(), boolean.hint(v))
@@ -109,7 +121,7 @@ func (a always) explain(w *walk, v *source.Value) {
 	}
 }
 
-func (version) explain(w *walk, v *source.Value) {
+func (version) explain(w walk, v *source.Value) {
 	if v.Kind != source.String {
 		w.wrong(v, version{}.noun(), text.hint(v))
 	} else if !isVersion.MatchString(v.String) {
@@ -117,15 +129,15 @@ func (version) explain(w *walk, v *source.Value) {
 	}
 }
 
-func (r reference) explain(w *walk, v *source.Value) { w.format[string(r)].explain(w, v) }
+func (r reference) explain(w walk, v *source.Value) { format[string(r)].explain(w, v) }
 
-func (e enumeration) explain(w *walk, v *source.Value) {
+func (e enumeration) explain(w walk, v *source.Value) {
 	if v.Kind != source.String {
 		w.wrong(v, "a string", text.hint(v))
 		return
 	}
 	if t, ok := e.find(v.String); ok && w.lists(t) {
-		w.since(t.from, v.Position, strconv.Quote(t.value))()
+		w.since(t.from, v.Position, strconv.Quote(t.value))
 		return
 	}
 	var values, known []string
@@ -144,7 +156,7 @@ func (e enumeration) explain(w *walk, v *source.Value) {
 	w.wrong(v, "one of "+quoteAll(values))
 }
 
-func (l list) explain(w *walk, v *source.Value) {
+func (l list) explain(w walk, v *source.Value) {
 	if v.Kind != source.Array {
 		w.wrong(v, l.noun())
 		return
@@ -153,42 +165,38 @@ func (l list) explain(w *walk, v *source.Value) {
 		w.at(v.Position, "must have at least one element")
 	}
 	for i, item := range v.Items {
-		leave := w.down(index(i))
-		l.of.explain(w, item)
-		leave()
+		l.of.explain(w.index(i), item)
 	}
 }
 
-func (e either) explain(w *walk, v *source.Value) {
+func (e either) explain(w walk, v *source.Value) {
 	for _, a := range e {
-		if w.resolve(a.shape).accepts(v) {
-			leave := w.since(a.from, v.Position, w.resolve(a.shape).noun()+" here")
-			a.shape.explain(w, v)
-			leave()
+		if s := resolve(a.shape); s.accepts(v) {
+			s.explain(w.since(a.from, v.Position, s.noun()+" here"), v)
 			return
 		}
 	}
 	var nouns []string
 	for _, a := range e {
 		if a.from <= w.granted {
-			nouns = append(nouns, w.resolve(a.shape).noun())
+			nouns = append(nouns, resolve(a.shape).noun())
 		}
 	}
 	w.wrong(v, strings.Join(nouns, " or "))
 }
 
 // resolve follows a reference to its shape.
-func (w *walk) resolve(s shape) shape {
+func resolve(s shape) shape {
 	for {
 		r, ok := s.(reference)
 		if !ok {
 			return s
 		}
-		s = w.format[string(r)]
+		s = format[string(r)]
 	}
 }
 
-func (o object) explain(w *walk, v *source.Value) {
+func (o object) explain(w walk, v *source.Value) {
 	if v.Kind != source.Document {
 		w.wrong(v, o.noun())
 		return
@@ -215,7 +223,7 @@ func (o object) explain(w *walk, v *source.Value) {
 }
 
 // explainCount explains that there are too few or too many keys.
-func (o object) explainCount(w *walk, v *source.Value) {
+func (o object) explainCount(w walk, v *source.Value) {
 	switch n := len(v.Fields); {
 	case n < o.least && o.most == 1:
 		w.at(v.Position, "%s must have exactly one key, has none%s", o.subject(), o.choices(w.granted))
@@ -230,17 +238,16 @@ func (o object) explainCount(w *walk, v *source.Value) {
 	}
 }
 
-func (o object) explainField(w *walk, v *source.Value, f *source.Field) {
-	defer w.down(step(f.Key))()
+func (o object) explainField(w walk, v *source.Value, f *source.Field) {
+	w = w.key(f.Key)
 	known, from, ok := o.find(f.Key)
 	switch {
 	case ok:
-		leave := w.since(from, f.KeyPosition, strconv.Quote(f.Key))
+		w = w.since(from, f.KeyPosition, strconv.Quote(f.Key))
 		known.shape.explain(w, f.Value)
 		if o.depending != nil && o.depending.key == f.Key {
 			o.explainDependent(w, v, f.Value)
 		}
-		leave()
 	case o.others != nil:
 		o.others.explain(w, f.Value)
 	default:
@@ -250,7 +257,7 @@ func (o object) explainField(w *walk, v *source.Value, f *source.Field) {
 
 // explainDependent explains a value by the shape that its sibling chooses. A
 // sibling that chooses none is a problem of its own.
-func (o object) explainDependent(w *walk, v, dependent *source.Value) {
+func (o object) explainDependent(w walk, v, dependent *source.Value) {
 	chosen := o.depending.absent
 	if sibling := v.Get(o.depending.sibling); sibling != nil {
 		if sibling.Kind != source.String {
@@ -279,4 +286,10 @@ func (either) accepts(*source.Value) bool        { return false }
 
 func comparePositions(a, b source.Position) int {
 	return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+}
+
+// isInteger reports whether a value is what JSON Schema calls an integer: a
+// number without a fraction, however it is written.
+func isInteger(v *source.Value) bool {
+	return v.Kind == source.Int || v.Kind == source.Float && v.Float == math.Trunc(v.Float) && !math.IsInf(v.Float, 0)
 }

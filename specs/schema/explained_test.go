@@ -25,7 +25,7 @@ func inTest(fields string) string { return head + "tests:\n- description: t\n  "
 func operation(fields string) string { return inTest("operations:\n  - " + fields) }
 
 // explained reads files, and what is said of each at a version, from testdata: a
-// section is "-- version: reason --", the file, "=>", and what explain gives.
+// section is "-- version: reason --", the file, "=>", and what is said of it.
 func explained(t testing.TB) (rows []row) {
 	t.Helper()
 	text, err := os.ReadFile(explainedFiles)
@@ -39,26 +39,26 @@ func explained(t testing.TB) (rows []row) {
 	return rows
 }
 
-// explain gives the problems of a file at a version, one a line; what is wrong
+// said gives the problems of a file at a version, one a line; what is wrong
 // inside of its arguments; the lowest version that will do; and what needs it.
-func explain(t testing.TB, set *Set, r row) string {
+func said(t testing.TB, r row) string {
 	t.Helper()
-	var said strings.Builder
+	var all strings.Builder
 	line := func(parts ...string) {
-		said.WriteString(strings.ReplaceAll(strings.Join(parts, ""), "suite.yml:", "") + "\n")
+		all.WriteString(strings.ReplaceAll(strings.Join(parts, ""), "suite.yml:", "") + "\n")
 	}
 	root := parse(t, r.file)
-	for _, p := range set.Validate(r.version, root) {
+	for _, p := range validate(t, r.version, root) {
 		line(p.String())
 	}
-	for _, p := range set.Nested(root) {
+	for _, p := range Nested(root) {
 		line("nested ", p.String())
 	}
-	lowest, demands, ok := set.LowestFor(root)
-	if v, k := set.Lowest(root); v != lowest || k != ok {
+	lowest, demands, ok := LowestFor(root)
+	if v, k := Lowest(root); v != lowest || k != ok {
 		t.Errorf("%s: Lowest gives %q, %v", r.reason, v, k)
 	}
-	if ok && len(set.Validate(lowest, root)) > 0 || ok != (len(set.Validate(Newest, root)) == 0) {
+	if ok && len(validate(t, lowest, root)) > 0 || ok != (len(validate(t, Newest, root)) == 0) {
 		t.Errorf("%s: it is not valid at %q", r.reason, lowest)
 	}
 	switch {
@@ -73,15 +73,15 @@ func explain(t testing.TB, set *Set, r row) string {
 			t.Errorf("%s: the leading demand is for %s, not %s", r.reason, d.Version, lowest)
 		}
 	}
-	return said.String()
+	return all.String()
 }
 
 // What is said of files where the words depend on more than a key and its type;
 // the table of TestMessages has the rest.
 func TestExplained(t *testing.T) {
-	set, all := New(), ""
+	all := ""
 	for _, r := range explained(t) {
-		got := explain(t, set, r)
+		got := said(t, r)
 		all += "-- " + r.version + ": " + r.reason + " --\n" + r.file + "=>\n" + got + "\n"
 		if got = got + "\n"; !*update && got != r.want {
 			t.Errorf("%s, at %s\n%s\n got: %s\nwant: %s", r.reason, r.version, r.file, got, r.want)
@@ -95,10 +95,9 @@ func TestExplained(t *testing.T) {
 // Whatever an object may have is accepted, and whatever violates one thing
 // that is said about it gets that message at that place.
 func TestMessages(t *testing.T) {
-	set := New()
 	for _, r := range tableRows(t) {
 		var got []string
-		for _, p := range set.Validate(r.version, parse(t, r.file)) {
+		for _, p := range validate(t, r.version, parse(t, r.file)) {
 			got = append(got, strings.TrimPrefix(p.String(), "suite.yml:"))
 		}
 		if strings.Join(got, "\n") != r.want {
@@ -110,7 +109,6 @@ func TestMessages(t *testing.T) {
 // Every operation and operator of a later version needs that version, and no
 // lower one.
 func TestLowestOfWhatNoSchemaShows(t *testing.T) {
-	set := New()
 	for what, want := range map[string]string{
 		"testRunner loop": "1.2", "testRunner assertNumberConnectionsCheckedOut": "1.3", "collection0 createFindCursor": "1.3",
 		"testRunner createEntities": "1.9", "testRunner assertEventCount": "1.10", "testRunner assertTopologyType": "1.10",
@@ -122,11 +120,11 @@ func TestLowestOfWhatNoSchemaShows(t *testing.T) {
 		if object, name, isOperation := strings.Cut(what, " "); isOperation {
 			fields = "{name: " + name + ", object: " + object + "}"
 		}
-		if got, _ := set.Lowest(parse(t, operation(fields))); got != want {
+		if got, _ := Lowest(parse(t, operation(fields))); got != want {
 			t.Errorf("%s needs %s, want %s", what, got, want)
 		}
 	}
-	if _, _, ok := set.LowestFor(nil); ok || set.Nested(nil) != nil {
+	if _, _, ok := LowestFor(nil); ok || Nested(nil) != nil {
 		t.Error("nothing has a lowest version, or something nested")
 	}
 }

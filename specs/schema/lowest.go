@@ -18,8 +18,8 @@ type Demand struct {
 
 // Lowest gives the lowest schemaVersion that a file may declare. It is not ok
 // if the file is valid at none.
-func (s *Set) Lowest(root *source.Value) (version string, ok bool) {
-	version, _, ok = s.LowestFor(root)
+func Lowest(root *source.Value) (version string, ok bool) {
+	version, _, ok = LowestFor(root)
 	return version, ok
 }
 
@@ -29,20 +29,20 @@ func (s *Set) Lowest(root *source.Value) (version string, ok bool) {
 // the JSON schemas tell, it knows which version brought which operation and
 // operator. It is not ok if the file is valid at no version; the demands are
 // those that were found nevertheless.
-func (s *Set) LowestFor(root *source.Value) (version string, demands []Demand, ok bool) {
+func LowestFor(root *source.Value) (version string, demands []Demand, ok bool) {
 	if root == nil {
 		return "", nil, false
 	}
-	w := &walk{format: s.format, homes: s.homes}
+	w := walk{problems: new([]Problem)}
 	suite.explain(w, root)
 	ok = true
-	for _, p := range w.problems {
+	for _, p := range *w.problems {
 		ok = ok && p.needs > 0
 	}
 	// What is inside of arguments may be wrong in ways that no schema refuses.
 	w.unseen(root)
 	lowest := 0
-	for _, p := range w.problems {
+	for _, p := range *w.problems {
 		if p.needs == 0 {
 			continue
 		}

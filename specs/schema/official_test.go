@@ -28,26 +28,25 @@ func parse(t testing.TB, text string) *source.Value {
 
 // judge compares three verdicts on a raw document at a version: that of the
 // official schema, that of the derived one, and that of the walk.
-func judge(t *testing.T, o *oracle.Oracle, set *Set, minor int, raw any, name string) {
+func judge(t *testing.T, o *oracle.Oracle, minor int, raw any, name string) {
 	t.Helper()
 	root, valid := oracle.Value(raw), o.Valid(t, minor, raw)
-	derived, err := set.verdict(minor, root)
-	testkit.Check(t, err)
-	if problems := set.explain(minor, root); valid != derived.Valid() || valid != (len(problems) == 0) {
+	derived := verdict(t, minor, root)
+	if problems := explain(minor, root); valid != derived || valid != (len(problems) == 0) {
 		text, _ := json.Marshal(raw)
-		t.Errorf("%s at 1.%d: valid officially: %v, as derived: %v, by the walk: %v\n%.2000s", name, minor, valid, derived.Valid(), problems, text)
+		t.Errorf("%s at 1.%d: valid officially: %v, as derived: %v, by the walk: %v\n%.2000s", name, minor, valid, derived, problems, text)
 	}
 }
 
 // A share of the official files, of rows and of mutants of both gets the
 // verdict of the official schemas. The soak has all of them, at every version.
 func TestOfficialVerdicts(t *testing.T) {
-	o, set, seed, all := oracle.New(t, newest), New(), testkit.Seed(t), os.Getenv("UTR_SOAK") == "1"
+	o, seed, all := oracle.New(t, newest), testkit.Seed(t), os.Getenv("UTR_SOAK") == "1"
 	file, row := testkit.Chance(t, 40), testkit.Chance(t, 20)
 	docs, _, _ := oracle.Files(t, func(string) bool { return file() })
 	for _, r := range append(explained(t), tableRows(t)...) {
 		if row() {
-			docs[r.reason] = plain(parse(t, r.file))
+			docs[r.reason] = oracle.Raw(parse(t, r.file))
 		}
 	}
 	words, names := oracle.WordsOf(o.Raw[newest]), slices.Sorted(maps.Keys(docs))
@@ -61,13 +60,13 @@ func TestOfficialVerdicts(t *testing.T) {
 				doc := docs[names[i]]
 				for minor := range newest + 1 {
 					if all || minor == newest || rng.IntN(newest) == 0 {
-						judge(t, o, set, minor, doc, names[i])
+						judge(t, o, minor, doc, names[i])
 					}
 				}
 				for range map[bool]int{false: 2, true: 20}[all] {
 					mutant, place := m.Mutate(doc)
-					judge(t, o, set, newest, mutant, "mutant of "+names[i]+" at "+place)
-					judge(t, o, set, rng.IntN(newest), mutant, "mutant of "+names[i]+" at "+place)
+					judge(t, o, newest, mutant, "mutant of "+names[i]+" at "+place)
+					judge(t, o, rng.IntN(newest), mutant, "mutant of "+names[i]+" at "+place)
 				}
 			}
 		})
@@ -79,9 +78,9 @@ func TestOfficialVerdicts(t *testing.T) {
 // every version. Files and mutants may miss an annotation that is off by one;
 // this does not see how places bear on each other, which mutants do.
 func TestOfficialFacts(t *testing.T) {
-	o, set := oracle.New(t, newest), New()
+	o := oracle.New(t, newest)
 	for minor := range o.Raw {
-		text, err := set.JSON(versionString(minor))
+		text, err := JSON(versionString(minor))
 		testkit.Check(t, err)
 		derived, err := oracle.ReadJSON(text)
 		testkit.Check(t, err)

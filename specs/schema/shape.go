@@ -9,12 +9,13 @@ import (
 // A shape is what a value must look like. The annotated source is made of
 // shapes; each kind of shape knows its JSON schema at a version (derive.go)
 // and how to tell a person what is wrong with a value (explain.go). The two
-// are written apart and held against each other by the tests.
+// are written apart; the tests compare their verdicts, asking gojsonschema for
+// that of the JSON schema.
 type shape interface {
 	// schema gives the JSON schema at the derivation's version.
 	schema(d *derivation) any
 	// explain reports every problem of a value.
-	explain(w *walk, v *source.Value)
+	explain(w walk, v *source.Value)
 	// noun completes "must be …".
 	noun() string
 	// accepts reports whether a value is of the right JSON type, so that one

@@ -5,7 +5,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
+	"github.com/unified-test-runner/utr/internal/meant"
 	"github.com/unified-test-runner/utr/source"
 )
 
@@ -79,9 +81,6 @@ func step(key string) string {
 	return "[" + strconv.Quote(key) + "]"
 }
 
-// index writes a position in an array as a step of a path.
-func index(i int) string { return "[" + strconv.Itoa(i) + "]" }
-
 // subject names an object at the start of a sentence.
 func (o object) subject() string {
 	if o.title == "" {
@@ -118,18 +117,18 @@ func (o object) choices(minor int) string {
 
 // instead tells what an unknown key may have been meant for: a key that is
 // spelt like it, one of another object, or else any that there is.
-func (o object) instead(w *walk, key string) string {
+func (o object) instead(w walk, key string) string {
 	if hint := didYouMean(key, o.keys(newest)); hint != "" {
 		return hint
 	}
-	if homes := w.homes[key]; len(homes) > 0 && len(homes) <= 3 {
+	if homes := homes()[key]; len(homes) > 0 && len(homes) <= 3 {
 		return "; " + strconv.Quote(key) + " is a key of " + strings.Join(homes, " and of ")
 	}
 	return o.choices(w.granted)
 }
 
-// homes gives for each key the titles of the objects that have it.
-func (format definitions) homes() map[string][]string {
+// homes are for each key the titles of the objects that have it.
+var homes = sync.OnceValue(func() map[string][]string {
 	homes := map[string][]string{}
 	var add func(s shape)
 	add = func(s shape) {
@@ -156,4 +155,23 @@ func (format definitions) homes() map[string][]string {
 		slices.Sort(titles)
 	}
 	return homes
+})
+
+// didYouMean gives "; did you mean …?" with the name that a misspelt one is
+// closest to, or nothing if none is close.
+func didYouMean(misspelt string, names []string) string {
+	best, distance := "", closeEnough(misspelt)+1
+	for _, name := range names {
+		if d := meant.Slips(strings.ToLower(misspelt), strings.ToLower(name)); d < distance {
+			best, distance = name, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return "; did you mean " + strconv.Quote(best) + "?"
 }
+
+// closeEnough is how many edits may turn a name into the one that was meant:
+// one in four characters, and at least one.
+func closeEnough(name string) int { return max(1, len(name)/4) }

@@ -31,7 +31,6 @@ func TestSuites(t *testing.T) {
 	rule := regexp.MustCompile(`\(([RWBT]\d+b?)\)$`)
 	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "suites.md"))
 	testkit.Check(t, err)
-	schemas := schema.New()
 	for _, s := range all() {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
@@ -65,7 +64,7 @@ func TestSuites(t *testing.T) {
 					continue
 				}
 				// Operations may need more than what a file can be seen to need.
-				lowest, _ := schemas.Lowest(suite.Root)
+				lowest, _ := schema.Lowest(suite.Root)
 				if v := suite.SchemaVersion.String(); v != lowest && v != suites.Least(text) {
 					t.Errorf("%s declares %s, and %s would do", name, v, lowest)
 				}

@@ -78,15 +78,15 @@ func Initial() []string {
 
 // render writes the file with the lowest schemaVersion that its schema and
 // its operations allow.
-func (f *File) render(s Specification, schemas *schema.Set) ([]byte, error) {
+func (f *File) render(s Specification) ([]byte, error) {
 	text := f.text(s, schema.Newest)
 	root, err := source.Parse(f.Name, text)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.Name, err)
 	}
-	version, ok := schemas.Lowest(root)
+	version, ok := schema.Lowest(root)
 	if !ok {
-		return nil, fmt.Errorf("%s: %v", f.Name, schemas.Validate(schema.Newest, root))
+		return nil, fmt.Errorf("%s: %v", f.Name, schema.Validate(schema.Newest, root))
 	}
 	if least := Least(text); minor(version) < minor(least) {
 		version = least

@@ -11,8 +11,6 @@ package suites
 
 import (
 	"fmt"
-
-	"github.com/unified-test-runner/utr/specs/schema"
 )
 
 // Specification is a folder of suites.
@@ -26,9 +24,9 @@ type Specification struct {
 
 // Render writes the suites by file name.
 func (s Specification) Render() (map[string][]byte, error) {
-	out, schemas := map[string][]byte{}, schema.New()
+	out := map[string][]byte{}
 	for _, f := range s.Files {
-		text, err := f.render(s, schemas)
+		text, err := f.render(s)
 		if err != nil {
 			return nil, err
 		}

@@ -10,6 +10,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/xeipuuv/gojsonschema"
+
+	"github.com/unified-test-runner/utr/internal/oracle"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/source"
 )
@@ -21,18 +24,17 @@ func TestVersions(t *testing.T) {
 	if len(all) != newest+1 || all[0] != "1.0" || all[newest] != Newest {
 		t.Errorf("versions are %v", all)
 	}
-	set := New()
 	root := parse(t, minimal)
 	testkit.PlayCases(t, "testdata/versions.txt", func(t *testing.T, in string) string {
 		version, err := strconv.Unquote(in)
 		testkit.Check(t, err)
-		said, problems := "known", set.Validate(version, root)
+		said, problems := "known", Validate(version, root)
 		var e *VersionError
 		if err := Check(version); errors.As(err, &e) && e.Version == version {
 			said = fmt.Sprintf("%v (%s)", err, []string{"malformed", "other major", "too new"}[e.Reason])
 		}
-		_, noJSON := set.JSON(version)
-		testkit.Equal(t, "what Compile and JSON give", []error{set.Compile(version), noJSON}, []error{Check(version), Check(version)})
+		_, noJSON := JSON(version)
+		testkit.Equal(t, "what JSON gives", noJSON, Check(version))
 		if e == nil && len(problems) > 0 || e != nil && fmt.Sprint(problems) != "[suite.yml:2:16: schemaVersion: "+e.Error()+"]" {
 			t.Errorf("Validate gives %v", problems)
 		}
@@ -41,7 +43,6 @@ func TestVersions(t *testing.T) {
 }
 
 func TestValidateOddValues(t *testing.T) {
-	set := New()
 	number := func(f float64) *source.Value { return &source.Value{Kind: source.Float, Float: f} }
 	withEventType := func(v *source.Value) *source.Value {
 		root := parse(t, inTest("operations: []\n  expectEvents: [{client: c, eventType: x, events: []}]"))
@@ -57,12 +58,12 @@ func TestValidateOddValues(t *testing.T) {
 		"a large number":                   withEventType(number(1e300)),
 		"text that is not UTF-8":           withEventType(&source.Value{Kind: source.String, String: "cmap\xff"}),
 	} {
-		if problems, explained := set.Validate("1.10", root), set.explain(10, root); len(problems) == 0 || len(explained) == 0 {
-			t.Errorf("%s: %v, explained by %v", reason, problems, explained)
+		if problems := validate(t, "1.10", root); len(problems) == 0 {
+			t.Errorf("%s is valid", reason)
 		}
 	}
 	errorCode := parse(t, operation("{name: find, object: c, expectError: {errorCode: 5.0}}"))
-	if problems := set.Validate("1.0", errorCode); len(problems) > 0 {
+	if problems := validate(t, "1.0", errorCode); len(problems) > 0 {
 		t.Errorf("a number without a fraction is an integer to JSON Schema: %v", problems)
 	}
 }
@@ -70,11 +71,10 @@ func TestValidateOddValues(t *testing.T) {
 // What is printed is the same every time, and that of a version has nothing of
 // a later one. TestOfficialFacts looks at the rest.
 func TestJSON(t *testing.T) {
-	set := New()
 	for _, version := range Versions() {
-		text, err := set.JSON(version)
+		text, err := JSON(version)
 		testkit.Check(t, err)
-		again, _ := New().JSON(version)
+		again, _ := JSON(version)
 		if string(again) != string(text) || !json.Valid(text) || !strings.HasSuffix(string(text), "}\n") {
 			t.Errorf("%s is not the same every time", version)
 		}
@@ -89,8 +89,8 @@ func TestJSON(t *testing.T) {
 		{"a dependency", "1.3", "1.2", `"const": "cmap"`},
 		{"an exclusion with a later key", "1.28", "1.27", `"accessToken"`},
 	} {
-		in, _ := set.JSON(test.in)
-		before, _ := set.JSON(test.before)
+		in, _ := JSON(test.in)
+		before, _ := JSON(test.before)
 		if !strings.Contains(string(in), test.text) || strings.Contains(string(before), test.text) {
 			t.Errorf("%s: %s is to be in %s and not in %s", test.reason, test.text, test.in, test.before)
 		}
@@ -99,38 +99,45 @@ func TestJSON(t *testing.T) {
 
 func TestNeeds(t *testing.T) {
 	var needs []string
-	for _, p := range New().Validate("1.2", parse(t, head+oneTest+"runOnRequirements: [{auth: 1}]")) {
+	for _, p := range Validate("1.2", parse(t, head+oneTest+"runOnRequirements: [{auth: 1}]")) {
 		version, ok := p.Needs()
 		needs = append(needs, fmt.Sprint(version, ok))
 	}
 	testkit.Equal(t, "versions", needs, []string{"1.3true", "false"})
 }
 
-// A Set can be used by many goroutines while it compiles.
-func TestSetAtOnce(t *testing.T) {
-	set, good := New(), parse(t, minimal)
-	bad := parse(t, strings.Replace(minimal, "operations", "operation", 1))
-	var all sync.WaitGroup
-	for range 8 {
-		for _, version := range Versions() {
-			all.Go(func() {
-				fine, wrong := set.Validate(version, good), set.Validate(version, bad)
-				if v, ok := set.Lowest(good); len(fine) > 0 || len(wrong) != 2 || v != "1.0" || !ok {
-					t.Errorf("%s: %v, %v, the lowest is %q", version, fine, wrong, v)
-				}
-			})
-		}
+// schemas are compiled by gojsonschema when they are first asked.
+var schemas = func() (all [newest + 1]func() (*gojsonschema.Schema, error)) {
+	for minor := range all {
+		all[minor] = sync.OnceValues(func() (*gojsonschema.Schema, error) {
+			text, err := derive(minor)
+			if err != nil {
+				return nil, err
+			}
+			return gojsonschema.NewSchema(gojsonschema.NewBytesLoader(text))
+		})
 	}
-	all.Wait()
+	return all
+}()
+
+// verdict is that of gojsonschema, by the derived schema of a version.
+func verdict(t testing.TB, minor int, root *source.Value) bool {
+	t.Helper()
+	schema, err := schemas[minor]()
+	testkit.Check(t, err)
+	result, err := schema.Validate(gojsonschema.NewRawLoader(oracle.Raw(root)))
+	testkit.Check(t, err)
+	return result.Valid()
 }
 
-// The words of gojsonschema are passed on, should the walk ever find nothing:
-// the other tests show that it does not happen.
-func TestUnexplained(t *testing.T) {
-	set, root := New(), parse(t, "[]")
-	verdict, err := set.verdict(0, root)
+// validate is Validate, whose verdict must be that of gojsonschema.
+func validate(t testing.TB, version string, root *source.Value) []Problem {
+	t.Helper()
+	problems := Validate(version, root)
+	minor, err := minorOf(version)
 	testkit.Check(t, err)
-	if problems := unexplained(verdict, root); len(problems) != 1 || problems[0].Position.Line != 1 {
-		t.Errorf("got %v", problems)
+	if verdict(t, minor, root) != (len(problems) == 0) {
+		t.Errorf("gojsonschema contradicts: %v", problems)
 	}
+	return problems
 }
