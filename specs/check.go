@@ -54,7 +54,7 @@ func schemaVersion(root *source.Value) (string, *Problem) {
 	if err := schema.Check(v.String); err != nil {
 		message := err.Error()
 		var versionError *schema.VersionError
-		if errors.As(err, &versionError) && versionError.Reason == schema.Malformed {
+		if errors.As(err, &versionError) && versionError.Malformed {
 			message += "; " + schema.Newest + " is the newest that is known"
 		}
 		return bad(v, "schemaVersion", message)

@@ -159,7 +159,7 @@ func (o object) exclusions(d *derivation) []any {
 // the version has no such sibling.
 func (o object) depend(m, properties members, d *derivation) {
 	dep := o.depending
-	fallback := dep.shapeFor(dep.absent).schema(d)
+	fallback := dep.shapes[dep.absent].schema(d)
 	if !o.has(dep.sibling, d.minor) {
 		properties[dep.key] = fallback
 		return
@@ -169,13 +169,13 @@ func (o object) depend(m, properties members, d *derivation) {
 		"properties": members{dep.key: fallback},
 	}}
 	sibling, _, _ := o.find(dep.sibling)
-	for _, c := range dep.shapes {
-		if t, ok := sibling.shape.(enumeration).find(c.value); ok && t.from <= d.minor {
+	for _, t := range sibling.shape.(enumeration) {
+		if t.from <= d.minor {
 			branches = append(branches, members{
 				"required": []string{dep.sibling},
 				"properties": members{
-					dep.sibling: members{"const": c.value},
-					dep.key:     c.shape.schema(d),
+					dep.sibling: members{"const": t.value},
+					dep.key:     dep.shapes[t.value].schema(d),
 				},
 			})
 		}

@@ -67,8 +67,7 @@ func (w walk) since(from int, p source.Position, what string) walk {
 		return w
 	}
 	w.at(p, "%s needs schemaVersion %s, this file declares %s", what, versionString(from), versionString(w.declared))
-	last := &(*w.problems)[len(*w.problems)-1]
-	last.needs, last.what = from, what
+	(*w.problems)[len(*w.problems)-1].needs = from
 	w.granted = from
 	return w
 }
@@ -265,7 +264,7 @@ func (o object) explainDependent(w walk, v, dependent *source.Value) {
 		}
 		chosen = sibling.String
 	}
-	if s := o.depending.shapeFor(chosen); s != nil && s.accepts(dependent) {
+	if s := o.depending.shapes[chosen]; s != nil && s.accepts(dependent) {
 		s.explain(w, dependent)
 	}
 }

@@ -40,7 +40,7 @@ func explained(t testing.TB) (rows []row) {
 }
 
 // said gives the problems of a file at a version, one a line; what is wrong
-// inside of its arguments; the lowest version that will do; and what needs it.
+// inside of its arguments; and the lowest version that will do.
 func said(t testing.TB, r row) string {
 	t.Helper()
 	var all strings.Builder
@@ -54,24 +54,14 @@ func said(t testing.TB, r row) string {
 	for _, p := range Nested(root) {
 		line("nested ", p.String())
 	}
-	lowest, demands, ok := LowestFor(root)
-	if v, k := Lowest(root); v != lowest || k != ok {
-		t.Errorf("%s: Lowest gives %q, %v", r.reason, v, k)
-	}
+	lowest, ok := Lowest(root)
 	if ok && len(validate(t, lowest, root)) > 0 || ok != (len(validate(t, Newest, root)) == 0) {
 		t.Errorf("%s: it is not valid at %q", r.reason, lowest)
 	}
-	switch {
-	case !ok:
-		line("valid at no version")
-	case len(demands) == 0:
+	if ok {
 		line("valid since ", lowest)
-	default:
-		d := demands[0]
-		line("valid since ", d.Version, " for ", d.Position.String(), " ", d.Path, ": ", d.What)
-		if d.Version != lowest {
-			t.Errorf("%s: the leading demand is for %s, not %s", r.reason, d.Version, lowest)
-		}
+	} else {
+		line("valid at no version")
 	}
 	return all.String()
 }
@@ -124,7 +114,7 @@ func TestLowestOfWhatNoSchemaShows(t *testing.T) {
 			t.Errorf("%s needs %s, want %s", what, got, want)
 		}
 	}
-	if _, _, ok := LowestFor(nil); ok || Nested(nil) != nil {
+	if _, ok := Lowest(nil); ok || Nested(nil) != nil {
 		t.Error("nothing has a lowest version, or something nested")
 	}
 }

@@ -17,8 +17,7 @@ type Problem struct {
 	// Message says what is wrong and what was expected.
 	Message string
 
-	needs int    // minor version that would mend it; 0: none would
-	what  string // what it is that needs it
+	needs int // minor version that would mend it; 0: none would
 }
 
 // String gives file:line:column: path: message.
@@ -30,13 +29,4 @@ func (p Problem) String() string {
 		}
 	}
 	return strings.Join(parts, ": ")
-}
-
-// Needs gives the schemaVersion that brought what is used at the place, if
-// the problem is that the file declares an earlier one.
-func (p Problem) Needs() (version string, ok bool) {
-	if p.needs == 0 {
-		return "", false
-	}
-	return versionString(p.needs), true
 }

@@ -125,26 +125,12 @@ type field struct {
 	deprecated int // minor version that deprecated it; 0: none
 }
 
-// dependency gives a key a shape that depends on the value of a sibling.
+// dependency gives a key a shape that depends on the value of a sibling, an
+// enumeration.
 type dependency struct {
 	key, sibling string
 	absent       string // counts as the sibling's value if there is none
-	shapes       []chosen
-}
-
-type chosen struct {
-	value string
-	shape shape
-}
-
-// shapeFor gives the shape for a value of the sibling, or nil.
-func (d *dependency) shapeFor(value string) shape {
-	for _, c := range d.shapes {
-		if c.value == value {
-			return c.shape
-		}
-	}
-	return nil
+	shapes       map[string]shape
 }
 
 // part is what an object is put together from.
@@ -178,9 +164,13 @@ func oneKey() part  { return joining(func(o *object) { o.least, o.most = 1, 1 })
 // andOthers allows keys that are not listed.
 func andOthers(s shape) part { return joining(func(o *object) { o.others = s }) }
 
-// notBoth says that two keys exclude each other.
-func notBoth(a, b string) part {
-	return joining(func(o *object) { o.apart = append(o.apart, [2]string{a, b}) })
+// notBoth says that a key excludes each of the others.
+func notBoth(a string, others ...string) part {
+	return joining(func(o *object) {
+		for _, b := range others {
+			o.apart = append(o.apart, [2]string{a, b})
+		}
+	})
 }
 
 // dependsOn gives a key, listed before, the shape that the value of a sibling

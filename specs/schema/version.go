@@ -25,29 +25,13 @@ func Versions() []string {
 
 // A VersionError says why a schemaVersion cannot be validated against.
 type VersionError struct {
-	Version string // as the file has it
-	Reason  Reason
+	Version   string // as the file has it
+	Malformed bool   // it is not two or three numbers joined by dots
+	reason    string
 }
 
-// Reason tells the kinds of [VersionError] apart.
-type Reason uint8
-
-// The reasons.
-const (
-	Malformed  Reason = iota // not two or three numbers joined by dots
-	OtherMajor               // of a major version that is not known
-	TooNew                   // later than Newest
-)
-
 func (e *VersionError) Error() string {
-	switch e.Reason {
-	case OtherMajor:
-		return fmt.Sprintf("schemaVersion %q is of another major version; known are 1.0 to %s", e.Version, Newest)
-	case TooNew:
-		return fmt.Sprintf("schemaVersion %q is newer than %s, the newest that is known", e.Version, Newest)
-	default:
-		return fmt.Sprintf("schemaVersion %q is not a version: two or three numbers joined by dots, such as %q", e.Version, Newest)
-	}
+	return fmt.Sprintf("schemaVersion %q is %s", e.Version, e.reason)
 }
 
 // Check says whether a schemaVersion can be validated against: nil, or a
@@ -62,7 +46,7 @@ func Check(version string) error {
 // minorOf gives the minor version of a known version, or a *VersionError.
 func minorOf(version string) (int, error) {
 	if !isVersion.MatchString(version) {
-		return 0, &VersionError{version, Malformed}
+		return 0, &VersionError{version, true, fmt.Sprintf("not a version: two or three numbers joined by dots, such as %q", Newest)}
 	}
 	parts := strings.Split(version, ".")
 	number := func(s string) int {
@@ -74,9 +58,9 @@ func minorOf(version string) (int, error) {
 	}
 	switch minor := number(parts[1]); {
 	case number(parts[0]) != major:
-		return 0, &VersionError{version, OtherMajor}
+		return 0, &VersionError{version, false, "of another major version; known are 1.0 to " + Newest}
 	case minor > newest, minor == newest && len(parts) == 3 && number(parts[2]) > 0:
-		return 0, &VersionError{version, TooNew}
+		return 0, &VersionError{version, false, "newer than " + Newest + ", the newest that is known"}
 	default:
 		return minor, nil
 	}
