@@ -128,7 +128,7 @@ func TestImportsCanFail(t *testing.T) {
 		{"the core decides without a clock or a server", "reference/retry", "reference/selection", false},
 		{"commands of the embedded deployment stay inside", "embedded/data/query", "engine", false},
 		{"parts of it know each other", "embedded/data/query", "embedded/data/value", true},
-		{"the soak may use everything", "soak/suites", "internal/oracle", true},
+		{"the soak may use everything", "soak/suites", "internal/mutants", true},
 		{"a package without a row may use nothing", "nowhere", "result", false},
 	} {
 		rule, _ := allowed.of(row.from)

@@ -13,7 +13,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/unified-test-runner/utr/internal/oracle"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/source"
 )
@@ -28,9 +27,9 @@ func parse(t testing.TB, text string) *source.Value {
 
 // judge compares three verdicts on a raw document at a version: that of the
 // official schema, that of the derived one, and that of the walk.
-func judge(t *testing.T, o *oracle.Oracle, minor int, raw any, name string) {
+func judge(t *testing.T, o *oracle, minor int, raw any, name string) {
 	t.Helper()
-	root, valid := oracle.Value(raw), o.Valid(t, minor, raw)
+	root, valid := valueOf(raw), o.valid(t, minor, raw)
 	derived := verdict(t, minor, root)
 	if problems := explain(minor, root); valid != derived || valid != (len(problems) == 0) {
 		text, _ := json.Marshal(raw)
@@ -41,20 +40,20 @@ func judge(t *testing.T, o *oracle.Oracle, minor int, raw any, name string) {
 // A share of the official files, of rows and of mutants of both gets the
 // verdict of the official schemas. The soak has all of them, at every version.
 func TestOfficialVerdicts(t *testing.T) {
-	o, seed, all := oracle.New(t, newest), testkit.Seed(t), os.Getenv("UTR_SOAK") == "1"
+	o, seed, all := newOracle(t, newest), testkit.Seed(t), os.Getenv("UTR_SOAK") == "1"
 	file, row := testkit.Chance(t, 40), testkit.Chance(t, 20)
-	docs, _, _ := oracle.Files(t, func(string) bool { return file() })
+	docs, _, _ := officialFiles(t, func(string) bool { return file() })
 	for _, r := range append(explained(t), tableRows(t)...) {
 		if row() {
-			docs[r.reason] = oracle.Raw(parse(t, r.file))
+			docs[r.reason] = plain(parse(t, r.file))
 		}
 	}
-	words, names := oracle.WordsOf(o.Raw[newest]), slices.Sorted(maps.Keys(docs))
+	words, names := wordsOf(o.Raw[newest]), slices.Sorted(maps.Keys(docs))
 	var workers sync.WaitGroup
 	n := runtime.GOMAXPROCS(0)
 	for worker := range n {
 		rng := rand.New(rand.NewPCG(seed, uint64(worker)))
-		m := &oracle.Mutator{Rand: rng, Words: words}
+		m := &mutator{Rand: rng, Words: words}
 		workers.Go(func() {
 			for i := worker; i < len(names); i += n {
 				doc := docs[names[i]]
@@ -64,7 +63,7 @@ func TestOfficialVerdicts(t *testing.T) {
 					}
 				}
 				for range map[bool]int{false: 2, true: 20}[all] {
-					mutant, place := m.Mutate(doc)
+					mutant, place := m.mutate(doc)
 					judge(t, o, newest, mutant, "mutant of "+names[i]+" at "+place)
 					judge(t, o, rng.IntN(newest), mutant, "mutant of "+names[i]+" at "+place)
 				}
@@ -78,13 +77,13 @@ func TestOfficialVerdicts(t *testing.T) {
 // every version. Files and mutants may miss an annotation that is off by one;
 // this does not see how places bear on each other, which mutants do.
 func TestOfficialFacts(t *testing.T) {
-	o := oracle.New(t, newest)
+	o := newOracle(t, newest)
 	for minor := range o.Raw {
 		text, err := JSON(versionString(minor))
 		testkit.Check(t, err)
-		derived, err := oracle.ReadJSON(text)
+		derived, err := readJSON(text)
 		testkit.Check(t, err)
-		want, got := factsOf(o.Raw[minor]), factsOf(oracle.Object(derived))
+		want, got := factsOf(o.Raw[minor]), factsOf(objectIn(derived))
 		if len(want) < 200 {
 			t.Errorf("1.%d has only %d facts: the check does not see the schema", minor, len(want))
 		}
@@ -97,7 +96,7 @@ func TestOfficialFacts(t *testing.T) {
 // factsOf gives what a schema says of each path, in whichever alternative.
 func factsOf(root map[string]any) map[string]bool {
 	facts := map[string]bool{}
-	oracle.Walk(root, func(path string, s map[string]any) {
+	walkSchema(root, func(path string, s map[string]any) {
 		facts[path+": is known"] = true
 		for _, keyword := range []string{"type", "const", "pattern", "minItems", "minProperties", "maxProperties"} {
 			if value, ok := s[keyword]; ok {
@@ -107,7 +106,7 @@ func factsOf(root map[string]any) map[string]bool {
 		if s["deprecated"] == true && !strings.HasSuffix(path, "[]") { // said of the array is said of its elements
 			facts[path+": is deprecated"] = true
 		}
-		for _, value := range oracle.List(s["enum"]) {
+		for _, value := range listIn(s["enum"]) {
 			facts[fmt.Sprintf("%s: may be %v", path, value)] = true
 		}
 	})

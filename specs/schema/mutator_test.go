@@ -1,4 +1,4 @@
-package oracle
+package schema
 
 import (
 	"encoding/json"
@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// A Mutator changes raw documents at random.
-type Mutator struct {
+// A mutator changes raw documents at random.
+type mutator struct {
 	Rand  *rand.Rand
 	Words []string // to rename to and to retype with
 }
@@ -56,8 +56,8 @@ func isOpen(place string) bool {
 	return false
 }
 
-// Mutate changes a copy of a document in one place, which it names.
-func (m *Mutator) Mutate(original any) (doc any, where string) {
+// mutate changes a copy of a document in one place, which it names.
+func (m *mutator) mutate(original any) (doc any, where string) {
 	doc = clone(original)
 	all := sitesOf(doc)
 	sites := slices.DeleteFunc(slices.Clone(all), func(s site) bool { return isOpen(s.place) && m.Rand.IntN(20) > 0 })
@@ -120,9 +120,9 @@ func (m *Mutator) Mutate(original any) (doc any, where string) {
 	return doc, s.place
 }
 
-func (m *Mutator) word() string { return m.Words[m.Rand.IntN(len(m.Words))] }
+func (m *mutator) word() string { return m.Words[m.Rand.IntN(len(m.Words))] }
 
-func (m *Mutator) rename(name string) string {
+func (m *mutator) rename(name string) string {
 	switch r := m.Rand.IntN(4); {
 	case r == 0 && name != "":
 		return name[1:]
@@ -135,7 +135,7 @@ func (m *Mutator) rename(name string) string {
 	}
 }
 
-func (m *Mutator) scalar() any {
+func (m *mutator) scalar() any {
 	all := []any{nil, true, false, json.Number("3"), json.Number("1.50"), json.Number("2.0"), "", []any{}, map[string]any{},
 		map[string]any{"$$placeholder": json.Number("1")}, []any{m.word()}, map[string]any{m.word(): m.word()}, m.word()}
 	return all[m.Rand.IntN(len(all))]
@@ -160,8 +160,8 @@ func clone(v any) any {
 	}
 }
 
-// WordsOf gives every key and enumerated value of a schema, sorted.
-func WordsOf(schema any) []string {
+// wordsOf gives every key and enumerated value of a schema, sorted.
+func wordsOf(schema any) []string {
 	words := map[string]bool{}
 	var walk func(any)
 	walk = func(s any) {

@@ -1,7 +1,4 @@
-// Package oracle judges suites without specs/schema: it reads files with other
-// parsers, asks the official schemas, and breaks documents at random. The tests
-// of specs/schema compare a share of everything with it, and the whole in the soak.
-package oracle
+package schema
 
 import (
 	"bytes"
@@ -9,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,23 +22,23 @@ import (
 	"github.com/unified-test-runner/utr/source"
 )
 
-// An Oracle is the official schema of every version from 1.0 on. Each is
-// compiled when it is first asked.
-type Oracle struct {
+// An oracle judges files without this package: it is the official schema of
+// every version from 1.0 on, each compiled when it is first asked.
+type oracle struct {
 	Raw      []map[string]any
 	compiled []func() (*gojsonschema.Schema, error)
 }
 
-// New reads the official schemas up to a minor version, or skips the test.
-func New(t testing.TB, newest int) *Oracle {
+// newOracle reads the official schemas up to a minor version, or skips the test.
+func newOracle(t testing.TB, newest int) *oracle {
 	t.Helper()
-	o := &Oracle{}
+	o := &oracle{}
 	for minor := range newest + 1 {
 		data, err := os.ReadFile(testkit.OfficialSchema(t, fmt.Sprintf("1.%d", minor)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		raw, err := ReadJSON(data)
+		raw, err := readJSON(data)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -54,8 +50,8 @@ func New(t testing.TB, newest int) *Oracle {
 	return o
 }
 
-// Valid reports the official verdict on a raw document.
-func (o *Oracle) Valid(t testing.TB, minor int, raw any) bool {
+// valid reports the official verdict on a raw document.
+func (o *oracle) valid(t testing.TB, minor int, raw any) bool {
 	schema, err := o.compiled[minor]()
 	if err != nil {
 		t.Error(err)
@@ -69,10 +65,10 @@ func (o *Oracle) Valid(t testing.TB, minor int, raw any) bool {
 	return result.Valid()
 }
 
-// Files reads the official YAML and JSON files that are wanted, as raw
+// officialFiles reads the official YAML and JSON files that are wanted, as raw
 // documents by name. Twins, which say the same, are given once. The few that
 // are malformed on purpose are counted.
-func Files(t testing.TB, wanted func(name string) bool) (docs map[string]any, read, malformed int) {
+func officialFiles(t testing.TB, wanted func(name string) bool) (docs map[string]any, read, malformed int) {
 	t.Helper()
 	root := testkit.Official(t)
 	docs = map[string]any{}
@@ -81,7 +77,7 @@ func Files(t testing.TB, wanted func(name string) bool) (docs map[string]any, re
 		if err != nil || entry.IsDir() || !wanted(path) {
 			return err
 		}
-		parse := ReadJSON
+		parse := readJSON
 		switch filepath.Ext(path) {
 		case ".json":
 		case ".yml", ".yaml":
@@ -114,9 +110,9 @@ func Files(t testing.TB, wanted func(name string) bool) (docs map[string]any, re
 	return docs, read, malformed
 }
 
-// ReadJSON gives a raw document: what encoding/json makes of a text, with
+// readJSON gives a raw document: what encoding/json makes of a text, with
 // every number as it is written.
-func ReadJSON(data []byte) (raw any, err error) {
+func readJSON(data []byte) (raw any, err error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
 	err = d.Decode(&raw)
@@ -159,9 +155,9 @@ func normalise(value any) any {
 	}
 }
 
-// Value makes our form of a raw document, its positions unknown and its keys
+// valueOf makes our form of a raw document, its positions unknown and its keys
 // sorted.
-func Value(raw any) *source.Value {
+func valueOf(raw any) *source.Value {
 	switch raw := raw.(type) {
 	case nil:
 		return &source.Value{}
@@ -180,52 +176,16 @@ func Value(raw any) *source.Value {
 	case []any:
 		v := &source.Value{Kind: source.Array}
 		for _, item := range raw {
-			v.Items = append(v.Items, Value(item))
+			v.Items = append(v.Items, valueOf(item))
 		}
 		return v
 	case map[string]any:
 		v := &source.Value{Kind: source.Document}
 		for _, k := range slices.Sorted(maps.Keys(raw)) {
-			v.Fields = append(v.Fields, source.Field{Key: k, Value: Value(raw[k])})
+			v.Fields = append(v.Fields, source.Field{Key: k, Value: valueOf(raw[k])})
 		}
 		return v
 	default:
 		panic(fmt.Sprintf("not a raw value: %T", raw))
-	}
-}
-
-// Raw makes a raw document of our form.
-func Raw(v *source.Value) any {
-	if v == nil {
-		return nil
-	}
-	switch v.Kind {
-	case source.Bool:
-		return v.Bool
-	case source.Int:
-		return json.Number(strconv.FormatInt(v.Int, 10))
-	case source.Float:
-		if math.IsNaN(v.Float) || math.IsInf(v.Float, 0) {
-			// YAML has these and JSON has not. To a schema they are numbers
-			// that are not integers, like this one.
-			return json.Number("0.5")
-		}
-		return json.Number(strconv.FormatFloat(v.Float, 'g', -1, 64))
-	case source.String:
-		return v.String
-	case source.Array:
-		items := make([]any, len(v.Items))
-		for i, item := range v.Items {
-			items[i] = Raw(item)
-		}
-		return items
-	case source.Document:
-		fields := make(map[string]any, len(v.Fields))
-		for _, f := range v.Fields {
-			fields[f.Key] = Raw(f.Value)
-		}
-		return fields
-	default:
-		return nil
 	}
 }
