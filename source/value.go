@@ -4,7 +4,10 @@
 // every later message can carry file, line and column.
 package source
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // Position is a place in a file. Line and Column count from 1; Column counts
 // characters, not bytes. The zero Position means "no place known".
@@ -16,6 +19,12 @@ type Position struct {
 
 // IsZero reports whether no place is known.
 func (p Position) IsZero() bool { return p == Position{} }
+
+// Compare gives -1, 0 or 1 as a place is before another in a file, there, or
+// after it.
+func (p Position) Compare(o Position) int {
+	return cmp.Or(cmp.Compare(p.Line, o.Line), cmp.Compare(p.Column, o.Column))
+}
 
 // String gives file:line:column, or as much of it as is known.
 func (p Position) String() string {

@@ -25,7 +25,7 @@ func FromValue(file string, root *source.Value) (*Suite, error) {
 	}
 	suite, problems := decode(file, root)
 	problems = append(problems, inspect(suite)...)
-	slices.SortStableFunc(problems, func(a, b Problem) int { return comparePositions(a.Position, b.Position) })
+	slices.SortStableFunc(problems, byPosition)
 	for _, p := range problems {
 		if p.Severity == Error {
 			return nil, &InvalidError{File: file, Problems: problems}
@@ -60,11 +60,4 @@ func schemaVersion(root *source.Value) (string, *Problem) {
 		return bad(v, "schemaVersion", message)
 	}
 	return v.String, nil
-}
-
-func comparePositions(a, b source.Position) int {
-	if a.Line != b.Line {
-		return a.Line - b.Line
-	}
-	return a.Column - b.Column
 }

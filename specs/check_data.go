@@ -7,32 +7,19 @@ import (
 	"github.com/unified-test-runner/utr/source"
 )
 
-// Extended JSON: what has a type wrapper's key must be one.
+// Extended JSON: what has a type wrapper's key must be one. The innermost
+// values that are not are reported.
 func checkExtendedJSON(i *inspection) {
-	for _, f := range i.suite.Root.Fields {
-		if f.Key == "_yamlAnchors" { // not to be used by test runners
-			continue
+	i.everywhere(func(p place) bool {
+		if p.Kind == source.Array || p.Kind == source.Document && !p.ExtendedScalar() {
+			return true
 		}
-		i.malformed(place{f.Value, f.Key})
-	}
-}
-
-// malformed reports the innermost values that are no Extended JSON.
-func (i *inspection) malformed(p place) {
-	if p.Kind == source.Document && !p.ExtendedScalar() {
-		for _, f := range p.Fields {
-			i.malformed(place{f.Value, p.path + "." + f.Key})
+		var e *source.Error
+		if _, err := p.BSON(); errors.As(err, &e) {
+			i.reportAt(e.Position, p.path, "%s", e.Message)
 		}
-		return
-	}
-	if p.Kind == source.Array {
-		p.each(i.malformed)
-		return
-	}
-	var e *source.Error
-	if _, err := p.BSON(); errors.As(err, &e) {
-		i.reportAt(e.Position, p.path, "%s", e.Message)
-	}
+		return false
+	})
 }
 
 func (i *inspection) eachCollectionData(visit func(list place)) {

@@ -48,7 +48,7 @@ func isTypes(v *source.Value) bool {
 // document whose first key starts with $$ is an operator.
 func checkOperators(i *inspection) {
 	i.eachMatched(func(matched place) {
-		walk(matched, func(p place) {
+		walk(matched, func(p place) bool {
 			for k, f := range p.Fields {
 				if !strings.HasPrefix(f.Key, "$$") || f.Key == placeholder {
 					continue
@@ -66,6 +66,7 @@ func checkOperators(i *inspection) {
 					i.reportAt(f.Value.Position, path, "operator %s needs %s", f.Key, operator.want)
 				}
 			}
+			return true
 		})
 	})
 }
@@ -95,25 +96,15 @@ const placeholder = "$$placeholder"
 
 // Special Placeholder Value: an error in an unexpected context.
 func checkPlaceholders(i *inspection) {
-	var visit func(p place, allowed bool)
-	visit = func(p place, allowed bool) {
-		switch p.Kind {
-		case source.Array:
-			p.each(func(item place) { visit(item, allowed) })
-		case source.Document:
-			for _, f := range p.Fields {
-				if f.Key == placeholder && !allowed {
-					i.reportAt(f.KeyPosition, p.path+"."+f.Key, "%s is for uriOptions and kmsProviders", placeholder)
-				}
-				visit(place{f.Value, p.path + "." + f.Key}, allowed || f.Key == "uriOptions" || f.Key == "kmsProviders")
-			}
+	i.everywhere(func(p place) bool {
+		if strings.HasSuffix(p.path, ".uriOptions") || strings.HasSuffix(p.path, ".kmsProviders") {
+			return false
 		}
-	}
-	for _, f := range i.suite.Root.Fields {
-		if f.Key != "_yamlAnchors" {
-			visit(place{f.Value, f.Key}, false)
+		if f := p.Field(placeholder); f != nil {
+			i.reportAt(f.KeyPosition, p.path+"."+f.Key, "%s is for uriOptions and kmsProviders", placeholder)
 		}
-	}
+		return true
+	})
 }
 
 // entity.client, observeEvents: other events are ignored by the client's
@@ -210,7 +201,7 @@ func checkVacuous(i *inspection) {
 			return
 		}
 		for _, o := range items(t.Value.Get("operations")) {
-			if ignore := boolean(o.Get("ignoreResultAndError")); ignore == nil || !*ignore {
+			if !isTrue(o.Get("ignoreResultAndError")) {
 				return
 			}
 		}
@@ -220,8 +211,7 @@ func checkVacuous(i *inspection) {
 			{"expectTracingMessages", "spans", "ignoreExtraSpans"},
 		} {
 			for _, e := range items(t.Value.Get(list.list)) {
-				ignore := boolean(e.Get(list.extra))
-				if len(items(e.Get(list.expected))) > 0 || ignore == nil || !*ignore {
+				if len(items(e.Get(list.expected))) > 0 || !isTrue(e.Get(list.extra)) {
 					return
 				}
 			}

@@ -1,6 +1,7 @@
 package specs
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/unified-test-runner/utr/source"
@@ -92,14 +93,10 @@ func (d *decoder) test(v *source.Value, path string) *Test {
 			Position:       e.Position,
 			EventsPosition: position(e.Get("events"), e),
 			Client:         text(e.Get("client")),
-			EventType:      text(e.Get("eventType")),
+			EventType:      cmp.Or(text(e.Get("eventType")), "command"),
 			Events:         items(e.Get("events")),
-		}
-		if x.EventType == "" {
-			x.EventType = "command"
-		}
-		if b := boolean(e.Get("ignoreExtraEvents")); b != nil {
-			x.IgnoreExtraEvents = *b
+
+			IgnoreExtraEvents: isTrue(e.Get("ignoreExtraEvents")),
 		}
 		t.ExpectEvents = append(t.ExpectEvents, x)
 	}
@@ -117,12 +114,11 @@ func DecodeOperation(v *source.Value) Operation {
 		ExpectError:        v.Get("expectError"),
 		ExpectResult:       v.Get("expectResult"),
 		SaveResultAsEntity: text(v.Get("saveResultAsEntity")),
+
+		IgnoreResultAndError: isTrue(v.Get("ignoreResultAndError")),
 	}
 	if v != nil {
 		o.Position = v.Position
-	}
-	if b := boolean(v.Get("ignoreResultAndError")); b != nil {
-		o.IgnoreResultAndError = *b
 	}
 	return o
 }
@@ -174,6 +170,11 @@ func boolean(v *source.Value) *bool {
 		return nil
 	}
 	return &v.Bool
+}
+
+func isTrue(v *source.Value) bool {
+	b := boolean(v)
+	return b != nil && *b
 }
 
 // position is where a value stands, or what it should be part of if it is

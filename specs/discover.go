@@ -140,20 +140,19 @@ func builtIn(suites fs.FS) []string {
 
 // file adds a file that the user named.
 func (d *discovery) file(p string, in fs.FS, name string) {
-	switch format(name) {
-	case "":
+	if format(name) == "" {
 		d.fail(p, "is no suite: the extension must be .yml, .yaml or .json", nil)
-	default:
-		c := inFS(p, in, name)
-		c.named = true
-		if format(name) == "yaml" {
-			twin := strings.TrimSuffix(name, path.Ext(name)) + ".json"
-			if _, err := fs.Stat(in, twin); err == nil {
-				c.twin = inFS(strings.TrimSuffix(p, path.Ext(p))+".json", in, twin)
-			}
-		}
-		d.add(p, c)
+		return
 	}
+	c := inFS(p, in, name)
+	c.named = true
+	if format(name) == "yaml" {
+		twin := strings.TrimSuffix(name, path.Ext(name)) + ".json"
+		if _, err := fs.Stat(in, twin); err == nil {
+			c.twin = inFS(strings.TrimSuffix(p, path.Ext(p))+".json", in, twin)
+		}
+	}
+	d.add(p, c)
 }
 
 // directory adds the files below a directory, but for hidden ones. Of a YAML
@@ -178,24 +177,18 @@ func (d *discovery) directory(p string, in fs.FS, show func(string) string) {
 		return
 	}
 	slices.Sort(names)
-	yaml, json, folders := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	present, folders := map[string]bool{}, map[string]bool{}
 	for _, name := range names {
-		folders[path.Dir(name)] = true
-		stem := strings.TrimSuffix(name, path.Ext(name))
-		if format(name) == "yaml" {
-			yaml[stem] = true
-		} else {
-			json[stem] = true
-		}
+		present[name], folders[path.Dir(name)] = true, true
 	}
 	for _, name := range names {
 		stem := strings.TrimSuffix(name, path.Ext(name))
 		c := inFS(show(name), in, name)
-		if c.json && yaml[stem] {
+		if c.json && (present[stem+".yml"] || present[stem+".yaml"]) {
 			continue
 		}
 		c.expected = expectationOf(name, folders)
-		if !c.json && json[stem] {
+		if !c.json && present[stem+".json"] {
 			c.twin = inFS(show(stem+".json"), in, stem+".json")
 		}
 		d.add(show(name), c)

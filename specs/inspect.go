@@ -64,7 +64,7 @@ func inspect(s *Suite) []Problem {
 			flaws = append(flaws, i.problems[before:]...)
 		}
 	}
-	slices.SortStableFunc(flaws, func(a, b Problem) int { return comparePositions(a.Position, b.Position) })
+	slices.SortStableFunc(flaws, byPosition)
 	s.flawed(flaws)
 	return i.problems
 }

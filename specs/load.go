@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/unified-test-runner/utr/source"
 )
@@ -101,21 +102,15 @@ func Load(paths []string, options Options) (*Loaded, error) {
 	if jobs < 1 {
 		jobs = runtime.GOMAXPROCS(0)
 	}
-	next := make(chan int)
+	var next atomic.Int64
 	var workers sync.WaitGroup
 	for range min(jobs, len(candidates)) {
-		workers.Add(1)
-		go func() {
-			defer workers.Done()
-			for i := range next {
+		workers.Go(func() {
+			for i := next.Add(1) - 1; int(i) < len(candidates); i = next.Add(1) - 1 {
 				answers[i] = candidates[i].load(options)
 			}
-		}()
+		})
 	}
-	for i := range candidates {
-		next <- i
-	}
-	close(next)
 	workers.Wait()
 
 	loaded := &Loaded{}

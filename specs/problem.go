@@ -34,6 +34,8 @@ type Problem struct {
 	Message  string
 }
 
+func byPosition(a, b Problem) int { return a.Position.Compare(b.Position) }
+
 // String gives one line: position, severity, path, message and rule.
 func (p Problem) String() string {
 	var b strings.Builder
@@ -54,11 +56,7 @@ type InvalidError struct {
 
 // Error lists all problems, one a line.
 func (e *InvalidError) Error() string {
-	lines := make([]string, len(e.Problems))
-	for i, p := range e.Problems {
-		lines[i] = p.String()
-	}
-	return strings.Join(lines, "\n")
+	return lines(e.Problems, Problem.String)
 }
 
 // PathError says why something that the user named cannot be loaded: it does
@@ -86,11 +84,16 @@ type LoadError struct{ Errors []error }
 
 // Error lists the errors, at least a line each.
 func (e *LoadError) Error() string {
-	lines := make([]string, len(e.Errors))
-	for i, err := range e.Errors {
-		lines[i] = err.Error()
+	return lines(e.Errors, error.Error)
+}
+
+// lines joins one line, or more, of each.
+func lines[T any](all []T, line func(T) string) string {
+	out := make([]string, len(all))
+	for i, one := range all {
+		out[i] = line(one)
 	}
-	return strings.Join(lines, "\n")
+	return strings.Join(out, "\n")
 }
 
 // Unwrap gives the errors to errors.Is and errors.As.

@@ -161,32 +161,32 @@ func (i *inspection) operation(o place, s scope) {
 // $$sessionLsid name in the expectations of an operation.
 func (i *inspection) checkEntitiesOfOperators(o place, s scope) {
 	for _, key := range []string{"expectResult", "expectError"} {
-		walk(o.get(key), func(p place) {
-			if p.Kind != source.Document || len(p.Fields) != 1 {
-				return
-			}
-			switch p.Fields[0].Key {
-			case "$$matchesEntity":
+		walk(o.get(key), func(p place) bool {
+			if len(p.Fields) == 1 {
 				i.refer(p.get("$$matchesEntity"), s, "")
-			case "$$sessionLsid":
 				i.refer(p.get("$$sessionLsid"), s, "session")
 			}
+			return true
 		})
 	}
 }
 
-// walk visits a value and all that is below it.
-func walk(p place, visit func(place)) {
-	if !p.exists() {
+// everywhere walks a file, but for what test runners are not to use.
+func (i *inspection) everywhere(visit func(place) bool) {
+	for _, f := range i.suite.Root.Fields {
+		if f.Key != "_yamlAnchors" {
+			walk(place{f.Value, f.Key}, visit)
+		}
+	}
+}
+
+// walk visits a value and, where it says so, all that is below it.
+func walk(p place, visit func(place) bool) {
+	if !p.exists() || !visit(p) {
 		return
 	}
-	visit(p)
-	switch p.Kind {
-	case source.Array:
-		p.each(func(item place) { walk(item, visit) })
-	case source.Document:
-		for _, f := range p.Fields {
-			walk(place{f.Value, p.path + "." + f.Key}, visit)
-		}
+	p.each(func(item place) { walk(item, visit) })
+	for _, f := range p.Fields {
+		walk(place{f.Value, p.path + "." + f.Key}, visit)
 	}
 }

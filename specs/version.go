@@ -1,6 +1,7 @@
 package specs
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -30,12 +31,7 @@ func ParseVersion(s string) (Version, error) {
 
 // Compare gives -1, 0 or 1, comparing each component numerically.
 func (v Version) Compare(o Version) int {
-	for _, d := range [...]int{v.Major - o.Major, v.Minor - o.Minor, v.Patch - o.Patch} {
-		if d != 0 {
-			return max(-1, min(1, d))
-		}
-	}
-	return 0
+	return cmp.Or(cmp.Compare(v.Major, o.Major), cmp.Compare(v.Minor, o.Minor), cmp.Compare(v.Patch, o.Patch))
 }
 
 // String gives major.minor, and the patch if there is one.

@@ -1,7 +1,6 @@
 package schema
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -36,7 +35,7 @@ func explain(minor int, root *source.Value) []Problem {
 	w := walk{declared: minor, granted: minor, problems: new([]Problem)}
 	suite.explain(w, root)
 	slices.SortStableFunc(*w.problems, func(a, b Problem) int {
-		return comparePositions(a.Position, b.Position)
+		return a.Position.Compare(b.Position)
 	})
 	return *w.problems
 }
@@ -210,7 +209,7 @@ func (o object) explain(w walk, v *source.Value) {
 		a, b := v.Field(pair[0]), v.Field(pair[1])
 		if a != nil && b != nil {
 			later := a
-			if comparePositions(b.KeyPosition, a.KeyPosition) > 0 {
+			if b.KeyPosition.Compare(a.KeyPosition) > 0 {
 				later = b
 			}
 			w.at(later.KeyPosition, "%s and %s exclude each other", strconv.Quote(a.Key), strconv.Quote(b.Key))
@@ -282,10 +281,6 @@ func (enumeration) accepts(v *source.Value) bool { return v.Kind == source.Strin
 func (list) accepts(v *source.Value) bool        { return v.Kind == source.Array }
 func (object) accepts(v *source.Value) bool      { return v.Kind == source.Document }
 func (either) accepts(*source.Value) bool        { return false }
-
-func comparePositions(a, b source.Position) int {
-	return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
-}
 
 // isInteger reports whether a value is what JSON Schema calls an integer: a
 // number without a fraction, however it is written.

@@ -1,3 +1,0 @@
-package specs
-
-//go:generate go run ./internal/generate
