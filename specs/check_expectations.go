@@ -193,7 +193,7 @@ func ofType(eventType string) string {
 	return " for eventType " + eventType
 }
 
-// A test that cannot fail says nothing: it has no operation whose error or
+// A test that cannot fail proves nothing: it has no operation whose error or
 // result matters, and no expectation that anything could break.
 func checkVacuous(i *inspection) {
 	i.eachTest(func(t place) {

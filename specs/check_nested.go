@@ -19,7 +19,7 @@ func checkNested(i *inspection) {
 }
 
 // bulkWrite and clientBulkWrite: each write model is an object with a single
-// key, which tells the type of the request.
+// key, which names the type of the request.
 func checkWriteModels(i *inspection) {
 	for _, s := range i.steps {
 		argument, models := operations.Models(s.Name)

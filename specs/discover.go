@@ -21,7 +21,7 @@ type candidate struct {
 	named bool
 	// twin is the JSON form of a YAML candidate, nil if there is none.
 	twin *candidate
-	// stdin has no extension that tells the format.
+	// stdin is standard input, which has no extension to tell the format from.
 	stdin bool
 	// expected is what must become of it, by its folder.
 	expected expectation
@@ -40,8 +40,8 @@ const (
 // wrong. They stand beside a folder valid-pass.
 var corpora = map[string]expectation{"valid-fail": mustFail, "invalid": mustBeRefused}
 
-// expectationOf tells what must become of a file by its name below a directory.
-// Who names one of the corpora itself sees what goes wrong there.
+// expectationOf gives the expected outcome of a file by its name below a
+// directory. A user who names one of the corpora itself sees what goes wrong there.
 func expectationOf(name string, folders map[string]bool) expectation {
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
 		if e, found := corpora[path.Base(dir)]; found && folders[path.Join(path.Dir(dir), "valid-pass")] {

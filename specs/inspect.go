@@ -10,13 +10,13 @@ import (
 )
 
 // Check is a semantic check: a rule of the format that its schema does not
-// express. Most are warnings, because the format wants the test to fail while
+// express. Most are warnings, because the format requires the test to fail while
 // it runs and not the file to be refused.
 type Check struct {
 	Name     string
 	Severity Severity
 	Doc      string // the rule, in a sentence
-	// Fails tells that a test which breaks the rule fails, before it begins:
+	// Fails reports that a test which breaks the rule fails before it begins:
 	// its engine might never notice (see Test.Flaws).
 	Fails bool
 	run   func(*inspection)
@@ -123,7 +123,7 @@ type step struct {
 	Operation
 	kind operations.Kind // "" if the object is not defined or has no operations
 	row  operations.Operation
-	// known tells that row is set.
+	// known reports that row is set.
 	known bool
 	// observed gives the events that a client observes, nil for no client.
 	observed map[string]map[string]bool

@@ -25,7 +25,7 @@ type Options struct {
 	// Limits bound each file; the zero value means source.DefaultLimits.
 	Limits source.Limits
 	// Twins also loads the JSON twin of each YAML file and refuses the file
-	// if they differ. Validation wants it; a run does not.
+	// if they differ. Validation does this; a run does not.
 	Twins bool
 	// Jobs is the number of files that load at once; less than 1 means one
 	// for each processor.
@@ -158,7 +158,7 @@ type answer struct {
 	err     error
 }
 
-// load reads a candidate, and holds what becomes of it against what must.
+// load reads a candidate and compares the outcome with the expected one.
 func (c *candidate) load(options Options) answer {
 	suite, err := c.suite(options)
 	var invalid *InvalidError

@@ -60,7 +60,7 @@ func (e *InvalidError) Error() string {
 }
 
 // PathError says why something that the user named cannot be loaded: it does
-// not exist, cannot be read, is no suite, or holds none.
+// not exist, cannot be read, is not a suite, or contains no suites.
 type PathError struct {
 	Path    string // as named by the user; "" for all that was named
 	Message string

@@ -22,7 +22,7 @@ type Suite struct {
 	Tests          []*Test
 	Warnings       []Problem         // of severity Warning, in the order of the file
 	Digest         [sha256.Size]byte // SHA-256 of the bytes that it was read from
-	// MustFail tells that all its tests must fail: it is in valid-fail of the
+	// MustFail reports that all its tests must fail: it is in valid-fail of the
 	// format's own tests.
 	MustFail bool
 }

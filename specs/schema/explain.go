@@ -91,7 +91,7 @@ func (s scalar) explain(w walk, v *source.Value) {
 // version.
 func (w walk) lists(t term) bool { return t.from != unlisted || w.granted == unlisted }
 
-// hint tells how to write what YAML takes for something else.
+// hint says how to write what YAML reads as something else.
 func (s scalar) hint(v *source.Value) string {
 	isNumber := v.Kind == source.Int || v.Kind == source.Float
 	switch {

@@ -8,7 +8,7 @@ import (
 
 // A shape is what a value must look like. The annotated source is made of
 // shapes; each kind of shape knows its JSON schema at a version (derive.go)
-// and how to tell a person what is wrong with a value (explain.go). The two
+// and how to explain what is wrong with a value (explain.go). The two
 // are written apart; the tests compare their verdicts, asking gojsonschema for
 // that of the JSON schema.
 type shape interface {
@@ -108,7 +108,7 @@ type alternative struct {
 type object struct {
 	title     string // completes "… has no key x": "a test"
 	fields    []field
-	others    shape // of keys that are not in fields; nil: there are none
+	others    shape // of keys that are not in fields; nil if others are not allowed
 	least     int   // keys
 	most      int   // keys; 0: any number
 	apart     [][2]string

@@ -4,8 +4,8 @@ import "github.com/unified-test-runner/utr/source"
 
 // What a minor version brought and its JSON schema does not show: the names
 // of operations, the operators of expected values, and what is inside of the
-// arguments of operations. From the format's changelog. It bears on
-// [Lowest] and [Nested], not on validation.
+// arguments of operations. From the format's changelog. It is used by
+// [Lowest] and [Nested], not by validation.
 
 // newOperation is an operation that came later than 1.0. Operations of other
 // specifications came without a new version (section "Incorporate referenced

@@ -115,7 +115,7 @@ func (o object) choices(minor int) string {
 	}
 }
 
-// instead tells what an unknown key may have been meant for: a key that is
+// instead suggests what an unknown key was meant to be: a key that is
 // spelt like it, one of another object, or else any that there is.
 func (o object) instead(w walk, key string) string {
 	if hint := didYouMean(key, o.keys(newest)); hint != "" {

@@ -59,7 +59,8 @@ func MongosesKnown(client string) string {
 		", event: { serverDescriptionChangedEvent: { newDescription: { type: Mongos } } }, count: 2 } }"
 }
 
-// Suffix tells the entities of clients apart: those of the plain one have none.
+// Suffix distinguishes the entities of clients; those of the client named
+// "client" have no suffix.
 func Suffix(client string) string {
 	if client == "client" {
 		return ""

@@ -89,13 +89,13 @@ const RaisedNetwork = "{ isClientError: true }"
 func RaisedCode(c Code) string { return RaisedLabels(c, "", "") }
 
 // RaisedLabels expects a server error of that code which contains the first
-// labels and omits the others, each separated by commas; "" says nothing.
+// labels and omits the others, each separated by commas; "" requires nothing.
 func RaisedLabels(c Code, contain, omit string) string {
 	return WithLabels(fmt.Sprintf("{ isClientError: false, errorCode: %d }", c.Number), contain, omit)
 }
 
 // WithLabels expects an error that contains the first labels, too, and omits
-// the others, each separated by commas; "" says nothing.
+// the others, each separated by commas; "" requires nothing.
 func WithLabels(raises, contain, omit string) string {
 	if contain != "" {
 		raises = Merge(raises, "errorLabelsContain: [ "+contain+" ]")

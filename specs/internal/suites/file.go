@@ -33,7 +33,7 @@ func NewFile(name, description, require string, about ...string) *File {
 		Clients: []Client{Observed("client", "")}, Objects: []string{"collection"}}
 }
 
-// Of is a suite that tells all stories of one operation.
+// Of is a suite with a test for each story of one operation.
 func Of(o Operation, require string, clients []Client, stories []Story, about ...string) *File {
 	f := NewFile(o.File(), o.Title(), AtLeast(o.Since, require), about...)
 	f.Clients, f.Objects, f.Bucket = clients, []string{o.Object}, o.Object == "bucket"

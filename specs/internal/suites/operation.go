@@ -13,7 +13,7 @@ type Operation struct {
 	Heading   string // what descriptions call it, "" for its object and name
 	Object    string // entity that it is called on: client, database, admin, collection, bucket, session, cursor, stream, testRunner
 	Name      string // as the format calls it
-	Variant   string // tells rows of one operation apart, "" if there is one
+	Variant   string // distinguishes rows of one operation, "" for a single row
 	Arguments string
 	Command   string // name of the command that carries it
 	Started   string // what the command must have

@@ -186,8 +186,8 @@ func (p Policy) ServerSelection(app, require string, operations ...Operation) *F
 	return f
 }
 
-// OtherMongos checks the deprioritized server. The format cannot tell one
-// mongos from another, so chance has to: a fail point makes every attempt on
+// OtherMongos checks the deprioritized server. The format cannot
+// distinguish one mongos from another, so chance has to: a fail point makes every attempt on
 // one of them fail. With the failed one deprioritized, each operation succeeds
 // always; without, a quarter of them fails when there are two.
 func (p Policy) OtherMongos(require string) *File {

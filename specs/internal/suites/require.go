@@ -56,8 +56,8 @@ func AtLeast(version, require string) string {
 	return minimum.ReplaceAllString(require, fmt.Sprintf("minServerVersion: %q", version))
 }
 
-// requires adapts a requirement to an operation that not every server has; false
-// if there is no server with both.
+// requires adapts a requirement to an operation that not every server has. It
+// reports whether a server can meet both.
 func (o Operation) requires(r string) (string, bool) {
 	return AtLeast(o.Since, r), o.Since == "" || !strings.Contains(r, "maxServerVersion")
 }

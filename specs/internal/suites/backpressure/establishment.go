@@ -40,7 +40,7 @@ func establishment() *suites.File {
 	return f
 }
 
-// authentication breaks what comes after hello, which says nothing of overload.
+// authentication breaks what comes after hello, which is not a sign of overload.
 func authentication() *suites.File {
 	f := suites.NewFile("authentication", "connections that cannot be authenticated", "",
 		"A network error in authentication has none of the labels: commands that other policies do not retry are attempted once. No command",

@@ -35,7 +35,7 @@ func clients() []suites.Client {
 		suites.Observed("none", "maxAdaptiveRetries: 0")}
 }
 
-// tell adds the stories to each operation with one of these titles.
+// tell adds a test for each story of each operation with one of these titles.
 func tell(f *suites.File, titles []string, stories ...story) {
 	for _, title := range titles {
 		f.Tell(named(title), stories...)

@@ -72,7 +72,7 @@ func noWritesPerformed(operations []operation) *suites.File {
 	return f
 }
 
-// writeErrors have the codes of retryable errors, and are none.
+// writeErrors have the codes of retryable errors, but are not retryable.
 func writeErrors() *suites.File {
 	f := suites.NewFile("write-errors", "write errors with codes of retryable errors", onlySets,
 		"What stands in writeErrors of a reply makes no error retryable, whatever the code.")

@@ -31,8 +31,8 @@ func neverRetried(operations []operation) *suites.File {
 	return f
 }
 
-// unacknowledged checks writes that the server does not answer. A ping on the
-// only connection tells that the server has read them.
+// unacknowledged checks writes that the server does not answer. The reply to a
+// ping on the only connection shows that the server has read them.
 func unacknowledged(operations []operation) *suites.File {
 	f := suites.NewFile("unacknowledged", "write concern w: 0", retrying,
 		"A write with w: 0 carries no transaction number and is sent once. A ping on the same connection, which is the",

@@ -43,7 +43,7 @@ func otherMongos() *suites.File {
 }
 
 // otherMongosForEnds lets go of the mongos of a transaction when its end fails.
-// The session tells which mongos it is, so that no chance is needed.
+// The session identifies the mongos, so that the test does not depend on chance.
 func otherMongosForEnds() *suites.File {
 	f := suites.NewFile("sharded-transactions", "the end of a transaction on another mongos", suites.Servers("4.4", suites.Sharded),
 		"The session is unpinned before commit or abort is retried, and the retry goes to another mongos with the recovery token. The",
