@@ -54,7 +54,6 @@ func (p Policy) HandshakeHello(app, require string) *File {
 		"The pool has no fresh connection when the "+p.Noun+" comes, and the hello of the new one fails. No command",
 		"was sent then: command events show one attempt, pool events show two.")
 	f.Clients = []Client{client("client", ""), client("noRetry", p.Option+": false, ")}
-	f.Objects = []string{"database", "collection"}
 	return f
 }
 
@@ -75,7 +74,6 @@ func (p Policy) HandshakeAuth(require ...string) *File {
 		"The pool has no fresh connection when the "+p.Noun+" comes, and saslContinue fails on the new one. No command",
 		"was sent then: command events show one attempt.")
 	f.Clients = []Client{Observed("client", "maxIdleTimeMS: 10"), Observed("noRetry", p.off("maxIdleTimeMS: 10"))}
-	f.Objects = []string{"database", "collection"}
 	f.Require = require
 	return f
 }
@@ -170,7 +168,6 @@ func (p Policy) ServerSelection(app, require string, operations ...Operation) *F
 		"The error of the attempt is raised then, not that of server selection.")
 	f.Clients = []Client{Observed("client", "appName: "+app+", serverSelectionTimeoutMS: 500, "+Quiet),
 		Observed("timed", "appName: "+app+", timeoutMS: 1500, "+Quiet)}
-	f.Objects = []string{"database", "collection"}
 	lost := func(o Operation, by, says string, c Code, raises string) {
 		f.Tell(o, Story{Says: says, By: by, Before: []string{Ping(by)}, Raises: raises, Attempts: 1, Seen: Pinged(p.Database),
 			Points: []string{FailPoint(o.Command+", hello, isMaster", Always, p.Fails(c)+", appName: "+app)}})
@@ -186,10 +183,10 @@ func (p Policy) ServerSelection(app, require string, operations ...Operation) *F
 	return f
 }
 
-// OtherMongos checks the deprioritized server. The format cannot
-// distinguish one mongos from another, so chance has to: a fail point makes every attempt on
-// one of them fail. With the failed one deprioritized, each operation succeeds
-// always; without, a quarter of them fails when there are two.
+// OtherMongos checks the deprioritized server. The format cannot distinguish
+// one mongos from another, so the test depends on chance: a fail point makes
+// every attempt on one of them fail. With the failed one deprioritized, each
+// operation always succeeds; without, a quarter of them fails when there are two.
 func (p Policy) OtherMongos(require string) *File {
 	f := NewFile("sharded", "retry on another mongos", require,
 		"One mongos fails every attempt, with an error that leaves it known and selectable. A retry that",

@@ -8,7 +8,6 @@ func notRetryable() *suites.File {
 	f := suites.NewFile("not-retryable", "errors that are not retryable", everywhere,
 		"Codes that change streams, writes or transactions look at, and error labels, make no read retryable; and a read is",
 		"retryable by its code, whatever the labels.")
-	f.Objects = []string{"database", "collection"}
 	labelled := suites.Servers("4.4", "")
 	for _, o := range sampled() {
 		for _, c := range []suites.Code{
@@ -40,7 +39,6 @@ func sequences() *suites.File {
 		"The error of the last attempt is raised, and decides whether there is another one. Each attempt has a failure of its own,",
 		"which needs a fail point of utr's embedded deployment.")
 	f.Clients = []suites.Client{suites.Observed("client", ""), suites.Observed("timed", "timeoutMS: 20000")}
-	f.Objects = []string{"database", "collection"}
 	code := suites.ErrorCode
 	unreachable, notFound, exceeded, interrupted := code(suites.HostUnreachable), code(suites.HostNotFound), code(suites.ExceededTimeLimit),
 		code(suites.Interrupted)

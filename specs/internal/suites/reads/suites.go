@@ -101,7 +101,6 @@ func secondError() *suites.File {
 func neverRetried() *suites.File {
 	f := suites.NewFile("never-retried", "operations that are never retried", everywhere,
 		"getMore, generic commands, mapReduce and aggregations that write are attempted once, whatever the error.")
-	f.Objects = []string{"database", "collection"}
 	const find, count = `{ find: documents, filter: { _id: 1 } }`, `{ count: documents }`
 	for _, o := range suites.Complete(databaseName, []operation{
 		{Name: "aggregate", Variant: "with $out", Arguments: `{ pipeline: [ { $match: { _id: { $gt: 1 } } }, { $out: written } ] }`},
@@ -134,7 +133,6 @@ func neverRetried() *suites.File {
 func sessions() *suites.File {
 	f := suites.NewFile("sessions", "the session of a retry", everywhere,
 		"A retry belongs to the session of the first attempt, explicit or implicit.")
-	f.Objects = []string{"database", "collection"}
 	f.Sessions = true
 	for _, o := range Operations(databaseName) {
 		if !o.Session {

@@ -7,7 +7,6 @@ func neverRetried(operations []operation) *suites.File {
 	f := suites.NewFile("never-retried", "operations that are never retried", retrying,
 		"Writes of which a statement may change many documents, aggregations that write, generic commands and all other writes",
 		"carry no transaction number and are attempted once, whatever the error.")
-	f.Objects = []string{"database", "collection"}
 	f.Entities = suites.Objects(databaseName, "setup", "database")
 	f.Empty = []string{written}
 	unreachable, down, shutdown := suites.HostUnreachable, suites.PrimarySteppedDown, suites.ShutdownInProgress

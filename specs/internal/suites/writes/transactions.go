@@ -37,7 +37,7 @@ func transactions(operations []operation) *suites.File {
 
 // ending is the operation that ends a transaction with an insert.
 func ending(command string) operation {
-	o := operation{Object: "session", Name: command, Command: command, Database: "admin"}
+	o := operation{Object: "session", Name: command, Command: command, Database: "admin", Started: "{ " + command + ": 1 }"}
 	if command == "commitTransaction" {
 		o.Wrote = named("insertOne").Wrote
 	}
@@ -83,16 +83,14 @@ func endingsBy(f *suites.File, by string) {
 	begin := []string{suites.OnSession("startTransaction", by), insert.Call(by, suites.InSession(by), "")}
 	again := []string{suites.OnSession("commitTransaction", by)}
 	tell := func(o operation, story story) {
-		o.Started = "{ " + o.Command + ": 1 }"
 		story.By, story.Seen = by, suites.Join(inserted(1), story.Seen)
 		if story.Before == nil {
 			story.Before = begin
 		}
 		f.Tell(o, story)
 	}
-	option := ended("", by)[:len(ended("", by))-len(" (W30)")]
+	option := map[string]string{"noRetry": off}[by]
 	for _, o := range []operation{commit, abort} {
-		o.Started = "{ " + o.Command + ": 1 }"
 		retry := none
 		if o.Name == commit.Name {
 			retry = majority
@@ -112,7 +110,6 @@ func endingsBy(f *suites.File, by string) {
 			tell(o, twice)
 		}
 	}
-	commit.Started = "{ commitTransaction: 1 }"
 	tell(commit, story{Says: ended("is retried after a write concern error with the label "+label, by), Require: labelling,
 		Fails: suites.LabelledConcern(label),
 		Then:  suites.Join(sent(commit, 1, 0, none), sent(commit, 1, 0, majority))})
