@@ -55,8 +55,7 @@ func WatchedMongoses() Client {
 // MongosesKnown waits until a client of AllMongoses knows two: one that knows a
 // single mongos when it retries has no other to go to.
 func MongosesKnown(client string) string {
-	return "{ name: waitForEvent, object: testRunner, arguments: { client: " + client +
-		", event: { serverDescriptionChangedEvent: { newDescription: { type: Mongos } } }, count: 2 } }"
+	return Special("waitForEvent", "client: "+client+", event: { serverDescriptionChangedEvent: { newDescription: { type: Mongos } } }, count: 2")
 }
 
 // Suffix distinguishes the entities of clients; those of the client named
@@ -118,6 +117,9 @@ func Pinged(database string) []string {
 func Stale(client string) []string { return []string{Ping(client), Wait(50)} }
 
 // Wait lets time pass.
-func Wait(ms int) string {
-	return fmt.Sprintf("{ name: wait, object: testRunner, arguments: { ms: %d } }", ms)
+func Wait(ms int) string { return Special("wait", fmt.Sprintf("ms: %d", ms)) }
+
+// Special is a special test operation.
+func Special(name, arguments string) string {
+	return "{ name: " + name + ", object: testRunner, arguments: { " + arguments + " } }"
 }

@@ -15,7 +15,7 @@ func SetFailPoint(name, mode, data string) string {
 	if data != "" {
 		data = ", data: { " + data + " }"
 	}
-	return fmt.Sprintf("{ name: failPoint, object: testRunner, arguments: { client: setup, failPoint: { configureFailPoint: %s, mode: %s%s } } }", name, mode, data)
+	return Special("failPoint", fmt.Sprintf("client: setup, failPoint: { configureFailPoint: %s, mode: %s%s }", name, mode, data))
 }
 
 // FailHello breaks the hello of new connections of the client with this
@@ -27,8 +27,8 @@ func FailHello(app, mode string) string {
 // TargetedFailPoint sets failCommand on the mongos to which the session is
 // pinned.
 func TargetedFailPoint(command, mode, data string) string {
-	return fmt.Sprintf("{ name: targetedFailPoint, object: testRunner, arguments: { session: session, failPoint: "+
-		"{ configureFailPoint: failCommand, mode: %s, data: { failCommands: [ %s ], %s } } } }", mode, command, data)
+	return Special("targetedFailPoint", fmt.Sprintf("session: session, failPoint: { configureFailPoint: failCommand, mode: %s, data: "+
+		"{ failCommands: [ %s ], %s } }", mode, command, data))
 }
 
 // Times is the mode of a fail point that strikes n times.

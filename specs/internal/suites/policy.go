@@ -28,11 +28,6 @@ func (p Policy) Raises(c Code) string { return RaisedLabels(c, p.Label, "") }
 // RaisesOff expects an error that is not retryable.
 func (p Policy) RaisesOff(raises string) string { return WithLabels(raises, "", p.Label) }
 
-// off is a client that retries nothing.
-func (p Policy) off(options string) string {
-	return p.Option + ": false, " + options
-}
-
 // NoRetry is the client that retries nothing.
 func (p Policy) NoRetry() Client { return Observed("noRetry", p.Option+": false") }
 
@@ -73,7 +68,7 @@ func (p Policy) HandshakeAuth(require ...string) *File {
 	f := NewFile("handshake-authentication", "a handshake that fails in authentication", "",
 		"The pool has no fresh connection when the "+p.Noun+" comes, and saslContinue fails on the new one. No command",
 		"was sent then: command events show one attempt.")
-	f.Clients = []Client{Observed("client", "maxIdleTimeMS: 10"), Observed("noRetry", p.off("maxIdleTimeMS: 10"))}
+	f.Clients = []Client{Observed("client", "maxIdleTimeMS: 10"), Observed("noRetry", p.Option+": false, maxIdleTimeMS: 10")}
 	f.Require = require
 	return f
 }
@@ -136,11 +131,8 @@ func (p Policy) PoolCleared(require, raises string, rows ...Pooled) *File {
 				return Operation{Heading: r.Title(), Object: "testRunner", Name: "runOnThread", Reads: r.Reads, Wrote: r.Wrote,
 					Arguments: "{ thread: " + thread + ", operation: " + o.Call(s.by, "", raises) + " }"}
 			}
-			on := func(name, arguments string) string {
-				return "{ name: " + name + ", object: testRunner, arguments: { " + arguments + " } }"
-			}
 			event := func(name, event string) string {
-				return on(name, "client: "+s.by+", event: "+event+", count: 1")
+				return Special(name, "client: "+s.by+", event: "+event+", count: 1")
 			}
 			f.Tell(run("second", r.Second, s.second), Story{Says: s.says, By: s.by,
 				Before: []string{
@@ -149,7 +141,7 @@ func (p Policy) PoolCleared(require, raises string, rows ...Pooled) *File {
 					event("waitForEvent", "{ commandStartedEvent: { commandName: "+r.Command+" } }"),
 				},
 				After: []string{
-					on("waitForThread", "thread: first"), on("waitForThread", "thread: second"),
+					Special("waitForThread", "thread: first"), Special("waitForThread", "thread: second"),
 					// In whichever order: the first may have its new connection
 					// before the second one is told.
 					event("assertEventCount", CheckOutFailed), event("assertEventCount", "{ poolClearedEvent: {} }"),

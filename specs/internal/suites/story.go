@@ -106,4 +106,4 @@ func (f *File) TellAfterTransaction(o Operation, inside, outside, rule string) {
 }
 
 // SameLsid compares the sessions of an operation's two attempts.
-const SameLsid = "{ name: assertSameLsidOnLastTwoCommands, object: testRunner, arguments: { client: client } }"
+var SameLsid = Special("assertSameLsidOnLastTwoCommands", "client: client")

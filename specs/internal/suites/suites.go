@@ -1,17 +1,17 @@
 // Package suites writes suites from tables. What all specifications have in
-// common is here: files, clients, operations, fail points and events. Each
-// specification has a package below with its tables: the operations, the
-// errors, and the stories of what can happen to an attempt. Every test says in
-// its description which rule of reference/retry it checks.
+// common is here: files, clients, operations, fail points, and stories of what
+// can happen to an operation, from which its test follows: what is sent, what
+// is raised, what is left behind. A policy is what the stories of reads and of
+// writes differ in. Each specification has a package below with its tables:
+// operations, errors, and stories of its own. Every test says in its
+// description which rule of reference/retry it checks.
 //
 // The suites are for any driver and any deployment since server 4.2. What a
 // test needs beyond that stands in its runOnRequirements, and each file
 // declares the lowest schemaVersion that it can.
 package suites
 
-import (
-	"fmt"
-)
+import "fmt"
 
 // Specification is a folder of suites.
 type Specification struct {

@@ -105,7 +105,7 @@ func sameMongos() *suites.File {
 		After: slices.Repeat([]string{suites.FailPoint("getMore", suites.Times(1), overload), more.Call("client", "", "")}, 7)})
 
 	insert, update, commit := named("collection.insertOne"), named("collection.updateOne"), ending("commitTransaction", undecided)
-	const pinned = "{ name: assertSessionPinned, object: testRunner, arguments: { session: session } }"
+	pinned := suites.Special("assertSessionPinned", "session: session")
 	overloads := func(command string) []string {
 		return []string{suites.TargetedFailPoint(command, suites.Times(2), overload)}
 	}

@@ -64,7 +64,7 @@ func otherMongosForEnds() *suites.File {
 			Before: []string{suites.MongosesKnown("client"), suites.OnSession("startTransaction", "client"),
 				insert.Call("client", "session: session", "")},
 			Points: []string{suites.TargetedFailPoint(r.command, r.mode, r.data)},
-			After:  []string{"{ name: assertSessionUnpinned, object: testRunner, arguments: { session: session } }"},
+			After:  []string{suites.Special("assertSessionUnpinned", "session: session")},
 			Seen:   insert.Attempts(1, 0, inside), Then: o.Attempts(2, r.failing, "")})
 	}
 	return f

@@ -22,16 +22,12 @@ func update(filter, change string) string {
 	return "{ q: " + filter + ", u: " + change + ", multi: { $$unsetOrMatches: false }, upsert: { $$unsetOrMatches: false } }"
 }
 
-func inserts(documents ...string) string {
-	return "{ insert: " + suites.Collection + ", documents: [ " + strings.Join(documents, ", ") + " ] }"
-}
+func inserts(documents ...string) string { return writing("insert", "documents", documents) }
+func updates(updates ...string) string   { return writing("update", "updates", updates) }
+func deletes(deletes ...string) string   { return writing("delete", "deletes", deletes) }
 
-func updates(statements ...string) string {
-	return "{ update: " + suites.Collection + ", updates: [ " + strings.Join(statements, ", ") + " ] }"
-}
-
-func deletes(statements ...string) string {
-	return "{ delete: " + suites.Collection + ", deletes: [ " + strings.Join(statements, ", ") + " ] }"
+func writing(command, key string, statements []string) string {
+	return "{ " + command + ": " + suites.Collection + ", " + key + ": [ " + strings.Join(statements, ", ") + " ] }"
 }
 
 // Operations are the retryable writes on a database ("Supported Write
