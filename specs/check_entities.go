@@ -36,11 +36,9 @@ func wanted(kind string) string {
 
 // serverApi: test runners fail if the version is not supported by the driver.
 // Versioned API, "Declaring an API Version": there is version 1 alone.
-func checkAPIVersions(i *inspection) {
-	for _, c := range i.clients {
-		if v := c.get("serverApi").get("version"); v.exists() && v.String != "1" {
-			i.report(v, "API version %q does not exist; the only one is \"1\"", v.String)
-		}
+func checkAPIVersions(i *inspection, client place) {
+	if v := client.get("serverApi").get("version"); v.exists() && v.String != "1" {
+		i.report(v, "API version %q does not exist; the only one is \"1\"", v.String)
 	}
 }
 
@@ -82,20 +80,18 @@ func checkKMSCredentials(i *inspection) {
 
 // Client Operations and those that follow: an operation is an API method of
 // the entity's class.
-func checkOperationNames(i *inspection) {
-	for _, s := range i.steps {
-		if s.known || s.kind == "" {
-			continue // an undefined object is reported as such
-		}
-		name := s.get("name")
-		switch others := operations.KindsWith(s.Name); {
-		case s.kind == "thread" || s.kind == kindTopology || s.kind == kindValue:
-			i.report(name, "entity %q is a %s, on which no operation can be performed", s.Object, s.kind)
-		case len(others) > 0:
-			i.report(name, "operation %s does not exist on a %s; it does on: %s", s.Name, s.kind, joinKinds(others))
-		default:
-			i.report(name, "operation %s is not known", s.Name)
-		}
+func checkOperationNames(i *inspection, s step) {
+	if s.known || s.kind == "" {
+		return // an undefined object is reported as such
+	}
+	name := s.get("name")
+	switch others := operations.KindsWith(s.Name); {
+	case s.kind == "thread" || s.kind == kindTopology || s.kind == kindValue:
+		i.report(name, "entity %q is a %s, on which no operation can be performed", s.Object, s.kind)
+	case len(others) > 0:
+		i.report(name, "operation %s does not exist on a %s; it does on: %s", s.Name, s.kind, joinKinds(others))
+	default:
+		i.report(name, "operation %s is not known", s.Name)
 	}
 }
 
@@ -107,55 +103,47 @@ func joinKinds(kinds []operations.Kind) string {
 	return strings.Join(names, ", ")
 }
 
-func checkUnknownArguments(i *inspection) {
-	for _, s := range i.steps {
-		if !s.known || s.Arguments == nil {
-			continue
-		}
-		for _, f := range s.Arguments.Fields {
-			if _, takes := s.row.Argument(f.Key); !takes {
-				i.reportAt(f.KeyPosition, s.path+".arguments."+f.Key, "operation %s takes no argument %s", s.Name, f.Key)
-			}
+func checkUnknownArguments(i *inspection, s step) {
+	if !s.known || s.Arguments == nil {
+		return
+	}
+	for _, f := range s.Arguments.Fields {
+		if _, takes := s.row.Argument(f.Key); !takes {
+			i.reportAt(f.KeyPosition, s.path+".arguments."+f.Key, "operation %s takes no argument %s", s.Name, f.Key)
 		}
 	}
 }
 
-func checkMissingArguments(i *inspection) {
-	for _, s := range i.steps {
-		for _, a := range s.row.Arguments {
-			if a.Required && s.Arguments.Get(a.Name) == nil {
-				i.report(s.place, "operation %s requires argument %s", s.Name, a.Name)
-			}
+func checkMissingArguments(i *inspection, s step) {
+	for _, a := range s.row.Arguments {
+		if a.Required && s.Arguments.Get(a.Name) == nil {
+			i.report(s.place, "operation %s requires argument %s", s.Name, a.Name)
 		}
 	}
 }
 
 // Special Test Operations: not to be combined with expectations or results.
-func checkSpecialOperations(i *inspection) {
-	for _, s := range i.steps {
-		if s.kind != operations.TestRunner {
-			continue
-		}
-		for _, key := range []string{"expectError", "expectResult", "saveResultAsEntity", "ignoreResultAndError"} {
-			if v := s.get(key); v.exists() {
-				i.report(v, "%s cannot be used with an operation of the test runner", key)
-			}
+func checkSpecialOperations(i *inspection, s step) {
+	if s.kind != operations.TestRunner {
+		return
+	}
+	for _, key := range []string{"expectError", "expectResult", "saveResultAsEntity", "ignoreResultAndError"} {
+		if v := s.get(key); v.exists() {
+			i.report(v, "%s cannot be used with an operation of the test runner", key)
 		}
 	}
 }
 
 // Configuring Fail Points: the command and its mode.
-func checkFailPoints(i *inspection) {
-	for _, s := range i.steps {
-		if !s.known || s.Arguments.Get("failPoint") == nil || s.kind != operations.TestRunner {
-			continue
-		}
-		f := s.get("arguments").get("failPoint")
-		switch {
-		case f.Kind != source.Document || len(f.Fields) == 0 || f.Fields[0].Key != "configureFailPoint" || f.Fields[0].Value.Kind != source.String:
-			i.report(f, "a fail point is a document that starts with configureFailPoint, the name of a fail point")
-		case f.Value.Get("mode") == nil:
-			i.report(f, "the fail point has no mode")
-		}
+func checkFailPoints(i *inspection, s step) {
+	if !s.known || s.Arguments.Get("failPoint") == nil || s.kind != operations.TestRunner {
+		return
+	}
+	f := s.get("arguments").get("failPoint")
+	switch {
+	case f.Kind != source.Document || len(f.Fields) == 0 || f.Fields[0].Key != "configureFailPoint" || f.Fields[0].Value.Kind != source.String:
+		i.report(f, "a fail point is a document that starts with configureFailPoint, the name of a fail point")
+	case f.Value.Get("mode") == nil:
+		i.report(f, "the fail point has no mode")
 	}
 }

@@ -167,23 +167,21 @@ func observesAny(types map[string]bool, eventType string) bool {
 
 // test, expectEvents and expectLogMessages: no more than one for a client and
 // type of event.
-func checkRepeatedExpectations(i *inspection) {
-	i.eachTest(func(t place) {
-		for _, list := range []string{"expectEvents", "expectLogMessages", "expectTracingMessages"} {
-			seen := map[[2]string]bool{}
-			t.get(list).each(func(e place) {
-				eventType := text(e.Value.Get("eventType"))
-				if list == "expectEvents" && eventType == "" {
-					eventType = "command"
-				}
-				key := [2]string{text(e.Value.Get("client")), eventType}
-				if seen[key] {
-					i.report(e, "%s of client %q is given before in this test%s", list, key[0], ofType(eventType))
-				}
-				seen[key] = true
-			})
-		}
-	})
+func checkRepeatedExpectations(i *inspection, t place) {
+	for _, list := range []string{"expectEvents", "expectLogMessages", "expectTracingMessages"} {
+		seen := map[[2]string]bool{}
+		t.get(list).each(func(e place) {
+			eventType := text(e.Value.Get("eventType"))
+			if list == "expectEvents" && eventType == "" {
+				eventType = "command"
+			}
+			key := [2]string{text(e.Value.Get("client")), eventType}
+			if seen[key] {
+				i.report(e, "%s of client %q is given before in this test%s", list, key[0], ofType(eventType))
+			}
+			seen[key] = true
+		})
+	}
 }
 
 func ofType(eventType string) string {
@@ -195,27 +193,25 @@ func ofType(eventType string) string {
 
 // A test that cannot fail proves nothing: it has no operation whose error or
 // result matters, and no expectation that anything could break.
-func checkVacuous(i *inspection) {
-	i.eachTest(func(t place) {
-		if t.Value.Get("outcome") != nil {
+func checkVacuous(i *inspection, t place) {
+	if t.Value.Get("outcome") != nil {
+		return
+	}
+	for _, o := range items(t.Value.Get("operations")) {
+		if !isTrue(o.Get("ignoreResultAndError")) {
 			return
 		}
-		for _, o := range items(t.Value.Get("operations")) {
-			if !isTrue(o.Get("ignoreResultAndError")) {
+	}
+	for _, list := range []struct{ list, expected, extra string }{
+		{"expectEvents", "events", "ignoreExtraEvents"},
+		{"expectLogMessages", "messages", "ignoreExtraMessages"},
+		{"expectTracingMessages", "spans", "ignoreExtraSpans"},
+	} {
+		for _, e := range items(t.Value.Get(list.list)) {
+			if len(items(e.Get(list.expected))) > 0 || !isTrue(e.Get(list.extra)) {
 				return
 			}
 		}
-		for _, list := range []struct{ list, expected, extra string }{
-			{"expectEvents", "events", "ignoreExtraEvents"},
-			{"expectLogMessages", "messages", "ignoreExtraMessages"},
-			{"expectTracingMessages", "spans", "ignoreExtraSpans"},
-		} {
-			for _, e := range items(t.Value.Get(list.list)) {
-				if len(items(e.Get(list.expected))) > 0 || !isTrue(e.Get(list.extra)) {
-					return
-				}
-			}
-		}
-		i.report(t, "the test asserts nothing: only the creation of its entities could fail")
-	})
+	}
+	i.report(t, "the test asserts nothing: only the creation of its entities could fail")
 }

@@ -20,19 +20,17 @@ func checkNested(i *inspection) {
 
 // bulkWrite and clientBulkWrite: each write model is an object with a single
 // key, which names the type of the request.
-func checkWriteModels(i *inspection) {
-	for _, s := range i.steps {
-		argument, models := operations.Models(s.Name)
-		list := s.get("arguments").get(argument)
-		if !s.known || argument == "" || !list.exists() {
-			continue
-		}
-		if list.Kind != source.Array {
-			i.report(list, "%s must be an array of write models", argument)
-			continue
-		}
-		list.each(func(p place) { i.checkWriteModel(p, models) })
+func checkWriteModels(i *inspection, s step) {
+	argument, models := operations.Models(s.Name)
+	list := s.get("arguments").get(argument)
+	if !s.known || argument == "" || !list.exists() {
+		return
 	}
+	if list.Kind != source.Array {
+		i.report(list, "%s must be an array of write models", argument)
+		return
+	}
+	list.each(func(p place) { i.checkWriteModel(p, models) })
 }
 
 func (i *inspection) checkWriteModel(p place, models []operations.Model) {
@@ -77,25 +75,23 @@ var choices = map[string]struct {
 	"topologyType": {[]string{"Single", "ReplicaSetNoPrimary", "ReplicaSetWithPrimary", "Sharded", "Unknown", "LoadBalanced"}, true},
 }
 
-func checkArgumentValues(i *inspection) {
-	for _, s := range i.steps {
-		for name, choice := range choices {
-			v := s.Arguments.Get(name)
-			if _, takes := s.row.Argument(name); v == nil || !takes {
-				continue
-			}
-			ok := slices.ContainsFunc(choice.values, func(c string) bool {
-				return v.String == c || !choice.exact && strings.EqualFold(v.String, c)
-			})
-			if v.Kind != source.String || !ok {
-				i.reportAt(v.Position, s.path+".arguments."+name, "argument %s must be one of %s", name, strings.Join(choice.values, ", "))
-			}
+func checkArgumentValues(i *inspection, s step) {
+	for name, choice := range choices {
+		v := s.Arguments.Get(name)
+		if _, takes := s.row.Argument(name); v == nil || !takes {
+			continue
 		}
-		// upload and uploadWithId.
-		if bytes := s.get("arguments").get("source"); s.kind == operations.Bucket && bytes.exists() {
-			if v := bytes.Value.Get("$$hexBytes"); v == nil || len(bytes.Fields) != 1 || !isHexBytes(v) {
-				i.report(bytes, "source must be {$$hexBytes: an even number of hexadecimal digits}")
-			}
+		ok := slices.ContainsFunc(choice.values, func(c string) bool {
+			return v.String == c || !choice.exact && strings.EqualFold(v.String, c)
+		})
+		if v.Kind != source.String || !ok {
+			i.reportAt(v.Position, s.path+".arguments."+name, "argument %s must be one of %s", name, strings.Join(choice.values, ", "))
+		}
+	}
+	// upload and uploadWithId.
+	if bytes := s.get("arguments").get("source"); s.kind == operations.Bucket && bytes.exists() {
+		if v := bytes.Value.Get("$$hexBytes"); v == nil || len(bytes.Fields) != 1 || !isHexBytes(v) {
+			i.report(bytes, "source must be {$$hexBytes: an even number of hexadecimal digits}")
 		}
 	}
 }

@@ -22,16 +22,14 @@ var uriOptions = strings.Fields(`
 // Connection String, "Connection Options": drivers ignore an option that they
 // do not know, so that one that is misspelt has no effect. Names are compared
 // without regard to case.
-func checkURIOptions(i *inspection) {
-	for _, c := range i.clients {
-		options := c.get("uriOptions")
-		if !options.exists() {
-			continue
-		}
-		for _, f := range options.Fields {
-			if !slices.ContainsFunc(uriOptions, func(name string) bool { return strings.EqualFold(name, f.Key) }) {
-				i.reportAt(f.KeyPosition, options.path+"."+f.Key, "there is no URI option %s", f.Key)
-			}
+func checkURIOptions(i *inspection, client place) {
+	options := client.get("uriOptions")
+	if !options.exists() {
+		return
+	}
+	for _, f := range options.Fields {
+		if !slices.ContainsFunc(uriOptions, func(name string) bool { return strings.EqualFold(name, f.Key) }) {
+			i.reportAt(f.KeyPosition, options.path+"."+f.Key, "there is no URI option %s", f.Key)
 		}
 	}
 }

@@ -31,24 +31,45 @@ func Checks() []Check {
 		{"collection-data", Warning, "A list of collection data names each namespace once, and each document has its own _id.", false, checkCollectionData},
 		{"duplicate-entity", Warning, "An entity's id is not used again.", false, checkDuplicateEntities},
 		{"undefined-entity", Warning, "An entity is created before it is named, and is of the type that is wanted there.", false, checkReferences},
-		{"unknown-operation", Warning, "An operation exists for the entity that it is performed on.", false, checkOperationNames},
-		{"unknown-argument", Warning, "An operation takes each argument that it is given.", false, checkUnknownArguments},
-		{"missing-argument", Warning, "An operation is given each argument that it requires.", false, checkMissingArguments},
-		{"argument-value", Warning, "An argument with a closed set of values has one of them, and the source of an upload is well-formed.", true, checkArgumentValues},
+		{"unknown-operation", Warning, "An operation exists for the entity that it is performed on.", false, eachStep(checkOperationNames)},
+		{"unknown-argument", Warning, "An operation takes each argument that it is given.", false, eachStep(checkUnknownArguments)},
+		{"missing-argument", Warning, "An operation is given each argument that it requires.", false, eachStep(checkMissingArguments)},
+		{"argument-value", Warning, "An argument with a closed set of values has one of them, and the source of an upload is well-formed.", true, eachStep(checkArgumentValues)},
 		{"common-option", Warning, "Read concerns, read preferences, write concerns, and the options of sessions and buckets have keys that exist.", true, checkCommonOptions},
-		{"write-model", Warning, "A bulk write's model exists, and has the keys that it requires and none that it does not know.", true, checkWriteModels},
+		{"write-model", Warning, "A bulk write's model exists, and has the keys that it requires and none that it does not know.", true, eachStep(checkWriteModels)},
 		{"nested", Warning, "Operations, entities and events within arguments have the form that they have elsewhere.", true, checkNested},
-		{"special-operation", Warning, "An operation of the test runner returns nothing and is expected to succeed.", false, checkSpecialOperations},
-		{"fail-point", Warning, "A fail point is a configureFailPoint command with a mode.", false, checkFailPoints},
+		{"special-operation", Warning, "An operation of the test runner returns nothing and is expected to succeed.", false, eachStep(checkSpecialOperations)},
+		{"fail-point", Warning, "A fail point is a configureFailPoint command with a mode.", false, eachStep(checkFailPoints)},
 		{"operator", Warning, "A special operator exists, stands alone in its document, and has a value that it understands.", false, checkOperators},
 		{"placeholder", Warning, "$$placeholder stands in uriOptions or kmsProviders only.", false, checkPlaceholders},
 		{"unobserved-event", Warning, "A client observes the events and log messages that are expected of it.", false, checkObservedEvents},
-		{"repeated-expectation", Warning, "A client has its events of a type, and its log messages, expected once.", false, checkRepeatedExpectations},
-		{"uri-option", Warning, "A client's uriOptions are connection options that exist.", false, checkURIOptions},
-		{"api-version", Warning, "serverApi has a version that exists.", false, checkAPIVersions},
+		{"repeated-expectation", Warning, "A client has its events of a type, and its log messages, expected once.", false, eachTest(checkRepeatedExpectations)},
+		{"uri-option", Warning, "A client's uriOptions are connection options that exist.", false, eachClient(checkURIOptions)},
+		{"api-version", Warning, "serverApi has a version that exists.", false, eachClient(checkAPIVersions)},
 		{"kms-credentials", Warning, "A KMS provider with credentials has all of them.", false, checkKMSCredentials},
-		{"vacuous", Warning, "A test can fail.", false, checkVacuous},
+		{"vacuous", Warning, "A test can fail.", false, eachTest(checkVacuous)},
 	}
+}
+
+// eachStep, eachClient and eachTest make checks of a whole file.
+func eachStep(check func(*inspection, step)) func(*inspection) {
+	return func(i *inspection) {
+		for _, s := range i.steps {
+			check(i, s)
+		}
+	}
+}
+
+func eachClient(check func(i *inspection, client place)) func(*inspection) {
+	return func(i *inspection) {
+		for _, c := range i.clients {
+			check(i, c)
+		}
+	}
+}
+
+func eachTest(check func(i *inspection, test place)) func(*inspection) {
+	return func(i *inspection) { i.eachTest(func(t place) { check(i, t) }) }
 }
 
 // inspect runs the semantic checks over a file that its schema accepts.
