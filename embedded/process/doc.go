@@ -15,23 +15,25 @@
 //   - A standalone starts its host at once.
 //   - A mongod with --replSet waits. It answers clients itself, as a member
 //     without configuration. The one that gets replSetInitiate asks the others
-//     whether they may join, and starts the host, which invites all of them.
+//     whether they may join, starts the host, and joins it first. Then the host
+//     invites the others.
 //   - A host invites members that are away twice a second: one that was killed
-//     and started again joins anew, and so does one that replSetReconfig added.
-//     It notices that a front is gone by the end of a connection, reports the
-//     member as down, and elects another primary if a majority is left.
+//     and started again rejoins, and so does one that replSetReconfig added. It
+//     notices the end of a front by the end of its connection, reports the member
+//     as down, and elects another primary if a majority is left. A member that
+//     replSetReconfig removed is told to end.
 //   - A mongos asks the config servers that it was given for their host, and
 //     joins it as a router. Its cluster has data of its own there; addShard is
 //     recorded in config.shards, and the shards' own data stay apart.
 //
 // # Its end
 //
-// A host lives as long as a front is connected: mongoses go on without their
-// config servers, as real ones do for a while. Then it waits, for at most 30 s, while the file utr-host.json in the dbpath of one of them says that
-// they may come again: so data and users survive a restart of all members, as
-// mongo-orchestration does to switch authentication on. Where dbpath was
-// deleted, or never given, the host ends at once. A front whose host is gone
-// ends with code 14; a mongos looks for another.
+// A host lives as long as a front is connected. Then it waits, for at most 30 s,
+// while the file utr-host.json in the dbpath of a former front exists, as those may
+// come again: so data and users survive a restart of all members, with which
+// mongo-orchestration switches authentication on. Where dbpath was deleted, or
+// never given, the host ends at once. A front whose host has ended ends with
+// code 14.
 //
 // # Protocol
 //
@@ -42,12 +44,11 @@
 //	state    who it is, and where its host is
 //	invite   join this host as that member of the set
 //
-// A host listens on a free port of the loopback interface and wants its token,
+// A host listens on a free port of the loopback interface and requires its token,
 // which is random and which fronts tell to processes of this machine:
 //
 //	join     the connection stays, and its end is that of the front; the host
-//	         says stop if a client has sent shutdown, removed if the set was
-//	         reconfigured without the member
+//	         says stop if a client has sent shutdown, or the member was removed
 //	forward  what follows on the connection is a client's; there is no answer
 //	gather   answered when all members have joined
 //

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -18,8 +17,6 @@ import (
 	"sync"
 	"time"
 
-	"go.mongodb.org/mongo-driver/v2/bson"
-
 	"github.com/unified-test-runner/utr/embedded/data"
 	"github.com/unified-test-runner/utr/embedded/server"
 	"github.com/unified-test-runner/utr/internal/relay"
@@ -29,12 +26,12 @@ import (
 // processes hand over.
 const HostOption = "--utrHost"
 
-// The host's patience.
+// The time limits of a host.
 const (
 	grace     = 30 * time.Second       // until processes come again whose data are kept
 	vigil     = 100 * time.Millisecond // between looks whether they may
 	heartbeat = 500 * time.Millisecond // between invitations of members that are away
-	answering = 10 * time.Second       // for a process to say what it wants
+	answering = 10 * time.Second       // for a process to answer
 	gathering = 30 * time.Second       // for all members to join
 )
 
@@ -45,10 +42,6 @@ type spec struct {
 	// mongod alone.
 	Set          []byte `json:"set,omitempty"`
 	ConfigServer bool   `json:"configServer,omitempty"`
-	// First is the member that is invited before the others, so that it is
-	// elected if the priorities do not speak against it.
-	First       string `json:"first,omitempty"`
-	NoScripting bool   `json:"noScripting,omitempty"`
 }
 
 // whereabouts are how a host is found.
@@ -84,7 +77,7 @@ func Host(ctx context.Context, in io.Reader, out io.Writer) error {
 }
 
 // spawn starts a host in a process of its own, which outlives this one as long
-// as it is needed.
+// as it is needed. Its standard error goes to log, if there is one.
 func spawn(ctx context.Context, self []string, s spec, log *os.File) (whereabouts, error) {
 	command := exec.Command(self[0], append(slices.Clone(self[1:]), "mongod", HostOption)...)
 	command.SysProcAttr = apart()
@@ -135,15 +128,15 @@ type host struct {
 	work     sync.WaitGroup
 	ctx      context.Context
 	cancel   context.CancelFunc
-	kick     chan struct{} // makes the heart beat at once
+	conns    connections // but those of clients, which their servers close
+
+	inviting sync.Mutex // members, one round at a time
 
 	mu         sync.Mutex
 	routers    *server.Cluster
 	seats      map[string]*occupant // by the address that clients know
 	stateFiles map[string]string    // likewise
-	begun      bool                 // somebody was there
-	change     chan struct{}        // closed when somebody comes or goes
-	conns      map[net.Conn]struct{}
+	begun      bool                 // a process has joined
 }
 
 // occupant is a process that has joined.
@@ -151,29 +144,19 @@ type occupant struct {
 	server  *server.Server
 	router  bool
 	control net.Conn
-	journal *journal
-	serves  bool       // it hands its clients over by now; guarded by host.mu
-	mu      sync.Mutex // of writing to control
+	log     *logFile
 }
 
-func (o *occupant) tell(r reply) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	_ = write(o.control, r) // a process that is gone need not hear it
-}
+// stop tells the process to end.
+func (o *occupant) stop() { _ = write(o.control, reply{Stop: true}) } // a process that is gone need not hear it
 
 func newHost(s spec) (*host, error) {
 	profile, err := server.ProfileNamed(s.Version)
 	if err != nil {
 		return nil, err
 	}
-	h := &host{
-		spec: s, profile: profile, token: secret(), users: server.NewUsers(), kick: make(chan struct{}, 1),
-		seats: map[string]*occupant{}, stateFiles: map[string]string{}, change: make(chan struct{}), conns: map[net.Conn]struct{}{},
-	}
-	config := server.Config{Profile: profile, Users: h.users, AccessByPlace: true, Backend: data.New(data.Options{
-		ReplicaSet: s.Set != nil, NoScripting: s.NoScripting,
-	})}
+	h := &host{spec: s, profile: profile, token: secret(), users: server.NewUsers(), seats: map[string]*occupant{}, stateFiles: map[string]string{}}
+	config := server.Config{Profile: profile, Users: h.users, AccessByPlace: true, Backend: data.New(data.Options{ReplicaSet: s.Set != nil})}
 	var set server.SetConfig
 	if s.Set != nil {
 		if set, err = server.ParseSetConfig(s.Set, profile); err != nil {
@@ -198,15 +181,13 @@ func newHost(s spec) (*host, error) {
 	return h, nil
 }
 
-// secret is what nobody guesses.
-func secret() string {
-	b := make([]byte, 16)
-	_, _ = rand.Read(b) // never fails
-	return hex.EncodeToString(b)
-}
+// secret is a random text.
+func secret() string { return rand.Text() }
 
 func (h *host) run(ctx context.Context) error {
-	h.work.Go(h.accept)
+	h.work.Go(func() {
+		relay.Accept(h.listener, func(nc net.Conn) { h.work.Go(func() { h.handle(nc) }) })
+	})
 	h.work.Go(h.beat)
 	h.wait(ctx)
 	return h.close()
@@ -215,59 +196,33 @@ func (h *host) run(ctx context.Context) error {
 func (h *host) close() error {
 	h.cancel()
 	err := h.listener.Close()
-	h.mu.Lock()
-	for nc := range h.conns {
-		_ = nc.Close()
-	}
-	routers := h.routers
-	h.mu.Unlock()
+	h.conns.close()
 	h.work.Wait()
-	if routers != nil {
-		err = errors.Join(err, routers.Close())
+	if h.routers != nil {
+		err = errors.Join(err, h.routers.Close())
 	}
 	return errors.Join(err, h.cluster.Close())
 }
 
-// wait returns when nobody is there, and nobody will be: the files of those who
-// were are gone, or the grace is over.
+// wait returns when no process is there and none will come: the state files of
+// those that were there are gone, or the grace period is over.
 func (h *host) wait(ctx context.Context) {
-	for {
-		h.mu.Lock()
-		empty, begun, change, files := len(h.seats) == 0, h.begun, h.change, slices.Collect(maps.Values(h.stateFiles))
-		h.mu.Unlock()
-		if !empty {
-			select {
-			case <-change:
-				continue
-			case <-ctx.Done():
-				return
-			}
-		}
-		if !h.keep(ctx, change, begun, files) {
+	tick := time.NewTicker(vigil)
+	defer tick.Stop()
+	for left := time.Now(); ; {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
 			return
 		}
-	}
-}
-
-// keep waits for somebody to come, the first time or again, as long as there is
-// one of the files. False: it is in vain.
-func (h *host) keep(ctx context.Context, change <-chan struct{}, begun bool, files []string) bool {
-	over := time.NewTimer(grace)
-	defer over.Stop()
-	look := time.NewTicker(vigil)
-	defer look.Stop()
-	for {
-		if begun && !slices.ContainsFunc(files, exists) {
-			return false
-		}
-		select {
-		case <-change:
-			return true
-		case <-over.C:
-			return false
-		case <-ctx.Done():
-			return false
-		case <-look.C:
+		h.mu.Lock()
+		occupied, begun, files := len(h.seats) > 0, h.begun, slices.Collect(maps.Values(h.stateFiles))
+		h.mu.Unlock()
+		switch {
+		case occupied:
+			left = time.Now()
+		case begun && !slices.ContainsFunc(files, exists), time.Since(left) > grace:
+			return
 		}
 	}
 }
@@ -277,66 +232,30 @@ func exists(name string) bool {
 	return err == nil
 }
 
-// changed wakes who waits for somebody. Called with mu held.
-func (h *host) changed() {
-	close(h.change)
-	h.change = make(chan struct{})
-}
-
-func (h *host) accept() {
-	relay.Accept(h.listener, func(nc net.Conn) {
-		h.work.Go(func() { h.handle(nc) })
-	})
-}
-
-// handle takes up what a process wants.
+// handle serves a connection of a process.
 func (h *host) handle(nc net.Conn) {
-	if !h.hold(nc) {
+	if !h.conns.add(nc) {
 		return
 	}
 	in := bufio.NewReader(nc)
 	q, err := h.request(nc, in)
-	if err != nil {
-		h.drop(nc)
-		return
-	}
-	switch q.Kind {
-	case askForward:
-		h.release(nc)
+	if err == nil && q.Kind == askForward {
+		h.conns.remove(nc)
 		h.forward(nc, in, q)
 		return
-	case askJoin:
+	}
+	switch {
+	case err != nil:
+	case q.Kind == askJoin:
 		h.join(nc, in, q)
-	case askGather:
+	case q.Kind == askGather:
 		_ = write(nc, h.gather()) // it hangs up if it did not hear
 	}
-	h.drop(nc)
-}
-
-// hold has the connection closed with the host. False: it is closed already.
-func (h *host) hold(nc net.Conn) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.ctx.Err() != nil {
-		_ = nc.Close()
-		return false
-	}
-	h.conns[nc] = struct{}{}
-	return true
-}
-
-func (h *host) release(nc net.Conn) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.conns, nc)
-}
-
-func (h *host) drop(nc net.Conn) {
-	h.release(nc)
+	h.conns.remove(nc)
 	_ = nc.Close()
 }
 
-// request reads what a process wants, and refuses strangers.
+// request reads what a process asks for, and refuses strangers.
 func (h *host) request(nc net.Conn, in *bufio.Reader) (request, error) {
 	var q request
 	_ = nc.SetReadDeadline(time.Now().Add(answering))
@@ -359,14 +278,13 @@ func (h *host) forward(nc net.Conn, in *bufio.Reader, q request) {
 	h.mu.Lock()
 	o := h.seats[q.Member]
 	h.mu.Unlock()
-	if o == nil {
+	client := &relay.ReadAhead{Conn: nc, In: in}
+	switch {
+	case o == nil:
 		_ = nc.Close()
-		return
-	}
-	client := &rewound{relay.ReadAhead{Conn: nc, In: in}, told(q.Remote)}
-	if q.Balanced {
+	case q.Balanced:
 		o.server.ServeBalanced(client)
-	} else {
+	default:
 		o.server.Serve(client)
 	}
 }
@@ -378,26 +296,21 @@ func (h *host) join(nc net.Conn, in *bufio.Reader, q request) {
 		_ = write(nc, reply{Error: err.Error()}) // it hangs up if it did not hear
 		return
 	}
-	o.tell(reply{})
-	var said request
-	for read(in, &said) == nil { // until its end
-		h.mu.Lock()
-		o.serves = true
-		h.changed()
-		h.mu.Unlock()
+	if write(nc, reply{}) == nil {
+		_, _ = io.Copy(io.Discard, in) // until its end
 	}
 	h.unseat(q.Member, o)
-	_ = o.journal.Close()
+	o.log.close()
 }
 
 func (h *host) seat(nc net.Conn, q request) (*occupant, error) {
 	if q.Seat == nil {
-		return nil, errors.New("a process that brings nothing along")
+		return nil, errors.New("a seat is required")
 	}
 	h.mu.Lock()
 	old := h.seats[q.Member]
 	h.mu.Unlock()
-	if old != nil { // of which we have not heard yet that it is gone
+	if old != nil { // its end has not been noticed yet
 		h.unseat(q.Member, old)
 		_ = old.control.Close()
 	}
@@ -406,26 +319,16 @@ func (h *host) seat(nc net.Conn, q request) (*occupant, error) {
 		return nil, err
 	}
 	o := &occupant{router: q.Seat.Router, control: nc}
-	if o.journal, err = openJournal(q.Seat.LogPath, q.Seat.Verbosity, q.Seat.SlowMS, nil); err != nil {
+	if o.log, err = openLog(q.Seat.LogPath, nil); err != nil {
 		return nil, err
 	}
-	place := server.Place{
-		AccessControl: q.Seat.Access, Arguments: q.Seat.Arguments, PID: q.Seat.PID, Journal: o.journal,
-		Shutdown: func() { o.tell(reply{Stop: true}) },
-	}
-	for _, d := range []struct {
-		data []byte
-		to   *bson.D
-	}{{q.Seat.Parameters, &place.Parameters}, {q.Seat.Inert, &place.Inert}, {q.Seat.Options, &place.Options}} {
-		if d.data != nil {
-			err = errors.Join(err, bson.Unmarshal(d.data, d.to))
-		}
-	}
-	if err == nil {
-		o.server, err = cluster.Join(q.Member, place)
-	}
+	o.server, err = cluster.Join(q.Member, server.Place{
+		Parameters: parameters(q.Seat.Parameters), AccessControl: q.Seat.Access, Arguments: q.Seat.Arguments, PID: q.Seat.PID,
+		Log: o.log.server, Shutdown: o.stop,
+	})
 	if err != nil {
-		return nil, errors.Join(err, o.journal.Close())
+		o.log.close()
+		return nil, err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -433,7 +336,6 @@ func (h *host) seat(nc net.Conn, q request) (*occupant, error) {
 	if q.Seat.StateFile != "" {
 		h.stateFiles[q.Member] = q.Seat.StateFile
 	}
-	h.changed()
 	return o, nil
 }
 
@@ -451,24 +353,23 @@ func (h *host) clusterOf(s *seat) (*server.Cluster, error) {
 	if h.routers == nil {
 		h.routers = server.NewCluster(server.Config{
 			Kind: server.Sharded, Profile: h.profile, SetName: h.setName, Users: h.users, AccessByPlace: true, Shards: true,
-			Backend: data.New(data.Options{Sharded: true, NoShard: true, NoScripting: h.NoScripting}),
+			Backend: data.New(data.Options{Sharded: true, NoShard: true}),
 		})
 	}
 	return h.routers, nil
 }
 
-// unseat takes a process away, if it is still the one there.
+// unseat removes a process, if the seat is still its own.
 func (h *host) unseat(member string, o *occupant) {
 	h.mu.Lock()
-	present := h.seats[member] == o
-	if present {
+	seated := h.seats[member] == o
+	if seated {
 		delete(h.seats, member)
-		h.changed()
 	}
 	routers := h.routers
 	h.mu.Unlock()
 	switch {
-	case !present:
+	case !seated:
 	case o.router:
 		routers.Leave(o.server)
 	default:
@@ -476,81 +377,73 @@ func (h *host) unseat(member string, o *occupant) {
 	}
 }
 
-// away are the members of the set that have not joined.
+// away are the members of the set that have not joined, once one has.
 func (h *host) away() []string {
-	return h.lacking(func(o *occupant) bool { return o == nil })
-}
-
-// lacking are the members of the set of whose occupants, nil for none, something
-// is true.
-func (h *host) lacking(what func(*occupant) bool) []string {
-	if h.Set == nil {
-		return nil
-	}
-	var out []string
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, s := range h.cluster.Members() {
-		if what(h.seats[s.Address()]) {
-			out = append(out, s.Address())
+	var out []string
+	if h.Set != nil && h.begun {
+		for _, s := range h.cluster.Members() {
+			if h.seats[s.Address()] == nil {
+				out = append(out, s.Address())
+			}
 		}
 	}
 	return out
 }
 
-// beat invites members that are away, again and again: they may have begun
-// later, or anew.
+// invite asks the members that are away to join, and returns those that are away
+// still. A member that has joined serves its clients then.
+func (h *host) invite() []string {
+	h.inviting.Lock()
+	defer h.inviting.Unlock()
+	var invitations sync.WaitGroup
+	for _, member := range h.away() {
+		invitations.Go(func() {
+			// Nobody may be there.
+			_, _ = ask(h.ctx, answering, member, request{Kind: askInvite, Host: h.listener.Addr().String(), Token: h.token, Set: h.setName, Member: member})
+		})
+	}
+	invitations.Wait()
+	return h.away()
+}
+
+// beat invites members that are away, again and again: they may have been started
+// later, or again.
 func (h *host) beat() {
 	tick := time.NewTicker(heartbeat)
 	defer tick.Stop()
-	if h.First != "" {
-		h.invite(h.First)
-	}
 	for {
-		var invitations sync.WaitGroup
-		for _, member := range h.away() {
-			invitations.Go(func() { h.invite(member) })
-		}
-		invitations.Wait()
 		select {
 		case <-h.ctx.Done():
 			return
 		case <-tick.C:
-		case <-h.kick:
+			h.invite()
 		}
 	}
 }
 
-// invite asks the process at a member's address to join. It may not be there.
-func (h *host) invite(member string) {
-	ctx, cancel := context.WithTimeout(h.ctx, answering)
-	defer cancel()
-	_, _ = ask(ctx, member, request{Kind: askInvite, Host: h.listener.Addr().String(), Token: h.token, Set: h.setName, Member: member})
-}
-
 // gather waits until all members have joined.
 func (h *host) gather() reply {
-	over := time.NewTimer(gathering)
-	defer over.Stop()
-	for {
-		h.mu.Lock()
-		change := h.change
-		h.mu.Unlock()
-		away := h.lacking(func(o *occupant) bool { return o == nil || !o.serves })
+	tick := time.NewTicker(vigil)
+	defer tick.Stop()
+	for begun := time.Now(); ; {
+		away := h.invite()
 		if len(away) == 0 {
 			return reply{}
 		}
-		select {
-		case <-change:
-		case <-over.C:
+		if time.Since(begun) > gathering {
 			return reply{Error: fmt.Sprintf("waited %v for %s", gathering, strings.Join(away, ", "))}
+		}
+		select {
+		case <-tick.C:
 		case <-h.ctx.Done():
 			return reply{Error: "the host ends"}
 		}
 	}
 }
 
-// reconfigured lets removed members go and waits for new ones that are there.
+// reconfigured ends the processes of removed members, and invites new ones.
 func (h *host) reconfigured(removed []*server.Server) {
 	for _, s := range removed {
 		h.mu.Lock()
@@ -558,12 +451,8 @@ func (h *host) reconfigured(removed []*server.Server) {
 		delete(h.stateFiles, s.Address())
 		h.mu.Unlock()
 		if o != nil {
-			o.tell(reply{Removed: true})
+			o.stop()
 		}
 	}
-	var invitations sync.WaitGroup
-	for _, member := range h.away() {
-		invitations.Go(func() { h.invite(member) })
-	}
-	invitations.Wait()
+	h.invite()
 }

@@ -58,7 +58,7 @@ func TestNothingIsLeft(t *testing.T) {
 			s.step(`a {"ping": 1} -> "ok": 1.0`)
 			if args != nil {
 				s.step(`a {"replSetInitiate": {}} -> "ok": 1.0`)
-				s.step(`insert a`) // the connection is the same, and served by the host now
+				s.step(`insert a`) // the waiting server closed the connection; the host serves the next one
 			}
 			dial(t, s.address("a")) // it says nothing
 			if code := stop(); code != 0 {
@@ -83,14 +83,14 @@ func TestStrangers(t *testing.T) {
 	}
 	for _, r := range []struct{ reason, address, bytes, want string }{
 		{"an unknown request", address, `utr {"kind":"sing"}` + "\n", `{"error":"there is no request sing"}`},
-		{"an invitation of a member", address, `utr {"kind":"invite","set":"rs"}` + "\n", `{"error":"the process is a member already, or none"}`},
+		{"an invitation of a member", address, `utr {"kind":"invite","set":"rs"}` + "\n", `{"error":"the process does not wait for the configuration of rs"}`},
 		{"not JSON", address, "utr nonsense\n", ""},
 		{"a message without end", address, "utr " + strings.Repeat("x", 2<<20), ""},
 		{"a wrong token", state.Host, `utr {"kind":"join","token":"wrong","member":"x"}` + "\n", `{"error":"this is the host of another deployment"}`},
 		{"no token", state.Host, `utr {"kind":"gather"}` + "\n", `{"error":"this is the host of another deployment"}`},
 		{"a client at the host", state.Host, "\x10\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\xd4\x07\x00\x00", ""},
 		{"somebody who is not a member", state.Host, join(`,"seat":{"pid":1}`), `{"error":"x:1 is no member of rs"}`},
-		{"a member that brings nothing", state.Host, join(""), `{"error":"a process that brings nothing along"}`},
+		{"a member that brings nothing", state.Host, join(""), `{"error":"a seat is required"}`},
 		{"a router without a config server", state.Host, join(`,"seat":{"pid":1,"router":true}`),
 			`{"error":"this replica set was not started with --configsvr"}`},
 		{"a client of somebody who is not a member", state.Host, `utr {"kind":"forward","token":"` + state.Token + `","member":"x:1"}` + "\n", ""},

@@ -9,17 +9,15 @@ import (
 	"io"
 	"net"
 	"time"
-
-	"github.com/unified-test-runner/utr/internal/relay"
 )
 
 // magic begins what processes say to each other. As the length of a message of
-// MongoDB's protocol it would be too great, and it begins no TLS handshake: on a
-// public port the three can be told apart by four bytes.
+// MongoDB's protocol it would be too large, and it does not begin a TLS handshake:
+// on a public port four bytes tell the three apart.
 const magic = "utr "
 
-// longest is how long a message may be, in bytes.
-const longest = 1 << 20
+// maxMessage is how long a message between processes may be, in bytes.
+const maxMessage = 1 << 20
 
 // request is what a process asks of another, on one line.
 type request struct {
@@ -28,13 +26,11 @@ type request struct {
 	// Host is the address of a host, in an invitation.
 	Host string `json:"host,omitempty"`
 	Set  string `json:"set,omitempty"`
-	// Member is the address that clients are told.
+	// Member is the address of the member that clients see.
 	Member string `json:"member,omitempty"`
 	Seat   *seat  `json:"seat,omitempty"`
-	// Remote is the client whose connection is handed over; Balanced tells that
-	// it came through a load balancer.
-	Remote   string `json:"remote,omitempty"`
-	Balanced bool   `json:"balanced,omitempty"`
+	// Balanced is set if the client came through a load balancer.
+	Balanced bool `json:"balanced,omitempty"`
 }
 
 // The kinds of requests: the first two to the public port of a process, from
@@ -45,26 +41,21 @@ const (
 	askJoin    = "join"    // here I am; the connection stays while I live
 	askForward = "forward" // what follows is a client
 	askGather  = "gather"  // answer when all members have joined
-	saysServes = "serves"  // after join: clients are handed over from now on
 )
 
 // seat is what a process brings along when it joins a host.
 type seat struct {
 	Router     bool     `json:"router,omitempty"`
 	Access     bool     `json:"access,omitempty"`
-	Parameters []byte   `json:"parameters,omitempty"` // BSON
-	Inert      []byte   `json:"inert,omitempty"`      // BSON
-	Options    []byte   `json:"options,omitempty"`    // BSON
+	Parameters []string `json:"parameters,omitempty"`
 	Arguments  []string `json:"arguments,omitempty"`
 	PID        int      `json:"pid"`
 	LogPath    string   `json:"logPath,omitempty"`
-	Verbosity  int      `json:"verbosity,omitempty"`
-	SlowMS     int      `json:"slowMS,omitempty"`
 	// StateFile says, while it exists, that the process may come again.
 	StateFile string `json:"stateFile,omitempty"`
 }
 
-// reply answers a request, and later tells a process what became of it.
+// reply answers a request, and later tells a process to stop.
 type reply struct {
 	Error string `json:"error,omitempty"`
 	// Of a state.
@@ -74,18 +65,16 @@ type reply struct {
 	ConfigServer bool   `json:"configServer,omitempty"`
 	Host         string `json:"host,omitempty"`
 	Token        string `json:"token,omitempty"`
-	// What became of a member: a client wants it to end; it was removed.
-	Stop    bool `json:"stop,omitempty"`
-	Removed bool `json:"removed,omitempty"`
+	// Stop is said to a member that a client has shut down, or that was removed
+	// from its set.
+	Stop bool `json:"stop,omitempty"`
 }
 
 // The states of a process.
 const (
-	waits      = "uninitiated" // for replSetInitiate, or an invitation
-	serves     = "member"      // of a replica set
-	standsBy   = "starting"
-	standalone = "standalone"
-	routes     = "mongos"
+	stateWaiting = "uninitiated" // for replSetInitiate, or an invitation
+	stateMember  = "member"      // of a replica set
+	stateOther   = "other"       // a standalone, or a mongos
 )
 
 // write sends one line.
@@ -98,7 +87,7 @@ func write(w io.Writer, v any) error {
 	return err
 }
 
-// errTooLong ends a connection that says more than it may.
+// errTooLong ends a connection with a message longer than maxMessage.
 var errTooLong = errors.New("a message is too long")
 
 // read takes one line in.
@@ -108,7 +97,7 @@ func read(r *bufio.Reader, v any) error {
 		part, err := r.ReadSlice('\n')
 		line = append(line, part...)
 		switch {
-		case len(line) > longest:
+		case len(line) > maxMessage:
 			return errTooLong
 		case errors.Is(err, bufio.ErrBufferFull):
 			continue
@@ -118,11 +107,6 @@ func read(r *bufio.Reader, v any) error {
 		return json.Unmarshal(line, v)
 	}
 }
-
-// refusal is what another process answered.
-type refusal struct{ text string }
-
-func (e *refusal) Error() string { return e.text }
 
 // dial connects and asks. The connection stays open for what follows, unless
 // there is an error.
@@ -141,7 +125,7 @@ func dial(ctx context.Context, address string, q request) (net.Conn, *bufio.Read
 		err = read(in, &a)
 	}
 	if err == nil && a.Error != "" {
-		err = &refusal{a.Error}
+		err = errors.New(a.Error)
 	}
 	if !stop() && err == nil {
 		err = ctx.Err()
@@ -153,31 +137,13 @@ func dial(ctx context.Context, address string, q request) (net.Conn, *bufio.Read
 	return nc, in, a, nil
 }
 
-// ask asks and hangs up.
-func ask(ctx context.Context, address string, q request) (reply, error) {
+// ask asks and hangs up, after limit at the latest.
+func ask(ctx context.Context, limit time.Duration, address string, q request) (reply, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
 	nc, _, a, err := dial(ctx, address, q)
 	if err == nil {
 		_ = nc.Close()
 	}
 	return a, err
 }
-
-// rewound is a connection whose beginning was looked at.
-type rewound struct {
-	relay.ReadAhead
-	// remote is the client at its other end, nil if that is who is connected.
-	remote net.Addr
-}
-
-func (c *rewound) RemoteAddr() net.Addr {
-	if c.remote != nil {
-		return c.remote
-	}
-	return c.Conn.RemoteAddr()
-}
-
-// told is an address as another process wrote it.
-type told string
-
-func (told) Network() string  { return "tcp" }
-func (t told) String() string { return string(t) }

@@ -1,317 +1,260 @@
 package process
 
 import (
-	"encoding/json"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"flag"
 	"fmt"
+	"io"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
-	"gopkg.in/yaml.v3"
 
 	"github.com/unified-test-runner/utr/embedded/server"
 )
 
-// EnvVersion names the server version that is played, unless the option
-// --utrServerVersion does.
+// EnvVersion names the environment variable with the server version to imitate,
+// unless the option --utrServerVersion names one.
 const EnvVersion = "UTR_SERVER_VERSION"
 
-// Options are what a mongod or mongos was told, read and checked.
+// Options are the command line and the configuration file of a mongod or mongos.
+// A field that the program does not have is zero.
 type Options struct {
-	Mongos  bool
-	Profile server.Profile
+	Mongos     bool
+	Profile    server.Profile
+	Help       string   // the text to print, if the command line asks for help
+	Version    bool     // print the version and end
+	Arguments  []string // the whole command line
+	Parameters []string // NAME=VALUE, as given by --setParameter
 
-	Help, Version, Fork, Repair bool
+	Port         int
+	Bind         []string // hosts to listen on
+	BalancedPort int      // parameter loadBalancerPort; 0 for none
+	DBPath       string
+	LogPath      string
+	ReplSet      string
+	ConfigServer bool
+	ConfigDB     string // set/host,host of a mongos
 
-	Port          int
-	Bind          []string // hosts to listen on
-	IPv6          bool
-	BalancedPort  int // of loadBalancerPort, 0 for none
-	DBPath        string
-	LogPath       string
-	LogAppend     bool
-	Verbosity     int
-	SlowMS        int
-	PIDFile       string
-	ReplSet       string
-	ConfigServer  bool
-	ConfigDB      string // set/host,host of a mongos
+	// AccessControl requires clients to authenticate.
 	AccessControl bool
-	NoScripting   bool
 	TLS           TLSOptions
-
-	// Parameters do something here; Inert ones are only told.
-	Parameters, Inert bson.D
-
-	Arguments []string // the whole command line
-	Parsed    bson.D   // as getCmdLineOpts tells it
 }
 
-// TLSOptions are those of a server that speaks TLS, if Mode is not "".
+// TLSOptions are the TLS settings of a server, which speaks TLS if Mode is set.
 type TLSOptions struct {
-	Mode            string // "", "allow", "prefer", "require"
+	Mode            string // requireTLS, preferTLS, allowTLS or the same with SSL; "" or disabled for no TLS
 	CertificateFile string
-	Password        string
 	CAFile          string
-	// Weak lets clients in that have no certificate, Invalid those whose
-	// certificate is not to be trusted.
-	Weak, Invalid bool
+	AllowNone       bool // accept clients without a certificate
+	AllowInvalid    bool // accept certificates that the CA has not signed
 }
 
-// maxPort is the last port that there is.
-const maxPort = 65535
+// Ignored options have no effect here, as they change nothing that a client sees.
+// mongo-orchestration and deployment/local pass them.
+var (
+	ignoredSwitches = []string{"v", "vv", "vvv", "quiet", "logappend", "ipv6", "nounixsocket", "journal", "nojournal", "directoryperdb",
+		"noprealloc", "smallfiles", "enableMajorityReadConcern"}
+	ignoredSettings = []string{"verbose", "oplogSize", "storageEngine", "wiredTigerCacheSizeGB", "networkMessageCompressors", "nssize"}
+)
+
+// repeated collects the values of an option that may be given several times.
+type repeated []string
+
+func (r *repeated) String() string     { return strings.Join(*r, ",") }
+func (r *repeated) Set(v string) error { *r = append(*r, v); return nil }
 
 // Parse reads the command line of mongod or mongos, and the configuration file
-// that it names. version is the one played if the command line does not say. An
-// error is a *UsageError, in mongod's words.
+// that it names, in which each line is NAME = VALUE. version is the server version
+// to imitate if the command line names none; "" is the default.
 func Parse(mongos bool, words []string, version string) (*Options, error) {
-	p := program{"mongod", onMongod}
+	name := map[bool]string{false: "mongod", true: "mongos"}[mongos]
+	o := &Options{Mongos: mongos, Arguments: append([]string{name}, words...)}
+	flags := flag.NewFlagSet(name, flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	var config, keyFile, bind, clusterAuth string
+	var shard, auth, tlsOn bool
+	flags.StringVar(&version, "utrServerVersion", version, "server version to imitate")
+	flags.BoolVar(&o.Version, "version", false, "print the version")
+	flags.StringVar(&config, "config", "", "file of options, each a line NAME = VALUE")
+	flags.IntVar(&o.Port, "port", 0, "port to listen on")
+	flags.StringVar(&bind, "bind_ip", "localhost", "addresses to listen on, separated by commas")
+	flags.StringVar(&o.LogPath, "logpath", "", "file to append the log to, instead of the standard output")
+	flags.StringVar(&keyFile, "keyFile", "", "switches access control on")
+	flags.StringVar(&clusterAuth, "clusterAuthMode", "", "switches access control on")
+	flags.Var((*repeated)(&o.Parameters), "setParameter", "server parameter, as NAME=VALUE")
 	if mongos {
-		p = program{"mongos", onMongos}
+		flags.StringVar(&o.ConfigDB, "configdb", "", "config servers, as SET/HOST:PORT,HOST:PORT")
+	} else {
+		flags.BoolVar(&auth, "auth", false, "switches access control on")
+		flags.StringVar(&o.DBPath, "dbpath", "", "folder that exists as long as the data are to be kept")
+		flags.StringVar(&o.ReplSet, "replSet", "", "name of the replica set to wait for")
+		flags.BoolVar(&o.ConfigServer, "configsvr", false, "be a config server")
+		flags.BoolVar(&shard, "shardsvr", false, "be a shard")
 	}
-	given, err := p.commandLine(words)
+	for _, prefix := range []string{"tls", "ssl"} {
+		flags.StringVar(&o.TLS.Mode, prefix+"Mode", "", "requireTLS, preferTLS, allowTLS or disabled")
+		flags.BoolVar(&tlsOn, prefix+"OnNormalPorts", false, "the same as --tlsMode requireTLS")
+		flags.StringVar(&o.TLS.CAFile, prefix+"CAFile", "", "certificates that sign those of clients")
+		flags.BoolVar(&o.TLS.AllowInvalid, prefix+"AllowInvalidCertificates", false, "accept certificates that the CA has not signed")
+		flags.BoolVar(&o.TLS.AllowNone, prefix+"AllowConnectionsWithoutCertificates", false, "accept clients without a certificate")
+	}
+	flags.StringVar(&o.TLS.CertificateFile, "tlsCertificateKeyFile", "", "certificate of the server, with its key")
+	flags.StringVar(&o.TLS.CertificateFile, "sslPEMKeyFile", "", "the same as --tlsCertificateKeyFile")
+	flags.BoolVar(&o.TLS.AllowNone, "sslWeakCertificateValidation", false, "accept clients without a certificate")
+	for _, name := range ignoredSwitches {
+		flags.Bool(name, false, "has no effect")
+	}
+	for _, name := range ignoredSettings {
+		flags.String(name, "", "has no effect")
+	}
+
+	err := flags.Parse(words)
+	if errors.Is(err, flag.ErrHelp) {
+		var text strings.Builder
+		fmt.Fprintf(&text, "usage: %s [OPTIONS]\n", name)
+		flags.SetOutput(&text)
+		flags.PrintDefaults()
+		return &Options{Help: text.String()}, nil
+	}
+	if err == nil && config != "" {
+		err = readFile(flags, config)
+		_ = flags.Parse(words) // as before: the command line takes precedence over the file
+	}
 	if err != nil {
 		return nil, err
 	}
-	if path := given.text("config"); path != "" {
-		file, err := p.file(path)
-		if err != nil {
-			return nil, err
-		}
-		given.under(file)
+	if tlsOn && o.TLS.Mode == "" {
+		o.TLS.Mode = "requireTLS"
 	}
-	o := &Options{Mongos: mongos, Arguments: append([]string{p.name}, words...)}
-	if v := given.text("utrServerVersion"); v != "" {
-		version = v
+	if o.TLS.Mode == "disabled" {
+		o.TLS.Mode = ""
+	}
+	switch {
+	case o.Port != 0:
+	case shard:
+		o.Port = server.DefaultPort + 1
+	case o.ConfigServer:
+		o.Port = server.DefaultPort + 2
+	default:
+		o.Port = server.DefaultPort
+	}
+	o.Bind = strings.Split(bind, ",")
+	o.AccessControl = auth || keyFile != "" || clusterAuth != ""
+	for _, p := range o.Parameters {
+		if port, ok := strings.CutPrefix(p, "loadBalancerPort="); ok && mongos {
+			o.BalancedPort, _ = strconv.Atoi(port) // check refuses 0
+		}
 	}
 	if o.Profile, err = server.ProfileNamed(version); err != nil {
-		return nil, wrong("%s", err)
+		return nil, err
 	}
-	o.Help, o.Version, o.Fork, o.Repair = given.on("help"), given.on("version"), given.on("fork"), given.on("repair")
-	o.DBPath, o.LogPath, o.PIDFile = given.text("dbpath"), given.text("logpath"), given.text("pidfilepath")
-	o.LogAppend, o.SlowMS = given.on("logappend"), given.number(100, "slowms")
-	for _, v := range given["verbose"] {
-		o.Verbosity += max(len(v)*b2i(isLevel(v)), atoi(v))
-	}
-	o.ReplSet, _, _ = strings.Cut(given.text("replSet"), "/")
-	o.ConfigServer, o.ConfigDB = given.on("configsvr"), given.text("configdb")
-	o.AccessControl = given.on("auth", "keyFile", "clusterAuthMode") && !given.on("noauth")
-	o.NoScripting = given.on("noscripting")
-	for _, step := range []func(arguments) error{o.network, o.tls, o.parameters, o.check} {
-		if err := step(given); err != nil {
-			return nil, err
-		}
-	}
-	o.Parsed = p.parsed(given)
-	return o, nil
+	return o, o.check(flags.Args())
 }
 
-func b2i(b bool) int {
-	if b {
-		return 1
+// readFile reads a configuration file. "setParameter = a=1" sets the parameter a.
+func readFile(flags *flag.FlagSet, path string) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("cannot read the configuration file: %w", err)
 	}
-	return 0
-}
-
-func (o *Options) network(given arguments) error {
-	o.Port = server.DefaultPort
-	switch {
-	case given.on("shardsvr"):
-		o.Port++
-	case o.ConfigServer:
-		o.Port += 2
-	}
-	if o.Port = given.number(o.Port, "port"); o.Port < 0 || o.Port > maxPort {
-		return wrong("BadValue: bad --port number")
-	}
-	for _, hosts := range given["bind_ip"] {
-		for _, h := range strings.Split(hosts, ",") {
-			if h = strings.TrimSpace(h); h == "*" {
-				o.Bind = append(o.Bind, "0.0.0.0")
-			} else if h != "" {
-				o.Bind = append(o.Bind, h)
-			}
-		}
-	}
-	o.IPv6 = given.on("ipv6")
-	if given.on("bind_ip_all") {
-		if len(given["bind_ip"]) > 0 {
-			return wrong("BadValue: Can't specify both bind_ip and bind_ip_all")
-		}
-		if o.Bind = []string{"0.0.0.0"}; o.IPv6 {
-			o.Bind = append(o.Bind, "::")
-		}
-	}
-	if len(o.Bind) == 0 {
-		o.Bind = []string{"localhost"}
-	}
-	return nil
-}
-
-// tlsModes by their spellings.
-var tlsModes = map[string]string{
-	"disabled": "", "allowTLS": "allow", "preferTLS": "prefer", "requireTLS": "require",
-	"allowSSL": "allow", "preferSSL": "prefer", "requireSSL": "require",
-}
-
-func (o *Options) tls(given arguments) error {
-	mode := given.text("tlsMode", "sslMode")
-	if mode == "" && given.on("sslOnNormalPorts", "tlsOnNormalPorts", "ssl") {
-		mode = "requireTLS"
-	}
-	var ok bool
-	if o.TLS.Mode, ok = tlsModes[mode]; !ok && mode != "" {
-		return wrong("BadValue: unsupported value for tlsMode %s", mode)
-	}
-	o.TLS.CertificateFile = given.text("tlsCertificateKeyFile", "sslPEMKeyFile")
-	o.TLS.Password = given.text("tlsCertificateKeyFilePassword", "sslPEMKeyPassword")
-	o.TLS.CAFile = given.text("tlsCAFile", "sslCAFile")
-	o.TLS.Weak = given.on("tlsAllowConnectionsWithoutCertificates", "sslAllowConnectionsWithoutCertificates", "sslWeakCertificateValidation")
-	o.TLS.Invalid = given.on("tlsAllowInvalidCertificates", "sslAllowInvalidCertificates")
-	if o.TLS.Mode == "" && o.TLS.CertificateFile != "" && mode == "" {
-		return wrong("BadValue: need to enable TLS via the sslMode/tlsMode flag when using TLS configuration parameters")
-	}
-	if o.TLS.Mode != "" && o.TLS.CertificateFile == "" {
-		return wrong("BadValue: need tlsCertificateKeyFile or certificateSelector when TLS is enabled")
-	}
-	return nil
-}
-
-// parameters sorts what --setParameter sets.
-func (o *Options) parameters(given arguments) error {
-	for _, pair := range given["setParameter"] {
-		name, text, _ := strings.Cut(pair, "=")
-		e := bson.E{Key: name, Value: parameterValue(text)}
-		switch {
-		case name == "loadBalancerPort" && o.Mongos:
-			if o.BalancedPort = atoi(text); o.BalancedPort < 1 || o.BalancedPort > maxPort {
-				return wrong("BadValue: Invalid value for parameter loadBalancerPort: %s", text)
-			}
-			o.Inert = replace(o.Inert, e)
-		case server.KnownParameter(o.Profile, o.Mongos, name):
-			o.Parameters = replace(o.Parameters, e)
-		case slices.Contains(inertParameters, name), strings.HasPrefix(name, "featureFlag"), strings.HasPrefix(name, "failpoint."):
-			o.Inert = replace(o.Inert, e)
-		default:
-			return wrong("BadValue: Unknown --setParameter '%s'", name)
-		}
-	}
-	return nil
-}
-
-func replace(list bson.D, e bson.E) bson.D {
-	list = slices.DeleteFunc(list, func(old bson.E) bool { return old.Key == e.Key })
-	return append(list, e)
-}
-
-// parameterValue is a switch, a number or a document if the text reads as one.
-func parameterValue(text string) any {
-	var doc bson.D
-	if bson.UnmarshalExtJSON([]byte(`{"value": `+text+`}`), false, &doc) == nil && len(doc) == 1 {
-		return doc[0].Value
-	}
-	return text
-}
-
-// storageEngines that were there once.
-var storageEngines = []string{"wiredTiger", "inMemory", "mmapv1", "ephemeralForTest", "devnull", "rocksdb"}
-
-func (o *Options) check(given arguments) error {
-	engine := given.text("storageEngine")
-	switch {
-	case o.Mongos && o.ConfigDB == "" && !o.Help && !o.Version:
-		return wrong("BadValue: Config server not specified. Use --configdb <configReplSetName>/<cfgsvr1>,<cfgsvr2>...")
-	case o.Mongos && o.ConfigDB != "" && !strings.Contains(o.ConfigDB, "/"):
-		return wrong("FailedToParse: mirrored config server connections are not supported; for config server replica sets be sure to use the replica set connection string")
-	case o.Fork && o.LogPath == "" && !given.on("syslog"):
-		return wrong("BadValue: --fork has to be used with --logpath or --syslog")
-	case engine != "" && !slices.Contains(storageEngines, engine):
-		return wrong("Location18656: Cannot start server with an unknown storage engine: %s", engine)
-	case o.ConfigServer && given.on("shardsvr"):
-		return wrong("BadValue: --shardsvr and --configsvr are mutually exclusive")
-	case given.on("auth") && given.on("noauth"):
-		return wrong("BadValue: Can't use both --auth and --noauth")
-	case given.on("journal", "dur") && given.on("nojournal", "nodur"):
-		return wrong("BadValue: Can't specify both --journal and --nojournal options.")
-	}
-	return nil
-}
-
-// parsed is what getCmdLineOpts tells: what was given, by its path.
-func (p program) parsed(given arguments) bson.D {
-	out := bson.D{}
-	for i := range optionTable {
-		o := &optionTable[i]
-		values, ok := given[o.name]
-		if !ok || o.where&p.where == 0 || o.name == "utrServerVersion" {
+	for line := range strings.Lines(string(data)) {
+		line, _, _ = strings.Cut(line, "#")
+		name, value, isSetting := strings.Cut(strings.TrimSpace(line), "=")
+		if name == "" {
 			continue
 		}
-		path := o.path
-		if path == "" {
-			path = o.name
+		if !isSetting {
+			return fmt.Errorf("%s: %q is not of the form NAME = VALUE", path, name)
 		}
-		var value any
-		switch {
-		case o.name == "tlsCertificateKeyFilePassword" || o.name == "sslPEMKeyPassword" || strings.HasSuffix(o.name, "ClusterPassword"):
-			value = "<password>"
-		case o.constant == "true" || o.constant == "false":
-			value = o.constant == "true"
-		case o.constant != "":
-			value = o.constant
-		case o.kind == toggle:
-			value = true
-		case o.kind == number:
-			value = int32(atoi(values[0]))
-		case o.kind == level:
-			value = int32(len(strings.Join(values, "")))
-		case o.kind == pairs:
-			set := bson.D{}
-			for _, pair := range values {
-				name, text, _ := strings.Cut(pair, "=")
-				set = replace(set, bson.E{Key: name, Value: text})
-			}
-			value = set
-		default:
-			value = strings.Join(values, ",")
+		if err := flags.Set(strings.TrimSpace(name), strings.TrimSpace(value)); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
 		}
-		out = put(out, strings.Split(path, "."), value)
+	}
+	return nil
+}
+
+func (o *Options) check(extra []string) error {
+	set, hosts, _ := strings.Cut(o.ConfigDB, "/")
+	badBalancer := func(p string) bool { return strings.HasPrefix(p, "loadBalancerPort=") }
+	switch {
+	case o.Version:
+		return nil
+	case len(extra) > 0:
+		return fmt.Errorf("unexpected argument %q", extra[0])
+	case o.Mongos && (set == "" || hosts == ""):
+		return errors.New("--configdb SET/HOST:PORT is required")
+	case o.Mongos && o.BalancedPort <= 0 && slices.ContainsFunc(o.Parameters, badBalancer):
+		return errors.New("loadBalancerPort must be the number of a port")
+	case o.TLS.Mode != "" && o.TLS.CertificateFile == "":
+		return errors.New("TLS requires --tlsCertificateKeyFile")
+	}
+	return nil
+}
+
+// requireTLS reports whether clients without TLS are rejected.
+func (o TLSOptions) requireTLS() bool { return strings.HasPrefix(o.Mode, "require") }
+
+// config reads the certificates of a server. It is nil without TLS.
+func (o TLSOptions) config() (*tls.Config, error) {
+	if o.Mode == "" {
+		return nil, nil
+	}
+	certificate, err := tls.LoadX509KeyPair(o.CertificateFile, o.CertificateFile)
+	if err != nil {
+		return nil, fmt.Errorf("cannot use the certificate file: %w", err)
+	}
+	c := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate}}
+	if o.CAFile == "" {
+		return c, nil
+	}
+	authority, err := os.ReadFile(o.CAFile)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the CA file: %w", err)
+	}
+	c.ClientCAs = x509.NewCertPool()
+	if !c.ClientCAs.AppendCertsFromPEM(authority) {
+		return nil, fmt.Errorf("there is no certificate in the CA file %s", o.CAFile)
+	}
+	switch {
+	case o.AllowInvalid && o.AllowNone:
+		c.ClientAuth = tls.RequestClientCert
+	case o.AllowInvalid:
+		c.ClientAuth = tls.RequireAnyClientCert
+	case o.AllowNone:
+		c.ClientAuth = tls.VerifyClientCertIfGiven
+	default:
+		c.ClientAuth = tls.RequireAndVerifyClientCert
+	}
+	return c, nil
+}
+
+// parameters gives the values of NAME=VALUE the types that they have as JSON:
+// true, 1 and {"a": 1} are a switch, a number and a document; other values are
+// strings.
+func parameters(list []string) bson.D {
+	var out bson.D
+	for _, pair := range list {
+		name, text, _ := strings.Cut(pair, "=")
+		e := bson.E{Key: name, Value: text}
+		var doc bson.D
+		if bson.UnmarshalExtJSON([]byte(`{"value": `+text+`}`), false, &doc) == nil && len(doc) == 1 {
+			e.Value = doc[0].Value
+		}
+		out = append(out, e)
 	}
 	return out
 }
 
-// put sets a value at a path.
-func put(doc bson.D, path []string, value any) bson.D {
-	i := slices.IndexFunc(doc, func(e bson.E) bool { return e.Key == path[0] })
-	if i < 0 {
-		doc = append(doc, bson.E{Key: path[0]})
-		i = len(doc) - 1
-	}
-	if len(path) == 1 {
-		doc[i].Value = value
-		return doc
-	}
-	inner, _ := doc[i].Value.(bson.D)
-	doc[i].Value = put(inner, path[1:], value)
-	return doc
-}
-
-// asJSON writes a part of a YAML file as JSON.
-func asJSON(n *yaml.Node) (string, error) {
-	var v any
-	if err := n.Decode(&v); err != nil {
-		return "", err
-	}
-	data, err := json.Marshal(v)
-	return string(data), err
-}
-
-// VersionText is what --version prints.
-func (o *Options) VersionText() string {
+// versionText is what --version prints. Other programs look for the number in it.
+func (o *Options) versionText() string {
 	name := "db version"
 	if o.Mongos {
 		name = "mongos version"
 	}
-	v := o.Profile.Text()
-	return fmt.Sprintf("%s v%s\nBuild Info: {\n    \"version\": \"%s\",\n    \"gitVersion\": \"nogitversion\",\n    \"modules\": [],\n"+
-		"    \"allocator\": \"system\",\n    \"environment\": {\n        \"distmod\": \"utr\"\n    }\n}\n", name, v, v)
+	return fmt.Sprintf("%s v%s, imitated by utr", name, o.Profile.Text())
 }

@@ -1,13 +1,13 @@
 package process
 
 import (
+	"bufio"
 	"cmp"
-	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -17,7 +17,7 @@ import (
 )
 
 // changes are the fields of options that differ from those of a mongod, or of a
-// mongos of c/h:1, which is told nothing.
+// mongos of c/h:1, without further options.
 func changes(t *testing.T, o *Options) string {
 	t.Helper()
 	var words []string
@@ -30,15 +30,10 @@ func changes(t *testing.T, o *Options) string {
 	got, usual := reflect.ValueOf(*o), reflect.ValueOf(*plain)
 	for i := range got.NumField() {
 		name := got.Type().Field(i).Name
-		if name == "Arguments" || name == "Parsed" || name == "Profile" || reflect.DeepEqual(got.Field(i).Interface(), usual.Field(i).Interface()) {
+		if name == "Arguments" || name == "Profile" || reflect.DeepEqual(got.Field(i).Interface(), usual.Field(i).Interface()) {
 			continue
 		}
-		value := got.Field(i).Interface()
-		if doc, ok := value.(bson.D); ok {
-			text, _ := bson.MarshalExtJSON(doc, false, false)
-			value = string(text)
-		}
-		out = append(out, fmt.Sprintf("%s=%v", name, value))
+		out = append(out, fmt.Sprintf("%s=%v", name, got.Field(i).Interface()))
 	}
 	return strings.Join(out, " ")
 }
@@ -49,89 +44,63 @@ func TestCommandLines(t *testing.T) {
 	testkit.PlayCases(t, "testdata/cases/options.txt", func(t *testing.T, in string) string {
 		lines := strings.Split(in, " | ")
 		words := strings.Fields(lines[0])
+		name := filepath.Join(t.TempDir(), "conf")
 		if len(lines) > 1 {
-			name := filepath.Join(t.TempDir(), "conf")
 			testkit.Check(t, os.WriteFile(name, []byte(strings.Join(lines[1:], "\n")), 0o600))
 			words = append(words, "--config", name)
 		}
 		o, err := Parse(words[0] == "mongos", words[1:], "8.2")
-		if usage := (*UsageError)(nil); errors.As(err, &usage) {
-			return "error: " + strings.ReplaceAll(usage.Error(), "\n", "; ")
+		if err != nil {
+			return "error: " + strings.ReplaceAll(err.Error(), name, "FILE")
 		}
-		testkit.Check(t, err)
 		return cmp.Or(changes(t, o), "nothing")
 	})
 }
 
-// What getCmdLineOpts answers, as the configuration file would say it, without
-// a password.
-func TestParsed(t *testing.T) {
-	o, err := Parse(false, strings.Fields("--port 5 --auth --nojournal -vv --replSet r --setParameter quiet=1 "+
-		"--tlsMode disabled --tlsCertificateKeyFilePassword secret"), "")
+// A parameter has the type that its text has as JSON.
+func TestParameters(t *testing.T) {
+	got, err := bson.MarshalExtJSON(parameters([]string{"a=1", "b=true", "c=SCRAM-SHA-1", `d={"x": [1]}`, "e"}), false, false)
 	testkit.Check(t, err)
-	if plain, err := Parse(false, nil, ""); err != nil || plain.Port != 27017 || fmt.Sprint(plain.Bind) != "[localhost]" {
-		t.Errorf("without options: %+v, %v", plain, err)
-	}
-	got, err := bson.MarshalExtJSON(o.Parsed, false, false)
-	const want = `{"systemLog":{"verbosity":2},"net":{"port":5,"tls":{"mode":"disabled","certificateKeyFilePassword":"<password>"}},` +
-		`"setParameter":{"quiet":"1"},"security":{"authorization":"enabled"},"replication":{"replSetName":"r"},"storage":{"journal":{"enabled":false}}}`
-	if err != nil || string(got) != want {
-		t.Errorf("%s, want %s, %v", got, want, err)
-	}
-}
-
-// No name or short form of an option is taken twice, and every option that the
-// code asks for exists.
-func TestOptionTable(t *testing.T) {
-	seen := map[string]bool{}
-	for _, o := range optionTable {
-		for _, name := range []string{o.name, "-" + o.short} {
-			if name != "-" && seen[name] {
-				t.Errorf("%s is there twice", name)
-			}
-			seen[name] = true
-		}
-	}
-	source, err := os.ReadFile("options.go")
-	testkit.Check(t, err)
-	for _, call := range regexp.MustCompile(`given\.(?:on|text|number)\(([^)]*)\)`).FindAllSubmatch(source, -1) {
-		for _, name := range regexp.MustCompile(`"(\w+)"`).FindAllSubmatch(call[1], -1) {
-			if !seen[string(name[1])] {
-				t.Errorf("the code asks for %s, which is not an option", name[1])
-			}
-		}
-	}
+	testkit.Equal(t, "parameters", string(got), `{"a":1,"b":true,"c":"SCRAM-SHA-1","d":{"x":[1]},"e":""}`)
 }
 
 func TestVersionAndHelp(t *testing.T) {
-	for mongos, want := range map[bool]string{false: "db version v7.0.22\n", true: "mongos version v7.0.22\n"} {
+	for mongos, want := range map[bool]string{false: "db version v7.0.22", true: "mongos version v7.0.22"} {
 		o, err := Parse(mongos, []string{"--version", "--utrServerVersion", "7.0"}, "8.2")
 		testkit.Check(t, err)
-		testkit.Says(t, o.VersionText()+o.HelpText(), want, "--keyFile arg")
-		testkit.Equal(t, "dbpath is an option", strings.Contains(o.HelpText(), "--dbpath"), !mongos)
+		testkit.Says(t, o.versionText(), want)
+		o, err = Parse(mongos, []string{"--help"}, "8.2")
+		testkit.Check(t, err)
+		testkit.Says(t, o.Help, "usage: mongo", "-keyFile")
+		testkit.Equal(t, "dbpath is an option", strings.Contains(o.Help, "-dbpath"), !mongos)
+	}
+}
+
+func TestProxyHeader(t *testing.T) {
+	for _, r := range []struct{ reason, in, want string }{
+		{"no header", "abcdef", "abcdef <nil>"},
+		{"a header", "PROXY TCP4 1.2.3.4 5.6.7.8 1000 2000\r\nabcdef", "abcdef <nil>"},
+		{"a header without its end", "PROXY TCP4 1.2.3.4", " EOF"},
+		{"a header without a carriage return", "PROXY UNKNOWN\nabc", "abc malformed header of the PROXY protocol"},
+		{"nothing", "", " EOF"},
+	} {
+		in := bufio.NewReader(strings.NewReader(r.in))
+		err := skipProxyHeader(in)
+		rest, _ := io.ReadAll(in)
+		testkit.Equal(t, r.reason, fmt.Sprint(string(rest), " ", err), r.want)
 	}
 }
 
 func FuzzArguments(f *testing.F) {
-	for _, s := range []string{"--port 5 -vv", "--setParameter a=b", "net: {port: 1}", "port=7\nvvv=true", "-f", "--bind_ip=*",
-		"setParameter: [1]", "a: &a [*a]", "-", "--", "-=x"} {
+	for _, s := range []string{"--port 5 -vv", "--setParameter a=b", "port=7\nvvv=true", "--bind_ip=*", "-", "--", "-=x"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		for _, p := range []program{{"mongod", onMongod}, {"mongos", onMongos}} {
-			if given, err := p.commandLine(strings.Fields(s)); err == nil {
-				_ = p.parsed(given)
-			}
-			name := filepath.Join(t.TempDir(), "conf")
-			testkit.Check(t, os.WriteFile(name, []byte(s), 0o600))
-			given, err := p.file(name)
-			var usage *UsageError
-			if err != nil && !errors.As(err, &usage) {
-				t.Errorf("%T: %v", err, err)
-			}
-			if err == nil {
-				_ = p.parsed(given)
-			}
+		name := filepath.Join(t.TempDir(), "conf")
+		testkit.Check(t, os.WriteFile(name, []byte(s), 0o600))
+		for _, mongos := range []bool{false, true} {
+			_, _ = Parse(mongos, strings.Fields(s), "")
+			_, _ = Parse(mongos, []string{"--config", name}, "")
 		}
 	})
 }

@@ -2,11 +2,6 @@
 
 package process
 
-import (
-	"os"
-	"syscall"
-)
+import "syscall"
 
 func apart() *syscall.SysProcAttr { return nil }
-
-func lock(*os.File) error { return nil }

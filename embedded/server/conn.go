@@ -32,14 +32,14 @@ type conn struct {
 	lastID   int32          // of the messages sent
 	lastOp   bson.Timestamp // the cluster's time after the last write; zero before the first
 	current  atomic.Pointer[operation]
+	busy     atomic.Bool // between the reading of a message and the answer
 
 	helloDone   bool // a balanced connection has said loadBalanced
 	helloOk     bool // the client knows hello, and the words that came with it
 	metadata    bool // the client has sent its metadata
 	compression []string
 	sasl        *conversation
-	greeting    bson.Raw // the first hello
-	user        *User    // who has authenticated, nil for no one
+	user        *User // who has authenticated, nil for no one
 }
 
 func newConn(s *Server, socket net.Conn, balanced bool) *conn {
@@ -79,10 +79,8 @@ var errDone = errors.New("the connection is done")
 func (k *conn) run() {
 	defer k.client.attend()
 	defer k.survive()
-	defer k.logClosed()
 	defer k.server.forget(k)
 	defer k.close()
-	k.logOpened()
 	if !k.establish() {
 		k.tell("rejected by the connection rate limiter")
 		return
@@ -99,13 +97,11 @@ func (k *conn) run() {
 		if err != nil || k.ctx.Err() != nil {
 			return
 		}
-		if elsewhere := k.server.elsewhere.Load(); elsewhere != nil {
-			k.handOn(*elsewhere, in, wire.Append(nil, h, body))
+		k.busy.Store(true)
+		if err := k.message(h, body); err != nil || k.server.retired.Load() {
 			return
 		}
-		if err := k.message(h, body); err != nil {
-			return
-		}
+		k.busy.Store(false)
 	}
 }
 
@@ -159,7 +155,6 @@ func (k *conn) msg(h wire.Header, body []byte, reply writer) error {
 		x.request.Context = k.ctx // a client that expects no answer may leave
 	}
 	doc, err := x.answer()
-	x.logCommand(doc, err)
 	if err != nil {
 		return err
 	}

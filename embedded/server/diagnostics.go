@@ -165,7 +165,7 @@ func (s *Server) pid() int64 {
 
 func (x *exchange) getCmdLineOpts() (bson.D, error) {
 	if p := x.conn.server.place; len(p.Arguments) > 0 {
-		return bson.D{{Key: "argv", Value: p.Arguments}, {Key: "parsed", Value: p.Options}}, nil
+		return bson.D{{Key: "argv", Value: p.Arguments}, {Key: "parsed", Value: bson.D{}}}, nil
 	}
 	return bson.D{
 		{Key: "argv", Value: bson.A{x.view.process(), "--setParameter", "enableTestCommands=1"}},
@@ -173,24 +173,6 @@ func (x *exchange) getCmdLineOpts() (bson.D, error) {
 			{Key: "setParameter", Value: bson.D{{Key: "enableTestCommands", Value: "1"}}},
 		}},
 	}, nil
-}
-
-// getLog has the logs that a server has, empty unless it keeps a journal.
-func (x *exchange) getLog() (bson.D, error) {
-	name, _ := x.request.Body.Index(0).Value().StringValueOK()
-	switch name {
-	case "*":
-		return bson.D{{Key: "names", Value: bson.A{"global", "startupWarnings"}}}, nil
-	case "global":
-		if journal := x.conn.server.place.Journal; journal != nil {
-			lines, total := journal.Lines()
-			return bson.D{{Key: "totalLinesWritten", Value: int32(total)}, {Key: "log", Value: lines}}, nil
-		}
-		fallthrough
-	case "startupWarnings":
-		return bson.D{{Key: "totalLinesWritten", Value: int32(0)}, {Key: "log", Value: bson.A{}}}, nil
-	}
-	return nil, refuse(0, "no RamLog named: %s", name)
 }
 
 func (x *exchange) listCommands() (bson.D, error) {

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -48,10 +47,10 @@ func (x *exchange) hello() (bson.D, error) {
 func (x *exchange) stream(a await) {
 	x.request.Stream = func() (bson.D, error) {
 		a.until(x)
-		if x.conn.server.elsewhere.Load() == nil {
-			x.stream(a)
+		if x.conn.server.retired.Load() {
+			x.request.Stream = nil
 		} else {
-			x.request.Stream = nil // the client asks again, and is served there
+			x.stream(a)
 		}
 		return x.description(nil)
 	}
@@ -142,8 +141,6 @@ func (k *conn) handshake(body bson.Raw) error {
 			return refuse(codeMetadataMutated, "The client metadata document may only be sent in the first hello")
 		}
 		k.metadata = true
-		k.greeting = slices.Clone(body)
-		k.logMetadata(client)
 		application, _ := client.Lookup("application").DocumentOK()
 		k.info.AppName, _ = application.Lookup("name").StringValueOK()
 		if len(k.info.AppName) > maxAppName {

@@ -84,7 +84,6 @@ func (x *exchange) shutdown() (bson.D, error) {
 	if stop == nil {
 		return nil, refuse(codeIllegalOperation, "this server lives as long as its deployment")
 	}
-	x.conn.server.log(Entry{Component: "COMMAND", ID: 4695400, Context: x.conn.name(), Message: "Terminating via shutdown command", Attr: bson.D{}})
 	stop()
 	return nil, command.ErrClose
 }

@@ -67,6 +67,7 @@ func (l *serverLog) add(e logEntry) int64 {
 // Called with l.mu held.
 func (l *serverLog) append(e logEntry) int64 {
 	e.at = time.Now()
+	e.report()
 	if len(l.ring) < logLines {
 		l.ring = append(l.ring, e)
 	} else {
@@ -83,10 +84,23 @@ func (l *serverLog) end(n int64, e logEntry) {
 	defer l.mu.Unlock()
 	if n == l.logged && n > 0 {
 		e.at = time.Now()
+		e.report()
 		l.ring[(n-1)%logLines] = e
 		return
 	}
 	l.append(e)
+}
+
+// report gives the line to whoever keeps the log of the server's process, who is
+// not interested in the beginning of a command.
+func (e logEntry) report() {
+	if log := e.server.place.Log; log != nil && (e.command == "" || e.outcome.ended) {
+		log(e.line())
+	}
+}
+
+func (e logEntry) line() LogLine {
+	return LogLine{Time: e.at, Server: e.server.address, Text: e.String()}
 }
 
 // between gives the lines of a window of time, oldest first.
@@ -101,7 +115,7 @@ func (l *serverLog) between(from, to time.Time) []LogLine {
 	l.mu.Unlock()
 	lines := make([]LogLine, len(kept))
 	for i, e := range kept {
-		lines[i] = LogLine{Time: e.at, Server: e.server.address, Text: e.String()}
+		lines[i] = e.line()
 	}
 	return lines
 }
@@ -159,7 +173,6 @@ func (c *Cluster) Log(from, to time.Time) []LogLine { return c.log.between(from,
 func (s *Server) tell(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	s.cluster.log.add(logEntry{server: s, text: text})
-	s.log(Entry{Component: "REPL", Context: "ReplCoord", Message: text})
 }
 
 // tell logs what befell a connection.
@@ -238,9 +251,7 @@ func (x *exchange) tellOfHit(f failpoint.Failure, loseReply bool) {
 	if len(does) == 0 {
 		return
 	}
-	text := fmt.Sprintf("fail point hits %s: %s", x.request.Name, strings.Join(does, ", "))
-	x.conn.tell(text)
-	x.conn.server.log(Entry{Component: "COMMAND", Context: x.conn.name(), Message: text})
+	x.conn.tell(fmt.Sprintf("fail point hits %s: %s", x.request.Name, strings.Join(does, ", ")))
 }
 
 // tellOfFailPoint logs that a fail point was set.
@@ -257,8 +268,6 @@ func (x *exchange) tellOfFailPoint() {
 		return
 	}
 	x.conn.tell("fail point " + name + " set: " + oneLine(string(text)))
-	x.conn.server.log(Entry{Component: "COMMAND", ID: 23829, Context: x.conn.name(), Message: "Set failpoint", Attr: bson.D{
-		{Key: "failPointName", Value: name}, {Key: "failPointInfo", Value: about}}})
 }
 
 // tellOfClient logs what the first hello of a connection tells of the client.

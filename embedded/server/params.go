@@ -68,27 +68,17 @@ func newParameters(c *Cluster, s *Server) *parameters {
 	return p
 }
 
-// admit takes parameters that do nothing but to be told.
-func (p *parameters) admit(inert bson.D) {
+// admit adds those parameters that the version does not have.
+func (p *parameters) admit(list bson.D) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, e := range inert {
+	for _, e := range list {
 		if _, known := p.values[e.Key]; !known {
 			p.names = append(p.names, e.Key)
+			p.values[e.Key] = e.Value
 		}
-		p.values[e.Key] = e.Value
 	}
 	slices.Sort(p.names)
-}
-
-// KnownParameter says whether servers of a version have a parameter of this
-// name that does something here, or that clients commonly ask for.
-func KnownParameter(profile Profile, mongos bool, name string) bool {
-	kind := Single
-	if mongos {
-		kind = Sharded
-	}
-	return newParameters(&Cluster{Config: Config{Kind: kind, Profile: profile}}, &Server{}).has(name)
 }
 
 // set changes a parameter and gives its old value.

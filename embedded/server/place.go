@@ -14,19 +14,19 @@ import (
 // Place is what a server brings along whose port is another's: a process of
 // its own stands for it, and hands its connections over with Server.Serve.
 type Place struct {
-	// Parameters are those of this server alone, beside Config.Parameters.
-	// Inert ones are only told by getParameter.
-	Parameters, Inert bson.D
+	// Parameters are those of this server alone, beside Config.Parameters. One that
+	// the version does not have is only reported by getParameter.
+	Parameters bson.D
 	// AccessControl wants clients to authenticate as one of Config.Users.
 	// Without a user yet, createUser is allowed.
 	AccessControl bool
-	// Arguments and Options are what getCmdLineOpts tells.
+	// Arguments are the command line, for getCmdLineOpts.
 	Arguments []string
-	Options   bson.D
 	// PID is that of the process; 0 means this one.
 	PID int
-	// Journal gets what the server logs; nil for nobody.
-	Journal Journal
+	// Log gets each line of the server's log, one at a time; nil for nobody. Commands
+	// of the whole cluster wait until it returns.
+	Log func(LogLine)
 	// Shutdown is called when a client has sent shutdown; nil refuses the
 	// command. The server's connections break when the place is left.
 	Shutdown func()

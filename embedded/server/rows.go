@@ -48,7 +48,6 @@ func protocolRows() []entry {
 		row("serverStatus", (*exchange).serverStatus, nil),
 		row("hostInfo", (*exchange).hostInfo, nil),
 		row("getCmdLineOpts", (*exchange).getCmdLineOpts, admin),
-		row("getLog", (*exchange).getLog, admin),
 		row("listCommands", (*exchange).listCommands, free),
 		row("features", (*exchange).features, free),
 		row("getParameter", (*exchange).getParameter, admin),

@@ -30,8 +30,8 @@ type Server struct {
 
 	lastConn atomic.Int64
 	counters counters
-	// elsewhere is where clients are served from now on, nil for here.
-	elsewhere atomic.Pointer[Dial]
+	// retired: each connection ends with the message that it is answering.
+	retired atomic.Bool
 	// fsyncLocks is how often fsync has locked it.
 	fsyncLocks atomic.Int64
 
@@ -96,6 +96,7 @@ var ErrParameter = errors.New("server parameter")
 func (s *Server) configure() error {
 	c := s.cluster
 	s.params = newParameters(c, s)
+	s.params.admit(s.place.Parameters)
 	for _, e := range slices.Concat(c.Parameters, s.place.Parameters) {
 		kind, data, err := bson.MarshalValue(e.Value)
 		if err != nil {
@@ -105,7 +106,6 @@ func (s *Server) configure() error {
 			return fmt.Errorf("%w %s: %w", ErrParameter, e.Key, err)
 		}
 	}
-	s.params.admit(s.place.Inert)
 	s.ingress = newIngress(s.params)
 	return nil
 }
@@ -211,6 +211,23 @@ func (s *Server) hangUp() {
 	for k := range s.conns {
 		k.close()
 	}
+}
+
+// Retire breaks the connections whose client waits for no answer, and the others
+// as soon as it has been sent. Those who wait for a change of the topology hear of
+// it.
+func (s *Server) Retire() {
+	s.retired.Store(true)
+	s.mu.Lock()
+	for k := range s.conns {
+		if !k.busy.Load() {
+			k.close()
+		}
+	}
+	s.mu.Unlock()
+	s.cluster.mu.Lock()
+	defer s.cluster.mu.Unlock()
+	s.changed()
 }
 
 // up opens the port again, as another process.

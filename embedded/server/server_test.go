@@ -3,7 +3,7 @@ package server_test
 import (
 	"errors"
 	"net"
-	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -163,18 +163,11 @@ func TestKillIsAtOnce(t *testing.T) {
 	}
 }
 
-// journal remembers the messages that a server logs.
-type journal struct{ messages []string }
-
-func (j *journal) Log(e server.Entry)          { j.messages = append(j.messages, e.Message) }
-func (j *journal) Commands(time.Duration) bool { return true }
-func (j *journal) Lines() ([]string, int)      { return nil, 0 }
-
-// TestJournal is what the process of a server logs of a connection.
-func TestJournal(t *testing.T) {
-	var j journal
+// TestProcessLog is what the process of a server logs of a connection.
+func TestProcessLog(t *testing.T) {
+	var log []string
 	synctest.Test(t, func(t *testing.T) {
-		s, err := empty(t, "8.0", server.Config{}).Join("h:0", server.Place{Journal: &j})
+		s, err := empty(t, "8.0", server.Config{}).Join("h:0", server.Place{Log: func(l server.LogLine) { log = append(log, l.Text) }})
 		testkit.Check(t, err)
 		c := pipe(t, s)
 		c.call(d("hello", 1, "client", d("driver", d("name", "x"))))
@@ -183,11 +176,14 @@ func TestJournal(t *testing.T) {
 		_ = c.Close()
 		synctest.Wait()
 	})
-	want := []string{"Connection accepted", "client metadata", "Slow query", "Set failpoint", "Slow query",
-		"fail point hits ping: error 8 UnknownError", "Slow query", "Connection ended", "ends"}
-	if !slices.Equal(j.messages, want) {
-		t.Errorf("%q, want %q", j.messages, want)
-	}
+	testkit.Equal(t, "the log", strings.Join(log, "\n"), `conn 1: accepted
+conn 1: is of driver x
+conn 1: fail point failCommand set: {"mode":{"times":1},"data":{"failCommands":["ping"],"errorCode":8}}
+conn 1: configureFailPoint admin.failCommand ok (0s)
+conn 1: fail point hits ping: error 8 UnknownError
+conn 1: ping admin error 8 UnknownError (0s): Failing command via 'failCommand' failpoint
+conn 1: closed
+ends`)
 }
 
 // TestRefusedParameters starts servers with parameters that they do not take.

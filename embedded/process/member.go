@@ -1,0 +1,263 @@
+package process
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/command"
+	"github.com/unified-test-runner/utr/embedded/server"
+)
+
+// Codes of the errors that replSetInitiate may have here.
+const (
+	codeNodeNotFound    = 74
+	codeInvalidConfig   = 93
+	codeOperationFailed = 96
+)
+
+// begin makes the process what its options say.
+func (f *front) begin(ctx context.Context) error {
+	if f.o.Mongos {
+		f.work.Go(f.route)
+		return nil
+	}
+	fw, err := f.rejoin()
+	switch {
+	case err != nil:
+		return err
+	case fw != nil && f.o.ReplSet == "":
+		f.become(stateOther, fw)
+	case fw != nil:
+		f.become(stateMember, fw)
+	case f.o.ReplSet == "":
+		return f.found(ctx, spec{Version: f.o.Profile.Name}, f.address(), stateOther)
+	default:
+		w, err := f.newWaiting()
+		if err != nil {
+			return err
+		}
+		f.become(stateWaiting, w)
+	}
+	return nil
+}
+
+// found starts a host and joins it first.
+func (f *front) found(ctx context.Context, s spec, self, state string) error {
+	w, err := spawn(ctx, f.env.Self, s, f.log.file)
+	if err != nil {
+		return err
+	}
+	fw, err := f.join(ctx, w, self)
+	if err != nil {
+		w.end()
+		return err
+	}
+	f.become(state, fw)
+	return nil
+}
+
+// initiate serves replSetInitiate: it starts the host of the set, joins it as the
+// first member, and waits until the host has invited the others.
+func (f *front) initiate(ctx context.Context, config bson.Raw) error {
+	set, err := server.ParseSetConfig(config, f.o.Profile)
+	if err != nil {
+		return err
+	}
+	if set.Name != f.o.ReplSet {
+		return command.Errorf(codeInvalidConfig, "Attempting to initiate a replica set with name %s, but command line reports %s; rejecting", set.Name, f.o.ReplSet)
+	}
+	f.joining.Lock()
+	defer f.joining.Unlock()
+	if f.describe().State != stateWaiting {
+		return command.Errorf(codeOperationFailed, "the process has become a member of a set")
+	}
+	self, err := f.quorum(ctx, set)
+	if err != nil {
+		return err
+	}
+	err = f.found(ctx, spec{Version: f.o.Profile.Name, Set: config, ConfigServer: f.o.ConfigServer}, self, stateMember)
+	if err == nil {
+		host := f.describe()
+		_, err = ask(ctx, gathering, host.Host, request{Kind: askGather, Token: host.Token})
+	}
+	if err != nil {
+		return command.Errorf(codeOperationFailed, "%s", err)
+	}
+	return nil
+}
+
+// quorum asks every member whether it may be one, and finds this process among
+// them.
+func (f *front) quorum(ctx context.Context, set server.SetConfig) (self string, err error) {
+	var failed []string
+	for _, m := range set.Members {
+		a, err := ask(ctx, answering, m.Host, request{Kind: askState})
+		switch {
+		case err != nil:
+			failed = append(failed, fmt.Sprintf("%s failed with %s", m.Host, err))
+		case a.ID == f.id:
+			self = m.Host
+		case a.Set != set.Name || a.State != stateWaiting:
+			failed = append(failed, fmt.Sprintf("%s failed with it does not wait for the configuration of %s", m.Host, set.Name))
+		}
+	}
+	if len(failed) > 0 {
+		return "", command.Errorf(codeNodeNotFound, "replSetInitiate quorum check failed because not all proposed set members responded affirmatively: %s",
+			strings.Join(failed, ", "))
+	}
+	if self == "" {
+		return "", command.Errorf(codeInvalidConfig, "No host described in new configuration with {version: 1, term: 0} for replica set %s maps to this node", set.Name)
+	}
+	return self, nil
+}
+
+// takeInvitation joins the host that invites this process.
+func (f *front) takeInvitation(q request) error {
+	f.joining.Lock()
+	defer f.joining.Unlock()
+	if f.describe().State != stateWaiting || q.Set != f.o.ReplSet {
+		return errors.New("the process does not wait for the configuration of " + q.Set)
+	}
+	fw, err := f.join(f.ctx, whereabouts{Host: q.Host, Token: q.Token}, q.Member)
+	if err == nil {
+		f.become(stateMember, fw)
+	}
+	return err
+}
+
+// join takes the process's seat at a host.
+func (f *front) join(ctx context.Context, w whereabouts, member string) (*forwarder, error) {
+	ctx, cancel := context.WithTimeout(ctx, answering)
+	defer cancel()
+	control, in, _, err := dial(ctx, w.Host, request{Kind: askJoin, Token: w.Token, Member: member, Seat: &seat{
+		Router: f.o.Mongos, Access: f.o.AccessControl, Parameters: f.o.Parameters, Arguments: f.o.Arguments,
+		PID: f.env.PID, LogPath: f.o.LogPath, StateFile: f.stateFile(),
+	}})
+	if err != nil {
+		return nil, err
+	}
+	if err := f.remember(w, member); err != nil {
+		_ = control.Close()
+		return nil, err
+	}
+	return &forwarder{host: w, member: member, control: control, in: in}, nil
+}
+
+// seatInSet is the content of a file beside the data: which host has them, and
+// for which member.
+type seatInSet struct {
+	whereabouts
+	Member string `json:"member"`
+	Set    string `json:"set"`
+}
+
+// stateFile is the path of that file, "" without a folder for data.
+func (f *front) stateFile() string {
+	if f.o.DBPath == "" {
+		return ""
+	}
+	path, err := filepath.Abs(filepath.Join(f.o.DBPath, "utr-host.json"))
+	if err != nil {
+		return ""
+	}
+	return path
+}
+
+// remember writes the state file.
+func (f *front) remember(w whereabouts, member string) error {
+	name := f.stateFile()
+	if name == "" {
+		return nil
+	}
+	text, err := json.Marshal(seatInSet{w, member, f.o.ReplSet})
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(name+".new", text, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(name+".new", name)
+}
+
+// rejoin joins the host of the state file. It returns nil if there is none, or if
+// the host has ended.
+func (f *front) rejoin() (*forwarder, error) {
+	name := f.stateFile()
+	text, err := os.ReadFile(name)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	var s seatInSet
+	if err == nil {
+		err = json.Unmarshal(text, &s)
+	}
+	if err == nil && s.Set != f.o.ReplSet {
+		return nil, errors.New("the data of dbpath belong to another replica set, or to none")
+	}
+	var fw *forwarder
+	if err == nil {
+		fw, err = f.join(f.ctx, s.whereabouts, s.Member)
+	}
+	if err != nil {
+		f.log.add("The data of this server, which lived in memory, are gone", attributes{"error": err.Error()})
+		_ = os.Remove(name) // it may be gone
+		return nil, nil
+	}
+	return fw, nil
+}
+
+// searching is the time between two looks for the config servers.
+const searching = 100 * time.Millisecond
+
+// route finds the config servers and becomes a mongos of their cluster. It
+// returns when it is one, or when the process ends.
+func (f *front) route() {
+	tick := time.NewTicker(searching)
+	defer tick.Stop()
+	said := ""
+	for {
+		err := f.find()
+		if err == nil {
+			return
+		}
+		if text := err.Error(); text != said {
+			said = text
+			f.log.add("Error initializing sharding state, retrying", attributes{"error": text})
+		}
+		select {
+		case <-f.ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// find joins the host of the config servers.
+func (f *front) find() error {
+	set, hosts, _ := strings.Cut(f.o.ConfigDB, "/")
+	var errs []error
+	for _, host := range strings.Split(hosts, ",") {
+		a, err := ask(f.ctx, answering, host, request{Kind: askState})
+		if err == nil && (a.Set != set || a.State != stateMember || !a.ConfigServer) {
+			err = fmt.Errorf("%s is not an initiated config server of %s", host, set)
+		}
+		var fw *forwarder
+		if err == nil {
+			fw, err = f.join(f.ctx, whereabouts{Host: a.Host, Token: a.Token}, f.address())
+		}
+		if err == nil {
+			f.become(stateOther, fw)
+			return nil
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
