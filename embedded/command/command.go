@@ -45,9 +45,6 @@ type Row struct {
 	MinWire, MaxWire int
 	// Topologies that have it; empty means all.
 	Topologies []Role
-	// Fields are the known top-level fields, generic arguments apart. Nil
-	// means that unknown ones are not refused.
-	Fields []string
 }
 
 // Role is what a server is in its deployment.

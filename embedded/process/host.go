@@ -159,7 +159,7 @@ func newHost(s spec) (*host, error) {
 	config := server.Config{Profile: profile, Users: h.users, AccessByPlace: true, Backend: data.New(data.Options{ReplicaSet: s.Set != nil})}
 	var set server.SetConfig
 	if s.Set != nil {
-		if set, err = server.ParseSetConfig(s.Set, profile); err != nil {
+		if set, err = server.ParseSetConfig(s.Set); err != nil {
 			return nil, err
 		}
 		set.Version = max(set.Version, 1)

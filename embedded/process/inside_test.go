@@ -109,7 +109,7 @@ func TestHost(t *testing.T) {
 		{"nonsense", "x\n", "a host is started by mongod"},
 		{"nothing", "", "a host is started by mongod"},
 		{"an unknown version", `{"version":"3.6"}` + "\n", `server version "3.6"`},
-		{"an empty configuration", `{"version":"8.0","set":"BQAAAAA="}` + "\n", "Missing required string field"},
+		{"an empty configuration", `{"version":"8.0","set":"BQAAAAA="}` + "\n", "contains 0 members"},
 	} {
 		if err := process.Host(t.Context(), strings.NewReader(r.spec), io.Discard); err == nil || !strings.Contains(err.Error(), r.want) {
 			t.Errorf("%s: got %v", r.reason, err)

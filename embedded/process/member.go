@@ -67,7 +67,7 @@ func (f *front) found(ctx context.Context, s spec, self, state string) error {
 // initiate serves replSetInitiate: it starts the host of the set, joins it as the
 // first member, and waits until the host has invited the others.
 func (f *front) initiate(ctx context.Context, config bson.Raw) error {
-	set, err := server.ParseSetConfig(config, f.o.Profile)
+	set, err := server.ParseSetConfig(config)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"crypto/md5" //nolint:gosec // SCRAM-SHA-1 of MongoDB hashes the password so
 	"crypto/rand"
 	"encoding/hex"
+	"slices"
 	"strings"
 	"sync"
 
@@ -14,8 +15,7 @@ import (
 // User may authenticate, with SCRAM-SHA-1 or SCRAM-SHA-256.
 type User struct {
 	Name, Database string
-	id             bson.Binary
-	roles          []any // documents, or names
+	roles          []any // documents
 	credentials    map[string]scram.StoredCredentials
 }
 
@@ -62,7 +62,7 @@ func (u *Users) Add(database, name, password string) error {
 }
 
 func (u *Users) add(database, name, password string, roles []any) error {
-	user := &User{Name: name, Database: database, id: newUUID(), roles: roles, credentials: map[string]scram.StoredCredentials{}}
+	user := &User{Name: name, Database: database, roles: roles, credentials: map[string]scram.StoredCredentials{}}
 	for _, m := range mechanisms {
 		client, err := m.hash.NewClient(name, password, "")
 		if m.digest {
@@ -264,7 +264,7 @@ func (x *exchange) connectionStatus() (bson.D, error) {
 	users, roles := bson.A{}, bson.A{}
 	if u := x.conn.user; u != nil {
 		users = append(users, bson.D{{Key: "user", Value: u.Name}, {Key: "db", Value: u.Database}})
-		roles = append(roles, u.roleDocs()...)
+		roles = append(roles, u.roles...)
 	}
 	info := bson.D{{Key: "authenticatedUsers", Value: users}, {Key: "authenticatedUserRoles", Value: roles}}
 	if show, _ := x.request.Body.Lookup("showPrivileges").BooleanOK(); show {
@@ -273,15 +273,37 @@ func (x *exchange) connectionStatus() (bson.D, error) {
 	return bson.D{{Key: "authInfo", Value: info}}, nil
 }
 
-// roleDocs are the user's roles, those that were named alone with the database
-// that they are meant of.
-func (u *User) roleDocs() bson.A {
-	out := bson.A{}
-	for _, r := range u.roles {
-		if name, ok := r.(string); ok {
-			r = bson.D{{Key: "role", Value: name}, {Key: "db", Value: u.Database}}
-		}
-		out = append(out, r)
+// createUser makes a user. It can authenticate even without access control.
+func (x *exchange) createUser() (bson.D, error) {
+	users := x.conn.server.cluster.users
+	name, ok := x.request.Body.Index(0).Value().StringValueOK()
+	if !ok || name == "" {
+		return nil, refuse(codeBadValue, "User document needs 'user' field to be non-empty")
 	}
-	return out
+	password, ok := x.request.Body.Lookup("pwd").StringValueOK()
+	if !ok && x.request.DB != "$external" {
+		return nil, refuse(codeBadValue, "Must provide a 'pwd' field for all user documents, except those with '$external' as the user's source db")
+	}
+	list, ok := x.request.Body.Lookup("roles").ArrayOK()
+	if !ok {
+		return nil, refuse(codeBadValue, "\"%s\" command requires a \"roles\" array", x.row.Name)
+	}
+	values, err := list.Values()
+	if err != nil {
+		return nil, err
+	}
+	var roles []any
+	for _, v := range values {
+		if name, ok := v.StringValueOK(); ok {
+			roles = append(roles, bson.D{{Key: "role", Value: name}, {Key: "db", Value: x.request.DB}})
+		} else if doc, ok := v.DocumentOK(); ok {
+			roles = append(roles, slices.Clone(doc))
+		} else {
+			return nil, refuse(codeTypeMismatch, "Role names must be either strings or objects")
+		}
+	}
+	if users.find(x.request.DB, name) != nil {
+		return nil, refuse(codeUserExists, "User \"%s@%s\" already exists", name, x.request.DB)
+	}
+	return nil, users.add(x.request.DB, name, password, roles)
 }

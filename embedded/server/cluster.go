@@ -98,7 +98,6 @@ type Cluster struct {
 	Config
 	users    *Users // never nil
 	commands map[string]*entry
-	names    []string // of the commands, sorted, without aliases
 	sequence failpoint.Sequence
 	log      serverLog
 	ctx      context.Context
@@ -137,12 +136,10 @@ func NewCluster(config Config) *Cluster {
 		if _, taken := c.commands[row.Name]; taken {
 			continue // the protocol side's row goes before the data side's
 		}
-		c.names = append(c.names, row.Name)
 		for _, name := range append([]string{row.Name}, row.Aliases...) {
 			c.commands[name] = row
 		}
 	}
-	slices.Sort(c.names)
 	return c
 }
 

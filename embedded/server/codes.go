@@ -9,7 +9,6 @@ const (
 	codeInternal                = 1
 	codeBadValue                = 2
 	codeFailedToParse           = 9
-	codeUserNotFound            = 11
 	codeUnauthorized            = 13
 	codeTypeMismatch            = 14
 	codeProtocol                = 17
@@ -54,6 +53,7 @@ const (
 	codeNotSecondary            = 95
 	codeFailPointSetFailed      = 266
 	codeNotInTransaction        = 263
+	codeUserExists              = 51003
 	codeMechanismUnavailable    = 334
 	codeInterruptedAtShutdown   = 11600
 	codeInterruptedReplication  = 11602

@@ -3,7 +3,6 @@ package server
 import (
 	"errors"
 	"os"
-	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -141,20 +140,6 @@ func (x *exchange) serverStatus() (bson.D, error) {
 		bson.E{Key: "connections", Value: connections}), nil
 }
 
-func (x *exchange) hostInfo() (bson.D, error) {
-	return bson.D{
-		{Key: "system", Value: bson.D{
-			{Key: "currentTime", Value: bson.NewDateTimeFromTime(time.Now())},
-			{Key: "hostname", Value: x.view.Address},
-			{Key: "cpuAddrSize", Value: int32(64)},
-			{Key: "numCores", Value: int32(runtime.NumCPU())},
-			{Key: "cpuArch", Value: runtime.GOARCH},
-		}},
-		{Key: "os", Value: bson.D{{Key: "type", Value: runtime.GOOS}, {Key: "name", Value: runtime.GOOS}}},
-		{Key: "extra", Value: bson.D{}},
-	}, nil
-}
-
 // pid of the process that the server plays.
 func (s *Server) pid() int64 {
 	if s.place.PID != 0 {
@@ -173,28 +158,6 @@ func (x *exchange) getCmdLineOpts() (bson.D, error) {
 			{Key: "setParameter", Value: bson.D{{Key: "enableTestCommands", Value: "1"}}},
 		}},
 	}, nil
-}
-
-func (x *exchange) listCommands() (bson.D, error) {
-	c := x.conn.server.cluster
-	list := bson.D{}
-	for _, name := range c.names {
-		row := c.find(name, x.view.Role)
-		if row == nil {
-			continue
-		}
-		list = append(list, bson.E{Key: name, Value: bson.D{
-			{Key: "help", Value: ""},
-			{Key: "requiresAuth", Value: !row.BeforeAuth},
-			{Key: "secondaryOk", Value: row.OnSecondary},
-			{Key: "adminOnly", Value: row.AdminOnly},
-		}})
-	}
-	return bson.D{{Key: "commands", Value: list}}, nil
-}
-
-func (x *exchange) features() (bson.D, error) {
-	return bson.D{{Key: "oidMachine", Value: int32(1)}}, nil
 }
 
 func (x *exchange) configureFailPoint() (bson.D, error) {

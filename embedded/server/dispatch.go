@@ -127,7 +127,6 @@ var steps = []func(*exchange) error{
 	(*exchange).databaseName,
 	(*exchange).authorize,
 	(*exchange).role,
-	(*exchange).knownFields,
 	(*exchange).transaction,
 	(*exchange).readWriteConcern,
 	(*exchange).deadline,
@@ -506,34 +505,6 @@ func (x *exchange) notPrimary(code int32, message string) error {
 		message = master.Replace(message)
 	}
 	return refuse(code, "%s", message)
-}
-
-// generic are the arguments that every command takes.
-var generic = map[string]bool{
-	"$db": true, "lsid": true, "$clusterTime": true, "$readPreference": true, "txnNumber": true,
-	"autocommit": true, "startTransaction": true, "readConcern": true, "writeConcern": true,
-	"maxTimeMS": true, "comment": true, "apiVersion": true, "apiStrict": true, "apiDeprecationErrors": true,
-	"$audit": true, "$client": true, "$configServerState": true, "$oplogQueryData": true, "$queryOptions": true,
-	"$replData": true, "allowImplicitCollectionCreation": true, "databaseVersion": true, "help": true,
-	"shardVersion": true, "tracking_info": true, "coordinator": true, "stmtId": true, "stmtIds": true,
-	"maxTimeMSOpOnly": true, "rawData": true, "recoveryToken": true, "$traceCtx": true, "mayBypassWriteBlocking": true,
-}
-
-// knownFields refuses fields that the command does not have.
-func (x *exchange) knownFields() error {
-	if x.row.Fields == nil {
-		return nil
-	}
-	elements, err := x.request.Body.Elements()
-	if err != nil {
-		return err
-	}
-	for _, e := range elements[1:] {
-		if name := e.Key(); !generic[name] && !slices.Contains(x.row.Fields, name) {
-			return refuse(codeUnknownField, "BSON field '%s.%s' is an unknown field.", x.row.Name, name)
-		}
-	}
-	return nil
 }
 
 // deadline fails commands whose maxTimeMS has gone by while they were blocked.

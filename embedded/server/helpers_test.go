@@ -49,7 +49,6 @@ func (s *stub) Rows() []command.Row {
 		{Name: "searches", Run: fine, Write: true, NoWriteConcern: true},
 		{Name: "commitTransaction", Run: fine, AdminOnly: true},
 		{Name: "bulkWrite", Run: fine, Write: true, AdminOnly: true, MinWire: 25},
-		{Name: "strict", Run: fine, OnSecondary: true, Fields: []string{"known"}},
 		{Name: "panics", OnSecondary: true, Run: func(*command.Request) (bson.D, error) { panic("ouch") }},
 		{Name: "breaks", OnSecondary: true, Run: fails(errors.New("broken"))},
 		{Name: "closes", OnSecondary: true, Run: fails(command.ErrClose)},
@@ -140,7 +139,7 @@ func joined(t testing.TB, version string, n int, config server.Config) *server.C
 		for i := range n {
 			members[i] = i
 		}
-		_, err := c.Configure(configuration(t, version, 1, members...))
+		_, err := c.Configure(configuration(t, 1, members...))
 		testkit.Check(t, err)
 	}
 	for i := range n {
@@ -151,14 +150,12 @@ func joined(t testing.TB, version string, n int, config server.Config) *server.C
 }
 
 // configuration has members of a set, by their numbers.
-func configuration(t testing.TB, version string, revision int, members ...int) server.SetConfig {
+func configuration(t testing.TB, revision int, members ...int) server.SetConfig {
 	list := bson.A{}
 	for _, i := range members {
 		list = append(list, d("_id", i, "host", fmt.Sprintf("h:%d", i)))
 	}
-	profile, err := server.ProfileNamed(version)
-	testkit.Check(t, err)
-	set, err := server.ParseSetConfig(raw(t, d("_id", "rs", "version", revision, "members", list)), profile)
+	set, err := server.ParseSetConfig(raw(t, d("_id", "rs", "version", revision, "members", list)))
 	testkit.Check(t, err)
 	return set
 }

@@ -47,7 +47,7 @@ func (x *exchange) replSetReconfig() (bson.D, error) {
 	case !force && x.view.Role != command.Primary:
 		return nil, x.notPrimary(codeNotWritablePrimary, "New config is rejected :: caused by :: replSetReconfig should only be run on a writable PRIMARY. Current state SECONDARY;")
 	}
-	set, err := ParseSetConfig(doc, c.Profile)
+	set, err := ParseSetConfig(doc)
 	if err != nil {
 		return nil, err
 	}
@@ -86,30 +86,4 @@ func (x *exchange) shutdown() (bson.D, error) {
 	}
 	stop()
 	return nil, command.ErrClose
-}
-
-// fsync has nothing to write to disk; with lock it counts the locks that
-// fsyncUnlock undoes. Writes are not held up.
-func (x *exchange) fsync() (bson.D, error) {
-	if lock := truth(x.request.Body.Lookup("lock"), false); lock {
-		n := x.conn.server.fsyncLocks.Add(1)
-		return bson.D{
-			{Key: "info", Value: "now locked against writes, use db.fsyncUnlock() to unlock"},
-			{Key: "lockCount", Value: n},
-			{Key: "seeAlso", Value: "http://dochub.mongodb.org/core/fsynccommand"},
-		}, nil
-	}
-	return bson.D{{Key: "numFiles", Value: int32(1)}}, nil
-}
-
-func (x *exchange) fsyncUnlock() (bson.D, error) {
-	for {
-		n := x.conn.server.fsyncLocks.Load()
-		if n == 0 {
-			return nil, refuse(codeIllegalOperation, "fsyncUnlock called when not locked")
-		}
-		if x.conn.server.fsyncLocks.CompareAndSwap(n, n-1) {
-			return bson.D{{Key: "info", Value: "fsyncUnlock completed"}, {Key: "lockCount", Value: n - 1}}, nil
-		}
-	}
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"math"
 	"slices"
+	"strings"
 	"sync"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -232,6 +233,10 @@ func (x *exchange) failPoint(name string) bson.D {
 	return told
 }
 
+// notParameters are arguments that every command takes.
+var notParameters = []string{"lsid", "txnNumber", "autocommit", "startTransaction", "readConcern", "writeConcern", "maxTimeMS", "comment",
+	"apiVersion", "apiStrict", "apiDeprecationErrors"}
+
 func (x *exchange) setParameter() (bson.D, error) {
 	elements, err := x.request.Body.Elements()
 	if err != nil {
@@ -241,7 +246,7 @@ func (x *exchange) setParameter() (bson.D, error) {
 	defer x.conn.server.ingress.reload()
 	for _, e := range elements[1:] {
 		name := e.Key()
-		if generic[name] {
+		if strings.HasPrefix(name, "$") || slices.Contains(notParameters, name) {
 			continue
 		}
 		old, err := x.conn.server.params.set(name, e.Value())

@@ -32,11 +32,6 @@ type Place struct {
 	Shutdown func()
 }
 
-// defaultMember is a member of a set that nobody has configured.
-func defaultMember(id int, host string) Member {
-	return Member{ID: int32(id), Host: host, BuildIndexes: true, Priority: 1, Votes: 1}
-}
-
 // newServer makes a server that is not yet part of anything.
 func (c *Cluster) newServer(m Member, p Place) (*Server, error) {
 	s := &Server{

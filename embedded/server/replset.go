@@ -38,15 +38,15 @@ func (x *exchange) replicated() (bson.D, error) {
 	return nil, nil
 }
 
-// present is a member at the moment.
-type present struct {
+// memberStatus is what a member of the set is now.
+type memberStatus struct {
 	Member
 	up, primary bool
 	began       time.Time
 }
 
 // state is a member's state by number and name.
-func (p present) state() (int32, string) {
+func (p memberStatus) state() (int32, string) {
 	switch {
 	case !p.up:
 		return 8, "(not reachable/healthy)"
@@ -58,13 +58,13 @@ func (p present) state() (int32, string) {
 	return 2, "SECONDARY"
 }
 
-// roll are the members of the set, in the order of its configuration.
-func (c *Cluster) roll() []present {
+// memberStatuses are those of all members, in the order of the configuration.
+func (c *Cluster) memberStatuses() []memberStatus {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	out := make([]present, 0, len(c.members))
+	out := make([]memberStatus, 0, len(c.members))
 	for _, s := range c.members {
-		out = append(out, present{Member: s.member, up: !s.isDown, primary: s == c.primary, began: s.started})
+		out = append(out, memberStatus{Member: s.member, up: !s.isDown, primary: s == c.primary, began: s.started})
 	}
 	return out
 }
@@ -80,11 +80,11 @@ func (x *exchange) replSetGetStatus() (bson.D, error) {
 	election := bson.NewDateTimeFromTime(began)
 	set := x.view.layout
 	majority := int32(set.majority())
-	roll := x.conn.server.cluster.roll()
-	self := slices.IndexFunc(roll, func(p present) bool { return p.Host == x.view.Address })
+	statuses := x.conn.server.cluster.memberStatuses()
+	self := slices.IndexFunc(statuses, func(p memberStatus) bool { return p.Host == x.view.Address })
 	myState := memberState(x.view.Role == command.Primary)
 	if self >= 0 {
-		myState, _ = roll[self].state()
+		myState, _ = statuses[self].state()
 	}
 	reply := bson.D{
 		{Key: "set", Value: x.view.SetName},
@@ -127,8 +127,8 @@ func (x *exchange) replSetGetStatus() (bson.D, error) {
 		}})
 	}
 	members := bson.A{}
-	for _, m := range roll {
-		members = append(members, x.memberStatus(m, roll, opTime, at))
+	for _, m := range statuses {
+		members = append(members, x.describeMember(m, statuses, opTime, at))
 	}
 	return append(reply, bson.E{Key: "members", Value: members}), nil
 }
@@ -141,12 +141,12 @@ func memberState(primary bool) int32 {
 	return 2
 }
 
-// memberStatus is what replSetGetStatus tells of one member.
-func (x *exchange) memberStatus(p present, roll []present, opTime bson.D, at bson.DateTime) bson.D {
+// describeMember is what replSetGetStatus says of one member.
+func (x *exchange) describeMember(p memberStatus, statuses []memberStatus, opTime bson.D, at bson.DateTime) bson.D {
 	self := p.Host == x.view.Address
 	source, sourceID := "", int32(-1)
-	if i := slices.IndexFunc(roll, func(other present) bool { return other.primary }); i >= 0 && p.up && !p.primary && !self {
-		source, sourceID = roll[i].Host, roll[i].ID
+	if i := slices.IndexFunc(statuses, func(other memberStatus) bool { return other.primary }); i >= 0 && p.up && !p.primary && !self {
+		source, sourceID = statuses[i].Host, statuses[i].ID
 	}
 	state, name := p.state()
 	health, uptime, message := 1.0, int32(time.Since(p.began).Seconds()), ""
@@ -305,13 +305,4 @@ func (x *exchange) replSetFreeze() (bson.D, error) {
 		c.settle()
 	}
 	return nil, nil
-}
-
-func (x *exchange) isdbgrid() (bson.D, error) {
-	return bson.D{{Key: "isdbgrid", Value: int32(1)}, {Key: "hostname", Value: x.view.Address}}, nil
-}
-
-// flushRouterConfig has nothing to forget: our mongoses route to one shard.
-func (x *exchange) flushRouterConfig() (bson.D, error) {
-	return bson.D{{Key: "flushed", Value: true}}, nil
 }

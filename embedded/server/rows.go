@@ -38,18 +38,12 @@ func protocolRows() []entry {
 
 		row("getnonce", (*exchange).getnonce, func(r *command.Row) { r.BeforeAuth, r.MaxWire = true, 18 }),
 		row("createUser", (*exchange).createUser, write),
-		row("updateUser", (*exchange).updateUser, write),
-		row("dropUser", (*exchange).dropUser, write),
-		row("usersInfo", (*exchange).usersInfo, nil),
 
 		// Diagnostics.
 		row("ping", (*exchange).ping, free),
 		row("buildInfo", (*exchange).buildInfo, func(r *command.Row) { r.BeforeAuth, r.Aliases = true, []string{"buildinfo"} }),
 		row("serverStatus", (*exchange).serverStatus, nil),
-		row("hostInfo", (*exchange).hostInfo, nil),
 		row("getCmdLineOpts", (*exchange).getCmdLineOpts, admin),
-		row("listCommands", (*exchange).listCommands, free),
-		row("features", (*exchange).features, free),
 		row("getParameter", (*exchange).getParameter, admin),
 		row("setParameter", (*exchange).setParameter, admin),
 		row("configureFailPoint", (*exchange).configureFailPoint, freeAdmin),
@@ -79,14 +73,9 @@ func protocolRows() []entry {
 
 		// The process.
 		row("shutdown", (*exchange).shutdown, admin),
-		row("fsync", (*exchange).fsync, admin),
-		row("fsyncUnlock", (*exchange).fsyncUnlock, admin),
 
 		// The sharded cluster.
-		row("isdbgrid", (*exchange).isdbgrid, func(r *command.Row) { r.Topologies = onMongos }),
-		row("flushRouterConfig", (*exchange).flushRouterConfig, func(r *command.Row) { r.AdminOnly, r.Topologies = true, onMongos }),
 		row("listShards", (*exchange).listShards, func(r *command.Row) { r.AdminOnly, r.Topologies = true, onMongos }),
 		row("addShard", (*exchange).addShard, func(r *command.Row) { r.AdminOnly, r.Topologies = true, onMongos }),
-		row("removeShard", (*exchange).removeShard, func(r *command.Row) { r.AdminOnly, r.Topologies = true, onMongos }),
 	}
 }

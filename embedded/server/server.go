@@ -32,8 +32,6 @@ type Server struct {
 	counters counters
 	// retired: each connection ends with the message that it is answering.
 	retired atomic.Bool
-	// fsyncLocks is how often fsync has locked it.
-	fsyncLocks atomic.Int64
 
 	// Guarded by cluster.mu.
 	address   string

@@ -92,8 +92,8 @@ func TestCloseWhileBusy(t *testing.T) {
 		s := c.Members()[0]
 		pipe(t, s).call(d("configureFailPoint", "failCommand", "mode", "alwaysOn", "data",
 			d("failCommands", bson.A{"find"}, "blockConnection", true, "blockTimeMS", 3600000)))
-		for _, doc := range []bson.D{d("waits", 1), d("find", "c"), d("listCommands", 1)} {
-			pipe(t, s).send(0, doc) // nobody reads the reply to listCommands
+		for _, doc := range []bson.D{d("waits", 1), d("find", "c"), d("serverStatus", 1)} {
+			pipe(t, s).send(0, doc) // nobody reads the reply to serverStatus
 		}
 		stream := pipe(t, s)
 		version := stream.call(d("hello", 1)).Lookup("topologyVersion")

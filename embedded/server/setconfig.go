@@ -11,15 +11,39 @@ import (
 // Member is what the configuration of a replica set says of one member. Names
 // and meaning are those of the documents that replSetInitiate takes.
 type Member struct {
-	ID           int32
-	Host         string // host:port, which clients are told
-	ArbiterOnly  bool
-	Hidden       bool
-	BuildIndexes bool
-	Priority     float64
-	Votes        int32
-	Tags         bson.Raw // nil for none
-	Delay        int64    // secondaryDelaySecs
+	ID           int32    `bson:"_id"`
+	Host         string   `bson:"host"` // host:port, which clients are told
+	ArbiterOnly  bool     `bson:"arbiterOnly"`
+	Hidden       bool     `bson:"hidden"`
+	BuildIndexes bool     `bson:"buildIndexes"`
+	Priority     float64  `bson:"priority"`
+	Votes        int32    `bson:"votes"`
+	Tags         bson.Raw `bson:"tags"` // nil for none
+}
+
+// defaultMember is a member of a set that nobody has configured.
+func defaultMember(id int, host string) Member {
+	return Member{ID: int32(id), Host: host, BuildIndexes: true, Priority: 1, Votes: 1}
+}
+
+// UnmarshalBSON reads a member of a configuration; absent fields have the
+// server's defaults.
+func (m *Member) UnmarshalBSON(doc []byte) error {
+	type fields Member // without this method
+	f := fields(defaultMember(-1, ""))
+	if arbiter, _ := bson.Raw(doc).Lookup("arbiterOnly").BooleanOK(); arbiter {
+		f.Priority = 0
+	}
+	err := bson.Unmarshal(doc, &f)
+	if *m = Member(f); len(m.Tags) > emptyDocument {
+		m.Tags = slices.Clone(m.Tags)
+	} else {
+		m.Tags = nil
+	}
+	if _, _, noPort := net.SplitHostPort(m.Host); noPort != nil && m.Host != "" {
+		m.Host = net.JoinHostPort(m.Host, strconv.Itoa(DefaultPort))
+	}
+	return err
 }
 
 // electable says whether the member may become primary.
@@ -27,149 +51,43 @@ func (m Member) electable() bool { return m.Priority > 0 && !m.ArbiterOnly }
 
 // SetConfig is the configuration of a replica set.
 type SetConfig struct {
-	Name         string
-	Version      int32 // 0 if the document has none
-	ConfigServer bool
-	Members      []Member
+	Name         string   `bson:"_id"`
+	Version      int32    `bson:"version"` // 0 if the document has none
+	ConfigServer bool     `bson:"configsvr"`
+	Members      []Member `bson:"members"`
 	// Settings replace the defaults of the same names.
-	Settings bson.D
+	Settings bson.D `bson:"settings"`
 }
-
-// The limits of a configuration.
-const (
-	maxVoters   = 7
-	maxMemberID = 255
-	maxPriority = 1000
-)
 
 // DefaultPort is where mongod and mongos listen.
 const DefaultPort = 27017
 
-// invalidConfig refuses a configuration as the server does.
-func invalidConfig(format string, args ...any) error {
-	return refuse(codeInvalidReplicaSetConfig, format, args...)
-}
-
-// ParseSetConfig reads and checks a document as replSetInitiate and
-// replSetReconfig take it. Its errors are the server's.
-func ParseSetConfig(doc bson.Raw, profile Profile) (SetConfig, error) {
-	c := SetConfig{}
-	if err := onlyFields(doc, setFields, profile, "ReplSetConfig"); err != nil {
-		return c, err
+// ParseSetConfig reads a document as replSetInitiate and replSetReconfig take
+// it. It refuses what no replica set could work with; its errors are the server's.
+func ParseSetConfig(doc bson.Raw) (SetConfig, error) {
+	var c SetConfig
+	if err := bson.Unmarshal(doc, &c); err != nil {
+		return c, refuse(codeInvalidReplicaSetConfig, "the configuration cannot be read: %s", err)
 	}
-	var ok bool
-	if c.Name, ok = doc.Lookup("_id").StringValueOK(); !ok || c.Name == "" {
-		return c, invalidConfig("Missing required string field \"_id\" of the replica set configuration")
-	}
-	version, ok := doc.Lookup("version").AsInt64OK()
-	if ok && (version < 1 || version > 1<<31-1) {
-		return c, invalidConfig("replica set configuration version field value of %d is out of range", version)
-	}
-	c.Version = int32(version)
-	c.ConfigServer, _ = doc.Lookup("configsvr").BooleanOK()
-	if settings, ok := doc.Lookup("settings").DocumentOK(); ok {
-		if err := bson.Unmarshal(settings, &c.Settings); err != nil {
-			return c, err
+	var ids, hosts []any
+	electable := false
+	for _, m := range c.Members {
+		if m.ID < 0 || m.Host == "" || slices.Contains(ids, any(m.ID)) || slices.Contains(hosts, any(m.Host)) {
+			return c, refuse(codeInvalidReplicaSetConfig, "each member needs an _id and a host that no other member has")
 		}
+		ids, hosts = append(ids, m.ID), append(hosts, m.Host)
+		electable = electable || m.electable()
 	}
-	list, ok := doc.Lookup("members").ArrayOK()
-	if !ok {
-		return c, invalidConfig("Missing required array field \"members\" of the replica set configuration")
+	switch {
+	case len(c.Members) == 0 || len(c.Members) > maxW:
+		return c, refuse(codeInvalidReplicaSetConfig, "Replica set configuration contains %d members, but must have at least 1 and no more than %d", len(c.Members), maxW)
+	case !electable:
+		return c, refuse(codeInvalidReplicaSetConfig, "Replica set configuration must contain at least one non-arbiter member with priority > 0")
 	}
-	values, err := list.Values()
-	if err != nil {
-		return c, err
-	}
-	for _, v := range values {
-		member, ok := v.DocumentOK()
-		if !ok {
-			return c, refuse(codeTypeMismatch, "Expected each element of the \"members\" array to be an object")
-		}
-		m, err := parseMember(member, profile)
-		if err != nil {
-			return c, err
-		}
-		c.Members = append(c.Members, m)
-	}
-	return c, c.check()
+	return c, nil
 }
 
-// Fields of the documents.
-var (
-	setFields = []string{"_id", "version", "term", "members", "settings", "configsvr", "protocolVersion",
-		"writeConcernMajorityJournalDefault", "replicaSetId"}
-	memberFields = []string{"_id", "host", "arbiterOnly", "buildIndexes", "hidden", "priority", "tags", "votes",
-		"slaveDelay", "secondaryDelaySecs", "horizons", "newlyAdded"}
-)
-
-// onlyFields refuses a document that has other fields than those.
-func onlyFields(doc bson.Raw, fields []string, profile Profile, kind string) error {
-	elements, err := doc.Elements()
-	if err != nil {
-		return err
-	}
-	for _, e := range elements {
-		if !slices.Contains(fields, e.Key()) {
-			return unknownField(profile, kind, e.Key())
-		}
-	}
-	return nil
-}
-
-func unknownField(profile Profile, kind, name string) error {
-	if profile.Wire < wire49 {
-		return refuse(codeBadValue, "Unexpected field %s in replica set member configuration", name)
-	}
-	return refuse(codeUnknownField, "BSON field '%s.%s' is an unknown field.", kind, name)
-}
-
-// delayField is what the delay of a member is called; 5.0 renamed it.
-func (p Profile) delayField() string {
-	if p.Wire >= wire50 {
-		return "secondaryDelaySecs"
-	}
-	return "slaveDelay"
-}
-
-func parseMember(doc bson.Raw, profile Profile) (Member, error) {
-	m := Member{BuildIndexes: true, Votes: 1, Priority: 1}
-	if err := onlyFields(doc, memberFields, profile, "MemberConfig"); err != nil {
-		return m, err
-	}
-	id, ok := doc.Lookup("_id").AsInt64OK()
-	if !ok || id < 0 || id > maxMemberID {
-		return m, invalidConfig("_id field value of %d is out of range.", id)
-	}
-	m.ID = int32(id)
-	host, ok := doc.Lookup("host").StringValueOK()
-	if !ok || host == "" {
-		return m, invalidConfig("Missing required field \"host\" of a replica set member configuration")
-	}
-	m.Host = withPort(host)
-	m.ArbiterOnly = truth(doc.Lookup("arbiterOnly"), false)
-	m.Hidden = truth(doc.Lookup("hidden"), false)
-	m.BuildIndexes = truth(doc.Lookup("buildIndexes"), true)
-	if m.ArbiterOnly {
-		m.Priority = 0
-	}
-	if n, ok := doc.Lookup("priority").AsFloat64OK(); ok {
-		m.Priority = n
-	}
-	if n, ok := doc.Lookup("votes").AsFloat64OK(); ok {
-		m.Votes = int32(n)
-	}
-	for _, name := range []string{"slaveDelay", "secondaryDelaySecs"} {
-		if n, ok := doc.Lookup(name).AsInt64OK(); ok {
-			m.Delay = n
-		}
-	}
-	if tags, ok := doc.Lookup("tags").DocumentOK(); ok && len(tags) > 5 {
-		m.Tags = slices.Clone(tags)
-	}
-	return m, m.check()
-}
-
-// truth reads a switch as the server's configurations may write it.
+// truth reads a switch, which may be a number.
 func truth(v bson.RawValue, otherwise bool) bool {
 	if b, ok := v.BooleanOK(); ok {
 		return b
@@ -180,66 +98,12 @@ func truth(v bson.RawValue, otherwise bool) bool {
 	return otherwise
 }
 
-// withPort adds the default port to a host without one.
-func withPort(host string) string {
-	if _, _, err := net.SplitHostPort(host); err == nil {
-		return host
+// delayField is what the delay of a member is called; 5.0 renamed it.
+func (p Profile) delayField() string {
+	if p.Wire >= wire50 {
+		return "secondaryDelaySecs"
 	}
-	return net.JoinHostPort(host, strconv.Itoa(DefaultPort))
-}
-
-func (m Member) check() error {
-	switch {
-	case m.Priority < 0 || m.Priority > maxPriority:
-		return invalidConfig("priority field value of %v is out of range", m.Priority)
-	case m.ArbiterOnly && m.Priority > 1:
-		return invalidConfig("Arbiter must have a priority of 0 or 1; found %v", m.Priority)
-	case m.Votes != 0 && m.Votes != 1:
-		return invalidConfig("votes field value is %d but must be 0 or 1", m.Votes)
-	case m.Votes == 0 && m.Priority != 0:
-		return invalidConfig("priority must be 0 when non-voting (votes:0)")
-	case m.ArbiterOnly && m.Votes == 0:
-		return invalidConfig("Arbiter must vote (cannot have 0 votes)")
-	case m.ArbiterOnly && m.Tags != nil:
-		return invalidConfig("Cannot set tags on arbiters.")
-	case m.Hidden && m.Priority != 0 && !m.ArbiterOnly:
-		return invalidConfig("priority must be 0 when hidden=true")
-	case m.Delay > 0 && m.Priority != 0:
-		return invalidConfig("priority must be 0 when slaveDelay is used")
-	case m.Delay < 0:
-		return invalidConfig("slaveDelay field value of %d seconds is out of range", m.Delay)
-	case !m.BuildIndexes && m.Priority != 0:
-		return invalidConfig("priority must be 0 when buildIndexes=false")
-	}
-	return nil
-}
-
-func (c SetConfig) check() error {
-	if len(c.Members) == 0 || len(c.Members) > maxW {
-		return invalidConfig("Replica set configuration contains %d members, but must have at least 1 and no more than  %d", len(c.Members), maxW)
-	}
-	voters, electable := 0, 0
-	for i, m := range c.Members {
-		for j, other := range c.Members[:i] {
-			if m.ID == other.ID {
-				return invalidConfig("Found two member configurations with same _id field, members.%d._id == members.%d._id == %d", j, i, m.ID)
-			}
-			if m.Host == other.Host {
-				return invalidConfig("Found two member configurations with same host field, members.%d.host == members.%d.host == %s", j, i, m.Host)
-			}
-		}
-		voters += int(m.Votes)
-		if m.electable() {
-			electable++
-		}
-	}
-	switch {
-	case voters == 0 || voters > maxVoters:
-		return invalidConfig("Replica set configuration contains %d voting members, but must be at least 1 and no more than %d", voters, maxVoters)
-	case electable == 0:
-		return invalidConfig("Replica set configuration must contain at least one non-arbiter member with priority > 0")
-	}
-	return nil
+	return "slaveDelay"
 }
 
 // document is the member as replSetGetConfig tells it.
@@ -256,7 +120,7 @@ func (m Member) document(p Profile) bson.D {
 		{Key: "hidden", Value: m.Hidden},
 		{Key: "priority", Value: m.Priority},
 		{Key: "tags", Value: tags},
-		{Key: p.delayField(), Value: m.Delay},
+		{Key: p.delayField(), Value: int64(0)},
 		{Key: "votes", Value: m.Votes},
 	}
 }
@@ -273,7 +137,6 @@ func (m Member) told(p Profile) bson.D {
 	when(m.Priority == 0 && !m.ArbiterOnly, "passive", true)
 	when(m.Hidden, "hidden", true)
 	when(!m.BuildIndexes, "buildIndexes", false)
-	when(m.Delay > 0, p.delayField(), m.Delay)
 	when(m.Tags != nil, "tags", m.Tags)
 	return out
 }

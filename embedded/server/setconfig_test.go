@@ -12,34 +12,30 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// parsed reads a configuration, or its members, for a version.
-func parsed(t *testing.T, version, text string) (SetConfig, Profile, error) {
-	t.Helper()
-	profile, err := ProfileNamed(version)
-	testkit.Check(t, err)
-	if strings.HasPrefix(text, "[") {
-		text = `{"_id": "rs", "members": ` + text + `}`
-	}
-	set, err := ParseSetConfig(testkit.Extended[bson.Raw](t, text), profile)
-	return set, profile, err
-}
-
 func TestParseSetConfig(t *testing.T) {
 	testkit.PlayCases(t, "testdata/cases/configurations.txt", func(t *testing.T, in string) string {
-		version, text, _ := strings.Cut(in, " ")
-		_, _, err := parsed(t, version, text)
+		if strings.HasPrefix(in, "[") {
+			in = `{"_id": "rs", "members": ` + in + `}`
+		}
+		set, err := ParseSetConfig(testkit.Extended[bson.Raw](t, in))
 		if refused := (*command.Error)(nil); errors.As(err, &refused) {
 			return fmt.Sprint("error ", refused.Code, " ", refused)
 		}
 		testkit.Check(t, err)
-		return "ok"
+		var members []string
+		for _, m := range set.Members {
+			members = append(members, fmt.Sprintf("%+v", m))
+		}
+		return fmt.Sprintf("%s %d %t %v %s", set.Name, set.Version, set.ConfigServer, set.Settings, strings.Join(members, " "))
 	})
 }
 
 // Votes, priorities and presence decide who is primary.
 func TestElections(t *testing.T) {
 	const members = `[{"_id": 0, "host": "a:1"}, {"_id": 1, "host": "b:1", "priority": 5}, {"_id": 2, "host": "c:1", "arbiterOnly": true}]`
-	config, profile, err := parsed(t, "8.0", members)
+	config, err := ParseSetConfig(testkit.Extended[bson.Raw](t, `{"_id": "rs", "members": `+members+`}`))
+	testkit.Check(t, err)
+	profile, err := ProfileNamed("8.0")
 	testkit.Check(t, err)
 	c := NewCluster(Config{Kind: ReplicaSet, Profile: profile, SetName: "rs"})
 	defer func() { testkit.Check(t, c.Close()) }()

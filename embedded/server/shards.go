@@ -120,36 +120,3 @@ func (x *exchange) addShard() (bson.D, error) {
 	}
 	return bson.D{{Key: "shardAdded", Value: name}}, nil
 }
-
-// removeShard is done when it is asked for the second time: the first answer
-// says that draining has begun, as on the server.
-func (x *exchange) removeShard() (bson.D, error) {
-	if !x.conn.server.cluster.Shards {
-		return nil, refuse(codeIllegalOperation, "Operation not allowed because it would remove the last shard")
-	}
-	name, _ := x.request.Body.Index(0).Value().StringValueOK()
-	docs, err := x.shardDocuments()
-	if err != nil {
-		return nil, err
-	}
-	for _, d := range docs {
-		id, _ := d.Lookup("_id").StringValueOK()
-		host, _ := d.Lookup("host").StringValueOK()
-		if id != name && host != name {
-			continue
-		}
-		if draining, _ := d.Lookup("draining").BooleanOK(); !draining {
-			if len(docs) == 1 {
-				return nil, refuse(codeIllegalOperation, "Operation not allowed because it would remove the last shard")
-			}
-			_, err := x.internal("config", bson.D{{Key: "update", Value: "shards"}, {Key: "updates", Value: bson.A{bson.D{
-				{Key: "q", Value: bson.D{{Key: "_id", Value: id}}}, {Key: "u", Value: bson.D{{Key: "$set", Value: bson.D{{Key: "draining", Value: true}}}}}}}}})
-			return bson.D{{Key: "msg", Value: "draining started successfully"}, {Key: "state", Value: "started"}, {Key: "shard", Value: id},
-				{Key: "note", Value: "you need to drop or movePrimary these databases"}, {Key: "dbsToMove", Value: bson.A{}}}, err
-		}
-		_, err := x.internal("config", bson.D{{Key: "delete", Value: "shards"}, {Key: "deletes", Value: bson.A{bson.D{
-			{Key: "q", Value: bson.D{{Key: "_id", Value: id}}}, {Key: "limit", Value: 1}}}}})
-		return bson.D{{Key: "msg", Value: "removeshard completed successfully"}, {Key: "state", Value: "completed"}, {Key: "shard", Value: id}}, err
-	}
-	return nil, refuse(codeShardNotFound, "Shard %s does not exist", name)
-}

@@ -95,7 +95,7 @@ func play(t *testing.T, title, steps string) {
 		case "kill":
 			testkit.Check(t, set.Kill(set.Members()[i]))
 		case "remove":
-			_, err := set.Configure(configuration(t, version, 2, slices.DeleteFunc([]int{0, 1, 2}, func(m int) bool { return m == i })...))
+			_, err := set.Configure(configuration(t, 2, slices.DeleteFunc([]int{0, 1, 2}, func(m int) bool { return m == i })...))
 			testkit.Check(t, err)
 		case "stepdown":
 			testkit.Check(t, set.StepDown())
