@@ -34,8 +34,16 @@ type Row struct {
 	// Write commands are refused by secondaries; their writeConcern is
 	// checked and may get a writeConcernError.
 	Write bool
-	// NoWriteConcern tells that a Write command takes no writeConcern.
-	NoWriteConcern bool
+	// NoWriteConcern is set for a Write command without writeConcern, and
+	// WriteConcern for another command that takes one.
+	NoWriteConcern, WriteConcern bool
+	// OnlyOK is set if the reply to writeConcern {w: 0} has nothing but ok.
+	OnlyOK bool
+	// ReadConcern has the levels of readConcern that the command takes outside of
+	// transactions. Nil means local alone.
+	ReadConcern []string
+	// Untimed commands take no afterClusterTime.
+	Untimed bool
 	// OnSecondary tells that a secondary serves it whatever the read
 	// preference. Commands that are neither Write nor OnSecondary need
 	// secondaryOk or a $readPreference there.
@@ -45,7 +53,23 @@ type Row struct {
 	MinWire, MaxWire int
 	// Topologies that have it; empty means all.
 	Topologies []Role
+	// API names the versions of the stable API that have it ("1", "12"), and
+	// Deprecated the one in which it is deprecated.
+	API, Deprecated string
+	// BeforeUsers commands are served under the localhost exception: without
+	// authentication as long as there is no user.
+	BeforeUsers bool
+	// EndsTransaction is set for commitTransaction and abortTransaction.
+	EndsTransaction bool
+	// NotFirst is the message of the error if the command starts a transaction;
+	// empty if it may.
+	NotFirst string
+	// NoTransaction commands are refused in transactions.
+	NoTransaction bool
 }
+
+// ReadConcernLevels are all levels of readConcern, snapshot at the end.
+var ReadConcernLevels = []string{"local", "majority", "linearizable", "available", "snapshot"}
 
 // Role is what a server is in its deployment.
 type Role uint8

@@ -6,26 +6,6 @@ import (
 	"github.com/unified-test-runner/utr/embedded/failpoint"
 )
 
-// inAPI1 are the commands of stable API version 1 (specification "Versioned
-// API", and the server's documentation of it).
-var inAPI1 = map[string]bool{
-	"abortTransaction": true, "aggregate": true, "authenticate": true, "bulkWrite": true, "collMod": true,
-	"commitTransaction": true, "count": true, "create": true, "createIndexes": true, "delete": true, "drop": true,
-	"dropDatabase": true, "dropIndexes": true, "endSessions": true, "explain": true, "find": true,
-	"findAndModify": true, "getMore": true, "hello": true, "insert": true, "killCursors": true,
-	"listCollections": true, "listDatabases": true, "listIndexes": true, "ping": true, "refreshSessions": true,
-	"saslContinue": true, "saslStart": true, "update": true,
-}
-
-// testCommands are the commands that exist for the sake of this check: the API
-// versions that they are in, and the one that deprecates them.
-var testCommands = map[string]struct{ in, deprecated string }{
-	"testDeprecation":           {in: "1", deprecated: "1"},
-	"testDeprecationInVersion2": {in: "12", deprecated: "2"},
-	"testVersions1And2":         {in: "12"},
-	"testVersion2":              {in: "2"},
-}
-
 // apiVersion checks apiVersion, apiStrict and apiDeprecationErrors. Servers
 // before 4.9 know none of them.
 func (x *exchange) apiVersion() error {
@@ -53,13 +33,13 @@ func (x *exchange) apiVersion() error {
 	if version != "1" && !(version == "2" && x.conn.server.params.isTrue("acceptApiVersion2")) {
 		return refuse(codeAPIVersion, "Cannot accept API version %s", version)
 	}
-	if errs, _ := body.Lookup("apiDeprecationErrors").BooleanOK(); errs && testCommands[x.row.Name].deprecated == version {
+	if errs, _ := body.Lookup("apiDeprecationErrors").BooleanOK(); errs && x.row.Deprecated == version {
 		return refuse(codeAPIDeprecation, "Provided apiDeprecationErrors:true, but the command %s is deprecated in API Version %s",
 			x.row.Name, version)
 	}
 	strict, _ := body.Lookup("apiStrict").BooleanOK()
 	// count joined API version 1 late, but 4.9 did not refuse it either.
-	if strict && !(version == "1" && inAPI1[x.row.Name]) && !strings.Contains(testCommands[x.row.Name].in, version) {
+	if strict && !strings.Contains(x.row.API, version) {
 		return refuse(codeAPIStrict, "Provided apiStrict:true, but the command %s is not in API Version %s. "+
 			"Information on supported commands and migrations in API Version 1 can be found at "+
 			"https://dochub.mongodb.org/core/manual-versioned-api", x.row.Name, version)

@@ -57,13 +57,6 @@ const (
 	Uninitiated
 )
 
-// entry is a command as a server has it: a row of the data side, or one of our
-// own, which needs to know more than a request tells.
-type entry struct {
-	command.Row
-	own func(*exchange) (bson.D, error)
-}
-
 // Config describes a deployment's servers.
 type Config struct {
 	Kind    Kind

@@ -27,37 +27,6 @@ type writeConcern struct {
 // maxW is the greatest number of members in a replica set.
 const maxW = 50
 
-// concernless are commands of the protocol that take no write concern.
-func (x *exchange) takesWriteConcern() bool {
-	return x.row.Write && !x.row.NoWriteConcern || slices.Contains([]string{"aggregate", "commitTransaction", "abortTransaction", "mapReduce"}, x.row.Name)
-}
-
-// transaction refuses what does not go together with a transaction.
-func (x *exchange) transaction() error {
-	r := &x.request
-	if !r.InTransaction && !r.StartTransaction {
-		return nil
-	}
-	finish := r.Name == "commitTransaction" || r.Name == "abortTransaction"
-	if _, err := r.Body.LookupErr("writeConcern"); err == nil && !finish && x.view.Role != command.Mongos {
-		return refuse(codeInvalidOptions, "writeConcern is not allowed within a multi-statement transaction")
-	}
-	if why := beginnings[x.row.Name]; r.StartTransaction && why != "" {
-		return refuse(codeNotInTransaction, "%s", why)
-	}
-	if x.row.Run == nil { // no command of the protocol reads or writes data
-		return refuse(codeNotInTransaction, "Cannot run '%s' in a multi-document transaction.", r.Name)
-	}
-	return nil
-}
-
-// beginnings say of commands why no transaction starts with them.
-var beginnings = map[string]string{
-	"killCursors":       "Cannot run killCursors as the first operation in a multi-document transaction.",
-	"commitTransaction": "Cannot start a transaction with a commit",
-	"abortTransaction":  "Cannot start a transaction with an abort",
-}
-
 // readWriteConcern checks readConcern and writeConcern, and foresees whether it can be had.
 func (x *exchange) readWriteConcern() error {
 	if err := x.readConcern(); err != nil {
@@ -71,7 +40,7 @@ func (x *exchange) readWriteConcern() error {
 	if !ok {
 		return refuse(codeTypeMismatch, "\"writeConcern\" had the wrong type. Expected object, found %s", failpoint.TypeName(value.Type))
 	}
-	if !x.takesWriteConcern() {
+	if !x.row.WriteConcern && (!x.row.Write || x.row.NoWriteConcern) {
 		return refuse(codeInvalidOptions, "Command does not support writeConcern")
 	}
 	elements, err := concern.Elements()
@@ -164,9 +133,6 @@ func (s *Server) behind() (n int) {
 // writeConcernFields are those of a writeConcern, in lower case.
 var writeConcernFields = []string{"w", "j", "wtimeout", "fsync", "provenance", "getlasterror", "welectionid", "woptime"}
 
-// levels of a readConcern.
-var levels = []string{"local", "majority", "linearizable", "available", "snapshot"}
-
 // readConcern checks the level; the rest is the data side's.
 func (x *exchange) readConcern() error {
 	concern, ok := x.request.Body.Lookup("readConcern").DocumentOK()
@@ -183,7 +149,7 @@ func (x *exchange) readConcern() error {
 		}
 	}
 	level, ok := concern.Lookup("level").StringValueOK()
-	if ok && !slices.Contains(levels, level) {
+	if ok && !slices.Contains(command.ReadConcernLevels, level) {
 		// A mongos fails so early that it does not know the time.
 		x.extras.timeless = x.view.Role == command.Mongos
 		return refuse(codeFailedToParse,
@@ -194,7 +160,7 @@ func (x *exchange) readConcern() error {
 			"provenance: \"clientSupplied\" } } :: caused by :: read concern not supported", x.request.Name, level)
 	}
 	after, err := concern.LookupErr("afterClusterTime")
-	if err == nil && slices.Contains(timelessReads, x.row.Name) {
+	if err == nil && x.row.Untimed {
 		return refuse(codeInvalidOptions, "afterClusterTime is not allowed for this command")
 	}
 	return x.notAhead(after)
@@ -218,28 +184,18 @@ func (x *exchange) notAhead(after bson.RawValue) error {
 var concernFields = []string{"level", "afterOpTime", "afterClusterTime", "atClusterTime", "provenance",
 	"$_allowTransactionTableSnapshot", "$_waitLastStableRecoveryTimestamp"}
 
-// readLevels are the levels of those commands that take more than local. mapReduce
-// is one of the few that read and do not take all.
-var readLevels = map[string][]string{
-	"find": levels, "aggregate": levels, "distinct": levels, "getMore": levels,
-	"count": levels[:4], "explain": levels[:4],
-	"mapReduce": {"local", "available"},
-}
-
-// timelessReads are commands that do not wait for a time.
-var timelessReads = []string{"getMore", "mapReduce"}
-
-// readLevels gives the levels that the command takes: in a transaction those of
-// the transaction, but for what makes something, elsewhere its own.
+// readLevels are the levels of readConcern that the command takes: in a
+// transaction those of the transaction, but for what makes something, elsewhere its
+// own.
 func (x *exchange) readLevels() []string {
 	auto, ok := x.request.Body.Lookup("autocommit").BooleanOK()
-	switch own := readLevels[x.row.Name]; {
+	switch {
 	case ok && !auto && x.row.Name != "create" && x.row.Name != "createIndexes":
-		return levels
-	case own != nil:
-		return own
+		return command.ReadConcernLevels
+	case x.row.ReadConcern != nil:
+		return x.row.ReadConcern
 	}
-	return levels[:1]
+	return command.ReadConcernLevels[:1]
 }
 
 // namedConcern takes a mode: majority, or one that the replica set's

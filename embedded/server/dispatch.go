@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"time"
 
@@ -90,7 +89,7 @@ func (x *exchange) reply(fields bson.D, err error) (bson.Raw, error) {
 		return nil, errDone
 	}
 	x.extras.last = x.request.AfterOK
-	x.extras.handedOn = x.request.Name == "commitTransaction" || x.request.Name == "abortTransaction"
+	x.extras.handedOn = x.endsTransaction()
 	// Who is primary may have changed meanwhile.
 	x.view.version = x.conn.server.view().version
 	if err == nil {
@@ -208,59 +207,6 @@ func (x *exchange) lookUp() error {
 	return nil
 }
 
-// session reads lsid and what hangs on it.
-func (x *exchange) session() error {
-	body, r := x.request.Body, &x.request
-	if value, err := body.LookupErr("lsid"); err == nil {
-		lsid, ok := value.DocumentOK()
-		if !ok {
-			return refuse(codeTypeMismatch, "BSON field 'OperationSessionInfo.lsid' is the wrong type '%s', expected type 'object'",
-				failpoint.TypeName(value.Type))
-		}
-		id, err := lsid.LookupErr("id")
-		if err != nil {
-			return refuse(40414, "BSON field 'OperationSessionInfo.lsid.id' is missing but a required field")
-		}
-		subtype, data, ok := id.BinaryOK()
-		if !ok {
-			return refuse(codeTypeMismatch, "BSON field 'OperationSessionInfo.lsid.id' is the wrong type '%s', expected type 'binData'",
-				failpoint.TypeName(id.Type))
-		}
-		if subtype != bson.TypeBinaryUUID || len(data) != 16 {
-			return refuse(codeTypeMismatch, "BSON field 'OperationSessionInfo.lsid.id' is the wrong binData type, expected type 'UUID'")
-		}
-		r.LSID = lsid
-	}
-	value, err := body.LookupErr("txnNumber")
-	number, isLong := value.Int64OK()
-	if err == nil && !isLong {
-		return refuse(codeTypeMismatch, "BSON field 'OperationSessionInfo.txnNumber' is the wrong type '%s', expected type 'long'",
-			failpoint.TypeName(value.Type))
-	}
-	hasNumber := err == nil
-	if err := transactionFields(body, hasNumber); err != nil || !hasNumber {
-		return err
-	}
-	if r.LSID == nil {
-		return refuse(codeInvalidOptions, "Transaction number requires a session ID to also be specified")
-	}
-	if x.view.Role == command.Standalone {
-		return refuse(codeIllegalOperation, "Transaction numbers are only allowed on a replica set member or mongos")
-	}
-	if number < 0 {
-		return refuse(codeInvalidOptions, "Transaction number cannot be negative")
-	}
-	r.TxnNumber = &number
-	if auto, ok := body.Lookup("autocommit").BooleanOK(); ok && !auto {
-		r.InTransaction = true
-	}
-	if begin, ok := body.Lookup("startTransaction").BooleanOK(); ok && begin {
-		r.StartTransaction = true
-		r.TransactionLifetime = time.Duration(x.conn.server.params.number(transactionLifetime)) * time.Second
-	}
-	return nil
-}
-
 // gossip takes note of the time that a client has heard of, unless that is more
 // than a year ahead.
 func (x *exchange) gossip() error {
@@ -273,24 +219,6 @@ func (x *exchange) gossip() error {
 		return refuse(codeClusterTimeTooFar, "New cluster time, %d, is too far from this node's wall clock time, %d.", t, wall)
 	}
 	x.conn.server.clusterTime(bson.Timestamp{T: t, I: i})
-	return nil
-}
-
-// transactionFields refuses autocommit and startTransaction where they do not go
-// together: a transaction has both false and a number, and begins with true.
-func transactionFields(body bson.Raw, hasNumber bool) error {
-	auto, hasAuto := body.Lookup("autocommit").BooleanOK()
-	begin, hasBegin := body.Lookup("startTransaction").BooleanOK()
-	switch {
-	case hasAuto && !hasNumber:
-		return refuse(codeInvalidOptions, "'autocommit' field requires a transaction number to also be specified")
-	case hasAuto && auto:
-		return refuse(codeInvalidOptions, "Specifying autocommit=true is not allowed.")
-	case hasBegin && !hasAuto:
-		return refuse(codeInvalidOptions, "'startTransaction' field requires 'autocommit' field to also be specified")
-	case hasBegin && !begin:
-		return refuse(codeInvalidOptions, "Specifying startTransaction=false is not allowed.")
-	}
 	return nil
 }
 
@@ -425,15 +353,10 @@ func (k *conn) guarded() bool {
 	return k.server.place.AccessControl || k.server.cluster.Users != nil && !k.server.cluster.AccessByPlace
 }
 
-// beforeUsers are the commands that can be run without authentication as long
-// as there is no user.
-var beforeUsers = []string{"createUser", "replSetInitiate", "replSetReconfig", "replSetGetStatus", "addShard"}
-
-// firstUser says whether the command serves to set up a server that wants
-// authentication already and has no user yet: the localhost exception, without
-// which nobody could begin.
+// firstUser reports whether the localhost exception applies, without which nobody
+// could set up a server with access control.
 func (x *exchange) firstUser() bool {
-	return slices.Contains(beforeUsers, x.row.Name) && x.request.DB == "admin" && x.conn.server.cluster.users.empty()
+	return x.row.BeforeUsers && x.request.DB == "admin" && x.conn.server.cluster.users.empty()
 }
 
 // modes are the read preferences, and whether a secondary may serve them.
@@ -541,14 +464,11 @@ func (x *exchange) maxTimeMS() error {
 	return nil
 }
 
-// wordless are the writes that, with w: 0, are answered with ok and no more.
-var wordless = map[string]bool{"insert": true, "update": true, "delete": true}
-
 // afterwards adds to the reply of a command that went well: a write concern
 // error, from failCommand or from a write concern that can not be had.
 func (x *exchange) afterwards(fields bson.D) bson.D {
 	x.extras.labels = nil
-	if x.concern.none && wordless[x.row.Name] {
+	if x.concern.none && x.row.OnlyOK {
 		return nil
 	}
 	if !x.acknowledged() {
@@ -581,7 +501,7 @@ func (x *exchange) labels(code int32, concern bool) []string {
 	var labels []string
 	p := x.conn.server.cluster.Profile
 	r, mongos := &x.request, x.view.Role == command.Mongos
-	finish := r.Name == "commitTransaction" || r.Name == "abortTransaction"
+	finish := x.endsTransaction()
 	if r.InTransaction && !concern && (p.in(code, command.Transient) || !finish && p.in(code, command.Retriable)) {
 		labels = append(labels, "TransientTransactionError")
 	}

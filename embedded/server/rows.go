@@ -12,70 +12,67 @@ var (
 	onMongos = []command.Role{command.Mongos}
 )
 
+// entry is a command as a server has it: a row of the data side, or one of our
+// own, which needs to know more than a request has.
+type entry struct {
+	command.Row
+	own func(*exchange) (bson.D, error)
+}
+
 // protocolRows are the commands that need no data.
 func protocolRows() []entry {
-	row := func(name string, own func(*exchange) (bson.D, error), change func(*command.Row)) entry {
-		e := entry{Row: command.Row{Name: name, OnSecondary: true}, own: own}
-		if change != nil {
-			change(&e.Row)
-		}
-		return e
-	}
-	free := func(r *command.Row) { r.BeforeAuth = true }
-	admin := func(r *command.Row) { r.AdminOnly = true }
-	write := func(r *command.Row) { r.Write = true }
-	freeAdmin := func(r *command.Row) { r.AdminOnly, r.BeforeAuth = true, true }
-	return []entry{
+	rows := []entry{
 		// The handshake.
-		row("hello", (*exchange).hello, func(r *command.Row) { r.BeforeAuth, r.MinWire = true, wire44 }),
-		row("isMaster", (*exchange).hello, func(r *command.Row) { r.BeforeAuth, r.Aliases = true, []string{"ismaster"} }),
-		row("saslStart", (*exchange).saslStart, free),
-		row("saslContinue", (*exchange).saslContinue, free),
-		row("authenticate", (*exchange).authenticate, free),
-		row("logout", (*exchange).logout, free),
-		row("connectionStatus", (*exchange).connectionStatus, free),
-		row("whatsmyuri", (*exchange).whatsmyuri, free),
-
-		row("getnonce", (*exchange).getnonce, func(r *command.Row) { r.BeforeAuth, r.MaxWire = true, 18 }),
-		row("createUser", (*exchange).createUser, write),
+		{command.Row{Name: "hello", BeforeAuth: true, MinWire: wire44, API: "1"}, (*exchange).hello},
+		{command.Row{Name: "isMaster", Aliases: []string{"ismaster"}, BeforeAuth: true}, (*exchange).hello},
+		{command.Row{Name: "saslStart", BeforeAuth: true, API: "1"}, (*exchange).saslStart},
+		{command.Row{Name: "saslContinue", BeforeAuth: true, API: "1"}, (*exchange).saslContinue},
+		{command.Row{Name: "authenticate", BeforeAuth: true, API: "1"}, (*exchange).authenticate},
+		{command.Row{Name: "logout", BeforeAuth: true}, (*exchange).logout},
+		{command.Row{Name: "connectionStatus", BeforeAuth: true}, (*exchange).connectionStatus},
+		{command.Row{Name: "whatsmyuri", BeforeAuth: true}, (*exchange).whatsmyuri},
+		{command.Row{Name: "getnonce", BeforeAuth: true, MaxWire: 18}, (*exchange).getnonce},
+		{command.Row{Name: "createUser", Write: true, BeforeUsers: true}, (*exchange).createUser},
 
 		// Diagnostics.
-		row("ping", (*exchange).ping, free),
-		row("buildInfo", (*exchange).buildInfo, func(r *command.Row) { r.BeforeAuth, r.Aliases = true, []string{"buildinfo"} }),
-		row("serverStatus", (*exchange).serverStatus, nil),
-		row("getCmdLineOpts", (*exchange).getCmdLineOpts, admin),
-		row("getParameter", (*exchange).getParameter, admin),
-		row("setParameter", (*exchange).setParameter, admin),
-		row("configureFailPoint", (*exchange).configureFailPoint, freeAdmin),
-		row("testDeprecation", (*exchange).ping, func(r *command.Row) { r.MinWire = wire49 }),
-		row("testDeprecationInVersion2", (*exchange).ping, func(r *command.Row) { r.MinWire = wire49 }),
-		row("testVersion2", (*exchange).ping, func(r *command.Row) { r.MinWire = wire49 }),
-		row("testVersions1And2", (*exchange).ping, func(r *command.Row) { r.MinWire = wire49 }),
+		{command.Row{Name: "ping", BeforeAuth: true, API: "1"}, (*exchange).ping},
+		{command.Row{Name: "buildInfo", Aliases: []string{"buildinfo"}, BeforeAuth: true}, (*exchange).buildInfo},
+		{command.Row{Name: "serverStatus"}, (*exchange).serverStatus},
+		{command.Row{Name: "getCmdLineOpts", AdminOnly: true}, (*exchange).getCmdLineOpts},
+		{command.Row{Name: "getParameter", AdminOnly: true}, (*exchange).getParameter},
+		{command.Row{Name: "setParameter", AdminOnly: true}, (*exchange).setParameter},
+		{command.Row{Name: "configureFailPoint", AdminOnly: true, BeforeAuth: true}, (*exchange).configureFailPoint},
+
+		// For tests of the stable API.
+		{command.Row{Name: "testDeprecation", MinWire: wire49, API: "1", Deprecated: "1"}, (*exchange).ping},
+		{command.Row{Name: "testDeprecationInVersion2", MinWire: wire49, API: "12", Deprecated: "2"}, (*exchange).ping},
+		{command.Row{Name: "testVersion2", MinWire: wire49, API: "2"}, (*exchange).ping},
+		{command.Row{Name: "testVersions1And2", MinWire: wire49, API: "12"}, (*exchange).ping},
 
 		// Sessions.
-		row("startSession", (*exchange).startSession, nil),
-		row("refreshSessions", (*exchange).sessionList, nil),
-		row("endSessions", (*exchange).endSessions, nil),
-		row("killSessions", (*exchange).killSessions, nil),
-		row("killAllSessions", (*exchange).killSessions, nil),
-		row("killAllSessionsByPattern", (*exchange).killSessions, nil),
-
-		row("refreshLogicalSessionCacheNow", (*exchange).ping, nil),
+		{command.Row{Name: "startSession"}, (*exchange).startSession},
+		{command.Row{Name: "refreshSessions", API: "1"}, (*exchange).sessionList},
+		{command.Row{Name: "endSessions", API: "1"}, (*exchange).endSessions},
+		{command.Row{Name: "killSessions"}, (*exchange).killSessions},
+		{command.Row{Name: "killAllSessions"}, (*exchange).killSessions},
+		{command.Row{Name: "killAllSessionsByPattern"}, (*exchange).killSessions},
+		{command.Row{Name: "refreshLogicalSessionCacheNow"}, (*exchange).ping},
 
 		// The replica set.
-		row("replSetGetStatus", (*exchange).replSetGetStatus, admin),
-		row("replSetGetConfig", (*exchange).replSetGetConfig, func(r *command.Row) { r.AdminOnly, r.Topologies = true, onMongod }),
-		row("replSetStepDown", (*exchange).replSetStepDown, func(r *command.Row) { r.AdminOnly, r.Topologies = true, onMongod }),
-		row("replSetFreeze", (*exchange).replSetFreeze, func(r *command.Row) { r.AdminOnly, r.Topologies = true, onMongod }),
-
-		row("replSetInitiate", (*exchange).replSetInitiate, func(r *command.Row) { r.AdminOnly, r.Topologies = true, onMongod }),
-		row("replSetReconfig", (*exchange).replSetReconfig, func(r *command.Row) { r.AdminOnly, r.Topologies = true, onMongod }),
-
-		// The process.
-		row("shutdown", (*exchange).shutdown, admin),
+		{command.Row{Name: "replSetGetStatus", AdminOnly: true, BeforeUsers: true}, (*exchange).replSetGetStatus},
+		{command.Row{Name: "replSetGetConfig", AdminOnly: true, Topologies: onMongod}, (*exchange).replSetGetConfig},
+		{command.Row{Name: "replSetStepDown", AdminOnly: true, Topologies: onMongod}, (*exchange).replSetStepDown},
+		{command.Row{Name: "replSetFreeze", AdminOnly: true, Topologies: onMongod}, (*exchange).replSetFreeze},
+		{command.Row{Name: "replSetInitiate", AdminOnly: true, BeforeUsers: true, Topologies: onMongod}, (*exchange).replSetInitiate},
+		{command.Row{Name: "replSetReconfig", AdminOnly: true, BeforeUsers: true, Topologies: onMongod}, (*exchange).replSetReconfig},
+		{command.Row{Name: "shutdown", AdminOnly: true}, (*exchange).shutdown},
 
 		// The sharded cluster.
-		row("listShards", (*exchange).listShards, func(r *command.Row) { r.AdminOnly, r.Topologies = true, onMongos }),
-		row("addShard", (*exchange).addShard, func(r *command.Row) { r.AdminOnly, r.Topologies = true, onMongos }),
+		{command.Row{Name: "listShards", AdminOnly: true, Topologies: onMongos}, (*exchange).listShards},
+		{command.Row{Name: "addShard", AdminOnly: true, BeforeUsers: true, Topologies: onMongos}, (*exchange).addShard},
 	}
+	for i := range rows {
+		rows[i].OnSecondary, rows[i].NoTransaction = true, true
+	}
+	return rows
 }

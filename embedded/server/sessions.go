@@ -2,11 +2,106 @@ package server
 
 import (
 	"crypto/rand"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/unified-test-runner/utr/embedded/command"
 	"github.com/unified-test-runner/utr/embedded/failpoint"
 )
+
+// session reads lsid and what hangs on it.
+func (x *exchange) session() error {
+	body, r := x.request.Body, &x.request
+	if value, err := body.LookupErr("lsid"); err == nil {
+		lsid, ok := value.DocumentOK()
+		if !ok {
+			return refuse(codeTypeMismatch, "BSON field 'OperationSessionInfo.lsid' is the wrong type '%s', expected type 'object'",
+				failpoint.TypeName(value.Type))
+		}
+		id, err := lsid.LookupErr("id")
+		if err != nil {
+			return refuse(40414, "BSON field 'OperationSessionInfo.lsid.id' is missing but a required field")
+		}
+		subtype, data, ok := id.BinaryOK()
+		if !ok {
+			return refuse(codeTypeMismatch, "BSON field 'OperationSessionInfo.lsid.id' is the wrong type '%s', expected type 'binData'",
+				failpoint.TypeName(id.Type))
+		}
+		if subtype != bson.TypeBinaryUUID || len(data) != 16 {
+			return refuse(codeTypeMismatch, "BSON field 'OperationSessionInfo.lsid.id' is the wrong binData type, expected type 'UUID'")
+		}
+		r.LSID = lsid
+	}
+	value, err := body.LookupErr("txnNumber")
+	number, isLong := value.Int64OK()
+	if err == nil && !isLong {
+		return refuse(codeTypeMismatch, "BSON field 'OperationSessionInfo.txnNumber' is the wrong type '%s', expected type 'long'",
+			failpoint.TypeName(value.Type))
+	}
+	hasNumber := err == nil
+	if err := transactionFields(body, hasNumber); err != nil || !hasNumber {
+		return err
+	}
+	if r.LSID == nil {
+		return refuse(codeInvalidOptions, "Transaction number requires a session ID to also be specified")
+	}
+	if x.view.Role == command.Standalone {
+		return refuse(codeIllegalOperation, "Transaction numbers are only allowed on a replica set member or mongos")
+	}
+	if number < 0 {
+		return refuse(codeInvalidOptions, "Transaction number cannot be negative")
+	}
+	r.TxnNumber = &number
+	if auto, ok := body.Lookup("autocommit").BooleanOK(); ok && !auto {
+		r.InTransaction = true
+	}
+	if begin, ok := body.Lookup("startTransaction").BooleanOK(); ok && begin {
+		r.StartTransaction = true
+		r.TransactionLifetime = time.Duration(x.conn.server.params.number(transactionLifetime)) * time.Second
+	}
+	return nil
+}
+
+// transactionFields refuses autocommit and startTransaction where they do not go
+// together: a transaction has both false and a number, and begins with true.
+func transactionFields(body bson.Raw, hasNumber bool) error {
+	auto, hasAuto := body.Lookup("autocommit").BooleanOK()
+	begin, hasBegin := body.Lookup("startTransaction").BooleanOK()
+	switch {
+	case hasAuto && !hasNumber:
+		return refuse(codeInvalidOptions, "'autocommit' field requires a transaction number to also be specified")
+	case hasAuto && auto:
+		return refuse(codeInvalidOptions, "Specifying autocommit=true is not allowed.")
+	case hasBegin && !hasAuto:
+		return refuse(codeInvalidOptions, "'startTransaction' field requires 'autocommit' field to also be specified")
+	case hasBegin && !begin:
+		return refuse(codeInvalidOptions, "Specifying startTransaction=false is not allowed.")
+	}
+	return nil
+}
+
+// transaction refuses what does not go together with a transaction.
+func (x *exchange) transaction() error {
+	r := &x.request
+	if !r.InTransaction && !r.StartTransaction {
+		return nil
+	}
+	if _, err := r.Body.LookupErr("writeConcern"); err == nil && !x.row.EndsTransaction && x.view.Role != command.Mongos {
+		return refuse(codeInvalidOptions, "writeConcern is not allowed within a multi-statement transaction")
+	}
+	if r.StartTransaction && x.row.NotFirst != "" {
+		return refuse(codeNotInTransaction, "%s", x.row.NotFirst)
+	}
+	if x.row.NoTransaction {
+		return refuse(codeNotInTransaction, "Cannot run '%s' in a multi-document transaction.", r.Name)
+	}
+	return nil
+}
+
+// endsTransaction reports whether the command is commitTransaction or
+// abortTransaction.
+func (x *exchange) endsTransaction() bool { return x.row != nil && x.row.EndsTransaction }
 
 // startSession makes a session id.
 func (x *exchange) startSession() (bson.D, error) {
