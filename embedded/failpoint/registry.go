@@ -42,7 +42,6 @@ var known = []string{
 	FailCommand,
 	OnPrimaryTransactionalWrite,
 	FailGetMoreAfterCursorCheckout,
-	StopReplProducer,
 	"failCursorNotFound", "failReceivedGetmore", "maxTimeAlwaysTimeOut", "maxTimeNeverTimeOut",
 }
 
@@ -51,7 +50,6 @@ const (
 	FailCommand                    = "failCommand"
 	OnPrimaryTransactionalWrite    = "onPrimaryTransactionalWrite"
 	FailGetMoreAfterCursorCheckout = "failGetMoreAfterCursorCheckout"
-	StopReplProducer               = "stopReplProducer"
 )
 
 // Registry holds the fail points of one server. Its methods may be called

@@ -2,8 +2,6 @@ package server
 
 import (
 	"strings"
-
-	"github.com/unified-test-runner/utr/embedded/failpoint"
 )
 
 // apiVersion checks apiVersion, apiStrict and apiDeprecationErrors. Servers
@@ -27,8 +25,7 @@ func (x *exchange) apiVersion() error {
 	}
 	version, ok := value.StringValueOK()
 	if !ok {
-		return refuse(codeTypeMismatch, "BSON field 'APIVersion.apiVersion' is the wrong type '%s', expected type 'string'",
-			failpoint.TypeName(value.Type))
+		return wrongType("APIVersion.apiVersion", value, "string")
 	}
 	if version != "1" && !(version == "2" && x.conn.server.params.isTrue("acceptApiVersion2")) {
 		return refuse(codeAPIVersion, "Cannot accept API version %s", version)

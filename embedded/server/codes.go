@@ -15,7 +15,6 @@ const (
 	codeAuthenticationFailed    = 18
 	codeIllegalOperation        = 20
 	codeAlreadyInitialized      = 23
-	codeWriteConcernTimeout     = 64
 	codeMaxTimeMSExpired        = 50
 	codeCommandNotFound         = 59
 	codeInvalidOptions          = 72

@@ -1,11 +1,10 @@
 package server
 
 import (
-	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
-	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -13,21 +12,34 @@ import (
 	"github.com/unified-test-runner/utr/embedded/failpoint"
 )
 
-// writeConcern is what a command asks for after its writes, and what will
-// become of it.
+// writeConcern is what a command asks for after its writes. Here every write is on
+// all members at once, so that it can be refused, but never has to be waited for.
 type writeConcern struct {
-	none    bool          // w: 0
-	members int           // that have to have the write
-	timeout time.Duration // of the wait for them, 0 for ever
-	lately  bson.D        // the writeConcernError if the time is over
+	none    bool // w: 0
 	code    int32
-	failure bson.D // the writeConcernError of the reply, nil if there is none
+	failure bson.D // the writeConcernError of the reply with that code, nil if there is none
+}
+
+// fail makes the write concern fail. The details are for mongod, while a mongos
+// reports them in words, as it takes them from its shard's error.
+func (x *exchange) failConcern(code int32, message string, concern bson.Raw, w string) {
+	x.concern.code = code
+	details := bson.D{{Key: "errInfo", Value: bson.D{{Key: "writeConcern", Value: concernInError(concern)}}}}
+	if x.view.Role == command.Mongos {
+		message += "; Error details: { writeConcern: { w: " + w + ", wtimeout: 0, provenance: \"clientSupplied\" } } at " + ShardName
+		details = nil
+	}
+	x.concern.failure = append(bson.D{
+		{Key: "code", Value: code},
+		{Key: "codeName", Value: x.conn.server.cluster.Profile.codeName(code)},
+		{Key: "errmsg", Value: message},
+	}, details...)
 }
 
 // maxW is the greatest number of members in a replica set.
 const maxW = 50
 
-// readWriteConcern checks readConcern and writeConcern, and foresees whether it can be had.
+// readWriteConcern checks readConcern and writeConcern, and finds out whether it can be satisfied.
 func (x *exchange) readWriteConcern() error {
 	if err := x.readConcern(); err != nil {
 		return err
@@ -56,14 +68,6 @@ func (x *exchange) readWriteConcern() error {
 	if err != nil {
 		return nil
 	}
-	ms, _ := concern.Lookup("wtimeout").AsInt64OK()
-	x.concern.timeout = time.Duration(ms) * time.Millisecond
-	x.concern.lately = bson.D{
-		{Key: "code", Value: int32(codeWriteConcernTimeout)},
-		{Key: "codeName", Value: x.conn.server.cluster.Profile.codeName(codeWriteConcernTimeout)},
-		{Key: "errmsg", Value: "waiting for replication timed out"},
-		{Key: "errInfo", Value: bson.D{{Key: "wtimeout", Value: true}, {Key: "writeConcern", Value: told(concern)}}},
-	}
 	if name, ok := w.StringValueOK(); ok {
 		return x.namedConcern(concern, name)
 	}
@@ -79,55 +83,11 @@ func (x *exchange) readWriteConcern() error {
 		return refuse(codeFailedToParse, "w has to be a non-negative number and not greater than %d", maxW)
 	case n > 1 && x.view.Role == command.Standalone:
 		return refuse(codeBadValue, "cannot use 'w' > 1 when a host is not replicated")
-	case x.view.isMember() && int(n) > x.view.layout.bearing:
-		x.concern.code = codeUnsatisfiable
-		x.concern.failure = bson.D{
-			{Key: "code", Value: int32(codeUnsatisfiable)},
-			{Key: "codeName", Value: x.conn.server.cluster.Profile.codeName(codeUnsatisfiable)},
-			{Key: "errmsg", Value: "Not enough data-bearing nodes"},
-			{Key: "errInfo", Value: bson.D{{Key: "writeConcern", Value: told(concern)}}},
-		}
-	case n > shardMembers && x.view.Role == command.Mongos:
-		x.concern.code = codeUnsatisfiable
-		x.concern.failure = bson.D{
-			{Key: "code", Value: int32(codeUnsatisfiable)},
-			{Key: "codeName", Value: x.conn.server.cluster.Profile.codeName(codeUnsatisfiable)},
-			{Key: "errmsg", Value: fmt.Sprintf("Not enough data-bearing nodes; Error details: { writeConcern: { w: %d, "+
-				"wtimeout: 0, provenance: \"clientSupplied\" } } at %s", n, ShardName)},
-		}
+	case x.view.isMember() && int(n) > x.view.layout.bearing, x.view.Role == command.Mongos && n > shardMembers:
+		x.failConcern(codeUnsatisfiable, "Not enough data-bearing nodes", concern, fmt.Sprint(n))
 	}
-	x.concern.none, x.concern.members = n == 0, int(n)
+	x.concern.none = n == 0
 	return nil
-}
-
-// acknowledged waits until enough members have the write: all but those that a fail
-// point keeps from following. It reports whether they have it in time.
-func (x *exchange) acknowledged() bool {
-	if !x.view.isMember() || x.concern.failure != nil {
-		return true
-	}
-	ctx := x.request.Context
-	if x.concern.timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, x.concern.timeout)
-		defer cancel()
-	}
-	for x.view.layout.bearing-x.conn.server.behind() < x.concern.members {
-		if !sleep(ctx, 5*time.Millisecond) {
-			return false
-		}
-	}
-	return true
-}
-
-// behind counts the other members that do not follow.
-func (s *Server) behind() (n int) {
-	for _, m := range s.cluster.Members() {
-		if m != s && m.failPoints.State(failpoint.StopReplProducer).Mode != 0 {
-			n++
-		}
-	}
-	return n
 }
 
 // writeConcernFields are those of a writeConcern, in lower case.
@@ -203,31 +163,16 @@ func (x *exchange) readLevels() []string {
 func (x *exchange) namedConcern(concern bson.Raw, name string) error {
 	switch {
 	case name == "majority":
-		x.concern.members = x.view.layout.bearing/2 + 1
 		return nil
 	case x.view.Role == command.Standalone:
 		return refuse(codeBadValue, "cannot use non-majority 'w' mode %s when a host is not a member of a replica set", name)
 	}
-	x.concern.code = codeUnknownWriteConcern
-	message := "No write concern mode named '" + name + "' found in replica set configuration"
-	x.concern.failure = bson.D{
-		{Key: "code", Value: int32(codeUnknownWriteConcern)},
-		{Key: "codeName", Value: x.conn.server.cluster.Profile.codeName(codeUnknownWriteConcern)},
-		{Key: "errmsg", Value: message},
-	}
-	if x.view.Role != command.Mongos {
-		x.concern.failure = append(x.concern.failure,
-			bson.E{Key: "errInfo", Value: bson.D{{Key: "writeConcern", Value: told(concern)}}})
-		return nil
-	}
-	// mongos tells the details of its shard's error in words.
-	x.concern.failure[2].Value = message + "; Error details: { writeConcern: { w: \"" + name +
-		"\", wtimeout: 0, provenance: \"clientSupplied\" } } at " + ShardName
+	x.failConcern(codeUnknownWriteConcern, "No write concern mode named '"+name+"' found in replica set configuration", concern, strconv.Quote(name))
 	return nil
 }
 
-// told is a write concern as errors show it.
-func told(concern bson.Raw) bson.D {
+// concernInError is a write concern as errors show it.
+func concernInError(concern bson.Raw) bson.D {
 	out := bson.D{{Key: "w", Value: concern.Lookup("w")}}
 	if j, err := concern.LookupErr("j"); err == nil {
 		out = append(out, bson.E{Key: "j", Value: j})

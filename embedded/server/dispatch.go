@@ -183,8 +183,7 @@ func (x *exchange) database() error {
 	}
 	db, ok := value.StringValueOK()
 	if !ok {
-		return refuse(codeTypeMismatch, "BSON field 'OP_MSG.$db' is the wrong type '%s', expected type 'string'",
-			failpoint.TypeName(value.Type))
+		return wrongType("OP_MSG.$db", value, "string")
 	}
 	x.request.DB = db
 	return nil
@@ -470,9 +469,6 @@ func (x *exchange) afterwards(fields bson.D) bson.D {
 	x.extras.labels = nil
 	if x.concern.none && x.row.OnlyOK {
 		return nil
-	}
-	if !x.acknowledged() {
-		x.concern.failure, x.concern.code = x.concern.lately, codeWriteConcernTimeout
 	}
 	if x.concern.failure != nil {
 		x.extras.writeConcernError, x.extras.concern = x.concern.failure, x.concern.code

@@ -7,11 +7,17 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/command"
+	"github.com/unified-test-runner/utr/embedded/failpoint"
 )
 
 // refuse makes a command's failure.
 func refuse(code int32, format string, args ...any) *command.Error {
 	return &command.Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// wrongType refuses a field of the wrong type.
+func wrongType(field string, value bson.RawValue, expected string) error {
+	return refuse(codeTypeMismatch, "BSON field '%s' is the wrong type '%s', expected type '%s'", field, failpoint.TypeName(value.Type), expected)
 }
 
 // marshal is for documents of our own making, which always marshal.

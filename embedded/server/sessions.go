@@ -7,7 +7,6 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/command"
-	"github.com/unified-test-runner/utr/embedded/failpoint"
 )
 
 // session reads lsid and what hangs on it.
@@ -16,8 +15,7 @@ func (x *exchange) session() error {
 	if value, err := body.LookupErr("lsid"); err == nil {
 		lsid, ok := value.DocumentOK()
 		if !ok {
-			return refuse(codeTypeMismatch, "BSON field 'OperationSessionInfo.lsid' is the wrong type '%s', expected type 'object'",
-				failpoint.TypeName(value.Type))
+			return wrongType("OperationSessionInfo.lsid", value, "object")
 		}
 		id, err := lsid.LookupErr("id")
 		if err != nil {
@@ -25,8 +23,7 @@ func (x *exchange) session() error {
 		}
 		subtype, data, ok := id.BinaryOK()
 		if !ok {
-			return refuse(codeTypeMismatch, "BSON field 'OperationSessionInfo.lsid.id' is the wrong type '%s', expected type 'binData'",
-				failpoint.TypeName(id.Type))
+			return wrongType("OperationSessionInfo.lsid.id", id, "binData")
 		}
 		if subtype != bson.TypeBinaryUUID || len(data) != 16 {
 			return refuse(codeTypeMismatch, "BSON field 'OperationSessionInfo.lsid.id' is the wrong binData type, expected type 'UUID'")
@@ -36,8 +33,7 @@ func (x *exchange) session() error {
 	value, err := body.LookupErr("txnNumber")
 	number, isLong := value.Int64OK()
 	if err == nil && !isLong {
-		return refuse(codeTypeMismatch, "BSON field 'OperationSessionInfo.txnNumber' is the wrong type '%s', expected type 'long'",
-			failpoint.TypeName(value.Type))
+		return wrongType("OperationSessionInfo.txnNumber", value, "long")
 	}
 	hasNumber := err == nil
 	if err := transactionFields(body, hasNumber); err != nil || !hasNumber {
@@ -116,8 +112,7 @@ func (x *exchange) lsids() ([]bson.Raw, error) {
 	value := x.request.Body.Index(0).Value()
 	list, ok := value.ArrayOK()
 	if !ok {
-		return nil, refuse(codeTypeMismatch, "BSON field '%sFromClient.%s' is the wrong type '%s', expected type 'array'",
-			x.row.Name, x.row.Name, failpoint.TypeName(value.Type))
+		return nil, wrongType(x.row.Name+"FromClient."+x.row.Name, value, "array")
 	}
 	values, err := list.Values()
 	if err != nil {
@@ -127,8 +122,7 @@ func (x *exchange) lsids() ([]bson.Raw, error) {
 	for _, v := range values {
 		doc, ok := v.DocumentOK()
 		if !ok {
-			return nil, refuse(codeTypeMismatch, "BSON field '%sFromClient.%s' is the wrong type '%s', expected type 'object'",
-				x.row.Name, x.row.Name, failpoint.TypeName(v.Type))
+			return nil, wrongType(x.row.Name+"FromClient."+x.row.Name, v, "object")
 		}
 		out = append(out, doc)
 	}

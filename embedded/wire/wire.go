@@ -136,14 +136,6 @@ func finish(message []byte) []byte {
 	return message
 }
 
-// Append writes a message that was read, as it was.
-func Append(dst []byte, h Header, body []byte) []byte {
-	from := len(dst)
-	dst = append(appendHeader(dst, h.RequestID, h.ResponseTo, h.OpCode), body...)
-	finish(dst[from:])
-	return dst
-}
-
 // reader walks through a body. After an overrun, ok is false and everything
 // reads as zero.
 type reader struct {
