@@ -1,14 +1,13 @@
 package failpoint
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// Command is what failCommand wants to know of a command.
+// Command is what a fail point asks about a command.
 type Command struct {
 	Names     []string // the command's own name and its aliases
 	Namespace string   // database.collection; the database alone if it has none
@@ -30,113 +29,119 @@ type Failure struct {
 	LoseReply         bool     // the command runs, and its reply is not sent
 }
 
-// early says whether it does anything before the command runs.
+// early reports whether it does anything before the command runs.
 func (f Failure) early() bool { return f.Block > 0 || f.CloseConnection || f.HasCode }
 
-// exempt can not be failed, or no one could turn the fail point off.
-const exempt = "configureFailPoint"
+// The names of fail points that code asks for.
+const (
+	FailCommand                    = "failCommand"
+	OnPrimaryTransactionalWrite    = "onPrimaryTransactionalWrite"
+	FailGetMoreAfterCursorCheckout = "failGetMoreAfterCursorCheckout"
+)
 
-// terms are how the data of a fail point is read. The zero value is how that of
-// failCommand is.
-type terms struct {
-	commands []string // that it is for; nil: those that failCommands names
-	everyone bool     // it asks for neither application nor namespace
-	code     string   // the name of the field errorCode
-	failing  int32    // the code if data has none; 0: it does not fail then
-	closes   bool     // unless closeConnection is false
+// kind is a fail point that servers have, and how its data is read.
+type kind struct {
+	name      string
+	commands  []string // that it applies to; nil: those that failCommands names
+	always    bool     // it applies to every command, application and namespace
+	codeField string   // the field that has the error code
+	code      int32    // the error code without that field; 0: no error
+	closes    bool     // it closes the connection unless closeConnection is false
 }
 
-// readings are the fail points whose data is not read as that of failCommand.
-var readings = map[string]terms{
-	OnPrimaryTransactionalWrite:    {everyone: true, code: "failBeforeCommitExceptionCode", closes: true},
-	FailGetMoreAfterCursorCheckout: {commands: []string{"getMore"}, failing: codeInternalError},
+var failCommand = kind{name: FailCommand, codeField: "errorCode"}
+
+var kinds = []kind{
+	failCommand,
+	{name: OnPrimaryTransactionalWrite, always: true, codeField: "failBeforeCommitExceptionCode", closes: true},
+	{name: FailGetMoreAfterCursorCheckout, commands: []string{"getMore"}, codeField: "errorCode", code: codeInternalError},
+	// These can be set, and have no effect.
+	{name: "failCursorNotFound"}, {name: "failReceivedGetmore"}, {name: "maxTimeAlwaysTimeOut"}, {name: "maxTimeNeverTimeOut"},
+}
+
+// effect is the data of a fail point, read when it is configured.
+type effect struct {
+	kind    kind
+	data    bson.Raw
+	failure Failure
+	// err is an error in the data. A server finds it when the fail point strikes.
+	err error
+}
+
+// read reads the data of a fail point, which it copies.
+func (k kind) read(data bson.Raw) effect {
+	data = append(bson.Raw(nil), data...)
+	f := Failure{CloseConnection: isTrue(data, "closeConnection"), Labels: texts(data, "errorLabels"), LoseReply: isTrue(data, "loseReply")}
+	if _, given := data.Lookup("closeConnection").BooleanOK(); !given {
+		f.CloseConnection = k.closes
+	}
+	if code, ok := integer(data.Lookup(k.codeField)); ok {
+		f.HasCode, f.Code = true, int32(code)
+	} else if k.code != 0 {
+		f.HasCode, f.Code = true, k.code
+	}
+	f.ExtraInfo, _ = data.Lookup("errorExtraInfo").DocumentOK()
+	f.WriteConcernError, _ = data.Lookup("writeConcernError").DocumentOK()
+	var err error
+	if isTrue(data, "blockConnection") {
+		ms, ok := integer(data.Lookup("blockTimeMS"))
+		switch {
+		case !ok:
+			err = refuse(codeInvalidOptions, "must specify 'blockTimeMS' when 'blockConnection' is true")
+		case ms < 0:
+			err = refuse(codeInvalidOptions, "'blockTimeMS' must be non-negative")
+		default:
+			f.Block = time.Duration(min(ms, int64(24*time.Hour/time.Millisecond))) * time.Millisecond
+		}
+	}
+	return effect{k, data, f, err}
+}
+
+// exempt cannot be failed, or no one could turn the fail point off.
+const exempt = "configureFailPoint"
+
+// appliesTo reports whether the fail point is for a command.
+func (e *effect) appliesTo(c Command) bool {
+	if slices.Contains(c.Names, exempt) {
+		return false
+	}
+	if e.kind.always {
+		return true
+	}
+	if app, ok := e.data.Lookup("appName").StringValueOK(); ok && app != c.AppName {
+		return false
+	}
+	if ns, ok := e.data.Lookup("namespace").StringValueOK(); ok && ns != c.Namespace {
+		return false
+	}
+	commands := e.kind.commands
+	if commands == nil {
+		commands = texts(e.data, "failCommands")
+	}
+	return slices.ContainsFunc(commands, func(name string) bool { return slices.Contains(c.Names, name) })
 }
 
 // Before asks whether failCommand strikes before the command runs. An *Error
 // is an error in the fail point's data, and the command's answer.
 func (r *Registry) Before(c Command) (Failure, bool, error) {
-	data, hit := r.Strike(FailCommand, func(data bson.Raw) bool {
-		f, err := terms{}.read(data)
-		return terms{}.mean(data, c) && (err != nil || f.early() || isTrue(data, "blockConnection"))
+	e, hit := r.strike(FailCommand, func(e *effect) bool {
+		return e.appliesTo(c) && (e.err != nil || e.failure.early() || isTrue(e.data, "blockConnection"))
 	})
-	if !hit {
-		return Failure{}, false, nil
-	}
-	f, err := terms{}.read(data)
-	return f, true, err
+	return e.failure, hit, e.err
 }
 
 // After asks whether failCommand adds a write concern error to the reply of a
 // command that has run. The labels are nil if the server is to add its own.
-func (r *Registry) After(c Command) (writeConcernError bson.Raw, wanted []string, hit bool) {
-	data, hit := r.Strike(FailCommand, func(data bson.Raw) bool {
-		f, _ := terms{}.read(data)
-		return f.WriteConcernError != nil && terms{}.mean(data, c)
-	})
-	if !hit {
-		return nil, nil, false
-	}
-	f, _ := terms{}.read(data)
-	return f.WriteConcernError, f.Labels, true
+func (r *Registry) After(c Command) (writeConcernError bson.Raw, labels []string, hit bool) {
+	e, hit := r.strike(FailCommand, func(e *effect) bool { return e.failure.WriteConcernError != nil && e.appliesTo(c) })
+	return e.failure.WriteConcernError, e.failure.Labels, hit
 }
 
 // Within asks whether a fail point strikes that a command meets while it runs,
 // and what it does.
 func (r *Registry) Within(name string, c Command) (Failure, bool) {
-	t := readings[name]
-	data, hit := r.Strike(name, func(data bson.Raw) bool { return t.mean(data, c) })
-	if !hit {
-		return Failure{}, false
-	}
-	f, _ := t.read(data)
-	return f, true
-}
-
-// read reads what the data does. An *Error is an error in it.
-func (t terms) read(data bson.Raw) (Failure, error) {
-	f := Failure{CloseConnection: isTrue(data, "closeConnection"), Labels: texts(data, "errorLabels"), LoseReply: isTrue(data, "loseReply")}
-	if _, told := data.Lookup("closeConnection").BooleanOK(); !told {
-		f.CloseConnection = t.closes
-	}
-	if code, ok := integer(data.Lookup(cmp.Or(t.code, "errorCode"))); ok {
-		f.HasCode, f.Code = true, int32(code)
-	} else if t.failing != 0 {
-		f.HasCode, f.Code = true, t.failing
-	}
-	f.ExtraInfo, _ = data.Lookup("errorExtraInfo").DocumentOK()
-	f.WriteConcernError, _ = data.Lookup("writeConcernError").DocumentOK()
-	if isTrue(data, "blockConnection") {
-		ms, ok := integer(data.Lookup("blockTimeMS"))
-		if !ok {
-			return f, refuse(codeInvalidOptions, "must specify 'blockTimeMS' when 'blockConnection' is true")
-		}
-		if ms < 0 {
-			return f, refuse(codeInvalidOptions, "'blockTimeMS' must be non-negative")
-		}
-		f.Block = time.Duration(min(ms, int64(24*time.Hour/time.Millisecond))) * time.Millisecond
-	}
-	return f, nil
-}
-
-// mean says whether the data means this command at all.
-func (t terms) mean(data bson.Raw, c Command) bool {
-	if slices.Contains(c.Names, exempt) {
-		return false
-	}
-	if t.everyone {
-		return true
-	}
-	if app, ok := data.Lookup("appName").StringValueOK(); ok && app != c.AppName {
-		return false
-	}
-	if ns, ok := data.Lookup("namespace").StringValueOK(); ok && ns != c.Namespace {
-		return false
-	}
-	commands := t.commands
-	if commands == nil {
-		commands = texts(data, "failCommands")
-	}
-	return slices.ContainsFunc(commands, func(name string) bool { return slices.Contains(c.Names, name) })
+	e, hit := r.strike(name, func(e *effect) bool { return e.appliesTo(c) })
+	return e.failure, hit
 }
 
 func isTrue(data bson.Raw, name string) bool {

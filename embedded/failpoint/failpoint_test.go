@@ -44,13 +44,13 @@ func TestModes(t *testing.T) {
 		r := registry(t, in, "")
 		got := ""
 		for range 10 {
-			if _, hit := r.Strike("failCommand", nil); hit {
+			if _, hit := r.Within("failCommand", find); hit {
 				got += "x"
 			} else {
 				got += "."
 			}
 		}
-		testkit.Equal(t, "the count", r.Count("failCommand"), strings.Count(got, "x"))
+		testkit.Equal(t, "the count", r.State("failCommand").Entered, strings.Count(got, "x"))
 		return got
 	})
 }
@@ -61,21 +61,21 @@ func TestCounts(t *testing.T) {
 	r := failpoint.NewRegistry(half)
 	configure := func(name, mode string, want int32) {
 		t.Helper()
-		if got, err := r.Configure(testkit.Extended[bson.Raw](t, `{"configureFailPoint": "`+name+`", "mode": `+mode+`}`)); err != nil || got != want {
+		if got, err := r.Configure(testkit.Extended[bson.Raw](t, `{"configureFailPoint": "`+name+`", "mode": `+mode+`, "data": {"failCommands": ["find"]}}`)); err != nil || got != want {
 			t.Errorf("%s: %d, %v, want %d", name, got, err, want)
 		}
 	}
 	configure("failCommand", `{"times": 2}`, 0)
-	r.Strike("failCommand", nil)
-	r.Strike("failCommand", func(bson.Raw) bool { return false })
-	r.Strike("onPrimaryTransactionalWrite", nil)
+	r.Within("failCommand", find)
+	r.Within("failCommand", failpoint.Command{Names: []string{"insert"}})
+	r.Within("onPrimaryTransactionalWrite", find)
 	configure("failCommand", `"off"`, 1)
 	configure("failCommand", `"alwaysOn"`, 1)
-	r.Strike("failCommand", nil)
+	r.Within("failCommand", find)
 	configure("onPrimaryTransactionalWrite", `"off"`, 0)
 	configure("failCommand", `"alwaysOn"`, 2)
 	r.Reset()
-	if _, hit := r.Strike("failCommand", nil); hit {
+	if _, hit := r.Within("failCommand", find); hit {
 		t.Error("a fail point outlived a reset")
 	}
 	configure("failCommand", `"off"`, 0)
@@ -91,7 +91,7 @@ func TestRefused(t *testing.T) {
 			configure = new(failpoint.Sequence).Configure
 		}
 		_, err := configure(testkit.Extended[bson.Raw](t, in))
-		if _, hit := r.Strike("failCommand", nil); !hit {
+		if _, hit := r.Within("failCommand", find); !hit {
 			t.Error("the fail point is not as it was before")
 		}
 		refused := new(failpoint.Error)
@@ -133,7 +133,7 @@ func TestFailures(t *testing.T) {
 		if e, labels, later := r.After(about); later {
 			got, hit = fmt.Sprint("then ", e, " ", labels), true
 		}
-		testkit.Equal(t, "it struck", r.Count("failCommand") == 1, hit)
+		testkit.Equal(t, "it struck", r.State("failCommand").Entered == 1, hit)
 		return got
 	})
 }
@@ -146,7 +146,7 @@ func TestWithin(t *testing.T) {
 		_, err := r.Configure(testkit.Extended[bson.Raw](t, fmt.Sprintf(`{"configureFailPoint": %q, "mode": {"times": 1}, "data": %s}`, words[1], words[2])))
 		testkit.Check(t, err)
 		f, hit := r.Within(words[1], failpoint.Command{Names: words[:1], Namespace: "d.c", AppName: "app"})
-		testkit.Equal(t, "it struck", r.Count(words[1]) == 1, hit)
+		testkit.Equal(t, "it struck", r.State(words[1]).Entered == 1, hit)
 		return describe(f, hit, nil)
 	})
 }
@@ -159,7 +159,7 @@ func TestConcurrently(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for range 1000 {
-				if _, hit := r.Strike("failCommand", nil); hit {
+				if _, hit := r.Within("failCommand", find); hit {
 					hits.Add(1)
 				}
 			}

@@ -7,7 +7,6 @@ package failpoint
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"sync"
 
@@ -37,21 +36,6 @@ const (
 	codeFailPointSetFailed = 266
 )
 
-// known are the fail points that a server of ours has.
-var known = []string{
-	FailCommand,
-	OnPrimaryTransactionalWrite,
-	FailGetMoreAfterCursorCheckout,
-	"failCursorNotFound", "failReceivedGetmore", "maxTimeAlwaysTimeOut", "maxTimeNeverTimeOut",
-}
-
-// The names of fail points that code asks for.
-const (
-	FailCommand                    = "failCommand"
-	OnPrimaryTransactionalWrite    = "onPrimaryTransactionalWrite"
-	FailGetMoreAfterCursorCheckout = "failGetMoreAfterCursorCheckout"
-)
-
 // Registry holds the fail points of one server. Its methods may be called
 // concurrently.
 type Registry struct {
@@ -73,8 +57,8 @@ func NewRegistry(random func() float64) *Registry {
 func (r *Registry) Reset() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, name := range known {
-		r.points[name] = &point{}
+	for _, k := range kinds {
+		r.points[k.name] = &point{effect: k.read(nil)}
 	}
 }
 
@@ -84,7 +68,7 @@ type point struct {
 	times       int64   // left, in mode times
 	skip        int64   // left, in mode skip
 	probability float64 // in mode random
-	data        bson.Raw
+	effect      effect
 	count       int32
 }
 
@@ -112,9 +96,8 @@ func (r *Registry) Configure(command bson.Raw) (int32, error) {
 	if err != nil {
 		return 0, err
 	}
-	if data, ok := command.Lookup("data").DocumentOK(); ok {
-		next.data = append(bson.Raw{}, data...)
-	}
+	data, _ := command.Lookup("data").DocumentOK()
+	next.effect = old.effect.kind.read(data)
 	next.count = old.count
 	r.points[name] = &next
 	return old.count, nil
@@ -179,15 +162,15 @@ func probability(v bson.RawValue) (point, error) {
 	return point{mode: random, probability: p}, nil
 }
 
-// Strike asks whether the named fail point strikes. A fail point that is on,
-// and whose data applies accept to, counts a hit if its mode lets it strike.
-// A nil accept takes everything.
-func (r *Registry) Strike(name string, accept func(data bson.Raw) bool) (data bson.Raw, hit bool) {
+// strike asks whether the named fail point strikes. A fail point that is on, and
+// that accept returns true for, counts a hit if its mode lets it strike. Without a
+// hit the effect is zero.
+func (r *Registry) strike(name string, accept func(*effect) bool) (effect, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.points[name]
-	if p == nil || p.mode == off || accept != nil && !accept(p.data) {
-		return nil, false
+	if p == nil || p.mode == off || !accept(&p.effect) {
+		return effect{}, false
 	}
 	switch p.mode {
 	case times:
@@ -197,15 +180,15 @@ func (r *Registry) Strike(name string, accept func(data bson.Raw) bool) (data bs
 	case skip:
 		if p.skip > 0 {
 			p.skip--
-			return nil, false
+			return effect{}, false
 		}
 	case random:
 		if r.random() >= p.probability {
-			return nil, false
+			return effect{}, false
 		}
 	}
 	p.count++
-	return p.data, true
+	return p.effect, true
 }
 
 // State is a fail point as getParameter tells it, by the name
@@ -216,8 +199,14 @@ type State struct {
 	Entered int32    // how often it has struck
 }
 
-// Names of the fail points that a server has, whatever their mode.
-func Names() []string { return append(slices.Clone(known), FailCommandSequence) }
+// Names are those of the fail points that a server has, whatever their mode.
+func Names() []string {
+	names := []string{FailCommandSequence}
+	for _, k := range kinds {
+		names = append(names, k.name)
+	}
+	return names
+}
 
 // State tells how the named fail point is set now.
 func (r *Registry) State(name string) State {
@@ -227,11 +216,7 @@ func (r *Registry) State(name string) State {
 	if p == nil {
 		return State{Data: empty}
 	}
-	s := State{Mode: numbers[p.mode], Data: p.data, Entered: p.count}
-	if s.Data == nil {
-		s.Data = empty
-	}
-	return s
+	return State{Mode: numbers[p.mode], Data: orEmpty(p.effect.data), Entered: p.count}
 }
 
 // numbers are the modes as the server counts them.
@@ -240,14 +225,11 @@ var numbers = map[mode]int32{off: 0, alwaysOn: 1, random: 2, times: 3, skip: 4}
 // empty is the document without elements.
 var empty = bson.Raw{5, 0, 0, 0, 0}
 
-// Count tells how often the named fail point has struck.
-func (r *Registry) Count(name string) int32 {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if p := r.points[name]; p != nil {
-		return p.count
+func orEmpty(doc bson.Raw) bson.Raw {
+	if len(doc) == 0 {
+		return empty
 	}
-	return 0
+	return doc
 }
 
 // integer takes any BSON number as an integer, as the server does.

@@ -26,8 +26,8 @@ const FailCommandSequence = "failCommandSequence"
 type Sequence struct {
 	mu       sync.Mutex
 	on       bool
-	data     bson.Raw
-	elements []bson.Raw
+	effect   effect // which has the data; its failure is not used
+	elements []Failure
 	next     int
 	count    int32
 }
@@ -47,7 +47,7 @@ func (s *Sequence) Configure(command bson.Raw) (int32, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.on, s.elements, s.next = mode == "alwaysOn", elements, 0
-	s.data = append(bson.Raw(nil), data...)
+	s.effect = failCommand.read(data)
 	return s.count, nil
 }
 
@@ -55,18 +55,15 @@ func (s *Sequence) Configure(command bson.Raw) (int32, error) {
 func (s *Sequence) State() State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	state := State{Data: empty, Entered: s.count}
+	state := State{Data: orEmpty(s.effect.data), Entered: s.count}
 	if s.on {
 		state.Mode = numbers[alwaysOn]
-	}
-	if s.data != nil {
-		state.Data = s.data
 	}
 	return state
 }
 
-// elements reads the array of the data. The raw values are copies.
-func elements(data bson.Raw) ([]bson.Raw, error) {
+// elements reads the array of the data.
+func elements(data bson.Raw) ([]Failure, error) {
 	list, ok := data.Lookup("sequence").ArrayOK()
 	if !ok {
 		return nil, refuse(codeTypeMismatch, "%s needs an array 'sequence' in its data", FailCommandSequence)
@@ -75,16 +72,17 @@ func elements(data bson.Raw) ([]bson.Raw, error) {
 	if err != nil {
 		return nil, refuse(codeBadValue, "'sequence' can not be read: %v", err)
 	}
-	out := make([]bson.Raw, 0, len(values))
+	out := make([]Failure, 0, len(values))
 	for i, v := range values {
 		doc, ok := v.DocumentOK()
 		if !ok {
 			return nil, refuse(codeTypeMismatch, "'sequence.%d' is a %s, not an object", i, TypeName(v.Type))
 		}
-		if _, err := (terms{}).read(doc); err != nil {
-			return nil, err
+		e := failCommand.read(doc)
+		if e.err != nil {
+			return nil, e.err
 		}
-		out = append(out, append(bson.Raw(nil), doc...))
+		out = append(out, e.failure)
 	}
 	return out, nil
 }
@@ -94,13 +92,12 @@ func elements(data bson.Raw) ([]bson.Raw, error) {
 func (s *Sequence) Next(c Command) (Failure, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.on || s.next == len(s.elements) || !(terms{}).mean(s.data, c) {
+	if !s.on || s.next == len(s.elements) || !s.effect.appliesTo(c) {
 		return Failure{}, false
 	}
-	element := s.elements[s.next]
+	f := s.elements[s.next]
 	s.next++
-	f, err := terms{}.read(element)
-	if err != nil || !f.early() && !f.LoseReply && f.WriteConcernError == nil {
+	if !f.early() && !f.LoseReply && f.WriteConcernError == nil {
 		return Failure{}, false
 	}
 	s.count++

@@ -147,9 +147,6 @@ func (b *Balancer) Close() error { return b.listener.Close() }
 // Address is where the server listens, as "127.0.0.1:port".
 func (s *Server) Address() string { return s.address }
 
-// FailPoints are the server's fail points.
-func (s *Server) FailPoints() *failpoint.Registry { return s.failPoints }
-
 // Serve serves a connection that came in some other way than through the
 // server's port, in the background. The server closes it.
 func (s *Server) Serve(nc net.Conn) { s.serve(nc, false) }
