@@ -273,20 +273,31 @@ func (x *exchange) connectionStatus() (bson.D, error) {
 	return bson.D{{Key: "authInfo", Value: info}}, nil
 }
 
-// createUser makes a user. It can authenticate even without access control.
-func (x *exchange) createUser() (bson.D, error) {
-	users := x.conn.server.cluster.users
+// writeUser serves createUser and updateUser, which gives a user another password.
+// The user can authenticate even without access control.
+func (x *exchange) writeUser() (bson.D, error) {
+	users, update := x.conn.server.cluster.users, x.row.Name == "updateUser"
 	name, ok := x.request.Body.Index(0).Value().StringValueOK()
 	if !ok || name == "" {
 		return nil, refuse(codeBadValue, "User document needs 'user' field to be non-empty")
 	}
+	old := users.find(x.request.DB, name)
+	switch {
+	case update && old == nil:
+		return nil, refuse(codeUserNotFound, "User '%s@%s' not found", name, x.request.DB)
+	case !update && old != nil:
+		return nil, refuse(codeUserExists, "User \"%s@%s\" already exists", name, x.request.DB)
+	}
 	password, ok := x.request.Body.Lookup("pwd").StringValueOK()
-	if !ok && x.request.DB != "$external" {
+	if !ok && (update || x.request.DB != "$external") {
 		return nil, refuse(codeBadValue, "Must provide a 'pwd' field for all user documents, except those with '$external' as the user's source db")
+	}
+	if update {
+		return nil, users.add(x.request.DB, name, password, old.roles)
 	}
 	list, ok := x.request.Body.Lookup("roles").ArrayOK()
 	if !ok {
-		return nil, refuse(codeBadValue, "\"%s\" command requires a \"roles\" array", x.row.Name)
+		return nil, refuse(codeBadValue, "\"createUser\" command requires a \"roles\" array")
 	}
 	values, err := list.Values()
 	if err != nil {
@@ -294,16 +305,13 @@ func (x *exchange) createUser() (bson.D, error) {
 	}
 	var roles []any
 	for _, v := range values {
-		if name, ok := v.StringValueOK(); ok {
-			roles = append(roles, bson.D{{Key: "role", Value: name}, {Key: "db", Value: x.request.DB}})
+		if role, ok := v.StringValueOK(); ok {
+			roles = append(roles, bson.D{{Key: "role", Value: role}, {Key: "db", Value: x.request.DB}})
 		} else if doc, ok := v.DocumentOK(); ok {
 			roles = append(roles, slices.Clone(doc))
 		} else {
 			return nil, refuse(codeTypeMismatch, "Role names must be either strings or objects")
 		}
-	}
-	if users.find(x.request.DB, name) != nil {
-		return nil, refuse(codeUserExists, "User \"%s@%s\" already exists", name, x.request.DB)
 	}
 	return nil, users.add(x.request.DB, name, password, roles)
 }

@@ -53,6 +53,7 @@ const (
 	codeFailPointSetFailed      = 266
 	codeNotInTransaction        = 263
 	codeUserExists              = 51003
+	codeUserNotFound            = 11
 	codeMechanismUnavailable    = 334
 	codeInterruptedAtShutdown   = 11600
 	codeInterruptedReplication  = 11602

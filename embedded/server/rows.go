@@ -32,7 +32,8 @@ func protocolRows() []entry {
 		{command.Row{Name: "connectionStatus", BeforeAuth: true}, (*exchange).connectionStatus},
 		{command.Row{Name: "whatsmyuri", BeforeAuth: true}, (*exchange).whatsmyuri},
 		{command.Row{Name: "getnonce", BeforeAuth: true, MaxWire: 18}, (*exchange).getnonce},
-		{command.Row{Name: "createUser", Write: true, BeforeUsers: true}, (*exchange).createUser},
+		{command.Row{Name: "createUser", Write: true, BeforeUsers: true}, (*exchange).writeUser},
+		{command.Row{Name: "updateUser", Write: true}, (*exchange).writeUser},
 
 		// Diagnostics.
 		{command.Row{Name: "ping", BeforeAuth: true, API: "1"}, (*exchange).ping},
