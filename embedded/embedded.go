@@ -120,7 +120,7 @@ func Start(ctx context.Context, options Options) (*Deployment, error) {
 	if err != nil {
 		return nil, err
 	}
-	if options.Topology == LoadBalanced && profile.Wire < server.LoadBalancerWire {
+	if options.Topology == LoadBalanced && !profile.HasLoadBalancing() {
 		return nil, fmt.Errorf("server version %s has no load balancing, which came with 5.0", profile.Name)
 	}
 	d := &Deployment{options: options}

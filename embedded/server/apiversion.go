@@ -7,7 +7,7 @@ import (
 // apiVersion checks apiVersion, apiStrict and apiDeprecationErrors. Servers
 // before 4.9 know none of them.
 func (x *exchange) apiVersion() error {
-	if x.view.Wire < wire49 {
+	if !x.has(stableAPI) {
 		return nil
 	}
 	body := x.request.Body

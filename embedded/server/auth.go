@@ -191,7 +191,7 @@ func (k *conn) saslStart(body bson.Raw, db string) (bson.D, error) {
 // noMechanism refuses a mechanism; 5.0 gave it a code of its own.
 func (c *Cluster) noMechanism(name string) error {
 	code := int32(codeBadValue)
-	if c.Profile.Wire >= wire50 {
+	if c.Profile.has(codeMechanism) {
 		code = codeMechanismUnavailable
 	}
 	return refuse(code, "Received authentication for mechanism %s which is unknown or not enabled", name)

@@ -61,12 +61,12 @@ const (
 
 // codeName is the name of an error code in a version.
 func (p Profile) codeName(code int32) string {
-	if p.Wire < wire44 {
+	if p.Wire < 9 {
 		if name, ok := codeNamesBefore44[code]; ok {
 			return name
 		}
 	}
-	if p.Wire < wire80 && code == 64 {
+	if p.Wire < 25 && code == 64 {
 		return "WriteConcernFailed"
 	}
 	if since, ok := codeSince[code]; ok && p.Wire < since {
@@ -77,8 +77,8 @@ func (p Profile) codeName(code int32) string {
 
 // codeSince says from which wire version a name exists, where that matters.
 var codeSince = map[int32]int{
-	347: wire50, 348: wire50, 351: wire50, 352: wire50, 354: wire50,
-	365: 17, 371: 17, 391: 21, 402: 21, 433: wire80, 449: wire82, 462: wire82,
+	347: 13, 348: 13, 351: 13, 352: 13, 354: 13,
+	365: 17, 371: 17, 391: 21, 402: 21, 433: 25, 449: 27, 462: 27,
 	40413: 17, 40414: 17, 40415: 17, 50768: 17,
 }
 

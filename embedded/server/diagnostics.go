@@ -68,9 +68,9 @@ func (x *exchange) buildInfo() (bson.D, error) {
 		{Key: "maxBsonObjectSize", Value: int32(wire.MaxDocument)},
 	}
 	if x.view.Role != command.Mongos {
-		engines := bson.A{"devnull", "ephemeralForTest", "wiredTiger"}
-		if x.view.Wire >= wire60 {
-			engines = bson.A{"devnull", "wiredTiger"}
+		engines := bson.A{"devnull", "wiredTiger"}
+		if x.has(ephemeralForTest) {
+			engines = bson.A{"devnull", "ephemeralForTest", "wiredTiger"}
 		}
 		reply = append(reply, bson.E{Key: "storageEngines", Value: engines})
 	}
@@ -128,7 +128,7 @@ func (x *exchange) serverStatus() (bson.D, error) {
 		{Key: "available", Value: int32(16000)},
 		{Key: "totalCreated", Value: int32(s.counters.created.Load())},
 	}
-	if x.view.Wire >= wire82 {
+	if x.has(overload) {
 		connections = append(connections, s.ingress.connectionStatus()...)
 		reply = append(reply,
 			bson.E{Key: "network", Value: s.ingress.networkStatus()},

@@ -196,7 +196,7 @@ func (x *exchange) lookUp() error {
 	if name == "configureFailPoint" && !x.conn.server.params.isTrue("enableTestCommands") {
 		x.row = nil
 	}
-	if x.row == nil && x.view.Role == command.Mongos && x.view.Wire < wire50 {
+	if x.row == nil && x.view.Role == command.Mongos && !x.has(mongosWords) {
 		return refuse(codeCommandNotFound, "no such cmd: %s", name)
 	}
 	if x.row == nil {
@@ -231,7 +231,7 @@ func (x *exchange) strike() error {
 		}
 		f = x.step
 	}
-	if x.view.Wire >= wire44 { // which brought errorLabels
+	if x.has(errorLabels) {
 		x.extras.labels = f.Labels
 	}
 	if err != nil {
@@ -260,7 +260,7 @@ func (x *exchange) strike() error {
 		}
 	}
 	failure := refuse(f.Code, "Failing command due to 'failCommand' failpoint")
-	if x.conn.server.cluster.Profile.Via {
+	if x.has(failsVia) {
 		failure.Message = "Failing command via 'failCommand' failpoint"
 	}
 	if elements, err := f.ExtraInfo.Elements(); f.ExtraInfo != nil && err == nil {
@@ -423,7 +423,7 @@ var master = strings.NewReplacer("primary", "master", "secondaryOk", "slaveOk")
 
 // notPrimary words an error in the way that the client understands.
 func (x *exchange) notPrimary(code int32, message string) error {
-	if !x.conn.server.cluster.Profile.Primary || !x.conn.helloOk {
+	if !x.has(saysPrimary) || !x.conn.helloOk {
 		message = master.Replace(message)
 	}
 	return refuse(code, "%s", message)
@@ -453,7 +453,7 @@ func (x *exchange) maxTimeMS() error {
 		return refuse(codeBadValue, "maxTimeMS must be a number")
 	case !isNumber:
 		return nil
-	case most < 0 && x.view.Wire >= wire60:
+	case most < 0 && x.has(codeNegative):
 		return refuse(codeValueNegative, "BSON field 'maxTimeMS' value must be >= 0, actual value '%.0f'", most)
 	case most < 0 || most > math.MaxInt32:
 		return refuse(codeBadValue, "%.0f value for maxTimeMS is out of range", most)
@@ -502,17 +502,18 @@ func (x *exchange) labels(code int32, concern bool) []string {
 		labels = append(labels, "TransientTransactionError")
 	}
 	// A mongos leaves the label to the shard that failed.
-	if x.view.Wire >= wire44 && !mongos && r.TxnNumber != nil && (!r.InTransaction || finish) && p.in(code, command.Retriable) {
+	if x.has(errorLabels) && !mongos && r.TxnNumber != nil && (!r.InTransaction || finish) && p.in(code, command.Retriable) {
 		labels = append(labels, "RetryableWriteError")
 		// A connection that has not written yet cannot tell.
-		if x.view.Wire >= wire60 && !x.lastOp.IsZero() && x.lastOp == x.conn.lastOp {
+		if x.has(noWrites) && !x.lastOp.IsZero() && x.lastOp == x.conn.lastOp {
 			labels = append(labels, "NoWritesPerformed")
 		}
 	}
-	if x.view.Wire >= wire44 && !concern && (r.Watches || r.Name == "aggregate" && opensChangeStream(r.Body)) && (p.in(code, command.Resumable) || p.in(code, command.Retriable)) {
+	if x.has(errorLabels) && !concern && (r.Watches || r.Name == "aggregate" && opensChangeStream(r.Body)) &&
+		(p.in(code, command.Resumable) || p.in(code, command.Retriable)) {
 		labels = append(labels, "ResumableChangeStreamError")
 	}
-	if x.view.Wire >= wire82 && p.in(code, command.SystemOverloaded) {
+	if x.has(overload) && p.in(code, command.SystemOverloaded) {
 		labels = append(labels, "SystemOverloadedError")
 		if p.in(code, command.Retriable) {
 			labels = append(labels, "RetryableError")

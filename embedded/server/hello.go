@@ -83,7 +83,7 @@ func (x *exchange) awaitErrors() awaitErrors {
 
 // await reads the wish of a hello.
 func (x *exchange) await() (await, error) {
-	if x.view.Wire < wire44 {
+	if !x.has(topologyVersion) {
 		return await{}, nil
 	}
 	codes := x.awaitErrors()
@@ -180,7 +180,7 @@ func (x *exchange) description(speculative bson.D) (bson.D, error) {
 	if x.row.Name == "hello" {
 		writable = "isWritablePrimary"
 	}
-	streams := v.Wire >= wire44
+	streams := x.has(topologyVersion)
 	when(streams && (v.isMember() || v.Role == command.Uninitiated), "topologyVersion", v.topologyVersion())
 	switch {
 	case v.isMember():
@@ -221,7 +221,7 @@ func (x *exchange) description(speculative bson.D) (bson.D, error) {
 		add("readOnly", false)
 	}
 	if helloOk, _ := x.request.Body.Lookup("helloOk").BooleanOK(); helloOk {
-		when(x.conn.server.cluster.Profile.HelloOk, "helloOk", true)
+		when(x.has(offersHello) || x.has(offersHello44), "helloOk", true)
 	}
 	when(len(x.conn.compression) > 0, "compression", x.conn.compression)
 	when(x.conn.balanced && !x.conn.helloDone, "serviceId", x.conn.server.serviceID)

@@ -25,23 +25,23 @@ const (
 
 // ingressParameters are those with their defaults, and the wire version that
 // brought them.
-func ingressParameters(wire int) []tunable {
+func ingressParameters(profile Profile) []tunable {
 	list := []tunable{
-		{name: connectionLimit, initial: false, wire: wire82},
-		{name: connectionRate, initial: int32(math.MaxInt32), least: 1, wire: wire82},
-		{name: connectionBurst, initial: math.MaxFloat64, least: math.SmallestNonzeroFloat64, wire: wire82},
-		{name: connectionQueue, initial: int32(0), wire: wire82},
-		{name: requestLimit, initial: wire >= wire90, wire: wire82},
-		{name: requestRate, initial: int32(math.MaxInt32), least: 1, wire: wire82},
-		{name: requestBurst, initial: math.MaxFloat64, least: math.SmallestNonzeroFloat64, wire: wire82},
-		{name: requestAppExemptions, initial: bson.D{{Key: "appNames", Value: bson.A{}}}, wire: wire82},
-		{name: requestQueue, initial: int64(0), wire: wire90},
-		{name: requestRetries, initial: true, wire: wire90},
-		{name: baseBackoff, initial: int64(0), wire: wire90},
+		{name: connectionLimit, initial: false, wire: overload.since},
+		{name: connectionRate, initial: int32(math.MaxInt32), least: 1, wire: overload.since},
+		{name: connectionBurst, initial: math.MaxFloat64, least: math.SmallestNonzeroFloat64, wire: overload.since},
+		{name: connectionQueue, initial: int32(0), wire: overload.since},
+		{name: requestLimit, initial: profile.has(limiterLabels), wire: overload.since},
+		{name: requestRate, initial: int32(math.MaxInt32), least: 1, wire: overload.since},
+		{name: requestBurst, initial: math.MaxFloat64, least: math.SmallestNonzeroFloat64, wire: overload.since},
+		{name: requestAppExemptions, initial: bson.D{{Key: "appNames", Value: bson.A{}}}, wire: overload.since},
+		{name: requestQueue, initial: int64(0), wire: limiterLabels.since},
+		{name: requestRetries, initial: true, wire: limiterLabels.since},
+		{name: baseBackoff, initial: int64(0), wire: limiterLabels.since},
 	}
 	var out []tunable
 	for _, t := range list {
-		if t.wire <= wire {
+		if t.wire <= profile.Wire {
 			out = append(out, t)
 		}
 	}
@@ -106,10 +106,10 @@ func (x *exchange) admit() error {
 		return errDone
 	}
 	x.extras.labels = []string{"SystemOverloadedError"}
-	if x.view.Wire < wire90 || i.params.isTrue(requestRetries) {
+	if !x.has(limiterLabels) || i.params.isTrue(requestRetries) {
 		x.extras.labels = append(x.extras.labels, "RetryableError")
 	}
-	if x.view.Wire >= wire90 {
+	if x.has(limiterLabels) {
 		x.extras.labels = append(x.extras.labels, "NoWritesPerformed")
 	}
 	return refuse(codeIngressRateLimit, "%s", message)

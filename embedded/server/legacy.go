@@ -29,7 +29,7 @@ func (k *conn) query(h wire.Header, body []byte, reply writer) error {
 		doc = findCommand(q, collection, doc)
 	}
 	name := firstKey(doc)
-	if !k.server.cluster.Profile.Legacy && !helloNames[name] {
+	if !k.server.cluster.Profile.has(legacyOpcodes) && !helloNames[name] {
 		refused := k.compose(k.server.view(), nil, nil, refuse(codeUnsupportedOpQuery,
 			"Unsupported OP_QUERY command: %s. The client driver may require an upgrade. "+
 				"For more details see https://dochub.mongodb.org/core/legacy-opcode-removal", name))
@@ -105,7 +105,7 @@ func found(h wire.Header, answer bson.Raw, reply writer) error {
 
 // insert carries out an OP_INSERT, which has no answer.
 func (k *conn) insert(body []byte) error {
-	if !k.server.cluster.Profile.Legacy {
+	if !k.server.cluster.Profile.has(legacyOpcodes) {
 		return errDone
 	}
 	in, err := wire.ParseInsert(body)

@@ -49,7 +49,7 @@ func newParameters(c *Cluster, s *Server) *parameters {
 		// Suites that need the fail point require it.
 		failpoint.FailCommandSequence: true,
 	}}
-	if version.Wire >= wire49 {
+	if version.has(stableAPI) {
 		p.values["requireApiVersion"] = false
 		p.values["acceptApiVersion2"] = false
 	}
@@ -58,7 +58,7 @@ func newParameters(c *Cluster, s *Server) *parameters {
 		p.values["ttlMonitorEnabled"] = true
 		p.values["notablescan"] = false
 	}
-	p.tunables = append(ingressParameters(version.Wire), tunable{name: transactionLifetime, initial: int32(60), least: 1})
+	p.tunables = append(ingressParameters(version), tunable{name: transactionLifetime, initial: int32(60), least: 1})
 	for _, t := range p.tunables {
 		p.values[t.name] = t.initial
 	}
@@ -213,7 +213,7 @@ func (x *exchange) getParameter() (bson.D, error) {
 	}
 	// Older servers forgot the code.
 	failure := refuse(0, "no option found to get")
-	if x.view.Wire >= wire50 {
+	if x.has(codeNoOption) {
 		failure.Code = codeInvalidOptions
 	}
 	return nil, failure
@@ -227,7 +227,7 @@ func (x *exchange) failPoint(name string) bson.D {
 		state = x.conn.server.cluster.sequence.State()
 	}
 	told := bson.D{{Key: "mode", Value: state.Mode}, {Key: "data", Value: state.Data}}
-	if x.view.Wire >= wire44 {
+	if x.has(timesEntered) {
 		told = append(told, bson.E{Key: "timesEntered", Value: state.Entered})
 	}
 	return told

@@ -180,7 +180,7 @@ func (k *conn) failed(v view, fields bson.D, x *extras, failure *command.Error, 
 // whoIsPrimary is the topologyVersion that a member sends with an error by which it says
 // that it is not the primary.
 func (k *conn) whoIsPrimary(v view, code int32) bson.D {
-	if p := k.server.cluster.Profile; !v.isMember() || p.Wire < wire44 || !p.in(code, command.NotPrimary) {
+	if p := k.server.cluster.Profile; !v.isMember() || !p.has(topologyVersion) || !p.in(code, command.NotPrimary) {
 		return nil
 	}
 	return bson.D{{Key: "topologyVersion", Value: v.topologyVersion()}}

@@ -23,7 +23,7 @@ type entry struct {
 func protocolRows() []entry {
 	rows := []entry{
 		// The handshake.
-		{command.Row{Name: "hello", BeforeAuth: true, MinWire: wire44, API: "1"}, (*exchange).hello},
+		{command.Row{Name: "hello", BeforeAuth: true, MinWire: helloCommand.since, API: "1"}, (*exchange).hello},
 		{command.Row{Name: "isMaster", Aliases: []string{"ismaster"}, BeforeAuth: true}, (*exchange).hello},
 		{command.Row{Name: "saslStart", BeforeAuth: true, API: "1"}, (*exchange).saslStart},
 		{command.Row{Name: "saslContinue", BeforeAuth: true, API: "1"}, (*exchange).saslContinue},
@@ -45,10 +45,10 @@ func protocolRows() []entry {
 		{command.Row{Name: "configureFailPoint", AdminOnly: true, BeforeAuth: true}, (*exchange).configureFailPoint},
 
 		// For tests of the stable API.
-		{command.Row{Name: "testDeprecation", MinWire: wire49, API: "1", Deprecated: "1"}, (*exchange).ping},
-		{command.Row{Name: "testDeprecationInVersion2", MinWire: wire49, API: "12", Deprecated: "2"}, (*exchange).ping},
-		{command.Row{Name: "testVersion2", MinWire: wire49, API: "2"}, (*exchange).ping},
-		{command.Row{Name: "testVersions1And2", MinWire: wire49, API: "12"}, (*exchange).ping},
+		{command.Row{Name: "testDeprecation", MinWire: stableAPI.since, API: "1", Deprecated: "1"}, (*exchange).ping},
+		{command.Row{Name: "testDeprecationInVersion2", MinWire: stableAPI.since, API: "12", Deprecated: "2"}, (*exchange).ping},
+		{command.Row{Name: "testVersion2", MinWire: stableAPI.since, API: "2"}, (*exchange).ping},
+		{command.Row{Name: "testVersions1And2", MinWire: stableAPI.since, API: "12"}, (*exchange).ping},
 
 		// Sessions.
 		{command.Row{Name: "startSession"}, (*exchange).startSession},

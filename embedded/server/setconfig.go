@@ -100,7 +100,7 @@ func truth(v bson.RawValue, otherwise bool) bool {
 
 // delayField is what the delay of a member is called; 5.0 renamed it.
 func (p Profile) delayField() string {
-	if p.Wire >= wire50 {
+	if p.has(secondaryDelay) {
 		return "secondaryDelaySecs"
 	}
 	return "slaveDelay"
