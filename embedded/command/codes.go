@@ -2,6 +2,57 @@ package command
 
 import "fmt"
 
+// The error codes that commands here answer with, by the server's names where it
+// has one.
+const (
+	CodeInternalError                          int32 = 1
+	CodeBadValue                               int32 = 2
+	CodeFailedToParse                          int32 = 9
+	CodeUserNotFound                           int32 = 11
+	CodeUnauthorized                           int32 = 13
+	CodeTypeMismatch                           int32 = 14
+	CodeProtocolError                          int32 = 17
+	CodeAuthenticationFailed                   int32 = 18
+	CodeIllegalOperation                       int32 = 20
+	CodeAlreadyInitialized                     int32 = 23
+	CodeMaxTimeMSExpired                       int32 = 50
+	CodeCommandNotFound                        int32 = 59
+	CodeInvalidOptions                         int32 = 72
+	CodeInvalidNamespace                       int32 = 73
+	CodeNodeNotFound                           int32 = 74
+	CodeNoReplicationEnabled                   int32 = 76
+	CodeUnknownReplWriteConcern                int32 = 79
+	CodeInvalidReplicaSetConfig                int32 = 93
+	CodeNotYetInitialized                      int32 = 94
+	CodeNotSecondary                           int32 = 95
+	CodeOperationFailed                        int32 = 96
+	CodeUnsatisfiableWriteConcern              int32 = 100
+	CodeNewReplicaSetConfigurationIncompatible int32 = 103
+	CodeNodeNotElectable                       int32 = 104
+	CodeClientMetadataAppNameTooLarge          int32 = 184
+	CodeClientMetadataCannotBeMutated          int32 = 186
+	CodeClusterTimeFailsRateLimiter            int32 = 205
+	CodeExceededTimeLimit                      int32 = 262
+	CodeOperationNotSupportedInTransaction     int32 = 263
+	CodeAPIVersionError                        int32 = 322
+	CodeAPIStrictError                         int32 = 323
+	CodeAPIDeprecationError                    int32 = 324
+	CodeMechanismUnavailable                   int32 = 334
+	CodeUnsupportedOpQueryCommand              int32 = 352
+	CodeLoadBalancerSupportMismatch            int32 = 354
+	CodeIngressRequestRateLimitExceeded        int32 = 462
+	CodeNotWritablePrimary                     int32 = 10107
+	CodeExtraInfoMissing                       int32 = 13111
+	CodeStaleConfig                            int32 = 13388
+	CodeNotPrimaryNoSecondaryOk                int32 = 13435
+	CodeNotPrimaryOrSecondary                  int32 = 13436
+	CodeNoDatabase                             int32 = 40571
+	CodeUserAlreadyExists                      int32 = 51003
+	CodeValueTooSmall                          int32 = 51024
+	CodeAPIVersionRequired                     int32 = 498870
+	CodeAPIVersionMissing                      int32 = 4886600
+)
+
 // codeNames are the server's names of error codes, in its latest versions; a
 // code that is not here has none.
 var codeNames = map[int32]string{

@@ -155,7 +155,8 @@ func newHost(s spec) (*host, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &host{spec: s, profile: profile, token: secret(), users: server.NewUsers(), seats: map[string]*occupant{}, stateFiles: map[string]string{}}
+	h := &host{spec: s, profile: profile, token: secret(), users: server.NewUsers(),
+		seats: map[string]*occupant{}, stateFiles: map[string]string{}}
 	config := server.Config{Profile: profile, Users: h.users, AccessByPlace: true, Backend: data.New(data.Options{ReplicaSet: s.Set != nil})}
 	var set server.SetConfig
 	if s.Set != nil {
@@ -400,8 +401,8 @@ func (h *host) invite() []string {
 	var invitations sync.WaitGroup
 	for _, member := range h.away() {
 		invitations.Go(func() {
-			// Nobody may be there.
-			_, _ = ask(h.ctx, answering, member, request{Kind: askInvite, Host: h.listener.Addr().String(), Token: h.token, Set: h.setName, Member: member})
+			q := request{Kind: askInvite, Host: h.listener.Addr().String(), Token: h.token, Set: h.setName, Member: member}
+			_, _ = ask(h.ctx, answering, member, q) // nobody may be there
 		})
 	}
 	invitations.Wait()

@@ -16,13 +16,6 @@ import (
 	"github.com/unified-test-runner/utr/embedded/server"
 )
 
-// Codes of the errors that replSetInitiate may have here.
-const (
-	codeNodeNotFound    = 74
-	codeInvalidConfig   = 93
-	codeOperationFailed = 96
-)
-
 // begin makes the process what its options say.
 func (f *front) begin(ctx context.Context) error {
 	if f.o.Mongos {
@@ -72,12 +65,13 @@ func (f *front) initiate(ctx context.Context, config bson.Raw) error {
 		return err
 	}
 	if set.Name != f.o.ReplSet {
-		return command.Errorf(codeInvalidConfig, "Attempting to initiate a replica set with name %s, but command line reports %s; rejecting", set.Name, f.o.ReplSet)
+		return command.Errorf(command.CodeInvalidReplicaSetConfig,
+			"Attempting to initiate a replica set with name %s, but command line reports %s; rejecting", set.Name, f.o.ReplSet)
 	}
 	f.joining.Lock()
 	defer f.joining.Unlock()
 	if f.describe().State != stateWaiting {
-		return command.Errorf(codeOperationFailed, "the process has become a member of a set")
+		return command.Errorf(command.CodeOperationFailed, "the process has become a member of a set")
 	}
 	self, err := f.quorum(ctx, set)
 	if err != nil {
@@ -89,7 +83,7 @@ func (f *front) initiate(ctx context.Context, config bson.Raw) error {
 		_, err = ask(ctx, gathering, host.Host, request{Kind: askGather, Token: host.Token})
 	}
 	if err != nil {
-		return command.Errorf(codeOperationFailed, "%s", err)
+		return command.Errorf(command.CodeOperationFailed, "%s", err)
 	}
 	return nil
 }
@@ -110,11 +104,13 @@ func (f *front) quorum(ctx context.Context, set server.SetConfig) (self string, 
 		}
 	}
 	if len(failed) > 0 {
-		return "", command.Errorf(codeNodeNotFound, "replSetInitiate quorum check failed because not all proposed set members responded affirmatively: %s",
+		return "", command.Errorf(command.CodeNodeNotFound,
+			"replSetInitiate quorum check failed because not all proposed set members responded affirmatively: %s",
 			strings.Join(failed, ", "))
 	}
 	if self == "" {
-		return "", command.Errorf(codeInvalidConfig, "No host described in new configuration with {version: 1, term: 0} for replica set %s maps to this node", set.Name)
+		return "", command.Errorf(command.CodeInvalidReplicaSetConfig,
+			"No host described in new configuration with {version: 1, term: 0} for replica set %s maps to this node", set.Name)
 	}
 	return self, nil
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/xdg-go/scram"
 	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/command"
 )
 
 // User may authenticate, with SCRAM-SHA-1 or SCRAM-SHA-256.
@@ -109,7 +111,7 @@ const conversationID = 1
 const leastNonce = 4
 
 // errAuthentication is all that a client learns of its failure.
-var errAuthentication = refuse(codeAuthenticationFailed, "Authentication failed.")
+var errAuthentication = refuse(command.CodeAuthenticationFailed, "Authentication failed.")
 
 // supportedMechanisms answers saslSupportedMechs of a hello.
 func (x *exchange) supportedMechanisms() []string {
@@ -138,7 +140,7 @@ func (x *exchange) speculative() (bson.D, error) {
 	}
 	doc, ok := value.DocumentOK()
 	if !ok || len(doc) <= 5 {
-		return nil, refuse(codeBadValue, "isMaster.speculativeAuthenticate must be a non-empty Object")
+		return nil, refuse(command.CodeBadValue, "isMaster.speculativeAuthenticate must be a non-empty Object")
 	}
 	if firstKey(doc) != "saslStart" {
 		return nil, nil
@@ -190,9 +192,9 @@ func (k *conn) saslStart(body bson.Raw, db string) (bson.D, error) {
 
 // noMechanism refuses a mechanism; 5.0 gave it a code of its own.
 func (c *Cluster) noMechanism(name string) error {
-	code := int32(codeBadValue)
+	code := command.CodeBadValue
 	if c.Profile.has(codeMechanism) {
-		code = codeMechanismUnavailable
+		code = command.CodeMechanismUnavailable
 	}
 	return refuse(code, "Received authentication for mechanism %s which is unknown or not enabled", name)
 }
@@ -202,11 +204,11 @@ func (x *exchange) saslContinue() (bson.D, error) {
 	c := k.sasl
 	id, _ := x.request.Body.Lookup("conversationId").AsInt64OK()
 	if c == nil {
-		return nil, refuse(codeProtocol, "No SASL session state found")
+		return nil, refuse(command.CodeProtocolError, "No SASL session state found")
 	}
 	if id != conversationID {
 		k.sasl = nil
-		return nil, refuse(codeProtocol, "sasl: Mismatched conversation id")
+		return nil, refuse(command.CodeProtocolError, "sasl: Mismatched conversation id")
 	}
 	if c.proved {
 		k.sasl, k.user = nil, c.user
@@ -279,25 +281,26 @@ func (x *exchange) writeUser() (bson.D, error) {
 	users, update := x.conn.server.cluster.users, x.row.Name == "updateUser"
 	name, ok := x.request.Body.Index(0).Value().StringValueOK()
 	if !ok || name == "" {
-		return nil, refuse(codeBadValue, "User document needs 'user' field to be non-empty")
+		return nil, refuse(command.CodeBadValue, "User document needs 'user' field to be non-empty")
 	}
 	old := users.find(x.request.DB, name)
 	switch {
 	case update && old == nil:
-		return nil, refuse(codeUserNotFound, "User '%s@%s' not found", name, x.request.DB)
+		return nil, refuse(command.CodeUserNotFound, "User '%s@%s' not found", name, x.request.DB)
 	case !update && old != nil:
-		return nil, refuse(codeUserExists, "User \"%s@%s\" already exists", name, x.request.DB)
+		return nil, refuse(command.CodeUserAlreadyExists, "User \"%s@%s\" already exists", name, x.request.DB)
 	}
 	password, ok := x.request.Body.Lookup("pwd").StringValueOK()
 	if !ok && (update || x.request.DB != "$external") {
-		return nil, refuse(codeBadValue, "Must provide a 'pwd' field for all user documents, except those with '$external' as the user's source db")
+		return nil, refuse(command.CodeBadValue,
+			"Must provide a 'pwd' field for all user documents, except those with '$external' as the user's source db")
 	}
 	if update {
 		return nil, users.add(x.request.DB, name, password, old.roles)
 	}
 	list, ok := x.request.Body.Lookup("roles").ArrayOK()
 	if !ok {
-		return nil, refuse(codeBadValue, "\"createUser\" command requires a \"roles\" array")
+		return nil, refuse(command.CodeBadValue, "\"createUser\" command requires a \"roles\" array")
 	}
 	values, err := list.Values()
 	if err != nil {
@@ -310,7 +313,7 @@ func (x *exchange) writeUser() (bson.D, error) {
 		} else if doc, ok := v.DocumentOK(); ok {
 			roles = append(roles, slices.Clone(doc))
 		} else {
-			return nil, refuse(codeTypeMismatch, "Role names must be either strings or objects")
+			return nil, refuse(command.CodeTypeMismatch, "Role names must be either strings or objects")
 		}
 	}
 	return nil, users.add(x.request.DB, name, password, roles)

@@ -20,8 +20,8 @@ type writeConcern struct {
 	failure bson.D // the writeConcernError of the reply with that code, nil if there is none
 }
 
-// fail makes the write concern fail. The details are for mongod, while a mongos
-// reports them in words, as it takes them from its shard's error.
+// failConcern makes the write concern fail. mongod reports the details in a
+// document, and mongos in words, since it takes them from its shard's error.
 func (x *exchange) failConcern(code int32, message string, concern bson.Raw, w string) {
 	x.concern.code = code
 	details := bson.D{{Key: "errInfo", Value: bson.D{{Key: "writeConcern", Value: concernInError(concern)}}}}
@@ -50,10 +50,11 @@ func (x *exchange) readWriteConcern() error {
 	}
 	concern, ok := value.DocumentOK()
 	if !ok {
-		return refuse(codeTypeMismatch, "\"writeConcern\" had the wrong type. Expected object, found %s", failpoint.TypeName(value.Type))
+		return refuse(command.CodeTypeMismatch,
+			"\"writeConcern\" had the wrong type. Expected object, found %s", failpoint.TypeName(value.Type))
 	}
 	if !x.row.WriteConcern && (!x.row.Write || x.row.NoWriteConcern) {
-		return refuse(codeInvalidOptions, "Command does not support writeConcern")
+		return refuse(command.CodeInvalidOptions, "Command does not support writeConcern")
 	}
 	elements, err := concern.Elements()
 	if err != nil {
@@ -61,7 +62,7 @@ func (x *exchange) readWriteConcern() error {
 	}
 	for _, e := range elements {
 		if !slices.Contains(writeConcernFields, strings.ToLower(e.Key())) {
-			return refuse(codeFailedToParse, "unrecognized write concern field: %s", e.Key())
+			return refuse(command.CodeFailedToParse, "unrecognized write concern field: %s", e.Key())
 		}
 	}
 	w, err := concern.LookupErr("w")
@@ -76,15 +77,15 @@ func (x *exchange) readWriteConcern() error {
 		if _, tags := w.DocumentOK(); tags {
 			return nil
 		}
-		return refuse(codeFailedToParse, "w has to be a number, string, or object")
+		return refuse(command.CodeFailedToParse, "w has to be a number, string, or object")
 	}
 	switch {
 	case n < 0 || n > maxW:
-		return refuse(codeFailedToParse, "w has to be a non-negative number and not greater than %d", maxW)
+		return refuse(command.CodeFailedToParse, "w has to be a non-negative number and not greater than %d", maxW)
 	case n > 1 && x.view.Role == command.Standalone:
-		return refuse(codeBadValue, "cannot use 'w' > 1 when a host is not replicated")
+		return refuse(command.CodeBadValue, "cannot use 'w' > 1 when a host is not replicated")
 	case x.view.isMember() && int(n) > x.view.layout.bearing, x.view.Role == command.Mongos && n > shardMembers:
-		x.failConcern(codeUnsatisfiable, "Not enough data-bearing nodes", concern, fmt.Sprint(n))
+		x.failConcern(command.CodeUnsatisfiableWriteConcern, "Not enough data-bearing nodes", concern, fmt.Sprint(n))
 	}
 	x.concern.none = n == 0
 	return nil
@@ -105,23 +106,23 @@ func (x *exchange) readConcern() error {
 	}
 	for _, e := range elements {
 		if !slices.Contains(concernFields, e.Key()) {
-			return refuse(codeInvalidOptions, "Unrecognized option in readConcern: %s", e.Key())
+			return refuse(command.CodeInvalidOptions, "Unrecognized option in readConcern: %s", e.Key())
 		}
 	}
 	level, ok := concern.Lookup("level").StringValueOK()
 	if ok && !slices.Contains(command.ReadConcernLevels, level) {
 		// A mongos fails so early that it does not know the time.
 		x.extras.timeless = x.view.Role == command.Mongos
-		return refuse(codeFailedToParse,
+		return refuse(command.CodeFailedToParse,
 			"readConcern.level must be either 'local', 'majority', 'linearizable', 'available', or 'snapshot'")
 	}
 	if ok && !slices.Contains(x.readLevels(), level) {
-		return refuse(codeInvalidOptions, "Command %s does not support { readConcern: { level: \"%s\", "+
+		return refuse(command.CodeInvalidOptions, "Command %s does not support { readConcern: { level: \"%s\", "+
 			"provenance: \"clientSupplied\" } } :: caused by :: read concern not supported", x.request.Name, level)
 	}
 	after, err := concern.LookupErr("afterClusterTime")
 	if err == nil && x.row.Untimed {
-		return refuse(codeInvalidOptions, "afterClusterTime is not allowed for this command")
+		return refuse(command.CodeInvalidOptions, "afterClusterTime is not allowed for this command")
 	}
 	return x.notAhead(after)
 }
@@ -134,7 +135,7 @@ func (x *exchange) notAhead(after bson.RawValue) error {
 	}
 	wanted, now := bson.Timestamp{T: t, I: i}, x.conn.server.clusterTime(bson.Timestamp{})
 	if wanted.After(now) {
-		return refuse(codeInvalidOptions, "readConcern afterClusterTime value must not be greater than the current clusterTime. "+
+		return refuse(command.CodeInvalidOptions, "readConcern afterClusterTime value must not be greater than the current clusterTime. "+
 			"Requested clusterTime: { ts: Timestamp(%d, %d) }; current clusterTime: { ts: Timestamp(%d, %d) }", wanted.T, wanted.I, now.T, now.I)
 	}
 	return nil
@@ -165,9 +166,10 @@ func (x *exchange) namedConcern(concern bson.Raw, name string) error {
 	case name == "majority":
 		return nil
 	case x.view.Role == command.Standalone:
-		return refuse(codeBadValue, "cannot use non-majority 'w' mode %s when a host is not a member of a replica set", name)
+		return refuse(command.CodeBadValue, "cannot use non-majority 'w' mode %s when a host is not a member of a replica set", name)
 	}
-	x.failConcern(codeUnknownWriteConcern, "No write concern mode named '"+name+"' found in replica set configuration", concern, strconv.Quote(name))
+	message := "No write concern mode named '" + name + "' found in replica set configuration"
+	x.failConcern(command.CodeUnknownReplWriteConcern, message, concern, strconv.Quote(name))
 	return nil
 }
 

@@ -104,7 +104,7 @@ func (x *exchange) reply(fields bson.D, err error) (bson.Raw, error) {
 	}
 	var failure *command.Error
 	if !errors.As(err, &failure) {
-		failure = refuse(codeInternal, "%s", err.Error())
+		failure = refuse(command.CodeInternalError, "%s", err.Error())
 	}
 	x.extras.derived = x.labels(failure.Code, false)
 	x.logEnd(failure, false)
@@ -179,7 +179,7 @@ func (x *exchange) guard(run func() (bson.D, error)) (fields bson.D, err error) 
 func (x *exchange) database() error {
 	value, err := x.request.Body.LookupErr("$db")
 	if err != nil {
-		return refuse(codeNoDatabase, "OP_MSG requests require a $db argument")
+		return refuse(command.CodeNoDatabase, "OP_MSG requests require a $db argument")
 	}
 	db, ok := value.StringValueOK()
 	if !ok {
@@ -197,10 +197,10 @@ func (x *exchange) lookUp() error {
 		x.row = nil
 	}
 	if x.row == nil && x.view.Role == command.Mongos && !x.has(mongosWords) {
-		return refuse(codeCommandNotFound, "no such cmd: %s", name)
+		return refuse(command.CodeCommandNotFound, "no such cmd: %s", name)
 	}
 	if x.row == nil {
-		return refuse(codeCommandNotFound, "no such command: '%s'", name)
+		return refuse(command.CodeCommandNotFound, "no such command: '%s'", name)
 	}
 	x.request.Row = &x.row.Row
 	return nil
@@ -215,7 +215,8 @@ func (x *exchange) gossip() error {
 	}
 	const year = 365 * 24 * 60 * 60
 	if wall := uint32(time.Now().Unix()); t > wall && t-wall > year {
-		return refuse(codeClusterTimeTooFar, "New cluster time, %d, is too far from this node's wall clock time, %d.", t, wall)
+		return refuse(command.CodeClusterTimeFailsRateLimiter,
+			"New cluster time, %d, is too far from this node's wall clock time, %d.", t, wall)
 	}
 	x.conn.server.clusterTime(bson.Timestamp{T: t, I: i})
 	return nil
@@ -273,11 +274,11 @@ func (x *exchange) strike() error {
 
 // extraInfo refuses information that the server could not read back.
 func extraInfo(code int32, info bson.Raw) error {
-	if code != codeStaleConfig {
+	if code != command.CodeStaleConfig {
 		return nil
 	}
 	if _, ok := info.Lookup("ns").StringValueOK(); !ok {
-		return refuse(codeExtraInfoMissing,
+		return refuse(command.CodeExtraInfoMissing,
 			"Error parsing extra info for StaleConfig :: caused by :: field not found, expected type string")
 	}
 	return nil
@@ -326,11 +327,11 @@ func (x *exchange) databaseName() error {
 	db := x.request.DB
 	switch {
 	case db == "":
-		return refuse(codeInvalidNamespace, "Invalid database name: '%s'", db)
+		return refuse(command.CodeInvalidNamespace, "Invalid database name: '%s'", db)
 	case strings.Contains(db, "."):
-		return refuse(codeInvalidNamespace, "'.' is an invalid character in a database name")
+		return refuse(command.CodeInvalidNamespace, "'.' is an invalid character in a database name")
 	case len(db) > 63, strings.ContainsAny(db, "/\\ \"$\x00") && db != "$external":
-		return refuse(codeInvalidNamespace, "Invalid database name: '%s'", db)
+		return refuse(command.CodeInvalidNamespace, "Invalid database name: '%s'", db)
 	}
 	return nil
 }
@@ -339,10 +340,10 @@ func (x *exchange) databaseName() error {
 // database has.
 func (x *exchange) authorize() error {
 	if x.row.AdminOnly && x.request.DB != "admin" {
-		return refuse(codeUnauthorized, "%s may only be run against the admin database.", x.row.Name)
+		return refuse(command.CodeUnauthorized, "%s may only be run against the admin database.", x.row.Name)
 	}
 	if x.conn.guarded() && x.conn.user == nil && !x.row.BeforeAuth && !x.firstUser() {
-		return refuse(codeUnauthorized, "command %s requires authentication", x.row.Name)
+		return refuse(command.CodeUnauthorized, "command %s requires authentication", x.row.Name)
 	}
 	return nil
 }
@@ -368,12 +369,13 @@ func (x *exchange) readPreference() error {
 	if value, err := x.request.Body.LookupErr("$readPreference"); err == nil {
 		preference, ok := value.DocumentOK()
 		if !ok {
-			return refuse(codeTypeMismatch, "\"$readPreference\" had the wrong type. Expected object, found %s", failpoint.TypeName(value.Type))
+			return refuse(command.CodeTypeMismatch,
+				"\"$readPreference\" had the wrong type. Expected object, found %s", failpoint.TypeName(value.Type))
 		}
 		mode, _ := preference.Lookup("mode").StringValueOK()
 		var known bool
 		if x.readsSecondary, known = modes[mode]; !known {
-			return refuse(codeBadValue, "Could not parse $readPreference mode '%s'. Only the modes 'primary', "+
+			return refuse(command.CodeBadValue, "Could not parse $readPreference mode '%s'. Only the modes 'primary', "+
 				"'primaryPreferred', 'secondary', 'secondaryPreferred', and 'nearest' are supported. "+
 				":: caused by :: Enumeration value '%s' for field 'mode' is not a valid value.", mode, mode)
 		}
@@ -390,11 +392,11 @@ func (x *exchange) role() error {
 	}
 	switch {
 	case x.row.Write:
-		return x.notPrimary(codeNotWritablePrimary, "not primary")
+		return x.notPrimary(command.CodeNotWritablePrimary, "not primary")
 	case !x.row.OnSecondary && (x.view.Role == command.Uninitiated || x.view.member.ArbiterOnly):
-		return x.notPrimary(codeNotPrimaryOrSecondary, "node is not in primary or recovering state")
+		return x.notPrimary(command.CodeNotPrimaryOrSecondary, "node is not in primary or recovering state")
 	case !x.row.OnSecondary && !x.readsSecondary:
-		return x.notPrimary(codeNotPrimaryNoSecondary, "not primary and secondaryOk=false")
+		return x.notPrimary(command.CodeNotPrimaryNoSecondaryOk, "not primary and secondaryOk=false")
 	}
 	return nil
 }
@@ -407,10 +409,10 @@ func primaryAlone(preference bson.Raw, mode string) error {
 	tags, _ := preference.Lookup("tags").ArrayOK()
 	sets, _ := tags.Values()
 	if len(sets) > 1 || len(sets) == 1 && len(sets[0].Value) > emptyDocument {
-		return refuse(codeBadValue, "Only empty tags are allowed with primary read preference")
+		return refuse(command.CodeBadValue, "Only empty tags are allowed with primary read preference")
 	}
 	if staleness, _ := preference.Lookup("maxStalenessSeconds").AsInt64OK(); staleness != 0 {
-		return refuse(codeBadValue, "maxStalenessSeconds can not be set for the primary mode")
+		return refuse(command.CodeBadValue, "maxStalenessSeconds can not be set for the primary mode")
 	}
 	return nil
 }
@@ -436,7 +438,7 @@ func (x *exchange) deadline() error {
 	}
 	most, ok := x.request.Body.Lookup("maxTimeMS").AsInt64OK()
 	if ok && most > 0 && x.row.Name != "getMore" && time.Since(x.start) > time.Duration(most)*time.Millisecond {
-		return refuse(codeMaxTimeMSExpired, "operation exceeded time limit")
+		return refuse(command.CodeMaxTimeMSExpired, "operation exceeded time limit")
 	}
 	return nil
 }
@@ -450,15 +452,15 @@ func (x *exchange) maxTimeMS() error {
 	most, isNumber := value.AsFloat64OK()
 	switch {
 	case !isNumber && value.Type != bson.TypeDecimal128:
-		return refuse(codeBadValue, "maxTimeMS must be a number")
+		return refuse(command.CodeBadValue, "maxTimeMS must be a number")
 	case !isNumber:
 		return nil
 	case most < 0 && x.has(codeNegative):
-		return refuse(codeValueNegative, "BSON field 'maxTimeMS' value must be >= 0, actual value '%.0f'", most)
+		return refuse(command.CodeValueTooSmall, "BSON field 'maxTimeMS' value must be >= 0, actual value '%.0f'", most)
 	case most < 0 || most > math.MaxInt32:
-		return refuse(codeBadValue, "%.0f value for maxTimeMS is out of range", most)
+		return refuse(command.CodeBadValue, "%.0f value for maxTimeMS is out of range", most)
 	case most != math.Trunc(most):
-		return refuse(codeBadValue, "maxTimeMS has non-integral value")
+		return refuse(command.CodeBadValue, "maxTimeMS has non-integral value")
 	}
 	return nil
 }

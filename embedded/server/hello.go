@@ -106,7 +106,7 @@ func (x *exchange) await() (await, error) {
 	a.processID, okID = version.Lookup("processId").ObjectIDOK()
 	a.counter, okCounter = version.Lookup("counter").AsInt64OK()
 	if !okID || !okCounter || a.counter < 0 {
-		return a, refuse(codeBadValue, "'topologyVersion' must hold a processId and a non-negative counter")
+		return a, refuse(command.CodeBadValue, "'topologyVersion' must hold a processId and a non-negative counter")
 	}
 	if a.processID == x.view.processID && a.counter > x.view.version {
 		return a, refuse(codes.ahead, "Received a topology version with counter: %d which is greater than the "+
@@ -130,7 +130,7 @@ func (a *await) until(x *exchange) {
 func (k *conn) handshake(body bson.Raw) error {
 	balanced, _ := body.Lookup("loadBalanced").BooleanOK()
 	if k.balanced && !k.helloDone && !balanced {
-		return refuse(codeLoadBalancerMismatch, "The server is being accessed through a load balancer, "+
+		return refuse(command.CodeLoadBalancerSupportMismatch, "The server is being accessed through a load balancer, "+
 			"but this driver does not have load balancing enabled")
 	}
 	if ok, _ := body.Lookup("helloOk").BooleanOK(); ok {
@@ -138,14 +138,15 @@ func (k *conn) handshake(body bson.Raw) error {
 	}
 	if client, ok := body.Lookup("client").DocumentOK(); ok {
 		if k.metadata {
-			return refuse(codeMetadataMutated, "The client metadata document may only be sent in the first hello")
+			return refuse(command.CodeClientMetadataCannotBeMutated, "The client metadata document may only be sent in the first hello")
 		}
 		k.metadata = true
 		application, _ := client.Lookup("application").DocumentOK()
 		k.info.AppName, _ = application.Lookup("name").StringValueOK()
 		if len(k.info.AppName) > maxAppName {
-			return refuse(codeMetadataAppName, "The 'client.application.name' field must be less then or equal to %d "+
-				"bytes in length", maxAppName)
+			return refuse(command.CodeClientMetadataAppNameTooLarge,
+				"The 'client.application.name' field must be less then or equal to %d "+
+					"bytes in length", maxAppName)
 		}
 		k.tellOfClient(client)
 	}

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/command"
 )
 
 // The parameters of the ingress rate limiters, and of the errors that
@@ -112,7 +114,7 @@ func (x *exchange) admit() error {
 	if x.has(limiterLabels) {
 		x.extras.labels = append(x.extras.labels, "NoWritesPerformed")
 	}
-	return refuse(codeIngressRateLimit, "%s", message)
+	return refuse(command.CodeIngressRequestRateLimitExceeded, "%s", message)
 }
 
 // exempts says whether an application's name begins with one that is exempt.

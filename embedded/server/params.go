@@ -8,6 +8,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/unified-test-runner/utr/embedded/command"
 	"github.com/unified-test-runner/utr/embedded/failpoint"
 )
 
@@ -88,7 +89,7 @@ func (p *parameters) set(name string, value bson.RawValue) (old any, err error) 
 	defer p.mu.Unlock()
 	old, ok := p.values[name]
 	if !ok {
-		return nil, refuse(codeInvalidOptions, "attempted to set unrecognized parameter [%s], use help:true to see options ", name)
+		return nil, refuse(command.CodeInvalidOptions, "attempted to set unrecognized parameter [%s], use help:true to see options ", name)
 	}
 	value.Value = slices.Clone(value.Value)
 	kept := tunable{name: name, initial: old}
@@ -123,7 +124,8 @@ func (t tunable) typed(v bson.RawValue) (any, error) {
 			break
 		}
 		if number < t.least {
-			return nil, refuse(codeBadValue, "Invalid value for parameter %s: %v is not greater than or equal to %v", t.name, number, t.least)
+			return nil, refuse(command.CodeBadValue,
+				"Invalid value for parameter %s: %v is not greater than or equal to %v", t.name, number, t.least)
 		}
 		switch t.initial.(type) {
 		case int32:
@@ -138,7 +140,7 @@ func (t tunable) typed(v bson.RawValue) (any, error) {
 			return number, nil
 		}
 	}
-	return nil, refuse(codeBadValue, "Invalid value for parameter %s: %s", t.name, v)
+	return nil, refuse(command.CodeBadValue, "Invalid value for parameter %s: %s", t.name, v)
 }
 
 // has says whether the version has a parameter.
@@ -214,7 +216,7 @@ func (x *exchange) getParameter() (bson.D, error) {
 	// Older servers forgot the code.
 	failure := refuse(0, "no option found to get")
 	if x.has(codeNoOption) {
-		failure.Code = codeInvalidOptions
+		failure.Code = command.CodeInvalidOptions
 	}
 	return nil, failure
 }
@@ -258,7 +260,7 @@ func (x *exchange) setParameter() (bson.D, error) {
 		}
 	}
 	if reply == nil {
-		return nil, refuse(codeInvalidOptions, "no option found to set, use help:true to see options ")
+		return nil, refuse(command.CodeInvalidOptions, "no option found to set, use help:true to see options ")
 	}
 	return reply, nil
 }

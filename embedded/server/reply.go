@@ -17,7 +17,8 @@ func refuse(code int32, format string, args ...any) *command.Error {
 
 // wrongType refuses a field of the wrong type.
 func wrongType(field string, value bson.RawValue, expected string) error {
-	return refuse(codeTypeMismatch, "BSON field '%s' is the wrong type '%s', expected type '%s'", field, failpoint.TypeName(value.Type), expected)
+	return refuse(command.CodeTypeMismatch,
+		"BSON field '%s' is the wrong type '%s', expected type '%s'", field, failpoint.TypeName(value.Type), expected)
 }
 
 // marshal is for documents of our own making, which always marshal.
@@ -27,7 +28,7 @@ func marshal(doc bson.D) bson.Raw {
 		raw, _ = bson.Marshal(bson.D{
 			{Key: "ok", Value: 0.0},
 			{Key: "errmsg", Value: "a reply that is no BSON: " + err.Error()},
-			{Key: "code", Value: int32(codeInternal)},
+			{Key: "code", Value: command.CodeInternalError},
 			{Key: "codeName", Value: "InternalError"},
 		})
 	}

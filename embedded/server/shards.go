@@ -34,7 +34,8 @@ func (x *exchange) internal(db string, body bson.D) (bson.Raw, error) {
 
 // shardDocuments are those of config.shards, by id.
 func (x *exchange) shardDocuments() ([]bson.Raw, error) {
-	reply, err := x.internal("config", bson.D{{Key: "find", Value: "shards"}, {Key: "sort", Value: bson.D{{Key: "_id", Value: 1}}}, {Key: "singleBatch", Value: true}})
+	reply, err := x.internal("config", bson.D{
+		{Key: "find", Value: "shards"}, {Key: "sort", Value: bson.D{{Key: "_id", Value: 1}}}, {Key: "singleBatch", Value: true}})
 	if err != nil {
 		return nil, err
 	}
@@ -74,15 +75,15 @@ func (x *exchange) listShards() (bson.D, error) {
 // addShard records a shard. No data goes there.
 func (x *exchange) addShard() (bson.D, error) {
 	if !x.conn.server.cluster.Shards {
-		return nil, refuse(codeIllegalOperation, "the one shard of this cluster can not be joined by others")
+		return nil, refuse(command.CodeIllegalOperation, "the one shard of this cluster can not be joined by others")
 	}
 	host, ok := x.request.Body.Index(0).Value().StringValueOK()
 	if !ok || host == "" {
-		return nil, refuse(codeBadValue, "addShard needs the connection string of a shard")
+		return nil, refuse(command.CodeBadValue, "addShard needs the connection string of a shard")
 	}
 	set, seeds, isSet := strings.Cut(host, "/")
 	if isSet && (set == "" || seeds == "") {
-		return nil, refuse(codeFailedToParse, "Cannot parse connection string %s", host)
+		return nil, refuse(command.CodeFailedToParse, "Cannot parse connection string %s", host)
 	}
 	docs, err := x.shardDocuments()
 	if err != nil {
@@ -106,11 +107,12 @@ func (x *exchange) addShard() (bson.D, error) {
 		if old == host {
 			return bson.D{{Key: "shardAdded", Value: name}}, nil
 		}
-		return nil, refuse(codeIllegalOperation, "A shard named %s containing the replica set '%s' already exists", name, set)
+		return nil, refuse(command.CodeIllegalOperation, "A shard named %s containing the replica set '%s' already exists", name, set)
 	}
 	for other, hosts := range taken {
 		if hosts == host {
-			return nil, refuse(codeIllegalOperation, "A shard already exists containing the replica set '%s' by the name %s", set, other)
+			return nil, refuse(command.CodeIllegalOperation,
+				"A shard already exists containing the replica set '%s' by the name %s", set, other)
 		}
 	}
 	doc := bson.D{{Key: "_id", Value: name}, {Key: "host", Value: host}, {Key: "state", Value: int32(1)},
