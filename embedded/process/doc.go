@@ -17,7 +17,7 @@
 //     without configuration. The one that gets replSetInitiate asks the others
 //     whether they may join, starts the host, and joins it first. Then the host
 //     invites the others.
-//   - A host invites members that are away twice a second: one that was killed
+//   - A host invites members that are away five times a second: one that was killed
 //     and started again rejoins, and so does one that replSetReconfig added. It
 //     notices the end of a front by the end of its connection, reports the member
 //     as down, and elects another primary if a majority is left. A member that
@@ -50,7 +50,6 @@
 //	join     the connection stays, and its end is that of the front; the host
 //	         says stop if a client has sent shutdown, or the member was removed
 //	forward  what follows on the connection is a client's; there is no answer
-//	gather   answered when all members have joined
 //
 // None of this keeps out other users of the machine: it is for tests.
 package process

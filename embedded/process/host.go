@@ -13,7 +13,6 @@ import (
 	"os"
 	"os/exec"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -30,9 +29,8 @@ const HostOption = "--utrHost"
 const (
 	grace     = 30 * time.Second       // until processes come again whose data are kept
 	vigil     = 100 * time.Millisecond // between looks whether they may
-	heartbeat = 500 * time.Millisecond // between invitations of members that are away
+	heartbeat = 200 * time.Millisecond // between invitations of members that are away
 	answering = 10 * time.Second       // for a process to answer
-	gathering = 30 * time.Second       // for all members to join
 )
 
 // spec is what a host is to serve.
@@ -245,12 +243,8 @@ func (h *host) handle(nc net.Conn) {
 		h.forward(nc, in, q)
 		return
 	}
-	switch {
-	case err != nil:
-	case q.Kind == askJoin:
+	if err == nil {
 		h.join(nc, in, q)
-	case q.Kind == askGather:
-		_ = write(nc, h.gather()) // it hangs up if it did not hear
 	}
 	h.conns.remove(nc)
 	_ = nc.Close()
@@ -393,20 +387,19 @@ func (h *host) away() []string {
 	return out
 }
 
-// invite asks the members that are away to join, and returns those that are away
-// still. A member that has joined serves its clients then.
-func (h *host) invite() []string {
+// invite asks the members that are away to join. Those that have joined serve
+// their clients then.
+func (h *host) invite() {
 	h.inviting.Lock()
 	defer h.inviting.Unlock()
 	var invitations sync.WaitGroup
 	for _, member := range h.away() {
 		invitations.Go(func() {
 			q := request{Kind: askInvite, Host: h.listener.Addr().String(), Token: h.token, Set: h.setName, Member: member}
-			_, _ = ask(h.ctx, answering, member, q) // nobody may be there
+			_, _ = ask(h.ctx, member, q) // nobody may be there
 		})
 	}
 	invitations.Wait()
-	return h.away()
 }
 
 // beat invites members that are away, again and again: they may have been started
@@ -420,26 +413,6 @@ func (h *host) beat() {
 			return
 		case <-tick.C:
 			h.invite()
-		}
-	}
-}
-
-// gather waits until all members have joined.
-func (h *host) gather() reply {
-	tick := time.NewTicker(vigil)
-	defer tick.Stop()
-	for begun := time.Now(); ; {
-		away := h.invite()
-		if len(away) == 0 {
-			return reply{}
-		}
-		if time.Since(begun) > gathering {
-			return reply{Error: fmt.Sprintf("waited %v for %s", gathering, strings.Join(away, ", "))}
-		}
-		select {
-		case <-tick.C:
-		case <-h.ctx.Done():
-			return reply{Error: "the host ends"}
 		}
 	}
 }

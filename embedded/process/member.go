@@ -57,8 +57,8 @@ func (f *front) found(ctx context.Context, s spec, self, state string) error {
 	return nil
 }
 
-// initiate serves replSetInitiate: it starts the host of the set, joins it as the
-// first member, and waits until the host has invited the others.
+// initiate serves replSetInitiate: it starts the host of the set and joins it as
+// the first member. The host invites the others.
 func (f *front) initiate(ctx context.Context, config bson.Raw) error {
 	set, err := server.ParseSetConfig(config)
 	if err != nil {
@@ -78,10 +78,6 @@ func (f *front) initiate(ctx context.Context, config bson.Raw) error {
 		return err
 	}
 	err = f.found(ctx, spec{Version: f.o.Profile.Name, Set: config, ConfigServer: f.o.ConfigServer}, self, stateMember)
-	if err == nil {
-		host := f.describe()
-		_, err = ask(ctx, gathering, host.Host, request{Kind: askGather, Token: host.Token})
-	}
 	if err != nil {
 		return command.Errorf(command.CodeOperationFailed, "%s", err)
 	}
@@ -93,7 +89,7 @@ func (f *front) initiate(ctx context.Context, config bson.Raw) error {
 func (f *front) quorum(ctx context.Context, set server.SetConfig) (self string, err error) {
 	var failed []string
 	for _, m := range set.Members {
-		a, err := ask(ctx, answering, m.Host, request{Kind: askState})
+		a, err := ask(ctx, m.Host, request{Kind: askState})
 		switch {
 		case err != nil:
 			failed = append(failed, fmt.Sprintf("%s failed with %s", m.Host, err))
@@ -241,7 +237,7 @@ func (f *front) find() error {
 	set, hosts, _ := strings.Cut(f.o.ConfigDB, "/")
 	var errs []error
 	for _, host := range strings.Split(hosts, ",") {
-		a, err := ask(f.ctx, answering, host, request{Kind: askState})
+		a, err := ask(f.ctx, host, request{Kind: askState})
 		if err == nil && (a.Set != set || a.State != stateMember || !a.ConfigServer) {
 			err = fmt.Errorf("%s is not an initiated config server of %s", host, set)
 		}

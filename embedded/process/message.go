@@ -40,7 +40,6 @@ const (
 	askInvite  = "invite"  // join this host as that member
 	askJoin    = "join"    // here I am; the connection stays while I live
 	askForward = "forward" // what follows is a client
-	askGather  = "gather"  // answer when all members have joined
 )
 
 // seat is what a process brings along when it joins a host.
@@ -137,9 +136,9 @@ func dial(ctx context.Context, address string, q request) (net.Conn, *bufio.Read
 	return nc, in, a, nil
 }
 
-// ask asks and hangs up, after limit at the latest.
-func ask(ctx context.Context, limit time.Duration, address string, q request) (reply, error) {
-	ctx, cancel := context.WithTimeout(ctx, limit)
+// ask asks and hangs up.
+func ask(ctx context.Context, address string, q request) (reply, error) {
+	ctx, cancel := context.WithTimeout(ctx, answering)
 	defer cancel()
 	nc, _, a, err := dial(ctx, address, q)
 	if err == nil {
