@@ -5,7 +5,7 @@ import "slices"
 // Category is a set of error codes that the server treats alike.
 type Category []int32
 
-// Has says whether a code is in the category.
+// Has reports whether a code is in the category.
 func (c Category) Has(code int32) bool { return slices.Contains(c, code) }
 
 // The categories that matter here, as the server's list of error codes has them.

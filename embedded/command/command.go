@@ -18,7 +18,7 @@ type Row struct {
 	Name    string
 	Aliases []string // other spellings, such as isMaster and ismaster
 	// Run answers a request. The reply is without ok, operationTime and
-	// $clusterTime: the dispatcher adds them. An error that is no *Error is
+	// $clusterTime: the dispatcher adds them. An error that is not an *Error is
 	// an internal error (code 1); ErrClose closes the connection without an
 	// answer. Fields returned beside an *Error stand before ok, as those that
 	// a server had already written when it failed.
@@ -44,7 +44,7 @@ type Row struct {
 	ReadConcern []string
 	// Untimed commands take no afterClusterTime.
 	Untimed bool
-	// OnSecondary tells that a secondary serves it whatever the read
+	// OnSecondary is set if a secondary serves it whatever the read
 	// preference. Commands that are neither Write nor OnSecondary need
 	// secondaryOk or a $readPreference there.
 	OnSecondary bool
@@ -119,7 +119,7 @@ type Request struct {
 	// AfterOK are fields that the dispatcher puts behind all others, the times
 	// included (recoveryToken). A handler may set it on success and on failure.
 	AfterOK bson.D
-	// Watches tells that the command is about a change stream, whose errors may be
+	// Watches is set if the command is about a change stream, whose errors may be
 	// resumable. A handler sets it.
 	Watches bool
 }

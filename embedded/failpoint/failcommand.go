@@ -97,7 +97,7 @@ func (k kind) read(data bson.Raw) effect {
 	return effect{k, data, f, err}
 }
 
-// exempt cannot be failed, or no one could turn the fail point off.
+// exempt cannot be failed, or nobody could turn the fail point off.
 const exempt = "configureFailPoint"
 
 // appliesTo reports whether the fail point is for a command.

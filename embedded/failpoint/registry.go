@@ -191,7 +191,7 @@ func (r *Registry) strike(name string, accept func(*effect) bool) (effect, bool)
 	return p.effect, true
 }
 
-// State is a fail point as getParameter tells it, by the name
+// State is a fail point as getParameter returns it, by the name
 // "failpoint.NAME".
 type State struct {
 	Mode    int32    // 0 off, 1 alwaysOn, 2 random, 3 times, 4 skip
@@ -208,7 +208,7 @@ func Names() []string {
 	return names
 }
 
-// State tells how the named fail point is set now.
+// State is how the named fail point is set now.
 func (r *Registry) State(name string) State {
 	r.mu.Lock()
 	defer r.mu.Unlock()

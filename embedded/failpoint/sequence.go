@@ -51,7 +51,7 @@ func (s *Sequence) Configure(command bson.Raw) (int32, error) {
 	return s.count, nil
 }
 
-// State tells how the sequence is set now.
+// State is how the sequence is set now.
 func (s *Sequence) State() State {
 	s.mu.Lock()
 	defer s.mu.Unlock()

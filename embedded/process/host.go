@@ -133,7 +133,7 @@ type host struct {
 	mu         sync.Mutex
 	routers    *server.Cluster
 	seats      map[string]*occupant // by the address that clients know
-	stateFiles map[string]string    // likewise
+	stateFiles map[string]string    // by the same address
 	begun      bool                 // a process has joined
 }
 

@@ -89,7 +89,7 @@ func TestStrangers(t *testing.T) {
 		{"a wrong token", state.Host, `utr {"kind":"join","token":"wrong","member":"x"}` + "\n", `{"error":"this is the host of another deployment"}`},
 		{"no token", state.Host, `utr {"kind":"join"}` + "\n", `{"error":"this is the host of another deployment"}`},
 		{"a client at the host", state.Host, "\x10\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\xd4\x07\x00\x00", ""},
-		{"somebody who is not a member", state.Host, join(`,"seat":{"pid":1}`), `{"error":"x:1 is no member of rs"}`},
+		{"somebody who is not a member", state.Host, join(`,"seat":{"pid":1}`), `{"error":"x:1 is not a member of rs"}`},
 		{"a member that brings nothing", state.Host, join(""), `{"error":"a seat is required"}`},
 		{"a router without a config server", state.Host, join(`,"seat":{"pid":1,"router":true}`),
 			`{"error":"this replica set was not started with --configsvr"}`},

@@ -15,7 +15,7 @@ import (
 // watched, by a look at the next byte.
 type client struct {
 	in   *bufio.Reader
-	gone atomic.Bool // a fail point has hung up: nobody is to be missed
+	gone atomic.Bool // a fail point has closed the connection: the client has not left
 
 	ctx    context.Context // of the connection, and until the client leaves
 	leaves context.CancelFunc

@@ -132,7 +132,7 @@ func mechanismNames() []string {
 }
 
 // speculative carries out the first step of an authentication that a hello
-// brings along. A failure is not told: the client begins anew.
+// brings along. A failure is not reported: the client starts again.
 func (x *exchange) speculative() (bson.D, error) {
 	value, err := x.request.Body.LookupErr("speculativeAuthenticate")
 	if err != nil {

@@ -1,6 +1,6 @@
 // Package server is the protocol side of the embedded deployment: sockets and
 // connections, the handshake, authentication, fail points, sessions, what a
-// replica set tells about itself, and the checks that every command passes
+// replica set reports about itself, and the checks that every command passes
 // before it runs. The commands themselves come as a table: this package has
 // the rows for what concerns the protocol, a Backend those for data.
 package server
@@ -30,13 +30,13 @@ type Backend interface {
 	// OperationTime is the cluster's latest time.
 	OperationTime() bson.Timestamp
 	// ClusterTime is the latest time that it has heard of, be it by this one.
-	ClusterTime(told bson.Timestamp) bson.Timestamp
+	ClusterTime(heard bson.Timestamp) bson.Timestamp
 	// EndSessions forgets sessions: their transactions and cursors. The ids
 	// are lsid documents.
 	EndSessions(lsids []bson.Raw)
 	// KillSessions aborts what runs in sessions, nil meaning in all.
 	KillSessions(lsids []bson.Raw)
-	// Scripting tells whether it executes JavaScript.
+	// Scripting reports whether it executes JavaScript.
 	Scripting() bool
 	// EndTerm ends what the primary of a term has begun: open transactions, and writes
 	// that still run.
@@ -52,7 +52,7 @@ const (
 	Single Kind = iota
 	ReplicaSet
 	Sharded
-	// Uninitiated is one mongod that has been told the name of a replica set
+	// Uninitiated is one mongod that was started with the name of a replica set
 	// and waits for its configuration.
 	Uninitiated
 )
@@ -140,7 +140,7 @@ func NewCluster(config Config) *Cluster {
 const closePatience = 30 * time.Second
 
 // Close ends every server, connection and command, and waits for them. An
-// error tells if some did not end.
+// error reports that some did not end.
 func (c *Cluster) Close() error {
 	c.mu.Lock()
 	c.closed = true
@@ -180,7 +180,7 @@ func (c *Cluster) Primary() *Server {
 	return c.primary
 }
 
-// Elect makes a member primary at once, with a new term, and tells those who
+// Elect makes a member primary at once, with a new term, and wakes those who
 // wait for a change. The former primary becomes a secondary.
 func (c *Cluster) Elect(next *Server) error {
 	c.mu.Lock()
@@ -199,21 +199,21 @@ func (c *Cluster) Elect(next *Server) error {
 func (c *Cluster) elect(next *Server) {
 	c.term++
 	c.primary = next
-	next.tell("becomes primary in term %d", c.term)
+	next.logf("becomes primary in term %d", c.term)
 	for _, s := range c.members {
 		s.changed()
 	}
 }
 
 // stepDown leaves the replica set without a primary. As on the server, the old
-// primary tells of itself first that it is neither, then that it is secondary.
+// primary reports first that it is neither, then that it is a secondary.
 func (c *Cluster) stepDown() {
 	old := c.primary
 	if old == nil {
 		return
 	}
 	c.depose()
-	old.tell("steps down")
+	old.logf("steps down")
 	old.version++ // the step in between, which is over before anyone can see it
 	old.changed()
 }

@@ -32,7 +32,7 @@ var codeNamesBefore44 = map[int32]string{
 	10107: "NotMaster", 13435: "NotMasterNoSlaveOk", 13436: "NotMasterOrSecondary",
 }
 
-// in says whether a code is in a category, and known in the version at all.
+// in reports whether a code is in a category, and known in the version at all.
 func (p Profile) in(code int32, category command.Category) bool {
 	return p.Wire >= codeSince[code] && category.Has(code)
 }

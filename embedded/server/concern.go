@@ -112,7 +112,7 @@ func (x *exchange) readConcern() error {
 	level, ok := concern.Lookup("level").StringValueOK()
 	if ok && !slices.Contains(command.ReadConcernLevels, level) {
 		// A mongos fails so early that it does not know the time.
-		x.extras.timeless = x.view.Role == command.Mongos
+		x.extras.noTimes = x.view.Role == command.Mongos
 		return refuse(command.CodeFailedToParse,
 			"readConcern.level must be either 'local', 'majority', 'linearizable', 'available', or 'snapshot'")
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/unified-test-runner/utr/embedded/wire"
 )
 
-// conn is one client connection: what the handshake told, who has
+// conn is one client connection: what the handshake said, who has
 // authenticated, and the loop that answers messages one after the other.
 type conn struct {
 	server   *Server
@@ -39,7 +39,7 @@ type conn struct {
 	metadata    bool // the client has sent its metadata
 	compression []string
 	sasl        *conversation
-	user        *User // who has authenticated, nil for no one
+	user        *User // who has authenticated, nil for nobody
 }
 
 func newConn(s *Server, socket net.Conn, balanced bool) *conn {
@@ -72,7 +72,7 @@ func (k *conn) hangUp() {
 	_ = k.raw.Close() // nothing can be done about it
 }
 
-// errDone ends the loop of a connection; there is no one to tell.
+// errDone ends the loop of a connection; nobody is left to be told.
 var errDone = errors.New("the connection is done")
 
 // run answers messages until the client leaves or has to.
@@ -82,11 +82,11 @@ func (k *conn) run() {
 	defer k.server.forget(k)
 	defer k.close()
 	if !k.establish() {
-		k.tell("rejected by the connection rate limiter")
+		k.logEvent("rejected by the connection rate limiter")
 		return
 	}
-	k.tell("accepted")
-	defer k.tell("closed")
+	k.logEvent("accepted")
+	defer k.logEvent("closed")
 	in := k.client.in
 	for {
 		k.client.attend()
@@ -108,7 +108,7 @@ func (k *conn) run() {
 // survive keeps what fails inside, outside of a command's handler, to this connection.
 func (k *conn) survive() {
 	if p := recover(); p != nil {
-		k.tell(fmt.Sprintf("failed inside: %v", p))
+		k.logEvent(fmt.Sprintf("failed inside: %v", p))
 	}
 }
 

@@ -110,7 +110,7 @@ func (x *exchange) serverStatus() (bson.D, error) {
 			{Key: "primary", Value: x.view.primary},
 			{Key: "me", Value: x.view.Address},
 		}
-		repl = append(repl, x.view.member.told(s.cluster.Profile)...)
+		repl = append(repl, x.view.member.helloFields(s.cluster.Profile)...)
 		reply = append(reply, bson.E{Key: "repl", Value: repl})
 	}
 	if x.view.Role != command.Mongos {
@@ -173,6 +173,6 @@ func (x *exchange) configureFailPoint() (bson.D, error) {
 	if err != nil {
 		return nil, err
 	}
-	x.tellOfFailPoint()
+	x.logFailPointSet()
 	return bson.D{{Key: "count", Value: count}}, nil
 }

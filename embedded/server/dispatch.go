@@ -78,7 +78,7 @@ func (x *exchange) again() (bson.Raw, error) {
 	return x.reply(fields, err)
 }
 
-// streams says whether another reply follows.
+// streams reports whether another reply follows.
 func (x *exchange) streams() bool { return x.request.Stream != nil }
 
 // reply composes the reply from what a command gave.
@@ -89,7 +89,7 @@ func (x *exchange) reply(fields bson.D, err error) (bson.Raw, error) {
 		return nil, errDone
 	}
 	x.extras.last = x.request.AfterOK
-	x.extras.handedOn = x.endsTransaction()
+	x.extras.fromShard = x.endsTransaction()
 	// Who is primary may have changed meanwhile.
 	x.view.version = x.conn.server.view().version
 	if err == nil {
@@ -238,7 +238,7 @@ func (x *exchange) strike() error {
 	if err != nil {
 		return asCommandError(err)
 	}
-	x.tellOfHit(f, x.step.LoseReply)
+	x.logHit(f, x.step.LoseReply)
 	if f.Block > 0 {
 		if x.step.LoseReply {
 			x.request.HangUp() // the client hears of it now, and the command goes on
@@ -293,7 +293,7 @@ func (x *exchange) forFailPoint() failpoint.Command {
 }
 
 // appName is the client's, which the fail point already knows while the first
-// hello is about to tell it.
+// hello is still being processed.
 func (x *exchange) appName() string {
 	if x.conn.metadata || x.row.Name != "hello" && x.row.Name != "isMaster" {
 		return x.conn.info.AppName
@@ -310,7 +310,7 @@ func asCommandError(err error) error {
 	return err
 }
 
-// sleep waits for so long, and says whether the connection is still wanted.
+// sleep waits for so long, and reports whether the connection is still open.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -348,7 +348,7 @@ func (x *exchange) authorize() error {
 	return nil
 }
 
-// guarded says whether the client has to authenticate.
+// guarded reports whether the client has to authenticate.
 func (k *conn) guarded() bool {
 	return k.server.place.AccessControl || k.server.cluster.Users != nil && !k.server.cluster.AccessByPlace
 }
@@ -364,7 +364,7 @@ var modes = map[string]bool{
 	"primary": false, "primaryPreferred": true, "secondary": true, "secondaryPreferred": true, "nearest": true,
 }
 
-// readPreference refuses what is none.
+// readPreference refuses invalid read preferences.
 func (x *exchange) readPreference() error {
 	if value, err := x.request.Body.LookupErr("$readPreference"); err == nil {
 		preference, ok := value.DocumentOK()
@@ -443,7 +443,7 @@ func (x *exchange) deadline() error {
 	return nil
 }
 
-// maxTimeMS refuses what is no time: milliseconds are whole, and fit 31 bits.
+// maxTimeMS refuses invalid values: milliseconds are whole numbers of 31 bits.
 func (x *exchange) maxTimeMS() error {
 	value, err := x.request.Body.LookupErr("maxTimeMS")
 	if err != nil {
@@ -466,7 +466,7 @@ func (x *exchange) maxTimeMS() error {
 }
 
 // afterwards adds to the reply of a command that went well: a write concern
-// error, from failCommand or from a write concern that can not be had.
+// error, from failCommand or from a write concern that cannot be satisfied.
 func (x *exchange) afterwards(fields bson.D) bson.D {
 	x.extras.labels = nil
 	if x.concern.none && x.row.OnlyOK {
@@ -506,7 +506,7 @@ func (x *exchange) labels(code int32, concern bool) []string {
 	// A mongos leaves the label to the shard that failed.
 	if x.has(errorLabels) && !mongos && r.TxnNumber != nil && (!r.InTransaction || finish) && p.in(code, command.Retriable) {
 		labels = append(labels, "RetryableWriteError")
-		// A connection that has not written yet cannot tell.
+		// On a connection that has not written yet this is unknown.
 		if x.has(noWrites) && !x.lastOp.IsZero() && x.lastOp == x.conn.lastOp {
 			labels = append(labels, "NoWritesPerformed")
 		}

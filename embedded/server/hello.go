@@ -43,7 +43,7 @@ func (x *exchange) hello() (bson.D, error) {
 }
 
 // stream makes the reply the first of many: each waits for a change anew, from
-// what the one before it told.
+// the state that the one before it had.
 func (x *exchange) stream(a await) {
 	x.request.Stream = func() (bson.D, error) {
 		a.until(x)
@@ -115,8 +115,8 @@ func (x *exchange) await() (await, error) {
 	return a, nil
 }
 
-// until waits until there is something new to tell, or the time is up, and
-// notes what will have been told.
+// until waits until the topology has changed, or the time is up, and notes the
+// state that the client will know.
 func (a *await) until(x *exchange) {
 	if x.view.processID == a.processID && x.view.version == a.counter {
 		wait(x.request.Context, x.view.change, a.most)
@@ -126,7 +126,7 @@ func (a *await) until(x *exchange) {
 	a.processID, a.counter = x.view.processID, x.view.version
 }
 
-// handshake takes what a hello tells about the connection.
+// handshake takes what a hello says about the connection.
 func (k *conn) handshake(body bson.Raw) error {
 	balanced, _ := body.Lookup("loadBalanced").BooleanOK()
 	if k.balanced && !k.helloDone && !balanced {
@@ -148,7 +148,7 @@ func (k *conn) handshake(body bson.Raw) error {
 				"The 'client.application.name' field must be less then or equal to %d "+
 					"bytes in length", maxAppName)
 		}
-		k.tellOfClient(client)
+		k.logClient(client)
 	}
 	if offered, ok := body.Lookup("compression").ArrayOK(); ok {
 		values, err := offered.Values()
@@ -193,7 +193,7 @@ func (x *exchange) description(speculative bson.D) (bson.D, error) {
 		add(writable, v.Role == command.Primary)
 		add("secondary", v.Role == command.Secondary && !v.member.ArbiterOnly)
 		when(v.primary != "", "primary", v.primary)
-		reply = append(reply, v.member.told(x.conn.server.cluster.Profile)...)
+		reply = append(reply, v.member.helloFields(x.conn.server.cluster.Profile)...)
 		add("me", v.Address)
 		when(v.Role == command.Primary, "electionId", v.ElectionID)
 		add("lastWrite", x.lastWrite())

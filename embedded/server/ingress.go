@@ -79,9 +79,9 @@ func (k *conn) establish() bool {
 
 // admit lets the request rate limiter judge a request before anything of it is
 // read. Requests of connections that have not authenticated are exempt, unless
-// there is no access control: then none is, not even hello. Beyond that the
+// there is no access control: then no request is exempt, not even hello. Beyond that the
 // content of a request does not matter: setParameter and endSessions are
-// rejected like any other. What a stream goes on to send is no request.
+// rejected like any other. The further replies of a stream are not requests.
 func (x *exchange) admit() error {
 	k := x.conn
 	i := k.server.ingress
@@ -117,7 +117,7 @@ func (x *exchange) admit() error {
 	return refuse(command.CodeIngressRequestRateLimitExceeded, "%s", message)
 }
 
-// exempts says whether an application's name begins with one that is exempt.
+// exempts reports whether an application's name begins with one that is exempt.
 func (i *ingress) exempts(app string) bool {
 	names, _ := i.params.document(requestAppExemptions).Lookup("appNames").ArrayOK()
 	values, err := names.Values()

@@ -84,7 +84,7 @@ func (x *exchange) replSetReconfig() (bson.D, error) {
 	return nil, nil
 }
 
-// shutdown ends the process that the server stands for. There is no answer.
+// shutdown ends the process that the server stands for. It sends no answer.
 func (x *exchange) shutdown() (bson.D, error) {
 	stop := x.conn.server.place.Shutdown
 	if stop == nil {

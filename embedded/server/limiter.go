@@ -21,7 +21,7 @@ type limiter struct {
 	counts  limiterCounts
 }
 
-// limiterCounts are what serverStatus tells of a limiter.
+// limiterCounts are what serverStatus reports of a limiter.
 type limiterCounts struct {
 	attempted, successful, rejected, exempted int64
 	added, removed, interrupted               int64 // of the queue
@@ -83,7 +83,7 @@ const (
 )
 
 // acquire takes a token, and waits for it if the queue has room. The server
-// counts waits in whole milliseconds: a shorter one is none.
+// counts waits in whole milliseconds, and does not wait for less.
 func (l *limiter) acquire(ctx context.Context) admission {
 	wait, ok := l.borrow()
 	if !ok {
@@ -137,7 +137,7 @@ func (l *limiter) state() (limiterCounts, float64) {
 // queued is how many wait.
 func (c limiterCounts) queued() int64 { return c.added - c.removed }
 
-// doc is the limiter's part of serverStatus; queue tells whether it has one.
+// doc is the limiter's part of serverStatus; queue says whether it has one.
 func (l *limiter) doc(queue bool) bson.D {
 	c, tokens := l.state()
 	out := bson.D{}

@@ -169,18 +169,18 @@ func oneLine(s string) string {
 // as it is remembered.
 func (c *Cluster) Log(from, to time.Time) []LogLine { return c.log.between(from, to) }
 
-// tell logs what befell a server.
-func (s *Server) tell(format string, args ...any) {
+// logf logs an event of the server.
+func (s *Server) logf(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	s.cluster.log.add(logEntry{server: s, text: text})
 }
 
-// tell logs what befell a connection.
-func (k *conn) tell(text string) {
+// logEvent logs an event of the connection.
+func (k *conn) logEvent(text string) {
 	k.server.cluster.log.add(logEntry{server: k.server, conn: k.info.ID, text: text})
 }
 
-// credentials are commands of whose requests and errors nothing is told but
+// credentials are commands of whose requests and errors nothing is logged but
 // their names and codes (Command Logging and Monitoring, "Security").
 var credentials = map[string]bool{
 	"authenticate": true, "saslStart": true, "saslContinue": true, "getnonce": true, "createUser": true, "updateUser": true,
@@ -200,7 +200,7 @@ func (x *exchange) logBegin() {
 	}
 }
 
-// logEnd logs how the command ended. closed tells that it gets no reply.
+// logEnd logs how the command ended. closed is set if it gets no reply.
 func (x *exchange) logEnd(failure *command.Error, closed bool) {
 	if helloNames[x.request.Name] && failure == nil && (!closed || x.conn.ctx.Err() != nil) {
 		return
@@ -233,8 +233,8 @@ func (x *exchange) logEnd(failure *command.Error, closed bool) {
 	x.conn.server.cluster.log.end(x.logged, e)
 }
 
-// tellOfHit logs what a fail point does to a command.
-func (x *exchange) tellOfHit(f failpoint.Failure, loseReply bool) {
+// logHit logs what a fail point does to a command.
+func (x *exchange) logHit(f failpoint.Failure, loseReply bool) {
 	var does []string
 	if f.Block > 0 {
 		does = append(does, fmt.Sprintf("blocks for %v", f.Block))
@@ -251,11 +251,11 @@ func (x *exchange) tellOfHit(f failpoint.Failure, loseReply bool) {
 	if len(does) == 0 {
 		return
 	}
-	x.conn.tell(fmt.Sprintf("fail point hits %s: %s", x.request.Name, strings.Join(does, ", ")))
+	x.conn.logEvent(fmt.Sprintf("fail point hits %s: %s", x.request.Name, strings.Join(does, ", ")))
 }
 
-// tellOfFailPoint logs that a fail point was set.
-func (x *exchange) tellOfFailPoint() {
+// logFailPointSet logs that a fail point was set.
+func (x *exchange) logFailPointSet() {
 	name, _ := x.request.Body.Index(0).Value().StringValueOK()
 	about := bson.D{}
 	for _, field := range []string{"mode", "data"} {
@@ -267,16 +267,16 @@ func (x *exchange) tellOfFailPoint() {
 	if err != nil {
 		return
 	}
-	x.conn.tell("fail point " + name + " set: " + oneLine(string(text)))
+	x.conn.logEvent("fail point " + name + " set: " + oneLine(string(text)))
 }
 
-// tellOfClient logs what the first hello of a connection tells of the client.
-func (k *conn) tellOfClient(client bson.Raw) {
+// logClient logs what the first hello of a connection says about the client.
+func (k *conn) logClient(client bson.Raw) {
 	driver, _ := client.Lookup("driver").DocumentOK()
 	name, _ := driver.Lookup("name").StringValueOK()
 	text := "is of driver " + oneLine(name)
 	if k.info.AppName != "" {
 		text += ", application " + oneLine(k.info.AppName)
 	}
-	k.tell(text)
+	k.logEvent(text)
 }

@@ -13,7 +13,7 @@ import (
 // change.
 type operation struct {
 	conn  command.Conn
-	user  *User // nil for no one
+	user  *User // nil for nobody
 	body  bson.Raw
 	start time.Time
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/unified-test-runner/utr/embedded/failpoint"
 )
 
-// parameters are what getParameter tells and setParameter changes.
+// parameters are what getParameter returns and setParameter changes.
 type parameters struct {
 	mu       sync.Mutex
 	values   map[string]any
@@ -99,7 +99,7 @@ func (p *parameters) set(name string, value bson.RawValue) (old any, err error) 
 		p.values[name] = value
 		return old, nil
 	}
-	typed, err := kept.typed(value) // a switch that is set to 1 tells true
+	typed, err := kept.typed(value) // a switch that is set to 1 is returned as true
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +143,7 @@ func (t tunable) typed(v bson.RawValue) (any, error) {
 	return nil, refuse(command.CodeBadValue, "Invalid value for parameter %s: %s", t.name, v)
 }
 
-// has says whether the version has a parameter.
+// has reports whether the version has a parameter.
 func (p *parameters) has(name string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -221,18 +221,18 @@ func (x *exchange) getParameter() (bson.D, error) {
 	return nil, failure
 }
 
-// failPoint is a fail point as a server with test commands tells it among its
+// failPoint is a fail point as a server with test commands returns it among its
 // parameters.
 func (x *exchange) failPoint(name string) bson.D {
 	state := x.conn.server.failPoints.State(name)
 	if name == failpoint.FailCommandSequence {
 		state = x.conn.server.cluster.sequence.State()
 	}
-	told := bson.D{{Key: "mode", Value: state.Mode}, {Key: "data", Value: state.Data}}
+	out := bson.D{{Key: "mode", Value: state.Mode}, {Key: "data", Value: state.Data}}
 	if x.has(timesEntered) {
-		told = append(told, bson.E{Key: "timesEntered", Value: state.Entered})
+		out = append(out, bson.E{Key: "timesEntered", Value: state.Entered})
 	}
-	return told
+	return out
 }
 
 // notParameters are arguments that every command takes.

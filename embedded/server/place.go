@@ -17,7 +17,7 @@ type Place struct {
 	// Parameters are those of this server alone, beside Config.Parameters. One that
 	// the version does not have is only reported by getParameter.
 	Parameters bson.D
-	// AccessControl wants clients to authenticate as one of Config.Users.
+	// AccessControl requires clients to authenticate as one of Config.Users.
 	// Without a user yet, createUser is allowed.
 	AccessControl bool
 	// Arguments are the command line, for getCmdLineOpts.
@@ -97,7 +97,7 @@ func (c *Cluster) Configure(set SetConfig) (removed []*Server, err error) {
 }
 
 // Join brings a server up whose port is another's, at the address that clients
-// are told: that of a configured member of a replica set that is down, or a new
+// see: that of a configured member of a replica set that is down, or a new
 // one elsewhere. Serve hands it connections. A member that comes again is
 // another process: it knows no fail points and no parameters of before.
 func (c *Cluster) Join(address string, p Place) (*Server, error) {
@@ -114,7 +114,7 @@ func (c *Cluster) Join(address string, p Place) (*Server, error) {
 	case at >= 0:
 		m = c.members[at].member
 	case c.Kind == ReplicaSet:
-		return nil, fmt.Errorf("%s is no member of %s", address, c.SetName)
+		return nil, fmt.Errorf("%s is not a member of %s", address, c.SetName)
 	}
 	s, err := c.newServer(m, p)
 	if err != nil {

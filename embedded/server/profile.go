@@ -2,7 +2,7 @@ package server
 
 import "fmt"
 
-// Profile is a server version. What tells it from others follows from the wire
+// Profile is a server version. How it differs from others follows from the wire
 // version.
 type Profile struct {
 	Name    string // "8.0"
@@ -33,7 +33,7 @@ type feature struct{ since, until int }
 var (
 	helloCommand     = feature{since: 9}            // hello beside isMaster
 	offersHello      = feature{since: 13}           // isMaster says that hello exists
-	offersHello44    = feature{since: 9, until: 12} // likewise; recordings show that 4.9 does not
+	offersHello44    = feature{since: 9, until: 12} // the same; 4.9 does not, as recordings show
 	topologyVersion  = feature{since: 9}            // in hello and errors; hello waits for changes, and streams
 	errorLabels      = feature{since: 9}            // from the server, and of fail points
 	timesEntered     = feature{since: 9}            // getParameter counts how often a fail point struck
@@ -61,7 +61,7 @@ func (p Profile) HasLoadBalancing() bool { return p.has(loadBalancing) }
 // has reports whether the server's version has a feature.
 func (x *exchange) has(f feature) bool { return x.conn.server.cluster.Profile.has(f) }
 
-// DefaultProfile is the version that a deployment has if no one says which.
+// DefaultProfile is the version that a deployment has if none is named.
 const DefaultProfile = "8.0"
 
 // Profiles lists the names of the versions, oldest first.

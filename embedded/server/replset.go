@@ -209,7 +209,7 @@ func settingsByDefault() bson.D {
 	}
 }
 
-// configuration is the set's, as replSetGetConfig tells it.
+// configuration is the set's, as replSetGetConfig returns it.
 func (c *Cluster) configuration() bson.D {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -27,7 +27,7 @@ func marshal(doc bson.D) bson.Raw {
 	if err != nil {
 		raw, _ = bson.Marshal(bson.D{
 			{Key: "ok", Value: 0.0},
-			{Key: "errmsg", Value: "a reply that is no BSON: " + err.Error()},
+			{Key: "errmsg", Value: "a reply that cannot be written as BSON: " + err.Error()},
 			{Key: "code", Value: command.CodeInternalError},
 			{Key: "codeName", Value: "InternalError"},
 		})
@@ -65,11 +65,11 @@ type extras struct {
 	writeConcernError any
 	// last are fields behind all others.
 	last bson.D
-	// timeless replies tell no times.
-	timeless bool
-	// handedOn tells that a mongos hands on a shard's reply as it is; other
+	// noTimes: the reply has neither operationTime nor $clusterTime.
+	noTimes bool
+	// fromShard is set if a mongos hands on a shard's reply as it is; other
 	// replies it makes itself, and adds labels when all else is written.
-	handedOn bool
+	fromShard bool
 	// concern is the code of the write concern error.
 	concern int32
 	// derived are the labels that follow from the code.
@@ -100,7 +100,7 @@ func (k *conn) compose(v view, fields bson.D, x *extras, failure *command.Error)
 		}
 		reply = k.failed(v, fields, x, failure, labels)
 	}
-	if v.hasClock() && !x.timeless {
+	if v.hasClock() && !x.noTimes {
 		now := k.server.now()
 		reply = append(reply,
 			bson.E{Key: "$clusterTime", Value: bson.D{
@@ -128,16 +128,16 @@ func (k *conn) labelFields(labels []string) bson.D {
 	return out
 }
 
-func labelsLast(v view, x *extras) bool { return v.Role == command.Mongos && !x.handedOn }
+func labelsLast(v view, x *extras) bool { return v.Role == command.Mongos && !x.fromShard }
 
 func (k *conn) succeeded(v view, fields bson.D, x *extras, labels []string) bson.D {
 	reply := make(bson.D, 0, len(fields)+5)
 	reply = append(reply, fields...)
 	hasOk := slices.ContainsFunc(fields, func(e bson.E) bool { return e.Key == "ok" })
 	ok := bson.E{Key: "ok", Value: 1.0}
-	// mongod adds what befell the write concern after it has closed the reply
+	// mongod adds the write concern error after it has closed the reply
 	// of the command with ok, mongos before.
-	first := v.Role != command.Mongos || x.handedOn
+	first := v.Role != command.Mongos || x.fromShard
 	if !hasOk && first {
 		reply = append(reply, ok)
 	}
@@ -170,7 +170,7 @@ func (k *conn) failed(v view, fields bson.D, x *extras, failure *command.Error, 
 		}
 		reply = append(reply, bson.E{Key: "code", Value: failure.Code}, bson.E{Key: "codeName", Value: name})
 	}
-	if x.handedOn && v.Role == command.Mongos {
+	if x.fromShard && v.Role == command.Mongos {
 		// What a mongos adds to a shard's reply stands behind all else.
 		x.last = append(x.last, failure.Extra...)
 		return reply
@@ -196,11 +196,11 @@ func (s *Server) now() bson.Timestamp {
 }
 
 // clusterTime is the newest time that the cluster has heard of, be it by this one.
-func (s *Server) clusterTime(told bson.Timestamp) bson.Timestamp {
+func (s *Server) clusterTime(heard bson.Timestamp) bson.Timestamp {
 	if s.cluster.Backend == nil {
 		return s.now()
 	}
-	return s.cluster.Backend.ClusterTime(told)
+	return s.cluster.Backend.ClusterTime(heard)
 }
 
 // topologyVersion of the server.

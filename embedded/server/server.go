@@ -186,7 +186,7 @@ func (s *Server) down() error {
 	s.cluster.mu.Unlock()
 	var err error
 	if !was {
-		s.tell("ends")
+		s.logf("ends")
 	}
 	if !was && s.listener != nil {
 		err = s.listener.Close()
@@ -241,7 +241,7 @@ func (s *Server) up() error {
 	s.failPoints.Reset()
 	s.processID = bson.NewObjectID()
 	s.version = 0
-	s.tell("starts again")
+	s.logf("starts again")
 	s.changed()
 	c.listen(s, listener)
 	return nil
@@ -307,13 +307,13 @@ func (s *Server) view() view {
 	return v
 }
 
-// hasClock says whether replies tell times: a standalone has none to share.
+// hasClock reports whether replies have times: those of a standalone do not.
 func (v view) hasClock() bool { return v.Role != command.Standalone && v.Role != command.Uninitiated }
 
-// isMember says whether the server belongs to a replica set.
+// isMember reports whether the server belongs to a replica set.
 func (v view) isMember() bool { return v.Role == command.Primary || v.Role == command.Secondary }
 
-// connections tells how many there are.
+// connections is how many there are.
 func (s *Server) connections() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

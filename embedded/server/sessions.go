@@ -145,7 +145,7 @@ func (x *exchange) endSessions() (bson.D, error) {
 }
 
 // killSessions serves killSessions too, whose empty list means all sessions of
-// the user, and the others, whose users and patterns we do not tell apart.
+// the user, and the others, whose users and patterns are ignored.
 func (x *exchange) killSessions() (bson.D, error) {
 	ids, err := x.lsids()
 	if err != nil {

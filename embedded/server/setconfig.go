@@ -14,7 +14,7 @@ import (
 // and meaning are those of the documents that replSetInitiate takes.
 type Member struct {
 	ID           int32    `bson:"_id"`
-	Host         string   `bson:"host"` // host:port, which clients are told
+	Host         string   `bson:"host"` // host:port, as clients see it
 	ArbiterOnly  bool     `bson:"arbiterOnly"`
 	Hidden       bool     `bson:"hidden"`
 	BuildIndexes bool     `bson:"buildIndexes"`
@@ -48,7 +48,7 @@ func (m *Member) UnmarshalBSON(doc []byte) error {
 	return err
 }
 
-// electable says whether the member may become primary.
+// electable reports whether the member may become primary.
 func (m Member) electable() bool { return m.Priority > 0 && !m.ArbiterOnly }
 
 // SetConfig is the configuration of a replica set.
@@ -110,7 +110,7 @@ func (p Profile) delayField() string {
 	return "slaveDelay"
 }
 
-// document is the member as replSetGetConfig tells it.
+// document is the member as replSetGetConfig returns it.
 func (m Member) document(p Profile) bson.D {
 	tags := any(bson.D{})
 	if m.Tags != nil {
@@ -129,8 +129,8 @@ func (m Member) document(p Profile) bson.D {
 	}
 }
 
-// told is what hello tells of a member that is not like most.
-func (m Member) told(p Profile) bson.D {
+// helloFields is what hello says about a member that is not like most.
+func (m Member) helloFields(p Profile) bson.D {
 	var out bson.D
 	when := func(condition bool, key string, value any) {
 		if condition {
@@ -145,7 +145,7 @@ func (m Member) told(p Profile) bson.D {
 	return out
 }
 
-// layout is what hello tells of a set's members. It changes with the
+// layout is what hello says about a set's members. It changes with the
 // configuration alone, and nobody writes to it.
 type layout struct {
 	hosts, passives, arbiters []string // of the members that are not hidden

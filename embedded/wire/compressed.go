@@ -36,7 +36,7 @@ var errCompressed = errors.New("an OP_COMPRESSED cut short")
 
 // Decompress unpacks an OP_COMPRESSED: the header as if the message had come
 // uncompressed, its body, and the compressor, with which it is to be answered.
-// It does not unpack more than the length that the message tells, which is
+// It does not unpack more than the length in the message, which is
 // bounded by MaxMessage.
 func Decompress(h Header, body []byte) (Header, []byte, Compressor, error) {
 	r := reader{rest: body}

@@ -127,7 +127,7 @@ func (m *Msg) sequence(r *reader) error {
 		return refuse(codeOverflow, "sequence without a length")
 	}
 	// A length below its own four bytes wraps around, so that the message
-	// tells a length that no one sent.
+	// reports a length that nobody sent.
 	length := uint32(size) - 4
 	if uint64(length) > uint64(len(r.rest)) {
 		return refuse(codeOverflow, "Invalid advance (%d) past end of buffer[%d] at offset: 0", length, len(r.rest))

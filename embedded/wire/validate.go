@@ -140,7 +140,7 @@ func (v *validator) value(kind bson.Type, at, end int) (int, error) {
 	return 0, v.fault(fmt.Sprintf("Unrecognized BSON type %d", int8(kind)))
 }
 
-// oldBinary says whether a binary value of subtype 2 holds its length a second
+// oldBinary reports whether a binary value of subtype 2 holds its length a second
 // time. The server does not look; those who read the value later would stumble.
 func (v *validator) oldBinary(at, n int) bool {
 	inner, ok := v.length(at+5, at+5+n, 4)
@@ -148,7 +148,7 @@ func (v *validator) oldBinary(at, n int) bool {
 }
 
 // length reads the length at at, of which extra bytes are not counted, and
-// says whether so much is there.
+// reports whether there is so much.
 func (v *validator) length(at, end, extra int) (int, bool) {
 	if end-at < 4 {
 		return 0, false

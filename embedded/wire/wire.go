@@ -51,7 +51,7 @@ type Header struct {
 	OpCode     OpCode
 }
 
-// ErrHTTP tells that the client speaks HTTP. The server answers with
+// ErrHTTP reports that the client speaks HTTP. The server answers with
 // HTTPAnswer and closes.
 var ErrHTTP = errors.New("an HTTP request on the native driver port")
 
