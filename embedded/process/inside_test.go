@@ -58,7 +58,7 @@ func TestNothingIsLeft(t *testing.T) {
 			s.step(`a {"ping": 1} -> "ok": 1.0`)
 			if args != nil {
 				s.step(`a {"replSetInitiate": {}} -> "ok": 1.0`)
-				s.step(`insert a`) // the waiting server closed the connection; the host serves the next one
+				s.step(`insert a`)
 			}
 			dial(t, s.address("a")) // it says nothing
 			if code := stop(); code != 0 {

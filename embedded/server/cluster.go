@@ -11,7 +11,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -68,7 +67,7 @@ type Config struct {
 	AccessByPlace bool
 	// TLS is what connections use, nil for none.
 	TLS     *tls.Config
-	Backend Backend
+	Backend Backend // required
 	// Parameters are server parameters to begin with, as setParameter takes
 	// them.
 	Parameters bson.D
@@ -119,10 +118,8 @@ func NewCluster(config Config) *Cluster {
 		c.users = NewUsers()
 	}
 	rows := protocolRows()
-	if config.Backend != nil {
-		for _, row := range config.Backend.Rows() {
-			rows = append(rows, entry{Row: row, own: func(x *exchange) (bson.D, error) { return row.Run(&x.request) }})
-		}
+	for _, row := range config.Backend.Rows() {
+		rows = append(rows, entry{Row: row, own: func(x *exchange) (bson.D, error) { return row.Run(&x.request) }})
 	}
 	for i := range rows {
 		row := &rows[i]
@@ -222,7 +219,7 @@ func (c *Cluster) stepDown() {
 // undone.
 func (c *Cluster) depose() {
 	c.primary = nil
-	if c.Kind == ReplicaSet && c.Backend != nil {
+	if c.Kind == ReplicaSet {
 		c.Backend.EndTerm(c.term)
 	}
 }
@@ -320,6 +317,3 @@ func (c *Cluster) find(name string, role command.Role) *entry {
 	}
 	return row
 }
-
-// chance is the randomness of fail points.
-func chance() float64 { return rand.Float64() }

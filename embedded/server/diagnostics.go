@@ -51,7 +51,7 @@ func (x *exchange) whatsmyuri() (bson.D, error) {
 
 func (x *exchange) buildInfo() (bson.D, error) {
 	p, scripts := x.conn.server.cluster.Profile, "none"
-	if b := x.conn.server.cluster.Backend; b != nil && b.Scripting() {
+	if x.conn.server.cluster.Backend.Scripting() {
 		scripts = "mozjs"
 	}
 	reply := bson.D{

@@ -57,23 +57,13 @@ func (k *conn) query(h wire.Header, body []byte, reply writer) error {
 	return found(h, answer, reply)
 }
 
-// findCommand is a legacy query as the find command that it means.
+// findCommand is a legacy query as the find command that it means. Projection,
+// skip and sort are left out.
 func findCommand(q wire.Query, collection string, filter bson.Raw) bson.Raw {
 	find := bson.D{{Key: "find", Value: collection}, {Key: "filter", Value: filter}}
-	if q.Fields != nil {
-		find = append(find, bson.E{Key: "projection", Value: q.Fields})
-	}
-	if q.Skip > 0 {
-		find = append(find, bson.E{Key: "skip", Value: q.Skip})
-	}
-	if sort, ok := q.Query.Lookup("$orderby").DocumentOK(); ok {
-		find = append(find, bson.E{Key: "sort", Value: sort})
-	}
 	switch n := int64(q.Return); {
-	case n == 1:
-		find = append(find, bson.E{Key: "limit", Value: n}, bson.E{Key: "singleBatch", Value: true})
-	case n < 0:
-		find = append(find, bson.E{Key: "limit", Value: -n}, bson.E{Key: "singleBatch", Value: true})
+	case n == 1 || n < 0:
+		find = append(find, bson.E{Key: "limit", Value: max(n, -n)}, bson.E{Key: "singleBatch", Value: true})
 	case n > 1:
 		find = append(find, bson.E{Key: "batchSize", Value: n})
 	}

@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -39,7 +40,7 @@ func (c *Cluster) newServer(m Member, p Place) (*Server, error) {
 		address:    m.Host,
 		member:     m,
 		place:      p,
-		failPoints: failpoint.NewRegistry(chance),
+		failPoints: failpoint.NewRegistry(rand.Float64),
 		serviceID:  bson.NewObjectID(),
 		processID:  bson.NewObjectID(),
 		started:    time.Now(),

@@ -188,18 +188,10 @@ func (k *conn) whoIsPrimary(v view, code int32) bson.D {
 }
 
 // now is the cluster's time.
-func (s *Server) now() bson.Timestamp {
-	if s.cluster.Backend == nil {
-		return bson.Timestamp{T: uint32(s.started.Unix()), I: 1}
-	}
-	return s.cluster.Backend.OperationTime()
-}
+func (s *Server) now() bson.Timestamp { return s.cluster.Backend.OperationTime() }
 
 // clusterTime is the newest time that the cluster has heard of, be it by this one.
 func (s *Server) clusterTime(heard bson.Timestamp) bson.Timestamp {
-	if s.cluster.Backend == nil {
-		return s.now()
-	}
 	return s.cluster.Backend.ClusterTime(heard)
 }
 

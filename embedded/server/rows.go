@@ -56,8 +56,6 @@ func protocolRows() []entry {
 		{command.Row{Name: "endSessions", API: "1"}, (*exchange).endSessions},
 		{command.Row{Name: "killSessions"}, (*exchange).killSessions},
 		{command.Row{Name: "killAllSessions"}, (*exchange).killSessions},
-		{command.Row{Name: "killAllSessionsByPattern"}, (*exchange).killSessions},
-		{command.Row{Name: "refreshLogicalSessionCacheNow"}, (*exchange).ping},
 
 		// The replica set.
 		{command.Row{Name: "replSetGetStatus", AdminOnly: true, BeforeUsers: true}, (*exchange).replSetGetStatus},

@@ -138,7 +138,7 @@ func (x *exchange) sessionList() (bson.D, error) {
 
 func (x *exchange) endSessions() (bson.D, error) {
 	ids, err := x.lsids()
-	if err == nil && len(ids) > 0 && x.conn.server.cluster.Backend != nil {
+	if err == nil && len(ids) > 0 {
 		x.conn.server.cluster.Backend.EndSessions(ids)
 	}
 	return nil, err
@@ -154,9 +154,7 @@ func (x *exchange) killSessions() (bson.D, error) {
 	if x.row.Name != "killSessions" || len(ids) == 0 {
 		ids = nil
 	}
-	if x.conn.server.cluster.Backend != nil {
-		x.conn.server.cluster.Backend.KillSessions(ids)
-	}
+	x.conn.server.cluster.Backend.KillSessions(ids)
 	return nil, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/command"
+	"github.com/unified-test-runner/utr/embedded/data"
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
@@ -37,7 +38,7 @@ func TestElections(t *testing.T) {
 	testkit.Check(t, err)
 	profile, err := ProfileNamed("8.0")
 	testkit.Check(t, err)
-	c := NewCluster(Config{Kind: ReplicaSet, Profile: profile, SetName: "rs"})
+	c := NewCluster(Config{Kind: ReplicaSet, Profile: profile, SetName: "rs", Backend: data.New(data.Options{ReplicaSet: true})})
 	defer func() { testkit.Check(t, c.Close()) }()
 	_, err = c.Configure(config)
 	testkit.Check(t, err)
