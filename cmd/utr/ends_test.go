@@ -64,7 +64,7 @@ func TestInterruptWithoutAnswer(t *testing.T) {
 			server.Freeze()
 			for _, signal := range signals {
 				u.Signal(signal)
-				u.Hear("cleaning up (fail points, sessions, clients), which a deployment that does not answer can hold up for")
+				u.Hear("cleaning up (fail points, sessions, clients); this takes up to")
 			}
 			end := u.End().Want(3)
 			left := strings.Contains(end.Out, "interrupted; clean-up: ") && strings.Contains(end.Out, "fail point failCommand could not be turned off")
@@ -113,14 +113,14 @@ func TestEnds(t *testing.T) {
 		{"killed, with certificates of an embedded deployment", syscall.SIGKILL, func(*testing.T, *utrtest.Place) place {
 			return place{args: []string{"--tls", "--topology", "single", "--auth", "off"}}
 		}, 1, "clean", nil},
-		{"killed, on a deployment of somebody else", syscall.SIGKILL, somebodyElses, 0, "clean", []string{"failCommand", "taken away"}},
-		{"cleaned elsewhere", syscall.SIGKILL, somebodyElses, 0, "clean --uri URI", []string{"failCommand", "taken away"}},
+		{"killed, on a deployment of somebody else", syscall.SIGKILL, somebodyElses, 0, "clean", []string{"failCommand", "removed"}},
+		{"cleaned elsewhere", syscall.SIGKILL, somebodyElses, 0, "clean --uri URI", []string{"failCommand", "removed"}},
 		{"cleaned by the next run", syscall.SIGKILL, somebodyElses, 0, "run --uri URI READS", []string{"which is gone", "turned off: failCommand"}},
 		{"killed, on a cluster that a service had before", syscall.SIGKILL, func(t *testing.T, _ *utrtest.Place) place {
 			s := twin.Start(t)
 			s.Add(t, "replica_sets", "mine", embedded.Options{Topology: embedded.ReplicaSet})
 			return place{args: []string{"--orchestration", s.URL, "--cluster", "id:mine"}, uri: uriOf(t, s, "mine")}
-		}, 0, "clean", []string{"taken away: the lock of a run", "failCommand"}},
+		}, 0, "clean", []string{"removed: the lock of a run", "failCommand"}},
 	} {
 		t.Run(r.reason, func(t *testing.T) {
 			t.Parallel()
@@ -176,7 +176,7 @@ func TestKilledAtAService(t *testing.T) {
 	killed.Signal(syscall.SIGKILL)
 	killed.Exit()
 	testkit.Equal(t, "clusters and entries", fmt.Sprint(len(s.Clusters()), " ", len(p.Entries(""))), "5 4")
-	p.Run("clean").Want(0, "2 things were taken away, 0 are left")
+	p.Run("clean").Want(0, "removed 2, left 0")
 	testkit.Equal(t, "clusters and entries of the living run", fmt.Sprint(len(s.Clusters()), " ", len(p.Entries(""))), "3 2")
 	living.Signal(syscall.SIGINT)
 	living.Exit()

@@ -92,7 +92,7 @@ func TestNightIsInterrupted(t *testing.T) {
 	log, err := os.ReadFile(filepath.Join(n.results, "c_reference_slow.log"))
 	testkit.Check(t, err)
 	testkit.Says(t, string(log), "interrupted: 1 of 3 tests ran") // it ended by itself
-	n.again("smoke|again").Want(0, "2 cells, 1 of them finished already", "\n2 passed, 0 failed, 0 skipped")
+	n.again("smoke|again").Want(0, "2 cells, 1 of them already finished", "\n2 passed, 0 failed, 0 skipped")
 }
 
 // A cell whose process is killed breaks, and takes no other with it.
@@ -118,9 +118,9 @@ func TestNightIsKilled(t *testing.T) {
 	u.Signal(syscall.SIGKILL)
 	u.Exit()
 	next := n.Start("matrix", n.file, "--results", n.results, "--resume", "--only", "smoke")
-	next.Hear("waiting for cells of a killed night, which still clean up")
+	next.Hear("waiting for cells of a killed night, which are still cleaning up")
 	server.Signal(syscall.SIGCONT)
-	next.End().Want(0, "1 cell, 1 of them finished already")
+	next.End().Want(0, "1 cell, 1 of them already finished")
 	gone(t, pid)
 }
 
@@ -148,5 +148,5 @@ func TestNightNamesWhatIsLeft(t *testing.T) {
 		u.End().Want(3)
 	}
 	s.Misbehave(nil)
-	n.Run("clean").Want(0, "2 things were taken away, 0 are left")
+	n.Run("clean").Want(0, "removed 2, left 0")
 }

@@ -66,7 +66,7 @@ func TestSweptFromElsewhere(t *testing.T) {
 	elsewhere.Run(sweep...).Want(0, "nothing was left")
 	u.Signal(syscall.SIGKILL)
 	u.Exit()
-	elsewhere.Run(sweep...).Want(0, "taken away: cluster utr-sharded-", "1 things were taken away, 0 are left")
+	elsewhere.Run(sweep...).Want(0, "removed: cluster utr-sharded-", "removed 1, left 0")
 	testkit.Equal(t, "left", len(s.Clusters()), 0)
 }
 
@@ -83,7 +83,7 @@ func TestMongoOrchestration(t *testing.T) {
 	precious, mine := filepath.Join(t.TempDir(), "data"), filepath.Join(t.TempDir(), "mine.json")
 	testkit.Check(t, os.MkdirAll(filepath.Join(precious, "of a user"), 0o700))
 	testkit.Check(t, os.WriteFile(mine, fmt.Appendf(nil, `{"procParams": {"dbpath": %q}}`, precious), 0o600))
-	o.Begin("--cluster", mine, suiteFile(t, reads)).End().Want(0, mine+": dbpath is left out")
+	o.Begin("--cluster", mine, suiteFile(t, reads)).End().Want(0, mine+": dbpath is ignored")
 	_, err := os.Stat(filepath.Join(precious, "of a user"))
 	testkit.Check(t, err)
 	o.Vacant()
@@ -91,6 +91,6 @@ func TestMongoOrchestration(t *testing.T) {
 	testkit.Until(t, "the cluster is being made", func() bool { return len(o.Processes()) > 0 })
 	u.Signal(syscall.SIGKILL)
 	u.Exit()
-	o.Run("clean").Want(0, "1 things were taken away, 0 are left")
+	o.Run("clean").Want(0, "removed 1, left 0")
 	o.Vacant()
 }

@@ -58,7 +58,7 @@ func spawn(ctx context.Context, c Child) (code int, err error) {
 	}
 	apart(cmd)
 	if err := cmd.Start(); err != nil {
-		return 0, fmt.Errorf("it could not start: %w", err)
+		return 0, fmt.Errorf("cannot start: %w", err)
 	}
 	if c.Started != nil {
 		c.Started(cmd.Process.Pid)
@@ -68,7 +68,7 @@ func spawn(ctx context.Context, c Child) (code int, err error) {
 		return 0, fmt.Errorf("its process died: %s", cmd.ProcessState)
 	}
 	if errors.Is(err, exec.ErrWaitDelay) {
-		return 0, fmt.Errorf("its process ended, and what it had started went on for %s", ChildGrace)
+		return 0, fmt.Errorf("its process ended, but processes that it started ran for %s more", ChildGrace)
 	}
 	return code, nil
 }

@@ -9,53 +9,59 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/deployment/orchestration"
 	"github.com/unified-test-runner/utr/internal/ledger"
 	"github.com/unified-test-runner/utr/internal/secret"
 )
 
-func cleanCommand() *command {
-	return &command{
-		name:    "clean",
-		summary: "take away what runs left that were killed",
-		details: `A run remembers what it makes outside itself: clusters of an orchestration
-service, processes, temporary folders. It takes all of that away when it ends, also
-when it is interrupted; what a run leaves that was killed is taken away by utr
-clean. What belongs to a run that is still there is not touched, nor what was made
-on another machine or in another container, of whose processes nothing is known.
+func cleanCommand(c *call) *cobra.Command {
+	return c.command(&cobra.Command{
+		Use:     "clean",
+		GroupID: deploymentsGroup,
+		Short:   "Remove leftovers of killed runs",
+		Long: `A run records in a ledger what it makes outside itself: clusters of an
+orchestration service, processes, temporary folders. It removes all of that when it
+ends, even if it is interrupted; utr clean removes what a killed run left. It does
+not touch what belongs to a live run, or what was made on another machine or in
+another container, whose processes it cannot see.
 
-With --orchestration URL --older-than 6h, clusters that any run has made on that
-service are taken down, wherever it ran, if they are older: their ids say when they
-were made, and by which run. Those of a run that is seen to be there stay; runs on
-other machines are not seen, so that the time must be longer than any run takes.
+With --orchestration URL --older-than 6h, it removes all clusters on that service
+that runs on any machine made and that are older: their ids say when they were made,
+and by which run. Clusters of live runs on this machine stay; runs on other machines
+cannot be seen, so the time must be longer than any run takes.
 
-With --uri, fail points that suites set are turned off on every member of that
-deployment, and its lock document is removed, unless another run uses it.
+With --uri, it turns off the fail points that suites set on the members of that
+deployment, and removes its lock document, unless another run uses it.
 
 The ledger is in $` + ledger.EnvDir + `, else in utr in $XDG_STATE_HOME, else in utr in the
-user's cache directory. It holds no passwords: --uri and --orchestration give them,
-or a file that does: utr clean @FILE, with one argument a line. $` + envURI + ` gives the
-password of a deployment that is in the ledger; no other one is touched for it.
+user's cache directory. It contains no passwords: give them in --uri and
+--orchestration, or in a file: utr clean @FILE, with one argument per line. $` + envURI + `
+gives the password of a deployment in the ledger; no other deployment is contacted
+because of it.
 
-Exit codes: 0 nothing is left, 2 bad usage, 3 something is left, and why.`,
-		examples: []example{
-			{"utr clean --dry-run", "what is left"},
-			{"utr clean", "take it away"},
-			{"utr clean --orchestration http://mo:8889 --older-than 6h", "what jobs left there, whose machines are gone"},
-			{"utr clean --uri mongodb://localhost:27017/?replicaSet=rs0", "fail points and the lock of a deployment as well"},
-		},
-		declare: func(f *flags) action {
-			x := &cleaner{flags: f}
-			x.dryRun = f.toggle("dry-run", "say what is left, and touch nothing")
-			x.uri = f.text("uri", "URI", "", "turn fail points off and remove the lock of the deployment of this connection string")
-			x.service = f.text("orchestration", "URL", "", "credentials for the orchestration service at this URL, for clusters that are left there")
-			x.older = f.duration("older-than", "with --orchestration: take down clusters there that any run made longer ago than this")
-			x.serverAPI = f.choice("server-api", "", "declare this version of the Stable API to deployments: for servers with requireApiVersion", "1")
-			x.forget = f.toggle("forget", "take what cannot be taken away off the ledger: what is on a service that is gone for good")
-			return x.act
-		},
-	}
+Exit codes: 0 nothing is left, 2 bad usage, 3 something is left, with the reason.`,
+		Example: `# list the leftovers
+utr clean --dry-run
+# remove them
+utr clean
+# clusters of jobs whose machines are gone
+utr clean --orchestration http://mo:8889 --older-than 6h
+# fail points and the lock of a deployment as well
+utr clean --uri mongodb://localhost:27017/?replicaSet=rs0`,
+		Args: arguments(0, 0, ""),
+	}, func(f *flags) action {
+		x := &cleaner{flags: f}
+		x.dryRun = f.toggle("dry-run", "list leftovers without removing them")
+		x.uri = f.text("uri", "URI", "", "turn off fail points and remove the lock of the deployment at this connection string")
+		x.service = f.text("orchestration", "URL", "", "orchestration service, with the credentials for clusters that are left there")
+		x.older = f.duration("older-than", "with --orchestration: remove clusters that any run made longer ago than this")
+		x.serverAPI = f.choice("server-api", "VERSION", "", "declare this version of the Stable API (1), for servers with requireApiVersion", "1")
+		x.forget = f.toggle("forget", "delete ledger entries that cannot be removed, such as those on a service that no longer exists")
+		return x.act
+	})
 }
 
 // cleaner is one invocation of clean.
@@ -69,7 +75,7 @@ type cleaner struct {
 	c        *call
 	known    secret.Text        // a connection string with its password
 	services map[string]service // by URL
-	gone     int                // things that were taken away
+	gone     int                // leftovers that were removed
 	left     int
 }
 
@@ -81,22 +87,16 @@ type service struct {
 
 func (x *cleaner) act(ctx context.Context, c *call) error {
 	x.c, x.services = c, make(map[string]service)
-	if len(c.paths) > 0 {
-		return usage("clean: %q is one word too many", c.paths[0])
-	}
-	x.known = secret.New(c.env(envURI)) // says a password, and no more: nobody asked to clean that deployment
-	if x.flags.given("uri") {
+	x.known = secret.New(c.env(envURI)) // gives a password only: that deployment is not to be cleaned
+	if x.flags.Changed("uri") {
 		if err := deployment.CheckURI(*x.uri); err != nil {
-			return usage("clean: --uri: %w", err)
+			return usage("--uri: %w", err)
 		}
 		x.known = secret.New(*x.uri)
 	}
-	if x.flags.given("older-than") && !x.flags.given("orchestration") {
-		return usage("clean: --older-than goes with --orchestration, which is not there")
-	}
-	if x.flags.given("orchestration") {
+	if x.flags.Changed("orchestration") {
 		if _, err := orchestration.New(*x.service, orchestration.Limits{}); err != nil {
-			return usage("clean: --orchestration: %w", err)
+			return usage("--orchestration: %w", err)
 		}
 	}
 	book, err := c.ledger()
@@ -105,7 +105,7 @@ func (x *cleaner) act(ctx context.Context, c *call) error {
 	}
 	dead, elsewhere, err := book.Leftovers()
 	if err != nil {
-		x.failed("an entry of the ledger cannot be read", err)
+		x.failed("read an entry of the ledger", err)
 	}
 	defer func() {
 		for _, s := range x.services {
@@ -122,17 +122,17 @@ func (x *cleaner) act(ctx context.Context, c *call) error {
 			return errInterrupted
 		}
 	}
-	if x.flags.given("older-than") {
+	if x.flags.Changed("older-than") {
 		if err := x.sweep(ctx); err != nil {
 			return err
 		}
 	}
 	for _, l := range elsewhere {
-		if err := c.print(fmt.Sprintf("on %s: %s, made %s: run utr clean there\n", l.Run.Machine, l.Entry, age(l.At))); err != nil {
+		if err := c.print(fmt.Sprintf("left on %s: %s, made %s: run utr clean there\n", l.Run.Machine, l.Entry, age(l.At))); err != nil {
 			return err
 		}
 	}
-	if x.flags.given("uri") {
+	if x.flags.Changed("uri") {
 		x.deployment(ctx)
 	}
 	if err := c.print(x.summary()); err != nil {
@@ -147,47 +147,47 @@ func (x *cleaner) act(ctx context.Context, c *call) error {
 func (x *cleaner) summary() string {
 	switch {
 	case *x.dryRun:
-		return fmt.Sprintf("%d things are left\n", x.left)
+		return fmt.Sprintf("left %d\n", x.left)
 	case x.gone+x.left == 0:
 		return "nothing was left\n"
 	}
-	return fmt.Sprintf("%d things were taken away, %d are left\n", x.gone, x.left)
+	return fmt.Sprintf("removed %d, left %d\n", x.gone, x.left)
 }
 
-// failed tells of something that is left.
+// failed reports what could not be done: something is left.
 func (x *cleaner) failed(what string, err error) {
 	x.left++
-	_, _ = fmt.Fprintf(x.c.errors, "utr: %s is left: %s\n", what, err)
+	_, _ = fmt.Fprintf(x.c.errors, "utr: cannot %s: %s\n", what, err)
 }
 
-// entry takes one thing away. The error is that nobody reads what is said.
+// entry removes one leftover. The error is that of writing to standard output.
 func (x *cleaner) entry(ctx context.Context, l ledger.Leftover) error {
 	what := fmt.Sprintf("%s, made %s by process %d", l.Entry, age(l.At), l.Run.PID)
 	if *x.dryRun {
 		x.left++
 		return x.c.print(what + "\n")
 	}
-	err := x.takeAway(ctx, l)
+	err := x.remove(ctx, l)
 	if err == nil {
 		err = l.Forget()
 	}
 	if err == nil {
 		x.gone++
-		return x.c.print("taken away: " + what + "\n")
+		return x.c.print("removed: " + what + "\n")
 	}
-	x.failed(what, err)
+	x.failed("remove "+what, err)
 	if *x.forget && ctx.Err() == nil {
 		x.left--
 		if err := l.Forget(); err != nil {
-			x.failed(what, err)
+			x.failed("remove "+what, err)
 			return nil
 		}
-		return x.c.print("off the ledger: " + what + "\n")
+		return x.c.print("forgotten: " + what + "\n")
 	}
 	return nil
 }
 
-// age tells how long ago something was.
+// age says how long ago something was.
 func age(at time.Time) string {
 	return time.Since(at).Round(time.Second).String() + " ago"
 }
@@ -195,12 +195,12 @@ func age(at time.Time) string {
 // killLimit bounds the wait for the end of a process that was killed.
 const killLimit = 10 * time.Second
 
-func (x *cleaner) takeAway(ctx context.Context, l ledger.Leftover) error {
+func (x *cleaner) remove(ctx context.Context, l ledger.Leftover) error {
 	switch e := l.Entry; e.Kind {
 	case ledger.Cluster:
 		return x.cluster(ctx, l)
 	case ledger.ChildProcess:
-		ctx, cancel := context.WithTimeoutCause(ctx, killLimit, fmt.Errorf("it is there %s later", killLimit))
+		ctx, cancel := context.WithTimeoutCause(ctx, killLimit, fmt.Errorf("it still exists after %s", killLimit))
 		defer cancel()
 		return e.Process.Kill(ctx)
 	case ledger.Folder:
@@ -219,14 +219,13 @@ func removeFolder(path string) error {
 	case err != nil:
 		return err
 	case !info.IsDir():
-		return errors.New("it is no folder any more")
+		return errors.New("it is no longer a folder")
 	}
 	return os.RemoveAll(path)
 }
 
-// cluster takes down a cluster of an orchestration service. Each service is
-// asked once whether it is there: one that does not answer holds up nothing
-// twice.
+// cluster removes a cluster of an orchestration service. Each service is checked
+// once: one that does not answer causes no second delay.
 func (x *cleaner) cluster(ctx context.Context, l ledger.Leftover) error {
 	e := l.Entry
 	s, known := x.services[e.URL]
@@ -237,18 +236,18 @@ func (x *cleaner) cluster(ctx context.Context, l ledger.Leftover) error {
 		x.services[e.URL] = s
 	}
 	if s.err != nil {
-		return fmt.Errorf("%w; utr clean --forget takes what is on a service that is gone for good off the ledger", s.err)
+		return fmt.Errorf("%w; if the service no longer exists, utr clean --forget deletes its ledger entries", s.err)
 	}
 	kind := orchestration.Kind(e.Resource)
 	if e.Making {
-		return x.turnsUp(ctx, s.Client, kind, l)
+		return x.awaitAndRemove(ctx, s.Client, kind, l)
 	}
 	_, err := s.Remove(ctx, kind, e.ID)
 	return err
 }
 
-// sweep takes down what runs left on the service, as far as the ids there tell. The
-// error is that nobody reads what is said.
+// sweep removes what runs left on the service, going by the ids there. The error is
+// that of writing to standard output.
 func (x *cleaner) sweep(ctx context.Context) error {
 	s, err := orchestration.New(*x.service, orchestration.Limits{})
 	if err != nil {
@@ -257,7 +256,7 @@ func (x *cleaner) sweep(ctx context.Context) error {
 	defer s.Close()
 	all, err := s.Made(ctx)
 	if err != nil {
-		x.failed("what runs made there", err)
+		x.failed("list the clusters on the service", err)
 	}
 	for _, m := range all {
 		if time.Since(m.At) < *x.older || ledger.Lives(m.Owner) {
@@ -267,11 +266,11 @@ func (x *cleaner) sweep(ctx context.Context) error {
 		if *x.dryRun {
 			x.left++
 		} else if _, err := s.Remove(ctx, m.Kind, m.ID); err != nil {
-			x.failed(what, err)
+			x.failed("remove "+what, err)
 			continue
 		} else {
 			x.gone++
-			what = "taken away: " + what
+			what = "removed: " + what
 		}
 		if err := x.c.print(what + "\n"); err != nil {
 			return err
@@ -280,8 +279,8 @@ func (x *cleaner) sweep(ctx context.Context) error {
 	return nil
 }
 
-// address gives the URL of a service with the credentials that --orchestration
-// says: none are on the ledger.
+// address gives the URL of a service with the credentials of --orchestration: the
+// ledger has none.
 func (x *cleaner) address(known string) string {
 	if s, err := orchestration.New(*x.service, orchestration.Limits{}); err == nil && s.URL() == known {
 		return *x.service
@@ -289,25 +288,25 @@ func (x *cleaner) address(known string) string {
 	return known
 }
 
-// A service goes on making a cluster when nobody waits for it any more, and
-// tells nobody. One that was asked for shortly before is waited for: taking its
-// parts away meanwhile would hold the service up. It has failed if nothing of it
-// changes for a while.
+// A service goes on making a cluster after its client is gone, and does not list
+// it. utr clean waits for one that was requested recently: removing its parts
+// meanwhile would block the service. Making it has failed if nothing changes for a
+// while.
 const (
-	makingLimit = 5 * time.Minute  // after which nothing turns up
+	makingLimit = 5 * time.Minute  // after which no cluster appears
 	makingQuiet = 30 * time.Second // a replica set elects for 11 s
 	makingPoll  = 200 * time.Millisecond
 )
 
-// maker is the part of an orchestration service that tells of a cluster.
+// maker is the part of an orchestration service that describes a cluster.
 type maker interface {
 	Get(context.Context, orchestration.Kind, string) (orchestration.Cluster, error)
 	Parts(context.Context, string) ([]orchestration.Part, error)
 	Remove(context.Context, orchestration.Kind, string) (bool, error)
 }
 
-func (x *cleaner) turnsUp(ctx context.Context, s maker, kind orchestration.Kind, l ledger.Leftover) error {
-	x.c.note(fmt.Sprintf("waiting for the service, which may be making %s still", l.Entry))
+func (x *cleaner) awaitAndRemove(ctx context.Context, s maker, kind orchestration.Kind, l ledger.Leftover) error {
+	x.c.note(fmt.Sprintf("waiting for the service, which may still be making %s", l.Entry))
 	tick := time.NewTicker(makingPoll)
 	defer tick.Stop()
 	last, before := time.Now(), 0
@@ -336,15 +335,15 @@ func (x *cleaner) turnsUp(ctx context.Context, s maker, kind orchestration.Kind,
 	}
 }
 
-// ofDeployment turns off a fail point, or removes the lock, of a deployment
-// that was not ours. What needs a password is not on the ledger.
+// ofDeployment turns off a fail point, or removes the lock, of a deployment that
+// utr did not start. The ledger contains no passwords.
 func (x *cleaner) ofDeployment(ctx context.Context, e ledger.Entry) error {
 	uri := e.URI
 	switch {
 	case x.known.Reveal() != "" && secret.Hide(x.known.Reveal()) == e.URI:
 		uri = x.known.Reveal()
 	case strings.Contains(e.URI, secret.Mark):
-		return fmt.Errorf("its password is needed: utr clean --uri '%s', with the password in it", e.URI)
+		return fmt.Errorf("it requires a password: utr clean --uri '%s', with the password in it", e.URI)
 	}
 	if e.Kind == ledger.FailPoint {
 		return x.free(ctx, uri, e.Name)
@@ -359,16 +358,16 @@ func (x *cleaner) deployment(ctx context.Context) {
 		return
 	}
 	if err := x.free(ctx, x.known.Reveal()); err != nil {
-		x.failed("something in the deployment at "+hosts, err)
+		x.failed("clean the deployment at "+hosts, err)
 	}
 }
 
-// free removes the lock of a run that is no more, and turns fail points off.
+// free removes the lock of a run that is gone, and turns off fail points.
 // It touches nothing while another run uses the deployment.
 func (x *cleaner) free(ctx context.Context, uri string, failPoints ...string) error {
 	target := deployment.Target{URI: uri, ServerAPI: *x.serverAPI}
 	off, err := deployment.Unblock(ctx, target)
-	if err := x.tellOff(off); err != nil {
+	if err := x.printOff(off); err != nil {
 		return err
 	}
 	if err != nil {
@@ -382,7 +381,7 @@ func (x *cleaner) free(ctx context.Context, uri string, failPoints ...string) er
 		return fmt.Errorf("it is in use by %s", holder)
 	case removed:
 		x.gone++
-		if err := x.c.print(fmt.Sprintf("taken away: the lock of %s\n", holder)); err != nil {
+		if err := x.c.print(fmt.Sprintf("removed: the lock of %s\n", holder)); err != nil {
 			return err
 		}
 	}
@@ -390,14 +389,14 @@ func (x *cleaner) free(ctx context.Context, uri string, failPoints ...string) er
 	if err != nil {
 		return err
 	}
-	if err := x.tellOff(swept.Off); err != nil {
+	if err := x.printOff(swept.Off); err != nil {
 		return err
 	}
 	return errors.Join(swept.Unasked...)
 }
 
-// tellOff tells of fail points that were turned off.
-func (x *cleaner) tellOff(off []deployment.LeftFailPoint) error {
+// printOff prints fail points that were turned off.
+func (x *cleaner) printOff(off []deployment.LeftFailPoint) error {
 	for _, f := range off {
 		x.gone++
 		if err := x.c.print("turned off: " + x.c.secrets.Hide(f.String()) + "\n"); err != nil {

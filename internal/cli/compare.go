@@ -9,9 +9,12 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/unified-test-runner/utr/compare"
 	"github.com/unified-test-runner/utr/deployment"
@@ -22,8 +25,8 @@ import (
 type compareFlags struct {
 	flags      *flags
 	deployment *deploymentFlags
-	engines    listFlag
-	run, skip  *patternsFlag
+	engines    *[]string
+	run, skip  *[]*regexp.Regexp
 	timeout    *time.Duration
 	jobs       *int
 	backoff    *string
@@ -36,75 +39,78 @@ type compareFlags struct {
 	verbose    *bool
 }
 
-func compareCommand() *command {
-	return &command{
-		name:      "compare",
-		summary:   "hold two engines against each other",
-		arguments: "[PATH…]",
-		details: `Runs suites through two engines, each on embedded deployments of its own, and
-sets side by side what they showed: verdicts, outcomes of operations, and the
-commands of every client with all that is chance folded away (addresses, ids,
-times). An engine is a name, or a name and one of its policies, as in
-reference:retryable-reads@2024.
+func compareCommand(c *call) *cobra.Command {
+	return c.command(&cobra.Command{
+		Use:     "compare [PATH...]",
+		GroupID: suitesGroup,
+		Short:   "Compare two engines",
+		Long: `Runs suites on two engines, each with embedded deployments of its own, and compares
+verdicts, outcomes of operations, and the commands of every client. What varies from
+run to run (addresses, ids, times) is normalized. An engine is a name, or a name and
+one of its policies, as in reference:retryable-reads@2024.
 
-With --generate, operations and faults are put together by chance instead of
-read from suites: error codes and labels, connections that break, replies that
-are lost or late, write concern errors, on the first to the fourth attempt. A
-schedule that differs is shrunk to the smallest that does, and with --write
-its suite is written, which the left engine passes.
+With --generate, operations and faults are random instead of read from suites: error
+codes and labels, broken connections, replies that are lost or late, write concern
+errors, on the first to the fourth attempt. A schedule with a difference is shrunk to
+the smallest one that has it, and with --write its suite is written, which the left
+engine passes.
 
-A difference may be explained: ` + "`utr compare --deviations`" + ` prints what was decided
-by the text of the specifications. Exit code 1 if any other one is found.`,
-		examples: []example{
-			{"utr compare --engine reference --engine driver retryable-reads", "the suites that utr carries, on both engines"},
-			{"utr compare --generate 1000 --seed 7 --topology all", "a thousand schedules on all four topologies"},
-			{"utr compare --engine reference --engine reference:retryable-reads@2024 client-backpressure", "two revisions of the specification"},
-		},
-		words: builtIn,
-		declare: func(f *flags) action {
-			r := &compareFlags{flags: f}
-			r.deployment = f.deployment(topologyAuto, topologyAuto, topologyAll)
-			f.add(&r.engines, "engine", "NAME[:POLICY]", "one of the two engines (default reference and driver)")
-			r.run = f.patterns("run", "compare only tests that match; may be repeated")
-			r.skip = f.patterns("skip", "leave out tests that match; may be repeated")
-			r.timeout = f.duration("timeout", "longest time for one test (default "+runner.DefaultTimeout.String()+")")
-			r.jobs = f.number("jobs", "N", 1, 1, "tests that run at once on each side (default 1)")
-			r.backoff = f.choice("backoff", backoffReal, "whether the reference engine sleeps its backoff delays (default "+backoffReal+")", backoffReal, backoffNone)
-			r.known = f.file("known-failing", "tests that the second engine is expected to fail, one a line: pattern # reason")
-			r.generate = f.number("generate", "N", 0, 1, "compare N generated schedules instead of suites")
-			r.seed = f.number("seed", "S", 1, 0, "seed of the generated schedules (default 1)")
-			r.limit = f.number("limit", "N", 20, 0, "how many differing schedules are shrunk (default 20)")
-			r.write = f.text("write", "DIR", "", "write the suites of differing schedules into this directory")
-			r.json = f.file("json", "write a record for each difference as JSON lines", ".yml", ".yaml")
-			r.verbose = f.toggle("v", "tell the explained differences, too, and why tests were not compared")
-			deviations := f.toggle("deviations", "print the table of decided differences, as Markdown, and stop")
-			return func(ctx context.Context, c *call) error {
-				if *deviations {
-					return c.print(compare.Markdown())
-				}
-				return r.act(ctx, c)
+A difference may be explained: utr compare --deviations prints what was decided by
+the text of the specifications.
+
+Exit codes: 0 no unexplained differences, 1 unexplained differences, 2 bad usage or
+invalid suite, 3 broken.`,
+		Example: `# built-in suites, on both engines
+utr compare --engine reference --engine driver retryable-reads
+# a thousand schedules on all four topologies
+utr compare --generate 1000 --seed 7 --topology all
+# two revisions of the specification
+utr compare --engine reference --engine reference:retryable-reads@2024 client-backpressure`,
+		ValidArgsFunction: completes(builtIn, cobra.ShellCompDirectiveDefault),
+	}, func(f *flags) action {
+		r := &compareFlags{flags: f}
+		f.group = "Engines and deployments"
+		r.engines = f.texts("engine", "NAME[:POLICY]", "one of the two engines (default reference and driver)", c.engineNames()...)
+		r.backoff = f.choice("backoff", "MODE", backoffReal, "whether the reference engine waits during its backoff delays", backoffReal, backoffNone)
+		r.deployment = f.deployment(topologyAuto, topologyAuto, topologyAll)
+		f.group = "Tests"
+		r.run = f.patterns("run", "run only tests that match")
+		r.skip = f.patterns("skip", "leave out tests that match")
+		r.known = f.file("known-failing", "tests that the second engine is expected to fail, one per line: pattern # reason")
+		r.timeout = f.duration("timeout", "limit for one test (default "+runner.DefaultTimeout.String()+")")
+		r.jobs = f.number("jobs", "N", 1, 1, "tests that run at once on each side")
+		f.group = "Generated schedules"
+		r.generate = f.number("generate", "N", 0, 1, "compare N generated schedules instead of suites")
+		r.seed = f.number("seed", "S", 1, 0, "seed of the generated schedules")
+		r.limit = f.number("limit", "N", 20, 0, "how many schedules with a difference are shrunk")
+		r.write = f.text("write", "DIR", "", "write the suites of schedules with a difference into this directory")
+		f.group = "Output"
+		r.json = f.file("json", "write a record for each difference as JSON lines", ".yml", ".yaml")
+		r.verbose = f.toggle("verbose", "print explained differences as well, and why tests were not compared")
+		deviations := f.toggle("deviations", "print the table of explained differences, as Markdown, and stop")
+		return func(ctx context.Context, c *call) error {
+			if *deviations {
+				return c.print(compare.Markdown())
 			}
-		},
-	}
+			return r.act(ctx, c)
+		}
+	})
 }
 
 func (r *compareFlags) act(ctx context.Context, c *call) error {
-	generated := r.flags.given("generate")
+	generated := r.flags.Changed("generate")
 	switch {
 	case generated && len(c.paths) > 0:
-		return usage("compare: --generate makes schedules instead of reading suites; name no path with it")
+		return usage("--generate cannot be used with suites")
 	case !generated && len(c.paths) == 0:
-		return usage("compare: name suites, or --generate N")
-	case generated && *r.known != "":
-		return usage("compare: --known-failing names tests of suites, and --generate reads none")
-	case !generated && (r.flags.given("seed") || r.flags.given("write") || r.flags.given("limit")):
-		return usage("compare: --seed, --write and --limit go with --generate")
+		return usage("requires suites, or --generate N")
 	}
-	if len(r.engines) == 0 {
-		r.engines = listFlag{"reference", "driver"}
+	engines := *r.engines
+	if len(engines) == 0 {
+		engines = []string{"reference", "driver"}
 	}
-	if len(r.engines) != 2 {
-		return usage("compare: two engines are compared, and %d are named", len(r.engines))
+	if len(engines) != 2 {
+		return usage("requires two engines: %d named", len(engines))
 	}
 	if err := r.deployment.check(); err != nil {
 		return err
@@ -121,12 +127,12 @@ func (r *compareFlags) act(ctx context.Context, c *call) error {
 		}
 		suites = loaded.Suites
 		if len(chosen(suites, filter)) == 0 {
-			return usage("compare: %s", strings.Join(runner.Unused(suites, runner.Config{Filter: filter}), "; "))
+			return usage("%s", strings.Join(runner.Unused(suites, runner.Config{Filter: filter}), "; "))
 		}
 	}
 	var sides [2]compare.Side
 	for i := range sides {
-		side, done, err := r.side(ctx, c, r.engines[i], filter)
+		side, done, err := r.side(ctx, c, engines[i], filter)
 		if err != nil {
 			return err
 		}
@@ -160,7 +166,7 @@ func (r *compareFlags) act(ctx context.Context, c *call) error {
 	case counts.Different > 0 || out.problems > 0:
 		return exit(ExitFailed)
 	case counts.Same+counts.Explained == 0:
-		return usage("compare: nothing was compared: no test ran on both engines")
+		return usage("nothing was compared: no test ran on both engines")
 	}
 	return nil
 }
@@ -170,11 +176,11 @@ func (r *compareFlags) side(ctx context.Context, c *call, name string, filter ru
 	base, policy, _ := strings.Cut(name, ":")
 	newEngine, ok := c.program.Engines[base]
 	if !ok {
-		return compare.Side{}, nil, usage("compare: there is no engine %q, only %s", base, strings.Join(slices.Sorted(maps.Keys(c.program.Engines)), ", "))
+		return compare.Side{}, nil, unknownEngine(c, base)
 	}
 	engine, err := newEngine(EngineOptions{Policy: policy, Backoff: *r.backoff})
 	if err != nil {
-		return compare.Side{}, nil, usage("compare: %w", err)
+		return compare.Side{}, nil, usage("%w", err)
 	}
 	source, err := c.program.Embedded(ctx, r.deployment.options())
 	if err != nil {
@@ -242,7 +248,7 @@ func (c *call) compareProgress() func(compare.Progress) {
 	}
 }
 
-// comparison collects what is said of differences.
+// comparison collects the differences.
 type comparison struct {
 	sides   [2]compare.Side
 	verbose bool
@@ -310,7 +316,7 @@ func (o *comparison) generated(g *compare.Generated) {
 		o.finding("different", f, false)
 	}
 	for _, f := range g.Flaky {
-		o.finding("different once, and not again", f, true)
+		o.finding("different once, but not again", f, true)
 	}
 	for _, d := range compare.Deviations() {
 		if n := g.Explained[d.ID]; n > 0 {

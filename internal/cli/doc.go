@@ -1,5 +1,5 @@
-// Package cli is the command line of utr. A Program is configuration: where
-// streams go, what the environment says, which engines and deployments can be
-// had. Commands are rows of one table, from which usage, completion and
-// docs/commands.md are made. What belongs to one invocation lives in a call.
+// Package cli is the command line of utr. A Program is configuration: streams,
+// environment, engines and deployments. A call is one invocation; its commands are
+// those of cobra, from which help, completion, man pages and docs/commands.md are
+// made. conflicts.go lists which flags exclude or require each other.
 package cli

@@ -18,7 +18,7 @@ const (
 type exitError struct {
 	code int
 	err  error
-	hint bool // tell where help is
+	hint bool // point to the help
 }
 
 func (e *exitError) Error() string {
@@ -35,8 +35,14 @@ func usage(format string, args ...any) error {
 	return &exitError{code: ExitUsage, err: fmt.Errorf(format, args...), hint: true}
 }
 
-// invalid is an input, such as a suite, that cannot be used.
-func invalid(err error) error { return &exitError{code: ExitUsage, err: err} }
+// invalid is an input, such as a suite, that cannot be used. An error that knows its
+// exit code stays as it is.
+func invalid(err error) error {
+	if e := (*exitError)(nil); errors.As(err, &e) {
+		return err
+	}
+	return &exitError{code: ExitUsage, err: err}
+}
 
 // exit ends with a code and says nothing.
 func exit(code int) error {

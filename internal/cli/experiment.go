@@ -7,10 +7,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/unified-test-runner/utr/experiment"
 )
 
-// overload is the one experiment that there is.
+// overload is the only experiment.
 const overload = "overload"
 
 type experimentFlags struct {
@@ -18,56 +20,55 @@ type experimentFlags struct {
 	backoff, pool                             *int
 	seed                                      *int
 	duration, timeout                         *time.Duration
-	policies                                  listFlag
+	policies                                  *[]string
 	json, html, svg                           *string
 }
 
-func experimentCommand() *command {
+func experimentCommand(c *call) *cobra.Command {
 	d := experiment.Defaults()
 	var known strings.Builder
 	for _, p := range experiment.Policies() {
-		fmt.Fprintf(&known, "\n  %-6s  %s", p.Name, p.What)
+		fmt.Fprintf(&known, "\n    %-6s  %s", p.Name, p.What)
 	}
-	return &command{
-		name:      "experiment",
-		summary:   "simulate clients and an overloaded server",
-		arguments: overload,
-		details: `The experiment overload brings a server of limited capacity from a usual load to
-a spike and back, in virtual time, once for each retry policy, and prints what
-came of it: goodput, attempts, latencies, and how long after the spike goodput
-was back. Clients decide by the rules of the reference engine; the server is a
-model. The same flags give the same output, byte for byte.
+	return c.command(&cobra.Command{
+		Use:     "experiment " + overload,
+		GroupID: rulesGroup,
+		Short:   "Simulate clients and an overloaded server",
+		Long: `The experiment overload takes a server of limited capacity from normal load to a
+spike and back, in virtual time, once for each retry policy, and prints the results:
+goodput, attempts, latencies, and how long goodput took to recover after the spike.
+Clients decide by the rules of the reference engine; the server is a model. The same
+flags give the same output, byte for byte.
 
-Policies:` + known.String(),
-		examples: []example{
-			{"utr experiment overload", "all policies, 1,000 clients, a spike of 300 percent"},
-			{"utr experiment overload --duration 6s --spike 130 --html overload.html", "a burst of one second, and a page with plots"},
-		},
-		words: func() []string { return []string{overload} },
-		declare: func(f *flags) action {
-			e := &experimentFlags{
-				clients:  f.number("clients", "N", d.Clients, 1, fmt.Sprintf("number of clients (default %d)", d.Clients)),
-				capacity: f.number("capacity", "N", d.Capacity, 1, fmt.Sprintf("operations that the server can serve in a second; queue and limiter follow (default %d)", d.Capacity)),
-				load:     f.number("load", "PERCENT", d.Load, 1, fmt.Sprintf("load before and after the spike, of the capacity (default %d)", d.Load)),
-				spike:    f.number("spike", "PERCENT", d.Spike, 1, fmt.Sprintf("load in the spike, of the capacity (default %d)", d.Spike)),
-				duration: f.duration("duration", fmt.Sprintf("virtual length; the spike has the second sixth (default %s)", d.Duration)),
-				timeout:  f.duration("timeout", fmt.Sprintf("timeoutMS of every operation (default %s)", d.Timeout)),
-				rejection: f.within("rejection-cost", "PERCENT", d.Rejection, 0, 100,
-					fmt.Sprintf("what rejecting a request costs the server, of what serving it costs (default %d)", d.Rejection)),
-				pool:    f.number("max-pool-size", "N", d.Pool, 1, fmt.Sprintf("connections of each client (default %d)", d.Pool)),
-				backoff: f.number("base-backoff-ms", "MS", 0, 0, "baseBackoffMS in the server's errors (default none)"),
-				seed:    f.number("seed", "N", int(d.Seed), 0, fmt.Sprintf("seed of chance (default %d)", d.Seed)),
-			}
-			f.add(&e.policies, "policy", "NAME", "policy to try; may be repeated (default all)", policyNames()...)
-			e.json = f.file("json", "write everything that was measured as JSON", ".yml", ".yaml")
-			e.html = f.file("html", "write a page with table and plots", ".yml", ".yaml")
-			e.svg = f.file("svg", "write the plots as an image", ".yml", ".yaml")
-			return e.act
-		},
-	}
+Policies:
+` + known.String(),
+		Example: `# all policies, 1,000 clients, a spike of 300 percent
+utr experiment overload
+# a spike of one second, and a page with plots
+utr experiment overload --duration 6s --spike 130 --html overload.html`,
+		ValidArgsFunction: completes(func() []string { return []string{overload} }, cobra.ShellCompDirectiveNoFileComp),
+	}, func(f *flags) action {
+		e := &experimentFlags{
+			clients:   f.number("clients", "N", d.Clients, 1, "number of clients"),
+			capacity:  f.number("capacity", "N", d.Capacity, 1, "operations per second that the server can serve; queue and limiter are scaled with it"),
+			load:      f.number("load", "PERCENT", d.Load, 1, "load before and after the spike, in percent of the capacity"),
+			spike:     f.number("spike", "PERCENT", d.Spike, 1, "load during the spike, in percent of the capacity"),
+			duration:  f.duration("duration", fmt.Sprintf("virtual duration; the spike is the second sixth (default %s)", d.Duration)),
+			timeout:   f.duration("timeout", fmt.Sprintf("timeoutMS of every operation (default %s)", d.Timeout)),
+			rejection: f.within("rejection-cost", "PERCENT", d.Rejection, 0, 100, "cost of rejecting a request, in percent of serving it"),
+			pool:      f.number("max-pool-size", "N", d.Pool, 1, "connections of each client"),
+			backoff:   f.number("base-backoff-ms", "MS", 0, 0, "baseBackoffMS in the server's errors (default none)"),
+			seed:      f.number("seed", "N", int(d.Seed), 0, "seed of the random numbers"),
+			policies:  f.texts("policy", "NAME", "policy to simulate (default all)", experimentPolicies()...),
+			json:      f.file("json", "write all measurements as JSON", ".yml", ".yaml"),
+			html:      f.file("html", "write an HTML page with the table and plots", ".yml", ".yaml"),
+			svg:       f.file("svg", "write the plots as an SVG image", ".yml", ".yaml"),
+		}
+		return e.act
+	})
 }
 
-func policyNames() []string {
+func experimentPolicies() []string {
 	var names []string
 	for _, p := range experiment.Policies() {
 		names = append(names, p.Name)
@@ -77,7 +78,7 @@ func policyNames() []string {
 
 func (e *experimentFlags) act(ctx context.Context, c *call) error {
 	if len(c.paths) != 1 || c.paths[0] != overload {
-		return usage("experiment: name the experiment: %s", overload)
+		return usage("requires the name of an experiment: %s", overload)
 	}
 	config := experiment.Defaults().Scaled(*e.capacity)
 	config.Clients, config.Load, config.Spike, config.Rejection = *e.clients, *e.load, *e.spike, *e.rejection
@@ -88,22 +89,22 @@ func (e *experimentFlags) act(ctx context.Context, c *call) error {
 			*d.to = *d.from
 		}
 	}
-	if len(e.policies) > 0 {
+	if len(*e.policies) > 0 {
 		config.Policies = nil
 	}
-	for _, name := range e.policies {
+	for _, name := range *e.policies {
 		p, err := experiment.PolicyNamed(name)
 		if err != nil {
-			return usage("experiment: %w", err)
+			return usage("%w", err)
 		}
 		config.Policies = append(config.Policies, p)
 	}
 	if err := config.Check(); err != nil {
-		return usage("experiment: %w", err)
+		return usage("%w", err)
 	}
 	report, err := experiment.Overload(ctx, config, c.experimentProgress())
 	if err != nil {
-		return fmt.Errorf("the experiment was not ended: %w", err)
+		return fmt.Errorf("the experiment did not finish: %w", err)
 	}
 	for _, f := range []struct {
 		name  string
@@ -120,7 +121,7 @@ func (e *experimentFlags) act(ctx context.Context, c *call) error {
 	return c.print(b.String())
 }
 
-// writeFile writes a report, unless no one wants it.
+// writeFile writes a report, if a file is named.
 func writeFile(name string, write func(io.Writer) error) error {
 	if name == "" {
 		return nil

@@ -8,60 +8,71 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
+	"github.com/unified-test-runner/utr/internal/meant"
 	"github.com/unified-test-runner/utr/reference/retry"
 )
 
-func explainCommand() *command {
-	return &command{
-		name:      "explain",
-		summary:   "print the retry rules of a policy, or the decisions for a story",
-		arguments: "[RULE…]",
-		details: `Without --try, prints the numbered rules of a retry policy; with RULE arguments
-those alone, as they stand behind decisions in reports.
+func explainCommand(c *call) *cobra.Command {
+	return c.command(&cobra.Command{
+		Use:     "explain [RULE...]",
+		GroupID: rulesGroup,
+		Short:   "Print the rules of a retry policy, or simulate its decisions",
+		Long: `Without --try, prints the numbered rules of a retry policy: all of them, or only
+those named. Reports name the rules behind each decision by these numbers.
 
-With --try, plays a story: each --try says how one attempt ends, and utr prints
-what the retry core decides and by which rules. An attempt ends in one of
-  ok                    success
-  network               a network error
-  CODE[,LABEL…]         a server error with that code, such as 91, and labels
-  handshake[,CODE]      a failed handshake, by network or with that code
-  pool-cleared          no connection, because the pool was cleared
-  selection             no server could be selected`,
-		examples: []example{
-			{"utr explain", "all rules of the current policy"},
-			{"utr explain R11 R40", "two rules"},
-			{"utr explain --operation find --topology sharded --try network --try ok", "a find whose first attempt breaks"},
-			{"utr explain --list", "the policies"},
-		},
-		words: func() []string {
-			var ids []string
+With --try, simulates an operation: each --try says how one attempt ends, and utr
+prints what the retry core decides and by which rules. An attempt ends in one of
+
+    ok                    success
+    network               a network error
+    CODE[,LABEL...]       a server error with that code, such as 91, and labels
+    handshake[,CODE]      a failed handshake, by network error or with that code
+    pool-cleared          no connection, because the pool was cleared
+    selection             no server could be selected`,
+		Example: `# all rules of the current policy
+utr explain
+# two rules
+utr explain R11 R40
+# a find whose first attempt fails with a network error
+utr explain --operation find --topology sharded --try network --try ok
+# the policies
+utr explain --list`,
+		ValidArgsFunction: completes(func() (ids []string) {
 			for _, r := range numbered() {
 				ids = append(ids, r.ID)
 			}
 			return ids
-		},
-		declare: func(f *flags) action {
-			e := &explanation{
-				policy:    f.text("policy", "NAME", "", "retry policy (default the current one)"),
-				list:      f.toggle("list", "list the policies"),
-				operation: f.text("operation", "NAME", "find", "operation of the story (default find)"),
-				topology:  f.choice("topology", "replicaset", "topology of the story (default replicaset)", "replicaset", "sharded"),
-				noRetry:   f.toggle("no-retry", "the client has retryReads and retryWrites false"),
-				retryWrites: f.toggle("retry-writes",
-					"the client sets retryWrites, which is false in the first revision if it does not"),
-				inTxn:   f.toggle("transaction", "the session is in a transaction"),
-				timeout: f.toggle("csot", "timeoutMS is set, and not over"),
-			}
-			f.add(&e.story, "try", "END", "how the next attempt ends; may be repeated")
-			return func(_ context.Context, c *call) error { return e.act(c) }
-		},
+		}, cobra.ShellCompDirectiveNoFileComp),
+	}, func(f *flags) action {
+		e := &explanation{
+			policy:      f.text("policy", "NAME", "", "retry policy (default the current one)", policyNames()...),
+			list:        f.toggle("list", "list the policies"),
+			operation:   f.text("operation", "NAME", "find", "operation to simulate"),
+			topology:    f.choice("topology", "NAME", "replicaset", "topology to simulate", "replicaset", "sharded"),
+			noRetry:     f.toggle("no-retry", "the client sets retryReads and retryWrites to false"),
+			retryWrites: f.toggle("retry-writes", "the client sets retryWrites to true, which the first revision does not by default"),
+			inTxn:       f.toggle("transaction", "the session is in a transaction"),
+			timeout:     f.toggle("csot", "timeoutMS is set, and has not expired"),
+			story:       f.texts("try", "END", "how the next attempt ends"),
+		}
+		return func(_ context.Context, c *call) error { return e.act(c) }
+	})
+}
+
+// policyNames are the names of the retry policies.
+func policyNames() (names []string) {
+	for _, p := range retry.Policies() {
+		names = append(names, p.Name)
 	}
+	return names
 }
 
 type explanation struct {
 	policy, operation, topology                *string
 	list, noRetry, retryWrites, inTxn, timeout *bool
-	story                                      listFlag
+	story                                      *[]string
 }
 
 func (e *explanation) act(c *call) error {
@@ -70,11 +81,11 @@ func (e *explanation) act(c *call) error {
 	}
 	policy, err := retry.Named(*e.policy)
 	if err != nil {
-		return usage("explain: %w", err)
+		return usage("%w", err)
 	}
-	if len(e.story) > 0 {
+	if len(*e.story) > 0 {
 		if len(c.paths) > 0 {
-			return usage("explain: name rules or tell a story, not both")
+			return usage("--try cannot be used with rules")
 		}
 		text, err := e.play(policy)
 		if err != nil {
@@ -98,15 +109,14 @@ func (e *explanation) act(c *call) error {
 	return c.print(b.String())
 }
 
-// picked gives the rules with some numbers: in the words of a policy, if it has
-// them.
+// picked gives the rules with some numbers, as the policy states them if it has them.
 func picked(policy []retry.Rule, ids []string) ([]retry.Rule, error) {
 	var out []retry.Rule
 	for _, id := range ids {
 		all := slices.Concat(policy, numbered())
 		at := slices.IndexFunc(all, func(r retry.Rule) bool { return r.ID == id })
 		if at < 0 {
-			return nil, usage("explain: there is no rule %q", id)
+			return nil, usage("unknown rule %q", id)
 		}
 		out = append(out, all[at])
 	}
@@ -131,7 +141,7 @@ func ending(text string) (in retry.Input, err error) {
 	code := func(s string) (int32, error) {
 		n, err := strconv.ParseInt(s, 10, 32)
 		if err != nil {
-			return 0, usage("explain: --try %s: it ends neither in a word that utr knows nor in an error code", text)
+			return 0, usage("--try %s: must end in an error code, or in one of the words that utr help explain lists", text)
 		}
 		return int32(n), nil
 	}
@@ -169,7 +179,7 @@ func ending(text string) (in retry.Input, err error) {
 // attempt goes to the first one that is not deprioritized, as selection would.
 func (e *explanation) play(policy *retry.Policy) (string, error) {
 	var inputs []retry.Input
-	for _, text := range e.story {
+	for _, text := range *e.story {
 		in, err := ending(text)
 		if err != nil {
 			return "", err
@@ -209,7 +219,7 @@ func (e *explanation) play(policy *retry.Policy) (string, error) {
 				Address: address(d.Deprioritized), Sharded: *e.topology == "sharded", Wire: 25, RetryableWrites: true}}
 		case retry.Send:
 			if len(inputs) == 0 {
-				b.WriteString("the story ends here\n")
+				b.WriteString("end of --try\n")
 				return b.String(), nil
 			}
 			in, inputs = inputs[0], inputs[1:]
@@ -220,7 +230,7 @@ func (e *explanation) play(policy *retry.Policy) (string, error) {
 			in = retry.Input{Kind: retry.BackedOff, Left: time.Minute}
 		default:
 			if len(inputs) > 0 {
-				fmt.Fprintf(&b, "%d more --try had no attempt to end\n", len(inputs))
+				fmt.Fprintf(&b, "%d --try unused\n", len(inputs))
 			}
 			return b.String(), nil
 		}
@@ -238,10 +248,10 @@ func named(name string) (retry.Operation, error) {
 		return retry.Lookup(name), nil
 	}
 	question := ""
-	if meant := nearest(name, names); meant != "" {
-		question = "; did you mean " + meant + "?"
+	if likely := meant.Word(name, names); likely != "" {
+		question = "; did you mean " + likely + "?"
 	}
-	return retry.Operation{}, usage("explain: there is no operation %q%s (%s; any other command is a runCommand)",
+	return retry.Operation{}, usage("unknown operation %q%s (known are %s; any other command is a runCommand)",
 		name, question, strings.Join(names, ", "))
 }
 

@@ -2,316 +2,250 @@ package cli
 
 import (
 	"errors"
-	"flag"
 	"fmt"
-	"io"
 	"math"
 	"math/rand/v2"
 	"path/filepath"
+	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// flags is a flag set that lets flags follow paths, and remembers in which
-// order flags were declared and what their values are called.
+// flags declares the flags of a command. Help shows them in the order in which
+// they are declared, in groups.
 type flags struct {
-	set      *flag.FlagSet
-	declared []flagRow
+	*pflag.FlagSet
+	call    *call
+	command *cobra.Command
+	group   string // of the flags that are declared next
 }
 
-// flagRow is a flag as usage and docs show it.
-type flagRow struct {
-	name    string
-	value   string // what its value is called; "" for a switch
-	summary string
-	choices []string // for completion
+func newFlags(c *call, command *cobra.Command) *flags {
+	f := &flags{FlagSet: command.Flags(), call: c, command: command}
+	f.SortFlags = false
+	return f
 }
 
-var errHelp = errors.New("help is wanted")
+// groupOf is the annotation of a flag that names its group.
+const groupOf = "group"
 
-func newFlags() *flags {
-	set := flag.NewFlagSet("", flag.ContinueOnError)
-	set.SetOutput(io.Discard)
-	set.Usage = func() {}
-	return &flags{set: set}
+// add declares a flag. Shells complete its value: choices if there are any, else
+// the name of a file if the value is one.
+func (f *flags) add(v pflag.Value, name, summary string, choices ...string) *pflag.Flag {
+	long, short := name, ""
+	if name == "verbose" {
+		short = "v"
+	}
+	added := f.VarPF(v, long, short, summary)
+	added.Annotations = map[string][]string{groupOf: {f.group}}
+	if len(choices) > 0 || !strings.Contains(v.Type(), "FILE") && !strings.Contains(v.Type(), "DIR") {
+		// It fails only for a flag that is unknown or has choices already.
+		_ = f.command.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(choices, cobra.ShellCompDirectiveNoFileComp))
+	}
+	return added
 }
 
-// add declares a flag; several names may share a row in the usage.
-func (f *flags) add(v flag.Value, name, value, summary string, choices ...string) {
-	f.set.Var(v, name, summary)
-	f.declared = append(f.declared, flagRow{name, value, summary, choices})
+// value is the value of a flag.
+type value[T any] struct {
+	to   *T
+	name string // in help
+	read func(string) (T, error)
 }
 
-func (f *flags) text(name, value, initial, summary string) *string {
-	s := textFlag{initial, nil}
-	f.add(&s, name, value, summary)
-	return &s.value
+func newValue[T any](initial T, name string, read func(string) (T, error)) value[T] {
+	return value[T]{&initial, name, read}
+}
+
+// String is "" for a zero value, which pflag does not show as a default.
+func (v value[T]) String() string {
+	if v.to == nil || reflect.ValueOf(v.to).Elem().IsZero() {
+		return ""
+	}
+	return fmt.Sprint(*v.to)
+}
+
+func (v value[T]) Type() string { return v.name }
+
+func (v value[T]) Set(s string) (err error) {
+	read, err := v.read(s)
+	if err == nil {
+		*v.to = read
+	}
+	return err
+}
+
+func (f *flags) text(name, value, initial, summary string, choices ...string) *string {
+	v := newValue(initial, value, func(s string) (string, error) { return s, nil })
+	f.add(v, name, summary, choices...)
+	return v.to
 }
 
 // file is a file that the command writes or reads. A list of forbidden endings
 // keeps it from being taken for a suite.
 func (f *flags) file(name, summary string, forbidden ...string) *string {
-	v := fileFlag{forbidden: forbidden}
-	f.add(&v, name, "FILE", summary)
-	return &v.value
+	v := newValue("", "FILE", func(s string) (string, error) {
+		switch {
+		case s == "" || s == "-":
+			return s, errors.New("must be the name of a file")
+		case slices.Contains(forbidden, strings.ToLower(filepath.Ext(s))):
+			return s, errors.New("the report would overwrite a suite, going by its name")
+		}
+		return s, nil
+	})
+	f.add(v, name, summary)
+	return v.to
 }
 
-func (f *flags) choice(name, initial, summary string, choices ...string) *string {
-	s := textFlag{initial, choices}
-	f.add(&s, name, strings.Join(choices, "|"), summary, choices...)
-	return &s.value
+// choice is one of a few words, which help lists.
+func (f *flags) choice(name, value, initial, summary string, choices ...string) *string {
+	v := newValue(initial, value, func(s string) (string, error) {
+		if !slices.Contains(choices, s) {
+			return s, fmt.Errorf("must be one of %s", strings.Join(choices, ", "))
+		}
+		return s, nil
+	})
+	if len(choices) > 1 {
+		summary += ": " + strings.Join(choices, ", ")
+	}
+	f.add(v, name, summary, choices...)
+	return v.to
 }
 
 func (f *flags) toggle(name, summary string) *bool {
-	b := f.set.Bool(name, false, summary)
-	f.declared = append(f.declared, flagRow{name: name, summary: summary})
-	return b
+	v := newValue(false, "bool", func(s string) (bool, error) {
+		on, err := strconv.ParseBool(s)
+		if err != nil {
+			err = errors.New("must be true or false")
+		}
+		return on, err
+	})
+	f.add(v, name, summary).NoOptDefVal = "true"
+	return v.to
 }
 
 func (f *flags) number(name, value string, initial, least int, summary string) *int {
 	return f.within(name, value, initial, least, math.MaxInt, summary)
 }
 
+// within is an integer between two others.
 func (f *flags) within(name, value string, initial, least, most int, summary string) *int {
-	n := numberFlag{initial, least, most}
-	f.add(&n, name, value, summary)
-	return &n.value
-}
-
-func (f *flags) duration(name, summary string) *time.Duration {
-	var d durationFlag
-	f.add(&d, name, "DURATION", summary)
-	return &d.value
-}
-
-func (f *flags) patterns(name, summary string) *patternsFlag {
-	var p patternsFlag
-	f.add(&p, name, "REGEXP", summary)
-	return &p
-}
-
-// given reports whether a flag was on the command line.
-func (f *flags) given(name string) bool {
-	found := false
-	f.set.Visit(func(g *flag.Flag) { found = found || g.Name == name })
-	return found
-}
-
-// parse reads flags wherever they stand; what follows -- is no flag. A single
-// - is no flag either: it is standard input.
-func (f *flags) parse(args []string) (paths []string, err error) {
-	for len(args) > 0 {
-		word := args[0]
-		args = args[1:]
+	v := newValue(initial, value, func(s string) (int, error) {
+		n, err := strconv.Atoi(s)
 		switch {
-		case word == "--":
-			return append(paths, args...), nil
-		case word == "-" || !strings.HasPrefix(word, "-"):
-			paths = append(paths, word)
+		case err != nil:
+			return n, errNumber
+		case n < least:
+			return n, fmt.Errorf("must be at least %d", least)
+		case n > most:
+			return n, fmt.Errorf("must be at most %d", most)
+		}
+		return n, nil
+	})
+	f.add(v, name, summary)
+	return v.to
+}
+
+var errNumber = errors.New("must be a number")
+
+// duration is a length of time; zero means that the flag is absent.
+func (f *flags) duration(name, summary string) *time.Duration {
+	v := newValue(0, "DURATION", func(s string) (time.Duration, error) {
+		d, err := time.ParseDuration(s)
+		switch {
+		case err != nil:
+			return d, errors.New("must be a duration such as 30s, 1m30s or 500ms")
+		case d <= 0:
+			return d, errors.New("must be positive")
+		}
+		return d, nil
+	})
+	f.add(v, name, summary)
+	return v.to
+}
+
+// list declares a flag that may be repeated.
+func list[T any](f *flags, name, value, summary string, read func(string) (T, error), choices ...string) *[]T {
+	var all []T
+	v := newValue(all, value, nil)
+	v.read = func(s string) ([]T, error) {
+		next, err := read(s)
+		return append(*v.to, next), err
+	}
+	f.add(v, name, summary+"; may be repeated", choices...)
+	return v.to
+}
+
+func (f *flags) texts(name, value, summary string, choices ...string) *[]string {
+	return list(f, name, value, summary, func(s string) (string, error) { return s, nil }, choices...)
+}
+
+func (f *flags) patterns(name, summary string) *[]*regexp.Regexp {
+	return list(f, name, "REGEXP", summary, regexp.Compile)
+}
+
+// nameAndValue splits NAME=VALUE.
+func nameAndValue(s string) (name, value string, err error) {
+	name, value, found := strings.Cut(s, "=")
+	if !found || name == "" {
+		return "", "", errors.New("must be NAME=VALUE")
+	}
+	return name, value, nil
+}
+
+// serverParameter reads NAME=VALUE. The value is a boolean, a number or a
+// document if it reads as one, else a string.
+func serverParameter(s string) (bson.E, error) {
+	name, text, err := nameAndValue(s)
+	var doc bson.D
+	if err == nil && bson.UnmarshalExtJSON([]byte(`{"value": `+text+`}`), false, &doc) == nil && len(doc) == 1 {
+		return bson.E{Key: name, Value: doc[0].Value}, nil
+	}
+	return bson.E{Key: name, Value: text}, err
+}
+
+// anySeed is the value of a seed flag that is given none.
+const anySeed = "random"
+
+// seed is a number that may be left out: then chance gives one. Nil means that the
+// flag is absent.
+func (f *flags) seed(name, summary string) **int64 {
+	v := newValue[*int64](nil, "SEED", func(s string) (*int64, error) {
+		seed, err := strconv.ParseInt(s, 10, 64)
+		switch {
+		case s == anySeed:
+			seed = rand.Int64N(1_000_000)
+		case err != nil:
+			return nil, errNumber
+		}
+		return &seed, nil
+	})
+	f.add(v, name, summary).NoOptDefVal = anySeed
+	return v.to
+}
+
+// shuffle names the flag whose value may be left out. pflag reads such a value
+// only behind "=".
+const shuffle = "--shuffle"
+
+// joinSeeds writes "--shuffle 7" as "--shuffle=7".
+func joinSeeds(args []string) []string {
+	var joined []string
+	for i, arg := range args {
+		if _, err := strconv.ParseInt(arg, 10, 64); err == nil && i > 0 && args[i-1] == shuffle {
+			joined[len(joined)-1] += "=" + arg
 			continue
 		}
-		if args, err = f.read(word, args); err != nil {
-			return nil, err
+		if arg == "--" {
+			return append(joined, args[i:]...)
 		}
+		joined = append(joined, arg)
 	}
-	return paths, nil
-}
-
-// read reads one flag, and gives what follows it and its value.
-func (f *flags) read(word string, rest []string) ([]string, error) {
-	name := strings.TrimPrefix(strings.TrimPrefix(word, "-"), "-")
-	name, value, given := strings.Cut(name, "=")
-	if name == "h" || name == "help" {
-		return nil, errHelp
-	}
-	known := f.set.Lookup(name)
-	if known == nil {
-		return nil, f.unknown(name)
-	}
-	spelled := flagRow{name: name}.spelling()
-	if !given {
-		isSwitch, ok := known.Value.(interface{ IsBoolFlag() bool })
-		switch {
-		case ok && isSwitch.IsBoolFlag():
-			value = "true"
-			if seed, optional := known.Value.(*seedFlag); optional && len(rest) > 0 && seed.takes(rest[0]) {
-				value, rest = rest[0], rest[1:]
-			}
-		case len(rest) == 0:
-			return nil, fmt.Errorf("%s needs a value", spelled)
-		default:
-			value, rest = rest[0], rest[1:]
-		}
-	}
-	if err := f.set.Set(name, value); err != nil {
-		return nil, fmt.Errorf("%s %q: %w", spelled, value, err)
-	}
-	return rest, nil
-}
-
-// unknown is the error for a flag that there is not, with the one that was
-// meant if that can be told.
-func (f *flags) unknown(name string) error {
-	var names []string
-	for _, r := range f.declared {
-		names = append(names, r.name)
-	}
-	err := fmt.Errorf("there is no flag %s", flagRow{name: name}.spelling())
-	if meant := nearest(name, names); meant != "" {
-		return fmt.Errorf("%w; did you mean %s?", err, flagRow{name: meant}.spelling())
-	}
-	return err
-}
-
-// fileFlag is the name of a file.
-type fileFlag struct {
-	value     string
-	forbidden []string
-}
-
-func (f *fileFlag) String() string { return f.value }
-
-func (f *fileFlag) Set(s string) error {
-	switch {
-	case s == "":
-		return errors.New("it needs the name of a file")
-	case s == "-":
-		return errors.New("it needs the name of a file, and - is none")
-	case contains(f.forbidden, strings.ToLower(filepath.Ext(s))):
-		return errors.New("it would be written over, and its name is that of a suite")
-	}
-	f.value = s
-	return nil
-}
-
-// durationFlag is a length of time that is not over at once.
-type durationFlag struct{ value time.Duration }
-
-func (d *durationFlag) String() string { return d.value.String() }
-
-func (d *durationFlag) Set(s string) error {
-	v, err := time.ParseDuration(s)
-	switch {
-	case err != nil:
-		return errors.New("it must be a length of time such as 30s, 1m30s or 500ms")
-	case v <= 0:
-		return errors.New("it must be longer than nothing")
-	}
-	d.value = v
-	return nil
-}
-
-// textFlag is a string, or one of a few.
-type textFlag struct {
-	value   string
-	choices []string
-}
-
-func (t *textFlag) String() string { return t.value }
-
-func (t *textFlag) Set(s string) error {
-	if t.choices != nil && !contains(t.choices, s) {
-		return fmt.Errorf("it must be one of %s", strings.Join(t.choices, ", "))
-	}
-	t.value = s
-	return nil
-}
-
-func contains(list []string, s string) bool {
-	for _, v := range list {
-		if v == s {
-			return true
-		}
-	}
-	return false
-}
-
-// numberFlag is an integer between two others.
-type numberFlag struct{ value, least, most int }
-
-func (n *numberFlag) String() string { return strconv.Itoa(n.value) }
-
-func (n *numberFlag) Set(s string) error {
-	v, err := strconv.Atoi(s)
-	if err != nil {
-		return errors.New("it must be a number")
-	}
-	if v < n.least {
-		return fmt.Errorf("it must be at least %d", n.least)
-	}
-	if v > n.most {
-		return fmt.Errorf("it must be at most %d", n.most)
-	}
-	n.value = v
-	return nil
-}
-
-// patternsFlag collects regular expressions.
-type patternsFlag []*regexp.Regexp
-
-func (p *patternsFlag) String() string { return "" }
-
-func (p *patternsFlag) Set(s string) error {
-	r, err := regexp.Compile(s)
-	if err != nil {
-		return err
-	}
-	*p = append(*p, r)
-	return nil
-}
-
-// listFlag collects texts.
-type listFlag []string
-
-func (l *listFlag) String() string     { return "" }
-func (l *listFlag) Set(s string) error { *l = append(*l, s); return nil }
-
-// parametersFlag collects server parameters as NAME=VALUE. A value is a
-// switch, a number or a document if it reads as one, else a text.
-type parametersFlag bson.D
-
-func (p *parametersFlag) String() string { return "" }
-
-func (p *parametersFlag) Set(s string) error {
-	name, text, ok := strings.Cut(s, "=")
-	if !ok || name == "" {
-		return errors.New("it must be NAME=VALUE")
-	}
-	var doc bson.D
-	value := any(text)
-	if bson.UnmarshalExtJSON([]byte(`{"value": `+text+`}`), false, &doc) == nil && len(doc) == 1 {
-		value = doc[0].Value
-	}
-	*p = append(*p, bson.E{Key: name, Value: value})
-	return nil
-}
-
-// seedFlag is a seed that may be left out: then chance gives one.
-type seedFlag struct{ seed *int64 }
-
-func (s *seedFlag) String() string   { return "" }
-func (s *seedFlag) IsBoolFlag() bool { return true }
-
-// takes reports whether a word is a seed: it may be left out.
-func (s *seedFlag) takes(word string) bool {
-	_, err := strconv.ParseInt(word, 10, 64)
-	return err == nil
-}
-
-func (s *seedFlag) Set(text string) error {
-	if text == "true" { // a bare --shuffle
-		seed := rand.Int64N(1_000_000)
-		s.seed = &seed
-		return nil
-	}
-	seed, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		return errors.New("it must be a number")
-	}
-	s.seed = &seed
-	return nil
+	return joined
 }

@@ -34,8 +34,8 @@ const cellsPoll = 50 * time.Millisecond
 // finishedFile has no ending, so that NAME.json are the reports alone.
 const finishedFile = "finished"
 
-// errLocked says that somebody else has a lock.
-var errLocked = errors.New("another utr uses it")
+// errLocked means that another process has the lock.
+var errLocked = errors.New("another utr is using it")
 
 // openResults makes a folder ready, which no other process may have open. Cells of
 // a night that was killed clean up before they end; it waits for them.
@@ -55,7 +55,7 @@ func openResults(ctx context.Context, path string, note func(string)) (_ *result
 	}
 	f.cells, err = lockFile(filepath.Join(path, "cells"))
 	if errors.Is(err, errLocked) {
-		note("waiting for cells of a killed night, which still clean up")
+		note("waiting for cells of a killed night, which are still cleaning up")
 	}
 	for late := time.Now().Add(ChildGrace); errors.Is(err, errLocked); {
 		select {
@@ -64,7 +64,7 @@ func openResults(ctx context.Context, path string, note func(string)) (_ *result
 		case <-time.After(cellsPoll):
 		}
 		if time.Now().After(late) {
-			return nil, fmt.Errorf("cells of a killed night still run after %s", ChildGrace)
+			return nil, fmt.Errorf("cells of a killed night are still running after %s", ChildGrace)
 		}
 		f.cells, err = lockFile(filepath.Join(path, "cells"))
 	}
@@ -74,7 +74,7 @@ func openResults(ctx context.Context, path string, note func(string)) (_ *result
 	switch data, err := os.ReadFile(filepath.Join(path, finishedFile)); {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
-		return nil, fmt.Errorf("cannot tell what is finished: %w", err)
+		return nil, fmt.Errorf("cannot read which cells are finished: %w", err)
 	default:
 		if json.Unmarshal(data, &f.finished) != nil {
 			f.finished = map[string]string{} // nothing is, then

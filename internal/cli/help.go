@@ -2,135 +2,216 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"runtime"
+	"slices"
 	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+	"github.com/spf13/pflag"
+
+	"github.com/unified-test-runner/utr/internal/meant"
 )
 
-func helpCommand() *command {
-	return &command{
-		name:      "help",
-		summary:   "tell about utr, or about a command",
-		arguments: "[COMMAND]",
-		words:     names,
-		declare: func(f *flags) action {
-			markdown := f.toggle("markdown", "print the page about all commands, docs/commands.md")
-			return func(_ context.Context, c *call) error {
-				switch {
-				case *markdown:
-					return c.print(Markdown())
-				case len(c.paths) == 0:
-					return c.print(overview())
-				}
-				command := find(c.paths[0])
-				switch {
-				case len(c.paths) > 1:
-					return usage("help: name one command at most")
-				case command == nil:
-					return usage("help: %w", unknownCommand(c.paths[0]))
-				}
-				return c.print(command.help())
+func helpCommand(c *call) *cobra.Command {
+	return c.command(&cobra.Command{
+		Use:     "help [COMMAND]",
+		GroupID: aboutGroup,
+		Short:   "Describe a command",
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) (names []cobra.Completion, _ cobra.ShellCompDirective) {
+			for _, c := range visible(cmd.Root()) {
+				names = append(names, cobra.CompletionWithDesc(c.Name(), c.Short))
 			}
+			return names, cobra.ShellCompDirectiveNoFileComp
 		},
-	}
-}
-
-func versionCommand() *command {
-	return &command{
-		name:    "version",
-		summary: "print the version",
-		declare: func(*flags) action {
-			return func(_ context.Context, c *call) error {
-				if len(c.paths) > 0 {
-					return usage("version: it takes no arguments")
-				}
-				return c.print(fmt.Sprintf("utr %s %s %s/%s\n", c.program.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH))
+	}, func(f *flags) action {
+		markdown := f.toggle("markdown", "print the page that describes all commands, docs/commands.md")
+		return func(_ context.Context, c *call) error {
+			if *markdown {
+				return c.print(Markdown())
 			}
-		},
+			root := f.command.Root()
+			command, rest, err := root.Find(c.paths)
+			switch {
+			case err != nil:
+				return usage("%w", err)
+			case len(rest) > 0:
+				return unexpected(rest[0])
+			}
+			return c.print(help(command))
+		}
+	})
+}
+
+func versionCommand(c *call) *cobra.Command {
+	return c.command(&cobra.Command{
+		Use:     "version",
+		GroupID: aboutGroup,
+		Short:   "Print the version",
+		Args:    arguments(0, 0, ""),
+	}, func(*flags) action {
+		return func(_ context.Context, c *call) error {
+			return c.print(fmt.Sprintf("utr %s %s %s/%s\n", c.program.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH))
+		}
+	})
+}
+
+func manCommand(c *call) *cobra.Command {
+	return c.command(&cobra.Command{
+		Use:     "man DIR",
+		GroupID: aboutGroup,
+		Short:   "Write man pages into a folder",
+		Example: `# then: man -M /tmp/man utr-run
+utr man /tmp/man/man1`,
+		Args:              arguments(1, 1, "a folder"),
+		ValidArgsFunction: folders,
+	}, func(f *flags) action {
+		return func(_ context.Context, c *call) error {
+			if err := os.MkdirAll(c.paths[0], 0o755); err != nil {
+				return fmt.Errorf("cannot write man pages: %w", err)
+			}
+			header := &doc.GenManHeader{Section: "1", Source: "utr " + c.program.Version, Manual: "utr"}
+			if err := doc.GenManTree(f.command.Root(), header, c.paths[0]); err != nil {
+				return fmt.Errorf("cannot write man pages: %w", err)
+			}
+			return nil
+		}
+	})
+}
+
+// folders completes the name of a folder.
+func folders(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return nil, cobra.ShellCompDirectiveFilterDirs
+}
+
+// completes offers words, or files, as arguments. The words are asked for when a
+// shell completes them.
+func completes(words func() []string, files cobra.ShellCompDirective) cobra.CompletionFunc {
+	return func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return words(), files
 	}
 }
 
-func names() []string {
-	var out []string
-	for _, c := range commands() {
-		out = append(out, c.name)
+// arguments accepts a number of arguments, and names what is missing.
+func arguments(least, most int, what string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		switch {
+		case len(args) < least:
+			return fmt.Errorf("requires %s", what)
+		case len(args) > most:
+			return unexpected(args[most])
+		}
+		return nil
 	}
-	return out
 }
 
-// overview is the usage of utr.
-func overview() string {
+func unexpected(argument string) error { return usage("unexpected argument %q", argument) }
+
+// misspelt adds the flag that an unknown one may have meant.
+func misspelt(command *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) {
+		return err
+	}
+	var names []string
+	command.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	if name := meant.Word(unknown.GetSpecifiedName(), names); name != "" {
+		return fmt.Errorf("%w; did you mean --%s?", err, name)
+	}
+	return err
+}
+
+// visible are the commands that help describes.
+func visible(of *cobra.Command) []*cobra.Command {
+	return slices.DeleteFunc(slices.Clone(of.Commands()), func(c *cobra.Command) bool { return c.Hidden })
+}
+
+// help is the page of a command for a terminal.
+func help(command *cobra.Command) string {
 	var b strings.Builder
-	b.WriteString("utr runs Unified Test Format suites: it judges a MongoDB driver by what suites say.\n\nusage: utr COMMAND [FLAGS] [ARGUMENTS]\n\n")
-	for _, c := range commands() {
-		fmt.Fprintf(&b, "  %-12s %s\n", c.name, c.summary)
+	fmt.Fprintf(&b, "%s.\n\nUsage: %s\n", command.Short, usageLine(command))
+	if command.Long != "" {
+		fmt.Fprintf(&b, "\n%s\n", strings.TrimSpace(command.Long))
 	}
-	b.WriteString("\nutr help COMMAND tells more about one. utr COMMAND @FILE takes arguments from a file,\none a line, and @- from standard input: no list of processes shows them.\n")
+	for _, group := range append(command.Groups(), &cobra.Group{Title: "Commands:"}) {
+		title := "\n" + group.Title + "\n"
+		for _, c := range visible(command) {
+			if c.GroupID == group.ID {
+				fmt.Fprintf(&b, "%s  %-12s %s\n", title, c.Name(), c.Short)
+				title = ""
+			}
+		}
+	}
+	const columns = 100
+	for _, g := range flagGroups(command) {
+		fmt.Fprintf(&b, "\n%s:\n%s", g.name, g.flags.FlagUsagesWrapped(columns))
+	}
+	if command.Example != "" {
+		fmt.Fprintf(&b, "\nExamples:\n  %s\n", strings.ReplaceAll(command.Example, "\n", "\n  "))
+	}
+	if !command.HasParent() {
+		b.WriteString(`
+"utr help COMMAND" describes a command. "utr COMMAND @FILE" reads more arguments from
+a file, one per line, and "@-" from standard input: lists of processes do not show them.
+`)
+	}
 	return b.String()
 }
 
-// rows are the flags of a command in the order in which it declares them.
-func (c *command) rows() []flagRow {
-	f := newFlags()
-	c.declare(f)
-	return f.declared
+func usageLine(command *cobra.Command) string {
+	line := command.CommandPath()
+	_, rest, _ := strings.Cut(command.Use, " ")
+	if len(flagGroups(command)) > 0 {
+		line += " [flags]"
+	}
+	return strings.TrimSpace(line + " " + rest)
 }
 
-func (r flagRow) spelling() string {
-	dashes := "--"
-	if len(r.name) == 1 {
-		dashes = "-"
-	}
-	if r.value == "" {
-		return dashes + r.name
-	}
-	return dashes + r.name + " " + r.value
+type flagGroup struct {
+	name  string
+	flags *pflag.FlagSet
 }
 
-func (c *command) usage() string {
-	parts := []string{"utr", c.name}
-	if len(c.rows()) > 0 {
-		parts = append(parts, "[FLAGS]")
-	}
-	if c.arguments != "" {
-		parts = append(parts, c.arguments)
-	}
-	return strings.Join(parts, " ")
-}
-
-// help is the page of one command for a terminal.
-func (c *command) help() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "utr %s: %s\n\nusage: %s\n", c.name, c.summary, c.usage())
-	if c.details != "" {
-		fmt.Fprintf(&b, "\n%s\n", c.details)
-	}
-	if rows := c.rows(); len(rows) > 0 {
-		b.WriteString("\nflags:\n")
-		for _, r := range rows {
-			fmt.Fprintf(&b, "  %s\n      %s\n", r.spelling(), r.summary)
+// flagGroups gives the flags of a command by group, in the order in which they were
+// declared. Every command has --help: no group shows it.
+func flagGroups(command *cobra.Command) (groups []flagGroup) {
+	command.Flags().VisitAll(func(f *pflag.Flag) {
+		if f.Name == "help" {
+			return
 		}
-	}
-	if len(c.examples) > 0 {
-		b.WriteString("\nexamples:\n")
-		for _, e := range c.examples {
-			fmt.Fprintf(&b, "  %s\n      %s\n", e.line, e.what)
+		name := "Flags"
+		if in := f.Annotations[groupOf]; len(in) > 0 && in[0] != "" {
+			name = in[0]
 		}
-	}
-	return b.String()
+		i := slices.IndexFunc(groups, func(g flagGroup) bool { return g.name == name })
+		if i < 0 {
+			i = len(groups)
+			groups = append(groups, flagGroup{name, pflag.NewFlagSet(name, pflag.ContinueOnError)})
+			groups[i].flags.SortFlags = false
+		}
+		groups[i].flags.AddFlag(f)
+	})
+	return groups
 }
 
 // Markdown is docs/commands.md.
 func Markdown() string {
+	root := (&call{program: New()}).root()
 	var b strings.Builder
-	b.WriteString("<!-- Made by `make generate` from the table of commands in internal/cli. Do not edit. -->\n\n# Commands\n\n")
+	b.WriteString("<!-- Generated by `make generate` from the commands in internal/cli. Do not edit. -->\n\n# Commands\n\n")
 	b.WriteString("| command | what it does |\n| --- | --- |\n")
-	for _, c := range commands() {
-		fmt.Fprintf(&b, "| [`utr %s`](#utr-%s) | %s |\n", c.name, c.name, c.summary)
+	for _, c := range visible(root) {
+		fmt.Fprintf(&b, "| [`utr %s`](#utr-%s) | %s |\n", c.Name(), c.Name(), c.Short)
 	}
-	b.WriteString("\nFlags may stand before or after arguments; `--flag value`, `--flag=value` and `-flag value` mean the same, and what follows `--` is no flag. Of a flag that is given twice the last one counts, unless it may be repeated.\n")
-	for _, c := range commands() {
-		fmt.Fprintf(&b, "\n## utr %s\n\n```\n%s```\n", c.name, c.help())
+	b.WriteString(`
+Flags may stand before or after arguments; ` + "`--flag value` and `--flag=value`" + ` mean the same, and what follows ` + "`--`" + ` is not a flag. If
+a flag is given twice, the last value counts, unless the flag may be repeated.
+`)
+	for _, c := range visible(root) {
+		fmt.Fprintf(&b, "\n## utr %s\n\n```\n%s```\n", c.Name(), help(c))
 	}
 	return b.String()
 }

@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"errors"
-	"flag"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -11,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"github.com/unified-test-runner/utr/embedded/process"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/matrix"
@@ -23,70 +23,92 @@ func TestCommandsPage(t *testing.T) {
 	}
 }
 
+// testRoot is the command line of the program.
+func testRoot() *cobra.Command { return (&call{program: New()}).root() }
+
 // Every command and flag is explained, and every example can be parsed.
 func TestEveryCommandAndFlagIsExplained(t *testing.T) {
-	for _, c := range commands() {
-		testkit.Equal(t, c.name+" has a summary without a full stop", c.summary != "" && !strings.HasSuffix(c.summary, "."), true)
-		f := newFlags()
-		c.declare(f)
-		var explained, exist []string
-		for _, r := range f.declared {
-			testkit.Equal(t, c.name+" "+r.name+": no summary", r.summary == "", false)
-			explained = append(explained, r.name)
-		}
-		f.set.VisitAll(func(g *flag.Flag) { exist = append(exist, g.Name) })
-		slices.Sort(explained)
-		testkit.Equal(t, "the flags of "+c.name, explained, exist)
-		for _, e := range c.examples {
-			if line, is := strings.CutPrefix(e.line, "utr "); is {
-				testkit.Equal(t, e.line, accepts(line), nil)
+	for _, c := range testRoot().Commands() {
+		testkit.Equal(t, c.Name()+" has a summary without a full stop", c.Short != "" && !strings.HasSuffix(c.Short, "."), true)
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			testkit.Equal(t, c.Name()+" "+f.Name+" has a summary without a full stop", f.Usage != "" && !strings.HasSuffix(f.Usage, "."), true)
+		})
+		for line := range strings.SplitSeq(c.Example, "\n") {
+			if line, is := strings.CutPrefix(line, "utr "); is {
+				testkit.Equal(t, line, accepts(line), nil)
 			}
 		}
 	}
 }
 
-// The completion scripts name every command and flag, and shells can read
+// Shells get the words that may follow, and can read the scripts that ask for
 // them.
 func TestCompletion(t *testing.T) {
-	for shell, script := range map[string]string{"bash": bashCompletion(), "zsh": zshCompletion(), "fish": fishCompletion()} {
-		for _, c := range commands() {
-			for _, r := range c.rows() {
-				spelled := r.long()
-				switch {
-				case shell == "fish" && len(r.name) == 1:
-					spelled = "-s " + r.name
-				case shell == "fish":
-					spelled = "-l " + r.name
-				}
-				testkit.Equal(t, shell+": utr "+c.name+" has "+spelled, strings.Contains(script, spelled), true)
+	b := realBench(t)
+	for line, want := range map[string]string{
+		"run --topology ''": "auto all single replicaset sharded load-balanced",
+		"run --engine ''":   "driver reference",
+		"run smo":           "smoke",
+		"help exp":          "explain experiment",
+		"v":                 "validate version",
+		"explain R1":        "R1",
+		"run --json ''":     "",
+		"run --jo":          "--jobs",
+	} {
+		b.expect(t, line, "__complete "+line, 0, "")
+		var words []string
+		for word := range strings.Lines(b.out.String()) {
+			if word, _, _ = strings.Cut(strings.TrimSpace(word), "\t"); !strings.HasPrefix(word, ":") {
+				words = append(words, word)
 			}
 		}
+		testkit.Says(t, strings.Join(words, " "), want)
+	}
+	for shell, flag := range map[string]string{"bash": "-n", "zsh": "-n", "fish": "-n", "powershell": ""} {
+		b.expect(t, shell, "completion "+shell, 0, "__complete")
 		path, err := exec.LookPath(shell)
-		if err != nil {
+		if err != nil || flag == "" {
 			t.Logf("%s is not installed: its script is not read", shell)
 			continue
 		}
-		check := exec.Command(path, "-n")
-		check.Stdin = strings.NewReader(script)
+		check := exec.Command(path, flag)
+		check.Stdin = strings.NewReader(b.out.String())
 		if out, err := check.CombinedOutput(); err != nil {
 			t.Errorf("%s cannot read its script: %v\n%s", shell, err, out)
 		}
 	}
-	ask := exec.Command("bash", "-c", bashCompletion()+"\nCOMP_WORDS=(utr run --topology ''); COMP_CWORD=3; _utr; printf '%s ' \"${COMPREPLY[@]}\"")
-	out, err := ask.CombinedOutput()
-	if errors.Is(err, exec.ErrNotFound) {
-		testkit.Lacking(t, "bash", err)
-	}
-	testkit.Equal(t, "words after --topology", string(out), "auto all single replicaset sharded load-balanced ")
 }
 
-func TestNearest(t *testing.T) {
-	for word, want := range map[string]string{
-		"jbos": "jobs", "topolgy": "topology", "skipp": "skip", "Jobs": "jobs", "run": "run", // typing errors
-		"j": "jobs", "s": "", // the beginning of one, and of two
-		"colour": "", "x": "", "": "",
-	} {
-		testkit.Equal(t, word, nearest(word, []string{"jobs", "topology", "skip", "shuffle", "run"}), want)
+// There is a man page for each command but help, which cobra leaves out.
+func TestMan(t *testing.T) {
+	b := realBench(t)
+	b.expect(t, "man pages", "man pages", 0, "")
+	for _, c := range testRoot().Commands() {
+		if c.Name() == "help" {
+			continue
+		}
+		testkit.Says(t, read(t, "pages/utr-"+c.Name()+".1"), `.TH "UTR-`+strings.ToUpper(c.Name())+`"`)
+	}
+}
+
+// The tables of conflicts name flags that exist.
+func TestConflicts(t *testing.T) {
+	known := map[string]bool{onEmbedded: true}
+	for _, c := range testRoot().Commands() {
+		c.Flags().VisitAll(func(f *pflag.Flag) { known[f.Name] = true })
+	}
+	names := slices.Clone(targets)
+	for _, r := range targetFlags {
+		names = append(append(names, r.flag), r.on...)
+	}
+	for _, r := range needs {
+		names = append(names, r.flag, r.other)
+	}
+	for _, r := range excludes {
+		names = append(names, r.flag, r.other)
+	}
+	for _, name := range names {
+		testkit.Equal(t, name+" is a flag", known[name], true)
 	}
 }
 
@@ -134,7 +156,7 @@ var program = regexp.MustCompile(`(?:^|[ \t;&|("'])(?:go run \./cmd/|exec )?utr 
 func commandLines(script string) (found []string) {
 	script = strings.ReplaceAll(script, "\\\n", " ")
 	for line := range strings.SplitSeq(script, "\n") {
-		if m := program.FindStringSubmatch(line); m != nil && find(strings.Fields(m[1])[0]) != nil {
+		if m := program.FindStringSubmatch(line); m != nil && isCommand(strings.Fields(m[1])[0]) {
 			found = append(found, m[1])
 		}
 	}
@@ -154,15 +176,20 @@ func accepts(line string) error {
 	if err != nil {
 		return err
 	}
-	f := newFlags()
-	c := find(args[0])
-	c.declare(f)
-	if c.verbatim {
-		_, err = process.Parse(c.name == "mongos", args[1:], "")
-	} else {
-		_, err = f.parse(args[1:])
+	if slices.Contains(verbatim, args[0]) {
+		_, err = process.Parse(args[0] == "mongos", args[1:], "")
+		return err
 	}
-	return err
+	command, rest, err := testRoot().Find(joinSeeds(args))
+	if err != nil {
+		return err
+	}
+	return command.ParseFlags(rest)
+}
+
+func isCommand(name string) bool {
+	command, _, err := testRoot().Find([]string{name})
+	return err == nil && command.HasParent()
 }
 
 // The project's own matrix is accepted, with the driver's known failures.

@@ -30,7 +30,7 @@ func (f *flags) local() *localFlags {
 	return &localFlags{
 		flags:  f,
 		where:  f.text("local", "DIR|PATH", "", "run on clusters of the mongod and mongos binaries in this folder, or of this mongod; a bare name is looked up in $PATH"),
-		shards: f.within("local-shards", "N", 1, 1, maxLocalShards, "with --local: shards of a sharded cluster (default 1)"),
+		shards: f.within("local-shards", "N", 1, 1, maxLocalShards, "with --local: shards of a sharded cluster"),
 	}
 }
 
@@ -38,27 +38,7 @@ func (f *flags) local() *localFlags {
 const maxLocalShards = 16
 
 // wanted tells whether the run starts clusters of binaries.
-func (l *localFlags) wanted() bool { return l.flags.given("local") }
-
-// check finds what is wrong by itself.
-func (l *localFlags) check() error {
-	switch {
-	case !l.wanted() && l.flags.given("local-shards"):
-		return usage("run: --local-shards goes with --local, which is not there")
-	case !l.wanted():
-		return nil
-	case *l.where == "":
-		return usage("run: --local is empty: name a folder with mongod and mongos, or a mongod")
-	case l.flags.given("server-version"):
-		return usage("run: --server-version chooses what an embedded deployment plays; with --local the binaries have the version that they have")
-	}
-	for _, name := range []string{"uri", "single-uri", "orchestration"} {
-		if l.flags.given(name) {
-			return usage("run: --local and --%s both say where to run", name)
-		}
-	}
-	return nil
-}
+func (l *localFlags) wanted() bool { return l.flags.Changed("local") }
 
 // source opens the clusters, which start when tests want them.
 func (l *localFlags) source(ctx context.Context, c *call, r *runFlags, suites []*specs.Suite) (deployment.Source, error) {
@@ -96,8 +76,8 @@ func (l *localFlags) keep(ctx context.Context, err error) {
 // rerun gives the flags that say the same again.
 func (l *localFlags) rerun() (args []string) {
 	for _, name := range []string{"local", "local-shards"} {
-		if l.flags.given(name) {
-			args = append(args, "--"+name, l.flags.set.Lookup(name).Value.String())
+		if l.flags.Changed(name) {
+			args = append(args, "--"+name, l.flags.Lookup(name).Value.String())
 		}
 	}
 	return args

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/internal/secret"
 	"github.com/unified-test-runner/utr/matrix"
@@ -25,8 +27,8 @@ const cellTimeout = time.Hour
 
 type matrixFlags struct {
 	flags     *flags
-	set       variablesFlag
-	only      *patternsFlag
+	set       *[]variable
+	only      *[]*regexp.Regexp
 	dryRun    *bool
 	verbose   *bool
 	jobs      *int
@@ -39,70 +41,59 @@ type matrixFlags struct {
 	reports   reportFlags
 }
 
-func matrixCommand() *command {
-	return &command{
-		name:      "matrix",
-		summary:   "run suites on many clusters, through many engines",
-		arguments: "FILE",
-		details: `FILE says in YAML which clusters, engines, suites and options there are. Each
-combination is a cell, and runs as utr run does, in a process of its own. When
-all are through, one report tells of all. docs/nightly.md describes the file.
+func matrixCommand(c *call) *cobra.Command {
+	return c.command(&cobra.Command{
+		Use:     "matrix FILE",
+		GroupID: suitesGroup,
+		Short:   "Run suites on many clusters and engines",
+		Long: `FILE is a YAML file that lists clusters, engines, suites and options. Each
+combination is a cell, and runs as utr run does, in a process of its own. One report
+describes all of them. docs/nightly.md describes the file.
 
-What a cell gave is kept in the folder of results. After an interruption, the
-same command with --resume goes on: it does not run a cell again that is finished
-there, unless its definition, its suites, utr or the version of its servers have
-changed since. A cell that broke or was interrupted runs anew. Reports say which
-cells are from before, and from when.
+The results of cells are kept in a folder. After an interruption, the same command
+with --resume continues: it does not repeat finished cells, unless their definition,
+their suites, utr or the version of their servers has changed. A cell that broke or
+was interrupted runs again. Reports say which cells are from earlier runs, and when
+they ran.
 
-Exit codes: the worst of all cells, as utr run gives them; 3 also for a cell
-whose process died or was cut off.`,
-		examples: []example{
-			{"utr matrix nightly.yml --dry-run -v", "which cells there are, and the command line of each"},
-			{"utr matrix nightly.yml --jobs 2 --html night.html --junit night.xml", "the whole night, two cells at a time"},
-			{"utr matrix nightly.yml --only '^sharded' --set VERSION=8.0", "some of it"},
-			{"utr matrix nightly.yml --shard 2/4 --durations last-night.json --json part-2.json", "a quarter of each cell's tests: utr merge puts the quarters together"},
-		},
-		declare: func(f *flags) action {
-			m := &matrixFlags{flags: f}
-			m.dryRun = f.toggle("dry-run", "print the cells, with -v the command line of each, and stop")
-			m.jobs = f.number("jobs", "N", 1, 1, "cells that run at once, each on a cluster of its own (default 1)")
-			m.results = f.text("results", "DIR", "", "folder for what cells give (default the name of FILE with .results)")
-			m.resume = f.toggle("resume", "do not run cells again that are finished: after an interruption")
-			m.only = f.patterns("only", "run only cells whose names match; may be repeated")
-			f.add(&m.set, "set", "NAME=VALUE", "give a variable of FILE its value, before the environment and FILE itself; may be repeated")
-			m.timeout = f.duration("cell-timeout", "longest time for a cell that FILE sets none for (default 1h)")
-			m.shard = f.text("shard", "I/N", "", "run one of N parts of the tests of each cell, such as 2/5; utr merge puts the reports together")
-			m.durations = f.file("durations", "with --shard: a JSON report by which the parts take equally long; the same one for all")
-			m.people = f.peopleSaying("tell the command line of each cell")
-			m.verbose, m.people.verbose, m.people.past = m.people.verbose, new(bool), true
-			m.reports = f.reports()
-			return m.act
-		},
-	}
+Exit codes: the worst of all cells, as for utr run; 3 also for a cell whose process
+died or timed out.`,
+		Example: `# list the cells, with the command line of each
+utr matrix nightly.yml --dry-run -v
+# run all of them, two at a time
+utr matrix nightly.yml --jobs 2 --html night.html --junit night.xml
+# run some of them
+utr matrix nightly.yml --only '^sharded' --set VERSION=8.0
+# a quarter of each cell's tests: utr merge merges the quarters
+utr matrix nightly.yml --shard 2/4 --durations last-night.json --json part-2.json`,
+		Args: arguments(1, 1, "a file"),
+	}, func(f *flags) action {
+		m := &matrixFlags{flags: f}
+		f.group = "Cells"
+		m.dryRun = f.toggle("dry-run", "list the cells, with -v the command line of each, and stop")
+		m.only = f.patterns("only", "run only cells whose names match")
+		m.set = list(f, "set", "NAME=VALUE", "set a variable of FILE, overriding the environment and FILE", func(s string) (v variable, err error) {
+			v.name, v.value, err = nameAndValue(s)
+			return v, err
+		})
+		m.jobs = f.number("jobs", "N", 1, 1, "cells that run at once, each on a cluster of its own")
+		m.timeout = f.duration("cell-timeout", "limit for a cell for which FILE sets none (default 1h)")
+		m.results = f.text("results", "DIR", "", "folder for the results of cells (default the name of FILE with .results)")
+		m.resume = f.toggle("resume", "continue after an interruption: do not repeat finished cells")
+		m.shard = f.text("shard", "I/N", "", "run one of N parts of the tests of each cell, such as 2/5; utr merge merges the reports")
+		m.durations = f.file("durations", "with --shard: JSON report used to balance shards; the same one for all")
+		m.people = f.peopleSaying("print the command line of each cell")
+		m.verbose, m.people.verbose, m.people.past = m.people.verbose, new(bool), true
+		m.reports = f.reports()
+		return m.act
+	})
 }
 
-// variablesFlag collects NAME=VALUE.
-type variablesFlag map[string]string
-
-func (v *variablesFlag) String() string { return "" }
-
-func (v *variablesFlag) Set(s string) error {
-	name, value, found := strings.Cut(s, "=")
-	if !found || name == "" {
-		return errors.New("it must be NAME=VALUE")
-	}
-	if *v == nil {
-		*v = variablesFlag{}
-	}
-	(*v)[name] = value
-	return nil
-}
+// variable is a variable of a matrix file.
+type variable struct{ name, value string }
 
 func (m *matrixFlags) act(ctx context.Context, c *call) error {
-	if len(c.paths) != 1 {
-		return usage("matrix: name one file")
-	}
-	if err := m.reports.check("matrix"); err != nil {
+	if err := m.reports.check(); err != nil {
 		return err
 	}
 	if err := m.part(); err != nil {
@@ -117,7 +108,7 @@ func (m *matrixFlags) act(ctx context.Context, c *call) error {
 	}
 	cells := m.chosen(file.Cells)
 	if len(cells) == 0 {
-		return usage("matrix: --only: no cell matches: %s --dry-run lists them", report.Quote([]string{"utr", "matrix", c.paths[0]}))
+		return usage("--only matches no cell: %s --dry-run lists them", report.Quote([]string{"utr", "matrix", c.paths[0]}))
 	}
 	if *m.dryRun {
 		return c.print(m.plan(c, file, cells))
@@ -127,14 +118,11 @@ func (m *matrixFlags) act(ctx context.Context, c *call) error {
 
 // part checks --shard and --durations, which each cell will be given.
 func (m *matrixFlags) part() error {
-	if !m.flags.given("shard") {
-		if *m.durations != "" {
-			return usage("matrix: --durations goes with --shard, which is not there")
-		}
+	if !m.flags.Changed("shard") {
 		return nil
 	}
 	if _, err := runner.ParseShard(*m.shard); err != nil {
-		return usage("matrix: --shard %q: %w", *m.shard, err)
+		return usage("--shard %q: %w", *m.shard, err)
 	}
 	if *m.durations != "" {
 		_, err := readReport(*m.durations)
@@ -149,7 +137,11 @@ func (m *matrixFlags) read(c *call) (*matrix.File, error) {
 	if err != nil {
 		return nil, invalid(err)
 	}
-	file, err := matrix.Parse(c.paths[0], data, matrix.Options{Set: m.set, Getenv: c.env})
+	set := map[string]string{}
+	for _, v := range *m.set {
+		set[v.name] = v.value
+	}
+	file, err := matrix.Parse(c.paths[0], data, matrix.Options{Set: set, Getenv: c.env})
 	if err != nil {
 		return nil, invalid(err)
 	}
@@ -165,7 +157,7 @@ func (c *call) checkCells(file *matrix.File) error {
 	for i := range file.Cells {
 		cell := &file.Cells[i]
 		if err := c.checkCell(cell); err != nil {
-			problems = append(problems, fmt.Sprintf("%s: the cell %s: %s", cell.Position, cell.Name, strings.TrimPrefix(err.Error(), "run: ")))
+			problems = append(problems, fmt.Sprintf("%s: the cell %s: %s", cell.Position, cell.Name, err))
 		}
 	}
 	if len(problems) > 0 {
@@ -180,7 +172,7 @@ func (c *call) checkCell(cell *matrix.Cell) error {
 		return err
 	}
 	if slices.Contains(inside.paths, specs.Stdin) {
-		return errors.New("a cell has no standard input")
+		return errors.New("cells do not have standard input")
 	}
 	e, err := o.engine(EngineOptions{Policy: *r.policy, Backoff: *r.backoff})
 	if err != nil {
@@ -191,12 +183,6 @@ func (c *call) checkCell(cell *matrix.Cell) error {
 
 // cell reads the command line of a cell as its process will.
 func (c *call) cell(cell *matrix.Cell) (r *runFlags, inside *call, o order, err error) {
-	f := newFlags()
-	r = declareRun(f)
-	paths, err := f.parse(append([]string{"--cell", cell.Name}, cellArgs(cell)...))
-	if err != nil {
-		return nil, nil, o, err
-	}
 	p := *c.program
 	p.Getenv = func(name string) string {
 		if slices.Contains(notInherited(), name) {
@@ -204,7 +190,16 @@ func (c *call) cell(cell *matrix.Cell) (r *runFlags, inside *call, o order, err 
 		}
 		return c.env(name)
 	}
-	inside = &call{program: &p, command: "run", paths: paths, secrets: c.secrets, errors: c.errors}
+	inside = &call{program: &p, secrets: c.secrets, errors: c.errors}
+	f := newFlags(inside, &cobra.Command{Use: "run"})
+	r = declareRun(f)
+	if err = f.Parse(joinSeeds(append([]string{"--cell", cell.Name}, cellArgs(cell)...))); err == nil {
+		err = f.conflicts()
+	}
+	if err != nil {
+		return nil, nil, o, err
+	}
+	inside.paths = f.Args()
 	o, err = r.order(inside)
 	return r, inside, o, err
 }

@@ -49,7 +49,7 @@ func (m *matrixFlags) run(ctx context.Context, c *call, cells []matrix.Cell) (er
 	if err != nil {
 		return err
 	}
-	files, done, err := m.reports.open("matrix", "file", m.inputs(c, suites, cells))
+	files, done, err := m.reports.open("file", m.inputs(c, suites, cells))
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (m *matrixFlags) run(ctx context.Context, c *call, cells []matrix.Cell) (er
 	if err := n.keep(ctx); err != nil {
 		return err
 	}
-	told := c.tellOfInterruption(ctx)
+	told := c.announceInterruption(ctx)
 	err = n.all(ctx)
 	told()
 	if err != nil {
@@ -139,7 +139,7 @@ func (n *night) keep(ctx context.Context) error {
 	}
 	line := fmt.Sprintf("%s, results in %s\n", cellsOf(len(n.cells)), n.folder.path)
 	if kept > 0 {
-		line = fmt.Sprintf("%s, %d of them finished already in %s\n", cellsOf(len(n.cells)), kept, n.folder.path)
+		line = fmt.Sprintf("%s, %d of them already finished in %s\n", cellsOf(len(n.cells)), kept, n.folder.path)
 	}
 	return n.call.print(line)
 }
@@ -158,7 +158,7 @@ func (n *night) finished(ctx context.Context, c *cellRun, found map[string][]str
 	if _, known := found[cluster]; !known {
 		servers, err := n.call.servers(ctx, &c.Cell)
 		if err != nil { // it will say so itself
-			n.call.note(fmt.Sprintf("the cell %s runs again: its servers cannot be asked for their version: %s", c.Name, n.call.secrets.Hide(err.Error())))
+			n.call.note(fmt.Sprintf("the cell %s runs again: cannot get the version of its servers: %s", c.Name, n.call.secrets.Hide(err.Error())))
 		}
 		found[cluster] = servers
 	}
@@ -285,7 +285,7 @@ func (n *night) one(ctx context.Context, c *cellRun) {
 	case ctx.Err() != nil:
 		c.broken, c.summary.Interrupted = "interrupted", true
 	case limited.Err() != nil:
-		c.broken, c.summary.Interrupted = fmt.Sprintf("cut off after %s", timeout), false
+		c.broken, c.summary.Interrupted = fmt.Sprintf("timed out after %s", timeout), false
 	case err != nil:
 		c.broken = n.call.secrets.Hide(err.Error())
 	case damage != nil:
@@ -388,7 +388,7 @@ func (n *night) report(ctx context.Context, reporters []*report.Reporter) error 
 	notify(result.RunFinished{Time: time.Now(), Summary: summary})
 	for _, r := range reporters {
 		if err := r.Err(); err != nil {
-			return fmt.Errorf("a report is not whole: %w", err)
+			return fmt.Errorf("a report is incomplete: %w", err)
 		}
 	}
 	if ctx.Err() != nil {
@@ -398,7 +398,7 @@ func (n *night) report(ctx context.Context, reporters []*report.Reporter) error 
 				ended++
 			}
 		}
-		_, _ = fmt.Fprintf(n.call.errors, "utr: interrupted: %d of %d cells are finished; with --resume the same command goes on with the others\n", ended, len(n.cells))
+		_, _ = fmt.Fprintf(n.call.errors, "utr: interrupted: %d of %d cells are finished; the same command with --resume runs the others\n", ended, len(n.cells))
 	}
 	return exit(code)
 }

@@ -179,7 +179,7 @@ func TestFolderOfResults(t *testing.T) {
 	b := newNight(t, threeCells)
 	other, err := openResults(t.Context(), "night.results", nil)
 	testkit.Check(t, err)
-	b.run(t, "another process has the folder", "", ExitBroken, "another utr uses it")
+	b.run(t, "another process has the folder", "", ExitBroken, "another utr is using it")
 	other.close()
 	b.run(t, "it has left", "", 0, "", allThree...)
 }

@@ -6,46 +6,48 @@ import (
 	"os"
 	"slices"
 
+	"github.com/spf13/cobra"
+
 	"github.com/unified-test-runner/utr/embedded/process"
 )
 
-func mongodCommand() *command {
-	return &command{
-		name:      "mongod",
-		summary:   "be a mongod: one process of an embedded deployment",
-		arguments: "[OPTIONS OF MONGOD]",
-		details: `Plays mongod with an embedded server: the same command line, configuration
-files, commands, log and exit codes, so that programs that start mongod can
-start this. Data live in memory. docs/embedded.md tells what is different; utr
-release makes a folder of it that has bin/mongod and bin/mongos.
+// verbatim names the commands that read their flags themselves, as mongod and mongos do.
+var verbatim = []string{"mongod", "mongos"}
 
-The version that is played comes from --utrServerVersion or from
+func mongodCommand(c *call) *cobra.Command {
+	return c.command(&cobra.Command{
+		Use:     "mongod [OPTIONS OF MONGOD]",
+		GroupID: deploymentsGroup,
+		Short:   "Run a mongod stand-in",
+		Long: `Runs one process of an embedded deployment with the command line, configuration
+files, commands, log and exit codes of mongod, so that programs that start mongod
+can start this instead. Data is kept in memory. docs/embedded.md lists the
+differences; utr release makes a folder with bin/mongod and bin/mongos.
+
+The server version comes from --utrServerVersion or from
 $` + process.EnvVersion + `. utr mongod --help lists the options.`,
-		examples: []example{
-			{"utr mongod --port 27017 --setParameter enableTestCommands=1", "a standalone with fail points"},
-			{"utr mongod --port 27017 --replSet rs0 --dbpath data", "a member that waits for replSetInitiate"},
-		},
-		verbatim: true,
-		declare:  func(*flags) action { return func(ctx context.Context, c *call) error { return c.process(ctx, false) } },
-	}
+		Example: `# a standalone with fail points
+utr mongod --port 27017 --setParameter enableTestCommands=1
+# a member that waits for replSetInitiate
+utr mongod --port 27017 --replSet rs0 --dbpath data`,
+		DisableFlagParsing: true,
+	}, func(*flags) action { return func(ctx context.Context, c *call) error { return c.process(ctx, false) } })
 }
 
-func mongosCommand() *command {
-	return &command{
-		name:      "mongos",
-		summary:   "be a mongos: one router of embedded deployments",
-		arguments: "[OPTIONS OF MONGOS]",
-		details: `Plays mongos, as utr mongod plays mongod. The config servers that --configdb
-names have to be of utr mongod, too.`,
-		examples: []example{
-			{"utr mongos --port 27017 --configdb config/localhost:27019", "a router, as soon as the config server is initiated"},
-		},
-		verbatim: true,
-		declare:  func(*flags) action { return func(ctx context.Context, c *call) error { return c.process(ctx, true) } },
-	}
+func mongosCommand(c *call) *cobra.Command {
+	return c.command(&cobra.Command{
+		Use:     "mongos [OPTIONS OF MONGOS]",
+		GroupID: deploymentsGroup,
+		Short:   "Run a mongos stand-in",
+		Long: `Runs a router of embedded deployments, as utr mongod runs a mongod. The config
+servers that --configdb names must be utr mongod processes as well.`,
+		Example: `# a router, as soon as the config server is initiated
+utr mongos --port 27017 --configdb config/localhost:27019`,
+		DisableFlagParsing: true,
+	}, func(*flags) action { return func(ctx context.Context, c *call) error { return c.process(ctx, true) } })
 }
 
-// process plays mongod or mongos; the exit code is theirs.
+// process runs a stand-in for mongod or mongos, and exits with its code.
 func (c *call) process(ctx context.Context, mongos bool) error {
 	if !mongos && slices.Equal(c.paths, []string{process.HostOption}) {
 		return process.Host(ctx, c.program.Stdin, c.program.Stdout)

@@ -23,7 +23,7 @@ func New() *Program {
 			},
 			"driver": func(o EngineOptions) (engine.Engine, error) {
 				if o.Policy != "" {
-					return nil, errors.New("engine driver has no policies to choose from")
+					return nil, errors.New("the engine driver has no policies")
 				}
 				return driver.New(driver.Options{}), nil
 			},

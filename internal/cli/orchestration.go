@@ -11,6 +11,7 @@ import (
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/deployment/orchestration"
 	"github.com/unified-test-runner/utr/internal/ledger"
+	"github.com/unified-test-runner/utr/internal/meant"
 )
 
 // NewOrchestration makes a source of clusters of an orchestration service.
@@ -28,54 +29,35 @@ const existingCluster = "id:"
 type orchestrationFlags struct {
 	flags   *flags
 	url     *string
-	cluster listFlag
+	cluster *[]string
 	each    *int
 	version *string
 	files   *string
 }
 
 func (f *flags) orchestration() *orchestrationFlags {
+	const with = "with --orchestration: "
 	o := &orchestrationFlags{flags: f}
 	o.url = f.text("orchestration", "URL", "", "run on clusters of the mongo-orchestration service at this URL")
-	f.add(&o.cluster, "cluster", "PRESET|FILE|id:ID", "with --orchestration: cluster to make, or one that is there; may be repeated; presets are "+
-		strings.Join(orchestration.Presets(), ", ")+" (default: one for each topology)", append(orchestration.Presets(), existingCluster)...)
-	o.each = f.number("clusters", "N", 1, 1, "with --orchestration: how many to make of each cluster, to share the tests (default 1)")
-	o.version = f.text("orchestration-version", "NAME", "", "with --orchestration: release of the service that clusters are made of")
-	o.files = f.text("orchestration-files", "DIR", "", "with --orchestration: what "+orchestration.FilesToken+" stands for in configurations (or $"+envDriversTools+")")
+	o.cluster = f.texts("cluster", "PRESET|FILE|id:ID", with+"cluster to make, or the id of an existing one; presets are "+
+		strings.Join(orchestration.Presets(), ", ")+" (default one for each topology)", append(orchestration.Presets(), existingCluster)...)
+	o.each = f.number("clusters", "N", 1, 1, with+"how many to make of each cluster, to share the tests")
+	o.version = f.text("orchestration-version", "NAME", "", with+"release from which the service makes clusters")
+	o.files = f.text("orchestration-files", "DIR", "", with+"folder that replaces "+orchestration.FilesToken+" in configurations (or $"+envDriversTools+")")
 	return o
 }
 
 // wanted tells whether the run uses an orchestration service.
-func (o *orchestrationFlags) wanted() bool { return o.flags.given("orchestration") }
+func (o *orchestrationFlags) wanted() bool { return o.flags.Changed("orchestration") }
 
-// check finds what is wrong by itself.
-func (o *orchestrationFlags) check(c *call) error {
+// check judges the URL.
+func (o *orchestrationFlags) check() error {
 	if !o.wanted() {
-		for _, name := range []string{"cluster", "clusters", "orchestration-version", "orchestration-files"} {
-			if o.flags.given(name) {
-				return usage("run: --%s goes with --orchestration, which is not there", name)
-			}
-		}
 		return nil
-	}
-	for _, name := range []string{"uri", "single-uri"} {
-		if o.flags.given(name) {
-			return usage("run: --orchestration and --%s both say where to run", name)
-		}
-	}
-	for _, name := range []string{"server-version", "members", "mongoses"} {
-		if o.flags.given(name) {
-			return usage("run: --%s chooses an embedded deployment; with --orchestration, --cluster and --orchestration-version choose", name)
-		}
-	}
-	for _, name := range []string{"auth", "tls"} {
-		if o.flags.given(name) && len(o.cluster) > 0 {
-			return usage("run: --%s goes without --cluster: clusters say themselves what they want", name)
-		}
 	}
 	client, err := orchestration.New(*o.url, orchestration.Limits{})
 	if err != nil {
-		return usage("run: --orchestration: %w", err)
+		return usage("--orchestration: %w", err)
 	}
 	client.Close()
 	return nil
@@ -83,7 +65,7 @@ func (o *orchestrationFlags) check(c *call) error {
 
 // touchesOthers tells whether tests run on a cluster that is not ours.
 func (o *orchestrationFlags) touchesOthers() bool {
-	return slices.ContainsFunc(o.cluster, func(name string) bool { return strings.HasPrefix(name, existingCluster) })
+	return slices.ContainsFunc(*o.cluster, func(name string) bool { return strings.HasPrefix(name, existingCluster) })
 }
 
 // defaults are the presets of a topology, with access control and TLS if they
@@ -115,7 +97,7 @@ func (o *orchestrationFlags) clusters(c *call, names []string) ([]deployment.Orc
 	for _, name := range names {
 		if id, found := strings.CutPrefix(name, existingCluster); found {
 			if id == "" || strings.Contains(id, "/") {
-				return nil, usage("run: --cluster %s: it needs the id of a cluster", name)
+				return nil, usage("--cluster %s: requires the id of a cluster", name)
 			}
 			out = append(out, deployment.OrchestratedCluster{ID: id})
 			continue
@@ -125,10 +107,10 @@ func (o *orchestrationFlags) clusters(c *call, names []string) ([]deployment.Orc
 			return nil, err
 		}
 		if configuration.NeedsFiles() && settings.Files == "" && !configuration.Preset() {
-			return nil, usage("run: --cluster %s: %s stands in it: say by --orchestration-files DIR what for", name, orchestration.FilesToken)
+			return nil, usage("--cluster %s: contains %s: --orchestration-files DIR must say what it stands for", name, orchestration.FilesToken)
 		}
 		if configuration.NamesData() {
-			c.note(fmt.Sprintf("%s: dbpath is left out: the service would remove that folder with the cluster", name))
+			c.note(fmt.Sprintf("%s: dbpath is ignored: the service would remove that folder with the cluster", name))
 		}
 		out = append(out, deployment.OrchestratedCluster{Configuration: configuration.With(settings)})
 	}
@@ -137,16 +119,16 @@ func (o *orchestrationFlags) clusters(c *call, names []string) ([]deployment.Orc
 
 // configurationOf gives a preset, or what is in a file.
 func configurationOf(name string) (orchestration.Configuration, error) {
-	if contains(orchestration.Presets(), name) {
+	if slices.Contains(orchestration.Presets(), name) {
 		return orchestration.Preset(name)
 	}
 	text, err := os.ReadFile(name)
 	if errors.Is(err, os.ErrNotExist) && !strings.ContainsAny(name, `./\`) {
 		hint := ""
-		if meant := nearest(name, orchestration.Presets()); meant != "" {
-			hint = fmt.Sprintf("; did you mean %s?", meant)
+		if likely := meant.Word(name, orchestration.Presets()); likely != "" {
+			hint = fmt.Sprintf("; did you mean %s?", likely)
 		}
-		return orchestration.Configuration{}, usage("run: --cluster %s: there is no such preset or file%s", name, hint)
+		return orchestration.Configuration{}, usage("--cluster %s: no such preset or file%s", name, hint)
 	}
 	if err != nil {
 		return orchestration.Configuration{}, invalid(fmt.Errorf("--cluster: %w", err))
@@ -161,7 +143,7 @@ func configurationOf(name string) (orchestration.Configuration, error) {
 // source opens the clusters.
 func (o *orchestrationFlags) source(ctx context.Context, c *call, r *runFlags, lost context.CancelCauseFunc) (deployment.Source, error) {
 	topology := topologyOf(*r.deployment.topology)
-	names := o.cluster
+	names := *o.cluster
 	if len(names) == 0 {
 		names = o.defaults(r.settings, topology)
 	}
@@ -174,7 +156,7 @@ func (o *orchestrationFlags) source(ctx context.Context, c *call, r *runFlags, l
 		return nil, err
 	}
 	return c.program.Orchestration(ctx, deployment.OrchestrationOptions{
-		URL: *o.url, Clusters: clusters, Each: *o.each, Topology: topology, URIOptions: r.settings.uriOptions, ServerAPI: *r.settings.serverAPI,
+		URL: *o.url, Clusters: clusters, Each: *o.each, Topology: topology, URIOptions: *r.settings.uriOptions, ServerAPI: *r.settings.serverAPI,
 		Ledger: book, Secret: c.secrets.Learn, Note: c.note,
 		Lock: r.lock.cluster(c, deployment.ClusterOptions{}, lost).Lock,
 	})
@@ -182,7 +164,7 @@ func (o *orchestrationFlags) source(ctx context.Context, c *call, r *runFlags, l
 
 // jobs is how many tests run at once if nobody says: one on each cluster.
 func (o *orchestrationFlags) jobs(topology string) int {
-	kinds := len(o.cluster)
+	kinds := len(*o.cluster)
 	if kinds == 0 {
 		kinds = len(o.defaults(&settingsFlags{auth: new(string), tls: new(bool)}, topologyOf(topology)))
 	}
@@ -200,11 +182,11 @@ func topologyOf(name string) deployment.Topology {
 // rerun gives the flags that say the same again.
 func (o *orchestrationFlags) rerun(c *call) (args []string) {
 	for _, name := range []string{"orchestration", "orchestration-version", "orchestration-files"} {
-		if o.flags.given(name) {
-			args = append(args, "--"+name, c.secrets.Hide(o.flags.set.Lookup(name).Value.String()))
+		if o.flags.Changed(name) {
+			args = append(args, "--"+name, c.secrets.Hide(o.flags.Lookup(name).Value.String()))
 		}
 	}
-	for _, name := range o.cluster {
+	for _, name := range *o.cluster {
 		args = append(args, "--cluster", name)
 	}
 	return args
@@ -230,7 +212,7 @@ func (c *call) runLedger() (*ledger.Ledger, error) {
 		return nil, err
 	}
 	if left, _, err := book.Leftovers(); err == nil && len(left) > 0 {
-		c.note(fmt.Sprintf("%d things that earlier runs made are left: utr clean takes them away", len(left)))
+		c.note(fmt.Sprintf("leftovers of earlier runs: %d; utr clean removes them", len(left)))
 	}
 	return book, nil
 }

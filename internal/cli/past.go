@@ -1,9 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"math"
 	"os"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/unified-test-runner/utr/report"
 	"github.com/unified-test-runner/utr/result"
@@ -25,88 +29,78 @@ func readReport(name string) (*report.Past, error) {
 
 const slowerBy = 100 * time.Millisecond
 
-func diffCommand() *command {
-	return &command{
-		name:      "diff",
-		summary:   "compare the reports of two runs",
-		arguments: "OLD NEW",
-		details: `OLD and NEW are reports that utr run --json wrote. A test is the same in both if
-its file, description, deployment and iteration are. Told are new failures,
-failures of another kind, mended tests, skips that changed, tests that passed
-and took twice as long, and tests that came and went.
+func diffCommand(c *call) *cobra.Command {
+	return c.command(&cobra.Command{
+		Use:     "diff OLD NEW",
+		GroupID: suitesGroup,
+		Short:   "Compare the reports of two runs",
+		Long: `OLD and NEW are reports that utr run --json wrote. A test is the same in both if
+its file, description, deployment and iteration are. Reported are new failures,
+failures of another kind, fixed tests, skips that changed, tests that passed and
+took twice as long, and tests that were added or removed.
 
-Exit codes: 0 nothing failed that did not fail before, 1 new failures, 2 bad
-usage or no report.`,
-		examples: []example{{"utr diff yesterday.json today.json", "what the night brought"}},
-		declare: func(f *flags) action {
-			slower := f.duration("slower", "least difference by which a test is slower (default "+slowerBy.String()+")")
-			return func(_ context.Context, c *call) error {
-				if len(c.paths) != 2 {
-					return usage("diff: name two reports, the older one first")
-				}
-				before, err := readReport(c.paths[0])
-				if err != nil {
-					return err
-				}
-				after, err := readReport(c.paths[1])
-				if err != nil {
-					return err
-				}
-				least := *slower
-				if least == 0 {
-					least = slowerBy
-				}
-				d := report.Compare(before.Verdicts, after.Verdicts, least)
-				if err := c.print(string(d.Text())); err != nil {
-					return err
-				}
-				if len(d.NewFailures) > 0 {
-					return exit(ExitFailed)
-				}
-				return nil
+Exit codes: 0 no new failures, 1 new failures, 2 bad usage or not a report.`,
+		Example: `# what changed last night
+utr diff yesterday.json today.json`,
+		Args: arguments(2, 2, "two reports, the older one first"),
+	}, func(f *flags) action {
+		slower := f.duration("slower", "smallest difference that makes a test slower (default "+slowerBy.String()+")")
+		return func(_ context.Context, c *call) error {
+			before, err := readReport(c.paths[0])
+			if err != nil {
+				return err
 			}
-		},
-	}
+			after, err := readReport(c.paths[1])
+			if err != nil {
+				return err
+			}
+			d := report.Compare(before.Verdicts, after.Verdicts, cmp.Or(*slower, slowerBy))
+			if err := c.print(string(d.Text())); err != nil {
+				return err
+			}
+			if len(d.NewFailures) > 0 {
+				return exit(ExitFailed)
+			}
+			return nil
+		}
+	})
 }
 
-func mergeCommand() *command {
-	return &command{
-		name:      "merge",
-		summary:   "make one report of several",
-		arguments: "FILE…",
-		details: `Each FILE is a report that utr run --json wrote, such as that of a shard. What
-they tell is reported as of one run. Problems of the whole are the problems of
-each, a test that is in two reports, and a shard that is missing, is there twice
-or was cut off.
+func mergeCommand(c *call) *cobra.Command {
+	return c.command(&cobra.Command{
+		Use:     "merge FILE...",
+		GroupID: suitesGroup,
+		Short:   "Merge the reports of several runs",
+		Long: `Each FILE is a report that utr run --json wrote, such as that of a shard. They are
+reported as one run. Its problems are those of each report, a test that is in two
+reports, and a shard that is missing, duplicated or incomplete.
 
-Exit codes are those of utr run, of which this would be the run.`,
-		examples: []example{{"utr merge --junit all.xml --markdown all.md shard-1.json shard-2.json", "the shards of one run"}},
-		declare: func(f *flags) action {
-			text, reports := f.people(), f.reports()
-			return func(_ context.Context, c *call) error {
-				if len(c.paths) == 0 {
-					return usage("merge: name the reports")
-				}
-				if err := reports.check("merge"); err != nil {
+Exit codes are those of utr run.`,
+		Example: `# the shards of one run
+utr merge --junit all.xml --markdown all.md shard-1.json shard-2.json`,
+		Args: arguments(1, math.MaxInt, "at least one report"),
+	}, func(f *flags) action {
+		text, reports := f.people(), f.reports()
+		return func(_ context.Context, c *call) error {
+			if err := reports.check(); err != nil {
+				return err
+			}
+			var parts []*report.Past
+			for _, name := range c.paths {
+				p, err := readReport(name)
+				if err != nil {
 					return err
 				}
-				var parts []*report.Past
-				for _, name := range c.paths {
-					p, err := readReport(name)
-					if err != nil {
-						return err
-					}
-					parts = append(parts, p)
-				}
-				return c.report(text, reports, report.Merge(parts))
+				parts = append(parts, p)
 			}
-		},
-	}
+			return c.report(text, reports, report.Merge(parts))
+		}
+	})
 }
 
 // report writes the reports of a run that is over.
 func (c *call) report(text *peopleFlags, reports reportFlags, notes []result.Note) (err error) {
-	files, done, err := reports.open(c.command, "report", c.paths)
+	files, done, err := reports.open("report", c.paths)
 	if err != nil {
 		return err
 	}

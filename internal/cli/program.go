@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/spf13/cobra"
+
 	"github.com/unified-test-runner/utr/internal/secret"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/runner"
@@ -49,50 +51,84 @@ type Program struct {
 	Serve NewServer
 }
 
-// command is one row of the table.
-type command struct {
-	name      string
-	summary   string // one line
-	arguments string // in the usage line, after the flags
-	details   string // paragraphs
-	examples  []example
-	// words are what the first argument can be, for completion.
-	words func() []string
-	// verbatim commands read their flags themselves: they are another program's.
-	verbatim bool
-	// declare adds the command's flags and gives what runs with their values.
-	declare func(*flags) action
-}
-
-type example struct{ line, what string }
+// The groups of commands in the help.
+const (
+	suitesGroup      = "suites"
+	deploymentsGroup = "deployments"
+	rulesGroup       = "rules"
+	aboutGroup       = "about"
+)
 
 // action runs a command once its flags are read.
 type action func(ctx context.Context, c *call) error
 
-// commands is the table, in the order of the usage.
-func commands() []*command {
-	return []*command{
-		runCommand(), matrixCommand(), compareCommand(), diffCommand(), mergeCommand(), validateCommand(), serveCommand(), mongodCommand(), mongosCommand(), releaseCommand(), cleanCommand(), schemaCommand(), explainCommand(), experimentCommand(),
-		versionCommand(), helpCommand(), completionCommand(),
+// The help lists commands in the order in which they are added.
+func init() { cobra.EnableCommandSorting = false }
+
+// root makes the commands of one invocation.
+func (c *call) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "utr COMMAND [flags] [arguments]",
+		Short:         "Run Unified Test Format suites against MongoDB drivers",
+		SilenceErrors: true, SilenceUsage: true, DisableAutoGenTag: true,
+		PersistentPreRun: func(*cobra.Command, []string) { c.parsed = true },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, _ = io.WriteString(c.errors, help(cmd))
+			return exit(ExitUsage)
+		},
 	}
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { c.helped = c.print(help(cmd)) })
+	root.SetFlagErrorFunc(misspelt)
+	root.AddGroup(
+		&cobra.Group{ID: suitesGroup, Title: "Suites and reports:"},
+		&cobra.Group{ID: deploymentsGroup, Title: "Deployments:"},
+		&cobra.Group{ID: rulesGroup, Title: "Specifications:"},
+		&cobra.Group{ID: aboutGroup, Title: "About utr:"},
+	)
+	for _, command := range []func(*call) *cobra.Command{
+		runCommand, matrixCommand, compareCommand, diffCommand, mergeCommand, validateCommand,
+		serveCommand, mongodCommand, mongosCommand, releaseCommand, cleanCommand,
+		schemaCommand, explainCommand, experimentCommand,
+		versionCommand, manCommand,
+	} {
+		root.AddCommand(command(c))
+	}
+	root.SetHelpCommand(helpCommand(c))
+	root.InitDefaultHelpCmd()
+	root.SetCompletionCommandGroupID(aboutGroup)
+	root.SetOut(c.out())
+	root.SetErr(c.errors)
+	root.InitDefaultCompletionCmd()
+	completion, _, _ := root.Find([]string{"completion"})
+	completion.Use += " bash|fish|powershell|zsh"
+	completion.Short, completion.Long = "Print a completion script for a shell", "utr completion SHELL --help describes how to load the script."
+	completion.RunE = func(*cobra.Command, []string) error { return usage("requires a shell: bash, fish, powershell or zsh") }
+	return root
 }
 
-func find(name string) *command {
-	for _, c := range commands() {
-		if c.name == name {
-			return c
+// command completes a command: declare adds its flags, and gives what runs with
+// their values.
+func (c *call) command(command *cobra.Command, declare func(*flags) action) *cobra.Command {
+	f := newFlags(c, command)
+	act := declare(f)
+	command.RunE = func(_ *cobra.Command, paths []string) error {
+		if err := f.conflicts(); err != nil {
+			return err
 		}
+		c.paths = paths
+		return act(command.Context(), c)
 	}
-	return nil
+	return command
 }
 
 // call is the state of one invocation.
 type call struct {
 	program *Program
-	command string   // its name
-	paths   []string // arguments that are no flags
+	paths   []string // arguments that are not flags
 	secrets redactor
 	errors  io.Writer // standard error, redacted
+	parsed  bool      // flags and the number of arguments are right
+	helped  error     // of printing help
 }
 
 func (c *call) out() io.Writer { return c.program.Stdout }
@@ -111,17 +147,36 @@ func (p *Program) Main(ctx context.Context, args []string) int {
 	args, err := p.expand(args)
 	c.secrets = redactor{secret.NewKeeper(append(slices.Clone(args), c.env(envURI), c.env(envSingleURI))...)}
 	c.errors = c.secrets.Writer(p.Stderr)
+	command := c.root()
 	if err == nil {
-		err = c.dispatch(ctx, args)
+		args = append([]string{}, joinSeeds(args)...) // nil would mean those of the process
+		if len(args) > 0 && args[0] == "--version" {
+			args[0] = "version"
+		}
+		command.SetArgs(args)
+		command, err = command.ExecuteContextC(ctx)
+		var e *exitError
+		switch {
+		case err == nil:
+			err = c.helped
+		case !c.parsed && !errors.As(err, &e):
+			err = usage("%w", err)
+		}
 	}
 	var e *exitError
 	if err == nil || (errors.As(err, &e) && e.err == nil) {
 		return codeOf(err)
 	}
-	_, _ = fmt.Fprintf(c.errors, "utr: %s\n", strings.TrimSpace(err.Error()))
-	if e != nil && e.hint {
-		_, _ = fmt.Fprintln(c.errors, strings.TrimSpace("utr help "+c.command)+" tells more")
+	message := strings.TrimSpace(err.Error())
+	if e == nil || !e.hint {
+		_, _ = fmt.Fprintf(c.errors, "utr: %s\n", message)
+		return codeOf(err)
 	}
+	_, name, _ := strings.Cut(command.CommandPath(), " ")
+	if name != "" {
+		message = name + ": " + message
+	}
+	_, _ = fmt.Fprintf(c.errors, "utr: %s\nSee: %s\n", message, strings.TrimSpace("utr help "+name))
 	return codeOf(err)
 }
 
@@ -136,7 +191,7 @@ func (p *Program) expand(args []string) ([]string, error) {
 	if len(args) < 2 || !strings.HasPrefix(args[1], argumentsFrom) {
 		return args, nil
 	}
-	if c := find(args[0]); c == nil || c.verbatim {
+	if slices.Contains(verbatim, args[0]) {
 		return args, nil
 	}
 	name := strings.TrimPrefix(args[1], argumentsFrom)
@@ -161,54 +216,8 @@ func (p *Program) expand(args []string) ([]string, error) {
 	return args, nil
 }
 
-func (c *call) dispatch(ctx context.Context, args []string) error {
-	if len(args) == 0 {
-		_, _ = io.WriteString(c.errors, overview())
-		return exit(ExitUsage)
-	}
-	name, rest := args[0], args[1:]
-	switch name {
-	case "-h", "-help", "--help":
-		name = "help"
-	case "-version", "--version":
-		name = "version"
-	}
-	command := find(name)
-	if command == nil {
-		return usage("%w", unknownCommand(name))
-	}
-	c.command = name
-	f := newFlags()
-	act := command.declare(f)
-	if command.verbatim {
-		c.paths = rest
-		return act(ctx, c)
-	}
-	paths, err := f.parse(rest)
-	if errors.Is(err, errHelp) {
-		return c.print(command.help())
-	}
-	if err != nil {
-		return usage("%s: %w", command.name, err)
-	}
-	c.paths = paths
-	return act(ctx, c)
-}
-
-// unknownCommand is the error for a command that there is not, with the one
-// that was meant if that can be told.
-func unknownCommand(name string) error {
-	if strings.HasPrefix(name, "-") {
-		return fmt.Errorf("the first word is a command, such as run; flags such as %s follow it", name)
-	}
-	if meant := nearest(name, names()); meant != "" {
-		return fmt.Errorf("there is no command %q; did you mean %s?", name, meant)
-	}
-	return fmt.Errorf("there is no command %q", name)
-}
-
-// print writes to standard output. That it cannot is an error like any other,
-// but that a reader who went away, such as head, is told nothing.
+// print writes to standard output. A failure is an error like any other, but a
+// reader that went away, such as head, gets no message.
 func (c *call) print(text string) error {
 	_, err := io.WriteString(c.out(), text)
 	switch {
@@ -223,8 +232,8 @@ func (c *call) print(text string) error {
 // load reads suites. The end of ctx is not waited for by a standard input that
 // nobody writes to.
 func (c *call) load(ctx context.Context, o specs.Options) (*specs.Loaded, error) {
-	if contains(c.paths, "") {
-		return nil, usage("%s: a path is empty", c.command)
+	if slices.Contains(c.paths, "") {
+		return nil, usage("a path is empty")
 	}
 	type answer struct {
 		loaded *specs.Loaded

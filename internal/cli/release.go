@@ -7,33 +7,36 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/embedded/process"
 )
 
-func releaseCommand() *command {
-	return &command{
-		name:      "release",
-		summary:   "make a folder with bin/mongod and bin/mongos that are this program",
-		arguments: "DIR",
-		details: `Writes two small programs that start utr mongod and utr mongos of this very
-binary, so that DIR is a release of MongoDB to programs that want one:
-mongo-orchestration (its configuration maps names of versions to bin folders)
-and utr run --local.`,
-		examples: []example{
-			{"utr release /tmp/release", "then /tmp/release/bin/mongod --version"},
-			{"utr release /tmp/release-7.0 --server-version 7.0", "a release that plays MongoDB 7.0"},
-		},
-		declare: func(f *flags) action {
-			version := f.choice("server-version", embedded.DefaultVersion, "version that is played (default "+embedded.DefaultVersion+")", embedded.Versions()...)
-			return func(_ context.Context, c *call) error {
-				if len(c.paths) != 1 || c.paths[0] == "" {
-					return usage("release: name one folder")
-				}
-				return c.release(c.paths[0], *version)
+func releaseCommand(c *call) *cobra.Command {
+	return c.command(&cobra.Command{
+		Use:     "release DIR",
+		GroupID: deploymentsGroup,
+		Short:   "Make a folder with mongod and mongos stand-ins",
+		Long: `Writes bin/mongod and bin/mongos, two small scripts that start utr mongod and utr
+mongos of this binary, so that DIR is a release of MongoDB to programs that
+require one: mongo-orchestration (its configuration maps names of versions to bin
+folders) and utr run --local.`,
+		Example: `# then /tmp/release/bin/mongod --version
+utr release /tmp/release
+# a release that acts as MongoDB 7.0
+utr release /tmp/release-7.0 --server-version 7.0`,
+		Args:              arguments(1, 1, "a folder"),
+		ValidArgsFunction: folders,
+	}, func(f *flags) action {
+		version := f.choice("server-version", "VERSION", embedded.DefaultVersion, "version that the servers report", embedded.Versions()...)
+		return func(_ context.Context, c *call) error {
+			if c.paths[0] == "" {
+				return usage("requires a folder")
 			}
-		},
-	}
+			return c.release(c.paths[0], *version)
+		}
+	})
 }
 
 func (c *call) release(dir, version string) error {
@@ -59,7 +62,7 @@ func (c *call) release(dir, version string) error {
 
 // releaseScript is one program of a release.
 func releaseScript(self, name, version string) string {
-	return fmt.Sprintf("#!/bin/sh\n# Made by utr release: %s of MongoDB %s, played by utr.\n%s=%s\nexport %s\nexec %s %s \"$@\"\n",
+	return fmt.Sprintf("#!/bin/sh\n# Made by utr release: %s of MongoDB %s, by utr.\n%s=%s\nexport %s\nexec %s %s \"$@\"\n",
 		name, version, process.EnvVersion, version, process.EnvVersion, quoteShell(self), name)
 }
 

@@ -96,7 +96,7 @@ func (f *reportOutput) failed(err error) error {
 	}
 	err = fmt.Errorf("writing the report to %s: %w", f.name, err)
 	if _, there := os.Stat(f.name); f.target != "" && there == nil {
-		err = fmt.Errorf("%w; the earlier report there is as it was", err)
+		err = fmt.Errorf("%w; the earlier report is unchanged", err)
 	}
 	return err
 }

@@ -29,7 +29,7 @@ func reportKinds() []reportKind {
 		{"junit", "write a JUnit XML report", alone(report.JUnit)},
 		{"tap", "write a report in the Test Anything Protocol", alone(report.TAP)},
 		{"markdown", "write a summary in Markdown, for the page of a CI job", alone(report.Markdown)},
-		{"html", "write a page for a browser that needs nothing beside itself", func(earlier []*report.Earlier) report.Generator { return report.HTML(earlier...) }},
+		{"html", "write a self-contained HTML page", func(earlier []*report.Earlier) report.Generator { return report.HTML(earlier...) }},
 		{"badge", "write an SVG image with the counts", alone(report.Badge)},
 	}
 }
@@ -42,57 +42,55 @@ type peopleFlags struct {
 	past                          bool // all is over when it is told: no progress is
 }
 
-func (f *flags) people() *peopleFlags { return f.peopleSaying("a line for every test") }
+func (f *flags) people() *peopleFlags { return f.peopleSaying("print a line for every test") }
 
 // peopleSaying gives -v a meaning of the command's own.
 func (f *flags) peopleSaying(verbose string) *peopleFlags {
+	f.group = "Output"
 	return &peopleFlags{
 		flags:       f,
-		verbose:     f.toggle("v", verbose),
-		timings:     f.toggle("timings", "tell times, and where the time went"),
-		slowest:     f.number("slowest", "N", 0, 0, "tell the N slowest tests at the end (default 5 with --timings, otherwise 0)"),
-		annotations: f.toggle("annotations", "tell GitHub Actions the places of failures (always where $"+envActions+" is true)"),
+		verbose:     f.toggle("verbose", verbose),
+		timings:     f.toggle("timings", "print durations, and what took the time"),
+		slowest:     f.number("slowest", "N", 0, 0, "print the N slowest tests at the end (default 5 with --timings, else 0)"),
+		annotations: f.toggle("annotations", "annotate the lines of failures for GitHub Actions (always if $"+envActions+" is true)"),
 	}
 }
 
 // reportFlags are the files that reports go to.
 type reportFlags struct {
 	files   []*string // by reportKinds
-	earlier *listFlag
+	earlier *[]string
 }
 
 func (f *flags) reports() reportFlags {
+	f.group = "Reports"
 	var r reportFlags
 	for _, k := range reportKinds() {
 		r.files = append(r.files, f.file(k.flag, k.summary, ".yml", ".yaml"))
 	}
-	r.earlier = &listFlag{}
-	f.add(r.earlier, "earlier", "FILE|DIR", "with --html: JSON reports of earlier runs, for trends; may be repeated")
+	r.earlier = f.texts("earlier", "FILE|DIR", "with --html: JSON reports of earlier runs, for trends")
 	return r
 }
 
 // check refuses two reports in one file.
-func (r reportFlags) check(command string) error {
+func (r reportFlags) check() error {
 	kinds := reportKinds()
 	for i, name := range r.files {
 		for j, other := range r.files[:i] {
 			if *name != "" && sameFile(*other, *name) {
-				return usage("%s: --%s and --%s write to the same file, %s", command, kinds[j].flag, kinds[i].flag, *name)
+				return usage("--%s and --%s write to the same file, %s", kinds[j].flag, kinds[i].flag, *name)
 			}
 		}
 		if slices.ContainsFunc(*r.earlier, func(in string) bool { return sameFile(in, *name) }) {
-			return usage("%s: --%s would be written over the earlier report %s", command, kinds[i].flag, *name)
-		}
-		if kinds[i].flag == "html" && *name == "" && len(*r.earlier) > 0 {
-			return usage("%s: --earlier goes with --html, which is not there", command)
+			return usage("--%s would overwrite the earlier report %s", kinds[i].flag, *name)
 		}
 	}
 	return nil
 }
 
-// open gives the reports that are wanted. done closes their files. No report
-// is written over an input, as the command calls it.
-func (r reportFlags) open(command, input string, inputs []string) (all []*report.Reporter, done func() error, err error) {
+// open opens the reports that were requested. done closes their files. No report
+// overwrites an input; input is what the command calls one.
+func (r reportFlags) open(input string, inputs []string) (all []*report.Reporter, done func() error, err error) {
 	var files []*reportOutput
 	done = func() error {
 		var all []error
@@ -111,7 +109,7 @@ func (r reportFlags) open(command, input string, inputs []string) (all []*report
 			continue
 		}
 		if slices.ContainsFunc(inputs, func(in string) bool { return sameFile(in, name) }) {
-			return nil, nil, errors.Join(usage("%s: the report would be written over the %s %s", command, input, name), done())
+			return nil, nil, errors.Join(usage("the report would overwrite the %s %s", input, name), done())
 		}
 		f, err := openReport(name)
 		if err != nil {
@@ -124,8 +122,8 @@ func (r reportFlags) open(command, input string, inputs []string) (all []*report
 }
 
 // readEarlier reads the reports of earlier runs: files, and those in folders
-// whose names end in .json, less what this run writes itself. One that has no
-// test tells nothing.
+// whose names end in .json, less what this run writes itself. One without
+// tests is ignored.
 func (r reportFlags) readEarlier() (all []*report.Earlier, err error) {
 	for _, name := range *r.earlier {
 		files := []string{name}

@@ -15,6 +15,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/spf13/cobra"
+
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/engine"
@@ -73,17 +75,18 @@ func (f *flags) deployment(initial string, choices ...string) *deploymentFlags {
 	for _, t := range []deployment.Topology{deployment.Single, deployment.ReplicaSet, deployment.Sharded, deployment.LoadBalanced} {
 		choices = append(choices, string(t))
 	}
-	versions := "server version that the embedded deployment plays, such as 4.2 or 8.0"
-	each := contains(choices, topologyAuto)
+	versions, values := "server version of the embedded deployment", embedded.Versions()
+	each := slices.Contains(choices, topologyAuto)
 	if each {
-		versions += ", or " + deployment.AnyVersion + ": for each test one that its requirements allow (default with --topology " + topologyAuto + ")"
+		versions += ", or " + deployment.AnyVersion + ": for each test one that meets its requirements (default with --topology " + topologyAuto + ")"
+		values = append(values, deployment.AnyVersion)
 	}
 	return &deploymentFlags{
-		topology: f.choice("topology", initial, "topology of the deployment that is started (default "+initial+")", choices...),
-		version:  f.text("server-version", "VERSION", "", versions),
+		topology: f.choice("topology", "NAME", initial, "topology of the deployment", choices...),
+		version:  f.text("server-version", "VERSION", "", versions, values...),
 		any:      each,
-		members:  f.within("members", "N", 3, 1, embedded.MaxServers, "members of a replica set (default 3)"),
-		mongoses: f.within("mongoses", "N", 2, 1, embedded.MaxServers, "routers of a sharded cluster (default 2)"),
+		members:  f.within("members", "N", 3, 1, embedded.MaxServers, "members of a replica set"),
+		mongoses: f.within("mongoses", "N", 2, 1, embedded.MaxServers, "routers of a sharded cluster"),
 	}
 }
 
@@ -91,11 +94,11 @@ func (d *deploymentFlags) check() error {
 	if *d.version == "" || d.any && *d.version == deployment.AnyVersion {
 		return nil
 	}
-	if !contains(embedded.Versions(), *d.version) {
-		return usage("--server-version: embedded deployments play %s, not %q", strings.Join(embedded.Versions(), ", "), *d.version)
+	if !slices.Contains(embedded.Versions(), *d.version) {
+		return usage("--server-version %q: must be one of %s", *d.version, strings.Join(embedded.Versions(), ", "))
 	}
 	if v, err := specs.ParseVersion(*d.version); err == nil && v.Major < 5 && *d.topology == string(deployment.LoadBalanced) {
-		return usage("--server-version %s: load balanced deployments came with 5.0", *d.version)
+		return usage("--server-version %s: load balanced deployments require 5.0", *d.version)
 	}
 	return nil
 }
@@ -118,10 +121,10 @@ type runFlags struct {
 	deployment   *deploymentFlags
 	uri, single  *string
 	jobs, count  *int
-	run, skip    *patternsFlag
+	run, skip    *[]*regexp.Regexp
 	failFast     *bool
 	timeout      *time.Duration
-	shuffle      *seedFlag
+	shuffle      **int64
 	people       *peopleFlags
 	reports      reportFlags
 	reseed       *string
@@ -141,37 +144,37 @@ type runFlags struct {
 	local        *localFlags
 }
 
-func runCommand() *command {
-	return &command{
-		name:      "run",
-		summary:   "run suites",
-		arguments: "PATH…",
-		details: `Each PATH is a suite (.yml, .yaml, .json), a directory of suites, - for standard
-input, or the name of a suite that utr carries, such as retryable-reads.
+func runCommand(c *call) *cobra.Command {
+	return c.command(&cobra.Command{
+		Use:     "run PATH...",
+		GroupID: suitesGroup,
+		Short:   "Run suites",
+		Long: `Each PATH is a suite (.yml, .yaml, .json), a directory of suites, - for standard
+input, or the name of a built-in suite such as retryable-reads.
 
-Suites run on deployments inside the process, or with --local on clusters of
-mongod and mongos binaries that utr starts; with --topology auto each test gets
-the first one that its requirements allow. With --uri they run on a deployment
-that is there already; utr says which collections it will drop there before it
-does.
+Suites run on deployments inside the process, or with --local on clusters of mongod
+and mongos binaries that utr starts; with --topology auto each test runs on the first
+one that meets its requirements. With --uri they run on an existing deployment; utr
+first prints which collections it will drop there.
 
-Patterns of --run and --skip are regular expressions over "file: description".
-A pattern that matches no test is a problem, and fails the run; that no test is
-left to run is bad usage.
+Patterns of --run and --skip are regular expressions for "file: description". A
+pattern that matches no test is a problem, and fails the run; if no test is left to
+run, that is bad usage.
 
-Exit codes: 0 all well, 1 tests failed or were flaky, 2 bad usage or invalid
-suite, 3 broken: set-up, deployment, engine or a report failed, or the run was
-interrupted.`,
-		examples: []example{
-			{"utr run retryable-reads", "the suites that utr carries"},
-			{"utr run --topology all --jobs 4 specs/", "everything below a directory, on all four topologies"},
-			{"utr run --run 'find.*NotWritablePrimary' -v specs/", "a few tests, each with a line of its own"},
-			{"utr run --uri mongodb://localhost:27017/?replicaSet=rs0 specs/", "on a replica set of your own"},
-			{"utr run --local ~/mongodb-8.0.4 --topology all --jobs 2 specs/", "on clusters that utr starts of these binaries"},
-		},
-		words:   builtIn,
-		declare: func(f *flags) action { return declareRun(f).act },
-	}
+Exit codes: 0 all well, 1 tests failed or were flaky, 2 bad usage or invalid suite,
+3 broken: set-up, deployment, engine or a report failed, or the run was interrupted.`,
+		Example: `# built-in suites
+utr run retryable-reads
+# everything in a directory, on all four topologies
+utr run --topology all --jobs 4 specs/
+# a few tests, with a line for each
+utr run --run 'find.*NotWritablePrimary' -v specs/
+# on an existing replica set
+utr run --uri mongodb://localhost:27017/?replicaSet=rs0 specs/
+# on clusters that utr starts from these binaries
+utr run --local ~/mongodb-8.0.4 --topology all --jobs 2 specs/`,
+		ValidArgsFunction: completes(builtIn, cobra.ShellCompDirectiveDefault),
+	}, func(f *flags) action { return declareRun(f).act })
 }
 
 // builtIn names the directories of suites that utr carries.
@@ -191,35 +194,47 @@ func builtIn() []string {
 
 func declareRun(f *flags) *runFlags {
 	r := &runFlags{flags: f}
+	f.group = "Where to run"
 	r.deployment = f.deployment(topologyAuto, topologyAuto, topologyAll)
-	r.uri = f.text("uri", "URI", "", "run on the deployment of this connection string (or $"+envURI+")")
-	r.single = f.text("single-uri", "URI", "", "load balancer in front of a single mongos, for load balanced deployments (or $"+envSingleURI+")")
-	r.jobs = f.number("jobs", "N", 1, 1, "tests that run at once, each on its own deployment (default 1)")
-	r.run = f.patterns("run", "run only tests that match; may be repeated")
-	r.skip = f.patterns("skip", "leave out tests that match; may be repeated")
-	r.failFast = f.toggle("fail-fast", "begin no test after the first that failed or broke")
-	r.timeout = f.duration("timeout", "longest time for one test (default "+runner.DefaultTimeout.String()+")")
-	r.shuffle = &seedFlag{}
-	f.add(r.shuffle, "shuffle", "[SEED]", "run tests in a random order; the seed gives an order again")
-	r.count = f.number("count", "N", 1, 1, "how many times each test runs (default 1)")
-	r.shard = f.text("shard", "I/N", "", "run one of N parts of the tests, such as 2/5; utr merge puts their reports together")
-	r.durations = f.file("durations", "with --shard: a JSON report by which the parts take equally long; the same one for all")
+	r.settings = f.settings()
+	f.group = "On an existing deployment"
+	r.uri = f.text("uri", "URI", "", "run on the deployment at this connection string (or $"+envURI+")")
+	r.single = f.text("single-uri", "URI", "", "with --uri: load balancer in front of a single mongos, for load balanced deployments (or $"+envSingleURI+")")
+	r.lock = f.lock()
+	f.group = "On local binaries"
+	r.local = f.local()
+	f.group = "On an orchestration service"
+	r.orchestrated = f.orchestration()
+	f.group = "Which tests"
+	r.run = f.patterns("run", "run only tests that match")
+	r.skip = f.patterns("skip", "leave out tests that match")
+	r.shard = f.text("shard", "I/N", "", "run one of N parts of the tests, such as 2/5; utr merge merges their reports")
+	r.durations = f.file("durations", "with --shard: JSON report used to balance shards; the same one for all")
+	r.knownFailing = f.file("known-failing", "tests that are expected to fail, one per line: pattern # reason, or pattern # until 2027-01-31: reason")
+	r.dryRun = f.toggle("dry-run", "print which tests would run and which collections would be dropped, and stop")
+	f.group = "How to run them"
+	r.engine = f.text("engine", "NAME", "reference", "driver under test", f.call.engineNames()...)
+	r.policy = f.text("policy", "NAME", "", "retry policy of the reference engine; utr explain --list lists them", policyNames()...)
+	r.backoff = f.choice("backoff", "MODE", backoffReal, "whether the reference engine waits during its backoff delays; reports show them either way", backoffReal, backoffNone)
+	r.jobs = f.number("jobs", "N", 1, 1, "tests that run at once, each on its own deployment")
+	r.timeout = f.duration("timeout", "limit for one test (default "+runner.DefaultTimeout.String()+")")
+	r.failFast = f.toggle("fail-fast", "start no more tests after the first that failed or broke")
+	r.retryFailed = f.number("retry-failed", "N", 0, 0, "how often to retry a test that failed or broke (default 0); one that passes then is flaky, which fails the run")
+	r.count = f.number("count", "N", 1, 1, "how many times each test runs")
+	r.shuffle = f.seed(strings.TrimPrefix(shuffle, "--"), "run tests in a random order; the same seed repeats it")
+	r.reseed = f.choice("reseed", "MODE", "auto", "when to write initial data again: where a test can have changed it, or before every test", "auto", string(runner.ReseedAlways))
 	r.people = f.people()
 	r.reports = f.reports()
-	r.reseed = f.choice("reseed", "auto", "when initial data is made anew: where a test can have changed it, or before every test (default auto)", "auto", string(runner.ReseedAlways))
-	r.dryRun = f.toggle("dry-run", "say what would run and which collections would be dropped, and stop")
-	r.engine = f.text("engine", "NAME", "reference", "driver under test (default reference)")
-	r.policy = f.text("policy", "NAME", "", "retry policy of the reference engine; utr explain lists them")
-	r.backoff = f.choice("backoff", backoffReal, "whether the reference engine sleeps its backoff delays (default "+backoffReal+"); reports show them either way", backoffReal, backoffNone)
-	r.knownFailing = f.file("known-failing", "tests that are expected to fail, one a line: pattern # reason, or pattern # until 2027-01-31: reason")
-	r.retryFailed = f.number("retry-failed", "N", 0, 0, "how often a test that failed or broke is tried again (default 0); one that passes then is flaky, which is red")
 	r.events = f.toggle("events", "keep events and operations of passing tests in reports")
-	r.settings = f.settings()
-	r.lock = f.lock()
-	r.orchestrated = f.orchestration()
-	r.local = f.local()
-	r.cell = f.text("cell", "NAME", "", "name of the cell of a matrix that this run is: reports carry it")
+	r.cell = f.text("cell", "NAME", "", "name of this run as the cell of a matrix, for reports")
 	return r
+}
+
+// engineNames lists the drivers under test.
+func (c *call) engineNames() []string { return slices.Sorted(maps.Keys(c.program.Engines)) }
+
+func unknownEngine(c *call, name string) error {
+	return usage("unknown engine %q: it must be one of %s", name, strings.Join(c.engineNames(), ", "))
 }
 
 // order is what a command line asks for, once nothing is wrong with it.
@@ -236,11 +251,11 @@ func (r *runFlags) order(c *call) (o order, err error) {
 		return o, err
 	}
 	if len(c.paths) == 0 {
-		return o, usage("run: name a suite or a directory, or one that utr carries: %s", strings.Join(builtIn(), ", "))
+		return o, usage("requires a suite, a directory, or a built-in suite: %s", strings.Join(builtIn(), ", "))
 	}
 	found := false
 	if o.engine, found = c.program.Engines[*r.engine]; !found {
-		return o, usage("run: there is no engine %q, only %s", *r.engine, strings.Join(slices.Sorted(maps.Keys(c.program.Engines)), ", "))
+		return o, unknownEngine(c, *r.engine)
 	}
 	o.config, err = r.config(c)
 	return o, err
@@ -263,7 +278,7 @@ func (r *runFlags) act(ctx context.Context, c *call) (err error) {
 		_, _ = fmt.Fprintf(c.errors, "utr: %s\n", left)
 	}
 	if len(chosen(loaded.Suites, cfg.Filter)) == 0 {
-		return usage("run: %s", strings.Join(runner.Unused(loaded.Suites, runner.Config{Filter: cfg.Filter}), "; "))
+		return usage("%s", strings.Join(runner.Unused(loaded.Suites, runner.Config{Filter: cfg.Filter}), "; "))
 	}
 	if *r.dryRun {
 		if err := c.print(plan(loaded.Suites, cfg.Filter)); err != nil {
@@ -275,7 +290,7 @@ func (r *runFlags) act(ctx context.Context, c *call) (err error) {
 		return nil
 	}
 	if cfg.Engine, err = o.engine(EngineOptions{Policy: *r.policy, Backoff: *r.backoff}); err != nil {
-		return usage("run: %w", err)
+		return usage("%w", err)
 	}
 	defer func() { _ = cfg.Engine.Close() }()
 	// Reports are opened before anything is touched that took long to reach.
@@ -302,7 +317,7 @@ func (r *runFlags) act(ctx context.Context, c *call) (err error) {
 		}
 	}()
 	defer func() { r.local.keep(ctx, err) }()
-	cfg.Source = deployment.WithURIOptions(cfg.Source, r.settings.uriOptions)
+	cfg.Source = deployment.WithURIOptions(cfg.Source, *r.settings.uriOptions)
 	if uri.Reveal() != "" || r.orchestrated.touchesOthers() {
 		c.announce(cfg.Source, chosen(loaded.Suites, cfg.Filter))
 	}
@@ -312,11 +327,14 @@ func (r *runFlags) act(ctx context.Context, c *call) (err error) {
 // target gives the connection strings, from flags before the environment. What
 // is wrong with them is found before anything is connected to.
 func (r *runFlags) target(c *call) (uri, single secret.Text, err error) {
-	if err := r.orchestrated.check(c); err != nil || r.orchestrated.wanted() && !r.local.wanted() {
+	if err := r.orchestrated.check(); err != nil || r.orchestrated.wanted() {
 		return uri, single, err
 	}
-	if err := r.local.check(); err != nil || r.local.wanted() {
-		return uri, single, err
+	if r.local.wanted() && *r.local.where == "" {
+		return uri, single, usage("--local requires a folder with mongod and mongos, or a mongod")
+	}
+	if r.local.wanted() {
+		return uri, single, nil
 	}
 	for _, t := range []struct {
 		to         *secret.Text
@@ -324,41 +342,23 @@ func (r *runFlags) target(c *call) (uri, single secret.Text, err error) {
 	}{{&uri, "uri", envURI}, {&single, "single-uri", envSingleURI}} {
 		at := "$" + t.from
 		*t.to = secret.New(c.env(t.from))
-		if r.flags.given(t.name) {
+		if r.flags.Changed(t.name) {
 			at = "--" + t.name
-			if *t.to = secret.New(r.flags.set.Lookup(t.name).Value.String()); t.to.Reveal() == "" {
-				return uri, single, usage("run: %s is empty", at)
+			if *t.to = secret.New(r.flags.Lookup(t.name).Value.String()); t.to.Reveal() == "" {
+				return uri, single, usage("%s is empty", at)
 			}
 		}
 		if t.to.Reveal() == "" {
 			continue
 		}
 		if err := deployment.CheckURI(t.to.Reveal()); err != nil {
-			return uri, single, usage("run: %s: %w", at, err)
-		}
-		if t.name == "uri" {
-			err = r.ownDeployment(at)
+			return uri, single, usage("%s: %w", at, err)
 		}
 	}
-	switch {
-	case err != nil:
-	case uri.Reveal() == "" && r.flags.given("single-uri"):
-		err = usage("run: --single-uri goes with --uri, which is not there")
-	case uri.Reveal() == "":
+	if uri.Reveal() == "" {
 		err = r.deployment.check()
 	}
 	return uri, single, err
-}
-
-// ownDeployment refuses the flags that choose an embedded deployment where at
-// names another one.
-func (r *runFlags) ownDeployment(at string) error {
-	for _, name := range []string{"topology", "server-version", "members", "mongoses", "auth", "tls"} {
-		if r.flags.given(name) {
-			return usage("run: --%s chooses an embedded deployment, and cannot be used with the connection string of %s", name, at)
-		}
-	}
-	return nil
 }
 
 // config is the runner's configuration but for engine and source.
@@ -368,7 +368,7 @@ func (r *runFlags) config(c *call) (runner.Config, error) {
 		Filter:        runner.Filter{Run: *r.run, Skip: *r.skip},
 		FailFast:      *r.failFast,
 		Timeout:       *r.timeout,
-		Shuffle:       r.shuffle.seed,
+		Shuffle:       *r.shuffle,
 		Count:         *r.count,
 		AllTopologies: *r.deployment.topology == topologyAll,
 		Retries:       *r.retryFailed,
@@ -377,16 +377,16 @@ func (r *runFlags) config(c *call) (runner.Config, error) {
 		ServerAPI:     *r.settings.serverAPI,
 		Cell:          *r.cell,
 	}
-	if err := r.reports.check("run"); err != nil {
+	if err := r.reports.check(); err != nil {
 		return cfg, err
 	}
 	if *r.cell != "" && cfg.AllTopologies {
-		return cfg, usage("run: --cell cannot be used with --topology all: a cell has one verdict for each test")
+		return cfg, usage("--cell cannot be used with --topology all: a cell has one verdict for each test")
 	}
 	if *r.reseed == string(runner.ReseedAlways) {
 		cfg.Reseed = runner.ReseedAlways
 	}
-	if r.orchestrated.wanted() && !r.flags.given("jobs") {
+	if r.orchestrated.wanted() && !r.flags.Changed("jobs") {
 		cfg.Jobs = r.orchestrated.jobs(*r.deployment.topology)
 	}
 	var err error
@@ -399,15 +399,12 @@ func (r *runFlags) config(c *call) (runner.Config, error) {
 
 // part gives the shard that is wanted.
 func (r *runFlags) part() (runner.Shard, error) {
-	if !r.flags.given("shard") {
-		if *r.durations != "" {
-			return runner.Shard{}, usage("run: --durations goes with --shard, which is not there")
-		}
+	if !r.flags.Changed("shard") {
 		return runner.Shard{}, nil
 	}
 	s, err := runner.ParseShard(*r.shard)
 	if err != nil {
-		return s, usage("run: --shard %q: %w", *r.shard, err)
+		return s, usage("--shard %q: %w", *r.shard, err)
 	}
 	if *r.durations == "" {
 		return s, nil
@@ -533,7 +530,7 @@ func plan(suites []*specs.Suite, f runner.Filter) string {
 // reporters gives the reports that are wanted, that on standard output first.
 // done closes their files.
 func (r *runFlags) reporters(c *call, suites []*specs.Suite) (all []*report.Reporter, done func() error, err error) {
-	files, done, err := r.reports.open("run", "suite", filesOf(suites))
+	files, done, err := r.reports.open("suite", filesOf(suites))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -572,7 +569,7 @@ func (c *call) run(ctx context.Context, reporters []*report.Reporter, suites []*
 			cancel()
 		}
 	}
-	told := c.tellOfInterruption(ctx)
+	told := c.announceInterruption(ctx)
 	summary, err := c.program.Run(reading, suites, cfg)
 	told()
 	if err != nil {
@@ -580,16 +577,16 @@ func (c *call) run(ctx context.Context, reporters []*report.Reporter, suites []*
 	}
 	switch err := reporters[0].Err(); {
 	case errors.Is(err, syscall.EPIPE):
-		return errors.New("nobody reads the report any more: the run was cut short")
+		return errors.New("the reader of the report went away: the run was cut short")
 	case err != nil:
 		return err
 	}
 	return exit(summary.ExitCode())
 }
 
-// tellOfInterruption says at once that an interruption was noticed: cleaning
-// up takes long where a deployment does not answer. What it gives ends that.
-func (c *call) tellOfInterruption(ctx context.Context) (end func()) {
+// announceInterruption prints at once that the run is interrupted: cleaning up
+// takes long if a deployment does not answer. The function that it returns ends this.
+func (c *call) announceInterruption(ctx context.Context) (end func()) {
 	said := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(said)
@@ -597,8 +594,8 @@ func (c *call) tellOfInterruption(ctx context.Context) (end func()) {
 		if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 			why = cause.Error()
 		}
-		_, _ = fmt.Fprintf(c.errors, "utr: %s: cleaning up (fail points, sessions, clients), which a deployment that does not answer "+
-			"can hold up for %s, and a service that takes clusters down for %s; a second signal quits at once\n", why, runner.InterruptedCleanUp, deployment.CloseLimit)
+		_, _ = fmt.Fprintf(c.errors, "utr: %s: cleaning up (fail points, sessions, clients); this takes up to %s if a deployment does not answer, "+
+			"and up to %s if a service removes clusters; a second signal quits at once\n", why, runner.InterruptedCleanUp, deployment.CloseLimit)
 	})
 	return func() {
 		if !stop() {
@@ -615,7 +612,7 @@ func (c *call) text(p *peopleFlags) report.Generator {
 	terminal = terminal && c.env(envTerminal) != "dumb"
 	o.Color = terminal && c.env(envNoColor) == ""
 	text := report.Cells(report.Text(o))
-	if *p.annotations || c.env(envActions) == "true" && !p.flags.given("annotations") {
+	if *p.annotations || c.env(envActions) == "true" && !p.flags.Changed("annotations") {
 		text = report.Annotated(text)
 	}
 	if p.past {
@@ -646,8 +643,8 @@ func (r *runFlags) rerun(c *call) func(result.TestID) []string {
 	fixed := []string{"utr", "run"}
 	add := func(name, value string) { fixed = append(fixed, "--"+name, value) }
 	for _, name := range []string{"engine", "policy", "backoff", "reseed", "timeout", "members", "mongoses"} {
-		if r.flags.given(name) {
-			add(name, r.flags.set.Lookup(name).Value.String())
+		if r.flags.Changed(name) {
+			add(name, r.flags.Lookup(name).Value.String())
 		}
 	}
 	fixed = append(fixed, r.settings.rerun()...)
@@ -655,10 +652,10 @@ func (r *runFlags) rerun(c *call) func(result.TestID) []string {
 	fixed = append(fixed, r.local.rerun()...)
 	uri, single, _ := r.target(c)
 	// What the environment says, it will say again.
-	if r.flags.given("uri") {
+	if r.flags.Changed("uri") {
 		add("uri", uri.String())
 	}
-	if r.flags.given("single-uri") {
+	if r.flags.Changed("single-uri") {
 		add("single-uri", single.String())
 	}
 	return func(id result.TestID) []string {
@@ -700,7 +697,7 @@ const stdinName = "<stdin>"
 func (r *runFlags) sameDeployment(name string) []string {
 	words := strings.Fields(name)
 	var args []string
-	if len(words) > 0 && contains([]string{"single", "replicaset", "sharded", "load-balanced"}, words[0]) {
+	if len(words) > 0 && slices.Contains([]string{"single", "replicaset", "sharded", "load-balanced"}, words[0]) {
 		args = append(args, "--topology", words[0])
 	} else if *r.deployment.topology != topologyAuto {
 		args = append(args, "--topology", *r.deployment.topology)

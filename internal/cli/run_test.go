@@ -4,9 +4,12 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
 
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/internal/ledger"
@@ -37,10 +40,11 @@ func TestFlagsBeyondFields(t *testing.T) {
 		b.expect(t, "certificates", line+" suite.yml", 0, "")
 		testkit.Equal(t, line, b.opened.(deployment.OrchestrationOptions).Clusters[0].Configuration.CAFile(), want)
 	}
-	f := newFlags()
-	v := f.toggle("v", "")
-	paths, err := f.parse([]string{"a", "-", "-v", "--", "-v", "--x"})
-	testkit.Equal(t, "flags end at two dashes", fmt.Sprint(paths, err, *v), "[a - -v --x] <nil> true")
+	f := newFlags(&call{program: &Program{}}, &cobra.Command{})
+	v := f.toggle("verbose", "")
+	err := f.Parse([]string{"a", "-", "-v", "--", "-v", "--x"})
+	testkit.Equal(t, "flags end at two dashes", fmt.Sprint(f.Args(), err, *v), "[a - -v --x] <nil> true")
+	testkit.Equal(t, "seeds", fmt.Sprint(joinSeeds([]string{"--shuffle", "7", "--shuffle", "a", "--", "--shuffle", "8"})), "[--shuffle=7 --shuffle a -- --shuffle 8]")
 	verdicts := []*result.Verdict{{Test: result.TestID{Description: "x", Cell: "a"}}, {Test: result.TestID{Description: "y", Cell: "b"}}}
 	for cell, want := range map[string]int{"a": 1, "c": 2, "": 2} { // durations of other cells are better than none
 		testkit.Equal(t, "verdicts for the durations of cell "+cell, len(ofCell(verdicts, cell)), want)
@@ -58,17 +62,17 @@ func TestRerunQuotes(t *testing.T) {
 		"a\u00a0b\u2028c":  "a\u00a0b" + `\x{2028}c`, // a no-break space can be printed
 	} {
 		testkit.Equal(t, description, quotePattern(description), want)
-		var p patternsFlag
-		testkit.Check(t, p.Set("^"+quotePattern(description)+"$"))
-		testkit.Equal(t, "its pattern finds "+description, p[0].MatchString(description), true)
+		p, err := regexp.Compile("^" + quotePattern(description) + "$")
+		testkit.Check(t, err)
+		testkit.Equal(t, "its pattern finds "+description, p.MatchString(description), true)
 	}
 	for file, want := range map[string]string{"-v.yml": "-v.yml", stdinName: "-"} {
-		again := declareRun(newFlags()).rerun(&call{program: &Program{}})(result.TestID{File: file, Description: "x"})
-		f := newFlags()
+		c := &call{program: &Program{}}
+		again := declareRun(newFlags(c, &cobra.Command{})).rerun(c)(result.TestID{File: file, Description: "x"})
+		f := newFlags(c, &cobra.Command{})
 		declareRun(f)
-		paths, err := f.parse(again[2:])
-		testkit.Check(t, err)
-		testkit.Equal(t, fmt.Sprintf("%q reads back as", again), paths, []string{want})
+		testkit.Check(t, f.Parse(again[2:]))
+		testkit.Equal(t, fmt.Sprintf("%q reads back as", again), f.Args(), []string{want})
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/deployment"
@@ -34,8 +35,7 @@ type Server interface {
 // NewServer starts a deployment.
 type NewServer func(context.Context, embedded.Options) (Server, error)
 
-// envPassword holds the password of serve, so that it stands in no list of
-// processes.
+// envPassword holds the password of serve: lists of processes do not show it.
 const envPassword = "UTR_PASSWORD"
 
 // served names the topologies as package embedded does.
@@ -50,7 +50,7 @@ var served = map[deployment.Topology]embedded.Topology{
 // its routers: in front of all, and in front of one.
 const balancers = 2
 
-// maxPort is the last port that there is.
+// maxPort is the highest port.
 const maxPort = 65535
 
 type serveFlags struct {
@@ -59,61 +59,56 @@ type serveFlags struct {
 	port                 *int
 	tls                  *bool
 	certificate, uriFile *string
-	parameters           parametersFlag
+	parameters           *[]bson.E
 }
 
-func serveCommand() *command {
-	return &command{
-		name:    "serve",
-		summary: "start an embedded deployment for any other program",
-		details: `Starts a deployment inside this process, prints its connection string, and
-serves until it is interrupted. A line "single URI" follows where one server of
-several can be addressed alone.
+func serveCommand(c *call) *cobra.Command {
+	return c.command(&cobra.Command{
+		Use:     "serve",
+		GroupID: deploymentsGroup,
+		Short:   "Start an embedded deployment for other programs",
+		Long: `Starts a deployment inside this process, prints its connection string, and serves
+until it is interrupted. A second line, "single URI", follows where one of several
+servers can be addressed alone.
 
-With --user the server wants SCRAM-SHA-256. The password is read from
-$` + envPassword + ` and is not printed: --uri-file writes the whole connection
-string to a file that only its owner can read.
+With --user, clients must authenticate with SCRAM-SHA-256. The password is read from
+$` + envPassword + ` and is not printed: --uri-file writes the whole connection string to
+a file that only its owner can read.
 
-With --tls and --ca-file the connection strings name the certificate, as
-tlsCAFile.`,
-		examples: []example{
-			{"utr serve --topology replicaset --port 27017", "a replica set of three on ports 27017 to 27019"},
-			{"utr serve --topology single --server-version 8.2 --set-parameter ingressConnectionEstablishmentRateLimiterEnabled=true --set-parameter ingressConnectionEstablishmentRatePerSec=20 --set-parameter ingressConnectionEstablishmentBurstCapacitySecs=1",
-				"a server that turns away more than 20 connections a second"},
-			{"utr serve --topology sharded --mongoses 2 --server-version 4.2", "a sharded cluster that plays server 4.2, on free ports"},
-		},
-		declare: func(f *flags) action {
-			s := &serveFlags{
-				deployment:  f.deployment(string(deployment.ReplicaSet)),
-				host:        f.text("host", "ADDRESS", "127.0.0.1", "address to listen on (default 127.0.0.1)"),
-				port:        f.within("port", "N", 0, 0, maxPort, "first port; servers get consecutive ones (default free ports)"),
-				user:        f.text("user", "NAME", "", "want SCRAM-SHA-256 with this user and $"+envPassword),
-				tls:         f.toggle("tls", "want TLS, with a certificate made on the spot"),
-				certificate: f.file("ca-file", "write the certificate that clients have to trust"),
-				uriFile:     f.file("uri-file", "write the connection string, password included"),
-			}
-			f.add(&s.parameters, "set-parameter", "NAME=VALUE", "server parameter to start with, as mongod's --setParameter; may be repeated")
-			return s.act
-		},
-	}
+With --tls and --ca-file, the connection strings name the certificate as tlsCAFile.`,
+		Example: `# a replica set of three on ports 27017 to 27019
+utr serve --topology replicaset --port 27017
+# a server that rejects more than 20 connections per second
+utr serve --topology single --server-version 8.2 --set-parameter ingressConnectionEstablishmentRateLimiterEnabled=true --set-parameter ingressConnectionEstablishmentRatePerSec=20 --set-parameter ingressConnectionEstablishmentBurstCapacitySecs=1
+# a sharded cluster that acts as server 4.2, on free ports
+utr serve --topology sharded --mongoses 2 --server-version 4.2`,
+		Args: arguments(0, 0, ""),
+	}, func(f *flags) action {
+		s := &serveFlags{
+			deployment:  f.deployment(string(deployment.ReplicaSet)),
+			host:        f.text("host", "ADDRESS", "127.0.0.1", "address to listen on"),
+			port:        f.within("port", "N", 0, 0, maxPort, "first port; servers get consecutive ones (default free ports)"),
+			user:        f.text("user", "NAME", "", "require SCRAM-SHA-256 with this user and the password in $"+envPassword),
+			tls:         f.toggle("tls", "require TLS, with a new certificate"),
+			certificate: f.file("ca-file", "with --tls: write the certificate that clients must trust"),
+			uriFile:     f.file("uri-file", "write the connection string, including the password"),
+			parameters: list(f, "set-parameter", "NAME=VALUE", "server parameter, as mongod's --setParameter takes it",
+				serverParameter),
+		}
+		return s.act
+	})
 }
 
 func (s *serveFlags) act(ctx context.Context, c *call) error {
-	if len(c.paths) > 0 {
-		return usage("serve: it takes no arguments")
-	}
 	if err := s.deployment.check(); err != nil {
 		return err
 	}
 	if *s.user != "" && c.env(envPassword) == "" {
-		return usage("serve: --user needs a password in $%s", envPassword)
-	}
-	if *s.certificate != "" && !*s.tls {
-		return usage("serve: --ca-file needs --tls")
+		return usage("--user requires a password in $%s", envPassword)
 	}
 	o := s.options(c.env(envPassword))
 	if n := len(o.Ports); n > 0 && o.Ports[n-1] > maxPort {
-		return usage("serve: --port %d: there are no %d ports from there to %d", *s.port, n, maxPort)
+		return usage("--port %d: %d ports are required, and the last one is %d", *s.port, n, maxPort)
 	}
 	return c.serve(ctx, o, *s.certificate, *s.uriFile)
 }
@@ -127,7 +122,7 @@ func (s *serveFlags) options(password string) embedded.Options {
 		Host:     *s.host,
 		TLS:      *s.tls,
 
-		Parameters: bson.D(s.parameters),
+		Parameters: bson.D(*s.parameters),
 	}
 	if *s.user != "" {
 		o.Users = []embedded.User{{Name: *s.user, Password: password}}
@@ -148,7 +143,7 @@ func (c *call) serve(ctx context.Context, o embedded.Options, caFile, uriFile st
 	start := time.Now()
 	server, err := c.program.Serve(ctx, o)
 	if errors.Is(err, embedded.ErrParameter) {
-		return usage("serve: %w", err)
+		return usage("%w", err)
 	}
 	if err != nil {
 		return err
@@ -186,7 +181,7 @@ func (c *call) serve(ctx context.Context, o embedded.Options, caFile, uriFile st
 		return err
 	}
 	if o.TLS && caFile == "" {
-		_, _ = io.WriteString(c.errors, "clients have to trust a certificate that nobody has: --ca-file FILE writes it\n")
+		_, _ = io.WriteString(c.errors, "clients must trust the certificate: --ca-file FILE writes it\n")
 	}
 	_, _ = fmt.Fprintf(c.errors, "ready after %s; interrupt to stop\n", time.Since(start).Round(time.Millisecond))
 	<-ctx.Done()

@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"fmt"
-
 	"github.com/unified-test-runner/utr/deployment"
 )
 
@@ -13,18 +11,23 @@ type settingsFlags struct {
 	auth       *string
 	tls        *bool
 	serverAPI  *string
-	uriOptions uriOptionsFlag
+	uriOptions *[]deployment.URIOption
 }
 
 func (f *flags) settings() *settingsFlags {
-	s := &settingsFlags{
+	return &settingsFlags{
 		flags:     f,
-		auth:      f.choice("auth", "", "access control of the embedded deployment or local cluster (default: as each test requires)", "on", "off"),
-		tls:       f.toggle("tls", "have the embedded deployment or local cluster want TLS"),
-		serverAPI: f.choice("server-api", "", "declare this version of the Stable API for clients of which the suite says none", "1"),
+		auth:      f.choice("auth", "MODE", "", "access control of the deployment that utr starts (default as each test requires)", "on", "off"),
+		tls:       f.toggle("tls", "require TLS on the deployment that utr starts"),
+		serverAPI: f.choice("server-api", "VERSION", "", "declare this version of the Stable API (1) for clients for which the suite declares none", "1"),
+		uriOptions: list(f, "uri-option", "NAME=VALUE", "option for all connection strings, such as compressors=zlib", func(s string) (deployment.URIOption, error) {
+			o, err := deployment.ParseURIOption(s)
+			if err == nil {
+				err = deployment.CheckURIOptions([]deployment.URIOption{o})
+			}
+			return o, err
+		}),
 	}
-	f.add(&s.uriOptions, "uri-option", "NAME=VALUE", "option for all connection strings, such as compressors=zlib; may be repeated")
-	return s
 }
 
 // embedded adds what is said about an embedded deployment.
@@ -39,32 +42,15 @@ func (s *settingsFlags) embedded(o *deployment.EmbeddedOptions) {
 // rerun gives the flags that say the same again.
 func (s *settingsFlags) rerun() (args []string) {
 	for _, name := range []string{"auth", "server-api"} {
-		if s.flags.given(name) {
-			args = append(args, "--"+name, s.flags.set.Lookup(name).Value.String())
+		if s.flags.Changed(name) {
+			args = append(args, "--"+name, s.flags.Lookup(name).Value.String())
 		}
 	}
 	if *s.tls {
 		args = append(args, "--tls")
 	}
-	for _, o := range s.uriOptions {
+	for _, o := range *s.uriOptions {
 		args = append(args, "--uri-option", o.String())
 	}
 	return args
-}
-
-// uriOptionsFlag collects options of connection strings.
-type uriOptionsFlag []deployment.URIOption
-
-func (u *uriOptionsFlag) String() string { return "" }
-
-func (u *uriOptionsFlag) Set(s string) error {
-	o, err := deployment.ParseURIOption(s)
-	if err != nil {
-		return err
-	}
-	*u = append(*u, o)
-	if err := deployment.CheckURIOptions([]deployment.URIOption{o}); err != nil {
-		return fmt.Errorf("%w", err)
-	}
-	return nil
 }

@@ -6,33 +6,36 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
+
+	"github.com/spf13/cobra"
 
 	"github.com/unified-test-runner/utr/specs"
 )
 
-func validateCommand() *command {
-	return &command{
-		name:      "validate",
-		summary:   "check suites without a deployment",
-		arguments: "PATH…",
-		details: `Checks each suite against the schema of the version that it declares, and
-against what a schema cannot say: entities that do not exist, duplicate
-descriptions, arguments that an operation does not take, a JSON twin that
-differs from its YAML. Problems are printed by file, line and column.
+func validateCommand(c *call) *cobra.Command {
+	return c.command(&cobra.Command{
+		Use:     "validate PATH...",
+		GroupID: suitesGroup,
+		Short:   "Check suites without running them",
+		Long: `Checks each suite against the schema of the version that it declares, and for
+what a schema cannot express: entities that do not exist, duplicate descriptions,
+arguments that an operation does not take, a JSON file that differs from the YAML
+file of the same name. Problems are printed by file, line and column.
 
-Exit code 0 if no suite has an error, 2 otherwise.`,
-		examples: []example{
-			{"utr validate specs/", "everything below a directory"},
-			{"utr validate --json suite.yml", "one problem a line, as JSON"},
-		},
-		words: builtIn,
-		declare: func(f *flags) action {
-			asJSON := f.toggle("json", "print each problem as a line of JSON")
-			return func(ctx context.Context, c *call) error { return c.validate(ctx, *asJSON) }
-		},
-	}
+Exit codes: 0 no suite has an error, 2 otherwise.`,
+		Example: `# everything in a directory
+utr validate specs/
+# one problem per line, as JSON
+utr validate --json suite.yml`,
+		Args:              arguments(1, math.MaxInt, "a suite or a directory"),
+		ValidArgsFunction: completes(builtIn, cobra.ShellCompDirectiveDefault),
+	}, func(f *flags) action {
+		asJSON := f.toggle("json", "print each problem as a line of JSON")
+		return func(ctx context.Context, c *call) error { return c.validate(ctx, *asJSON) }
+	})
 }
 
 // problem is a line of validate --json.
@@ -47,9 +50,6 @@ type problem struct {
 }
 
 func (c *call) validate(ctx context.Context, asJSON bool) error {
-	if len(c.paths) == 0 {
-		return usage("validate: name a suite or a directory")
-	}
 	loaded, err := c.load(ctx, specs.Options{Twins: true})
 	var early *exitError
 	if errors.Is(err, errInterrupted) || errors.As(err, &early) {

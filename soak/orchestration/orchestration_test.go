@@ -135,7 +135,7 @@ func TestEnds(t *testing.T) {
 			u.Signal(r.signal)
 			end := u.End()
 			if r.signal == syscall.SIGKILL {
-				o.Run("clean").Want(0, "1 things were taken away, 0 are left")
+				o.Run("clean").Want(0, "removed 1, left 0")
 			} else {
 				end.Want(3)
 			}
