@@ -2,8 +2,10 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
 
@@ -126,13 +128,9 @@ func writeFile(name string, write func(io.Writer) error) error {
 	if name == "" {
 		return nil
 	}
-	f, err := create(name)
-	if err != nil {
-		return err
-	}
-	err = write(f)
-	if closing := f.Close(); err == nil {
-		err = closing
+	f, err := os.Create(name)
+	if err == nil {
+		err = errors.Join(write(f), f.Close())
 	}
 	if err != nil {
 		return fmt.Errorf("cannot write a report: %w", err)

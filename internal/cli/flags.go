@@ -73,12 +73,39 @@ func (v value[T]) String() string {
 
 func (v value[T]) Type() string { return v.name }
 
+// again gives the arguments that set the flag to its value.
+func (v value[T]) again(flag string) (args []string) {
+	of := reflect.ValueOf(v.to).Elem()
+	switch {
+	case of.IsZero():
+	case of.Kind() == reflect.Bool:
+		return []string{flag}
+	case of.Kind() == reflect.Slice:
+		for _, one := range of.Seq2() {
+			args = append(args, flag, fmt.Sprint(one))
+		}
+	default:
+		return []string{flag, v.String()}
+	}
+	return args
+}
+
 func (v value[T]) Set(s string) (err error) {
 	read, err := v.read(s)
 	if err == nil {
 		*v.to = read
 	}
 	return err
+}
+
+// again gives the arguments that set flags as the command line did.
+func (f *flags) again(names ...string) (args []string) {
+	for _, name := range names {
+		if flag := f.Lookup(name); flag.Changed {
+			args = append(args, flag.Value.(interface{ again(string) []string }).again("--"+name)...)
+		}
+	}
+	return args
 }
 
 func (f *flags) text(name, value, initial, summary string, choices ...string) *string {

@@ -20,7 +20,6 @@ type NewLocal func(context.Context, deployment.LocalOptions) (LocalSource, error
 
 // localFlags say that a run starts mongod and mongos itself.
 type localFlags struct {
-	flags  *flags
 	where  *string
 	shards *int
 	opened LocalSource
@@ -28,7 +27,6 @@ type localFlags struct {
 
 func (f *flags) local() *localFlags {
 	return &localFlags{
-		flags:  f,
 		where:  f.text("local", "DIR|PATH", "", "run on clusters of the mongod and mongos binaries in this folder, or of this mongod; a bare name is looked up in $PATH"),
 		shards: f.within("local-shards", "N", 1, 1, maxLocalShards, "with --local: shards of a sharded cluster"),
 	}
@@ -36,9 +34,6 @@ func (f *flags) local() *localFlags {
 
 // maxLocalShards is more than one machine can bear.
 const maxLocalShards = 16
-
-// wanted tells whether the run starts clusters of binaries.
-func (l *localFlags) wanted() bool { return l.flags.Changed("local") }
 
 // source opens the clusters, which start when tests want them.
 func (l *localFlags) source(ctx context.Context, c *call, r *runFlags, suites []*specs.Suite) (deployment.Source, error) {
@@ -71,16 +66,6 @@ func (l *localFlags) keep(ctx context.Context, err error) {
 	if code := codeOf(err); code == ExitBroken || code == ExitFailed {
 		l.opened.KeepLogs()
 	}
-}
-
-// rerun gives the flags that say the same again.
-func (l *localFlags) rerun() (args []string) {
-	for _, name := range []string{"local", "local-shards"} {
-		if l.flags.Changed(name) {
-			args = append(args, "--"+name, l.flags.Lookup(name).Value.String())
-		}
-	}
-	return args
 }
 
 // asksParameters tells whether a requirement speaks of what only a running

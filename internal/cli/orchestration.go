@@ -27,7 +27,6 @@ const existingCluster = "id:"
 // orchestrationFlags say which clusters of an orchestration service a run
 // uses.
 type orchestrationFlags struct {
-	flags   *flags
 	url     *string
 	cluster *[]string
 	each    *int
@@ -37,7 +36,7 @@ type orchestrationFlags struct {
 
 func (f *flags) orchestration() *orchestrationFlags {
 	const with = "with --orchestration: "
-	o := &orchestrationFlags{flags: f}
+	o := &orchestrationFlags{}
 	o.url = f.text("orchestration", "URL", "", "run on clusters of the mongo-orchestration service at this URL")
 	o.cluster = f.texts("cluster", "PRESET|FILE|id:ID", with+"cluster to make, or the id of an existing one; presets are "+
 		strings.Join(orchestration.Presets(), ", ")+" (default one for each topology)", append(orchestration.Presets(), existingCluster)...)
@@ -47,14 +46,8 @@ func (f *flags) orchestration() *orchestrationFlags {
 	return o
 }
 
-// wanted tells whether the run uses an orchestration service.
-func (o *orchestrationFlags) wanted() bool { return o.flags.Changed("orchestration") }
-
 // check judges the URL.
 func (o *orchestrationFlags) check() error {
-	if !o.wanted() {
-		return nil
-	}
 	client, err := orchestration.New(*o.url, orchestration.Limits{})
 	if err != nil {
 		return usage("--orchestration: %w", err)
@@ -177,19 +170,6 @@ func topologyOf(name string) deployment.Topology {
 		return ""
 	}
 	return deployment.Topology(name)
-}
-
-// rerun gives the flags that say the same again.
-func (o *orchestrationFlags) rerun(c *call) (args []string) {
-	for _, name := range []string{"orchestration", "orchestration-version", "orchestration-files"} {
-		if o.flags.Changed(name) {
-			args = append(args, "--"+name, c.secrets.Hide(o.flags.Lookup(name).Value.String()))
-		}
-	}
-	for _, name := range *o.cluster {
-		args = append(args, "--cluster", name)
-	}
-	return args
 }
 
 // note tells people something while a command runs.

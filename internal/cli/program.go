@@ -255,12 +255,3 @@ func (c *call) load(ctx context.Context, o specs.Options) (*specs.Loaded, error)
 
 // errInterrupted ends a command that had done nothing yet.
 var errInterrupted = errors.New("interrupted")
-
-// create opens a report file.
-func create(name string) (*os.File, error) {
-	f, err := os.Create(name)
-	if err != nil {
-		return nil, fmt.Errorf("cannot write a report: %w", err)
-	}
-	return f, nil
-}

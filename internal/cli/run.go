@@ -327,38 +327,37 @@ func (r *runFlags) act(ctx context.Context, c *call) (err error) {
 // target gives the connection strings, from flags before the environment. What
 // is wrong with them is found before anything is connected to.
 func (r *runFlags) target(c *call) (uri, single secret.Text, err error) {
-	if err := r.orchestrated.check(); err != nil || r.orchestrated.wanted() {
+	switch target, _ := r.flags.target(); target {
+	case onEmbedded:
+		return uri, single, r.deployment.check()
+	case onOrchestration:
+		return uri, single, r.orchestrated.check()
+	case onLocal:
+		if *r.local.where == "" {
+			err = usage("--local requires a folder with mongod and mongos, or a mongod")
+		}
 		return uri, single, err
-	}
-	if r.local.wanted() && *r.local.where == "" {
-		return uri, single, usage("--local requires a folder with mongod and mongos, or a mongod")
-	}
-	if r.local.wanted() {
-		return uri, single, nil
 	}
 	for _, t := range []struct {
 		to         *secret.Text
-		name, from string
+		flag, from string
 	}{{&uri, "uri", envURI}, {&single, "single-uri", envSingleURI}} {
-		at := "$" + t.from
-		*t.to = secret.New(c.env(t.from))
-		if r.flags.Changed(t.name) {
-			at = "--" + t.name
-			if *t.to = secret.New(r.flags.Lookup(t.name).Value.String()); t.to.Reveal() == "" {
+		at, text := "$"+t.from, c.env(t.from)
+		if f := r.flags.Lookup(t.flag); f.Changed {
+			at, text = "--"+t.flag, f.Value.String()
+			if text == "" {
 				return uri, single, usage("%s is empty", at)
 			}
 		}
-		if t.to.Reveal() == "" {
+		if text == "" {
 			continue
 		}
-		if err := deployment.CheckURI(t.to.Reveal()); err != nil {
+		if err := deployment.CheckURI(text); err != nil {
 			return uri, single, usage("%s: %w", at, err)
 		}
+		*t.to = secret.New(text)
 	}
-	if uri.Reveal() == "" {
-		err = r.deployment.check()
-	}
-	return uri, single, err
+	return uri, single, nil
 }
 
 // config is the runner's configuration but for engine and source.
@@ -386,7 +385,7 @@ func (r *runFlags) config(c *call) (runner.Config, error) {
 	if *r.reseed == string(runner.ReseedAlways) {
 		cfg.Reseed = runner.ReseedAlways
 	}
-	if r.orchestrated.wanted() && !r.flags.Changed("jobs") {
+	if target, _ := r.flags.target(); target == onOrchestration && !r.flags.Changed("jobs") {
 		cfg.Jobs = r.orchestrated.jobs(*r.deployment.topology)
 	}
 	var err error
@@ -450,15 +449,14 @@ func knownFailing(name string) ([]runner.KnownFailure, error) {
 }
 
 func (r *runFlags) source(ctx context.Context, c *call, uri, single secret.Text, lost context.CancelCauseFunc, suites []*specs.Suite) (deployment.Source, error) {
-	if uri.Reveal() != "" {
+	switch target, _ := r.flags.target(); target {
+	case onURI:
 		return r.lock.open(ctx, c, deployment.ClusterOptions{
 			URI: uri.Reveal(), SingleURI: single.Reveal(), FailPoints: runner.FailPoints(suites), ServerAPI: *r.settings.serverAPI,
 		}, lost)
-	}
-	if r.orchestrated.wanted() {
+	case onOrchestration:
 		return r.orchestrated.source(ctx, c, r, lost)
-	}
-	if r.local.wanted() {
+	case onLocal:
 		return r.local.source(ctx, c, r, suites)
 	}
 	o := r.deployment.options()
@@ -637,30 +635,15 @@ func (c *call) terminal() (columns int, ok bool) {
 	return c.program.Terminal()
 }
 
-// rerun gives the command line that runs one test again. Secrets of the
-// connection string are left for the reader to put in.
+// rerun gives the command line that runs one test again. It says what the command
+// line said, without its secrets; what the environment says applies again.
 func (r *runFlags) rerun(c *call) func(result.TestID) []string {
-	fixed := []string{"utr", "run"}
-	add := func(name, value string) { fixed = append(fixed, "--"+name, value) }
-	for _, name := range []string{"engine", "policy", "backoff", "reseed", "timeout", "members", "mongoses"} {
-		if r.flags.Changed(name) {
-			add(name, r.flags.Lookup(name).Value.String())
-		}
-	}
-	fixed = append(fixed, r.settings.rerun()...)
-	fixed = append(fixed, r.orchestrated.rerun(c)...)
-	fixed = append(fixed, r.local.rerun()...)
-	uri, single, _ := r.target(c)
-	// What the environment says, it will say again.
-	if r.flags.Changed("uri") {
-		add("uri", uri.String())
-	}
-	if r.flags.Changed("single-uri") {
-		add("single-uri", single.String())
-	}
+	fixed := append([]string{"utr", "run"}, c.secrets.texts(r.flags.again(
+		"engine", "policy", "backoff", "reseed", "timeout", "members", "mongoses", "auth", "server-api", "tls", "uri-option",
+		"orchestration", "orchestration-version", "orchestration-files", "cluster", "local", "local-shards", "uri", "single-uri"))...)
 	return func(id result.TestID) []string {
 		args := slices.Clone(fixed)
-		if uri.Reveal() == "" {
+		if target, _ := r.flags.target(); target != onURI {
 			args = append(args, r.sameDeployment(id.Deployment)...)
 		}
 		path := id.File
@@ -702,7 +685,7 @@ func (r *runFlags) sameDeployment(name string) []string {
 	} else if *r.deployment.topology != topologyAuto {
 		args = append(args, "--topology", *r.deployment.topology)
 	}
-	if r.orchestrated.wanted() || r.local.wanted() { // whose clusters have the version that they have
+	if target, _ := r.flags.target(); target != onEmbedded { // the servers have a version of their own
 		return args
 	}
 	version := *r.deployment.version

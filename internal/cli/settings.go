@@ -7,7 +7,6 @@ import (
 // settingsFlags vary how clients and deployment talk with each other: what a
 // matrix calls options.
 type settingsFlags struct {
-	flags      *flags
 	auth       *string
 	tls        *bool
 	serverAPI  *string
@@ -16,7 +15,6 @@ type settingsFlags struct {
 
 func (f *flags) settings() *settingsFlags {
 	return &settingsFlags{
-		flags:     f,
 		auth:      f.choice("auth", "MODE", "", "access control of the deployment that utr starts (default as each test requires)", "on", "off"),
 		tls:       f.toggle("tls", "require TLS on the deployment that utr starts"),
 		serverAPI: f.choice("server-api", "VERSION", "", "declare this version of the Stable API (1) for clients for which the suite declares none", "1"),
@@ -37,20 +35,4 @@ func (s *settingsFlags) embedded(o *deployment.EmbeddedOptions) {
 		on := *s.auth == "on"
 		o.Auth = &on
 	}
-}
-
-// rerun gives the flags that say the same again.
-func (s *settingsFlags) rerun() (args []string) {
-	for _, name := range []string{"auth", "server-api"} {
-		if s.flags.Changed(name) {
-			args = append(args, "--"+name, s.flags.Lookup(name).Value.String())
-		}
-	}
-	if *s.tls {
-		args = append(args, "--tls")
-	}
-	for _, o := range *s.uriOptions {
-		args = append(args, "--uri-option", o.String())
-	}
-	return args
 }
