@@ -28,12 +28,12 @@ func main() {
 // repeated is how long after the first signal SIGTERM means the same one.
 const repeated = time.Second
 
-// interruptible gives a context that the first signal ends, so that fail
-// points are turned off and what ran is printed. The second signal quits at
+// interruptible returns a context that the first signal ends, so that fail
+// points are turned off and results are printed. The second signal quits at
 // once, but for a SIGTERM that repeats the first one: when a night is killed,
-// Linux sends it to a cell for each thread of the night. A terminal that goes away interrupts as well, unless nohup wants that to
-// be ignored; and a reader that goes away is an error of writing, which kills
-// nothing.
+// Linux sends it to a cell for each thread of the night. A terminal that goes
+// away interrupts as well, unless nohup ignores that; a reader that goes away is
+// an error of writing, and kills nothing.
 func interruptible() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)

@@ -24,7 +24,7 @@ type Child struct {
 	// More are arguments that may hold secrets: they reach it on standard input,
 	// as "@-" in Args says, and no list of processes shows them.
 	More []string
-	// Started, if not nil, is told its process id.
+	// Started, if not nil, is called with its process id.
 	Started func(pid int)
 	// Holds, if not nil, stays open in it, and in what it starts: a lock.
 	Holds *os.File
@@ -32,7 +32,7 @@ type Child struct {
 	Output io.Writer
 }
 
-// RunChild runs a Child and gives its exit code. The end of ctx interrupts it as
+// RunChild runs a Child and returns its exit code. The end of ctx interrupts it as
 // a signal does, and kills it where that does not end it within ChildGrace. An
 // error means that it could not start, or died without an exit code.
 type RunChild func(ctx context.Context, c Child) (code int, err error)
@@ -86,7 +86,7 @@ func asInput(args []string) string {
 // notInherited names the variables that say where this process runs, and no other.
 func notInherited() []string { return []string{envURI, envSingleURI} }
 
-// inherited gives the environment of a child.
+// inherited returns the environment of a child.
 func inherited(environ []string) []string {
 	return slices.DeleteFunc(slices.Clone(environ), func(e string) bool {
 		name, _, _ := strings.Cut(e, "=")
@@ -94,8 +94,8 @@ func inherited(environ []string) []string {
 	})
 }
 
-// build tells this program from any other, also where both are of one version
-// that is being worked on: by what is in its file.
+// build identifies this program by its version and the contents of its file, which
+// differ between two builds of one development version.
 func build() (string, error) {
 	self, err := os.Executable()
 	if err != nil {

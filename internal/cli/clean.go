@@ -28,10 +28,10 @@ ends, even if it is interrupted; utr clean removes what a killed run left. It do
 not touch what belongs to a live run, or what was made on another machine or in
 another container, whose processes it cannot see.
 
-With --orchestration URL --older-than 6h, it removes all clusters on that service
-that runs on any machine made and that are older: their ids say when they were made,
-and by which run. Clusters of live runs on this machine stay; runs on other machines
-cannot be seen, so the time must be longer than any run takes.
+With --orchestration URL --older-than 6h, it removes every older cluster that a run
+on any machine made on that service: ids say when a cluster was made, and by which
+run. Clusters of live runs on this machine stay; runs on other machines cannot be
+seen, so the time must be longer than any run takes.
 
 With --uri, it turns off the fail points that suites set on the members of that
 deployment, and removes its lock document, unless another run uses it.

@@ -234,10 +234,7 @@ func (r *compareFlags) schedules(ctx context.Context, c *call, out *comparison) 
 
 // compareProgress draws a status line on a terminal.
 func (c *call) compareProgress() func(compare.Progress) {
-	if c.program.Terminal == nil {
-		return nil
-	}
-	if _, ok := c.program.Terminal(); !ok {
+	if _, ok := c.terminal(); !ok {
 		return nil
 	}
 	return func(p compare.Progress) {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// What a run may run on: it has one target. A flag of the same name chooses it,
-// embedded deployments are what no flag chooses.
+// The targets of a run, of which it has one. A flag of the same name chooses the
+// target; without any, tests run on embedded deployments.
 const (
 	onEmbedded      = "embedded"
 	onURI           = "uri"
@@ -17,7 +17,7 @@ const (
 // targets are the flags that choose a target, and exclude each other.
 var targets = []string{onURI, onLocal, onOrchestration}
 
-// targetFlags are the flags that only some targets have a use for.
+// targetFlags are the flags that only some targets accept. The reason is for messages.
 var targetFlags = []struct {
 	flag string
 	on   []string
@@ -78,7 +78,11 @@ func (f *flags) conflicts() error {
 		}
 	}
 	for _, n := range needs {
-		if other := f.Lookup(n.other); f.Changed(n.flag) && other != nil && !(other.Changed && other.Value.String() != "") {
+		other := f.Lookup(n.other)
+		if other == nil || !f.Changed(n.flag) {
+			continue
+		}
+		if value := other.Value.String(); !other.Changed || value == "" || value == "false" {
 			return usage("--%s requires --%s", n.flag, n.other)
 		}
 	}

@@ -13,8 +13,8 @@ const (
 	ExitBroken = 3 // set-up, deployment, engine or a report broke; interrupted
 )
 
-// exitError is an error that knows its exit code. Without a message nothing
-// is printed: what there was to say has been said.
+// exitError is an error that knows its exit code. Without a message nothing is
+// printed: the command has printed what there is to print.
 type exitError struct {
 	code int
 	err  error
@@ -44,7 +44,7 @@ func invalid(err error) error {
 	return &exitError{code: ExitUsage, err: err}
 }
 
-// exit ends with a code and says nothing.
+// exit ends with a code and prints nothing.
 func exit(code int) error {
 	if code == ExitOK {
 		return nil
@@ -52,7 +52,7 @@ func exit(code int) error {
 	return &exitError{code: code}
 }
 
-// codeOf gives the exit code of an error. One of no known kind means that
+// codeOf returns the exit code of an error. An error of unknown kind means that
 // something broke.
 func codeOf(err error) int {
 	var e *exitError

@@ -141,10 +141,7 @@ func writeFile(name string, write func(io.Writer) error) error {
 // experimentProgress draws a status line on a terminal, and wipes it at the
 // end of the last policy's run.
 func (c *call) experimentProgress() func(string, float64) {
-	if c.program.Terminal == nil {
-		return nil
-	}
-	if _, ok := c.program.Terminal(); !ok {
+	if _, ok := c.terminal(); !ok {
 		return nil
 	}
 	last := ""

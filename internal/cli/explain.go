@@ -237,8 +237,8 @@ func (e *explanation) play(policy *retry.Policy) (string, error) {
 	}
 }
 
-// named gives an operation of the table. The core takes any other name for that
-// of a generic command, which a misspelt one is not.
+// named returns an operation of the table. The core treats any other name as a
+// generic command; a misspelt name is an error here.
 func named(name string) (retry.Operation, error) {
 	var names []string
 	for _, o := range retry.Operations() {
@@ -270,8 +270,7 @@ func detail(d retry.Decision) string {
 	}
 }
 
-// left tells what a step leaves in the client's token bucket, if it changes
-// that.
+// left describes the client's token bucket after a step that changes it.
 func left(before retry.Tokens, d retry.Decision) string {
 	if d.Tokens == before {
 		return ""

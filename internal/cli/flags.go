@@ -65,7 +65,10 @@ func newValue[T any](initial T, name string, read func(string) (T, error)) value
 
 // String is "" for a zero value, which pflag does not show as a default.
 func (v value[T]) String() string {
-	if v.to == nil || reflect.ValueOf(v.to).Elem().IsZero() {
+	if v.to == nil {
+		return ""
+	}
+	if of := reflect.ValueOf(v.to).Elem(); of.IsZero() && of.Kind() != reflect.Bool {
 		return ""
 	}
 	return fmt.Sprint(*v.to)

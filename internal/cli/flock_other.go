@@ -4,5 +4,5 @@ package cli
 
 import "os"
 
-// lockFile takes no lock where there is no flock.
+// lockFile does nothing on systems without flock.
 func lockFile(string) (*os.File, error) { return nil, nil }

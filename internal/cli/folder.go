@@ -15,10 +15,9 @@ import (
 	"github.com/unified-test-runner/utr/report"
 )
 
-// resultsFolder keeps what the cells of a matrix gave, so that a run that was
-// interrupted can go on: for each cell NAME.json, its report, and NAME.log, what
-// it printed; and in one file which cells are finished. Its methods may be
-// called concurrently.
+// resultsFolder keeps the results of cells, so that an interrupted matrix can
+// continue: for each cell NAME.json, its report, and NAME.log, its output; and one
+// file that lists the finished cells. Its methods may be called concurrently.
 type resultsFolder struct {
 	path  string
 	lock  *os.File // of this process
@@ -37,8 +36,8 @@ const finishedFile = "finished"
 // errLocked means that another process has the lock.
 var errLocked = errors.New("another utr is using it")
 
-// openResults makes a folder ready, which no other process may have open. Cells of
-// a night that was killed clean up before they end; it waits for them.
+// openResults opens a folder, which no other process may have open. Cells of a killed
+// night clean up before they end; openResults waits for them.
 func openResults(ctx context.Context, path string, note func(string)) (_ *resultsFolder, err error) {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return nil, fmt.Errorf("cannot keep results: %w", err)
@@ -84,21 +83,21 @@ func openResults(ctx context.Context, path string, note func(string)) (_ *result
 }
 
 func (f *resultsFolder) close() {
-	_ = f.lock.Close() // nil where there are no locks
+	_ = f.lock.Close() // nil without flock
 	_ = f.cells.Close()
 }
 
 func (f *resultsFolder) report(cell string) string { return filepath.Join(f.path, cell+".json") }
 func (f *resultsFolder) log(cell string) string    { return filepath.Join(f.path, cell+".log") }
 
-// has tells whether a cell is finished as it is now.
+// has reports whether a cell with this identity is finished.
 func (f *resultsFolder) has(cell, identity string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.finished[cell] == identity
 }
 
-// forget removes what a cell gave before.
+// forget removes the earlier results of a cell.
 func (f *resultsFolder) forget(cell string) error {
 	if err := f.note(cell, ""); err != nil {
 		return err
@@ -111,8 +110,8 @@ func (f *resultsFolder) forget(cell string) error {
 	return nil
 }
 
-// past reads the report of a cell, nil if there is none. That of a cell that
-// was killed is read up to its last whole line.
+// past reads the report of a cell; nil means that it has none. The report of a cell
+// that was killed is read up to its last complete line.
 func (f *resultsFolder) past(cell string) (*report.Past, error) {
 	name := f.report(cell)
 	data, err := os.ReadFile(name)
@@ -128,10 +127,10 @@ func (f *resultsFolder) past(cell string) (*report.Past, error) {
 	return report.Read(name, bytes.NewReader(data[:bytes.LastIndexByte(data, '\n')+1]))
 }
 
-// end notes that a cell is finished.
+// end lists a cell as finished.
 func (f *resultsFolder) end(cell, identity string) error { return f.note(cell, identity) }
 
-// note writes which cells are finished, the old file whole or the new one.
+// note lists a cell as finished, or as not finished. The file is replaced atomically.
 func (f *resultsFolder) note(cell, identity string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -18,7 +18,7 @@ type LocalSource interface {
 // NewLocal makes a source of clusters of local binaries.
 type NewLocal func(context.Context, deployment.LocalOptions) (LocalSource, error)
 
-// localFlags say that a run starts mongod and mongos itself.
+// localFlags configure clusters of local mongod and mongos processes.
 type localFlags struct {
 	where  *string
 	shards *int
@@ -32,10 +32,10 @@ func (f *flags) local() *localFlags {
 	}
 }
 
-// maxLocalShards is more than one machine can bear.
+// maxLocalShards is more than one machine can run.
 const maxLocalShards = 16
 
-// source opens the clusters, which start when tests want them.
+// source opens the clusters, which start when tests need them.
 func (l *localFlags) source(ctx context.Context, c *call, r *runFlags, suites []*specs.Suite) (deployment.Source, error) {
 	book, err := c.runLedger()
 	if err != nil {
@@ -45,20 +45,17 @@ func (l *localFlags) source(ctx context.Context, c *call, r *runFlags, suites []
 		Where: *l.where, Members: *r.deployment.members, Mongoses: *r.deployment.mongoses, Shards: *l.shards,
 		Jobs: *r.jobs, Parameters: asksParameters(suites), Ledger: book, Note: c.note, Secret: c.secrets.Learn,
 	}
-	if topology := *r.deployment.topology; topology != topologyAuto && topology != topologyAll {
-		o.Topologies = []deployment.Topology{deployment.Topology(topology)}
-	}
-	var access deployment.EmbeddedOptions // means the same here
-	r.settings.embedded(&access)
-	o.Auth, o.TLS = access.Auth, access.TLS
+	same := r.deployment.options() // these mean the same for embedded deployments
+	r.settings.embedded(&same)
+	o.Topologies, o.Auth, o.TLS = same.Topologies, same.Auth, same.TLS
 	if l.opened, err = c.program.Local(ctx, o); err != nil {
 		return nil, err
 	}
 	return l.opened, nil
 }
 
-// keep has the logs of the servers stay where something failed. Nobody wants
-// those of a run that was interrupted.
+// keep keeps the logs of the servers if something failed, unless the run was
+// interrupted.
 func (l *localFlags) keep(ctx context.Context, err error) {
 	if l.opened == nil || ctx.Err() != nil {
 		return
@@ -68,8 +65,8 @@ func (l *localFlags) keep(ctx context.Context, err error) {
 	}
 }
 
-// asksParameters tells whether a requirement speaks of what only a running
-// server tells.
+// asksParameters reports whether a requirement depends on parameters of the running
+// server.
 func asksParameters(suites []*specs.Suite) bool {
 	asks := func(r specs.Requirement) bool { return r.ServerParameters != nil || r.AuthMechanism != "" }
 	return slices.ContainsFunc(suites, func(s *specs.Suite) bool {

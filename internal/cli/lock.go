@@ -11,8 +11,7 @@ import (
 	"github.com/unified-test-runner/utr/internal/secret"
 )
 
-// lockFlags say how a run takes the lock of a deployment that it did not
-// start.
+// lockFlags say how a run locks a deployment that it did not start.
 type lockFlags struct {
 	wait *time.Duration
 	name *string
@@ -25,23 +24,23 @@ func (f *flags) lock() *lockFlags {
 	}
 }
 
-// cluster completes the options of a deployment of somebody else: it is locked
-// for the run, which ends where the lock is lost.
+// cluster completes the options of an existing deployment: the run locks it, and ends
+// if the lock is lost.
 func (l *lockFlags) cluster(c *call, o deployment.ClusterOptions, lost context.CancelCauseFunc) deployment.ClusterOptions {
 	o.Lock = &deployment.LockOptions{Name: *l.name, Wait: *l.wait, Lost: func(err error) { lost(err) }}
 	o.Note = func(line string) { c.note(line) }
 	return o
 }
 
-// lockedSource forgets the lock when it is gone.
+// lockedSource removes the lock from the ledger once it is released.
 type lockedSource struct {
 	deployment.Source
 	gone func() error
 }
 
-// open opens a deployment of somebody else, and remembers its lock in the
-// ledger: after a run that was killed, utr clean removes it and turns fail points
-// off. Without a ledger the run goes on, since a lock has its lease.
+// open opens an existing deployment, and records its lock in the ledger: after a run
+// that was killed, utr clean removes the lock and turns off fail points. Without a
+// ledger the run continues, since a lock expires.
 func (l *lockFlags) open(ctx context.Context, c *call, o deployment.ClusterOptions, lost context.CancelCauseFunc) (deployment.Source, error) {
 	gone := func() error { return nil }
 	book, err := c.runLedger()
@@ -49,7 +48,7 @@ func (l *lockFlags) open(ctx context.Context, c *call, o deployment.ClusterOptio
 		gone, err = book.Add(ledger.Entry{Kind: ledger.Lock, URI: secret.Hide(o.URI), Name: deployment.LockDatabase + "." + deployment.LockCollection})
 	}
 	if err != nil {
-		c.note(fmt.Sprintf("if this run is killed, utr clean needs --uri to know of the deployment: %s", err))
+		c.note(fmt.Sprintf("if this run is killed, utr clean requires --uri to find the deployment: %s", err))
 		gone = func() error { return nil }
 	}
 	source, err := c.program.Cluster(ctx, l.cluster(c, o, lost))
@@ -59,7 +58,7 @@ func (l *lockFlags) open(ctx context.Context, c *call, o deployment.ClusterOptio
 	return &lockedSource{source, gone}, nil
 }
 
-// Close gives the lock up. One that could not be removed stays in the ledger.
+// Close releases the lock. A lock that cannot be removed stays in the ledger.
 func (s *lockedSource) Close() error {
 	if err := s.Source.Close(); err != nil {
 		return err

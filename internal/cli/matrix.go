@@ -22,7 +22,7 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-// cellTimeout bounds a cell of which nobody says how long it may take.
+// cellTimeout is the default limit for a cell.
 const cellTimeout = time.Hour
 
 type matrixFlags struct {
@@ -116,7 +116,7 @@ func (m *matrixFlags) act(ctx context.Context, c *call) error {
 	return m.run(ctx, c, cells)
 }
 
-// part checks --shard and --durations, which each cell will be given.
+// part checks --shard and --durations, which every cell gets.
 func (m *matrixFlags) part() error {
 	if !m.flags.Changed("shard") {
 		return nil
@@ -131,7 +131,7 @@ func (m *matrixFlags) part() error {
 	return nil
 }
 
-// read reads the file, and learns the secrets of its connection strings.
+// read reads the file, and registers the secrets of its connection strings.
 func (m *matrixFlags) read(c *call) (*matrix.File, error) {
 	data, err := os.ReadFile(c.paths[0])
 	if err != nil {
@@ -151,7 +151,7 @@ func (m *matrixFlags) read(c *call) (*matrix.File, error) {
 	return file, nil
 }
 
-// checkCells judges the command line of each cell, all of them before any runs.
+// checkCells checks the command lines of all cells before any of them runs.
 func (c *call) checkCells(file *matrix.File) error {
 	var problems []string
 	for i := range file.Cells {
@@ -181,7 +181,7 @@ func (c *call) checkCell(cell *matrix.Cell) error {
 	return e.Close()
 }
 
-// cell reads the command line of a cell as its process will.
+// cell parses the command line of a cell as its process will.
 func (c *call) cell(cell *matrix.Cell) (r *runFlags, inside *call, o order, err error) {
 	p := *c.program
 	p.Getenv = func(name string) string {
@@ -204,8 +204,7 @@ func (c *call) cell(cell *matrix.Cell) (r *runFlags, inside *call, o order, err 
 	return r, inside, o, err
 }
 
-// servers opens what a cell would run on, and gives the versions of the servers
-// that are found there.
+// servers opens the target of a cell, and returns the versions of its servers.
 func (c *call) servers(ctx context.Context, cell *matrix.Cell) ([]string, error) {
 	r, inside, o, err := c.cell(cell)
 	if err != nil {
@@ -220,8 +219,8 @@ func (c *call) servers(ctx context.Context, cell *matrix.Cell) ([]string, error)
 	return deployment.Servers(source.Offers()), source.Close()
 }
 
-// cellArgs is the command line of a cell, without those words that all have. It
-// may hold secrets.
+// cellArgs is the command line of a cell, without the arguments that all cells get. It
+// may contain secrets.
 func cellArgs(cell *matrix.Cell) (args []string) {
 	for _, a := range []struct {
 		flag string
@@ -234,7 +233,7 @@ func cellArgs(cell *matrix.Cell) (args []string) {
 	return append(args, cell.Args()...)
 }
 
-// chosen keeps the cells that --only names.
+// chosen keeps the cells that match --only.
 func (m *matrixFlags) chosen(cells []matrix.Cell) (out []matrix.Cell) {
 	for _, c := range cells {
 		if len(*m.only) == 0 || slices.ContainsFunc(*m.only, func(p *regexp.Regexp) bool { return p.MatchString(c.Name) }) {
@@ -244,7 +243,7 @@ func (m *matrixFlags) chosen(cells []matrix.Cell) (out []matrix.Cell) {
 	return out
 }
 
-// plan is what --dry-run says.
+// plan is the output of --dry-run.
 func (m *matrixFlags) plan(c *call, file *matrix.File, cells []matrix.Cell) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s of %s:\n", cellsOf(len(cells)), file.Name)
@@ -263,7 +262,7 @@ func (m *matrixFlags) plan(c *call, file *matrix.File, cells []matrix.Cell) stri
 	return b.String()
 }
 
-// extra are the flags that every cell is given beside its own.
+// extra are the flags that every cell gets beside its own.
 func (m *matrixFlags) extra() (args []string) {
 	if *m.shard != "" {
 		args = append(args, "--shard", *m.shard)
@@ -274,7 +273,7 @@ func (m *matrixFlags) extra() (args []string) {
 	return args
 }
 
-// shown is the command line of a cell as one would type it, without secrets.
+// shown is the command line of a cell as a user would type it, without secrets.
 func (c *call) shown(cell *matrix.Cell, extra []string) string {
 	return report.Quote(c.secrets.texts(slices.Concat([]string{"utr", "run"}, extra, cellArgs(cell))))
 }
@@ -288,7 +287,7 @@ func (m *matrixFlags) folder(file string) string {
 	return strings.TrimSuffix(base, filepath.Ext(base)) + ".results"
 }
 
-// inputs are the files that no report may be written over.
+// inputs are the files that no report may overwrite.
 func (m *matrixFlags) inputs(c *call, suites []string, cells []matrix.Cell) []string {
 	inputs := append([]string{c.paths[0], *m.durations}, suites...)
 	for _, cell := range cells {
@@ -297,7 +296,7 @@ func (m *matrixFlags) inputs(c *call, suites []string, cells []matrix.Cell) []st
 	return inputs
 }
 
-// valueOf gives the value of a flag in a command line, "" if it is not there.
+// valueOf returns the value of a flag in a command line, or "".
 func valueOf(args []string, flag string) string {
 	if i := slices.Index(args, flag); i >= 0 && i+1 < len(args) {
 		return args[i+1]
@@ -305,14 +304,14 @@ func valueOf(args []string, flag string) string {
 	return ""
 }
 
-// contents gives what is in a file that a flag may name, "" for none.
+// contents returns the contents of a file that a flag names, or "" without one.
 func contents(name string) (string, error) {
 	if name == "" {
 		return "", nil
 	}
 	data, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil // a preset, which is in the program
+		return "", nil // a preset, which is part of the program
 	}
 	return string(data), err
 }

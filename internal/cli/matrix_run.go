@@ -74,13 +74,12 @@ func (m *matrixFlags) run(ctx context.Context, c *call, cells []matrix.Cell) (er
 	return n.report(ctx, append([]*report.Reporter{report.New("standard output", c.text(m.people), c.out())}, files...))
 }
 
-// identify says of each cell by what it would be another one: its definition,
-// its suites, the part of the tests, and this program. It gives the names of
-// the files of all suites.
+// identify computes an identity for each cell: a digest of its definition, its suites,
+// the part of the tests, and this program. It returns the names of all suite files.
 func (n *night) identify(ctx context.Context, cells []matrix.Cell) (files []string, err error) {
 	program, err := n.call.program.Build()
 	if err != nil {
-		return nil, fmt.Errorf("cannot tell which utr this is: %w", err)
+		return nil, fmt.Errorf("cannot identify this program: %w", err)
 	}
 	digests := map[string]string{} // by paths
 	for i := range cells {
@@ -118,9 +117,8 @@ func (n *night) identify(ctx context.Context, cells []matrix.Cell) (files []stri
 	return files, nil
 }
 
-// keep finds the cells that --resume does not run again, and says how many. What
-// all others gave before is forgotten, before the first of them runs: it is not
-// of this night.
+// keep finds the cells that --resume does not repeat, and prints how many there are.
+// It removes the earlier results of all others before the first of them runs.
 func (n *night) keep(ctx context.Context) error {
 	kept := 0
 	found := map[string][]string{} // servers by cluster
@@ -130,7 +128,7 @@ func (n *night) keep(ctx context.Context) error {
 			kept++
 			continue
 		}
-		if ctx.Err() != nil { // nobody knows whether it is
+		if ctx.Err() != nil { // its servers may not have answered
 			return errInterrupted
 		}
 		if err := n.folder.forget(c.Name); err != nil {
@@ -144,8 +142,8 @@ func (n *night) keep(ctx context.Context) error {
 	return n.call.print(line)
 }
 
-// finished tells whether a cell need not run, and takes what it gave: it is the
-// same as then, on servers of the same versions.
+// finished reports whether a cell need not run, and takes its earlier results: its
+// identity and the versions of its servers have not changed.
 func (n *night) finished(ctx context.Context, c *cellRun, found map[string][]string) bool {
 	if !*n.flags.resume || !n.folder.has(c.Name, c.identity) {
 		return false
@@ -157,7 +155,7 @@ func (n *night) finished(ctx context.Context, c *cellRun, found map[string][]str
 	cluster := c.Cluster + " " + c.Position.String()
 	if _, known := found[cluster]; !known {
 		servers, err := n.call.servers(ctx, &c.Cell)
-		if err != nil { // it will say so itself
+		if err != nil { // the cell will report it
 			n.call.note(fmt.Sprintf("the cell %s runs again: cannot get the version of its servers: %s", c.Name, n.call.secrets.Hide(err.Error())))
 		}
 		found[cluster] = servers
@@ -177,8 +175,8 @@ func cellsOf(n int) string {
 	return fmt.Sprintf("%d cells", n)
 }
 
-// all runs the cells that are left, so many at once. Cells on one cluster that
-// is there already wait for each other.
+// all runs the remaining cells, several at once. Cells that share an existing cluster
+// run one after the other.
 func (n *night) all(ctx context.Context) error {
 	var todo []*cellRun
 	for _, c := range n.cells {
@@ -224,14 +222,14 @@ func (n *night) all(ctx context.Context) error {
 			delete(busy, r)
 		}
 		if err := n.tell(c); err != nil {
-			failure = err // nobody reads the progress any more, or the disk is full
+			failure = err // the reader of the progress went away, or the disk is full
 			cancel()
 		}
 	}
 }
 
-// resources names what a cell uses that is there already, by whatever words it is
-// named: no two cells may use the same at once.
+// resources names the existing clusters that a cell uses, independently of how flags
+// spell them: no two cells may use one at the same time.
 func (c *cellRun) resources() (names []string) {
 	for _, uri := range []secret.Text{c.URI, c.SingleURI} {
 		names = append(names, deployment.HostsOf(uri.Reveal())...)
@@ -307,13 +305,13 @@ func (n *night) one(ctx context.Context, c *cellRun) {
 	}
 }
 
-// left names what the process of a cell made and did not take away.
+// left lists what the process of a cell made and did not remove.
 func (n *night) left(pid int, began time.Time) string {
 	book, err := n.call.ledger()
 	if err != nil {
-		return "" // the process had none either
+		return "" // the process had no ledger either
 	}
-	dead, _, _ := book.Leftovers() // what cannot be read, utr clean says
+	dead, _, _ := book.Leftovers() // utr clean reports what cannot be read
 	var names []string
 	for _, l := range dead {
 		if l.Run.PID == pid && !l.At.Before(began.Truncate(time.Second)) {
@@ -323,7 +321,7 @@ func (n *night) left(pid int, began time.Time) string {
 	return strings.Join(names, ", ")
 }
 
-// take adds up what a report says.
+// take adds up the verdicts of a report.
 func (c *cellRun) take(p *report.Past) {
 	c.summary = result.Summary{}
 	files := map[string]bool{}
@@ -338,7 +336,7 @@ func (c *cellRun) take(p *report.Past) {
 	}
 }
 
-// finished is what reports are told of a cell.
+// finished is the note about a cell for reports.
 func (c *cellRun) finished() result.CellFinished {
 	broken := c.broken
 	if !c.done {
@@ -347,7 +345,7 @@ func (c *cellRun) finished() result.CellFinished {
 	return result.CellFinished{Cell: c.Name, Summary: c.summary, Broken: broken, Kept: c.kept}
 }
 
-// tell prints a line about a cell that ended.
+// tell prints a line about a cell that has ended.
 func (n *night) tell(c *cellRun) error {
 	ended := 0
 	for _, other := range n.cells {
@@ -358,8 +356,8 @@ func (n *night) tell(c *cellRun) error {
 	return n.call.print(fmt.Sprintf("%*d/%d %s\n", len(fmt.Sprint(len(n.cells))), ended, len(n.cells), report.CellLine(c.finished())))
 }
 
-// report tells of all cells as of one run. Verdicts are read again, one cell
-// after the other: all at once would not be small.
+// report reports all cells as one run. Verdicts are read again, one cell after the
+// other, to save memory.
 func (n *night) report(ctx context.Context, reporters []*report.Reporter) error {
 	started, summary, code := n.summary(ctx)
 	notify := func(note result.Note) {
@@ -439,12 +437,12 @@ func (n *night) summary(ctx context.Context) (started result.RunStarted, all res
 	return started, all, max(code, all.ExitCode())
 }
 
-// telling are the beginnings of lines that say more than the last one: of this
-// program's messages, and of how a Go program crashes.
+// telling are the prefixes of lines that are more informative than the last line:
+// messages of this program, and crashes of a Go program.
 func telling() []string { return []string{"panic: ", "fatal error: ", "utr: "} }
 
-// lastWords passes on what is written, and remembers what best says how it
-// ended: the first line of a crash, the last message, or else the last line.
+// lastWords passes on what is written, and keeps the line that best explains the end:
+// the first line of a crash, the last message, or else the last line.
 type lastWords struct {
 	to   io.Writer
 	rank int // of line: place in telling, from the end; 0 for any line

@@ -20,12 +20,10 @@ type NewOrchestration func(context.Context, deployment.OrchestrationOptions) (de
 // envDriversTools names the folder that drivers-evergreen-tools is in.
 const envDriversTools = "DRIVERS_TOOLS"
 
-// existingCluster begins the value of --cluster that names a cluster which is
-// there already.
+// existingCluster is the prefix of a --cluster value that names an existing cluster.
 const existingCluster = "id:"
 
-// orchestrationFlags say which clusters of an orchestration service a run
-// uses.
+// orchestrationFlags select clusters of an orchestration service.
 type orchestrationFlags struct {
 	url     *string
 	cluster *[]string
@@ -56,13 +54,12 @@ func (o *orchestrationFlags) check() error {
 	return nil
 }
 
-// touchesOthers tells whether tests run on a cluster that is not ours.
+// touchesOthers reports whether tests run on a cluster that utr did not make.
 func (o *orchestrationFlags) touchesOthers() bool {
 	return slices.ContainsFunc(*o.cluster, func(name string) bool { return strings.HasPrefix(name, existingCluster) })
 }
 
-// defaults are the presets of a topology, with access control and TLS if they
-// are asked for.
+// defaults are the presets of a topology, with access control and TLS if requested.
 func (o *orchestrationFlags) defaults(s *settingsFlags, topology deployment.Topology) (names []string) {
 	for _, t := range []deployment.Topology{deployment.ReplicaSet, deployment.Sharded, deployment.Single, deployment.LoadBalanced} {
 		if topology != t && (topology != "" || t == deployment.LoadBalanced) {
@@ -80,7 +77,7 @@ func (o *orchestrationFlags) defaults(s *settingsFlags, topology deployment.Topo
 	return names
 }
 
-// clusters reads what --cluster names.
+// clusters reads the values of --cluster.
 func (o *orchestrationFlags) clusters(c *call, names []string) ([]deployment.OrchestratedCluster, error) {
 	settings := orchestration.Settings{Version: *o.version, Files: *o.files}
 	if settings.Files == "" {
@@ -110,7 +107,7 @@ func (o *orchestrationFlags) clusters(c *call, names []string) ([]deployment.Orc
 	return out, nil
 }
 
-// configurationOf gives a preset, or what is in a file.
+// configurationOf returns a preset, or reads a file.
 func configurationOf(name string) (orchestration.Configuration, error) {
 	if slices.Contains(orchestration.Presets(), name) {
 		return orchestration.Preset(name)
@@ -155,7 +152,7 @@ func (o *orchestrationFlags) source(ctx context.Context, c *call, r *runFlags, l
 	})
 }
 
-// jobs is how many tests run at once if nobody says: one on each cluster.
+// jobs is the default of --jobs: one test on each cluster.
 func (o *orchestrationFlags) jobs(topology string) int {
 	kinds := len(*o.cluster)
 	if kinds == 0 {
@@ -172,10 +169,10 @@ func topologyOf(name string) deployment.Topology {
 	return deployment.Topology(name)
 }
 
-// note tells people something while a command runs.
+// note prints a message while a command runs.
 func (c *call) note(line string) { _, _ = fmt.Fprintf(c.errors, "utr: %s\n", line) }
 
-// ledger opens the ledger of what runs make outside themselves.
+// ledger opens the ledger, which records what runs make outside themselves.
 func (c *call) ledger() (*ledger.Ledger, error) {
 	dir, err := ledger.Dir(c.env)
 	if err != nil {
@@ -184,8 +181,7 @@ func (c *call) ledger() (*ledger.Ledger, error) {
 	return ledger.Open(dir)
 }
 
-// runLedger opens the ledger for a run, and says that earlier ones left
-// something.
+// runLedger opens the ledger for a run, and mentions leftovers of earlier runs.
 func (c *call) runLedger() (*ledger.Ledger, error) {
 	book, err := c.ledger()
 	if err != nil {

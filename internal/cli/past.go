@@ -44,7 +44,7 @@ Exit codes: 0 no new failures, 1 new failures, 2 bad usage or not a report.`,
 utr diff yesterday.json today.json`,
 		Args: arguments(2, 2, "two reports, the older one first"),
 	}, func(f *flags) action {
-		slower := f.duration("slower", "smallest difference that makes a test slower (default "+slowerBy.String()+")")
+		slower := f.duration("slower", "smallest difference that counts as slower (default "+slowerBy.String()+")")
 		return func(_ context.Context, c *call) error {
 			before, err := readReport(c.paths[0])
 			if err != nil {

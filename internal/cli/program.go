@@ -26,8 +26,8 @@ type Program struct {
 	Stdout, Stderr io.Writer
 	// Getenv looks up the environment; nil means that it is empty.
 	Getenv func(string) string
-	// Terminal gives the columns of standard output, and whether it is a
-	// terminal at all. Nil: it is none.
+	// Terminal returns the columns of standard output, and whether it is a
+	// terminal. Nil means that it is not.
 	Terminal func() (columns int, ok bool)
 	// Version is the version of this binary.
 	Version string
@@ -35,7 +35,7 @@ type Program struct {
 	Engines map[string]NewEngine
 	// Embedded starts deployments in the process.
 	Embedded NewSource
-	// Cluster uses a deployment that somebody else runs.
+	// Cluster uses an existing deployment.
 	Cluster NewCluster
 	// Local starts clusters of binaries of this machine.
 	Local NewLocal
@@ -45,7 +45,7 @@ type Program struct {
 	Run func(context.Context, []*specs.Suite, runner.Config) (result.Summary, error)
 	// Child runs a command line of this program in another process.
 	Child RunChild
-	// Build tells this program from any other.
+	// Build identifies this program; two builds of one version differ.
 	Build func() (string, error)
 	// Serve starts an embedded deployment on chosen ports.
 	Serve NewServer
@@ -180,13 +180,13 @@ func (p *Program) Main(ctx context.Context, args []string) int {
 	return codeOf(err)
 }
 
-// argumentsFrom begins the argument after the command that names a file with more
-// arguments, or standard input: what is secret need not be seen in a list of
-// processes.
+// argumentsFrom is the prefix of an argument, directly after the command, that names a
+// file with more arguments, or standard input: lists of processes do not show secrets
+// in them.
 const argumentsFrom = "@"
 
-// expand adds the arguments of a file after the others. They stand one a line; one
-// that begins with a quotation mark is a JSON string.
+// expand appends the arguments of a file, one per line. A line that begins with a
+// quotation mark is a JSON string.
 func (p *Program) expand(args []string) ([]string, error) {
 	if len(args) < 2 || !strings.HasPrefix(args[1], argumentsFrom) {
 		return args, nil
@@ -229,8 +229,7 @@ func (c *call) print(text string) error {
 	return nil
 }
 
-// load reads suites. The end of ctx is not waited for by a standard input that
-// nobody writes to.
+// load reads suites. The end of ctx ends it even while it waits for standard input.
 func (c *call) load(ctx context.Context, o specs.Options) (*specs.Loaded, error) {
 	if slices.Contains(c.paths, "") {
 		return nil, usage("a path is empty")
@@ -253,5 +252,5 @@ func (c *call) load(ctx context.Context, o specs.Options) (*specs.Loaded, error)
 	}
 }
 
-// errInterrupted ends a command that had done nothing yet.
+// errInterrupted ends a command that has not started its work.
 var errInterrupted = errors.New("interrupted")

@@ -10,11 +10,11 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// redactor takes the secrets that are known out of what reports are told.
+// redactor removes the known secrets from notes for reports.
 type redactor struct{ *secret.Keeper }
 
-// note takes secrets out of everything in a note that engine, server or
-// deployment said. Names of files and tests come from suites and stay.
+// note removes secrets from everything in a note that engine, server or deployment
+// reported. Names of files and tests come from suites and stay.
 func (r redactor) note(n result.Note) result.Note {
 	switch n := n.(type) {
 	case result.DeploymentReady:
@@ -33,7 +33,7 @@ func (r redactor) note(n result.Note) result.Note {
 	}
 }
 
-// texts takes secrets out of texts.
+// texts removes secrets from texts.
 func (r redactor) texts(all []string) []string {
 	all = slices.Clone(all)
 	for i := range all {
@@ -42,7 +42,7 @@ func (r redactor) texts(all []string) []string {
 	return all
 }
 
-// verdict takes secrets out of a verdict and of all its attempts.
+// verdict removes secrets from a verdict and all its attempts.
 func (r redactor) verdict(of *result.Verdict) *result.Verdict {
 	v := *of
 	v.Reason, v.Rerun = r.Hide(v.Reason), r.texts(v.Rerun)
@@ -69,8 +69,8 @@ func (r redactor) verdict(of *result.Verdict) *result.Verdict {
 	return &v
 }
 
-// value copies a value of plain data with every string and every document
-// redacted. Values are shared where they hold no secret.
+// value copies a value of plain data with every string and every document redacted.
+// Values without secrets are shared.
 func (r redactor) value(v reflect.Value) reflect.Value {
 	switch x := v.Interface().(type) {
 	case string:

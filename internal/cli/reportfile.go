@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 )
 
-// reportOutput is a report that takes its name once it is whole: until then, and
-// if a write fails, what had the name before stays as it was. Devices and pipes
-// are written to as they are.
+// reportOutput is a report that gets its name once it is complete: until then, and if a
+// write fails, an earlier file of that name is unchanged. Devices and pipes are
+// written directly.
 type reportOutput struct {
 	*os.File
 	name    string // as it was asked for
@@ -19,8 +19,8 @@ type reportOutput struct {
 	err     error // of the first write that failed
 }
 
-// partial ends the name of a report that is being written. After a run that
-// was killed it tells how far that came.
+// partial is the suffix of a report that is being written. After a run that was killed
+// it shows how far the run got.
 const partial = ".partial"
 
 // openReport opens a report.
@@ -61,7 +61,7 @@ func openReport(name string) (*reportOutput, error) {
 	return &reportOutput{File: f, name: name, target: target}, nil
 }
 
-// Write remembers whether all went well.
+// Write remembers the first error.
 func (f *reportOutput) Write(p []byte) (int, error) {
 	f.written = true
 	n, err := f.File.Write(p)
@@ -71,8 +71,8 @@ func (f *reportOutput) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Close gives the report its name. One that is not whole is thrown away, and so
-// is one of a run that never began.
+// Close gives the report its name. An incomplete report is removed, and so is that of a
+// run that never began.
 func (f *reportOutput) Close() error {
 	err := f.File.Close()
 	if err == nil {
@@ -101,9 +101,8 @@ func (f *reportOutput) failed(err error) error {
 	return err
 }
 
-// closed makes the end of a command of its own error and of what became of its
-// reports: one that cannot be written is no smaller matter than a test that
-// failed.
+// closed combines the error of a command with that of closing its reports, which
+// outranks failed tests.
 func (c *call) closed(err, closing error) error {
 	switch {
 	case closing == nil:

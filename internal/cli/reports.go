@@ -39,12 +39,12 @@ type peopleFlags struct {
 	flags                         *flags
 	verbose, timings, annotations *bool
 	slowest                       *int
-	past                          bool // all is over when it is told: no progress is
+	past                          bool // the run is over: no progress is shown
 }
 
 func (f *flags) people() *peopleFlags { return f.peopleSaying("print a line for every test") }
 
-// peopleSaying gives -v a meaning of the command's own.
+// peopleSaying gives -v a meaning that is specific to a command.
 func (f *flags) peopleSaying(verbose string) *peopleFlags {
 	f.group = "Output"
 	return &peopleFlags{
@@ -148,7 +148,7 @@ func (r reportFlags) readEarlier() (all []*report.Earlier, err error) {
 	return all, nil
 }
 
-// quoteGlob gives the pattern that matches a name alone.
+// quoteGlob returns the pattern that matches only a name.
 func quoteGlob(name string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(name)
 }

@@ -52,7 +52,7 @@ type NewSource func(context.Context, deployment.EmbeddedOptions) (deployment.Sou
 // NewCluster makes a source of one running deployment.
 type NewCluster func(context.Context, deployment.ClusterOptions) (deployment.Source, error)
 
-// The values of --topology beside the topologies.
+// The values of --topology in addition to the topologies.
 const (
 	topologyAuto = "auto"
 	topologyAll  = "all"
@@ -106,8 +106,8 @@ func (d *deploymentFlags) check() error {
 // options of the source that the flags ask for.
 func (d *deploymentFlags) options() deployment.EmbeddedOptions {
 	o := deployment.EmbeddedOptions{Version: *d.version, Members: *d.members, Mongoses: *d.mongoses}
-	if *d.topology != topologyAuto && *d.topology != topologyAll {
-		o.Topologies = []deployment.Topology{deployment.Topology(*d.topology)}
+	if t := topologyOf(*d.topology); t != "" {
+		o.Topologies = []deployment.Topology{t}
 	}
 	if *d.topology == topologyAuto && o.Version == "" {
 		o.Version = deployment.AnyVersion
@@ -237,15 +237,15 @@ func unknownEngine(c *call, name string) error {
 	return usage("unknown engine %q: it must be one of %s", name, strings.Join(c.engineNames(), ", "))
 }
 
-// order is what a command line asks for, once nothing is wrong with it.
+// order is what a valid command line asks for.
 type order struct {
 	uri, single secret.Text
 	engine      NewEngine
 	config      runner.Config // but for engine and source
 }
 
-// order judges the command line by itself: nothing is read but what flags
-// name, and nothing connected to.
+// order checks the command line. It reads only files that flags name, and connects to
+// nothing.
 func (r *runFlags) order(c *call) (o order, err error) {
 	if o.uri, o.single, err = r.target(c); err != nil {
 		return o, err
@@ -307,7 +307,7 @@ func (r *runFlags) act(ctx context.Context, c *call) (err error) {
 		}
 		return err
 	}
-	defer func() { // also after a panic: the lock of somebody's deployment goes with it
+	defer func() { // also after a panic, so that the lock is released
 		switch closing := cfg.Source.Close(); {
 		case closing == nil:
 		case err == nil:
@@ -324,8 +324,8 @@ func (r *runFlags) act(ctx context.Context, c *call) (err error) {
 	return c.run(ctx, reporters, loaded.Suites, cfg)
 }
 
-// target gives the connection strings, from flags before the environment. What
-// is wrong with them is found before anything is connected to.
+// target returns the connection strings, from flags before the environment. It reports
+// what is wrong with them before anything is connected to.
 func (r *runFlags) target(c *call) (uri, single secret.Text, err error) {
 	switch target, _ := r.flags.target(); target {
 	case onEmbedded:
@@ -396,7 +396,7 @@ func (r *runFlags) config(c *call) (runner.Config, error) {
 	return cfg, err
 }
 
-// part gives the shard that is wanted.
+// part returns the requested shard.
 func (r *runFlags) part() (runner.Shard, error) {
 	if !r.flags.Changed("shard") {
 		return runner.Shard{}, nil
@@ -416,8 +416,8 @@ func (r *runFlags) part() (runner.Shard, error) {
 	return s, nil
 }
 
-// ofCell keeps the verdicts of a cell, if there are any: others are of another
-// engine or deployment, and may have taken another time.
+// ofCell keeps the verdicts of a cell, if it has any: those of other engines or
+// deployments may have taken another time.
 func ofCell(verdicts []*result.Verdict, cell string) []*result.Verdict {
 	var own []*result.Verdict
 	for _, v := range verdicts {
@@ -470,7 +470,7 @@ func (r *runFlags) source(ctx context.Context, c *call, uri, single secret.Text,
 	return c.program.Embedded(ctx, o)
 }
 
-// announce says what will be dropped, before anything is.
+// announce prints what will be dropped.
 func (c *call) announce(source deployment.Source, suites []*specs.Suite) {
 	dropped := runner.DropPlan(suites)
 	if len(dropped) == 0 {
@@ -501,7 +501,7 @@ func chooses(f runner.Filter, s *specs.Suite, t *specs.Test) bool {
 	return (len(f.Run) == 0 || slices.ContainsFunc(f.Run, matches)) && !slices.ContainsFunc(f.Skip, matches)
 }
 
-// plan is what --dry-run says.
+// plan is the output of --dry-run.
 func plan(suites []*specs.Suite, f runner.Filter) string {
 	var b strings.Builder
 	kept := chosen(suites, f)
@@ -525,8 +525,8 @@ func plan(suites []*specs.Suite, f runner.Filter) string {
 	return head + b.String()
 }
 
-// reporters gives the reports that are wanted, that on standard output first.
-// done closes their files.
+// reporters returns the requested reports, the one on standard output first. done
+// closes their files.
 func (r *runFlags) reporters(c *call, suites []*specs.Suite) (all []*report.Reporter, done func() error, err error) {
 	files, done, err := r.reports.open("suite", filesOf(suites))
 	if err != nil {
@@ -535,7 +535,7 @@ func (r *runFlags) reporters(c *call, suites []*specs.Suite) (all []*report.Repo
 	return append([]*report.Reporter{report.New("standard output", c.text(r.people), c.out())}, files...), done, nil
 }
 
-// sameFile reports whether two names lead to one file, which need not be there.
+// sameFile reports whether two names refer to one file, which need not exist.
 func sameFile(a, b string) bool {
 	if a == "" || b == "" {
 		return a == b
@@ -553,8 +553,8 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(one, other)
 }
 
-// run runs the suites and writes the reports. A standard output that takes
-// nothing more ends the run as an interruption does: nobody would see it.
+// run runs the suites and writes the reports. If standard
+// output fails, the run ends as if it were interrupted: its report would be lost.
 func (c *call) run(ctx context.Context, reporters []*report.Reporter, suites []*specs.Suite, cfg runner.Config) error {
 	reading, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -602,7 +602,7 @@ func (c *call) announceInterruption(ctx context.Context) (end func()) {
 	}
 }
 
-// text is the report for people: with colour and a status line on a terminal,
+// text is the report on standard output: with colour and a status line on a terminal,
 // plain elsewhere.
 func (c *call) text(p *peopleFlags) report.Generator {
 	o := report.TextOptions{Verbose: *p.verbose, Timings: *p.timings, Slowest: *p.slowest}
@@ -658,8 +658,8 @@ func (r *runFlags) rerun(c *call) func(result.TestID) []string {
 	}
 }
 
-// quotePattern gives the regular expression of a text, without control
-// characters: neither a terminal nor a report changes what can be seen.
+// quotePattern returns a regular expression that matches a text. It has no control
+// characters, which a terminal or a report could interpret.
 func quotePattern(text string) string {
 	var b strings.Builder
 	for _, c := range regexp.QuoteMeta(text) {
@@ -675,7 +675,7 @@ func quotePattern(text string) string {
 // stdinName is what the loader calls a suite from standard input.
 const stdinName = "<stdin>"
 
-// sameDeployment gives the flags for the deployment of a short name, such as
+// sameDeployment returns the flags for the deployment with a short name, such as
 // "replicaset 8.0".
 func (r *runFlags) sameDeployment(name string) []string {
 	words := strings.Fields(name)

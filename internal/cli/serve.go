@@ -46,8 +46,8 @@ var served = map[deployment.Topology]embedded.Topology{
 	deployment.LoadBalanced: embedded.LoadBalanced,
 }
 
-// balancers is how many ports a load balanced deployment has beside those of
-// its routers: in front of all, and in front of one.
+// balancers is the number of ports that a load balanced deployment has in addition to
+// those of its routers: in front of all of them, and in front of one.
 const balancers = 2
 
 // maxPort is the highest port.
@@ -188,8 +188,7 @@ func (c *call) serve(ctx context.Context, o embedded.Options, caFile, uriFile st
 	return nil
 }
 
-// trusting gives a connection string that tells clients which certificate to
-// trust, if there is one.
+// trusting adds the certificate that clients must trust to a connection string.
 func trusting(uri, caFile string) (string, error) {
 	if caFile == "" {
 		return uri, nil
@@ -202,7 +201,7 @@ func trusting(uri, caFile string) (string, error) {
 	if strings.Contains(uri, "?") {
 		separator = "&"
 	}
-	// A slash may stand as it is; some drivers do not take a plus for a space.
+	// A slash need not be escaped; some drivers do not read a plus as a space.
 	escaped := strings.NewReplacer("%2F", "/", "+", "%20").Replace(url.QueryEscape(path))
 	return uri + separator + "tlsCAFile=" + escaped, nil
 }

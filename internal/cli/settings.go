@@ -4,8 +4,7 @@ import (
 	"github.com/unified-test-runner/utr/deployment"
 )
 
-// settingsFlags vary how clients and deployment talk with each other: what a
-// matrix calls options.
+// settingsFlags vary how clients and deployment communicate: the options of a matrix.
 type settingsFlags struct {
 	auth       *string
 	tls        *bool

@@ -101,7 +101,7 @@ func (p problem) line(asJSON bool) string {
 	return fmt.Sprintf("%s%s: %s%s (%s)\n", at, p.Severity, p.Path, p.Message, p.Rule)
 }
 
-// problemsOf takes the error of a load apart.
+// problemsOf lists the problems in an error of a load.
 func problemsOf(err error) []problem {
 	if err == nil {
 		return nil
