@@ -71,7 +71,8 @@ utr compare --engine reference --engine reference:retryable-reads@2024 client-ba
 		r := &compareFlags{flags: f}
 		f.group = "Engines and deployments"
 		r.engines = f.texts("engine", "NAME[:POLICY]", "one of the two engines (default reference and driver)", c.engineNames()...)
-		r.backoff = f.choice("backoff", "MODE", backoffReal, "whether the reference engine waits during its backoff delays", backoffReal, backoffNone)
+		r.backoff = f.choice("backoff", "MODE", backoffReal,
+			"whether the reference engine waits during its backoff delays", backoffReal, backoffNone)
 		r.deployment = f.deployment(topologyAuto, topologyAuto, topologyAll)
 		f.group = "Tests"
 		r.run = f.patterns("run", "run only tests that match")

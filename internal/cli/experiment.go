@@ -51,8 +51,9 @@ utr experiment overload --duration 6s --spike 130 --html overload.html`,
 		ValidArgsFunction: completes(func() []string { return []string{overload} }, cobra.ShellCompDirectiveNoFileComp),
 	}, func(f *flags) action {
 		e := &experimentFlags{
-			clients:   f.number("clients", "N", d.Clients, 1, "number of clients"),
-			capacity:  f.number("capacity", "N", d.Capacity, 1, "operations per second that the server can serve; queue and limiter are scaled with it"),
+			clients: f.number("clients", "N", d.Clients, 1, "number of clients"),
+			capacity: f.number("capacity", "N", d.Capacity, 1,
+				"operations per second that the server can serve; queue and limiter are scaled with it"),
 			load:      f.number("load", "PERCENT", d.Load, 1, "load before and after the spike, in percent of the capacity"),
 			spike:     f.number("spike", "PERCENT", d.Spike, 1, "load during the spike, in percent of the capacity"),
 			duration:  f.duration("duration", fmt.Sprintf("virtual duration; the spike is the second sixth (default %s)", d.Duration)),

@@ -27,7 +27,8 @@ type localFlags struct {
 
 func (f *flags) local() *localFlags {
 	return &localFlags{
-		where:  f.text("local", "DIR|PATH", "", "run on clusters of the mongod and mongos binaries in this folder, or of this mongod; a bare name is looked up in $PATH"),
+		where: f.text("local", "DIR|PATH", "",
+			"run on clusters of the mongod and mongos binaries in this folder, or of this mongod; a bare name is looked up in $PATH"),
 		shards: f.within("local-shards", "N", 1, 1, maxLocalShards, "with --local: shards of a sharded cluster"),
 	}
 }

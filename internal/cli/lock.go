@@ -20,7 +20,8 @@ type lockFlags struct {
 func (f *flags) lock() *lockFlags {
 	return &lockFlags{
 		wait: f.duration("wait-for-lock", "with --uri: how long to wait for another run that uses the deployment (default not at all)"),
-		name: f.text("lock-name", "NAME", "", "with --uri: name of this run for others that find the deployment locked, such as the URL of a CI job"),
+		name: f.text("lock-name", "NAME", "",
+			"with --uri: name of this run for others that find the deployment locked, such as the URL of a CI job"),
 	}
 }
 

@@ -72,10 +72,11 @@ utr matrix nightly.yml --shard 2/4 --durations last-night.json --json part-2.jso
 		f.group = "Cells"
 		m.dryRun = f.toggle("dry-run", "list the cells, with -v the command line of each, and stop")
 		m.only = f.patterns("only", "run only cells whose names match")
-		m.set = list(f, "set", "NAME=VALUE", "set a variable of FILE, overriding the environment and FILE", func(s string) (v variable, err error) {
-			v.name, v.value, err = nameAndValue(s)
-			return v, err
-		})
+		m.set = list(f, "set", "NAME=VALUE",
+			"set a variable of FILE, overriding the environment and FILE", func(s string) (v variable, err error) {
+				v.name, v.value, err = nameAndValue(s)
+				return v, err
+			})
 		m.jobs = f.number("jobs", "N", 1, 1, "cells that run at once, each on a cluster of its own")
 		m.timeout = f.duration("cell-timeout", "limit for a cell for which FILE sets none (default 1h)")
 		m.results = f.text("results", "DIR", "", "folder for the results of cells (default the name of FILE with .results)")

@@ -102,7 +102,9 @@ func (c *call) root() *cobra.Command {
 	completion, _, _ := root.Find([]string{"completion"})
 	completion.Use += " bash|fish|powershell|zsh"
 	completion.Short, completion.Long = "Print a completion script for a shell", "utr completion SHELL --help describes how to load the script."
-	completion.RunE = func(*cobra.Command, []string) error { return usage("requires a shell: bash, fish, powershell or zsh") }
+	completion.RunE = func(*cobra.Command, []string) error {
+		return usage("requires a shell: bash, fish, powershell or zsh")
+	}
 	return root
 }
 

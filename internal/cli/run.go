@@ -78,7 +78,8 @@ func (f *flags) deployment(initial string, choices ...string) *deploymentFlags {
 	versions, values := "server version of the embedded deployment", embedded.Versions()
 	each := slices.Contains(choices, topologyAuto)
 	if each {
-		versions += ", or " + deployment.AnyVersion + ": for each test one that meets its requirements (default with --topology " + topologyAuto + ")"
+		versions += ", or " + deployment.AnyVersion +
+			": for each test one that meets its requirements (default with --topology " + topologyAuto + ")"
 		values = append(values, deployment.AnyVersion)
 	}
 	return &deploymentFlags{
@@ -199,7 +200,8 @@ func declareRun(f *flags) *runFlags {
 	r.settings = f.settings()
 	f.group = "On an existing deployment"
 	r.uri = f.text("uri", "URI", "", "run on the deployment at this connection string (or $"+envURI+")")
-	r.single = f.text("single-uri", "URI", "", "with --uri: load balancer in front of a single mongos, for load balanced deployments (or $"+envSingleURI+")")
+	r.single = f.text("single-uri", "URI", "",
+		"with --uri: load balancer in front of a single mongos, for load balanced deployments (or $"+envSingleURI+")")
 	r.lock = f.lock()
 	f.group = "On local binaries"
 	r.local = f.local()
@@ -210,19 +212,23 @@ func declareRun(f *flags) *runFlags {
 	r.skip = f.patterns("skip", "leave out tests that match")
 	r.shard = f.text("shard", "I/N", "", "run one of N parts of the tests, such as 2/5; utr merge merges their reports")
 	r.durations = f.file("durations", "with --shard: JSON report used to balance shards; the same one for all")
-	r.knownFailing = f.file("known-failing", "tests that are expected to fail, one per line: pattern # reason, or pattern # until 2027-01-31: reason")
+	r.knownFailing = f.file("known-failing",
+		"tests that are expected to fail, one per line: pattern # reason, or pattern # until 2027-01-31: reason")
 	r.dryRun = f.toggle("dry-run", "print which tests would run and which collections would be dropped, and stop")
 	f.group = "How to run them"
 	r.engine = f.text("engine", "NAME", "reference", "driver under test", f.call.engineNames()...)
 	r.policy = f.text("policy", "NAME", "", "retry policy of the reference engine; utr explain --list lists them", policyNames()...)
-	r.backoff = f.choice("backoff", "MODE", backoffReal, "whether the reference engine waits during its backoff delays; reports show them either way", backoffReal, backoffNone)
+	r.backoff = f.choice("backoff", "MODE", backoffReal,
+		"whether the reference engine waits during its backoff delays; reports show them either way", backoffReal, backoffNone)
 	r.jobs = f.number("jobs", "N", 1, 1, "tests that run at once, each on its own deployment")
 	r.timeout = f.duration("timeout", "limit for one test (default "+runner.DefaultTimeout.String()+")")
 	r.failFast = f.toggle("fail-fast", "start no more tests after the first that failed or broke")
-	r.retryFailed = f.number("retry-failed", "N", 0, 0, "how often to retry a test that failed or broke (default 0); one that passes then is flaky, which fails the run")
+	r.retryFailed = f.number("retry-failed", "N", 0, 0,
+		"how often to retry a test that failed or broke (default 0); one that passes then is flaky, which fails the run")
 	r.count = f.number("count", "N", 1, 1, "how many times each test runs")
 	r.shuffle = f.seed(strings.TrimPrefix(shuffle, "--"), "run tests in a random order; the same seed repeats it")
-	r.reseed = f.choice("reseed", "MODE", "auto", "when to write initial data again: where a test can have changed it, or before every test", "auto", string(runner.ReseedAlways))
+	r.reseed = f.choice("reseed", "MODE", "auto",
+		"when to write initial data again: where a test can have changed it, or before every test", "auto", string(runner.ReseedAlways))
 	r.people = f.people()
 	r.reports = f.reports()
 	r.events = f.toggle("events", "keep events and operations of passing tests in reports")
