@@ -19,10 +19,11 @@ func mongodCommand(c *call) *cobra.Command {
 		Use:     "mongod [OPTIONS OF MONGOD]",
 		GroupID: deploymentsGroup,
 		Short:   "Run a mongod stand-in",
-		Long: `Runs one process of an embedded deployment with the command line, configuration
-files, commands, log and exit codes of mongod, so that programs that start mongod
-can start this instead. Data is kept in memory. docs/embedded.md lists the
-differences; utr release makes a folder with bin/mongod and bin/mongos.
+		Hidden:  true,
+		Long: `Runs one process of an embedded deployment with the part of mongod's command line
+that mongo-orchestration and utr run --local use. Data is kept in memory.
+docs/embedded.md lists the differences; utr release makes a folder with bin/mongod
+and bin/mongos.
 
 The server version comes from --utrServerVersion or from
 $` + process.EnvVersion + `. utr mongod --help lists the options.`,
@@ -39,6 +40,7 @@ func mongosCommand(c *call) *cobra.Command {
 		Use:     "mongos [OPTIONS OF MONGOS]",
 		GroupID: deploymentsGroup,
 		Short:   "Run a mongos stand-in",
+		Hidden:  true,
 		Long: `Runs a router of embedded deployments, as utr mongod runs a mongod. The config
 servers that --configdb names must be utr mongod processes as well.`,
 		Example: `# a router, as soon as the config server is initiated

@@ -18,6 +18,7 @@ func releaseCommand(c *call) *cobra.Command {
 		Use:     "release DIR",
 		GroupID: deploymentsGroup,
 		Short:   "Make a folder with mongod and mongos stand-ins",
+		Hidden:  true,
 		Long: `Writes bin/mongod and bin/mongos, two small scripts that start utr mongod and utr
 mongos of this binary, so that DIR is a release of MongoDB to programs that
 require one: mongo-orchestration (its configuration maps names of versions to bin
