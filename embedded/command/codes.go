@@ -17,6 +17,7 @@ const (
 	CodeAlreadyInitialized                     int32 = 23
 	CodeMaxTimeMSExpired                       int32 = 50
 	CodeCommandNotFound                        int32 = 59
+	CodeWriteConcernTimeout                    int32 = 64
 	CodeInvalidOptions                         int32 = 72
 	CodeInvalidNamespace                       int32 = 73
 	CodeNodeNotFound                           int32 = 74

@@ -37,6 +37,7 @@ const (
 	FailCommand                    = "failCommand"
 	OnPrimaryTransactionalWrite    = "onPrimaryTransactionalWrite"
 	FailGetMoreAfterCursorCheckout = "failGetMoreAfterCursorCheckout"
+	StopReplProducer               = "stopReplProducer"
 )
 
 // kind is a fail point that servers have, and how its data is read.
@@ -56,7 +57,7 @@ var kinds = []kind{
 	{name: OnPrimaryTransactionalWrite, always: true, codeField: "failBeforeCommitExceptionCode", closes: true},
 	{name: FailGetMoreAfterCursorCheckout, commands: []string{"getMore"}, codeField: "errorCode", code: codeInternalError},
 	// These can be set, and have no effect.
-	{name: "failCursorNotFound"}, {name: "failReceivedGetmore"}, {name: "maxTimeAlwaysTimeOut"}, {name: "maxTimeNeverTimeOut"},
+	{name: StopReplProducer}, {name: "failCursorNotFound"}, {name: "failReceivedGetmore"}, {name: "maxTimeAlwaysTimeOut"}, {name: "maxTimeNeverTimeOut"},
 }
 
 // effect is the data of a fail point, read when it is configured.
