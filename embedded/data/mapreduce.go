@@ -1,8 +1,6 @@
 package data
 
 import (
-	"errors"
-
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/command"
@@ -11,8 +9,7 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// mapReduce runs functions in the part of JavaScript that package script
-// knows; others are refused as an engine without it would.
+// mapReduce maps the documents of a collection and reduces what they emit.
 func (d *Data) mapReduce(s *scope, a *args) (bson.D, error) {
 	if _, _, err := d.readConcern(a); err != nil {
 		return nil, err
@@ -60,7 +57,7 @@ func (d *Data) mapReduce(s *scope, a *args) (bson.D, error) {
 	if limit > 0 && int64(len(hits)) > limit {
 		hits = hits[:limit]
 	}
-	run := &mapReducer{functions: functions, vars: vars, byKey: map[string]int{}}
+	run := &mapReducer{functions: functions, stopped: s.stopped, vars: vars, byKey: map[string]int{}}
 	docs, err := run.all(hits)
 	if err != nil {
 		return nil, err
@@ -87,23 +84,12 @@ func (d *Data) function(a *args, name string) (*script.Function, error) {
 	default:
 		return nil, command.Errorf(14, "'%s' must be of string or code type", name)
 	}
-	f, err := script.Parse(source)
-	if err != nil {
-		return nil, scriptFailed(err)
-	}
-	return f, nil
-}
-
-func scriptFailed(err error) error {
-	var e *command.Error
-	if errors.As(err, &e) {
-		return err
-	}
-	return command.Errorf(139, "%v (the embedded deployment knows a small part of JavaScript, for simple map and reduce functions)", err)
+	return script.Parse(source)
 }
 
 type mapReducer struct {
 	functions map[string]*script.Function
+	stopped   func() error
 	vars      bson.D
 	keys      []any
 	values    []bson.A
@@ -117,7 +103,7 @@ func (m *mapReducer) globals() map[string]any {
 	}
 	g["emit"] = script.Builtin(func(args []any) (any, error) {
 		if len(args) != 2 {
-			return nil, errors.New("emit takes 2 args")
+			return nil, command.Errorf(139, "emit takes 2 args")
 		}
 		k := value.Key(args[0])
 		i, ok := m.byKey[k]
@@ -137,8 +123,8 @@ func (m *mapReducer) globals() map[string]any {
 func (m *mapReducer) all(hits []found) ([]bson.D, error) {
 	g := m.globals()
 	for _, h := range hits {
-		if _, err := m.functions["map"].Call(h.doc, g); err != nil {
-			return nil, scriptFailed(err)
+		if _, err := m.functions["map"].Call(m.stopped, h.doc, g); err != nil {
+			return nil, err
 		}
 	}
 	delete(g, "emit")
@@ -147,13 +133,13 @@ func (m *mapReducer) all(hits []found) ([]bson.D, error) {
 		v := m.values[i][0]
 		var err error
 		if len(m.values[i]) > 1 {
-			if v, err = m.functions["reduce"].Call(nil, g, key, m.values[i]); err != nil {
-				return nil, scriptFailed(err)
+			if v, err = m.functions["reduce"].Call(m.stopped, nil, g, key, m.values[i]); err != nil {
+				return nil, err
 			}
 		}
 		if f := m.functions["finalize"]; f != nil {
-			if v, err = f.Call(nil, g, key, v); err != nil {
-				return nil, scriptFailed(err)
+			if v, err = f.Call(m.stopped, nil, g, key, v); err != nil {
+				return nil, err
 			}
 		}
 		out = append(out, bson.D{{Key: "_id", Value: key}, {Key: "value", Value: v}})

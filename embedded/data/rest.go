@@ -32,7 +32,18 @@ func (s *scope) scripts() *query.Scripts {
 	if ms := maxTimeMS(s.req); ms > 0 && s.rest.until.IsZero() {
 		s.rest.until = time.Now().Add(time.Duration(ms) * time.Millisecond)
 	}
-	return &query.Scripts{Disabled: s.d.opts.NoScripting, Sleep: s.sleep}
+	return &query.Scripts{Disabled: s.d.opts.NoScripting, Sleep: s.sleep, Stopped: s.stopped}
+}
+
+// stopped reports why the command is over, though it still runs: its time is, or it was killed.
+func (s *scope) stopped() error {
+	if until := s.rest.until; !until.IsZero() && !time.Now().Before(until) {
+		return command.Errorf(50, "operation exceeded time limit")
+	}
+	if s.req.Context.Err() != nil {
+		return interrupted()
+	}
+	return nil
 }
 
 func (s *scope) sleep(d time.Duration) error {

@@ -11,12 +11,15 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// Scripts is what the functions of $where have of their server.
+// Scripts connects the functions of $where to their server.
 type Scripts struct {
 	// Disabled servers have no script engine.
 	Disabled bool
 	// Sleep is the function of that name. Its error ends the match.
 	Sleep func(time.Duration) error
+	// Stopped reports why the operation is over, nil if it is not. It is called from another goroutine
+	// while a function runs; its error ends the match.
+	Stopped func() error
 }
 
 // longestSleep bounds one call of sleep.
@@ -53,7 +56,7 @@ func (p parser) where(v any, top bool) (node, error) {
 	}
 	var err error
 	if n.f, err = script.ParseLoose(source); err != nil {
-		return nil, scriptFailed(err)
+		return nil, err
 	}
 	return n, nil
 }
@@ -66,25 +69,19 @@ func (n where) match(v any, c *run) bool {
 	for _, e := range n.scope {
 		globals[e.Key] = e.Value
 	}
-	var stopped error
 	globals["sleep"] = script.Builtin(func(args []any) (any, error) {
 		ms := math.NaN()
 		if len(args) == 1 {
 			ms, _ = args[0].(float64)
 		}
-		if ms > 0 {
-			ms = min(ms, float64(longestSleep/time.Millisecond))
-			stopped = c.opts.Scripts.Sleep(time.Duration(ms * float64(time.Millisecond)))
+		if !(ms > 0) {
+			return nil, nil
 		}
-		return nil, stopped
+		ms = min(ms, float64(longestSleep/time.Millisecond))
+		return nil, c.opts.Scripts.Sleep(time.Duration(ms * float64(time.Millisecond)))
 	})
-	r, err := n.f.Call(v, globals)
-	switch {
-	case stopped != nil:
-		c.err = stopped
-	case err != nil:
-		c.err = scriptFailed(err)
-	}
+	r, err := n.f.Call(c.opts.Scripts.Stopped, v, globals)
+	c.err = err
 	return c.err == nil && truthy(r)
 }
 
@@ -97,8 +94,4 @@ func truthy(v any) bool {
 		return x != 0 && !math.IsNaN(x)
 	}
 	return value.Truthy(v)
-}
-
-func scriptFailed(err error) error {
-	return command.Errorf(139, "%v (the embedded deployment knows a small part of JavaScript)", err)
 }

@@ -1,10 +1,5 @@
-// Package script runs the small part of JavaScript in which map and reduce
-// functions are written: one function of parameters, local variables,
-// conditions, arithmetic, comparison, logic, object and array literals, arrow
-// functions, and the array methods reduce, map, filter, forEach, push, length
-// and join. There are no loops but those of arrays, no assignments to anything
-// that is not a variable or a property, no prototypes, no exceptions. What it
-// does not know it refuses, rather than guess.
+// Package script runs JavaScript functions of commands ($where, mapReduce) on goja, and bounds what
+// they take.
 //
 // Values are those of package value; numbers are float64, as in JavaScript.
 package script
@@ -12,380 +7,332 @@ package script
 import (
 	"errors"
 	"fmt"
-	"math"
-	"strconv"
+	"reflect"
+	"runtime/metrics"
 	"strings"
+	"sync/atomic"
+	"time"
 
+	"github.com/dop251/goja"
+	"github.com/dop251/goja/ast"
+	"github.com/dop251/goja/parser"
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/unified-test-runner/utr/embedded/command"
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// ErrUnsupported is wrapped by errors about what the package does not know.
-var ErrUnsupported = errors.New("unsupported JavaScript")
+// Errors of scripts are *command.Error with the server's code JSInterpreterFailure; those of the host are
+// returned as they are.
 
-// ErrBudget ends a function that takes too many steps, or makes too much.
-var ErrBudget = errors.New("the script takes too long")
+// ErrLimit ends a function that computes for too long, or makes too much.
+var ErrLimit error = failure("the script exceeds its time or memory")
 
-// Function is a parsed function. It may be called concurrently.
-type Function struct {
-	params []string
-	body   []statement
-}
+func failure(message string) error { return command.Errorf(139, "%s", message) }
 
-// undefined is the value of what is not there.
-type undefined struct{}
-
-// array and object can be changed by scripts, unlike values of package value.
-type (
-	array  struct{ items []any }
-	object struct {
-		keys   []string
-		fields map[string]any
-	}
-	// closure is an arrow function with what it can see.
-	closure struct {
-		params []string
-		body   []statement
-		outer  *frame
-	}
-	// Builtin is a function of the host.
-	Builtin func(args []any) (any, error)
-)
-
-func newObject() *object { return &object{fields: map[string]any{}} }
-
-func (o *object) set(k string, v any) {
-	if _, ok := o.fields[k]; !ok {
-		o.keys = append(o.keys, k)
-	}
-	o.fields[k] = v
-}
-
-// frame is the variables of a call.
-type frame struct {
-	vars  map[string]any
-	outer *frame
-	this  any
-	spent *budget
-}
-
-// budget is what a call has taken.
-type budget struct{ steps, depth, bytes, values int }
-
-func (b *budget) step() error {
-	b.steps++
-	if b.steps > maxSteps || b.depth > maxDepth {
-		return ErrBudget
-	}
-	return nil
-}
-
-// text is the text of values, which must not become too long.
-func (b *budget) text(separator string, values ...any) (string, error) {
-	var out strings.Builder
-	for i, v := range values {
-		if i > 0 {
-			out.WriteString(separator)
-		}
-		appendText(&out, v, 0)
-	}
-	if b.bytes += out.Len(); b.bytes > maxBytes {
-		return "", ErrBudget
-	}
-	return out.String(), nil
-}
-
-func (f *frame) find(name string) (*frame, bool) {
-	for ; f != nil; f = f.outer {
-		if _, ok := f.vars[name]; ok {
-			return f, true
-		}
-	}
-	return nil, false
-}
-
-// maxSteps, maxDepth and maxBytes bound what a script may take, and maxValues what it may
-// give.
 const (
-	maxSteps  = 1 << 20
-	maxDepth  = 200
+	// maxTime bounds how long a call computes; what it sleeps does not count.
+	maxTime = time.Second / 2
+	// interval is how often the limits of a call are checked.
+	interval = 5 * time.Millisecond
+	// maxHeap bounds by how many bytes the heap of the process may grow meanwhile.
+	maxHeap = 256 << 20
+	// maxDepth bounds calls within calls, and arrays and documents within others.
+	maxDepth = 200
+	// maxBytes bounds the strings that a function returns, and maxValues its other values.
 	maxBytes  = 16 << 20
 	maxValues = 1 << 20
 )
 
-// Call calls the function with a value of this, globals (values, or Builtin)
-// and arguments. The result is a value of package value; nothing returned is
-// nil.
-func (f *Function) Call(this any, globals map[string]any, args ...any) (any, error) {
-	global := &frame{vars: map[string]any{}, spent: &budget{}}
+// unbounded are the built-in objects and methods that could allocate any amount of memory in one step,
+// where no limit is checked. Scripts do not have them.
+var unbounded = map[string][]string{
+	"": {"ArrayBuffer", "DataView", "Int8Array", "Uint8Array", "Uint8ClampedArray", "Int16Array", "Uint16Array",
+		"Int32Array", "Uint32Array", "Float32Array", "Float64Array", "BigInt64Array", "BigUint64Array", "BigInt"},
+	"String": {"repeat", "padStart", "padEnd"},
+	"Array":  {"fill"},
+}
+
+// Function is a parsed function. It may be called concurrently.
+type Function struct{ program *goja.Program }
+
+// Builtin is a function of the host. Its error ends the script, and cannot be caught there.
+type Builtin func(args []any) (any, error)
+
+// Parse parses the source of a function: function(…) { … } or (…) => ….
+func Parse(source string) (*Function, error) {
+	source = "(" + source + "\n)"
+	parsed, err := parser.ParseFile(nil, "", source, 0)
+	if err != nil {
+		return nil, failure("SyntaxError: " + err.Error())
+	}
+	if len(parsed.Body) == 1 {
+		if s, ok := parsed.Body[0].(*ast.ExpressionStatement); ok {
+			switch s.Expression.(type) {
+			case *ast.FunctionLiteral, *ast.ArrowFunctionLiteral:
+				program, err := goja.CompileAST(parsed, false)
+				return &Function{program}, err
+			}
+		}
+	}
+	return nil, failure("the script is not a function")
+}
+
+// ParseLoose parses the source of a function, an expression that is its result, or its body.
+func ParseLoose(source string) (*Function, error) {
+	if f, err := Parse(source); err == nil {
+		return f, nil
+	}
+	expression := strings.TrimRight(source, "; \t\r\n")
+	if f, err := Parse("function() { return (" + expression + "\n) }"); err == nil {
+		return f, nil
+	}
+	return Parse("function() { " + source + "\n}")
+}
+
+// call is one call of a function.
+type call struct {
+	vm       *goja.Runtime
+	inHost   atomic.Bool // a Builtin is running
+	computed time.Duration
+	heap     uint64 // bytes when the limits were checked first
+	bytes    int
+	values   int
+}
+
+// Call calls the function with a value of this, globals (values, or Builtin) and arguments. The result
+// is a value of package value; undefined is nil. Before and while the script runs, stopped is
+// called again and again, also in another goroutine; its error ends the script. It may be nil.
+func (f *Function) Call(stopped func() error, this any, globals map[string]any, args ...any) (any, error) {
+	if stopped != nil {
+		if err := stopped(); err != nil {
+			return nil, err
+		}
+	}
+	c := &call{vm: goja.New()}
+	c.vm.SetMaxCallStackSize(maxDepth)
+	c.restrict()
 	for k, v := range globals {
 		if b, ok := v.(Builtin); ok {
-			global.vars[k] = func(args []any) (any, error) {
-				out := make([]any, len(args))
-				for i := range args {
-					var err error
-					if out[i], err = global.spent.export(args[i]); err != nil {
-						return nil, err
-					}
-				}
-				r, err := b(out)
-				return load(r), err
-			}
-			continue
-		}
-		global.vars[k] = load(v)
-	}
-	loaded := make([]any, len(args))
-	for i := range args {
-		loaded[i] = load(args[i])
-	}
-	c := &closure{f.params, f.body, global}
-	v, err := c.call(load(this), loaded)
-	if err != nil {
-		return nil, err
-	}
-	return global.spent.export(v)
-}
-
-// export makes a BSON value of a script's, unless that has too many parts.
-func (b *budget) export(v any) (any, error) {
-	out := export(v, 0, b)
-	if b.values > maxValues {
-		return nil, ErrBudget
-	}
-	return out, nil
-}
-
-func (c *closure) call(this any, args []any) (any, error) {
-	f := &frame{vars: map[string]any{}, outer: c.outer, this: this, spent: c.outer.spent}
-	f.spent.depth++
-	defer func() { f.spent.depth-- }()
-	if err := f.spent.step(); err != nil {
-		return nil, err
-	}
-	for i, p := range c.params {
-		if i < len(args) {
-			f.vars[p] = args[i]
+			v = c.builtin(b)
 		} else {
-			f.vars[p] = undefined{}
+			v = c.load(v)
+		}
+		if err := c.vm.Set(k, v); err != nil {
+			return nil, err
 		}
 	}
-	v, _, err := run(c.body, f)
-	return v, err
+	loaded := make([]goja.Value, len(args))
+	for i := range args {
+		loaded[i] = c.load(args[i])
+	}
+	done := make(chan struct{})
+	defer close(done)
+	go c.watch(stopped, done)
+	// What reads values may run code of the script, too (getters, toString): so all is inside a call.
+	var result any
+	var failed error
+	whole, _ := goja.AssertFunction(c.vm.ToValue(func(goja.FunctionCall) goja.Value {
+		result, failed = c.run(f, c.load(this), loaded)
+		return nil
+	}))
+	if _, err := whole(nil); err != nil {
+		failed = c.failed(err)
+	}
+	return result, failed
 }
+
+func (c *call) run(f *Function, this goja.Value, args []goja.Value) (any, error) {
+	function, err := c.vm.RunProgram(f.program)
+	if err != nil {
+		return nil, c.failed(err)
+	}
+	run, _ := goja.AssertFunction(function)
+	v, err := run(this, args...)
+	if err != nil {
+		return nil, c.failed(err)
+	}
+	return c.export(v, 0)
+}
+
+func (c *call) restrict() {
+	for _, name := range []string{"NumberInt", "NumberLong"} {
+		_ = c.vm.Set(name, c.vm.Get("Number"))
+	}
+	for of, names := range unbounded {
+		object := c.vm.GlobalObject()
+		if of != "" {
+			object = object.Get(of).ToObject(c.vm).Get("prototype").ToObject(c.vm)
+		}
+		for _, name := range names {
+			_ = object.Delete(name)
+		}
+	}
+}
+
+func (c *call) builtin(b Builtin) func(goja.FunctionCall) goja.Value {
+	return func(call goja.FunctionCall) goja.Value {
+		args := make([]any, len(call.Arguments))
+		var err error
+		for i := range args {
+			if args[i], err = c.export(call.Arguments[i], 0); err != nil {
+				c.vm.Interrupt(err)
+				return goja.Undefined()
+			}
+		}
+		c.inHost.Store(true)
+		v, err := b(args)
+		c.inHost.Store(false)
+		if err != nil {
+			c.vm.Interrupt(err)
+		}
+		return c.load(v)
+	}
+}
+
+// failed is the error of a script: the host's, or what the script threw.
+func (c *call) failed(err error) error {
+	var interrupted *goja.InterruptedError
+	var thrown *goja.Exception
+	var overflow *goja.StackOverflowError
+	switch {
+	case errors.As(err, &interrupted):
+		return interrupted.Unwrap()
+	case errors.As(err, &overflow):
+		return ErrLimit
+	case errors.As(err, &thrown):
+		return failure(thrown.Value().String())
+	}
+	return err
+}
+
+// watch interrupts the script when it exceeds a limit.
+func (c *call) watch(stopped func() error, done <-chan struct{}) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-tick.C:
+		}
+		err := c.exceeded()
+		if err == nil && stopped != nil {
+			err = stopped()
+		}
+		if err != nil {
+			c.vm.Interrupt(err)
+			return
+		}
+	}
+}
+
+func (c *call) exceeded() error {
+	if c.inHost.Load() {
+		return nil
+	}
+	c.computed += interval
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	metrics.Read(sample)
+	heap := sample[0].Value.Uint64()
+	if c.heap == 0 {
+		c.heap = heap
+	}
+	if c.computed > maxTime || heap > c.heap+maxHeap {
+		return ErrLimit
+	}
+	return nil
+}
+
+// opaque holds a BSON value that JavaScript has no type for. Scripts can only hand it on.
+type opaque struct{ v any }
 
 // load makes a script's value of a BSON value.
-func load(v any) any {
+func (c *call) load(v any) goja.Value {
 	switch x := v.(type) {
+	case nil:
+		return goja.Null()
 	case int32:
-		return float64(x)
+		return c.vm.ToValue(float64(x))
 	case int64:
-		return float64(x)
+		return c.vm.ToValue(float64(x))
+	case float64, bool, string:
+		return c.vm.ToValue(x)
 	case bson.D:
-		o := newObject()
+		o := c.vm.NewObject()
 		for _, e := range x {
-			o.set(e.Key, load(e.Value))
+			_ = o.Set(e.Key, c.load(e.Value))
 		}
 		return o
 	case bson.A:
-		a := &array{}
-		for _, item := range x {
-			a.items = append(a.items, load(item))
+		items := make([]any, len(x))
+		for i := range x {
+			items[i] = c.load(x[i])
 		}
-		return a
+		return c.vm.NewArray(items...)
+	case bson.DateTime:
+		if date, err := c.vm.New(c.vm.Get("Date"), c.vm.ToValue(int64(x))); err == nil {
+			return date
+		}
 	case bson.Undefined, value.Missing:
-		return undefined{}
+		return goja.Undefined()
 	}
-	return v
+	return c.vm.ToValue(&opaque{v})
 }
 
 // export makes a BSON value of a script's.
-func export(v any, depth int, spent *budget) any {
-	if spent.values++; depth > maxDepth || spent.values > maxValues {
-		return nil
+func (c *call) export(v goja.Value, depth int) (any, error) {
+	if c.values++; depth > maxDepth || c.values > maxValues {
+		return nil, ErrLimit
 	}
-	switch x := v.(type) {
-	case *object:
-		d := bson.D{}
-		for _, k := range x.keys {
-			if _, ok := x.fields[k].(undefined); !ok {
-				d = append(d, bson.E{Key: k, Value: export(x.fields[k], depth+1, spent)})
-			}
+	o, isObject := v.(*goja.Object)
+	if !isObject {
+		if v == nil || goja.IsUndefined(v) || goja.IsNull(v) {
+			return nil, nil
 		}
-		return d
-	case *array:
+		switch x := v.Export().(type) {
+		case int64:
+			return float64(x), nil
+		case float64, bool:
+			return x, nil
+		case string:
+			if c.bytes += len(x); c.bytes > maxBytes {
+				return nil, ErrLimit
+			}
+			return x, nil
+		}
+		return nil, failure(fmt.Sprintf("TypeError: %s cannot be converted to BSON", v.ExportType()))
+	}
+	if o.ExportType() == reflect.TypeFor[*opaque]() {
+		return o.Export().(*opaque).v, nil
+	}
+	switch o.ClassName() {
+	case "Function":
+		return nil, nil
+	case "Date":
+		return bson.DateTime(o.ToInteger()), nil
+	case "Array":
 		a := bson.A{}
-		for _, item := range x.items {
-			a = append(a, export(item, depth+1, spent))
-		}
-		return a
-	case undefined:
-		return nil
-	case *closure, func([]any) (any, error):
-		return nil
-	}
-	return v
-}
-
-// statement is one statement; expr alone is an expression.
-type statement struct {
-	kind      string // return, declare, if, expr
-	name      string
-	expr      node
-	then, alt []statement
-}
-
-type node interface {
-	eval(f *frame) (any, error)
-}
-
-func run(list []statement, f *frame) (any, bool, error) {
-	for _, s := range list {
-		if err := f.spent.step(); err != nil {
-			return nil, false, err
-		}
-		var v any = undefined{}
-		if s.expr != nil {
-			var err error
-			if v, err = s.expr.eval(f); err != nil {
-				return nil, false, err
+		for i := range o.Get("length").ToInteger() {
+			item, err := c.export(o.Get(fmt.Sprint(i)), depth+1)
+			if err != nil {
+				return nil, err
 			}
+			a = append(a, item)
 		}
-		switch s.kind {
-		case "return":
-			return v, true, nil
-		case "declare":
-			f.vars[s.name] = v
-		case "if":
-			branch := s.alt
-			if truthy(v) {
-				branch = s.then
-			}
-			if r, done, err := run(branch, f); done || err != nil {
-				return r, done, err
-			}
-		}
+		return a, nil
 	}
-	return undefined{}, false, nil
-}
-
-func truthy(v any) bool {
-	switch x := v.(type) {
-	case bool:
-		return x
-	case float64:
-		return x != 0 && !math.IsNaN(x)
-	case string:
-		return x != ""
-	case nil, undefined:
-		return false
-	}
-	return true
-}
-
-func number(v any) float64 {
-	switch x := v.(type) {
-	case float64:
-		return x
-	case bool:
-		if x {
-			return 1
+	d := bson.D{}
+	for _, k := range o.Keys() {
+		field := o.Get(k)
+		if goja.IsUndefined(field) {
+			continue
 		}
-		return 0
-	case nil:
-		return 0
-	case string:
-		s := strings.TrimSpace(x)
-		if s == "" {
-			return 0
-		}
-		n, err := strconv.ParseFloat(s, 64)
+		item, err := c.export(field, depth+1)
 		if err != nil {
-			return math.NaN()
+			return nil, err
 		}
-		return n
-	case bson.DateTime:
-		return float64(x)
+		d = append(d, bson.E{Key: k, Value: item})
 	}
-	return math.NaN()
-}
-
-func text(v any) string {
-	if s, ok := v.(string); ok {
-		return s
-	}
-	var b strings.Builder
-	appendText(&b, v, 0)
-	return b.String()
-}
-
-// appendText stops where the text is too long. An array may hold itself.
-func appendText(b *strings.Builder, v any, depth int) {
-	if b.Len() > maxBytes || depth > maxDepth {
-		return
-	}
-	if a, ok := v.(*array); ok {
-		for i, item := range a.items {
-			if i > 0 {
-				b.WriteByte(',')
-			}
-			if appendText(b, item, depth+1); b.Len() > maxBytes {
-				return
-			}
-		}
-		return
-	}
-	b.WriteString(scalarText(v))
-}
-
-func scalarText(v any) string {
-	switch x := v.(type) {
-	case string:
-		return x
-	case float64:
-		switch {
-		case math.IsNaN(x):
-			return "NaN"
-		case math.IsInf(x, 0):
-			return map[bool]string{true: "Infinity", false: "-Infinity"}[x > 0]
-		}
-		return strconv.FormatFloat(x, 'f', -1, 64)
-	case bool:
-		return strconv.FormatBool(x)
-	case nil:
-		return "null"
-	case undefined:
-		return "undefined"
-	case *object:
-		return "[object Object]"
-	case bson.ObjectID:
-		return x.Hex()
-	}
-	return fmt.Sprint(v)
-}
-
-func strictEqual(a, b any) bool {
-	switch a.(type) {
-	case *object, *array, *closure:
-		return a == b
-	case func([]any) (any, error):
-		return false
-	}
-	switch b.(type) {
-	case func([]any) (any, error):
-		return false
-	}
-	if x, ok := a.(float64); ok {
-		y, ok := b.(float64)
-		return ok && x == y
-	}
-	if _, ok := a.(undefined); ok {
-		_, ok := b.(undefined)
-		return ok
-	}
-	if _, ok := b.(undefined); ok {
-		return false
-	}
-	return value.TypeOf(a) == value.TypeOf(b) && value.Equal(a, b)
+	return d, nil
 }
