@@ -78,7 +78,8 @@ func (h host) Source(_ context.Context, stage string, arg any) ([]bson.D, error)
 	case "$listLocalSessions", "$listSessions":
 		return d.seen.list(address(h.s.req)), nil
 	case "$listSearchIndexes":
-		return nil, searchStage(h.s.req)
+		_, err := d.noSearch(h.s, nil)
+		return nil, err
 	case "$currentOp":
 		options, _ := arg.(bson.D)
 		local, _ := lookup(options, []string{"localOps"})
@@ -241,9 +242,7 @@ func (c *collection) uniqueOn(fields []string) bool {
 const aggregateFields = " pipeline cursor explain allowDiskUse bypassDocumentValidation collation hint let exchange fromMongos needsMerge runtimeConstants legacyRuntimeConstants collectionUUID isMapReduceCommand includeQueryStatsMetrics encryptionInformation "
 
 func (d *Data) aggregate(req *command.Request, a *args) (action, error) {
-	if err := unknown("aggregate", a.doc, aggregateFields); err != nil {
-		return nil, err
-	}
+	a.only(aggregateFields)
 	name, coll := "", req.DB+".$cmd.aggregate"
 	if str, ok := a.any("aggregate").(string); ok {
 		name, coll = str, req.DB+"."+str
@@ -325,9 +324,6 @@ func (d *Data) aggregate(req *command.Request, a *args) (action, error) {
 			return nil, command.Errorf(73, "$currentOp must be run against the 'admin' database with {aggregate: 1}")
 		case p.Source == "$documents" && wire(s.req) > 0 && wire(s.req) < 13:
 			return nil, command.Errorf(40324, "Unrecognized pipeline stage name: '$documents'")
-		}
-		if p.Source == "$listSearchIndexes" {
-			return nil, searchStage(s.req)
 		}
 		h := host{s, s.req.DB, name}
 		if explain {

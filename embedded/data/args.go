@@ -18,13 +18,29 @@ type args struct {
 	of  string // how messages name the command
 	doc bson.D
 	err error
-	old bool // messages are those of find before 5.0
+	old bool  // messages are those of find before 5.0
+	in  *args // what this is a part of: its errors are errors of that as well
 }
 
 func (a *args) fail(err error) {
 	if a.err == nil {
 		a.err = err
 	}
+	if a.in != nil {
+		a.in.fail(err)
+	}
+}
+
+// part are the fields of a field that is a document.
+func (a *args) part(key string) *args {
+	return &args{of: a.of + "." + key, doc: a.document(key), in: a}
+}
+
+// batchSize is that of the field cursor, -1 if it is not there.
+func (a *args) batchSize() int64 {
+	c := a.part("cursor")
+	c.only(" batchSize ")
+	return c.number("batchSize", -1)
 }
 
 func (a *args) wrong(key string, v any, want string) {
@@ -178,6 +194,23 @@ func unknown(of string, doc bson.D, fields string) error {
 		return command.Errorf(40415, "BSON field '%s.%s' is an unknown field.", of, e.Key)
 	}
 	return nil
+}
+
+// only refuses fields that the command does not have.
+func (a *args) only(fields string) { a.fail(unknown(a.of, a.doc, fields)) }
+
+// need refuses a command without a field that it must have.
+func (a *args) need(key string) {
+	if !a.has(key) {
+		a.fail(command.Errorf(40414, "BSON field '%s.%s' is missing but a required field", a.of, key))
+	}
+}
+
+// checkName refuses a namespace that cannot be.
+func (a *args) checkName(db, name string) {
+	if err := namespace(db, name); err != nil {
+		a.fail(err)
+	}
 }
 
 // readConcern checks the read concern of a command and tells its level.

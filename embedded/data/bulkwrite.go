@@ -21,27 +21,17 @@ type bulk struct {
 // bulkWrite is the command of that name, which 8.0 brought: writes to several
 // namespaces, with a cursor over their results.
 func (d *Data) bulkWrite(s *scope, a *args) (bson.D, error) {
-	if err := unknown("bulkWrite", a.doc, " ops nsInfo ordered bypassDocumentValidation let errorsOnly cursor endpoint "); err != nil {
-		return nil, err
-	}
+	a.only(" ops nsInfo ordered bypassDocumentValidation let errorsOnly cursor endpoint ")
 	ops, infos, let := a.array("ops"), a.array("nsInfo"), a.let(d)
 	b := newBatch(a)
-	if b.s = s; a.err != nil {
-		return nil, a.err
-	}
-	for _, f := range []string{"ops", "nsInfo"} {
-		if !a.has(f) {
-			return nil, command.Errorf(40414, "BSON field 'bulkWrite.%s' is missing but a required field", f)
-		}
-	}
-	if err := checkSize(len(ops)); err != nil {
-		return nil, err
-	}
-	sizes := &args{of: "bulkWrite.cursor", doc: a.document("cursor")}
-	size := sizes.number("batchSize", -1)
+	b.s = s
+	a.need("ops")
+	a.need("nsInfo")
+	a.fail(checkSize(len(ops)))
+	size := a.batchSize()
 	run := &bulk{b: b, errorsOnly: a.flag("errorsOnly")}
-	if err := cmpErr(a.err, sizes.err); err != nil {
-		return nil, err
+	if a.err != nil {
+		return nil, a.err
 	}
 	type target struct{ db, coll string }
 	var targets []target

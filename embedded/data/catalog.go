@@ -31,9 +31,7 @@ func describeCreate(c *collection) bson.D {
 const createFields = " capped autoIndexId idIndex size max storageEngine validator validationLevel validationAction indexOptionDefaults viewOn pipeline collation changeStreamPreAndPostImages timeseries expireAfterSeconds clusteredIndex encryptedFields flags temp "
 
 func (d *Data) createCommand(s *scope, a *args) (bson.D, error) {
-	if err := unknown("create", a.doc, createFields); err != nil {
-		return nil, err
-	}
+	a.only(createFields)
 	name := a.name()
 	if a.err != nil {
 		return nil, a.err
@@ -48,10 +46,7 @@ func (d *Data) createCommand(s *scope, a *args) (bson.D, error) {
 			options = append(options, e)
 		}
 	}
-	clustered, err := clusteredIndex(name, a)
-	if err != nil {
-		return nil, err
-	}
+	clustered := clusteredIndex(a)
 	options = value.Delete(options, "clusteredIndex")
 	if clustered != nil {
 		options = append(options, bson.E{Key: "clusteredIndex", Value: clustered})
@@ -70,10 +65,6 @@ func (d *Data) createCommand(s *scope, a *args) (bson.D, error) {
 		return nil, a.err
 	}
 	switch {
-	case clustered != nil:
-		if err := clusteredWith(a); err != nil {
-			return nil, err
-		}
 	case c.capped && c.maxSize <= 0:
 		return nil, command.Errorf(72, "the 'size' field is required when 'capped' is true")
 	case !c.capped && (a.has("size") || a.has("max")) && !a.has("capped"):
@@ -82,10 +73,10 @@ func (d *Data) createCommand(s *scope, a *args) (bson.D, error) {
 		return nil, command.Errorf(72, "'pipeline' requires 'viewOn' to also be specified")
 	case c.timeseries && wire(s.req) > 0 && wire(s.req) < 13:
 		return nil, command.Errorf(40415, "BSON field 'create.timeseries' is an unknown field.")
-	case a.has("expireAfterSeconds") && !c.timeseries && (wire(s.req) == 0 || wire(s.req) >= wire60):
+	case a.has("expireAfterSeconds") && !c.timeseries && clustered == nil && (wire(s.req) == 0 || wire(s.req) >= wire60):
 		return nil, command.Errorf(72, "'expireAfterSeconds' is only supported on time-series collections or when the 'clusteredIndex' option is specified")
 	}
-	if c.capped && clustered == nil {
+	if c.capped {
 		c.maxSize = (c.maxSize + 255) / 256 * 256
 		options = value.Set(options, "size", value.Int(c.maxSize))
 		c.options = options
@@ -163,9 +154,7 @@ func (d *Data) compileValidator(v bson.D) (*query.Filter, error) {
 }
 
 func (d *Data) drop(s *scope, a *args) (bson.D, error) {
-	if err := unknown("drop", a.doc, " collectionUUID encryptedFields "); err != nil {
-		return nil, err
-	}
+	a.only(" collectionUUID encryptedFields ")
 	name, db := a.name(), s.req.DB
 	if a.err != nil {
 		return nil, a.err
@@ -267,9 +256,7 @@ func (d *Data) onShard(s *scope, reply bson.D, err error) (bson.D, error) {
 }
 
 func (d *Data) createIndexes(s *scope, a *args) (bson.D, error) {
-	if err := unknown("createIndexes", a.doc, " indexes ignoreUnknownIndexOptions commitQuorum v "); err != nil {
-		return nil, err
-	}
+	a.only(" indexes ignoreUnknownIndexOptions commitQuorum v ")
 	name, list := a.name(), a.array("indexes")
 	if a.err != nil {
 		return nil, a.err
@@ -375,9 +362,6 @@ func (d *Data) buildIndexes(s *scope, name string, specs []*index) (bson.D, erro
 	var reply bson.D
 	err := s.locked(func() error {
 		made := s.collection(s.req.DB, name) == nil
-		if made && slices.ContainsFunc(specs, func(x *index) bool { return x.clustered }) {
-			return command.Errorf(6100900, "Cannot implicitly create a new collection with createIndex 'clustered' option")
-		}
 		c, err := s.writable(s.req.DB, name, true)
 		if err != nil {
 			return err
@@ -441,9 +425,6 @@ func (x *index) keysIfUnique(r *record) [][]any {
 // clash reports whether an index is there already, or one that stands in its
 // way.
 func clash(c *collection, x *index) (bool, error) {
-	if there, err := c.clashClustered(x); there || err != nil {
-		return there, err
-	}
 	id := c.idIndex()
 	for _, y := range c.indexes {
 		sameKey := value.Equal(x.key, y.key) && sameOption(x.spec, y.spec, "collation") && sameOption(x.spec, y.spec, "partialFilterExpression")
@@ -473,18 +454,12 @@ func sameOption(a, b bson.D, key string) bool {
 }
 
 func (d *Data) dropIndexes(s *scope, a *args) (bson.D, error) {
-	if err := unknown("dropIndexes", a.doc, " index collectionUUID isTimeseriesNamespace "); err != nil {
-		return nil, err
-	}
+	a.only(" index collectionUUID isTimeseriesNamespace ")
 	name := a.name()
+	a.checkName(s.req.DB, name)
+	a.need("index")
 	if a.err != nil {
 		return nil, a.err
-	}
-	if err := namespace(s.req.DB, name); err != nil {
-		return nil, err
-	}
-	if !a.has("index") {
-		return nil, command.Errorf(40414, "BSON field 'dropIndexes.index' is missing but a required field")
 	}
 	reply, err := d.removeIndexes(s, name, a.any("index"))
 	return d.onShard(s, reply, err)
@@ -496,9 +471,6 @@ func (d *Data) removeIndexes(s *scope, name string, which any) (bson.D, error) {
 		c := d.collection(s.req.DB, name)
 		if c == nil || c.isView() {
 			return command.Errorf(26, "ns not found %s.%s", s.req.DB, name)
-		}
-		if c.clustered() && names(which, c.idIndex()) {
-			return command.Errorf(5979800, "It is illegal to drop the clusteredIndex")
 		}
 		reply = bson.D{{Key: "nIndexesWas", Value: int32(c.catalogued())}}
 		gone := map[*index]bool{}
@@ -565,29 +537,13 @@ func indexNames(which any) bson.A {
 	return bson.A{which}
 }
 
-// names tells that dropIndexes names an index, by its name or its key.
-func names(which any, x *index) bool {
-	return slices.ContainsFunc(indexNames(which), func(w any) bool {
-		key, ok := w.(bson.D)
-		return w == any(x.name) || ok && value.Equal(key, x.key)
-	})
-}
-
 func (d *Data) listIndexes(s *scope, a *args) (bson.D, error) {
-	if err := unknown("listIndexes", a.doc, " cursor includeBuildUUIDs includeIndexBuildInfo "); err != nil {
-		return nil, err
-	}
+	a.only(" cursor includeBuildUUIDs includeIndexBuildInfo ")
 	name := a.name()
-	sizes := &args{of: "listIndexes.cursor", doc: a.document("cursor")}
-	if err := unknown(sizes.of, sizes.doc, " batchSize "); err != nil {
-		return nil, err
-	}
-	size := sizes.number("batchSize", -1)
-	if a.err != nil || sizes.err != nil {
-		return nil, cmpErr(a.err, sizes.err)
-	}
-	if err := namespace(s.req.DB, name); err != nil {
-		return nil, err
+	size := a.batchSize()
+	a.checkName(s.req.DB, name)
+	if a.err != nil {
+		return nil, a.err
 	}
 	ns := s.req.DB + "." + name
 	var c *collection
@@ -606,34 +562,15 @@ func (d *Data) listIndexes(s *scope, a *args) (bson.D, error) {
 	if c.isView() {
 		return nil, command.Errorf(166, "Namespace %s is a view, not a collection", ns)
 	}
-	cur, batch, _, err := s.open(ns, ns, &results{docs: specs, known: true}, size, false, false)
-	if err != nil {
-		return nil, err
-	}
-	return cursorReply(cur, "firstBatch", batch, nil, true), nil
-}
-
-func cmpErr(errs ...error) error {
-	for _, e := range errs {
-		if e != nil {
-			return e
-		}
-	}
-	return nil
+	return s.list(ns, specs, size)
 }
 
 func (d *Data) listCollections(s *scope, a *args) (bson.D, error) {
-	if err := unknown("listCollections", a.doc, " cursor filter nameOnly authorizedCollections includePendingDrops "); err != nil {
-		return nil, err
-	}
+	a.only(" cursor filter nameOnly authorizedCollections includePendingDrops ")
 	nameOnly, filter := a.flag("nameOnly"), a.document("filter")
-	sizes := &args{of: "listCollections.cursor", doc: a.document("cursor")}
-	if err := unknown(sizes.of, sizes.doc, " batchSize "); err != nil {
-		return nil, err
-	}
-	size := sizes.number("batchSize", -1)
-	if a.err != nil || sizes.err != nil {
-		return nil, cmpErr(a.err, sizes.err)
+	size := a.batchSize()
+	if a.err != nil {
+		return nil, a.err
 	}
 	f, err := query.Compile(filter, query.Options{Now: d.opts.Now()})
 	if err != nil {
@@ -662,16 +599,11 @@ func (d *Data) listCollections(s *scope, a *args) (bson.D, error) {
 		}
 		out = append(out, value.Encode(doc))
 	}
-	ns := nsText(s.req.DB, "listCollections")
-	cur, batch, _, err := s.open(ns, ns, &results{docs: out, known: true}, size, false, false)
-	if err != nil {
-		return nil, err
-	}
-	reply := cursorReply(cur, "firstBatch", batch, nil, true)
-	if db == nil && mongos(s.req) && wire(s.req) <= 12 {
+	reply, err := s.list(nsText(s.req.DB, "listCollections"), out, size)
+	if err == nil && db == nil && mongos(s.req) && wire(s.req) <= 12 {
 		reply = append(bson.D{{Key: "result", Value: bson.A{}}}, reply...)
 	}
-	return reply, nil
+	return reply, err
 }
 
 // describe is a collection as listCollections shows it.
@@ -691,9 +623,7 @@ func (d *Data) listDatabases(s *scope, a *args) (bson.D, error) {
 	if s.req.DB != "admin" {
 		return nil, command.Errorf(13, "listDatabases may only be run against the admin database.")
 	}
-	if err := unknown("listDatabases", a.doc, " filter nameOnly authorizedDatabases "); err != nil {
-		return nil, err
-	}
+	a.only(" filter nameOnly authorizedDatabases ")
 	nameOnly, filter := a.flag("nameOnly"), a.document("filter")
 	if a.err != nil {
 		return nil, a.err
@@ -759,15 +689,11 @@ func (d *Data) listDatabases(s *scope, a *args) (bson.D, error) {
 }
 
 func (d *Data) renameCollection(s *scope, a *args) (bson.D, error) {
-	if err := unknown("renameCollection", a.doc, " to dropTarget stayTemp collectionUUID encryptedFields "); err != nil {
-		return nil, err
-	}
+	a.only(" to dropTarget stayTemp collectionUUID encryptedFields ")
 	from, to, dropTarget := a.str("renameCollection"), a.str("to"), a.flag("dropTarget")
+	a.need("to")
 	if a.err != nil {
 		return nil, a.err
-	}
-	if !a.has("to") {
-		return nil, command.Errorf(40414, "BSON field 'renameCollection.to' is missing but a required field")
 	}
 	fromDB, fromName, _ := strings.Cut(from, ".")
 	toDB, toName, _ := strings.Cut(to, ".")

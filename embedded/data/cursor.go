@@ -158,6 +158,15 @@ func cursorReply(c *cursor, key string, docs []bson.Raw, extra bson.D, idFirst b
 	return bson.D{{Key: "cursor", Value: doc}}
 }
 
+// list is the reply of a command whose result is all there.
+func (s *scope) list(ns string, docs []bson.Raw, size int64) (bson.D, error) {
+	cur, batch, _, err := s.open(ns, ns, &results{docs: docs, known: true}, size, false, false)
+	if err != nil {
+		return nil, err
+	}
+	return cursorReply(cur, "firstBatch", batch, nil, true), nil
+}
+
 func (s *scope) notFound(id int64, ns string) error {
 	if mongos(s.req) {
 		return command.Errorf(43, "Cursor not found (namespace: '%s', id: %d).", ns, id)
@@ -173,14 +182,10 @@ func (d *Data) getMore(s *scope, a *args) (bson.D, error) {
 	coll := a.str("collection")
 	size := a.number("batchSize", -1)
 	maxTime := a.number("maxTimeMS", 0)
-	if err := unknown("getMore", a.doc, " collection batchSize term lastKnownCommittedOpTime includeQueryStatsMetrics "); err != nil {
-		return nil, err
-	}
+	a.only(" collection batchSize term lastKnownCommittedOpTime includeQueryStatsMetrics ")
+	a.need("collection")
 	if a.err != nil {
 		return nil, a.err
-	}
-	if !a.has("collection") {
-		return nil, command.Errorf(40414, "BSON field 'getMore.collection' is missing but a required field")
 	}
 	if a.has("batchSize") && size < 0 {
 		return nil, command.Errorf(51024, "BSON field 'batchSize' value must be >= 0, actual value '%d'", size)
@@ -308,16 +313,12 @@ func (d *Data) next(ctx context.Context, c *cursor, size, maxTime int64) ([]bson
 }
 
 func (d *Data) killCursors(s *scope, a *args) (bson.D, error) {
-	if err := unknown("killCursors", a.doc, " cursors "); err != nil {
-		return nil, err
-	}
+	a.only(" cursors ")
 	ids := a.array("cursors")
 	ns := s.req.DB + "." + a.name()
+	a.need("cursors")
 	if a.err != nil {
 		return nil, a.err
-	}
-	if !a.has("cursors") {
-		return nil, command.Errorf(40414, "BSON field 'killCursors.cursors' is missing but a required field")
 	}
 	killed, missing := bson.A{}, bson.A{}
 	d.cursorMu.Lock()

@@ -423,9 +423,7 @@ func (d *Data) count(s *scope, a *args) (bson.D, error) {
 	if _, _, err := d.readConcern(a); err != nil {
 		return nil, err
 	}
-	if err := unknown("count", a.doc, " query limit skip hint collation fields "); err != nil {
-		return nil, err
-	}
+	a.only(" query limit skip hint collation fields ")
 	name := a.name()
 	skip, limit := a.number("skip", 0), a.number("limit", 0)
 	if limit < 0 {
@@ -433,11 +431,9 @@ func (d *Data) count(s *scope, a *args) (bson.D, error) {
 	}
 	opts := query.Options{Now: d.opts.Now(), Collation: a.collation(), Scripts: s.scripts()}
 	filter := a.document("query")
+	a.checkName(s.req.DB, name)
 	if a.err != nil {
 		return nil, a.err
-	}
-	if err := namespace(s.req.DB, name); err != nil {
-		return nil, err
 	}
 	if skip < 0 {
 		return nil, command.Errorf(2, "Skip value is negative in the count query")
@@ -518,20 +514,14 @@ func (d *Data) distinct(s *scope, a *args) (bson.D, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := unknown("distinct", a.doc, " key query collation hint "); err != nil {
-		return nil, err
-	}
+	a.only(" key query collation hint ")
 	name, key := a.name(), a.str("key")
 	opts := query.Options{Now: d.opts.Now(), Collation: a.collation(), Scripts: s.scripts()}
 	filter := a.document("query")
+	a.need("key")
+	a.checkName(s.req.DB, name)
 	if a.err != nil {
 		return nil, a.err
-	}
-	if !a.has("key") {
-		return nil, command.Errorf(40414, "BSON field 'distinct.key' is missing but a required field")
-	}
-	if err := namespace(s.req.DB, name); err != nil {
-		return nil, err
 	}
 	f, err := query.Compile(filter, opts)
 	if err != nil {

@@ -9,19 +9,15 @@ import (
 )
 
 func (d *Data) findAndModify(s *scope, a *args) (bson.D, error) {
-	if err := unknown("findAndModify", a.doc, " query fields sort hint collation arrayFilters remove update upsert new bypassDocumentValidation let runtimeConstants legacyRuntimeConstants encryptionInformation sampleId "); err != nil {
-		return nil, err
-	}
+	a.only(" query fields sort hint collation arrayFilters remove update upsert new bypassDocumentValidation let runtimeConstants legacyRuntimeConstants encryptionInformation sampleId ")
 	name := a.name()
 	remove, upsert, wantsNew := a.flag("remove"), a.flag("upsert"), a.flag("new")
 	ch := &change{q: a.document("query"), upsert: upsert, hint: a.any("hint"), kind: opUpdate}
 	sort, let, filters, collation := a.document("sort"), a.let(d), a.array("arrayFilters"), a.collation()
 	fields := a.document("fields")
+	a.checkName(s.req.DB, name)
 	if a.err != nil {
 		return nil, a.err
-	}
-	if err := namespace(s.req.DB, name); err != nil {
-		return nil, err
 	}
 	switch has := a.has("update"); {
 	case remove && has:

@@ -14,9 +14,7 @@ func (d *Data) mapReduce(s *scope, a *args) (bson.D, error) {
 	if _, _, err := d.readConcern(a); err != nil {
 		return nil, err
 	}
-	if err := unknown("mapReduce", a.doc, " map reduce out query sort limit finalize scope jsMode verbose bypassDocumentValidation collation "); err != nil {
-		return nil, err
-	}
+	a.only(" map reduce out query sort limit finalize scope jsMode verbose bypassDocumentValidation collation ")
 	name, filter, sort, limit := a.name(), a.document("query"), a.document("sort"), a.count("limit", "Limit")
 	vars := a.document("scope")
 	opts := query.Options{Now: d.opts.Now(), Collation: a.collation(), Scripts: s.scripts()}
@@ -34,8 +32,8 @@ func (d *Data) mapReduce(s *scope, a *args) (bson.D, error) {
 		}
 		functions[part] = f
 	}
-	if !a.has("out") {
-		return nil, command.Errorf(40414, "BSON field 'mapReduce.out' is missing but a required field")
+	if a.need("out"); a.err != nil {
+		return nil, a.err
 	}
 	f, err := query.Compile(filter, opts)
 	if err != nil {
@@ -151,7 +149,7 @@ func (m *mapReducer) all(hits []found) ([]bson.D, error) {
 
 // mapReduceOut delivers the results where out says.
 func (d *Data) mapReduceOut(s *scope, out any, docs []bson.D) (bson.D, error) {
-	mode, db, coll := "replace", s.req.DB, ""
+	db, coll := s.req.DB, ""
 	switch x := out.(type) {
 	case string:
 		coll = x
@@ -164,8 +162,7 @@ func (d *Data) mapReduceOut(s *scope, out any, docs []bson.D) (bson.D, error) {
 					list[i] = docs[i]
 				}
 				return bson.D{{Key: "results", Value: list}}, nil
-			case "replace", "merge":
-				mode = e.Key
+			case "replace":
 				coll, _ = e.Value.(string)
 			case "db":
 				db, _ = e.Value.(string)
@@ -181,30 +178,11 @@ func (d *Data) mapReduceOut(s *scope, out any, docs []bson.D) (bson.D, error) {
 		return nil, command.Errorf(10107, "not primary")
 	}
 	h := host{s, s.req.DB, ""}
-	if mode == "merge" {
-		for _, doc := range docs {
-			if err := s.locked(func() error { return d.replaceByID(s, db, coll, doc) }); err != nil {
-				return nil, err
-			}
-		}
-	} else if err := h.Out(s.req.Context, db, coll, docs); err != nil {
+	if err := h.Out(s.req.Context, db, coll, docs); err != nil {
 		return nil, err
 	}
 	if db != s.req.DB {
 		return bson.D{{Key: "result", Value: bson.D{{Key: "db", Value: db}, {Key: "collection", Value: coll}}}}, nil
 	}
 	return bson.D{{Key: "result", Value: coll}}, nil
-}
-
-// replaceByID stores a document in the place of the one with its _id.
-func (d *Data) replaceByID(s *scope, db, name string, doc bson.D) error {
-	c, err := s.writable(db, name, true)
-	if err != nil {
-		return err
-	}
-	if r := c.byID(doc[0].Value); r != nil {
-		_, _, err = s.replace(c, r, doc, opReplace)
-		return err
-	}
-	return s.insert(c, doc, value.Encode(doc))
 }

@@ -44,9 +44,9 @@ func (d *Data) rows() []command.Row {
 		{Name: "abortTransaction", Run: d.abortTransaction, Write: true, AdminOnly: true, EndsTransaction: true, API: "1",
 			NotFirst: "Cannot start a transaction with an abort"},
 		{Name: "enableSharding", Run: d.serve(d.enableSharding), Write: true, AdminOnly: true, Topologies: mongosOnly},
-		{Name: "createSearchIndexes", Run: d.serve(d.createSearchIndexes), Write: true, NoWriteConcern: true, MinWire: wire60},
-		{Name: "dropSearchIndex", Run: d.serve(d.dropSearchIndex), Write: true, NoWriteConcern: true, MinWire: wire60},
-		{Name: "updateSearchIndex", Run: d.serve(d.updateSearchIndex), Write: true, NoWriteConcern: true, MinWire: wire60},
+		{Name: "createSearchIndexes", Run: d.serve(d.noSearch), Write: true, NoWriteConcern: true, MinWire: wire60},
+		{Name: "dropSearchIndex", Run: d.serve(d.noSearch), Write: true, NoWriteConcern: true, MinWire: wire60},
+		{Name: "updateSearchIndex", Run: d.serve(d.noSearch), Write: true, NoWriteConcern: true, MinWire: wire60},
 		{Name: "checkMetadataConsistency", Run: d.serve(d.checkMetadataConsistency), MinWire: wire70, Topologies: mongosOnly},
 		{Name: "shardCollection", Run: d.serve(d.shardCollection), Write: true, AdminOnly: true, Topologies: mongosOnly},
 	}

@@ -6,7 +6,6 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/command"
-	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
 // enableSharding does nothing: every database may be sharded.
@@ -52,35 +51,12 @@ func (d *Data) shardCollection(s *scope, a *args) (bson.D, error) {
 	return bson.D{{Key: "collectionsharded", Value: ns}, {Key: "collectionUUID", Value: uuid}}, nil
 }
 
-// checkMetadataConsistency looks for what the shards and the config server tell
-// of collections that does not go together. With one shard nothing can.
+// checkMetadataConsistency finds nothing: with one shard, all that is known of a
+// collection goes together.
 func (d *Data) checkMetadataConsistency(s *scope, a *args) (bson.D, error) {
-	name := "$cmd.aggregate"
-	if str, ok := a.any("checkMetadataConsistency").(string); ok {
-		name = str
-		if err := namespace(s.req.DB, name); err != nil {
-			return nil, err
-		}
-		if s.req.DB == "admin" {
-			return nil, command.Errorf(73, "checkMetadataConsistency command on admin database can only be run without collection name. Found unexpected collection name: %s", name)
-		}
-	} else if n, ok := value.Whole(a.any("checkMetadataConsistency")); !ok || n != 1 {
-		return nil, command.Errorf(9, "Invalid command format: the 'checkMetadataConsistency' field must specify a collection name or 1")
+	size := a.batchSize()
+	if a.err != nil {
+		return nil, a.err
 	}
-	sizes := &args{of: "checkMetadataConsistency.cursor", doc: a.document("cursor")}
-	size := sizes.number("batchSize", -1)
-	if err := cmpErr(a.err, sizes.err); err != nil {
-		return nil, err
-	}
-	there := false
-	d.reading(func() { there = d.databases[s.req.DB] != nil })
-	if !there && s.req.DB != "admin" {
-		return nil, command.Errorf(26, "database %s not found", s.req.DB)
-	}
-	ns := s.req.DB + "." + name
-	cur, batch, _, err := s.open(ns, ns, &results{known: true}, size, false, false)
-	if err != nil {
-		return nil, err
-	}
-	return cursorReply(cur, "firstBatch", batch, nil, true), nil
+	return s.list(nsText(s.req.DB, "aggregate"), nil, size)
 }

@@ -99,11 +99,9 @@ func (d *Data) indexStats(s *scope, db, name string) ([]bson.D, error) {
 
 func (d *Data) collStats(s *scope, a *args) (bson.D, error) {
 	name := a.name()
+	a.checkName(s.req.DB, name)
 	if a.err != nil {
 		return nil, a.err
-	}
-	if err := namespace(s.req.DB, name); err != nil {
-		return nil, err
 	}
 	c, records := s.records(s.req.DB, name)
 	out := bson.D{{Key: "ns", Value: s.req.DB + "." + name}}

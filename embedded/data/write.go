@@ -252,16 +252,12 @@ func (b *batch) store(db, name string, items []insertion) error {
 }
 
 func (d *Data) insert(req *command.Request, a *args) (action, error) {
-	if err := unknown("insert", a.doc, " documents ordered bypassDocumentValidation encryptionInformation "); err != nil {
-		return nil, err
-	}
+	a.only(" documents ordered bypassDocumentValidation encryptionInformation ")
 	name, docs := a.name(), a.array("documents")
 	b := newBatch(a)
+	a.need("documents")
 	if a.err != nil {
 		return nil, a.err
-	}
-	if !a.has("documents") {
-		return nil, command.Errorf(40414, "BSON field 'insert.documents' is missing but a required field")
 	}
 	if err := checkSize(len(docs)); err != nil {
 		return nil, err
@@ -505,16 +501,12 @@ func equalities(doc, q bson.D) (bson.D, error) {
 }
 
 func (d *Data) update(req *command.Request, a *args) (action, error) {
-	if err := unknown("update", a.doc, " updates ordered bypassDocumentValidation let legacyRuntimeConstants runtimeConstants encryptionInformation "); err != nil {
-		return nil, err
-	}
+	a.only(" updates ordered bypassDocumentValidation let legacyRuntimeConstants runtimeConstants encryptionInformation ")
 	name, list, let := a.name(), a.array("updates"), a.let(d)
 	b := newBatch(a)
+	a.need("updates")
 	if a.err != nil {
 		return nil, a.err
-	}
-	if !a.has("updates") {
-		return nil, command.Errorf(40414, "BSON field 'update.updates' is missing but a required field")
 	}
 	if err := checkSize(len(list)); err != nil {
 		return nil, err
@@ -629,16 +621,12 @@ func (d *Data) prepare(s *scope, ch *change, u any, let, consts bson.D, filters 
 }
 
 func (d *Data) delete(req *command.Request, a *args) (action, error) {
-	if err := unknown("delete", a.doc, " deletes ordered let legacyRuntimeConstants runtimeConstants encryptionInformation bypassDocumentValidation "); err != nil {
-		return nil, err
-	}
+	a.only(" deletes ordered let legacyRuntimeConstants runtimeConstants encryptionInformation bypassDocumentValidation ")
 	name, list, let := a.name(), a.array("deletes"), a.let(d)
 	b := newBatch(a)
+	a.need("deletes")
 	if a.err != nil {
 		return nil, a.err
-	}
-	if !a.has("deletes") {
-		return nil, command.Errorf(40414, "BSON field 'delete.deletes' is missing but a required field")
 	}
 	if err := checkSize(len(list)); err != nil {
 		return nil, err

@@ -14,7 +14,7 @@ type Accumulator interface {
 }
 
 // NewAccumulator is an empty accumulator of a name such as $sum. The error has
-// the server's code for a name that is none.
+// the server's code for an unknown name.
 func NewAccumulator(name string) (func() Accumulator, error) {
 	f, ok := accumulators[name]
 	if !ok {
@@ -33,9 +33,6 @@ var accumulators = map[string]func() Accumulator{
 	"$push":     func() Accumulator { return &push{list: bson.A{}} },
 	"$addToSet": func() Accumulator { return &addToSet{list: bson.A{}, seen: map[string]bool{}} },
 	"$count":    func() Accumulator { return &count{} },
-	"$mergeObjects": func() Accumulator {
-		return &merge{doc: bson.D{}}
-	},
 }
 
 type sum struct{ total any }
@@ -146,20 +143,3 @@ type count struct{ n int64 }
 
 func (c *count) Add(any) error { c.n++; return nil }
 func (c *count) Result() any   { return value.Int(c.n) }
-
-type merge struct{ doc bson.D }
-
-func (m *merge) Add(v any) error {
-	if nullish(v) {
-		return nil
-	}
-	d, ok := v.(bson.D)
-	if !ok {
-		return command.Errorf(40400, "$mergeObjects requires object inputs, but input %s is of type %s", value.Text(v), value.TypeName(v))
-	}
-	for _, e := range d {
-		m.doc = value.Set(m.doc, e.Key, e.Value)
-	}
-	return nil
-}
-func (m *merge) Result() any { return m.doc }

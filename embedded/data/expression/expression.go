@@ -39,9 +39,6 @@ func NewEnv(root any, now time.Time, vars bson.D) *Env {
 	return e
 }
 
-// For is the environment with another document.
-func (e *Env) For(root any) *Env { return &Env{Root: root, Now: e.Now, vars: e.vars, built: e.built} }
-
 // With is the environment with one more variable.
 func (e *Env) With(name string, v any) *Env {
 	return &Env{Root: e.Root, Now: e.Now, vars: &scope{name, v, e.vars}, built: e.built}
@@ -65,15 +62,6 @@ func (e *Env) make(v any) (any, error) {
 
 func tooMuch() error {
 	return command.Errorf(146, "an expression makes more than %d bytes of a document", value.MaxBuilt)
-}
-
-// keep checks a value that a variable is to have: what is made of it again and again would not
-// end.
-func keep(v any) (any, error) {
-	if value.Size(v) > value.MaxBuilt {
-		return nil, tooMuch()
-	}
-	return v, nil
 }
 
 // Parse parses an expression. Errors are *command.Error with the server's

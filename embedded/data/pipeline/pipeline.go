@@ -15,7 +15,7 @@ import (
 
 // Host is where a pipeline runs.
 type Host interface {
-	// Read gives the documents of a collection ($lookup, $unionWith, $merge).
+	// Read gives the documents of a collection ($lookup, $merge).
 	Read(ctx context.Context, db, collection string) ([]bson.D, error)
 	// Source gives the documents of a stage that makes its own, such as
 	// $collStats.

@@ -20,8 +20,7 @@ func makers() map[string]maker {
 		"$match": match, "$project": project, "$addFields": addFields, "$set": addFields, "$unset": unset,
 		"$group": group, "$sort": sort, "$limit": limit, "$skip": skip, "$count": count, "$unwind": unwind,
 		"$replaceRoot": replaceRoot, "$replaceWith": replaceWith, "$sample": sample, "$facet": facet,
-		"$lookup": lookup, "$unionWith": unionWith, "$sortByCount": sortByCount, "$bucket": bucket,
-		"$out": out, "$merge": merge, "$changeStreamSplitLargeEvent": splitLargeEvent, "$redact": redact,
+		"$lookup": lookup, "$out": out, "$merge": merge, "$changeStreamSplitLargeEvent": splitLargeEvent,
 	}
 }
 
@@ -584,137 +583,6 @@ func lookup(arg any, o Options, depth int) (stage, error) {
 			}
 			return put(value.CloneDoc(d), strings.Split(as, "."), found).(bson.D), nil
 		})(ctx, h, docs)
-	}, nil
-}
-
-func unionWith(arg any, o Options, depth int) (stage, error) {
-	coll, _ := arg.(string)
-	var list any = bson.A{}
-	if d, ok := arg.(bson.D); ok {
-		v, _ := value.Field(d, "coll")
-		coll, _ = v.(string)
-		if p, ok := value.Field(d, "pipeline"); ok {
-			list = p
-		}
-	}
-	p, err := subPipeline(list, o, depth, "$unionWith")
-	if err != nil {
-		return nil, err
-	}
-	return func(ctx context.Context, h Host, docs []bson.D) ([]bson.D, error) {
-		more, err := p.Run(ctx, h, func() ([]bson.D, error) {
-			if coll == "" {
-				return nil, nil
-			}
-			return h.Read(ctx, o.DB, coll)
-		})
-		return append(docs[:len(docs):len(docs)], more...), err
-	}, nil
-}
-
-func sortByCount(arg any, o Options, depth int) (stage, error) {
-	counts := bson.D{{Key: "_id", Value: arg}, {Key: "count", Value: bson.D{{Key: "$sum", Value: int32(1)}}}}
-	return groupAndSort(counts, bson.D{{Key: "count", Value: int32(-1)}}, o, depth)
-}
-
-// groupAndSort is $group, and then $sort: some stages are defined by these.
-func groupAndSort(spec, order bson.D, o Options, depth int) (stage, error) {
-	g, err := group(spec, o, depth)
-	if err != nil {
-		return nil, err
-	}
-	s, err := sort(order, o, depth)
-	return func(ctx context.Context, h Host, docs []bson.D) ([]bson.D, error) {
-		docs, err := g(ctx, h, docs)
-		if err != nil {
-			return nil, err
-		}
-		return s(ctx, h, docs)
-	}, err
-}
-
-func bucket(arg any, o Options, depth int) (stage, error) {
-	d, _ := arg.(bson.D)
-	by, ok1 := value.Field(d, "groupBy")
-	b, _ := value.Field(d, "boundaries")
-	bounds, ok2 := b.(bson.A)
-	if !ok1 || !ok2 || len(bounds) < 2 {
-		return nil, command.Errorf(40198, "$bucket requires 'groupBy' and 'boundaries' to be specified.")
-	}
-	var branches bson.A
-	for i := 0; i+1 < len(bounds); i++ {
-		branches = append(branches, bson.D{
-			{Key: "case", Value: bson.D{{Key: "$and", Value: bson.A{
-				bson.D{{Key: "$gte", Value: bson.A{by, bson.D{{Key: "$literal", Value: bounds[i]}}}}},
-				bson.D{{Key: "$lt", Value: bson.A{by, bson.D{{Key: "$literal", Value: bounds[i+1]}}}}},
-			}}}},
-			{Key: "then", Value: bson.D{{Key: "$literal", Value: bounds[i]}}},
-		})
-	}
-	sw := bson.D{{Key: "branches", Value: branches}}
-	if v, ok := value.Field(d, "default"); ok {
-		sw = append(sw, bson.E{Key: "default", Value: bson.D{{Key: "$literal", Value: v}}})
-	}
-	spec := bson.D{{Key: "_id", Value: bson.D{{Key: "$switch", Value: sw}}}}
-	if v, ok := value.Field(d, "output"); ok {
-		fields, _ := v.(bson.D)
-		spec = append(spec, fields...)
-	} else {
-		spec = append(spec, bson.E{Key: "count", Value: bson.D{{Key: "$sum", Value: int32(1)}}})
-	}
-	return groupAndSort(spec, bson.D{{Key: "_id", Value: int32(1)}}, o, depth)
-}
-
-func redact(arg any, o Options, _ int) (stage, error) {
-	x, err := expression.Parse(arg)
-	if err != nil {
-		return nil, err
-	}
-	keep, prune, descend := "keep", "prune", "descend"
-	var visit func(d bson.D) (bson.D, bool, error)
-	visit = func(d bson.D) (bson.D, bool, error) {
-		env := expression.NewEnv(d, o.Now, o.Let).With("KEEP", keep).With("PRUNE", prune).With("DESCEND", descend)
-		v, err := x(env)
-		if err != nil {
-			return nil, false, err
-		}
-		switch v {
-		case keep:
-			return d, true, nil
-		case prune:
-			return nil, false, nil
-		case descend:
-		default:
-			return nil, false, command.Errorf(17053, "$redact's expression should not return anything aside from the variables $$KEEP, $$DESCEND, and $$PRUNE, but returned %s", value.Text(v))
-		}
-		out := bson.D{}
-		for _, e := range d {
-			if sub, ok := e.Value.(bson.D); ok {
-				r, ok, err := visit(sub)
-				if err != nil {
-					return nil, false, err
-				}
-				if ok {
-					out = append(out, bson.E{Key: e.Key, Value: r})
-				}
-				continue
-			}
-			out = append(out, e)
-		}
-		return out, true, nil
-	}
-	return func(_ context.Context, _ Host, docs []bson.D) ([]bson.D, error) {
-		var out []bson.D
-		for _, d := range docs {
-			r, ok, err := visit(d)
-			if err != nil {
-				return nil, err
-			}
-			if ok {
-				out = append(out, r)
-			}
-		}
-		return out, nil
 	}, nil
 }
 

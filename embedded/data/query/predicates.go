@@ -91,8 +91,6 @@ func (p parser) predicate(e bson.E, all bson.D, depth int) (predicate, error) {
 		}
 		n, err := p.conjunction(d, false, depth+1)
 		return elemMatch{n: n, documents: true}, err
-	case "$bitsAllSet", "$bitsAllClear", "$bitsAnySet", "$bitsAnyClear":
-		return newBits(e)
 	}
 	return nil, command.Errorf(2, "unknown operator: %s", e.Key)
 }
@@ -338,48 +336,4 @@ func (p elemMatch) test(v any, c *run) bool {
 		}
 	}
 	return false
-}
-
-type bits struct {
-	op   string
-	mask uint64
-}
-
-func newBits(e bson.E) (predicate, error) {
-	mask := uint64(0)
-	switch x := e.Value.(type) {
-	case bson.A:
-		for _, item := range x {
-			n, ok := value.Whole(item)
-			if !ok || n < 0 || n > 63 {
-				return nil, command.Errorf(2, "Failed to parse bit position. Expected a non-negative number in: %s", value.Text(item))
-			}
-			mask |= 1 << n
-		}
-	default:
-		n, ok := value.Whole(x)
-		if !ok || n < 0 {
-			return nil, command.Errorf(2, "%s takes an Array, a number, or a BinData but received: %s", e.Key, value.Text(e.Value))
-		}
-		mask = uint64(n)
-	}
-	return bits{e.Key, mask}, nil
-}
-
-func (p bits) elements() bool { return true }
-func (p bits) test(v any, _ *run) bool {
-	n, ok := value.Whole(v)
-	if !ok {
-		return false
-	}
-	set := uint64(n) & p.mask
-	switch p.op {
-	case "$bitsAllSet":
-		return set == p.mask
-	case "$bitsAllClear":
-		return set == 0
-	case "$bitsAnySet":
-		return set != 0
-	}
-	return set != p.mask
 }

@@ -29,7 +29,6 @@ type branch struct {
 	keep     bool            // include or exclude the whole
 	expr     expression.Expr // a computed value
 	elem     node            // $elemMatch
-	slice    []int64         // $slice
 }
 
 func (b *branch) child(name string) *branch {
@@ -48,7 +47,7 @@ func (b *branch) child(name string) *branch {
 func (b *branch) leaf() bool { return len(b.names) == 0 }
 
 // CompileProjection parses a projection; nil if it is empty. find's
-// projections (positional, $slice, $elemMatch) and $project's are one
+// projections (positional, $elemMatch) and $project's are one
 // language here; pipeline refuses the former.
 func CompileProjection(spec bson.D, opts Options, pipeline bool) (*Projection, error) {
 	if len(spec) == 0 {
@@ -127,8 +126,6 @@ func CompileProjection(spec bson.D, opts Options, pipeline bool) (*Projection, e
 				if err := walk(path+".", doc, depth+1); err != nil {
 					return err
 				}
-			case isDoc && !pipeline && doc[0].Key == "$slice" && sliceable(doc[0].Value):
-				at(path).slice = sliceArgs(doc[0].Value)
 			case isDoc && !pipeline && doc[0].Key == "$elemMatch":
 				pred, err := (parser{opts: opts}).predicate(doc[0], doc, 0)
 				if err != nil {
@@ -164,27 +161,6 @@ func CompileProjection(spec bson.D, opts Options, pipeline bool) (*Projection, e
 	}
 	p.include = mode > 0 || mode == 0 && p.idSet && p.id
 	return p, nil
-}
-
-func sliceable(v any) bool { return sliceArgs(v) != nil }
-
-func sliceArgs(v any) []int64 {
-	list, ok := v.(bson.A)
-	if !ok {
-		list = bson.A{v}
-	}
-	if len(list) > 2 {
-		return nil
-	}
-	var out []int64
-	for _, x := range list {
-		n, ok := value.Whole(x)
-		if !ok {
-			return nil
-		}
-		out = append(out, n)
-	}
-	return out
 }
 
 // Apply makes the result of a document. match is how the filter matched.
@@ -239,8 +215,6 @@ func (p *Projection) document(doc bson.D, b *branch, env *expression.Env, top bo
 					break
 				}
 			}
-		case c.slice != nil:
-			out = append(out, bson.E{Key: e.Key, Value: cut(e.Value, c.slice)})
 		case c.leaf():
 			if !p.include {
 				continue
@@ -340,25 +314,4 @@ func (b *branch) computes() bool {
 		}
 	}
 	return false
-}
-
-// cut is find's $slice.
-func cut(v any, args []int64) any {
-	a, ok := v.(bson.A)
-	if !ok {
-		return v
-	}
-	n := int64(len(a))
-	if len(args) == 1 {
-		if args[0] >= 0 {
-			return a[:min(args[0], n)]
-		}
-		return a[n-min(-args[0], n):]
-	}
-	skip, limit := args[0], args[1]
-	if skip < 0 {
-		skip = max(n+skip, 0)
-	}
-	skip = min(skip, n)
-	return a[skip : skip+min(max(limit, 0), n-skip)]
 }

@@ -69,7 +69,7 @@ func Truthy(v any) bool {
 	return true
 }
 
-// Add, Subtract and Multiply work as $add, $inc and $mul do: the wider of the
+// Add and Multiply work as $add, $inc and $mul do: the wider of the
 // two types, int32 becoming int64 and, in sums of expressions, int64 becoming
 // double on overflow. ok is false if an int64 overflows.
 func Add(a, b any) (sum any, ok bool) {
@@ -79,18 +79,6 @@ func Add(a, b any) (sum any, ok bool) {
 	}, func(x, y float64) float64 { return x + y }, func(z, x, y *big.Int, e, f int) int {
 		x, y, e = align(x, y, e, f)
 		z.Add(x, y)
-		return e
-	})
-}
-
-// Subtract is a - b; see Add.
-func Subtract(a, b any) (any, bool) {
-	return arith(a, b, func(x, y int64) (int64, bool) {
-		s := x - y
-		return s, (s < x) == (y > 0)
-	}, func(x, y float64) float64 { return x - y }, func(z, x, y *big.Int, e, f int) int {
-		x, y, e = align(x, y, e, f)
-		z.Sub(x, y)
 		return e
 	})
 }
