@@ -2,15 +2,12 @@ package data
 
 import (
 	"context"
-	"slices"
 	"sort"
-	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/command"
 	"github.com/unified-test-runner/utr/embedded/data/pipeline"
-	"github.com/unified-test-runner/utr/embedded/data/query"
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
@@ -38,11 +35,7 @@ func (d *Data) documentsOf(s *scope, db, name string, depth int) ([]bson.D, erro
 	if c != nil && c.isView() {
 		return d.readView(s, c, nil, depth)
 	}
-	out := make([]bson.D, len(records))
-	for i, r := range records {
-		out[i] = r.doc()
-	}
-	return out, nil
+	return documentsIn(records), nil
 }
 
 // readView runs the pipeline of a view.
@@ -163,26 +156,8 @@ func (d *Data) mergeOne(s *scope, m *pipeline.Merge, doc bson.D) error {
 	if err != nil {
 		return err
 	}
-	if !slices.Equal(m.On, []string{"_id"}) && !c.uniqueOn(m.On) {
-		return command.Errorf(51183, "Cannot find index to verify that join fields will be unique")
-	}
-	filter := bson.D{}
-	for _, f := range m.On {
-		v, ok := lookup(doc, strings.Split(f, "."))
-		if !ok {
-			return command.Errorf(51132, "$merge write error: 'on' field cannot be missing, null, undefined or an array")
-		}
-		filter = append(filter, bson.E{Key: f, Value: bson.D{{Key: "$eq", Value: v}}})
-	}
-	f, err := query.Compile(filter, query.Options{Now: d.opts.Now()})
-	if err != nil {
-		return err
-	}
-	hits, err := search(c, c.docs, f, 1)
-	if err != nil {
-		return err
-	}
-	if len(hits) == 0 {
+	old := c.byID(doc[0].Value)
+	if old == nil {
 		switch m.WhenNotMatched {
 		case "discard":
 			return nil
@@ -191,7 +166,6 @@ func (d *Data) mergeOne(s *scope, m *pipeline.Merge, doc bson.D) error {
 		}
 		return s.insert(c, doc, value.Encode(doc))
 	}
-	old := hits[0]
 	var merged bson.D
 	switch m.WhenMatched {
 	case "keepExisting":
@@ -200,43 +174,14 @@ func (d *Data) mergeOne(s *scope, m *pipeline.Merge, doc bson.D) error {
 		return c.duplicate(c.indexes[0], []any{doc[0].Value})
 	case "replace":
 		merged = doc
-	case "pipeline":
-		let := append(append(bson.D{}, m.Let...), bson.E{Key: "new", Value: doc})
-		t, err := pipeline.CompileUpdate(m.Update, pipeline.Options{DB: m.DB, Let: let, Now: d.opts.Now()})
-		if err != nil {
-			return err
-		}
-		if merged, err = t(old.doc); err != nil {
-			return err
-		}
 	default:
-		merged = append(bson.D{}, old.doc...)
+		merged = old.doc()
 		for _, e := range doc {
 			merged = value.Set(merged, e.Key, e.Value)
 		}
 	}
-	id, _ := value.Field(old.doc, "_id")
-	if now, ok := value.Field(merged, "_id"); ok && !value.Equal(id, now) {
-		return command.Errorf(66, "$merge failed to update the matching document, did you attempt to modify the _id or the shard key?")
-	}
-	_, _, err = s.replace(c, old.rec, merged, opUpdate)
+	_, _, err = s.replace(c, old, merged, opUpdate)
 	return err
-}
-
-func (c *collection) uniqueOn(fields []string) bool {
-	for _, x := range c.indexes {
-		if !x.unique || len(x.key) != len(fields) {
-			continue
-		}
-		all := true
-		for _, k := range x.key {
-			all = all && slices.Contains(fields, k.Key)
-		}
-		if all {
-			return true
-		}
-	}
-	return false
 }
 
 const aggregateFields = " pipeline cursor explain allowDiskUse bypassDocumentValidation collation hint let exchange fromMongos needsMerge runtimeConstants legacyRuntimeConstants collectionUUID isMapReduceCommand includeQueryStatsMetrics encryptionInformation "

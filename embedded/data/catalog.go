@@ -585,15 +585,11 @@ func (d *Data) listCollections(s *scope, a *args) (bson.D, error) {
 			}
 		}
 	})
+	if docs, err = f.Select(docs); err != nil {
+		return nil, err
+	}
 	var out []bson.Raw
 	for _, doc := range docs {
-		ok, err := f.Matches(doc)
-		if err != nil {
-			return nil, err
-		}
-		if !ok {
-			continue
-		}
 		if nameOnly {
 			doc = doc[:2]
 		}

@@ -12,7 +12,7 @@ import (
 
 func (d *Data) collMod(s *scope, a *args) (bson.D, error) {
 	name := a.name()
-	a.only(" index viewOn pipeline validator validationLevel validationAction recordPreImages changeStreamPreAndPostImages expireAfterSeconds timeseries cappedSize cappedMax isTimeseriesNamespace ")
+	a.only(" index validator validationLevel validationAction changeStreamPreAndPostImages expireAfterSeconds ")
 	validator := a.document("validator")
 	images := a.document("changeStreamPreAndPostImages")
 	index := parseIndexChange(s.req, a)
@@ -58,15 +58,6 @@ func (d *Data) collMod(s *scope, a *args) (bson.D, error) {
 				c.options = value.Set(c.options, e.Key, e.Value)
 			case "changeStreamPreAndPostImages":
 				c.options = value.Set(c.options, e.Key, images)
-			case "recordPreImages":
-				on := bson.D{{Key: "enabled", Value: value.Truthy(e.Value)}}
-				c.options = value.Set(c.options, "changeStreamPreAndPostImages", on)
-			case "viewOn":
-				c.view, _ = e.Value.(string)
-				c.options = value.Set(c.options, e.Key, e.Value)
-			case "pipeline":
-				c.pipeline, _ = e.Value.(bson.A)
-				c.options = value.Set(c.options, e.Key, e.Value)
 			}
 		}
 		d.log(entry{ts: d.tick(), kind: opModify, db: c.db, coll: c.name, uuid: c.uuid})

@@ -446,17 +446,10 @@ func (d *Data) count(s *scope, a *args) (bson.D, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := int64(0)
-	for _, doc := range docs {
-		ok, err := f.Matches(doc)
-		if err != nil {
-			return nil, err
-		}
-		if ok {
-			n++
-		}
+	if docs, err = f.Select(docs); err != nil {
+		return nil, err
 	}
-	n = max(n-skip, 0)
+	n := max(int64(len(docs))-skip, 0)
 	if limit > 0 {
 		n = min(n, limit)
 	}
@@ -477,11 +470,7 @@ func (d *Data) documentsAt(s *scope, name string, hint any, at *bson.Timestamp) 
 	if err != nil {
 		return nil, err
 	}
-	out := make([]bson.D, len(records))
-	for i, r := range records {
-		out[i] = r.doc()
-	}
-	return out, nil
+	return documentsIn(records), nil
 }
 
 // documents are the documents of a collection or a view.
@@ -502,11 +491,7 @@ func (d *Data) documents(s *scope, name string, hint any) ([]bson.D, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := make([]bson.D, len(records))
-	for i, r := range records {
-		out[i] = r.doc()
-	}
-	return out, nil
+	return documentsIn(records), nil
 }
 
 func (d *Data) distinct(s *scope, a *args) (bson.D, error) {
@@ -532,15 +517,11 @@ func (d *Data) distinct(s *scope, a *args) (bson.D, error) {
 	if err != nil {
 		return nil, err
 	}
+	if docs, err = f.Select(docs); err != nil {
+		return nil, err
+	}
 	values, seen := bson.A{}, map[string]bool{}
 	for _, doc := range docs {
-		ok, err := f.Matches(doc)
-		if err != nil {
-			return nil, err
-		}
-		if !ok {
-			continue
-		}
 		if _, ok := lookup(doc, strings.Split(key, ".")); !ok {
 			continue
 		}

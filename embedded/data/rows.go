@@ -38,7 +38,6 @@ func (d *Data) rows() []command.Row {
 		{Name: "renameCollection", Run: d.serve(d.renameCollection), Write: true, AdminOnly: true},
 		{Name: "collStats", Aliases: []string{"collstats"}, Run: d.serve(d.collStats)},
 		{Name: "dbStats", Aliases: []string{"dbstats"}, Run: d.serve(d.dbStats)},
-		{Name: "validate", Run: d.serve(d.validate)},
 		{Name: "commitTransaction", Run: d.commitTransaction, Write: true, AdminOnly: true, EndsTransaction: true, API: "1",
 			NotFirst: "Cannot start a transaction with a commit"},
 		{Name: "abortTransaction", Run: d.abortTransaction, Write: true, AdminOnly: true, EndsTransaction: true, API: "1",

@@ -140,27 +140,6 @@ func (d *Data) dbStats(s *scope, _ *args) (bson.D, error) {
 		{Key: "storageSize", Value: float64(size)}, {Key: "indexes", Value: value.Int(indexes)}, {Key: "indexSize", Value: float64(4096 * indexes)}}, nil
 }
 
-func (d *Data) validate(s *scope, a *args) (bson.D, error) {
-	name := a.name()
-	if a.err != nil {
-		return nil, a.err
-	}
-	c, records := s.records(s.req.DB, name)
-	if c == nil {
-		return nil, command.Errorf(26, "Collection '%s.%s' does not exist to validate.", s.req.DB, name)
-	}
-	if c.isView() {
-		return nil, command.Errorf(166, "Cannot validate a view")
-	}
-	keys := bson.D{}
-	for _, x := range c.indexes {
-		keys = append(keys, bson.E{Key: x.name, Value: int32(len(records))})
-	}
-	return bson.D{{Key: "ns", Value: c.ns()}, {Key: "nInvalidDocuments", Value: int32(0)}, {Key: "nrecords", Value: int32(len(records))},
-		{Key: "nIndexes", Value: int32(len(c.indexes))}, {Key: "keysPerIndex", Value: keys}, {Key: "valid", Value: true},
-		{Key: "warnings", Value: bson.A{}}, {Key: "errors", Value: bson.A{}}}, nil
-}
-
 // explain answers with the plan that everything here has: a scan.
 func (d *Data) explain(s *scope, a *args) (bson.D, error) {
 	inner := a.document("explain")

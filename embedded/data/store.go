@@ -39,6 +39,14 @@ type record struct {
 
 func (r *record) doc() bson.D { return value.Must(r.raw) }
 
+func documentsIn(records []*record) []bson.D {
+	out := make([]bson.D, len(records))
+	for i, r := range records {
+		out[i] = r.doc()
+	}
+	return out
+}
+
 // collection is a collection or a view.
 type collection struct {
 	db, name string

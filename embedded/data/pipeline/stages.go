@@ -34,17 +34,7 @@ func match(arg any, o Options, _ int) (stage, error) {
 		return nil, err
 	}
 	return func(_ context.Context, _ Host, docs []bson.D) ([]bson.D, error) {
-		var out []bson.D
-		for _, d := range docs {
-			ok, err := f.Matches(d)
-			if err != nil {
-				return nil, err
-			}
-			if ok {
-				out = append(out, d)
-			}
-		}
-		return out, nil
+		return f.Select(docs)
 	}, nil
 }
 
@@ -541,21 +531,14 @@ func lookup(arg any, o Options, depth int) (stage, error) {
 		return each(func(d bson.D) (bson.D, error) {
 			matched := others
 			if local != "" {
-				matched = nil
 				var wanted bson.A
 				query.Leaves(d, strings.Split(local, "."), func(v any) { wanted = append(wanted, v) })
 				f, err := query.Compile(bson.D{{Key: foreign, Value: bson.D{{Key: "$in", Value: wanted}}}}, o.query())
 				if err != nil {
 					return nil, err
 				}
-				for _, other := range others {
-					ok, err := f.Matches(other)
-					if err != nil {
-						return nil, err
-					}
-					if ok {
-						matched = append(matched, other)
-					}
+				if matched, err = f.Select(others); err != nil {
+					return nil, err
 				}
 			}
 			if piped {

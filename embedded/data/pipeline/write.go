@@ -12,14 +12,9 @@ import (
 // Merge is a parsed $merge.
 type Merge struct {
 	DB, Collection string
-	On             []string
-	// WhenMatched is replace, keepExisting, merge, fail or pipeline, and
-	// WhenNotMatched is insert, discard or fail.
+	// WhenMatched is replace, keepExisting, merge or fail, and WhenNotMatched is
+	// insert, discard or fail.
 	WhenMatched, WhenNotMatched string
-	// Update is the pipeline of WhenMatched, which sees the new document as
-	// $$new.
-	Update bson.A
-	Let    bson.D
 }
 
 // target is the namespace that a stage writes.
@@ -64,32 +59,16 @@ func merge(arg any, o Options, _ int) (stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Merge{DB: db, Collection: coll, On: []string{"_id"}, WhenMatched: "merge", WhenNotMatched: "insert", Let: o.Let}
+	m := &Merge{DB: db, Collection: coll, WhenMatched: "merge", WhenNotMatched: "insert"}
 	d, _ := arg.(bson.D)
 	for _, e := range d {
 		switch e.Key {
-		case "into", "let", "targetCollectionVersion":
+		case "into":
 		case "on":
-			m.On = nil
-			list, ok := e.Value.(bson.A)
-			if !ok {
-				list = bson.A{e.Value}
-			}
-			for _, v := range list {
-				s, ok := v.(string)
-				if !ok {
-					return nil, command.Errorf(51186, "$merge 'on' field must be either a string or an array of strings")
-				}
-				m.On = append(m.On, s)
+			if e.Value != "_id" {
+				return nil, command.Errorf(51183, "Cannot find index to verify that join fields will be unique")
 			}
 		case "whenMatched":
-			if list, ok := e.Value.(bson.A); ok {
-				if _, err := CompileUpdate(list, o); err != nil {
-					return nil, err
-				}
-				m.WhenMatched, m.Update = "pipeline", list
-				continue
-			}
 			s, _ := e.Value.(string)
 			switch s {
 			case "replace", "keepExisting", "merge", "fail":

@@ -2,7 +2,7 @@ package query
 
 import (
 	"math"
-	"regexp"
+	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -12,13 +12,13 @@ import (
 )
 
 // predicate tests one value, which may be value.Missing.
-type predicate interface {
-	test(v any, c *run) bool
-	// elements tells whether the elements of an array are tested too.
-	elements() bool
+type predicate struct {
+	test func(v any, c *run) bool
+	// elements: those of an array are tested, too.
+	elements bool
 }
 
-func (p parser) predicate(e bson.E, all bson.D, depth int) (predicate, error) {
+func (p parser) predicate(e bson.E, all bson.D, depth int) (*predicate, error) {
 	switch e.Key {
 	case "$eq":
 		return p.equal(e.Value), nil
@@ -26,7 +26,7 @@ func (p parser) predicate(e bson.E, all bson.D, depth int) (predicate, error) {
 		if _, ok := e.Value.(bson.Regex); ok {
 			return nil, command.Errorf(2, "Can't have RegEx as arg to predicate over field '%s'.", e.Key)
 		}
-		return compare{op: e.Key, v: e.Value, fold: p.opts.Collation.fold()}, nil
+		return p.compare(e), nil
 	case "$in":
 		return p.in(e)
 	case "$regex":
@@ -60,7 +60,10 @@ func (p parser) predicate(e bson.E, all bson.D, depth int) (predicate, error) {
 		if n < 0 {
 			return nil, command.Errorf(2, "Failed to parse $size. Expected a non-negative number in: $size: %s", value.Text(e.Value))
 		}
-		return size(n), nil
+		return &predicate{test: func(v any, _ *run) bool {
+			a, ok := v.(bson.A)
+			return ok && int64(len(a)) == n
+		}}, nil
 	case "$mod":
 		list, ok := e.Value.(bson.A)
 		if !ok {
@@ -79,82 +82,62 @@ func (p parser) predicate(e bson.E, all bson.D, depth int) (predicate, error) {
 		if d == 0 {
 			return nil, command.Errorf(2, "divisor cannot be 0")
 		}
-		return mod{d, r}, nil
+		return mod(d, r), nil
 	case "$elemMatch":
-		d, ok := e.Value.(bson.D)
-		if !ok {
-			return nil, command.Errorf(2, "$elemMatch needs an Object")
-		}
-		if isOperators(d) && d[0].Key != "$and" && d[0].Key != "$or" && d[0].Key != "$nor" && d[0].Key != "$expr" {
-			n, err := p.operators(nil, d, depth+1)
-			return elemMatch{n: n}, err
-		}
-		n, err := p.conjunction(d, false, depth+1)
-		return elemMatch{n: n, documents: true}, err
+		return p.elemMatch(e.Value, depth)
 	}
 	return nil, command.Errorf(2, "unknown operator: %s", e.Key)
 }
 
 // equal is equality; null also matches what is not there.
-func (p parser) equal(v any) predicate { return equal{v: v, fold: p.opts.Collation.fold()} }
-
-type equal struct {
-	v    any
-	fold func(string) string
-}
-
-func (e equal) elements() bool { return true }
-func (e equal) test(v any, _ *run) bool {
-	if e.v == nil {
-		switch v.(type) {
-		case nil, value.Missing, bson.Undefined:
-			return true
+func (p parser) equal(x any) *predicate {
+	fold := p.opts.Collation.fold()
+	return &predicate{elements: true, test: func(v any, _ *run) bool {
+		if x == nil {
+			switch v.(type) {
+			case nil, value.Missing, bson.Undefined:
+				return true
+			}
+			return false
 		}
-		return false
-	}
-	return value.Rank(v) == value.Rank(e.v) && value.CompareWith(v, e.v, e.fold) == 0 && !missing(v)
+		return value.Rank(v) == value.Rank(x) && value.CompareWith(v, x, fold) == 0 && !missing(v)
+	}}
 }
 
 func missing(v any) bool { return v == any(value.Missing{}) }
 
-type compare struct {
-	op   string
-	v    any
-	fold func(string) string
-}
-
-func (p compare) elements() bool { return true }
-func (p compare) test(v any, _ *run) bool {
-	if p.v == nil {
-		switch v.(type) {
-		case nil, value.Missing:
-			return p.op == "$gte" || p.op == "$lte"
-		}
-		return false
-	}
-	if missing(v) {
-		return false
-	}
-	switch p.v.(type) {
-	case bson.MinKey, bson.MaxKey: // compared with every type
-	default:
-		if value.Rank(v) != value.Rank(p.v) {
+// compare is $gt, $gte, $lt or $lte.
+func (p parser) compare(e bson.E) *predicate {
+	op, x, fold := e.Key, e.Value, p.opts.Collation.fold()
+	return &predicate{elements: true, test: func(v any, _ *run) bool {
+		if x == nil {
+			switch v.(type) {
+			case nil, value.Missing:
+				return op == "$gte" || op == "$lte"
+			}
 			return false
 		}
-		if isNaN(p.v) != isNaN(v) {
+		if missing(v) {
 			return false
 		}
-	}
-	c := value.CompareWith(v, p.v, p.fold)
-	switch p.op {
-	case "$gt":
-		return c > 0
-	case "$gte":
-		return c >= 0
-	case "$lt":
-		return c < 0
-	}
-	return c <= 0
+		switch x.(type) {
+		case bson.MinKey, bson.MaxKey: // compared with every type
+		default:
+			if value.Rank(v) != value.Rank(x) || isNaN(x) != isNaN(v) {
+				return false
+			}
+		}
+		c := value.CompareWith(v, x, fold)
+		switch op {
+		case "$gt":
+			return c > 0
+		case "$gte":
+			return c >= 0
+		case "$lt":
+			return c < 0
+		}
+		return c <= 0
+	}}
 }
 
 func isNaN(v any) bool {
@@ -167,14 +150,12 @@ func isNaN(v any) bool {
 	return false
 }
 
-type in []predicate
-
-func (p parser) in(e bson.E) (predicate, error) {
+func (p parser) in(e bson.E) (*predicate, error) {
 	list, ok := e.Value.(bson.A)
 	if !ok {
 		return nil, command.Errorf(2, "%s needs an array", e.Key)
 	}
-	out := make(in, 0, len(list))
+	var alternatives []*predicate
 	for _, item := range list {
 		switch x := item.(type) {
 		case bson.Regex:
@@ -182,62 +163,43 @@ func (p parser) in(e bson.E) (predicate, error) {
 			if err != nil {
 				return nil, err
 			}
-			out = append(out, r)
+			alternatives = append(alternatives, r)
 			continue
 		case bson.D:
 			if isOperators(x) {
 				return nil, command.Errorf(2, "cannot nest $ under %s", e.Key)
 			}
 		}
-		out = append(out, p.equal(item))
+		alternatives = append(alternatives, p.equal(item))
 	}
-	return out, nil
+	return &predicate{elements: true, test: func(v any, c *run) bool {
+		return slices.ContainsFunc(alternatives, func(x *predicate) bool { return x.test(v, c) })
+	}}, nil
 }
 
-func (p in) elements() bool { return true }
-func (p in) test(v any, c *run) bool {
-	for _, x := range p {
-		if x.test(v, c) {
-			return true
-		}
-	}
-	return false
-}
-
-type regex struct {
-	re *regexp.Regexp
-	as bson.Regex
-}
-
-func newRegex(pattern, options string) (predicate, error) {
+func newRegex(pattern, options string) (*predicate, error) {
 	re, err := expression.Regexp(pattern, options)
 	if err != nil {
 		return nil, err
 	}
-	return regex{re, bson.Regex{Pattern: pattern, Options: options}}, nil
+	as := bson.Regex{Pattern: pattern, Options: options}
+	return &predicate{elements: true, test: func(v any, _ *run) bool {
+		switch x := v.(type) {
+		case string:
+			return re.MatchString(x)
+		case bson.Symbol:
+			return re.MatchString(string(x))
+		case bson.Regex:
+			return x == as
+		}
+		return false
+	}}, nil
 }
 
-func (p regex) elements() bool { return true }
-func (p regex) test(v any, _ *run) bool {
-	switch x := v.(type) {
-	case string:
-		return p.re.MatchString(x)
-	case bson.Symbol:
-		return p.re.MatchString(string(x))
-	case bson.Regex:
-		return x == p.as
-	}
-	return false
-}
+// exists is {$exists: true}.
+var exists = &predicate{test: func(v any, _ *run) bool { return !missing(v) }}
 
-type exists struct{}
-
-func (exists) elements() bool          { return false }
-func (exists) test(v any, _ *run) bool { return !missing(v) }
-
-type types []int32
-
-func newTypes(v any) (predicate, error) {
+func newTypes(v any) (*predicate, error) {
 	list, ok := v.(bson.A)
 	if !ok {
 		list = bson.A{v}
@@ -245,7 +207,7 @@ func newTypes(v any) (predicate, error) {
 	if len(list) == 0 {
 		return nil, command.Errorf(9, "$type must match at least one type")
 	}
-	var out types
+	var out []int32
 	for _, item := range list {
 		if s, ok := item.(string); ok {
 			if s == "number" {
@@ -265,75 +227,74 @@ func newTypes(v any) (predicate, error) {
 		}
 		out = append(out, int32(n))
 	}
-	return out, nil
+	return &predicate{elements: true, test: func(v any, _ *run) bool {
+		return slices.Contains(out, value.TypeOf(v)) && !missing(v)
+	}}, nil
 }
 
-func (p types) elements() bool { return true }
-func (p types) test(v any, _ *run) bool {
-	n := value.TypeOf(v)
-	for _, t := range p {
-		if t == n && !missing(v) {
-			return true
+// mod is $mod.
+func mod(divisor, remainder int64) *predicate {
+	return &predicate{elements: true, test: func(v any, _ *run) bool {
+		if !value.IsNumber(v) {
+			return false
 		}
-	}
-	return false
+		f := value.Float(v)
+		if math.IsNaN(f) || f >= 1<<63 || f < -(1<<63) {
+			return false
+		}
+		i, ok := value.Whole(v)
+		if !ok {
+			i = int64(f)
+		}
+		if divisor == -1 {
+			return remainder == 0
+		}
+		return i%divisor == remainder
+	}}
 }
 
-type size int64
-
-func (p size) elements() bool { return false }
-func (p size) test(v any, _ *run) bool {
-	a, ok := v.(bson.A)
-	return ok && int64(len(a)) == int64(p)
-}
-
-type mod struct{ divisor, remainder int64 }
-
-func (p mod) elements() bool { return true }
-func (p mod) test(v any, _ *run) bool {
-	if !value.IsNumber(v) {
-		return false
-	}
-	f := value.Float(v)
-	if math.IsNaN(f) || f >= 1<<63 || f < -(1<<63) {
-		return false
-	}
-	i, ok := value.Whole(v)
-	if !ok {
-		i = int64(f)
-	}
-	if p.divisor == -1 {
-		return p.remainder == 0
-	}
-	return i%p.divisor == p.remainder
-}
-
-type elemMatch struct {
-	n         node
-	documents bool // the conditions are on fields of the elements
-}
-
-func (p elemMatch) elements() bool { return false }
-func (p elemMatch) test(v any, c *run) bool {
-	a, ok := v.(bson.A)
-	if !ok {
-		return false
-	}
-	for i, item := range a {
-		if p.documents {
-			switch item.(type) {
-			case bson.D, bson.A:
-			default:
-				continue
+func (p parser) elemMatch(arg any, depth int) (*predicate, error) {
+	n, documents, err := p.element(arg, depth)
+	return &predicate{test: func(v any, c *run) bool {
+		a, ok := v.(bson.A)
+		if !ok {
+			return false
+		}
+		for i, item := range a {
+			if documents {
+				switch item.(type) {
+				case bson.D, bson.A:
+				default:
+					continue
+				}
+			}
+			outer := c.single
+			c.single = !documents
+			ok := n.match(item, c)
+			if c.single = outer; ok {
+				c.index = i
+				return true
 			}
 		}
-		outer := c.single
-		c.single = !p.documents
-		ok := p.n.match(item, c)
-		if c.single = outer; ok {
-			c.index = i
-			return true
-		}
+		return false
+	}}, err
+}
+
+// element parses the condition of $elemMatch, and reports whether it is on fields of the elements.
+func (p parser) element(arg any, depth int) (n node, documents bool, err error) {
+	d, ok := arg.(bson.D)
+	if !ok {
+		return nil, false, command.Errorf(2, "$elemMatch needs an Object")
 	}
-	return false
+	if onValue(d) {
+		n, err = p.operators(nil, d, depth+1)
+		return n, false, err
+	}
+	n, err = p.conjunction(d, false, depth+1)
+	return n, true, err
+}
+
+// onValue reports whether a document has operators on a value, not conditions on fields.
+func onValue(d bson.D) bool {
+	return isOperators(d) && !slices.Contains([]string{"$and", "$or", "$nor", "$expr"}, d[0].Key)
 }

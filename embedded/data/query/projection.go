@@ -127,12 +127,11 @@ func CompileProjection(spec bson.D, opts Options, pipeline bool) (*Projection, e
 					return err
 				}
 			case isDoc && !pipeline && doc[0].Key == "$elemMatch":
-				pred, err := (parser{opts: opts}).predicate(doc[0], doc, 0)
+				n, _, err := parser{opts: opts}.element(doc[0].Value, 0)
 				if err != nil {
 					return err
 				}
-				b := at(path)
-				b.elem = pred.(elemMatch).n
+				at(path).elem = n
 				if err := set(path, 1); err != nil {
 					return err
 				}

@@ -80,6 +80,21 @@ func (f *Filter) Matches(doc bson.D) (bool, error) {
 	return ok, err
 }
 
+// Select gives the documents that match.
+func (f *Filter) Select(docs []bson.D) ([]bson.D, error) {
+	var out []bson.D
+	for _, d := range docs {
+		ok, err := f.Matches(d)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			out = append(out, d)
+		}
+	}
+	return out, nil
+}
+
 // Find reports whether and how a document matches.
 func (f *Filter) Find(doc bson.D) (bool, Match, error) {
 	c := &run{opts: &f.opts, index: -1}
@@ -118,7 +133,7 @@ type (
 	// at applies a predicate to the values at a path.
 	at struct {
 		parts []string
-		p     predicate
+		p     *predicate
 	}
 )
 
@@ -206,7 +221,7 @@ func (n at) through(a bson.A, parts []string, c *run) bool {
 // leaf applies the predicate to a value, and to its elements if it is an
 // array and the predicate looks at them.
 func (n at) leaf(v any, c *run) bool {
-	if a, ok := v.(bson.A); ok && n.p.elements() {
+	if a, ok := v.(bson.A); ok && n.p.elements {
 		for i, item := range a {
 			if n.p.test(item, c) {
 				c.index = i
@@ -294,10 +309,6 @@ func (p parser) clause(e bson.E, top bool, depth int) (node, error) {
 		return expr{x}, nil
 	case "$comment":
 		return all{}, nil
-	case "$alwaysTrue":
-		return all{}, nil
-	case "$alwaysFalse":
-		return none{}, nil
 	case "$where":
 		return p.where(e.Value, top)
 	case "$jsonSchema", "$text":
@@ -339,7 +350,7 @@ func (p parser) operators(parts []string, d bson.D, depth int) (node, error) {
 		case "$not":
 			switch x := e.Value.(type) {
 			case bson.Regex:
-				var r predicate
+				var r *predicate
 				r, err = newRegex(x.Pattern, x.Options)
 				n = not{at{parts, r}}
 			case bson.D:
@@ -361,18 +372,18 @@ func (p parser) operators(parts []string, d bson.D, depth int) (node, error) {
 			}
 			n = not{at{parts, p.equal(e.Value)}}
 		case "$nin":
-			var in predicate
+			var in *predicate
 			in, err = p.in(e)
 			n = not{at{parts, in}}
 		case "$all":
 			n, err = p.all(parts, e.Value, depth)
 		case "$exists":
-			n = at{parts, exists{}}
+			n = at{parts, exists}
 			if !value.Truthy(e.Value) {
 				n = not{n}
 			}
 		default:
-			var pred predicate
+			var pred *predicate
 			pred, err = p.predicate(e, d, depth)
 			n = at{parts, pred}
 		}
@@ -431,7 +442,7 @@ func Predicate(v any, opts Options) (func(any) (bool, error), error) {
 	var err error
 	switch x := v.(type) {
 	case bson.D:
-		if isOperators(x) && x[0].Key != "$and" && x[0].Key != "$or" && x[0].Key != "$nor" && x[0].Key != "$expr" {
+		if onValue(x) {
 			n, err = p.operators(nil, x, 0)
 		} else {
 			n, err = p.conjunction(x, true, 0)

@@ -25,14 +25,11 @@ var operators = map[string]func(f bson.E, opts *Options) (modifier, error){
 	"$rename":      renames,
 	"$currentDate": currentDate,
 	"$push":        push,
-	"$pushAll": func(f bson.E, _ *Options) (modifier, error) {
-		return nil, command.Errorf(9, "Unknown modifier: $pushAll")
-	},
-	"$addToSet": addToSet,
-	"$pop":      pop,
-	"$pull":     pull,
-	"$pullAll":  pullAll,
-	"$bit":      bit,
+	"$addToSet":    addToSet,
+	"$pop":         pop,
+	"$pull":        pull,
+	"$pullAll":     pullAll,
+	"$bit":         bit,
 }
 
 func missing(v any) bool { return v == any(value.Missing{}) }
