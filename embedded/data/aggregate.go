@@ -186,127 +186,129 @@ func (d *Data) mergeOne(s *scope, m *pipeline.Merge, doc bson.D) error {
 
 const aggregateFields = " pipeline cursor explain allowDiskUse bypassDocumentValidation collation hint let exchange fromMongos needsMerge runtimeConstants legacyRuntimeConstants collectionUUID isMapReduceCommand includeQueryStatsMetrics encryptionInformation "
 
+// aggregation is a parsed aggregate.
+type aggregation struct {
+	args      *args
+	name, ns  string // name is empty for a database
+	list      bson.A
+	opts      pipeline.Options
+	explain   bool
+	hint      any
+	batchSize int64
+}
+
 func (d *Data) aggregate(req *command.Request, a *args) (action, error) {
-	a.only(aggregateFields)
-	name, coll := "", req.DB+".$cmd.aggregate"
-	if str, ok := a.any("aggregate").(string); ok {
-		name, coll = str, req.DB+"."+str
-		if err := namespace(req.DB, name); err != nil {
-			return nil, err
-		}
-	} else if n, ok := value.Whole(a.any("aggregate")); !ok || n != 1 {
-		return nil, command.Errorf(9, "Invalid command format: the 'aggregate' field must specify a collection name or 1")
-	}
-	list := a.array("pipeline")
-	if !a.has("pipeline") {
-		return nil, command.Errorf(40414, "BSON field 'aggregate.pipeline' is missing but a required field")
-	}
-	if a.err != nil {
-		return nil, a.err
-	}
-	explain := a.flag("explain")
-	if !a.has("cursor") && !explain {
-		return nil, command.Errorf(9, "The 'cursor' option is required, except for aggregate with the explain argument")
-	}
-	cursorDoc := a.document("cursor")
-	if a.err != nil {
-		return nil, command.Errorf(14, "cursor field must be missing or an object")
-	}
-	sizes := &args{of: "aggregate.cursor", doc: cursorDoc}
-	size := sizes.number("batchSize", firstBatch)
-	if size < 0 {
-		return nil, command.Errorf(51024, "BSON field 'batchSize' value must be >= 0, actual value '%d'", size)
-	}
-	for _, e := range cursorDoc {
-		if e.Key != "batchSize" {
-			return nil, command.Errorf(40415, "BSON field 'cursor.%s' is an unknown field.", e.Key)
-		}
-	}
-	if sizes.err != nil {
-		return nil, sizes.err
-	}
-	opts := pipeline.Options{DB: req.DB, Let: a.let(d), Now: d.opts.Now(), Collation: a.collation()}
-	if a.err != nil {
-		return nil, a.err
-	}
-	if err := pipeline.Named(list); err != nil {
+	g, err := d.parseAggregate(req, a)
+	if err != nil {
 		return nil, err
 	}
-	return func(s *scope) (bson.D, error) {
-		level, at, err := d.readConcern(a)
-		if err != nil {
-			return nil, err
+	return g.run, nil
+}
+
+func (d *Data) parseAggregate(req *command.Request, a *args) (*aggregation, error) {
+	a.only(aggregateFields)
+	g := &aggregation{args: a, ns: req.DB + ".$cmd.aggregate"}
+	if str, ok := a.any("aggregate").(string); ok {
+		g.name, g.ns = str, req.DB+"."+str
+		a.checkName(req.DB, str)
+	} else if n, ok := value.Whole(a.any("aggregate")); !ok || n != 1 {
+		a.fail(command.Errorf(9, "Invalid command format: the 'aggregate' field must specify a collection name or 1"))
+	}
+	g.list, g.explain, g.hint = a.array("pipeline"), a.flag("explain"), a.any("hint")
+	a.need("pipeline")
+	if !a.has("cursor") && !g.explain {
+		a.fail(command.Errorf(9, "The 'cursor' option is required, except for aggregate with the explain argument"))
+	}
+	if _, ok := a.any("cursor").(bson.D); a.any("cursor") != nil && !ok {
+		a.fail(command.Errorf(14, "cursor field must be missing or an object"))
+	}
+	c := a.part("cursor")
+	if g.batchSize = c.number("batchSize", firstBatch); g.batchSize < 0 {
+		a.fail(command.Errorf(51024, "BSON field 'batchSize' value must be >= 0, actual value '%d'", g.batchSize))
+	}
+	for _, e := range c.doc {
+		if e.Key != "batchSize" {
+			a.fail(command.Errorf(40415, "BSON field 'cursor.%s' is an unknown field.", e.Key))
 		}
-		if len(list) > 0 {
-			if first, ok := list[0].(bson.D); ok && len(first) == 1 && first[0].Key == "$changeStream" {
-				return d.changeStream(s, a, name, coll, first[0].Value, list[1:], opts, size)
-			}
+	}
+	g.opts = pipeline.Options{DB: req.DB, Let: a.let(d), Now: d.opts.Now(), Collation: a.collation()}
+	if a.err != nil {
+		return nil, a.err
+	}
+	return g, pipeline.Named(g.list)
+}
+
+func (g *aggregation) run(s *scope) (bson.D, error) {
+	d := s.d
+	level, at, err := d.readConcern(g.args)
+	if err != nil {
+		return nil, err
+	}
+	if len(g.list) > 0 {
+		if first, ok := g.list[0].(bson.D); ok && len(first) == 1 && first[0].Key == "$changeStream" {
+			return d.changeStream(s, g, first[0].Value)
 		}
-		p, err := pipeline.Compile(list, opts)
-		if err != nil {
-			return nil, err
+	}
+	p, err := pipeline.Compile(g.list, g.opts)
+	if err == nil {
+		err = g.allowed(s, p, level)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if g.explain {
+		return d.explained(s, g.args.doc), nil
+	}
+	now := d.clock.time()
+	docs, err := p.Run(s.req.Context, host{s, s.req.DB, g.name}, func() ([]bson.D, error) {
+		return d.documentsAt(s, g.name, g.hint, at)
+	})
+	if err != nil {
+		return nil, err
+	}
+	raws := make([]bson.Raw, len(docs))
+	for i, doc := range docs {
+		if value.Size(doc) <= value.MaxBuilt {
+			raws[i] = value.Encode(doc)
 		}
-		if p.Writes != "" {
-			// Since 5.0 a secondary passes on to the primary what is to be written.
-			if s.req.Server != nil && s.req.Server.Role == command.Secondary && wire(s.req) < wire50 {
-				return nil, command.Errorf(10107, "not master")
-			}
-			if s.txn != nil {
-				return nil, command.Errorf(263, "%s cannot be used in a transaction", p.Writes)
-			}
-			if level == "linearizable" {
-				return nil, command.Errorf(72, "%s cannot be used with a 'linearizable' read concern level", p.Writes)
-			}
+		if n := len(raws[i]); n == 0 || n > maxDocument {
+			return nil, command.Errorf(10334, "BSONObj size: %d is invalid. Size must be between 0 and 16793600(16MB)", n)
 		}
-		switch {
-		case name == "" && p.Source == "":
-			return nil, command.Errorf(73, "{aggregate: 1} is not valid for an empty pipeline or one that starts with a stage that needs a collection.")
-		case name == "" && (p.Source == "$collStats" || p.Source == "$indexStats"):
-			return nil, command.Errorf(73, "%s is not valid for {aggregate: 1}", p.Source)
-		case name != "" && (p.Source == "$currentOp" || p.Source == "$listLocalSessions" || p.Source == "$documents"):
-			return nil, command.Errorf(73, "%s must be run against the database with {aggregate: 1}, not a collection", p.Source)
-		case p.Source == "$currentOp" && s.req.DB != "admin":
-			return nil, command.Errorf(73, "$currentOp must be run against the 'admin' database with {aggregate: 1}")
-		case p.Source == "$documents" && wire(s.req) > 0 && wire(s.req) < 13:
-			return nil, command.Errorf(40324, "Unrecognized pipeline stage name: '$documents'")
-		}
-		h := host{s, s.req.DB, name}
-		if explain {
-			return d.explained(s, a.doc), nil
-		}
-		hint := a.any("hint")
-		now := d.clock.time()
-		docs, err := p.Run(s.req.Context, h, func() ([]bson.D, error) {
-			return d.documentsAt(s, name, hint, at)
-		})
-		if err != nil {
-			return nil, err
-		}
-		raws := make([]bson.Raw, len(docs))
-		for i, doc := range docs {
-			if value.Size(doc) <= value.MaxBuilt {
-				raws[i] = value.Encode(doc)
-			}
-			if n := len(raws[i]); n == 0 || n > maxDocument {
-				return nil, command.Errorf(10334, "BSONObj size: %d is invalid. Size must be between 0 and 16793600(16MB)", len(raws[i]))
-			}
-		}
-		src := &results{docs: raws}
-		if level == "snapshot" && s.txn == nil {
-			if at != nil {
-				now = *at
-			}
-			src.at = bson.D{{Key: "atClusterTime", Value: now}}
-		}
-		if p.Writes != "" && len(raws) == 0 {
-			src.known = true
-		}
-		cur, batch, extra, err := s.open(coll, coll, src, size, false, false)
-		if err != nil {
-			return nil, err
-		}
-		return cursorReply(cur, "firstBatch", batch, extra, mongos(s.req) && p.Writes != ""), nil
-	}, nil
+	}
+	src := &results{docs: raws, known: p.Writes != "" && len(raws) == 0}
+	if level == "snapshot" && s.txn == nil {
+		src.at = snapshotTime(at, now)
+	}
+	cur, batch, extra, err := s.open(g.ns, g.ns, src, g.batchSize, false, false)
+	if err != nil {
+		return nil, err
+	}
+	return cursorReply(cur, "firstBatch", batch, extra, mongos(s.req) && p.Writes != ""), nil
+}
+
+// allowed refuses a pipeline where it cannot run.
+func (g *aggregation) allowed(s *scope, p *pipeline.Pipeline, level string) error {
+	database := g.name == ""
+	switch {
+	case p.Writes != "" && s.req.Server != nil && s.req.Server.Role == command.Secondary && wire(s.req) < wire50:
+		// Since 5.0 a secondary passes on to the primary what is to be written.
+		return command.Errorf(10107, "not master")
+	case p.Writes != "" && s.txn != nil:
+		return command.Errorf(263, "%s cannot be used in a transaction", p.Writes)
+	case p.Writes != "" && level == "linearizable":
+		return command.Errorf(72, "%s cannot be used with a 'linearizable' read concern level", p.Writes)
+	case database && p.Source == "":
+		return command.Errorf(73, "{aggregate: 1} is not valid for an empty pipeline or one that starts with a stage that needs a collection.")
+	case database && (p.Source == "$collStats" || p.Source == "$indexStats"):
+		return command.Errorf(73, "%s is not valid for {aggregate: 1}", p.Source)
+	case !database && (p.Source == "$currentOp" || p.Source == "$listLocalSessions" || p.Source == "$documents"):
+		return command.Errorf(73, "%s must be run against the database with {aggregate: 1}, not a collection", p.Source)
+	case p.Source == "$currentOp" && s.req.DB != "admin":
+		return command.Errorf(73, "$currentOp must be run against the 'admin' database with {aggregate: 1}")
+	case p.Source == "$documents" && wire(s.req) > 0 && wire(s.req) < wire50:
+		return command.Errorf(40324, "Unrecognized pipeline stage name: '$documents'")
+	}
+	return nil
 }
 
 func (d *Data) explained(s *scope, doc bson.D) bson.D {

@@ -213,7 +213,7 @@ func (a *args) checkName(db, name string) {
 	}
 }
 
-// readConcern checks the read concern of a command and tells its level.
+// readConcern checks the read concern of a command and gives its level.
 func (d *Data) readConcern(a *args) (level string, at *bson.Timestamp, err error) {
 	rc := a.document("readConcern")
 	if a.err != nil {

@@ -1,7 +1,6 @@
 package data
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -31,58 +30,48 @@ func describeCreate(c *collection) bson.D {
 const createFields = " capped autoIndexId idIndex size max storageEngine validator validationLevel validationAction indexOptionDefaults viewOn pipeline collation changeStreamPreAndPostImages timeseries expireAfterSeconds clusteredIndex encryptedFields flags temp "
 
 func (d *Data) createCommand(s *scope, a *args) (bson.D, error) {
-	a.only(createFields)
-	name := a.name()
-	if a.err != nil {
-		return nil, a.err
-	}
-	db := s.req.DB
-	if err := namespace(db, name); err != nil {
+	c, err := d.parseCreate(s.req, a)
+	if err != nil {
 		return nil, err
 	}
-	options := bson.D{}
-	for _, e := range a.doc[1:] {
-		if !generic[e.Key] && strings.Contains(createFields, " "+e.Key+" ") && e.Key != "idIndex" && e.Key != "autoIndexId" {
-			options = append(options, e)
-		}
-	}
-	clustered := clusteredIndex(a)
-	options = value.Delete(options, "clusteredIndex")
-	if clustered != nil {
-		options = append(options, bson.E{Key: "clusteredIndex", Value: clustered})
-	}
-	c := newCollection(db, name, options)
-	if clustered != nil {
-		c.cluster(clustered)
+	return bson.D{}, s.locked(func() error { return s.addNew(c) })
+}
+
+// parseCreate makes the collection that a create describes, without placing it.
+func (d *Data) parseCreate(req *command.Request, a *args) (*collection, error) {
+	a.only(createFields)
+	name := a.name()
+	a.checkName(req.DB, name)
+	c := newCollection(req.DB, name, a.createOptions())
+	if spec, ok := value.Field(c.options, "clusteredIndex"); ok {
+		c.cluster(spec.(bson.D))
 	}
 	c.view, c.pipeline = a.str("viewOn"), a.array("pipeline")
 	c.capped, c.maxSize, c.maxDocs = a.flag("capped"), a.number("size", 0), a.number("max", 0)
-	ts := a.document("timeseries")
-	c.timeseries = len(ts) > 0
+	c.timeseries = len(a.document("timeseries")) > 0
 	validator := a.document("validator")
 	a.collation()
+	switch {
+	case c.capped && c.maxSize <= 0:
+		a.fail(command.Errorf(72, "the 'size' field is required when 'capped' is true"))
+	case !c.capped && (a.has("size") || a.has("max")) && !a.has("capped"):
+		a.fail(command.Errorf(72, "the 'capped' field needs to be true when either the 'size' or 'max' fields are present"))
+	case c.view == "" && a.has("pipeline"):
+		a.fail(command.Errorf(72, "'pipeline' requires 'viewOn' to also be specified"))
+	case c.timeseries && wire(req) > 0 && wire(req) < wire50:
+		a.fail(command.Errorf(40415, "BSON field 'create.timeseries' is an unknown field."))
+	case a.has("expireAfterSeconds") && !c.timeseries && !c.clustered() && (wire(req) == 0 || wire(req) >= wire60):
+		a.fail(command.Errorf(72, "'expireAfterSeconds' is only supported on time-series collections or when the 'clusteredIndex' option is specified"))
+	}
 	if a.err != nil {
 		return nil, a.err
 	}
-	switch {
-	case c.capped && c.maxSize <= 0:
-		return nil, command.Errorf(72, "the 'size' field is required when 'capped' is true")
-	case !c.capped && (a.has("size") || a.has("max")) && !a.has("capped"):
-		return nil, command.Errorf(72, "the 'capped' field needs to be true when either the 'size' or 'max' fields are present")
-	case c.view == "" && a.has("pipeline"):
-		return nil, command.Errorf(72, "'pipeline' requires 'viewOn' to also be specified")
-	case c.timeseries && wire(s.req) > 0 && wire(s.req) < 13:
-		return nil, command.Errorf(40415, "BSON field 'create.timeseries' is an unknown field.")
-	case a.has("expireAfterSeconds") && !c.timeseries && clustered == nil && (wire(s.req) == 0 || wire(s.req) >= wire60):
-		return nil, command.Errorf(72, "'expireAfterSeconds' is only supported on time-series collections or when the 'clusteredIndex' option is specified")
-	}
 	if c.capped {
 		c.maxSize = (c.maxSize + 255) / 256 * 256
-		options = value.Set(options, "size", value.Int(c.maxSize))
-		c.options = options
+		c.options = value.Set(c.options, "size", value.Int(c.maxSize))
 	}
 	if c.isView() {
-		if _, err := pipeline.Compile(c.pipeline, pipeline.Options{DB: db, Now: d.opts.Now()}); err != nil {
+		if _, err := pipeline.Compile(c.pipeline, pipeline.Options{DB: c.db, Now: d.opts.Now()}); err != nil {
 			return nil, err
 		}
 		c.indexes = nil
@@ -90,45 +79,60 @@ func (d *Data) createCommand(s *scope, a *args) (bson.D, error) {
 			c.options = value.Set(c.options, "pipeline", bson.A{})
 		}
 	}
-	if len(validator) > 0 {
-		f, err := d.compileValidator(validator)
-		if err != nil {
-			return nil, err
-		}
-		c.validator = f
+	if len(validator) == 0 {
+		return c, nil
 	}
-	return bson.D{}, s.locked(func() error {
-		if old := s.collection(db, name); old != nil {
-			if mongos(s.req) && value.Equal(old.options, c.options) {
-				return nil // a router makes sure that it is there
-			}
-			e := command.Errorf(48, "Collection already exists. NS: %s", c.ns())
-			if wire(s.req) >= 14 {
-				e.Message = fmt.Sprintf("Collection %s already exists.", c.ns())
-			}
-			return e
+	var err error
+	c.validator, err = d.compileValidator(validator)
+	return c, err
+}
+
+// createOptions are the options of a create as listCollections shows them.
+func (a *args) createOptions() bson.D {
+	options := bson.D{}
+	for _, e := range a.doc[1:] {
+		if !generic[e.Key] && e.Key != "idIndex" && e.Key != "autoIndexId" && e.Key != "clusteredIndex" {
+			options = append(options, e)
 		}
-		if s.txn != nil {
-			return s.createLater(c)
+	}
+	if clustered := clusteredIndex(a); clustered != nil {
+		options = append(options, bson.E{Key: "clusteredIndex", Value: clustered})
+	}
+	return options
+}
+
+// addNew adds a collection that a command has made. The caller holds mu.
+func (s *scope) addNew(c *collection) error {
+	d := s.d
+	if old := s.collection(c.db, c.name); old != nil {
+		if mongos(s.req) && value.Equal(old.options, c.options) {
+			return nil // a router makes sure that it is there
 		}
-		if s.blocked(lockKey{ns: c.ns()}) {
-			return errBlocked
+		if wire(s.req) >= 14 {
+			return command.Errorf(48, "Collection %s already exists.", c.ns())
 		}
-		d.addCollection(c)
-		if c.isView() && d.collection(db, "system.views") == nil {
-			d.addCollection(newCollection(db, "system.views", bson.D{}))
-		}
-		if c.timeseries {
-			d.addCollection(newCollection(db, "system.buckets."+name, bson.D{}))
-		}
-		e := entry{ts: d.tick(), kind: opCreate, db: db, coll: name, uuid: c.uuid, nsType: c.kind()}
-		if !c.isView() {
-			e.detail = describeCreate(c)
-		}
-		d.log(e)
-		s.writes = true
-		return nil
-	})
+		return command.Errorf(48, "Collection already exists. NS: %s", c.ns())
+	}
+	if s.txn != nil {
+		return s.createLater(c)
+	}
+	if s.blocked(lockKey{ns: c.ns()}) {
+		return errBlocked
+	}
+	d.addCollection(c)
+	if c.isView() && d.collection(c.db, "system.views") == nil {
+		d.addCollection(newCollection(c.db, "system.views", bson.D{}))
+	}
+	if c.timeseries {
+		d.addCollection(newCollection(c.db, "system.buckets."+c.name, bson.D{}))
+	}
+	e := entry{ts: d.tick(), kind: opCreate, db: c.db, coll: c.name, uuid: c.uuid, nsType: c.kind()}
+	if !c.isView() {
+		e.detail = describeCreate(c)
+	}
+	d.log(e)
+	s.writes = true
+	return nil
 }
 
 // createLater makes a collection that others see when the transaction

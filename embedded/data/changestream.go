@@ -19,7 +19,7 @@ type stream struct {
 	wire int
 	// What it watches: a collection, a database (coll empty) or all (db empty).
 	db, coll string
-	rest     *pipeline.Pipeline
+	pipeline *pipeline.Pipeline
 	// Options of $changeStream.
 	fullDocument string
 	before       string
@@ -38,7 +38,9 @@ type stream struct {
 
 const streamFields = " resumeAfter startAfter startAtOperationTime fullDocument fullDocumentBeforeChange allChangesForCluster showExpandedEvents showMigrationEvents showSystemEvents showRawUpdateDescription matchCollectionUUIDForUpdateLookup allowToRunOnConfigDB allowToRunOnSystemNS version ignoreRemovedShards supportedEvents "
 
-func (d *Data) changeStream(s *scope, a *args, name, ns string, arg any, list bson.A, opts pipeline.Options, size int64) (bson.D, error) {
+// changeStream opens the change stream of an aggregation whose first stage is $changeStream, with this argument.
+func (d *Data) changeStream(s *scope, g *aggregation, arg any) (bson.D, error) {
+	name, list := g.name, g.list[1:]
 	if !d.logged() {
 		return nil, command.Errorf(40573, "The $changeStream stage is only supported on replica sets")
 	}
@@ -73,13 +75,13 @@ func (d *Data) changeStream(s *scope, a *args, name, ns string, arg any, list bs
 	}
 	if o.flag("allChangesForCluster") {
 		if name != "" || s.req.DB != "admin" {
-			return nil, command.Errorf(20, "A $changeStream with 'allChangesForCluster:true' may only be opened on the 'admin' database, and with no collection name; found %s", ns)
+			return nil, command.Errorf(20, "A $changeStream with 'allChangesForCluster:true' may only be opened on the 'admin' database, and with no collection name; found %s", g.ns)
 		}
 		st.db = ""
 	} else if s.req.DB == "admin" || s.req.DB == "config" || s.req.DB == "local" {
 		return nil, command.Errorf(73, "$changeStream may not be opened on the internal %s database", s.req.DB)
 	} else if strings.HasPrefix(name, "system.") {
-		return nil, command.Errorf(73, "$changeStream may not be opened on the internal %s collection", ns)
+		return nil, command.Errorf(73, "$changeStream may not be opened on the internal %s collection", g.ns)
 	}
 	for i, item := range list {
 		stage, _ := item.(bson.D)
@@ -94,14 +96,14 @@ func (d *Data) changeStream(s *scope, a *args, name, ns string, arg any, list bs
 		switch stage[0].Key {
 		case "$match", "$project", "$addFields", "$set", "$replaceRoot", "$replaceWith", "$redact", "$unset", "$changeStreamSplitLargeEvent":
 		default:
-			if _, err := pipeline.Compile(bson.A{stage}, opts); err != nil {
+			if _, err := pipeline.Compile(bson.A{stage}, g.opts); err != nil {
 				return nil, err
 			}
 			return nil, command.Errorf(20, "%s is not permitted in a $changeStream pipeline", stage[0].Key)
 		}
 	}
 	var err error
-	if st.rest, err = pipeline.Compile(list, opts); err != nil {
+	if st.pipeline, err = pipeline.Compile(list, g.opts); err != nil {
 		return nil, err
 	}
 	if c := d.viewOf(s.req.DB, name); c {
@@ -110,7 +112,7 @@ func (d *Data) changeStream(s *scope, a *args, name, ns string, arg any, list bs
 	if err := st.start(o); err != nil {
 		return nil, err
 	}
-	cur, batch, extra, err := s.open(ns, ns, st, size, false, true)
+	cur, batch, extra, err := s.open(g.ns, g.ns, st, g.batchSize, false, true)
 	if err != nil {
 		return nil, err
 	}
@@ -291,7 +293,7 @@ func (st *stream) fill() error {
 	return nil
 }
 
-// concerns tells whether an entry is of a namespace that the stream watches.
+// concerns reports whether an entry is of a namespace that the stream watches.
 func (st *stream) concerns(e *entry) bool {
 	if e.db == "config" || e.db == "local" || e.db == "admin" || strings.HasPrefix(e.coll, "system.") {
 		return false
@@ -309,7 +311,7 @@ func (st *stream) concerns(e *entry) bool {
 	return false
 }
 
-// invalidates tells whether the stream ends with an entry.
+// invalidates reports whether the stream ends with an entry.
 func (st *stream) invalidates(e *entry) bool {
 	if !st.concerns(e) {
 		return false
@@ -343,7 +345,7 @@ func (st *stream) add(e *entry, invalidate bool) error {
 	if err != nil {
 		return err
 	}
-	out, err := st.rest.Apply(context.Background(), nil, []bson.D{doc})
+	out, err := st.pipeline.Apply(context.Background(), nil, []bson.D{doc})
 	if err != nil {
 		return err
 	}
@@ -548,7 +550,7 @@ func (st *stream) preImage(e *entry) (bson.D, error) {
 	return nil, nil
 }
 
-// ambiguous are the paths of an update that their text does not tell: field
+// ambiguous are the paths of an update whose text is ambiguous: field
 // names that are numbers or hold dots. Each is given part by part, an index of
 // an array as a number.
 func ambiguous(old, now, description bson.D) bson.D {

@@ -56,7 +56,7 @@ type source interface {
 // results is a source of documents that were found when the cursor was opened.
 type results struct {
 	docs []bson.Raw
-	// known tells that the end is known when the last document is given; a
+	// known reports that the end is known when the last document is given; a
 	// server that scans learns it only by looking for one more.
 	known bool
 	at    bson.D
@@ -266,7 +266,7 @@ func struck(req *command.Request) error {
 	return command.Errorf(f.Code, "Hit the '%s' failpoint", failpoint.FailGetMoreAfterCursorCheckout)
 }
 
-// strictMaxTime tells that maxTimeMS is refused on ordinary cursors; 4.4 and
+// strictMaxTime reports that maxTimeMS is refused on ordinary cursors; 4.4 and
 // later accept it.
 func (d *Data) strictMaxTime(req *command.Request) bool {
 	return req.Server != nil && req.Server.Wire > 0 && req.Server.Wire < 9
@@ -277,7 +277,7 @@ func isInterrupt(err error) bool {
 	return ok && (e.Code == 11601)
 }
 
-// next gives the next batch; where the cursor awaits data and there is none,
+// next gives the next batch; where the cursor awaits data and no data is there,
 // it waits for some, up to the time that the client allows.
 func (d *Data) next(ctx context.Context, c *cursor, size, maxTime int64) ([]bson.Raw, bool, error) {
 	wait := awaitTime

@@ -46,7 +46,7 @@ type Data struct {
 	mu        sync.RWMutex
 	databases map[string]*database
 	clock     clock // of the last write, or of a periodic no-op; changed with mu alone
-	heard     clock // the newest that anybody has told
+	heard     clock // the newest that any client has sent
 	oplog     oplog
 	sessions  map[string]*session
 	nextRID   int64
@@ -92,10 +92,10 @@ func New(opts Options) *Data {
 // Rows are the commands that the data serves. Each call makes new rows.
 func (d *Data) Rows() []command.Row { return d.rows() }
 
-// Scripting tells whether scripts are executed.
+// Scripting reports whether scripts are executed.
 func (d *Data) Scripting() bool { return !d.opts.NoScripting }
 
-// logged tells whether writes are logged: everywhere but on a standalone.
+// logged reports whether writes are logged: everywhere but on a standalone.
 func (d *Data) logged() bool { return d.opts.ReplicaSet || d.opts.Sharded }
 
 // OperationTime is the time of the latest write, or of the no-op that a
@@ -114,7 +114,7 @@ func (d *Data) OperationTime() bson.Timestamp {
 }
 
 // ClusterTime is the newest time that the deployment has heard of: its own, or one
-// that a client was told elsewhere, such as this one. The next write is after it.
+// that a client got elsewhere, such as this one. The next write is after it.
 func (d *Data) ClusterTime(told bson.Timestamp) bson.Timestamp {
 	now := d.clock.time()
 	return d.heard.next(func(heard bson.Timestamp) bson.Timestamp { return latest(heard, told, now) })

@@ -49,7 +49,40 @@ func foundDoc(f found) bson.D { return f.doc }
 
 const findFields = " filter sort projection hint skip limit batchSize singleBatch max min returnKey showRecordId tailable oplogReplay noCursorTimeout awaitData allowPartialResults collation allowDiskUse let ntoreturn options term readOnce requestResumeToken resumeAfter legacyRuntimeConstants runtimeConstants includeQueryStatsMetrics startAt "
 
+// findCommand is a parsed find.
+type findCommand struct {
+	args                                             *args
+	name, ns                                         string
+	filter, sort, projection                         bson.D
+	skip, limit, batchSize                           int64
+	single, tailable, await, returnKey, showRecordID bool
+	hint                                             any
+	snapshot                                         bool            // its read concern
+	at                                               *bson.Timestamp // the time to read at; nil: now
+
+	match *query.Filter
+	order *query.Order
+	proj  *query.Projection
+}
+
 func (d *Data) find(s *scope, a *args) (bson.D, error) {
+	q, err := d.parseFind(s, a)
+	if err != nil {
+		return nil, err
+	}
+	p := q.plan(s)
+	switch {
+	case p.coll != nil && p.coll.isView():
+		return q.runOnView(s, p.coll)
+	case p.err != nil:
+		return nil, p.err
+	case q.tailable:
+		return q.runTailable(s, p.coll)
+	}
+	return q.run(s, p)
+}
+
+func (d *Data) parseFind(s *scope, a *args) (*findCommand, error) {
 	a.old = wire(s.req) < wire50
 	for _, e := range a.doc[1:] {
 		if !generic[e.Key] && !strings.Contains(findFields, " "+e.Key+" ") {
@@ -63,154 +96,162 @@ func (d *Data) find(s *scope, a *args) (bson.D, error) {
 	if err != nil {
 		return nil, err
 	}
-	name := a.name()
+	q := &findCommand{args: a, name: a.name(), snapshot: level == "snapshot" && s.txn == nil, at: at}
 	if _, ok := a.doc[0].Value.(bson.Binary); ok {
 		return nil, command.Errorf(26, "Unable to resolve UUID")
 	}
 	if a.err != nil {
 		return nil, a.err
 	}
-	if err := namespace(s.req.DB, name); err != nil {
-		if a.old && name != "" {
-			err.Message = fmt.Sprintf("Invalid collection name specified '%s.%s", s.req.DB, name) // sic
+	if err := namespace(s.req.DB, q.name); err != nil {
+		if a.old && q.name != "" {
+			err.Message = fmt.Sprintf("Invalid collection name specified '%s.%s", s.req.DB, q.name) // sic
 		}
 		return nil, err
 	}
-	skip, limit := a.count("skip", "Skip"), a.count("limit", "Limit")
-	size := a.number("batchSize", firstBatch)
-	if size < 0 {
-		a.fail(command.Errorf(2, "BatchSize value must be non-negative, but received: %d", size))
+	q.ns = s.req.DB + "." + q.name
+	q.skip, q.limit, q.batchSize = a.count("skip", "Skip"), a.count("limit", "Limit"), a.number("batchSize", firstBatch)
+	if q.batchSize < 0 {
+		a.fail(command.Errorf(2, "BatchSize value must be non-negative, but received: %d", q.batchSize))
 	}
 	s.lasting = a.flag("noCursorTimeout")
-	single, tailable, await := a.flag("singleBatch"), a.flag("tailable"), a.flag("awaitData")
+	q.single, q.tailable, q.await = a.flag("singleBatch"), a.flag("tailable"), a.flag("awaitData")
+	q.returnKey, q.showRecordID, q.hint = a.flag("returnKey"), a.flag("showRecordId"), a.any("hint")
 	opts := query.Options{Now: d.opts.Now(), Let: a.let(d), Collation: a.collation(), Scripts: s.scripts()}
-	filter, sort, projection := a.document("filter"), a.document("sort"), a.document("projection")
+	q.filter, q.sort, q.projection = a.document("filter"), a.document("sort"), a.document("projection")
+	if q.await && !q.tailable {
+		a.fail(command.Errorf(9, "Cannot set 'awaitData' without also setting 'tailable'"))
+	}
 	if a.err != nil {
 		return nil, a.err
 	}
-	if await && !tailable {
-		return nil, command.Errorf(9, "Cannot set 'awaitData' without also setting 'tailable'")
+	if q.match, err = query.Compile(q.filter, opts); err != nil {
+		return nil, d.shardQuery(s.req, q.filter, err)
 	}
-	f, err := query.Compile(filter, opts)
-	if err != nil {
-		return nil, d.shardQuery(s.req, filter, err)
-	}
-	order, err := query.CompileOrder(sort, opts.Collation)
-	if err != nil {
+	if q.order, err = query.CompileOrder(q.sort, opts.Collation); err != nil {
 		return nil, err
 	}
-	proj, err := query.CompileProjection(projection, opts, false)
-	if err != nil {
-		return nil, err
-	}
-	// The fast way to one document holds no more than the read lock.
-	id, byID := f.ID()
-	var (
-		c            *collection
-		view, direct bool
-		hits         []found
-		now          bson.Timestamp
-		hinted       error
-	)
-	d.reading(func() {
-		c = s.collection(s.req.DB, name)
-		view = c != nil && c.isView()
-		direct = byID && c != nil && !view && at == nil && !c.timeseries && !c.frozen
-		if direct {
-			if r := c.byID(id); r != nil {
-				hits = []found{{rec: r}}
-			}
+	q.proj, err = query.CompileProjection(q.projection, opts, false)
+	return q, err
+}
+
+// findPlan is how a find gets its documents.
+type findPlan struct {
+	coll *collection
+	err  error // the hint names no index
+	// direct: the filter names one _id, and that is looked up. That holds no more than the read lock.
+	direct bool
+	record *record // that of the _id, nil if it does not exist
+	now    bson.Timestamp
+}
+
+func (q *findCommand) plan(s *scope) (p findPlan) {
+	s.d.reading(func() {
+		c := s.collection(s.req.DB, q.name)
+		id, byID := q.match.ID()
+		p = findPlan{coll: c, err: hintExists(c, q.hint), now: s.d.clock.time(),
+			direct: byID && c != nil && !c.isView() && q.at == nil && !c.timeseries && !c.frozen}
+		if p.direct {
+			p.record = c.byID(id)
 		}
-		now = d.clock.time()
-		hinted = hintExists(c, a.any("hint"))
 	})
-	ns := s.req.DB + "." + name
-	if view {
-		return d.findView(s, a, c, f, filter, sort, projection, skip, limit, size)
+	return p
+}
+
+// run reads a collection.
+func (q *findCommand) run(s *scope, p findPlan) (bson.D, error) {
+	hits, err := q.search(s, &p)
+	if err != nil {
+		return nil, s.d.shardQuery(s.req, q.filter, err)
 	}
-	if hinted != nil {
-		return nil, hinted
-	}
-	if tailable {
-		if c != nil && !c.capped {
-			return nil, command.Errorf(2, "error processing query: ns=%s: tailable cursor requested on non capped collection", ns)
-		}
-		if c == nil {
-			cur := &cursor{ns: ns}
-			return cursorReply(cur, "firstBatch", nil, nil, true), nil
-		}
-		t := &tail{d: d, db: s.req.DB, name: name, uuid: c.uuid, filter: f, proj: proj}
-		cur, docs, extra, err := s.open(ns, ns, t, size, single, await)
-		if err != nil {
-			return nil, err
-		}
-		return cursorReply(cur, "firstBatch", docs, extra, false), nil
-	}
-	if direct {
-		for i := range hits {
-			hits[i].doc = hits[i].rec.doc()
-			ok, m, err := f.Find(hits[i].doc)
-			if err != nil {
-				return nil, err
-			}
-			if !ok {
-				hits = nil
-				break
-			}
-			hits[i].match = m
-		}
-	} else {
-		var records []*record
-		c, records = s.records(s.req.DB, name)
-		if at != nil {
-			if records, err = d.history(c, s.req.DB, name, records, *at); err != nil {
-				return nil, err
-			}
-		}
-		stop := int64(0)
-		if order == nil && limit > 0 {
-			stop = skip + limit
-		}
-		if hits, err = search(nil, records, f, stop); err != nil {
-			return nil, d.shardQuery(s.req, filter, err)
-		}
-		query.Sort(hits, order, foundDoc)
-	}
-	hits = hits[min(skip, int64(len(hits))):]
-	limited := limit > 0 && int64(len(hits)) >= limit
+	hits = hits[min(q.skip, int64(len(hits))):]
+	limited := q.limit > 0 && int64(len(hits)) >= q.limit
 	if limited {
-		hits = hits[:limit]
+		hits = hits[:q.limit]
 	}
 	docs := make([]bson.Raw, len(hits))
 	for i, h := range hits {
-		if proj == nil {
-			docs[i] = h.rec.raw
-		} else {
-			p, err := proj.Apply(h.doc, h.match)
-			if err != nil {
-				return nil, err
-			}
-			docs[i] = value.Encode(p)
-		}
-		if a.flag("returnKey") {
-			docs[i] = d.indexKey(c, a.any("hint"), h.rec.doc(), byID || sort != nil && sort[0].Key == "_id")
-		}
-		if a.flag("showRecordId") && !a.flag("returnKey") {
-			docs[i] = value.Encode(append(value.Must(docs[i]), bson.E{Key: "$recordId", Value: h.rec.rid}))
+		if docs[i], err = q.result(s.d, p.coll, h); err != nil {
+			return nil, err
 		}
 	}
-	src := &results{docs: docs, known: limited || byID || c == nil || sort != nil && sort[0].Key != "_id" && sort[0].Key != "$natural"}
-	if level == "snapshot" && s.txn == nil {
-		if at != nil {
-			now = *at
-		}
-		src.at = bson.D{{Key: "atClusterTime", Value: now}}
+	_, byID := q.match.ID()
+	src := &results{docs: docs, known: limited || byID || p.coll == nil || q.sort != nil && q.sort[0].Key != "_id" && q.sort[0].Key != "$natural"}
+	if q.snapshot {
+		src.at = snapshotTime(q.at, p.now)
 	}
-	cur, batch, extra, err := s.open(ns, ns, src, size, single, false)
+	cur, batch, extra, err := s.open(q.ns, q.ns, src, q.batchSize, q.single, false)
 	if err != nil {
 		return nil, err
 	}
-	return cursorReply(cur, "firstBatch", batch, extra, c == nil && !mongos(s.req)), nil
+	return cursorReply(cur, "firstBatch", batch, extra, p.coll == nil && !mongos(s.req)), nil
+}
+
+// search finds the records in their order.
+func (q *findCommand) search(s *scope, p *findPlan) (hits []found, err error) {
+	if p.direct {
+		if p.record == nil {
+			return nil, nil
+		}
+		return search(nil, []*record{p.record}, q.match, 0)
+	}
+	var records []*record
+	p.coll, records = s.records(s.req.DB, q.name)
+	if q.at != nil {
+		if records, err = s.d.history(p.coll, s.req.DB, q.name, records, *q.at); err != nil {
+			return nil, err
+		}
+	}
+	stop := int64(0)
+	if q.order == nil && q.limit > 0 {
+		stop = q.skip + q.limit
+	}
+	hits, err = search(nil, records, q.match, stop)
+	query.Sort(hits, q.order, foundDoc)
+	return hits, err
+}
+
+// result is what the client gets of a record.
+func (q *findCommand) result(d *Data, c *collection, h found) (bson.Raw, error) {
+	_, byID := q.match.ID()
+	switch {
+	case q.returnKey:
+		return d.indexKey(c, q.hint, h.rec.doc(), byID || q.sort != nil && q.sort[0].Key == "_id"), nil
+	case q.proj == nil && !q.showRecordID:
+		return h.rec.raw, nil
+	}
+	doc, err := q.proj.Apply(h.doc, h.match)
+	if err != nil {
+		return nil, err
+	}
+	if q.showRecordID {
+		doc = append(doc[:len(doc):len(doc)], bson.E{Key: "$recordId", Value: h.rec.rid})
+	}
+	return value.Encode(doc), nil
+}
+
+// snapshotTime is the field of a cursor, or of a reply, with the time that a snapshot was read at.
+func snapshotTime(at *bson.Timestamp, now bson.Timestamp) bson.D {
+	if at != nil {
+		now = *at
+	}
+	return bson.D{{Key: "atClusterTime", Value: now}}
+}
+
+// runTailable opens a cursor that waits for what comes.
+func (q *findCommand) runTailable(s *scope, c *collection) (bson.D, error) {
+	switch {
+	case c == nil:
+		return cursorReply(&cursor{ns: q.ns}, "firstBatch", nil, nil, true), nil
+	case !c.capped:
+		return nil, command.Errorf(2, "error processing query: ns=%s: tailable cursor requested on non capped collection", q.ns)
+	}
+	t := &tail{d: s.d, db: s.req.DB, name: q.name, uuid: c.uuid, filter: q.match, proj: q.proj}
+	cur, docs, extra, err := s.open(q.ns, q.ns, t, q.batchSize, q.single, q.await)
+	if err != nil {
+		return nil, err
+	}
+	return cursorReply(cur, "firstBatch", docs, extra, false), nil
 }
 
 // indexKey is what returnKey gives of a document: its fields in the index that
@@ -262,32 +303,27 @@ func wire(req *command.Request) int {
 	return req.Server.Wire
 }
 
-// findView runs a find on a view as the aggregation that it stands for.
-func (d *Data) findView(s *scope, a *args, c *collection, f *query.Filter, filter, sort, projection bson.D, skip, limit, size int64) (bson.D, error) {
+// runOnView runs a find on a view as the aggregation that it stands for.
+func (q *findCommand) runOnView(s *scope, c *collection) (bson.D, error) {
 	list := bson.A{}
-	if len(filter) > 0 {
-		list = append(list, bson.D{{Key: "$match", Value: filter}})
+	stage := func(there bool, name string, arg any) {
+		if there {
+			list = append(list, bson.D{{Key: name, Value: arg}})
+		}
 	}
-	if len(sort) > 0 {
-		list = append(list, bson.D{{Key: "$sort", Value: sort}})
-	}
-	if skip > 0 {
-		list = append(list, bson.D{{Key: "$skip", Value: skip}})
-	}
-	if limit > 0 {
-		list = append(list, bson.D{{Key: "$limit", Value: limit}})
-	}
-	if len(projection) > 0 {
-		list = append(list, bson.D{{Key: "$project", Value: projection}})
-	}
+	stage(len(q.filter) > 0, "$match", q.filter)
+	stage(len(q.sort) > 0, "$sort", q.sort)
+	stage(q.skip > 0, "$skip", q.skip)
+	stage(q.limit > 0, "$limit", q.limit)
+	stage(len(q.projection) > 0, "$project", q.projection)
 	doc := bson.D{{Key: "aggregate", Value: c.name}, {Key: "pipeline", Value: list},
-		{Key: "cursor", Value: bson.D{{Key: "batchSize", Value: size}}}}
-	for _, key := range []string{"collation", "let", "readConcern", "singleBatch"} {
-		if v, ok := value.Field(a.doc, key); ok && key != "singleBatch" {
+		{Key: "cursor", Value: bson.D{{Key: "batchSize", Value: q.batchSize}}}}
+	for _, key := range []string{"collation", "let", "readConcern"} {
+		if v, ok := value.Field(q.args.doc, key); ok {
 			doc = append(doc, bson.E{Key: key, Value: v})
 		}
 	}
-	do, err := d.aggregate(s.req, &args{of: "aggregate", doc: doc})
+	do, err := s.d.aggregate(s.req, &args{of: "aggregate", doc: doc})
 	if err != nil {
 		return nil, err
 	}
@@ -537,10 +573,7 @@ func (d *Data) distinct(s *scope, a *args) (bson.D, error) {
 	}
 	out := bson.D{{Key: "values", Value: values}}
 	if level == "snapshot" && s.txn == nil {
-		if at != nil {
-			now = *at
-		}
-		out = append(out, bson.E{Key: "atClusterTime", Value: now})
+		out = append(out, snapshotTime(at, now)...)
 	}
 	return out, nil
 }

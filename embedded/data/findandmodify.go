@@ -105,7 +105,7 @@ func (d *Data) findAndModify(s *scope, a *args) (bson.D, error) {
 	return out, nil
 }
 
-// matched tells how the filter of a change matches a document, for a
+// matched reports how the filter of a change matches a document, for a
 // positional projection.
 func (ch *change) matched(doc bson.D, opts query.Options) (bool, query.Match, error) {
 	f := ch.filter

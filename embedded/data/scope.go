@@ -11,7 +11,7 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// errBlocked tells that an open transaction has locked what is to be written.
+// errBlocked reports that an open transaction has locked what is to be written.
 var errBlocked = errors.New("locked by a transaction")
 
 // locked runs a function with the data locked for writing. Where a transaction
@@ -23,11 +23,12 @@ func (s *scope) locked(f func() error) error {
 		defer t.Stop()
 		timeout = t.C
 	}
-	s.rest.slept = 0
+	s.yields.slept = 0
 	for {
 		changed, err := s.attempt(f)
-		if errors.Is(err, errAsleep) {
-			if err := s.again(err); err != nil {
+		var yield errYield
+		if errors.As(err, &yield) {
+			if err := s.resume(yield); err != nil {
 				return err
 			}
 			continue
@@ -67,14 +68,14 @@ func (s *scope) attempt(f func() error) (changed <-chan struct{}, err error) {
 	s.writes, s.work = false, work{steps: s.work.steps[:0], recorded: s.work.recorded[:0]}
 	s.settle()
 	began := s.work.from.oplog
-	s.rest.locked, s.rest.left = true, s.rest.slept
+	s.yields.locked, s.yields.left = true, s.yields.slept
 	err = f()
-	s.rest.locked = false
+	s.yields.locked = false
 	if err == nil {
 		err = s.commit()
 	}
 	switch {
-	case errors.Is(err, errBlocked), errors.Is(err, errAsleep):
+	case errors.Is(err, errBlocked), errors.As(err, new(errYield)):
 		s.undo(s.work.from)
 	case err != nil:
 		s.undo(s.work.kept)
@@ -99,7 +100,7 @@ func maxTimeMS(req *command.Request) int64 {
 	return n
 }
 
-// collection is a collection as the scope sees it, nil if there is none. The
+// collection is a collection as the scope sees it, nil if it does not exist. The
 // caller holds mu.
 func (s *scope) collection(db, name string) *collection {
 	if s.txn == nil {
@@ -112,7 +113,7 @@ func (s *scope) collection(db, name string) *collection {
 	return s.txn.snapshot[ns]
 }
 
-// records are the present records of a collection, to be read without the
+// records are the current records of a collection, to be read without the
 // lock.
 func (s *scope) records(db, name string) (*collection, []*record) {
 	s.d.mu.Lock()

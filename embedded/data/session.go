@@ -168,7 +168,7 @@ type scope struct {
 	session *session
 	writes  bool // something was written
 	lasting bool // its cursor has noCursorTimeout
-	rest    rest
+	yields  yields
 	work    work
 	leave   func() // lets the next command of the session run
 }

@@ -124,7 +124,7 @@ func (c *collection) kind() string {
 	return "collection"
 }
 
-// snapshot is the present records. They may be read without the lock.
+// snapshot is the current records. They may be read without the lock.
 func (c *collection) snapshot() []*record {
 	if c == nil {
 		return nil
@@ -146,7 +146,7 @@ func (c *collection) place(rid int64) (int, bool) {
 	return i, i < len(c.docs) && c.docs[i].rid == rid
 }
 
-// find is the record of a rid, nil if there is none.
+// find is the record of a rid, nil if it does not exist.
 func (c *collection) find(rid int64) *record {
 	if i, ok := c.place(rid); ok {
 		return c.docs[i]
@@ -154,7 +154,7 @@ func (c *collection) find(rid int64) *record {
 	return nil
 }
 
-// byID is the record of an _id, nil if there is none.
+// byID is the record of an _id, nil if it does not exist.
 func (c *collection) byID(id any) *record {
 	return c.indexes[0].entries[value.Key(bson.A{id})]
 }
@@ -168,7 +168,7 @@ func (c *collection) idIndex() *index {
 	return c.indexes[0]
 }
 
-// clustered tells that the collection was made with clusteredIndex.
+// clustered reports that the collection was made with clusteredIndex.
 func (c *collection) clustered() bool {
 	id := c.idIndex()
 	return id != nil && id.clustered
@@ -191,17 +191,17 @@ func (x *index) keys(doc bson.D) [][]any {
 		}
 	}
 	out := [][]any{{}}
-	present := false
+	there := false
 	for _, k := range x.key {
 		parts := strings.Split(k.Key, ".")
 		var values []any
 		if len(parts) == 1 && k.Key == "_id" {
 			id, _ := value.Field(doc, "_id")
-			values, present = []any{id}, true
+			values, there = []any{id}, true
 		} else {
 			query.Leaves(doc, parts, func(v any) { values = append(values, v) })
 			if _, ok := lookup(doc, parts); ok {
-				present = true
+				there = true
 			}
 		}
 		var next [][]any
@@ -219,7 +219,7 @@ func (x *index) keys(doc bson.D) [][]any {
 		}
 		out = next
 	}
-	if x.sparse && !present {
+	if x.sparse && !there {
 		return nil
 	}
 	return out

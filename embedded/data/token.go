@@ -11,7 +11,7 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// token is a place in the log, as resume tokens tell it. Its text is the
+// token is a place in the log, as resume tokens encode it. Its text is the
 // server's: a sequence of typed keys in hexadecimal, of which the first is the
 // time; the identifier of the document at its end is not needed to find the
 // place.

@@ -20,7 +20,7 @@ const (
 // transaction is one multi-document transaction. It reads a snapshot of all
 // collections, writes to copies of its own, and its writes take effect at the
 // commit. Records that it has written are locked: whoever else writes them
-// conflicts, or waits if it is no transaction.
+// conflicts, or waits if it is not in a transaction.
 type transaction struct {
 	session *session
 	number  int64
@@ -94,7 +94,7 @@ func (d *Data) join(req *command.Request, s *session, n int64) (*transaction, er
 		return s.txn, nil
 	}
 	if ending && mongos(req) && (s.txn == nil || s.txnNumber != n || s.txn.server != address(req)) {
-		// Another mongos recovers the outcome from the shard, if told which.
+		// Another mongos recovers the outcome from the shard, if the command names it.
 		token, ok := req.Body.Lookup("recoveryToken").DocumentOK()
 		if !ok || name == "abortTransaction" {
 			if name == "abortTransaction" {

@@ -7,7 +7,7 @@ import (
 	"github.com/unified-test-runner/utr/embedded/failpoint"
 )
 
-// work is what the present attempt of a scope has changed outside of a transaction,
+// work is what the current attempt of a scope has changed outside of a transaction,
 // so that it can be taken back: what did not commit leaves no trace.
 type work struct {
 	steps    []step
@@ -16,7 +16,7 @@ type work struct {
 	kept     mark    // what an error leaves
 }
 
-// step is one change: of a record, nil where there was none or is none any more.
+// step is one change: of a record, nil where the record did not exist, or does not exist any more.
 type step struct {
 	c        *collection
 	old, new *record

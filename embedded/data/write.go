@@ -114,7 +114,7 @@ func (b *batch) fail(i int, err error) error {
 	return nil
 }
 
-// thrown tells that an error ends the whole command, and is not one of its statement:
+// thrown reports that an error ends the whole command, and is not one of its statement:
 // what interrupts it, and in a transaction what is to be tried again with all of it.
 func (s *scope) thrown(code int32) bool {
 	switch {
@@ -192,7 +192,7 @@ func newInsertion(req *command.Request, i int, doc bson.D, raw bson.Raw) inserti
 
 // insertAll stores documents as a server does: those in a row that can be stored together,
 // which is one transactional write; if that fails one by one, which are as many. failed
-// says whether to go on, by nil.
+// reports whether to go on, by nil.
 func (b *batch) insertAll(db, name string, items []insertion, stored func(i int), failed func(i int, err error) error) error {
 	s := b.s
 	s.d.reading(func() {
@@ -230,7 +230,7 @@ func (b *batch) insertAll(db, name string, items []insertion, stored func(i int)
 	return nil
 }
 
-// errOneByOne tells that documents cannot be stored together.
+// errOneByOne reports that documents cannot be stored together.
 var errOneByOne = errors.New("one by one")
 
 // store stores documents. The caller holds mu.
@@ -288,7 +288,7 @@ func (d *Data) insert(req *command.Request, a *args) (action, error) {
 	}, nil
 }
 
-// withID is a document with its _id in first place, made if there is none.
+// withID is a document with its _id in first place, made if it is missing.
 func withID(doc bson.D, raw bson.Raw) (bson.D, bson.Raw) {
 	if len(doc) > 0 && doc[0].Key == "_id" {
 		return doc, raw
@@ -368,7 +368,7 @@ func (d *Data) parseUpdate(u any, let bson.D, consts bson.D, filters bson.A, c *
 	return nil, false, command.Errorf(9, "Update argument must be either an object or an array")
 }
 
-// apply runs a change on a collection, c nil if there is none. The caller
+// apply runs a change on a collection, c nil if it does not exist. The caller
 // holds mu.
 func (s *scope) apply(db, name string, ch *change) (n, modified int64, upserted any, pre, post bson.Raw, err error) {
 	upserted = value.Missing{}

@@ -98,14 +98,14 @@ func (f *first) Add(v any) error {
 	}
 	return nil
 }
-func (f *first) Result() any { return present(f.v) }
+func (f *first) Result() any { return nullIfMissing(f.v) }
 
 type last struct{ v any }
 
 func (l *last) Add(v any) error { l.v = v; return nil }
-func (l *last) Result() any     { return present(l.v) }
+func (l *last) Result() any     { return nullIfMissing(l.v) }
 
-func present(v any) any {
+func nullIfMissing(v any) any {
 	if (v == value.Missing{}) {
 		return nil
 	}

@@ -145,7 +145,7 @@ var transforms = map[string]bool{
 	"$addFields": true, "$set": true, "$project": true, "$unset": true, "$replaceRoot": true, "$replaceWith": true,
 }
 
-// Named refuses a pipeline with anything that is no stage of a known name.
+// Named refuses a pipeline with a stage of an unknown name.
 func Named(list bson.A) error {
 	for _, item := range list {
 		d, ok := item.(bson.D)

@@ -18,7 +18,7 @@ type Projection struct {
 	id      bool // keep _id
 	idSet   bool
 	opts    Options
-	// positional is the path of "a.$", empty if there is none.
+	// positional is the path of "a.$", empty if it is missing.
 	positional string
 }
 

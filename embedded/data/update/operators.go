@@ -128,7 +128,7 @@ func currentDate(f bson.E, opts *Options) (modifier, error) {
 	}, nil
 }
 
-// array is the array that an operator changes; nil if there is none yet.
+// array is the array that an operator changes; nil if it does not exist yet.
 func array(f bson.E, op string, old any) (bson.A, error) {
 	if missing(old) {
 		return nil, nil
