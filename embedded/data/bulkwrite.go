@@ -2,11 +2,11 @@ package data
 
 import (
 	"errors"
+	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/command"
-	"github.com/unified-test-runner/utr/embedded/data/query"
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
@@ -42,7 +42,7 @@ func (d *Data) bulkWrite(s *scope, a *args) (bson.D, error) {
 		if !ok {
 			return nil, command.Errorf(40414, "BSON field 'bulkWrite.nsInfo.ns' is missing but a required field")
 		}
-		db, coll := cutNS(str)
+		db, coll, _ := strings.Cut(str, ".")
 		if err := namespace(db, coll); err != nil {
 			return nil, err
 		}
@@ -68,14 +68,17 @@ func (d *Data) bulkWrite(s *scope, a *args) (bson.D, error) {
 		n, _ := value.Whole(op[0].Value)
 		t, end := targets[n], i+1
 		var err error
-		if op[0].Key == "insert" {
+		switch op[0].Key {
+		case "insert":
 			// Inserts in a row, into the same namespace, are one batch.
 			for end < len(ops) && value.Equal(ops[end].(bson.D)[:1], op[:1]) {
 				end++
 			}
 			err = run.insert(t.db, t.coll, i, ops[i:end])
-		} else {
-			err = run.one(d, s, i, t.db, t.coll, &args{of: "bulkWrite.ops", doc: op}, let)
+		case "update":
+			err = run.update(i, t.db, t.coll, &args{of: "bulkWrite.ops", doc: op}, let)
+		default:
+			err = run.delete(i, t.db, t.coll, &args{of: "bulkWrite.ops", doc: op}, let)
 		}
 		if i = end; err == errStop {
 			break
@@ -136,13 +139,6 @@ func (r *bulk) fail(i int, isUpdate bool, err error) error {
 	return nil
 }
 
-func (r *bulk) one(d *Data, s *scope, i int, db, coll string, op *args, let bson.D) error {
-	if op.doc[0].Key == "update" {
-		return r.update(d, s, i, db, coll, op, let)
-	}
-	return r.delete(d, s, i, db, coll, op, let)
-}
-
 func (r *bulk) insert(db, coll string, first int, ops bson.A) error {
 	items := make([]insertion, len(ops))
 	for n, v := range ops {
@@ -162,95 +158,51 @@ func (r *bulk) insert(db, coll string, first int, ops bson.A) error {
 	}, func(i int, err error) error { return r.fail(i, false, err) })
 }
 
-func (r *bulk) update(d *Data, s *scope, i int, db, coll string, op *args, let bson.D) error {
+func (r *bulk) update(i int, db, coll string, op *args, let bson.D) error {
 	if err := unknown("bulkWrite.ops.update", op.doc, " update filter updateMods multi upsert upsertSupplied arrayFilters hint constants collation sort sampleId allowShardKeyUpdatesWithoutFullShardKeyInQuery "); err != nil {
 		return err
 	}
-	ch := &change{q: op.document("filter"), upsert: op.flag("upsert"), multi: op.flag("multi"), hint: op.any("hint"), kind: opUpdate}
-	collation, filters, consts, sort := op.collation(), op.array("arrayFilters"), op.document("constants"), op.document("sort")
+	ch := &change{q: op.document("filter"), update: op.any("updateMods"), let: let, constants: op.document("constants"), sort: op.document("sort"),
+		arrayFilters: op.array("arrayFilters"), collation: op.collation(), upsert: op.flag("upsert"), multi: op.flag("multi"), hint: op.any("hint")}
 	if op.err != nil {
 		return op.err
 	}
-	if s.session != nil && ch.multi {
+	if r.b.s.session != nil && ch.multi {
 		return r.fail(i, true, command.Errorf(72, "Cannot use retryable writes with multi=true"))
 	}
-	var st *statement
-	err := s.locked(func() error {
-		if st = r.b.recorded(i); st != nil {
-			return nil
-		}
-		st = &statement{}
-		if err := d.prepare(s, ch, op.any("updateMods"), let, consts, filters, sort, collation); err != nil {
-			return err
-		}
-		var err error
-		if st.n, st.modified, st.upserted, _, _, err = s.apply(db, coll, ch); err != nil {
-			return err
-		}
-		if st.n > 0 {
-			r.b.record(i, st)
-		}
-		return nil
-	})
+	did, err := r.b.change(i, db, coll, ch)
 	if err != nil {
 		return r.fail(i, true, err)
 	}
-	if (st.upserted != any(value.Missing{})) {
+	if (did.upserted != any(value.Missing{})) {
 		r.counts.upserted++
 	} else {
-		r.counts.matched += st.n
+		r.counts.matched += did.n
 	}
-	r.counts.modified += st.modified
-	r.result(i, st.n, st.modified, true, st.upserted)
+	r.counts.modified += did.modified
+	r.result(i, did.n, did.modified, true, did.upserted)
 	return nil
 }
 
-func (r *bulk) delete(d *Data, s *scope, i int, db, coll string, op *args, let bson.D) error {
+func (r *bulk) delete(i int, db, coll string, op *args, let bson.D) error {
 	if err := unknown("bulkWrite.ops.delete", op.doc, " delete filter multi hint collation sampleId "); err != nil {
 		return err
 	}
-	filter, multi, collation := op.document("filter"), op.flag("multi"), op.collation()
+	rm := removal{q: op.document("filter"), let: let, collation: op.collation(), limit: 1, hint: op.any("hint")}
+	if op.flag("multi") {
+		rm.limit = 0
+	}
 	if op.err != nil {
 		return op.err
 	}
-	if s.session != nil && multi {
+	if r.b.s.session != nil && rm.limit == 0 {
 		return r.fail(i, false, command.Errorf(72, "Cannot use retryable writes with multi=true"))
 	}
-	limit := int64(1)
-	if multi {
-		limit = 0
-	}
-	n := int64(0)
-	err := s.locked(func() error {
-		if st := r.b.recorded(i); st != nil {
-			n = st.n
-			return nil
-		}
-		f, err := query.Compile(filter, query.Options{Now: d.opts.Now(), Let: let, Collation: collation, Scripts: s.scripts()})
-		if err != nil {
-			return err
-		}
-		if n, _, err = s.removeFrom(db, coll, f, nil, limit, op.any("hint")); err != nil {
-			return err
-		}
-		if n > 0 {
-			r.b.record(i, &statement{n: n, upserted: value.Missing{}})
-		}
-		return nil
-	})
+	n, err := r.b.remove(i, db, coll, rm)
 	if err != nil {
 		return r.fail(i, false, err)
 	}
 	r.counts.deleted += n
 	r.result(i, n, 0, false, value.Missing{})
 	return nil
-}
-
-func cutNS(ns string) (db, coll string) {
-	for i := range ns {
-		if ns[i] == '.' {
-			return ns[:i], ns[i+1:]
-		}
-	}
-	return ns, ""
 }

@@ -12,8 +12,8 @@ func (d *Data) findAndModify(s *scope, a *args) (bson.D, error) {
 	a.only(" query fields sort hint collation arrayFilters remove update upsert new bypassDocumentValidation let runtimeConstants legacyRuntimeConstants encryptionInformation sampleId ")
 	name := a.name()
 	remove, upsert, wantsNew := a.flag("remove"), a.flag("upsert"), a.flag("new")
-	ch := &change{q: a.document("query"), upsert: upsert, hint: a.any("hint"), kind: opUpdate}
-	sort, let, filters, collation := a.document("sort"), a.let(d), a.array("arrayFilters"), a.collation()
+	ch := &change{q: a.document("query"), update: a.any("update"), sort: a.document("sort"), let: a.let(d), arrayFilters: a.array("arrayFilters"),
+		collation: a.collation(), upsert: upsert, hint: a.any("hint")}
 	fields := a.document("fields")
 	a.checkName(s.req.DB, name)
 	if a.err != nil {
@@ -29,7 +29,7 @@ func (d *Data) findAndModify(s *scope, a *args) (bson.D, error) {
 	case !remove && !has:
 		return nil, command.Errorf(9, "Either an update or remove=true must be specified")
 	}
-	opts := query.Options{Now: d.opts.Now(), Let: let, Collation: collation, Scripts: s.scripts()}
+	opts := query.Options{Now: d.opts.Now(), Let: ch.let, Collation: ch.collation, Scripts: s.scripts()}
 	proj, err := query.CompileProjection(fields, opts, false)
 	if err != nil {
 		return nil, err
@@ -49,15 +49,15 @@ func (d *Data) findAndModify(s *scope, a *args) (bson.D, error) {
 			if err != nil {
 				return err
 			}
-			order, err := query.CompileOrder(sort, collation)
+			order, err := query.CompileOrder(ch.sort, ch.collation)
 			if err != nil {
 				return err
 			}
-			if st.n, st.pre, err = s.removeMatching(name, f, order, 1, ch.hint); err != nil {
+			if st.n, st.pre, err = s.removeMatching(s.req.DB, name, f, order, 1, ch.hint); err != nil {
 				return err
 			}
 		} else {
-			if err := d.prepare(s, ch, a.any("update"), let, nil, filters, sort, collation); err != nil {
+			if err := s.prepare(ch); err != nil {
 				return err
 			}
 			if st.n, st.modified, st.upserted, st.pre, st.post, err = s.apply(s.req.DB, name, ch); err != nil {

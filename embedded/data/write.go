@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -326,46 +327,45 @@ func storable(req *command.Request, doc bson.D, raw bson.Raw) error {
 	return nil
 }
 
-// change is one statement of an update command, parsed.
+// change is one statement that updates.
 type change struct {
+	q              bson.D
+	update         any // a document, or a pipeline
+	let, constants bson.D
+	sort           bson.D
+	arrayFilters   bson.A
+	collation      *query.Collation
+	upsert, multi  bool
+	hint           any
+	// What prepare makes of these.
 	filter      *query.Filter
-	q           bson.D
 	u           *update.Update
 	order       *query.Order
-	upsert      bool
-	multi       bool
-	hint        any
 	kind        opKind
 	replacement bool
 }
 
-// parseUpdate parses what an update does.
-func (d *Data) parseUpdate(u any, let bson.D, consts bson.D, filters bson.A, c *query.Collation) (*update.Update, bool, error) {
-	opts := update.Options{ArrayFilters: filters, Now: d.opts.Now(), Collation: c}
-	switch x := u.(type) {
+// parseUpdate parses what a change does to a document.
+func (ch *change) parseUpdate(now time.Time) (err error) {
+	opts := update.Options{ArrayFilters: ch.arrayFilters, Now: now, Collation: ch.collation}
+	switch x := ch.update.(type) {
 	case bson.A:
-		if len(filters) > 0 {
-			return nil, false, command.Errorf(9, "Cannot specify arrayFilters on a pipeline-style update")
+		if len(ch.arrayFilters) > 0 {
+			return command.Errorf(9, "Cannot specify arrayFilters on a pipeline-style update")
 		}
-		vars := append(append(bson.D{}, let...), consts...)
-		t, err := pipeline.CompileUpdate(x, pipeline.Options{Let: vars, Now: d.opts.Now(), Collation: c})
-		if err != nil {
-			return nil, false, err
+		vars := append(append(bson.D{}, ch.let...), ch.constants...)
+		if opts.Transform, err = pipeline.CompileUpdate(x, pipeline.Options{Let: vars, Now: now, Collation: ch.collation}); err == nil {
+			ch.u, err = update.Compile(nil, opts)
 		}
-		opts.Transform = t
-		up, err := update.Compile(nil, opts)
-		return up, false, err
+		return err
 	case bson.D:
-		if len(consts) > 0 {
-			return nil, false, command.Errorf(51198, "Constant values may only be specified for pipeline updates")
+		if len(ch.constants) > 0 {
+			return command.Errorf(51198, "Constant values may only be specified for pipeline updates")
 		}
-		up, err := update.Compile(x, opts)
-		if err != nil {
-			return nil, false, err
-		}
-		return up, up.Replaces(), nil
+		ch.u, err = update.Compile(x, opts)
+		return err
 	}
-	return nil, false, command.Errorf(9, "Update argument must be either an object or an array")
+	return command.Errorf(9, "Update argument must be either an object or an array")
 }
 
 // apply runs a change on a collection, c nil if it does not exist. The caller
@@ -500,48 +500,55 @@ func equalities(doc, q bson.D) (bson.D, error) {
 	return doc, nil
 }
 
-func (d *Data) update(req *command.Request, a *args) (action, error) {
-	a.only(" updates ordered bypassDocumentValidation let legacyRuntimeConstants runtimeConstants encryptionInformation ")
-	name, list, let := a.name(), a.array("updates"), a.let(d)
-	b := newBatch(a)
-	a.need("updates")
-	if a.err != nil {
-		return nil, a.err
-	}
-	if err := checkSize(len(list)); err != nil {
-		return nil, err
-	}
-	var statements []*args
+// statements are the statements of a write command.
+func (a *args) statements(req *command.Request, key, fields string, required ...string) []*args {
+	list := a.array(key)
+	a.need(key)
+	a.fail(checkSize(len(list)))
+	var out []*args
 	for i, v := range list {
 		doc, ok := v.(bson.D)
 		if !ok {
-			return nil, command.Errorf(14, "BSON field 'update.updates.%d' is the wrong type '%s', expected type 'object'", i, value.TypeName(v))
+			a.fail(command.Errorf(14, "BSON field '%s.%s.%d' is the wrong type '%s', expected type 'object'", a.of, key, i, value.TypeName(v)))
 		}
-		if err := unknown("update.updates", doc, " q u c arrayFilters multi upsert upsertSupplied collation hint sort sampleId allowShardKeyUpdatesWithoutFullShardKeyInQuery "); err != nil {
-			return nil, err
+		st := &args{of: a.of + "." + key, doc: doc, in: a}
+		st.only(fields)
+		st.fail(tooNew(req, st.of, doc))
+		for _, r := range required {
+			st.need(r)
 		}
-		if err := tooNew(req, "update.updates", doc); err != nil {
-			return nil, err
+		out = append(out, st)
+	}
+	return out
+}
+
+// each does the statements one after the other, until one fails for all.
+func (b *batch) each(statements []*args, do func(i int, st *args) error) error {
+	for i, st := range statements {
+		if err := do(i, st); err == errStop {
+			return nil
+		} else if err != nil {
+			return err
 		}
-		st := &args{of: "update.updates", doc: doc}
-		if !st.has("q") || !st.has("u") {
-			return nil, command.Errorf(40414, "BSON field 'update.updates.%s' is missing but a required field", map[bool]string{true: "u", false: "q"}[st.has("q")])
-		}
-		statements = append(statements, st)
+	}
+	return nil
+}
+
+func (d *Data) update(req *command.Request, a *args) (action, error) {
+	a.only(" updates ordered bypassDocumentValidation let legacyRuntimeConstants runtimeConstants encryptionInformation ")
+	name, let := a.name(), a.let(d)
+	b := newBatch(a)
+	statements := a.statements(req, "updates", " q u c arrayFilters multi upsert upsertSupplied collation hint sort sampleId allowShardKeyUpdatesWithoutFullShardKeyInQuery ", "q", "u")
+	if a.err != nil {
+		return nil, a.err
 	}
 	return func(s *scope) (bson.D, error) {
 		b.s = s
 		if reply, err := b.badName(a, name, true); reply != nil || err != nil {
 			return reply, err
 		}
-		for i, st := range statements {
-			err := d.updateOne(s, b, name, i, st, let)
-			if err == errStop {
-				break
-			}
-			if err != nil {
-				return nil, err
-			}
+		if err := b.each(statements, func(i int, st *args) error { return b.updateOne(name, i, st, let) }); err != nil {
+			return nil, err
 		}
 		// When all is done the server counts the stages, and fails of those that it
 		// does not know.
@@ -556,33 +563,19 @@ func (d *Data) update(req *command.Request, a *args) (action, error) {
 	}, nil
 }
 
-func (d *Data) updateOne(s *scope, b *batch, name string, i int, st *args, let bson.D) error {
-	ch := &change{q: st.document("q"), upsert: st.flag("upsert"), multi: st.flag("multi"), hint: st.any("hint"), kind: opUpdate}
-	collation, filters, consts := st.collation(), st.array("arrayFilters"), st.document("c")
-	sort := st.document("sort")
+func (b *batch) updateOne(name string, i int, st *args, let bson.D) error {
+	ch := &change{q: st.document("q"), update: st.any("u"), let: let, constants: st.document("c"), sort: st.document("sort"),
+		arrayFilters: st.array("arrayFilters"), collation: st.collation(), upsert: st.flag("upsert"), multi: st.flag("multi"), hint: st.any("hint")}
+	if ch.multi && st.has("sort") {
+		st.fail(command.Errorf(9, "Cannot specify sort with multi=true"))
+	}
 	if st.err != nil {
 		return st.err
 	}
-	if ch.multi && st.has("sort") {
-		return command.Errorf(9, "Cannot specify sort with multi=true")
-	}
-	if s.session != nil && ch.multi {
+	if b.s.session != nil && ch.multi {
 		return b.fail(i, command.Errorf(72, "Cannot use (or request) retryable writes with multi=true"))
 	}
-	var did *statement
-	err := s.locked(func() (err error) {
-		if did = b.recorded(i); did != nil {
-			return nil
-		}
-		if err := d.prepare(s, ch, st.any("u"), let, consts, filters, sort, collation); err != nil {
-			return err
-		}
-		did = &statement{}
-		if did.n, did.modified, did.upserted, _, _, err = s.apply(s.req.DB, name, ch); err == nil && did.n > 0 {
-			b.record(i, did)
-		}
-		return err
-	})
+	did, err := b.change(i, b.s.req.DB, name, ch)
 	if err != nil {
 		return b.fail(i, err)
 	}
@@ -592,6 +585,25 @@ func (d *Data) updateOne(s *scope, b *batch, name string, i int, st *args, let b
 	return nil
 }
 
+// change does an update as the i-th statement, unless it was done before.
+func (b *batch) change(i int, db, coll string, ch *change) (*statement, error) {
+	var did *statement
+	err := b.s.locked(func() (err error) {
+		if did = b.recorded(i); did != nil {
+			return nil
+		}
+		if err := b.s.prepare(ch); err != nil {
+			return err
+		}
+		did = &statement{}
+		if did.n, did.modified, did.upserted, _, _, err = b.s.apply(db, coll, ch); err == nil && did.n > 0 {
+			b.record(i, did)
+		}
+		return err
+	})
+	return did, err
+}
+
 func (b *batch) addUpserted(i int, id any) {
 	if (id != any(value.Missing{})) {
 		b.upserted = append(b.upserted, bson.D{{Key: "index", Value: int32(i)}, {Key: "_id", Value: id}})
@@ -599,114 +611,98 @@ func (b *batch) addUpserted(i int, id any) {
 }
 
 // prepare parses the parts of a change.
-func (d *Data) prepare(s *scope, ch *change, u any, let, consts bson.D, filters bson.A, sort bson.D, collation *query.Collation) error {
-	opts := query.Options{Now: d.opts.Now(), Let: let, Collation: collation, Scripts: s.scripts(), Upsert: ch.upsert}
+func (s *scope) prepare(ch *change) error {
+	now := s.d.opts.Now()
+	opts := query.Options{Now: now, Let: ch.let, Collation: ch.collation, Scripts: s.scripts(), Upsert: ch.upsert}
 	var err error
-	if ch.u, ch.replacement, err = d.parseUpdate(u, let, consts, filters, collation); err != nil {
+	if err = ch.parseUpdate(now); err != nil {
 		return err
 	}
-	if ch.replacement {
+	ch.kind = opUpdate
+	if ch.replacement = ch.u.Replaces(); ch.replacement {
 		ch.kind = opReplace
 		if ch.multi {
 			return command.Errorf(9, "multi update is not supported for replacement-style update")
 		}
-	} else if _, pipelined := u.(bson.A); pipelined {
-		ch.kind = opUpdate
 	}
 	if ch.filter, err = query.Compile(ch.q, opts); err != nil {
 		return err
 	}
-	ch.order, err = query.CompileOrder(sort, collation)
+	ch.order, err = query.CompileOrder(ch.sort, ch.collation)
 	return err
 }
 
 func (d *Data) delete(req *command.Request, a *args) (action, error) {
 	a.only(" deletes ordered let legacyRuntimeConstants runtimeConstants encryptionInformation bypassDocumentValidation ")
-	name, list, let := a.name(), a.array("deletes"), a.let(d)
+	name, let := a.name(), a.let(d)
 	b := newBatch(a)
-	a.need("deletes")
+	statements := a.statements(req, "deletes", " q limit collation hint sampleId ", "q", "limit")
+	for _, st := range statements {
+		if limit := st.number("limit", 0); limit != 0 && limit != 1 {
+			st.fail(command.Errorf(9, "The limit field in delete objects must be 0 or 1. Got %d", limit))
+		}
+	}
 	if a.err != nil {
 		return nil, a.err
-	}
-	if err := checkSize(len(list)); err != nil {
-		return nil, err
-	}
-	var statements []*args
-	for i, v := range list {
-		doc, ok := v.(bson.D)
-		if !ok {
-			return nil, command.Errorf(14, "BSON field 'delete.deletes.%d' is the wrong type '%s', expected type 'object'", i, value.TypeName(v))
-		}
-		if err := unknown("delete.deletes", doc, " q limit collation hint sampleId "); err != nil {
-			return nil, err
-		}
-		if err := tooNew(req, "delete.deletes", doc); err != nil {
-			return nil, err
-		}
-		st := &args{of: "delete.deletes", doc: doc}
-		if !st.has("q") || !st.has("limit") {
-			return nil, command.Errorf(40414, "BSON field 'delete.deletes.%s' is missing but a required field", map[bool]string{true: "limit", false: "q"}[st.has("q")])
-		}
-		if limit := st.number("limit", 0); limit != 0 && limit != 1 {
-			return nil, command.Errorf(9, "The limit field in delete objects must be 0 or 1. Got %d", limit)
-		}
-		statements = append(statements, st)
 	}
 	return func(s *scope) (bson.D, error) {
 		b.s = s
 		if reply, err := b.badName(a, name, false); reply != nil || err != nil {
 			return reply, err
 		}
-		for i, st := range statements {
-			err := d.deleteOne(s, b, name, i, st, let)
-			if err == errStop {
-				break
-			}
-			if err != nil {
-				return nil, err
-			}
+		if err := b.each(statements, func(i int, st *args) error { return b.deleteOne(name, i, st, let) }); err != nil {
+			return nil, err
 		}
 		return b.reply(a, false), nil
 	}, nil
 }
 
-func (d *Data) deleteOne(s *scope, b *batch, name string, i int, st *args, let bson.D) error {
-	limit, collation, q := st.number("limit", 0), st.collation(), st.document("q")
+// removal is one statement that deletes, up to limit documents (0: all).
+type removal struct {
+	q, let    bson.D
+	collation *query.Collation
+	limit     int64
+	hint      any
+}
+
+func (b *batch) deleteOne(name string, i int, st *args, let bson.D) error {
+	r := removal{q: st.document("q"), let: let, collation: st.collation(), limit: st.number("limit", 0), hint: st.any("hint")}
 	if st.err != nil {
 		return st.err
 	}
-	if s.session != nil && limit == 0 {
+	if b.s.session != nil && r.limit == 0 {
 		return b.fail(i, command.Errorf(72, "Cannot use (or request) retryable writes with limit=0"))
 	}
-	var did *statement
-	err := s.locked(func() error {
-		if did = b.recorded(i); did != nil {
-			return nil
-		}
-		f, err := query.Compile(q, query.Options{Now: d.opts.Now(), Let: let, Collation: collation, Scripts: s.scripts()})
-		if err != nil {
-			return err
-		}
-		did = &statement{upserted: value.Missing{}}
-		if did.n, _, err = s.removeMatching(name, f, nil, limit, st.any("hint")); err == nil && did.n > 0 {
-			b.record(i, did)
-		}
-		return err
-	})
+	n, err := b.remove(i, b.s.req.DB, name, r)
 	if err != nil {
 		return b.fail(i, err)
 	}
-	b.n += did.n
+	b.n += n
 	return nil
+}
+
+// remove does a delete as the i-th statement, unless it was done before.
+func (b *batch) remove(i int, db, coll string, r removal) (n int64, err error) {
+	err = b.s.locked(func() error {
+		if did := b.recorded(i); did != nil {
+			n = did.n
+			return nil
+		}
+		f, err := query.Compile(r.q, query.Options{Now: b.s.d.opts.Now(), Let: r.let, Collation: r.collation, Scripts: b.s.scripts()})
+		if err != nil {
+			return err
+		}
+		if n, _, err = b.s.removeMatching(db, coll, f, nil, r.limit, r.hint); err == nil && n > 0 {
+			b.record(i, &statement{n: n, upserted: value.Missing{}})
+		}
+		return err
+	})
+	return n, err
 }
 
 // removeMatching deletes what matches, up to limit (0: all), and gives the
 // last. The caller holds mu.
-func (s *scope) removeMatching(name string, f *query.Filter, order *query.Order, limit int64, hint any) (int64, bson.Raw, error) {
-	return s.removeFrom(s.req.DB, name, f, order, limit, hint)
-}
-
-func (s *scope) removeFrom(db, name string, f *query.Filter, order *query.Order, limit int64, hint any) (int64, bson.Raw, error) {
+func (s *scope) removeMatching(db, name string, f *query.Filter, order *query.Order, limit int64, hint any) (int64, bson.Raw, error) {
 	c, err := s.writable(db, name, false)
 	if err != nil || c == nil {
 		return 0, nil, err
