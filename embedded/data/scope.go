@@ -167,7 +167,7 @@ func (s *scope) blocked(k lockKey) bool {
 func keyLocks(c *collection, doc bson.D) []lockKey {
 	var out []lockKey
 	for _, x := range c.indexes {
-		if x.unique && !c.timeseries {
+		if (x.unique || x.prepared) && !c.timeseries {
 			for _, k := range x.keys(doc) {
 				out = append(out, lockKey{ns: c.ns(), key: x.name + "\x00" + value.Key(bson.A(k))})
 			}

@@ -80,7 +80,8 @@ type index struct {
 	key    bson.D
 	spec   bson.D // as listIndexes shows it
 	unique bool
-	// prepared indexes (prepareUnique) may become unique.
+	// prepared indexes (prepareUnique) refuse new duplicates and keep those that
+	// are there: they have no entries.
 	prepared bool
 	// clustered is set for the index of _id of a clustered collection.
 	clustered bool
@@ -272,12 +273,39 @@ func (c *collection) check(doc bson.D, self int64) *command.Error {
 		return nil
 	}
 	for _, x := range c.indexes {
+		if x.prepared {
+			if k := c.taken(x, doc, self); k != nil {
+				return c.duplicate(x, k)
+			}
+		}
 		if !x.unique {
 			continue
 		}
 		for _, k := range x.keys(doc) {
 			if r := x.entries[value.Key(bson.A(k))]; r != nil && r.rid != self {
 				return c.duplicate(x, k)
+			}
+		}
+	}
+	return nil
+}
+
+// taken finds a key of a document that another record has in a prepared index. A record may
+// keep the keys that it has.
+func (c *collection) taken(x *index, doc bson.D, self int64) []any {
+	wanted := map[string][]any{}
+	for _, k := range x.keys(doc) {
+		wanted[value.Key(bson.A(k))] = k
+	}
+	if r := c.find(self); r != nil {
+		for _, k := range x.keys(r.doc()) {
+			delete(wanted, value.Key(bson.A(k)))
+		}
+	}
+	for _, r := range c.docs {
+		for _, k := range x.keys(r.doc()) {
+			if w, there := wanted[value.Key(bson.A(k))]; there && r.rid != self {
+				return w
 			}
 		}
 	}
