@@ -203,3 +203,16 @@ func typeName(v bson.RawValue) string {
 	}
 	return v.Type.String()
 }
+
+// lookup gives the value of a key, of type 0 if there is none or the document
+// cannot be read.
+func lookup(raw bson.Raw, key string) bson.RawValue {
+	list, err := elements(raw)
+	if err != nil {
+		return bson.RawValue{}
+	}
+	if i := indexOf(list).find(key); i >= 0 {
+		return list[i].value
+	}
+	return bson.RawValue{}
+}

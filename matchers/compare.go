@@ -47,7 +47,7 @@ func (c *comparison) differAs(n *node, actual bson.RawValue, shape Shape, format
 	})
 }
 
-// say notes a difference of things that are no BSON values.
+// say notes a difference of things that are not BSON values.
 func (c *comparison) say(at source.Position, want, got, format string, args ...any) {
 	c.failed = true
 	if c.quiet {
@@ -56,6 +56,13 @@ func (c *comparison) say(at source.Position, want, got, format string, args ...a
 	c.differences = append(c.differences, difference{
 		path: c.path.String(), at: at, message: fmt.Sprintf(format, args...), want: want, got: got,
 	})
+}
+
+// reject notes that what was seen is not what the file says.
+func (c *comparison) reject(want *source.Value, got, format string, args ...any) {
+	if c.failed = true; !c.quiet { // nothing is rendered in vain
+		c.say(want.Position, abridge(want.JSON()), got, format, args...)
+	}
 }
 
 // holds reports whether a value matches, without noting why not.
@@ -82,19 +89,19 @@ type numeric struct{ want number }
 func (t numeric) match(c *comparison, n *node, actual bson.RawValue, _ Shape) {
 	switch got, ok := numberOf(actual); {
 	case !ok:
-		c.differ(n, actual, "want a number, got %s", typeName(actual))
+		c.differ(n, actual, "expected a number, got %s", typeName(actual))
 	case !t.want.equal(got):
 		c.differ(n, actual, "the numbers differ")
 	}
 }
 
-// scalar is any other expected value that is no document and no array.
+// scalar is any other expected value that is neither a document nor an array.
 type scalar struct{ want bson.RawValue }
 
 func (t scalar) match(c *comparison, n *node, actual bson.RawValue, _ Shape) {
 	switch {
 	case actual.Type != t.want.Type:
-		c.differ(n, actual, "want %s, got %s", typeName(t.want), typeName(actual))
+		c.differ(n, actual, "expected %s, got %s", typeName(t.want), typeName(actual))
 	case !sameScalar(t.want, actual):
 		c.differ(n, actual, "the values differ")
 	}
@@ -105,7 +112,7 @@ type array struct{ items []*node }
 
 func (t array) match(c *comparison, n *node, actual bson.RawValue, shape Shape) {
 	if actual.Type != bson.TypeArray {
-		c.differ(n, actual, "want an array, got %s", typeName(actual))
+		c.differ(n, actual, "expected an array, got %s", typeName(actual))
 		return
 	}
 	list, err := elements(actual.Value)
@@ -118,7 +125,7 @@ func (t array) match(c *comparison, n *node, actual bson.RawValue, shape Shape) 
 		inside = RootDocument
 	}
 	if len(list) != len(t.items) {
-		c.differAs(n, actual, shape, "want %s, got %d", count(len(t.items), "element"), len(list))
+		c.differAs(n, actual, shape, "expected %s, got %d", count(len(t.items), "element"), len(list))
 		return
 	}
 	for i, item := range t.items {
@@ -153,7 +160,7 @@ func (t *fields) add(key string, n *node) (twice bool) {
 
 func (t *fields) match(c *comparison, n *node, actual bson.RawValue, shape Shape) {
 	if actual.Type != bson.TypeEmbeddedDocument {
-		c.differ(n, actual, "want a document, got %s", typeName(actual))
+		c.differ(n, actual, "expected a document, got %s", typeName(actual))
 		return
 	}
 	list, err := elements(actual.Value)

@@ -3,6 +3,7 @@ package matchers
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -62,7 +63,7 @@ func (k *compiler) fault(at source.Position, want, format string, args ...any) *
 }
 
 func (k *compiler) faultOf(v *source.Value, format string, args ...any) *node {
-	return k.fault(v.Position, text(v), format, args...)
+	return k.fault(v.Position, v.JSON(), format, args...)
 }
 
 // value compiles an expected value.
@@ -77,7 +78,7 @@ func (k *compiler) value(v *source.Value, where place) *node {
 	var malformed *source.Error
 	switch {
 	case errors.As(err, &malformed):
-		return k.fault(malformed.Position, text(v), "malformed Extended JSON: %s", malformed.Message)
+		return k.fault(malformed.Position, v.JSON(), "malformed Extended JSON: %s", malformed.Message)
 	case err != nil:
 		return k.faultOf(v, "malformed Extended JSON: %v", err)
 	case ok:
@@ -114,7 +115,7 @@ func (k *compiler) scalar(at source.Position, v *source.Value, rv bson.RawValue)
 	return n
 }
 
-// data compiles a BSON value, in which $$ keys are no operators.
+// data compiles a BSON value, in which $$ keys are not operators.
 func (k *compiler) data(at source.Position, rv bson.RawValue) *node {
 	if rv.Type != bson.TypeEmbeddedDocument && rv.Type != bson.TypeArray {
 		return k.scalar(at, nil, rv)
@@ -154,7 +155,7 @@ func operator(v *source.Value) (string, *source.Value) {
 func (k *compiler) operator(v *source.Value, name string, argument *source.Value, where place) *node {
 	read, known := operators[name]
 	if !known {
-		return k.faultOf(v, "%s is no special operator", name)
+		return k.faultOf(v, "%s is not a special operator", name)
 	}
 	k.path.key(name)
 	defer k.path.pop()
@@ -164,4 +165,69 @@ func (k *compiler) operator(v *source.Value, name string, argument *source.Value
 		return nil
 	}
 	return &node{test: t, at: v.Position, source: v}
+}
+
+// The arguments of fields, whose types the schema gives. A value of another
+// type is a fault.
+
+func (k *compiler) bool(v *source.Value) bool {
+	k.demand(v, source.Bool, "expected true or false")
+	return v.Bool
+}
+
+func (k *compiler) string(v *source.Value) string {
+	k.demand(v, source.String, "expected a string")
+	return v.String
+}
+
+func (k *compiler) demand(v *source.Value, kind source.Kind, otherwise string) bool {
+	if v.Kind != kind {
+		k.faultOf(v, "%s", otherwise)
+	}
+	return v.Kind == kind
+}
+
+// int takes an integer, in plain JSON or in a wrapper of Extended JSON, or a
+// whole double.
+func (k *compiler) int(v *source.Value) number {
+	n := k.value(v, inner)
+	if n == nil {
+		return number{}
+	}
+	t, ok := n.test.(numeric)
+	if !ok || t.want.isFloat && t.want.f != math.Trunc(t.want.f) {
+		k.faultOf(v, "expected an integer")
+	}
+	return t.want
+}
+
+// list calls read for each item of an array.
+func (k *compiler) list(v *source.Value, read func(*source.Value)) {
+	k.demand(v, source.Array, "expected an array")
+	for i, item := range v.Items {
+		k.path.index(i)
+		read(item)
+		k.path.pop()
+	}
+}
+
+// document compiles a value that must be a document, or an operator.
+func (k *compiler) document(v *source.Value) *node {
+	if !k.demand(v, source.Document, "expected a document") {
+		return nil
+	}
+	return k.value(v, atTop)
+}
+
+// each calls read for each key of a document. read reports whether it knows
+// the key.
+func (k *compiler) each(v *source.Value, read func(source.Field) (known bool)) {
+	k.demand(v, source.Document, "expected a document")
+	for _, f := range v.Fields {
+		k.path.key(f.Key)
+		if !read(f) {
+			k.fault(f.KeyPosition, f.Key, "unknown field %q", f.Key)
+		}
+		k.path.pop()
+	}
 }

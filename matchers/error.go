@@ -13,168 +13,147 @@ import (
 	"github.com/unified-test-runner/utr/source"
 )
 
-// errorCheck holds one field of an expectedError against an error.
-type errorCheck func(c *comparison, err *result.Error)
+// raised is an error, with what the operation that raised it says of it.
+type raised struct {
+	*result.Error
+	operation Expectation
+}
 
-// errorFields reads each field of an expectedError ("expectedError").
-var errorFields = map[string]func(k *compiler, v *source.Value, e Expectation) errorCheck{
-	"isError":            readIsError,
-	"isClientError":      readIsClientError,
-	"isTimeoutError":     readIsTimeoutError,
+// errorFields are the keys of an expectedError ("expectedError"). Messages and
+// code names of the aggregated errors of a BulkWriteException count too
+// ("bulkWrite"), but not those of a client bulk write ("clientBulkWrite").
+var errorFields = map[string]reader[raised]{
+	"isError": func(k *compiler, v *source.Value) check[raised] {
+		if !k.bool(v) {
+			k.faultOf(v, "isError must not be false")
+		}
+		return func(*comparison, raised) {} // that there is an error is known by now
+	},
+	"isClientError": class("expected a client-side error", "expected a server-side error",
+		func(err raised) bool { return err.Client }),
+	"isTimeoutError": class("expected a timeout", "expected an error other than a timeout",
+		func(err raised) bool { return err.Timeout }),
 	"errorContains":      readErrorContains,
 	"errorCode":          readErrorCode,
 	"errorCodeName":      readErrorCodeName,
-	"errorLabelsContain": readErrorLabelsContain,
-	"errorLabelsOmit":    readErrorLabelsOmit,
+	"errorLabelsContain": labels(true, "the error lacks this label"),
+	"errorLabelsOmit":    labels(false, "the error has this label"),
 	"writeErrors":        readWriteErrors,
 	"writeConcernErrors": readWriteConcernErrors,
-	"errorResponse":      readErrorResponse,
-	"expectResult":       readErrorResult,
+	"errorResponse": func(k *compiler, v *source.Value) check[raised] {
+		want := k.document(v)
+		return func(c *comparison, err raised) { c.match(want, present(err.Response), RootDocument) }
+	},
+	"expectResult": func(k *compiler, v *source.Value) check[raised] {
+		want := k.value(v, atTop)
+		return func(c *comparison, err raised) { c.match(want, err.Partial, err.operation.Shape) }
+	},
 }
 
-// errorExpectation is a compiled expectedError.
-type errorExpectation struct {
-	at     source.Position
-	text   string
-	fields []errorField
-}
-
-type errorField struct {
-	name  string
-	check errorCheck
-}
-
-func (k *compiler) expectedError(v *source.Value, e Expectation) errorExpectation {
-	x := errorExpectation{at: v.Position, text: text(v)}
-	k.each(v, slices.Collect(maps.Keys(errorFields)), func(f source.Field) {
-		x.fields = append(x.fields, errorField{f.Key, errorFields[f.Key](k, f.Value, e)})
-	})
+func (k *compiler) expectedError(v *source.Value) record[raised] {
+	x := readRecord(k, v, errorFields)
 	if v.Kind == source.Document && len(v.Fields) == 0 {
-		k.faultOf(v, "expectError needs at least one key")
+		k.faultOf(v, "expectError requires at least one key")
 	}
 	return x
 }
 
-func (x errorExpectation) match(c *comparison, outcome result.Outcome) {
-	if outcome.Err == nil {
-		c.say(x.at, abridge(x.text), "success: "+abridge(extended(outcome.Value, false)), "want an error, but the operation succeeded")
-		return
-	}
-	if outcome.Err.Unsupported != "" {
-		c.say(x.at, abridge(x.text), describeError(outcome.Err), "the engine does not support this: %s", outcome.Err.Unsupported)
-		return
-	}
-	for _, f := range x.fields {
-		c.path.key(f.name)
-		f.check(c, outcome.Err)
-		c.path.pop()
+// matchError compares the outcome of an operation with its expectError.
+func matchError(c *comparison, x record[raised], outcome result.Outcome, operation Expectation) {
+	switch err := outcome.Err; {
+	case err == nil:
+		c.reject(x.source, "success: "+abridge(extended(outcome.Value, false)), "expected an error, but the operation succeeded")
+	case err.Unsupported != "":
+		c.reject(x.source, describeError(err), "the engine does not support this: %s", err.Unsupported)
+	default:
+		x.match(c, raised{err, operation})
 	}
 }
 
-func readIsError(k *compiler, v *source.Value, _ Expectation) errorCheck {
-	if !k.bool(v) {
-		k.faultOf(v, "isError must not be false")
-	}
-	return func(*comparison, *result.Error) {} // that there is an error is known by now
-}
-
-func readIsClientError(k *compiler, v *source.Value, _ Expectation) errorCheck {
-	want := k.bool(v)
-	return func(c *comparison, err *result.Error) {
-		if err.Client != want {
-			c.say(v.Position, text(v), describeError(err), "want %s error", either(want, "a client-side", "a server-side"))
-		}
-	}
-}
-
-func readIsTimeoutError(k *compiler, v *source.Value, _ Expectation) errorCheck {
-	want := k.bool(v)
-	return func(c *comparison, err *result.Error) {
-		if err.Timeout != want {
-			c.say(v.Position, text(v), describeError(err), "want an error that is %s", either(want, "a timeout", "no timeout"))
-		}
-	}
-}
-
-// readErrorContains and readErrorCodeName examine the aggregated errors of a
-// BulkWriteException too ("bulkWrite"), but not those of a client bulk write
-// ("clientBulkWrite").
-func readErrorContains(k *compiler, v *source.Value, e Expectation) errorCheck {
-	want := strings.ToLower(k.string(v))
-	return func(c *comparison, err *result.Error) {
-		found := strings.Contains(strings.ToLower(err.Message), want)
-		if e.Aggregates {
-			found = found || anyString(err, "errmsg", func(s string) bool {
-				return strings.Contains(strings.ToLower(s), want)
-			})
-		}
-		if !found {
-			c.say(v.Position, text(v), describeError(err), "the error message does not contain this")
-		}
-	}
-}
-
-func readErrorCodeName(k *compiler, v *source.Value, e Expectation) errorCheck {
-	want := k.string(v)
-	return func(c *comparison, err *result.Error) {
-		is := func(s string) bool { return s != "" && strings.EqualFold(s, want) }
-		if is(err.CodeName) || e.Aggregates && anyString(err, "codeName", is) {
-			return
-		}
-		c.say(v.Position, text(v), describeError(err), "%s", either(err.CodeName == "",
-			"the error has no code name", "the code names differ"))
-	}
-}
-
-func readErrorCode(k *compiler, v *source.Value, _ Expectation) errorCheck {
-	want := k.int(v)
-	return func(c *comparison, err *result.Error) {
-		switch {
-		case !err.HasCode:
-			c.say(v.Position, text(v), describeError(err), "the error has no code")
-		case !want.equal(number{i: int64(err.Code)}):
-			c.say(v.Position, text(v), describeError(err), "the codes differ: got %d", err.Code)
-		}
-	}
-}
-
-func readErrorLabelsContain(k *compiler, v *source.Value, _ Expectation) errorCheck {
-	return readLabels(k, v, true)
-}
-
-func readErrorLabelsOmit(k *compiler, v *source.Value, _ Expectation) errorCheck {
-	return readLabels(k, v, false)
-}
-
-func readLabels(k *compiler, v *source.Value, want bool) errorCheck {
-	k.list(v, func(label *source.Value) { k.string(label) })
-	return func(c *comparison, err *result.Error) {
-		for i, label := range v.Items {
-			if err.HasLabel(label.String) != want {
-				c.path.index(i)
-				c.say(label.Position, text(label), describeError(err), "the error %s this label", either(want, "lacks", "has"))
-				c.path.pop()
+// class reads whether an error must be of a class, and says otherwise what it
+// should have been.
+func class(yes, no string, is func(raised) bool) reader[raised] {
+	return func(k *compiler, v *source.Value) check[raised] {
+		want := k.bool(v)
+		return func(c *comparison, err raised) {
+			if is(err) != want {
+				c.reject(v, describeError(err.Error), "%s", either(want, yes, no))
 			}
 		}
 	}
 }
 
-func readWriteErrors(k *compiler, v *source.Value, _ Expectation) errorCheck {
+func readErrorContains(k *compiler, v *source.Value) check[raised] {
+	want := strings.ToLower(k.string(v))
+	return func(c *comparison, err raised) {
+		if !err.has("errmsg", err.Message, func(s string) bool { return strings.Contains(strings.ToLower(s), want) }) {
+			c.reject(v, describeError(err.Error), "the error message does not contain this")
+		}
+	}
+}
+
+func readErrorCodeName(k *compiler, v *source.Value) check[raised] {
+	want := k.string(v)
+	return func(c *comparison, err raised) {
+		if !err.has("codeName", err.CodeName, func(s string) bool { return s != "" && strings.EqualFold(s, want) }) {
+			c.reject(v, describeError(err.Error), "%s", either(err.CodeName == "", "the error has no code name", "the code names differ"))
+		}
+	}
+}
+
+// has reports whether a string of the error is acceptable, or the field of any
+// write error or write concern error that the error aggregates.
+func (err raised) has(key, own string, ok func(string) bool) bool {
+	if ok(own) || !err.operation.Aggregates {
+		return ok(own)
+	}
+	all := slices.AppendSeq(slices.Clone(err.WriteConcernErrors), maps.Values(err.WriteErrors))
+	return slices.ContainsFunc(all, func(raw bson.Raw) bool {
+		s, isString := lookup(raw, key).StringValueOK()
+		return isString && ok(s)
+	})
+}
+
+func readErrorCode(k *compiler, v *source.Value) check[raised] {
+	want := k.int(v)
+	return func(c *comparison, err raised) {
+		switch {
+		case !err.HasCode:
+			c.reject(v, describeError(err.Error), "the error has no code")
+		case !want.equal(number{i: int64(err.Code)}):
+			c.reject(v, describeError(err.Error), "the codes differ: got %d", err.Code)
+		}
+	}
+}
+
+// labels reads labels that an error must have, or must not have.
+func labels(want bool, otherwise string) reader[raised] {
+	return func(k *compiler, v *source.Value) check[raised] {
+		k.list(v, func(label *source.Value) { k.string(label) })
+		return func(c *comparison, err raised) {
+			for i, label := range v.Items {
+				if err.HasLabel(label.String) != want {
+					c.path.index(i)
+					c.reject(label, describeError(err.Error), "%s", otherwise)
+					c.path.pop()
+				}
+			}
+		}
+	}
+}
+
+func readWriteErrors(k *compiler, v *source.Value) check[raised] {
 	want := map[int]*node{}
 	keys := map[int]string{}
-	if v.Kind != source.Document {
-		k.faultOf(v, "want a document")
-	}
-	for _, f := range v.Fields {
-		k.path.key(f.Key)
+	k.each(v, func(f source.Field) bool {
 		i, err := strconv.Atoi(f.Key)
 		if _, twice := want[i]; err != nil || i < 0 || twice {
-			k.fault(f.KeyPosition, f.Key, "want the index of a write, once")
+			k.fault(f.KeyPosition, f.Key, "expected the index of a write, once")
 		}
 		want[i], keys[i] = k.document(f.Value), f.Key
-		k.path.pop()
-	}
-	return func(c *comparison, err *result.Error) {
+		return true
+	})
+	return func(c *comparison, err raised) {
 		for _, i := range slices.Sorted(maps.Keys(want)) {
 			c.path.key(keys[i])
 			c.match(want[i], present(err.WriteErrors[i]), RootDocument)
@@ -182,16 +161,16 @@ func readWriteErrors(k *compiler, v *source.Value, _ Expectation) errorCheck {
 		}
 		for _, i := range slices.Sorted(maps.Keys(err.WriteErrors)) {
 			if want[i] == nil {
-				c.say(v.Position, abridge(text(v)), abridge(extended(present(err.WriteErrors[i]), false)), "unexpected write error for index %d", i)
+				c.reject(v, abridge(extended(present(err.WriteErrors[i]), false)), "unexpected write error for index %d", i)
 			}
 		}
 	}
 }
 
-func readWriteConcernErrors(k *compiler, v *source.Value, _ Expectation) errorCheck {
+func readWriteConcernErrors(k *compiler, v *source.Value) check[raised] {
 	var want []*node
 	k.list(v, func(item *source.Value) { want = append(want, k.document(item)) })
-	return func(c *comparison, err *result.Error) {
+	return func(c *comparison, err raised) {
 		for i, n := range want {
 			var got bson.Raw
 			if i < len(err.WriteConcernErrors) {
@@ -202,22 +181,9 @@ func readWriteConcernErrors(k *compiler, v *source.Value, _ Expectation) errorCh
 			c.path.pop()
 		}
 		if len(err.WriteConcernErrors) != len(want) {
-			c.say(v.Position, abridge(text(v)), describeError(err), "want %s, got %d",
-				count(len(want), "write concern error"), len(err.WriteConcernErrors))
+			c.reject(v, describeError(err.Error), "expected %s, got %d", count(len(want), "write concern error"), len(err.WriteConcernErrors))
 		}
 	}
-}
-
-func readErrorResponse(k *compiler, v *source.Value, _ Expectation) errorCheck {
-	want := k.document(v)
-	return func(c *comparison, err *result.Error) {
-		c.match(want, present(err.Response), RootDocument)
-	}
-}
-
-func readErrorResult(k *compiler, v *source.Value, e Expectation) errorCheck {
-	want := k.value(v, atTop)
-	return func(c *comparison, err *result.Error) { c.match(want, err.Partial, e.Shape) }
 }
 
 // present is a document as a value: a missing one if there is none.
@@ -226,19 +192,6 @@ func present(raw bson.Raw) bson.RawValue {
 		return bson.RawValue{}
 	}
 	return document(raw)
-}
-
-// anyString reports whether a field of any write error or write concern error
-// is a string that satisfies ok.
-func anyString(err *result.Error, key string, ok func(string) bool) bool {
-	all := slices.AppendSeq(slices.Clone(err.WriteConcernErrors), maps.Values(err.WriteErrors))
-	return slices.ContainsFunc(all, func(raw bson.Raw) bool {
-		list, e := elements(raw)
-		return e == nil && slices.ContainsFunc(list, func(e element) bool {
-			s, isString := e.value.StringValueOK()
-			return e.key == key && isString && ok(s)
-		})
-	})
 }
 
 // describeError gives an error in one line.

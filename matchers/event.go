@@ -2,7 +2,6 @@ package matchers
 
 import (
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -12,67 +11,37 @@ import (
 	"github.com/unified-test-runner/utr/source"
 )
 
-// eventCheck holds one field of an expectedEvent against an event of the
-// right type.
-type eventCheck func(c *comparison, e *result.Event)
+type (
+	eventReader = reader[*result.Event]
+	eventCheck  = check[*result.Event]
+)
 
-// eventReader reads a field of an expectedEvent.
-type eventReader func(k *compiler, v *source.Value) eventCheck
+// eventFields are the keys that an expectation of each type of event may have:
+// the sections "expectedCommandEvent", "expectedCmapEvent" and
+// "expectedSdamEvent" of the format. A type that is not listed has none.
+var eventFields = map[result.EventType]map[string]eventReader{
+	result.CommandStarted:   commandFields("command", func(e *result.Event) bson.Raw { return e.Command.Command }),
+	result.CommandSucceeded: commandFields("reply", func(e *result.Event) bson.Raw { return e.Command.Reply }),
+	result.CommandFailed:    commandFields("", nil),
 
-// eventKind is a type of event: its monitor, and the fields that an
-// expectation may have. A type without fields takes an empty document.
-type eventKind struct {
-	monitor result.Monitor
-	fields  map[string]eventReader
+	result.PoolCleared: {
+		"hasServiceId":              hasServiceID,
+		"interruptInUseConnections": flag(func(e *result.Event) *bool { return e.Pool.InterruptInUseConnections }),
+	},
+	result.ConnectionClosed:         {"reason": reason},
+	result.ConnectionCheckOutFailed: {"reason": reason},
+
+	result.ServerDescriptionChanged:   descriptions,
+	result.ServerHeartbeatStarted:     {"awaited": awaited},
+	result.ServerHeartbeatSucceeded:   {"awaited": awaited},
+	result.ServerHeartbeatFailed:      {"awaited": awaited},
+	result.TopologyDescriptionChanged: descriptions,
 }
 
-// eventKinds are the sections "expectedCommandEvent", "expectedCmapEvent" and
-// "expectedSdamEvent" of the format.
-var eventKinds = map[result.EventType]eventKind{
-	result.CommandStarted: {result.MonitorCommand, map[string]eventReader{
-		"command": body(func(e *result.Event) bson.Raw { return e.Command.Command }), "commandName": commandName,
-		"databaseName": databaseName, "hasServiceId": hasServiceID, "hasServerConnectionId": hasServerConnectionID,
-	}},
-	result.CommandSucceeded: {result.MonitorCommand, map[string]eventReader{
-		"reply": body(func(e *result.Event) bson.Raw { return e.Command.Reply }), "commandName": commandName,
-		"databaseName": databaseName, "hasServiceId": hasServiceID, "hasServerConnectionId": hasServerConnectionID,
-	}},
-	result.CommandFailed: {result.MonitorCommand, map[string]eventReader{
-		"commandName": commandName, "databaseName": databaseName,
-		"hasServiceId": hasServiceID, "hasServerConnectionId": hasServerConnectionID,
-	}},
-
-	result.PoolCreated: {result.MonitorCMAP, nil},
-	result.PoolReady:   {result.MonitorCMAP, nil},
-	result.PoolCleared: {result.MonitorCMAP, map[string]eventReader{
-		"hasServiceId": hasServiceID, "interruptInUseConnections": interruptInUseConnections,
-	}},
-	result.PoolClosed:                {result.MonitorCMAP, nil},
-	result.ConnectionCreated:         {result.MonitorCMAP, nil},
-	result.ConnectionReady:           {result.MonitorCMAP, nil},
-	result.ConnectionClosed:          {result.MonitorCMAP, map[string]eventReader{"reason": reason}},
-	result.ConnectionCheckOutStarted: {result.MonitorCMAP, nil},
-	result.ConnectionCheckOutFailed:  {result.MonitorCMAP, map[string]eventReader{"reason": reason}},
-	result.ConnectionCheckedOut:      {result.MonitorCMAP, nil},
-	result.ConnectionCheckedIn:       {result.MonitorCMAP, nil},
-
-	result.ServerDescriptionChanged:   {result.MonitorSDAM, descriptions},
-	result.ServerHeartbeatStarted:     {result.MonitorSDAM, map[string]eventReader{"awaited": awaited}},
-	result.ServerHeartbeatSucceeded:   {result.MonitorSDAM, map[string]eventReader{"awaited": awaited}},
-	result.ServerHeartbeatFailed:      {result.MonitorSDAM, map[string]eventReader{"awaited": awaited}},
-	result.TopologyDescriptionChanged: {result.MonitorSDAM, descriptions},
-	result.TopologyOpening:            {result.MonitorSDAM, nil},
-	result.TopologyClosed:             {result.MonitorSDAM, nil},
-}
-
-// The fields of events, each as a reader.
+// Fields that several types of events have.
 var (
-	commandName  = word(func(e *result.Event) string { return e.Command.CommandName })
-	databaseName = word(func(e *result.Event) string { return e.Command.DatabaseName })
-	reason       = word(func(e *result.Event) string { return e.Pool.Reason })
-
-	awaited                   = flag(func(e *result.Event) *bool { return e.SDAM.Awaited })
-	interruptInUseConnections = flag(func(e *result.Event) *bool { return e.Pool.InterruptInUseConnections })
+	reason  = word(func(e *result.Event) string { return e.Pool.Reason })
+	awaited = flag(func(e *result.Event) *bool { return e.SDAM.Awaited })
 
 	descriptions = map[string]eventReader{
 		"previousDescription": description(func(e *result.Event) *result.TopologyState { return e.SDAM.Previous }),
@@ -80,31 +49,19 @@ var (
 	}
 )
 
-// word is a string that must be equal.
-func word(get func(*result.Event) string) eventReader {
-	return func(k *compiler, v *source.Value) eventCheck {
-		want := k.string(v)
-		return func(c *comparison, e *result.Event) {
-			if got := get(e); got != want {
-				c.say(v.Position, quote(want), quote(got), "the values differ")
-			}
-		}
+// commandFields are the keys of a command event, with that of its document if
+// it has one.
+func commandFields(key string, get func(*result.Event) bson.Raw) map[string]eventReader {
+	fields := map[string]eventReader{
+		"commandName":           word(func(e *result.Event) string { return e.Command.CommandName }),
+		"databaseName":          word(func(e *result.Event) string { return e.Command.DatabaseName }),
+		"hasServiceId":          hasServiceID,
+		"hasServerConnectionId": hasServerConnectionID,
 	}
-}
-
-// flag is a boolean that must be set and equal.
-func flag(get func(*result.Event) *bool) eventReader {
-	return func(k *compiler, v *source.Value) eventCheck {
-		want := k.bool(v)
-		return func(c *comparison, e *result.Event) {
-			switch got := get(e); {
-			case got == nil:
-				c.say(v.Position, text(v), nothing, "the event does not have this field")
-			case *got != want:
-				c.say(v.Position, text(v), either(*got, "true", "false"), "the values differ")
-			}
-		}
+	if key != "" {
+		fields[key] = body(get)
 	}
+	return fields
 }
 
 // body is a root-level document. A redacted one is empty.
@@ -126,20 +83,14 @@ func body(get func(*result.Event) bson.Raw) eventReader {
 // the type.
 func description(get func(*result.Event) *result.TopologyState) eventReader {
 	return func(k *compiler, v *source.Value) eventCheck {
-		var want *source.Value
-		k.each(v, []string{"type"}, func(f source.Field) {
-			k.string(f.Value)
-			want = f.Value
+		want := readRecord(k, v, map[string]reader[*result.TopologyState]{
+			"type": word(func(s *result.TopologyState) string { return s.Type }),
 		})
 		return func(c *comparison, e *result.Event) {
-			got := get(e)
-			switch {
-			case got == nil:
-				c.say(v.Position, text(v), nothing, "the event does not have this description")
-			case want != nil && got.Type != want.String:
-				c.path.key("type")
-				c.say(want.Position, quote(want.String), quote(got.Type), "the values differ")
-				c.path.pop()
+			if got := get(e); got != nil {
+				want.match(c, got)
+			} else {
+				c.reject(v, nothing, "the event does not have this description")
 			}
 		}
 	}
@@ -160,7 +111,7 @@ func hasServiceID(k *compiler, v *source.Value) eventCheck {
 			got = id.Hex()
 		}
 		if has := id != nil && !id.IsZero(); has != want {
-			c.say(v.Position, text(v), got, "%s", either(want, "serviceId is not set", "serviceId is set"))
+			c.reject(v, got, "%s", either(want, "serviceId is not set", "serviceId is set"))
 		}
 	}
 }
@@ -174,108 +125,77 @@ func hasServerConnectionID(k *compiler, v *source.Value) eventCheck {
 		switch {
 		case id == nil:
 			if want {
-				c.say(v.Position, text(v), nothing, "serverConnectionId is not set")
+				c.reject(v, nothing, "serverConnectionId is not set")
 			}
 		case *id < math.MinInt32 || *id > math.MaxInt32:
-			c.say(v.Position, text(v), strconv.FormatInt(*id, 10), "serverConnectionId is no 32-bit integer")
+			c.reject(v, strconv.FormatInt(*id, 10), "serverConnectionId is not a 32-bit integer")
 		case (*id > 0) != want:
-			c.say(v.Position, text(v), strconv.FormatInt(*id, 10), "%s",
-				either(want, "serverConnectionId is not positive", "serverConnectionId is set"))
+			c.reject(v, strconv.FormatInt(*id, 10), "%s", either(want, "serverConnectionId is not positive", "serverConnectionId is set"))
 		}
 	}
 }
 
 // eventExpectation is a compiled expectedEvent.
 type eventExpectation struct {
-	at     source.Position
 	typ    result.EventType
-	text   string
-	fields []eventField
-}
-
-type eventField struct {
-	name  string
-	check eventCheck
+	whole  *source.Value // of which fields are those below the type
+	fields record[*result.Event]
 }
 
 // expectedEvent compiles an event. monitor "" takes events of all monitors.
-func (k *compiler) expectedEvent(v *source.Value, monitor result.Monitor) *eventExpectation {
-	if v == nil || v.Kind != source.Document || len(v.Fields) != 1 {
-		at := source.Position{}
-		if v != nil {
-			at = v.Position
-		}
-		k.fault(at, text(v), "an expected event has exactly one key, the event type")
-		return nil
+func (k *compiler) expectedEvent(v *source.Value, monitor result.Monitor) eventExpectation {
+	if v.Kind != source.Document || len(v.Fields) != 1 {
+		k.faultOf(v, "an expected event has exactly one key, the event type")
+		return eventExpectation{}
 	}
 	f := v.Fields[0]
-	x := &eventExpectation{at: v.Position, typ: result.EventType(f.Key), text: text(v)}
-	kind, known := eventKinds[x.typ]
-	switch {
-	case !known:
+	x := eventExpectation{typ: result.EventType(f.Key), whole: v}
+	switch of := x.typ.Monitor(); {
+	case of == "":
 		k.fault(f.KeyPosition, f.Key, "unknown event type %q", f.Key)
-		return nil
-	case monitor != "" && kind.monitor != monitor:
-		k.fault(f.KeyPosition, f.Key, "a %s is a %s event, and only %s events are allowed here", f.Key, kind.monitor, monitor)
-		return nil
+	case monitor != "" && of != monitor:
+		k.fault(f.KeyPosition, f.Key, "a %s is a %s event, and only %s events are allowed here", f.Key, of, monitor)
+	default:
+		k.path.key(f.Key)
+		x.fields = readRecord(k, f.Value, eventFields[x.typ])
+		k.path.pop()
 	}
-	names := make([]string, 0, len(kind.fields))
-	for name := range kind.fields {
-		names = append(names, name)
-	}
-	k.path.key(f.Key)
-	k.each(f.Value, names, func(field source.Field) {
-		x.fields = append(x.fields, eventField{field.Key, kind.fields[field.Key](k, field.Value)})
-	})
-	k.path.pop()
 	return x
 }
 
 // match compares an event; the path is at the expected event.
-func (x *eventExpectation) match(c *comparison, e *result.Event) {
+func (x eventExpectation) match(c *comparison, e *result.Event) {
 	if e.Type != x.typ {
-		c.say(x.at, abridge(x.text), describeEvent(e), "want a %s, got a %s", x.typ, e.Type)
+		c.reject(x.whole, describeEvent(e), "expected a %s, got a %s", x.typ, e.Type)
 		return
 	}
 	c.path.key(string(x.typ))
 	if !wellFormed(e) {
-		c.say(x.at, abridge(x.text), string(e.Type), "the observed event lacks its fields")
+		c.reject(x.whole, string(e.Type), "the observed event lacks its fields")
 	} else {
-		for _, f := range x.fields {
-			c.path.key(f.name)
-			f.check(c, e)
-			c.path.pop()
-		}
+		x.fields.match(c, e)
 	}
 	c.path.pop()
 }
 
 // alike reports whether an event is of the same type, and of the same command
 // if the expectation names one.
-func (x *eventExpectation) alike(e *result.Event) bool {
-	if e.Type != x.typ || !wellFormed(e) {
-		return false
-	}
-	c := comparison{quiet: true}
-	for _, f := range x.fields {
-		if f.name == "commandName" {
-			f.check(&c, e)
-		}
-	}
-	return !c.failed
+func (x eventExpectation) alike(e *result.Event) bool {
+	return e.Type == x.typ && wellFormed(e) && x.fields.agrees("commandName", e)
 }
+
+func (x eventExpectation) at() source.Position { return x.whole.Position }
+func (x eventExpectation) text() string        { return abridge(x.whole.JSON()) }
 
 // wellFormed reports whether an event carries the fields of its monitor.
 func wellFormed(e *result.Event) bool {
-	switch eventKinds[e.Type].monitor {
+	switch e.Type.Monitor() {
 	case result.MonitorCommand:
 		return e.Command != nil
 	case result.MonitorCMAP:
 		return e.Pool != nil
-	case result.MonitorSDAM:
-		return e.SDAM != nil
 	default:
-		return false
+		return e.SDAM != nil
 	}
 }
 
@@ -309,23 +229,12 @@ func describeEvent(e *result.Event) string {
 // the format does not know belong to none and are returned apart.
 func observed(events []result.Event, monitor result.Monitor) (of []*result.Event, unknown []*result.Event) {
 	for i := range events {
-		kind, known := eventKinds[events[i].Type]
-		switch {
-		case !known:
+		switch events[i].Type.Monitor() {
+		case "":
 			unknown = append(unknown, &events[i])
-		case kind.monitor == monitor:
+		case monitor:
 			of = append(of, &events[i])
 		}
 	}
 	return of, unknown
-}
-
-var monitors = []result.Monitor{result.MonitorCommand, result.MonitorCMAP, result.MonitorSDAM}
-
-// monitorOf reads an eventType; the default is command.
-func monitorOf(name string) (result.Monitor, bool) {
-	if name == "" {
-		return result.MonitorCommand, true
-	}
-	return result.Monitor(name), slices.Contains(monitors, result.Monitor(name))
 }

@@ -2,6 +2,7 @@ package matchers
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -47,7 +48,7 @@ func TestEventFields(t *testing.T) {
 	covered := map[bool]map[string]bool{true: {}, false: {}}
 	transcript(t, "events.txt", func(t *testing.T, expected, actual string) []result.Mismatch {
 		v, e := yaml(t, expected), events(t, actual)
-		x := ExpectedEvents{Position: v.Position, EventType: string(eventKinds[e[0].Type].monitor), Events: []*source.Value{v}}
+		x := ExpectedEvents{Position: v.Position, EventType: string(e[0].Type.Monitor()), Events: []*source.Value{v}}
 		got := New(nil).Events("", x, e)
 		// Counting agrees, and tells faults from events that merely differ.
 		n, faults := New(nil).Count("", v, []result.Event{e[0], e[0]})
@@ -61,8 +62,8 @@ func TestEventFields(t *testing.T) {
 		}
 		return got
 	})
-	for typ, kind := range eventKinds {
-		for field := range kind.fields {
+	for typ, fields := range eventFields {
+		for field := range fields {
 			if use := string(typ) + "." + field; !covered[true][use] || !covered[false][use] {
 				t.Errorf("%s lacks a case that matches or one that must not", use)
 			}
@@ -70,19 +71,21 @@ func TestEventFields(t *testing.T) {
 	}
 }
 
+var eventTypes = slices.Concat(result.EventTypes(result.MonitorCommand), result.EventTypes(result.MonitorCMAP), result.EventTypes(result.MonitorSDAM))
+
 // Each type of event matches itself alone, under its monitor alone.
 func TestEventTypes(t *testing.T) {
-	if len(eventKinds) != 21 {
-		t.Errorf("%d types of events", len(eventKinds))
+	if len(eventTypes) != 21 {
+		t.Errorf("%d types of events", len(eventTypes))
 	}
-	for want := range eventKinds {
-		for typ, kind := range eventKinds {
+	for _, want := range eventTypes {
+		for _, typ := range eventTypes {
 			e := result.Event{Type: typ, Command: &result.CommandEvent{}, Pool: &result.PoolEvent{}, SDAM: &result.SDAMEvent{}}
 			v := yaml(t, "{"+string(want)+": {}}")
 			if n, faults := New(nil).Count("", v, []result.Event{e}); len(faults) > 0 || (n == 1) != (want == typ) {
 				t.Errorf("%s against %s: %d%s", want, typ, n, show(faults))
 			}
-			x := ExpectedEvents{EventType: string(kind.monitor), Events: []*source.Value{v}}
+			x := ExpectedEvents{EventType: string(typ.Monitor()), Events: []*source.Value{v}}
 			if got := New(nil).Events("", x, []result.Event{e}); (len(got) == 0) != (want == typ) {
 				t.Errorf("%s against %s:%s", want, typ, show(got))
 			}

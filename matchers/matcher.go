@@ -1,7 +1,7 @@
 package matchers
 
 import (
-	"maps"
+	"cmp"
 	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -84,8 +84,8 @@ func (m *Matcher) Outcome(path string, expected Expectation, actual result.Outco
 	k := m.compiler(path)
 	if expected.Error != nil {
 		k.path.key("expectError")
-		x := k.expectedError(expected.Error, expected)
-		return k.finish(func(c *comparison) { x.match(c, actual) })
+		x := k.expectedError(expected.Error)
+		return k.finish(func(c *comparison) { matchError(c, x, actual, expected) })
 	}
 	var n *node
 	if expected.Result != nil {
@@ -108,15 +108,15 @@ func (m *Matcher) Outcome(path string, expected Expectation, actual result.Outco
 // the format does not know is a mismatch.
 func (m *Matcher) Events(path string, expected ExpectedEvents, actual []result.Event) []result.Mismatch {
 	k := m.compiler(path)
-	monitor, known := monitorOf(expected.EventType)
-	if !known {
+	monitor := cmp.Or(result.Monitor(expected.EventType), result.MonitorCommand)
+	if result.EventTypes(monitor) == nil {
 		k.path.key("eventType")
-		k.fault(expected.Position, quote(expected.EventType), "unknown eventType")
+		k.fault(expected.Position, source.Quote(expected.EventType), "unknown eventType")
 		k.path.pop()
 		monitor = ""
 	}
 	k.path.key("events")
-	want := make([]*eventExpectation, len(expected.Events))
+	want := make([]eventExpectation, len(expected.Events))
 	for i, v := range expected.Events {
 		k.path.index(i)
 		want[i] = k.expectedEvent(v, monitor)
@@ -127,14 +127,7 @@ func (m *Matcher) Events(path string, expected ExpectedEvents, actual []result.E
 		for _, e := range unknown {
 			c.say(expected.Position, nothing, describeEvent(e), "observed an event of the unknown type %q", e.Type)
 		}
-		sequence{
-			what: "event", at: expected.Position, want: len(want), got: len(got), allowExtra: expected.IgnoreExtraEvents,
-			match:        func(c *comparison, i, j int) { want[i].match(c, got[j]) },
-			alike:        func(i, j int) bool { return want[i].alike(got[j]) },
-			position:     func(i int) source.Position { return want[i].at },
-			describeWant: func(i int) string { return abridge(want[i].text) },
-			describeGot:  func(j int) string { return describeEvent(got[j]) },
-		}.compare(c)
+		sequence[eventExpectation, *result.Event]{"event", expected.Position, want, got, expected.IgnoreExtraEvents, describeEvent}.compare(c)
 	})
 }
 
@@ -162,10 +155,10 @@ func (m *Matcher) Count(path string, expected *source.Value, actual []result.Eve
 // expectedLogMessagesForClient.
 func (m *Matcher) LogMessages(path string, expected *source.Value, actual []result.LogMessage) []result.Mismatch {
 	k := m.compiler(path)
-	var want, ignored []*logExpectation
+	var want, ignored []logExpectation
 	at := expected.Position
 	allowExtra := false
-	messages := func(list *[]*logExpectation) func(*source.Value) {
+	messages := func(list *[]logExpectation) func(*source.Value) {
 		return func(v *source.Value) {
 			k.list(v, func(item *source.Value) { *list = append(*list, k.expectedLogMessage(item)) })
 		}
@@ -176,15 +169,20 @@ func (m *Matcher) LogMessages(path string, expected *source.Value, actual []resu
 		"ignoreMessages":      messages(&ignored),
 		"ignoreExtraMessages": func(v *source.Value) { allowExtra = k.bool(v) },
 	}
-	k.each(expected, slices.Collect(maps.Keys(read)), func(f source.Field) { read[f.Key](f.Value) })
+	k.each(expected, func(f source.Field) bool {
+		if read[f.Key] != nil {
+			read[f.Key](f.Value)
+		}
+		return read[f.Key] != nil
+	})
 	if expected.Get("messages") == nil {
-		k.fault(at, text(expected), "expectLogMessages needs messages")
+		k.fault(at, expected.JSON(), "expectLogMessages requires messages")
 	}
 	return k.finish(func(c *comparison) {
 		c.path.key("messages")
 		var got []*result.LogMessage
 		for i := range actual {
-			if !slices.ContainsFunc(ignored, func(x *logExpectation) bool {
+			if !slices.ContainsFunc(ignored, func(x logExpectation) bool {
 				c := comparison{quiet: true}
 				x.match(&c, &actual[i])
 				return !c.failed
@@ -192,14 +190,7 @@ func (m *Matcher) LogMessages(path string, expected *source.Value, actual []resu
 				got = append(got, &actual[i])
 			}
 		}
-		sequence{
-			what: "log message", at: at, want: len(want), got: len(got), allowExtra: allowExtra,
-			match:        func(c *comparison, i, j int) { want[i].match(c, got[j]) },
-			alike:        func(i, j int) bool { return want[i].alike(got[j]) },
-			position:     func(i int) source.Position { return want[i].at },
-			describeWant: func(i int) string { return abridge(want[i].text) },
-			describeGot:  func(j int) string { return describeLog(got[j]) },
-		}.compare(c)
+		sequence[logExpectation, *result.LogMessage]{"log message", at, want, got, allowExtra, describeLog}.compare(c)
 	})
 }
 
@@ -211,30 +202,35 @@ func (m *Matcher) LogMessages(path string, expected *source.Value, actual []resu
 func (m *Matcher) Collection(path string, at source.Position, expected []*source.Value, actual []bson.Raw) []result.Mismatch {
 	k := m.compiler(path)
 	k.exact = true
-	want := make([]*node, len(expected))
+	want := make([]documentExpectation, len(expected))
 	for i, v := range expected {
 		k.path.index(i)
-		want[i] = k.document(v)
+		want[i] = documentExpectation{k.document(v)}
 		k.path.pop()
 	}
-	id := func(i int) bson.RawValue {
-		if t, ok := want[i].test.(*fields); ok {
-			if j, ok := t.byKey["_id"]; ok {
-				return t.nodes[j].value
-			}
-		}
-		return bson.RawValue{}
-	}
+	describe := func(got bson.Raw) string { return abridge(extended(document(got), false)) }
 	return k.finish(func(c *comparison) {
-		sequence{
-			what: "document", at: at, want: len(want), got: len(actual),
-			match:        func(c *comparison, i, j int) { c.match(want[i], document(actual[j]), Nested) },
-			alike:        func(i, j int) bool { return id(i).Type != 0 && exactly(id(i), lookup(actual[j], "_id")) },
-			position:     func(i int) source.Position { return want[i].at },
-			describeWant: func(i int) string { return abridge(wanted(want[i], false)) },
-			describeGot:  func(j int) string { return abridge(extended(document(actual[j]), false)) },
-		}.compare(c)
+		sequence[documentExpectation, bson.Raw]{"document", at, want, actual, false, describe}.compare(c)
 	})
+}
+
+// documentExpectation is a document of an outcome.
+type documentExpectation struct{ node *node }
+
+func (d documentExpectation) match(c *comparison, got bson.Raw) {
+	c.match(d.node, document(got), Nested)
+}
+func (d documentExpectation) at() source.Position { return d.node.at }
+func (d documentExpectation) text() string        { return abridge(wanted(d.node, false)) }
+
+// alike compares the _id.
+func (d documentExpectation) alike(got bson.Raw) bool {
+	t, ok := d.node.test.(*fields)
+	if !ok {
+		return false
+	}
+	i, ok := t.byKey["_id"]
+	return ok && t.nodes[i].value.Type != 0 && exactly(t.nodes[i].value, lookup(got, "_id"))
 }
 
 func (m *Matcher) compiler(base string) *compiler {

@@ -82,6 +82,3 @@ func decimalAtMost(a, b bson.Decimal128) bool {
 	}
 	return scale(x, e).Cmp(scale(y, f)) <= 0
 }
-
-// whole reports whether a double has no fraction.
-func (a number) whole() bool { return a.f == math.Trunc(a.f) }

@@ -64,7 +64,7 @@ func TestOfficialSuitesCompile(t *testing.T) {
 					compile(file, func(k *compiler) { k.value(x, atTop) })
 				}
 				if x := o.Get("expectError"); x != nil {
-					compile(file, func(k *compiler) { k.expectedError(x, Expectation{Error: x}) })
+					compile(file, func(k *compiler) { k.expectedError(x) })
 				}
 			}
 		}

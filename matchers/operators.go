@@ -38,7 +38,7 @@ type exists struct{ want bool }
 
 func readExists(k *compiler, argument *source.Value, where place) test {
 	if argument.Kind != source.Bool {
-		k.faultOf(argument, "$$exists wants true or false")
+		k.faultOf(argument, "$$exists requires true or false")
 	}
 	if where == inArray {
 		k.faultOf(argument, "$$exists stands for the value of a key, not for an array element")
@@ -50,7 +50,7 @@ func (e exists) mayBeMissing() bool { return !e.want }
 
 func (e exists) match(c *comparison, n *node, actual bson.RawValue, _ Shape) {
 	if !e.want {
-		c.differ(n, actual, "want no value, got one")
+		c.differ(n, actual, "expected no value, got one")
 	}
 }
 
@@ -66,13 +66,13 @@ func readType(k *compiler, argument *source.Value, _ place) test {
 		names = argument.Items
 	}
 	if len(names) == 0 {
-		k.faultOf(argument, "$$type wants at least one type")
+		k.faultOf(argument, "$$type requires at least one type")
 	}
 	var t hasType
 	for _, name := range names {
 		list, ok := aliases[name.String]
 		if name.Kind != source.String || !ok {
-			k.faultOf(name, "$$type wants the string alias of a BSON type")
+			k.faultOf(name, "$$type requires the string alias of a BSON type")
 			continue
 		}
 		t.aliases = append(t.aliases, name.String)
@@ -83,7 +83,7 @@ func readType(k *compiler, argument *source.Value, _ place) test {
 
 func (t hasType) match(c *comparison, n *node, actual bson.RawValue, _ Shape) {
 	if !slices.Contains(t.types, actual.Type) {
-		c.differ(n, actual, "want type %s, got %s", strings.Join(t.aliases, " or "), typeName(actual))
+		c.differ(n, actual, "expected type %s, got %s", strings.Join(t.aliases, " or "), typeName(actual))
 	}
 }
 
@@ -108,7 +108,7 @@ func readSessionLsid(k *compiler, argument *source.Value, _ place) test {
 
 func readEntity(k *compiler, argument *source.Value, operator string, get func(string) (bson.RawValue, error)) test {
 	if argument.Kind != source.String {
-		k.faultOf(argument, "%s wants the name of an entity", operator)
+		k.faultOf(argument, "%s requires the name of an entity", operator)
 		return nil
 	}
 	if k.entities == nil {
@@ -139,7 +139,7 @@ type hexBytes struct{ want []byte }
 func readMatchesHexBytes(k *compiler, argument *source.Value, _ place) test {
 	want, err := hex.DecodeString(argument.String)
 	if argument.Kind != source.String || err != nil {
-		k.faultOf(argument, "$$matchesHexBytes wants an even number of hexadecimal digits")
+		k.faultOf(argument, "$$matchesHexBytes requires an even number of hexadecimal digits")
 	}
 	return hexBytes{want}
 }
@@ -152,9 +152,9 @@ func (h hexBytes) match(c *comparison, n *node, actual bson.RawValue, _ Shape) {
 	}
 	switch {
 	case !isString:
-		c.differ(n, actual, "want a string of bytes, got %s", typeName(actual))
+		c.differ(n, actual, "expected a string of bytes, got %s", typeName(actual))
 	case !bytes.Equal(got, h.want):
-		c.differ(n, actual, "the bytes differ: want %s, got %s", abridge(hex.EncodeToString(h.want)), abridge(hex.EncodeToString(got)))
+		c.differ(n, actual, "the bytes differ: expected %s, got %s", abridge(hex.EncodeToString(h.want)), abridge(hex.EncodeToString(got)))
 	}
 }
 
@@ -190,7 +190,7 @@ func readLte(k *compiler, argument *source.Value, _ place) test {
 	if d, isDecimal := rv.Decimal128OK(); ok && err == nil && isDecimal {
 		return lte{decimal: &d}
 	}
-	k.faultOf(argument, "$$lte wants a number")
+	k.faultOf(argument, "$$lte requires a number")
 	return nil
 }
 
@@ -207,7 +207,7 @@ func (l lte) match(c *comparison, n *node, actual bson.RawValue, _ Shape) {
 	}
 	switch {
 	case !comparable:
-		c.differ(n, actual, "want a number to compare, got %s", typeName(actual))
+		c.differ(n, actual, "expected a number to compare, got %s", typeName(actual))
 	case !holds:
 		c.differ(n, actual, "the value is not less than or equal")
 	}
@@ -223,12 +223,12 @@ func readMatchAsDocument(k *compiler, argument *source.Value, _ place) test {
 func (a asDocument) match(c *comparison, n *node, actual bson.RawValue, _ Shape) {
 	s, ok := actual.StringValueOK()
 	if !ok {
-		c.differ(n, actual, "want a string of Extended JSON, got %s", typeName(actual))
+		c.differ(n, actual, "expected a string of Extended JSON, got %s", typeName(actual))
 		return
 	}
 	raw, err := parseDocument(s)
 	if err != nil {
-		c.differ(n, actual, "want a string of Extended JSON: %v", err)
+		c.differ(n, actual, "expected a string of Extended JSON: %v", err)
 		return
 	}
 	c.path.key("$$matchAsDocument")
@@ -256,7 +256,7 @@ type asRoot struct{ value *node }
 
 func readMatchAsRoot(k *compiler, argument *source.Value, _ place) test {
 	if argument.Kind != source.Document {
-		k.faultOf(argument, "$$matchAsRoot wants a document")
+		k.faultOf(argument, "$$matchAsRoot requires a document")
 		return nil
 	}
 	return asRoot{k.value(argument, inner)}
@@ -264,7 +264,7 @@ func readMatchAsRoot(k *compiler, argument *source.Value, _ place) test {
 
 func (a asRoot) match(c *comparison, n *node, actual bson.RawValue, _ Shape) {
 	if actual.Type != bson.TypeEmbeddedDocument {
-		c.differ(n, actual, "want a document, got %s", typeName(actual))
+		c.differ(n, actual, "expected a document, got %s", typeName(actual))
 		return
 	}
 	c.path.key("$$matchAsRoot")

@@ -2,10 +2,7 @@ package matchers
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
-	"math"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -13,7 +10,6 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/result"
-	"github.com/unified-test-runner/utr/source"
 )
 
 // nothing is how a missing value reads.
@@ -48,7 +44,7 @@ func wanted(n *node, canonical bool) string {
 	if n.value.Type != 0 {
 		return extended(n.value, canonical)
 	}
-	return text(n.source)
+	return n.source.JSON()
 }
 
 // extended gives a BSON value as Extended JSON.
@@ -61,71 +57,6 @@ func extended(v bson.RawValue, canonical bool) string {
 		return fmt.Sprintf("(%v: %s)", err, v.Type)
 	}
 	return string(bytes.TrimSuffix(bytes.TrimPrefix(data, []byte(`{"v":`)), []byte("}")))
-}
-
-// text gives an expected value as JSON in one line.
-func text(v *source.Value) string {
-	var b strings.Builder
-	write(&b, v)
-	return b.String()
-}
-
-func write(b *strings.Builder, v *source.Value) {
-	if v == nil {
-		b.WriteString(nothing)
-		return
-	}
-	switch v.Kind {
-	case source.Bool:
-		b.WriteString(strconv.FormatBool(v.Bool))
-	case source.Int:
-		b.WriteString(strconv.FormatInt(v.Int, 10))
-	case source.Float:
-		b.WriteString(float(v.Float))
-	case source.String:
-		b.WriteString(quote(v.String))
-	case source.Array:
-		b.WriteByte('[')
-		for i, item := range v.Items {
-			if i > 0 {
-				b.WriteByte(',')
-			}
-			write(b, item)
-		}
-		b.WriteByte(']')
-	case source.Document:
-		b.WriteByte('{')
-		for i, f := range v.Fields {
-			if i > 0 {
-				b.WriteByte(',')
-			}
-			b.WriteString(quote(f.Key))
-			b.WriteByte(':')
-			write(b, f.Value)
-		}
-		b.WriteByte('}')
-	default:
-		b.WriteString("null")
-	}
-}
-
-// float keeps a double recognisable: 1.0, not 1.
-func float(f float64) string {
-	s := strconv.FormatFloat(f, 'g', -1, 64)
-	if !math.IsNaN(f) && !math.IsInf(f, 0) && !strings.ContainsAny(s, ".e") {
-		s += ".0"
-	}
-	return s
-}
-
-func quote(s string) string {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if e.Encode(s) != nil {
-		return strconv.Quote(s)
-	}
-	return strings.TrimSuffix(b.String(), "\n")
 }
 
 // longest is how many bytes of a rendered value are shown.

@@ -4,64 +4,67 @@ import (
 	"github.com/unified-test-runner/utr/source"
 )
 
-// sequence is an ordered list of expectations against an ordered list of what
-// was seen: events or log messages.
-type sequence struct {
-	what       string // "event"
-	at         source.Position
-	want, got  int
-	allowExtra bool // after all expected ones
-	// match compares the i-th expected with the j-th seen; the path is at the
-	// i-th expected.
-	match func(c *comparison, i, j int)
+// expected is one of a list of expectations about things of type T.
+type expected[T any] interface {
+	match(c *comparison, got T)
 	// alike reports whether the two are of one kind, so that they are worth
-	// comparing though they differ.
-	alike        func(i, j int) bool
-	position     func(i int) source.Position
-	describeWant func(i int) string
-	describeGot  func(j int) string
+	// comparing although they differ.
+	alike(got T) bool
+	at() source.Position
+	text() string
 }
 
-// compare holds the lists against each other, place by place. If the numbers
-// do not fit, every later place would differ for that reason alone: the lists
-// are aligned then, so that a report names what is missing and what is extra.
-func (s sequence) compare(c *comparison) {
-	if s.want == s.got || s.allowExtra && s.want < s.got {
+// sequence is an ordered list of expectations against an ordered list of what
+// was seen: events, log messages or documents.
+type sequence[W expected[T], T any] struct {
+	what       string // "event"
+	at         source.Position
+	want       []W
+	got        []T
+	allowExtra bool           // after all expected ones
+	describe   func(T) string // in one line
+}
+
+// compare compares the lists place by place. If their lengths do not fit,
+// every later place would differ for that reason alone: the lists are aligned
+// then, so that a report names what is missing and what is extra.
+func (s sequence[W, T]) compare(c *comparison) {
+	if len(s.want) == len(s.got) || s.allowExtra && len(s.want) < len(s.got) {
 		for i := range s.want {
-			s.at1(c, i, i)
+			s.compareAt(c, i, i)
 		}
 		return
 	}
-	c.say(s.at, count(s.want, s.what), count(s.got, s.what), "want %s%s, got %d",
-		either(s.allowExtra, "at least ", ""), count(s.want, s.what), s.got)
+	want := count(len(s.want), s.what)
+	c.say(s.at, want, count(len(s.got), s.what), "expected %s%s, got %d", either(s.allowExtra, "at least ", ""), want, len(s.got))
 	if c.quiet {
 		return
 	}
 	j := 0
 	extra := func(until int) {
 		for ; j < until; j++ {
-			c.say(s.at, nothing, s.describeGot(j), "unexpected: the observed %s %d has no counterpart", s.what, j)
+			c.say(s.at, nothing, s.describe(s.got[j]), "unexpected: the observed %s %d has no counterpart", s.what, j)
 		}
 	}
 	for i, partner := range s.align() {
 		if partner < 0 {
 			c.path.index(i)
-			c.say(s.position(i), s.describeWant(i), nothing, "missing: the expected %s %d has no counterpart", s.what, i)
+			c.say(s.want[i].at(), s.want[i].text(), nothing, "missing: the expected %s %d has no counterpart", s.what, i)
 			c.path.pop()
 			continue
 		}
 		extra(partner)
-		s.at1(c, i, partner)
+		s.compareAt(c, i, partner)
 		j = partner + 1
 	}
 	if !s.allowExtra {
-		extra(s.got)
+		extra(len(s.got))
 	}
 }
 
-func (s sequence) at1(c *comparison, i, j int) {
+func (s sequence[W, T]) compareAt(c *comparison, i, j int) {
 	c.path.index(i)
-	s.match(c, i, j)
+	s.want[i].match(c, s.got[j])
 	c.path.pop()
 }
 
@@ -77,45 +80,46 @@ const (
 
 // align gives for each expected one the place of its counterpart, or -1,
 // by the least edit distance. For very long lists it pairs by place.
-func (s sequence) align() []int {
-	partner := make([]int, s.want)
-	if s.want*s.got > alignUpTo {
+func (s sequence[W, T]) align() []int {
+	wants, gots := len(s.want), len(s.got)
+	partner := make([]int, wants)
+	if wants*gots > alignUpTo {
 		for i := range partner {
 			partner[i] = i
-			if i >= s.got {
+			if i >= gots {
 				partner[i] = -1
 			}
 		}
 		return partner
 	}
-	pair := make([][]int, s.want)
+	pair := make([][]int, wants)
 	for i := range pair {
-		pair[i] = make([]int, s.got)
+		pair[i] = make([]int, gots)
 		for j := range pair[i] {
 			pair[i][j] = s.cost(i, j)
 		}
 	}
 	// best[i][j] is the least cost of aligning what begins at i and at j.
-	best := make([][]int, s.want+1)
-	for i := s.want; i >= 0; i-- {
-		best[i] = make([]int, s.got+1)
-		for j := s.got; j >= 0; j-- {
+	best := make([][]int, wants+1)
+	for i := wants; i >= 0; i-- {
+		best[i] = make([]int, gots+1)
+		for j := gots; j >= 0; j-- {
 			switch {
-			case i == s.want:
-				best[i][j] = (s.got - j) * costGap
-			case j == s.got:
-				best[i][j] = (s.want - i) * costGap
+			case i == wants:
+				best[i][j] = (gots - j) * costGap
+			case j == gots:
+				best[i][j] = (wants - i) * costGap
 			default:
 				best[i][j] = min(pair[i][j]+best[i+1][j+1], costGap+min(best[i+1][j], best[i][j+1]))
 			}
 		}
 	}
-	for i, j := 0, 0; i < s.want; {
+	for i, j := 0, 0; i < wants; {
 		switch {
-		case j < s.got && best[i][j] == pair[i][j]+best[i+1][j+1]:
+		case j < gots && best[i][j] == pair[i][j]+best[i+1][j+1]:
 			partner[i] = j
 			i, j = i+1, j+1
-		case j < s.got && best[i][j] == costGap+best[i][j+1]:
+		case j < gots && best[i][j] == costGap+best[i][j+1]:
 			j++
 		default:
 			partner[i] = -1
@@ -125,13 +129,13 @@ func (s sequence) align() []int {
 	return partner
 }
 
-func (s sequence) cost(i, j int) int {
+func (s sequence[W, T]) cost(i, j int) int {
 	c := comparison{quiet: true}
-	s.match(&c, i, j)
+	s.want[i].match(&c, s.got[j])
 	switch {
 	case !c.failed:
 		return 0
-	case s.alike(i, j):
+	case s.want[i].alike(s.got[j]):
 		return costDiffer
 	default:
 		return costNever

@@ -189,7 +189,7 @@ func seeds(t testing.TB, f func(c testkit.Case, expected *source.Value, actual s
 
 func FuzzValue(f *testing.F) {
 	seeds(f, func(_ testkit.Case, expected *source.Value, actual string, shape Shape) {
-		f.Add(text(expected), actual, uint8(shape))
+		f.Add(expected.JSON(), actual, uint8(shape))
 	})
 	f.Fuzz(func(t *testing.T, expected, actual string, shape uint8) {
 		clever, naively, ok := judge(expected, actual, Shape(shape%3))
@@ -222,8 +222,8 @@ func TestMutantsFail(t *testing.T) {
 		if c.Want != matches || actual == `{}` {
 			return // nothing was seen that a changed argument could differ from
 		}
-		for _, m := range mutants.Of(yaml(t, `{tests: [{operations: [{object: c, expectResult: `+text(expected)+`}]}]}`)) {
-			if strings.HasSuffix(m.Change, ".5") && len(text(expected)) > 15 {
+		for _, m := range mutants.Of(yaml(t, `{tests: [{operations: [{object: c, expectResult: `+expected.JSON()+`}]}]}`)) {
+			if strings.HasSuffix(m.Change, ".5") && len(expected.JSON()) > 15 {
 				continue // the change is rounded away
 			}
 			n++

@@ -1,6 +1,7 @@
 package result
 
 import (
+	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -46,6 +47,29 @@ const (
 	MonitorCMAP    Monitor = "cmap"
 	MonitorSDAM    Monitor = "sdam"
 )
+
+// eventTypes lists every type of event that the format knows.
+var eventTypes = map[Monitor][]EventType{
+	MonitorCommand: {CommandStarted, CommandSucceeded, CommandFailed},
+	MonitorCMAP: {PoolCreated, PoolReady, PoolCleared, PoolClosed, ConnectionCreated, ConnectionReady, ConnectionClosed,
+		ConnectionCheckOutStarted, ConnectionCheckOutFailed, ConnectionCheckedOut, ConnectionCheckedIn},
+	MonitorSDAM: {ServerDescriptionChanged, ServerHeartbeatStarted, ServerHeartbeatSucceeded, ServerHeartbeatFailed,
+		TopologyDescriptionChanged, TopologyOpening, TopologyClosed},
+}
+
+// EventTypes lists the types of events of a monitor, none for an unknown one.
+func EventTypes(m Monitor) []EventType { return slices.Clone(eventTypes[m]) }
+
+// Monitor gives the source of events of a type, "" for a type that the format
+// does not know.
+func (t EventType) Monitor() Monitor {
+	for monitor, types := range eventTypes {
+		if slices.Contains(types, t) {
+			return monitor
+		}
+	}
+	return ""
+}
 
 // Event is one event of one client. Sequence numbers count from 1 per client
 // over all types, in the order in which the events happened. Exactly one of

@@ -1,7 +1,6 @@
 package source
 
 import (
-	"math"
 	"strconv"
 	"strings"
 
@@ -33,7 +32,7 @@ func (v *Value) Raw() (bson.Raw, error) {
 	case err != nil || v == nil:
 		return nil, err
 	case value.Type != bson.TypeEmbeddedDocument:
-		return nil, errorAt(v.Position, ExtendedJSON, "a document is wanted here, this is a BSON value of type %s", value.Type)
+		return nil, errorAt(v.Position, ExtendedJSON, "expected a document, this is a BSON value of type %s", value.Type)
 	}
 	return bson.Raw(value.Value), nil
 }
@@ -41,13 +40,17 @@ func (v *Value) Raw() (bson.Raw, error) {
 // ExtendedScalar reports whether a value is a document that Extended JSON
 // reads as something else, such as {$oid: …}. It may still be malformed.
 func (v *Value) ExtendedScalar() bool {
-	return v != nil && v.Kind == Document && v.wrapper() != nil
+	if v == nil || v.Kind != Document {
+		return false
+	}
+	key, _ := v.wrapper()
+	return key != ""
 }
 
 // Scalar is BSON for values that stand for a scalar, in plain JSON or in a
 // wrapper such as {$oid: …}; ok is false for true documents and arrays.
 func (v *Value) Scalar() (rv bson.RawValue, ok bool, err error) {
-	if v.Kind == Array || v.Kind == Document && v.wrapper() == nil {
+	if v.Kind == Array || v.Kind == Document && !v.ExtendedScalar() {
 		return bson.RawValue{}, false, nil
 	}
 	rv, err = v.BSON()
@@ -74,8 +77,8 @@ func (v *Value) appendBSON(to []byte) (bson.Type, []byte, error) {
 		to, err := v.appendArray(to)
 		return bson.TypeArray, to, err
 	default:
-		if w := v.wrapper(); w != nil {
-			return v.appendExtended(to, w)
+		if key, w := v.wrapper(); key != "" {
+			return v.appendExtended(to, key, w)
 		}
 		to, err := v.appendDocument(to)
 		return bson.TypeEmbeddedDocument, to, err
@@ -122,131 +125,4 @@ func (v *Value) appendElement(to []byte, key string) ([]byte, error) {
 func finish(to []byte, start int32) []byte {
 	to = append(to, 0)
 	return bsoncore.UpdateLength(to, start, int32(len(to))-start)
-}
-
-// wrapper is a type wrapper of Extended JSON v2 ("Conversion table").
-type wrapper struct {
-	key  string
-	also string // a second key that may (or, for code, need not) stand beside it
-	read func(v *Value, to []byte) (bson.Type, []byte, error)
-}
-
-// wrapper gives the type wrapper whose key a document has, or nil.
-func (v *Value) wrapper() *wrapper {
-	for _, f := range v.Fields {
-		if len(f.Key) < 2 || f.Key[0] != '$' || f.Key[1] == '$' {
-			continue
-		}
-		if read := wrapperFor(f.Key); read != nil {
-			w := &wrapper{key: f.Key, read: read}
-			if f.Key == "$code" {
-				w.also = "$scope"
-			}
-			return w
-		}
-	}
-	return nil
-}
-
-func (v *Value) appendExtended(to []byte, w *wrapper) (bson.Type, []byte, error) {
-	for _, f := range v.Fields {
-		if f.Key != w.key && f.Key != w.also {
-			return 0, nil, errorAt(f.KeyPosition, ExtendedJSON, "key %q cannot stand beside %s in Extended JSON", f.Key, w.key)
-		}
-	}
-	if w.key == "$code" {
-		return v.appendCode(to)
-	}
-	return w.read(v.Get(w.key), to)
-}
-
-// wrapperFor gives the reader of what stands under the key of a type wrapper.
-// Regular expressions written as {$regex, $options} are not among them: that
-// is the query operator, and equal in effect.
-func wrapperFor(key string) func(*Value, []byte) (bson.Type, []byte, error) {
-	switch key {
-	case "$oid":
-		return appendObjectID
-	case "$symbol":
-		return appendSymbol
-	case "$numberInt":
-		return appendNumberInt
-	case "$numberLong":
-		return appendNumberLong
-	case "$numberDouble":
-		return appendNumberDouble
-	case "$numberDecimal":
-		return appendNumberDecimal
-	case "$binary":
-		return appendBinary
-	case "$uuid":
-		return appendUUID
-	case "$code":
-		return (*Value).appendCode
-	case "$timestamp":
-		return appendTimestamp
-	case "$regularExpression":
-		return appendRegex
-	case "$dbPointer":
-		return appendDBPointer
-	case "$date":
-		return appendDate
-	case "$minKey":
-		return appendMinKey
-	case "$maxKey":
-		return appendMaxKey
-	case "$undefined":
-		return appendUndefined
-	}
-	return nil
-}
-
-// malformed is an error about what stands under a type wrapper's key.
-func (v *Value) malformed(key, want string) error {
-	return errorAt(v.Position, ExtendedJSON, "malformed Extended JSON: %s needs %s, this is %s", key, want, v.describe())
-}
-
-// describe names a value shortly.
-func (v *Value) describe() string {
-	switch v.Kind {
-	case String:
-		return strconv.Quote(v.String)
-	case Int:
-		return strconv.FormatInt(v.Int, 10)
-	case Float:
-		return strconv.FormatFloat(v.Float, 'g', -1, 64)
-	case Bool:
-		return strconv.FormatBool(v.Bool)
-	case Null:
-		return "null"
-	}
-	return "of type " + v.Kind.String()
-}
-
-// exactly gives the values of the keys of a document that has just these.
-func (v *Value) exactly(keys ...string) ([]*Value, bool) {
-	if v.Kind != Document || len(v.Fields) != len(keys) {
-		return nil, false
-	}
-	out := make([]*Value, len(keys))
-	for i, k := range keys {
-		if out[i] = v.Get(k); out[i] == nil {
-			return nil, false
-		}
-	}
-	return out, true
-}
-
-// uint32Of gives a whole number from 0 to 2³²-1.
-func (v *Value) uint32Of() (uint32, bool) {
-	return uint32(v.Int), v.Kind == Int && v.Int >= 0 && v.Int <= math.MaxUint32
-}
-
-// intOf reads the string of a $number wrapper strictly: a decimal integer.
-func (v *Value) intOf(bits int) (int64, bool) {
-	if v.Kind != String || strings.HasPrefix(v.String, "+") {
-		return 0, false
-	}
-	n, err := strconv.ParseInt(v.String, 10, bits)
-	return n, err == nil
 }

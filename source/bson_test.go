@@ -1,9 +1,7 @@
 package source
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -32,8 +30,8 @@ func TestBSON(t *testing.T) {
 func TestRaw(t *testing.T) {
 	var absent *Value
 	raw, noRaw := absent.Raw()
-	if value, err := absent.BSON(); raw != nil || value.Value != nil || noRaw != nil || err != nil || absent.Plain() != nil {
-		t.Errorf("nothing gives %v, %v, %v, %v, %v", raw, noRaw, value, err, absent.Plain())
+	if value, err := absent.BSON(); raw != nil || value.Value != nil || noRaw != nil || err != nil || absent.JSON() != "null" {
+		t.Errorf("nothing gives %v, %v, %v, %v, %v", raw, noRaw, value, err, absent.JSON())
 	}
 	v, _ := ParseYAML("f", []byte("{a: {b: 1}, c: 1}"))
 	if raw, err := v.Raw(); err != nil || raw.Lookup("a", "b").Int32() != 1 {
@@ -44,11 +42,7 @@ func TestRaw(t *testing.T) {
 	}
 }
 
-func TestPlain(t *testing.T) {
-	v, _ := ParseYAML("f", []byte("{a: [1, 1.0, x, true, null], b: {c: 1e300}}"))
-	testkit.Equal(t, "plain values", fmt.Sprintf("%#v", v.Plain()), `map[string]interface {}{"a":[]interface {}{"1", "1.0", "x", true, interface {}(nil)}, `+
-		`"b":map[string]interface {}{"c":"1e+300"}}`)
-	if text, err := json.Marshal(v.Plain()); err != nil || string(text) != `{"a":[1,1.0,"x",true,null],"b":{"c":1e+300}}` {
-		t.Errorf("got %s, %v", text, err)
-	}
+func TestJSON(t *testing.T) {
+	v, _ := ParseYAML("f", []byte("{a: [1, 1.0, 'x<', true, null], b: {c: 1e300}}"))
+	testkit.Equal(t, "one line", v.JSON(), `{"a":[1,1.0,"x<",true,null],"b":{"c":1e+300}}`)
 }

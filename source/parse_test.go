@@ -26,7 +26,7 @@ func show(v *Value) string {
 	case Int:
 		return fmt.Sprint(v.Int)
 	case Float:
-		return v.floatText()
+		return v.JSON()
 	case String:
 		return fmt.Sprintf("%q", v.String)
 	case Array:
