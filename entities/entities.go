@@ -1,6 +1,6 @@
 // Package entities is the entity map of one test ("Entity Map"): it indexes
 // drivers' objects, saved results, threads and topology descriptions by unique
-// names, and gives the errors that the format demands when a name is taken,
+// names, and returns the errors that the format requires when a name is taken,
 // missing, or names something else.
 //
 // The driver's objects themselves live on the engine. The map knows their
@@ -8,178 +8,159 @@
 package entities
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/specs/operations"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
 // Kind is what an entity is ("Supported Entity Types").
-type Kind string
+type Kind = operations.Kind
 
-// The kinds. Cursor stands for change streams, find cursors and command
-// cursors. Value is a saved BSON value.
-const (
-	Client           Kind = "client"
-	ClientEncryption Kind = "clientEncryption"
-	Database         Kind = "database"
-	Collection       Kind = "collection"
-	Session          Kind = "session"
-	Bucket           Kind = "bucket"
-	Cursor           Kind = "cursor"
-	ThreadKind       Kind = "thread"
-	Topology         Kind = "topologyDescription"
-	Value            Kind = "BSON value"
-)
+// objects lists the kinds of driver objects, in the order of messages.
+var objects = []Kind{operations.Client, operations.ClientEncryption, operations.Database, operations.Collection,
+	operations.Session, operations.Bucket, operations.Cursor}
 
-// parents lists the kinds of driver objects, with the kind of what each is
-// made from; "" for clients, and for cursors, which descend from whatever
-// created them.
+// parents has the kind of entity that a driver object is made from. Clients
+// are made from nothing, and cursors descend from whatever created them.
 var parents = map[Kind]Kind{
-	Client:           "",
-	ClientEncryption: Client,
-	Database:         Client,
-	Collection:       Database,
-	Session:          Client,
-	Bucket:           Database,
-	Cursor:           "",
-}
-
-// ParentOf gives the kind of entity that a driver object is made from, "" if
-// it needs none.
-func ParentOf(k Kind) Kind { return parents[k] }
-
-// IsObject reports whether entities of a kind are driver objects, which live
-// on the engine.
-func IsObject(k Kind) bool {
-	_, object := parents[k]
-	return object
+	operations.ClientEncryption: operations.Client,
+	operations.Database:         operations.Client,
+	operations.Collection:       operations.Database,
+	operations.Session:          operations.Client,
+	operations.Bucket:           operations.Database,
 }
 
 // An entry is an entity in the map.
 type entry struct {
-	id, client string
-	kind       Kind
-	value      bson.RawValue
-	thread     *Thread
-	topology   result.TopologyState
+	kind     Kind
+	client   string // that a driver object descends from
+	value    bson.RawValue
+	thread   *Thread
+	topology result.TopologyState
 }
 
 // Map is the entity map of one test. The zero Map is empty and ready. It may
 // be used concurrently: threads of a test share it.
 type Map struct {
 	mu      sync.RWMutex
-	entries map[string]*entry
+	entries map[string]entry
 	order   []string // ids as they were added
 }
 
-func (m *Map) add(e *entry) error {
+func (m *Map) add(id string, e entry) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if e.id == "" {
-		return &NameError{}
-	}
-	if old, found := m.entries[e.id]; found {
-		return &DuplicateError{ID: e.id, Kind: old.kind}
+	if err := m.free(id); err != nil {
+		return err
 	}
 	if m.entries == nil {
-		m.entries = make(map[string]*entry)
+		m.entries = make(map[string]entry)
 	}
-	m.entries[e.id] = e
-	m.order = append(m.order, e.id)
+	m.entries[id] = e
+	m.order = append(m.order, id)
 	return nil
 }
 
-// AddObject stores a driver's object. Its parent is named as the format does
-// it, and must be there and of the right kind; for a cursor it is the entity
-// whose operation created it. Errors: *DuplicateError, *MissingError,
-// *TypeError, *UnsupportedTypeError for a kind that is no driver's object.
+// free reports why a name cannot be used; the caller holds the lock.
+func (m *Map) free(id string) error {
+	if id == "" {
+		return errors.New("an entity needs a name")
+	}
+	if old, taken := m.entries[id]; taken {
+		return fmt.Errorf("duplicate entity name: there is already a %s %q", old.kind, id)
+	}
+	return nil
+}
+
+// Free reports why a name cannot be given to an entity, nil if it can.
+func (m *Map) Free(id string) error {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.free(id)
+}
+
+// AddObject stores a driver's object. Its parent must be there and of the
+// right kind; for a cursor it is the entity whose operation created it. It is
+// an error if the name is taken, if the parent does not fit, and if the kind
+// is not that of a driver's object.
 func (m *Map) AddObject(kind Kind, id, parent string) error {
-	want, known := parents[kind]
-	if !known {
-		return &UnsupportedTypeError{ID: id, Type: string(kind)}
+	if !slices.Contains(objects, kind) {
+		return unsupported(id, string(kind))
 	}
 	client := id
-	if kind != Client {
+	if kind != operations.Client {
 		e, err := m.get(parent)
 		if err != nil {
 			return err
 		}
-		if want != "" && e.kind != want {
-			return &TypeError{ID: parent, Want: []Kind{want}, Got: e.kind}
+		if want := parents[kind]; want != "" && e.kind != want {
+			return unexpected(parent, e.kind, want)
 		}
 		client = e.client
 	}
-	return m.add(&entry{id: id, kind: kind, client: client})
+	return m.add(id, entry{kind: kind, client: client})
 }
 
-// AddValue saves a result. Error: *UnsupportedTypeError if the value is not
-// of a BSON type that the format knows (0x01 to 0x13, 0x7F, 0xFF), which
-// includes the zero RawValue of an operation that returned nothing.
+// AddValue saves a result. It is an error if the value is not of a BSON type
+// that the format knows (0x01 to 0x13, 0x7F, 0xFF), which includes the zero
+// RawValue of an operation that returned nothing.
 func (m *Map) AddValue(id string, v bson.RawValue) error {
-	if !SupportedType(v.Type) {
-		name := v.Type.String()
-		if v.Type == 0 {
-			name = "nothing"
-		}
-		return &UnsupportedTypeError{ID: id, Type: name}
+	switch {
+	case v.Type == 0:
+		return unsupported(id, "nothing")
+	case v.Type > 0x13 && v.Type != 0x7F && v.Type != 0xFF:
+		return unsupported(id, v.Type.String())
 	}
-	return m.add(&entry{id: id, kind: Value, value: v})
-}
-
-// SupportedType reports whether the format knows a BSON type.
-func SupportedType(t bson.Type) bool {
-	return t >= 0x01 && t <= 0x13 || t == 0x7F || t == 0xFF
+	return m.add(id, entry{kind: operations.SavedValue, value: v})
 }
 
 // AddThread stores a thread.
 func (m *Map) AddThread(id string, t *Thread) error {
-	return m.add(&entry{id: id, kind: ThreadKind, thread: t})
+	return m.add(id, entry{kind: operations.Thread, thread: t})
 }
 
 // AddTopology stores a topology description.
 func (m *Map) AddTopology(id string, t result.TopologyState) error {
-	return m.add(&entry{id: id, kind: Topology, topology: t})
+	return m.add(id, entry{kind: operations.Topology, topology: t})
 }
 
 // Remove forgets an entity whose creation failed after its name was taken.
 func (m *Map) Remove(id string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if _, found := m.entries[id]; !found {
-		return
-	}
 	delete(m.entries, id)
 	m.order = slices.DeleteFunc(m.order, func(o string) bool { return o == id })
 }
 
-func (m *Map) get(id string, want ...Kind) (*entry, error) {
+// get gives an entity, which must be of one of the kinds if there are any.
+func (m *Map) get(id string, want ...Kind) (entry, error) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	e, found := m.entries[id]
-	if !found {
-		return nil, &MissingError{ID: id, Want: want}
-	}
-	if len(want) > 0 && !slices.Contains(want, e.kind) {
-		return nil, &TypeError{ID: id, Want: want, Got: e.kind}
+	switch {
+	case !found && len(want) > 0:
+		return entry{}, fmt.Errorf("undefined entity: there is no %s named %q", join(want), id)
+	case !found:
+		return entry{}, fmt.Errorf("undefined entity: nothing is named %q", id)
+	case len(want) > 0 && !slices.Contains(want, e.kind):
+		return entry{}, unexpected(id, e.kind, want...)
 	}
 	return e, nil
 }
 
-// Kind tells what an entity is. Error: *MissingError.
+// Kind gives the kind of an entity.
 func (m *Map) Kind(id string) (Kind, error) {
 	e, err := m.get(id)
-	if err != nil {
-		return "", err
-	}
-	return e.kind, nil
+	return e.kind, err
 }
 
-// Demand checks that an entity is there and of one of the kinds. Errors:
-// *MissingError, *TypeError.
+// Demand reports that an entity is missing, or of none of the kinds.
 func (m *Map) Demand(id string, want ...Kind) error {
 	_, err := m.get(id, want...)
 	return err
@@ -189,45 +170,28 @@ func (m *Map) Demand(id string, want ...Kind) error {
 // a client descends from itself.
 func (m *Map) ClientOf(id string) (string, error) {
 	e, err := m.get(id)
-	if err != nil {
-		return "", err
+	if err == nil && !slices.Contains(objects, e.kind) {
+		err = unexpected(id, e.kind, objects...)
 	}
-	if _, object := parents[e.kind]; !object {
-		return "", &TypeError{ID: id, Want: objectKinds(), Got: e.kind}
-	}
-	return e.client, nil
+	return e.client, err
 }
 
-// objectKinds lists the kinds of driver objects.
-func objectKinds() []Kind {
-	return []Kind{Client, ClientEncryption, Database, Collection, Session, Bucket, Cursor}
-}
-
-// Value gives a saved BSON value. Errors: *MissingError, *TypeError.
+// Value gives a saved BSON value.
 func (m *Map) Value(id string) (bson.RawValue, error) {
-	e, err := m.get(id, Value)
-	if err != nil {
-		return bson.RawValue{}, err
-	}
-	return e.value, nil
+	e, err := m.get(id, operations.SavedValue)
+	return e.value, err
 }
 
-// Thread gives a thread. Errors: *MissingError, *TypeError.
+// Thread gives a thread.
 func (m *Map) Thread(id string) (*Thread, error) {
-	e, err := m.get(id, ThreadKind)
-	if err != nil {
-		return nil, err
-	}
-	return e.thread, nil
+	e, err := m.get(id, operations.Thread)
+	return e.thread, err
 }
 
-// Topology gives a topology description. Errors: *MissingError, *TypeError.
+// Topology gives a topology description.
 func (m *Map) Topology(id string) (result.TopologyState, error) {
-	e, err := m.get(id, Topology)
-	if err != nil {
-		return result.TopologyState{}, err
-	}
-	return e.topology, nil
+	e, err := m.get(id, operations.Topology)
+	return e.topology, err
 }
 
 // Of lists the ids of one kind in the order in which they were added.
@@ -243,90 +207,29 @@ func (m *Map) Of(kind Kind) []string {
 	return ids
 }
 
-// closing is the order in which driver objects are closed: what holds a
-// server's resources before what it needs for giving them back.
-var closing = []Kind{Cursor, Session, ClientEncryption, Client}
-
-// ClosingOrder lists the ids of everything that has to be closed at the end
-// of a test: cursors, then sessions, then clients, the youngest of a kind
-// first.
-func (m *Map) ClosingOrder() []string {
-	var ids []string
-	for _, kind := range closing {
-		of := m.Of(kind)
-		slices.Reverse(of)
-		ids = append(ids, of...)
-	}
-	return ids
-}
-
 // Values gives all saved BSON values by name: the access from outside that
-// the format demands before the map is cleared. The map is a copy.
+// the format requires before the map is cleared. The map is a copy.
 func (m *Map) Values() map[string]bson.RawValue {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	values := make(map[string]bson.RawValue)
 	for id, e := range m.entries {
-		if e.kind == Value {
+		if e.kind == operations.SavedValue {
 			values[id] = e.value
 		}
 	}
 	return values
 }
 
-// NameError refuses an entity without a name.
-type NameError struct{}
-
-func (*NameError) Error() string { return "an entity needs a name" }
-
-// DuplicateError refuses a name that is taken.
-type DuplicateError struct {
-	ID   string
-	Kind Kind // of what has the name
+func unexpected(id string, got Kind, want ...Kind) error {
+	return fmt.Errorf("entity of unexpected type: %q is a %s, not a %s", id, got, join(want))
 }
 
-func (e *DuplicateError) Error() string {
-	return fmt.Sprintf("duplicate entity name: there is already %s %q", withArticle(e.Kind), e.ID)
+func unsupported(id, what string) error {
+	return fmt.Errorf("cannot save as entity %q: the entity map does not hold %s", id, what)
 }
 
-// MissingError tells that nothing has a name.
-type MissingError struct {
-	ID   string
-	Want []Kind // what was looked for, empty if anything
-}
-
-func (e *MissingError) Error() string {
-	if len(e.Want) > 0 {
-		return fmt.Sprintf("undefined entity: there is no %s named %q", joinKinds(e.Want), e.ID)
-	}
-	return fmt.Sprintf("undefined entity: nothing is named %q", e.ID)
-}
-
-// TypeError tells that a name belongs to an entity of another kind.
-type TypeError struct {
-	ID   string
-	Want []Kind
-	Got  Kind
-}
-
-func (e *TypeError) Error() string {
-	return fmt.Sprintf("entity of unexpected type: %q is %s, not %s", e.ID, withArticle(e.Got), withArticle(Kind(joinKinds(e.Want))))
-}
-
-// UnsupportedTypeError refuses a value that the format does not allow in the
-// entity map.
-type UnsupportedTypeError struct {
-	ID   string
-	Type string // BSON type or kind; "nothing" if there was no value
-}
-
-func (e *UnsupportedTypeError) Error() string {
-	return fmt.Sprintf("cannot save as entity %q: the entity map does not hold %s", e.ID, e.Type)
-}
-
-func withArticle(k Kind) string { return "a " + string(k) }
-
-func joinKinds(kinds []Kind) string {
+func join(kinds []Kind) string {
 	words := make([]string, len(kinds))
 	for i, k := range kinds {
 		words[i] = string(k)

@@ -7,10 +7,10 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/specs/operations"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.uber.org/goleak"
 )
@@ -22,28 +22,20 @@ func populated(t *testing.T) *Map {
 	t.Helper()
 	m := new(Map)
 	for _, add := range []error{
-		m.AddObject(Client, "client", ""),
-		m.AddObject(ClientEncryption, "clientEncryption", "client"),
-		m.AddObject(Database, "database", "client"),
-		m.AddObject(Collection, "collection", "database"),
-		m.AddObject(Session, "session", "client"),
-		m.AddObject(Bucket, "bucket", "database"),
-		m.AddObject(Cursor, "cursor", "collection"),
+		m.AddObject(operations.Client, "client", ""),
+		m.AddObject(operations.ClientEncryption, "clientEncryption", "client"),
+		m.AddObject(operations.Database, "database", "client"),
+		m.AddObject(operations.Collection, "collection", "database"),
+		m.AddObject(operations.Session, "session", "client"),
+		m.AddObject(operations.Bucket, "bucket", "database"),
+		m.AddObject(operations.Cursor, "cursor", "collection"),
 		m.AddValue("value", bson.RawValue{Type: bson.TypeNull}),
 		m.AddTopology("topology", result.TopologyState{Type: "Single"}),
 	} {
 		testkit.Check(t, add)
 	}
-	thread := StartThread()
-	t.Cleanup(thread.Stop)
-	testkit.Check(t, m.AddThread("thread", thread))
+	testkit.Check(t, m.AddThread("thread", new(Thread)))
 	return m
-}
-
-// as finds an error of a type.
-func as[E error](err error) bool {
-	var e E
-	return errors.As(err, &e)
 }
 
 // second is the error of a look-up.
@@ -52,37 +44,35 @@ func second[T any](_ T, err error) error { return err }
 func TestErrors(t *testing.T) {
 	m := populated(t)
 	null := bson.RawValue{Type: bson.TypeNull}
-	taken, missing, other, unsupported := as[*DuplicateError], as[*MissingError], as[*TypeError], as[*UnsupportedTypeError]
 	for _, row := range []struct {
 		reason string
 		err    error
-		is     func(error) bool
-		want   string // the error contains it
+		want   string // the error contains it; "" if there is none
 	}{
-		{"a name may be used once", m.AddObject(Client, "client", ""), taken, `duplicate entity name: there is already a client "client"`},
-		{"a name is taken whatever the kind", m.AddValue("thread", null), taken, `there is already a thread "thread"`},
-		{"a parent must be there", m.AddObject(Session, "s", "client1"), missing, `undefined entity: nothing is named "client1"`},
-		{"a parent must be of the right kind", m.AddObject(Session, "s", "session"), other, `unexpected type: "session" is a session, not a client`},
-		{"a collection is not made from a client", m.AddObject(Collection, "c", "client"), other, `"client" is a client, not a database`},
-		{"a cursor may come from a client", m.AddObject(Cursor, "c", "client"), nil, ""},
-		{"a cursor's creator must be there", m.AddObject(Cursor, "c", "nobody"), missing, `nothing is named "nobody"`},
-		{"a stream is not a kind of entity", m.AddObject("stream", "s", "client"), unsupported, `save as entity "s": the entity map does not hold stream`},
-		{"a name cannot be empty", m.AddObject(Client, "", ""), as[*NameError], "an entity needs a name"},
-		{"an operation that returned nothing cannot be saved", m.AddValue("v", bson.RawValue{}), unsupported, `the entity map does not hold nothing`},
-		{"0x14 is not a BSON type", m.AddValue("v", bson.RawValue{Type: 0x14}), unsupported, `the entity map does not hold invalid`},
-		{"a value that is not there", second(m.Value("nobody")), missing, `undefined entity: there is no BSON value named "nobody"`},
-		{"a value that is a client", second(m.Value("client")), other, `"client" is a client, not a BSON value`},
-		{"a thread that is a client", second(m.Thread("client")), other, `"client" is a client, not a thread`},
-		{"a topology that is a value", second(m.Topology("value")), other, `"value" is a BSON value, not a topologyDescription`},
-		{"several kinds may do", m.Demand("value", Client, Session), other, `"value" is a BSON value, not a client or session`},
-		{"one of several kinds does", m.Demand("session", Client, Session), nil, ""},
-		{"a value does not descend from a client", second(m.ClientOf("value")), other, `not a client or clientEncryption or database or collection or session`},
-		{"the client of a missing entity", second(m.ClientOf("nobody")), missing, `nothing is named "nobody"`},
-		{"the kind of a missing entity", second(m.Kind("nobody")), missing, `nothing is named "nobody"`},
+		{"a name may be used once", m.AddObject(operations.Client, "client", ""), `duplicate entity name: there is already a client "client"`},
+		{"a name is taken whatever the kind", m.AddValue("thread", null), `there is already a thread "thread"`},
+		{"a parent must be there", m.AddObject(operations.Session, "s", "client1"), `undefined entity: nothing is named "client1"`},
+		{"a parent must be of the right kind", m.AddObject(operations.Session, "s", "session"), `unexpected type: "session" is a session, not a client`},
+		{"a collection is not made from a client", m.AddObject(operations.Collection, "c", "client"), `"client" is a client, not a database`},
+		{"a cursor may come from a client", m.AddObject(operations.Cursor, "c", "client"), ""},
+		{"a cursor's creator must be there", m.AddObject(operations.Cursor, "c", "nobody"), `nothing is named "nobody"`},
+		{"a stream is not a kind of entity", m.AddObject("stream", "s", "client"), `save as entity "s": the entity map does not hold stream`},
+		{"a name cannot be empty", m.AddObject(operations.Client, "", ""), "an entity needs a name"},
+		{"an operation that returned nothing cannot be saved", m.AddValue("v", bson.RawValue{}), `the entity map does not hold nothing`},
+		{"0x14 is not a BSON type", m.AddValue("v", bson.RawValue{Type: 0x14}), `the entity map does not hold invalid`},
+		{"a value that is not there", second(m.Value("nobody")), `undefined entity: there is no BSON value named "nobody"`},
+		{"a value that is a client", second(m.Value("client")), `"client" is a client, not a BSON value`},
+		{"a thread that is a client", second(m.Thread("client")), `"client" is a client, not a thread`},
+		{"a topology that is a value", second(m.Topology("value")), `"value" is a BSON value, not a topologyDescription`},
+		{"several kinds may do", m.Demand("value", operations.Client, operations.Session), `"value" is a BSON value, not a client or session`},
+		{"one of several kinds does", m.Demand("session", operations.Client, operations.Session), ""},
+		{"a value does not descend from a client", second(m.ClientOf("value")), `not a client or clientEncryption or database or collection or session`},
+		{"the client of a missing entity", second(m.ClientOf("nobody")), `nothing is named "nobody"`},
+		{"the kind of a missing entity", second(m.Kind("nobody")), `nothing is named "nobody"`},
 	} {
 		err := row.err
-		if (err == nil) != (row.is == nil) || err != nil && (!row.is(err) || !strings.Contains(err.Error(), row.want)) {
-			t.Errorf("%s: got %T: %v\nwant %s", row.reason, err, err, row.want)
+		if (err == nil) != (row.want == "") || err != nil && !strings.Contains(err.Error(), row.want) {
+			t.Errorf("%s: got %v\nwant %s", row.reason, err, row.want)
 		}
 	}
 }
@@ -90,7 +80,7 @@ func TestErrors(t *testing.T) {
 func TestSupportedTypes(t *testing.T) {
 	for b := 0; b <= 0xFF; b++ {
 		want := b >= 0x01 && b <= 0x13 || b == 0x7F || b == 0xFF
-		if got := SupportedType(bson.Type(b)); got != want {
+		if got := new(Map).AddValue("v", bson.RawValue{Type: bson.Type(b)}) == nil; got != want {
 			t.Errorf("type %#02x: supported is %t, the format says %t", b, got, want)
 		}
 	}
@@ -110,32 +100,27 @@ func TestLookups(t *testing.T) {
 	}
 }
 
-func TestClosingOrder(t *testing.T) {
+func TestOrder(t *testing.T) {
 	m := new(Map)
-	for _, add := range [][3]string{ // kind, id and parent
-		{"client", "client0"}, {"session", "session0", "client0"}, {"client", "client1"}, {"session", "session1", "client1"},
-		{"database", "database0", "client0"}, {"cursor", "cursor0", "database0"}, {"cursor", "cursor1", "database0"},
-		{"clientEncryption", "encryption0", "client0"},
-	} {
-		testkit.Check(t, m.AddObject(Kind(add[0]), add[1], add[2]))
+	for _, id := range []string{"b", "a", "c"} {
+		testkit.Check(t, m.AddObject(operations.Client, id, ""))
 	}
-	want := []string{"cursor1", "cursor0", "session1", "session0", "encryption0", "client1", "client0"}
-	testkit.Equal(t, "closing order", m.ClosingOrder(), want)
-	m.Remove("cursor1")
+	m.Remove("a")
 	m.Remove("nobody")
-	testkit.Equal(t, "closing order after a removal", m.ClosingOrder(), want[1:])
+	testkit.Equal(t, "clients", m.Of(operations.Client), []string{"b", "c"})
+	testkit.Check(t, m.AddObject(operations.Client, "a", ""))
 }
 
 // Whoever reads or writes waits for the one who writes.
 func TestLocks(t *testing.T) {
 	null := bson.RawValue{Type: bson.TypeNull}
 	for reason, use := range map[string]func(*Map){
-		"Values":       func(m *Map) { m.Values() },
-		"Of":           func(m *Map) { m.Of(Client) },
-		"ClosingOrder": func(m *Map) { m.ClosingOrder() },
-		"Kind":         func(m *Map) { _, _ = m.Kind("client") },
-		"AddValue":     func(m *Map) { _ = m.AddValue("v", null) },
-		"Remove":       func(m *Map) { m.Remove("client") },
+		"Values":   func(m *Map) { m.Values() },
+		"Of":       func(m *Map) { m.Of(operations.Client) },
+		"Free":     func(m *Map) { _ = m.Free("client") },
+		"Kind":     func(m *Map) { _, _ = m.Kind("client") },
+		"AddValue": func(m *Map) { _ = m.AddValue("v", null) },
+		"Remove":   func(m *Map) { m.Remove("client") },
 	} {
 		m := populated(t)
 		m.mu.Lock()
@@ -156,21 +141,8 @@ func TestLocks(t *testing.T) {
 	}
 }
 
-// A thread that waits for work is woken.
-func TestIdleThread(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		thread, done := StartThread(), false
-		defer thread.Stop()
-		synctest.Wait()
-		err := thread.Do(func() { done = true })
-		if synctest.Wait(); !done {
-			t.Errorf("the work is not done: %v", err)
-		}
-	})
-}
-
 func TestThread(t *testing.T) {
-	thread := StartThread()
+	thread := new(Thread)
 	var got []int
 	release := make(chan struct{})
 	for i := range 3 {
@@ -186,7 +158,7 @@ func TestThread(t *testing.T) {
 	thread.Stop()
 	testkit.Check(t, thread.Wait(context.Background()))
 	testkit.Equal(t, "the order of work", got, []int{0, 1, 2})
-	if err := thread.Do(func() {}); !errors.Is(err, ErrStopped) {
+	if err := thread.Do(func() {}); !errors.Is(err, errStopped) {
 		t.Errorf("a stopped thread takes work: %v", err)
 	}
 	testkit.Check(t, thread.Wait(ctx)) // nothing has to be waited for

@@ -6,88 +6,64 @@ import (
 	"sync"
 )
 
-// ErrStopped refuses work for a thread that was told that no more is
+// errStopped refuses work for a thread that was told that no more is
 // forthcoming.
-var ErrStopped = errors.New("the thread has been told that no more operations are forthcoming")
+var errStopped = errors.New("the thread has been told that no more operations are forthcoming")
 
-// Thread is a test runner thread ("thread"): idle until work is given to it,
-// which it does in order, beside the main thread. It may be used concurrently.
+// Thread is a test runner thread ("thread"): it does work in the order in
+// which it was given, beside the main thread. The zero Thread is ready. It may
+// be used concurrently.
 type Thread struct {
 	mu      sync.Mutex
-	queue   []func()
+	last    chan struct{} // closed once all work so far is done; nil before the first
 	stopped bool
-	wake    chan struct{} // capacity 1
-	done    chan struct{}
 }
 
-// StartThread starts a thread. It ends after Stop, once its work is done.
-func StartThread() *Thread {
-	t := &Thread{wake: make(chan struct{}, 1), done: make(chan struct{})}
-	go t.loop()
-	return t
-}
-
-// Do gives the thread work. The work must not panic. Error: ErrStopped.
+// Do gives the thread work. The work must not panic. A stopped thread refuses
+// it.
 func (t *Thread) Do(work func()) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.stopped {
-		return ErrStopped
+		return errStopped
 	}
-	t.queue = append(t.queue, work)
-	t.signal()
+	before, done := t.last, make(chan struct{})
+	t.last = done
+	go func() {
+		defer close(done)
+		if before != nil {
+			<-before
+		}
+		work()
+	}()
 	return nil
 }
 
-// Stop tells that no more work is forthcoming. Stopping twice is no error.
+// Stop says that no more work is forthcoming. It may be called again.
 func (t *Thread) Stop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.stopped = true
-	t.signal()
 }
 
-// Wait waits until a stopped thread has done all its work, or gives the cause
-// of the context's end.
+// Wait waits until the thread has done the work that it was given, or returns
+// the cause of the context's end.
 func (t *Thread) Wait(ctx context.Context) error {
+	t.mu.Lock()
+	last := t.last
+	t.mu.Unlock()
+	if last == nil {
+		return nil
+	}
 	select {
-	case <-t.done:
+	case <-last:
 		return nil
 	default:
 	}
 	select {
-	case <-t.done:
+	case <-last:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	}
-}
-
-// signal wakes the loop; the caller holds the lock.
-func (t *Thread) signal() {
-	select {
-	case t.wake <- struct{}{}:
-	default: // it is going to look anyway
-	}
-}
-
-func (t *Thread) loop() {
-	defer close(t.done)
-	for {
-		t.mu.Lock()
-		var work func()
-		if len(t.queue) > 0 {
-			work, t.queue = t.queue[0], t.queue[1:]
-		}
-		stopped := t.stopped
-		t.mu.Unlock()
-		switch {
-		case work != nil:
-			work()
-		case stopped:
-			return
-		default:
-			<-t.wake
-		}
 	}
 }

@@ -175,11 +175,12 @@ func TestEffects(t *testing.T) {
 				return
 			}
 			op := test.Operations[len(test.Operations)-1]
-			row, _ := rowOf(kindsOf(suite, test), op)
+			o := outlineOf(suite, test)
+			row, _ := o.row(op)
 			if want == "" {
 				want = row.Effect.String()
 			}
-			changed, taken := before.change(stateOf(t, client)), effectOf(suite, test)
+			changed, taken := before.change(stateOf(t, client)), o.effect()
 			if changed.String() != want || taken != changed {
 				t.Errorf("%sit changed %s, not %s, and is taken to change %s", test.Description, changed, want, taken)
 			}

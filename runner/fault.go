@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"time"
 
 	"github.com/unified-test-runner/utr/result"
@@ -47,42 +48,37 @@ type limitError struct {
 
 func (e *limitError) Error() string { return fmt.Sprintf("%s of %s has passed", e.what, e.limit) }
 
-// PanicError tells that a call into the engine panicked. The run goes on, the
-// test is broken.
-type PanicError struct {
-	During string // the call
-	Value  any
-	Stack  string
+// errNoTestCommands refuses a deployment whose servers were started without
+// the parameter that fail points need ("Server Compatibility").
+var errNoTestCommands = errors.New("runs without test commands: suites set fail points, and configureFailPoint exists only on " +
+	"servers started with the parameter enableTestCommands; start each mongod and mongos with --setParameter enableTestCommands=1 " +
+	"(it cannot be set at run time), and use no server that holds data you want to keep")
+
+func noTestCommands(deployment string) error {
+	return fmt.Errorf("the deployment (%s) %w", deployment, errNoTestCommands)
 }
 
-// Error gives the panic's value and its stack.
-func (e *PanicError) Error() string {
-	return fmt.Sprintf("panic during %s: %v\n%s", e.During, e.Value, e.Stack)
+// callError says that a call into the engine panicked, or did not come back
+// even after its context had ended. The run goes on, the test is broken.
+type callError struct{ text string }
+
+func (e *callError) Error() string { return e.text }
+
+// panicked makes the error of a recovered value.
+func panicked(during string, value any) error {
+	return &callError{fmt.Sprintf("panic during %s: %v\n%s", during, value, debug.Stack())}
 }
 
-// StuckError tells that a call into the engine did not come back even after
-// its context had ended.
-type StuckError struct {
-	During string
-	Grace  time.Duration
-}
-
-// Error says which call it was.
-func (e *StuckError) Error() string {
-	return fmt.Sprintf("%s did not return within %s after it was told to end", e.During, e.Grace)
-}
+// none is the answer of a call that has an error alone.
+type none struct{}
 
 // grace is how long a call into the engine may go on after its context ended.
 const grace = 5 * time.Second
 
 // guarded makes a call into the engine so that a panic there, or a call that
-// never returns, harms no more than the test. The error is a *PanicError or a
-// *StuckError.
-func guarded[T any](ctx context.Context, during string, call func(context.Context) T) (T, error) {
-	return guardedFor(ctx, grace, during, call)
-}
-
-func guardedFor[T any](ctx context.Context, grace time.Duration, during string, call func(context.Context) T) (T, error) {
+// never returns, harms no more than the test. The error is that of the call,
+// or a *callError.
+func guarded[T any](ctx context.Context, during string, call func(context.Context) (T, error)) (T, error) {
 	type answer struct {
 		value T
 		err   error
@@ -92,25 +88,24 @@ func guardedFor[T any](ctx context.Context, grace time.Duration, during string, 
 		var a answer
 		defer func() {
 			if p := recover(); p != nil {
-				a.err = panicError(during, p)
+				a.err = panicked(during, p)
 			}
 			answers <- a
 		}()
-		a.value = call(ctx)
+		a.value, a.err = call(ctx)
 	}()
-	select {
-	case a := <-answers:
-		return a.value, a.err
-	case <-ctx.Done():
-	}
-	patience := time.NewTimer(grace)
-	defer patience.Stop()
-	select {
-	case a := <-answers:
-		return a.value, a.err
-	case <-patience.C:
-		var none T
-		return none, &StuckError{During: during, Grace: grace}
+	var late <-chan time.Time
+	over := ctx.Done()
+	for {
+		select {
+		case a := <-answers:
+			return a.value, a.err
+		case <-over:
+			over, late = nil, time.After(grace)
+		case <-late:
+			var nothing T
+			return nothing, &callError{fmt.Sprintf("%s did not return within %s after it was told to end", during, grace)}
+		}
 	}
 }
 

@@ -97,24 +97,16 @@ func (t *testRun) logWaiting(ctx context.Context, client string, after int64, wa
 	if last > after {
 		wait = 0
 	}
-	type answer struct {
-		events []result.Event
-		err    error
-	}
-	a, err := guarded(ctx, fmt.Sprintf("reading the events of %s", client), func(ctx context.Context) answer {
-		events, err := t.engine.Events(ctx, client, last, wait)
-		return answer{events, err}
+	events, err := guarded(ctx, "reading the events of "+client, func(ctx context.Context) ([]result.Event, error) {
+		return t.engine.Events(ctx, client, last, wait)
 	})
 	if err != nil {
-		return nil, err
-	}
-	if a.err != nil {
-		return nil, fmt.Errorf("reading the events of %s: %w", client, a.err)
+		return nil, fmt.Errorf("reading the events of %s: %w", client, err)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	// Another thread may have read on meanwhile: what it has is not read again.
-	for _, e := range a.events {
+	for _, e := range events {
 		if e.Sequence > lastSequence(t.logs[client]) {
 			t.logs[client] = append(t.logs[client], e)
 		}

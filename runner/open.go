@@ -13,17 +13,18 @@ import (
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/source"
 	"github.com/unified-test-runner/utr/specs"
+	"github.com/unified-test-runner/utr/specs/operations"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
 // parentKey is the key of an entity's document that names what it is made
 // from.
-var parentKey = map[entities.Kind][]string{
-	entities.Database:         {"client"},
-	entities.Collection:       {"database"},
-	entities.Session:          {"client"},
-	entities.Bucket:           {"database"},
-	entities.ClientEncryption: {"clientEncryptionOpts", "keyVaultClient"},
+var parentKey = map[operations.Kind][]string{
+	operations.Database:         {"client"},
+	operations.Collection:       {"database"},
+	operations.Session:          {"client"},
+	operations.Bucket:           {"database"},
+	operations.ClientEncryption: {"clientEncryptionOpts", "keyVaultClient"},
 }
 
 // create makes entities in their order ("createEntities").
@@ -41,11 +42,9 @@ func (t *testRun) create(ctx context.Context, path string, list []specs.Entity) 
 }
 
 func (t *testRun) createOne(ctx context.Context, path string, e specs.Entity) *fault {
-	kind := entities.Kind(e.Kind)
-	if kind == entities.ThreadKind {
-		thread := entities.StartThread()
-		if err := t.entities.AddThread(e.ID, thread); err != nil {
-			thread.Stop()
+	kind := operations.Kind(e.Kind)
+	if kind == operations.Thread {
+		if err := t.entities.AddThread(e.ID, new(entities.Thread)); err != nil {
 			return failf(path, e.Position, "%s", err)
 		}
 		return nil
@@ -61,18 +60,18 @@ func (t *testRun) createOne(ctx context.Context, path string, e specs.Entity) *f
 	value := e.Value
 	var f *fault
 	switch kind {
-	case entities.Client:
+	case operations.Client:
 		if request.URI, f = t.uriFor(path, e); f != nil {
 			return f
 		}
 		// The wait for pools is the runner's; two would hide events from each
 		// other.
-		value = t.declared(without(t.hastened(e.ID, value), "awaitMinPoolSizeMS"))
+		value = t.declared(t.hastened(e.ID, value).With("awaitMinPoolSizeMS", nil))
 		t.mu.Lock()
 		t.observations[e.ID] = observationOf(value)
 		t.uris[e.ID] = request.URI
 		t.mu.Unlock()
-	case entities.Session:
+	case operations.Session:
 		request.ClusterTime = t.site.sessionTime()
 	}
 	if value, f = t.filled(path, kind, value); f != nil {
@@ -82,20 +81,21 @@ func (t *testRun) createOne(ctx context.Context, path string, e specs.Entity) *f
 	if request.Options, err = value.Raw(); err != nil {
 		return failf(path, e.Position, "%s", err)
 	}
-	if kind == entities.Session {
+	if kind == operations.Session {
 		if request.Options, err = t.snapshot(request.Options); err != nil {
 			return failf(path+".sessionOptions.snapshotTime", e.Position, "%s", err)
 		}
 	}
-	err, trouble := guarded(ctx, "opening "+e.ID, func(ctx context.Context) error { return t.engine.Open(ctx, request) })
-	if err = errors.Join(trouble, err); err != nil {
+	_, err = guarded(ctx, "opening "+e.ID, func(ctx context.Context) (none, error) { return none{}, t.engine.Open(ctx, request) })
+	if err != nil {
 		t.entities.Remove(e.ID)
-		if f := ended(ctx, path, e.Position, "entity "+e.ID+" to open"); f != nil && trouble == nil {
+		var trouble *callError
+		if f := ended(ctx, path, e.Position, "entity "+e.ID+" to open"); f != nil && !errors.As(err, &trouble) {
 			return f
 		}
 		return openingFault(path, e, err)
 	}
-	if kind == entities.Client {
+	if kind == operations.Client {
 		return t.awaitPools(ctx, path, e)
 	}
 	return nil
@@ -148,23 +148,15 @@ const (
 // wants that.
 func (t *testRun) hastened(id string, client *source.Value) *source.Value {
 	uriOptions := client.Get("uriOptions")
-	if !slices.Contains(t.run.about.Features, engine.FeatureReducedHeartbeats) || !t.failPointClients[id] || uriOptions.Get("heartbeatFrequencyMS") != nil {
+	if !slices.Contains(t.run.about.Features, engine.FeatureReducedHeartbeats) || !t.outline.setsFailPoints(id) || uriOptions.Get("heartbeatFrequencyMS") != nil {
 		return client
 	}
-	number := func(n int64) *source.Value {
-		return &source.Value{Position: client.Position, Kind: source.Int, Int: n}
+	number := func(n int64) *source.Value { return &source.Value{Position: client.Position, Kind: source.Int, Int: n} }
+	if uriOptions == nil {
+		uriOptions = &source.Value{Position: client.Position, Kind: source.Document}
 	}
-	set := source.Value{Position: client.Position, Kind: source.Document}
-	if uriOptions != nil {
-		set = *uriOptions
-	}
-	set.Fields = append(slices.Clone(set.Fields), source.Field{Key: "heartbeatFrequencyMS", Value: number(heartbeatFrequencyMS)})
-	out := *client
-	out.Fields = slices.DeleteFunc(slices.Clone(client.Fields), func(f source.Field) bool { return f.Key == "uriOptions" })
-	out.Fields = append(out.Fields,
-		source.Field{Key: "uriOptions", Value: &set},
-		source.Field{Key: "minHeartbeatFrequencyMS", Value: number(minHeartbeatFrequencyMS)})
-	return &out
+	return client.With("uriOptions", uriOptions.With("heartbeatFrequencyMS", number(heartbeatFrequencyMS))).
+		With("minHeartbeatFrequencyMS", number(minHeartbeatFrequencyMS))
 }
 
 // declared gives the options of a client the version of the Stable API that the
@@ -174,96 +166,8 @@ func (t *testRun) declared(client *source.Value) *source.Value {
 		return client
 	}
 	version := &source.Value{Position: client.Position, Kind: source.String, String: t.run.cfg.ServerAPI}
-	out := *client
-	out.Fields = append(slices.Clone(out.Fields), source.Field{Key: "serverApi", Value: &source.Value{
-		Position: client.Position, Kind: source.Document, Fields: []source.Field{{Key: "version", Value: version}},
-	}})
-	return &out
-}
-
-// failPointClientsOf names the clients through which a test might configure a
-// fail point.
-func failPointClientsOf(s *specs.Suite, t *specs.Test) map[string]bool {
-	ops := everyOperation(t.Operations)
-	entitiesOf := slices.Clone(s.CreateEntities)
-	for _, op := range ops {
-		if op.Object == testRunner && op.Name == "createEntities" {
-			entitiesOf = append(entitiesOf, parseEntities(op.Arguments.Get("entities"))...)
-		}
-	}
-	clientOf := make(map[string]string)
-	for _, e := range entitiesOf {
-		if e.Kind == string(entities.Session) {
-			clientOf[e.ID] = textOf(e.Value.Get("client"))
-		}
-	}
-	clients := make(map[string]bool)
-	for _, op := range ops {
-		if op.Object != testRunner {
-			continue
-		}
-		switch op.Name {
-		case "failPoint":
-			clients[textOf(op.Arguments.Get("client"))] = true
-		case "targetedFailPoint":
-			clients[clientOf[textOf(op.Arguments.Get("session"))]] = true
-		}
-	}
-	return clients
-}
-
-// placeholderPlaces are the options in which a $$placeholder is replaced.
-var placeholderPlaces = map[entities.Kind][]string{
-	entities.Client:           {"uriOptions", "autoEncryptOpts"},
-	entities.ClientEncryption: {"clientEncryptionOpts"},
-}
-
-// filled replaces the placeholders of an entity. One in any other place, or
-// without a value, is an error ("$$placeholder").
-func (t *testRun) filled(path string, kind entities.Kind, v *source.Value) (*source.Value, *fault) {
-	out := *v
-	out.Fields = slices.Clone(v.Fields)
-	for i, f := range out.Fields {
-		here := path + "." + f.Key
-		if !slices.Contains(placeholderPlaces[kind], f.Key) {
-			if bad := placeholderIn(here, f.Value); bad != nil {
-				return nil, bad
-			}
-			continue
-		}
-		filled, bad := t.fill(here, f.Key, f.Value)
-		if bad != nil {
-			return nil, bad
-		}
-		out.Fields[i].Value = filled
-	}
-	return &out, nil
-}
-
-// fill gives a value with its placeholders replaced. name is the path that
-// the configuration knows a placeholder by.
-func (t *testRun) fill(path, name string, v *source.Value) (*source.Value, *fault) {
-	if v.Kind != source.Document {
-		return v, placeholderIn(path, v) // in an array none can be named
-	}
-	if len(v.Fields) == 1 && v.Fields[0].Key == placeholder {
-		if t.run.cfg.Placeholder != nil {
-			if s, found := t.run.cfg.Placeholder(name); found {
-				return &source.Value{Position: v.Position, Kind: source.String, String: s}, nil
-			}
-		}
-		return nil, failf(path, v.Position, "no value is configured for the placeholder of %s", name)
-	}
-	out := *v
-	out.Fields = slices.Clone(v.Fields)
-	for i, f := range out.Fields {
-		filled, bad := t.fill(path+"."+f.Key, name+"."+f.Key, f.Value)
-		if bad != nil {
-			return nil, bad
-		}
-		out.Fields[i].Value = filled
-	}
-	return &out, nil
+	api := &source.Value{Position: client.Position, Kind: source.Document}
+	return client.With("serverApi", api.With("version", version))
 }
 
 // snapshot puts the saved value in the place of snapshotTime, which names an
@@ -337,7 +241,6 @@ func (t *testRun) awaitPools(ctx context.Context, path string, e specs.Entity) *
 // populated reports whether every data-bearing server is known and has its
 // connections ready.
 func populated(topology result.TopologyState, log []result.Event, size int64) bool {
-	ready := make(map[string]int64)
 	open := make(map[string]map[int64]bool)
 	for _, e := range log {
 		if e.Pool == nil {
@@ -352,14 +255,13 @@ func populated(topology result.TopologyState, log []result.Event, size int64) bo
 		case result.ConnectionClosed:
 			delete(open[e.Address], e.Pool.ConnectionID)
 		}
-		ready[e.Address] = int64(len(open[e.Address]))
 	}
 	bearing := 0
 	for _, s := range topology.Servers {
 		switch {
 		case s.Type == "Unknown" || s.Type == "PossiblePrimary":
 			return false
-		case dataBearing[s.Type] && ready[s.Address] < size:
+		case dataBearing[s.Type] && int64(len(open[s.Address])) < size:
 			return false
 		case dataBearing[s.Type]:
 			bearing++

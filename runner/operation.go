@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/unified-test-runner/utr/engine"
-	"github.com/unified-test-runner/utr/entities"
 	"github.com/unified-test-runner/utr/matchers"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/source"
@@ -15,6 +14,24 @@ import (
 	"github.com/unified-test-runner/utr/specs/operations"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
+
+// made gives the kinds of entities that operations with a result of this shape
+// create.
+var made = map[operations.Shape]operations.Kind{
+	operations.NewCursor:     operations.Cursor,
+	operations.NewCollection: operations.Collection,
+}
+
+// shapes gives the matchers' word for what an operation returns. Documents of
+// all other results are nested.
+var shapes = map[operations.Shape]matchers.Shape{
+	operations.RootDocument:  matchers.RootDocument,
+	operations.RootDocuments: matchers.RootDocuments,
+}
+
+// aggregates lists the operations that raise a BulkWriteException
+// ("bulkWrite").
+var aggregates = map[string]bool{"bulkWrite": true, "insertMany": true}
 
 // perform executes one operation with its assertions ("Executing an
 // Operation"). The outcome is that of the engine.
@@ -62,7 +79,7 @@ func (t *testRun) performWithin(test, ctx context.Context, path string, op specs
 	if request.Callback != nil && t.hasFault() {
 		return outcome, nil // the callback has said what is wrong
 	}
-	if kind == entities.Cursor && op.Name == "close" {
+	if kind == operations.Cursor && op.Name == "close" {
 		outcome = result.Outcome{} // "close": errors are suppressed
 	}
 	if op.IgnoreResultAndError {
@@ -86,23 +103,12 @@ func (t *testRun) conclude(test context.Context, path string, op specs.Operation
 // request prepares what the engine is asked for.
 func (t *testRun) request(ctx context.Context, path string, op specs.Operation, row operations.Operation) (engine.Operation, *fault) {
 	request := engine.Operation{Object: op.Object, Name: op.Name}
-	if f := badArguments(path, op.Arguments, op.Position, op.Name, row.Arguments); f != nil {
+	if f := t.check(path, op, row); f != nil {
 		return request, f
-	}
-	if f := placeholderIn(path+".arguments", op.Arguments); f != nil {
-		return request, f
-	}
-	if v := op.Arguments.Get("session"); v != nil {
-		if v.Kind != source.String {
-			return request, failf(path+".arguments.session", v.Position, "session has to name a session entity")
-		}
-		if err := t.entities.Demand(v.String, entities.Session); err != nil {
-			return request, failf(path+".arguments.session", v.Position, "%s", err)
-		}
 	}
 	if op.SaveResultAsEntity != "" {
-		if kind, err := t.entities.Kind(op.SaveResultAsEntity); err == nil {
-			return request, failf(path+".saveResultAsEntity", op.Position, "%s", &entities.DuplicateError{ID: op.SaveResultAsEntity, Kind: kind})
+		if err := t.entities.Free(op.SaveResultAsEntity); err != nil {
+			return request, failf(path+".saveResultAsEntity", op.Position, "%s", err)
 		}
 		if made[row.Result] != "" {
 			request.SaveAs = op.SaveResultAsEntity
@@ -111,7 +117,7 @@ func (t *testRun) request(ctx context.Context, path string, op specs.Operation, 
 	arguments := op.Arguments
 	if callback := arguments.Get("callback"); op.Name == "withTransaction" && callback != nil {
 		request.Callback = t.callback(ctx, path+".arguments.callback", parseOperations(callback))
-		arguments = without(arguments, "callback")
+		arguments = arguments.With("callback", nil)
 	}
 	var err error
 	if arguments != nil {
@@ -122,23 +128,11 @@ func (t *testRun) request(ctx context.Context, path string, op specs.Operation, 
 	return request, nil
 }
 
-// without gives a document that lacks a key.
-func without(v *source.Value, key string) *source.Value {
-	out := *v
-	out.Fields = nil
-	for _, f := range v.Fields {
-		if f.Key != key {
-			out.Fields = append(out.Fields, f)
-		}
-	}
-	return &out
-}
-
 // do has the engine perform an operation, and keeps a log of it.
 func (t *testRun) do(ctx context.Context, op specs.Operation, request engine.Operation) (result.Outcome, *fault) {
 	started := t.run.clock.Now()
-	outcome, err := guarded(ctx, fmt.Sprintf("operation %s on %s", op.Name, op.Object), func(ctx context.Context) result.Outcome {
-		return t.engine.Do(ctx, request)
+	outcome, err := guarded(ctx, fmt.Sprintf("operation %s on %s", op.Name, op.Object), func(ctx context.Context) (result.Outcome, error) {
+		return t.engine.Do(ctx, request), nil
 	})
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -160,8 +154,8 @@ type performed struct {
 
 // ask has the engine answer a question of the runner's own.
 func (t *testRun) ask(ctx context.Context, path string, at source.Position, object, question string, arguments bson.Raw) (result.Outcome, *fault) {
-	outcome, err := guarded(ctx, question+" on "+object, func(ctx context.Context) result.Outcome {
-		return t.engine.Do(ctx, engine.Operation{Object: object, Name: question, Arguments: arguments})
+	outcome, err := guarded(ctx, question+" on "+object, func(ctx context.Context) (result.Outcome, error) {
+		return t.engine.Do(ctx, engine.Operation{Object: object, Name: question, Arguments: arguments}), nil
 	})
 	switch {
 	case err != nil:
@@ -265,7 +259,7 @@ type entityView struct {
 func (v entityView) BSON(name string) (bson.RawValue, error) { return v.t.entities.Value(name) }
 
 func (v entityView) LSID(name string) (bson.Raw, error) {
-	if err := v.t.entities.Demand(name, entities.Session); err != nil {
+	if err := v.t.entities.Demand(name, operations.Session); err != nil {
 		return nil, err
 	}
 	outcome, f := v.t.ask(v.ctx, "", source.Position{}, name, engine.OpLSID, nil)

@@ -20,7 +20,7 @@ import (
 // cleaned up, those that did not start are skipped, and Summary.Interrupted
 // is set. An error means that the run could not begin or go on: a bad Config,
 // an engine that cannot describe itself, a deployment without
-// enableTestCommands (*NoTestCommandsError).
+// enableTestCommands.
 func Run(ctx context.Context, suites []*specs.Suite, cfg Config) (result.Summary, error) {
 	cfg.KnownFailing = slices.Concat(cfg.KnownFailing, failing(suites))
 	r, err := prepare(ctx, cfg)
@@ -105,24 +105,16 @@ func prepare(ctx context.Context, cfg Config) (*run, error) {
 	if r.timeout <= 0 {
 		r.timeout = DefaultTimeout
 	}
-	type answer struct {
-		about engine.Description
-		err   error
-	}
-	a, err := guarded(ctx, "the engine's description of itself", func(ctx context.Context) answer {
-		about, err := cfg.Engine.Describe(ctx)
-		return answer{about, err}
-	})
-	if err = errors.Join(err, a.err); err != nil {
+	var err error
+	if r.about, err = guarded(ctx, "the engine's description of itself", cfg.Engine.Describe); err != nil {
 		return nil, fmt.Errorf("the engine cannot be used: %w", err)
 	}
-	r.about = a.about
 	if r.offers = cfg.Source.Offers(); len(r.offers) == 0 {
 		return nil, errors.New("runner: the source offers no deployment")
 	}
 	for _, o := range r.offers {
-		if testCommands(o.Parameters) == no {
-			return nil, &NoTestCommandsError{Deployment: o.Name}
+		if enabled := testCommands(o.Parameters); enabled != nil && !*enabled {
+			return nil, noTestCommands(o.Name)
 		}
 	}
 	return r, nil
@@ -211,7 +203,7 @@ func (r *run) do(ctx context.Context, j job) *result.Verdict {
 		}
 	}
 	switch {
-	case errors.Is(err, ErrNoTestCommands):
+	case errors.Is(err, errNoTestCommands):
 		r.refuse(err)
 		v.Status, v.Reason = result.Broken, err.Error()
 	case ctx.Err() != nil:

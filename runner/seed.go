@@ -8,6 +8,7 @@ import (
 
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/specs"
+	"github.com/unified-test-runner/utr/specs/operations"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 )
@@ -25,6 +26,19 @@ import (
 type seedling struct {
 	documents []bson.Raw
 	written   bool // a test can have changed documents since
+}
+
+// remember notes what a test may have left behind, so that the next one's
+// initial data is not trusted more than it deserves.
+func (s *site) remember(e operations.Effect) {
+	switch e {
+	case operations.Anything:
+		clear(s.seeded)
+	case operations.Writes:
+		for _, seedling := range s.seeded {
+			seedling.written = true
+		}
+	}
 }
 
 // collection is an element of initialData, ready to be inserted.

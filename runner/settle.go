@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/unified-test-runner/utr/deployment"
-	"github.com/unified-test-runner/utr/entities"
 	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/specs/operations"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
@@ -48,7 +48,7 @@ func (t *testRun) settle(ctx context.Context) {
 	t.mu.Lock()
 	logs := maps.Clone(t.logs)
 	t.mu.Unlock()
-	for _, client := range t.entities.Of(entities.Client) {
+	for _, client := range t.entities.Of(operations.Client) {
 		for address, ids := range unanswered(logs[client]) {
 			sessions[address] = append(sessions[address], ids...)
 		}

@@ -65,7 +65,7 @@ const answerLimit = 5 * time.Second
 func (s *site) gone(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerLimit)
 	defer cancel()
-	err := retried(ctx, func() error { return s.everywhere(ctx, bson.D{{Key: "ping", Value: 1}}) })
+	err := retried(ctx, func() error { return s.everywhere(ctx, "admin", bson.D{{Key: "ping", Value: 1}}) })
 	if deployment.CodeOf(err) != 0 {
 		return nil
 	}
@@ -180,12 +180,12 @@ const (
 // killAllSessions terminates open transactions on the primary, or on each
 // mongos ("Terminating Open Transactions").
 func (s *site) killAllSessions(ctx context.Context) error {
-	return s.everywhere(ctx, bson.D{{Key: "killAllSessions", Value: bson.A{}}}, codeInterrupted, codeUnauthorized)
+	return s.everywhere(ctx, "admin", bson.D{{Key: "killAllSessions", Value: bson.A{}}}, codeInterrupted, codeUnauthorized)
 }
 
-// everywhere runs a command of admin on the primary, or on each mongos. An error
-// of one of the codes counts as an answer.
-func (s *site) everywhere(ctx context.Context, command bson.D, codes ...int32) error {
+// everywhere runs a command on the primary, or on each mongos. An error of one
+// of the codes counts as an answer.
+func (s *site) everywhere(ctx context.Context, database string, command bson.D, codes ...int32) error {
 	tolerated := func(err error) error {
 		if slices.Contains(codes, deployment.CodeOf(err)) {
 			return nil
@@ -193,11 +193,11 @@ func (s *site) everywhere(ctx context.Context, command bson.D, codes ...int32) e
 		return err
 	}
 	if !s.sharded() {
-		_, err := s.run(ctx, "admin", command)
+		_, err := s.run(ctx, database, command)
 		return tolerated(err)
 	}
 	for _, host := range s.about.Hosts {
-		if err := tolerated(s.runAt(ctx, host, "admin", command)); err != nil {
+		if err := tolerated(s.runAt(ctx, host, database, command)); err != nil {
 			return err
 		}
 	}
@@ -208,13 +208,11 @@ func (s *site) everywhere(ctx context.Context, command bson.D, codes ...int32) e
 // ("Server Compatibility"). One that we started ourselves is trusted if it
 // does not tell.
 func (s *site) demandTestCommands(ctx context.Context) error {
-	switch testCommands(s.about.Parameters) {
-	case yes:
-		return nil
-	case no:
-		return &NoTestCommandsError{Deployment: s.about.Name}
+	enabled := testCommands(s.about.Parameters)
+	if enabled != nil && !*enabled {
+		return noTestCommands(s.about.Name)
 	}
-	if s.deployment.Owned() {
+	if enabled != nil || s.deployment.Owned() {
 		return nil
 	}
 	reply, err := s.run(ctx, "admin", bson.D{{Key: "getParameter", Value: 1}, {Key: "enableTestCommands", Value: 1}})
@@ -225,45 +223,22 @@ func (s *site) demandTestCommands(ctx context.Context) error {
 		return fmt.Errorf("the user of the connection string may not ask whether the servers run with enableTestCommands; "+
 			"suites set fail points and drop collections, for which it needs a role such as root: %w", err)
 	}
-	if testCommands(reply) != yes {
-		return &NoTestCommandsError{Deployment: s.about.Name}
+	if enabled = testCommands(reply); enabled == nil || !*enabled {
+		return noTestCommands(s.about.Name)
 	}
 	return nil
 }
-
-// answer is yes, no, or that nobody told.
-type answer uint8
-
-const (
-	untold answer = iota
-	yes
-	no
-)
 
 // testCommands reads enableTestCommands among server parameters, where it is
-// a boolean or a number.
-func testCommands(parameters bson.Raw) answer {
+// a boolean or a number; nil if it is not there.
+func testCommands(parameters bson.Raw) *bool {
 	v, err := parameters.LookupErr("enableTestCommands")
 	if err != nil {
-		return untold
+		return nil
 	}
-	if b, ok := v.BooleanOK(); ok && b {
-		return yes
-	}
+	enabled, _ := v.BooleanOK()
 	if n, ok := v.AsInt64OK(); ok && n != 0 {
-		return yes
+		enabled = true
 	}
-	return no
-}
-
-// distinctEverywhere runs a distinct on each mongos, so that none meets its
-// shards' database versions within a transaction ("StaleDbVersion Errors on
-// Sharded Clusters").
-func (s *site) distinctEverywhere(ctx context.Context, database, collection string) error {
-	for _, host := range s.about.Hosts {
-		if err := s.runAt(ctx, host, database, bson.D{{Key: "distinct", Value: collection}, {Key: "key", Value: "_id"}}); err != nil {
-			return err
-		}
-	}
-	return nil
+	return &enabled
 }

@@ -10,57 +10,26 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// unseen refuses to count events that the client does not observe: their
-// number would be 0 whatever happens.
-func (t *testRun) unseen(c call) *fault {
-	event := c.value("event")
-	if len(event.Fields) != 1 {
-		return failf(c.path+".arguments.event", event.Position, "%s needs an event with exactly one key, its type", c.op.Name)
+// countable checks the event of a call, and refuses to count one that the
+// client does not observe: the count would be 0 whatever happens.
+func (t *testRun) countable(ctx context.Context, c call) *fault {
+	if _, f := t.count(ctx, c, nil); f != nil {
+		return f
 	}
-	kind := result.EventType(event.Fields[0].Key)
-	if _, known := monitorOf[kind]; !known {
-		return failf(c.path+".arguments.event", event.Fields[0].KeyPosition, "unknown type of event %q", kind)
-	}
+	event := c.value("event").Fields[0]
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if o := t.observations[c.text("client")]; !o.types[kind] {
-		return failf(c.path+".arguments.event", event.Fields[0].KeyPosition,
-			"%s does not observe %s: it is not in the client's observeEvents", c.text("client"), kind)
+	if o := t.observations[c.text("client")]; !o.types[result.EventType(event.Key)] {
+		return failf(c.path+".arguments.event", event.KeyPosition,
+			"%s does not observe %s: it is not in the client's observeEvents", c.text("client"), event.Key)
 	}
 	return nil
-}
-
-// monitorOf has every type of event that the format knows ("expectedEvent").
-var monitorOf = map[result.EventType]result.Monitor{
-	result.CommandStarted:   result.MonitorCommand,
-	result.CommandSucceeded: result.MonitorCommand,
-	result.CommandFailed:    result.MonitorCommand,
-
-	result.PoolCreated:               result.MonitorCMAP,
-	result.PoolReady:                 result.MonitorCMAP,
-	result.PoolCleared:               result.MonitorCMAP,
-	result.PoolClosed:                result.MonitorCMAP,
-	result.ConnectionCreated:         result.MonitorCMAP,
-	result.ConnectionReady:           result.MonitorCMAP,
-	result.ConnectionClosed:          result.MonitorCMAP,
-	result.ConnectionCheckOutStarted: result.MonitorCMAP,
-	result.ConnectionCheckOutFailed:  result.MonitorCMAP,
-	result.ConnectionCheckedOut:      result.MonitorCMAP,
-	result.ConnectionCheckedIn:       result.MonitorCMAP,
-
-	result.ServerDescriptionChanged:   result.MonitorSDAM,
-	result.ServerHeartbeatStarted:     result.MonitorSDAM,
-	result.ServerHeartbeatSucceeded:   result.MonitorSDAM,
-	result.ServerHeartbeatFailed:      result.MonitorSDAM,
-	result.TopologyDescriptionChanged: result.MonitorSDAM,
-	result.TopologyOpening:            result.MonitorSDAM,
-	result.TopologyClosed:             result.MonitorSDAM,
 }
 
 // waitForEvent waits for matching events, those of before included
 // ("waitForEvent").
 func waitForEvent(ctx context.Context, t *testRun, c call) *fault {
-	if f := t.unseen(c); f != nil {
+	if f := t.countable(ctx, c); f != nil {
 		return f
 	}
 	client, want := c.text("client"), c.number("count")
@@ -105,7 +74,7 @@ func (t *testRun) count(ctx context.Context, c call, log []result.Event) (int, *
 // assertEventCount demands an exact number of matching events
 // ("assertEventCount").
 func assertEventCount(ctx context.Context, t *testRun, c call) *fault {
-	if f := t.unseen(c); f != nil {
+	if f := t.countable(ctx, c); f != nil {
 		return f
 	}
 	log, err := t.log(ctx, c.text("client"))
@@ -123,19 +92,8 @@ func assertEventCount(ctx context.Context, t *testRun, c call) *fault {
 func differ(c call, want *source.Value, got string, what string, args ...any) *fault {
 	f := c.failf("%s differs", fmt.Sprintf(what, args...))
 	f.mismatches[0].Position = want.Position
-	f.mismatches[0].Want, f.mismatches[0].Got = literal(want), got
+	f.mismatches[0].Want, f.mismatches[0].Got = want.JSON(), got
 	return f
-}
-
-// literal renders a scalar of a suite.
-func literal(v *source.Value) string {
-	if v.Kind == source.String {
-		return v.String
-	}
-	if rv, ok, err := v.Scalar(); ok && err == nil {
-		return plain(rv)
-	}
-	return v.Kind.String()
 }
 
 // assertCheckedOut counts connections by CMAP events, whether the test
@@ -162,7 +120,7 @@ func assertCheckedOut(ctx context.Context, t *testRun, c call) *fault {
 
 // assertLSIDs compares the sessions of the last two commands
 // ("assertSameLsidOnLastTwoCommands", "assertDifferentLsidOnLastTwoCommands").
-func assertLSIDs(same bool) func(context.Context, *testRun, call) *fault {
+func assertLSIDs(same bool) special {
 	return func(ctx context.Context, t *testRun, c call) *fault {
 		events, err := t.observed(ctx, c.text("client"))
 		if err != nil {

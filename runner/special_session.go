@@ -29,7 +29,7 @@ func assertTransactionState(ctx context.Context, t *testRun, c call) *fault {
 }
 
 // assertPinned ("assertSessionPinned", "assertSessionUnpinned").
-func assertPinned(want bool) func(context.Context, *testRun, call) *fault {
+func assertPinned(want bool) special {
 	return func(ctx context.Context, t *testRun, c call) *fault {
 		address, f := t.pinned(ctx, c)
 		switch {
@@ -52,13 +52,13 @@ func (t *testRun) pinned(ctx context.Context, c call) (string, *fault) {
 	}
 	address, ok := v.StringValueOK()
 	if !ok && v.Type != bson.TypeNull && v.Type != 0 {
-		return "", breakf("%s answered %s, which is no address and not null", engine.OpPinnedServer, plain(v))
+		return "", breakf("%s answered %s, which is neither an address nor null", engine.OpPinnedServer, plain(v))
 	}
 	return address, nil
 }
 
 // assertDirty ("assertSessionDirty", "assertSessionNotDirty").
-func assertDirty(want bool) func(context.Context, *testRun, call) *fault {
+func assertDirty(want bool) special {
 	return func(ctx context.Context, t *testRun, c call) *fault {
 		v, f := t.answerOf(ctx, c, engine.OpDirty)
 		if f != nil {
@@ -67,7 +67,7 @@ func assertDirty(want bool) func(context.Context, *testRun, call) *fault {
 		dirty, ok := v.BooleanOK()
 		switch {
 		case !ok:
-			return breakf("%s answered %s, which is no boolean", engine.OpDirty, plain(v))
+			return breakf("%s answered %s, which is not a boolean", engine.OpDirty, plain(v))
 		case dirty != want:
 			return c.failf("%s is %s", c.text("session"), map[bool]string{true: "marked dirty", false: "not marked dirty"}[dirty])
 		}

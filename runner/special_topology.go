@@ -25,7 +25,7 @@ func (t *testRun) topologyOf(ctx context.Context, path string, at source.Positio
 	}
 	doc, ok := outcome.Value.DocumentOK()
 	if err := bson.Unmarshal(doc, &told); !ok || err != nil || told.Type == "" {
-		return result.TopologyState{}, breakf("%s answered %s, which is no topology description", engine.OpTopology, plain(outcome.Value))
+		return result.TopologyState{}, breakf("%s answered %s, which is not a topology description", engine.OpTopology, plain(outcome.Value))
 	}
 	state := result.TopologyState{Type: told.Type}
 	for _, s := range told.Servers {
@@ -53,7 +53,7 @@ func assertTopologyType(_ context.Context, t *testRun, c call) *fault {
 	case err != nil:
 		return c.failf("%s", err)
 	case state.Type != c.text("topologyType"):
-		return differ(c, c.value("topologyType"), state.Type, "the type of %s", c.text("topologyDescription"))
+		return differ(c, c.value("topologyType"), source.Quote(state.Type), "the type of %s", c.text("topologyDescription"))
 	}
 	return nil
 }

@@ -21,13 +21,13 @@ import (
 // testRun is one test while it runs. The main thread, the test's threads and
 // withTransaction's callback use it concurrently.
 type testRun struct {
-	run              *run
-	site             *site
-	suite            *specs.Suite
-	test             *specs.Test
-	engine           engine.Test
-	failPointClients map[string]bool
-	entities         entities.Map
+	run      *run
+	site     *site
+	suite    *specs.Suite
+	test     *specs.Test
+	engine   engine.Test
+	outline  outline
+	entities entities.Map
 
 	mu           sync.Mutex
 	observations map[string]*observation   // by client
@@ -46,10 +46,10 @@ type testRun struct {
 func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, state condition) {
 	t := &testRun{
 		run: r, site: s, suite: j.suite, test: j.test,
-		failPointClients: failPointClientsOf(j.suite, j.test),
-		observations:     make(map[string]*observation),
-		uris:             make(map[string]string),
-		logs:             make(map[string][]result.Event),
+		outline:      outlineOf(j.suite, j.test),
+		observations: make(map[string]*observation),
+		uris:         make(map[string]string),
+		logs:         make(map[string][]result.Event),
 	}
 	started := r.clock.Now()
 	t.window[0] = time.Now()
@@ -152,7 +152,7 @@ func cleaningUp(ctx context.Context, limit, interrupted time.Duration) (context.
 func protect(during string, do func() *fault) (f *fault) {
 	defer func() {
 		if p := recover(); p != nil {
-			f = &fault{broken: panicError(during, p)}
+			f = &fault{broken: panicked(during, p)}
 		}
 	}()
 	return do()
@@ -171,7 +171,7 @@ func (t *testRun) execute(ctx context.Context) *fault {
 	}
 	// From here on nothing more is observed.
 	observed := make(map[string][]result.Event)
-	for _, client := range t.entities.Of(entities.Client) {
+	for _, client := range t.entities.Of(operations.Client) {
 		events, err := t.observed(ctx, client)
 		if err != nil {
 			return &fault{broken: err}
@@ -220,39 +220,27 @@ func (t *testRun) setUp(ctx context.Context) *fault {
 		return &fault{broken: err}
 	}
 	t.window[0] = time.Now() // that initial data could be made is of no interest any more
-	type answer struct {
-		test engine.Test
-		err  error
-	}
-	a, err := guarded(ctx, "the beginning of a test", func(ctx context.Context) answer {
-		test, err := t.run.cfg.Engine.Begin(ctx)
-		return answer{test, err}
-	})
-	if err = errors.Join(err, a.err); err != nil {
+	begun, err := guarded(ctx, "the beginning of a test", t.run.cfg.Engine.Begin)
+	if err != nil {
 		if f := ended(ctx, "", t.test.Position, "the engine to begin a test"); f != nil {
 			return f
 		}
 		return breakf("the engine cannot begin a test: %w", err)
 	}
-	t.engine = a.test
+	t.engine = begun
 	return t.create(ctx, "createEntities", t.suite.CreateEntities)
 }
 
-// distinctFirst does what sharded transactions with a distinct need.
+// distinctFirst runs a distinct on each mongos, so that none meets its shards'
+// database versions within a transaction ("StaleDbVersion Errors on Sharded
+// Clusters").
 func (t *testRun) distinctFirst(ctx context.Context) error {
-	if !t.site.sharded() {
-		return nil
-	}
-	distinct, transaction := false, false
-	for _, op := range everyOperation(t.test.Operations) {
-		distinct = distinct || op.Name == "distinct"
-		transaction = transaction || op.Name == "startTransaction" || op.Name == "withTransaction"
-	}
-	if !distinct || !transaction {
+	if !t.site.sharded() || !t.outline.needsDistinct() {
 		return nil
 	}
 	for _, d := range t.suite.InitialData {
-		if err := t.site.distinctEverywhere(ctx, d.DatabaseName, d.CollectionName); err != nil {
+		distinct := bson.D{{Key: "distinct", Value: d.CollectionName}, {Key: "key", Value: "_id"}}
+		if err := t.site.everywhere(ctx, d.DatabaseName, distinct); err != nil {
 			return err
 		}
 	}
@@ -276,7 +264,7 @@ func (t *testRun) operate(ctx context.Context) *fault {
 			return nil // of a thread or a callback, or about a value
 		}
 	}
-	for _, id := range t.entities.Of(entities.ThreadKind) {
+	for _, id := range t.entities.Of(operations.Thread) {
 		thread, err := t.entities.Thread(id)
 		if err != nil {
 			return &fault{broken: err}
@@ -301,7 +289,7 @@ func (t *testRun) judgeEvents(ctx context.Context, observed map[string][]result.
 	var all []result.Mismatch
 	for i, e := range t.test.ExpectEvents {
 		path := fmt.Sprintf("expectEvents[%d]", i)
-		if err := t.entities.Demand(e.Client, entities.Client); err != nil {
+		if err := t.entities.Demand(e.Client, operations.Client); err != nil {
 			all = append(all, failf(path+".client", e.Position, "%s", err).mismatches...)
 			continue
 		}
@@ -321,7 +309,7 @@ func (t *testRun) judgeLogs(ctx context.Context) *fault {
 	for i, want := range t.test.ExpectLogMessages {
 		path := fmt.Sprintf("expectLogMessages[%d]", i)
 		client := textOf(want.Get("client"))
-		if err := t.entities.Demand(client, entities.Client); err != nil {
+		if err := t.entities.Demand(client, operations.Client); err != nil {
 			all = append(all, failf(path+".client", want.Position, "%s", err).mismatches...)
 			continue
 		}
@@ -329,18 +317,13 @@ func (t *testRun) judgeLogs(ctx context.Context) *fault {
 		if !ok {
 			return &fault{unsupported: "log messages"}
 		}
-		type answer struct {
-			messages []result.LogMessage
-			err      error
-		}
-		a, err := guarded(ctx, "reading the log messages of "+client, func(ctx context.Context) answer {
-			messages, err := reader.Logs(ctx, client)
-			return answer{messages, err}
+		messages, err := guarded(ctx, "reading the log messages of "+client, func(ctx context.Context) ([]result.LogMessage, error) {
+			return reader.Logs(ctx, client)
 		})
-		if err = errors.Join(err, a.err); err != nil {
+		if err != nil {
 			return breakf("%s: %w", path, err)
 		}
-		all = append(all, t.matcher(ctx).LogMessages(path, want, a.messages)...)
+		all = append(all, t.matcher(ctx).LogMessages(path, want, messages)...)
 	}
 	return failed(all)
 }
@@ -394,19 +377,18 @@ func (t *testRun) cleanUp(ctx context.Context) error {
 	effect := operations.Anything // also after a panic
 	defer func() { t.site.remember(effect) }()
 	failures := []error{t.failPointsOff(ctx)}
-	for _, id := range t.entities.Of(entities.ThreadKind) {
+	for _, id := range t.entities.Of(operations.Thread) {
 		if thread, err := t.entities.Thread(id); err == nil {
 			thread.Stop()
 		}
 	}
 	if t.engine != nil {
 		t.readLogs(ctx)
-		err, trouble := guarded(ctx, "the end of a test", func(ctx context.Context) error { return t.engine.End(ctx) })
-		if err = errors.Join(trouble, err); err != nil {
+		if _, err := guarded(ctx, "the end of a test", func(ctx context.Context) (none, error) { return none{}, t.engine.End(ctx) }); err != nil {
 			failures = append(failures, fmt.Errorf("the engine could not end the test: %w", err))
 		}
 	}
-	for _, id := range t.entities.Of(entities.ThreadKind) {
+	for _, id := range t.entities.Of(operations.Thread) {
 		if thread, err := t.entities.Thread(id); err == nil {
 			if err := thread.Wait(ctx); err != nil {
 				failures = append(failures, fmt.Errorf("%s is still busy: %w", id, err))
@@ -427,14 +409,14 @@ func (t *testRun) cleanUp(ctx context.Context) error {
 	}
 	untidy := errors.Join(failures...)
 	if clean && untidy == nil {
-		effect = effectOf(t.suite, t.test)
+		effect = t.outline.effect()
 	}
 	return untidy
 }
 
 // readLogs reads what the clients have logged, for the report.
 func (t *testRun) readLogs(ctx context.Context) {
-	for _, client := range t.entities.Of(entities.Client) {
+	for _, client := range t.entities.Of(operations.Client) {
 		_, _ = t.log(ctx, client) // what cannot be read is not reported
 	}
 }

@@ -1,19 +1,13 @@
 package runner
 
 import (
-	"runtime/debug"
 	"strings"
 	"time"
 
 	"github.com/unified-test-runner/utr/deployment"
-	"github.com/unified-test-runner/utr/entities"
 	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/specs/operations"
 )
-
-// panicError makes a PanicError of a recovered value.
-func panicError(during string, value any) *PanicError {
-	return &PanicError{During: during, Value: value, Stack: string(debug.Stack())}
-}
 
 // verdict judges a test that ran. untidy is what its clean-up could not do,
 // lost why its deployment does not answer any more, and fallen which of its
@@ -91,7 +85,7 @@ func (r *run) expectFailure(v *result.Verdict, subject string) {
 // clientLogs gives the logs of all clients, in the order of their creation.
 func (t *testRun) clientLogs() []result.ClientLog {
 	var logs []result.ClientLog
-	for _, client := range t.entities.Of(entities.Client) {
+	for _, client := range t.entities.Of(operations.Client) {
 		logs = append(logs, result.ClientLog{Client: client, Events: t.logs[client]})
 	}
 	return logs

@@ -7,6 +7,7 @@ package source
 import (
 	"cmp"
 	"fmt"
+	"slices"
 )
 
 // Position is a place in a file. Line and Column count from 1; Column counts
@@ -81,18 +82,30 @@ type Field struct {
 	Value       *Value
 }
 
-// Get gives the value of a key, or nil. A nil Value or one that is no
-// document has no keys.
+// Get gives the value of a key, or nil. A nil Value, and one that is
+// not a document, has no keys.
 func (v *Value) Get(key string) *Value {
-	if v == nil {
-		return nil
-	}
-	for i := range v.Fields {
-		if v.Fields[i].Key == key {
-			return v.Fields[i].Value
-		}
+	if f := v.Field(key); f != nil {
+		return f.Value
 	}
 	return nil
+}
+
+// With gives a copy of a document whose key has another value, at the end if
+// the key is new. A nil value removes the key.
+func (v *Value) With(key string, value *Value) *Value {
+	out := *v
+	out.Fields = slices.Clone(v.Fields)
+	i := slices.IndexFunc(out.Fields, func(f Field) bool { return f.Key == key })
+	switch {
+	case value == nil:
+		out.Fields = slices.DeleteFunc(out.Fields, func(f Field) bool { return f.Key == key })
+	case i < 0:
+		out.Fields = append(out.Fields, Field{Key: key, Value: value})
+	default:
+		out.Fields[i].Value = value
+	}
+	return &out
 }
 
 // Field gives the field of a key, or nil.

@@ -86,7 +86,7 @@ func checkOperationNames(i *inspection, s step) {
 	}
 	name := s.get("name")
 	switch others := operations.KindsWith(s.Name); {
-	case s.kind == "thread" || s.kind == kindTopology || s.kind == kindValue:
+	case s.kind == operations.Thread || s.kind == operations.Topology || s.kind == operations.SavedValue:
 		i.report(name, "entity %q is a %s, on which no operation can be performed", s.Object, s.kind)
 	case len(others) > 0:
 		i.report(name, "operation %s does not exist on a %s; it does on: %s", s.Name, s.kind, joinKinds(others))

@@ -7,13 +7,6 @@ import (
 	"github.com/unified-test-runner/utr/specs/operations"
 )
 
-// Kinds of entities that createEntities does not know.
-const (
-	kindCursor   = "cursor"
-	kindTopology = "topologyDescription"
-	kindValue    = "saved result"
-)
-
 // logOf begins what stands for the log messages of a component, beside types
 // of events.
 const logOf = "log "
@@ -109,29 +102,21 @@ func (i *inspection) create(list place, s scope) {
 	})
 }
 
-// mentions are the arguments of special test operations that name entities.
-var mentions = map[string]string{
-	"client":                   "client",
-	"session":                  "session",
-	"thread":                   "thread",
-	"topologyDescription":      kindTopology,
-	"priorTopologyDescription": kindTopology,
-}
-
 func (i *inspection) operation(o place, s scope) {
 	st := step{place: o, Operation: DecodeOperation(o.Value), observed: s.observed}
 	arguments := o.get("arguments")
 	if st.Object == testRunner {
 		st.kind = operations.TestRunner
-		for key, kind := range mentions {
-			i.refer(arguments.get(key), s, kind)
-		}
 	} else {
 		i.refer(o.get("object"), s, "")
-		i.refer(arguments.get("session"), s, "session")
 		st.kind = operations.Kind(s.kinds[st.Object])
 	}
 	st.row, st.known = operations.Lookup(st.kind, st.Name)
+	for _, a := range st.row.Arguments {
+		if a.Entity != "" {
+			i.refer(arguments.get(a.Name), s, string(a.Entity))
+		}
+	}
 	i.steps = append(i.steps, st)
 	i.checkEntitiesOfOperators(o, s)
 
@@ -139,7 +124,7 @@ func (i *inspection) operation(o place, s scope) {
 	case "createEntities":
 		i.create(arguments.get("entities"), s)
 	case "recordTopologyDescription":
-		i.define(arguments.get("id"), s, kindTopology)
+		i.define(arguments.get("id"), s, string(operations.Topology))
 	case "withTransaction":
 		arguments.get("callback").each(func(inner place) { i.operation(inner, s) })
 	case "runOnThread":
@@ -147,14 +132,14 @@ func (i *inspection) operation(o place, s scope) {
 			i.operation(inner, s)
 		}
 	}
-	kind := kindValue
+	kind := operations.SavedValue
 	switch {
 	case st.known && st.row.Result == operations.NewCursor:
-		kind = kindCursor
+		kind = operations.Cursor
 	case st.known && st.row.Result == operations.NewCollection:
-		kind = string(operations.Collection)
+		kind = operations.Collection
 	}
-	i.define(o.get("saveResultAsEntity"), s, kind)
+	i.define(o.get("saveResultAsEntity"), s, string(kind))
 }
 
 // checkEntitiesOfOperators notes the entities that $$matchesEntity and

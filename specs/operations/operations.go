@@ -21,6 +21,13 @@ const (
 	TestRunner       Kind = "testRunner"
 )
 
+// Kinds of entities on which no operation can be performed.
+const (
+	Thread     Kind = "thread"
+	Topology   Kind = "topologyDescription"
+	SavedValue Kind = "BSON value"
+)
+
 // Shape is how a result is matched.
 type Shape uint8
 
@@ -69,4 +76,20 @@ type Operation struct {
 type Argument struct {
 	Name     string
 	Required bool
+	// Type and Entity are set for arguments that the test runner reads itself:
+	// sessions, and all arguments of special test operations.
+	Type   Type
+	Entity Kind // of the entity that the argument names, "" if it names none
 }
+
+// Type is the type of an argument: the JSON type that JSON Schema knows by the
+// same name. A Count is an integer that is not negative.
+type Type string
+
+// The types of arguments.
+const (
+	Text     Type = "string"
+	Count    Type = "integer"
+	Document Type = "object"
+	List     Type = "array"
+)

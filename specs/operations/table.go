@@ -25,7 +25,13 @@ var all = sync.OnceValue(func() []Operation {
 		{TestRunner, testRunnerRows},
 	} {
 		for _, r := range kind.rows {
-			rows = append(rows, Operation{kind.kind, r.name, r.parse(), r.effect, r.result, r.section})
+			arguments := r.parse()
+			for i := range arguments {
+				if a := &arguments[i]; kind.kind == TestRunner || a.Name == "session" {
+					a.Type, a.Entity = cmp.Or(specialTypes[a.Name], Text), specialEntities[a.Name]
+				}
+			}
+			rows = append(rows, Operation{kind.kind, r.name, arguments, r.effect, r.result, r.section})
 		}
 	}
 	slices.SortFunc(rows, compare)
@@ -46,7 +52,7 @@ func (r row) parse() []Argument {
 	var out []Argument
 	for _, word := range strings.Fields(r.arguments) {
 		name, required := strings.CutSuffix(word, "!")
-		out = append(out, Argument{name, required})
+		out = append(out, Argument{Name: name, Required: required})
 	}
 	slices.SortFunc(out, func(a, b Argument) int { return cmp.Compare(a.Name, b.Name) })
 	return out
@@ -194,6 +200,21 @@ var cursorRows = []row{
 	{"close", Reads, Nothing, utf + "close", "timeoutMS"},
 	{"iterateOnce", Reads, RootDocument, utf + "iterateOnce", ""},
 	{"iterateUntilDocumentOrError", Reads, RootDocument, utf + "iterateUntilDocumentOrError", ""},
+}
+
+// The arguments of special test operations have the same type wherever they
+// occur: text, but for these.
+var specialTypes = map[string]Type{
+	"connections": Count, "count": Count, "ms": Count, "timeoutMS": Count,
+	"event": Document, "failPoint": Document, "operation": Document,
+	"entities": List,
+}
+
+// specialEntities are the arguments of special test operations that name an
+// entity, with its kind.
+var specialEntities = map[string]Kind{
+	"client": Client, "session": Session, "thread": Thread,
+	"topologyDescription": Topology, "priorTopologyDescription": Topology,
 }
 
 var testRunnerRows = []row{
