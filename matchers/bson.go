@@ -78,6 +78,14 @@ func (x index) find(key string) int {
 	return -1
 }
 
+// value gives the value of a key, of type 0 if there is none.
+func (x index) value(key string) bson.RawValue {
+	if i := x.find(key); i >= 0 {
+		return x.list[i].value
+	}
+	return bson.RawValue{}
+}
+
 // duplicate gives a key that occurs twice.
 func (x index) duplicate() (string, bool) {
 	for i, e := range x.list {
@@ -95,7 +103,7 @@ func exactly(a, b bson.RawValue) bool {
 		return false
 	}
 	switch a.Type {
-	case bson.TypeEmbeddedDocument, bson.TypeArray:
+	case bson.TypeArray, bson.TypeEmbeddedDocument:
 		as, errA := elements(a.Value)
 		bs, errB := elements(b.Value)
 		if errA != nil || errB != nil || len(as) != len(bs) {
@@ -104,20 +112,10 @@ func exactly(a, b bson.RawValue) bool {
 		if a.Type == bson.TypeArray {
 			return slices.EqualFunc(as, bs, func(x, y element) bool { return exactly(x.value, y.value) })
 		}
-		x := indexOf(bs)
-		if _, dup := x.duplicate(); dup {
-			return false
-		}
-		if _, dup := indexOf(as).duplicate(); dup {
-			return false
-		}
-		for _, e := range as {
-			i := x.find(e.key)
-			if i < 0 || !exactly(e.value, bs[i].value) {
-				return false
-			}
-		}
-		return true
+		x, y := indexOf(as), indexOf(bs)
+		_, dupA := x.duplicate()
+		_, dupB := y.duplicate()
+		return !dupA && !dupB && !slices.ContainsFunc(as, func(e element) bool { return !exactly(e.value, y.value(e.key)) })
 	default:
 		return sameScalar(a, b)
 	}
@@ -207,12 +205,6 @@ func typeName(v bson.RawValue) string {
 // lookup gives the value of a key, of type 0 if there is none or the document
 // cannot be read.
 func lookup(raw bson.Raw, key string) bson.RawValue {
-	list, err := elements(raw)
-	if err != nil {
-		return bson.RawValue{}
-	}
-	if i := indexOf(list).find(key); i >= 0 {
-		return list[i].value
-	}
-	return bson.RawValue{}
+	list, _ := elements(raw) // none of a broken one
+	return index{list: list}.value(key)
 }

@@ -120,19 +120,23 @@ func (t array) match(c *comparison, n *node, actual bson.RawValue, shape Shape) 
 		c.differ(n, actual, "the actual array is %v", err)
 		return
 	}
-	inside := Nested
-	if shape == RootDocuments {
-		inside = RootDocument
-	}
 	if len(list) != len(t.items) {
 		c.differAs(n, actual, shape, "expected %s, got %d", count(len(t.items), "element"), len(list))
 		return
 	}
 	for i, item := range t.items {
 		c.path.index(i)
-		c.match(item, list[i].value, inside)
+		c.match(item, list[i].value, shape.ofElements())
 		c.path.pop()
 	}
+}
+
+// ofElements is the shape of the elements of an array.
+func (s Shape) ofElements() Shape {
+	if s == RootDocuments {
+		return RootDocument
+	}
+	return Nested
 }
 
 // fields is an expected document.
@@ -173,12 +177,8 @@ func (t *fields) match(c *comparison, n *node, actual bson.RawValue, shape Shape
 		c.differAs(n, actual, shape, "the actual document has the key %q twice", key)
 	}
 	for i, key := range t.keys {
-		var value bson.RawValue
-		if j := x.find(key); j >= 0 {
-			value = list[j].value
-		}
 		c.path.key(key)
-		c.match(t.nodes[i], value, Nested)
+		c.match(t.nodes[i], x.value(key), Nested)
 		c.path.pop()
 	}
 	if shape == RootDocument {

@@ -26,12 +26,9 @@ type test interface {
 	match(c *comparison, n *node, actual bson.RawValue, shape Shape)
 }
 
-// optional is a test that a missing value can pass.
-type optional interface{ mayBeMissing() bool }
-
 func (n *node) mayBeMissing() bool {
-	o, ok := n.test.(optional)
-	return ok && o.mayBeMissing()
+	_, ok := n.test.(optional)
+	return ok
 }
 
 // place is what surrounds an expected value: some operators depend on it.
@@ -71,8 +68,9 @@ func (k *compiler) value(v *source.Value, where place) *node {
 	if v == nil {
 		return k.fault(source.Position{}, "", "there is no expected value")
 	}
-	if name, argument := operator(v); name != "" && !k.exact {
-		return k.operator(v, name, argument, where)
+	// A special operator is a document whose first and only key starts with $$.
+	if v.Kind == source.Document && len(v.Fields) == 1 && strings.HasPrefix(v.Fields[0].Key, "$$") && !k.exact {
+		return k.operator(v, v.Fields[0].Key, v.Fields[0].Value, where)
 	}
 	scalar, ok, err := v.Scalar()
 	var malformed *source.Error
@@ -141,15 +139,6 @@ func (k *compiler) data(at source.Position, rv bson.RawValue) *node {
 	}
 	n.test = d
 	return n
-}
-
-// operator gives name and argument of a special operator: a document whose
-// first and only key starts with $$.
-func operator(v *source.Value) (string, *source.Value) {
-	if v.Kind == source.Document && len(v.Fields) == 1 && strings.HasPrefix(v.Fields[0].Key, "$$") {
-		return v.Fields[0].Key, v.Fields[0].Value
-	}
-	return "", nil
 }
 
 func (k *compiler) operator(v *source.Value, name string, argument *source.Value, where place) *node {

@@ -33,31 +33,37 @@ func init() {
 	}
 }
 
-// exists is $$exists.
-type exists struct{ want bool }
+// operator is the test of a special operator that a missing value does not
+// pass.
+type operator func(c *comparison, n *node, actual bson.RawValue, shape Shape)
+
+func (o operator) match(c *comparison, n *node, actual bson.RawValue, shape Shape) {
+	o(c, n, actual, shape)
+}
+
+// optional is the test of one that a missing value passes.
+type optional struct{ operator }
+
+// within matches what stands inside an operator, below its name in the path.
+func within(name string, inside *node) operator {
+	return func(c *comparison, _ *node, actual bson.RawValue, shape Shape) {
+		c.path.key(name)
+		c.match(inside, actual, shape)
+		c.path.pop()
+	}
+}
 
 func readExists(k *compiler, argument *source.Value, where place) test {
-	if argument.Kind != source.Bool {
-		k.faultOf(argument, "$$exists requires true or false")
-	}
+	k.demand(argument, source.Bool, "$$exists requires true or false")
 	if where == inArray {
 		k.faultOf(argument, "$$exists stands for the value of a key, not for an array element")
 	}
-	return exists{argument.Bool}
-}
-
-func (e exists) mayBeMissing() bool { return !e.want }
-
-func (e exists) match(c *comparison, n *node, actual bson.RawValue, _ Shape) {
-	if !e.want {
-		c.differ(n, actual, "expected no value, got one")
+	if argument.Bool {
+		return operator(func(*comparison, *node, bson.RawValue, Shape) {})
 	}
-}
-
-// hasType is $$type.
-type hasType struct {
-	aliases []string
-	types   []bson.Type
+	return optional{func(c *comparison, n *node, actual bson.RawValue, _ Shape) {
+		c.differ(n, actual, "expected no value, got one")
+	}}
 }
 
 func readType(k *compiler, argument *source.Value, _ place) test {
@@ -68,29 +74,20 @@ func readType(k *compiler, argument *source.Value, _ place) test {
 	if len(names) == 0 {
 		k.faultOf(argument, "$$type requires at least one type")
 	}
-	var t hasType
+	var words []string
+	var all []bson.Type
 	for _, name := range names {
 		list, ok := aliases[name.String]
 		if name.Kind != source.String || !ok {
 			k.faultOf(name, "$$type requires the string alias of a BSON type")
-			continue
 		}
-		t.aliases = append(t.aliases, name.String)
-		t.types = append(t.types, list...)
+		words, all = append(words, name.String), append(all, list...)
 	}
-	return t
-}
-
-func (t hasType) match(c *comparison, n *node, actual bson.RawValue, _ Shape) {
-	if !slices.Contains(t.types, actual.Type) {
-		c.differ(n, actual, "expected type %s, got %s", strings.Join(t.aliases, " or "), typeName(actual))
-	}
-}
-
-// same is $$matchesEntity and $$sessionLsid: the value of an entity.
-type same struct {
-	operator string
-	value    *node
+	return operator(func(c *comparison, n *node, actual bson.RawValue, _ Shape) {
+		if !slices.Contains(all, actual.Type) {
+			c.differ(n, actual, "expected type %s, got %s", strings.Join(words, " or "), typeName(actual))
+		}
+	})
 }
 
 func readMatchesEntity(k *compiler, argument *source.Value, _ place) test {
@@ -106,170 +103,119 @@ func readSessionLsid(k *compiler, argument *source.Value, _ place) test {
 	})
 }
 
-func readEntity(k *compiler, argument *source.Value, operator string, get func(string) (bson.RawValue, error)) test {
-	if argument.Kind != source.String {
-		k.faultOf(argument, "%s requires the name of an entity", operator)
+// readEntity reads an operator whose argument names an entity.
+func readEntity(k *compiler, argument *source.Value, name string, get func(string) (bson.RawValue, error)) test {
+	if !k.demand(argument, source.String, name+" requires the name of an entity") {
 		return nil
 	}
 	if k.entities == nil {
-		k.faultOf(argument, "%s: there are no entities here", operator)
+		k.faultOf(argument, "%s: there are no entities here", name)
 		return nil
 	}
 	value, err := get(argument.String)
 	switch {
 	case err != nil:
-		k.faultOf(argument, "%s: %v", operator, err)
+		k.faultOf(argument, "%s: %v", name, err)
 		return nil
 	case value.Type == 0:
-		k.faultOf(argument, "%s: entity %q has no value", operator, argument.String)
+		k.faultOf(argument, "%s: entity %q has no value", name, argument.String)
 		return nil
 	}
-	return same{operator, k.data(argument.Position, value)}
+	return within(name, k.data(argument.Position, value))
 }
-
-func (s same) match(c *comparison, n *node, actual bson.RawValue, shape Shape) {
-	c.path.key(s.operator)
-	c.match(s.value, actual, shape)
-	c.path.pop()
-}
-
-// hexBytes is $$matchesHexBytes.
-type hexBytes struct{ want []byte }
 
 func readMatchesHexBytes(k *compiler, argument *source.Value, _ place) test {
 	want, err := hex.DecodeString(argument.String)
 	if argument.Kind != source.String || err != nil {
 		k.faultOf(argument, "$$matchesHexBytes requires an even number of hexadecimal digits")
 	}
-	return hexBytes{want}
+	return operator(func(c *comparison, n *node, actual bson.RawValue, _ Shape) {
+		s, isString := actual.StringValueOK()
+		got := []byte(s)
+		if subtype, data, ok := actual.BinaryOK(); ok && subtype == bson.TypeBinaryGeneric {
+			got, isString = data, true
+		}
+		switch {
+		case !isString:
+			c.differ(n, actual, "expected a string of bytes, got %s", typeName(actual))
+		case !bytes.Equal(got, want):
+			c.differ(n, actual, "the bytes differ: expected %s, got %s", abridge(hex.EncodeToString(want)), abridge(hex.EncodeToString(got)))
+		}
+	})
 }
-
-func (h hexBytes) match(c *comparison, n *node, actual bson.RawValue, _ Shape) {
-	s, isString := actual.StringValueOK()
-	got := []byte(s)
-	if subtype, data, ok := actual.BinaryOK(); ok && subtype == bson.TypeBinaryGeneric {
-		got, isString = data, true
-	}
-	switch {
-	case !isString:
-		c.differ(n, actual, "expected a string of bytes, got %s", typeName(actual))
-	case !bytes.Equal(got, h.want):
-		c.differ(n, actual, "the bytes differ: expected %s, got %s", abridge(hex.EncodeToString(h.want)), abridge(hex.EncodeToString(got)))
-	}
-}
-
-// unsetOr is $$unsetOrMatches.
-type unsetOr struct{ value *node }
 
 func readUnsetOrMatches(k *compiler, argument *source.Value, where place) test {
 	if where == inArray {
 		k.faultOf(argument, "$$unsetOrMatches must not be an array element")
 	}
-	return unsetOr{k.value(argument, inner)}
-}
-
-func (unsetOr) mayBeMissing() bool { return true }
-
-func (u unsetOr) match(c *comparison, n *node, actual bson.RawValue, shape Shape) {
-	c.path.key("$$unsetOrMatches")
-	c.match(u.value, actual, shape)
-	c.path.pop()
-}
-
-// lte is $$lte.
-type lte struct {
-	number  number
-	decimal *bson.Decimal128 // instead of number
+	return optional{within("$$unsetOrMatches", k.value(argument, inner))}
 }
 
 func readLte(k *compiler, argument *source.Value, _ place) test {
 	rv, ok, err := argument.Scalar()
+	var atMost func(bson.RawValue) (comparable, holds bool)
 	if n, isNumber := numberOf(rv); ok && err == nil && isNumber {
-		return lte{number: n}
-	}
-	if d, isDecimal := rv.Decimal128OK(); ok && err == nil && isDecimal {
-		return lte{decimal: &d}
-	}
-	k.faultOf(argument, "$$lte requires a number")
-	return nil
-}
-
-func (l lte) match(c *comparison, n *node, actual bson.RawValue, _ Shape) {
-	var comparable, holds bool
-	if l.decimal != nil {
-		var d bson.Decimal128
-		d, comparable = actual.Decimal128OK()
-		holds = comparable && decimalAtMost(d, *l.decimal)
+		atMost = func(actual bson.RawValue) (bool, bool) {
+			x, comparable := numberOf(actual)
+			return comparable, x.atMost(n)
+		}
+	} else if d, isDecimal := rv.Decimal128OK(); ok && err == nil && isDecimal {
+		atMost = func(actual bson.RawValue) (bool, bool) {
+			x, comparable := actual.Decimal128OK()
+			return comparable, comparable && decimalAtMost(x, d)
+		}
 	} else {
-		var x number
-		x, comparable = numberOf(actual)
-		holds = comparable && x.atMost(l.number)
+		k.faultOf(argument, "$$lte requires a number")
 	}
-	switch {
-	case !comparable:
-		c.differ(n, actual, "expected a number to compare, got %s", typeName(actual))
-	case !holds:
-		c.differ(n, actual, "the value is not less than or equal")
-	}
+	return operator(func(c *comparison, n *node, actual bson.RawValue, _ Shape) {
+		switch comparable, holds := atMost(actual); {
+		case !comparable:
+			c.differ(n, actual, "expected a number to compare, got %s", typeName(actual))
+		case !holds:
+			c.differ(n, actual, "the value is not less than or equal")
+		}
+	})
 }
-
-// asDocument is $$matchAsDocument.
-type asDocument struct{ value *node }
 
 func readMatchAsDocument(k *compiler, argument *source.Value, _ place) test {
-	return asDocument{k.value(argument, inner)}
-}
-
-func (a asDocument) match(c *comparison, n *node, actual bson.RawValue, _ Shape) {
-	s, ok := actual.StringValueOK()
-	if !ok {
-		c.differ(n, actual, "expected a string of Extended JSON, got %s", typeName(actual))
-		return
-	}
-	raw, err := parseDocument(s)
-	if err != nil {
-		c.differ(n, actual, "expected a string of Extended JSON: %v", err)
-		return
-	}
-	c.path.key("$$matchAsDocument")
-	c.match(a.value, document(raw), Nested)
-	c.path.pop()
+	match := within("$$matchAsDocument", k.value(argument, inner))
+	return operator(func(c *comparison, n *node, actual bson.RawValue, _ Shape) {
+		s, ok := actual.StringValueOK()
+		if !ok {
+			c.differ(n, actual, "expected a string of Extended JSON, got %s", typeName(actual))
+			return
+		}
+		raw, err := parseDocument(s)
+		if err != nil {
+			c.differ(n, actual, "expected a string of Extended JSON: %v", err)
+			return
+		}
+		match(c, n, document(raw), Nested)
+	})
 }
 
 // parseDocument reads Extended JSON that must be one document.
-func parseDocument(s string) (bson.Raw, error) {
+func parseDocument(s string) (raw bson.Raw, err error) {
 	if !json.Valid([]byte(s)) {
 		return nil, fmt.Errorf("invalid JSON")
 	}
 	if !strings.HasPrefix(strings.TrimLeft(s, " \t\r\n"), "{") {
 		return nil, fmt.Errorf("not a JSON object")
 	}
-	var raw bson.Raw
-	if err := bson.UnmarshalExtJSON([]byte(s), false, &raw); err != nil {
-		return nil, err
-	}
-	return raw, nil
+	err = bson.UnmarshalExtJSON([]byte(s), false, &raw)
+	return raw, err
 }
-
-// asRoot is $$matchAsRoot.
-type asRoot struct{ value *node }
 
 func readMatchAsRoot(k *compiler, argument *source.Value, _ place) test {
-	if argument.Kind != source.Document {
-		k.faultOf(argument, "$$matchAsRoot requires a document")
-		return nil
-	}
-	return asRoot{k.value(argument, inner)}
-}
-
-func (a asRoot) match(c *comparison, n *node, actual bson.RawValue, _ Shape) {
-	if actual.Type != bson.TypeEmbeddedDocument {
-		c.differ(n, actual, "expected a document, got %s", typeName(actual))
-		return
-	}
-	c.path.key("$$matchAsRoot")
-	c.match(a.value, actual, RootDocument)
-	c.path.pop()
+	k.demand(argument, source.Document, "$$matchAsRoot requires a document")
+	match := within("$$matchAsRoot", k.value(argument, inner))
+	return operator(func(c *comparison, n *node, actual bson.RawValue, _ Shape) {
+		if actual.Type != bson.TypeEmbeddedDocument {
+			c.differ(n, actual, "expected a document, got %s", typeName(actual))
+			return
+		}
+		match(c, n, actual, RootDocument)
+	})
 }
 
 func readPlaceholder(k *compiler, argument *source.Value, _ place) test {

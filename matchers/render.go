@@ -73,8 +73,9 @@ func abridge(s string) string {
 	return fmt.Sprintf("%s… (%d bytes)", s[:cut], len(s))
 }
 
-// diff shows where two documents or two arrays are apart: "-" was wanted, "+"
-// was seen. For anything else it says no more than the values and is empty.
+// diff shows where two documents or two arrays are apart: "-" was expected,
+// "+" was seen. For anything else it would say no more than the values, and is
+// empty.
 func diff(n *node, actual bson.RawValue, shape Shape) string {
 	switch n.test.(type) {
 	case *fields, array:
@@ -120,7 +121,7 @@ func tree(v bson.RawValue) any {
 }
 
 // wantTree is the tree that would have matched: what was seen, where it does
-// match, and what was wanted, where it does not.
+// match, and what was expected, where it does not.
 func wantTree(n *node, actual bson.RawValue, shape Shape) any {
 	if actual.Type != 0 && holds(n, actual, shape) {
 		return tree(actual)
@@ -132,26 +133,19 @@ func wantTree(n *node, actual bson.RawValue, shape Shape) any {
 	switch t := n.test.(type) {
 	case array:
 		a := make([]any, len(t.items))
-		inside := Nested
-		if shape == RootDocuments {
-			inside = RootDocument
-		}
 		for i, item := range t.items {
 			var seen bson.RawValue
 			if i < len(list) && actual.Type == bson.TypeArray {
 				seen = list[i].value
 			}
-			a[i] = wantTree(item, seen, inside)
+			a[i] = wantTree(item, seen, shape.ofElements())
 		}
 		return a
 	case *fields:
 		d := make(map[string]any, len(t.keys))
 		x := indexOf(list)
 		for i, key := range t.keys {
-			var seen bson.RawValue
-			if j := x.find(key); j >= 0 {
-				seen = list[j].value
-			}
+			seen := x.value(key)
 			if seen.Type != 0 || !t.nodes[i].mayBeMissing() {
 				d[key] = wantTree(t.nodes[i], seen, Nested)
 			}

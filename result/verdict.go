@@ -11,7 +11,8 @@ type Status string
 
 // The verdicts. Broken means that set-up, deployment or engine failed: it
 // counts neither as a test failure nor as a pass. Flaky means that the test
-// passed when it was tried again after it had failed or broken: that is no pass.
+// passed when it was tried again after it had failed or broken, which does not
+// count as a pass.
 const (
 	Passed       Status = "passed"
 	Failed       Status = "failed"
@@ -25,8 +26,8 @@ const (
 // suite says, or could not be judged.
 func (s Status) Red() bool { return s == Failed || s == Broken || s == Flaky }
 
-// Statuses lists all verdicts.
-func Statuses() []Status { return []Status{Passed, Failed, Skipped, Broken, KnownFailing, Flaky} }
+// Statuses lists all verdicts, in the order in which reports list them.
+func Statuses() []Status { return []Status{Failed, Broken, Flaky, Passed, KnownFailing, Skipped} }
 
 // SkipKind is the type of a skip's reason.
 type SkipKind string
@@ -156,21 +157,17 @@ type Summary struct {
 	Problems []string
 }
 
+// counter is where verdicts of a status are counted, nil for an unknown one.
+func (s *Summary) counter(status Status) *int {
+	return map[Status]*int{
+		Failed: &s.Failed, Broken: &s.Broken, Flaky: &s.Flaky, Passed: &s.Passed, KnownFailing: &s.KnownFailing, Skipped: &s.Skipped,
+	}[status]
+}
+
 // Add counts a verdict.
 func (s *Summary) Add(v *Verdict) {
-	switch v.Status {
-	case Passed:
-		s.Passed++
-	case Failed:
-		s.Failed++
-	case Skipped:
-		s.Skipped++
-	case Broken:
-		s.Broken++
-	case KnownFailing:
-		s.KnownFailing++
-	case Flaky:
-		s.Flaky++
+	if n := s.counter(v.Status); n != nil {
+		*n++
 	}
 	s.Timings.Add(v.Timings)
 }
@@ -181,12 +178,13 @@ type StatusCount struct {
 	Tests  int
 }
 
-// Counts gives the counts of all statuses, in the order in which reports list
-// them.
+// Counts gives the counts of all statuses, in the order of Statuses.
 func (s *Summary) Counts() []StatusCount {
-	return []StatusCount{
-		{Failed, s.Failed}, {Broken, s.Broken}, {Flaky, s.Flaky}, {Passed, s.Passed}, {KnownFailing, s.KnownFailing}, {Skipped, s.Skipped},
+	var counts []StatusCount
+	for _, status := range Statuses() {
+		counts = append(counts, StatusCount{status, *s.counter(status)})
 	}
+	return counts
 }
 
 // ExitCode is the process's exit code for a finished run: 0 all well, 1 tests

@@ -194,34 +194,21 @@ func Unused(suites []*specs.Suite, cfg Config) []string { return stale(suites, &
 
 // stale judges by the day of now.
 func stale(suites []*specs.Suite, cfg *Config, now time.Time) []string {
-	unused := func(p *regexp.Regexp) bool {
-		for _, s := range suites {
-			for _, t := range s.Tests {
-				if p.MatchString(subject(s, t)) {
-					return false
-				}
-			}
-		}
-		return true
-	}
 	var problems []string
-	for _, p := range cfg.Filter.Run {
-		if unused(p) {
-			problems = append(problems, fmt.Sprintf("the run pattern %q matches no test", p))
+	for i, p := range slices.Concat(cfg.Filter.Run, cfg.Filter.Skip) {
+		kind := "run"
+		if i >= len(cfg.Filter.Run) {
+			kind = "skip"
+		}
+		if !anyTest(suites, p.MatchString) {
+			problems = append(problems, fmt.Sprintf("the %s pattern %q matches no test", kind, p))
 		}
 	}
-	for _, p := range cfg.Filter.Skip {
-		if unused(p) {
-			problems = append(problems, fmt.Sprintf("the skip pattern %q matches no test", p))
-		}
-	}
-	if len(problems) == 0 && !slices.ContainsFunc(suites, func(s *specs.Suite) bool {
-		return slices.ContainsFunc(s.Tests, func(t *specs.Test) bool { return cfg.Filter.refuses(subject(s, t)) == "" })
-	}) {
+	if len(problems) == 0 && !anyTest(suites, func(subject string) bool { return cfg.Filter.refuses(subject) == "" }) {
 		problems = append(problems, "the run and skip patterns leave no test to run")
 	}
 	for _, k := range cfg.KnownFailing {
-		if k.concerns(suites) && unused(k.Pattern) {
+		if k.concerns(suites) && !anyTest(suites, k.Pattern.MatchString) {
 			problems = append(problems, fmt.Sprintf("%s: the known failure %q matches no test", k.Position, k.Pattern))
 		}
 		if k.Expired(now) {
@@ -229,6 +216,13 @@ func stale(suites []*specs.Suite, cfg *Config, now time.Time) []string {
 		}
 	}
 	return problems
+}
+
+// anyTest reports whether a condition holds for the subject of any test.
+func anyTest(suites []*specs.Suite, holds func(subject string) bool) bool {
+	return slices.ContainsFunc(suites, func(s *specs.Suite) bool {
+		return slices.ContainsFunc(s.Tests, func(t *specs.Test) bool { return holds(subject(s, t)) })
+	})
 }
 
 // known gives the entry of the known failures that a test falls under: the

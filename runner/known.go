@@ -72,11 +72,12 @@ func ParseKnownFailing(name string, r io.Reader) ([]KnownFailure, error) {
 			}
 			continue
 		}
-		pattern, reason, found := cutComment(line)
-		if !found || reason == "" {
+		parts := patternAndReason.FindStringSubmatch(line)
+		if parts == nil {
 			return nil, fmt.Errorf("%s: a known failure needs a reason: pattern # reason", at)
 		}
-		compiled, err := regexp.Compile(pattern)
+		reason := parts[2]
+		compiled, err := regexp.Compile(parts[1])
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", at, err)
 		}
@@ -114,30 +115,24 @@ func (k *KnownFailure) Expired(now time.Time) bool {
 	return !k.Until.IsZero() && !now.Before(k.Until.AddDate(0, 0, 1))
 }
 
-// cutUntil takes "until 2027-01-31:" off a reason. Words that begin with until
-// and no digit are a reason like any other.
+// cutUntil removes "until 2027-01-31:" from the start of a reason. Words that
+// begin with until and no digit are a reason like any other.
 func cutUntil(reason string) (until time.Time, rest string, err error) {
-	after, found := strings.CutPrefix(reason, "until ")
-	after = strings.TrimLeft(after, " \t")
-	if !found || after == "" || after[0] < '0' || after[0] > '9' {
+	found := untilDay.FindStringSubmatch(reason)
+	if found == nil {
 		return time.Time{}, reason, nil
 	}
-	day, rest, found := strings.Cut(after, ":")
-	if rest = strings.TrimSpace(rest); !found || rest == "" {
+	day, rest := strings.TrimSpace(found[1]), found[2]
+	if rest == "" {
 		return time.Time{}, "", errors.New("a known failure needs a reason after its day: pattern # until 2027-01-31: reason")
 	}
-	if until, err = time.Parse(time.DateOnly, strings.TrimSpace(day)); err != nil {
-		return time.Time{}, "", fmt.Errorf("%q is no day such as 2027-01-31", strings.TrimSpace(day))
+	if until, err = time.Parse(time.DateOnly, day); err != nil {
+		return time.Time{}, "", fmt.Errorf("%q is not a day such as 2027-01-31", day)
 	}
 	return until, rest, nil
 }
 
-// cutComment splits "pattern # reason" at the first # after a blank.
-func cutComment(line string) (pattern, reason string, found bool) {
-	for i := 1; i < len(line); i++ {
-		if line[i] == '#' && (line[i-1] == ' ' || line[i-1] == '\t') {
-			return strings.TrimSpace(line[:i]), strings.TrimSpace(line[i+1:]), true
-		}
-	}
-	return line, "", false
-}
+var (
+	patternAndReason = regexp.MustCompile(`^(.*?)[ \t]+#\s*(.+)$`)
+	untilDay         = regexp.MustCompile(`^until[ \t]+(\d[^:]*)(?::\s*(.*))?$`)
+)

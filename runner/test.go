@@ -60,7 +60,7 @@ func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, s
 	}
 	cancel()
 	t.window[1] = time.Now()
-	if t.interrupted() {
+	if t.found().interrupted {
 		r.interrupt()
 	}
 	if r.cfg.Entities != nil {
@@ -440,19 +440,18 @@ func (t *testRun) add(f *fault) {
 	}
 }
 
-// differs reports whether something was other than the test expects.
-func (t *testRun) differs() bool {
+// found gives a copy of what is wrong so far; the zero fault if nothing is.
+func (t *testRun) found() fault {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.fault != nil && len(t.fault.mismatches) > 0
+	if t.fault == nil {
+		return fault{}
+	}
+	return *t.fault
 }
 
-// interrupted reports whether the test was cut short.
-func (t *testRun) interrupted() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.fault != nil && t.fault.interrupted
-}
+// differs reports whether something was other than the test expects.
+func (t *testRun) differs() bool { return len(t.found().mismatches) > 0 }
 
 // hasFault reports whether a fault keeps the test from going on.
 func (t *testRun) hasFault() bool {
