@@ -109,6 +109,18 @@ func guarded[T any](ctx context.Context, during string, call func(context.Contex
 	}
 }
 
+// failure is the fault of an error that came while the test waited for
+// something, nil if there was none: that of the context if it is over.
+func failure(ctx context.Context, path string, at source.Position, waitingFor string, err error) *fault {
+	if err == nil {
+		return nil
+	}
+	if f := ended(ctx, path, at, waitingFor); f != nil {
+		return f
+	}
+	return &fault{broken: err}
+}
+
 // ended is the fault of a context that is over, nil if it is not: a time limit
 // fails the test, anything else is an interruption.
 func ended(ctx context.Context, path string, at source.Position, waitingFor string) *fault {

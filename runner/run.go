@@ -136,9 +136,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 func (r *run) work(ctx context.Context, jobs []job) {
 	var workers sync.WaitGroup
 	for range min(r.workers, max(1, len(jobs))) {
-		workers.Add(1)
-		go func() {
-			defer workers.Done()
+		workers.Go(func() {
 			for {
 				j, found := r.take(ctx, jobs)
 				if !found {
@@ -146,7 +144,7 @@ func (r *run) work(ctx context.Context, jobs []job) {
 				}
 				r.finish(r.attempt(ctx, j))
 			}
-		}()
+		})
 	}
 	workers.Wait()
 }
@@ -204,7 +202,9 @@ func (r *run) do(ctx context.Context, j job) *result.Verdict {
 	}
 	switch {
 	case errors.Is(err, errNoTestCommands):
-		r.refuse(err)
+		r.locked(func() { // no deployment of a kind that may not be touched is tried twice
+			r.refusal, r.stop = err, &skip{result.SkipFilter, "not run: " + err.Error()}
+		})
 		v.Status, v.Reason = result.Broken, err.Error()
 	case ctx.Err() != nil:
 		v.Status, v.SkipKind, v.Reason = result.Skipped, result.SkipFilter, "not run: interrupted"
@@ -219,21 +219,18 @@ func (r *run) do(ctx context.Context, j job) *result.Verdict {
 
 // siteOf gives the site of a deployment, opening it at its first use.
 func (r *run) siteOf(ctx context.Context, d deployment.Deployment, began time.Time) (*site, error) {
-	r.mu.Lock()
-	s := r.sites[d]
-	r.mu.Unlock()
-	if s != nil {
+	var s *site
+	if r.locked(func() { s = r.sites[d] }); s != nil {
 		return s, nil
 	}
 	opening, cancel := context.WithTimeoutCause(ctx, r.timeout, &limitError{"the time limit for connecting to the deployment", r.timeout})
 	defer cancel()
-	s, err := openSite(opening, d, r.dial)
+	var err error
+	s, err = openSite(opening, d, r.dial)
 	if err != nil {
 		return nil, err
 	}
-	r.mu.Lock()
-	r.sites[d] = s
-	r.mu.Unlock()
+	r.locked(func() { r.sites[d] = s })
 	about := d.Description()
 	r.notify(result.DeploymentReady{
 		Name: about.Name, Took: r.clock.Now().Sub(began),
@@ -253,9 +250,7 @@ func (r *run) keep(s *site, state condition) bool {
 	if !owned && !deployment.Mends(r.cfg.Source) {
 		r.abandon(s.about.Name)
 	}
-	r.mu.Lock()
-	delete(r.sites, s.deployment)
-	r.mu.Unlock()
+	r.locked(func() { delete(r.sites, s.deployment) })
 	s.close()
 	return false
 }
@@ -274,42 +269,31 @@ func (r *run) abandon(name string) {
 
 // finish counts a verdict and tells it.
 func (r *run) finish(v *result.Verdict) {
-	r.mu.Lock()
-	r.summary.Add(v)
-	if r.cfg.FailFast && r.stop == nil && (v.Status == result.Failed || v.Status == result.Broken) {
-		r.stop = &skip{result.SkipFilter, fmt.Sprintf("not run: fail-fast after %q", v.Test.Description)}
-	}
-	r.mu.Unlock()
+	r.locked(func() {
+		r.summary.Add(v)
+		if r.cfg.FailFast && r.stop == nil && (v.Status == result.Failed || v.Status == result.Broken) {
+			r.stop = &skip{result.SkipFilter, fmt.Sprintf("not run: fail-fast after %q", v.Test.Description)}
+		}
+	})
 	r.notify(result.TestFinished{Verdict: v})
 }
 
-// interrupt notes that a test was cut short.
-func (r *run) interrupt() {
+// locked changes or reads what the workers share.
+func (r *run) locked(do func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.summary.Interrupted = true
+	do()
 }
 
-func (r *run) stopped() *skip {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.stop
-}
-
-// refuse ends the run: no deployment of a kind that may not be touched is
-// tried twice.
-func (r *run) refuse(err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.refusal = err
-	r.stop = &skip{result.SkipFilter, "not run: " + err.Error()}
+// stopped says why no further test begins, nil if they do.
+func (r *run) stopped() (why *skip) {
+	r.locked(func() { why = r.stop })
+	return why
 }
 
 // problem notes a fault of the run itself.
 func (r *run) problem(format string, args ...any) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.summary.Problems = append(r.summary.Problems, fmt.Sprintf(format, args...))
+	r.locked(func() { r.summary.Problems = append(r.summary.Problems, fmt.Sprintf(format, args...)) })
 }
 
 // notify hands on a note, one at a time.

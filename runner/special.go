@@ -131,15 +131,6 @@ func runOnThread(ctx context.Context, t *testRun, c call) *fault {
 }
 
 // waitForThread waits for a thread's operations to end ("waitForThread").
-// What went wrong in them is noted already.
 func waitForThread(ctx context.Context, t *testRun, c call) *fault {
-	thread, err := t.entities.Thread(c.text("thread"))
-	if err != nil {
-		return c.failf("%s", err)
-	}
-	thread.Stop()
-	ctx, cancel := t.limited(ctx, patience, "waitForThread")
-	defer cancel()
-	t.whileWaiting(func() { _ = thread.Wait(ctx) })
-	return ended(ctx, c.path, c.op.Position, "the operations of "+c.text("thread"))
+	return t.join(ctx, c.path, c.op.Position, c.text("thread"), "waitForThread")
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/unified-test-runner/utr/entities"
 	"github.com/unified-test-runner/utr/matchers"
 	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/source"
 	"github.com/unified-test-runner/utr/specs"
 	"github.com/unified-test-runner/utr/specs/operations"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -61,7 +62,7 @@ func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, s
 	cancel()
 	t.window[1] = time.Now()
 	if t.found().interrupted {
-		r.interrupt()
+		r.locked(func() { r.summary.Interrupted = true })
 	}
 	if r.cfg.Entities != nil {
 		if f := protect("the callback for entities", func() *fault { r.cfg.Entities(j.id, t.entities.Values()); return nil }); f != nil {
@@ -194,7 +195,7 @@ func (t *testRun) execute(ctx context.Context) *fault {
 	return nil
 }
 
-// flawed tells what is wrong with a test itself, whatever a driver does.
+// flawed reports what is wrong with a test itself, whatever a driver does.
 func flawed(test *specs.Test) *fault {
 	var all []result.Mismatch
 	for _, p := range test.Flaws {
@@ -207,25 +208,17 @@ func flawed(test *specs.Test) *fault {
 func (t *testRun) setUp(ctx context.Context) *fault {
 	began := t.run.clock.Now()
 	defer func() { t.timings.Setup += t.run.clock.Now().Sub(began) }()
-	if err := t.site.seed(ctx, t.suite.InitialData, t.run.cfg.Reseed); err != nil {
-		if f := ended(ctx, "initialData", t.test.Position, "initial data"); f != nil {
-			return f
-		}
-		return &fault{broken: err}
+	err := t.site.seed(ctx, t.suite.InitialData, t.run.cfg.Reseed)
+	if f := failure(ctx, "initialData", t.test.Position, "initial data", err); f != nil {
+		return f
 	}
-	if err := t.distinctFirst(ctx); err != nil {
-		if f := ended(ctx, "initialData", t.test.Position, "distinct on each mongos"); f != nil {
-			return f
-		}
-		return &fault{broken: err}
+	if f := failure(ctx, "initialData", t.test.Position, "distinct on each mongos", t.distinctFirst(ctx)); f != nil {
+		return f
 	}
 	t.window[0] = time.Now() // that initial data could be made is of no interest any more
 	begun, err := guarded(ctx, "the beginning of a test", t.run.cfg.Engine.Begin)
 	if err != nil {
-		if f := ended(ctx, "", t.test.Position, "the engine to begin a test"); f != nil {
-			return f
-		}
-		return breakf("the engine cannot begin a test: %w", err)
+		return failure(ctx, "", t.test.Position, "the engine to begin a test", fmt.Errorf("the engine cannot begin a test: %w", err))
 	}
 	t.engine = begun
 	return t.create(ctx, "createEntities", t.suite.CreateEntities)
@@ -265,16 +258,7 @@ func (t *testRun) operate(ctx context.Context) *fault {
 		}
 	}
 	for _, id := range t.entities.Of(operations.Thread) {
-		thread, err := t.entities.Thread(id)
-		if err != nil {
-			return &fault{broken: err}
-		}
-		thread.Stop()
-		waiting, cancel := t.limited(ctx, patience, "the wait for a thread")
-		t.whileWaiting(func() { _ = thread.Wait(waiting) })
-		f := ended(waiting, "operations", t.test.Position, "the operations of "+id)
-		cancel()
-		if f != nil {
+		if f := t.join(ctx, "operations", t.test.Position, id, "the wait for a thread"); f != nil {
 			return f
 		}
 	}
@@ -284,7 +268,21 @@ func (t *testRun) operate(ctx context.Context) *fault {
 	return ended(ctx, "operations", t.test.Position, "the last operation")
 }
 
-// judgeEvents holds the observed events against expectEvents.
+// join waits for the operations of a thread, which gets no more. What went
+// wrong in them is noted already.
+func (t *testRun) join(ctx context.Context, path string, at source.Position, id, limit string) *fault {
+	thread, err := t.entities.Thread(id)
+	if err != nil {
+		return &fault{broken: err}
+	}
+	thread.Stop()
+	ctx, cancel := t.limited(ctx, patience, limit)
+	defer cancel()
+	t.whileWaiting(func() { _ = thread.Wait(ctx) })
+	return ended(ctx, path, at, "the operations of "+id)
+}
+
+// judgeEvents compares the observed events with expectEvents.
 func (t *testRun) judgeEvents(ctx context.Context, observed map[string][]result.Event) *fault {
 	var all []result.Mismatch
 	for i, e := range t.test.ExpectEvents {
@@ -303,7 +301,7 @@ func (t *testRun) judgeEvents(ctx context.Context, observed map[string][]result.
 	return failed(all)
 }
 
-// judgeLogs holds the log messages against expectLogMessages.
+// judgeLogs compares the log messages with expectLogMessages.
 func (t *testRun) judgeLogs(ctx context.Context) *fault {
 	var all []result.Mismatch
 	for i, want := range t.test.ExpectLogMessages {
@@ -339,11 +337,9 @@ func (t *testRun) judgeOutcome(ctx context.Context) *fault {
 			documents, err = t.site.commands.documents(ctx, d.DatabaseName, d.CollectionName)
 			return err
 		})
-		if f := ended(ctx, path, d.Position, "the contents of "+d.DatabaseName+"."+d.CollectionName); f != nil {
-			return f
-		}
+		namespace := d.DatabaseName + "." + d.CollectionName
 		if err != nil {
-			return breakf("%s: reading %s.%s: %w", path, d.DatabaseName, d.CollectionName, err)
+			return failure(ctx, path, d.Position, "the contents of "+namespace, fmt.Errorf("%s: reading %s: %w", path, namespace, err))
 		}
 		all = append(all, t.matcher(ctx).Collection(path+".documents", d.Position, d.Documents, documents)...)
 	}
@@ -378,9 +374,8 @@ func (t *testRun) cleanUp(ctx context.Context) error {
 	defer func() { t.site.remember(effect) }()
 	failures := []error{t.failPointsOff(ctx)}
 	for _, id := range t.entities.Of(operations.Thread) {
-		if thread, err := t.entities.Thread(id); err == nil {
-			thread.Stop()
-		}
+		thread, _ := t.entities.Thread(id)
+		thread.Stop()
 	}
 	if t.engine != nil {
 		t.readLogs(ctx)
@@ -389,10 +384,9 @@ func (t *testRun) cleanUp(ctx context.Context) error {
 		}
 	}
 	for _, id := range t.entities.Of(operations.Thread) {
-		if thread, err := t.entities.Thread(id); err == nil {
-			if err := thread.Wait(ctx); err != nil {
-				failures = append(failures, fmt.Errorf("%s is still busy: %w", id, err))
-			}
+		thread, _ := t.entities.Thread(id)
+		if err := thread.Wait(ctx); err != nil {
+			failures = append(failures, fmt.Errorf("%s is still busy: %w", id, err))
 		}
 	}
 	t.mu.Lock()
