@@ -3,7 +3,6 @@ package report_test
 import (
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"maps"
 	"math"
@@ -23,18 +22,10 @@ import (
 	"github.com/xeipuuv/gojsonschema"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
-
 // golden compares what a report says with a golden file.
 func golden(t *testing.T, file string, got []byte) {
 	t.Helper()
-	path := filepath.Join("testdata", file)
-	if *update {
-		testkit.Check(t, os.WriteFile(path, got, 0o644))
-	}
-	want, err := os.ReadFile(path)
-	testkit.Check(t, err)
-	same(t, file, string(want), string(got))
+	testkit.Golden(t, filepath.Join("testdata", file), string(got))
 }
 
 func TestGolden(t *testing.T) {

@@ -3,7 +3,6 @@ package runner
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -16,7 +15,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/result"
@@ -24,8 +22,6 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.uber.org/goleak"
 )
-
-var update = flag.Bool("update", false, "rewrite the transcripts in testdata")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -41,17 +37,13 @@ func TestStories(t *testing.T) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
 			data, err := os.ReadFile(file)
 			testkit.Check(t, err)
-			story, want, found := strings.Cut(string(data), "-- want --\n")
+			story, _, found := strings.Cut(string(data), "-- want --\n")
 			if !found {
 				t.Fatal("a story ends with -- want --")
 			}
 			var got string
 			synctest.Test(t, func(t *testing.T) { got = play(t, story) })
-			if *update {
-				testkit.Check(t, os.WriteFile(file, []byte(story+"-- want --\n"+got), 0o644))
-			} else if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n")); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", file, diff)
-			}
+			testkit.Golden(t, file, story+"-- want --\n"+got)
 		})
 	}
 }

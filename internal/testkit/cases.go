@@ -20,35 +20,37 @@ type Case struct {
 //	what is given, in a line
 //		and others that begin with a tab
 //	-> what comes of it
-func Cases(t testing.TB, file string) []Case {
+func Cases(t testing.TB, file string) (all []Case) {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	Check(t, err)
-	var out []Case
 	var c Case
-	for line := range strings.Lines(string(text)) {
-		reason, isReason := strings.CutPrefix(line, "# ")
-		if isReason {
-			c.Reason = strings.TrimSpace(reason)
+	for i, s := range Stories(t, file) {
+		if i > 0 {
+			c.before += "\n"
 		}
-		if isReason || strings.HasPrefix(line, "== ") {
-			c.before += line
-			continue
+		for line := range strings.Lines(s.Head + s.Text) {
+			reason, isReason := strings.CutPrefix(line, "# ")
+			if isReason {
+				c.Reason = strings.TrimSpace(reason)
+			}
+			if isReason || strings.HasPrefix(line, "== ") {
+				c.before += line
+				continue
+			}
+			in, want, ended := strings.Cut(strings.TrimSuffix(line, "\n"), "-> ")
+			c.In = strings.TrimSpace(c.In + " " + strings.TrimSpace(in))
+			if !ended {
+				c.before += line
+				continue
+			}
+			c.Want, c.before = want, strings.TrimSuffix(c.before+line, want+"\n")
+			all = append(all, c)
+			c = Case{Reason: c.Reason}
 		}
-		in, want, ended := strings.Cut(strings.TrimSuffix(line, "\n"), "-> ")
-		c.In = strings.TrimSpace(c.In + " " + strings.TrimSpace(in))
-		if !ended {
-			c.before += line
-			continue
-		}
-		c.Want, c.before = want, strings.TrimSuffix(c.before+line, want+"\n")
-		out = append(out, c)
-		c = Case{Reason: c.Reason}
 	}
-	if c.before != "" || len(out) == 0 {
+	if c.before != "" || len(all) == 0 {
 		t.Fatalf("%s: what comes of this? %s", file, c.before)
 	}
-	return out
+	return all
 }
 
 // PlayCases plays the cases of a file. With UTR_UPDATE=1 it writes down what
@@ -66,6 +68,6 @@ func PlayCases(t *testing.T, file string, play func(t *testing.T, in string) str
 		text += c.before + got + "\n"
 	}
 	if updates() && !t.Failed() {
-		Check(t, os.WriteFile(file, []byte(text), 0o600))
+		Check(t, os.WriteFile(file, []byte(text), 0o644))
 	}
 }

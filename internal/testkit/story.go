@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // Story is one of the stories in a file of testdata. An empty line ends it.
@@ -15,7 +17,22 @@ type Story struct {
 	Text  string // the lines below them
 }
 
-// Stories reads the stories of all files that a pattern matches.
+// Golden compares a text with that of a file. With UTR_UPDATE=1 it writes the
+// file anew.
+func Golden(t testing.TB, file, got string) {
+	t.Helper()
+	if updates() {
+		Check(t, os.WriteFile(file, []byte(got), 0o644))
+	}
+	want, err := os.ReadFile(file)
+	Check(t, err)
+	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", file, diff)
+	}
+}
+
+// Stories reads the stories of all files that a pattern matches. All formats of
+// test data are read through it.
 func Stories(t testing.TB, pattern string) (out []Story) {
 	t.Helper()
 	files, err := filepath.Glob(pattern)
@@ -25,7 +42,7 @@ func Stories(t testing.TB, pattern string) (out []Story) {
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		Check(t, err)
-		for part := range strings.SplitSeq(strings.TrimSpace(string(text)), "\n\n") {
+		for part := range strings.SplitSeq(strings.Trim(string(text), "\n"), "\n\n") {
 			s := Story{File: strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))}
 			for line := range strings.Lines(part + "\n") {
 				if s.Text == "" && strings.HasPrefix(line, "#") {
