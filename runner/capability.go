@@ -106,8 +106,8 @@ func everyOperation(ops []specs.Operation) []specs.Operation {
 		if v := op.Arguments.Get("operation"); op.Object == testRunner && op.Name == "runOnThread" && v != nil {
 			all = append(all, everyOperation([]specs.Operation{specs.DecodeOperation(v)})...)
 		}
-		if v := op.Arguments.Get("callback"); op.Name == "withTransaction" && v != nil {
-			all = append(all, everyOperation(parseOperations(v))...)
+		if op.Name == "withTransaction" {
+			all = append(all, everyOperation(parseOperations(op.Arguments.Get("callback")))...)
 		}
 	}
 	return all
@@ -115,7 +115,7 @@ func everyOperation(ops []specs.Operation) []specs.Operation {
 
 func parseOperations(v *source.Value) []specs.Operation {
 	var ops []specs.Operation
-	for _, item := range v.Items {
+	for _, item := range v.Elements() {
 		ops = append(ops, specs.DecodeOperation(item))
 	}
 	return ops
@@ -123,11 +123,8 @@ func parseOperations(v *source.Value) []specs.Operation {
 
 // parseEntities reads an array of entity documents inside of arguments.
 func parseEntities(v *source.Value) []specs.Entity {
-	if v == nil {
-		return nil
-	}
 	var list []specs.Entity
-	for _, item := range v.Items {
+	for _, item := range v.Elements() {
 		list = append(list, specs.Entities(item)...)
 	}
 	return list

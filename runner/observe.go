@@ -21,15 +21,11 @@ type observation struct {
 
 func observationOf(client *source.Value) *observation {
 	o := &observation{types: make(map[result.EventType]bool), ignored: map[string]bool{"configureFailPoint": true}}
-	if v := client.Get("observeEvents"); v != nil {
-		for _, item := range v.Items {
-			o.types[result.EventType(textOf(item))] = true
-		}
+	for _, item := range client.Get("observeEvents").Elements() {
+		o.types[result.EventType(textOf(item))] = true
 	}
-	if v := client.Get("ignoreCommandMonitoringEvents"); v != nil {
-		for _, item := range v.Items {
-			o.ignored[textOf(item)] = true
-		}
+	for _, item := range client.Get("ignoreCommandMonitoringEvents").Elements() {
+		o.ignored[textOf(item)] = true
 	}
 	if v := client.Get("observeSensitiveCommands"); v != nil {
 		o.sensitive = v.Bool

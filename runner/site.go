@@ -107,25 +107,21 @@ func (s *site) batch(ctx context.Context, database string, command bson.D) ([]bs
 	if err != nil {
 		return nil, err
 	}
-	if id, _ := reply.Lookup("cursor", "id").AsInt64OK(); id != 0 {
-		_, _ = s.run(ctx, database, bson.D{{Key: "killCursors", Value: command[0].Value}, {Key: "cursors", Value: bson.A{id}}})
-		return nil, errors.New("more than one batch")
-	}
-	array, ok := reply.Lookup("cursor", "firstBatch").ArrayOK()
-	if !ok {
-		return nil, fmt.Errorf("%s: reply without a first batch", command[0].Key)
-	}
-	values, err := array.Values()
-	if err != nil {
-		return nil, err
-	}
-	out := make([]bson.Raw, len(values))
-	for i, v := range values {
-		if out[i], ok = v.DocumentOK(); !ok {
-			return nil, fmt.Errorf("%s: a document of the first batch is none", command[0].Key)
+	var answer struct {
+		Cursor struct {
+			ID         int64
+			FirstBatch []bson.Raw `bson:"firstBatch"`
 		}
 	}
-	return out, nil
+	err = bson.Unmarshal(reply, &answer)
+	switch cursor := answer.Cursor; {
+	case cursor.ID != 0:
+		_, _ = s.run(ctx, database, bson.D{{Key: "killCursors", Value: command[0].Value}, {Key: "cursors", Value: bson.A{cursor.ID}}})
+		return nil, errors.New("more than one batch")
+	case err != nil || cursor.FirstBatch == nil:
+		return nil, fmt.Errorf("%s: the reply has no first batch of documents", command[0].Key)
+	}
+	return answer.Cursor.FirstBatch, nil
 }
 
 // runAt runs a command on one server, in the same way.

@@ -108,6 +108,15 @@ func (v *Value) With(key string, value *Value) *Value {
 	return &out
 }
 
+// Elements gives the items of an array. Any other Value, and a nil one, has
+// none.
+func (v *Value) Elements() []*Value {
+	if v == nil {
+		return nil
+	}
+	return v.Items
+}
+
 // Field gives the field of a key, or nil.
 func (v *Value) Field(key string) *Field {
 	if v == nil {

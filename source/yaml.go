@@ -310,47 +310,33 @@ var (
 	plainNoNum = regexp.MustCompile(`^([-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))$`)
 )
 
+// tagKinds are the kinds of scalars that explicit tags say. A string may be
+// tagged with "!" alone.
+var tagKinds = map[string]Kind{"!!str": String, "!": String, "": String, "!!int": Int, "!!float": Float, "!!bool": Bool, "!!null": Null}
+
 // setScalar reads a scalar by YAML 1.2's core schema. Timestamps, "yes" and
 // numbers with underscores are strings there.
 func (v *Value) setScalar(n *yaml.Node) error {
-	at, s := v.Position, n.Value
-	plain := n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) == 0
-	if n.Style&yaml.TaggedStyle != 0 {
-		var kind Kind
-		switch n.ShortTag() {
-		case "!!str":
-			v.Kind, v.String = String, s
-			return nil
-		case "!", "":
-			v.Kind, v.String = String, s
-			return nil
-		case "!!int":
-			kind = Int
-		case "!!float":
-			kind = Float
-		case "!!bool":
-			kind = Bool
-		case "!!null":
-			kind = Null
-		default:
-			return errorAt(at, Unsupported, "tag %s is not supported", n.Tag)
-		}
-		if err := v.setPlain(s); err != nil {
-			return err
-		}
-		if kind == Float && v.Kind == Int {
-			v.Kind, v.Float, v.Int = Float, float64(v.Int), 0
-		}
-		if v.Kind != kind {
-			return errorAt(at, Malformed, "%q is not of the type that its tag %s says", s, n.ShortTag())
-		}
+	tagged := n.Style&yaml.TaggedStyle != 0
+	quoted := n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) != 0
+	kind, known := tagKinds[n.ShortTag()]
+	switch {
+	case tagged && !known:
+		return errorAt(v.Position, Unsupported, "tag %s is not supported", n.Tag)
+	case tagged && kind == String, !tagged && quoted:
+		v.Kind, v.String = String, n.Value
 		return nil
 	}
-	if !plain {
-		v.Kind, v.String = String, s
-		return nil
+	if err := v.setPlain(n.Value); err != nil || !tagged {
+		return err
 	}
-	return v.setPlain(s)
+	if kind == Float && v.Kind == Int {
+		v.Kind, v.Float, v.Int = Float, float64(v.Int), 0
+	}
+	if v.Kind != kind {
+		return errorAt(v.Position, Malformed, "%q is not of the type that its tag %s says", n.Value, n.ShortTag())
+	}
+	return nil
 }
 
 func (v *Value) setPlain(s string) error {

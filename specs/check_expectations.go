@@ -133,7 +133,7 @@ func checkObservedEvents(i *inspection) {
 			client := text(e.Value.Get("client"))
 			e.get("events").each(func(event place) { check(event, client, observed) })
 			types, isClient := observed[client]
-			if events := e.get("events"); isClient && len(items(events.Value)) == 0 && !observesAny(types, text(e.Value.Get("eventType"))) {
+			if events := e.get("events"); isClient && len(events.Value.Elements()) == 0 && !observesAny(types, text(e.Value.Get("eventType"))) {
 				i.report(events, "client %q observes no event of this type: that there is none says nothing", client)
 			}
 		})
@@ -141,7 +141,7 @@ func checkObservedEvents(i *inspection) {
 			client := text(e.Value.Get("client"))
 			types, isClient := observed[client]
 			messages := e.get("messages")
-			if isClient && len(items(messages.Value)) == 0 && !observesAny(types, logOf) {
+			if isClient && len(messages.Value.Elements()) == 0 && !observesAny(types, logOf) {
 				i.report(messages, "client %q observes no log messages: that there is none says nothing", client)
 			}
 			messages.each(func(m place) {
@@ -197,7 +197,7 @@ func checkVacuous(i *inspection, t place) {
 	if t.Value.Get("outcome") != nil {
 		return
 	}
-	for _, o := range items(t.Value.Get("operations")) {
+	for _, o := range t.Value.Get("operations").Elements() {
 		if !isTrue(o.Get("ignoreResultAndError")) {
 			return
 		}
@@ -207,8 +207,8 @@ func checkVacuous(i *inspection, t place) {
 		{"expectLogMessages", "messages", "ignoreExtraMessages"},
 		{"expectTracingMessages", "spans", "ignoreExtraSpans"},
 	} {
-		for _, e := range items(t.Value.Get(list.list)) {
-			if len(items(e.Get(list.expected))) > 0 || !isTrue(e.Get(list.extra)) {
+		for _, e := range t.Value.Get(list.list).Elements() {
+			if len(e.Get(list.expected).Elements()) > 0 || !isTrue(e.Get(list.extra)) {
 				return
 			}
 		}

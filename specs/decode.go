@@ -22,10 +22,10 @@ func decode(file string, root *source.Value) (*Suite, []Problem) {
 	if v := d.version(root.Get("schemaVersion"), "schemaVersion"); v != nil {
 		s.SchemaVersion = *v
 	}
-	for _, e := range items(root.Get("createEntities")) {
+	for _, e := range root.Get("createEntities").Elements() {
 		s.CreateEntities = append(s.CreateEntities, Entities(e)...)
 	}
-	for i, t := range items(root.Get("tests")) {
+	for i, t := range root.Get("tests").Elements() {
 		s.Tests = append(s.Tests, d.test(t, fmt.Sprintf("tests[%d]", i)))
 	}
 	return s, d.problems
@@ -47,7 +47,7 @@ func (d *decoder) version(v *source.Value, path string) *Version {
 
 func (d *decoder) requirements(list *source.Value, path string) []Requirement {
 	var out []Requirement
-	for i, v := range items(list) {
+	for i, v := range list.Elements() {
 		at := fmt.Sprintf("%s[%d].", path, i)
 		r := Requirement{
 			Position:         v.Position,
@@ -58,7 +58,7 @@ func (d *decoder) requirements(list *source.Value, path string) []Requirement {
 			Auth:             boolean(v.Get("auth")),
 			AuthMechanism:    text(v.Get("authMechanism")),
 		}
-		for _, t := range items(v.Get("topologies")) {
+		for _, t := range v.Get("topologies").Elements() {
 			r.Topologies = append(r.Topologies, text(t))
 		}
 		if csfle := v.Get("csfle"); csfle != nil {
@@ -78,23 +78,23 @@ func (d *decoder) test(v *source.Value, path string) *Test {
 		Position:          v.Position,
 		Description:       text(v.Get("description")),
 		Requirements:      d.requirements(v.Get("runOnRequirements"), path+".runOnRequirements"),
-		ExpectLogMessages: items(v.Get("expectLogMessages")),
-		ExpectTracing:     items(v.Get("expectTracingMessages")),
+		ExpectLogMessages: v.Get("expectLogMessages").Elements(),
+		ExpectTracing:     v.Get("expectTracingMessages").Elements(),
 		Outcome:           collections(v.Get("outcome")),
 	}
 	if reason := v.Get("skipReason"); reason != nil {
 		t.SkipReason = &reason.String
 	}
-	for _, o := range items(v.Get("operations")) {
+	for _, o := range v.Get("operations").Elements() {
 		t.Operations = append(t.Operations, DecodeOperation(o))
 	}
-	for _, e := range items(v.Get("expectEvents")) {
+	for _, e := range v.Get("expectEvents").Elements() {
 		x := ExpectedEvents{
 			Position:       e.Position,
 			EventsPosition: position(e.Get("events"), e),
 			Client:         text(e.Get("client")),
 			EventType:      cmp.Or(text(e.Get("eventType")), "command"),
-			Events:         items(e.Get("events")),
+			Events:         e.Get("events").Elements(),
 
 			IgnoreExtraEvents: isTrue(e.Get("ignoreExtraEvents")),
 		}
@@ -139,23 +139,16 @@ func Entities(v *source.Value) []Entity {
 
 func collections(list *source.Value) []CollectionData {
 	var out []CollectionData
-	for _, v := range items(list) {
+	for _, v := range list.Elements() {
 		out = append(out, CollectionData{
 			Position:       v.Position,
 			DatabaseName:   text(v.Get("databaseName")),
 			CollectionName: text(v.Get("collectionName")),
 			CreateOptions:  v.Get("createOptions"),
-			Documents:      items(v.Get("documents")),
+			Documents:      v.Get("documents").Elements(),
 		})
 	}
 	return out
-}
-
-func items(v *source.Value) []*source.Value {
-	if v == nil {
-		return nil
-	}
-	return v.Items
 }
 
 func text(v *source.Value) string {

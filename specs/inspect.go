@@ -133,7 +133,7 @@ func (i *inspection) root(key string) place { return place{i.suite.Root.Get(key)
 
 // each visits the items of an array.
 func (p place) each(visit func(place)) {
-	for k := range items(p.Value) {
+	for k := range p.Value.Elements() {
 		visit(p.at(k))
 	}
 }

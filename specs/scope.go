@@ -79,7 +79,7 @@ func (i *inspection) create(list place, s scope) {
 			case "client":
 				i.clients = append(i.clients, entity)
 				types := map[string]bool{}
-				for _, e := range items(entity.Value.Get("observeEvents")) {
+				for _, e := range entity.Value.Get("observeEvents").Elements() {
 					types[text(e)] = true
 				}
 				if logs := entity.get("observeLogMessages"); logs.exists() {
