@@ -1,4 +1,4 @@
-// Package matchers holds what a test expects against what was seen
+// Package matchers compares what a test expects with what was seen
 // (Unified Test Format, "Evaluating Matches"). It knows values, errors,
 // events, log messages and collections, and does no I/O.
 //
@@ -26,7 +26,7 @@
 //     than or equal to NaN, and NaN to nothing.
 //   - $$matchesHexBytes takes a string or, since bytes need not be UTF-8, a
 //     generic binary.
-//   - The content of an entity is data: $$ keys in it are no operators.
+//   - The content of an entity is data: $$ keys in it are not operators.
 //   - What is exact (the scope of code, the documents of an outcome) has the same
 //     BSON types too: an int is not a double. So it is in the Go driver's
 //     runner, which passes the official suites.

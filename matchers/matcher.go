@@ -38,7 +38,7 @@ const (
 	RootDocuments
 )
 
-// Matcher holds expectations against what was seen. It is cheap to make, is
+// Matcher compares expectations with what was seen. It is cheap to make, is
 // made for one assertion, and is not for concurrent use. All methods return
 // every mismatch that there is, and none if the expectation holds.
 type Matcher struct {

@@ -14,7 +14,7 @@ type number struct {
 	f       float64
 }
 
-// numberOf reads a number; Decimal128 is none ("Flexible Numeric
+// numberOf reads a number; Decimal128 is not one ("Flexible Numeric
 // Comparisons").
 func numberOf(v bson.RawValue) (number, bool) {
 	switch v.Type {

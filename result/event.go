@@ -92,7 +92,7 @@ type CommandEvent struct {
 	RequestID    int64
 	OperationID  int64
 	ConnectionID string // the driver's own name of the connection
-	// ServerConnectionID is nil if the server did not tell.
+	// ServerConnectionID is nil if the server does not send it.
 	ServerConnectionID *int64
 	ServiceID          *bson.ObjectID
 	Command            bson.Raw // started; empty if redacted

@@ -23,7 +23,7 @@ type Limits struct {
 	// excerpt of the servers' logs.
 	MismatchBytes, EventBytes, LogBytes int
 	// Document is the longest document, in bytes. A longer one is replaced by
-	// one that tells its length, and of a text so long the end is left out.
+	// one that says how long it was, and a longer text loses its end.
 	Document int
 }
 

@@ -17,7 +17,7 @@ type LogMessage struct {
 	// Data holds what is attached to the message, commands and replies as
 	// Extended JSON strings.
 	Data bson.Raw
-	// FailureRedacted tells of the failure in Data whether it was redacted
+	// FailureRedacted says whether the failure in Data was redacted
 	// (Command Logging and Monitoring, "Security"); nil if there is no
 	// failure.
 	FailureRedacted *bool

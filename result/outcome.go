@@ -19,7 +19,7 @@ type Outcome struct {
 	// ServiceID is the load balanced service that answered last, if any.
 	ServiceID *bson.ObjectID
 	// Decisions are the steps of the retry core, in order. Engines that
-	// cannot tell leave it empty.
+	// do not report decisions leave it empty.
 	Decisions []Decision
 }
 

@@ -59,7 +59,7 @@ type TestID struct {
 	Description string // the test's description
 	Deployment  string // short name of the deployment, such as "replicaset 8.0"
 	Iteration   int    // from 1, with --count
-	Cell        string // of a matrix; "" of a run by itself
+	Cell        string // of a matrix; "" of a run that is not part of one
 }
 
 // Where says on what a test ran: in which cell, if it is one of a matrix, and on
@@ -89,7 +89,7 @@ type Verdict struct {
 	// OmittedOperations says what is missing in Operations (Limits).
 	OmittedOperations Gap
 	// ServerLog is what the deployment's servers logged while the test ran, if
-	// they tell. Kept for tests that failed or broke.
+	// they show their logs. Kept for tests that failed or broke.
 	ServerLog  []LogLine
 	OmittedLog Gap       // what is missing in ServerLog
 	Began      time.Time // zero if unknown

@@ -103,7 +103,7 @@ func place(s *specs.Suite, t *specs.Test, id result.TestID, cfg *Config, offers 
 	return jobs
 }
 
-// refusal tells why a test cannot run somewhere, "" if it can, and how much is
+// refusal says why a test cannot run somewhere, "" if it can, and how much is
 // lacking for it.
 func refusal(s *specs.Suite, t *specs.Test, w world) (why string, lacks int) {
 	if why, lacks = unmet(s.Requirements, w); lacks > 0 {
@@ -174,7 +174,7 @@ func leftOut(s *specs.Suite, t *specs.Test, cfg *Config) *skip {
 // subject is what the patterns of filters and known failures see.
 func subject(s *specs.Suite, t *specs.Test) string { return s.File + ": " + t.Description }
 
-// refuses tells which rule of the filter leaves a test out, or "".
+// refuses says which rule of the filter leaves a test out, or "".
 func (f Filter) refuses(subject string) string {
 	matches := func(p *regexp.Regexp) bool { return p.MatchString(subject) }
 	if len(f.Run) > 0 && !slices.ContainsFunc(f.Run, matches) {
@@ -186,7 +186,7 @@ func (f Filter) refuses(subject string) string {
 	return ""
 }
 
-// Unused tells what is wrong with the filter and the known failures of a
+// Unused reports what is wrong with the filter and the known failures of a
 // configuration: patterns that match no test of the suites, and a filter that
 // leaves none to run; and known failures that have expired. Run makes problems
 // of the same.

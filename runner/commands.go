@@ -24,11 +24,11 @@ type commands interface {
 	primary(ctx context.Context, database string, command any) (bson.Raw, error)
 	// at runs a command on one server.
 	at(ctx context.Context, address, database string, command any) (bson.Raw, error)
-	// once runs a command through a new connection, and tells which service
+	// once runs a command through a new connection, and returns which service
 	// behind a load balancer that led to.
 	once(ctx context.Context, uri, database string, command any) (bson.Raw, *bson.ObjectID, error)
 	// again runs a command through the connection that once made to a service,
-	// and tells whether it was there, led to the service still, and answered.
+	// and reports whether it exists, still leads to that service, and answered.
 	again(ctx context.Context, service bson.ObjectID, database string, command any) bool
 	// documents reads a collection from the primary, with local read concern,
 	// sorted by _id.
@@ -38,7 +38,7 @@ type commands interface {
 }
 
 // dialer gives what makes the commands of a deployment, by clients that declare a
-// version of the Stable API, if any: a server with requireApiVersion wants that of
+// version of the Stable API, if any: a server with requireApiVersion requires that of
 // every client. Nothing is sent yet.
 func dialer(api string) func(deployment.Deployment) (commands, error) {
 	return func(d deployment.Deployment) (commands, error) {
@@ -79,7 +79,7 @@ func newRoute(uri, api string) (r *route, err error) {
 	return r, err
 }
 
-// run runs a command, and tells where: a connection that had to be made anew
+// run runs a command, and returns where: a new connection
 // may lead elsewhere.
 func (r *route) run(ctx context.Context, database string, command any) (bson.Raw, *bson.ObjectID, error) {
 	r.mu.Lock()

@@ -40,7 +40,7 @@ type Config struct {
 	// AllTopologies runs each test on every offer of the source. Otherwise a
 	// test runs once, on the first offer that meets its requirements.
 	AllTopologies bool
-	// Reseed says when initial data is made anew.
+	// Reseed says when initial data is created again.
 	Reseed Reseed
 	// KnownFailing lists tests that are expected to fail.
 	KnownFailing []KnownFailure
@@ -53,7 +53,7 @@ type Config struct {
 	// their suite declares none (serverApi), and that the runner's own clients
 	// declare; "" leaves them without.
 	ServerAPI string
-	// Cell names the cell of a matrix that this run is; "" if it is none.
+	// Cell names the cell of a matrix that this run is; "" outside of a matrix.
 	Cell string
 	// KeepEvents keeps events and operations of passed tests in verdicts.
 	KeepEvents bool
@@ -85,7 +85,7 @@ type Filter struct {
 	Skip []*regexp.Regexp // none may match
 }
 
-// Reseed says when initial data is made anew.
+// Reseed says when initial data is created again.
 type Reseed string
 
 // The ways to reseed. ReseedAuto, the zero value, leaves a collection alone

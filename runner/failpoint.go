@@ -13,7 +13,7 @@ import (
 // turned off ("Disabling Fail Points").
 type failPoint struct {
 	name    string
-	address string         // of the server, "" if the engine cannot tell
+	address string         // of the server, "" if the engine does not know
 	service *bson.ObjectID // behind a load balancer
 	uri     string         // of the client that set it, behind a load balancer
 }
@@ -50,7 +50,7 @@ func turnOff(name string) bson.D {
 const connections = 64
 
 // offBehindBalancer turns a fail point off on the service where it was set. A
-// load balancer cannot be told where to go: connections are made anew until
+// load balancer cannot be told where to go: new connections are opened until
 // one has arrived there, and kept for the next time. Turning it off elsewhere on
 // the way does no harm.
 func (s *site) offBehindBalancer(ctx context.Context, f failPoint) error {
@@ -63,7 +63,7 @@ func (s *site) offBehindBalancer(ctx context.Context, f failPoint) error {
 	}
 	enough := connections
 	if f.service == nil {
-		enough = 1 // nothing tells when the right one is met
+		enough = 1 // nothing says when the right one is met
 		if uri != s.deployment.SingleURI() {
 			enough = connections / 4
 		}

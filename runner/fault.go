@@ -16,9 +16,9 @@ type fault struct {
 	mismatches  []result.Mismatch // the test failed
 	unsupported string            // the engine lacks a capability: a skip
 	broken      error             // set-up, deployment or engine failed
-	interrupted bool              // somebody wants the run to end
+	interrupted bool              // the run was asked to end
 
-	// value tells that mismatches are about a value alone: the operation did
+	// value says that mismatches are about a value alone: the operation did
 	// end as it was to end. They end the test's operations; if none is left,
 	// events and outcome are judged, so that all that differs is reported.
 	value bool

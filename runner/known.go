@@ -22,7 +22,7 @@ type KnownFailure struct {
 	Pattern  *regexp.Regexp // over "file: description"
 	Reason   string
 	// Suites, over files, says which suites the failure is about: where none of
-	// them is in the run, that the pattern matches no test is no problem. Nil:
+	// them is in the run, that the pattern matches no test is not a problem. Nil:
 	// always about some.
 	Suites *regexp.Regexp
 	// Until is the last day (UTC) on which the failure is known; the zero Time
@@ -48,7 +48,7 @@ func failing(suites []*specs.Suite) (list []KnownFailure) {
 
 // ParseKnownFailing reads a list of known failures: on each line a regular
 // expression over "file: description", blanks, #, blanks, and a reason, which
-// is demanded. Empty lines and lines that start with # are comments. The
+// is required. Empty lines and lines that start with # are comments. The
 // pattern ends at the first # that follows a blank, so that a # inside a
 // pattern is written without one before it, or as \x23. A reason that begins
 // with "until 2027-01-31:" is one of Until that day; one that begins, after

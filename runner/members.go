@@ -56,7 +56,7 @@ func (s *site) members(ctx context.Context) map[string]member {
 	return told
 }
 
-// fallen tells which servers died, or were started anew, since they were
+// fallen reports which servers died, or were restarted, since they were
 // last asked: what failed meanwhile says nothing of the engine. A server that
 // was not there in the first place is not missed.
 func (s *site) fallen(ctx context.Context) error {
@@ -76,7 +76,7 @@ func (s *site) fallen(ctx context.Context) error {
 			all = append(all, fmt.Sprintf("%s stopped answering: %s", host, is.err))
 			next[host] = was // it is missed until it is back
 		case asked && was.process != is.process:
-			all = append(all, host+" was started anew")
+			all = append(all, host+" was restarted")
 		}
 	}
 	s.before = next
@@ -89,7 +89,7 @@ func (s *site) fallen(ctx context.Context) error {
 // primaryType is the type of a primary in SDAM events.
 const primaryType = "RSPrimary"
 
-// elections tells by the events of a test's clients that another member became
+// elections reports, by the events of a test's clients that another member became
 // primary while it ran, "" if none did.
 func elections(logs []result.ClientLog) string {
 	for _, l := range logs {

@@ -41,7 +41,7 @@ var sensitiveCommands = map[string]bool{
 }
 
 // helloCommands are sensitive if they authenticate speculatively. The events
-// tell by being redacted.
+// show it by being redacted.
 var helloCommands = map[string]bool{"hello": true, "isMaster": true, "ismaster": true}
 
 // filter gives the events that the test may see, in order. The end of a

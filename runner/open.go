@@ -145,7 +145,7 @@ const (
 
 // hastened gives the options of a client that the test sets fail points
 // through a faster heartbeat, unless they say one themselves, if the engine
-// wants that.
+// asks for that.
 func (t *testRun) hastened(id string, client *source.Value) *source.Value {
 	uriOptions := client.Get("uriOptions")
 	if !slices.Contains(t.run.about.Features, engine.FeatureReducedHeartbeats) || !t.outline.setsFailPoints(id) || uriOptions.Get("heartbeatFrequencyMS") != nil {

@@ -40,7 +40,7 @@ func (t *testRun) perform(ctx context.Context, path string, op specs.Operation) 
 }
 
 // performWithin does so in a context of the engine's within the test's own: in
-// a callback, where the engine may set a deadline that is no end of the test.
+// a callback, where the engine may set a deadline that does not end the test.
 func (t *testRun) performWithin(test, ctx context.Context, path string, op specs.Operation) (result.Outcome, *fault) {
 	if f := ended(test, path, op.Position, "the operations before "+op.Name); f != nil {
 		return result.Outcome{}, f
@@ -166,7 +166,7 @@ func (t *testRun) ask(ctx context.Context, path string, at source.Position, obje
 	return outcome, ended(ctx, path, at, question+" on "+object)
 }
 
-// judge holds the outcome against expectError and expectResult.
+// judge compares the outcome with expectError and expectResult.
 func (t *testRun) judge(ctx context.Context, path string, op specs.Operation, row operations.Operation, outcome result.Outcome) *fault {
 	return failed(t.matcher(ctx).Outcome(path, matchers.Expectation{
 		Position:   op.Position,
@@ -269,7 +269,7 @@ func (v entityView) LSID(name string) (bson.Raw, error) {
 		return nil, errors.New("the engine lacks " + f.unsupported)
 	case f != nil:
 		v.t.add(f)
-		return nil, errors.New("the engine did not tell the session's lsid")
+		return nil, errors.New("the engine does not report the session's lsid")
 	case outcome.Err != nil:
 		return nil, outcome.Err
 	}

@@ -19,9 +19,9 @@ type world struct {
 	engine     engine.Description
 }
 
-// requirementChecks has a row for each demand that a runOnRequirement can
-// make. A row answers "" if the demand is met or not made, and otherwise what
-// is needed and what is there ("runOnRequirement").
+// requirementChecks has a row for each condition that a runOnRequirement can
+// have. A row answers "" if the condition is met or absent, and otherwise what
+// is needed and what the deployment has ("runOnRequirement").
 var requirementChecks = []struct {
 	demand string
 	unmet  func(specs.Requirement, world) string
@@ -71,8 +71,8 @@ var requirementChecks = []struct {
 	{"csfle", unmetEncryption},
 }
 
-// unmet tells why none of the requirements is met, or "" if one is or there
-// are none at all, and how many demands the closest one makes in vain.
+// unmet says why none of the requirements is met, "" if one is or there are
+// none, and how many conditions of the closest one are not met.
 func unmet(requirements []specs.Requirement, w world) (why string, lacks int) {
 	var reasons []string
 	for _, r := range requirements {
@@ -164,7 +164,7 @@ func unmetParameters(r specs.Requirement, w world) string {
 }
 
 // unmetEncryption follows "csfle": server 4.2, libmongocrypt, and crypt_shared
-// or mongocryptd. The engine tells the latter two.
+// or mongocryptd. The engine reports the latter two.
 func unmetEncryption(r specs.Requirement, w world) string {
 	if r.CSFLE == nil {
 		return ""

@@ -23,7 +23,7 @@ func (r *run) attempt(ctx context.Context, j job) *result.Verdict {
 }
 
 // together makes one verdict of all attempts at a test: a pass after a failure
-// is no pass.
+// does not count as a pass.
 func together(attempts []*result.Verdict) *result.Verdict {
 	n := len(attempts)
 	last := attempts[n-1]

@@ -53,7 +53,7 @@ func (r *run) all(ctx context.Context, suites []*specs.Suite) (result.Summary, e
 	return r.summary, r.refusal
 }
 
-// count tells how many jobs are skips already, and of which files all are.
+// count says how many jobs are skips already, and of which files all are.
 func count(jobs []job) (skipped int, byFile map[string]int) {
 	byFile = map[string]int{}
 	for _, j := range jobs {
@@ -241,7 +241,7 @@ func (r *run) siteOf(ctx context.Context, d deployment.Deployment, began time.Ti
 
 // keep decides about a site after a test: whether it serves the next one, or
 // is given up. Without the only deployment that there is, nothing more begins; a
-// source that mends knows what is left.
+// source that repairs itself knows what is left.
 func (r *run) keep(s *site, state condition) bool {
 	owned := s.deployment.Owned()
 	if state == fit || state == doubtful && !owned {
@@ -267,7 +267,7 @@ func (r *run) abandon(name string) {
 	}
 }
 
-// finish counts a verdict and tells it.
+// finish counts a verdict and reports it.
 func (r *run) finish(v *result.Verdict) {
 	r.locked(func() {
 		r.summary.Add(v)

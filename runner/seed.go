@@ -16,8 +16,8 @@ import (
 // A seedling is a collection as this run made it, and as it must be still, but
 // for its documents.
 //
-// The format wants every collection dropped and made anew before each test.
-// Something else may be done where nobody can tell the difference: a collection
+// The format has every collection dropped and created again before each test.
+// Something else may be done where nobody can see the difference: a collection
 // that no test since can have changed is left alone, and one in which tests can
 // have changed documents alone gets others. The table of operations says what
 // each can change. So these are always dropped: collections that this run did not
@@ -121,7 +121,7 @@ func retriedAfter(ctx context.Context, passes func(error) bool, do func() error)
 	}
 }
 
-// crossed tells errors of making a collection that pass, too: something is
+// crossed reports errors of creating a collection that pass, too: something is
 // there again just after the drop, since a write that an earlier test did not
 // wait for came only then.
 func crossed(err error) bool {

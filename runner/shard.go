@@ -19,8 +19,7 @@ import (
 // same suites, deployments and Durations. The zero Shard is the whole.
 type Shard struct {
 	Index, Count int // Index counts from 1
-	// Durations says how long tests took, by ShardKey, so that the parts take
-	// equally long. A test that is not in it is taken for an average one. Nil:
+	// Durations says how long tests took, by ShardKey, which balances the parts. A test that is not in it counts as an average one. Nil:
 	// a test's part depends on its name alone, and stays the same when others
 	// come and go.
 	Durations map[string]time.Duration
@@ -33,9 +32,9 @@ func ParseShard(text string) (Shard, error) {
 	n, other := strconv.Atoi(count)
 	switch {
 	case !found || err != nil || other != nil:
-		return Shard{}, errors.New("it must be such as 2/5, the second part of five")
+		return Shard{}, errors.New("expected a form such as 2/5, the second part of five")
 	case n < 1 || i < 1 || i > n:
-		return Shard{}, fmt.Errorf("of %d parts there is no number %d", n, i)
+		return Shard{}, fmt.Errorf("there are %d parts, so that there is no part %d", n, i)
 	}
 	return Shard{Index: i, Count: n}, nil
 }

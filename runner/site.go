@@ -60,7 +60,7 @@ const (
 // answerLimit bounds the question whether a deployment is still there.
 const answerLimit = 5 * time.Second
 
-// gone tells why a deployment does not answer any more, nil if it does. That
+// gone says why a deployment does not answer any more, nil if it does. That
 // it refuses a command is an answer.
 func (s *site) gone(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerLimit)
@@ -72,7 +72,7 @@ func (s *site) gone(ctx context.Context) error {
 	return err
 }
 
-// lost tells why a deployment is not to be used any more, nil if it is: a
+// lost says why a deployment is not to be used any more, nil if it is: a
 // server of ours that died says so itself, all others are asked.
 func (s *site) lost(ctx context.Context) error {
 	if err := deployment.Died(s.deployment); err != nil {
@@ -202,7 +202,7 @@ func (s *site) everywhere(ctx context.Context, database string, command bson.D, 
 
 // demandTestCommands refuses a deployment without enableTestCommands
 // ("Server Compatibility"). One that we started ourselves is trusted if it
-// does not tell.
+// does not say.
 func (s *site) demandTestCommands(ctx context.Context) error {
 	enabled := testCommands(s.about.Parameters)
 	if enabled != nil && !*enabled {

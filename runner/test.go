@@ -91,7 +91,7 @@ func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, s
 	var aftermath, lost error
 	if untidy != nil {
 		aftermath = untidy.broken
-		if ctx.Err() == nil { // otherwise nobody wants to wait for what else does not answer
+		if ctx.Err() == nil { // otherwise the run must end soon
 			lost = s.lost(ctx)
 		}
 	}
@@ -116,7 +116,7 @@ func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, s
 }
 
 // undated gives a context that ends when ctx does, and for the same cause, but
-// tells no deadline: a driver may take a deadline for a timeoutMS, and send a
+// has no deadline: a driver may take a deadline for a timeoutMS, and send a
 // maxTimeMS that no suite has asked for.
 func undated(ctx context.Context) context.Context {
 	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))

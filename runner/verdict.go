@@ -33,7 +33,7 @@ func (t *testRun) verdict(j job, untidy, lost, fallen error) *result.Verdict {
 	case fallen != nil && v.Status == result.Failed:
 		v.Status, v.Reason = result.Broken, fallen.Error()
 	case untidy != nil:
-		// What cannot be cleaned up is no fault of a test that failed by
+		// What cannot be cleaned up is not the fault of a test that failed by
 		// itself, and makes nothing else of one that did not.
 		if v.Status != result.Failed && v.Status != result.Broken {
 			v.Status, v.SkipKind = result.Broken, ""
@@ -91,7 +91,7 @@ func (t *testRun) clientLogs() []result.ClientLog {
 	return logs
 }
 
-// serverLog is what the servers logged while the test ran, if they tell.
+// serverLog is what the servers logged while the test ran, if they show their logs.
 func serverLog(d deployment.Deployment, window [2]time.Time) []result.LogLine {
 	logger, ok := d.(deployment.Logger)
 	if !ok {

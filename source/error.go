@@ -2,13 +2,13 @@ package source
 
 import "fmt"
 
-// Reason is the class of an Error, for programs that tell them apart.
+// Reason is the class of an Error, for programs that distinguish them.
 type Reason string
 
 // The reasons for which a file is refused.
 const (
-	Malformed    Reason = "malformed"      // no YAML or JSON at all
-	NotUTF8      Reason = "not UTF-8"      // bytes that are no UTF-8
+	Malformed    Reason = "malformed"      // neither YAML nor JSON
+	NotUTF8      Reason = "not UTF-8"      // bytes that are not UTF-8
 	TooLarge     Reason = "too large"      // more than Limits.Bytes
 	TooDeep      Reason = "too deep"       // nested more than Limits.Depth
 	TooMany      Reason = "too many nodes" // more than Limits.Nodes with aliases expanded

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// jsonReader builds values from the tokens of encoding/json, which tells
+// jsonReader builds values from the tokens of encoding/json, which says
 // where each ends; the start follows from what may stand between two tokens.
 type jsonReader struct {
 	limits Limits

@@ -56,7 +56,7 @@ func (l Limits) ParseJSON(file string, data []byte) (*Value, error) {
 	return l.parseJSON(file, data)
 }
 
-// text checks what both formats demand of the bytes, and drops a byte order
+// text checks what both formats require of the bytes, and drops a byte order
 // mark.
 func (l Limits) text(file string, data []byte) ([]byte, error) {
 	if len(data) > l.Bytes {

@@ -62,7 +62,7 @@ var (
 	unknownAnchor = regexp.MustCompile(`unknown anchor '(.*)' referenced`)
 )
 
-// yamlError gives the parser's error a place. The parser tells no column, so
+// yamlError gives the parser's error a place. The parser reports no column, so
 // that the first character of the line stands for it.
 func yamlError(file string, data []byte, err error) *Error {
 	text, line := err.Error(), 1

@@ -169,7 +169,7 @@ func TestServersInTheMiddle(t *testing.T) {
 		next                  result.Status
 	}{
 		{"the standalone is killed", alone, "retryReads: false", findOne, kill, result.Broken, "Servers: [{ Addr: HOST", result.Skipped},
-		{"the standalone is started anew", alone, "retryReads: false", findOne, restart, result.Broken, "HOST was started anew", result.Passed},
+		{"the standalone is restarted", alone, "retryReads: false", findOne, restart, result.Broken, "HOST was restarted", result.Passed},
 		{"the primary is killed, and the engine retries at the next", set, "retryReads: true", findOne, kill, result.Passed, "", result.Passed},
 		{"the primary is killed, and the engine does not retry", set, "retryReads: false", findOne, kill, result.Broken, stopped, result.Passed},
 		{"all are killed", set, "retryReads: false", findOne, killAll, result.Broken, "the deployment stopped answering", result.Skipped},

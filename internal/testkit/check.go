@@ -17,7 +17,7 @@ func Check(t testing.TB, err error) {
 	}
 }
 
-// Equal compares what is told apart by how it is printed.
+// Equal compares values by how they are printed.
 func Equal(t testing.TB, what string, got, want any) {
 	t.Helper()
 	if fmt.Sprint(got) != fmt.Sprint(want) {

@@ -58,7 +58,7 @@ func Stories(t testing.TB, pattern string) (out []Story) {
 	return out
 }
 
-// Goes reports that a story was told otherwise than it is written.
+// Goes reports that a story went otherwise than it is written.
 func (s Story) Goes(t testing.TB, told string) {
 	t.Helper()
 	if s.Title == "" || told != s.Text {
