@@ -62,7 +62,7 @@ func (k *compiler) expectedError(v *source.Value) record[raised] {
 func matchError(c *comparison, x record[raised], outcome result.Outcome, operation Expectation) {
 	switch err := outcome.Err; {
 	case err == nil:
-		c.reject(x.source, "success: "+abridge(extended(outcome.Value, false)), "expected an error, but the operation succeeded")
+		c.reject(x.source, "success: "+abridge(Extended(outcome.Value, false)), "expected an error, but the operation succeeded")
 	case err.Unsupported != "":
 		c.reject(x.source, describeError(err), "the engine does not support this: %s", err.Unsupported)
 	default:
@@ -161,7 +161,7 @@ func readWriteErrors(k *compiler, v *source.Value) check[raised] {
 		}
 		for _, i := range slices.Sorted(maps.Keys(err.WriteErrors)) {
 			if want[i] == nil {
-				c.reject(v, abridge(extended(present(err.WriteErrors[i]), false)), "unexpected write error for index %d", i)
+				c.reject(v, abridge(Extended(present(err.WriteErrors[i]), false)), "unexpected write error for index %d", i)
 			}
 		}
 	}

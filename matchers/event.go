@@ -206,7 +206,7 @@ func describeEvent(e *result.Event) string {
 		parts = append(parts, e.Command.CommandName, "on", e.Command.DatabaseName)
 		for _, raw := range []bson.Raw{e.Command.Command, e.Command.Reply} {
 			if len(raw) > 0 {
-				parts = append(parts, extended(document(raw), false))
+				parts = append(parts, Extended(document(raw), false))
 			}
 		}
 		if e.Command.Failure != nil {

@@ -208,7 +208,7 @@ func (m *Matcher) Collection(path string, at source.Position, expected []*source
 		want[i] = documentExpectation{k.document(v)}
 		k.path.pop()
 	}
-	describe := func(got bson.Raw) string { return abridge(extended(document(got), false)) }
+	describe := func(got bson.Raw) string { return abridge(Extended(document(got), false)) }
 	return k.finish(func(c *comparison) {
 		sequence[documentExpectation, bson.Raw]{"document", at, want, actual, false, describe}.compare(c)
 	})

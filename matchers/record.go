@@ -127,5 +127,5 @@ func (x logExpectation) alike(m *result.LogMessage) bool {
 }
 
 func describeLog(m *result.LogMessage) string {
-	return abridge(strings.Join([]string{m.Level, m.Component, extended(present(m.Data), false)}, " "))
+	return abridge(strings.Join([]string{m.Level, m.Component, Extended(present(m.Data), false)}, " "))
 }

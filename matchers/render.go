@@ -32,9 +32,9 @@ func render(differences []difference) []result.Mismatch {
 // both renders the two values, in canonical Extended JSON if they would look
 // the same in the relaxed form.
 func both(n *node, actual bson.RawValue) (want, got string) {
-	want, got = wanted(n, false), extended(actual, false)
+	want, got = wanted(n, false), Extended(actual, false)
 	if want == got && n.value.Type != 0 {
-		want, got = wanted(n, true), extended(actual, true)
+		want, got = wanted(n, true), Extended(actual, true)
 	}
 	return abridge(want), abridge(got)
 }
@@ -42,13 +42,13 @@ func both(n *node, actual bson.RawValue) (want, got string) {
 // wanted renders a node: as the file has it, or as the BSON value that it is.
 func wanted(n *node, canonical bool) string {
 	if n.value.Type != 0 {
-		return extended(n.value, canonical)
+		return Extended(n.value, canonical)
 	}
 	return n.source.JSON()
 }
 
-// extended gives a BSON value as Extended JSON.
-func extended(v bson.RawValue, canonical bool) string {
+// Extended gives a BSON value as Extended JSON, "(nothing)" for a missing one.
+func Extended(v bson.RawValue, canonical bool) string {
 	if v.Type == 0 {
 		return nothing
 	}
@@ -96,7 +96,7 @@ type value string
 // tree makes a value comparable for go-cmp.
 func tree(v bson.RawValue) any {
 	if v.Type != bson.TypeEmbeddedDocument && v.Type != bson.TypeArray {
-		return value(extended(v, v.Type == bson.TypeInt64))
+		return value(Extended(v, v.Type == bson.TypeInt64))
 	}
 	list, err := elements(v.Value)
 	if err != nil {

@@ -10,11 +10,11 @@ import (
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/entities"
+	"github.com/unified-test-runner/utr/matchers"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/source"
 	"github.com/unified-test-runner/utr/specs"
 	"github.com/unified-test-runner/utr/specs/operations"
-	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
 // parentKey is the key of an entity's document that names what it is made
@@ -73,6 +73,10 @@ func (t *testRun) createOne(ctx context.Context, path string, e specs.Entity) *f
 		t.mu.Unlock()
 	case operations.Session:
 		request.ClusterTime = t.site.sessionTime()
+		var err error
+		if value, err = t.snapshot(value); err != nil {
+			return failf(path+".sessionOptions.snapshotTime", e.Position, "%s", err)
+		}
 	}
 	if value, f = t.filled(path, kind, value); f != nil {
 		return f
@@ -80,11 +84,6 @@ func (t *testRun) createOne(ctx context.Context, path string, e specs.Entity) *f
 	var err error
 	if request.Options, err = value.Raw(); err != nil {
 		return failf(path, e.Position, "%s", err)
-	}
-	if kind == operations.Session {
-		if request.Options, err = t.snapshot(request.Options); err != nil {
-			return failf(path+".sessionOptions.snapshotTime", e.Position, "%s", err)
-		}
 	}
 	_, err = guarded(ctx, "opening "+e.ID, func(ctx context.Context) (none, error) { return none{}, t.engine.Open(ctx, request) })
 	if err != nil {
@@ -119,7 +118,8 @@ func openingFault(path string, e specs.Entity, err error) *fault {
 // mongoses or one, the load balancer before several or the one before one.
 func (t *testRun) uriFor(path string, e specs.Entity) (string, *fault) {
 	d, about := t.site.deployment, t.site.about
-	if direct := e.Value.Get("uriOptions").Get("directConnection"); direct != nil && direct.Bool && about.Topology != deployment.LoadBalanced && len(about.Hosts) > 0 {
+	direct := e.Value.Get("uriOptions").Get("directConnection")
+	if direct != nil && direct.Bool && about.Topology != deployment.LoadBalanced && len(about.Hosts) > 0 {
 		return d.DirectURI(about.Hosts[0]), nil // one seed, and no replicaSet beside it
 	}
 	multiple := e.Value.Get("useMultipleMongoses")
@@ -172,31 +172,21 @@ func (t *testRun) declared(client *source.Value) *source.Value {
 
 // snapshot puts the saved value in the place of snapshotTime, which names an
 // entity ("getSnapshotTime").
-func (t *testRun) snapshot(options bson.Raw) (bson.Raw, error) {
-	name, ok := options.Lookup("sessionOptions", "snapshotTime").StringValueOK()
-	if !ok {
-		return options, nil
+func (t *testRun) snapshot(session *source.Value) (*source.Value, error) {
+	options := session.Get("sessionOptions")
+	name := options.Get("snapshotTime")
+	if name == nil || name.Kind != source.String {
+		return session, nil
 	}
-	value, err := t.entities.Value(name)
+	saved, err := t.entities.Value(name.String)
 	if err != nil {
 		return nil, err
 	}
-	var doc bson.D
-	if err := bson.Unmarshal(options, &doc); err != nil {
+	value, err := source.ParseJSON(name.Position.File, []byte(matchers.Extended(saved, true)))
+	if err != nil {
 		return nil, err
 	}
-	for i := range doc {
-		inner, ok := doc[i].Value.(bson.D)
-		if doc[i].Key != "sessionOptions" || !ok {
-			continue
-		}
-		for j := range inner {
-			if inner[j].Key == "snapshotTime" {
-				inner[j].Value = value
-			}
-		}
-	}
-	return bson.Marshal(doc)
+	return session.With("sessionOptions", options.With("snapshotTime", value)), nil
 }
 
 // dataBearing lists the server types that have a connection pool which

@@ -89,7 +89,9 @@ func (t *testRun) performWithin(test, ctx context.Context, path string, op specs
 }
 
 // conclude makes the assertions about an outcome, and saves it.
-func (t *testRun) conclude(test context.Context, path string, op specs.Operation, row operations.Operation, outcome result.Outcome) (result.Outcome, *fault) {
+func (t *testRun) conclude(
+	test context.Context, path string, op specs.Operation, row operations.Operation, outcome result.Outcome,
+) (result.Outcome, *fault) {
 	if f := t.judge(test, path, op, row, outcome); f != nil {
 		f.value = (op.ExpectError != nil) == (outcome.Err != nil)
 		if !f.value {
@@ -153,7 +155,9 @@ type performed struct {
 }
 
 // ask has the engine answer a question of the runner's own.
-func (t *testRun) ask(ctx context.Context, path string, at source.Position, object, question string, arguments bson.Raw) (result.Outcome, *fault) {
+func (t *testRun) ask(
+	ctx context.Context, path string, at source.Position, object, question string, arguments bson.Raw,
+) (result.Outcome, *fault) {
 	outcome, err := guarded(ctx, question+" on "+object, func(ctx context.Context) (result.Outcome, error) {
 		return t.engine.Do(ctx, engine.Operation{Object: object, Name: question, Arguments: arguments}), nil
 	})

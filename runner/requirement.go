@@ -9,7 +9,6 @@ import (
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/matchers"
 	"github.com/unified-test-runner/utr/specs"
-	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
 // world is what requirements are judged by: what the deployment is, and what
@@ -150,14 +149,14 @@ func unmetParameters(r specs.Requirement, w world) string {
 	for _, f := range r.ServerParameters.Fields {
 		want := f.Key
 		if v, err := f.Value.BSON(); err == nil {
-			want += "=" + plain(v)
+			want += "=" + matchers.Extended(v, false)
 		}
 		have, err := w.deployment.Parameters.LookupErr(f.Key)
 		if err != nil {
 			return needs("server parameter %s", want).has("no such parameter")
 		}
 		if len(matchers.New(nil).Value(f.Key, f.Value, have, matchers.Nested)) > 0 {
-			return needs("server parameter %s", want).has("%s", plain(have))
+			return needs("server parameter %s", want).has("%s", matchers.Extended(have, false))
 		}
 	}
 	return ""
@@ -204,16 +203,4 @@ func (w world) libmongocrypt() (specs.Version, bool) {
 		}
 	}
 	return specs.Version{}, false
-}
-
-// plain renders a BSON value for a message: relaxed Extended JSON.
-func plain(v bson.RawValue) string {
-	if v.Type == 0 {
-		return "nothing"
-	}
-	text, err := bson.MarshalExtJSON(bson.D{{Key: "v", Value: v}}, false, false)
-	if err != nil {
-		return v.String()
-	}
-	return strings.TrimSuffix(strings.TrimPrefix(string(text), `{"v":`), "}")
 }

@@ -38,8 +38,8 @@ func (r *run) all(ctx context.Context, suites []*specs.Suite) (result.Summary, e
 	r.day = started
 	r.notify(result.RunStarted{
 		Time: started, Engine: r.about.Name + " " + r.about.Version,
-		Total: len(jobs), Skipped: skipped, ByFile: byFile, Files: len(suites), Jobs: r.workers, Seed: r.cfg.Shuffle, Shard: r.cfg.Shard.String(), Cell: r.cfg.Cell,
-		Servers: deployment.Servers(r.offers),
+		Total: len(jobs), Skipped: skipped, ByFile: byFile, Files: len(suites), Jobs: r.workers, Seed: r.cfg.Shuffle,
+		Shard: r.cfg.Shard.String(), Cell: r.cfg.Cell, Servers: deployment.Servers(r.offers),
 	})
 	for _, p := range stale(suites, &r.cfg, r.day) {
 		r.problem("%s", p)

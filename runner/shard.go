@@ -19,9 +19,9 @@ import (
 // same suites, deployments and Durations. The zero Shard is the whole.
 type Shard struct {
 	Index, Count int // Index counts from 1
-	// Durations says how long tests took, by ShardKey, which balances the parts. A test that is not in it counts as an average one. Nil:
-	// a test's part depends on its name alone, and stays the same when others
-	// come and go.
+	// Durations says how long tests took, by ShardKey, which balances the
+	// parts. A test that is not in it counts as an average one. Nil: a test's
+	// part depends on its name alone, and stays the same when others come and go.
 	Durations map[string]time.Duration
 }
 

@@ -142,12 +142,15 @@ func assertLSIDs(same bool) special {
 				return c.failf("command %s has no lsid", e.CommandName)
 			}
 		}
-		if bytes.Equal(lsids[0], lsids[1]) != same {
-			f := c.failf("the lsids of the last two commands are %s", map[bool]string{true: "different", false: "the same"}[same])
-			f.mismatches[0].Want = map[bool]string{true: lsids[0].String(), false: "another than " + lsids[0].String()}[same]
-			f.mismatches[0].Got = lsids[1].String()
-			return f
+		if bytes.Equal(lsids[0], lsids[1]) == same {
+			return nil
 		}
-		return nil
+		are, want := "the same", "another than "+lsids[0].String()
+		if same {
+			are, want = "different", lsids[0].String()
+		}
+		f := c.failf("the lsids of the last two commands are %s", are)
+		f.mismatches[0].Want, f.mismatches[0].Got = want, lsids[1].String()
+		return f
 	}
 }

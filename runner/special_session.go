@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/matchers"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
@@ -23,7 +24,7 @@ func assertTransactionState(ctx context.Context, t *testRun, c call) *fault {
 		return f
 	}
 	if state, ok := v.StringValueOK(); !ok || state != c.text("state") {
-		return differ(c, c.value("state"), plain(v), "the transaction state of %s", c.text("session"))
+		return differ(c, c.value("state"), matchers.Extended(v, false), "the transaction state of %s", c.text("session"))
 	}
 	return nil
 }
@@ -52,7 +53,7 @@ func (t *testRun) pinned(ctx context.Context, c call) (string, *fault) {
 	}
 	address, ok := v.StringValueOK()
 	if !ok && v.Type != bson.TypeNull && v.Type != 0 {
-		return "", breakf("%s answered %s, which is neither an address nor null", engine.OpPinnedServer, plain(v))
+		return "", breakf("%s answered %s, which is neither an address nor null", engine.OpPinnedServer, matchers.Extended(v, false))
 	}
 	return address, nil
 }
@@ -67,7 +68,7 @@ func assertDirty(want bool) special {
 		dirty, ok := v.BooleanOK()
 		switch {
 		case !ok:
-			return breakf("%s answered %s, which is not a boolean", engine.OpDirty, plain(v))
+			return breakf("%s answered %s, which is not a boolean", engine.OpDirty, matchers.Extended(v, false))
 		case dirty != want:
 			return c.failf("%s is %s", c.text("session"), map[bool]string{true: "marked dirty", false: "not marked dirty"}[dirty])
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/matchers"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/source"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -25,7 +26,8 @@ func (t *testRun) topologyOf(ctx context.Context, path string, at source.Positio
 	}
 	doc, ok := outcome.Value.DocumentOK()
 	if err := bson.Unmarshal(doc, &told); !ok || err != nil || told.Type == "" {
-		return result.TopologyState{}, breakf("%s answered %s, which is not a topology description", engine.OpTopology, plain(outcome.Value))
+		return result.TopologyState{}, breakf("%s answered %s, which is not a topology description",
+			engine.OpTopology, matchers.Extended(outcome.Value, false))
 	}
 	state := result.TopologyState{Type: told.Type}
 	for _, s := range told.Servers {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/matchers"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -223,7 +224,7 @@ func configure(cfg *Config, e *fakeEngine, text string, say func(string, ...any)
 				panic("no entities")
 			}
 			for _, name := range slices.Sorted(maps.Keys(values)) {
-				say("entity  %s of %q: %s", name, test.Description, plain(values[name]))
+				say("entity  %s of %q: %s", name, test.Description, matchers.Extended(values[name], false))
 			}
 		}
 	}
