@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -30,15 +31,14 @@ type client struct {
 	messages  *messageLog // nil: none are observed
 	topology  *topology.Topology
 	//lint:ignore SA1019 the topology takes no other clock
-	clock      session.ClusterClock // the greatest cluster time seen, handshakes included
-	sessions   sessionPool
-	sockets    *sockets
-	inUse      *inUse
-	handshakes *handshakes
-	tokens     *tokenBucket
-	metadata   metadata
-	operation  atomic.Int64 // the last operationId
-	minPool    uint64
+	clock     session.ClusterClock // the greatest cluster time seen, handshakes included
+	sessions  sessionPool
+	sockets   *sockets
+	inUse     *inUse
+	tokens    *tokenBucket
+	metadata  metadata
+	operation atomic.Int64 // the last operationId
+	minPool   uint64
 
 	closed sync.Once
 }
@@ -63,7 +63,7 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 	}
 	c := &client{
 		driver: d, settings: s,
-		log: enginekit.NewEventLog(d.options.Now), sockets: newSockets(d.options.dial), inUse: newInUse(), handshakes: newHandshakes(),
+		log: enginekit.NewEventLog(d.options.Now), sockets: newSockets(d.options.dial), inUse: newInUse(),
 		heartbeat: s.heartbeat, tokens: newTokenBucket(d.policy),
 	}
 	if c.heartbeat == 0 {
@@ -73,7 +73,7 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 		return nil, err
 	}
 	o := options.Client().ApplyURI(rest).
-		SetPoolMonitor(poolMonitor(c.log, c.messages, c.inUse, c.handshakes, c.handshakeOver)).
+		SetPoolMonitor(poolMonitor(c.log, c.messages, c.inUse, c.sockets, c.handshakeOver)).
 		SetServerMonitor(serverMonitor(c.log, c.messages, c.sockets, c.heartbeat)).
 		SetDialer(c.sockets)
 	c.messages.attach(o, s)
@@ -121,7 +121,7 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 	}
 	config.ServerOpts = append(config.ServerOpts,
 		topology.WithHeartbeatInterval(func(time.Duration) time.Duration { return c.heartbeat }))
-	config.ServerOpts = append(config.ServerOpts, topology.WithConnectionOptions(answered(c.sockets.hold)))
+	config.ServerOpts = append(config.ServerOpts, topology.WithConnectionOptions(answered(c.sockets.Hold)))
 	if c.topology, err = topology.New(config); err != nil {
 		return nil, err
 	}
@@ -165,30 +165,24 @@ func readServerAPI(v bson.RawValue) (*serverAPI, error) {
 func (c *client) close() {
 	c.closed.Do(func() {
 		c.endSessions()
-		c.sockets.resting.close()
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			// Without a deadline connections in use are closed at once.
-			_ = c.topology.Disconnect(context.Background())
-		}()
-		c.sockets.closeWhen(done)
-		<-done
-		c.sockets.leaving.Wait()
+		c.sockets.Shut()
+		// Without a deadline connections in use are closed at once.
+		c.sockets.Close(2*time.Millisecond, func() { _ = c.topology.Disconnect(context.Background()) })
 	})
 }
 
-// handshakeOver hears of what a pool tells. After a connection that could not
-// be made, the topology is done with its error: if the server is Unknown now, then
-// the monitor's stream ends, and whoever waits for the handshake goes on.
+// handshakeOver is called with each event of a pool. After a connection that
+// could not be made, the topology is done with its error: if the server is
+// Unknown now, then the monitor's stream ends, and whoever waits for the
+// handshake goes on.
 func (c *client) handshakeOver(e *event.PoolEvent) {
 	if e.Type == event.ConnectionClosed && e.Error != nil {
-		c.sockets.release(e.Address, func() bool { return c.unknown(e.Address) })
+		c.sockets.Release(e.Address, net.ErrClosed, c.unknown(e.Address))
 	}
 	if e.Type == event.ConnectionPoolClosed {
-		c.sockets.end(e.Address)
+		c.sockets.PoolClosed(e.Address)
 	}
-	c.handshakes.event(e)
+	c.sockets.event(e)
 }
 
 // unknown tells that a server of the topology is Unknown.

@@ -180,21 +180,13 @@ func (c *client) attempt(ctx context.Context, srv *server, cmd *command, operati
 		conn = s.conn
 	}
 	if conn == nil {
-		var monitor *socket
 		if srv.desc.TopologyVersion != nil {
-			monitor = c.sockets.awaitStream(srv.address)
+			c.sockets.awaitStream(srv.address)
 		}
 		var err error
-		watch := c.handshakes.watch(srv.address)
-		defer c.handshakes.end(watch)
+		defer c.sockets.watch(srv.address)()
 		if conn, err = c.checkOut(ctx, srv, cmd); err != nil {
 			f := checkoutFailure(err, srv.address)
-			if f.rules.Handshake {
-				c.handshakes.handled(ctx, watch, err)
-			}
-			if f.rules.Handshake && srv.desc.TopologyVersion != nil && !f.err.HasLabel(labelOverloaded) {
-				c.sockets.settle(monitor, srv.unknown)
-			}
 			if f.rules.Kind != retry.PoolCleared && f.rules.Kind != retry.Network && ctx.Err() != nil {
 				f.err.Timeout = true
 			}
@@ -372,25 +364,17 @@ func (c *client) networkError(ctx context.Context, err error, conn *mnet.Connect
 	if c.inUse.interrupted(srv.address, conn.DriverConnectionID()) {
 		return &f // the pool was cleared for another error
 	}
-	last := c.log.Last()
-	if srv.desc.TopologyVersion != nil && !f.timedOut(err) && !conn.Stale() {
-		// The pool tells of its being cleared a moment after it was.
-		c.sockets.interrupt(srv.address, err, func() bool { return conn.Stale() && c.cleared(last, srv.address) })
-	}
-	// The topology looks for a connection error inside a driver error.
-	_ = srv.ProcessError(mongo.Error{Message: err.Error(), Labels: []string{mongo.NetworkError}, Wrapped: err}, conn)
+	c.sockets.handle(srv.address, func() bool {
+		// The topology looks for a connection error inside a driver error.
+		e := mongo.Error{Message: err.Error(), Labels: []string{mongo.NetworkError}, Wrapped: err}
+		return srv.ProcessError(e, conn) != mongo.NoChange && srv.unknown()
+	})
 	if !cmd.timeout || errors.Is(err, errMalformed) || errors.Is(err, io.EOF) {
 		if e, ok := conn.ReadWriteCloser.(mongo.Expirable); ok && cmd.conn == nil {
 			_ = e.Expire() // a transaction lets go of it, too: see unpin
 		}
 	}
 	return &f
-}
-
-// cleared tells that the pool of a server was cleared after an event.
-func (c *client) cleared(after int64, address string) bool {
-	_, found := c.log.Latest(after, func(e result.Event) bool { return e.Type == result.PoolCleared && e.Address == address })
-	return found
 }
 
 // tell hands a state change error to Server Discovery and Monitoring. A server

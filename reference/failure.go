@@ -121,12 +121,6 @@ func networkFailure(err error, address string) failure {
 	}
 }
 
-// timedOut tells that a network error leaves the server as it is known
-// (Server Discovery and Monitoring, "Network error when reading or writing").
-func (f failure) timedOut(err error) bool {
-	return isTimeout(err) || errors.Is(err, context.Canceled) || errors.Is(err, errMalformed)
-}
-
 // outOfTime tells of MaxTimeMSExpired, wherever a reply has it (Client Side
 // Operations Timeout, "Error Transformations").
 func (f *failure) outOfTime() bool {

@@ -13,11 +13,11 @@ import (
 // poolMonitor writes CMAP events to the log, in the order that use gives them,
 // and has hear called with them. The log messages of a failed check-out wait with
 // its event.
-func poolMonitor(log *enginekit.EventLog, messages *messageLog, use *inUse, handshakes *handshakes, hear func(*event.PoolEvent)) *event.PoolMonitor {
+func poolMonitor(log *enginekit.EventLog, messages *messageLog, use *inUse, sockets *sockets, hear func(*event.PoolEvent)) *event.PoolMonitor {
 	write := enginekit.PoolWriter(log)
 	return &event.PoolMonitor{Event: func(e *event.PoolEvent) {
 		if e.Type == event.ConnectionCheckOutFailed {
-			handshakes.closed(e.Address, e.Error)
+			sockets.handled(e.Address, e.Error)
 			messages.checkOutFailed(e.Address)
 		}
 		for _, told := range use.order(e) {
@@ -50,7 +50,7 @@ func serverMonitor(log *enginekit.EventLog, messages *messageLog, sockets *socke
 	told.ServerHeartbeatStarted = func(e *event.ServerHeartbeatStartedEvent) {
 		address := enginekit.AddressOf(e.ConnectionID)
 		if sockets.checks(address) {
-			sockets.resting.rest(address, interval)
+			sockets.rest(address, interval)
 			write.ServerHeartbeatStarted(e)
 		}
 	}
@@ -61,7 +61,11 @@ func serverMonitor(log *enginekit.EventLog, messages *messageLog, sockets *socke
 	}
 	told.ServerHeartbeatFailed = func(e *event.ServerHeartbeatFailedEvent) {
 		if !errors.As(e.Failure, new(repeated)) {
-			messages.with(heartbeatFailed, enginekit.AddressOf(e.ConnectionID), func() { write.ServerHeartbeatFailed(e) })
+			address := enginekit.AddressOf(e.ConnectionID)
+			messages.with(heartbeatFailed, address, func() {
+				write.ServerHeartbeatFailed(e)
+				sockets.missed(address)
+			})
 		}
 	}
 	return &told

@@ -122,7 +122,7 @@ func (c *client) awaitServer(ctx context.Context, w want, waiting func(time.Dura
 		}
 		if found == nil && !waited {
 			waited = true
-			defer c.sockets.resting.seek()()
+			defer c.sockets.seek()()
 			waiting(min(c.settings.serverSelectionTimeout-time.Since(begun), c.driver.options.left(ctx)))
 		}
 		if updates == nil {

@@ -3,270 +3,148 @@ package reference
 import (
 	"context"
 	"crypto/tls"
-	"encoding/binary"
-	"io"
+	"errors"
 	"net"
-	"sync"
+	"runtime"
+	"strings"
 	"time"
 
-	"github.com/unified-test-runner/utr/internal/farewell"
-	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
-	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
+	"github.com/unified-test-runner/utr/engine/enginekit"
+	"go.mongodb.org/mongo-driver/v2/event"
 )
 
-// sockets dials for a client and knows what is open, for two ends: closing a
-// client must never wait for a server that is silent, and a monitor must take
-// notice of a network error at once.
+// sockets dials for a client, and corrects what the topology does otherwise than
+// specified: docs/reference-engine.md ("Sockets") lists it. Methods may be called
+// concurrently; fields without a comment about Update are set before the first
+// dial.
 type sockets struct {
-	dial    func(ctx context.Context, network, address string) (net.Conn, error)
-	tls     *tls.Config // nil: plain
-	polls   bool        // monitors poll: none ever streams
-	patient bool        // pools are not to be filled before the first check
+	*enginekit.Sockets
+	dial         func(ctx context.Context, network, address string) (net.Conn, error)
+	tls          *tls.Config // nil: plain
+	polls        bool        // monitors poll: none ever streams
+	patient      bool        // pools are not to be filled before the first check
+	backpressure any         // the value of that field in handshakes, nil without
 
-	mu       sync.Mutex
-	open     map[*socket]bool
-	monitors map[string]*socket // by address: those that stream hello
-	changed  chan struct{}      // closed and replaced when monitors or known changes
-	known    map[string]bool    // addresses whose server was not Unknown once
-	failed   map[string]bool    // addresses whose monitor was interrupted
-	// rechecked holds when servers were, or will be, checked at once.
-	rechecked map[string]time.Time
-	ended     map[string]bool  // addresses whose pool is closed
-	held      map[string]int   // handshakes that failed, until the topology is done with them
-	late      map[string]*late // checks that timed out, by address
-	resting   resting
-	leaving   farewell.Group
-	// backpressure is the value of that field in handshakes, nil without.
-	backpressure any
+	// Changed in Update.
+	known     map[string]bool      // addresses whose server was not Unknown once
+	cancels   map[string]bool      // addresses whose check was cancelled, until one has succeeded; true: the monitor has noticed
+	due       map[string]bool      // addresses whose monitor is to rest
+	late      map[string]*late     // checks that timed out, by address
+	rechecked map[string]time.Time // when servers were, or will be, checked at once
+	watches   map[*watch]bool
+	seekers   int // operations that wait for a server
+	sought    int // how often the first of them has begun to wait
 }
 
-func newSockets(dial func(ctx context.Context, network, address string) (net.Conn, error)) *sockets {
-	return &sockets{dial: dial, open: map[*socket]bool{}, monitors: map[string]*socket{}, known: map[string]bool{}, changed: make(chan struct{}),
-		failed: map[string]bool{}, rechecked: map[string]time.Time{}, ended: map[string]bool{}, held: map[string]int{}, late: map[string]*late{},
-		resting: newResting()}
-}
-
-// DialContext implements options.ContextDialer.
-func (s *sockets) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
-	monitor := monitorDials()
-	if monitor {
-		if err := s.again(address); err != nil {
-			return nil, err
-		}
-	} else if err := s.discovered(ctx, address); err != nil {
-		return nil, err
-	}
-	c, err := s.dial(ctx, network, address)
-	if err != nil {
-		if monitor {
-			s.outlive(address)
-		}
-		return nil, err
-	}
-	if s.tls != nil {
-		config := s.tls.Clone()
-		if config.ServerName == "" {
-			config.ServerName, _, _ = net.SplitHostPort(address)
-		}
-		secure := tls.Client(c, config)
-		if err := secure.HandshakeContext(ctx); err != nil {
-			_ = c.Close()
-			return nil, err
-		}
-		c = secure
-	}
-	k := &socket{Conn: s.leaving.Conn(c), owner: s, address: address, monitor: monitor}
-	s.mu.Lock()
-	s.open[k] = true
-	s.mu.Unlock()
-	return k, nil
-}
-
-// closeWhen gives the owner a moment to close by itself (a monitor between
-// two checks misses that it is told to stop), and closes what is left, again
-// and again until done is closed.
-func (s *sockets) closeWhen(done <-chan struct{}) {
-	ticker := time.NewTicker(2 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-done:
-			return
-		case <-ticker.C:
-			for _, k := range s.all() {
-				_ = k.Close()
-			}
-		}
-	}
-}
-
-func (s *sockets) all() []*socket {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	out := make([]*socket, 0, len(s.open))
-	for k := range s.open {
-		out = append(out, k)
-	}
-	return out
-}
-
-// noticing is how long a monitor may take to see that its socket is gone.
+// noticing bounds the wait for what a monitor, or the topology, does at once.
 const noticing = 500 * time.Millisecond
 
-// streaming gives the socket on which the monitor of a server streams hello,
-// and waits until there is one: a monitor begins to stream right after its
-// first check. It is nil when over has a value, enough is true, or monitors poll.
-func (s *sockets) streaming(address string, over <-chan time.Time, enough func() bool) *socket {
-	for !s.polls && !enough() {
-		s.mu.Lock()
-		monitor, changed := s.monitors[address], s.changed
-		s.mu.Unlock()
-		if monitor != nil {
-			return monitor
-		}
-		select {
-		case <-changed:
-		case <-over:
-			return nil
+func newSockets(dial func(ctx context.Context, network, address string) (net.Conn, error)) *sockets {
+	s := &sockets{dial: dial, known: map[string]bool{}, cancels: map[string]bool{}, due: map[string]bool{}, late: map[string]*late{},
+		rechecked: map[string]time.Time{}, watches: map[*watch]bool{}}
+	s.Sockets = enginekit.NewSockets(s.connect, noticing)
+	s.Sent = func(message []byte) []byte { return withBackpressure(message, s.backpressure) }
+	s.Cancelled = s.cancel
+	s.Failed = func(k *enginekit.Socket, err error) {
+		if k.Monitor {
+			s.outlive(k.Address)
+			s.timedOut(k.Address, err)
 		}
 	}
-	return nil
+	return s
 }
 
-// interrupt breaks the monitor's stream with the network error that an
-// application connection to the same server has met, and waits until noticed
-// is true. The monitor then marks the server Unknown, clears the pool and
-// connects again, one after the other on its own goroutine.
-//
-// Left to itself, the topology marks the server Unknown first and cancels the
-// check on yet another goroutine. If a heartbeat comes in between, the server
-// is known again for a moment, and the cancellation then clears the pool under
-// the retry.
-func (s *sockets) interrupt(address string, cause error, noticed func() bool) {
-	timer := time.NewTimer(noticing)
-	defer timer.Stop()
-	monitor := s.streaming(address, timer.C, noticed)
-	if monitor == nil { // or it met the error itself
-		return
+// connect makes TLS here, so that sockets see what is sent.
+func (s *sockets) connect(ctx context.Context, network, address string) (net.Conn, error) {
+	c, err := s.dial(ctx, network, address)
+	if err != nil || s.tls == nil {
+		return c, err
 	}
-	monitor.fail(innermost(cause))
-	for pause := 20 * time.Microsecond; !noticed(); pause = min(2*pause, time.Millisecond) {
-		select {
-		case <-timer.C:
-			return
-		case <-time.After(pause):
-		}
+	config := s.tls.Clone()
+	if config.ServerName == "" {
+		config.ServerName, _, _ = net.SplitHostPort(address)
 	}
+	secure := tls.Client(c, config)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		_ = c.Close()
+		return nil, err
+	}
+	return secure, nil
 }
 
-// settle ends, after a failed handshake made a server Unknown, the stream that
-// its monitor read before: see interrupt for why a retry must not begin
-// meanwhile. The topology cancels the check, too, on yet another goroutine,
-// unless the monitor was between two checks.
-func (s *sockets) settle(before *socket, unknown func() bool) {
-	if before == nil {
-		return
+// DialContext implements options.ContextDialer. A connection of a pool that
+// cannot be made is an error of its handshake: see failed.
+func (s *sockets) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	monitor := monitorDials()
+	var err error
+	if monitor {
+		err = s.again(address)
+	} else {
+		err = s.discovered(ctx, address)
 	}
-	timer := time.NewTimer(noticing)
-	defer timer.Stop()
-	select {
-	case <-before.failWhile(net.ErrClosed, unknown):
-	case <-timer.C:
+	if err != nil {
+		return nil, err
 	}
+	k, err := s.Connect(ctx, network, address, monitor)
+	switch {
+	case err == nil:
+		return k, nil
+	case monitor:
+		s.outlive(address)
+	default:
+		s.Hold(address)
+	}
+	return nil, err
 }
 
-// hold keeps what a monitor's stream says from the monitor, until release: a
-// handshake with the same server has failed. What the monitor has read already
-// has taken effect when it returns. Otherwise the server could be made Unknown
-// and be known again for a moment, until the monitor finds that its check, which
-// it has not even begun, was cancelled.
-func (s *sockets) hold(address string) {
-	s.mu.Lock()
-	s.held[address]++
-	monitor := s.monitors[address]
-	s.mu.Unlock()
-	if monitor == nil {
-		return
-	}
-	deadline := time.Now().Add(noticing)
-	for pause := 20 * time.Microsecond; s.digests(monitor) && time.Now().Before(deadline); pause = min(2*pause, time.Millisecond) {
-		time.Sleep(pause)
-	}
-}
-
-// digests tells that a monitor has read what it streams, and has not come back
-// for more.
-func (s *sockets) digests(monitor *socket) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	monitor.mu.Lock()
-	defer monitor.mu.Unlock()
-	return s.monitors[monitor.address] == monitor && !monitor.reading
-}
-
-// release undoes hold, and ends the stream first if the server is Unknown. That
-// is what the topology does on yet another goroutine. If a heartbeat came in
-// between, the server would be known again for a moment.
-func (s *sockets) release(address string, unknown func() bool) {
-	s.mu.Lock()
-	monitor := s.monitors[address]
-	s.mu.Unlock()
-	if monitor != nil {
-		monitor.failWhile(net.ErrClosed, unknown)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.held[address] > 0 {
-		s.held[address]--
-	}
-	s.tell()
-}
-
-// passes waits until what a monitor's stream says is not held back, and gives an
-// error if the stream is closed meanwhile. A handshake that nothing more is heard
-// of holds it for a while only. What passes is read: hold finds the monitor either
-// waiting or at it.
-func (s *sockets) passes(k *socket) error {
-	var over <-chan time.Time
+// monitorDials reports whether a dialer was called for the monitor of a server.
+// The topology gives all connections the same dialer, and nothing in their
+// contexts distinguishes them, but for who has called.
+func monitorDials() bool {
+	var callers [8]uintptr
+	frames := runtime.CallersFrames(callers[:runtime.Callers(2, callers[:])])
 	for {
-		s.mu.Lock()
-		streams, held, changed := s.monitors[k.address] == k, s.held[k.address] > 0, s.changed
-		if streams && !held {
-			k.mu.Lock()
-			k.reading = false
-			k.mu.Unlock()
+		frame, more := frames.Next()
+		if strings.HasSuffix(frame.Function, "topology.(*Server).setupHeartbeatConnection") {
+			return true
 		}
-		s.mu.Unlock()
-		switch {
-		case !streams:
-			return net.ErrClosed
-		case !held:
-			return nil
-		case over == nil:
-			timer := time.NewTimer(noticing)
-			defer timer.Stop()
-			over = timer.C
-		}
-		select {
-		case <-changed:
-		case <-s.resting.shut:
-			return net.ErrClosed
-		case <-over:
-			s.mu.Lock()
-			delete(s.held, k.address)
-			s.mu.Unlock()
+		if !more {
+			return false
 		}
 	}
 }
 
-// streams notes that a socket is that of a monitor which streams, unless it is
-// closed already.
-func (s *sockets) streams(k *socket) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.open[k] {
-		s.monitors[k.address] = k
-		s.tell()
+// starting is how long an attempt waits for a monitor that has just checked a
+// server to begin to stream.
+const starting = 50 * time.Millisecond
+
+// awaitStream waits until the monitor of a server streams, as it does right
+// after its first check, but not for long.
+//
+// An attempt must not begin earlier. If it fails at once and makes the server
+// Unknown before the monitor streams, then the monitor sleeps for minHeartbeat,
+// and cannot be woken.
+func (s *sockets) awaitStream(address string) {
+	if !s.polls {
+		s.AwaitStream(address, starting)
+	}
+}
+
+// handle lets the topology handle an error of a server, while the server's
+// monitor hears nothing. If that made the server Unknown, which handling reports,
+// its stream ends, and handle waits until the monitor has noticed, so that events
+// have one order.
+//
+// Left to itself, the topology marks the server Unknown and cancels the check on
+// another goroutine. If a heartbeat came in between, the server would be known
+// again for a moment, and the cancellation would clear the pool under the retry.
+func (s *sockets) handle(address string, handling func() (unknown bool)) {
+	s.Hold(address)
+	if s.Release(address, net.ErrClosed, handling()) {
+		s.Await(context.Background(), noticing, func() bool {
+			noticed, is := s.cancels[address]
+			return noticed || !is
+		})
 	}
 }
 
@@ -275,247 +153,253 @@ func (s *sockets) streams(k *socket) {
 // is paused until its server is known (Connection Monitoring and Pooling,
 // "Populating the Pool with minPoolSize connections").
 func (s *sockets) discovered(ctx context.Context, address string) error {
-	for {
-		s.mu.Lock()
-		known, changed := s.known[address], s.changed
-		s.mu.Unlock()
-		if known || !s.patient {
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-s.resting.shut:
-			return net.ErrClosed
-		}
+	known := false
+	over := func() bool {
+		known = s.known[address] || !s.patient
+		return known || s.IsShut()
 	}
+	switch {
+	case !s.Await(ctx, forever, over):
+		return ctx.Err()
+	case !known:
+		return net.ErrClosed
+	}
+	return nil
 }
 
 // discover notes that a server is known.
 func (s *sockets) discover(address string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.known[address] {
-		s.known[address] = true
-		s.tell()
+	if !s.Await(context.Background(), 0, func() bool { return s.known[address] }) {
+		s.Update(func() { s.known[address] = true })
 	}
 }
 
-// tell wakes who waits for another monitor. The caller holds mu.
-func (s *sockets) tell() {
-	close(s.changed)
-	s.changed = make(chan struct{})
+// outlive has a monitor whose client is being closed wait until its pool is: the
+// topology cancels the check first, for which the monitor would clear the pool.
+func (s *sockets) outlive(address string) {
+	s.Await(context.Background(), noticing, func() bool { return !s.IsShut() || s.Ended(address) })
 }
 
-// cancelled tells that the monitor of a server, or of any for "", was
-// interrupted and has not been heard of since, or that its last check was none.
-func (s *sockets) cancelled(address string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for a, l := range s.late {
-		if l.repeated && (address == "" || address == a) {
-			return true
+// cancel notes that the check of a server was cancelled for an error of another
+// connection. The monitor then rests, unless that was for an immediate check.
+func (s *sockets) cancel(address string, cause error) {
+	s.Update(func() {
+		s.cancels[address] = false
+		s.due[address] = s.due[address] || !errors.As(cause, new(checkNow))
+	})
+}
+
+// cancelled reports whether the check of a server, or of any for "", was
+// cancelled and none has succeeded since, or whether the last one repeated a
+// failure.
+func (s *sockets) cancelled(address string) (is bool) {
+	s.Update(func() {
+		for a, l := range s.late {
+			is = is || l.repeated && (address == "" || address == a)
 		}
-	}
-	if address == "" {
-		return len(s.failed) > 0
-	}
-	return s.failed[address]
+		_, cancelled := s.cancels[address]
+		is = is || cancelled || address == "" && len(s.cancels) > 0
+	})
+	return is
 }
 
-func (s *sockets) recovered(address string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.failed, address)
+// missed notes that a check of a server has failed.
+func (s *sockets) missed(address string) {
+	s.Update(func() {
+		if _, is := s.cancels[address]; is {
+			s.cancels[address] = true
+		}
+	})
 }
 
-// socket forgets itself when it is closed.
-type socket struct {
-	net.Conn
-	owner   *sockets
+// recovered notes that a check of a server has succeeded.
+func (s *sockets) recovered(address string) { s.Update(func() { delete(s.cancels, address) }) }
+
+// rest has a monitor whose check was cancelled wait for the next heartbeat, or
+// for an operation that needs a server (Server Monitoring, "Clients using the
+// streaming protocol" and "requestCheck"). The topology's monitors do not wait.
+func (s *sockets) rest(address string, interval time.Duration) {
+	due, sought := false, 0
+	s.Update(func() {
+		due, sought = s.due[address] && s.seekers == 0, s.sought
+		delete(s.due, address)
+	})
+	if due {
+		s.Await(context.Background(), interval, func() bool { return s.sought != sought || s.IsShut() })
+	}
+}
+
+// seek notes that an operation waits for a server, until found is called.
+func (s *sockets) seek() (found func()) {
+	s.Update(func() {
+		if s.seekers++; s.seekers == 1 {
+			s.sought++
+		}
+	})
+	return func() { s.Update(func() { s.seekers-- }) }
+}
+
+// A check that times out clears the pool and interrupts what is in use (Server
+// Discovery and Monitoring, "Network error when reading or writing": Clear a
+// pool with interruptInUseConnections on a monitor's time-out). The topology
+// forgives the first time-out: it checks again at once, and clears the pool if
+// that check fails as well. So the dialer fails the second check, at once, with
+// the error of the first.
+
+// late is a check that timed out.
+type late struct {
+	err      error
+	repeated bool // the second check has failed for it
+}
+
+// timedOut notes the error of a monitor's read, if it is a time-out.
+func (s *sockets) timedOut(address string, err error) {
+	var network net.Error
+	if errors.As(err, &network) && network.Timeout() && !errors.As(err, new(checkNow)) {
+		s.Update(func() { s.late[address] = &late{err: err} })
+	}
+}
+
+// again returns the error for which a monitor must not connect yet, once.
+func (s *sockets) again(address string) (err error) {
+	s.Update(func() {
+		if l := s.late[address]; l != nil && !l.repeated {
+			l.repeated, err = true, repeated{l.err}
+		}
+	})
+	return err
+}
+
+// checks notes that a check of a server begins. It returns false if that check
+// only repeats the failure of the last.
+func (s *sockets) checks(address string) (is bool) {
+	s.Update(func() {
+		if l := s.late[address]; l == nil || l.repeated {
+			delete(s.late, address)
+			is = true
+		}
+	})
+	return is
+}
+
+// repeated is the error of a check that only repeats the failure of the last.
+type repeated struct{ error }
+
+func (r repeated) Unwrap() error { return r.error }
+
+// minHeartbeat is minHeartbeatFrequencyMS (Server Discovery and Monitoring,
+// "minHeartbeatFrequencyMS").
+const minHeartbeat = 500 * time.Millisecond
+
+// recheck has the monitor of a server look at it at once, after an error made
+// it Unknown without a change that the server itself would report: a mongos or
+// a standalone that says NotWritablePrimary because a fail point told it to, for
+// example. A monitor that streams hello does not hear the topology's own request
+// for a check, and the server would stay Unknown until its next heartbeat.
+//
+// The stream ends as if it had timed out, for which a monitor connects again
+// without clearing the pool. That is done once in an interval at most; a
+// request that comes too early waits for its time. Unknown is asked then.
+func (s *sockets) recheck(address string, interval time.Duration, unknown func() bool) {
+	wait, ours := s.appoint(address, time.Now(), min(interval, minHeartbeat))
+	check := func() {
+		s.Hold(address)
+		s.Release(address, checkNow{}, unknown())
+	}
+	switch {
+	case !ours:
+	case wait > 0:
+		time.AfterFunc(wait, check)
+	default:
+		check()
+	}
+}
+
+// appoint returns how long the next immediate check of a server has to wait, and
+// whether it is the caller's to make: false means that one is waiting already.
+func (s *sockets) appoint(address string, now time.Time, interval time.Duration) (wait time.Duration, ours bool) {
+	s.Update(func() {
+		last, before := s.rechecked[address]
+		if ours = !before || !last.After(now); ours {
+			if before {
+				wait = max(0, last.Add(interval).Sub(now))
+			}
+			s.rechecked[address] = now.Add(wait)
+		}
+	})
+	return wait, ours
+}
+
+// checkNow is what a monitor receives instead of the heartbeat that it awaits.
+type checkNow struct{}
+
+func (checkNow) Error() string   { return "the check was ended for an immediate one" }
+func (checkNow) Timeout() bool   { return true }
+func (checkNow) Temporary() bool { return true }
+
+// watch notes the connections to a server that were closed since it began. The
+// topology hands the error of a handshake out first; then it marks the server
+// Unknown, clears the pool and cancels the monitor's check; and last it reports
+// that the connection is closed. A retry that begins earlier selects a server
+// that is about to be Unknown, and fails because its pool is cleared: one failure
+// would count as two attempts.
+type watch struct {
 	address string
-	monitor bool // it is that of a monitor, from its first check on
-
-	mu      sync.Mutex
-	asked   bool // an awaitable hello was sent: the next read begins to stream
-	known   bool // as a monitor that streams
-	reading bool
-	closed  bool
-	broken  error // what Read and Write say after fail
-	ending  *ending
+	failed  map[string]bool // texts of the errors, which are all that distinguishes connections
+	over    bool            // the pool was closed, or closed what it had: nothing more is reported
 }
 
-// Close closes the connection and forgets it.
-//
-// A monitor that reads meanwhile is cancelled: an error on another connection
-// has made its server Unknown before.
-func (k *socket) Close() error {
-	k.mu.Lock()
-	cancels := k.known && k.reading
-	cause := k.broken
-	k.closed = true
-	if k.ending != nil {
-		close(k.ending.over)
-		k.ending = nil
-	}
-	k.mu.Unlock()
-	if cancels {
-		k.owner.cancel(k.address, cause)
-	}
-	s := k.owner
-	s.mu.Lock()
-	delete(s.open, k)
-	if s.monitors[k.address] == k {
-		delete(s.monitors, k.address)
-		s.tell()
-	}
-	s.mu.Unlock()
-	return k.Conn.Close()
+// watch begins before a connection is asked for, until end is called.
+func (s *sockets) watch(address string) (end func()) {
+	w := &watch{address: address, failed: map[string]bool{}}
+	s.Update(func() { s.watches[w] = true })
+	return func() { s.Update(func() { delete(s.watches, w) }) }
 }
 
-// Write gives handshakes and checks what the policy has them say of backpressure.
-// It looks for the first awaitable hello, too: it is what only monitors send.
-func (k *socket) Write(b []byte) (int, error) {
-	k.mu.Lock()
-	k.asked = k.asked || exhausts(b)
-	k.mu.Unlock()
-	out := withBackpressure(b, k.owner.backpressure)
-	n, err := k.Conn.Write(out)
-	if n == len(out) {
-		n = len(b)
+// event notes what a pool reports.
+func (s *sockets) event(e *event.PoolEvent) {
+	over := e.Type == event.ConnectionPoolClosed ||
+		e.Type == event.ConnectionClosed && (e.Reason == event.ReasonPoolClosed || e.Reason == event.ReasonStale)
+	if !over && (e.Type != event.ConnectionClosed || e.Error == nil) {
+		return
 	}
-	return min(n, len(b)), k.why(err)
-}
-
-// Read gives the cause of fail, if that is why reading failed.
-//
-// The first read after the awaitable hello makes the socket known as that of a
-// monitor which streams, and not the hello itself: a monitor that finds its
-// connection closed before it reads takes that for no network error, and sleeps
-// for minHeartbeat.
-func (k *socket) Read(b []byte) (int, error) {
-	k.mu.Lock()
-	first := k.asked && !k.known
-	k.known = k.known || first
-	k.reading = true
-	streams := k.known
-	e := k.ending
-	k.ending = nil
-	k.mu.Unlock()
-	if first {
-		k.owner.streams(k)
-	}
-	if e != nil {
-		if e.still() {
-			k.fail(e.cause)
+	s.Update(func() {
+		for w := range s.watches {
+			if w.address == e.Address {
+				w.over = w.over || over
+				if e.Error != nil {
+					w.failed[e.Error.Error()] = true
+				}
+			}
 		}
-		close(e.over)
+	})
+}
+
+// handling bounds the wait for what the topology does without waiting for
+// anyone: it is reached only if the topology reports nothing of a connection.
+const handling = 5 * time.Second
+
+// handled waits until the pool has reported that the connection is closed for
+// which a check-out fails with err: that comes first (Connection Monitoring and
+// Pooling, "Checking Out a Connection"). It is called during the check-out, which
+// is watched. If another connection to the same server failed with the same
+// text, either will do: the pool was cleared for it, and errors of older
+// connections have no effect then.
+func (s *sockets) handled(address string, err error) {
+	if err == nil || !checkoutFailure(err, address).rules.Handshake {
+		return
 	}
-	n, err := k.Conn.Read(b)
-	if err == nil && streams {
-		if err = k.owner.passes(k); err != nil {
-			n = 0
+	text := err.Error()
+	s.Await(context.Background(), handling, func() bool {
+		watched := false
+		for w := range s.watches {
+			if w.address == address {
+				watched = true
+				if w.over || w.failed[text] {
+					return true
+				}
+			}
 		}
-	}
-	k.mu.Lock()
-	k.reading = false
-	broken := k.broken
-	k.mu.Unlock()
-	if k.monitor && err != nil {
-		k.owner.outlive(k.address)
-	}
-	if broken != nil { // even if something has come
-		return 0, broken
-	}
-	if k.monitor {
-		k.owner.timedOut(k.address, err)
-	}
-	return n, err
-}
-
-// SetReadDeadline leaves it to Read to give the cause of fail.
-func (k *socket) SetReadDeadline(t time.Time) error { return k.unbroken(k.Conn.SetReadDeadline(t)) }
-
-// SetWriteDeadline leaves it to Write to give the cause of fail.
-func (k *socket) SetWriteDeadline(t time.Time) error { return k.unbroken(k.Conn.SetWriteDeadline(t)) }
-
-// unbroken gives an error that has not come of fail.
-func (k *socket) unbroken(err error) error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.broken != nil {
-		return nil
-	}
-	return err
-}
-
-func (k *socket) why(err error) error {
-	if err == nil {
-		return nil
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.broken != nil {
-		return k.broken
-	}
-	return err
-}
-
-// fail closes the socket under its user, who sees cause.
-func (k *socket) fail(cause error) {
-	k.mu.Lock()
-	k.broken = cause
-	k.mu.Unlock()
-	k.owner.cancel(k.address, cause)
-	_ = k.Close()
-}
-
-// ending is a failure that waits for the next read.
-type ending struct {
-	cause error
-	still func() bool
-	over  chan struct{}
-}
-
-// failWhile fails the socket if the condition holds while its user reads: what
-// the user has read already may change it. The channel is closed when that is
-// decided: at once if the topology has closed the socket before. The condition
-// must not wait for anything.
-func (k *socket) failWhile(cause error, still func() bool) <-chan struct{} {
-	k.mu.Lock()
-	if k.ending != nil {
-		defer k.mu.Unlock()
-		return k.ending.over
-	}
-	over := make(chan struct{})
-	if !k.reading && !k.closed && k.broken == nil {
-		defer k.mu.Unlock()
-		k.ending = &ending{cause, still, over}
-		return over
-	}
-	close(over)
-	fails := k.broken == nil && (k.reading || !k.closed) && still()
-	if fails {
-		k.broken = cause
-	}
-	k.mu.Unlock()
-	if fails {
-		k.fail(cause)
-	}
-	return over
-}
-
-// innermost takes the connection's name off an error.
-func innermost(err error) error {
-	if c, ok := err.(topology.ConnectionError); ok && c.Wrapped != nil {
-		return c.Wrapped
-	}
-	return io.EOF
-}
-
-// exhausts tells that a message is an OP_MSG with exhaustAllowed.
-func exhausts(b []byte) bool {
-	return len(b) >= 20 && binary.LittleEndian.Uint32(b[12:]) == uint32(wiremessage.OpMsg) &&
-		wiremessage.MsgFlag(binary.LittleEndian.Uint32(b[16:]))&wiremessage.ExhaustAllowed != 0
+		return !watched
+	})
 }

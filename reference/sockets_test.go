@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"go.mongodb.org/mongo-driver/v2/event"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
@@ -34,18 +35,17 @@ func playSockets(t *testing.T, script string) string {
 	dialled, err := s.DialContext(t.Context(), "tcp", a)
 	testkit.Check(t, err)
 	go func() { _, _ = io.Copy(io.Discard, far) }()
-	k, h, found := dialled.(*socket), newHandshakes(), func() {}
-	w, refusal := (*watch)(nil), error(topology.ConnectionError{Wrapped: errors.New("refused")})
+	k, found, end := dialled.(*enginekit.Socket), func() {}, func() {}
+	refusal := error(topology.ConnectionError{Wrapped: errors.New("refused")})
 	ctx, cancel := context.WithCancel(t.Context())
-	defer func() { cancel(); s.resting.close(); _, _ = k.Close(), far.Close() }()
+	defer func() { cancel(); s.Shut(); _, _ = k.Close(), far.Close() }()
 
 	hello := func(flags wiremessage.MsgFlag) {
 		_, err := k.Write(message(1, raw(t, d("hello", 1)), flags))
 		testkit.Check(t, err)
 	}
-	is := func(unknown bool) func() bool { return func() bool { return unknown } }
 	pool := func(kind, address, reason string, err error) func() {
-		return func() { h.event(&event.PoolEvent{Type: kind, Address: address, Reason: reason, Error: err}) }
+		return func() { s.event(&event.PoolEvent{Type: kind, Address: address, Reason: reason, Error: err}) }
 	}
 	appoint := func(address string) func() any {
 		return func() any {
@@ -55,14 +55,15 @@ func playSockets(t *testing.T, script string) string {
 	}
 	acts := map[string]func(){
 		"hello": func() { hello(0) }, "await": func() { hello(wiremessage.ExhaustAllowed) }, "byte": func() { _, _ = far.Write([]byte{1}) },
-		"close": func() { _ = k.Close() }, "held": func() { s.hold(a) }, "shut": s.resting.close, "over": cancel, "patient": func() { s.patient = true },
+		"close": func() { _ = k.Close() }, "held": func() { s.Hold(a) }, "shut": s.Shut, "over": cancel, "patient": func() { s.patient = true },
 		"discover": func() { s.discover(a) }, "discover-b": func() { s.discover(b) },
 		"cancel": func() { s.cancel(a, io.EOF) }, "cancel-b": func() { s.cancel(b, io.EOF) },
 		"cancel-nil": func() { s.cancel(a, nil) }, "cancel-now": func() { s.cancel(a, checkNow{}) },
-		"seek": func() { found = s.resting.seek() }, "found": func() { found() },
-		"release-known": func() { s.release(a, is(false)) }, "release-unknown": func() { s.release(a, is(true)) },
-		"timeout": func() { s.timedOut(a, os.ErrDeadlineExceeded) }, "broken": func() { s.timedOut(a, net.ErrClosed) },
-		"fine": func() { s.timedOut(a, nil) }, "watch": func() { w = h.watch(a) }, "end": func() { h.end(w) },
+		"seek": func() { found = s.seek() }, "found": func() { found() },
+		"release-known": func() { s.Release(a, net.ErrClosed, false) }, "release-unknown": func() { s.Release(a, net.ErrClosed, true) },
+		"release-now": func() { s.Release(a, checkNow{}, true) },
+		"timeout":     func() { s.timedOut(a, os.ErrDeadlineExceeded) }, "broken": func() { s.timedOut(a, net.ErrClosed) },
+		"fine": func() { s.timedOut(a, nil) }, "watch": func() { end = s.watch(a) }, "end": func() { end() },
 		"event-refused": pool(closed, a, event.ReasonError, errors.New(refusal.Error())), "event-other": pool(closed, b, event.ReasonError, refusal),
 		"event-eof": pool(closed, a, event.ReasonError, io.EOF), "event-idle": pool(closed, a, event.ReasonIdle, nil),
 		"event-stale": pool(closed, a, event.ReasonStale, nil), "event-shut": pool(closed, a, event.ReasonPoolClosed, nil),
@@ -70,7 +71,7 @@ func playSockets(t *testing.T, script string) string {
 		"event-failed": pool(event.ConnectionCheckOutFailed, a, "", refusal), "event-cleared": pool(event.ConnectionPoolCleared, a, "", refusal),
 	}
 	asks := map[string]func() any{ // at once
-		"streams": func() any { return s.monitors[a] == k }, "checks": func() any { return s.checks(a) },
+		"streams": func() any { return k.Streams() && !k.Closed() }, "checks": func() any { return s.checks(a) },
 		"cancelled": func() any { return fmt.Sprintf("%t,%t,%t", s.cancelled(a), s.cancelled(""), s.cancelled(b)) },
 		"appoint":   appoint(a), "appoint-b": appoint(b),
 		"again": func() any {
@@ -81,12 +82,11 @@ func playSockets(t *testing.T, script string) string {
 	waits := map[string]func() error{ // perhaps
 		"read":         func() error { _, err := k.Read(make([]byte, 1)); return err },
 		"discovered":   func() error { return s.discovered(ctx, a) },
-		"rest":         func() error { s.resting.rest(a, time.Hour); return nil },
-		"hold":         func() error { s.hold(a); return nil },
-		"fail-known":   func() error { <-k.failWhile(io.EOF, is(false)); return nil },
-		"fail-unknown": func() error { <-k.failWhile(io.EOF, is(true)); return nil },
-		"handled":      func() error { h.handled(ctx, w, refusal); return nil }, "closed": func() error { h.closed(a, refusal); return nil },
-		"closed-pool": func() error { h.closed(a, topology.ErrPoolClosed); return nil }, "closed-nil": func() error { h.closed(a, nil); return nil },
+		"rest":         func() error { s.rest(a, time.Hour); return nil },
+		"hold":         func() error { s.Hold(a); return nil },
+		"handled":      func() error { s.handled(a, refusal); return nil },
+		"handled-pool": func() error { s.handled(a, topology.ErrPoolClosed); return nil }, "handled-nil": func() error { s.handled(a, nil); return nil },
+		"recheck": func() error { s.recheck(a, time.Second, func() bool { return true }); return nil },
 	}
 
 	var told, going []string
@@ -108,7 +108,7 @@ func playSockets(t *testing.T, script string) string {
 			go func() {
 				text, err := word+"=ok", wait()
 				if err != nil {
-					text = fmt.Sprintf("%s=%v", word, strings.NewReplacer("use of closed network connection", "closed", "context ", "").Replace(err.Error()))
+					text = fmt.Sprintf("%s=%v", word, strings.NewReplacer("use of closed network connection", "closed", "context ", "", checkNow{}.Error(), "checked").Replace(err.Error()))
 				}
 				if took := time.Since(begun).Truncate(time.Millisecond); took > 0 {
 					text += "@" + took.String()

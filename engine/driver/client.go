@@ -18,7 +18,7 @@ import (
 type client struct {
 	*mongo.Client
 	log     *enginekit.EventLog
-	sockets *sockets
+	sockets *enginekit.Sockets
 	timeout *time.Duration // timeoutMS, nil if not set
 
 	closed sync.Once
@@ -40,7 +40,7 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 		SetPoolMonitor(&event.PoolMonitor{Event: func(e *event.PoolEvent) {
 			write(e)
 			if e.Type == event.ConnectionPoolClosed {
-				c.sockets.poolClosed(e.Address)
+				c.sockets.PoolClosed(e.Address)
 			}
 		}}).
 		SetDialer(c.sockets)
@@ -91,13 +91,9 @@ func (c *client) close() {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		defer time.AfterFunc(ending, cancel).Stop()
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			_ = c.Disconnect(ctx) // all it can say is that it was disconnected before
-		}()
-		c.sockets.closeLate(done)
-		c.sockets.leaving.Wait()
+		c.sockets.Close(closing, func() {
+			_ = c.Disconnect(ctx) // the only error is that it was disconnected before
+		})
 	})
 }
 

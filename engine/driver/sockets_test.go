@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
 )
@@ -19,7 +20,7 @@ const host = "h:1"
 // pipes are sockets to one server in memory.
 type pipes struct {
 	*testing.T
-	sockets *sockets
+	sockets *enginekit.Sockets
 	peers   chan net.Conn
 }
 
@@ -28,7 +29,7 @@ func piped(t *testing.T, test func(p *pipes)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		p := &pipes{t, newSockets(), make(chan net.Conn, 1)}
-		p.sockets.dial = func(context.Context, string, string) (net.Conn, error) {
+		p.sockets.Dial = func(context.Context, string, string) (net.Conn, error) {
 			ours, theirs := net.Pipe()
 			p.peers <- theirs
 			return ours, nil
@@ -131,8 +132,8 @@ func TestFailureWaitsForTheMonitor(t *testing.T) {
 		resumes time.Duration // when the monitor reads again
 		want    time.Duration
 	}{
-		{"the monitor reads again soon", yielding / 2, yielding / 2},
-		{"the monitor never reads again", time.Hour, yielding},
+		{"the monitor reads again soon", holding / 2, holding / 2},
+		{"the monitor never reads again", time.Hour, holding},
 	} {
 		piped(t, func(p *pipes) {
 			monitor, server := p.monitor()
@@ -160,7 +161,7 @@ func TestPoolClosed(t *testing.T) {
 		stream := readLater(monitor)
 		other, _ := p.connect()
 		stuck := readLater(other)
-		p.sockets.poolClosed(host)
+		p.sockets.PoolClosed(host)
 		if r := <-stream; r.err == nil {
 			t.Error("the monitor goes on")
 		}
@@ -169,7 +170,7 @@ func TestPoolClosed(t *testing.T) {
 			t.Error("a connection is made to a server that is closed")
 		}
 		done, late := make(chan struct{}), make(chan struct{})
-		go func() { p.sockets.closeLate(done); close(late) }()
+		go func() { p.sockets.Close(closing, func() { <-done }); close(late) }()
 		if r := <-stuck; r.err == nil || r.took != closing {
 			t.Errorf("what is left is closed after %s with %v, want %s", r.took, r.err, closing)
 		}

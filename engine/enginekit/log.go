@@ -65,13 +65,6 @@ func (l *EventLog) since(n int64) ([]result.Event, <-chan struct{}) {
 	return slices.Clone(l.events[min(max(n, 0), int64(len(l.events))):]), l.more
 }
 
-// Last is the number of the latest event, 0 if there is none.
-func (l *EventLog) Last() int64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return int64(len(l.events))
-}
-
 // Latest gives the last event with a number greater than n that a function
 // accepts.
 func (l *EventLog) Latest(n int64, is func(result.Event) bool) (result.Event, bool) {

@@ -1,0 +1,342 @@
+package enginekit
+
+import (
+	"context"
+	"encoding/binary"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/unified-test-runner/utr/internal/farewell"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
+)
+
+// Sockets dials for one client of the Go driver, and lets an engine decide when
+// the driver's monitors hear from their servers. docs/reference-engine.md
+// ("Sockets") says why that is needed. Methods may be called concurrently;
+// fields are set before the first dial.
+type Sockets struct {
+	// Dial connects to a server.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Patience is how long a stream is held at most, and how long Hold waits.
+	Patience time.Duration
+	// Sent replaces a message that is about to be sent; nil replaces none.
+	Sent func(message []byte) []byte
+	// Failed is called when a socket fails, before its user receives the error;
+	// nil is not called.
+	Failed func(k *Socket, err error)
+	// Cancelled is called when a stream is closed while its monitor reads it; nil
+	// is not called. The cause is nil if the driver has closed it.
+	Cancelled func(address string, cause error)
+	// Leaving are the connections that were closed before they were answered.
+	Leaving farewell.Group
+
+	mu      sync.Mutex
+	changed chan struct{} // closed and replaced with each Update
+	open    map[*Socket]bool
+	streams map[string]*Socket // by address: those on which a monitor streams hello
+	closed  map[string]bool    // addresses whose pool is closed
+	shut    bool
+}
+
+// NewSockets makes a dialer for a client.
+func NewSockets(dial func(ctx context.Context, network, address string) (net.Conn, error), patience time.Duration) *Sockets {
+	return &Sockets{Dial: dial, Patience: patience, changed: make(chan struct{}), open: map[*Socket]bool{},
+		streams: map[string]*Socket{}, closed: map[string]bool{}}
+}
+
+// Update changes what Await looks at.
+func (s *Sockets) Update(change func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change()
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// Await waits until a condition holds, which is evaluated after each Update and
+// must not wait for anything. It returns false if the context ends first, or if
+// the limit is over.
+func (s *Sockets) Await(ctx context.Context, limit time.Duration, holds func() bool) bool {
+	var over <-chan time.Time
+	for {
+		s.mu.Lock()
+		done, changed := holds(), s.changed
+		s.mu.Unlock()
+		if done {
+			return true
+		}
+		if over == nil {
+			timer := time.NewTimer(limit)
+			defer timer.Stop()
+			over = timer.C
+		}
+		select {
+		case <-changed:
+		case <-over:
+			return false
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// DialContext implements options.ContextDialer.
+func (s *Sockets) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	k, err := s.Connect(ctx, network, address, false)
+	if err != nil {
+		return nil, err
+	}
+	return k, nil
+}
+
+// Connect dials a server; monitor is kept for Failed.
+func (s *Sockets) Connect(ctx context.Context, network, address string, monitor bool) (*Socket, error) {
+	c, err := s.Dial(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	k := &Socket{Conn: s.Leaving.Conn(c), Address: address, Monitor: monitor, owner: s}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed[address] {
+		_ = c.Close()
+		return nil, net.ErrClosed
+	}
+	s.open[k] = true
+	return k, nil
+}
+
+// AwaitStream waits until the monitor of a server streams, for a limited time.
+func (s *Sockets) AwaitStream(address string, limit time.Duration) {
+	s.Await(context.Background(), limit, func() bool { return s.streams[address] != nil })
+}
+
+// Hold keeps what a server streams from its monitor until Release, for Patience
+// at most. What the monitor has read before has taken effect when Hold returns:
+// it waits until the monitor reads again.
+func (s *Sockets) Hold(address string) {
+	var k *Socket
+	s.Update(func() {
+		if k = s.streams[address]; k != nil {
+			k.held, k.until = k.held+1, time.Now().Add(s.Patience)
+		}
+	})
+	if k != nil {
+		s.Await(context.Background(), s.Patience, func() bool { return k.reading || k.closed })
+	}
+}
+
+// Release undoes one Hold. If fails is true, the stream ends first, with a cause
+// that the monitor receives. Release reports whether it has ended one.
+func (s *Sockets) Release(address string, cause error, fails bool) bool {
+	s.mu.Lock()
+	k := s.streams[address]
+	ends := k != nil && fails && k.reading && !k.closed
+	if ends {
+		k.cause = cause
+	}
+	s.mu.Unlock()
+	if ends {
+		_ = k.Close()
+	}
+	s.Update(func() {
+		if k != nil && k.held > 0 {
+			k.held--
+		}
+	})
+	return ends
+}
+
+// PoolClosed notes that the driver is closing everything that it has with a
+// server, and now waits for the server's monitor, which may have missed that it
+// is told to stop. Nothing is dialled any more.
+func (s *Sockets) PoolClosed(address string) {
+	var monitor *Socket
+	s.Update(func() {
+		s.closed[address] = true
+		monitor = s.streams[address]
+	})
+	if monitor != nil {
+		_ = monitor.Close()
+	}
+}
+
+// Ended reports whether the pool of a server is closed. It is to be called in
+// Update or Await.
+func (s *Sockets) Ended(address string) bool { return s.closed[address] }
+
+// Shut notes that the client is being closed, and that nothing which is sent
+// from now on matters.
+func (s *Sockets) Shut() { s.Update(func() { s.shut = true }) }
+
+// IsShut reports whether Shut was called. It is to be called in Update or Await.
+func (s *Sockets) IsShut() bool { return s.shut }
+
+// Close disconnects a client. What is still open after a while is closed, if
+// its pool is closed or the client is shut: the driver must not wait for a
+// server that is silent. When Close returns, all that was sent is over.
+func (s *Sockets) Close(after time.Duration, disconnect func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		disconnect()
+	}()
+	for over := false; !over; after = min(after, 10*time.Millisecond) {
+		select {
+		case <-done:
+			over = true
+		case <-time.After(after):
+			for _, k := range s.late() {
+				_ = k.Close()
+			}
+		}
+	}
+	s.Leaving.Wait()
+}
+
+func (s *Sockets) late() []*Socket {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var late []*Socket
+	for k := range s.open {
+		if s.shut || s.closed[k.Address] {
+			late = append(late, k)
+		}
+	}
+	return late
+}
+
+// Socket is a connection of the driver.
+type Socket struct {
+	net.Conn
+	Address string
+	Monitor bool
+	owner   *Sockets
+
+	// Guarded by mu of Sockets.
+	asked   bool // an awaitable hello was sent: the next read begins to stream
+	streams bool
+	reading bool
+	closed  bool
+	held    int       // Hold without Release
+	until   time.Time // when it is not held any more
+	cause   error     // what Read returns when Release has ended the stream
+}
+
+// Streams reports whether a monitor reads the socket for state changes.
+func (k *Socket) Streams() bool {
+	k.owner.mu.Lock()
+	defer k.owner.mu.Unlock()
+	return k.streams
+}
+
+// Closed reports whether the socket was closed.
+func (k *Socket) Closed() bool {
+	k.owner.mu.Lock()
+	defer k.owner.mu.Unlock()
+	return k.closed
+}
+
+// Close closes the connection and forgets it.
+func (k *Socket) Close() error {
+	s := k.owner
+	var cancels bool
+	var cause error
+	s.Update(func() {
+		cancels, cause = k.streams && k.reading && !k.closed, k.cause
+		k.closed = true
+		delete(s.open, k)
+		if s.streams[k.Address] == k {
+			delete(s.streams, k.Address)
+		}
+	})
+	if cancels && s.Cancelled != nil {
+		s.Cancelled(k.Address, cause)
+	}
+	return k.Conn.Close()
+}
+
+// Write looks for an awaitable hello: only monitors send it.
+func (k *Socket) Write(b []byte) (int, error) {
+	s := k.owner
+	if exhausts(b) {
+		s.mu.Lock()
+		k.asked = true
+		s.mu.Unlock()
+	}
+	out := b
+	if s.Sent != nil {
+		out = s.Sent(b)
+	}
+	n, err := k.Conn.Write(out)
+	if err != nil && s.Failed != nil {
+		s.Failed(k, err)
+	}
+	if n == len(out) {
+		n = len(b)
+	}
+	return min(n, len(b)), err
+}
+
+// Read keeps what comes from a monitor while its stream is held.
+//
+// The first read after the awaitable hello begins the stream, and not the hello
+// itself: a monitor that finds its connection closed before it reads does not
+// take that for a network error, and sleeps for minHeartbeatFrequencyMS.
+func (k *Socket) Read(b []byte) (int, error) {
+	s := k.owner
+	begin := func() {
+		k.reading = true
+		if k.asked && !k.streams && !k.closed {
+			k.streams = true
+			s.streams[k.Address] = k
+		}
+	}
+	s.change(k, begin)
+	n, err := k.Conn.Read(b)
+	passes := func() bool {
+		over := !time.Now().Before(k.until)
+		if over {
+			k.held = 0
+		}
+		// Hold finds the monitor either waiting for its server or busy with what passes.
+		k.reading = k.streams && err == nil && !k.closed && k.held > 0 && !s.shut
+		return !k.reading
+	}
+	for !s.Await(context.Background(), s.Patience, passes) {
+	}
+	var cause error
+	s.change(k, func() {
+		if cause = k.cause; cause == nil && err == nil && k.streams && (k.closed || s.shut && k.held > 0) {
+			cause = net.ErrClosed
+		}
+	})
+	if cause != nil {
+		n, err = 0, cause
+	}
+	if err != nil && s.Failed != nil {
+		s.Failed(k, err)
+	}
+	return n, err
+}
+
+// change changes a socket, and wakes those who wait if its server's stream is
+// concerned.
+func (s *Sockets) change(k *Socket, change func()) {
+	s.mu.Lock()
+	asked := k.asked
+	if !asked {
+		change()
+	}
+	s.mu.Unlock()
+	if asked {
+		s.Update(change)
+	}
+}
+
+// exhausts reports whether a message is an OP_MSG with exhaustAllowed.
+func exhausts(b []byte) bool {
+	return len(b) >= 20 && binary.LittleEndian.Uint32(b[12:]) == uint32(wiremessage.OpMsg) &&
+		wiremessage.MsgFlag(binary.LittleEndian.Uint32(b[16:]))&wiremessage.ExhaustAllowed != 0
+}
