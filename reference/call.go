@@ -29,26 +29,26 @@ func rows() []row {
 		streamRows(), writeRows(), bulkRows(), modifyRows(), schemaRows(), sessionRows(), bucketRows(), clientRows(), metadataRows(), clientBulkRows())
 }
 
-type rowKey struct {
-	kind operations.Kind
-	name string
-}
+func (r row) key() enginekit.Key { return enginekit.Key{Kind: r.kind, Name: r.name} }
 
-func rowIndex() map[rowKey]row {
-	index := map[rowKey]row{}
-	for _, r := range rows() {
-		index[rowKey{r.kind, r.name}] = r
+// Arguments lists the arguments of the format's table that an operation is
+// served with; false if the engine does not serve the operation.
+func Arguments(kind operations.Kind, name string) ([]string, bool) {
+	k := enginekit.Key{Kind: kind, Name: name}
+	r, found := enginekit.Index(rows(), row.key)[k]
+	if !found {
+		return nil, false
 	}
-	return index
+	return enginekit.Taken(k, func(a string) bool { return slices.Contains(r.args, a) }), true
 }
 
 // call is one operation under way.
 type call struct {
+	enginekit.Arguments
 	ctx    context.Context
 	base   context.Context // without the operation's deadline
 	test   *test
 	op     engine.Operation
-	args   bson.Raw
 	entity any
 	kind   operations.Kind
 	trace  trace
@@ -65,21 +65,21 @@ type call struct {
 
 // Do performs an operation.
 func (t *test) Do(ctx context.Context, op engine.Operation) (out result.Outcome) {
-	e, err := t.entities.Get(op.Object)
+	e, err := t.Entities.Get(op.Object)
 	if err != nil {
 		return result.Outcome{Err: argument(err.Error())}
 	}
 	kind := kindOf(e)
-	r, ok := t.driver.table[rowKey{kind, op.Name}]
+	r, ok := t.driver.table[enginekit.Key{Kind: kind, Name: op.Name}]
 	if !ok {
 		return result.Outcome{Err: unsupported(fmt.Sprintf("operation %s.%s", kind, op.Name))}
 	}
-	c := &call{test: t, op: op, args: op.Arguments, entity: e, kind: kind}
-	if c.args == nil {
-		c.args = bson.Raw{5, 0, 0, 0, 0}
-	}
-	if err := c.check(r); err != nil {
-		return result.Outcome{Err: err}
+	c := &call{test: t, op: op, Arguments: enginekit.NewArguments(op.Arguments), entity: e, kind: kind}
+	switch other, err := c.Others(func(a string) bool { return slices.Contains(r.args, a) }); {
+	case err != nil:
+		return result.Outcome{Err: argument("arguments: " + err.Error())}
+	case other != "":
+		return result.Outcome{Err: unsupported(fmt.Sprintf("argument %s of %s.%s", other, r.kind, r.name))}
 	}
 	c.resolve()
 	cancel, failed := c.begin(ctx)
@@ -100,20 +100,6 @@ func (t *test) Do(ctx context.Context, op engine.Operation) (out result.Outcome)
 		out.Value = v
 	}
 	return out
-}
-
-// check refuses arguments that the row does not list.
-func (c *call) check(r row) *result.Error {
-	elements, err := c.args.Elements()
-	if err != nil {
-		return argument("arguments: " + err.Error())
-	}
-	for _, e := range elements {
-		if !slices.Contains(r.args, e.Key()) {
-			return unsupported(fmt.Sprintf("argument %s of %s.%s", e.Key(), r.kind, r.name))
-		}
-	}
-	return nil
 }
 
 // resolve finds the client and the namespace of the operation's entity.
@@ -138,8 +124,8 @@ func (c *call) resolve() {
 // begin finds the session and sets the deadline.
 func (c *call) begin(ctx context.Context) (context.CancelFunc, *result.Error) {
 	c.ctx, c.base = ctx, ctx
-	if c.has("session") {
-		s, err := enginekit.Named[*clientSession](&c.test.entities, c.args, "session")
+	if c.Has("session") {
+		s, err := enginekit.Named[*clientSession](&c.test.Entities, c.Given, "session")
 		if err != nil {
 			return func() {}, argument(err.Error())
 		}
@@ -155,7 +141,7 @@ func (c *call) begin(ctx context.Context) (context.CancelFunc, *result.Error) {
 	}
 	if c.session != nil && c.session.inTransaction() { // (Transactions, "readConcern" and "writeConcern")
 		for name, word := range map[string]string{"readConcern": "read", "writeConcern": "write"} {
-			if c.has(name) {
+			if c.Has(name) {
 				return func() {}, argument("Cannot set " + word + " concern after starting a transaction")
 			}
 		}
@@ -164,9 +150,9 @@ func (c *call) begin(ctx context.Context) (context.CancelFunc, *result.Error) {
 	if c.session != nil && c.session.inTransaction() && c.session.options.timeout != nil {
 		limit = c.session.options.timeout
 	}
-	if c.has("timeoutMS") {
+	if c.Has("timeoutMS") {
 		var err error
-		if limit, err = timeoutOf(c.args.Lookup("timeoutMS")); err != nil {
+		if limit, err = timeoutOf(c.Given.Lookup("timeoutMS")); err != nil {
 			return func() {}, argument(err.Error())
 		}
 		if c.session != nil && c.session.inTransaction() && c.session.options.timeout != nil {
@@ -179,7 +165,7 @@ func (c *call) begin(ctx context.Context) (context.CancelFunc, *result.Error) {
 		s = c.entity.(*clientSession)
 	}
 	if s != nil && !s.deadline.IsZero() && s.inTransaction() {
-		if c.has("timeoutMS") {
+		if c.Has("timeoutMS") {
 			return func() {}, argument("timeoutMS cannot be overridden in the callback of withTransaction")
 		}
 		c.timeout = true
@@ -201,31 +187,9 @@ func (c *call) deadline() context.CancelFunc {
 	return cancel
 }
 
-func (c *call) has(name string) bool {
-	_, err := c.args.LookupErr(name)
-	return err == nil
-}
-
-func (c *call) arg(name string) bson.RawValue { return c.args.Lookup(name) }
-
-func (c *call) text(name string) string {
-	s, _ := c.arg(name).StringValueOK()
-	return s
-}
-
-func (c *call) number(name string) int64 {
-	n, _ := enginekit.Integer(c.arg(name))
-	return n
-}
-
-func (c *call) flag(name string) bool {
-	b, _ := c.arg(name).BooleanOK()
-	return b
-}
-
 // document gives a document argument, an empty one if it is absent.
 func (c *call) document(name string) bson.RawValue {
-	if v := c.arg(name); v.Type != 0 {
+	if v := c.Arg(name); v.Type != 0 {
 		return v
 	}
 	return bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: []byte{5, 0, 0, 0, 0}}
@@ -233,7 +197,7 @@ func (c *call) document(name string) bson.RawValue {
 
 // documents reads an array of documents.
 func (c *call) documents(name string) ([]bson.Raw, *result.Error) {
-	array, ok := c.arg(name).ArrayOK()
+	array, ok := c.Arg(name).ArrayOK()
 	if !ok {
 		return nil, argument(name + " is no array")
 	}
@@ -257,7 +221,7 @@ func (c *call) copyArgs(to bson.D, names ...string) bson.D {
 		if n == "maxTimeMS" && c.timeout {
 			continue
 		}
-		if v := c.arg(n); v.Type != 0 {
+		if v := c.Arg(n); v.Type != 0 {
 			to = append(to, bson.E{Key: n, Value: v})
 		}
 	}
@@ -301,19 +265,19 @@ func (c *call) do(cmd *command) (reply, *result.Error) {
 // override applies read options that are given as arguments.
 func (c *call) override(cmd *command) *result.Error {
 	var err error
-	if c.has("readPreference") {
-		if cmd.preference, err = preferenceOf(c.arg("readPreference")); err != nil {
+	if c.Has("readPreference") {
+		if cmd.preference, err = preferenceOf(c.Arg("readPreference")); err != nil {
 			return argument(err.Error())
 		}
 		cmd.explicit = true
 	}
-	if c.has("readConcern") {
-		if cmd.readConcern, err = readConcernOf(c.arg("readConcern")); err != nil {
+	if c.Has("readConcern") {
+		if cmd.readConcern, err = readConcernOf(c.Arg("readConcern")); err != nil {
 			return argument(err.Error())
 		}
 	}
-	if c.has("writeConcern") {
-		if cmd.writeConcern, err = writeConcernOf(c.arg("writeConcern")); err != nil {
+	if c.Has("writeConcern") {
+		if cmd.writeConcern, err = writeConcernOf(c.Arg("writeConcern")); err != nil {
 			return argument(err.Error())
 		}
 	}

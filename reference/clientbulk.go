@@ -164,7 +164,7 @@ func clientBulkWrite(c *call) (any, *result.Error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &clientTally{ordered: !c.has("ordered") || c.flag("ordered"), verbose: c.flag("verboseResults"),
+	t := &clientTally{ordered: !c.Has("ordered") || c.Flag("ordered"), verbose: c.Flag("verboseResults"),
 		results: map[string]bson.D{"insert": {}, "update": {}, "delete": {}}}
 	for _, b := range bulks {
 		r, err := b.send(c, t)

@@ -268,7 +268,7 @@ func (c *call) iterate(r reply, o cursorOptions) ([]bson.Raw, *result.Error) {
 // keep saves a cursor under the name that the operation asked for; one without
 // a name lives until the test ends.
 func (c *call) keep(k iterator) (any, *result.Error) {
-	if err := c.test.entities.Put(c.op.SaveAs, k); err != nil {
+	if err := c.test.Entities.Put(c.op.SaveAs, k); err != nil {
 		k.close(c.ctx, nil, &c.trace)
 		return nil, argument(err.Error())
 	}

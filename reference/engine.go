@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"slices"
 	"time"
 
 	"github.com/unified-test-runner/utr/engine"
@@ -108,14 +107,14 @@ func New(o Options) (engine.Engine, error) {
 	default:
 		return nil, fmt.Errorf("backoff %q is neither %s nor %s", o.Backoff, BackoffReal, BackoffNone)
 	}
-	return &driver{options: o.withDefaults(), policy: policy, table: rowIndex()}, nil
+	return &driver{options: o.withDefaults(), policy: policy, table: enginekit.Index(rows(), row.key)}, nil
 }
 
 // driver is the engine: what its tests share.
 type driver struct {
 	options Options
 	policy  *retry.Policy
-	table   map[rowKey]row
+	table   map[enginekit.Key]row
 
 	open enginekit.Tests
 
@@ -124,23 +123,18 @@ type driver struct {
 
 // Describe lists the rows of the operation table.
 func (d *driver) Describe(context.Context) (engine.Description, error) {
-	var names []string
-	for k := range d.table {
-		names = append(names, string(k.kind)+"."+k.name)
-	}
-	slices.Sort(names)
 	return engine.Description{
 		Name:          "reference",
 		Version:       d.policy.Name,
-		SchemaVersion: "1.28",
-		Operations:    names,
+		SchemaVersion: enginekit.SchemaVersion,
+		Operations:    enginekit.Names(d.table),
 		Features:      []string{"client backpressure", "csot", engine.FeatureLogging, "retryable reads", "retryable writes", "sessions", "transactions"},
 	}, nil
 }
 
 // Begin opens an empty set of entities.
 func (d *driver) Begin(context.Context) (engine.Test, error) {
-	t := &test{driver: d}
+	t := newTest(d)
 	d.open.Add(t)
 	return t, nil
 }

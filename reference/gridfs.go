@@ -1,7 +1,6 @@
 package reference
 
 import (
-	"encoding/hex"
 	"errors"
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
@@ -77,9 +76,9 @@ func bucketRows() []row {
 		}
 		return files[0], nil
 	}
-	byID := func(c *call) bson.D { return bson.D{{Key: "_id", Value: c.arg("id")}} }
+	byID := func(c *call) bson.D { return bson.D{{Key: "_id", Value: c.Arg("id")}} }
 	rename := func(c *call, filter bson.D, many bool) (any, *result.Error) {
-		n, err := c.change("files", filter, bson.D{{Key: "$set", Value: bson.D{{Key: "filename", Value: c.arg("newFilename")}}}}, many)
+		n, err := c.change("files", filter, bson.D{{Key: "$set", Value: bson.D{{Key: "filename", Value: c.Arg("newFilename")}}}}, many)
 		if err == nil && n == 0 {
 			err = fileError("FileNotFound: nothing to rename")
 		}
@@ -89,7 +88,7 @@ func bucketRows() []row {
 		return func(c *call) (any, *result.Error) {
 			var id any = bson.NewObjectID()
 			if withID {
-				id = c.arg("id")
+				id = c.Arg("id")
 			}
 			if err := c.upload(id); err != nil {
 				return nil, err
@@ -103,16 +102,16 @@ func bucketRows() []row {
 	uploadArgs := common("filename", "source", "chunkSizeBytes", "metadata", "disableMD5", "contentType", "aliases")
 	return []row{
 		{operations.Bucket, "delete", common("id"), func(c *call) (any, *result.Error) {
-			return enginekit.Nothing{}, c.deleteFiles([]any{c.arg("id")})
+			return enginekit.Nothing{}, c.deleteFiles([]any{c.Arg("id")})
 		}},
 		{operations.Bucket, "deleteByName", common("filename"), func(c *call) (any, *result.Error) {
-			files, err := c.query("files", bson.D{{Key: "filter", Value: bson.D{{Key: "filename", Value: c.arg("filename")}}},
+			files, err := c.query("files", bson.D{{Key: "filter", Value: bson.D{{Key: "filename", Value: c.Arg("filename")}}},
 				{Key: "projection", Value: bson.D{{Key: "_id", Value: int32(1)}}}})
 			if err != nil {
 				return nil, err
 			}
 			if len(files) == 0 {
-				return nil, fileError("FileNotFound: there is no file named " + c.text("filename"))
+				return nil, fileError("FileNotFound: there is no file named " + c.Text("filename"))
 			}
 			var ids []any
 			for _, f := range files {
@@ -132,10 +131,10 @@ func bucketRows() []row {
 		}},
 		{operations.Bucket, "downloadByName", common("filename", "revision"), func(c *call) (any, *result.Error) {
 			revision := int64(-1)
-			if c.has("revision") {
-				revision = c.number("revision")
+			if c.Has("revision") {
+				revision = c.Number("revision")
 			}
-			file, err := named(c, c.text("filename"), revision)
+			file, err := named(c, c.Text("filename"), revision)
 			if err != nil {
 				return nil, err
 			}
@@ -157,7 +156,7 @@ func bucketRows() []row {
 			}},
 		{operations.Bucket, "rename", common("id", "newFilename"), func(c *call) (any, *result.Error) { return rename(c, byID(c), false) }},
 		{operations.Bucket, "renameByName", common("filename", "newFilename"), func(c *call) (any, *result.Error) {
-			return rename(c, bson.D{{Key: "filename", Value: c.arg("filename")}}, true)
+			return rename(c, bson.D{{Key: "filename", Value: c.Arg("filename")}}, true)
 		}},
 		{operations.Bucket, "upload", uploadArgs, upload(false)},
 		{operations.Bucket, "uploadWithId", append([]string{"id"}, uploadArgs...), upload(true)},
@@ -269,29 +268,15 @@ func (c *call) deleteFiles(ids []any) *result.Error {
 	return nil
 }
 
-// source reads {$$hexBytes: …}.
-func (c *call) source() ([]byte, *result.Error) {
-	v, ok := lookupIn(c.arg("source"), "$$hexBytes")
-	text, isText := v.StringValueOK()
-	if !ok || !isText {
-		return nil, argument("source is no {$$hexBytes: string}")
-	}
-	data, err := hex.DecodeString(text)
-	if err != nil {
-		return nil, argument("source: " + err.Error())
-	}
-	return data, nil
-}
-
 // upload writes chunks and then the file, after making sure of the indexes.
 func (c *call) upload(id any) *result.Error {
-	data, err := c.source()
-	if err != nil {
-		return err
+	data, bad := c.Source()
+	if bad != nil {
+		return argument(bad.Error())
 	}
 	size := c.entity.(*bucket).chunk
-	if c.has("chunkSizeBytes") {
-		if size = c.number("chunkSizeBytes"); size <= 0 {
+	if c.Has("chunkSizeBytes") {
+		if size = c.Number("chunkSizeBytes"); size <= 0 {
 			return argument("chunkSizeBytes must be positive")
 		}
 	}
@@ -308,9 +293,9 @@ func (c *call) upload(id any) *result.Error {
 		}
 	}
 	file := bson.D{{Key: "_id", Value: id}, {Key: "length", Value: int64(len(data))}, {Key: "chunkSize", Value: int32(size)},
-		{Key: "uploadDate", Value: bson.NewDateTimeFromTime(c.client.driver.options.Now())}, {Key: "filename", Value: c.arg("filename")}}
+		{Key: "uploadDate", Value: bson.NewDateTimeFromTime(c.client.driver.options.Now())}, {Key: "filename", Value: c.Arg("filename")}}
 	file = c.copyArgs(file, "metadata", "contentType", "aliases")
-	_, err = c.mutate("files", "insert", "insert", bson.E{Key: "documents", Value: bson.A{file}})
+	_, err := c.mutate("files", "insert", "insert", bson.E{Key: "documents", Value: bson.A{file}})
 	return err
 }
 

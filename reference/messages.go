@@ -122,15 +122,11 @@ func (l *messageLog) all() []result.LogMessage {
 
 // Logs returns the log messages of a client.
 func (t *test) Logs(_ context.Context, id string) ([]result.LogMessage, error) {
-	e, err := t.entities.Get(id)
+	e, _, err := t.Client(id)
 	if err != nil {
 		return nil, err
 	}
-	c, ok := e.(*client)
-	if !ok {
-		return nil, fmt.Errorf("%q is no client", id)
-	}
-	return c.messages.all(), nil
+	return e.(*client).messages.all(), nil
 }
 
 // attach has the Go driver write its messages here.

@@ -97,7 +97,7 @@ func driverInfoOf(v bson.RawValue) (info options.DriverInfo, failed *result.Erro
 func metadataRows() []row {
 	return []row{
 		{operations.Client, "appendMetadata", []string{"driverInfoOptions"}, func(c *call) (any, *result.Error) {
-			info, failed := driverInfoOf(c.arg("driverInfoOptions"))
+			info, failed := driverInfoOf(c.Arg("driverInfoOptions"))
 			if failed != nil {
 				return nil, failed
 			}

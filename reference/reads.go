@@ -76,9 +76,9 @@ func result2(docs []bson.Raw, err *result.Error) (any, *result.Error) {
 
 // find sends the command and gives the options of the cursor.
 func (c *call) find() (reply, cursorOptions, *result.Error) {
-	limit, size := c.number("limit"), c.number("batchSize")
-	o := cursorOptions{batchSize: size, limit: limit, comment: c.arg("comment"), lifetime: true}
-	switch kind := c.text("cursorType"); strings.ToLower(kind) {
+	limit, size := c.Number("limit"), c.Number("batchSize")
+	o := cursorOptions{batchSize: size, limit: limit, comment: c.Arg("comment"), lifetime: true}
+	switch kind := c.Text("cursorType"); strings.ToLower(kind) {
 	case "", "nontailable":
 	case "tailable":
 		o.tailable = true
@@ -90,8 +90,8 @@ func (c *call) find() (reply, cursorOptions, *result.Error) {
 	if err := c.timeoutMode(&o); err != nil {
 		return reply{}, o, err
 	}
-	if c.has("maxAwaitTimeMS") && o.await {
-		o.maxTime = c.number("maxAwaitTimeMS")
+	if c.Has("maxAwaitTimeMS") && o.await {
+		o.maxTime = c.Number("maxAwaitTimeMS")
 	}
 	if c.timeout && o.await && c.limit != nil && *c.limit > 0 && o.maxTime >= c.limit.Milliseconds() {
 		return reply{}, o, argument("maxAwaitTimeMS must be less than timeoutMS")
@@ -99,11 +99,11 @@ func (c *call) find() (reply, cursorOptions, *result.Error) {
 	cmd := c.read("find", func(target) (bson.D, error) {
 		d := bson.D{{Key: "find", Value: c.coll}, {Key: "filter", Value: c.document("filter")}}
 		d = c.copyArgs(d, findFields()...)
-		if c.has("limit") {
+		if c.Has("limit") {
 			d = append(d, bson.E{Key: "limit", Value: max(limit, -limit)})
 		}
 		single := limit < 0
-		if c.has("batchSize") {
+		if c.Has("batchSize") {
 			first := max(size, -size)
 			if first == limit { // so that the server closes the cursor (CRUD, "find")
 				first++
@@ -114,8 +114,8 @@ func (c *call) find() (reply, cursorOptions, *result.Error) {
 		if single {
 			d = append(d, bson.E{Key: "singleBatch", Value: true})
 		}
-		if c.has("oplogReplay") {
-			d = append(d, bson.E{Key: "oplogReplay", Value: c.arg("oplogReplay")})
+		if c.Has("oplogReplay") {
+			d = append(d, bson.E{Key: "oplogReplay", Value: c.Arg("oplogReplay")})
 		}
 		if o.tailable {
 			d = append(d, bson.E{Key: "tailable", Value: true})
@@ -137,7 +137,7 @@ func (c *call) find() (reply, cursorOptions, *result.Error) {
 // timeoutMode reads the argument; tailable cursors time each iteration.
 func (c *call) timeoutMode(o *cursorOptions) *result.Error {
 	o.lifetime = !o.tailable
-	mode := c.text("timeoutMode")
+	mode := c.Text("timeoutMode")
 	if mode != "" && !c.timeout {
 		return argument("timeoutMode needs timeoutMS")
 	}
@@ -190,12 +190,12 @@ func (c *call) aggregate(on any) (any, *result.Error) {
 			writes = retry.WriteStage(first.Key())
 		}
 	}
-	o := cursorOptions{batchSize: c.number("batchSize"), comment: c.arg("comment"), lifetime: true,
-		maxTime: c.number("maxAwaitTimeMS")}
+	o := cursorOptions{batchSize: c.Number("batchSize"), comment: c.Arg("comment"), lifetime: true,
+		maxTime: c.Number("maxAwaitTimeMS")}
 	if err := c.timeoutMode(&o); err != nil {
 		return nil, err
 	}
-	if c.timeout && c.limit != nil && *c.limit > 0 && c.has("maxAwaitTimeMS") && o.maxTime >= c.limit.Milliseconds() {
+	if c.timeout && c.limit != nil && *c.limit > 0 && c.Has("maxAwaitTimeMS") && o.maxTime >= c.limit.Milliseconds() {
 		return nil, argument("maxAwaitTimeMS must be less than timeoutMS")
 	}
 	if writes && !o.lifetime {
@@ -203,10 +203,10 @@ func (c *call) aggregate(on any) (any, *result.Error) {
 	}
 	cmd := c.read("aggregate", func(target) (bson.D, error) {
 		options := bson.D{}
-		if c.has("batchSize") && !writes {
+		if c.Has("batchSize") && !writes {
 			options = append(options, bson.E{Key: "batchSize", Value: int32(o.batchSize)})
 		}
-		d := bson.D{{Key: "aggregate", Value: on}, {Key: "pipeline", Value: c.arg("pipeline")}, {Key: "cursor", Value: options}}
+		d := bson.D{{Key: "aggregate", Value: on}, {Key: "pipeline", Value: c.Arg("pipeline")}, {Key: "cursor", Value: options}}
 		return c.copyArgs(d, aggregateFields()...), nil
 	})
 	cmd.noMaxTime = !o.lifetime
@@ -243,7 +243,7 @@ func countRows() []row {
 			"rawData", "readConcern", "readPreference"), countDocuments},
 		{operations.Collection, "distinct", common("fieldName", "filter", "maxTimeMS", "collation", "comment", "hint", "rawData",
 			"readConcern", "readPreference"), func(c *call) (any, *result.Error) {
-			d := bson.D{{Key: "distinct", Value: c.coll}, {Key: "key", Value: c.arg("fieldName")}, {Key: "query", Value: c.document("filter")}}
+			d := bson.D{{Key: "distinct", Value: c.coll}, {Key: "key", Value: c.Arg("fieldName")}, {Key: "query", Value: c.document("filter")}}
 			cmd := c.read("distinct", fixed(c.copyArgs(d, "maxTimeMS", "collation", "comment", "hint", "rawData")))
 			if err := c.override(cmd); err != nil {
 				return nil, err
@@ -277,11 +277,11 @@ func (c *call) counted(d bson.D) (any, *result.Error) {
 
 func countDocuments(c *call) (any, *result.Error) {
 	pipeline := bson.A{bson.D{{Key: "$match", Value: c.document("filter")}}}
-	if c.has("skip") {
-		pipeline = append(pipeline, bson.D{{Key: "$skip", Value: c.arg("skip")}})
+	if c.Has("skip") {
+		pipeline = append(pipeline, bson.D{{Key: "$skip", Value: c.Arg("skip")}})
 	}
-	if c.has("limit") {
-		pipeline = append(pipeline, bson.D{{Key: "$limit", Value: c.arg("limit")}})
+	if c.Has("limit") {
+		pipeline = append(pipeline, bson.D{{Key: "$limit", Value: c.Arg("limit")}})
 	}
 	pipeline = append(pipeline, bson.D{{Key: "$group", Value: bson.D{{Key: "_id", Value: int32(1)},
 		{Key: "n", Value: bson.D{{Key: "$sum", Value: int32(1)}}}}}})
@@ -305,9 +305,9 @@ func countDocuments(c *call) (any, *result.Error) {
 
 // mapReduce is never retried, and may write its result.
 func mapReduce(c *call) (any, *result.Error) {
-	d := bson.D{{Key: "mapReduce", Value: c.coll}, {Key: "map", Value: c.arg("map")}, {Key: "reduce", Value: c.arg("reduce")}}
-	out, inline := c.arg("out"), true
-	if c.has("out") {
+	d := bson.D{{Key: "mapReduce", Value: c.coll}, {Key: "map", Value: c.Arg("map")}, {Key: "reduce", Value: c.Arg("reduce")}}
+	out, inline := c.Arg("out"), true
+	if c.Has("out") {
 		_, inline = lookupIn(out, "inline")
 		d = append(d, bson.E{Key: "out", Value: out})
 	} else {
@@ -404,7 +404,7 @@ func (c *call) listDatabases(names bool) (any, *result.Error) {
 }
 
 func (c *call) listCollections(names bool) (any, *result.Error) {
-	o := cursorOptions{batchSize: c.number("batchSize"), comment: c.arg("comment")}
+	o := cursorOptions{batchSize: c.Number("batchSize"), comment: c.Arg("comment")}
 	if err := c.timeoutMode(&o); err != nil {
 		return nil, err
 	}
@@ -429,10 +429,10 @@ func (c *call) listCollections(names bool) (any, *result.Error) {
 }
 
 func (c *call) batchOption() bson.D {
-	if !c.has("batchSize") {
+	if !c.Has("batchSize") {
 		return bson.D{}
 	}
-	return bson.D{{Key: "batchSize", Value: int32(c.number("batchSize"))}}
+	return bson.D{{Key: "batchSize", Value: int32(c.Number("batchSize"))}}
 }
 
 func fieldOf(docs []bson.Raw, field string) bson.A {
@@ -444,7 +444,7 @@ func fieldOf(docs []bson.Raw, field string) bson.A {
 }
 
 func (c *call) listIndexes(names bool) (any, *result.Error) {
-	o := cursorOptions{batchSize: c.number("batchSize"), comment: c.arg("comment")}
+	o := cursorOptions{batchSize: c.Number("batchSize"), comment: c.Arg("comment")}
 	if err := c.timeoutMode(&o); err != nil {
 		return nil, err
 	}
@@ -471,7 +471,7 @@ func (c *call) listIndexes(names bool) (any, *result.Error) {
 // commandName puts the named key of a command first, whatever the order in
 // which the suite was read.
 func (c *call) generic() (bson.D, *result.Error) {
-	doc, ok := c.arg("command").DocumentOK()
+	doc, ok := c.Arg("command").DocumentOK()
 	if !ok {
 		return nil, argument("command is no document")
 	}
@@ -479,7 +479,7 @@ func (c *call) generic() (bson.D, *result.Error) {
 	if err := bson.Unmarshal(doc, &d); err != nil {
 		return nil, argument("command: " + err.Error())
 	}
-	name := c.text("commandName")
+	name := c.Text("commandName")
 	if name == "" && len(d) > 0 {
 		name = d[0].Key
 	}
@@ -511,8 +511,8 @@ func commandRows() []row {
 		if err != nil {
 			return nil, err
 		}
-		o := cursorOptions{batchSize: c.number("batchSize"), maxTime: c.number("maxTimeMS"), comment: c.arg("comment")}
-		switch strings.ToLower(c.text("cursorType")) {
+		o := cursorOptions{batchSize: c.Number("batchSize"), maxTime: c.Number("maxTimeMS"), comment: c.Arg("comment")}
+		switch strings.ToLower(c.Text("cursorType")) {
 		case "tailable":
 			o.tailable = true
 		case "tailableawait":
@@ -544,7 +544,7 @@ func commandRows() []row {
 				if err != nil {
 					return nil, err
 				}
-				cmd.takesReadConcern = c.has("readConcern")
+				cmd.takesReadConcern = c.Has("readConcern")
 				r, err := c.do(cmd)
 				if err != nil {
 					return nil, err

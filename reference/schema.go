@@ -23,22 +23,22 @@ func schemaRows() []row {
 	return []row{
 		{operations.Collection, "createIndex", common(append([]string{"keys", "name", "version", "maxTimeMS", "commitQuorum", "comment", "rawData", "writeConcern"}, indexFields...)...),
 			func(c *call) (any, *result.Error) {
-				name := c.text("name")
+				name := c.Text("name")
 				if name == "" {
 					var err *result.Error
-					if name, err = indexName(c.arg("keys")); err != nil {
+					if name, err = indexName(c.Arg("keys")); err != nil {
 						return nil, err
 					}
 				}
-				index := c.copyArgs(bson.D{{Key: "key", Value: c.arg("keys")}, {Key: "name", Value: name}}, indexFields...)
-				if c.has("version") {
-					index = append(index, bson.E{Key: "v", Value: c.arg("version")})
+				index := c.copyArgs(bson.D{{Key: "key", Value: c.Arg("keys")}, {Key: "name", Value: name}}, indexFields...)
+				if c.Has("version") {
+					index = append(index, bson.E{Key: "v", Value: c.Arg("version")})
 				}
 				d := bson.D{{Key: "createIndexes", Value: c.coll}, {Key: "indexes", Value: bson.A{index}}}
 				return name, c.perform("createIndexes", c.copyArgs(d, "maxTimeMS", "commitQuorum", "comment", "rawData"), 0)
 			}},
 		{operations.Collection, "dropIndex", common("name", "maxTimeMS", "comment", "rawData", "writeConcern"), func(c *call) (any, *result.Error) {
-			d := bson.D{{Key: "dropIndexes", Value: c.coll}, {Key: "index", Value: c.arg("name")}}
+			d := bson.D{{Key: "dropIndexes", Value: c.coll}, {Key: "index", Value: c.Arg("name")}}
 			return enginekit.Nothing{}, c.perform("dropIndexes", c.copyArgs(d, "maxTimeMS", "comment", "rawData"), 26)
 		}},
 		{operations.Collection, "dropIndexes", common("maxTimeMS", "comment", "rawData", "writeConcern"), func(c *call) (any, *result.Error) {
@@ -46,13 +46,13 @@ func schemaRows() []row {
 			return enginekit.Nothing{}, c.perform("dropIndexes", c.copyArgs(d, "maxTimeMS", "comment", "rawData"), 26)
 		}},
 		{operations.Collection, "rename", common("to", "dropTarget", "comment", "maxTimeMS", "writeConcern"), func(c *call) (any, *result.Error) {
-			d := bson.D{{Key: "renameCollection", Value: c.db + "." + c.coll}, {Key: "to", Value: c.db + "." + c.text("to")}}
+			d := bson.D{{Key: "renameCollection", Value: c.db + "." + c.coll}, {Key: "to", Value: c.db + "." + c.Text("to")}}
 			d = c.copyArgs(d, "dropTarget", "comment", "maxTimeMS")
 			c.db = "admin"
 			return enginekit.Nothing{}, c.perform("renameCollection", d, 0)
 		}},
 		{operations.Database, "createCollection", common(append([]string{"collection", "writeConcern"}, createFields...)...), func(c *call) (any, *result.Error) {
-			d := c.copyArgs(bson.D{{Key: "create", Value: c.arg("collection")}}, createFields...)
+			d := c.copyArgs(bson.D{{Key: "create", Value: c.Arg("collection")}}, createFields...)
 			if err := c.perform("create", d, 0); err != nil {
 				return nil, err
 			}
@@ -60,21 +60,21 @@ func schemaRows() []row {
 				return enginekit.Nothing{}, nil
 			}
 			db := c.entity.(*database)
-			if err := c.test.entities.Put(c.op.SaveAs, &collection{db: db, name: c.text("collection"), options: db.options}); err != nil {
+			if err := c.test.Entities.Put(c.op.SaveAs, &collection{db: db, name: c.Text("collection"), options: db.options}); err != nil {
 				return nil, argument(err.Error())
 			}
 			return enginekit.Nothing{}, nil
 		}},
 		{operations.Database, "dropCollection", common("collection", "comment", "maxTimeMS", "writeConcern"), func(c *call) (any, *result.Error) {
-			d := c.copyArgs(bson.D{{Key: "drop", Value: c.arg("collection")}}, "comment", "maxTimeMS")
+			d := c.copyArgs(bson.D{{Key: "drop", Value: c.Arg("collection")}}, "comment", "maxTimeMS")
 			return enginekit.Nothing{}, c.perform("drop", d, 26)
 		}},
 		{operations.Client, "dropDatabase", common("database", "writeConcern"), func(c *call) (any, *result.Error) {
-			c.db = c.text("database")
+			c.db = c.Text("database")
 			return enginekit.Nothing{}, c.perform("dropDatabase", bson.D{{Key: "dropDatabase", Value: int32(1)}}, 0)
 		}},
 		{operations.Database, "modifyCollection", common(append([]string{"collection", "writeConcern"}, modifyFields...)...), func(c *call) (any, *result.Error) {
-			d := c.copyArgs(bson.D{{Key: "collMod", Value: c.arg("collection")}}, modifyFields...)
+			d := c.copyArgs(bson.D{{Key: "collMod", Value: c.Arg("collection")}}, modifyFields...)
 			r, err := c.answered("collMod", d)
 			switch {
 			case err != nil:
@@ -100,21 +100,21 @@ func schemaRows() []row {
 		}},
 		{operations.Collection, "dropSearchIndex", common("name"), func(c *call) (any, *result.Error) {
 			c.scope.writeConcern = nil
-			return enginekit.Nothing{}, c.perform("dropSearchIndex", bson.D{{Key: "dropSearchIndex", Value: c.coll}, {Key: "name", Value: c.arg("name")}}, 26)
+			return enginekit.Nothing{}, c.perform("dropSearchIndex", bson.D{{Key: "dropSearchIndex", Value: c.coll}, {Key: "name", Value: c.Arg("name")}}, 26)
 		}},
 		{operations.Collection, "updateSearchIndex", common("name", "definition"), func(c *call) (any, *result.Error) {
 			c.scope.writeConcern = nil
 			return enginekit.Nothing{}, c.perform("updateSearchIndex", bson.D{{Key: "updateSearchIndex", Value: c.coll},
-				{Key: "name", Value: c.arg("name")}, {Key: "definition", Value: c.arg("definition")}}, 0)
+				{Key: "name", Value: c.Arg("name")}, {Key: "definition", Value: c.Arg("definition")}}, 0)
 		}},
 		{operations.Collection, "listSearchIndexes", common("name", "aggregationOptions"), func(c *call) (any, *result.Error) {
 			stage := bson.D{}
-			if c.has("name") {
-				stage = append(stage, bson.E{Key: "name", Value: c.arg("name")})
+			if c.Has("name") {
+				stage = append(stage, bson.E{Key: "name", Value: c.Arg("name")})
 			}
 			options := bson.D{}
 			var rest bson.D
-			if doc, ok := c.arg("aggregationOptions").DocumentOK(); ok {
+			if doc, ok := c.Arg("aggregationOptions").DocumentOK(); ok {
 				elements, _ := doc.Elements()
 				for _, e := range elements {
 					if e.Key() == "batchSize" {

@@ -39,15 +39,15 @@ func streamRows() []row {
 		if c.kind != operations.Collection {
 			s.on = int32(1)
 		}
-		if t, i, ok := c.arg("startAtOperationTime").TimestampOK(); ok {
+		if t, i, ok := c.Arg("startAtOperationTime").TimestampOK(); ok {
 			s.at = &bson.Timestamp{T: t, I: i}
 		}
-		s.after, _ = c.arg("startAfter").DocumentOK()
-		s.token, _ = c.arg("resumeAfter").DocumentOK()
+		s.after, _ = c.Arg("startAfter").DocumentOK()
+		s.token, _ = c.Arg("resumeAfter").DocumentOK()
 		if s.token == nil {
 			s.token = s.after
 		}
-		if c.timeout && c.limit != nil && *c.limit > 0 && c.number("maxAwaitTimeMS") >= c.limit.Milliseconds() {
+		if c.timeout && c.limit != nil && *c.limit > 0 && c.Number("maxAwaitTimeMS") >= c.limit.Milliseconds() {
 			return nil, argument("maxAwaitTimeMS must be less than timeoutMS")
 		}
 		if err := s.open(c.ctx, &c.trace, false); err != nil {
@@ -89,7 +89,7 @@ func (s *changeStream) open(ctx context.Context, tr *trace, resume bool) *result
 	c := s.call
 	var pipeline bson.A
 	stages := []bson.Raw{}
-	if c.has("pipeline") {
+	if c.Has("pipeline") {
 		var err *result.Error
 		if stages, err = c.documents("pipeline"); err != nil {
 			return err
@@ -117,8 +117,8 @@ func (s *changeStream) open(ctx context.Context, tr *trace, resume bool) *result
 		}
 		return err
 	}
-	k, err := c.openCursor(r, cursorOptions{batchSize: c.number("batchSize"), maxTime: c.number("maxAwaitTimeMS"),
-		comment: c.arg("comment"), tailable: true, await: true})
+	k, err := c.openCursor(r, cursorOptions{batchSize: c.Number("batchSize"), maxTime: c.Number("maxAwaitTimeMS"),
+		comment: c.Arg("comment"), tailable: true, await: true})
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ func clientRows() []row {
 			return bson.D{{Key: "type", Value: t.Type}, {Key: "servers", Value: servers}}, nil
 		}},
 		{operations.Client, "$configureFailPoint", []string{"command", "server"}, func(c *call) (any, *result.Error) {
-			doc, ok := c.arg("command").DocumentOK()
+			doc, ok := c.Arg("command").DocumentOK()
 			if !ok {
 				return nil, argument("command is no document")
 			}
@@ -37,7 +37,7 @@ func clientRows() []row {
 				return nil, argument(err.Error())
 			}
 			cmd := &command{name: "configureFailPoint", db: "admin", op: retry.Operation{Name: "configureFailPoint"},
-				build: fixed(d), session: c.session, address: c.text("server"), hidden: true}
+				build: fixed(d), session: c.session, address: c.Text("server"), hidden: true}
 			r, err := c.do(cmd)
 			if err != nil {
 				return nil, err

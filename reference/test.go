@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/unified-test-runner/utr/engine"
@@ -17,8 +16,15 @@ import (
 
 // test holds the entities of one test.
 type test struct {
-	driver   *driver
-	entities enginekit.Entities // *client, *database, *collection, *clientSession, *bucket, iterator
+	enginekit.Test // of *client, *database, *collection, *clientSession, *bucket, iterator
+	driver         *driver
+}
+
+func newTest(d *driver) *test {
+	t := &test{driver: d}
+	t.Test = enginekit.Test{Fields: fields(), Unsupported: unsupported, Make: t.make, KindOf: kindOf, CloseEntity: closeEntity, LogOf: logOf,
+		Ended: func() { d.open.Forget(t) }}
+	return t
 }
 
 // database is a database entity.
@@ -54,7 +60,7 @@ type iterator interface {
 }
 
 // fields lists what an entity's document may hold.
-func fields(kind string) []string {
+func fields() map[string][]string {
 	return map[string][]string{
 		"client": {"autoEncryptOpts", "awaitMinPoolSizeMS", "id", "ignoreCommandMonitoringEvents", "observeEvents",
 			"observeLogMessages", "observeSensitiveCommands", "observeTracingMessages", "serverApi",
@@ -63,48 +69,18 @@ func fields(kind string) []string {
 		"collection": {"collectionName", "collectionOptions", "database", "id"},
 		"session":    {"client", "id", "sessionOptions"},
 		"bucket":     {"bucketOptions", "database", "id"},
-	}[kind]
-}
-
-// Open creates an entity.
-func (t *test) Open(ctx context.Context, e engine.Entity) error {
-	known := fields(e.Kind)
-	if known == nil {
-		return unsupported("entity " + e.Kind)
 	}
-	elements, err := e.Options.Elements()
-	if err != nil {
-		return fmt.Errorf("entity %q: %w", e.ID, err)
-	}
-	for _, el := range elements {
-		switch {
-		case !slices.Contains(known, el.Key()):
-			return unsupported("option " + el.Key() + " of a " + e.Kind)
-		case el.Key() == "autoEncryptOpts", el.Key() == "observeTracingMessages":
-			return unsupported(el.Key())
-		}
-	}
-	made, err := t.make(ctx, e)
-	if err != nil {
-		var already *result.Error
-		if errors.As(err, &already) {
-			return already
-		}
-		return &result.Error{Message: fmt.Sprintf("entity %q: %v", e.ID, err), Client: true, Kind: "argument"}
-	}
-	if err := t.entities.Put(e.ID, made); err != nil {
-		if c, ok := made.(*client); ok {
-			c.close()
-		}
-		return err
-	}
-	return nil
 }
 
 func (t *test) make(ctx context.Context, e engine.Entity) (any, error) {
 	text := func(field string) string { s, _ := e.Options.Lookup(field).StringValueOK(); return s }
 	switch e.Kind {
 	case "client":
+		for _, lack := range []string{"autoEncryptOpts", "observeTracingMessages"} {
+			if e.Options.Lookup(lack).Type != 0 {
+				return nil, unsupported(lack)
+			}
+		}
 		c, err := newClient(t.driver, e.URI, e.Options)
 		if err != nil {
 			return nil, err
@@ -117,27 +93,27 @@ func (t *test) make(ctx context.Context, e engine.Entity) (any, error) {
 		}
 		return c, nil
 	case "database":
-		c, err := enginekit.Named[*client](&t.entities, e.Options, "client")
+		c, err := enginekit.Named[*client](&t.Entities, e.Options, "client")
 		if err != nil {
 			return nil, err
 		}
 		o, err := c.scope().with(e.Options.Lookup("databaseOptions"))
 		return &database{client: c, name: text("databaseName"), options: o}, err
 	case "collection":
-		d, err := enginekit.Named[*database](&t.entities, e.Options, "database")
+		d, err := enginekit.Named[*database](&t.Entities, e.Options, "database")
 		if err != nil {
 			return nil, err
 		}
 		o, err := d.options.with(e.Options.Lookup("collectionOptions"))
 		return &collection{db: d, name: text("collectionName"), options: o}, err
 	case "bucket":
-		d, err := enginekit.Named[*database](&t.entities, e.Options, "database")
+		d, err := enginekit.Named[*database](&t.Entities, e.Options, "database")
 		if err != nil {
 			return nil, err
 		}
 		return newBucket(d, e.Options.Lookup("bucketOptions"))
 	default:
-		c, err := enginekit.Named[*client](&t.entities, e.Options, "client")
+		c, err := enginekit.Named[*client](&t.Entities, e.Options, "client")
 		if err != nil {
 			return nil, err
 		}
@@ -261,31 +237,15 @@ func (t *test) savedValue(v bson.RawValue) (bson.RawValue, error) {
 	return v, unsupported("snapshotTime by name")
 }
 
-// Events reads the log of a client.
-func (t *test) Events(ctx context.Context, id string, after int64, wait time.Duration) ([]result.Event, error) {
-	e, err := t.entities.Get(id)
-	if err != nil {
-		return nil, err
-	}
+func logOf(e any) (*enginekit.EventLog, bool) {
 	c, ok := e.(*client)
 	if !ok {
-		return nil, fmt.Errorf("entity %q is no client", id)
+		return nil, false
 	}
-	return c.log.After(ctx, after, wait)
+	return c.log, true
 }
 
-// Close closes one entity. It stays known: closing again is no error, and the
-// events of a client can still be read.
-func (t *test) Close(ctx context.Context, id string) error {
-	e, err := t.entities.Get(id)
-	if err != nil {
-		return err
-	}
-	t.closeEntity(ctx, e)
-	return nil
-}
-
-func (t *test) closeEntity(ctx context.Context, e any) {
+func closeEntity(ctx context.Context, e any) {
 	switch e := e.(type) {
 	case iterator:
 		e.close(ctx, nil, &trace{})
@@ -294,13 +254,6 @@ func (t *test) closeEntity(ctx context.Context, e any) {
 	case *client:
 		e.close()
 	}
-}
-
-// End closes cursors before sessions before clients.
-func (t *test) End(ctx context.Context) error {
-	t.entities.End(kindOf, func(e any) { t.closeEntity(ctx, e) })
-	t.driver.open.Forget(t)
-	return nil
 }
 
 // kindOf gives the operations' kind of an entity.

@@ -17,7 +17,7 @@ func sessionRows() []row {
 			return enginekit.Nothing{}, c.entity.(*clientSession).abort(c.ctx, c.timeout, &c.trace)
 		}},
 		{operations.Session, "advanceClusterTime", []string{"clusterTime"}, func(c *call) (any, *result.Error) {
-			raw, err := bson.Marshal(bson.D{{Key: "$clusterTime", Value: c.arg("clusterTime")}})
+			raw, err := bson.Marshal(bson.D{{Key: "$clusterTime", Value: c.Arg("clusterTime")}})
 			if err != nil {
 				return nil, argument(err.Error())
 			}
@@ -71,7 +71,7 @@ func sessionRows() []row {
 func (c *call) transactionOptions() (transactionOptions, *result.Error) {
 	d := bson.D{}
 	for _, k := range []string{"maxCommitTimeMS", "readConcern", "readPreference", "timeoutMS", "writeConcern"} {
-		if v := c.arg(k); v.Type != 0 {
+		if v := c.Arg(k); v.Type != 0 {
 			d = append(d, bson.E{Key: k, Value: v})
 		}
 	}

@@ -2,7 +2,7 @@ package reference
 
 import (
 	"fmt"
-	"net/url"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,25 +45,30 @@ func defaultSettings(p *retry.Policy) settings {
 // ownOptions are the URI options that settings take, by lower-case name. A
 // function gets the values in the order in which they were given.
 func ownOptions() map[string]func(*settings, []string) error {
-	millis := func(set func(*settings, time.Duration)) func(*settings, []string) error {
-		return func(s *settings, v []string) error {
-			n, err := strconv.ParseInt(v[len(v)-1], 10, 64)
-			if err != nil || n < 0 {
-				return fmt.Errorf("%q is no number of milliseconds", v[len(v)-1])
+	last := func(set func(*settings, string) error) func(*settings, []string) error {
+		return func(s *settings, v []string) error { return set(s, v[len(v)-1]) }
+	}
+	number := func(of string, least int64, set func(*settings, int64)) func(*settings, []string) error {
+		return last(func(s *settings, v string) error {
+			n, err := strconv.ParseInt(v, 10, 64)
+			if err != nil || n < least {
+				return fmt.Errorf("%q is not a number of %s", v, of)
 			}
-			set(s, time.Duration(n)*time.Millisecond)
+			set(s, n)
 			return nil
-		}
+		})
+	}
+	millis := func(set func(*settings, time.Duration)) func(*settings, []string) error {
+		return number("milliseconds", 0, func(s *settings, n int64) { set(s, time.Duration(n)*time.Millisecond) })
 	}
 	boolean := func(set func(*settings, bool)) func(*settings, []string) error {
-		return func(s *settings, v []string) error {
-			last := v[len(v)-1]
-			if last != "true" && last != "false" { // ParseBool takes more
-				return fmt.Errorf("%q is neither true nor false", last)
+		return last(func(s *settings, v string) error {
+			if v != "true" && v != "false" { // ParseBool takes more
+				return fmt.Errorf("%q is neither true nor false", v)
 			}
-			set(s, last == "true")
+			set(s, v == "true")
 			return nil
-		}
+		})
 	}
 	concern := func(s *settings, key string, value any) {
 		s.writeConcern = append(slices.Clip(s.writeConcern), bson.E{Key: key, Value: value})
@@ -78,118 +83,83 @@ func ownOptions() map[string]func(*settings, []string) error {
 		"localthresholdms":          millis(func(s *settings, d time.Duration) { s.localThreshold = d }),
 		"heartbeatfrequencyms":      millis(func(s *settings, d time.Duration) { s.heartbeat = d }),
 		"sockettimeoutms":           millis(func(s *settings, d time.Duration) { s.socketTimeout = d }),
-		"maxadaptiveretries": func(s *settings, v []string) error {
-			n, err := strconv.Atoi(v[len(v)-1])
-			if err != nil || n < 0 {
-				return fmt.Errorf("%q is no number of retries", v[len(v)-1])
-			}
-			s.maxAdaptiveRetries = &n
+		"maxadaptiveretries": number("retries", 0, func(s *settings, n int64) {
+			retries := int(n)
+			s.maxAdaptiveRetries = &retries
+		}),
+		"readconcernlevel": last(func(s *settings, v string) error {
+			s.readConcern = bson.D{{Key: "level", Value: v}}
 			return nil
-		},
-		"readconcernlevel": func(s *settings, v []string) error {
-			s.readConcern = bson.D{{Key: "level", Value: v[len(v)-1]}}
-			return nil
-		},
-		"w": func(s *settings, v []string) error {
-			if n, err := strconv.ParseInt(v[len(v)-1], 10, 32); err == nil {
+		}),
+		"w": last(func(s *settings, v string) error {
+			if n, err := strconv.ParseInt(v, 10, 32); err == nil {
 				concern(s, "w", int32(n))
 			} else {
-				concern(s, "w", v[len(v)-1])
+				concern(s, "w", v)
 			}
 			return nil
-		},
-		"journal": boolean(func(s *settings, b bool) { concern(s, "j", b) }),
-		"wtimeoutms": millis(func(s *settings, d time.Duration) {
-			concern(s, "wtimeout", d.Milliseconds())
 		}),
-		"readpreference": func(s *settings, v []string) error {
-			s.readPreference.Mode = selection.Mode(v[len(v)-1])
+		"journal":    boolean(func(s *settings, b bool) { concern(s, "j", b) }),
+		"wtimeoutms": millis(func(s *settings, d time.Duration) { concern(s, "wtimeout", d.Milliseconds()) }),
+		"readpreference": last(func(s *settings, v string) error {
+			s.readPreference.Mode = selection.Mode(v)
 			return nil
-		},
-		"maxstalenessseconds": func(s *settings, v []string) error {
-			n, err := strconv.ParseInt(v[len(v)-1], 10, 64)
-			if err != nil {
-				return fmt.Errorf("%q is no number of seconds", v[len(v)-1])
-			}
-			s.readPreference.MaxStalenessSeconds = &n
-			return nil
-		},
-		"readpreferencetags": func(s *settings, v []string) error {
-			s.readPreference.TagSets = nil
-			for _, one := range v {
-				set := map[string]string{}
-				for _, pair := range strings.FieldsFunc(one, func(r rune) bool { return r == ',' }) {
-					name, value, ok := strings.Cut(pair, ":")
-					if !ok {
-						return fmt.Errorf("tag %q has no value", pair)
-					}
-					set[name] = value
-				}
-				s.readPreference.TagSets = append(s.readPreference.TagSets, set)
+		}),
+		"maxstalenessseconds": number("seconds", math.MinInt64, func(s *settings, n int64) { s.readPreference.MaxStalenessSeconds = &n }),
+		"readpreferencetags":  readTags,
+		"servermonitoringmode": last(func(s *settings, v string) error {
+			s.monitoring = v
+			if !slices.Contains([]string{"auto", "poll", "stream"}, v) {
+				return fmt.Errorf("the mode %q is unknown", v)
 			}
 			return nil
-		},
-		"servermonitoringmode": func(s *settings, v []string) error {
-			switch s.monitoring = v[len(v)-1]; s.monitoring {
-			case "auto", "poll", "stream":
-				return nil
-			}
-			return fmt.Errorf("there is no mode %q", s.monitoring)
-		},
-		"waitqueuesize": func(*settings, []string) error {
-			return unsupported("uriOptions.waitQueueSize")
-		},
+		}),
+		"waitqueuesize": func(*settings, []string) error { return unsupported("uriOptions.waitQueueSize") },
 	}
 }
 
-// pair is one option of a connection string, unescaped.
-type pair struct{ key, value string }
+// readTags reads readPreferenceTags, of which each is a tag set.
+func readTags(s *settings, values []string) error {
+	s.readPreference.TagSets = nil
+	for _, one := range values {
+		set := map[string]string{}
+		for _, pair := range strings.FieldsFunc(one, func(r rune) bool { return r == ',' }) {
+			name, value, ok := strings.Cut(pair, ":")
+			if !ok {
+				return fmt.Errorf("tag %q has no value", pair)
+			}
+			set[name] = value
+		}
+		s.readPreference.TagSets = append(s.readPreference.TagSets, set)
+	}
+	return nil
+}
 
 // resolve applies uriOptions on top of a connection string, and both on top of
 // the defaults. It gives the engine's settings, and the connection string with
 // what is left for the topology. Errors never repeat the string, which may hold
 // a password.
 func resolve(uri string, options bson.Raw, s settings) (settings, string, error) {
-	base, query, _ := strings.Cut(uri, "?")
-	var pairs []pair
-	for _, p := range strings.FieldsFunc(query, func(r rune) bool { return r == '&' || r == ';' }) {
-		k, v, _ := strings.Cut(p, "=")
-		value, err := url.QueryUnescape(v)
-		if err != nil {
-			return s, "", fmt.Errorf("option %s of the connection string: %w", k, err)
-		}
-		pairs = append(pairs, pair{k, value})
-	}
-	if options != nil {
-		elements, err := options.Elements()
-		if err != nil {
-			return s, "", fmt.Errorf("uriOptions: %w", err)
-		}
-		for _, e := range elements {
-			pairs = slices.DeleteFunc(pairs, func(p pair) bool { return enginekit.SameOption(p.key, e.Key()) })
-			values, err := enginekit.OptionValues(e.Key(), e.Value())
-			if err != nil {
-				return s, "", fmt.Errorf("uriOptions.%s: %w", e.Key(), err)
-			}
-			for _, v := range values {
-				pairs = append(pairs, pair{e.Key(), v})
-			}
-		}
+	u, err := enginekit.ParseURI(uri, options)
+	if err != nil {
+		return s, "", err
 	}
 	own := ownOptions()
 	values := map[string][]string{}
-	var order, rest []string
-	for _, p := range pairs {
-		key := strings.ToLower(p.key)
+	var order []string
+	direct := false
+	u.Options = slices.DeleteFunc(u.Options, func(o enginekit.Option) bool {
+		direct = direct || enginekit.SameOption(o.Name, "directConnection") && o.Value == "true"
+		key := strings.ToLower(o.Name)
 		if own[key] == nil {
-			rest = append(rest, p.key+"="+url.QueryEscape(p.value))
-			continue
+			return false
 		}
 		if values[key] == nil {
 			order = append(order, key)
 		}
-		values[key] = append(values[key], p.value)
-	}
+		values[key] = append(values[key], o.Value)
+		return true
+	})
 	for _, key := range order {
 		if err := own[key](&s, values[key]); err != nil {
 			return s, "", fmt.Errorf("URI option %s: %w", key, err)
@@ -198,23 +168,13 @@ func resolve(uri string, options bson.Raw, s settings) (settings, string, error)
 	if err := s.readPreference.Validate(); err != nil {
 		return s, "", err
 	}
-	if direct(pairs) {
+	if direct {
 		// A direct connection has one seed and no set name (Unified Test
 		// Format, "entity").
-		rest = slices.DeleteFunc(rest, func(o string) bool { return strings.HasPrefix(strings.ToLower(o), "replicaset=") })
-		base = firstHost(base)
+		u.Options = slices.DeleteFunc(u.Options, func(o enginekit.Option) bool { return enginekit.SameOption(o.Name, "replicaSet") })
+		u.Base = firstHost(u.Base)
 	}
-	if _, authority, _ := strings.Cut(base, "://"); !strings.Contains(authority, "/") {
-		base += "/"
-	}
-	if len(rest) > 0 {
-		base += "?" + strings.Join(rest, "&")
-	}
-	return s, base, nil
-}
-
-func direct(pairs []pair) bool {
-	return slices.ContainsFunc(pairs, func(p pair) bool { return enginekit.SameOption(p.key, "directConnection") && p.value == "true" })
+	return s, u.String(), nil
 }
 
 // firstHost leaves one host in a connection string without options.

@@ -387,7 +387,7 @@ func single(kind string, answer func(*tally) bson.D) func(*call) (any, *result.E
 	return func(c *call) (any, *result.Error) {
 		args := bson.D{}
 		for _, k := range modelArgs(kind) {
-			if v := c.arg(k); v.Type != 0 {
+			if v := c.Arg(k); v.Type != 0 {
 				args = append(args, bson.E{Key: k, Value: v})
 			}
 		}
@@ -439,7 +439,7 @@ func writeRows() []row {
 
 func bulkRows() []row {
 	bulk := func(c *call, models []model) (any, *result.Error) {
-		ordered := !c.has("ordered") || c.flag("ordered")
+		ordered := !c.Has("ordered") || c.Flag("ordered")
 		sum, err := c.write(models, ordered)
 		if err == nil {
 			return sum.document(), nil
@@ -506,22 +506,22 @@ func modifyRows() []row {
 			case "findOneAndDelete":
 				d = append(d, bson.E{Key: "remove", Value: true})
 			case "findOneAndReplace":
-				if err := replaces(c.arg("replacement")); err != nil {
+				if err := replaces(c.Arg("replacement")); err != nil {
 					return nil, err
 				}
-				d = append(d, bson.E{Key: "update", Value: c.arg("replacement")})
+				d = append(d, bson.E{Key: "update", Value: c.Arg("replacement")})
 			default:
-				if err := updates(c.arg("update")); err != nil {
+				if err := updates(c.Arg("update")); err != nil {
 					return nil, err
 				}
-				d = append(d, bson.E{Key: "update", Value: c.arg("update")})
+				d = append(d, bson.E{Key: "update", Value: c.Arg("update")})
 			}
 			d = c.copyArgs(d, "sort", "hint", "collation", "comment", "let", "maxTimeMS", "upsert", "arrayFilters",
 				"bypassDocumentValidation", "rawData")
-			if c.has("projection") {
-				d = append(d, bson.E{Key: "fields", Value: c.arg("projection")})
+			if c.Has("projection") {
+				d = append(d, bson.E{Key: "fields", Value: c.Arg("projection")})
 			}
-			switch after := strings.ToLower(c.text("returnDocument")); after {
+			switch after := strings.ToLower(c.Text("returnDocument")); after {
 			case "":
 			case "before", "after":
 				d = append(d, bson.E{Key: "new", Value: after == "after"})
@@ -530,7 +530,7 @@ func modifyRows() []row {
 			}
 			var cmd *command
 			cmd = c.writing("findAndModify", "findAndModify", func(t target) (bson.D, error) {
-				return d, quietHint(cmd, t, c.has("hint"))
+				return d, quietHint(cmd, t, c.Has("hint"))
 			})
 			if err := c.override(cmd); err != nil {
 				return nil, err

@@ -15,7 +15,7 @@ import (
 // models reads an array of {name: {…}} documents: read gets the name and the
 // document of each.
 func models[T any](c *call, of string, read func(name string, doc bson.Raw) (T, error)) ([]T, error) {
-	array, ok := c.arg(of).ArrayOK()
+	array, ok := c.Arg(of).ArrayOK()
 	if !ok {
 		return nil, argument("%s is no array", of)
 	}

@@ -41,17 +41,8 @@ func rows() []row {
 		searchIndexRows(), streamRows(), cursorRows(), sessionRows(), bucketRows())
 }
 
-type rowKey struct {
-	kind operations.Kind
-	name string
-}
-
-func table() map[rowKey]row {
-	index := map[rowKey]row{}
-	for _, r := range rows() {
-		index[rowKey{r.kind, r.name}] = r
-	}
-	return index
+func table() map[enginekit.Key]row {
+	return enginekit.Index(rows(), func(r row) enginekit.Key { return enginekit.Key{Kind: r.kind, Name: r.name} })
 }
 
 // accepts tells that the row takes an argument. Session and timeoutMS go with
@@ -77,26 +68,20 @@ func (r row) accepts(name string) bool {
 // Arguments lists the arguments of the format's table that an operation is
 // served with; false if the driver does not have the operation.
 func Arguments(kind operations.Kind, name string) ([]string, bool) {
-	r, found := table()[rowKey{kind, name}]
+	k := enginekit.Key{Kind: kind, Name: name}
+	r, found := table()[k]
 	if !found {
 		return nil, false
 	}
-	var taken []string
-	known, _ := operations.Lookup(kind, name)
-	for _, a := range known.Arguments {
-		if r.accepts(a.Name) || a.Name == "callback" {
-			taken = append(taken, a.Name)
-		}
-	}
-	return taken, true
+	return enginekit.Taken(k, r.accepts), true
 }
 
 // call is one operation under way.
 type call struct {
+	enginekit.Arguments
 	ctx    context.Context
 	test   *test
 	op     engine.Operation
-	args   bson.Raw
 	row    row
 	entity any
 	client *client
@@ -105,19 +90,16 @@ type call struct {
 
 // Do performs an operation.
 func (t *test) Do(ctx context.Context, op engine.Operation) result.Outcome {
-	e, err := t.entities.Get(op.Object)
+	e, err := t.Entities.Get(op.Object)
 	if err != nil {
 		return result.Outcome{Err: argument("%s", err)}
 	}
 	kind := kindOf(e)
-	r, ok := t.driver.table[rowKey{kind, op.Name}]
+	r, ok := t.driver.table[enginekit.Key{Kind: kind, Name: op.Name}]
 	if !ok {
 		return result.Outcome{Err: unsupported(fmt.Sprintf("operation %s.%s", kind, op.Name))}
 	}
-	c := &call{test: t, op: op, args: op.Arguments, row: r, entity: e, client: clientOf(e)}
-	if c.args == nil {
-		c.args = bson.Raw{5, 0, 0, 0, 0}
-	}
+	c := &call{test: t, op: op, Arguments: enginekit.NewArguments(op.Arguments), row: r, entity: e, client: clientOf(e)}
 	end, err := c.begin(ctx)
 	defer end()
 	var value any
@@ -130,14 +112,11 @@ func (t *test) Do(ctx context.Context, op engine.Operation) result.Outcome {
 // begin checks the arguments and makes the context.
 func (c *call) begin(ctx context.Context) (context.CancelFunc, error) {
 	none := func() {}
-	elements, err := c.args.Elements()
-	if err != nil {
+	switch other, err := c.Others(c.row.accepts); {
+	case err != nil:
 		return none, argument("arguments: %v", err)
-	}
-	for _, e := range elements {
-		if !c.row.accepts(e.Key()) {
-			return none, unsupported(fmt.Sprintf("argument %s of %s.%s", e.Key(), c.row.kind, c.row.name))
-		}
+	case other != "":
+		return none, unsupported(fmt.Sprintf("argument %s of %s.%s", other, c.row.kind, c.row.name))
 	}
 	// So that nothing is sent if an option cannot be had. (The driver ignores
 	// errors of a collection's options.)
@@ -157,8 +136,8 @@ func (c *call) begin(ctx context.Context) (context.CancelFunc, error) {
 	timedOut, cancel := timed(c.trace.attach(plain), timeout)
 	c.ctx = timedOut
 	end := func() { cancel(); stop() }
-	if c.has("session") {
-		s, err := enginekit.Named[*session](&c.test.entities, c.args, "session")
+	if c.Has("session") {
+		s, err := enginekit.Named[*session](&c.test.Entities, c.Given, "session")
 		if err != nil {
 			return end, argument("%v", err)
 		}
@@ -174,10 +153,10 @@ func (c *call) begin(ctx context.Context) (context.CancelFunc, error) {
 // timeoutMS reads the argument. The driver knows it as a context's deadline:
 // that there is none cannot be said of one operation.
 func (c *call) timeoutMS() (*time.Duration, error) {
-	if !c.has("timeoutMS") {
+	if !c.Has("timeoutMS") {
 		return nil, nil
 	}
-	d, ok := milliseconds(c.arg("timeoutMS"))
+	d, ok := milliseconds(c.Arg("timeoutMS"))
 	switch {
 	case !ok || d < 0:
 		return nil, argument("timeoutMS is no number of milliseconds")
@@ -244,24 +223,12 @@ func clientOf(e any) *client {
 	return nil
 }
 
-func (c *call) has(name string) bool {
-	_, err := c.args.LookupErr(name)
-	return err == nil
-}
-
-func (c *call) arg(name string) bson.RawValue { return c.args.Lookup(name) }
-
-func (c *call) text(name string) string {
-	s, _ := c.arg(name).StringValueOK()
-	return s
-}
-
 // any gives an argument as the driver takes it; nil if it is not there.
 func (c *call) any(name string) any {
-	if !c.has(name) {
+	if !c.Has(name) {
 		return nil
 	}
-	v, err := plain(c.arg(name))
+	v, err := plain(c.Arg(name))
 	if err != nil {
 		return nil // the driver refuses it
 	}
@@ -270,13 +237,13 @@ func (c *call) any(name string) any {
 
 // document gives a document argument, nil if it is none.
 func (c *call) document(name string) bson.Raw {
-	doc, _ := c.arg(name).DocumentOK()
+	doc, _ := c.Arg(name).DocumentOK()
 	return doc
 }
 
 // filter gives the filter, by default an empty one.
 func (c *call) filter() any {
-	if !c.has("filter") {
+	if !c.Has("filter") {
 		return bson.D{}
 	}
 	return c.any("filter")
@@ -286,7 +253,7 @@ func (c *call) session() *session { return c.entity.(*session) }
 
 // rest gives the arguments that are options of the driver.
 func (c *call) rest() bson.Raw {
-	rest, _, _ := without(c.args, append(strings.Fields(c.row.takes), "session", "timeoutMS")...)
+	rest, _, _ := without(c.Given, append(strings.Fields(c.row.takes), "session", "timeoutMS")...)
 	return rest
 }
 
@@ -340,14 +307,14 @@ func (c *call) database(name string, inherited ...options.Lister[options.Databas
 
 func (c *call) concerns() bson.Raw {
 	names := strings.Fields(readConcerns + writeConcerns)
-	elements, _ := c.args.Elements()
+	elements, _ := c.Given.Elements()
 	var others []string
 	for _, e := range elements {
 		if !slices.Contains(names, e.Key()) {
 			others = append(others, e.Key())
 		}
 	}
-	said, _, _ := without(c.args, others...)
+	said, _, _ := without(c.Given, others...)
 	return said
 }
 

@@ -115,7 +115,7 @@ func clientRows() []row {
 			text := func(p *string) func(bson.RawValue) error {
 				return func(v bson.RawValue) error { return set(p, v, bson.RawValue.StringValueOK) }
 			}
-			err := each("driverInfoOptions", c.arg("driverInfoOptions"), map[string]func(bson.RawValue) error{
+			err := each("driverInfoOptions", c.Arg("driverInfoOptions"), map[string]func(bson.RawValue) error{
 				"name": text(&info.Name), "version": text(&info.Version), "platform": text(&info.Platform)})
 			if err == nil {
 				c.client.AppendDriverInfo(info)
@@ -127,7 +127,7 @@ func clientRows() []row {
 			return enginekit.Nothing{}, nil
 		}},
 		{operations.Client, "dropDatabase", "database" + writeConcerns, nil, func(c *call) (any, error) {
-			return enginekit.Nothing{}, c.database(c.text("database")).Drop(c.ctx)
+			return enginekit.Nothing{}, c.database(c.Text("database")).Drop(c.ctx)
 		}},
 		{operations.Client, "listDatabaseNames", "filter", listOptions, func(c *call) (any, error) {
 			names, err := c.client.ListDatabaseNames(c.ctx, c.filter(), optionsOf[options.ListDatabasesOptions](c))

@@ -16,7 +16,7 @@ func readRows() []row {
 			return c.coll().CountDocuments(c.ctx, c.filter(), optionsOf[options.CountOptions](c))
 		}},
 		{operations.Collection, "distinct", "fieldName filter" + readConcerns, optionsFor[options.DistinctOptions](), func(c *call) (any, error) {
-			return c.coll().Distinct(c.ctx, c.text("fieldName"), c.filter(), optionsOf[options.DistinctOptions](c)).Raw()
+			return c.coll().Distinct(c.ctx, c.Text("fieldName"), c.filter(), optionsOf[options.DistinctOptions](c)).Raw()
 		}},
 		{operations.Collection, "estimatedDocumentCount", readConcerns, optionsFor[options.EstimatedDocumentCountOptions](), func(c *call) (any, error) {
 			return c.coll().EstimatedDocumentCount(c.ctx, optionsOf[options.EstimatedDocumentCountOptions](c))

@@ -72,7 +72,7 @@ func (c *call) keep(cursor *mongo.Cursor, err error) (any, error) {
 }
 
 func (c *call) hold(k iterator) (any, error) {
-	if err := c.test.entities.Put(c.op.SaveAs, k); err != nil {
+	if err := c.test.Entities.Put(c.op.SaveAs, k); err != nil {
 		_ = k.close(c.ctx)
 		return nil, argument("%v", err)
 	}

@@ -23,7 +23,7 @@ func databaseRows() []row {
 		}},
 		{operations.Database, "createCollection", "collection viewOn pipeline timeseries" + writeConcerns, optionsFor[options.CreateCollectionOptions](), createCollection},
 		{operations.Database, "dropCollection", "collection" + writeConcerns, optionsFor[options.DropCollectionOptions](), func(c *call) (any, error) {
-			return enginekit.Nothing{}, c.db().Collection(c.text("collection")).Drop(c.ctx, optionsOf[options.DropCollectionOptions](c))
+			return enginekit.Nothing{}, c.db().Collection(c.Text("collection")).Drop(c.ctx, optionsOf[options.DropCollectionOptions](c))
 		}},
 		{operations.Database, "listCollections", "filter", listOptions, func(c *call) (any, error) {
 			cursor, err := c.db().ListCollections(c.ctx, c.filter(), optionsOf[options.ListCollectionsOptions](c))
@@ -53,13 +53,13 @@ func commandCursor(c *call) (*mongo.Cursor, error) {
 	if err != nil {
 		return nil, err
 	}
-	if n, ok := whole[int32](c.arg("batchSize")); ok {
+	if n, ok := whole[int32](c.Arg("batchSize")); ok {
 		cursor.SetBatchSize(n)
 	}
-	if d, ok := milliseconds(c.arg("maxTimeMS")); ok {
+	if d, ok := milliseconds(c.Arg("maxTimeMS")); ok {
 		cursor.SetMaxAwaitTime(d)
 	}
-	if c.has("comment") {
+	if c.Has("comment") {
 		cursor.SetComment(c.any("comment"))
 	}
 	return cursor, nil
@@ -68,16 +68,16 @@ func commandCursor(c *call) (*mongo.Cursor, error) {
 // createCollection makes a collection or a view, for which the driver has two
 // calls.
 func createCollection(c *call) (any, error) {
-	name := c.text("collection")
+	name := c.Text("collection")
 	var err error
-	if c.has("viewOn") {
+	if c.Has("viewOn") {
 		err = createView(c, name)
 	} else {
 		var o options.CreateCollectionOptions
 		if err := fill(&o, c.row.name, c.rest()); err != nil {
 			return nil, err
 		}
-		if v := c.arg("timeseries"); v.Type != 0 {
+		if v := c.Arg("timeseries"); v.Type != 0 {
 			t, err := timeseriesOf(v)
 			if err != nil {
 				return nil, err
@@ -91,7 +91,7 @@ func createCollection(c *call) (any, error) {
 	}
 	if c.op.SaveAs != "" {
 		db := c.entity.(*database)
-		if err := c.test.entities.Put(c.op.SaveAs, &collection{Collection: db.Collection(name), db: db}); err != nil {
+		if err := c.test.Entities.Put(c.op.SaveAs, &collection{Collection: db.Collection(name), db: db}); err != nil {
 			return nil, argument("%v", err)
 		}
 	}
@@ -112,7 +112,7 @@ func createView(c *call, name string) error {
 	if pipeline == nil {
 		pipeline = bson.A{}
 	}
-	return c.db().CreateView(c.ctx, name, c.text("viewOn"), pipeline, filled[options.CreateViewOptions]("view", c.rest()))
+	return c.db().CreateView(c.ctx, name, c.Text("viewOn"), pipeline, filled[options.CreateViewOptions]("view", c.rest()))
 }
 
 func timeseriesOf(v bson.RawValue) (options.TimeSeriesOptions, error) {

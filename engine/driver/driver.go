@@ -3,7 +3,6 @@ package driver
 import (
 	"context"
 	"runtime/debug"
-	"slices"
 	"time"
 
 	"github.com/unified-test-runner/utr/engine"
@@ -39,7 +38,7 @@ func New(o Options) engine.Engine {
 // driver is the engine: what its tests share.
 type driver struct {
 	options Options
-	table   map[rowKey]row
+	table   map[enginekit.Key]row
 	open    enginekit.Tests
 }
 
@@ -61,23 +60,18 @@ func Version() string {
 
 // Describe lists the rows of the operation table.
 func (d *driver) Describe(context.Context) (engine.Description, error) {
-	var names []string
-	for k := range d.table {
-		names = append(names, string(k.kind)+"."+k.name)
-	}
-	slices.Sort(names)
 	return engine.Description{
 		Name:          "driver",
 		Version:       Version(),
-		SchemaVersion: "1.28",
-		Operations:    names,
+		SchemaVersion: enginekit.SchemaVersion,
+		Operations:    enginekit.Names(d.table),
 		Features:      []string{"client backpressure", "csot", "retryable reads", "retryable writes", "sessions", "transactions"},
 	}, nil
 }
 
 // Begin opens an empty set of entities.
 func (d *driver) Begin(context.Context) (engine.Test, error) {
-	t := &test{driver: d}
+	t := newTest(d)
 	d.open.Add(t)
 	return t, nil
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs/operations"
@@ -86,9 +87,9 @@ func TestOptions(t *testing.T) { commands.Play(t, "testdata/options.txt") }
 // own, and takes arguments that the format has; a required argument is never
 // left out.
 func TestTable(t *testing.T) {
-	seen := map[rowKey]bool{}
+	seen := map[enginekit.Key]bool{}
 	for _, r := range rows() {
-		key := rowKey{r.kind, r.name}
+		key := enginekit.Key{Kind: r.kind, Name: r.name}
 		if seen[key] {
 			t.Errorf("%s.%s stands twice in the table", r.kind, r.name)
 		}

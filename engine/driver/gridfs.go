@@ -2,7 +2,6 @@ package driver
 
 import (
 	"bytes"
-	"encoding/hex"
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/specs/operations"
@@ -26,7 +25,7 @@ func bucketRows() []row {
 		}},
 		{operations.Bucket, "downloadByName", "filename", optionsFor[options.GridFSNameOptions](), func(c *call) (any, error) {
 			var to bytes.Buffer
-			_, err := of(c).DownloadToStreamByName(c.ctx, c.text("filename"), &to, optionsOf[options.GridFSNameOptions](c))
+			_, err := of(c).DownloadToStreamByName(c.ctx, c.Text("filename"), &to, optionsOf[options.GridFSNameOptions](c))
 			return downloaded(&to, err)
 		}},
 		{operations.Bucket, "drop", "", nil, func(c *call) (any, error) { return enginekit.Nothing{}, of(c).Drop(c.ctx) }},
@@ -35,21 +34,21 @@ func bucketRows() []row {
 			return all(c.ctx, cursor, err)
 		}},
 		{operations.Bucket, "rename", "id newFilename", nil, func(c *call) (any, error) {
-			return enginekit.Nothing{}, of(c).Rename(c.ctx, c.any("id"), c.text("newFilename"))
+			return enginekit.Nothing{}, of(c).Rename(c.ctx, c.any("id"), c.Text("newFilename"))
 		}},
 		{operations.Bucket, "upload", "filename source", upload, func(c *call) (any, error) {
-			data, err := c.source()
+			data, err := c.Source()
 			if err != nil {
-				return nil, err
+				return nil, argument("%v", err)
 			}
-			return of(c).UploadFromStream(c.ctx, c.text("filename"), bytes.NewReader(data), optionsOf[options.GridFSUploadOptions](c))
+			return of(c).UploadFromStream(c.ctx, c.Text("filename"), bytes.NewReader(data), optionsOf[options.GridFSUploadOptions](c))
 		}},
 		{operations.Bucket, "uploadWithId", "id filename source", upload, func(c *call) (any, error) {
-			data, err := c.source()
+			data, err := c.Source()
 			if err != nil {
-				return nil, err
+				return nil, argument("%v", err)
 			}
-			return enginekit.Nothing{}, of(c).UploadFromStreamWithID(c.ctx, c.any("id"), c.text("filename"), bytes.NewReader(data),
+			return enginekit.Nothing{}, of(c).UploadFromStreamWithID(c.ctx, c.any("id"), c.Text("filename"), bytes.NewReader(data),
 				optionsOf[options.GridFSUploadOptions](c))
 		}},
 	}
@@ -61,17 +60,4 @@ func downloaded(data *bytes.Buffer, err error) (any, error) {
 		return nil, err
 	}
 	return bson.Binary{Data: data.Bytes()}, nil
-}
-
-// source reads {$$hexBytes: …}.
-func (c *call) source() ([]byte, error) {
-	text, ok := c.document("source").Lookup("$$hexBytes").StringValueOK()
-	if !ok {
-		return nil, argument("source is no {$$hexBytes: string}")
-	}
-	data, err := hex.DecodeString(text)
-	if err != nil {
-		return nil, argument("source: %v", err)
-	}
-	return data, nil
 }

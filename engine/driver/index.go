@@ -23,7 +23,7 @@ func indexRows() []row {
 		{operations.Collection, "createIndex", indexArguments + writeConcerns, optionsFor[options.CreateIndexesOptions](), func(c *call) (any, error) {
 			model := mongo.IndexModel{Keys: c.any("keys")}
 			var o options.IndexOptions
-			elements, _ := c.args.Elements()
+			elements, _ := c.Given.Elements()
 			for _, e := range elements {
 				if e.Key() == "keys" || !strings.Contains(" "+indexArguments+" ", " "+e.Key()+" ") {
 					continue
@@ -37,7 +37,7 @@ func indexRows() []row {
 			return c.coll().Indexes().CreateOne(c.ctx, model, optionsOf[options.CreateIndexesOptions](c))
 		}},
 		{operations.Collection, "dropIndex", "name" + writeConcerns, dropOptions, func(c *call) (any, error) {
-			return enginekit.Nothing{}, c.coll().Indexes().DropOne(c.ctx, c.text("name"), optionsOf[options.DropIndexesOptions](c))
+			return enginekit.Nothing{}, c.coll().Indexes().DropOne(c.ctx, c.Text("name"), optionsOf[options.DropIndexesOptions](c))
 		}},
 		{operations.Collection, "dropIndexes", writeConcerns, dropOptions, func(c *call) (any, error) {
 			return enginekit.Nothing{}, c.coll().Indexes().DropAll(c.ctx, optionsOf[options.DropIndexesOptions](c))
@@ -74,14 +74,14 @@ func searchModel(v bson.RawValue) (mongo.SearchIndexModel, error) {
 func searchIndexRows() []row {
 	return []row{
 		{operations.Collection, "createSearchIndex", "model", nil, func(c *call) (any, error) {
-			m, err := searchModel(c.arg("model"))
+			m, err := searchModel(c.Arg("model"))
 			if err != nil {
 				return nil, err
 			}
 			return c.coll().SearchIndexes().CreateOne(c.ctx, m)
 		}},
 		{operations.Collection, "createSearchIndexes", "models", nil, func(c *call) (any, error) {
-			array, ok := c.arg("models").ArrayOK()
+			array, ok := c.Arg("models").ArrayOK()
 			if !ok {
 				return nil, argument("models is no array")
 			}
@@ -98,15 +98,15 @@ func searchIndexRows() []row {
 			return list(c.coll().SearchIndexes().CreateMany(c.ctx, models))
 		}},
 		{operations.Collection, "dropSearchIndex", "name", nil, func(c *call) (any, error) {
-			return enginekit.Nothing{}, c.coll().SearchIndexes().DropOne(c.ctx, c.text("name"))
+			return enginekit.Nothing{}, c.coll().SearchIndexes().DropOne(c.ctx, c.Text("name"))
 		}},
 		{operations.Collection, "listSearchIndexes", "name aggregationOptions", nil, func(c *call) (any, error) {
 			o := options.SearchIndexes()
-			if c.has("name") {
-				o.SetName(c.text("name"))
+			if c.Has("name") {
+				o.SetName(c.Text("name"))
 			}
 			var aggregation options.AggregateOptions
-			if v := c.arg("aggregationOptions"); v.Type != 0 {
+			if v := c.Arg("aggregationOptions"); v.Type != 0 {
 				if err := fillDocument(&aggregation, "aggregationOptions", v); err != nil {
 					return nil, err
 				}
@@ -115,7 +115,7 @@ func searchIndexRows() []row {
 			return all(c.ctx, cursor, err)
 		}},
 		{operations.Collection, "updateSearchIndex", "name definition", nil, func(c *call) (any, error) {
-			return enginekit.Nothing{}, c.coll().SearchIndexes().UpdateOne(c.ctx, c.text("name"), c.any("definition"))
+			return enginekit.Nothing{}, c.coll().SearchIndexes().UpdateOne(c.ctx, c.Text("name"), c.any("definition"))
 		}},
 	}
 }

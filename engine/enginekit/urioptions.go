@@ -2,11 +2,71 @@ package enginekit
 
 import (
 	"fmt"
+	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
+
+// URI is a connection string.
+type URI struct {
+	Base    string // up to the options, with the slash before them
+	Options []Option
+}
+
+// Option is one option of a connection string.
+type Option struct{ Name, Value string } // without escapes
+
+// ParseURI takes a connection string apart, and puts uriOptions (nil: none) in the
+// place of options of the same name. Errors do not repeat the string, which may
+// hold a password.
+func ParseURI(uri string, uriOptions bson.Raw) (URI, error) {
+	base, query, _ := strings.Cut(uri, "?")
+	if _, authority, _ := strings.Cut(base, "://"); !strings.Contains(authority, "/") {
+		base += "/"
+	}
+	u := URI{Base: base}
+	for _, p := range strings.FieldsFunc(query, func(r rune) bool { return r == '&' || r == ';' }) {
+		name, escaped, _ := strings.Cut(p, "=")
+		value, err := url.QueryUnescape(escaped)
+		if err != nil {
+			return u, fmt.Errorf("option %s of the connection string: %w", name, err)
+		}
+		u.Options = append(u.Options, Option{name, value})
+	}
+	if uriOptions == nil {
+		return u, nil
+	}
+	elements, err := uriOptions.Elements()
+	if err != nil {
+		return u, fmt.Errorf("uriOptions: %w", err)
+	}
+	for _, e := range elements {
+		u.Options = slices.DeleteFunc(u.Options, func(o Option) bool { return SameOption(o.Name, e.Key()) })
+		values, err := OptionValues(e.Key(), e.Value())
+		if err != nil {
+			return u, fmt.Errorf("uriOptions.%s: %w", e.Key(), err)
+		}
+		for _, v := range values {
+			u.Options = append(u.Options, Option{e.Key(), v})
+		}
+	}
+	return u, nil
+}
+
+// String writes the connection string.
+func (u URI) String() string {
+	var pairs []string
+	for _, o := range u.Options {
+		pairs = append(pairs, o.Name+"="+url.QueryEscape(o.Value))
+	}
+	if len(pairs) == 0 {
+		return u.Base
+	}
+	return u.Base + "?" + strings.Join(pairs, "&")
+}
 
 // SameOption compares names of URI options, whatever their case; tls and ssl are
 // two names of one (URI Options, "Connection String Options").
