@@ -2,8 +2,6 @@ package reference
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net"
 	"slices"
 	"sync"
@@ -132,32 +130,12 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 }
 
 func readServerAPI(v bson.RawValue) (*serverAPI, error) {
-	doc, ok := v.DocumentOK()
-	if !ok {
-		return nil, errors.New("serverApi is no document")
-	}
-	elements, err := doc.Elements()
-	if err != nil {
-		return nil, err
-	}
 	api := &serverAPI{}
-	for _, e := range elements {
-		flag, isBool := e.Value().BooleanOK()
-		switch e.Key() {
-		case "version":
-			api.version, ok = e.Value().StringValueOK()
-		case "strict":
-			api.strict, ok = &flag, isBool
-		case "deprecationErrors":
-			api.deprecationErrors, ok = &flag, isBool
-		default:
-			ok = false
-		}
-		if !ok {
-			return nil, fmt.Errorf("serverApi.%s is not valid", e.Key())
-		}
-	}
-	return api, nil
+	return api, enginekit.Fields{
+		"version":           enginekit.Set(&api.version, bson.RawValue.StringValueOK),
+		"strict":            enginekit.Point(&api.strict, bson.RawValue.BooleanOK),
+		"deprecationErrors": enginekit.Point(&api.deprecationErrors, bson.RawValue.BooleanOK),
+	}.Read("serverApi", v, notValid)
 }
 
 // close ends the server sessions, the pools and the monitoring. It does not
@@ -193,9 +171,9 @@ func (c *client) unknown(address string) bool {
 }
 
 // state is the topology as OpTopology reports it.
-func (c *client) state() *result.TopologyState {
+func (c *client) state() (s result.TopologyState) {
 	t := c.describe()
-	s := &result.TopologyState{Type: string(t.Type)}
+	s.Type = string(t.Type)
 	for _, v := range t.Servers {
 		s.Servers = append(s.Servers, result.ServerState{Address: v.Address, Type: string(v.Type)})
 	}

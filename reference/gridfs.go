@@ -1,8 +1,6 @@
 package reference
 
 import (
-	"errors"
-
 	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs/operations"
@@ -22,35 +20,14 @@ func newBucket(db *database, v bson.RawValue) (*bucket, error) {
 	if v.Type == 0 {
 		return b, nil
 	}
-	doc, ok := v.DocumentOK()
-	if !ok {
-		return nil, errors.New("bucketOptions is no document")
-	}
-	elements, err := doc.Elements()
-	if err != nil {
-		return nil, err
-	}
-	rest := bson.D{}
-	for _, e := range elements {
-		switch e.Key() {
-		case "bucketName":
-			b.name, ok = e.Value().StringValueOK()
-		case "chunkSizeBytes":
-			b.chunk, ok = enginekit.Integer(e.Value())
-			ok = ok && b.chunk > 0
-		case "disableMD5":
-		default:
-			rest = append(rest, bson.E{Key: e.Key(), Value: e.Value()})
-		}
-		if !ok {
-			return nil, errors.New("bucketOptions." + e.Key() + " has the wrong type")
-		}
-	}
-	raw, err := bson.Marshal(rest)
-	if err != nil {
-		return nil, err
-	}
-	b.options, err = b.options.with(bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: raw})
+	fields := b.options.fields()
+	fields["bucketName"] = enginekit.Set(&b.name, bson.RawValue.StringValueOK)
+	fields["chunkSizeBytes"] = enginekit.Set(&b.chunk, func(v bson.RawValue) (int64, bool) {
+		n, ok := enginekit.Integer(v)
+		return n, ok && n > 0
+	})
+	fields["disableMD5"] = func(bson.RawValue) error { return nil }
+	err := fields.Read("bucketOptions", v, lacking)
 	return b, err
 }
 

@@ -1,6 +1,7 @@
 package reference
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,7 +11,6 @@ import (
 	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs/operations"
-	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
@@ -60,46 +60,19 @@ func joinMetadata(before, more string) string {
 	return before + delimiter + more
 }
 
-// driverInfoOf reads DriverInfoOptions.
-func driverInfoOf(v bson.RawValue) (info options.DriverInfo, failed *result.Error) {
-	doc, ok := v.DocumentOK()
-	if !ok {
-		return info, argument("driverInfoOptions is no document")
-	}
-	elements, err := doc.Elements()
-	if err != nil {
-		return info, argument("driverInfoOptions: " + err.Error())
-	}
-	named := false
-	for _, e := range elements {
-		text, ok := e.Value().StringValueOK()
-		switch e.Key() {
-		case "name":
-			info.Name, named = text, true
-		case "version":
-			info.Version = text
-		case "platform":
-			info.Platform = text
-		default:
-			return info, unsupported("driverInfoOptions." + e.Key())
-		}
-		if !ok {
-			return info, argument("driverInfoOptions." + e.Key() + " is no string")
-		}
-	}
-	if !named {
-		return info, argument("driverInfoOptions has no name")
-	}
-	return info, nil
-}
-
 // metadataRows are the operations of a client on what it tells of itself.
 func metadataRows() []row {
 	return []row{
 		{operations.Client, "appendMetadata", []string{"driverInfoOptions"}, func(c *call) (any, *result.Error) {
-			info, failed := driverInfoOf(c.Arg("driverInfoOptions"))
-			if failed != nil {
-				return nil, failed
+			var lack *result.Error
+			info, err := enginekit.DriverInfo(c.Arg("driverInfoOptions"), lacking)
+			switch doc, _ := c.Arg("driverInfoOptions").DocumentOK(); {
+			case errors.As(err, &lack):
+				return nil, lack
+			case err != nil:
+				return nil, argument(err.Error())
+			case doc.Lookup("name").Type == 0:
+				return nil, argument("driverInfoOptions has no name")
 			}
 			if err := c.client.metadata.append(info); err != nil {
 				return nil, argument("driverInfoOptions: " + err.Error())

@@ -20,12 +20,7 @@ func clientRows() []row {
 			return enginekit.Nothing{}, nil
 		}},
 		{operations.Client, "$topology", nil, func(c *call) (any, *result.Error) {
-			t := c.client.state()
-			servers := bson.A{}
-			for _, s := range t.Servers {
-				servers = append(servers, bson.D{{Key: "address", Value: s.Address}, {Key: "type", Value: s.Type}})
-			}
-			return bson.D{{Key: "type", Value: t.Type}, {Key: "servers", Value: servers}}, nil
+			return enginekit.TopologyDocument(c.client.state()), nil
 		}},
 		{operations.Client, "$configureFailPoint", []string{"command", "server"}, func(c *call) (any, *result.Error) {
 			doc, ok := c.Arg("command").DocumentOK()

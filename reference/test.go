@@ -3,7 +3,6 @@ package reference
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/unified-test-runner/utr/engine"
@@ -97,14 +96,14 @@ func (t *test) make(ctx context.Context, e engine.Entity) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		o, err := c.scope().with(e.Options.Lookup("databaseOptions"))
+		o, err := c.scope().with("databaseOptions", e.Options.Lookup("databaseOptions"))
 		return &database{client: c, name: text("databaseName"), options: o}, err
 	case "collection":
 		d, err := enginekit.Named[*database](&t.Entities, e.Options, "database")
 		if err != nil {
 			return nil, err
 		}
-		o, err := d.options.with(e.Options.Lookup("collectionOptions"))
+		o, err := d.options.with("collectionOptions", e.Options.Lookup("collectionOptions"))
 		return &collection{db: d, name: text("collectionName"), options: o}, err
 	case "bucket":
 		d, err := enginekit.Named[*database](&t.Entities, e.Options, "database")
@@ -132,37 +131,23 @@ func (c *client) scope() scope {
 		writeConcern: c.settings.writeConcern, timeout: c.settings.timeout}
 }
 
-// with applies a collectionOrDatabaseOptions document.
-func (s scope) with(v bson.RawValue) (scope, error) {
+// with applies a collectionOrDatabaseOptions document of a name.
+func (s scope) with(name string, v bson.RawValue) (scope, error) {
 	if v.Type == 0 {
 		return s, nil
 	}
-	doc, ok := v.DocumentOK()
-	if !ok {
-		return s, errors.New("options are no document")
+	err := s.fields().Read(name, v, lacking)
+	return s, err
+}
+
+// fields read what a scope has.
+func (s *scope) fields() enginekit.Fields {
+	return enginekit.Fields{
+		"readConcern":    enginekit.Try(&s.readConcern, readConcernOf),
+		"writeConcern":   enginekit.Try(&s.writeConcern, writeConcernOf),
+		"readPreference": enginekit.Try(&s.preference, preferenceOf),
+		"timeoutMS":      enginekit.Try(&s.timeout, timeoutOf),
 	}
-	elements, err := doc.Elements()
-	if err != nil {
-		return s, err
-	}
-	for _, e := range elements {
-		switch e.Key() {
-		case "readConcern":
-			s.readConcern, err = readConcernOf(e.Value())
-		case "writeConcern":
-			s.writeConcern, err = writeConcernOf(e.Value())
-		case "readPreference":
-			s.preference, err = preferenceOf(e.Value())
-		case "timeoutMS":
-			s.timeout, err = timeoutOf(e.Value())
-		default:
-			err = unsupported("option " + e.Key())
-		}
-		if err != nil {
-			return s, err
-		}
-	}
-	return s, nil
 }
 
 // openSession makes a session entity.
@@ -179,62 +164,33 @@ func (t *test) openSession(c *client, e engine.Entity) (*clientSession, error) {
 		s.advance(wrapped, nil)
 		c.clock.AdvanceClusterTime(wrapped)
 	}
-	doc, ok := e.Options.Lookup("sessionOptions").DocumentOK()
-	if !ok {
+	given := e.Options.Lookup("sessionOptions")
+	if given.Type == 0 {
 		return s, nil
 	}
-	elements, err := doc.Elements()
-	if err != nil {
+	var causal *bool
+	err := enginekit.Fields{
+		"causalConsistency": enginekit.Point(&causal, bson.RawValue.BooleanOK),
+		"snapshot":          enginekit.Set(&s.snapshot, bson.RawValue.BooleanOK),
+		"snapshotTime": enginekit.Point(&s.snapshotTime, func(v bson.RawValue) (at bson.Timestamp, ok bool) {
+			at.T, at.I, ok = v.TimestampOK()
+			return at, ok // the runner has replaced the names of saved values
+		}),
+		"defaultTimeoutMS":          enginekit.Try(&s.timeout, timeoutOf),
+		"defaultTransactionOptions": enginekit.Try(&s.defaults, transactionOptionsOf),
+	}.Read("sessionOptions", given, lacking)
+	if err == nil && causal != nil {
+		s.causal = *causal
+	}
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	causal := false
-	for _, o := range elements {
-		v := o.Value()
-		switch o.Key() {
-		case "causalConsistency":
-			s.causal, ok = v.BooleanOK()
-			causal = s.causal
-		case "snapshot":
-			s.snapshot, ok = v.BooleanOK()
-		case "snapshotTime":
-			var at bson.RawValue
-			if at, err = t.savedValue(v); err == nil {
-				var tt, i uint32
-				if tt, i, ok = at.TimestampOK(); ok {
-					s.snapshotTime = &bson.Timestamp{T: tt, I: i}
-				}
-			}
-		case "defaultTimeoutMS":
-			s.timeout, err = timeoutOf(v)
-		case "defaultTransactionOptions":
-			s.defaults, err = transactionOptionsOf(v)
-		default:
-			err = unsupported("session option " + o.Key())
-		}
-		if err != nil {
-			return nil, err
-		}
-		if !ok {
-			return nil, fmt.Errorf("sessionOptions.%s has the wrong type", o.Key())
-		}
-	}
-	if s.snapshot && causal {
+	case s.snapshot && causal != nil && *causal:
 		return nil, errors.New("causalConsistency and snapshot cannot both be true")
-	}
-	if s.snapshot {
+	case s.snapshot:
 		s.causal = false
 	}
 	return s, nil
-}
-
-// savedValue reads a timestamp that is given as it is, or by the name of a
-// saved value. The names of saved values belong to the runner, which replaces
-// them before.
-func (t *test) savedValue(v bson.RawValue) (bson.RawValue, error) {
-	if v.Type == bson.TypeTimestamp {
-		return v, nil
-	}
-	return v, unsupported("snapshotTime by name")
 }
 
 func logOf(e any) (*enginekit.EventLog, bool) {

@@ -2,7 +2,6 @@ package reference
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
@@ -10,99 +9,71 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
+// notValid is the error of a field that a common option does not have.
+func notValid(field string) error { return errors.New(field + " is not valid") }
+
+// lacking is the error of a field that the engine does not have.
+func lacking(field string) error { return unsupported(field) }
+
+// collect makes a function that appends a field to a document under a name.
+func collect[T any](to *bson.D, name string, read func(bson.RawValue) (T, bool)) func(bson.RawValue) error {
+	return func(v bson.RawValue) error {
+		value, ok := read(v)
+		if !ok {
+			return enginekit.ErrType
+		}
+		*to = append(*to, bson.E{Key: name, Value: value})
+		return nil
+	}
+}
+
 // readConcernOf reads the common option readConcern.
 func readConcernOf(v bson.RawValue) (bson.D, error) {
-	doc, ok := v.DocumentOK()
-	if !ok {
-		return nil, errors.New("readConcern is no document")
-	}
-	elements, err := doc.Elements()
-	if err != nil {
-		return nil, err
-	}
 	out := bson.D{}
-	for _, e := range elements {
-		level, ok := e.Value().StringValueOK()
-		if e.Key() != "level" || !ok {
-			return nil, fmt.Errorf("readConcern.%s is not valid", e.Key())
-		}
-		out = append(out, bson.E{Key: "level", Value: level})
-	}
-	return out, nil
+	err := enginekit.Fields{"level": collect(&out, "level", bson.RawValue.StringValueOK)}.Read("readConcern", v, notValid)
+	return out, err
 }
 
 // writeConcernOf reads the common option writeConcern, in the server's names.
 func writeConcernOf(v bson.RawValue) (bson.D, error) {
-	doc, ok := v.DocumentOK()
-	if !ok {
-		return nil, errors.New("writeConcern is no document")
-	}
-	elements, err := doc.Elements()
-	if err != nil {
-		return nil, err
-	}
 	out := bson.D{}
-	for _, e := range elements {
-		switch n, isNumber := enginekit.Integer(e.Value()); e.Key() {
-		case "w":
-			if isNumber {
-				out = append(out, bson.E{Key: "w", Value: int32(n)})
-			} else if s, ok := e.Value().StringValueOK(); ok {
-				out = append(out, bson.E{Key: "w", Value: s})
-			} else {
-				return nil, errors.New("writeConcern.w is neither a number nor a string")
+	as := func(v bson.RawValue) (bson.RawValue, bool) { return v, true }
+	err := enginekit.Fields{
+		"w": collect(&out, "w", func(v bson.RawValue) (any, bool) {
+			if n, ok := enginekit.Integer(v); ok {
+				return int32(n), true
 			}
-		case "journal":
-			out = append(out, bson.E{Key: "j", Value: e.Value()})
-		case "wtimeoutMS":
-			out = append(out, bson.E{Key: "wtimeout", Value: e.Value()})
-		default:
-			return nil, fmt.Errorf("writeConcern.%s is not valid", e.Key())
-		}
-	}
-	return out, nil
+			return v.StringValueOK()
+		}),
+		"journal":    collect(&out, "j", as),
+		"wtimeoutMS": collect(&out, "wtimeout", as),
+	}.Read("writeConcern", v, notValid)
+	return out, err
 }
 
 // preferenceOf reads the common option readPreference.
 func preferenceOf(v bson.RawValue) (selection.Preference, error) {
 	var p selection.Preference
-	doc, ok := v.DocumentOK()
-	if !ok {
-		return p, errors.New("readPreference is no document")
-	}
-	elements, err := doc.Elements()
-	if err != nil {
-		return p, err
-	}
-	for _, e := range elements {
-		switch e.Key() {
-		case "mode":
-			mode, ok := e.Value().StringValueOK()
+	err := enginekit.Fields{
+		"mode": enginekit.Set(&p.Mode, func(v bson.RawValue) (selection.Mode, bool) {
+			mode, ok := v.StringValueOK()
+			return modeOf(mode), ok
+		}),
+		"maxStalenessSeconds": enginekit.Point(&p.MaxStalenessSeconds, enginekit.Integer),
+		"tagSets":             func(v bson.RawValue) error { return v.Unmarshal(&p.TagSets) },
+		"hedge": func(v bson.RawValue) error {
+			hedge, ok := v.DocumentOK()
 			if !ok {
-				return p, errors.New("readPreference.mode is no string")
-			}
-			p.Mode = modeOf(mode)
-		case "maxStalenessSeconds":
-			n, ok := enginekit.Integer(e.Value())
-			if !ok {
-				return p, errors.New("readPreference.maxStalenessSeconds is no whole number")
-			}
-			p.MaxStalenessSeconds = &n
-		case "tagSets":
-			if err := bson.UnmarshalValue(e.Value().Type, e.Value().Value, &p.TagSets); err != nil {
-				return p, fmt.Errorf("readPreference.tagSets: %w", err)
-			}
-		case "hedge":
-			hedge, ok := e.Value().DocumentOK()
-			if !ok {
-				return p, errors.New("readPreference.hedge is no document")
+				return enginekit.ErrType
 			}
 			if on, ok := hedge.Lookup("enabled").BooleanOK(); ok {
 				p.Hedge = &on
 			}
-		default:
-			return p, fmt.Errorf("readPreference.%s is not valid", e.Key())
-		}
+			return nil
+		},
+	}.Read("readPreference", v, notValid)
+	if err != nil {
+		return p, err
 	}
 	return p, p.Validate()
 }
@@ -119,7 +90,7 @@ func modeOf(s string) selection.Mode {
 func timeoutOf(v bson.RawValue) (*time.Duration, error) {
 	n, ok := enginekit.Integer(v)
 	if !ok || n < 0 {
-		return nil, errors.New("timeoutMS is no number of milliseconds")
+		return nil, errors.New("timeoutMS is not a number of milliseconds")
 	}
 	d := time.Duration(n) * time.Millisecond
 	return &d, nil
@@ -128,38 +99,15 @@ func timeoutOf(v bson.RawValue) (*time.Duration, error) {
 // transactionOptionsOf reads transaction options.
 func transactionOptionsOf(v bson.RawValue) (transactionOptions, error) {
 	var o transactionOptions
-	doc, ok := v.DocumentOK()
-	if !ok {
-		return o, errors.New("transaction options are no document")
-	}
-	elements, err := doc.Elements()
-	if err != nil {
-		return o, err
-	}
-	for _, e := range elements {
-		switch e.Key() {
-		case "readConcern":
-			o.readConcern, err = readConcernOf(e.Value())
-		case "writeConcern":
-			o.writeConcern, err = writeConcernOf(e.Value())
-		case "readPreference":
-			var p selection.Preference
-			p, err = preferenceOf(e.Value())
-			o.preference = &p
-		case "maxCommitTimeMS":
-			n, ok := enginekit.Integer(e.Value())
-			if !ok {
-				return o, errors.New("maxCommitTimeMS is no whole number")
-			}
-			o.maxCommitTime = &n
-		case "timeoutMS":
-			o.timeout, err = timeoutOf(e.Value())
-		default:
-			err = unsupported("transaction option " + e.Key())
-		}
-		if err != nil {
-			return o, err
-		}
-	}
-	return o, nil
+	err := enginekit.Fields{
+		"readConcern":  enginekit.Try(&o.readConcern, readConcernOf),
+		"writeConcern": enginekit.Try(&o.writeConcern, writeConcernOf),
+		"readPreference": func(v bson.RawValue) error {
+			o.preference = &selection.Preference{}
+			return enginekit.Try(o.preference, preferenceOf)(v)
+		},
+		"maxCommitTimeMS": enginekit.Point(&o.maxCommitTime, enginekit.Integer),
+		"timeoutMS":       enginekit.Try(&o.timeout, timeoutOf),
+	}.Read("transaction options", v, lacking)
+	return o, err
 }

@@ -67,18 +67,14 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 
 func serverAPIOf(v bson.RawValue) (*options.ServerAPIOptions, error) {
 	var o options.ServerAPIOptions
-	return &o, each("serverApi", v, map[string]func(bson.RawValue) error{
-		"version": func(v bson.RawValue) error {
+	return &o, enginekit.Fields{
+		"version": enginekit.Set(&o.ServerAPIVersion, func(v bson.RawValue) (options.ServerAPIVersion, bool) {
 			s, ok := v.StringValueOK()
-			o.ServerAPIVersion = options.ServerAPIVersion(s)
-			if !ok {
-				return errType
-			}
-			return nil
-		},
-		"strict":            func(v bson.RawValue) error { return point(&o.Strict, v, bson.RawValue.BooleanOK) },
-		"deprecationErrors": func(v bson.RawValue) error { return point(&o.DeprecationErrors, v, bson.RawValue.BooleanOK) },
-	})
+			return options.ServerAPIVersion(s), ok
+		}),
+		"strict":            enginekit.Point(&o.Strict, bson.RawValue.BooleanOK),
+		"deprecationErrors": enginekit.Point(&o.DeprecationErrors, bson.RawValue.BooleanOK),
+	}.Read("serverApi", v, lacking)
 }
 
 // ending is how long telling a server of ended sessions may take.
@@ -111,12 +107,7 @@ func clientRows() []row {
 	listOptions := optionsFor[options.ListDatabasesOptions]()
 	return []row{
 		{operations.Client, "appendMetadata", "driverInfoOptions", nil, func(c *call) (any, error) {
-			var info options.DriverInfo
-			text := func(p *string) func(bson.RawValue) error {
-				return func(v bson.RawValue) error { return set(p, v, bson.RawValue.StringValueOK) }
-			}
-			err := each("driverInfoOptions", c.Arg("driverInfoOptions"), map[string]func(bson.RawValue) error{
-				"name": text(&info.Name), "version": text(&info.Version), "platform": text(&info.Platform)})
+			info, err := enginekit.DriverInfo(c.Arg("driverInfoOptions"), lacking)
 			if err == nil {
 				c.client.AppendDriverInfo(info)
 			}
@@ -143,12 +134,7 @@ func clientRows() []row {
 			return databases, err
 		}},
 		{operations.Client, "$topology", "", nil, func(c *call) (any, error) {
-			t := c.client.topology()
-			servers := bson.A{}
-			for _, s := range t.Servers {
-				servers = append(servers, bson.D{{Key: "address", Value: s.Address}, {Key: "type", Value: s.Type}})
-			}
-			return bson.D{{Key: "type", Value: t.Type}, {Key: "servers", Value: servers}}, nil
+			return enginekit.TopologyDocument(c.client.topology()), nil
 		}},
 		{operations.Client, "$configureFailPoint", "command", nil, func(c *call) (any, error) {
 			c.trace.hidden = true

@@ -2,7 +2,6 @@ package driver
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
@@ -18,39 +17,31 @@ import (
 
 func readConcernOf(v bson.RawValue) (*readconcern.ReadConcern, error) {
 	var c readconcern.ReadConcern
-	return &c, each("readConcern", v, map[string]func(bson.RawValue) error{
-		"level": func(v bson.RawValue) error { return set(&c.Level, v, bson.RawValue.StringValueOK) },
-	})
+	return &c, enginekit.Fields{"level": enginekit.Set(&c.Level, bson.RawValue.StringValueOK)}.Read("readConcern", v, lacking)
 }
 
 // writeConcernOf: the driver has no wtimeout.
 func writeConcernOf(v bson.RawValue) (*writeconcern.WriteConcern, error) {
 	var c writeconcern.WriteConcern
-	return &c, each("writeConcern", v, map[string]func(bson.RawValue) error{
-		"journal": func(v bson.RawValue) error { return point(&c.Journal, v, bson.RawValue.BooleanOK) },
-		"w": func(v bson.RawValue) error {
+	return &c, enginekit.Fields{
+		"journal": enginekit.Point(&c.Journal, bson.RawValue.BooleanOK),
+		"w": enginekit.Set(&c.W, func(v bson.RawValue) (any, bool) {
 			if n, ok := whole[int](v); ok {
-				c.W = n
-				return nil
+				return n, true
 			}
-			s, ok := v.StringValueOK()
-			if !ok {
-				return errType
-			}
-			c.W = s
-			return nil
-		},
-	})
+			return v.StringValueOK()
+		}),
+	}.Read("writeConcern", v, lacking)
 }
 
 func preferenceOf(v bson.RawValue) (*readpref.ReadPref, error) {
 	mode := readpref.PrimaryMode
 	var o []readpref.Option
-	err := each("readPreference", v, map[string]func(bson.RawValue) error{
+	err := enginekit.Fields{
 		"mode": func(v bson.RawValue) (err error) {
 			name, ok := v.StringValueOK()
 			if !ok {
-				return errType
+				return enginekit.ErrType
 			}
 			mode, err = readpref.ModeFromString(name)
 			return err
@@ -58,7 +49,7 @@ func preferenceOf(v bson.RawValue) (*readpref.ReadPref, error) {
 		"maxStalenessSeconds": func(v bson.RawValue) error {
 			n, ok := enginekit.Integer(v)
 			if !ok {
-				return errType
+				return enginekit.ErrType
 			}
 			if n >= 0 { // -1 is none at all
 				o = append(o, readpref.WithMaxStaleness(time.Duration(n)*time.Second))
@@ -73,35 +64,15 @@ func preferenceOf(v bson.RawValue) (*readpref.ReadPref, error) {
 			o = append(o, readpref.WithTagSets(tag.NewTagSetsFromMaps(maps)...))
 			return nil
 		},
-		"hedge": func(bson.RawValue) error { return unsupported("readPreference.hedge") },
-	})
+	}.Read("readPreference", v, lacking)
 	if err != nil {
 		return nil, err
 	}
 	return readpref.New(mode, o...)
 }
 
-// each hands the elements of a document to what reads them.
-func each(what string, v bson.RawValue, fields map[string]func(bson.RawValue) error) error {
-	doc, ok := v.DocumentOK()
-	if !ok {
-		return fmt.Errorf("%s: %w", what, errType)
-	}
-	elements, err := doc.Elements()
-	if err != nil {
-		return err
-	}
-	for _, e := range elements {
-		read := fields[e.Key()]
-		if read == nil {
-			return unsupported(what + "." + e.Key())
-		}
-		if err := read(e.Value()); err != nil {
-			return fmt.Errorf("%s.%s: %w", what, e.Key(), err)
-		}
-	}
-	return nil
-}
+// lacking is the error of a field that the driver does not have.
+func lacking(field string) error { return unsupported(field) }
 
 // lister hands a filled options struct to the driver, which wants a pointer.
 type lister[T any] struct{ fill func(*T) error }

@@ -1,7 +1,6 @@
 package driver
 
 import (
-	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -68,49 +67,49 @@ func fill(p any, what string, doc bson.Raw) error {
 func assign(field reflect.Value, v bson.RawValue) (err error) {
 	switch p := field.Addr().Interface().(type) {
 	case **bool:
-		err = point(p, v, bson.RawValue.BooleanOK)
+		err = enginekit.Point(p, bson.RawValue.BooleanOK)(v)
 	case *bool:
-		err = set(p, v, bson.RawValue.BooleanOK)
+		err = enginekit.Set(p, bson.RawValue.BooleanOK)(v)
 	case **string:
-		err = point(p, v, bson.RawValue.StringValueOK)
+		err = enginekit.Point(p, bson.RawValue.StringValueOK)(v)
 	case *string:
-		err = set(p, v, bson.RawValue.StringValueOK)
+		err = enginekit.Set(p, bson.RawValue.StringValueOK)(v)
 	case **int32:
-		err = point(p, v, whole[int32])
+		err = enginekit.Point(p, whole[int32])(v)
 	case *int:
-		err = set(p, v, whole[int])
+		err = enginekit.Set(p, whole[int])(v)
 	case **int64:
-		err = point(p, v, whole[int64])
+		err = enginekit.Point(p, whole[int64])(v)
 	case **float64:
-		err = point(p, v, float)
+		err = enginekit.Point(p, float)(v)
 	case **time.Duration:
-		err = point(p, v, milliseconds)
+		err = enginekit.Point(p, milliseconds)(v)
 	case **bson.Timestamp:
-		err = point(p, v, func(v bson.RawValue) (bson.Timestamp, bool) {
+		err = enginekit.Point(p, func(v bson.RawValue) (bson.Timestamp, bool) {
 			t, i, ok := v.TimestampOK()
 			return bson.Timestamp{T: t, I: i}, ok
-		})
+		})(v)
 	case *any:
 		*p, err = plain(v)
 	case *[]any:
 		array, ok := v.ArrayOK()
 		if !ok {
-			return errType
+			return enginekit.ErrType
 		}
 		*p, err = plainAll(array)
 	case **options.Collation:
 		*p = &options.Collation{}
 		err = fillDocument(*p, "collation", v)
 	case **options.CursorType:
-		err = point(p, v, one(map[string]options.CursorType{"nontailable": options.NonTailable,
-			"tailable": options.Tailable, "tailableawait": options.TailableAwait}))
+		err = enginekit.Point(p, one(map[string]options.CursorType{"nontailable": options.NonTailable,
+			"tailable": options.Tailable, "tailableawait": options.TailableAwait}))(v)
 	case **options.ReturnDocument:
-		err = point(p, v, one(map[string]options.ReturnDocument{"before": options.Before, "after": options.After}))
+		err = enginekit.Point(p, one(map[string]options.ReturnDocument{"before": options.Before, "after": options.After}))(v)
 	case **options.FullDocument:
-		err = point(p, v, func(v bson.RawValue) (options.FullDocument, bool) {
+		err = enginekit.Point(p, func(v bson.RawValue) (options.FullDocument, bool) {
 			s, ok := v.StringValueOK()
 			return options.FullDocument(s), ok
-		})
+		})(v)
 	case **readconcern.ReadConcern:
 		*p, err = readConcernOf(v)
 	case **writeconcern.WriteConcern:
@@ -137,26 +136,9 @@ func fillable(t reflect.Type) bool {
 func fillDocument(p any, what string, v bson.RawValue) error {
 	doc, ok := v.DocumentOK()
 	if !ok {
-		return errType
+		return enginekit.ErrType
 	}
 	return fill(p, what, doc)
-}
-
-// errType is a value of a type that the option does not take.
-var errType = errors.New("a value of this type is not valid")
-
-func set[T any](p *T, v bson.RawValue, read func(bson.RawValue) (T, bool)) error {
-	value, ok := read(v)
-	if !ok {
-		return errType
-	}
-	*p = value
-	return nil
-}
-
-func point[T any](p **T, v bson.RawValue, read func(bson.RawValue) (T, bool)) error {
-	*p = new(T)
-	return set(*p, v, read)
 }
 
 // one reads one of some words, in any case.

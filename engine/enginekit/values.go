@@ -3,6 +3,7 @@ package enginekit
 import (
 	"math"
 
+	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
@@ -34,6 +35,15 @@ func ValueOf(v any) (bson.RawValue, error) {
 	}
 	t, data, err := bson.MarshalValue(v)
 	return bson.RawValue{Type: t, Value: data}, err
+}
+
+// TopologyDocument is a topology as the operation $topology returns it.
+func TopologyDocument(t result.TopologyState) bson.D {
+	servers := bson.A{}
+	for _, s := range t.Servers {
+		servers = append(servers, bson.D{{Key: "address", Value: s.Address}, {Key: "type", Value: s.Type}})
+	}
+	return bson.D{{Key: "type", Value: t.Type}, {Key: "servers", Value: servers}}
 }
 
 // Integer reads any BSON number that is whole. Doubles are whole up to 2^53.

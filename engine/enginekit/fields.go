@@ -1,0 +1,78 @@
+package enginekit
+
+import (
+	"errors"
+	"fmt"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+)
+
+// ErrType is a value of a type that an option does not take.
+var ErrType = errors.New("a value of this type is not valid")
+
+// Fields are the functions that read the fields of a document, by name.
+type Fields map[string]func(bson.RawValue) error
+
+// Read reads a document field by field. Unknown is the error of a field that has
+// no function; what is the name of the document in errors.
+func (f Fields) Read(what string, v bson.RawValue, unknown func(field string) error) error {
+	doc, ok := v.DocumentOK()
+	if !ok {
+		return fmt.Errorf("%s: %w", what, ErrType)
+	}
+	elements, err := doc.Elements()
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	for _, e := range elements {
+		read := f[e.Key()]
+		if read == nil {
+			return unknown(what + "." + e.Key())
+		}
+		if err := read(e.Value()); err != nil {
+			return fmt.Errorf("%s.%s: %w", what, e.Key(), err)
+		}
+	}
+	return nil
+}
+
+// Set makes a function that reads a field into a variable.
+func Set[T any](p *T, read func(bson.RawValue) (T, bool)) func(bson.RawValue) error {
+	return func(v bson.RawValue) error {
+		value, ok := read(v)
+		if !ok {
+			return ErrType
+		}
+		*p = value
+		return nil
+	}
+}
+
+// Point makes a function that reads a field into a new variable.
+func Point[T any](p **T, read func(bson.RawValue) (T, bool)) func(bson.RawValue) error {
+	return func(v bson.RawValue) error {
+		*p = new(T)
+		return Set(*p, read)(v)
+	}
+}
+
+// Try makes a function that reads a field with a function that has errors of its
+// own.
+func Try[T any](p *T, read func(bson.RawValue) (T, error)) func(bson.RawValue) error {
+	return func(v bson.RawValue) (err error) {
+		*p, err = read(v)
+		return err
+	}
+}
+
+// DriverInfo reads DriverInfoOptions.
+func DriverInfo(v bson.RawValue, unknown func(field string) error) (options.DriverInfo, error) {
+	var info options.DriverInfo
+	err := Fields{
+		"name":     Set(&info.Name, bson.RawValue.StringValueOK),
+		"version":  Set(&info.Version, bson.RawValue.StringValueOK),
+		"platform": Set(&info.Platform, bson.RawValue.StringValueOK),
+	}.Read("driverInfoOptions", v, unknown)
+	return info, err
+}
