@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
@@ -157,7 +156,7 @@ func (c *client) selectFor(ctx context.Context, cmd *command, deprioritized []st
 		cmd.selectedBy = &srv.preference
 	}
 	if err != nil {
-		c.labelTransaction(cmd, err, false)
+		cmd.labelTransaction(err)
 		cmd.unpin(err)
 	}
 	return srv, err
@@ -180,43 +179,21 @@ func (c *client) attempt(ctx context.Context, srv *server, cmd *command, operati
 		conn = s.conn
 	}
 	if conn == nil {
-		if srv.desc.TopologyVersion != nil {
-			c.sockets.awaitStream(srv.address)
-		}
 		var err error
-		defer c.sockets.watch(srv.address)()
 		if conn, err = c.checkOut(ctx, srv, cmd); err != nil {
-			f := checkoutFailure(err, srv.address)
-			if f.rules.Kind != retry.PoolCleared && f.rules.Kind != retry.Network && ctx.Err() != nil {
-				f.err.Timeout = true
-			}
-			c.labelWrite(cmd, &f, srv)
-			c.labelTransaction(cmd, f.err, true)
+			f := c.classify(ctx, cmd, srv, ending{stage: checkingOut, err: err})
 			cmd.unpin(f.err)
-			f.rules.Labels = f.err.Labels
-			return reply{}, &f
+			return reply{}, f
 		}
 	}
 	defer func() { _ = conn.Close() }() // does nothing while it is pinned
 
 	desc := conn.Description()
 	t := target{kind: srv.kind, topology: srv.topology, sessions: desc.SessionTimeoutMinutes != nil,
-		remaining: c.left(ctx, cmd), minRTT: srv.RTTMonitor().Min(), batch: int(desc.MaxBatchCount)}
-	if desc.WireVersion != nil {
-		t.wire = desc.WireVersion.Max
-	}
+		remaining: c.left(ctx, cmd), minRTT: srv.RTTMonitor().Min(), batch: int(desc.MaxBatchCount), wire: wireOf(conn)}
 	body, err := c.assemble(cmd, t)
 	if err != nil {
-		f := &failure{rules: retry.Failure{Kind: retry.NotBuilt, Server: srv.address},
-			err: &result.Error{Message: err.Error(), Client: true, Kind: "argument", Server: srv.address}}
-		if errors.Is(err, errNoTime) {
-			f.rules.Kind, f.err.Kind, f.err.Timeout = retry.Client, "timeout", true
-		}
-		var already *result.Error
-		if errors.As(err, &already) {
-			f.err = already
-		}
-		return reply{}, f
+		return reply{}, c.classify(ctx, cmd, srv, ending{stage: building, err: err})
 	}
 	if s.inTransaction() && srv.topology == selection.Sharded {
 		s.pinned = srv.address
@@ -227,6 +204,14 @@ func (c *client) attempt(ctx context.Context, srv *server, cmd *command, operati
 		}
 	}
 	return c.exchange(ctx, conn, srv, cmd, body, operation, tr)
+}
+
+// wireOf is the wire version of a connection's server, 0 if it is not known.
+func wireOf(conn *mnet.Connection) int32 {
+	if v := conn.Description().WireVersion; v != nil {
+		return v.Max
+	}
+	return 0
 }
 
 // checkOut gets a connection. timeoutMS replaces waitQueueTimeoutMS, and with
@@ -242,6 +227,10 @@ func (c *client) checkOut(ctx context.Context, srv *server, cmd *command) (*mnet
 		ctx, cancel = context.WithTimeout(ctx, w)
 		defer cancel()
 	}
+	if srv.desc.TopologyVersion != nil {
+		c.sockets.awaitStream(srv.address)
+	}
+	defer c.sockets.watch(srv.address)()
 	return srv.Connection(ctx)
 }
 
@@ -281,29 +270,19 @@ func (c *client) exchange(ctx context.Context, conn *mnet.Connection, srv *serve
 	}
 
 	c.learn(cmd, doc)
-	f := replyError(doc, srv.address)
-	if f != nil {
-		c.labelWrite(cmd, f, srv)
-		c.labelTransaction(cmd, f.err, true)
-		defer cmd.unpin(f.err)
-		f.rules.Labels = f.err.Labels
-		f.err.Timeout = cmd.timeout && f.outOfTime()
-		cmd.storageEngine(f)
-	}
-	out := reply{doc: doc, address: srv.address}
-	if desc.WireVersion != nil {
-		out.wire = desc.WireVersion.Max
-	}
-	if f != nil && !okOf(doc) {
+	out := reply{doc: doc, address: srv.address, wire: wireOf(conn)}
+	f := c.classify(ctx, cmd, srv, ending{stage: replying, reply: doc})
+	if f == nil || okOf(doc) {
+		events.succeeded(doc)
+	} else {
 		events.failed(f.err, doc)
-		c.tell(srv, conn, doc)
-		return reply{}, f
-	}
-	events.succeeded(doc)
-	if f != nil {
-		c.tell(srv, conn, doc)
 	}
 	if f != nil {
+		c.tell(srv, conn, doc)
+		cmd.unpin(f.err)
+		if !okOf(doc) {
+			return reply{}, f
+		}
 		out.write = f
 		if c.raisesWriteError(cmd, f) {
 			return out, f
@@ -331,14 +310,6 @@ func (c *client) raisesWriteError(cmd *command, f *failure) bool {
 		f.err.HasLabel(labelOverloaded) && f.err.HasLabel(labelRetryable) && (numbered || len(f.err.WriteErrors) == 0)
 }
 
-// storageEngine replaces the message of servers whose storage engine cannot
-// retry writes (Retryable Writes, "Executing Retryable Write Commands").
-func (cmd *command) storageEngine(f *failure) {
-	if cmd.txnNumber != nil && f.err.Code == 20 && strings.HasPrefix(f.err.Message, "Transaction numbers") {
-		f.err.Message = "This MongoDB deployment does not support retryable writes. Please add retryWrites=false to your connection string."
-	}
-}
-
 func okOf(doc bson.Raw) bool {
 	v := doc.Lookup("ok")
 	if b, ok := v.BooleanOK(); ok {
@@ -351,18 +322,12 @@ func okOf(doc bson.Raw) bool {
 // networkError closes the events and tells the topology.
 func (c *client) networkError(ctx context.Context, err error, conn *mnet.Connection, srv *server,
 	cmd *command, events eventWriter) *failure {
-	f := networkFailure(err, srv.address)
-	if errors.Is(err, errMalformed) {
-		f.err.Kind, f.err.Timeout = "protocol", false
-	}
-	c.labelWrite(cmd, &f, srv)
-	c.labelTransaction(cmd, f.err, true)
+	f := c.classify(ctx, cmd, srv, ending{stage: exchanging, err: err})
 	defer cmd.unpin(f.err)
-	f.rules.Labels = f.err.Labels
 	events.failed(f.err, nil)
 	cmd.session.markDirty()
 	if c.inUse.interrupted(srv.address, conn.DriverConnectionID()) {
-		return &f // the pool was cleared for another error
+		return f // the pool was cleared for another error
 	}
 	c.sockets.handle(srv.address, func() bool {
 		// The topology looks for a connection error inside a driver error.
@@ -374,7 +339,7 @@ func (c *client) networkError(ctx context.Context, err error, conn *mnet.Connect
 			_ = e.Expire() // a transaction lets go of it, too: see unpin
 		}
 	}
-	return &f
+	return f
 }
 
 // tell hands a state change error to Server Discovery and Monitoring. A server
@@ -421,17 +386,8 @@ func (c *client) clusterTime(s *clientSession) bson.Raw {
 	return later(c.clock.GetClusterTime(), s.clusterTime)
 }
 
-// labelWrite adds RetryableWriteError where drivers have to.
-func (c *client) labelWrite(cmd *command, f *failure, srv *server) {
-	if retry.Labels(c.driver.policy, c.rules(cmd), chosen(srv), f.rules) {
-		f.err.Labels = append(f.err.Labels, labelWrite)
-	}
-}
-
-// labelTransaction adds the labels of the Transactions specification, and
-// unpins the session where they say so. begun is false if no server could be
-// selected.
-func (c *client) labelTransaction(cmd *command, err *result.Error, begun bool) {
+// labelTransaction adds the labels of the Transactions specification.
+func (cmd *command) labelTransaction(err *result.Error) {
 	s := cmd.session
 	switch {
 	case cmd.op.Name == "commitTransaction":

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"slices"
+	"strings"
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/reference/retry"
@@ -31,6 +32,73 @@ type failure struct {
 	err   *result.Error
 }
 
+// ending is how an attempt ended: in which stage, and with which error or reply.
+type ending struct {
+	stage stage
+	err   error
+	reply bson.Raw
+}
+
+// stage is what an attempt does.
+type stage int
+
+const (
+	checkingOut stage = iota // gets a connection, which may include establishing it
+	building                 // writes the command
+	exchanging               // sends it and reads the reply
+	replying                 // has the reply
+)
+
+// classify says what the outcome of an attempt is, nil for a success: what the
+// rules see, and what the user receives, with the labels that drivers add. A reply
+// with ok 1 that has write errors is a failure, too.
+func (c *client) classify(ctx context.Context, cmd *command, srv *server, e ending) *failure {
+	var f *failure
+	switch e.stage {
+	case checkingOut:
+		f = checkoutFailure(e.err, srv.address)
+		if f.rules.Kind != retry.PoolCleared && f.rules.Kind != retry.Network && ctx.Err() != nil {
+			f.err.Timeout = true
+		}
+	case building:
+		return buildFailure(e.err, srv.address)
+	case exchanging:
+		f = networkFailure(e.err, srv.address)
+	case replying:
+		if f = replyError(e.reply, srv.address); f == nil {
+			return nil
+		}
+	}
+	if retry.Labels(c.driver.policy, c.rules(cmd), chosen(srv), f.rules) {
+		f.err.Labels = append(f.err.Labels, labelWrite)
+	}
+	cmd.labelTransaction(f.err)
+	f.rules.Labels = f.err.Labels
+	if e.stage == replying {
+		f.err.Timeout = cmd.timeout && f.outOfTime()
+		// A storage engine that cannot retry writes (Retryable Writes, "Executing
+		// Retryable Write Commands").
+		if cmd.txnNumber != nil && f.err.Code == 20 && strings.HasPrefix(f.err.Message, "Transaction numbers") {
+			f.err.Message = "This MongoDB deployment does not support retryable writes. Please add retryWrites=false to your connection string."
+		}
+	}
+	return f
+}
+
+// buildFailure is an error of building a command, before anything is sent.
+func buildFailure(err error, address string) *failure {
+	f := &failure{rules: retry.Failure{Kind: retry.NotBuilt, Server: address},
+		err: &result.Error{Message: err.Error(), Client: true, Kind: "argument", Server: address}}
+	if errors.Is(err, errNoTime) {
+		f.rules.Kind, f.err.Kind, f.err.Timeout = retry.Client, "timeout", true
+	}
+	var already *result.Error
+	if errors.As(err, &already) {
+		f.err = already
+	}
+	return f
+}
+
 // argument is an error of the operation's arguments.
 func argument(message string) *result.Error {
 	return &result.Error{Message: message, Client: true, Kind: "argument"}
@@ -51,12 +119,12 @@ func isTimeout(err error) bool {
 
 // checkoutFailure classifies an error of getting a connection, which includes
 // establishing and authenticating it.
-func checkoutFailure(err error, address string) failure {
+func checkoutFailure(err error, address string) *failure {
 	var cleared mongo.RetryablePoolError
 	var wait topology.WaitQueueTimeoutError
 	var conn topology.ConnectionError
 	var command mongo.Error
-	out := failure{err: &result.Error{Message: err.Error(), Client: true, Server: address, Timeout: isTimeout(err)}}
+	out := &failure{err: &result.Error{Message: err.Error(), Client: true, Server: address, Timeout: isTimeout(err)}}
 	found := errors.As(err, &command)
 	switch {
 	case errors.As(err, &cleared) && cleared.Retryable():
@@ -112,13 +180,15 @@ func innermostCommand(err error) *mongo.Error {
 	return nil
 }
 
-// networkFailure is an error of the socket after the command was begun.
-func networkFailure(err error, address string) failure {
-	timeout := isTimeout(err)
-	return failure{
-		rules: retry.Failure{Kind: retry.Network, Server: address},
-		err:   &result.Error{Message: err.Error(), Client: true, Kind: "network", Server: address, Timeout: timeout},
+// networkFailure is an error of the socket after the command was begun, or a reply
+// that is not one.
+func networkFailure(err error, address string) *failure {
+	f := &failure{rules: retry.Failure{Kind: retry.Network, Server: address},
+		err: &result.Error{Message: err.Error(), Client: true, Kind: "network", Server: address, Timeout: isTimeout(err)}}
+	if errors.Is(err, errMalformed) {
+		f.err.Kind, f.err.Timeout = "protocol", false
 	}
+	return f
 }
 
 // outOfTime tells of MaxTimeMSExpired, wherever a reply has it (Client Side

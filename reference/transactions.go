@@ -156,7 +156,7 @@ func (s *clientSession) commit(ctx context.Context, timeout bool, tr *trace) *re
 	r, err := s.client.execute(ctx, cmd, tr)
 	if err == nil && r.write != nil {
 		err = r.write.err
-		s.client.labelTransaction(cmd, err, true)
+		cmd.labelTransaction(err)
 		cmd.unpin(err)
 	}
 	return err
