@@ -262,6 +262,27 @@ func (c *call) do(cmd *command) (reply, *result.Error) {
 	return c.client.execute(c.ctx, cmd, &c.trace)
 }
 
+// run executes a command with the options that are given as arguments.
+func (c *call) run(cmd *command) (reply, *result.Error) {
+	if err := c.override(cmd); err != nil {
+		return reply{}, err
+	}
+	return c.do(cmd)
+}
+
+// documentsOf executes a command whose reply is a cursor, and reads all of it.
+func (c *call) documentsOf(cmd *command, o cursorOptions) ([]bson.Raw, *result.Error) {
+	cmd.pin = true
+	r, err := c.run(cmd)
+	switch {
+	case err != nil:
+		return nil, err
+	case r.write != nil:
+		return nil, r.write.err
+	}
+	return c.iterate(r, o)
+}
+
 // override applies read options that are given as arguments.
 func (c *call) override(cmd *command) *result.Error {
 	var err error

@@ -11,9 +11,6 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// wire80 is the wire version of server 8.0, which brought bulkWrite.
-const wire80 = 25
-
 func clientBulkRows() []row {
 	return []row{
 		{operations.Client, "clientBulkWrite", common("models", "ordered", "verboseResults", "bypassDocumentValidation",

@@ -71,6 +71,25 @@ type target struct {
 	minRTT    time.Duration
 }
 
+// Wire versions of servers: a name is that of the release that brought the
+// version.
+const (
+	wire36 = 6
+	wire40 = 7
+	wire42 = 8
+	wire44 = 9
+	wire50 = 13
+	wire80 = 25
+	wire82 = 27
+)
+
+// Codes of server errors that are not about retries.
+const (
+	namespaceNotFound = 26
+	cursorNotFound    = 43
+	maxTimeMSExpired  = 50
+)
+
 // errNoTime says that the deadline leaves no time for an attempt.
 var errNoTime = errors.New("the remaining time is shorter than a round trip")
 
@@ -175,7 +194,7 @@ func (c *client) assemble(cmd *command, t target) (bson.Raw, error) {
 	}
 
 	// Gossiping (Driver Sessions, "Gossipping the cluster time").
-	if t.wire >= 6 && t.kind != selection.Standalone && !has("$clusterTime") {
+	if t.wire >= wire36 && t.kind != selection.Standalone && !has("$clusterTime") {
 		if now := c.clusterTime(s); now != nil {
 			body = append(body, bson.E{Key: "$clusterTime", Value: now.Lookup("$clusterTime")})
 		}

@@ -52,7 +52,7 @@ type cursorOptions struct {
 func (c *call) openCursor(r reply, o cursorOptions) (*cursor, *result.Error) {
 	doc, ok := r.doc.Lookup("cursor").DocumentOK()
 	if !ok {
-		return nil, &result.Error{Message: "the reply has no cursor", Client: true, Kind: "reply", Response: r.doc, Server: r.address}
+		return nil, r.lacks("cursor")
 	}
 	k := &cursor{client: c.client, session: c.session, address: r.address, conn: r.conn, options: o, limit: c.limit}
 	ns, _ := doc.Lookup("ns").StringValueOK()
@@ -175,14 +175,14 @@ func (k *cursor) getMore(ctx context.Context, tr *trace) *result.Error {
 		session: k.session, address: k.address, conn: k.conn, pin: true, noMaxTime: true} // it would be that of awaitData
 	r, err := k.client.execute(ctx, cmd.limited(k.limit), tr)
 	if err != nil {
-		if err.Kind == "network" && !err.Timeout || err.Kind == "server" && err.Code == 43 {
+		if err.Kind == "network" && !err.Timeout || err.Kind == "server" && err.Code == cursorNotFound {
 			k.id = 0 // it cannot be killed any more
 		}
 		return err
 	}
 	doc, ok := r.doc.Lookup("cursor").DocumentOK()
 	if !ok {
-		return &result.Error{Message: "the reply has no cursor", Client: true, Kind: "reply", Response: r.doc, Server: r.address}
+		return r.lacks("cursor")
 	}
 	k.id, _ = enginekit.Integer(doc.Lookup("id"))
 	if err := k.take(doc, "nextBatch"); err != nil {

@@ -32,6 +32,11 @@ type reply struct {
 	write   *failure         // write errors or a write concern error in a reply with ok 1
 }
 
+// lacks is the error of a reply without a field.
+func (r reply) lacks(field string) *result.Error {
+	return &result.Error{Message: "the reply has no " + field, Client: true, Kind: "reply", Response: r.doc, Server: r.address}
+}
+
 // execute performs a command: it asks the retry core what to do and does it.
 // What ran out of time is raised as a timeout under timeoutMS alone: without it
 // errors are what they were before (Client Side Operations Timeout, "Errors").
@@ -162,14 +167,8 @@ func (c *client) selectFor(ctx context.Context, cmd *command, deprioritized []st
 	return srv, err
 }
 
-// opWritingAggregate is the row of aggregate with $out or $merge; wire50 is
-// the wire version of server 5.0.
-const (
-	opWritingAggregate = "aggregate with a write stage"
-	wire44             = 9
-	wire50             = 13
-	wire82             = 27
-)
+// opWritingAggregate is the row of aggregate with $out or $merge.
+const opWritingAggregate = "aggregate with a write stage"
 
 // attempt checks out a connection, builds the command, and sends it.
 func (c *client) attempt(ctx context.Context, srv *server, cmd *command, operation int64, tr *trace) (reply, *failure) {
@@ -423,7 +422,7 @@ func unknownCommit(err *result.Error) bool {
 	case "network", "pool cleared", "server selection":
 		return true
 	}
-	if err.HasLabel(labelWrite) || err.Code == 50 {
+	if err.HasLabel(labelWrite) || err.Code == maxTimeMSExpired {
 		return true
 	}
 	return len(err.WriteConcernErrors) > 0 && err.Code != 100 && err.Code != 79

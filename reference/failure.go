@@ -194,12 +194,11 @@ func networkFailure(err error, address string) *failure {
 // outOfTime tells of MaxTimeMSExpired, wherever a reply has it (Client Side
 // Operations Timeout, "Error Transformations").
 func (f *failure) outOfTime() bool {
-	const code = 50
-	if f.err.Code == code || f.rules.Code == code {
+	if f.err.Code == maxTimeMSExpired || f.rules.Code == maxTimeMSExpired {
 		return true
 	}
 	for _, e := range f.err.WriteErrors {
-		if n, ok := enginekit.Integer(e.Lookup("code")); ok && n == code {
+		if n, ok := enginekit.Integer(e.Lookup("code")); ok && n == maxTimeMSExpired {
 			return true
 		}
 	}

@@ -2,6 +2,7 @@ package reference
 
 import (
 	"github.com/unified-test-runner/utr/engine/enginekit"
+	"github.com/unified-test-runner/utr/reference/selection"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs/operations"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -120,7 +121,7 @@ func bucketRows() []row {
 		{operations.Bucket, "drop", common(), func(c *call) (any, *result.Error) {
 			name := c.entity.(*bucket).name
 			for _, coll := range []string{name + ".files", name + ".chunks"} {
-				if err := c.perform("drop", bson.D{{Key: "drop", Value: coll}}, 26); err != nil {
+				if err := c.perform("drop", bson.D{{Key: "drop", Value: coll}}, namespaceNotFound); err != nil {
 					return nil, err
 				}
 			}
@@ -144,13 +145,10 @@ func bucketRows() []row {
 // operation of its own, retried by itself.
 func (c *call) query(part string, fields bson.D) ([]bson.Raw, *result.Error) {
 	d := append(bson.D{{Key: "find", Value: c.entity.(*bucket).name + "." + part}}, fields...)
-	cmd := c.read("find", fixed(d))
-	cmd.pin = true
-	r, err := c.do(cmd)
+	docs, err := c.documentsOf(c.read("find", fixed(d)), cursorOptions{lifetime: true})
 	if err != nil {
 		return nil, err
 	}
-	docs, err := c.iterate(r, cursorOptions{lifetime: true})
 	if c.session.implicit { // the cursor has ended it
 		c.session, c.kept = c.client.newSession(true), false
 	}
@@ -282,7 +280,7 @@ func (c *call) indexes() *result.Error {
 	d := bson.D{{Key: "find", Value: c.entity.(*bucket).name + ".files"}, {Key: "filter", Value: bson.D{}},
 		{Key: "projection", Value: bson.D{{Key: "_id", Value: int32(1)}}}, {Key: "limit", Value: int32(1)}, {Key: "singleBatch", Value: true}}
 	probe := c.read("find", fixed(d))
-	probe.preference.Mode, probe.preference.TagSets, probe.preference.MaxStalenessSeconds = "", nil, nil
+	probe.preference = selection.Preference{Hedge: probe.preference.Hedge}
 	r, err := c.do(probe)
 	if err != nil {
 		return err
@@ -304,7 +302,7 @@ func (c *call) indexes() *result.Error {
 		coll := c.entity.(*bucket).name + "." + i.part
 		list := c.enumerate("listIndexes", bson.D{{Key: "listIndexes", Value: coll}, {Key: "cursor", Value: bson.D{}}})
 		r, err := c.do(list)
-		if err != nil && err.Code != 26 {
+		if err != nil && err.Code != namespaceNotFound {
 			return err
 		}
 		if err == nil && hasIndex(r.doc, i.name) {

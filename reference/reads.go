@@ -6,6 +6,7 @@ import (
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/reference/retry"
+	"github.com/unified-test-runner/utr/reference/selection"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs/operations"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -49,15 +50,7 @@ func findRows() []row {
 					return append(c.copyArgs(d, findFields()...),
 						bson.E{Key: "limit", Value: int32(1)}, bson.E{Key: "singleBatch", Value: true}), nil
 				})
-				if err := c.override(cmd); err != nil {
-					return nil, err
-				}
-				cmd.pin = true
-				r, err := c.do(cmd)
-				if err != nil {
-					return nil, err
-				}
-				docs, err := c.iterate(r, cursorOptions{})
+				docs, err := c.documentsOf(cmd, cursorOptions{})
 				if err != nil || len(docs) == 0 {
 					return nil, err
 				}
@@ -93,8 +86,8 @@ func (c *call) find() (reply, cursorOptions, *result.Error) {
 	if c.Has("maxAwaitTimeMS") && o.await {
 		o.maxTime = c.Number("maxAwaitTimeMS")
 	}
-	if c.timeout && o.await && c.limit != nil && *c.limit > 0 && o.maxTime >= c.limit.Milliseconds() {
-		return reply{}, o, argument("maxAwaitTimeMS must be less than timeoutMS")
+	if o.await && c.outlasted(o.maxTime) {
+		return reply{}, o, errOutlasts()
 	}
 	cmd := c.read("find", func(target) (bson.D, error) {
 		d := bson.D{{Key: "find", Value: c.coll}, {Key: "filter", Value: c.document("filter")}}
@@ -133,6 +126,13 @@ func (c *call) find() (reply, cursorOptions, *result.Error) {
 	r, err := c.do(cmd)
 	return r, o, err
 }
+
+// outlasted reports whether a maxAwaitTimeMS is not less than timeoutMS.
+func (c *call) outlasted(maxAwait int64) bool {
+	return c.timeout && c.limit != nil && *c.limit > 0 && maxAwait >= c.limit.Milliseconds()
+}
+
+func errOutlasts() *result.Error { return argument("maxAwaitTimeMS must be less than timeoutMS") }
 
 // timeoutMode reads the argument; tailable cursors time each iteration.
 func (c *call) timeoutMode(o *cursorOptions) *result.Error {
@@ -195,8 +195,8 @@ func (c *call) aggregate(on any) (any, *result.Error) {
 	if err := c.timeoutMode(&o); err != nil {
 		return nil, err
 	}
-	if c.timeout && c.limit != nil && *c.limit > 0 && c.Has("maxAwaitTimeMS") && o.maxTime >= c.limit.Milliseconds() {
-		return nil, argument("maxAwaitTimeMS must be less than timeoutMS")
+	if c.outlasted(o.maxTime) {
+		return nil, errOutlasts()
 	}
 	if writes && !o.lifetime {
 		return nil, argument("an aggregate with a write stage cannot have timeoutMode iteration")
@@ -214,18 +214,7 @@ func (c *call) aggregate(on any) (any, *result.Error) {
 		cmd.op = retry.Lookup(opWritingAggregate)
 		cmd.writeConcern = c.scope.writeConcern
 	}
-	if err := c.override(cmd); err != nil {
-		return nil, err
-	}
-	cmd.pin = true
-	r, err := c.do(cmd)
-	if err != nil {
-		return nil, err
-	}
-	if r.write != nil {
-		return nil, r.write.err
-	}
-	return result2(c.iterate(r, o))
+	return result2(c.documentsOf(cmd, o))
 }
 
 func countRows() []row {
@@ -245,10 +234,7 @@ func countRows() []row {
 			"readConcern", "readPreference"), func(c *call) (any, *result.Error) {
 			d := bson.D{{Key: "distinct", Value: c.coll}, {Key: "key", Value: c.Arg("fieldName")}, {Key: "query", Value: c.document("filter")}}
 			cmd := c.read("distinct", fixed(c.copyArgs(d, "maxTimeMS", "collation", "comment", "hint", "rawData")))
-			if err := c.override(cmd); err != nil {
-				return nil, err
-			}
-			r, err := c.do(cmd)
+			r, err := c.run(cmd)
 			if err != nil {
 				return nil, err
 			}
@@ -261,16 +247,13 @@ func countRows() []row {
 
 func (c *call) counted(d bson.D) (any, *result.Error) {
 	cmd := c.read("count", fixed(d))
-	if err := c.override(cmd); err != nil {
-		return nil, err
-	}
-	r, err := c.do(cmd)
+	r, err := c.run(cmd)
 	if err != nil {
 		return nil, err
 	}
 	n, ok := enginekit.Integer(r.doc.Lookup("n"))
 	if !ok {
-		return nil, &result.Error{Message: "the reply has no n", Client: true, Kind: "reply", Response: r.doc, Server: r.address}
+		return nil, r.lacks("n")
 	}
 	return n, nil
 }
@@ -287,15 +270,7 @@ func countDocuments(c *call) (any, *result.Error) {
 		{Key: "n", Value: bson.D{{Key: "$sum", Value: int32(1)}}}}}})
 	d := bson.D{{Key: "aggregate", Value: c.coll}, {Key: "pipeline", Value: pipeline}, {Key: "cursor", Value: bson.D{}}}
 	cmd := c.read("aggregate", fixed(c.copyArgs(d, "maxTimeMS", "hint", "collation", "comment", "rawData")))
-	if err := c.override(cmd); err != nil {
-		return nil, err
-	}
-	cmd.pin = true
-	r, err := c.do(cmd)
-	if err != nil {
-		return nil, err
-	}
-	docs, err := c.iterate(r, cursorOptions{lifetime: true})
+	docs, err := c.documentsOf(cmd, cursorOptions{lifetime: true})
 	if err != nil || len(docs) == 0 {
 		return int64(0), err
 	}
@@ -316,10 +291,7 @@ func mapReduce(c *call) (any, *result.Error) {
 	cmd := c.read("mapReduce", fixed(c.copyArgs(d, "query", "sort", "limit", "finalize", "scope", "jsMode", "verbose",
 		"maxTimeMS", "collation")))
 	cmd.write, cmd.primary = !inline, !inline
-	if err := c.override(cmd); err != nil {
-		return nil, err
-	}
-	r, err := c.do(cmd)
+	r, err := c.run(cmd)
 	if err != nil {
 		return nil, err
 	}
@@ -368,7 +340,7 @@ func listRows() []row {
 func (c *call) enumerate(name string, d bson.D) *command {
 	cmd := c.read(name, fixed(d))
 	cmd.takesReadConcern, cmd.readConcern = false, nil
-	cmd.preference.Mode, cmd.preference.TagSets, cmd.preference.MaxStalenessSeconds = "", nil, nil
+	cmd.preference = selection.Preference{Hedge: cmd.preference.Hedge}
 	cmd.pin = true
 	return cmd
 }
@@ -389,7 +361,7 @@ func (c *call) listDatabases(names bool) (any, *result.Error) {
 	}
 	array, ok := r.doc.Lookup("databases").ArrayOK()
 	if !ok {
-		return nil, &result.Error{Message: "the reply has no databases", Client: true, Kind: "reply", Response: r.doc, Server: r.address}
+		return nil, r.lacks("databases")
 	}
 	values, bad := array.Values()
 	if bad != nil {
@@ -417,11 +389,7 @@ func (c *call) listCollections(names bool) (any, *result.Error) {
 	}
 	cmd := c.enumerate("listCollections", d)
 	cmd.noMaxTime = !o.lifetime
-	r, err := c.do(cmd)
-	if err != nil {
-		return nil, err
-	}
-	docs, err := c.iterate(r, o)
+	docs, err := c.documentsOf(cmd, o)
 	if err != nil || !names {
 		return result2(docs, err)
 	}
@@ -454,7 +422,7 @@ func (c *call) listIndexes(names bool) (any, *result.Error) {
 	r, err := c.do(cmd)
 	docs := []bson.Raw{}
 	switch {
-	case err != nil && err.Code == 26: // NamespaceNotFound: no collection, no indexes
+	case err != nil && err.Code == namespaceNotFound: // without a collection there are no indexes
 	case err != nil:
 		return nil, err
 	default:
@@ -468,7 +436,7 @@ func (c *call) listIndexes(names bool) (any, *result.Error) {
 	return docs, nil
 }
 
-// commandName puts the named key of a command first, whatever the order in
+// generic puts the named key of a command first, whatever the order in
 // which the suite was read.
 func (c *call) generic() (bson.D, *result.Error) {
 	doc, ok := c.Arg("command").DocumentOK()
@@ -500,7 +468,7 @@ func commandRows() []row {
 		cmd := c.read(d[0].Key, fixed(d))
 		cmd.op = retry.Lookup("runCommand")
 		cmd.takesReadConcern, cmd.readConcern = false, nil
-		cmd.preference.Mode, cmd.preference.TagSets, cmd.preference.MaxStalenessSeconds = "", nil, nil
+		cmd.preference = selection.Preference{Hedge: cmd.preference.Hedge}
 		if err := c.override(cmd); err != nil {
 			return nil, err
 		}

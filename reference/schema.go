@@ -39,11 +39,11 @@ func schemaRows() []row {
 			}},
 		{operations.Collection, "dropIndex", common("name", "maxTimeMS", "comment", "rawData", "writeConcern"), func(c *call) (any, *result.Error) {
 			d := bson.D{{Key: "dropIndexes", Value: c.coll}, {Key: "index", Value: c.Arg("name")}}
-			return enginekit.Nothing{}, c.perform("dropIndexes", c.copyArgs(d, "maxTimeMS", "comment", "rawData"), 26)
+			return enginekit.Nothing{}, c.perform("dropIndexes", c.copyArgs(d, "maxTimeMS", "comment", "rawData"), namespaceNotFound)
 		}},
 		{operations.Collection, "dropIndexes", common("maxTimeMS", "comment", "rawData", "writeConcern"), func(c *call) (any, *result.Error) {
 			d := bson.D{{Key: "dropIndexes", Value: c.coll}, {Key: "index", Value: "*"}}
-			return enginekit.Nothing{}, c.perform("dropIndexes", c.copyArgs(d, "maxTimeMS", "comment", "rawData"), 26)
+			return enginekit.Nothing{}, c.perform("dropIndexes", c.copyArgs(d, "maxTimeMS", "comment", "rawData"), namespaceNotFound)
 		}},
 		{operations.Collection, "rename", common("to", "dropTarget", "comment", "maxTimeMS", "writeConcern"), func(c *call) (any, *result.Error) {
 			d := bson.D{{Key: "renameCollection", Value: c.db + "." + c.coll}, {Key: "to", Value: c.db + "." + c.Text("to")}}
@@ -67,7 +67,7 @@ func schemaRows() []row {
 		}},
 		{operations.Database, "dropCollection", common("collection", "comment", "maxTimeMS", "writeConcern"), func(c *call) (any, *result.Error) {
 			d := c.copyArgs(bson.D{{Key: "drop", Value: c.Arg("collection")}}, "comment", "maxTimeMS")
-			return enginekit.Nothing{}, c.perform("drop", d, 26)
+			return enginekit.Nothing{}, c.perform("drop", d, namespaceNotFound)
 		}},
 		{operations.Client, "dropDatabase", common("database", "writeConcern"), func(c *call) (any, *result.Error) {
 			c.db = c.Text("database")
@@ -100,7 +100,8 @@ func schemaRows() []row {
 		}},
 		{operations.Collection, "dropSearchIndex", common("name"), func(c *call) (any, *result.Error) {
 			c.scope.writeConcern = nil
-			return enginekit.Nothing{}, c.perform("dropSearchIndex", bson.D{{Key: "dropSearchIndex", Value: c.coll}, {Key: "name", Value: c.Arg("name")}}, 26)
+			return enginekit.Nothing{}, c.perform("dropSearchIndex", bson.D{{Key: "dropSearchIndex", Value: c.coll}, {Key: "name", Value: c.Arg("name")}},
+				namespaceNotFound)
 		}},
 		{operations.Collection, "updateSearchIndex", common("name", "definition"), func(c *call) (any, *result.Error) {
 			c.scope.writeConcern = nil
@@ -128,12 +129,7 @@ func schemaRows() []row {
 				{Key: "cursor", Value: options}}
 			cmd := c.read("aggregate", fixed(append(d, rest...)))
 			cmd.takesReadConcern = false
-			cmd.pin = true
-			r, err := c.do(cmd)
-			if err != nil {
-				return nil, err
-			}
-			return result2(c.iterate(r, cursorOptions{lifetime: true}))
+			return result2(c.documentsOf(cmd, cursorOptions{lifetime: true}))
 		}},
 	}
 }
@@ -176,10 +172,7 @@ func (c *call) perform(name string, d bson.D, ignore int32) *result.Error {
 func (c *call) answered(name string, d bson.D) (bson.Raw, *result.Error) {
 	cmd := c.writing(name, name, fixed(d))
 	cmd.primary = true
-	if err := c.override(cmd); err != nil {
-		return nil, err
-	}
-	r, err := c.do(cmd)
+	r, err := c.run(cmd)
 	switch {
 	case err != nil:
 		return nil, err

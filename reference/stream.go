@@ -47,8 +47,8 @@ func streamRows() []row {
 		if s.token == nil {
 			s.token = s.after
 		}
-		if c.timeout && c.limit != nil && *c.limit > 0 && c.Number("maxAwaitTimeMS") >= c.limit.Milliseconds() {
-			return nil, argument("maxAwaitTimeMS must be less than timeoutMS")
+		if c.outlasted(c.Number("maxAwaitTimeMS")) {
+			return nil, errOutlasts()
 		}
 		if err := s.open(c.ctx, &c.trace, false); err != nil {
 			return nil, err
@@ -123,7 +123,7 @@ func (s *changeStream) open(ctx context.Context, tr *trace, resume bool) *result
 		return err
 	}
 	s.cursor, s.wire = k, r.wire
-	if len(k.batch) == 0 && k.token == nil && s.token == nil && s.at == nil && r.wire >= 7 {
+	if len(k.batch) == 0 && k.token == nil && s.token == nil && s.at == nil && r.wire >= wire40 {
 		s.at = timestampOf(r.doc, "operationTime")
 	}
 	if len(k.batch) == 0 && k.token != nil {
@@ -216,7 +216,7 @@ func (s *changeStream) resumable(err *result.Error) bool {
 	if err.Client {
 		return true
 	}
-	if err.Code == 43 { // CursorNotFound
+	if err.Code == cursorNotFound {
 		return true
 	}
 	if s.wire >= wire44 {

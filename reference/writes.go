@@ -360,7 +360,7 @@ func quietHint(cmd *command, t target, hint bool) error {
 	if !hint || !cmd.silent() {
 		return nil
 	}
-	if cmd.name == "update" && t.wire >= 8 || t.wire >= wire44 {
+	if cmd.name == "update" && t.wire >= wire42 || t.wire >= wire44 {
 		return nil
 	}
 	return argument("the server is too old for hint with an unacknowledged write concern")
@@ -532,10 +532,7 @@ func modifyRows() []row {
 			cmd = c.writing("findAndModify", "findAndModify", func(t target) (bson.D, error) {
 				return d, quietHint(cmd, t, c.Has("hint"))
 			})
-			if err := c.override(cmd); err != nil {
-				return nil, err
-			}
-			r, err := c.do(cmd)
+			r, err := c.run(cmd)
 			if err != nil {
 				return nil, err
 			}
