@@ -88,9 +88,9 @@ func (b *clientBulk) take(m model, l limits) (op bulkOp, full bool, failed *resu
 }
 
 func (b *clientBulk) add(op *bulkOp) *result.Error {
-	known := modelArgs(op.kind)
-	if known == nil {
-		return unsupported("write model " + op.kind)
+	elements, failed := op.fields("namespace")
+	if failed != nil {
+		return failed
 	}
 	ns, ok := op.args.Lookup("namespace").StringValueOK()
 	if !ok || !strings.Contains(ns, ".") {
@@ -102,17 +102,10 @@ func (b *clientBulk) add(op *bulkOp) *result.Error {
 		b.namespaces = append(b.namespaces, ns)
 	}
 	op.statement = bson.D{{Key: op.group(), Value: int32(at)}}
-	elements, err := op.args.Elements()
-	if err != nil {
-		return argument(err.Error())
-	}
 	for _, e := range elements {
 		key := e.Key()
 		if key == "namespace" {
 			continue
-		}
-		if !slices.Contains(known, key) {
-			return unsupported("argument " + key + " of write model " + op.kind)
 		}
 		var value any = e.Value()
 		var failed *result.Error

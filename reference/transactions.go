@@ -69,18 +69,9 @@ func sessionRows() []row {
 }
 
 func (c *call) transactionOptions() (transactionOptions, *result.Error) {
-	d := bson.D{}
-	for _, k := range []string{"maxCommitTimeMS", "readConcern", "readPreference", "timeoutMS", "writeConcern"} {
-		if v := c.Arg(k); v.Type != 0 {
-			d = append(d, bson.E{Key: k, Value: v})
-		}
-	}
-	raw, err := bson.Marshal(d)
-	if err != nil {
-		return transactionOptions{}, argument(err.Error())
-	}
-	o, err := transactionOptionsOf(bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: raw})
-	if err != nil {
+	var o transactionOptions
+	given := bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: c.Given}
+	if err := o.fields().Read("arguments", given, func(string) error { return nil }); err != nil {
 		return o, argument(err.Error())
 	}
 	if e := c.entity.(*clientSession); o.timeout == nil && e.defaults.timeout == nil {

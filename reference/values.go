@@ -99,7 +99,13 @@ func timeoutOf(v bson.RawValue) (*time.Duration, error) {
 // transactionOptionsOf reads transaction options.
 func transactionOptionsOf(v bson.RawValue) (transactionOptions, error) {
 	var o transactionOptions
-	err := enginekit.Fields{
+	err := o.fields().Read("transaction options", v, lacking)
+	return o, err
+}
+
+// fields read what transaction options have.
+func (o *transactionOptions) fields() enginekit.Fields {
+	return enginekit.Fields{
 		"readConcern":  enginekit.Try(&o.readConcern, readConcernOf),
 		"writeConcern": enginekit.Try(&o.writeConcern, writeConcernOf),
 		"readPreference": func(v bson.RawValue) error {
@@ -108,6 +114,5 @@ func transactionOptionsOf(v bson.RawValue) (transactionOptions, error) {
 		},
 		"maxCommitTimeMS": enginekit.Point(&o.maxCommitTime, enginekit.Integer),
 		"timeoutMS":       enginekit.Try(&o.timeout, timeoutOf),
-	}.Read("transaction options", v, lacking)
-	return o, err
+	}
 }

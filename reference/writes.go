@@ -42,24 +42,32 @@ func modelArgs(kind string) []string {
 	}[kind]
 }
 
-// statement writes the model as the server's commands have it. An insert gets
-// an _id if it has none.
-func (m model) statement() (bson.D, any, *result.Error) {
+// fields are what a model holds, which may be nothing but modelArgs and more.
+func (m model) fields(more ...string) ([]bson.RawElement, *result.Error) {
 	known := modelArgs(m.kind)
 	if known == nil {
-		return nil, nil, unsupported("write model " + m.kind)
+		return nil, unsupported("write model " + m.kind)
 	}
 	elements, err := m.args.Elements()
 	if err != nil {
-		return nil, nil, argument(err.Error())
+		return nil, argument(err.Error())
 	}
 	for _, e := range elements {
-		if !slices.Contains(known, e.Key()) {
-			return nil, nil, unsupported("argument " + e.Key() + " of write model " + m.kind)
+		if !slices.Contains(known, e.Key()) && !slices.Contains(more, e.Key()) {
+			return nil, unsupported("argument " + e.Key() + " of write model " + m.kind)
 		}
 	}
+	return elements, nil
+}
+
+// statement writes the model as the server's commands have it. An insert gets
+// an _id if it has none.
+func (m model) statement() (bson.D, any, *result.Error) {
+	elements, err := m.fields()
+	if err != nil {
+		return nil, nil, err
+	}
 	d := bson.D{}
-	var id any
 	for _, e := range elements {
 		switch e.Key() {
 		case "document":
@@ -88,7 +96,7 @@ func (m model) statement() (bson.D, any, *result.Error) {
 	case m.multi():
 		d = append(d, bson.E{Key: "multi", Value: true})
 	}
-	return d, id, nil
+	return d, nil, nil
 }
 
 // withID gives a document its _id, at the front.

@@ -286,28 +286,21 @@ func (k *Socket) Write(b []byte) (int, error) {
 // take that for a network error, and sleeps for minHeartbeatFrequencyMS.
 func (k *Socket) Read(b []byte) (int, error) {
 	s := k.owner
-	begin := func() {
+	s.change(k, func() {
 		k.reading = true
 		if k.asked && !k.streams && !k.closed {
 			k.streams = true
 			s.streams[k.Address] = k
 		}
-	}
-	s.change(k, begin)
+	})
 	n, err := k.Conn.Read(b)
-	passes := func() bool {
-		over := !time.Now().Before(k.until)
-		if over {
-			k.held = 0
+	if err == nil && k.Streams() {
+		for !s.Await(context.Background(), s.Patience, k.passes) {
 		}
-		// Hold finds the monitor either waiting for its server or busy with what passes.
-		k.reading = k.streams && err == nil && !k.closed && k.held > 0 && !s.shut
-		return !k.reading
-	}
-	for !s.Await(context.Background(), s.Patience, passes) {
 	}
 	var cause error
 	s.change(k, func() {
+		k.reading = false
 		if cause = k.cause; cause == nil && err == nil && k.streams && (k.closed || s.shut && k.held > 0) {
 			cause = net.ErrClosed
 		}
@@ -319,6 +312,16 @@ func (k *Socket) Read(b []byte) (int, error) {
 		s.Failed(k, err)
 	}
 	return n, err
+}
+
+// passes reports whether what was read may reach the monitor. Hold then finds that
+// the monitor is busy with it. The caller holds mu.
+func (k *Socket) passes() bool {
+	if !time.Now().Before(k.until) {
+		k.held = 0
+	}
+	k.reading = k.held > 0 && !k.closed && !k.owner.shut
+	return !k.reading
 }
 
 // change changes a socket, and wakes those who wait if its server's stream is
