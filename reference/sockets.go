@@ -15,8 +15,7 @@ import (
 
 // sockets dials for a client, and corrects what the topology does otherwise than
 // specified: docs/reference-engine.md ("Sockets") lists it. Methods may be called
-// concurrently; fields without a comment about Update are set before the first
-// dial.
+// concurrently; options are set before the first dial.
 type sockets struct {
 	*enginekit.Sockets
 	dial         func(ctx context.Context, network, address string) (net.Conn, error)
@@ -72,8 +71,8 @@ func (s *sockets) connect(ctx context.Context, network, address string) (net.Con
 	return secure, nil
 }
 
-// DialContext implements options.ContextDialer. A connection of a pool that
-// cannot be made is an error of its handshake: see failed.
+// DialContext implements options.ContextDialer. If a connection of a pool cannot
+// be made, the server's stream is held until the topology has handled that.
 func (s *sockets) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	monitor := monitorDials()
 	var err error
