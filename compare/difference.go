@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/unified-test-runner/utr/result"
 )
 
 // Difference is one aspect in which two observations differ.
@@ -20,8 +18,7 @@ type Difference struct {
 }
 
 // Differ lists what differs between two observations, in the order in which
-// it happened; where that is chance, the verdict alone. A capability that one
-// of the engines lacks is no difference: see Comparable.
+// it happened; where the order is chance, the verdict alone.
 func Differ(left, right Observation) []Difference {
 	var out []Difference
 	if left.Status != right.Status {
@@ -53,17 +50,6 @@ func Differ(left, right Observation) []Difference {
 		}
 	}
 	return out
-}
-
-// Comparable says whether both engines ran the test. If not, why is the reason
-// of the one that did not.
-func Comparable(left, right Observation) (why string, ok bool) {
-	for _, o := range []Observation{left, right} {
-		if o.Status == result.Skipped {
-			return o.Reason, false
-		}
-	}
-	return "", true
 }
 
 func verdict(o Observation) string {

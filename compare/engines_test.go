@@ -50,7 +50,7 @@ func TestSameEngine(t *testing.T) {
 	for _, f := range append(g.Findings, g.Flaky...) {
 		t.Errorf("%s\n%s", f.Schedule, f.Pair.Describe("one", "other"))
 	}
-	if c := g.Counts(); c.Same != 20 || g.Schedules != 20 {
+	if c := g.Counts; c != (Counts{Same: 20}) {
 		t.Errorf("%s", c)
 	}
 	// A problem of a run is an error, whichever side has it.
@@ -67,23 +67,25 @@ func TestFindsAndShrinks(t *testing.T) {
 	g, err := Storm(t.Context(), NewGenerator(1, "replicaset"), 12, 1, left, right, func(p Progress) { seen = p.Done })
 	testkit.Check(t, err)
 	if len(g.Findings) == 0 || seen != 12 {
-		t.Fatalf("%s, progress until %d", g.Counts(), seen)
+		t.Fatalf("%s, progress until %d", g.Counts, seen)
 	}
 	f := g.Findings[0]
 	if len(f.Smallest.Faults) > 2 {
 		t.Errorf("%s is shrunk to %s", f.Schedule, f.Smallest)
 	}
-	suite, err := specs.Parse("found.yml", []byte(f.Suite))
+	text, err := f.Pair.Suite(f.Smallest)
+	testkit.Check(t, err)
+	suite, err := specs.Parse("found.yml", []byte(text))
 	testkit.Check(t, err)
 	if l, r := left.of(t, suite), right.of(t, suite); l.Status != result.Passed || r.Status != result.Failed {
-		t.Errorf("%s: the left engine %s: %v, the right one %s\n%s", f.Smallest, l.Status, l.Mismatches, r.Status, f.Suite)
+		t.Errorf("%s: the left engine %s: %v, the right one %s\n%s", f.Smallest, l.Status, l.Mismatches, r.Status, text)
 	}
 }
 
 // A deadline within a callback ends the transaction, not the test.
 func TestDeadlineOfCallback(t *testing.T) {
-	suite, err := Suite("callback.yml", []Schedule{{Operation: "withTransaction", Topology: plainest,
-		Options: Options{TimeoutMS: someTimeMS}, Faults: []Fault{{BlockMS: blockedMS}}}})
+	s := Schedule{Operation: "withTransaction", Topology: plainest, Options: Options{TimeoutMS: someTimeMS}, Faults: []Fault{{BlockMS: blockedMS}}}
+	suite, err := specs.FromValue("callback", suite("callback", s.test("deadline", nil)), specs.Options{})
 	testkit.Check(t, err)
 	v := referenceSide(t, "").of(t, suite)
 	bench.AllWell(t, []*result.Verdict{v})

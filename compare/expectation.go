@@ -5,50 +5,46 @@ import (
 	"strings"
 
 	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/source"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// expectation is what one engine showed, as a suite expects it. A nil
-// expectation leaves all open.
+// expectation is what one engine showed, as a suite expects it: fields for the
+// operations and for the test. A nil expectation accepts everything.
 type expectation struct {
-	operations []string // flow YAML behind an operation, with the comma in front
-	documents  string   // flow YAML of the collection afterwards
-	lines      []string // of expectEvents
+	errors    []*source.Value // expectError of each operation, nil for one that succeeded
+	documents *source.Value   // of the collection afterwards
+	list      *source.Value   // of events
 }
 
-func (e *expectation) operation(i int) string {
+func (e *expectation) operation(i int) *source.Value {
 	if e == nil {
-		return ", ignoreResultAndError: true"
+		return doc("ignoreResultAndError", true)
 	}
-	return e.operations[i]
+	return doc("expectError", when(e.errors[i] != nil, e.errors[i]))
 }
 
-func (e *expectation) outcome() string {
+func (e *expectation) outcome() *source.Value {
 	if e == nil {
-		return ""
+		return doc()
 	}
-	return ", expectResult: " + e.documents
+	return doc("expectResult", e.documents)
 }
 
-func (e *expectation) events() string {
+func (e *expectation) events() *source.Value {
 	if e == nil {
-		return ""
+		return doc()
 	}
-	var b strings.Builder
-	b.WriteString("    expectEvents:\n      - client: client\n        events:\n")
-	for _, l := range e.lines {
-		b.WriteString("          - " + l + "\n")
-	}
-	return b.String()
+	return doc("expectEvents", list(doc("client", "client", "events", e.list)))
 }
 
 // expect turns the verdict of a schedule's test into expectations.
 func expect(s Schedule, v *result.Verdict) (*expectation, error) {
 	op := operations[s.Operation]
 	performed, logs := len(op.operations), v.Operations
-	var e expectation
+	e := expectation{list: list()}
 	if !op.blind && len(logs) > 0 {
-		documents, err := flow(logs[len(logs)-1].Outcome.Value)
+		documents, err := extended(logs[len(logs)-1].Outcome.Value)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", s, err)
 		}
@@ -59,25 +55,21 @@ func expect(s Schedule, v *result.Verdict) (*expectation, error) {
 		return nil, fmt.Errorf("%s: only %d operations were performed: %s %s", s, len(logs), v.Status, v.Reason)
 	}
 	for _, log := range logs[len(logs)-performed:] {
-		e.operations = append(e.operations, raises(log.Outcome.Err))
+		e.errors = append(e.errors, raises(log.Outcome.Err))
 	}
 	for _, c := range v.Clients {
 		if c.Client == "client" {
-			e.lines = expectedEvents(c.Events)
+			e.list.Items = expectedEvents(c.Events)
 		}
 	}
 	return &e, nil
 }
 
-// raises is the expectation of an error, or nothing: a test fails of itself
-// when an operation raises an error that no one expects.
-func raises(e *result.Error) string {
+// raises is the expectation of an error. Without one a test fails by itself
+// when an operation raises an error.
+func raises(e *result.Error) *source.Value {
 	if e == nil {
-		return ""
-	}
-	fields := []string{fmt.Sprintf("isClientError: %t", e.Client)}
-	if e.HasCode {
-		fields = append(fields, fmt.Sprintf("errorCode: %d", e.Code))
+		return nil
 	}
 	var has, lacks []string
 	for _, l := range comparedLabels {
@@ -87,38 +79,45 @@ func raises(e *result.Error) string {
 			lacks = append(lacks, l)
 		}
 	}
-	if len(has) > 0 {
-		fields = append(fields, "errorLabelsContain: [ "+strings.Join(has, ", ")+" ]")
-	}
-	if len(lacks) > 0 {
-		fields = append(fields, "errorLabelsOmit: [ "+strings.Join(lacks, ", ")+" ]")
-	}
-	return ", expectError: { " + strings.Join(fields, ", ") + " }"
+	return doc("isClientError", e.Client, "errorCode", when(e.HasCode, int(e.Code)),
+		"errorLabelsContain", when(len(has) > 0, has), "errorLabelsOmit", when(len(lacks) > 0, lacks))
 }
 
-func expectedEvents(events []result.Event) []string {
-	var out []string
+func expectedEvents(events []result.Event) (out []*source.Value) {
 	for _, e := range events {
 		switch e.Type {
 		case result.CommandStarted:
 			_, err := e.Command.Command.LookupErr("txnNumber")
-			out = append(out, fmt.Sprintf("commandStartedEvent: { commandName: %s, command: { txnNumber: { $$exists: %t } } }", e.Command.CommandName, err == nil))
+			numbered := doc("txnNumber", doc("$$exists", err == nil))
+			out = append(out, doc(string(e.Type), doc("commandName", e.Command.CommandName, "command", numbered)))
 		case result.CommandSucceeded, result.CommandFailed:
-			out = append(out, fmt.Sprintf("%s: { commandName: %s }", e.Type, e.Command.CommandName))
+			out = append(out, doc(string(e.Type), doc("commandName", e.Command.CommandName)))
 		}
 	}
 	return out
 }
 
-// flow writes a value as relaxed Extended JSON, which is YAML in flow style.
-func flow(v bson.RawValue) (string, error) {
-	wrapped, err := bson.Marshal(bson.D{{Key: "v", Value: v}})
+// extended gives a BSON value as relaxed Extended JSON.
+func extended(v bson.RawValue) (*source.Value, error) {
+	text, err := bson.MarshalExtJSON(bson.D{{Key: "v", Value: v}}, false, false)
+	if err != nil {
+		return nil, err
+	}
+	root, err := source.ParseJSON("", text)
+	return root.Get("v"), err
+}
+
+// Suite writes a suite that expects of a schedule what the left side of the
+// pair showed. Comments open the file.
+func (p Pair) Suite(s Schedule, comments ...string) (string, error) {
+	e, err := expect(s, p.verdict)
 	if err != nil {
 		return "", err
 	}
-	text, err := bson.MarshalExtJSON(bson.Raw(wrapped), false, false)
-	if err != nil {
-		return "", err
+	var b strings.Builder
+	for _, c := range append([]string{"SPDX-License-Identifier: Apache-2.0"}, comments...) {
+		fmt.Fprintf(&b, "# %s\n", c)
 	}
-	return strings.TrimSuffix(strings.TrimPrefix(string(text), `{"v":`), "}"), nil
+	b.WriteString(printed(node(suite(s.String(), s.test(s.String(), e)))))
+	return b.String(), nil
 }

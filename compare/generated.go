@@ -4,17 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
+	"github.com/unified-test-runner/utr/source"
 	"github.com/unified-test-runner/utr/specs"
 )
 
 // batch is how many schedules one suite holds.
 const batch = 100
 
-// Generated is what became of generated schedules.
+// Generated is what comparing generated schedules gave.
 type Generated struct {
-	Schedules   int
-	Same        int
+	Counts      Counts
 	NotCompared map[string]int // by reason: a capability that one engine lacks
 	Explained   map[string]int // by the id of the deviation
 	Findings    []Finding
@@ -22,87 +23,67 @@ type Generated struct {
 	Flaky []Finding
 }
 
-// Finding is a schedule that nothing explains.
+// Finding is a schedule with a difference that nothing explains.
 type Finding struct {
 	Schedule Schedule // as it was generated
-	Smallest Schedule // that differs still
+	Smallest Schedule // that still differs
 	Pair     Pair     // of the smallest
-	// Suite expects of the smallest what the left engine shows: the left one
-	// passes it, the right one does not, unless what differs is nothing that a
-	// suite can express.
-	Suite string
+	Shrunk   bool     // false beyond the limit: Smallest is Schedule
 }
 
 // Progress is how far a run of schedules has come.
 type Progress struct{ Done, Total, Findings int }
 
-// Storm runs n generated schedules through both sides. What differs is run
-// again; what differs then and is not explained is shrunk. At most limit
-// findings are shrunk, since they have often one cause; the rest only counts as
-// findings. progress may be nil.
+// Storm runs n generated schedules through both sides. It repeats a schedule
+// that differs, and shrinks one that differs again without an explanation. Findings
+// often have a common cause: at most limit of them are shrunk. progress may be nil.
 func Storm(ctx context.Context, g *Generator, n, limit int, left, right Side, progress func(Progress)) (*Generated, error) {
 	out := &Generated{NotCompared: map[string]int{}, Explained: map[string]int{}}
-	for out.Schedules < n {
-		var schedules []Schedule
-		for range min(batch, n-out.Schedules) {
-			schedules = append(schedules, g.Next())
+	for done := 0; done < n; {
+		schedules := make([]Schedule, min(batch, n-done))
+		for i := range schedules {
+			schedules[i] = g.Next()
 		}
-		doubtful, err := out.look(ctx, schedules, left, right)
-		if err != nil {
+		if err := out.compare(ctx, schedules, limit, left, right); err != nil {
 			return nil, err
 		}
-		if err := out.again(ctx, doubtful, limit, left, right); err != nil {
-			return nil, err
-		}
-		out.Schedules += len(schedules)
+		done += len(schedules)
 		if progress != nil {
-			progress(Progress{Done: out.Schedules, Total: n, Findings: len(out.Findings)})
+			progress(Progress{Done: done, Total: n, Findings: len(out.Findings)})
 		}
 	}
 	return out, nil
 }
 
-// look counts what is the same, explained or not compared, and gives the rest.
-func (g *Generated) look(ctx context.Context, schedules []Schedule, left, right Side) (doubtful []Finding, err error) {
-	found, err := runSchedules(ctx, schedules, left, right)
-	if err != nil {
-		return nil, err
-	}
-	for i, p := range found {
-		switch {
-		case p.NotCompared != "":
-			g.NotCompared[p.NotCompared]++
-		case len(p.Differences) == 0:
-			g.Same++
-		case p.Deviation != nil:
-			g.Explained[p.Deviation.ID]++
-		default:
-			doubtful = append(doubtful, Finding{Schedule: schedules[i], Smallest: schedules[i], Pair: p})
-		}
-	}
-	return doubtful, nil
-}
-
-// again runs doubtful schedules a second time, and shrinks what differs still.
-func (g *Generated) again(ctx context.Context, doubtful []Finding, limit int, left, right Side) error {
-	if len(doubtful) == 0 {
-		return nil
-	}
-	var schedules []Schedule
-	for _, f := range doubtful {
-		schedules = append(schedules, f.Schedule)
-	}
+func (g *Generated) compare(ctx context.Context, schedules []Schedule, limit int, left, right Side) error {
 	found, err := runSchedules(ctx, schedules, left, right)
 	if err != nil {
 		return err
 	}
+	var doubtful []Finding
+	var again []Schedule
 	for i, p := range found {
-		if !unexplained(p) {
-			g.Flaky = append(g.Flaky, doubtful[i])
+		kind := p.Kind()
+		g.Counts[kind]++
+		switch kind {
+		case NotCompared:
+			g.NotCompared[p.NotCompared]++
+		case Explained:
+			g.Explained[p.Deviation.ID]++
+		case Different:
+			doubtful = append(doubtful, Finding{Schedule: schedules[i], Smallest: schedules[i], Pair: p})
+			again = append(again, schedules[i])
+		}
+	}
+	if found, err = runSchedules(ctx, again, left, right); err != nil {
+		return err
+	}
+	for i, f := range doubtful {
+		if found[i].Kind() != Different {
+			g.Flaky = append(g.Flaky, f)
 			continue
 		}
-		f := doubtful[i]
-		f.Pair = p
+		f.Pair = found[i]
 		if len(g.Findings) < limit {
 			if err := f.shrink(ctx, left, right); err != nil {
 				return err
@@ -113,60 +94,39 @@ func (g *Generated) again(ctx context.Context, doubtful []Finding, limit int, le
 	return nil
 }
 
-func unexplained(p Pair) bool {
-	return p.NotCompared == "" && len(p.Differences) > 0 && p.Deviation == nil
-}
-
 // shrink replaces the schedule by a simpler one that still differs, as long as
-// there is one, and writes its suite.
+// there is one.
 func (f *Finding) shrink(ctx context.Context, left, right Side) error {
+	f.Shrunk = true
 	for {
 		simpler := smaller(f.Smallest)
-		if len(simpler) == 0 {
-			break
-		}
 		found, err := runSchedules(ctx, simpler, left, right)
 		if err != nil {
 			return err
 		}
-		shrunk := false
-		for i, p := range found {
-			if unexplained(p) {
-				f.Smallest, f.Pair, shrunk = simpler[i], p, true
-				break
-			}
+		i := slices.IndexFunc(found, func(p Pair) bool { return p.Kind() == Different })
+		if i < 0 {
+			return nil
 		}
-		if !shrunk {
-			break
-		}
+		f.Smallest, f.Pair = simpler[i], found[i]
 	}
-	text, err := Reproduction(f.Smallest, f.Pair, f.Smallest.String(), nil)
-	f.Suite = text
-	return err
 }
 
-// Reproduction is a suite that expects of a schedule what the left side of the
-// pair showed. comments open the file.
-func Reproduction(s Schedule, p Pair, description string, comments []string) (string, error) {
-	e, err := expect(s, p.verdict)
-	if err != nil {
-		return "", err
-	}
-	test, err := s.test(description, e)
-	if err != nil {
-		return "", err
-	}
-	return head(description, comments) + test, nil
-}
-
-// runSchedules runs schedules through both sides: a pair for each, in their
-// order.
+// runSchedules runs schedules through both sides and gives a pair for each, in
+// their order.
 func runSchedules(ctx context.Context, schedules []Schedule, left, right Side) ([]Pair, error) {
-	suite, err := Suite("generated.yml", schedules)
+	if len(schedules) == 0 {
+		return nil, nil
+	}
+	tests := make([]*source.Value, len(schedules))
+	for i, s := range schedules {
+		tests[i] = s.test(fmt.Sprintf("%d: %s", i, s), nil)
+	}
+	generated, err := specs.FromValue("generated", suite("generated schedules", tests...), specs.Options{})
 	if err != nil {
 		return nil, err
 	}
-	found, problems, err := run(ctx, []*specs.Suite{suite}, left, right, true)
+	found, problems, err := run(ctx, []*specs.Suite{generated}, left, right, true)
 	if err != nil {
 		return nil, err
 	}
@@ -180,7 +140,7 @@ func runSchedules(ctx context.Context, schedules []Schedule, left, right Side) (
 	for _, p := range found {
 		var i int
 		if _, err := fmt.Sscanf(p.Test.Description, "%d:", &i); err != nil || i >= len(out) {
-			return nil, fmt.Errorf("a verdict of no schedule: %q", p.Test.Description)
+			return nil, fmt.Errorf("a verdict without a schedule: %q", p.Test.Description)
 		}
 		if len(p.Differences) > 0 {
 			p.Deviation = OfSchedule(p.engines, schedules[i], p.Differences)

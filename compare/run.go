@@ -141,15 +141,16 @@ func pairs(engines [2]string, left, right []*result.Verdict, everywhere bool, th
 // decide compares. everywhere says that faults are the same whichever server
 // an attempt goes to.
 func (p Pair) decide(everywhere bool) Pair {
-	if why, ok := Comparable(p.Left, p.Right); !ok {
-		p.NotCompared = why
-		return p
-	}
 	for _, o := range []Observation{p.Left, p.Right} {
-		if o.Status == result.KnownFailing {
-			p.Known = o.Reason
-			return p
+		switch o.Status {
+		case result.Skipped:
+			p.NotCompared = cmp.Or(p.NotCompared, o.Reason)
+		case result.KnownFailing:
+			p.Known = cmp.Or(p.Known, o.Reason)
 		}
+	}
+	if p.NotCompared != "" || p.Known != "" {
+		return p
 	}
 	if !everywhere && max(p.Left.mongoses, p.Right.mongoses) > 1 {
 		p.Left.concurrent = true // which mongos has the fault is chance as well

@@ -1,21 +1,24 @@
 package compare
 
 import (
+	"cmp"
+	_ "embed"
 	"fmt"
+	"slices"
 	"strings"
 
-	"github.com/unified-test-runner/utr/specs"
+	"github.com/unified-test-runner/utr/source"
 )
 
-// Schedule is an operation with what happens to its attempts.
+// Schedule is an operation and what happens to its attempts.
 type Schedule struct {
-	Operation string // a row of the table of operations
+	Operation string // a name of the table in suite.yml
 	Topology  string // as in runOnRequirements, "" for any
 	Options   Options
 	Faults    []Fault // of the first attempt, the second, …
 }
 
-// Options are what a client is told. The zero value tells it nothing.
+// Options are the URI options of the client. The zero value sets none.
 type Options struct {
 	RetryReadsOff, RetryWritesOff bool
 	TimeoutMS                     int  // 0: none
@@ -27,7 +30,7 @@ type Options struct {
 // Fault is what happens to one attempt. The zero Fault lets it pass.
 type Fault struct {
 	Code              int // of an error, 0 for none
-	WriteConcernError int // code of one, 0 for none
+	WriteConcernError int // its code, 0 for none
 	// Labels of either error: nil leaves them to the server.
 	Labels    []string
 	Backoff   int // baseBackoffMS of the error, 0 for none
@@ -36,216 +39,170 @@ type Fault struct {
 	BlockMS   int
 }
 
-// None says whether the fault is none.
-func (f Fault) None() bool { return f.yaml() == "{}" }
-
-// yaml is the fault as an element of failCommandSequence.
-func (f Fault) yaml() string {
-	var fields []string
-	add := func(format string, args ...any) { fields = append(fields, fmt.Sprintf(format, args...)) }
-	if f.BlockMS > 0 {
-		add("blockConnection: true, blockTimeMS: %d", f.BlockMS)
-	}
-	if f.Code != 0 {
-		add("errorCode: %d", f.Code)
-	}
-	if f.WriteConcernError != 0 {
-		add(`writeConcernError: { code: %d, errmsg: "later" }`, f.WriteConcernError)
-	}
-	if f.Labels != nil {
-		add("errorLabels: [ %s ]", strings.Join(f.Labels, ", "))
-	}
-	if f.Backoff != 0 {
-		add("errorExtraInfo: { baseBackoffMS: %d }", f.Backoff)
-	}
-	if f.Close {
-		add("closeConnection: true")
-	}
-	if f.LoseReply {
-		add("loseReply: true")
-	}
-	if len(fields) == 0 {
-		return "{}"
-	}
-	return "{ " + strings.Join(fields, ", ") + " }"
+// faultPart is something that a fault does: in words, and as fields of an
+// element of failCommandSequence.
+type faultPart struct {
+	present bool
+	words   string
+	fields  *source.Value
 }
 
-// String tells the fault in a few words.
+// parts lists what the fault does.
+func (f Fault) parts() []faultPart {
+	say := fmt.Sprintf
+	return slices.DeleteFunc([]faultPart{
+		{f.BlockMS > 0, say("blocked for %d ms", f.BlockMS), doc("blockConnection", true, "blockTimeMS", f.BlockMS)},
+		{f.Code != 0, say("error %d", f.Code), doc("errorCode", f.Code)},
+		{f.WriteConcernError != 0, say("write concern error %d", f.WriteConcernError),
+			doc("writeConcernError", doc("code", f.WriteConcernError, "errmsg", "later"))},
+		{f.Labels != nil, say("labels %v", f.Labels), doc("errorLabels", f.Labels)},
+		{f.Backoff != 0, say("baseBackoffMS %d", f.Backoff), doc("errorExtraInfo", doc("baseBackoffMS", f.Backoff))},
+		{f.Close, "closed", doc("closeConnection", true)},
+		{f.LoseReply, "reply lost", doc("loseReply", true)},
+	}, func(p faultPart) bool { return !p.present })
+}
+
+// None reports whether the fault lets the attempt pass.
+func (f Fault) None() bool { return len(f.parts()) == 0 }
+
+// value is the fault as an element of failCommandSequence.
+func (f Fault) value() *source.Value {
+	out := doc()
+	for _, p := range f.parts() {
+		out = join(out, p.fields)
+	}
+	return out
+}
+
+// String gives the fault in a few words.
 func (f Fault) String() string {
 	var words []string
-	add := func(format string, args ...any) { words = append(words, fmt.Sprintf(format, args...)) }
-	if f.BlockMS > 0 {
-		add("blocked for %d ms", f.BlockMS)
+	for _, p := range f.parts() {
+		words = append(words, p.words)
 	}
-	if f.Code != 0 {
-		add("error %d", f.Code)
-	}
-	if f.WriteConcernError != 0 {
-		add("write concern error %d", f.WriteConcernError)
-	}
-	if f.Labels != nil {
-		add("labels [%s]", strings.Join(f.Labels, " "))
-	}
-	if f.Backoff != 0 {
-		add("baseBackoffMS %d", f.Backoff)
-	}
-	if f.Close {
-		add("closed")
-	}
-	if f.LoseReply {
-		add("reply lost")
-	}
-	if len(words) == 0 {
-		return "passes"
-	}
-	return strings.Join(words, " ")
+	return cmp.Or(strings.Join(words, " "), "passes")
 }
 
-// String tells the schedule in a line: no two have the same.
-func (s Schedule) String() string {
-	words := []string{s.Operation}
-	if s.Topology != "" {
-		words = append(words, "on", s.Topology)
+// value is the options as uriOptions.
+func (o Options) value() *source.Value {
+	var retries any
+	if o.MaxAdaptiveRetries != nil {
+		retries = *o.MaxAdaptiveRetries
 	}
-	if o := s.Options.yaml(); o != "" {
-		words = append(words, "with", o)
+	return doc(
+		"retryReads", when(o.RetryReadsOff, false),
+		"retryWrites", when(o.RetryWritesOff, false),
+		"timeoutMS", when(o.TimeoutMS > 0, o.TimeoutMS),
+		"maxAdaptiveRetries", retries,
+		"enableOverloadRetargeting", when(o.Retargeting, true),
+		"readPreference", when(o.SecondaryPreferred, "secondaryPreferred"),
+	)
+}
+
+// String gives the schedule on one line. Different schedules give different lines.
+func (s Schedule) String() string {
+	words := s.Operation
+	if s.Topology != "" {
+		words += " on " + s.Topology
+	}
+	if o := s.Options.value(); len(o.Fields) > 0 {
+		words += " with " + strings.Trim(oneLine(o), "{}")
 	}
 	var faults []string
 	for _, f := range s.Faults {
 		faults = append(faults, f.String())
 	}
-	return strings.Join(words, " ") + ": " + strings.Join(faults, "; ")
+	return words + ": " + strings.Join(faults, "; ")
 }
 
-// yaml is uriOptions without braces.
-func (o Options) yaml() string {
-	var out []string
-	add := func(yes bool, format string, args ...any) {
-		if yes {
-			out = append(out, fmt.Sprintf(format, args...))
+//go:embed suite.yml
+var suiteFile []byte
+
+// parts are what the suites of schedules consist of.
+var parts = func() *source.Value {
+	v, err := source.ParseYAML("suite.yml", suiteFile)
+	if err != nil {
+		panic(err) // every test of the package would fail
+	}
+	return v
+}()
+
+// operation is a row of the table in suite.yml, which explains the fields.
+type operation struct {
+	write, replicated, blind bool
+	minServer                string
+	commands                 *source.Value
+	before, operations       []*source.Value
+}
+
+// operations is the table, by the name that schedules use.
+var operations = func() map[string]operation {
+	out := map[string]operation{}
+	set := func(v *source.Value) bool { return v != nil && v.Bool }
+	for _, f := range parts.Get("operations").Fields {
+		row := f.Value
+		op := operation{write: set(row.Get("write")), replicated: set(row.Get("replicated")), blind: set(row.Get("blind")),
+			commands: row.Get("commands"), operations: row.Get("operations").Items}
+		if v := row.Get("minServer"); v != nil {
+			op.minServer = v.String
 		}
+		if v := row.Get("before"); v != nil {
+			op.before = v.Items
+		}
+		out[f.Key] = op
 	}
-	add(o.RetryReadsOff, "retryReads: false")
-	add(o.RetryWritesOff, "retryWrites: false")
-	add(o.TimeoutMS > 0, "timeoutMS: %d", o.TimeoutMS)
-	if o.MaxAdaptiveRetries != nil {
-		add(true, "maxAdaptiveRetries: %d", *o.MaxAdaptiveRetries)
-	}
-	add(o.Retargeting, "enableOverloadRetargeting: true")
-	add(o.SecondaryPreferred, "readPreference: secondaryPreferred")
-	return strings.Join(out, ", ")
+	return out
+}()
+
+// suite gives a suite of tests.
+func suite(description string, tests ...*source.Value) *source.Value {
+	return join(doc("description", description), parts.Get("suite"), doc("tests", list(tests...)))
 }
 
-// requires is the schedule's runOnRequirement without braces.
-func (s Schedule) requires(op operation) string {
-	var out []string
+// requirements are the runOnRequirements of the schedule, nil if it runs anywhere.
+func (s Schedule) requirements(op operation) any {
+	var topologies any
 	switch {
 	case s.Topology != "":
-		out = append(out, "topologies: [ "+s.Topology+" ]")
+		topologies = []string{s.Topology}
 	case op.replicated:
-		out = append(out, "topologies: [ replicaset, sharded, load-balanced ]")
+		topologies = []string{"replicaset", "sharded", "load-balanced"}
 	}
-	if op.minServer != "" {
-		out = append(out, fmt.Sprintf("minServerVersion: %q", op.minServer))
-	}
-	return strings.Join(out, ", ")
+	one := doc("topologies", topologies, "minServerVersion", when(op.minServer != "", op.minServer))
+	return when(len(one.Fields) > 0, list(one))
 }
 
-// Suite is a suite with a test for each schedule. Each is expected to do
-// nothing in particular: it is there to be compared.
-func Suite(file string, schedules []Schedule) (*specs.Suite, error) {
-	var tests strings.Builder
-	for i, s := range schedules {
-		text, err := s.test(fmt.Sprintf("%d: %s", i, s), nil)
-		if err != nil {
-			return nil, err
-		}
-		tests.WriteString(text)
-	}
-	return specs.Parse(file, []byte(head("generated schedules", nil)+tests.String()))
-}
+// faultsOnly is the appname of the client that faults strike; no other client has it.
+const faultsOnly = "utr-compare"
 
-// databaseName and collectionName are what operations work on; faults are for
-// the client of this name alone.
-const (
-	appName        = "utr-compare"
-	databaseName   = "utr-compare"
-	collectionName = "documents"
-)
-
-// head is a suite up to its tests.
-func head(description string, comments []string) string {
-	var b strings.Builder
-	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	line("# SPDX-License-Identifier: Apache-2.0")
-	for _, c := range comments {
-		line("# %s", c)
-	}
-	line("description: %q", description)
-	line(`schemaVersion: "1.21"`)
-	line("runOnRequirements:")
-	line(`  - { minServerVersion: "4.4", serverParameters: { failCommandSequence: true } }`)
-	line("createEntities:")
-	line("  - client: { id: setup, useMultipleMongoses: false }")
-	line("  - database: { id: setupDatabase, client: setup, databaseName: %s }", databaseName)
-	line("  - collection: { id: outcome, database: setupDatabase, collectionName: %s }", collectionName)
-	line("initialData:")
-	line("  - databaseName: %s", databaseName)
-	line("    collectionName: %s", collectionName)
-	line("    documents: [ { _id: 1, x: 11 }, { _id: 2, x: 22 }, { _id: 3, x: 33 } ]")
-	line("  - { databaseName: %s, collectionName: copy, documents: [] }", databaseName)
-	line("  - { databaseName: %s, collectionName: late, documents: [] }", databaseName)
-	line("tests:")
-	return b.String()
-}
-
-// test renders the schedule as a test. Expected are the operations' own
-// expectations and the lines of expectEvents; nil leaves all open.
-func (s Schedule) test(description string, expected *expectation) (string, error) {
-	op, known := operations[s.Operation]
-	if !known {
-		return "", fmt.Errorf("there is no operation %q", s.Operation)
-	}
-	var b strings.Builder
-	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	line("  - description: %q", description)
-	if requires := s.requires(op); requires != "" {
-		line("    runOnRequirements: [ { %s } ]", requires)
-	}
-	line("    operations:")
-	line("      - name: createEntities")
-	line("        object: testRunner")
-	line("        arguments:")
-	line("          entities:")
-	options := "appname: " + appName
-	if o := s.Options.yaml(); o != "" {
-		options += ", " + o
-	}
-	// A transaction that has lost its mongos goes on with any: chance.
-	many := !op.replicated
-	line("            - client: { id: client, useMultipleMongoses: %t, observeEvents: [ commandStartedEvent, commandSucceededEvent, commandFailedEvent, poolClearedEvent ], uriOptions: { %s } }", many, options)
-	line("            - database: { id: database, client: client, databaseName: %s }", databaseName)
-	line("            - collection: { id: collection, database: database, collectionName: %s }", collectionName)
-	// What is not acknowledged may come late, in the middle of another test.
-	line("            - collection: { id: unacknowledged, database: database, collectionName: late, collectionOptions: { writeConcern: { w: 0 } } }")
-	line("            - session: { id: session, client: client }")
-	for _, o := range op.before {
-		line("      - %s", o)
-	}
-	var faults []string
+// test gives the schedule as a test of a suite. It expects what the left side
+// showed, or nothing in particular if expected is nil.
+func (s Schedule) test(description string, expected *expectation) *source.Value {
+	op := operations[s.Operation]
+	client := doc("id", "client",
+		// After losing its mongos, a transaction continues with any other: chance.
+		"useMultipleMongoses", !op.replicated,
+		"observeEvents", []string{"commandStartedEvent", "commandSucceededEvent", "commandFailedEvent", "poolClearedEvent"},
+		"uriOptions", join(doc("appname", faultsOnly), s.Options.value()))
+	entities := append([]*source.Value{doc("client", client)}, parts.Get("entities").Items...)
+	steps := []*source.Value{onRunner("createEntities", "entities", list(entities...))}
+	steps = append(steps, op.before...)
+	sequence := list()
 	for _, f := range s.Faults {
-		faults = append(faults, f.yaml())
+		sequence.Items = append(sequence.Items, f.value())
 	}
-	line("      - { name: failPoint, object: testRunner, arguments: { client: setup, failPoint: { configureFailPoint: failCommandSequence, mode: alwaysOn, data: { appName: %s, failCommands: [ %s ], sequence: [ %s ] } } } }",
-		appName, op.commands, strings.Join(faults, ", "))
+	steps = append(steps, onRunner("failPoint", "client", "setup", "failPoint", doc("configureFailPoint", "failCommandSequence",
+		"mode", "alwaysOn", "data", doc("appName", faultsOnly, "failCommands", op.commands, "sequence", sequence))))
 	for i, o := range op.operations {
-		line("      - %s }", strings.TrimSuffix(strings.TrimSpace(o), "}")+expected.operation(i))
+		steps = append(steps, join(o, expected.operation(i)))
 	}
 	if !op.blind {
-		line("      - { name: find, object: outcome, arguments: { filter: {}, sort: { _id: 1 } }%s }", expected.outcome())
+		steps = append(steps, join(parts.Get("outcome"), expected.outcome()))
 	}
-	if events := expected.events(); events != "" {
-		b.WriteString(events)
-	}
-	return b.String(), nil
+	return join(doc("description", description, "runOnRequirements", s.requirements(op), "operations", list(steps...)), expected.events())
+}
+
+// onRunner is an operation on the test runner.
+func onRunner(name string, arguments ...any) *source.Value {
+	return doc("name", name, "object", "testRunner", "arguments", doc(arguments...))
 }

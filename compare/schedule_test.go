@@ -1,12 +1,14 @@
 package compare
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/source"
+	"github.com/unified-test-runner/utr/specs"
 )
 
 // Every operation, fault, option and topology comes up, and every schedule is
@@ -21,8 +23,8 @@ func TestGenerator(t *testing.T) {
 		same, others = same && again.Next().String() == s.String(), others || other.Next().String() != s.String()
 		seen[s.Operation]++
 		seen[s.Topology]++
-		for _, part := range strings.FieldsFunc(s.Options.yaml(), func(r rune) bool { return r == ',' }) {
-			seen[strings.TrimSpace(part)]++
+		for _, f := range s.Options.value().Fields {
+			seen[oneLine(doc(f.Key, f.Value))]++
 		}
 		for _, f := range s.Faults {
 			for _, word := range strings.Fields(f.String()) {
@@ -37,26 +39,26 @@ func TestGenerator(t *testing.T) {
 		}
 	}
 	for name, op := range operations { // standalones have no transactions
-		if op.replicated != strings.Contains(strings.Join(append(op.before, op.operations...), " "), "Transaction") {
+		if op.replicated != strings.Contains(oneLine(list(append(op.before, op.operations...)...)), "Transaction") {
 			t.Errorf("%s: replicated is %t", name, op.replicated)
 		}
 	}
 	wanted := slices.Concat(slices.Collect(maps.Keys(operations)), all, []string{
 		"passes", "closed", "lost", "blocked", "concern", "SystemOverloadedError", "RetryableError", "NoWritesPerformed", "RetryableWriteError",
-		"retryReads: false", "retryWrites: false", "timeoutMS: 400", "maxAdaptiveRetries: 0", "maxAdaptiveRetries: 3",
-		"enableOverloadRetargeting: true", "readPreference: secondaryPreferred", "900"})
+		"{retryReads: false}", "{retryWrites: false}", "{timeoutMS: 400}", "{maxAdaptiveRetries: 0}", "{maxAdaptiveRetries: 3}",
+		"{enableOverloadRetargeting: true}", "{readPreference: secondaryPreferred}", "900"})
 	for _, w := range wanted {
 		if seen[w] == 0 {
 			t.Errorf("%q never comes up", w)
 		}
 	}
-	schedules = schedules[:100] // soak/compare parses more
-	suite, err := Suite("all.yml", schedules)
-	if err != nil || len(suite.Tests) != len(schedules) {
-		t.Errorf("%d tests of %d schedules: %v", len(suite.Tests), len(schedules), err)
+	var tests []*source.Value
+	for i, one := range schedules[:100] { // soak/compare checks more
+		tests = append(tests, one.test(fmt.Sprint(i), nil))
 	}
-	_, err = Suite("x.yml", []Schedule{{Operation: "findd"}})
-	testkit.Fails(t, err, `"findd"`)
+	if all, err := specs.FromValue("all", suite("all", tests...), specs.Options{}); err != nil || len(all.Tests) != len(tests) {
+		t.Errorf("%d schedules do not make a suite: %v", len(tests), err)
+	}
 	if !same || !others {
 		t.Errorf("a seed gives the same schedules again: %t, another seed gives others: %t", same, others)
 	}
@@ -64,13 +66,13 @@ func TestGenerator(t *testing.T) {
 
 // size falls with each step of shrinking, so that it ends.
 func size(s Schedule) int {
-	n := 1000*len(s.Faults) + len(s.Options.yaml())
+	n := 1000*len(s.Faults) + len(s.Options.value().Fields)
 	if s.Topology != "" && s.Topology != plainest {
 		n += 500
 	}
 	for _, f := range s.Faults {
 		if !f.None() {
-			n += 100 + len(f.yaml())
+			n += 100 + len(f.String())
 		}
 	}
 	return n

@@ -59,42 +59,44 @@ func (r *reporter) Report(result cmp.Result) {
 	}
 }
 
-// Counts of a comparison.
-type Counts struct{ Same, Explained, NotCompared, Different int }
+// Kind is what a comparison shows.
+type Kind int
+
+// The kinds, in the order in which reports count them.
+const (
+	Same Kind = iota
+	Different
+	Explained // by a deviation, or as a known failure
+	NotCompared
+)
+
+// Kind says what the comparison of a pair shows.
+func (p Pair) Kind() Kind {
+	switch {
+	case p.NotCompared != "":
+		return NotCompared
+	case p.Known != "" || p.Deviation != nil:
+		return Explained
+	case len(p.Differences) == 0:
+		return Same
+	}
+	return Different
+}
+
+// Counts are numbers of pairs, by kind.
+type Counts [NotCompared + 1]int
 
 // Count sums up pairs.
-func Count(pairs []Pair) Counts {
-	var c Counts
+func Count(pairs []Pair) (c Counts) {
 	for _, p := range pairs {
-		switch {
-		case p.NotCompared != "":
-			c.NotCompared++
-		case p.Known != "" || p.Deviation != nil:
-			c.Explained++
-		case len(p.Differences) == 0:
-			c.Same++
-		default:
-			c.Different++
-		}
+		c[p.Kind()]++
 	}
 	return c
 }
 
 // String is the last line of a report.
 func (c Counts) String() string {
-	return fmt.Sprintf("%d same, %d different, %d explained, %d not compared", c.Same, c.Different, c.Explained, c.NotCompared)
-}
-
-// Counts sums up generated schedules. What was flaky is different.
-func (g *Generated) Counts() Counts {
-	c := Counts{Same: g.Same, Different: len(g.Findings) + len(g.Flaky)}
-	for _, n := range g.Explained {
-		c.Explained += n
-	}
-	for _, n := range g.NotCompared {
-		c.NotCompared += n
-	}
-	return c
+	return fmt.Sprintf("%d same, %d different, %d explained, %d not compared", c[Same], c[Different], c[Explained], c[NotCompared])
 }
 
 // Markdown is the table of deviations: the text of docs/deviations.md.

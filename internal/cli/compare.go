@@ -164,9 +164,9 @@ func (r *compareFlags) act(ctx context.Context, c *call) error {
 		return err
 	}
 	switch {
-	case counts.Different > 0 || out.problems > 0:
+	case counts[compare.Different] > 0 || out.problems > 0:
 		return exit(ExitFailed)
-	case counts.Same+counts.Explained == 0:
+	case counts[compare.Same]+counts[compare.Explained] == 0:
 		return usage("nothing was compared: no test ran on both engines")
 	}
 	return nil
@@ -215,22 +215,26 @@ func (r *compareFlags) schedules(ctx context.Context, c *call, out *comparison) 
 	}
 	out.generated(g)
 	if *r.write == "" {
-		return g.Counts(), nil
+		return g.Counts, nil
 	}
 	if err := os.MkdirAll(*r.write, 0o755); err != nil {
 		return compare.Counts{}, fmt.Errorf("--write: %w", err)
 	}
 	for i, f := range g.Findings {
-		if f.Suite == "" {
+		if !f.Shrunk {
 			continue
 		}
+		suite, err := f.Pair.Suite(f.Smallest)
+		if err != nil {
+			return compare.Counts{}, fmt.Errorf("--write: %w", err)
+		}
 		name := filepath.Join(*r.write, fmt.Sprintf("seed-%d-%03d-%s.yml", *r.seed, i+1, f.Smallest.Operation))
-		if err := os.WriteFile(name, []byte(f.Suite), 0o644); err != nil {
+		if err := os.WriteFile(name, []byte(suite), 0o644); err != nil {
 			return compare.Counts{}, fmt.Errorf("--write: %w", err)
 		}
 		fmt.Fprintf(&out.text, "wrote %s\n", name)
 	}
-	return g.Counts(), nil
+	return g.Counts, nil
 }
 
 // compareProgress draws a status line on a terminal.

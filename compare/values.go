@@ -1,0 +1,118 @@
+package compare
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/unified-test-runner/utr/source"
+	"gopkg.in/yaml.v3"
+)
+
+// doc makes a document of keys and values in turn. A key whose value is nil is
+// left out.
+func doc(pairs ...any) *source.Value {
+	out := &source.Value{Kind: source.Document}
+	for i := 0; i < len(pairs); i += 2 {
+		if v := value(pairs[i+1]); v != nil {
+			out.Fields = append(out.Fields, source.Field{Key: pairs[i].(string), Value: v})
+		}
+	}
+	return out
+}
+
+// list makes an array.
+func list(items ...*source.Value) *source.Value {
+	return &source.Value{Kind: source.Array, Items: items}
+}
+
+// value makes a node of what the values of a suite consist of here.
+func value(v any) *source.Value {
+	switch v := v.(type) {
+	case nil:
+		return nil
+	case *source.Value:
+		return v
+	case bool:
+		return &source.Value{Kind: source.Bool, Bool: v}
+	case int:
+		return &source.Value{Kind: source.Int, Int: int64(v)}
+	case string:
+		return &source.Value{Kind: source.String, String: v}
+	case []string:
+		out := list()
+		for _, s := range v {
+			out.Items = append(out.Items, value(s))
+		}
+		return out
+	}
+	panic(fmt.Sprintf("%T is not a value of a suite", v))
+}
+
+// when gives a value that a document has only under a condition.
+func when(condition bool, v any) any {
+	if condition {
+		return v
+	}
+	return nil
+}
+
+// join gives a document with the fields of all of them, in order.
+func join(docs ...*source.Value) *source.Value {
+	out := doc()
+	for _, d := range docs {
+		out.Fields = append(out.Fields, d.Fields...)
+	}
+	return out
+}
+
+// lineWidth is how long a value may be to stand on one line of a file.
+const lineWidth = 130
+
+// oneLine prints a value as YAML on one line.
+func oneLine(v *source.Value) string {
+	n := node(v)
+	n.Style = yaml.FlowStyle
+	return strings.TrimSpace(printed(n))
+}
+
+// printed is the text of a YAML node.
+func printed(n *yaml.Node) string {
+	var out bytes.Buffer
+	e := yaml.NewEncoder(&out)
+	e.SetIndent(2)
+	if err := e.Encode(n); err != nil {
+		panic(err) // the nodes are our own
+	}
+	return out.String()
+}
+
+// node gives a value to the YAML library, on one line if that is short.
+func node(v *source.Value) *yaml.Node {
+	n := &yaml.Node{}
+	switch v.Kind {
+	case source.Document:
+		n.Kind = yaml.MappingNode
+		for _, f := range v.Fields {
+			n.Content = append(n.Content, node(value(f.Key)), node(f.Value))
+		}
+	case source.Array:
+		n.Kind = yaml.SequenceNode
+		for _, item := range v.Items {
+			n.Content = append(n.Content, node(item))
+		}
+	default:
+		scalar := v.Plain()
+		if v.Kind == source.Int { // Plain gives a text that YAML would quote
+			scalar = v.Int
+		}
+		if err := n.Encode(scalar); err != nil {
+			panic(err) // a scalar can be encoded
+		}
+		return n
+	}
+	if n.Style = yaml.FlowStyle; len(printed(n)) > lineWidth {
+		n.Style = 0
+	}
+	return n
+}
