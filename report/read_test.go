@@ -68,7 +68,7 @@ func TestReaders(t *testing.T) {
 		if e, err := report.ReadEarlier("r.json", strings.NewReader(r.text), time.Date(2026, 7, 1, 0, 0, 0, 0, time.UTC)); err != nil {
 			got = err.Error()
 		} else {
-			got = fmt.Sprint(data(generate(report.HTML(e), ended(2, "p")), "p"))
+			got = fmt.Sprint(data(generate(report.HTML(e), ended(2, "p")), "earlier"))
 		}
 		testkit.Says(t, r.reason+": "+got, r.earlier)
 	}
@@ -85,7 +85,7 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		if e, err := report.ReadEarlier("r", strings.NewReader(text), time.Time{}); err == nil {
 			page := generate(report.HTML(e), ended(5, "pf"))
-			testkit.Equal(t, "lines of the page", fmt.Sprint(len(data(page, "p")), len(data(page, "v")), len(data(page, "e"))), "1 2 1")
+			testkit.Equal(t, "lines of the page", fmt.Sprint(len(data(page, "earlier")), len(data(page, "verdict")), len(data(page, "end"))), "1 2 1")
 		}
 		if p, err := report.Read("r", strings.NewReader(text)); err == nil {
 			once := generate(report.JSON(), asNotes(p))

@@ -115,7 +115,7 @@ func TestRecordOfUnwritableNumber(t *testing.T) {
 	got := string(generate(report.JSON(), []result.Note{finished(v)}))
 	testkit.Says(t, got, `"status":"failed"`, "details left out")
 	testkit.Equal(t, "lines", strings.Count(got, "\n"), 1)
-	testkit.Equal(t, "verdicts of the page", len(data(generate(report.HTML(), []result.Note{finished(v)}), "v")), 1)
+	testkit.Equal(t, "verdicts of the page", len(data(generate(report.HTML(), []result.Note{finished(v)}), "verdict")), 1)
 }
 
 // A disk takes some writes before it is full.

@@ -11,7 +11,7 @@ import (
 )
 
 // document gives a BSON document as relaxed Extended JSON, nil for an empty
-// one. What cannot be rendered is said, never left out.
+// one. What cannot be rendered is reported, never left out.
 func document(raw bson.Raw) json.RawMessage {
 	if len(raw) == 0 {
 		return nil
@@ -23,7 +23,16 @@ func document(raw bson.Raw) json.RawMessage {
 	return text
 }
 
-// value does the same for any BSON value.
+// documentOf reads what document writes, nil if that was not a document.
+func documentOf(text json.RawMessage) bson.Raw {
+	var raw bson.Raw
+	if len(text) == 0 || bson.UnmarshalExtJSON(text, false, &raw) != nil {
+		return nil
+	}
+	return raw
+}
+
+// value gives any BSON value as relaxed Extended JSON, nil if there is none.
 func value(v bson.RawValue) json.RawMessage {
 	if v.Type == 0 {
 		return nil
@@ -41,6 +50,14 @@ func value(v bson.RawValue) json.RawMessage {
 		return text
 	}
 	return out.V
+}
+
+// valueOf reads what value writes. The value has type 0 if there was none.
+func valueOf(text json.RawMessage) bson.RawValue {
+	if len(text) == 0 {
+		return bson.RawValue{}
+	}
+	return documentOf(slices.Concat([]byte(`{"v":`), text, []byte("}"))).Lookup("v")
 }
 
 // tedious are the fields that every command and reply carries and that

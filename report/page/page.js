@@ -22,30 +22,40 @@ const make = (tag, properties, ...kids) => {
 
 // ---- the data
 
-const files = [], columns = [], reasons = [], verdicts = [], earlier = [], histories = [];
+const files = [], columns = [], verdicts = [], earlier = [];
 let run = {}, summary = null;
 
+// number gives the place of an item in a list, which has one for each key.
+const numbers = new Map();
+const number = (list, key, item) => {
+  if (!numbers.has(key)) numbers.set(key, list.push(item) - 1);
+  return numbers.get(key);
+};
+
+// The kinds of lines. A line of details belongs to the verdict before it, and is
+// parsed when somebody looks at it.
+const kinds = {
+  run: x => { run = x; },
+  earlier: x => { earlier.push(x); },
+  verdict: x => {
+    x.file = number(files, 'file ' + x.file + '\n' + x.suite, {path: x.file, suite: x.suite, rows: [], red: 0, tests: 0});
+    x.on = number(columns, 'column ' + x.on, x.on);
+    verdicts.push(x);
+  },
+  end: x => { summary = x; },
+};
 const read = text => {
   for (const line of text.split('\n')) {
-    if (line[0] === '{') {
-      verdicts[verdicts.length - 1].detail = line; // parsed when it is wanted
+    if (line.startsWith('{"detail":')) {
+      verdicts.at(-1).detail = line;
       continue;
     }
-    if (line[0] !== '[') continue;
     let x;
-    try { x = JSON.parse(line); } catch { continue; } // the last line of a report that was cut off
-    switch (x[0]) {
-    case 'r': run = x[1]; break;
-    case 'f': files.push({path: x[1], suite: x[2], rows: [], red: 0, tests: 0}); break;
-    case 'c': columns.push(x[1]); break;
-    case 's': reasons.push(x[1]); break;
-    case 'p': earlier.push(x[1]); break;
-    case 'h': histories.push(x[1]); break;
-    case 'v': verdicts.push({history: x[10] === undefined ? '' : histories[x[10]], file: x[1], name: x[2], line: x[3], column: x[4], on: x[5], iteration: x[6], status: statuses[x[7]], took: x[8], reason: x[9] < 0 ? '' : reasons[x[9]], detail: ''}); break;
-    case 'e': summary = x[1]; break;
-    }
+    try { x = JSON.parse(line); } catch { continue; } // an empty line, or the last one of a report that was cut off
+    for (const kind in x) kinds[kind](x[kind]);
   }
 };
+const details = v => v.detail ? JSON.parse(v.detail).detail : {};
 
 // ---- earlier runs
 
@@ -53,15 +63,14 @@ const read = text => {
 // the status, or a minus where the test was not there.
 const statusAt = (history, i) => history[i] === '-' ? undefined : statuses[history[i]];
 
-// fresh: it is red, and was not in the last run. A test that was not there is
-// judged by the run before that had it.
+// fresh: the test is red and was not red in the last run that had it.
 const fresh = v => {
   if (!earlier.length || !red(v.status)) return false;
   const known = v.history.replace(/-+$/, '');
   return !known || !red(statusAt(known, known.length - 1));
 };
 
-// since gives the number of the first of the runs since which it has been red.
+// since gives the number of the first earlier run since which the test has been red.
 const since = v => {
   let first = -1;
   for (let i = v.history.length - 1; i >= 0; i--) {
@@ -169,10 +178,10 @@ const many = () => columns.length > 4 || innerWidth <= 760;
 const arrange = () => {
   const known = new Map();
   for (const v of verdicts) {
-    const key = v.file + '\n' + v.iteration + '\n' + v.name;
+    const key = v.file + '\n' + v.iteration + '\n' + v.test;
     let row = known.get(key);
     if (!row || row.cells[v.on]) {
-      row = {file: v.file, name: v.iteration > 1 ? v.name + ' #' + v.iteration : v.name, cells: [], text: null};
+      row = {file: v.file, name: v.iteration > 1 ? v.test + ' #' + v.iteration : v.test, cells: [], text: null};
       known.set(key, row);
       files[v.file].rows.push(row);
     }
@@ -271,7 +280,7 @@ const reveal = () => {
 
 // ---- deep links
 
-const nameOf = v => [files[v.file].path, v.name, columns[v.on], v.iteration].join('|');
+const nameOf = v => [files[v.file].path, v.test, columns[v.on], v.iteration].join('|');
 
 const link = () => {
   const p = new URLSearchParams();
@@ -328,7 +337,7 @@ const close = () => {
 };
 
 const about = v => {
-  const d = v.detail ? JSON.parse(v.detail) : {};
+  const d = details(v);
   const f = files[v.file];
   const out = [
     make('div', {class: 'bar'},
@@ -338,7 +347,7 @@ const about = v => {
       make('a', {href: link()}, 'link')),
     make('h2', {}, make('span', {class: v.status}, signs[v.status] + ' ' + v.status), ' ' + f.suite + ': ' + v.row.name),
     make('div', {class: 'mono'}, f.path + (v.line ? ':' + v.line + ':' + v.column : '')),
-    make('div', {class: 'faint'}, [columns[v.on], milliseconds(v.took)].filter(Boolean).join(' · ')),
+    make('div', {class: 'faint'}, [columns[v.on], milliseconds(v.durationMS)].filter(Boolean).join(' · ')),
     v.reason ? make('p', {}, v.reason) : '',
     ...past(v),
     ...evidence(d),
@@ -369,7 +378,7 @@ const past = v => {
     }))].filter(Boolean);
 };
 
-// between puts what tells of a gap where it is.
+// between puts a note about a gap where the gap is.
 const between = (list, gap, noun) => gap ? [...list.slice(0, gap.after), make(list[0].localName, {class: 'faint'}, '… ' + gap.count + ' ' + noun + ' left out'), ...list.slice(gap.after)] : list;
 
 const evidence = d => {
@@ -438,8 +447,7 @@ const conversation = d => {
       if (m.kind && m.server) out.push(m);
     }
   }
-  // Clients that sent nothing have no part in it. Those that tell no time keep
-  // their own order.
+  // Clients that sent nothing are left out. Events without a time keep their own order.
   const spoke = new Set(out.filter(m => m.kind !== 'note').map(m => m.client));
   return spoke.size ? out.filter(m => spoke.has(m.client)).map((m, i) => [m, i]).sort(([a, i], [b, j]) => a.client === b.client ? a.sequence - b.sequence : a.time - b.time || i - j).map(([m]) => m) : [];
 };
@@ -479,8 +487,7 @@ const diagram = (d, all) => {
 
 // ---- header, keys, paper
 
-// choices are what may be shown alone: by verdict, and what is red since this
-// run.
+// choices are what the list can be restricted to: a verdict, or tests that are newly red.
 const choices = () => earlier.length ? [...statuses, 'new'] : statuses;
 
 let counts = null;
@@ -585,12 +592,12 @@ const listen = () => {
   addEventListener('beforeprint', paper);
 };
 
-// paper is what is printed: every red test, without what there is to click.
+// paper is what is printed: every red test, without buttons.
 const paper = () => {
   byID('trends').open = true;
   const all = verdicts.filter(v => red(v.status));
   byID('paper').replaceChildren(...all.slice(0, mostOnPaper).flatMap(v => {
-    const d = v.detail ? JSON.parse(v.detail) : {};
+    const d = details(v);
     return [make('h2', {}, signs[v.status] + ' ' + v.status + ' ' + files[v.file].suite + ': ' + v.row.name + (columns[v.on] ? ' [' + columns[v.on] + ']' : '')),
       make('div', {class: 'mono'}, files[v.file].path + ':' + v.line + ':' + v.column), v.reason ? make('p', {}, v.reason) : '', story(v) ? make('p', {}, story(v)) : '', ...mismatches(d), d.rerun ? make('pre', {}, d.rerun) : ''];
   }), all.length > mostOnPaper ? make('p', {}, 'and ' + (all.length - mostOnPaper) + ' more') : '');
