@@ -59,15 +59,19 @@ type verdictKey struct {
 	iteration, repeat                   int
 }
 
+func keyOf(id result.TestID) verdictKey {
+	return verdictKey{cell: id.Cell, file: id.File, description: id.Description, deployment: id.Deployment, iteration: max(1, id.Iteration)}
+}
+
+// keyed names all verdicts of a run.
 func keyed(verdicts []*result.Verdict) []verdictKey {
 	keys := make([]verdictKey, len(verdicts))
 	times := map[verdictKey]int{}
 	for i, v := range verdicts {
-		k := verdictKey{cell: v.Test.Cell, file: v.Test.File, description: v.Test.Description, deployment: v.Test.Deployment, iteration: max(1, v.Test.Iteration)}
-		n := times[k]
-		times[k]++
-		k.repeat = n
+		k := keyOf(v.Test)
 		keys[i] = k
+		keys[i].repeat = times[k]
+		times[k]++
 	}
 	return keys
 }

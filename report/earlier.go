@@ -1,8 +1,6 @@
 package report
 
 import (
-	"bufio"
-	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -15,8 +13,8 @@ import (
 )
 
 // Earlier is what trends need of the report of an earlier run: when it was,
-// how long it took, and how each test ended. It takes some tens of bytes for a
-// test, however much the report tells of it.
+// how long it took, and how each test ended. It takes some tens of bytes for
+// each test.
 type Earlier struct {
 	name     string
 	began    time.Time
@@ -28,72 +26,52 @@ type Earlier struct {
 // testHash stands for a verdictKey, in a few bytes.
 type testHash [16]byte
 
-func hashOf(k verdictKey) (h testHash) {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%s\x00%s\x00%d\x00%d", k.cell, k.file, k.description, k.deployment, k.iteration, k.repeat))
-	copy(h[:], sum[:])
-	return h
-}
-
 // claim gives the hash of a test, as the first of its name that is not taken.
-func claim[T any](k verdictKey, taken map[testHash]T) testHash {
-	k.iteration = max(1, k.iteration)
-	for {
-		h := hashOf(k)
+func claim[T any](id result.TestID, taken map[testHash]T) testHash {
+	for k := keyOf(id); ; k.repeat++ {
+		sum := sha256.Sum256(fmt.Appendf(nil, "%#v", k))
+		h := testHash(sum[:])
 		if _, found := taken[h]; !found {
 			return h
 		}
-		k.repeat++
 	}
 }
 
-// ReadEarlier reads a JSON report of an earlier run, which may be one of
-// another version of utr. written is when the run was if its report does not
-// tell.
+// ReadEarlier reads a JSON report of an earlier run, possibly one of another
+// version of utr. If the report does not say when the run was, written does.
 func ReadEarlier(name string, from io.Reader, written time.Time) (*Earlier, error) {
 	e := &Earlier{name: name, statuses: map[testHash]uint8{}}
-	lines := bufio.NewReader(from)
 	var span span
-	for n := 1; ; n++ {
-		line, err := lines.ReadBytes('\n')
-		if err != nil && err != io.EOF {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		if line := bytes.TrimSpace(line); len(line) > 0 {
-			if err := e.add(line, &span); err != nil {
-				return nil, fmt.Errorf("%s:%d: no record of a test: %w", name, n, err)
-			}
-		}
-		if err == io.EOF {
-			break
-		}
-	}
+	err := eachRecord(name, from, func(line []byte) error { return e.add(line, &span) })
 	if e.began = span.first; e.began.IsZero() {
 		e.began = written
 	}
 	e.duration = span.duration()
-	return e, nil
+	return e, err
 }
 
 // Tests is how many verdicts the report has.
 func (e *Earlier) Tests() int { return len(e.statuses) }
 
-// span is the time of a run as its records tell it.
+// span is the time of a run, according to its records.
 type span struct {
 	first, last time.Time
 	sum, told   time.Duration // of all tests; of the run
 }
 
-// add takes a test in, of which nobody may know when it began.
+// add takes a test in. began is zero if unknown.
 func (s *span) add(began time.Time, took time.Duration) {
 	s.sum += took
-	if began.IsZero() {
-		return
-	}
-	if s.first.IsZero() || began.Before(s.first) {
-		s.first = began
-	}
-	if end := began.Add(took); end.After(s.last) {
+	s.begin(began)
+	if end := began.Add(took); !began.IsZero() && end.After(s.last) {
 		s.last = end
+	}
+}
+
+// begin takes a time at which the run had begun, zero if unknown.
+func (s *span) begin(at time.Time) {
+	if !at.IsZero() && (s.first.IsZero() || at.Before(s.first)) {
+		s.first = at
 	}
 }
 
@@ -124,9 +102,7 @@ func (e *Earlier) add(line []byte, s *span) error {
 		return err
 	}
 	if r.Run != nil {
-		if !r.Run.Time.IsZero() && (s.first.IsZero() || r.Run.Time.Before(s.first)) {
-			s.first = r.Run.Time
-		}
+		s.begin(r.Run.Time)
 		s.told = max(s.told, fromMilliseconds(r.Run.DurationMS))
 		return nil
 	}
@@ -136,7 +112,8 @@ func (e *Earlier) add(line []byte, s *span) error {
 	}
 	s.add(r.Time, fromMilliseconds(r.DurationMS))
 	e.counts[status]++
-	e.statuses[claim(verdictKey{cell: r.Cell, file: r.File, description: r.Test, deployment: r.Deployment, iteration: r.Iteration}, e.statuses)] = uint8(status)
+	id := result.TestID{File: r.File, Description: r.Test, Deployment: r.Deployment, Cell: r.Cell, Iteration: r.Iteration}
+	e.statuses[claim(id, e.statuses)] = uint8(status)
 	return nil
 }
 
@@ -155,10 +132,10 @@ func newTrends(runs []*Earlier) *trends {
 	return &trends{runs: runs[max(0, len(runs)-mostEarlier):], seen: map[testHash]struct{}{}}
 }
 
-// history tells how a test ended in the earlier runs: the number of its status
-// for each, or a minus.
+// history gives how a test ended in each of the earlier runs: the number of its
+// status, or a minus if the test was not there.
 func (t *trends) history(id result.TestID) string {
-	h := claim(verdictKey{cell: id.Cell, file: id.File, description: id.Description, deployment: id.Deployment, iteration: id.Iteration}, t.seen)
+	h := claim(id, t.seen)
 	t.seen[h] = struct{}{}
 	var s strings.Builder
 	for _, r := range t.runs {

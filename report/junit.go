@@ -135,14 +135,6 @@ func (j *junit) skipped(reason string) *junitSkipped {
 
 // fault carries the whole explanation that the text report gives.
 func (j *junit) fault(v *result.Verdict) *junitFault {
-	message := v.Reason
-	if len(v.Mismatches) > 0 {
-		m := v.Mismatches[0]
-		message = m.Path + ": " + m.Message
-		if n := len(v.Mismatches) - 1 + v.OmittedMismatches.Count; n > 0 {
-			message += fmt.Sprintf(" (and %d more)", n)
-		}
-	}
 	t := &text{options: TextOptions{Verbose: true}}
 	t.explain(v)
 	most := faultBytes
@@ -151,7 +143,7 @@ func (j *junit) fault(v *result.Verdict) *junitFault {
 	}
 	explained := printable(shorten(t.buffer.String(), most))
 	j.held += len(explained)
-	return &junitFault{Message: printable(message), Type: string(v.Status), Text: explained}
+	return &junitFault{Message: printable(headOf(v)), Type: string(v.Status), Text: explained}
 }
 
 // The bounds of the text of one fault. All of them are kept until the run is

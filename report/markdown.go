@@ -12,11 +12,11 @@ import (
 
 // The limits of a job summary, which a CI system cuts off at 1 MiB.
 const (
-	markdownFailures   = 50
-	markdownMismatches = 10      // of one failure
-	markdownText       = 2000    // characters of one text
-	markdownCells      = 500     // of a matrix
-	markdownBytes      = 700_000 // after which no failure more is shown
+	markdownFailures = 50
+	markdownFault    = 8 << 10 // bytes of one failure
+	markdownText     = 2000    // characters of one text
+	markdownCells    = 500     // of a matrix
+	markdownBytes    = 700_000 // after which no further failure is shown
 )
 
 // Markdown writes a summary when the run is over, for the page that CI
@@ -114,49 +114,26 @@ func (m *markdown) counts(s result.Summary) {
 }
 
 func (m *markdown) explain(v *result.Verdict) {
-	m.printf("\n<details open><summary><b>%s</b> %s</summary>\n\n", v.Status, html.EscapeString(oneLine(clip(title(v.Test), markdownText))))
-	if p := position(v.Position); p != "" {
-		m.printf("%s\n\n", code(p))
-	}
-	if v.Reason != "" {
-		m.printf("%s\n\n", markdownEscape(clip(v.Reason, markdownText)))
-	}
-	for _, x := range v.Mismatches[:min(len(v.Mismatches), markdownMismatches)] {
-		m.printf("- %s", code(clip(x.Path, markdownText)))
-		if p := position(x.Position); p != "" {
-			m.printf(" at %s", code(p))
-		}
-		m.printf(": %s\n", markdownEscape(clip(x.Message, markdownText)))
-		if x.Want != "" || x.Got != "" {
-			m.printf("  - want %s\n  - got %s\n", code(orNothing(clip(x.Want, briefWidth))), code(orNothing(clip(x.Got, briefWidth))))
-		}
-		if x.Diff != "" {
-			m.block("diff", "  ", x.Diff)
-		}
-	}
-	if n := len(v.Mismatches) + v.OmittedMismatches.Count - markdownMismatches; n > 0 {
-		m.printf("- and %d more\n", n)
-	}
+	m.printf("\n<details open><summary><b>%s</b> %s</summary>\n", v.Status, html.EscapeString(oneLine(clip(title(v.Test), markdownText))))
+	var t text
+	t.mismatches(v)
+	m.block("text", shorten(t.buffer.String(), markdownFault))
 	if len(v.Rerun) > 0 {
-		m.block("sh", "", Quote(v.Rerun))
+		m.block("sh", Quote(v.Rerun))
 	}
 	m.printf("\n</details>\n")
 }
 
 // block is a fenced block, with a fence that is longer than any in the text.
-func (m *markdown) block(language, indent, text string) {
-	if r := []rune(text); len(r) > markdownText {
-		text = string(r[:markdownText]) + "\n…"
+func (m *markdown) block(language, text string) {
+	if text = strings.TrimRight(strings.Map(visible, text), "\n"); text == "" {
+		return
 	}
 	fence := "```"
 	for strings.Contains(text, fence) {
 		fence += "`"
 	}
-	m.printf("\n%s%s%s\n", indent, fence, language)
-	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
-		m.printf("%s%s\n", indent, strings.Map(visible, line))
-	}
-	m.printf("%s%s\n", indent, fence)
+	m.printf("\n%s%s\n%s\n%s\n", fence, language, text, fence)
 }
 
 func (m *markdown) skipped() {
@@ -171,20 +148,6 @@ func (m *markdown) skipped() {
 	if n := len(reasons) - skipReasons; n > 0 {
 		m.printf("| | and %d other reasons |\n", n)
 	}
-}
-
-// code is a code span, on one line, with as many backticks as it takes. A |
-// would end a cell of a table; spans are in none.
-func code(s string) string {
-	s = oneLine(s)
-	ticks := "`"
-	for strings.Contains(s, ticks) {
-		ticks += "`"
-	}
-	if strings.HasPrefix(s, "`") || strings.HasSuffix(s, "`") {
-		s = " " + s + " "
-	}
-	return ticks + s + ticks
 }
 
 // markdownEscape gives a text on one line that reads as itself: every

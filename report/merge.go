@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/unified-test-runner/utr/result"
 )
@@ -24,11 +23,7 @@ func Merge(parts []*Past) []result.Note {
 			s.Problems = append(s.Problems, p)
 		}
 	}
-	begin := func(at time.Time) {
-		if started.Time.IsZero() || !at.IsZero() && at.Before(started.Time) {
-			started.Time = at
-		}
-	}
+	var whole span
 	for _, p := range parts {
 		var tests span
 		twice, with, such := 0, "", ""
@@ -50,13 +45,13 @@ func Merge(parts []*Past) []result.Note {
 		}
 		if p.Run == nil {
 			s.Duration = max(s.Duration, tests.duration())
-			begin(tests.first)
+			whole.begin(tests.first)
 			continue
 		}
 		if !slices.Contains(engines, p.Run.Engine) {
 			engines = append(engines, p.Run.Engine)
 		}
-		begin(p.Run.Started)
+		whole.begin(p.Run.Started)
 		s.Duration = max(s.Duration, p.Run.Duration)
 		cells.took(p)
 		s.Interrupted = s.Interrupted || p.Run.Interrupted
@@ -67,7 +62,7 @@ func Merge(parts []*Past) []result.Note {
 	for _, fault := range shardFaults(parts) {
 		problem("%s", fault)
 	}
-	started.Engine = strings.Join(engines, " and ")
+	started.Time, started.Engine = whole.first, strings.Join(engines, " and ")
 	started.Total, started.Files = len(notes), len(files)
 	return slices.Concat([]result.Note{started}, notes, cells.notes(), []result.Note{result.RunFinished{Summary: s}})
 }

@@ -12,16 +12,16 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// Past is a run as a JSON report tells it.
+// Past is a run, as its JSON report describes it.
 type Past struct {
 	Name     string // of the report, for messages
 	Verdicts []*result.Verdict
 	// Shard is the part of a run that this is, such as "2/5"; "" if whole.
 	Shard string
-	// Cell is the cell of a matrix that this is; "" if it is none, or several.
+	// Cell is the cell of a matrix that this is; "" for anything else.
 	Cell string
-	// Run tells of the run itself; nil where the report does not. That of a
-	// shard or a cell does, unless it was cut off.
+	// Run describes the run itself; nil if the report does not. Reports of
+	// shards and cells do, unless they were cut off.
 	Run *PastRun
 }
 
@@ -29,7 +29,7 @@ type Past struct {
 type PastRun struct {
 	Started     time.Time
 	Engine      string
-	Servers     []string // versions that its deployments have
+	Servers     []string // versions of its deployments
 	Files       int
 	Kept        map[string]time.Time // cells of an earlier run, and when they began
 	Duration    time.Duration
@@ -37,25 +37,29 @@ type PastRun struct {
 	Problems    []string
 }
 
-// Read reads a JSON report. What it gives makes, reported anew, the same
-// report. An error names the line; a record with a field that is not known is
-// one of another version, and refused.
+// Read reads a JSON report. Written again, what it gives makes the same
+// report. An error names the line; a record with an unknown field comes from
+// another version, and is refused.
 func Read(name string, from io.Reader) (*Past, error) {
 	p := &Past{Name: name}
+	return p, eachRecord(name, from, p.add)
+}
+
+// eachRecord reads lines that are not empty. An error names the line.
+func eachRecord(name string, from io.Reader, add func(line []byte) error) error {
 	lines := bufio.NewReader(from)
 	for n := 1; ; n++ {
 		line, err := lines.ReadBytes('\n')
 		if err != nil && err != io.EOF {
-			return nil, fmt.Errorf("%s: %w", name, err)
+			return fmt.Errorf("%s: %w", name, err)
 		}
-		end := err == io.EOF
 		if line = bytes.TrimSpace(line); len(line) > 0 {
-			if err := p.add(line); err != nil {
-				return nil, fmt.Errorf("%s:%d: no record of a test: %w", name, n, err)
+			if err := add(line); err != nil {
+				return fmt.Errorf("%s:%d: not a record of a test: %w", name, n, err)
 			}
 		}
-		if end {
-			return p, nil
+		if err == io.EOF {
+			return nil
 		}
 	}
 }

@@ -42,7 +42,7 @@ func TestReadUndoesJSON(t *testing.T) {
 // version, ReadEarlier what a history needs.
 func TestReaders(t *testing.T) {
 	const record = `{"file":"f","suite":"s","test":"t","iteration":1,"status":"passed","durationMS":1500,"timings":{}}` + "\n"
-	const noRecord = "no record of a test: "
+	const noRecord = "not a record of a test: "
 	with := func(field string) string { return strings.Replace(record, `"file"`, field+`,"file"`, 1) }
 	for _, r := range []struct {
 		reason, text string

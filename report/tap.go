@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/unified-test-runner/utr/result"
-	"github.com/unified-test-runner/utr/source"
 )
 
 // TAP writes the Test Anything Protocol, version 14: a test point for each
@@ -91,8 +90,12 @@ func (t *tap) diagnose(v *result.Verdict) {
 		}
 	}
 	t.WriteString("  ---\n")
-	line(2, "severity", severity(v.Status))
-	line(2, "message", headOf(v))
+	severity := string(v.Status)
+	if v.Status == result.Failed {
+		severity = "fail" // as TAP calls it
+	}
+	line(2, "severity", severity)
+	line(2, "message", oneLine(headOf(v)))
 	if p := v.Position; !p.IsZero() {
 		t.WriteString("  at:\n")
 		line(4, "file", p.File)
@@ -105,7 +108,7 @@ func (t *tap) diagnose(v *result.Verdict) {
 	for _, m := range v.Mismatches {
 		fmt.Fprintf(t, "    - message: %s\n", quoted(m.Message))
 		line(6, "path", m.Path)
-		line(6, "at", position(m.Position))
+		line(6, "at", m.Position.String())
 		line(6, "wanted", m.Want)
 		line(6, "found", m.Got)
 		line(6, "diff", m.Diff)
@@ -116,32 +119,17 @@ func (t *tap) diagnose(v *result.Verdict) {
 	t.WriteString("  ...\n")
 }
 
-// severity is that of TAP: what failed as opposed to what broke.
-func severity(s result.Status) string {
-	if s == result.Failed {
-		return "fail"
-	}
-	return string(s)
-}
-
-// headOf says in one line why a test is not well.
+// headOf says in brief why a test is not well.
 func headOf(v *result.Verdict) string {
 	if len(v.Mismatches) == 0 {
-		return oneLine(v.Reason)
+		return v.Reason
 	}
 	m := v.Mismatches[0]
 	s := m.Path + ": " + m.Message
 	if n := len(v.Mismatches) - 1 + v.OmittedMismatches.Count; n > 0 {
 		s += fmt.Sprintf(" (and %d more)", n)
 	}
-	return oneLine(s)
-}
-
-func position(p source.Position) string {
-	if p.IsZero() {
-		return ""
-	}
-	return p.String()
+	return s
 }
 
 // oneLine puts a text on one line and takes out of it what steers a terminal.

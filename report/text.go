@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -172,17 +171,41 @@ func skipReason(v *result.Verdict) string { return string(v.SkipKind) + ": " + v
 func (t *text) explain(v *result.Verdict) {
 	t.buffer.WriteByte('\n')
 	t.headline(v, "%s", t.took(" (%s)", v.Duration))
+	t.mismatches(v)
+	t.explainDecisions(v)
+	for _, c := range v.Clients {
+		t.head("events of " + c.Client)
+		before, after := split(c.Events, c.Omitted)
+		t.events(before)
+		t.omitted(4, c.Omitted, "event")
+		t.events(after)
+		if len(c.Events) == 0 {
+			t.line(4, "none")
+		}
+	}
+	if t.options.Verbose && len(v.ServerLog) > 0 {
+		t.head("the servers' logs")
+		withGap(t, 4, v.ServerLog, v.OmittedLog, "line", func(l result.LogLine) {
+			t.line(4, "%s%s %s", t.stamp(l.Time), l.Server, l.Text)
+		})
+	}
+	if len(v.Rerun) > 0 {
+		t.head("this test again: " + Quote(v.Rerun))
+	}
+}
+
+// mismatches is what is wrong with a test, and where.
+func (t *text) mismatches(v *result.Verdict) {
 	t.line(2, "%s", v.Position)
 	if v.Reason != "" {
 		t.line(2, "%s", v.Reason)
 	}
 	for i, m := range v.Mismatches {
-		t.buffer.WriteByte('\n')
 		if i == v.OmittedMismatches.After && v.OmittedMismatches.Count > 0 {
-			t.omitted(2, v.OmittedMismatches, "mismatch")
 			t.buffer.WriteByte('\n')
+			t.omitted(2, v.OmittedMismatches, "mismatch")
 		}
-		t.line(2, "%s", strings.TrimSpace(m.Path+"  "+m.Position.String()))
+		t.head(strings.TrimSpace(m.Path + "  " + m.Position.String()))
 		t.line(4, "%s", m.Message)
 		if m.Want != "" || m.Got != "" {
 			t.line(4, "want %s", orNothing(m.Want))
@@ -193,26 +216,26 @@ func (t *text) explain(v *result.Verdict) {
 			t.line(6, "%s", m.Diff)
 		}
 	}
-	t.explainDecisions(v)
-	for _, c := range v.Clients {
-		t.buffer.WriteByte('\n')
-		t.line(2, "events of %s", c.Client)
-		before, after := split(c.Events, c.Omitted)
-		t.events(before)
-		t.omitted(4, c.Omitted, "event")
-		t.events(after)
-		if len(c.Events) == 0 {
-			t.line(4, "none")
+}
+
+// head opens a section of an explanation.
+func (t *text) head(s string) {
+	t.buffer.WriteByte('\n')
+	t.line(2, "%s", s)
+}
+
+// withGap writes the elements of a list, and reports what is missing where it is
+// missing.
+func withGap[T any](t *text, indent int, list []T, g result.Gap, noun string, write func(T)) {
+	for i, one := range list {
+		if i == g.After {
+			t.omitted(indent, g, noun)
 		}
-	}
-	t.serverLog(v)
-	if len(v.Rerun) > 0 {
-		t.buffer.WriteByte('\n')
-		t.line(2, "this test again: %s", Quote(v.Rerun))
+		write(one)
 	}
 }
 
-// split takes a list apart where something is missing in it.
+// split divides a list where something is missing in it.
 func split[T any](list []T, g result.Gap) (before, after []T) {
 	at := len(list)
 	if g.Count > 0 {
@@ -221,29 +244,10 @@ func split[T any](list []T, g result.Gap) (before, after []T) {
 	return list[:at], list[at:]
 }
 
-// omitted tells what is missing.
+// omitted reports what is missing.
 func (t *text) omitted(indent int, g result.Gap, noun string) {
 	if g.Count > 0 {
 		t.line(indent, "… %s left out", plural(g.Count, noun))
-	}
-}
-
-// serverLog shows what the servers logged meanwhile, to those who want to know
-// more.
-func (t *text) serverLog(v *result.Verdict) {
-	if !t.options.Verbose || len(v.ServerLog) == 0 {
-		return
-	}
-	t.buffer.WriteByte('\n')
-	t.line(2, "the servers' logs")
-	before, after := split(v.ServerLog, v.OmittedLog)
-	for i, part := range [][]result.LogLine{before, after} {
-		if i == 1 {
-			t.omitted(4, v.OmittedLog, "line")
-		}
-		for _, l := range part {
-			t.line(4, "%s%s %s", t.stamp(l.Time), l.Server, l.Text)
-		}
 	}
 }
 
@@ -255,25 +259,22 @@ func (t *text) stamp(at time.Time) string {
 	return at.UTC().Format("15:04:05.000") + " "
 }
 
-// events lists events, but that heartbeats between others are counted: a test
-// that takes a second has a hundred of them, and they seldom matter. The JSON
-// report has them all.
+// events lists events. Of more than two heartbeats in a row it gives the number:
+// a test that takes a second has a hundred of them, and they seldom matter. The
+// JSON report has them all.
 func (t *text) events(events []result.Event) {
-	for len(events) > 0 {
-		n := slices.IndexFunc(events, func(e result.Event) bool { return !beat(e) })
-		if n < 0 {
-			n = len(events)
+	for i := 0; i < len(events); {
+		beats := 0
+		for i+beats < len(events) && beat(events[i+beats]) {
+			beats++
 		}
-		if n > shownHeartbeats {
-			t.line(4, "    … %d heartbeat events", n)
-			events = events[n:]
+		if beats > shownHeartbeats {
+			t.line(4, "    … %d heartbeat events", beats)
+			i += beats
 			continue
 		}
-		n = max(n, 1)
-		for _, e := range events[:n] {
-			t.line(4, "%s", eventLine(e))
-		}
-		events = events[n:]
+		t.line(4, "%s", eventLine(events[i]))
+		i++
 	}
 }
 
@@ -295,26 +296,17 @@ func (t *text) explainDecisions(v *result.Verdict) {
 	if len(v.Operations) == 0 {
 		return
 	}
-	t.buffer.WriteByte('\n')
-	t.line(2, "operations")
-	for i, o := range v.Operations {
-		if i == v.OmittedOperations.After {
-			t.omitted(4, v.OmittedOperations, "operation")
-		}
+	t.head("operations")
+	withGap(t, 4, v.Operations, v.OmittedOperations, "operation", func(o result.OperationLog) {
 		t.line(4, "%s on %s  %s%s", o.Name, o.Object, o.Position, t.took("  (%s)", o.Duration))
-		for i, d := range o.Outcome.Decisions {
-			if i == o.Omitted.After {
-				t.omitted(6, o.Omitted, "decision")
-			}
-			t.line(6, "%s", decisionLine(d))
-		}
+		withGap(t, 6, o.Outcome.Decisions, o.Omitted, "decision", func(d result.Decision) { t.line(6, "%s", decisionLine(d)) })
 		switch {
 		case o.Outcome.Err != nil:
 			t.line(6, "→ error %s", errorLine(o.Outcome.Err))
 		case o.Outcome.Value.Type != 0:
 			t.line(6, "→ %s", clip(string(value(o.Outcome.Value)), briefWidth))
 		}
-	}
+	})
 }
 
 func decisionLine(d result.Decision) string {
