@@ -7,33 +7,22 @@ import (
 
 // HTML writes the report as one page that needs nothing else.
 func (r *Report) HTML(w io.Writer) error {
-	type row struct{ Cells []string }
+	table := r.table()
 	data := struct {
 		Title, Settings string
 		Groups          []group
 		Names           []string
-		Rows            []row
+		Rows            [][]string
 		Runs            []Run
 		Plots           template.HTML
-	}{Title: r.title(), Settings: r.set(), Runs: r.Runs, Plots: template.HTML(r.svg())} // all of it is escaped there
+	}{Title: r.title(), Settings: r.set(), Names: table[0], Rows: table[1:], Runs: r.Runs,
+		Plots: template.HTML(r.svg())} // svg escapes all of it
 	for _, c := range columns {
 		if n := len(data.Groups); n > 0 && data.Groups[n-1].Name == c.group {
 			data.Groups[n-1].Span++
 		} else {
 			data.Groups = append(data.Groups, group{c.group, 1})
 		}
-		data.Names = append(data.Names, c.name)
-	}
-	for i := range r.Runs {
-		var one row
-		for _, c := range columns {
-			one.Cells = append(one.Cells, c.cell(&r.Runs[i]))
-		}
-		data.Rows = append(data.Rows, one)
-	}
-	page, err := template.New("overload").Parse(pageTemplate)
-	if err != nil {
-		return err
 	}
 	return page.Execute(w, data)
 }
@@ -44,7 +33,7 @@ type group struct {
 	Span int
 }
 
-const pageTemplate = `<!doctype html>
+var page = template.Must(template.New("overload").Parse(`<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -84,7 +73,7 @@ dt { font-weight: 600 } dd { margin: 0 0 .5rem 1rem }
 <tr>{{range .Names}}<th scope="col">{{.}}</th>{{end}}</tr>
 </thead>
 <tbody>
-{{range .Rows}}<tr>{{range $i, $c := .Cells}}{{if eq $i 0}}<th scope="row">{{$c}}</th>{{else}}<td>{{$c}}</td>{{end}}{{end}}</tr>
+{{range .Rows}}<tr>{{range $i, $c := .}}{{if eq $i 0}}<th scope="row">{{$c}}</th>{{else}}<td>{{$c}}</td>{{end}}{{end}}</tr>
 {{end}}</tbody>
 </table>
 </div>
@@ -95,7 +84,7 @@ dt { font-weight: 600 } dd { margin: 0 0 .5rem 1rem }
 <h2>Over time</h2>
 <div class="wide" role="region" aria-label="Plots" tabindex="0">
 {{.Plots}}</div>
-<p class="settings">The shaded time is the spike. “back after” is how long after its end goodput is 95 percent of what it was before, and stays so.</p>
+<p class="settings">The shaded time is the spike. “back after” is how long after the spike goodput returns to 95 percent of what it was before, and stays there.</p>
 </body>
 </html>
-`
+`))

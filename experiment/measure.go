@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Report is what an experiment has shown.
+// Report is the result of an experiment.
 type Report struct {
 	Config Config
 	// Step is the length of the steps of each series.
@@ -14,7 +14,7 @@ type Report struct {
 	Runs []Run
 }
 
-// Run is what one policy has made of it.
+// Run is how one policy fared.
 type Run struct {
 	Policy Policy
 	// Phases are before, during and after the spike; operations belong to that
@@ -49,20 +49,10 @@ type Phase struct {
 }
 
 // PerOperation is the number of attempts per operation.
-func (p Phase) PerOperation() float64 {
-	if p.Operations == 0 {
-		return 0
-	}
-	return float64(p.Attempts) / float64(p.Operations)
-}
+func (p Phase) PerOperation() float64 { return float64(p.Attempts) / float64(max(1, p.Operations)) }
 
 // FailedPart is the part of the operations that failed, 0 to 1.
-func (p Phase) FailedPart() float64 {
-	if p.Operations == 0 {
-		return 0
-	}
-	return float64(p.Failed) / float64(p.Operations)
-}
+func (p Phase) FailedPart() float64 { return float64(p.Failed) / float64(max(1, p.Operations)) }
 
 // Series are rates per second over time.
 type Series struct {
@@ -79,9 +69,9 @@ const (
 // recovered is the part of the goodput before the spike that counts as back.
 const recovered = 0.95
 
-// Overload runs the experiment, one policy after the other. Progress, which
-// may be nil, is told the policy and which part of its run is over, 0 to 1. It
-// fails if the configuration makes no sense, or with the context's error.
+// Overload runs the experiment, one policy after the other. progress, which may
+// be nil, gets the policy and how much of its run is over, 0 to 1. The error is
+// one of the configuration, or the context's.
 func Overload(ctx context.Context, c Config, progress func(policy string, part float64)) (*Report, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -106,23 +96,19 @@ type measure struct {
 	phases    [3]Phase
 	results   [3]int // that arrived in a phase
 	latencies [3][]time.Duration
-	begun     []int
-	attempts  []int
-	rejects   []int
-	goodput   []int
+	series    Series
 }
 
 func newMeasure(c *Config) *measure {
-	steps := int((c.Duration + step - 1) / step)
-	return &measure{config: c, begun: make([]int, steps), attempts: make([]int, steps),
-		rejects: make([]int, steps), goodput: make([]int, steps)}
+	empty := func() []float64 { return make([]float64, (c.Duration+step-1)/step) }
+	return &measure{config: c, series: Series{Begun: empty(), Attempts: empty(), Rejected: empty(), Goodput: empty()}}
 }
 
-// count adds one to the step of a time; what happens after the last operation
-// has begun belongs to none.
-func count(series []int, at time.Duration) {
+// count adds one to the step of a time, as a rate per second. What happens after
+// the last operation has begun does not belong to a step.
+func count(series []float64, at time.Duration) {
 	if i := int(at / step); i < len(series) {
-		series[i]++
+		series[i] += 1 / step.Seconds()
 	}
 }
 
@@ -137,12 +123,12 @@ func (m *measure) phase(at time.Duration) int {
 }
 
 func (m *measure) began(at time.Duration) {
-	count(m.begun, at)
+	count(m.series.Begun, at)
 	m.phases[m.phase(at)].Operations++
 }
 
-func (m *measure) sent(at time.Duration)     { count(m.attempts, at) }
-func (m *measure) rejected(at time.Duration) { count(m.rejects, at) }
+func (m *measure) sent(at time.Duration)     { count(m.series.Attempts, at) }
+func (m *measure) rejected(at time.Duration) { count(m.series.Rejected, at) }
 
 func (m *measure) ended(at, begun time.Duration, success bool, attempts int) {
 	i := m.phase(begun)
@@ -154,7 +140,7 @@ func (m *measure) ended(at, begun time.Duration, success bool, attempts int) {
 	}
 	p.Succeeded++
 	m.latencies[i] = append(m.latencies[i], at-begun)
-	count(m.goodput, at)
+	count(m.series.Goodput, at)
 	if at < m.config.Duration {
 		m.results[m.phase(at)]++
 	}
@@ -162,8 +148,7 @@ func (m *measure) ended(at, begun time.Duration, success bool, attempts int) {
 
 // run sums up.
 func (m *measure) run(p Policy) Run {
-	r := Run{Policy: p, Phases: m.phases, Series: Series{
-		Begun: rates(m.begun), Attempts: rates(m.attempts), Rejected: rates(m.rejects), Goodput: rates(m.goodput)}}
+	r := Run{Policy: p, Phases: m.phases, Series: m.series}
 	lengths := [3]time.Duration{m.config.spikeStart(), m.config.spikeEnd() - m.config.spikeStart(), m.config.Duration - m.config.spikeEnd()}
 	for i := range r.Phases {
 		ph := &r.Phases[i]
@@ -173,16 +158,8 @@ func (m *measure) run(p Policy) Run {
 	}
 	r.Before = r.Phases[0].Goodput
 	r.Recovery, r.Recovered = recovery(r.Series.Goodput, m.config.spikeEnd(), r.Before)
-	r.Silence = silence(m.goodput)
+	r.Silence = silence(m.series.Goodput)
 	return r
-}
-
-func rates(counts []int) []float64 {
-	out := make([]float64, len(counts))
-	for i, n := range counts {
-		out[i] = float64(n) / step.Seconds()
-	}
-	return out
 }
 
 // percentile is the smallest value that so many percent of the sorted ones do
@@ -214,12 +191,11 @@ func mean(values []float64) float64 {
 }
 
 // silence sums up the whole seconds without any success.
-func silence(goodput []int) time.Duration {
-	seconds := 0
+func silence(goodput []float64) (d time.Duration) {
 	for i := 0; i+window <= len(goodput); i += window {
-		if !slices.ContainsFunc(goodput[i:i+window], func(n int) bool { return n > 0 }) {
-			seconds++
+		if slices.Max(goodput[i:i+window]) == 0 {
+			d += time.Second
 		}
 	}
-	return time.Duration(seconds) * time.Second
+	return d
 }

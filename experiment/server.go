@@ -19,11 +19,11 @@ const (
 
 // server is the model of a server: one processor, a door and a queue.
 //
-// Every request is taken up and judged at the door, which costs the processor
-// a little. What the limiter admits and the queue has room for waits to be
-// served, the others are rejected. The door comes first: a processor that
-// judges all the time serves nothing. The server knows nothing of deadlines,
-// and serves requests that their clients have given up.
+// It judges every request at the door, which costs the processor a little. What
+// the limiter admits and the queue has room for waits to be served, the others
+// are rejected. The door comes first: a processor that judges all the time serves
+// nothing. The server does not know deadlines, and serves requests that their
+// clients have given up.
 type server struct {
 	judging, serving time.Duration
 	limit            int
@@ -70,7 +70,7 @@ func (s *server) finish(now time.Duration) (request, verdict) {
 	switch {
 	case !s.atDoor:
 		return s.current, served
-	case s.queue.len() >= s.limit, s.bucket != nil && !s.bucket.take(now):
+	case len(s.queue) >= s.limit, s.bucket != nil && !s.bucket.take(now):
 		return s.current, rejected
 	}
 	s.queue.push(s.current)
@@ -94,32 +94,18 @@ func (b *bucket) take(now time.Duration) bool {
 	return true
 }
 
-// fifo is a queue of requests in a ring.
-type fifo struct {
-	ring        []request
-	head, count int
-}
+// fifo is a queue of requests.
+type fifo []request
 
-func (f *fifo) len() int { return f.count }
+func (f *fifo) push(r request) { *f = append(*f, r) }
 
-func (f *fifo) push(r request) {
-	if f.count == len(f.ring) {
-		grown := make([]request, max(16, 2*len(f.ring)))
-		n := copy(grown, f.ring[f.head:])
-		copy(grown[n:], f.ring[:f.head])
-		f.ring, f.head = grown, 0
-	}
-	f.ring[(f.head+f.count)%len(f.ring)] = r
-	f.count++
-}
-
-func (f *fifo) pop() (request, bool) {
-	if f.count == 0 {
+// pop takes the first request; ok is false if there is none.
+func (f *fifo) pop() (r request, ok bool) {
+	if len(*f) == 0 {
 		return request{}, false
 	}
-	r := f.ring[f.head]
-	f.ring[f.head] = request{}
-	f.head = (f.head + 1) % len(f.ring)
-	f.count--
+	r = (*f)[0]
+	(*f)[0] = request{} // let the operation be freed
+	*f = (*f)[1:]
 	return r, true
 }

@@ -5,6 +5,7 @@ import (
 	"html"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"time"
 )
@@ -95,7 +96,9 @@ func (r *Report) goodputPanel(b *strings.Builder, i, y int, top float64) {
 	fmt.Fprintf(b, `<polygon class="area p%d" points="%.1f,%.1f %s %.1f,%.1f"/>`+"\n", i%len(strokes),
 		r.x(r.Step/2), scale(0), line, r.x(r.middle(len(run.Series.Goodput)-1)), scale(0))
 	fmt.Fprintf(b, `<polyline class="begun" points="%s"/>`+"\n", r.points(run.Series.Begun, scale))
-	r.times(b, float64(y+panel), i == len(r.Runs)-1)
+	if i == len(r.Runs)-1 {
+		r.times(b, float64(y+panel))
+	}
 }
 
 // attemptsPlot draws all policies in one plot, with a logarithmic scale.
@@ -136,7 +139,7 @@ func (r *Report) attemptsPlot(b *strings.Builder, y, legend int) {
 		fmt.Fprintf(b, `<polyline class="line p%d" stroke-dasharray="%s" points="%s"/>`+"\n",
 			i%len(strokes), strokes[i%len(strokes)], r.points(r.Runs[i].Series.Attempts, scale))
 	}
-	r.times(b, float64(from+attempts), true)
+	r.times(b, float64(from+attempts))
 }
 
 func (r *Report) spike(b *strings.Builder, y, height int) {
@@ -150,10 +153,7 @@ func (r *Report) gridLine(b *strings.Builder, y float64, text string) {
 }
 
 // times writes the axis of time: six marks.
-func (r *Report) times(b *strings.Builder, y float64, numbers bool) {
-	if !numbers {
-		return
-	}
+func (r *Report) times(b *strings.Builder, y float64) {
 	for i := 0; i <= 6; i++ {
 		at := r.Config.Duration * time.Duration(i) / 6
 		anchor := "middle"
@@ -180,13 +180,7 @@ func label(b *strings.Builder, x, y float64, anchor, class, text string) {
 	fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-anchor="%s" class="%s">%s</text>`+"\n", x, y, anchor, class, html.EscapeString(text))
 }
 
-func peak(values []float64) float64 {
-	most := 0.0
-	for _, v := range values {
-		most = max(most, v)
-	}
-	return most
-}
+func peak(values []float64) float64 { return slices.Max(append([]float64{0}, values...)) }
 
 // roundUp gives a round number that is no smaller.
 func roundUp(v float64) float64 {

@@ -12,32 +12,18 @@ import (
 func (r *Report) Text(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString(r.title() + "\n" + r.set() + "\n\n")
+	table := r.table()
 	widths := make([]int, len(columns))
-	lines := [][]string{nil, nil}
-	for _, c := range columns {
-		lines[0], lines[1] = append(lines[0], c.group), append(lines[1], c.name)
-	}
-	for i := range r.Runs {
-		var line []string
-		for _, c := range columns {
-			line = append(line, c.cell(&r.Runs[i]))
-		}
-		lines = append(lines, line)
-	}
-	for _, line := range lines[1:] {
+	for _, line := range table {
 		for i, cell := range line {
 			widths[i] = max(widths[i], len(cell))
 		}
 	}
 	b.WriteString(groups(widths))
-	for _, line := range lines[1:] {
-		for i, cell := range line {
-			switch {
-			case i == 0:
-				fmt.Fprintf(&b, "%-*s", widths[i], cell)
-			default:
-				fmt.Fprintf(&b, "  %*s", widths[i], cell)
-			}
+	for _, line := range table {
+		fmt.Fprintf(&b, "%-*s", widths[0], line[0])
+		for i, cell := range line[1:] {
+			fmt.Fprintf(&b, "  %*s", widths[i+1], cell)
 		}
 		b.WriteString("\n")
 	}
@@ -47,6 +33,18 @@ func (r *Report) Text(w io.Writer) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// table gives the names of the columns and below them a row for each run.
+func (r *Report) table() [][]string {
+	rows := make([][]string, 1+len(r.Runs))
+	for _, c := range columns {
+		rows[0] = append(rows[0], c.name)
+		for i := range r.Runs {
+			rows[i+1] = append(rows[i+1], c.cell(&r.Runs[i]))
+		}
+	}
+	return rows
 }
 
 // groups is the line above the headings: the name of each group at the right
@@ -94,7 +92,7 @@ var columns = []column{
 	{"spike over", "back after", func(r *Run) string { return r.back() }},
 }
 
-// title says what was done, set with which settings.
+// title describes the load, set the settings.
 func (r *Report) title() string {
 	c := &r.Config
 	return fmt.Sprintf("overload: %s clients, %s operations/s can be served; load %d%% for %s, %d%% for %s, %d%% for %s",
@@ -116,7 +114,7 @@ func (r *Report) set() string {
 		c.Timeout.Milliseconds(), whole(float64(c.Pool)), millis(c.RoundTrip), c.Rejection, whole(float64(c.Queue)), limiter, base, c.Seed)
 }
 
-// back is when goodput was back.
+// back is when goodput had recovered.
 func (r *Run) back() string {
 	if !r.Recovered {
 		return "never"
