@@ -23,17 +23,14 @@ func (r *reader) clusters(v *source.Value) []part {
 		}
 	}
 	if len(kinds) == 0 && len(r.problems) > before {
-		return nil // a misspelt kind, as it seems, of which they tell
+		return nil // probably a misspelt kind, which is reported already
 	}
 	if len(kinds) != 1 {
 		r.add(v.Position, "a cluster has one of %s", strings.Join(kindNames(), ", "))
 		return nil
 	}
 	kind := kinds[0]
-	p := part{at: v.Position}
-	if n := v.Get("name"); n != nil {
-		p.name = r.name(n, "a cluster")
-	}
+	p := part{at: v.Position, name: r.name(v.Get("name"), "a cluster")}
 	values := r.kindSettings(v.Get(kind.name), kind)
 	if kind.uri {
 		for _, s := range values {
@@ -50,11 +47,8 @@ func (r *reader) clusters(v *source.Value) []part {
 	}
 	p.settings = append(values, own...)
 	all := spread(p)
-	for _, each := range all {
-		if each.name == "" {
-			r.add(v.Position, "the cluster needs a name, or a topology or version to be called by")
-			break
-		}
+	if slices.ContainsFunc(all, func(p part) bool { return p.name == "" }) {
+		r.add(v.Position, "the cluster needs a name, or a topology or version to be called by")
 	}
 	return all
 }

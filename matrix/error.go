@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/unified-test-runner/utr/internal/meant"
 	"github.com/unified-test-runner/utr/source"
 )
 
@@ -29,6 +30,14 @@ func (e *InvalidError) Error() string {
 	return strings.Join(lines, "\n")
 }
 
+// didYouMean suggests one of the known words, if one is near.
+func didYouMean(word string, known []string) string {
+	if m := meant.Word(word, known); m != "" && m != word {
+		return "; did you mean " + m + "?"
+	}
+	return ""
+}
+
 // problems collects what is wrong.
 type problems []Problem
 
@@ -36,7 +45,7 @@ func (p *problems) add(at source.Position, format string, args ...any) {
 	*p = append(*p, Problem{at, fmt.Sprintf(format, args...)})
 }
 
-// err gives all of them, each once; nil if there is none.
+// err gives all of them, each once, or nil.
 func (p *problems) err() error {
 	if len(*p) == 0 {
 		return nil

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/unified-test-runner/utr/internal/meant"
 	"github.com/unified-test-runner/utr/source"
 )
 
@@ -80,11 +79,11 @@ func (r *reader) cell(c, e, s, o part) Cell {
 	return cell
 }
 
-// exclude leaves out what the file excludes, and notes it with the reason. A
+// exclude removes the cells that the file excludes, and records the reasons. A
 // rule that matches nothing is a problem, and so is one without a reason.
 func (r *reader) exclude(f *File, cells []Cell, v *source.Value) []Cell {
 	names := singular()
-	out := make([]bool, len(cells))
+	out := map[string]bool{} // by the name of a cell
 	for _, rule := range r.list(v, "exclude") {
 		if !r.document(rule, "a rule of exclude", append(names[:], "reason")) {
 			continue
@@ -101,13 +100,13 @@ func (r *reader) exclude(f *File, cells []Cell, v *source.Value) []Cell {
 			continue
 		}
 		found := false
-		for i, c := range cells {
+		for _, c := range cells {
 			if !patterns.match(c) {
 				continue
 			}
 			found = true
-			if !out[i] {
-				out[i] = true
+			if !out[c.Name] {
+				out[c.Name] = true
 				f.Excluded = append(f.Excluded, Excluded{c.Name, reason})
 			}
 		}
@@ -115,28 +114,20 @@ func (r *reader) exclude(f *File, cells []Cell, v *source.Value) []Cell {
 			r.add(rule.Position, "the rule excludes nothing: no cell matches it%s", r.hint(rule))
 		}
 	}
-	var kept []Cell
-	for i, c := range cells {
-		if !out[i] {
-			kept = append(kept, c)
-		}
-	}
-	return kept
+	return slices.DeleteFunc(cells, func(c Cell) bool { return out[c.Name] })
 }
 
 // hint names what a rule may have meant.
 func (r *reader) hint(rule *source.Value) string {
 	for a, name := range singular() {
-		v := rule.Get(name)
-		if v == nil || v.Kind != source.String {
-			continue
-		}
-		var known []string
-		for _, p := range r.top[a] {
-			known = append(known, p.name)
-		}
-		if m := meant.Word(v.String, known); m != "" && m != v.String {
-			return "; did you mean " + name + " " + m + "?"
+		if v := rule.Get(name); v != nil && v.Kind == source.String {
+			var known []string
+			for _, p := range r.top[a] {
+				known = append(known, p.name)
+			}
+			if hint := didYouMean(v.String, known); hint != "" {
+				return strings.Replace(hint, "mean ", "mean "+name+" ", 1)
+			}
 		}
 	}
 	return ""
@@ -155,7 +146,7 @@ func (r *reader) patterns(rule *source.Value) (p patterns, any bool) {
 		p[a] = r.texts(v, name)
 		for _, pattern := range p[a] {
 			if _, err := path.Match(pattern, ""); err != nil {
-				r.add(v.Position, "%q is no pattern: * stands for any text, ? for a character, [ab] for one of some", pattern)
+				r.add(v.Position, "%q is not a pattern: * matches any text, ? a character, [ab] one of several", pattern)
 			}
 		}
 	}
@@ -174,8 +165,8 @@ func (p patterns) match(c Cell) bool {
 	return true
 }
 
-// include gives the cells of the blocks that are included: small matrices of
-// their own, of which an axis that is left out is that of the file.
+// include gives the cells of the included blocks: small matrices of their own. A
+// block takes an axis that it leaves out from the file.
 func (r *reader) include(v *source.Value) (cells []Cell) {
 	names := axisNames()
 	for _, block := range r.list(v, "include") {
@@ -195,14 +186,14 @@ func (r *reader) include(v *source.Value) (cells []Cell) {
 	return cells
 }
 
-// distinct refuses cells that are there twice: by name, whatever its case, for
-// a cell is a file; and by what they do.
+// distinct refuses cells with the same name, whatever its case, since a cell is a
+// file; and cells that do the same.
 func (r *reader) distinct(cells []Cell) []Cell {
 	seen := map[string]int{}
 	for i := range cells {
 		c := &cells[i]
 		if j, again := seen[strings.ToLower(c.Name)]; again {
-			r.add(c.Position, "the cell %s is there already: %s", c.Name, cells[j].Position)
+			r.add(c.Position, "the cell %s already exists: %s", c.Name, cells[j].Position)
 			continue
 		}
 		seen[strings.ToLower(c.Name)] = i

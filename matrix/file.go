@@ -1,13 +1,13 @@
 package matrix
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/unified-test-runner/utr/internal/meant"
 	"github.com/unified-test-runner/utr/source"
 )
 
@@ -107,11 +107,7 @@ func (r *reader) document(v *source.Value, what string, known []string) bool {
 		if slices.Contains(known, f.Key) {
 			continue
 		}
-		hint := "it has " + strings.Join(known, ", ")
-		if m := meant.Word(f.Key, known); m != "" {
-			hint = "did you mean " + m + "?"
-		}
-		r.add(f.KeyPosition, "%s has no key %q; %s", what, f.Key, hint)
+		r.add(f.KeyPosition, "%s has no key %q%s", what, f.Key, cmp.Or(didYouMean(f.Key, known), "; it has "+strings.Join(known, ", ")))
 	}
 	return true
 }
@@ -161,11 +157,14 @@ func (r *reader) list(v *source.Value, what string) []*source.Value {
 	return v.Items
 }
 
-// name checks what is to be part of the name of a cell.
+// name reads what becomes part of the name of a cell, "" if it is absent.
 func (r *reader) name(v *source.Value, what string) string {
+	if v == nil {
+		return ""
+	}
 	s, ok := r.text(v, "the name of "+what)
 	if ok && safe(s) != s {
-		r.add(v.Position, "the name %q cannot be part of a file's name: letters, digits, and between them dots, plus and minus signs make one", s)
+		r.add(v.Position, "the name %q cannot be part of a file name: use letters, digits, and between them dots, plus and minus signs", s)
 	}
 	return s
 }
@@ -291,11 +290,7 @@ func (r *reader) named(a int, item *source.Value, defined []part) (all []part) {
 	case (a == engines || a == suites) && !strings.ContainsAny(pattern, `*?[\`):
 		return nil
 	}
-	hint := ""
-	if m := meant.Word(pattern, names); m != "" {
-		hint = "; did you mean " + m + "?"
-	}
-	r.add(item.Position, "%q names none of the %s: %s%s", pattern, axisNames()[a], strings.Join(names, ", "), hint)
+	r.add(item.Position, "%q names none of the %s: %s%s", pattern, axisNames()[a], strings.Join(names, ", "), didYouMean(pattern, names))
 	return []part{}
 }
 
@@ -305,10 +300,7 @@ func (r *reader) oneEngine(v *source.Value) part {
 		return r.engine(name, v.Position, nil)
 	}
 	own := r.settings(v, "an engine", []string{"name", "engine"})
-	name, engine := "", ""
-	if n := v.Get("name"); n != nil {
-		name = r.name(n, "an engine")
-	}
+	name, engine := r.name(v.Get("name"), "an engine"), ""
 	if e := v.Get("engine"); e != nil {
 		engine, _ = r.text(e, "engine")
 	}
@@ -361,10 +353,8 @@ func suiteName(file string) string {
 
 // options without a name add nothing to the names of cells.
 func (r *reader) options(v *source.Value) part {
-	p := part{at: v.Position, settings: r.settings(v, "options", []string{"name"})}
-	if n := v.Get("name"); n != nil {
-		p.name = r.name(n, "options")
-	} else if len(p.settings) > 0 {
+	p := part{at: v.Position, settings: r.settings(v, "options", []string{"name"}), name: r.name(v.Get("name"), "options")}
+	if v.Get("name") == nil && len(p.settings) > 0 {
 		r.add(v.Position, "options need a name; only {}, which sets nothing, has none")
 	}
 	return p

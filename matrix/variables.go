@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/unified-test-runner/utr/internal/meant"
 	"github.com/unified-test-runner/utr/source"
 )
 
@@ -31,7 +30,7 @@ func validName(name string) bool {
 	return name != ""
 }
 
-// look gives the value of a variable. An empty one of the environment is none.
+// look gives the value of a variable. An empty one of the environment does not count.
 func (v *variables) look(name string) (value string, found bool) {
 	v.used[name] = true
 	if value, found = v.set[name]; found {
@@ -69,7 +68,7 @@ func (v *variables) fill(at source.Position, text string) string {
 		text = rest
 		name, fallback, hasDefault := strings.Cut(inside, ":-")
 		if !validName(name) {
-			v.problems.add(at, "${%s} is no variable: it must be ${NAME} or ${NAME:-default}; $${ stands for ${ itself", inside)
+			v.problems.add(at, "${%s} is not a variable: it must be ${NAME} or ${NAME:-default}; $${ stands for ${ itself", inside)
 			continue
 		}
 		value, found := v.look(name)
@@ -78,19 +77,10 @@ func (v *variables) fill(at source.Position, text string) string {
 			value = fallback
 		case !found:
 			v.problems.add(at, "the variable %s has no value: give it with --set %s=VALUE, in the environment, under variables, or as ${%s:-default}%s",
-				name, name, name, v.suggest(name))
+				name, name, name, didYouMean(name, slices.Concat(slices.Sorted(maps.Keys(v.file)), slices.Sorted(maps.Keys(v.set)))))
 		}
 		out.WriteString(value)
 	}
-}
-
-func (v *variables) suggest(name string) string {
-	known := slices.Sorted(maps.Keys(v.file))
-	known = append(known, slices.Sorted(maps.Keys(v.set))...)
-	if m := meant.Word(name, known); m != "" {
-		return "; did you mean " + m + "?"
-	}
-	return ""
 }
 
 // declare reads the file's own variables, each of which may use those before
@@ -107,7 +97,7 @@ func (v *variables) declare(block *source.Value) {
 		text, ok := scalar(f.Value)
 		switch {
 		case !validName(f.Key):
-			v.problems.add(f.KeyPosition, "%q is no name of a variable: letters, digits and _ make one", f.Key)
+			v.problems.add(f.KeyPosition, "%q cannot name a variable: use letters, digits and _", f.Key)
 		case !ok:
 			v.problems.add(f.Value.Position, "the variable %s must be a text, a number or a truth value", f.Key)
 		default:
@@ -116,15 +106,11 @@ func (v *variables) declare(block *source.Value) {
 	}
 }
 
-// unused tells of what was set and stands nowhere.
+// unused reports variables that were set and that the file does not use.
 func (v *variables) unused(file source.Position) {
 	for _, name := range slices.Sorted(maps.Keys(v.set)) {
 		if !v.used[name] {
-			suggestion := ""
-			if m := meant.Word(name, slices.Sorted(maps.Keys(v.used))); m != "" {
-				suggestion = "; did you mean " + m + "?"
-			}
-			v.problems.add(file, "--set %s: the file has no ${%s}%s", name, name, suggestion)
+			v.problems.add(file, "--set %s: the file has no ${%s}%s", name, name, didYouMean(name, slices.Sorted(maps.Keys(v.used))))
 		}
 	}
 }
