@@ -6,50 +6,46 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// Deviation is a decided difference: what one engine does otherwise, and what
-// the specification says.
+// Deviation is a difference with a decision: what one engine does differently,
+// and what the specification says.
 type Deviation struct {
 	ID     string // D1, D2, …
-	Engine string // whose doing it is, with the version it was seen in, or anyEngine
+	Engine string // the one that deviates, with its version, or anyEngine
 	Title  string // what it does
 	// Section is the specification and section that it departs from, or that
 	// leaves the choice to drivers.
 	Section string
 	// Permitted is true where the specification leaves drivers the choice.
 	Permitted bool
-	// Suite reproduces it: a file of specs/deviations. Empty where it shows by
-	// chance alone, or the format cannot tell the two apart.
+	// Suite reproduces it: a file of specs/deviations. Empty if it shows only by
+	// chance, or if the format cannot express it.
 	Suite string
 
-	// test says whether it explains the differences of a suite's test. Nil: of
-	// none.
+	// test reports whether it explains the differences of a suite's test. Nil: never.
 	test func(id result.TestID, d []Difference) bool
 	// example is the schedule of the suite.
 	example Schedule
-	// schedule says whether it explains the differences of a schedule.
+	// schedule reports whether it explains the differences of a schedule. Nil: never.
 	schedule func(Schedule, []Difference) bool
 }
-
-// Deviations is the table, in the order of the ids.
-func Deviations() []Deviation { return deviations() }
 
 // anyEngine is the Engine of what any engine may do.
 const anyEngine = "either"
 
-// driverName is the name by which the Go driver describes itself as an engine.
-// Its version does not count: binaries do not always know it.
+// driverName is what the Go driver calls itself as an engine. Its version is not
+// compared: binaries do not always know it.
 const driverName = "driver"
 
-// OfTest finds the deviation that explains a differing test of a suite, nil if
+// ofTest finds the deviation that explains a differing test of a suite, nil if
 // none does. engines are the names of the left engine and the right one.
-func OfTest(engines [2]string, id result.TestID, differences []Difference) *Deviation {
+func ofTest(engines [2]string, id result.TestID, differences []Difference) *Deviation {
 	return explained(engines, differences, func(d *Deviation, differences []Difference) bool {
 		return d.test != nil && d.test(id, differences)
 	})
 }
 
-// OfSchedule finds the deviation that explains what differs in a schedule.
-func OfSchedule(engines [2]string, s Schedule, differences []Difference) *Deviation {
+// ofSchedule finds the deviation that explains what differs in a schedule.
+func ofSchedule(engines [2]string, s Schedule, differences []Difference) *Deviation {
 	return explained(engines, differences, func(d *Deviation, differences []Difference) bool {
 		return d.schedule != nil && d.schedule(s, differences)
 	})
@@ -65,7 +61,7 @@ func explained(engines [2]string, differences []Difference, by func(*Deviation, 
 			differences[i].Left, differences[i].Right = d.Right, d.Left
 		}
 	}
-	for _, d := range deviations() {
+	for _, d := range Deviations() {
 		if (d.Engine == anyEngine || engines[1] == driverName) && by(&d, differences) {
 			return &d
 		}

@@ -119,10 +119,10 @@ func TestExplanations(t *testing.T) {
 		testkit.Check(t, json.Unmarshal([]byte(words), &schedule))
 		var by []string
 		d := []Difference{{aspect, "", text("left"), text("right")}}
-		if found := OfSchedule(engines, schedule, d); found != nil {
+		if found := ofSchedule(engines, schedule, d); found != nil {
 			by = append(by, "schedule "+found.ID)
 		}
-		if found := OfTest(engines, result.TestID{Deployment: deployment + " 8.0"}, d); found != nil {
+		if found := ofTest(engines, result.TestID{Deployment: deployment + " 8.0"}, d); found != nil {
 			by = append(by, "suite "+found.ID)
 		}
 		if by == nil {

@@ -12,8 +12,8 @@ import (
 
 const goDriver = "mongo-driver/v2 2.9.3"
 
-// deviations is the table of what was decided.
-func deviations() []Deviation {
+// Deviations is the table of decisions, in the order of the ids.
+func Deviations() []Deviation {
 	return []Deviation{
 		{
 			ID: "D1", Engine: goDriver, Title: "goes on with an unordered bulk write after a command that failed as a whole",

@@ -17,9 +17,9 @@ type Difference struct {
 	Right string `json:"right"`
 }
 
-// Differ lists what differs between two observations, in the order in which
+// differ lists what differs between two observations, in the order in which
 // it happened; where the order is chance, the verdict alone.
-func Differ(left, right Observation) []Difference {
+func differ(left, right observation) []Difference {
 	var out []Difference
 	if left.Status != right.Status {
 		out = append(out, Difference{"verdict", "", verdict(left), verdict(right)})
@@ -34,7 +34,7 @@ func Differ(left, right Observation) []Difference {
 		}
 	}
 	for i := range max(len(left.Clients), len(right.Clients)) {
-		var l, r ClientLines
+		var l, r clientLog
 		if i < len(left.Clients) {
 			l = left.Clients[i]
 		}
@@ -52,7 +52,7 @@ func Differ(left, right Observation) []Difference {
 	return out
 }
 
-func verdict(o Observation) string {
+func verdict(o observation) string {
 	if o.Reason != "" {
 		return string(o.Status) + ": " + o.Reason
 	}

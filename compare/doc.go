@@ -1,9 +1,9 @@
-// Package compare holds two engines against each other. It runs the same
-// suites through both, reduces each verdict to an Observation from which all
-// that may differ by chance is folded away, and lists what remains different.
-// Schedules of operations and faults are generated, and one that differs is
-// shrunk to the smallest that still does, as a suite file that anybody can run.
+// Package compare runs the same suites through two engines. It reduces each
+// verdict to an observation without anything that may differ by chance, and lists
+// what remains different. It also generates schedules of operations and faults,
+// and shrinks one that differs to the smallest that still does, as a suite file
+// that anybody can run.
 //
-// Which of two engines is right is not decided here but by the specifications:
-// Deviations is the table of the decisions.
+// It does not decide which of the two engines is right: the specifications do,
+// and Deviations is the table of the decisions.
 package compare

@@ -89,7 +89,7 @@ func TestDeadlineOfCallback(t *testing.T) {
 	testkit.Check(t, err)
 	v := referenceSide(t, "").of(t, suite)
 	bench.AllWell(t, []*result.Verdict{v})
-	if o := Observe(v); len(o.Operations) < 3 || o.Operations[len(o.Operations)-2] != "session.withTransaction raised time-out, TransientTransactionError" {
+	if o := observe(v); len(o.Operations) < 3 || o.Operations[len(o.Operations)-2] != "session.withTransaction raised time-out, TransientTransactionError" {
 		t.Errorf("%q", o.Operations)
 	}
 }

@@ -9,16 +9,16 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// folder replaces what differs from run to run by names in the order of their
-// appearance. The zero folder has seen nothing.
+// folder replaces what differs from run to run by numbers in the order of
+// appearance. The zero value is ready to use.
 type folder struct {
 	sessions [][]byte
 	txn      map[int]int64 // the first txnNumber of a session
 	objects  []bson.ObjectID
 }
 
-// A decisive field says of a command what retrying is about. How drivers
-// phrase everything else is theirs, and the suites' to judge.
+// A decisive field is one that matters to retries. Drivers may write all others
+// as they like; suites judge them.
 type decisive struct {
 	name string
 	tell func(f *folder, v bson.RawValue, command bson.Raw) string
@@ -45,7 +45,7 @@ var decisives = []decisive{
 	{"documents", statements}, {"updates", statements}, {"deletes", statements}, {"ops", statements},
 }
 
-// command tells the decisive fields, each behind a comma.
+// command lists the decisive fields, each after a comma.
 func (f *folder) command(command bson.Raw) string {
 	var out strings.Builder
 	for _, d := range decisives {
@@ -77,7 +77,7 @@ func (f *folder) session(v bson.RawValue, _ bson.Raw) string {
 func (f *folder) transaction(v bson.RawValue, command bson.Raw) string {
 	n, ok := v.AsInt64OK()
 	if !ok {
-		return "txnNumber that is no number"
+		return "txnNumber that is not a number"
 	}
 	i := f.sessionIndex(command.Lookup("lsid"))
 	if f.txn == nil {
@@ -146,7 +146,7 @@ func (f *folder) value(v bson.RawValue) string {
 	return v.String()
 }
 
-// unordered renders a list whose order says nothing: names, indexes.
+// unordered renders a list whose order has no meaning: names, indexes.
 func (f *folder) unordered(list bson.RawArray) string {
 	values, err := list.Values()
 	if err != nil {
@@ -160,8 +160,8 @@ func (f *folder) unordered(list bson.RawArray) string {
 	return "in any order [" + strings.Join(out, ", ") + "]"
 }
 
-// volatile are fields of replies that tell of the time and the place, and
-// what results need not have ("CRUD", Results).
+// volatile are fields of replies that depend on time and place, and fields that
+// results may lack ("CRUD", Results).
 var volatile = []string{"$clusterTime", "operationTime", "signature", "electionId", "opTime", "localTime", "connectionId", "uuid", "shards", "acknowledged", "insertedId", "insertedIds", "upsertedIds"}
 
 func (f *folder) document(doc bson.Raw) string {
@@ -172,7 +172,7 @@ func (f *folder) document(doc bson.Raw) string {
 	slices.SortFunc(elements, func(a, b bson.RawElement) int { return strings.Compare(a.Key(), b.Key()) })
 	var out []string
 	for _, e := range elements {
-		// Results of one operation have counts of others, or not.
+		// Engines may add the counts of other operations to a result.
 		n, number := e.Value().AsInt64OK()
 		if !slices.Contains(volatile, e.Key()) && !(number && n == 0 && strings.HasSuffix(e.Key(), "Count")) {
 			out = append(out, e.Key()+": "+f.value(e.Value()))

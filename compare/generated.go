@@ -143,7 +143,7 @@ func runSchedules(ctx context.Context, schedules []Schedule, left, right Side) (
 			return nil, fmt.Errorf("a verdict without a schedule: %q", p.Test.Description)
 		}
 		if len(p.Differences) > 0 {
-			p.Deviation = OfSchedule(p.engines, schedules[i], p.Differences)
+			p.Deviation = ofSchedule(p.engines, schedules[i], p.Differences)
 		}
 		out[i] = p
 	}

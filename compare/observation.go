@@ -9,35 +9,34 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// Observation is what one engine showed in one test, without addresses,
+// observation is what one engine showed in one test, without addresses,
 // times, ids and counters: two engines that behave alike give equal ones.
-type Observation struct {
+type observation struct {
 	Status result.Status
-	// Reason is that of a skip, a broken or a known failing test, or the first mismatch of a
-	// failed one.
+	// Reason is that of a skipped, broken or known-failing test, or the first
+	// mismatch of a failed one.
 	Reason string
 	// Operations are the outcomes in the order of the suite.
 	Operations []string
 	// Clients are the commands of each client, and what happened to its pools.
-	Clients []ClientLines
+	Clients []clientLog
 
-	// concurrent: commands of one client were on their way at the same time,
-	// and which came first is chance.
+	// concurrent: commands of one client overlapped, so that their order is chance.
 	concurrent bool
-	// mongoses is how many servers of a sharded cluster got commands of one
-	// client: which of them an operation meets is chance.
+	// mongoses is how many servers of a sharded cluster received commands of one
+	// client. Which of them an operation selects is chance.
 	mongoses int
 }
 
-// ClientLines are the lines of one client's log, a line for each event.
-type ClientLines struct {
+// clientLog are the lines of one client's log, a line for each event.
+type clientLog struct {
 	Client string
 	Lines  []string
 }
 
-// Observe reduces a verdict, which has to have its events kept.
-func Observe(v *result.Verdict) Observation {
-	o := Observation{Status: v.Status}
+// observe reduces a verdict that kept its events.
+func observe(v *result.Verdict) observation {
+	o := observation{Status: v.Status}
 	switch {
 	case v.Status == result.Skipped || v.Status == result.Broken || v.Status == result.KnownFailing:
 		o.Reason = v.Reason
@@ -51,7 +50,7 @@ func Observe(v *result.Verdict) Observation {
 	}
 	sharded := strings.HasPrefix(v.Test.Deployment, "sharded")
 	for _, c := range v.Clients {
-		o.Clients = append(o.Clients, ClientLines{Client: c.Client, Lines: clientLines(c.Events, sharded)})
+		o.Clients = append(o.Clients, clientLog{Client: c.Client, Lines: clientLines(c.Events, sharded)})
 		concurrent, servers := traffic(c.Events)
 		o.concurrent = o.concurrent || concurrent
 		if sharded {
@@ -61,7 +60,7 @@ func Observe(v *result.Verdict) Observation {
 	return o
 }
 
-// traffic says whether commands overlapped, and to how many servers they went.
+// traffic reports whether commands overlapped, and how many servers received them.
 func traffic(events []result.Event) (concurrent bool, servers int) {
 	pending := 0
 	var seen []string
@@ -88,8 +87,8 @@ var comparedLabels = []string{
 	"SystemOverloadedError", "TransientTransactionError", "UnknownTransactionCommitResult",
 }
 
-// outcome tells what an operation gave: a value, or an error by its facts.
-// Messages and kinds of errors are each engine's own.
+// outcome describes what an operation returned, or the facts of its error.
+// Engines word and classify errors differently.
 func outcome(log result.OperationLog, values *folder) string {
 	o := log.Outcome
 	if log.Name == "close" {
@@ -145,18 +144,18 @@ func outcome(log result.OperationLog, values *folder) string {
 	return "raised " + strings.Join(facts, ", ")
 }
 
-// clientLines renders the events that are compared. With servers, a second
-// attempt says whether it goes to the server of the first: which mongos an
-// operation begins with is chance, and so is where it goes on once every one
-// of them is deprioritized. That a pool is cleared comes after the end of the
-// command that is the reason, since no specification orders the two.
+// clientLines renders the events that are compared. With servers, the line of a
+// second attempt says whether it goes to the server of the first: it is chance which
+// mongos an operation selects first, and which one it selects when all are
+// deprioritized. A pool is cleared after the command that caused it has ended, since
+// no specification orders the two.
 func clientLines(events []result.Event, servers bool) []string {
 	var lines []string
 	f := &folder{}
 	var last *result.Event
-	failures := 0 // of the same command, one after the other
-	cleared := 0  // pools while a command was on its way
-	pending := 0  // commands on their way
+	failures := 0 // in a row, of the same command
+	cleared := 0  // pools, while a command was pending
+	pending := 0  // commands without an answer
 	end := func(format string, args ...any) {
 		lines = append(lines, fmt.Sprintf(format, args...))
 		for ; cleared > 0; cleared-- {
@@ -166,7 +165,7 @@ func clientLines(events []result.Event, servers bool) []string {
 	}
 	for i, e := range events {
 		if e.Command != nil && e.Command.CommandName == "killCursors" {
-			continue // when cursors are killed is each driver's own
+			continue // each driver chooses when it kills cursors
 		}
 		switch e.Type {
 		case result.CommandStarted:
@@ -204,7 +203,7 @@ func clientLines(events []result.Event, servers bool) []string {
 	return lines
 }
 
-// replied tells of errors inside a reply that is ok.
+// replied describes errors inside a successful reply.
 func replied(reply bson.Raw) string {
 	var out string
 	if wce, ok := reply.Lookup("writeConcernError", "code").AsInt64OK(); ok {

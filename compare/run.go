@@ -14,22 +14,22 @@ import (
 	"github.com/unified-test-runner/utr/specs"
 )
 
-// Side is one of two engines, with the deployments that it runs on. Sources of
-// two sides must not be one cluster: both run at once.
+// Side is one of two engines and the deployments that it runs on. Both sides run
+// at once, so that their sources must not share a cluster.
 type Side struct {
 	Name   string
 	Config runner.Config // its engine, source, jobs, filter, …
 }
 
-// Pair is one test on one deployment, as both engines went through it.
+// Pair is what both engines did in one test on one deployment.
 type Pair struct {
 	Test        result.TestID
 	Position    source.Position
-	Left, Right Observation
-	// NotCompared is why one engine did not run the test, "" if both did.
+	Left, Right observation
+	// NotCompared is why an engine did not run the test, "" if both did.
 	NotCompared string
 	Differences []Difference
-	// Known is the reason of a known failure of one engine, "" if there is none.
+	// Known is the reason of a known failure of one engine, else "".
 	Known string
 	// Deviation explains the differences, nil if nothing does.
 	Deviation *Deviation
@@ -39,10 +39,10 @@ type Pair struct {
 }
 
 // Run runs suites through both sides at once, and gives the pairs in the order
-// in which the left side finished them. The sides' Notify functions are called
-// as ever, also at the same time. Problems are faults of the run that spoil no
-// pair, such as a known failure that passed. An error is one of the run as a
-// whole: a deployment or an engine that does not work, or the end of ctx.
+// in which the left side finished them. It calls the Notify functions of both
+// sides, possibly at the same time. Problems are faults of a run that leave its
+// pairs valid, such as a known failure that passed. The error is one of the run as
+// a whole: a deployment or an engine that does not work, or the end of ctx.
 func Run(ctx context.Context, suites []*specs.Suite, left, right Side) (found []Pair, problems []string, err error) {
 	return run(ctx, suites, left, right, false)
 }
@@ -95,7 +95,7 @@ func run(ctx context.Context, suites []*specs.Suite, left, right Side, everywher
 	return pairs(engines, verdicts[0], verdicts[1], everywhere, threaded(suites)), append(faults[0], faults[1]...), nil
 }
 
-// errCutShort is why a run ended early that no one has interrupted.
+// errCutShort is why a run ended early although nobody interrupted it.
 var errCutShort = errors.New("a test was cut short")
 
 // threaded finds the tests that run operations on threads.
@@ -114,7 +114,7 @@ func threaded(suites []*specs.Suite) func(result.TestID) bool {
 
 // pairs matches the verdicts of both sides. A test that only one side has is a
 // pair with an empty observation, which differs from any other.
-// threads says which test runs operations at the same time.
+// threads reports whether a test runs operations at the same time.
 func pairs(engines [2]string, left, right []*result.Verdict, everywhere bool, threads func(result.TestID) bool) []Pair {
 	others := map[result.TestID]*result.Verdict{}
 	for _, v := range right {
@@ -122,26 +122,26 @@ func pairs(engines [2]string, left, right []*result.Verdict, everywhere bool, th
 	}
 	var out []Pair
 	for _, v := range left {
-		p := Pair{engines: engines, Test: v.Test, Position: v.Position, Left: Observe(v), verdict: v}
+		p := Pair{engines: engines, Test: v.Test, Position: v.Position, Left: observe(v), verdict: v}
 		p.Left.concurrent = p.Left.concurrent || threads(v.Test)
 		if other := others[v.Test]; other != nil {
-			p.Right = Observe(other)
+			p.Right = observe(other)
 			delete(others, v.Test)
 		}
 		out = append(out, p.decide(everywhere))
 	}
 	for _, v := range right {
 		if others[v.Test] != nil {
-			out = append(out, Pair{engines: engines, Test: v.Test, Position: v.Position, Right: Observe(v)}.decide(everywhere))
+			out = append(out, Pair{engines: engines, Test: v.Test, Position: v.Position, Right: observe(v)}.decide(everywhere))
 		}
 	}
 	return out
 }
 
-// decide compares. everywhere says that faults are the same whichever server
-// an attempt goes to.
+// decide compares the two sides. everywhere says that faults strike whichever
+// server an attempt goes to.
 func (p Pair) decide(everywhere bool) Pair {
-	for _, o := range []Observation{p.Left, p.Right} {
+	for _, o := range []observation{p.Left, p.Right} {
 		switch o.Status {
 		case result.Skipped:
 			p.NotCompared = cmp.Or(p.NotCompared, o.Reason)
@@ -155,8 +155,8 @@ func (p Pair) decide(everywhere bool) Pair {
 	if !everywhere && max(p.Left.mongoses, p.Right.mongoses) > 1 {
 		p.Left.concurrent = true // which mongos has the fault is chance as well
 	}
-	if p.Differences = Differ(p.Left, p.Right); len(p.Differences) > 0 {
-		p.Deviation = OfTest(p.engines, p.Test, p.Differences)
+	if p.Differences = differ(p.Left, p.Right); len(p.Differences) > 0 {
+		p.Deviation = ofTest(p.engines, p.Test, p.Differences)
 	}
 	return p
 }

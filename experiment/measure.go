@@ -34,9 +34,6 @@ type Run struct {
 	Silence time.Duration
 }
 
-// PhaseNames name the phases, in order.
-func PhaseNames() [3]string { return [3]string{"before", "spike", "after"} }
-
 // Phase is what became of the operations that began in it.
 type Phase struct {
 	Operations, Succeeded, Failed int

@@ -9,17 +9,17 @@ import (
 	"github.com/unified-test-runner/utr/source"
 )
 
-// MaxCells is how many cells a file can have, and each block that it includes:
+// maxCells is how many cells a file can have, and each block that it includes:
 // far more than a night holds.
-const MaxCells = 5000
+const maxCells = 5000
 
 // product crosses the axes. A cell stands where its cluster does, unless at
 // says where it is included.
 func (r *reader) product(axes [axisCount][]part, at source.Position) (cells []Cell) {
 	size := 1
 	for a, parts := range axes {
-		if size *= len(parts); size > MaxCells {
-			r.add(axes[clusters][0].at, "the matrix has more than %d cells: %s make it too large", MaxCells, axisNames()[a])
+		if size *= len(parts); size > maxCells {
+			r.add(axes[clusters][0].at, "the matrix has more than %d cells: %s make it too large", maxCells, axisNames()[a])
 			return nil
 		}
 	}
