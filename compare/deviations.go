@@ -219,9 +219,9 @@ func events(d []Difference) (left, right []string) {
 	return nil, nil
 }
 
-// commitsAgain counts the commits that are no first attempt: they have a write
-// concern of their own (Transactions, "Majority write concern is used when
-// retrying commitTransaction").
+// commitsAgain counts the commits after the first: they have a write concern of
+// their own (Transactions, "Majority write concern is used when retrying
+// commitTransaction").
 func commitsAgain(lines []string) (n int) {
 	for _, l := range lines {
 		if strings.Contains(l, "send commitTransaction ") && strings.Contains(l, `w "majority"`) {
@@ -231,27 +231,27 @@ func commitsAgain(lines []string) (n int) {
 	return n
 }
 
-// longer says whether the lines begin with all of the others, and go on.
+// longer reports whether the lines begin with all of the others, and continue.
 func longer(lines, others []string) bool {
 	return len(lines) > len(others) && slices.Equal(lines[:len(others)], others)
 }
 
-// each says whether something holds of all differences, of which there are some.
+// each reports whether there are differences and something holds for all of them.
 func each(d []Difference, holds func(Difference) bool) bool {
 	return len(d) > 0 && !slices.ContainsFunc(d, func(one Difference) bool { return !holds(one) })
 }
 
-// withoutCounts leaves the numbers of statements out.
+// withoutCounts removes the numbers of statements.
 func withoutCounts(lines string) string {
 	return regexp.MustCompile(`, \d+ statements?`).ReplaceAllString(lines, "")
 }
 
-// only says whether all differences are of one aspect.
+// only reports whether all differences have one aspect.
 func only(d []Difference, aspect string) bool {
 	return !slices.ContainsFunc(d, func(one Difference) bool { return one.Aspect != aspect })
 }
 
-// overloaded is an error that tells of overload, and may be retried soon.
+// overloaded is an overload error that may be retried soon.
 func overloaded() Fault {
 	return Fault{Code: 462, Labels: []string{"SystemOverloadedError", "RetryableError"}, Backoff: 1}
 }

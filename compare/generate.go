@@ -6,14 +6,14 @@ import (
 	"slices"
 )
 
-// kindOfFault makes a fault by chance. Weights say how often: what changes the
+// kindOfFault makes a random fault. Weights say how often: what changes the
 // topology costs a driver a heartbeat, and comes less often.
 type kindOfFault struct {
 	weight int
 	make   func(r *rand.Rand) Fault
 }
 
-// The codes of errors, by what specifications say of them.
+// The codes of errors, by what specifications say about them.
 var (
 	retryableCodes    = []int{6, 7, 89, 134, 262, 9001}
 	stateChangeCodes  = []int{91, 189, 10107, 11600, 11602, 13435, 13436}
@@ -26,7 +26,7 @@ var labelSets = [][]string{
 	{}, {"RetryableWriteError"}, {"RetryableWriteError", "NoWritesPerformed"}, {"NoWritesPerformed"}, {"RetryableError"}, {"TransientTransactionError"},
 }
 
-// Labels of errors that tell of overload.
+// Labels of overload errors.
 var overloadLabels = [][]string{
 	{"SystemOverloadedError", "RetryableError"},
 	{"SystemOverloadedError", "RetryableError"},
@@ -55,14 +55,14 @@ var kindsOfFaults = []kindOfFault{
 	{2, func(*rand.Rand) Fault { return Fault{} }},
 }
 
-// Under timeoutMS an attempt may be blocked for longer than all the time that
-// there is. Both are far apart from what a busy machine may need.
+// With timeoutMS, an attempt may be blocked for longer than the timeout. The
+// two are further apart than a busy machine may need.
 const (
 	someTimeMS = 400
 	blockedMS  = 900
 )
 
-// Generator makes schedules. The same seed makes the same ones.
+// Generator makes random schedules. The same seed makes the same ones.
 type Generator struct {
 	random     *rand.Rand
 	topologies []string
@@ -71,7 +71,7 @@ type Generator struct {
 }
 
 // NewGenerator starts a sequence of schedules for deployments of these
-// topologies, in the words of runOnRequirements. None: whatever there is.
+// topologies, as in runOnRequirements. Without any, schedules run anywhere.
 func NewGenerator(seed int64, topologies ...string) *Generator {
 	g := &Generator{
 		random:     rand.New(rand.NewPCG(uint64(seed), 0x7574725f)),

@@ -122,7 +122,7 @@ func runSchedules(ctx context.Context, schedules []Schedule, left, right Side) (
 	for i, s := range schedules {
 		tests[i] = s.test(fmt.Sprintf("%d: %s", i, s), nil)
 	}
-	generated, err := specs.FromValue("generated", suite("generated schedules", tests...), specs.Options{})
+	generated, err := specs.FromValue("generated", suite("generated schedules", tests...))
 	if err != nil {
 		return nil, err
 	}

@@ -56,7 +56,7 @@ func TestGenerator(t *testing.T) {
 	for i, one := range schedules[:100] { // soak/compare checks more
 		tests = append(tests, one.test(fmt.Sprint(i), nil))
 	}
-	if all, err := specs.FromValue("all", suite("all", tests...), specs.Options{}); err != nil || len(all.Tests) != len(tests) {
+	if all, err := specs.FromValue("all", suite("all", tests...)); err != nil || len(all.Tests) != len(tests) {
 		t.Errorf("%d schedules do not make a suite: %v", len(tests), err)
 	}
 	if !same || !others {

@@ -2,12 +2,12 @@ package compare
 
 import "slices"
 
-// plainest is the topology on which a reader has the least to think of.
+// plainest is the topology that is easiest to reason about.
 const plainest = "replicaset"
 
 // smaller gives the schedules that are one step simpler, the simplest first:
-// a shorter one, one with a fault less, one with a plainer fault, one with an
-// option less.
+// a shorter one, one with one fault less, one with a plainer fault, one with
+// one option less.
 func smaller(s Schedule) []Schedule {
 	var out []Schedule
 	add := func(change func(*Schedule)) {

@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Describe tells what differs in a pair, for people: the differing lines of
-// both sides, and then both logs whole.
+// Describe lists for people what differs in a pair: the lines of both sides, and
+// of events both logs with their differences marked.
 func (p Pair) Describe(left, right string) string {
 	var b strings.Builder
 	for _, d := range p.Differences {
@@ -29,7 +29,7 @@ func (p Pair) Describe(left, right string) string {
 	return b.String()
 }
 
-// diff sets two logs side by side: every line, with those of one side marked.
+// diff merges two logs: every line, with those of one side marked.
 func diff(left, right string) string {
 	r := &reporter{}
 	cmp.Equal(strings.Split(left, "\n"), strings.Split(right, "\n"), cmp.Reporter(r))

@@ -102,10 +102,7 @@ func node(v *source.Value) *yaml.Node {
 			n.Content = append(n.Content, node(item))
 		}
 	default:
-		scalar := v.Plain()
-		if v.Kind == source.Int { // Plain gives a text that YAML would quote
-			scalar = v.Int
-		}
+		scalar := map[source.Kind]any{source.Bool: v.Bool, source.Int: v.Int, source.Float: v.Float, source.String: v.String}[v.Kind]
 		if err := n.Encode(scalar); err != nil {
 			panic(err) // a scalar can be encoded
 		}

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
 	"time"
@@ -10,41 +9,35 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// Cells adds to a report for people what matters first where a run has several
-// cells: a table of them with a total, before the closing words. Without cells
-// it adds nothing.
+// Cells adds a table of cells with a total to a report for people, before the
+// closing words. Without cells it adds nothing.
 func Cells(inner Generator) Generator {
-	var table cellTable
+	var cells []result.CellFinished
 	return func(n result.Note) []byte {
 		switch n := n.(type) {
 		case result.CellFinished:
-			table.add(n)
+			cells = append(cells, n)
 		case result.RunFinished:
-			return append(table.text(n.Summary), inner(n)...)
+			return append(cellText(cells, n.Summary), inner(n)...)
 		}
 		return inner(n)
 	}
 }
 
-// cellTable collects how cells went, in the order in which they were told.
-type cellTable struct{ cells []result.CellFinished }
+// cellHead names the columns of cellRow.
+func cellHead() []string {
+	return []string{"cell", "passed", "failed", "broken", "skipped", "known", "flaky", "time", ""}
+}
 
-func (t *cellTable) add(n result.CellFinished) { t.cells = append(t.cells, n) }
-
-// cellNumbers are the numbers of a row, in the order of cellHeads.
-func cellNumbers(s result.Summary) []string {
-	row := []string{}
+func cellRow(name string, s result.Summary, remark string) []string {
+	row := []string{name}
 	for _, n := range []int{s.Passed, s.Failed, s.Broken, s.Skipped, s.KnownFailing, s.Flaky} {
 		row = append(row, fmt.Sprint(n))
 	}
-	return append(row, round(s.Duration).String())
+	return append(row, round(s.Duration).String(), remark)
 }
 
-func cellHeads() []string {
-	return []string{"passed", "failed", "broken", "skipped", "known", "flaky", "time"}
-}
-
-// remark says what a row of numbers does not.
+// remark says what the numbers of a cell do not.
 func remark(c result.CellFinished) string {
 	var all []string
 	if c.Broken != "" {
@@ -62,7 +55,7 @@ func remark(c result.CellFinished) string {
 	return strings.Join(all, "; ")
 }
 
-// keptFrom says from when the result of a cell is that was not run now.
+// keptFrom says which earlier run the result of a kept cell comes from.
 func keptFrom(c result.CellFinished) string {
 	return "kept from an earlier run, of " + c.Kept.UTC().Format("2006-01-02 15:04:05") + " UTC"
 }
@@ -80,49 +73,51 @@ func sign(c result.CellFinished) string {
 	return "✔"
 }
 
-// text is the table for a terminal.
-func (t *cellTable) text(all result.Summary) []byte {
-	if len(t.cells) == 0 {
+// cellText is the table for a terminal.
+func cellText(cells []result.CellFinished, all result.Summary) []byte {
+	if len(cells) == 0 {
 		return nil
 	}
-	rows := [][]string{append(append([]string{"cell"}, cellHeads()...), "")}
-	for _, c := range t.cells {
-		rows = append(rows, append(append([]string{sign(c) + " " + c.Cell}, cellNumbers(c.Summary)...), remark(c)))
+	rows := [][]string{cellHead()}
+	for _, c := range cells {
+		rows = append(rows, cellRow(sign(c)+" "+c.Cell, c.Summary, oneLine(remark(c))))
 	}
-	rows = append(rows, append(append([]string{"total"}, cellNumbers(all)...), ""))
-	width := make([]int, len(rows[0]))
+	rows = append(rows, cellRow("total", all, ""))
+	last := len(rows[0]) - 1
+	width := make([]int, last)
 	for _, row := range rows {
-		for i, word := range row {
+		for i, word := range row[:last] {
 			width[i] = max(width[i], utf8.RuneCountInString(word))
 		}
 	}
-	var out bytes.Buffer
-	out.WriteByte('\n')
+	var t text
+	t.buffer.WriteByte('\n')
 	for _, row := range rows {
 		line := fmt.Sprintf("%-*s", width[0], row[0])
-		for i := 1; i < len(row)-1; i++ {
-			line += fmt.Sprintf("  %*s", width[i], row[i])
+		for i, word := range row[1:last] {
+			line += fmt.Sprintf("  %*s", width[i+1], word)
 		}
-		line = strings.TrimRight(line+"  "+oneLine(row[len(row)-1]), " ")
-		out.WriteString(strings.Map(visible, line) + "\n")
+		t.line(0, "%s  %s", line, row[last])
 	}
-	out.WriteByte('\n')
-	return out.Bytes()
+	t.buffer.WriteByte('\n')
+	return t.buffer.Bytes()
 }
 
-// markdown is the table for the page of a CI job.
-func (t *cellTable) markdown() string {
-	if len(t.cells) == 0 {
+// cellMarkdown is the table for the page of a CI job.
+func cellMarkdown(cells []result.CellFinished) string {
+	if len(cells) == 0 {
 		return ""
 	}
+	head := cellHead()
 	var b strings.Builder
-	b.WriteString("\n### Cells\n\n| cell | " + strings.Join(cellHeads(), " | ") + " | |\n| --- " + strings.Repeat("| ---: ", len(cellHeads())) + "| --- |\n")
-	for i, c := range t.cells {
+	b.WriteString("\n### Cells\n\n| " + strings.Join(head, " | ") + "|\n| --- " + strings.Repeat("| ---: ", len(head)-2) + "| --- |\n")
+	for i, c := range cells {
 		if i == markdownCells {
-			fmt.Fprintf(&b, "\nand %s more, which the other reports have.\n", plural(len(t.cells)-i, "cell"))
+			fmt.Fprintf(&b, "\nand %s more, which the other reports have.\n", plural(len(cells)-i, "cell"))
 			break
 		}
-		fmt.Fprintf(&b, "| %s %s | %s | %s |\n", sign(c), markdownEscape(clip(c.Cell, markdownText)), strings.Join(cellNumbers(c.Summary), " | "), markdownEscape(clip(remark(c), briefWidth)))
+		row := cellRow(sign(c)+" "+markdownEscape(clip(c.Cell, markdownText)), c.Summary, markdownEscape(clip(remark(c), briefWidth)))
+		b.WriteString("| " + strings.Join(row, " | ") + " |\n")
 	}
 	return b.String()
 }
@@ -136,8 +131,8 @@ type cellSums struct {
 type cellSum struct {
 	summary result.Summary
 	tests   time.Duration // all its tests
-	runs    time.Duration // its runs, where reports tell it
-	kept    time.Time     // when it began, if that was before the run told of
+	runs    time.Duration // its runs, as far as reports say
+	kept    time.Time     // when it began, if an earlier run left it
 }
 
 func (c *cellSums) cell(name string) *cellSum {
@@ -159,7 +154,7 @@ func (c *cellSums) add(v *result.Verdict) {
 	}
 }
 
-// took notes what the report of one cell, or of a shard of it, says of its run.
+// took records what the report of a cell, or of a shard of it, says about its run.
 func (c *cellSums) took(p *Past) {
 	for name, began := range p.Run.Kept {
 		if sum := c.cell(name); sum.kept.IsZero() || began.Before(sum.kept) {
@@ -186,7 +181,7 @@ func (c *cellSums) notes() (notes []result.Note) {
 	return notes
 }
 
-// CellLine tells in one line how a cell went.
+// CellLine describes in one line how a cell went.
 func CellLine(c result.CellFinished) string {
 	line := fmt.Sprintf("%s %s: %s in %s", sign(c), c.Cell, headline(c.Summary), round(c.Summary.Duration))
 	if why := remark(c); why != "" {

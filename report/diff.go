@@ -2,52 +2,49 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"time"
 
 	"github.com/unified-test-runner/utr/result"
 )
 
-// Difference is what changed between two runs. Each list is in the order of
-// the newer run, Went in that of the older one.
-type Difference struct {
-	// NewFailures are red now and were not, whether they were there or not.
-	NewFailures []Change
-	// OtherFailures are red as before, but in another way (failed, broken, flaky).
-	OtherFailures []Change
-	// Mended passed, and were red or known to fail.
-	Mended []Change
-	// Skips are skipped now and were not, or the other way round, or for
-	// another kind of reason, or for another reason.
-	Skips []Change
-	// Slower passed both times and took longer by the threshold at least, and
-	// twice as long at least.
-	Slower []Change
-	// Came are not in the older run, Went not in the newer one.
-	Came, Went []Change
-}
+// ChangeKind is a kind of change between two runs.
+type ChangeKind int
 
-// Change is one test in two runs; one of them is nil where it was not there.
+// The kinds, in the order in which Text lists them.
+const (
+	NewFailure   ChangeKind = iota // red now and not before, whether the test existed or not
+	OtherFailure                   // red as before, but in another way (failed, broken, flaky)
+	Mended                         // passed, and was red or known to fail
+	Skip                           // skipped in one of the runs, or for another reason
+	Slower                         // passed both times, and took longer by the threshold and at least twice as long
+	Came                           // not in the older run
+	Went                           // not in the newer run
+)
+
+// Difference is what changed between two runs, by kind. Each list is in the
+// order of the newer run, that of Went in the order of the older one.
+type Difference [Went + 1][]Change
+
+// Change is one test in two runs; one of them is nil if the test was not there.
 type Change struct{ Old, New *result.Verdict }
 
 // Compare compares the verdicts of two runs, test by test: cell, file,
 // description, deployment and iteration. slower is the least difference in time that counts.
-func Compare(before, after []*result.Verdict, slower time.Duration) Difference {
-	var d Difference
-	old := keyed(before)
-	now := keyed(after)
+func Compare(before, after []*result.Verdict, slower time.Duration) (d Difference) {
+	old, now := keyed(before), keyed(after)
 	seen := map[verdictKey]*result.Verdict{}
 	for i, k := range old {
 		seen[k] = before[i]
 	}
 	for i, k := range now {
-		c := Change{seen[k], after[i]}
+		d.add(Change{seen[k], after[i]}, slower)
 		delete(seen, k)
-		d.add(c, slower)
 	}
 	for i, k := range old {
-		if _, left := seen[k]; left {
-			d.Went = append(d.Went, Change{Old: before[i]})
+		if seen[k] != nil {
+			d[Went] = append(d[Went], Change{Old: before[i]})
 		}
 	}
 	return d
@@ -77,68 +74,61 @@ func keyed(verdicts []*result.Verdict) []verdictKey {
 }
 
 func (d *Difference) add(c Change, slower time.Duration) {
-	if c.Old == nil {
-		d.Came = append(d.Came, c)
-		if c.New.Status.Red() {
-			d.NewFailures = append(d.NewFailures, c)
+	put := func(kind ChangeKind) { d[kind] = append(d[kind], c) }
+	was, is := c.Old, c.New
+	if was == nil {
+		put(Came)
+		if is.Status.Red() {
+			put(NewFailure)
 		}
 		return
 	}
-	was, is := c.Old, c.New
 	skipped := was.Status == result.Skipped || is.Status == result.Skipped
 	switch {
 	case is.Status.Red() && !was.Status.Red():
-		d.NewFailures = append(d.NewFailures, c)
+		put(NewFailure)
 	case is.Status.Red() && is.Status != was.Status:
-		d.OtherFailures = append(d.OtherFailures, c)
+		put(OtherFailure)
 	case is.Status == result.Passed && (was.Status.Red() || was.Status == result.KnownFailing):
-		d.Mended = append(d.Mended, c)
+		put(Mended)
 	case skipped && (was.Status != is.Status || was.SkipKind != is.SkipKind || was.Reason != is.Reason):
-		d.Skips = append(d.Skips, c)
+		put(Skip)
 	case was.Status == result.Passed && is.Status == result.Passed && is.Duration-was.Duration >= slower && is.Duration >= 2*was.Duration:
-		d.Slower = append(d.Slower, c)
+		put(Slower)
 	}
 }
 
-// Text tells people of a difference: each list that is not empty, and at the
+// Text gives a difference for people: each list that is not empty, and at the
 // end the counts.
 func (d Difference) Text() []byte {
 	t := &text{}
-	lists := []struct {
-		head    string
-		changes []Change
-		line    func(Change) string
-	}{
-		{"new failures", d.NewFailures, changedVerdict},
-		{"failures of another kind", d.OtherFailures, changedVerdict},
-		{"mended", d.Mended, changedVerdict},
-		{"changed skips", d.Skips, changedVerdict},
-		{"slower", d.Slower, func(c Change) string { return fmt.Sprintf("%s → %s", round(c.Old.Duration), round(c.New.Duration)) }},
-		{"tests that came", d.Came, func(c Change) string { return outcome(c.New) }},
-		{"tests that went", d.Went, func(c Change) string { return "was " + outcome(c.Old) }},
-	}
-	for _, l := range lists {
-		if len(l.changes) == 0 {
+	heads := [len(d)]string{"new failures", "failures of another kind", "mended", "changed skips", "slower", "tests that came", "tests that went"}
+	for kind, changes := range d {
+		if len(changes) == 0 {
 			continue
 		}
-		t.line(0, "%s:", l.head)
-		for _, c := range l.changes {
-			v := c.New
-			if v == nil {
-				v = c.Old
-			}
+		t.line(0, "%s:", heads[kind])
+		for _, c := range changes {
+			v := cmp.Or(c.New, c.Old)
 			t.line(2, "%s", oneLine(v.Test.File+": "+title(v.Test)))
-			t.line(4, "%s", oneLine(l.line(c)))
+			t.line(4, "%s", oneLine(c.describe(ChangeKind(kind))))
 		}
 		t.buffer.WriteByte('\n')
 	}
 	t.line(0, "%s, %d mended, %s, %d slower, %d came, %d went",
-		plural(len(d.NewFailures), "new failure"), len(d.Mended), plural(len(d.Skips), "changed skip"), len(d.Slower), len(d.Came), len(d.Went))
+		plural(len(d[NewFailure]), "new failure"), len(d[Mended]), plural(len(d[Skip]), "changed skip"), len(d[Slower]), len(d[Came]), len(d[Went]))
 	return bytes.Clone(t.buffer.Bytes())
 }
 
-func changedVerdict(c Change) string {
-	if c.Old == nil {
+func (c Change) describe(kind ChangeKind) string {
+	switch {
+	case kind == Slower:
+		return fmt.Sprintf("%s → %s", round(c.Old.Duration), round(c.New.Duration))
+	case kind == Came:
+		return outcome(c.New)
+	case c.New == nil:
+		return "was " + outcome(c.Old)
+	case c.Old == nil:
 		return "is new → " + outcome(c.New)
 	}
 	return outcome(c.Old) + " → " + outcome(c.New)

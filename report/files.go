@@ -1,20 +1,18 @@
 package report
 
 import (
-	"bytes"
-	"fmt"
 	"strings"
 	"time"
 
 	"github.com/unified-test-runner/utr/result"
 )
 
-// Files adds a line for each file to a report that goes to a log, when the
-// last of its tests has ended, so that one sees how far a run is. There is none
-// for a run of one file, nor for a file of which no test was wanted. timings
-// says whether it tells how long the tests of the file took, all together.
+// Files adds a line for each file to a report that goes to a log, when the last
+// of its tests has ended, to show how far a run is. It adds none to a run of one
+// file, nor for a file whose tests were all filtered out. With timings the line
+// says how long the tests of the file took together.
 func Files(inner Generator, timings bool) Generator {
-	f := &fileLines{timings: timings, open: map[string]*fileCount{}}
+	f := &fileLines{timings: timings}
 	return func(n result.Note) []byte {
 		return append(inner(n), f.note(n)...)
 	}
@@ -22,23 +20,23 @@ func Files(inner Generator, timings bool) Generator {
 
 type fileLines struct {
 	timings bool
-	left    map[string]int // verdicts to come
 	open    map[string]*fileCount
 }
 
 type fileCount struct {
+	left    int // verdicts to come
 	summary result.Summary
 	took    time.Duration
-	wanted  bool
+	wanted  bool // a test was not filtered out
 }
 
 func (f *fileLines) note(n result.Note) []byte {
 	switch n := n.(type) {
 	case result.RunStarted:
-		f.left = map[string]int{}
+		f.open = map[string]*fileCount{}
 		if len(n.ByFile) > 1 {
 			for file, tests := range n.ByFile {
-				f.left[file] = tests
+				f.open[file] = &fileCount{left: tests}
 			}
 		}
 	case result.TestFinished:
@@ -48,37 +46,22 @@ func (f *fileLines) note(n result.Note) []byte {
 }
 
 func (f *fileLines) add(v *result.Verdict) []byte {
-	file := v.Test.File
-	if f.left[file] == 0 {
-		return nil
-	}
-	c := f.open[file]
+	c := f.open[v.Test.File]
 	if c == nil {
-		c = &fileCount{}
-		f.open[file] = c
+		return nil
 	}
 	c.summary.Add(v)
 	c.took += v.Duration
 	c.wanted = c.wanted || v.SkipKind != result.SkipFilter
-	if f.left[file]--; f.left[file] > 0 {
+	if c.left--; c.left > 0 {
 		return nil
 	}
-	delete(f.left, file)
-	delete(f.open, file)
+	delete(f.open, v.Test.File)
 	if !c.wanted {
 		return nil
 	}
-	var parts []string
-	for _, s := range c.summary.Counts() {
-		if s.Tests > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", s.Tests, s.Status))
-		}
-	}
-	var t text
-	took := ""
-	if f.timings {
-		took = fmt.Sprintf(" (%s)", round(c.took))
-	}
-	t.line(0, "%s: %s%s", strings.ReplaceAll(file, "\n", " "), strings.Join(parts, ", "), took)
-	return bytes.Clone(t.buffer.Bytes())
+	t := text{options: TextOptions{Timings: f.timings}}
+	t.line(0, "%s: %s%s", strings.ReplaceAll(v.Test.File, "\n", " "),
+		counted(c.summary, func(result.Status) bool { return true }), t.took(" (%s)", c.took))
+	return t.buffer.Bytes()
 }

@@ -32,7 +32,7 @@ func Markdown() Generator {
 		case result.TestFinished:
 			m.add(n.Verdict)
 		case result.CellFinished:
-			m.cells.add(n)
+			m.cells = append(m.cells, n)
 		case result.RunFinished:
 			m.write(n.Summary)
 			return m.out.Bytes()
@@ -47,7 +47,7 @@ type markdown struct {
 	more    int               // the others
 	skips   map[string]int
 	slowest slowest
-	cells   cellTable
+	cells   []result.CellFinished
 	out     bytes.Buffer
 }
 
@@ -71,7 +71,7 @@ func (m *markdown) write(s result.Summary) {
 		m.printf("%s, %d tests of %d files\n\n", markdownEscape(m.started.Engine), m.started.Total, m.started.Files)
 	}
 	m.counts(s)
-	m.printf("%s", m.cells.markdown())
+	m.out.WriteString(cellMarkdown(m.cells))
 	if len(s.Problems) > 0 {
 		m.printf("\n### Problems of the run\n\n")
 		for _, p := range s.Problems[:min(len(s.Problems), markdownFailures)] {

@@ -28,8 +28,8 @@ func (s *slowest) add(v *result.Verdict) {
 	s.verdicts = s.verdicts[:min(len(s.verdicts), s.most)]
 }
 
-// slim is a verdict without its events and operations: what is kept until the
-// end of a long run must not grow with them.
+// slim is a verdict without its events and operations: the memory of a long run
+// must not grow with them.
 func slim(v *result.Verdict) *result.Verdict {
 	out := *v
 	out.Clients, out.Operations, out.ServerLog, out.Attempts = nil, nil, nil, nil
@@ -43,13 +43,11 @@ func byCount(counts map[string]int) []string {
 	})
 }
 
-// headline says in a few words how a run went: the worst first.
+// headline describes in a few words how a run went: the worst first.
 func headline(s result.Summary) string {
 	var parts []string
-	for _, c := range s.Counts() {
-		if c.Tests > 0 && c.Status.Red() {
-			parts = append(parts, fmt.Sprintf("%d %s", c.Tests, c.Status))
-		}
+	if red := counted(s, result.Status.Red); red != "" {
+		parts = append(parts, red)
 	}
 	if n := len(s.Problems); n > 0 {
 		parts = append(parts, plural(n, "problem"))
@@ -59,6 +57,17 @@ func headline(s result.Summary) string {
 	}
 	if len(parts) == 0 || s.Passed > 0 {
 		parts = append(parts, fmt.Sprintf("%d passed", s.Passed))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// counted lists how many tests ended with each status of interest.
+func counted(s result.Summary, of func(result.Status) bool) string {
+	var parts []string
+	for _, c := range s.Counts() {
+		if c.Tests > 0 && of(c.Status) {
+			parts = append(parts, fmt.Sprintf("%d %s", c.Tests, c.Status))
+		}
 	}
 	return strings.Join(parts, ", ")
 }
@@ -73,7 +82,7 @@ func plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// mark is a sign for how a run went that needs no colours to be told.
+// mark is a sign for how a run went that does not need colours.
 func mark(s result.Summary) string {
 	if s.ExitCode() == 0 {
 		return "✔"

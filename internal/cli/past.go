@@ -58,7 +58,7 @@ utr diff yesterday.json today.json`,
 			if err := c.print(string(d.Text())); err != nil {
 				return err
 			}
-			if len(d.NewFailures) > 0 {
+			if len(d[report.NewFailure]) > 0 {
 				return exit(ExitFailed)
 			}
 			return nil
