@@ -19,10 +19,10 @@ const (
 	markdownBytes    = 700_000 // after which no further failure is shown
 )
 
-// Markdown writes a summary when the run is over, for the page that CI
-// systems show of a job: the counts, every failure (the first 50) with its
-// place, its mismatches and the command line that runs it again, the cells of a matrix, why tests
-// were skipped, and the slowest tests. Suites and servers cannot add markup.
+// Markdown writes a summary when the run is over, for the page that CI systems
+// show of a job: the counts, the first 50 failures with their places, mismatches
+// and the command lines that run them again, the cells of a matrix, why tests were
+// skipped, and the slowest tests. Suites and servers cannot add markup.
 func Markdown() Generator {
 	m := &markdown{skips: map[string]int{}, slowest: slowest{most: slowestTests}}
 	return func(n result.Note) []byte {
@@ -104,13 +104,13 @@ func (m *markdown) write(s result.Summary) {
 }
 
 func (m *markdown) counts(s result.Summary) {
-	var head, rule, row strings.Builder
+	head, row := "", ""
 	for _, c := range s.Counts() {
-		fmt.Fprintf(&head, "| %s ", c.Status)
-		rule.WriteString("| ---: ")
-		fmt.Fprintf(&row, "| %d ", c.Tests)
+		head += fmt.Sprintf("| %s ", c.Status)
+		row += fmt.Sprintf("| %d ", c.Tests)
 	}
-	m.printf("%s| time |\n%s| ---: |\n%s| %s |\n", &head, &rule, &row, round(s.Duration.Round(time.Millisecond)))
+	rule := strings.Repeat("| ---: ", len(s.Counts())+1)
+	m.printf("%s| time |\n%s|\n%s| %s |\n", head, rule, row, round(s.Duration.Round(time.Millisecond)))
 }
 
 func (m *markdown) explain(v *result.Verdict) {
@@ -150,9 +150,9 @@ func (m *markdown) skipped() {
 	}
 }
 
-// markdownEscape gives a text on one line that reads as itself: every
-// character that could be markup has a backslash, and @ one behind which it
-// calls nobody.
+// markdownEscape gives a text on one line that reads as itself: every character
+// that could be markup has a backslash, and @ is written so that it notifies
+// nobody.
 func markdownEscape(s string) string {
 	const markup = "\\`*_{}[]()<>#+-!|~&@:."
 	var b strings.Builder
@@ -172,7 +172,7 @@ func markdownEscape(s string) string {
 	return b.String()
 }
 
-// markupHere spares characters that are markup only at the beginning of a line.
+// markupHere excepts characters that are markup only at the beginning of a line.
 func markupHere(before *strings.Builder, r rune) bool {
 	if strings.ContainsRune("+-.!():", r) {
 		return before.Len() == 0 || strings.Trim(before.String(), "0123456789") == ""

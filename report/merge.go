@@ -8,9 +8,9 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// Merge gives the notes of one run that is made of several, such as the shards
-// of one. A test that is in two of them, a shard that is missing or was cut
-// off, and the problems of each are problems of the whole.
+// Merge gives the notes of one run that consists of several, such as its shards.
+// A test that is in two of them, a shard that is missing or was cut off, and the
+// problems of each are problems of the whole.
 func Merge(parts []*Past) []result.Note {
 	var notes []result.Note
 	var s result.Summary
@@ -67,25 +67,21 @@ func Merge(parts []*Past) []result.Note {
 	return slices.Concat([]result.Note{started}, notes, cells.notes(), []result.Note{result.RunFinished{Summary: s}})
 }
 
-// shardFaults tells which shards are not whole, not there, or there twice, for
-// each cell of a matrix by itself.
+// shardFaults reports which shards are incomplete, missing or duplicate, for each
+// cell of a matrix by itself.
 func shardFaults(parts []*Past) (faults []string) {
-	var cells []string
 	of := map[string][]*Past{}
 	for _, p := range parts {
-		if of[p.Cell] == nil {
-			cells = append(cells, p.Cell)
-		}
 		of[p.Cell] = append(of[p.Cell], p)
 	}
-	for _, cell := range cells {
-		found := shardFaultsOf(of[cell])
-		for i := range found {
-			if cell != "" {
-				found[i] = "cell " + cell + ": " + found[i]
+	for _, p := range parts {
+		for _, fault := range shardFaultsOf(of[p.Cell]) {
+			if p.Cell != "" {
+				fault = "cell " + p.Cell + ": " + fault
 			}
+			faults = append(faults, fault)
 		}
-		faults = append(faults, found...)
+		delete(of, p.Cell)
 	}
 	return faults
 }
@@ -122,5 +118,5 @@ func shardFaultsOf(parts []*Past) (faults []string) {
 	return faults
 }
 
-// maxShards keeps a report that is no report from naming a billion shards.
+// maxShards keeps a broken report from naming a billion shards.
 const maxShards = 10_000

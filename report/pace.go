@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// pace tells how fast tests end, from the last minute, or longer if few ended
-// in it: suites differ so much that what was before says little of what comes.
+// pace measures how fast tests end, over the last minute, or longer if few ended
+// in it: suites differ so much that the past says little about what comes.
 type pace struct {
 	ended int
 	marks []milestone // the first is where the minute began
@@ -23,7 +23,7 @@ type milestone struct {
 const (
 	paceWindow = time.Minute
 	paceStep   = time.Second // between marks
-	// Before so much has been seen, nothing is said.
+	// With less than this, the pace is unknown.
 	paceTime  = 3 * time.Second
 	paceTests = 5
 )
@@ -41,8 +41,8 @@ func (p *pace) add(at time.Time) {
 	if last := p.marks[len(p.marks)-1]; at.Sub(last.at) >= paceStep {
 		p.marks = append(p.marks, milestone{at, p.ended})
 	}
-	// To count from is the last milestone before the window began, or an older
-	// one where few tests have ended since.
+	// Count from the last milestone before the window began, or from an older one
+	// if few tests have ended since.
 	n := 0
 	for n+1 < len(p.marks) && at.Sub(p.marks[n+1].at) > paceWindow && p.ended-p.marks[n+1].ended >= paceTests {
 		n++
@@ -50,7 +50,7 @@ func (p *pace) add(at time.Time) {
 	p.marks = slices.Delete(p.marks, 0, n)
 }
 
-// perSecond is how many tests end in a second, 0 if that cannot be told yet.
+// perSecond is how many tests end in a second, 0 if that is not known yet.
 func (p *pace) perSecond(now time.Time) float64 {
 	if len(p.marks) == 0 {
 		return 0
@@ -63,8 +63,8 @@ func (p *pace) perSecond(now time.Time) float64 {
 	return float64(ended) / took.Seconds()
 }
 
-// rateText and leftText say it in few characters, and no more exactly than it
-// is known.
+// rateText and leftText give the pace and the time left in few characters, no more
+// precisely than they are known.
 func rateText(perSecond float64) string {
 	switch {
 	case perSecond >= 9.95:

@@ -8,18 +8,18 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// ProgressOptions say what a status line needs to know.
+// ProgressOptions are what a status line needs.
 type ProgressOptions struct {
-	// Width gives the terminal's columns at the moment.
+	// Width gives the current columns of the terminal.
 	Width func() int
 	// Now is the time; nil means time.Now.
 	Now func() time.Time
 }
 
-// Progress adds a status line to a report that goes to a terminal: how many
-// tests have ended, how many of them are red, how fast they end and how long
-// the rest will take, and what runs. The line is wiped before the report goes
-// on and drawn anew below it, and is gone at the end.
+// Progress adds a status line to a report that goes to a terminal: how many tests
+// have ended, how many of them are red, how fast they end, how long the rest will
+// take, and which test runs. The report erases the line, continues, and draws it
+// again below; at the end it is gone.
 func Progress(inner Generator, o ProgressOptions) Generator {
 	const wipe = "\r\x1b[K"
 	if o.Now == nil {
@@ -48,12 +48,12 @@ func Progress(inner Generator, o ProgressOptions) Generator {
 	}
 }
 
-// status is what the status line tells.
+// status is what the status line shows.
 type status struct {
 	now         func() time.Time
 	total, done int
 	red         int
-	left        int // tests that are still to run; those that are skipped take no time
+	left        int // tests still to run, without those to be skipped
 	pace        pace
 	current     string
 }

@@ -10,10 +10,10 @@ import (
 )
 
 // JSON writes one record for each test that ended, each on a line of its own
-// (JSON Lines). docs/records.md and Schema describe the record. Documents of
-// events and results are in relaxed Extended JSON. The report of a shard, and that
-// of a matrix or one of its cells, ends with a line about its run, by which Read tells
-// whether it is whole.
+// (JSON Lines). docs/records.md and record.schema.json describe the record.
+// Documents of events and results are in relaxed Extended JSON. The report of a
+// shard, of a matrix or of one of its cells ends with a line about its run, which
+// tells Read that it is whole.
 func JSON() Generator {
 	var started result.RunStarted
 	cells, kept := false, map[string]time.Time{}

@@ -1,7 +1,6 @@
-// Package report tells people and programs how a run went. All reporters read
-// one stream of notes. Generating is apart from writing: a Generator turns
-// notes into bytes and can do nothing else, a Reporter writes the bytes and
-// remembers what went wrong with that.
+// Package report describes to people and programs how a run went. All reports
+// read one stream of notes. A Generator turns notes into bytes and does nothing
+// else; a Reporter writes the bytes and remembers the first error.
 package report
 
 import (
@@ -11,9 +10,8 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// Generator gives the bytes that a note adds to a report; many notes add
-// none. It keeps what it has to remember between notes, and is not to be
-// called by two goroutines at once.
+// Generator gives the bytes that a note adds to a report; many notes add none.
+// It keeps state between notes, and must not be called concurrently.
 type Generator func(result.Note) []byte
 
 // Reporter writes one report.
@@ -30,8 +28,8 @@ func New(name string, generate Generator, out io.Writer) *Reporter {
 	return &Reporter{name: name, generate: generate, out: out}
 }
 
-// Note takes the next note. After the first failed write nothing more is
-// written: half a report that looks whole would be worse than one cut off.
+// Note takes the next note. After a failed write it writes nothing more: a report
+// with a hole would be worse than one that is cut off.
 func (r *Reporter) Note(n result.Note) {
 	text := r.generate(n)
 	if r.err != nil || len(text) == 0 {

@@ -10,8 +10,8 @@ import (
 )
 
 // TAP writes the Test Anything Protocol, version 14: a test point for each
-// verdict as it comes, the plan at the end, so that a run which was cut off is
-// seen to be. A failed or broken test is "not ok" with a YAML block that says
+// verdict as it comes, and the plan at the end, so that a run that was cut off
+// shows. A failed or broken test is "not ok" with a YAML block that says
 // why; a skipped one is SKIP, a known-failing one TODO. Problems of the run
 // are test points of their own that are "not ok".
 func TAP() Generator {
@@ -53,7 +53,7 @@ type tap struct {
 
 func (t *tap) comment(text string) { t.WriteString("# " + oneLine(text) + "\n") }
 
-// point writes one test point. What is said of the test cannot be taken for a
+// point writes one test point. The name of a test cannot be mistaken for a
 // directive: # and \ are escaped.
 func (t *tap) point(ok bool, what, directive string) {
 	t.points++
@@ -132,7 +132,7 @@ func headOf(v *result.Verdict) string {
 	return s
 }
 
-// oneLine puts a text on one line and takes out of it what steers a terminal.
+// oneLine puts a text on one line, without what would control a terminal.
 func oneLine(s string) string {
 	return strings.Map(visible, strings.Join(strings.Fields(s), " "))
 }

@@ -17,18 +17,18 @@ type TextOptions struct {
 	// Verbose adds a line for every test and every deployment.
 	Verbose bool
 	// Timings adds how long everything took, where the time went, and the
-	// slowest tests. Without it no time is told, so that two runs that saw the
-	// same say the same.
+	// slowest tests. Without it the report has no times, so that equal runs have
+	// equal reports.
 	Timings bool
-	// Slowest is how many of the slowest tests are told at the end, with their
+	// Slowest is how many of the slowest tests are listed at the end, with their
 	// times; 0 means five with Timings, and none without.
 	Slowest int
 	// Color marks verdicts with ANSI colours.
 	Color bool
 }
 
-// Text writes for people: what went wrong and all that explains it, and at the
-// end the counts. The last line is exactly "N passed, N failed, N skipped".
+// Text writes for people: every failure with everything that explains it, and at
+// the end the counts. The last line is exactly "N passed, N failed, N skipped".
 // Broken and known-failing tests have a line of their own before it.
 func Text(o TextOptions) Generator {
 	if o.Timings && o.Slowest == 0 {
@@ -60,8 +60,8 @@ type text struct {
 	ended   int // tests that were begun and have ended
 }
 
-// line writes one line, or several of the same indentation. What comes from
-// servers and suites cannot steer a terminal: control characters are replaced.
+// line writes one line, or several of the same indentation. It replaces control
+// characters, so that texts of servers and suites cannot control a terminal.
 func (t *text) line(indent int, format string, args ...any) {
 	body := strings.Map(visible, fmt.Sprintf(format, args...))
 	for line := range strings.SplitSeq(strings.TrimRight(body, "\n"), "\n") {
@@ -74,8 +74,8 @@ var colors = map[result.Status]int{
 	result.Passed: 32, result.Failed: 31, result.Broken: 35, result.Skipped: 33, result.KnownFailing: 33, result.Flaky: 35,
 }
 
-// visible replaces what steers a terminal: control characters, and those that
-// turn the direction of writing.
+// visible replaces what would control a terminal: control characters, and those
+// that change the direction of writing.
 func visible(r rune) rune {
 	if r == '\n' || r == '\t' || !unicode.IsControl(r) && !unicode.Is(unicode.Bidi_Control, r) {
 		return r
@@ -83,7 +83,7 @@ func visible(r rune) rune {
 	return '\uFFFD'
 }
 
-// took tells a duration, where times are wanted.
+// took gives a duration, if the report has times.
 func (t *text) took(format string, d time.Duration) string {
 	if !t.options.Timings {
 		return ""
@@ -91,7 +91,7 @@ func (t *text) took(format string, d time.Duration) string {
 	return fmt.Sprintf(format, round(d))
 }
 
-// headline opens what is said of one test.
+// headline opens the report of one test.
 func (t *text) headline(v *result.Verdict, format string, args ...any) {
 	if t.options.Color {
 		fmt.Fprintf(&t.buffer, "\x1b[%dm%s\x1b[0m ", colors[v.Status], v.Status)
@@ -150,7 +150,7 @@ func (t *text) finished(v *result.Verdict) {
 	case result.Skipped:
 		t.skips[skipReason(v)]++
 	}
-	if !t.options.Verbose || v.SkipKind == result.SkipFilter { // the user left those out: the count at the end will do
+	if !t.options.Verbose || v.SkipKind == result.SkipFilter { // the user left those out: their number at the end is enough
 		return
 	}
 	switch {
@@ -251,7 +251,7 @@ func (t *text) omitted(indent int, g result.Gap, noun string) {
 	}
 }
 
-// stamp tells a time of the day, where times are wanted.
+// stamp gives a time of the day, if the report has times.
 func (t *text) stamp(at time.Time) string {
 	if !t.options.Timings {
 		return ""
@@ -278,7 +278,7 @@ func (t *text) events(events []result.Event) {
 	}
 }
 
-// beat reports whether an event is that of a heartbeat that went well.
+// beat reports whether an event is one of a heartbeat that succeeded.
 func beat(e result.Event) bool {
 	return e.Type == result.ServerHeartbeatStarted || e.Type == result.ServerHeartbeatSucceeded
 }
@@ -433,8 +433,8 @@ func (t *text) skipped() {
 	}
 }
 
-// timings says where the time went. The parts are sums over tests, so that
-// with several jobs they exceed what the clock shows.
+// timings says where the time went. The parts are sums over tests: with several
+// jobs they exceed the duration of the run.
 func (t *text) timings(s result.Summary) {
 	parts := []struct {
 		name string

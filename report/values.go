@@ -60,8 +60,8 @@ func valueOf(text json.RawMessage) bson.RawValue {
 	return documentOf(slices.Concat([]byte(`{"v":`), text, []byte("}"))).Lookup("v")
 }
 
-// tedious are the fields that every command and reply carries and that
-// seldom explain a failure: reports for people leave them out.
+// tedious are the fields of every command and reply that seldom explain a
+// failure: reports for people leave them out.
 var tedious = [...]string{"lsid", "$clusterTime", "operationTime", "signature", "$db"}
 
 // brief gives a document on one line for people, at most width characters.
@@ -93,10 +93,10 @@ func clip(s string, width int) string {
 	return string(runes[:width-1]) + "…"
 }
 
-// fit cuts a text to one line of at most so many columns of a terminal, and
-// takes out of it what steers one.
+// fit cuts a text to one line of at most so many columns of a terminal, without
+// what would control it.
 func fit(s string, columns int) string {
-	s = strings.Map(visible, strings.Join(strings.Fields(s), " "))
+	s = oneLine(s)
 	all, cut := 0, 0 // columns so far; the end of what fits beside an ellipsis
 	for i, r := range s {
 		all += columnsOf(r)
@@ -111,8 +111,8 @@ func fit(s string, columns int) string {
 }
 
 // columnsOf is the most that a terminal gives a character: two from Hangul on,
-// symbols apart, one for all before. That some of these take fewer shortens a
-// line, and no line wraps.
+// except for symbols, and one for all before. Where it is too many, a line is
+// shorter than it could be, but no line wraps.
 func columnsOf(r rune) int {
 	const hangul, symbols, afterSymbols = 0x1100, 0x1E00, 0x2E80
 	if r < hangul || r >= symbols && r < afterSymbols || r == utf8.RuneError {
@@ -123,17 +123,12 @@ func columnsOf(r rune) int {
 
 // Quote joins an argument vector so that a POSIX shell reads it back.
 func Quote(arguments []string) string {
-	quoted := make([]string, len(arguments))
-	for i, a := range arguments {
-		quoted[i] = quoteOne(a)
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%"
+	quoted := slices.Clone(arguments)
+	for i, a := range quoted {
+		if a == "" || strings.Trim(a, plain) != "" {
+			quoted[i] = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
+		}
 	}
 	return strings.Join(quoted, " ")
-}
-
-func quoteOne(a string) string {
-	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%"
-	if a != "" && strings.Trim(a, plain) == "" {
-		return a
-	}
-	return "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
 }
