@@ -16,7 +16,7 @@ const goDriver = "mongo-driver/v2 2.9.3"
 func Deviations() []Deviation {
 	return []Deviation{
 		{
-			ID: "D1", Engine: goDriver, Title: "goes on with an unordered bulk write after a command that failed as a whole",
+			ID: "D1", Engine: goDriver, Title: "continues an unordered bulk write after a command that failed as a whole",
 			Section: "Retryable Writes, Executing Retryable Write Commands: a failed retry interrupts the batch, ordered or not, as a retryable error does without retries; Bulk Write (client), Top-Level Errors, says it of all errors",
 			Suite:   "unordered-bulk-write-goes-on.yml", example: Schedule{Operation: "bulkWriteAnyhow", Topology: plainest, Faults: []Fault{{Code: 8000}}},
 			schedule: func(s Schedule, d []Difference) bool {
@@ -112,7 +112,7 @@ func Deviations() []Deviation {
 			},
 		},
 		{
-			ID: "D11", Engine: goDriver, Title: "raises the write concern error of an aggregate with $out as an error of none of its public types",
+			ID: "D11", Engine: goDriver, Title: "raises the write concern error of an aggregate with $out as an error without a public type",
 			Section: "Read and Write Concern, Errors",
 			Suite:   "write-concern-error-of-out.yml", example: Schedule{Operation: "aggregateOut", Topology: plainest, Faults: []Fault{{WriteConcernError: 64}}},
 			schedule: func(s Schedule, d []Difference) bool {

@@ -21,7 +21,7 @@ type folder struct {
 // as they like; suites judge them.
 type decisive struct {
 	name string
-	tell func(f *folder, v bson.RawValue, command bson.Raw) string
+	show func(f *folder, v bson.RawValue, command bson.Raw) string
 }
 
 var decisives = []decisive{
@@ -53,7 +53,7 @@ func (f *folder) command(command bson.Raw) string {
 		if err != nil || v.Type != bson.TypeEmbeddedDocument && (d.name == "writeConcern" || d.name == "readConcern") {
 			continue
 		}
-		if text := d.tell(f, v, command); text != "" {
+		if text := d.show(f, v, command); text != "" {
 			out.WriteString(", " + text)
 		}
 	}

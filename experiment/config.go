@@ -7,8 +7,8 @@ import (
 
 // Config describes an overload experiment. Start from Defaults.
 type Config struct {
-	// Clients is the number of clients; operations come from each of them
-	// alike, at random times that are independent of one another.
+	// Clients is the number of clients. Each of them begins operations equally
+	// often, at random times that are independent of one another.
 	Clients int
 	// Capacity is how many operations the server serves in a second, if it
 	// does nothing else.
@@ -16,18 +16,18 @@ type Config struct {
 	// Load is the load before and after the spike, Spike that of the spike:
 	// operations begun per second, in percent of Capacity.
 	Load, Spike int
-	// Duration is how long operations are begun. The spike has its second
-	// sixth; the experiment ends when the last operation has.
+	// Duration is how long operations are begun. The spike is the second sixth of
+	// it; the experiment ends with the last operation.
 	Duration time.Duration
 	// Timeout is the timeoutMS of every operation.
 	Timeout time.Duration
-	// Pool is maxPoolSize: how many requests of a client can be on their way;
-	// further ones wait.
+	// Pool is maxPoolSize: how many requests of a client can be pending; further
+	// ones wait.
 	Pool int
-	// RoundTrip is how long a request and its reply are on their way.
+	// RoundTrip is the time that a request and its reply spend on the network.
 	RoundTrip time.Duration
-	// Rejection is what it costs the server to take a request up and judge
-	// it, in percent of what serving it costs. Rejected requests cost that.
+	// Rejection is what it costs the server to judge a request, in percent of
+	// what serving it costs. Rejected requests cost that.
 	Rejection int
 	// Queue is how many admitted requests can wait; further ones are rejected.
 	Queue int
@@ -36,10 +36,10 @@ type Config struct {
 	Rate, Burst int
 	// BaseBackoff is the baseBackoffMS of overload errors, 0 for none.
 	BaseBackoff time.Duration
-	// Policies are what clients do with errors, each with a run of its own.
+	// Policies are how clients handle errors, each with a run of its own.
 	Policies []Policy
-	// Seed of chance: when operations begin, and the jitter of backoffs. The
-	// operations of all policies begin at the same times.
+	// Seed of random numbers: when operations begin, and the jitter of backoffs.
+	// The operations of all policies begin at the same times.
 	Seed int64
 }
 
@@ -62,8 +62,7 @@ func (c Config) Scaled(capacity int) Config {
 	return c
 }
 
-// Bounds of a configuration, so that a mistaken one is refused, and not run
-// for days.
+// Bounds of a configuration, so that a mistaken one does not run for days.
 const (
 	maxClients  = 1_000_000
 	maxCapacity = 1_000_000
@@ -71,7 +70,7 @@ const (
 	maxDuration = time.Hour
 )
 
-// Check refuses what makes no sense.
+// Check refuses values out of bounds.
 func (c *Config) Check() error {
 	for _, row := range []struct {
 		what              string
@@ -105,7 +104,7 @@ func (c *Config) Check() error {
 		}
 	}
 	if len(c.Policies) == 0 {
-		return fmt.Errorf("there is no policy to try")
+		return fmt.Errorf("the experiment needs a policy")
 	}
 	if c.Rate > 0 && c.Burst == 0 {
 		return fmt.Errorf("a limiter with burst 0 admits nothing")

@@ -4,9 +4,9 @@
 // function of its configuration, and the same seed gives the same report, byte
 // for byte.
 //
-// There is one experiment: Overload. A spike of load hits a server, and
-// retry policies show what they make of it (Client Backpressure, "Motivation
-// for Change").
+// There is one experiment, Overload: a spike of load hits a server, and the
+// report compares how retry policies cope (Client Backpressure, "Motivation for
+// Change").
 //
 // Everything here may be used concurrently: runs share nothing.
 package experiment

@@ -2,8 +2,8 @@ package experiment
 
 import "time"
 
-// event is something that happens at a time. What happens at the same time
-// happens in the order in which it was planned.
+// event is something that happens at a time. Events of the same time happen in
+// the order in which they were planned.
 type event struct {
 	at    time.Duration
 	order uint64
@@ -48,7 +48,7 @@ func (a *agenda) plan(e event) {
 	}
 }
 
-// next takes the earliest event; ok is false if there is none.
+// next removes the earliest event; ok is false without one.
 func (a *agenda) next() (e event, ok bool) {
 	if len(a.heap) == 0 {
 		return event{}, false

@@ -160,7 +160,7 @@ func (m *measure) run(p Policy) Run {
 }
 
 // percentile is the smallest value that so many percent of the sorted ones do
-// not exceed, 0 if there are none.
+// not exceed, 0 without values.
 func percentile(sorted []time.Duration, percent int) time.Duration {
 	if len(sorted) == 0 {
 		return 0

@@ -8,22 +8,22 @@ import (
 	"github.com/unified-test-runner/utr/reference/retry"
 )
 
-// Policy is what clients do with errors: a policy of the retry core, and the
+// Policy is how clients handle errors: a policy of the retry core, and the
 // options of the client.
 type Policy struct {
 	Name string
-	// What it is, in a few words.
+	// What describes it in a few words.
 	What  string
 	rules *retry.Policy
 	set   retry.Settings
 }
 
-// operation is what the clients do all the time: a write that is retryable
+// operation is what the clients do: a write that is retryable
 // under every revision. The server gives its error the label
 // RetryableWriteError, so that drivers older than backpressure retry as well.
 const operation = "insert"
 
-// Policies lists what can be tried, from the one that does least.
+// Policies lists all policies, beginning with the one that does least.
 func Policies() []Policy {
 	settings := func(retries, timeout bool) retry.Settings {
 		return retry.Settings{Operation: retry.Lookup(operation), RetryReads: retries, RetryWrites: retries, Timeout: timeout}

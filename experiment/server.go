@@ -99,7 +99,7 @@ type fifo []request
 
 func (f *fifo) push(r request) { *f = append(*f, r) }
 
-// pop takes the first request; ok is false if there is none.
+// pop removes the first request; ok is false without one.
 func (f *fifo) pop() (r request, ok bool) {
 	if len(*f) == 0 {
 		return request{}, false

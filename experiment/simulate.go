@@ -9,7 +9,7 @@ import (
 	"github.com/unified-test-runner/utr/reference/retry"
 )
 
-// operationRun is an operation on its way.
+// operationRun is an operation that has begun.
 type operationRun struct {
 	client   int
 	begun    time.Duration
@@ -19,8 +19,8 @@ type operationRun struct {
 	done     bool
 }
 
-// pool is the connections of a client: how many are in use, and who waits for
-// one, in order.
+// pool is the connections of a client: how many are in use, and the operations
+// that wait for one, in order.
 type pool struct {
 	used    int
 	waiting []*operationRun
@@ -40,13 +40,13 @@ type simulation struct {
 	log    recorder
 }
 
-// recorder takes down what happens.
+// recorder records what happens.
 type recorder interface {
 	began(at time.Duration)
 	sent(at time.Duration)
 	rejected(at time.Duration)
-	// ended takes an operation's end: whether it succeeded, when it began, how
-	// many attempts it made.
+	// ended records the end of an operation: when it began, whether it succeeded,
+	// how many attempts it made.
 	ended(at, begun time.Duration, success bool, attempts int)
 }
 
@@ -62,7 +62,7 @@ func labels() []string {
 }
 
 // simulate runs the experiment with a policy until nothing happens any more.
-// Progress is told now and then, as the part that is over.
+// It calls progress now and then with the part that is over.
 func simulate(ctx context.Context, c *Config, p Policy, log recorder, progress func(float64)) error {
 	s := &simulation{
 		config: c, policy: p, server: newServer(c), pools: make([]pool, c.Clients), log: log,
@@ -144,7 +144,7 @@ func (s *simulation) begin() {
 	s.planNext(s.now)
 }
 
-// reply sends what the server has done on its way.
+// reply sends the result of the request that the server has finished.
 func (s *simulation) reply() {
 	r, v := s.server.finish(s.now)
 	switch v {
@@ -156,7 +156,7 @@ func (s *simulation) reply() {
 	s.plan(s.config.RoundTrip/2, event{kind: answered, op: r.op, try: r.try, ok: v == served})
 }
 
-// answer brings a reply to the client, who may have given up.
+// answer delivers a reply to the client, which may have given up.
 func (s *simulation) answer(e event) {
 	if e.op.done || e.try != e.op.attempts {
 		return
@@ -194,8 +194,8 @@ func (s *simulation) checkOut(op *operationRun) {
 	s.plan(s.config.RoundTrip/2, event{kind: arrives, op: op, try: op.attempts})
 }
 
-// checkIn gives an operation's connection to the first who waits for one. A
-// connection whose reply was not awaited is closed, and another takes its place.
+// checkIn gives an operation's connection to the first that waits for one. A
+// connection whose reply was not awaited is closed, and another replaces it.
 func (s *simulation) checkIn(op *operationRun) {
 	if !op.holds {
 		return
@@ -213,7 +213,7 @@ func (s *simulation) checkIn(op *operationRun) {
 	}
 }
 
-// decide asks the retry core, and does what it says.
+// decide asks the retry core and does what it says.
 func (s *simulation) decide(op *operationRun, in retry.Input) {
 	in.Left = op.begun + s.config.Timeout - s.now
 	for {

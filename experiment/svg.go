@@ -20,7 +20,7 @@ const (
 	attempts   = 190 // height of the plot of attempts
 )
 
-// strokes tell policies apart, also in print without colour.
+// strokes distinguish policies, also in print without colour.
 var strokes = []string{"none", "2 3", "7 3", "9 3 2 3", "1 3", "none"}
 
 // SVG writes the plots as one image that follows the reader's colour scheme.
@@ -182,7 +182,7 @@ func label(b *strings.Builder, x, y float64, anchor, class, text string) {
 
 func peak(values []float64) float64 { return slices.Max(append([]float64{0}, values...)) }
 
-// roundUp gives a round number that is no smaller.
+// roundUp gives the next round number.
 func roundUp(v float64) float64 {
 	if v <= 0 {
 		return 1

@@ -48,7 +48,7 @@ func (r *Report) table() [][]string {
 }
 
 // groups is the line above the headings: the name of each group at the right
-// end of its columns, the first of which becomes as wide as that needs.
+// end of its columns. It widens the first column of a group to fit the name.
 func groups(widths []int) string {
 	var b strings.Builder
 	for i := 0; i < len(columns); i++ {

@@ -12,10 +12,10 @@ import (
 // A Cell is one run of a matrix: suites, through an engine, on a cluster, with
 // options.
 type Cell struct {
-	// Name is made of the names of the parts, joined by _, and can be the name
-	// of a file: letters, digits, dots, plus and minus signs.
+	// Name joins the names of the parts by _. It is a valid file name: letters,
+	// digits, dots, plus and minus signs.
 	Name string
-	// Position is where the cluster stands, or what includes it.
+	// Position is that of the cluster, or of the block that includes it.
 	Position source.Position
 	// Cluster, Engine, Suites and Options name the parts; Options may be "".
 	Cluster, Engine, Suites, Options string
@@ -23,10 +23,10 @@ type Cell struct {
 	Flags []string
 	// Paths name the suites.
 	Paths []string
-	// URI and SingleURI are the connection strings of a cluster that is given
-	// by them, else empty.
+	// URI and SingleURI are the connection strings of a cluster that has them,
+	// else empty.
 	URI, SingleURI secret.Text
-	// Timeout bounds the whole cell; 0 leaves it to whoever runs it.
+	// Timeout bounds the whole cell; 0 leaves that to the caller.
 	Timeout time.Duration
 }
 
@@ -42,7 +42,7 @@ func (c *Cell) Args() []string {
 	return append(args, c.Paths...)
 }
 
-// same reports whether two cells are the same run, whatever their names.
+// same reports whether two cells are the same run, ignoring their names.
 func (c *Cell) same(o *Cell) bool {
 	return slices.Equal(c.Flags, o.Flags) && slices.Equal(c.Paths, o.Paths) && c.URI == o.URI && c.SingleURI == o.SingleURI
 }

@@ -48,7 +48,7 @@ func (r *reader) clusters(v *source.Value) []part {
 	p.settings = append(values, own...)
 	all := spread(p)
 	if slices.ContainsFunc(all, func(p part) bool { return p.name == "" }) {
-		r.add(v.Position, "the cluster needs a name, or a topology or version to be called by")
+		r.add(v.Position, "the cluster needs a name, or a topology or version that names it")
 	}
 	return all
 }
@@ -69,9 +69,9 @@ func (r *reader) kindSettings(v *source.Value, kind clusterKind) []setting {
 	return r.keyed(v, kind.keys)
 }
 
-// spread makes a cluster for each combination of the values of its axes. Each
-// is called by them: all of them where the cluster has no name, else those of
-// which there are several, after its name.
+// spread makes a cluster for each combination of the values of its axes. They name
+// it: all of them if the cluster has no name, else those of axes with several
+// values, after its name.
 func spread(p part) []part {
 	out := []part{p}
 	for i, s := range p.settings {
@@ -95,7 +95,7 @@ func spread(p part) []part {
 	return out
 }
 
-// axisLabel is what a value adds to the name of a cluster: of a file its name.
+// axisLabel is what a value adds to the name of a cluster: for a file, its name.
 func axisLabel(v string) string {
 	v = v[strings.LastIndexAny(v, `/\`)+1:]
 	return strings.TrimSuffix(v, ".json")

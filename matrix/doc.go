@@ -1,7 +1,7 @@
 // Package matrix reads matrix files: clusters, engines, suites and options,
 // whose product, with what is included and excluded, are the cells of a night.
-// It decides and does nothing: no file is read beside the one that it is given,
-// nothing is started. What a cell says are flags of utr run, which judges them.
+// It only decides: it starts nothing and reads nothing but the text that it gets.
+// The settings of a cell are flags of utr run, which checks their values.
 //
 // docs/nightly.md describes the file.
 package matrix

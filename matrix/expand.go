@@ -10,11 +10,11 @@ import (
 )
 
 // maxCells is how many cells a file can have, and each block that it includes:
-// far more than a night holds.
+// far more than a night can run.
 const maxCells = 5000
 
-// product crosses the axes. A cell stands where its cluster does, unless at
-// says where it is included.
+// product crosses the axes. The position of a cell is that of its cluster, unless
+// at gives that of the block that includes it.
 func (r *reader) product(axes [axisCount][]part, at source.Position) (cells []Cell) {
 	size := 1
 	for a, parts := range axes {
@@ -39,8 +39,8 @@ func (r *reader) product(axes [axisCount][]part, at source.Position) (cells []Ce
 	return cells
 }
 
-// cell puts parts together. A setting that two of them make is a problem: one
-// of both would be lost.
+// cell combines parts. A setting in two of them is a problem: one of the two would
+// be lost.
 func (r *reader) cell(c, e, s, o part) Cell {
 	cell := Cell{
 		Position: c.at, Cluster: c.name, Engine: e.name, Suites: s.name, Options: o.name,

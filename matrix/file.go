@@ -14,7 +14,7 @@ import (
 // File is a matrix file.
 type File struct {
 	Name        string
-	Description string // "" if it says none
+	Description string // "" if absent
 	// Cells are in the order of the file: clusters first, then engines, suites
 	// and options; what is included comes last. There is one at least.
 	Cells []Cell
@@ -27,14 +27,14 @@ type Excluded struct{ Cell, Reason string }
 
 // Options give variables their values.
 type Options struct {
-	// Set goes before everything else. A name that the file does not use is a
-	// problem.
+	// Set takes precedence over everything else. A name that the file does not use
+	// is a problem.
 	Set map[string]string
 	// Getenv is the environment; nil is an empty one.
 	Getenv func(string) string
 }
 
-// Parse reads a matrix file. The error is a *source.Error if it is no YAML, and
+// Parse reads a matrix file. The error is a *source.Error for invalid YAML, and
 // an *InvalidError for everything else. It may be called concurrently.
 func Parse(name string, data []byte, o Options) (*File, error) {
 	root, err := source.ParseYAML(name, data)
@@ -144,7 +144,7 @@ func (r *reader) texts(v *source.Value, what string) (all []string) {
 	return all
 }
 
-// list gives the elements of a list; one alone needs no brackets.
+// list gives the elements of a list. A single one may stand without brackets.
 func (r *reader) list(v *source.Value, what string) []*source.Value {
 	switch {
 	case v == nil:
@@ -245,8 +245,8 @@ func (r *reader) pairs(v *source.Value, what string) (all []string) {
 	return all
 }
 
-// parts reads an axis. Where the file has defined some already, a text names
-// some of those, by a pattern.
+// parts reads an axis. If the file has defined parts already, a text is a pattern
+// that names some of those.
 func (r *reader) parts(a int, v *source.Value, defined []part) (all []part) {
 	what := axisNames()[a]
 	for _, item := range r.list(v, what) {

@@ -15,14 +15,14 @@ const (
 	onOff               // true or false, or on or off
 	list                // one text or several; the flag is repeated
 	pairs               // a document; the flag is repeated with NAME=VALUE
-	axis                // one text or several, each of which makes a cluster
+	axis                // one text or several; each makes a cluster
 )
 
 // key is a setting of the file, and the flag of utr run that it becomes.
 type key struct {
 	name  string
 	shape shape
-	flag  string // if it is not called as the key is
+	flag  string // "" if it has the name of the key
 }
 
 func (k key) flagName() string {
@@ -32,7 +32,7 @@ func (k key) flagName() string {
 	return k.name
 }
 
-// cellTimeout is the one setting that is no flag of utr run: it bounds a cell.
+// cellTimeout is the one setting that is not a flag of utr run: it bounds a cell.
 const cellTimeout = "cell-timeout"
 
 // settingKeys may stand with a cluster, an engine, suites and options, and
@@ -46,14 +46,14 @@ func settingKeys() []key {
 	}
 }
 
-// clusterKind is a way to come by a deployment. The value below its key is a
-// document, or a text alone that stands for the key of short.
+// clusterKind is a way to get a deployment. The value below its key is a document,
+// or a text as the value of the key named short.
 type clusterKind struct {
 	name  string
 	short string
 	keys  []key
-	// uri: the values are connection strings, which may hold secrets and are
-	// no flags.
+	// uri: the values are connection strings. They may hold secrets and do not
+	// become flags.
 	uri bool
 }
 

@@ -8,9 +8,9 @@ import (
 	"github.com/unified-test-runner/utr/source"
 )
 
-// variables are the values that stand for ${NAME} in the strings of a file:
-// what was set for this run goes before the environment, and that before what
-// the file says itself.
+// variables are the values of ${NAME} in the strings of a file. What was set for
+// this run takes precedence over the environment, and that over the file's own
+// variables.
 type variables struct {
 	problems *problems
 	set      map[string]string
@@ -45,8 +45,8 @@ func (v *variables) look(name string) (value string, found bool) {
 	return value, found
 }
 
-// fill replaces ${NAME} and ${NAME:-default} in a text; $${ stands for ${. A
-// default holds no other variable, and stands for an empty value as well.
+// fill replaces ${NAME} and ${NAME:-default} in a text; $${ gives ${. A default
+// cannot contain variables, and also replaces an empty value.
 func (v *variables) fill(at source.Position, text string) string {
 	var out strings.Builder
 	for {
@@ -83,8 +83,7 @@ func (v *variables) fill(at source.Position, text string) string {
 	}
 }
 
-// declare reads the file's own variables, each of which may use those before
-// it.
+// declare reads the file's own variables. Each may use those before it.
 func (v *variables) declare(block *source.Value) {
 	if block == nil {
 		return

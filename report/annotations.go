@@ -9,8 +9,8 @@ import (
 	"github.com/unified-test-runner/utr/source"
 )
 
-// Annotated adds workflow commands of GitHub Actions to a report that goes to
-// the log of a job: "::error file=…,line=…,col=…,title=…::message" for every
+// Annotated adds workflow commands of GitHub Actions to a report in the log of a
+// job: "::error file=…,line=…,col=…,title=…::message" for every
 // test that failed or broke, at the place of its first mismatch, and for every
 // problem of the run. They come before what inner says of the same note, so
 // that the last line stays inner's. Lines of inner that would be taken for
@@ -79,7 +79,7 @@ func commandProperty(s string) string {
 	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C").Replace(s)
 }
 
-// harmless breaks what a job's log would take for a command: "::" at the
+// harmless breaks what would be a command in the log of a job: "::" at the
 // beginning of a line, and "##[" anywhere.
 func harmless(text []byte) []byte {
 	if !bytes.Contains(text, []byte("::")) && !bytes.Contains(text, []byte("##[")) {

@@ -7,7 +7,7 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// Badge draws an SVG image when the run is over, for a page that tells how the
+// Badge draws an SVG image when the run is over, for a page that shows how the
 // last run went: "utr" and the counts, green, red, or grey if nothing ran. It
 // refers to nothing outside itself.
 func Badge() Generator {

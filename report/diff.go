@@ -50,7 +50,7 @@ func Compare(before, after []*result.Verdict, slower time.Duration) (d Differenc
 	return d
 }
 
-// verdictKey names a verdict in a run; repeat tells tests of one name apart.
+// verdictKey names a verdict in a run; repeat distinguishes tests of one name.
 type verdictKey struct {
 	cell, file, description, deployment string
 	iteration, repeat                   int

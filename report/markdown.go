@@ -43,7 +43,7 @@ func Markdown() Generator {
 
 type markdown struct {
 	started result.RunStarted
-	wrong   []*result.Verdict // the first ones that are to be shown
+	wrong   []*result.Verdict // the first ones
 	more    int               // the others
 	skips   map[string]int
 	slowest slowest

@@ -95,7 +95,7 @@ func shardFaultsOf(parts []*Past) (faults []string) {
 		}
 		var i, n int
 		if _, err := fmt.Sscanf(p.Shard, "%d/%d", &i, &n); err != nil || n < 1 || n > maxShards {
-			faults = append(faults, fmt.Sprintf("%s: there is no shard %q", p.Name, p.Shard))
+			faults = append(faults, fmt.Sprintf("%s: %q is not a shard", p.Name, p.Shard))
 			continue
 		}
 		if p.Run == nil {

@@ -99,7 +99,7 @@ func TestMerge(t *testing.T) {
 		{"a shard is there twice", []*report.Past{one, two, part("3.json", "2/2", true)}, []string{"3.json: shard 2/2 is there twice"}, 1},
 		{"shards of two runs", []*report.Past{one, two, part("3.json", "3/3", true)},
 			[]string{"3.json: shard 3/3 is one of 3, others are of 2", "shard 1/3 is missing", "shard 2/3 is missing"}, 1},
-		{"not the name of a shard", []*report.Past{part("1.json", "x", true, a)}, []string{`1.json: there is no shard "x"`}, 1},
+		{"not the name of a shard", []*report.Past{part("1.json", "x", true, a)}, []string{`1.json: "x" is not a shard`}, 1},
 		{"a test is in two", []*report.Past{one, part("2.json", "2/2", true, a, c)}, []string{`1.json and 2.json have 1 test in common, such as "s: a [single 8.0]"`}, 1},
 		{"problems of each, once", []*report.Past{troubled, also}, []string{"stale", "unexpected pass"}, 1},
 		{"an interruption", []*report.Past{one, interrupted}, nil, 3},

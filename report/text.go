@@ -291,7 +291,7 @@ func orNothing(s string) string {
 }
 
 // explainDecisions lists the operations, and below each what the retry core
-// decided and by which rules.
+// decided, with its rules.
 func (t *text) explainDecisions(v *result.Verdict) {
 	if len(v.Operations) == 0 {
 		return
