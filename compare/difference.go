@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,7 +13,7 @@ type Difference struct {
 	Aspect string `json:"aspect"`
 	// Where names the operation or client.
 	Where string `json:"where,omitempty"`
-	// Left and Right are a line each, or lines that a line break parts.
+	// Left and Right are lines, separated by line breaks.
 	Left  string `json:"left"`
 	Right string `json:"right"`
 }
@@ -28,25 +29,15 @@ func differ(left, right observation) []Difference {
 		return out
 	}
 	for i := range max(len(left.Operations), len(right.Operations)) {
-		l, r := at(left.Operations, i), at(right.Operations, i)
+		l, r := cmp.Or(at(left.Operations, i), "nothing"), cmp.Or(at(right.Operations, i), "nothing")
 		if l != r {
 			out = append(out, Difference{"operation", fmt.Sprintf("operations[%d]", i), l, r})
 		}
 	}
 	for i := range max(len(left.Clients), len(right.Clients)) {
-		var l, r clientLog
-		if i < len(left.Clients) {
-			l = left.Clients[i]
-		}
-		if i < len(right.Clients) {
-			r = right.Clients[i]
-		}
+		l, r := at(left.Clients, i), at(right.Clients, i)
 		if l.Client != r.Client || !slices.Equal(l.Lines, r.Lines) {
-			where := l.Client
-			if where == "" {
-				where = r.Client
-			}
-			out = append(out, Difference{"events", where, strings.Join(l.Lines, "\n"), strings.Join(r.Lines, "\n")})
+			out = append(out, Difference{"events", cmp.Or(l.Client, r.Client), strings.Join(l.Lines, "\n"), strings.Join(r.Lines, "\n")})
 		}
 	}
 	return out
@@ -59,10 +50,10 @@ func verdict(o observation) string {
 	return string(o.Status)
 }
 
-// at is the i-th line, or nothing.
-func at(lines []string, i int) string {
-	if i < len(lines) {
-		return lines[i]
+// at is the i-th element, or the zero value if there are fewer.
+func at[T any](list []T, i int) (element T) {
+	if i < len(list) {
+		element = list[i]
 	}
-	return "nothing"
+	return element
 }

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"bytes"
 	"fmt"
 	"time"
 
@@ -28,23 +27,17 @@ func Progress(inner Generator, o ProgressOptions) Generator {
 	s := status{now: o.Now}
 	drawn := false
 	return func(n result.Note) []byte {
-		var out bytes.Buffer
-		body := inner(n)
+		out := string(inner(n))
 		if drawn {
-			out.WriteString(wipe)
-			drawn = false
+			out = wipe + out
 		}
-		out.Write(body)
 		s.note(n)
-		if _, over := n.(result.RunFinished); over {
-			return out.Bytes()
+		_, over := n.(result.RunFinished)
+		width := o.Width() - 1 // one column stays free, so that no terminal wraps the line
+		if drawn = !over && width > 1; drawn {
+			out += fit(s.line(), width)
 		}
-		// One column stays free, so that no terminal wraps the line.
-		if w := o.Width() - 1; w > 1 {
-			out.WriteString(fit(s.line(), w))
-			drawn = true
-		}
-		return out.Bytes()
+		return []byte(out)
 	}
 }
 

@@ -37,19 +37,12 @@ func value(v bson.RawValue) json.RawMessage {
 	if v.Type == 0 {
 		return nil
 	}
-	wrapped, err := bson.Marshal(bson.D{{Key: "v", Value: v}})
+	text, err := bson.MarshalExtJSON(bson.D{{Key: "v", Value: v}}, false, false)
 	if err != nil {
-		text, _ := json.Marshal(fmt.Sprintf("not a BSON value: %v", err))
+		text, _ = json.Marshal(fmt.Sprintf("not a BSON value: %v", err))
 		return text
 	}
-	var out struct {
-		V json.RawMessage `json:"v"`
-	}
-	text := document(wrapped)
-	if json.Unmarshal(text, &out) != nil {
-		return text
-	}
-	return out.V
+	return text[len(`{"v":`) : len(text)-len("}")]
 }
 
 // valueOf reads what value writes. The value has type 0 if there was none.
@@ -70,17 +63,17 @@ func brief(raw bson.Raw, width int) string {
 	if err != nil || len(raw) == 0 {
 		return ""
 	}
-	var kept bson.D
+	kept := bson.D{}
 	for _, e := range elements {
 		if !slices.Contains(tedious[:], e.Key()) {
 			kept = append(kept, bson.E{Key: e.Key(), Value: e.Value()})
 		}
 	}
-	text, err := bson.Marshal(kept)
+	text, err := bson.MarshalExtJSON(kept, false, false)
 	if err != nil {
 		return ""
 	}
-	return clip(string(document(text)), width)
+	return clip(string(text), width)
 }
 
 // clip cuts a text to one line of at most width characters.
