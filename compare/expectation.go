@@ -2,6 +2,7 @@ package compare
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/unified-test-runner/utr/result"
@@ -9,67 +10,52 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// expectation is what one engine showed, as a suite expects it: fields for the
-// operations and for the test. A nil expectation accepts everything.
+// expectation is what one engine showed, as fields that a suite adds to expect it.
 type expectation struct {
-	errors    []*source.Value // expectError of each operation, nil for one that succeeded
-	documents *source.Value   // of the collection afterwards
-	list      *source.Value   // of events
+	operations []*source.Value // for each operation
+	outcome    *source.Value   // for the operation that reads the collection afterwards
+	test       *source.Value
 }
 
-func (e *expectation) operation(i int) *source.Value {
-	if e == nil {
-		return doc("ignoreResultAndError", true)
-	}
-	return doc("expectError", when(e.errors[i] != nil, e.errors[i]))
-}
-
-func (e *expectation) outcome() *source.Value {
-	if e == nil {
-		return doc()
-	}
-	return doc("expectResult", e.documents)
-}
-
-func (e *expectation) events() *source.Value {
-	if e == nil {
-		return doc()
-	}
-	return doc("expectEvents", list(doc("client", "client", "events", e.list)))
+// anything accepts whatever n operations do.
+func anything(n int) *expectation {
+	return &expectation{operations: slices.Repeat([]*source.Value{doc("ignoreResultAndError", true)}, n), outcome: doc(), test: doc()}
 }
 
 // expect turns the verdict of a schedule's test into expectations.
 func expect(s Schedule, v *result.Verdict) (*expectation, error) {
 	op := operations[s.Operation]
 	performed, logs := len(op.operations), v.Operations
-	e := expectation{list: list()}
+	e := &expectation{outcome: doc()}
 	if !op.blind && len(logs) > 0 {
 		documents, err := extended(logs[len(logs)-1].Outcome.Value)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", s, err)
 		}
-		e.documents = documents
+		e.outcome = doc("expectResult", documents)
 		logs = logs[:len(logs)-1]
 	}
 	if len(logs) < performed {
 		return nil, fmt.Errorf("%s: only %d operations were performed: %s %s", s, len(logs), v.Status, v.Reason)
 	}
 	for _, log := range logs[len(logs)-performed:] {
-		e.errors = append(e.errors, raises(log.Outcome.Err))
+		e.operations = append(e.operations, raises(log.Outcome.Err))
 	}
+	var events []*source.Value
 	for _, c := range v.Clients {
 		if c.Client == "client" {
-			e.list.Items = expectedEvents(c.Events)
+			events = expectedEvents(c.Events)
 		}
 	}
-	return &e, nil
+	e.test = doc("expectEvents", list(doc("client", "client", "events", list(events...))))
+	return e, nil
 }
 
-// raises is the expectation of an error. Without one a test fails by itself
-// when an operation raises an error.
+// raises expects an error. Without an expectation, a test fails by itself when an
+// operation raises an error.
 func raises(e *result.Error) *source.Value {
 	if e == nil {
-		return nil
+		return doc()
 	}
 	var has, lacks []string
 	for _, l := range comparedLabels {
@@ -79,8 +65,8 @@ func raises(e *result.Error) *source.Value {
 			lacks = append(lacks, l)
 		}
 	}
-	return doc("isClientError", e.Client, "errorCode", when(e.HasCode, int(e.Code)),
-		"errorLabelsContain", when(len(has) > 0, has), "errorLabelsOmit", when(len(lacks) > 0, lacks))
+	return doc("expectError", doc("isClientError", e.Client, "errorCode", when(e.HasCode, int(e.Code)),
+		"errorLabelsContain", when(len(has) > 0, has), "errorLabelsOmit", when(len(lacks) > 0, lacks)))
 }
 
 func expectedEvents(events []result.Event) (out []*source.Value) {
