@@ -55,7 +55,9 @@ const read = text => {
     for (const kind in x) kinds[kind](x[kind]);
   }
 };
-const details = v => v.detail ? JSON.parse(v.detail).detail : {};
+const details = v => {
+  try { return JSON.parse(v.detail).detail; } catch { return {}; } // none, or cut off
+};
 
 // ---- earlier runs
 
