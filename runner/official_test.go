@@ -16,8 +16,8 @@ import (
 // passes, or lacks what it requires.
 func TestFormatsOwnTests(t *testing.T) {
 	reasons := map[string]string{ // test: what a mismatch has to say
-		"operation fails if client field is not specified":                        `missing argument: assertNumberConnectionsCheckedOut needs "client"`,
-		"operation fails if connections field is not specified":                   `missing argument: assertNumberConnectionsCheckedOut needs "connections"`,
+		"operation fails if client field is not specified":                        `missing argument: assertNumberConnectionsCheckedOut requires "client"`,
+		"operation fails if connections field is not specified":                   `missing argument: assertNumberConnectionsCheckedOut requires "connections"`,
 		"operation fails if client entity does not exist":                         `undefined entity: there is no client named "client1"`,
 		"operation fails if number of connections is incorrect":                   "the number of connections checked out by client0 differs",
 		"entity-client-apiVersion-unsupported foo":                                "server_will_never_support_this_api_version",
@@ -30,12 +30,12 @@ func TestFormatsOwnTests(t *testing.T) {
 		"malformed operation fails if ignoreResultAndError is true":               `unsupported argument: insertOne does not take "foo"`,
 		"Unsupported operation":                                                   `a client has no operation "unsupportedOperation"`,
 		"matchAsRoot with nested document does not match":                         "$$matchAsRoot.y: the numbers differ",
-		"createFindCursor fails if filter is not specified":                       `missing argument: createFindCursor needs "filter"`,
+		"createFindCursor fails if filter is not specified":                       `missing argument: createFindCursor requires "filter"`,
 		"operation errors are not ignored if ignoreResultAndError is false":       "code 11000",
 		"Unsupported command":                                                     "code 59 CommandNotFound",
 		"Unsupported query operator":                                              "code 2 BadValue",
-		"matchAsDocument with non-matching filter":                                "$$matchAsDocument.y: want string, got int",
-		"matchAsDocument evaluates special operators":                             "$$matchAsDocument.y: want no value, got one",
+		"matchAsDocument with non-matching filter":                                "$$matchAsDocument.y: expected string, got int",
+		"matchAsDocument evaluates special operators":                             "$$matchAsDocument.y: expected no value, got one",
 		"matchAsDocument does not permit extra fields":                            `unexpected key "y"`,
 		"matchAsDocument expects JSON object but given scalar":                    "not a JSON object",
 		"matchAsDocument expects JSON object but given array":                     "not a JSON object",
