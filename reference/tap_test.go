@@ -12,12 +12,18 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// tap notes every message that clients send on connections that it dials.
+// tap notes every message that a client sends on connections that it dials. It
+// dials nothing before the client is open: the Go driver misses the description of a
+// server that is found in the middle of Connect, and then takes each of its sessions for
+// expired.
 type tap struct {
-	t     *testing.T
-	mu    sync.Mutex
-	noted []sent
+	t      *testing.T
+	opened chan struct{}
+	mu     sync.Mutex
+	noted  []sent
 }
+
+func newTap(t *testing.T) *tap { return &tap{t: t, opened: make(chan struct{})} }
 
 // sent is a message of a client, with its document sequences as arrays in the
 // body.
@@ -40,6 +46,11 @@ func (m sent) name() string { return m.body.Index(0).Key() }
 
 // DialContext makes a connection whose messages are noted.
 func (p *tap) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	select {
+	case <-p.opened:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	c, err := new(net.Dialer).DialContext(ctx, network, address)
 	return &tapped{c, p, nil}, err
 }

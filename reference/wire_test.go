@@ -175,7 +175,7 @@ func TestWireLikeTheOfficialDriver(t *testing.T) {
 			ops = wireReads
 		}
 		for _, v := range wireVariants {
-			p, uri := &tap{t: t}, uri
+			p, q, uri := newTap(t), newTap(t), uri
 			if v.uri != "" {
 				uri += map[bool]string{true: "&", false: "?"}[strings.Contains(uri, "?")] + v.uri
 			}
@@ -184,8 +184,8 @@ func TestWireLikeTheOfficialDriver(t *testing.T) {
 			testkit.Check(t, err)
 			ours := p.perform(own, uri, v, ops)
 			clean()
-			theirs := official.New(official.Options{Client: func(o *options.ClientOptions) { o.SetDialer(p) }})
-			found = append(found, compare(dep.name+"/"+v.name, ours, p.perform(theirs, uri, v, ops))...)
+			theirs := official.New(official.Options{Client: func(o *options.ClientOptions) { o.SetDialer(q) }})
+			found = append(found, compare(dep.name+"/"+v.name, ours, q.perform(theirs, uri, v, ops))...)
 		}
 		_ = cleaner.End(t.Context())
 	}
@@ -296,6 +296,7 @@ func (p *tap) perform(e engine.Engine, uri string, v wireVariant, ops []wireOp) 
 		entity = d("serverApi", d("version", "1", "deprecationErrors", true))
 	}
 	b := openOn(p.t, e, uri, entity)
+	close(p.opened)
 	if v.session != "" {
 		session = "@"
 		b.entity("session", "session", d("client", "client", "sessionOptions", map[string]bson.D{
