@@ -22,9 +22,9 @@ import (
 const nightFile = `clusters: [{orchestration: {url: %q, cluster: [%s]}}]
 engines: [reference, driver]
 suites:
+- {name: arming, paths: [%q]}
 - {name: reads, paths: [retryable-reads/collection-distinct.yml]}
 - {name: writes, paths: [retryable-writes/collection-insertOne.yml]}
-- {name: arming, paths: [%q]}
 `
 
 // arming leaves its fail point on in each run that is killed while it waits.
@@ -33,14 +33,14 @@ schemaVersion: "1.10"
 createEntities:
   - client: {id: client, useMultipleMongoses: false}
 tests:
-  - description: "a second with a fail point"
+  - description: "three seconds with a fail point"
     operations:
       - name: failPoint
         object: testRunner
         arguments:
           client: client
           failPoint: {configureFailPoint: failCommand, mode: alwaysOn, data: {failCommands: [insert], errorCode: 8}}
-      - {name: wait, object: testRunner, arguments: {ms: 1000}}
+      - {name: wait, object: testRunner, arguments: {ms: 3000}}
 `
 
 // A night is killed at random, again and again, by itself or with its container,
