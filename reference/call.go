@@ -274,13 +274,19 @@ func (c *call) run(cmd *command) (reply, *result.Error) {
 func (c *call) documentsOf(cmd *command, o cursorOptions) ([]bson.Raw, *result.Error) {
 	cmd.pin = true
 	r, err := c.run(cmd)
-	switch {
-	case err != nil:
+	if err := raised(r, err); err != nil {
 		return nil, err
-	case r.write != nil:
-		return nil, r.write.err
 	}
 	return c.iterate(r, o)
+}
+
+// raised is the error of a command: of its execution, or of the writes that its
+// reply reports.
+func raised(r reply, err *result.Error) *result.Error {
+	if err == nil && r.write != nil {
+		return r.write.err
+	}
+	return err
 }
 
 // override applies read options that are given as arguments.

@@ -205,11 +205,8 @@ func (c *call) change(part string, filter, update bson.D, many bool) (int64, *re
 func (c *call) mutate(part, command, operation string, body bson.E) (int64, *result.Error) {
 	d := bson.D{{Key: command, Value: c.entity.(*bucket).name + "." + part}, body, {Key: "ordered", Value: true}}
 	r, err := c.do(c.writing(command, operation, fixed(d)))
-	if err != nil {
+	if err := raised(r, err); err != nil {
 		return 0, err
-	}
-	if r.write != nil {
-		return 0, r.write.err
 	}
 	n, _ := enginekit.Integer(r.doc.Lookup("n"))
 	return n, nil

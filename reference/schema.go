@@ -173,11 +173,8 @@ func (c *call) answered(name string, d bson.D) (bson.Raw, *result.Error) {
 	cmd := c.writing(name, name, fixed(d))
 	cmd.primary = true
 	r, err := c.run(cmd)
-	switch {
-	case err != nil:
+	if err := raised(r, err); err != nil {
 		return nil, err
-	case r.write != nil:
-		return nil, r.write.err
 	}
 	return r.doc, nil
 }

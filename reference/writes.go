@@ -541,11 +541,8 @@ func modifyRows() []row {
 				return d, quietHint(cmd, t, c.Has("hint"))
 			})
 			r, err := c.run(cmd)
-			if err != nil {
+			if err := raised(r, err); err != nil {
 				return nil, err
-			}
-			if r.write != nil {
-				return nil, r.write.err
 			}
 			if value, ok := r.doc.Lookup("value").DocumentOK(); ok {
 				return value, nil

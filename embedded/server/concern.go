@@ -26,10 +26,10 @@ type writeConcern struct {
 }
 
 // failConcern makes the write concern fail. mongod reports the details in a
-// document, and mongos in words, since it takes them from its shard's error.
-func (x *exchange) failConcern(code int32, message string, concern bson.Raw, w string) {
+// document, info first, and mongos in words, since it takes them from its shard's error.
+func (x *exchange) failConcern(code int32, message string, concern bson.Raw, w string, info ...bson.E) {
 	x.concern.code = code
-	details := bson.D{{Key: "errInfo", Value: bson.D{{Key: "writeConcern", Value: concernInError(concern)}}}}
+	details := bson.D{{Key: "errInfo", Value: append(bson.D(info), bson.E{Key: "writeConcern", Value: concernInError(concern)})}}
 	if x.view.Role == command.Mongos {
 		message += "; Error details: { writeConcern: { w: " + w + ", wtimeout: 0, provenance: \"clientSupplied\" } } at " + ShardName
 		details = nil
@@ -100,7 +100,7 @@ func (x *exchange) readWriteConcern() error {
 
 // awaitConcern waits until enough members acknowledge the write, or its time limit passes.
 func (x *exchange) awaitConcern() {
-	if !x.view.isMember() || x.concern.failure != nil {
+	if !x.view.isMember() || x.concern.failure != nil || x.concern.members < 2 { // the primary has the write
 		return
 	}
 	ctx := x.request.Context
@@ -112,8 +112,7 @@ func (x *exchange) awaitConcern() {
 	for x.view.layout.bearing-x.conn.server.stopped() < x.concern.members {
 		if !sleep(ctx, 5*time.Millisecond) {
 			concern, _ := x.request.Body.Lookup("writeConcern").DocumentOK()
-			x.failConcern(command.CodeWriteConcernTimeout, "waiting for replication timed out", concern, "")
-			x.concern.failure[3].Value = append(bson.D{{Key: "wtimeout", Value: true}}, x.concern.failure[3].Value.(bson.D)...)
+			x.failConcern(command.CodeWriteConcernTimeout, "waiting for replication timed out", concern, "", bson.E{Key: "wtimeout", Value: true})
 			return
 		}
 	}

@@ -52,22 +52,7 @@ func openResults(ctx context.Context, path string, note func(string)) (_ *result
 	if f.lock, err = lockFile(filepath.Join(path, "lock")); err != nil {
 		return nil, err
 	}
-	f.cells, err = lockFile(filepath.Join(path, "cells"))
-	if errors.Is(err, errLocked) {
-		note("waiting for cells of a killed night, which are still cleaning up")
-	}
-	for late := time.Now().Add(ChildGrace); errors.Is(err, errLocked); {
-		select {
-		case <-ctx.Done():
-			return nil, errInterrupted
-		case <-time.After(cellsPoll):
-		}
-		if time.Now().After(late) {
-			return nil, fmt.Errorf("cells of a killed night are still running after %s", ChildGrace)
-		}
-		f.cells, err = lockFile(filepath.Join(path, "cells"))
-	}
-	if err != nil {
+	if f.cells, err = lockCells(ctx, filepath.Join(path, "cells"), note); err != nil {
 		return nil, err
 	}
 	switch data, err := os.ReadFile(filepath.Join(path, finishedFile)); {
@@ -80,6 +65,28 @@ func openResults(ctx context.Context, path string, note func(string)) (_ *result
 		}
 	}
 	return f, nil
+}
+
+// lockCells takes the lock that cells inherit, when none of a killed night is left.
+func lockCells(ctx context.Context, name string, note func(string)) (*os.File, error) {
+	var late time.Time // set when it begins to wait
+	for {
+		lock, err := lockFile(name)
+		switch {
+		case !errors.Is(err, errLocked):
+			return lock, err
+		case late.IsZero():
+			late = time.Now().Add(ChildGrace)
+			note("waiting for cells of a killed night, which are still cleaning up")
+		case time.Now().After(late):
+			return nil, fmt.Errorf("cells of a killed night are still running after %s", ChildGrace)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errInterrupted
+		case <-time.After(cellsPoll):
+		}
+	}
 }
 
 func (f *resultsFolder) close() {
