@@ -2,8 +2,8 @@ package reference
 
 import (
 	"context"
-	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/unified-test-runner/utr/engine"
@@ -14,44 +14,48 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// row is an operation that the engine serves. Arguments that are not listed
-// are refused.
+// row is an operation that the engine serves, with all arguments that the format
+// has for it, but for those that it lacks.
 type row struct {
-	kind operations.Kind
-	name string
-	args []string
-	run  func(*call) (any, *result.Error)
+	kind  operations.Kind
+	name  string
+	lacks string
+	run   func(*call) (any, *result.Error)
 }
 
 // rows is the operation table, by families.
 func rows() []row {
-	return slices.Concat(findRows(), aggregateRows(), countRows(), listRows(), commandRows(), cursorRows(),
-		streamRows(), writeRows(), bulkRows(), modifyRows(), schemaRows(), sessionRows(), bucketRows(), clientRows(), metadataRows(), clientBulkRows())
+	return slices.Concat(readRows(), cursorRows(), streamRows(), writeRows(), schemaRows(), sessionRows(), bucketRows(), clientRows())
 }
 
-func (r row) key() enginekit.Key { return enginekit.Key{Kind: r.kind, Name: r.name} }
+// silently makes a row of an operation that has no result.
+func silently(kind operations.Kind, name, lacks string, run func(*call) *result.Error) row {
+	return row{kind, name, lacks, func(c *call) (any, *result.Error) { return enginekit.Nothing{}, run(c) }}
+}
+
+// Key implements enginekit.Row.
+func (r row) Key() enginekit.Key { return enginekit.Key{Kind: r.kind, Name: r.name} }
+
+// Accepts implements enginekit.Row. The runner's own operations take anything.
+func (r row) Accepts(name string) bool {
+	known, found := operations.Lookup(r.kind, r.name)
+	_, has := known.Argument(name)
+	return !found || has && !slices.Contains(strings.Fields(r.lacks), name)
+}
 
 // Arguments lists the arguments of the format's table that an operation is
 // served with; false if the engine does not serve the operation.
 func Arguments(kind operations.Kind, name string) ([]string, bool) {
-	k := enginekit.Key{Kind: kind, Name: name}
-	r, found := enginekit.Index(rows(), row.key)[k]
-	if !found {
-		return nil, false
-	}
-	return enginekit.Taken(k, func(a string) bool { return slices.Contains(r.args, a) }), true
+	return enginekit.NewTable(rows()).Arguments(kind, name)
 }
 
 // call is one operation under way.
 type call struct {
-	enginekit.Arguments
-	ctx    context.Context
-	base   context.Context // without the operation's deadline
-	test   *test
-	op     engine.Operation
-	entity any
-	kind   operations.Kind
-	trace  trace
+	enginekit.Call[row]
+	ctx   context.Context
+	base  context.Context // without the operation's deadline
+	test  *test
+	trace trace
 
 	client  *client
 	scope   scope
@@ -65,29 +69,18 @@ type call struct {
 
 // Do performs an operation.
 func (t *test) Do(ctx context.Context, op engine.Operation) (out result.Outcome) {
-	e, err := t.Entities.Get(op.Object)
-	if err != nil {
-		return result.Outcome{Err: argument(err.Error())}
+	asked, failed := t.driver.table.Call(&t.Test, op)
+	if failed != nil {
+		return result.Outcome{Err: failed}
 	}
-	kind := kindOf(e)
-	r, ok := t.driver.table[enginekit.Key{Kind: kind, Name: op.Name}]
-	if !ok {
-		return result.Outcome{Err: unsupported(fmt.Sprintf("operation %s.%s", kind, op.Name))}
-	}
-	c := &call{test: t, op: op, Arguments: enginekit.NewArguments(op.Arguments), entity: e, kind: kind}
-	switch other, err := c.Others(func(a string) bool { return slices.Contains(r.args, a) }); {
-	case err != nil:
-		return result.Outcome{Err: argument("arguments: " + err.Error())}
-	case other != "":
-		return result.Outcome{Err: unsupported(fmt.Sprintf("argument %s of %s.%s", other, r.kind, r.name))}
-	}
+	c := &call{test: t, Call: asked}
 	c.resolve()
 	cancel, failed := c.begin(ctx)
 	defer cancel()
 	if failed != nil {
 		return result.Outcome{Err: failed}
 	}
-	value, failure := r.run(c)
+	value, failure := c.Row.run(c)
 	if c.session != nil && c.session.implicit && !c.kept {
 		c.session.end()
 	}
@@ -104,7 +97,7 @@ func (t *test) Do(ctx context.Context, op engine.Operation) (out result.Outcome)
 
 // resolve finds the client and the namespace of the operation's entity.
 func (c *call) resolve() {
-	switch e := c.entity.(type) {
+	switch e := c.Entity.(type) {
 	case *client:
 		c.client, c.scope, c.db = e, e.scope(), "admin"
 	case *database:
@@ -125,10 +118,11 @@ func (c *call) resolve() {
 func (c *call) begin(ctx context.Context) (context.CancelFunc, *result.Error) {
 	c.ctx, c.base = ctx, ctx
 	if c.Has("session") {
-		s, err := enginekit.Named[*clientSession](&c.test.Entities, c.Given, "session")
+		named, err := c.test.Entities.Named(c.Given, "session", operations.Session)
 		if err != nil {
 			return func() {}, argument(err.Error())
 		}
+		s := named.(*clientSession)
 		if s.client != c.client {
 			return func() {}, argument("the session belongs to another client")
 		}
@@ -136,7 +130,7 @@ func (c *call) begin(ctx context.Context) (context.CancelFunc, *result.Error) {
 			return func() {}, argument("the session has ended")
 		}
 		c.session = s
-	} else if c.kind != operations.Session && c.kind != operations.Cursor {
+	} else if c.Kind != operations.Session && c.Kind != operations.Cursor {
 		c.session = c.client.newSession(true)
 	}
 	if c.session != nil && c.session.inTransaction() { // (Transactions, "readConcern" and "writeConcern")
@@ -161,8 +155,8 @@ func (c *call) begin(ctx context.Context) (context.CancelFunc, *result.Error) {
 	}
 	c.limit = limit
 	s := c.session
-	if c.kind == operations.Session {
-		s = c.entity.(*clientSession)
+	if c.Kind == operations.Session {
+		s = c.Entity.(*clientSession)
 	}
 	if s != nil && !s.deadline.IsZero() && s.inTransaction() {
 		if c.Has("timeoutMS") {
@@ -195,32 +189,27 @@ func (c *call) document(name string) bson.RawValue {
 	return bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: []byte{5, 0, 0, 0, 0}}
 }
 
-// documents reads an array of documents.
-func (c *call) documents(name string) ([]bson.Raw, *result.Error) {
-	array, ok := c.Arg(name).ArrayOK()
-	if !ok {
-		return nil, argument(name + " is no array")
-	}
-	values, err := array.Values()
-	if err != nil {
-		return nil, argument(name + ": " + err.Error())
-	}
-	out := make([]bson.Raw, len(values))
-	for i, v := range values {
-		if out[i], ok = v.DocumentOK(); !ok {
-			return nil, argument(fmt.Sprintf("%s[%d] is no document", name, i))
-		}
-	}
-	return out, nil
-}
-
-// copyArgs appends the arguments that are there to a command, under their own
-// names. maxTimeMS is left out under timeoutMS, which replaces it.
-func (c *call) copyArgs(to bson.D, names ...string) bson.D {
-	for _, n := range names {
-		if n == "maxTimeMS" && c.timeout {
+// options appends the arguments of a command to it, under their own names, but
+// for those named and for those of the client side. maxTimeMS is left out under
+// timeoutMS, which replaces it.
+func (c *call) options(to bson.D, others ...string) bson.D {
+	given, _ := c.Given.Elements()
+	for _, e := range given {
+		if slices.Contains(others, e.Key()) || e.Key() == "maxTimeMS" && c.timeout {
 			continue
 		}
+		switch e.Key() {
+		case "session", "timeoutMS", "readConcern", "readPreference", "writeConcern", "batchSize", "cursorType", "maxAwaitTimeMS", "timeoutMode":
+		default:
+			to = append(to, bson.E{Key: e.Key(), Value: e.Value()})
+		}
+	}
+	return to
+}
+
+// copyArgs appends arguments that are there to a document, under their own names.
+func (c *call) copyArgs(to bson.D, names ...string) bson.D {
+	for _, n := range names {
 		if v := c.Arg(n); v.Type != 0 {
 			to = append(to, bson.E{Key: n, Value: v})
 		}
@@ -270,14 +259,26 @@ func (c *call) run(cmd *command) (reply, *result.Error) {
 	return c.do(cmd)
 }
 
-// documentsOf executes a command whose reply is a cursor, and reads all of it.
-func (c *call) documentsOf(cmd *command, o cursorOptions) ([]bson.Raw, *result.Error) {
+// open executes a command whose reply is a cursor.
+func (c *call) open(cmd *command, o cursorOptions) (*cursor, *result.Error) {
 	cmd.pin = true
 	r, err := c.run(cmd)
 	if err := raised(r, err); err != nil {
 		return nil, err
 	}
-	return c.iterate(r, o)
+	return c.openCursor(r, o)
+}
+
+// documentsOf executes a command whose reply is a cursor, and reads all of it.
+func (c *call) documentsOf(cmd *command, o cursorOptions) ([]bson.Raw, *result.Error) {
+	k, err := c.open(cmd, o)
+	switch {
+	case err != nil && err.Code == namespaceNotFound && cmd.name == "listIndexes":
+		return []bson.Raw{}, nil // without a collection there are no indexes
+	case err != nil:
+		return nil, err
+	}
+	return k.all(c.base, &c.trace)
 }
 
 // raised is the error of a command: of its execution, or of the writes that its
@@ -291,25 +292,18 @@ func raised(r reply, err *result.Error) *result.Error {
 
 // override applies read options that are given as arguments.
 func (c *call) override(cmd *command) *result.Error {
-	var err error
-	if c.Has("readPreference") {
-		if cmd.preference, err = preferenceOf(c.Arg("readPreference")); err != nil {
-			return argument(err.Error())
+	cmd.explicit = cmd.explicit || c.Has("readPreference")
+	for name, read := range map[string]func(bson.RawValue) error{
+		"readPreference": enginekit.Try(&cmd.preference, preferenceOf),
+		"readConcern":    enginekit.Try(&cmd.readConcern, readConcernOf),
+		"writeConcern":   enginekit.Try(&cmd.writeConcern, writeConcernOf),
+	} {
+		if !c.Has(name) {
+			continue
 		}
-		cmd.explicit = true
-	}
-	if c.Has("readConcern") {
-		if cmd.readConcern, err = readConcernOf(c.Arg("readConcern")); err != nil {
-			return argument(err.Error())
-		}
-	}
-	if c.Has("writeConcern") {
-		if cmd.writeConcern, err = writeConcernOf(c.Arg("writeConcern")); err != nil {
+		if err := read(c.Arg(name)); err != nil {
 			return argument(err.Error())
 		}
 	}
 	return nil
 }
-
-// common are arguments that every operation with a command takes.
-func common(names ...string) []string { return append(names, "session", "timeoutMS") }

@@ -138,6 +138,9 @@ func readServerAPI(v bson.RawValue) (*serverAPI, error) {
 	}.Read("serverApi", v, notValid)
 }
 
+// Events implements enginekit.Client.
+func (c *client) Events() *enginekit.EventLog { return c.log }
+
 // close ends the server sessions, the pools and the monitoring. It does not
 // wait for a heartbeat: the sockets are closed under it.
 func (c *client) close() {

@@ -7,16 +7,8 @@ import (
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/result"
-	"github.com/unified-test-runner/utr/specs/operations"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
-
-func clientBulkRows() []row {
-	return []row{
-		{operations.Client, "clientBulkWrite", common("models", "ordered", "verboseResults", "bypassDocumentValidation",
-			"comment", "let", "rawData", "writeConcern"), clientBulkWrite},
-	}
-}
 
 // bulkOp is one write of a clientBulkWrite.
 type bulkOp struct {
@@ -36,23 +28,15 @@ type clientBulk struct {
 
 // readClientBulk reads the models into as many commands as they need (Bulk
 // Write, "Building a bulkWrite Command", "Command Batching").
-func readClientBulk(models []bson.Raw, l limits) ([]*clientBulk, *result.Error) {
+func readClientBulk(models []enginekit.Model, l limits) ([]*clientBulk, *result.Error) {
 	b := &clientBulk{}
 	all := []*clientBulk{b}
-	for i, raw := range models {
-		e, err := raw.IndexErr(0)
-		if err != nil {
-			return nil, argument("a model is empty")
-		}
-		args, ok := e.Value().DocumentOK()
-		if !ok {
-			return nil, argument("a model is no document")
-		}
-		op, full, failed := b.take(model{e.Key(), args}, l)
+	for i, m := range models {
+		op, full, failed := b.take(model(m), l)
 		if full {
 			b = &clientBulk{first: i}
 			all = append(all, b)
-			op, _, failed = b.take(model{e.Key(), args}, l)
+			op, _, failed = b.take(model(m), l)
 		}
 		if failed != nil {
 			return nil, failed
@@ -88,11 +72,11 @@ func (b *clientBulk) take(m model, l limits) (op bulkOp, full bool, failed *resu
 }
 
 func (b *clientBulk) add(op *bulkOp) *result.Error {
-	elements, failed := op.fields("namespace")
+	elements, failed := op.fields("clientBulkWrite")
 	if failed != nil {
 		return failed
 	}
-	ns, ok := op.args.Lookup("namespace").StringValueOK()
+	ns, ok := op.Args.Lookup("namespace").StringValueOK()
 	if !ok || !strings.Contains(ns, ".") {
 		return argument("a model has no namespace")
 	}
@@ -112,10 +96,8 @@ func (b *clientBulk) add(op *bulkOp) *result.Error {
 		switch key {
 		case "document":
 			value, op.id, failed = withID(e.Value())
-		case "update":
-			key, failed = "updateMods", updates(e.Value())
-		case "replacement":
-			key, failed = "updateMods", replaces(e.Value())
+		case "update", "replacement":
+			key, failed = "updateMods", changes(key, e.Value())
 		}
 		if failed != nil {
 			return failed
@@ -143,7 +125,7 @@ func (b *clientBulk) command(c *call, ordered, verbose bool) bson.D {
 
 // clientBulkWrite sends the models and sums up what the servers' cursors say.
 func clientBulkWrite(c *call) (any, *result.Error) {
-	models, err := c.documents("models")
+	models, err := c.Models("models")
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +136,7 @@ func clientBulkWrite(c *call) (any, *result.Error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &clientTally{ordered: !c.Has("ordered") || c.Flag("ordered"), verbose: c.Flag("verboseResults"),
+	t := &clientTally{ordered: c.ordered(), verbose: c.Flag("verboseResults"),
 		results: map[string]bson.D{"insert": {}, "update": {}, "delete": {}}}
 	for _, b := range bulks {
 		r, err := b.send(c, t)
@@ -231,7 +213,11 @@ func (b *clientBulk) read(c *call, r reply, t *clientTally) bool {
 	t.inserted, t.upserted = t.inserted+count("nInserted"), t.upserted+count("nUpserted")
 	t.matched, t.modified, t.deleted = t.matched+count("nMatched"), t.modified+count("nModified"), t.deleted+count("nDeleted")
 	t.writes += len(b.ops)
-	docs, err := c.iterate(r, cursorOptions{})
+	k, err := c.openCursor(r, cursorOptions{})
+	var docs []bson.Raw
+	if err == nil {
+		docs, err = k.all(c.base, &c.trace)
+	}
 	if err != nil {
 		t.raise(err)
 		return false
@@ -287,11 +273,7 @@ func (t *clientTally) end() (any, *result.Error) {
 	}
 	_, first := t.failure.WriteErrors[0]
 	if len(t.failure.WriteErrors) < t.writes && !(t.ordered && first) { // something was written
-		if v, err := enginekit.ValueOf(sum); err == nil {
-			withPartial := *t.failure
-			withPartial.Partial = v
-			t.failure = &withPartial
-		}
+		return nil, withPartial(t.failure, sum)
 	}
 	return nil, t.failure
 }

@@ -4,21 +4,20 @@ import (
 	"context"
 	"time"
 
-	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/reference/retry"
 	"github.com/unified-test-runner/utr/result"
 )
 
 // withTransaction does what retry.NextTransaction decides (Convenient API for
 // Transactions).
-func withTransaction(c *call) (any, *result.Error) {
-	s := c.entity.(*clientSession)
-	if c.op.Callback == nil {
-		return nil, argument("withTransaction has no callback")
+func withTransaction(c *call) *result.Error {
+	s := c.Entity.(*clientSession)
+	if c.Operation.Callback == nil {
+		return argument("withTransaction requires a callback")
 	}
 	o, err := c.transactionOptions()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	clock := c.client.driver.options
 	begun := clock.Now()
@@ -46,9 +45,9 @@ func withTransaction(c *call) (any, *result.Error) {
 		case retry.StartTransaction:
 			unknown = nil
 			if err := s.start(o); err != nil {
-				return nil, err
+				return err
 			}
-			err := c.op.Callback(c.ctx)
+			err := c.Operation.Callback(c.ctx)
 			switch {
 			case err != nil:
 				c.abortAfterCallback(s)
@@ -74,16 +73,16 @@ func withTransaction(c *call) (any, *result.Error) {
 		case retry.BackOff:
 			clock.backOff(c.ctx, d.Delay)
 			if c.base.Err() != nil { // whoever runs the engine has had enough
-				return nil, last
+				return last
 			}
 			in = retry.TransactionInput{Kind: retry.TransactionBackedOff}
 		case retry.ReturnResult:
-			return enginekit.Nothing{}, nil
+			return nil
 		default:
 			if d.Expired {
-				return nil, c.late(last)
+				return c.late(last)
 			}
-			return nil, last
+			return last
 		}
 	}
 }

@@ -2,6 +2,7 @@ package reference
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -73,18 +74,21 @@ func (c *call) openCursor(r reply, o cursorOptions) (*cursor, *result.Error) {
 
 // take reads a batch.
 func (k *cursor) take(doc bson.Raw, field string) *result.Error {
+	broken := func(format string, args ...any) *result.Error {
+		return &result.Error{Message: fmt.Sprintf(format, args...), Client: true, Kind: "reply", Server: k.address}
+	}
 	array, ok := doc.Lookup(field).ArrayOK()
 	if !ok {
-		return &result.Error{Message: "the reply has no " + field, Client: true, Kind: "reply", Server: k.address}
+		return broken("the reply has no %s", field)
 	}
 	values, err := array.Values()
 	if err != nil {
-		return &result.Error{Message: err.Error(), Client: true, Kind: "reply", Server: k.address}
+		return broken("%v", err)
 	}
 	for _, v := range values {
 		d, ok := v.DocumentOK()
 		if !ok {
-			return &result.Error{Message: field + " holds something that is no document", Client: true, Kind: "reply", Server: k.address}
+			return broken("%s holds something that is not a document", field)
 		}
 		k.batch = append(k.batch, d)
 	}
@@ -256,45 +260,40 @@ func (k *cursor) all(ctx context.Context, tr *trace) ([]bson.Raw, *result.Error)
 	}
 }
 
-// iterate opens a cursor of a reply and reads it to its end.
-func (c *call) iterate(r reply, o cursorOptions) ([]bson.Raw, *result.Error) {
-	k, err := c.openCursor(r, o)
-	if err != nil {
-		return nil, err
-	}
-	return k.all(c.base, &c.trace)
-}
-
 // keep saves a cursor under the name that the operation asked for; one without
 // a name lives until the test ends.
 func (c *call) keep(k iterator) (any, *result.Error) {
-	if err := c.test.Entities.Put(c.op.SaveAs, k); err != nil {
+	err := c.save(operations.Cursor, k)
+	if err != nil {
 		k.close(c.ctx, nil, &c.trace)
-		return nil, argument(err.Error())
 	}
-	return enginekit.Nothing{}, nil
+	return enginekit.Nothing{}, err
+}
+
+// save keeps an entity that the operation has made.
+func (c *call) save(kind operations.Kind, entity any) *result.Error {
+	if err := c.test.Entities.Put(c.Operation.SaveAs, kind, entity); err != nil {
+		return argument(err.Error())
+	}
+	return nil
 }
 
 func cursorRows() []row {
-	return []row{
-		{operations.Cursor, "close", []string{"timeoutMS"}, func(c *call) (any, *result.Error) {
-			c.entity.(iterator).close(c.ctx, c.limit, &c.trace)
-			return enginekit.Nothing{}, nil
-		}},
-		{operations.Cursor, "iterateOnce", nil, iterate(false)},
-		{operations.Cursor, "iterateUntilDocumentOrError", nil, iterate(true)},
+	iterate := func(wait bool) func(*call) (any, *result.Error) {
+		return func(c *call) (any, *result.Error) {
+			doc, err := c.Entity.(iterator).next(c.ctx, wait, &c.trace)
+			if doc == nil {
+				return enginekit.Nothing{}, err
+			}
+			return slices.Clone(doc), err
+		}
 	}
-}
-
-func iterate(wait bool) func(*call) (any, *result.Error) {
-	return func(c *call) (any, *result.Error) {
-		doc, err := c.entity.(iterator).next(c.ctx, wait, &c.trace)
-		if err != nil {
-			return nil, err
-		}
-		if doc == nil {
-			return enginekit.Nothing{}, nil
-		}
-		return slices.Clone(doc), nil
+	return []row{
+		silently(operations.Cursor, "close", "", func(c *call) *result.Error {
+			c.Entity.(iterator).close(c.ctx, c.limit, &c.trace)
+			return nil
+		}),
+		{operations.Cursor, "iterateOnce", "", iterate(false)},
+		{operations.Cursor, "iterateUntilDocumentOrError", "", iterate(true)},
 	}
 }

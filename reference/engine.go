@@ -107,40 +107,23 @@ func New(o Options) (engine.Engine, error) {
 	default:
 		return nil, fmt.Errorf("backoff %q is neither %s nor %s", o.Backoff, BackoffReal, BackoffNone)
 	}
-	return &driver{options: o.withDefaults(), policy: policy, table: enginekit.Index(rows(), row.key)}, nil
+	d := &driver{options: o.withDefaults(), policy: policy, table: enginekit.NewTable(rows())}
+	d.NewTest = func() engine.Test { return newTest(d) }
+	d.Description = engine.Description{
+		Name:          "reference",
+		Version:       policy.Name,
+		SchemaVersion: enginekit.SchemaVersion,
+		Operations:    d.table.Names(),
+		Features:      []string{"client backpressure", "csot", engine.FeatureLogging, "retryable reads", "retryable writes", "sessions", "transactions"},
+	}
+	return d, nil
 }
 
 // driver is the engine: what its tests share.
 type driver struct {
-	options Options
-	policy  *retry.Policy
-	table   map[enginekit.Key]row
-
-	open enginekit.Tests
-
+	enginekit.Engine
+	options        Options
+	policy         *retry.Policy
+	table          enginekit.Table[row]
 	authenticators authenticators
-}
-
-// Describe lists the rows of the operation table.
-func (d *driver) Describe(context.Context) (engine.Description, error) {
-	return engine.Description{
-		Name:          "reference",
-		Version:       d.policy.Name,
-		SchemaVersion: enginekit.SchemaVersion,
-		Operations:    enginekit.Names(d.table),
-		Features:      []string{"client backpressure", "csot", engine.FeatureLogging, "retryable reads", "retryable writes", "sessions", "transactions"},
-	}, nil
-}
-
-// Begin opens an empty set of entities.
-func (d *driver) Begin(context.Context) (engine.Test, error) {
-	t := newTest(d)
-	d.open.Add(t)
-	return t, nil
-}
-
-// Close ends the tests that are still open.
-func (d *driver) Close() error {
-	d.open.End(context.Background())
-	return nil
 }

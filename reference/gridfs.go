@@ -1,6 +1,9 @@
 package reference
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/reference/selection"
 	"github.com/unified-test-runner/utr/result"
@@ -37,114 +40,89 @@ func fileError(message string) *result.Error {
 }
 
 func bucketRows() []row {
-	named := func(c *call, name string, revision int64) (bson.Raw, *result.Error) {
-		order, skip := int32(1), revision
-		if revision < 0 {
-			order, skip = -1, -revision-1
-		}
-		d := bson.D{{Key: "filter", Value: bson.D{{Key: "filename", Value: name}}},
-			{Key: "sort", Value: bson.D{{Key: "uploadDate", Value: order}}}, {Key: "skip", Value: skip},
-			{Key: "limit", Value: int32(1)}, {Key: "singleBatch", Value: true}}
-		files, err := c.query("files", d)
-		if err != nil {
-			return nil, err
-		}
-		if len(files) == 0 {
-			return nil, fileError("FileNotFound: there is no such revision of " + name)
-		}
-		return files[0], nil
-	}
 	byID := func(c *call) bson.D { return bson.D{{Key: "_id", Value: c.Arg("id")}} }
-	rename := func(c *call, filter bson.D, many bool) (any, *result.Error) {
-		n, err := c.change("files", filter, bson.D{{Key: "$set", Value: bson.D{{Key: "filename", Value: c.Arg("newFilename")}}}}, many)
-		if err == nil && n == 0 {
-			err = fileError("FileNotFound: nothing to rename")
-		}
-		return enginekit.Nothing{}, err
-	}
-	upload := func(withID bool) func(*call) (any, *result.Error) {
-		return func(c *call) (any, *result.Error) {
-			var id any = bson.NewObjectID()
-			if withID {
-				id = c.Arg("id")
-			}
-			if err := c.upload(id); err != nil {
-				return nil, err
-			}
-			if withID {
-				return enginekit.Nothing{}, nil
-			}
-			return id, nil
-		}
-	}
-	uploadArgs := common("filename", "source", "chunkSizeBytes", "metadata", "disableMD5", "contentType", "aliases")
+	byName := func(c *call) bson.D { return bson.D{{Key: "filename", Value: c.Arg("filename")}} }
 	return []row{
-		{operations.Bucket, "delete", common("id"), func(c *call) (any, *result.Error) {
-			return enginekit.Nothing{}, c.deleteFiles([]any{c.Arg("id")})
-		}},
-		{operations.Bucket, "deleteByName", common("filename"), func(c *call) (any, *result.Error) {
-			files, err := c.query("files", bson.D{{Key: "filter", Value: bson.D{{Key: "filename", Value: c.Arg("filename")}}},
-				{Key: "projection", Value: bson.D{{Key: "_id", Value: int32(1)}}}})
-			if err != nil {
-				return nil, err
-			}
-			if len(files) == 0 {
-				return nil, fileError("FileNotFound: there is no file named " + c.Text("filename"))
-			}
+		silently(operations.Bucket, "delete", "", func(c *call) *result.Error { return c.deleteFiles([]any{c.Arg("id")}) }),
+		silently(operations.Bucket, "deleteByName", "", func(c *call) *result.Error {
+			files, err := c.files(byName(c), bson.E{Key: "projection", Value: byOne("_id")})
 			var ids []any
 			for _, f := range files {
 				ids = append(ids, f.Lookup("_id"))
 			}
-			return enginekit.Nothing{}, c.deleteFiles(ids)
-		}},
-		{operations.Bucket, "download", common("id"), func(c *call) (any, *result.Error) {
-			files, err := c.query("files", bson.D{{Key: "filter", Value: byID(c)}, {Key: "limit", Value: int32(1)}, {Key: "singleBatch", Value: true}})
 			if err != nil {
-				return nil, err
+				return err
 			}
-			if len(files) == 0 {
-				return nil, fileError("FileNotFound: there is no file with this id")
+			return c.deleteFiles(ids)
+		}),
+		{operations.Bucket, "download", "", func(c *call) (any, *result.Error) { return c.download(c.files(byID(c), one()...)) }},
+		{operations.Bucket, "downloadByName", "", func(c *call) (any, *result.Error) {
+			order, skip := int32(1), c.Number("revision")
+			if !c.Has("revision") {
+				skip = -1
 			}
-			return c.download(files[0])
+			if skip < 0 {
+				order, skip = -1, -skip-1
+			}
+			return c.download(c.files(byName(c), append(one(), bson.E{Key: "sort", Value: bson.D{{Key: "uploadDate", Value: order}}},
+				bson.E{Key: "skip", Value: skip})...))
 		}},
-		{operations.Bucket, "downloadByName", common("filename", "revision"), func(c *call) (any, *result.Error) {
-			revision := int64(-1)
-			if c.Has("revision") {
-				revision = c.Number("revision")
-			}
-			file, err := named(c, c.Text("filename"), revision)
-			if err != nil {
-				return nil, err
-			}
-			return c.download(file)
-		}},
-		{operations.Bucket, "drop", common(), func(c *call) (any, *result.Error) {
-			name := c.entity.(*bucket).name
-			for _, coll := range []string{name + ".files", name + ".chunks"} {
-				if err := c.perform("drop", bson.D{{Key: "drop", Value: coll}}, namespaceNotFound); err != nil {
-					return nil, err
+		silently(operations.Bucket, "drop", "", func(c *call) *result.Error {
+			for _, part := range []string{"files", "chunks"} {
+				if err := c.perform(bson.D{{Key: "drop", Value: c.part(part)}}, namespaceNotFound); err != nil {
+					return err
 				}
 			}
-			return enginekit.Nothing{}, nil
+			return nil
+		}),
+		{operations.Bucket, "find", "", func(c *call) (any, *result.Error) {
+			docs, err := c.query("files", c.copyArgs(c.options(bson.D{{Key: "filter", Value: c.document("filter")}}, "filter"), "batchSize"))
+			if err != nil {
+				return nil, err
+			}
+			return docs, nil
 		}},
-		{operations.Bucket, "find", common("filter", "sort", "limit", "skip", "batchSize", "maxTimeMS", "noCursorTimeout", "allowDiskUse"),
-			func(c *call) (any, *result.Error) {
-				d := bson.D{{Key: "filter", Value: c.document("filter")}}
-				return result2(c.query("files", c.copyArgs(d, "sort", "limit", "skip", "batchSize", "maxTimeMS", "noCursorTimeout", "allowDiskUse")))
-			}},
-		{operations.Bucket, "rename", common("id", "newFilename"), func(c *call) (any, *result.Error) { return rename(c, byID(c), false) }},
-		{operations.Bucket, "renameByName", common("filename", "newFilename"), func(c *call) (any, *result.Error) {
-			return rename(c, bson.D{{Key: "filename", Value: c.Arg("filename")}}, true)
+		silently(operations.Bucket, "rename", "", func(c *call) *result.Error { return c.renameFiles(byID(c), false) }),
+		silently(operations.Bucket, "renameByName", "", func(c *call) *result.Error { return c.renameFiles(byName(c), true) }),
+		{operations.Bucket, "upload", "", func(c *call) (any, *result.Error) {
+			id := bson.NewObjectID()
+			if err := c.upload(id); err != nil {
+				return nil, err
+			}
+			return id, nil
 		}},
-		{operations.Bucket, "upload", uploadArgs, upload(false)},
-		{operations.Bucket, "uploadWithId", append([]string{"id"}, uploadArgs...), upload(true)},
+		silently(operations.Bucket, "uploadWithId", "", func(c *call) *result.Error { return c.upload(c.Arg("id")) }),
 	}
+}
+
+// part is the name of one of the bucket's collections.
+func (c *call) part(name string) string { return c.Entity.(*bucket).name + "." + name }
+
+// one are the options of a find for one document.
+func one() bson.D { return bson.D{{Key: "limit", Value: int32(1)}, {Key: "singleBatch", Value: true}} }
+
+// byOne is a document of fields that are all 1: a projection or an index.
+func byOne(fields ...string) bson.D {
+	d := bson.D{}
+	for _, f := range fields {
+		d = append(d, bson.E{Key: f, Value: int32(1)})
+	}
+	return d
+}
+
+// files finds files, of which at least one must exist.
+func (c *call) files(filter bson.D, options ...bson.E) ([]bson.Raw, *result.Error) {
+	found, err := c.query("files", append(bson.D{{Key: "filter", Value: filter}}, options...))
+	if err == nil && len(found) == 0 {
+		err = fileError("FileNotFound: the file or its revision does not exist")
+	}
+	return found, err
 }
 
 // query finds documents in one of the bucket's collections. Each find is an
 // operation of its own, retried by itself.
 func (c *call) query(part string, fields bson.D) ([]bson.Raw, *result.Error) {
-	d := append(bson.D{{Key: "find", Value: c.entity.(*bucket).name + "." + part}}, fields...)
+	d := append(bson.D{{Key: "find", Value: c.part(part)}}, fields...)
 	docs, err := c.documentsOf(c.read("find", fixed(d)), cursorOptions{lifetime: true})
 	if err != nil {
 		return nil, err
@@ -155,8 +133,12 @@ func (c *call) query(part string, fields bson.D) ([]bson.Raw, *result.Error) {
 	return docs, err
 }
 
-// download reads the chunks of a file and checks them against it.
-func (c *call) download(file bson.Raw) (any, *result.Error) {
+// download reads the chunks of the first of some files and checks them against it.
+func (c *call) download(files []bson.Raw, err *result.Error) (any, *result.Error) {
+	if err != nil {
+		return nil, err
+	}
+	file := files[0]
 	length, ok := enginekit.Integer(file.Lookup("length"))
 	if !ok {
 		return nil, fileError("the file has no length")
@@ -192,18 +174,24 @@ func (c *call) download(file bson.Raw) (any, *result.Error) {
 	return bson.Binary{Data: data}, nil
 }
 
-// change updates documents of one of the bucket's collections.
-func (c *call) change(part string, filter, update bson.D, many bool) (int64, *result.Error) {
-	statement := bson.D{{Key: "q", Value: filter}, {Key: "u", Value: update}}
-	name := "update"
+// renameFiles gives files their new name.
+func (c *call) renameFiles(filter bson.D, many bool) *result.Error {
+	name, set := "update", bson.D{{Key: "$set", Value: bson.D{{Key: "filename", Value: c.Arg("newFilename")}}}}
 	if many {
-		statement, name = append(statement, bson.E{Key: "multi", Value: true}), "update of many"
+		name = "update of many"
 	}
-	return c.mutate(part, "update", name, bson.E{Key: "updates", Value: bson.A{statement}})
+	n, err := c.mutate("files", name, bson.D{{Key: "q", Value: filter}, {Key: "u", Value: set}, {Key: "multi", Value: many}})
+	if err == nil && n == 0 {
+		err = fileError("FileNotFound: nothing to rename")
+	}
+	return err
 }
 
-func (c *call) mutate(part, command, operation string, body bson.E) (int64, *result.Error) {
-	d := bson.D{{Key: command, Value: c.entity.(*bucket).name + "." + part}, body, {Key: "ordered", Value: true}}
+// mutate sends one statement to one of the bucket's collections. The operation
+// begins with the name of the command.
+func (c *call) mutate(part, operation string, statement bson.D) (int64, *result.Error) {
+	command, _, _ := strings.Cut(operation, " ")
+	d := bson.D{{Key: command, Value: c.part(part)}, {Key: statementsField(command), Value: bson.A{statement}}, {Key: "ordered", Value: true}}
 	r, err := c.do(c.writing(command, operation, fixed(d)))
 	if err := raised(r, err); err != nil {
 		return 0, err
@@ -214,39 +202,28 @@ func (c *call) mutate(part, command, operation string, body bson.E) (int64, *res
 
 // deleteFiles deletes files first and their chunks after.
 func (c *call) deleteFiles(ids []any) *result.Error {
-	filter := func(field string) (bson.D, int32) {
-		if len(ids) == 1 {
-			return bson.D{{Key: field, Value: ids[0]}}, 1
-		}
-		return bson.D{{Key: field, Value: bson.D{{Key: "$in", Value: ids}}}}, 0
+	var of any = bson.D{{Key: "$in", Value: ids}}
+	name, limit := "delete of many", int32(0)
+	if len(ids) == 1 {
+		of, name, limit = ids[0], "delete", 1
 	}
-	q, limit := filter("_id")
-	name := "delete"
-	if limit == 0 {
-		name = "delete of many"
-	}
-	n, err := c.mutate("files", "delete", name, bson.E{Key: "deletes", Value: bson.A{bson.D{{Key: "q", Value: q}, {Key: "limit", Value: limit}}}})
+	n, err := c.mutate("files", name, bson.D{{Key: "q", Value: bson.D{{Key: "_id", Value: of}}}, {Key: "limit", Value: limit}})
 	if err != nil {
 		return err
 	}
-	q, _ = filter("files_id")
-	if _, err := c.mutate("chunks", "delete", "delete of many", bson.E{Key: "deletes",
-		Value: bson.A{bson.D{{Key: "q", Value: q}, {Key: "limit", Value: int32(0)}}}}); err != nil {
-		return err
+	_, err = c.mutate("chunks", "delete of many", bson.D{{Key: "q", Value: bson.D{{Key: "files_id", Value: of}}}, {Key: "limit", Value: int32(0)}})
+	if err == nil && n == 0 {
+		err = fileError("FileNotFound: the file does not exist")
 	}
-	if n == 0 {
-		return fileError("FileNotFound: there is no file with this id")
-	}
-	return nil
+	return err
 }
 
-// upload writes chunks and then the file, after making sure of the indexes.
 func (c *call) upload(id any) *result.Error {
-	data, bad := c.Source()
-	if bad != nil {
-		return argument(bad.Error())
+	data, err := c.Source()
+	if err != nil {
+		return err
 	}
-	size := c.entity.(*bucket).chunk
+	size := c.Entity.(*bucket).chunk
 	if c.Has("chunkSizeBytes") {
 		if size = c.Number("chunkSizeBytes"); size <= 0 {
 			return argument("chunkSizeBytes must be positive")
@@ -260,77 +237,62 @@ func (c *call) upload(id any) *result.Error {
 		rest = rest[len(part):]
 		chunk := bson.D{{Key: "_id", Value: bson.NewObjectID()}, {Key: "files_id", Value: id}, {Key: "n", Value: n},
 			{Key: "data", Value: bson.Binary{Data: part}}}
-		if _, err := c.mutate("chunks", "insert", "insert", bson.E{Key: "documents", Value: bson.A{chunk}}); err != nil {
+		if _, err := c.mutate("chunks", "insert", chunk); err != nil {
 			return err
 		}
 	}
 	file := bson.D{{Key: "_id", Value: id}, {Key: "length", Value: int64(len(data))}, {Key: "chunkSize", Value: int32(size)},
 		{Key: "uploadDate", Value: bson.NewDateTimeFromTime(c.client.driver.options.Now())}, {Key: "filename", Value: c.Arg("filename")}}
-	file = c.copyArgs(file, "metadata", "contentType", "aliases")
-	_, err := c.mutate("files", "insert", "insert", bson.E{Key: "documents", Value: bson.A{file}})
+	file = c.copyArgs(file, "metadata", "contentType")
+	_, err = c.mutate("files", "insert", file)
 	return err
 }
 
 // indexes creates the bucket's indexes if it has no files yet (GridFS,
 // "Before write operations").
 func (c *call) indexes() *result.Error {
-	d := bson.D{{Key: "find", Value: c.entity.(*bucket).name + ".files"}, {Key: "filter", Value: bson.D{}},
-		{Key: "projection", Value: bson.D{{Key: "_id", Value: int32(1)}}}, {Key: "limit", Value: int32(1)}, {Key: "singleBatch", Value: true}}
+	d := append(bson.D{{Key: "find", Value: c.part("files")}, {Key: "filter", Value: bson.D{}}, {Key: "projection", Value: byOne("_id")}}, one()...)
 	probe := c.read("find", fixed(d))
 	probe.preference = selection.Preference{Hedge: probe.preference.Hedge}
 	r, err := c.do(probe)
 	if err != nil {
 		return err
 	}
-	if array, ok := r.doc.Lookup("cursor", "firstBatch").ArrayOK(); ok {
-		if values, _ := array.Values(); len(values) > 0 {
-			return nil
-		}
+	if len(firstBatch(r)) > 0 {
+		return nil
 	}
 	for _, i := range []struct {
-		part string
-		key  bson.D
-		name string
-		uniq bool
+		part, name string
+		key        bson.D
 	}{
-		{"files", bson.D{{Key: "filename", Value: int32(1)}, {Key: "uploadDate", Value: int32(1)}}, "filename_1_uploadDate_1", false},
-		{"chunks", bson.D{{Key: "files_id", Value: int32(1)}, {Key: "n", Value: int32(1)}}, "files_id_1_n_1", true},
+		{"files", "filename_1_uploadDate_1", byOne("filename", "uploadDate")},
+		{"chunks", "files_id_1_n_1", byOne("files_id", "n")},
 	} {
-		coll := c.entity.(*bucket).name + "." + i.part
-		list := c.enumerate("listIndexes", bson.D{{Key: "listIndexes", Value: coll}, {Key: "cursor", Value: bson.D{}}})
-		r, err := c.do(list)
+		r, err := c.do(c.enumerate("listIndexes", bson.D{{Key: "listIndexes", Value: c.part(i.part)}, {Key: "cursor", Value: bson.D{}}}))
 		if err != nil && err.Code != namespaceNotFound {
 			return err
 		}
-		if err == nil && hasIndex(r.doc, i.name) {
+		if slices.ContainsFunc(firstBatch(r), func(index bson.RawValue) bool {
+			name, _ := lookupIn(index, "name")
+			text, _ := name.StringValueOK()
+			return text == i.name
+		}) {
 			continue
 		}
 		index := bson.D{{Key: "key", Value: i.key}, {Key: "name", Value: i.name}}
-		if i.uniq {
+		if i.part == "chunks" {
 			index = append(index, bson.E{Key: "unique", Value: true})
 		}
-		if err := c.perform("createIndexes", bson.D{{Key: "createIndexes", Value: coll}, {Key: "indexes", Value: bson.A{index}}}, 0); err != nil {
+		if err := c.perform(bson.D{{Key: "createIndexes", Value: c.part(i.part)}, {Key: "indexes", Value: bson.A{index}}}, 0); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func hasIndex(reply bson.Raw, name string) bool {
-	array, ok := reply.Lookup("cursor", "firstBatch").ArrayOK()
-	if !ok {
-		return false
-	}
+// firstBatch is what a reply with a cursor has.
+func firstBatch(r reply) []bson.RawValue {
+	array, _ := r.doc.Lookup("cursor", "firstBatch").ArrayOK()
 	values, _ := array.Values()
-	for _, v := range values {
-		if n, _ := lookupIn(v, "name"); n.Equal(bson.RawValue{Type: bson.TypeString, Value: stringValue(name)}) {
-			return true
-		}
-	}
-	return false
-}
-
-func stringValue(s string) []byte {
-	_, data, _ := bson.MarshalValue(s)
-	return data
+	return values
 }

@@ -64,7 +64,7 @@ func newMessageLog(now func() time.Time, v bson.RawValue) (*messageLog, error) {
 	}
 	doc, ok := v.DocumentOK()
 	if !ok {
-		return nil, fmt.Errorf("observeLogMessages is no document")
+		return nil, fmt.Errorf("observeLogMessages is not a document")
 	}
 	elements, err := doc.Elements()
 	if err != nil {
@@ -122,11 +122,11 @@ func (l *messageLog) all() []result.LogMessage {
 
 // Logs returns the log messages of a client.
 func (t *test) Logs(_ context.Context, id string) ([]result.LogMessage, error) {
-	e, _, err := t.Client(id)
+	c, err := t.Client(id)
 	if err != nil {
 		return nil, err
 	}
-	return e.(*client).messages.all(), nil
+	return c.(*client).messages.all(), nil
 }
 
 // attach has the Go driver write its messages here.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/result"
-	"github.com/unified-test-runner/utr/specs/operations"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
@@ -60,24 +59,19 @@ func joinMetadata(before, more string) string {
 	return before + delimiter + more
 }
 
-// metadataRows are the operations of a client on what it tells of itself.
-func metadataRows() []row {
-	return []row{
-		{operations.Client, "appendMetadata", []string{"driverInfoOptions"}, func(c *call) (any, *result.Error) {
-			var lack *result.Error
-			info, err := enginekit.DriverInfo(c.Arg("driverInfoOptions"), lacking)
-			switch doc, _ := c.Arg("driverInfoOptions").DocumentOK(); {
-			case errors.As(err, &lack):
-				return nil, lack
-			case err != nil:
-				return nil, argument(err.Error())
-			case doc.Lookup("name").Type == 0:
-				return nil, argument("driverInfoOptions has no name")
-			}
-			if err := c.client.metadata.append(info); err != nil {
-				return nil, argument("driverInfoOptions: " + err.Error())
-			}
-			return enginekit.Nothing{}, nil
-		}},
+func appendMetadata(c *call) *result.Error {
+	var lack *result.Error
+	info, err := enginekit.DriverInfo(c.Arg("driverInfoOptions"), lacking)
+	switch doc, _ := c.Arg("driverInfoOptions").DocumentOK(); {
+	case errors.As(err, &lack):
+		return lack
+	case err == nil && doc.Lookup("name").Type == 0:
+		return argument("driverInfoOptions has no name")
+	case err == nil:
+		err = c.client.metadata.append(info)
 	}
+	if err != nil {
+		return argument(err.Error())
+	}
+	return nil
 }

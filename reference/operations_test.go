@@ -63,7 +63,7 @@ func TestBatches(t *testing.T) {
 		var models []model
 		var sizes []int
 		for _, kind := range c.models {
-			models, sizes = append(models, model{kind: kinds[kind]}), append(sizes, 10)
+			models, sizes = append(models, model{Kind: kinds[kind]}), append(sizes, 10)
 		}
 		got := ""
 		for _, b := range batches(models, sizes, c.ordered, c.limit) {

@@ -12,177 +12,167 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// findFields are the arguments of find that the command takes as they are.
-func findFields() []string {
-	return []string{"sort", "projection", "hint", "skip", "comment", "maxTimeMS", "max", "min", "returnKey",
-		"showRecordId", "noCursorTimeout", "allowPartialResults", "collation", "allowDiskUse", "let", "rawData"}
-}
-
-func findArgs() []string {
-	return common(append(findFields(), "filter", "limit", "batchSize", "cursorType", "maxAwaitTimeMS",
-		"timeoutMode", "readConcern", "readPreference", "oplogReplay")...)
-}
-
-func findRows() []row {
+// readRows are the reads, and the generic commands.
+func readRows() []row {
+	names := func(docs []bson.Raw) any { return fieldOf(docs, "name") }
+	first := func(docs []bson.Raw) any {
+		if len(docs) == 0 {
+			return nil
+		}
+		return docs[0]
+	}
+	count := func(docs []bson.Raw) any {
+		if len(docs) == 0 {
+			return int64(0)
+		}
+		n, _ := enginekit.Integer(docs[0].Lookup("n"))
+		return n
+	}
 	return []row{
-		{operations.Collection, "find", findArgs(), func(c *call) (any, *result.Error) {
-			r, o, err := c.find()
-			if err != nil {
-				return nil, err
-			}
-			return result2(c.iterate(r, o))
+		opens(operations.Collection, "find", "maxScan modifiers snapshot", find, documents),
+		opens(operations.Collection, "createFindCursor", "maxScan modifiers snapshot", find, nil),
+		opens(operations.Collection, "findOne", "batchSize cursorType limit maxAwaitTimeMS maxScan modifiers oplogReplay snapshot timeoutMode", findOne, first),
+		opens(operations.Collection, "aggregate", "", aggregate, documents),
+		opens(operations.Database, "aggregate", "", aggregate, documents),
+		opens(operations.Collection, "countDocuments", "", countDocuments, count),
+		opens(operations.Collection, "listSearchIndexes", "", listSearchIndexes, documents),
+		opens(operations.Database, "listCollectionNames", "maxAwaitTimeMS", listCollections, names),
+		opens(operations.Database, "listCollectionObjects", "maxAwaitTimeMS", listCollections, documents),
+		opens(operations.Database, "listCollections", "maxAwaitTimeMS", listCollections, documents),
+		opens(operations.Collection, "listIndexNames", "maxAwaitTimeMS", listIndexes, names),
+		opens(operations.Collection, "listIndexes", "maxAwaitTimeMS", listIndexes, documents),
+		opens(operations.Database, "createCommandCursor", "", cursorCommand, nil),
+		opens(operations.Database, "runCursorCommand", "", cursorCommand, documents),
+		{operations.Client, "listDatabaseNames", "rawData", listDatabases},
+		{operations.Client, "listDatabaseObjects", "rawData", listDatabases},
+		{operations.Client, "listDatabases", "rawData", listDatabases},
+		{operations.Database, "runCommand", "writeConcern", runCommand},
+		{operations.Collection, "count", "", func(c *call) (any, *result.Error) {
+			d := bson.D{{Key: "count", Value: c.coll}, {Key: "query", Value: c.document("filter")}}
+			return c.counted(c.options(d, "filter"))
 		}},
-		{operations.Collection, "createFindCursor", findArgs(), func(c *call) (any, *result.Error) {
-			r, o, err := c.find()
-			if err != nil {
-				return nil, err
-			}
-			k, err := c.openCursor(r, o)
+		{operations.Collection, "estimatedDocumentCount", "", func(c *call) (any, *result.Error) {
+			return c.counted(c.options(bson.D{{Key: "count", Value: c.coll}}))
+		}},
+		{operations.Collection, "distinct", "", func(c *call) (any, *result.Error) {
+			d := bson.D{{Key: "distinct", Value: c.coll}, {Key: "key", Value: c.Arg("fieldName")}, {Key: "query", Value: c.document("filter")}}
+			return c.answer(c.read("distinct", fixed(c.options(d, "fieldName", "filter"))), "values")
+		}},
+		{operations.Collection, "mapReduce", "bypassDocumentValidation comment rawData writeConcern", mapReduce},
+	}
+}
+
+// opens makes a row of an operation whose command opens a cursor. The cursor
+// becomes an entity if documents is nil, otherwise the result is made of all that
+// it finds.
+func opens(kind operations.Kind, name, lacks string, prepare func(*call) (*command, cursorOptions, *result.Error),
+	documents func([]bson.Raw) any) row {
+	return row{kind, name, lacks, func(c *call) (any, *result.Error) {
+		cmd, o, err := prepare(c)
+		if err != nil {
+			return nil, err
+		}
+		if documents == nil {
+			k, err := c.open(cmd, o)
 			if err != nil {
 				return nil, err
 			}
 			return c.keep(k)
-		}},
-		{operations.Collection, "findOne", common(append(findFields(), "filter", "readConcern", "readPreference")...),
-			func(c *call) (any, *result.Error) {
-				cmd := c.read("find", func(target) (bson.D, error) {
-					d := bson.D{{Key: "find", Value: c.coll}, {Key: "filter", Value: c.document("filter")}}
-					return append(c.copyArgs(d, findFields()...),
-						bson.E{Key: "limit", Value: int32(1)}, bson.E{Key: "singleBatch", Value: true}), nil
-				})
-				docs, err := c.documentsOf(cmd, cursorOptions{})
-				if err != nil || len(docs) == 0 {
-					return nil, err
-				}
-				return docs[0], nil
-			}},
-	}
+		}
+		docs, err := c.documentsOf(cmd, o)
+		if err != nil {
+			return nil, err
+		}
+		return documents(docs), nil
+	}}
 }
 
-// result2 makes an untyped result of documents.
-func result2(docs []bson.Raw, err *result.Error) (any, *result.Error) {
-	if err != nil {
-		return nil, err
-	}
-	return docs, nil
-}
+// documents is the result of operations that give all documents.
+func documents(docs []bson.Raw) any { return docs }
 
-// find sends the command and gives the options of the cursor.
-func (c *call) find() (reply, cursorOptions, *result.Error) {
-	limit, size := c.Number("limit"), c.Number("batchSize")
-	o := cursorOptions{batchSize: size, limit: limit, comment: c.Arg("comment"), lifetime: true}
-	switch kind := c.Text("cursorType"); strings.ToLower(kind) {
+// cursorOptions reads the arguments that are about the cursor. Tailable cursors
+// time each iteration.
+func (c *call) cursorOptions() (cursorOptions, *result.Error) {
+	o := cursorOptions{batchSize: c.Number("batchSize"), comment: c.Arg("comment")}
+	switch kind := strings.ToLower(c.Text("cursorType")); kind {
 	case "", "nontailable":
-	case "tailable":
-		o.tailable = true
-	case "tailableawait":
-		o.tailable, o.await = true, true
+	case "tailable", "tailableawait":
+		o.tailable, o.await = true, kind == "tailableawait"
 	default:
-		return reply{}, o, argument("there is no cursorType " + kind)
+		return o, argument("cursorType " + kind + " does not exist")
 	}
-	if err := c.timeoutMode(&o); err != nil {
-		return reply{}, o, err
-	}
-	if c.Has("maxAwaitTimeMS") && o.await {
-		o.maxTime = c.Number("maxAwaitTimeMS")
-	}
-	if o.await && c.outlasted(o.maxTime) {
-		return reply{}, o, errOutlasts()
-	}
-	cmd := c.read("find", func(target) (bson.D, error) {
-		d := bson.D{{Key: "find", Value: c.coll}, {Key: "filter", Value: c.document("filter")}}
-		d = c.copyArgs(d, findFields()...)
-		if c.Has("limit") {
-			d = append(d, bson.E{Key: "limit", Value: max(limit, -limit)})
-		}
-		single := limit < 0
-		if c.Has("batchSize") {
-			first := max(size, -size)
-			if first == limit { // so that the server closes the cursor (CRUD, "find")
-				first++
-			}
-			d = append(d, bson.E{Key: "batchSize", Value: int32(first)})
-			single = single || size < 0
-		}
-		if single {
-			d = append(d, bson.E{Key: "singleBatch", Value: true})
-		}
-		if c.Has("oplogReplay") {
-			d = append(d, bson.E{Key: "oplogReplay", Value: c.Arg("oplogReplay")})
-		}
-		if o.tailable {
-			d = append(d, bson.E{Key: "tailable", Value: true})
-		}
-		if o.await {
-			d = append(d, bson.E{Key: "awaitData", Value: true})
-		}
-		return d, nil
-	})
-	cmd.noMaxTime = !o.lifetime && !o.await
-	if err := c.override(cmd); err != nil {
-		return reply{}, o, err
-	}
-	cmd.pin = true
-	r, err := c.do(cmd)
-	return r, o, err
-}
-
-// outlasted reports whether a maxAwaitTimeMS is not less than timeoutMS.
-func (c *call) outlasted(maxAwait int64) bool {
-	return c.timeout && c.limit != nil && *c.limit > 0 && maxAwait >= c.limit.Milliseconds()
-}
-
-func errOutlasts() *result.Error { return argument("maxAwaitTimeMS must be less than timeoutMS") }
-
-// timeoutMode reads the argument; tailable cursors time each iteration.
-func (c *call) timeoutMode(o *cursorOptions) *result.Error {
 	o.lifetime = !o.tailable
 	mode := c.Text("timeoutMode")
-	if mode != "" && !c.timeout {
-		return argument("timeoutMode needs timeoutMS")
-	}
-	switch mode {
-	case "":
-	case "iteration":
+	switch {
+	case mode == "":
+	case !c.timeout:
+		return o, argument("timeoutMode requires timeoutMS")
+	case mode == "iteration":
 		o.lifetime = false
-	case "cursorLifetime":
-		if o.tailable {
-			return argument("a tailable cursor cannot have timeoutMode cursorLifetime")
+	case mode != "cursorLifetime":
+		return o, argument("timeoutMode " + mode + " does not exist")
+	case o.tailable:
+		return o, argument("a tailable cursor cannot have timeoutMode cursorLifetime")
+	}
+	return o, nil
+}
+
+// find is the command of find and createFindCursor.
+func find(c *call) (*command, cursorOptions, *result.Error) {
+	limit, size := c.Number("limit"), c.Number("batchSize")
+	o, err := c.cursorOptions()
+	if err != nil {
+		return nil, o, err
+	}
+	o.limit = limit
+	if o.await {
+		o.maxTime = c.Number("maxAwaitTimeMS")
+		if err := c.outlasted(o.maxTime); err != nil {
+			return nil, o, err
 		}
-		o.lifetime = true
-	default:
-		return argument("there is no timeoutMode " + mode)
+	}
+	d := bson.D{{Key: "find", Value: c.coll}, {Key: "filter", Value: c.document("filter")}}
+	d = c.options(d, "filter", "limit")
+	if c.Has("limit") {
+		d = append(d, bson.E{Key: "limit", Value: max(limit, -limit)})
+	}
+	single := limit < 0
+	if c.Has("batchSize") {
+		first := max(size, -size)
+		if first == limit { // so that the server closes the cursor (CRUD, "find")
+			first++
+		}
+		d = append(d, bson.E{Key: "batchSize", Value: int32(first)})
+		single = single || size < 0
+	}
+	for _, flag := range (bson.D{{Key: "singleBatch", Value: single}, {Key: "tailable", Value: o.tailable}, {Key: "awaitData", Value: o.await}}) {
+		if flag.Value == true {
+			d = append(d, flag)
+		}
+	}
+	cmd := c.read("find", fixed(d))
+	cmd.noMaxTime = !o.lifetime && !o.await
+	return cmd, o, nil
+}
+
+func findOne(c *call) (*command, cursorOptions, *result.Error) {
+	d := bson.D{{Key: "find", Value: c.coll}, {Key: "filter", Value: c.document("filter")},
+		{Key: "limit", Value: int32(1)}, {Key: "singleBatch", Value: true}}
+	return c.read("find", fixed(c.options(d, "filter"))), cursorOptions{}, nil
+}
+
+// outlasted is the error of a maxAwaitTimeMS that is not less than timeoutMS.
+func (c *call) outlasted(maxAwait int64) *result.Error {
+	if c.timeout && c.limit != nil && *c.limit > 0 && maxAwait >= c.limit.Milliseconds() {
+		return argument("maxAwaitTimeMS must be less than timeoutMS")
 	}
 	return nil
 }
 
-// aggregateFields are the arguments of aggregate that the command takes as
-// they are.
-func aggregateFields() []string {
-	return []string{"allowDiskUse", "maxTimeMS", "bypassDocumentValidation", "collation", "comment", "hint", "let", "rawData"}
-}
-
-func aggregateRows() []row {
-	args := common(append(aggregateFields(), "pipeline", "batchSize", "maxAwaitTimeMS", "timeoutMode",
-		"readConcern", "readPreference", "writeConcern")...)
-	run := func(c *call) (any, *result.Error) {
-		var on any = c.coll
-		if c.kind == operations.Database {
-			on = int32(1)
-		}
-		return c.aggregate(on)
-	}
-	return []row{
-		{operations.Collection, "aggregate", args, run},
-		{operations.Database, "aggregate", args, run},
-	}
-}
-
-// aggregate runs a pipeline and gives all its documents.
-func (c *call) aggregate(on any) (any, *result.Error) {
-	pipeline, err := c.documents("pipeline")
+func aggregate(c *call) (*command, cursorOptions, *result.Error) {
+	pipeline, err := c.Documents("pipeline")
 	if err != nil {
-		return nil, err
+		return nil, cursorOptions{}, err
 	}
 	writes := false
 	if len(pipeline) > 0 {
@@ -190,64 +180,41 @@ func (c *call) aggregate(on any) (any, *result.Error) {
 			writes = retry.WriteStage(first.Key())
 		}
 	}
-	o := cursorOptions{batchSize: c.Number("batchSize"), comment: c.Arg("comment"), lifetime: true,
-		maxTime: c.Number("maxAwaitTimeMS")}
-	if err := c.timeoutMode(&o); err != nil {
-		return nil, err
+	o, err := c.cursorOptions()
+	if err != nil {
+		return nil, o, err
 	}
-	if c.outlasted(o.maxTime) {
-		return nil, errOutlasts()
+	o.maxTime = c.Number("maxAwaitTimeMS")
+	if err := c.outlasted(o.maxTime); err != nil {
+		return nil, o, err
 	}
 	if writes && !o.lifetime {
-		return nil, argument("an aggregate with a write stage cannot have timeoutMode iteration")
+		return nil, o, argument("an aggregate with a write stage cannot have timeoutMode iteration")
 	}
-	cmd := c.read("aggregate", func(target) (bson.D, error) {
-		options := bson.D{}
-		if c.Has("batchSize") && !writes {
-			options = append(options, bson.E{Key: "batchSize", Value: int32(o.batchSize)})
-		}
-		d := bson.D{{Key: "aggregate", Value: on}, {Key: "pipeline", Value: c.Arg("pipeline")}, {Key: "cursor", Value: options}}
-		return c.copyArgs(d, aggregateFields()...), nil
-	})
+	batch := c.batchOption()
+	if writes {
+		batch = bson.D{}
+	}
+	d := bson.D{{Key: "aggregate", Value: c.on()}, {Key: "pipeline", Value: c.Arg("pipeline")}, {Key: "cursor", Value: batch}}
+	cmd := c.read("aggregate", fixed(c.options(d, "pipeline")))
 	cmd.noMaxTime = !o.lifetime
 	if writes {
 		cmd.op = retry.Lookup(opWritingAggregate)
 		cmd.writeConcern = c.scope.writeConcern
 	}
-	return result2(c.documentsOf(cmd, o))
+	return cmd, o, nil
 }
 
-func countRows() []row {
-	return []row{
-		{operations.Collection, "count", common("filter", "skip", "limit", "maxTimeMS", "hint", "collation", "comment",
-			"rawData", "readConcern", "readPreference"), func(c *call) (any, *result.Error) {
-			d := bson.D{{Key: "count", Value: c.coll}, {Key: "query", Value: c.document("filter")}}
-			return c.counted(c.copyArgs(d, "skip", "limit", "maxTimeMS", "hint", "collation", "comment", "rawData"))
-		}},
-		{operations.Collection, "estimatedDocumentCount", common("maxTimeMS", "comment", "rawData", "readConcern", "readPreference"),
-			func(c *call) (any, *result.Error) {
-				return c.counted(c.copyArgs(bson.D{{Key: "count", Value: c.coll}}, "maxTimeMS", "comment", "rawData"))
-			}},
-		{operations.Collection, "countDocuments", common("filter", "skip", "limit", "maxTimeMS", "hint", "collation", "comment",
-			"rawData", "readConcern", "readPreference"), countDocuments},
-		{operations.Collection, "distinct", common("fieldName", "filter", "maxTimeMS", "collation", "comment", "hint", "rawData",
-			"readConcern", "readPreference"), func(c *call) (any, *result.Error) {
-			d := bson.D{{Key: "distinct", Value: c.coll}, {Key: "key", Value: c.Arg("fieldName")}, {Key: "query", Value: c.document("filter")}}
-			cmd := c.read("distinct", fixed(c.copyArgs(d, "maxTimeMS", "collation", "comment", "hint", "rawData")))
-			r, err := c.run(cmd)
-			if err != nil {
-				return nil, err
-			}
-			return r.doc.Lookup("values"), nil
-		}},
-		{operations.Collection, "mapReduce", common("map", "reduce", "out", "query", "sort", "limit", "finalize", "scope",
-			"jsMode", "verbose", "maxTimeMS", "collation", "readConcern", "readPreference"), mapReduce},
+// on is what a pipeline runs on: a collection, or 1.
+func (c *call) on() any {
+	if c.Kind == operations.Collection {
+		return c.coll
 	}
+	return int32(1)
 }
 
 func (c *call) counted(d bson.D) (any, *result.Error) {
-	cmd := c.read("count", fixed(d))
-	r, err := c.run(cmd)
+	r, err := c.run(c.read("count", fixed(d)))
 	if err != nil {
 		return nil, err
 	}
@@ -258,81 +225,49 @@ func (c *call) counted(d bson.D) (any, *result.Error) {
 	return n, nil
 }
 
-func countDocuments(c *call) (any, *result.Error) {
-	pipeline := bson.A{bson.D{{Key: "$match", Value: c.document("filter")}}}
-	if c.Has("skip") {
-		pipeline = append(pipeline, bson.D{{Key: "$skip", Value: c.Arg("skip")}})
-	}
-	if c.Has("limit") {
-		pipeline = append(pipeline, bson.D{{Key: "$limit", Value: c.Arg("limit")}})
-	}
-	pipeline = append(pipeline, bson.D{{Key: "$group", Value: bson.D{{Key: "_id", Value: int32(1)},
-		{Key: "n", Value: bson.D{{Key: "$sum", Value: int32(1)}}}}}})
-	d := bson.D{{Key: "aggregate", Value: c.coll}, {Key: "pipeline", Value: pipeline}, {Key: "cursor", Value: bson.D{}}}
-	cmd := c.read("aggregate", fixed(c.copyArgs(d, "maxTimeMS", "hint", "collation", "comment", "rawData")))
-	docs, err := c.documentsOf(cmd, cursorOptions{lifetime: true})
-	if err != nil || len(docs) == 0 {
-		return int64(0), err
-	}
-	n, _ := enginekit.Integer(docs[0].Lookup("n"))
-	return n, nil
-}
-
-// mapReduce is never retried, and may write its result.
-func mapReduce(c *call) (any, *result.Error) {
-	d := bson.D{{Key: "mapReduce", Value: c.coll}, {Key: "map", Value: c.Arg("map")}, {Key: "reduce", Value: c.Arg("reduce")}}
-	out, inline := c.Arg("out"), true
-	if c.Has("out") {
-		_, inline = lookupIn(out, "inline")
-		d = append(d, bson.E{Key: "out", Value: out})
-	} else {
-		d = append(d, bson.E{Key: "out", Value: bson.D{{Key: "inline", Value: int32(1)}}})
-	}
-	cmd := c.read("mapReduce", fixed(c.copyArgs(d, "query", "sort", "limit", "finalize", "scope", "jsMode", "verbose",
-		"maxTimeMS", "collation")))
-	cmd.write, cmd.primary = !inline, !inline
+// answer gives a field of a command's reply.
+func (c *call) answer(cmd *command, field string) (any, *result.Error) {
 	r, err := c.run(cmd)
 	if err != nil {
 		return nil, err
 	}
-	if inline {
-		return r.doc.Lookup("results"), nil
+	return r.doc.Lookup(field), nil
+}
+
+func countDocuments(c *call) (*command, cursorOptions, *result.Error) {
+	pipeline := bson.A{bson.D{{Key: "$match", Value: c.document("filter")}}}
+	for _, name := range []string{"skip", "limit"} {
+		if c.Has(name) {
+			pipeline = append(pipeline, bson.D{{Key: "$" + name, Value: c.Arg(name)}})
+		}
 	}
-	return enginekit.Nothing{}, nil
+	pipeline = append(pipeline, bson.D{{Key: "$group", Value: bson.D{{Key: "_id", Value: int32(1)},
+		{Key: "n", Value: bson.D{{Key: "$sum", Value: int32(1)}}}}}})
+	d := bson.D{{Key: "aggregate", Value: c.coll}, {Key: "pipeline", Value: pipeline}, {Key: "cursor", Value: bson.D{}}}
+	return c.read("aggregate", fixed(c.options(d, "filter", "skip", "limit"))), cursorOptions{lifetime: true}, nil
+}
+
+// mapReduce is never retried, and may write its result.
+func mapReduce(c *call) (any, *result.Error) {
+	var out any = bson.D{{Key: "inline", Value: int32(1)}}
+	inline := true
+	if c.Has("out") {
+		out = c.Arg("out")
+		_, inline = lookupIn(c.Arg("out"), "inline")
+	}
+	cmd := c.read("mapReduce", fixed(c.options(bson.D{{Key: "mapReduce", Value: c.coll}, {Key: "out", Value: out}}, "out")))
+	cmd.write, cmd.primary = !inline, !inline
+	results, err := c.answer(cmd, "results")
+	if err == nil && !inline {
+		return enginekit.Nothing{}, nil
+	}
+	return results, err
 }
 
 func lookupIn(v bson.RawValue, key string) (bson.RawValue, bool) {
-	doc, ok := v.DocumentOK()
-	if !ok {
-		return bson.RawValue{}, false
-	}
+	doc, _ := v.DocumentOK()
 	found, err := doc.LookupErr(key)
 	return found, err == nil
-}
-
-func listRows() []row {
-	databases := func(names bool) func(*call) (any, *result.Error) {
-		return func(c *call) (any, *result.Error) { return c.listDatabases(names) }
-	}
-	collections := func(names bool) func(*call) (any, *result.Error) {
-		return func(c *call) (any, *result.Error) { return c.listCollections(names) }
-	}
-	indexes := func(names bool) func(*call) (any, *result.Error) {
-		return func(c *call) (any, *result.Error) { return c.listIndexes(names) }
-	}
-	dbArgs := common("filter", "nameOnly", "authorizedDatabases", "comment", "maxTimeMS")
-	collArgs := common("filter", "nameOnly", "authorizedCollections", "comment", "batchSize", "maxTimeMS", "timeoutMode", "rawData")
-	indexArgs := common("batchSize", "comment", "maxTimeMS", "timeoutMode", "rawData")
-	return []row{
-		{operations.Client, "listDatabaseNames", dbArgs, databases(true)},
-		{operations.Client, "listDatabaseObjects", dbArgs, databases(false)},
-		{operations.Client, "listDatabases", dbArgs, databases(false)},
-		{operations.Database, "listCollectionNames", collArgs, collections(true)},
-		{operations.Database, "listCollectionObjects", collArgs, collections(false)},
-		{operations.Database, "listCollections", collArgs, collections(false)},
-		{operations.Collection, "listIndexNames", indexArgs, indexes(true)},
-		{operations.Collection, "listIndexes", indexArgs, indexes(false)},
-	}
 }
 
 // enumerate is the read of an enumeration. Where the specifications leave the
@@ -341,31 +276,39 @@ func (c *call) enumerate(name string, d bson.D) *command {
 	cmd := c.read(name, fixed(d))
 	cmd.takesReadConcern, cmd.readConcern = false, nil
 	cmd.preference = selection.Preference{Hedge: cmd.preference.Hedge}
-	cmd.pin = true
 	return cmd
 }
 
-func (c *call) listDatabases(names bool) (any, *result.Error) {
-	d := c.copyArgs(bson.D{{Key: "listDatabases", Value: int32(1)}}, "filter", "authorizedDatabases", "comment", "maxTimeMS")
-	if names {
-		d = append(d, bson.E{Key: "nameOnly", Value: true})
-	} else {
-		d = c.copyArgs(d, "nameOnly")
+// listed gives a command that enumerates, whose option nameOnly is true if the
+// result has names only.
+func (c *call) listed(d bson.D) bson.D {
+	if strings.HasSuffix(c.Row.name, "Names") {
+		return append(c.options(d, "nameOnly"), bson.E{Key: "nameOnly", Value: true})
 	}
-	r, err := c.do(c.enumerate("listDatabases", d))
+	return c.options(d)
+}
+
+func listDatabases(c *call) (any, *result.Error) {
+	r, err := c.do(c.enumerate("listDatabases", c.listed(bson.D{{Key: "listDatabases", Value: int32(1)}})))
 	if err != nil {
 		return nil, err
 	}
-	if !names {
-		return r.doc.Lookup("databases"), nil
+	databases := r.doc.Lookup("databases")
+	if c.Row.name != "listDatabaseNames" {
+		return databases, nil
 	}
-	array, ok := r.doc.Lookup("databases").ArrayOK()
+	array, ok := databases.ArrayOK()
 	if !ok {
 		return nil, r.lacks("databases")
 	}
-	values, bad := array.Values()
-	if bad != nil {
-		return nil, argument(bad.Error())
+	return namesOf(array)
+}
+
+// namesOf gives the names of an array of documents.
+func namesOf(array bson.RawArray) (bson.A, *result.Error) {
+	values, err := array.Values()
+	if err != nil {
+		return nil, argument(err.Error())
 	}
 	out := bson.A{}
 	for _, v := range values {
@@ -375,25 +318,12 @@ func (c *call) listDatabases(names bool) (any, *result.Error) {
 	return out, nil
 }
 
-func (c *call) listCollections(names bool) (any, *result.Error) {
-	o := cursorOptions{batchSize: c.Number("batchSize"), comment: c.Arg("comment")}
-	if err := c.timeoutMode(&o); err != nil {
-		return nil, err
-	}
+func listCollections(c *call) (*command, cursorOptions, *result.Error) {
+	o, err := c.cursorOptions()
 	d := bson.D{{Key: "listCollections", Value: int32(1)}, {Key: "cursor", Value: c.batchOption()}}
-	d = c.copyArgs(d, "filter", "authorizedCollections", "comment", "maxTimeMS", "rawData")
-	if names {
-		d = append(d, bson.E{Key: "nameOnly", Value: true})
-	} else {
-		d = c.copyArgs(d, "nameOnly")
-	}
-	cmd := c.enumerate("listCollections", d)
+	cmd := c.enumerate("listCollections", c.listed(d))
 	cmd.noMaxTime = !o.lifetime
-	docs, err := c.documentsOf(cmd, o)
-	if err != nil || !names {
-		return result2(docs, err)
-	}
-	return fieldOf(docs, "name"), nil
+	return cmd, o, err
 }
 
 func (c *call) batchOption() bson.D {
@@ -411,37 +341,42 @@ func fieldOf(docs []bson.Raw, field string) bson.A {
 	return out
 }
 
-func (c *call) listIndexes(names bool) (any, *result.Error) {
-	o := cursorOptions{batchSize: c.Number("batchSize"), comment: c.Arg("comment")}
-	if err := c.timeoutMode(&o); err != nil {
-		return nil, err
-	}
+func listIndexes(c *call) (*command, cursorOptions, *result.Error) {
+	o, err := c.cursorOptions()
 	d := bson.D{{Key: "listIndexes", Value: c.coll}, {Key: "cursor", Value: c.batchOption()}}
-	cmd := c.enumerate("listIndexes", c.copyArgs(d, "comment", "maxTimeMS", "rawData"))
+	cmd := c.enumerate("listIndexes", c.options(d))
 	cmd.noMaxTime = !o.lifetime
-	r, err := c.do(cmd)
-	docs := []bson.Raw{}
-	switch {
-	case err != nil && err.Code == namespaceNotFound: // without a collection there are no indexes
-	case err != nil:
-		return nil, err
-	default:
-		if docs, err = c.iterate(r, o); err != nil {
-			return nil, err
-		}
-	}
-	if names {
-		return fieldOf(docs, "name"), nil
-	}
-	return docs, nil
+	return cmd, o, err
 }
 
-// generic puts the named key of a command first, whatever the order in
-// which the suite was read.
-func (c *call) generic() (bson.D, *result.Error) {
+func listSearchIndexes(c *call) (*command, cursorOptions, *result.Error) {
+	stage, cursor, rest := bson.D{}, bson.D{}, bson.D{}
+	if c.Has("name") {
+		stage = append(stage, bson.E{Key: "name", Value: c.Arg("name")})
+	}
+	if doc, ok := c.Arg("aggregationOptions").DocumentOK(); ok {
+		elements, _ := doc.Elements()
+		for _, e := range elements {
+			to := &rest
+			if e.Key() == "batchSize" {
+				to = &cursor
+			}
+			*to = append(*to, bson.E{Key: e.Key(), Value: e.Value()})
+		}
+	}
+	d := bson.D{{Key: "aggregate", Value: c.coll}, {Key: "pipeline", Value: bson.A{bson.D{{Key: "$listSearchIndexes", Value: stage}}}},
+		{Key: "cursor", Value: cursor}}
+	cmd := c.read("aggregate", fixed(append(d, rest...)))
+	cmd.takesReadConcern = false
+	return cmd, cursorOptions{lifetime: true}, nil
+}
+
+// generic is the command that an operation was given. Its named key comes first,
+// whatever the order in which the suite was read.
+func (c *call) generic() (*command, *result.Error) {
 	doc, ok := c.Arg("command").DocumentOK()
 	if !ok {
-		return nil, argument("command is no document")
+		return nil, argument("command is not a document")
 	}
 	var d bson.D
 	if err := bson.Unmarshal(doc, &d); err != nil {
@@ -455,76 +390,31 @@ func (c *call) generic() (bson.D, *result.Error) {
 	if i < 0 {
 		return nil, argument("command has no field " + name)
 	}
-	first := d[i]
-	return append(bson.D{first}, slices.Delete(d, i, i+1)...), nil
+	cmd := c.enumerate(name, append(bson.D{d[i]}, slices.Delete(slices.Clone(d), i, i+1)...))
+	cmd.op = retry.Lookup("runCommand")
+	return cmd, nil
 }
 
-func commandRows() []row {
-	generic := func(c *call) (*command, *result.Error) {
-		d, err := c.generic()
-		if err != nil {
-			return nil, err
-		}
-		cmd := c.read(d[0].Key, fixed(d))
-		cmd.op = retry.Lookup("runCommand")
-		cmd.takesReadConcern, cmd.readConcern = false, nil
-		cmd.preference = selection.Preference{Hedge: cmd.preference.Hedge}
-		if err := c.override(cmd); err != nil {
-			return nil, err
-		}
-		return cmd, nil
+func cursorCommand(c *call) (*command, cursorOptions, *result.Error) {
+	cmd, err := c.generic()
+	if err != nil {
+		return nil, cursorOptions{}, err
 	}
-	cursor := func(c *call) (*cursor, *result.Error) {
-		cmd, err := generic(c)
-		if err != nil {
-			return nil, err
-		}
-		o := cursorOptions{batchSize: c.Number("batchSize"), maxTime: c.Number("maxTimeMS"), comment: c.Arg("comment")}
-		switch strings.ToLower(c.Text("cursorType")) {
-		case "tailable":
-			o.tailable = true
-		case "tailableawait":
-			o.tailable, o.await = true, true
-		}
-		if err := c.timeoutMode(&o); err != nil {
-			return nil, err
-		}
-		cmd.noMaxTime = !o.lifetime
-		cmd.pin = true
-		r, err := c.do(cmd)
-		if err != nil {
-			return nil, err
-		}
-		return c.openCursor(r, o)
+	o, err := c.cursorOptions()
+	o.maxTime = c.Number("maxTimeMS")
+	cmd.noMaxTime = !o.lifetime
+	return cmd, o, err
+}
+
+func runCommand(c *call) (any, *result.Error) {
+	cmd, err := c.generic()
+	if err != nil {
+		return nil, err
 	}
-	cursorArgs := common("command", "commandName", "readPreference", "batchSize", "maxTimeMS", "comment", "cursorType", "timeoutMode")
-	return []row{
-		{operations.Database, "createCommandCursor", cursorArgs, func(c *call) (any, *result.Error) {
-			k, err := cursor(c)
-			if err != nil {
-				return nil, err
-			}
-			return c.keep(k)
-		}},
-		{operations.Database, "runCommand", common("command", "commandName", "readPreference", "readConcern"),
-			func(c *call) (any, *result.Error) {
-				cmd, err := generic(c)
-				if err != nil {
-					return nil, err
-				}
-				cmd.takesReadConcern = c.Has("readConcern")
-				r, err := c.do(cmd)
-				if err != nil {
-					return nil, err
-				}
-				return r.doc, nil
-			}},
-		{operations.Database, "runCursorCommand", cursorArgs, func(c *call) (any, *result.Error) {
-			k, err := cursor(c)
-			if err != nil {
-				return nil, err
-			}
-			return result2(k.all(c.base, &c.trace))
-		}},
+	cmd.takesReadConcern = c.Has("readConcern")
+	r, err := c.run(cmd)
+	if err != nil {
+		return nil, err
 	}
+	return r.doc, nil
 }

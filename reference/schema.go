@@ -10,173 +10,117 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// schemaRows create and drop things.
+// schemaRows create, change and drop things.
 func schemaRows() []row {
-	createFields := []string{"capped", "size", "max", "validator", "validationLevel", "validationAction", "indexOptionDefaults",
-		"viewOn", "pipeline", "collation", "timeseries", "expireAfterSeconds", "clusteredIndex",
-		"changeStreamPreAndPostImages", "encryptedFields", "storageEngine", "comment", "maxTimeMS"}
-	modifyFields := []string{"validator", "validationLevel", "validationAction", "changeStreamPreAndPostImages", "index",
-		"viewOn", "pipeline", "expireAfterSeconds", "timeseries", "comment", "maxTimeMS"}
-	indexFields := []string{"unique", "sparse", "expireAfterSeconds", "partialFilterExpression", "collation",
-		"hidden", "weights", "default_language", "wildcardProjection", "2dsphereIndexVersion", "background", "bits", "bucketSize",
-		"language_override", "max", "min", "storageEngine", "textIndexVersion"}
 	return []row{
-		{operations.Collection, "createIndex", common(append([]string{"keys", "name", "version", "maxTimeMS", "commitQuorum", "comment", "rawData", "writeConcern"}, indexFields...)...),
-			func(c *call) (any, *result.Error) {
-				name := c.Text("name")
-				if name == "" {
-					var err *result.Error
-					if name, err = indexName(c.Arg("keys")); err != nil {
-						return nil, err
-					}
-				}
-				index := c.copyArgs(bson.D{{Key: "key", Value: c.Arg("keys")}, {Key: "name", Value: name}}, indexFields...)
-				if c.Has("version") {
-					index = append(index, bson.E{Key: "v", Value: c.Arg("version")})
-				}
-				d := bson.D{{Key: "createIndexes", Value: c.coll}, {Key: "indexes", Value: bson.A{index}}}
-				return name, c.perform("createIndexes", c.copyArgs(d, "maxTimeMS", "commitQuorum", "comment", "rawData"), 0)
-			}},
-		{operations.Collection, "dropIndex", common("name", "maxTimeMS", "comment", "rawData", "writeConcern"), func(c *call) (any, *result.Error) {
+		{operations.Collection, "createIndex", "", createIndex},
+		silently(operations.Collection, "dropIndex", "", func(c *call) *result.Error {
 			d := bson.D{{Key: "dropIndexes", Value: c.coll}, {Key: "index", Value: c.Arg("name")}}
-			return enginekit.Nothing{}, c.perform("dropIndexes", c.copyArgs(d, "maxTimeMS", "comment", "rawData"), namespaceNotFound)
-		}},
-		{operations.Collection, "dropIndexes", common("maxTimeMS", "comment", "rawData", "writeConcern"), func(c *call) (any, *result.Error) {
-			d := bson.D{{Key: "dropIndexes", Value: c.coll}, {Key: "index", Value: "*"}}
-			return enginekit.Nothing{}, c.perform("dropIndexes", c.copyArgs(d, "maxTimeMS", "comment", "rawData"), namespaceNotFound)
-		}},
-		{operations.Collection, "rename", common("to", "dropTarget", "comment", "maxTimeMS", "writeConcern"), func(c *call) (any, *result.Error) {
+			return c.perform(c.options(d, "name"), namespaceNotFound)
+		}),
+		silently(operations.Collection, "dropIndexes", "", func(c *call) *result.Error {
+			return c.perform(c.options(bson.D{{Key: "dropIndexes", Value: c.coll}, {Key: "index", Value: "*"}}), namespaceNotFound)
+		}),
+		silently(operations.Collection, "rename", "", func(c *call) *result.Error {
 			d := bson.D{{Key: "renameCollection", Value: c.db + "." + c.coll}, {Key: "to", Value: c.db + "." + c.Text("to")}}
-			d = c.copyArgs(d, "dropTarget", "comment", "maxTimeMS")
 			c.db = "admin"
-			return enginekit.Nothing{}, c.perform("renameCollection", d, 0)
-		}},
-		{operations.Database, "createCollection", common(append([]string{"collection", "writeConcern"}, createFields...)...), func(c *call) (any, *result.Error) {
-			d := c.copyArgs(bson.D{{Key: "create", Value: c.Arg("collection")}}, createFields...)
-			if err := c.perform("create", d, 0); err != nil {
-				return nil, err
+			return c.perform(c.options(d, "to"), 0)
+		}),
+		silently(operations.Database, "createCollection", "", func(c *call) *result.Error {
+			err := c.perform(c.options(bson.D{{Key: "create", Value: c.Arg("collection")}}, "collection"), 0)
+			if err != nil || c.Operation.SaveAs == "" {
+				return err
 			}
-			if c.op.SaveAs == "" {
-				return enginekit.Nothing{}, nil
-			}
-			db := c.entity.(*database)
-			if err := c.test.Entities.Put(c.op.SaveAs, &collection{db: db, name: c.Text("collection"), options: db.options}); err != nil {
-				return nil, argument(err.Error())
-			}
-			return enginekit.Nothing{}, nil
-		}},
-		{operations.Database, "dropCollection", common("collection", "comment", "maxTimeMS", "writeConcern"), func(c *call) (any, *result.Error) {
-			d := c.copyArgs(bson.D{{Key: "drop", Value: c.Arg("collection")}}, "comment", "maxTimeMS")
-			return enginekit.Nothing{}, c.perform("drop", d, namespaceNotFound)
-		}},
-		{operations.Client, "dropDatabase", common("database", "writeConcern"), func(c *call) (any, *result.Error) {
+			db := c.Entity.(*database)
+			return c.save(operations.Collection, &collection{db: db, name: c.Text("collection"), options: db.options})
+		}),
+		silently(operations.Database, "dropCollection", "encryptedFields", func(c *call) *result.Error {
+			return c.perform(c.options(bson.D{{Key: "drop", Value: c.Arg("collection")}}, "collection"), namespaceNotFound)
+		}),
+		silently(operations.Client, "dropDatabase", "", func(c *call) *result.Error {
 			c.db = c.Text("database")
-			return enginekit.Nothing{}, c.perform("dropDatabase", bson.D{{Key: "dropDatabase", Value: int32(1)}}, 0)
-		}},
-		{operations.Database, "modifyCollection", common(append([]string{"collection", "writeConcern"}, modifyFields...)...), func(c *call) (any, *result.Error) {
-			d := c.copyArgs(bson.D{{Key: "collMod", Value: c.Arg("collection")}}, modifyFields...)
-			r, err := c.answered("collMod", d)
-			switch {
-			case err != nil:
-				return nil, err
-			case r == nil: // of an unacknowledged write
-				return enginekit.Nothing{}, nil
+			return c.perform(bson.D{{Key: "dropDatabase", Value: int32(1)}}, 0)
+		}),
+		{operations.Database, "modifyCollection", "", func(c *call) (any, *result.Error) {
+			r, err := c.answered(c.options(bson.D{{Key: "collMod", Value: c.Arg("collection")}}, "collection"))
+			if err != nil || r == nil { // nil is of an unacknowledged write
+				return enginekit.Nothing{}, err
 			}
 			return r, nil
 		}},
-		{operations.Collection, "createSearchIndex", common("model"), func(c *call) (any, *result.Error) {
+		{operations.Collection, "createSearchIndex", "", func(c *call) (any, *result.Error) {
 			return c.searchIndexes(bson.A{c.document("model")}, true)
 		}},
-		{operations.Collection, "createSearchIndexes", common("models"), func(c *call) (any, *result.Error) {
-			models, err := c.documents("models")
-			if err != nil {
-				return nil, err
-			}
-			all := bson.A{}
-			for _, m := range models {
-				all = append(all, m)
-			}
-			return c.searchIndexes(all, false)
+		{operations.Collection, "createSearchIndexes", "", func(c *call) (any, *result.Error) {
+			return c.searchIndexes(c.Arg("models"), false)
 		}},
-		{operations.Collection, "dropSearchIndex", common("name"), func(c *call) (any, *result.Error) {
-			c.scope.writeConcern = nil
-			return enginekit.Nothing{}, c.perform("dropSearchIndex", bson.D{{Key: "dropSearchIndex", Value: c.coll}, {Key: "name", Value: c.Arg("name")}},
-				namespaceNotFound)
-		}},
-		{operations.Collection, "updateSearchIndex", common("name", "definition"), func(c *call) (any, *result.Error) {
-			c.scope.writeConcern = nil
-			return enginekit.Nothing{}, c.perform("updateSearchIndex", bson.D{{Key: "updateSearchIndex", Value: c.coll},
-				{Key: "name", Value: c.Arg("name")}, {Key: "definition", Value: c.Arg("definition")}}, 0)
-		}},
-		{operations.Collection, "listSearchIndexes", common("name", "aggregationOptions"), func(c *call) (any, *result.Error) {
-			stage := bson.D{}
-			if c.Has("name") {
-				stage = append(stage, bson.E{Key: "name", Value: c.Arg("name")})
-			}
-			options := bson.D{}
-			var rest bson.D
-			if doc, ok := c.Arg("aggregationOptions").DocumentOK(); ok {
-				elements, _ := doc.Elements()
-				for _, e := range elements {
-					if e.Key() == "batchSize" {
-						options = append(options, bson.E{Key: "batchSize", Value: e.Value()})
-					} else {
-						rest = append(rest, bson.E{Key: e.Key(), Value: e.Value()})
-					}
-				}
-			}
-			d := bson.D{{Key: "aggregate", Value: c.coll}, {Key: "pipeline", Value: bson.A{bson.D{{Key: "$listSearchIndexes", Value: stage}}}},
-				{Key: "cursor", Value: options}}
-			cmd := c.read("aggregate", fixed(append(d, rest...)))
-			cmd.takesReadConcern = false
-			return result2(c.documentsOf(cmd, cursorOptions{lifetime: true}))
-		}},
+		silently(operations.Collection, "dropSearchIndex", "", func(c *call) *result.Error {
+			return c.perform(c.options(bson.D{{Key: "dropSearchIndex", Value: c.coll}}), namespaceNotFound)
+		}),
+		silently(operations.Collection, "updateSearchIndex", "", func(c *call) *result.Error {
+			return c.perform(c.options(bson.D{{Key: "updateSearchIndex", Value: c.coll}}), 0)
+		}),
 	}
 }
 
-func (c *call) searchIndexes(models bson.A, one bool) (any, *result.Error) {
-	c.scope.writeConcern = nil // the command takes none
-	cmd := c.writing("createSearchIndexes", "createSearchIndexes",
-		fixed(bson.D{{Key: "createSearchIndexes", Value: c.coll}, {Key: "indexes", Value: models}}))
-	r, err := c.do(cmd)
+func createIndex(c *call) (any, *result.Error) {
+	name := c.Text("name")
+	if name == "" {
+		var err *result.Error
+		if name, err = indexName(c.Arg("keys")); err != nil {
+			return nil, err
+		}
+	}
+	command := []string{"maxTimeMS", "commitQuorum", "comment", "rawData"}
+	index := c.options(bson.D{{Key: "key", Value: c.Arg("keys")}, {Key: "name", Value: name}}, append(command, "keys", "name", "version")...)
+	if c.Has("version") {
+		index = append(index, bson.E{Key: "v", Value: c.Arg("version")})
+	}
+	d := bson.D{{Key: "createIndexes", Value: c.coll}, {Key: "indexes", Value: bson.A{index}}}
+	for _, name := range command {
+		if c.Has(name) && !(name == "maxTimeMS" && c.timeout) {
+			d = append(d, bson.E{Key: name, Value: c.Arg(name)})
+		}
+	}
+	return name, c.perform(d, 0)
+}
+
+func (c *call) searchIndexes(models any, one bool) (any, *result.Error) {
+	r, err := c.answered(bson.D{{Key: "createSearchIndexes", Value: c.coll}, {Key: "indexes", Value: models}})
 	if err != nil {
 		return nil, err
 	}
-	array, ok := r.doc.Lookup("indexesCreated").ArrayOK()
+	array, ok := r.Lookup("indexesCreated").ArrayOK()
 	if !ok {
 		return enginekit.Nothing{}, nil
 	}
-	values, _ := array.Values()
-	names := bson.A{}
-	for _, v := range values {
-		name, _ := lookupIn(v, "name")
-		names = append(names, name)
-	}
+	names, err := namesOf(array)
 	if one && len(names) > 0 {
 		return names[0], nil
 	}
-	return names, nil
+	return names, err
 }
 
 // perform runs a command whose reply says nothing more. An error with the code
 // of ignore counts as success.
-func (c *call) perform(name string, d bson.D, ignore int32) *result.Error {
-	_, err := c.answered(name, d)
+func (c *call) perform(d bson.D, ignore int32) *result.Error {
+	_, err := c.answered(d)
 	if err != nil && ignore != 0 && err.HasCode && err.Code == ignore {
 		return nil
 	}
 	return err
 }
 
-// answered runs a command of a helper that writes and gives the reply.
-func (c *call) answered(name string, d bson.D) (bson.Raw, *result.Error) {
-	cmd := c.writing(name, name, fixed(d))
+// answered runs a command of a helper that writes and gives the reply. Commands
+// for search indexes have no write concern.
+func (c *call) answered(d bson.D) (bson.Raw, *result.Error) {
+	cmd := c.writing(d[0].Key, d[0].Key, fixed(d))
 	cmd.primary = true
-	r, err := c.run(cmd)
-	if err := raised(r, err); err != nil {
-		return nil, err
+	if strings.Contains(cmd.name, "SearchIndex") {
+		cmd.writeConcern = nil
 	}
-	return r.doc, nil
+	r, err := c.run(cmd)
+	return r.doc, raised(r, err)
 }
 
 // indexName joins keys and directions (Index Management, "Index name
@@ -184,7 +128,7 @@ func (c *call) answered(name string, d bson.D) (bson.Raw, *result.Error) {
 func indexName(keys bson.RawValue) (string, *result.Error) {
 	doc, ok := keys.DocumentOK()
 	if !ok {
-		return "", argument("keys is no document")
+		return "", argument("keys is not a document")
 	}
 	elements, err := doc.Elements()
 	if err != nil {

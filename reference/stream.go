@@ -14,7 +14,6 @@ import (
 // (Change Streams, "Resume Process").
 type changeStream struct {
 	call *call // what it was opened with; its context is not used again
-	on   any   // collection name, or 1
 
 	mu       sync.Mutex
 	cursor   *cursor
@@ -27,46 +26,35 @@ type changeStream struct {
 	broken   *result.Error // a resume that failed under timeoutMS: resume on the next call
 }
 
-func streamArgs() []string {
-	return common("pipeline", "batchSize", "collation", "comment", "fullDocument", "fullDocumentBeforeChange",
-		"maxAwaitTimeMS", "resumeAfter", "showExpandedEvents", "startAfter", "startAtOperationTime",
-		"readConcern", "readPreference")
+func streamRows() []row {
+	return []row{
+		{operations.Client, "createChangeStream", "", openStream},
+		{operations.Collection, "createChangeStream", "", openStream},
+		{operations.Database, "createChangeStream", "", openStream},
+	}
 }
 
-func streamRows() []row {
-	open := func(c *call) (any, *result.Error) {
-		s := &changeStream{call: c, on: c.coll}
-		if c.kind != operations.Collection {
-			s.on = int32(1)
-		}
-		if t, i, ok := c.Arg("startAtOperationTime").TimestampOK(); ok {
-			s.at = &bson.Timestamp{T: t, I: i}
-		}
-		s.after, _ = c.Arg("startAfter").DocumentOK()
-		s.token, _ = c.Arg("resumeAfter").DocumentOK()
-		if s.token == nil {
-			s.token = s.after
-		}
-		if c.outlasted(c.Number("maxAwaitTimeMS")) {
-			return nil, errOutlasts()
-		}
-		if err := s.open(c.ctx, &c.trace, false); err != nil {
-			return nil, err
-		}
-		return c.keep(s)
+func openStream(c *call) (any, *result.Error) {
+	s := &changeStream{call: c, at: timestampOf(c.Given, "startAtOperationTime")}
+	s.after, _ = c.Arg("startAfter").DocumentOK()
+	s.token, _ = c.Arg("resumeAfter").DocumentOK()
+	if s.token == nil {
+		s.token = s.after
 	}
-	return []row{
-		{operations.Client, "createChangeStream", streamArgs(), open},
-		{operations.Collection, "createChangeStream", streamArgs(), open},
-		{operations.Database, "createChangeStream", streamArgs(), open},
+	if err := c.outlasted(c.Number("maxAwaitTimeMS")); err != nil {
+		return nil, err
 	}
+	if err := s.open(c.ctx, &c.trace, false); err != nil {
+		return nil, err
+	}
+	return c.keep(s)
 }
 
 // stage writes the $changeStream stage, for the start or for a resume.
 func (s *changeStream) stage(resume bool) bson.D {
 	c := s.call
 	d := bson.D{}
-	if c.kind == operations.Client {
+	if c.Kind == operations.Client {
 		d = append(d, bson.E{Key: "allChangesForCluster", Value: true})
 	}
 	d = c.copyArgs(d, "fullDocument", "fullDocumentBeforeChange", "showExpandedEvents")
@@ -87,24 +75,20 @@ func (s *changeStream) stage(resume bool) bson.D {
 // open sends the aggregate.
 func (s *changeStream) open(ctx context.Context, tr *trace, resume bool) *result.Error {
 	c := s.call
-	var pipeline bson.A
-	stages := []bson.Raw{}
+	pipeline := bson.A{bson.D{{Key: "$changeStream", Value: s.stage(resume)}}}
 	if c.Has("pipeline") {
-		var err *result.Error
-		if stages, err = c.documents("pipeline"); err != nil {
+		stages, err := c.Documents("pipeline")
+		if err != nil {
 			return err
 		}
-	}
-	pipeline = append(pipeline, bson.D{{Key: "$changeStream", Value: s.stage(resume)}})
-	for _, p := range stages {
-		pipeline = append(pipeline, p)
-	}
-	if resume {
-		if c.session.implicit {
-			c.session = c.client.newSession(true)
+		for _, p := range stages {
+			pipeline = append(pipeline, p)
 		}
 	}
-	d := bson.D{{Key: "aggregate", Value: s.on}, {Key: "pipeline", Value: pipeline}, {Key: "cursor", Value: c.batchOption()}}
+	if resume && c.session.implicit {
+		c.session = c.client.newSession(true)
+	}
+	d := bson.D{{Key: "aggregate", Value: c.on()}, {Key: "pipeline", Value: pipeline}, {Key: "cursor", Value: c.batchOption()}}
 	cmd := c.read("aggregate", fixed(c.copyArgs(d, "collation", "comment")))
 	cmd.pin = true
 	if err := c.override(cmd); err != nil {

@@ -12,27 +12,22 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// clientRows are close and what serves the runner.
+// clientRows are operations of clients that neither read nor write, and what
+// serves the runner.
 func clientRows() []row {
 	return []row{
-		{operations.Client, "close", nil, func(c *call) (any, *result.Error) {
-			c.client.close()
-			return enginekit.Nothing{}, nil
-		}},
-		{operations.Client, "$topology", nil, func(c *call) (any, *result.Error) {
+		silently(operations.Client, "appendMetadata", "", appendMetadata),
+		silently(operations.Client, "close", "", func(c *call) *result.Error { c.client.close(); return nil }),
+		{operations.Client, "$topology", "", func(c *call) (any, *result.Error) {
 			return enginekit.TopologyDocument(c.client.state()), nil
 		}},
-		{operations.Client, "$configureFailPoint", []string{"command", "server"}, func(c *call) (any, *result.Error) {
-			doc, ok := c.Arg("command").DocumentOK()
-			if !ok {
-				return nil, argument("command is no document")
+		{operations.Client, "$configureFailPoint", "", func(c *call) (any, *result.Error) {
+			cmd, err := c.generic()
+			if err != nil {
+				return nil, err
 			}
-			var d bson.D
-			if err := bson.Unmarshal(doc, &d); err != nil {
-				return nil, argument(err.Error())
-			}
-			cmd := &command{name: "configureFailPoint", db: "admin", op: retry.Operation{Name: "configureFailPoint"},
-				build: fixed(d), session: c.session, address: c.Text("server"), hidden: true}
+			cmd.op = retry.Operation{Name: "configureFailPoint"}
+			cmd.address, cmd.hidden, cmd.timeout = c.Text("server"), true, false
 			r, err := c.do(cmd)
 			if err != nil {
 				return nil, err

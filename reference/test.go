@@ -21,8 +21,8 @@ type test struct {
 
 func newTest(d *driver) *test {
 	t := &test{driver: d}
-	t.Test = enginekit.Test{Fields: fields(), Unsupported: unsupported, Make: t.make, KindOf: kindOf, CloseEntity: closeEntity, LogOf: logOf,
-		Ended: func() { d.open.Forget(t) }}
+	t.Test = enginekit.Test{ClientFields: []string{"observeLogMessages"}, Unsupported: unsupported,
+		Make: t.make, CloseEntity: closeEntity, Ended: func() { d.Forget(t) }}
 	return t
 }
 
@@ -58,28 +58,10 @@ type iterator interface {
 	owner() *client
 }
 
-// fields lists what an entity's document may hold.
-func fields() map[string][]string {
-	return map[string][]string{
-		"client": {"autoEncryptOpts", "awaitMinPoolSizeMS", "id", "ignoreCommandMonitoringEvents", "observeEvents",
-			"observeLogMessages", "observeSensitiveCommands", "observeTracingMessages", "serverApi",
-			"storeEventsAsEntities", "uriOptions", "useMultipleMongoses"},
-		"database":   {"client", "databaseName", "databaseOptions", "id"},
-		"collection": {"collectionName", "collectionOptions", "database", "id"},
-		"session":    {"client", "id", "sessionOptions"},
-		"bucket":     {"bucketOptions", "database", "id"},
-	}
-}
-
-func (t *test) make(ctx context.Context, e engine.Entity) (any, error) {
+func (t *test) make(ctx context.Context, e engine.Entity, parent any) (any, error) {
 	text := func(field string) string { s, _ := e.Options.Lookup(field).StringValueOK(); return s }
-	switch e.Kind {
-	case "client":
-		for _, lack := range []string{"autoEncryptOpts", "observeTracingMessages"} {
-			if e.Options.Lookup(lack).Type != 0 {
-				return nil, unsupported(lack)
-			}
-		}
+	switch operations.Kind(e.Kind) {
+	case operations.Client:
 		c, err := newClient(t.driver, e.URI, e.Options)
 		if err != nil {
 			return nil, err
@@ -91,32 +73,18 @@ func (t *test) make(ctx context.Context, e engine.Entity) (any, error) {
 			}
 		}
 		return c, nil
-	case "database":
-		c, err := enginekit.Named[*client](&t.Entities, e.Options, "client")
-		if err != nil {
-			return nil, err
-		}
+	case operations.Database:
+		c := parent.(*client)
 		o, err := c.scope().with("databaseOptions", e.Options.Lookup("databaseOptions"))
 		return &database{client: c, name: text("databaseName"), options: o}, err
-	case "collection":
-		d, err := enginekit.Named[*database](&t.Entities, e.Options, "database")
-		if err != nil {
-			return nil, err
-		}
+	case operations.Collection:
+		d := parent.(*database)
 		o, err := d.options.with("collectionOptions", e.Options.Lookup("collectionOptions"))
 		return &collection{db: d, name: text("collectionName"), options: o}, err
-	case "bucket":
-		d, err := enginekit.Named[*database](&t.Entities, e.Options, "database")
-		if err != nil {
-			return nil, err
-		}
-		return newBucket(d, e.Options.Lookup("bucketOptions"))
+	case operations.Bucket:
+		return newBucket(parent.(*database), e.Options.Lookup("bucketOptions"))
 	default:
-		c, err := enginekit.Named[*client](&t.Entities, e.Options, "client")
-		if err != nil {
-			return nil, err
-		}
-		s, err := t.openSession(c, e)
+		s, err := openSession(parent.(*client), e)
 		if err == nil {
 			// At once, as drivers may: taken when $lsid is asked for, it could be
 			// that of an implicit session before, and an expectation hold by that.
@@ -151,15 +119,12 @@ func (s *scope) fields() enginekit.Fields {
 }
 
 // openSession makes a session entity.
-func (t *test) openSession(c *client, e engine.Entity) (*clientSession, error) {
+func openSession(c *client, e engine.Entity) (*clientSession, error) {
 	s := c.newSession(false)
 	if e.ClusterTime != nil {
-		wrapped, err := bson.Marshal(bson.D{{Key: "$clusterTime", Value: e.ClusterTime}})
+		wrapped, err := enginekit.ClusterTime(e.ClusterTime)
 		if err != nil {
 			return nil, err
-		}
-		if _, err := e.ClusterTime.LookupErr("$clusterTime"); err == nil {
-			wrapped = e.ClusterTime
 		}
 		s.advance(wrapped, nil)
 		c.clock.AdvanceClusterTime(wrapped)
@@ -193,14 +158,6 @@ func (t *test) openSession(c *client, e engine.Entity) (*clientSession, error) {
 	return s, nil
 }
 
-func logOf(e any) (*enginekit.EventLog, bool) {
-	c, ok := e.(*client)
-	if !ok {
-		return nil, false
-	}
-	return c.log, true
-}
-
 func closeEntity(ctx context.Context, e any) {
 	switch e := e.(type) {
 	case iterator:
@@ -209,23 +166,5 @@ func closeEntity(ctx context.Context, e any) {
 		e.finish(ctx, &trace{})
 	case *client:
 		e.close()
-	}
-}
-
-// kindOf gives the operations' kind of an entity.
-func kindOf(e any) operations.Kind {
-	switch e.(type) {
-	case *client:
-		return operations.Client
-	case *database:
-		return operations.Database
-	case *collection:
-		return operations.Collection
-	case *clientSession:
-		return operations.Session
-	case *bucket:
-		return operations.Bucket
-	default:
-		return operations.Cursor
 	}
 }

@@ -3,7 +3,6 @@ package reference
 import (
 	"context"
 
-	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/reference/retry"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs/operations"
@@ -11,60 +10,47 @@ import (
 )
 
 func sessionRows() []row {
-	options := []string{"maxCommitTimeMS", "readConcern", "readPreference", "timeoutMS", "writeConcern"}
+	const on = operations.Session
+	given := func(value func(*clientSession) any) func(*call) (any, *result.Error) {
+		return func(c *call) (any, *result.Error) { return value(c.Entity.(*clientSession)), nil }
+	}
 	return []row{
-		{operations.Session, "abortTransaction", []string{"timeoutMS"}, func(c *call) (any, *result.Error) {
-			return enginekit.Nothing{}, c.entity.(*clientSession).abort(c.ctx, c.timeout, &c.trace)
-		}},
-		{operations.Session, "advanceClusterTime", []string{"clusterTime"}, func(c *call) (any, *result.Error) {
-			raw, err := bson.Marshal(bson.D{{Key: "$clusterTime", Value: c.Arg("clusterTime")}})
-			if err != nil {
-				return nil, argument(err.Error())
-			}
-			c.entity.(*clientSession).advance(raw, nil)
-			return enginekit.Nothing{}, nil
-		}},
-		{operations.Session, "commitTransaction", []string{"timeoutMS"}, func(c *call) (any, *result.Error) {
-			return enginekit.Nothing{}, c.entity.(*clientSession).commit(c.ctx, c.timeout, &c.trace)
-		}},
-		{operations.Session, "endSession", nil, func(c *call) (any, *result.Error) {
-			c.entity.(*clientSession).finish(c.ctx, &c.trace)
-			return enginekit.Nothing{}, nil
-		}},
-		{operations.Session, "getSnapshotTime", nil, func(c *call) (any, *result.Error) {
-			if at := c.entity.(*clientSession).snapshotTime; at != nil {
+		silently(on, "abortTransaction", "", func(c *call) *result.Error {
+			return c.Entity.(*clientSession).abort(c.ctx, c.timeout, &c.trace)
+		}),
+		silently(on, "commitTransaction", "", func(c *call) *result.Error {
+			return c.Entity.(*clientSession).commit(c.ctx, c.timeout, &c.trace)
+		}),
+		silently(on, "endSession", "", func(c *call) *result.Error {
+			c.Entity.(*clientSession).finish(c.ctx, &c.trace)
+			return nil
+		}),
+		{on, "getSnapshotTime", "", func(c *call) (any, *result.Error) {
+			if at := c.Entity.(*clientSession).snapshotTime; at != nil {
 				return *at, nil
 			}
 			return nil, argument("the session has no snapshot time")
 		}},
-		{operations.Session, "startTransaction", options, func(c *call) (any, *result.Error) {
+		silently(on, "startTransaction", "", func(c *call) *result.Error {
 			o, err := c.transactionOptions()
 			if err != nil {
-				return nil, err
+				return err
 			}
-			return enginekit.Nothing{}, c.entity.(*clientSession).start(o)
-		}},
-		{operations.Session, "withTransaction", append([]string{"callback"}, options...), withTransaction},
-		{operations.Session, "$dirty", nil, func(c *call) (any, *result.Error) {
-			s := c.entity.(*clientSession)
-			return s.server != nil && s.server.dirty, nil
-		}},
-		{operations.Session, "$lsid", nil, func(c *call) (any, *result.Error) {
-			return c.entity.(*clientSession).lsid(), nil
-		}},
-		{operations.Session, "$pinnedServer", nil, func(c *call) (any, *result.Error) {
-			s := c.entity.(*clientSession)
+			return c.Entity.(*clientSession).start(o)
+		}),
+		silently(on, "withTransaction", "", withTransaction),
+		{on, "$dirty", "", given(func(s *clientSession) any { return s.server != nil && s.server.dirty })},
+		{on, "$lsid", "", given(func(s *clientSession) any { return s.lsid() })},
+		{on, "$transactionState", "", given(func(s *clientSession) any { return s.state })},
+		{on, "$pinnedServer", "", given(func(s *clientSession) any {
 			switch {
 			case s.pinned != "":
-				return s.pinned, nil
+				return s.pinned
 			case s.conn != nil:
-				return s.conn.Address().String(), nil
+				return s.conn.Address().String()
 			}
-			return nil, nil
-		}},
-		{operations.Session, "$transactionState", nil, func(c *call) (any, *result.Error) {
-			return c.entity.(*clientSession).state, nil
-		}},
+			return nil
+		})},
 	}
 }
 
@@ -74,7 +60,7 @@ func (c *call) transactionOptions() (transactionOptions, *result.Error) {
 	if err := o.fields().Read("arguments", given, func(string) error { return nil }); err != nil {
 		return o, argument(err.Error())
 	}
-	if e := c.entity.(*clientSession); o.timeout == nil && e.defaults.timeout == nil {
+	if e := c.Entity.(*clientSession); o.timeout == nil && e.defaults.timeout == nil {
 		o.timeout = e.timeout
 	}
 	return o, nil

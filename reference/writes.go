@@ -11,15 +11,12 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// model is one write of a bulk, as a suite writes it: {insertOne: {…}}.
-type model struct {
-	kind string
-	args bson.Raw
-}
+// model is one write of a bulk.
+type model enginekit.Model
 
 // group is the command that a model belongs to.
 func (m model) group() string {
-	switch m.kind {
+	switch m.Kind {
 	case "insertOne":
 		return "insert"
 	case "deleteOne", "deleteMany":
@@ -28,33 +25,31 @@ func (m model) group() string {
 	return "update"
 }
 
-func (m model) multi() bool { return m.kind == "updateMany" || m.kind == "deleteMany" }
+func (m model) multi() bool { return m.Kind == "updateMany" || m.Kind == "deleteMany" }
 
-// modelArgs lists what each kind of model may hold.
-func modelArgs(kind string) []string {
-	return map[string][]string{
-		"insertOne":  {"document"},
-		"updateOne":  {"filter", "update", "arrayFilters", "collation", "hint", "upsert", "sort"},
-		"updateMany": {"filter", "update", "arrayFilters", "collation", "hint", "upsert"},
-		"replaceOne": {"filter", "replacement", "collation", "hint", "upsert", "sort"},
-		"deleteOne":  {"filter", "collation", "hint"},
-		"deleteMany": {"filter", "collation", "hint"},
-	}[kind]
+// modelArgs lists what each kind of model may hold in an operation.
+func modelArgs(operation, kind string) []operations.Argument {
+	_, models := operations.Models(operation)
+	i := slices.IndexFunc(models, func(m operations.Model) bool { return m.Name == kind })
+	if i < 0 {
+		return nil
+	}
+	return models[i].Arguments
 }
 
-// fields are what a model holds, which may be nothing but modelArgs and more.
-func (m model) fields(more ...string) ([]bson.RawElement, *result.Error) {
-	known := modelArgs(m.kind)
+// fields are what a model of an operation holds.
+func (m model) fields(operation string) ([]bson.RawElement, *result.Error) {
+	known := modelArgs(operation, m.Kind)
 	if known == nil {
-		return nil, unsupported("write model " + m.kind)
+		return nil, unsupported("write model " + m.Kind)
 	}
-	elements, err := m.args.Elements()
+	elements, err := m.Args.Elements()
 	if err != nil {
 		return nil, argument(err.Error())
 	}
 	for _, e := range elements {
-		if !slices.Contains(known, e.Key()) && !slices.Contains(more, e.Key()) {
-			return nil, unsupported("argument " + e.Key() + " of write model " + m.kind)
+		if !slices.ContainsFunc(known, func(a operations.Argument) bool { return a.Name == e.Key() }) {
+			return nil, unsupported("argument " + e.Key() + " of write model " + m.Kind)
 		}
 	}
 	return elements, nil
@@ -63,7 +58,7 @@ func (m model) fields(more ...string) ([]bson.RawElement, *result.Error) {
 // statement writes the model as the server's commands have it. An insert gets
 // an _id if it has none.
 func (m model) statement() (bson.D, any, *result.Error) {
-	elements, err := m.fields()
+	elements, err := m.fields("bulkWrite")
 	if err != nil {
 		return nil, nil, err
 	}
@@ -74,13 +69,8 @@ func (m model) statement() (bson.D, any, *result.Error) {
 			return withID(e.Value())
 		case "filter":
 			d = append(d, bson.E{Key: "q", Value: e.Value()})
-		case "update":
-			if err := updates(e.Value()); err != nil {
-				return nil, nil, err
-			}
-			d = append(d, bson.E{Key: "u", Value: e.Value()})
-		case "replacement":
-			if err := replaces(e.Value()); err != nil {
+		case "update", "replacement":
+			if err := changes(e.Key(), e.Value()); err != nil {
 				return nil, nil, err
 			}
 			d = append(d, bson.E{Key: "u", Value: e.Value()})
@@ -89,10 +79,12 @@ func (m model) statement() (bson.D, any, *result.Error) {
 		}
 	}
 	switch {
-	case m.group() == "delete" && m.multi():
-		d = append(d, bson.E{Key: "limit", Value: int32(0)})
 	case m.group() == "delete":
-		d = append(d, bson.E{Key: "limit", Value: int32(1)})
+		limit := int32(1)
+		if m.multi() {
+			limit = 0
+		}
+		d = append(d, bson.E{Key: "limit", Value: limit})
 	case m.multi():
 		d = append(d, bson.E{Key: "multi", Value: true})
 	}
@@ -103,7 +95,7 @@ func (m model) statement() (bson.D, any, *result.Error) {
 func withID(v bson.RawValue) (bson.D, any, *result.Error) {
 	doc, ok := v.DocumentOK()
 	if !ok {
-		return nil, nil, argument("document is no document")
+		return nil, nil, argument("document is not a document")
 	}
 	var d bson.D
 	if err := bson.Unmarshal(doc, &d); err != nil {
@@ -116,32 +108,22 @@ func withID(v bson.RawValue) (bson.D, any, *result.Error) {
 	return append(bson.D{{Key: "_id", Value: id}}, d...), id, nil
 }
 
-// updates checks that an update has operators only.
-func updates(v bson.RawValue) *result.Error {
-	if v.Type == bson.TypeArray {
+// changes checks that an update has operators only, and that a replacement has
+// none.
+func changes(name string, v bson.RawValue) *result.Error {
+	if name == "update" && v.Type == bson.TypeArray {
 		return nil
 	}
 	doc, ok := v.DocumentOK()
 	if !ok {
-		return argument("update is neither a document nor a pipeline")
+		return argument(name + " is not a document")
 	}
 	first, err := doc.IndexErr(0)
-	if err != nil {
-		return argument("update is empty")
-	}
-	if !strings.HasPrefix(first.Key(), "$") {
-		return argument("update must have operators: " + first.Key())
-	}
-	return nil
-}
-
-// replaces checks that a replacement has no operators.
-func replaces(v bson.RawValue) *result.Error {
-	doc, ok := v.DocumentOK()
-	if !ok {
-		return argument("replacement is no document")
-	}
-	if first, err := doc.IndexErr(0); err == nil && strings.HasPrefix(first.Key(), "$") {
+	operator := err == nil && strings.HasPrefix(first.Key(), "$")
+	switch {
+	case name == "update" && !operator:
+		return argument("update must consist of operators")
+	case name == "replacement" && operator:
 		return argument("replacement must not have operators: " + first.Key())
 	}
 	return nil
@@ -206,29 +188,26 @@ type tally struct {
 
 // document gives the tally as BulkWriteResult.
 func (t *tally) document() bson.D {
-	ids := func(d bson.D) bson.D {
-		if d == nil {
-			return bson.D{}
-		}
-		return d
-	}
 	return bson.D{
 		{Key: "insertedCount", Value: t.inserted}, {Key: "matchedCount", Value: t.matched},
 		{Key: "modifiedCount", Value: t.modified}, {Key: "deletedCount", Value: t.deleted},
 		{Key: "upsertedCount", Value: t.upserted},
-		{Key: "insertedIds", Value: ids(t.insertedIDs)}, {Key: "upsertedIds", Value: ids(t.upsertedIDs)},
+		{Key: "insertedIds", Value: append(bson.D{}, t.insertedIDs...)}, {Key: "upsertedIds", Value: append(bson.D{}, t.upsertedIDs...)},
 	}
 }
 
-// fields of the write commands that apply to the whole.
+// wholeFields are arguments that apply to a whole command of a group.
 func wholeFields(group string) []string {
-	if group == "insert" {
-		return []string{"bypassDocumentValidation", "comment", "rawData"}
-	}
-	if group == "delete" {
-		return []string{"comment", "let", "rawData"}
-	}
-	return []string{"bypassDocumentValidation", "comment", "let", "rawData"}
+	return map[string][]string{
+		"insert": {"bypassDocumentValidation", "comment", "rawData"},
+		"delete": {"comment", "let", "rawData"},
+		"update": {"bypassDocumentValidation", "comment", "let", "rawData"},
+	}[group]
+}
+
+// statementsField is the field of a write command that has its statements.
+func statementsField(command string) string {
+	return map[string]string{"insert": "documents", "update": "updates", "delete": "deletes"}[command]
 }
 
 // write performs models in as few commands as their order allows.
@@ -284,7 +263,6 @@ func mergeErrors(a, b *result.Error) *result.Error {
 }
 
 func (c *call) writeBatch(b batch, models []model, statements []bson.D, ids []any, ordered bool, sum *tally) *result.Error {
-	field := map[string]string{"insert": "documents", "update": "updates", "delete": "deletes"}[b.group]
 	body, many := bson.A{}, false
 	for _, i := range b.models {
 		body = append(body, statements[i])
@@ -294,7 +272,7 @@ func (c *call) writeBatch(b batch, models []model, statements []bson.D, ids []an
 	if many {
 		name += " of many"
 	}
-	d := bson.D{{Key: b.group, Value: c.coll}, {Key: field, Value: body}, {Key: "ordered", Value: ordered}}
+	d := bson.D{{Key: b.group, Value: c.coll}, {Key: statementsField(b.group), Value: body}, {Key: "ordered", Value: ordered}}
 	d = c.copyArgs(d, wholeFields(b.group)...)
 	var cmd *command
 	cmd = c.writing(b.group, name, func(t target) (bson.D, error) { return d, quietHint(cmd, t, hinted(statements, b.models)) })
@@ -351,14 +329,9 @@ func (c *call) writeBatch(b batch, models []model, statements []bson.D, ids []an
 }
 
 func hinted(statements []bson.D, at []int) bool {
-	for _, i := range at {
-		for _, e := range statements[i] {
-			if e.Key == "hint" {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(at, func(i int) bool {
+		return slices.ContainsFunc(statements[i], func(e bson.E) bool { return e.Key == "hint" })
+	})
 }
 
 // quietHint refuses a hint with an unacknowledged write that the server would
@@ -390,14 +363,12 @@ func reindex(e *result.Error, at []int) *result.Error {
 	return &out
 }
 
-// single performs one write that the operation's arguments describe.
-func single(kind string, answer func(*tally) bson.D) func(*call) (any, *result.Error) {
-	return func(c *call) (any, *result.Error) {
+// single makes a row of one write that the operation's arguments describe.
+func single(kind, lacks string, answer func(*tally) bson.D) row {
+	return row{operations.Collection, kind, lacks, func(c *call) (any, *result.Error) {
 		args := bson.D{}
-		for _, k := range modelArgs(kind) {
-			if v := c.Arg(k); v.Type != 0 {
-				args = append(args, bson.E{Key: k, Value: v})
-			}
+		for _, a := range modelArgs("bulkWrite", kind) {
+			args = c.copyArgs(args, a.Name)
 		}
 		raw, err := bson.Marshal(args)
 		if err != nil {
@@ -408,153 +379,128 @@ func single(kind string, answer func(*tally) bson.D) func(*call) (any, *result.E
 			return nil, failure
 		}
 		return answer(sum), nil
-	}
+	}}
 }
 
-func updateResult(t *tally) bson.D {
-	d := bson.D{{Key: "matchedCount", Value: t.matched}, {Key: "modifiedCount", Value: t.modified}, {Key: "upsertedCount", Value: t.upserted}}
-	if len(t.upsertedIDs) > 0 {
-		d = append(d, bson.E{Key: "upsertedId", Value: t.upsertedIDs[0].Value})
-	}
-	return d
-}
-
-func deleteResult(t *tally) bson.D { return bson.D{{Key: "deletedCount", Value: t.deleted}} }
-
-func insertResult(t *tally) bson.D {
-	d := bson.D{}
-	if len(t.insertedIDs) > 0 {
-		d = append(d, bson.E{Key: "insertedId", Value: t.insertedIDs[0].Value})
-	}
-	return d
-}
-
+// writeRows are the writes of collections and clients.
 func writeRows() []row {
-	one := func(kind string, answer func(*tally) bson.D) row {
-		group := model{kind: kind}.group()
-		return row{operations.Collection, kind,
-			common(append(append(modelArgs(kind), wholeFields(group)...), "writeConcern")...), single(kind, answer)}
+	inserted := func(t *tally) bson.D {
+		d := bson.D{}
+		if len(t.insertedIDs) > 0 {
+			d = append(d, bson.E{Key: "insertedId", Value: t.insertedIDs[0].Value})
+		}
+		return d
+	}
+	deleted := func(t *tally) bson.D { return bson.D{{Key: "deletedCount", Value: t.deleted}} }
+	updated := func(t *tally) bson.D {
+		d := bson.D{{Key: "matchedCount", Value: t.matched}, {Key: "modifiedCount", Value: t.modified}, {Key: "upsertedCount", Value: t.upserted}}
+		if len(t.upsertedIDs) > 0 {
+			d = append(d, bson.E{Key: "upsertedId", Value: t.upsertedIDs[0].Value})
+		}
+		return d
 	}
 	return []row{
-		one("deleteMany", deleteResult),
-		one("deleteOne", deleteResult),
-		one("insertOne", insertResult),
-		one("replaceOne", updateResult),
-		one("updateMany", updateResult),
-		one("updateOne", updateResult),
+		single("deleteMany", "bypassDocumentValidation", deleted),
+		single("deleteOne", "bypassDocumentValidation", deleted),
+		single("insertOne", "", inserted),
+		single("replaceOne", "", updated),
+		single("updateMany", "", updated),
+		single("updateOne", "", updated),
+		{operations.Collection, "bulkWrite", "", bulkWrite},
+		{operations.Collection, "insertMany", "", insertMany},
+		{operations.Client, "clientBulkWrite", "", clientBulkWrite},
+		{operations.Collection, "findOneAndDelete", "bypassDocumentValidation", findAndModify},
+		{operations.Collection, "findOneAndReplace", "", findAndModify},
+		{operations.Collection, "findOneAndUpdate", "", findAndModify},
 	}
 }
 
-func bulkRows() []row {
-	bulk := func(c *call, models []model) (any, *result.Error) {
-		ordered := !c.Has("ordered") || c.Flag("ordered")
-		sum, err := c.write(models, ordered)
-		if err == nil {
-			return sum.document(), nil
-		}
-		if sum != nil {
-			withPartial := *err
-			if err.Kind == "write" {
-				withPartial.Kind = "bulk write"
-			}
-			if v, bad := enginekit.ValueOf(sum.document()); bad == nil {
-				withPartial.Partial = v
-			}
-			err = &withPartial
-		}
+func bulkWrite(c *call) (any, *result.Error) {
+	requests, err := c.Models("requests")
+	if err != nil {
 		return nil, err
 	}
-	return []row{
-		{operations.Collection, "bulkWrite", common("requests", "ordered", "bypassDocumentValidation", "comment", "let", "rawData", "writeConcern"),
-			func(c *call) (any, *result.Error) {
-				requests, err := c.documents("requests")
-				if err != nil {
-					return nil, err
-				}
-				models := make([]model, len(requests))
-				for i, r := range requests {
-					e, bad := r.IndexErr(0)
-					if bad != nil {
-						return nil, argument("a request is empty")
-					}
-					args, ok := e.Value().DocumentOK()
-					if !ok {
-						return nil, argument("a request is no document")
-					}
-					models[i] = model{e.Key(), args}
-				}
-				return bulk(c, models)
-			}},
-		{operations.Collection, "insertMany", common("documents", "ordered", "bypassDocumentValidation", "comment", "rawData", "writeConcern"),
-			func(c *call) (any, *result.Error) {
-				docs, err := c.documents("documents")
-				if err != nil {
-					return nil, err
-				}
-				models := make([]model, len(docs))
-				for i, d := range docs {
-					args, bad := bson.Marshal(bson.D{{Key: "document", Value: d}})
-					if bad != nil {
-						return nil, argument(bad.Error())
-					}
-					models[i] = model{"insertOne", args}
-				}
-				return bulk(c, models)
-			}},
+	models := make([]model, len(requests))
+	for i, r := range requests {
+		models[i] = model(r)
 	}
+	return c.bulk(models)
 }
 
-// modifyRows are the findAndModify family.
-func modifyRows() []row {
-	shared := []string{"filter", "sort", "hint", "collation", "comment", "let", "maxTimeMS", "projection", "rawData", "writeConcern"}
-	run := func(kind string) func(*call) (any, *result.Error) {
-		return func(c *call) (any, *result.Error) {
-			d := bson.D{{Key: "findAndModify", Value: c.coll}, {Key: "query", Value: c.document("filter")}}
-			switch kind {
-			case "findOneAndDelete":
-				d = append(d, bson.E{Key: "remove", Value: true})
-			case "findOneAndReplace":
-				if err := replaces(c.Arg("replacement")); err != nil {
-					return nil, err
-				}
-				d = append(d, bson.E{Key: "update", Value: c.Arg("replacement")})
-			default:
-				if err := updates(c.Arg("update")); err != nil {
-					return nil, err
-				}
-				d = append(d, bson.E{Key: "update", Value: c.Arg("update")})
-			}
-			d = c.copyArgs(d, "sort", "hint", "collation", "comment", "let", "maxTimeMS", "upsert", "arrayFilters",
-				"bypassDocumentValidation", "rawData")
-			if c.Has("projection") {
-				d = append(d, bson.E{Key: "fields", Value: c.Arg("projection")})
-			}
-			switch after := strings.ToLower(c.Text("returnDocument")); after {
-			case "":
-			case "before", "after":
-				d = append(d, bson.E{Key: "new", Value: after == "after"})
-			default:
-				return nil, argument("there is no returnDocument " + after)
-			}
-			var cmd *command
-			cmd = c.writing("findAndModify", "findAndModify", func(t target) (bson.D, error) {
-				return d, quietHint(cmd, t, c.Has("hint"))
-			})
-			r, err := c.run(cmd)
-			if err := raised(r, err); err != nil {
-				return nil, err
-			}
-			if value, ok := r.doc.Lookup("value").DocumentOK(); ok {
-				return value, nil
-			}
-			return nil, nil
+func insertMany(c *call) (any, *result.Error) {
+	docs, err := c.Documents("documents")
+	if err != nil {
+		return nil, err
+	}
+	models := make([]model, len(docs))
+	for i, d := range docs {
+		args, err := bson.Marshal(bson.D{{Key: "document", Value: d}})
+		if err != nil {
+			return nil, argument(err.Error())
+		}
+		models[i] = model{"insertOne", args}
+	}
+	return c.bulk(models)
+}
+
+func (c *call) bulk(models []model) (any, *result.Error) {
+	sum, err := c.write(models, c.ordered())
+	if err == nil {
+		return sum.document(), nil
+	}
+	if sum != nil {
+		err = withPartial(err, sum.document())
+		if err.Kind == "write" {
+			err.Kind = "bulk write"
 		}
 	}
-	return []row{
-		{operations.Collection, "findOneAndDelete", common(shared...), run("findOneAndDelete")},
-		{operations.Collection, "findOneAndReplace", common(append([]string{"replacement", "returnDocument", "upsert",
-			"bypassDocumentValidation"}, shared...)...), run("findOneAndReplace")},
-		{operations.Collection, "findOneAndUpdate", common(append([]string{"update", "returnDocument", "upsert",
-			"arrayFilters", "bypassDocumentValidation"}, shared...)...), run("findOneAndUpdate")},
+	return nil, err
+}
+
+// ordered is the option of bulk writes.
+func (c *call) ordered() bool { return !c.Has("ordered") || c.Flag("ordered") }
+
+// withPartial gives an error what was done nevertheless.
+func withPartial(err *result.Error, sum bson.D) *result.Error {
+	out := *err
+	if v, bad := enginekit.ValueOf(sum); bad == nil {
+		out.Partial = v
 	}
+	return &out
+}
+
+func findAndModify(c *call) (any, *result.Error) {
+	d := bson.D{{Key: "findAndModify", Value: c.coll}, {Key: "query", Value: c.document("filter")}}
+	if c.Row.name == "findOneAndDelete" {
+		d = append(d, bson.E{Key: "remove", Value: true})
+	}
+	for _, name := range []string{"replacement", "update"} {
+		if c.Has(name) {
+			if err := changes(name, c.Arg(name)); err != nil {
+				return nil, err
+			}
+			d = append(d, bson.E{Key: "update", Value: c.Arg(name)})
+		}
+	}
+	if c.Has("projection") {
+		d = append(d, bson.E{Key: "fields", Value: c.Arg("projection")})
+	}
+	switch after := strings.ToLower(c.Text("returnDocument")); after {
+	case "":
+	case "before", "after":
+		d = append(d, bson.E{Key: "new", Value: after == "after"})
+	default:
+		return nil, argument("returnDocument " + after + " does not exist")
+	}
+	d = c.options(d, "filter", "replacement", "update", "projection", "returnDocument")
+	var cmd *command
+	cmd = c.writing("findAndModify", "findAndModify", func(t target) (bson.D, error) { return d, quietHint(cmd, t, c.Has("hint")) })
+	r, err := c.run(cmd)
+	if err := raised(r, err); err != nil {
+		return nil, err
+	}
+	if value, ok := r.doc.Lookup("value").DocumentOK(); ok {
+		return value, nil
+	}
+	return nil, nil
 }

@@ -2,8 +2,6 @@ package driver
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -18,113 +16,52 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
-// row is an operation that the driver has.
-type row struct {
-	kind operations.Kind
-	name string
-	// takes are the arguments that run reads itself, separated by blanks.
-	takes string
-	// options is the struct of the driver's options for the call; every
-	// argument that it has a field for is taken. Nil: there are none.
-	options reflect.Type
-	// run gives the result, a Go value that can be written as BSON; nil is
-	// null. A result beside an error is a partial one.
-	run func(*call) (any, error)
-}
-
-// optionsFor names an options struct in a row.
-func optionsFor[T any]() reflect.Type { return reflect.TypeFor[T]() }
-
 // rows is the operation table, by families.
 func rows() []row {
-	return slices.Concat(clientRows(), databaseRows(), readRows(), writeRows(), modifyRows(), bulkRows(), indexRows(),
-		searchIndexRows(), streamRows(), cursorRows(), sessionRows(), bucketRows())
-}
-
-func table() map[enginekit.Key]row {
-	return enginekit.Index(rows(), func(r row) enginekit.Key { return enginekit.Key{Kind: r.kind, Name: r.name} })
-}
-
-// accepts tells that the row takes an argument. Session and timeoutMS go with
-// the context, and are taken by every operation that sends a command.
-func (r row) accepts(name string) bool {
-	if slices.Contains(strings.Fields(r.takes), name) {
-		return true
-	}
-	switch name {
-	case "session":
-		return slices.Contains([]operations.Kind{operations.Client, operations.Database, operations.Collection}, r.kind)
-	case "timeoutMS":
-		return !slices.Contains([]string{"close", "endSession", "getSnapshotTime", "startTransaction", "appendMetadata"}, r.name) &&
-			!strings.HasPrefix(r.name, "$")
-	}
-	if r.options == nil {
-		return false
-	}
-	f, found := fieldOf(r.options, name)
-	return found && fillable(f.Type)
+	return slices.Concat(clientRows(), databaseRows(), collectionRows(), indexRows(), cursorRows(), sessionRows(), bucketRows())
 }
 
 // Arguments lists the arguments of the format's table that an operation is
 // served with; false if the driver does not have the operation.
 func Arguments(kind operations.Kind, name string) ([]string, bool) {
-	k := enginekit.Key{Kind: kind, Name: name}
-	r, found := table()[k]
-	if !found {
-		return nil, false
-	}
-	return enginekit.Taken(k, r.accepts), true
+	return enginekit.NewTable(rows()).Arguments(kind, name)
 }
 
 // call is one operation under way.
 type call struct {
-	enginekit.Arguments
+	enginekit.Call[row]
 	ctx    context.Context
 	test   *test
-	op     engine.Operation
-	row    row
-	entity any
 	client *client
 	trace  trace
 }
 
 // Do performs an operation.
 func (t *test) Do(ctx context.Context, op engine.Operation) result.Outcome {
-	e, err := t.Entities.Get(op.Object)
-	if err != nil {
-		return result.Outcome{Err: argument("%s", err)}
+	asked, failed := t.driver.table.Call(&t.Test, op)
+	if failed != nil {
+		return result.Outcome{Err: failed}
 	}
-	kind := kindOf(e)
-	r, ok := t.driver.table[enginekit.Key{Kind: kind, Name: op.Name}]
-	if !ok {
-		return result.Outcome{Err: unsupported(fmt.Sprintf("operation %s.%s", kind, op.Name))}
-	}
-	c := &call{test: t, op: op, Arguments: enginekit.NewArguments(op.Arguments), row: r, entity: e, client: clientOf(e)}
+	c := &call{Call: asked, test: t, client: asked.Entity.(owned).owner()}
 	end, err := c.begin(ctx)
 	defer end()
 	var value any
 	if err == nil {
-		value, err = r.run(c)
+		value, err = c.Row.run(c)
 	}
 	return c.outcome(value, err)
 }
 
-// begin checks the arguments and makes the context.
+// begin checks the options and makes the context.
 func (c *call) begin(ctx context.Context) (context.CancelFunc, error) {
 	none := func() {}
-	switch other, err := c.Others(c.row.accepts); {
-	case err != nil:
-		return none, argument("arguments: %v", err)
-	case other != "":
-		return none, unsupported(fmt.Sprintf("argument %s of %s.%s", other, c.row.kind, c.row.name))
-	}
 	// So that nothing is sent if an option cannot be had. (The driver ignores
 	// errors of a collection's options.)
-	if err := fill(new(options.CollectionOptions), c.row.name, c.concerns()); err != nil {
+	if err := fill(new(options.CollectionOptions), c.Row.name, c.concerns()); err != nil {
 		return none, err
 	}
-	if c.row.options != nil {
-		if err := fill(reflect.New(c.row.options).Interface(), c.row.name, c.rest()); err != nil {
+	if c.Row.options != nil {
+		if err := fill(reflect.New(c.Row.options).Interface(), c.Row.name, c.rest()); err != nil {
 			return none, err
 		}
 	}
@@ -137,11 +74,11 @@ func (c *call) begin(ctx context.Context) (context.CancelFunc, error) {
 	c.ctx = timedOut
 	end := func() { cancel(); stop() }
 	if c.Has("session") {
-		s, err := enginekit.Named[*session](&c.test.Entities, c.Given, "session")
+		s, err := c.test.Entities.Named(c.Given, "session", operations.Session)
 		if err != nil {
-			return end, argument("%v", err)
+			return end, enginekit.Argument("%v", err)
 		}
-		c.ctx = mongo.NewSessionContext(c.ctx, s.Session)
+		c.ctx = mongo.NewSessionContext(c.ctx, s.(*session).Session)
 	} else if mongo.SessionFromContext(c.ctx) != nil {
 		// In a callback, an operation is part of the transaction only if it
 		// says so.
@@ -159,7 +96,7 @@ func (c *call) timeoutMS() (*time.Duration, error) {
 	d, ok := milliseconds(c.Arg("timeoutMS"))
 	switch {
 	case !ok || d < 0:
-		return nil, argument("timeoutMS is no number of milliseconds")
+		return nil, enginekit.Argument("timeoutMS is not a number of milliseconds")
 	case d > 0:
 		return &d, nil
 	case c.client.timeout != nil && *c.client.timeout == 0:
@@ -188,7 +125,7 @@ func (c *call) outcome(value any, err error) result.Outcome {
 		value = p.value
 	}
 	if out.Value, err = enginekit.ValueOf(value); err != nil {
-		return result.Outcome{Err: argument("the result cannot be written: %v", err)}
+		return result.Outcome{Err: enginekit.Argument("the result cannot be written: %v", err)}
 	}
 	return out
 }
@@ -204,28 +141,22 @@ func (c *call) ctxDeadline() (time.Time, bool) {
 // write. A nil value is none.
 type partial struct{ value any }
 
-// clientOf finds the client of an entity.
-func clientOf(e any) *client {
-	switch e := e.(type) {
-	case *client:
-		return e
-	case *database:
-		return e.client
-	case *collection:
-		return e.db.client
-	case *session:
-		return e.client
-	case *bucket:
-		return e.client
-	case iterator:
-		return e.owner()
-	}
-	return nil
-}
+// owned is an entity, which belongs to a client or is one.
+type owned interface{ owner() *client }
 
-// any gives an argument as the driver takes it; nil if it is not there.
+func (c *client) owner() *client     { return c }
+func (d *database) owner() *client   { return d.client }
+func (c *collection) owner() *client { return c.db.client }
+func (s *session) owner() *client    { return s.client }
+func (b *bucket) owner() *client     { return b.client }
+
+// any gives an argument as the driver takes it; nil if it is absent, but for a
+// filter, which is empty then.
 func (c *call) any(name string) any {
 	if !c.Has(name) {
+		if name == "filter" {
+			return bson.D{}
+		}
 		return nil
 	}
 	v, err := plain(c.Arg(name))
@@ -235,30 +166,13 @@ func (c *call) any(name string) any {
 	return v
 }
 
-// document gives a document argument, nil if it is none.
-func (c *call) document(name string) bson.Raw {
-	doc, _ := c.Arg(name).DocumentOK()
-	return doc
-}
-
-// filter gives the filter, by default an empty one.
-func (c *call) filter() any {
-	if !c.Has("filter") {
-		return bson.D{}
-	}
-	return c.any("filter")
-}
-
-func (c *call) session() *session { return c.entity.(*session) }
+func (c *call) session() *session { return c.Entity.(*session) }
 
 // rest gives the arguments that are options of the driver.
 func (c *call) rest() bson.Raw {
-	rest, _, _ := without(c.Given, append(strings.Fields(c.row.takes), "session", "timeoutMS")...)
+	rest, _, _ := without(c.Given, append(strings.Fields(c.Row.takes), "session", "timeoutMS")...)
 	return rest
 }
-
-// optionsOf gives the options of a row for the driver.
-func optionsOf[T any](c *call) options.Lister[T] { return filled[T](c.row.name, c.rest()) }
 
 // without gives a document that lacks some fields, and the last of these.
 func without(doc bson.Raw, names ...string) (bson.Raw, bson.RawValue, error) {
@@ -288,20 +202,20 @@ const (
 
 // coll gives the collection with the concerns that the operation says.
 func (c *call) coll() *mongo.Collection {
-	return c.entity.(*collection).Clone(&lister[options.CollectionOptions]{func(o *options.CollectionOptions) error {
-		return fill(o, c.row.name, c.concerns())
+	return c.Entity.(*collection).Clone(&lister[options.CollectionOptions]{func(o *options.CollectionOptions) error {
+		return fill(o, c.Row.name, c.concerns())
 	}})
 }
 
 // db gives the database with the concerns that the operation says.
 func (c *call) db() *mongo.Database {
-	d := c.entity.(*database)
+	d := c.Entity.(*database)
 	return c.database(d.Name(), d.options)
 }
 
 // database gives a database of the client in the same way.
 func (c *call) database(name string, inherited ...options.Lister[options.DatabaseOptions]) *mongo.Database {
-	said := &lister[options.DatabaseOptions]{func(o *options.DatabaseOptions) error { return fill(o, c.row.name, c.concerns()) }}
+	said := &lister[options.DatabaseOptions]{func(o *options.DatabaseOptions) error { return fill(o, c.Row.name, c.concerns()) }}
 	return c.client.Database(name, append(inherited, said)...)
 }
 
@@ -316,36 +230,4 @@ func (c *call) concerns() bson.Raw {
 	}
 	said, _, _ := without(c.Given, others...)
 	return said
-}
-
-// list makes a result of a list: an empty one is no null.
-func list[T any](items []T, err error) (any, error) {
-	if err != nil {
-		return nil, err
-	}
-	if items == nil {
-		items = []T{}
-	}
-	return items, nil
-}
-
-// single gives the document of a result, null if there was none.
-func single(r *mongo.SingleResult) (any, error) {
-	doc, err := r.Raw()
-	if errors.Is(err, mongo.ErrNoDocuments) {
-		return nil, nil
-	}
-	return doc, err
-}
-
-// all reads a cursor to its end.
-func all(ctx context.Context, cursor *mongo.Cursor, err error) (any, error) {
-	if err != nil {
-		return nil, err
-	}
-	docs := []bson.Raw{}
-	if err := cursor.All(ctx, &docs); err != nil {
-		return nil, err
-	}
-	return docs, nil
 }

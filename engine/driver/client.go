@@ -102,43 +102,32 @@ func (c *client) topology() result.TopologyState {
 	return *last.SDAM.New
 }
 
-// clientRows are operations of clients but those that write in bulk or watch.
+// Events implements enginekit.Client.
+func (c *client) Events() *enginekit.EventLog { return c.log }
+
+// clientRows are operations of clients.
 func clientRows() []row {
-	listOptions := optionsFor[options.ListDatabasesOptions]()
+	const on = operations.Client
 	return []row{
-		{operations.Client, "appendMetadata", "driverInfoOptions", nil, func(c *call) (any, error) {
+		one(on, "createChangeStream", "pipeline", (*mongo.Client).Watch),
+		one(on, "listDatabaseNames", "filter", (*mongo.Client).ListDatabaseNames),
+		one(on, "listDatabases", "filter", (*mongo.Client).ListDatabases),
+		with(on, "clientBulkWrite", "models", clientBulkWrite),
+		silently(on, "appendMetadata", "driverInfoOptions", func(c *call) error {
 			info, err := enginekit.DriverInfo(c.Arg("driverInfoOptions"), lacking)
 			if err == nil {
 				c.client.AppendDriverInfo(info)
 			}
-			return enginekit.Nothing{}, err
-		}},
-		{operations.Client, "close", "", nil, func(c *call) (any, error) {
-			c.client.close()
-			return enginekit.Nothing{}, nil
-		}},
-		{operations.Client, "dropDatabase", "database" + writeConcerns, nil, func(c *call) (any, error) {
-			return enginekit.Nothing{}, c.database(c.Text("database")).Drop(c.ctx)
-		}},
-		{operations.Client, "listDatabaseNames", "filter", listOptions, func(c *call) (any, error) {
-			names, err := c.client.ListDatabaseNames(c.ctx, c.filter(), optionsOf[options.ListDatabasesOptions](c))
-			return list(names, err)
-		}},
-		{operations.Client, "listDatabases", "filter", listOptions, func(c *call) (any, error) {
-			found, err := c.client.ListDatabases(c.ctx, c.filter(), optionsOf[options.ListDatabasesOptions](c))
-			databases := bson.A{}
-			for _, d := range found.Databases {
-				databases = append(databases, bson.D{{Key: "name", Value: d.Name}, {Key: "sizeOnDisk", Value: d.SizeOnDisk},
-					{Key: "empty", Value: d.Empty}})
-			}
-			return databases, err
-		}},
-		{operations.Client, "$topology", "", nil, func(c *call) (any, error) {
-			return enginekit.TopologyDocument(c.client.topology()), nil
-		}},
-		{operations.Client, "$configureFailPoint", "command", nil, func(c *call) (any, error) {
+			return err
+		}),
+		silently(on, "close", "", func(c *call) error { c.client.close(); return nil }),
+		silently(on, "dropDatabase", "database"+writeConcerns, func(c *call) error {
+			return c.database(c.Text("database")).Drop(c.ctx)
+		}),
+		plainly(on, "$topology", "", func(c *call) (any, error) { return enginekit.TopologyDocument(c.client.topology()), nil }),
+		plainly(on, "$configureFailPoint", "command", func(c *call) (any, error) {
 			c.trace.hidden = true
-			return c.client.Database("admin").RunCommand(c.ctx, c.document("command")).Raw()
-		}},
+			return c.client.Database("admin").RunCommand(c.ctx, c.any("command")).Raw()
+		}),
 	}
 }

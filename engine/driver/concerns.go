@@ -97,7 +97,7 @@ func checked[T any](what string, v bson.RawValue) (options.Lister[T], error) {
 	}
 	doc, ok := v.DocumentOK()
 	if !ok {
-		return nil, errors.New(what + " is no document")
+		return nil, errors.New(what + " is not a document")
 	}
 	return filled[T](what, doc), fill(new(T), what, doc)
 }

@@ -8,8 +8,6 @@ import (
 	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/specs/operations"
 	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.mongodb.org/mongo-driver/v2/mongo"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
 // stepper is what the driver's cursors and change streams have in common.
@@ -64,17 +62,18 @@ func (k *entityCursor) owner() *client { return k.client }
 
 // keep makes an entity of a cursor; one without a name lives until the test
 // ends.
-func (c *call) keep(cursor *mongo.Cursor, err error) (any, error) {
+func (c *call) keep(k iterator) (any, error) {
+	out, err := c.save(operations.Cursor, k)
 	if err != nil {
-		return nil, err
+		_ = k.close(c.ctx)
 	}
-	return c.hold(&entityCursor{stepper: cursor, current: func() bson.Raw { return cursor.Current }, client: c.client})
+	return out, err
 }
 
-func (c *call) hold(k iterator) (any, error) {
-	if err := c.test.Entities.Put(c.op.SaveAs, k); err != nil {
-		_ = k.close(c.ctx)
-		return nil, argument("%v", err)
+// save keeps an entity that an operation has made.
+func (c *call) save(kind operations.Kind, entity any) (any, error) {
+	if err := c.test.Entities.Put(c.Operation.SaveAs, kind, entity); err != nil {
+		return nil, enginekit.Argument("%v", err)
 	}
 	return enginekit.Nothing{}, nil
 }
@@ -82,7 +81,7 @@ func (c *call) hold(k iterator) (any, error) {
 func cursorRows() []row {
 	next := func(wait bool) func(*call) (any, error) {
 		return func(c *call) (any, error) {
-			doc, err := c.entity.(iterator).next(c.ctx, wait)
+			doc, err := c.Entity.(iterator).next(c.ctx, wait)
 			if doc == nil {
 				return enginekit.Nothing{}, err
 			}
@@ -90,13 +89,8 @@ func cursorRows() []row {
 		}
 	}
 	return []row{
-		{operations.Collection, "createFindCursor", "filter" + readConcerns, optionsFor[options.FindOptions](), func(c *call) (any, error) {
-			return c.keep(c.coll().Find(c.ctx, c.filter(), optionsOf[options.FindOptions](c)))
-		}},
-		{operations.Cursor, "close", "", nil, func(c *call) (any, error) {
-			return enginekit.Nothing{}, c.entity.(iterator).close(c.ctx)
-		}},
-		{operations.Cursor, "iterateOnce", "", nil, next(false)},
-		{operations.Cursor, "iterateUntilDocumentOrError", "", nil, next(true)},
+		silently(operations.Cursor, "close", "", func(c *call) error { return c.Entity.(iterator).close(c.ctx) }),
+		plainly(operations.Cursor, "iterateOnce", "", next(false)),
+		plainly(operations.Cursor, "iterateUntilDocumentOrError", "", next(true)),
 	}
 }

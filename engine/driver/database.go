@@ -14,42 +14,27 @@ import (
 
 // databaseRows are operations of databases.
 func databaseRows() []row {
-	listOptions := optionsFor[options.ListCollectionsOptions]()
-	cursorCommand := "command commandName batchSize comment maxTimeMS"
+	const on = operations.Database
+	const cursorCommand = "command commandName batchSize comment maxTimeMS"
 	return []row{
-		{operations.Database, "aggregate", "pipeline" + readConcerns + writeConcerns, optionsFor[options.AggregateOptions](), func(c *call) (any, error) {
-			cursor, err := c.db().Aggregate(c.ctx, c.any("pipeline"), optionsOf[options.AggregateOptions](c))
-			return all(c.ctx, cursor, err)
-		}},
-		{operations.Database, "createCollection", "collection viewOn pipeline timeseries" + writeConcerns, optionsFor[options.CreateCollectionOptions](), createCollection},
-		{operations.Database, "dropCollection", "collection" + writeConcerns, optionsFor[options.DropCollectionOptions](), func(c *call) (any, error) {
-			return enginekit.Nothing{}, c.db().Collection(c.Text("collection")).Drop(c.ctx, optionsOf[options.DropCollectionOptions](c))
-		}},
-		{operations.Database, "listCollections", "filter", listOptions, func(c *call) (any, error) {
-			cursor, err := c.db().ListCollections(c.ctx, c.filter(), optionsOf[options.ListCollectionsOptions](c))
-			return all(c.ctx, cursor, err)
-		}},
-		{operations.Database, "listCollectionNames", "filter", listOptions, func(c *call) (any, error) {
-			return list(c.db().ListCollectionNames(c.ctx, c.filter(), optionsOf[options.ListCollectionsOptions](c)))
-		}},
-		{operations.Database, "runCommand", "command commandName", optionsFor[options.RunCmdOptions](), func(c *call) (any, error) {
-			return c.db().RunCommand(c.ctx, c.document("command"), optionsOf[options.RunCmdOptions](c)).Raw()
-		}},
-		{operations.Database, "runCursorCommand", cursorCommand, optionsFor[options.RunCmdOptions](), func(c *call) (any, error) {
-			cursor, err := commandCursor(c)
-			return all(c.ctx, cursor, err)
-		}},
-		{operations.Database, "createCommandCursor", cursorCommand, optionsFor[options.RunCmdOptions](), func(c *call) (any, error) {
-			cursor, err := commandCursor(c)
-			return c.keep(cursor, err)
-		}},
+		one(on, "aggregate", "pipeline"+readConcerns+writeConcerns, (*mongo.Database).Aggregate),
+		one(on, "createChangeStream", "pipeline"+readConcerns, (*mongo.Database).Watch),
+		one(on, "listCollectionNames", "filter", (*mongo.Database).ListCollectionNames),
+		one(on, "listCollections", "filter", (*mongo.Database).ListCollections),
+		one(on, "runCommand", "command commandName", one1((*mongo.Database).RunCommand)),
+		with(on, "runCursorCommand", cursorCommand, commandCursor),
+		with(on, "createCommandCursor", cursorCommand, commandCursor),
+		with(on, "createCollection", "collection viewOn pipeline timeseries"+writeConcerns, createCollection),
+		with(on, "dropCollection", "collection"+writeConcerns, func(c *call, o options.Lister[options.DropCollectionOptions]) (any, error) {
+			return enginekit.Nothing{}, c.db().Collection(c.Text("collection")).Drop(c.ctx, o)
+		}),
 	}
 }
 
 // commandCursor runs a command that makes a cursor. The arguments beside the
 // command are for its getMores.
-func commandCursor(c *call) (*mongo.Cursor, error) {
-	cursor, err := c.db().RunCommandCursor(c.ctx, c.document("command"), optionsOf[options.RunCmdOptions](c))
+func commandCursor(c *call, o options.Lister[options.RunCmdOptions]) (any, error) {
+	cursor, err := c.db().RunCommandCursor(c.ctx, c.any("command"), o)
 	if err != nil {
 		return nil, err
 	}
@@ -62,19 +47,19 @@ func commandCursor(c *call) (*mongo.Cursor, error) {
 	if c.Has("comment") {
 		cursor.SetComment(c.any("comment"))
 	}
-	return cursor, nil
+	return c.result(cursor, nil)
 }
 
 // createCollection makes a collection or a view, for which the driver has two
 // calls.
-func createCollection(c *call) (any, error) {
+func createCollection(c *call, _ options.Lister[options.CreateCollectionOptions]) (any, error) {
 	name := c.Text("collection")
 	var err error
 	if c.Has("viewOn") {
 		err = createView(c, name)
 	} else {
 		var o options.CreateCollectionOptions
-		if err := fill(&o, c.row.name, c.rest()); err != nil {
+		if err := fill(&o, c.Row.name, c.rest()); err != nil {
 			return nil, err
 		}
 		if v := c.Arg("timeseries"); v.Type != 0 {
@@ -89,11 +74,9 @@ func createCollection(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.op.SaveAs != "" {
-		db := c.entity.(*database)
-		if err := c.test.Entities.Put(c.op.SaveAs, &collection{Collection: db.Collection(name), db: db}); err != nil {
-			return nil, argument("%v", err)
-		}
+	if c.Operation.SaveAs != "" {
+		db := c.Entity.(*database)
+		return c.save(operations.Collection, &collection{Collection: db.Collection(name), db: db})
 	}
 	return enginekit.Nothing{}, nil
 }
@@ -119,7 +102,7 @@ func timeseriesOf(v bson.RawValue) (options.TimeSeriesOptions, error) {
 	var o options.TimeSeriesOptions
 	doc, ok := v.DocumentOK()
 	if !ok {
-		return o, errors.New("timeseries is no document")
+		return o, errors.New("timeseries is not a document")
 	}
 	elements, err := doc.Elements()
 	if err != nil {
@@ -132,7 +115,7 @@ func timeseriesOf(v bson.RawValue) (options.TimeSeriesOptions, error) {
 		}
 		n, ok := enginekit.Integer(e.Value())
 		if !ok {
-			return o, argument("timeseries.%s is no whole number", e.Key())
+			return o, enginekit.Argument("timeseries.%s is not a whole number", e.Key())
 		}
 		d := time.Duration(n) * time.Second
 		if e.Key() == seconds[0] {

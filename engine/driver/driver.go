@@ -1,7 +1,6 @@
 package driver
 
 import (
-	"context"
 	"runtime/debug"
 	"time"
 
@@ -32,14 +31,23 @@ func New(o Options) engine.Engine {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &driver{options: o, table: table()}
+	d := &driver{options: o, table: enginekit.NewTable(rows())}
+	d.NewTest = func() engine.Test { return newTest(d) }
+	d.Description = engine.Description{
+		Name:          "driver",
+		Version:       Version(),
+		SchemaVersion: enginekit.SchemaVersion,
+		Operations:    d.table.Names(),
+		Features:      []string{"client backpressure", "csot", "retryable reads", "retryable writes", "sessions", "transactions"},
+	}
+	return d
 }
 
 // driver is the engine: what its tests share.
 type driver struct {
+	enginekit.Engine
 	options Options
-	table   map[enginekit.Key]row
-	open    enginekit.Tests
+	table   enginekit.Table[row]
 }
 
 // modulePath is the driver's.
@@ -56,28 +64,4 @@ func Version() string {
 		}
 	}
 	return "unknown"
-}
-
-// Describe lists the rows of the operation table.
-func (d *driver) Describe(context.Context) (engine.Description, error) {
-	return engine.Description{
-		Name:          "driver",
-		Version:       Version(),
-		SchemaVersion: enginekit.SchemaVersion,
-		Operations:    enginekit.Names(d.table),
-		Features:      []string{"client backpressure", "csot", "retryable reads", "retryable writes", "sessions", "transactions"},
-	}, nil
-}
-
-// Begin opens an empty set of entities.
-func (d *driver) Begin(context.Context) (engine.Test, error) {
-	t := newTest(d)
-	d.open.Add(t)
-	return t, nil
-}
-
-// Close ends the tests that are still open.
-func (d *driver) Close() error {
-	d.open.End(context.Background())
-	return nil
 }

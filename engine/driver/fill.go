@@ -101,10 +101,10 @@ func assign(field reflect.Value, v bson.RawValue) (err error) {
 		*p = &options.Collation{}
 		err = fillDocument(*p, "collation", v)
 	case **options.CursorType:
-		err = enginekit.Point(p, one(map[string]options.CursorType{"nontailable": options.NonTailable,
+		err = enginekit.Point(p, wordOf(map[string]options.CursorType{"nontailable": options.NonTailable,
 			"tailable": options.Tailable, "tailableawait": options.TailableAwait}))(v)
 	case **options.ReturnDocument:
-		err = enginekit.Point(p, one(map[string]options.ReturnDocument{"before": options.Before, "after": options.After}))(v)
+		err = enginekit.Point(p, wordOf(map[string]options.ReturnDocument{"before": options.Before, "after": options.After}))(v)
 	case **options.FullDocument:
 		err = enginekit.Point(p, func(v bson.RawValue) (options.FullDocument, bool) {
 			s, ok := v.StringValueOK()
@@ -141,8 +141,8 @@ func fillDocument(p any, what string, v bson.RawValue) error {
 	return fill(p, what, doc)
 }
 
-// one reads one of some words, in any case.
-func one[T any](words map[string]T) func(bson.RawValue) (T, bool) {
+// wordOf reads one of some words, in any case.
+func wordOf[T any](words map[string]T) func(bson.RawValue) (T, bool) {
 	return func(v bson.RawValue) (T, bool) {
 		word, _ := v.StringValueOK()
 		value, ok := words[strings.ToLower(word)]
@@ -209,9 +209,4 @@ func plainAll(array bson.RawArray) ([]any, error) {
 // unsupported names something that the driver lacks.
 func unsupported(what string) *result.Error {
 	return &result.Error{Message: "the driver does not have " + what, Client: true, Kind: "unsupported", Unsupported: what}
-}
-
-// argument is an error of what the engine was asked for.
-func argument(format string, args ...any) *result.Error {
-	return &result.Error{Message: fmt.Sprintf(format, args...), Client: true, Kind: "argument"}
 }

@@ -89,7 +89,7 @@ func TestOptions(t *testing.T) { commands.Play(t, "testdata/options.txt") }
 func TestTable(t *testing.T) {
 	seen := map[enginekit.Key]bool{}
 	for _, r := range rows() {
-		key := enginekit.Key{Kind: r.kind, Name: r.name}
+		key := r.Key()
 		if seen[key] {
 			t.Errorf("%s.%s stands twice in the table", r.kind, r.name)
 		}
@@ -103,7 +103,7 @@ func TestTable(t *testing.T) {
 			continue
 		}
 		for _, a := range op.Arguments {
-			if a.Required && a.Name != "callback" && !r.accepts(a.Name) {
+			if a.Required && a.Name != "callback" && !r.Accepts(a.Name) {
 				t.Errorf("%s.%s does not take %s, which is required", r.kind, r.name, a.Name)
 			}
 		}
@@ -114,7 +114,7 @@ func TestTable(t *testing.T) {
 		}
 	}
 	for _, name := range strings.Fields(indexArguments) {
-		f, found := fieldOf(optionsFor[options.IndexOptions](), name)
+		f, found := fieldOf(reflect.TypeFor[options.IndexOptions](), name)
 		if name != "keys" && (!found || !fillable(f.Type)) {
 			t.Errorf("the driver has no index option %s", name)
 		}
@@ -128,7 +128,7 @@ func TestTable(t *testing.T) {
 				}
 			}
 		}
-		if _, ok := fieldOf(optionsFor[options.IndexOptions](), name); !ok && !found {
+		if _, ok := fieldOf(reflect.TypeFor[options.IndexOptions](), name); !ok && !found {
 			t.Errorf("%q stands for no field of any options", name)
 		}
 	}

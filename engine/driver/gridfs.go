@@ -2,61 +2,57 @@ package driver
 
 import (
 	"bytes"
+	"io"
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/specs/operations"
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
 // bucketRows are operations of GridFS buckets. The driver deletes and renames
 // by id only.
 func bucketRows() []row {
-	upload := optionsFor[options.GridFSUploadOptions]()
-	of := func(c *call) *bucket { return c.entity.(*bucket) }
+	const on = operations.Bucket
+	type uploading = options.Lister[options.GridFSUploadOptions]
+	of := func(c *call) *bucket { return c.Entity.(*bucket) }
 	return []row{
-		{operations.Bucket, "delete", "id", nil, func(c *call) (any, error) {
-			return enginekit.Nothing{}, of(c).Delete(c.ctx, c.any("id"))
-		}},
-		{operations.Bucket, "download", "id", nil, func(c *call) (any, error) {
-			var to bytes.Buffer
-			_, err := of(c).DownloadToStream(c.ctx, c.any("id"), &to)
-			return downloaded(&to, err)
-		}},
-		{operations.Bucket, "downloadByName", "filename", optionsFor[options.GridFSNameOptions](), func(c *call) (any, error) {
-			var to bytes.Buffer
-			_, err := of(c).DownloadToStreamByName(c.ctx, c.Text("filename"), &to, optionsOf[options.GridFSNameOptions](c))
-			return downloaded(&to, err)
-		}},
-		{operations.Bucket, "drop", "", nil, func(c *call) (any, error) { return enginekit.Nothing{}, of(c).Drop(c.ctx) }},
-		{operations.Bucket, "find", "filter", optionsFor[options.GridFSFindOptions](), func(c *call) (any, error) {
-			cursor, err := of(c).Find(c.ctx, c.filter(), optionsOf[options.GridFSFindOptions](c))
-			return all(c.ctx, cursor, err)
-		}},
-		{operations.Bucket, "rename", "id newFilename", nil, func(c *call) (any, error) {
-			return enginekit.Nothing{}, of(c).Rename(c.ctx, c.any("id"), c.Text("newFilename"))
-		}},
-		{operations.Bucket, "upload", "filename source", upload, func(c *call) (any, error) {
+		one(on, "find", "filter", (*mongo.GridFSBucket).Find),
+		silently(on, "delete", "id", func(c *call) error { return of(c).Delete(c.ctx, c.any("id")) }),
+		silently(on, "drop", "", func(c *call) error { return of(c).Drop(c.ctx) }),
+		silently(on, "rename", "id newFilename", func(c *call) error {
+			return of(c).Rename(c.ctx, c.any("id"), c.Text("newFilename"))
+		}),
+		plainly(on, "download", "id", func(c *call) (any, error) {
+			return downloaded(func(to io.Writer) (int64, error) { return of(c).DownloadToStream(c.ctx, c.any("id"), to) })
+		}),
+		with(on, "downloadByName", "filename", func(c *call, o options.Lister[options.GridFSNameOptions]) (any, error) {
+			return downloaded(func(to io.Writer) (int64, error) {
+				return of(c).DownloadToStreamByName(c.ctx, c.Text("filename"), to, o)
+			})
+		}),
+		with(on, "upload", "filename source", func(c *call, o uploading) (any, error) {
 			data, err := c.Source()
 			if err != nil {
-				return nil, argument("%v", err)
+				return nil, err
 			}
-			return of(c).UploadFromStream(c.ctx, c.Text("filename"), bytes.NewReader(data), optionsOf[options.GridFSUploadOptions](c))
-		}},
-		{operations.Bucket, "uploadWithId", "id filename source", upload, func(c *call) (any, error) {
+			return of(c).UploadFromStream(c.ctx, c.Text("filename"), bytes.NewReader(data), o)
+		}),
+		with(on, "uploadWithId", "id filename source", func(c *call, o uploading) (any, error) {
 			data, err := c.Source()
 			if err != nil {
-				return nil, argument("%v", err)
+				return nil, err
 			}
-			return enginekit.Nothing{}, of(c).UploadFromStreamWithID(c.ctx, c.any("id"), c.Text("filename"), bytes.NewReader(data),
-				optionsOf[options.GridFSUploadOptions](c))
-		}},
+			return enginekit.Nothing{}, of(c).UploadFromStreamWithID(c.ctx, c.any("id"), c.Text("filename"), bytes.NewReader(data), o)
+		}),
 	}
 }
 
 // downloaded gives what was downloaded as $$matchesHexBytes reads it.
-func downloaded(data *bytes.Buffer, err error) (any, error) {
-	if err != nil {
+func downloaded(download func(to io.Writer) (int64, error)) (any, error) {
+	var data bytes.Buffer
+	if _, err := download(&data); err != nil {
 		return nil, err
 	}
 	return bson.Binary{Data: data.Bytes()}, nil

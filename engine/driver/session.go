@@ -27,7 +27,7 @@ func openSession(c *client, sessionOptions bson.RawValue, clusterTime bson.Raw) 
 	if sessionOptions.Type != 0 {
 		doc, ok := sessionOptions.DocumentOK()
 		if !ok {
-			return nil, errors.New("sessionOptions is no document")
+			return nil, errors.New("sessionOptions is not a document")
 		}
 		rest, defaults, err := without(doc, "defaultTransactionOptions")
 		if err != nil {
@@ -49,10 +49,8 @@ func openSession(c *client, sessionOptions bson.RawValue, clusterTime bson.Raw) 
 		return nil, err
 	}
 	if clusterTime != nil {
-		if clusterTime.Lookup("$clusterTime").Type == 0 {
-			if clusterTime, err = bson.Marshal(bson.D{{Key: "$clusterTime", Value: clusterTime}}); err != nil {
-				return nil, err
-			}
+		if clusterTime, err = enginekit.ClusterTime(clusterTime); err != nil {
+			return nil, err
 		}
 		if err := s.AdvanceClusterTime(clusterTime); err != nil {
 			return nil, err
@@ -76,40 +74,34 @@ func (e callbackError) HasErrorLabel(label string) bool { return e.err.HasLabel(
 var _ mongo.LabeledError = callbackError{}
 
 func sessionRows() []row {
-	transactionOptions := optionsFor[options.TransactionOptions]()
+	const on = operations.Session
+	type transaction = options.Lister[options.TransactionOptions]
 	return []row{
-		{operations.Session, "abortTransaction", "", nil, func(c *call) (any, error) {
-			return enginekit.Nothing{}, c.session().AbortTransaction(c.ctx)
-		}},
-		{operations.Session, "commitTransaction", "", nil, func(c *call) (any, error) {
-			return enginekit.Nothing{}, c.session().CommitTransaction(c.ctx)
-		}},
-		{operations.Session, "endSession", "", nil, func(c *call) (any, error) {
-			c.session().end(c.ctx)
-			return enginekit.Nothing{}, nil
-		}},
-		{operations.Session, "getSnapshotTime", "", nil, func(c *call) (any, error) {
+		silently(on, "abortTransaction", "", func(c *call) error { return c.session().AbortTransaction(c.ctx) }),
+		silently(on, "commitTransaction", "", func(c *call) error { return c.session().CommitTransaction(c.ctx) }),
+		silently(on, "endSession", "", func(c *call) error { c.session().end(c.ctx); return nil }),
+		plainly(on, "getSnapshotTime", "", func(c *call) (any, error) {
 			t := c.session().SnapshotTime()
 			if t.IsZero() {
 				return nil, errors.New("the session has no snapshot time")
 			}
 			return t, nil
-		}},
-		{operations.Session, "startTransaction", "", transactionOptions, func(c *call) (any, error) {
-			return enginekit.Nothing{}, c.session().StartTransaction(optionsOf[options.TransactionOptions](c))
-		}},
-		{operations.Session, "withTransaction", "", transactionOptions, func(c *call) (any, error) {
-			if c.op.Callback == nil {
-				return nil, argument("withTransaction needs a callback")
+		}),
+		with(on, "startTransaction", "", func(c *call, o transaction) (any, error) {
+			return enginekit.Nothing{}, c.session().StartTransaction(o)
+		}),
+		with(on, "withTransaction", "", func(c *call, o transaction) (any, error) {
+			if c.Operation.Callback == nil {
+				return nil, enginekit.Argument("withTransaction requires a callback")
 			}
 			_, err := c.session().WithTransaction(c.ctx, func(ctx context.Context) (any, error) {
-				if err := c.op.Callback(ctx); err != nil {
+				if err := c.Operation.Callback(ctx); err != nil {
 					return nil, callbackError{err}
 				}
 				return nil, nil
-			}, optionsOf[options.TransactionOptions](c))
+			}, o)
 			return enginekit.Nothing{}, err
-		}},
-		{operations.Session, "$lsid", "", nil, func(c *call) (any, error) { return c.session().ID(), nil }},
+		}),
+		plainly(on, "$lsid", "", func(c *call) (any, error) { return c.session().ID(), nil }),
 	}
 }

@@ -18,8 +18,7 @@ type test struct {
 
 func newTest(d *driver) *test {
 	t := &test{driver: d}
-	t.Test = enginekit.Test{Fields: fields(), Unsupported: unsupported, Make: t.make, KindOf: kindOf, CloseEntity: closeEntity, LogOf: logOf,
-		Ended: func() { d.open.Forget(t) }}
+	t.Test = enginekit.Test{Unsupported: unsupported, Make: t.make, CloseEntity: closeEntity, Ended: func() { d.Forget(t) }}
 	return t
 }
 
@@ -43,65 +42,35 @@ type bucket struct {
 	client *client
 }
 
-// fields lists what an entity's document may hold. What of a client is the
-// runner's matter (which events a test sees) has no effect here.
-func fields() map[string][]string {
-	return map[string][]string{
-		"client": {"awaitMinPoolSizeMS", "id", "ignoreCommandMonitoringEvents", "observeEvents", "observeSensitiveCommands",
-			"serverApi", "storeEventsAsEntities", "uriOptions", "useMultipleMongoses"},
-		"database":   {"client", "databaseName", "databaseOptions", "id"},
-		"collection": {"collectionName", "collectionOptions", "database", "id"},
-		"session":    {"client", "id", "sessionOptions"},
-		"bucket":     {"bucketOptions", "database", "id"},
-	}
-}
-
-func (t *test) make(_ context.Context, e engine.Entity) (any, error) {
+func (t *test) make(_ context.Context, e engine.Entity, parent any) (any, error) {
 	text := func(field string) string { s, _ := e.Options.Lookup(field).StringValueOK(); return s }
-	switch e.Kind {
-	case "client":
+	switch operations.Kind(e.Kind) {
+	case operations.Client:
 		return newClient(t.driver, e.URI, e.Options)
-	case "session":
-		c, err := enginekit.Named[*client](&t.Entities, e.Options, "client")
-		if err != nil {
-			return nil, err
-		}
-		return openSession(c, e.Options.Lookup("sessionOptions"), e.ClusterTime)
-	case "database":
-		c, err := enginekit.Named[*client](&t.Entities, e.Options, "client")
-		if err != nil {
-			return nil, err
-		}
+	case operations.Session:
+		return openSession(parent.(*client), e.Options.Lookup("sessionOptions"), e.ClusterTime)
+	case operations.Database:
+		c := parent.(*client)
 		o, err := checked[options.DatabaseOptions]("databaseOptions", e.Options.Lookup("databaseOptions"))
 		if err != nil {
 			return nil, err
 		}
 		return &database{Database: c.Database(text("databaseName"), o), client: c, options: o}, nil
-	}
-	d, err := enginekit.Named[*database](&t.Entities, e.Options, "database")
-	if err != nil {
-		return nil, err
-	}
-	if e.Kind == "collection" {
+	case operations.Collection:
+		d := parent.(*database)
 		o, err := checked[options.CollectionOptions]("collectionOptions", e.Options.Lookup("collectionOptions"))
 		if err != nil {
 			return nil, err
 		}
 		return &collection{Collection: d.Collection(text("collectionName"), o), db: d}, nil
+	default:
+		d := parent.(*database)
+		o, err := checked[options.BucketOptions]("bucketOptions", e.Options.Lookup("bucketOptions"))
+		if err != nil {
+			return nil, err
+		}
+		return &bucket{GridFSBucket: d.GridFSBucket(o), client: d.client}, nil
 	}
-	o, err := checked[options.BucketOptions]("bucketOptions", e.Options.Lookup("bucketOptions"))
-	if err != nil {
-		return nil, err
-	}
-	return &bucket{GridFSBucket: d.GridFSBucket(o), client: d.client}, nil
-}
-
-func logOf(e any) (*enginekit.EventLog, bool) {
-	c, ok := e.(*client)
-	if !ok {
-		return nil, false
-	}
-	return c.log, true
 }
 
 // closeEntity ends what has an end. What goes wrong with it is of no interest
@@ -116,23 +85,5 @@ func closeEntity(ctx context.Context, e any) {
 		e.end(ctx)
 	case *client:
 		e.close()
-	}
-}
-
-// kindOf gives the operations' kind of an entity.
-func kindOf(e any) operations.Kind {
-	switch e.(type) {
-	case *client:
-		return operations.Client
-	case *database:
-		return operations.Database
-	case *collection:
-		return operations.Collection
-	case *session:
-		return operations.Session
-	case *bucket:
-		return operations.Bucket
-	default:
-		return operations.Cursor
 	}
 }

@@ -2,10 +2,9 @@ package enginekit
 
 import (
 	"encoding/hex"
-	"errors"
-	"fmt"
 	"slices"
 
+	"github.com/unified-test-runner/utr/result"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
@@ -21,9 +20,9 @@ func NewArguments(doc bson.Raw) Arguments {
 	return Arguments{doc}
 }
 
-// Others finds the first argument that an engine does not accept, "" if there
-// is none.
-func (a Arguments) Others(accepts func(name string) bool) (string, error) {
+// others finds the first argument that an engine does not accept, "" if it
+// accepts all.
+func (a Arguments) others(accepts func(name string) bool) (string, error) {
 	elements, err := a.Given.Elements()
 	i := slices.IndexFunc(elements, func(e bson.RawElement) bool { return !accepts(e.Key()) })
 	if err != nil || i < 0 {
@@ -59,16 +58,59 @@ func (a Arguments) Flag(name string) bool {
 	return b
 }
 
+// Documents is an array of documents.
+func (a Arguments) Documents(name string) ([]bson.Raw, *result.Error) {
+	array, ok := a.Arg(name).ArrayOK()
+	if !ok {
+		return nil, Argument("%s is not an array", name)
+	}
+	values, err := array.Values()
+	if err != nil {
+		return nil, Argument("%s: %v", name, err)
+	}
+	out := make([]bson.Raw, len(values))
+	for i, v := range values {
+		if out[i], ok = v.DocumentOK(); !ok {
+			return nil, Argument("%s[%d] is not a document", name, i)
+		}
+	}
+	return out, nil
+}
+
+// Model is one write of a bulk write, as a suite writes it: {insertOne: {…}}.
+type Model struct {
+	Kind string
+	Args bson.Raw
+}
+
+// Models is an array of write models.
+func (a Arguments) Models(name string) ([]Model, *result.Error) {
+	documents, err := a.Documents(name)
+	models := make([]Model, len(documents))
+	for i, d := range documents {
+		elements, _ := d.Elements()
+		if len(elements) != 1 {
+			return nil, Argument("%s[%d] is not a document with one field", name, i)
+		}
+		args, ok := elements[0].Value().DocumentOK()
+		if !ok {
+			return nil, Argument("%s[%d].%s is not a document", name, i, elements[0].Key())
+		}
+		models[i] = Model{elements[0].Key(), args}
+	}
+	return models, err
+}
+
 // Source reads {$$hexBytes: …}, which uploads have.
-func (a Arguments) Source() ([]byte, error) {
+func (a Arguments) Source() ([]byte, *result.Error) {
 	doc, _ := a.Arg("source").DocumentOK()
 	text, ok := doc.Lookup("$$hexBytes").StringValueOK()
 	if !ok {
-		return nil, errors.New("source is not a {$$hexBytes: string}")
+		return nil, Argument("source is not a {$$hexBytes: string}")
 	}
 	data, err := hex.DecodeString(text)
 	if err != nil {
-		return nil, fmt.Errorf("source: %w", err)
+		return nil, Argument("source: %v", err)
 	}
 	return data, nil
 }

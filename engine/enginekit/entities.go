@@ -14,62 +14,63 @@ import (
 // concurrently.
 type Entities struct {
 	mu      sync.Mutex
-	named   map[string]any
-	unnamed []any
+	named   map[string]entity
+	unnamed []entity
+}
+
+// entity is an entity of an engine with the kind of its operations.
+type entity struct {
+	kind  operations.Kind
+	value any
 }
 
 // Put remembers an entity. One without a name (id "") lives until End. The error
 // is that the name is taken.
-func (e *Entities) Put(id string, entity any) error {
+func (e *Entities) Put(id string, kind operations.Kind, value any) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if id == "" {
-		e.unnamed = append(e.unnamed, entity)
+		e.unnamed = append(e.unnamed, entity{kind, value})
 		return nil
 	}
-	if _, there := e.named[id]; there {
-		return fmt.Errorf("entity %q is there already", id)
+	if _, taken := e.named[id]; taken {
+		return fmt.Errorf("entity %q exists already", id)
 	}
 	if e.named == nil {
-		e.named = make(map[string]any)
+		e.named = make(map[string]entity)
 	}
-	e.named[id] = entity
+	e.named[id] = entity{kind, value}
 	return nil
 }
 
 // Get finds an entity. It stays known when it is closed.
-func (e *Entities) Get(id string) (any, error) {
+func (e *Entities) Get(id string) (operations.Kind, any, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if entity, there := e.named[id]; there {
-		return entity, nil
+	if found, known := e.named[id]; known {
+		return found.kind, found.value, nil
 	}
-	return nil, fmt.Errorf("there is no entity %q", id)
+	return "", nil, fmt.Errorf("entity %q does not exist", id)
 }
 
-// Named finds an entity of a type by the name that a field of a document gives.
-func Named[T any](e *Entities, doc bson.Raw, field string) (T, error) {
-	var none T
+// Named finds an entity of a kind by the name that a field of a document gives.
+func (e *Entities) Named(doc bson.Raw, field string, kind operations.Kind) (any, error) {
 	id, ok := doc.Lookup(field).StringValueOK()
 	if !ok {
-		return none, fmt.Errorf("%s is no entity's name", field)
+		return nil, fmt.Errorf("%s is not the name of an entity", field)
 	}
-	entity, err := e.Get(id)
-	if err != nil {
-		return none, err
+	got, value, err := e.Get(id)
+	if err == nil && got != kind {
+		err = fmt.Errorf("%s: entity %q is not a %s", field, id, kind)
 	}
-	found, ok := entity.(T)
-	if !ok {
-		return none, fmt.Errorf("entity %q is of another kind than %s asks for", id, field)
-	}
-	return found, nil
+	return value, err
 }
 
 // End has everything closed that has an end: cursors and then sessions, in the
 // order of their names, and then all clients at once (see engine.Test). Those
 // without a name come first of their kind, and are forgotten. It returns when
 // all is closed.
-func (e *Entities) End(kindOf func(entity any) operations.Kind, closeEntity func(entity any)) {
+func (e *Entities) End(closeEntity func(entity any)) {
 	e.mu.Lock()
 	all := e.unnamed
 	e.unnamed = nil
@@ -77,21 +78,17 @@ func (e *Entities) End(kindOf func(entity any) operations.Kind, closeEntity func
 		all = append(all, e.named[id])
 	}
 	e.mu.Unlock()
-	var clients []any
+	var clients sync.WaitGroup
 	for _, kind := range []operations.Kind{operations.Cursor, operations.Session, operations.Client} {
 		for _, entity := range all {
 			switch {
-			case kindOf(entity) != kind:
+			case entity.kind != kind:
 			case kind == operations.Client:
-				clients = append(clients, entity)
+				clients.Go(func() { closeEntity(entity.value) })
 			default:
-				closeEntity(entity)
+				closeEntity(entity.value)
 			}
 		}
 	}
-	var closing sync.WaitGroup
-	for _, c := range clients {
-		closing.Go(func() { closeEntity(c) })
-	}
-	closing.Wait()
+	clients.Wait()
 }

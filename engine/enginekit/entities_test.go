@@ -21,23 +21,21 @@ type thing struct {
 	kind operations.Kind
 }
 
-func kindOfThing(e any) operations.Kind { return e.(thing).kind }
-
 func TestEntitiesByName(t *testing.T) {
 	var e Entities
 	for i, id := range []string{"a", "", "", "a"} {
-		testkit.Equal(t, "a name that is taken is refused", e.Put(id, thing{name: id}) != nil, i == 3)
+		testkit.Equal(t, "a name that is taken is refused", e.Put(id, operations.Session, thing{name: id}) != nil, i == 3)
 	}
-	_, err := e.Get("")
+	_, _, err := e.Get("")
 	testkit.Fails(t, err)
 	doc := bson.Raw(value(t, bson.D{{Key: "it", Value: "a"}, {Key: "other", Value: "b"}, {Key: "number", Value: 1}}).Value)
-	got, err := Named[thing](&e, doc, "it")
-	testkit.Equal(t, "an entity", []any{got.name, err}, []any{"a", nil})
+	got, err := e.Named(doc, "it", operations.Session)
+	testkit.Equal(t, "an entity", []any{got, err}, []any{any(thing{name: "a"}), nil})
 	for _, field := range []string{"other", "number", "absent"} {
-		_, err := Named[thing](&e, doc, field)
+		_, err := e.Named(doc, field, operations.Session)
 		testkit.Fails(t, err)
 	}
-	_, err = Named[*thing](&e, doc, "it") // of another kind
+	_, err = e.Named(doc, "it", operations.Client) // of another kind
 	testkit.Fails(t, err)
 }
 
@@ -58,15 +56,15 @@ func TestEndOfEntities(t *testing.T) {
 			{"a", thing{"the first cursor", operations.Cursor}},
 			{"e", thing{"another client", operations.Client}},
 		} {
-			testkit.Check(t, e.Put(x.id, x.thing))
+			testkit.Check(t, e.Put(x.id, x.kind, x.thing))
 		}
 		named := []string{"the first cursor", "the last cursor", "a session", "a client", "another client"}
 		for _, want := range [][]string{append([]string{"a cursor without a name"}, named...), named} { // then it is forgotten
 			var mu sync.Mutex
 			var closed []string
 			began := time.Now()
-			e.End(kindOfThing, func(entity any) {
-				if kindOfThing(entity) == operations.Client {
+			e.End(func(entity any) {
+				if entity.(thing).kind == operations.Client {
 					time.Sleep(time.Second)
 				}
 				mu.Lock()
@@ -82,7 +80,7 @@ func TestEndOfEntities(t *testing.T) {
 // ending is a test that leaves its engine when it ends, as tests do.
 type ending struct {
 	engine.Test
-	of    *Tests
+	of    *Engine
 	ended int
 }
 
@@ -92,15 +90,17 @@ func (e *ending) End(context.Context) error {
 	return errors.New("of no interest")
 }
 
-func TestTests(t *testing.T) {
-	var open Tests
-	open.End(t.Context())
-	a, b := &ending{of: &open}, &ending{of: &open}
-	open.Add(a)
-	open.Add(b)
+func TestEngineEndsItsTests(t *testing.T) {
+	var e Engine
+	e.NewTest = func() engine.Test { return &ending{of: &e} }
+	testkit.Check(t, e.Close())
+	a, err := e.Begin(t.Context())
+	testkit.Check(t, err)
+	b, err := e.Begin(t.Context())
+	testkit.Check(t, err)
 	_ = a.End(t.Context())
 	for range 2 {
-		open.End(t.Context())
+		testkit.Check(t, e.Close())
 	}
-	testkit.Equal(t, "each is ended once", []int{a.ended, b.ended}, []int{1, 1})
+	testkit.Equal(t, "each is ended once", []int{a.(*ending).ended, b.(*ending).ended}, []int{1, 1})
 }

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs/operations"
+	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
 // Test is what tests of engines have in common: an engine embeds it, sets the
@@ -17,26 +19,39 @@ import (
 type Test struct {
 	// Entities are those that the test has opened.
 	Entities Entities
-	// Fields lists what an entity's document may hold, by kind. What is not in it
-	// is unsupported.
-	Fields map[string][]string
+	// ClientFields lists what the document of a client may hold beside what all
+	// engines read. What is not in it is unsupported.
+	ClientFields []string
 	// Unsupported is the error that names something that the engine lacks.
 	Unsupported func(what string) *result.Error
-	// Make opens an entity; a plain error is one of its options.
-	Make func(ctx context.Context, e engine.Entity) (any, error)
-	// KindOf is the operations' kind of an entity.
-	KindOf func(entity any) operations.Kind
+	// Make opens an entity: a client, or what belongs to a client or database.
+	// A plain error is one of its options.
+	Make func(ctx context.Context, e engine.Entity, parent any) (any, error)
 	// CloseEntity closes an entity if it has an end. It may be called twice.
 	CloseEntity func(ctx context.Context, entity any)
-	// LogOf is the log of a client; false for any other entity.
-	LogOf func(entity any) (*EventLog, bool)
 	// Ended is called at the end.
 	Ended func()
 }
 
+// Client is a client entity.
+type Client interface{ Events() *EventLog }
+
+// fields lists what an entity's document may hold, by kind. What the runner alone
+// reads of a client (which events a test sees) has no effect here.
+func (t *Test) fields(kind string) []string {
+	return map[operations.Kind][]string{
+		operations.Client: append(strings.Fields("awaitMinPoolSizeMS id ignoreCommandMonitoringEvents observeEvents "+
+			"observeSensitiveCommands serverApi storeEventsAsEntities uriOptions useMultipleMongoses"), t.ClientFields...),
+		operations.Database:   {"client", "databaseName", "databaseOptions", "id"},
+		operations.Collection: {"collectionName", "collectionOptions", "database", "id"},
+		operations.Session:    {"client", "id", "sessionOptions"},
+		operations.Bucket:     {"bucketOptions", "database", "id"},
+	}[operations.Kind(kind)]
+}
+
 // Open creates an entity.
 func (t *Test) Open(ctx context.Context, e engine.Entity) error {
-	known := t.Fields[e.Kind]
+	known := t.fields(e.Kind)
 	if known == nil {
 		return t.Unsupported("entity " + e.Kind)
 	}
@@ -49,7 +64,15 @@ func (t *Test) Open(ctx context.Context, e engine.Entity) error {
 			return t.Unsupported("option " + el.Key() + " of a " + e.Kind)
 		}
 	}
-	made, err := t.Make(ctx, e)
+	var parent, made any
+	for _, kind := range []operations.Kind{operations.Client, operations.Database} {
+		if err == nil && slices.Contains(known, string(kind)) {
+			parent, err = t.Entities.Named(e.Options, string(kind), kind)
+		}
+	}
+	if err == nil {
+		made, err = t.Make(ctx, e, parent)
+	}
 	if err != nil {
 		var already *result.Error
 		if errors.As(err, &already) {
@@ -57,38 +80,39 @@ func (t *Test) Open(ctx context.Context, e engine.Entity) error {
 		}
 		return &result.Error{Message: fmt.Sprintf("entity %q: %v", e.ID, err), Client: true, Kind: "argument"}
 	}
-	if err := t.Entities.Put(e.ID, made); err != nil {
+	if err := t.Entities.Put(e.ID, operations.Kind(e.Kind), made); err != nil {
 		t.CloseEntity(ctx, made)
 		return err
 	}
 	return nil
 }
 
-// Client finds the log of a client.
-func (t *Test) Client(id string) (entity any, log *EventLog, err error) {
-	if entity, err = t.Entities.Get(id); err != nil {
-		return nil, nil, err
+// Client finds a client.
+func (t *Test) Client(id string) (Client, error) {
+	_, entity, err := t.Entities.Get(id)
+	if err != nil {
+		return nil, err
 	}
-	log, ok := t.LogOf(entity)
+	client, ok := entity.(Client)
 	if !ok {
-		return nil, nil, fmt.Errorf("entity %q is not a client", id)
+		return nil, fmt.Errorf("entity %q is not a client", id)
 	}
-	return entity, log, nil
+	return client, nil
 }
 
 // Events reads the log of a client.
 func (t *Test) Events(ctx context.Context, id string, after int64, wait time.Duration) ([]result.Event, error) {
-	_, log, err := t.Client(id)
+	client, err := t.Client(id)
 	if err != nil {
 		return nil, err
 	}
-	return log.After(ctx, after, wait)
+	return client.Events().After(ctx, after, wait)
 }
 
 // Close closes one entity. It stays known: closing again is not an error, and
 // the events of a client can still be read.
 func (t *Test) Close(ctx context.Context, id string) error {
-	e, err := t.Entities.Get(id)
+	_, e, err := t.Entities.Get(id)
 	if err != nil {
 		return err
 	}
@@ -98,7 +122,15 @@ func (t *Test) Close(ctx context.Context, id string) error {
 
 // End closes cursors before sessions before clients.
 func (t *Test) End(ctx context.Context) error {
-	t.Entities.End(t.KindOf, func(e any) { t.CloseEntity(ctx, e) })
+	t.Entities.End(func(e any) { t.CloseEntity(ctx, e) })
 	t.Ended()
 	return nil
+}
+
+// ClusterTime gives what a session is to advance to as {$clusterTime: …}.
+func ClusterTime(time bson.Raw) (bson.Raw, error) {
+	if time.Lookup("$clusterTime").Type != 0 {
+		return time, nil
+	}
+	return bson.Marshal(bson.D{{Key: "$clusterTime", Value: time}})
 }

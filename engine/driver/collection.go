@@ -1,0 +1,92 @@
+package driver
+
+import (
+	"github.com/unified-test-runner/utr/specs/operations"
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+)
+
+// collectionRows are the reads and writes of collections.
+func collectionRows() []row {
+	const on = operations.Collection
+	return []row{
+		one(on, "aggregate", "pipeline"+readConcerns+writeConcerns, (*mongo.Collection).Aggregate),
+		one(on, "countDocuments", "filter"+readConcerns, (*mongo.Collection).CountDocuments),
+		one(on, "createChangeStream", "pipeline"+readConcerns, (*mongo.Collection).Watch),
+		one(on, "createFindCursor", "filter"+readConcerns, (*mongo.Collection).Find),
+		one(on, "deleteMany", "filter"+writeConcerns, (*mongo.Collection).DeleteMany),
+		one(on, "deleteOne", "filter"+writeConcerns, (*mongo.Collection).DeleteOne),
+		one(on, "find", "filter"+readConcerns, (*mongo.Collection).Find),
+		one(on, "findOne", "filter"+readConcerns, one1((*mongo.Collection).FindOne)),
+		one(on, "findOneAndDelete", "filter"+writeConcerns, one1((*mongo.Collection).FindOneAndDelete)),
+		two(on, "findOneAndReplace", "filter replacement"+writeConcerns, two1((*mongo.Collection).FindOneAndReplace)),
+		two(on, "findOneAndUpdate", "filter update"+writeConcerns, two1((*mongo.Collection).FindOneAndUpdate)),
+		one(on, "insertMany", "documents"+writeConcerns, (*mongo.Collection).InsertMany),
+		one(on, "insertOne", "document"+writeConcerns, (*mongo.Collection).InsertOne),
+		two(on, "replaceOne", "filter replacement"+writeConcerns, (*mongo.Collection).ReplaceOne),
+		two(on, "updateMany", "filter update"+writeConcerns, (*mongo.Collection).UpdateMany),
+		two(on, "updateOne", "filter update"+writeConcerns, (*mongo.Collection).UpdateOne),
+		with(on, "distinct", "fieldName filter"+readConcerns, func(c *call, o options.Lister[options.DistinctOptions]) (any, error) {
+			return c.coll().Distinct(c.ctx, c.Text("fieldName"), c.any("filter"), o).Raw()
+		}),
+		with(on, "estimatedDocumentCount", readConcerns, func(c *call, o options.Lister[options.EstimatedDocumentCountOptions]) (any, error) {
+			return c.coll().EstimatedDocumentCount(c.ctx, o)
+		}),
+		with(on, "bulkWrite", "requests"+writeConcerns, func(c *call, o options.Lister[options.BulkWriteOptions]) (any, error) {
+			requests, err := c.Models("requests")
+			if err != nil {
+				return nil, err
+			}
+			models := make([]mongo.WriteModel, len(requests))
+			for i, r := range requests {
+				var err error
+				if models[i], err = modelOf(map[string]mongo.WriteModel{
+					"insertOne": mongo.NewInsertOneModel(), "replaceOne": mongo.NewReplaceOneModel(),
+					"deleteOne": mongo.NewDeleteOneModel(), "deleteMany": mongo.NewDeleteManyModel(),
+					"updateOne": mongo.NewUpdateOneModel(), "updateMany": mongo.NewUpdateManyModel(),
+				}, r.Kind, r.Args); err != nil {
+					return nil, err
+				}
+			}
+			return c.result(c.coll().BulkWrite(c.ctx, models, o))
+		}),
+	}
+}
+
+// modelOf fills the model of a kind.
+func modelOf[T any](kinds map[string]T, kind string, doc bson.Raw) (T, error) {
+	model, known := kinds[kind]
+	if !known {
+		return model, unsupported("write model " + kind)
+	}
+	return model, fill(model, kind, doc)
+}
+
+// bulkResult is the result of a bulk write. One that came with an error says
+// what had been done by then, acknowledged or not.
+func bulkResult(r *mongo.BulkWriteResult, err error) partial {
+	if r == nil {
+		return partial{}
+	}
+	return partial{acknowledged(r.Acknowledged || err != nil,
+		bson.E{Key: "insertedCount", Value: r.InsertedCount}, bson.E{Key: "matchedCount", Value: r.MatchedCount},
+		bson.E{Key: "modifiedCount", Value: r.ModifiedCount}, bson.E{Key: "deletedCount", Value: r.DeletedCount},
+		bson.E{Key: "upsertedCount", Value: r.UpsertedCount}, bson.E{Key: "upsertedIds", Value: indexed(r.UpsertedIDs, itself)})}
+}
+
+func insertedResult(r *mongo.InsertManyResult, err error) partial {
+	if r == nil {
+		return partial{}
+	}
+	ids := map[int]any{}
+	for i, id := range r.InsertedIDs {
+		ids[i] = id
+	}
+	d := bson.D{{Key: "insertedCount", Value: int64(len(ids))}, {Key: "insertedIds", Value: indexed(ids, itself)}}
+	if err != nil { // the partial result is a BulkWriteResult to the format
+		d = append(d, bson.E{Key: "matchedCount", Value: 0}, bson.E{Key: "modifiedCount", Value: 0}, bson.E{Key: "deletedCount", Value: 0},
+			bson.E{Key: "upsertedCount", Value: 0}, bson.E{Key: "upsertedIds", Value: bson.D{}})
+	}
+	return partial{acknowledged(r.Acknowledged || err != nil, d...)}
+}

@@ -1,0 +1,177 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/unified-test-runner/utr/engine/enginekit"
+	"github.com/unified-test-runner/utr/specs/operations"
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+)
+
+// row is an operation that the driver has.
+type row struct {
+	kind operations.Kind
+	name string
+	// takes are the arguments that run reads itself, separated by blanks.
+	takes string
+	// options is the struct of the driver's options for the call; every
+	// argument that it has a field for is taken. Nil: there are none.
+	options reflect.Type
+	// run gives the result, a Go value that can be written as BSON; nil is
+	// null. A result beside an error is a partial one.
+	run func(*call) (any, error)
+}
+
+// Key implements enginekit.Row.
+func (r row) Key() enginekit.Key { return enginekit.Key{Kind: r.kind, Name: r.name} }
+
+// Accepts implements enginekit.Row. Session and timeoutMS go with the context,
+// and are taken by every operation that sends a command.
+func (r row) Accepts(name string) bool {
+	if slices.Contains(strings.Fields(r.takes), name) {
+		return true
+	}
+	switch name {
+	case "session":
+		return slices.Contains([]operations.Kind{operations.Client, operations.Database, operations.Collection}, r.kind)
+	case "timeoutMS":
+		return !slices.Contains([]string{"close", "endSession", "getSnapshotTime", "startTransaction", "appendMetadata"}, r.name) &&
+			!strings.HasPrefix(r.name, "$")
+	}
+	if r.options == nil {
+		return false
+	}
+	f, found := fieldOf(r.options, name)
+	return found && fillable(f.Type)
+}
+
+// plainly makes a row of an operation without options.
+func plainly(kind operations.Kind, name, takes string, run func(*call) (any, error)) row {
+	return row{kind: kind, name: name, takes: takes, run: run}
+}
+
+// silently makes a row of an operation that has neither options nor a result.
+func silently(kind operations.Kind, name, takes string, run func(*call) error) row {
+	return plainly(kind, name, takes, func(c *call) (any, error) { return enginekit.Nothing{}, run(c) })
+}
+
+// with makes a row of an operation that has options of a type.
+func with[T any](kind operations.Kind, name, takes string, run func(*call, options.Lister[T]) (any, error)) row {
+	return row{kind, name, takes, reflect.TypeFor[T](), func(c *call) (any, error) { return run(c, filled[T](name, c.rest())) }}
+}
+
+// one makes a row of a method of the driver that takes one argument, the first of
+// those that the row takes.
+func one[E, T, R any](kind operations.Kind, name, takes string,
+	method func(E, context.Context, any, ...options.Lister[T]) (R, error)) row {
+	return with(kind, name, takes, func(c *call, o options.Lister[T]) (any, error) {
+		r, err := method(receiver[E](c), c.ctx, c.any(strings.Fields(takes)[0]), o)
+		return c.result(r, err)
+	})
+}
+
+// two makes a row of a method that takes two arguments.
+func two[E, T, R any](kind operations.Kind, name, takes string,
+	method func(E, context.Context, any, any, ...options.Lister[T]) (R, error)) row {
+	return with(kind, name, takes, func(c *call, o options.Lister[T]) (any, error) {
+		names := strings.Fields(takes)
+		r, err := method(receiver[E](c), c.ctx, c.any(names[0]), c.any(names[1]), o)
+		return c.result(r, err)
+	})
+}
+
+// one1 gives a method that finds one document the form that one takes.
+func one1[E, T any](method func(E, context.Context, any, ...options.Lister[T]) *mongo.SingleResult) func(E, context.Context, any, ...options.Lister[T]) (*mongo.SingleResult, error) {
+	return func(to E, ctx context.Context, a any, o ...options.Lister[T]) (*mongo.SingleResult, error) {
+		return method(to, ctx, a, o...), nil
+	}
+}
+
+// two1 gives such a method the form that two takes.
+func two1[E, T any](method func(E, context.Context, any, any, ...options.Lister[T]) *mongo.SingleResult) func(E, context.Context, any, any, ...options.Lister[T]) (*mongo.SingleResult, error) {
+	return func(to E, ctx context.Context, a, b any, o ...options.Lister[T]) (*mongo.SingleResult, error) {
+		return method(to, ctx, a, b, o...), nil
+	}
+}
+
+// receiver gives what a method of the driver is called on.
+func receiver[E any](c *call) E {
+	var to any
+	switch e := c.Entity.(type) {
+	case *client:
+		to = e.Client
+	case *database:
+		to = c.db()
+	case *collection:
+		to = c.coll()
+	case *bucket:
+		to = e.GridFSBucket
+	}
+	return to.(E)
+}
+
+// result gives what a method of the driver returns in the format's shape.
+func (c *call) result(value any, err error) (any, error) {
+	switch r := value.(type) {
+	case *mongo.BulkWriteResult:
+		return bulkResult(r, err), err
+	case *mongo.InsertManyResult:
+		return insertedResult(r, err), err
+	}
+	if err != nil {
+		return nil, err
+	}
+	switch r := value.(type) {
+	case *mongo.ChangeStream:
+		return c.keep(&entityCursor{stepper: r, current: func() bson.Raw { return r.Current }, client: c.client})
+	case *mongo.Cursor:
+		known, _ := operations.Lookup(c.Row.kind, c.Row.name)
+		if known.Result == operations.NewCursor {
+			return c.keep(&entityCursor{stepper: r, current: func() bson.Raw { return r.Current }, client: c.client})
+		}
+		docs := []bson.Raw{}
+		return docs, r.All(c.ctx, &docs)
+	case *mongo.SingleResult:
+		doc, err := r.Raw()
+		if errors.Is(err, mongo.ErrNoDocuments) {
+			return nil, nil
+		}
+		return doc, err
+	case *mongo.InsertOneResult:
+		return acknowledged(r.Acknowledged, bson.E{Key: "insertedId", Value: r.InsertedID}), nil
+	case *mongo.DeleteResult:
+		return acknowledged(r.Acknowledged, bson.E{Key: "deletedCount", Value: r.DeletedCount}), nil
+	case *mongo.UpdateResult:
+		d := bson.D{{Key: "matchedCount", Value: r.MatchedCount}, {Key: "modifiedCount", Value: r.ModifiedCount},
+			{Key: "upsertedCount", Value: r.UpsertedCount}}
+		if r.UpsertedID != nil || r.UpsertedCount > 0 {
+			d = append(d, bson.E{Key: "upsertedId", Value: r.UpsertedID})
+		}
+		return acknowledged(r.Acknowledged, d...), nil
+	case mongo.ListDatabasesResult:
+		databases := bson.A{}
+		for _, d := range r.Databases {
+			databases = append(databases, bson.D{{Key: "name", Value: d.Name}, {Key: "sizeOnDisk", Value: d.SizeOnDisk},
+				{Key: "empty", Value: d.Empty}})
+		}
+		return databases, nil
+	case []string:
+		return append([]string{}, r...), nil // no names are not null
+	}
+	return value, nil
+}
+
+// acknowledged gives a result's fields, which mean something only if the write
+// was acknowledged.
+func acknowledged(is bool, fields ...bson.E) bson.D {
+	if !is {
+		return bson.D{{Key: "acknowledged", Value: false}}
+	}
+	return fields
+}
