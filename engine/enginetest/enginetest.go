@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -19,7 +20,7 @@ import (
 type Behaviour struct {
 	Name   string
 	Reason string
-	check  func(*bench) error
+	check  func(*bench)
 }
 
 // limit is how long one behaviour may take. It is long, for nothing but a hang
@@ -38,11 +39,21 @@ func (b Behaviour) Check(ctx context.Context, e engine.Engine, uri string) (err 
 		return fmt.Errorf("begin: %w", err)
 	}
 	k := &bench{ctx: ctx, engine: e, test: t, uri: uri}
-	defer func() { err = errors.Join(err, k.end()) }()
+	defer func() {
+		switch stopped := recover().(type) {
+		case nil:
+		case stop:
+			err = stopped.error
+		default:
+			panic(stopped)
+		}
+		err = errors.Join(err, k.end())
+	}()
 	if err := k.open(); err != nil {
 		return err
 	}
-	return b.check(k)
+	b.check(k)
+	return nil
 }
 
 // Test tries every behaviour.
@@ -65,6 +76,36 @@ type bench struct {
 	uri    string
 }
 
+// stop is what a behaviour panics with when something fails on the way to what
+// it looks at.
+type stop struct{ error }
+
+// check ends the behaviour with an error, if there is one.
+func (k *bench) check(err error) {
+	if err != nil {
+		panic(stop{err})
+	}
+}
+
+// failIf ends it with an error if something holds.
+func (k *bench) failIf(holds bool, format string, args ...any) {
+	if holds {
+		k.fail(format, args...)
+	}
+}
+
+func (k *bench) fail(format string, args ...any) { k.check(fmt.Errorf(format, args...)) }
+
+// accept ends it with the error of an operation, if there is one.
+func (k *bench) accept(out result.Outcome) {
+	if out.Err != nil {
+		k.check(out.Err)
+	}
+}
+
+// all are the arguments of what looks at all documents.
+func all() bson.D { return bson.D{{Key: "filter", Value: bson.D{}}} }
+
 const databaseName, collectionName = "utr-enginetest", "documents"
 
 func (k *bench) open() error {
@@ -84,8 +125,8 @@ func (k *bench) end() error {
 	}
 	sweep := &bench{ctx: ctx, engine: k.engine, test: t, uri: k.uri}
 	err = sweep.entity("client", "client", nil)
-	if err == nil {
-		err = sweep.failPoint("off", nil)
+	if out := sweep.do("client", engine.OpConfigureFailPoint, failCommand("off", nil)); err == nil && out.Err != nil {
+		err = out.Err
 	}
 	return errors.Join(err, t.End(ctx), k.test.End(ctx))
 }
@@ -121,74 +162,75 @@ func (k *bench) do(object, name string, arguments bson.D) result.Outcome {
 }
 
 // must does an operation that has to succeed.
-func (k *bench) must(object, name string, arguments bson.D) (bson.RawValue, error) {
+func (k *bench) must(object, name string, arguments bson.D) bson.RawValue {
 	out := k.do(object, name, arguments)
-	if out.Err != nil {
-		return out.Value, fmt.Errorf("%s on %s: %w", name, object, out.Err)
-	}
-	return out.Value, nil
+	k.failIf(out.Err != nil, "%s on %s: %w", name, object, out.Err)
+	return out.Value
 }
 
 // fill leaves the documents 1 … n in the collection.
-func (k *bench) fill(n int) error {
+func (k *bench) fill(n int) {
 	documents := bson.A{}
 	for i := range n {
 		documents = append(documents, bson.D{{Key: "_id", Value: i + 1}})
 	}
-	_, err := k.must("collection", "deleteMany", bson.D{{Key: "filter", Value: bson.D{}}})
-	if err == nil && n > 0 {
-		_, err = k.must("collection", "insertMany", bson.D{{Key: "documents", Value: documents}})
+	k.must("collection", "deleteMany", all())
+	if n > 0 {
+		k.must("collection", "insertMany", bson.D{{Key: "documents", Value: documents}})
 	}
-	return err
 }
 
+// count counts the documents of the collection.
+func (k *bench) count() int64 { return k.must("collection", "countDocuments", all()).AsInt64() }
+
 // failPoint sets failCommand.
-func (k *bench) failPoint(mode any, data bson.D) error {
+func (k *bench) failPoint(mode any, data bson.D) {
+	k.must("client", engine.OpConfigureFailPoint, failCommand(mode, data))
+}
+
+// failCommand are the arguments that set that fail point.
+func failCommand(mode any, data bson.D) bson.D {
 	command := bson.D{{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: mode}}
 	if data != nil {
 		command = append(command, bson.E{Key: "data", Value: data})
 	}
-	_, err := k.must("client", engine.OpConfigureFailPoint, bson.D{{Key: "command", Value: command}})
-	return err
+	return bson.D{{Key: "command", Value: command}}
 }
 
 func once() bson.D { return bson.D{{Key: "times", Value: 1}} }
 
 // events gives the whole log of the client.
-func (k *bench) events() ([]result.Event, error) { return k.test.Events(k.ctx, "client", 0, 0) }
+func (k *bench) events() []result.Event { return k.eventsAfter(0) }
+
+// eventsAfter gives the events after a number.
+func (k *bench) eventsAfter(after int64) []result.Event {
+	events, err := k.test.Events(k.ctx, "client", after, 0)
+	k.check(err)
+	return events
+}
 
 // seen gives the events after a number, of some types.
-func (k *bench) seen(after int64, types ...result.EventType) ([]result.Event, error) {
-	all, err := k.test.Events(k.ctx, "client", after, 0)
-	var out []result.Event
-	for _, e := range all {
-		for _, t := range types {
-			if e.Type == t {
-				out = append(out, e)
-			}
-		}
-	}
-	return out, err
+func (k *bench) seen(after int64, types ...result.EventType) []result.Event {
+	return slices.DeleteFunc(slices.Clone(k.eventsAfter(after)), func(e result.Event) bool { return !slices.Contains(types, e.Type) })
 }
 
 // sent counts the commands of a name that were started after a number.
-func (k *bench) sent(after int64, name string) (n int, err error) {
-	started, err := k.seen(after, result.CommandStarted)
-	for _, e := range started {
+func (k *bench) sent(after int64, name string) (n int) {
+	for _, e := range k.seen(after, result.CommandStarted) {
 		if e.Command.CommandName == name {
 			n++
 		}
 	}
-	return n, err
+	return n
 }
 
 // now is the number of the last event.
-func (k *bench) now() (int64, error) {
-	all, err := k.events()
-	if err != nil || len(all) == 0 {
-		return 0, err
+func (k *bench) now() int64 {
+	log := k.events()
+	if len(log) == 0 {
+		return 0
 	}
-	return all[len(all)-1].Sequence, nil
+	return log[len(log)-1].Sequence
 }
 
 // unsupported tells that an error names a lack of the engine.
