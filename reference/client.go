@@ -24,7 +24,7 @@ type client struct {
 	driver    *driver
 	settings  settings
 	heartbeat time.Duration
-	api       *serverAPI
+	api       *options.ServerAPIOptions // the declared version, nil without
 	log       *enginekit.EventLog
 	messages  *messageLog // nil: none are observed
 	topology  *topology.Topology
@@ -39,13 +39,6 @@ type client struct {
 	minPool   uint64
 
 	closed sync.Once
-}
-
-// serverAPI is the declared API version.
-type serverAPI struct {
-	version           string
-	strict            *bool
-	deprecationErrors *bool
 }
 
 // newClient opens a client. It returns at once; servers are discovered while
@@ -81,17 +74,10 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 	// TLS is made by the dialer, so that sockets see what goes over them.
 	c.sockets.tls, o.TLSConfig = o.TLSConfig, nil
 	if v, err := entity.LookupErr("serverApi"); err == nil {
-		if c.api, err = readServerAPI(v); err != nil {
+		if c.api, err = enginekit.ServerAPI(v, notValid); err != nil {
 			return nil, err
 		}
-		api := options.ServerAPI(options.ServerAPIVersion(c.api.version))
-		if c.api.strict != nil {
-			api.SetStrict(*c.api.strict)
-		}
-		if c.api.deprecationErrors != nil {
-			api.SetDeprecationErrors(*c.api.deprecationErrors)
-		}
-		o.SetServerAPIOptions(api)
+		o.SetServerAPIOptions(c.api)
 	}
 	if o.MinPoolSize != nil {
 		c.minPool = *o.MinPoolSize
@@ -127,15 +113,6 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 		return nil, err
 	}
 	return c, nil
-}
-
-func readServerAPI(v bson.RawValue) (*serverAPI, error) {
-	api := &serverAPI{}
-	return api, enginekit.Fields{
-		"version":           enginekit.Set(&api.version, bson.RawValue.StringValueOK),
-		"strict":            enginekit.Point(&api.strict, bson.RawValue.BooleanOK),
-		"deprecationErrors": enginekit.Point(&api.deprecationErrors, bson.RawValue.BooleanOK),
-	}.Read("serverApi", v, notValid)
 }
 
 // Events implements enginekit.Client.

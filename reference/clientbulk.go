@@ -72,10 +72,6 @@ func (b *clientBulk) take(m model, l limits) (op bulkOp, full bool, failed *resu
 }
 
 func (b *clientBulk) add(op *bulkOp) *result.Error {
-	elements, failed := op.fields("clientBulkWrite")
-	if failed != nil {
-		return failed
-	}
 	ns, ok := op.Args.Lookup("namespace").StringValueOK()
 	if !ok || !strings.Contains(ns, ".") {
 		return argument("a model has no namespace")
@@ -85,29 +81,12 @@ func (b *clientBulk) add(op *bulkOp) *result.Error {
 		at = len(b.namespaces)
 		b.namespaces = append(b.namespaces, ns)
 	}
-	op.statement = bson.D{{Key: op.group(), Value: int32(at)}}
-	for _, e := range elements {
-		key := e.Key()
-		if key == "namespace" {
-			continue
-		}
-		var value any = e.Value()
-		var failed *result.Error
-		switch key {
-		case "document":
-			value, op.id, failed = withID(e.Value())
-		case "update", "replacement":
-			key, failed = "updateMods", changes(key, e.Value())
-		}
-		if failed != nil {
-			return failed
-		}
-		op.statement = append(op.statement, bson.E{Key: key, Value: value})
-	}
+	fields, id, err := op.model.statement("clientBulkWrite", map[string]string{"update": "updateMods", "replacement": "updateMods"})
+	op.id, op.statement = id, append(bson.D{{Key: op.group(), Value: int32(at)}}, fields...)
 	if op.group() != "insert" {
 		op.statement = append(op.statement, bson.E{Key: "multi", Value: op.multi()})
 	}
-	return nil
+	return err
 }
 
 func (b *clientBulk) command(c *call, ordered, verbose bool) bson.D {

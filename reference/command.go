@@ -200,12 +200,12 @@ func (c *client) assemble(cmd *command, t target) (bson.Raw, error) {
 		}
 	}
 	if c.api != nil {
-		body = append(body, bson.E{Key: "apiVersion", Value: c.api.version})
-		if c.api.strict != nil {
-			body = append(body, bson.E{Key: "apiStrict", Value: *c.api.strict})
+		body = append(body, bson.E{Key: "apiVersion", Value: string(c.api.ServerAPIVersion)})
+		if c.api.Strict != nil {
+			body = append(body, bson.E{Key: "apiStrict", Value: *c.api.Strict})
 		}
-		if c.api.deprecationErrors != nil {
-			body = append(body, bson.E{Key: "apiDeprecationErrors", Value: *c.api.deprecationErrors})
+		if c.api.DeprecationErrors != nil {
+			body = append(body, bson.E{Key: "apiDeprecationErrors", Value: *c.api.DeprecationErrors})
 		}
 	}
 	body = append(body, bson.E{Key: "$db", Value: cmd.db})

@@ -71,41 +71,30 @@ func parse(wm []byte) (bson.Raw, error) {
 		return nil, fmt.Errorf("%w: opcode %v", errMalformed, opcode)
 	}
 	flags, rem, ok := wiremessage.ReadMsgFlags(rem)
-	if !ok {
-		return nil, fmt.Errorf("%w: no flags", errMalformed)
-	}
-	if flags&wiremessage.ChecksumPresent != 0 {
-		if len(rem) < 4 {
-			return nil, fmt.Errorf("%w: no checksum", errMalformed)
+	if checksum := len(rem) - 4; ok && flags&wiremessage.ChecksumPresent != 0 {
+		if ok = checksum >= 0; ok {
+			rem = rem[:checksum]
 		}
-		rem = rem[:len(rem)-4]
 	}
-	var body bsoncore.Document
-	for len(rem) > 0 {
+	var bodies []bsoncore.Document
+	for ok && len(rem) > 0 {
 		var kind wiremessage.SectionType
-		if kind, rem, ok = wiremessage.ReadMsgSectionType(rem); !ok {
-			return nil, fmt.Errorf("%w: no section", errMalformed)
-		}
-		switch kind {
-		case wiremessage.SingleDocument:
-			if body != nil {
-				return nil, fmt.Errorf("%w: two bodies", errMalformed)
-			}
-			if body, rem, ok = wiremessage.ReadMsgSectionSingleDocument(rem); !ok {
-				return nil, fmt.Errorf("%w: truncated body", errMalformed)
-			}
-		case wiremessage.DocumentSequence:
-			if _, _, rem, ok = wiremessage.ReadMsgSectionDocumentSequence(rem); !ok {
-				return nil, fmt.Errorf("%w: truncated sequence", errMalformed)
-			}
+		kind, rem, ok = wiremessage.ReadMsgSectionType(rem)
+		switch {
+		case ok && kind == wiremessage.SingleDocument:
+			var body bsoncore.Document
+			body, rem, ok = wiremessage.ReadMsgSectionSingleDocument(rem)
+			bodies = append(bodies, body)
+		case ok && kind == wiremessage.DocumentSequence:
+			_, _, rem, ok = wiremessage.ReadMsgSectionDocumentSequence(rem)
 		default:
-			return nil, fmt.Errorf("%w: section kind %d", errMalformed, kind)
+			ok = false
 		}
 	}
-	if body == nil {
-		return nil, fmt.Errorf("%w: no body", errMalformed)
+	if !ok || len(bodies) != 1 {
+		return nil, fmt.Errorf("%w: its sections are not one document and whole sequences", errMalformed)
 	}
-	raw := bson.Raw(body)
+	raw := bson.Raw(bodies[0])
 	if err := raw.Validate(); err != nil {
 		return nil, fmt.Errorf("%w: %w", errMalformed, err)
 	}

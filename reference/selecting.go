@@ -1,6 +1,7 @@
 package reference
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -216,28 +217,20 @@ func (c *client) suitable(picture description.Topology, w want) (*server, error)
 			return nil, err
 		}
 	}
-	for len(candidates) > 0 {
-		servers := map[string]*topology.SelectedServer{}
-		for i := 0; i < len(candidates); i++ {
-			s, err := c.topology.FindServer(by[candidates[i].Address])
-			if err != nil {
-				return nil, err
-			}
-			if s == nil { // it has left the topology meanwhile
-				candidates = append(candidates[:i:i], candidates[i+1:]...)
-				i--
-				continue
-			}
-			servers[candidates[i].Address] = s
-		}
-		if len(candidates) == 0 {
-			return nil, nil
-		}
-		picked := selection.Pick(candidates,
-			func(a string) int { return int(servers[a].OperationCount()) },
-			func(n int) int { return min(int(c.driver.options.Random()*float64(n)), n-1) })
-		return &server{SelectedServer: servers[picked.Address], address: picked.Address,
-			kind: picked.Type, topology: t.Type, desc: by[picked.Address], preference: w.preference}, nil
+	servers := map[string]*topology.SelectedServer{}
+	var failed error
+	candidates = slices.DeleteFunc(candidates, func(v selection.Server) bool {
+		s, err := c.topology.FindServer(by[v.Address])
+		failed = cmp.Or(failed, err)
+		servers[v.Address] = s
+		return s == nil // it has left the topology meanwhile
+	})
+	if failed != nil || len(candidates) == 0 {
+		return nil, failed
 	}
-	return nil, nil
+	picked := selection.Pick(candidates,
+		func(a string) int { return int(servers[a].OperationCount()) },
+		func(n int) int { return min(int(c.driver.options.Random()*float64(n)), n-1) })
+	return &server{SelectedServer: servers[picked.Address], address: picked.Address,
+		kind: picked.Type, topology: t.Type, desc: by[picked.Address], preference: w.preference}, nil
 }

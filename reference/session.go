@@ -1,7 +1,9 @@
 package reference
 
 import (
+	"cmp"
 	"crypto/rand"
+	"slices"
 	"sync"
 	"time"
 
@@ -102,15 +104,9 @@ func (o transactionOptions) over(d transactionOptions) transactionOptions {
 	if o.writeConcern == nil {
 		o.writeConcern = d.writeConcern
 	}
-	if o.preference == nil {
-		o.preference = d.preference
-	}
-	if o.maxCommitTime == nil {
-		o.maxCommitTime = d.maxCommitTime
-	}
-	if o.timeout == nil {
-		o.timeout = d.timeout
-	}
+	o.preference = cmp.Or(o.preference, d.preference)
+	o.maxCommitTime = cmp.Or(o.maxCommitTime, d.maxCommitTime)
+	o.timeout = cmp.Or(o.timeout, d.timeout)
 	return o
 }
 
@@ -284,11 +280,7 @@ func (s *clientSession) start(o transactionOptions) *result.Error {
 		return argument("transactions are not supported in snapshot sessions")
 	}
 	c := s.client.settings
-	o = o.over(s.defaults).over(transactionOptions{readConcern: c.readConcern, writeConcern: c.writeConcern})
-	if o.preference == nil {
-		p := c.readPreference
-		o.preference = &p
-	}
+	o = o.over(s.defaults).over(transactionOptions{readConcern: c.readConcern, writeConcern: c.writeConcern, preference: &c.readPreference})
 	if unacknowledged(o.writeConcern) {
 		return argument("transactions do not support unacknowledged write concerns")
 	}
@@ -299,15 +291,5 @@ func (s *clientSession) start(o transactionOptions) *result.Error {
 }
 
 func unacknowledged(writeConcern bson.D) bool {
-	for _, e := range writeConcern {
-		if e.Key == "w" {
-			switch w := e.Value.(type) {
-			case int32:
-				return w == 0
-			case int64:
-				return w == 0
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(writeConcern, func(e bson.E) bool { return e.Key == "w" && (e.Value == int32(0) || e.Value == int64(0)) })
 }

@@ -2,6 +2,7 @@ package reference
 
 import (
 	"context"
+	"slices"
 
 	"github.com/unified-test-runner/utr/reference/retry"
 	"github.com/unified-test-runner/utr/result"
@@ -88,16 +89,15 @@ func (s *clientSession) ending(name string, timeout bool) *command {
 
 // majority is the write concern of a commit that is tried again.
 func majority(writeConcern bson.D) bson.D {
-	out := bson.D{{Key: "w", Value: "majority"}}
-	timeout := false
+	out := bson.D{{Key: "w", Value: "majority"}, {Key: "wtimeout", Value: int32(10000)}}
 	for _, e := range writeConcern {
-		if e.Key != "w" {
+		switch e.Key {
+		case "w":
+		case "wtimeout":
+			out[1] = e
+		default:
 			out = append(out, e)
 		}
-		timeout = timeout || e.Key == "wtimeout"
-	}
-	if !timeout {
-		out = append(out, bson.E{Key: "wtimeout", Value: int32(10000)})
 	}
 	return out
 }
@@ -140,13 +140,7 @@ func (s *clientSession) commit(ctx context.Context, timeout bool, tr *trace) *re
 }
 
 func withoutTimeout(writeConcern bson.D) bson.D {
-	var out bson.D
-	for _, e := range writeConcern {
-		if e.Key != "wtimeout" {
-			out = append(out, e)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(writeConcern), func(e bson.E) bool { return e.Key == "wtimeout" })
 }
 
 // abort ignores the errors of the command.

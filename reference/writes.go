@@ -1,6 +1,7 @@
 package reference
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -55,36 +56,43 @@ func (m model) fields(operation string) ([]bson.RawElement, *result.Error) {
 	return elements, nil
 }
 
-// statement writes the model as the server's commands have it. An insert gets
-// an _id if it has none.
-func (m model) statement() (bson.D, any, *result.Error) {
-	elements, err := m.fields("bulkWrite")
-	if err != nil {
-		return nil, nil, err
-	}
-	d := bson.D{}
+// statement writes the model as a command has it: with the fields of an operation,
+// but for a namespace, under the names that are given. An insert gets an _id if it
+// has none.
+func (m model) statement(operation string, names map[string]string) (d bson.D, id any, err *result.Error) {
+	elements, err := m.fields(operation)
 	for _, e := range elements {
+		var value any = e.Value()
 		switch e.Key() {
+		case "namespace":
+			continue
 		case "document":
-			return withID(e.Value())
-		case "filter":
-			d = append(d, bson.E{Key: "q", Value: e.Value()})
+			value, id, err = withID(e.Value())
 		case "update", "replacement":
-			if err := changes(e.Key(), e.Value()); err != nil {
-				return nil, nil, err
-			}
-			d = append(d, bson.E{Key: "u", Value: e.Value()})
-		default:
-			d = append(d, bson.E{Key: e.Key(), Value: e.Value()})
+			err = changes(e.Key(), e.Value())
 		}
+		if err != nil {
+			break
+		}
+		d = append(d, bson.E{Key: cmp.Or(names[e.Key()], e.Key()), Value: value})
 	}
+	return d, id, err
+}
+
+// writeStatement writes the model for insert, update and delete.
+func (m model) writeStatement() (bson.D, any, *result.Error) {
+	d, id, err := m.statement("bulkWrite", map[string]string{"filter": "q", "update": "u", "replacement": "u"})
 	switch {
+	case err != nil:
+		return nil, nil, err
+	case m.group() == "insert" && len(d) == 0:
+		return nil, nil, argument("an insert has no document")
+	case m.group() == "insert":
+		return d[0].Value.(bson.D), id, nil
+	case m.group() == "delete" && !m.multi():
+		d = append(d, bson.E{Key: "limit", Value: int32(1)})
 	case m.group() == "delete":
-		limit := int32(1)
-		if m.multi() {
-			limit = 0
-		}
-		d = append(d, bson.E{Key: "limit", Value: limit})
+		d = append(d, bson.E{Key: "limit", Value: int32(0)})
 	case m.multi():
 		d = append(d, bson.E{Key: "multi", Value: true})
 	}
@@ -216,7 +224,7 @@ func (c *call) write(models []model, ordered bool) (*tally, *result.Error) {
 	ids, sizes := make([]any, len(models)), make([]int, len(models))
 	for i, m := range models {
 		var err *result.Error
-		if statements[i], ids[i], err = m.statement(); err != nil {
+		if statements[i], ids[i], err = m.writeStatement(); err != nil {
 			return nil, err
 		}
 		raw, bad := bson.Marshal(statements[i])

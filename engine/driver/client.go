@@ -51,7 +51,7 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 		o.SetHeartbeatInterval(d.options.Heartbeat)
 	}
 	if v := entity.Lookup("serverApi"); v.Type != 0 {
-		api, err := serverAPIOf(v)
+		api, err := enginekit.ServerAPI(v, lacking)
 		if err != nil {
 			return nil, err
 		}
@@ -63,18 +63,6 @@ func newClient(d *driver, uri string, entity bson.Raw) (*client, error) {
 	c.timeout = o.Timeout
 	c.Client, err = mongo.Connect(o)
 	return c, err
-}
-
-func serverAPIOf(v bson.RawValue) (*options.ServerAPIOptions, error) {
-	var o options.ServerAPIOptions
-	return &o, enginekit.Fields{
-		"version": enginekit.Set(&o.ServerAPIVersion, func(v bson.RawValue) (options.ServerAPIVersion, bool) {
-			s, ok := v.StringValueOK()
-			return options.ServerAPIVersion(s), ok
-		}),
-		"strict":            enginekit.Point(&o.Strict, bson.RawValue.BooleanOK),
-		"deprecationErrors": enginekit.Point(&o.DeprecationErrors, bson.RawValue.BooleanOK),
-	}.Read("serverApi", v, lacking)
 }
 
 // ending is how long telling a server of ended sessions may take.

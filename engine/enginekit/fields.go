@@ -76,3 +76,16 @@ func DriverInfo(v bson.RawValue, unknown func(field string) error) (options.Driv
 	}.Read("driverInfoOptions", v, unknown)
 	return info, err
 }
+
+// ServerAPI reads the declared API version.
+func ServerAPI(v bson.RawValue, unknown func(field string) error) (*options.ServerAPIOptions, error) {
+	var o options.ServerAPIOptions
+	return &o, Fields{
+		"version": Set(&o.ServerAPIVersion, func(v bson.RawValue) (options.ServerAPIVersion, bool) {
+			s, ok := v.StringValueOK()
+			return options.ServerAPIVersion(s), ok
+		}),
+		"strict":            Point(&o.Strict, bson.RawValue.BooleanOK),
+		"deprecationErrors": Point(&o.DeprecationErrors, bson.RawValue.BooleanOK),
+	}.Read("serverApi", v, unknown)
+}
