@@ -173,11 +173,8 @@ func (c *call) begin(ctx context.Context) (context.CancelFunc, *result.Error) {
 // deadline starts the operation's time again from now.
 func (c *call) deadline() context.CancelFunc {
 	c.timeout = c.limit != nil
-	if c.limit == nil || *c.limit == 0 {
-		return func() {}
-	}
-	ctx, cancel := c.client.driver.options.within(c.ctx, *c.limit)
-	c.ctx = ctx
+	var cancel context.CancelFunc
+	c.ctx, cancel = c.client.driver.options.within(c.ctx, c.limit)
 	return cancel
 }
 

@@ -167,11 +167,11 @@ func (b *clientBulk) send(c *call, t *clientTally) (reply, *result.Error) {
 
 // clientTally is the result of a clientBulkWrite, over all its commands.
 type clientTally struct {
-	ordered, verbose, silent                       bool
-	inserted, upserted, matched, modified, deleted int64
-	results                                        map[string]bson.D // by group
-	writes                                         int               // that a server has answered
-	failure                                        *result.Error
+	counts
+	ordered, verbose, silent bool
+	results                  map[string]bson.D // by group
+	writes                   int               // that a server has answered
+	failure                  *result.Error
 }
 
 // read reads a reply and its cursor (Bulk Write, "Handling the bulkWrite
@@ -235,11 +235,7 @@ func (t *clientTally) raise(err *result.Error) {
 }
 
 func (t *clientTally) end() (any, *result.Error) {
-	sum := bson.D{
-		{Key: "insertedCount", Value: t.inserted}, {Key: "upsertedCount", Value: t.upserted},
-		{Key: "matchedCount", Value: t.matched}, {Key: "modifiedCount", Value: t.modified},
-		{Key: "deletedCount", Value: t.deleted},
-	}
+	sum := t.document()
 	if t.verbose {
 		sum = append(sum, bson.E{Key: "insertResults", Value: t.results["insert"]},
 			bson.E{Key: "updateResults", Value: t.results["update"]}, bson.E{Key: "deleteResults", Value: t.results["delete"]})

@@ -10,9 +10,12 @@ import (
 // socket.
 type deadlineKey struct{}
 
-// within gives d to what is done with a context.
-func (o Options) within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	return o.until(ctx, o.Now().Add(d))
+// within gives a timeoutMS to what is done with a context: none if it is nil or 0.
+func (o Options) within(ctx context.Context, limit *time.Duration) (context.Context, context.CancelFunc) {
+	if limit == nil || *limit == 0 {
+		return ctx, func() {}
+	}
+	return o.until(ctx, o.Now().Add(*limit))
 }
 
 // until ends a context at a time of the engine's clock, and after as much real

@@ -1,7 +1,6 @@
 package reference
 
 import (
-	"context"
 	"time"
 
 	"github.com/unified-test-runner/utr/reference/retry"
@@ -93,10 +92,7 @@ func (c *call) abortAfterCallback(s *clientSession) {
 	if !s.inTransaction() {
 		return
 	}
-	ctx, cancel := c.base, context.CancelFunc(func() {})
-	if c.limit != nil && *c.limit > 0 {
-		ctx, cancel = c.client.driver.options.within(c.base, *c.limit)
-	}
+	ctx, cancel := c.client.driver.options.within(c.base, c.limit)
 	defer cancel()
 	_ = s.abort(ctx, c.timeout, &c.trace)
 }

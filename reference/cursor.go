@@ -136,13 +136,10 @@ func (k *cursor) next(ctx context.Context, wait bool, tr *trace) (bson.Raw, *res
 
 // bounded applies the deadline of an iteration, or of the cursor's life.
 func (k *cursor) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
-	switch {
-	case !k.life.IsZero():
+	if !k.life.IsZero() {
 		return k.client.driver.options.until(ctx, k.life)
-	case k.limit != nil && *k.limit > 0:
-		return k.client.driver.options.within(ctx, *k.limit)
 	}
-	return ctx, func() {}
+	return k.client.driver.options.within(ctx, k.limit)
 }
 
 // limited gives a command of the cursor what it has to know of timeoutMS.
@@ -226,7 +223,7 @@ func (k *cursor) kill(ctx context.Context, limit *time.Duration, tr *trace) {
 	if limit != nil && *limit > 0 {
 		patience = *limit
 	}
-	ctx, cancel := k.client.driver.options.within(ctx, patience)
+	ctx, cancel := k.client.driver.options.within(ctx, &patience)
 	defer cancel()
 	_, _ = k.client.execute(ctx, cmd.limited(limit), tr)
 }

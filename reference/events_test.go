@@ -48,7 +48,7 @@ func TestOrderOfPoolEvents(t *testing.T) {
 
 // A pool that is paused is not cleared again.
 func TestNews(t *testing.T) {
-	l := &messageLog{paused: map[string]bool{}, failed: map[string][]driverMessage{}}
+	l := &messageLog{paused: map[string]bool{}, failed: map[string][]func(){}}
 	pool, other := d("serverHost", "a", "serverPort", int64(1)), d("serverHost", "a", "serverPort", int64(2))
 	service := append(d("serviceId", "s"), pool...)
 	const ready, cleared = "Connection pool ready", "Connection pool cleared"

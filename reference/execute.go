@@ -1,6 +1,7 @@
 package reference
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -61,7 +62,7 @@ func (c *client) execute(ctx context.Context, cmd *command, tr *trace) (reply, *
 			var err *result.Error
 			if srv, err = c.selectFor(ctx, cmd, d.Deprioritized, operation); err != nil {
 				err.Timeout = err.Timeout && cmd.timeout
-				errs[d.Attempt] = orElse(errs[d.Attempt], err)
+				errs[d.Attempt] = cmp.Or(errs[d.Attempt], err)
 				in = c.failed(ctx, cmd, retry.Failure{Kind: retry.Selection, Labels: err.Labels})
 				continue
 			}
@@ -122,13 +123,6 @@ func chosen(s *server) retry.Chosen {
 		out.Wire = s.desc.WireVersion.Max
 	}
 	return out
-}
-
-func orElse(a, b *result.Error) *result.Error {
-	if a != nil {
-		return a
-	}
-	return b
 }
 
 func (c *client) failed(ctx context.Context, cmd *command, f retry.Failure) retry.Input {
@@ -324,7 +318,9 @@ func (c *client) networkError(ctx context.Context, err error, conn *mnet.Connect
 	f := c.classify(ctx, cmd, srv, ending{stage: exchanging, err: err})
 	defer cmd.unpin(f.err)
 	events.failed(f.err, nil)
-	cmd.session.markDirty()
+	if s := cmd.session.server; s != nil {
+		s.dirty = true
+	}
 	if c.inUse.interrupted(srv.address, conn.DriverConnectionID()) {
 		return f // the pool was cleared for another error
 	}
@@ -351,12 +347,6 @@ func (c *client) tell(srv *server, conn *mnet.Connection, doc bson.Raw) {
 	}
 	if _, tells := doc.Lookup("topologyVersion").DocumentOK(); !tells {
 		c.sockets.recheck(srv.address, c.heartbeat, srv.unknown)
-	}
-}
-
-func (s *clientSession) markDirty() {
-	if s.server != nil {
-		s.server.dirty = true
 	}
 }
 

@@ -259,11 +259,5 @@ func writeFailure(w mongo.WriteCommandError, reply bson.Raw, address string) *fa
 
 // without copies labels, leaving out some.
 func without(labels []string, out ...string) []string {
-	var kept []string
-	for _, l := range labels {
-		if !slices.Contains(out, l) {
-			kept = append(kept, l)
-		}
-	}
-	return kept
+	return slices.DeleteFunc(slices.Clone(labels), func(l string) bool { return slices.Contains(out, l) })
 }

@@ -46,15 +46,9 @@ type messageLog struct {
 
 	mu       sync.Mutex
 	messages []result.LogMessage
-	paused   map[string]bool            // pools, by host and port
-	events   map[string][]func()        // that wait for their message, by its text and place
-	failed   map[string][]driverMessage // check-outs whose event is still to come, likewise
-}
-
-// driverMessage is one that the Go driver has written.
-type driverMessage struct {
-	level string
-	data  bson.D
+	paused   map[string]bool     // pools, by host and port
+	events   map[string][]func() // that wait for their message, by its text and place
+	failed   map[string][]func() // messages of failed check-outs that wait for their event, by pool
 }
 
 // newMessageLog reads observeLogMessages; without any the log is nil.
@@ -70,7 +64,7 @@ func newMessageLog(now func() time.Time, v bson.RawValue) (*messageLog, error) {
 	if err != nil {
 		return nil, fmt.Errorf("observeLogMessages: %w", err)
 	}
-	l := &messageLog{now: now, least: map[string]int{}, paused: map[string]bool{}, failed: map[string][]driverMessage{},
+	l := &messageLog{now: now, least: map[string]int{}, paused: map[string]bool{}, failed: map[string][]func(){},
 		events: map[string][]func(){}}
 	for _, e := range elements {
 		level, _ := e.Value().StringValueOK()
@@ -193,17 +187,20 @@ func (l *messageLog) Info(level int, text string, keysAndValues ...any) {
 		return
 	}
 	l.add(component, name, data, nil)
-	if key := eventKey(text, hostAndPort(data)); component == componentTopology {
-		l.mu.Lock()
-		var told func()
-		if waiting := l.events[key]; len(waiting) > 0 {
-			told, l.events[key] = waiting[0], waiting[1:]
-		}
-		l.mu.Unlock()
-		if told != nil {
-			told()
-		}
+	if component == componentTopology {
+		l.next(l.events, eventKey(text, hostAndPort(data)))
 	}
+}
+
+// next does what has waited longest in a queue.
+func (l *messageLog) next(queues map[string][]func(), key string) {
+	tell := func() {}
+	l.mu.Lock()
+	if waiting := queues[key]; len(waiting) > 0 {
+		tell, queues[key] = waiting[0], waiting[1:]
+	}
+	l.mu.Unlock()
+	tell()
 }
 
 // The messages that follow an event of the topology at once. Whoever has seen
@@ -251,17 +248,8 @@ func hostAndPort(data bson.D) string {
 // checkOutFailed writes the message of a check-out whose event has come: the Go
 // driver writes it first.
 func (l *messageLog) checkOutFailed(address string) {
-	if l == nil {
-		return
-	}
-	l.mu.Lock()
-	var m *driverMessage
-	if waiting := l.failed[address]; len(waiting) > 0 {
-		m, l.failed[address] = &waiting[0], waiting[1:]
-	}
-	l.mu.Unlock()
-	if m != nil {
-		l.add(componentConnection, m.level, m.data, nil)
+	if l != nil {
+		l.next(l.failed, address)
 	}
 }
 
@@ -276,7 +264,7 @@ func (l *messageLog) news(text, level string, data bson.D) bool {
 	defer l.mu.Unlock()
 	switch text {
 	case "Connection checkout failed":
-		l.failed[pool] = append(l.failed[pool], driverMessage{level, data})
+		l.failed[pool] = append(l.failed[pool], func() { l.add(componentConnection, level, data, nil) })
 		return false
 	case "Connection pool ready":
 		l.paused[pool] = false

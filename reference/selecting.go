@@ -102,9 +102,7 @@ func (c *client) awaitServer(ctx context.Context, w want, waiting func(time.Dura
 	patience := time.Now().Add(discovering)
 	var updates <-chan description.Topology
 	over := func(picture description.Topology) *result.Error {
-		return &result.Error{Client: true, Kind: "server selection",
-			Timeout: errors.Is(ctx.Err(), context.DeadlineExceeded),
-			Message: fmt.Sprintf("no suitable server: %v: %v", ctx.Err(), picture)}
+		return selectionError(errors.Is(ctx.Err(), context.DeadlineExceeded), "no suitable server: %v: %v", ctx.Err(), picture)
 	}
 	for {
 		picture := c.topology.Description()
@@ -113,7 +111,7 @@ func (c *client) awaitServer(ctx context.Context, w want, waiting func(time.Dura
 		}
 		found, err := c.suitable(picture, w)
 		if err != nil {
-			return nil, &result.Error{Message: err.Error(), Client: true, Kind: "server selection"}
+			return nil, selectionError(false, "%v", err)
 		}
 		if found != nil {
 			found.begun = begun
@@ -129,7 +127,7 @@ func (c *client) awaitServer(ctx context.Context, w want, waiting func(time.Dura
 		if updates == nil {
 			sub, err := c.topology.Subscribe()
 			if err != nil {
-				return nil, &result.Error{Message: "client is closed: " + err.Error(), Client: true, Kind: "server selection"}
+				return nil, selectionError(false, "client is closed: %v", err)
 			}
 			defer func() { _ = c.topology.Unsubscribe(sub) }()
 			updates = sub.Updates
@@ -145,15 +143,18 @@ func (c *client) awaitServer(ctx context.Context, w want, waiting func(time.Dura
 		case <-brief:
 		case _, ok := <-updates:
 			if !ok {
-				return nil, &result.Error{Message: "client was closed during server selection", Client: true, Kind: "server selection"}
+				return nil, selectionError(false, "client was closed during server selection")
 			}
 		case <-timer.C:
-			return nil, &result.Error{Client: true, Kind: "server selection", Timeout: true,
-				Message: fmt.Sprintf("no suitable server within %v: %v", c.settings.serverSelectionTimeout, picture)}
+			return nil, selectionError(true, "no suitable server within %v: %v", c.settings.serverSelectionTimeout, picture)
 		case <-ctx.Done():
 			return nil, over(picture)
 		}
 	}
+}
+
+func selectionError(timeout bool, format string, args ...any) *result.Error {
+	return &result.Error{Message: fmt.Sprintf(format, args...), Client: true, Kind: "server selection", Timeout: timeout}
 }
 
 // discovering is how long a retry waits for servers that were never checked,

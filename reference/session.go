@@ -179,10 +179,7 @@ func (s *clientSession) end() {
 // timeoutMS is that of the operations that end transactions, and the session
 // (Client Side Operations Timeout, "Sessions").
 func (s *clientSession) timeoutMS() *time.Duration {
-	if s.timeout != nil {
-		return s.timeout
-	}
-	return s.client.settings.timeout
+	return cmp.Or(s.timeout, s.client.settings.timeout)
 }
 
 func (s *clientSession) inTransaction() bool {

@@ -125,11 +125,8 @@ func (s *changeStream) next(ctx context.Context, wait bool, tr *trace) (bson.Raw
 	if s.closed {
 		return nil, argument("the change stream is closed")
 	}
-	if l := s.call.limit; l != nil && *l > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = s.call.client.driver.options.within(ctx, *l)
-		defer cancel()
-	}
+	ctx, cancel := s.call.client.driver.options.within(ctx, s.call.limit)
+	defer cancel()
 	if s.broken != nil {
 		if err := s.resume(ctx, tr); err != nil {
 			return nil, err

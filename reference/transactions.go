@@ -170,11 +170,8 @@ func (s *clientSession) finish(ctx context.Context, tr *trace) {
 	}
 	if s.state == txnInProgress {
 		limit := s.timeoutMS()
-		if limit != nil && *limit > 0 {
-			var cancel context.CancelFunc
-			ctx, cancel = s.client.driver.options.within(ctx, *limit)
-			defer cancel()
-		}
+		ctx, cancel := s.client.driver.options.within(ctx, limit)
+		defer cancel()
 		_ = s.abort(ctx, limit != nil, tr)
 	}
 	s.end()

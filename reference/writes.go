@@ -3,6 +3,7 @@ package reference
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -188,20 +189,24 @@ func batches(models []model, sizes []int, ordered bool, l limits) []batch {
 	return out
 }
 
+// counts are how many documents a bulk has written.
+type counts struct{ inserted, matched, modified, deleted, upserted int64 }
+
+func (t counts) document() bson.D {
+	return bson.D{{Key: "insertedCount", Value: t.inserted}, {Key: "matchedCount", Value: t.matched},
+		{Key: "modifiedCount", Value: t.modified}, {Key: "deletedCount", Value: t.deleted}, {Key: "upsertedCount", Value: t.upserted}}
+}
+
 // tally is the result of a bulk.
 type tally struct {
-	inserted, matched, modified, deleted, upserted int64
-	insertedIDs, upsertedIDs                       bson.D
+	counts
+	insertedIDs, upsertedIDs bson.D
 }
 
 // document gives the tally as BulkWriteResult.
 func (t *tally) document() bson.D {
-	return bson.D{
-		{Key: "insertedCount", Value: t.inserted}, {Key: "matchedCount", Value: t.matched},
-		{Key: "modifiedCount", Value: t.modified}, {Key: "deletedCount", Value: t.deleted},
-		{Key: "upsertedCount", Value: t.upserted},
-		{Key: "insertedIds", Value: append(bson.D{}, t.insertedIDs...)}, {Key: "upsertedIds", Value: append(bson.D{}, t.upsertedIDs...)},
-	}
+	return append(t.counts.document(), bson.E{Key: "insertedIds", Value: append(bson.D{}, t.insertedIDs...)},
+		bson.E{Key: "upsertedIds", Value: append(bson.D{}, t.upsertedIDs...)})
 }
 
 // wholeFields are arguments that apply to a whole command of a group.
@@ -261,12 +266,10 @@ func mergeErrors(a, b *result.Error) *result.Error {
 	joined := *b
 	joined.WriteErrors = map[int]bson.Raw{}
 	for _, e := range []*result.Error{a, b} {
-		for i, w := range e.WriteErrors {
-			joined.WriteErrors[i] = w
-		}
+		maps.Copy(joined.WriteErrors, e.WriteErrors)
 	}
-	joined.WriteConcernErrors = append(append([]bson.Raw(nil), a.WriteConcernErrors...), b.WriteConcernErrors...)
-	joined.Labels = append(append([]string(nil), a.Labels...), without(b.Labels, a.Labels...)...)
+	joined.WriteConcernErrors = slices.Concat(a.WriteConcernErrors, b.WriteConcernErrors)
+	joined.Labels = slices.Concat(a.Labels, without(b.Labels, a.Labels...))
 	return &joined
 }
 

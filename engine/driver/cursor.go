@@ -18,19 +18,8 @@ type stepper interface {
 	Close(context.Context) error
 }
 
-// iterator is a cursor or a change stream entity.
-type iterator interface {
-	// next gives a document, nil if there is none. With wait it goes on until
-	// there is one, the cursor is exhausted, or an error comes; otherwise it
-	// tries once.
-	next(ctx context.Context, wait bool) (bson.Raw, error)
-	// close kills the cursor on the server.
-	close(ctx context.Context) error
-	owner() *client
-}
-
-// entityCursor is the iterator of a driver's cursor. The driver's cursors are
-// not to be used and closed at once.
+// entityCursor is a cursor or a change stream entity. The driver's cursors are not
+// to be used and closed at once.
 type entityCursor struct {
 	stepper
 	current func() bson.Raw
@@ -39,6 +28,8 @@ type entityCursor struct {
 	mu sync.Mutex
 }
 
+// next gives a document, nil if there is none. With wait it goes on until there is
+// one, the cursor is exhausted, or an error comes; otherwise it tries once.
 func (k *entityCursor) next(ctx context.Context, wait bool) (bson.Raw, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -52,6 +43,7 @@ func (k *entityCursor) next(ctx context.Context, wait bool) (bson.Raw, error) {
 	return slices.Clone(k.current()), nil
 }
 
+// close kills the cursor on the server.
 func (k *entityCursor) close(ctx context.Context) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -62,7 +54,7 @@ func (k *entityCursor) owner() *client { return k.client }
 
 // keep makes an entity of a cursor; one without a name lives until the test
 // ends.
-func (c *call) keep(k iterator) (any, error) {
+func (c *call) keep(k *entityCursor) (any, error) {
 	out, err := c.save(operations.Cursor, k)
 	if err != nil {
 		_ = k.close(c.ctx)
@@ -81,7 +73,7 @@ func (c *call) save(kind operations.Kind, entity any) (any, error) {
 func cursorRows() []row {
 	next := func(wait bool) func(*call) (any, error) {
 		return func(c *call) (any, error) {
-			doc, err := c.Entity.(iterator).next(c.ctx, wait)
+			doc, err := c.Entity.(*entityCursor).next(c.ctx, wait)
 			if doc == nil {
 				return enginekit.Nothing{}, err
 			}
@@ -89,7 +81,7 @@ func cursorRows() []row {
 		}
 	}
 	return []row{
-		silently(operations.Cursor, "close", "", func(c *call) error { return c.Entity.(iterator).close(c.ctx) }),
+		silently(operations.Cursor, "close", "", func(c *call) error { return c.Entity.(*entityCursor).close(c.ctx) }),
 		plainly(operations.Cursor, "iterateOnce", "", next(false)),
 		plainly(operations.Cursor, "iterateUntilDocumentOrError", "", next(true)),
 	}

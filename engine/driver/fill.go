@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -117,21 +118,18 @@ func assign(field reflect.Value, v bson.RawValue) (err error) {
 	case **readpref.ReadPref:
 		*p, err = preferenceOf(v)
 	default:
-		err = fmt.Errorf("the adapter does not fill a %s", field.Type())
+		err = fmt.Errorf("%s: %w", field.Type(), errNoFill)
 	}
 	return err
 }
 
-// fillable tells that assign knows the type of a field.
+// fillable reports whether assign knows the type of a field.
 func fillable(t reflect.Type) bool {
-	switch reflect.New(t).Interface().(type) {
-	case **bool, *bool, **string, *string, **int32, *int, **int64, **float64, **time.Duration, **bson.Timestamp, *any,
-		*[]any, **options.Collation, **options.CursorType, **options.ReturnDocument, **options.FullDocument,
-		**readconcern.ReadConcern, **writeconcern.WriteConcern, **readpref.ReadPref:
-		return true
-	}
-	return false
+	return !errors.Is(assign(reflect.New(t).Elem(), bson.RawValue{Type: bson.TypeNull}), errNoFill)
 }
+
+// errNoFill is a field of a type that assign does not know.
+var errNoFill = errors.New("the adapter does not fill this type")
 
 func fillDocument(p any, what string, v bson.RawValue) error {
 	doc, ok := v.DocumentOK()

@@ -12,7 +12,7 @@ import (
 
 // test holds the entities of one test.
 type test struct {
-	enginekit.Test // of *client, *database, *collection, *session, *bucket, iterator
+	enginekit.Test // of *client, *database, *collection, *session, *bucket, *entityCursor
 	driver         *driver
 }
 
@@ -79,7 +79,7 @@ func closeEntity(ctx context.Context, e any) {
 	ctx, cancel := undated(ctx)
 	defer cancel()
 	switch e := e.(type) {
-	case iterator:
+	case *entityCursor:
 		_ = e.close(ctx)
 	case *session:
 		e.end(ctx)
