@@ -211,10 +211,7 @@ func (b *clientBulk) read(c *call, r reply, t *clientTally) bool {
 			if t.failure == nil {
 				t.failure = &result.Error{Kind: "client bulk write", Message: "some writes failed", Server: r.address, Response: r.doc}
 			}
-			if t.failure.WriteErrors == nil {
-				t.failure.WriteErrors = map[int]bson.Raw{}
-			}
-			t.failure.WriteErrors[place] = described(d)
+			enginekit.AddWriteError(t.failure, place, described(d))
 			continue
 		}
 		if t.verbose {
@@ -273,13 +270,5 @@ func (o bulkOp) result(d bson.Raw) bson.D {
 // described writes an error of the server as the specification names its
 // fields: code, message, details.
 func described(d bson.Raw) bson.Raw {
-	out := bson.D{{Key: "code", Value: d.Lookup("code")}, {Key: "message", Value: d.Lookup("errmsg")}}
-	if details, err := d.LookupErr("errInfo"); err == nil {
-		out = append(out, bson.E{Key: "details", Value: details})
-	}
-	raw, err := bson.Marshal(out)
-	if err != nil {
-		return d
-	}
-	return raw
+	return enginekit.Described(d.Lookup("code"), d.Lookup("errmsg"), d.Lookup("errInfo"))
 }

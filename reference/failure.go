@@ -125,15 +125,14 @@ func checkoutFailure(err error, address string) *failure {
 	var conn topology.ConnectionError
 	var command mongo.Error
 	out := &failure{err: &result.Error{Message: err.Error(), Client: true, Server: address, Timeout: isTimeout(err)}}
-	found := errors.As(err, &command)
+	found, answer := errors.As(err, &command), innermostCommand(err)
 	switch {
 	case errors.As(err, &cleared) && cleared.Retryable():
 		out.rules.Kind, out.err.Kind = retry.PoolCleared, "pool cleared"
 	case errors.As(err, &wait), errors.Is(err, topology.ErrServerClosed), errors.Is(err, topology.ErrPoolClosed):
 		out.rules.Kind, out.err.Kind = retry.Checkout, "connection check-out"
-	case innermostCommand(err) != nil:
-		// A reply of the server to hello or to authentication.
-		c := innermostCommand(err)
+	case answer != nil: // a reply of the server to hello or to authentication
+		c := answer
 		out.rules.Kind, out.rules.Handshake, out.rules.Code = retry.Server, true, c.Code
 		out.err.Kind, out.err.Client = "server", false
 		out.err.Code, out.err.HasCode, out.err.CodeName = c.Code, c.Code != 0, c.Name
@@ -159,22 +158,19 @@ func checkoutFailure(err error, address string) *failure {
 // innermostCommand finds an error reply of the server inside an error of
 // establishing a connection.
 func innermostCommand(err error) *mongo.Error {
-	for err != nil {
-		if c, ok := err.(mongo.Error); ok && c.Code != 0 {
-			return &c
-		}
-		switch u := err.(type) {
-		case interface{ Unwrap() error }:
-			err = u.Unwrap()
-		case interface{ Unwrap() []error }:
-			for _, e := range u.Unwrap() {
-				if c := innermostCommand(e); c != nil {
-					return c
-				}
-			}
-			return nil
-		default:
-			return nil
+	if c, ok := err.(mongo.Error); ok && c.Code != 0 {
+		return &c
+	}
+	var inner []error
+	switch u := err.(type) {
+	case interface{ Unwrap() error }:
+		inner = []error{u.Unwrap()}
+	case interface{ Unwrap() []error }:
+		inner = u.Unwrap()
+	}
+	for _, e := range inner {
+		if c := innermostCommand(e); c != nil {
+			return c
 		}
 	}
 	return nil
@@ -243,15 +239,10 @@ func writeFailure(w mongo.WriteCommandError, reply bson.Raw, address string) *fa
 		f.err.WriteConcernErrors = []bson.Raw{bson.Raw(c.Raw)}
 	}
 	for i, e := range w.WriteErrors {
-		if f.err.WriteErrors == nil {
-			f.err.WriteErrors = map[int]bson.Raw{}
-		}
-		f.err.WriteErrors[int(e.Index)] = bson.Raw(e.Raw)
+		enginekit.AddWriteError(f.err, int(e.Index), bson.Raw(e.Raw))
 		if i == 0 {
-			f.err.Message, f.err.Code, f.err.HasCode, f.err.CodeName = e.Message, int32(e.Code), true, ""
-			if name, ok := bson.Raw(e.Raw).Lookup("codeName").StringValueOK(); ok {
-				f.err.CodeName = name
-			}
+			f.err.Message, f.err.Code, f.err.HasCode = e.Message, int32(e.Code), true
+			f.err.CodeName, _ = bson.Raw(e.Raw).Lookup("codeName").StringValueOK()
 		}
 	}
 	return f

@@ -366,10 +366,7 @@ func reindex(e *result.Error, at []int) *result.Error {
 		if i < 0 || i >= len(at) {
 			continue
 		}
-		if out.WriteErrors == nil {
-			out.WriteErrors = map[int]bson.Raw{}
-		}
-		out.WriteErrors[at[i]] = w
+		enginekit.AddWriteError(&out, at[i], w)
 	}
 	return &out
 }

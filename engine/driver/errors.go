@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/result"
@@ -37,16 +36,14 @@ func errorOf(err error) *result.Error {
 		clientBulkError(out, clientBulk)
 	case errors.As(err, &bulk):
 		out.Kind, out.Client, out.Labels = "bulk write", false, bulk.Labels
-		for _, e := range slices.Backward(bulk.WriteErrors) { // the first one last
-			writeError(out, e.WriteError)
+		var writes []mongo.WriteError
+		for _, e := range bulk.WriteErrors {
+			writes = append(writes, e.WriteError)
 		}
-		concernError(out, bulk.WriteConcernError)
+		writeErrors(out, writes, bulk.WriteConcernError)
 	case errors.As(err, &write):
 		out.Kind, out.Client, out.Labels, out.Response = "write", false, write.Labels, write.Raw
-		for _, e := range slices.Backward(write.WriteErrors) {
-			writeError(out, e)
-		}
-		concernError(out, write.WriteConcernError)
+		writeErrors(out, write.WriteErrors, write.WriteConcernError)
 	case errors.As(err, &command):
 		commandError(out, command)
 	default:
@@ -103,25 +100,19 @@ func kindOfError(err error) string {
 	return "client"
 }
 
-// writeError adds an error of one write, whose code becomes the error's.
-func writeError(out *result.Error, e mongo.WriteError) {
-	if out.WriteErrors == nil {
-		out.WriteErrors = map[int]bson.Raw{}
+// writeErrors adds errors of writes. The first one gives its code, or else the
+// write concern error.
+func writeErrors(out *result.Error, writes []mongo.WriteError, concern *mongo.WriteConcernError) {
+	if concern != nil {
+		out.WriteConcernErrors = []bson.Raw{concern.Raw}
+		out.Code, out.HasCode, out.CodeName = int32(concern.Code), true, concern.Name
 	}
-	out.WriteErrors[e.Index] = e.Raw
-	out.Code, out.HasCode = int32(e.Code), e.Code != 0
-	out.CodeName, _ = e.Raw.Lookup("codeName").StringValueOK()
-}
-
-// concernError adds a write concern error, whose code becomes the error's if
-// no write has failed.
-func concernError(out *result.Error, e *mongo.WriteConcernError) {
-	if e == nil {
-		return
-	}
-	out.WriteConcernErrors = append(out.WriteConcernErrors, e.Raw)
-	if len(out.WriteErrors) == 0 {
-		out.Code, out.HasCode, out.CodeName = int32(e.Code), true, e.Name
+	for i, e := range writes {
+		enginekit.AddWriteError(out, e.Index, e.Raw)
+		if i == 0 {
+			out.Code, out.HasCode = int32(e.Code), e.Code != 0
+			out.CodeName, _ = e.Raw.Lookup("codeName").StringValueOK()
+		}
 	}
 }
 
@@ -140,10 +131,7 @@ func clientBulkError(out *result.Error, e mongo.ClientBulkWriteException) {
 		out.Client = e.WriteError.Raw == nil && e.WriteError.Code == 0
 	}
 	for i, w := range e.WriteErrors {
-		if out.WriteErrors == nil {
-			out.WriteErrors = map[int]bson.Raw{}
-		}
-		out.WriteErrors[i] = described(w.Code, w.Message, w.Details)
+		enginekit.AddWriteError(out, i, described(w.Code, w.Message, w.Details))
 	}
 	for _, w := range e.WriteConcernErrors {
 		out.WriteConcernErrors = append(out.WriteConcernErrors, described(w.Code, w.Message, w.Details))
@@ -155,13 +143,5 @@ func clientBulkError(out *result.Error, e mongo.ClientBulkWriteException) {
 
 // described is an error of a client bulk write as the format has it.
 func described(code int, message string, details bson.Raw) bson.Raw {
-	d := bson.D{{Key: "code", Value: int32(code)}, {Key: "message", Value: message}}
-	if details != nil {
-		d = append(d, bson.E{Key: "details", Value: details})
-	}
-	raw, err := bson.Marshal(d)
-	if err != nil {
-		return nil // the details were no document
-	}
-	return raw
+	return enginekit.Described(int32(code), message, bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: details})
 }

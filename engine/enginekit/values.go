@@ -62,3 +62,24 @@ func Integer(v bson.RawValue) (int64, bool) {
 	}
 	return 0, false
 }
+
+// AddWriteError adds the error of one write of a bulk write.
+func AddWriteError(to *result.Error, index int, e bson.Raw) {
+	if to.WriteErrors == nil {
+		to.WriteErrors = map[int]bson.Raw{}
+	}
+	to.WriteErrors[index] = e
+}
+
+// Described is an error of a client bulk write under the names of the format.
+func Described(code, message any, details bson.RawValue) bson.Raw {
+	d := bson.D{{Key: "code", Value: code}, {Key: "message", Value: message}}
+	if len(details.Value) > 0 {
+		d = append(d, bson.E{Key: "details", Value: details})
+	}
+	raw, err := bson.Marshal(d)
+	if err != nil {
+		return nil // the details are not a document
+	}
+	return raw
+}
