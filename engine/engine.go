@@ -6,6 +6,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/unified-test-runner/utr/result"
@@ -40,12 +41,7 @@ type Description struct {
 
 // Serves reports whether an operation is served.
 func (d Description) Serves(kind, name string) bool {
-	for _, o := range d.Operations {
-		if o == kind+"."+name {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(d.Operations, kind+"."+name)
 }
 
 // Test is the engine's side of one running test: a namespace of entities.

@@ -304,15 +304,13 @@ func (c *call) writeBatch(b batch, models []model, statements []bson.D, ids []an
 	switch b.group {
 	case "insert":
 		sum.inserted += n
+		var failures map[int]bson.Raw
+		if err != nil {
+			failures = err.WriteErrors
+		}
 		for at, i := range b.models {
-			failed := false
-			if err != nil {
-				_, failed = err.WriteErrors[i]
-				if ordered && len(err.WriteErrors) > 0 && int64(at) >= n {
-					failed = true
-				}
-			}
-			if !failed {
+			_, failed := failures[i]
+			if !failed && !(ordered && len(failures) > 0 && int64(at) >= n) {
 				sum.insertedIDs = append(sum.insertedIDs, bson.E{Key: fmt.Sprint(i), Value: ids[i]})
 			}
 		}

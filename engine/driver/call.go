@@ -170,27 +170,28 @@ func (c *call) session() *session { return c.Entity.(*session) }
 
 // rest gives the arguments that are options of the driver.
 func (c *call) rest() bson.Raw {
-	rest, _, _ := without(c.Given, append(strings.Fields(c.Row.takes), "session", "timeoutMS")...)
+	rest, _ := without(c.Given, append(strings.Fields(c.Row.takes), "session", "timeoutMS")...)
 	return rest
 }
 
-// without gives a document that lacks some fields, and the last of these.
-func without(doc bson.Raw, names ...string) (bson.Raw, bson.RawValue, error) {
+// without gives a document that lacks some fields.
+func without(doc bson.Raw, names ...string) (bson.Raw, error) {
+	return only(doc, func(name string) bool { return !slices.Contains(names, name) })
+}
+
+// only gives a document with some of its fields.
+func only(doc bson.Raw, keeps func(name string) bool) (bson.Raw, error) {
 	elements, err := doc.Elements()
-	var taken bson.RawValue
-	rest := bson.D{}
+	if err != nil {
+		return nil, err
+	}
+	kept := bson.D{}
 	for _, e := range elements {
-		if slices.Contains(names, e.Key()) {
-			taken = e.Value()
-		} else {
-			rest = append(rest, bson.E{Key: e.Key(), Value: e.Value()})
+		if keeps(e.Key()) {
+			kept = append(kept, bson.E{Key: e.Key(), Value: e.Value()})
 		}
 	}
-	if err != nil {
-		return nil, taken, err
-	}
-	raw, err := bson.Marshal(rest)
-	return raw, taken, err
+	return bson.Marshal(kept)
 }
 
 // concerns are the arguments that the driver takes with the collection or the
@@ -221,13 +222,6 @@ func (c *call) database(name string, inherited ...options.Lister[options.Databas
 
 func (c *call) concerns() bson.Raw {
 	names := strings.Fields(readConcerns + writeConcerns)
-	elements, _ := c.Given.Elements()
-	var others []string
-	for _, e := range elements {
-		if !slices.Contains(names, e.Key()) {
-			others = append(others, e.Key())
-		}
-	}
-	said, _, _ := without(c.Given, others...)
+	said, _ := only(c.Given, func(name string) bool { return slices.Contains(names, name) })
 	return said
 }

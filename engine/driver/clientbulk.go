@@ -21,11 +21,11 @@ func clientBulkWrite(c *call, o options.Lister[options.ClientBulkWriteOptions]) 
 	}
 	writes := make([]mongo.ClientBulkWrite, len(models))
 	for i, m := range models {
-		rest, namespace, err := without(m.Args, "namespace")
+		rest, err := without(m.Args, "namespace")
 		if err != nil {
 			return nil, err
 		}
-		text, _ := namespace.StringValueOK()
+		text, _ := m.Args.Lookup("namespace").StringValueOK()
 		database, collection, ok := strings.Cut(text, ".")
 		if !ok {
 			return nil, enginekit.Argument("%s.namespace is not a namespace", m.Kind)

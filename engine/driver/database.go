@@ -1,8 +1,6 @@
 package driver
 
 import (
-	"errors"
-	"slices"
 	"time"
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
@@ -100,33 +98,11 @@ func createView(c *call, name string) error {
 
 func timeseriesOf(v bson.RawValue) (options.TimeSeriesOptions, error) {
 	var o options.TimeSeriesOptions
-	doc, ok := v.DocumentOK()
-	if !ok {
-		return o, errors.New("timeseries is not a document")
-	}
-	elements, err := doc.Elements()
-	if err != nil {
-		return o, err
-	}
-	seconds := []string{"bucketMaxSpanSeconds", "bucketRoundingSeconds"}
-	for _, e := range elements {
-		if !slices.Contains(seconds, e.Key()) {
-			continue
-		}
-		n, ok := enginekit.Integer(e.Value())
-		if !ok {
-			return o, enginekit.Argument("timeseries.%s is not a whole number", e.Key())
-		}
-		d := time.Duration(n) * time.Second
-		if e.Key() == seconds[0] {
-			o.BucketMaxSpan = &d
-		} else {
-			o.BucketRounding = &d
+	err := fillDocument(&o, "timeseries", v)
+	for _, seconds := range []*time.Duration{o.BucketMaxSpan, o.BucketRounding} {
+		if seconds != nil {
+			*seconds *= 1000 // they were read as milliseconds
 		}
 	}
-	rest, _, err := without(doc, seconds...)
-	if err != nil {
-		return o, err
-	}
-	return o, fill(&o, "timeseries", rest)
+	return o, err
 }

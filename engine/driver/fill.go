@@ -20,14 +20,16 @@ import (
 // its arguments, but for these. A name stands for the first field that the
 // struct has.
 var fieldNames = map[string][]string{
-	"2dsphereIndexVersion": {"SphereVersion"},
-	"default_language":     {"DefaultLanguage"},
-	"language_override":    {"LanguageOverride"},
-	"max":                  {"Max", "MaxDocuments"},
-	"maxAwaitTimeMS":       {"MaxAwaitTime"},
-	"showRecordId":         {"ShowRecordID"},
-	"size":                 {"SizeInBytes"},
-	"textIndexVersion":     {"TextVersion"},
+	"2dsphereIndexVersion":  {"SphereVersion"},
+	"bucketMaxSpanSeconds":  {"BucketMaxSpan"},
+	"bucketRoundingSeconds": {"BucketRounding"},
+	"default_language":      {"DefaultLanguage"},
+	"language_override":     {"LanguageOverride"},
+	"max":                   {"Max", "MaxDocuments"},
+	"maxAwaitTimeMS":        {"MaxAwaitTime"},
+	"showRecordId":          {"ShowRecordID"},
+	"size":                  {"SizeInBytes"},
+	"textIndexVersion":      {"TextVersion"},
 }
 
 // fieldOf finds the field of an options struct for an argument.

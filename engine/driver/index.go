@@ -93,11 +93,11 @@ func indexRows() []row {
 // searchModel is an index model of Search.
 func searchModel(doc bson.Raw) (mongo.SearchIndexModel, error) {
 	var m mongo.SearchIndexModel
-	rest, definition, err := without(doc, "definition")
+	rest, err := without(doc, "definition")
 	if err != nil {
 		return m, err
 	}
-	if m.Definition, err = plain(definition); err != nil {
+	if m.Definition, err = plain(doc.Lookup("definition")); err != nil {
 		return m, enginekit.Argument("a search index's definition: %v", err)
 	}
 	if err := fill(new(options.SearchIndexesOptions), "model", rest); err != nil {

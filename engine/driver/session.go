@@ -29,14 +29,14 @@ func openSession(c *client, sessionOptions bson.RawValue, clusterTime bson.Raw) 
 		if !ok {
 			return nil, errors.New("sessionOptions is not a document")
 		}
-		rest, defaults, err := without(doc, "defaultTransactionOptions")
+		rest, err := without(doc, "defaultTransactionOptions")
 		if err != nil {
 			return nil, err
 		}
 		if err := fill(&o, "sessionOptions", rest); err != nil {
 			return nil, err
 		}
-		if defaults.Type != 0 {
+		if defaults := doc.Lookup("defaultTransactionOptions"); defaults.Type != 0 {
 			set, err := checked[options.TransactionOptions]("defaultTransactionOptions", defaults)
 			if err != nil {
 				return nil, err

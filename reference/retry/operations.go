@@ -1,6 +1,9 @@
 package retry
 
-import "sort"
+import (
+	"cmp"
+	"slices"
+)
 
 // Class tells which of the client's options allows a retry after an overload
 // error.
@@ -71,15 +74,15 @@ var operationTable = []Operation{
 // Lookup gives the row of an operation. One that is not in the table is a
 // generic command.
 func Lookup(name string) Operation {
-	i := sort.Search(len(operationTable), func(i int) bool { return operationTable[i].Name >= name })
-	if i < len(operationTable) && operationTable[i].Name == name {
+	i, found := slices.BinarySearchFunc(operationTable, name, func(o Operation, name string) int { return cmp.Compare(o.Name, name) })
+	if found {
 		return operationTable[i]
 	}
 	return Operation{Name: name, Class: Command, Why: "a generic command is not known to be a read"}
 }
 
 // Operations lists the table, sorted by name. The slice is the caller's own.
-func Operations() []Operation { return append([]Operation(nil), operationTable...) }
+func Operations() []Operation { return slices.Clone(operationTable) }
 
 // WriteStage reports whether a stage of an aggregation pipeline writes.
 func WriteStage(name string) bool { return name == "$out" || name == "$merge" }

@@ -12,7 +12,10 @@
 // calls, so everything may be used concurrently.
 package retry
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Kind is what an attempt ran into.
 type Kind uint8
@@ -70,14 +73,7 @@ type Failure struct {
 }
 
 // Has reports whether the failure carries an error label.
-func (f Failure) Has(label string) bool {
-	for _, l := range f.Labels {
-		if l == label {
-			return true
-		}
-	}
-	return false
-}
+func (f Failure) Has(label string) bool { return slices.Contains(f.Labels, label) }
 
 // Settings are what the client, the session and the operation say before the
 // first attempt.
