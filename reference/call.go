@@ -25,7 +25,7 @@ type row struct {
 
 // rows is the operation table, by families.
 func rows() []row {
-	return slices.Concat(readRows(), cursorRows(), streamRows(), writeRows(), schemaRows(), sessionRows(), bucketRows(), clientRows())
+	return slices.Concat(readRows(), cursorRows(), writeRows(), schemaRows(), sessionRows(), bucketRows(), clientRows())
 }
 
 // silently makes a row of an operation that has no result.

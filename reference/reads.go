@@ -12,7 +12,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// readRows are the reads, and the generic commands.
+// readRows are the reads, the change streams, and the generic commands.
 func readRows() []row {
 	names := func(docs []bson.Raw) any { return fieldOf(docs, "name") }
 	first := func(docs []bson.Raw) any {
@@ -58,6 +58,9 @@ func readRows() []row {
 			d := bson.D{{Key: "distinct", Value: c.coll}, {Key: "key", Value: c.Arg("fieldName")}, {Key: "query", Value: c.document("filter")}}
 			return c.answer(c.read("distinct", fixed(c.options(d, "fieldName", "filter"))), "values")
 		}},
+		{operations.Client, "createChangeStream", "", openStream},
+		{operations.Collection, "createChangeStream", "", openStream},
+		{operations.Database, "createChangeStream", "", openStream},
 		{operations.Collection, "mapReduce", "bypassDocumentValidation comment rawData writeConcern", mapReduce},
 	}
 }

@@ -26,14 +26,6 @@ type changeStream struct {
 	broken   *result.Error // a resume that failed under timeoutMS: resume on the next call
 }
 
-func streamRows() []row {
-	return []row{
-		{operations.Client, "createChangeStream", "", openStream},
-		{operations.Collection, "createChangeStream", "", openStream},
-		{operations.Database, "createChangeStream", "", openStream},
-	}
-}
-
 func openStream(c *call) (any, *result.Error) {
 	s := &changeStream{call: c, at: timestampOf(c.Given, "startAtOperationTime")}
 	s.after, _ = c.Arg("startAfter").DocumentOK()

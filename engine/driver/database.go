@@ -19,7 +19,7 @@ func databaseRows() []row {
 		one(on, "createChangeStream", "pipeline"+readConcerns, (*mongo.Database).Watch),
 		one(on, "listCollectionNames", "filter", (*mongo.Database).ListCollectionNames),
 		one(on, "listCollections", "filter", (*mongo.Database).ListCollections),
-		one(on, "runCommand", "command commandName", one1((*mongo.Database).RunCommand)),
+		one(on, "runCommand", "command commandName", oneFound((*mongo.Database).RunCommand)),
 		with(on, "runCursorCommand", cursorCommand, commandCursor),
 		with(on, "createCommandCursor", cursorCommand, commandCursor),
 		with(on, "createCollection", "collection viewOn pipeline timeseries"+writeConcerns, createCollection),

@@ -66,10 +66,15 @@ func with[T any](kind operations.Kind, name, takes string, run func(*call, optio
 	return row{kind, name, takes, reflect.TypeFor[T](), func(c *call) (any, error) { return run(c, filled[T](name, c.rest())) }}
 }
 
-// one makes a row of a method of the driver that takes one argument, the first of
-// those that the row takes.
-func one[E, T, R any](kind operations.Kind, name, takes string,
-	method func(E, context.Context, any, ...options.Lister[T]) (R, error)) row {
+// Methods of the driver that take one argument or two, and options.
+type (
+	oneArgument[E, T, R any]  = func(E, context.Context, any, ...options.Lister[T]) (R, error)
+	twoArguments[E, T, R any] = func(E, context.Context, any, any, ...options.Lister[T]) (R, error)
+)
+
+// one makes a row of a method that takes one argument, the first of those that the
+// row takes.
+func one[E, T, R any](kind operations.Kind, name, takes string, method oneArgument[E, T, R]) row {
 	return with(kind, name, takes, func(c *call, o options.Lister[T]) (any, error) {
 		r, err := method(receiver[E](c), c.ctx, c.any(strings.Fields(takes)[0]), o)
 		return c.result(r, err)
@@ -77,8 +82,7 @@ func one[E, T, R any](kind operations.Kind, name, takes string,
 }
 
 // two makes a row of a method that takes two arguments.
-func two[E, T, R any](kind operations.Kind, name, takes string,
-	method func(E, context.Context, any, any, ...options.Lister[T]) (R, error)) row {
+func two[E, T, R any](kind operations.Kind, name, takes string, method twoArguments[E, T, R]) row {
 	return with(kind, name, takes, func(c *call, o options.Lister[T]) (any, error) {
 		names := strings.Fields(takes)
 		r, err := method(receiver[E](c), c.ctx, c.any(names[0]), c.any(names[1]), o)
@@ -86,15 +90,15 @@ func two[E, T, R any](kind operations.Kind, name, takes string,
 	})
 }
 
-// one1 gives a method that finds one document the form that one takes.
-func one1[E, T any](method func(E, context.Context, any, ...options.Lister[T]) *mongo.SingleResult) func(E, context.Context, any, ...options.Lister[T]) (*mongo.SingleResult, error) {
+// oneFound adapts a method that finds one document, whose result has the error.
+func oneFound[E, T any](method func(E, context.Context, any, ...options.Lister[T]) *mongo.SingleResult) oneArgument[E, T, *mongo.SingleResult] {
 	return func(to E, ctx context.Context, a any, o ...options.Lister[T]) (*mongo.SingleResult, error) {
 		return method(to, ctx, a, o...), nil
 	}
 }
 
-// two1 gives such a method the form that two takes.
-func two1[E, T any](method func(E, context.Context, any, any, ...options.Lister[T]) *mongo.SingleResult) func(E, context.Context, any, any, ...options.Lister[T]) (*mongo.SingleResult, error) {
+// twoFound adapts such a method that takes two arguments.
+func twoFound[E, T any](method func(E, context.Context, any, any, ...options.Lister[T]) *mongo.SingleResult) twoArguments[E, T, *mongo.SingleResult] {
 	return func(to E, ctx context.Context, a, b any, o ...options.Lister[T]) (*mongo.SingleResult, error) {
 		return method(to, ctx, a, b, o...), nil
 	}
