@@ -35,14 +35,14 @@ type Options struct {
 }
 
 // Parse reads a matrix file. The error is a *source.Error for invalid YAML, and
-// an *InvalidError for everything else. It may be called concurrently.
+// Problems for everything else. It may be called concurrently.
 func Parse(name string, data []byte, o Options) (*File, error) {
 	root, err := source.ParseYAML(name, data)
 	if err != nil {
 		return nil, err
 	}
 	r := &reader{}
-	v := &variables{problems: &r.problems, set: o.Set, getenv: o.Getenv, file: map[string]string{}, used: map[string]bool{}}
+	v := &variables{problems: &r.Problems, set: o.Set, getenv: o.Getenv, file: map[string]string{}, used: map[string]bool{}}
 	names := axisNames()
 	if !r.document(root, "a matrix file", append(names[:], "description", "variables", "defaults", "include", "exclude")) {
 		return nil, r.err()
@@ -69,7 +69,7 @@ func Parse(name string, data []byte, o Options) (*File, error) {
 	}
 	cells := r.exclude(f, r.product(r.top, source.Position{}), root.Get("exclude"))
 	cells = append(cells, r.include(root.Get("include"))...)
-	if len(r.problems) == 0 && len(cells) == 0 {
+	if len(r.Problems) == 0 && len(cells) == 0 {
 		r.add(root.Position, "the matrix has no cells: %s", r.why(len(f.Excluded)))
 	}
 	f.Cells = r.distinct(cells)
@@ -81,7 +81,7 @@ func Parse(name string, data []byte, o Options) (*File, error) {
 
 // reader reads one file.
 type reader struct {
-	problems
+	Problems
 	defaults []setting
 	top      [axisCount][]part // what the file defines, and crosses
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/unified-test-runner/utr/internal/meant"
 	"github.com/unified-test-runner/utr/reference/retry"
 )
 
@@ -46,17 +45,16 @@ utr explain --list`,
 			return ids
 		}, cobra.ShellCompDirectiveNoFileComp),
 	}, func(f *flags) action {
-		e := &explanation{
-			policy:      f.text("policy", "NAME", "", "retry policy (default the current one)", policyNames()...),
-			list:        f.toggle("list", "list the policies"),
-			operation:   f.text("operation", "NAME", "find", "operation to simulate"),
-			topology:    f.choice("topology", "NAME", "replicaset", "topology to simulate", "replicaset", "sharded"),
-			noRetry:     f.toggle("no-retry", "the client sets retryReads and retryWrites to false"),
-			retryWrites: f.toggle("retry-writes", "the client sets retryWrites to true, which the first revision does not by default"),
-			inTxn:       f.toggle("transaction", "the session is in a transaction"),
-			timeout:     f.toggle("csot", "timeoutMS is set, and has not expired"),
-			story:       f.texts("try", "END", "how the next attempt ends"),
-		}
+		e := &explanation{operation: "find", topology: "replicaset"}
+		f.text(&e.policy, "policy", "NAME", "retry policy (default the current one)", policyNames()...)
+		f.toggle(&e.list, "list", "list the policies")
+		f.text(&e.operation, "operation", "NAME", "operation to simulate")
+		choice(f, &e.topology, "topology", "NAME", "topology to simulate", "replicaset", "sharded")
+		f.toggle(&e.noRetry, "no-retry", "the client sets retryReads and retryWrites to false")
+		f.toggle(&e.retryWrites, "retry-writes", "the client sets retryWrites to true, which the first revision does not by default")
+		f.toggle(&e.settings.InTransaction, "transaction", "the session is in a transaction")
+		f.toggle(&e.settings.Timeout, "csot", "timeoutMS is set, and has not expired")
+		f.texts(&e.story, "try", "END", "how the next attempt ends")
 		return func(_ context.Context, c *call) error { return e.act(c) }
 	})
 }
@@ -70,20 +68,21 @@ func policyNames() (names []string) {
 }
 
 type explanation struct {
-	policy, operation, topology                *string
-	list, noRetry, retryWrites, inTxn, timeout *bool
-	story                                      *[]string
+	policy, operation, topology string
+	list, noRetry, retryWrites  bool
+	settings                    retry.Settings
+	story                       []string
 }
 
 func (e *explanation) act(c *call) error {
-	if *e.list {
+	if e.list {
 		return c.print(policies())
 	}
-	policy, err := retry.Named(*e.policy)
+	policy, err := retry.Named(e.policy)
 	if err != nil {
 		return usage("%w", err)
 	}
-	if len(*e.story) > 0 {
+	if len(e.story) > 0 {
 		if len(c.paths) > 0 {
 			return usage("--try cannot be used with rules")
 		}
@@ -179,24 +178,20 @@ func ending(text string) (in retry.Input, err error) {
 // attempt goes to the first one that is not deprioritized, as selection would.
 func (e *explanation) play(policy *retry.Policy) (string, error) {
 	var inputs []retry.Input
-	for _, text := range *e.story {
+	for _, text := range e.story {
 		in, err := ending(text)
 		if err != nil {
 			return "", err
 		}
 		inputs = append(inputs, in)
 	}
-	operation, err := named(*e.operation)
-	if err != nil {
+	settings, err := e.settings, error(nil)
+	if settings.Operation, err = named(e.operation); err != nil {
 		return "", err
 	}
-	state := retry.Start(policy, retry.Settings{
-		Operation:     operation,
-		RetryReads:    !*e.noRetry,
-		RetryWrites:   !*e.noRetry && (*e.retryWrites || !policy.RetryWritesOff),
-		InTransaction: *e.inTxn,
-		Timeout:       *e.timeout,
-	})
+	settings.RetryReads = !e.noRetry
+	settings.RetryWrites = !e.noRetry && (e.retryWrites || !policy.RetryWritesOff)
+	state := retry.Start(policy, settings)
 	var b strings.Builder
 	in := retry.Input{Kind: retry.Begin}
 	var tokens retry.Tokens
@@ -216,7 +211,7 @@ func (e *explanation) play(policy *retry.Policy) (string, error) {
 				continue
 			}
 			in = retry.Input{Kind: retry.Selected, Chosen: retry.Chosen{
-				Address: address(d.Deprioritized), Sharded: *e.topology == "sharded", Wire: 25, RetryableWrites: true}}
+				Address: address(d.Deprioritized), Sharded: e.topology == "sharded", Wire: 25, RetryableWrites: true}}
 		case retry.Send:
 			if len(inputs) == 0 {
 				b.WriteString("end of --try\n")
@@ -247,12 +242,8 @@ func named(name string) (retry.Operation, error) {
 	if slices.Contains(names, name) {
 		return retry.Lookup(name), nil
 	}
-	question := ""
-	if likely := meant.Word(name, names); likely != "" {
-		question = "; did you mean " + likely + "?"
-	}
 	return retry.Operation{}, usage("unknown operation %q%s (known are %s; any other command is a runCommand)",
-		name, question, strings.Join(names, ", "))
+		name, didYouMean(name, names), strings.Join(names, ", "))
 }
 
 func detail(d retry.Decision) string {

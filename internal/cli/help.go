@@ -28,9 +28,10 @@ func helpCommand(c *call) *cobra.Command {
 			return names, cobra.ShellCompDirectiveNoFileComp
 		},
 	}, func(f *flags) action {
-		markdown := f.toggle("markdown", "print the page that describes all commands, docs/commands.md")
+		markdown := false
+		f.toggle(&markdown, "markdown", "print the page that describes all commands, docs/commands.md")
 		return func(_ context.Context, c *call) error {
-			if *markdown {
+			if markdown {
 				return c.print(Markdown())
 			}
 			root := f.command.Root()
@@ -118,10 +119,15 @@ func misspelt(command *cobra.Command, err error) error {
 	}
 	var names []string
 	command.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-	if name := meant.Word(unknown.GetSpecifiedName(), names); name != "" {
-		return fmt.Errorf("%w; did you mean --%s?", err, name)
+	return fmt.Errorf("%w%s", err, strings.Replace(didYouMean(unknown.GetSpecifiedName(), names), "mean ", "mean --", 1))
+}
+
+// didYouMean suggests the word that a misspelt one may have meant.
+func didYouMean(word string, words []string) string {
+	if likely := meant.Word(word, words); likely != "" {
+		return "; did you mean " + likely + "?"
 	}
-	return err
+	return ""
 }
 
 // visible are the commands that help describes.

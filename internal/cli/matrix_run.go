@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -14,7 +15,6 @@ import (
 
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/deployment/orchestration"
-	"github.com/unified-test-runner/utr/internal/secret"
 	"github.com/unified-test-runner/utr/matrix"
 	"github.com/unified-test-runner/utr/report"
 	"github.com/unified-test-runner/utr/result"
@@ -49,15 +49,11 @@ func (m *matrixFlags) run(ctx context.Context, c *call, cells []matrix.Cell) (er
 	if err != nil {
 		return err
 	}
-	files, done, err := m.reports.open("file", m.inputs(c, suites, cells))
+	reporters, done, err := m.reports.open(c, &m.people, "file", m.inputs(c, suites, cells))
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if closing := done(); closing != nil && codeOf(err) < ExitBroken {
-			err = closing
-		}
-	}()
+	defer func() { err = c.closed(err, done()) }()
 	if n.folder, err = openResults(ctx, m.folder(c.paths[0]), c.note); err != nil {
 		return err
 	}
@@ -71,7 +67,7 @@ func (m *matrixFlags) run(ctx context.Context, c *call, cells []matrix.Cell) (er
 	if err != nil {
 		return err
 	}
-	return n.report(ctx, append([]*report.Reporter{report.New("standard output", c.text(m.people), c.out())}, files...))
+	return n.report(ctx, reporters)
 }
 
 // identify computes an identity for each cell: a digest of its definition, its suites,
@@ -103,8 +99,8 @@ func (n *night) identify(ctx context.Context, cells []matrix.Cell) (files []stri
 			files = append(files, filesOf(loaded.Suites)...)
 		}
 		sum := sha256.New()
-		fmt.Fprintf(sum, "%s\n%q\n%s\n", program, n.call.secrets.texts(slices.Concat(n.flags.extra(), cellArgs(&cell.Cell))), digests[key])
-		for _, name := range []string{*n.flags.durations, valueOf(cell.Flags, "--known-failing"), valueOf(cell.Flags, "--cluster")} {
+		fmt.Fprintf(sum, "%s\n%q\n%s\n", program, n.call.secrets.texts(slices.Concat(n.flags.extra(), cell.Args())), digests[key])
+		for _, name := range []string{n.flags.durations, cell.Value("known-failing"), cell.Value("cluster")} {
 			text, err := contents(name)
 			if err != nil {
 				return nil, invalid(err)
@@ -145,14 +141,14 @@ func (n *night) keep(ctx context.Context) error {
 // finished reports whether a cell need not run, and takes its earlier results: its
 // identity and the versions of its servers have not changed.
 func (n *night) finished(ctx context.Context, c *cellRun, found map[string][]string) bool {
-	if !*n.flags.resume || !n.folder.has(c.Name, c.identity) {
+	if !n.flags.resume || !n.folder.has(c.Name, c.identity) {
 		return false
 	}
 	past, damage := n.folder.past(c.Name)
 	if damage != nil || past == nil || past.Run == nil {
 		return false
 	}
-	cluster := c.Cluster + " " + c.Position.String()
+	cluster := c.Cluster() + " " + c.Position.String()
 	if _, known := found[cluster]; !known {
 		servers, err := n.call.servers(ctx, &c.Cell)
 		if err != nil { // the cell will report it
@@ -191,7 +187,7 @@ func (n *night) all(ctx context.Context) error {
 	running := 0
 	var failure error
 	for {
-		for running < *n.flags.jobs && ctx.Err() == nil {
+		for running < n.flags.jobs && ctx.Err() == nil {
 			i := slices.IndexFunc(todo, func(c *cellRun) bool {
 				return !slices.ContainsFunc(c.resources(), func(r string) bool { return busy[r] })
 			})
@@ -204,7 +200,7 @@ func (n *night) all(ctx context.Context) error {
 				busy[r] = true
 			}
 			running++
-			if *n.flags.verbose {
+			if n.flags.verbose {
 				failure = errors.Join(failure, n.call.print(n.call.shown(&c.Cell, n.flags.extra())+"\n"))
 			}
 			go func() {
@@ -231,17 +227,17 @@ func (n *night) all(ctx context.Context) error {
 // resources names the existing clusters that a cell uses, independently of how flags
 // spell them: no two cells may use one at the same time.
 func (c *cellRun) resources() (names []string) {
-	for _, uri := range []secret.Text{c.URI, c.SingleURI} {
-		names = append(names, deployment.HostsOf(uri.Reveal())...)
+	for _, flag := range []string{"uri", "single-uri"} {
+		names = append(names, deployment.HostsOf(c.Value(flag))...)
 	}
-	service, err := orchestration.New(valueOf(c.Flags, "--orchestration"), orchestration.Limits{})
+	service, err := orchestration.New(c.Value("orchestration"), orchestration.Limits{})
 	if err != nil {
 		return names
 	}
 	defer service.Close()
-	for _, value := range c.Flags {
-		if strings.HasPrefix(value, existingCluster) {
-			names = append(names, service.URL()+" "+value)
+	for _, s := range c.Settings {
+		if s.Flag == "cluster" && strings.HasPrefix(s.Value, existingCluster) {
+			names = append(names, service.URL()+" "+s.Value)
 		}
 	}
 	return names
@@ -249,13 +245,7 @@ func (c *cellRun) resources() (names []string) {
 
 // one runs a cell.
 func (n *night) one(ctx context.Context, c *cellRun) {
-	timeout := c.Timeout
-	if timeout == 0 {
-		timeout = *n.flags.timeout
-	}
-	if timeout == 0 {
-		timeout = cellTimeout
-	}
+	timeout := cmp.Or(c.Timeout, n.flags.timeout, cellTimeout)
 	log, err := os.Create(n.folder.log(c.Name))
 	if err != nil {
 		c.broken = err.Error()
@@ -268,7 +258,7 @@ func (n *night) one(ctx context.Context, c *cellRun) {
 	args := slices.Concat([]string{"run", argumentsFrom + specs.Stdin, "--cell", c.Name, "--json", n.folder.report(c.Name), "--annotations=false", "-v"}, n.flags.extra())
 	var pid int
 	code, err := n.call.program.Child(limited, Child{
-		Args: args, More: cellArgs(&c.Cell), Output: n.call.secrets.Writer(words), Started: func(id int) { pid = id }, Holds: n.folder.cells,
+		Args: args, More: c.Args(), Output: n.call.secrets.Writer(words), Started: func(id int) { pid = id }, Holds: n.folder.cells,
 	})
 	closing := log.Close()
 	past, damage := n.folder.past(c.Name)
@@ -360,12 +350,7 @@ func (n *night) tell(c *cellRun) error {
 // other, to save memory.
 func (n *night) report(ctx context.Context, reporters []*report.Reporter) error {
 	started, summary, code := n.summary(ctx)
-	notify := func(note result.Note) {
-		note = n.call.secrets.note(note)
-		for _, r := range reporters {
-			r.Note(note)
-		}
-	}
+	notify := func(note result.Note) { n.call.tell(reporters, note) }
 	notify(started)
 	for _, c := range n.cells {
 		past, err := n.folder.past(c.Name)
@@ -403,7 +388,7 @@ func (n *night) report(ctx context.Context, reporters []*report.Reporter) error 
 
 // summary adds the cells up.
 func (n *night) summary(ctx context.Context) (started result.RunStarted, all result.Summary, code int) {
-	started = result.RunStarted{Time: n.started, Jobs: *n.flags.jobs, Shard: *n.flags.shard}
+	started = result.RunStarted{Time: n.started, Jobs: n.flags.jobs, Shard: n.flags.shard.String()}
 	var engines []string
 	for _, c := range n.cells {
 		s := c.summary

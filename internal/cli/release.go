@@ -30,12 +30,13 @@ utr release /tmp/release-7.0 --server-version 7.0`,
 		Args:              arguments(1, 1, "a folder"),
 		ValidArgsFunction: folders,
 	}, func(f *flags) action {
-		version := f.choice("server-version", "VERSION", embedded.DefaultVersion, "version that the servers report", embedded.Versions()...)
+		version := embedded.DefaultVersion
+		choice(f, &version, "server-version", "VERSION", "version that the servers report", embedded.Versions()...)
 		return func(_ context.Context, c *call) error {
 			if c.paths[0] == "" {
 				return usage("requires a folder")
 			}
-			return c.release(c.paths[0], *version)
+			return c.release(c.paths[0], version)
 		}
 	})
 }

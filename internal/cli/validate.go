@@ -33,8 +33,9 @@ utr validate --json suite.yml`,
 		Args:              arguments(1, math.MaxInt, "a suite or a directory"),
 		ValidArgsFunction: completes(builtIn, cobra.ShellCompDirectiveDefault),
 	}, func(f *flags) action {
-		asJSON := f.toggle("json", "print each problem as a line of JSON")
-		return func(ctx context.Context, c *call) error { return c.validate(ctx, *asJSON) }
+		asJSON := false
+		f.toggle(&asJSON, "json", "print each problem as a line of JSON")
+		return func(ctx context.Context, c *call) error { return c.validate(ctx, asJSON) }
 	})
 }
 
