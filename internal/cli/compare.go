@@ -129,11 +129,10 @@ func (r *compareFlags) act(ctx context.Context, c *call) error {
 	if out.sides[1].Config.KnownFailing, err = knownFailing(r.known); err != nil {
 		return err
 	}
-	var counts compare.Counts
 	if generated {
-		counts, err = r.schedules(ctx, c, out)
+		err = r.schedules(ctx, c, out)
 	} else {
-		counts, err = out.suites(ctx, suites)
+		err = out.suites(ctx, suites)
 	}
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -144,13 +143,13 @@ func (r *compareFlags) act(ctx context.Context, c *call) error {
 	if err := writeFile(r.json, out.json); err != nil {
 		return err
 	}
-	if err := c.print(out.text.String() + counts.String() + "\n"); err != nil {
+	if err := c.print(out.text.String() + out.counts.String() + "\n"); err != nil {
 		return err
 	}
 	switch {
-	case counts[compare.Different] > 0 || out.problems > 0:
+	case out.counts[compare.Different] > 0 || out.problems > 0:
 		return exit(ExitFailed)
-	case counts[compare.Same]+counts[compare.Explained] == 0:
+	case out.counts[compare.Same]+out.counts[compare.Explained] == 0:
 		return usage("nothing was compared: no test ran on both engines")
 	}
 	return nil
@@ -176,7 +175,7 @@ func (r *compareFlags) side(ctx context.Context, c *call, name string) (side com
 }
 
 // schedules compares generated schedules.
-func (r *compareFlags) schedules(ctx context.Context, c *call, out *comparison) (compare.Counts, error) {
+func (r *compareFlags) schedules(ctx context.Context, c *call, out *comparison) error {
 	var topologies []string
 	switch t := r.deployment.topology; t {
 	case topologyAuto:
@@ -185,45 +184,45 @@ func (r *compareFlags) schedules(ctx context.Context, c *call, out *comparison) 
 	default:
 		topologies = []string{t}
 	}
-	g, err := compare.Storm(ctx, compare.NewGenerator(int64(r.seed), topologies...), r.generate, r.limit, out.sides[0], out.sides[1], c.compareProgress())
+	status := c.progress(c.errors)
+	g, err := compare.Storm(ctx, compare.NewGenerator(int64(r.seed), topologies...), r.generate, r.limit, out.sides[0], out.sides[1], func(p compare.Progress) {
+		if status(fmt.Sprintf("%d of %d schedules, %d differ", p.Done, p.Total, p.Findings)); p.Done == p.Total {
+			status("")
+		}
+	})
 	if err != nil {
-		return compare.Counts{}, err
+		return err
 	}
 	out.generated(g)
 	if r.write == "" {
-		return g.Counts, nil
+		return nil
 	}
+	if err := r.writeSuites(g, &out.text); err != nil {
+		return fmt.Errorf("--write: %w", err)
+	}
+	return nil
+}
+
+// writeSuites writes a suite for each finding that was shrunk.
+func (r *compareFlags) writeSuites(g *compare.Generated, log io.Writer) error {
 	if err := os.MkdirAll(r.write, 0o755); err != nil {
-		return compare.Counts{}, fmt.Errorf("--write: %w", err)
+		return err
 	}
 	for i, f := range g.Findings {
 		if !f.Shrunk {
 			continue
 		}
-		suite, err := f.Pair.Suite(f.Smallest)
-		if err != nil {
-			return compare.Counts{}, fmt.Errorf("--write: %w", err)
-		}
 		name := filepath.Join(r.write, fmt.Sprintf("seed-%d-%03d-%s.yml", r.seed, i+1, f.Smallest.Operation))
-		if err := os.WriteFile(name, []byte(suite), 0o644); err != nil {
-			return compare.Counts{}, fmt.Errorf("--write: %w", err)
+		suite, err := f.Pair.Suite(f.Smallest)
+		if err == nil {
+			err = os.WriteFile(name, []byte(suite), 0o644)
 		}
-		fmt.Fprintf(&out.text, "wrote %s\n", name)
-	}
-	return g.Counts, nil
-}
-
-// compareProgress draws a status line on a terminal.
-func (c *call) compareProgress() func(compare.Progress) {
-	if _, ok := c.terminal(); !ok {
-		return nil
-	}
-	return func(p compare.Progress) {
-		_, _ = fmt.Fprintf(c.errors, "\r%d of %d schedules, %d differ ", p.Done, p.Total, p.Findings)
-		if p.Done == p.Total {
-			_, _ = fmt.Fprintf(c.errors, "\r%50s\r", "")
+		if err != nil {
+			return err
 		}
+		_, _ = fmt.Fprintf(log, "wrote %s\n", name)
 	}
+	return nil
 }
 
 // comparison collects the differences.
@@ -232,6 +231,7 @@ type comparison struct {
 	verbose bool
 	text    strings.Builder
 	records []differenceRecord
+	counts  compare.Counts
 	// problems are faults of the runs themselves, such as a known failure that
 	// passed: they fail the comparison.
 	problems int
@@ -251,45 +251,46 @@ type differenceRecord struct {
 	Differences []compare.Difference `json:"differences,omitempty"`
 }
 
-func (o *comparison) suites(ctx context.Context, suites []*specs.Suite) (compare.Counts, error) {
+func (o *comparison) suites(ctx context.Context, suites []*specs.Suite) error {
 	pairs, problems, err := compare.Run(ctx, suites, o.sides[0], o.sides[1])
 	if err != nil {
-		return compare.Counts{}, err
+		return err
 	}
 	for _, p := range problems {
 		fmt.Fprintf(&o.text, "problem: %s\n", p)
 	}
-	o.problems = len(problems)
-	for i := range pairs {
-		p := &pairs[i]
-		record := differenceRecord{File: p.Test.File, Test: p.Test.Description, Deployment: p.Test.Deployment, NotCompared: p.NotCompared, Differences: p.Differences}
-		name := fmt.Sprintf("%s: %s (%s)", p.Position, p.Test.Description, p.Test.Deployment)
+	o.problems, o.counts = len(problems), compare.Count(pairs)
+	for _, p := range pairs {
+		kind := p.Kind()
+		if kind == compare.Same {
+			continue
+		}
+		record := differenceRecord{File: p.Test.File, Test: p.Test.Description, Deployment: p.Test.Deployment,
+			NotCompared: p.NotCompared, Known: p.Known, Differences: p.Differences}
+		what, details := "different", "\n"+o.describe(p)
 		switch {
 		case p.NotCompared != "":
-			if o.verbose {
-				fmt.Fprintf(&o.text, "not compared: %s: %s\n", name, p.NotCompared)
-			}
+			what, details = "not compared", ": "+p.NotCompared+"\n"
 		case p.Known != "":
-			record.Known = p.Known
-			if o.verbose {
-				fmt.Fprintf(&o.text, "known: %s: %s\n", name, p.Known)
-			}
-		case len(p.Differences) == 0:
-			continue
+			what, details = "known", ": "+p.Known+"\n"
 		case p.Deviation != nil:
 			record.Deviation = p.Deviation.ID
-			if o.verbose {
-				fmt.Fprintf(&o.text, "explained by %s: %s\n%s", p.Deviation.ID, name, p.Describe(o.sides[0].Name, o.sides[1].Name))
-			}
-		default:
-			fmt.Fprintf(&o.text, "different: %s\n%s", name, p.Describe(o.sides[0].Name, o.sides[1].Name))
+			what = "explained by " + p.Deviation.ID
+		}
+		if o.verbose || kind == compare.Different {
+			fmt.Fprintf(&o.text, "%s: %s: %s (%s)%s", what, p.Position, p.Test.Description, p.Test.Deployment, details)
 		}
 		o.records = append(o.records, record)
 	}
-	return compare.Count(pairs), nil
+	return nil
+}
+
+func (o *comparison) describe(p compare.Pair) string {
+	return p.Describe(o.sides[0].Name, o.sides[1].Name)
 }
 
 func (o *comparison) generated(g *compare.Generated) {
+	o.counts = g.Counts
 	for _, f := range g.Findings {
 		o.finding("different", f, false)
 	}
@@ -311,7 +312,7 @@ func (o *comparison) finding(what string, f compare.Finding, flaky bool) {
 	if f.Smallest.String() != f.Schedule.String() {
 		fmt.Fprintf(&o.text, "  shrunk to: %s\n", f.Smallest)
 	}
-	o.text.WriteString(f.Pair.Describe(o.sides[0].Name, o.sides[1].Name))
+	o.text.WriteString(o.describe(f.Pair))
 	o.records = append(o.records, differenceRecord{Schedule: f.Schedule.String(), Smallest: f.Smallest.String(), Flaky: flaky, Differences: f.Pair.Differences})
 }
 

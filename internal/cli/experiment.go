@@ -94,7 +94,12 @@ func (e *experimentFlags) act(ctx context.Context, c *call) error {
 	if err := config.Check(); err != nil {
 		return usage("%w", err)
 	}
-	report, err := experiment.Overload(ctx, config, c.experimentProgress())
+	status := c.progress(c.out())
+	report, err := experiment.Overload(ctx, config, func(policy string, part float64) {
+		if status(fmt.Sprintf("%s %d%%", policy, int(100*part))); part >= 1 {
+			status("")
+		}
+	})
 	if err != nil {
 		return fmt.Errorf("the experiment did not finish: %w", err)
 	}
@@ -128,22 +133,15 @@ func writeFile(name string, write func(io.Writer) error) error {
 	return nil
 }
 
-// experimentProgress draws a status line on a terminal, and wipes it at the
-// end of the last policy's run.
-func (c *call) experimentProgress() func(string, float64) {
-	if _, ok := c.terminal(); !ok {
-		return nil
-	}
+// progress returns a function that draws a status line on a terminal, in place of the
+// line before; "" wipes it.
+func (c *call) progress(to io.Writer) func(line string) {
+	_, terminal := c.terminal()
 	last := ""
-	return func(policy string, part float64) {
-		line := fmt.Sprintf("%s %d%%", policy, int(100*part))
-		if line == last {
-			return
+	return func(line string) {
+		if terminal && line != last {
+			_, _ = fmt.Fprintf(to, "\r\x1b[K%s", line)
 		}
 		last = line
-		_, _ = fmt.Fprintf(c.out(), "\r\x1b[K%s", line)
-		if part >= 1 {
-			_, _ = io.WriteString(c.out(), "\r\x1b[K")
-		}
 	}
 }

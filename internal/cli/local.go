@@ -15,9 +15,6 @@ type LocalSource interface {
 	KeepLogs()
 }
 
-// NewLocal makes a source of clusters of local binaries.
-type NewLocal func(context.Context, deployment.LocalOptions) (LocalSource, error)
-
 // localFlags configure clusters of local mongod and mongos processes.
 type localFlags struct {
 	deployment.LocalOptions

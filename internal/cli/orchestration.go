@@ -14,9 +14,6 @@ import (
 	"github.com/unified-test-runner/utr/internal/ledger"
 )
 
-// NewOrchestration makes a source of clusters of an orchestration service.
-type NewOrchestration func(context.Context, deployment.OrchestrationOptions) (deployment.Source, error)
-
 // envDriversTools names the folder that drivers-evergreen-tools is in.
 const envDriversTools = "DRIVERS_TOOLS"
 

@@ -13,6 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/internal/secret"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/runner"
@@ -34,13 +36,13 @@ type Program struct {
 	// Engines are the drivers under test by name.
 	Engines map[string]NewEngine
 	// Embedded starts deployments in the process.
-	Embedded NewSource
+	Embedded func(context.Context, deployment.EmbeddedOptions) (deployment.Source, error)
 	// Cluster uses an existing deployment.
-	Cluster NewCluster
+	Cluster func(context.Context, deployment.ClusterOptions) (deployment.Source, error)
 	// Local starts clusters of binaries of this machine.
-	Local NewLocal
+	Local func(context.Context, deployment.LocalOptions) (LocalSource, error)
 	// Orchestration uses clusters of an orchestration service.
-	Orchestration NewOrchestration
+	Orchestration func(context.Context, deployment.OrchestrationOptions) (deployment.Source, error)
 	// Run runs suites; runner.Run, but in tests.
 	Run func(context.Context, []*specs.Suite, runner.Config) (result.Summary, error)
 	// Child runs a command line of this program in another process.
@@ -48,7 +50,7 @@ type Program struct {
 	// Build identifies this program; two builds of one version differ.
 	Build func() (string, error)
 	// Serve starts an embedded deployment on chosen ports.
-	Serve NewServer
+	Serve func(context.Context, embedded.Options) (Server, error)
 }
 
 // The groups of commands in the help.

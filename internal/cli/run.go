@@ -45,12 +45,6 @@ type EngineOptions struct {
 // NewEngine makes a driver under test. An error is one of usage.
 type NewEngine func(EngineOptions) (engine.Engine, error)
 
-// NewSource makes a source of embedded deployments.
-type NewSource func(context.Context, deployment.EmbeddedOptions) (deployment.Source, error)
-
-// NewCluster makes a source of one running deployment.
-type NewCluster func(context.Context, deployment.ClusterOptions) (deployment.Source, error)
-
 // The values of --topology in addition to the topologies.
 const (
 	topologyAuto = "auto"

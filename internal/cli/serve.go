@@ -32,9 +32,6 @@ type Server interface {
 	Close() error
 }
 
-// NewServer starts a deployment.
-type NewServer func(context.Context, embedded.Options) (Server, error)
-
 // envPassword holds the password of serve: lists of processes do not show it.
 const envPassword = "UTR_PASSWORD"
 
