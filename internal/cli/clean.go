@@ -73,7 +73,8 @@ type cleaner struct {
 	older                   time.Duration
 
 	c        *call
-	known    secret.Text        // a connection string with its password
+	known    secret.Text // a connection string with its password
+	named    *orchestration.Client
 	services map[string]service // by URL
 	gone     int                // leftovers that were removed
 	left     int
@@ -96,9 +97,12 @@ func (x *cleaner) act(ctx context.Context, c *call) error {
 		x.known = secret.New(x.uri)
 	}
 	if x.flags.Changed("orchestration") {
-		if err := checkService(x.service); err != nil {
+		s, err := openService(x.service)
+		if err != nil {
 			return err
 		}
+		defer s.Close()
+		x.named = s
 	}
 	book, err := c.ledger()
 	if err != nil {
@@ -164,24 +168,32 @@ func (x *cleaner) failed(what string, err error) {
 	x.c.note(fmt.Sprintf("cannot %s: %s", what, err))
 }
 
-// entry removes one leftover.
-func (x *cleaner) entry(ctx context.Context, l ledger.Leftover) {
-	what := fmt.Sprintf("%s, made %s by process %d", l.Entry, age(l.At), l.Run.PID)
+// clear removes something, unless it is to be listed only.
+func (x *cleaner) clear(what string, remove func() error) error {
 	if x.dryRun {
 		x.left++
 		x.say("%s", what)
-		return
+		return nil
 	}
-	err := x.remove(ctx, l)
-	if err == nil {
-		err = l.Forget()
+	if err := remove(); err != nil {
+		x.failed("remove "+what, err)
+		return err
 	}
-	if err == nil {
-		x.removed(what)
-		return
-	}
-	x.failed("remove "+what, err)
-	if !x.forget || ctx.Err() != nil {
+	x.gone++
+	x.say("removed: %s", what)
+	return nil
+}
+
+// entry removes one leftover.
+func (x *cleaner) entry(ctx context.Context, l ledger.Leftover) {
+	what := fmt.Sprintf("%s, made %s by process %d", l.Entry, age(l.At), l.Run.PID)
+	err := x.clear(what, func() error {
+		if err := x.remove(ctx, l); err != nil {
+			return err
+		}
+		return l.Forget()
+	})
+	if err == nil || !x.forget || ctx.Err() != nil {
 		return
 	}
 	x.left--
@@ -235,7 +247,11 @@ func (x *cleaner) cluster(ctx context.Context, l ledger.Leftover) error {
 	e := l.Entry
 	s, known := x.services[e.URL]
 	if !known {
-		if s.Client, s.err = orchestration.New(x.address(e.URL), orchestration.Limits{}); s.err == nil {
+		url := e.URL
+		if x.named != nil && x.named.URL() == url {
+			url = x.service // the ledger has no credentials
+		}
+		if s.Client, s.err = orchestration.New(url, orchestration.Limits{}); s.err == nil {
 			s.err = s.Check(ctx)
 		}
 		x.services[e.URL] = s
@@ -253,13 +269,7 @@ func (x *cleaner) cluster(ctx context.Context, l ledger.Leftover) error {
 
 // sweep removes what runs left on the service, going by the ids there.
 func (x *cleaner) sweep(ctx context.Context) {
-	s, err := orchestration.New(x.service, orchestration.Limits{})
-	if err != nil {
-		x.failed("use the service", err) // act has checked its URL
-		return
-	}
-	defer s.Close()
-	all, err := s.Made(ctx)
+	all, err := x.named.Made(ctx)
 	if err != nil {
 		x.failed("list the clusters on the service", err)
 	}
@@ -267,34 +277,12 @@ func (x *cleaner) sweep(ctx context.Context) {
 		if time.Since(m.At) < x.older || ledger.Lives(m.Owner) {
 			continue
 		}
-		what := fmt.Sprintf("cluster %s of %s (%s), made %s", m.ID, s.URL(), m.Kind, age(m.At))
-		if x.dryRun {
-			x.left++
-			x.say("%s", what)
-		} else if _, err := s.Remove(ctx, m.Kind, m.ID); err != nil {
-			x.failed("remove "+what, err)
-		} else {
-			x.removed(what)
-		}
+		what := fmt.Sprintf("cluster %s of %s (%s), made %s", m.ID, x.named.URL(), m.Kind, age(m.At))
+		_ = x.clear(what, func() error {
+			_, err := x.named.Remove(ctx, m.Kind, m.ID)
+			return err
+		})
 	}
-}
-
-// removed counts and prints what was removed.
-func (x *cleaner) removed(what string) {
-	x.gone++
-	x.say("removed: %s", what)
-}
-
-// address gives the URL of a service with the credentials of --orchestration: the
-// ledger has none.
-func (x *cleaner) address(known string) string {
-	if s, err := orchestration.New(x.service, orchestration.Limits{}); err == nil {
-		defer s.Close()
-		if s.URL() == known {
-			return x.service
-		}
-	}
-	return known
 }
 
 // A service goes on making a cluster after its client is gone, and does not list
@@ -376,7 +364,8 @@ func (x *cleaner) free(ctx context.Context, uri string, failPoints ...string) er
 	case holder != nil && !removed:
 		return fmt.Errorf("it is in use by %s", holder)
 	case removed:
-		x.removed(fmt.Sprintf("the lock of %s", holder))
+		x.gone++
+		x.say("removed: the lock of %s", holder)
 	}
 	swept, err := deployment.ClearFailPoints(ctx, target, failPoints...)
 	x.turnedOff(swept.Off)

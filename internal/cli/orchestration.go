@@ -39,14 +39,13 @@ func (o *orchestrationFlags) declare(f *flags) {
 		with+"folder that replaces "+orchestration.FilesToken+" in configurations (or $"+envDriversTools+")")
 }
 
-// checkService checks the URL of a service.
-func checkService(url string) error {
+// openService makes a client of the service at a URL, which it checks.
+func openService(url string) (*orchestration.Client, error) {
 	client, err := orchestration.New(url, orchestration.Limits{})
 	if err != nil {
-		return usage("--orchestration: %w", err)
+		return nil, usage("--orchestration: %w", err)
 	}
-	client.Close()
-	return nil
+	return client, nil
 }
 
 // touchesOthers reports whether tests run on a cluster that utr did not make.

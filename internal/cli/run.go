@@ -352,7 +352,11 @@ func (r *runFlags) checkTarget(c *call) error {
 	case onEmbedded:
 		return r.deployment.check()
 	case onOrchestration:
-		return checkService(r.orchestration.URL)
+		service, err := openService(r.orchestration.URL)
+		if err == nil {
+			service.Close()
+		}
+		return err
 	case onLocal:
 		if r.local.Where == "" {
 			return usage("--local requires a folder with mongod and mongos, or a mongod")
