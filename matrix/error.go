@@ -1,7 +1,6 @@
 package matrix
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -53,7 +52,7 @@ func (p *Problems) err() error {
 		return again
 	})
 	slices.SortStableFunc(all, func(a, b Problem) int {
-		return cmp.Or(a.Position.Line-b.Position.Line, a.Position.Column-b.Position.Column)
+		return a.Position.Compare(b.Position)
 	})
 	return all
 }

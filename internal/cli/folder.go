@@ -134,10 +134,8 @@ func (f *resultsFolder) past(cell string) (*report.Past, error) {
 	return report.Read(name, bytes.NewReader(data[:bytes.LastIndexByte(data, '\n')+1]))
 }
 
-// end lists a cell as finished.
-func (f *resultsFolder) end(cell, identity string) error { return f.note(cell, identity) }
-
-// note lists a cell as finished, or as not finished. The file is replaced atomically.
+// note lists a cell as finished, or without an identity as not finished. The file is
+// replaced atomically.
 func (f *resultsFolder) note(cell, identity string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

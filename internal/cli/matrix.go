@@ -27,7 +27,7 @@ const cellTimeout = time.Hour
 
 type matrixFlags struct {
 	flags     *flags
-	set       []variable
+	set       map[string]string
 	only      []*regexp.Regexp
 	dryRun    bool
 	verbose   bool
@@ -72,9 +72,13 @@ utr matrix nightly.yml --shard 2/4 --durations last-night.json --json part-2.jso
 		f.group = "Cells"
 		f.toggle(&m.dryRun, "dry-run", "list the cells, with -v the command line of each, and stop")
 		f.patterns(&m.only, "only", "run only cells whose names match")
-		list(f, &m.set, "set", "NAME=VALUE", "set a variable of FILE, overriding the environment and FILE", func(s string) (v variable, err error) {
-			v.name, v.value, err = nameAndValue(s)
-			return v, err
+		set(f, &m.set, "set", "NAME=VALUE", "set a variable of FILE, overriding the environment and FILE; may be repeated", func(s string) (map[string]string, error) {
+			name, value, err := nameAndValue(s)
+			if m.set == nil {
+				m.set = map[string]string{}
+			}
+			m.set[name] = value
+			return m.set, err
 		})
 		f.number(&m.jobs, "jobs", "N", 1, "cells that run at once, each on a cluster of its own")
 		f.duration(&m.timeout, "cell-timeout", "limit for a cell for which FILE sets none (default 1h)")
@@ -86,9 +90,6 @@ utr matrix nightly.yml --shard 2/4 --durations last-night.json --json part-2.jso
 		return m.act
 	})
 }
-
-// variable is a variable of a matrix file.
-type variable struct{ name, value string }
 
 func (m *matrixFlags) act(ctx context.Context, c *call) error {
 	m.verbose, m.people.Verbose, m.people.past = m.people.Verbose, false, true
@@ -125,11 +126,7 @@ func (m *matrixFlags) read(c *call) (*matrix.File, error) {
 	if err != nil {
 		return nil, invalid(err)
 	}
-	set := map[string]string{}
-	for _, v := range m.set {
-		set[v.name] = v.value
-	}
-	file, err := matrix.Parse(c.paths[0], data, matrix.Options{Set: set, Getenv: c.env})
+	file, err := matrix.Parse(c.paths[0], data, matrix.Options{Set: m.set, Getenv: c.env})
 	if err != nil {
 		return nil, invalid(err)
 	}

@@ -1,13 +1,11 @@
 package cli
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
@@ -251,14 +249,13 @@ func (n *night) one(ctx context.Context, c *cellRun) {
 		c.broken = err.Error()
 		return
 	}
-	words := &lastWords{to: log}
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	began := time.Now()
 	args := slices.Concat([]string{"run", argumentsFrom + specs.Stdin, "--cell", c.Name, "--json", n.folder.report(c.Name), "--annotations=false", "-v"}, n.flags.extra())
 	var pid int
 	code, err := n.call.program.Child(limited, Child{
-		Args: args, More: c.Args(), Output: n.call.secrets.Writer(words), Started: func(id int) { pid = id }, Holds: n.folder.cells,
+		Args: args, More: c.Args(), Output: n.call.secrets.Writer(log), Started: func(id int) { pid = id }, Holds: n.folder.cells,
 	})
 	closing := log.Close()
 	past, damage := n.folder.past(c.Name)
@@ -278,10 +275,8 @@ func (n *night) one(ctx context.Context, c *cellRun) {
 		c.broken = n.call.secrets.Hide(err.Error())
 	case damage != nil:
 		c.broken = damage.Error()
-	case !whole:
-		c.broken = fmt.Sprintf("exit code %d: %s", code, words.last())
-	case code == ExitBroken && c.summary.ExitCode() != ExitBroken, code > ExitBroken, code == ExitUsage:
-		c.broken = fmt.Sprintf("exit code %d: %s", code, words.last())
+	case !whole, code == ExitBroken && c.summary.ExitCode() != ExitBroken, code > ExitBroken, code == ExitUsage:
+		c.broken = fmt.Sprintf("exit code %d: %s", code, lastWords(n.folder.log(c.Name)))
 	case closing != nil:
 		c.broken = closing.Error()
 	}
@@ -289,7 +284,7 @@ func (n *night) one(ctx context.Context, c *cellRun) {
 		c.broken = strings.TrimPrefix(c.broken+"; ", "; ") + "left for utr clean: " + left
 	}
 	if c.broken == "" && c.summary.ExitCode() < ExitBroken {
-		if err := n.folder.end(c.Name, c.identity); err != nil {
+		if err := n.folder.note(c.Name, c.identity); err != nil {
 			c.broken = err.Error()
 		}
 	}
@@ -422,51 +417,23 @@ func (n *night) summary(ctx context.Context) (started result.RunStarted, all res
 	return started, all, max(code, all.ExitCode())
 }
 
-// telling are the prefixes of lines that are more informative than the last line:
-// messages of this program, and crashes of a Go program.
-func telling() []string { return []string{"panic: ", "fatal error: ", "utr: "} }
-
-// lastWords passes on what is written, and keeps the line that best explains the end:
-// the first line of a crash, the last message, or else the last line.
-type lastWords struct {
-	to   io.Writer
-	rank int // of line: place in telling, from the end; 0 for any line
-	line string
-	rest []byte // of a line that is not whole yet
-}
-
-func (w *lastWords) Write(p []byte) (int, error) {
-	const enough = 4 << 10 // of one line
-	w.rest = append(w.rest, p...)
-	for {
-		i := bytes.IndexByte(w.rest, '\n')
-		if i < 0 {
-			break
+// lastWords gives the line of a log that best explains its end: the first line of a crash
+// of a Go program, the last message of this program, or else the last line.
+func lastWords(log string) string {
+	text, err := os.ReadFile(log)
+	if err != nil {
+		return err.Error()
+	}
+	best, told := "it printed nothing", false
+	for line := range strings.Lines(string(text)) {
+		message, tells := strings.CutPrefix(line, "utr: ")
+		if message = strings.TrimSpace(message); message == "" || told && !tells {
+			message = best
 		}
-		w.hear(string(w.rest[:min(i, enough)]))
-		w.rest = w.rest[i+1:]
-	}
-	w.rest = w.rest[:min(len(w.rest), enough)]
-	return w.to.Write(p)
-}
-
-func (w *lastWords) hear(line string) {
-	rank := 0
-	for i, begin := range telling() {
-		if strings.HasPrefix(line, begin) {
-			rank = len(telling()) - i
+		if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
+			return strings.TrimSpace(line)
 		}
+		best, told = message, told || tells
 	}
-	crash := len(telling()) - 1
-	if line = strings.TrimSpace(line); line != "" && rank >= w.rank && w.rank < crash {
-		w.rank, w.line = rank, strings.TrimPrefix(line, "utr: ")
-	}
-}
-
-func (w *lastWords) last() string {
-	w.hear(string(w.rest))
-	if w.line == "" {
-		return "it printed nothing"
-	}
-	return w.line
+	return best
 }
