@@ -9,9 +9,7 @@ import (
 // Report is the result of an experiment.
 type Report struct {
 	Config Config
-	// Step is the length of the steps of each series.
-	Step time.Duration
-	Runs []Run
+	Runs   []Run
 }
 
 // Run is how one policy fared.
@@ -53,7 +51,10 @@ func (p Phase) FailedPart() float64 { return float64(p.Failed) / float64(max(1, 
 
 // Series are rates per second over time.
 type Series struct {
-	Begun, Attempts, Rejected, Goodput []float64
+	Begun    []float64 `json:"begunPerSec"`
+	Attempts []float64 `json:"attemptsPerSec"`
+	Rejected []float64 `json:"rejectedPerSec"`
+	Goodput  []float64 `json:"goodputPerSec"`
 }
 
 // step is the length of the steps of the series, and window how many of them
@@ -76,7 +77,7 @@ func Overload(ctx context.Context, c Config, progress func(policy string, part f
 	if progress == nil {
 		progress = func(string, float64) {}
 	}
-	report := &Report{Config: c, Step: step}
+	report := &Report{Config: c}
 	for _, p := range c.Policies {
 		m := newMeasure(&c)
 		if err := simulate(ctx, &c, p, m, func(part float64) { progress(p.Name, part) }); err != nil {

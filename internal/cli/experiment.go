@@ -20,13 +20,15 @@ const overload = "overload"
 type experimentFlags struct {
 	experiment.Config
 	backoff, seed   int
-	policies        []string
+	policies        []experiment.Policy
 	json, html, svg string
 }
 
 func experimentCommand(c *call) *cobra.Command {
 	var known strings.Builder
+	var names []string
 	for _, p := range experiment.Policies() {
+		names = append(names, p.Name)
 		fmt.Fprintf(&known, "\n    %-6s  %s", p.Name, p.What)
 	}
 	return c.command(&cobra.Command{
@@ -59,20 +61,12 @@ utr experiment overload --duration 6s --spike 130 --html overload.html`,
 		f.number(&e.Pool, "max-pool-size", "N", 1, "connections of each client")
 		f.number(&e.backoff, "base-backoff-ms", "MS", 0, "baseBackoffMS in the server's errors (default none)")
 		f.number(&e.seed, "seed", "N", 0, "seed of the random numbers")
-		f.texts(&e.policies, "policy", "NAME", "policy to simulate (default all)", experimentPolicies()...)
+		list(f, &e.policies, "policy", "NAME", "policy to simulate (default all)", experiment.PolicyNamed, names...)
 		f.file(&e.json, "json", "write all measurements as JSON", ".yml", ".yaml")
 		f.file(&e.html, "html", "write an HTML page with the table and plots", ".yml", ".yaml")
 		f.file(&e.svg, "svg", "write the plots as an SVG image", ".yml", ".yaml")
 		return e.act
 	})
-}
-
-func experimentPolicies() []string {
-	var names []string
-	for _, p := range experiment.Policies() {
-		names = append(names, p.Name)
-	}
-	return names
 }
 
 func (e *experimentFlags) act(ctx context.Context, c *call) error {
@@ -82,14 +76,7 @@ func (e *experimentFlags) act(ctx context.Context, c *call) error {
 	config := e.Scaled(e.Capacity)
 	config.Seed, config.BaseBackoff = int64(e.seed), time.Duration(e.backoff)*time.Millisecond
 	if len(e.policies) > 0 {
-		config.Policies = nil
-	}
-	for _, name := range e.policies {
-		p, err := experiment.PolicyNamed(name)
-		if err != nil {
-			return usage("%w", err)
-		}
-		config.Policies = append(config.Policies, p)
+		config.Policies = e.policies
 	}
 	if err := config.Check(); err != nil {
 		return usage("%w", err)
