@@ -9,9 +9,8 @@ import (
 
 // clusters reads one cluster, or those that lists in it make.
 func (r *reader) clusters(v *source.Value) []part {
-	beside := append([]string{"name"}, kindNames()...)
 	before := len(r.Problems)
-	own := r.settings(v, "a cluster", beside)
+	p := r.part(v, "a cluster", kindNames()...)
 	if v.Kind != source.Document {
 		return nil
 	}
@@ -29,8 +28,7 @@ func (r *reader) clusters(v *source.Value) []part {
 		return nil
 	}
 	kind := kinds[0]
-	p := part{at: v.Position, name: r.name(v.Get("name"), "a cluster")}
-	p.settings = append(r.kindSettings(v.Get(kind.name), kind), own...)
+	p.settings = append(r.kindSettings(v.Get(kind.name), kind), p.settings...)
 	all := spread(p)
 	if slices.ContainsFunc(all, func(p part) bool { return p.name == "" }) {
 		r.add(v.Position, "the cluster needs a name, or a topology or version that names it")
