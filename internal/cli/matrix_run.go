@@ -284,7 +284,7 @@ func (n *night) one(ctx context.Context, c *cellRun) {
 		c.broken = strings.TrimPrefix(c.broken+"; ", "; ") + "left for utr clean: " + left
 	}
 	if c.broken == "" && c.summary.ExitCode() < ExitBroken {
-		if err := n.folder.note(c.Name, c.identity); err != nil {
+		if err := os.WriteFile(n.folder.finished(c.Name), []byte(c.identity), 0o644); err != nil {
 			c.broken = err.Error()
 		}
 	}
