@@ -71,11 +71,12 @@ utr man /tmp/man/man1`,
 		ValidArgsFunction: folders,
 	}, func(f *flags) action {
 		return func(_ context.Context, c *call) error {
-			if err := os.MkdirAll(c.paths[0], 0o755); err != nil {
-				return fmt.Errorf("cannot write man pages: %w", err)
+			err := os.MkdirAll(c.paths[0], 0o755)
+			if err == nil {
+				header := &doc.GenManHeader{Section: "1", Source: "utr " + c.program.Version, Manual: "utr"}
+				err = doc.GenManTree(f.command.Root(), header, c.paths[0])
 			}
-			header := &doc.GenManHeader{Section: "1", Source: "utr " + c.program.Version, Manual: "utr"}
-			if err := doc.GenManTree(f.command.Root(), header, c.paths[0]); err != nil {
+			if err != nil {
 				return fmt.Errorf("cannot write man pages: %w", err)
 			}
 			return nil
