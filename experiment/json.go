@@ -46,10 +46,7 @@ type runRecord struct {
 }
 
 type phaseRecord struct {
-	Operations   int     `json:"operations"`
-	Succeeded    int     `json:"succeeded"`
-	Failed       int     `json:"failed"`
-	Attempts     int     `json:"attempts"`
+	Phase
 	PerOperation float64 `json:"attemptsPerOperation"`
 	Goodput      float64 `json:"goodputPerSec"`
 	// null if nothing succeeded
@@ -87,8 +84,7 @@ func (r *Report) JSON(w io.Writer) error {
 }
 
 func (p Phase) record() phaseRecord {
-	out := phaseRecord{Operations: p.Operations, Succeeded: p.Succeeded, Failed: p.Failed, Attempts: p.Attempts,
-		PerOperation: p.PerOperation(), Goodput: p.Goodput}
+	out := phaseRecord{Phase: p, PerOperation: p.PerOperation(), Goodput: p.Goodput}
 	if p.Succeeded > 0 {
 		p50, p95, p99 := ms(p.P50), ms(p.P95), ms(p.P99)
 		out.P50, out.P95, out.P99 = &p50, &p95, &p99

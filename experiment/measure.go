@@ -34,13 +34,15 @@ type Run struct {
 
 // Phase is what became of the operations that began in it.
 type Phase struct {
-	Operations, Succeeded, Failed int
-	Attempts                      int
+	Operations int `json:"operations"`
+	Succeeded  int `json:"succeeded"`
+	Failed     int `json:"failed"`
+	Attempts   int `json:"attempts"`
 	// Goodput is the number of results that arrived while it lasted, per
 	// second (Client Backpressure, "Goodput").
-	Goodput float64
+	Goodput float64 `json:"-"`
 	// Latencies of the operations that succeeded, from begin to end.
-	P50, P95, P99 time.Duration
+	P50, P95, P99 time.Duration `json:"-"`
 }
 
 // PerOperation is the number of attempts per operation.

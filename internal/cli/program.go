@@ -192,10 +192,7 @@ const argumentsFrom = "@"
 // expand appends the arguments of a file, one per line. A line that begins with a
 // quotation mark is a JSON string.
 func (p *Program) expand(args []string) ([]string, error) {
-	if len(args) < 2 || !strings.HasPrefix(args[1], argumentsFrom) {
-		return args, nil
-	}
-	if slices.Contains(verbatim, args[0]) {
+	if len(args) < 2 || !strings.HasPrefix(args[1], argumentsFrom) || slices.Contains(verbatim, args[0]) {
 		return args, nil
 	}
 	name := strings.TrimPrefix(args[1], argumentsFrom)
@@ -238,19 +235,17 @@ func (c *call) load(ctx context.Context, o specs.Options) (*specs.Loaded, error)
 	if slices.Contains(c.paths, "") {
 		return nil, usage("a path is empty")
 	}
-	type answer struct {
-		loaded *specs.Loaded
-		err    error
-	}
 	o.Stdin = c.program.Stdin
-	read := make(chan answer, 1)
+	var loaded *specs.Loaded
+	var err error
+	read := make(chan struct{})
 	go func() {
-		loaded, err := specs.Load(c.paths, o)
-		read <- answer{loaded, err}
+		defer close(read)
+		loaded, err = specs.Load(c.paths, o)
 	}()
 	select {
-	case a := <-read:
-		return a.loaded, a.err
+	case <-read:
+		return loaded, err
 	case <-ctx.Done():
 		return nil, errInterrupted
 	}

@@ -329,10 +329,7 @@ func (r *runFlags) act(ctx context.Context, c *call) (err error) {
 // chosen loads suites, of which the filter must let a test through.
 func (c *call) chosen(ctx context.Context, filter runner.Filter) ([]*specs.Suite, error) {
 	loaded, err := c.load(ctx, specs.Options{})
-	switch {
-	case errors.Is(err, errInterrupted):
-		return nil, err
-	case err != nil:
+	if err != nil {
 		return nil, invalid(err)
 	}
 	if left := loaded.Left(); left != "" {
@@ -524,17 +521,14 @@ func sameFile(a, b string) bool {
 	if a == "" || b == "" {
 		return a == b
 	}
-	if absolute, err := filepath.Abs(a); err == nil {
-		if other, err := filepath.Abs(b); err == nil && absolute == other {
-			return true
-		}
+	one, noPath := filepath.Abs(a)
+	other, noOther := filepath.Abs(b)
+	if noPath == nil && noOther == nil && one == other {
+		return true
 	}
-	one, err := os.Stat(a)
-	if err != nil {
-		return false
-	}
-	other, err := os.Stat(b)
-	return err == nil && os.SameFile(one, other)
+	file, missing := os.Stat(a)
+	another, gone := os.Stat(b)
+	return missing == nil && gone == nil && os.SameFile(file, another)
 }
 
 // run runs the suites and writes the reports. If standard
@@ -573,8 +567,8 @@ func (c *call) announceInterruption(ctx context.Context) (end func()) {
 		if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 			why = cause.Error()
 		}
-		_, _ = fmt.Fprintf(c.errors, "utr: %s: cleaning up (fail points, sessions, clients); this takes up to %s if a deployment does not answer, "+
-			"and up to %s if a service removes clusters; a second signal quits at once\n", why, runner.InterruptedCleanUp, deployment.CloseLimit)
+		c.note(fmt.Sprintf("%s: cleaning up (fail points, sessions, clients); this takes up to %s if a deployment does not answer, "+
+			"and up to %s if a service removes clusters; a second signal quits at once", why, runner.InterruptedCleanUp, deployment.CloseLimit))
 	})
 	return func() {
 		if !stop() {
@@ -658,23 +652,18 @@ const stdinName = "<stdin>"
 // sameDeployment returns the flags for the deployment with a short name, such as
 // "replicaset 8.0".
 func (r *runFlags) sameDeployment(name string) []string {
-	words := strings.Fields(name)
+	topology, version, words := r.deployment.topology, r.deployment.Version, append(strings.Fields(name), "", "")
+	if slices.Contains([]string{"single", "replicaset", "sharded", "load-balanced"}, words[0]) {
+		topology = words[0]
+	}
+	if _, err := specs.ParseVersion(words[1]); err == nil && (version == "" || version == deployment.AnyVersion) {
+		version = words[1]
+	}
 	var args []string
-	if len(words) > 0 && slices.Contains([]string{"single", "replicaset", "sharded", "load-balanced"}, words[0]) {
-		args = append(args, "--topology", words[0])
-	} else if r.deployment.topology != topologyAuto {
-		args = append(args, "--topology", r.deployment.topology)
+	if topology != topologyAuto {
+		args = append(args, "--topology", topology)
 	}
-	if target, _ := r.flags.target(); target != onEmbedded { // the servers have a version of their own
-		return args
-	}
-	version := r.deployment.Version
-	if (version == "" || version == deployment.AnyVersion) && len(words) > 1 {
-		if _, err := specs.ParseVersion(words[1]); err == nil {
-			version = words[1]
-		}
-	}
-	if version != "" {
+	if target, _ := r.flags.target(); version != "" && target == onEmbedded { // others have a version of their own
 		args = append(args, "--server-version", version)
 	}
 	return args

@@ -134,14 +134,12 @@ func (c *call) serve(ctx context.Context, o embedded.Options, caFile, uriFile st
 			err = fmt.Errorf("stopping the deployment: %w", closing)
 		}
 	}()
-	uri, err := trusting(server.URI(), caFile)
-	if err != nil {
-		return err
+	if caFile != "" {
+		if caFile, err = filepath.Abs(caFile); err != nil {
+			return fmt.Errorf("cannot name the certificate: %w", err)
+		}
 	}
-	single, err := trusting(server.SingleURI(), caFile)
-	if err != nil {
-		return err
-	}
+	uri, single := trusting(server.URI(), caFile), trusting(server.SingleURI(), caFile)
 	for _, f := range []struct {
 		name string
 		text []byte
@@ -170,19 +168,14 @@ func (c *call) serve(ctx context.Context, o embedded.Options, caFile, uriFile st
 }
 
 // trusting adds the certificate that clients must trust to a connection string.
-func trusting(uri, caFile string) (string, error) {
+func trusting(uri, caFile string) string {
 	if caFile == "" {
-		return uri, nil
-	}
-	path, err := filepath.Abs(caFile)
-	if err != nil {
-		return "", fmt.Errorf("cannot name the certificate: %w", err)
+		return uri
 	}
 	separator := "?"
 	if strings.Contains(uri, "?") {
 		separator = "&"
 	}
 	// A slash need not be escaped; some drivers do not read a plus as a space.
-	escaped := strings.NewReplacer("%2F", "/", "+", "%20").Replace(url.QueryEscape(path))
-	return uri + separator + "tlsCAFile=" + escaped, nil
+	return uri + separator + "tlsCAFile=" + strings.NewReplacer("%2F", "/", "+", "%20").Replace(url.QueryEscape(caFile))
 }

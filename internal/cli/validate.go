@@ -81,32 +81,22 @@ func (c *call) validate(ctx context.Context, asJSON bool) error {
 }
 
 func problemLine(p specs.Problem, asJSON bool) string {
-	at, path := p.Position.File, p.Path
-	if asJSON {
-		text, err := json.Marshal(struct {
-			File     string `json:"file"`
-			Line     int    `json:"line,omitempty"`
-			Column   int    `json:"column,omitempty"`
-			Path     string `json:"path,omitempty"`
-			Rule     string `json:"rule"`
-			Severity string `json:"severity"`
-			Message  string `json:"message"`
-		}{at, p.Position.Line, p.Position.Column, path, p.Rule, p.Severity.String(), p.Message})
-		if err != nil { // no type of a problem can fail
-			return err.Error()
-		}
-		return string(text)
+	if !asJSON {
+		return strings.TrimPrefix(p.String(), ": ") // of a problem without a file
 	}
-	if p.Position.Line > 0 {
-		at = fmt.Sprintf("%s:%d:%d", at, p.Position.Line, p.Position.Column)
+	text, err := json.Marshal(struct {
+		File     string `json:"file"`
+		Line     int    `json:"line,omitempty"`
+		Column   int    `json:"column,omitempty"`
+		Path     string `json:"path,omitempty"`
+		Rule     string `json:"rule"`
+		Severity string `json:"severity"`
+		Message  string `json:"message"`
+	}{p.Position.File, p.Position.Line, p.Position.Column, p.Path, p.Rule, p.Severity.String(), p.Message})
+	if err != nil { // no type of a problem can fail
+		return err.Error()
 	}
-	if at != "" {
-		at += ": "
-	}
-	if path != "" {
-		path += ": "
-	}
-	return fmt.Sprintf("%s%s: %s%s (%s)", at, p.Severity, path, p.Message, p.Rule)
+	return string(text)
 }
 
 // problemsOf lists the problems in an error of a load.
