@@ -37,7 +37,6 @@ type matrixFlags struct {
 	timeout   time.Duration
 	shard     runner.Shard
 	durations string
-	people    peopleFlags
 	reports   reportFlags
 }
 
@@ -85,14 +84,13 @@ utr matrix nightly.yml --shard 2/4 --durations last-night.json --json part-2.jso
 		f.text(&m.results, "results", "DIR", "folder for the results of cells (default the name of FILE with .results)")
 		f.toggle(&m.resume, "resume", "continue after an interruption: do not repeat finished cells")
 		f.shard(&m.shard, &m.durations, "run one of N parts of the tests of each cell, such as 2/5; utr merge merges the reports")
-		f.people(&m.people, "print the command line of each cell")
-		f.reports(&m.reports)
+		f.reports(&m.reports, "print the command line of each cell")
 		return m.act
 	})
 }
 
 func (m *matrixFlags) act(ctx context.Context, c *call) error {
-	m.verbose, m.people.Verbose, m.people.past = m.people.Verbose, false, true
+	m.verbose, m.reports.Verbose, m.reports.past = m.reports.Verbose, false, true
 	if err := m.reports.check(); err != nil {
 		return err
 	}

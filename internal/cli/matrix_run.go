@@ -47,7 +47,7 @@ func (m *matrixFlags) run(ctx context.Context, c *call, cells []matrix.Cell) (er
 	if err != nil {
 		return err
 	}
-	reporters, done, err := m.reports.open(c, &m.people, "file", m.inputs(c, suites, cells))
+	reporters, done, err := m.reports.open(c, "file", m.inputs(c, suites, cells))
 	if err != nil {
 		return err
 	}

@@ -81,10 +81,8 @@ Exit codes are those of utr run.`,
 utr merge --junit all.xml --markdown all.md shard-1.json shard-2.json`,
 		Args: arguments(1, math.MaxInt, "at least one report"),
 	}, func(f *flags) action {
-		var text peopleFlags
 		var reports reportFlags
-		f.people(&text, "print a line for every test")
-		f.reports(&reports)
+		f.reports(&reports, "print a line for every test")
 		return func(_ context.Context, c *call) error {
 			if err := reports.check(); err != nil {
 				return err
@@ -97,14 +95,14 @@ utr merge --junit all.xml --markdown all.md shard-1.json shard-2.json`,
 				}
 				parts = append(parts, p)
 			}
-			return c.report(&text, &reports, report.Merge(parts))
+			return c.report(&reports, report.Merge(parts))
 		}
 	})
 }
 
 // report writes the reports of a run that is over.
-func (c *call) report(text *peopleFlags, reports *reportFlags, notes []result.Note) (err error) {
-	all, done, err := reports.open(c, text, "report", c.paths)
+func (c *call) report(reports *reportFlags, notes []result.Note) (err error) {
+	all, done, err := reports.open(c, "report", c.paths)
 	if err != nil {
 		return err
 	}

@@ -35,33 +35,26 @@ func reportKinds() []reportKind {
 	}
 }
 
-// peopleFlags say how the report on standard output looks.
-type peopleFlags struct {
+// reportFlags say how the report on standard output looks, and which files reports go to.
+type reportFlags struct {
 	report.TextOptions
 	flags       *flags
 	annotations bool
-	past        bool // the run is over: no progress is shown
+	past        bool     // the run is over: no progress is shown
+	files       []string // by reportKinds
+	earlier     []string
 }
 
-// people declares the flags. -v has a meaning that is specific to a command.
-func (f *flags) people(p *peopleFlags, verbose string) {
-	p.flags, f.group = f, "Output"
-	f.toggle(&p.Verbose, "verbose", verbose)
-	f.toggle(&p.Timings, "timings", "print durations, and what took the time")
-	f.number(&p.Slowest, "slowest", "N", 0, "print the N slowest tests at the end (default 5 with --timings, else 0)")
-	f.toggle(&p.annotations, "annotations", "annotate the lines of failures for GitHub Actions (always if $"+envActions+" is true)")
-}
-
-// reportFlags are the files that reports go to.
-type reportFlags struct {
-	files   []string // by reportKinds
-	earlier []string
-}
-
-func (f *flags) reports(r *reportFlags) {
-	f.group = "Reports"
+// reports declares the flags. -v has a meaning that is specific to a command.
+func (f *flags) reports(r *reportFlags, verbose string) {
 	kinds := reportKinds()
-	r.files = make([]string, len(kinds))
+	r.flags, r.files = f, make([]string, len(kinds))
+	f.group = "Output"
+	f.toggle(&r.Verbose, "verbose", verbose)
+	f.toggle(&r.Timings, "timings", "print durations, and what took the time")
+	f.number(&r.Slowest, "slowest", "N", 0, "print the N slowest tests at the end (default 5 with --timings, else 0)")
+	f.toggle(&r.annotations, "annotations", "annotate the lines of failures for GitHub Actions (always if $"+envActions+" is true)")
+	f.group = "Reports"
 	for i, k := range kinds {
 		f.file(&r.files[i], k.flag, k.summary, ".yml", ".yaml")
 	}
@@ -86,7 +79,7 @@ func (r *reportFlags) check() error {
 
 // open opens the reports that were requested, that on standard output first. done
 // closes their files. No report overwrites an input; input is what the command calls one.
-func (r *reportFlags) open(c *call, text *peopleFlags, input string, inputs []string) (all []*report.Reporter, done func() error, err error) {
+func (r *reportFlags) open(c *call, input string, inputs []string) (all []*report.Reporter, done func() error, err error) {
 	var files []*reportOutput
 	done = func() error {
 		var all []error
@@ -99,7 +92,7 @@ func (r *reportFlags) open(c *call, text *peopleFlags, input string, inputs []st
 	if err != nil {
 		return nil, nil, err
 	}
-	all = append(all, report.New("standard output", c.text(text), c.out()))
+	all = append(all, report.New("standard output", c.text(r), c.out()))
 	for i, k := range reportKinds() {
 		name := r.files[i]
 		if name == "" {

@@ -126,7 +126,6 @@ type runFlags struct {
 	durations     string // a file, as is the next
 	knownFailing  string
 	dryRun        bool
-	people        peopleFlags
 	reports       reportFlags
 }
 
@@ -219,8 +218,7 @@ func declareRun(f *flags) *runFlags {
 	r.config.Reseed = reseedAuto
 	choice(f, &r.config.Reseed, "reseed", "MODE",
 		"when to write initial data again: where a test can have changed it, or before every test", string(reseedAuto), string(runner.ReseedAlways))
-	f.people(&r.people, "print a line for every test")
-	f.reports(&r.reports)
+	f.reports(&r.reports, "print a line for every test")
 	f.toggle(&r.config.KeepEvents, "events", "keep events and operations of passing tests in reports")
 	f.text(&r.config.Cell, "cell", "NAME", "name of this run as the cell of a matrix, for reports")
 	return r
@@ -294,7 +292,7 @@ func (r *runFlags) act(ctx context.Context, c *call) (err error) {
 	}
 	defer func() { _ = cfg.Engine.Close() }()
 	// Reports are opened before anything is touched that took long to reach.
-	reporters, done, err := r.reports.open(c, &r.people, "suite", filesOf(suites))
+	reporters, done, err := r.reports.open(c, "suite", filesOf(suites))
 	if err != nil {
 		return err
 	}
@@ -579,7 +577,7 @@ func (c *call) announceInterruption(ctx context.Context) (end func()) {
 
 // text is the report on standard output: with colour and a status line on a terminal,
 // plain elsewhere.
-func (c *call) text(p *peopleFlags) report.Generator {
+func (c *call) text(p *reportFlags) report.Generator {
 	o := p.TextOptions
 	columns, terminal := c.terminal()
 	terminal = terminal && c.env(envTerminal) != "dumb"
