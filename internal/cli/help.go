@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -189,10 +190,7 @@ func flagGroups(command *cobra.Command) (groups []flagGroup) {
 		if f.Name == "help" {
 			return
 		}
-		name := "Flags"
-		if in := f.Annotations[groupOf]; len(in) > 0 && in[0] != "" {
-			name = in[0]
-		}
+		name := cmp.Or(strings.Join(f.Annotations[groupOf], ""), "Flags")
 		i := slices.IndexFunc(groups, func(g flagGroup) bool { return g.name == name })
 		if i < 0 {
 			i = len(groups)
