@@ -75,7 +75,12 @@ func (f *flags) deployment(d *deploymentFlags, initial string, choices ...string
 	}
 	d.topology, d.Members, d.Mongoses = initial, 3, 2
 	choice(f, &d.topology, "topology", "NAME", "topology of the deployment", choices...)
-	set(f, &d.Version, "server-version", "VERSION", summary, oneOf[string](versions), versions...)
+	set(f, &d.Version, "server-version", "VERSION", summary, func(s string) (string, error) {
+		if s == "" { // the default
+			return s, nil
+		}
+		return oneOf[string](versions)(s)
+	}, versions...)
 	f.within(&d.Members, "members", "N", 1, embedded.MaxServers, "members of a replica set")
 	f.within(&d.Mongoses, "mongoses", "N", 1, embedded.MaxServers, "routers of a sharded cluster")
 }
