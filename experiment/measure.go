@@ -20,10 +20,8 @@ type Run struct {
 	Phases [3]Phase
 	// Series are numbers per second, one for each step of the experiment.
 	Series Series
-	// Before is the goodput before the spike, per second.
-	Before float64
 	// Recovery is how long after the spike's end goodput is back: from then on
-	// it is 95 percent of Before or more, in the next second and in all the
+	// it is 95 percent of that before the spike or more, in the next second and in all the
 	// rest. It is counted in steps.
 	Recovery time.Duration
 	// Recovered is false if that does not happen before the end.
@@ -156,8 +154,7 @@ func (m *measure) run(p Policy) Run {
 		slices.Sort(m.latencies[i])
 		ph.P50, ph.P95, ph.P99 = percentile(m.latencies[i], 50), percentile(m.latencies[i], 95), percentile(m.latencies[i], 99)
 	}
-	r.Before = r.Phases[0].Goodput
-	r.Recovery, r.Recovered = recovery(r.Series.Goodput, m.config.spikeEnd(), r.Before)
+	r.Recovery, r.Recovered = recovery(r.Series.Goodput, m.config.spikeEnd(), r.Phases[0].Goodput)
 	r.Silence = silence(m.series.Goodput)
 	return r
 }
