@@ -345,7 +345,7 @@ func (n *night) tell(c *cellRun) error {
 // other, to save memory.
 func (n *night) report(ctx context.Context, reporters []*report.Reporter) error {
 	started, summary, code := n.summary(ctx)
-	notify := func(note result.Note) { n.call.tell(reporters, note) }
+	notify := func(note result.Note) { n.call.notify(reporters, note) }
 	notify(started)
 	for _, c := range n.cells {
 		past, err := n.folder.past(c.Name)
@@ -424,16 +424,15 @@ func lastWords(log string) string {
 	if err != nil {
 		return err.Error()
 	}
-	best, told := "it printed nothing", false
+	best, ours := "it printed nothing", false // whether it is a message of this program
 	for line := range strings.Lines(string(text)) {
-		message, tells := strings.CutPrefix(line, "utr: ")
-		if message = strings.TrimSpace(message); message == "" || told && !tells {
-			message = best
-		}
 		if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
 			return strings.TrimSpace(line)
 		}
-		best, told = message, told || tells
+		message, isOurs := strings.CutPrefix(line, "utr: ")
+		if message = strings.TrimSpace(message); message != "" && (isOurs || !ours) {
+			best, ours = message, isOurs
+		}
 	}
 	return best
 }

@@ -109,7 +109,7 @@ func (c *call) report(reports *reportFlags, notes []result.Note) (err error) {
 	defer func() { err = c.closed(err, done()) }()
 	code := ExitOK
 	for _, n := range notes {
-		c.tell(all, n)
+		c.notify(all, n)
 		if end, ok := n.(result.RunFinished); ok {
 			code = end.Summary.ExitCode()
 		}

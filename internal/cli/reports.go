@@ -111,8 +111,8 @@ func (r *reportFlags) open(c *call, input string, inputs []string) (all []*repor
 	return all, done, nil
 }
 
-// tell gives a note without secrets to reporters.
-func (c *call) tell(reporters []*report.Reporter, n result.Note) {
+// notify gives a note to reporters, without secrets.
+func (c *call) notify(reporters []*report.Reporter, n result.Note) {
 	n = c.secrets.note(n)
 	for _, r := range reporters {
 		r.Note(n)

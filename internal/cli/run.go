@@ -540,7 +540,7 @@ func (c *call) run(ctx context.Context, reporters []*report.Reporter, suites []*
 	reading, cancel := context.WithCancel(ctx)
 	defer cancel()
 	cfg.Notify = func(n result.Note) {
-		c.tell(reporters, n)
+		c.notify(reporters, n)
 		if reporters[0].Err() != nil {
 			cancel()
 		}
