@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/source"
 )
 
 // JSON writes one record for each test that ended, each on a line of its own
@@ -59,8 +60,8 @@ func oneRecord(r any) ([]byte, error) {
 	return line.Bytes(), err
 }
 
-// The types below are the record; their tags are its field names. Fields that
-// do not apply are left out.
+// The types below are the record, together with those of package result that have
+// tags; the tags are its field names. Fields that do not apply are left out.
 type (
 	record struct {
 		File       string `json:"file"`
@@ -87,22 +88,13 @@ type (
 		evidenceRecord
 	}
 	evidenceRecord struct {
-		Mismatches        []mismatchRecord  `json:"mismatches,omitempty"`
-		OmittedMismatches gapRecord         `json:"omittedMismatches,omitzero"`
+		Mismatches        []result.Mismatch `json:"mismatches,omitempty"`
+		OmittedMismatches result.Gap        `json:"omittedMismatches,omitzero"`
 		Operations        []operationRecord `json:"operations,omitempty"`
-		OmittedOperations gapRecord         `json:"omittedOperations,omitzero"`
+		OmittedOperations result.Gap        `json:"omittedOperations,omitzero"`
 		Clients           []clientRecord    `json:"clients,omitempty"`
-		ServerLog         []logRecord       `json:"serverLog,omitempty"`
-		OmittedLog        gapRecord         `json:"omittedLog,omitzero"`
-	}
-	gapRecord struct {
-		After int `json:"after"`
-		Count int `json:"count"`
-	}
-	logRecord struct {
-		Time   time.Time `json:"time"`
-		Server string    `json:"server"`
-		Text   string    `json:"text"`
+		ServerLog         []result.LogLine  `json:"serverLog,omitempty"`
+		OmittedLog        result.Gap        `json:"omittedLog,omitzero"`
 	}
 	runRecord struct {
 		Time        time.Time            `json:"time"`
@@ -116,11 +108,6 @@ type (
 		Interrupted bool                 `json:"interrupted,omitempty"`
 		Problems    []string             `json:"problems,omitempty"`
 	}
-	placeRecord struct {
-		File   string `json:"file"`
-		Line   int    `json:"line"`
-		Column int    `json:"column"`
-	}
 	timingsRecord struct {
 		SetupMS   float64 `json:"setupMS"`
 		EngineMS  float64 `json:"engineMS"`
@@ -128,33 +115,16 @@ type (
 		WaitingMS float64 `json:"waitingMS"`
 		CleanupMS float64 `json:"cleanupMS"`
 	}
-	mismatchRecord struct {
-		Path    string      `json:"path"`
-		Place   placeRecord `json:"place,omitzero"`
-		Message string      `json:"message"`
-		Want    string      `json:"want,omitempty"`
-		Got     string      `json:"got,omitempty"`
-		Diff    string      `json:"diff,omitempty"`
-	}
 	operationRecord struct {
-		Name       string           `json:"name"`
-		Object     string           `json:"object"`
-		Place      placeRecord      `json:"place,omitzero"`
-		DurationMS float64          `json:"durationMS"`
-		Server     string           `json:"server,omitempty"`
-		Result     json.RawMessage  `json:"result,omitempty"`
-		Error      *errorRecord     `json:"error,omitempty"`
-		Decisions  []decisionRecord `json:"decisions,omitempty"`
-		Omitted    gapRecord        `json:"omitted,omitzero"`
-	}
-	decisionRecord struct {
-		Attempt       int      `json:"attempt"`
-		Action        string   `json:"action"`
-		Rules         []string `json:"rules,omitempty"`
-		Server        string   `json:"server,omitempty"`
-		Deprioritized []string `json:"deprioritized,omitempty"`
-		DelayMS       float64  `json:"delayMS,omitempty"`
-		Reason        string   `json:"reason,omitempty"`
+		Name       string            `json:"name"`
+		Object     string            `json:"object"`
+		Place      source.Position   `json:"place,omitzero"`
+		DurationMS float64           `json:"durationMS"`
+		Server     string            `json:"server,omitempty"`
+		Result     json.RawMessage   `json:"result,omitempty"`
+		Error      *errorRecord      `json:"error,omitempty"`
+		Decisions  []result.Decision `json:"decisions,omitempty"`
+		Omitted    result.Gap        `json:"omitted,omitzero"`
 	}
 	errorRecord struct {
 		Kind              string                  `json:"kind,omitempty"`
@@ -173,7 +143,7 @@ type (
 	clientRecord struct {
 		Client  string        `json:"client"`
 		Events  []eventRecord `json:"events"`
-		Omitted gapRecord     `json:"omitted,omitzero"`
+		Omitted result.Gap    `json:"omitted,omitzero"`
 		// Heartbeats that succeeded and were left out: on a page alone.
 		Heartbeats int `json:"heartbeats,omitempty"`
 	}
@@ -200,19 +170,8 @@ type (
 		InterruptInUseConnections *bool  `json:"interruptInUseConnections,omitempty"`
 		Err                       string `json:"error,omitempty"`
 
-		Awaited  *bool       `json:"awaited,omitempty"`
-		Previous *descriptor `json:"previousDescription,omitempty"`
-		New      *descriptor `json:"newDescription,omitempty"`
-	}
-	descriptor struct {
-		Type    string             `json:"type"`
-		Servers []descriptorServer `json:"servers,omitempty"`
-	}
-	descriptorServer struct {
-		Address string `json:"address"`
-		Type    string `json:"type"`
+		Awaited  *bool                 `json:"awaited,omitempty"`
+		Previous *result.TopologyState `json:"previousDescription,omitempty"`
+		New      *result.TopologyState `json:"newDescription,omitempty"`
 	}
 )
-
-// IsZero reports that nothing was left out.
-func (g gapRecord) IsZero() bool { return g.Count == 0 }

@@ -2,11 +2,11 @@ package report
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"strings"
 
 	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/source"
 )
 
 // TAP writes the Test Anything Protocol, version 14: a test point for each
@@ -143,10 +143,4 @@ func tapEscape(s string) string {
 
 // quoted gives a text in double quotes, with the escapes that JSON and YAML
 // share.
-func quoted(s string) string {
-	var out bytes.Buffer
-	e := json.NewEncoder(&out)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(strings.Map(visible, s)) // a string can be encoded
-	return strings.TrimSuffix(out.String(), "\n")
-}
+func quoted(s string) string { return source.Quote(strings.Map(visible, s)) }

@@ -13,9 +13,9 @@ import (
 // Position is a place in a file. Line and Column count from 1; Column counts
 // characters, not bytes. The zero Position means "no place known".
 type Position struct {
-	File   string
-	Line   int
-	Column int
+	File   string `json:"file"`
+	Line   int    `json:"line"`
+	Column int    `json:"column"`
 }
 
 // IsZero reports whether no place is known.
