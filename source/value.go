@@ -101,7 +101,7 @@ func (v *Value) With(key string, value *Value) *Value {
 	case value == nil:
 		out.Fields = slices.DeleteFunc(out.Fields, func(f Field) bool { return f.Key == key })
 	case i < 0:
-		out.Fields = append(out.Fields, Field{Key: key, Value: value})
+		out.Fields = append(out.Fields, Field{Key: key, KeyPosition: value.Position, Value: value})
 	default:
 		out.Fields[i].Value = value
 	}
