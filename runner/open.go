@@ -67,10 +67,7 @@ func (t *testRun) createOne(ctx context.Context, path string, e specs.Entity) *f
 		// The wait for pools is the runner's; two would hide events from each
 		// other.
 		value = t.declared(t.hastened(e.ID, value).With("awaitMinPoolSizeMS", nil))
-		t.mu.Lock()
-		t.observations[e.ID] = observationOf(value)
-		t.uris[e.ID] = request.URI
-		t.mu.Unlock()
+		t.locked(func() { t.observations[e.ID], t.uris[e.ID] = observationOf(value), request.URI })
 	case operations.Session:
 		request.ClusterTime = t.site.sessionTime()
 		var err error
@@ -220,9 +217,7 @@ func (t *testRun) awaitPools(ctx context.Context, path string, e specs.Entity) *
 			return f
 		}
 		if populated(topology, log, connections) {
-			t.mu.Lock()
-			t.observations[e.ID].after = after
-			t.mu.Unlock()
+			t.locked(func() { t.observations[e.ID].after = after })
 			return nil
 		}
 	}

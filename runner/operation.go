@@ -224,9 +224,7 @@ func (t *testRun) callback(test context.Context, path string, ops []specs.Operat
 func (t *testRun) notice(op specs.Operation, request engine.Operation, outcome result.Outcome) {
 	switch op.Name {
 	case "startTransaction", "withTransaction":
-		t.mu.Lock()
-		t.transactions = true
-		t.mu.Unlock()
+		t.locked(func() { t.transactions = true })
 	case "runCommand":
 		if name, ok := request.Arguments.Lookup("command", "configureFailPoint").StringValueOK(); ok {
 			t.recordFailPoint(name, op.Object, outcome)

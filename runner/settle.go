@@ -45,9 +45,8 @@ func unanswered(log []result.Event) map[string][]bson.RawValue {
 // everything.
 func (t *testRun) settle(ctx context.Context) {
 	sessions := make(map[string][]bson.RawValue)
-	t.mu.Lock()
-	logs := maps.Clone(t.logs)
-	t.mu.Unlock()
+	var logs map[string][]result.Event
+	t.locked(func() { logs = maps.Clone(t.logs) })
 	for _, client := range t.entities.Of(operations.Client) {
 		for address, ids := range unanswered(logs[client]) {
 			sessions[address] = append(sessions[address], ids...)

@@ -31,6 +31,18 @@ func (c call) failf(format string, args ...any) *fault {
 	return failf(c.path, c.op.Position, "%s: %s", c.op.Name, fmt.Sprintf(format, args...))
 }
 
+// expect is the fault of what is, or is not, as the operation asserts: yes says that
+// it is, no that it is not.
+func (c call) expect(want, is bool, yes, no string) *fault {
+	switch {
+	case is && !want:
+		return c.failf("%s", yes)
+	case !is && want:
+		return c.failf("%s", no)
+	}
+	return nil
+}
+
 // patience is how long waitForEvent, waitForThread and waitForPrimaryChange
 // wait by the format.
 const patience = 10 * time.Second
