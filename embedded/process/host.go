@@ -57,7 +57,7 @@ type whereabouts struct {
 // ends.
 func Host(ctx context.Context, in io.Reader, out io.Writer) error {
 	var s spec
-	if err := read(bufio.NewReader(in), &s); err != nil {
+	if err := read(reader(in), &s); err != nil {
 		return fmt.Errorf("a host is started by mongod: %w", err)
 	}
 	h, err := newHost(s)
@@ -98,7 +98,7 @@ func spawn(ctx context.Context, self []string, s spec, log *os.File) (whereabout
 	var w whereabouts
 	err = write(in, s)
 	if err == nil {
-		err = read(bufio.NewReader(out), &w)
+		err = read(reader(out), &w)
 	}
 	_ = in.Close()
 	if err == nil && w.Error != "" {
@@ -126,7 +126,6 @@ type host struct {
 	work     sync.WaitGroup
 	ctx      context.Context
 	cancel   context.CancelFunc
-	conns    connections // but those of clients, which their servers close
 
 	inviting sync.Mutex // members, one round at a time
 
@@ -195,7 +194,6 @@ func (h *host) run(ctx context.Context) error {
 func (h *host) close() error {
 	h.cancel()
 	err := h.listener.Close()
-	h.conns.close()
 	h.work.Wait()
 	if h.routers != nil {
 		err = errors.Join(err, h.routers.Close())
@@ -233,20 +231,18 @@ func exists(name string) bool {
 
 // handle serves a connection of a process.
 func (h *host) handle(nc net.Conn) {
-	if !h.conns.add(nc) {
-		return
-	}
-	in := bufio.NewReader(nc)
+	stop := breaks(h.ctx, nc)
+	defer stop()
+	in := reader(nc)
 	q, err := h.request(nc, in)
 	if err == nil && q.Kind == askForward {
-		h.conns.remove(nc)
+		stop() // servers close the connections of their clients
 		h.forward(nc, in, q)
 		return
 	}
 	if err == nil {
 		h.join(nc, in, q)
 	}
-	h.conns.remove(nc)
 	_ = nc.Close()
 }
 

@@ -140,7 +140,7 @@ func (f *front) join(ctx context.Context, w whereabouts, member string) (*forwar
 		_ = control.Close()
 		return nil, err
 	}
-	return &forwarder{host: w, member: member, control: control, in: in}, nil
+	return &forwarder{host: w, member: member, control: control, in: in, ctx: f.ctx}, nil
 }
 
 // seatInSet is the content of a file beside the data: which host has them, and
