@@ -36,7 +36,6 @@ var parents = map[Kind]Kind{
 	operations.Bucket:           operations.Database,
 }
 
-// An entry is an entity in the map.
 type entry struct {
 	kind     Kind
 	client   string // that a driver object descends from

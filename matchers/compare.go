@@ -83,7 +83,6 @@ func (c *comparison) match(n *node, actual bson.RawValue, shape Shape) {
 	n.test.match(c, n, actual, shape)
 }
 
-// numeric is an expected int32, int64 or double.
 type numeric struct{ want number }
 
 func (t numeric) match(c *comparison, n *node, actual bson.RawValue, _ Shape) {
@@ -107,7 +106,6 @@ func (t scalar) match(c *comparison, n *node, actual bson.RawValue, _ Shape) {
 	}
 }
 
-// array is an expected array.
 type array struct{ items []*node }
 
 func (t array) match(c *comparison, n *node, actual bson.RawValue, shape Shape) {
@@ -139,7 +137,6 @@ func (s Shape) ofElements() Shape {
 	return Nested
 }
 
-// fields is an expected document.
 type fields struct {
 	keys  []string
 	nodes []*node

@@ -63,7 +63,6 @@ func (k *compiler) faultOf(v *source.Value, format string, args ...any) *node {
 	return k.fault(v.Position, v.JSON(), format, args...)
 }
 
-// value compiles an expected value.
 func (k *compiler) value(v *source.Value, where place) *node {
 	if v == nil {
 		return k.fault(source.Position{}, "", "there is no expected value")
@@ -102,7 +101,6 @@ func (k *compiler) value(v *source.Value, where place) *node {
 	}
 }
 
-// scalar compiles a value that is neither document nor array.
 func (k *compiler) scalar(at source.Position, v *source.Value, rv bson.RawValue) *node {
 	n := &node{at: at, source: v, value: rv}
 	if x, ok := numberOf(rv); ok && !k.exact {
@@ -190,7 +188,6 @@ func (k *compiler) int(v *source.Value) number {
 	return t.want
 }
 
-// list calls read for each item of an array.
 func (k *compiler) list(v *source.Value, read func(*source.Value)) {
 	k.demand(v, source.Array, "expected an array")
 	for i, item := range v.Items {

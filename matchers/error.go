@@ -194,7 +194,6 @@ func present(raw bson.Raw) bson.RawValue {
 	return document(raw)
 }
 
-// describeError gives an error in one line.
 func describeError(err *result.Error) string {
 	var b strings.Builder
 	b.WriteString(either(err.Client, "client-side error", "server-side error"))

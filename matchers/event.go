@@ -135,7 +135,6 @@ func hasServerConnectionID(k *compiler, v *source.Value) eventCheck {
 	}
 }
 
-// eventExpectation is a compiled expectedEvent.
 type eventExpectation struct {
 	typ    result.EventType
 	whole  *source.Value // of which fields are those below the type
@@ -199,7 +198,6 @@ func wellFormed(e *result.Event) bool {
 	}
 }
 
-// describeEvent gives an event in one line.
 func describeEvent(e *result.Event) string {
 	parts := []string{string(e.Type)}
 	if e.Command != nil {

@@ -214,7 +214,6 @@ func (m *Matcher) Collection(path string, at source.Position, expected []*source
 	})
 }
 
-// documentExpectation is a document of an outcome.
 type documentExpectation struct{ node *node }
 
 func (d documentExpectation) match(c *comparison, got bson.Raw) {
@@ -223,7 +222,6 @@ func (d documentExpectation) match(c *comparison, got bson.Raw) {
 func (d documentExpectation) at() source.Position { return d.node.at }
 func (d documentExpectation) text() string        { return abridge(wanted(d.node, false)) }
 
-// alike compares the _id.
 func (d documentExpectation) alike(got bson.Raw) bool {
 	t, ok := d.node.test.(*fields)
 	if !ok {

@@ -90,7 +90,6 @@ func flag[T any](get func(T) *bool) reader[T] {
 	}
 }
 
-// messageFields are the keys of an expectedLogMessage.
 var messageFields = map[string]reader[*result.LogMessage]{
 	"level":             word(func(m *result.LogMessage) string { return m.Level }),
 	"component":         word(func(m *result.LogMessage) string { return m.Component }),
@@ -101,7 +100,6 @@ var messageFields = map[string]reader[*result.LogMessage]{
 	},
 }
 
-// logExpectation is a compiled expectedLogMessage.
 type logExpectation struct {
 	record[*result.LogMessage]
 	message *node // of data; nil if any will do

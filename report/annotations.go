@@ -59,7 +59,6 @@ func messageOf(v *result.Verdict) string {
 	return strings.Join(lines, "\n")
 }
 
-// annotation is one workflow command on one line.
 func annotation(at source.Position, title, message string) string {
 	properties := "title=" + commandProperty(oneLine(title))
 	if !at.IsZero() {

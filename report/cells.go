@@ -24,7 +24,6 @@ func Cells(inner Generator) Generator {
 	}
 }
 
-// cellHead names the columns of cellRow.
 func cellHead() []string {
 	return []string{"cell", "passed", "failed", "broken", "skipped", "known", "flaky", "time", ""}
 }

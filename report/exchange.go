@@ -42,7 +42,6 @@ func pointers[R, V any](d direction, record **R, value **V, move func(direction,
 	move(d, *record, *value)
 }
 
-// lists moves the elements of a list.
 func lists[R, V any](d direction, records *[]R, values *[]V, move func(direction, *R, *V)) {
 	switch {
 	case d == reading && len(*records) > 0:

@@ -41,7 +41,6 @@ func Progress(inner Generator, o ProgressOptions) Generator {
 	}
 }
 
-// status is what the status line shows.
 type status struct {
 	now         func() time.Time
 	total, done int

@@ -91,7 +91,6 @@ func (t *text) took(format string, d time.Duration) string {
 	return fmt.Sprintf(format, round(d))
 }
 
-// headline opens the report of one test.
 func (t *text) headline(v *result.Verdict, format string, args ...any) {
 	if t.options.Color {
 		fmt.Fprintf(&t.buffer, "\x1b[%dm%s\x1b[0m ", colors[v.Status], v.Status)
@@ -218,7 +217,6 @@ func (t *text) mismatches(v *result.Verdict) {
 	}
 }
 
-// head opens a section of an explanation.
 func (t *text) head(s string) {
 	t.buffer.WriteByte('\n')
 	t.line(2, "%s", s)
@@ -244,7 +242,6 @@ func split[T any](list []T, g result.Gap) (before, after []T) {
 	return list[:at], list[at:]
 }
 
-// omitted reports what is missing.
 func (t *text) omitted(indent int, g result.Gap, noun string) {
 	if g.Count > 0 {
 		t.line(indent, "… %s left out", plural(g.Count, noun))
@@ -340,7 +337,6 @@ func errorLine(e *result.Error) string {
 	return strings.TrimSpace(s + " " + clip(e.Message, briefWidth))
 }
 
-// eventLine is one event on one line.
 func eventLine(e result.Event) string {
 	s := fmt.Sprintf("%3d %s", e.Sequence, e.Type)
 	add := func(format string, args ...any) { s += " " + fmt.Sprintf(format, args...) }

@@ -111,7 +111,6 @@ func trimmed[T any](list []T, before Gap, most, bytes int, size func(*T) int) ([
 	return slices.Concat(list[:head], list[len(list)-tail:]), Gap{After: head, Count: missing + before.Count}
 }
 
-// size of an event is that of its documents.
 func (e *Event) size() int {
 	if e.Command == nil {
 		return 0

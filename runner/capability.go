@@ -75,7 +75,6 @@ func outlineOf(s *specs.Suite, t *specs.Test) outline {
 	return o
 }
 
-// row finds an operation in the table of operations.
 func (o outline) row(op specs.Operation) (operations.Operation, bool) {
 	return operations.Lookup(o.kinds[op.Object], op.Name)
 }

@@ -24,7 +24,6 @@ type job struct {
 	fails *result.Mismatch // why it fails without running, wherever that were
 }
 
-// skip is a typed reason not to run a test.
 type skip struct {
 	kind   result.SkipKind
 	reason string

@@ -73,7 +73,6 @@ func (t *testRun) observation(client string) (o *observation) {
 	return o
 }
 
-// emptied reports whether the document of a command event is an empty one.
 func emptied(e result.Event) bool {
 	switch e.Type {
 	case result.CommandStarted:

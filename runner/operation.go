@@ -102,7 +102,6 @@ func (t *testRun) conclude(
 	return outcome, t.save(path, op, row, outcome)
 }
 
-// request prepares what the engine is asked for.
 func (t *testRun) request(ctx context.Context, path string, op specs.Operation, row operations.Operation) (engine.Operation, *fault) {
 	request := engine.Operation{Object: op.Object, Name: op.Name}
 	if f := t.check(path, op, row); f != nil {
@@ -247,12 +246,10 @@ func (t *testRun) recordFailPoint(name, object string, outcome result.Outcome) {
 	t.failPoints = append(t.failPoints, f)
 }
 
-// matcher makes a matcher that sees the entities of the test.
 func (t *testRun) matcher(ctx context.Context) *matchers.Matcher {
 	return matchers.New(entityView{ctx, t})
 }
 
-// entityView is what matchers see of the entities.
 type entityView struct {
 	ctx context.Context // of the assertion that it was made for
 	t   *testRun

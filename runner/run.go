@@ -30,7 +30,6 @@ func Run(ctx context.Context, suites []*specs.Suite, cfg Config) (result.Summary
 	return r.all(ctx, suites)
 }
 
-// all runs the suites.
 func (r *run) all(ctx context.Context, suites []*specs.Suite) (result.Summary, error) {
 	jobs := choose(suites, &r.cfg, r.offers, r.about)
 	skipped, byFile := count(jobs)
@@ -65,7 +64,6 @@ func count(jobs []job) (skipped int, byFile map[string]int) {
 	return skipped, byFile
 }
 
-// run is the state of one Run.
 type run struct {
 	cfg      Config
 	about    engine.Description
@@ -132,7 +130,6 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// work has the workers do all jobs.
 func (r *run) work(ctx context.Context, jobs []job) {
 	var workers sync.WaitGroup
 	for range min(r.workers, max(1, len(jobs))) {
@@ -267,7 +264,6 @@ func (r *run) abandon(name string) {
 	})
 }
 
-// finish counts a verdict and reports it.
 func (r *run) finish(v *result.Verdict) {
 	r.locked(func() {
 		r.summary.Add(v)
@@ -291,7 +287,6 @@ func (r *run) stopped() (why *skip) {
 	return why
 }
 
-// problem notes a fault of the run itself.
 func (r *run) problem(format string, args ...any) {
 	r.locked(func() { r.summary.Problems = append(r.summary.Problems, fmt.Sprintf(format, args...)) })
 }

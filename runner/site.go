@@ -81,7 +81,6 @@ func (s *site) lost(ctx context.Context) error {
 	return s.gone(ctx)
 }
 
-// close ends the internal clients.
 func (s *site) close() { s.commands.close() }
 
 // sharded reports whether the deployment is reached through mongoses.
@@ -147,7 +146,6 @@ func (s *site) gossip(reply bson.Raw) {
 	}
 }
 
-// newer compares two $clusterTime documents.
 func newer(a, b bson.Raw) bool {
 	at, ai, _ := a.Lookup("clusterTime").TimestampOK()
 	bt, bi, _ := b.Lookup("clusterTime").TimestampOK()

@@ -114,7 +114,6 @@ func targetFailPoint(ctx context.Context, t *testRun, c call) *fault {
 	return nil
 }
 
-// failPointOf gives the configureFailPoint command of a call.
 func failPointOf(c call) (command bson.Raw, name string, f *fault) {
 	v := c.value("failPoint")
 	command, err := v.Raw()

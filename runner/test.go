@@ -124,7 +124,6 @@ func undated(ctx context.Context) context.Context {
 	return out
 }
 
-// cleanupLimit bounds the clean-up of one test.
 const cleanupLimit = 15 * time.Second
 
 // InterruptedCleanUp bounds the clean-up of a test when somebody waits for the
@@ -204,7 +203,6 @@ func flawed(test *specs.Test) *fault {
 	return failed(all)
 }
 
-// setUp makes initial data and entities.
 func (t *testRun) setUp(ctx context.Context) *fault {
 	began := t.run.clock.Now()
 	defer func() { t.timings.Setup += t.run.clock.Now().Sub(began) }()
@@ -280,7 +278,6 @@ func (t *testRun) join(ctx context.Context, path string, at source.Position, id,
 	return ended(ctx, path, at, "the operations of "+id)
 }
 
-// judgeEvents compares the observed events with expectEvents.
 func (t *testRun) judgeEvents(ctx context.Context, observed map[string][]result.Event) *fault {
 	var all []result.Mismatch
 	for i, e := range t.test.ExpectEvents {
@@ -299,7 +296,6 @@ func (t *testRun) judgeEvents(ctx context.Context, observed map[string][]result.
 	return failed(all)
 }
 
-// judgeLogs compares the log messages with expectLogMessages.
 func (t *testRun) judgeLogs(ctx context.Context) *fault {
 	var all []result.Mismatch
 	for i, want := range t.test.ExpectLogMessages {

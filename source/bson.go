@@ -57,7 +57,6 @@ func (v *Value) Scalar() (rv bson.RawValue, ok bool, err error) {
 	return rv, err == nil, err
 }
 
-// appendBSON appends the bytes of a value and returns its type.
 func (v *Value) appendBSON(to []byte) (bson.Type, []byte, error) {
 	switch v.Kind {
 	case Null:

@@ -37,7 +37,6 @@ type wrapper struct {
 	form  *regexp.Regexp // of its JSON, where package bson takes more than Extended JSON has
 }
 
-// noZero matches JSON whose strings have no zero byte.
 var noZero = regexp.MustCompile(`^([^\\]|\\[^u]|\\u(000[1-9a-f]|00[1-9a-f]|0[1-9a-f]|[1-9a-f]))*$`)
 
 // wrapper gives the key of the type wrapper that a document is, and its row;

@@ -43,7 +43,6 @@ func (r *jsonReader) after() Position {
 	return r.cursor.position(r.file, at)
 }
 
-// next gives a token with its position.
 func (r *jsonReader) next() (Position, json.Token, *Error) {
 	at := r.after()
 	token, err := r.tokens.Token()

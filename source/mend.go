@@ -30,7 +30,6 @@ func (m mended) before(line, column int) int {
 // spot is a place in the text as it was.
 type spot struct{ line, column int }
 
-// mend tries it.
 func mend(file string, data []byte) (*yaml.Node, mended, bool) {
 	rename, ok := renamer(data)
 	if !ok {

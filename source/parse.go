@@ -77,7 +77,6 @@ func (l Limits) text(file string, data []byte) ([]byte, error) {
 	return data, nil
 }
 
-// placeOf gives the position of a byte offset.
 func placeOf(file string, data []byte, offset int) Position {
 	c := cursor{data: data}
 	return c.position(file, offset)

@@ -40,14 +40,12 @@ func newInspection(suite *Suite) *inspection {
 	return i
 }
 
-// refer notes a mention of an entity.
 func (i *inspection) refer(p place, s scope, want string) {
 	if p.exists() && p.Kind == source.String {
 		i.references = append(i.references, reference{p, want, s.kinds[p.String]})
 	}
 }
 
-// define notes a new entity.
 func (i *inspection) define(p place, s scope, kind string) {
 	if !p.exists() || p.Kind != source.String {
 		return

@@ -101,7 +101,6 @@ func (f *front) become(state string, b backend) {
 	}
 }
 
-// accept takes clients until the listener is closed.
 func (f *front) accept(l net.Listener, balanced bool) {
 	relay.Accept(l, func(nc net.Conn) {
 		f.work.Go(func() { f.open(nc, balanced) })
@@ -210,7 +209,6 @@ func (f *front) answer(nc net.Conn, in *bufio.Reader) {
 	_ = write(nc, a) // it hangs up if it did not hear
 }
 
-// describe answers who the process is.
 func (f *front) describe() reply {
 	f.mu.Lock()
 	defer f.mu.Unlock()

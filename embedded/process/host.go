@@ -33,7 +33,6 @@ const (
 	answering = 10 * time.Second       // for a process to answer
 )
 
-// spec is what a host is to serve.
 type spec struct {
 	Version string `json:"version"`
 	// Set is the configuration of a replica set, BSON; without it there is one
@@ -114,7 +113,6 @@ func spawn(ctx context.Context, self []string, s spec, log *os.File) (whereabout
 	return w, nil
 }
 
-// host serves one deployment.
 type host struct {
 	spec
 	profile  server.Profile
@@ -144,7 +142,6 @@ type occupant struct {
 	log     *logFile
 }
 
-// stop tells the process to end.
 func (o *occupant) stop() { _ = write(o.control, reply{Stop: true}) } // a process that is gone need not hear it
 
 func newHost(s spec) (*host, error) {
@@ -179,7 +176,6 @@ func newHost(s spec) (*host, error) {
 	return h, nil
 }
 
-// secret is a random text.
 func secret() string { return rand.Text() }
 
 func (h *host) run(ctx context.Context) error {
@@ -229,7 +225,6 @@ func exists(name string) bool {
 	return err == nil
 }
 
-// handle serves a connection of a process.
 func (h *host) handle(nc net.Conn) {
 	stop := breaks(h.ctx, nc)
 	defer stop()
@@ -264,7 +259,6 @@ func (h *host) request(nc net.Conn, in *bufio.Reader) (request, error) {
 	return q, nil
 }
 
-// forward hands a client over to a server.
 func (h *host) forward(nc net.Conn, in *bufio.Reader, q request) {
 	h.mu.Lock()
 	o := h.seats[q.Member]

@@ -16,7 +16,6 @@ import (
 	"github.com/unified-test-runner/utr/embedded/server"
 )
 
-// begin makes the process what its options say.
 func (f *front) begin(ctx context.Context) error {
 	if f.o.Mongos {
 		f.work.Go(f.route)
@@ -163,7 +162,6 @@ func (f *front) stateFile() string {
 	return path
 }
 
-// remember writes the state file.
 func (f *front) remember(w whereabouts, member string) error {
 	name := f.stateFile()
 	if name == "" {

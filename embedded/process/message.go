@@ -79,7 +79,6 @@ const (
 	stateOther   = "other"       // a standalone, or a mongos
 )
 
-// write sends one line.
 func write(w io.Writer, v any) error {
 	line, err := json.Marshal(v)
 	if err != nil {
@@ -89,7 +88,6 @@ func write(w io.Writer, v any) error {
 	return err
 }
 
-// read takes one line in.
 func read(r *bufio.Reader, v any) error {
 	line, err := r.ReadSlice('\n')
 	if err != nil {

@@ -205,7 +205,6 @@ func ofLeaves(path string, v *source.Value, emit emitter) {
 	}
 }
 
-// ofList makes an array longer and shorter.
 func ofList(path string, v *source.Value, emit emitter) {
 	if v == nil {
 		return
@@ -240,14 +239,12 @@ func appended(v, item *source.Value) *source.Value {
 	return list(v, slices.Concat(v.Items, []*source.Value{item})...)
 }
 
-// keep gives a copy of a document with some of its keys.
 func keep(v *source.Value, keys ...string) *source.Value {
 	out := *v
 	out.Fields = slices.DeleteFunc(slices.Clone(v.Fields), func(f source.Field) bool { return !slices.Contains(keys, f.Key) })
 	return &out
 }
 
-// clone gives a copy that shares nothing with v.
 func clone(v *source.Value) *source.Value {
 	out := *v
 	out.Fields, out.Items = nil, nil
@@ -267,7 +264,6 @@ func alike(a, b *source.Value) bool {
 	return covers(a, b) || covers(b, a)
 }
 
-// covers reports whether all that a says, b says too.
 func covers(a, b *source.Value) bool {
 	if a.Kind != b.Kind {
 		return false

@@ -125,7 +125,6 @@ func (w walk) unseenEntity(entity *source.Value) {
 	}
 }
 
-// unseenOperators reports the operators in a value.
 func (w walk) unseenOperators(v *source.Value) {
 	for i, item := range v.Items {
 		w.index(i).unseenOperators(item)
