@@ -26,16 +26,6 @@ type Kind = operations.Kind
 var objects = []Kind{operations.Client, operations.ClientEncryption, operations.Database, operations.Collection,
 	operations.Session, operations.Bucket, operations.Cursor}
 
-// parents has the kind of entity that a driver object is made from. Clients
-// are made from nothing, and cursors descend from whatever created them.
-var parents = map[Kind]Kind{
-	operations.ClientEncryption: operations.Client,
-	operations.Database:         operations.Client,
-	operations.Collection:       operations.Database,
-	operations.Session:          operations.Client,
-	operations.Bucket:           operations.Database,
-}
-
 type entry struct {
 	kind     Kind
 	client   string // that a driver object descends from
@@ -98,7 +88,7 @@ func (m *Map) AddObject(kind Kind, id, parent string) error {
 		if err != nil {
 			return err
 		}
-		if want := parents[kind]; want != "" && e.kind != want {
+		if want := operations.Parents[kind].Kind; want != "" && e.kind != want {
 			return unexpected(parent, e.kind, want)
 		}
 		client = e.client

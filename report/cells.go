@@ -162,7 +162,7 @@ func (c *cellSums) took(p *Past) {
 	}
 	if p.Cell != "" {
 		sum := c.cell(p.Cell)
-		sum.runs += p.Run.Duration
+		sum.runs += p.Run.Duration()
 		sum.summary.Interrupted = sum.summary.Interrupted || p.Run.Interrupted
 		sum.summary.Problems = append(sum.summary.Problems, p.Run.Problems...)
 	}

@@ -41,8 +41,8 @@ func JSON() Generator {
 			if started.Shard == "" && started.Cell == "" && !cells {
 				return nil
 			}
-			line, _ := oneRecord(map[string]runRecord{"run": { // plain data
-				Time: started.Time, Engine: started.Engine, Servers: started.Servers, Files: started.Files, Shard: started.Shard, Cell: started.Cell, Kept: kept,
+			line, _ := oneRecord(map[string]PastRun{"run": { // plain data
+				Started: started.Time, Engine: started.Engine, Servers: started.Servers, Files: started.Files, Shard: started.Shard, Cell: started.Cell, Kept: kept,
 				DurationMS: milliseconds(n.Summary.Duration), Interrupted: n.Summary.Interrupted, Problems: n.Summary.Problems,
 			}})
 			return line
@@ -95,18 +95,6 @@ type (
 		Clients           []clientRecord    `json:"clients,omitempty"`
 		ServerLog         []result.LogLine  `json:"serverLog,omitempty"`
 		OmittedLog        result.Gap        `json:"omittedLog,omitzero"`
-	}
-	runRecord struct {
-		Time        time.Time            `json:"time"`
-		Engine      string               `json:"engine"`
-		Servers     []string             `json:"servers,omitempty"`
-		Files       int                  `json:"files"`
-		Shard       string               `json:"shard,omitempty"`
-		Cell        string               `json:"cell,omitempty"`
-		Kept        map[string]time.Time `json:"kept,omitempty"`
-		DurationMS  float64              `json:"durationMS"`
-		Interrupted bool                 `json:"interrupted,omitempty"`
-		Problems    []string             `json:"problems,omitempty"`
 	}
 	timingsRecord struct {
 		SetupMS   float64 `json:"setupMS"`

@@ -22,10 +22,10 @@ type observation struct {
 func observationOf(client *source.Value) *observation {
 	o := &observation{types: make(map[result.EventType]bool), ignored: map[string]bool{"configureFailPoint": true}}
 	for _, item := range client.Get("observeEvents").Elements() {
-		o.types[result.EventType(textOf(item))] = true
+		o.types[result.EventType(item.Text())] = true
 	}
 	for _, item := range client.Get("ignoreCommandMonitoringEvents").Elements() {
-		o.ignored[textOf(item)] = true
+		o.ignored[item.Text()] = true
 	}
 	if v := client.Get("observeSensitiveCommands"); v != nil {
 		o.sensitive = v.Bool

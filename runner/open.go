@@ -17,16 +17,6 @@ import (
 	"github.com/unified-test-runner/utr/specs/operations"
 )
 
-// parentKey is the key of an entity's document that names what it is made
-// from.
-var parentKey = map[operations.Kind][]string{
-	operations.Database:         {"client"},
-	operations.Collection:       {"database"},
-	operations.Session:          {"client"},
-	operations.Bucket:           {"database"},
-	operations.ClientEncryption: {"clientEncryptionOpts", "keyVaultClient"},
-}
-
 // create makes entities in their order ("createEntities").
 func (t *testRun) create(ctx context.Context, path string, list []specs.Entity) *fault {
 	for i, e := range list {
@@ -50,10 +40,10 @@ func (t *testRun) createOne(ctx context.Context, path string, e specs.Entity) *f
 		return nil
 	}
 	parent := e.Value
-	for _, key := range parentKey[kind] {
+	for _, key := range operations.Parents[kind].Keys {
 		parent = parent.Get(key)
 	}
-	if err := t.entities.AddObject(kind, e.ID, textOf(parent)); err != nil {
+	if err := t.entities.AddObject(kind, e.ID, parent.Text()); err != nil {
 		return failf(path, e.Position, "%s", err)
 	}
 	request := engine.Entity{Kind: e.Kind, ID: e.ID}

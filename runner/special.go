@@ -20,7 +20,7 @@ type call struct {
 }
 
 func (c call) value(name string) *source.Value { return c.op.Arguments.Get(name) }
-func (c call) text(name string) string         { return textOf(c.value(name)) }
+func (c call) text(name string) string         { return c.value(name).Text() }
 func (c call) number(name string) int64        { n, _ := whole(c.value(name)); return n }
 func (c call) milliseconds(name string) time.Duration {
 	return time.Duration(c.number(name)) * time.Millisecond

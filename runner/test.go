@@ -300,7 +300,7 @@ func (t *testRun) judgeLogs(ctx context.Context) *fault {
 	var all []result.Mismatch
 	for i, want := range t.test.ExpectLogMessages {
 		path := fmt.Sprintf("expectLogMessages[%d]", i)
-		client := textOf(want.Get("client"))
+		client := want.Get("client").Text()
 		if err := t.entities.Demand(client, operations.Client); err != nil {
 			all = append(all, failf(path+".client", want.Position, "%s", err).mismatches...)
 			continue

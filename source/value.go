@@ -91,6 +91,17 @@ func (v *Value) Get(key string) *Value {
 	return nil
 }
 
+// Text gives a string, "" for any other Value and a nil one.
+func (v *Value) Text() string {
+	if v == nil {
+		return ""
+	}
+	return v.String
+}
+
+// IsTrue reports whether a Value is the boolean true.
+func (v *Value) IsTrue() bool { return v != nil && v.Bool }
+
 // With gives a copy of a document whose key has another value, at the end if
 // the key is new. A nil value removes the key.
 func (v *Value) With(key string, value *Value) *Value {

@@ -317,7 +317,7 @@ func (c *cellRun) take(p *report.Past) {
 	c.files = len(files)
 	if p.Run != nil {
 		c.engine = p.Run.Engine
-		c.summary.Duration, c.summary.Interrupted, c.summary.Problems = p.Run.Duration, p.Run.Interrupted, p.Run.Problems
+		c.summary.Duration, c.summary.Interrupted, c.summary.Problems = p.Run.Duration(), p.Run.Interrupted, p.Run.Problems
 	}
 }
 

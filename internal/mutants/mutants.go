@@ -61,7 +61,7 @@ type emitter func(path string, at *source.Value, change string, changed *source.
 func ofTest(test *source.Value, emit emitter) {
 	for i, e := range test.Get("expectEvents").Elements() {
 		path := fmt.Sprintf("expectEvents[%d]", i)
-		ofEventList(path+".events", e.Get("events"), isTrue(e.Get("ignoreExtraEvents")), emit)
+		ofEventList(path+".events", e.Get("events"), e.Get("ignoreExtraEvents").IsTrue(), emit)
 	}
 	for i, o := range test.Get("operations").Elements() {
 		ofOperation(fmt.Sprintf("operations[%d]", i), o, emit)
@@ -77,7 +77,7 @@ func ofTest(test *source.Value, emit emitter) {
 }
 
 func ofOperation(path string, o *source.Value, emit emitter) {
-	if isTrue(o.Get("ignoreResultAndError")) || o.Get("object").String == "testRunner" {
+	if o.Get("ignoreResultAndError").IsTrue() || o.Get("object").String == "testRunner" {
 		return
 	}
 	want, fails := o.Get("expectResult"), o.Get("expectError")
@@ -216,8 +216,6 @@ func ofList(path string, v *source.Value, emit emitter) {
 		emit(path, v, "an element was added", appended(v, document(v.Position, "_id", str(v.Position, "no such document"))))
 	}
 }
-
-func isTrue(v *source.Value) bool { return v != nil && v.Kind == source.Bool && v.Bool }
 
 func boolean(p source.Position, b bool) *source.Value {
 	return &source.Value{Position: p, Kind: source.Bool, Bool: b}
