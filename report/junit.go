@@ -18,17 +18,7 @@ import (
 // skipped. Problems of the run itself are failures of a testsuite "utr".
 func JUnit() Generator {
 	j := &junit{skips: map[string]*junitSkipped{}, index: map[[2]string]int{}}
-	return func(n result.Note) []byte {
-		switch n := n.(type) {
-		case result.RunStarted:
-			j.start = n.Time
-		case result.TestFinished:
-			j.add(n.Verdict)
-		case result.RunFinished:
-			return j.document(n.Summary)
-		}
-		return nil
-	}
+	return hooks{start: func(n result.RunStarted) { j.start = n.Time }, test: j.add, finish: j.document}.generator(&j.out)
 }
 
 type junit struct {
@@ -37,6 +27,7 @@ type junit struct {
 	index  map[[2]string]int        // file, where → place in suites
 	held   int                      // bytes of the texts of faults
 	skips  map[string]*junitSkipped // by reason: many tests have the same
+	out    bytes.Buffer
 }
 
 // The elements, with attributes and children in the order of the schema.
@@ -165,7 +156,7 @@ func shorten(s string, most int) string {
 	return fmt.Sprintf("%s… %s left out\n%s", head, plural(lines, "line"), tail)
 }
 
-func (j *junit) document(s result.Summary) []byte {
+func (j *junit) document(s result.Summary) {
 	if len(s.Problems) > 0 {
 		run := &junitSuite{Name: "utr", Tests: len(s.Problems), Failures: len(s.Problems)}
 		for _, p := range s.Problems {
@@ -181,15 +172,11 @@ func (j *junit) document(s result.Summary) []byte {
 		all.Failures += suite.Failures
 		all.Errors += suite.Errors
 	}
-	var out bytes.Buffer
-	out.WriteString(xml.Header)
-	e := xml.NewEncoder(&out)
+	j.out.WriteString(xml.Header)
+	e := xml.NewEncoder(&j.out)
 	e.Indent("", "  ")
-	if err := e.Encode(all); err != nil { // no type of the document can fail
-		return []byte(xml.Header + "<!-- " + strings.ReplaceAll(err.Error(), "--", "- -") + " -->\n<testsuites name=\"utr\"></testsuites>\n")
-	}
-	out.WriteByte('\n')
-	return out.Bytes()
+	_ = e.Encode(all) // no type of the document can fail
+	j.out.WriteByte('\n')
 }
 
 // printable replaces what XML 1.0 has no way to write: most control

@@ -16,48 +16,45 @@ import (
 // shard, of a matrix or of one of its cells ends with a line about its run, which
 // tells Read that it is whole.
 func JSON() Generator {
-	var started result.RunStarted
-	cells, kept := false, map[string]time.Time{}
-	return func(n result.Note) []byte {
-		switch n := n.(type) {
-		case result.RunStarted:
-			started = n
-		case result.TestFinished:
-			r := record{Shard: started.Shard}
-			writing.record(&r, n.Verdict)
-			line, err := oneRecord(r)
-			if err != nil { // a number that JSON cannot write: keep the verdict
-				r.Operations, r.Clients, r.Attempts = nil, nil, nil
-				r.Reason = strings.TrimSpace(r.Reason + " (details left out: " + err.Error() + ")")
-				line, _ = oneRecord(r)
-			}
-			return line
-		case result.CellFinished:
-			cells = true
-			if !n.Kept.IsZero() {
-				kept[n.Cell] = n.Kept
-			}
-		case result.RunFinished:
-			if started.Shard == "" && started.Cell == "" && !cells {
-				return nil
-			}
-			line, _ := oneRecord(map[string]PastRun{"run": { // plain data
-				Started: started.Time, Engine: started.Engine, Servers: started.Servers, Files: started.Files, Shard: started.Shard, Cell: started.Cell, Kept: kept,
-				DurationMS: milliseconds(n.Summary.Duration), Interrupted: n.Summary.Interrupted, Problems: n.Summary.Problems,
-			}})
-			return line
-		}
-		return nil
+	r := &records{kept: map[string]time.Time{}}
+	r.lines = json.NewEncoder(&r.out)
+	r.lines.SetEscapeHTML(false)
+	return hooks{start: func(n result.RunStarted) { r.started = n }, test: r.test, cell: r.cell, finish: r.finish}.generator(&r.out)
+}
+
+type records struct {
+	out     bytes.Buffer
+	lines   *json.Encoder // to out
+	started result.RunStarted
+	cells   bool // there are some
+	kept    map[string]time.Time
+}
+
+func (r *records) test(v *result.Verdict) {
+	one := record{Shard: r.started.Shard}
+	writing.record(&one, v)
+	if err := r.lines.Encode(one); err != nil { // a number that JSON cannot write: keep the verdict
+		one.Operations, one.Clients, one.Attempts = nil, nil, nil
+		one.Reason = strings.TrimSpace(one.Reason + " (details left out: " + err.Error() + ")")
+		_ = r.lines.Encode(one)
 	}
 }
 
-// oneRecord encodes a record on a line of its own.
-func oneRecord(r any) ([]byte, error) {
-	var line bytes.Buffer
-	e := json.NewEncoder(&line)
-	e.SetEscapeHTML(false)
-	err := e.Encode(r)
-	return line.Bytes(), err
+func (r *records) cell(n result.CellFinished) {
+	r.cells = true
+	if !n.Kept.IsZero() {
+		r.kept[n.Cell] = n.Kept
+	}
+}
+
+func (r *records) finish(s result.Summary) {
+	at := r.started
+	if at.Shard != "" || at.Cell != "" || r.cells {
+		_ = r.lines.Encode(map[string]PastRun{"run": { // plain data
+			Started: at.Time, Engine: at.Engine, Servers: at.Servers, Files: at.Files, Shard: at.Shard, Cell: at.Cell, Kept: r.kept,
+			DurationMS: milliseconds(s.Duration), Interrupted: s.Interrupted, Problems: s.Problems,
+		}})
+	}
 }
 
 // The types below are the record, together with those of package result that have

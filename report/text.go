@@ -35,11 +35,7 @@ func Text(o TextOptions) Generator {
 		o.Slowest = slowestTests
 	}
 	t := &text{options: o, skips: map[string]int{}, slowest: slowest{most: o.Slowest}}
-	return func(n result.Note) []byte {
-		t.buffer.Reset()
-		t.note(n)
-		return bytes.Clone(t.buffer.Bytes())
-	}
+	return hooks{start: t.start, ready: t.ready, test: t.finished, finish: t.summary}.generator(&t.buffer)
 }
 
 // The limits of a report for people; the JSON report has everything.
@@ -115,25 +111,24 @@ func title(id result.TestID) string {
 	return strings.ReplaceAll(s, "\n", " ")
 }
 
-func (t *text) note(n result.Note) {
-	switch n := n.(type) {
-	case result.RunStarted:
-		t.started = n
-		if t.options.Verbose {
-			t.line(0, "%s: %d tests of %d files, %d at once", n.Engine, n.Total, n.Files, max(1, n.Jobs))
-		}
-		if n.Seed != nil {
-			t.line(0, "shuffled: --shuffle %d gives this order again", *n.Seed)
-		}
-	case result.DeploymentReady:
-		if t.options.Verbose {
-			t.line(0, "deployment %s ready%s: %s", n.Name, t.took(" in %s", n.Took), n.Info)
-		}
-	case result.TestStarted:
-	case result.TestFinished:
-		t.finished(n.Verdict)
-	case result.RunFinished:
-		t.summary(n.Summary)
+func (t *text) start(n result.RunStarted) {
+	t.started = n
+	if t.options.Verbose {
+		t.line(0, "%s: %d tests of %d files, %d at once", n.Engine, n.Total, n.Files, max(1, n.Jobs))
+	}
+	if n.Seed != nil {
+		t.line(0, "%s", shuffled(n))
+	}
+}
+
+// shuffled says how a reader gets the order of a run again.
+func shuffled(n result.RunStarted) string {
+	return fmt.Sprintf("shuffled: --shuffle %d gives this order again", *n.Seed)
+}
+
+func (t *text) ready(n result.DeploymentReady) {
+	if t.options.Verbose {
+		t.line(0, "deployment %s ready%s: %s", n.Name, t.took(" in %s", n.Took), n.Info)
 	}
 }
 
