@@ -4,13 +4,16 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"strconv"
 	"strings"
+
+	"gopkg.in/yaml.v3"
 )
 
-// jsonReader builds values from the tokens of encoding/json, which says
+// jsonReader builds nodes from the tokens of encoding/json, which says
 // where each ends; the start follows from what may stand between two tokens.
 type jsonReader struct {
 	limits Limits
@@ -24,14 +27,18 @@ type jsonReader struct {
 func (l Limits) parseJSON(file string, data []byte) (*Value, error) {
 	r := &jsonReader{limits: l, file: file, data: data, tokens: json.NewDecoder(bytes.NewReader(data)), cursor: cursor{data: data}}
 	r.tokens.UseNumber()
-	v, err := r.value(0)
+	at, token, err := r.next()
+	if err != nil {
+		return nil, err
+	}
+	root, err := r.node(at, token, 0)
 	if err != nil {
 		return nil, err
 	}
 	if at := r.after(); len(bytes.Trim(data[r.tokens.InputOffset():], " \t\r\n")) > 0 {
 		return nil, errorAt(at, Malformed, "there is more after the end of the JSON document")
 	}
-	return v, nil
+	return l.read(file, root, nil)
 }
 
 // after is the position of the next token, or the end.
@@ -64,81 +71,39 @@ func (r *jsonReader) next() (Position, json.Token, *Error) {
 	}
 }
 
-func (r *jsonReader) value(depth int) (*Value, error) {
-	at, token, err := r.next()
-	if err != nil {
-		return nil, err
-	}
-	return r.valueOf(at, token, depth)
-}
-
-func (r *jsonReader) valueOf(at Position, token json.Token, depth int) (*Value, error) {
+// node gives the value that a token begins as YAML, of which JSON is a part.
+func (r *jsonReader) node(at Position, token json.Token, depth int) (*yaml.Node, *Error) {
+	n := &yaml.Node{Kind: yaml.ScalarNode, Line: at.Line, Column: at.Column}
 	if r.nodes++; r.nodes > r.limits.Nodes {
 		return nil, errorAt(at, TooMany, "the file has more than %d values", r.limits.Nodes)
 	}
-	v := &Value{Position: at}
 	switch t := token.(type) {
 	case nil:
-		v.Kind = Null
-	case bool:
-		v.Kind, v.Bool = Bool, t
+		n.Value = "null"
+	case bool, json.Number:
+		n.Value = fmt.Sprint(t)
 	case string:
-		v.Kind, v.String = String, t
-	case json.Number:
-		if !v.setNumber(t.String()) {
-			return nil, errorAt(at, Unsupported, "number %s is out of range", t)
-		}
+		n.Value, n.Style = t, yaml.DoubleQuotedStyle
 	case json.Delim:
+		if n.Kind = yaml.SequenceNode; t == '{' {
+			n.Kind = yaml.MappingNode
+		}
 		if depth >= r.limits.Depth {
 			return nil, errorAt(at, TooDeep, "nested more than %d levels deep", r.limits.Depth)
 		}
-		if t == '{' {
-			return v, r.document(v, depth+1)
+		for {
+			at, token, err := r.next()
+			if err != nil || token == json.Delim(']') || token == json.Delim('}') {
+				return n, err
+			}
+			child, err := r.node(at, token, depth+1)
+			if err != nil {
+				return nil, err
+			}
+			n.Content = append(n.Content, child)
 		}
-		return v, r.array(v, depth+1)
 	}
-	return v, nil
-}
-
-func (r *jsonReader) array(v *Value, depth int) error {
-	v.Kind, v.Items = Array, []*Value{}
-	for {
-		at, token, err := r.next()
-		if err != nil {
-			return err
-		}
-		if token == json.Delim(']') {
-			return nil
-		}
-		item, e := r.valueOf(at, token, depth)
-		if e != nil {
-			return e
-		}
-		v.Items = append(v.Items, item)
-	}
-}
-
-func (r *jsonReader) document(v *Value, depth int) error {
-	v.Kind, v.Fields = Document, []Field{}
-	seen := keys{}
-	for {
-		at, token, err := r.next()
-		if err != nil {
-			return err
-		}
-		if token == json.Delim('}') {
-			return nil
-		}
-		key := token.(string) // the decoder refuses anything else
-		if err := seen.add(key, at); err != nil {
-			return err
-		}
-		value, e := r.value(depth)
-		if e != nil {
-			return e
-		}
-		v.Fields = append(v.Fields, Field{key, at, value})
-	}
+	return n, nil
 }
 
 // keys finds keys that are given twice.

@@ -22,10 +22,15 @@ func (l Limits) parseYAML(file string, data []byte) (*Value, error) {
 	if err != nil {
 		return nil, err
 	}
+	return l.read(file, root, put)
+}
+
+// read makes a value of nodes.
+func (l Limits) read(file string, root *yaml.Node, put mended) (*Value, error) {
 	r := &yamlReader{limits: l, file: file, put: put, aliased: map[*yaml.Node]*measured{}}
-	m, e := r.value(root, 0)
-	if e != nil {
-		return nil, e
+	m, err := r.value(root, 0)
+	if err != nil {
+		return nil, err
 	}
 	return m.value, nil
 }
