@@ -67,8 +67,13 @@ func (c *comparison) reject(want *source.Value, got, format string, args ...any)
 
 // holds reports whether a value matches, without noting why not.
 func holds(n *node, actual bson.RawValue, shape Shape) bool {
+	return passes(func(c *comparison) { c.match(n, actual, shape) })
+}
+
+// passes reports whether a comparison finds no difference.
+func passes(compare func(*comparison)) bool {
 	c := comparison{quiet: true}
-	c.match(n, actual, shape)
+	compare(&c)
 	return !c.failed
 }
 
@@ -123,9 +128,7 @@ func (t array) match(c *comparison, n *node, actual bson.RawValue, shape Shape) 
 		return
 	}
 	for i, item := range t.items {
-		c.path.index(i)
-		c.match(item, list[i].value, shape.ofElements())
-		c.path.pop()
+		c.path.atIndex(i, func() { c.match(item, list[i].value, shape.ofElements()) })
 	}
 }
 
@@ -174,9 +177,7 @@ func (t *fields) match(c *comparison, n *node, actual bson.RawValue, shape Shape
 		c.differAs(n, actual, shape, "the actual document has the key %q twice", key)
 	}
 	for i, key := range t.keys {
-		c.path.key(key)
-		c.match(t.nodes[i], x.value(key), Nested)
-		c.path.pop()
+		c.path.atKey(key, func() { c.match(t.nodes[i], x.value(key), Nested) })
 	}
 	if shape == RootDocument {
 		return

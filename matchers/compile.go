@@ -83,9 +83,7 @@ func (k *compiler) value(v *source.Value, where place) *node {
 	case v.Kind == source.Array:
 		items := make([]*node, len(v.Items))
 		for i, item := range v.Items {
-			k.path.index(i)
-			items[i] = k.value(item, inArray)
-			k.path.pop()
+			k.path.atIndex(i, func() { items[i] = k.value(item, inArray) })
 		}
 		return &node{test: array{items}, at: v.Position, source: v}
 	default:
@@ -191,9 +189,7 @@ func (k *compiler) int(v *source.Value) number {
 func (k *compiler) list(v *source.Value, read func(*source.Value)) {
 	k.demand(v, source.Array, "expected an array")
 	for i, item := range v.Items {
-		k.path.index(i)
-		read(item)
-		k.path.pop()
+		k.path.atIndex(i, func() { read(item) })
 	}
 }
 

@@ -155,9 +155,7 @@ func (k *compiler) expectedEvent(v *source.Value, monitor result.Monitor) eventE
 	case monitor != "" && of != monitor:
 		k.fault(f.KeyPosition, f.Key, "a %s is a %s event, and only %s events are allowed here", f.Key, of, monitor)
 	default:
-		k.path.key(f.Key)
-		x.fields = readRecord(k, f.Value, eventFields[x.typ])
-		k.path.pop()
+		k.path.atKey(f.Key, func() { x.fields = readRecord(k, f.Value, eventFields[x.typ]) })
 	}
 	return x
 }

@@ -47,9 +47,7 @@ type optional struct{ operator }
 // within matches what stands inside an operator, below its name in the path.
 func within(name string, inside *node) operator {
 	return func(c *comparison, _ *node, actual bson.RawValue, shape Shape) {
-		c.path.key(name)
-		c.match(inside, actual, shape)
-		c.path.pop()
+		c.path.atKey(name, func() { c.match(inside, actual, shape) })
 	}
 }
 

@@ -70,6 +70,9 @@ func (t *testRun) settle(ctx context.Context) {
 // mongos is asked for its own operations, and then for those of the shards. One
 // that does not answer is not busy: nothing could be waited for.
 func (s *site) busy(ctx context.Context, address string, sessions []bson.RawValue) bool {
+	if s.about.Topology == deployment.LoadBalanced {
+		address = byDefault // which leads to any mongos
+	}
 	looks := []bson.D{{{Key: "allUsers", Value: true}}}
 	if s.sharded() {
 		looks = append([]bson.D{{{Key: "allUsers", Value: true}, {Key: "localOps", Value: true}}}, looks...)
@@ -84,13 +87,7 @@ func (s *site) busy(ctx context.Context, address string, sessions []bson.RawValu
 			}},
 			{Key: "cursor", Value: bson.D{}},
 		}
-		at := func(ctx context.Context, database string, command any) (bson.Raw, error) {
-			return s.commands.at(ctx, address, database, command)
-		}
-		if s.about.Topology == deployment.LoadBalanced { // which leads to any mongos
-			at = s.commands.primary
-		}
-		reply, err := at(ctx, "admin", command)
+		reply, err := s.commands.at(ctx, address, "admin", command)
 		if err != nil {
 			return false
 		}
