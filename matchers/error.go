@@ -191,22 +191,17 @@ func present(raw bson.Raw) bson.RawValue {
 func describeError(err *result.Error) string {
 	var b strings.Builder
 	b.WriteString(either(err.Client, "client-side error", "server-side error"))
-	if err.Kind != "" {
-		b.WriteString(" (" + err.Kind + ")")
+	add := func(say bool, format string, args ...any) {
+		if say {
+			fmt.Fprintf(&b, format, args...)
+		}
 	}
-	if err.Timeout {
-		b.WriteString(", a timeout")
-	}
-	if err.HasCode || err.CodeName != "" {
-		fmt.Fprintf(&b, ", code %d %s", err.Code, err.CodeName)
-	}
-	if len(err.Labels) > 0 {
-		b.WriteString(", labels " + strings.Join(err.Labels, ", "))
-	}
-	if err.Server != "" {
-		b.WriteString(", from " + err.Server)
-	}
-	b.WriteString(": " + err.Message)
+	add(err.Kind != "", " (%s)", err.Kind)
+	add(err.Timeout, ", a timeout")
+	add(err.HasCode || err.CodeName != "", ", code %d %s", err.Code, err.CodeName)
+	add(len(err.Labels) > 0, ", labels %s", strings.Join(err.Labels, ", "))
+	add(err.Server != "", ", from %s", err.Server)
+	add(true, ": %s", err.Message)
 	return abridge(b.String())
 }
 

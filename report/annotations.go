@@ -51,9 +51,7 @@ func messageOf(v *result.Verdict) string {
 	}
 	for _, m := range v.Mismatches {
 		line := m.Path + ": " + m.Message
-		if m.Want != "" || m.Got != "" {
-			line += fmt.Sprintf(" (want %s, got %s)", orNothing(m.Want), orNothing(m.Got))
-		}
+		add(&line, m.Want != "" || m.Got != "", " (want %s, got %s)", orNothing(m.Want), orNothing(m.Got))
 		lines = append(lines, clip(line, briefWidth))
 	}
 	return strings.Join(lines, "\n")

@@ -81,9 +81,7 @@ func (j *junit) add(v *result.Verdict) {
 		i = len(j.suites)
 		j.index[key] = i
 		name := v.Test.File
-		if where := v.Test.Where(); where != "" {
-			name += " [" + where + "]"
-		}
+		add(&name, v.Test.Where() != "", " [%s]", v.Test.Where())
 		s := &junitSuite{Name: printable(name)}
 		if began := cmp.Or(v.Began, j.start); !began.IsZero() { // in an earlier run, if its cell was kept
 			s.Timestamp = began.UTC().Format("2006-01-02T15:04:05")
@@ -92,9 +90,7 @@ func (j *junit) add(v *result.Verdict) {
 	}
 	s := j.suites[i]
 	name := v.Test.Description
-	if v.Test.Iteration > 1 {
-		name += fmt.Sprintf(" #%d", v.Test.Iteration)
-	}
+	add(&name, v.Test.Iteration > 1, " #%d", v.Test.Iteration)
 	c := junitCase{Name: printable(name), Classname: printable(v.Test.File), Time: seconds(v.Duration)}
 	switch v.Status {
 	case result.Failed, result.Flaky:

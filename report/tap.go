@@ -125,9 +125,8 @@ func headOf(v *result.Verdict) string {
 	}
 	m := v.Mismatches[0]
 	s := m.Path + ": " + m.Message
-	if n := len(v.Mismatches) - 1 + v.OmittedMismatches.Count; n > 0 {
-		s += fmt.Sprintf(" (and %d more)", n)
-	}
+	more := len(v.Mismatches) - 1 + v.OmittedMismatches.Count
+	add(&s, more > 0, " (and %d more)", more)
 	return s
 }
 

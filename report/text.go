@@ -98,16 +98,11 @@ func (t *text) headline(v *result.Verdict, format string, args ...any) {
 
 // title names a test as people do, on one line whatever its description holds.
 func title(id result.TestID) string {
-	s := id.Suite + ": " + id.Description
-	if id.Suite == "" {
-		s = id.Description
-	}
-	if where := id.Where(); where != "" {
-		s += " [" + where + "]"
-	}
-	if id.Iteration > 1 {
-		s += fmt.Sprintf(" #%d", id.Iteration)
-	}
+	s := ""
+	add(&s, id.Suite != "", "%s: ", id.Suite)
+	s += id.Description
+	add(&s, id.Where() != "", " [%s]", id.Where())
+	add(&s, id.Iteration > 1, " #%d", id.Iteration)
 	return strings.ReplaceAll(s, "\n", " ")
 }
 
@@ -303,83 +298,63 @@ func (t *text) explainDecisions(v *result.Verdict) {
 
 func decisionLine(d result.Decision) string {
 	s := fmt.Sprintf("attempt %d: %s", d.Attempt, d.Action)
-	if d.Server != "" {
-		s += " " + d.Server
-	}
-	if d.DelayMS > 0 || d.Action == "back off" {
-		s += " " + strconv.FormatFloat(math.Round(d.DelayMS*1000)/1000, 'f', -1, 64) + " ms"
-	}
-	if len(d.Deprioritized) > 0 {
-		s += ", deprioritized " + strings.Join(d.Deprioritized, " ")
-	}
-	if len(d.Rules) > 0 {
-		s += " [" + strings.Join(d.Rules, " ") + "]"
-	}
-	if d.Reason != "" {
-		s += " " + d.Reason
-	}
+	add(&s, d.Server != "", " %s", d.Server)
+	add(&s, d.DelayMS > 0 || d.Action == "back off", " %s ms", strconv.FormatFloat(math.Round(d.DelayMS*1000)/1000, 'f', -1, 64))
+	add(&s, len(d.Deprioritized) > 0, ", deprioritized %s", strings.Join(d.Deprioritized, " "))
+	add(&s, len(d.Rules) > 0, " [%s]", strings.Join(d.Rules, " "))
+	add(&s, d.Reason != "", " %s", d.Reason)
 	return s
+}
+
+// add adds words to a line, if they say something.
+func add(line *string, say bool, format string, args ...any) {
+	if say {
+		*line += fmt.Sprintf(format, args...)
+	}
 }
 
 func errorLine(e *result.Error) string {
 	s := e.Kind
-	if e.HasCode {
-		s += fmt.Sprintf(" %d %s", e.Code, e.CodeName)
-	}
-	if len(e.Labels) > 0 {
-		s += " {" + strings.Join(e.Labels, ", ") + "}"
-	}
+	add(&s, e.HasCode, " %d %s", e.Code, e.CodeName)
+	add(&s, len(e.Labels) > 0, " {%s}", strings.Join(e.Labels, ", "))
 	return strings.TrimSpace(s + " " + clip(e.Message, briefWidth))
 }
 
 func eventLine(e result.Event) string {
 	s := fmt.Sprintf("%3d %s", e.Sequence, e.Type)
-	add := func(format string, args ...any) { s += " " + fmt.Sprintf(format, args...) }
-	if e.Address != "" {
-		add("%s", e.Address)
-	}
+	add(&s, e.Address != "", " %s", e.Address)
 	switch {
 	case e.Command != nil:
 		c := e.Command
-		add("%s", strings.TrimPrefix(c.DatabaseName+"."+c.CommandName, "."))
-		if c.ConnectionID != "" {
-			add("connection %s", c.ConnectionID)
-		}
+		s += " " + strings.TrimPrefix(c.DatabaseName+"."+c.CommandName, ".")
+		add(&s, c.ConnectionID != "", " connection %s", c.ConnectionID)
 		switch {
 		case c.Redacted:
-			add("(redacted)")
+			s += " (redacted)"
 		case len(c.Command) > 0:
-			add("%s", brief(c.Command, briefWidth))
+			s += " " + brief(c.Command, briefWidth)
 		case c.Failure != nil:
-			add("%s", errorLine(c.Failure))
+			s += " " + errorLine(c.Failure)
 		case len(c.Reply) > 0:
-			add("%s", brief(c.Reply, briefWidth))
+			s += " " + brief(c.Reply, briefWidth)
 		}
 	case e.Pool != nil:
 		p := e.Pool
-		if p.ConnectionID != 0 {
-			add("connection %d", p.ConnectionID)
-		}
-		if p.Reason != "" {
-			add("(%s)", p.Reason)
-		}
+		add(&s, p.ConnectionID != 0, " connection %d", p.ConnectionID)
+		add(&s, p.Reason != "", " (%s)", p.Reason)
 		if p.InterruptInUseConnections != nil {
-			add("interruptInUseConnections=%t", *p.InterruptInUseConnections)
+			s += fmt.Sprintf(" interruptInUseConnections=%t", *p.InterruptInUseConnections)
 		}
-		if p.Err != "" {
-			add("%s", clip(p.Err, briefWidth))
-		}
+		add(&s, p.Err != "", " %s", clip(p.Err, briefWidth))
 	case e.SDAM != nil:
 		d := e.SDAM
 		if d.Previous != nil && d.New != nil {
-			add("%s → %s", d.Previous.Type, d.New.Type)
+			s += fmt.Sprintf(" %s → %s", d.Previous.Type, d.New.Type)
 		}
 		if d.Awaited != nil {
-			add("awaited=%t", *d.Awaited)
+			s += fmt.Sprintf(" awaited=%t", *d.Awaited)
 		}
-		if d.Err != "" {
-			add("%s", clip(d.Err, briefWidth))
-		}
+		add(&s, d.Err != "", " %s", clip(d.Err, briefWidth))
 	}
 	return s
 }
