@@ -38,7 +38,7 @@ func (l Limits) parseJSON(file string, data []byte) (*Value, error) {
 	if at := r.after(); len(bytes.Trim(data[r.tokens.InputOffset():], " \t\r\n")) > 0 {
 		return nil, errorAt(at, Malformed, "there is more after the end of the JSON document")
 	}
-	return l.read(file, root, nil)
+	return l.read(file, root)
 }
 
 // after is the position of the next token, or the end.

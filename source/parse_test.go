@@ -73,8 +73,6 @@ func TestPositions(t *testing.T) {
 		{"a scalar alias has its own place", "a: &x 1\nb: *x", ParseYAML, []string{"b"}, "2:1", "2:4"},
 		{"what is inside an aliased collection stays", "a: &x {c: 1}\nb: *x", ParseYAML, []string{"b", "c"}, "1:8", "1:11"},
 		{"merged fields stay", "a: &x {c: 1}\nb: {<<: *x}", ParseYAML, []string{"b", "c"}, "1:8", "1:11"},
-		{"a mended line counts as written", "{a:[], b:[], c: 1}", ParseYAML, []string{"c"}, "1:14", "1:17"},
-		{"the value after a mended colon", "{a:[], b:[1]}", ParseYAML, []string{"b"}, "1:8", "1:10"},
 	} {
 		v, err := tt.parse("f", []byte(tt.in))
 		testkit.Check(t, err)

@@ -12,22 +12,16 @@ import (
 )
 
 func (l Limits) parseYAML(file string, data []byte) (*Value, error) {
-	var put mended
 	root, err := yamlNodes(file, data)
-	if err != nil && err.Reason == Malformed {
-		if r, m, ok := mend(file, data); ok {
-			root, put, err = r, m, nil
-		}
-	}
 	if err != nil {
 		return nil, err
 	}
-	return l.read(file, root, put)
+	return l.read(file, root)
 }
 
 // read makes a value of nodes.
-func (l Limits) read(file string, root *yaml.Node, put mended) (*Value, error) {
-	r := &yamlReader{limits: l, file: file, put: put, aliased: map[*yaml.Node]*measured{}}
+func (l Limits) read(file string, root *yaml.Node) (*Value, error) {
+	r := &yamlReader{limits: l, file: file, aliased: map[*yaml.Node]*measured{}}
 	m, err := r.value(root, 0)
 	if err != nil {
 		return nil, err
@@ -99,7 +93,6 @@ func yamlError(file string, data []byte, err error) *Error {
 type yamlReader struct {
 	limits  Limits
 	file    string
-	put     mended
 	aliased map[*yaml.Node]*measured // anchored nodes, nil while being read
 	nodes   int
 }
@@ -113,7 +106,7 @@ type measured struct {
 }
 
 func (r *yamlReader) at(n *yaml.Node) Position {
-	return Position{File: r.file, Line: n.Line, Column: n.Column - r.put.before(n.Line, n.Column)}
+	return Position{File: r.file, Line: n.Line, Column: n.Column}
 }
 
 // count adds to the number of nodes of the file.
