@@ -196,20 +196,6 @@ func (m *Map) Of(kind Kind) []string {
 	return ids
 }
 
-// Values gives all saved BSON values by name: the access from outside that
-// the format requires before the map is cleared. The map is a copy.
-func (m *Map) Values() map[string]bson.RawValue {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	values := make(map[string]bson.RawValue)
-	for id, e := range m.entries {
-		if e.kind == operations.SavedValue {
-			values[id] = e.value
-		}
-	}
-	return values
-}
-
 func unexpected(id string, got Kind, want ...Kind) error {
 	return fmt.Errorf("entity of unexpected type: %q is a %s, not a %s", id, got, join(want))
 }

@@ -118,13 +118,12 @@ type LogLine struct {
 
 // OperationLog is what one operation did: for reports.
 type OperationLog struct {
-	Name      string
-	Object    string
-	Position  source.Position
-	Outcome   Outcome
-	Duration  time.Duration
-	FirstSeen int64 // last event sequence before the operation, 0 if unknown
-	Omitted   Gap   // what is missing in Outcome.Decisions
+	Name     string
+	Object   string
+	Position source.Position
+	Outcome  Outcome
+	Duration time.Duration
+	Omitted  Gap // what is missing in Outcome.Decisions
 }
 
 // Timings says where the time of a test went.

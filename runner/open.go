@@ -65,7 +65,7 @@ func (t *testRun) createOne(ctx context.Context, path string, e specs.Entity) *f
 			return failf(path+".sessionOptions.snapshotTime", e.Position, "%s", err)
 		}
 	}
-	if value, f = t.filled(path, kind, value); f != nil {
+	if f = unfilled(path, kind, value); f != nil {
 		return f
 	}
 	var err error

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/matchers"
@@ -137,20 +136,13 @@ func (t *testRun) do(ctx context.Context, op specs.Operation, request engine.Ope
 	})
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.operations = append(t.operations, performed{started, result.OperationLog{
+	t.operations = append(t.operations, result.OperationLog{
 		Name: op.Name, Object: op.Object, Position: op.Position, Outcome: outcome, Duration: t.run.clock.Now().Sub(started),
-	}})
+	})
 	if err != nil {
 		return outcome, &fault{broken: err}
 	}
 	return outcome, nil
-}
-
-// performed is an operation with the time of its start, by which it is set
-// against events.
-type performed struct {
-	started time.Time
-	log     result.OperationLog
 }
 
 // ask has the engine answer a question of the runner's own.

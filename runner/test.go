@@ -34,7 +34,7 @@ type testRun struct {
 	observations map[string]*observation   // by client
 	uris         map[string]string         // by client; never to be printed
 	logs         map[string][]result.Event // by client, as far as read
-	operations   []performed
+	operations   []result.OperationLog
 	failPoints   []failPoint
 	transactions bool // one was started
 	fault        *fault
@@ -63,11 +63,6 @@ func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, s
 	t.window[1] = time.Now()
 	if t.found().interrupted {
 		r.locked(func() { r.summary.Interrupted = true })
-	}
-	if r.cfg.Entities != nil {
-		if f := protect("the callback for entities", func() *fault { r.cfg.Entities(j.id, t.entities.Values()); return nil }); f != nil {
-			t.add(f)
-		}
 	}
 	// Clean-up happens whatever has become of the context, within limits of its own.
 	patience := cleanupLimit
