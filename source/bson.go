@@ -32,7 +32,7 @@ func (v *Value) Raw() (bson.Raw, error) {
 	case err != nil || v == nil:
 		return nil, err
 	case value.Type != bson.TypeEmbeddedDocument:
-		return nil, errorAt(v.Position, ExtendedJSON, "expected a document, this is a BSON value of type %s", value.Type)
+		return nil, errorAt(v.Position, "expected a document, this is a BSON value of type %s", value.Type)
 	}
 	return bson.Raw(value.Value), nil
 }
@@ -100,7 +100,7 @@ func (v *Value) appendDocument(to []byte) ([]byte, error) {
 	var err error
 	for _, f := range v.Fields {
 		if strings.IndexByte(f.Key, 0) >= 0 {
-			return nil, errorAt(f.KeyPosition, ExtendedJSON, "key %q has a zero byte, which BSON does not allow", f.Key)
+			return nil, errorAt(f.KeyPosition, "key %q has a zero byte, which BSON does not allow", f.Key)
 		}
 		if to, err = f.Value.appendElement(to, f.Key); err != nil {
 			return nil, err

@@ -53,7 +53,7 @@ func (v *Value) wrapper() (string, wrapper) {
 func (v *Value) appendExtended(to []byte, key string, w wrapper) (bson.Type, []byte, error) {
 	for _, f := range v.Fields {
 		if f.Key != key && (key != "$code" || f.Key != "$scope") {
-			return 0, nil, errorAt(f.KeyPosition, ExtendedJSON, "key %q cannot stand beside %s in Extended JSON", f.Key, key)
+			return 0, nil, errorAt(f.KeyPosition, "key %q cannot stand beside %s in Extended JSON", f.Key, key)
 		}
 	}
 	if key == "$code" {
@@ -92,5 +92,5 @@ func (v *Value) malformed(key, needs string) error {
 	if v.Kind == Array || v.Kind == Document {
 		what = "of type " + v.Kind.String()
 	}
-	return errorAt(v.Position, ExtendedJSON, "malformed Extended JSON: %s needs %s, this is %s", key, needs, what)
+	return errorAt(v.Position, "malformed Extended JSON: %s needs %s, this is %s", key, needs, what)
 }

@@ -36,7 +36,7 @@ func (l Limits) parseJSON(file string, data []byte) (*Value, error) {
 		return nil, err
 	}
 	if at := r.after(); len(bytes.Trim(data[r.tokens.InputOffset():], " \t\r\n")) > 0 {
-		return nil, errorAt(at, Malformed, "there is more after the end of the JSON document")
+		return nil, errorAt(at, "there is more after the end of the JSON document")
 	}
 	return l.read(file, root)
 }
@@ -58,16 +58,16 @@ func (r *jsonReader) next() (Position, json.Token, *Error) {
 	case err == nil:
 		return at, token, nil
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return at, nil, errorAt(placeOf(r.file, r.data, len(r.data)), Malformed, "the JSON document is not complete")
+		return at, nil, errorAt(placeOf(r.file, r.data, len(r.data)), "the JSON document is not complete")
 	case errors.As(err, &syntax):
 		// The decoder's offsets mean different things for different errors.
 		// Those of Unmarshal count the bytes read, the offending one included.
 		if errors.As(json.Unmarshal(r.data, new(json.RawMessage)), &syntax) {
 			at = placeOf(r.file, r.data, max(0, int(syntax.Offset)-1))
 		}
-		return at, nil, errorAt(at, Malformed, "malformed JSON: %s", syntax)
+		return at, nil, errorAt(at, "malformed JSON: %s", syntax)
 	default:
-		return at, nil, errorAt(at, Malformed, "malformed JSON: %s", err)
+		return at, nil, errorAt(at, "malformed JSON: %s", err)
 	}
 }
 
@@ -75,7 +75,7 @@ func (r *jsonReader) next() (Position, json.Token, *Error) {
 func (r *jsonReader) node(at Position, token json.Token, depth int) (*yaml.Node, *Error) {
 	n := &yaml.Node{Kind: yaml.ScalarNode, Line: at.Line, Column: at.Column}
 	if r.nodes++; r.nodes > r.limits.Nodes {
-		return nil, errorAt(at, TooMany, "the file has more than %d values", r.limits.Nodes)
+		return nil, errorAt(at, "the file has more than %d values", r.limits.Nodes)
 	}
 	switch t := token.(type) {
 	case nil:
@@ -89,7 +89,7 @@ func (r *jsonReader) node(at Position, token json.Token, depth int) (*yaml.Node,
 			n.Kind = yaml.MappingNode
 		}
 		if depth >= r.limits.Depth {
-			return nil, errorAt(at, TooDeep, "nested more than %d levels deep", r.limits.Depth)
+			return nil, errorAt(at, "nested more than %d levels deep", r.limits.Depth)
 		}
 		for {
 			at, token, err := r.next()
@@ -111,7 +111,7 @@ type keys map[string]Position
 
 func (k keys) add(key string, at Position) error {
 	if first, again := k[key]; again {
-		return errorAt(at, DuplicateKey, "duplicate key %q; it is first given in line %d", key, first.Line)
+		return errorAt(at, "duplicate key %q; it is first given in line %d", key, first.Line)
 	}
 	k[key] = at
 	return nil
