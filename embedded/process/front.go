@@ -3,6 +3,7 @@ package process
 import (
 	"bufio"
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -50,7 +51,7 @@ type front struct {
 }
 
 func newFront(o *Options, env Environment, log *logFile, config *tls.Config) *front {
-	f := &front{o: o, env: env, id: secret(), log: log, tls: config, state: stateOther, ending: make(chan int, 1), ready: make(chan struct{})}
+	f := &front{o: o, env: env, id: rand.Text(), log: log, tls: config, state: stateOther, ending: make(chan int, 1), ready: make(chan struct{})}
 	f.ctx, f.cancel = context.WithCancel(context.Background())
 	return f
 }

@@ -149,7 +149,7 @@ func newHost(s spec) (*host, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &host{spec: s, profile: profile, token: secret(), users: server.NewUsers(),
+	h := &host{spec: s, profile: profile, token: rand.Text(), users: server.NewUsers(),
 		seats: map[string]*occupant{}, stateFiles: map[string]string{}}
 	config := server.Config{Profile: profile, Users: h.users, AccessByPlace: true, Backend: data.New(data.Options{ReplicaSet: s.Set != nil})}
 	var set server.SetConfig
@@ -175,8 +175,6 @@ func newHost(s spec) (*host, error) {
 	}
 	return h, nil
 }
-
-func secret() string { return rand.Text() }
 
 func (h *host) run(ctx context.Context) error {
 	h.work.Go(func() {

@@ -62,7 +62,7 @@ type term struct {
 
 // unlisted is the minor version of values that the format's text has and its
 // schemas have not: files may not use them but where no schema looks (see
-// [Set.Nested]).
+// [Nested]).
 const unlisted = newest + 1
 
 func oneOf(values ...string) enumeration { return enumeration(nil).since(0, values...) }
