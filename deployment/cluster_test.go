@@ -44,7 +44,7 @@ func TestCluster(t *testing.T) {
 			busy, cancel := context.WithCancelCause(t.Context())
 			cancel(errors.New("enough"))
 			_, err := s.Acquire(busy, 0)
-			testkit.Fails(t, err, "waiting for the cluster to be free: enough")
+			testkit.Fails(t, err, "waiting for a cluster to be free: enough")
 			s.tell("refuse 1 no offer 1; return a; lend a; sweep 0 0; clean true false")
 		})
 	}

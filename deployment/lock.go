@@ -182,17 +182,13 @@ type lockStore interface {
 // it. The error is a *HeldError if another run has it. ctx bounds all of it,
 // LockOptions.Wait included.
 func AcquireLock(ctx context.Context, uri string, o LockOptions) (*Lock, error) {
-	u, err := parseURI(uri)
+	u, err := Target{uri, o.ServerAPI}.resolved(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if u, err = u.resolved(ctx); err != nil {
-		return nil, redact(ctx, err, uri)
-	}
-	u.api = o.ServerAPI
 	store, err := openLockStore(u)
 	if err != nil {
-		return nil, redact(ctx, err, uri)
+		return nil, u.redact(ctx, err)
 	}
 	l, err := acquire(ctx, store, u.hosts, o)
 	if err != nil {
@@ -200,7 +196,7 @@ func AcquireLock(ctx context.Context, uri string, o LockOptions) (*Lock, error) 
 		if held := new(HeldError); errors.As(err, &held) || isUnauthorized(err) {
 			return nil, err
 		}
-		return nil, redact(ctx, unreachable(ctx, err, u), uri)
+		return nil, u.plain(ctx, err)
 	}
 	return l, nil
 }
@@ -264,22 +260,18 @@ func (l *Lock) get(ctx context.Context) error {
 	}
 }
 
-// tries bounds how often the lock is looked at anew when it changes hands, or a
-// server steps down, at that very moment.
+// tries bounds how often something about the lock is done anew when it changes
+// hands, or a server steps down, at that very moment.
 const tries = 5
 
 // try takes the lock once. The holder is who has it, nil if we do, or if that
 // cannot be told.
-func (l *Lock) try(ctx context.Context) (holder *Holder, err error) {
+func (l *Lock) try(ctx context.Context) (*Holder, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, lockTry, fmt.Errorf("the lock %s.%s was neither got nor refused within %s", LockDatabase, LockCollection, lockTry))
 	defer cancel()
 	for range tries {
 		sent := time.Now()
-		var old *Holder
-		var ok bool
-		if old, ok, err = l.store.take(ctx, l.me, l.o.Lease); passes(ctx, err) {
-			continue
-		}
+		old, ok, err := l.store.take(ctx, l.me, l.o.Lease)
 		if err != nil {
 			return nil, fmt.Errorf("taking the lock %s.%s: %w", LockDatabase, LockCollection, err)
 		}
@@ -292,35 +284,22 @@ func (l *Lock) try(ctx context.Context) (holder *Holder, err error) {
 			}
 			return nil, nil
 		}
-		holder, err = l.store.read(ctx)
-		switch {
-		case passes(ctx, err):
-			continue
-		case err != nil:
+		holder, err := l.store.read(ctx)
+		if err != nil {
 			return nil, fmt.Errorf("reading the lock %s.%s: %w", LockDatabase, LockCollection, err)
-		case holder != nil && holder.Run != l.me.Run && !holder.Stale():
-			if !holder.gone() {
-				return holder, nil
-			}
-			if err = l.store.remove(ctx, holder.Run); err != nil && !passes(ctx, err) {
-				return nil, fmt.Errorf("removing the lock %s.%s of a run that is gone: %w", LockDatabase, LockCollection, err)
-			}
-			l.o.Note(fmt.Sprintf("took the lock of the deployment at %s from %s, which is gone", strings.Join(l.hosts, ","), holder))
 		}
-		// It has become free, or stale, since.
-		holder, err = nil, fmt.Errorf("it changed hands at each of %d tries", tries)
+		if holder == nil || holder.Run == l.me.Run || holder.Stale() {
+			continue // it has become free since
+		}
+		if !holder.gone() {
+			return holder, nil
+		}
+		if err := l.store.remove(ctx, holder.Run); err != nil {
+			return nil, fmt.Errorf("removing the lock %s.%s of a run that is gone: %w", LockDatabase, LockCollection, err)
+		}
+		l.o.Note(fmt.Sprintf("took the lock of the deployment at %s from %s, which is gone", strings.Join(l.hosts, ","), holder))
 	}
-	return nil, fmt.Errorf("taking the lock %s.%s: %w", LockDatabase, LockCollection, err)
-}
-
-// passes tells errors that say nothing of the command itself, and after which
-// it can be repeated: taking a lock twice is taking it once.
-func passes(ctx context.Context, err error) bool {
-	if err == nil || ctx.Err() != nil {
-		return false
-	}
-	code := CodeOf(err)
-	return Passing(err) || code == codeWriteConflict || code == codeInterrupted // the latter by killAllSessions of others
+	return nil, fmt.Errorf("taking the lock %s.%s: it changed hands at each of %d tries", LockDatabase, LockCollection, tries)
 }
 
 // Renew prolongs the lease if that was not done lately. Call it between tests:
@@ -339,9 +318,6 @@ func (l *Lock) renew(ctx context.Context, age time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, min(lockTry, l.o.Lease/4))
 	defer cancel()
 	ok, err := l.store.renew(ctx, l.me.Run, l.o.Lease)
-	if passes(ctx, err) {
-		ok, err = l.store.renew(ctx, l.me.Run, l.o.Lease)
-	}
 	if err == nil && !ok {
 		ok, err = l.recover(ctx)
 	}
@@ -421,11 +397,7 @@ func (l *Lock) Release() error {
 	l.over = true
 	ctx, cancel := context.WithTimeout(context.Background(), releaseLimit)
 	defer cancel()
-	err := l.store.remove(ctx, l.me.Run)
-	for i := 1; i < tries && passes(ctx, err); i++ {
-		err = l.store.remove(ctx, l.me.Run)
-	}
-	if err != nil {
+	if err := l.store.remove(ctx, l.me.Run); err != nil {
 		return fmt.Errorf("the lock of the deployment at %s could not be removed and holds for %s more: %w",
 			strings.Join(l.hosts, ","), l.o.Lease, err)
 	}
@@ -440,50 +412,26 @@ const releaseLimit = 3 * time.Second
 // known to be gone. It gives the holder, nil if there was none, and whether the
 // lock was removed.
 func ClearLock(ctx context.Context, t Target) (holder *Holder, removed bool, err error) {
-	u, err := t.parse()
+	u, err := t.resolved(ctx)
+	if err == nil {
+		err = u.redact(ctx, refused(ctx, u))
+	}
 	if err != nil {
 		return nil, false, err
 	}
-	if u, err = u.reached(ctx); err != nil {
-		return nil, false, redact(ctx, err, t.URI)
-	}
 	store, err := openLockStore(u)
 	if err != nil {
-		return nil, false, redact(ctx, err, t.URI)
+		return nil, false, u.redact(ctx, err)
 	}
 	defer store.close()
 	ctx, cancel := context.WithTimeoutCause(ctx, lockTry, fmt.Errorf("no answer about the lock %s.%s within %s", LockDatabase, LockCollection, lockTry))
 	defer cancel()
-	if holder, removed, err = clearLock(ctx, store); err != nil {
-		err = redact(context.WithoutCancel(ctx), unreachable(ctx, err, u), t.URI)
+	holder, err = store.read(ctx)
+	if removed = err == nil && holder != nil && holder.over(); removed {
+		err = store.remove(ctx, holder.Run)
 	}
-	return holder, removed, err
+	return holder, removed && err == nil, u.plain(ctx, err)
 }
-
-func clearLock(ctx context.Context, store lockStore) (holder *Holder, removed bool, err error) {
-	for range tries {
-		if holder, err = store.read(ctx); passes(ctx, err) {
-			continue
-		}
-		if err != nil || holder == nil || !holder.over() {
-			return holder, false, err
-		}
-		if err = store.remove(ctx, holder.Run); !passes(ctx, err) {
-			return holder, err == nil, err
-		}
-	}
-	return holder, false, err
-}
-
-// The codes that taking a lock tells apart.
-const (
-	codeDuplicateKey  = 11000
-	codeWriteConflict = 112
-	codeInterrupted   = 11601
-)
-
-// isUnauthorized tells that the user may not do something.
-func isUnauthorized(err error) bool { return isCode(err, codeUnauthorized) }
 
 // lockDocument is the lockStore of a deployment.
 type lockDocument struct {
@@ -496,9 +444,24 @@ func openLockStore(u uri) (lockStore, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &lockDocument{client, func(ctx context.Context, database string, command bson.D) (bson.Raw, error) {
-		return onPrimary(ctx, client, database, command)
+	return &lockDocument{client, func(ctx context.Context, database string, command bson.D) (reply bson.Raw, err error) {
+		for range tries {
+			if reply, err = onPrimary(ctx, client, database, command); !passes(ctx, err) {
+				break
+			}
+		}
+		return reply, err
 	}}, nil
+}
+
+// passes tells errors that say nothing of the command itself, and after which
+// it can be repeated: to do twice what is done about a lock is to do it once.
+func passes(ctx context.Context, err error) bool {
+	if err == nil || ctx.Err() != nil {
+		return false
+	}
+	code := CodeOf(err)
+	return Passing(err) || code == codeWriteConflict || code == codeInterrupted // the latter by killAllSessions of others
 }
 
 func (d *lockDocument) close() {
@@ -579,7 +542,7 @@ func (d *lockDocument) take(ctx context.Context, h Holder, lease time.Duration) 
 	}, leased(lease)...)
 	now, err := d.modify(ctx, bson.D{{Key: "_id", Value: lockID}}, bson.D{{Key: "$replaceWith", Value: operator("$cond", free, mine, "$$ROOT")}}, true)
 	switch {
-	case isCode(err, codeDuplicateKey):
+	case CodeOf(err) == codeDuplicateKey:
 		return nil, false, nil
 	case err != nil:
 		return nil, false, err

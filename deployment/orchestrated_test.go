@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"slices"
@@ -182,17 +183,22 @@ func TestOrchestratedPool(t *testing.T) {
 
 // A cluster behind load balancers is reached through them, even a single router.
 func TestOrchestratedBalancers(t *testing.T) {
-	made := &ownCluster{}
+	made := &ownCluster{cluster: new(cluster)}
 	all, one, err := made.balance("mongodb://127.0.0.1:1,127.0.0.1:2/?w=1", []int{3, 4})
 	testkit.Check(t, err)
 	const options = "/?w=1&loadBalanced=true"
-	testkit.Equal(t, "through load balancers", []string{all, one},
-		[]string{"mongodb://" + made.balancers[0].Address() + options, "mongodb://" + made.balancers[1].Address() + options})
+	for _, text := range []string{all, one} {
+		hosts := parsed(t, text).hosts
+		conn, err := net.Dial("tcp", hosts[0])
+		testkit.Check(t, err)
+		testkit.Equal(t, "through a load balancer", text, "mongodb://"+hosts[0]+options)
+		testkit.Check(t, conn.Close())
+	}
 	_, _, err = made.balance("mongodb://127.0.0.1:1,127.0.0.1:2/", []int{3})
 	testkit.Fails(t, err, "its 2 routers have 1 ports for load balancers")
-	for _, b := range made.balancers {
-		b.Close()
-	}
+	testkit.Check(t, made.close(t.Context()))
+	_, err = net.Dial("tcp", parsed(t, all).hosts[0])
+	testkit.Fails(t, err)
 }
 
 // What the servers logged meanwhile can be had, where the service is on this

@@ -7,6 +7,18 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 )
 
+// The error codes that a look at a deployment, and taking a lock, tell apart.
+const (
+	codeUnauthorized    = 13
+	codeCommandNotFound = 59
+	codeWriteConflict   = 112
+	codeDuplicateKey    = 11000
+	codeInterrupted     = 11601
+)
+
+// isUnauthorized tells that the user may not do something.
+func isUnauthorized(err error) bool { return CodeOf(err) == codeUnauthorized }
+
 // passing are codes of errors that say nothing of the command: a server that is
 // no primary or is going away, and a mongos that does not reach one (Retryable
 // Reads, "Retryable Error"; Change Streams, "Resumable Error").

@@ -51,6 +51,10 @@ func newScene(t testing.TB, words string) *scene {
 	if strings.Contains(words, "api") {
 		s.o.ServerAPI = "1"
 	}
+	dir := t.TempDir()
+	var err error
+	s.o.Ledger, err = ledger.Open(dir)
+	testkit.Check(t, err)
 	s.verbs = map[string]func(string){
 		// What servers and tests do.
 		"arm":      s.arm,
@@ -117,12 +121,13 @@ func newScene(t testing.TB, words string) *scene {
 		"calm": func(want string) {
 			testkit.Equal(t, "a quiet moment", storeOf(t, s.d.URI()).quiet(testkit.Context(t)), want)
 		},
+		"remembers": func(entries string) { testkit.Equal(t, "entries", len(files(t, dir, "ledger/*")), entries) },
 		"on": func(about string) { // the host, and how many fail points
 			host, want, _ := strings.Cut(about, " ")
 			testkit.Equal(t, "fail points", left(t, s.d.DirectURI(s.host(host))), want)
 		},
 		"shuts": func(string) { // no client gets in to ask
-			reply, err := bare(testkit.Context(t), s.host("0"), "admin", lookFor(suiteFailPoints))
+			reply, err := parsed(t, s.d.URI()).bare(testkit.Context(t), s.host("0"), "admin", lookFor(suiteFailPoints))
 			testkit.Equal(t, "fail points", []any{len(on("", reply)), err}, []any{1, nil})
 		},
 	}
@@ -172,11 +177,10 @@ func (s *scene) arm(about string) {
 func (s *scene) shut(about string) {
 	mode, more, _ := strings.Cut(about, " ")
 	command := failCommand(s, mode, `hello", "isMaster`, `, "closeConnection": true`+more)
-	if s.o.ServerAPI != "" {
-		command = append(command, bson.E{Key: "apiVersion", Value: s.o.ServerAPI})
-	}
+	u := parsed(s, s.d.URI())
+	u.api = s.o.ServerAPI
 	for _, host := range s.d.Hosts() {
-		_, err := bare(testkit.Context(s), host, "admin", command)
+		_, err := u.bare(testkit.Context(s), host, "admin", command)
 		testkit.Check(s, err)
 	}
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/unified-test-runner/utr/internal/relay"
 )
 
-// balancer hands connections to mongoses in turn, as a TCP load balancer does:
+// Balancer hands connections to mongoses in turn, as a TCP load balancer does:
 // each connection begins with a header of the PROXY protocol, version 1, that
 // says who it comes from. A mongos takes that as the sign that it is load
 // balanced.
-type balancer struct {
+type Balancer struct {
 	listener net.Listener
 	targets  []string
 	next     atomic.Uint64
@@ -25,23 +25,26 @@ type balancer struct {
 	conns  map[net.Conn]bool
 }
 
-func newBalancer(targets []string) (*balancer, error) {
+// NewBalancer listens on a free port of the loopback interface. Targets are the
+// mongoses' ports for load balancers, as host:port.
+func NewBalancer(targets []string) (*Balancer, error) {
 	l, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
 	if err != nil {
 		return nil, err
 	}
-	b := &balancer{listener: l, targets: targets, conns: make(map[net.Conn]bool)}
+	b := &Balancer{listener: l, targets: targets, conns: make(map[net.Conn]bool)}
 	b.all.Go(func() {
 		relay.Accept(l, func(client net.Conn) { b.all.Go(func() { b.serve(client) }) })
 	})
 	return b, nil
 }
 
-func (b *balancer) address() string { return b.listener.Addr().String() }
+// Address is where it listens, as host:port.
+func (b *Balancer) Address() string { return b.listener.Addr().String() }
 
 // own registers a connection, so that closing the balancer breaks it. It gives
 // false, and closes the connection, if the balancer is closed already.
-func (b *balancer) own(c net.Conn) bool {
+func (b *Balancer) own(c net.Conn) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
@@ -52,7 +55,7 @@ func (b *balancer) own(c net.Conn) bool {
 	return true
 }
 
-func (b *balancer) disown(c net.Conn) {
+func (b *Balancer) disown(c net.Conn) {
 	_ = c.Close()
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -61,7 +64,7 @@ func (b *balancer) disown(c net.Conn) {
 
 // serve connects a client with the mongos whose turn it is, or with the next
 // one that takes it.
-func (b *balancer) serve(client net.Conn) {
+func (b *Balancer) serve(client net.Conn) {
 	if !b.own(client) {
 		return
 	}
@@ -93,8 +96,8 @@ func proxyHeader(from, to net.Addr) string {
 	return fmt.Sprintf("PROXY TCP4 %s %s %d %d\r\n", f.IP, t.IP, f.Port, t.Port)
 }
 
-// close breaks all connections and waits until nothing is left.
-func (b *balancer) close() {
+// Close breaks all connections and waits until nothing is left.
+func (b *Balancer) Close() {
 	b.mu.Lock()
 	b.closed = true
 	_ = b.listener.Close()

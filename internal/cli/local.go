@@ -48,7 +48,7 @@ func (l *localFlags) source(ctx context.Context, c *call, r *runFlags, suites []
 	}
 	same := r.deployment.options() // these mean the same for embedded deployments
 	r.settings.embedded(&same)
-	o.Topologies, o.Auth, o.TLS = same.Topologies, same.Auth, same.TLS
+	o.Topologies, o.Auth, o.TLS, o.URIOptions = same.Topologies, same.Auth, same.TLS, same.URIOptions
 	if l.opened, err = c.program.Local(ctx, o); err != nil {
 		return nil, err
 	}

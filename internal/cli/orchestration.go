@@ -148,7 +148,7 @@ func (o *orchestrationFlags) source(ctx context.Context, c *call, r *runFlags, l
 	return c.program.Orchestration(ctx, deployment.OrchestrationOptions{
 		URL: *o.url, Clusters: clusters, Each: *o.each, Topology: topology, URIOptions: *r.settings.uriOptions, ServerAPI: *r.settings.serverAPI,
 		Ledger: book, Secret: c.secrets.Learn, Note: c.note,
-		Lock: r.lock.cluster(c, deployment.ClusterOptions{}, lost).Lock,
+		Lock: r.lock.options(lost),
 	})
 }
 

@@ -323,7 +323,6 @@ func (r *runFlags) act(ctx context.Context, c *call) (err error) {
 		}
 	}()
 	defer func() { r.local.keep(ctx, err) }()
-	cfg.Source = deployment.WithURIOptions(cfg.Source, *r.settings.uriOptions)
 	if uri.Reveal() != "" || r.orchestrated.touchesOthers() {
 		c.announce(cfg.Source, chosen(loaded.Suites, cfg.Filter))
 	}
@@ -458,7 +457,8 @@ func (r *runFlags) source(ctx context.Context, c *call, uri, single secret.Text,
 	switch target, _ := r.flags.target(); target {
 	case onURI:
 		return r.lock.open(ctx, c, deployment.ClusterOptions{
-			URI: uri.Reveal(), SingleURI: single.Reveal(), FailPoints: runner.FailPoints(suites), ServerAPI: *r.settings.serverAPI,
+			URI: uri.Reveal(), SingleURI: single.Reveal(), FailPoints: runner.FailPoints(suites),
+			ServerAPI: *r.settings.serverAPI, URIOptions: *r.settings.uriOptions,
 		}, lost)
 	case onOrchestration:
 		return r.orchestrated.source(ctx, c, r, lost)

@@ -31,7 +31,7 @@ func (f *flags) settings() *settingsFlags {
 
 // embedded adds what is said about an embedded deployment.
 func (s *settingsFlags) embedded(o *deployment.EmbeddedOptions) {
-	o.TLS = *s.tls
+	o.TLS, o.URIOptions = *s.tls, *s.uriOptions
 	if *s.auth != "" {
 		on := *s.auth == "on"
 		o.Auth = &on
