@@ -27,9 +27,6 @@ type ClusterOptions struct {
 	// URIOptions are added to the connection strings that tests get, in the place
 	// of their own of the same name.
 	URIOptions []URIOption
-	// Serverless tells that the deployment is an Atlas Serverless instance,
-	// which it cannot tell of itself.
-	Serverless bool
 	// ServerAPI is the version of the Stable API that clients of ours declare,
 	// for servers with requireApiVersion; "" declares none.
 	ServerAPI string
@@ -229,12 +226,11 @@ func openCluster(ctx context.Context, o ClusterOptions) (_ *cluster, err error) 
 	if err := u.look(ctx, o.Timeout, func(ctx context.Context, client *mongo.Client) error { return describe(ctx, client, u, d) }); err != nil {
 		return nil, failed(err)
 	}
-	d.Serverless = o.Serverless
 	single := o.URI
 	switch {
-	case d.Topology == LoadBalanced && o.SingleURI == "" && !o.Serverless:
+	case d.Topology == LoadBalanced && o.SingleURI == "":
 		return nil, errors.New("the deployment is load balanced: name the load balancer in front of a single mongos too (--single-uri)")
-	case d.Topology == LoadBalanced && !o.Serverless:
+	case d.Topology == LoadBalanced:
 		single = o.SingleURI
 	case d.Topology == Sharded && len(d.Hosts) > 0:
 		single = u.at(d.Hosts[0]).String()

@@ -7,7 +7,6 @@ import (
 	"os"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/unified-test-runner/utr/deployment/local"
 	"github.com/unified-test-runner/utr/internal/ledger"
@@ -41,8 +40,6 @@ type LocalOptions struct {
 	Folder string
 	// Ledger remembers processes and folders until they are gone.
 	Ledger *ledger.Ledger
-	// StartTimeout bounds the start of one cluster; 0 means local.DefaultTimeout.
-	StartTimeout time.Duration
 	// Secret is told the password of each cluster before it can be printed. It
 	// may be called concurrently. Nil drops it.
 	Secret func(string)
@@ -172,7 +169,7 @@ func (s *LocalSource) learn(ctx context.Context, offers []*localOffer) error {
 // start starts a cluster.
 func (s *LocalSource) start(ctx context.Context, o *localOffer) (pooled, error) {
 	l, err := local.Start(ctx, local.Options{
-		Release: s.release, Shape: o.shape, Folder: s.options.Folder, Book: s.options.Ledger, Ports: &s.ports, Timeout: s.options.StartTimeout,
+		Release: s.release, Shape: o.shape, Folder: s.options.Folder, Book: s.options.Ledger, Ports: &s.ports,
 	})
 	if failed := new(local.StartError); errors.As(err, &failed) && failed.Logs != "" {
 		s.kept(failed.Logs)

@@ -1,6 +1,7 @@
 package deployment
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -202,9 +203,7 @@ func AcquireLock(ctx context.Context, uri string, o LockOptions) (*Lock, error) 
 }
 
 func acquire(ctx context.Context, store lockStore, hosts []string, o LockOptions) (*Lock, error) {
-	if o.Lease <= 0 {
-		o.Lease = DefaultLease
-	}
+	o.Lease = cmp.Or(o.Lease, DefaultLease)
 	if o.Note == nil {
 		o.Note = func(string) {}
 	}
@@ -250,11 +249,9 @@ func (l *Lock) get(ctx context.Context) error {
 		if !told {
 			l.o.Note(fmt.Sprintf("waiting up to %s for the deployment at %s, which is in use by %s", l.o.Wait, strings.Join(l.hosts, ","), holder))
 		}
-		timer := time.NewTimer(min(lockPoll, l.o.Wait-waited))
 		select {
-		case <-timer.C:
+		case <-time.After(min(lockPoll, l.o.Wait-waited)):
 		case <-ctx.Done():
-			timer.Stop()
 			return fmt.Errorf("waiting for the lock: %w", context.Cause(ctx))
 		}
 	}
