@@ -164,10 +164,9 @@ type Lock struct {
 
 // lockStore is the lock document of one deployment.
 type lockStore interface {
-	// take writes the document of a holder, unless somebody else holds the
-	// lock. old is whom it was taken from, nil if from nobody; ok tells
-	// whether it was taken.
-	take(ctx context.Context, h Holder, lease time.Duration) (old *Holder, ok bool, err error)
+	// take writes the document of a holder, and tells whether it did: not if
+	// somebody else holds the lock.
+	take(ctx context.Context, h Holder, lease time.Duration) (bool, error)
 	// renew prolongs the lease of a run, and tells whether it still holds it.
 	renew(ctx context.Context, run string, lease time.Duration) (bool, error)
 	// read gives the holder, nil if there is none.
@@ -266,37 +265,40 @@ const tries = 5
 func (l *Lock) try(ctx context.Context) (*Holder, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, lockTry, fmt.Errorf("the lock %s.%s was neither got nor refused within %s", LockDatabase, LockCollection, lockTry))
 	defer cancel()
+	failed := func(doing string, err error) error {
+		return fmt.Errorf("%s the lock %s.%s: %w", doing, LockDatabase, LockCollection, err)
+	}
 	for range tries {
-		sent := time.Now()
-		old, ok, err := l.store.take(ctx, l.me, l.o.Lease)
-		if err != nil {
-			return nil, fmt.Errorf("taking the lock %s.%s: %w", LockDatabase, LockCollection, err)
-		}
-		if ok {
-			l.mu.Lock()
-			l.renewed, l.tried = sent, sent
-			l.mu.Unlock()
-			if old != nil && old.Run != l.me.Run {
-				l.o.Note(fmt.Sprintf("took over the lock of the deployment at %s, which %s left behind", strings.Join(l.hosts, ","), old))
-			}
-			return nil, nil
-		}
 		holder, err := l.store.read(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("reading the lock %s.%s: %w", LockDatabase, LockCollection, err)
+			return nil, failed("reading", err)
 		}
-		if holder == nil || holder.Run == l.me.Run || holder.Stale() {
-			continue // it has become free since
-		}
-		if !holder.gone() {
+		left := holder != nil && holder.Run != l.me.Run
+		if left && !holder.over() {
 			return holder, nil
 		}
-		if err := l.store.remove(ctx, holder.Run); err != nil {
-			return nil, fmt.Errorf("removing the lock %s.%s of a run that is gone: %w", LockDatabase, LockCollection, err)
+		if left && !holder.Stale() {
+			if err := l.store.remove(ctx, holder.Run); err != nil {
+				return nil, failed("removing", err)
+			}
 		}
-		l.o.Note(fmt.Sprintf("took the lock of the deployment at %s from %s, which is gone", strings.Join(l.hosts, ","), holder))
+		sent := time.Now()
+		ok, err := l.store.take(ctx, l.me, l.o.Lease)
+		if err != nil {
+			return nil, failed("taking", err)
+		}
+		if !ok {
+			continue // somebody was faster
+		}
+		l.mu.Lock()
+		l.renewed, l.tried = sent, sent
+		l.mu.Unlock()
+		if left {
+			l.o.Note(fmt.Sprintf("took over the lock of the deployment at %s, which %s left behind", strings.Join(l.hosts, ","), holder))
+		}
+		return nil, nil
 	}
-	return nil, fmt.Errorf("taking the lock %s.%s: it changed hands at each of %d tries", LockDatabase, LockCollection, tries)
+	return nil, failed("taking", fmt.Errorf("it changed hands at each of %d tries", tries))
 }
 
 // Renew prolongs the lease if that was not done lately. Call it between tests:
@@ -329,7 +331,7 @@ func (l *Lock) renew(ctx context.Context, age time.Duration) {
 // recover takes the lock again if its document has vanished, as it does when a
 // test drops the database. Anybody else's means that it is lost.
 func (l *Lock) recover(ctx context.Context) (bool, error) {
-	_, ok, err := l.store.take(ctx, l.me, l.o.Lease)
+	ok, err := l.store.take(ctx, l.me, l.o.Lease)
 	if err != nil || ok {
 		return ok, err
 	}
@@ -516,16 +518,12 @@ func (d *lockDocument) modify(ctx context.Context, query, stage bson.D, upsert b
 // lock, and tells by itself who has it then. (That the lock is free cannot stand
 // in the query: an upsert takes no $expr.) Two that make the document at the same
 // moment meet in its _id.
-func (d *lockDocument) take(ctx context.Context, h Holder, lease time.Duration) (*Holder, bool, error) {
+func (d *lockDocument) take(ctx context.Context, h Holder, lease time.Duration) (bool, error) {
 	operator := func(name string, args ...any) bson.D { return bson.D{{Key: name, Value: bson.A(args)}} }
 	literal := func(v any) bson.D { return bson.D{{Key: "$literal", Value: v}} }
 	free := operator("$or",
 		operator("$eq", "$run", literal(h.Run)),
 		operator("$lte", operator("$ifNull", "$expires", time.Unix(0, 0)), "$$NOW"))
-	previous := operator("$cond", operator("$eq", bson.D{{Key: "$type", Value: "$run"}}, "missing"), "$$REMOVE", bson.D{
-		{Key: "run", Value: "$run"}, {Key: "host", Value: "$host"}, {Key: "pid", Value: "$pid"}, {Key: "name", Value: "$name"},
-		{Key: "started", Value: "$started"}, {Key: "renewed", Value: "$renewed"}, {Key: "expires", Value: "$expires"},
-	})
 	mine := append(bson.D{
 		{Key: "_id", Value: lockID},
 		{Key: "run", Value: literal(h.Run)},
@@ -535,27 +533,12 @@ func (d *lockDocument) take(ctx context.Context, h Holder, lease time.Duration) 
 		{Key: "began", Value: literal(h.Began)},
 		{Key: "name", Value: literal(h.Name)},
 		{Key: "started", Value: "$$NOW"},
-		{Key: "previous", Value: previous},
 	}, leased(lease)...)
 	now, err := d.modify(ctx, bson.D{{Key: "_id", Value: lockID}}, bson.D{{Key: "$replaceWith", Value: operator("$cond", free, mine, "$$ROOT")}}, true)
-	switch {
-	case CodeOf(err) == codeDuplicateKey:
-		return nil, false, nil
-	case err != nil:
-		return nil, false, err
-	case text(now, "run") != h.Run:
-		return nil, false, nil
+	if CodeOf(err) == codeDuplicateKey {
+		return false, nil
 	}
-	was, ok := now.Lookup("previous").DocumentOK()
-	if !ok {
-		return nil, true, nil
-	}
-	var old Holder
-	if bson.Unmarshal(was, &old) != nil {
-		return nil, true, nil // whoever left that: it is ours now
-	}
-	old.Now, _ = now.Lookup("started").TimeOK()
-	return &old, true, nil
+	return err == nil && text(now, "run") == h.Run, err
 }
 
 func (d *lockDocument) renew(ctx context.Context, run string, lease time.Duration) (bool, error) {

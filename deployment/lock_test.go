@@ -80,9 +80,7 @@ type scripted struct {
 
 func (s *scripted) say(what string) { s.said.add(fmt.Sprintf("%s: %s", time.Since(s.begun), what)) }
 
-func (s *scripted) take(context.Context, Holder, time.Duration) (*Holder, bool, error) {
-	return nil, time.Since(s.begun) >= s.until, nil
-}
+func (s *scripted) take(context.Context, Holder, time.Duration) (bool, error) { return true, nil }
 
 func (s *scripted) renew(context.Context, string, time.Duration) (bool, error) {
 	s.say("renewed")
@@ -96,9 +94,14 @@ func (s *scripted) remove(ctx context.Context, _ string) error {
 	return nil
 }
 
-func (s *scripted) read(context.Context) (*Holder, error) { return s.holder, nil }
-func (s *scripted) quiet(context.Context) bool            { return !s.loud }
-func (s *scripted) close()                                {}
+func (s *scripted) read(context.Context) (*Holder, error) {
+	if time.Since(s.begun) >= s.until {
+		return nil, nil
+	}
+	return s.holder, nil
+}
+func (s *scripted) quiet(context.Context) bool { return !s.loud }
+func (s *scripted) close()                     {}
 
 // A lock on a store that does what a transcript says: a run that waits hears what for, and gets the lock soon after it
 // has become free; its wait ends with its time, and with the run's. While a long test runs, the lease is renewed all

@@ -199,7 +199,7 @@ func (s *scene) leave(about string) {
 	if fate == "elsewhere" {
 		run.Place += "0" // a container with the same name
 	}
-	_, ok, err := storeOf(s, s.d.URI()).take(testkit.Context(s),
+	ok, err := storeOf(s, s.d.URI()).take(testkit.Context(s),
 		Holder{Run: "other", Host: "far", PID: 7, Place: run.Place, Began: run.Started, Name: "of last night"}, limit)
 	if !ok || err != nil {
 		s.Fatal(ok, err)
