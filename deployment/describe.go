@@ -122,18 +122,7 @@ func describe(ctx context.Context, client *mongo.Client, u uri, d *Description) 
 	}
 	d.AuthMechanisms = texts(d.Parameters, "authenticationMechanisms")
 
-	switch d.Topology {
-	case Sharded:
-		d.ReplicaSetShards, err = shardsAreReplicaSets(ctx, client)
-		if isUnauthorized(err) && u.authenticates() {
-			d.ReplicaSetShards, err = true, nil // as all are since 3.6
-		}
-		if err != nil {
-			return fmt.Errorf("cannot read config.shards: %w", err)
-		}
-	case LoadBalanced: // 5.0 and later, whose shards are replica sets
-		d.ReplicaSetShards = true
-	}
+	d.ReplicaSetShards = d.Topology == Sharded || d.Topology == LoadBalanced // as all are since 3.6
 	d.Auth = u.authenticates()
 	*d = d.named()
 	return nil
@@ -144,25 +133,6 @@ func describe(ctx context.Context, client *mongo.Client, u uri, d *Description) 
 func noScripting(build, started bson.Raw) bool {
 	enabled, told := started.Lookup("parsed", "security", "javascriptEnabled").BooleanOK()
 	return text(build, "javascriptEngine") == "none" || told && !enabled
-}
-
-// shardsAreReplicaSets follows "Determining if a Sharded Cluster Uses Replica
-// Sets": the host of such a shard is name/host,host.
-func shardsAreReplicaSets(ctx context.Context, client *mongo.Client) (bool, error) {
-	cursor, err := client.Database("config").Collection("shards").Find(ctx, bson.D{})
-	if err != nil {
-		return false, err
-	}
-	var shards []struct{ Host string }
-	if err := cursor.All(ctx, &shards); err != nil {
-		return false, err
-	}
-	for _, s := range shards {
-		if !strings.Contains(s.Host, "/") {
-			return false, nil
-		}
-	}
-	return true, nil
 }
 
 func text(doc bson.Raw, key string) string {

@@ -111,7 +111,6 @@ func newScene(t testing.TB, words string) *scene {
 			tell(s.heard.add, swept.Off)
 		},
 		// What became of it.
-		"shards": func(name string) { testkit.Equal(t, "they are sets", s.the(name).Description().ReplicaSetShards, true) },
 		"holder": func(run string) { s.is(run, s.holder()) },
 		"kept": func(string) {
 			s.is("mine", s.holder())

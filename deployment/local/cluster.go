@@ -16,6 +16,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/unified-test-runner/utr/internal/ledger"
 )
 
@@ -80,7 +82,7 @@ func (e *StartError) Unwrap() error { return e.Err }
 // *StartError.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
 	what := fmt.Sprintf("%s of version %s", o.Shape.Topology, o.Release.Version)
-	plan, err := NewPlan(o.Shape, o.Release.Version)
+	plan, err := o.Release.plan(o.Shape)
 	if err != nil {
 		return nil, &StartError{What: what, Err: err}
 	}
@@ -159,7 +161,11 @@ func (s *starter) run(ctx context.Context) error {
 			return err
 		}
 		if i == 0 {
-			if err := together(ctx, s.plan.Sets, s.initiate); err != nil {
+			together, ctx := errgroup.WithContext(ctx)
+			for _, set := range s.plan.Sets {
+				together.Go(func() error { return initiate(ctx, set, s.admins[set.Name]) })
+			}
+			if err := together.Wait(); err != nil {
 				return err
 			}
 		}
@@ -190,7 +196,11 @@ func (s *starter) wave(ctx context.Context, wave []Process) error {
 		launched = append(launched, a)
 		s.admins[p.Set] = append(s.admins[p.Set], a)
 	}
-	return together(ctx, launched, func(ctx context.Context, a *admin) error { return a.answering(ctx) })
+	together, ctx := errgroup.WithContext(ctx)
+	for _, a := range launched {
+		together.Go(func() error { return a.answering(ctx) })
+	}
+	return together.Wait()
 }
 
 // launch starts one process.
@@ -216,9 +226,6 @@ func (s *starter) launch(p Process) (*server, error) {
 			return nil, err
 		}
 	}
-	if path == "" {
-		return nil, errNoMongos
-	}
 	l, err := launch(path, p, c.version, at, filepath.Join(c.Folder(), p.Name+".log"), s.options.Book)
 	if err != nil {
 		return nil, err
@@ -229,8 +236,6 @@ func (s *starter) launch(p Process) (*server, error) {
 	return l, nil
 }
 
-var errNoMongos = errors.New("there is no mongos beside the mongod")
-
 // hosts gives the addresses of the members of a set.
 func (s *starter) hosts(set string) []string {
 	var hosts []string
@@ -240,10 +245,6 @@ func (s *starter) hosts(set string) []string {
 		}
 	}
 	return hosts
-}
-
-func (s *starter) initiate(ctx context.Context, set Set) error {
-	return initiate(ctx, set, s.admins[set.Name])
 }
 
 // addShards adds all shards through the first mongos.

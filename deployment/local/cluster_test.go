@@ -110,11 +110,11 @@ func TestStartFails(t *testing.T) {
 func TestWhatCannotBeStarted(t *testing.T) {
 	nowhere := filepath.Join(t.TempDir(), "nowhere")
 	for want, change := range map[string]func(*Options){
-		"cannot start":                            func(o *Options) { o.Release.Mongod = nowhere },
-		"there is no mongos beside the mongod":    func(o *Options) { o.Shape.Topology, o.Release.Mongos = Sharded, "" },
-		"has no load balancing, which came with ": func(o *Options) { o.Shape.Topology, o.Release.Version = LoadBalanced, Version{5, 0, 6} },
-		"there is no topology 9":                  func(o *Options) { o.Shape.Topology = 9 },
-		"a temporary folder":                      func(o *Options) { o.Folder = nowhere },
+		"cannot start": func(o *Options) { o.Release.Mongod = nowhere },
+		"a sharded cluster cannot be had: there is no ": func(o *Options) { o.Shape.Topology, o.Release.Mongos = Sharded, "" },
+		"has no load balancing, which came with ":       func(o *Options) { o.Shape.Topology, o.Release.Version = LoadBalanced, Version{5, 0, 6} },
+		"there is no topology 9":                        func(o *Options) { o.Shape.Topology = 9 },
+		"a temporary folder":                            func(o *Options) { o.Folder = nowhere },
 	} {
 		b := newBench(t, "whole")
 		change(&b.options)

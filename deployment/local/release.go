@@ -158,11 +158,14 @@ func environment() []string {
 
 // Can tells why a cluster cannot be made of the release.
 func (r Release) Can(s Shape) error {
-	if _, err := NewPlan(s, r.Version); err != nil {
-		return err
+	_, err := r.plan(s)
+	return err
+}
+
+func (r Release) plan(s Shape) (Plan, error) {
+	p, err := NewPlan(s, r.Version)
+	if err == nil && r.Mongos == "" && (s.Topology == Sharded || s.Topology == LoadBalanced) {
+		err = fmt.Errorf("a %s cannot be had: there is no %s", s.Topology, beside(r.Mongod))
 	}
-	if r.Mongos == "" && (s.Topology == Sharded || s.Topology == LoadBalanced) {
-		return fmt.Errorf("a %s cannot be had: there is no %s", s.Topology, beside(r.Mongod))
-	}
-	return nil
+	return p, err
 }

@@ -67,18 +67,6 @@ func TestAwait(t *testing.T) {
 	}
 }
 
-// The first failure ends the others, and is the one that counts.
-func TestTogether(t *testing.T) {
-	err := together(t.Context(), []int{1, 2, 3}, func(ctx context.Context, i int) error {
-		if i == 2 {
-			return errors.New("wrong")
-		}
-		<-ctx.Done()
-		return ctx.Err()
-	})
-	testkit.Equal(t, "error", err, "wrong")
-}
-
 // logged writes a log.
 func logged(t *testing.T, text string) (path string) {
 	t.Helper()

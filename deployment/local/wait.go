@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 )
 
@@ -41,24 +40,4 @@ func await(ctx context.Context, what string, ask func(context.Context) error) er
 		}
 		return fmt.Errorf("waited %s for %s: %w (seen last: %s)", time.Since(begun).Round(time.Millisecond), what, context.Cause(ctx), last)
 	}
-}
-
-// together does things at once and waits for all. The first that fails ends
-// the others, and its error is what counts.
-func together[T any](ctx context.Context, things []T, do func(context.Context, T) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var all sync.WaitGroup
-	var once sync.Once
-	var first error
-	for _, t := range things {
-		all.Go(func() {
-			if err := do(ctx, t); err != nil {
-				once.Do(func() { first = err })
-				cancel(err)
-			}
-		})
-	}
-	all.Wait()
-	return first
 }
