@@ -12,6 +12,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
+	"github.com/unified-test-runner/utr/deployment/lock"
 	"github.com/unified-test-runner/utr/internal/ledger"
 	"github.com/unified-test-runner/utr/internal/secret"
 )
@@ -35,7 +36,7 @@ type ClusterOptions struct {
 	Timeout time.Duration
 	// Lock, if not nil, keeps other runs away until the source is closed. Then
 	// fail points that an earlier run left on are turned off, too.
-	Lock *LockOptions
+	Lock *lock.Options
 	// Ledger remembers that a run that is killed leaves its lock and fail points
 	// there; nil remembers nothing.
 	Ledger *ledger.Ledger
@@ -58,7 +59,7 @@ func CheckURI(s string) error {
 // OpenCluster looks at a deployment that somebody else runs, and gives a
 // source with that one offer. Tests run on it one at a time. Errors never hold
 // the connection string's credentials. With ClusterOptions.Lock the error is a
-// *HeldError if another run uses the deployment; ctx alone bounds the wait for
+// *lock.HeldError if another run uses the deployment; ctx alone bounds the wait for
 // that one.
 func OpenCluster(ctx context.Context, o ClusterOptions) (Source, error) {
 	c, err := openCluster(ctx, o)
@@ -78,7 +79,7 @@ type cluster struct {
 	owned       bool
 	dead        func() error // nil: nobody knows
 	log         func(from, to time.Time) []LogLine
-	lock        *Lock      // nil if there is none
+	lock        *lock.Lock // nil if there is none
 	resources   []resource // the last one is closed first
 }
 
@@ -135,7 +136,7 @@ func (c *cluster) Log(from, to time.Time) []LogLine {
 // lent renews the lock between tests, where no fail point is on.
 func (c *cluster) lent(ctx context.Context) {
 	if c.lock != nil {
-		c.lock.Renew(ctx)
+		c.lock.Renew(ctx, lock.RenewEvery)
 	}
 }
 
@@ -196,7 +197,7 @@ func openCluster(ctx context.Context, o ClusterOptions) (_ *cluster, err error) 
 			return nil, err
 		}
 		off, blocked := unblock(ctx, u)
-		if held := new(HeldError); errors.As(blocked, &held) {
+		if held := new(lock.HeldError); errors.As(blocked, &held) {
 			return nil, blocked
 		}
 		if len(off) == 0 {
@@ -250,7 +251,7 @@ func tell(note func(string), off []LeftFailPoint) {
 // remember has the ledger know of the run as long as the lock is there. Without
 // a ledger the run goes on, since a lock expires.
 func (c *cluster) remember(o ClusterOptions) {
-	forget, err := o.Ledger.Add(ledger.Entry{Kind: ledger.Lock, URI: secret.Hide(o.URI), Name: LockDatabase + "." + LockCollection})
+	forget, err := o.Ledger.Add(ledger.Entry{Kind: ledger.Lock, URI: secret.Hide(o.URI), Name: lock.Database + "." + lock.Collection})
 	if err != nil {
 		o.Note(fmt.Sprintf("if this run is killed, utr clean requires --uri to find the deployment: %s", err))
 		forget = func() error { return nil }
@@ -268,19 +269,24 @@ func (c *cluster) remember(o ClusterOptions) {
 // hold takes the lock. A user who may not write the lock document runs without
 // it.
 func (c *cluster) hold(ctx context.Context, u uri, o ClusterOptions) (err error) {
-	lock := *o.Lock
-	lock.ServerAPI = o.ServerAPI
-	if lock.Note == nil {
-		lock.Note = o.Note
+	lo := *o.Lock
+	if lo.Note == nil {
+		lo.Note = o.Note
 	}
-	c.lock, err = AcquireLock(ctx, o.URI, lock)
+	store, err := lock.Open(u.client("utr lock"))
+	if err == nil {
+		c.lock, err = lock.Acquire(ctx, store, u.hosts, lo)
+	}
+	held := new(lock.HeldError)
 	switch {
+	case err == nil || errors.As(err, &held):
+		return err
 	case isUnauthorized(err) && u.authenticates():
 		o.Note(fmt.Sprintf("no lock keeps other runs away from the deployment at %s: the user of the connection string may not write %s.%s",
-			u.names(), LockDatabase, LockCollection))
+			u.names(), lock.Database, lock.Collection))
 		return nil
 	case isUnauthorized(err):
 		return fmt.Errorf("cannot use the deployment at %s: %w", u.names(), u.plain(ctx, err))
 	}
-	return err
+	return u.plain(ctx, err)
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/unified-test-runner/utr/deployment/local"
+	"github.com/unified-test-runner/utr/deployment/lock"
 	"github.com/unified-test-runner/utr/deployment/orchestration"
 	"github.com/unified-test-runner/utr/internal/ledger"
 	"github.com/unified-test-runner/utr/internal/secret"
@@ -41,7 +42,7 @@ type OrchestrationOptions struct {
 	Ledger *ledger.Ledger
 	// Lock, if not nil, keeps other runs away from clusters that are there
 	// already. A run has those that it makes to itself.
-	Lock *LockOptions
+	Lock *lock.Options
 	// Secret is told each password before it is used, so that it can be kept
 	// out of all outputs; nil drops them.
 	Secret func(string)

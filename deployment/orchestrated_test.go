@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/unified-test-runner/utr/deployment/lock"
 	"github.com/unified-test-runner/utr/deployment/orchestration"
 	"github.com/unified-test-runner/utr/deployment/orchestration/twin"
 	"github.com/unified-test-runner/utr/embedded"
@@ -152,7 +153,7 @@ func TestOrchestratedClusterThatIsThere(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			s := orchestrate(t)
 			s.twin.Add(t, kind, "mine", o)
-			s.options.Lock = &LockOptions{}
+			s.options.Lock = &lock.Options{}
 			s.tell("name id:mine; open; lend a; theirs a; use a; held; break a; lend a; return a; close; open; close; has 0 1 0")
 			testkit.Equal(t, "the password is passed on", slices.Contains(s.secrets.lines, password), len(o.Users) > 0)
 		})

@@ -8,7 +8,8 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/unified-test-runner/utr/deployment/bare"
+	"github.com/unified-test-runner/utr/deployment/lock"
+	"github.com/unified-test-runner/utr/deployment/wire"
 )
 
 // A fail point that fails the handshake itself, and has no appName, keeps every
@@ -23,7 +24,7 @@ const bareLimit = time.Second
 
 // Unblock turns failCommand off on the servers of a deployment whose
 // handshake it fails. It touches nothing while another run holds the lock, which
-// the error, a *HeldError, names then.
+// the error, a *lock.HeldError, names then.
 // Servers that cannot be asked are passed over.
 func Unblock(ctx context.Context, t Target) (off []LeftFailPoint, err error) {
 	u, err := parseURI(t.URI)
@@ -47,16 +48,16 @@ func unblock(ctx context.Context, u uri) (off []LeftFailPoint, err error) {
 			if !failsHandshake(left.Data) {
 				continue
 			}
-			store := &lockDocument{run: func(ctx context.Context, database string, command bson.D) (bson.Raw, error) {
+			store := &lock.Document{Run: func(ctx context.Context, database string, command bson.D) (bson.Raw, error) {
 				secondary := bson.E{Key: "$readPreference", Value: bson.D{{Key: "mode", Value: "secondaryPreferred"}}}
 				return u.bare(ctx, host, database, append(command, secondary))
 			}}
-			holder, err := store.read(ctx)
+			holder, err := store.Read(ctx)
 			switch {
 			case err != nil:
 				return off, fmt.Errorf("%s, and nobody can tell whether another run needs it: %w", left, err)
-			case holder != nil && !holder.over():
-				return off, &HeldError{Hosts: u.hosts, Holder: *holder}
+			case holder != nil && !holder.Over():
+				return off, &lock.HeldError{Hosts: u.hosts, Holder: *holder}
 			}
 			if _, err := u.bare(ctx, host, "admin", bson.D{{Key: "configureFailPoint", Value: left.Name}, {Key: "mode", Value: "off"}}); err != nil {
 				return off, fmt.Errorf("%s, and cannot be turned off: %w", left, err)
@@ -83,5 +84,23 @@ func (u uri) bare(ctx context.Context, host, database string, command bson.D) (b
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, bareLimit, fmt.Errorf("no answer from %s within %s", host, bareLimit))
 	defer cancel()
-	return bare.Run(ctx, withPort(host), u.client("utr").TLSConfig, database, command)
+	return wire.Run(ctx, withPort(host), u.client("utr").TLSConfig, database, command)
+}
+
+// ClearLock removes the lock of a deployment if its run is no more: see lock.Clear.
+func ClearLock(ctx context.Context, t Target) (holder *lock.Holder, removed bool, err error) {
+	u, err := t.resolved(ctx)
+	if err == nil {
+		err = u.redact(ctx, refused(ctx, u))
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	store, err := lock.Open(u.client("utr lock"))
+	if err != nil {
+		return nil, false, u.redact(ctx, err)
+	}
+	defer store.Close()
+	holder, removed, err = lock.Clear(ctx, store)
+	return holder, removed, u.plain(ctx, err)
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/unified-test-runner/utr/deployment/bare"
+	"github.com/unified-test-runner/utr/deployment/wire"
 	_ "github.com/unified-test-runner/utr/internal/wire42" // releases may be of version 4.2
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -34,7 +34,7 @@ const commandLimit = 10 * time.Second
 func (a *admin) run(ctx context.Context, command bson.D) (bson.Raw, error) {
 	ctx, cancel := limited(ctx, a.server.Name, command)
 	defer cancel()
-	return bare.Run(ctx, a.server.address(), a.secure, "admin", command)
+	return wire.Run(ctx, a.server.address(), a.secure, "admin", command)
 }
 
 // limited bounds one command.
@@ -97,7 +97,7 @@ var telling = []string{"--dbpath", "--configdb"}
 // tell, such as a mongod that wants authentication, is trusted.
 func (a *admin) ours(ctx context.Context) error {
 	reply, err := a.run(ctx, bson.D{{Key: "getCmdLineOpts", Value: 1}})
-	if codeOf(err) != 0 {
+	if wire.CodeOf(err) != 0 {
 		return nil
 	}
 	if err != nil {
@@ -165,14 +165,6 @@ const (
 // InvalidReplicaSetConfig.
 var hopeless = []int32{2, 13, 18, 20, 59, 76, 93}
 
-func codeOf(err error) int32 {
-	var e mongo.CommandError
-	if errors.As(err, &e) {
-		return e.Code
-	}
-	return 0
-}
-
 // initiation is the configuration of a replica set (replSetInitiate).
 func initiation(set Set, hosts []string) bson.D {
 	var members bson.A
@@ -203,7 +195,7 @@ func initiate(ctx context.Context, set Set, members []*admin) error {
 	config := initiation(set, hosts)
 	err := await(ctx, fmt.Sprintf("replica set %s to be initiated", set.Name), func(ctx context.Context) error {
 		_, err := members[0].run(ctx, bson.D{{Key: "replSetInitiate", Value: config}})
-		if codeOf(err) == codeAlreadyInitialized { // an attempt whose answer was lost
+		if wire.CodeOf(err) == codeAlreadyInitialized { // an attempt whose answer was lost
 			return nil
 		}
 		return lasting(err)
@@ -283,7 +275,7 @@ func (p permanent) Unwrap() error { return p.error }
 // lasting marks the errors that no further attempt mends. Others can be those
 // of a machine that is slow: a member that is not reached yet, for example.
 func lasting(err error) error {
-	if slices.Contains(hopeless, codeOf(err)) {
+	if slices.Contains(hopeless, wire.CodeOf(err)) {
 		return permanent{err}
 	}
 	return err
@@ -333,7 +325,7 @@ func createUser(ctx context.Context, on *admin, user User, members int) error {
 	}
 	return await(ctx, "the user "+user.Name+" to be made on "+on.server.Name, func(ctx context.Context) error {
 		_, err := on.run(ctx, command)
-		if codeOf(err) == codeUserExists {
+		if wire.CodeOf(err) == codeUserExists {
 			return nil
 		}
 		return lasting(err)

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/unified-test-runner/utr/deployment/wire"
 	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
@@ -31,7 +32,7 @@ func TestStandForElection(t *testing.T) {
 	for password, heard := range map[string]bool{key: true, "guessed": false} {
 		a := &admin{s, nil, password}
 		err := a.standForElection(t.Context())
-		refused := err != nil && (codeOf(err) == 0 || strings.Contains(strings.ToLower(err.Error()), "auth"))
+		refused := err != nil && (wire.CodeOf(err) == 0 || strings.Contains(strings.ToLower(err.Error()), "auth"))
 		if refused == heard {
 			t.Errorf("with the password %q: %v", password, err)
 		}

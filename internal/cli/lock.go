@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/deployment/lock"
 )
 
 // lockFlags say how a run locks a deployment that it did not start.
@@ -23,8 +24,8 @@ func (f *flags) lock() *lockFlags {
 }
 
 // options say that the run locks an existing deployment, and ends if the lock is lost.
-func (l *lockFlags) options(lost context.CancelCauseFunc) *deployment.LockOptions {
-	return &deployment.LockOptions{Name: *l.name, Wait: *l.wait, Lost: func(err error) { lost(err) }}
+func (l *lockFlags) options(lost context.CancelCauseFunc) *lock.Options {
+	return &lock.Options{Name: *l.name, Wait: *l.wait, Lost: func(err error) { lost(err) }}
 }
 
 // open opens an existing deployment, and records its lock in the ledger: after a run

@@ -1,8 +1,9 @@
-// Package bare runs commands on servers without a handshake, each on a
-// connection of its own. A client of the driver waits for heartbeats where a
-// server is being set up, and does not get in where a fail point fails the
-// handshake; servers do not insist on one, unless they require authentication.
-package bare
+// Package wire runs commands on servers without a handshake, each on a
+// connection of its own, and knows what error codes mean. A client of the driver
+// waits for heartbeats where a server is being set up, and does not get in where a
+// fail point fails the handshake; servers do not insist on one, unless they
+// require authentication.
+package wire
 
 import (
 	"context"
