@@ -138,18 +138,12 @@ type operation struct {
 // operations is the table, by the name that schedules use.
 var operations = func() map[string]operation {
 	out := map[string]operation{}
-	set := func(v *source.Value) bool { return v != nil && v.Bool }
 	for _, f := range parts.Get("operations").Fields {
-		row := f.Value
-		op := operation{write: set(row.Get("write")), replicated: set(row.Get("replicated")), blind: set(row.Get("blind")),
-			commands: row.Get("commands"), operations: row.Get("operations").Items}
-		if v := row.Get("minServer"); v != nil {
-			op.minServer = v.String
+		get := func(key string) *source.Value { return cmp.Or(f.Value.Get(key), &source.Value{}) }
+		out[f.Key] = operation{
+			write: get("write").Bool, replicated: get("replicated").Bool, blind: get("blind").Bool, minServer: get("minServer").String,
+			commands: get("commands"), before: get("before").Items, operations: get("operations").Items,
 		}
-		if v := row.Get("before"); v != nil {
-			op.before = v.Items
-		}
-		out[f.Key] = op
 	}
 	return out
 }()

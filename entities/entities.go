@@ -26,17 +26,6 @@ type Kind = operations.Kind
 var objects = []Kind{operations.Client, operations.ClientEncryption, operations.Database, operations.Collection,
 	operations.Session, operations.Bucket, operations.Cursor}
 
-// parents has the kind of entity that a driver object is made from. Clients
-// are made from nothing, and cursors descend from whatever created them.
-var parents = map[Kind]Kind{
-	operations.ClientEncryption: operations.Client,
-	operations.Database:         operations.Client,
-	operations.Collection:       operations.Database,
-	operations.Session:          operations.Client,
-	operations.Bucket:           operations.Database,
-}
-
-// An entry is an entity in the map.
 type entry struct {
 	kind     Kind
 	client   string // that a driver object descends from
@@ -99,7 +88,7 @@ func (m *Map) AddObject(kind Kind, id, parent string) error {
 		if err != nil {
 			return err
 		}
-		if want := parents[kind]; want != "" && e.kind != want {
+		if want := operations.Parents[kind].Kind; want != "" && e.kind != want {
 			return unexpected(parent, e.kind, want)
 		}
 		client = e.client
@@ -205,20 +194,6 @@ func (m *Map) Of(kind Kind) []string {
 		}
 	}
 	return ids
-}
-
-// Values gives all saved BSON values by name: the access from outside that
-// the format requires before the map is cleared. The map is a copy.
-func (m *Map) Values() map[string]bson.RawValue {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	values := make(map[string]bson.RawValue)
-	for id, e := range m.entries {
-		if e.kind == operations.SavedValue {
-			values[id] = e.value
-		}
-	}
-	return values
 }
 
 func unexpected(id string, got Kind, want ...Kind) error {

@@ -95,8 +95,9 @@ func TestLookups(t *testing.T) {
 	}
 	topology, noTopology := m.Topology("topology")
 	thread, noThread := m.Thread("thread")
-	if v := m.Values(); noTopology != nil || noThread != nil || thread == nil || topology.Type != "Single" || len(v) != 1 || v["value"].Type != bson.TypeNull {
-		t.Errorf("%v, %v; %v, %v; %v", topology, noTopology, thread, noThread, v)
+	value, noValue := m.Value("value")
+	if noTopology != nil || noThread != nil || noValue != nil || thread == nil || topology.Type != "Single" || value.Type != bson.TypeNull {
+		t.Errorf("%v, %v; %v, %v; %v", topology, noTopology, thread, noThread, value)
 	}
 }
 
@@ -115,7 +116,6 @@ func TestOrder(t *testing.T) {
 func TestLocks(t *testing.T) {
 	null := bson.RawValue{Type: bson.TypeNull}
 	for reason, use := range map[string]func(*Map){
-		"Values":   func(m *Map) { m.Values() },
 		"Of":       func(m *Map) { m.Of(operations.Client) },
 		"Free":     func(m *Map) { _ = m.Free("client") },
 		"Kind":     func(m *Map) { _, _ = m.Kind("client") },

@@ -1,6 +1,8 @@
 package experiment
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -72,42 +74,33 @@ const (
 
 // Check refuses values out of bounds.
 func (c *Config) Check() error {
-	for _, row := range []struct {
-		what              string
-		value, least, top int
-	}{
-		{"clients", c.Clients, 1, maxClients},
-		{"capacity", c.Capacity, 1, maxCapacity},
-		{"load", c.Load, 1, maxPercent},
-		{"spike", c.Spike, 1, maxPercent},
-		{"rejection", c.Rejection, 0, 100},
-		{"pool", c.Pool, 1, maxClients},
-		{"queue", c.Queue, 1, maxCapacity},
-		{"rate", c.Rate, 0, maxCapacity},
-		{"burst", c.Burst, 0, maxCapacity},
-	} {
-		if row.value < row.least || row.value > row.top {
-			return fmt.Errorf("%s is %d: it must be %d to %d", row.what, row.value, row.least, row.top)
-		}
-	}
-	for _, row := range []struct {
-		what        string
-		value, from time.Duration
-	}{
-		{"duration", c.Duration, 6 * time.Second},
-		{"timeout", c.Timeout, time.Millisecond},
-		{"round trip", c.RoundTrip, 0},
-		{"base backoff", c.BaseBackoff, 0},
-	} {
-		if row.value < row.from || row.value > maxDuration {
-			return fmt.Errorf("%s is %s: it must be %s to %s", row.what, row.value, row.from, maxDuration)
-		}
-	}
+	limiter, policies := error(nil), error(nil)
 	if len(c.Policies) == 0 {
-		return fmt.Errorf("the experiment needs a policy")
+		policies = errors.New("the experiment needs a policy")
 	}
 	if c.Rate > 0 && c.Burst == 0 {
-		return fmt.Errorf("a limiter with burst 0 admits nothing")
+		limiter = errors.New("a limiter with burst 0 admits nothing")
+	}
+	return cmp.Or(
+		within("clients", c.Clients, 1, maxClients),
+		within("capacity", c.Capacity, 1, maxCapacity),
+		within("load", c.Load, 1, maxPercent),
+		within("spike", c.Spike, 1, maxPercent),
+		within("rejection", c.Rejection, 0, 100),
+		within("pool", c.Pool, 1, maxClients),
+		within("queue", c.Queue, 1, maxCapacity),
+		within("rate", c.Rate, 0, maxCapacity),
+		within("burst", c.Burst, 0, maxCapacity),
+		within("duration", c.Duration, 6*time.Second, maxDuration),
+		within("timeout", c.Timeout, time.Millisecond, maxDuration),
+		within("round trip", c.RoundTrip, 0, maxDuration),
+		within("base backoff", c.BaseBackoff, 0, maxDuration),
+		policies, limiter)
+}
+
+func within[T int | time.Duration](what string, value, least, most T) error {
+	if value < least || value > most {
+		return fmt.Errorf("%s is %v: it must be %v to %v", what, value, least, most)
 	}
 	return nil
 }

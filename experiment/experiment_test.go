@@ -133,8 +133,8 @@ func TestOverload(t *testing.T) {
 		if name != names[i] || !slices.Equal(run.Series.Begun, all.Runs[0].Series.Begun) {
 			t.Errorf("%s met other operations than %s", name, names[0])
 		}
-		if wanted := name != "naive"; run.Recovered != wanted || run.Before < 0.8*80 {
-			t.Errorf("%s: recovered %t from a goodput of %.0f", name, run.Recovered, run.Before)
+		if wanted := name != "naive"; run.Recovered != wanted || run.Phases[0].Goodput < 0.8*80 {
+			t.Errorf("%s: recovered %t from a goodput of %.0f", name, run.Recovered, run.Phases[0].Goodput)
 		}
 		if parts := told[name]; !slices.IsSorted(parts) || parts[0] > 0.01 || parts[len(parts)-1] != 1 {
 			t.Errorf("%s: progress %v", name, parts)

@@ -8,23 +8,22 @@ import (
 // HTML writes the report as one page that needs nothing else.
 func (r *Report) HTML(w io.Writer) error {
 	table := r.table()
-	data := struct {
-		Title, Settings string
-		Groups          []group
-		Names           []string
-		Rows            [][]string
-		Runs            []Run
-		Plots           template.HTML
-	}{Title: r.title(), Settings: r.set(), Names: table[0], Rows: table[1:], Runs: r.Runs,
-		Plots: template.HTML(r.svg())} // svg escapes all of it
+	return page.Execute(w, map[string]any{
+		"Title": r.title(), "Settings": r.set(), "Groups": groups(), "Names": table[0], "Rows": table[1:], "Runs": r.Runs,
+		"Plots": template.HTML(r.svg()), // svg escapes all of it
+	})
+}
+
+// groups of columns have a common heading.
+func groups() (all []group) {
 	for _, c := range columns {
-		if n := len(data.Groups); n > 0 && data.Groups[n-1].Name == c.group {
-			data.Groups[n-1].Span++
+		if n := len(all); n > 0 && all[n-1].Name == c.group {
+			all[n-1].Span++
 		} else {
-			data.Groups = append(data.Groups, group{c.group, 1})
+			all = append(all, group{c.group, 1})
 		}
 	}
-	return page.Execute(w, data)
+	return all
 }
 
 // group is columns with a common heading.

@@ -42,14 +42,11 @@ type runRecord struct {
 	Phases     map[string]phaseRecord `json:"phases"`
 	RecoveryMS *float64               `json:"recoveryMS"` // null: not recovered
 	SilenceMS  float64                `json:"silenceMS"`
-	Series     seriesRecord           `json:"series"`
+	Series     Series                 `json:"series"`
 }
 
 type phaseRecord struct {
-	Operations   int     `json:"operations"`
-	Succeeded    int     `json:"succeeded"`
-	Failed       int     `json:"failed"`
-	Attempts     int     `json:"attempts"`
+	Phase
 	PerOperation float64 `json:"attemptsPerOperation"`
 	Goodput      float64 `json:"goodputPerSec"`
 	// null if nothing succeeded
@@ -58,24 +55,17 @@ type phaseRecord struct {
 	P99 *float64 `json:"latencyP99MS"`
 }
 
-type seriesRecord struct {
-	Begun    []float64 `json:"begunPerSec"`
-	Attempts []float64 `json:"attemptsPerSec"`
-	Rejected []float64 `json:"rejectedPerSec"`
-	Goodput  []float64 `json:"goodputPerSec"`
-}
-
 // JSON writes the report with everything that was measured.
 func (r *Report) JSON(w io.Writer) error {
 	c := &r.Config
-	out := record{Experiment: "overload", StepMS: ms(r.Step), Config: configJSON{
+	out := record{Experiment: "overload", StepMS: ms(step), Config: configJSON{
 		Clients: c.Clients, Capacity: c.Capacity, Load: c.Load, Spike: c.Spike, DurationMS: ms(c.Duration),
 		SpikeFromMS: ms(c.spikeStart()), SpikeToMS: ms(c.spikeEnd()), TimeoutMS: ms(c.Timeout), Pool: c.Pool, RoundTripMS: ms(c.RoundTrip),
 		Rejection: c.Rejection, Queue: c.Queue, Rate: c.Rate, Burst: c.Burst, BaseBackoffMS: ms(c.BaseBackoff), Seed: c.Seed,
 	}}
 	for _, run := range r.Runs {
 		one := runRecord{Policy: run.Policy.Name, What: run.Policy.What, Rules: run.Policy.rules.Name, SilenceMS: ms(run.Silence),
-			Phases: map[string]phaseRecord{}, Series: seriesRecord(run.Series)}
+			Phases: map[string]phaseRecord{}, Series: run.Series}
 		if run.Recovered {
 			back := ms(run.Recovery)
 			one.RecoveryMS = &back
@@ -94,8 +84,7 @@ func (r *Report) JSON(w io.Writer) error {
 }
 
 func (p Phase) record() phaseRecord {
-	out := phaseRecord{Operations: p.Operations, Succeeded: p.Succeeded, Failed: p.Failed, Attempts: p.Attempts,
-		PerOperation: p.PerOperation(), Goodput: p.Goodput}
+	out := phaseRecord{Phase: p, PerOperation: p.PerOperation(), Goodput: p.Goodput}
 	if p.Succeeded > 0 {
 		p50, p95, p99 := ms(p.P50), ms(p.P95), ms(p.P99)
 		out.P50, out.P95, out.P99 = &p50, &p95, &p99

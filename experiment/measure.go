@@ -9,9 +9,7 @@ import (
 // Report is the result of an experiment.
 type Report struct {
 	Config Config
-	// Step is the length of the steps of each series.
-	Step time.Duration
-	Runs []Run
+	Runs   []Run
 }
 
 // Run is how one policy fared.
@@ -22,10 +20,8 @@ type Run struct {
 	Phases [3]Phase
 	// Series are numbers per second, one for each step of the experiment.
 	Series Series
-	// Before is the goodput before the spike, per second.
-	Before float64
 	// Recovery is how long after the spike's end goodput is back: from then on
-	// it is 95 percent of Before or more, in the next second and in all the
+	// it is 95 percent of that before the spike or more, in the next second and in all the
 	// rest. It is counted in steps.
 	Recovery time.Duration
 	// Recovered is false if that does not happen before the end.
@@ -36,13 +32,15 @@ type Run struct {
 
 // Phase is what became of the operations that began in it.
 type Phase struct {
-	Operations, Succeeded, Failed int
-	Attempts                      int
+	Operations int `json:"operations"`
+	Succeeded  int `json:"succeeded"`
+	Failed     int `json:"failed"`
+	Attempts   int `json:"attempts"`
 	// Goodput is the number of results that arrived while it lasted, per
 	// second (Client Backpressure, "Goodput").
-	Goodput float64
+	Goodput float64 `json:"-"`
 	// Latencies of the operations that succeeded, from begin to end.
-	P50, P95, P99 time.Duration
+	P50, P95, P99 time.Duration `json:"-"`
 }
 
 // PerOperation is the number of attempts per operation.
@@ -53,7 +51,10 @@ func (p Phase) FailedPart() float64 { return float64(p.Failed) / float64(max(1, 
 
 // Series are rates per second over time.
 type Series struct {
-	Begun, Attempts, Rejected, Goodput []float64
+	Begun    []float64 `json:"begunPerSec"`
+	Attempts []float64 `json:"attemptsPerSec"`
+	Rejected []float64 `json:"rejectedPerSec"`
+	Goodput  []float64 `json:"goodputPerSec"`
 }
 
 // step is the length of the steps of the series, and window how many of them
@@ -76,7 +77,7 @@ func Overload(ctx context.Context, c Config, progress func(policy string, part f
 	if progress == nil {
 		progress = func(string, float64) {}
 	}
-	report := &Report{Config: c, Step: step}
+	report := &Report{Config: c}
 	for _, p := range c.Policies {
 		m := newMeasure(&c)
 		if err := simulate(ctx, &c, p, m, func(part float64) { progress(p.Name, part) }); err != nil {
@@ -153,8 +154,7 @@ func (m *measure) run(p Policy) Run {
 		slices.Sort(m.latencies[i])
 		ph.P50, ph.P95, ph.P99 = percentile(m.latencies[i], 50), percentile(m.latencies[i], 95), percentile(m.latencies[i], 99)
 	}
-	r.Before = r.Phases[0].Goodput
-	r.Recovery, r.Recovered = recovery(r.Series.Goodput, m.config.spikeEnd(), r.Before)
+	r.Recovery, r.Recovered = recovery(r.Series.Goodput, m.config.spikeEnd(), r.Phases[0].Goodput)
 	r.Silence = silence(m.series.Goodput)
 	return r
 }

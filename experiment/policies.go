@@ -62,5 +62,5 @@ func PolicyNamed(name string) (Policy, error) {
 		}
 		names = append(names, p.Name)
 	}
-	return Policy{}, fmt.Errorf("policy %q: there are %s", name, strings.Join(names, ", "))
+	return Policy{}, fmt.Errorf("must be one of %s", strings.Join(names, ", "))
 }

@@ -29,7 +29,7 @@ type server struct {
 	limit            int
 	bucket           *bucket // nil: no limiter
 
-	door, queue fifo
+	door, queue fifo[request]
 	busy        bool
 	current     request
 	atDoor      bool // current is being judged, not served
@@ -94,18 +94,17 @@ func (b *bucket) take(now time.Duration) bool {
 	return true
 }
 
-// fifo is a queue of requests.
-type fifo []request
+// fifo is a queue.
+type fifo[T any] []T
 
-func (f *fifo) push(r request) { *f = append(*f, r) }
+func (f *fifo[T]) push(one T) { *f = append(*f, one) }
 
-// pop removes the first request; ok is false without one.
-func (f *fifo) pop() (r request, ok bool) {
+// pop removes the first element; ok is false without one.
+func (f *fifo[T]) pop() (first T, ok bool) {
 	if len(*f) == 0 {
-		return request{}, false
+		return first, false
 	}
-	r = (*f)[0]
-	(*f)[0] = request{} // let the operation be freed
+	first, (*f)[0] = (*f)[0], first // let the operation be freed
 	*f = (*f)[1:]
-	return r, true
+	return first, true
 }

@@ -23,7 +23,7 @@ type operationRun struct {
 // that wait for one, in order.
 type pool struct {
 	used    int
-	waiting []*operationRun
+	waiting fifo[*operationRun]
 }
 
 // simulation is one run with one policy.
@@ -184,7 +184,7 @@ func (s *simulation) expire(op *operationRun) {
 func (s *simulation) checkOut(op *operationRun) {
 	p := &s.pools[op.client]
 	if p.used == s.config.Pool {
-		p.waiting = append(p.waiting, op)
+		p.waiting.push(op)
 		return
 	}
 	p.used++
@@ -204,10 +204,7 @@ func (s *simulation) checkIn(op *operationRun) {
 	p := &s.pools[op.client]
 	p.used--
 	for len(p.waiting) > 0 && p.used < s.config.Pool {
-		next := p.waiting[0]
-		p.waiting[0] = nil
-		p.waiting = p.waiting[1:]
-		if !next.done {
+		if next, _ := p.waiting.pop(); !next.done {
 			s.checkOut(next)
 		}
 	}

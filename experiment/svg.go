@@ -94,7 +94,7 @@ func (r *Report) goodputPanel(b *strings.Builder, i, y int, top float64) {
 	}
 	line := r.points(run.Series.Goodput, scale)
 	fmt.Fprintf(b, `<polygon class="area p%d" points="%.1f,%.1f %s %.1f,%.1f"/>`+"\n", i%len(strokes),
-		r.x(r.Step/2), scale(0), line, r.x(r.middle(len(run.Series.Goodput)-1)), scale(0))
+		r.x(step/2), scale(0), line, r.x(r.middle(len(run.Series.Goodput)-1)), scale(0))
 	fmt.Fprintf(b, `<polyline class="begun" points="%s"/>`+"\n", r.points(run.Series.Begun, scale))
 	if i == len(r.Runs)-1 {
 		r.times(b, float64(y+panel))
@@ -165,7 +165,7 @@ func (r *Report) times(b *strings.Builder, y float64) {
 }
 
 func (r *Report) middle(i int) time.Duration {
-	return min(time.Duration(i)*r.Step+r.Step/2, r.Config.Duration)
+	return min(time.Duration(i)*step+step/2, r.Config.Duration)
 }
 
 func (r *Report) points(series []float64, scale func(float64) float64) string {

@@ -19,7 +19,7 @@ func (r *Report) Text(w io.Writer) error {
 			widths[i] = max(widths[i], len(cell))
 		}
 	}
-	b.WriteString(groups(widths))
+	b.WriteString(headings(widths))
 	for _, line := range table {
 		fmt.Fprintf(&b, "%-*s", widths[0], line[0])
 		for i, cell := range line[1:] {
@@ -47,24 +47,25 @@ func (r *Report) table() [][]string {
 	return rows
 }
 
-// groups is the line above the headings: the name of each group at the right
+// headings is the line above those of the columns: the name of each group at the right
 // end of its columns. It widens the first column of a group to fit the name.
-func groups(widths []int) string {
+func headings(widths []int) string {
 	var b strings.Builder
-	for i := 0; i < len(columns); i++ {
-		first, length := i, widths[i]
-		for i+1 < len(columns) && columns[i+1].group == columns[first].group {
-			i++
-			length += 2 + widths[i]
+	first := 0
+	for _, g := range groups() {
+		length := 2 * (g.Span - 1)
+		for _, w := range widths[first : first+g.Span] {
+			length += w
 		}
-		if short := len(columns[first].group) - length; short > 0 {
+		if short := len(g.Name) - length; short > 0 {
 			widths[first] += short
 			length += short
 		}
 		if first > 0 {
 			length += 2
 		}
-		fmt.Fprintf(&b, "%*s", length, columns[first].group)
+		fmt.Fprintf(&b, "%*s", length, g.Name)
+		first += g.Span
 	}
 	return b.String() + "\n"
 }

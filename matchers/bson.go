@@ -86,7 +86,6 @@ func (x index) value(key string) bson.RawValue {
 	return bson.RawValue{}
 }
 
-// duplicate gives a key that occurs twice.
 func (x index) duplicate() (string, bool) {
 	for i, e := range x.list {
 		if x.find(e.key) != i {
@@ -121,7 +120,6 @@ func exactly(a, b bson.RawValue) bool {
 	}
 }
 
-// sameScalar compares two scalars of the same type.
 func sameScalar(a, b bson.RawValue) bool {
 	switch a.Type {
 	case bson.TypeDouble:

@@ -67,8 +67,13 @@ func (c *comparison) reject(want *source.Value, got, format string, args ...any)
 
 // holds reports whether a value matches, without noting why not.
 func holds(n *node, actual bson.RawValue, shape Shape) bool {
+	return passes(func(c *comparison) { c.match(n, actual, shape) })
+}
+
+// passes reports whether a comparison finds no difference.
+func passes(compare func(*comparison)) bool {
 	c := comparison{quiet: true}
-	c.match(n, actual, shape)
+	compare(&c)
 	return !c.failed
 }
 
@@ -83,7 +88,6 @@ func (c *comparison) match(n *node, actual bson.RawValue, shape Shape) {
 	n.test.match(c, n, actual, shape)
 }
 
-// numeric is an expected int32, int64 or double.
 type numeric struct{ want number }
 
 func (t numeric) match(c *comparison, n *node, actual bson.RawValue, _ Shape) {
@@ -107,7 +111,6 @@ func (t scalar) match(c *comparison, n *node, actual bson.RawValue, _ Shape) {
 	}
 }
 
-// array is an expected array.
 type array struct{ items []*node }
 
 func (t array) match(c *comparison, n *node, actual bson.RawValue, shape Shape) {
@@ -125,9 +128,7 @@ func (t array) match(c *comparison, n *node, actual bson.RawValue, shape Shape) 
 		return
 	}
 	for i, item := range t.items {
-		c.path.index(i)
-		c.match(item, list[i].value, shape.ofElements())
-		c.path.pop()
+		c.path.atIndex(i, func() { c.match(item, list[i].value, shape.ofElements()) })
 	}
 }
 
@@ -139,7 +140,6 @@ func (s Shape) ofElements() Shape {
 	return Nested
 }
 
-// fields is an expected document.
 type fields struct {
 	keys  []string
 	nodes []*node
@@ -177,9 +177,7 @@ func (t *fields) match(c *comparison, n *node, actual bson.RawValue, shape Shape
 		c.differAs(n, actual, shape, "the actual document has the key %q twice", key)
 	}
 	for i, key := range t.keys {
-		c.path.key(key)
-		c.match(t.nodes[i], x.value(key), Nested)
-		c.path.pop()
+		c.path.atKey(key, func() { c.match(t.nodes[i], x.value(key), Nested) })
 	}
 	if shape == RootDocument {
 		return

@@ -63,7 +63,6 @@ func (k *compiler) faultOf(v *source.Value, format string, args ...any) *node {
 	return k.fault(v.Position, v.JSON(), format, args...)
 }
 
-// value compiles an expected value.
 func (k *compiler) value(v *source.Value, where place) *node {
 	if v == nil {
 		return k.fault(source.Position{}, "", "there is no expected value")
@@ -84,9 +83,7 @@ func (k *compiler) value(v *source.Value, where place) *node {
 	case v.Kind == source.Array:
 		items := make([]*node, len(v.Items))
 		for i, item := range v.Items {
-			k.path.index(i)
-			items[i] = k.value(item, inArray)
-			k.path.pop()
+			k.path.atIndex(i, func() { items[i] = k.value(item, inArray) })
 		}
 		return &node{test: array{items}, at: v.Position, source: v}
 	default:
@@ -102,7 +99,6 @@ func (k *compiler) value(v *source.Value, where place) *node {
 	}
 }
 
-// scalar compiles a value that is neither document nor array.
 func (k *compiler) scalar(at source.Position, v *source.Value, rv bson.RawValue) *node {
 	n := &node{at: at, source: v, value: rv}
 	if x, ok := numberOf(rv); ok && !k.exact {
@@ -190,13 +186,10 @@ func (k *compiler) int(v *source.Value) number {
 	return t.want
 }
 
-// list calls read for each item of an array.
 func (k *compiler) list(v *source.Value, read func(*source.Value)) {
 	k.demand(v, source.Array, "expected an array")
 	for i, item := range v.Items {
-		k.path.index(i)
-		read(item)
-		k.path.pop()
+		k.path.atIndex(i, func() { read(item) })
 	}
 }
 

@@ -22,8 +22,8 @@
 //   - A document that has a key twice matches no expected document.
 //   - $$exists and $$unsetOrMatches are faults as array elements; $$exists may
 //     stand inside $$unsetOrMatches.
-//   - $$lte takes a number, or a Decimal128 for a Decimal128; nothing is less
-//     than or equal to NaN, and NaN to nothing.
+//   - $$lte takes a number, which Decimal128 is not; nothing is less than or equal
+//     to NaN, and NaN to nothing.
 //   - $$matchesHexBytes takes a string or, since bytes need not be UTF-8, a
 //     generic binary.
 //   - The content of an entity is data: $$ keys in it are not operators.

@@ -133,9 +133,7 @@ func labels(want bool, otherwise string) reader[raised] {
 		return func(c *comparison, err raised) {
 			for i, label := range v.Items {
 				if err.HasLabel(label.String) != want {
-					c.path.index(i)
-					c.reject(label, describeError(err.Error), "%s", otherwise)
-					c.path.pop()
+					c.path.atIndex(i, func() { c.reject(label, describeError(err.Error), "%s", otherwise) })
 				}
 			}
 		}
@@ -155,9 +153,7 @@ func readWriteErrors(k *compiler, v *source.Value) check[raised] {
 	})
 	return func(c *comparison, err raised) {
 		for _, i := range slices.Sorted(maps.Keys(want)) {
-			c.path.key(keys[i])
-			c.match(want[i], present(err.WriteErrors[i]), RootDocument)
-			c.path.pop()
+			c.path.atKey(keys[i], func() { c.match(want[i], present(err.WriteErrors[i]), RootDocument) })
 		}
 		for _, i := range slices.Sorted(maps.Keys(err.WriteErrors)) {
 			if want[i] == nil {
@@ -176,9 +172,7 @@ func readWriteConcernErrors(k *compiler, v *source.Value) check[raised] {
 			if i < len(err.WriteConcernErrors) {
 				got = err.WriteConcernErrors[i]
 			}
-			c.path.index(i)
-			c.match(n, present(got), RootDocument)
-			c.path.pop()
+			c.path.atIndex(i, func() { c.match(n, present(got), RootDocument) })
 		}
 		if len(err.WriteConcernErrors) != len(want) {
 			c.reject(v, describeError(err.Error), "expected %s, got %d", count(len(want), "write concern error"), len(err.WriteConcernErrors))
@@ -194,26 +188,20 @@ func present(raw bson.Raw) bson.RawValue {
 	return document(raw)
 }
 
-// describeError gives an error in one line.
 func describeError(err *result.Error) string {
 	var b strings.Builder
 	b.WriteString(either(err.Client, "client-side error", "server-side error"))
-	if err.Kind != "" {
-		b.WriteString(" (" + err.Kind + ")")
+	add := func(say bool, format string, args ...any) {
+		if say {
+			fmt.Fprintf(&b, format, args...)
+		}
 	}
-	if err.Timeout {
-		b.WriteString(", a timeout")
-	}
-	if err.HasCode || err.CodeName != "" {
-		fmt.Fprintf(&b, ", code %d %s", err.Code, err.CodeName)
-	}
-	if len(err.Labels) > 0 {
-		b.WriteString(", labels " + strings.Join(err.Labels, ", "))
-	}
-	if err.Server != "" {
-		b.WriteString(", from " + err.Server)
-	}
-	b.WriteString(": " + err.Message)
+	add(err.Kind != "", " (%s)", err.Kind)
+	add(err.Timeout, ", a timeout")
+	add(err.HasCode || err.CodeName != "", ", code %d %s", err.Code, err.CodeName)
+	add(len(err.Labels) > 0, ", labels %s", strings.Join(err.Labels, ", "))
+	add(err.Server != "", ", from %s", err.Server)
+	add(true, ": %s", err.Message)
 	return abridge(b.String())
 }
 

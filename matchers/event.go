@@ -135,7 +135,6 @@ func hasServerConnectionID(k *compiler, v *source.Value) eventCheck {
 	}
 }
 
-// eventExpectation is a compiled expectedEvent.
 type eventExpectation struct {
 	typ    result.EventType
 	whole  *source.Value // of which fields are those below the type
@@ -156,9 +155,7 @@ func (k *compiler) expectedEvent(v *source.Value, monitor result.Monitor) eventE
 	case monitor != "" && of != monitor:
 		k.fault(f.KeyPosition, f.Key, "a %s is a %s event, and only %s events are allowed here", f.Key, of, monitor)
 	default:
-		k.path.key(f.Key)
-		x.fields = readRecord(k, f.Value, eventFields[x.typ])
-		k.path.pop()
+		k.path.atKey(f.Key, func() { x.fields = readRecord(k, f.Value, eventFields[x.typ]) })
 	}
 	return x
 }
@@ -199,7 +196,6 @@ func wellFormed(e *result.Event) bool {
 	}
 }
 
-// describeEvent gives an event in one line.
 func describeEvent(e *result.Event) string {
 	parts := []string{string(e.Type)}
 	if e.Command != nil {

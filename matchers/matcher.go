@@ -110,17 +110,13 @@ func (m *Matcher) Events(path string, expected ExpectedEvents, actual []result.E
 	k := m.compiler(path)
 	monitor := cmp.Or(result.Monitor(expected.EventType), result.MonitorCommand)
 	if result.EventTypes(monitor) == nil {
-		k.path.key("eventType")
-		k.fault(expected.Position, source.Quote(expected.EventType), "unknown eventType")
-		k.path.pop()
+		k.path.atKey("eventType", func() { k.fault(expected.Position, source.Quote(expected.EventType), "unknown eventType") })
 		monitor = ""
 	}
 	k.path.key("events")
 	want := make([]eventExpectation, len(expected.Events))
 	for i, v := range expected.Events {
-		k.path.index(i)
-		want[i] = k.expectedEvent(v, monitor)
-		k.path.pop()
+		k.path.atIndex(i, func() { want[i] = k.expectedEvent(v, monitor) })
 	}
 	got, unknown := observed(actual, monitor)
 	return k.finish(func(c *comparison) {
@@ -143,8 +139,7 @@ func (m *Matcher) Count(path string, expected *source.Value, actual []result.Eve
 	}
 	n := 0
 	for i := range actual {
-		c := comparison{quiet: true}
-		if x.match(&c, &actual[i]); !c.failed {
+		if passes(func(c *comparison) { x.match(c, &actual[i]) }) {
 			n++
 		}
 	}
@@ -182,11 +177,8 @@ func (m *Matcher) LogMessages(path string, expected *source.Value, actual []resu
 		c.path.key("messages")
 		var got []*result.LogMessage
 		for i := range actual {
-			if !slices.ContainsFunc(ignored, func(x logExpectation) bool {
-				c := comparison{quiet: true}
-				x.match(&c, &actual[i])
-				return !c.failed
-			}) {
+			matches := func(x logExpectation) bool { return passes(func(c *comparison) { x.match(c, &actual[i]) }) }
+			if !slices.ContainsFunc(ignored, matches) {
 				got = append(got, &actual[i])
 			}
 		}
@@ -204,9 +196,7 @@ func (m *Matcher) Collection(path string, at source.Position, expected []*source
 	k.exact = true
 	want := make([]documentExpectation, len(expected))
 	for i, v := range expected {
-		k.path.index(i)
-		want[i] = documentExpectation{k.document(v)}
-		k.path.pop()
+		k.path.atIndex(i, func() { want[i] = documentExpectation{k.document(v)} })
 	}
 	describe := func(got bson.Raw) string { return abridge(Extended(document(got), false)) }
 	return k.finish(func(c *comparison) {
@@ -214,7 +204,6 @@ func (m *Matcher) Collection(path string, at source.Position, expected []*source
 	})
 }
 
-// documentExpectation is a document of an outcome.
 type documentExpectation struct{ node *node }
 
 func (d documentExpectation) match(c *comparison, got bson.Raw) {
@@ -223,7 +212,6 @@ func (d documentExpectation) match(c *comparison, got bson.Raw) {
 func (d documentExpectation) at() source.Position { return d.node.at }
 func (d documentExpectation) text() string        { return abridge(wanted(d.node, false)) }
 
-// alike compares the _id.
 func (d documentExpectation) alike(got bson.Raw) bool {
 	t, ok := d.node.test.(*fields)
 	if !ok {

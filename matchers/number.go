@@ -2,7 +2,6 @@ package matchers
 
 import (
 	"math"
-	"math/big"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
@@ -59,26 +58,4 @@ func (a number) atMost(b number) bool {
 	default:
 		return a.i <= b.i
 	}
-}
-
-// decimalAtMost is a <= b for decimals. It never holds for NaN.
-func decimalAtMost(a, b bson.Decimal128) bool {
-	if a.IsNaN() || b.IsNaN() {
-		return false
-	}
-	if i, j := a.IsInf(), b.IsInf(); i != 0 || j != 0 {
-		return i <= j
-	}
-	x, e, errX := a.BigInt()
-	y, f, errY := b.BigInt()
-	if errX != nil || errY != nil {
-		return false
-	}
-	// Scale the one with the greater exponent down to the other's.
-	low := min(e, f)
-	scale := func(n *big.Int, exponent int) *big.Int {
-		p := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(exponent-low)), nil)
-		return p.Mul(p, n)
-	}
-	return scale(x, e).Cmp(scale(y, f)) <= 0
 }

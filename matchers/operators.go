@@ -47,9 +47,7 @@ type optional struct{ operator }
 // within matches what stands inside an operator, below its name in the path.
 func within(name string, inside *node) operator {
 	return func(c *comparison, _ *node, actual bson.RawValue, shape Shape) {
-		c.path.key(name)
-		c.match(inside, actual, shape)
-		c.path.pop()
+		c.path.atKey(name, func() { c.match(inside, actual, shape) })
 	}
 }
 
@@ -152,26 +150,16 @@ func readUnsetOrMatches(k *compiler, argument *source.Value, where place) test {
 }
 
 func readLte(k *compiler, argument *source.Value, _ place) test {
-	rv, ok, err := argument.Scalar()
-	var atMost func(bson.RawValue) (comparable, holds bool)
-	if n, isNumber := numberOf(rv); ok && err == nil && isNumber {
-		atMost = func(actual bson.RawValue) (bool, bool) {
-			x, comparable := numberOf(actual)
-			return comparable, x.atMost(n)
-		}
-	} else if d, isDecimal := rv.Decimal128OK(); ok && err == nil && isDecimal {
-		atMost = func(actual bson.RawValue) (bool, bool) {
-			x, comparable := actual.Decimal128OK()
-			return comparable, comparable && decimalAtMost(x, d)
-		}
-	} else {
+	rv, _, err := argument.Scalar()
+	most, isNumber := numberOf(rv)
+	if err != nil || !isNumber {
 		k.faultOf(argument, "$$lte requires a number")
 	}
 	return operator(func(c *comparison, n *node, actual bson.RawValue, _ Shape) {
-		switch comparable, holds := atMost(actual); {
+		switch got, comparable := numberOf(actual); {
 		case !comparable:
 			c.differ(n, actual, "expected a number to compare, got %s", typeName(actual))
-		case !holds:
+		case !got.atMost(most):
 			c.differ(n, actual, "the value is not less than or equal")
 		}
 	})

@@ -22,6 +22,19 @@ func (p *path) key(key string) { p.steps = append(p.steps, step{key: key, isKey:
 func (p *path) index(i int)    { p.steps = append(p.steps, step{index: i}) }
 func (p *path) pop()           { p.steps = p.steps[:len(p.steps)-1] }
 
+// atKey and atIndex do something one step further down.
+func (p *path) atKey(key string, do func()) {
+	p.key(key)
+	do()
+	p.pop()
+}
+
+func (p *path) atIndex(i int, do func()) {
+	p.index(i)
+	do()
+	p.pop()
+}
+
 // String gives a form like expectEvents[0].events[2].command["a.b"].
 func (p *path) String() string {
 	var b strings.Builder

@@ -1,6 +1,7 @@
 package matchers
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/unified-test-runner/utr/result"
@@ -42,21 +43,15 @@ func readRecord[T any](k *compiler, v *source.Value, readers map[string]reader[T
 
 func (x record[T]) match(c *comparison, got T) {
 	for _, f := range x.fields {
-		c.path.key(f.name)
-		f.check(c, got)
-		c.path.pop()
+		c.path.atKey(f.name, func() { f.check(c, got) })
 	}
 }
 
 // agrees reports whether one field matches, or is not expected at all.
 func (x record[T]) agrees(name string, got T) bool {
-	c := comparison{quiet: true}
-	for _, f := range x.fields {
-		if f.name == name {
-			f.check(&c, got)
-		}
-	}
-	return !c.failed
+	return !slices.ContainsFunc(x.fields, func(f field[T]) bool {
+		return f.name == name && !passes(func(c *comparison) { f.check(c, got) })
+	})
 }
 
 // at and text are for the report of an expectation without a counterpart.
@@ -90,7 +85,6 @@ func flag[T any](get func(T) *bool) reader[T] {
 	}
 }
 
-// messageFields are the keys of an expectedLogMessage.
 var messageFields = map[string]reader[*result.LogMessage]{
 	"level":             word(func(m *result.LogMessage) string { return m.Level }),
 	"component":         word(func(m *result.LogMessage) string { return m.Component }),
@@ -101,7 +95,6 @@ var messageFields = map[string]reader[*result.LogMessage]{
 	},
 }
 
-// logExpectation is a compiled expectedLogMessage.
 type logExpectation struct {
 	record[*result.LogMessage]
 	message *node // of data; nil if any will do

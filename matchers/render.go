@@ -15,7 +15,6 @@ import (
 // nothing is how a missing value reads.
 const nothing = "(nothing)"
 
-// render turns differences into mismatches.
 func render(differences []difference) []result.Mismatch {
 	var list []result.Mismatch
 	for _, d := range differences {

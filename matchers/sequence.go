@@ -48,9 +48,9 @@ func (s sequence[W, T]) compare(c *comparison) {
 	}
 	for i, partner := range s.align() {
 		if partner < 0 {
-			c.path.index(i)
-			c.say(s.want[i].at(), s.want[i].text(), nothing, "missing: the expected %s %d has no counterpart", s.what, i)
-			c.path.pop()
+			c.path.atIndex(i, func() {
+				c.say(s.want[i].at(), s.want[i].text(), nothing, "missing: the expected %s %d has no counterpart", s.what, i)
+			})
 			continue
 		}
 		extra(partner)
@@ -63,9 +63,7 @@ func (s sequence[W, T]) compare(c *comparison) {
 }
 
 func (s sequence[W, T]) compareAt(c *comparison, i, j int) {
-	c.path.index(i)
-	s.want[i].match(c, s.got[j])
-	c.path.pop()
+	c.path.atIndex(i, func() { s.want[i].match(c, s.got[j]) })
 }
 
 // The costs of an alignment. Two of one kind that differ are cheaper as
@@ -130,10 +128,8 @@ func (s sequence[W, T]) align() []int {
 }
 
 func (s sequence[W, T]) cost(i, j int) int {
-	c := comparison{quiet: true}
-	s.want[i].match(&c, s.got[j])
 	switch {
-	case !c.failed:
+	case passes(func(c *comparison) { s.want[i].match(c, s.got[j]) }):
 		return 0
 	case s.want[i].alike(s.got[j]):
 		return costDiffer

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/unified-test-runner/utr/internal/secret"
 	"github.com/unified-test-runner/utr/source"
 )
 
@@ -17,70 +16,81 @@ type Cell struct {
 	Name string
 	// Position is that of the cluster, or of the block that includes it.
 	Position source.Position
-	// Cluster, Engine, Suites and Options name the parts; Options may be "".
-	Cluster, Engine, Suites, Options string
-	// Flags are those of utr run, in a fixed order. They may hold secrets.
-	Flags []string
+	// Settings are in a fixed order. They may hold secrets.
+	Settings []Setting
 	// Paths name the suites.
 	Paths []string
-	// URI and SingleURI are the connection strings of a cluster that has them,
-	// else empty.
-	URI, SingleURI secret.Text
 	// Timeout bounds the whole cell; 0 leaves that to the caller.
 	Timeout time.Duration
+
+	parts [axisCount]string // by name; that of the options may be ""
 }
 
-// Args is the command line of utr run that the cell is, without connection
-// strings.
-func (c *Cell) Args() []string {
-	args := slices.Clone(c.Flags)
-	for _, p := range c.Paths {
-		if strings.HasPrefix(p, "-") {
-			return slices.Concat(args, []string{"--"}, c.Paths)
+// Setting is a flag of utr run and its value, or one of its values.
+type Setting struct {
+	Flag  string // its name
+	Value string // "" for a flag without a value
+}
+
+// Cluster is the name of the cell's cluster. Clusters at other positions may have the
+// same name.
+func (c *Cell) Cluster() string { return c.parts[clusters] }
+
+// Value is the first value of a flag, "" if the cell does not set it.
+func (c *Cell) Value(flag string) string {
+	for _, s := range c.Settings {
+		if s.Flag == flag {
+			return s.Value
 		}
+	}
+	return ""
+}
+
+// Args is the command line of utr run that the cell is, for a process or a person.
+func (c *Cell) Args() (args []string) {
+	for _, s := range c.Settings {
+		if args = append(args, "--"+s.Flag); s.Value != "" {
+			args = append(args, s.Value)
+		}
+	}
+	if slices.ContainsFunc(c.Paths, func(p string) bool { return strings.HasPrefix(p, "-") }) {
+		args = append(args, "--")
 	}
 	return append(args, c.Paths...)
 }
 
 // same reports whether two cells are the same run, ignoring their names.
 func (c *Cell) same(o *Cell) bool {
-	return slices.Equal(c.Flags, o.Flags) && slices.Equal(c.Paths, o.Paths) && c.URI == o.URI && c.SingleURI == o.SingleURI
+	return slices.Equal(c.Settings, o.Settings) && slices.Equal(c.Paths, o.Paths)
 }
-
-// separator stands between the names of the parts of a cell.
-const separator = "_"
 
 // part is a value of one of the four axes: a cluster, an engine, suites or
 // options.
 type part struct {
-	name           string
-	at             source.Position
-	settings       []setting
-	paths          []string
-	uri, singleURI secret.Text
+	name     string
+	at       source.Position
+	settings []setting
+	paths    []string
 }
 
-// setting is a key with its values, ready to be flags.
+// setting is a key with its values.
 type setting struct {
 	key    key
 	at     source.Position
 	values []string
 }
 
-// flags gives the words of a setting on a command line.
-func (s setting) flags() (words []string) {
-	if s.key.name == cellTimeout {
-		return nil
-	}
+// flags gives the values of a setting as those of its flag.
+func (s setting) flags() (flags []Setting) {
 	for _, v := range s.values {
 		switch {
 		case s.key.shape != toggle:
-			words = append(words, "--"+s.key.flagName(), v)
+			flags = append(flags, Setting{s.key.flagName(), v})
 		case v == "true":
-			words = append(words, "--"+s.key.flagName())
+			flags = append(flags, Setting{Flag: s.key.flagName()})
 		}
 	}
-	return words
+	return flags
 }
 
 // axes are the parts of cells in the order of their names.

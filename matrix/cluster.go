@@ -4,15 +4,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/unified-test-runner/utr/internal/secret"
 	"github.com/unified-test-runner/utr/source"
 )
 
 // clusters reads one cluster, or those that lists in it make.
 func (r *reader) clusters(v *source.Value) []part {
-	beside := append([]string{"name"}, kindNames()...)
-	before := len(r.problems)
-	own := r.settings(v, "a cluster", beside)
+	before := len(r.Problems)
+	p := r.part(v, "a cluster", kindNames()...)
 	if v.Kind != source.Document {
 		return nil
 	}
@@ -22,7 +20,7 @@ func (r *reader) clusters(v *source.Value) []part {
 			kinds = append(kinds, k)
 		}
 	}
-	if len(kinds) == 0 && len(r.problems) > before {
+	if len(kinds) == 0 && len(r.Problems) > before {
 		return nil // probably a misspelt kind, which is reported already
 	}
 	if len(kinds) != 1 {
@@ -30,22 +28,7 @@ func (r *reader) clusters(v *source.Value) []part {
 		return nil
 	}
 	kind := kinds[0]
-	p := part{at: v.Position, name: r.name(v.Get("name"), "a cluster")}
-	values := r.kindSettings(v.Get(kind.name), kind)
-	if kind.uri {
-		for _, s := range values {
-			if len(s.values) == 1 && s.key.name == keyURI {
-				p.uri = secret.New(s.values[0])
-			} else if len(s.values) == 1 {
-				p.singleURI = secret.New(s.values[0])
-			}
-		}
-		values = nil
-		if p.name == "" {
-			r.add(v.Position, "a cluster with a connection string needs a name")
-		}
-	}
-	p.settings = append(values, own...)
+	p.settings = append(r.kindSettings(v.Get(kind.name), kind), p.settings...)
 	all := spread(p)
 	if slices.ContainsFunc(all, func(p part) bool { return p.name == "" }) {
 		r.add(v.Position, "the cluster needs a name, or a topology or version that names it")

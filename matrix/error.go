@@ -1,7 +1,6 @@
 package matrix
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,14 +17,13 @@ type Problem struct {
 
 func (p Problem) Error() string { return p.Position.String() + ": " + p.Message }
 
-// InvalidError is everything that is wrong with a matrix file, in the order of
-// the file.
-type InvalidError struct{ Problems []Problem }
+// Problems are everything that is wrong with a matrix file, in the order of the file.
+type Problems []Problem
 
-func (e *InvalidError) Error() string {
-	lines := make([]string, len(e.Problems))
-	for i, p := range e.Problems {
-		lines[i] = p.Error()
+func (p Problems) Error() string {
+	lines := make([]string, len(p))
+	for i, one := range p {
+		lines[i] = one.Error()
 	}
 	return strings.Join(lines, "\n")
 }
@@ -38,26 +36,23 @@ func didYouMean(word string, known []string) string {
 	return ""
 }
 
-// problems collects what is wrong.
-type problems []Problem
-
-func (p *problems) add(at source.Position, format string, args ...any) {
+func (p *Problems) add(at source.Position, format string, args ...any) {
 	*p = append(*p, Problem{at, fmt.Sprintf(format, args...)})
 }
 
 // err gives all of them, each once, or nil.
-func (p *problems) err() error {
+func (p *Problems) err() error {
 	if len(*p) == 0 {
 		return nil
 	}
-	list := slices.Clone(*p)
-	slices.SortStableFunc(list, func(a, b Problem) int {
-		return cmp.Or(cmp.Compare(a.Position.Line, b.Position.Line), cmp.Compare(a.Position.Column, b.Position.Column))
-	})
 	seen := map[Problem]bool{} // what is wrong with a part is found in each of its cells
-	return &InvalidError{slices.DeleteFunc(list, func(p Problem) bool {
+	all := slices.DeleteFunc(slices.Clone(*p), func(p Problem) bool {
 		again := seen[p]
 		seen[p] = true
 		return again
-	})}
+	})
+	slices.SortStableFunc(all, func(a, b Problem) int {
+		return a.Position.Compare(b.Position)
+	})
+	return all
 }

@@ -16,42 +16,37 @@ const maxCells = 5000
 // product crosses the axes. The position of a cell is that of its cluster, unless
 // at gives that of the block that includes it.
 func (r *reader) product(axes [axisCount][]part, at source.Position) (cells []Cell) {
-	size := 1
+	combinations := [][axisCount]part{{}}
 	for a, parts := range axes {
-		if size *= len(parts); size > maxCells {
+		if len(combinations)*len(parts) > maxCells {
 			r.add(axes[clusters][0].at, "the matrix has more than %d cells: %s make it too large", maxCells, axisNames()[a])
 			return nil
 		}
-	}
-	for _, c := range axes[clusters] {
-		for _, e := range axes[engines] {
-			for _, s := range axes[suites] {
-				for _, o := range axes[options] {
-					cell := r.cell(c, e, s, o)
-					if !at.IsZero() {
-						cell.Position = at
-					}
-					cells = append(cells, cell)
-				}
+		var longer [][axisCount]part
+		for _, c := range combinations {
+			for _, c[a] = range parts {
+				longer = append(longer, c)
 			}
 		}
+		combinations = longer
+	}
+	for _, c := range combinations {
+		cell := r.cell(c)
+		if !at.IsZero() {
+			cell.Position = at
+		}
+		cells = append(cells, cell)
 	}
 	return cells
 }
 
 // cell combines parts. A setting in two of them is a problem: one of the two would
 // be lost.
-func (r *reader) cell(c, e, s, o part) Cell {
-	cell := Cell{
-		Position: c.at, Cluster: c.name, Engine: e.name, Suites: s.name, Options: o.name,
-		Paths: s.paths, URI: c.uri, SingleURI: c.singleURI,
-	}
-	var names []string
+func (r *reader) cell(parts [axisCount]part) Cell {
+	cell := Cell{Position: parts[clusters].at, Paths: parts[suites].paths}
 	var settings []setting
-	for _, p := range []part{c, e, s, o} {
-		if p.name != "" {
-			names = append(names, p.name)
-		}
+	for a, p := range parts {
+		cell.parts[a] = p.name
 		for _, one := range p.settings {
 			i := slices.IndexFunc(settings, func(other setting) bool { return other.key.name == one.key.name })
 			switch {
@@ -70,12 +65,13 @@ func (r *reader) cell(c, e, s, o part) Cell {
 		}
 	}
 	for _, one := range settings {
-		cell.Flags = append(cell.Flags, one.flags()...)
-		if one.key.name == cellTimeout && len(one.values) == 1 {
+		if one.key.name != cellTimeout {
+			cell.Settings = append(cell.Settings, one.flags()...)
+		} else if len(one.values) == 1 {
 			cell.Timeout, _ = time.ParseDuration(one.values[0])
 		}
 	}
-	cell.Name = strings.Join(names, separator)
+	cell.Name = strings.Trim(strings.Join(cell.parts[:], "_"), "_")
 	return cell
 }
 
@@ -154,7 +150,7 @@ func (r *reader) patterns(rule *source.Value) (p patterns, any bool) {
 }
 
 func (p patterns) match(c Cell) bool {
-	for a, name := range [axisCount]string{c.Cluster, c.Engine, c.Suites, c.Options} {
+	for a, name := range c.parts {
 		if p[a] != nil && !slices.ContainsFunc(p[a], func(pattern string) bool {
 			matched, _ := path.Match(pattern, name)
 			return matched

@@ -35,14 +35,14 @@ type Options struct {
 }
 
 // Parse reads a matrix file. The error is a *source.Error for invalid YAML, and
-// an *InvalidError for everything else. It may be called concurrently.
+// Problems for everything else. It may be called concurrently.
 func Parse(name string, data []byte, o Options) (*File, error) {
 	root, err := source.ParseYAML(name, data)
 	if err != nil {
 		return nil, err
 	}
 	r := &reader{}
-	v := &variables{problems: &r.problems, set: o.Set, getenv: o.Getenv, file: map[string]string{}, used: map[string]bool{}}
+	v := &variables{problems: &r.Problems, set: o.Set, getenv: o.Getenv, file: map[string]string{}, used: map[string]bool{}}
 	names := axisNames()
 	if !r.document(root, "a matrix file", append(names[:], "description", "variables", "defaults", "include", "exclude")) {
 		return nil, r.err()
@@ -62,14 +62,14 @@ func Parse(name string, data []byte, o Options) (*File, error) {
 		r.top[a] = r.parts(a, root.Get(names[a]), nil)
 	}
 	if root.Get("engines") == nil {
-		r.top[engines] = []part{r.engine("reference", root.Position, nil)}
+		r.top[engines] = r.engine("reference", "reference", root.Position, nil)
 	}
 	if root.Get("options") == nil {
 		r.top[options] = []part{{at: root.Position}}
 	}
 	cells := r.exclude(f, r.product(r.top, source.Position{}), root.Get("exclude"))
 	cells = append(cells, r.include(root.Get("include"))...)
-	if len(r.problems) == 0 && len(cells) == 0 {
+	if len(r.Problems) == 0 && len(cells) == 0 {
 		r.add(root.Position, "the matrix has no cells: %s", r.why(len(f.Excluded)))
 	}
 	f.Cells = r.distinct(cells)
@@ -81,7 +81,7 @@ func Parse(name string, data []byte, o Options) (*File, error) {
 
 // reader reads one file.
 type reader struct {
-	problems
+	Problems
 	defaults []setting
 	top      [axisCount][]part // what the file defines, and crosses
 }
@@ -127,16 +127,14 @@ func (r *reader) text(v *source.Value, what string) (string, bool) {
 
 // texts reads a scalar, or a list of some.
 func (r *reader) texts(v *source.Value, what string) (all []string) {
-	if v.Kind != source.Array {
-		if s, ok := r.text(v, what); ok {
-			all = append(all, s)
-		}
-		return all
+	items := []*source.Value{v}
+	if v.Kind == source.Array {
+		items = v.Items
 	}
-	if len(v.Items) == 0 {
+	if len(items) == 0 {
 		r.add(v.Position, "%s is an empty list", what)
 	}
-	for _, item := range v.Items {
+	for _, item := range items {
 		if s, ok := r.text(item, what); ok {
 			all = append(all, s)
 		}
@@ -248,26 +246,23 @@ func (r *reader) pairs(v *source.Value, what string) (all []string) {
 // parts reads an axis. If the file has defined parts already, a text is a pattern
 // that names some of those.
 func (r *reader) parts(a int, v *source.Value, defined []part) (all []part) {
-	what := axisNames()[a]
-	for _, item := range r.list(v, what) {
+	read := [axisCount]func(*source.Value) []part{r.clusters, r.oneEngine, r.suites, r.options}[a]
+	for _, item := range r.list(v, axisNames()[a]) {
+		var named []part
 		if defined != nil && item.Kind == source.String {
-			if named := r.named(a, item, defined); named != nil {
-				all = append(all, named...)
-				continue
-			}
+			named = r.named(a, item, defined)
 		}
-		switch a {
-		case clusters:
-			all = append(all, r.clusters(item)...)
-		case engines:
-			all = append(all, r.oneEngine(item))
-		case suites:
-			all = append(all, r.suites(item))
-		case options:
-			all = append(all, r.options(item))
+		if named == nil {
+			named = read(item)
 		}
+		all = append(all, named...)
 	}
 	return all
+}
+
+// part reads what all axes have: a name and settings, beside other keys.
+func (r *reader) part(v *source.Value, what string, beside ...string) part {
+	return part{at: v.Position, settings: r.settings(v, what, append([]string{"name"}, beside...)), name: r.name(v.Get("name"), what)}
 }
 
 // named gives the defined parts that a pattern names. For engines and suites a
@@ -294,55 +289,44 @@ func (r *reader) named(a int, item *source.Value, defined []part) (all []part) {
 	return []part{}
 }
 
-func (r *reader) oneEngine(v *source.Value) part {
+func (r *reader) oneEngine(v *source.Value) []part {
 	if v.Kind != source.Document {
 		name := r.name(v, "an engine")
-		return r.engine(name, v.Position, nil)
+		return r.engine(name, name, v.Position, nil)
 	}
-	own := r.settings(v, "an engine", []string{"name", "engine"})
-	name, engine := r.name(v.Get("name"), "an engine"), ""
+	p, engine := r.part(v, "an engine", "engine"), ""
 	if e := v.Get("engine"); e != nil {
 		engine, _ = r.text(e, "engine")
 	}
-	switch {
-	case name == "" && engine == "":
+	if p.name == "" && engine == "" {
 		r.add(v.Position, "an engine needs a name")
-	case engine == "":
-		engine = name
-	case name == "":
-		name = safe(engine)
 	}
-	p := r.engine(engine, v.Position, own)
-	p.name = name
-	return p
+	return r.engine(cmp.Or(p.name, safe(engine)), cmp.Or(engine, p.name), v.Position, p.settings)
 }
 
 // engine makes the part of an engine.
-func (r *reader) engine(name string, at source.Position, own []setting) part {
-	chosen := setting{key: key{"engine", text, ""}, at: at, values: []string{name}}
-	return part{name: name, at: at, settings: append([]setting{chosen}, own...)}
+func (r *reader) engine(name, engine string, at source.Position, own []setting) []part {
+	chosen := setting{key: key{"engine", text, ""}, at: at, values: []string{engine}}
+	return []part{{name: name, at: at, settings: append([]setting{chosen}, own...)}}
 }
 
-func (r *reader) suites(v *source.Value) part {
+func (r *reader) suites(v *source.Value) []part {
 	if v.Kind != source.Document {
 		file, _ := r.text(v, "suites")
-		return part{name: suiteName(file), at: v.Position, paths: []string{file}}
+		return []part{{name: suiteName(file), at: v.Position, paths: []string{file}}}
 	}
-	p := part{at: v.Position, settings: r.settings(v, "suites", []string{"name", "paths"})}
+	p := r.part(v, "suites", "paths")
 	if paths := v.Get("paths"); paths != nil {
 		p.paths = r.texts(paths, "paths")
 	} else {
 		r.add(v.Position, "suites need paths")
 	}
-	switch n := v.Get("name"); {
-	case n != nil:
-		p.name = r.name(n, "suites")
-	case len(p.paths) == 1:
+	if v.Get("name") == nil && len(p.paths) == 1 {
 		p.name = suiteName(p.paths[0])
-	case len(p.paths) > 1:
+	} else if v.Get("name") == nil && len(p.paths) > 1 {
 		r.add(v.Position, "suites of several paths need a name")
 	}
-	return p
+	return []part{p}
 }
 
 // suiteName is what suites of one path are called.
@@ -352,10 +336,10 @@ func suiteName(file string) string {
 }
 
 // options without a name add nothing to the names of cells.
-func (r *reader) options(v *source.Value) part {
-	p := part{at: v.Position, settings: r.settings(v, "options", []string{"name"}), name: r.name(v.Get("name"), "options")}
+func (r *reader) options(v *source.Value) []part {
+	p := r.part(v, "options")
 	if v.Get("name") == nil && len(p.settings) > 0 {
 		r.add(v.Position, "options need a name; only {}, which sets nothing, has none")
 	}
-	return p
+	return []part{p}
 }

@@ -1,6 +1,7 @@
 package matrix
 
 import (
+	"cmp"
 	"strconv"
 
 	"github.com/unified-test-runner/utr/source"
@@ -26,10 +27,7 @@ type key struct {
 }
 
 func (k key) flagName() string {
-	if k.flag != "" {
-		return k.flag
-	}
-	return k.name
+	return cmp.Or(k.flag, k.name)
 }
 
 // cellTimeout is the one setting that is not a flag of utr run: it bounds a cell.
@@ -52,16 +50,13 @@ type clusterKind struct {
 	name  string
 	short string
 	keys  []key
-	// uri: the values are connection strings. They may hold secrets and do not
-	// become flags.
-	uri bool
 }
 
 func clusterKinds() []clusterKind {
 	return []clusterKind{
 		{name: "embedded", short: "topology", keys: []key{
 			{"topology", axis, ""}, {"server-version", axis, ""}, {"members", text, ""}, {"mongoses", text, ""}}},
-		{name: "uri", short: keyURI, uri: true, keys: []key{{keyURI, text, ""}, {keySingleURI, text, ""}}},
+		{name: "uri", short: "uri", keys: []key{{"uri", text, ""}, {"single-uri", text, ""}}},
 		{name: "orchestration", short: "url", keys: []key{
 			{"url", text, "orchestration"}, {"topology", axis, ""}, {"cluster", axis, ""}, {"clusters", text, ""},
 			{"version", axis, "orchestration-version"}, {"files", text, "orchestration-files"}}},
@@ -69,12 +64,6 @@ func clusterKinds() []clusterKind {
 			{"dir", text, "local"}, {"topology", axis, ""}, {"members", text, ""}, {"mongoses", text, ""}, {"shards", text, "local-shards"}}},
 	}
 }
-
-// The keys below uri.
-const (
-	keyURI       = "uri"
-	keySingleURI = "single-uri"
-)
 
 func kindNames() (names []string) {
 	for _, k := range clusterKinds() {

@@ -16,11 +16,6 @@ func show(f *File) string {
 	var b strings.Builder
 	for _, c := range f.Cells {
 		fmt.Fprintf(&b, "%s: %s", c.Name, strings.Join(c.Args(), " "))
-		for i, uri := range []string{c.URI.Reveal(), c.SingleURI.Reveal()} {
-			if uri != "" {
-				b.WriteString([]string{" @", " @@"}[i] + uri)
-			}
-		}
 		if c.Timeout > 0 {
 			fmt.Fprintf(&b, " in %s", c.Timeout)
 		}

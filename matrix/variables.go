@@ -12,7 +12,7 @@ import (
 // this run takes precedence over the environment, and that over the file's own
 // variables.
 type variables struct {
-	problems *problems
+	problems *Problems
 	set      map[string]string
 	getenv   func(string) string
 	file     map[string]string

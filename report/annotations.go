@@ -51,15 +51,12 @@ func messageOf(v *result.Verdict) string {
 	}
 	for _, m := range v.Mismatches {
 		line := m.Path + ": " + m.Message
-		if m.Want != "" || m.Got != "" {
-			line += fmt.Sprintf(" (want %s, got %s)", orNothing(m.Want), orNothing(m.Got))
-		}
+		add(&line, m.Want != "" || m.Got != "", " (want %s, got %s)", orNothing(m.Want), orNothing(m.Got))
 		lines = append(lines, clip(line, briefWidth))
 	}
 	return strings.Join(lines, "\n")
 }
 
-// annotation is one workflow command on one line.
 func annotation(at source.Position, title, message string) string {
 	properties := "title=" + commandProperty(oneLine(title))
 	if !at.IsZero() {

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"bytes"
 	"fmt"
 	"unicode/utf8"
 
@@ -11,12 +12,8 @@ import (
 // last run went: "utr" and the counts, green, red, or grey if nothing ran. It
 // refers to nothing outside itself.
 func Badge() Generator {
-	return func(n result.Note) []byte {
-		if f, ok := n.(result.RunFinished); ok {
-			return badge("utr", headline(f.Summary), badgeColor(f.Summary))
-		}
-		return nil
-	}
+	var out bytes.Buffer
+	return hooks{finish: func(s result.Summary) { badge(&out, "utr", headline(s), badgeColor(s)) }}.generator(&out)
 }
 
 // The colours give white text a contrast of 4.5 at least.
@@ -33,11 +30,11 @@ func badgeColor(s result.Summary) string {
 
 // badge draws a label and a message. The width of a letter is a guess that
 // textLength makes true whatever font there is.
-func badge(label, message, color string) []byte {
+func badge(out *bytes.Buffer, label, message, color string) {
 	const letter, padding, height = 7, 6, 20
 	left := letter*utf8.RuneCountInString(label) + 2*padding
 	right := letter*utf8.RuneCountInString(message) + 2*padding
-	return fmt.Appendf(nil, `<svg xmlns="http://www.w3.org/2000/svg" width="%[1]d" height="%[2]d" role="img" aria-label="%[3]s: %[4]s">
+	fmt.Fprintf(out, `<svg xmlns="http://www.w3.org/2000/svg" width="%[1]d" height="%[2]d" role="img" aria-label="%[3]s: %[4]s">
 <title>%[3]s: %[4]s</title>
 <clipPath id="r"><rect width="%[1]d" height="%[2]d" rx="3"/></clipPath>
 <g clip-path="url(#r)"><rect width="%[5]d" height="%[2]d" fill="#444"/><rect x="%[5]d" width="%[6]d" height="%[2]d" fill="%[7]s"/></g>

@@ -24,7 +24,6 @@ func Cells(inner Generator) Generator {
 	}
 }
 
-// cellHead names the columns of cellRow.
 func cellHead() []string {
 	return []string{"cell", "passed", "failed", "broken", "skipped", "known", "flaky", "time", ""}
 }
@@ -39,20 +38,12 @@ func cellRow(name string, s result.Summary, remark string) []string {
 
 // remark says what the numbers of a cell do not.
 func remark(c result.CellFinished) string {
-	var all []string
-	if c.Broken != "" {
-		all = append(all, c.Broken)
-	}
-	if sign(c) == "–" {
-		all = append(all, "no test ran")
-	}
-	if n := len(c.Summary.Problems); n > 0 {
-		all = append(all, plural(n, "problem"))
-	}
-	if !c.Kept.IsZero() {
-		all = append(all, keptFrom(c))
-	}
-	return strings.Join(all, "; ")
+	s, problems := "", len(c.Summary.Problems)
+	add(&s, c.Broken != "", "; %s", c.Broken)
+	add(&s, sign(c) == "–", "; no test ran")
+	add(&s, problems > 0, "; %s", plural(problems, "problem"))
+	add(&s, !c.Kept.IsZero(), "; %s", keptFrom(c))
+	return strings.TrimPrefix(s, "; ")
 }
 
 // keptFrom says which earlier run the result of a kept cell comes from.
@@ -163,7 +154,7 @@ func (c *cellSums) took(p *Past) {
 	}
 	if p.Cell != "" {
 		sum := c.cell(p.Cell)
-		sum.runs += p.Run.Duration
+		sum.runs += p.Run.Duration()
 		sum.summary.Interrupted = sum.summary.Interrupted || p.Run.Interrupted
 		sum.summary.Problems = append(sum.summary.Problems, p.Run.Problems...)
 	}

@@ -42,7 +42,6 @@ func pointers[R, V any](d direction, record **R, value **V, move func(direction,
 	move(d, *record, *value)
 }
 
-// lists moves the elements of a list.
 func lists[R, V any](d direction, records *[]R, values *[]V, move func(direction, *R, *V)) {
 	switch {
 	case d == reading && len(*records) > 0:
@@ -141,34 +140,25 @@ func (d direction) attempt(r *attemptRecord, v *result.Verdict) {
 
 // evidence moves what a verdict rests on.
 func (d direction) evidence(e *evidenceRecord, v *result.Verdict) {
-	lists(d, &e.Mismatches, &v.Mismatches, direction.mismatch)
+	move(d, &e.Mismatches, &v.Mismatches)
 	lists(d, &e.Operations, &v.Operations, direction.operation)
 	lists(d, &e.Clients, &v.Clients, direction.client)
-	lists(d, &e.ServerLog, &v.ServerLog, func(d direction, r *logRecord, l *result.LogLine) { move(d, r, (*logRecord)(l)) })
-	move(d, &e.OmittedMismatches, (*gapRecord)(&v.OmittedMismatches))
-	move(d, &e.OmittedOperations, (*gapRecord)(&v.OmittedOperations))
-	move(d, &e.OmittedLog, (*gapRecord)(&v.OmittedLog))
-}
-
-func (d direction) mismatch(r *mismatchRecord, m *result.Mismatch) {
-	move(d, &r.Path, &m.Path)
-	move(d, &r.Place, (*placeRecord)(&m.Position))
-	move(d, &r.Message, &m.Message)
-	move(d, &r.Want, &m.Want)
-	move(d, &r.Got, &m.Got)
-	move(d, &r.Diff, &m.Diff)
+	move(d, &e.ServerLog, &v.ServerLog)
+	move(d, &e.OmittedMismatches, &v.OmittedMismatches)
+	move(d, &e.OmittedOperations, &v.OmittedOperations)
+	move(d, &e.OmittedLog, &v.OmittedLog)
 }
 
 func (d direction) operation(r *operationRecord, o *result.OperationLog) {
 	move(d, &r.Name, &o.Name)
 	move(d, &r.Object, &o.Object)
-	move(d, &r.Place, (*placeRecord)(&o.Position))
+	move(d, &r.Place, &o.Position)
 	d.duration(&r.DurationMS, &o.Duration)
 	move(d, &r.Server, &o.Outcome.Server)
 	d.value(&r.Result, &o.Outcome.Value)
 	pointers(d, &r.Error, &o.Outcome.Err, direction.error)
-	lists(d, &r.Decisions, &o.Outcome.Decisions, func(d direction, r *decisionRecord, x *result.Decision) { move(d, r, (*decisionRecord)(x)) })
-	move(d, &r.Omitted, (*gapRecord)(&o.Omitted))
+	move(d, &r.Decisions, &o.Outcome.Decisions)
+	move(d, &r.Omitted, &o.Omitted)
 }
 
 func (d direction) error(r *errorRecord, e *result.Error) {
@@ -208,7 +198,7 @@ func (d direction) client(r *clientRecord, c *result.ClientLog) {
 		r.Events = []eventRecord{} // not null
 	}
 	lists(d, &r.Events, &c.Events, direction.event)
-	move(d, &r.Omitted, (*gapRecord)(&c.Omitted))
+	move(d, &r.Omitted, &c.Omitted)
 }
 
 func (d direction) event(r *eventRecord, e *result.Event) {
@@ -253,12 +243,7 @@ func (d direction) event(r *eventRecord, e *result.Event) {
 	if s := e.SDAM; s != nil {
 		move(d, &r.Awaited, &s.Awaited)
 		move(d, &r.Err, &s.Err)
-		pointers(d, &r.Previous, &s.Previous, direction.topology)
-		pointers(d, &r.New, &s.New, direction.topology)
+		move(d, &r.Previous, &s.Previous)
+		move(d, &r.New, &s.New)
 	}
-}
-
-func (d direction) topology(r *descriptor, s *result.TopologyState) {
-	move(d, &r.Type, &s.Type)
-	lists(d, &r.Servers, &s.Servers, func(d direction, r *descriptorServer, s *result.ServerState) { move(d, r, (*descriptorServer)(s)) })
 }

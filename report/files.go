@@ -1,6 +1,7 @@
 package report
 
 import (
+	"bytes"
 	"strings"
 	"time"
 
@@ -13,14 +14,14 @@ import (
 // says how long the tests of the file took together.
 func Files(inner Generator, timings bool) Generator {
 	f := &fileLines{timings: timings}
-	return func(n result.Note) []byte {
-		return append(inner(n), f.note(n)...)
-	}
+	lines := hooks{start: f.start, test: f.add}.generator(&f.out)
+	return func(n result.Note) []byte { return append(inner(n), lines(n)...) }
 }
 
 type fileLines struct {
 	timings bool
 	open    map[string]*fileCount
+	out     bytes.Buffer
 }
 
 type fileCount struct {
@@ -30,38 +31,32 @@ type fileCount struct {
 	wanted  bool // a test was not filtered out
 }
 
-func (f *fileLines) note(n result.Note) []byte {
-	switch n := n.(type) {
-	case result.RunStarted:
-		f.open = map[string]*fileCount{}
-		if len(n.ByFile) > 1 {
-			for file, tests := range n.ByFile {
-				f.open[file] = &fileCount{left: tests}
-			}
+func (f *fileLines) start(n result.RunStarted) {
+	f.open = map[string]*fileCount{}
+	if len(n.ByFile) > 1 {
+		for file, tests := range n.ByFile {
+			f.open[file] = &fileCount{left: tests}
 		}
-	case result.TestFinished:
-		return f.add(n.Verdict)
 	}
-	return nil
 }
 
-func (f *fileLines) add(v *result.Verdict) []byte {
+func (f *fileLines) add(v *result.Verdict) {
 	c := f.open[v.Test.File]
 	if c == nil {
-		return nil
+		return
 	}
 	c.summary.Add(v)
 	c.took += v.Duration
 	c.wanted = c.wanted || v.SkipKind != result.SkipFilter
 	if c.left--; c.left > 0 {
-		return nil
+		return
 	}
 	delete(f.open, v.Test.File)
 	if !c.wanted {
-		return nil
+		return
 	}
 	t := text{options: TextOptions{Timings: f.timings}}
 	t.line(0, "%s: %s%s", strings.ReplaceAll(v.Test.File, "\n", " "),
 		counted(c.summary, func(result.Status) bool { return true }), t.took(" (%s)", c.took))
-	return t.buffer.Bytes()
+	f.out.Write(t.buffer.Bytes())
 }

@@ -81,7 +81,6 @@ func (h *page) note(n result.Note) {
 	}
 }
 
-// earlier writes the earlier runs.
 func (h *page) earlier() {
 	if h.trends == nil {
 		return

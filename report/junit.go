@@ -18,17 +18,7 @@ import (
 // skipped. Problems of the run itself are failures of a testsuite "utr".
 func JUnit() Generator {
 	j := &junit{skips: map[string]*junitSkipped{}, index: map[[2]string]int{}}
-	return func(n result.Note) []byte {
-		switch n := n.(type) {
-		case result.RunStarted:
-			j.start = n.Time
-		case result.TestFinished:
-			j.add(n.Verdict)
-		case result.RunFinished:
-			return j.document(n.Summary)
-		}
-		return nil
-	}
+	return hooks{start: func(n result.RunStarted) { j.start = n.Time }, test: j.add, finish: j.document}.generator(&j.out)
 }
 
 type junit struct {
@@ -37,6 +27,7 @@ type junit struct {
 	index  map[[2]string]int        // file, where → place in suites
 	held   int                      // bytes of the texts of faults
 	skips  map[string]*junitSkipped // by reason: many tests have the same
+	out    bytes.Buffer
 }
 
 // The elements, with attributes and children in the order of the schema.
@@ -90,9 +81,7 @@ func (j *junit) add(v *result.Verdict) {
 		i = len(j.suites)
 		j.index[key] = i
 		name := v.Test.File
-		if where := v.Test.Where(); where != "" {
-			name += " [" + where + "]"
-		}
+		add(&name, v.Test.Where() != "", " [%s]", v.Test.Where())
 		s := &junitSuite{Name: printable(name)}
 		if began := cmp.Or(v.Began, j.start); !began.IsZero() { // in an earlier run, if its cell was kept
 			s.Timestamp = began.UTC().Format("2006-01-02T15:04:05")
@@ -101,9 +90,7 @@ func (j *junit) add(v *result.Verdict) {
 	}
 	s := j.suites[i]
 	name := v.Test.Description
-	if v.Test.Iteration > 1 {
-		name += fmt.Sprintf(" #%d", v.Test.Iteration)
-	}
+	add(&name, v.Test.Iteration > 1, " #%d", v.Test.Iteration)
 	c := junitCase{Name: printable(name), Classname: printable(v.Test.File), Time: seconds(v.Duration)}
 	switch v.Status {
 	case result.Failed, result.Flaky:
@@ -165,7 +152,7 @@ func shorten(s string, most int) string {
 	return fmt.Sprintf("%s… %s left out\n%s", head, plural(lines, "line"), tail)
 }
 
-func (j *junit) document(s result.Summary) []byte {
+func (j *junit) document(s result.Summary) {
 	if len(s.Problems) > 0 {
 		run := &junitSuite{Name: "utr", Tests: len(s.Problems), Failures: len(s.Problems)}
 		for _, p := range s.Problems {
@@ -181,15 +168,11 @@ func (j *junit) document(s result.Summary) []byte {
 		all.Failures += suite.Failures
 		all.Errors += suite.Errors
 	}
-	var out bytes.Buffer
-	out.WriteString(xml.Header)
-	e := xml.NewEncoder(&out)
+	j.out.WriteString(xml.Header)
+	e := xml.NewEncoder(&j.out)
 	e.Indent("", "  ")
-	if err := e.Encode(all); err != nil { // no type of the document can fail
-		return []byte(xml.Header + "<!-- " + strings.ReplaceAll(err.Error(), "--", "- -") + " -->\n<testsuites name=\"utr\"></testsuites>\n")
-	}
-	out.WriteByte('\n')
-	return out.Bytes()
+	_ = e.Encode(all) // no type of the document can fail
+	j.out.WriteByte('\n')
 }
 
 // printable replaces what XML 1.0 has no way to write: most control

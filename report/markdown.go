@@ -25,20 +25,10 @@ const (
 // skipped, and the slowest tests. Suites and servers cannot add markup.
 func Markdown() Generator {
 	m := &markdown{skips: map[string]int{}, slowest: slowest{most: slowestTests}}
-	return func(n result.Note) []byte {
-		switch n := n.(type) {
-		case result.RunStarted:
-			m.started = n
-		case result.TestFinished:
-			m.add(n.Verdict)
-		case result.CellFinished:
-			m.cells = append(m.cells, n)
-		case result.RunFinished:
-			m.write(n.Summary)
-			return m.out.Bytes()
-		}
-		return nil
-	}
+	return hooks{
+		start: func(n result.RunStarted) { m.started = n }, test: m.add,
+		cell: func(n result.CellFinished) { m.cells = append(m.cells, n) }, finish: m.write,
+	}.generator(&m.out)
 }
 
 type markdown struct {

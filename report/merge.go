@@ -52,7 +52,7 @@ func Merge(parts []*Past) []result.Note {
 			engines = append(engines, p.Run.Engine)
 		}
 		whole.begin(p.Run.Started)
-		s.Duration = max(s.Duration, p.Run.Duration)
+		s.Duration = max(s.Duration, p.Run.Duration())
 		cells.took(p)
 		s.Interrupted = s.Interrupted || p.Run.Interrupted
 		for _, each := range p.Run.Problems {

@@ -76,7 +76,7 @@ func TestMerge(t *testing.T) {
 	part := func(name, shard string, whole bool, verdicts ...*result.Verdict) *report.Past {
 		p := &report.Past{Name: name, Shard: shard, Verdicts: verdicts}
 		if whole {
-			p.Run = &report.PastRun{Engine: "reference 1", Duration: time.Second}
+			p.Run = &report.PastRun{Engine: "reference 1", DurationMS: 1000}
 		}
 		return p
 	}

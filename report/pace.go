@@ -28,10 +28,8 @@ const (
 	paceTests = 5
 )
 
-// begin starts the measurement.
 func (p *pace) begin(at time.Time) { *p = pace{marks: []milestone{{at: at}}} }
 
-// add counts a test that ended.
 func (p *pace) add(at time.Time) {
 	p.ended++
 	if len(p.marks) == 0 {

@@ -41,7 +41,6 @@ func Progress(inner Generator, o ProgressOptions) Generator {
 	}
 }
 
-// status is what the status line shows.
 type status struct {
 	now         func() time.Time
 	total, done int
@@ -72,14 +71,11 @@ func (s *status) note(n result.Note) {
 
 func (s *status) line() string {
 	line := fmt.Sprintf("%d/%d", s.done, s.total)
-	if s.red > 0 {
-		line += fmt.Sprintf(", %d failed", s.red)
-	}
+	add(&line, s.red > 0, ", %d failed", s.red)
 	if rate := s.pace.perSecond(s.now()); rate > 0 {
+		left := leftText(s.left, rate)
 		line += ", " + rateText(rate)
-		if left := leftText(s.left, rate); left != "" {
-			line += ", " + left
-		}
+		add(&line, left != "", ", %s", left)
 	}
 	return line + "  " + s.current
 }

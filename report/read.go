@@ -16,10 +16,8 @@ import (
 type Past struct {
 	Name     string // of the report, for messages
 	Verdicts []*result.Verdict
-	// Shard is the part of a run that this is, such as "2/5"; "" if whole.
-	Shard string
-	// Cell is the cell of a matrix that this is; "" for anything else.
-	Cell string
+	Shard    string // the part of a run that this is, such as "2/5"; "" if whole
+	Cell     string // the cell of a matrix that this is; "" for anything else
 	// Run describes the run itself; nil if the report does not. Reports of
 	// shards and cells do, unless they were cut off.
 	Run *PastRun
@@ -27,15 +25,20 @@ type Past struct {
 
 // PastRun is what a report of a shard or a cell says of its run.
 type PastRun struct {
-	Started     time.Time
-	Engine      string
-	Servers     []string // versions of its deployments
-	Files       int
-	Kept        map[string]time.Time // cells of an earlier run, and when they began
-	Duration    time.Duration
-	Interrupted bool
-	Problems    []string
+	Started     time.Time            `json:"time"`
+	Engine      string               `json:"engine"`
+	Servers     []string             `json:"servers,omitempty"` // versions of its deployments
+	Files       int                  `json:"files"`
+	Shard       string               `json:"shard,omitempty"`
+	Cell        string               `json:"cell,omitempty"`
+	Kept        map[string]time.Time `json:"kept,omitempty"` // cells of an earlier run, and when they began
+	DurationMS  float64              `json:"durationMS"`
+	Interrupted bool                 `json:"interrupted,omitempty"`
+	Problems    []string             `json:"problems,omitempty"`
 }
+
+// Duration is how long the run took.
+func (r *PastRun) Duration() time.Duration { return fromMilliseconds(r.DurationMS) }
 
 // Read reads a JSON report. Written again, what it gives makes the same
 // report. An error names the line; a record with an unknown field comes from
@@ -69,18 +72,14 @@ func (p *Past) add(line []byte) error {
 	d.DisallowUnknownFields()
 	var r struct {
 		record
-		Run *runRecord `json:"run"`
+		Run *PastRun `json:"run"`
 	}
 	if err := d.Decode(&r); err != nil {
 		return err
 	}
 	switch {
 	case r.Run != nil:
-		p.Shard, p.Cell = r.Run.Shard, r.Run.Cell
-		p.Run = &PastRun{
-			Started: r.Run.Time, Engine: r.Run.Engine, Servers: r.Run.Servers, Files: r.Run.Files, Kept: r.Run.Kept, Duration: fromMilliseconds(r.Run.DurationMS),
-			Interrupted: r.Run.Interrupted, Problems: r.Run.Problems,
-		}
+		p.Shard, p.Cell, p.Run = r.Run.Shard, r.Run.Cell, r.Run
 		return nil
 	case !slices.Contains(result.Statuses(), r.Status):
 		return fmt.Errorf("the status is %q", r.Status)

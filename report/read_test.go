@@ -22,7 +22,7 @@ func asNotes(p *report.Past) (notes []result.Note) {
 		for cell, began := range r.Kept {
 			notes = append(notes, result.CellFinished{Cell: cell, Kept: began})
 		}
-		notes = append(notes, result.RunFinished{Summary: result.Summary{Duration: r.Duration, Interrupted: r.Interrupted, Problems: r.Problems}})
+		notes = append(notes, result.RunFinished{Summary: result.Summary{Duration: r.Duration(), Interrupted: r.Interrupted, Problems: r.Problems}})
 	}
 	return append([]result.Note{started}, notes...)
 }

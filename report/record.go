@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/source"
 )
 
 // JSON writes one record for each test that ended, each on a line of its own
@@ -15,52 +16,49 @@ import (
 // shard, of a matrix or of one of its cells ends with a line about its run, which
 // tells Read that it is whole.
 func JSON() Generator {
-	var started result.RunStarted
-	cells, kept := false, map[string]time.Time{}
-	return func(n result.Note) []byte {
-		switch n := n.(type) {
-		case result.RunStarted:
-			started = n
-		case result.TestFinished:
-			r := record{Shard: started.Shard}
-			writing.record(&r, n.Verdict)
-			line, err := oneRecord(r)
-			if err != nil { // a number that JSON cannot write: keep the verdict
-				r.Operations, r.Clients, r.Attempts = nil, nil, nil
-				r.Reason = strings.TrimSpace(r.Reason + " (details left out: " + err.Error() + ")")
-				line, _ = oneRecord(r)
-			}
-			return line
-		case result.CellFinished:
-			cells = true
-			if !n.Kept.IsZero() {
-				kept[n.Cell] = n.Kept
-			}
-		case result.RunFinished:
-			if started.Shard == "" && started.Cell == "" && !cells {
-				return nil
-			}
-			line, _ := oneRecord(map[string]runRecord{"run": { // plain data
-				Time: started.Time, Engine: started.Engine, Servers: started.Servers, Files: started.Files, Shard: started.Shard, Cell: started.Cell, Kept: kept,
-				DurationMS: milliseconds(n.Summary.Duration), Interrupted: n.Summary.Interrupted, Problems: n.Summary.Problems,
-			}})
-			return line
-		}
-		return nil
+	r := &records{kept: map[string]time.Time{}}
+	r.lines = json.NewEncoder(&r.out)
+	r.lines.SetEscapeHTML(false)
+	return hooks{start: func(n result.RunStarted) { r.started = n }, test: r.test, cell: r.cell, finish: r.finish}.generator(&r.out)
+}
+
+type records struct {
+	out     bytes.Buffer
+	lines   *json.Encoder // to out
+	started result.RunStarted
+	cells   bool // there are some
+	kept    map[string]time.Time
+}
+
+func (r *records) test(v *result.Verdict) {
+	one := record{Shard: r.started.Shard}
+	writing.record(&one, v)
+	if err := r.lines.Encode(one); err != nil { // a number that JSON cannot write: keep the verdict
+		one.Operations, one.Clients, one.Attempts = nil, nil, nil
+		one.Reason = strings.TrimSpace(one.Reason + " (details left out: " + err.Error() + ")")
+		_ = r.lines.Encode(one)
 	}
 }
 
-// oneRecord encodes a record on a line of its own.
-func oneRecord(r any) ([]byte, error) {
-	var line bytes.Buffer
-	e := json.NewEncoder(&line)
-	e.SetEscapeHTML(false)
-	err := e.Encode(r)
-	return line.Bytes(), err
+func (r *records) cell(n result.CellFinished) {
+	r.cells = true
+	if !n.Kept.IsZero() {
+		r.kept[n.Cell] = n.Kept
+	}
 }
 
-// The types below are the record; their tags are its field names. Fields that
-// do not apply are left out.
+func (r *records) finish(s result.Summary) {
+	at := r.started
+	if at.Shard != "" || at.Cell != "" || r.cells {
+		_ = r.lines.Encode(map[string]PastRun{"run": { // plain data
+			Started: at.Time, Engine: at.Engine, Servers: at.Servers, Files: at.Files, Shard: at.Shard, Cell: at.Cell, Kept: r.kept,
+			DurationMS: milliseconds(s.Duration), Interrupted: s.Interrupted, Problems: s.Problems,
+		}})
+	}
+}
+
+// The types below are the record, together with those of package result that have
+// tags; the tags are its field names. Fields that do not apply are left out.
 type (
 	record struct {
 		File       string `json:"file"`
@@ -87,39 +85,13 @@ type (
 		evidenceRecord
 	}
 	evidenceRecord struct {
-		Mismatches        []mismatchRecord  `json:"mismatches,omitempty"`
-		OmittedMismatches gapRecord         `json:"omittedMismatches,omitzero"`
+		Mismatches        []result.Mismatch `json:"mismatches,omitempty"`
+		OmittedMismatches result.Gap        `json:"omittedMismatches,omitzero"`
 		Operations        []operationRecord `json:"operations,omitempty"`
-		OmittedOperations gapRecord         `json:"omittedOperations,omitzero"`
+		OmittedOperations result.Gap        `json:"omittedOperations,omitzero"`
 		Clients           []clientRecord    `json:"clients,omitempty"`
-		ServerLog         []logRecord       `json:"serverLog,omitempty"`
-		OmittedLog        gapRecord         `json:"omittedLog,omitzero"`
-	}
-	gapRecord struct {
-		After int `json:"after"`
-		Count int `json:"count"`
-	}
-	logRecord struct {
-		Time   time.Time `json:"time"`
-		Server string    `json:"server"`
-		Text   string    `json:"text"`
-	}
-	runRecord struct {
-		Time        time.Time            `json:"time"`
-		Engine      string               `json:"engine"`
-		Servers     []string             `json:"servers,omitempty"`
-		Files       int                  `json:"files"`
-		Shard       string               `json:"shard,omitempty"`
-		Cell        string               `json:"cell,omitempty"`
-		Kept        map[string]time.Time `json:"kept,omitempty"`
-		DurationMS  float64              `json:"durationMS"`
-		Interrupted bool                 `json:"interrupted,omitempty"`
-		Problems    []string             `json:"problems,omitempty"`
-	}
-	placeRecord struct {
-		File   string `json:"file"`
-		Line   int    `json:"line"`
-		Column int    `json:"column"`
+		ServerLog         []result.LogLine  `json:"serverLog,omitempty"`
+		OmittedLog        result.Gap        `json:"omittedLog,omitzero"`
 	}
 	timingsRecord struct {
 		SetupMS   float64 `json:"setupMS"`
@@ -128,33 +100,16 @@ type (
 		WaitingMS float64 `json:"waitingMS"`
 		CleanupMS float64 `json:"cleanupMS"`
 	}
-	mismatchRecord struct {
-		Path    string      `json:"path"`
-		Place   placeRecord `json:"place,omitzero"`
-		Message string      `json:"message"`
-		Want    string      `json:"want,omitempty"`
-		Got     string      `json:"got,omitempty"`
-		Diff    string      `json:"diff,omitempty"`
-	}
 	operationRecord struct {
-		Name       string           `json:"name"`
-		Object     string           `json:"object"`
-		Place      placeRecord      `json:"place,omitzero"`
-		DurationMS float64          `json:"durationMS"`
-		Server     string           `json:"server,omitempty"`
-		Result     json.RawMessage  `json:"result,omitempty"`
-		Error      *errorRecord     `json:"error,omitempty"`
-		Decisions  []decisionRecord `json:"decisions,omitempty"`
-		Omitted    gapRecord        `json:"omitted,omitzero"`
-	}
-	decisionRecord struct {
-		Attempt       int      `json:"attempt"`
-		Action        string   `json:"action"`
-		Rules         []string `json:"rules,omitempty"`
-		Server        string   `json:"server,omitempty"`
-		Deprioritized []string `json:"deprioritized,omitempty"`
-		DelayMS       float64  `json:"delayMS,omitempty"`
-		Reason        string   `json:"reason,omitempty"`
+		Name       string            `json:"name"`
+		Object     string            `json:"object"`
+		Place      source.Position   `json:"place,omitzero"`
+		DurationMS float64           `json:"durationMS"`
+		Server     string            `json:"server,omitempty"`
+		Result     json.RawMessage   `json:"result,omitempty"`
+		Error      *errorRecord      `json:"error,omitempty"`
+		Decisions  []result.Decision `json:"decisions,omitempty"`
+		Omitted    result.Gap        `json:"omitted,omitzero"`
 	}
 	errorRecord struct {
 		Kind              string                  `json:"kind,omitempty"`
@@ -173,7 +128,7 @@ type (
 	clientRecord struct {
 		Client  string        `json:"client"`
 		Events  []eventRecord `json:"events"`
-		Omitted gapRecord     `json:"omitted,omitzero"`
+		Omitted result.Gap    `json:"omitted,omitzero"`
 		// Heartbeats that succeeded and were left out: on a page alone.
 		Heartbeats int `json:"heartbeats,omitempty"`
 	}
@@ -200,19 +155,8 @@ type (
 		InterruptInUseConnections *bool  `json:"interruptInUseConnections,omitempty"`
 		Err                       string `json:"error,omitempty"`
 
-		Awaited  *bool       `json:"awaited,omitempty"`
-		Previous *descriptor `json:"previousDescription,omitempty"`
-		New      *descriptor `json:"newDescription,omitempty"`
-	}
-	descriptor struct {
-		Type    string             `json:"type"`
-		Servers []descriptorServer `json:"servers,omitempty"`
-	}
-	descriptorServer struct {
-		Address string `json:"address"`
-		Type    string `json:"type"`
+		Awaited  *bool                 `json:"awaited,omitempty"`
+		Previous *result.TopologyState `json:"previousDescription,omitempty"`
+		New      *result.TopologyState `json:"newDescription,omitempty"`
 	}
 )
-
-// IsZero reports that nothing was left out.
-func (g gapRecord) IsZero() bool { return g.Count == 0 }

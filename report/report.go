@@ -4,6 +4,7 @@
 package report
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 
@@ -13,6 +14,41 @@ import (
 // Generator gives the bytes that a note adds to a report; many notes add none.
 // It keeps state between notes, and must not be called concurrently.
 type Generator func(result.Note) []byte
+
+// hooks are what a report does about notes; one that is nil does nothing.
+type hooks struct {
+	start  func(result.RunStarted)
+	ready  func(result.DeploymentReady)
+	test   func(*result.Verdict)
+	cell   func(result.CellFinished)
+	finish func(result.Summary)
+}
+
+// generator gives what the hooks write to out about each note.
+func (h hooks) generator(out *bytes.Buffer) Generator {
+	return func(n result.Note) []byte {
+		out.Reset()
+		switch n := n.(type) {
+		case result.RunStarted:
+			call(h.start, n)
+		case result.DeploymentReady:
+			call(h.ready, n)
+		case result.TestFinished:
+			call(h.test, n.Verdict)
+		case result.CellFinished:
+			call(h.cell, n)
+		case result.RunFinished:
+			call(h.finish, n.Summary)
+		}
+		return bytes.Clone(out.Bytes())
+	}
+}
+
+func call[T any](hook func(T), about T) {
+	if hook != nil {
+		hook(about)
+	}
+}
 
 // Reporter writes one report.
 type Reporter struct {

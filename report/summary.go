@@ -45,20 +45,12 @@ func byCount(counts map[string]int) []string {
 
 // headline describes in a few words how a run went: the worst first.
 func headline(s result.Summary) string {
-	var parts []string
-	if red := counted(s, result.Status.Red); red != "" {
-		parts = append(parts, red)
-	}
-	if n := len(s.Problems); n > 0 {
-		parts = append(parts, plural(n, "problem"))
-	}
-	if s.Interrupted {
-		parts = append(parts, "interrupted")
-	}
-	if len(parts) == 0 || s.Passed > 0 {
-		parts = append(parts, fmt.Sprintf("%d passed", s.Passed))
-	}
-	return strings.Join(parts, ", ")
+	line, red := "", counted(s, result.Status.Red)
+	add(&line, red != "", ", %s", red)
+	add(&line, len(s.Problems) > 0, ", %s", plural(len(s.Problems), "problem"))
+	add(&line, s.Interrupted, ", interrupted")
+	add(&line, line == "" || s.Passed > 0, ", %d passed", s.Passed)
+	return strings.TrimPrefix(line, ", ")
 }
 
 // counted lists how many tests ended with each status of interest.

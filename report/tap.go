@@ -2,11 +2,11 @@ package report
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"strings"
 
 	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/source"
 )
 
 // TAP writes the Test Anything Protocol, version 14: a test point for each
@@ -16,39 +16,38 @@ import (
 // are test points of their own that are "not ok".
 func TAP() Generator {
 	t := &tap{}
-	return func(n result.Note) []byte {
-		t.Reset()
-		switch n := n.(type) {
-		case result.RunStarted:
-			t.WriteString("TAP version 14\n")
-			if n.Engine != "" {
-				t.comment(fmt.Sprintf("%s: %d tests of %d files", n.Engine, n.Total, n.Files))
-			}
-			if n.Seed != nil {
-				t.comment(fmt.Sprintf("shuffled: --shuffle %d gives this order again", *n.Seed))
-			}
-		case result.TestFinished:
-			t.verdict(n.Verdict)
-		case result.CellFinished:
-			if !n.Kept.IsZero() {
-				t.comment(fmt.Sprintf("cell %s: %s", n.Cell, keptFrom(n)))
-			}
-		case result.RunFinished:
-			for _, p := range n.Summary.Problems {
-				t.point(false, "utr: "+p, "")
-			}
-			if n.Summary.Interrupted {
-				t.point(false, "utr: the run was interrupted", "")
-			}
-			fmt.Fprintf(t, "1..%d\n", t.points)
-		}
-		return bytes.Clone(t.Bytes())
-	}
+	return hooks{start: t.start, test: t.verdict, cell: t.cell, finish: t.finish}.generator(&t.Buffer)
 }
 
 type tap struct {
 	bytes.Buffer
 	points int
+}
+
+func (t *tap) start(n result.RunStarted) {
+	t.WriteString("TAP version 14\n")
+	if n.Engine != "" {
+		t.comment(fmt.Sprintf("%s: %d tests of %d files", n.Engine, n.Total, n.Files))
+	}
+	if n.Seed != nil {
+		t.comment(shuffled(n))
+	}
+}
+
+func (t *tap) cell(n result.CellFinished) {
+	if !n.Kept.IsZero() {
+		t.comment(fmt.Sprintf("cell %s: %s", n.Cell, keptFrom(n)))
+	}
+}
+
+func (t *tap) finish(s result.Summary) {
+	for _, p := range s.Problems {
+		t.point(false, "utr: "+p, "")
+	}
+	if s.Interrupted {
+		t.point(false, "utr: the run was interrupted", "")
+	}
+	fmt.Fprintf(t, "1..%d\n", t.points)
 }
 
 func (t *tap) comment(text string) { t.WriteString("# " + oneLine(text) + "\n") }
@@ -126,9 +125,8 @@ func headOf(v *result.Verdict) string {
 	}
 	m := v.Mismatches[0]
 	s := m.Path + ": " + m.Message
-	if n := len(v.Mismatches) - 1 + v.OmittedMismatches.Count; n > 0 {
-		s += fmt.Sprintf(" (and %d more)", n)
-	}
+	more := len(v.Mismatches) - 1 + v.OmittedMismatches.Count
+	add(&s, more > 0, " (and %d more)", more)
 	return s
 }
 
@@ -143,10 +141,4 @@ func tapEscape(s string) string {
 
 // quoted gives a text in double quotes, with the escapes that JSON and YAML
 // share.
-func quoted(s string) string {
-	var out bytes.Buffer
-	e := json.NewEncoder(&out)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(strings.Map(visible, s)) // a string can be encoded
-	return strings.TrimSuffix(out.String(), "\n")
-}
+func quoted(s string) string { return source.Quote(strings.Map(visible, s)) }

@@ -35,11 +35,7 @@ func Text(o TextOptions) Generator {
 		o.Slowest = slowestTests
 	}
 	t := &text{options: o, skips: map[string]int{}, slowest: slowest{most: o.Slowest}}
-	return func(n result.Note) []byte {
-		t.buffer.Reset()
-		t.note(n)
-		return bytes.Clone(t.buffer.Bytes())
-	}
+	return hooks{start: t.start, ready: t.ready, test: t.finished, finish: t.summary}.generator(&t.buffer)
 }
 
 // The limits of a report for people; the JSON report has everything.
@@ -91,7 +87,6 @@ func (t *text) took(format string, d time.Duration) string {
 	return fmt.Sprintf(format, round(d))
 }
 
-// headline opens the report of one test.
 func (t *text) headline(v *result.Verdict, format string, args ...any) {
 	if t.options.Color {
 		fmt.Fprintf(&t.buffer, "\x1b[%dm%s\x1b[0m ", colors[v.Status], v.Status)
@@ -103,38 +98,32 @@ func (t *text) headline(v *result.Verdict, format string, args ...any) {
 
 // title names a test as people do, on one line whatever its description holds.
 func title(id result.TestID) string {
-	s := id.Suite + ": " + id.Description
-	if id.Suite == "" {
-		s = id.Description
-	}
-	if where := id.Where(); where != "" {
-		s += " [" + where + "]"
-	}
-	if id.Iteration > 1 {
-		s += fmt.Sprintf(" #%d", id.Iteration)
-	}
+	s := ""
+	add(&s, id.Suite != "", "%s: ", id.Suite)
+	s += id.Description
+	add(&s, id.Where() != "", " [%s]", id.Where())
+	add(&s, id.Iteration > 1, " #%d", id.Iteration)
 	return strings.ReplaceAll(s, "\n", " ")
 }
 
-func (t *text) note(n result.Note) {
-	switch n := n.(type) {
-	case result.RunStarted:
-		t.started = n
-		if t.options.Verbose {
-			t.line(0, "%s: %d tests of %d files, %d at once", n.Engine, n.Total, n.Files, max(1, n.Jobs))
-		}
-		if n.Seed != nil {
-			t.line(0, "shuffled: --shuffle %d gives this order again", *n.Seed)
-		}
-	case result.DeploymentReady:
-		if t.options.Verbose {
-			t.line(0, "deployment %s ready%s: %s", n.Name, t.took(" in %s", n.Took), n.Info)
-		}
-	case result.TestStarted:
-	case result.TestFinished:
-		t.finished(n.Verdict)
-	case result.RunFinished:
-		t.summary(n.Summary)
+func (t *text) start(n result.RunStarted) {
+	t.started = n
+	if t.options.Verbose {
+		t.line(0, "%s: %d tests of %d files, %d at once", n.Engine, n.Total, n.Files, max(1, n.Jobs))
+	}
+	if n.Seed != nil {
+		t.line(0, "%s", shuffled(n))
+	}
+}
+
+// shuffled says how a reader gets the order of a run again.
+func shuffled(n result.RunStarted) string {
+	return fmt.Sprintf("shuffled: --shuffle %d gives this order again", *n.Seed)
+}
+
+func (t *text) ready(n result.DeploymentReady) {
+	if t.options.Verbose {
+		t.line(0, "deployment %s ready%s: %s", n.Name, t.took(" in %s", n.Took), n.Info)
 	}
 }
 
@@ -218,7 +207,6 @@ func (t *text) mismatches(v *result.Verdict) {
 	}
 }
 
-// head opens a section of an explanation.
 func (t *text) head(s string) {
 	t.buffer.WriteByte('\n')
 	t.line(2, "%s", s)
@@ -244,7 +232,6 @@ func split[T any](list []T, g result.Gap) (before, after []T) {
 	return list[:at], list[at:]
 }
 
-// omitted reports what is missing.
 func (t *text) omitted(indent int, g result.Gap, noun string) {
 	if g.Count > 0 {
 		t.line(indent, "… %s left out", plural(g.Count, noun))
@@ -311,84 +298,63 @@ func (t *text) explainDecisions(v *result.Verdict) {
 
 func decisionLine(d result.Decision) string {
 	s := fmt.Sprintf("attempt %d: %s", d.Attempt, d.Action)
-	if d.Server != "" {
-		s += " " + d.Server
-	}
-	if d.DelayMS > 0 || d.Action == "back off" {
-		s += " " + strconv.FormatFloat(math.Round(d.DelayMS*1000)/1000, 'f', -1, 64) + " ms"
-	}
-	if len(d.Deprioritized) > 0 {
-		s += ", deprioritized " + strings.Join(d.Deprioritized, " ")
-	}
-	if len(d.Rules) > 0 {
-		s += " [" + strings.Join(d.Rules, " ") + "]"
-	}
-	if d.Reason != "" {
-		s += " " + d.Reason
-	}
+	add(&s, d.Server != "", " %s", d.Server)
+	add(&s, d.DelayMS > 0 || d.Action == "back off", " %s ms", strconv.FormatFloat(math.Round(d.DelayMS*1000)/1000, 'f', -1, 64))
+	add(&s, len(d.Deprioritized) > 0, ", deprioritized %s", strings.Join(d.Deprioritized, " "))
+	add(&s, len(d.Rules) > 0, " [%s]", strings.Join(d.Rules, " "))
+	add(&s, d.Reason != "", " %s", d.Reason)
 	return s
+}
+
+// add adds words to a line, if they say something.
+func add(line *string, say bool, format string, args ...any) {
+	if say {
+		*line += fmt.Sprintf(format, args...)
+	}
 }
 
 func errorLine(e *result.Error) string {
 	s := e.Kind
-	if e.HasCode {
-		s += fmt.Sprintf(" %d %s", e.Code, e.CodeName)
-	}
-	if len(e.Labels) > 0 {
-		s += " {" + strings.Join(e.Labels, ", ") + "}"
-	}
+	add(&s, e.HasCode, " %d %s", e.Code, e.CodeName)
+	add(&s, len(e.Labels) > 0, " {%s}", strings.Join(e.Labels, ", "))
 	return strings.TrimSpace(s + " " + clip(e.Message, briefWidth))
 }
 
-// eventLine is one event on one line.
 func eventLine(e result.Event) string {
 	s := fmt.Sprintf("%3d %s", e.Sequence, e.Type)
-	add := func(format string, args ...any) { s += " " + fmt.Sprintf(format, args...) }
-	if e.Address != "" {
-		add("%s", e.Address)
-	}
+	add(&s, e.Address != "", " %s", e.Address)
 	switch {
 	case e.Command != nil:
 		c := e.Command
-		add("%s", strings.TrimPrefix(c.DatabaseName+"."+c.CommandName, "."))
-		if c.ConnectionID != "" {
-			add("connection %s", c.ConnectionID)
-		}
+		s += " " + strings.TrimPrefix(c.DatabaseName+"."+c.CommandName, ".")
+		add(&s, c.ConnectionID != "", " connection %s", c.ConnectionID)
 		switch {
 		case c.Redacted:
-			add("(redacted)")
+			s += " (redacted)"
 		case len(c.Command) > 0:
-			add("%s", brief(c.Command, briefWidth))
+			s += " " + brief(c.Command, briefWidth)
 		case c.Failure != nil:
-			add("%s", errorLine(c.Failure))
+			s += " " + errorLine(c.Failure)
 		case len(c.Reply) > 0:
-			add("%s", brief(c.Reply, briefWidth))
+			s += " " + brief(c.Reply, briefWidth)
 		}
 	case e.Pool != nil:
 		p := e.Pool
-		if p.ConnectionID != 0 {
-			add("connection %d", p.ConnectionID)
-		}
-		if p.Reason != "" {
-			add("(%s)", p.Reason)
-		}
+		add(&s, p.ConnectionID != 0, " connection %d", p.ConnectionID)
+		add(&s, p.Reason != "", " (%s)", p.Reason)
 		if p.InterruptInUseConnections != nil {
-			add("interruptInUseConnections=%t", *p.InterruptInUseConnections)
+			s += fmt.Sprintf(" interruptInUseConnections=%t", *p.InterruptInUseConnections)
 		}
-		if p.Err != "" {
-			add("%s", clip(p.Err, briefWidth))
-		}
+		add(&s, p.Err != "", " %s", clip(p.Err, briefWidth))
 	case e.SDAM != nil:
 		d := e.SDAM
 		if d.Previous != nil && d.New != nil {
-			add("%s → %s", d.Previous.Type, d.New.Type)
+			s += fmt.Sprintf(" %s → %s", d.Previous.Type, d.New.Type)
 		}
 		if d.Awaited != nil {
-			add("awaited=%t", *d.Awaited)
+			s += fmt.Sprintf(" awaited=%t", *d.Awaited)
 		}
-		if d.Err != "" {
-			add("%s", clip(d.Err, briefWidth))
-		}
+		add(&s, d.Err != "", " %s", clip(d.Err, briefWidth))
 	}
 	return s
 }

@@ -125,12 +125,12 @@ type SDAMEvent struct {
 // TopologyState is a server or topology description as the format sees it:
 // its type, and for topologies the servers with their types.
 type TopologyState struct {
-	Type    string
-	Servers []ServerState
+	Type    string        `json:"type"`
+	Servers []ServerState `json:"servers,omitempty"`
 }
 
 // ServerState is one server of a topology description.
 type ServerState struct {
-	Address string
-	Type    string
+	Address string `json:"address"`
+	Type    string `json:"type"`
 }

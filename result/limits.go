@@ -46,7 +46,13 @@ func NoLimits() Limits {
 
 // Gap says what is missing in a list: Count entries, behind the first After
 // ones that were kept. The zero value is that nothing is.
-type Gap struct{ After, Count int }
+type Gap struct {
+	After int `json:"after"`
+	Count int `json:"count"`
+}
+
+// IsZero reports that nothing is missing.
+func (g Gap) IsZero() bool { return g.Count == 0 }
 
 // Trim leaves of a verdict what the limits allow. What the verdict refers to
 // is not changed.
@@ -105,7 +111,6 @@ func trimmed[T any](list []T, before Gap, most, bytes int, size func(*T) int) ([
 	return slices.Concat(list[:head], list[len(list)-tail:]), Gap{After: head, Count: missing + before.Count}
 }
 
-// size of an event is that of its documents.
 func (e *Event) size() int {
 	if e.Command == nil {
 		return 0

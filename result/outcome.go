@@ -1,9 +1,14 @@
 // Package result holds what a run produces: outcomes of operations, events of
 // clients, mismatches, verdicts, and the stream of notes that reporters read.
-// All types are plain data.
+// All types are plain data; tags are
+// the names of fields in JSON reports.
 package result
 
-import "go.mongodb.org/mongo-driver/v2/bson"
+import (
+	"slices"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+)
 
 // Outcome is what an engine reports of one operation.
 type Outcome struct {
@@ -59,22 +64,15 @@ type Error struct {
 func (e *Error) Error() string { return e.Message }
 
 // HasLabel reports whether the error carries a label.
-func (e *Error) HasLabel(label string) bool {
-	for _, l := range e.Labels {
-		if l == label {
-			return true
-		}
-	}
-	return false
-}
+func (e *Error) HasLabel(label string) bool { return slices.Contains(e.Labels, label) }
 
 // Decision is one step of the retry core, for reports.
 type Decision struct {
-	Attempt       int      // 1 for the first attempt
-	Action        string   // "select", "send", "back off", "return result", "return error"
-	Rules         []string // the rules that fired, "R1", …
-	Server        string
-	Deprioritized []string
-	DelayMS       float64
-	Reason        string // in a person's words
+	Attempt       int      `json:"attempt"`         // 1 for the first attempt
+	Action        string   `json:"action"`          // "select", "send", "back off", "return result", "return error"
+	Rules         []string `json:"rules,omitempty"` // the rules that fired, "R1", …
+	Server        string   `json:"server,omitempty"`
+	Deprioritized []string `json:"deprioritized,omitempty"`
+	DelayMS       float64  `json:"delayMS,omitempty"`
+	Reason        string   `json:"reason,omitempty"` // in a person's words
 }

@@ -44,12 +44,12 @@ const (
 type Mismatch struct {
 	// Path is the place in the expected document, such as
 	// expectEvents[0].events[2].commandStartedEvent.command.filter.
-	Path     string
-	Position source.Position
-	Message  string // what is wrong, in a person's words
-	Want     string // rendered expected value, "" if it does not apply
-	Got      string // rendered actual value, "" if it does not apply
-	Diff     string // go-cmp difference of both, "" if it says no more
+	Path     string          `json:"path"`
+	Position source.Position `json:"place,omitzero"`
+	Message  string          `json:"message"`        // what is wrong, in a person's words
+	Want     string          `json:"want,omitempty"` // rendered expected value, "" if it does not apply
+	Got      string          `json:"got,omitempty"`  // rendered actual value, "" if it does not apply
+	Diff     string          `json:"diff,omitempty"` // go-cmp difference of both, "" if it says no more
 }
 
 // TestID names a test within a run.
@@ -111,20 +111,19 @@ type ClientLog struct {
 
 // LogLine is one line of a server's own log, without secrets.
 type LogLine struct {
-	Time   time.Time
-	Server string // host:port
-	Text   string
+	Time   time.Time `json:"time"`
+	Server string    `json:"server"` // host:port
+	Text   string    `json:"text"`
 }
 
 // OperationLog is what one operation did: for reports.
 type OperationLog struct {
-	Name      string
-	Object    string
-	Position  source.Position
-	Outcome   Outcome
-	Duration  time.Duration
-	FirstSeen int64 // last event sequence before the operation, 0 if unknown
-	Omitted   Gap   // what is missing in Outcome.Decisions
+	Name     string
+	Object   string
+	Position source.Position
+	Outcome  Outcome
+	Duration time.Duration
+	Omitted  Gap // what is missing in Outcome.Decisions
 }
 
 // Timings says where the time of a test went.

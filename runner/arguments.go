@@ -47,8 +47,8 @@ func (t *testRun) check(path string, op specs.Operation, row operations.Operatio
 			}
 		}
 	}
-	if op.Object != testRunner || op.Name != "createEntities" { // in which they are replaced
-		if _, f := t.fill(path+".arguments", "", op.Arguments); f != nil {
+	if op.Object != testRunner || op.Name != "createEntities" { // which looks itself
+		if f := placeholderIn(path+".arguments", "", op.Arguments); f != nil {
 			all = append(all, f.mismatches...)
 		}
 	}
@@ -72,66 +72,52 @@ func whole(v *source.Value) (int64, bool) {
 
 const placeholder = "$$placeholder"
 
-// placeholderPlaces are the options in which a $$placeholder is replaced.
+// placeholderPlaces are the options in which a $$placeholder may stand for a value of
+// the test runner's own. There are none.
 var placeholderPlaces = map[operations.Kind][]string{
 	operations.Client:           {"uriOptions", "autoEncryptOpts"},
 	operations.ClientEncryption: {"clientEncryptionOpts"},
 }
 
-// filled replaces the placeholders of an entity ("$$placeholder").
-func (t *testRun) filled(path string, kind operations.Kind, v *source.Value) (*source.Value, *fault) {
+// unfilled is the fault of a placeholder in an entity ("$$placeholder").
+func unfilled(path string, kind operations.Kind, v *source.Value) *fault {
 	for _, f := range v.Fields {
 		name := ""
 		if slices.Contains(placeholderPlaces[kind], f.Key) {
 			name = f.Key
 		}
-		with, bad := t.fill(path+"."+f.Key, name, f.Value)
-		if bad != nil {
-			return nil, bad
-		}
-		if with != f.Value {
-			v = v.With(f.Key, with)
+		if bad := placeholderIn(path+"."+f.Key, name, f.Value); bad != nil {
+			return bad
 		}
 	}
-	return v, nil
+	return nil
 }
 
-// fill gives a value with its placeholders replaced. name is the path by which
-// the configuration knows a placeholder, "" where none may stand. A
-// placeholder in any other place, or without a value, is an error.
-func (t *testRun) fill(path, name string, v *source.Value) (*source.Value, *fault) {
+// placeholderIn is the fault of a placeholder in a value. name is the path by which it
+// is known, "" where none may stand.
+func placeholderIn(path, name string, v *source.Value) *fault {
 	if v == nil {
-		return nil, nil
+		return nil
 	}
 	for i, item := range v.Items {
-		if _, bad := t.fill(fmt.Sprintf("%s[%d]", path, i), "", item); bad != nil {
-			return nil, bad
+		if bad := placeholderIn(fmt.Sprintf("%s[%d]", path, i), "", item); bad != nil {
+			return bad
 		}
 	}
-	out := v
 	for _, f := range v.Fields {
 		switch {
 		case f.Key == placeholder && (name == "" || len(v.Fields) > 1):
-			return nil, failf(path, f.KeyPosition, "$$placeholder is used where no value can be put in its place")
+			return failf(path, f.KeyPosition, "$$placeholder is used where no value can be put in its place")
 		case f.Key == placeholder:
-			if t.run.cfg.Placeholder != nil {
-				if s, found := t.run.cfg.Placeholder(name); found {
-					return &source.Value{Position: v.Position, Kind: source.String, String: s}, nil
-				}
-			}
-			return nil, failf(path, v.Position, "no value is configured for the placeholder of %s", name)
+			return failf(path, v.Position, "no value is configured for the placeholder of %s", name)
 		}
 		below := name
 		if name != "" {
 			below += "." + f.Key
 		}
-		filled, bad := t.fill(path+"."+f.Key, below, f.Value)
-		if bad != nil {
-			return nil, bad
-		}
-		if filled != f.Value {
-			out = out.With(f.Key, filled)
+		if bad := placeholderIn(path+"."+f.Key, below, f.Value); bad != nil {
+			return bad
 		}
 	}
-	return out, nil
+	return nil
 }

@@ -59,7 +59,7 @@ func outlineOf(s *specs.Suite, t *specs.Test) outline {
 		for _, e := range list {
 			o.kinds[e.ID] = operations.Kind(e.Kind)
 			if o.kinds[e.ID] == operations.Session {
-				o.sessions[e.ID] = textOf(e.Value.Get("client"))
+				o.sessions[e.ID] = e.Value.Get("client").Text()
 			}
 		}
 	}
@@ -75,7 +75,6 @@ func outlineOf(s *specs.Suite, t *specs.Test) outline {
 	return o
 }
 
-// row finds an operation in the table of operations.
 func (o outline) row(op specs.Operation) (operations.Operation, bool) {
 	return operations.Lookup(o.kinds[op.Object], op.Name)
 }
@@ -83,8 +82,8 @@ func (o outline) row(op specs.Operation) (operations.Operation, bool) {
 // setsFailPoints reports whether the test sets fail points through a client.
 func (o outline) setsFailPoints(client string) bool {
 	return slices.ContainsFunc(o.operations, func(op specs.Operation) bool {
-		return op.Object == testRunner && (op.Name == "failPoint" && textOf(op.Arguments.Get("client")) == client ||
-			op.Name == "targetedFailPoint" && o.sessions[textOf(op.Arguments.Get("session"))] == client)
+		return op.Object == testRunner && (op.Name == "failPoint" && op.Arguments.Get("client").Text() == client ||
+			op.Name == "targetedFailPoint" && o.sessions[op.Arguments.Get("session").Text()] == client)
 	})
 }
 
@@ -144,14 +143,6 @@ func hasScript(v *source.Value) bool {
 	}))
 }
 
-// textOf gives a string of a suite, "" for any other value.
-func textOf(v *source.Value) string {
-	if v == nil || v.Kind != source.String {
-		return ""
-	}
-	return v.String
-}
-
 // DropPlan lists, sorted and without repetition, the namespaces
 // ("database.collection") that running the suites drops: those of
 // initialData. (The enxcol_ collections beside each are dropped too.)
@@ -173,7 +164,7 @@ func FailPoints(suites []*specs.Suite) []string {
 	for _, s := range suites {
 		for _, t := range s.Tests {
 			for _, op := range everyOperation(t.Operations) {
-				if name := textOf(op.Arguments.Get("failPoint").Get("configureFailPoint")); op.Object == testRunner && name != "" {
+				if name := op.Arguments.Get("failPoint").Get("configureFailPoint").Text(); op.Object == testRunner && name != "" {
 					names = append(names, name)
 				}
 			}

@@ -24,7 +24,6 @@ type job struct {
 	fails *result.Mismatch // why it fails without running, wherever that were
 }
 
-// skip is a typed reason not to run a test.
 type skip struct {
 	kind   result.SkipKind
 	reason string
@@ -142,19 +141,13 @@ func everyReason(offers []deployment.Description, group []int, reasons []string)
 // first that will do: those of one topology, or all.
 func groups(offers []deployment.Description, byTopology bool) [][]int {
 	var out [][]int
-	at := make(map[deployment.Topology]int)
 	for i, o := range offers {
-		key := o.Topology
-		if !byTopology {
-			key = ""
+		together := func(group []int) bool { return !byTopology || offers[group[0]].Topology == o.Topology }
+		if g := slices.IndexFunc(out, together); g >= 0 {
+			out[g] = append(out[g], i)
+		} else {
+			out = append(out, []int{i})
 		}
-		g, found := at[key]
-		if !found {
-			g = len(out)
-			at[key] = g
-			out = append(out, nil)
-		}
-		out[g] = append(out[g], i)
 	}
 	return out
 }

@@ -19,10 +19,8 @@ import (
 // internal MongoClient ("Initializing the Test Runner"). It may be used
 // concurrently.
 type commands interface {
-	// primary runs a command on the primary, or on the one mongos that all
-	// set-up goes through.
-	primary(ctx context.Context, database string, command any) (bson.Raw, error)
-	// at runs a command on one server.
+	// at runs a command on one server: by default on the primary, or on the one
+	// mongos that all set-up goes through.
 	at(ctx context.Context, address, database string, command any) (bson.Raw, error)
 	// once runs a command through a new connection, and returns which service
 	// behind a load balancer that led to.
@@ -36,6 +34,9 @@ type commands interface {
 	// close ends all connections.
 	close()
 }
+
+// byDefault is the address of the server that set-up goes through.
+const byDefault = ""
 
 // dialer gives what makes the commands of a deployment, by clients that declare a
 // version of the Stable API, if any: a server with requireApiVersion requires that of
@@ -106,10 +107,6 @@ func (c *clients) connect(uri string) (*mongo.Client, error) {
 	return mongo.Connect(internal(uri, c.api))
 }
 
-func (c *clients) primary(ctx context.Context, database string, command any) (bson.Raw, error) {
-	return c.client.Database(database).RunCommand(ctx, command).Raw()
-}
-
 func (c *clients) at(ctx context.Context, address, database string, command any) (bson.Raw, error) {
 	client, err := c.directly(address)
 	if err != nil {
@@ -119,6 +116,9 @@ func (c *clients) at(ctx context.Context, address, database string, command any)
 }
 
 func (c *clients) directly(address string) (*mongo.Client, error) {
+	if address == byDefault {
+		return c.client, nil
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if client := c.direct[address]; client != nil {

@@ -94,7 +94,7 @@ func TestDocuments(t *testing.T) {
 	testkit.Check(t, err)
 	c := &clients{client: client}
 	defer c.close()
-	_, err = c.primary(ctx, "db", document(t, `{"insert": "coll", "documents": [{"_id": 2}, {"_id": 1}]}`))
+	_, err = c.at(ctx, byDefault, "db", document(t, `{"insert": "coll", "documents": [{"_id": 2}, {"_id": 1}]}`))
 	testkit.Check(t, err)
 	got, err := c.documents(ctx, "db", "coll")
 	if err != nil || len(got) != 2 || got[0].Lookup("_id").AsInt64() != 1 || len(finds) != 1 {
@@ -119,7 +119,7 @@ func TestDialedAPI(t *testing.T) {
 		c, err := dialer("1")(lent)
 		testkit.Check(t, err)
 		defer c.close()
-		_, primary := c.primary(ctx, "admin", ping)
+		_, primary := c.at(ctx, byDefault, "admin", ping)
 		_, at := c.at(ctx, lent.Description().Hosts[0], "admin", ping)
 		_, _, once := c.once(ctx, lent.URI(), "admin", ping)
 		_, documents := c.documents(ctx, "db", "none")

@@ -8,7 +8,6 @@ import (
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/result"
-	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
 // Config says how suites are run. Engine and Source are needed; the zero
@@ -62,14 +61,6 @@ type Config struct {
 	// Rerun gives the argument vector that runs one test again, for reports.
 	// Nil leaves it out.
 	Rerun func(result.TestID) []string
-	// Placeholder gives the value of a $$placeholder by its path in the
-	// entity ("uriOptions.authMechanismProperties.ENVIRONMENT"). A test whose
-	// placeholder has no value fails. Nil has none.
-	Placeholder func(path string) (value string, found bool)
-	// Entities gets the BSON values in the entity map of each test that ran,
-	// by name, before the map is cleared ("Executing a Test"). The map is the
-	// callback's own. Workers call it concurrently. Nil drops them.
-	Entities func(test result.TestID, values map[string]bson.RawValue)
 	// Clock is the time of waits and durations; the zero value is real time.
 	Clock Clock
 }

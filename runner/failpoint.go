@@ -35,7 +35,7 @@ func (s *site) off(ctx context.Context, f failPoint) error {
 }
 
 func (s *site) offAt(ctx context.Context, address, name string) error {
-	if err := s.runAt(ctx, address, "admin", turnOff(name)); err != nil {
+	if _, err := s.runAt(ctx, address, "admin", turnOff(name)); err != nil {
 		return fmt.Errorf("fail point %s could not be turned off: %w", name, err)
 	}
 	return nil

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"regexp"
@@ -60,12 +61,8 @@ func (d *fakeDeployment) Log(from, to time.Time) (lines []deployment.LogLine) {
 	return lines
 }
 
-func (d *fakeDeployment) primary(_ context.Context, database string, command any) (bson.Raw, error) {
-	return d.serve("primary", database, command)
-}
-
 func (d *fakeDeployment) at(_ context.Context, address, database string, command any) (bson.Raw, error) {
-	return d.serve(address, database, command)
+	return d.serve(cmp.Or(address, "primary"), database, command)
 }
 
 func (d *fakeDeployment) once(_ context.Context, uri, database string, command any) (bson.Raw, *bson.ObjectID, error) {

@@ -24,12 +24,10 @@ type fault struct {
 	value bool
 }
 
-// failf makes the fault of a failed test with one mismatch.
 func failf(path string, at source.Position, format string, args ...any) *fault {
 	return &fault{mismatches: []result.Mismatch{{Path: path, Position: at, Message: fmt.Sprintf(format, args...)}}}
 }
 
-// breakf makes the fault of a broken test.
 func breakf(format string, args ...any) *fault { return &fault{broken: fmt.Errorf(format, args...)} }
 
 // failed makes a fault of mismatches, nil if there are none.
@@ -64,7 +62,6 @@ type callError struct{ text string }
 
 func (e *callError) Error() string { return e.text }
 
-// panicked makes the error of a recovered value.
 func panicked(during string, value any) error {
 	return &callError{fmt.Sprintf("panic during %s: %v\n%s", during, value, debug.Stack())}
 }

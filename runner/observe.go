@@ -22,10 +22,10 @@ type observation struct {
 func observationOf(client *source.Value) *observation {
 	o := &observation{types: make(map[result.EventType]bool), ignored: map[string]bool{"configureFailPoint": true}}
 	for _, item := range client.Get("observeEvents").Elements() {
-		o.types[result.EventType(textOf(item))] = true
+		o.types[result.EventType(item.Text())] = true
 	}
 	for _, item := range client.Get("ignoreCommandMonitoringEvents").Elements() {
-		o.ignored[textOf(item)] = true
+		o.ignored[item.Text()] = true
 	}
 	if v := client.Get("observeSensitiveCommands"); v != nil {
 		o.sensitive = v.Bool
@@ -67,7 +67,12 @@ func (o *observation) filter(log []result.Event) []result.Event {
 	return seen
 }
 
-// emptied reports whether the document of a command event is an empty one.
+// observation says what the test may see of a client.
+func (t *testRun) observation(client string) (o *observation) {
+	t.locked(func() { o = t.observations[client] })
+	return o
+}
+
 func emptied(e result.Event) bool {
 	switch e.Type {
 	case result.CommandStarted:
@@ -83,12 +88,11 @@ func (t *testRun) log(ctx context.Context, client string) ([]result.Event, error
 	return t.logWaiting(ctx, client, 0, 0)
 }
 
-// logWaiting gives all events of a client so far. If there is none beyond
-// after, it waits for one, up to wait.
+// logWaiting gives all events of a client so far, also with an error. If there is
+// none beyond after, it waits for one, up to wait.
 func (t *testRun) logWaiting(ctx context.Context, client string, after int64, wait time.Duration) ([]result.Event, error) {
-	t.mu.Lock()
-	known := t.logs[client]
-	t.mu.Unlock()
+	var known []result.Event
+	t.locked(func() { known = t.logs[client] })
 	last := lastSequence(known)
 	if last > after {
 		wait = 0
@@ -97,7 +101,7 @@ func (t *testRun) logWaiting(ctx context.Context, client string, after int64, wa
 		return t.engine.Events(ctx, client, last, wait)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("reading the events of %s: %w", client, err)
+		return known, fmt.Errorf("reading the events of %s: %w", client, err)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -123,8 +127,5 @@ func (t *testRun) observed(ctx context.Context, client string) ([]result.Event, 
 	if err != nil {
 		return nil, err
 	}
-	t.mu.Lock()
-	o := t.observations[client]
-	t.mu.Unlock()
-	return o.filter(log), nil
+	return t.observation(client).filter(log), nil
 }

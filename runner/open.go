@@ -17,16 +17,6 @@ import (
 	"github.com/unified-test-runner/utr/specs/operations"
 )
 
-// parentKey is the key of an entity's document that names what it is made
-// from.
-var parentKey = map[operations.Kind][]string{
-	operations.Database:         {"client"},
-	operations.Collection:       {"database"},
-	operations.Session:          {"client"},
-	operations.Bucket:           {"database"},
-	operations.ClientEncryption: {"clientEncryptionOpts", "keyVaultClient"},
-}
-
 // create makes entities in their order ("createEntities").
 func (t *testRun) create(ctx context.Context, path string, list []specs.Entity) *fault {
 	for i, e := range list {
@@ -50,10 +40,10 @@ func (t *testRun) createOne(ctx context.Context, path string, e specs.Entity) *f
 		return nil
 	}
 	parent := e.Value
-	for _, key := range parentKey[kind] {
+	for _, key := range operations.Parents[kind].Keys {
 		parent = parent.Get(key)
 	}
-	if err := t.entities.AddObject(kind, e.ID, textOf(parent)); err != nil {
+	if err := t.entities.AddObject(kind, e.ID, parent.Text()); err != nil {
 		return failf(path, e.Position, "%s", err)
 	}
 	request := engine.Entity{Kind: e.Kind, ID: e.ID}
@@ -67,10 +57,7 @@ func (t *testRun) createOne(ctx context.Context, path string, e specs.Entity) *f
 		// The wait for pools is the runner's; two would hide events from each
 		// other.
 		value = t.declared(t.hastened(e.ID, value).With("awaitMinPoolSizeMS", nil))
-		t.mu.Lock()
-		t.observations[e.ID] = observationOf(value)
-		t.uris[e.ID] = request.URI
-		t.mu.Unlock()
+		t.locked(func() { t.observations[e.ID], t.uris[e.ID] = observationOf(value), request.URI })
 	case operations.Session:
 		request.ClusterTime = t.site.sessionTime()
 		var err error
@@ -78,7 +65,7 @@ func (t *testRun) createOne(ctx context.Context, path string, e specs.Entity) *f
 			return failf(path+".sessionOptions.snapshotTime", e.Position, "%s", err)
 		}
 	}
-	if value, f = t.filled(path, kind, value); f != nil {
+	if f = unfilled(path, kind, value); f != nil {
 		return f
 	}
 	var err error
@@ -220,9 +207,7 @@ func (t *testRun) awaitPools(ctx context.Context, path string, e specs.Entity) *
 			return f
 		}
 		if populated(topology, log, connections) {
-			t.mu.Lock()
-			t.observations[e.ID].after = after
-			t.mu.Unlock()
+			t.locked(func() { t.observations[e.ID].after = after })
 			return nil
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/matchers"
@@ -102,7 +101,6 @@ func (t *testRun) conclude(
 	return outcome, t.save(path, op, row, outcome)
 }
 
-// request prepares what the engine is asked for.
 func (t *testRun) request(ctx context.Context, path string, op specs.Operation, row operations.Operation) (engine.Operation, *fault) {
 	request := engine.Operation{Object: op.Object, Name: op.Name}
 	if f := t.check(path, op, row); f != nil {
@@ -138,20 +136,13 @@ func (t *testRun) do(ctx context.Context, op specs.Operation, request engine.Ope
 	})
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.operations = append(t.operations, performed{started, result.OperationLog{
+	t.operations = append(t.operations, result.OperationLog{
 		Name: op.Name, Object: op.Object, Position: op.Position, Outcome: outcome, Duration: t.run.clock.Now().Sub(started),
-	}})
+	})
 	if err != nil {
 		return outcome, &fault{broken: err}
 	}
 	return outcome, nil
-}
-
-// performed is an operation with the time of its start, by which it is set
-// against events.
-type performed struct {
-	started time.Time
-	log     result.OperationLog
 }
 
 // ask has the engine answer a question of the runner's own.
@@ -224,9 +215,7 @@ func (t *testRun) callback(test context.Context, path string, ops []specs.Operat
 func (t *testRun) notice(op specs.Operation, request engine.Operation, outcome result.Outcome) {
 	switch op.Name {
 	case "startTransaction", "withTransaction":
-		t.mu.Lock()
-		t.transactions = true
-		t.mu.Unlock()
+		t.locked(func() { t.transactions = true })
 	case "runCommand":
 		if name, ok := request.Arguments.Lookup("command", "configureFailPoint").StringValueOK(); ok {
 			t.recordFailPoint(name, op.Object, outcome)
@@ -249,12 +238,10 @@ func (t *testRun) recordFailPoint(name, object string, outcome result.Outcome) {
 	t.failPoints = append(t.failPoints, f)
 }
 
-// matcher makes a matcher that sees the entities of the test.
 func (t *testRun) matcher(ctx context.Context) *matchers.Matcher {
 	return matchers.New(entityView{ctx, t})
 }
 
-// entityView is what matchers see of the entities.
 type entityView struct {
 	ctx context.Context // of the assertion that it was made for
 	t   *testRun

@@ -218,12 +218,6 @@ func (c *recordedCommands) keep(database string, command any, r reply) (bson.Raw
 	return r.raw, r.service, r.err
 }
 
-func (c *recordedCommands) primary(ctx context.Context, database string, command any) (bson.Raw, error) {
-	raw, err := c.commands.primary(ctx, database, command)
-	raw, _, err = c.keep(database, command, reply{raw, nil, err})
-	return raw, err
-}
-
 func (c *recordedCommands) at(ctx context.Context, address, database string, command any) (bson.Raw, error) {
 	raw, err := c.commands.at(ctx, address, database, command)
 	raw, _, err = c.keep(database, command, reply{raw, nil, err})
@@ -329,11 +323,6 @@ func (p *player) command(database string, command any) (bson.Raw, *bson.ObjectID
 		r.raw = mustRaw(bson.D{{Key: "ok", Value: 1}})
 	}
 	return r.raw, r.service, r.err
-}
-
-func (p *player) primary(_ context.Context, database string, command any) (bson.Raw, error) {
-	raw, _, err := p.command(database, command)
-	return raw, err
 }
 
 func (p *player) at(_ context.Context, _, database string, command any) (bson.Raw, error) {

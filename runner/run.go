@@ -30,7 +30,6 @@ func Run(ctx context.Context, suites []*specs.Suite, cfg Config) (result.Summary
 	return r.all(ctx, suites)
 }
 
-// all runs the suites.
 func (r *run) all(ctx context.Context, suites []*specs.Suite) (result.Summary, error) {
 	jobs := choose(suites, &r.cfg, r.offers, r.about)
 	skipped, byFile := count(jobs)
@@ -65,7 +64,6 @@ func count(jobs []job) (skipped int, byFile map[string]int) {
 	return skipped, byFile
 }
 
-// run is the state of one Run.
 type run struct {
 	cfg      Config
 	about    engine.Description
@@ -132,7 +130,6 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// work has the workers do all jobs.
 func (r *run) work(ctx context.Context, jobs []job) {
 	var workers sync.WaitGroup
 	for range min(r.workers, max(1, len(jobs))) {
@@ -160,7 +157,7 @@ func (r *run) take(ctx context.Context, jobs []job) (job, bool) {
 	r.next++
 	if j.skip == nil && ctx.Err() != nil {
 		r.summary.Interrupted = true
-		j.skip = &skip{result.SkipFilter, "not run: interrupted"}
+		j.skip = notRun("interrupted")
 	}
 	if j.skip == nil {
 		j.skip = r.stop
@@ -171,9 +168,12 @@ func (r *run) take(ctx context.Context, jobs []job) (job, bool) {
 // do does one job: on a deployment of its own until it is done with it.
 func (r *run) do(ctx context.Context, j job) *result.Verdict {
 	v := &result.Verdict{Test: j.id, Position: j.test.Position}
-	if j.skip != nil {
-		v.Status, v.SkipKind, v.Reason = result.Skipped, j.skip.kind, j.skip.reason
+	skipped := func(why *skip) *result.Verdict {
+		v.Status, v.SkipKind, v.Reason = result.Skipped, why.kind, why.reason
 		return v
+	}
+	if j.skip != nil {
+		return skipped(j.skip)
 	}
 	if j.fails != nil {
 		v.Status, v.Mismatches = result.Failed, []result.Mismatch{*j.fails}
@@ -190,8 +190,7 @@ func (r *run) do(ctx context.Context, j job) *result.Verdict {
 			// The wait for a deployment may have outlived the reason to run.
 			if why := r.stopped(); why != nil {
 				broken = false
-				v.Status, v.SkipKind, v.Reason = result.Skipped, why.kind, why.reason
-				return v
+				return skipped(why)
 			}
 			r.notify(result.TestStarted{Test: j.id, Time: r.clock.Now()})
 			var state condition
@@ -203,11 +202,11 @@ func (r *run) do(ctx context.Context, j job) *result.Verdict {
 	switch {
 	case errors.Is(err, errNoTestCommands):
 		r.locked(func() { // no deployment of a kind that may not be touched is tried twice
-			r.refusal, r.stop = err, &skip{result.SkipFilter, "not run: " + err.Error()}
+			r.refusal, r.stop = err, notRun(err.Error())
 		})
 		v.Status, v.Reason = result.Broken, err.Error()
 	case ctx.Err() != nil:
-		v.Status, v.SkipKind, v.Reason = result.Skipped, result.SkipFilter, "not run: interrupted"
+		return skipped(notRun("interrupted"))
 	default:
 		if d != nil && !d.Owned() && !deployment.Mends(r.cfg.Source) {
 			r.abandon(r.offers[j.offer].Name)
@@ -218,16 +217,13 @@ func (r *run) do(ctx context.Context, j job) *result.Verdict {
 }
 
 // siteOf gives the site of a deployment, opening it at its first use.
-func (r *run) siteOf(ctx context.Context, d deployment.Deployment, began time.Time) (*site, error) {
-	var s *site
+func (r *run) siteOf(ctx context.Context, d deployment.Deployment, began time.Time) (s *site, err error) {
 	if r.locked(func() { s = r.sites[d] }); s != nil {
 		return s, nil
 	}
 	opening, cancel := context.WithTimeoutCause(ctx, r.timeout, &limitError{"the time limit for connecting to the deployment", r.timeout})
 	defer cancel()
-	var err error
-	s, err = openSite(opening, d, r.dial)
-	if err != nil {
+	if s, err = openSite(opening, d, r.dial); err != nil {
 		return nil, err
 	}
 	r.locked(func() { r.sites[d] = s })
@@ -255,24 +251,24 @@ func (r *run) keep(s *site, state condition) bool {
 	return false
 }
 
+func notRun(why string) *skip { return &skip{result.SkipFilter, "not run: " + why} }
+
 // abandon lets no further test begin: each would wait long for a deployment
 // that does not come back.
 func (r *run) abandon(name string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.stop == nil {
-		why := fmt.Sprintf("the deployment (%s) stopped answering", name)
-		r.stop = &skip{result.SkipFilter, "not run: " + why}
-		r.summary.Problems = append(r.summary.Problems, why)
-	}
+	why := fmt.Sprintf("the deployment (%s) stopped answering", name)
+	r.locked(func() {
+		if r.stop == nil {
+			r.stop, r.summary.Problems = notRun(why), append(r.summary.Problems, why)
+		}
+	})
 }
 
-// finish counts a verdict and reports it.
 func (r *run) finish(v *result.Verdict) {
 	r.locked(func() {
 		r.summary.Add(v)
 		if r.cfg.FailFast && r.stop == nil && (v.Status == result.Failed || v.Status == result.Broken) {
-			r.stop = &skip{result.SkipFilter, fmt.Sprintf("not run: fail-fast after %q", v.Test.Description)}
+			r.stop = notRun(fmt.Sprintf("fail-fast after %q", v.Test.Description))
 		}
 	})
 	r.notify(result.TestFinished{Verdict: v})
@@ -291,7 +287,6 @@ func (r *run) stopped() (why *skip) {
 	return why
 }
 
-// problem notes a fault of the run itself.
 func (r *run) problem(format string, args ...any) {
 	r.locked(func() { r.summary.Problems = append(r.summary.Problems, fmt.Sprintf(format, args...)) })
 }

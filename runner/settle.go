@@ -45,9 +45,8 @@ func unanswered(log []result.Event) map[string][]bson.RawValue {
 // everything.
 func (t *testRun) settle(ctx context.Context) {
 	sessions := make(map[string][]bson.RawValue)
-	t.mu.Lock()
-	logs := maps.Clone(t.logs)
-	t.mu.Unlock()
+	var logs map[string][]result.Event
+	t.locked(func() { logs = maps.Clone(t.logs) })
 	for _, client := range t.entities.Of(operations.Client) {
 		for address, ids := range unanswered(logs[client]) {
 			sessions[address] = append(sessions[address], ids...)
@@ -71,6 +70,9 @@ func (t *testRun) settle(ctx context.Context) {
 // mongos is asked for its own operations, and then for those of the shards. One
 // that does not answer is not busy: nothing could be waited for.
 func (s *site) busy(ctx context.Context, address string, sessions []bson.RawValue) bool {
+	if s.about.Topology == deployment.LoadBalanced {
+		address = byDefault // which leads to any mongos
+	}
 	looks := []bson.D{{{Key: "allUsers", Value: true}}}
 	if s.sharded() {
 		looks = append([]bson.D{{{Key: "allUsers", Value: true}, {Key: "localOps", Value: true}}}, looks...)
@@ -85,13 +87,7 @@ func (s *site) busy(ctx context.Context, address string, sessions []bson.RawValu
 			}},
 			{Key: "cursor", Value: bson.D{}},
 		}
-		at := func(ctx context.Context, database string, command any) (bson.Raw, error) {
-			return s.commands.at(ctx, address, database, command)
-		}
-		if s.about.Topology == deployment.LoadBalanced { // which leads to any mongos
-			at = s.commands.primary
-		}
-		reply, err := at(ctx, "admin", command)
+		reply, err := s.commands.at(ctx, address, "admin", command)
 		if err != nil {
 			return false
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -81,7 +82,6 @@ func (s *site) lost(ctx context.Context) error {
 	return s.gone(ctx)
 }
 
-// close ends the internal clients.
 func (s *site) close() { s.commands.close() }
 
 // sharded reports whether the deployment is reached through mongoses.
@@ -89,12 +89,16 @@ func (s *site) sharded() bool {
 	return s.about.Topology == deployment.Sharded || s.about.Topology == deployment.ShardedReplicaSet
 }
 
-// run runs a command on the primary, and remembers the cluster time of the
-// reply ("MigrationConflict Errors on Sharded Clusters").
+// run runs a command on the primary, and runAt on one server. Both remember the
+// cluster time of the reply ("MigrationConflict Errors on Sharded Clusters").
 func (s *site) run(ctx context.Context, database string, command bson.D) (bson.Raw, error) {
-	reply, err := s.commands.primary(ctx, database, command)
+	return s.runAt(ctx, byDefault, database, command)
+}
+
+func (s *site) runAt(ctx context.Context, address, database string, command bson.D) (bson.Raw, error) {
+	reply, err := s.commands.at(ctx, address, database, command)
 	if err != nil {
-		return reply, fmt.Errorf("%s: %w", command[0].Key, err)
+		return reply, fmt.Errorf("%s: %w", strings.TrimSuffix(command[0].Key+" on "+address, " on "), err)
 	}
 	s.gossip(reply)
 	return reply, nil
@@ -124,16 +128,6 @@ func (s *site) batch(ctx context.Context, database string, command bson.D) ([]bs
 	return answer.Cursor.FirstBatch, nil
 }
 
-// runAt runs a command on one server, in the same way.
-func (s *site) runAt(ctx context.Context, address, database string, command bson.D) error {
-	reply, err := s.commands.at(ctx, address, database, command)
-	if err != nil {
-		return fmt.Errorf("%s on %s: %w", command[0].Key, address, err)
-	}
-	s.gossip(reply)
-	return nil
-}
-
 // gossip remembers the cluster time of a reply.
 func (s *site) gossip(reply bson.Raw) {
 	t, ok := reply.Lookup("$clusterTime").DocumentOK()
@@ -147,7 +141,6 @@ func (s *site) gossip(reply bson.Raw) {
 	}
 }
 
-// newer compares two $clusterTime documents.
 func newer(a, b bson.Raw) bool {
 	at, ai, _ := a.Lookup("clusterTime").TimestampOK()
 	bt, bi, _ := b.Lookup("clusterTime").TimestampOK()
@@ -182,18 +175,12 @@ func (s *site) killAllSessions(ctx context.Context) error {
 // everywhere runs a command on the primary, or on each mongos. An error of one
 // of the codes counts as an answer.
 func (s *site) everywhere(ctx context.Context, database string, command bson.D, codes ...int32) error {
-	tolerated := func(err error) error {
-		if slices.Contains(codes, deployment.CodeOf(err)) {
-			return nil
-		}
-		return err
+	hosts := []string{byDefault}
+	if s.sharded() {
+		hosts = s.about.Hosts
 	}
-	if !s.sharded() {
-		_, err := s.run(ctx, database, command)
-		return tolerated(err)
-	}
-	for _, host := range s.about.Hosts {
-		if err := tolerated(s.runAt(ctx, host, database, command)); err != nil {
+	for _, host := range hosts {
+		if _, err := s.runAt(ctx, host, database, command); err != nil && !slices.Contains(codes, deployment.CodeOf(err)) {
 			return err
 		}
 	}

@@ -20,7 +20,7 @@ type call struct {
 }
 
 func (c call) value(name string) *source.Value { return c.op.Arguments.Get(name) }
-func (c call) text(name string) string         { return textOf(c.value(name)) }
+func (c call) text(name string) string         { return c.value(name).Text() }
 func (c call) number(name string) int64        { n, _ := whole(c.value(name)); return n }
 func (c call) milliseconds(name string) time.Duration {
 	return time.Duration(c.number(name)) * time.Millisecond
@@ -29,6 +29,18 @@ func (c call) milliseconds(name string) time.Duration {
 // failf makes the fault of an assertion that does not hold.
 func (c call) failf(format string, args ...any) *fault {
 	return failf(c.path, c.op.Position, "%s: %s", c.op.Name, fmt.Sprintf(format, args...))
+}
+
+// expect is the fault of what is, or is not, as the operation asserts: yes says that
+// it is, no that it is not.
+func (c call) expect(want, is bool, yes, no string) *fault {
+	switch {
+	case is && !want:
+		return c.failf("%s", yes)
+	case !is && want:
+		return c.failf("%s", no)
+	}
+	return nil
 }
 
 // patience is how long waitForEvent, waitForThread and waitForPrimaryChange

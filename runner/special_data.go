@@ -44,11 +44,5 @@ func (t *testRun) assertListed(ctx context.Context, c call, want bool, what, nam
 		n, _ := document.Lookup("name").StringValueOK()
 		return n == name
 	})
-	switch {
-	case exists && !want:
-		return c.failf("%s exists", what)
-	case !exists && want:
-		return c.failf("%s does not exist", what)
-	}
-	return nil
+	return c.expect(want, exists, what+" exists", what+" does not exist")
 }

@@ -17,9 +17,7 @@ func (t *testRun) countable(ctx context.Context, c call) *fault {
 		return f
 	}
 	event := c.value("event").Fields[0]
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if o := t.observations[c.text("client")]; !o.types[result.EventType(event.Key)] {
+	if o := t.observation(c.text("client")); !o.types[result.EventType(event.Key)] {
 		return failf(c.path+".arguments.event", event.KeyPosition,
 			"%s does not observe %s: it is not in the client's observeEvents", c.text("client"), event.Key)
 	}
@@ -42,11 +40,6 @@ func waitForEvent(ctx context.Context, t *testRun, c call) *fault {
 		if err != nil && ctx.Err() == nil {
 			return &fault{broken: err}
 		}
-		if log == nil {
-			t.mu.Lock()
-			log = t.logs[client]
-			t.mu.Unlock()
-		}
 		got, f := t.count(ctx, c, log)
 		switch {
 		case f != nil:
@@ -64,10 +57,7 @@ func waitForEvent(ctx context.Context, t *testRun, c call) *fault {
 
 // count counts the matching events of a log among those that are observed.
 func (t *testRun) count(ctx context.Context, c call, log []result.Event) (int, *fault) {
-	t.mu.Lock()
-	o := t.observations[c.text("client")]
-	t.mu.Unlock()
-	n, mismatches := t.matcher(ctx).Count(c.path+".arguments.event", c.value("event"), o.filter(log))
+	n, mismatches := t.matcher(ctx).Count(c.path+".arguments.event", c.value("event"), t.observation(c.text("client")).filter(log))
 	return n, failed(mismatches)
 }
 

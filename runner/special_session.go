@@ -33,15 +33,10 @@ func assertTransactionState(ctx context.Context, t *testRun, c call) *fault {
 func assertPinned(want bool) special {
 	return func(ctx context.Context, t *testRun, c call) *fault {
 		address, f := t.pinned(ctx, c)
-		switch {
-		case f != nil:
+		if f != nil {
 			return f
-		case want && address == "":
-			return c.failf("%s is not pinned to a mongos", c.text("session"))
-		case !want && address != "":
-			return c.failf("%s is pinned to %s", c.text("session"), address)
 		}
-		return nil
+		return c.expect(want, address != "", c.text("session")+" is pinned to "+address, c.text("session")+" is not pinned to a mongos")
 	}
 }
 
@@ -66,13 +61,10 @@ func assertDirty(want bool) special {
 			return f
 		}
 		dirty, ok := v.BooleanOK()
-		switch {
-		case !ok:
+		if !ok {
 			return breakf("%s answered %s, which is not a boolean", engine.OpDirty, matchers.Extended(v, false))
-		case dirty != want:
-			return c.failf("%s is %s", c.text("session"), map[bool]string{true: "marked dirty", false: "not marked dirty"}[dirty])
 		}
-		return nil
+		return c.expect(want, dirty, c.text("session")+" is marked dirty", c.text("session")+" is not marked dirty")
 	}
 }
 
@@ -111,9 +103,7 @@ func targetFailPoint(ctx context.Context, t *testRun, c call) *fault {
 	case address == "":
 		return c.failf("%s is not pinned to a mongos", c.text("session"))
 	}
-	t.mu.Lock()
-	t.failPoints = append(t.failPoints, failPoint{name: name, address: address})
-	t.mu.Unlock()
+	t.locked(func() { t.failPoints = append(t.failPoints, failPoint{name: name, address: address}) })
 	_, err := t.site.commands.at(ctx, address, "admin", command)
 	if f := ended(ctx, c.path, c.op.Position, "the fail point to be set on "+address); f != nil {
 		return f
@@ -124,7 +114,6 @@ func targetFailPoint(ctx context.Context, t *testRun, c call) *fault {
 	return nil
 }
 
-// failPointOf gives the configureFailPoint command of a call.
 func failPointOf(c call) (command bson.Raw, name string, f *fault) {
 	v := c.value("failPoint")
 	command, err := v.Raw()

@@ -11,7 +11,6 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// topologyOf asks a client for its topology description.
 func (t *testRun) topologyOf(ctx context.Context, path string, at source.Position, client string) (result.TopologyState, *fault) {
 	outcome, f := t.ask(ctx, path, at, client, engine.OpTopology, nil)
 	if f != nil {

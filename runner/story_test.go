@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -17,7 +15,6 @@ import (
 
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/internal/testkit"
-	"github.com/unified-test-runner/utr/matchers"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -201,14 +198,13 @@ func (d *fakeDeployment) describe(text string) error {
 // configure reads the configuration of a story.
 func configure(cfg *Config, e *fakeEngine, text string, say func(string, ...any)) error {
 	var told struct {
-		Reseed                 Reseed
-		Count, Retries         int
-		FailFast               bool
-		Timeout                time.Duration
-		KnownFailing, Entities string
-		ServerAPI, Schema      string // Schema is the version that the engine serves
-		Serves                 []string
-		Placeholders           map[string]string
+		Reseed            Reseed
+		Count, Retries    int
+		FailFast          bool
+		Timeout           time.Duration
+		KnownFailing      string
+		ServerAPI, Schema string // Schema is the version that the engine serves
+		Serves            []string
 	}
 	if err := strictly(text, &told); err != nil {
 		return err
@@ -218,17 +214,6 @@ func configure(cfg *Config, e *fakeEngine, text string, say func(string, ...any)
 	if told.Timeout != 0 {
 		cfg.Timeout = told.Timeout
 	}
-	if told.Entities != "" { // tell, or panic
-		cfg.Entities = func(test result.TestID, values map[string]bson.RawValue) {
-			if told.Entities == "panic" {
-				panic("no entities")
-			}
-			for _, name := range slices.Sorted(maps.Keys(values)) {
-				say("entity  %s of %q: %s", name, test.Description, matchers.Extended(values[name], false))
-			}
-		}
-	}
-	cfg.Placeholder = func(path string) (string, bool) { p, found := told.Placeholders[path]; return p, found }
 	var err error
 	cfg.KnownFailing, err = ParseKnownFailing("known.txt", strings.NewReader(told.KnownFailing))
 	return err

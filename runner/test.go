@@ -34,7 +34,7 @@ type testRun struct {
 	observations map[string]*observation   // by client
 	uris         map[string]string         // by client; never to be printed
 	logs         map[string][]result.Event // by client, as far as read
-	operations   []performed
+	operations   []result.OperationLog
 	failPoints   []failPoint
 	transactions bool // one was started
 	fault        *fault
@@ -63,11 +63,6 @@ func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, s
 	t.window[1] = time.Now()
 	if t.found().interrupted {
 		r.locked(func() { r.summary.Interrupted = true })
-	}
-	if r.cfg.Entities != nil {
-		if f := protect("the callback for entities", func() *fault { r.cfg.Entities(j.id, t.entities.Values()); return nil }); f != nil {
-			t.add(f)
-		}
 	}
 	// Clean-up happens whatever has become of the context, within limits of its own.
 	patience := cleanupLimit
@@ -124,7 +119,6 @@ func undated(ctx context.Context) context.Context {
 	return out
 }
 
-// cleanupLimit bounds the clean-up of one test.
 const cleanupLimit = 15 * time.Second
 
 // InterruptedCleanUp bounds the clean-up of a test when somebody waits for the
@@ -204,7 +198,6 @@ func flawed(test *specs.Test) *fault {
 	return failed(all)
 }
 
-// setUp makes initial data and entities.
 func (t *testRun) setUp(ctx context.Context) *fault {
 	began := t.run.clock.Now()
 	defer func() { t.timings.Setup += t.run.clock.Now().Sub(began) }()
@@ -245,9 +238,7 @@ func (t *testRun) distinctFirst(ctx context.Context) error {
 func (t *testRun) operate(ctx context.Context) *fault {
 	began, waited := t.run.clock.Now(), t.timings.Waiting
 	defer func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		t.timings.Engine += t.run.clock.Now().Sub(began) - (t.timings.Waiting - waited)
+		t.locked(func() { t.timings.Engine += t.run.clock.Now().Sub(began) - (t.timings.Waiting - waited) })
 	}()
 	for i, op := range t.test.Operations {
 		if _, f := t.perform(ctx, fmt.Sprintf("operations[%d]", i), op); f != nil {
@@ -282,7 +273,6 @@ func (t *testRun) join(ctx context.Context, path string, at source.Position, id,
 	return ended(ctx, path, at, "the operations of "+id)
 }
 
-// judgeEvents compares the observed events with expectEvents.
 func (t *testRun) judgeEvents(ctx context.Context, observed map[string][]result.Event) *fault {
 	var all []result.Mismatch
 	for i, e := range t.test.ExpectEvents {
@@ -301,12 +291,11 @@ func (t *testRun) judgeEvents(ctx context.Context, observed map[string][]result.
 	return failed(all)
 }
 
-// judgeLogs compares the log messages with expectLogMessages.
 func (t *testRun) judgeLogs(ctx context.Context) *fault {
 	var all []result.Mismatch
 	for i, want := range t.test.ExpectLogMessages {
 		path := fmt.Sprintf("expectLogMessages[%d]", i)
-		client := textOf(want.Get("client"))
+		client := want.Get("client").Text()
 		if err := t.entities.Demand(client, operations.Client); err != nil {
 			all = append(all, failf(path+".client", want.Position, "%s", err).mismatches...)
 			continue
@@ -349,10 +338,8 @@ func (t *testRun) judgeOutcome(ctx context.Context) *fault {
 // failPointsOff turns off, each on its server, the fail points that the test
 // has set.
 func (t *testRun) failPointsOff(ctx context.Context) error {
-	t.mu.Lock()
-	points := t.failPoints
-	t.failPoints = nil
-	t.mu.Unlock()
+	var points []failPoint
+	t.locked(func() { points, t.failPoints = t.failPoints, nil })
 	var failures []error
 	var done []string
 	for _, p := range points {
@@ -378,7 +365,9 @@ func (t *testRun) cleanUp(ctx context.Context) error {
 		thread.Stop()
 	}
 	if t.engine != nil {
-		t.readLogs(ctx)
+		for _, client := range t.entities.Of(operations.Client) {
+			_, _ = t.log(ctx, client) // for the report, which lacks what cannot be read
+		}
 		if _, err := guarded(ctx, "the end of a test", func(ctx context.Context) (none, error) { return none{}, t.engine.End(ctx) }); err != nil {
 			failures = append(failures, fmt.Errorf("the engine could not end the test: %w", err))
 		}
@@ -389,10 +378,8 @@ func (t *testRun) cleanUp(ctx context.Context) error {
 			failures = append(failures, fmt.Errorf("%s is still busy: %w", id, err))
 		}
 	}
-	t.mu.Lock()
-	clean := t.fault == nil
-	transactions := t.transactions
-	t.mu.Unlock()
+	var clean, transactions bool
+	t.locked(func() { clean, transactions = t.fault == nil, t.transactions })
 	if !clean || transactions {
 		if err := retried(ctx, func() error { return t.site.killAllSessions(ctx) }); err != nil {
 			failures = append(failures, fmt.Errorf("open transactions could not be terminated: %w", err))
@@ -406,13 +393,6 @@ func (t *testRun) cleanUp(ctx context.Context) error {
 		effect = t.outline.effect()
 	}
 	return untidy
-}
-
-// readLogs reads what the clients have logged, for the report.
-func (t *testRun) readLogs(ctx context.Context) {
-	for _, client := range t.entities.Of(operations.Client) {
-		_, _ = t.log(ctx, client) // what cannot be read is not reported
-	}
 }
 
 // add notes a fault. All mismatches are kept; of other faults, the first says
@@ -435,13 +415,20 @@ func (t *testRun) add(f *fault) {
 }
 
 // found gives a copy of what is wrong so far; the zero fault if nothing is.
-func (t *testRun) found() fault {
+func (t *testRun) found() (found fault) {
+	t.locked(func() {
+		if t.fault != nil {
+			found = *t.fault
+		}
+	})
+	return found
+}
+
+// locked changes or reads what threads and callbacks share.
+func (t *testRun) locked(do func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.fault == nil {
-		return fault{}
-	}
-	return *t.fault
+	do()
 }
 
 // differs reports whether something was other than the test expects.
@@ -474,9 +461,7 @@ func (t *testRun) limited(ctx context.Context, d time.Duration, what string) (co
 func (t *testRun) whileWaiting(wait func()) {
 	began := t.run.clock.Now()
 	wait()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.timings.Waiting += t.run.clock.Now().Sub(began)
+	t.locked(func() { t.timings.Waiting += t.run.clock.Now().Sub(began) })
 }
 
 // sleep waits by the run's clock.

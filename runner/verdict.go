@@ -50,7 +50,7 @@ func (t *testRun) verdict(j job, untidy, lost, fallen error) *result.Verdict {
 	t.timings.Engine = max(0, t.timings.Engine-t.timings.Server)
 	v.Timings = t.timings
 	if v.Status != result.Passed && v.Status != result.Skipped || t.run.cfg.KeepEvents {
-		v.Clients, v.Operations = logs, t.operationLogs(logs)
+		v.Clients, v.Operations = logs, t.operations
 	}
 	if v.Status.Red() {
 		v.ServerLog = serverLog(t.site.deployment, t.window)
@@ -114,25 +114,4 @@ func serverTime(logs []result.ClientLog) (sum time.Duration) {
 		}
 	}
 	return sum
-}
-
-// operationLogs sets operations against the events of their clients.
-func (t *testRun) operationLogs(logs []result.ClientLog) []result.OperationLog {
-	var out []result.OperationLog
-	for _, p := range t.operations {
-		op := p.log
-		client, err := t.entities.ClientOf(op.Object)
-		for _, l := range logs {
-			if err != nil || l.Client != client {
-				continue
-			}
-			for _, e := range l.Events {
-				if e.Time.Before(p.started) {
-					op.FirstSeen = e.Sequence
-				}
-			}
-		}
-		out = append(out, op)
-	}
-	return out
 }

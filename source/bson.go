@@ -32,7 +32,7 @@ func (v *Value) Raw() (bson.Raw, error) {
 	case err != nil || v == nil:
 		return nil, err
 	case value.Type != bson.TypeEmbeddedDocument:
-		return nil, errorAt(v.Position, ExtendedJSON, "expected a document, this is a BSON value of type %s", value.Type)
+		return nil, errorAt(v.Position, "expected a document, this is a BSON value of type %s", value.Type)
 	}
 	return bson.Raw(value.Value), nil
 }
@@ -57,7 +57,6 @@ func (v *Value) Scalar() (rv bson.RawValue, ok bool, err error) {
 	return rv, err == nil, err
 }
 
-// appendBSON appends the bytes of a value and returns its type.
 func (v *Value) appendBSON(to []byte) (bson.Type, []byte, error) {
 	switch v.Kind {
 	case Null:
@@ -101,7 +100,7 @@ func (v *Value) appendDocument(to []byte) ([]byte, error) {
 	var err error
 	for _, f := range v.Fields {
 		if strings.IndexByte(f.Key, 0) >= 0 {
-			return nil, errorAt(f.KeyPosition, ExtendedJSON, "key %q has a zero byte, which BSON does not allow", f.Key)
+			return nil, errorAt(f.KeyPosition, "key %q has a zero byte, which BSON does not allow", f.Key)
 		}
 		if to, err = f.Value.appendElement(to, f.Key); err != nil {
 			return nil, err

@@ -5,20 +5,12 @@ import (
 	"math"
 )
 
-// Equal reports whether two values say the same, wherever they were read
-// from: same kinds, same scalars, same items in the same order, same keys with
-// equal values. It is made for YAML files and their JSON twins. Therefore 1
-// and 1.0, which are one number to JSON, are equal, and the order of keys
-// makes no difference: tools that write JSON move keys such as "1" to the
-// front.
-func Equal(a, b *Value) bool {
-	_, _, differ := Difference(a, b)
-	return !differ
-}
-
 // Difference gives the first place at which two values differ, as a path such
 // as tests[0].operations and as the innermost values that are not equal; one
-// of them is nil if only the other has the key or item.
+// of them is nil if only the other has the key or item. It is made for YAML files
+// and their JSON twins. Therefore 1 and 1.0, which are one number to JSON, are
+// equal, and the order of keys makes no difference: tools that write JSON move keys
+// such as "1" to the front.
 func Difference(a, b *Value) (path string, values [2]*Value, differ bool) {
 	if a == nil || b == nil {
 		return "", [2]*Value{a, b}, a != b

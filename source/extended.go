@@ -1,55 +1,43 @@
 package source
 
 import (
-	"encoding/base64"
-	"encoding/hex"
-	"math"
-	"slices"
-	"strconv"
-	"strings"
-	"time"
+	"regexp"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 )
 
-// wrapper is a type wrapper of Extended JSON v2 ("Conversion table").
-type wrapper struct {
-	of    bson.Type
-	needs string // what must stand under the wrapper's key
-	// read appends what stands there, and reports whether it is well-formed.
-	read func(v *Value, to []byte) ([]byte, bool)
+// wrappers has the type wrappers of Extended JSON v2 ("Conversion table") by their
+// keys. Regular expressions written as {$regex, $options} are not among them: that
+// is the query operator, and equal in effect.
+var wrappers = map[string]wrapper{
+	"$oid":               {bson.TypeObjectID, "a string of 24 hexadecimal digits", nil},
+	"$symbol":            {bson.TypeSymbol, "a string", nil},
+	"$numberInt":         {bson.TypeInt32, "a string with an integer of 32 bits", regexp.MustCompile(`^"-?[0-9]+"$`)},
+	"$numberLong":        {bson.TypeInt64, "a string with an integer of 64 bits", regexp.MustCompile(`^"-?[0-9]+"$`)},
+	"$numberDouble":      {bson.TypeDouble, "a string with a number, Infinity, -Infinity or NaN", regexp.MustCompile(`^"(-?Infinity|NaN|[-+.eE0-9]+)"$`)},
+	"$numberDecimal":     {bson.TypeDecimal128, "a string with a decimal number of up to 34 digits", nil},
+	"$binary":            {bson.TypeBinary, "{base64: a string with padding, subType: one or two hexadecimal digits}", regexp.MustCompile(`"subType":"[^"]{1,2}"`)},
+	"$uuid":              {bson.TypeBinary, "a string such as 73ffd264-44b3-4c69-90e8-e7d1dfc035d4", nil},
+	"$code":              {}, // read by appendCode, together with $scope
+	"$timestamp":         {bson.TypeTimestamp, "{t: seconds, i: ordinal}, both whole numbers below 2^32", nil},
+	"$regularExpression": {bson.TypeRegex, "{pattern: a string, options: a string}, without zero bytes", noZero},
+	"$dbPointer":         {bson.TypeDBPointer, "{$ref: a string, $id: an ObjectId}", nil},
+	"$date":              {bson.TypeDateTime, "an RFC 3339 date or {$numberLong: milliseconds}", regexp.MustCompile(`^("|\{"\$numberLong":"-?[0-9]+"\}$)`)},
+	"$minKey":            {bson.TypeMinKey, "1", nil},
+	"$maxKey":            {bson.TypeMaxKey, "1", nil},
+	"$undefined":         {bson.TypeUndefined, "true", nil},
 }
 
-// wrappers has the type wrappers by their keys. Regular expressions written as
-// {$regex, $options} are not among them: that is the query operator, and equal
-// in effect.
-var wrappers = map[string]wrapper{
-	"$oid":    {bson.TypeObjectID, "a string of 24 hexadecimal digits", readObjectID},
-	"$symbol": {bson.TypeSymbol, "a string", readSymbol},
-	"$numberInt": {bson.TypeInt32, "a string with an integer of 32 bits", func(v *Value, to []byte) ([]byte, bool) {
-		n, ok := v.intOf(32)
-		return bsoncore.AppendInt32(to, int32(n)), ok
-	}},
-	"$numberLong": {bson.TypeInt64, "a string with an integer of 64 bits", func(v *Value, to []byte) ([]byte, bool) {
-		n, ok := v.intOf(64)
-		return bsoncore.AppendInt64(to, n), ok
-	}},
-	"$numberDouble":      {bson.TypeDouble, "a string with a number, Infinity, -Infinity or NaN", readDouble},
-	"$numberDecimal":     {bson.TypeDecimal128, "a string with a decimal number of up to 34 digits", readDecimal},
-	"$binary":            {bson.TypeBinary, "{base64: a string with padding, subType: one or two hexadecimal digits}", readBinary},
-	"$uuid":              {bson.TypeBinary, "a string such as 73ffd264-44b3-4c69-90e8-e7d1dfc035d4", readUUID},
-	"$code":              {}, // read by appendCode, together with $scope
-	"$timestamp":         {bson.TypeTimestamp, "{t: seconds, i: ordinal}, both whole numbers below 2^32", readTimestamp},
-	"$regularExpression": {bson.TypeRegex, "{pattern: a string, options: a string}, without zero bytes", readRegex},
-	"$dbPointer":         {bson.TypeDBPointer, "{$ref: a string, $id: an ObjectId}", readDBPointer},
-	"$date":              {bson.TypeDateTime, "an RFC 3339 date or {$numberLong: milliseconds}", readDate},
-	"$minKey":            {bson.TypeMinKey, "1", readOne},
-	"$maxKey":            {bson.TypeMaxKey, "1", readOne},
-	"$undefined": {bson.TypeUndefined, "true", func(v *Value, to []byte) ([]byte, bool) {
-		return to, v.Kind == Bool && v.Bool
-	}},
+// wrapper is the BSON type that a type wrapper stands for, and what must stand under
+// its key.
+type wrapper struct {
+	of    bson.Type
+	needs string
+	form  *regexp.Regexp // of its JSON, where package bson takes more than Extended JSON has
 }
+
+var noZero = regexp.MustCompile(`^([^\\]|\\[^u]|\\u(000[1-9a-f]|00[1-9a-f]|0[1-9a-f]|[1-9a-f]))*$`)
 
 // wrapper gives the key of the type wrapper that a document is, and its row;
 // "" for any other document.
@@ -65,18 +53,19 @@ func (v *Value) wrapper() (string, wrapper) {
 func (v *Value) appendExtended(to []byte, key string, w wrapper) (bson.Type, []byte, error) {
 	for _, f := range v.Fields {
 		if f.Key != key && (key != "$code" || f.Key != "$scope") {
-			return 0, nil, errorAt(f.KeyPosition, ExtendedJSON, "key %q cannot stand beside %s in Extended JSON", f.Key, key)
+			return 0, nil, errorAt(f.KeyPosition, "key %q cannot stand beside %s in Extended JSON", f.Key, key)
 		}
 	}
 	if key == "$code" {
 		return v.appendCode(to)
 	}
 	content := v.Get(key)
-	to, ok := w.read(content, to)
-	if !ok {
+	var document struct{ V bson.RawValue }
+	err := bson.UnmarshalExtJSON([]byte(`{"v":`+v.JSON()+`}`), false, &document)
+	if err != nil || document.V.Type != w.of || w.form != nil && !w.form.MatchString(content.JSON()) {
 		return 0, nil, content.malformed(key, w.needs)
 	}
-	return w.of, to, nil
+	return w.of, append(to, document.V.Value...), nil
 }
 
 func (v *Value) appendCode(to []byte) (bson.Type, []byte, error) {
@@ -103,129 +92,5 @@ func (v *Value) malformed(key, needs string) error {
 	if v.Kind == Array || v.Kind == Document {
 		what = "of type " + v.Kind.String()
 	}
-	return errorAt(v.Position, ExtendedJSON, "malformed Extended JSON: %s needs %s, this is %s", key, needs, what)
-}
-
-func readObjectID(v *Value, to []byte) ([]byte, bool) {
-	id, err := bson.ObjectIDFromHex(v.String)
-	return bsoncore.AppendObjectID(to, id), v.Kind == String && err == nil
-}
-
-func readSymbol(v *Value, to []byte) ([]byte, bool) {
-	return bsoncore.AppendSymbol(to, v.String), v.Kind == String
-}
-
-func readDouble(v *Value, to []byte) ([]byte, bool) {
-	special := map[string]float64{"Infinity": math.Inf(1), "-Infinity": math.Inf(-1), "NaN": math.NaN()}
-	f, ok := special[v.String]
-	if !ok {
-		var err error
-		f, err = strconv.ParseFloat(v.String, 64)
-		// ParseFloat also knows hexadecimal numbers, underscores and words.
-		ok = err == nil && strings.Trim(v.String, "+-.eE0123456789") == ""
-	}
-	return bsoncore.AppendDouble(to, f), v.Kind == String && ok
-}
-
-func readDecimal(v *Value, to []byte) ([]byte, bool) {
-	d, err := bson.ParseDecimal128(v.String)
-	h, l := d.GetBytes()
-	return bsoncore.AppendDecimal128(to, h, l), v.Kind == String && err == nil
-}
-
-func readBinary(v *Value, to []byte) ([]byte, bool) {
-	parts, ok := v.exactly("base64", "subType")
-	if !ok || parts[0].Kind != String || parts[1].Kind != String {
-		return nil, false
-	}
-	data, malformed := base64.StdEncoding.DecodeString(parts[0].String)
-	subtype, err := strconv.ParseUint(parts[1].String, 16, 8)
-	return bsoncore.AppendBinary(to, byte(subtype), data), malformed == nil && err == nil && len(parts[1].String) <= 2
-}
-
-func readUUID(v *Value, to []byte) ([]byte, bool) {
-	parts := strings.Split(v.String, "-")
-	data, err := hex.DecodeString(strings.Join(parts, ""))
-	lengths := make([]int, len(parts))
-	for i, p := range parts {
-		lengths[i] = len(p)
-	}
-	ok := v.Kind == String && err == nil && slices.Equal(lengths, []int{8, 4, 4, 4, 12})
-	return bsoncore.AppendBinary(to, bson.TypeBinaryUUID, data), ok
-}
-
-func readTimestamp(v *Value, to []byte) ([]byte, bool) {
-	parts, ok := v.exactly("t", "i")
-	for _, p := range parts {
-		ok = ok && p.Kind == Int && p.Int >= 0 && p.Int <= math.MaxUint32
-	}
-	if !ok {
-		return nil, false
-	}
-	return bsoncore.AppendTimestamp(to, uint32(parts[0].Int), uint32(parts[1].Int)), true
-}
-
-func readRegex(v *Value, to []byte) ([]byte, bool) {
-	parts, ok := v.exactly("pattern", "options")
-	if !ok || parts[0].Kind != String || parts[1].Kind != String || strings.Contains(parts[0].String+parts[1].String, "\x00") {
-		return nil, false
-	}
-	// BSON requires options in alphabetical order.
-	options := []byte(parts[1].String)
-	slices.Sort(options)
-	return bsoncore.AppendRegex(to, parts[0].String, string(options)), true
-}
-
-func readDBPointer(v *Value, to []byte) ([]byte, bool) {
-	parts, ok := v.exactly("$ref", "$id")
-	if !ok || parts[0].Kind != String {
-		return nil, false
-	}
-	id, ok := parts[1].exactly("$oid")
-	if !ok {
-		return nil, false
-	}
-	to = bsoncore.AppendString(to, parts[0].String)
-	return readObjectID(id[0], to)
-}
-
-func readDate(v *Value, to []byte) ([]byte, bool) {
-	if v.Kind == String {
-		// RFC 3339; some writers leave out the colon of the zone.
-		for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999Z0700"} {
-			if t, err := time.Parse(layout, v.String); err == nil {
-				return bsoncore.AppendDateTime(to, t.UnixMilli()), true
-			}
-		}
-	}
-	if parts, ok := v.exactly("$numberLong"); ok {
-		n, ok := parts[0].intOf(64)
-		return bsoncore.AppendDateTime(to, n), ok
-	}
-	return nil, false
-}
-
-func readOne(v *Value, to []byte) ([]byte, bool) { return to, v.Kind == Int && v.Int == 1 }
-
-// exactly gives the values of the keys of a document that has just these.
-func (v *Value) exactly(keys ...string) ([]*Value, bool) {
-	if v.Kind != Document || len(v.Fields) != len(keys) {
-		return nil, false
-	}
-	out := make([]*Value, len(keys))
-	for i, k := range keys {
-		if out[i] = v.Get(k); out[i] == nil {
-			return nil, false
-		}
-	}
-	return out, true
-}
-
-// intOf reads the string of a $number wrapper strictly: a decimal integer.
-func (v *Value) intOf(bits int) (int64, bool) {
-	if v.Kind != String || strings.HasPrefix(v.String, "+") {
-		return 0, false
-	}
-	n, err := strconv.ParseInt(v.String, 10, bits)
-	return n, err == nil
+	return errorAt(v.Position, "malformed Extended JSON: %s needs %s, this is %s", key, needs, what)
 }

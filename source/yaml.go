@@ -12,20 +12,19 @@ import (
 )
 
 func (l Limits) parseYAML(file string, data []byte) (*Value, error) {
-	var put mended
 	root, err := yamlNodes(file, data)
-	if err != nil && err.Reason == Malformed {
-		if r, m, ok := mend(file, data); ok {
-			root, put, err = r, m, nil
-		}
-	}
 	if err != nil {
 		return nil, err
 	}
-	r := &yamlReader{limits: l, file: file, put: put, aliased: map[*yaml.Node]*measured{}}
-	m, e := r.value(root, 0)
-	if e != nil {
-		return nil, e
+	return l.read(file, root)
+}
+
+// read makes a value of nodes.
+func (l Limits) read(file string, root *yaml.Node) (*Value, error) {
+	r := &yamlReader{limits: l, file: file, aliased: map[*yaml.Node]*measured{}}
+	m, err := r.value(root, 0)
+	if err != nil {
+		return nil, err
 	}
 	return m.value, nil
 }
@@ -36,14 +35,14 @@ func yamlNodes(file string, data []byte) (root *yaml.Node, err *Error) {
 	// cross the border of this package.
 	defer func() {
 		if p := recover(); p != nil {
-			root, err = nil, errorAt(Position{File: file, Line: 1, Column: 1}, Malformed, "malformed YAML: %v", p)
+			root, err = nil, errorAt(Position{File: file, Line: 1, Column: 1}, "malformed YAML: %v", p)
 		}
 	}()
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	var document, more yaml.Node
 	switch e := decoder.Decode(&document); {
 	case errors.Is(e, io.EOF):
-		return nil, errorAt(Position{File: file, Line: 1, Column: 1}, Malformed, "the file is empty")
+		return nil, errorAt(Position{File: file, Line: 1, Column: 1}, "the file is empty")
 	case e != nil:
 		return nil, yamlError(file, data, e)
 	}
@@ -52,7 +51,7 @@ func yamlNodes(file string, data []byte) (root *yaml.Node, err *Error) {
 	case e != nil:
 		return nil, yamlError(file, data, e)
 	default:
-		return nil, errorAt(Position{File: file, Line: max(1, more.Line), Column: max(1, more.Column)}, Unsupported, "a second YAML document starts here; a suite file holds one")
+		return nil, errorAt(Position{File: file, Line: max(1, more.Line), Column: max(1, more.Column)}, "a second YAML document starts here; a suite file holds one")
 	}
 	return document.Content[0], nil
 }
@@ -73,7 +72,7 @@ func yamlError(file string, data []byte, err error) *Error {
 	text = strings.TrimPrefix(text, "yaml: ")
 	if m := unknownAnchor.FindStringSubmatch(text); m != nil {
 		if at := bytes.Index(data, []byte("*"+m[1])); at >= 0 {
-			return errorAt(placeOf(file, data, at), Malformed, "alias *%s has no anchor before it", m[1])
+			return errorAt(placeOf(file, data, at), "alias *%s has no anchor before it", m[1])
 		}
 	}
 	lines := bytes.Split(data, []byte("\n"))
@@ -85,7 +84,7 @@ func yamlError(file string, data []byte, err error) *Error {
 		}
 		column++
 	}
-	return errorAt(Position{File: file, Line: line, Column: column}, Malformed, "malformed YAML: %s", text)
+	return errorAt(Position{File: file, Line: line, Column: column}, "malformed YAML: %s", text)
 }
 
 // yamlReader builds values from yaml.v3's nodes, which have lines and columns
@@ -94,7 +93,6 @@ func yamlError(file string, data []byte, err error) *Error {
 type yamlReader struct {
 	limits  Limits
 	file    string
-	put     mended
 	aliased map[*yaml.Node]*measured // anchored nodes, nil while being read
 	nodes   int
 }
@@ -108,13 +106,13 @@ type measured struct {
 }
 
 func (r *yamlReader) at(n *yaml.Node) Position {
-	return Position{File: r.file, Line: n.Line, Column: n.Column - r.put.before(n.Line, n.Column)}
+	return Position{File: r.file, Line: n.Line, Column: n.Column}
 }
 
 // count adds to the number of nodes of the file.
 func (r *yamlReader) count(at Position, nodes int) error {
 	if r.nodes += nodes; r.nodes > r.limits.Nodes {
-		return errorAt(at, TooMany, "the file has more than %d values once its aliases are expanded", r.limits.Nodes)
+		return errorAt(at, "the file has more than %d values once its aliases are expanded", r.limits.Nodes)
 	}
 	return nil
 }
@@ -122,7 +120,7 @@ func (r *yamlReader) count(at Position, nodes int) error {
 func (r *yamlReader) value(n *yaml.Node, depth int) (*measured, error) {
 	at := r.at(n)
 	if depth > r.limits.Depth {
-		return nil, errorAt(at, TooDeep, "nested more than %d levels deep", r.limits.Depth)
+		return nil, errorAt(at, "nested more than %d levels deep", r.limits.Depth)
 	}
 	if n.Kind == yaml.AliasNode {
 		return r.alias(n, depth)
@@ -144,7 +142,7 @@ func (r *yamlReader) value(n *yaml.Node, depth int) (*measured, error) {
 	case yaml.MappingNode:
 		err = r.document(m, n, depth)
 	default:
-		err = errorAt(at, Unsupported, "unexpected kind of YAML node")
+		err = errorAt(at, "unexpected kind of YAML node")
 	}
 	if err != nil {
 		return nil, err
@@ -163,12 +161,12 @@ func (r *yamlReader) alias(n *yaml.Node, depth int) (*measured, error) {
 	m, known := r.aliased[n.Alias]
 	if m == nil {
 		if known {
-			return nil, errorAt(at, Cycle, "alias *%s is inside of what it stands for", n.Value)
+			return nil, errorAt(at, "alias *%s is inside of what it stands for", n.Value)
 		}
-		return nil, errorAt(at, Malformed, "alias *%s has no anchor before it", n.Value)
+		return nil, errorAt(at, "alias *%s has no anchor before it", n.Value)
 	}
 	if depth+m.depth > r.limits.Depth {
-		return nil, errorAt(at, TooDeep, "nested more than %d levels deep", r.limits.Depth)
+		return nil, errorAt(at, "nested more than %d levels deep", r.limits.Depth)
 	}
 	if err := r.count(at, m.nodes); err != nil {
 		return nil, err
@@ -258,7 +256,7 @@ func (v *Value) merge(from *Value, place map[string]int) error {
 	case Array:
 		for _, item := range from.Items {
 			if item.Kind != Document {
-				return errorAt(item.Position, Unsupported, "only documents can be merged with <<, this is a value of type %s", item.Kind)
+				return errorAt(item.Position, "only documents can be merged with <<, this is a value of type %s", item.Kind)
 			}
 			if err := v.merge(item, place); err != nil {
 				return err
@@ -266,7 +264,7 @@ func (v *Value) merge(from *Value, place map[string]int) error {
 		}
 		return nil
 	default:
-		return errorAt(from.Position, Unsupported, "only documents can be merged with <<, this is a value of type %s", from.Kind)
+		return errorAt(from.Position, "only documents can be merged with <<, this is a value of type %s", from.Kind)
 	}
 }
 
@@ -288,14 +286,14 @@ func (r *yamlReader) key(k *yaml.Node) (string, error) {
 		}
 		return n.Value, nil
 	default:
-		return "", errorAt(v.Position, Unsupported, "a key must be a string or another scalar, this one is of type %s", v.Kind)
+		return "", errorAt(v.Position, "a key must be a string or another scalar, this one is of type %s", v.Kind)
 	}
 }
 
 // checkTag refuses explicit tags that say something else than the node is.
 func checkTag(at Position, n *yaml.Node, want string) error {
 	if n.Style&yaml.TaggedStyle != 0 && n.ShortTag() != want {
-		return errorAt(at, Unsupported, "tag %s is not supported here", n.Tag)
+		return errorAt(at, "tag %s is not supported here", n.Tag)
 	}
 	return nil
 }
@@ -322,7 +320,7 @@ func (v *Value) setScalar(n *yaml.Node) error {
 	kind, known := tagKinds[n.ShortTag()]
 	switch {
 	case tagged && !known:
-		return errorAt(v.Position, Unsupported, "tag %s is not supported", n.Tag)
+		return errorAt(v.Position, "tag %s is not supported", n.Tag)
 	case tagged && kind == String, !tagged && quoted:
 		v.Kind, v.String = String, n.Value
 		return nil
@@ -334,13 +332,13 @@ func (v *Value) setScalar(n *yaml.Node) error {
 		v.Kind, v.Float, v.Int = Float, float64(v.Int), 0
 	}
 	if v.Kind != kind {
-		return errorAt(v.Position, Malformed, "%q is not of the type that its tag %s says", n.Value, n.ShortTag())
+		return errorAt(v.Position, "%q is not of the type that its tag %s says", n.Value, n.ShortTag())
 	}
 	return nil
 }
 
 func (v *Value) setPlain(s string) error {
-	outOfRange := errorAt(v.Position, Unsupported, "number %s is out of range", s)
+	outOfRange := errorAt(v.Position, "number %s is out of range", s)
 	switch b, isBool := plainBool[s]; {
 	case plainNull[s]:
 		v.Kind = Null
@@ -363,7 +361,7 @@ func (v *Value) setPlain(s string) error {
 		}
 		v.Kind, v.Float = Float, f
 	case plainNoNum.MatchString(s):
-		return errorAt(v.Position, Unsupported, "%s has no JSON form; write it as {$numberDouble: …}", s)
+		return errorAt(v.Position, "%s has no JSON form; write it as {$numberDouble: …}", s)
 	default:
 		v.Kind, v.String = String, s
 	}

@@ -31,7 +31,7 @@ func checkCollectionData(i *inspection) {
 	i.eachCollectionData(func(list place) {
 		seen := map[string]bool{}
 		list.each(func(data place) {
-			name := text(data.Value.Get("databaseName")) + "." + text(data.Value.Get("collectionName"))
+			name := data.Value.Get("databaseName").Text() + "." + data.Value.Get("collectionName").Text()
 			if seen[name] {
 				i.report(data, "%s has its data given twice in this list", name)
 			}

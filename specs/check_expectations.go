@@ -124,21 +124,21 @@ func checkObservedEvents(i *inspection) {
 	for _, s := range i.steps {
 		if s.kind == operations.TestRunner {
 			arguments := s.get("arguments")
-			check(arguments.get("event"), text(s.Arguments.Get("client")), s.observed)
+			check(arguments.get("event"), s.Arguments.Get("client").Text(), s.observed)
 		}
 	}
 	i.eachTest(func(t place) {
 		observed := i.ends[t.Value]
 		t.get("expectEvents").each(func(e place) {
-			client := text(e.Value.Get("client"))
+			client := e.Value.Get("client").Text()
 			e.get("events").each(func(event place) { check(event, client, observed) })
 			types, isClient := observed[client]
-			if events := e.get("events"); isClient && len(events.Value.Elements()) == 0 && !observesAny(types, text(e.Value.Get("eventType"))) {
+			if events := e.get("events"); isClient && len(events.Value.Elements()) == 0 && !observesAny(types, e.Value.Get("eventType").Text()) {
 				i.report(events, "client %q observes no event of this type: that there is none says nothing", client)
 			}
 		})
 		t.get("expectLogMessages").each(func(e place) {
-			client := text(e.Value.Get("client"))
+			client := e.Value.Get("client").Text()
 			types, isClient := observed[client]
 			messages := e.get("messages")
 			if isClient && len(messages.Value.Elements()) == 0 && !observesAny(types, logOf) {
@@ -171,11 +171,11 @@ func checkRepeatedExpectations(i *inspection, t place) {
 	for _, list := range []string{"expectEvents", "expectLogMessages", "expectTracingMessages"} {
 		seen := map[[2]string]bool{}
 		t.get(list).each(func(e place) {
-			eventType := text(e.Value.Get("eventType"))
+			eventType := e.Value.Get("eventType").Text()
 			if list == "expectEvents" && eventType == "" {
 				eventType = "command"
 			}
-			key := [2]string{text(e.Value.Get("client")), eventType}
+			key := [2]string{e.Value.Get("client").Text(), eventType}
 			if seen[key] {
 				i.report(e, "%s of client %q is given before in this test%s", list, key[0], ofType(eventType))
 			}
@@ -198,7 +198,7 @@ func checkVacuous(i *inspection, t place) {
 		return
 	}
 	for _, o := range t.Value.Get("operations").Elements() {
-		if !isTrue(o.Get("ignoreResultAndError")) {
+		if !o.Get("ignoreResultAndError").IsTrue() {
 			return
 		}
 	}
@@ -208,7 +208,7 @@ func checkVacuous(i *inspection, t place) {
 		{"expectTracingMessages", "spans", "ignoreExtraSpans"},
 	} {
 		for _, e := range t.Value.Get(list.list).Elements() {
-			if len(e.Get(list.expected).Elements()) > 0 || !isTrue(e.Get(list.extra)) {
+			if len(e.Get(list.expected).Elements()) > 0 || !e.Get(list.extra).IsTrue() {
 				return
 			}
 		}

@@ -15,7 +15,7 @@ func decode(file string, root *source.Value) (*Suite, []Problem) {
 	s := &Suite{
 		File:         file,
 		Root:         root,
-		Description:  text(root.Get("description")),
+		Description:  root.Get("description").Text(),
 		Requirements: d.requirements(root.Get("runOnRequirements"), "runOnRequirements"),
 		InitialData:  collections(root.Get("initialData")),
 	}
@@ -53,19 +53,19 @@ func (d *decoder) requirements(list *source.Value, path string) []Requirement {
 			Position:         v.Position,
 			MinServerVersion: d.version(v.Get("minServerVersion"), at+"minServerVersion"),
 			MaxServerVersion: d.version(v.Get("maxServerVersion"), at+"maxServerVersion"),
-			Serverless:       text(v.Get("serverless")),
+			Serverless:       v.Get("serverless").Text(),
 			ServerParameters: v.Get("serverParameters"),
 			Auth:             boolean(v.Get("auth")),
-			AuthMechanism:    text(v.Get("authMechanism")),
+			AuthMechanism:    v.Get("authMechanism").Text(),
 		}
 		for _, t := range v.Get("topologies").Elements() {
-			r.Topologies = append(r.Topologies, text(t))
+			r.Topologies = append(r.Topologies, t.Text())
 		}
 		if csfle := v.Get("csfle"); csfle != nil {
 			if r.CSFLE = boolean(csfle); csfle.Kind == source.Document {
 				yes := true
 				r.CSFLE = &yes
-				r.MinLibmongocrypt = text(csfle.Get("minLibmongocryptVersion"))
+				r.MinLibmongocrypt = csfle.Get("minLibmongocryptVersion").Text()
 			}
 		}
 		out = append(out, r)
@@ -76,7 +76,7 @@ func (d *decoder) requirements(list *source.Value, path string) []Requirement {
 func (d *decoder) test(v *source.Value, path string) *Test {
 	t := &Test{
 		Position:          v.Position,
-		Description:       text(v.Get("description")),
+		Description:       v.Get("description").Text(),
 		Requirements:      d.requirements(v.Get("runOnRequirements"), path+".runOnRequirements"),
 		ExpectLogMessages: v.Get("expectLogMessages").Elements(),
 		ExpectTracing:     v.Get("expectTracingMessages").Elements(),
@@ -92,11 +92,11 @@ func (d *decoder) test(v *source.Value, path string) *Test {
 		x := ExpectedEvents{
 			Position:       e.Position,
 			EventsPosition: position(e.Get("events"), e),
-			Client:         text(e.Get("client")),
-			EventType:      cmp.Or(text(e.Get("eventType")), "command"),
+			Client:         e.Get("client").Text(),
+			EventType:      cmp.Or(e.Get("eventType").Text(), "command"),
 			Events:         e.Get("events").Elements(),
 
-			IgnoreExtraEvents: isTrue(e.Get("ignoreExtraEvents")),
+			IgnoreExtraEvents: e.Get("ignoreExtraEvents").IsTrue(),
 		}
 		t.ExpectEvents = append(t.ExpectEvents, x)
 	}
@@ -108,14 +108,14 @@ func (d *decoder) test(v *source.Value, path string) *Test {
 // runOnThread. It makes no demands: what is missing stays empty.
 func DecodeOperation(v *source.Value) Operation {
 	o := Operation{
-		Name:               text(v.Get("name")),
-		Object:             text(v.Get("object")),
+		Name:               v.Get("name").Text(),
+		Object:             v.Get("object").Text(),
 		Arguments:          v.Get("arguments"),
 		ExpectError:        v.Get("expectError"),
 		ExpectResult:       v.Get("expectResult"),
-		SaveResultAsEntity: text(v.Get("saveResultAsEntity")),
+		SaveResultAsEntity: v.Get("saveResultAsEntity").Text(),
 
-		IgnoreResultAndError: isTrue(v.Get("ignoreResultAndError")),
+		IgnoreResultAndError: v.Get("ignoreResultAndError").IsTrue(),
 	}
 	if v != nil {
 		o.Position = v.Position
@@ -132,7 +132,7 @@ func Entities(v *source.Value) []Entity {
 	}
 	var out []Entity
 	for _, f := range v.Fields {
-		out = append(out, Entity{Position: f.Value.Position, Kind: f.Key, ID: text(f.Value.Get("id")), Value: f.Value})
+		out = append(out, Entity{Position: f.Value.Position, Kind: f.Key, ID: f.Value.Get("id").Text(), Value: f.Value})
 	}
 	return out
 }
@@ -142,8 +142,8 @@ func collections(list *source.Value) []CollectionData {
 	for _, v := range list.Elements() {
 		out = append(out, CollectionData{
 			Position:       v.Position,
-			DatabaseName:   text(v.Get("databaseName")),
-			CollectionName: text(v.Get("collectionName")),
+			DatabaseName:   v.Get("databaseName").Text(),
+			CollectionName: v.Get("collectionName").Text(),
 			CreateOptions:  v.Get("createOptions"),
 			Documents:      v.Get("documents").Elements(),
 		})
@@ -151,23 +151,11 @@ func collections(list *source.Value) []CollectionData {
 	return out
 }
 
-func text(v *source.Value) string {
-	if v == nil {
-		return ""
-	}
-	return v.String
-}
-
 func boolean(v *source.Value) *bool {
 	if v == nil || v.Kind != source.Bool {
 		return nil
 	}
 	return &v.Bool
-}
-
-func isTrue(v *source.Value) bool {
-	b := boolean(v)
-	return b != nil && *b
 }
 
 // position is where a value stands, or what it should be part of if it is

@@ -123,7 +123,6 @@ func (d *discovery) embedded(p string, notThere error) {
 	}
 }
 
-// builtIn lists the directories of suites.
 func builtIn(suites fs.FS) []string {
 	entries, err := fs.ReadDir(suites, ".")
 	if err != nil {
@@ -138,7 +137,6 @@ func builtIn(suites fs.FS) []string {
 	return names
 }
 
-// file adds a file that the user named.
 func (d *discovery) file(p string, in fs.FS, name string) {
 	if format(name) == "" {
 		d.fail(p, "is no suite: the extension must be .yml, .yaml or .json", nil)

@@ -104,7 +104,6 @@ func (s *Suite) flawed(problems []Problem) {
 	}
 }
 
-// inspection is one file as the checks see it.
 type inspection struct {
 	suite    *Suite
 	check    Check // the one that is running
@@ -120,7 +119,6 @@ type inspection struct {
 	encryption []place // documents with kmsProviders
 }
 
-// place is a value with its path.
 type place struct {
 	*source.Value
 	path string
@@ -131,7 +129,6 @@ func (p place) at(i int) place              { return place{p.Value.Items[i], fmt
 func (p place) exists() bool                { return p.Value != nil }
 func (i *inspection) root(key string) place { return place{i.suite.Root.Get(key), key} }
 
-// each visits the items of an array.
 func (p place) each(visit func(place)) {
 	for k := range p.Value.Elements() {
 		visit(p.at(k))
@@ -156,7 +153,6 @@ type definition struct {
 	id string
 }
 
-// reference is a mention of an entity.
 type reference struct {
 	place
 	want string // kind, "" for any
@@ -177,5 +173,4 @@ func (i *inspection) reportAt(at source.Position, path, format string, args ...a
 	})
 }
 
-// eachTest visits the tests.
 func (i *inspection) eachTest(visit func(place)) { i.root("tests").each(visit) }

@@ -40,14 +40,12 @@ func newInspection(suite *Suite) *inspection {
 	return i
 }
 
-// refer notes a mention of an entity.
 func (i *inspection) refer(p place, s scope, want string) {
 	if p.exists() && p.Kind == source.String {
 		i.references = append(i.references, reference{p, want, s.kinds[p.String]})
 	}
 }
 
-// define notes a new entity.
 func (i *inspection) define(p place, s scope, kind string) {
 	if !p.exists() || p.Kind != source.String {
 		return
@@ -59,40 +57,34 @@ func (i *inspection) define(p place, s scope, kind string) {
 	s.kinds[p.String] = kind
 }
 
-// parents are the entities that an entity is made from.
-var parents = map[string][]struct{ key, kind string }{
-	"database":   {{"client", "client"}},
-	"collection": {{"database", "database"}},
-	"session":    {{"client", "client"}},
-	"bucket":     {{"database", "database"}},
-}
-
 func (i *inspection) create(list place, s scope) {
 	list.each(func(element place) {
 		for _, f := range element.Fields {
 			entity := element.get(f.Key)
 			i.entities = append(i.entities, entity)
-			for _, parent := range parents[f.Key] {
-				i.refer(entity.get(parent.key), s, parent.kind)
+			if parent, has := operations.Parents[operations.Kind(f.Key)]; has {
+				name := entity
+				for _, key := range parent.Keys {
+					name = name.get(key)
+				}
+				i.refer(name, s, string(parent.Kind))
 			}
 			switch f.Key {
 			case "client":
 				i.clients = append(i.clients, entity)
 				types := map[string]bool{}
 				for _, e := range entity.Value.Get("observeEvents").Elements() {
-					types[text(e)] = true
+					types[e.Text()] = true
 				}
 				if logs := entity.get("observeLogMessages"); logs.exists() {
 					for _, component := range logs.Fields {
 						types[logOf+component.Key] = true
 					}
 				}
-				s.observed[text(entity.Value.Get("id"))] = types
+				s.observed[entity.Value.Get("id").Text()] = types
 				i.encryption = append(i.encryption, entity.get("autoEncryptOpts"))
 			case "clientEncryption":
-				options := entity.get("clientEncryptionOpts")
-				i.refer(options.get("keyVaultClient"), s, "client")
-				i.encryption = append(i.encryption, options)
+				i.encryption = append(i.encryption, entity.get("clientEncryptionOpts"))
 			case "session":
 				// Unified Test Format, getSnapshotTime: names a saved value.
 				i.refer(entity.get("sessionOptions").get("snapshotTime"), s, "")

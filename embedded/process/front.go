@@ -3,6 +3,7 @@ package process
 import (
 	"bufio"
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -22,7 +23,7 @@ type backend interface {
 	// serve serves a client, and closes its connection in the end. It may return
 	// earlier.
 	serve(nc net.Conn, balanced bool)
-	// close breaks the connections of its clients.
+	// close ends it, when the context of the front has ended.
 	close()
 }
 
@@ -35,11 +36,10 @@ type front struct {
 	log *logFile
 	tls *tls.Config
 	// ctx ends with the process. ending has the exit code.
-	ctx     context.Context
-	cancel  context.CancelFunc
-	ending  chan int
-	work    sync.WaitGroup
-	opening connections // not yet known to be those of clients
+	ctx    context.Context
+	cancel context.CancelFunc
+	ending chan int
+	work   sync.WaitGroup
 
 	joining sync.Mutex // a host, one at a time
 
@@ -51,7 +51,7 @@ type front struct {
 }
 
 func newFront(o *Options, env Environment, log *logFile, config *tls.Config) *front {
-	f := &front{o: o, env: env, id: secret(), log: log, tls: config, state: stateOther, ending: make(chan int, 1), ready: make(chan struct{})}
+	f := &front{o: o, env: env, id: rand.Text(), log: log, tls: config, state: stateOther, ending: make(chan int, 1), ready: make(chan struct{})}
 	f.ctx, f.cancel = context.WithCancel(context.Background())
 	return f
 }
@@ -70,7 +70,6 @@ func (f *front) close(listeners []net.Listener) {
 		_ = l.Close()
 	}
 	f.cancel()
-	f.opening.close()
 	f.mu.Lock()
 	backends := []backend{f.behind, f.before}
 	f.mu.Unlock()
@@ -103,7 +102,6 @@ func (f *front) become(state string, b backend) {
 	}
 }
 
-// accept takes clients until the listener is closed.
 func (f *front) accept(l net.Listener, balanced bool) {
 	relay.Accept(l, func(nc net.Conn) {
 		f.work.Go(func() { f.open(nc, balanced) })
@@ -112,9 +110,7 @@ func (f *front) accept(l net.Listener, balanced bool) {
 
 // open finds out what has connected: another process, TLS, or a client.
 func (f *front) open(nc net.Conn, balanced bool) {
-	if !f.opening.add(nc) {
-		return
-	}
+	stop := breaks(f.ctx, nc)
 	client, err := f.identify(nc, balanced)
 	if err == nil && client != nil {
 		select {
@@ -123,7 +119,7 @@ func (f *front) open(nc net.Conn, balanced bool) {
 			client = nil
 		}
 	}
-	f.opening.remove(nc)
+	stop()
 	if err != nil {
 		f.log.add("Error receiving request from client", attributes{"remote": nc.RemoteAddr().String(), "error": err.Error()})
 	}
@@ -143,7 +139,7 @@ const tlsHandshake = 0x16
 // identify returns the connection of a client as it is to be served, nil if it
 // is not that of a client.
 func (f *front) identify(nc net.Conn, balanced bool) (net.Conn, error) {
-	in := bufio.NewReader(nc)
+	in := reader(nc)
 	if balanced {
 		if err := skipProxyHeader(in); err != nil {
 			return nil, err
@@ -214,7 +210,6 @@ func (f *front) answer(nc net.Conn, in *bufio.Reader) {
 	_ = write(nc, a) // it hangs up if it did not hear
 }
 
-// describe answers who the process is.
 func (f *front) describe() reply {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -268,8 +263,8 @@ type forwarder struct {
 	host    whereabouts
 	member  string
 	control net.Conn
-	in      *bufio.Reader // of control
-	conns   connections
+	in      *bufio.Reader   // of control
+	ctx     context.Context // of the front: its end breaks the connections of clients
 }
 
 // dial opens a connection to the host for a client.
@@ -293,16 +288,11 @@ func (f *forwarder) serve(client net.Conn, balanced bool) {
 		_ = client.Close()
 		return
 	}
-	if f.conns.add(client, host) {
-		defer f.conns.remove(client, host)
-		relay.Pass(client, host)
-	}
+	defer breaks(f.ctx, client, host)()
+	relay.Pass(client, host)
 }
 
-func (f *forwarder) close() {
-	_ = f.control.Close()
-	f.conns.close()
-}
+func (f *forwarder) close() { _ = f.control.Close() }
 
 // address is what the process calls itself where nobody has named it.
 func (f *front) address() string {

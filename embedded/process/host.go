@@ -33,7 +33,6 @@ const (
 	answering = 10 * time.Second       // for a process to answer
 )
 
-// spec is what a host is to serve.
 type spec struct {
 	Version string `json:"version"`
 	// Set is the configuration of a replica set, BSON; without it there is one
@@ -57,7 +56,7 @@ type whereabouts struct {
 // ends.
 func Host(ctx context.Context, in io.Reader, out io.Writer) error {
 	var s spec
-	if err := read(bufio.NewReader(in), &s); err != nil {
+	if err := read(reader(in), &s); err != nil {
 		return fmt.Errorf("a host is started by mongod: %w", err)
 	}
 	h, err := newHost(s)
@@ -98,7 +97,7 @@ func spawn(ctx context.Context, self []string, s spec, log *os.File) (whereabout
 	var w whereabouts
 	err = write(in, s)
 	if err == nil {
-		err = read(bufio.NewReader(out), &w)
+		err = read(reader(out), &w)
 	}
 	_ = in.Close()
 	if err == nil && w.Error != "" {
@@ -114,7 +113,6 @@ func spawn(ctx context.Context, self []string, s spec, log *os.File) (whereabout
 	return w, nil
 }
 
-// host serves one deployment.
 type host struct {
 	spec
 	profile  server.Profile
@@ -126,7 +124,6 @@ type host struct {
 	work     sync.WaitGroup
 	ctx      context.Context
 	cancel   context.CancelFunc
-	conns    connections // but those of clients, which their servers close
 
 	inviting sync.Mutex // members, one round at a time
 
@@ -145,7 +142,6 @@ type occupant struct {
 	log     *logFile
 }
 
-// stop tells the process to end.
 func (o *occupant) stop() { _ = write(o.control, reply{Stop: true}) } // a process that is gone need not hear it
 
 func newHost(s spec) (*host, error) {
@@ -153,7 +149,7 @@ func newHost(s spec) (*host, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &host{spec: s, profile: profile, token: secret(), users: server.NewUsers(),
+	h := &host{spec: s, profile: profile, token: rand.Text(), users: server.NewUsers(),
 		seats: map[string]*occupant{}, stateFiles: map[string]string{}}
 	config := server.Config{Profile: profile, Users: h.users, AccessByPlace: true, Backend: data.New(data.Options{ReplicaSet: s.Set != nil})}
 	var set server.SetConfig
@@ -180,9 +176,6 @@ func newHost(s spec) (*host, error) {
 	return h, nil
 }
 
-// secret is a random text.
-func secret() string { return rand.Text() }
-
 func (h *host) run(ctx context.Context) error {
 	h.work.Go(func() {
 		relay.Accept(h.listener, func(nc net.Conn) { h.work.Go(func() { h.handle(nc) }) })
@@ -195,7 +188,6 @@ func (h *host) run(ctx context.Context) error {
 func (h *host) close() error {
 	h.cancel()
 	err := h.listener.Close()
-	h.conns.close()
 	h.work.Wait()
 	if h.routers != nil {
 		err = errors.Join(err, h.routers.Close())
@@ -231,22 +223,19 @@ func exists(name string) bool {
 	return err == nil
 }
 
-// handle serves a connection of a process.
 func (h *host) handle(nc net.Conn) {
-	if !h.conns.add(nc) {
-		return
-	}
-	in := bufio.NewReader(nc)
+	stop := breaks(h.ctx, nc)
+	defer stop()
+	in := reader(nc)
 	q, err := h.request(nc, in)
 	if err == nil && q.Kind == askForward {
-		h.conns.remove(nc)
+		stop() // servers close the connections of their clients
 		h.forward(nc, in, q)
 		return
 	}
 	if err == nil {
 		h.join(nc, in, q)
 	}
-	h.conns.remove(nc)
 	_ = nc.Close()
 }
 
@@ -268,7 +257,6 @@ func (h *host) request(nc net.Conn, in *bufio.Reader) (request, error) {
 	return q, nil
 }
 
-// forward hands a client over to a server.
 func (h *host) forward(nc net.Conn, in *bufio.Reader, q request) {
 	h.mu.Lock()
 	o := h.seats[q.Member]

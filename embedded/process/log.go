@@ -33,13 +33,10 @@ func (l *logFile) close() {
 	}
 }
 
-// attributes of a line, by their names.
 type attributes map[string]any
 
-// add writes a line.
 func (l *logFile) add(message string, attr attributes) { l.write(time.Now(), message, attr) }
 
-// server writes a line of a server's log.
 func (l *logFile) server(line server.LogLine) { l.write(line.Time, line.Text, nil) }
 
 func (l *logFile) write(at time.Time, message string, attr attributes) {

@@ -16,7 +16,6 @@ import (
 	"github.com/unified-test-runner/utr/embedded/server"
 )
 
-// begin makes the process what its options say.
 func (f *front) begin(ctx context.Context) error {
 	if f.o.Mongos {
 		f.work.Go(f.route)
@@ -140,7 +139,7 @@ func (f *front) join(ctx context.Context, w whereabouts, member string) (*forwar
 		_ = control.Close()
 		return nil, err
 	}
-	return &forwarder{host: w, member: member, control: control, in: in}, nil
+	return &forwarder{host: w, member: member, control: control, in: in, ctx: f.ctx}, nil
 }
 
 // seatInSet is the content of a file beside the data: which host has them, and
@@ -163,7 +162,6 @@ func (f *front) stateFile() string {
 	return path
 }
 
-// remember writes the state file.
 func (f *front) remember(w whereabouts, member string) error {
 	name := f.stateFile()
 	if name == "" {

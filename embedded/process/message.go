@@ -17,7 +17,10 @@ import (
 const magic = "utr "
 
 // maxMessage is how long a message between processes may be, in bytes.
-const maxMessage = 1 << 20
+const maxMessage = 64 << 10
+
+// reader reads messages, or what a client sends.
+func reader(from io.Reader) *bufio.Reader { return bufio.NewReaderSize(from, maxMessage) }
 
 // request is what a process asks of another, on one line.
 type request struct {
@@ -76,7 +79,6 @@ const (
 	stateOther   = "other"       // a standalone, or a mongos
 )
 
-// write sends one line.
 func write(w io.Writer, v any) error {
 	line, err := json.Marshal(v)
 	if err != nil {
@@ -86,25 +88,21 @@ func write(w io.Writer, v any) error {
 	return err
 }
 
-// errTooLong ends a connection with a message longer than maxMessage.
-var errTooLong = errors.New("a message is too long")
-
-// read takes one line in.
 func read(r *bufio.Reader, v any) error {
-	var line []byte
-	for {
-		part, err := r.ReadSlice('\n')
-		line = append(line, part...)
-		switch {
-		case len(line) > maxMessage:
-			return errTooLong
-		case errors.Is(err, bufio.ErrBufferFull):
-			continue
-		case err != nil:
-			return err
-		}
-		return json.Unmarshal(line, v)
+	line, err := r.ReadSlice('\n')
+	if err != nil {
+		return err
 	}
+	return json.Unmarshal(line, v)
+}
+
+// breaks closes connections when a context ends, until stop is called.
+func breaks(ctx context.Context, list ...net.Conn) (stop func() bool) {
+	return context.AfterFunc(ctx, func() {
+		for _, nc := range list {
+			_ = nc.Close()
+		}
+	})
 }
 
 // dial connects and asks. The connection stays open for what follows, unless
@@ -116,7 +114,7 @@ func dial(ctx context.Context, address string, q request) (net.Conn, *bufio.Read
 		return nil, nil, a, err
 	}
 	stop := context.AfterFunc(ctx, func() { _ = nc.SetDeadline(time.Unix(1, 0)) })
-	in := bufio.NewReader(nc)
+	in := reader(nc)
 	if _, err = io.WriteString(nc, magic); err == nil {
 		err = write(nc, q)
 	}

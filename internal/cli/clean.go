@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,30 +54,31 @@ utr clean --orchestration http://mo:8889 --older-than 6h
 utr clean --uri mongodb://localhost:27017/?replicaSet=rs0`,
 		Args: arguments(0, 0, ""),
 	}, func(f *flags) action {
-		x := &cleaner{flags: f}
-		x.dryRun = f.toggle("dry-run", "list leftovers without removing them")
-		x.uri = f.text("uri", "URI", "", "turn off fail points and remove the lock of the deployment at this connection string")
-		x.service = f.text("orchestration", "URL", "", "orchestration service, with the credentials for clusters that are left there")
-		x.older = f.duration("older-than", "with --orchestration: remove clusters that any run made longer ago than this")
-		x.serverAPI = f.choice("server-api", "VERSION", "", "declare this version of the Stable API (1), for servers with requireApiVersion", "1")
-		x.forget = f.toggle("forget", "delete ledger entries that cannot be removed, such as those on a service that no longer exists")
+		x := &cleaner{flags: f, services: map[string]service{}}
+		f.toggle(&x.dryRun, "dry-run", "list leftovers without removing them")
+		f.text(&x.uri, "uri", "URI", "turn off fail points and remove the lock of the deployment at this connection string")
+		f.text(&x.service, "orchestration", "URL", "orchestration service, with the credentials for clusters that are left there")
+		f.duration(&x.older, "older-than", "with --orchestration: remove clusters that any run made longer ago than this")
+		f.serverAPI(&x.serverAPI, ", for servers with requireApiVersion")
+		f.toggle(&x.forget, "forget", "delete ledger entries that cannot be removed, such as those on a service that no longer exists")
 		return x.act
 	})
 }
 
 // cleaner is one invocation of clean.
 type cleaner struct {
-	flags          *flags
-	dryRun, forget *bool
-	uri, serverAPI *string
-	service        *string
-	older          *time.Duration
+	flags                   *flags
+	dryRun, forget          bool
+	uri, serverAPI, service string
+	older                   time.Duration
 
 	c        *call
-	known    secret.Text        // a connection string with its password
+	known    secret.Text // a connection string with its password
+	named    *orchestration.Client
 	services map[string]service // by URL
 	gone     int                // leftovers that were removed
 	left     int
+	printing error // the first error of standard output
 }
 
 // service is an orchestration service, or why it cannot be used.
@@ -86,18 +88,21 @@ type service struct {
 }
 
 func (x *cleaner) act(ctx context.Context, c *call) error {
-	x.c, x.services = c, make(map[string]service)
+	x.c = c
 	x.known = secret.New(c.env(envURI)) // gives a password only: that deployment is not to be cleaned
 	if x.flags.Changed("uri") {
-		if err := deployment.CheckURI(*x.uri); err != nil {
+		if err := deployment.CheckURI(x.uri); err != nil {
 			return usage("--uri: %w", err)
 		}
-		x.known = secret.New(*x.uri)
+		x.known = secret.New(x.uri)
 	}
 	if x.flags.Changed("orchestration") {
-		if _, err := orchestration.New(*x.service, orchestration.Limits{}); err != nil {
-			return usage("--orchestration: %w", err)
+		s, err := openService(x.service)
+		if err != nil {
+			return err
 		}
+		defer s.Close()
+		x.named = s
 	}
 	book, err := c.ledger()
 	if err != nil {
@@ -115,30 +120,27 @@ func (x *cleaner) act(ctx context.Context, c *call) error {
 		}
 	}()
 	for _, l := range dead {
-		if err := x.entry(ctx, l); err != nil {
-			return err
-		}
+		x.entry(ctx, l)
 		if ctx.Err() != nil {
 			return errInterrupted
 		}
 	}
 	if x.flags.Changed("older-than") {
-		if err := x.sweep(ctx); err != nil {
-			return err
-		}
+		x.sweep(ctx)
 	}
 	for _, l := range elsewhere {
-		if err := c.print(fmt.Sprintf("left on %s: %s, made %s: run utr clean there\n", l.Run.Machine, l.Entry, age(l.At))); err != nil {
-			return err
+		x.say("left on %s: %s, made %s: run utr clean there", l.Run.Machine, l.Entry, age(l.At))
+	}
+	if x.flags.Changed("uri") && !x.dryRun {
+		if err := x.free(ctx, x.uri); err != nil {
+			x.failed("clean the deployment at "+x.known.String(), err)
 		}
 	}
-	if x.flags.Changed("uri") {
-		x.deployment(ctx)
-	}
-	if err := c.print(x.summary()); err != nil {
-		return err
-	}
-	if x.left > 0 && !*x.dryRun {
+	x.say("%s", x.summary())
+	switch {
+	case x.printing != nil:
+		return x.printing
+	case x.left > 0 && !x.dryRun:
 		return exit(ExitBroken)
 	}
 	return nil
@@ -146,45 +148,60 @@ func (x *cleaner) act(ctx context.Context, c *call) error {
 
 func (x *cleaner) summary() string {
 	switch {
-	case *x.dryRun:
-		return fmt.Sprintf("left %d\n", x.left)
+	case x.dryRun:
+		return fmt.Sprintf("left %d", x.left)
 	case x.gone+x.left == 0:
-		return "nothing was left\n"
+		return "nothing was left"
 	}
-	return fmt.Sprintf("removed %d, left %d\n", x.gone, x.left)
+	return fmt.Sprintf("removed %d, left %d", x.gone, x.left)
+}
+
+// say prints a line.
+func (x *cleaner) say(format string, args ...any) {
+	err := x.c.print(fmt.Sprintf(format, args...) + "\n")
+	x.printing = cmp.Or(x.printing, err)
 }
 
 // failed reports what could not be done: something is left.
 func (x *cleaner) failed(what string, err error) {
 	x.left++
-	_, _ = fmt.Fprintf(x.c.errors, "utr: cannot %s: %s\n", what, err)
+	x.c.note(fmt.Sprintf("cannot %s: %s", what, err))
 }
 
-// entry removes one leftover. The error is that of writing to standard output.
-func (x *cleaner) entry(ctx context.Context, l ledger.Leftover) error {
-	what := fmt.Sprintf("%s, made %s by process %d", l.Entry, age(l.At), l.Run.PID)
-	if *x.dryRun {
+// clear removes something, unless it is to be listed only.
+func (x *cleaner) clear(what string, remove func() error) error {
+	if x.dryRun {
 		x.left++
-		return x.c.print(what + "\n")
+		x.say("%s", what)
+		return nil
 	}
-	err := x.remove(ctx, l)
-	if err == nil {
-		err = l.Forget()
+	if err := remove(); err != nil {
+		x.failed("remove "+what, err)
+		return err
 	}
-	if err == nil {
-		x.gone++
-		return x.c.print("removed: " + what + "\n")
-	}
-	x.failed("remove "+what, err)
-	if *x.forget && ctx.Err() == nil {
-		x.left--
-		if err := l.Forget(); err != nil {
-			x.failed("remove "+what, err)
-			return nil
-		}
-		return x.c.print("forgotten: " + what + "\n")
-	}
+	x.gone++
+	x.say("removed: %s", what)
 	return nil
+}
+
+// entry removes one leftover.
+func (x *cleaner) entry(ctx context.Context, l ledger.Leftover) {
+	what := fmt.Sprintf("%s, made %s by process %d", l.Entry, age(l.At), l.Run.PID)
+	err := x.clear(what, func() error {
+		if err := x.remove(ctx, l); err != nil {
+			return err
+		}
+		return l.Forget()
+	})
+	if err == nil || !x.forget || ctx.Err() != nil {
+		return
+	}
+	x.left--
+	if err := l.Forget(); err != nil {
+		x.failed("remove "+what, err)
+		return
+	}
+	x.say("forgotten: %s", what)
 }
 
 // age says how long ago something was.
@@ -230,7 +247,11 @@ func (x *cleaner) cluster(ctx context.Context, l ledger.Leftover) error {
 	e := l.Entry
 	s, known := x.services[e.URL]
 	if !known {
-		if s.Client, s.err = orchestration.New(x.address(e.URL), orchestration.Limits{}); s.err == nil {
+		url := e.URL
+		if x.named != nil && x.named.URL() == url {
+			url = x.service // the ledger has no credentials
+		}
+		if s.Client, s.err = orchestration.New(url, orchestration.Limits{}); s.err == nil {
 			s.err = s.Check(ctx)
 		}
 		x.services[e.URL] = s
@@ -246,46 +267,22 @@ func (x *cleaner) cluster(ctx context.Context, l ledger.Leftover) error {
 	return err
 }
 
-// sweep removes what runs left on the service, going by the ids there. The error is
-// that of writing to standard output.
-func (x *cleaner) sweep(ctx context.Context) error {
-	s, err := orchestration.New(*x.service, orchestration.Limits{})
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	all, err := s.Made(ctx)
+// sweep removes what runs left on the service, going by the ids there.
+func (x *cleaner) sweep(ctx context.Context) {
+	all, err := x.named.Made(ctx)
 	if err != nil {
 		x.failed("list the clusters on the service", err)
 	}
 	for _, m := range all {
-		if time.Since(m.At) < *x.older || ledger.Lives(m.Owner) {
+		if time.Since(m.At) < x.older || ledger.Lives(m.Owner) {
 			continue
 		}
-		what := fmt.Sprintf("cluster %s of %s (%s), made %s", m.ID, s.URL(), m.Kind, age(m.At))
-		if *x.dryRun {
-			x.left++
-		} else if _, err := s.Remove(ctx, m.Kind, m.ID); err != nil {
-			x.failed("remove "+what, err)
-			continue
-		} else {
-			x.gone++
-			what = "removed: " + what
-		}
-		if err := x.c.print(what + "\n"); err != nil {
+		what := fmt.Sprintf("cluster %s of %s (%s), made %s", m.ID, x.named.URL(), m.Kind, age(m.At))
+		_ = x.clear(what, func() error {
+			_, err := x.named.Remove(ctx, m.Kind, m.ID)
 			return err
-		}
+		})
 	}
-	return nil
-}
-
-// address gives the URL of a service with the credentials of --orchestration: the
-// ledger has none.
-func (x *cleaner) address(known string) string {
-	if s, err := orchestration.New(*x.service, orchestration.Limits{}); err == nil && s.URL() == known {
-		return *x.service
-	}
-	return known
 }
 
 // A service goes on making a cluster after its client is gone, and does not list
@@ -348,25 +345,12 @@ func (x *cleaner) ofDeployment(ctx context.Context, e ledger.Entry) error {
 	return x.free(ctx, uri)
 }
 
-// deployment cleans the deployment of --uri.
-func (x *cleaner) deployment(ctx context.Context) {
-	hosts := x.known.String()
-	if *x.dryRun {
-		return
-	}
-	if err := x.free(ctx, x.known.Reveal()); err != nil {
-		x.failed("clean the deployment at "+hosts, err)
-	}
-}
-
 // free removes the lock of a run that is gone, and turns off fail points.
 // It touches nothing while another run uses the deployment.
 func (x *cleaner) free(ctx context.Context, uri string) error {
-	target := deployment.Target{URI: uri, ServerAPI: *x.serverAPI}
+	target := deployment.Target{URI: uri, ServerAPI: x.serverAPI}
 	off, err := deployment.Unblock(ctx, target)
-	if err := x.printOff(off); err != nil {
-		return err
-	}
+	x.turnedOff(off)
 	if err != nil {
 		return err
 	}
@@ -378,27 +362,17 @@ func (x *cleaner) free(ctx context.Context, uri string) error {
 		return fmt.Errorf("it is in use by %s", holder)
 	case removed:
 		x.gone++
-		if err := x.c.print(fmt.Sprintf("removed: the lock of %s\n", holder)); err != nil {
-			return err
-		}
+		x.say("removed: the lock of %s", holder)
 	}
 	swept, err := deployment.ClearFailPoints(ctx, target)
-	if err != nil {
-		return err
-	}
-	if err := x.printOff(swept.Off); err != nil {
-		return err
-	}
-	return errors.Join(swept.Unasked...)
+	x.turnedOff(swept.Off)
+	return errors.Join(append(swept.Unasked, err)...)
 }
 
-// printOff prints fail points that were turned off.
-func (x *cleaner) printOff(off []deployment.LeftFailPoint) error {
+// turnedOff prints fail points that were turned off.
+func (x *cleaner) turnedOff(off []deployment.LeftFailPoint) {
 	for _, f := range off {
 		x.gone++
-		if err := x.c.print("turned off: " + x.c.secrets.Hide(f.String()) + "\n"); err != nil {
-			return err
-		}
+		x.say("turned off: %s", x.c.secrets.Hide(f.String()))
 	}
-	return nil
 }

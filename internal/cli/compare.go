@@ -3,16 +3,13 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -24,19 +21,17 @@ import (
 
 type compareFlags struct {
 	flags      *flags
-	deployment *deploymentFlags
-	engines    *[]string
-	run, skip  *[]*regexp.Regexp
-	timeout    *time.Duration
-	jobs       *int
-	backoff    *string
-	generate   *int
-	seed       *int
-	limit      *int
-	write      *string
-	json       *string
-	known      *string
-	verbose    *bool
+	deployment deploymentFlags
+	config     runner.Config // of both sides, without engine and source
+	engines    []string
+	backoff    string
+	generate   int
+	seed       int
+	limit      int
+	write      string
+	json       string
+	known      string
+	verbose    bool
 }
 
 func compareCommand(c *call) *cobra.Command {
@@ -68,29 +63,29 @@ utr compare --generate 1000 --seed 7 --topology all
 utr compare --engine reference --engine reference:retryable-reads@2024 client-backpressure`,
 		ValidArgsFunction: completes(builtIn, cobra.ShellCompDirectiveDefault),
 	}, func(f *flags) action {
-		r := &compareFlags{flags: f}
+		r := &compareFlags{flags: f, backoff: backoffReal, seed: 1, limit: 20, config: runner.Config{Jobs: 1}}
 		f.group = "Engines and deployments"
-		r.engines = f.texts("engine", "NAME[:POLICY]", "one of the two engines (default reference and driver)", c.engineNames()...)
-		r.backoff = f.choice("backoff", "MODE", backoffReal,
-			"whether the reference engine waits during its backoff delays", backoffReal, backoffNone)
-		r.deployment = f.deployment(topologyAuto, topologyAuto, topologyAll)
+		f.texts(&r.engines, "engine", "NAME[:POLICY]", "one of the two engines (default reference and driver)", c.engineNames()...)
+		choice(f, &r.backoff, "backoff", "MODE", "whether the reference engine waits during its backoff delays", backoffReal, backoffNone)
+		f.deployment(&r.deployment, topologyAuto, topologyAuto, topologyAll)
 		f.group = "Tests"
-		r.run = f.patterns("run", "run only tests that match")
-		r.skip = f.patterns("skip", "leave out tests that match")
-		r.known = f.file("known-failing", "tests that the second engine is expected to fail, one per line: pattern # reason")
-		r.timeout = f.duration("timeout", "limit for one test (default "+runner.DefaultTimeout.String()+")")
-		r.jobs = f.number("jobs", "N", 1, 1, "tests that run at once on each side")
+		f.patterns(&r.config.Filter.Run, "run", "run only tests that match")
+		f.patterns(&r.config.Filter.Skip, "skip", "leave out tests that match")
+		f.file(&r.known, "known-failing", "tests that the second engine is expected to fail, one per line: pattern # reason")
+		f.duration(&r.config.Timeout, "timeout", "limit for one test (default "+runner.DefaultTimeout.String()+")")
+		f.number(&r.config.Jobs, "jobs", "N", 1, "tests that run at once on each side")
 		f.group = "Generated schedules"
-		r.generate = f.number("generate", "N", 0, 1, "compare N generated schedules instead of suites")
-		r.seed = f.number("seed", "S", 1, 0, "seed of the generated schedules")
-		r.limit = f.number("limit", "N", 20, 0, "how many schedules with a difference are shrunk")
-		r.write = f.text("write", "DIR", "", "write the suites of schedules with a difference into this directory")
+		f.number(&r.generate, "generate", "N", 1, "compare N generated schedules instead of suites")
+		f.number(&r.seed, "seed", "S", 0, "seed of the generated schedules")
+		f.number(&r.limit, "limit", "N", 0, "how many schedules with a difference are shrunk")
+		f.text(&r.write, "write", "DIR", "write the suites of schedules with a difference into this directory")
 		f.group = "Output"
-		r.json = f.file("json", "write a record for each difference as JSON lines", ".yml", ".yaml")
-		r.verbose = f.toggle("verbose", "print explained differences as well, and why tests were not compared")
-		deviations := f.toggle("deviations", "print the table of explained differences, as Markdown, and stop")
+		f.file(&r.json, "json", "write a record for each difference as JSON lines", ".yml", ".yaml")
+		f.toggle(&r.verbose, "verbose", "print explained differences as well, and why tests were not compared")
+		deviations := false
+		f.toggle(&deviations, "deviations", "print the table of explained differences, as Markdown, and stop")
 		return func(ctx context.Context, c *call) error {
-			if *deviations {
+			if deviations {
 				return c.print(compare.Markdown())
 			}
 			return r.act(ctx, c)
@@ -106,50 +101,38 @@ func (r *compareFlags) act(ctx context.Context, c *call) error {
 	case !generated && len(c.paths) == 0:
 		return usage("requires suites, or --generate N")
 	}
-	engines := *r.engines
-	if len(engines) == 0 {
-		engines = []string{"reference", "driver"}
+	if len(r.engines) == 0 {
+		r.engines = []string{"reference", "driver"}
 	}
-	if len(engines) != 2 {
-		return usage("requires two engines: %d named", len(engines))
+	if len(r.engines) != 2 {
+		return usage("requires two engines: %d named", len(r.engines))
 	}
 	if err := r.deployment.check(); err != nil {
 		return err
 	}
 	var suites []*specs.Suite
-	filter := runner.Filter{Run: *r.run, Skip: *r.skip}
+	var err error
 	if !generated {
-		loaded, err := c.load(ctx, specs.Options{})
-		switch {
-		case errors.Is(err, errInterrupted):
+		if suites, err = c.chosen(ctx, r.config.Filter); err != nil {
 			return err
-		case err != nil:
-			return invalid(err)
-		}
-		suites = loaded.Suites
-		if len(chosen(suites, filter)) == 0 {
-			return usage("%s", strings.Join(runner.Unused(suites, runner.Config{Filter: filter}), "; "))
 		}
 	}
-	var sides [2]compare.Side
-	for i := range sides {
-		side, done, err := r.side(ctx, c, engines[i], filter)
+	out := &comparison{verbose: r.verbose}
+	for i, name := range r.engines {
+		side, done, err := r.side(ctx, c, name)
 		if err != nil {
 			return err
 		}
 		defer done()
-		sides[i] = side
+		out.sides[i] = side
 	}
-	var err error
-	if sides[1].Config.KnownFailing, err = knownFailing(*r.known); err != nil {
+	if out.sides[1].Config.KnownFailing, err = knownFailing(r.known); err != nil {
 		return err
 	}
-	out := &comparison{sides: sides, verbose: *r.verbose}
-	var counts compare.Counts
 	if generated {
-		counts, err = r.schedules(ctx, c, out)
+		err = r.schedules(ctx, c, out)
 	} else {
-		counts, err = out.suites(ctx, suites)
+		err = out.suites(ctx, suites)
 	}
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -157,97 +140,89 @@ func (r *compareFlags) act(ctx context.Context, c *call) error {
 	case err != nil:
 		return err
 	}
-	if err := writeFile(*r.json, out.json); err != nil {
+	if err := writeFile(r.json, out.json); err != nil {
 		return err
 	}
-	if err := c.print(out.text.String() + counts.String() + "\n"); err != nil {
+	if err := c.print(out.text.String() + out.counts.String() + "\n"); err != nil {
 		return err
 	}
 	switch {
-	case counts[compare.Different] > 0 || out.problems > 0:
+	case out.counts[compare.Different] > 0 || out.problems > 0:
 		return exit(ExitFailed)
-	case counts[compare.Same]+counts[compare.Explained] == 0:
+	case out.counts[compare.Same]+out.counts[compare.Explained] == 0:
 		return usage("nothing was compared: no test ran on both engines")
 	}
 	return nil
 }
 
 // side opens one of the two engines, with deployments of its own.
-func (r *compareFlags) side(ctx context.Context, c *call, name string, filter runner.Filter) (compare.Side, func(), error) {
+func (r *compareFlags) side(ctx context.Context, c *call, name string) (side compare.Side, done func(), err error) {
 	base, policy, _ := strings.Cut(name, ":")
 	newEngine, ok := c.program.Engines[base]
 	if !ok {
-		return compare.Side{}, nil, unknownEngine(c, base)
+		return side, nil, unknownEngine(c, base)
 	}
-	engine, err := newEngine(EngineOptions{Policy: policy, Backoff: *r.backoff})
-	if err != nil {
-		return compare.Side{}, nil, usage("%w", err)
+	side = compare.Side{Name: name, Config: r.config}
+	side.Config.AllTopologies = r.deployment.topology == topologyAll && r.generate == 0 // schedules say where they run
+	if side.Config.Engine, err = newEngine(EngineOptions{Policy: policy, Backoff: r.backoff}); err != nil {
+		return side, nil, usage("%w", err)
 	}
-	source, err := c.program.Embedded(ctx, r.deployment.options())
-	if err != nil {
-		_ = engine.Close()
-		return compare.Side{}, nil, err
+	if side.Config.Source, err = c.program.Embedded(ctx, r.deployment.options()); err != nil {
+		_ = side.Config.Engine.Close()
+		return side, nil, err
 	}
-	done := func() { _, _ = engine.Close(), source.Close() }
-	return compare.Side{Name: name, Config: runner.Config{
-		Engine: engine, Source: source, Jobs: *r.jobs, Timeout: *r.timeout, Filter: filter,
-		AllTopologies: *r.deployment.topology == topologyAll,
-	}}, done, nil
+	return side, func() { _, _ = side.Config.Engine.Close(), side.Config.Source.Close() }, nil
 }
 
 // schedules compares generated schedules.
-func (r *compareFlags) schedules(ctx context.Context, c *call, out *comparison) (compare.Counts, error) {
+func (r *compareFlags) schedules(ctx context.Context, c *call, out *comparison) error {
 	var topologies []string
-	switch t := *r.deployment.topology; t {
+	switch t := r.deployment.topology; t {
 	case topologyAuto:
 	case topologyAll:
 		topologies = []string{string(deployment.ReplicaSet), string(deployment.Sharded), string(deployment.LoadBalanced), string(deployment.Single)}
 	default:
 		topologies = []string{t}
 	}
-	// Each schedule says itself where it runs.
-	for i := range out.sides {
-		out.sides[i].Config.AllTopologies = false
-	}
-	g, err := compare.Storm(ctx, compare.NewGenerator(int64(*r.seed), topologies...), *r.generate, *r.limit, out.sides[0], out.sides[1], c.compareProgress())
+	status := c.progress(c.errors)
+	g, err := compare.Storm(ctx, compare.NewGenerator(int64(r.seed), topologies...), r.generate, r.limit, out.sides[0], out.sides[1], func(p compare.Progress) {
+		if status(fmt.Sprintf("%d of %d schedules, %d differ", p.Done, p.Total, p.Findings)); p.Done == p.Total {
+			status("")
+		}
+	})
 	if err != nil {
-		return compare.Counts{}, err
+		return err
 	}
 	out.generated(g)
-	if *r.write == "" {
-		return g.Counts, nil
+	if r.write == "" {
+		return nil
 	}
-	if err := os.MkdirAll(*r.write, 0o755); err != nil {
-		return compare.Counts{}, fmt.Errorf("--write: %w", err)
+	if err := r.writeSuites(g, &out.text); err != nil {
+		return fmt.Errorf("--write: %w", err)
+	}
+	return nil
+}
+
+// writeSuites writes a suite for each finding that was shrunk.
+func (r *compareFlags) writeSuites(g *compare.Generated, log io.Writer) error {
+	if err := os.MkdirAll(r.write, 0o755); err != nil {
+		return err
 	}
 	for i, f := range g.Findings {
 		if !f.Shrunk {
 			continue
 		}
+		name := filepath.Join(r.write, fmt.Sprintf("seed-%d-%03d-%s.yml", r.seed, i+1, f.Smallest.Operation))
 		suite, err := f.Pair.Suite(f.Smallest)
+		if err == nil {
+			err = os.WriteFile(name, []byte(suite), 0o644)
+		}
 		if err != nil {
-			return compare.Counts{}, fmt.Errorf("--write: %w", err)
+			return err
 		}
-		name := filepath.Join(*r.write, fmt.Sprintf("seed-%d-%03d-%s.yml", *r.seed, i+1, f.Smallest.Operation))
-		if err := os.WriteFile(name, []byte(suite), 0o644); err != nil {
-			return compare.Counts{}, fmt.Errorf("--write: %w", err)
-		}
-		fmt.Fprintf(&out.text, "wrote %s\n", name)
+		_, _ = fmt.Fprintf(log, "wrote %s\n", name)
 	}
-	return g.Counts, nil
-}
-
-// compareProgress draws a status line on a terminal.
-func (c *call) compareProgress() func(compare.Progress) {
-	if _, ok := c.terminal(); !ok {
-		return nil
-	}
-	return func(p compare.Progress) {
-		_, _ = fmt.Fprintf(c.errors, "\r%d of %d schedules, %d differ ", p.Done, p.Total, p.Findings)
-		if p.Done == p.Total {
-			_, _ = fmt.Fprintf(c.errors, "\r%50s\r", "")
-		}
-	}
+	return nil
 }
 
 // comparison collects the differences.
@@ -256,6 +231,7 @@ type comparison struct {
 	verbose bool
 	text    strings.Builder
 	records []differenceRecord
+	counts  compare.Counts
 	// problems are faults of the runs themselves, such as a known failure that
 	// passed: they fail the comparison.
 	problems int
@@ -275,45 +251,46 @@ type differenceRecord struct {
 	Differences []compare.Difference `json:"differences,omitempty"`
 }
 
-func (o *comparison) suites(ctx context.Context, suites []*specs.Suite) (compare.Counts, error) {
+func (o *comparison) suites(ctx context.Context, suites []*specs.Suite) error {
 	pairs, problems, err := compare.Run(ctx, suites, o.sides[0], o.sides[1])
 	if err != nil {
-		return compare.Counts{}, err
+		return err
 	}
 	for _, p := range problems {
 		fmt.Fprintf(&o.text, "problem: %s\n", p)
 	}
-	o.problems = len(problems)
-	for i := range pairs {
-		p := &pairs[i]
-		record := differenceRecord{File: p.Test.File, Test: p.Test.Description, Deployment: p.Test.Deployment, NotCompared: p.NotCompared, Differences: p.Differences}
-		name := fmt.Sprintf("%s: %s (%s)", p.Position, p.Test.Description, p.Test.Deployment)
+	o.problems, o.counts = len(problems), compare.Count(pairs)
+	for _, p := range pairs {
+		kind := p.Kind()
+		if kind == compare.Same {
+			continue
+		}
+		record := differenceRecord{File: p.Test.File, Test: p.Test.Description, Deployment: p.Test.Deployment,
+			NotCompared: p.NotCompared, Known: p.Known, Differences: p.Differences}
+		what, details := "different", "\n"+o.describe(p)
 		switch {
 		case p.NotCompared != "":
-			if o.verbose {
-				fmt.Fprintf(&o.text, "not compared: %s: %s\n", name, p.NotCompared)
-			}
+			what, details = "not compared", ": "+p.NotCompared+"\n"
 		case p.Known != "":
-			record.Known = p.Known
-			if o.verbose {
-				fmt.Fprintf(&o.text, "known: %s: %s\n", name, p.Known)
-			}
-		case len(p.Differences) == 0:
-			continue
+			what, details = "known", ": "+p.Known+"\n"
 		case p.Deviation != nil:
 			record.Deviation = p.Deviation.ID
-			if o.verbose {
-				fmt.Fprintf(&o.text, "explained by %s: %s\n%s", p.Deviation.ID, name, p.Describe(o.sides[0].Name, o.sides[1].Name))
-			}
-		default:
-			fmt.Fprintf(&o.text, "different: %s\n%s", name, p.Describe(o.sides[0].Name, o.sides[1].Name))
+			what = "explained by " + p.Deviation.ID
+		}
+		if o.verbose || kind == compare.Different {
+			fmt.Fprintf(&o.text, "%s: %s: %s (%s)%s", what, p.Position, p.Test.Description, p.Test.Deployment, details)
 		}
 		o.records = append(o.records, record)
 	}
-	return compare.Count(pairs), nil
+	return nil
+}
+
+func (o *comparison) describe(p compare.Pair) string {
+	return p.Describe(o.sides[0].Name, o.sides[1].Name)
 }
 
 func (o *comparison) generated(g *compare.Generated) {
+	o.counts = g.Counts
 	for _, f := range g.Findings {
 		o.finding("different", f, false)
 	}
@@ -335,7 +312,7 @@ func (o *comparison) finding(what string, f compare.Finding, flaky bool) {
 	if f.Smallest.String() != f.Schedule.String() {
 		fmt.Fprintf(&o.text, "  shrunk to: %s\n", f.Smallest)
 	}
-	o.text.WriteString(f.Pair.Describe(o.sides[0].Name, o.sides[1].Name))
+	o.text.WriteString(o.describe(f.Pair))
 	o.records = append(o.records, differenceRecord{Schedule: f.Schedule.String(), Smallest: f.Smallest.String(), Flaky: flaky, Differences: f.Pair.Differences})
 }
 

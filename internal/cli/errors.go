@@ -36,9 +36,9 @@ func usage(format string, args ...any) error {
 }
 
 // invalid is an input, such as a suite, that cannot be used. An error that knows its
-// exit code stays as it is.
+// exit code stays as it is, and so does an interruption.
 func invalid(err error) error {
-	if e := (*exitError)(nil); errors.As(err, &e) {
+	if e := (*exitError)(nil); errors.As(err, &e) || errors.Is(err, errInterrupted) {
 		return err
 	}
 	return &exitError{code: ExitUsage, err: err}
@@ -55,13 +55,10 @@ func exit(code int) error {
 // codeOf returns the exit code of an error. An error of unknown kind means that
 // something broke.
 func codeOf(err error) int {
-	var e *exitError
-	switch {
-	case err == nil:
-		return ExitOK
-	case errors.As(err, &e):
+	if e := (*exitError)(nil); errors.As(err, &e) {
 		return e.code
-	default:
+	} else if err != nil {
 		return ExitBroken
 	}
+	return ExitOK
 }

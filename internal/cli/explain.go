@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -10,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/unified-test-runner/utr/internal/meant"
 	"github.com/unified-test-runner/utr/reference/retry"
 )
 
@@ -46,17 +46,16 @@ utr explain --list`,
 			return ids
 		}, cobra.ShellCompDirectiveNoFileComp),
 	}, func(f *flags) action {
-		e := &explanation{
-			policy:      f.text("policy", "NAME", "", "retry policy (default the current one)", policyNames()...),
-			list:        f.toggle("list", "list the policies"),
-			operation:   f.text("operation", "NAME", "find", "operation to simulate"),
-			topology:    f.choice("topology", "NAME", "replicaset", "topology to simulate", "replicaset", "sharded"),
-			noRetry:     f.toggle("no-retry", "the client sets retryReads and retryWrites to false"),
-			retryWrites: f.toggle("retry-writes", "the client sets retryWrites to true, which the first revision does not by default"),
-			inTxn:       f.toggle("transaction", "the session is in a transaction"),
-			timeout:     f.toggle("csot", "timeoutMS is set, and has not expired"),
-			story:       f.texts("try", "END", "how the next attempt ends"),
-		}
+		e := &explanation{operation: "find", topology: "replicaset"}
+		f.text(&e.policy, "policy", "NAME", "retry policy (default the current one)", policyNames()...)
+		f.toggle(&e.list, "list", "list the policies")
+		f.text(&e.operation, "operation", "NAME", "operation to simulate")
+		choice(f, &e.topology, "topology", "NAME", "topology to simulate", "replicaset", "sharded")
+		f.toggle(&e.noRetry, "no-retry", "the client sets retryReads and retryWrites to false")
+		f.toggle(&e.retryWrites, "retry-writes", "the client sets retryWrites to true, which the first revision does not by default")
+		f.toggle(&e.settings.InTransaction, "transaction", "the session is in a transaction")
+		f.toggle(&e.settings.Timeout, "csot", "timeoutMS is set, and has not expired")
+		list(f, &e.story, "try", "END", "how the next attempt ends", ending)
 		return func(_ context.Context, c *call) error { return e.act(c) }
 	})
 }
@@ -70,20 +69,25 @@ func policyNames() (names []string) {
 }
 
 type explanation struct {
-	policy, operation, topology                *string
-	list, noRetry, retryWrites, inTxn, timeout *bool
-	story                                      *[]string
+	policy, operation, topology string
+	list, noRetry, retryWrites  bool
+	settings                    retry.Settings
+	story                       []retry.Input
 }
 
 func (e *explanation) act(c *call) error {
-	if *e.list {
-		return c.print(policies())
+	var b strings.Builder
+	if e.list {
+		for _, p := range retry.Policies() {
+			fmt.Fprintf(&b, "%s: %d rules, from %s\n", p.Name, len(p.Rules), strings.Join(p.Sources, ", "))
+		}
+		return c.print(b.String())
 	}
-	policy, err := retry.Named(*e.policy)
+	policy, err := retry.Named(e.policy)
 	if err != nil {
 		return usage("%w", err)
 	}
-	if len(*e.story) > 0 {
+	if len(e.story) > 0 {
 		if len(c.paths) > 0 {
 			return usage("--try cannot be used with rules")
 		}
@@ -94,7 +98,6 @@ func (e *explanation) act(c *call) error {
 		return c.print(text)
 	}
 	rules := policy.InForce()
-	var b strings.Builder
 	if len(c.paths) == 0 {
 		fmt.Fprintf(&b, "%s: %s\n", policy.Name, strings.Join(policy.Sources, ", "))
 		for _, constant := range policy.Constants() {
@@ -110,67 +113,43 @@ func (e *explanation) act(c *call) error {
 }
 
 // picked gives the rules with some numbers, as the policy states them if it has them.
-func picked(policy []retry.Rule, ids []string) ([]retry.Rule, error) {
-	var out []retry.Rule
+func picked(policy []retry.Rule, ids []string) (rules []retry.Rule, err error) {
+	all := slices.Concat(policy, numbered())
 	for _, id := range ids {
-		all := slices.Concat(policy, numbered())
 		at := slices.IndexFunc(all, func(r retry.Rule) bool { return r.ID == id })
 		if at < 0 {
 			return nil, usage("unknown rule %q", id)
 		}
-		out = append(out, all[at])
+		rules = append(rules, all[at])
 	}
-	return out, nil
+	return rules, nil
 }
 
 // numbered lists every rule that a decision may name.
 func numbered() []retry.Rule { return slices.Concat(retry.Rules(), retry.TransactionRules()) }
 
-func policies() string {
-	var b strings.Builder
-	for _, p := range retry.Policies() {
-		fmt.Fprintf(&b, "%s: %d rules, from %s\n", p.Name, len(p.Rules), strings.Join(p.Sources, ", "))
-	}
-	return b.String()
-}
-
 // ending is how an attempt of a story ends. Selection fails before the
 // attempt has a server.
 func ending(text string) (in retry.Input, err error) {
 	head, rest, more := strings.Cut(text, ",")
-	code := func(s string) (int32, error) {
-		n, err := strconv.ParseInt(s, 10, 32)
-		if err != nil {
-			return 0, usage("--try %s: must end in an error code, or in one of the words that utr help explain lists", text)
-		}
-		return int32(n), nil
-	}
-	failure := retry.Failure{}
+	kind, known := map[string]retry.Kind{
+		"network": retry.Network, "pool-cleared": retry.PoolCleared, "selection": retry.Selection, "handshake": retry.Network,
+	}[head]
+	failure := retry.Failure{Kind: kind, Handshake: head == "handshake"}
 	switch {
-	case head == "ok" && !more:
+	case text == "ok":
 		return retry.Input{Kind: retry.Succeeded}, nil
-	case head == "network" && !more:
-		failure.Kind = retry.Network
-	case head == "pool-cleared" && !more:
-		failure.Kind = retry.PoolCleared
-	case head == "selection" && !more:
-		failure.Kind = retry.Selection
-	case head == "handshake":
-		failure.Kind, failure.Handshake = retry.Network, true
-		if more {
-			failure.Kind = retry.Server
-			if failure.Code, err = code(rest); err != nil {
-				return in, err
-			}
+	case failure.Handshake:
+		head = rest
+	case more:
+		failure.Labels = strings.Split(rest, ",")
+	}
+	if !known || more { // a server error
+		code, err := strconv.ParseInt(head, 10, 32)
+		if err != nil {
+			return in, errors.New("must end in an error code, or in one of the words that utr help explain lists")
 		}
-	default:
-		failure.Kind = retry.Server
-		if failure.Code, err = code(head); err != nil {
-			return in, err
-		}
-		if more {
-			failure.Labels = strings.Split(rest, ",")
-		}
+		failure.Kind, failure.Code = retry.Server, int32(code)
 	}
 	return retry.Input{Kind: retry.Failed, Failure: failure, Left: time.Minute, Jitter: 0.5}, nil
 }
@@ -178,25 +157,13 @@ func ending(text string) (in retry.Input, err error) {
 // play runs the retry core over the story. Servers are named a, b, c, …: each
 // attempt goes to the first one that is not deprioritized, as selection would.
 func (e *explanation) play(policy *retry.Policy) (string, error) {
-	var inputs []retry.Input
-	for _, text := range *e.story {
-		in, err := ending(text)
-		if err != nil {
-			return "", err
-		}
-		inputs = append(inputs, in)
-	}
-	operation, err := named(*e.operation)
-	if err != nil {
+	inputs, settings, err := e.story, e.settings, error(nil)
+	if settings.Operation, err = named(e.operation); err != nil {
 		return "", err
 	}
-	state := retry.Start(policy, retry.Settings{
-		Operation:     operation,
-		RetryReads:    !*e.noRetry,
-		RetryWrites:   !*e.noRetry && (*e.retryWrites || !policy.RetryWritesOff),
-		InTransaction: *e.inTxn,
-		Timeout:       *e.timeout,
-	})
+	settings.RetryReads = !e.noRetry
+	settings.RetryWrites = !e.noRetry && (e.retryWrites || !policy.RetryWritesOff)
+	state := retry.Start(policy, settings)
 	var b strings.Builder
 	in := retry.Input{Kind: retry.Begin}
 	var tokens retry.Tokens
@@ -207,7 +174,7 @@ func (e *explanation) play(policy *retry.Policy) (string, error) {
 		var d retry.Decision
 		in.Tokens = tokens
 		state, d = retry.Next(state, in)
-		fmt.Fprintf(&b, "attempt %d: %s%s%s [%s] %s\n", d.Attempt, d.Action, detail(d), left(tokens, d), strings.Join(d.Rules, " "), d.Reason)
+		fmt.Fprintf(&b, "attempt %d: %s%s [%s] %s\n", d.Attempt, d.Action, detail(d, tokens), strings.Join(d.Rules, " "), d.Reason)
 		tokens = d.Tokens
 		switch d.Action {
 		case retry.Select:
@@ -216,7 +183,7 @@ func (e *explanation) play(policy *retry.Policy) (string, error) {
 				continue
 			}
 			in = retry.Input{Kind: retry.Selected, Chosen: retry.Chosen{
-				Address: address(d.Deprioritized), Sharded: *e.topology == "sharded", Wire: 25, RetryableWrites: true}}
+				Address: address(d.Deprioritized), Sharded: e.topology == "sharded", Wire: 25, RetryableWrites: true}}
 		case retry.Send:
 			if len(inputs) == 0 {
 				b.WriteString("end of --try\n")
@@ -247,42 +214,34 @@ func named(name string) (retry.Operation, error) {
 	if slices.Contains(names, name) {
 		return retry.Lookup(name), nil
 	}
-	question := ""
-	if likely := meant.Word(name, names); likely != "" {
-		question = "; did you mean " + likely + "?"
-	}
 	return retry.Operation{}, usage("unknown operation %q%s (known are %s; any other command is a runCommand)",
-		name, question, strings.Join(names, ", "))
+		name, didYouMean(name, names), strings.Join(names, ", "))
 }
 
-func detail(d retry.Decision) string {
+// detail describes a decision, and the client's token bucket if it changed that.
+func detail(d retry.Decision, before retry.Tokens) (text string) {
 	switch {
 	case len(d.Deprioritized) > 0:
-		return ", deprioritized " + strings.Join(d.Deprioritized, " ")
+		text = ", deprioritized " + strings.Join(d.Deprioritized, " ")
 	case d.Action == retry.BackOff:
-		return " " + d.Delay.String()
-	case d.Action == retry.ReturnError && d.Raise.Kind == retry.Server:
-		return fmt.Sprintf(" of attempt %d: %s %d", d.Raise.Attempt, d.Raise.Kind, d.Raise.Code)
+		text = " " + d.Delay.String()
 	case d.Action == retry.ReturnError:
-		return fmt.Sprintf(" of attempt %d: %s", d.Raise.Attempt, d.Raise.Kind)
-	default:
-		return ""
-	}
-}
-
-// left describes the client's token bucket after a step that changes it.
-func left(before retry.Tokens, d retry.Decision) string {
-	if d.Tokens == before {
-		return ""
-	}
-	return fmt.Sprintf(", %v tokens left", d.Tokens)
-}
-
-func address(deprioritized []string) string {
-	for name := 'a'; name <= 'z'; name++ {
-		if !slices.Contains(deprioritized, string(name)) {
-			return string(name)
+		text = fmt.Sprintf(" of attempt %d: %s", d.Raise.Attempt, d.Raise.Kind)
+		if d.Raise.Kind == retry.Server {
+			text += fmt.Sprintf(" %d", d.Raise.Code)
 		}
 	}
-	return "a"
+	if d.Tokens != before {
+		text += fmt.Sprintf(", %v tokens left", d.Tokens)
+	}
+	return text
+}
+
+// address is the first server that is not deprioritized.
+func address(deprioritized []string) string {
+	name := 'a'
+	for slices.Contains(deprioritized, string(name)) {
+		name++
+	}
+	return string(name)
 }

@@ -39,11 +39,11 @@ const groupOf = "group"
 // add declares a flag. Shells complete its value: choices if there are any, else
 // the name of a file if the value is one.
 func (f *flags) add(v pflag.Value, name, summary string, choices ...string) *pflag.Flag {
-	long, short := name, ""
+	short := ""
 	if name == "verbose" {
 		short = "v"
 	}
-	added := f.VarPF(v, long, short, summary)
+	added := f.VarPF(v, name, short, summary)
 	added.Annotations = map[string][]string{groupOf: {f.group}}
 	if len(choices) > 0 || !strings.Contains(v.Type(), "FILE") && !strings.Contains(v.Type(), "DIR") {
 		// It fails only for a flag that is unknown or has choices already.
@@ -52,15 +52,11 @@ func (f *flags) add(v pflag.Value, name, summary string, choices ...string) *pfl
 	return added
 }
 
-// value is the value of a flag.
+// value is a variable that a flag sets.
 type value[T any] struct {
 	to   *T
 	name string // in help
 	read func(string) (T, error)
-}
-
-func newValue[T any](initial T, name string, read func(string) (T, error)) value[T] {
-	return value[T]{&initial, name, read}
 }
 
 // String is "" for a zero value, which pflag does not show as a default.
@@ -75,6 +71,14 @@ func (v value[T]) String() string {
 }
 
 func (v value[T]) Type() string { return v.name }
+
+func (v value[T]) Set(s string) (err error) {
+	read, err := v.read(s)
+	if err == nil {
+		*v.to = read
+	}
+	return err
+}
 
 // again gives the arguments that set the flag to its value.
 func (v value[T]) again(flag string) (args []string) {
@@ -93,14 +97,6 @@ func (v value[T]) again(flag string) (args []string) {
 	return args
 }
 
-func (v value[T]) Set(s string) (err error) {
-	read, err := v.read(s)
-	if err == nil {
-		*v.to = read
-	}
-	return err
-}
-
 // again gives the arguments that set flags as the command line did.
 func (f *flags) again(names ...string) (args []string) {
 	for _, name := range names {
@@ -111,16 +107,57 @@ func (f *flags) again(names ...string) (args []string) {
 	return args
 }
 
-func (f *flags) text(name, value, initial, summary string, choices ...string) *string {
-	v := newValue(initial, value, func(s string) (string, error) { return s, nil })
-	f.add(v, name, summary, choices...)
-	return v.to
+// set declares a flag that sets a variable, whose value is the default.
+func set[T any](f *flags, to *T, name, placeholder, summary string, read func(string) (T, error), choices ...string) *pflag.Flag {
+	return f.add(value[T]{to, placeholder, read}, name, summary, choices...)
 }
 
-// file is a file that the command writes or reads. A list of forbidden endings
-// keeps it from being taken for a suite.
-func (f *flags) file(name, summary string, forbidden ...string) *string {
-	v := newValue("", "FILE", func(s string) (string, error) {
+// list declares a flag that may be repeated.
+func list[T any](f *flags, to *[]T, name, placeholder, summary string, read func(string) (T, error), choices ...string) {
+	set(f, to, name, placeholder, summary+"; may be repeated", func(s string) ([]T, error) {
+		next, err := read(s)
+		return append(*to, next), err
+	}, choices...)
+}
+
+// choice is one of a few words, which help lists.
+func choice[T ~string](f *flags, to *T, name, placeholder, summary string, choices ...string) {
+	listed := summary
+	if len(choices) > 1 {
+		listed += ": " + strings.Join(choices, ", ")
+	}
+	set(f, to, name, placeholder, listed, oneOf[T](choices), choices...)
+}
+
+// oneOf reads one of a few words.
+func oneOf[T ~string](choices []string) func(string) (T, error) {
+	return func(s string) (T, error) {
+		if !slices.Contains(choices, s) {
+			return T(s), fmt.Errorf("must be one of %s", strings.Join(choices, ", "))
+		}
+		return T(s), nil
+	}
+}
+
+// asTyped reads any text.
+func asTyped(s string) (string, error) { return s, nil }
+
+func (f *flags) text(to *string, name, placeholder, summary string, choices ...string) {
+	set(f, to, name, placeholder, summary, asTyped, choices...)
+}
+
+func (f *flags) texts(to *[]string, name, placeholder, summary string, choices ...string) {
+	list(f, to, name, placeholder, summary, asTyped, choices...)
+}
+
+func (f *flags) patterns(to *[]*regexp.Regexp, name, summary string) {
+	list(f, to, name, "REGEXP", summary, regexp.Compile)
+}
+
+// file is a file that the command reads or writes. A list of forbidden endings keeps
+// it from being taken for a suite.
+func (f *flags) file(to *string, name, summary string, forbidden ...string) {
+	set(f, to, name, "FILE", summary, func(s string) (string, error) {
 		switch {
 		case s == "" || s == "-":
 			return s, errors.New("must be the name of a file")
@@ -129,44 +166,25 @@ func (f *flags) file(name, summary string, forbidden ...string) *string {
 		}
 		return s, nil
 	})
-	f.add(v, name, summary)
-	return v.to
 }
 
-// choice is one of a few words, which help lists.
-func (f *flags) choice(name, value, initial, summary string, choices ...string) *string {
-	v := newValue(initial, value, func(s string) (string, error) {
-		if !slices.Contains(choices, s) {
-			return s, fmt.Errorf("must be one of %s", strings.Join(choices, ", "))
-		}
-		return s, nil
-	})
-	if len(choices) > 1 {
-		summary += ": " + strings.Join(choices, ", ")
-	}
-	f.add(v, name, summary, choices...)
-	return v.to
-}
-
-func (f *flags) toggle(name, summary string) *bool {
-	v := newValue(false, "bool", func(s string) (bool, error) {
+func (f *flags) toggle(to *bool, name, summary string) {
+	set(f, to, name, "bool", summary, func(s string) (bool, error) {
 		on, err := strconv.ParseBool(s)
 		if err != nil {
 			err = errors.New("must be true or false")
 		}
 		return on, err
-	})
-	f.add(v, name, summary).NoOptDefVal = "true"
-	return v.to
+	}).NoOptDefVal = "true"
 }
 
-func (f *flags) number(name, value string, initial, least int, summary string) *int {
-	return f.within(name, value, initial, least, math.MaxInt, summary)
+func (f *flags) number(to *int, name, placeholder string, least int, summary string) {
+	f.within(to, name, placeholder, least, math.MaxInt, summary)
 }
 
 // within is an integer between two others.
-func (f *flags) within(name, value string, initial, least, most int, summary string) *int {
-	v := newValue(initial, value, func(s string) (int, error) {
+func (f *flags) within(to *int, name, placeholder string, least, most int, summary string) {
+	set(f, to, name, placeholder, summary, func(s string) (int, error) {
 		n, err := strconv.Atoi(s)
 		switch {
 		case err != nil:
@@ -178,15 +196,12 @@ func (f *flags) within(name, value string, initial, least, most int, summary str
 		}
 		return n, nil
 	})
-	f.add(v, name, summary)
-	return v.to
 }
 
 var errNumber = errors.New("must be a number")
 
-// duration is a length of time; zero means that the flag is absent.
-func (f *flags) duration(name, summary string) *time.Duration {
-	v := newValue(0, "DURATION", func(s string) (time.Duration, error) {
+func (f *flags) duration(to *time.Duration, name, summary string) {
+	set(f, to, name, "DURATION", summary, func(s string) (time.Duration, error) {
 		d, err := time.ParseDuration(s)
 		switch {
 		case err != nil:
@@ -196,28 +211,6 @@ func (f *flags) duration(name, summary string) *time.Duration {
 		}
 		return d, nil
 	})
-	f.add(v, name, summary)
-	return v.to
-}
-
-// list declares a flag that may be repeated.
-func list[T any](f *flags, name, value, summary string, read func(string) (T, error), choices ...string) *[]T {
-	var all []T
-	v := newValue(all, value, nil)
-	v.read = func(s string) ([]T, error) {
-		next, err := read(s)
-		return append(*v.to, next), err
-	}
-	f.add(v, name, summary+"; may be repeated", choices...)
-	return v.to
-}
-
-func (f *flags) texts(name, value, summary string, choices ...string) *[]string {
-	return list(f, name, value, summary, func(s string) (string, error) { return s, nil }, choices...)
-}
-
-func (f *flags) patterns(name, summary string) *[]*regexp.Regexp {
-	return list(f, name, "REGEXP", summary, regexp.Compile)
 }
 
 // nameAndValue splits NAME=VALUE.
@@ -245,8 +238,8 @@ const anySeed = "random"
 
 // seed is a number that may be left out: then chance gives one. Nil means that the
 // flag is absent.
-func (f *flags) seed(name, summary string) **int64 {
-	v := newValue[*int64](nil, "SEED", func(s string) (*int64, error) {
+func (f *flags) seed(to **int64, name, summary string) {
+	set(f, to, name, "SEED", summary, func(s string) (*int64, error) {
 		seed, err := strconv.ParseInt(s, 10, 64)
 		switch {
 		case s == anySeed:
@@ -255,9 +248,7 @@ func (f *flags) seed(name, summary string) **int64 {
 			return nil, errNumber
 		}
 		return &seed, nil
-	})
-	f.add(v, name, summary).NoOptDefVal = anySeed
-	return v.to
+	}).NoOptDefVal = anySeed
 }
 
 // shuffle names the flag whose value may be left out. pflag reads such a value

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,9 +29,10 @@ func helpCommand(c *call) *cobra.Command {
 			return names, cobra.ShellCompDirectiveNoFileComp
 		},
 	}, func(f *flags) action {
-		markdown := f.toggle("markdown", "print the page that describes all commands, docs/commands.md")
+		markdown := false
+		f.toggle(&markdown, "markdown", "print the page that describes all commands, docs/commands.md")
 		return func(_ context.Context, c *call) error {
-			if *markdown {
+			if markdown {
 				return c.print(Markdown())
 			}
 			root := f.command.Root()
@@ -70,11 +72,12 @@ utr man /tmp/man/man1`,
 		ValidArgsFunction: folders,
 	}, func(f *flags) action {
 		return func(_ context.Context, c *call) error {
-			if err := os.MkdirAll(c.paths[0], 0o755); err != nil {
-				return fmt.Errorf("cannot write man pages: %w", err)
+			err := os.MkdirAll(c.paths[0], 0o755)
+			if err == nil {
+				header := &doc.GenManHeader{Section: "1", Source: "utr " + c.program.Version, Manual: "utr"}
+				err = doc.GenManTree(f.command.Root(), header, c.paths[0])
 			}
-			header := &doc.GenManHeader{Section: "1", Source: "utr " + c.program.Version, Manual: "utr"}
-			if err := doc.GenManTree(f.command.Root(), header, c.paths[0]); err != nil {
+			if err != nil {
 				return fmt.Errorf("cannot write man pages: %w", err)
 			}
 			return nil
@@ -118,10 +121,15 @@ func misspelt(command *cobra.Command, err error) error {
 	}
 	var names []string
 	command.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-	if name := meant.Word(unknown.GetSpecifiedName(), names); name != "" {
-		return fmt.Errorf("%w; did you mean --%s?", err, name)
+	return fmt.Errorf("%w%s", err, strings.Replace(didYouMean(unknown.GetSpecifiedName(), names), "mean ", "mean --", 1))
+}
+
+// didYouMean suggests the word that a misspelt one may have meant.
+func didYouMean(word string, words []string) string {
+	if likely := meant.Word(word, words); likely != "" {
+		return "; did you mean " + likely + "?"
 	}
-	return err
+	return ""
 }
 
 // visible are the commands that help describes.
@@ -182,10 +190,7 @@ func flagGroups(command *cobra.Command) (groups []flagGroup) {
 		if f.Name == "help" {
 			return
 		}
-		name := "Flags"
-		if in := f.Annotations[groupOf]; len(in) > 0 && in[0] != "" {
-			name = in[0]
-		}
+		name := cmp.Or(strings.Join(f.Annotations[groupOf], ""), "Flags")
 		i := slices.IndexFunc(groups, func(g flagGroup) bool { return g.name == name })
 		if i < 0 {
 			i = len(groups)

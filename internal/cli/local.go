@@ -15,40 +15,31 @@ type LocalSource interface {
 	KeepLogs()
 }
 
-// NewLocal makes a source of clusters of local binaries.
-type NewLocal func(context.Context, deployment.LocalOptions) (LocalSource, error)
-
 // localFlags configure clusters of local mongod and mongos processes.
 type localFlags struct {
-	where  *string
-	shards *int
+	deployment.LocalOptions
 	opened LocalSource
 }
 
-func (f *flags) local() *localFlags {
-	return &localFlags{
-		where: f.text("local", "DIR|PATH", "",
-			"run on clusters of the mongod and mongos binaries in this folder, or of this mongod; a bare name is looked up in $PATH"),
-		shards: f.within("local-shards", "N", 1, 1, maxLocalShards, "with --local: shards of a sharded cluster"),
-	}
+func (l *localFlags) declare(f *flags) {
+	l.Shards = 1
+	f.text(&l.Where, "local", "DIR|PATH",
+		"run on clusters of the mongod and mongos binaries in this folder, or of this mongod; a bare name is looked up in $PATH")
+	f.within(&l.Shards, "local-shards", "N", 1, maxLocalShards, "with --local: shards of a sharded cluster")
 }
 
 // maxLocalShards is more than one machine can run.
 const maxLocalShards = 16
 
 // source opens the clusters, which start when tests need them.
-func (l *localFlags) source(ctx context.Context, c *call, r *runFlags, suites []*specs.Suite) (deployment.Source, error) {
-	book, err := c.runLedger()
-	if err != nil {
+func (l *localFlags) source(ctx context.Context, c *call, r *runFlags, suites []*specs.Suite) (_ deployment.Source, err error) {
+	o := l.LocalOptions
+	if o.Ledger, err = c.runLedger(); err != nil {
 		return nil, err
 	}
-	o := deployment.LocalOptions{
-		Where: *l.where, Members: *r.deployment.members, Mongoses: *r.deployment.mongoses, Shards: *l.shards,
-		Jobs: *r.jobs, Parameters: asksParameters(suites), Ledger: book, Note: c.note, Secret: c.secrets.Learn,
-	}
 	same := r.deployment.options() // these mean the same for embedded deployments
-	r.settings.embedded(&same)
-	o.Topologies, o.Auth, o.TLS, o.URIOptions = same.Topologies, same.Auth, same.TLS, same.URIOptions
+	o.Topologies, o.Members, o.Mongoses, o.Auth, o.TLS = same.Topologies, same.Members, same.Mongoses, same.Auth, same.TLS
+	o.URIOptions, o.Jobs, o.Parameters, o.Note, o.Secret = r.uriOptions, r.config.Jobs, asksParameters(suites), c.note, c.secrets.Learn
 	if l.opened, err = c.program.Local(ctx, o); err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/unified-test-runner/utr/deployment"
-	"github.com/unified-test-runner/utr/internal/secret"
 	"github.com/unified-test-runner/utr/matrix"
 	"github.com/unified-test-runner/utr/report"
 	"github.com/unified-test-runner/utr/runner"
@@ -27,17 +27,16 @@ const cellTimeout = time.Hour
 
 type matrixFlags struct {
 	flags     *flags
-	set       *[]variable
-	only      *[]*regexp.Regexp
-	dryRun    *bool
-	verbose   *bool
-	jobs      *int
-	results   *string
-	resume    *bool
-	timeout   *time.Duration
-	shard     *string
-	durations *string
-	people    *peopleFlags
+	set       map[string]string
+	only      []*regexp.Regexp
+	dryRun    bool
+	verbose   bool
+	jobs      int
+	results   string
+	resume    bool
+	timeout   time.Duration
+	shard     runner.Shard
+	durations string
 	reports   reportFlags
 }
 
@@ -68,37 +67,37 @@ utr matrix nightly.yml --only '^sharded' --set VERSION=8.0
 utr matrix nightly.yml --shard 2/4 --durations last-night.json --json part-2.json`,
 		Args: arguments(1, 1, "a file"),
 	}, func(f *flags) action {
-		m := &matrixFlags{flags: f}
+		m := &matrixFlags{flags: f, jobs: 1}
 		f.group = "Cells"
-		m.dryRun = f.toggle("dry-run", "list the cells, with -v the command line of each, and stop")
-		m.only = f.patterns("only", "run only cells whose names match")
-		m.set = list(f, "set", "NAME=VALUE",
-			"set a variable of FILE, overriding the environment and FILE", func(s string) (v variable, err error) {
-				v.name, v.value, err = nameAndValue(s)
-				return v, err
-			})
-		m.jobs = f.number("jobs", "N", 1, 1, "cells that run at once, each on a cluster of its own")
-		m.timeout = f.duration("cell-timeout", "limit for a cell for which FILE sets none (default 1h)")
-		m.results = f.text("results", "DIR", "", "folder for the results of cells (default the name of FILE with .results)")
-		m.resume = f.toggle("resume", "continue after an interruption: do not repeat finished cells")
-		m.shard = f.text("shard", "I/N", "", "run one of N parts of the tests of each cell, such as 2/5; utr merge merges the reports")
-		m.durations = f.file("durations", "with --shard: JSON report used to balance shards; the same one for all")
-		m.people = f.peopleSaying("print the command line of each cell")
-		m.verbose, m.people.verbose, m.people.past = m.people.verbose, new(bool), true
-		m.reports = f.reports()
+		f.toggle(&m.dryRun, "dry-run", "list the cells, with -v the command line of each, and stop")
+		f.patterns(&m.only, "only", "run only cells whose names match")
+		set(f, &m.set, "set", "NAME=VALUE", "set a variable of FILE, overriding the environment and FILE; may be repeated", func(s string) (map[string]string, error) {
+			name, value, err := nameAndValue(s)
+			if m.set == nil {
+				m.set = map[string]string{}
+			}
+			m.set[name] = value
+			return m.set, err
+		})
+		f.number(&m.jobs, "jobs", "N", 1, "cells that run at once, each on a cluster of its own")
+		f.duration(&m.timeout, "cell-timeout", "limit for a cell for which FILE sets none (default 1h)")
+		f.text(&m.results, "results", "DIR", "folder for the results of cells (default the name of FILE with .results)")
+		f.toggle(&m.resume, "resume", "continue after an interruption: do not repeat finished cells")
+		f.shard(&m.shard, &m.durations, "run one of N parts of the tests of each cell, such as 2/5; utr merge merges the reports")
+		f.reports(&m.reports, "print the command line of each cell")
 		return m.act
 	})
 }
 
-// variable is a variable of a matrix file.
-type variable struct{ name, value string }
-
 func (m *matrixFlags) act(ctx context.Context, c *call) error {
+	m.verbose, m.reports.Verbose, m.reports.past = m.reports.Verbose, false, true
 	if err := m.reports.check(); err != nil {
 		return err
 	}
-	if err := m.part(); err != nil {
-		return err
+	if m.durations != "" {
+		if _, err := readReport(m.durations); err != nil {
+			return err
+		}
 	}
 	file, err := m.read(c)
 	if err != nil {
@@ -107,29 +106,16 @@ func (m *matrixFlags) act(ctx context.Context, c *call) error {
 	if err := c.checkCells(file); err != nil {
 		return err
 	}
-	cells := m.chosen(file.Cells)
+	cells := slices.DeleteFunc(slices.Clone(file.Cells), func(cell matrix.Cell) bool {
+		return len(m.only) > 0 && !slices.ContainsFunc(m.only, func(p *regexp.Regexp) bool { return p.MatchString(cell.Name) })
+	})
 	if len(cells) == 0 {
 		return usage("--only matches no cell: %s --dry-run lists them", report.Quote([]string{"utr", "matrix", c.paths[0]}))
 	}
-	if *m.dryRun {
+	if m.dryRun {
 		return c.print(m.plan(c, file, cells))
 	}
 	return m.run(ctx, c, cells)
-}
-
-// part checks --shard and --durations, which every cell gets.
-func (m *matrixFlags) part() error {
-	if !m.flags.Changed("shard") {
-		return nil
-	}
-	if _, err := runner.ParseShard(*m.shard); err != nil {
-		return usage("--shard %q: %w", *m.shard, err)
-	}
-	if *m.durations != "" {
-		_, err := readReport(*m.durations)
-		return err
-	}
-	return nil
 }
 
 // read reads the file, and registers the secrets of its connection strings.
@@ -138,16 +124,12 @@ func (m *matrixFlags) read(c *call) (*matrix.File, error) {
 	if err != nil {
 		return nil, invalid(err)
 	}
-	set := map[string]string{}
-	for _, v := range *m.set {
-		set[v.name] = v.value
-	}
-	file, err := matrix.Parse(c.paths[0], data, matrix.Options{Set: set, Getenv: c.env})
+	file, err := matrix.Parse(c.paths[0], data, matrix.Options{Set: m.set, Getenv: c.env})
 	if err != nil {
 		return nil, invalid(err)
 	}
 	for _, cell := range file.Cells {
-		c.secrets.Read(cellArgs(&cell)...)
+		c.secrets.Read(cell.Args()...)
 	}
 	return file, nil
 }
@@ -168,22 +150,23 @@ func (c *call) checkCells(file *matrix.File) error {
 }
 
 func (c *call) checkCell(cell *matrix.Cell) error {
-	r, inside, o, err := c.cell(cell)
+	r, inside, newEngine, err := c.cell(cell)
 	if err != nil {
 		return err
 	}
 	if slices.Contains(inside.paths, specs.Stdin) {
 		return errors.New("cells do not have standard input")
 	}
-	e, err := o.engine(EngineOptions{Policy: *r.policy, Backoff: *r.backoff})
+	e, err := newEngine(r.engine)
 	if err != nil {
 		return err
 	}
 	return e.Close()
 }
 
-// cell parses the command line of a cell as its process will.
-func (c *call) cell(cell *matrix.Cell) (r *runFlags, inside *call, o order, err error) {
+// cell gives the settings of a cell to the flags of a run, and checks them as its process
+// will.
+func (c *call) cell(cell *matrix.Cell) (r *runFlags, inside *call, engine NewEngine, err error) {
 	p := *c.program
 	p.Getenv = func(name string) string {
 		if slices.Contains(notInherited(), name) {
@@ -191,57 +174,34 @@ func (c *call) cell(cell *matrix.Cell) (r *runFlags, inside *call, o order, err 
 		}
 		return c.env(name)
 	}
-	inside = &call{program: &p, secrets: c.secrets, errors: c.errors}
+	inside = &call{program: &p, secrets: c.secrets, errors: c.errors, paths: cell.Paths}
 	f := newFlags(inside, &cobra.Command{Use: "run"})
 	r = declareRun(f)
-	if err = f.Parse(joinSeeds(append([]string{"--cell", cell.Name}, cellArgs(cell)...))); err == nil {
-		err = f.conflicts()
+	r.config.Cell = cell.Name
+	for _, s := range cell.Settings {
+		if err := f.Set(s.Flag, cmp.Or(s.Value, "true")); err != nil {
+			return nil, nil, nil, err
+		}
 	}
-	if err != nil {
-		return nil, nil, o, err
+	if err = f.conflicts(); err == nil {
+		engine, err = r.check(inside)
 	}
-	inside.paths = f.Args()
-	o, err = r.order(inside)
-	return r, inside, o, err
+	return r, inside, engine, err
 }
 
 // servers opens the target of a cell, and returns the versions of its servers.
 func (c *call) servers(ctx context.Context, cell *matrix.Cell) ([]string, error) {
-	r, inside, o, err := c.cell(cell)
+	r, inside, _, err := c.cell(cell)
 	if err != nil {
 		return nil, err
 	}
 	ctx, lose := context.WithCancelCause(ctx)
 	defer lose(nil)
-	source, err := r.source(ctx, inside, o.uri, o.single, lose, nil)
+	source, err := r.source(ctx, inside, lose, nil)
 	if err != nil {
 		return nil, err
 	}
 	return deployment.Servers(source.Offers()), source.Close()
-}
-
-// cellArgs is the command line of a cell, without the arguments that all cells get. It
-// may contain secrets.
-func cellArgs(cell *matrix.Cell) (args []string) {
-	for _, a := range []struct {
-		flag string
-		uri  secret.Text
-	}{{"--uri", cell.URI}, {"--single-uri", cell.SingleURI}} {
-		if a.uri.Reveal() != "" {
-			args = append(args, a.flag, a.uri.Reveal())
-		}
-	}
-	return append(args, cell.Args()...)
-}
-
-// chosen keeps the cells that match --only.
-func (m *matrixFlags) chosen(cells []matrix.Cell) (out []matrix.Cell) {
-	for _, c := range cells {
-		if len(*m.only) == 0 || slices.ContainsFunc(*m.only, func(p *regexp.Regexp) bool { return p.MatchString(c.Name) }) {
-			out = append(out, c)
-		}
-	}
-	return out
 }
 
 // plan is the output of --dry-run.
@@ -250,7 +210,7 @@ func (m *matrixFlags) plan(c *call, file *matrix.File, cells []matrix.Cell) stri
 	fmt.Fprintf(&b, "%s of %s:\n", cellsOf(len(cells)), file.Name)
 	for i := range cells {
 		fmt.Fprintf(&b, "  %s\n", cells[i].Name)
-		if *m.verbose {
+		if m.verbose {
 			fmt.Fprintf(&b, "      %s\n", c.shown(&cells[i], m.extra()))
 		}
 	}
@@ -264,45 +224,26 @@ func (m *matrixFlags) plan(c *call, file *matrix.File, cells []matrix.Cell) stri
 }
 
 // extra are the flags that every cell gets beside its own.
-func (m *matrixFlags) extra() (args []string) {
-	if *m.shard != "" {
-		args = append(args, "--shard", *m.shard)
-	}
-	if *m.durations != "" {
-		args = append(args, "--durations", *m.durations)
-	}
-	return args
-}
+func (m *matrixFlags) extra() []string { return m.flags.again("shard", "durations") }
 
 // shown is the command line of a cell as a user would type it, without secrets.
 func (c *call) shown(cell *matrix.Cell, extra []string) string {
-	return report.Quote(c.secrets.texts(slices.Concat([]string{"utr", "run"}, extra, cellArgs(cell))))
+	return report.Quote(c.secrets.texts(slices.Concat([]string{"utr", "run"}, extra, cell.Args())))
 }
 
 // folder is where results are kept.
 func (m *matrixFlags) folder(file string) string {
-	if *m.results != "" {
-		return *m.results
-	}
 	base := filepath.Base(file)
-	return strings.TrimSuffix(base, filepath.Ext(base)) + ".results"
+	return cmp.Or(m.results, strings.TrimSuffix(base, filepath.Ext(base))+".results")
 }
 
 // inputs are the files that no report may overwrite.
 func (m *matrixFlags) inputs(c *call, suites []string, cells []matrix.Cell) []string {
-	inputs := append([]string{c.paths[0], *m.durations}, suites...)
+	inputs := append([]string{c.paths[0], m.durations}, suites...)
 	for _, cell := range cells {
-		inputs = append(inputs, valueOf(cell.Flags, "--known-failing"))
+		inputs = append(inputs, cell.Value("known-failing"))
 	}
 	return inputs
-}
-
-// valueOf returns the value of a flag in a command line, or "".
-func valueOf(args []string, flag string) string {
-	if i := slices.Index(args, flag); i >= 0 && i+1 < len(args) {
-		return args[i+1]
-	}
-	return ""
 }
 
 // contents returns the contents of a file that a flag names, or "" without one.

@@ -1,12 +1,11 @@
 package cli
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/deployment/orchestration"
-	"github.com/unified-test-runner/utr/internal/secret"
 	"github.com/unified-test-runner/utr/matrix"
 	"github.com/unified-test-runner/utr/report"
 	"github.com/unified-test-runner/utr/result"
@@ -49,15 +47,11 @@ func (m *matrixFlags) run(ctx context.Context, c *call, cells []matrix.Cell) (er
 	if err != nil {
 		return err
 	}
-	files, done, err := m.reports.open("file", m.inputs(c, suites, cells))
+	reporters, done, err := m.reports.open(c, "file", m.inputs(c, suites, cells))
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if closing := done(); closing != nil && codeOf(err) < ExitBroken {
-			err = closing
-		}
-	}()
+	defer func() { err = c.closed(err, done()) }()
 	if n.folder, err = openResults(ctx, m.folder(c.paths[0]), c.note); err != nil {
 		return err
 	}
@@ -71,7 +65,7 @@ func (m *matrixFlags) run(ctx context.Context, c *call, cells []matrix.Cell) (er
 	if err != nil {
 		return err
 	}
-	return n.report(ctx, append([]*report.Reporter{report.New("standard output", c.text(m.people), c.out())}, files...))
+	return n.report(ctx, reporters)
 }
 
 // identify computes an identity for each cell: a digest of its definition, its suites,
@@ -103,8 +97,8 @@ func (n *night) identify(ctx context.Context, cells []matrix.Cell) (files []stri
 			files = append(files, filesOf(loaded.Suites)...)
 		}
 		sum := sha256.New()
-		fmt.Fprintf(sum, "%s\n%q\n%s\n", program, n.call.secrets.texts(slices.Concat(n.flags.extra(), cellArgs(&cell.Cell))), digests[key])
-		for _, name := range []string{*n.flags.durations, valueOf(cell.Flags, "--known-failing"), valueOf(cell.Flags, "--cluster")} {
+		fmt.Fprintf(sum, "%s\n%q\n%s\n", program, n.call.secrets.texts(slices.Concat(n.flags.extra(), cell.Args())), digests[key])
+		for _, name := range []string{n.flags.durations, cell.Value("known-failing"), cell.Value("cluster")} {
 			text, err := contents(name)
 			if err != nil {
 				return nil, invalid(err)
@@ -145,14 +139,14 @@ func (n *night) keep(ctx context.Context) error {
 // finished reports whether a cell need not run, and takes its earlier results: its
 // identity and the versions of its servers have not changed.
 func (n *night) finished(ctx context.Context, c *cellRun, found map[string][]string) bool {
-	if !*n.flags.resume || !n.folder.has(c.Name, c.identity) {
+	if !n.flags.resume || !n.folder.has(c.Name, c.identity) {
 		return false
 	}
 	past, damage := n.folder.past(c.Name)
 	if damage != nil || past == nil || past.Run == nil {
 		return false
 	}
-	cluster := c.Cluster + " " + c.Position.String()
+	cluster := c.Cluster() + " " + c.Position.String()
 	if _, known := found[cluster]; !known {
 		servers, err := n.call.servers(ctx, &c.Cell)
 		if err != nil { // the cell will report it
@@ -191,7 +185,7 @@ func (n *night) all(ctx context.Context) error {
 	running := 0
 	var failure error
 	for {
-		for running < *n.flags.jobs && ctx.Err() == nil {
+		for running < n.flags.jobs && ctx.Err() == nil {
 			i := slices.IndexFunc(todo, func(c *cellRun) bool {
 				return !slices.ContainsFunc(c.resources(), func(r string) bool { return busy[r] })
 			})
@@ -204,7 +198,7 @@ func (n *night) all(ctx context.Context) error {
 				busy[r] = true
 			}
 			running++
-			if *n.flags.verbose {
+			if n.flags.verbose {
 				failure = errors.Join(failure, n.call.print(n.call.shown(&c.Cell, n.flags.extra())+"\n"))
 			}
 			go func() {
@@ -231,17 +225,17 @@ func (n *night) all(ctx context.Context) error {
 // resources names the existing clusters that a cell uses, independently of how flags
 // spell them: no two cells may use one at the same time.
 func (c *cellRun) resources() (names []string) {
-	for _, uri := range []secret.Text{c.URI, c.SingleURI} {
-		names = append(names, deployment.HostsOf(uri.Reveal())...)
+	for _, flag := range []string{"uri", "single-uri"} {
+		names = append(names, deployment.HostsOf(c.Value(flag))...)
 	}
-	service, err := orchestration.New(valueOf(c.Flags, "--orchestration"), orchestration.Limits{})
+	service, err := orchestration.New(c.Value("orchestration"), orchestration.Limits{})
 	if err != nil {
 		return names
 	}
 	defer service.Close()
-	for _, value := range c.Flags {
-		if strings.HasPrefix(value, existingCluster) {
-			names = append(names, service.URL()+" "+value)
+	for _, s := range c.Settings {
+		if s.Flag == "cluster" && strings.HasPrefix(s.Value, existingCluster) {
+			names = append(names, service.URL()+" "+s.Value)
 		}
 	}
 	return names
@@ -249,26 +243,19 @@ func (c *cellRun) resources() (names []string) {
 
 // one runs a cell.
 func (n *night) one(ctx context.Context, c *cellRun) {
-	timeout := c.Timeout
-	if timeout == 0 {
-		timeout = *n.flags.timeout
-	}
-	if timeout == 0 {
-		timeout = cellTimeout
-	}
+	timeout := cmp.Or(c.Timeout, n.flags.timeout, cellTimeout)
 	log, err := os.Create(n.folder.log(c.Name))
 	if err != nil {
 		c.broken = err.Error()
 		return
 	}
-	words := &lastWords{to: log}
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	began := time.Now()
 	args := slices.Concat([]string{"run", argumentsFrom + specs.Stdin, "--cell", c.Name, "--json", n.folder.report(c.Name), "--annotations=false", "-v"}, n.flags.extra())
 	var pid int
 	code, err := n.call.program.Child(limited, Child{
-		Args: args, More: cellArgs(&c.Cell), Output: n.call.secrets.Writer(words), Started: func(id int) { pid = id }, Holds: n.folder.cells,
+		Args: args, More: c.Args(), Output: n.call.secrets.Writer(log), Started: func(id int) { pid = id }, Holds: n.folder.cells,
 	})
 	closing := log.Close()
 	past, damage := n.folder.past(c.Name)
@@ -288,10 +275,8 @@ func (n *night) one(ctx context.Context, c *cellRun) {
 		c.broken = n.call.secrets.Hide(err.Error())
 	case damage != nil:
 		c.broken = damage.Error()
-	case !whole:
-		c.broken = fmt.Sprintf("exit code %d: %s", code, words.last())
-	case code == ExitBroken && c.summary.ExitCode() != ExitBroken, code > ExitBroken, code == ExitUsage:
-		c.broken = fmt.Sprintf("exit code %d: %s", code, words.last())
+	case !whole, code == ExitBroken && c.summary.ExitCode() != ExitBroken, code > ExitBroken, code == ExitUsage:
+		c.broken = fmt.Sprintf("exit code %d: %s", code, lastWords(n.folder.log(c.Name)))
 	case closing != nil:
 		c.broken = closing.Error()
 	}
@@ -299,7 +284,7 @@ func (n *night) one(ctx context.Context, c *cellRun) {
 		c.broken = strings.TrimPrefix(c.broken+"; ", "; ") + "left for utr clean: " + left
 	}
 	if c.broken == "" && c.summary.ExitCode() < ExitBroken {
-		if err := n.folder.end(c.Name, c.identity); err != nil {
+		if err := os.WriteFile(n.folder.finished(c.Name), []byte(c.identity), 0o644); err != nil {
 			c.broken = err.Error()
 		}
 	}
@@ -332,7 +317,7 @@ func (c *cellRun) take(p *report.Past) {
 	c.files = len(files)
 	if p.Run != nil {
 		c.engine = p.Run.Engine
-		c.summary.Duration, c.summary.Interrupted, c.summary.Problems = p.Run.Duration, p.Run.Interrupted, p.Run.Problems
+		c.summary.Duration, c.summary.Interrupted, c.summary.Problems = p.Run.Duration(), p.Run.Interrupted, p.Run.Problems
 	}
 }
 
@@ -360,12 +345,7 @@ func (n *night) tell(c *cellRun) error {
 // other, to save memory.
 func (n *night) report(ctx context.Context, reporters []*report.Reporter) error {
 	started, summary, code := n.summary(ctx)
-	notify := func(note result.Note) {
-		note = n.call.secrets.note(note)
-		for _, r := range reporters {
-			r.Note(note)
-		}
-	}
+	notify := func(note result.Note) { n.call.notify(reporters, note) }
 	notify(started)
 	for _, c := range n.cells {
 		past, err := n.folder.past(c.Name)
@@ -403,7 +383,7 @@ func (n *night) report(ctx context.Context, reporters []*report.Reporter) error 
 
 // summary adds the cells up.
 func (n *night) summary(ctx context.Context) (started result.RunStarted, all result.Summary, code int) {
-	started = result.RunStarted{Time: n.started, Jobs: *n.flags.jobs, Shard: *n.flags.shard}
+	started = result.RunStarted{Time: n.started, Jobs: n.flags.jobs, Shard: n.flags.shard.String()}
 	var engines []string
 	for _, c := range n.cells {
 		s := c.summary
@@ -437,51 +417,22 @@ func (n *night) summary(ctx context.Context) (started result.RunStarted, all res
 	return started, all, max(code, all.ExitCode())
 }
 
-// telling are the prefixes of lines that are more informative than the last line:
-// messages of this program, and crashes of a Go program.
-func telling() []string { return []string{"panic: ", "fatal error: ", "utr: "} }
-
-// lastWords passes on what is written, and keeps the line that best explains the end:
-// the first line of a crash, the last message, or else the last line.
-type lastWords struct {
-	to   io.Writer
-	rank int // of line: place in telling, from the end; 0 for any line
-	line string
-	rest []byte // of a line that is not whole yet
-}
-
-func (w *lastWords) Write(p []byte) (int, error) {
-	const enough = 4 << 10 // of one line
-	w.rest = append(w.rest, p...)
-	for {
-		i := bytes.IndexByte(w.rest, '\n')
-		if i < 0 {
-			break
-		}
-		w.hear(string(w.rest[:min(i, enough)]))
-		w.rest = w.rest[i+1:]
+// lastWords gives the line of a log that best explains its end: the first line of a crash
+// of a Go program, the last message of this program, or else the last line.
+func lastWords(log string) string {
+	text, err := os.ReadFile(log)
+	if err != nil {
+		return err.Error()
 	}
-	w.rest = w.rest[:min(len(w.rest), enough)]
-	return w.to.Write(p)
-}
-
-func (w *lastWords) hear(line string) {
-	rank := 0
-	for i, begin := range telling() {
-		if strings.HasPrefix(line, begin) {
-			rank = len(telling()) - i
+	best, ours := "it printed nothing", false // whether it is a message of this program
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
+			return strings.TrimSpace(line)
+		}
+		message, isOurs := strings.CutPrefix(line, "utr: ")
+		if message = strings.TrimSpace(message); message != "" && (isOurs || !ours) {
+			best, ours = message, isOurs
 		}
 	}
-	crash := len(telling()) - 1
-	if line = strings.TrimSpace(line); line != "" && rank >= w.rank && w.rank < crash {
-		w.rank, w.line = rank, strings.TrimPrefix(line, "utr: ")
-	}
-}
-
-func (w *lastWords) last() string {
-	w.hear(string(w.rest))
-	if w.line == "" {
-		return "it printed nothing"
-	}
-	return w.line
+	return best
 }

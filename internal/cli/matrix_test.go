@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/unified-test-runner/utr/deployment"
-	"github.com/unified-test-runner/utr/internal/secret"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/matrix"
 	"github.com/unified-test-runner/utr/result"
@@ -89,6 +88,14 @@ func newNight(t *testing.T, file string) *nightBench {
 		return p.code, errors.Join(p.died, os.WriteFile(valueOf(c.Args, "--json"), []byte(text), 0o644))
 	}
 	return b
+}
+
+// valueOf returns the value of a flag in a command line, or "".
+func valueOf(args []string, flag string) string {
+	if i := slices.Index(args, flag); i >= 0 && i+1 < len(args) {
+		return args[i+1]
+	}
+	return ""
 }
 
 // run runs the matrix, which must end with an exit code and run these cells.
@@ -174,7 +181,7 @@ func (b *nightBench) playOf(words []string) (p play) {
 // Results are kept in a folder that has the name of the file, and one process.
 func TestFolderOfResults(t *testing.T) {
 	for file, want := range map[string]string{"ci/night.v2.yaml": "night.v2.results", "night": "night.results"} {
-		testkit.Equal(t, "the folder of results of "+file, (&matrixFlags{results: new(string)}).folder(file), want)
+		testkit.Equal(t, "the folder of results of "+file, (&matrixFlags{}).folder(file), want)
 	}
 	b := newNight(t, threeCells)
 	other, err := openResults(t.Context(), "night.results", nil)
@@ -254,24 +261,28 @@ defaults: {wait-for-lock: 1m}
 // Cells are on one cluster by what they use, not by the words that name it.
 func TestResources(t *testing.T) {
 	const service = "http://ann:pw@h:8889"
-	uses := func(uri string, flags ...string) *cellRun {
-		return &cellRun{Cell: matrix.Cell{URI: secret.New(uri), Flags: flags}}
+	uses := func(flags ...string) *cellRun { // names and values in turn
+		c := &cellRun{}
+		for i := 0; i < len(flags); i += 2 {
+			c.Settings = append(c.Settings, matrix.Setting{Flag: flags[i], Value: flags[i+1]})
+		}
+		return c
 	}
-	existing := uses("", "--orchestration", service, "--cluster", "id:a")
+	existing := uses("orchestration", service, "cluster", "id:a")
 	for _, r := range []struct {
 		reason string
 		a, b   *cellRun
 		shared bool
 	}{
-		{"other users and options", uses("mongodb://H/?appName=a"), uses("mongodb://ann:pw@h:27017/db"), true},
-		{"one of the hosts", uses("mongodb://a,b"), uses("mongodb://b,c"), true},
-		{"other ports", uses("mongodb://a:1"), uses("mongodb://a:2"), false},
-		{"a name in DNS", uses("mongodb+srv://a.example.com/"), uses("mongodb+srv://a.example.com/?ssl=true"), true},
-		{"a cluster of a service", existing, uses("", "--orchestration", "http://h:8889/v1/", "--cluster", "id:a"), true},
-		{"another one", existing, uses("", "--orchestration", service, "--cluster", "id:b"), false},
-		{"one of another service", existing, uses("", "--orchestration", "http://h2:8889", "--cluster", "id:a"), false},
-		{"clusters to be made", uses("", "--orchestration", service, "--cluster", "single"), uses("", "--orchestration", service, "--cluster", "single"), false},
-		{"nothing that is there already", uses("", "--topology", "single"), uses("", "--topology", "single"), false},
+		{"other users and options", uses("uri", "mongodb://H/?appName=a"), uses("uri", "mongodb://ann:pw@h:27017/db"), true},
+		{"one of the hosts", uses("uri", "mongodb://a,b"), uses("uri", "mongodb://b,c"), true},
+		{"other ports", uses("uri", "mongodb://a:1"), uses("uri", "mongodb://a:2"), false},
+		{"a name in DNS", uses("uri", "mongodb+srv://a.example.com/"), uses("uri", "mongodb+srv://a.example.com/?ssl=true"), true},
+		{"a cluster of a service", existing, uses("orchestration", "http://h:8889/v1/", "cluster", "id:a"), true},
+		{"another one", existing, uses("orchestration", service, "cluster", "id:b"), false},
+		{"one of another service", existing, uses("orchestration", "http://h2:8889", "cluster", "id:a"), false},
+		{"clusters to be made", uses("orchestration", service, "cluster", "single"), uses("orchestration", service, "cluster", "single"), false},
+		{"nothing that is there already", uses("topology", "single"), uses("topology", "single"), false},
 	} {
 		shared := slices.ContainsFunc(r.a.resources(), func(name string) bool { return slices.Contains(r.b.resources(), name) })
 		testkit.Equal(t, r.reason, shared, r.shared)

@@ -44,7 +44,8 @@ Exit codes: 0 no new failures, 1 new failures, 2 bad usage or not a report.`,
 utr diff yesterday.json today.json`,
 		Args: arguments(2, 2, "two reports, the older one first"),
 	}, func(f *flags) action {
-		slower := f.duration("slower", "smallest difference that counts as slower (default "+slowerBy.String()+")")
+		var slower time.Duration
+		f.duration(&slower, "slower", "smallest difference that counts as slower (default "+slowerBy.String()+")")
 		return func(_ context.Context, c *call) error {
 			before, err := readReport(c.paths[0])
 			if err != nil {
@@ -54,7 +55,7 @@ utr diff yesterday.json today.json`,
 			if err != nil {
 				return err
 			}
-			d := report.Compare(before.Verdicts, after.Verdicts, cmp.Or(*slower, slowerBy))
+			d := report.Compare(before.Verdicts, after.Verdicts, cmp.Or(slower, slowerBy))
 			if err := c.print(string(d.Text())); err != nil {
 				return err
 			}
@@ -80,7 +81,8 @@ Exit codes are those of utr run.`,
 utr merge --junit all.xml --markdown all.md shard-1.json shard-2.json`,
 		Args: arguments(1, math.MaxInt, "at least one report"),
 	}, func(f *flags) action {
-		text, reports := f.people(), f.reports()
+		var reports reportFlags
+		f.reports(&reports, "print a line for every test")
 		return func(_ context.Context, c *call) error {
 			if err := reports.check(); err != nil {
 				return err
@@ -93,31 +95,24 @@ utr merge --junit all.xml --markdown all.md shard-1.json shard-2.json`,
 				}
 				parts = append(parts, p)
 			}
-			return c.report(text, reports, report.Merge(parts))
+			return c.report(&reports, report.Merge(parts))
 		}
 	})
 }
 
 // report writes the reports of a run that is over.
-func (c *call) report(text *peopleFlags, reports reportFlags, notes []result.Note) (err error) {
-	files, done, err := reports.open("report", c.paths)
+func (c *call) report(reports *reportFlags, notes []result.Note) (err error) {
+	all, done, err := reports.open(c, "report", c.paths)
 	if err != nil {
 		return err
 	}
 	defer func() { err = c.closed(err, done()) }()
-	all := append([]*report.Reporter{report.New("standard output", c.text(text), c.out())}, files...)
 	code := ExitOK
 	for _, n := range notes {
-		n = c.secrets.note(n)
-		for _, r := range all {
-			r.Note(n)
-		}
+		c.notify(all, n)
 		if end, ok := n.(result.RunFinished); ok {
 			code = end.Summary.ExitCode()
 		}
 	}
-	if err := all[0].Err(); err != nil {
-		return err
-	}
-	return exit(code)
+	return cmp.Or(all[0].Err(), exit(code))
 }

@@ -13,6 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/internal/secret"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/runner"
@@ -34,13 +36,13 @@ type Program struct {
 	// Engines are the drivers under test by name.
 	Engines map[string]NewEngine
 	// Embedded starts deployments in the process.
-	Embedded NewSource
+	Embedded func(context.Context, deployment.EmbeddedOptions) (deployment.Source, error)
 	// Cluster uses an existing deployment.
-	Cluster NewCluster
+	Cluster func(context.Context, deployment.ClusterOptions) (deployment.Source, error)
 	// Local starts clusters of binaries of this machine.
-	Local NewLocal
+	Local func(context.Context, deployment.LocalOptions) (LocalSource, error)
 	// Orchestration uses clusters of an orchestration service.
-	Orchestration NewOrchestration
+	Orchestration func(context.Context, deployment.OrchestrationOptions) (deployment.Source, error)
 	// Run runs suites; runner.Run, but in tests.
 	Run func(context.Context, []*specs.Suite, runner.Config) (result.Summary, error)
 	// Child runs a command line of this program in another process.
@@ -48,7 +50,7 @@ type Program struct {
 	// Build identifies this program; two builds of one version differ.
 	Build func() (string, error)
 	// Serve starts an embedded deployment on chosen ports.
-	Serve NewServer
+	Serve func(context.Context, embedded.Options) (Server, error)
 }
 
 // The groups of commands in the help.
@@ -190,10 +192,7 @@ const argumentsFrom = "@"
 // expand appends the arguments of a file, one per line. A line that begins with a
 // quotation mark is a JSON string.
 func (p *Program) expand(args []string) ([]string, error) {
-	if len(args) < 2 || !strings.HasPrefix(args[1], argumentsFrom) {
-		return args, nil
-	}
-	if slices.Contains(verbatim, args[0]) {
+	if len(args) < 2 || !strings.HasPrefix(args[1], argumentsFrom) || slices.Contains(verbatim, args[0]) {
 		return args, nil
 	}
 	name := strings.TrimPrefix(args[1], argumentsFrom)
@@ -236,19 +235,17 @@ func (c *call) load(ctx context.Context, o specs.Options) (*specs.Loaded, error)
 	if slices.Contains(c.paths, "") {
 		return nil, usage("a path is empty")
 	}
-	type answer struct {
-		loaded *specs.Loaded
-		err    error
-	}
 	o.Stdin = c.program.Stdin
-	read := make(chan answer, 1)
+	var loaded *specs.Loaded
+	var err error
+	read := make(chan struct{})
 	go func() {
-		loaded, err := specs.Load(c.paths, o)
-		read <- answer{loaded, err}
+		defer close(read)
+		loaded, err = specs.Load(c.paths, o)
 	}()
 	select {
-	case a := <-read:
-		return a.loaded, a.err
+	case <-read:
+		return loaded, err
 	case <-ctx.Done():
 		return nil, errInterrupted
 	}

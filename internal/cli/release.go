@@ -30,35 +30,36 @@ utr release /tmp/release-7.0 --server-version 7.0`,
 		Args:              arguments(1, 1, "a folder"),
 		ValidArgsFunction: folders,
 	}, func(f *flags) action {
-		version := f.choice("server-version", "VERSION", embedded.DefaultVersion, "version that the servers report", embedded.Versions()...)
+		version := embedded.DefaultVersion
+		choice(f, &version, "server-version", "VERSION", "version that the servers report", embedded.Versions()...)
 		return func(_ context.Context, c *call) error {
 			if c.paths[0] == "" {
 				return usage("requires a folder")
 			}
-			return c.release(c.paths[0], *version)
+			bin := filepath.Join(c.paths[0], "bin")
+			if err := release(bin, version); err != nil {
+				return fmt.Errorf("cannot make a release: %w", err)
+			}
+			return c.print(bin + "\n")
 		}
 	})
 }
 
-func (c *call) release(dir, version string) error {
+func release(bin, version string) error {
 	self, err := os.Executable()
-	if err != nil {
-		return fmt.Errorf("cannot find this program: %w", err)
-	}
-	bin := filepath.Join(dir, "bin")
-	if err := os.MkdirAll(bin, 0o755); err != nil {
-		return fmt.Errorf("cannot make a release: %w", err)
+	if err == nil {
+		err = os.MkdirAll(bin, 0o755)
 	}
 	for _, name := range []string{"mongod", "mongos"} {
 		path := filepath.Join(bin, name)
-		if err := os.WriteFile(path, []byte(releaseScript(self, name, version)), 0o755); err != nil {
-			return fmt.Errorf("cannot make a release: %w", err)
+		if err == nil {
+			err = os.WriteFile(path, []byte(releaseScript(self, name, version)), 0o755)
 		}
-		if err := os.Chmod(path, 0o755); err != nil {
-			return fmt.Errorf("cannot make a release: %w", err)
+		if err == nil {
+			err = os.Chmod(path, 0o755)
 		}
 	}
-	return c.print(bin + "\n")
+	return err
 }
 
 // releaseScript is one program of a release.

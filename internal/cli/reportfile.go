@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -25,66 +26,59 @@ const partial = ".partial"
 
 // openReport opens a report.
 func openReport(name string) (*reportOutput, error) {
-	failed := func(err error) (*reportOutput, error) { return nil, fmt.Errorf("cannot write a report: %w", err) }
+	f, err := createReport(name)
+	if err != nil {
+		return nil, fmt.Errorf("cannot write a report: %w", err)
+	}
+	return f, nil
+}
+
+func createReport(name string) (*reportOutput, error) {
 	target, mode := name, fs.FileMode(0o666)
 	switch about, err := os.Stat(name); {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
-		return failed(err)
+		return nil, err
 	case !about.Mode().IsRegular():
 		f, err := os.OpenFile(name, os.O_WRONLY, 0)
-		if err != nil {
-			return failed(err)
-		}
-		return &reportOutput{File: f, name: name}, nil
+		return &reportOutput{File: f, name: name}, err
 	default:
 		if target, err = filepath.EvalSymlinks(name); err != nil {
-			return failed(err)
+			return nil, err
 		}
 		mode = about.Mode().Perm()
 		f, err := os.OpenFile(target, os.O_WRONLY, 0) // one that may not be written is not replaced
 		if err != nil {
-			return failed(err)
+			return nil, err
 		}
 		if err := f.Close(); err != nil {
-			return failed(err)
+			return nil, err
 		}
 	}
 	f, err := os.OpenFile(target+partial, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
-	if errors.Is(err, fs.ErrPermission) && target != "" {
+	if errors.Is(err, fs.ErrPermission) {
 		f, err = os.Create(name) // the file may be written, its folder may not
 		target = ""
 	}
-	if err != nil {
-		return failed(err)
-	}
-	return &reportOutput{File: f, name: name, target: target}, nil
+	return &reportOutput{File: f, name: name, target: target}, err
 }
 
 // Write remembers the first error.
 func (f *reportOutput) Write(p []byte) (int, error) {
 	f.written = true
 	n, err := f.File.Write(p)
-	if err != nil && f.err == nil {
-		f.err = err
-	}
+	f.err = cmp.Or(f.err, err)
 	return n, err
 }
 
 // Close gives the report its name. An incomplete report is removed, and so is that of a
 // run that never began.
 func (f *reportOutput) Close() error {
-	err := f.File.Close()
-	if err == nil {
-		err = f.err
-	}
-	if f.target == "" {
-		return f.failed(err)
-	}
-	if err == nil && f.written {
+	err := cmp.Or(f.File.Close(), f.err)
+	if f.target != "" && err == nil && f.written {
 		err = os.Rename(f.target+partial, f.target)
 	}
-	if err != nil || !f.written {
+	if f.target != "" && (err != nil || !f.written) {
 		_ = os.Remove(f.target + partial)
 	}
 	return f.failed(err)

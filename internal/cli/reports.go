@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/unified-test-runner/utr/report"
+	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs"
 )
 
@@ -34,63 +35,51 @@ func reportKinds() []reportKind {
 	}
 }
 
-// peopleFlags say how the report on standard output looks.
-type peopleFlags struct {
-	flags                         *flags
-	verbose, timings, annotations *bool
-	slowest                       *int
-	past                          bool // the run is over: no progress is shown
-}
-
-func (f *flags) people() *peopleFlags { return f.peopleSaying("print a line for every test") }
-
-// peopleSaying gives -v a meaning that is specific to a command.
-func (f *flags) peopleSaying(verbose string) *peopleFlags {
-	f.group = "Output"
-	return &peopleFlags{
-		flags:       f,
-		verbose:     f.toggle("verbose", verbose),
-		timings:     f.toggle("timings", "print durations, and what took the time"),
-		slowest:     f.number("slowest", "N", 0, 0, "print the N slowest tests at the end (default 5 with --timings, else 0)"),
-		annotations: f.toggle("annotations", "annotate the lines of failures for GitHub Actions (always if $"+envActions+" is true)"),
-	}
-}
-
-// reportFlags are the files that reports go to.
+// reportFlags say how the report on standard output looks, and which files reports go to.
 type reportFlags struct {
-	files   []*string // by reportKinds
-	earlier *[]string
+	report.TextOptions
+	flags       *flags
+	annotations bool
+	past        bool     // the run is over: no progress is shown
+	files       []string // by reportKinds
+	earlier     []string
 }
 
-func (f *flags) reports() reportFlags {
+// reports declares the flags. -v has a meaning that is specific to a command.
+func (f *flags) reports(r *reportFlags, verbose string) {
+	kinds := reportKinds()
+	r.flags, r.files = f, make([]string, len(kinds))
+	f.group = "Output"
+	f.toggle(&r.Verbose, "verbose", verbose)
+	f.toggle(&r.Timings, "timings", "print durations, and what took the time")
+	f.number(&r.Slowest, "slowest", "N", 0, "print the N slowest tests at the end (default 5 with --timings, else 0)")
+	f.toggle(&r.annotations, "annotations", "annotate the lines of failures for GitHub Actions (always if $"+envActions+" is true)")
 	f.group = "Reports"
-	var r reportFlags
-	for _, k := range reportKinds() {
-		r.files = append(r.files, f.file(k.flag, k.summary, ".yml", ".yaml"))
+	for i, k := range kinds {
+		f.file(&r.files[i], k.flag, k.summary, ".yml", ".yaml")
 	}
-	r.earlier = f.texts("earlier", "FILE|DIR", "with --html: JSON reports of earlier runs, for trends")
-	return r
+	f.texts(&r.earlier, "earlier", "FILE|DIR", "with --html: JSON reports of earlier runs, for trends")
 }
 
 // check refuses two reports in one file.
-func (r reportFlags) check() error {
+func (r *reportFlags) check() error {
 	kinds := reportKinds()
 	for i, name := range r.files {
 		for j, other := range r.files[:i] {
-			if *name != "" && sameFile(*other, *name) {
-				return usage("--%s and --%s write to the same file, %s", kinds[j].flag, kinds[i].flag, *name)
+			if name != "" && sameFile(other, name) {
+				return usage("--%s and --%s write to the same file, %s", kinds[j].flag, kinds[i].flag, name)
 			}
 		}
-		if slices.ContainsFunc(*r.earlier, func(in string) bool { return sameFile(in, *name) }) {
-			return usage("--%s would overwrite the earlier report %s", kinds[i].flag, *name)
+		if slices.ContainsFunc(r.earlier, func(in string) bool { return sameFile(in, name) }) {
+			return usage("--%s would overwrite the earlier report %s", kinds[i].flag, name)
 		}
 	}
 	return nil
 }
 
-// open opens the reports that were requested. done closes their files. No report
-// overwrites an input; input is what the command calls one.
-func (r reportFlags) open(input string, inputs []string) (all []*report.Reporter, done func() error, err error) {
+// open opens the reports that were requested, that on standard output first. done
+// closes their files. No report overwrites an input; input is what the command calls one.
+func (r *reportFlags) open(c *call, input string, inputs []string) (all []*report.Reporter, done func() error, err error) {
 	var files []*reportOutput
 	done = func() error {
 		var all []error
@@ -103,8 +92,9 @@ func (r reportFlags) open(input string, inputs []string) (all []*report.Reporter
 	if err != nil {
 		return nil, nil, err
 	}
+	all = append(all, report.New("standard output", c.text(r), c.out()))
 	for i, k := range reportKinds() {
-		name := *r.files[i]
+		name := r.files[i]
 		if name == "" {
 			continue
 		}
@@ -121,11 +111,19 @@ func (r reportFlags) open(input string, inputs []string) (all []*report.Reporter
 	return all, done, nil
 }
 
+// notify gives a note to reporters, without secrets.
+func (c *call) notify(reporters []*report.Reporter, n result.Note) {
+	n = c.secrets.note(n)
+	for _, r := range reporters {
+		r.Note(n)
+	}
+}
+
 // readEarlier reads the reports of earlier runs: files, and those in folders
 // whose names end in .json, less what this run writes itself. One without
 // tests is ignored.
-func (r reportFlags) readEarlier() (all []*report.Earlier, err error) {
-	for _, name := range *r.earlier {
+func (r *reportFlags) readEarlier() (all []*report.Earlier, err error) {
+	for _, name := range r.earlier {
 		files := []string{name}
 		if about, err := os.Stat(name); err == nil && about.IsDir() {
 			if files, err = filepath.Glob(filepath.Join(quoteGlob(name), "*.json")); err != nil {
@@ -133,7 +131,7 @@ func (r reportFlags) readEarlier() (all []*report.Earlier, err error) {
 			}
 		}
 		for _, file := range files {
-			if slices.ContainsFunc(r.files, func(own *string) bool { return sameFile(*own, file) }) {
+			if slices.ContainsFunc(r.files, func(own string) bool { return sameFile(own, file) }) {
 				continue
 			}
 			e, err := readEarlier(file)

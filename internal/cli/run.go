@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,16 +12,15 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
 	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/deployment/lock"
 	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/engine"
-	"github.com/unified-test-runner/utr/internal/secret"
 	"github.com/unified-test-runner/utr/reference"
 	"github.com/unified-test-runner/utr/report"
 	"github.com/unified-test-runner/utr/result"
@@ -46,12 +46,6 @@ type EngineOptions struct {
 // NewEngine makes a driver under test. An error is one of usage.
 type NewEngine func(EngineOptions) (engine.Engine, error)
 
-// NewSource makes a source of embedded deployments.
-type NewSource func(context.Context, deployment.EmbeddedOptions) (deployment.Source, error)
-
-// NewCluster makes a source of one running deployment.
-type NewCluster func(context.Context, deployment.ClusterOptions) (deployment.Source, error)
-
 // The values of --topology in addition to the topologies.
 const (
 	topologyAuto = "auto"
@@ -64,85 +58,81 @@ const (
 	backoffNone = string(reference.BackoffNone)
 )
 
-// deploymentFlags choose an embedded deployment; run and serve share them.
+// deploymentFlags choose an embedded deployment; run, compare and serve share them.
 type deploymentFlags struct {
-	topology, version *string
-	members, mongoses *int
-	any               bool // each test may have a deployment of its own
+	deployment.EmbeddedOptions
+	topology, auth string
 }
 
-func (f *flags) deployment(initial string, choices ...string) *deploymentFlags {
+func (f *flags) deployment(d *deploymentFlags, initial string, choices ...string) {
 	for _, t := range []deployment.Topology{deployment.Single, deployment.ReplicaSet, deployment.Sharded, deployment.LoadBalanced} {
 		choices = append(choices, string(t))
 	}
-	versions, values := "server version of the embedded deployment", embedded.Versions()
-	each := slices.Contains(choices, topologyAuto)
-	if each {
-		versions += ", or " + deployment.AnyVersion +
+	summary, versions := "server version of the embedded deployment", embedded.Versions()
+	if slices.Contains(choices, topologyAuto) { // each test may have a deployment of its own
+		summary += ", or " + deployment.AnyVersion +
 			": for each test one that meets its requirements (default with --topology " + topologyAuto + ")"
-		values = append(values, deployment.AnyVersion)
+		versions = append(versions, deployment.AnyVersion)
 	}
-	return &deploymentFlags{
-		topology: f.choice("topology", "NAME", initial, "topology of the deployment", choices...),
-		version:  f.text("server-version", "VERSION", "", versions, values...),
-		any:      each,
-		members:  f.within("members", "N", 3, 1, embedded.MaxServers, "members of a replica set"),
-		mongoses: f.within("mongoses", "N", 2, 1, embedded.MaxServers, "routers of a sharded cluster"),
-	}
+	d.topology, d.Members, d.Mongoses = initial, 3, 2
+	choice(f, &d.topology, "topology", "NAME", "topology of the deployment", choices...)
+	set(f, &d.Version, "server-version", "VERSION", summary, func(s string) (string, error) {
+		if s == "" { // the default
+			return s, nil
+		}
+		return oneOf[string](versions)(s)
+	}, versions...)
+	f.within(&d.Members, "members", "N", 1, embedded.MaxServers, "members of a replica set")
+	f.within(&d.Mongoses, "mongoses", "N", 1, embedded.MaxServers, "routers of a sharded cluster")
 }
 
 func (d *deploymentFlags) check() error {
-	if *d.version == "" || d.any && *d.version == deployment.AnyVersion {
-		return nil
-	}
-	if !slices.Contains(embedded.Versions(), *d.version) {
-		return usage("--server-version %q: must be one of %s", *d.version, strings.Join(embedded.Versions(), ", "))
-	}
-	if v, err := specs.ParseVersion(*d.version); err == nil && v.Major < 5 && *d.topology == string(deployment.LoadBalanced) {
-		return usage("--server-version %s: load balanced deployments require 5.0", *d.version)
+	if v, err := specs.ParseVersion(d.Version); err == nil && v.Major < 5 && d.topology == string(deployment.LoadBalanced) {
+		return usage("--server-version %s: load balanced deployments require 5.0", d.Version)
 	}
 	return nil
 }
 
 // options of the source that the flags ask for.
 func (d *deploymentFlags) options() deployment.EmbeddedOptions {
-	o := deployment.EmbeddedOptions{Version: *d.version, Members: *d.members, Mongoses: *d.mongoses}
-	if t := topologyOf(*d.topology); t != "" {
+	o := d.EmbeddedOptions
+	if t := topologyOf(d.topology); t != "" {
 		o.Topologies = []deployment.Topology{t}
 	}
-	if *d.topology == topologyAuto && o.Version == "" {
-		o.Version = deployment.AnyVersion
+	if d.topology == topologyAuto {
+		o.Version = cmp.Or(o.Version, deployment.AnyVersion)
+	}
+	if d.auth != "" {
+		on := d.auth == "on"
+		o.Auth = &on
 	}
 	return o
 }
 
+// topologyOf reads --topology; "" means all.
+func topologyOf(name string) deployment.Topology {
+	if name == topologyAuto || name == topologyAll {
+		return ""
+	}
+	return deployment.Topology(name)
+}
+
 // runFlags are the flags of run.
 type runFlags struct {
-	flags        *flags
-	deployment   *deploymentFlags
-	uri, single  *string
-	jobs, count  *int
-	run, skip    *[]*regexp.Regexp
-	failFast     *bool
-	timeout      *time.Duration
-	shuffle      **int64
-	people       *peopleFlags
-	reports      reportFlags
-	reseed       *string
-	dryRun       *bool
-	engine       *string
-	policy       *string
-	backoff      *string
-	knownFailing *string
-	retryFailed  *int
-	shard        *string
-	durations    *string
-	events       *bool
-	settings     *settingsFlags
-	lock         *lockFlags
-	cell         *string
-	orchestrated *orchestrationFlags
-	local        *localFlags
+	flags         *flags
+	config        runner.Config // without what act makes
+	engine        EngineOptions
+	driver        string // a name of Program.Engines
+	deployment    deploymentFlags
+	uriOptions    []deployment.URIOption
+	uri, single   string
+	lock          lock.Options
+	local         localFlags
+	orchestration orchestrationFlags
+	durations     string // a file, as is the next
+	knownFailing  string
+	dryRun        bool
+	reports       reportFlags
 }
 
 func runCommand(c *call) *cobra.Command {
@@ -194,46 +184,70 @@ func builtIn() []string {
 }
 
 func declareRun(f *flags) *runFlags {
-	r := &runFlags{flags: f}
+	r := &runFlags{flags: f, driver: "reference", engine: EngineOptions{Backoff: backoffReal}, config: runner.Config{Jobs: 1, Count: 1}}
 	f.group = "Where to run"
-	r.deployment = f.deployment(topologyAuto, topologyAuto, topologyAll)
-	r.settings = f.settings()
+	f.deployment(&r.deployment, topologyAuto, topologyAuto, topologyAll)
+	choice(f, &r.deployment.auth, "auth", "MODE", "access control of the deployment that utr starts (default as each test requires)", "on", "off")
+	f.toggle(&r.deployment.TLS, "tls", "require TLS on the deployment that utr starts")
+	f.serverAPI(&r.config.ServerAPI, " for clients for which the suite declares none")
+	list(f, &r.uriOptions, "uri-option", "NAME=VALUE", "option for all connection strings, such as compressors=zlib", uriOption)
 	f.group = "On an existing deployment"
-	r.uri = f.text("uri", "URI", "", "run on the deployment at this connection string (or $"+envURI+")")
-	r.single = f.text("single-uri", "URI", "",
+	f.text(&r.uri, "uri", "URI", "run on the deployment at this connection string (or $"+envURI+")")
+	f.text(&r.single, "single-uri", "URI",
 		"with --uri: load balancer in front of a single mongos, for load balanced deployments (or $"+envSingleURI+")")
-	r.lock = f.lock()
+	f.duration(&r.lock.Wait, "wait-for-lock", "with --uri: how long to wait for another run that uses the deployment (default not at all)")
+	f.text(&r.lock.Name, "lock-name", "NAME",
+		"with --uri: name of this run for others that find the deployment locked, such as the URL of a CI job")
 	f.group = "On local binaries"
-	r.local = f.local()
+	r.local.declare(f)
 	f.group = "On an orchestration service"
-	r.orchestrated = f.orchestration()
+	r.orchestration.declare(f)
 	f.group = "Which tests"
-	r.run = f.patterns("run", "run only tests that match")
-	r.skip = f.patterns("skip", "leave out tests that match")
-	r.shard = f.text("shard", "I/N", "", "run one of N parts of the tests, such as 2/5; utr merge merges their reports")
-	r.durations = f.file("durations", "with --shard: JSON report used to balance shards; the same one for all")
-	r.knownFailing = f.file("known-failing",
+	f.patterns(&r.config.Filter.Run, "run", "run only tests that match")
+	f.patterns(&r.config.Filter.Skip, "skip", "leave out tests that match")
+	f.shard(&r.config.Shard, &r.durations, "run one of N parts of the tests, such as 2/5; utr merge merges their reports")
+	f.file(&r.knownFailing, "known-failing",
 		"tests that are expected to fail, one per line: pattern # reason, or pattern # until 2027-01-31: reason")
-	r.dryRun = f.toggle("dry-run", "print which tests would run and which collections would be dropped, and stop")
+	f.toggle(&r.dryRun, "dry-run", "print which tests would run and which collections would be dropped, and stop")
 	f.group = "How to run them"
-	r.engine = f.text("engine", "NAME", "reference", "driver under test", f.call.engineNames()...)
-	r.policy = f.text("policy", "NAME", "", "retry policy of the reference engine; utr explain --list lists them", policyNames()...)
-	r.backoff = f.choice("backoff", "MODE", backoffReal,
+	f.text(&r.driver, "engine", "NAME", "driver under test", f.call.engineNames()...)
+	f.text(&r.engine.Policy, "policy", "NAME", "retry policy of the reference engine; utr explain --list lists them", policyNames()...)
+	choice(f, &r.engine.Backoff, "backoff", "MODE",
 		"whether the reference engine waits during its backoff delays; reports show them either way", backoffReal, backoffNone)
-	r.jobs = f.number("jobs", "N", 1, 1, "tests that run at once, each on its own deployment")
-	r.timeout = f.duration("timeout", "limit for one test (default "+runner.DefaultTimeout.String()+")")
-	r.failFast = f.toggle("fail-fast", "start no more tests after the first that failed or broke")
-	r.retryFailed = f.number("retry-failed", "N", 0, 0,
+	f.number(&r.config.Jobs, "jobs", "N", 1, "tests that run at once, each on its own deployment")
+	f.duration(&r.config.Timeout, "timeout", "limit for one test (default "+runner.DefaultTimeout.String()+")")
+	f.toggle(&r.config.FailFast, "fail-fast", "start no more tests after the first that failed or broke")
+	f.number(&r.config.Retries, "retry-failed", "N", 0,
 		"how often to retry a test that failed or broke (default 0); one that passes then is flaky, which fails the run")
-	r.count = f.number("count", "N", 1, 1, "how many times each test runs")
-	r.shuffle = f.seed(strings.TrimPrefix(shuffle, "--"), "run tests in a random order; the same seed repeats it")
-	r.reseed = f.choice("reseed", "MODE", "auto",
-		"when to write initial data again: where a test can have changed it, or before every test", "auto", string(runner.ReseedAlways))
-	r.people = f.people()
-	r.reports = f.reports()
-	r.events = f.toggle("events", "keep events and operations of passing tests in reports")
-	r.cell = f.text("cell", "NAME", "", "name of this run as the cell of a matrix, for reports")
+	f.number(&r.config.Count, "count", "N", 1, "how many times each test runs")
+	f.seed(&r.config.Shuffle, strings.TrimPrefix(shuffle, "--"), "run tests in a random order; the same seed repeats it")
+	r.config.Reseed = reseedAuto
+	choice(f, &r.config.Reseed, "reseed", "MODE",
+		"when to write initial data again: where a test can have changed it, or before every test", string(reseedAuto), string(runner.ReseedAlways))
+	f.reports(&r.reports, "print a line for every test")
+	f.toggle(&r.config.KeepEvents, "events", "keep events and operations of passing tests in reports")
+	f.text(&r.config.Cell, "cell", "NAME", "name of this run as the cell of a matrix, for reports")
 	return r
+}
+
+// reseedAuto is the value of --reseed for runner.ReseedAuto.
+const reseedAuto runner.Reseed = "auto"
+
+func (f *flags) serverAPI(to *string, who string) {
+	choice(f, to, "server-api", "VERSION", "declare this version of the Stable API (1)"+who, "1")
+}
+
+func uriOption(s string) (deployment.URIOption, error) {
+	o, err := deployment.ParseURIOption(s)
+	if err == nil {
+		err = deployment.CheckURIOptions([]deployment.URIOption{o})
+	}
+	return o, err
+}
+
+func (f *flags) shard(shard *runner.Shard, durations *string, summary string) {
+	set(f, shard, "shard", "I/N", summary, runner.ParseShard)
+	f.file(durations, "durations", "with --shard: JSON report used to balance shards; the same one for all")
 }
 
 // engineNames lists the drivers under test.
@@ -243,182 +257,158 @@ func unknownEngine(c *call, name string) error {
 	return usage("unknown engine %q: it must be one of %s", name, strings.Join(c.engineNames(), ", "))
 }
 
-// order is what a valid command line asks for.
-type order struct {
-	uri, single secret.Text
-	engine      NewEngine
-	config      runner.Config // but for engine and source
-}
-
-// order checks the command line. It reads only files that flags name, and connects to
-// nothing.
-func (r *runFlags) order(c *call) (o order, err error) {
-	if o.uri, o.single, err = r.target(c); err != nil {
-		return o, err
+// check completes the configuration, and gives the maker of the engine. It reads only
+// files that flags name, and connects to nothing.
+func (r *runFlags) check(c *call) (engine NewEngine, err error) {
+	if err := r.checkTarget(c); err != nil {
+		return nil, err
 	}
 	if len(c.paths) == 0 {
-		return o, usage("requires a suite, a directory, or a built-in suite: %s", strings.Join(builtIn(), ", "))
+		return nil, usage("requires a suite, a directory, or a built-in suite: %s", strings.Join(builtIn(), ", "))
 	}
-	found := false
-	if o.engine, found = c.program.Engines[*r.engine]; !found {
-		return o, unknownEngine(c, *r.engine)
+	engine, found := c.program.Engines[r.driver]
+	if !found {
+		return nil, unknownEngine(c, r.driver)
 	}
-	o.config, err = r.config(c)
-	return o, err
+	return engine, r.complete(c)
 }
 
 func (r *runFlags) act(ctx context.Context, c *call) (err error) {
-	o, err := r.order(c)
+	newEngine, err := r.check(c)
 	if err != nil {
 		return err
 	}
-	uri, single, cfg := o.uri, o.single, o.config
-	loaded, err := c.load(ctx, specs.Options{})
-	switch {
-	case errors.Is(err, errInterrupted):
+	cfg := r.config
+	suites, err := c.chosen(ctx, cfg.Filter)
+	if err != nil {
 		return err
-	case err != nil:
-		return invalid(err)
 	}
-	if left := loaded.Left(); left != "" {
-		_, _ = fmt.Fprintf(c.errors, "utr: %s\n", left)
-	}
-	if len(chosen(loaded.Suites, cfg.Filter)) == 0 {
-		return usage("%s", strings.Join(runner.Unused(loaded.Suites, runner.Config{Filter: cfg.Filter}), "; "))
-	}
-	if *r.dryRun {
-		if err := c.print(plan(loaded.Suites, cfg.Filter)); err != nil {
+	needed := chosen(suites, cfg.Filter)
+	if r.dryRun {
+		if err := c.print(plan(needed, cfg.Filter)); err != nil {
 			return err
 		}
-		if faults := runner.Unused(loaded.Suites, cfg); len(faults) > 0 {
+		if faults := runner.Unused(suites, cfg); len(faults) > 0 {
 			return &exitError{code: ExitFailed, err: errors.New(strings.Join(faults, "\n"))}
 		}
 		return nil
 	}
-	if cfg.Engine, err = o.engine(EngineOptions{Policy: *r.policy, Backoff: *r.backoff}); err != nil {
+	if cfg.Engine, err = newEngine(r.engine); err != nil {
 		return usage("%w", err)
 	}
 	defer func() { _ = cfg.Engine.Close() }()
 	// Reports are opened before anything is touched that took long to reach.
-	reporters, done, err := r.reporters(c, loaded.Suites)
+	reporters, done, err := r.reports.open(c, "suite", filesOf(suites))
 	if err != nil {
 		return err
 	}
 	defer func() { err = c.closed(err, done()) }()
 	ctx, lose := context.WithCancelCause(ctx)
 	defer lose(nil)
-	if cfg.Source, err = r.source(ctx, c, uri, single, lose, chosen(loaded.Suites, cfg.Filter)); err != nil {
+	if cfg.Source, err = r.source(ctx, c, lose, needed); err != nil {
 		if ctx.Err() != nil {
 			return errInterrupted
 		}
 		return err
 	}
 	defer func() { // also after a panic, so that the lock is released
-		switch closing := cfg.Source.Close(); {
-		case closing == nil:
-		case err == nil:
-			err = fmt.Errorf("stopping the deployment: %w", closing)
-		default:
-			_, _ = fmt.Fprintf(c.errors, "utr: stopping the deployment: %s\n", closing)
+		closing := cfg.Source.Close()
+		if closing != nil {
+			closing = fmt.Errorf("stopping the deployment: %w", closing)
+		}
+		if err == nil {
+			err = closing
+		} else if closing != nil {
+			c.note(closing.Error())
 		}
 	}()
 	defer func() { r.local.keep(ctx, err) }()
-	if uri.Reveal() != "" || r.orchestrated.touchesOthers() {
-		c.announce(cfg.Source, chosen(loaded.Suites, cfg.Filter))
+	if r.uri != "" || r.orchestration.touchesOthers() {
+		c.announce(cfg.Source, needed)
 	}
-	return c.run(ctx, reporters, loaded.Suites, cfg)
+	return c.run(ctx, reporters, suites, cfg)
 }
 
-// target returns the connection strings, from flags before the environment. It reports
-// what is wrong with them before anything is connected to.
-func (r *runFlags) target(c *call) (uri, single secret.Text, err error) {
+// chosen loads suites, of which the filter must let a test through.
+func (c *call) chosen(ctx context.Context, filter runner.Filter) ([]*specs.Suite, error) {
+	loaded, err := c.load(ctx, specs.Options{})
+	if err != nil {
+		return nil, invalid(err)
+	}
+	if left := loaded.Left(); left != "" {
+		c.note(left)
+	}
+	if len(chosen(loaded.Suites, filter)) == 0 {
+		return nil, usage("%s", strings.Join(runner.Unused(loaded.Suites, runner.Config{Filter: filter}), "; "))
+	}
+	return loaded.Suites, nil
+}
+
+// checkTarget reports what is wrong with what the flags say to run on, before anything
+// is connected to. It takes connection strings from the environment where flags give
+// none.
+func (r *runFlags) checkTarget(c *call) error {
 	switch target, _ := r.flags.target(); target {
 	case onEmbedded:
-		return uri, single, r.deployment.check()
+		return r.deployment.check()
 	case onOrchestration:
-		return uri, single, r.orchestrated.check()
-	case onLocal:
-		if *r.local.where == "" {
-			err = usage("--local requires a folder with mongod and mongos, or a mongod")
+		service, err := openService(r.orchestration.URL)
+		if err == nil {
+			service.Close()
 		}
-		return uri, single, err
+		return err
+	case onLocal:
+		if r.local.Where == "" {
+			return usage("--local requires a folder with mongod and mongos, or a mongod")
+		}
+		return nil
 	}
 	for _, t := range []struct {
-		to         *secret.Text
-		flag, from string
-	}{{&uri, "uri", envURI}, {&single, "single-uri", envSingleURI}} {
-		at, text := "$"+t.from, c.env(t.from)
-		if f := r.flags.Lookup(t.flag); f.Changed {
-			at, text = "--"+t.flag, f.Value.String()
-			if text == "" {
-				return uri, single, usage("%s is empty", at)
-			}
+		uri         *string
+		flag, other string
+	}{{&r.uri, "uri", envURI}, {&r.single, "single-uri", envSingleURI}} {
+		at := "--" + t.flag
+		if !r.flags.Changed(t.flag) {
+			at, *t.uri = "$"+t.other, c.env(t.other)
+		} else if *t.uri == "" {
+			return usage("%s is empty", at)
 		}
-		if text == "" {
+		if *t.uri == "" {
 			continue
 		}
-		if err := deployment.CheckURI(text); err != nil {
-			return uri, single, usage("%s: %w", at, err)
+		if err := deployment.CheckURI(*t.uri); err != nil {
+			return usage("%s: %w", at, err)
 		}
-		*t.to = secret.New(text)
 	}
-	return uri, single, nil
+	return nil
 }
 
-// config is the runner's configuration but for engine and source.
-func (r *runFlags) config(c *call) (runner.Config, error) {
-	cfg := runner.Config{
-		Jobs:          *r.jobs,
-		Filter:        runner.Filter{Run: *r.run, Skip: *r.skip},
-		FailFast:      *r.failFast,
-		Timeout:       *r.timeout,
-		Shuffle:       *r.shuffle,
-		Count:         *r.count,
-		AllTopologies: *r.deployment.topology == topologyAll,
-		Retries:       *r.retryFailed,
-		KeepEvents:    *r.events,
-		Rerun:         r.rerun(c),
-		ServerAPI:     *r.settings.serverAPI,
-		Cell:          *r.cell,
-	}
+// complete checks and completes the runner's configuration.
+func (r *runFlags) complete(c *call) (err error) {
+	cfg := &r.config
+	cfg.AllTopologies = r.deployment.topology == topologyAll
+	cfg.Rerun = r.rerun(c)
 	if err := r.reports.check(); err != nil {
-		return cfg, err
+		return err
 	}
-	if *r.cell != "" && cfg.AllTopologies {
-		return cfg, usage("--cell cannot be used with --topology all: a cell has one verdict for each test")
+	if cfg.Cell != "" && cfg.AllTopologies {
+		return usage("--cell cannot be used with --topology all: a cell has one verdict for each test")
 	}
-	if *r.reseed == string(runner.ReseedAlways) {
-		cfg.Reseed = runner.ReseedAlways
+	if cfg.Reseed == reseedAuto {
+		cfg.Reseed = runner.ReseedAuto
 	}
 	if target, _ := r.flags.target(); target == onOrchestration && !r.flags.Changed("jobs") {
-		cfg.Jobs = r.orchestrated.jobs(*r.deployment.topology)
+		cfg.Jobs = r.orchestration.jobs(&r.deployment)
 	}
-	var err error
-	if cfg.Shard, err = r.part(); err != nil {
-		return cfg, err
+	if r.durations != "" {
+		past, err := readReport(r.durations)
+		if err != nil {
+			return err
+		}
+		cfg.Shard.Durations = report.Durations(ofCell(past.Verdicts, cfg.Cell), runner.ShardKey)
 	}
-	cfg.KnownFailing, err = knownFailing(*r.knownFailing)
-	return cfg, err
-}
-
-// part returns the requested shard.
-func (r *runFlags) part() (runner.Shard, error) {
-	if !r.flags.Changed("shard") {
-		return runner.Shard{}, nil
-	}
-	s, err := runner.ParseShard(*r.shard)
-	if err != nil {
-		return s, usage("--shard %q: %w", *r.shard, err)
-	}
-	if *r.durations == "" {
-		return s, nil
-	}
-	past, err := readReport(*r.durations)
-	if err != nil {
-		return s, err
-	}
-	s.Durations = report.Durations(ofCell(past.Verdicts, *r.cell), runner.ShardKey)
-	return s, nil
+	cfg.KnownFailing, err = knownFailing(r.knownFailing)
+	return err
 }
 
 // ofCell keeps the verdicts of a cell, if it has any: those of other engines or
@@ -453,20 +443,21 @@ func knownFailing(name string) ([]runner.KnownFailure, error) {
 	return known, nil
 }
 
-func (r *runFlags) source(ctx context.Context, c *call, uri, single secret.Text, lost context.CancelCauseFunc, suites []*specs.Suite) (deployment.Source, error) {
+func (r *runFlags) source(ctx context.Context, c *call, lost context.CancelCauseFunc, suites []*specs.Suite) (deployment.Source, error) {
+	r.lock.Lost = func(err error) { lost(err) }
 	switch target, _ := r.flags.target(); target {
 	case onURI:
-		return r.lock.open(ctx, c, deployment.ClusterOptions{
-			URI: uri.Reveal(), SingleURI: single.Reveal(), FailPoints: runner.FailPoints(suites),
-			ServerAPI: *r.settings.serverAPI, URIOptions: *r.settings.uriOptions,
-		}, lost)
+		return c.openCluster(ctx, deployment.ClusterOptions{
+			URI: r.uri, SingleURI: r.single, FailPoints: runner.FailPoints(suites), ServerAPI: r.config.ServerAPI,
+			URIOptions: r.uriOptions, Lock: &r.lock, Note: c.note,
+		})
 	case onOrchestration:
-		return r.orchestrated.source(ctx, c, r, lost)
+		return r.orchestration.source(ctx, c, r)
 	case onLocal:
 		return r.local.source(ctx, c, r, suites)
 	}
 	o := r.deployment.options()
-	r.settings.embedded(&o)
+	o.URIOptions = r.uriOptions
 	if o.TLS { // certificates are files
 		var err error
 		if o.Ledger, err = c.runLedger(); err != nil {
@@ -510,9 +501,8 @@ func chooses(f runner.Filter, s *specs.Suite, t *specs.Test) bool {
 // plan is the output of --dry-run.
 func plan(suites []*specs.Suite, f runner.Filter) string {
 	var b strings.Builder
-	kept := chosen(suites, f)
 	tests := 0
-	for _, s := range kept {
+	for _, s := range suites {
 		for _, t := range s.Tests {
 			if chooses(f, s, t) {
 				tests++
@@ -520,8 +510,8 @@ func plan(suites []*specs.Suite, f runner.Filter) string {
 			}
 		}
 	}
-	head := fmt.Sprintf("%d tests of %d files would run, as far as their requirements are met:\n", tests, len(kept))
-	dropped := runner.DropPlan(kept)
+	head := fmt.Sprintf("%d tests of %d files would run, as far as their requirements are met:\n", tests, len(suites))
+	dropped := runner.DropPlan(suites)
 	if len(dropped) > 0 {
 		b.WriteString("these collections would be dropped:\n")
 	}
@@ -531,32 +521,19 @@ func plan(suites []*specs.Suite, f runner.Filter) string {
 	return head + b.String()
 }
 
-// reporters returns the requested reports, the one on standard output first. done
-// closes their files.
-func (r *runFlags) reporters(c *call, suites []*specs.Suite) (all []*report.Reporter, done func() error, err error) {
-	files, done, err := r.reports.open("suite", filesOf(suites))
-	if err != nil {
-		return nil, nil, err
-	}
-	return append([]*report.Reporter{report.New("standard output", c.text(r.people), c.out())}, files...), done, nil
-}
-
 // sameFile reports whether two names refer to one file, which need not exist.
 func sameFile(a, b string) bool {
 	if a == "" || b == "" {
 		return a == b
 	}
-	if absolute, err := filepath.Abs(a); err == nil {
-		if other, err := filepath.Abs(b); err == nil && absolute == other {
-			return true
-		}
+	one, noPath := filepath.Abs(a)
+	other, noOther := filepath.Abs(b)
+	if noPath == nil && noOther == nil && one == other {
+		return true
 	}
-	one, err := os.Stat(a)
-	if err != nil {
-		return false
-	}
-	other, err := os.Stat(b)
-	return err == nil && os.SameFile(one, other)
+	file, missing := os.Stat(a)
+	another, gone := os.Stat(b)
+	return missing == nil && gone == nil && os.SameFile(file, another)
 }
 
 // run runs the suites and writes the reports. If standard
@@ -565,10 +542,7 @@ func (c *call) run(ctx context.Context, reporters []*report.Reporter, suites []*
 	reading, cancel := context.WithCancel(ctx)
 	defer cancel()
 	cfg.Notify = func(n result.Note) {
-		n = c.secrets.note(n)
-		for _, reporter := range reporters {
-			reporter.Note(n)
-		}
+		c.notify(reporters, n)
 		if reporters[0].Err() != nil {
 			cancel()
 		}
@@ -598,8 +572,8 @@ func (c *call) announceInterruption(ctx context.Context) (end func()) {
 		if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 			why = cause.Error()
 		}
-		_, _ = fmt.Fprintf(c.errors, "utr: %s: cleaning up (fail points, sessions, clients); this takes up to %s if a deployment does not answer, "+
-			"and up to %s if a service removes clusters; a second signal quits at once\n", why, runner.InterruptedCleanUp, deployment.CloseLimit)
+		c.note(fmt.Sprintf("%s: cleaning up (fail points, sessions, clients); this takes up to %s if a deployment does not answer, "+
+			"and up to %s if a service removes clusters; a second signal quits at once", why, runner.InterruptedCleanUp, deployment.CloseLimit))
 	})
 	return func() {
 		if !stop() {
@@ -610,28 +584,27 @@ func (c *call) announceInterruption(ctx context.Context) (end func()) {
 
 // text is the report on standard output: with colour and a status line on a terminal,
 // plain elsewhere.
-func (c *call) text(p *peopleFlags) report.Generator {
-	o := report.TextOptions{Verbose: *p.verbose, Timings: *p.timings, Slowest: *p.slowest}
+func (c *call) text(p *reportFlags) report.Generator {
+	o := p.TextOptions
 	columns, terminal := c.terminal()
 	terminal = terminal && c.env(envTerminal) != "dumb"
 	o.Color = terminal && c.env(envNoColor) == ""
 	text := report.Cells(report.Text(o))
-	if *p.annotations || c.env(envActions) == "true" && !p.flags.Changed("annotations") {
+	if p.annotations || c.env(envActions) == "true" && !p.flags.Changed("annotations") {
 		text = report.Annotated(text)
 	}
 	if p.past {
 		return text
 	}
 	if !terminal {
-		return report.Files(text, *p.timings)
+		return report.Files(text, o.Timings)
 	}
-	width := func() int {
+	return report.Progress(text, report.ProgressOptions{Width: func() int {
 		if now, ok := c.terminal(); ok {
 			columns = now
 		}
 		return columns
-	}
-	return report.Progress(text, report.ProgressOptions{Width: width})
+	}})
 }
 
 func (c *call) terminal() (columns int, ok bool) {
@@ -684,23 +657,18 @@ const stdinName = "<stdin>"
 // sameDeployment returns the flags for the deployment with a short name, such as
 // "replicaset 8.0".
 func (r *runFlags) sameDeployment(name string) []string {
-	words := strings.Fields(name)
+	topology, version, words := r.deployment.topology, r.deployment.Version, append(strings.Fields(name), "", "")
+	if slices.Contains([]string{"single", "replicaset", "sharded", "load-balanced"}, words[0]) {
+		topology = words[0]
+	}
+	if _, err := specs.ParseVersion(words[1]); err == nil && (version == "" || version == deployment.AnyVersion) {
+		version = words[1]
+	}
 	var args []string
-	if len(words) > 0 && slices.Contains([]string{"single", "replicaset", "sharded", "load-balanced"}, words[0]) {
-		args = append(args, "--topology", words[0])
-	} else if *r.deployment.topology != topologyAuto {
-		args = append(args, "--topology", *r.deployment.topology)
+	if topology != topologyAuto {
+		args = append(args, "--topology", topology)
 	}
-	if target, _ := r.flags.target(); target != onEmbedded { // the servers have a version of their own
-		return args
-	}
-	version := *r.deployment.version
-	if (version == "" || version == deployment.AnyVersion) && len(words) > 1 {
-		if _, err := specs.ParseVersion(words[1]); err == nil {
-			version = words[1]
-		}
-	}
-	if version != "" {
+	if target, _ := r.flags.target(); version != "" && target == onEmbedded { // others have a version of their own
 		args = append(args, "--server-version", version)
 	}
 	return args

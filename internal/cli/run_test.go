@@ -40,9 +40,10 @@ func TestFlagsBeyondFields(t *testing.T) {
 		testkit.Equal(t, line, b.opened.(deployment.OrchestrationOptions).Clusters[0].Configuration.CAFile(), want)
 	}
 	f := newFlags(&call{program: &Program{}}, &cobra.Command{})
-	v := f.toggle("verbose", "")
+	v := false
+	f.toggle(&v, "verbose", "")
 	err := f.Parse([]string{"a", "-", "-v", "--", "-v", "--x"})
-	testkit.Equal(t, "flags end at two dashes", fmt.Sprint(f.Args(), err, *v), "[a - -v --x] <nil> true")
+	testkit.Equal(t, "flags end at two dashes", fmt.Sprint(f.Args(), err, v), "[a - -v --x] <nil> true")
 	testkit.Equal(t, "seeds", fmt.Sprint(joinSeeds([]string{"--shuffle", "7", "--shuffle", "a", "--", "--shuffle", "8"})), "[--shuffle=7 --shuffle a -- --shuffle 8]")
 	verdicts := []*result.Verdict{{Test: result.TestID{Description: "x", Cell: "a"}}, {Test: result.TestID{Description: "y", Cell: "b"}}}
 	for cell, want := range map[string]int{"a": 1, "c": 2, "": 2} { // durations of other cells are better than none

@@ -21,13 +21,14 @@ utr schema 1.4 > schema-1.4.json`,
 		Args:              arguments(0, 1, ""),
 		ValidArgsFunction: completes(schema.Versions, cobra.ShellCompDirectiveNoFileComp),
 	}, func(f *flags) action {
-		list := f.toggle("list", "list the versions instead")
+		list := false
+		f.toggle(&list, "list", "list the versions instead")
 		return func(_ context.Context, c *call) error {
 			version := schema.Newest
 			switch {
-			case *list && len(c.paths) == 0:
+			case list && len(c.paths) == 0:
 				return c.print(strings.Join(schema.Versions(), "\n") + "\n")
-			case *list:
+			case list:
 				return unexpected(c.paths[0])
 			case len(c.paths) == 1:
 				version = c.paths[0]

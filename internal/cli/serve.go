@@ -32,9 +32,6 @@ type Server interface {
 	Close() error
 }
 
-// NewServer starts a deployment.
-type NewServer func(context.Context, embedded.Options) (Server, error)
-
 // envPassword holds the password of serve: lists of processes do not show it.
 const envPassword = "UTR_PASSWORD"
 
@@ -54,12 +51,11 @@ const balancers = 2
 const maxPort = 65535
 
 type serveFlags struct {
-	deployment           *deploymentFlags
-	host, user           *string
-	port                 *int
-	tls                  *bool
-	certificate, uriFile *string
-	parameters           *[]bson.E
+	deployment           deploymentFlags
+	options              embedded.Options
+	user                 string
+	port                 int
+	certificate, uriFile string
 }
 
 func serveCommand(c *call) *cobra.Command {
@@ -84,17 +80,15 @@ utr serve --topology single --server-version 8.2 --set-parameter ingressConnecti
 utr serve --topology sharded --mongoses 2 --server-version 4.2`,
 		Args: arguments(0, 0, ""),
 	}, func(f *flags) action {
-		s := &serveFlags{
-			deployment:  f.deployment(string(deployment.ReplicaSet)),
-			host:        f.text("host", "ADDRESS", "127.0.0.1", "address to listen on"),
-			port:        f.within("port", "N", 0, 0, maxPort, "first port; servers get consecutive ones (default free ports)"),
-			user:        f.text("user", "NAME", "", "require SCRAM-SHA-256 with this user and the password in $"+envPassword),
-			tls:         f.toggle("tls", "require TLS, with a new certificate"),
-			certificate: f.file("ca-file", "with --tls: write the certificate that clients must trust"),
-			uriFile:     f.file("uri-file", "write the connection string, including the password"),
-			parameters: list(f, "set-parameter", "NAME=VALUE", "server parameter, as mongod's --setParameter takes it",
-				serverParameter),
-		}
+		s := &serveFlags{options: embedded.Options{Host: "127.0.0.1"}}
+		f.deployment(&s.deployment, string(deployment.ReplicaSet))
+		f.text(&s.options.Host, "host", "ADDRESS", "address to listen on")
+		f.within(&s.port, "port", "N", 0, maxPort, "first port; servers get consecutive ones (default free ports)")
+		f.text(&s.user, "user", "NAME", "require SCRAM-SHA-256 with this user and the password in $"+envPassword)
+		f.toggle(&s.options.TLS, "tls", "require TLS, with a new certificate")
+		f.file(&s.certificate, "ca-file", "with --tls: write the certificate that clients must trust")
+		f.file(&s.uriFile, "uri-file", "write the connection string, including the password")
+		list(f, (*[]bson.E)(&s.options.Parameters), "set-parameter", "NAME=VALUE", "server parameter, as mongod's --setParameter takes it", serverParameter)
 		return s.act
 	})
 }
@@ -103,40 +97,27 @@ func (s *serveFlags) act(ctx context.Context, c *call) error {
 	if err := s.deployment.check(); err != nil {
 		return err
 	}
-	if *s.user != "" && c.env(envPassword) == "" {
-		return usage("--user requires a password in $%s", envPassword)
-	}
-	o := s.options(c.env(envPassword))
-	if n := len(o.Ports); n > 0 && o.Ports[n-1] > maxPort {
-		return usage("--port %d: %d ports are required, and the last one is %d", *s.port, n, maxPort)
-	}
-	return c.serve(ctx, o, *s.certificate, *s.uriFile)
-}
-
-func (s *serveFlags) options(password string) embedded.Options {
-	o := embedded.Options{
-		Topology: served[deployment.Topology(*s.deployment.topology)],
-		Version:  *s.deployment.version,
-		Members:  *s.deployment.members,
-		Mongoses: *s.deployment.mongoses,
-		Host:     *s.host,
-		TLS:      *s.tls,
-
-		Parameters: bson.D(*s.parameters),
-	}
-	if *s.user != "" {
-		o.Users = []embedded.User{{Name: *s.user, Password: password}}
-	}
-	if *s.port == 0 {
-		return o
+	o, d := s.options, &s.deployment
+	o.Topology, o.Version, o.Members, o.Mongoses = served[deployment.Topology(d.topology)], d.Version, d.Members, d.Mongoses
+	if s.user != "" {
+		password := c.env(envPassword)
+		if password == "" {
+			return usage("--user requires a password in $%s", envPassword)
+		}
+		o.Users = []embedded.User{{Name: s.user, Password: password}}
 	}
 	servers := map[embedded.Topology]int{
 		embedded.Standalone: 1, embedded.ReplicaSet: o.Members, embedded.Sharded: o.Mongoses, embedded.LoadBalanced: o.Mongoses + balancers,
 	}
-	for n := range servers[o.Topology] {
-		o.Ports = append(o.Ports, *s.port+n)
+	if n := servers[o.Topology]; s.port > 0 {
+		if last := s.port + n - 1; last > maxPort {
+			return usage("--port %d: %d ports are required, and the last one is %d", s.port, n, maxPort)
+		}
+		for i := range n {
+			o.Ports = append(o.Ports, s.port+i)
+		}
 	}
-	return o
+	return c.serve(ctx, o, s.certificate, s.uriFile)
 }
 
 func (c *call) serve(ctx context.Context, o embedded.Options, caFile, uriFile string) (err error) {
@@ -153,14 +134,12 @@ func (c *call) serve(ctx context.Context, o embedded.Options, caFile, uriFile st
 			err = fmt.Errorf("stopping the deployment: %w", closing)
 		}
 	}()
-	uri, err := trusting(server.URI(), caFile)
-	if err != nil {
-		return err
+	if caFile != "" {
+		if caFile, err = filepath.Abs(caFile); err != nil {
+			return fmt.Errorf("cannot name the certificate: %w", err)
+		}
 	}
-	single, err := trusting(server.SingleURI(), caFile)
-	if err != nil {
-		return err
-	}
+	uri, single := trusting(server.URI(), caFile), trusting(server.SingleURI(), caFile)
 	for _, f := range []struct {
 		name string
 		text []byte
@@ -189,19 +168,14 @@ func (c *call) serve(ctx context.Context, o embedded.Options, caFile, uriFile st
 }
 
 // trusting adds the certificate that clients must trust to a connection string.
-func trusting(uri, caFile string) (string, error) {
+func trusting(uri, caFile string) string {
 	if caFile == "" {
-		return uri, nil
-	}
-	path, err := filepath.Abs(caFile)
-	if err != nil {
-		return "", fmt.Errorf("cannot name the certificate: %w", err)
+		return uri
 	}
 	separator := "?"
 	if strings.Contains(uri, "?") {
 		separator = "&"
 	}
 	// A slash need not be escaped; some drivers do not read a plus as a space.
-	escaped := strings.NewReplacer("%2F", "/", "+", "%20").Replace(url.QueryEscape(path))
-	return uri + separator + "tlsCAFile=" + escaped, nil
+	return uri + separator + "tlsCAFile=" + strings.NewReplacer("%2F", "/", "+", "%20").Replace(url.QueryEscape(caFile))
 }

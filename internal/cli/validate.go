@@ -33,20 +33,10 @@ utr validate --json suite.yml`,
 		Args:              arguments(1, math.MaxInt, "a suite or a directory"),
 		ValidArgsFunction: completes(builtIn, cobra.ShellCompDirectiveDefault),
 	}, func(f *flags) action {
-		asJSON := f.toggle("json", "print each problem as a line of JSON")
-		return func(ctx context.Context, c *call) error { return c.validate(ctx, *asJSON) }
+		asJSON := false
+		f.toggle(&asJSON, "json", "print each problem as a line of JSON")
+		return func(ctx context.Context, c *call) error { return c.validate(ctx, asJSON) }
 	})
-}
-
-// problem is a line of validate --json.
-type problem struct {
-	File     string `json:"file"`
-	Line     int    `json:"line,omitempty"`
-	Column   int    `json:"column,omitempty"`
-	Path     string `json:"path,omitempty"`
-	Rule     string `json:"rule"`
-	Severity string `json:"severity"`
-	Message  string `json:"message"`
 }
 
 func (c *call) validate(ctx context.Context, asJSON bool) error {
@@ -56,53 +46,61 @@ func (c *call) validate(ctx context.Context, asJSON bool) error {
 		return err
 	}
 	problems := problemsOf(err)
-	if loaded != nil {
-		for _, s := range loaded.Suites {
-			problems = append(problems, inSuite(s.Warnings)...)
-		}
+	if loaded == nil {
+		loaded = &specs.Loaded{}
 	}
-	slices.SortStableFunc(problems, func(a, b problem) int {
-		return cmp.Or(strings.Compare(a.File, b.File), a.Line-b.Line, a.Column-b.Column)
+	for _, s := range loaded.Suites {
+		problems = append(problems, s.Warnings...)
+	}
+	slices.SortStableFunc(problems, func(a, b specs.Problem) int {
+		return cmp.Or(strings.Compare(a.Position.File, b.Position.File), a.Position.Compare(b.Position))
 	})
 	var out strings.Builder
+	faults, invalid := 0, map[string]bool{}
 	for _, p := range problems {
-		out.WriteString(p.line(asJSON))
+		out.WriteString(problemLine(p, asJSON) + "\n")
+		if p.Severity == specs.Error {
+			faults++
+			invalid[p.Position.File] = true
+		}
 	}
 	if !asJSON {
-		out.WriteString(verdict(loaded, problems))
+		left := loaded.Left()
+		if left != "" {
+			left = "; " + left
+		}
+		fmt.Fprintf(&out, "%d valid, %d invalid: %d errors, %d warnings%s\n", len(loaded.Suites), len(invalid), faults, len(problems)-faults, left)
 	}
 	if err := c.print(c.secrets.Hide(out.String())); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(problems, func(p problem) bool { return p.Severity == specs.Error.String() }) {
+	if faults > 0 {
 		return exit(ExitUsage)
 	}
 	return nil
 }
 
-func (p problem) line(asJSON bool) string {
-	if asJSON {
-		text, err := json.Marshal(p)
-		if err != nil { // no type of a problem can fail
-			return err.Error() + "\n"
-		}
-		return string(text) + "\n"
+func problemLine(p specs.Problem, asJSON bool) string {
+	if !asJSON {
+		return strings.TrimPrefix(p.String(), ": ") // of a problem without a file
 	}
-	at := p.File
-	if p.Line > 0 {
-		at = fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column)
+	text, err := json.Marshal(struct {
+		File     string `json:"file"`
+		Line     int    `json:"line,omitempty"`
+		Column   int    `json:"column,omitempty"`
+		Path     string `json:"path,omitempty"`
+		Rule     string `json:"rule"`
+		Severity string `json:"severity"`
+		Message  string `json:"message"`
+	}{p.Position.File, p.Position.Line, p.Position.Column, p.Path, p.Rule, p.Severity.String(), p.Message})
+	if err != nil { // no type of a problem can fail
+		return err.Error()
 	}
-	if at != "" {
-		at += ": "
-	}
-	if p.Path != "" {
-		p.Path += ": "
-	}
-	return fmt.Sprintf("%s%s: %s%s (%s)\n", at, p.Severity, p.Path, p.Message, p.Rule)
+	return string(text)
 }
 
 // problemsOf lists the problems in an error of a load.
-func problemsOf(err error) []problem {
+func problemsOf(err error) (out []specs.Problem) {
 	if err == nil {
 		return nil
 	}
@@ -111,48 +109,18 @@ func problemsOf(err error) []problem {
 	if errors.As(err, &loading) {
 		all = loading.Errors
 	}
-	var out []problem
 	for _, e := range all {
 		var bad *specs.InvalidError
+		if errors.As(e, &bad) {
+			out = append(out, bad.Problems...)
+			continue
+		}
+		p := specs.Problem{Rule: "path", Severity: specs.Error, Message: e.Error()}
 		var path *specs.PathError
-		switch {
-		case errors.As(e, &bad):
-			out = append(out, inSuite(bad.Problems)...)
-		case errors.As(e, &path):
-			out = append(out, problem{File: path.Path, Rule: "path", Severity: specs.Error.String(), Message: path.Message})
-		default:
-			out = append(out, problem{Rule: "path", Severity: specs.Error.String(), Message: e.Error()})
+		if errors.As(e, &path) {
+			p.Position.File, p.Message = path.Path, path.Message
 		}
+		out = append(out, p)
 	}
 	return out
-}
-
-func inSuite(problems []specs.Problem) []problem {
-	var out []problem
-	for _, p := range problems {
-		out = append(out, problem{File: p.Position.File, Line: p.Position.Line, Column: p.Position.Column,
-			Path: p.Path, Rule: p.Rule, Severity: p.Severity.String(), Message: p.Message})
-	}
-	return out
-}
-
-// verdict is the last line.
-func verdict(loaded *specs.Loaded, problems []problem) string {
-	failed, errors, warnings := map[string]bool{}, 0, 0
-	for _, p := range problems {
-		if p.Severity == specs.Error.String() {
-			failed[p.File] = true
-			errors++
-		} else {
-			warnings++
-		}
-	}
-	if loaded == nil {
-		loaded = &specs.Loaded{}
-	}
-	left := loaded.Left()
-	if left != "" {
-		left = "; " + left
-	}
-	return fmt.Sprintf("%d valid, %d invalid: %d errors, %d warnings%s\n", len(loaded.Suites), len(failed), errors, warnings, left)
 }

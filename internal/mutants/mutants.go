@@ -5,7 +5,7 @@ package mutants
 
 import (
 	"fmt"
-	"strings"
+	"slices"
 
 	"github.com/unified-test-runner/utr/source"
 )
@@ -33,20 +33,20 @@ type Mutant struct {
 func Of(root *source.Value) []Mutant {
 	var out []Mutant
 	tests := root.Get("tests")
-	if tests == nil {
-		return nil
-	}
-	for _, test := range tests.Items {
+	for _, test := range tests.Elements() {
 		test = clone(test) // an alias is the same value in several places, of which one is changed
 		emit := func(path string, at *source.Value, change string, changed *source.Value) {
-			items := []*source.Value{replace(test, at, changed)}
+			kept := *at
+			*at = *changed
+			items := []*source.Value{clone(test)}
+			*at = kept
 			out = append(out, Mutant{
 				TestPosition: test.Position,
 				Path:         path,
 				Position:     at.Position,
 				Change:       change,
 				Whole:        at.Kind == source.Array || at.Kind == source.Document,
-				Root:         with(root, "tests", &source.Value{Position: tests.Position, Kind: source.Array, Items: items}),
+				Root:         root.With("tests", &source.Value{Position: tests.Position, Kind: source.Array, Items: items}),
 			})
 		}
 		ofTest(test, emit)
@@ -59,31 +59,31 @@ func Of(root *source.Value) []Mutant {
 type emitter func(path string, at *source.Value, change string, changed *source.Value)
 
 func ofTest(test *source.Value, emit emitter) {
-	for i, e := range items(test.Get("expectEvents")) {
+	for i, e := range test.Get("expectEvents").Elements() {
 		path := fmt.Sprintf("expectEvents[%d]", i)
-		ofEventList(path+".events", e.Get("events"), isTrue(e.Get("ignoreExtraEvents")), emit)
+		ofEventList(path+".events", e.Get("events"), e.Get("ignoreExtraEvents").IsTrue(), emit)
 	}
-	for i, o := range items(test.Get("operations")) {
+	for i, o := range test.Get("operations").Elements() {
 		ofOperation(fmt.Sprintf("operations[%d]", i), o, emit)
 	}
-	for i, c := range items(test.Get("outcome")) {
+	for i, c := range test.Get("outcome").Elements() {
 		path := fmt.Sprintf("outcome[%d].documents", i)
 		documents := c.Get("documents")
 		ofList(path, documents, emit)
-		for j, d := range items(documents) {
+		for j, d := range documents.Elements() {
 			ofLeaves(fmt.Sprintf("%s[%d]", path, j), d, emit)
 		}
 	}
 }
 
 func ofOperation(path string, o *source.Value, emit emitter) {
-	if isTrue(o.Get("ignoreResultAndError")) || o.Get("object").String == "testRunner" {
+	if o.Get("ignoreResultAndError").IsTrue() || o.Get("object").String == "testRunner" {
 		return
 	}
 	want, fails := o.Get("expectResult"), o.Get("expectError")
 	switch {
 	case fails != nil:
-		emit(path, o, "expectError was dropped", without(o, "expectError"))
+		emit(path, o, "expectError was dropped", o.With("expectError", nil))
 		ofError(path+".expectError", fails, emit)
 	case want != nil:
 		if want.Kind == source.Array {
@@ -91,7 +91,7 @@ func ofOperation(path string, o *source.Value, emit emitter) {
 		}
 		ofLeaves(path+".expectResult", want, emit)
 	case o.Get("saveResultAsEntity") == nil:
-		emit(path, o, "an error became expected", with(o, "expectError", document(o.Position, "isError", boolean(o.Position, true))))
+		emit(path, o, "an error became expected", o.With("expectError", document(o.Position, "isError", boolean(o.Position, true))))
 	}
 }
 
@@ -119,7 +119,7 @@ func ofError(path string, e *source.Value, emit emitter) {
 		{Key: "errorLabelsContain", Value: list(e, str(e.Position, "NoSuchLabel"))},
 	} {
 		if e.Get(added.Key) == nil {
-			emit(path, e, added.Key+" was added", with(e, added.Key, added.Value))
+			emit(path, e, added.Key+" was added", e.With(added.Key, added.Value))
 		}
 	}
 }
@@ -132,13 +132,11 @@ func ofEventList(path string, events *source.Value, extra bool, emit emitter) {
 	if n > 0 && !extra {
 		emit(path, events, "the last event was dropped", list(events, events.Items[:n-1]...))
 		emit(path, events, "the first event was dropped", list(events, events.Items[1:]...))
-	}
-	if n > 0 && !extra {
 		emit(path, events, "the last event was doubled", appended(events, events.Items[n-1]))
 	}
 	for i := range n - 1 {
 		if !alike(events.Items[i], events.Items[i+1]) {
-			swapped := append([]*source.Value(nil), events.Items...)
+			swapped := slices.Clone(events.Items)
 			swapped[i], swapped[i+1] = swapped[i+1], swapped[i]
 			emit(path, events, fmt.Sprintf("events %d and %d changed places", i, i+1), list(events, swapped...))
 		}
@@ -155,7 +153,7 @@ func ofEventList(path string, events *source.Value, extra bool, emit emitter) {
 		ofLeaves(at+"."+name, body, emit)
 		if command := body.Get("command"); command != nil {
 			emit(at+"."+name+".command", command, "a field was demanded that no command has",
-				with(command, "noSuchField", boolean(command.Position, true)))
+				command.With("noSuchField", boolean(command.Position, true)))
 		}
 	}
 }
@@ -178,12 +176,10 @@ func ofLeaves(path string, v *source.Value, emit emitter) {
 		for _, f := range v.Fields {
 			at := path + "." + f.Key
 			switch f.Key {
-			case "$$exists":
+			case "$$exists", "hasServiceId", "hasServerConnectionId":
 				emit(at, f.Value, "was negated", boolean(f.Value.Position, !f.Value.Bool))
 			case "$$type", "$$lte", "$$placeholder", "$$matchesEntity", "$$sessionLsid":
 				// Another operand may be met as well, or is no valid one.
-			case "hasServiceId", "hasServerConnectionId":
-				emit(at, f.Value, "was negated", boolean(f.Value.Position, !f.Value.Bool))
 			case "$$unsetOrMatches":
 				// A result that engines may leave out proves nothing.
 			default:
@@ -209,7 +205,6 @@ func ofLeaves(path string, v *source.Value, emit emitter) {
 	}
 }
 
-// ofList makes an array longer and shorter.
 func ofList(path string, v *source.Value, emit emitter) {
 	if v == nil {
 		return
@@ -221,15 +216,6 @@ func ofList(path string, v *source.Value, emit emitter) {
 		emit(path, v, "an element was added", appended(v, document(v.Position, "_id", str(v.Position, "no such document"))))
 	}
 }
-
-func items(v *source.Value) []*source.Value {
-	if v == nil {
-		return nil
-	}
-	return v.Items
-}
-
-func isTrue(v *source.Value) bool { return v != nil && v.Kind == source.Bool && v.Bool }
 
 func boolean(p source.Position, b bool) *source.Value {
 	return &source.Value{Position: p, Kind: source.Bool, Bool: b}
@@ -248,76 +234,15 @@ func list(like *source.Value, items ...*source.Value) *source.Value {
 }
 
 func appended(v, item *source.Value) *source.Value {
-	return list(v, append(append([]*source.Value(nil), v.Items...), item)...)
+	return list(v, slices.Concat(v.Items, []*source.Value{item})...)
 }
 
-// with gives a copy of a document with one key set.
-func with(v *source.Value, key string, value *source.Value) *source.Value {
-	out := *v
-	out.Fields = append([]source.Field(nil), v.Fields...)
-	for i := range out.Fields {
-		if out.Fields[i].Key == key {
-			out.Fields[i].Value = value
-			return &out
-		}
-	}
-	out.Fields = append(out.Fields, source.Field{Key: key, KeyPosition: v.Position, Value: value})
-	return &out
-}
-
-// without gives a copy of a document that lacks a key.
-func without(v *source.Value, key string) *source.Value {
-	out := *v
-	out.Fields = nil
-	for _, f := range v.Fields {
-		if f.Key != key {
-			out.Fields = append(out.Fields, f)
-		}
-	}
-	return &out
-}
-
-// keep gives a copy of a document with some of its keys.
 func keep(v *source.Value, keys ...string) *source.Value {
 	out := *v
-	out.Fields = nil
-	for _, f := range v.Fields {
-		if strings.Contains(" "+strings.Join(keys, " ")+" ", " "+f.Key+" ") {
-			out.Fields = append(out.Fields, f)
-		}
-	}
+	out.Fields = slices.DeleteFunc(slices.Clone(v.Fields), func(f source.Field) bool { return !slices.Contains(keys, f.Key) })
 	return &out
 }
 
-// replace copies the way from v down to the node at, and puts changed there.
-func replace(v, at, changed *source.Value) *source.Value {
-	if v == at {
-		return changed
-	}
-	switch v.Kind {
-	case source.Document:
-		for i, f := range v.Fields {
-			if c := replace(f.Value, at, changed); c != f.Value {
-				out := *v
-				out.Fields = append([]source.Field(nil), v.Fields...)
-				out.Fields[i].Value = c
-				return &out
-			}
-		}
-	case source.Array:
-		for i, item := range v.Items {
-			if c := replace(item, at, changed); c != item {
-				out := *v
-				out.Items = append([]*source.Value(nil), v.Items...)
-				out.Items[i] = c
-				return &out
-			}
-		}
-	}
-	return v
-}
-
-// clone gives a copy that shares nothing with v.
 func clone(v *source.Value) *source.Value {
 	out := *v
 	out.Fields, out.Items = nil, nil
@@ -337,29 +262,15 @@ func alike(a, b *source.Value) bool {
 	return covers(a, b) || covers(b, a)
 }
 
-// covers reports whether all that a says, b says too.
 func covers(a, b *source.Value) bool {
 	if a.Kind != b.Kind {
 		return false
 	}
 	switch a.Kind {
 	case source.Document:
-		for _, f := range a.Fields {
-			if g := b.Get(f.Key); g == nil || !covers(f.Value, g) {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(a.Fields, func(f source.Field) bool { return b.Get(f.Key) == nil || !covers(f.Value, b.Get(f.Key)) })
 	case source.Array:
-		if len(a.Items) != len(b.Items) {
-			return false
-		}
-		for i := range a.Items {
-			if !covers(a.Items[i], b.Items[i]) {
-				return false
-			}
-		}
-		return true
+		return slices.EqualFunc(a.Items, b.Items, covers)
 	default:
 		return a.Bool == b.Bool && a.Int == b.Int && a.Float == b.Float && a.String == b.String
 	}

@@ -90,10 +90,8 @@ func Retell(t *testing.T, pattern string, play func(*testing.T, Story) string) {
 	}
 }
 
-// updates reports whether what is played is to be written down.
 func updates() bool { return os.Getenv("UTR_UPDATE") != "" }
 
-// write writes the files that a pattern matches anew.
 func write(t testing.TB, pattern string, all []Story) {
 	t.Helper()
 	files := map[string]string{}

@@ -43,7 +43,6 @@ func Transcript(t *testing.T, path string, play func(t *testing.T, input string)
 	}
 }
 
-// parts gives the lines of input of a scene, and its output.
 func (s Story) parts() (input []string, output string) {
 	var out []string
 	for line := range strings.SplitSeq(strings.TrimSuffix(s.Text, "\n"), "\n") {

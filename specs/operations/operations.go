@@ -28,6 +28,22 @@ const (
 	SavedValue Kind = "BSON value"
 )
 
+// Parent is what an entity is made from.
+type Parent struct {
+	Kind Kind
+	Keys []string // of the entity's document that lead to the name of the parent
+}
+
+// Parents has the parents of the kinds that have one. Cursors descend from whatever
+// created them.
+var Parents = map[Kind]Parent{
+	ClientEncryption: {Client, []string{"clientEncryptionOpts", "keyVaultClient"}},
+	Database:         {Client, []string{"client"}},
+	Collection:       {Database, []string{"database"}},
+	Session:          {Client, []string{"client"}},
+	Bucket:           {Database, []string{"database"}},
+}
+
 // Shape is how a result is matched.
 type Shape uint8
 

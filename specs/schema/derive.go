@@ -16,10 +16,8 @@ type derivation struct {
 	definitions map[string]any
 }
 
-// members are the keywords of a JSON schema.
 type members map[string]any
 
-// derive gives the JSON schema of a minor version as indented JSON.
 func derive(minor int) ([]byte, error) {
 	d := &derivation{minor: minor, definitions: map[string]any{}}
 	root := format[string(suite)].schema(d).(members)
@@ -183,7 +181,6 @@ func (o object) depend(m, properties members, d *derivation) {
 	m["oneOf"] = branches
 }
 
-// has reports whether a minor version has a key.
 func (o object) has(name string, minor int) bool {
 	_, from, ok := o.find(name)
 	return ok && from <= minor

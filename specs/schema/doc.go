@@ -21,7 +21,6 @@
 // own: it is as old as the place where it stands. Nothing is ever taken away:
 // within a major version, a file that is valid in one minor version is valid
 // in all later ones (section "Impact of Spec Changes on Schema Version"), so
-// there is no "until". What the JSON schema cannot see, such as a new
-// operation, is a row in unseen.go. TestEveryConstraintHasARow then names the
+// there is no "until". TestEveryConstraintHasARow then names the
 // constraints that lack a row in TestMessages.
 package schema

@@ -40,7 +40,6 @@ func explain(minor int, root *source.Value) []Problem {
 	return *w.problems
 }
 
-// at reports a problem at a position.
 func (w walk) at(p source.Position, format string, args ...any) {
 	path := ""
 	for at := w.place; at != nil; at = at.above {
@@ -53,7 +52,6 @@ func (w walk) at(p source.Position, format string, args ...any) {
 	*w.problems = append(*w.problems, Problem{Position: p, Path: strings.TrimPrefix(path, "."), Message: fmt.Sprintf(format, args...)})
 }
 
-// wrong reports that a value is not what it must be.
 func (w walk) wrong(v *source.Value, expected string, hint ...string) {
 	w.at(v.Position, "must be %s, is %s%s", expected, describe(v), strings.Join(hint, ""))
 }
@@ -71,7 +69,6 @@ func (w walk) since(from int, p source.Position, what string) walk {
 	return w
 }
 
-// key and index go one step further down.
 func (w walk) key(name string) walk { w.place = &place{w.place, name, -1}; return w }
 func (w walk) index(i int) walk     { w.place = &place{w.place, "", i}; return w }
 
@@ -220,7 +217,6 @@ func (o object) explain(w walk, v *source.Value) {
 	}
 }
 
-// explainCount explains that there are too few or too many keys.
 func (o object) explainCount(w walk, v *source.Value) {
 	switch n := len(v.Fields); {
 	case n < o.least && o.most == 1:

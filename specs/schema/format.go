@@ -1,9 +1,7 @@
 package schema
 
-// definitions are the named shapes of the format.
 type definitions map[string]shape
 
-// suite names the definition of a whole file.
 const suite reference = "suite"
 
 // format is the annotated source: the Unified Test Format's data model, each

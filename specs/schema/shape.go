@@ -29,7 +29,6 @@ type anything struct{}
 // forbidden is the shape that no value has. The text says why.
 type forbidden string
 
-// scalar is the shape of one JSON type.
 type scalar source.Kind
 
 const (
@@ -45,7 +44,6 @@ type always struct {
 	why   string
 }
 
-// version is the shape of a Version String.
 type version struct{}
 
 // isVersion is the form that the schema gives a Version String.
@@ -64,7 +62,7 @@ type term struct {
 
 // unlisted is the minor version of values that the format's text has and its
 // schemas have not: files may not use them but where no schema looks (see
-// [Set.Nested]).
+// [Nested]).
 const unlisted = newest + 1
 
 func oneOf(values ...string) enumeration { return enumeration(nil).since(0, values...) }
@@ -86,7 +84,6 @@ func (e enumeration) find(value string) (term, bool) {
 	return term{}, false
 }
 
-// list is the shape of an array.
 type list struct {
 	of    shape
 	least int // elements
@@ -104,7 +101,6 @@ type alternative struct {
 	from  int
 }
 
-// object is the shape of a document.
 type object struct {
 	title     string // completes "… has no key x": "a test"
 	fields    []field
@@ -115,7 +111,6 @@ type object struct {
 	depending *dependency
 }
 
-// field is one key of an object.
 type field struct {
 	name       string
 	shape      shape
@@ -157,11 +152,9 @@ type joining func(*object)
 
 func (j joining) join(o *object) { j(o) }
 
-// someKey demands at least one key, oneKey exactly one.
 func someKey() part { return joining(func(o *object) { o.least = 1 }) }
 func oneKey() part  { return joining(func(o *object) { o.least, o.most = 1, 1 }) }
 
-// andOthers allows keys that are not listed.
 func andOthers(s shape) part { return joining(func(o *object) { o.others = s }) }
 
 // notBoth says that a key excludes each of the others.

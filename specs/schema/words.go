@@ -89,7 +89,6 @@ func (o object) subject() string {
 	return o.title
 }
 
-// keys gives the keys that an object has at a minor version.
 func (o object) keys(minor int) []string {
 	var keys []string
 	for _, f := range o.fields {

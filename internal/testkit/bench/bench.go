@@ -41,9 +41,7 @@ func Own(t testing.TB, specification string) string {
 func Load(t testing.TB, paths ...string) []*specs.Suite {
 	t.Helper()
 	loaded, err := specs.Load(paths, specs.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	return loaded.Suites
 }
 
@@ -70,9 +68,7 @@ func New(t testing.TB, o deployment.EmbeddedOptions) *Bench {
 	// expects one to outlast timeoutMS could go on to the end.
 	e, err := reference.New(reference.Options{Backoff: reference.BackoffNone,
 		Random: func() float64 { return 0.25 + 0.75*rand.Float64() }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	return With(t, e, o)
 }
 
@@ -80,9 +76,7 @@ func New(t testing.TB, o deployment.EmbeddedOptions) *Bench {
 func With(t testing.TB, e engine.Engine, o deployment.EmbeddedOptions) *Bench {
 	t.Helper()
 	lender, err := deployment.OpenEmbedded(context.Background(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	t.Cleanup(func() {
 		for _, err := range []error{e.Close(), lender.Close()} {
 			if err != nil {
@@ -107,9 +101,7 @@ func (b *Bench) Run(t testing.TB, suites []*specs.Suite) []*result.Verdict {
 		}
 	}
 	summary, err := runner.Run(context.Background(), suites, config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	if len(summary.Problems) > 0 {
 		t.Errorf("problems of the run: %v", summary.Problems)
 	}
@@ -160,13 +152,9 @@ func KnownFailing(t testing.TB, suites []*specs.Suite) []runner.KnownFailure {
 	t.Helper()
 	name := filepath.Join(testkit.Root(t), "known-failing", "driver.txt")
 	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	list, err := runner.ParseKnownFailing(name, bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	return slices.DeleteFunc(list, func(k runner.KnownFailure) bool {
 		for _, s := range suites {
 			for _, test := range s.Tests {

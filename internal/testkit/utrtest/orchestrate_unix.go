@@ -37,13 +37,9 @@ func Orchestrate(t testing.TB) *Orchestra {
 	o.log = filepath.Join(o.Temp, "server.log")
 	o.Run("release", filepath.Join(o.Temp, "release")).Want(0)
 	config, err := json.Marshal(map[string]any{"releases": map[string]string{"embedded": filepath.Join(o.Temp, "release", "bin")}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	file := filepath.Join(o.Temp, "releases.json")
-	if err := os.WriteFile(file, config, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, os.WriteFile(file, config, 0o600))
 	for range 5 { // somebody else may take the port before the service does
 		if o.begin(program, file) {
 			return o
@@ -58,31 +54,23 @@ func Orchestrate(t testing.TB) *Orchestra {
 func alone(t testing.TB) {
 	t.Helper()
 	file, err := os.OpenFile(filepath.Join(os.TempDir(), "utrtest-orchestration.lock"), os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, err)
 	t.Cleanup(func() { _ = file.Close() })
-	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, syscall.Flock(int(file.Fd()), syscall.LOCK_EX))
 }
 
 // begin starts the service, and reports whether it answers.
 func (o *Orchestra) begin(program, file string) (answers bool) {
 	o.t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	testkit.Check(o.t, err)
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	_ = l.Close()
 	o.URL = "http://127.0.0.1:" + port
 	service := exec.Command(program, "-f", file, "-e", "embedded", "--no-fork", "-b", "127.0.0.1", "-p", port, "start")
 	service.Dir = o.Temp // its log
 	service.Env = append(os.Environ(), "TMPDIR="+o.Temp, "MONGO_ORCHESTRATION_TMP="+o.Temp, "MO_HOST=127.0.0.1")
-	if err := service.Start(); err != nil {
-		o.t.Fatal(err)
-	}
+	testkit.Check(o.t, service.Start())
 	over := make(chan struct{})
 	go func() { defer close(over); _ = service.Wait() }()
 	o.t.Cleanup(func() {
@@ -125,19 +113,13 @@ func (o *Orchestra) Call(method, path string, body any) map[string]any {
 func (o *Orchestra) Ask(method, path string, body any) (answer map[string]any, good bool) {
 	o.t.Helper()
 	text, err := json.Marshal(body)
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	testkit.Check(o.t, err)
 	request, err := http.NewRequest(method, o.URL+"/v1/"+path, bytes.NewReader(text))
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	testkit.Check(o.t, err)
 	// It waits up to 30 s for a server that it expects to answer.
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 3 * testkit.Patience}
 	response, err := client.Do(request)
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	testkit.Check(o.t, err)
 	defer func() { _ = response.Body.Close() }()
 	said, err := io.ReadAll(response.Body)
 	if err == nil && len(said) > 0 && said[0] == '{' {
@@ -168,9 +150,7 @@ func (o *Orchestra) IDs() (ids []string) {
 func (o *Orchestra) Processes() (lines []string) {
 	o.t.Helper()
 	out, err := exec.Command("ps", "-Aww", "-o", "pid=,args=").Output()
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	testkit.Check(o.t, err)
 	for line := range strings.Lines(string(out)) {
 		if strings.Contains(line, "--config "+o.Temp) {
 			lines = append(lines, strings.TrimSpace(line))

@@ -64,9 +64,7 @@ func (p *Place) Launch(command *exec.Cmd) *Process {
 	if err == nil {
 		err = u.Cmd.Start()
 	}
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	testkit.Check(p.t, err)
 	go func() {
 		for scanner := bufio.NewScanner(pipe); scanner.Scan(); {
 			u.lines <- scanner.Text()
@@ -144,9 +142,7 @@ func (u *Process) Rest() string {
 // Signal sends a signal.
 func (u *Process) Signal(s os.Signal) {
 	u.t.Helper()
-	if err := u.Process.Signal(s); err != nil {
-		u.t.Fatal(err)
-	}
+	testkit.Check(u.t, u.Process.Signal(s))
 }
 
 // Exit waits for the end and gives the exit code.
@@ -228,9 +224,7 @@ func (p *Place) Serve(args ...string) *Server {
 	s.Process = p.Start(args...)
 	s.Hear("; interrupt to stop\n")
 	text, err := os.ReadFile(file)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	testkit.Check(p.t, err)
 	s.URI = strings.TrimSpace(string(text))
 	s.Single = s.URI
 	s.Printed = s.Line("mongodb://")

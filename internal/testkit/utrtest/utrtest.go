@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/unified-test-runner/utr/internal/ledger"
+	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
 // EnvCommand names the command to test. Without it Main builds one.
@@ -96,9 +97,7 @@ func NewPlace(t testing.TB, env ...string) *Place {
 func (p *Place) Entries(text string) (out []string) {
 	p.t.Helper()
 	files, err := filepath.Glob(filepath.Join(p.State, "ledger", "*.json"))
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	testkit.Check(p.t, err)
 	for _, f := range files {
 		entry, err := os.ReadFile(f)
 		if err != nil && !os.IsNotExist(err) {
@@ -115,9 +114,7 @@ func (p *Place) Entries(text string) (out []string) {
 func (p *Place) Folders() []string {
 	p.t.Helper()
 	folders, err := filepath.Glob(filepath.Join(p.Temp, "utr-*"))
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	testkit.Check(p.t, err)
 	return folders
 }
 

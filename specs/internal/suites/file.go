@@ -98,7 +98,8 @@ func (f *File) render(s Specification) ([]byte, error) {
 // a schema does not see.
 func Least(suite []byte) string {
 	for _, n := range []struct{ text, version string }{
-		{"name: clientBulkWrite", "1.21"}, {"name: wait,", "1.10"}, {"name: runOnThread", "1.10"}, {" timeoutMS:", "1.9"},
+		{"name: clientBulkWrite", "1.21"}, {"name: wait,", "1.10"}, {"name: waitForEvent", "1.10"}, {"name: assertEventCount", "1.10"},
+		{"name: runOnThread", "1.10"}, {" timeoutMS:", "1.9"}, {"$$lte", "1.9"}, {"name: createFindCursor", "1.3"},
 	} {
 		if bytes.Contains(suite, []byte(n.text)) {
 			return n.version

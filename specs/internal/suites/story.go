@@ -29,6 +29,26 @@ type Story struct {
 	Outcome   []Outcome // what is left behind, nil for what the operation says
 }
 
+// Retried is a story of one failure and a success, NotRetried of one failure, and
+// Twice of two. What they happen after ends with the rule.
+func Retried(after, data string) Story {
+	return Story{Says: "is retried after " + after, Fails: data, Attempts: 2}
+}
+
+func NotRetried(after, data, raises string) Story {
+	return Story{Says: "is not retried after " + after, Fails: data, Raises: raises, Attempts: 1}
+}
+
+func Twice(after, data, raises string) Story {
+	return Story{Says: "is not retried again after a second " + after, Mode: Times(2), Fails: data, Raises: raises, Attempts: 2}
+}
+
+// On is the story with a requirement, Of by a client, and Concerned with a write
+// concern error in replies that succeed: what was written stays.
+func (s Story) On(require string) Story { s.Require = require; return s }
+func (s Story) Of(client string) Story  { s.By = client; return s }
+func (s Story) Concerned() Story        { s.Replied, s.Applied = true, s.Raises != ""; return s }
+
 // Tell adds a test for each story of an operation, but for those that need an
 // older server than the operation.
 func (f *File) Tell(o Operation, stories ...Story) {

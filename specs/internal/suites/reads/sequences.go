@@ -13,17 +13,15 @@ func notRetryable() *suites.File {
 		for _, c := range []suites.Code{
 			suites.CursorNotFound, suites.WriteConcernTimeout, suites.WriteConflict, suites.FailedToSatisfyReadPreference, suites.RetryChangeStream,
 		} {
-			f.Tell(o, notRetried(c.Name+" (R34)", suites.ErrorCode(c), suites.RaisedCode(c)))
+			f.Tell(o, suites.NotRetried(c.Name+" (R34)", suites.ErrorCode(c), suites.RaisedCode(c)))
 		}
 		for _, label := range []string{suites.RetryableWriteError, suites.RetryableError, "ResumableChangeStreamError",
 			suites.TransientTransactionError} {
-			s := notRetried("Interrupted with the label "+label+" (R34)", suites.Labelled(suites.Interrupted, label),
-				suites.RaisedCode(suites.Interrupted))
-			s.Require = labelled
-			f.Tell(o, s)
+			f.Tell(o, suites.NotRetried("Interrupted with the label "+label+" (R34)", suites.Labelled(suites.Interrupted, label),
+				suites.RaisedCode(suites.Interrupted)).On(labelled))
 		}
-		f.Tell(o, story{Says: "is retried after HostUnreachable with the label NoWritesPerformed (R11)", Require: labelled,
-			Fails: suites.Labelled(suites.HostUnreachable, suites.NoWritesPerformed), Attempts: 2})
+		f.Tell(o, suites.Retried("HostUnreachable with the label NoWritesPerformed (R11)",
+			suites.Labelled(suites.HostUnreachable, suites.NoWritesPerformed)).On(labelled))
 	}
 	return f
 }

@@ -39,32 +39,24 @@ func named(title string) operation { return suites.Named(Operations(databaseName
 // stories are told of every operation.
 func stories() []story {
 	const off = " with retryReads false (R30)"
-	twice := suites.Times(2)
 	list := []story{
 		{Says: "succeeds at the first attempt (R6)", Attempts: 1},
-		{Says: "is retried after a network error (R10)", Fails: suites.Closes, Attempts: 2},
-		{Says: "is not retried again after a second network error (R35)", Mode: twice, Fails: suites.Closes, Raises: suites.RaisedNetwork, Attempts: 2},
-		{Says: "is not retried after a network error" + off, By: "noRetry", Fails: suites.Closes, Raises: suites.RaisedNetwork, Attempts: 1},
+		suites.Retried("a network error (R10)", suites.Closes),
+		suites.Twice("network error (R35)", suites.Closes, suites.RaisedNetwork),
+		suites.NotRetried("a network error"+off, suites.Closes, suites.RaisedNetwork).Of("noRetry"),
 	}
 	for _, c := range retryable {
-		list = append(list, story{Says: "is retried after " + c.Name + " (R11)", Fails: suites.ErrorCode(c), Attempts: 2})
+		list = append(list, suites.Retried(c.Name+" (R11)", suites.ErrorCode(c)))
 	}
 	// A code that leaves the server known, and one that makes it unknown.
 	for _, c := range []suites.Code{suites.HostUnreachable, suites.ShutdownInProgress} {
-		list = append(list,
-			story{Says: "is not retried again after a second " + c.Name + " (R35)", Mode: twice, Fails: suites.ErrorCode(c),
-				Raises: suites.RaisedCode(c), Attempts: 2},
-			story{Says: "is not retried after " + c.Name + off, By: "noRetry", Fails: suites.ErrorCode(c), Raises: suites.RaisedCode(c), Attempts: 1})
+		list = append(list, suites.Twice(c.Name+" (R35)", suites.ErrorCode(c), suites.RaisedCode(c)),
+			suites.NotRetried(c.Name+off, suites.ErrorCode(c), suites.RaisedCode(c)).Of("noRetry"))
 	}
 	for _, c := range others {
-		list = append(list, notRetried(c.Name+" (R34)", suites.ErrorCode(c), suites.RaisedCode(c)))
+		list = append(list, suites.NotRetried(c.Name+" (R34)", suites.ErrorCode(c), suites.RaisedCode(c)))
 	}
 	return list
-}
-
-// notRetried is a read that is attempted once.
-func notRetried(after, data, raises string) story {
-	return story{Says: "is not retried after " + after, Fails: data, Raises: raises, Attempts: 1}
 }
 
 // secondError lets the retry reach a server that refuses the command for a
@@ -115,9 +107,9 @@ func neverRetried() *suites.File {
 	}) {
 		o.Reads = true
 		rule := map[bool]string{true: " (W35)", false: " (R33)"}[o.Command == "aggregate"]
-		list := []story{notRetried("a network error"+rule, suites.Closes, suites.RaisedNetwork)}
+		list := []story{suites.NotRetried("a network error"+rule, suites.Closes, suites.RaisedNetwork)}
 		for _, c := range []suites.Code{suites.HostUnreachable, suites.ShutdownInProgress, suites.NotWritablePrimary, suites.InterruptedAtShutdown} {
-			list = append(list, notRetried(c.Name+rule, suites.ErrorCode(c), suites.RaisedCode(c)))
+			list = append(list, suites.NotRetried(c.Name+rule, suites.ErrorCode(c), suites.RaisedCode(c)))
 		}
 		for _, s := range list {
 			if o.Command == "getMore" {
@@ -160,9 +152,9 @@ func transactions() *suites.File {
 			continue
 		}
 		f.TellInTransaction(o, inside, "R31",
-			notRetried("a network error", suites.Closes, suites.WithLabels(suites.RaisedNetwork, suites.TransientTransactionError, "")),
-			notRetried("HostUnreachable", suites.ErrorCode(suites.HostUnreachable), suites.RaisedCode(suites.HostUnreachable)),
-			notRetried("InterruptedAtShutdown", suites.ErrorCode(suites.InterruptedAtShutdown), suites.RaisedCode(suites.InterruptedAtShutdown)))
+			suites.NotRetried("a network error", suites.Closes, suites.WithLabels(suites.RaisedNetwork, suites.TransientTransactionError, "")),
+			suites.NotRetried("HostUnreachable", suites.ErrorCode(suites.HostUnreachable), suites.RaisedCode(suites.HostUnreachable)),
+			suites.NotRetried("InterruptedAtShutdown", suites.ErrorCode(suites.InterruptedAtShutdown), suites.RaisedCode(suites.InterruptedAtShutdown)))
 		f.TellAfterTransaction(o, inside, outside, policy.Network)
 	}
 	return f

@@ -95,8 +95,7 @@ func notRetryable() *suites.File {
 		"says that a write is retryable.")
 	for _, name := range []string{"insertOne", "updateOne", "deleteOne", "findOneAndUpdate"} {
 		tell := func(says, require, data string, c suites.Code) {
-			f.Tell(named(name), story{Says: "is not retried after " + c.Name + says + " (R34)", Require: require, Fails: data,
-				Raises: raisesPlain(c), Attempts: 1})
+			f.Tell(named(name), suites.NotRetried(c.Name+says+" (R34)", data, raisesPlain(c)).On(require))
 		}
 		for _, c := range []suites.Code{
 			suites.CursorNotFound, suites.MaxTimeMSExpired, suites.WriteConcernTimeout, suites.WriteConflict,

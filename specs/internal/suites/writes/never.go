@@ -62,7 +62,6 @@ func unacknowledged(operations []operation) *suites.File {
 	return f
 }
 
-// standalone has no retryable writes.
 func standalone(operations []operation) *suites.File {
 	f := suites.NewFile("standalone", "a standalone", suites.Servers("4.2", suites.Single),
 		"A standalone has sessions and no retryable writes: a write carries no transaction number and is attempted once.")

@@ -6,7 +6,6 @@ import (
 	"github.com/unified-test-runner/utr/specs/internal/suites"
 )
 
-// harmless is a write that changes nothing.
 var harmless = operation{Object: "collection", Name: "updateOne", Command: "update", Database: databaseName,
 	Arguments: "{ filter: { _id: 9 }, update: { $set: { x: 1 } } }", Started: "{ update: " + suites.Collection + " }"}
 

@@ -7,50 +7,42 @@ const off = " with retryWrites false"
 
 // stories are told of every operation.
 func stories() []story {
-	once, twice, interrupted := suites.Times(1), suites.Times(2), suites.Interrupted
-	concern := suites.LabelledConcern(label)
+	interrupted, concern := suites.Interrupted, suites.LabelledConcern(label)
+	const labelled = "write concern error with the label " + label
 	list := []story{
 		{Says: "succeeds at the first attempt (R6)", Attempts: 1},
 		{Says: "carries no transaction number" + off + " (R6)", Attempts: 1, By: "noRetry"},
-		{Says: "is retried after a network error (W10)", Fails: suites.Closes, Attempts: 2},
-		{Says: "is not retried again after a second network error (R35)", Mode: twice, Fails: suites.Closes, Attempts: 2, Raises: raisesNetwork},
-		{Says: "is not retried after a network error" + off + " (W30)", Fails: suites.Closes, Attempts: 1, Raises: raisesNetworkPlain, By: "noRetry"},
+		suites.Retried("a network error (W10)", suites.Closes),
+		suites.Twice("network error (R35)", suites.Closes, raisesNetwork),
+		suites.NotRetried("a network error"+off+" (W30)", suites.Closes, raisesNetworkPlain).Of("noRetry"),
 		{Says: "is written once if the reply is lost (W10)", Require: onlySets,
-			Points: []string{suites.SetFailPoint(suites.TransactionalWrite, once, "")}, Attempts: 2},
+			Points: []string{suites.SetFailPoint(suites.TransactionalWrite, suites.Times(1), "")}, Attempts: 2},
 		{Says: "is not written if both attempts fail before the commit (R35)", Require: onlySets,
 			Points: []string{suites.SetFailPoint(suites.TransactionalWrite, suites.Always, suites.BeforeCommit)}, Attempts: 2, Raises: raisesNetwork},
 
-		{Says: "is retried after Interrupted with the label " + label + " (W10)", Require: labelling, Fails: policy.Fails(interrupted), Attempts: 2},
-		{Says: "is not retried after Interrupted (R34)", Fails: suites.ErrorCode(interrupted), Attempts: 1, Raises: raisesPlain(interrupted)},
+		suites.Retried("Interrupted with the label "+label+" (W10)", policy.Fails(interrupted)).On(labelling),
+		suites.NotRetried("Interrupted (R34)", suites.ErrorCode(interrupted), raisesPlain(interrupted)),
 
-		{Says: "is retried after a write concern error with the label " + label + " (W10)", Require: labelling, Fails: concern, Attempts: 2,
-			Replied: true},
-		{Says: "is not retried again after a second write concern error with the label " + label + " (R35)", Require: labelling,
-			Mode: twice, Fails: concern, Attempts: 2, Replied: true, Raises: raisesConcern, Applied: true},
-		{Says: "is not retried after a write concern error with the label " + label + off + " (W30)", Require: labelling, By: "noRetry",
-			Fails: concern, Attempts: 1, Replied: true, Raises: "{ isClientError: false }", Applied: true},
-		{Says: "is not retried after write concern error ShutdownInProgress without a label (R34)", Require: labelling,
-			Fails: suites.LabelledConcern(""), Attempts: 1, Replied: true, Raises: raisesConcernPlain, Applied: true},
-		{Says: "is not retried after write concern error WriteConcernFailed (R34)",
-			Fails: suites.WriteConcernError(suites.WriteConcernFailed), Attempts: 1, Replied: true, Raises: raisesConcernPlain, Applied: true},
+		suites.Retried("a "+labelled+" (W10)", concern).Concerned().On(labelling),
+		suites.Twice(labelled+" (R35)", concern, raisesConcern).Concerned().On(labelling),
+		suites.NotRetried("a "+labelled+off+" (W30)", concern, "{ isClientError: false }").Concerned().On(labelling).Of("noRetry"),
+		suites.NotRetried("write concern error ShutdownInProgress without a label (R34)", suites.LabelledConcern(""), raisesConcernPlain).
+			Concerned().On(labelling),
+		suites.NotRetried("write concern error WriteConcernFailed (R34)", suites.WriteConcernError(suites.WriteConcernFailed), raisesConcernPlain).
+			Concerned(),
 	}
+	with := func(c suites.Code) string { return c.Name + " with the label " + label }
 	for _, c := range retryable {
-		list = append(list, story{Says: "is retried after " + c.Name + " with the label " + label + " (W10)", Require: labelling,
-			Fails: policy.Fails(c), Attempts: 2})
+		list = append(list, suites.Retried(with(c)+" (W10)", policy.Fails(c)).On(labelling))
 	}
 	// A code that leaves the server known, one that makes it unknown, and one
 	// that clears its pool.
 	for _, c := range []suites.Code{suites.HostUnreachable, suites.PrimarySteppedDown, suites.ShutdownInProgress} {
 		list = append(list,
-			story{Says: "is not retried again after a second " + c.Name + " with the label " + label + " (R35)", Require: labelling,
-				Mode: twice, Fails: policy.Fails(c), Attempts: 2, Raises: policy.Raises(c)},
-			story{Says: "is not retried after " + c.Name + " without a label (R34)", Require: labelling,
-				Fails: suites.Labelled(c), Attempts: 1, Raises: raisesPlain(c)},
-			story{Says: "is not retried after " + c.Name + " with the label " + label + off + " (W30)", Require: labelling, By: "noRetry",
-				Fails: policy.Fails(c), Attempts: 1, Raises: suites.RaisedCode(c)},
-			story{Says: "is retried after " + c.Name + ", which a mongod gives the label to (W10)", Require: suites.Servers("4.4", suites.Sets),
-				Fails: suites.ErrorCode(c), Attempts: 2},
-		)
+			suites.Twice(with(c)+" (R35)", policy.Fails(c), policy.Raises(c)).On(labelling),
+			suites.NotRetried(c.Name+" without a label (R34)", suites.Labelled(c), raisesPlain(c)).On(labelling),
+			suites.NotRetried(with(c)+off+" (W30)", policy.Fails(c), suites.RaisedCode(c)).On(labelling).Of("noRetry"),
+			suites.Retried(c.Name+", which a mongod gives the label to (W10)", suites.ErrorCode(c)).On(suites.Servers("4.4", suites.Sets)))
 	}
 	return list
 }
@@ -59,29 +51,21 @@ func stories() []story {
 // labels.
 func oldStories() []story {
 	const old = " of a server before 4.4"
-	twice := suites.Times(2)
 	var list []story
 	for _, c := range retryable {
-		list = append(list, story{Says: "is retried after " + c.Name + old + " (W10)", Require: before44, Fails: suites.ErrorCode(c), Attempts: 2})
+		list = append(list, suites.Retried(c.Name+old+" (W10)", suites.ErrorCode(c)).On(before44))
 	}
 	for _, c := range []suites.Code{suites.HostUnreachable, suites.PrimarySteppedDown} {
 		list = append(list,
-			story{Says: "is not retried again after a second " + c.Name + old + " (R35)", Require: before44,
-				Mode: twice, Fails: suites.ErrorCode(c), Attempts: 2, Raises: policy.Raises(c)},
-			story{Says: "is not retried after " + c.Name + old + off + " (W30)", Require: before44, By: "noRetry",
-				Fails: suites.ErrorCode(c), Attempts: 1, Raises: raisesPlain(c)})
+			suites.Twice(c.Name+old+" (R35)", suites.ErrorCode(c), policy.Raises(c)).On(before44),
+			suites.NotRetried(c.Name+old+off+" (W30)", suites.ErrorCode(c), raisesPlain(c)).On(before44).Of("noRetry"))
 	}
 	onlyReads, set := suites.ReadConcernMajorityNotAvailableYet, suites.Before44(suites.Sets)
 	concern := suites.WriteConcernError(suites.ShutdownInProgress)
 	return append(list,
-		story{Says: "is not retried after " + onlyReads.Name + old + " (R34)", Require: before44,
-			Fails: suites.ErrorCode(onlyReads), Attempts: 1, Raises: raisesPlain(onlyReads)},
-		story{Says: "is retried after write concern error ShutdownInProgress of a mongod before 4.4 (W10)", Require: set,
-			Fails: concern, Attempts: 2, Replied: true},
-		story{Says: "is not retried again after a second write concern error of a mongod before 4.4 (R35)", Require: set,
-			Mode: twice, Fails: concern, Attempts: 2, Replied: true, Raises: raisesConcern, Applied: true},
-		story{Says: "is not retried after write concern error ShutdownInProgress of a mongos before 4.4 (R34)",
-			Require: suites.Before44(suites.Sharded),
-			Fails:   concern, Attempts: 1, Replied: true, Raises: raisesConcernPlain, Applied: true},
-	)
+		suites.NotRetried(onlyReads.Name+old+" (R34)", suites.ErrorCode(onlyReads), raisesPlain(onlyReads)).On(before44),
+		suites.Retried("write concern error ShutdownInProgress of a mongod before 4.4 (W10)", concern).Concerned().On(set),
+		suites.Twice("write concern error of a mongod before 4.4 (R35)", concern, raisesConcern).Concerned().On(set),
+		suites.NotRetried("write concern error ShutdownInProgress of a mongos before 4.4 (R34)", concern, raisesConcernPlain).Concerned().
+			On(suites.Before44(suites.Sharded)))
 }

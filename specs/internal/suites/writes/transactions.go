@@ -20,16 +20,10 @@ func transactions(operations []operation) *suites.File {
 	unreachable, shutdown := suites.HostUnreachable, suites.InterruptedAtShutdown
 	for _, o := range operations {
 		f.TellInTransaction(o, inside, "W31",
-			story{Says: "is not retried after a network error", Fails: suites.Closes, Attempts: 1,
-				Raises: suites.WithLabels(suites.RaisedNetwork, suites.TransientTransactionError, label)},
-			story{Says: "is not retried after HostUnreachable with the label " + label, Require: labelling,
-				Fails: policy.Fails(unreachable), Attempts: 1,
-				Raises: suites.RaisedCode(unreachable)},
-			story{Says: "is not retried after InterruptedAtShutdown", Require: labelling, Fails: suites.ErrorCode(shutdown), Attempts: 1,
-				Raises: raisesPlain(shutdown)},
-			story{Says: "is not retried after HostUnreachable of a server before 4.4", Require: before44,
-				Fails: suites.ErrorCode(unreachable), Attempts: 1,
-				Raises: raisesPlain(unreachable)})
+			suites.NotRetried("a network error", suites.Closes, suites.WithLabels(suites.RaisedNetwork, suites.TransientTransactionError, label)),
+			suites.NotRetried("HostUnreachable with the label "+label, policy.Fails(unreachable), suites.RaisedCode(unreachable)).On(labelling),
+			suites.NotRetried("InterruptedAtShutdown", suites.ErrorCode(shutdown), raisesPlain(shutdown)).On(labelling),
+			suites.NotRetried("HostUnreachable of a server before 4.4", suites.ErrorCode(unreachable), raisesPlain(unreachable)).On(before44))
 		f.TellAfterTransaction(o, inside, outside, policy.Network)
 	}
 	return f
