@@ -1,19 +1,20 @@
 package deployment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
-	"strings"
 	"time"
 
-	"github.com/unified-test-runner/utr/internal/secret"
-	_ "github.com/unified-test-runner/utr/internal/wire42" // clusters may be of version 4.2
-	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
-	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
+
+	"github.com/unified-test-runner/utr/deployment/lock"
+	"github.com/unified-test-runner/utr/internal/ledger"
+	"github.com/unified-test-runner/utr/internal/secret"
 )
 
 // ClusterOptions says which running deployment to use.
@@ -24,9 +25,9 @@ type ClusterOptions struct {
 	// single mongos. Demanded for load balanced deployments, unused elsewhere
 	// (Unified Test Format, "Initializing the Test Runner").
 	SingleURI string
-	// Serverless tells that the deployment is an Atlas Serverless instance,
-	// which it cannot tell of itself.
-	Serverless bool
+	// URIOptions are added to the connection strings that tests get, in the place
+	// of their own of the same name.
+	URIOptions []URIOption
 	// ServerAPI is the version of the Stable API that clients of ours declare,
 	// for servers with requireApiVersion; "" declares none.
 	ServerAPI string
@@ -35,15 +36,15 @@ type ClusterOptions struct {
 	Timeout time.Duration
 	// Lock, if not nil, keeps other runs away until the source is closed. Then
 	// fail points that an earlier run left on are turned off, too.
-	Lock *LockOptions
+	Lock *lock.Options
+	// Ledger remembers that a run that is killed leaves its lock and fail points
+	// there; nil remembers nothing.
+	Ledger *ledger.Ledger
 	// FailPoints names fail points beside those that suites are known to set.
 	FailPoints []string
 	// Note tells people what was found, a line at a time. Nil drops it.
 	Note func(string)
 }
-
-// lookTimeout is long enough for an election.
-const lookTimeout = 10 * time.Second
 
 // CheckURI tells what is wrong with a connection string by itself: nothing is
 // looked up or connected to. The error never holds its credentials.
@@ -52,21 +53,133 @@ func CheckURI(s string) error {
 	if err != nil || u.scheme == "mongodb+srv" { // the rest stands in the domain name system
 		return err
 	}
-	return redact(context.Background(), options.Client().ApplyURI(s).Validate(), s)
+	return u.redact(context.Background(), options.Client().ApplyURI(s).Validate())
 }
 
 // OpenCluster looks at a deployment that somebody else runs, and gives a
 // source with that one offer. Tests run on it one at a time. Errors never hold
 // the connection string's credentials. With ClusterOptions.Lock the error is a
-// *HeldError if another run uses the deployment; ctx alone bounds the wait for
+// *lock.HeldError if another run uses the deployment; ctx alone bounds the wait for
 // that one.
 func OpenCluster(ctx context.Context, o ClusterOptions) (Source, error) {
-	u, err := parseURI(o.URI)
+	c, err := openCluster(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	if u, err = u.reached(ctx); err != nil {
-		return nil, fmt.Errorf("cannot use the deployment at %s: %w", strings.Join(u.hosts, ","), redact(ctx, err, o.URI))
+	p := newPool(nil)
+	p.add(c.description, &poolSlot{cluster: c, state: slotIdle})
+	return p, nil
+}
+
+// cluster is a running deployment of any source.
+type cluster struct {
+	uri         uri // of hosts
+	all, single uri // as tests get them
+	description Description
+	owned       bool
+	dead        func() error // nil: nobody knows
+	log         func(from, to time.Time) []LogLine
+	lock        *lock.Lock // nil if there is none
+	resources   []resource // the last one is closed first
+}
+
+// resource is something outside the run that it has to clean up: a lock,
+// processes, a folder, a cluster of a service. What cannot be closed stays in the
+// ledger. It may be closed more than once.
+type resource interface{ Close(context.Context) error }
+
+// closer makes a function a resource.
+type closer func() error
+
+func (c closer) Close(context.Context) error { return c() }
+
+// reach says by which connection strings tests reach the cluster.
+func (c *cluster) reach(all, single string, options []URIOption) (err error) {
+	if c.all, err = parseURI(all); err == nil {
+		c.single, err = parseURI(single)
+	}
+	c.all, c.single = c.all.withAll(options), c.single.withAll(options)
+	c.uri = c.all
+	return err
+}
+
+func (c *cluster) Description() Description { return c.description }
+func (c *cluster) URI() string              { return c.all.String() }
+func (c *cluster) SingleURI() string        { return c.single.String() }
+func (c *cluster) Owned() bool              { return c.owned }
+
+// DirectURI aims at one host. A load balancer cannot be passed by: its own
+// connection string is the most direct one.
+func (c *cluster) DirectURI(address string) string {
+	if c.description.Topology == LoadBalanced && slices.Contains(c.uri.hosts, address) {
+		return c.uri.at(address).String()
+	}
+	return c.uri.direct(address).String()
+}
+
+// Dead makes it Mortal.
+func (c *cluster) Dead() error {
+	if c.dead == nil {
+		return nil
+	}
+	return c.dead()
+}
+
+// Log makes it a Logger.
+func (c *cluster) Log(from, to time.Time) []LogLine {
+	if c.log == nil {
+		return nil
+	}
+	return c.log(from, to)
+}
+
+// lent renews the lock between tests, where no fail point is on.
+func (c *cluster) lent(ctx context.Context) {
+	if c.lock != nil {
+		c.lock.Renew(ctx, lock.RenewEvery)
+	}
+}
+
+// errDoubtful is why a cluster is given up of which all servers run.
+var errDoubtful = errors.New("a test left it in a state that is not known")
+
+// mend leaves those of others as they are, and gives up ours: a new one costs
+// little, and is known to be right.
+func (c *cluster) mend(context.Context) error {
+	if !c.owned {
+		return nil
+	}
+	return cmp.Or(c.Dead(), errDoubtful)
+}
+
+func (c *cluster) close(ctx context.Context) error {
+	var errs []error
+	for _, r := range slices.Backward(c.resources) {
+		errs = append(errs, r.Close(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+// openCluster looks at a deployment, in the order that leaves other runs alone:
+// nothing is changed before the lock is held.
+func openCluster(ctx context.Context, o ClusterOptions) (_ *cluster, err error) {
+	c := new(cluster)
+	if o.Note == nil {
+		o.Note = func(string) {}
+	}
+	seeds, err := parseURI(o.URI)
+	if err != nil {
+		return nil, err
+	}
+	u, err := seeds.reached(ctx)
+	failed := func(err error) error {
+		if err == nil {
+			return nil
+		}
+		return fmt.Errorf("cannot use the deployment at %s: %w", u.names(), err)
+	}
+	if err != nil {
+		return nil, failed(err)
 	}
 	u.api = o.ServerAPI
 	if o.Timeout == 0 {
@@ -75,81 +188,57 @@ func OpenCluster(ctx context.Context, o ClusterOptions) (Source, error) {
 			o.Timeout = time.Duration(ms) * time.Millisecond
 		}
 	}
-	if o.Note == nil {
-		o.Note = func(string) {}
+	d := &c.description
+	meet := func() error {
+		return failed(u.look(ctx, o.Timeout, func(ctx context.Context, client *mongo.Client) (err error) { *d, err = greet(ctx, client, u); return }))
 	}
-	s := &clusterSource{turn: make(chan struct{}, 1)}
-	s.turn <- struct{}{}
-	if s.cluster, err = s.open(ctx, u, o); err != nil {
-		return nil, errors.Join(err, s.Close())
-	}
-	return s, nil
-}
-
-// open looks at a deployment, in the order that leaves other runs alone:
-// nothing is changed before the lock is held.
-func (s *clusterSource) open(ctx context.Context, u uri, o ClusterOptions) (c *cluster, err error) {
-	c = &cluster{uri: u, raw: o.URI}
-	hosts := strings.Join(u.hosts, ",")
-	within := func(look func(context.Context) error) error {
-		ctx, cancel := context.WithTimeoutCause(ctx, o.Timeout, fmt.Errorf("no answer from %s within %s", hosts, o.Timeout))
-		defer cancel()
-		if err := look(ctx); err != nil {
-			return fmt.Errorf("cannot use the deployment at %s: %w", hosts, redact(context.WithoutCancel(ctx), unreachable(ctx, err, u), o.URI))
-		}
-		return nil
-	}
-	client, err := lookingClient(u)
-	if err != nil {
-		return nil, fmt.Errorf("cannot use the deployment at %s: %w", hosts, redact(ctx, err, o.URI))
-	}
-	defer func() { _ = client.Disconnect(context.WithoutCancel(ctx)) }()
-	meet := func(ctx context.Context) (err error) { c.description, err = greet(ctx, client, u); return err }
-	if err := within(meet); err != nil {
+	if err := meet(); err != nil {
 		if o.Lock == nil {
 			return nil, err
 		}
 		off, blocked := unblock(ctx, u)
-		if held := new(HeldError); errors.As(blocked, &held) {
+		if held := new(lock.HeldError); errors.As(blocked, &held) {
 			return nil, blocked
 		}
 		if len(off) == 0 {
 			return nil, err
 		}
 		tell(o.Note, off)
-		if err := within(meet); err != nil {
+		if err := meet(); err != nil {
 			return nil, err
 		}
 	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, c.close(context.WithoutCancel(ctx)))
+		}
+	}()
+	c.remember(o)
 	if o.Lock != nil {
-		if err := s.hold(ctx, u, o, within); err != nil {
+		if err := c.hold(ctx, u, o); err != nil {
 			return nil, err
 		}
-		swept := clearFailPoints(ctx, u, c.description, o.FailPoints)
+		swept := clearFailPoints(ctx, u, *d, o.FailPoints)
 		tell(o.Note, swept.Off)
 		for _, err := range swept.Unasked {
 			o.Note(err.Error())
 		}
 	}
-	if err := within(func(ctx context.Context) error { return describe(ctx, client, u, &c.description) }); err != nil {
-		return nil, err
+	if err := u.look(ctx, o.Timeout, func(ctx context.Context, client *mongo.Client) error { return describe(ctx, client, u, d) }); err != nil {
+		return nil, failed(err)
 	}
-	c.description.Auth = u.authenticates()
-	c.description.Serverless = o.Serverless
-	if c.description.Auth {
-		c.description.Name += " auth"
-	}
+	single := o.URI
 	switch {
-	case c.description.Topology == LoadBalanced && o.SingleURI == "" && !o.Serverless:
+	case d.Topology == LoadBalanced && o.SingleURI == "":
 		return nil, errors.New("the deployment is load balanced: name the load balancer in front of a single mongos too (--single-uri)")
-	case c.description.Topology == LoadBalanced && !o.Serverless:
-		c.single = o.SingleURI
-	case c.description.Topology == Sharded && len(c.description.Hosts) > 0:
-		c.single = u.at(c.description.Hosts[0]).String()
-	default:
-		c.single = o.URI
+	case d.Topology == LoadBalanced:
+		single = o.SingleURI
+	case d.Topology == Sharded && len(d.Hosts) > 0:
+		single = u.at(d.Hosts[0]).String()
 	}
-	return c, nil
+	err = c.reach(o.URI, single, o.URIOptions)
+	c.uri = u.withAll(o.URIOptions)
+	return c, err
 }
 
 // tell tells people of fail points that were on.
@@ -159,238 +248,45 @@ func tell(note func(string), off []LeftFailPoint) {
 	}
 }
 
+// remember has the ledger know of the run as long as the lock is there. Without
+// a ledger the run goes on, since a lock expires.
+func (c *cluster) remember(o ClusterOptions) {
+	forget, err := o.Ledger.Add(ledger.Entry{Kind: ledger.Lock, URI: secret.Hide(o.URI), Name: lock.Database + "." + lock.Collection})
+	if err != nil {
+		o.Note(fmt.Sprintf("if this run is killed, utr clean requires --uri to find the deployment: %s", err))
+		forget = func() error { return nil }
+	}
+	c.resources = append(c.resources, closer(func() error {
+		if c.lock != nil {
+			if err := c.lock.Release(); err != nil {
+				return err
+			}
+		}
+		return forget()
+	}))
+}
+
 // hold takes the lock. A user who may not write the lock document runs without
 // it.
-func (s *clusterSource) hold(ctx context.Context, u uri, o ClusterOptions, within func(func(context.Context) error) error) (err error) {
-	lock := *o.Lock
-	lock.ServerAPI = o.ServerAPI
-	if lock.Note == nil {
-		lock.Note = o.Note
+func (c *cluster) hold(ctx context.Context, u uri, o ClusterOptions) (err error) {
+	lo := *o.Lock
+	if lo.Note == nil {
+		lo.Note = o.Note
 	}
-	s.lock, err = AcquireLock(ctx, o.URI, lock)
+	store, err := lock.Open(u.client("utr lock"))
+	if err == nil {
+		c.lock, err = lock.Acquire(ctx, store, u.hosts, lo)
+	}
+	held := new(lock.HeldError)
 	switch {
+	case err == nil || errors.As(err, &held):
+		return err
 	case isUnauthorized(err) && u.authenticates():
 		o.Note(fmt.Sprintf("no lock keeps other runs away from the deployment at %s: the user of the connection string may not write %s.%s",
-			strings.Join(u.hosts, ","), LockDatabase, LockCollection))
+			u.names(), lock.Database, lock.Collection))
 		return nil
 	case isUnauthorized(err):
-		return within(func(context.Context) error { return err })
+		return fmt.Errorf("cannot use the deployment at %s: %w", u.names(), u.plain(ctx, err))
 	}
-	return err
-}
-
-// cluster is a deployment that was there before us and stays.
-type cluster struct {
-	uri         uri
-	raw, single string
-	description Description
-}
-
-func (c *cluster) Description() Description { return c.description }
-func (c *cluster) URI() string              { return c.raw }
-func (c *cluster) SingleURI() string        { return c.single }
-func (c *cluster) Owned() bool              { return false }
-
-// DirectURI aims at one host. A load balancer cannot be passed by: its own
-// connection string is the most direct one.
-func (c *cluster) DirectURI(address string) string {
-	if c.description.Topology == LoadBalanced {
-		return c.uri.at(address).String()
-	}
-	return c.uri.direct(address).String()
-}
-
-// clusterSource lends its one cluster to one worker at a time.
-type clusterSource struct {
-	cluster *cluster
-	turn    chan struct{}
-	lock    *Lock // nil if there is none
-}
-
-func (s *clusterSource) Offers() []Description { return []Description{s.cluster.description} }
-
-func (s *clusterSource) Acquire(ctx context.Context, i int) (Deployment, error) {
-	if i != 0 {
-		return nil, fmt.Errorf("there is no offer %d: a cluster is the only one", i)
-	}
-	select {
-	case <-s.turn:
-		if s.lock != nil {
-			s.lock.Renew(ctx) // between tests, where no fail point is on
-		}
-		return s.cluster, nil
-	case <-ctx.Done():
-		return nil, fmt.Errorf("waiting for the cluster to be free: %w", context.Cause(ctx))
-	}
-}
-
-func (s *clusterSource) Release(Deployment, bool) { s.turn <- struct{}{} }
-
-// Close gives the lock up.
-func (s *clusterSource) Close() error {
-	if s.lock == nil {
-		return nil
-	}
-	return s.lock.Release()
-}
-
-// probe asks a deployment what it is.
-func probe(ctx context.Context, uri string) (d Description, err error) {
-	u, err := parseURI(uri)
-	if err != nil {
-		return d, err
-	}
-	defer func() { err = redact(context.WithoutCancel(ctx), unreachable(ctx, err, u), uri) }()
-	client, err := lookingClient(u)
-	if err != nil {
-		return d, err
-	}
-	defer func() { _ = client.Disconnect(context.WithoutCancel(ctx)) }()
-	if d, err = greet(ctx, client, u); err != nil {
-		return d, err
-	}
-	err = describe(ctx, client, u, &d)
-	return d, err
-}
-
-// lookingClient is a client for a look.
-func lookingClient(u uri) (*mongo.Client, error) { return mongo.Connect(u.client("utr")) }
-
-// ask runs a command of a look.
-func ask(ctx context.Context, client *mongo.Client, command bson.D) (bson.Raw, error) {
-	return client.Database("admin").RunCommand(ctx, command, options.RunCmd().SetReadPreference(readpref.PrimaryPreferred())).Raw()
-}
-
-// sayHello asks what a server is.
-func sayHello(ctx context.Context, client *mongo.Client) (bson.Raw, error) {
-	hello, err := ask(ctx, client, bson.D{{Key: "hello", Value: 1}})
-	if isCode(err, codeCommandNotFound) { // before 4.4.2
-		hello, err = ask(ctx, client, bson.D{{Key: "isMaster", Value: 1}})
-	}
-	return hello, err
-}
-
-// greet asks for topology and hosts. Only members of a replica set tell of each
-// other: a mongos does not even tell its own address.
-func greet(ctx context.Context, client *mongo.Client, u uri) (d Description, err error) {
-	hello, err := sayHello(ctx, client)
-	if err != nil {
-		return d, err
-	}
-	d.Hosts = u.hosts
-	switch {
-	case strings.EqualFold(u.get("loadBalanced"), "true"):
-		d.Topology = LoadBalanced
-	case text(hello, "msg") == "isdbgrid":
-		d.Topology = Sharded
-	case text(hello, "setName") != "":
-		d.Topology = ReplicaSet
-		d.Hosts = texts(hello, "hosts")
-	default:
-		d.Topology = Single
-	}
-	return d, nil
-}
-
-// describe asks for the rest of what requirements are judged by.
-func describe(ctx context.Context, client *mongo.Client, u uri, d *Description) error {
-	build, err := ask(ctx, client, bson.D{{Key: "buildInfo", Value: 1}})
-	if err != nil {
-		return err
-	}
-	var info struct {
-		VersionArray []int `bson:"versionArray"`
-	}
-	if err := bson.Unmarshal(build, &info); err != nil || len(info.VersionArray) < 3 {
-		return errors.New("buildInfo does not tell a versionArray")
-	}
-	copy(d.Version[:], info.VersionArray)
-	started, _ := ask(ctx, client, bson.D{{Key: "getCmdLineOpts", Value: 1}}) // not everybody may ask
-	d.NoScripting = noScripting(build, started)
-
-	// A server that refuses to list its parameters has none that a test could
-	// require: the requirement is then not met.
-	if d.Parameters, err = ask(ctx, client, bson.D{{Key: "getParameter", Value: "*"}}); err != nil {
-		if ctx.Err() != nil || isCode(err, codeUnauthorized) && !u.authenticates() {
-			return err
-		}
-		d.Parameters = nil
-	}
-	d.AuthMechanisms = texts(d.Parameters, "authenticationMechanisms")
-
-	switch d.Topology {
-	case Sharded:
-		d.ReplicaSetShards, err = shardsAreReplicaSets(ctx, client)
-		if isUnauthorized(err) && u.authenticates() {
-			d.ReplicaSetShards, err = true, nil // as all are since 3.6
-		}
-		if err != nil {
-			return fmt.Errorf("cannot read config.shards: %w", err)
-		}
-	case LoadBalanced: // 5.0 and later, whose shards are replica sets
-		d.ReplicaSetShards = true
-	}
-	d.Name = fmt.Sprintf("%s %d.%d", d.Topology, d.Version[0], d.Version[1])
-	return nil
-}
-
-// noScripting tells by its answers to buildInfo and getCmdLineOpts that a server
-// was built without JavaScript, or started with --noscripting.
-func noScripting(build, started bson.Raw) bool {
-	enabled, told := started.Lookup("parsed", "security", "javascriptEnabled").BooleanOK()
-	return text(build, "javascriptEngine") == "none" || told && !enabled
-}
-
-// shardsAreReplicaSets follows "Determining if a Sharded Cluster Uses Replica
-// Sets": the host of such a shard is name/host,host.
-func shardsAreReplicaSets(ctx context.Context, client *mongo.Client) (bool, error) {
-	cursor, err := client.Database("config").Collection("shards").Find(ctx, bson.D{})
-	if err != nil {
-		return false, err
-	}
-	var shards []struct {
-		Host string `bson:"host"`
-	}
-	if err := cursor.All(ctx, &shards); err != nil {
-		return false, err
-	}
-	for _, s := range shards {
-		if !strings.Contains(s.Host, "/") {
-			return false, nil
-		}
-	}
-	return true, nil
-}
-
-func text(doc bson.Raw, key string) string {
-	s, _ := doc.Lookup(key).StringValueOK()
-	return s
-}
-
-func texts(doc bson.Raw, key string) []string {
-	array, ok := doc.Lookup(key).ArrayOK()
-	if !ok {
-		return nil
-	}
-	values, _ := array.Values()
-	var out []string
-	for _, v := range values {
-		if s, ok := v.StringValueOK(); ok {
-			out = append(out, s)
-		}
-	}
-	return out
-}
-
-// redact keeps credentials out of an error, and says which wait a time-out
-// ended.
-func redact(ctx context.Context, err error, uri string) error {
-	if err == nil {
-		return nil
-	}
-	message := err.Error()
-	if ctx.Err() != nil {
-		message = context.Cause(ctx).Error() + ": " + message
-	}
-	return errors.New(secret.NewKeeper(uri).Hide(message))
+	return u.plain(ctx, err)
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/unified-test-runner/utr/deployment/lock"
 	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
@@ -44,7 +45,7 @@ func TestCluster(t *testing.T) {
 			busy, cancel := context.WithCancelCause(t.Context())
 			cancel(errors.New("enough"))
 			_, err := s.Acquire(busy, 0)
-			testkit.Fails(t, err, "waiting for the cluster to be free: enough")
+			testkit.Fails(t, err, "waiting for a cluster to be free: enough")
 			s.tell("refuse 1 no offer 1; return a; lend a; sweep 0 0; clean true false")
 		})
 	}
@@ -61,7 +62,7 @@ func TestUnreachable(t *testing.T) {
 	stories(t, "unreachable", func(t *testing.T, text, says string) {
 		t.Parallel()
 		for limit := 400 * time.Millisecond; ; limit *= 4 {
-			s, err := OpenCluster(t.Context(), ClusterOptions{URI: names.Replace(text), Timeout: limit, Lock: &LockOptions{}})
+			s, err := OpenCluster(t.Context(), ClusterOptions{URI: names.Replace(text), Timeout: limit, Lock: &lock.Options{}})
 			if err == nil {
 				t.Fatal("it can be used", s.Close())
 			}
@@ -81,7 +82,7 @@ func TestUnreachable(t *testing.T) {
 	})
 	t.Run("what refuses a connection is not waited for", func(t *testing.T) {
 		const gone = "mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=3600000"
-		_, err := OpenCluster(testkit.Context(t), ClusterOptions{URI: gone, Lock: &LockOptions{}})
+		_, err := OpenCluster(testkit.Context(t), ClusterOptions{URI: gone, Lock: &lock.Options{}})
 		testkit.Fails(t, err, "nothing listens there")
 		_, _, err = ClearLock(testkit.Context(t), Target{URI: gone})
 		testkit.Fails(t, err, "nothing listens there")

@@ -6,8 +6,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/deployment/local"
 )
 
 // Topology is a topology as runOnRequirements names it.
@@ -43,6 +46,31 @@ type Description struct {
 	Hosts      []string
 }
 
+// named gives the description its name.
+func (d Description) named() Description {
+	d.Name = fmt.Sprintf("%s %d.%d", d.Topology, d.Version[0], d.Version[1])
+	if d.Auth {
+		d.Name += " auth"
+	}
+	return d
+}
+
+// preferred are the topologies that we start, in the order in which a run prefers
+// them: a replica set meets most requirements.
+func preferred() []Topology { return []Topology{ReplicaSet, Sharded, LoadBalanced, Single} }
+
+// offered gives what can be started of a topology: without and with access
+// control, unless auth says which.
+func (d Description) offered(t Topology, auth *bool) (offers []Description) {
+	d.Topology, d.Hosts, d.ReplicaSetShards = t, nil, t == Sharded || t == LoadBalanced
+	for _, d.Auth = range []bool{false, true} {
+		if auth == nil || *auth == d.Auth {
+			offers = append(offers, d.named())
+		}
+	}
+	return offers
+}
+
 // Servers gives topology and full version of each description, in order, without
 // repetitions.
 func Servers(all []Description) (servers []string) {
@@ -67,6 +95,37 @@ type Deployment interface {
 	DirectURI(address string) string
 	// Owned tells that we started it, so that dropping things is no matter.
 	Owned() bool
+}
+
+// LogLine is one line of the log that a server keeps of itself. It holds no
+// secret: no password, no payload of an authentication. Server is host:port, as
+// drivers name it.
+type LogLine = local.Line
+
+// Logger is implemented by deployments that have the logs of their servers:
+// those that we started. The runner puts an excerpt into the verdict of a test
+// that did not pass.
+type Logger interface {
+	// Log gives the lines from one time to another, both included, oldest
+	// first. It may be called while the servers run, and has not to give what
+	// is long ago: a bounded number of lines is enough.
+	Log(from, to time.Time) []LogLine
+}
+
+// Mortal is implemented by deployments that know at once when a server dies:
+// those whose servers are processes of ours.
+type Mortal interface {
+	// Dead tells how a server ended though nobody asked it to, nil while all run.
+	Dead() error
+}
+
+// Died tells how a server of a deployment ended, nil if it is not known that
+// one did.
+func Died(d Deployment) error {
+	if m, ok := d.(Mortal); ok {
+		return m.Dead()
+	}
+	return nil
 }
 
 // Source hands out deployments to workers.

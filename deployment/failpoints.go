@@ -63,35 +63,24 @@ const sweepLimit = 5 * time.Second
 // run has left them on. More names can be added. A member that cannot be asked
 // is told in the result; an error means that the deployment itself cannot be.
 func ClearFailPoints(ctx context.Context, t Target, more ...string) (FailPointSweep, error) {
-	u, err := t.parse()
+	u, err := t.resolved(ctx)
 	if err != nil {
 		return FailPointSweep{}, err
 	}
-	looking, cancel := context.WithTimeoutCause(ctx, lookTimeout, fmt.Errorf("no answer from %s within %s", strings.Join(u.hosts, ","), lookTimeout))
-	defer cancel()
-	if u, err = u.resolved(looking); err != nil {
-		return FailPointSweep{}, redact(ctx, err, t.URI)
+	var d Description
+	err = u.look(ctx, lookTimeout, func(ctx context.Context, client *mongo.Client) (err error) { d, err = greet(ctx, client, u); return })
+	if err != nil {
+		return FailPointSweep{}, err
 	}
-	client, err := lookingClient(u)
-	if err == nil {
-		defer func() { _ = client.Disconnect(context.WithoutCancel(ctx)) }()
-		var d Description
-		if d, err = greet(looking, client, u); err == nil {
-			return clearFailPoints(ctx, u, d, more), nil
-		}
-	}
-	return FailPointSweep{}, redact(context.WithoutCancel(looking), unreachable(looking, err, u), t.URI)
+	return clearFailPoints(ctx, u, d, more), nil
 }
 
 // clearFailPoints is ClearFailPoints for a deployment whose topology and
 // hosts are known.
 func clearFailPoints(ctx context.Context, u uri, d Description, more []string) FailPointSweep {
-	names := slices.Clone(suiteFailPoints)
-	for _, name := range more {
-		if !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
+	names := slices.Concat(suiteFailPoints, more)
+	slices.Sort(names)
+	names = slices.Compact(names)
 	if d.Topology == LoadBalanced {
 		return sweepServices(ctx, u, names)
 	}
@@ -115,15 +104,11 @@ func clearFailPoints(ctx context.Context, u uri, d Description, more []string) F
 
 // sweepMember asks one member.
 func sweepMember(ctx context.Context, u uri, member string, names []string) (s FailPointSweep) {
-	ctx, cancel := context.WithTimeoutCause(ctx, sweepLimit, fmt.Errorf("no answer from %s within %s", member, sweepLimit))
-	defer cancel()
-	client, err := lookingClient(u)
-	if err == nil {
-		defer func() { _ = client.Disconnect(context.WithoutCancel(ctx)) }()
+	err := u.look(ctx, sweepLimit, func(ctx context.Context, client *mongo.Client) (err error) {
 		s.Off, err = turnOff(ctx, client, member, names)
-	}
+		return err
+	})
 	if err != nil {
-		err = redact(context.WithoutCancel(ctx), unreachable(ctx, err, u), u.String())
 		s.Unasked = append(s.Unasked, fmt.Errorf("%s could not be asked for fail points left on: %w", member, err))
 	}
 	return s
@@ -207,22 +192,19 @@ const (
 // sweepServices asks the services behind a load balancer, as far as it leads to
 // them.
 func sweepServices(ctx context.Context, u uri, names []string) (sum FailPointSweep) {
-	ctx, cancel := context.WithTimeoutCause(ctx, sweepLimit, fmt.Errorf("no answer from %s within %s", strings.Join(u.hosts, ","), sweepLimit))
+	ctx, cancel := context.WithTimeoutCause(ctx, sweepLimit, fmt.Errorf("no answer from %s within %s", u.names(), sweepLimit))
 	defer cancel()
 	known := make(map[bson.ObjectID]bool)
 	for old, n := 0, 0; old < nothingNew && n < mostConnections; n++ {
 		service, off, err := sweepService(ctx, u, names)
 		if err != nil {
-			err = redact(context.WithoutCancel(ctx), unreachable(ctx, err, u), u.String())
-			sum.Unasked = append(sum.Unasked, fmt.Errorf("a service behind %s could not be asked for fail points left on: %w", strings.Join(u.hosts, ","), err))
+			sum.Unasked = append(sum.Unasked, fmt.Errorf("a service behind %s could not be asked for fail points left on: %w", u.names(), u.plain(ctx, err)))
 			return sum
 		}
 		sum.Off = append(sum.Off, off...)
-		if known[service] {
-			old++
-			continue
+		if old++; !known[service] {
+			known[service], old = true, 0
 		}
-		known[service], old = true, 0
 	}
 	return sum
 }
@@ -239,9 +221,9 @@ func sweepService(ctx context.Context, u uri, names []string) (service bson.Obje
 		return service, nil, err
 	}
 	defer func() { _ = client.Disconnect(context.WithoutCancel(ctx)) }()
-	off, err = turnOff(ctx, client, strings.Join(u.hosts, ","), names)
+	off, err = turnOff(ctx, client, "", names)
 	for i := range off {
-		off[i].Member = "service " + service.Hex() + " behind " + off[i].Member
+		off[i].Member = "service " + service.Hex() + " behind " + u.names()
 	}
 	return service, off, err
 }

@@ -105,7 +105,7 @@ func usable(t testing.TB, api string, d Deployment) {
 	t.Helper()
 	texts := []string{d.URI(), d.SingleURI()}
 	for _, h := range d.Description().Hosts {
-		if _, own := d.(*cluster); own || d.Description().Topology != LoadBalanced {
+		if !d.Owned() || d.Description().Topology != LoadBalanced {
 			texts = append(texts, d.DirectURI(h))
 		}
 	}

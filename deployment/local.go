@@ -7,7 +7,6 @@ import (
 	"os"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/unified-test-runner/utr/deployment/local"
 	"github.com/unified-test-runner/utr/internal/ledger"
@@ -28,6 +27,8 @@ type LocalOptions struct {
 	TLS bool
 	// Auth: nil offers each topology both without and with access control.
 	Auth *bool
+	// URIOptions are added to the connection strings.
+	URIOptions []URIOption
 	// Jobs is how many clusters of each offer there can be at once; 0 means 1.
 	Jobs int
 	// Parameters has the offers tell server parameters and authentication
@@ -39,28 +40,12 @@ type LocalOptions struct {
 	Folder string
 	// Ledger remembers processes and folders until they are gone.
 	Ledger *ledger.Ledger
-	// StartTimeout bounds the start of one cluster; 0 means local.DefaultTimeout.
-	StartTimeout time.Duration
 	// Secret is told the password of each cluster before it can be printed. It
 	// may be called concurrently. Nil drops it.
 	Secret func(string)
 	// Note tells people what happened, such as a server that died. It may be
 	// called concurrently. Nil drops it.
 	Note func(string)
-}
-
-// localKinds are the topologies in the order in which a run prefers them, as
-// kinds is for embedded ones.
-var localKinds = []localKind{
-	{ReplicaSet, local.ReplicaSet},
-	{Sharded, local.Sharded},
-	{LoadBalanced, local.LoadBalanced},
-	{Single, local.Standalone},
-}
-
-type localKind struct {
-	topology Topology
-	kind     local.Topology
 }
 
 // LocalSource is a source of clusters of local binaries.
@@ -70,11 +55,9 @@ type LocalSource struct {
 	release local.Release
 	ports   local.Ports
 
-	mu       sync.Mutex
-	ready    map[string]*localCluster // started to be asked, by name of the offer
-	failures map[string]string        // folder of logs of the last start that failed, by name of the offer
-	logs     []*local.Cluster         // closed, of which the logs are kept so far
-	keep     bool                     // the logs
+	mu   sync.Mutex
+	logs []string // folders that are kept so far
+	keep bool     // the logs
 }
 
 // OpenLocal gives a source that starts clusters when they are wanted, and keeps
@@ -91,12 +74,15 @@ func OpenLocal(ctx context.Context, o LocalOptions) (*LocalSource, error) {
 	if why := release.Can(local.Shape{Topology: local.Sharded}); why != nil && len(o.Topologies) == 0 {
 		o.Note(why.Error() + "; tests that need one are skipped")
 	}
-	s := &LocalSource{pool: newPool(o.Note), options: o, release: release, ready: make(map[string]*localCluster), failures: make(map[string]string)}
+	s := &LocalSource{pool: newPool(o.Note), options: o, release: release}
 	s.patience = 0 // a start is broken off at once, and leaves nothing
-	s.cleanUp = append(s.cleanUp, s.finish)
+	s.cleanUp = append(s.cleanUp, closer(s.finish))
 	offers, err := localOffers(release, o)
 	if err != nil {
 		return nil, err
+	}
+	for _, offer := range offers {
+		offer.slots = slots(max(1, o.Jobs), "cluster "+offer.about.Name, func(ctx context.Context) (pooled, error) { return s.start(ctx, offer) })
 	}
 	if o.Parameters {
 		if err := s.learn(ctx, offers); err != nil {
@@ -107,14 +93,7 @@ func OpenLocal(ctx context.Context, o LocalOptions) (*LocalSource, error) {
 		}
 	}
 	for _, offer := range offers {
-		var slots []*poolSlot
-		for i := range max(1, o.Jobs) {
-			slots = append(slots, &poolSlot{
-				name: fmt.Sprintf("cluster %d of %s", i+1, offer.about.Name),
-				make: func(ctx context.Context) (pooled, error) { return s.start(ctx, offer) },
-			})
-		}
-		s.add(offer.about, slots...)
+		s.add(offer.about, offer.slots...)
 	}
 	return s, nil
 }
@@ -123,43 +102,32 @@ func OpenLocal(ctx context.Context, o LocalOptions) (*LocalSource, error) {
 type localOffer struct {
 	about Description
 	shape local.Shape
+	slots []*poolSlot
 }
 
 // localOffers gives the offers of a release. A topology that was asked for and
 // cannot be had is an error; of the others it is left out.
-func localOffers(r local.Release, o LocalOptions) ([]localOffer, error) {
-	var offers []localOffer
+func localOffers(r local.Release, o LocalOptions) (offers []*localOffer, err error) {
 	asked := o.Topologies
 	if len(asked) == 0 {
-		for _, k := range localKinds {
-			asked = append(asked, k.topology)
-		}
+		asked = preferred()
 	}
+	kinds := map[Topology]local.Topology{
+		Single: local.Standalone, ReplicaSet: local.ReplicaSet, Sharded: local.Sharded, LoadBalanced: local.LoadBalanced}
 	for _, t := range asked {
-		i := slices.IndexFunc(localKinds, func(k localKind) bool { return k.topology == t })
-		if i < 0 {
+		kind, known := kinds[t]
+		if !known {
 			return nil, fmt.Errorf("topology %q cannot be started from local binaries", t)
 		}
-		shape := local.Shape{Topology: localKinds[i].kind, Members: o.Members, Shards: o.Shards, Mongoses: o.Mongoses, TLS: o.TLS}
-		if err := r.Can(shape); err != nil {
-			if len(o.Topologies) > 0 {
-				return nil, err
-			}
+		shape := local.Shape{Topology: kind, Members: o.Members, Shards: o.Shards, Mongoses: o.Mongoses, TLS: o.TLS}
+		if err := r.Can(shape); err != nil && len(o.Topologies) > 0 {
+			return nil, err
+		} else if err != nil {
 			continue
 		}
-		for _, auth := range []bool{false, true} {
-			if o.Auth != nil && *o.Auth != auth {
-				continue
-			}
-			offer := localOffer{shape: shape, about: Description{
-				Name: fmt.Sprintf("%s %d.%d", t, r.Version[0], r.Version[1]), Topology: t, Version: r.Version,
-				Auth: auth, ReplicaSetShards: t == Sharded || t == LoadBalanced,
-			}}
-			offer.shape.Auth = auth
-			if auth {
-				offer.about.Name += " auth"
-			}
-			offers = append(offers, offer)
+		for _, about := range (Description{Version: r.Version}).offered(t, o.Auth) {
+			shape.Auth = about.Auth
+			offers = append(offers, &localOffer{about: about, shape: shape})
 		}
 	}
 	return offers, nil
@@ -167,109 +135,64 @@ func localOffers(r local.Release, o LocalOptions) ([]localOffer, error) {
 
 // learn asks a mongod and a mongos for their parameters: the first of the
 // offers that clients reach through each. They are kept for the first tests.
-func (s *LocalSource) learn(ctx context.Context, offers []localOffer) error {
-	routed := func(o localOffer) bool { return o.about.ReplicaSetShards }
-	var wait sync.WaitGroup
-	errs := make([]error, 2)
-	about := make([]Description, len(errs))
-	for n, through := range []bool{false, true} {
-		i := slices.IndexFunc(offers, func(o localOffer) bool { return routed(o) == through })
-		if i < 0 {
+func (s *LocalSource) learn(ctx context.Context, offers []*localOffer) error {
+	var first []*poolSlot
+	var groups [][]*localOffer
+	for _, routed := range []bool{false, true} {
+		alike := slices.DeleteFunc(slices.Clone(offers), func(o *localOffer) bool { return o.about.ReplicaSetShards != routed })
+		if len(alike) == 0 {
 			continue
 		}
-		wait.Go(func() {
-			c, err := s.launch(ctx, offers[i])
-			if err == nil {
-				s.mu.Lock()
-				s.ready[offers[i].about.Name] = c
-				s.mu.Unlock()
-				about[n], err = probe(ctx, c.URI())
-			}
-			errs[n] = err
-		})
+		first = append(first, alike[0].slots[0])
+		groups = append(groups, alike)
 	}
-	wait.Wait()
-	for i := range offers {
-		n := 0
-		if routed(offers[i]) {
-			n = 1
+	if err := s.fill(ctx, first); err != nil {
+		return err
+	}
+	for i, alike := range groups {
+		c := first[i].cluster.(*cluster)
+		found, err := probe(ctx, c.URI())
+		if err != nil {
+			return err
 		}
-		offers[i].about.Parameters, offers[i].about.AuthMechanisms = about[n].Parameters, about[n].AuthMechanisms
+		learned := []*Description{&c.description}
+		for _, o := range alike {
+			learned = append(learned, &o.about)
+		}
+		for _, about := range learned {
+			about.Parameters, about.AuthMechanisms = found.Parameters, found.AuthMechanisms
+		}
 	}
-	return errors.Join(errs...)
+	return nil
 }
 
-// start gives a cluster for a slot: one that was started to be asked, or a new
-// one.
-func (s *LocalSource) start(ctx context.Context, o localOffer) (pooled, error) {
-	s.mu.Lock()
-	c := s.ready[o.about.Name]
-	delete(s.ready, o.about.Name)
-	s.mu.Unlock()
-	if c != nil {
-		c.about = o.about
-		c.about.Hosts = c.Cluster.Hosts()
-		return c, nil
-	}
-	c, err := s.launch(ctx, o)
-	s.failed(o, err)
-	if err != nil {
-		return nil, err // not a nil *localCluster that is not nil any more
-	}
-	return c, nil
-}
-
-// failed keeps the logs of the newest start that failed for an offer, which
-// are those that are told of.
-func (s *LocalSource) failed(o localOffer, err error) {
-	var start *local.StartError
-	_ = errors.As(err, &start)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if before := s.failures[o.about.Name]; before != "" {
-		_ = os.RemoveAll(before) // no more than a log that nobody was told of
-	}
-	delete(s.failures, o.about.Name)
-	if start != nil {
-		s.failures[o.about.Name] = start.Logs
-	}
-}
-
-// launch starts a cluster.
-func (s *LocalSource) launch(ctx context.Context, o localOffer) (*localCluster, error) {
-	c, err := local.Start(ctx, local.Options{
-		Release: s.release, Shape: o.shape, Folder: s.options.Folder, Book: s.options.Ledger, Ports: &s.ports, Timeout: s.options.StartTimeout,
+// start starts a cluster.
+func (s *LocalSource) start(ctx context.Context, o *localOffer) (pooled, error) {
+	l, err := local.Start(ctx, local.Options{
+		Release: s.release, Shape: o.shape, Folder: s.options.Folder, Book: s.options.Ledger, Ports: &s.ports,
 	})
+	if failed := new(local.StartError); errors.As(err, &failed) && failed.Logs != "" {
+		s.kept(failed.Logs)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if password := c.Password(); password != "" && s.options.Secret != nil {
+	if password := l.Password(); password != "" && s.options.Secret != nil {
 		s.options.Secret(password)
 	}
-	started := &localCluster{Cluster: c, source: s, about: o.about}
-	started.about.Hosts = c.Hosts()
-	return started, nil
+	c := &cluster{description: o.about, owned: true, dead: l.Dead, log: l.Log}
+	c.description.Hosts = l.Hosts()
+	// Only at the end of the source it is known whether somebody wants the logs.
+	c.resources = []resource{closer(func() error { s.kept(l.Folder()); return l.Close() })}
+	return c, c.reach(l.URI(), l.SingleURI(), s.options.URIOptions)
 }
 
-// Acquire gives a cluster of which all servers run.
-func (s *LocalSource) Acquire(ctx context.Context, i int) (Deployment, error) {
-	for {
-		d, err := s.pool.Acquire(ctx, i)
-		if err != nil {
-			return nil, err
-		}
-		if Died(d) == nil {
-			return d, nil
-		}
-		s.pool.Release(d, true)
-	}
-}
-
-// Release gives a cluster back. One with a server that died is not handed out
-// again, whatever the test says.
-func (s *LocalSource) Release(d Deployment, broken bool) {
-	if c, ok := d.(*localCluster); ok {
-		s.pool.Release(d, broken || c.Dead() != nil)
+// kept remembers a folder that has logs and nothing else.
+func (s *LocalSource) kept(folder string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !slices.Contains(s.logs, folder) {
+		s.logs = append(s.logs, folder)
 	}
 }
 
@@ -287,58 +210,12 @@ func (s *LocalSource) finish() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var errs []error
-	for _, c := range s.ready {
-		errs = append(errs, c.Cluster.Close(s.keep))
-		s.logs = append(s.logs, c.Cluster)
-	}
-	clear(s.ready)
-	for _, c := range s.logs {
+	for _, folder := range s.logs {
 		if s.keep {
-			s.options.Note("the logs of the servers are in " + c.Folder())
+			s.options.Note("the logs of the servers are in " + folder)
 		} else {
-			errs = append(errs, c.RemoveLogs())
+			errs = append(errs, os.RemoveAll(folder))
 		}
 	}
-	s.logs = nil
 	return errors.Join(errs...)
-}
-
-// localCluster is a cluster as a deployment.
-type localCluster struct {
-	*local.Cluster
-	source *LocalSource
-	about  Description
-}
-
-func (c *localCluster) Description() Description { return c.about }
-func (c *localCluster) Owned() bool              { return true }
-
-// Log makes it a Logger.
-func (c *localCluster) Log(from, to time.Time) []LogLine {
-	var out []LogLine
-	for _, l := range c.Cluster.Log(from, to) {
-		out = append(out, LogLine{Time: l.Time, Server: l.Server, Text: l.Text})
-	}
-	return out
-}
-
-// errDoubtful is why a cluster is given up of which all servers run.
-var errDoubtful = errors.New("a test left it in a state that is not known")
-
-// mend never does: a new cluster costs seconds, and is known to be right.
-func (c *localCluster) mend(context.Context) error {
-	if err := c.Dead(); err != nil {
-		return err
-	}
-	return errDoubtful
-}
-
-// close takes the cluster down. Its logs stay until the source is closed: only
-// then it is known whether somebody wants them.
-func (c *localCluster) close(context.Context) error {
-	s := c.source
-	s.mu.Lock()
-	s.logs = append(s.logs, c.Cluster)
-	s.mu.Unlock()
-	return c.Cluster.Close(true)
 }

@@ -40,12 +40,12 @@ func TestPlayMongod(t *testing.T) {
 }
 
 // release gives a folder with a mongod that tells a version, and otherwise does
-// what a shell is told. Each start leaves a line in the file starts.
+// what a shell is told. Each start leaves a line with its process in the file starts.
 func release(t *testing.T, does string) (dir, starts string) {
 	t.Helper()
 	dir = t.TempDir()
 	starts = filepath.Join(dir, "starts")
-	text := "#!/bin/sh\n[ \"$1\" = --version ] && { echo db version v8.0.4; exit; }\necho >>" + starts + "\n" + does + "\n"
+	text := "#!/bin/sh\n[ \"$1\" = --version ] && { echo db version v8.0.4; exit; }\necho $$ >>" + starts + "\n" + does + "\n"
 	testkit.Check(t, os.WriteFile(filepath.Join(dir, "mongod"), []byte(text), 0o755))
 	return dir, starts
 }
@@ -96,7 +96,11 @@ func TestLocalSource(t *testing.T) {
 				}
 			},
 			"kill": func(name string) {
-				process, err := os.FindProcess(s.the(name).(*localCluster).Processes()[0])
+				text, err := os.ReadFile(where)
+				testkit.Check(t, err)
+				pid, err := strconv.Atoi(strings.Fields(string(text))[name[0]-'a'])
+				testkit.Check(t, err)
+				process, err := os.FindProcess(pid)
 				testkit.Check(t, err)
 				testkit.Check(t, process.Kill())
 				testkit.Until(t, "the death is noticed", func() bool { return Died(s.the(name)) != nil })

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/unified-test-runner/utr/deployment/lock"
 	"github.com/unified-test-runner/utr/deployment/orchestration"
 	"github.com/unified-test-runner/utr/deployment/orchestration/twin"
 	"github.com/unified-test-runner/utr/embedded"
@@ -151,7 +153,7 @@ func TestOrchestratedClusterThatIsThere(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			s := orchestrate(t)
 			s.twin.Add(t, kind, "mine", o)
-			s.options.Lock = &LockOptions{}
+			s.options.Lock = &lock.Options{}
 			s.tell("name id:mine; open; lend a; theirs a; use a; held; break a; lend a; return a; close; open; close; has 0 1 0")
 			testkit.Equal(t, "the password is passed on", slices.Contains(s.secrets.lines, password), len(o.Users) > 0)
 		})
@@ -182,17 +184,22 @@ func TestOrchestratedPool(t *testing.T) {
 
 // A cluster behind load balancers is reached through them, even a single router.
 func TestOrchestratedBalancers(t *testing.T) {
-	made := &ownCluster{}
+	made := &ownCluster{cluster: new(cluster)}
 	all, one, err := made.balance("mongodb://127.0.0.1:1,127.0.0.1:2/?w=1", []int{3, 4})
 	testkit.Check(t, err)
 	const options = "/?w=1&loadBalanced=true"
-	testkit.Equal(t, "through load balancers", []string{all, one},
-		[]string{"mongodb://" + made.balancers[0].Address() + options, "mongodb://" + made.balancers[1].Address() + options})
+	for _, text := range []string{all, one} {
+		hosts := parsed(t, text).hosts
+		conn, err := net.Dial("tcp", hosts[0])
+		testkit.Check(t, err)
+		testkit.Equal(t, "through a load balancer", text, "mongodb://"+hosts[0]+options)
+		testkit.Check(t, conn.Close())
+	}
 	_, _, err = made.balance("mongodb://127.0.0.1:1,127.0.0.1:2/", []int{3})
 	testkit.Fails(t, err, "its 2 routers have 1 ports for load balancers")
-	for _, b := range made.balancers {
-		b.Close()
-	}
+	testkit.Check(t, made.close(t.Context()))
+	_, err = net.Dial("tcp", parsed(t, all).hosts[0])
+	testkit.Fails(t, err)
 }
 
 // What the servers logged meanwhile can be had, where the service is on this

@@ -1,35 +1,19 @@
 package deployment
 
-import (
-	"errors"
-	"slices"
+import "github.com/unified-test-runner/utr/deployment/wire"
 
-	"go.mongodb.org/mongo-driver/v2/mongo"
+// Passing reports whether a command that failed can be tried again as it was: see
+// wire.Passing.
+func Passing(err error) bool { return wire.Passing(err) }
+
+// CodeOf gives the server's code of an error: see wire.CodeOf.
+func CodeOf(err error) int32 { return wire.CodeOf(err) }
+
+// The error codes that a look at a deployment tells apart.
+const (
+	codeUnauthorized    = 13
+	codeCommandNotFound = 59
 )
 
-// passing are codes of errors that say nothing of the command: a server that is
-// no primary or is going away, and a mongos that does not reach one (Retryable
-// Reads, "Retryable Error"; Change Streams, "Resumable Error").
-var passing = []int32{6, 7, 89, 91, 133, 134, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436}
-
-// Passing reports whether a command that failed can be tried again as it was, if
-// to do it twice is to do it once: the network was to blame, or a server for a
-// while. So it is with writes that were done, if the wait for a majority ended
-// so.
-func Passing(err error) bool {
-	return mongo.IsNetworkError(err) || slices.Contains(passing, CodeOf(err))
-}
-
-// CodeOf gives the server's code of an error, that of a write concern error if
-// the command itself went well; 0 if it has none.
-func CodeOf(err error) int32 {
-	var refused mongo.CommandError
-	var written mongo.WriteException
-	switch {
-	case errors.As(err, &refused):
-		return refused.Code
-	case errors.As(err, &written) && len(written.WriteErrors) == 0 && written.WriteConcernError != nil:
-		return int32(written.WriteConcernError.Code)
-	}
-	return 0
-}
+// isUnauthorized tells that the user may not do something.
+func isUnauthorized(err error) bool { return CodeOf(err) == codeUnauthorized }

@@ -17,16 +17,19 @@ type pooled interface {
 	// mend puts it right after a test that broke it. An error means that it
 	// cannot be used any more.
 	mend(ctx context.Context) error
-	// close takes it down, if it is ours.
+	// close gives up what of it is ours. It can be tried again.
 	close(ctx context.Context) error
+	// lent is called when a worker gets it.
+	lent(ctx context.Context)
 }
 
 // poolSlot is a place for one cluster. Its state is guarded by the pool.
 type poolSlot struct {
 	name string // for people
-	// make makes the cluster, again if an earlier one was lost. Nil: that one
-	// cannot be replaced.
-	make    func(ctx context.Context) (pooled, error)
+	make func(ctx context.Context) (pooled, error)
+	// unique: a cluster that was lost is not made again.
+	unique  bool
+	offer   *poolOffer // nil until it is added
 	state   slotState
 	cluster pooled // unless absent or dead
 	tries   int    // to make one in a row that failed
@@ -42,12 +45,19 @@ const (
 	slotDead // nothing comes of it any more
 )
 
+// slots gives places for so many equal clusters.
+func slots(n int, what string, make func(ctx context.Context) (pooled, error)) (all []*poolSlot) {
+	for i := range n {
+		all = append(all, &poolSlot{name: fmt.Sprintf("%s number %d", what, i+1), make: make})
+	}
+	return all
+}
+
 // mostTries is how often in a row a cluster may fail to come up.
 const mostTries = 2
 
 // poolOffer is what several equal clusters stand behind.
 type poolOffer struct {
-	about   Description
 	slots   []*poolSlot
 	waiting int   // callers of Acquire
 	fault   error // of the last slot that died
@@ -57,11 +67,11 @@ type poolOffer struct {
 // worker at a time, made when somebody waits for it, and mended or made anew
 // when a test broke it.
 type pool struct {
-	note      func(string)
-	mendLimit time.Duration // bounds the putting right of one cluster
-	patience  time.Duration // bounds the wait for what is being made at the end
-	about     []Description
-	cleanUp   []func() error // after all clusters are gone
+	note     func(string)
+	patience time.Duration // bounds the wait for what is being made at the end
+	mends    bool          // clusters of others, too
+	about    []Description
+	cleanUp  []resource // after all clusters are gone
 
 	making  context.Context // ends when nobody waits for what is being made
 	cancel  context.CancelFunc
@@ -74,6 +84,7 @@ type pool struct {
 	mu      sync.Mutex
 	slots   []*poolSlot // all of them, also those that no offer has yet
 	offers  []*poolOffer
+	lent    map[Deployment]*poolSlot
 	changed chan struct{} // closed at each change, and made anew
 	closed  bool
 }
@@ -82,11 +93,8 @@ type pool struct {
 // with those that are not ours: it puts them right, or goes on with others, or
 // says at once that none is left.
 func Mends(s Source) bool {
-	if with, wrapped := s.(*optionSource); wrapped {
-		s = with.Source
-	}
-	_, ok := s.(*pool)
-	return ok
+	p, ok := s.(*pool)
+	return ok && p.mends
 }
 
 // CloseLimit bounds the closing of a source, whatever a service does: the wait
@@ -94,13 +102,16 @@ func Mends(s Source) bool {
 // the error, and in the ledger. Whoever kills a run waits for longer.
 const CloseLimit = makingPatience + orchestration.DeleteLimit
 
-const makingPatience = 30 * time.Second
+const (
+	makingPatience = 30 * time.Second
+	mendLimit      = 2 * time.Minute // bounds the putting right of one cluster
+)
 
 func newPool(note func(string)) *pool {
 	if note == nil {
 		note = func(string) {}
 	}
-	p := &pool{note: note, mendLimit: 2 * time.Minute, patience: makingPatience, changed: make(chan struct{})}
+	p := &pool{note: note, patience: makingPatience, changed: make(chan struct{}), lent: make(map[Deployment]*poolSlot)}
 	p.making, p.cancel = context.WithCancel(context.Background())
 	p.mending, p.enough = context.WithCancel(context.Background())
 	p.ending, p.end = context.WithCancelCause(context.Background())
@@ -112,19 +123,18 @@ func newPool(note func(string)) *pool {
 func (p *pool) add(about Description, slots ...*poolSlot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	i := slices.IndexFunc(p.about, func(d Description) bool { return d.Name == about.Name })
+	if i < 0 {
+		i = len(p.offers)
+		p.about, p.offers = append(p.about, about), append(p.offers, new(poolOffer))
+	}
 	for _, s := range slots {
+		s.offer = p.offers[i]
+		s.offer.slots = append(s.offer.slots, s)
 		if !slices.Contains(p.slots, s) {
 			p.slots = append(p.slots, s)
 		}
 	}
-	for i := range p.offers {
-		if p.about[i].Name == about.Name {
-			p.offers[i].slots = append(p.offers[i].slots, slots...)
-			return
-		}
-	}
-	p.about = append(p.about, about)
-	p.offers = append(p.offers, &poolOffer{about: about, slots: slots})
 }
 
 func (p *pool) Offers() []Description { return p.about }
@@ -144,10 +154,16 @@ func (p *pool) Acquire(ctx context.Context, i int) (Deployment, error) {
 		}
 		left := false
 		for _, s := range o.slots {
+			if s.state == slotIdle && Died(s.cluster) != nil {
+				p.mend(s)
+			}
 			if s.state == slotIdle {
-				s.state = slotLent
-				p.lend(ctx, s.cluster)
-				return s.cluster, nil
+				c := s.cluster
+				s.state, p.lent[c] = slotLent, s
+				p.mu.Unlock()
+				defer p.mu.Lock()
+				c.lent(ctx)
+				return c, nil
 			}
 			left = left || s.state != slotDead
 		}
@@ -158,15 +174,6 @@ func (p *pool) Acquire(ctx context.Context, i int) (Deployment, error) {
 		if err := p.wait(ctx); err != nil {
 			return nil, fmt.Errorf("waiting for a cluster to be free: %w", err)
 		}
-	}
-}
-
-// lend tells a cluster that it is lent, without the lock.
-func (p *pool) lend(ctx context.Context, c pooled) {
-	if l, ok := c.(interface{ lent(context.Context) }); ok {
-		p.mu.Unlock()
-		defer p.mu.Lock()
-		l.lent(ctx)
 	}
 }
 
@@ -200,13 +207,17 @@ func (p *pool) grow(o *poolOffer) {
 	for _, s := range o.slots {
 		if s.state == slotAbsent && wanted > 0 {
 			wanted--
-			p.start(o, s)
+			p.start(s, func(err error) {
+				if s.tries++; s.tries >= mostTries {
+					p.bury(s, err)
+				}
+			})
 		}
 	}
 }
 
-// start makes the cluster of a slot.
-func (p *pool) start(o *poolOffer, s *poolSlot) {
+// start makes the cluster of a slot. What fails is told with the lock held.
+func (p *pool) start(s *poolSlot, failed func(error)) {
 	s.state = slotBusy
 	p.work.Go(func() {
 		made, err := s.make(p.making)
@@ -217,16 +228,15 @@ func (p *pool) start(o *poolOffer, s *poolSlot) {
 			s.state, s.cluster, s.tries = slotIdle, made, 0
 			return
 		}
-		s.state, s.cluster = slotAbsent, nil
-		if s.tries++; s.tries >= mostTries {
-			p.bury(o, s, err)
-		}
+		s.state = slotAbsent
+		failed(err)
 	})
 }
 
 // bury gives a slot up. Who waits for the last one gets the reason; who has
 // others left is told.
-func (p *pool) bury(o *poolOffer, s *poolSlot, err error) {
+func (p *pool) bury(s *poolSlot, err error) {
+	o := s.offer
 	s.state, s.cluster, o.fault = slotDead, nil, err
 	if p.closed {
 		return
@@ -240,51 +250,47 @@ func (p *pool) bury(o *poolOffer, s *poolSlot, err error) {
 	p.note(fmt.Sprintf("%s is out, %d of its kind are left: %s", s.name, others, err))
 }
 
+// Release takes a cluster back. One with a server that died is not lent again,
+// whatever the test says.
 func (p *pool) Release(d Deployment, broken bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, o := range p.offers {
-		for _, s := range o.slots {
-			if s.state != slotLent || s.cluster != d {
-				continue
-			}
-			if broken && !p.closed {
-				p.mend(o, s)
-				return
-			}
-			s.state = slotIdle
-			p.change()
-			return
-		}
+	s := p.lent[d]
+	delete(p.lent, d)
+	switch {
+	case s == nil || s.state != slotLent: // it was taken down
+	case p.closed || !broken && Died(d) == nil:
+		s.state = slotIdle
+		p.change()
+	default:
+		p.mend(s)
 	}
 }
 
 // mend puts the cluster of a slot right, or gives it up: then it is made anew
 // when somebody waits, if it can.
-func (p *pool) mend(o *poolOffer, s *poolSlot) {
+func (p *pool) mend(s *poolSlot) {
 	s.state = slotBusy
 	cluster := s.cluster
 	p.work.Go(func() {
-		ctx, cancel := context.WithTimeoutCause(p.mending, p.mendLimit, fmt.Errorf("it was not right again within %s", p.mendLimit))
+		ctx, cancel := context.WithTimeoutCause(p.mending, mendLimit, fmt.Errorf("it was not right again within %s", mendLimit))
 		defer cancel()
+		var down error
 		err := cluster.mend(ctx)
-		if err == nil {
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			s.state = slotIdle
-			p.change()
-			return
+		if err != nil {
+			down = cluster.close(p.ending)
 		}
-		down := cluster.close(p.ending)
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		defer p.change()
 		switch {
+		case err == nil:
+			s.state = slotIdle
 		case down != nil: // what cannot be taken down is tried once more at the end
-			p.bury(o, s, errors.Join(err, down))
+			p.bury(s, errors.Join(err, down))
 			s.cluster = cluster
-		case s.make == nil:
-			p.bury(o, s, err)
+		case s.unique:
+			p.bury(s, err)
 		default:
 			s.state, s.cluster = slotAbsent, nil
 			if !p.closed {
@@ -301,23 +307,10 @@ func (p *pool) fill(ctx context.Context, slots []*poolSlot) error {
 	defer p.mu.Unlock()
 	p.slots = append(p.slots, slots...)
 	errs := make([]error, len(slots))
-	pending := len(slots)
 	for i, s := range slots {
-		s.state = slotBusy
-		p.work.Go(func() {
-			made, err := s.make(p.making)
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			defer p.change()
-			pending--
-			if errs[i] = err; err != nil {
-				s.state = slotAbsent
-				return
-			}
-			s.state, s.cluster = slotIdle, made
-		})
+		p.start(s, func(err error) { errs[i] = err })
 	}
-	for pending > 0 {
+	for slices.ContainsFunc(slots, isBusy) {
 		if err := p.wait(ctx); err != nil {
 			return err
 		}
@@ -325,14 +318,13 @@ func (p *pool) fill(ctx context.Context, slots []*poolSlot) error {
 	return errors.Join(errs...)
 }
 
+func isBusy(s *poolSlot) bool { return s.state == slotBusy }
+
 // Close takes down all clusters that are ours, within CloseLimit. It waits for
 // those that are being made, so that they can be.
 func (p *pool) Close() error {
 	p.mu.Lock()
-	busy := false
-	for _, s := range p.slots {
-		busy = busy || s.state == slotBusy
-	}
+	busy := slices.ContainsFunc(p.slots, isBusy)
 	p.closed = true
 	p.change()
 	p.mu.Unlock()
@@ -355,8 +347,8 @@ func (p *pool) Close() error {
 	cleanUp := p.cleanUp
 	p.cleanUp = nil
 	p.mu.Unlock()
-	for _, do := range cleanUp {
-		errs = append(errs, do())
+	for _, r := range cleanUp {
+		errs = append(errs, r.Close(p.ending))
 	}
 	return errors.Join(errs...)
 }

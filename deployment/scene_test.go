@@ -9,6 +9,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/unified-test-runner/utr/deployment/lock"
 	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/internal/ledger"
 	"github.com/unified-test-runner/utr/internal/testkit"
@@ -40,17 +41,22 @@ type scene struct {
 	*tale
 	d    *embedded.Deployment
 	o    ClusterOptions
-	mine *Lock
+	mine *lock.Lock
 	held time.Time // until when, at first
+	run  string    // that has it
 	lost chan error
 }
 
 func newScene(t testing.TB, words string) *scene {
 	s := &scene{tale: newTale(t), d: serve(t, embeddedAs(words)), lost: make(chan error, 10)}
-	s.o = ClusterOptions{URI: s.d.URI(), SingleURI: s.d.SingleURI(), Lock: &LockOptions{}, Note: s.heard.add}
+	s.o = ClusterOptions{URI: s.d.URI(), SingleURI: s.d.SingleURI(), Lock: &lock.Options{}, Note: s.heard.add}
 	if strings.Contains(words, "api") {
 		s.o.ServerAPI = "1"
 	}
+	dir := t.TempDir()
+	var err error
+	s.o.Ledger, err = ledger.Open(dir)
+	testkit.Check(t, err)
 	s.verbs = map[string]func(string){
 		// What servers and tests do.
 		"arm":      s.arm,
@@ -75,14 +81,15 @@ func newScene(t testing.TB, words string) *scene {
 		"refused": func(run string) { _, err := OpenCluster(testkit.Context(t), s.o); s.is(run, isHeld(t, err)) },
 		"lock": func(string) {
 			var err error
-			s.mine, err = AcquireLock(testkit.Context(t), s.d.URI(), LockOptions{Note: s.heard.add, Lost: func(err error) { s.lost <- err }})
+			s.mine, err = acquired(t, s.d.URI(), lock.Options{Note: s.heard.add, Lost: func(err error) { s.lost <- err }})
 			testkit.Check(t, err)
 			t.Cleanup(func() { testkit.Check(t, s.mine.Release()) })
-			s.held = s.holder().Expires
+			h := s.holder()
+			s.held, s.run = h.Expires, h.Run
 		},
-		"renew":   func(string) { s.mine.renew(testkit.Context(t), 0) },
+		"renew":   func(string) { s.mine.Renew(testkit.Context(t), 0) },
 		"release": func(string) { testkit.Check(t, s.mine.Release()) },
-		"remove":  func(string) { testkit.Check(t, storeOf(t, s.d.URI()).remove(testkit.Context(t), s.holder().Run)) },
+		"remove":  func(string) { testkit.Check(t, storeOf(t, s.d.URI()).Remove(testkit.Context(t), s.holder().Run)) },
 		"leave":   s.leave,
 		"clean": func(want string) {
 			h, removed, err := ClearLock(testkit.Context(t), Target{URI: s.d.URI(), ServerAPI: s.o.ServerAPI})
@@ -107,7 +114,6 @@ func newScene(t testing.TB, words string) *scene {
 			tell(s.heard.add, swept.Off)
 		},
 		// What became of it.
-		"shards": func(name string) { testkit.Equal(t, "they are sets", s.the(name).Description().ReplicaSetShards, true) },
 		"holder": func(run string) { s.is(run, s.holder()) },
 		"kept": func(string) {
 			s.is("mine", s.holder())
@@ -115,14 +121,15 @@ func newScene(t testing.TB, words string) *scene {
 		},
 		"lost": func(text string) { testkit.Fails(t, testkit.Receive(t, "the loss", s.lost), text) },
 		"calm": func(want string) {
-			testkit.Equal(t, "a quiet moment", storeOf(t, s.d.URI()).quiet(testkit.Context(t)), want)
+			testkit.Equal(t, "a quiet moment", storeOf(t, s.d.URI()).Quiet(testkit.Context(t)), want)
 		},
+		"remembers": func(entries string) { testkit.Equal(t, "entries", len(files(t, dir, "ledger/*")), entries) },
 		"on": func(about string) { // the host, and how many fail points
 			host, want, _ := strings.Cut(about, " ")
 			testkit.Equal(t, "fail points", left(t, s.d.DirectURI(s.host(host))), want)
 		},
 		"shuts": func(string) { // no client gets in to ask
-			reply, err := bare(testkit.Context(t), s.host("0"), "admin", lookFor(suiteFailPoints))
+			reply, err := parsed(t, s.d.URI()).bare(testkit.Context(t), s.host("0"), "admin", lookFor(suiteFailPoints))
 			testkit.Equal(t, "fail points", []any{len(on("", reply)), err}, []any{1, nil})
 		},
 	}
@@ -172,11 +179,10 @@ func (s *scene) arm(about string) {
 func (s *scene) shut(about string) {
 	mode, more, _ := strings.Cut(about, " ")
 	command := failCommand(s, mode, `hello", "isMaster`, `, "closeConnection": true`+more)
-	if s.o.ServerAPI != "" {
-		command = append(command, bson.E{Key: "apiVersion", Value: s.o.ServerAPI})
-	}
+	u := parsed(s, s.d.URI())
+	u.api = s.o.ServerAPI
 	for _, host := range s.d.Hosts() {
-		_, err := bare(testkit.Context(s), host, "admin", command)
+		_, err := u.bare(testkit.Context(s), host, "admin", command)
 		testkit.Check(s, err)
 	}
 }
@@ -195,27 +201,27 @@ func (s *scene) leave(about string) {
 	if fate == "elsewhere" {
 		run.Place += "0" // a container with the same name
 	}
-	_, ok, err := storeOf(s, s.d.URI()).take(testkit.Context(s),
-		Holder{Run: "other", Host: "far", PID: 7, Place: run.Place, Began: run.Started, Name: "of last night"}, limit)
+	ok, err := storeOf(s, s.d.URI()).Take(testkit.Context(s),
+		lock.Holder{Run: "other", Host: "far", PID: 7, Place: run.Place, Began: run.Started, Name: "of last night"}, limit)
 	if !ok || err != nil {
 		s.Fatal(ok, err)
 	}
 }
 
-func (s *scene) holder() *Holder {
-	h, err := storeOf(s, s.d.URI()).read(testkit.Context(s))
+func (s *scene) holder() *lock.Holder {
+	h, err := storeOf(s, s.d.URI()).Read(testkit.Context(s))
 	testkit.Check(s, err)
 	return h
 }
 
 // is expects a run to be mine, other, or nobody.
-func (s *scene) is(run string, h *Holder) {
+func (s *scene) is(run string, h *lock.Holder) {
 	s.Helper()
 	got := "nobody"
 	if h != nil {
 		got = h.Run
 	}
-	if s.mine != nil && got == s.mine.me.Run {
+	if s.mine != nil && got == s.run {
 		got = "mine"
 	}
 	if got != run {
@@ -224,9 +230,9 @@ func (s *scene) is(run string, h *Holder) {
 }
 
 // isHeld gives the run that an error names.
-func isHeld(t testing.TB, err error) *Holder {
+func isHeld(t testing.TB, err error) *lock.Holder {
 	t.Helper()
-	held := new(HeldError)
+	held := new(lock.HeldError)
 	if !errors.As(err, &held) {
 		t.Errorf("it says: %v", err)
 	}
@@ -234,12 +240,19 @@ func isHeld(t testing.TB, err error) *Holder {
 }
 
 // storeOf is the lock of a deployment for somebody who looks.
-func storeOf(t testing.TB, text string) lockStore {
+func storeOf(t testing.TB, text string) lock.Store {
 	t.Helper()
-	store, err := openLockStore(parsed(t, text))
+	store, err := lock.Open(parsed(t, text).client("utr lock"))
 	testkit.Check(t, err)
-	t.Cleanup(store.close)
+	t.Cleanup(store.Close)
 	return store
+}
+
+// acquired takes the lock of a deployment.
+func acquired(t testing.TB, text string, o lock.Options) (*lock.Lock, error) {
+	store, err := lock.Open(parsed(t, text).client("utr lock"))
+	testkit.Check(t, err)
+	return lock.Acquire(testkit.Context(t), store, parsed(t, text).hosts, o)
 }
 
 // Fail points that an earlier run left on are noticed on each member, whatever they break, and are off afterwards.

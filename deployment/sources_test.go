@@ -143,7 +143,7 @@ type puppets struct {
 type puppet struct {
 	cluster
 	*puppets
-	lent atomic.Bool
+	used atomic.Bool
 }
 
 func (p *puppet) mend(ctx context.Context) error {
@@ -226,11 +226,11 @@ func TestPoolLendsEachToOne(t *testing.T) {
 		workers.Go(func() {
 			for range 100 {
 				d, err := pool.Acquire(testkit.Context(t), 0)
-				if err != nil || !d.(*puppet).lent.CompareAndSwap(false, true) {
+				if err != nil || !d.(*puppet).used.CompareAndSwap(false, true) {
 					t.Error("one cluster was lent to two, or none:", err)
 					return
 				}
-				d.(*puppet).lent.Store(false)
+				d.(*puppet).used.Store(false)
 				pool.Release(d, false)
 			}
 		})

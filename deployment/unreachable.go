@@ -9,7 +9,6 @@ import (
 	"syscall"
 	"time"
 
-	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/description"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
 )
@@ -44,11 +43,11 @@ func advise(text string) string {
 
 // reached is resolved, for hosts of which at least one listens.
 func (u uri) reached(ctx context.Context) (uri, error) {
-	u, err := u.resolved(ctx)
-	if err != nil {
-		return u, err
+	out, err := u.resolved(ctx)
+	if err == nil {
+		err = refused(ctx, out)
 	}
-	return u, refused(ctx, u)
+	return out, u.redact(ctx, err)
 }
 
 // refusedLimit bounds the wait for the first host to answer a connection.
@@ -92,7 +91,7 @@ func unreachable(ctx context.Context, err error, u uri) error {
 	switch {
 	case err == nil:
 		return nil
-	case isCode(err, codeUnauthorized) && !u.authenticates():
+	case isUnauthorized(err) && !u.authenticates():
 		return fmt.Errorf("it wants authentication, and the connection string names no user: %w", err)
 	case !errors.As(err, &selection):
 		return errors.New(advise(err.Error()))
@@ -118,15 +117,4 @@ func unreachable(ctx context.Context, err error, u uri) error {
 		why += fmt.Sprintf("\n  %s: %s", s.Addr, said)
 	}
 	return errors.New(why)
-}
-
-// The error codes that a look at a deployment tells apart.
-const (
-	codeUnauthorized    = 13
-	codeCommandNotFound = 59
-)
-
-func isCode(err error, code int32) bool {
-	var e mongo.CommandError
-	return errors.As(err, &e) && e.Code == code
 }

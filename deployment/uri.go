@@ -2,9 +2,11 @@ package deployment
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
@@ -36,20 +38,6 @@ func (u uri) client(appName string) *options.ClientOptions {
 	return o
 }
 
-// Target is a deployment that is cleaned from outside of a run.
-type Target struct {
-	// URI is its connection string.
-	URI string
-	// ServerAPI is what ClusterOptions have of the same name.
-	ServerAPI string
-}
-
-func (t Target) parse() (uri, error) {
-	u, err := parseURI(t.URI)
-	u.api = t.ServerAPI
-	return u, err
-}
-
 // option is one key=value of the query, still escaped.
 type option struct{ key, value string }
 
@@ -58,7 +46,7 @@ type option struct{ key, value string }
 func parseURI(s string) (uri, error) {
 	scheme, rest, found := strings.Cut(s, "://")
 	if !found || (scheme != "mongodb" && scheme != "mongodb+srv") {
-		return uri{}, fmt.Errorf("connection string must start with mongodb:// or mongodb+srv://")
+		return uri{}, errors.New("connection string must start with mongodb:// or mongodb+srv://")
 	}
 	u := uri{scheme: scheme}
 	rest, query, _ := strings.Cut(rest, "?")
@@ -69,11 +57,8 @@ func parseURI(s string) (uri, error) {
 	}
 	authority, database, _ := strings.Cut(rest, "/")
 	u.database = database
-	for _, h := range strings.Split(authority, ",") {
-		if h == "" {
-			return uri{}, fmt.Errorf("connection string has an empty host")
-		}
-		u.hosts = append(u.hosts, h)
+	if u.hosts = strings.Split(authority, ","); slices.Contains(u.hosts, "") {
+		return uri{}, errors.New("connection string has an empty host")
 	}
 	for _, pair := range strings.FieldsFunc(query, func(r rune) bool { return r == '&' || r == ';' }) {
 		key, value, found := strings.Cut(pair, "=")
@@ -87,18 +72,15 @@ func parseURI(s string) (uri, error) {
 
 // String puts the connection string together again.
 func (u uri) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s://%s%s/%s", u.scheme, u.userinfo, strings.Join(u.hosts, ","), u.database)
-	for i, o := range u.options {
-		sep := byte('&')
-		if i == 0 {
-			sep = '?'
-		}
-		b.WriteByte(sep)
-		b.WriteString(o.key + "=" + o.value)
+	text, before := u.scheme+"://"+u.userinfo+u.names()+"/"+u.database, "?"
+	for _, o := range u.options {
+		text, before = text+before+o.key+"="+o.value, "&"
 	}
-	return b.String()
+	return text
 }
+
+// names gives the hosts for people.
+func (u uri) names() string { return strings.Join(u.hosts, ",") }
 
 // HostsOf gives the hosts that a connection string names, each with its port, or
 // the name that DNS knows them by; nil if it is none.
@@ -124,6 +106,25 @@ func withPort(host string) string {
 	return host
 }
 
+// Target is a deployment that is cleaned from outside of a run.
+type Target struct {
+	// URI is its connection string.
+	URI string
+	// ServerAPI is what ClusterOptions have of the same name.
+	ServerAPI string
+}
+
+// resolved gives the connection string of a target, which names hosts.
+func (t Target) resolved(ctx context.Context) (uri, error) {
+	u, err := parseURI(t.URI)
+	if err != nil {
+		return u, err
+	}
+	resolved, err := u.resolved(ctx)
+	resolved.api = t.ServerAPI
+	return resolved, u.redact(ctx, err)
+}
+
 // authenticates reports whether clients say who they are. Some mechanisms take the
 // name from elsewhere, such as a certificate.
 func (u uri) authenticates() bool { return u.userinfo != "" || u.get("authMechanism") != "" }
@@ -145,16 +146,15 @@ func (u uri) get(key string) string {
 // at gives the same connection string for other hosts. An SRV name is
 // replaced by hosts, so that what it implies has to be said: TLS.
 func (u uri) at(hosts ...string) uri {
-	out := u
-	out.hosts = hosts
+	u.hosts = hosts
 	if u.scheme == "mongodb+srv" {
-		out.scheme = "mongodb"
+		u.scheme = "mongodb"
 		if u.get("tls") == "" && u.get("ssl") == "" {
-			out = out.with("tls", "true")
+			u = u.with("tls", "true")
 		}
-		out = out.without("srvMaxHosts", "srvServiceName")
+		u = u.without("srvMaxHosts", "srvServiceName")
 	}
-	return out
+	return u
 }
 
 // resolved gives a connection string that names hosts, where an SRV name stands
@@ -179,43 +179,40 @@ func (u uri) resolved(ctx context.Context) (uri, error) {
 	if err != nil {
 		return u, err
 	}
-	out := u.at(found.Hosts...)
-	for _, o := range []struct {
-		name, value string
-		told        bool
-	}{
-		{"authSource", found.AuthSource, found.AuthSourceSet && u.authenticates()},
-		{"replicaSet", found.ReplicaSet, found.ReplicaSet != ""},
-		{"loadBalanced", "true", found.LoadBalanced},
-	} {
-		if o.told && u.get(o.name) == "" {
-			out = out.with(o.name, o.value)
-		}
+	u = u.at(found.Hosts...)
+	if found.AuthSourceSet && u.authenticates() {
+		u = u.with("authSource", found.AuthSource)
 	}
-	return out, nil
+	if found.ReplicaSet != "" {
+		u = u.with("replicaSet", found.ReplicaSet)
+	}
+	if found.LoadBalanced {
+		u = u.with("loadBalanced", "true")
+	}
+	return u, nil
 }
 
 // with gives a copy with an option set.
 func (u uri) with(key, value string) uri {
-	out := u.without(key)
-	out.options = append(out.options, option{key, url.QueryEscape(value)})
-	return out
+	u = u.without(key)
+	u.options = append(u.options, option{key, url.QueryEscape(value)})
+	return u
+}
+
+// withAll gives a copy with options set.
+func (u uri) withAll(options []URIOption) uri {
+	for _, o := range options {
+		u = u.with(o.Name, o.Value)
+	}
+	return u
 }
 
 // without gives a copy that lacks options.
 func (u uri) without(keys ...string) uri {
-	out := u
-	out.options = nil
-next:
-	for _, o := range u.options {
-		for _, k := range keys {
-			if strings.EqualFold(o.key, k) {
-				continue next
-			}
-		}
-		out.options = append(out.options, o)
-	}
-	return out
+	u.options = slices.DeleteFunc(slices.Clone(u.options), func(o option) bool {
+		return slices.ContainsFunc(keys, func(key string) bool { return strings.EqualFold(o.key, key) })
+	})
+	return u
 }
 
 // direct gives the connection string of one host alone. Options that speak of

@@ -20,7 +20,7 @@ func TestClientsPoll(t *testing.T) {
 
 func TestRedact(t *testing.T) {
 	u := "mongodb://u:p%40" + testkit.Secret + "@a/"
-	testkit.Fails(t, redact(t.Context(), errors.New("cannot use p@"+testkit.Secret+" of "+u), u), "cannot use *** of mongodb://***@a/")
+	testkit.Fails(t, parsed(t, u).redact(t.Context(), errors.New("cannot use p@"+testkit.Secret+" of "+u)), "cannot use *** of mongodb://***@a/")
 }
 
 // srvName is below the same domain as 127.0.0.1, if that is taken for a name, as
@@ -59,22 +59,29 @@ func TestUnknownName(t *testing.T) {
 	testkit.Fails(t, err, "no such name")
 }
 
-// Each connection string has the options; the source below gets back what it lent.
-func TestWithURIOptions(t *testing.T) {
-	inner, err := OpenEmbedded(t.Context(), EmbeddedOptions{Topologies: []Topology{Sharded}, Auth: new(bool)})
+// Each connection string has the options, in the place of its own.
+func TestURIOptions(t *testing.T) {
+	more := []URIOption{{"compressors", "zlib"}, {"appName", "a b"}}
+	o := EmbeddedOptions{Topologies: []Topology{Sharded}, Auth: new(bool), URIOptions: more}
+	inner, err := OpenEmbedded(t.Context(), o)
 	testkit.Check(t, err)
 	s := newTale(t)
-	s.Source = WithURIOptions(inner, []URIOption{{"compressors", "zlib"}, {"appName", "a b"}})
-	if WithURIOptions(inner, nil) != inner {
-		t.Error("without options it is another source")
-	}
+	s.Source = inner
 	s.tell("lend a")
 	d := s.the("a")
-	for _, text := range []string{d.URI(), d.SingleURI(), d.DirectURI(d.Description().Hosts[0])} {
-		testkit.Says(t, text, "compressors=zlib", "appName=a+b")
-		testkit.Check(t, CheckURI(text))
+	theirs, err := OpenCluster(testkit.Context(t), ClusterOptions{URI: d.URI() + "&w=1", URIOptions: append(more, URIOption{"w", "2"})})
+	testkit.Check(t, err)
+	other, err := theirs.Acquire(t.Context(), 0)
+	testkit.Check(t, err)
+	for _, d := range []Deployment{d, other} {
+		for _, text := range []string{d.URI(), d.SingleURI(), d.DirectURI(d.Description().Hosts[0])} {
+			testkit.Says(t, text, "compressors=zlib", "appName=a+b")
+			testkit.Check(t, CheckURI(text))
+			testkit.Equal(t, "its own option", strings.Contains(text, "w=1"), false)
+		}
+		testkit.Equal(t, "the connection string of one mongos is that of all", d.SingleURI() == d.URI(), false)
 	}
-	testkit.Equal(t, "the connection string of one mongos is that of all", d.SingleURI() == d.URI(), false)
+	testkit.Check(t, theirs.Close())
 	s.tell("return a; lend a; close")
 }
 
@@ -85,14 +92,11 @@ var errDeath = errors.New("it ended")
 
 func (mortal) Dead() error { return errDeath }
 
-// A deployment behind options knows of its deaths, and a source of its mending.
-func TestBelowOptions(t *testing.T) {
-	behind := func(d Deployment) Deployment { return optionDeployment{Deployment: d} }
-	testkit.Equal(t, "deaths", []error{Died(mortal{}), Died(behind(mortal{}))}, []error{errDeath, errDeath})
-	testkit.Equal(t, "nobody knows of one", []error{Died(&cluster{}), Died(behind(&cluster{})), Died(nil)}, []error{nil, nil, nil})
+func TestDeathsAndMending(t *testing.T) {
+	testkit.Equal(t, "deaths", []error{Died(mortal{}), Died(&cluster{}), Died(nil)}, []error{errDeath, nil, nil})
 	p := newPool(nil)
-	with := WithURIOptions(p, []URIOption{{"compressors", "zlib"}})
-	testkit.Equal(t, "sources that mend", []bool{Mends(p), Mends(with), Mends(&clusterSource{})}, []bool{true, true, false})
+	p.mends = true
+	testkit.Equal(t, "sources that mend", []bool{Mends(p), Mends(newPool(nil)), Mends(&LocalSource{pool: p})}, []bool{true, false, false})
 	testkit.Check(t, p.Close())
 }
 

@@ -5,23 +5,22 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/unified-test-runner/utr/deployment/wire"
 	_ "github.com/unified-test-runner/utr/internal/wire42" // releases may be of version 4.2
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
-// admin talks to one server alone, as nobody in particular. It is not for
-// concurrent use.
+// admin talks to one server alone, as nobody in particular unless it signs in.
 type admin struct {
 	server *server
-	link   link
-	key    string // password of servers among themselves, "" without access control
+	secure *tls.Config // nil: no TLS
+	key    string      // password of servers among themselves, "" without access control
 }
 
 // User is a user of the whole cluster, with the role root.
@@ -31,17 +30,11 @@ type User struct{ Name, Password string }
 // does not answer is asked again.
 const commandLimit = 10 * time.Second
 
-func newAdmin(s *server, secure *tls.Config, key string) *admin {
-	return &admin{s, link{address: s.address(), secure: secure}, key}
-}
-
-func (a *admin) close() { a.link.close() }
-
 // run runs a command on the database admin.
 func (a *admin) run(ctx context.Context, command bson.D) (bson.Raw, error) {
 	ctx, cancel := limited(ctx, a.server.Name, command)
 	defer cancel()
-	return a.link.run(ctx, command)
+	return wire.Run(ctx, a.server.address(), a.secure, "admin", command)
 }
 
 // limited bounds one command.
@@ -50,17 +43,15 @@ func limited(ctx context.Context, on string, command bson.D) (context.Context, c
 }
 
 // throughDriver runs a command by a driver's client, which can authenticate and
-// knows load balancers, and asks again until it succeeds.
-func throughDriver(ctx context.Context, what string, client *mongo.Client, command bson.D) error {
-	return await(ctx, what, func(ctx context.Context) error {
-		within, cancel := limited(ctx, what, command)
-		defer cancel()
-		err := client.Database("admin").RunCommand(within, command).Err()
-		if err != nil && within.Err() != nil && ctx.Err() == nil {
-			err = fmt.Errorf("%w (%w)", context.Cause(within), err)
-		}
-		return err
-	})
+// knows load balancers.
+func throughDriver(ctx context.Context, on string, client *mongo.Client, command bson.D) error {
+	within, cancel := limited(ctx, on, command)
+	defer cancel()
+	err := client.Database("admin").RunCommand(within, command).Err()
+	if err != nil && within.Err() != nil && ctx.Err() == nil {
+		err = fmt.Errorf("%w (%w)", context.Cause(within), err)
+	}
+	return err
 }
 
 // state is what a server says of itself.
@@ -79,7 +70,7 @@ func (a *admin) hello(ctx context.Context) (state, error) {
 	switch {
 	case err != nil:
 		return starting, err
-	case isText(reply.Lookup("msg"), "isdbgrid"):
+	case reply.Lookup("msg").Type == bson.TypeString: // isdbgrid
 		return router, nil
 	case isTrue(reply.Lookup("ismaster")):
 		return primary, nil
@@ -87,11 +78,6 @@ func (a *admin) hello(ctx context.Context) (state, error) {
 		return secondary, nil
 	}
 	return starting, nil
-}
-
-func isText(v bson.RawValue, text string) bool {
-	s, ok := v.StringValueOK()
-	return ok && s == text
 }
 
 func isTrue(v bson.RawValue) bool {
@@ -111,7 +97,7 @@ var telling = []string{"--dbpath", "--configdb"}
 // tell, such as a mongod that wants authentication, is trusted.
 func (a *admin) ours(ctx context.Context) error {
 	reply, err := a.run(ctx, bson.D{{Key: "getCmdLineOpts", Value: 1}})
-	if codeOf(err) != 0 {
+	if wire.CodeOf(err) != 0 {
 		return nil
 	}
 	if err != nil {
@@ -152,21 +138,9 @@ func valueOf(args []string, name string) string {
 }
 
 // answering waits until a server answers commands.
-func answering(ctx context.Context, s *server, secure *tls.Config, key string) (*admin, error) {
-	// A connection costs less than a client, of which there is one then.
-	err := await(ctx, fmt.Sprintf("%s to listen on %s", s.Name, s.address()), func(ctx context.Context) error {
-		dialer := net.Dialer{Timeout: commandLimit}
-		conn, err := dialer.DialContext(ctx, "tcp", s.address())
-		if err != nil {
-			return err
-		}
-		return conn.Close()
-	})
-	if err != nil {
-		return nil, err
-	}
-	a := newAdmin(s, secure, key)
-	err = await(ctx, fmt.Sprintf("%s to answer on %s", s.Name, s.address()), func(ctx context.Context) error {
+func (a *admin) answering(ctx context.Context) error {
+	s := a.server
+	return await(ctx, fmt.Sprintf("%s to answer on %s", s.Name, s.address()), func(ctx context.Context) error {
 		now, err := a.hello(ctx)
 		switch {
 		case err != nil:
@@ -178,11 +152,6 @@ func answering(ctx context.Context, s *server, secure *tls.Config, key string) (
 		}
 		return a.ours(ctx)
 	})
-	if err != nil {
-		a.close()
-		return nil, err
-	}
-	return a, nil
 }
 
 // Codes of the server.
@@ -195,14 +164,6 @@ const (
 // AuthenticationFailed, IllegalOperation, CommandNotFound, NoReplicationEnabled,
 // InvalidReplicaSetConfig.
 var hopeless = []int32{2, 13, 18, 20, 59, 76, 93}
-
-func codeOf(err error) int32 {
-	var e mongo.CommandError
-	if errors.As(err, &e) {
-		return e.Code
-	}
-	return 0
-}
 
 // initiation is the configuration of a replica set (replSetInitiate).
 func initiation(set Set, hosts []string) bson.D {
@@ -234,7 +195,7 @@ func initiate(ctx context.Context, set Set, members []*admin) error {
 	config := initiation(set, hosts)
 	err := await(ctx, fmt.Sprintf("replica set %s to be initiated", set.Name), func(ctx context.Context) error {
 		_, err := members[0].run(ctx, bson.D{{Key: "replSetInitiate", Value: config}})
-		if codeOf(err) == codeAlreadyInitialized { // an attempt whose answer was lost
+		if wire.CodeOf(err) == codeAlreadyInitialized { // an attempt whose answer was lost
 			return nil
 		}
 		return lasting(err)
@@ -279,18 +240,13 @@ func (a *admin) standForElection(ctx context.Context) error {
 		return err
 	}
 	defer disconnect(client)
-	ctx, cancel := limited(ctx, a.server.Name, command)
-	defer cancel()
-	return client.Database("admin").RunCommand(ctx, command).Err()
+	return throughDriver(ctx, a.server.Name, client, command)
 }
 
-// signIn gives a driver's client of the server alone, which can authenticate.
+// signIn gives a driver's client of the server alone, which authenticates.
 func (a *admin) signIn(who options.Credential) (*mongo.Client, error) {
 	o := options.Client().SetHosts([]string{a.server.address()}).SetDirect(true).SetAppName("utr").SetAuth(who)
-	if a.link.secure != nil {
-		o.SetTLSConfig(a.link.secure)
-	}
-	return mongo.Connect(o)
+	return mongo.Connect(o.SetTLSConfig(a.secure))
 }
 
 func disconnect(client *mongo.Client) {
@@ -319,7 +275,7 @@ func (p permanent) Unwrap() error { return p.error }
 // lasting marks the errors that no further attempt mends. Others can be those
 // of a machine that is slow: a member that is not reached yet, for example.
 func lasting(err error) error {
-	if slices.Contains(hopeless, codeOf(err)) {
+	if slices.Contains(hopeless, wire.CodeOf(err)) {
 		return permanent{err}
 	}
 	return err
@@ -329,20 +285,17 @@ func lasting(err error) error {
 // may not know its primary yet, and refuses for a moment: with many codes, so
 // that none is taken for permanent.
 func addShard(ctx context.Context, mongos *admin, user *User, set Set, hosts []string) error {
-	what := fmt.Sprintf("%s to be added as a shard", set.Name)
 	command := bson.D{{Key: "addShard", Value: set.Name + "/" + strings.Join(hosts, ",")}, {Key: "name", Value: set.Name}}
+	add := func(ctx context.Context) error { _, err := mongos.run(ctx, command); return err }
 	if user != nil {
 		client, err := mongos.signIn(options.Credential{Username: user.Name, Password: user.Password, AuthSource: "admin"})
 		if err != nil {
 			return err
 		}
 		defer disconnect(client)
-		return throughDriver(ctx, what, client, command)
+		add = func(ctx context.Context) error { return throughDriver(ctx, mongos.server.Name, client, command) }
 	}
-	return await(ctx, what, func(ctx context.Context) error {
-		_, err := mongos.run(ctx, command)
-		return err
-	})
+	return await(ctx, set.Name+" to be added as a shard", add)
 }
 
 // behindBalancer waits until a mongos answers through a load balancer as one
@@ -353,7 +306,9 @@ func behindBalancer(ctx context.Context, uri string) error {
 		return err
 	}
 	defer disconnect(client)
-	return throughDriver(ctx, "a mongos to answer behind the load balancer", client, bson.D{{Key: "ping", Value: 1}})
+	return await(ctx, "a mongos to answer behind the load balancer", func(ctx context.Context) error {
+		return throughDriver(ctx, "the load balancer", client, bson.D{{Key: "ping", Value: 1}})
+	})
 }
 
 // createUser makes the first user, which somebody on the same machine may do
@@ -370,7 +325,7 @@ func createUser(ctx context.Context, on *admin, user User, members int) error {
 	}
 	return await(ctx, "the user "+user.Name+" to be made on "+on.server.Name, func(ctx context.Context) error {
 		_, err := on.run(ctx, command)
-		if codeOf(err) == codeUserExists {
+		if wire.CodeOf(err) == codeUserExists {
 			return nil
 		}
 		return lasting(err)

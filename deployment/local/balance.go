@@ -1,6 +1,7 @@
 package local
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -10,72 +11,54 @@ import (
 	"github.com/unified-test-runner/utr/internal/relay"
 )
 
-// balancer hands connections to mongoses in turn, as a TCP load balancer does:
+// Balancer hands connections to mongoses in turn, as a TCP load balancer does:
 // each connection begins with a header of the PROXY protocol, version 1, that
 // says who it comes from. A mongos takes that as the sign that it is load
 // balanced.
-type balancer struct {
+type Balancer struct {
 	listener net.Listener
 	targets  []string
 	next     atomic.Uint64
 	all      sync.WaitGroup
-
-	mu     sync.Mutex
-	closed bool
-	conns  map[net.Conn]bool
+	open     context.Context // until it is closed
+	close    context.CancelFunc
 }
 
-func newBalancer(targets []string) (*balancer, error) {
+// NewBalancer listens on a free port of the loopback interface. Targets are the
+// mongoses' ports for load balancers, as host:port.
+func NewBalancer(targets []string) (*Balancer, error) {
 	l, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
 	if err != nil {
 		return nil, err
 	}
-	b := &balancer{listener: l, targets: targets, conns: make(map[net.Conn]bool)}
+	b := &Balancer{listener: l, targets: targets}
+	b.open, b.close = context.WithCancel(context.Background())
 	b.all.Go(func() {
 		relay.Accept(l, func(client net.Conn) { b.all.Go(func() { b.serve(client) }) })
 	})
 	return b, nil
 }
 
-func (b *balancer) address() string { return b.listener.Addr().String() }
+// Address is where it listens, as host:port.
+func (b *Balancer) Address() string { return b.listener.Addr().String() }
 
-// own registers a connection, so that closing the balancer breaks it. It gives
-// false, and closes the connection, if the balancer is closed already.
-func (b *balancer) own(c net.Conn) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.closed {
-		_ = c.Close()
-		return false
-	}
-	b.conns[c] = true
-	return true
-}
-
-func (b *balancer) disown(c net.Conn) {
-	_ = c.Close()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.conns, c)
+// own has a connection closed when the balancer is, or when the caller does so.
+func (b *Balancer) own(c net.Conn) (closing func()) {
+	stop := context.AfterFunc(b.open, func() { _ = c.Close() })
+	return func() { stop(); _ = c.Close() }
 }
 
 // serve connects a client with the mongos whose turn it is, or with the next
 // one that takes it.
-func (b *balancer) serve(client net.Conn) {
-	if !b.own(client) {
-		return
-	}
-	defer b.disown(client)
+func (b *Balancer) serve(client net.Conn) {
+	defer b.own(client)()
 	turn := b.next.Add(1) - 1
 	for i := range uint64(len(b.targets)) {
 		server, err := net.DialTimeout("tcp", b.targets[(turn+i)%uint64(len(b.targets))], commandLimit)
 		if err != nil {
 			continue
 		}
-		if !b.own(server) {
-			return
-		}
-		defer b.disown(server)
+		defer b.own(server)()
 		if _, err := io.WriteString(server, proxyHeader(client.RemoteAddr(), client.LocalAddr())); err == nil {
 			relay.Pass(client, server)
 		}
@@ -93,14 +76,9 @@ func proxyHeader(from, to net.Addr) string {
 	return fmt.Sprintf("PROXY TCP4 %s %s %d %d\r\n", f.IP, t.IP, f.Port, t.Port)
 }
 
-// close breaks all connections and waits until nothing is left.
-func (b *balancer) close() {
-	b.mu.Lock()
-	b.closed = true
+// Close breaks all connections and waits until nothing is left.
+func (b *Balancer) Close() {
 	_ = b.listener.Close()
-	for c := range b.conns {
-		_ = c.Close()
-	}
-	b.mu.Unlock()
+	b.close()
 	b.all.Wait()
 }

@@ -40,9 +40,9 @@ func backend(t *testing.T, name string) string {
 const dead = "127.0.0.1:1" // nobody listens there
 
 // connected connects, and gives the line that the backend says.
-func connected(t *testing.T, b *balancer) (net.Conn, string) {
+func connected(t *testing.T, b *Balancer) (net.Conn, string) {
 	t.Helper()
-	conn, err := net.Dial("tcp", b.address())
+	conn, err := net.Dial("tcp", b.Address())
 	testkit.Check(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	testkit.Check(t, conn.SetDeadline(time.Now().Add(testkit.Patience)))
@@ -53,7 +53,7 @@ func connected(t *testing.T, b *balancer) (net.Conn, string) {
 // Connections go to servers in turn, with a header; what is sent comes through both
 // ways, until the balancer is closed. How connections end is up to package relay.
 func TestBalancer(t *testing.T) {
-	b, err := newBalancer([]string{backend(t, "one"), dead, backend(t, "two")})
+	b, err := NewBalancer([]string{backend(t, "one"), dead, backend(t, "two")})
 	testkit.Check(t, err)
 	var conn net.Conn
 	// The second connection is for the one that is dead: the next one takes it.
@@ -68,16 +68,16 @@ func TestBalancer(t *testing.T) {
 	if got, err := bufio.NewReader(conn).ReadString('\n'); got != text {
 		t.Errorf("%d bytes came back, %v", len(got), err)
 	}
-	b.close()
+	b.Close()
 	if _, err := conn.Read(make([]byte, 1)); err == nil {
 		t.Error("the connection outlives the balancer")
 	}
-	if late, err := net.Dial("tcp", b.address()); err == nil {
+	if late, err := net.Dial("tcp", b.Address()); err == nil {
 		t.Error("a closed balancer takes connections", late.Close())
 	}
-	none, err := newBalancer([]string{dead})
+	none, err := NewBalancer([]string{dead})
 	testkit.Check(t, err)
-	defer none.close()
+	defer none.Close()
 	_, line := connected(t, none)
 	testkit.Equal(t, "without a server", line, "")
 }

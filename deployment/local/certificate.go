@@ -1,13 +1,13 @@
 package local
 
 import (
-	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"math/big"
 	"net"
@@ -19,17 +19,16 @@ import (
 // validity of certificates: a cluster does not live that long.
 const validity = 30 * 24 * time.Hour
 
-// certificates are files in PEM form.
-type certificates struct {
-	ca     string // what everybody trusts
-	server string // certificate and key, for all servers: among themselves they are clients, too
-}
+// The files of WriteCertificates, in PEM form.
+const (
+	caFile     = "ca.pem"     // what everybody trusts
+	serverFile = "server.pem" // certificate and key of all servers, which are clients among themselves
+)
 
-// writeCertificates makes an authority for one cluster, and a certificate for
-// the loopback interface that it has signed. The authority's key is nowhere
-// once this returns.
-func writeCertificates(folder string) (c certificates, err error) {
-	c = certificates{ca: filepath.Join(folder, "ca.pem"), server: filepath.Join(folder, "server.pem")}
+// WriteCertificates makes an authority, which it gives, and a certificate for the
+// loopback interface that it has signed, in ca.pem and server.pem of a folder; the
+// latter holds the key as well. The authority's key is nowhere once this returns.
+func WriteCertificates(folder string) (*x509.Certificate, error) {
 	now := time.Now()
 	authority := &x509.Certificate{
 		SerialNumber: big.NewInt(now.UnixNano()), Subject: pkix.Name{CommonName: "utr, for one cluster"},
@@ -43,48 +42,23 @@ func writeCertificates(folder string) (c certificates, err error) {
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 		DNSNames:    []string{"localhost"}, IPAddresses: []net.IP{net.ParseIP(address)},
 	}
-	authorityKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return c, fmt.Errorf("make a key: %w", err)
+	authorityKey, errA := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	leafKey, errB := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err := errors.Join(errA, errB); err != nil {
+		return nil, fmt.Errorf("make a key: %w", err)
 	}
-	leafKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return c, fmt.Errorf("make a key: %w", err)
-	}
-	caText, err := sign(authority, authority, &authorityKey.PublicKey, authorityKey)
-	if err != nil {
-		return c, err
-	}
-	leafText, err := sign(leaf, authority, &leafKey.PublicKey, authorityKey)
-	if err != nil {
-		return c, err
-	}
-	secret, err := x509.MarshalPKCS8PrivateKey(leafKey)
-	if err != nil {
-		return c, fmt.Errorf("write a key: %w", err)
-	}
-	both := append(leafText, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})...)
-	if err := os.WriteFile(c.ca, caText, 0o600); err != nil {
-		return c, err
-	}
-	return c, os.WriteFile(c.server, both, 0o600)
-}
-
-func sign(what, by *x509.Certificate, of crypto.PublicKey, with crypto.Signer) ([]byte, error) {
-	der, err := x509.CreateCertificate(rand.Reader, what, by, of, with)
-	if err != nil {
+	ca, errA := x509.CreateCertificate(rand.Reader, authority, authority, authorityKey.Public(), authorityKey)
+	server, errB := x509.CreateCertificate(rand.Reader, leaf, authority, leafKey.Public(), authorityKey)
+	secret, errC := x509.MarshalPKCS8PrivateKey(leafKey)
+	if err := errors.Join(errA, errB, errC); err != nil {
 		return nil, fmt.Errorf("make a certificate: %w", err)
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
-}
-
-// pool reads what is to be trusted.
-func (c certificates) pool() (*x509.CertPool, error) {
-	text, err := os.ReadFile(c.ca)
-	if err != nil {
+	text := func(kind string, der []byte) []byte { return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}) }
+	both := append(text("CERTIFICATE", server), text("PRIVATE KEY", secret)...)
+	errA = os.WriteFile(filepath.Join(folder, caFile), text("CERTIFICATE", ca), 0o600)
+	errB = os.WriteFile(filepath.Join(folder, serverFile), both, 0o600)
+	if err := errors.Join(errA, errB); err != nil {
 		return nil, err
 	}
-	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(text)
-	return pool, nil
+	return x509.ParseCertificate(ca)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -14,6 +15,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/unified-test-runner/utr/internal/ledger"
 )
@@ -46,13 +49,12 @@ type Cluster struct {
 	version Version
 	user    *User
 	ca      string // file; "" without TLS
-	folder  string
-	forget  func() error // the folder
+	folder  *ledger.TempFolder
 	ports   *Ports
 
 	mu        sync.Mutex // guards what follows
 	servers   []*server  // in the order of their start
-	balancers []*balancer
+	balancers []*Balancer
 	closed    bool
 }
 
@@ -80,7 +82,7 @@ func (e *StartError) Unwrap() error { return e.Err }
 // *StartError.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
 	what := fmt.Sprintf("%s of version %s", o.Shape.Topology, o.Release.Version)
-	plan, err := NewPlan(o.Shape, o.Release.Version)
+	plan, err := o.Release.plan(o.Shape)
 	if err != nil {
 		return nil, &StartError{What: what, Err: err}
 	}
@@ -102,14 +104,15 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 		}
 		var died *DiedError
 		again := errors.As(err, &died) && died.portTaken && conflict < portConflicts
-		keep := !again && ctx.Err() == nil
-		closing := c.Close(keep)
-		switch {
-		case ctx.Err() != nil:
+		closing := c.Close()
+		if !again && ctx.Err() == nil {
+			return nil, &StartError{What: what, Logs: c.Folder(), Err: errors.Join(err, closing)}
+		}
+		closing = errors.Join(closing, c.RemoveLogs())
+		if ctx.Err() != nil {
 			return nil, errors.Join(fmt.Errorf("start a %s: %w", what, context.Cause(ctx)), closing)
-		case !again:
-			return nil, &StartError{What: what, Logs: c.folder, Err: errors.Join(err, closing)}
-		case closing != nil:
+		}
+		if closing != nil {
 			return nil, &StartError{What: what, Err: closing}
 		}
 	}
@@ -120,13 +123,12 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 func start(ctx context.Context, o Options, plan Plan) (*Cluster, error) {
 	c := &Cluster{shape: o.Shape.complete(), version: o.Release.Version, ports: o.Ports}
 	var err error
-	if c.folder, c.forget, err = o.Book.MakeFolder(o.Folder, "local"); err != nil {
+	if c.folder, err = o.Book.MakeFolder(o.Folder, "local"); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	s := &starter{cluster: c, plan: plan, options: o, cancel: cancel, admins: make(map[string][]*admin)}
-	defer s.close()
 	if err := s.run(ctx); err != nil {
 		// That a server ended says more than what then did not work any more.
 		var died *DiedError
@@ -147,17 +149,7 @@ type starter struct {
 	secure  *tls.Config
 	key     string // the password of the servers among themselves
 	cancel  context.CancelCauseFunc
-
-	mu     sync.Mutex
-	admins map[string][]*admin // of the members of each set; of "", the servers of no set
-}
-
-func (s *starter) close() {
-	for _, list := range s.admins {
-		for _, a := range list {
-			a.close()
-		}
-	}
+	admins  map[string][]*admin // of the members of each set; of "", the servers of no set
 }
 
 func (s *starter) run(ctx context.Context) error {
@@ -169,7 +161,11 @@ func (s *starter) run(ctx context.Context) error {
 			return err
 		}
 		if i == 0 {
-			if err := together(ctx, s.plan.Sets, s.initiate); err != nil {
+			together, ctx := errgroup.WithContext(ctx)
+			for _, set := range s.plan.Sets {
+				together.Go(func() error { return initiate(ctx, set, s.admins[set.Name]) })
+			}
+			if err := together.Wait(); err != nil {
 				return err
 			}
 		}
@@ -189,66 +185,48 @@ func (s *starter) run(ctx context.Context) error {
 // wave starts processes and waits until all answer.
 func (s *starter) wave(ctx context.Context, wave []Process) error {
 	// One after the other, which takes no time, so that their order is known.
-	var launched []*server
+	var launched []*admin
 	for _, p := range wave {
 		l, err := s.launch(p)
 		if err != nil {
 			return err
 		}
 		l.watch(ctx, s.cancel)
-		launched = append(launched, l)
+		a := &admin{l, s.secure, s.key}
+		launched = append(launched, a)
+		s.admins[p.Set] = append(s.admins[p.Set], a)
 	}
-	admins := make([]*admin, len(launched))
-	index := make([]int, len(launched))
-	for i := range index {
-		index[i] = i
+	together, ctx := errgroup.WithContext(ctx)
+	for _, a := range launched {
+		together.Go(func() error { return a.answering(ctx) })
 	}
-	err := together(ctx, index, func(ctx context.Context, i int) (err error) {
-		admins[i], err = answering(ctx, launched[i], s.secure, s.key)
-		return err
-	})
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i, a := range admins {
-		if a != nil {
-			set := launched[i].Set
-			s.admins[set] = append(s.admins[set], a)
-		}
-	}
-	return err
+	return together.Wait()
 }
 
 // launch starts one process.
 func (s *starter) launch(p Process) (*server, error) {
 	c := s.cluster
 	at := s.place
-	for _, port := range []struct {
-		to     *int
-		wanted bool
-	}{{&at.Port, true}, {&at.BalancerPort, p.Balanced}} {
-		if !port.wanted {
-			continue
-		}
-		n, err := c.ports.Next()
-		if err != nil {
+	var err error
+	if at.Port, err = c.ports.Next(); err != nil {
+		return nil, err
+	}
+	if p.Balanced {
+		if at.BalancerPort, err = c.ports.Next(); err != nil {
 			return nil, err
 		}
-		*port.to = n
 	}
 	path := s.options.Release.Mongod
 	if p.Role == RoleMongos {
 		path = s.options.Release.Mongos
 		at.ConfigDB = configSet + "/" + strings.Join(s.hosts(configSet), ",")
 	} else {
-		at.Data = filepath.Join(c.folder, p.Name)
+		at.Data = filepath.Join(c.Folder(), p.Name)
 		if err := os.Mkdir(at.Data, 0o700); err != nil {
 			return nil, err
 		}
 	}
-	if path == "" {
-		return nil, errNoMongos
-	}
-	l, err := launch(path, p, c.version, at, filepath.Join(c.folder, p.Name+".log"), s.options.Book)
+	l, err := launch(path, p, c.version, at, filepath.Join(c.Folder(), p.Name+".log"), s.options.Book)
 	if err != nil {
 		return nil, err
 	}
@@ -257,8 +235,6 @@ func (s *starter) launch(p Process) (*server, error) {
 	c.servers = append(c.servers, l)
 	return l, nil
 }
-
-var errNoMongos = errors.New("there is no mongos beside the mongod")
 
 // hosts gives the addresses of the members of a set.
 func (s *starter) hosts(set string) []string {
@@ -269,10 +245,6 @@ func (s *starter) hosts(set string) []string {
 		}
 	}
 	return hosts
-}
-
-func (s *starter) initiate(ctx context.Context, set Set) error {
-	return initiate(ctx, set, s.admins[set.Name])
 }
 
 // addShards adds all shards through the first mongos.
@@ -296,7 +268,7 @@ const keyBytes = 96
 func (s *starter) writeSecrets() error {
 	c := s.cluster
 	if c.shape.Auth {
-		s.place.KeyFile = filepath.Join(c.folder, "key")
+		s.place.KeyFile = filepath.Join(c.Folder(), "key")
 		var key strings.Builder
 		for key.Len() < keyBytes {
 			key.WriteString(rand.Text())
@@ -309,16 +281,14 @@ func (s *starter) writeSecrets() error {
 	if !c.shape.TLS {
 		return nil
 	}
-	made, err := writeCertificates(c.folder)
+	authority, err := WriteCertificates(c.Folder())
 	if err != nil {
 		return err
 	}
-	s.place.Certificate, s.place.CA, c.ca = made.server, made.ca, made.ca
-	trusted, err := made.pool()
-	if err != nil {
-		return err
-	}
-	s.secure = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: trusted}
+	c.ca = filepath.Join(c.Folder(), caFile)
+	s.place.CA, s.place.Certificate = c.ca, filepath.Join(c.Folder(), serverFile)
+	s.secure = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: x509.NewCertPool()}
+	s.secure.RootCAs.AddCert(authority)
 	return nil
 }
 
@@ -366,7 +336,7 @@ func (s *starter) balance(ctx context.Context) error {
 		}
 	}
 	for _, targets := range [][]string{behind, behind[:1]} {
-		b, err := newBalancer(targets)
+		b, err := NewBalancer(targets)
 		if err != nil {
 			return fmt.Errorf("the load balancer: %w", err)
 		}
@@ -398,79 +368,72 @@ func (c *Cluster) Dead() error {
 	return nil
 }
 
-// Close ends the cluster and waits until nothing of it is left but, if they are
-// to be kept, the logs: see Folder. It may be called more than once.
-func (c *Cluster) Close(keepLogs bool) error {
+// Close ends the cluster and waits until nothing of it is left but the logs: see
+// Folder and RemoveLogs. It may be called more than once.
+func (c *Cluster) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
 		return nil
 	}
 	c.closed = true
-	var errs []error
 	for _, b := range c.balancers {
-		b.close()
+		b.Close()
 	}
 	// A mongos first, so that it does not tell its log about the others.
-	kills := make([]error, len(c.servers))
+	errs := make([]error, len(c.servers))
 	var all sync.WaitGroup
 	for i := len(c.servers) - 1; i >= 0; i-- {
-		all.Go(func() { kills[i] = c.servers[i].kill() })
+		all.Go(func() { errs[i] = c.servers[i].kill() })
 	}
 	all.Wait()
-	errs = append(errs, kills...)
 	for _, s := range c.servers {
 		s.freePorts(c.ports)
 	}
-	err := errors.Join(append(errs, c.tidy(keepLogs))...)
-	if err == nil {
-		err = c.forget() // else utr clean takes away what is left
+	if err := errors.Join(append(errs, c.tidy())...); err != nil {
+		return err // utr clean removes what is left
 	}
-	return err
+	return c.folder.Forget()
 }
 
-// tidy removes the folder, or all of it but the logs.
-func (c *Cluster) tidy(keepLogs bool) error {
-	if !keepLogs {
-		return os.RemoveAll(c.folder)
-	}
-	entries, err := os.ReadDir(c.folder)
+// tidy removes all of the folder but the logs.
+func (c *Cluster) tidy() error {
+	entries, err := os.ReadDir(c.Folder())
 	if err != nil {
 		return err
 	}
 	var errs []error
 	for _, e := range entries {
 		if filepath.Ext(e.Name()) != ".log" {
-			errs = append(errs, os.RemoveAll(filepath.Join(c.folder, e.Name())))
+			errs = append(errs, os.RemoveAll(filepath.Join(c.Folder(), e.Name())))
 		}
 	}
 	return errors.Join(errs...)
 }
 
 // RemoveLogs removes what a Close has kept.
-func (c *Cluster) RemoveLogs() error { return os.RemoveAll(c.folder) }
+func (c *Cluster) RemoveLogs() error { return os.RemoveAll(c.Folder()) }
 
 // Folder is where the logs are: a file NAME.log for each server.
-func (c *Cluster) Folder() string { return c.folder }
+func (c *Cluster) Folder() string { return c.folder.Path }
 
 // Log gives the lines that the servers logged from one time to another, in
 // their order.
 func (c *Cluster) Log(from, to time.Time) []Line {
 	c.mu.Lock()
-	servers := c.servers
-	c.mu.Unlock()
-	var lists [][]Line
-	for _, s := range servers {
-		lists = append(lists, linesOf(s.log, s.address(), from, to))
+	logs := make(map[string]string)
+	for _, s := range c.servers {
+		logs[s.address()] = s.log
 	}
-	return merged(lists)
+	c.mu.Unlock()
+	return ReadLogs(logs, from, to)
 }
 
 // Hosts are the addresses that clients see: of the members or mongoses, in
 // order; of a load balanced cluster, that of the balancer.
 func (c *Cluster) Hosts() []string {
 	if c.shape.Topology == LoadBalanced {
-		return []string{c.balancers[0].address()}
+		return []string{c.balancers[0].Address()}
 	}
 	var hosts []string
 	for _, s := range c.servers {
@@ -491,15 +454,7 @@ func (c *Cluster) Password() string {
 
 // URI is the connection string with all seeds. It holds the password, if there
 // is one.
-func (c *Cluster) URI() string {
-	switch c.shape.Topology {
-	case ReplicaSet:
-		return c.uri(c.Hosts(), "replicaSet", memberSet)
-	case LoadBalanced:
-		return c.uri(c.Hosts(), "loadBalanced", "true")
-	}
-	return c.uri(c.Hosts())
-}
+func (c *Cluster) URI() string { return c.uri(c.Hosts()) }
 
 // SingleURI is that of one mongos, or of the load balancer in front of one.
 // Elsewhere it equals URI.
@@ -508,32 +463,26 @@ func (c *Cluster) SingleURI() string {
 	case Sharded:
 		return c.uri(c.Hosts()[:1])
 	case LoadBalanced:
-		return c.uri([]string{c.balancers[1].address()}, "loadBalanced", "true")
+		return c.uri([]string{c.balancers[1].Address()})
 	}
 	return c.URI()
 }
 
-// DirectURI is that of one host alone. A load balancer cannot be passed by.
-func (c *Cluster) DirectURI(host string) string {
-	if c.shape.Topology == LoadBalanced {
-		return c.uri([]string{host}, "loadBalanced", "true")
-	}
-	return c.uri([]string{host}, "directConnection", "true")
-}
-
-// uri puts a connection string together; options are names and values.
-func (c *Cluster) uri(hosts []string, options ...string) string {
+func (c *Cluster) uri(hosts []string) string {
 	u := url.URL{Scheme: "mongodb", Host: strings.Join(hosts, ","), Path: "/"}
 	if c.user != nil {
 		u.User = url.UserPassword(c.user.Name, c.user.Password)
 	}
 	query := url.Values{}
+	switch c.shape.Topology {
+	case ReplicaSet:
+		query.Set("replicaSet", memberSet)
+	case LoadBalanced:
+		query.Set("loadBalanced", "true")
+	}
 	if c.ca != "" {
 		query.Set("tls", "true")
 		query.Set("tlsCAFile", c.ca)
-	}
-	for i := 0; i+1 < len(options); i += 2 {
-		query.Set(options[i], options[i+1])
 	}
 	u.RawQuery = query.Encode()
 	return u.String()

@@ -135,7 +135,7 @@ func (b *bench) entries() int {
 func (b *bench) close(c *Cluster) {
 	b.t.Helper()
 	hosts := c.Hosts()
-	testkit.Check(b.t, errors.Join(c.Close(false), c.Close(false)))
+	testkit.Check(b.t, errors.Join(c.Close(), c.Close(), c.RemoveLogs()))
 	b.empty()
 	testkit.Fails(b.t, c.Dead())
 	for _, host := range hosts {

@@ -28,12 +28,15 @@ func tail(path string) string {
 	if err != nil {
 		return fmt.Sprintf("(its log cannot be read: %v)", err)
 	}
-	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-	var kept []string
+	return strings.Join(lastLines(string(text)), "\n")
+}
+
+func lastLines(text string) (kept []string) {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
 	for _, line := range lines[max(0, len(lines)-tailLines):] {
 		kept = append(kept, shorten(line))
 	}
-	return strings.Join(kept, "\n")
+	return kept
 }
 
 func shorten(line string) string {
@@ -46,17 +49,10 @@ func shorten(line string) string {
 
 // quoted sets off what a program said from the sentence before it.
 func quoted(text string) string {
-	text = strings.TrimSpace(text)
-	if text == "" {
+	if strings.TrimSpace(text) == "" {
 		return "; it said nothing"
 	}
-	var b strings.Builder
-	b.WriteString("; the last that it said:")
-	lines := strings.Split(text, "\n")
-	for _, line := range lines[max(0, len(lines)-tailLines):] {
-		b.WriteString("\n    " + shorten(line))
-	}
-	return b.String()
+	return "; the last that it said:\n    " + strings.Join(lastLines(text), "\n    ")
 }
 
 // lastBytes reads the end of a file, from the beginning of a line.
@@ -129,12 +125,12 @@ func timeOf(line string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// merged puts the lines of several logs into one order. Each list is in order
-// already.
-func merged(lists [][]Line) []Line {
+// ReadLogs gives the lines of some logs from one time to another, oldest
+// first. Paths are by server, as host:port; what cannot be read is left out.
+func ReadLogs(paths map[string]string, from, to time.Time) []Line {
 	var out []Line
-	for _, l := range lists {
-		out = append(out, l...)
+	for server, path := range paths {
+		out = append(out, linesOf(path, server, from, to)...)
 	}
 	slices.SortStableFunc(out, func(a, b Line) int { return a.Time.Compare(b.Time) })
 	return out

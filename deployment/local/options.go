@@ -1,6 +1,7 @@
 package local
 
 import (
+	"os"
 	"runtime"
 	"strconv"
 )
@@ -31,19 +32,11 @@ var (
 type option struct {
 	roles       Role
 	from, until Version // zero: always
-	when        func(Process, Place) bool
-	args        func(Process, Place) []string
-	reason      string
-}
-
-func fixed(args ...string) func(Process, Place) []string {
-	return func(Process, Place) []string { return args }
-}
-
-func balanced(p Process, _ Place) bool { return p.Balanced }
-
-func parameter(name, value string) func(Process, Place) []string {
-	return fixed("--setParameter", name+"="+value)
+	// args have values of Argv in the place of $NAME. If one of these has no
+	// value, the option is left out; needs is one that stands in no argument.
+	args   []string
+	needs  string
+	reason string
 }
 
 // optionTable is the table, in the order of the arguments. Left out on purpose:
@@ -52,58 +45,58 @@ func parameter(name, value string) func(Process, Place) []string {
 // server says before it has opened its log would be elsewhere; short election
 // time-outs, since a busy machine would elect all the time.
 func optionTable() []option {
+	const inSets = RoleMember | RoleConfig | RoleShard
+	parameter := func(text string) []string { return []string{"--setParameter", text} }
 	return []option{
-		{roles: anyRole, args: func(_ Process, at Place) []string { return []string{"--port", strconv.Itoa(at.Port)} },
-			reason: "chosen by us"},
-		{roles: anyRole, args: fixed("--bind_ip", address),
-			reason: "nobody else has a business here"},
-		{roles: anyRole, when: func(Process, Place) bool { return runtime.GOOS != "windows" }, args: fixed("--nounixsocket"),
+		{roles: anyRole, args: []string{"--port", "$PORT"}, reason: "chosen by us"},
+		{roles: anyRole, args: []string{"--bind_ip", address}, reason: "nobody else has a business here"},
+		{roles: anyRole, args: []string{"--nounixsocket"}, needs: "$UNIX",
 			reason: "a killed server would leave its socket in the folder for temporary files"},
-		{roles: anyRole, args: parameter("enableTestCommands", "1"),
-			reason: "fail points"},
-		{roles: anyRole, args: parameter("diagnosticDataCollectionEnabled", "false"),
-			reason: "nobody reads what is collected each second"},
-		{roles: mongods, args: func(_ Process, at Place) []string { return []string{"--dbpath", at.Data} },
-			reason: "in our folder"},
-		{roles: mongods, args: fixed("--wiredTigerCacheSizeGB", "0.25"),
-			reason: "the least; by default each takes half of the memory"},
-		{roles: RoleMember | RoleConfig | RoleShard, args: func(p Process, _ Place) []string { return []string{"--replSet", p.Set} },
-			reason: "transactions and retryable writes need a replica set"},
-		{roles: RoleMember | RoleConfig | RoleShard, args: fixed("--oplogSize", "128"),
-			reason: "in MB; by default 5 % of the disk"},
-		{roles: RoleMember | RoleShard, args: parameter("maxTransactionLockRequestTimeoutMillis", "25"),
+		{roles: anyRole, args: parameter("enableTestCommands=1"), reason: "fail points"},
+		{roles: anyRole, args: parameter("diagnosticDataCollectionEnabled=false"), reason: "nobody reads what is collected each second"},
+		{roles: mongods, args: []string{"--dbpath", "$DATA"}, reason: "in our folder"},
+		{roles: mongods, args: []string{"--wiredTigerCacheSizeGB", "0.25"}, reason: "the least; by default each takes half of the memory"},
+		{roles: inSets, args: []string{"--replSet", "$SET"}, reason: "transactions and retryable writes need a replica set"},
+		{roles: inSets, args: []string{"--oplogSize", "128"}, reason: "in MB; by default 5 % of the disk"},
+		{roles: RoleMember | RoleShard, args: parameter("maxTransactionLockRequestTimeoutMillis=25"),
 			reason: "a transaction gives up a lock after 5 ms by default, which is little where a collection was made just now"},
-		{roles: RoleConfig, args: fixed("--configsvr"), reason: "its role"},
-		{roles: RoleShard, args: fixed("--shardsvr"), reason: "its role"},
-		{roles: RoleConfig | RoleShard, args: parameter("periodicNoopIntervalSecs", "1"),
+		{roles: RoleConfig, args: []string{"--configsvr"}, reason: "its role"},
+		{roles: RoleShard, args: []string{"--shardsvr"}, reason: "its role"},
+		{roles: RoleConfig | RoleShard, args: parameter("periodicNoopIntervalSecs=1"),
 			reason: "a change stream waits for a write on every shard: by default 10 s if nothing is written"},
-		{roles: RoleMongos, args: func(_ Process, at Place) []string { return []string{"--configdb", at.ConfigDB} },
-			reason: "where the cluster is"},
-		{roles: RoleMongos, from: balancedFrom, until: balancedAlways, when: balanced, args: parameter("featureFlagLoadBalancer", "true"),
+		{roles: RoleMongos, args: []string{"--configdb", "$CONFIGDB"}, reason: "where the cluster is"},
+		{roles: RoleMongos, from: balancedFrom, until: balancedAlways, args: parameter("featureFlagLoadBalancer=true"), needs: "$BALANCER",
 			reason: "a load balancer"},
-		{roles: RoleMongos, from: balancedFrom, when: balanced,
-			args: func(_ Process, at Place) []string {
-				return []string{"--setParameter", "loadBalancerPort=" + strconv.Itoa(at.BalancerPort)}
-			},
-			reason: "connections there begin with a PROXY header"},
-		{roles: anyRole, when: func(_ Process, at Place) bool { return at.KeyFile != "" },
-			args:   func(_ Process, at Place) []string { return []string{"--keyFile", at.KeyFile} },
-			reason: "access control, and the members' password among themselves"},
-		{roles: anyRole, when: func(_ Process, at Place) bool { return at.Certificate != "" },
-			args: func(_ Process, at Place) []string {
-				return []string{"--tlsMode", "requireTLS", "--tlsCertificateKeyFile", at.Certificate, "--tlsCAFile", at.CA,
-					"--tlsAllowConnectionsWithoutCertificates"}
-			},
-			reason: "clients show no certificate"},
+		{roles: RoleMongos, from: balancedFrom, args: parameter("loadBalancerPort=$BALANCER"), reason: "connections there begin with a PROXY header"},
+		{roles: anyRole, args: []string{"--keyFile", "$KEYFILE"}, reason: "access control, and the members' password among themselves"},
+		{roles: anyRole, args: []string{"--tlsMode", "requireTLS", "--tlsCertificateKeyFile", "$CERTIFICATE", "--tlsCAFile", "$CA",
+			"--tlsAllowConnectionsWithoutCertificates"}, reason: "clients show no certificate"},
 	}
 }
 
 // Argv gives the arguments of a process, without the program's name.
-func Argv(p Process, v Version, at Place) []string {
-	var args []string
+func Argv(p Process, v Version, at Place) (args []string) {
+	values := map[string]string{"PORT": strconv.Itoa(at.Port), "SET": p.Set, "DATA": at.Data, "CONFIGDB": at.ConfigDB,
+		"KEYFILE": at.KeyFile, "CERTIFICATE": at.Certificate, "CA": at.CA}
+	if p.Balanced {
+		values["BALANCER"] = strconv.Itoa(at.BalancerPort)
+	}
+	if runtime.GOOS != "windows" {
+		values["UNIX"] = runtime.GOOS
+	}
 	for _, o := range optionTable() {
-		if o.roles&p.Role != 0 && o.holds(v) && (o.when == nil || o.when(p, at)) {
-			args = append(args, o.args(p, at)...)
+		given := o.roles&p.Role != 0 && o.holds(v)
+		fill := func(name string) string {
+			given = given && values[name] != ""
+			return values[name]
+		}
+		os.Expand(o.needs, fill)
+		var filled []string
+		for _, arg := range o.args {
+			filled = append(filled, os.Expand(arg, fill))
+		}
+		if given {
+			args = append(args, filled...)
 		}
 	}
 	return args

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 )
@@ -26,14 +27,6 @@ func (t Topology) String() string {
 	return topologyNames[t]
 }
 
-// The defaults of a Shape.
-const (
-	defaultMembers      = 3
-	defaultShards       = 1
-	defaultShardMembers = 1
-	defaultMongoses     = 2
-)
-
 // Shape says what a cluster is made of. 0 means the default.
 type Shape struct {
 	Topology     Topology
@@ -51,14 +44,7 @@ type Shape struct {
 
 // complete puts the defaults in.
 func (s Shape) complete() Shape {
-	for _, d := range []struct {
-		value *int
-		most  int
-	}{{&s.Members, defaultMembers}, {&s.Shards, defaultShards}, {&s.ShardMembers, defaultShardMembers}, {&s.Mongoses, defaultMongoses}} {
-		if *d.value == 0 {
-			*d.value = d.most
-		}
-	}
+	s.Members, s.Shards, s.ShardMembers, s.Mongoses = cmp.Or(s.Members, 3), cmp.Or(s.Shards, 1), cmp.Or(s.ShardMembers, 1), cmp.Or(s.Mongoses, 2)
 	return s
 }
 

@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,14 +33,6 @@ type Release struct {
 	Version Version
 }
 
-// program gives the name of a file that can be run.
-func program(name string) string {
-	if runtime.GOOS == "windows" {
-		return name + ".exe"
-	}
-	return name
-}
-
 // Find finds a release and asks it for its version. Where is a folder with
 // bin/mongod or mongod, a mongod itself, or a name that is looked up in $PATH,
 // such as "mongod". The error says where was looked.
@@ -61,8 +51,8 @@ func Find(ctx context.Context, where string) (Release, error) {
 	if !r.Version.atLeast(oldest) {
 		return Release{}, fmt.Errorf("%s is of version %s: %d.%d is the oldest that can be used", mongod, r.Version, oldest[0], oldest[1])
 	}
-	mongos := beside(mongod)
-	if executable(mongos) != nil {
+	mongos, err := exec.LookPath(beside(mongod))
+	if err != nil {
 		return r, nil // sharded clusters cannot be had
 	}
 	router, err := askVersion(ctx, mongos)
@@ -82,50 +72,30 @@ func beside(mongod string) string {
 	if strings.Contains(name, "mongod") {
 		return filepath.Join(folder, strings.Replace(name, "mongod", "mongos", 1))
 	}
-	return filepath.Join(folder, program("mongos"))
+	return filepath.Join(folder, "mongos")
 }
 
 func findMongod(where string) (string, error) {
-	about, err := os.Stat(where)
-	isName := where == filepath.Base(where) && where != "." && where != ".."
-	switch {
-	case err == nil && about.IsDir():
-		var looked []error
-		for _, at := range []string{filepath.Join(where, "bin", program("mongod")), filepath.Join(where, program("mongod"))} {
-			err := executable(at)
-			if err == nil {
-				return at, nil
-			}
-			looked = append(looked, err)
-		}
-		return "", fmt.Errorf("there is no mongod in the folder %s: %w", where, errors.Join(looked...))
-	case isName:
+	if about, err := os.Stat(where); err != nil || !about.IsDir() {
 		found, err := exec.LookPath(where)
 		if err != nil && !errors.Is(err, exec.ErrDot) {
-			return "", fmt.Errorf("%q is neither a folder here nor a program on $PATH", where)
+			return "", fmt.Errorf("%q is neither a folder nor a program: %w", where, err)
 		}
 		return found, nil
 	}
-	if err := executable(where); err != nil {
+	folder, err := filepath.Abs(where)
+	if err != nil {
 		return "", err
 	}
-	return where, nil
-}
-
-// executable tells why a file cannot be run.
-func executable(path string) error {
-	about, err := os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("there is no %s", path)
-	case err != nil:
-		return err
-	case about.IsDir():
-		return fmt.Errorf("%s is a folder", path)
-	case runtime.GOOS != "windows" && about.Mode()&0o111 == 0:
-		return fmt.Errorf("%s cannot be run: it is not executable", path)
+	var looked []error
+	for _, at := range []string{filepath.Join(folder, "bin", "mongod"), filepath.Join(folder, "mongod")} {
+		found, err := exec.LookPath(at)
+		if err == nil {
+			return found, nil
+		}
+		looked = append(looked, err)
 	}
-	return nil
+	return "", fmt.Errorf("there is no mongod in the folder %s: %w", where, errors.Join(looked...))
 }
 
 // versionLimit bounds the question for a version. The first start of a big
@@ -188,11 +158,14 @@ func environment() []string {
 
 // Can tells why a cluster cannot be made of the release.
 func (r Release) Can(s Shape) error {
-	if _, err := NewPlan(s, r.Version); err != nil {
-		return err
+	_, err := r.plan(s)
+	return err
+}
+
+func (r Release) plan(s Shape) (Plan, error) {
+	p, err := NewPlan(s, r.Version)
+	if err == nil && r.Mongos == "" && (s.Topology == Sharded || s.Topology == LoadBalanced) {
+		err = fmt.Errorf("a %s cannot be had: there is no %s", s.Topology, beside(r.Mongod))
 	}
-	if r.Mongos == "" && (s.Topology == Sharded || s.Topology == LoadBalanced) {
-		return fmt.Errorf("a %s cannot be had: there is no %s", s.Topology, beside(r.Mongod))
-	}
-	return nil
+	return p, err
 }

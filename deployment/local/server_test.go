@@ -1,11 +1,8 @@
 package local
 
 import (
-	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -15,8 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.mongodb.org/mongo-driver/v2/bson"
-
+	"github.com/unified-test-runner/utr/deployment/wire"
 	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
@@ -34,10 +30,9 @@ func TestStandForElection(t *testing.T) {
 	testkit.Check(t, err)
 	s := &server{Process: Process{Name: "somebody"}, place: Place{Port: n}}
 	for password, heard := range map[string]bool{key: true, "guessed": false} {
-		a := newAdmin(s, nil, password)
+		a := &admin{s, nil, password}
 		err := a.standForElection(t.Context())
-		a.close()
-		refused := err != nil && (codeOf(err) == 0 || strings.Contains(strings.ToLower(err.Error()), "auth"))
+		refused := err != nil && (wire.CodeOf(err) == 0 || strings.Contains(strings.ToLower(err.Error()), "auth"))
 		if refused == heard {
 			t.Errorf("with the password %q: %v", password, err)
 		}
@@ -71,93 +66,6 @@ func TestAwait(t *testing.T) {
 			})
 		})
 	}
-}
-
-// The first failure ends the others, and is the one that counts.
-func TestTogether(t *testing.T) {
-	err := together(t.Context(), []int{1, 2, 3}, func(ctx context.Context, i int) error {
-		if i == 2 {
-			return errors.New("wrong")
-		}
-		<-ctx.Done()
-		return ctx.Err()
-	})
-	testkit.Equal(t, "error", err, "wrong")
-}
-
-const opMsg = 2013
-
-// replyTo makes a message of the server: OP_MSG with one document, answering a
-// request.
-func replyTo(t testing.TB, request, opcode int32, doc bson.D) []byte {
-	t.Helper()
-	body, err := bson.Marshal(doc)
-	testkit.Check(t, err)
-	out := append(make([]byte, headerLength+5), body...) // flags and the kind of a document are 0
-	binary.LittleEndian.PutUint32(out, uint32(len(out)))
-	binary.LittleEndian.PutUint32(out[8:], uint32(request))
-	binary.LittleEndian.PutUint32(out[12:], uint32(opcode))
-	return out
-}
-
-func TestLink(t *testing.T) {
-	fine := bson.D{{Key: "ok", Value: 1.0}, {Key: "isWritablePrimary", Value: true}}
-	well := replyTo(t, 1, opMsg, fine)
-	cut := append([]byte{byte(len(well) - 3)}, well[1:len(well)-3]...)
-	refused := bson.D{{Key: "ok", Value: 0.0}, {Key: "code", Value: 74}, {Key: "codeName", Value: "NodeNotFound"}, {Key: "errmsg", Value: "no quorum"}}
-	for _, r := range []struct {
-		reason string
-		reply  []byte
-		code   int32  // of the server's refusal
-		err    string // part of any other error
-		kept   bool   // the connection
-	}{
-		{"all well", well, 0, "", true},
-		{"ok as an integer", replyTo(t, 1, opMsg, bson.D{{Key: "ok", Value: 1}}), 0, "", true},
-		{"a refusal", replyTo(t, 1, opMsg, refused), 74, "no quorum", true},
-		{"a reply without ok is not a success", replyTo(t, 1, opMsg, bson.D{{Key: "n", Value: 1}}), 0, "neither that all is well", true},
-		{"an answer to another question", replyTo(t, 9, opMsg, fine), 0, errReply.Error(), false},
-		{"a reply of the old kind", replyTo(t, 1, 1, fine), 0, errReply.Error(), false},
-		{"another protocol", []byte("HTTP/1.1 400 Bad Request\r\n\r\n"), 0, errReply.Error(), false},
-		{"an impossible length", make([]byte, headerLength), 0, errReply.Error(), false},
-		{"a document that is cut", cut, 0, errReply.Error(), false},
-		{"a message that is cut", well[:30], 0, "EOF", false},
-		{"nothing", nil, 0, "EOF", false},
-	} {
-		ours, _ := net.Pipe()
-		l := &link{address: "nowhere", conn: &recorded{ours, bytes.NewReader(r.reply)}}
-		_, err := l.run(t.Context(), bson.D{{Key: "ping", Value: 1}})
-		testkit.Equal(t, r.reason, []any{codeOf(err), err != nil, l.conn != nil}, []any{r.code, r.err != "", r.kept})
-		if err != nil {
-			testkit.Says(t, err.Error(), r.err)
-		}
-		l.close()
-		l.close()
-	}
-}
-
-// recorded is a connection from which a text comes.
-type recorded struct {
-	net.Conn
-	io.Reader
-}
-
-func (r *recorded) Read(p []byte) (int, error)  { return r.Reader.Read(p) }
-func (r *recorded) Write(p []byte) (int, error) { return len(p), nil }
-
-// Whatever comes back, a link takes it or refuses it; what it takes is BSON.
-func FuzzLinkReply(f *testing.F) {
-	f.Add(replyTo(f, 1, opMsg, bson.D{{Key: "ok", Value: 1.0}}))
-	f.Add(replyTo(f, 1, opMsg, bson.D{})[:20])
-	f.Add([]byte("HTTP/1.1 400 Bad Request\r\n\r\n"))
-	f.Add(make([]byte, headerLength))
-	f.Fuzz(func(t *testing.T, reply []byte) {
-		l := &link{conn: &recorded{Reader: bytes.NewReader(reply)}, id: 1}
-		got, err := l.read()
-		if err == nil && got.Validate() != nil {
-			t.Errorf("it took %x for a document", got)
-		}
-	})
 }
 
 // logged writes a log.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 )
 
@@ -33,49 +32,12 @@ func await(ctx context.Context, what string, ask func(context.Context) error) er
 			return fmt.Errorf("%s: %w", what, p.error)
 		}
 		if ctx.Err() == nil {
-			timer := time.NewTimer(pause)
 			select {
-			case <-timer.C:
+			case <-time.After(pause):
 				continue
 			case <-ctx.Done():
-				timer.Stop()
 			}
 		}
-		return &WaitError{What: what, After: time.Since(begun), Cause: context.Cause(ctx), Last: last}
+		return fmt.Errorf("waited %s for %s: %w (seen last: %s)", time.Since(begun).Round(time.Millisecond), what, context.Cause(ctx), last)
 	}
-}
-
-// WaitError tells of something that was waited for and did not come.
-type WaitError struct {
-	What  string
-	After time.Duration
-	Cause error // why the wait ended
-	Last  error // what was seen last
-}
-
-func (e *WaitError) Error() string {
-	return fmt.Sprintf("waited %s for %s: %s (seen last: %s)", e.After.Round(time.Millisecond), e.What, e.Cause, e.Last)
-}
-
-// Unwrap gives why the wait ended.
-func (e *WaitError) Unwrap() error { return e.Cause }
-
-// together does things at once and waits for all. The first that fails ends
-// the others, and its error is what counts.
-func together[T any](ctx context.Context, things []T, do func(context.Context, T) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var all sync.WaitGroup
-	var once sync.Once
-	var first error
-	for _, t := range things {
-		all.Go(func() {
-			if err := do(ctx, t); err != nil {
-				once.Do(func() { first = err })
-				cancel(err)
-			}
-		})
-	}
-	all.Wait()
-	return first
 }

@@ -46,17 +46,6 @@ type Limits struct {
 	Ask time.Duration
 }
 
-func (l Limits) create() time.Duration { return or(l.Create, 5*time.Minute) }
-func (l Limits) remove() time.Duration { return or(l.Delete, DeleteLimit) }
-func (l Limits) ask() time.Duration    { return or(l.Ask, time.Minute) }
-
-func or(d, otherwise time.Duration) time.Duration {
-	if d > 0 {
-		return d
-	}
-	return otherwise
-}
-
 // Client speaks to one service. Methods may be called concurrently; each has a
 // deadline of its own beside that of its context.
 type Client struct {
@@ -84,6 +73,7 @@ func New(address string, l Limits) (*Client, error) {
 		u.Path = "/v1"
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
+	l = Limits{cmp.Or(l.Create, 5*time.Minute), cmp.Or(l.Delete, DeleteLimit), cmp.Or(l.Ask, time.Minute)}
 	return &Client{base: u, http: &http.Client{Transport: transport, CheckRedirect: stay}, limits: l}, nil
 }
 
@@ -143,7 +133,7 @@ func (c *Client) Check(ctx context.Context) error {
 	var about struct {
 		Service string `json:"service"`
 	}
-	if err := c.do(ctx, c.limits.ask(), http.MethodGet, "/", nil, &about); err != nil {
+	if err := c.do(ctx, c.limits.Ask, http.MethodGet, "/", nil, &about); err != nil {
 		return err
 	}
 	if about.Service == "" {
@@ -158,12 +148,12 @@ func (c *Client) Check(ctx context.Context) error {
 // After an error something may be left: see Remove. The end of the context does
 // not end the making either.
 func (c *Client) Create(ctx context.Context, kind Kind, id string, body any) (Cluster, error) {
-	return c.cluster(ctx, c.limits.create(), http.MethodPut, kind, id, body)
+	return c.cluster(ctx, c.limits.Create, http.MethodPut, kind, id, body)
 }
 
 // Get asks for a cluster. errors.Is(err, ErrNotFound) if there is none.
 func (c *Client) Get(ctx context.Context, kind Kind, id string) (Cluster, error) {
-	return c.cluster(ctx, c.limits.ask(), http.MethodGet, kind, id, nil)
+	return c.cluster(ctx, c.limits.Ask, http.MethodGet, kind, id, nil)
 }
 
 // Find looks for a cluster among all kinds.
@@ -199,7 +189,7 @@ func place(kind Kind, id string) string { return "/" + string(kind) + "/" + url.
 // part after it: what a making that failed leaves behind. It reports whether
 // anything was there. What was not there is no error.
 func (c *Client) Remove(ctx context.Context, kind Kind, id string) (found bool, err error) {
-	limit := c.limits.remove()
+	limit := c.limits.Delete
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not over within %s", limit))
 	defer cancel()
 	switch err := c.remove(ctx, kind, id); {
@@ -293,7 +283,7 @@ func (c *Client) Servers(ctx context.Context, kind Kind, id string) (map[string]
 				} `json:"params"`
 			} `json:"procInfo"`
 		}
-		if err := c.do(ctx, c.limits.ask(), http.MethodGet, place(Server, s.ID), nil, &about); err != nil {
+		if err := c.do(ctx, c.limits.Ask, http.MethodGet, place(Server, s.ID), nil, &about); err != nil {
 			return nil, err
 		}
 		if host := strings.TrimPrefix(about.URI, "mongodb://"); host != "" {
@@ -304,13 +294,13 @@ func (c *Client) Servers(ctx context.Context, kind Kind, id string) (map[string]
 }
 
 func (c *Client) remove(ctx context.Context, kind Kind, id string) error {
-	return c.do(ctx, c.limits.remove(), http.MethodDelete, place(kind, id), nil, nil)
+	return c.do(ctx, c.limits.Delete, http.MethodDelete, place(kind, id), nil, nil)
 }
 
 // list gives the ids of all clusters of a kind.
 func (c *Client) list(ctx context.Context, kind Kind) ([]string, error) {
 	var answer map[string]json.RawMessage
-	if err := c.do(ctx, c.limits.ask(), http.MethodGet, "/"+string(kind), nil, &answer); err != nil {
+	if err := c.do(ctx, c.limits.Ask, http.MethodGet, "/"+string(kind), nil, &answer); err != nil {
 		return nil, err
 	}
 	var rows []struct {
@@ -331,22 +321,38 @@ const answerLimit = 32 << 20
 
 // do makes a request and reads the answer into a value, if one is wanted.
 func (c *Client) do(ctx context.Context, limit time.Duration, method, path string, body, into any) error {
-	failed := &Error{Method: method, URL: c.URL() + path}
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %s", limit))
 	defer cancel()
+	failed := &Error{Method: method, URL: c.URL() + path}
+	var text []byte
+	if text, failed.Err = c.exchange(ctx, failed, method, c.base.String()+path, body); failed.Err != nil {
+		return failed
+	}
+	switch {
+	case failed.Status < 200 || failed.Status > 299:
+		failed.Message = said(text)
+		return failed
+	case into == nil || json.Unmarshal(text, into) == nil:
+		return nil
+	}
+	failed.Status, failed.Err = 0, fmt.Errorf("the answer is not the JSON of mongo-orchestration: %s", excerpt(string(text), 80))
+	return failed
+}
+
+// exchange makes a request, and notes the status of the answer, or that there may
+// be one.
+func (c *Client) exchange(ctx context.Context, e *Error, method, url string, body any) ([]byte, error) {
 	var send io.Reader
 	if body != nil {
 		text, err := json.Marshal(body)
 		if err != nil {
-			failed.Err = err
-			return failed
+			return nil, err
 		}
 		send = bytes.NewReader(text)
 	}
-	request, err := http.NewRequestWithContext(ctx, method, c.base.String()+path, send)
+	request, err := http.NewRequestWithContext(ctx, method, url, send)
 	if err != nil {
-		failed.Err = errors.New("it cannot be asked")
-		return failed
+		return nil, errors.New("it cannot be asked")
 	}
 	request.Header.Set("Accept", "application/json")
 	if body != nil {
@@ -356,29 +362,17 @@ func (c *Client) do(ctx context.Context, limit time.Duration, method, path strin
 	if err != nil {
 		var dialing *net.OpError
 		dialed := !errors.As(err, &dialing) || dialing.Op != "dial"
-		failed.Unanswered = dialed && response == nil // there is one if it asks to ask elsewhere
-		failed.Err = reason(ctx, err)
-		return failed
+		e.Unanswered = dialed && response == nil // there is one if it asks to ask elsewhere
+		return nil, reason(ctx, err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	text, err := io.ReadAll(io.LimitReader(response.Body, answerLimit))
 	if err != nil {
-		failed.Unanswered = true
-		failed.Err = reason(ctx, err)
-		return failed
+		e.Unanswered = true
+		return nil, reason(ctx, err)
 	}
-	if response.StatusCode < 200 || response.StatusCode > 299 {
-		failed.Status, failed.Message = response.StatusCode, said(text)
-		return failed
-	}
-	if into == nil {
-		return nil
-	}
-	if err := json.Unmarshal(text, into); err != nil {
-		failed.Err = fmt.Errorf("the answer is not the JSON of mongo-orchestration: %s", excerpt(string(text), 80))
-		return failed
-	}
-	return nil
+	e.Status = response.StatusCode
+	return text, nil
 }
 
 // reason says what kept a request from being answered. The error of package

@@ -163,27 +163,13 @@ func (c Configuration) CAFile() string {
 	return ""
 }
 
-// Login gives the credentials that the cluster gets, "" and "" without access
-// control, and the database that the user is in.
-func (c Configuration) Login() (user, password, source string) {
-	user, _ = c.doc["login"].(string)
-	password, _ = c.doc["password"].(string)
-	if source, _ = c.doc["authSource"].(string); source == "" {
-		source = "admin"
-	}
-	return user, password, source
-}
-
 // Secrets are all texts that must not be shown.
 func (c Configuration) Secrets() []string {
+	ssl := c.object("sslParams")
 	var out []string
-	for _, key := range []string{"password", "auth_key"} {
-		if s, ok := c.doc[key].(string); ok && s != "" {
-			out = append(out, s)
-		}
-	}
-	for _, key := range []string{"sslPEMKeyPassword", "tlsCertificateKeyFilePassword", "sslClusterPassword", "tlsClusterPassword"} {
-		if s, ok := c.object("sslParams")[key].(string); ok && s != "" {
+	for _, v := range []any{c.doc["password"], c.doc["auth_key"],
+		ssl["sslPEMKeyPassword"], ssl["tlsCertificateKeyFilePassword"], ssl["sslClusterPassword"], ssl["tlsClusterPassword"]} {
+		if s, ok := v.(string); ok && s != "" {
 			out = append(out, s)
 		}
 	}
@@ -193,8 +179,8 @@ func (c Configuration) Secrets() []string {
 // Parameters gives all server parameters that it sets, by name.
 func (c Configuration) Parameters() []string {
 	var names []string
-	for _, p := range c.copy().processes() {
-		set, _ := p["setParameter"].(map[string]any)
+	for _, n := range c.copy().nodes() {
+		set, _ := n.options["setParameter"].(map[string]any)
 		names = slices.AppendSeq(names, maps.Keys(set))
 	}
 	slices.Sort(names)
@@ -296,17 +282,12 @@ func (c Configuration) Body(id string, alone bool) map[string]any {
 	if _, given := out.doc["configsvrs"]; out.Kind == ShardedCluster && !given {
 		out.doc["configsvrs"] = []any{map[string]any{}}
 	}
-	for key, of := range out.parts() {
-		of["server_id"] = id + partMark + key
-	}
-	for key, of := range out.sets() {
-		of["rs_id"] = id + partMark + key
-	}
-	for _, p := range out.processes() {
-		delete(p, dataFolder)
+	for _, n := range out.nodes() {
+		n.doc[n.key] = id + partMark + n.id
+		delete(n.options, dataFolder)
 		if !alone {
-			delete(p, "port")
-			delete(p, "logpath")
+			delete(n.options, "port")
+			delete(n.options, "logpath")
 		}
 	}
 	return out.doc
@@ -317,7 +298,7 @@ const dataFolder = "dbpath"
 
 // NamesData reports whether it names folders of data, which Body leaves out.
 func (c Configuration) NamesData() bool {
-	return slices.ContainsFunc(c.copy().processes(), func(p map[string]any) bool { return p[dataFolder] != nil })
+	return slices.ContainsFunc(c.copy().nodes(), func(n node) bool { return n.options[dataFolder] != nil })
 }
 
 // SetBalancerPorts gives each router the next of some ports for its load
@@ -339,116 +320,78 @@ func SetBalancerPorts(body map[string]any, next func() (int, error)) ([]int, err
 	return ports, nil
 }
 
-// copy gives a configuration that may be changed: parts, sets and processes
-// make the objects that they give where there are none.
+// copy gives a configuration that may be changed: nodes makes the objects that it
+// gives where there are none.
 func (c Configuration) copy() Configuration {
 	c.doc = walk(c.doc, func(s string) string { return s }).(map[string]any)
 	return c
 }
 
-// parts gives the objects that a server of the cluster is described by and
-// that may name its id.
-func (c Configuration) parts() map[string]map[string]any {
-	out := make(map[string]map[string]any)
+// node is an object that describes a server, or a replica set in a sharded
+// cluster.
+type node struct {
+	key, id string         // the id of its own that it may have, and what it is after that of the cluster
+	doc     map[string]any // where the id stands
+	options map[string]any // of its processes
+}
+
+// nodes gives all servers and replica sets.
+func (c Configuration) nodes() (all []node) {
 	members := func(prefix string, list any) {
 		for i, m := range objects(list) {
-			out[fmt.Sprintf("%s%d", prefix, i)] = m
-		}
-	}
-	switch c.Kind {
-	case ReplicaSet:
-		members("member", c.doc["members"])
-	case ShardedCluster:
-		members("router", c.doc["routers"])
-		for i, s := range objects(c.doc["shards"]) {
-			params := object(s, "shardParams")
-			if _, set := params["members"]; set {
-				members(fmt.Sprintf("shard%d-", i), params["members"])
-			} else {
-				out[fmt.Sprintf("shard%d", i)] = params
-			}
-		}
-		configs := objects(c.doc["configsvrs"])
-		for i, s := range configs {
-			if len(configs) == 1 { // a replica set, of one member unless it says more
-				if _, set := s["members"]; !set {
-					s["members"] = []any{map[string]any{}}
-				}
-				members("config-", s["members"])
-			} else {
-				out[fmt.Sprintf("config%d", i)] = s
-			}
-		}
-	}
-	return out
-}
-
-// sets gives the objects that describe the replica sets in a sharded cluster.
-func (c Configuration) sets() map[string]map[string]any {
-	out := make(map[string]map[string]any)
-	if c.Kind != ShardedCluster {
-		return out
-	}
-	for i, s := range objects(c.doc["shards"]) {
-		if params := object(s, "shardParams"); params["members"] != nil {
-			out[fmt.Sprintf("shard%d", i)] = params
-		}
-	}
-	if configs := objects(c.doc["configsvrs"]); len(configs) == 1 {
-		out["config"] = configs[0]
-	}
-	return out
-}
-
-// processes gives the objects that hold the options of servers.
-func (c Configuration) processes() []map[string]any {
-	var out []map[string]any
-	members := func(list any) {
-		for _, m := range objects(list) {
-			out = append(out, object(m, "procParams"))
+			all = append(all, node{"server_id", fmt.Sprint(prefix, i), m, object(m, "procParams")})
 		}
 	}
 	switch c.Kind {
 	case Server:
-		out = append(out, object(c.doc, "procParams"))
+		all = append(all, node{doc: map[string]any{}, options: object(c.doc, "procParams")})
 	case ReplicaSet:
-		members(c.doc["members"])
+		members("member", c.doc["members"])
 	case ShardedCluster:
-		out = append(out, objects(c.doc["routers"])...)
-		for _, s := range objects(c.doc["shards"]) {
-			params := object(s, "shardParams")
-			members(params["members"])
-			out = append(out, object(params, "procParams"))
+		for i, r := range objects(c.doc["routers"]) {
+			all = append(all, node{"server_id", fmt.Sprint("router", i), r, r})
 		}
-		for _, s := range objects(c.doc["configsvrs"]) {
-			out = append(out, s)
-			members(s["members"])
+		for i, s := range objects(c.doc["shards"]) {
+			params, id, key := object(s, "shardParams"), fmt.Sprint("shard", i), "server_id"
+			if params["members"] != nil {
+				key = "rs_id"
+				members(id+"-", params["members"])
+			}
+			all = append(all, node{key, id, params, object(params, "procParams")})
+		}
+		configs := objects(c.doc["configsvrs"])
+		for i, s := range configs {
+			if len(configs) > 1 {
+				all = append(all, node{"server_id", fmt.Sprint("config", i), s, s})
+				continue
+			}
+			if s["members"] == nil { // a replica set, of one member unless it says more
+				s["members"] = []any{map[string]any{}}
+			}
+			members("config-", s["members"])
+			all = append(all, node{"rs_id", "config", s, s})
 		}
 	}
-	return out
+	return all
 }
 
 // check finds places where an object or a list must stand and does not.
 func (c Configuration) check() error {
 	lists := map[Kind][]string{ReplicaSet: {"members"}, ShardedCluster: {"routers", "shards", "configsvrs"}}
 	for _, key := range lists[c.Kind] {
-		list, given := c.doc[key]
-		if !given {
-			continue
-		}
-		all, ok := list.([]any)
-		if !ok {
+		all, isList := c.doc[key].([]any)
+		if _, given := c.doc[key]; given && !isList {
 			return fmt.Errorf("%s must be a list", key)
 		}
 		if len(objects(all)) != len(all) {
 			return fmt.Errorf("%s must be a list of objects", key)
 		}
 	}
-	if members, _ := c.doc["members"].([]any); c.Kind == ReplicaSet && len(members) == 0 {
+	if c.Kind == ReplicaSet && len(objects(c.doc["members"])) == 0 {
 		return errors.New("it has no members")
 	}
-	for _, p := range c.copy().processes() {
-		if p["keyFile"] != nil {
+	for _, n := range c.copy().nodes() {
+		if n.options["keyFile"] != nil {
 			return errors.New("keyFile: the service removes that file with the cluster; say what is in it by auth_key")
 		}
 	}

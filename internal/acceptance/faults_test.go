@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/deployment/lock"
 	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/internal/testkit/bench"
@@ -123,9 +124,9 @@ func load(t *testing.T, name string, words ...string) []*specs.Suite {
 
 // run runs a suite on the deployment, which is not ours, with the reference
 // engine.
-func (f *fragile) run(ctx context.Context, suite []*specs.Suite, lock *deployment.LockOptions, notify func(result.Note)) (verdicts []*result.Verdict, summary result.Summary) {
+func (f *fragile) run(ctx context.Context, suite []*specs.Suite, held *lock.Options, notify func(result.Note)) (verdicts []*result.Verdict, summary result.Summary) {
 	f.t.Helper()
-	source, err := deployment.OpenCluster(context.Background(), deployment.ClusterOptions{Lock: lock,
+	source, err := deployment.OpenCluster(context.Background(), deployment.ClusterOptions{Lock: held,
 		URI: f.URI() + map[bool]string{true: "&", false: "?"}[strings.Contains(f.URI(), "?")] + "serverSelectionTimeoutMS=2000"})
 	testkit.Check(f.t, err)
 	engine, err := reference.New(reference.Options{Backoff: reference.BackoffNone})
@@ -274,26 +275,26 @@ func TestRunnersOwnClient(t *testing.T) {
 // time, as broken, and stays the other's.
 func TestLockTakenInTheMiddle(t *testing.T) {
 	f := start(t, embedded.Options{Topology: embedded.ReplicaSet})
-	lock := f.client(f.URI()).Database(deployment.LockDatabase).Collection(deployment.LockCollection)
+	document := f.client(f.URI()).Database(lock.Database).Collection(lock.Collection)
 	running, lose := context.WithCancelCause(testkit.Context(t))
 	defer lose(nil)
 	now := time.Now()
 	other := bson.D{{Key: "run", Value: "other"}, {Key: "host", Value: "far"}, {Key: "pid", Value: 7},
 		{Key: "started", Value: now}, {Key: "renewed", Value: now}, {Key: "expires", Value: now.Add(time.Hour)}}
-	_, summary := f.run(running, load(t, "waiting"), &deployment.LockOptions{Lease: 3 * time.Second, Lost: func(err error) { lose(err) }}, func(n result.Note) {
+	_, summary := f.run(running, load(t, "waiting"), &lock.Options{Lease: 3 * time.Second, Lost: func(err error) { lose(err) }}, func(n result.Note) {
 		if s, ok := n.(result.TestStarted); ok && s.Test.Description == "waits" {
-			_, err := lock.ReplaceOne(context.Background(), bson.D{{Key: "_id", Value: "run"}}, other)
+			_, err := document.ReplaceOne(context.Background(), bson.D{{Key: "_id", Value: "run"}}, other)
 			f.check(err)
 		}
 	})
-	var lost *deployment.LostError
+	var lost *lock.LostError
 	if cause := context.Cause(running); !errors.As(cause, &lost) || lost.Holder == nil || lost.Holder.Host != "far" {
 		t.Errorf("it ended with %v", cause)
 	}
 	if !summary.Interrupted || summary.ExitCode() != 3 || summary.Passed > 0 {
 		t.Errorf("%+v", summary)
 	}
-	found, err := lock.FindOne(testkit.Context(t), bson.D{}).Raw()
+	found, err := document.FindOne(testkit.Context(t), bson.D{}).Raw()
 	testkit.Check(t, err)
 	testkit.Equal(t, "holder", found.Lookup("run").StringValue(), "other")
 }

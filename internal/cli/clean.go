@@ -332,7 +332,7 @@ func (x *cleaner) awaitAndRemove(ctx context.Context, s maker, kind orchestratio
 	}
 }
 
-// ofDeployment turns off a fail point, or removes the lock, of a deployment that
+// ofDeployment turns off fail points, and removes the lock, of a deployment that
 // utr did not start. The ledger contains no passwords.
 func (x *cleaner) ofDeployment(ctx context.Context, e ledger.Entry) error {
 	uri := e.URI
@@ -342,15 +342,12 @@ func (x *cleaner) ofDeployment(ctx context.Context, e ledger.Entry) error {
 	case strings.Contains(e.URI, secret.Mark):
 		return fmt.Errorf("it requires a password: utr clean --uri '%s', with the password in it", e.URI)
 	}
-	if e.Kind == ledger.FailPoint {
-		return x.free(ctx, uri, e.Name)
-	}
 	return x.free(ctx, uri)
 }
 
 // free removes the lock of a run that is gone, and turns off fail points.
 // It touches nothing while another run uses the deployment.
-func (x *cleaner) free(ctx context.Context, uri string, failPoints ...string) error {
+func (x *cleaner) free(ctx context.Context, uri string) error {
 	target := deployment.Target{URI: uri, ServerAPI: x.serverAPI}
 	off, err := deployment.Unblock(ctx, target)
 	x.turnedOff(off)
@@ -367,7 +364,7 @@ func (x *cleaner) free(ctx context.Context, uri string, failPoints ...string) er
 		x.gone++
 		x.say("removed: the lock of %s", holder)
 	}
-	swept, err := deployment.ClearFailPoints(ctx, target, failPoints...)
+	swept, err := deployment.ClearFailPoints(ctx, target)
 	x.turnedOff(swept.Off)
 	return errors.Join(append(swept.Unasked, err)...)
 }

@@ -62,13 +62,13 @@ func TestClean(t *testing.T) {
 		ledger.Entry{Kind: ledger.Folder, Path: link},
 		ledger.Entry{Kind: ledger.ChildProcess, Process: ledger.Process{PID: orphan.Process.Pid}, Command: "sleep"},
 		ledger.Entry{Kind: ledger.ChildProcess, Process: ledger.Process{PID: os.Getpid(), Started: "before"}, Command: "another process with our id"},
-		ledger.Entry{Kind: ledger.FailPoint, URI: "mongodb://***@h:1/", Host: "h:1", Name: "failCommand"},
+		ledger.Entry{Kind: ledger.Lock, URI: "mongodb://***@h:1/", Name: "utr.lock"},
 	)
 	b.expect(t, "a dry run", "clean --dry-run", 0, "left 6\n")
 	testkit.Equal(t, "after the dry run the folder exists", exists(folder), true)
 	b.expect(t, "clean", "clean", ExitBroken, "removed: process … removed: folder "+folder+" … removed 4, left 2\n")
 	testkit.Equal(t, "the reasons of both", says(b.err.String(), "folder "+link+" … it is no longer a folder") && says(b.err.String(),
-		"fail point failCommand on h:1 of mongodb://***@h:1/ … it requires a password: utr clean --uri 'mongodb://***@h:1/', with the password in it"), true)
+		"lock document in utr.lock of mongodb://***@h:1/ … it requires a password: utr clean --uri 'mongodb://***@h:1/', with the password in it"), true)
 	_, err := ledger.ProcessOf(orphan.Process.Pid)
 	testkit.Equal(t, "the process, the folder, what a link leads to", fmt.Sprint(err == nil, exists(folder), exists(precious)), "false false true")
 	testkit.Equal(t, "entries that are left", len(b.ledger(t)), 2)

@@ -39,7 +39,7 @@ func (l *localFlags) source(ctx context.Context, c *call, r *runFlags, suites []
 	}
 	same := r.deployment.options() // these mean the same for embedded deployments
 	o.Topologies, o.Members, o.Mongoses, o.Auth, o.TLS = same.Topologies, same.Members, same.Mongoses, same.Auth, same.TLS
-	o.Jobs, o.Parameters, o.Note, o.Secret = r.config.Jobs, asksParameters(suites), c.note, c.secrets.Learn
+	o.URIOptions, o.Jobs, o.Parameters, o.Note, o.Secret = r.uriOptions, r.config.Jobs, asksParameters(suites), c.note, c.secrets.Learn
 	if l.opened, err = c.program.Local(ctx, o); err != nil {
 		return nil, err
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/deployment/lock"
 	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/reference"
@@ -125,7 +126,7 @@ type runFlags struct {
 	deployment    deploymentFlags
 	uriOptions    []deployment.URIOption
 	uri, single   string
-	lock          deployment.LockOptions
+	lock          lock.Options
 	local         localFlags
 	orchestration orchestrationFlags
 	durations     string // a file, as is the next
@@ -322,7 +323,6 @@ func (r *runFlags) act(ctx context.Context, c *call) (err error) {
 		}
 	}()
 	defer func() { r.local.keep(ctx, err) }()
-	cfg.Source = deployment.WithURIOptions(cfg.Source, r.uriOptions)
 	if r.uri != "" || r.orchestration.touchesOthers() {
 		c.announce(cfg.Source, needed)
 	}
@@ -448,7 +448,8 @@ func (r *runFlags) source(ctx context.Context, c *call, lost context.CancelCause
 	switch target, _ := r.flags.target(); target {
 	case onURI:
 		return c.openCluster(ctx, deployment.ClusterOptions{
-			URI: r.uri, SingleURI: r.single, FailPoints: runner.FailPoints(suites), ServerAPI: r.config.ServerAPI, Lock: &r.lock, Note: c.note,
+			URI: r.uri, SingleURI: r.single, FailPoints: runner.FailPoints(suites), ServerAPI: r.config.ServerAPI,
+			URIOptions: r.uriOptions, Lock: &r.lock, Note: c.note,
 		})
 	case onOrchestration:
 		return r.orchestration.source(ctx, c, r)
@@ -456,6 +457,7 @@ func (r *runFlags) source(ctx context.Context, c *call, lost context.CancelCause
 		return r.local.source(ctx, c, r, suites)
 	}
 	o := r.deployment.options()
+	o.URIOptions = r.uriOptions
 	if o.TLS { // certificates are files
 		var err error
 		if o.Ledger, err = c.runLedger(); err != nil {

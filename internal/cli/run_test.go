@@ -6,7 +6,6 @@ import (
 	"os"
 	"regexp"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -77,25 +76,23 @@ func TestRerunQuotes(t *testing.T) {
 	}
 }
 
-// While a run goes on an earlier report is as it was, and the ledger remembers its
-// lock, without a password. What is left in the end is in ends.txt.
+// While a run goes on an earlier report is as it was. What is left in the end is in
+// ends.txt.
 func TestWhatARunHas(t *testing.T) {
 	b := newBench(t)
 	write(t, "r.json", "earlier")
 	testkit.Check(t, os.Chmod("r.json", 0o600))
-	locked := func() string { return strings.Join(slices.Collect(maps.Values(b.ledger(t))), "") }
-	b.arrive = func() { testkit.Says(t, locked(), "mongodb://***@h1:1/") }
 	b.during = func() { testkit.Equal(t, "the report during the run", read(t, "r.json"), "earlier") }
 	line := "run --json r.json --uri mongodb://u:" + testkit.Secret + "@h1:1/ suite.yml"
 	b.expect(t, "a run", line, 0, "")
 	about, err := os.Stat("r.json")
 	testkit.Check(t, err)
-	testkit.Equal(t, "its mode, and the lock", fmt.Sprint(about.Mode().Perm(), locked()), "-rw-------")
+	testkit.Equal(t, "its mode", about.Mode().Perm(), "-rw-------")
 	write(t, "r.json", "earlier")
 	b.during = func() { panic("a fault of the runner") }
 	func() {
 		defer func() { testkit.Equal(t, "the panic", recover(), "a fault of the runner") }()
 		b.utr(line)
 	}()
-	testkit.Equal(t, "after a panic", fmt.Sprint(slices.Sorted(maps.Keys(contentsOf(t, "."))), read(t, "r.json"), locked()), "[r.json suite.yml]earlier")
+	testkit.Equal(t, "after a panic", fmt.Sprint(slices.Sorted(maps.Keys(contentsOf(t, "."))), read(t, "r.json")), "[r.json suite.yml]earlier")
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/deployment/lock"
 	"github.com/unified-test-runner/utr/internal/ledger"
 	"github.com/unified-test-runner/utr/internal/testkit"
 	"github.com/unified-test-runner/utr/report"
@@ -57,7 +58,7 @@ var conditions = map[string]func(*bench){
 	"the run cannot begin":              func(b *bench) { b.fails = errors.New("no test commands") },
 	"the deployment cannot be opened":   func(b *bench) { b.opening = errors.New("no mongod") },
 	"the deployment cannot be stopped":  func(b *bench) { b.closing = errors.New("stuck") },
-	"another run has the deployment":    func(b *bench) { b.opening = &deployment.HeldError{Hosts: []string{"h1:1"}, Holder: far} },
+	"another run has the deployment":    func(b *bench) { b.opening = &lock.HeldError{Hosts: []string{"h1:1"}, Holder: far} },
 	"standard output is closed":         func(b *bench) { b.Stdout = broken{errors.New("closed")} },
 	"nobody reads standard output":      func(b *bench) { b.Stdout, b.notes = broken{syscall.EPIPE}, []result.Note{finished("a", result.Failed)} },
 	"the command is interrupted":        func(b *bench) { b.interrupt() },
@@ -77,12 +78,12 @@ var conditions = map[string]func(*bench){
 	"a test passes": func(b *bench) { b.notes = []result.Note{finished("a", result.Passed)} },
 	"the lock is lost": func(b *bench) {
 		b.during = func() {
-			b.opened.(deployment.ClusterOptions).Lock.Lost(&deployment.LostError{Hosts: []string{"h1:1"}, Holder: &far})
+			b.opened.(deployment.ClusterOptions).Lock.Lost(&lock.LostError{Hosts: []string{"h1:1"}, Holder: &far})
 		}
 	},
 }
 
-var far = deployment.Holder{Host: "far", PID: 7}
+var far = lock.Holder{Host: "far", PID: 7}
 
 // misplaced are the notes of a run with a failure in a line of a file.
 func misplaced() []result.Note {

@@ -15,14 +15,13 @@ type Kind string
 
 // The kinds, in the order in which leftovers are taken away.
 const (
-	Cluster      Kind = "cluster"   // of an orchestration service
-	ChildProcess Kind = "process"   // such as a mongod
-	Folder       Kind = "folder"    // a temporary one
-	FailPoint    Kind = "failPoint" // on a deployment that is not ours
-	Lock         Kind = "lock"      // the lock document in a deployment
+	Cluster      Kind = "cluster" // of an orchestration service
+	ChildProcess Kind = "process" // such as a mongod
+	Folder       Kind = "folder"  // a temporary one
+	Lock         Kind = "lock"    // the lock document in a deployment that is not ours, on which fail points may be, too
 )
 
-var kinds = []Kind{Cluster, ChildProcess, Folder, FailPoint, Lock}
+var kinds = []Kind{Cluster, ChildProcess, Folder, Lock}
 
 func (k Kind) rank() int { return slices.Index(kinds, k) }
 
@@ -50,11 +49,8 @@ type Entry struct {
 	Path string `json:"path,omitempty"`
 
 	// URI is the connection string, without credentials, of the deployment
-	// that a fail point or a lock document is in. Host and Name are the member
-	// and the name of the fail point; for a lock document, Name is its
-	// namespace.
+	// that a lock document is in, and Name is its namespace.
 	URI  string `json:"uri,omitempty"`
-	Host string `json:"host,omitempty"`
 	Name string `json:"name,omitempty"`
 }
 
@@ -70,8 +66,6 @@ func (e Entry) String() string {
 		return fmt.Sprintf("process %d (%s)", e.Process.PID, e.Command)
 	case Folder:
 		return "folder " + e.Path
-	case FailPoint:
-		return fmt.Sprintf("fail point %s on %s of %s", e.Name, e.Host, e.URI)
 	case Lock:
 		return fmt.Sprintf("lock document in %s of %s", e.Name, e.URI)
 	default:
@@ -94,8 +88,6 @@ func (e Entry) check() error {
 		if !filepath.IsAbs(e.Path) || filepath.Clean(e.Path) != e.Path || !strings.HasPrefix(filepath.Base(e.Path), FolderPrefix) {
 			return fmt.Errorf("%q is no folder to be removed: it must be absolute, and its name begin with %s", e.Path, FolderPrefix)
 		}
-	case FailPoint:
-		need = map[string]string{"uri": e.URI, "host": e.Host, "name": e.Name}
 	case Lock:
 		need = map[string]string{"uri": e.URI, "name": e.Name}
 	default:

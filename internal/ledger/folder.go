@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -9,22 +10,38 @@ import (
 	"strings"
 )
 
+// TempFolder is a temporary folder that is remembered.
+type TempFolder struct {
+	Path string
+	// Forget removes its entry, not the folder.
+	Forget func() error
+}
+
 // MakeFolder makes a temporary folder, which is remembered before it is there.
-// Its name tells the purpose; parent is where, "" for the system's place. Call
-// forget when it is gone, or when somebody wants to keep it.
-func (l *Ledger) MakeFolder(parent, purpose string) (folder string, forget func() error, err error) {
+// Its name tells the purpose; parent is where, "" for the system's place.
+func (l *Ledger) MakeFolder(parent, purpose string) (*TempFolder, error) {
 	if parent == "" {
 		parent = os.TempDir()
 	}
-	if parent, err = filepath.Abs(parent); err != nil {
-		return "", nil, err
+	parent, err := filepath.Abs(parent)
+	if err != nil {
+		return nil, err
 	}
-	folder = filepath.Join(parent, FolderPrefix+purpose+"-"+strings.ToLower(rand.Text()[:10]))
-	if forget, err = l.Add(Entry{Kind: Folder, Path: folder}); err != nil {
-		return "", nil, err
+	path := filepath.Join(parent, FolderPrefix+purpose+"-"+strings.ToLower(rand.Text()[:10]))
+	forget, err := l.Add(Entry{Kind: Folder, Path: path})
+	if err != nil {
+		return nil, err
 	}
-	if err := os.Mkdir(folder, 0o700); err != nil {
-		return "", nil, errors.Join(fmt.Errorf("a temporary folder: %w", err), forget())
+	if err := os.Mkdir(path, 0o700); err != nil {
+		return nil, errors.Join(fmt.Errorf("a temporary folder: %w", err), forget())
 	}
-	return folder, forget, nil
+	return &TempFolder{path, forget}, nil
+}
+
+// Close removes the folder and its entry.
+func (f *TempFolder) Close(context.Context) error {
+	if err := os.RemoveAll(f.Path); err != nil {
+		return err
+	}
+	return f.Forget()
 }

@@ -129,15 +129,17 @@ func TestLeftoversOfAKilledRun(t *testing.T) {
 // forgotten.
 func TestMakeFolder(t *testing.T) {
 	l, parent := buried(t), t.TempDir()
-	folder, forget, err := l.MakeFolder(parent, "data")
+	folder, err := l.MakeFolder(parent, "data")
 	testkit.Check(t, err)
-	about, err := os.Stat(folder)
+	about, err := os.Stat(folder.Path)
 	testkit.Check(t, err)
 	testkit.Equal(t, "its mode", about.Mode().Perm(), "-rwx------")
-	testkit.Equal(t, folder+" is ours", strings.HasPrefix(folder, filepath.Join(parent, "utr-data-")), true)
-	testkit.Equal(t, "it is remembered as", l.leftovers(t, "a folder", 1, 0)[0].Entry.Path, folder)
-	testkit.Check(t, forget())
-	_, _, err = l.MakeFolder(filepath.Join(parent, "missing"), "data")
+	testkit.Equal(t, folder.Path+" is ours", strings.HasPrefix(folder.Path, filepath.Join(parent, "utr-data-")), true)
+	testkit.Equal(t, "it is remembered as", l.leftovers(t, "a folder", 1, 0)[0].Entry.Path, folder.Path)
+	testkit.Check(t, folder.Close(t.Context()))
+	_, err = os.Stat(folder.Path)
+	testkit.Fails(t, err)
+	_, err = l.MakeFolder(filepath.Join(parent, "missing"), "data")
 	testkit.Fails(t, err)
 	l.leftovers(t, "none", 0, 0)
 }
@@ -293,7 +295,7 @@ func FuzzRead(f *testing.F) {
 	for _, e := range []Entry{
 		{Kind: Folder, Path: "/tmp/utr-1"},
 		{Kind: Cluster, URL: "http://h/v1", Resource: "servers", ID: "a", Making: true},
-		{Kind: FailPoint, URI: "mongodb://ann:pw@h/?a=b", Host: "h", Name: "x"},
+		{Kind: Lock, URI: "mongodb://ann:pw@h/?a=b", Name: "x"},
 	} {
 		text, _ := json.Marshal(record{Run: Run{Machine: "m", Process: Process{9, "s"}}, Entry: e})
 		f.Add(text)

@@ -62,15 +62,13 @@ func (p Process) Kill(ctx context.Context) error {
 	if err := found.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("process %d: %w", p.PID, err)
 	}
-	tick := time.NewTicker(pollInterval)
-	defer tick.Stop()
 	for {
 		living, err := p.Living()
 		if err != nil || !living {
 			return err
 		}
 		select {
-		case <-tick.C:
+		case <-time.After(pollInterval):
 		case <-ctx.Done():
 			return fmt.Errorf("process %d was killed and is still there: %w", p.PID, context.Cause(ctx))
 		}

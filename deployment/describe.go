@@ -1,0 +1,152 @@
+package deployment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
+
+	"github.com/unified-test-runner/utr/internal/secret"
+	_ "github.com/unified-test-runner/utr/internal/wire42" // clusters may be of version 4.2
+)
+
+// lookTimeout is long enough for an election.
+const lookTimeout = 10 * time.Second
+
+// look asks a deployment something by a client of ours, within a limit. The error is
+// in plain words, without credentials.
+func (u uri) look(ctx context.Context, limit time.Duration, ask func(context.Context, *mongo.Client) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer from %s within %s", u.names(), limit))
+	defer cancel()
+	client, err := mongo.Connect(u.client("utr"))
+	if err == nil {
+		defer func() { _ = client.Disconnect(context.WithoutCancel(ctx)) }()
+		err = ask(ctx, client)
+	}
+	return u.plain(ctx, err)
+}
+
+// plain says why a look failed in a person's words, without credentials.
+func (u uri) plain(ctx context.Context, err error) error {
+	return u.redact(context.WithoutCancel(ctx), unreachable(ctx, err, u))
+}
+
+// redact keeps credentials out of an error, and says which wait a time-out
+// ended.
+func (u uri) redact(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	message := err.Error()
+	if ctx.Err() != nil {
+		message = context.Cause(ctx).Error() + ": " + message
+	}
+	return errors.New(secret.NewKeeper(u.String()).Hide(message))
+}
+
+// probe asks a deployment what it is.
+func probe(ctx context.Context, text string) (d Description, err error) {
+	u, err := parseURI(text)
+	if err != nil {
+		return d, err
+	}
+	err = u.look(ctx, lookTimeout, func(ctx context.Context, client *mongo.Client) error {
+		if d, err = greet(ctx, client, u); err != nil {
+			return err
+		}
+		return describe(ctx, client, u, &d)
+	})
+	return d, err
+}
+
+// ask runs a command of a look.
+func ask(ctx context.Context, client *mongo.Client, name string, value any) (bson.Raw, error) {
+	o := options.RunCmd().SetReadPreference(readpref.PrimaryPreferred())
+	return client.Database("admin").RunCommand(ctx, bson.D{{Key: name, Value: value}}, o).Raw()
+}
+
+// greet asks for topology and hosts. Only members of a replica set tell of each
+// other: a mongos does not even tell its own address.
+func greet(ctx context.Context, client *mongo.Client, u uri) (d Description, err error) {
+	hello, err := ask(ctx, client, "hello", 1)
+	if CodeOf(err) == codeCommandNotFound { // before 4.4.2
+		hello, err = ask(ctx, client, "isMaster", 1)
+	}
+	if err != nil {
+		return d, err
+	}
+	d.Hosts = u.hosts
+	switch {
+	case strings.EqualFold(u.get("loadBalanced"), "true"):
+		d.Topology = LoadBalanced
+	case text(hello, "msg") == "isdbgrid":
+		d.Topology = Sharded
+	case text(hello, "setName") != "":
+		d.Topology = ReplicaSet
+		d.Hosts = texts(hello, "hosts")
+	default:
+		d.Topology = Single
+	}
+	return d, nil
+}
+
+// describe asks for the rest of what requirements are judged by.
+func describe(ctx context.Context, client *mongo.Client, u uri, d *Description) error {
+	build, err := ask(ctx, client, "buildInfo", 1)
+	if err != nil {
+		return err
+	}
+	var info struct {
+		VersionArray []int `bson:"versionArray"`
+	}
+	if err := bson.Unmarshal(build, &info); err != nil || len(info.VersionArray) < 3 {
+		return errors.New("buildInfo does not tell a versionArray")
+	}
+	copy(d.Version[:], info.VersionArray)
+	started, _ := ask(ctx, client, "getCmdLineOpts", 1) // not everybody may ask
+	d.NoScripting = noScripting(build, started)
+
+	// A server that refuses to list its parameters has none that a test could
+	// require: the requirement is then not met.
+	if d.Parameters, err = ask(ctx, client, "getParameter", "*"); err != nil {
+		if ctx.Err() != nil || isUnauthorized(err) && !u.authenticates() {
+			return err
+		}
+		d.Parameters = nil
+	}
+	d.AuthMechanisms = texts(d.Parameters, "authenticationMechanisms")
+
+	d.ReplicaSetShards = d.Topology == Sharded || d.Topology == LoadBalanced // as all are since 3.6
+	d.Auth = u.authenticates()
+	*d = d.named()
+	return nil
+}
+
+// noScripting tells by its answers to buildInfo and getCmdLineOpts that a server
+// was built without JavaScript, or started with --noscripting.
+func noScripting(build, started bson.Raw) bool {
+	enabled, told := started.Lookup("parsed", "security", "javascriptEnabled").BooleanOK()
+	return text(build, "javascriptEngine") == "none" || told && !enabled
+}
+
+func text(doc bson.Raw, key string) string {
+	s, _ := doc.Lookup(key).StringValueOK()
+	return s
+}
+
+func texts(doc bson.Raw, key string) (out []string) {
+	array, _ := doc.Lookup(key).ArrayOK()
+	values, _ := array.Values()
+	for _, v := range values {
+		if s, ok := v.StringValueOK(); ok {
+			out = append(out, s)
+		}
+	}
+	return out
+}

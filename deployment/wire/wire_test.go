@@ -1,0 +1,120 @@
+package wire
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.uber.org/goleak"
+
+	"github.com/unified-test-runner/utr/embedded"
+	"github.com/unified-test-runner/utr/internal/testkit"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const opMsg = 2013
+
+// replyOf makes a message with a document, and with another size unless that is 0.
+func replyOf(t testing.TB, op, size uint32, doc bson.D) []byte {
+	t.Helper()
+	body, err := bson.Marshal(doc)
+	testkit.Check(t, err)
+	message := append(make([]byte, headLength), body...)
+	if size == 0 {
+		size = uint32(len(message))
+	}
+	binary.LittleEndian.PutUint32(message, size)
+	binary.LittleEndian.PutUint32(message[12:], op)
+	return message
+}
+
+// Whoever accepts a connection and does not speak the protocol is not a server.
+func TestReplies(t *testing.T) {
+	fine := bson.D{{Key: "ok", Value: 1.0}}
+	cut := replyOf(t, opMsg, 0, fine)
+	cut[0] -= 3
+	sequence := replyOf(t, opMsg, 0, fine)
+	sequence[headLength-1] = 1
+	refused := bson.D{{Key: "ok", Value: 0.0}, {Key: "code", Value: 74}, {Key: "codeName", Value: "NodeNotFound"}, {Key: "errmsg", Value: "no quorum"}}
+	for _, r := range []struct {
+		reason string
+		reply  []byte
+		code   int32  // of the server's refusal
+		err    string // part of any error
+	}{
+		{"all well", replyOf(t, opMsg, 0, fine), 0, ""},
+		{"ok as an integer", replyOf(t, opMsg, 0, bson.D{{Key: "ok", Value: 1}}), 0, ""},
+		{"a refusal", replyOf(t, opMsg, 0, refused), 74, "no quorum"},
+		{"a reply without ok is not a success", replyOf(t, opMsg, 0, bson.D{{Key: "n", Value: 1}}), 0, "neither that all is well"},
+		{"nothing", nil, 0, "EOF"},
+		{"half a header", make([]byte, 7), 0, "EOF"},
+		{"another protocol", []byte("HTTP/1.1 400 Bad Request\r\nServer: x\r\n\r\n"), 0, errReply.Error()},
+		{"another opcode", replyOf(t, 1, 0, fine), 0, errReply.Error()},
+		{"another section", sequence, 0, errReply.Error()},
+		{"smaller than its header", replyOf(t, opMsg, 3, fine), 0, errReply.Error()},
+		{"larger than any reply", replyOf(t, opMsg, 1<<31, bson.D{}), 0, errReply.Error()},
+		{"cut off", replyOf(t, opMsg, 1000, fine), 0, "EOF"},
+		{"a document that is cut", cut, 0, errReply.Error()},
+	} {
+		reply, err := read(bytes.NewReader(r.reply))
+		if err == nil {
+			err = refusal(reply)
+		}
+		var refused mongo.CommandError
+		_ = errors.As(err, &refused)
+		testkit.Equal(t, r.reason, []any{refused.Code, err != nil}, []any{r.code, r.err != ""})
+		if err != nil {
+			testkit.Says(t, err.Error(), r.err)
+		}
+	}
+}
+
+// A server answers, with and without TLS; one that does not is waited for until the context ends.
+func TestRun(t *testing.T) {
+	for _, secure := range []bool{false, true} {
+		d, err := embedded.Start(t.Context(), embedded.Options{TLS: secure})
+		testkit.Check(t, err)
+		reply, err := Run(testkit.Context(t), d.Hosts()[0], d.ClientTLS(), "admin", bson.D{{Key: "hello", Value: 1}})
+		testkit.Check(t, err)
+		testkit.Equal(t, "it takes writes", reply.Lookup("isWritablePrimary").Boolean(), true)
+		_, err = Run(testkit.Context(t), d.Hosts()[0], d.ClientTLS(), "admin", bson.D{{Key: "nonsense", Value: 1}})
+		testkit.Fails(t, err, "no such command")
+		testkit.Check(t, d.Close())
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	testkit.Check(t, err)
+	defer func() { _ = l.Close() }()
+	ctx, cancel := context.WithCancelCause(testkit.Context(t))
+	go func() {
+		if conn, err := l.Accept(); err == nil {
+			cancel(errors.New("enough"))
+			defer func() { _ = conn.Close() }()
+			<-t.Context().Done()
+		}
+	}()
+	_, err = Run(ctx, l.Addr().String(), nil, "admin", bson.D{{Key: "ping", Value: 1}})
+	testkit.Fails(t, err, "enough")
+}
+
+// Whatever comes back, it is taken or refused; what is taken is BSON.
+func FuzzRead(f *testing.F) {
+	f.Add(replyOf(f, opMsg, 0, bson.D{{Key: "ok", Value: 1.0}}))
+	f.Add(replyOf(f, opMsg, 0, bson.D{})[:20])
+	f.Add([]byte(strings.Repeat("HTTP/1.1 400 Bad Request\r\n", 2)))
+	f.Add(make([]byte, headLength))
+	f.Fuzz(func(t *testing.T, reply []byte) {
+		if len(reply) >= 4 && binary.LittleEndian.Uint32(reply) > 1<<16 {
+			return // to be read is to be made room for
+		}
+		if doc, err := read(bytes.NewReader(reply)); err == nil && doc.Validate() != nil {
+			t.Errorf("%x is taken for a reply", reply)
+		}
+	})
+}
