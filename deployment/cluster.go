@@ -42,11 +42,11 @@ type ClusterOptions struct {
 	Ledger *ledger.Ledger
 	// FailPoints names fail points beside those that suites are known to set.
 	FailPoints []string
-	// Note tells people what was found, a line at a time. Nil drops it.
+	// Note gets what was found, a line at a time. Nil drops it.
 	Note func(string)
 }
 
-// CheckURI tells what is wrong with a connection string by itself: nothing is
+// CheckURI says what is wrong with a connection string by itself: nothing is
 // looked up or connected to. The error never holds its credentials.
 func CheckURI(s string) error {
 	u, err := parseURI(s)
@@ -241,7 +241,7 @@ func openCluster(ctx context.Context, o ClusterOptions) (_ *cluster, err error) 
 	return c, err
 }
 
-// tell tells people of fail points that were on.
+// tell reports fail points that were on.
 func tell(note func(string), off []LeftFailPoint) {
 	for _, left := range off {
 		note("left over from an earlier run, and turned off: " + left.String())

@@ -34,12 +34,12 @@ type Description struct {
 	Topology Topology
 	// Version holds major, minor, patch of versionArray.
 	Version [3]int
-	// ReplicaSetShards tells that all shards are replica sets.
+	// ReplicaSetShards reports whether all shards are replica sets.
 	ReplicaSetShards bool
 	Auth             bool
 	AuthMechanisms   []string
 	Serverless       bool
-	// NoScripting tells that the servers execute no JavaScript.
+	// NoScripting reports whether the servers execute no JavaScript.
 	NoScripting bool
 	// Parameters are the server parameters (getParameter: '*').
 	Parameters bson.Raw
@@ -93,7 +93,7 @@ type Deployment interface {
 	// DirectURI connects to one host alone, by its address as the driver
 	// names it.
 	DirectURI(address string) string
-	// Owned tells that we started it, so that dropping things is no matter.
+	// Owned reports whether we started it, so that dropping things is no matter.
 	Owned() bool
 }
 
@@ -115,11 +115,11 @@ type Logger interface {
 // Mortal is implemented by deployments that know at once when a server dies:
 // those whose servers are processes of ours.
 type Mortal interface {
-	// Dead tells how a server ended though nobody asked it to, nil while all run.
+	// Dead says how a server ended though nobody asked it to, nil while all run.
 	Dead() error
 }
 
-// Died tells how a server of a deployment ended, nil if it is not known that
+// Died says how a server of a deployment ended, nil if it is not known that
 // one did.
 func Died(d Deployment) error {
 	if m, ok := d.(Mortal); ok {

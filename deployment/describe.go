@@ -128,7 +128,7 @@ func describe(ctx context.Context, client *mongo.Client, u uri, d *Description) 
 	return nil
 }
 
-// noScripting tells by its answers to buildInfo and getCmdLineOpts that a server
+// noScripting concludes from its answers to buildInfo and getCmdLineOpts that a server
 // was built without JavaScript, or started with --noscripting.
 func noScripting(build, started bson.Raw) bool {
 	enabled, told := started.Lookup("parsed", "security", "javascriptEnabled").BooleanOK()

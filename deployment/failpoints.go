@@ -37,7 +37,7 @@ type LeftFailPoint struct {
 	Data bson.Raw
 }
 
-// String tells the fail point to people.
+// String describes the fail point.
 func (l LeftFailPoint) String() string {
 	struck := ""
 	if l.Entered >= 0 {
@@ -61,7 +61,7 @@ const sweepLimit = 5 * time.Second
 // ClearFailPoints turns the fail points that suites set off on every member of
 // a deployment, or on every mongos of the connection string, where an earlier
 // run has left them on. More names can be added. A member that cannot be asked
-// is told in the result; an error means that the deployment itself cannot be.
+// is in the result; an error means that the deployment itself cannot be.
 func ClearFailPoints(ctx context.Context, t Target, more ...string) (FailPointSweep, error) {
 	u, err := t.resolved(ctx)
 	if err != nil {
@@ -143,7 +143,7 @@ const codeInvalidOptions = 72
 // failPointPrefix stands before the name of a fail point among parameters.
 const failPointPrefix = "failpoint."
 
-// lookFor is the command that tells how fail points are set. Names that a
+// lookFor is the command that says how fail points are set. Names that a
 // version lacks are passed over.
 func lookFor(names []string) bson.D {
 	command := bson.D{{Key: "getParameter", Value: 1}}

@@ -40,10 +40,10 @@ type LocalOptions struct {
 	Folder string
 	// Ledger remembers processes and folders until they are gone.
 	Ledger *ledger.Ledger
-	// Secret is told the password of each cluster before it can be printed. It
+	// Secret gets the password of each cluster before it can be printed. It
 	// may be called concurrently. Nil drops it.
 	Secret func(string)
-	// Note tells people what happened, such as a server that died. It may be
+	// Note gets what happened, such as a server that died. It may be
 	// called concurrently. Nil drops it.
 	Note func(string)
 }
@@ -86,7 +86,7 @@ func OpenLocal(ctx context.Context, o LocalOptions) (*LocalSource, error) {
 	}
 	if o.Parameters {
 		if err := s.learn(ctx, offers); err != nil {
-			if ctx.Err() == nil { // else nobody wants them
+			if ctx.Err() == nil { // else nobody needs them
 				s.KeepLogs()
 			}
 			return nil, errors.Join(err, s.Close())
@@ -182,7 +182,7 @@ func (s *LocalSource) start(ctx context.Context, o *localOffer) (pooled, error) 
 	}
 	c := &cluster{description: o.about, owned: true, dead: l.Dead, log: l.Log}
 	c.description.Hosts = l.Hosts()
-	// Only at the end of the source it is known whether somebody wants the logs.
+	// Only at the end of the source it is known whether somebody needs the logs.
 	c.resources = []resource{closer(func() error { s.kept(l.Folder()); return l.Close() })}
 	return c, c.reach(l.URI(), l.SingleURI(), s.options.URIOptions)
 }
@@ -205,7 +205,7 @@ func (s *LocalSource) KeepLogs() {
 }
 
 // finish ends the keeping of logs, once all clusters are closed: they are
-// removed if nobody wants them, and told of otherwise.
+// removed if nobody needs them, and reported otherwise.
 func (s *LocalSource) finish() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -32,7 +32,7 @@ func ParseURIOption(text string) (URIOption, error) {
 	return URIOption{name, value}, nil
 }
 
-// CheckURIOptions tells what is wrong with options by themselves: one that no
+// CheckURIOptions says what is wrong with options by themselves: one that no
 // driver knows, or a value that it cannot have.
 func CheckURIOptions(options []URIOption) error {
 	if len(options) == 0 {

@@ -43,10 +43,10 @@ type OrchestrationOptions struct {
 	// Lock, if not nil, keeps other runs away from clusters that are there
 	// already. A run has those that it makes to itself.
 	Lock *lock.Options
-	// Secret is told each password before it is used, so that it can be kept
+	// Secret gets each password before it is used, so that it can be kept
 	// out of all outputs; nil drops them.
 	Secret func(string)
-	// Note tells people what happens, a line at a time, from any goroutine; nil
+	// Note gets what happens, a line at a time, from any goroutine; nil
 	// drops it.
 	Note func(string)
 	// Limits bound requests to the service.
@@ -361,7 +361,7 @@ func (s *orchestrated) await(ctx context.Context, text string) error {
 }
 
 // connectionString puts together what the service says and what it does not
-// say: it neither escapes passwords nor tells of TLS.
+// say: it neither escapes passwords nor reports TLS.
 func (s *orchestrated) connectionString(c orchestration.Cluster, tls bool, caFile string) (string, error) {
 	u, err := parseURI(c.URI)
 	if err != nil {

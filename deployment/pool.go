@@ -216,7 +216,7 @@ func (p *pool) grow(o *poolOffer) {
 	}
 }
 
-// start makes the cluster of a slot. What fails is told with the lock held.
+// start makes the cluster of a slot. What fails is reported with the lock held.
 func (p *pool) start(s *poolSlot, failed func(error)) {
 	s.state = slotBusy
 	p.work.Go(func() {

@@ -15,7 +15,7 @@ import (
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
-// tale tells what happens to a source, in steps that end with a semicolon: a verb, and what it is about. A deployment
+// tale says what happens to a source, in steps that end with a semicolon: a verb, and what it is about. A deployment
 // keeps its name as long as it is the same one, and another one has another name: a, b, or c/1 of offer 1.
 type tale struct {
 	testing.TB

@@ -22,8 +22,8 @@ var advice = []struct{ part, what string }{
 	{"unknown authority", "the certificate is not trusted: name that of its authority by tlsCAFile"},
 	{"certificate is not valid", "the certificate is for another name"},
 	{"first record does not look like a TLS handshake", "it does not speak TLS: leave tls=true out"},
-	{"connection closed unexpectedly", "it hung up at once: if it wants TLS, add tls=true"},
-	{"connection reset by peer", "it hung up at once: if it wants TLS, add tls=true"},
+	{"connection closed unexpectedly", "it hung up at once: if it requires TLS, add tls=true"},
+	{"connection reset by peer", "it hung up at once: if it requires TLS, add tls=true"},
 	{"EOF", "it hung up at once: does it speak TLS?"},
 	{"i/o timeout", "something listens there and does not answer"},
 	{"deadline exceeded", "something listens there and does not answer"},
@@ -92,7 +92,7 @@ func unreachable(ctx context.Context, err error, u uri) error {
 	case err == nil:
 		return nil
 	case isUnauthorized(err) && !u.authenticates():
-		return fmt.Errorf("it wants authentication, and the connection string names no user: %w", err)
+		return fmt.Errorf("it requires authentication, and the connection string names no user: %w", err)
 	case !errors.As(err, &selection):
 		return errors.New(advise(err.Error()))
 	}

@@ -15,7 +15,7 @@ import (
 
 // Engine is a driver under test. All methods may be called concurrently.
 type Engine interface {
-	// Describe tells what the engine is and can do. It does not change while
+	// Describe says what the engine is and can do. It does not change while
 	// the engine lives.
 	Describe(ctx context.Context) (Description, error)
 	// Begin opens an empty set of entities for one test. Several tests may be

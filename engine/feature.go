@@ -5,7 +5,7 @@ package engine
 const (
 	// FeatureEncryption: libmongocrypt and a query analyser are there, so that
 	// csfle requirements can be met. Beside it, FeatureLibmongocrypt followed
-	// by a version ("libmongocrypt 1.8.0") tells which libmongocrypt it is.
+	// by a version ("libmongocrypt 1.8.0") says which libmongocrypt it is.
 	FeatureEncryption    = "csfle"
 	FeatureLibmongocrypt = "libmongocrypt "
 	// FeatureLogging: tests give log messages (LogReader).

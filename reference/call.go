@@ -223,7 +223,7 @@ func (c *call) read(name string, build func(target) (bson.D, error)) *command {
 	}
 }
 
-// unlimited tells that timeoutMS is 0.
+// unlimited reports whether timeoutMS is 0.
 func (c *call) unlimited() bool { return c.limit != nil && *c.limit == 0 }
 
 // writing makes a command that writes.

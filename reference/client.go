@@ -143,7 +143,7 @@ func (c *client) handshakeOver(e *event.PoolEvent) {
 	c.sockets.event(e)
 }
 
-// unknown tells that a server of the topology is Unknown.
+// unknown reports whether a server of the topology is Unknown.
 func (c *client) unknown(address string) bool {
 	return slices.ContainsFunc(c.topology.Description().Servers, func(d description.Server) bool {
 		return d.Addr.String() == address && d.Kind == description.Unknown

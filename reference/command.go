@@ -28,11 +28,11 @@ type command struct {
 	// selectedBy is what the server was selected by, where that can be another
 	// preference.
 	selectedBy *selection.Preference
-	// primary tells that a command that writes is none of the write commands:
+	// primary reports whether a command that writes is none of the write commands:
 	// helpers around it pass read preference primary (Server Selection, "Use of
 	// read preferences with commands").
 	primary bool
-	// readConcern is sent outside of transactions; takesReadConcern tells
+	// readConcern is sent outside of transactions; takesReadConcern says
 	// that the command has the field at all.
 	readConcern      bson.D
 	takesReadConcern bool
@@ -41,7 +41,7 @@ type command struct {
 	session *clientSession // never nil
 	address string         // a cursor's server; "" selects
 	conn    *mnet.Connection
-	// explicit tells that the operation itself was given the preference.
+	// explicit reports whether the operation itself was given the preference.
 	explicit bool
 	// failed is the error of the attempt before.
 	failed *result.Error
@@ -223,13 +223,13 @@ func (c *client) left(ctx context.Context, cmd *command) time.Duration {
 // forever is more time than any deadline leaves.
 const forever = time.Duration(1 << 62)
 
-// silent tells that the server does not answer the command. In a transaction
+// silent reports whether the server does not answer the command. In a transaction
 // only its end has a write concern.
 func (cmd *command) silent() bool {
 	return unacknowledged(cmd.writeConcern) && !cmd.session.inTransaction()
 }
 
-// causalWrite tells that a write carries afterClusterTime (Read and Write
+// causalWrite reports whether a write carries afterClusterTime (Read and Write
 // Concern, "afterClusterTime").
 func (cmd *command) causalWrite() bool {
 	switch cmd.name {
@@ -270,7 +270,7 @@ func (c *client) readConcernFor(cmd *command, t target, inTxn bool) bson.D {
 	return rc
 }
 
-// sensitive tells that a command's events are redacted (Command Logging and
+// sensitive reports whether a command's events are redacted (Command Logging and
 // Monitoring, "Security").
 func sensitive(name string, body bson.Raw) bool {
 	switch name {

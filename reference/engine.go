@@ -26,7 +26,7 @@ type Options struct {
 	// state change error made unknown would stay so until its next heartbeat.
 	// 0 means 25 ms; it also is what an awaitable hello waits for.
 	Heartbeat time.Duration
-	// Now tells the time, nil is time.Now. Deadlines on sockets are real time
+	// Now is the clock, nil is time.Now. Deadlines on sockets are real time
 	// in any case.
 	Now func() time.Time
 	// Sleep waits for a backoff; nil waits in real time. It returns early

@@ -291,7 +291,7 @@ func (c *client) exchange(ctx context.Context, conn *mnet.Connection, srv *serve
 	return out, nil
 }
 
-// raisesWriteError tells that a write error in a reply with ok 1 ends the
+// raisesWriteError says that a write error in a reply with ok 1 ends the
 // attempt: the rules may retry it, if it has the label for that. Otherwise the
 // operation itself makes its result and error of it.
 func (c *client) raisesWriteError(cmd *command, f *failure) bool {
@@ -312,7 +312,7 @@ func okOf(doc bson.Raw) bool {
 	return ok && n == 1
 }
 
-// networkError closes the events and tells the topology.
+// networkError closes the events and informs the topology.
 func (c *client) networkError(ctx context.Context, err error, conn *mnet.Connection, srv *server,
 	cmd *command, events eventWriter) *failure {
 	f := c.classify(ctx, cmd, srv, ending{stage: exchanging, err: err})
@@ -338,7 +338,7 @@ func (c *client) networkError(ctx context.Context, err error, conn *mnet.Connect
 }
 
 // tell hands a state change error to Server Discovery and Monitoring. A server
-// whose error has a topologyVersion tells of the change to those who stream
+// whose error has a topologyVersion reports the change to those who stream
 // hello, too. Any other one that the error made Unknown has to be asked.
 func (c *client) tell(srv *server, conn *mnet.Connection, doc bson.Raw) {
 	err := mongo.ExtractErrorFromServerResponse([]byte(doc))
@@ -405,7 +405,7 @@ func (cmd *command) unpin(err *result.Error) {
 	}
 }
 
-// unknownCommit tells that a commit's outcome is not known (Transactions,
+// unknownCommit reports whether a commit's outcome is not known (Transactions,
 // "UnknownTransactionCommitResult").
 func unknownCommit(err *result.Error) bool {
 	switch err.Kind {

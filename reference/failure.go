@@ -187,7 +187,7 @@ func networkFailure(err error, address string) *failure {
 	return f
 }
 
-// outOfTime tells of MaxTimeMSExpired, wherever a reply has it (Client Side
+// outOfTime reports MaxTimeMSExpired, wherever a reply has it (Client Side
 // Operations Timeout, "Error Transformations").
 func (f *failure) outOfTime() bool {
 	if f.err.Code == maxTimeMSExpired || f.rules.Code == maxTimeMSExpired {

@@ -8,7 +8,7 @@ import (
 
 // inUse knows the connections that are checked out, for the sake of those that
 // their pool interrupts (Connection Monitoring and Pooling, "Clearing a
-// Connection Pool"). The topology tells that such a connection is closed before
+// Connection Pool"). The topology says that such a connection is closed before
 // it is checked in, and takes it for one of the present generation if it was the
 // last of its pool. Its methods may be called concurrently.
 type inUse struct {
@@ -47,7 +47,7 @@ func (u *inUse) order(e *event.PoolEvent) []*event.PoolEvent {
 	return []*event.PoolEvent{e}
 }
 
-// interrupted tells that a connection that is checked out was interrupted.
+// interrupted reports whether a connection that is checked out was interrupted.
 func (u *inUse) interrupted(address string, id int64) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -211,7 +211,7 @@ const (
 	topologyChanged    = "Topology description changed"
 )
 
-// with tells of an event when the message about it is written, and now if there
+// with reports an event when the message about it is written, and now if there
 // will be none. A message of the topology as a whole has no address.
 func (l *messageLog) with(text, address string, tell func()) {
 	if !l.observes(componentTopology, "debug") {
@@ -253,7 +253,7 @@ func (l *messageLog) checkOutFailed(address string) {
 	}
 }
 
-// news tells whether a message is to be written now. The Go driver says that a
+// news reports whether a message is to be written now. The Go driver says that a
 // pool was cleared even if it was paused before; pools behind load balancers are
 // cleared for a service, and never paused. That a check-out failed is written by
 // checkOutFailed.

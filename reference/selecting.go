@@ -27,7 +27,7 @@ type server struct {
 	preference selection.Preference
 }
 
-// unknown tells that the server is Unknown by now.
+// unknown reports whether the server is Unknown by now.
 func (s *server) unknown() bool { return s.Server.Description().Kind == description.Unknown }
 
 // describe translates the topology's picture.
@@ -65,7 +65,7 @@ type want struct {
 	preference    selection.Preference
 	pinned        string // address; "" selects freely
 	deprioritized []string
-	// stage tells of a pipeline that writes: see writesAnywhere.
+	// stage reports a pipeline that writes: see writesAnywhere.
 	stage bool
 
 	// For log messages: the command, and its operation. A quiet selection has
@@ -182,7 +182,7 @@ func (c *client) checkAgain(picture description.Topology) {
 	}
 }
 
-// writesAnywhere tells that all servers that are known run pipelines with a write
+// writesAnywhere reports whether all servers that are known run pipelines with a write
 // stage as secondaries, too: those before 5.0 do not (CRUD, "Read preferences and
 // server selection" of aggregate).
 func writesAnywhere(picture description.Topology) bool {

@@ -71,7 +71,7 @@ func (p *sessionPool) drain() []*serverSession {
 	return all
 }
 
-// expiring tells that less than a minute of the session's life is left.
+// expiring reports whether less than a minute of the session's life is left.
 func (s *serverSession) expiring(now time.Time, timeoutMinutes *int64) bool {
 	if timeoutMinutes == nil || s.lastUse.IsZero() {
 		return false

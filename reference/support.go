@@ -37,7 +37,7 @@ func clientRows() []row {
 	}
 }
 
-// endSessions tells the server about the sessions that are not used any more
+// endSessions reports the sessions that are no longer used to the server
 // (Driver Sessions, "endSessions"). It begins only where a server is known.
 func (c *client) endSessions() {
 	const most = 10_000 // ids in one command

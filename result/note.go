@@ -43,7 +43,7 @@ type TestStarted struct {
 type TestFinished struct{ Verdict *Verdict }
 
 // CellFinished says how one cell of several went, once all its tests were told.
-// It is told of every cell, also of one that has no test.
+// It comes for every cell, also of one that has no test.
 type CellFinished struct {
 	Cell    string
 	Summary Summary // of this cell alone

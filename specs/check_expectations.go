@@ -134,7 +134,7 @@ func checkObservedEvents(i *inspection) {
 			e.get("events").each(func(event place) { check(event, client, observed) })
 			types, isClient := observed[client]
 			if events := e.get("events"); isClient && len(events.Value.Elements()) == 0 && !observesAny(types, e.Value.Get("eventType").Text()) {
-				i.report(events, "client %q observes no event of this type: that there is none says nothing", client)
+				i.report(events, "client %q does not observe events of this type, so that their absence means nothing", client)
 			}
 		})
 		t.get("expectLogMessages").each(func(e place) {
@@ -142,7 +142,7 @@ func checkObservedEvents(i *inspection) {
 			types, isClient := observed[client]
 			messages := e.get("messages")
 			if isClient && len(messages.Value.Elements()) == 0 && !observesAny(types, logOf) {
-				i.report(messages, "client %q observes no log messages: that there is none says nothing", client)
+				i.report(messages, "client %q does not observe log messages, so that their absence means nothing", client)
 			}
 			messages.each(func(m place) {
 				if c := m.get("component"); isClient && c.exists() && !types[logOf+c.String] {

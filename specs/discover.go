@@ -139,7 +139,7 @@ func builtIn(suites fs.FS) []string {
 
 func (d *discovery) file(p string, in fs.FS, name string) {
 	if format(name) == "" {
-		d.fail(p, "is no suite: the extension must be .yml, .yaml or .json", nil)
+		d.fail(p, "is not a suite: the extension must be .yml, .yaml or .json", nil)
 		return
 	}
 	c := inFS(p, in, name)

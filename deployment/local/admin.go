@@ -85,7 +85,7 @@ func isTrue(v bson.RawValue) bool {
 	return ok && b
 }
 
-// errStranger tells that another server has the port.
+// errStranger says that another server has the port.
 var errStranger = errors.New("another server answers on its port")
 
 // telling are the arguments by which a server is known: no other server has
@@ -94,7 +94,7 @@ var telling = []string{"--dbpath", "--configdb"}
 
 // ours checks that a server is the one that we started and not somebody else's
 // on the same port, which ours will notice later than we do. One that does not
-// tell, such as a mongod that wants authentication, is trusted.
+// tell, such as a mongod that requires authentication, is trusted.
 func (a *admin) ours(ctx context.Context) error {
 	reply, err := a.run(ctx, bson.D{{Key: "getCmdLineOpts", Value: 1}})
 	if wire.CodeOf(err) != 0 {
@@ -115,7 +115,7 @@ func (a *admin) ours(ctx context.Context) error {
 	return nil
 }
 
-// differs reports whether the arguments that a server tells are those of
+// differs reports whether the arguments that a server reports are those of
 // another one.
 func differs(theirs, ours []string) bool {
 	return slices.ContainsFunc(telling, func(name string) bool {
@@ -255,7 +255,7 @@ func disconnect(client *mongo.Client) {
 	_ = client.Disconnect(ctx) // nothing of it is needed any more
 }
 
-// lacks tells what is missing in a replica set, nil if nothing is.
+// lacks says what is missing in a replica set, nil if nothing is.
 func lacks(states []state) error {
 	count := make(map[state]int)
 	for _, s := range states {

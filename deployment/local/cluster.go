@@ -58,7 +58,7 @@ type Cluster struct {
 	closed    bool
 }
 
-// StartError tells that a cluster did not start. Logs is the folder in which
+// StartError says that a cluster did not start. Logs is the folder in which
 // the logs of its servers are kept, "" if there is none.
 type StartError struct {
 	What string
@@ -352,7 +352,7 @@ func (s *starter) balance(ctx context.Context) error {
 	return nil
 }
 
-// Dead tells whether a server ended though nobody asked it to: the error is of
+// Dead reports whether a server ended though nobody asked it to: the error is of
 // type *DiedError then.
 func (c *Cluster) Dead() error {
 	c.mu.Lock()

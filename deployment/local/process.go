@@ -141,7 +141,7 @@ func (s *server) watch(ctx context.Context, cancel context.CancelCauseFunc) {
 	}()
 }
 
-// DiedError tells of a server that ended though nobody asked it to.
+// DiedError reports a server that ended though nobody asked it to.
 type DiedError struct {
 	Name   string // of the process, such as rs0-1
 	Status string // exit status or signal, in words

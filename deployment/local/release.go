@@ -156,7 +156,7 @@ func environment() []string {
 	return out
 }
 
-// Can tells why a cluster cannot be made of the release.
+// Can says why a cluster cannot be made of the release.
 func (r Release) Can(s Shape) error {
 	_, err := r.plan(s)
 	return err

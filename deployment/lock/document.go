@@ -14,7 +14,7 @@ import (
 	"github.com/unified-test-runner/utr/deployment/wire"
 )
 
-// The error codes that taking a lock tells apart.
+// The error codes that taking a lock distinguishes.
 const (
 	codeUnauthorized  = 13
 	codeWriteConflict = 112
@@ -24,10 +24,10 @@ const (
 
 // Store is the lock document of one deployment.
 type Store interface {
-	// Take writes the document of a holder, and tells whether it did: not if
+	// Take writes the document of a holder, and reports whether it did: not if
 	// somebody else holds the lock.
 	Take(ctx context.Context, h Holder, lease time.Duration) (bool, error)
-	// Renew prolongs the lease of a run, and tells whether it still holds it.
+	// Renew prolongs the lease of a run, and reports whether it still holds it.
 	Renew(ctx context.Context, run string, lease time.Duration) (bool, error)
 	// Read gives the holder, nil if there is none.
 	Read(ctx context.Context) (*Holder, error)
@@ -66,7 +66,7 @@ func (d *Document) run(ctx context.Context, database string, command bson.D) (re
 	return reply, err
 }
 
-// passes tells errors that say nothing of the command itself, and after which
+// passes finds errors that say nothing of the command itself, and after which
 // it can be repeated: to do twice what is done about a lock is to do it once.
 func passes(ctx context.Context, err error) bool {
 	if err == nil || ctx.Err() != nil {
@@ -128,7 +128,7 @@ func (d *Document) modify(ctx context.Context, query, stage bson.D, upsert bool)
 }
 
 // take is one atomic step: the document stays as it is if somebody holds the
-// lock, and tells by itself who has it then. (That the lock is free cannot stand
+// lock, and reports who has it then. (That the lock is free cannot stand
 // in the query: an upsert takes no $expr.) Two that make the document at the same
 // moment meet in its _id.
 func (d *Document) Take(ctx context.Context, h Holder, lease time.Duration) (bool, error) {

@@ -8,7 +8,7 @@ import (
 	"github.com/unified-test-runner/utr/internal/ledger"
 )
 
-// Holder is who holds a lock, as its document tells.
+// Holder is who holds a lock, as its document says.
 type Holder struct {
 	// Run is a random name of the one run.
 	Run string `bson:"run"`
@@ -53,7 +53,7 @@ func (h *Holder) String() string {
 		h.Host, h.PID, name, h.Started.UTC().Format("2006-01-02 15:04:05 UTC"), h.Now.Sub(h.Renewed).Round(time.Second))
 }
 
-// HeldError tells that another run holds the lock.
+// HeldError says that another run holds the lock.
 type HeldError struct {
 	Hosts  []string
 	Holder Holder
@@ -71,7 +71,7 @@ func (e *HeldError) Error() string {
 		strings.Join(e.Hosts, ","), &e.Holder, waited, max(0, e.Holder.Expires.Sub(e.Holder.Now)).Round(time.Second))
 }
 
-// LostError tells that a lock was lost in the middle of a run.
+// LostError says that a lock was lost in the middle of a run.
 type LostError struct {
 	Hosts []string
 	// Holder is who has it now, nil if that is not known.
@@ -80,7 +80,7 @@ type LostError struct {
 	Err error
 }
 
-// Error tells what has become of the lock.
+// Error says what has become of the lock.
 func (e *LostError) Error() string {
 	what := fmt.Sprintf("the lock of the deployment at %s was lost: ", strings.Join(e.Hosts, ","))
 	switch {

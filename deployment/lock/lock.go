@@ -48,7 +48,7 @@ type Options struct {
 	// Lost is called once, from another goroutine, if the lock is lost before
 	// it is released: the run has to end. Nil drops it.
 	Lost func(error)
-	// Note tells people what is worth to know, a line at a time: that a stale
+	// Note gets what is worth knowing, a line at a time: that a stale
 	// lock was taken over, that there can be none. Nil drops it.
 	Note func(string)
 }
@@ -216,7 +216,7 @@ func (l *Lock) recover(ctx context.Context) (bool, error) {
 	return false, err
 }
 
-// lose tells once that the lock is lost.
+// lose reports once that the lock is lost.
 func (l *Lock) lose(err *LostError) {
 	l.over = true
 	if l.o.Lost != nil {

@@ -104,7 +104,7 @@ func (c *Client) Local(ctx context.Context) bool {
 	return sameMachine(conn.LocalAddr(), conn.RemoteAddr())
 }
 
-// localLimit bounds a connection that only tells where the service is.
+// localLimit bounds a connection that only shows where the service is.
 const localLimit = 5 * time.Second
 
 // sameMachine reports whether a connection has one machine at both ends: only there

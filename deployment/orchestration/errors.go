@@ -19,7 +19,7 @@ type Error struct {
 	Status      int    // of the answer, 0 if there was none that can be used
 	Message     string // what the service said
 	Err         error  // why there is no answer that can be used
-	// Unanswered tells that the service may have got the request, and gave no
+	// Unanswered reports whether the service may have got the request, and gave no
 	// whole answer: what was asked for can still happen.
 	Unanswered bool
 }

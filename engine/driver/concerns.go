@@ -74,7 +74,7 @@ func preferenceOf(v bson.RawValue) (*readpref.ReadPref, error) {
 // lacking is the error of a field that the driver does not have.
 func lacking(field string) error { return unsupported(field) }
 
-// lister hands a filled options struct to the driver, which wants a pointer.
+// lister hands a filled options struct to the driver, which requires a pointer.
 type lister[T any] struct{ fill func(*T) error }
 
 // List implements options.Lister.

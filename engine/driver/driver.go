@@ -19,7 +19,7 @@ type Options struct {
 	// Client changes the options of each client before it connects, after
 	// everything else. Nil changes nothing. It is called concurrently.
 	Client func(*options.ClientOptions)
-	// Now tells the time of events; nil is time.Now.
+	// Now is the clock of events; nil is time.Now.
 	Now func() time.Time
 }
 

@@ -13,7 +13,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
 )
 
-// errorOf tells an error of the driver in the terms of expectedError. Timeout
+// errorOf describes an error of the driver in the terms of expectedError. Timeout
 // says that the error is one of time; whether timeoutMS was the reason is for
 // the caller to know.
 func errorOf(err error) *result.Error {

@@ -12,7 +12,7 @@ import (
 
 // trace is what an operation learns from its command events: which server it
 // spoke to last. It travels in the context, since that is all by which the
-// driver tells what operation a command belongs to.
+// driver says what operation a command belongs to.
 type trace struct {
 	hidden bool // no command event of the operation is logged
 

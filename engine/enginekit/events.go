@@ -91,7 +91,7 @@ func ServerMonitor(log *EventLog) *event.ServerMonitor {
 	}
 }
 
-// Topology tells what the driver says of a topology.
+// Topology says what the driver says of a topology.
 func Topology(d event.TopologyDescription) *result.TopologyState {
 	s := &result.TopologyState{Type: d.Kind}
 	for _, v := range d.Servers {

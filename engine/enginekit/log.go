@@ -21,7 +21,7 @@ type EventLog struct {
 	more   chan struct{}  // closed and replaced with each event
 }
 
-// NewEventLog makes an empty log. now tells the time of events.
+// NewEventLog makes an empty log. now is the clock of events.
 func NewEventLog(now func() time.Time) *EventLog {
 	return &EventLog{now: now, more: make(chan struct{})}
 }
@@ -58,7 +58,7 @@ func (l *EventLog) After(ctx context.Context, n int64, wait time.Duration) ([]re
 	return found, nil
 }
 
-// since gives the events with a greater number, and what tells of the next one.
+// since gives the events with a greater number, and what reports the next one.
 func (l *EventLog) since(n int64) ([]result.Event, <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -100,7 +100,7 @@ func optionValues(v bson.RawValue) ([]string, error) {
 	case bson.TypeInt32, bson.TypeInt64, bson.TypeDouble:
 		n, ok := Integer(v)
 		if !ok {
-			return nil, fmt.Errorf("%v is no whole number", v)
+			return nil, fmt.Errorf("%v is not a whole number", v)
 		}
 		return []string{strconv.FormatInt(n, 10)}, nil
 	case bson.TypeArray:

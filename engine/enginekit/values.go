@@ -10,7 +10,7 @@ import (
 // Nothing is the result of operations that return nothing.
 type Nothing struct{}
 
-// ValueOf writes a result as BSON: nil is null, Nothing is no value at all.
+// ValueOf writes a result as BSON: nil is null, Nothing is not a value at all.
 func ValueOf(v any) (bson.RawValue, error) {
 	switch v := v.(type) {
 	case Nothing:

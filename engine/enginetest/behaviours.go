@@ -24,8 +24,8 @@ func Behaviours() []Behaviour {
 		{"numbers one log of all events", "the order between command, CMAP and SDAM events is what some suites are about", ordersEvents},
 		{"waits for events", "waitForEvent must neither poll nor hang", waitsForEvents},
 		{"keeps the runner's own commands out of the log", "a fail point is no part of a test, and has to be turned off where it was set", hidesFailPoints},
-		{"tells a session's id", "$$sessionLsid is matched against it", tellsLSID},
-		{"tells the topology", "pools are awaited, and primaries looked for, by it", tellsTopology},
+		{"reports a session's id", "$$sessionLsid is matched against it", tellsLSID},
+		{"reports the topology", "pools are awaited, and primaries looked for, by it", tellsTopology},
 		{"takes a caller's deadline for no timeoutMS", "the time limit of a test must not change what is sent", ignoresDeadline},
 		{"cancels an operation", "a test that hangs must end, and leave no connection behind", cancels},
 		{"does operations at once", "threads of a test, and tests beside each other", worksAtOnce},
@@ -41,7 +41,7 @@ func Behaviours() []Behaviour {
 func describes(k *bench) {
 	d, err := k.engine.Describe(k.ctx)
 	k.check(err)
-	k.failIf(d.Name == "" || d.SchemaVersion == "", "it has no name, or tells no schema version: %q, %q", d.Name, d.SchemaVersion)
+	k.failIf(d.Name == "" || d.SchemaVersion == "", "it has no name, or no schema version: %q, %q", d.Name, d.SchemaVersion)
 	k.failIf(!slices.IsSorted(d.Operations) || len(slices.Compact(slices.Clone(d.Operations))) != len(d.Operations), "its operations are not in order, or some stand twice")
 	for _, o := range d.Operations {
 		if kind, name, ok := strings.Cut(o, "."); !ok || kind == "" || name == "" {
@@ -80,7 +80,7 @@ func refusesNames(k *bench) {
 		k.fail("an operation on an object that is not there: got %v", out.Err)
 	}
 	if out := k.do("collection", "countDocuments", bson.D{{Key: "filter", Value: bson.D{}}, {Key: "session", Value: "client"}}); out.Err == nil || !out.Err.Client {
-		k.fail("a session that is none: got %v", out.Err)
+		k.fail("an entity that is not a session: got %v", out.Err)
 	}
 	if _, err := k.test.Events(k.ctx, "nobody", 0, 0); err == nil {
 		k.fail("nobody has events")
@@ -263,10 +263,10 @@ func tellsLSID(k *bench) {
 	sent := k.seen(0, result.CommandStarted)
 	k.failIf(len(sent) != 2, "%d commands, want 2", len(sent))
 	if lsid := sent[0].Command.Command.Lookup("lsid"); lsid.Equal(told) {
-		k.fail("it tells %v, which an operation without the session sent before", told)
+		k.fail("it reports %v, which an operation without the session sent before", told)
 	}
 	if lsid := sent[1].Command.Command.Lookup("lsid"); !lsid.Equal(told) {
-		k.fail("it tells %v and sends %v", told, lsid)
+		k.fail("it reports %v and sends %v", told, lsid)
 	}
 }
 
@@ -434,7 +434,7 @@ func endsGivenUp(k *bench) {
 		v := k.must("admin", "runCommand", ask)
 		doc, _ := v.DocumentOK()
 		mode, ok := doc.Lookup(name, "mode").AsInt64OK()
-		k.failIf(!ok, "getParameter tells no mode of failCommand: %v", v)
+		k.failIf(!ok, "getParameter returns no mode of failCommand: %v", v)
 		struck = mode == 0
 	}
 	cancel()

@@ -146,12 +146,12 @@ func faults() []faultRow {
 			return t.Events(ctx, id, after, 0)
 		}}},
 		{"where the fail point is, nobody knows", "keeps the runner's own commands out of the log", changing(func(_ engine.Operation, out *result.Outcome) { out.Server = "" })},
-		{"another session's id", "tells a session's id", changing(func(op engine.Operation, out *result.Outcome) {
+		{"another session's id", "reports a session's id", changing(func(op engine.Operation, out *result.Outcome) {
 			if op.Name == engine.OpLSID {
 				out.Value = bson.RawValue{Type: bson.TypeEmbeddedDocument, Value: []byte{5, 0, 0, 0, 0}}
 			}
 		})},
-		{"a topology without servers", "tells the topology", changing(func(op engine.Operation, out *result.Outcome) {
+		{"a topology without servers", "reports the topology", changing(func(op engine.Operation, out *result.Outcome) {
 			if op.Name == engine.OpTopology {
 				out.Value.Value, _ = bson.Marshal(bson.D{{Key: "type", Value: "Single"}, {Key: "servers", Value: bson.A{}}})
 			}

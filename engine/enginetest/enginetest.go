@@ -233,7 +233,7 @@ func (k *bench) now() int64 {
 	return log[len(log)-1].Sequence
 }
 
-// unsupported tells that an error names a lack of the engine.
+// unsupported reports whether an error names a lack of the engine.
 func unsupported(err error) bool {
 	var e *result.Error
 	return errors.As(err, &e) && e != nil && e.Unsupported != ""

@@ -13,7 +13,7 @@ import (
 	"github.com/unified-test-runner/utr/result"
 )
 
-// A failure tells what the servers did meanwhile, on every topology, with
+// A failure says what the servers did meanwhile, on every topology, with
 // access control, and without what nobody may read.
 func TestServerLogOfFailure(t *testing.T) {
 	auth := true

@@ -89,7 +89,7 @@ func (k *conn) Write(message []byte) (int, error) {
 	return n, err
 }
 
-// done tells that somebody is not busy any more. The caller holds mu.
+// done says that somebody is no longer busy. The caller holds mu.
 func (k *conn) done() {
 	if k.busy--; k.busy == 0 {
 		k.quiet.Broadcast()
@@ -175,7 +175,7 @@ func (k *conn) set(deadline func(time.Time) error, t time.Time) error {
 	return deadline(t)
 }
 
-// awaited tells that the end of a message is worth waiting for. That of an
+// awaited reports whether the end of a message is worth waiting for. That of an
 // awaitable hello comes when the topology changes, and concerns nobody else. Of
 // what is encrypted nothing can be told.
 func awaited(message []byte) bool {

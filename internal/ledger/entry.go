@@ -13,7 +13,7 @@ import (
 // Kind says what sort of thing an entry is.
 type Kind string
 
-// The kinds, in the order in which leftovers are taken away.
+// The kinds, in the order in which leftovers are removed.
 const (
 	Cluster      Kind = "cluster" // of an orchestration service
 	ChildProcess Kind = "process" // such as a mongod
@@ -35,7 +35,7 @@ type Entry struct {
 	URL      string `json:"url,omitempty"`
 	Resource string `json:"resource,omitempty"`
 	ID       string `json:"id,omitempty"`
-	// Making tells that the service was asked to make the cluster and has not
+	// Making reports whether the service was asked to make the cluster and has not
 	// answered yet: it can turn up later.
 	Making bool `json:"making,omitempty"`
 
@@ -73,7 +73,7 @@ func (e Entry) String() string {
 	}
 }
 
-// check refuses what could not be taken away, and what must not be written.
+// check refuses what could not be removed, and what must not be written.
 func (e Entry) check() error {
 	need := map[string]string{}
 	switch e.Kind {
@@ -86,7 +86,7 @@ func (e Entry) check() error {
 		}
 	case Folder:
 		if !filepath.IsAbs(e.Path) || filepath.Clean(e.Path) != e.Path || !strings.HasPrefix(filepath.Base(e.Path), FolderPrefix) {
-			return fmt.Errorf("%q is no folder to be removed: it must be absolute, and its name begin with %s", e.Path, FolderPrefix)
+			return fmt.Errorf("%q cannot be a folder of ours: it must be absolute, and its name must begin with %s", e.Path, FolderPrefix)
 		}
 	case Lock:
 		need = map[string]string{"uri": e.URI, "name": e.Name}

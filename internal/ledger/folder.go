@@ -18,7 +18,7 @@ type TempFolder struct {
 }
 
 // MakeFolder makes a temporary folder, which is remembered before it is there.
-// Its name tells the purpose; parent is where, "" for the system's place.
+// Its name says the purpose; parent is where, "" for the system's place.
 func (l *Ledger) MakeFolder(parent, purpose string) (*TempFolder, error) {
 	if parent == "" {
 		parent = os.TempDir()

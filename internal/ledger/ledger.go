@@ -107,9 +107,9 @@ type Leftover struct {
 func (l Leftover) Forget() error { return forget(l.file) }
 
 // Leftovers lists the entries of runs that are no more, in the order in which
-// they are best taken away: processes before the folders that they write to,
+// they are best removed: processes before the folders that they write to,
 // and elder ones first. Entries of runs that cannot be judged from here, those of
-// another machine or of another container, are in elsewhere. The error tells of files that cannot be read;
+// another machine or of another container, are in elsewhere. The error reports files that cannot be read;
 // the others are listed all the same.
 func (l *Ledger) Leftovers() (dead, elsewhere []Leftover, err error) {
 	if l == nil {

@@ -12,7 +12,7 @@ import (
 // with the same id.
 type Process struct {
 	PID int `json:"pid"`
-	// Started tells when it started, in the words of the operating system, and
+	// Started is when it started, in the words of the operating system, and
 	// where the machine may have started anew since, which start of it that was.
 	Started string `json:"started"`
 }

@@ -1,6 +1,6 @@
 // Package mutants breaks suites on purpose. A runner that still passes a
 // broken suite checks less than the suite says: the acceptance test makes
-// such mutants by the hundred and wants every one to fail.
+// such mutants by the hundred and expects every one to fail.
 package mutants
 
 import (
@@ -20,7 +20,7 @@ type Mutant struct {
 	Position source.Position
 	// Change says what was done, such as "7 became 8".
 	Change string
-	// Whole tells that the change is of a list or document as a whole, so that
+	// Whole reports whether the change is of a list or document as a whole, so that
 	// a message may as well name a line inside it.
 	Whole bool
 	// Root is the changed file with that test alone; the original is left alone.

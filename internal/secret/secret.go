@@ -92,7 +92,7 @@ func ofURL(rest string) (found []string) {
 	return found
 }
 
-// ofOption gives the secrets of an option: of properties, what is no name of a
+// ofOption gives the secrets of an option: of properties, what is not a name of a
 // service or mechanism.
 func ofOption(name, value string) (found []string) {
 	if !IsOption(name) || value == "" || value == Mark {

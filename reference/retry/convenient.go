@@ -31,7 +31,7 @@ type TransactionState struct {
 	Timeout time.Duration
 }
 
-// TransactionInputKind tells inputs apart.
+// TransactionInputKind distinguishes inputs.
 type TransactionInputKind uint8
 
 // The inputs of withTransaction.

@@ -84,7 +84,7 @@ func (c config) tokens() Tokens {
 	return 10_000
 }
 
-// supports tells whether the server of an attempt supports retryable writes.
+// supports reports whether the server of an attempt supports retryable writes.
 func (c config) supports(attempt int) bool {
 	return !c.alone && (!c.mixed || attempt%2 == 1) && (!c.fading || attempt < 3)
 }
@@ -201,13 +201,13 @@ func want(c config, h []Failure) wanted {
 	return w
 }
 
-// shed tells that every error that would be retried as a write is a retryable
+// shed reports whether every error that would be retried as a write is a retryable
 // overload error, so that the server did nothing.
 func shed(h []Failure) bool {
 	return !slices.ContainsFunc(h, func(f Failure) bool { return f.Has(labelWrite) && !(f.Has(labelOverloaded) && f.Has(labelRetryable)) })
 }
 
-// proves tells that a failure proves that nothing was written.
+// proves reports whether a failure proves that nothing was written.
 func proves(f Failure) bool {
 	return f.Kind != Network && f.Kind != Server || f.Handshake || f.Has(labelNoWrites) ||
 		f.Has(labelOverloaded) && f.Has(labelRetryable)

@@ -22,7 +22,7 @@ func Labels(p *Policy, s Settings, at Chosen, f Failure) bool {
 // wire44 is the wire version of server 4.4, which labels its errors itself.
 const wire44 = 9
 
-// labelled tells that a failure is of a kind that is labelled where writes are
+// labelled reports whether a failure is of a kind that is labelled where writes are
 // retried.
 func labelled(f Failure) bool {
 	switch f.Kind {

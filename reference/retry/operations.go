@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Class tells which of the client's options allows a retry after an overload
+// Class says which of the client's options allows a retry after an overload
 // error.
 type Class uint8
 

@@ -30,7 +30,7 @@ type Policy struct {
 	WriteMessages []string
 	// WriteCommands are the only writes that W33 leaves to be retried.
 	WriteCommands []string
-	// RetryWritesOff tells that retryWrites is false if it is not set, as
+	// RetryWritesOff reports whether retryWrites is false if it is not set, as
 	// before 2019-03-06.
 	RetryWritesOff bool
 	// MinWireVersion is the wire version that a server needs for retryable
@@ -55,9 +55,9 @@ type Overload struct {
 	// Exponent is added to the number of the retry to make the exponent of 2:
 	// 0 since 2026-07-08, -1 before.
 	Exponent int
-	// ServerBase tells that baseBackoffMS of the server counts.
+	// ServerBase reports whether baseBackoffMS of the server counts.
 	ServerBase bool
-	// Fixed tells that maxAdaptiveRetries does not replace MaxRetries.
+	// Fixed reports whether maxAdaptiveRetries does not replace MaxRetries.
 	Fixed bool
 	// Bucket is the token bucket, nil without one.
 	Bucket *Bucket
@@ -84,7 +84,7 @@ func (p *Policy) InForce() []Rule {
 	return out
 }
 
-// Constants tells the constants of the policy, in words.
+// Constants describes the constants of the policy.
 func (p *Policy) Constants() []string {
 	var out []string
 	say := func(holds bool, format string, args ...any) {

@@ -132,7 +132,7 @@ type Chosen struct {
 	RetryableWrites bool
 }
 
-// InputKind tells inputs apart.
+// InputKind distinguishes inputs.
 type InputKind uint8
 
 // The inputs.

@@ -82,14 +82,14 @@ func (st *step) selectServer() {
 	st.finish(Decision{Action: Select, Deprioritized: slices.Clone(st.s.Deprioritized)})
 }
 
-// retrying tells that this is not the first attempt.
+// retrying reports whether this is not the first attempt.
 func (st *step) retrying() bool { return st.s.Attempt > 1 }
 
 func (st *step) eligible() bool {
 	return st.read || st.write || st.overload && !st.gated
 }
 
-// attempted tells whether the caller can infer from the failure that an
+// attempted reports whether the caller can infer from the failure that an
 // attempt was made. A broken handshake is a retryable error of a read like any
 // other; for a write it proves that nothing was written (Retryable Writes,
 // "Executing Retryable Write Commands").
@@ -100,21 +100,21 @@ func (st *step) attempted() bool {
 	return st.f.Kind == Network || st.f.Kind == Server
 }
 
-// reads tells that an error is looked at as that of a read: of all that is no
+// reads reports whether an error is looked at as that of a read: of all that is no
 // write.
 func (st *step) reads() bool { return st.s.Settings.Operation.Class != Write }
 
-// writeError tells that the failure is a retryable write error, or would have
+// writeError says that the failure is a retryable write error, or would have
 // been labelled as one if the write were retried. Which of the two it was, the
 // rules that forbid a retry need not know.
 func (st *step) writeError() bool {
 	return st.write || !st.reads() && st.s.Policy.has("W10") && labelled(st.f)
 }
 
-// supported tells the same of a supported write operation.
+// supported says the same of a supported write operation.
 func (st *step) supported() bool { return st.writeError() && st.s.Settings.Operation.RetryableWrite }
 
-// writes tells that errors are raised as those of a write; runCommand counts
+// writes reports whether errors are raised as those of a write; runCommand counts
 // as one (Client Backpressure, "Overload retry policy", 6).
 func (st *step) writes() bool { return st.s.Settings.Operation.Class != Read }
 
@@ -161,7 +161,7 @@ func (st *step) deprioritize() {
 
 func always(*step) bool { return true }
 
-// oldServer tells that the policy asks for a wire version that the chosen
+// oldServer reports whether the policy asks for a wire version that the chosen
 // server does not have.
 func (st *step) oldServer() bool {
 	return st.s.Policy.MinWireVersion > st.s.Chosen.Wire

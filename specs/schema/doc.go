@@ -18,7 +18,7 @@
 //	key("awaitReplicaSet", boolean).since(29),
 //
 // What only objects of the new version contain needs no annotation of its
-// own: it is as old as the place where it stands. Nothing is ever taken away:
+// own: it is as old as the place where it stands. Nothing is ever removed:
 // within a major version, a file that is valid in one minor version is valid
 // in all later ones (section "Impact of Spec Changes on Schema Version"), so
 // there is no "until". TestEveryConstraintHasARow then names the

@@ -264,7 +264,7 @@ func (o object) explainDependent(w walk, v, dependent *source.Value) {
 	}
 }
 
-// A value of either alternative is told by its JSON type.
+// A value of either alternative is known by its JSON type.
 func (anything) accepts(*source.Value) bool  { return true }
 func (forbidden) accepts(*source.Value) bool { return false }
 func (s scalar) accepts(v *source.Value) bool {

@@ -28,7 +28,7 @@ var inArguments = map[[2]string]shape{
 	{"assertEventCount", "event"}:   anyEvent{},
 }
 
-// anyEvent is the shape of an event whose type is told by its key alone.
+// anyEvent is the shape of an event whose type is known by its key alone.
 type anyEvent struct{ anything }
 
 func (anyEvent) explain(w walk, v *source.Value) {

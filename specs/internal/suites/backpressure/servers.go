@@ -95,7 +95,7 @@ func otherMongos() *suites.File {
 func sameMongos() *suites.File {
 	f := suites.NewFile("sharded-pinned", "retry on the same mongos", suites.Servers("4.4", suites.Sharded),
 		"A getMore goes to the mongos of its cursor, and the commands of a transaction to that of the transaction, however overloaded it is: no",
-		"other mongos knows them. Which mongos has the cursor is chance; the session tells which one has the transaction.")
+		"other mongos knows them. Which mongos has the cursor is chance; the session says which one has the transaction.")
 	f.Clients = []suites.Client{suites.WatchedMongoses()}
 	f.Sessions = true
 	known := suites.MongosesKnown("client")

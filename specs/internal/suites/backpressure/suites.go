@@ -42,7 +42,7 @@ func tell(f *suites.File, titles []string, stories ...story) {
 	}
 }
 
-// stories are told of every operation.
+// stories are made for every operation.
 func stories(o operation) []story {
 	list := []story{
 		{Says: "is retried twice after overload errors (B1)", Mode: suites.Times(2), Fails: overload, Attempts: 3},

@@ -36,7 +36,7 @@ var everything = []string{"admin", "database", "collection", "bucket"}
 
 func named(title string) operation { return suites.Named(Operations(databaseName), title) }
 
-// stories are told of every operation.
+// stories are made for every operation.
 func stories() []story {
 	const off = " with retryReads false (R30)"
 	list := []story{

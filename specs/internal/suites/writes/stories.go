@@ -5,7 +5,7 @@ import "github.com/unified-test-runner/utr/specs/internal/suites"
 // off ends what stories of a client with retryWrites false say.
 const off = " with retryWrites false"
 
-// stories are told of every operation.
+// stories are made for every operation.
 func stories() []story {
 	interrupted, concern := suites.Interrupted, suites.LabelledConcern(label)
 	const labelled = "write concern error with the label " + label
@@ -47,7 +47,7 @@ func stories() []story {
 	return list
 }
 
-// oldStories are told of every operation of a server before 4.4, which gives no
+// oldStories are made for every operation of a server before 4.4, which gives no
 // labels.
 func oldStories() []story {
 	const old = " of a server before 4.4"
