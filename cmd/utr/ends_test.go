@@ -115,7 +115,7 @@ func TestEnds(t *testing.T) {
 		}, 1, "clean", nil},
 		{"killed, on a deployment of somebody else", syscall.SIGKILL, somebodyElses, 0, "clean", []string{"failCommand", "removed"}},
 		{"cleaned elsewhere", syscall.SIGKILL, somebodyElses, 0, "clean --uri URI", []string{"failCommand", "removed"}},
-		{"cleaned by the next run", syscall.SIGKILL, somebodyElses, 0, "run --uri URI READS", []string{"which is gone", "turned off: failCommand"}},
+		{"cleaned by the next run", syscall.SIGKILL, somebodyElses, 0, "run --uri URI READS", []string{"took over the lock", "turned off: failCommand"}},
 		{"killed, on a cluster that a service had before", syscall.SIGKILL, func(t *testing.T, _ *utrtest.Place) place {
 			s := twin.Start(t)
 			s.Add(t, "replica_sets", "mine", embedded.Options{Topology: embedded.ReplicaSet})
