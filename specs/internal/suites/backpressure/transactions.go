@@ -105,7 +105,7 @@ func transactions() *suites.File {
 func convenient() *suites.File {
 	f := suites.NewFile("convenient-transactions", "withTransaction", retrying,
 		"Overload errors in a callback or in its commit are retried command by command; the callback is not run again for them.")
-	f.Clients = []suites.Client{suites.Watched("client", ""), suites.Observed("hurried", "timeoutMS: 600"), suites.Observed("timed", "timeoutMS: 6000")}
+	f.Clients = []suites.Client{suites.Watched("client", ""), suites.Observed("hurried", "timeoutMS: 400"), suites.Observed("timed", "timeoutMS: 6000")}
 	f.Sessions = true
 	insert, update := named("collection.insertOne"), named("collection.updateOne")
 	commit, abort := ending("commitTransaction", undecided), ending("abortTransaction", "")
@@ -161,8 +161,8 @@ func convenient() *suites.File {
 			suites.InSession(by)) + ", ignoreResultAndError: true }"
 	}
 	// The first does not ask for events: the time may be over before there are
-	// any. Without sleeping, too, one of forty backoffs would outlast the rest.
-	with("insert", story{Says: "backs off for so long that forty transactions do not fit into 600 ms (T9)", By: "hurried",
+	// any. Without sleeping, too, one of forty backoffs of up to 500 ms would outlast the rest.
+	with("insert", story{Says: "backs off for so long that forty transactions do not fit into 400 ms (T9)", By: "hurried",
 		Mode: suites.Times(40), Fails: transient,
 		Raises: suites.TimeoutError}, ignoring("hurried"))
 	with("commitTransaction", story{Says: "commits again only until timeoutMS is over (T5)", By: "hurried", Mode: suites.Always,
