@@ -29,7 +29,7 @@ func (h host) Read(_ context.Context, db, name string) ([]bson.D, error) {
 // documentsOf are the documents of a collection or a view.
 func (d *Data) documentsOf(s *scope, db, name string, depth int) ([]bson.D, error) {
 	if depth > 20 {
-		return nil, command.Errorf(165, "View depth too deep")
+		return nil, command.Errorf(command.CodeViewDepthLimitExceeded, "View depth too deep")
 	}
 	c, records := s.records(db, name)
 	if c != nil && c.isView() {
@@ -82,7 +82,7 @@ func (h host) Source(_ context.Context, stage string, arg any) ([]bson.D, error)
 		}
 		return out, nil
 	}
-	return nil, command.Errorf(238, "%s is not implemented by the embedded deployment", stage)
+	return nil, command.Errorf(command.CodeNotImplemented, "%s is not implemented by the embedded deployment", stage)
 }
 
 func (h host) Out(_ context.Context, db, name string, docs []bson.D) error {
@@ -162,7 +162,7 @@ func (d *Data) mergeOne(s *scope, m *pipeline.Merge, doc bson.D) error {
 		case "discard":
 			return nil
 		case "fail":
-			return command.Errorf(13113, "$merge could not find a matching document in the target collection for at least one document in the source collection")
+			return command.Errorf(command.CodeMergeStageNoMatchingDocument, "$merge could not find a matching document in the target collection for at least one document in the source collection")
 		}
 		return s.insert(c, doc, value.Encode(doc))
 	}
@@ -212,23 +212,23 @@ func (d *Data) parseAggregate(req *command.Request, a *args) (*aggregation, erro
 		g.name, g.ns = str, req.DB+"."+str
 		a.checkName(req.DB, str)
 	} else if n, ok := value.Whole(a.any("aggregate")); !ok || n != 1 {
-		a.fail(command.Errorf(9, "Invalid command format: the 'aggregate' field must specify a collection name or 1"))
+		a.fail(command.Errorf(command.CodeFailedToParse, "Invalid command format: the 'aggregate' field must specify a collection name or 1"))
 	}
 	g.list, g.explain, g.hint = a.array("pipeline"), a.flag("explain"), a.any("hint")
 	a.need("pipeline")
 	if !a.has("cursor") && !g.explain {
-		a.fail(command.Errorf(9, "The 'cursor' option is required, except for aggregate with the explain argument"))
+		a.fail(command.Errorf(command.CodeFailedToParse, "The 'cursor' option is required, except for aggregate with the explain argument"))
 	}
 	if _, ok := a.any("cursor").(bson.D); a.any("cursor") != nil && !ok {
-		a.fail(command.Errorf(14, "cursor field must be missing or an object"))
+		a.fail(command.Errorf(command.CodeTypeMismatch, "cursor field must be missing or an object"))
 	}
 	c := a.part("cursor")
 	if g.batchSize = c.number("batchSize", firstBatch); g.batchSize < 0 {
-		a.fail(command.Errorf(51024, "BSON field 'batchSize' value must be >= 0, actual value '%d'", g.batchSize))
+		a.fail(command.Errorf(command.CodeValueTooSmall, "BSON field 'batchSize' value must be >= 0, actual value '%d'", g.batchSize))
 	}
 	for _, e := range c.doc {
 		if e.Key != "batchSize" {
-			a.fail(command.Errorf(40415, "BSON field 'cursor.%s' is an unknown field.", e.Key))
+			a.fail(command.Errorf(command.CodeIDLUnknownField, "BSON field 'cursor.%s' is an unknown field.", e.Key))
 		}
 	}
 	g.opts = pipeline.Options{DB: req.DB, Let: a.let(d), Now: d.opts.Now(), Collation: a.collation()}
@@ -272,7 +272,7 @@ func (g *aggregation) run(s *scope) (bson.D, error) {
 			raws[i] = value.Encode(doc)
 		}
 		if n := len(raws[i]); n == 0 || n > maxDocument {
-			return nil, command.Errorf(10334, "BSONObj size: %d is invalid. Size must be between 0 and 16793600(16MB)", n)
+			return nil, command.Errorf(command.CodeBSONObjectTooLarge, "BSONObj size: %d is invalid. Size must be between 0 and 16793600(16MB)", n)
 		}
 	}
 	src := &results{docs: raws, known: p.Writes != "" && len(raws) == 0}
@@ -292,19 +292,19 @@ func (g *aggregation) allowed(s *scope, p *pipeline.Pipeline, level string) erro
 	switch {
 	case p.Writes != "" && s.req.Server != nil && s.req.Server.Role == command.Secondary && wire(s.req) < wire50:
 		// Since 5.0 a secondary passes on to the primary what is to be written.
-		return command.Errorf(10107, "not master")
+		return command.Errorf(command.CodeNotWritablePrimary, "not master")
 	case p.Writes != "" && s.txn != nil:
-		return command.Errorf(263, "%s cannot be used in a transaction", p.Writes)
+		return command.Errorf(command.CodeOperationNotSupportedInTransaction, "%s cannot be used in a transaction", p.Writes)
 	case p.Writes != "" && level == "linearizable":
-		return command.Errorf(72, "%s cannot be used with a 'linearizable' read concern level", p.Writes)
+		return command.Errorf(command.CodeInvalidOptions, "%s cannot be used with a 'linearizable' read concern level", p.Writes)
 	case database && p.Source == "":
-		return command.Errorf(73, "{aggregate: 1} is not valid for an empty pipeline or one that starts with a stage that needs a collection.")
+		return command.Errorf(command.CodeInvalidNamespace, "{aggregate: 1} is not valid for an empty pipeline or one that starts with a stage that needs a collection.")
 	case database && (p.Source == "$collStats" || p.Source == "$indexStats"):
-		return command.Errorf(73, "%s is not valid for {aggregate: 1}", p.Source)
+		return command.Errorf(command.CodeInvalidNamespace, "%s is not valid for {aggregate: 1}", p.Source)
 	case !database && (p.Source == "$currentOp" || p.Source == "$listLocalSessions" || p.Source == "$documents"):
-		return command.Errorf(73, "%s must be run against the database with {aggregate: 1}, not a collection", p.Source)
+		return command.Errorf(command.CodeInvalidNamespace, "%s must be run against the database with {aggregate: 1}, not a collection", p.Source)
 	case p.Source == "$currentOp" && s.req.DB != "admin":
-		return command.Errorf(73, "$currentOp must be run against the 'admin' database with {aggregate: 1}")
+		return command.Errorf(command.CodeInvalidNamespace, "$currentOp must be run against the 'admin' database with {aggregate: 1}")
 	case p.Source == "$documents" && wire(s.req) > 0 && wire(s.req) < wire50:
 		return command.Errorf(40324, "Unrecognized pipeline stage name: '$documents'")
 	}

@@ -45,9 +45,9 @@ func (a *args) batchSize() int64 {
 
 func (a *args) wrong(key string, v any, want string) {
 	if a.old {
-		a.fail(command.Errorf(9, "Failed to parse: %s: %s. '%s' field must be of BSON type %s.", key, value.Text(v), key, want))
+		a.fail(command.Errorf(command.CodeFailedToParse, "Failed to parse: %s: %s. '%s' field must be of BSON type %s.", key, value.Text(v), key, want))
 	}
-	a.fail(command.Errorf(14, "BSON field '%s.%s' is the wrong type '%s', expected type '%s'", a.of, key, value.TypeName(v), want))
+	a.fail(command.Errorf(command.CodeTypeMismatch, "BSON field '%s.%s' is the wrong type '%s', expected type '%s'", a.of, key, value.TypeName(v), want))
 }
 
 func (a *args) has(key string) bool { _, ok := value.Field(a.doc, key); return ok }
@@ -74,7 +74,7 @@ func (a *args) name() string {
 	}
 	s, ok := a.doc[0].Value.(string)
 	if !ok {
-		a.fail(command.Errorf(73, "collection name has invalid type %s", value.TypeName(a.doc[0].Value)))
+		a.fail(command.Errorf(command.CodeInvalidNamespace, "collection name has invalid type %s", value.TypeName(a.doc[0].Value)))
 	}
 	return s
 }
@@ -112,9 +112,9 @@ func (a *args) number(key string, other int64) int64 {
 	}
 	if !value.IsNumber(v) {
 		if a.old {
-			a.fail(command.Errorf(9, "Failed to parse: %s. '%s' field must be numeric.", value.Text(a.doc), key))
+			a.fail(command.Errorf(command.CodeFailedToParse, "Failed to parse: %s. '%s' field must be numeric.", value.Text(a.doc), key))
 		}
-		a.fail(command.Errorf(14, "BSON field '%s.%s' is the wrong type '%s', expected types '[long, int, decimal, double']", a.of, key, value.TypeName(v)))
+		a.fail(command.Errorf(command.CodeTypeMismatch, "BSON field '%s.%s' is the wrong type '%s', expected types '[long, int, decimal, double']", a.of, key, value.TypeName(v)))
 		return other
 	}
 	n, ok := value.Whole(v)
@@ -128,7 +128,7 @@ func (a *args) number(key string, other int64) int64 {
 func (a *args) count(key, what string) int64 {
 	n := a.number(key, 0)
 	if n < 0 {
-		a.fail(command.Errorf(2, "%s value must be non-negative, but received: %d", what, n))
+		a.fail(command.Errorf(command.CodeBadValue, "%s value must be non-negative, but received: %d", what, n))
 	}
 	return n
 }
@@ -140,7 +140,7 @@ func (a *args) flag(key string) bool {
 		return false
 	}
 	if _, ok := v.(bool); !ok && !value.IsNumber(v) {
-		a.fail(command.Errorf(14, "BSON field '%s.%s' is the wrong type '%s', expected types '[bool, long, int, decimal, double']", a.of, key, value.TypeName(v)))
+		a.fail(command.Errorf(command.CodeTypeMismatch, "BSON field '%s.%s' is the wrong type '%s', expected types '[bool, long, int, decimal, double']", a.of, key, value.TypeName(v)))
 	}
 	return value.Truthy(v)
 }
@@ -191,7 +191,7 @@ func unknown(of string, doc bson.D, fields string) error {
 		if i == 0 && !strings.Contains(of, ".") || generic[e.Key] || strings.Contains(fields, " "+e.Key+" ") {
 			continue
 		}
-		return command.Errorf(40415, "BSON field '%s.%s' is an unknown field.", of, e.Key)
+		return command.Errorf(command.CodeIDLUnknownField, "BSON field '%s.%s' is an unknown field.", of, e.Key)
 	}
 	return nil
 }
@@ -202,7 +202,7 @@ func (a *args) only(fields string) { a.fail(unknown(a.of, a.doc, fields)) }
 // need refuses a command without a field that it must have.
 func (a *args) need(key string) {
 	if !a.has(key) {
-		a.fail(command.Errorf(40414, "BSON field '%s.%s' is missing but a required field", a.of, key))
+		a.fail(command.Errorf(command.CodeIDLFailedToParse, "BSON field '%s.%s' is missing but a required field", a.of, key))
 	}
 }
 
@@ -225,25 +225,25 @@ func (d *Data) readConcern(a *args) (level string, at *bson.Timestamp, err error
 		switch level {
 		case "local", "majority", "linearizable", "available", "snapshot":
 		default:
-			return "", nil, command.Errorf(9, "readConcern.level must be either 'local', 'majority', 'linearizable', 'available', or 'snapshot'")
+			return "", nil, command.Errorf(command.CodeFailedToParse, "readConcern.level must be either 'local', 'majority', 'linearizable', 'available', or 'snapshot'")
 		}
 	}
 	if t, ok := value.Field(rc, "atClusterTime"); ok {
 		ts, isTime := t.(bson.Timestamp)
 		if !isTime {
-			return "", nil, command.Errorf(14, "\"atClusterTime\" had the wrong type. Expected timestamp, found %s", value.TypeName(t))
+			return "", nil, command.Errorf(command.CodeTypeMismatch, "\"atClusterTime\" had the wrong type. Expected timestamp, found %s", value.TypeName(t))
 		}
 		if level != "snapshot" {
-			return "", nil, command.Errorf(72, "readConcern.atClusterTime is set, but readConcern.level is not 'snapshot'")
+			return "", nil, command.Errorf(command.CodeInvalidOptions, "readConcern.atClusterTime is set, but readConcern.level is not 'snapshot'")
 		}
 		at = &ts
 	}
 	if !d.logged() {
 		if level == "snapshot" || level == "linearizable" {
-			return "", nil, command.Errorf(123, "node needs to be a replica set member to use readConcern: %s", level)
+			return "", nil, command.Errorf(command.CodeNotAReplicaSet, "node needs to be a replica set member to use readConcern: %s", level)
 		}
 		if _, ok := value.Field(rc, "afterClusterTime"); ok {
-			return "", nil, command.Errorf(20, "Cannot specify afterClusterTime readConcern: node is not a replica set member")
+			return "", nil, command.Errorf(command.CodeIllegalOperation, "Cannot specify afterClusterTime readConcern: node is not a replica set member")
 		}
 	}
 	return level, at, nil
@@ -271,7 +271,7 @@ func (d *Data) parse(p func(*command.Request, *args) (action, error)) func(*comm
 	return func(req *command.Request) (func() (bson.D, error), error) {
 		doc, err := value.Decode(req.Body)
 		if err != nil {
-			return nil, command.Errorf(22, "%v", err)
+			return nil, command.Errorf(command.CodeInvalidBSON, "%v", err)
 		}
 		if err := tooNew(req, req.Row.Name, doc); err != nil {
 			return nil, err
@@ -335,7 +335,7 @@ func (d *Data) inTransaction(s *scope, reply bson.D, err error) (bson.D, error) 
 		return reply, err
 	}
 	if e, ok := err.(*command.Error); ok {
-		if e.Code == 112 {
+		if e.Code == command.CodeWriteConflict {
 			c := *e
 			_, host, _ := strings.Cut(d.opts.ShardHost, "/")
 			c.Message = fmt.Sprintf("Encountered error from %s during a transaction :: caused by :: %s", host, e.Message)

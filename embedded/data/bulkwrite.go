@@ -40,7 +40,7 @@ func (d *Data) bulkWrite(s *scope, a *args) (bson.D, error) {
 		ns, _ := value.Field(info, "ns")
 		str, ok := ns.(string)
 		if !ok {
-			return nil, command.Errorf(40414, "BSON field 'bulkWrite.nsInfo.ns' is missing but a required field")
+			return nil, command.Errorf(command.CodeIDLFailedToParse, "BSON field 'bulkWrite.nsInfo.ns' is missing but a required field")
 		}
 		db, coll, _ := strings.Cut(str, ".")
 		if err := namespace(db, coll); err != nil {
@@ -51,16 +51,16 @@ func (d *Data) bulkWrite(s *scope, a *args) (bson.D, error) {
 	for i, v := range ops {
 		op, ok := v.(bson.D)
 		if !ok || len(op) == 0 {
-			return nil, command.Errorf(14, "BSON field 'bulkWrite.ops.%d' is the wrong type '%s', expected type 'object'", i, value.TypeName(v))
+			return nil, command.Errorf(command.CodeTypeMismatch, "BSON field 'bulkWrite.ops.%d' is the wrong type '%s', expected type 'object'", i, value.TypeName(v))
 		}
 		switch op[0].Key {
 		case "insert", "update", "delete":
 		default:
-			return nil, command.Errorf(40415, "BSON field 'bulkWrite.ops.%s' is an unknown field.", op[0].Key)
+			return nil, command.Errorf(command.CodeIDLUnknownField, "BSON field 'bulkWrite.ops.%s' is an unknown field.", op[0].Key)
 		}
 		n, ok := value.Whole(op[0].Value)
 		if !ok || n < 0 || n >= int64(len(targets)) {
-			return nil, command.Errorf(2, "BulkWrite ops entry %s has an invalid nsInfo index.", value.Text(op))
+			return nil, command.Errorf(command.CodeBadValue, "BulkWrite ops entry %s has an invalid nsInfo index.", value.Text(op))
 		}
 	}
 	for i := 0; i < len(ops); {
@@ -121,7 +121,7 @@ func (r *bulk) fail(i int, isUpdate bool, err error) error {
 	if !errors.As(err, &e) {
 		return err
 	}
-	if r.b.s.thrown(e.Code) || e.Code == 225 {
+	if r.b.s.thrown(e.Code) || e.Code == command.CodeTransactionTooOld {
 		return err
 	}
 	r.counts.errors++
@@ -168,7 +168,7 @@ func (r *bulk) update(i int, db, coll string, op *args, let bson.D) error {
 		return op.err
 	}
 	if r.b.s.session != nil && ch.multi {
-		return r.fail(i, true, command.Errorf(72, "Cannot use retryable writes with multi=true"))
+		return r.fail(i, true, command.Errorf(command.CodeInvalidOptions, "Cannot use retryable writes with multi=true"))
 	}
 	did, err := r.b.change(i, db, coll, ch)
 	if err != nil {
@@ -196,7 +196,7 @@ func (r *bulk) delete(i int, db, coll string, op *args, let bson.D) error {
 		return op.err
 	}
 	if r.b.s.session != nil && rm.limit == 0 {
-		return r.fail(i, false, command.Errorf(72, "Cannot use retryable writes with multi=true"))
+		return r.fail(i, false, command.Errorf(command.CodeInvalidOptions, "Cannot use retryable writes with multi=true"))
 	}
 	n, err := r.b.remove(i, db, coll, rm)
 	if err != nil {

@@ -53,15 +53,15 @@ func (d *Data) parseCreate(req *command.Request, a *args) (*collection, error) {
 	a.collation()
 	switch {
 	case c.capped && c.maxSize <= 0:
-		a.fail(command.Errorf(72, "the 'size' field is required when 'capped' is true"))
+		a.fail(command.Errorf(command.CodeInvalidOptions, "the 'size' field is required when 'capped' is true"))
 	case !c.capped && (a.has("size") || a.has("max")) && !a.has("capped"):
-		a.fail(command.Errorf(72, "the 'capped' field needs to be true when either the 'size' or 'max' fields are present"))
+		a.fail(command.Errorf(command.CodeInvalidOptions, "the 'capped' field needs to be true when either the 'size' or 'max' fields are present"))
 	case c.view == "" && a.has("pipeline"):
-		a.fail(command.Errorf(72, "'pipeline' requires 'viewOn' to also be specified"))
+		a.fail(command.Errorf(command.CodeInvalidOptions, "'pipeline' requires 'viewOn' to also be specified"))
 	case c.timeseries && wire(req) > 0 && wire(req) < wire50:
-		a.fail(command.Errorf(40415, "BSON field 'create.timeseries' is an unknown field."))
+		a.fail(command.Errorf(command.CodeIDLUnknownField, "BSON field 'create.timeseries' is an unknown field."))
 	case a.has("expireAfterSeconds") && !c.timeseries && !c.clustered() && (wire(req) == 0 || wire(req) >= wire60):
-		a.fail(command.Errorf(72, "'expireAfterSeconds' is only supported on time-series collections or when the 'clusteredIndex' option is specified"))
+		a.fail(command.Errorf(command.CodeInvalidOptions, "'expireAfterSeconds' is only supported on time-series collections or when the 'clusteredIndex' option is specified"))
 	}
 	if a.err != nil {
 		return nil, a.err
@@ -109,9 +109,9 @@ func (s *scope) addNew(c *collection) error {
 			return nil // a router makes sure that it is there
 		}
 		if wire(s.req) >= 14 {
-			return command.Errorf(48, "Collection %s already exists.", c.ns())
+			return command.Errorf(command.CodeNamespaceExists, "Collection %s already exists.", c.ns())
 		}
-		return command.Errorf(48, "Collection already exists. NS: %s", c.ns())
+		return command.Errorf(command.CodeNamespaceExists, "Collection already exists. NS: %s", c.ns())
 	}
 	if s.txn != nil {
 		return s.createLater(c)
@@ -194,7 +194,7 @@ func (d *Data) drop(s *scope, a *args) (bson.D, error) {
 	case c == nil && wire(s.req) >= 21:
 		return bson.D{}, nil
 	case c == nil:
-		return nil, command.Errorf(26, "ns not found")
+		return nil, command.Errorf(command.CodeNamespaceNotFound, "ns not found")
 	case c.isView():
 		return bson.D{{Key: "ns", Value: c.ns()}}, nil
 	}
@@ -204,7 +204,7 @@ func (d *Data) drop(s *scope, a *args) (bson.D, error) {
 func (d *Data) dropDatabase(s *scope, _ *args) (bson.D, error) {
 	name := s.req.DB
 	if name == "admin" || name == "config" || name == "local" {
-		return nil, command.Errorf(20, "Dropping the '%s' database is prohibited.", name)
+		return nil, command.Errorf(command.CodeIllegalOperation, "Dropping the '%s' database is prohibited.", name)
 	}
 	there := false
 	err := s.locked(func() error {
@@ -266,19 +266,19 @@ func (d *Data) createIndexes(s *scope, a *args) (bson.D, error) {
 		return nil, a.err
 	}
 	if len(list) == 0 {
-		return nil, command.Errorf(2, "Must specify at least one index to create")
+		return nil, command.Errorf(command.CodeBadValue, "Must specify at least one index to create")
 	}
 	if err := namespace(s.req.DB, name); err != nil {
 		return nil, err
 	}
 	if a.has("commitQuorum") && !d.logged() {
-		return nil, command.Errorf(2, "Standalones can't specify commitQuorum")
+		return nil, command.Errorf(command.CodeBadValue, "Standalones can't specify commitQuorum")
 	}
 	var specs []*index
 	for _, v := range list {
 		spec, ok := v.(bson.D)
 		if !ok {
-			return nil, command.Errorf(14, "The elements of the 'indexes' array must be objects, but got %s", value.TypeName(v))
+			return nil, command.Errorf(command.CodeTypeMismatch, "The elements of the 'indexes' array must be objects, but got %s", value.TypeName(v))
 		}
 		x, err := d.parseIndex(spec, wire(s.req))
 		if err != nil {
@@ -305,32 +305,32 @@ func (d *Data) parseIndex(spec bson.D, wire int) (*index, error) {
 		return nil, a.err
 	}
 	if !a.has("key") {
-		return nil, command.Errorf(9, "Error in specification %s :: caused by :: The 'key' field is a required property of an index specification", value.Text(spec))
+		return nil, command.Errorf(command.CodeFailedToParse, "Error in specification %s :: caused by :: The 'key' field is a required property of an index specification", value.Text(spec))
 	}
 	if len(x.key) == 0 {
-		return nil, command.Errorf(67, "Error in specification %s :: caused by :: Index keys cannot be an empty object", value.Text(spec))
+		return nil, command.Errorf(command.CodeCannotCreateIndex, "Error in specification %s :: caused by :: Index keys cannot be an empty object", value.Text(spec))
 	}
 	if !a.has("name") {
-		return nil, command.Errorf(9, "Error in specification %s :: caused by :: The 'name' field is a required property of an index specification", value.Text(spec))
+		return nil, command.Errorf(command.CodeFailedToParse, "Error in specification %s :: caused by :: The 'name' field is a required property of an index specification", value.Text(spec))
 	}
 	for _, k := range x.key {
 		switch t := k.Value.(type) {
 		case string:
 			if t == "" {
-				return nil, command.Errorf(67, "Error in specification %s :: caused by :: Index key plugin can't be empty", value.Text(spec))
+				return nil, command.Errorf(command.CodeCannotCreateIndex, "Error in specification %s :: caused by :: Index key plugin can't be empty", value.Text(spec))
 			}
 		default:
 			if !value.IsNumber(t) {
-				return nil, command.Errorf(67, "Error in specification %s :: caused by :: Values in v:2 index key pattern cannot be of type %s. Only numbers > 0, numbers < 0, and strings are allowed.", value.Text(spec), value.TypeName(t))
+				return nil, command.Errorf(command.CodeCannotCreateIndex, "Error in specification %s :: caused by :: Values in v:2 index key pattern cannot be of type %s. Only numbers > 0, numbers < 0, and strings are allowed.", value.Text(spec), value.TypeName(t))
 			}
 			if value.Compare(t, int32(0)) == 0 {
-				return nil, command.Errorf(67, "Error in specification %s :: caused by :: Values in the index key pattern cannot be 0.", value.Text(spec))
+				return nil, command.Errorf(command.CodeCannotCreateIndex, "Error in specification %s :: caused by :: Values in the index key pattern cannot be 0.", value.Text(spec))
 			}
 		}
 	}
 	for _, e := range spec {
 		if !strings.Contains(indexOptions, " "+e.Key+" ") || wire > 0 && wire < indexOptionsSince[e.Key] {
-			return nil, command.Errorf(197, "Error in specification %s :: caused by :: The field '%s' is not valid for an index specification. Specification: %s", value.Text(spec), e.Key, value.Text(spec))
+			return nil, command.Errorf(command.CodeInvalidIndexSpecificationOption, "Error in specification %s :: caused by :: The field '%s' is not valid for an index specification. Specification: %s", value.Text(spec), e.Key, value.Text(spec))
 		}
 	}
 	if p := a.document("partialFilterExpression"); p != nil {
@@ -392,7 +392,7 @@ func (d *Data) buildIndexes(s *scope, name string, specs []*index) (bson.D, erro
 		// Readers may hold the list of indexes: it is replaced, not changed.
 		c.indexes = append(slices.Clone(c.indexes), add...)
 		if s.txn != nil && !slices.Contains(s.txn.created, c) {
-			return command.Errorf(263, "Cannot create new indexes on existing collection %s in a multi-document transaction.", c.ns())
+			return command.Errorf(command.CodeOperationNotSupportedInTransaction, "Cannot create new indexes on existing collection %s in a multi-document transaction.", c.ns())
 		}
 		reply = bson.D{}
 		if len(add) == 0 {
@@ -439,13 +439,13 @@ func clash(c *collection, x *index) (bool, error) {
 		case sameKey && y == id:
 			return true, nil
 		case sameKey && !sameRest && x.name != y.name:
-			return false, command.Errorf(85, "An equivalent index already exists with a different name and options. Requested index: %s, existing index: %s", value.Text(x.spec), value.Text(y.spec))
+			return false, command.Errorf(command.CodeIndexOptionsConflict, "An equivalent index already exists with a different name and options. Requested index: %s, existing index: %s", value.Text(x.spec), value.Text(y.spec))
 		case sameKey && !sameRest:
-			return false, command.Errorf(85, "An equivalent index already exists with the same name but different options. Requested index: %s, existing index: %s", value.Text(x.spec), value.Text(y.spec))
+			return false, command.Errorf(command.CodeIndexOptionsConflict, "An equivalent index already exists with the same name but different options. Requested index: %s, existing index: %s", value.Text(x.spec), value.Text(y.spec))
 		case sameKey:
-			return false, command.Errorf(85, "Index already exists with a different name: %s", y.name)
+			return false, command.Errorf(command.CodeIndexOptionsConflict, "Index already exists with a different name: %s", y.name)
 		case x.name == y.name:
-			return false, command.Errorf(86, "An existing index has the same name as the requested index. When index names are not specified, they are auto generated and can cause conflicts. Please refer to our documentation. Requested index: %s, existing index: %s", value.Text(x.spec), value.Text(y.spec))
+			return false, command.Errorf(command.CodeIndexKeySpecsConflict, "An existing index has the same name as the requested index. When index names are not specified, they are auto generated and can cause conflicts. Please refer to our documentation. Requested index: %s, existing index: %s", value.Text(x.spec), value.Text(y.spec))
 		}
 	}
 	return false, nil
@@ -474,7 +474,7 @@ func (d *Data) removeIndexes(s *scope, name string, which any) (bson.D, error) {
 	err := s.locked(func() error {
 		c := d.collection(s.req.DB, name)
 		if c == nil || c.isView() {
-			return command.Errorf(26, "ns not found %s.%s", s.req.DB, name)
+			return command.Errorf(command.CodeNamespaceNotFound, "ns not found %s.%s", s.req.DB, name)
 		}
 		reply = bson.D{{Key: "nIndexesWas", Value: int32(c.catalogued())}}
 		gone := map[*index]bool{}
@@ -490,10 +490,10 @@ func (d *Data) removeIndexes(s *scope, name string, which any) (bson.D, error) {
 				}
 				x := c.index(w)
 				if x == nil {
-					return command.Errorf(27, "index not found with name [%s]", w)
+					return command.Errorf(command.CodeIndexNotFound, "index not found with name [%s]", w)
 				}
 				if x == c.idIndex() {
-					return command.Errorf(72, "cannot drop _id index")
+					return command.Errorf(command.CodeInvalidOptions, "cannot drop _id index")
 				}
 				gone[x] = true
 			case bson.D:
@@ -501,16 +501,16 @@ func (d *Data) removeIndexes(s *scope, name string, which any) (bson.D, error) {
 				for _, x := range c.indexes {
 					if value.Equal(x.key, w) {
 						if x == c.idIndex() {
-							return command.Errorf(72, "cannot drop _id index")
+							return command.Errorf(command.CodeInvalidOptions, "cannot drop _id index")
 						}
 						gone[x], found = true, true
 					}
 				}
 				if !found {
-					return command.Errorf(27, "can't find index with key: %s", value.Text(w))
+					return command.Errorf(command.CodeIndexNotFound, "can't find index with key: %s", value.Text(w))
 				}
 			default:
-				return command.Errorf(14, "BSON field 'dropIndexes.index' is the wrong type '%s', expected types '[string, object, array']", value.TypeName(n))
+				return command.Errorf(command.CodeTypeMismatch, "BSON field 'dropIndexes.index' is the wrong type '%s', expected types '[string, object, array']", value.TypeName(n))
 			}
 		}
 		if len(gone) == 0 {
@@ -561,10 +561,10 @@ func (d *Data) listIndexes(s *scope, a *args) (bson.D, error) {
 		}
 	})
 	if c == nil {
-		return nil, command.Errorf(26, "ns does not exist: %s", ns)
+		return nil, command.Errorf(command.CodeNamespaceNotFound, "ns does not exist: %s", ns)
 	}
 	if c.isView() {
-		return nil, command.Errorf(166, "Namespace %s is a view, not a collection", ns)
+		return nil, command.Errorf(command.CodeCommandNotSupportedOnView, "Namespace %s is a view, not a collection", ns)
 	}
 	return s.list(ns, specs, size)
 }
@@ -621,7 +621,7 @@ func describe(c *collection) bson.D {
 
 func (d *Data) listDatabases(s *scope, a *args) (bson.D, error) {
 	if s.req.DB != "admin" {
-		return nil, command.Errorf(13, "listDatabases may only be run against the admin database.")
+		return nil, command.Errorf(command.CodeUnauthorized, "listDatabases may only be run against the admin database.")
 	}
 	a.only(" filter nameOnly authorizedDatabases ")
 	nameOnly, filter := a.flag("nameOnly"), a.document("filter")
@@ -703,19 +703,19 @@ func (d *Data) renameCollection(s *scope, a *args) (bson.D, error) {
 		}
 	}
 	if from == to {
-		return nil, command.Errorf(20, "Can't rename a collection to itself")
+		return nil, command.Errorf(command.CodeIllegalOperation, "Can't rename a collection to itself")
 	}
 	return bson.D{}, s.locked(func() error {
 		c, target := d.collection(fromDB, fromName), d.collection(toDB, toName)
 		if c == nil {
-			return command.Errorf(26, "Source collection %s does not exist", from)
+			return command.Errorf(command.CodeNamespaceNotFound, "Source collection %s does not exist", from)
 		}
 		if c.isView() {
-			return command.Errorf(166, "cannot rename view: %s", from)
+			return command.Errorf(command.CodeCommandNotSupportedOnView, "cannot rename view: %s", from)
 		}
 		if target != nil {
 			if !dropTarget {
-				return command.Errorf(48, "target namespace exists")
+				return command.Errorf(command.CodeNamespaceExists, "target namespace exists")
 			}
 			d.removeCollection(target)
 		}

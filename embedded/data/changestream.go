@@ -45,14 +45,14 @@ func (d *Data) changeStream(s *scope, g *aggregation, arg any) (bson.D, error) {
 		return nil, command.Errorf(40573, "The $changeStream stage is only supported on replica sets")
 	}
 	if s.txn != nil {
-		return nil, command.Errorf(263, "$changeStream cannot be used in a transaction")
+		return nil, command.Errorf(command.CodeOperationNotSupportedInTransaction, "$changeStream cannot be used in a transaction")
 	}
 	doc, ok := arg.(bson.D)
 	if !ok {
 		return nil, command.Errorf(50808, "$changeStream stage expects a document as argument.")
 	}
 	if err := unknown("$changeStream.", append(bson.D{{}}, doc...)[1:], streamFields); err != nil {
-		return nil, command.Errorf(40415, "BSON field '$changeStream.%s' is an unknown field.", unknownKey(doc, streamFields))
+		return nil, command.Errorf(command.CodeIDLUnknownField, "BSON field '$changeStream.%s' is an unknown field.", unknownKey(doc, streamFields))
 	}
 	if err := tooNew(s.req, "$changeStream", doc); err != nil {
 		return nil, err
@@ -66,22 +66,22 @@ func (d *Data) changeStream(s *scope, g *aggregation, arg any) (bson.D, error) {
 	switch st.fullDocument {
 	case "", "default", "updateLookup", "whenAvailable", "required":
 	default:
-		return nil, command.Errorf(2, "Enumeration value '%s' for field '$changeStream.fullDocument' is not a valid value.", st.fullDocument)
+		return nil, command.Errorf(command.CodeBadValue, "Enumeration value '%s' for field '$changeStream.fullDocument' is not a valid value.", st.fullDocument)
 	}
 	switch st.before {
 	case "", "off", "whenAvailable", "required":
 	default:
-		return nil, command.Errorf(2, "Enumeration value '%s' for field '$changeStream.fullDocumentBeforeChange' is not a valid value.", st.before)
+		return nil, command.Errorf(command.CodeBadValue, "Enumeration value '%s' for field '$changeStream.fullDocumentBeforeChange' is not a valid value.", st.before)
 	}
 	if o.flag("allChangesForCluster") {
 		if name != "" || s.req.DB != "admin" {
-			return nil, command.Errorf(20, "A $changeStream with 'allChangesForCluster:true' may only be opened on the 'admin' database, and with no collection name; found %s", g.ns)
+			return nil, command.Errorf(command.CodeIllegalOperation, "A $changeStream with 'allChangesForCluster:true' may only be opened on the 'admin' database, and with no collection name; found %s", g.ns)
 		}
 		st.db = ""
 	} else if s.req.DB == "admin" || s.req.DB == "config" || s.req.DB == "local" {
-		return nil, command.Errorf(73, "$changeStream may not be opened on the internal %s database", s.req.DB)
+		return nil, command.Errorf(command.CodeInvalidNamespace, "$changeStream may not be opened on the internal %s database", s.req.DB)
 	} else if strings.HasPrefix(name, "system.") {
-		return nil, command.Errorf(73, "$changeStream may not be opened on the internal %s collection", g.ns)
+		return nil, command.Errorf(command.CodeInvalidNamespace, "$changeStream may not be opened on the internal %s collection", g.ns)
 	}
 	for i, item := range list {
 		stage, _ := item.(bson.D)
@@ -99,7 +99,7 @@ func (d *Data) changeStream(s *scope, g *aggregation, arg any) (bson.D, error) {
 			if _, err := pipeline.Compile(bson.A{stage}, g.opts); err != nil {
 				return nil, err
 			}
-			return nil, command.Errorf(20, "%s is not permitted in a $changeStream pipeline", stage[0].Key)
+			return nil, command.Errorf(command.CodeIllegalOperation, "%s is not permitted in a $changeStream pipeline", stage[0].Key)
 		}
 	}
 	var err error
@@ -107,7 +107,7 @@ func (d *Data) changeStream(s *scope, g *aggregation, arg any) (bson.D, error) {
 		return nil, err
 	}
 	if c := d.viewOf(s.req.DB, name); c {
-		return nil, command.Errorf(167, "$changeStream is not supported on views.")
+		return nil, command.Errorf(command.CodeOptionNotSupportedOnView, "$changeStream is not supported on views.")
 	}
 	if err := st.start(o); err != nil {
 		return nil, err
@@ -172,7 +172,7 @@ func (st *stream) start(o *args) error {
 			return err
 		}
 		if t.invalidate && k == "resumeAfter" {
-			return command.Errorf(260, "Attempting to resume a change stream using 'resumeAfter' is not allowed from an invalidate notification.")
+			return command.Errorf(command.CodeInvalidResumeToken, "Attempting to resume a change stream using 'resumeAfter' is not allowed from an invalidate notification.")
 		}
 		return st.resumeFrom(t)
 	}
@@ -182,7 +182,7 @@ func (st *stream) start(o *args) error {
 }
 
 func historyLost() error {
-	return command.Errorf(286, "Resume of change stream was not possible, as the resume point may no longer be in the oplog.")
+	return command.Errorf(command.CodeChangeStreamHistoryLost, "Resume of change stream was not possible, as the resume point may no longer be in the oplog.")
 }
 
 func (st *stream) resumeFrom(t token) error {
@@ -199,7 +199,7 @@ func (st *stream) resumeFrom(t token) error {
 	for seq := d.oplog.seek(t.ts, false); ; seq++ {
 		e, ok := d.oplog.at(seq)
 		if !ok || e.ts != t.ts {
-			return command.Errorf(280, "cannot resume stream; the resume token was not found. %s", value.Text(bson.D{{Key: "_data", Value: t.String()}}))
+			return command.Errorf(command.CodeChangeStreamFatalError, "cannot resume stream; the resume token was not found. %s", value.Text(bson.D{{Key: "_data", Value: t.String()}}))
 		}
 		if e.txnIndex == t.index {
 			st.next = seq + 1
@@ -352,7 +352,7 @@ func (st *stream) add(e *entry, invalidate bool) error {
 	id, _ := value.Field(doc, "_id")
 	for _, doc := range out {
 		if now, ok := value.Field(doc, "_id"); !ok || !value.Equal(now, id) {
-			failed := command.Errorf(280, "Encountered an event whose _id field, which contains the resume token, was modified by the pipeline. Modifying the _id field of an event makes it impossible to resume the stream from that point. Only transformations that retain the unmodified _id field are allowed. Expected: %s but found: %s", value.Text(bson.D{{Key: "_id", Value: id}}), value.Text(bson.D{{Key: "_id", Value: now}}))
+			failed := command.Errorf(command.CodeChangeStreamFatalError, "Encountered an event whose _id field, which contains the resume token, was modified by the pipeline. Modifying the _id field of an event makes it impossible to resume the stream from that point. Only transformations that retain the unmodified _id field are allowed. Expected: %s but found: %s", value.Text(bson.D{{Key: "_id", Value: id}}), value.Text(bson.D{{Key: "_id", Value: now}}))
 			failed.Labels = []string{"NonResumableChangeStreamError"}
 			return failed
 		}
@@ -394,7 +394,7 @@ func (st *stream) split(doc bson.D, t token) error {
 	for _, f := range fields {
 		n, first := size(bson.D{f}), size(head(1<<20, 1<<20))
 		if !st.splits || first+n > maxEvent {
-			failed := command.Errorf(10334, "BSONObj size: %d (0x%X) is invalid. Size must be between 0 and %d(16MB)", size(doc), size(doc), maxEvent)
+			failed := command.Errorf(command.CodeBSONObjectTooLarge, "BSONObj size: %d (0x%X) is invalid. Size must be between 0 and %d(16MB)", size(doc), size(doc), maxEvent)
 			failed.Labels = []string{"NonResumableChangeStreamError"}
 			return failed
 		}
@@ -529,7 +529,7 @@ func (st *stream) updated(e *entry, doc bson.D) (bson.D, error) {
 			return bson.D{{Key: "fullDocument", Value: doc}}, nil
 		}
 		if st.fullDocument == "required" {
-			return nil, command.Errorf(47, "Change stream was configured to require a post-image for all update events, but the post-image was not found for event")
+			return nil, command.Errorf(command.CodeNoMatchingDocument, "Change stream was configured to require a post-image for all update events, but the post-image was not found for event")
 		}
 		return bson.D{{Key: "fullDocument", Value: nil}}, nil
 	}
@@ -543,7 +543,7 @@ func (st *stream) preImage(e *entry) (bson.D, error) {
 			return bson.D{{Key: "fullDocumentBeforeChange", Value: value.Must(e.pre)}}, nil
 		}
 		if st.before == "required" {
-			return nil, command.Errorf(47, "Change stream was configured to require a pre-image for all update, delete and replace events, but the pre-image was not found for event")
+			return nil, command.Errorf(command.CodeNoMatchingDocument, "Change stream was configured to require a pre-image for all update, delete and replace events, but the pre-image was not found for event")
 		}
 		return bson.D{{Key: "fullDocumentBeforeChange", Value: nil}}, nil
 	}

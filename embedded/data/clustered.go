@@ -22,7 +22,7 @@ func clusteredIndex(a *args) bson.D {
 	case !c.flag("unique"):
 		c.fail(command.Errorf(5979700, "The clusteredIndex option requires unique: true to be specified"))
 	case !value.Equal(key, bson.D{{Key: "_id", Value: int32(1)}}):
-		c.fail(command.Errorf(197, "The clusteredIndex option is only supported for key: {_id: 1}"))
+		c.fail(command.Errorf(command.CodeInvalidIndexSpecificationOption, "The clusteredIndex option is only supported for key: {_id: 1}"))
 	}
 	if name == "" {
 		name = "_id_"

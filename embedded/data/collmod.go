@@ -31,7 +31,7 @@ func (d *Data) collMod(s *scope, a *args) (bson.D, error) {
 	err = s.locked(func() error {
 		c := d.collection(s.req.DB, name)
 		if c == nil {
-			return command.Errorf(26, "ns does not exist")
+			return command.Errorf(command.CodeNamespaceNotFound, "ns does not exist")
 		}
 		// Readers may hold the collection: another takes its place.
 		next := *c
@@ -89,13 +89,13 @@ func parseIndexChange(req *command.Request, a *args) *indexChange {
 	}
 	switch {
 	case x.has("name") && x.has("keyPattern"):
-		x.fail(command.Errorf(72, "Cannot specify both key pattern and name."))
+		x.fail(command.Errorf(command.CodeInvalidOptions, "Cannot specify both key pattern and name."))
 	case !x.has("name") && !x.has("keyPattern"):
-		x.fail(command.Errorf(72, "Must specify either index name or key pattern."))
+		x.fail(command.Errorf(command.CodeInvalidOptions, "Must specify either index name or key pattern."))
 	case ch.prepare == nil && !x.has("unique"):
-		x.fail(command.Errorf(72, "no unique or prepareUnique field"))
+		x.fail(command.Errorf(command.CodeInvalidOptions, "no unique or prepareUnique field"))
 	case ch.prepare == nil && !ch.unique:
-		x.fail(command.Errorf(2, "Cannot make index non-unique"))
+		x.fail(command.Errorf(command.CodeBadValue, "Cannot make index non-unique"))
 	}
 	return ch
 }
@@ -104,7 +104,7 @@ func parseIndexChange(req *command.Request, a *args) *indexChange {
 // fields of the reply. On failure the collection is as it was.
 func (ch *indexChange) apply(c *collection) (bson.D, error) {
 	if c.isView() {
-		return nil, command.Errorf(72, "option not supported on a view: index")
+		return nil, command.Errorf(command.CodeInvalidOptions, "option not supported on a view: index")
 	}
 	at := slices.IndexFunc(c.indexes, func(x *index) bool {
 		return x.name == ch.name || ch.key != nil && value.Equal(x.key, ch.key)
@@ -114,7 +114,7 @@ func (ch *indexChange) apply(c *collection) (bson.D, error) {
 		if ch.key != nil {
 			what = value.Text(ch.key)
 		}
-		return nil, command.Errorf(27, "cannot find index %s for ns %s", what, c.ns())
+		return nil, command.Errorf(command.CodeIndexNotFound, "cannot find index %s for ns %s", what, c.ns())
 	}
 	x := c.indexes[at]
 	y := *x
@@ -123,10 +123,10 @@ func (ch *indexChange) apply(c *collection) (bson.D, error) {
 	case x.unique:
 		return reply, nil
 	case ch.unique && !x.prepared:
-		return nil, command.Errorf(72, "Cannot make index unique with 'prepareUnique=false'. Run collMod to set it first.")
+		return nil, command.Errorf(command.CodeInvalidOptions, "Cannot make index unique with 'prepareUnique=false'. Run collMod to set it first.")
 	case ch.unique:
 		if found := x.violations(c.docs); len(found) > 0 {
-			e := command.Errorf(359, "Cannot convert the index to unique. Please resolve conflicting documents before running collMod again.")
+			e := command.Errorf(command.CodeCannotConvertIndexToUnique, "Cannot convert the index to unique. Please resolve conflicting documents before running collMod again.")
 			e.Extra = bson.D{{Key: "violations", Value: found}}
 			return nil, e
 		}

@@ -169,15 +169,15 @@ func (s *scope) list(ns string, docs []bson.Raw, size int64) (bson.D, error) {
 
 func (s *scope) notFound(id int64, ns string) error {
 	if mongos(s.req) {
-		return command.Errorf(43, "Cursor not found (namespace: '%s', id: %d).", ns, id)
+		return command.Errorf(command.CodeCursorNotFound, "Cursor not found (namespace: '%s', id: %d).", ns, id)
 	}
-	return command.Errorf(43, "cursor id %d not found", id)
+	return command.Errorf(command.CodeCursorNotFound, "cursor id %d not found", id)
 }
 
 func (d *Data) getMore(s *scope, a *args) (bson.D, error) {
 	id, ok := a.any("getMore").(int64)
 	if !ok {
-		return nil, command.Errorf(14, "BSON field 'getMore.getMore' is the wrong type '%s', expected type 'long'", value.TypeName(a.any("getMore")))
+		return nil, command.Errorf(command.CodeTypeMismatch, "BSON field 'getMore.getMore' is the wrong type '%s', expected type 'long'", value.TypeName(a.any("getMore")))
 	}
 	coll := a.str("collection")
 	size := a.number("batchSize", -1)
@@ -188,7 +188,7 @@ func (d *Data) getMore(s *scope, a *args) (bson.D, error) {
 		return nil, a.err
 	}
 	if a.has("batchSize") && size < 0 {
-		return nil, command.Errorf(51024, "BSON field 'batchSize' value must be >= 0, actual value '%d'", size)
+		return nil, command.Errorf(command.CodeValueTooSmall, "BSON field 'batchSize' value must be >= 0, actual value '%d'", size)
 	}
 	if size == 0 {
 		size = -1
@@ -225,9 +225,9 @@ func (d *Data) checkOut(s *scope, id int64, ns string, limited bool) (*cursor, e
 	case c == nil || c.server != address(s.req):
 		return nil, s.notFound(id, ns)
 	case c.coll != ns:
-		return nil, command.Errorf(13, "Requested getMore on namespace '%s', but cursor belongs to a different namespace %s", ns, c.coll)
+		return nil, command.Errorf(command.CodeUnauthorized, "Requested getMore on namespace '%s', but cursor belongs to a different namespace %s", ns, c.coll)
 	case c.busy:
-		return nil, command.Errorf(143, "cursor id %d is already in use", id)
+		return nil, command.Errorf(command.CodeCursorInUse, "cursor id %d is already in use", id)
 	case c.session != "" && s.req.LSID == nil:
 		return nil, command.Errorf(50738, "Cannot run getMore on cursor %d, which was created in session %s, without an lsid", id, sessionText(c.session))
 	case c.session != "" && sessionKey(s.req.LSID) != c.session:
@@ -237,7 +237,7 @@ func (d *Data) checkOut(s *scope, id int64, ns string, limited bool) (*cursor, e
 	case c.txn >= 0 && s.txn == nil:
 		return nil, command.Errorf(50740, "Cannot run getMore on cursor %d, which was created in transaction %d, without a txnNumber", id, c.txn)
 	case limited && !c.await && d.strictMaxTime(s.req):
-		return nil, command.Errorf(2, "cannot set maxTimeMS on getMore command for a non-awaitData cursor")
+		return nil, command.Errorf(command.CodeBadValue, "cannot set maxTimeMS on getMore command for a non-awaitData cursor")
 	}
 	c.busy = true
 	return c, nil
@@ -274,7 +274,7 @@ func (d *Data) strictMaxTime(req *command.Request) bool {
 
 func isInterrupt(err error) bool {
 	e, ok := err.(*command.Error)
-	return ok && (e.Code == 11601)
+	return ok && (e.Code == command.CodeInterrupted)
 }
 
 // next gives the next batch; where the cursor awaits data and no data is there,
@@ -304,7 +304,7 @@ func (d *Data) next(ctx context.Context, c *cursor, size, maxTime int64) ([]bson
 			return nil, false, nil
 		case <-c.killed:
 			timer.Stop()
-			return nil, true, command.Errorf(237, "operation was interrupted because a client disconnected or the cursor was killed")
+			return nil, true, command.Errorf(command.CodeCursorKilled, "operation was interrupted because a client disconnected or the cursor was killed")
 		case <-ctx.Done():
 			timer.Stop()
 			return nil, false, interrupted()
@@ -326,7 +326,7 @@ func (d *Data) killCursors(s *scope, a *args) (bson.D, error) {
 	for _, v := range ids {
 		id, ok := v.(int64)
 		if !ok {
-			return nil, command.Errorf(14, "BSON field 'killCursors.cursors' is the wrong type '%s', expected type 'long'", value.TypeName(v))
+			return nil, command.Errorf(command.CodeTypeMismatch, "BSON field 'killCursors.cursors' is the wrong type '%s', expected type 'long'", value.TypeName(v))
 		}
 		c := d.cursors[id]
 		if c == nil || c.server != address(s.req) || c.coll != ns {

@@ -87,9 +87,9 @@ func (d *Data) parseFind(s *scope, a *args) (*findCommand, error) {
 	for _, e := range a.doc[1:] {
 		if !generic[e.Key] && !strings.Contains(findFields, " "+e.Key+" ") {
 			if !a.old {
-				return nil, command.Errorf(40415, "BSON field 'find.%s' is an unknown field.", e.Key)
+				return nil, command.Errorf(command.CodeIDLUnknownField, "BSON field 'find.%s' is an unknown field.", e.Key)
 			}
-			return nil, command.Errorf(9, "Failed to parse: %s. Unrecognized field '%s'.", value.Text(a.doc), e.Key)
+			return nil, command.Errorf(command.CodeFailedToParse, "Failed to parse: %s. Unrecognized field '%s'.", value.Text(a.doc), e.Key)
 		}
 	}
 	level, at, err := d.readConcern(a)
@@ -98,7 +98,7 @@ func (d *Data) parseFind(s *scope, a *args) (*findCommand, error) {
 	}
 	q := &findCommand{args: a, name: a.name(), snapshot: level == "snapshot" && s.txn == nil, at: at}
 	if _, ok := a.doc[0].Value.(bson.Binary); ok {
-		return nil, command.Errorf(26, "Unable to resolve UUID")
+		return nil, command.Errorf(command.CodeNamespaceNotFound, "Unable to resolve UUID")
 	}
 	if a.err != nil {
 		return nil, a.err
@@ -112,7 +112,7 @@ func (d *Data) parseFind(s *scope, a *args) (*findCommand, error) {
 	q.ns = s.req.DB + "." + q.name
 	q.skip, q.limit, q.batchSize = a.count("skip", "Skip"), a.count("limit", "Limit"), a.number("batchSize", firstBatch)
 	if q.batchSize < 0 {
-		a.fail(command.Errorf(2, "BatchSize value must be non-negative, but received: %d", q.batchSize))
+		a.fail(command.Errorf(command.CodeBadValue, "BatchSize value must be non-negative, but received: %d", q.batchSize))
 	}
 	s.lasting = a.flag("noCursorTimeout")
 	q.single, q.tailable, q.await = a.flag("singleBatch"), a.flag("tailable"), a.flag("awaitData")
@@ -120,7 +120,7 @@ func (d *Data) parseFind(s *scope, a *args) (*findCommand, error) {
 	opts := query.Options{Now: d.opts.Now(), Let: a.let(d), Collation: a.collation(), Scripts: s.scripts()}
 	q.filter, q.sort, q.projection = a.document("filter"), a.document("sort"), a.document("projection")
 	if q.await && !q.tailable {
-		a.fail(command.Errorf(9, "Cannot set 'awaitData' without also setting 'tailable'"))
+		a.fail(command.Errorf(command.CodeFailedToParse, "Cannot set 'awaitData' without also setting 'tailable'"))
 	}
 	if a.err != nil {
 		return nil, a.err
@@ -244,7 +244,7 @@ func (q *findCommand) runTailable(s *scope, c *collection) (bson.D, error) {
 	case c == nil:
 		return cursorReply(&cursor{ns: q.ns}, "firstBatch", nil, nil, true), nil
 	case !c.capped:
-		return nil, command.Errorf(2, "error processing query: ns=%s: tailable cursor requested on non capped collection", q.ns)
+		return nil, command.Errorf(command.CodeBadValue, "error processing query: ns=%s: tailable cursor requested on non capped collection", q.ns)
 	}
 	t := &tail{d: s.d, db: s.req.DB, name: q.name, uuid: c.uuid, filter: q.match, proj: q.proj}
 	cur, docs, extra, err := s.open(q.ns, q.ns, t, q.batchSize, q.single, q.await)
@@ -350,9 +350,9 @@ func hintExists(c *collection, hint any) error {
 			}
 		}
 	default:
-		return command.Errorf(9, "Failed to parse: hint must be a string or an object")
+		return command.Errorf(command.CodeFailedToParse, "Failed to parse: hint must be a string or an object")
 	}
-	return command.Errorf(2, "error processing query: ns=%s planner returned error :: caused by :: hint provided does not correspond to an existing index", c.ns())
+	return command.Errorf(command.CodeBadValue, "error processing query: ns=%s planner returned error :: caused by :: hint provided does not correspond to an existing index", c.ns())
 }
 
 // tail is the source of a tailable cursor on a capped collection.
@@ -384,7 +384,7 @@ func (t *tail) unread() (records []*record, there bool) {
 func (t *tail) batch(n int64) ([]bson.Raw, bool, error) {
 	records, there := t.unread()
 	if !there {
-		return nil, true, command.Errorf(175, "collection dropped between getMore calls")
+		return nil, true, command.Errorf(command.CodeQueryPlanKilled, "collection dropped between getMore calls")
 	}
 	var out []bson.Raw
 	for _, r := range records {
@@ -419,7 +419,7 @@ func (d *Data) history(c *collection, db, name string, records []*record, at bso
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	if value.CompareTimestamps(at, d.oplog.from) < 0 {
-		return nil, command.Errorf(239, "Read timestamp %s is older than the oldest available timestamp.", value.Text(at))
+		return nil, command.Errorf(command.CodeSnapshotTooOld, "Read timestamp %s is older than the oldest available timestamp.", value.Text(at))
 	}
 	byRID := map[int64]*record{}
 	for _, r := range records {
@@ -441,7 +441,7 @@ func (d *Data) history(c *collection, db, name string, records []*record, at bso
 		case opUpdate, opReplace, opDelete:
 			byRID[e.rid] = &record{e.rid, e.pre}
 		case opCreate, opDrop, opRename, opDropDatabase:
-			return nil, command.Errorf(246, "Unable to read from a snapshot due to pending collection catalog changes")
+			return nil, command.Errorf(command.CodeSnapshotUnavailable, "Unable to read from a snapshot due to pending collection catalog changes")
 		}
 	}
 	if !changed {
@@ -472,7 +472,7 @@ func (d *Data) count(s *scope, a *args) (bson.D, error) {
 		return nil, a.err
 	}
 	if skip < 0 {
-		return nil, command.Errorf(2, "Skip value is negative in the count query")
+		return nil, command.Errorf(command.CodeBadValue, "Skip value is negative in the count query")
 	}
 	f, err := query.Compile(filter, opts)
 	if err != nil {

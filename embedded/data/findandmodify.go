@@ -21,13 +21,13 @@ func (d *Data) findAndModify(s *scope, a *args) (bson.D, error) {
 	}
 	switch has := a.has("update"); {
 	case remove && has:
-		return nil, command.Errorf(9, "Cannot specify both an update and remove=true")
+		return nil, command.Errorf(command.CodeFailedToParse, "Cannot specify both an update and remove=true")
 	case remove && upsert:
-		return nil, command.Errorf(9, "Cannot specify both upsert=true and remove=true ")
+		return nil, command.Errorf(command.CodeFailedToParse, "Cannot specify both upsert=true and remove=true ")
 	case remove && wantsNew:
-		return nil, command.Errorf(9, "Cannot specify both new=true and remove=true; 'remove' always returns the deleted document")
+		return nil, command.Errorf(command.CodeFailedToParse, "Cannot specify both new=true and remove=true; 'remove' always returns the deleted document")
 	case !remove && !has:
-		return nil, command.Errorf(9, "Either an update or remove=true must be specified")
+		return nil, command.Errorf(command.CodeFailedToParse, "Either an update or remove=true must be specified")
 	}
 	opts := query.Options{Now: d.opts.Now(), Let: ch.let, Collation: ch.collation, Scripts: s.scripts()}
 	proj, err := query.CompileProjection(fields, opts, false)

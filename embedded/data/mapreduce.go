@@ -45,7 +45,7 @@ func (d *Data) mapReduce(s *scope, a *args) (bson.D, error) {
 	}
 	c, records := s.records(s.req.DB, name)
 	if c != nil && c.isView() {
-		return nil, command.Errorf(166, "Namespace %s is a view, not a collection", c.ns())
+		return nil, command.Errorf(command.CodeCommandNotSupportedOnView, "Namespace %s is a view, not a collection", c.ns())
 	}
 	hits, err := search(nil, records, f, 0)
 	if err != nil {
@@ -72,7 +72,7 @@ func (d *Data) function(a *args, name string) (*script.Function, error) {
 		if name == "finalize" {
 			return nil, nil
 		}
-		return nil, command.Errorf(40414, "BSON field 'mapReduce.%s' is missing but a required field", name)
+		return nil, command.Errorf(command.CodeIDLFailedToParse, "BSON field 'mapReduce.%s' is missing but a required field", name)
 	case string:
 		source = v
 	case bson.JavaScript:
@@ -80,7 +80,7 @@ func (d *Data) function(a *args, name string) (*script.Function, error) {
 	case bson.CodeWithScope:
 		source = string(v.Code)
 	default:
-		return nil, command.Errorf(14, "'%s' must be of string or code type", name)
+		return nil, command.Errorf(command.CodeTypeMismatch, "'%s' must be of string or code type", name)
 	}
 	return script.Parse(source)
 }
@@ -101,7 +101,7 @@ func (m *mapReducer) globals() map[string]any {
 	}
 	g["emit"] = script.Builtin(func(args []any) (any, error) {
 		if len(args) != 2 {
-			return nil, command.Errorf(139, "emit takes 2 args")
+			return nil, command.Errorf(command.CodeJSInterpreterFailure, "emit takes 2 args")
 		}
 		k := value.Key(args[0])
 		i, ok := m.byKey[k]
@@ -168,14 +168,14 @@ func (d *Data) mapReduceOut(s *scope, out any, docs []bson.D) (bson.D, error) {
 				db, _ = e.Value.(string)
 			case "sharded", "nonAtomic":
 			default:
-				return nil, command.Errorf(238, "mapReduce with out.%s is not implemented by the embedded deployment", e.Key)
+				return nil, command.Errorf(command.CodeNotImplemented, "mapReduce with out.%s is not implemented by the embedded deployment", e.Key)
 			}
 		}
 	default:
 		return nil, command.Errorf(13606, "'out' has to be a string or an object")
 	}
 	if s.req.Server != nil && s.req.Server.Role == command.Secondary {
-		return nil, command.Errorf(10107, "not primary")
+		return nil, command.Errorf(command.CodeNotWritablePrimary, "not primary")
 	}
 	h := host{s, s.req.DB, ""}
 	if err := h.Out(s.req.Context, db, coll, docs); err != nil {

@@ -46,7 +46,7 @@ func (s *scope) locked(f func() error) error {
 		case <-changed:
 		case <-expires:
 		case <-timeout:
-			return command.Errorf(50, "operation exceeded time limit")
+			return command.Errorf(command.CodeMaxTimeMSExpired, "operation exceeded time limit")
 		case <-s.req.Context.Done():
 			return interrupted()
 		}
@@ -63,7 +63,7 @@ func (s *scope) attempt(f func() error) (changed <-chan struct{}, err error) {
 		return s.d.changed, s.txn.gone()
 	}
 	if s.req.Server != nil && s.req.Server.Term < s.d.term {
-		return s.d.changed, command.Errorf(11602, "operation was interrupted")
+		return s.d.changed, command.Errorf(command.CodeInterruptedDueToReplStateChange, "operation was interrupted")
 	}
 	s.writes, s.work = false, work{steps: s.work.steps[:0], recorded: s.work.recorded[:0]}
 	s.settle()
@@ -89,7 +89,7 @@ func (s *scope) attempt(f func() error) (changed <-chan struct{}, err error) {
 	return s.d.changed, err
 }
 
-func interrupted() error { return command.Errorf(11601, "operation was interrupted") }
+func interrupted() error { return command.Errorf(command.CodeInterrupted, "operation was interrupted") }
 
 func maxTimeMS(req *command.Request) int64 {
 	v, ok := value.FromRaw(req.Body.Lookup("maxTimeMS"))
@@ -127,7 +127,7 @@ func (s *scope) records(db, name string) (*collection, []*record) {
 func (s *scope) writable(db, name string, create bool) (*collection, error) {
 	c := s.collection(db, name)
 	if c != nil && c.isView() {
-		return nil, command.Errorf(166, "Namespace %s.%s is a view, not a collection", db, name)
+		return nil, command.Errorf(command.CodeCommandNotSupportedOnView, "Namespace %s.%s is a view, not a collection", db, name)
 	}
 	if s.txn == nil {
 		if c == nil && create {
@@ -354,7 +354,7 @@ func (c *collection) valid(doc bson.D, raw bson.Raw) error {
 	}
 	id, _ := value.Field(doc, "_id")
 	rules, _ := value.Field(c.options, "validator")
-	e := command.Errorf(121, "Document failed validation")
+	e := command.Errorf(command.CodeDocumentValidationFailure, "Document failed validation")
 	e.Extra = bson.D{{Key: "errInfo", Value: bson.D{
 		{Key: "failingDocumentId", Value: id},
 		{Key: "details", Value: validationDetails(rules, doc)},
@@ -392,7 +392,7 @@ func (c *collection) validMeasurement(doc bson.D) error {
 	name, _ := f.(string)
 	t, _ := value.Field(doc, name)
 	if _, ok := t.(bson.DateTime); !ok {
-		return command.Errorf(2, "'%s' must be present and contain a valid BSON UTC datetime value", name)
+		return command.Errorf(command.CodeBadValue, "'%s' must be present and contain a valid BSON UTC datetime value", name)
 	}
 	return nil
 }

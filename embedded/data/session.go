@@ -131,10 +131,10 @@ func (d *Data) CheckTxnNumber(req *command.Request) error {
 		return nil
 	}
 	if req.LSID == nil {
-		return command.Errorf(72, "Transaction number requires a session ID to also be specified")
+		return command.Errorf(command.CodeInvalidOptions, "Transaction number requires a session ID to also be specified")
 	}
 	if !d.logged() {
-		return command.Errorf(20, "Transaction numbers are only allowed on a replica set member or mongos")
+		return command.Errorf(command.CodeIllegalOperation, "Transaction numbers are only allowed on a replica set member or mongos")
 	}
 	name := req.Name
 	if req.Row != nil {
@@ -142,18 +142,18 @@ func (d *Data) CheckTxnNumber(req *command.Request) error {
 	}
 	if !req.InTransaction {
 		if !retryable[name] {
-			return command.Errorf(50768, "txnNumber may only be provided for multi-document transactions and retryable write commands. autocommit:false was not provided, and %s is not a retryable write command.", name)
+			return command.Errorf(command.CodeNotARetryableWriteCommand, "txnNumber may only be provided for multi-document transactions and retryable write commands. autocommit:false was not provided, and %s is not a retryable write command.", name)
 		}
 		return nil
 	}
 	if !inTransactions[name] {
 		if name == "count" {
-			return command.Errorf(263, "Cannot run 'count' in a multi-document transaction. Please see http://dochub.mongodb.org/core/transaction-count for a recommended alternative.")
+			return command.Errorf(command.CodeOperationNotSupportedInTransaction, "Cannot run 'count' in a multi-document transaction. Please see http://dochub.mongodb.org/core/transaction-count for a recommended alternative.")
 		}
-		return command.Errorf(263, "Cannot run '%s' in a multi-document transaction.", req.Name)
+		return command.Errorf(command.CodeOperationNotSupportedInTransaction, "Cannot run '%s' in a multi-document transaction.", req.Name)
 	}
 	if req.DB == "config" || req.DB == "local" || req.DB == "admin" && name != "commitTransaction" && name != "abortTransaction" && name != "bulkWrite" {
-		return command.Errorf(263, "Cannot run command against the '%s' database in a transaction.", req.DB)
+		return command.Errorf(command.CodeOperationNotSupportedInTransaction, "Cannot run command against the '%s' database in a transaction.", req.DB)
 	}
 	return nil
 }
@@ -205,14 +205,14 @@ func (d *Data) begin(req *command.Request) (_ *scope, err error) {
 			if sess.txn != nil {
 				kind = "transaction"
 			}
-			return nil, command.Errorf(225, "Retryable write with txnNumber %d is prohibited on session %s because a newer %s with txnNumber %d has already started on this session.", n, sessionText(sess.key), kind, sess.txnNumber)
+			return nil, command.Errorf(command.CodeTransactionTooOld, "Retryable write with txnNumber %d is prohibited on session %s because a newer %s with txnNumber %d has already started on this session.", n, sessionText(sess.key), kind, sess.txnNumber)
 		}
 		if n > sess.txnNumber {
 			d.advance(sess, n)
 			sess.statements = map[int32]*statement{}
 		}
 		if sess.txn != nil {
-			return nil, command.Errorf(72, "Retryable write with txnNumber %d is prohibited on session %s because a transaction with the same txnNumber has already started on this session.", n, sessionText(sess.key))
+			return nil, command.Errorf(command.CodeInvalidOptions, "Retryable write with txnNumber %d is prohibited on session %s because a transaction with the same txnNumber has already started on this session.", n, sessionText(sess.key))
 		}
 		s.session = sess
 		return s, nil

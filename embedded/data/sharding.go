@@ -12,7 +12,7 @@ import (
 func (d *Data) enableSharding(_ *scope, a *args) (bson.D, error) {
 	name := a.str("enableSharding")
 	if a.err == nil && (name == "" || strings.ContainsAny(name, ". $/\\")) {
-		return nil, command.Errorf(73, "invalid db name specified: %s", name)
+		return nil, command.Errorf(command.CodeInvalidNamespace, "invalid db name specified: %s", name)
 	}
 	return bson.D{}, a.err
 }
@@ -29,7 +29,7 @@ func (d *Data) shardCollection(s *scope, a *args) (bson.D, error) {
 		return nil, err
 	}
 	if len(key) == 0 {
-		return nil, command.Errorf(2, "Shard key is empty")
+		return nil, command.Errorf(command.CodeBadValue, "Shard key is empty")
 	}
 	var uuid bson.Binary
 	err := s.locked(func() error {

@@ -32,10 +32,10 @@ func (d *Data) collStatsStage(s *scope, db, name string, arg any) ([]bson.D, err
 		switch e.Key {
 		case "count", "storageStats":
 			if c == nil {
-				return nil, command.Errorf(26, "Unable to retrieve %s in $collStats stage :: caused by :: Collection [%s.%s] not found.", e.Key, db, name)
+				return nil, command.Errorf(command.CodeNamespaceNotFound, "Unable to retrieve %s in $collStats stage :: caused by :: Collection [%s.%s] not found.", e.Key, db, name)
 			}
 			if c.isView() {
-				return nil, command.Errorf(166, "Namespace %s is a view, not a collection", c.ns())
+				return nil, command.Errorf(command.CodeCommandNotSupportedOnView, "Namespace %s is a view, not a collection", c.ns())
 			}
 			if e.Key == "count" {
 				out = append(out, bson.E{Key: "count", Value: value.Int(int64(len(records)))})
@@ -45,7 +45,7 @@ func (d *Data) collStatsStage(s *scope, db, name string, arg any) ([]bson.D, err
 		case "latencyStats", "queryExecStats":
 			out = append(out, bson.E{Key: e.Key, Value: bson.D{}})
 		default:
-			return nil, command.Errorf(40415, "BSON field '$collStats.%s' is an unknown field.", e.Key)
+			return nil, command.Errorf(command.CodeIDLUnknownField, "BSON field '$collStats.%s' is an unknown field.", e.Key)
 		}
 	}
 	return []bson.D{out}, nil
@@ -110,7 +110,7 @@ func (d *Data) collStats(s *scope, a *args) (bson.D, error) {
 			bson.E{Key: "nindexes", Value: int32(0)}, bson.E{Key: "totalIndexSize", Value: int32(0)}), nil
 	}
 	if c.isView() {
-		return nil, command.Errorf(166, "Namespace %s is a view, not a collection", c.ns())
+		return nil, command.Errorf(command.CodeCommandNotSupportedOnView, "Namespace %s is a view, not a collection", c.ns())
 	}
 	return append(out, storageStats(c, records)...), nil
 }
@@ -150,15 +150,15 @@ func (d *Data) explain(s *scope, a *args) (bson.D, error) {
 	switch verbosity {
 	case "", "queryPlanner", "executionStats", "allPlansExecution":
 	default:
-		return nil, command.Errorf(2, "Enumeration value '%s' for field 'explain.verbosity' is not a valid value.", verbosity)
+		return nil, command.Errorf(command.CodeBadValue, "Enumeration value '%s' for field 'explain.verbosity' is not a valid value.", verbosity)
 	}
 	if len(inner) == 0 {
-		return nil, command.Errorf(59, "Explain failed due to unknown command: ")
+		return nil, command.Errorf(command.CodeCommandNotFound, "Explain failed due to unknown command: ")
 	}
 	switch inner[0].Key {
 	case "find", "aggregate", "count", "distinct", "update", "delete", "findAndModify", "mapReduce":
 	default:
-		return nil, command.Errorf(59, "Explain failed due to unknown command: %s", inner[0].Key)
+		return nil, command.Errorf(command.CodeCommandNotFound, "Explain failed due to unknown command: %s", inner[0].Key)
 	}
 	name, _ := inner[0].Value.(string)
 	reply := d.explained(s, inner)

@@ -262,7 +262,7 @@ func duplicateKey(ns string, x *index, key []any) *command.Error {
 	for i, k := range x.key {
 		kv = append(kv, bson.E{Key: k.Key, Value: key[i]})
 	}
-	e := command.Errorf(11000, "E11000 duplicate key error collection: %s index: %s dup key: %s", ns, x.name, value.Text(kv))
+	e := command.Errorf(command.CodeDuplicateKey, "E11000 duplicate key error collection: %s index: %s dup key: %s", ns, x.name, value.Text(kv))
 	e.Extra = bson.D{{Key: "keyPattern", Value: x.key}, {Key: "keyValue", Value: kv}}
 	return e
 }
@@ -417,13 +417,13 @@ func (d *Data) collection(db, name string) *collection { return d.databases[db].
 // namespace checks a name of a collection.
 func namespace(db, name string) *command.Error {
 	if name == "" || strings.Contains(name, "\x00") {
-		return command.Errorf(73, "Invalid namespace specified '%s.%s'", db, name)
+		return command.Errorf(command.CodeInvalidNamespace, "Invalid namespace specified '%s.%s'", db, name)
 	}
 	if strings.Contains(name, "$") && !(db == "local" && strings.HasPrefix(name, "oplog.$")) {
-		return command.Errorf(73, "Invalid collection name: %s", name)
+		return command.Errorf(command.CodeInvalidNamespace, "Invalid collection name: %s", name)
 	}
 	if len(db)+len(name)+1 > 255 {
-		return command.Errorf(73, "Fully qualified namespace is too long. Namespace: %s.%s Max: 255", db, name)
+		return command.Errorf(command.CodeInvalidNamespace, "Fully qualified namespace is too long. Namespace: %s.%s Max: 255", db, name)
 	}
 	return nil
 }

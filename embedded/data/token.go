@@ -112,7 +112,7 @@ func keyValue(v any) (kind byte, b []byte, ok bool) {
 func parseToken(v any) (token, error) {
 	d, ok := v.(bson.D)
 	if !ok {
-		return token{}, command.Errorf(14, "BSON field '$changeStream.resumeAfter' is the wrong type '%s', expected type 'object'", value.TypeName(v))
+		return token{}, command.Errorf(command.CodeTypeMismatch, "BSON field '$changeStream.resumeAfter' is the wrong type '%s', expected type 'object'", value.TypeName(v))
 	}
 	data, ok := value.Field(d, "_data")
 	if !ok {
@@ -124,7 +124,7 @@ func parseToken(v any) (token, error) {
 	}
 	b, err := hex.DecodeString(s)
 	if err != nil {
-		return token{}, command.Errorf(9, "resume token string was not a valid hex string")
+		return token{}, command.Errorf(command.CodeFailedToParse, "resume token string was not a valid hex string")
 	}
 	bad := command.Errorf(50811, "KeyString format error: invalid resume token %s", s)
 	if len(b) < 12 || b[0] != keyTimestamp {

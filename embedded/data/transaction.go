@@ -44,7 +44,7 @@ type lockKey struct {
 	key string
 }
 
-var errWriteConflict = &command.Error{Code: 112, Name: "WriteConflict",
+var errWriteConflict = &command.Error{Code: command.CodeWriteConflict, Name: "WriteConflict",
 	Message: "WriteConflict error: this operation conflicted with another operation. Please retry your operation or multi-document transaction."}
 
 func mongos(req *command.Request) bool { return req.Server != nil && req.Server.Role == command.Mongos }
@@ -63,19 +63,19 @@ func (d *Data) join(req *command.Request, s *session, n int64) (*transaction, er
 	_, wc := req.Body.Lookup("writeConcern").DocumentOK()
 	_, rc := req.Body.Lookup("readConcern").DocumentOK()
 	if wc && !ending && !mongos(req) {
-		return nil, command.Errorf(72, "writeConcern is not allowed within a multi-statement transaction")
+		return nil, command.Errorf(command.CodeInvalidOptions, "writeConcern is not allowed within a multi-statement transaction")
 	}
 	if req.StartTransaction {
 		switch {
 		case n < s.txnNumber:
-			return nil, command.Errorf(225, "Cannot start transaction %d on session %s because a newer transaction %d has already started.", n, sessionText(s.key), s.txnNumber)
+			return nil, command.Errorf(command.CodeTransactionTooOld, "Cannot start transaction %d on session %s because a newer transaction %d has already started.", n, sessionText(s.key), s.txnNumber)
 		case n == s.txnNumber && mongos(req):
-			return nil, command.Errorf(117, "txnNumber %d for session %s already started", n, sessionText(s.key))
+			return nil, command.Errorf(command.CodeConflictingOperationInProgress, "txnNumber %d for session %s already started", n, sessionText(s.key))
 		case n == s.txnNumber:
-			return nil, command.Errorf(117, "Only servers in a sharded cluster can start a new transaction at the active transaction number")
+			return nil, command.Errorf(command.CodeConflictingOperationInProgress, "Only servers in a sharded cluster can start a new transaction at the active transaction number")
 		}
 		if wc {
-			return nil, command.Errorf(72, "writeConcern is not allowed within a multi-statement transaction")
+			return nil, command.Errorf(command.CodeInvalidOptions, "writeConcern is not allowed within a multi-statement transaction")
 		}
 		d.advance(s, n)
 		s.txn = &transaction{session: s, number: n, server: address(req), lsid: req.LSID,
@@ -117,22 +117,22 @@ func (d *Data) join(req *command.Request, s *session, n int64) (*transaction, er
 			return nil, noSuch("cannot continue txnId %d for session %s with txnId %d", s.txnNumber, sessionText(s.key), n)
 		}
 		if n < s.txnNumber {
-			return nil, command.Errorf(225, "Transaction number %d is too old: session %s is at %d", n, sessionText(s.key), s.txnNumber)
+			return nil, command.Errorf(command.CodeTransactionTooOld, "Transaction number %d is too old: session %s is at %d", n, sessionText(s.key), s.txnNumber)
 		}
 		return nil, noSuch("Given transaction number %d does not match any in-progress transactions. The active transaction number is %d", n, s.txnNumber)
 	}
 	if wc && !ending {
-		return nil, command.Errorf(72, "writeConcern is not allowed within a multi-statement transaction")
+		return nil, command.Errorf(command.CodeInvalidOptions, "writeConcern is not allowed within a multi-statement transaction")
 	}
 	if ending {
 		return s.txn, nil
 	}
 	if rc && name != "getMore" {
-		return nil, command.Errorf(72, "Only the first command in a transaction may specify a readConcern")
+		return nil, command.Errorf(command.CodeInvalidOptions, "Only the first command in a transaction may specify a readConcern")
 	}
 	switch s.txn.state {
 	case committed:
-		e := command.Errorf(256, "Transaction %d has been committed.", n)
+		e := command.Errorf(command.CodeTransactionCommitted, "Transaction %d has been committed.", n)
 		if mongos(req) && name == "find" {
 			e.Message = "Encountered non-retryable error during query :: caused by :: " + e.Message
 		}
@@ -143,7 +143,7 @@ func (d *Data) join(req *command.Request, s *session, n int64) (*transaction, er
 	return s.txn, nil
 }
 
-func noSuch(format string, args ...any) error { return command.Errorf(251, format, args...) }
+func noSuch(format string, args ...any) error { return command.Errorf(command.CodeNoSuchTransaction, format, args...) }
 
 // expire aborts the transactions that have been open for too long, and says
 // when the next one will have been; the zero time if none will. The caller
@@ -247,7 +247,7 @@ func (d *Data) endTransaction(req *command.Request, commit bool) (bson.D, error)
 		if err := d.CheckTxnNumber(req); err != nil {
 			return nil, err
 		}
-		return nil, command.Errorf(125, "%s must be run within a transaction", req.Row.Name)
+		return nil, command.Errorf(command.CodeCommandFailed, "%s must be run within a transaction", req.Row.Name)
 	}
 	s, err := d.begin(req)
 	if err != nil {
@@ -264,9 +264,9 @@ func (d *Data) endTransaction(req *command.Request, commit bool) (bson.D, error)
 	var failed *command.Error
 	switch {
 	case t.state == aborted:
-		failed = command.Errorf(251, "Transaction %d has been aborted.", t.number)
+		failed = command.Errorf(command.CodeNoSuchTransaction, "Transaction %d has been aborted.", t.number)
 	case t.state == committed && !commit:
-		failed = command.Errorf(256, "Transaction %d has been committed.", t.number)
+		failed = command.Errorf(command.CodeTransactionCommitted, "Transaction %d has been committed.", t.number)
 	case commit && t.state == running:
 		d.commit(t)
 	case t.state == running:

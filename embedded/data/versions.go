@@ -66,18 +66,18 @@ func tooNew(req *command.Request, of string, doc bson.D) error {
 			if a.message != "" {
 				return command.Errorf(a.code, "%s", a.message)
 			}
-			return command.Errorf(40415, "BSON field '%s.%s' is an unknown field.", of, e.Key)
+			return command.Errorf(command.CodeIDLUnknownField, "BSON field '%s.%s' is an unknown field.", of, e.Key)
 		}
 		if e.Key != "comment" {
 			continue
 		}
 		_, text := e.Value.(string)
 		if (of == "find" || of == "aggregate") && !text && w < wire44 {
-			return command.Errorf(9, "\"comment\" had the wrong type. Expected string, found %s", value.TypeName(e.Value))
+			return command.Errorf(command.CodeFailedToParse, "\"comment\" had the wrong type. Expected string, found %s", value.TypeName(e.Value))
 		}
 		// count learned it in a patch.
 		if of == "count" && slices.Compare(req.Server.Version[:], []int{4, 4, 14}) < 0 {
-			return command.Errorf(40415, "BSON field 'count.comment' is an unknown field.")
+			return command.Errorf(command.CodeIDLUnknownField, "BSON field 'count.comment' is an unknown field.")
 		}
 	}
 	return nil
@@ -95,7 +95,7 @@ func dollars(req *command.Request, doc bson.D) error {
 		case bson.D:
 			for _, e := range x {
 				if len(e.Key) > 0 && e.Key[0] == '$' && e.Key != "$ref" && e.Key != "$id" && e.Key != "$db" {
-					return command.Errorf(52, "The dollar ($) prefixed field '%s' in '%s' is not valid for storage.", e.Key, path+e.Key)
+					return command.Errorf(command.CodeDollarPrefixedFieldName, "The dollar ($) prefixed field '%s' in '%s' is not valid for storage.", e.Key, path+e.Key)
 				}
 				if err := check(e.Value, path+e.Key+"."); err != nil {
 					return err

@@ -42,7 +42,7 @@ func newBatch(a *args) *batch {
 
 func checkSize(n int) error {
 	if n == 0 || n > maxBatch {
-		return command.Errorf(16, "Write batch sizes must be between 1 and %d. Got %d operations.", maxBatch, n)
+		return command.Errorf(command.CodeInvalidLength, "Write batch sizes must be between 1 and %d. Got %d operations.", maxBatch, n)
 	}
 	return nil
 }
@@ -121,7 +121,7 @@ func (s *scope) thrown(code int32) bool {
 	switch {
 	case code == errWriteConflict.Code, command.Interruption.Has(code):
 		return true
-	case code == 225:
+	case code == command.CodeTransactionTooOld:
 		return !mongos(s.req)
 	}
 	return s.txn != nil && (command.Transient.Has(code) || command.Retriable.Has(code))
@@ -265,13 +265,13 @@ func (d *Data) insert(req *command.Request, a *args) (action, error) {
 	}
 	raws, err := req.Body.Lookup("documents").Array().Values()
 	if err != nil || len(raws) != len(docs) {
-		return nil, command.Errorf(22, "documents is no valid array")
+		return nil, command.Errorf(command.CodeInvalidBSON, "documents is no valid array")
 	}
 	items := make([]insertion, len(docs))
 	for i, v := range docs {
 		doc, ok := v.(bson.D)
 		if !ok {
-			return nil, command.Errorf(14, "BSON field 'insert.documents.%d' is the wrong type '%s', expected type 'object'", i, value.TypeName(v))
+			return nil, command.Errorf(command.CodeTypeMismatch, "BSON field 'insert.documents.%d' is the wrong type '%s', expected type 'object'", i, value.TypeName(v))
 		}
 		raw, _ := raws[i].DocumentOK()
 		items[i] = newInsertion(req, i, doc, raw)
@@ -305,22 +305,22 @@ func withID(doc bson.D, raw bson.Raw) (bson.D, bson.Raw) {
 // storable refuses documents that cannot be stored.
 func storable(req *command.Request, doc bson.D, raw bson.Raw) error {
 	if len(raw) > maxDocument {
-		return command.Errorf(10334, "object to insert too large. size in bytes: %d, max size: %d", len(raw), maxDocument)
+		return command.Errorf(command.CodeBSONObjectTooLarge, "object to insert too large. size in bytes: %d, max size: %d", len(raw), maxDocument)
 	}
 	switch id := doc[0].Value.(type) {
 	case bson.D:
 		for _, e := range id {
 			if strings.HasPrefix(e.Key, "$") {
-				return command.Errorf(52, "_id fields may not contain '$'-prefixed fields: %s is not valid for storage.", e.Key)
+				return command.Errorf(command.CodeDollarPrefixedFieldName, "_id fields may not contain '$'-prefixed fields: %s is not valid for storage.", e.Key)
 			}
 		}
 	case bson.A, bson.Regex, bson.Undefined:
-		return command.Errorf(53, "The '_id' value cannot be of type %s", value.TypeName(doc[0].Value))
+		return command.Errorf(command.CodeInvalidIdField, "The '_id' value cannot be of type %s", value.TypeName(doc[0].Value))
 	}
 	if wire(req) < 13 {
 		for _, e := range doc {
 			if strings.HasPrefix(e.Key, "$") {
-				return command.Errorf(2, "Document can't have $ prefixed field names: %s", e.Key)
+				return command.Errorf(command.CodeBadValue, "Document can't have $ prefixed field names: %s", e.Key)
 			}
 		}
 	}
@@ -351,7 +351,7 @@ func (ch *change) parseUpdate(now time.Time) (err error) {
 	switch x := ch.update.(type) {
 	case bson.A:
 		if len(ch.arrayFilters) > 0 {
-			return command.Errorf(9, "Cannot specify arrayFilters on a pipeline-style update")
+			return command.Errorf(command.CodeFailedToParse, "Cannot specify arrayFilters on a pipeline-style update")
 		}
 		vars := append(append(bson.D{}, ch.let...), ch.constants...)
 		if opts.Transform, err = pipeline.CompileUpdate(x, pipeline.Options{Let: vars, Now: now, Collation: ch.collation}); err == nil {
@@ -365,7 +365,7 @@ func (ch *change) parseUpdate(now time.Time) (err error) {
 		ch.u, err = update.Compile(x, opts)
 		return err
 	}
-	return command.Errorf(9, "Update argument must be either an object or an array")
+	return command.Errorf(command.CodeFailedToParse, "Update argument must be either an object or an array")
 }
 
 // apply runs a change on a collection, c nil if it does not exist. The caller
@@ -509,7 +509,7 @@ func (a *args) statements(req *command.Request, key, fields string, required ...
 	for i, v := range list {
 		doc, ok := v.(bson.D)
 		if !ok {
-			a.fail(command.Errorf(14, "BSON field '%s.%s.%d' is the wrong type '%s', expected type 'object'", a.of, key, i, value.TypeName(v)))
+			a.fail(command.Errorf(command.CodeTypeMismatch, "BSON field '%s.%s.%d' is the wrong type '%s', expected type 'object'", a.of, key, i, value.TypeName(v)))
 		}
 		st := &args{of: a.of + "." + key, doc: doc, in: a}
 		st.only(fields)
@@ -567,13 +567,13 @@ func (b *batch) updateOne(name string, i int, st *args, let bson.D) error {
 	ch := &change{q: st.document("q"), update: st.any("u"), let: let, constants: st.document("c"), sort: st.document("sort"),
 		arrayFilters: st.array("arrayFilters"), collation: st.collation(), upsert: st.flag("upsert"), multi: st.flag("multi"), hint: st.any("hint")}
 	if ch.multi && st.has("sort") {
-		st.fail(command.Errorf(9, "Cannot specify sort with multi=true"))
+		st.fail(command.Errorf(command.CodeFailedToParse, "Cannot specify sort with multi=true"))
 	}
 	if st.err != nil {
 		return st.err
 	}
 	if b.s.session != nil && ch.multi {
-		return b.fail(i, command.Errorf(72, "Cannot use (or request) retryable writes with multi=true"))
+		return b.fail(i, command.Errorf(command.CodeInvalidOptions, "Cannot use (or request) retryable writes with multi=true"))
 	}
 	did, err := b.change(i, b.s.req.DB, name, ch)
 	if err != nil {
@@ -622,7 +622,7 @@ func (s *scope) prepare(ch *change) error {
 	if ch.replacement = ch.u.Replaces(); ch.replacement {
 		ch.kind = opReplace
 		if ch.multi {
-			return command.Errorf(9, "multi update is not supported for replacement-style update")
+			return command.Errorf(command.CodeFailedToParse, "multi update is not supported for replacement-style update")
 		}
 	}
 	if ch.filter, err = query.Compile(ch.q, opts); err != nil {
@@ -639,7 +639,7 @@ func (d *Data) delete(req *command.Request, a *args) (action, error) {
 	statements := a.statements(req, "deletes", " q limit collation hint sampleId ", "q", "limit")
 	for _, st := range statements {
 		if limit := st.number("limit", 0); limit != 0 && limit != 1 {
-			st.fail(command.Errorf(9, "The limit field in delete objects must be 0 or 1. Got %d", limit))
+			st.fail(command.Errorf(command.CodeFailedToParse, "The limit field in delete objects must be 0 or 1. Got %d", limit))
 		}
 	}
 	if a.err != nil {
@@ -671,7 +671,7 @@ func (b *batch) deleteOne(name string, i int, st *args, let bson.D) error {
 		return st.err
 	}
 	if b.s.session != nil && r.limit == 0 {
-		return b.fail(i, command.Errorf(72, "Cannot use (or request) retryable writes with limit=0"))
+		return b.fail(i, command.Errorf(command.CodeInvalidOptions, "Cannot use (or request) retryable writes with limit=0"))
 	}
 	n, err := b.remove(i, b.s.req.DB, name, r)
 	if err != nil {

@@ -34,7 +34,7 @@ func (s *scope) scripts() *query.Scripts {
 // stopped reports why the command is over, though it still runs: its time is, or it was killed.
 func (s *scope) stopped() error {
 	if until := s.yields.deadline; !until.IsZero() && !time.Now().Before(until) {
-		return command.Errorf(50, "operation exceeded time limit")
+		return command.Errorf(command.CodeMaxTimeMSExpired, "operation exceeded time limit")
 	}
 	if s.req.Context.Err() != nil {
 		return interrupted()
@@ -71,7 +71,7 @@ func (s *scope) pause(d time.Duration) error {
 		return interrupted()
 	}
 	if late {
-		return command.Errorf(50, "operation exceeded time limit")
+		return command.Errorf(command.CodeMaxTimeMSExpired, "operation exceeded time limit")
 	}
 	return nil
 }

@@ -54,12 +54,12 @@ func logical(name string, arg any, depth int) (Expr, error) {
 func named(op string, arg any, depth int, names ...string) (map[string]Expr, error) {
 	d, ok := arg.(bson.D)
 	if !ok {
-		return nil, command.Errorf(9, "%s only supports an object as its argument", op)
+		return nil, command.Errorf(command.CodeFailedToParse, "%s only supports an object as its argument", op)
 	}
 	out := map[string]Expr{}
 	for _, e := range d {
 		if !slices.Contains(names, e.Key) {
-			return nil, command.Errorf(9, "Unrecognized parameter to %s: %s", op, e.Key)
+			return nil, command.Errorf(command.CodeFailedToParse, "Unrecognized parameter to %s: %s", op, e.Key)
 		}
 		x, err := parse(e.Value, depth+1)
 		if err != nil {
@@ -69,7 +69,7 @@ func named(op string, arg any, depth int, names ...string) (map[string]Expr, err
 	}
 	for _, n := range names {
 		if out[n] == nil {
-			return nil, command.Errorf(9, "Missing '%s' parameter to %s", n, op)
+			return nil, command.Errorf(command.CodeFailedToParse, "Missing '%s' parameter to %s", n, op)
 		}
 	}
 	return out, nil

@@ -61,7 +61,7 @@ func (e *Env) make(v any) (any, error) {
 }
 
 func tooMuch() error {
-	return command.Errorf(146, "an expression makes more than %d bytes of a document", value.MaxBuilt)
+	return command.Errorf(command.CodeExceededMemoryLimit, "an expression makes more than %d bytes of a document", value.MaxBuilt)
 }
 
 // Parse parses an expression. Errors are *command.Error with the server's
@@ -70,7 +70,7 @@ func Parse(v any) (Expr, error) { return parse(v, 0) }
 
 func parse(v any, depth int) (Expr, error) {
 	if depth > value.MaxDepth {
-		return nil, command.Errorf(15, "expression is nested too deeply")
+		return nil, command.Errorf(command.CodeOverflow, "expression is nested too deeply")
 	}
 	switch v := v.(type) {
 	case string:

@@ -25,7 +25,7 @@ func operator(name string, arg any, depth int) (Expr, error) {
 	}
 	f, ok := functions[name]
 	if !ok {
-		return nil, command.Errorf(168, "Unrecognized expression '%s'", name)
+		return nil, command.Errorf(command.CodeInvalidPipelineOperator, "Unrecognized expression '%s'", name)
 	}
 	list, isList := arg.(bson.A)
 	if !isList {
@@ -83,7 +83,7 @@ func arithmetic(name string, start int32, f func(a, b any) (any, bool)) function
 				v = int64(date)
 			}
 			if !value.IsNumber(v) {
-				return nil, command.Errorf(14, "%s only supports numeric%s types, not %s", name, map[bool]string{true: " or date"}[name == "$add"], value.TypeName(v))
+				return nil, command.Errorf(command.CodeTypeMismatch, "%s only supports numeric%s types, not %s", name, map[bool]string{true: " or date"}[name == "$add"], value.TypeName(v))
 			}
 			sum, wasDate := result.(bson.DateTime)
 			if wasDate {

@@ -70,14 +70,14 @@ func Compile(list bson.A, o Options) (*Pipeline, error) { return compile(list, o
 
 func compile(list bson.A, o Options, depth int) (*Pipeline, error) {
 	if depth > 20 {
-		return nil, command.Errorf(165, "Maximum number of nested sub-pipelines exceeded. Limit is 20")
+		return nil, command.Errorf(command.CodeViewDepthLimitExceeded, "Maximum number of nested sub-pipelines exceeded. Limit is 20")
 	}
 	p := &Pipeline{}
 	makers := makers()
 	for i, item := range list {
 		d, ok := item.(bson.D)
 		if !ok {
-			return nil, command.Errorf(14, "Each element of the 'pipeline' array must be an object")
+			return nil, command.Errorf(command.CodeTypeMismatch, "Each element of the 'pipeline' array must be an object")
 		}
 		if len(d) != 1 {
 			return nil, command.Errorf(40323, "A pipeline stage specification object must contain exactly one field.")
@@ -150,7 +150,7 @@ func Named(list bson.A) error {
 	for _, item := range list {
 		d, ok := item.(bson.D)
 		if !ok {
-			return command.Errorf(14, "Each element of the 'pipeline' array must be an object")
+			return command.Errorf(command.CodeTypeMismatch, "Each element of the 'pipeline' array must be an object")
 		}
 		if len(d) != 1 {
 			return command.Errorf(40323, "A pipeline stage specification object must contain exactly one field.")
@@ -169,7 +169,7 @@ func CompileUpdate(list bson.A, o Options) (func(bson.D) (bson.D, error), error)
 	}
 	for _, item := range list {
 		if name := item.(bson.D)[0].Key; !transforms[name] {
-			return nil, command.Errorf(72, "%s is not allowed to be used within an update", name)
+			return nil, command.Errorf(command.CodeInvalidOptions, "%s is not allowed to be used within an update", name)
 		}
 	}
 	p, err := Compile(list, o)
@@ -182,7 +182,7 @@ func CompileUpdate(list bson.A, o Options) (func(bson.D) (bson.D, error), error)
 			return nil, err
 		}
 		if len(out) != 1 {
-			return nil, command.Errorf(1, "an update pipeline gave %d documents", len(out))
+			return nil, command.Errorf(command.CodeInternalError, "an update pipeline gave %d documents", len(out))
 		}
 		return out[0], nil
 	}, nil
@@ -219,7 +219,7 @@ func (v *volume) add(doc bson.D) error {
 		return errTooLarge()
 	}
 	if *v += volume(n); *v > maxVolume {
-		return command.Errorf(292, "a stage makes more than %d bytes", maxVolume)
+		return command.Errorf(command.CodeQueryExceededMemoryLimitNoDiskUseAllowed, "a stage makes more than %d bytes", maxVolume)
 	}
 	return nil
 }
@@ -233,7 +233,7 @@ func fits(v any) error {
 }
 
 func errTooLarge() error {
-	return command.Errorf(10334, "BSONObj size is invalid: a stage makes more than %d bytes of a document", value.MaxBuilt)
+	return command.Errorf(command.CodeBSONObjectTooLarge, "BSONObj size is invalid: a stage makes more than %d bytes of a document", value.MaxBuilt)
 }
 
 // subPipeline parses a nested pipeline, which may not write.

@@ -73,7 +73,7 @@ func addFields(arg any, o Options, _ int) (stage, error) {
 				}
 			}
 			if len(parts) > value.MaxDepth {
-				return command.Errorf(15, "$addFields is nested too deeply")
+				return command.Errorf(command.CodeOverflow, "$addFields is nested too deeply")
 			}
 			if sub, ok := e.Value.(bson.D); ok && len(sub) > 0 && !strings.HasPrefix(sub[0].Key, "$") {
 				if err := collect(parts, sub); err != nil {
@@ -481,7 +481,7 @@ func array(docs []bson.D) bson.A {
 func lookup(arg any, o Options, depth int) (stage, error) {
 	d, ok := arg.(bson.D)
 	if !ok {
-		return nil, command.Errorf(9, "the $lookup specification must be an object")
+		return nil, command.Errorf(command.CodeFailedToParse, "the $lookup specification must be an object")
 	}
 	str := func(k string) string {
 		v, _ := value.Field(d, k)
@@ -496,18 +496,18 @@ func lookup(arg any, o Options, depth int) (stage, error) {
 		switch e.Key {
 		case "from", "localField", "foreignField", "as":
 			if _, ok := e.Value.(string); !ok {
-				return nil, command.Errorf(9, "$lookup argument '%s: %s' must be a string, is type %s", e.Key, value.Text(e.Value), value.TypeName(e.Value))
+				return nil, command.Errorf(command.CodeFailedToParse, "$lookup argument '%s: %s' must be a string, is type %s", e.Key, value.Text(e.Value), value.TypeName(e.Value))
 			}
 		case "pipeline":
 			list, piped = e.Value, true
 		case "let":
 			let, _ = e.Value.(bson.D)
 		default:
-			return nil, command.Errorf(9, "unknown argument to $lookup: %s", e.Key)
+			return nil, command.Errorf(command.CodeFailedToParse, "unknown argument to $lookup: %s", e.Key)
 		}
 	}
 	if as == "" || (local == "") != (foreign == "") || local == "" && !piped {
-		return nil, command.Errorf(9, "$lookup requires either 'pipeline' or both 'localField' and 'foreignField' to be specified")
+		return nil, command.Errorf(command.CodeFailedToParse, "$lookup requires either 'pipeline' or both 'localField' and 'foreignField' to be specified")
 	}
 	if _, err := subPipeline(list, o, depth, "$lookup"); err != nil {
 		return nil, err

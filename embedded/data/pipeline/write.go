@@ -74,7 +74,7 @@ func merge(arg any, o Options, _ int) (stage, error) {
 			case "replace", "keepExisting", "merge", "fail":
 				m.WhenMatched = s
 			default:
-				return nil, command.Errorf(2, "Enumeration value '%s' for field '$merge.whenMatched' is not a valid value.", s)
+				return nil, command.Errorf(command.CodeBadValue, "Enumeration value '%s' for field '$merge.whenMatched' is not a valid value.", s)
 			}
 		case "whenNotMatched":
 			s, _ := e.Value.(string)
@@ -82,10 +82,10 @@ func merge(arg any, o Options, _ int) (stage, error) {
 			case "insert", "discard", "fail":
 				m.WhenNotMatched = s
 			default:
-				return nil, command.Errorf(2, "Enumeration value '%s' for field '$merge.whenNotMatched' is not a valid value.", s)
+				return nil, command.Errorf(command.CodeBadValue, "Enumeration value '%s' for field '$merge.whenNotMatched' is not a valid value.", s)
 			}
 		default:
-			return nil, command.Errorf(40415, "BSON field '$merge.%s' is an unknown field.", e.Key)
+			return nil, command.Errorf(command.CodeIDLUnknownField, "BSON field '$merge.%s' is an unknown field.", e.Key)
 		}
 	}
 	return func(ctx context.Context, h Host, docs []bson.D) ([]bson.D, error) {

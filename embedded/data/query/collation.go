@@ -24,17 +24,17 @@ func ParseCollation(d bson.D) (*Collation, error) {
 	}
 	locale, ok := value.Field(d, "locale")
 	if !ok {
-		return nil, command.Errorf(40414, "BSON field 'collation.locale' is missing but a required field")
+		return nil, command.Errorf(command.CodeIDLFailedToParse, "BSON field 'collation.locale' is missing but a required field")
 	}
 	s, ok := locale.(string)
 	if !ok {
-		return nil, command.Errorf(14, "BSON field 'collation.locale' is the wrong type '%s', expected type 'string'", value.TypeName(locale))
+		return nil, command.Errorf(command.CodeTypeMismatch, "BSON field 'collation.locale' is the wrong type '%s', expected type 'string'", value.TypeName(locale))
 	}
 	c := &Collation{Locale: s, Strength: 3}
 	if v, ok := value.Field(d, "strength"); ok {
 		n, whole := value.Whole(v)
 		if !whole || n < 1 || n > 5 {
-			return nil, command.Errorf(51024, "BSON field 'strength' value must be >= 1 and <= 5, actual value '%s'", value.Text(v))
+			return nil, command.Errorf(command.CodeValueTooSmall, "BSON field 'strength' value must be >= 1 and <= 5, actual value '%s'", value.Text(v))
 		}
 		c.Strength = n
 	}

@@ -24,7 +24,7 @@ func (p parser) predicate(e bson.E, all bson.D, depth int) (*predicate, error) {
 		return p.equal(e.Value), nil
 	case "$gt", "$gte", "$lt", "$lte":
 		if _, ok := e.Value.(bson.Regex); ok {
-			return nil, command.Errorf(2, "Can't have RegEx as arg to predicate over field '%s'.", e.Key)
+			return nil, command.Errorf(command.CodeBadValue, "Can't have RegEx as arg to predicate over field '%s'.", e.Key)
 		}
 		return p.compare(e), nil
 	case "$in":
@@ -37,12 +37,12 @@ func (p parser) predicate(e bson.E, all bson.D, depth int) (*predicate, error) {
 		case bson.Regex:
 			pattern, options = r.Pattern, r.Options
 		default:
-			return nil, command.Errorf(2, "$regex has to be a string")
+			return nil, command.Errorf(command.CodeBadValue, "$regex has to be a string")
 		}
 		if o, ok := value.Field(all, "$options"); ok {
 			s, ok := o.(string)
 			if !ok {
-				return nil, command.Errorf(2, "$options has to be a string")
+				return nil, command.Errorf(command.CodeBadValue, "$options has to be a string")
 			}
 			if options != "" {
 				return nil, command.Errorf(51075, "options set in both $regex and $options")
@@ -55,10 +55,10 @@ func (p parser) predicate(e bson.E, all bson.D, depth int) (*predicate, error) {
 	case "$size":
 		n, ok := value.Whole(e.Value)
 		if !ok {
-			return nil, command.Errorf(2, "Failed to parse $size. Expected a number in: $size: %s", value.Text(e.Value))
+			return nil, command.Errorf(command.CodeBadValue, "Failed to parse $size. Expected a number in: $size: %s", value.Text(e.Value))
 		}
 		if n < 0 {
-			return nil, command.Errorf(2, "Failed to parse $size. Expected a non-negative number in: $size: %s", value.Text(e.Value))
+			return nil, command.Errorf(command.CodeBadValue, "Failed to parse $size. Expected a non-negative number in: $size: %s", value.Text(e.Value))
 		}
 		return &predicate{test: func(v any, _ *run) bool {
 			a, ok := v.(bson.A)
@@ -67,26 +67,26 @@ func (p parser) predicate(e bson.E, all bson.D, depth int) (*predicate, error) {
 	case "$mod":
 		list, ok := e.Value.(bson.A)
 		if !ok {
-			return nil, command.Errorf(2, "malformed mod, needs to be an array")
+			return nil, command.Errorf(command.CodeBadValue, "malformed mod, needs to be an array")
 		}
 		if len(list) < 2 {
-			return nil, command.Errorf(2, "malformed mod, not enough elements")
+			return nil, command.Errorf(command.CodeBadValue, "malformed mod, not enough elements")
 		}
 		if len(list) > 2 {
-			return nil, command.Errorf(2, "malformed mod, too many elements")
+			return nil, command.Errorf(command.CodeBadValue, "malformed mod, too many elements")
 		}
 		if !value.IsNumber(list[0]) || !value.IsNumber(list[1]) {
-			return nil, command.Errorf(2, "malformed mod, divisor and remainder must be numbers")
+			return nil, command.Errorf(command.CodeBadValue, "malformed mod, divisor and remainder must be numbers")
 		}
 		d, r := int64(value.Float(list[0])), int64(value.Float(list[1]))
 		if d == 0 {
-			return nil, command.Errorf(2, "divisor cannot be 0")
+			return nil, command.Errorf(command.CodeBadValue, "divisor cannot be 0")
 		}
 		return mod(d, r), nil
 	case "$elemMatch":
 		return p.elemMatch(e.Value, depth)
 	}
-	return nil, command.Errorf(2, "unknown operator: %s", e.Key)
+	return nil, command.Errorf(command.CodeBadValue, "unknown operator: %s", e.Key)
 }
 
 // equal is equality; null also matches what is not there.
@@ -153,7 +153,7 @@ func isNaN(v any) bool {
 func (p parser) in(e bson.E) (*predicate, error) {
 	list, ok := e.Value.(bson.A)
 	if !ok {
-		return nil, command.Errorf(2, "%s needs an array", e.Key)
+		return nil, command.Errorf(command.CodeBadValue, "%s needs an array", e.Key)
 	}
 	var alternatives []*predicate
 	for _, item := range list {
@@ -167,7 +167,7 @@ func (p parser) in(e bson.E) (*predicate, error) {
 			continue
 		case bson.D:
 			if isOperators(x) {
-				return nil, command.Errorf(2, "cannot nest $ under %s", e.Key)
+				return nil, command.Errorf(command.CodeBadValue, "cannot nest $ under %s", e.Key)
 			}
 		}
 		alternatives = append(alternatives, p.equal(item))
@@ -205,7 +205,7 @@ func newTypes(v any) (*predicate, error) {
 		list = bson.A{v}
 	}
 	if len(list) == 0 {
-		return nil, command.Errorf(9, "$type must match at least one type")
+		return nil, command.Errorf(command.CodeFailedToParse, "$type must match at least one type")
 	}
 	var out []int32
 	for _, item := range list {
@@ -216,14 +216,14 @@ func newTypes(v any) (*predicate, error) {
 			}
 			n, ok := value.TypeNumber(s)
 			if !ok {
-				return nil, command.Errorf(2, "Unknown type name alias: %s", s)
+				return nil, command.Errorf(command.CodeBadValue, "Unknown type name alias: %s", s)
 			}
 			out = append(out, n)
 			continue
 		}
 		n, ok := value.Whole(item)
 		if !ok || n < math.MinInt32 || n > math.MaxInt32 || !value.KnownType(int32(n)) {
-			return nil, command.Errorf(2, "Invalid numerical type code: %s", value.Text(item))
+			return nil, command.Errorf(command.CodeBadValue, "Invalid numerical type code: %s", value.Text(item))
 		}
 		out = append(out, int32(n))
 	}
@@ -284,7 +284,7 @@ func (p parser) elemMatch(arg any, depth int) (*predicate, error) {
 func (p parser) element(arg any, depth int) (n node, documents bool, err error) {
 	d, ok := arg.(bson.D)
 	if !ok {
-		return nil, false, command.Errorf(2, "$elemMatch needs an Object")
+		return nil, false, command.Errorf(command.CodeBadValue, "$elemMatch needs an Object")
 	}
 	if onValue(d) {
 		n, err = p.operators(nil, d, depth+1)

@@ -78,7 +78,7 @@ func CompileProjection(spec bson.D, opts Options, pipeline bool) (*Projection, e
 	}
 	walk = func(prefix string, d bson.D, depth int) error {
 		if depth > 50 {
-			return command.Errorf(15, "projection is nested too deeply")
+			return command.Errorf(command.CodeOverflow, "projection is nested too deeply")
 		}
 		for _, e := range d {
 			path := prefix + e.Key
@@ -173,7 +173,7 @@ func (p *Projection) Apply(doc bson.D, match Match) (bson.D, error) {
 		out, err = p.compute(out, p.tree, env, "")
 	}
 	if err == nil && value.Size(out) > value.MaxBuilt {
-		err = command.Errorf(10334, "BSONObj size is invalid: a projection makes more than %d bytes of a document", value.MaxBuilt)
+		err = command.Errorf(command.CodeBSONObjectTooLarge, "BSONObj size is invalid: a projection makes more than %d bytes of a document", value.MaxBuilt)
 	}
 	return out, err
 }

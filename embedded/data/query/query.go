@@ -250,7 +250,7 @@ type parser struct{ opts Options }
 // conjunction parses a document of conditions.
 func (p parser) conjunction(d bson.D, top bool, depth int) (node, error) {
 	if depth > 100 {
-		return nil, command.Errorf(2, "BSON depth of filter is too great")
+		return nil, command.Errorf(command.CodeBadValue, "BSON depth of filter is too great")
 	}
 	nodes := make(and, 0, len(d))
 	for _, e := range d {
@@ -274,16 +274,16 @@ func (p parser) clause(e bson.E, top bool, depth int) (node, error) {
 	case "$and", "$or", "$nor":
 		list, ok := e.Value.(bson.A)
 		if !ok {
-			return nil, command.Errorf(2, "%s must be an array", e.Key)
+			return nil, command.Errorf(command.CodeBadValue, "%s must be an array", e.Key)
 		}
 		if len(list) == 0 {
-			return nil, command.Errorf(2, "$and/$or/$nor must be a nonempty array")
+			return nil, command.Errorf(command.CodeBadValue, "$and/$or/$nor must be a nonempty array")
 		}
 		nodes := make([]node, len(list))
 		for i, item := range list {
 			d, ok := item.(bson.D)
 			if !ok {
-				return nil, command.Errorf(2, "$or/$and/$nor entries need to be full objects")
+				return nil, command.Errorf(command.CodeBadValue, "$or/$and/$nor entries need to be full objects")
 			}
 			n, err := p.conjunction(d, top, depth+1)
 			if err != nil {
@@ -300,7 +300,7 @@ func (p parser) clause(e bson.E, top bool, depth int) (node, error) {
 		return nor(nodes), nil
 	case "$expr":
 		if p.opts.Upsert {
-			return nil, command.Errorf(224, "$expr is not allowed in the query predicate for an upsert")
+			return nil, command.Errorf(command.CodeQueryFeatureNotAllowed, "$expr is not allowed in the query predicate for an upsert")
 		}
 		x, err := expression.Parse(e.Value)
 		if err != nil {
@@ -312,9 +312,9 @@ func (p parser) clause(e bson.E, top bool, depth int) (node, error) {
 	case "$where":
 		return p.where(e.Value, top)
 	case "$jsonSchema", "$text":
-		return nil, command.Errorf(238, "%s is not implemented by the embedded deployment", e.Key)
+		return nil, command.Errorf(command.CodeNotImplemented, "%s is not implemented by the embedded deployment", e.Key)
 	}
-	return nil, command.Errorf(2, "unknown top level operator: %s", e.Key)
+	return nil, command.Errorf(command.CodeBadValue, "unknown top level operator: %s", e.Key)
 }
 
 func (p parser) field(path string, v any, depth int) (node, error) {
@@ -340,7 +340,7 @@ func (p parser) operators(parts []string, d bson.D, depth int) (node, error) {
 	for _, e := range d {
 		if e.Key == "$options" {
 			if _, ok := value.Field(d, "$regex"); !ok {
-				return nil, command.Errorf(2, "$options needs a $regex")
+				return nil, command.Errorf(command.CodeBadValue, "$options needs a $regex")
 			}
 			continue
 		}
@@ -355,20 +355,20 @@ func (p parser) operators(parts []string, d bson.D, depth int) (node, error) {
 				n = not{at{parts, r}}
 			case bson.D:
 				if len(x) == 0 {
-					return nil, command.Errorf(2, "$not cannot be empty")
+					return nil, command.Errorf(command.CodeBadValue, "$not cannot be empty")
 				}
 				if !isOperators(x) {
-					return nil, command.Errorf(2, "unknown operator: %s", x[0].Key)
+					return nil, command.Errorf(command.CodeBadValue, "unknown operator: %s", x[0].Key)
 				}
 				var inner node
 				inner, err = p.operators(parts, x, depth+1)
 				n = not{inner}
 			default:
-				return nil, command.Errorf(2, "$not needs a regex or a document")
+				return nil, command.Errorf(command.CodeBadValue, "$not needs a regex or a document")
 			}
 		case "$ne":
 			if _, ok := e.Value.(bson.Regex); ok {
-				return nil, command.Errorf(2, "Can't have regex as arg to $ne.")
+				return nil, command.Errorf(command.CodeBadValue, "Can't have regex as arg to $ne.")
 			}
 			n = not{at{parts, p.equal(e.Value)}}
 		case "$nin":
@@ -401,7 +401,7 @@ func (p parser) operators(parts []string, d bson.D, depth int) (node, error) {
 func (p parser) all(parts []string, v any, depth int) (node, error) {
 	list, ok := v.(bson.A)
 	if !ok {
-		return nil, command.Errorf(2, "$all needs an array")
+		return nil, command.Errorf(command.CodeBadValue, "$all needs an array")
 	}
 	if len(list) == 0 {
 		return none{}, nil
@@ -426,7 +426,7 @@ func (p parser) all(parts []string, v any, depth int) (node, error) {
 				continue
 			}
 			if isOperators(x) {
-				return nil, command.Errorf(2, "no $ expressions in $all")
+				return nil, command.Errorf(command.CodeBadValue, "no $ expressions in $all")
 			}
 		}
 		nodes = append(nodes, at{parts, p.equal(item)})

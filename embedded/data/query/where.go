@@ -35,11 +35,11 @@ type where struct {
 func (p parser) where(v any, top bool) (node, error) {
 	switch s := p.opts.Scripts; {
 	case s == nil:
-		return nil, command.Errorf(2, "$where is not allowed in this context")
+		return nil, command.Errorf(command.CodeBadValue, "$where is not allowed in this context")
 	case s.Disabled:
-		return nil, command.Errorf(2, "no globalScriptEngine in $where parsing")
+		return nil, command.Errorf(command.CodeBadValue, "no globalScriptEngine in $where parsing")
 	case !top:
-		return nil, command.Errorf(2, "$where can only be applied to the top-level document")
+		return nil, command.Errorf(command.CodeBadValue, "$where can only be applied to the top-level document")
 	}
 	var source string
 	var n where
@@ -52,7 +52,7 @@ func (p parser) where(v any, top bool) (node, error) {
 		source = string(x.Code)
 		n.scope, _ = x.Scope.(bson.D)
 	default:
-		return nil, command.Errorf(2, "$where got bad type")
+		return nil, command.Errorf(command.CodeBadValue, "$where got bad type")
 	}
 	var err error
 	if n.f, err = script.ParseLoose(source); err != nil {

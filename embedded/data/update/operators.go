@@ -41,18 +41,18 @@ func set(f bson.E, _ *Options) (modifier, error) {
 
 func inc(f bson.E, _ *Options) (modifier, error) {
 	if !value.IsNumber(f.Value) {
-		return nil, command.Errorf(14, "Cannot increment with non-numeric argument: {%s: %s}", f.Key, value.Text(f.Value))
+		return nil, command.Errorf(command.CodeTypeMismatch, "Cannot increment with non-numeric argument: {%s: %s}", f.Key, value.Text(f.Value))
 	}
 	return func(old any) (any, error) {
 		if missing(old) {
 			return f.Value, nil
 		}
 		if !value.IsNumber(old) {
-			return nil, command.Errorf(14, "Cannot apply $inc to a value of non-numeric type. {_id: \x00id} has the field '%s' of non-numeric type %s", f.Key, value.TypeName(old))
+			return nil, command.Errorf(command.CodeTypeMismatch, "Cannot apply $inc to a value of non-numeric type. {_id: \x00id} has the field '%s' of non-numeric type %s", f.Key, value.TypeName(old))
 		}
 		v, ok := value.Add(old, f.Value)
 		if !ok {
-			return nil, command.Errorf(2, "Failed to apply $inc operations to current value ((NumberLong)%s) for document {_id: \x00id}", value.Text(old))
+			return nil, command.Errorf(command.CodeBadValue, "Failed to apply $inc operations to current value ((NumberLong)%s) for document {_id: \x00id}", value.Text(old))
 		}
 		return v, nil
 	}, nil
@@ -60,7 +60,7 @@ func inc(f bson.E, _ *Options) (modifier, error) {
 
 func mul(f bson.E, _ *Options) (modifier, error) {
 	if !value.IsNumber(f.Value) {
-		return nil, command.Errorf(14, "Cannot multiply with non-numeric argument: {%s: %s}", f.Key, value.Text(f.Value))
+		return nil, command.Errorf(command.CodeTypeMismatch, "Cannot multiply with non-numeric argument: {%s: %s}", f.Key, value.Text(f.Value))
 	}
 	return func(old any) (any, error) {
 		if missing(old) {
@@ -68,11 +68,11 @@ func mul(f bson.E, _ *Options) (modifier, error) {
 			return v, nil
 		}
 		if !value.IsNumber(old) {
-			return nil, command.Errorf(14, "Cannot apply $mul to a value of non-numeric type. {_id: \x00id} has the field '%s' of non-numeric type %s", f.Key, value.TypeName(old))
+			return nil, command.Errorf(command.CodeTypeMismatch, "Cannot apply $mul to a value of non-numeric type. {_id: \x00id} has the field '%s' of non-numeric type %s", f.Key, value.TypeName(old))
 		}
 		v, ok := value.Multiply(old, f.Value)
 		if !ok {
-			return nil, command.Errorf(2, "Failed to apply $mul operations to current value ((NumberLong)%s) for document {_id: \x00id}", value.Text(old))
+			return nil, command.Errorf(command.CodeBadValue, "Failed to apply $mul operations to current value ((NumberLong)%s) for document {_id: \x00id}", value.Text(old))
 		}
 		return v, nil
 	}, nil
@@ -92,13 +92,13 @@ func extreme(sign int) func(bson.E, *Options) (modifier, error) {
 func renames(f bson.E, _ *Options) (modifier, error) {
 	to, ok := f.Value.(string)
 	if !ok {
-		return nil, command.Errorf(2, "The 'to' field for $rename must be a string: %s: %s", f.Key, value.Text(f.Value))
+		return nil, command.Errorf(command.CodeBadValue, "The 'to' field for $rename must be a string: %s: %s", f.Key, value.Text(f.Value))
 	}
 	if err := checkPath(to); err != nil {
 		return nil, err
 	}
 	if to == f.Key {
-		return nil, command.Errorf(2, "The source and target field for $rename must differ: %s: \"%s\"", f.Key, to)
+		return nil, command.Errorf(command.CodeBadValue, "The source and target field for $rename must differ: %s: \"%s\"", f.Key, to)
 	}
 	return nil, nil
 }
@@ -114,10 +114,10 @@ func currentDate(f bson.E, opts *Options) (modifier, error) {
 		case "timestamp":
 			stamp = true
 		default:
-			return nil, command.Errorf(2, "The '$type' string field is required to be 'date' or 'timestamp': {$currentDate: {field : {$type: 'date'}}}")
+			return nil, command.Errorf(command.CodeBadValue, "The '$type' string field is required to be 'date' or 'timestamp': {$currentDate: {field : {$type: 'date'}}}")
 		}
 	default:
-		return nil, command.Errorf(2, "%s is not valid type for $currentDate. Please use a boolean ('true') or a $type expression ({$type: 'timestamp/date'}).", value.TypeName(f.Value))
+		return nil, command.Errorf(command.CodeBadValue, "%s is not valid type for $currentDate. Please use a boolean ('true') or a $type expression ({$type: 'timestamp/date'}).", value.TypeName(f.Value))
 	}
 	now := opts.Now
 	return func(any) (any, error) {
@@ -137,13 +137,13 @@ func array(f bson.E, op string, old any) (bson.A, error) {
 	if !ok {
 		switch op {
 		case "$push":
-			return nil, command.Errorf(2, "The field '%s' must be an array but is of type %s in document {_id: \x00id}", f.Key, value.TypeName(old))
+			return nil, command.Errorf(command.CodeBadValue, "The field '%s' must be an array but is of type %s in document {_id: \x00id}", f.Key, value.TypeName(old))
 		case "$addToSet":
-			return nil, command.Errorf(2, "Cannot apply $addToSet to non-array field. Field named '%s' has non-array type %s", f.Key, value.TypeName(old))
+			return nil, command.Errorf(command.CodeBadValue, "Cannot apply $addToSet to non-array field. Field named '%s' has non-array type %s", f.Key, value.TypeName(old))
 		case "$pop":
-			return nil, command.Errorf(14, "Path '%s' contains an element of non-array type '%s'", f.Key, value.TypeName(old))
+			return nil, command.Errorf(command.CodeTypeMismatch, "Path '%s' contains an element of non-array type '%s'", f.Key, value.TypeName(old))
 		}
-		return nil, command.Errorf(2, "Cannot apply %s to a non-array value", op)
+		return nil, command.Errorf(command.CodeBadValue, "Cannot apply %s to a non-array value", op)
 	}
 	return a, nil
 }
@@ -156,7 +156,7 @@ func push(f bson.E, opts *Options) (modifier, error) {
 		if each, ok := value.Field(d, "$each"); ok {
 			list, ok := each.(bson.A)
 			if !ok {
-				return nil, command.Errorf(2, "The argument to $each in $push must be an array but it was of type: %s", value.TypeName(each))
+				return nil, command.Errorf(command.CodeBadValue, "The argument to $each in $push must be an array but it was of type: %s", value.TypeName(each))
 			}
 			items = list
 			for _, e := range d {
@@ -165,7 +165,7 @@ func push(f bson.E, opts *Options) (modifier, error) {
 				case "$position", "$slice":
 					n, ok := value.Whole(e.Value)
 					if !ok {
-						return nil, command.Errorf(2, "The value for %s must be an integer value but was given type: %s", e.Key, value.TypeName(e.Value))
+						return nil, command.Errorf(command.CodeBadValue, "The value for %s must be an integer value but was given type: %s", e.Key, value.TypeName(e.Value))
 					}
 					if e.Key == "$slice" {
 						limit = &n
@@ -175,7 +175,7 @@ func push(f bson.E, opts *Options) (modifier, error) {
 				case "$sort":
 					order = e.Value
 				default:
-					return nil, command.Errorf(2, "Unrecognized clause in $push: %s", e.Key)
+					return nil, command.Errorf(command.CodeBadValue, "Unrecognized clause in $push: %s", e.Key)
 				}
 			}
 		}
@@ -228,7 +228,7 @@ func sorter(order any, opts *Options) (func(bson.A), error) {
 	}
 	n, ok := value.Whole(order)
 	if !ok || n != 1 && n != -1 {
-		return nil, command.Errorf(2, "The $sort element value must be either 1 or -1")
+		return nil, command.Errorf(command.CodeBadValue, "The $sort element value must be either 1 or -1")
 	}
 	return func(a bson.A) {
 		slices.SortStableFunc(a, func(x, y any) int { return opts.Collation.Compare(x, y) * int(n) })
@@ -240,7 +240,7 @@ func addToSet(f bson.E, opts *Options) (modifier, error) {
 	if d, ok := f.Value.(bson.D); ok && len(d) > 0 && d[0].Key == "$each" {
 		list, ok := d[0].Value.(bson.A)
 		if !ok {
-			return nil, command.Errorf(14, "The argument to $each in $addToSet must be an array but it was of type %s", value.TypeName(d[0].Value))
+			return nil, command.Errorf(command.CodeTypeMismatch, "The argument to $each in $addToSet must be an array but it was of type %s", value.TypeName(d[0].Value))
 		}
 		items = list
 	}
@@ -262,7 +262,7 @@ func addToSet(f bson.E, opts *Options) (modifier, error) {
 func pop(f bson.E, _ *Options) (modifier, error) {
 	n, ok := value.Whole(f.Value)
 	if !ok || n != 1 && n != -1 {
-		return nil, command.Errorf(9, "$pop expects 1 or -1, found: %s", value.Text(f.Value))
+		return nil, command.Errorf(command.CodeFailedToParse, "$pop expects 1 or -1, found: %s", value.Text(f.Value))
 	}
 	return func(old any) (any, error) {
 		a, err := array(f, "$pop", old)
@@ -308,7 +308,7 @@ func pull(f bson.E, opts *Options) (modifier, error) {
 func pullAll(f bson.E, opts *Options) (modifier, error) {
 	list, ok := f.Value.(bson.A)
 	if !ok {
-		return nil, command.Errorf(2, "$pullAll requires an array argument but was given a %s", value.TypeName(f.Value))
+		return nil, command.Errorf(command.CodeBadValue, "$pullAll requires an array argument but was given a %s", value.TypeName(f.Value))
 	}
 	return func(old any) (any, error) {
 		a, err := array(f, "$pullAll", old)
@@ -324,14 +324,14 @@ func pullAll(f bson.E, opts *Options) (modifier, error) {
 func bit(f bson.E, _ *Options) (modifier, error) {
 	d, ok := f.Value.(bson.D)
 	if !ok || len(d) == 0 {
-		return nil, command.Errorf(2, "The $bit modifier is not compatible with a %s. You must pass in an embedded document: {$bit: {field: {and/or/xor: #}}", value.TypeName(f.Value))
+		return nil, command.Errorf(command.CodeBadValue, "The $bit modifier is not compatible with a %s. You must pass in an embedded document: {$bit: {field: {and/or/xor: #}}", value.TypeName(f.Value))
 	}
 	for _, e := range d {
 		if e.Key != "and" && e.Key != "or" && e.Key != "xor" {
-			return nil, command.Errorf(2, "The $bit modifier only supports 'and', 'or', and 'xor', not '%s' which is an unknown operator: {%s: %s}", e.Key, e.Key, value.Text(e.Value))
+			return nil, command.Errorf(command.CodeBadValue, "The $bit modifier only supports 'and', 'or', and 'xor', not '%s' which is an unknown operator: {%s: %s}", e.Key, e.Key, value.Text(e.Value))
 		}
 		if _, ok := integer(e.Value); !ok {
-			return nil, command.Errorf(2, "The $bit modifier field must be an Integer(32/64 bit); a '%s' is not supported here: {%s: %s}", value.TypeName(e.Value), e.Key, value.Text(e.Value))
+			return nil, command.Errorf(command.CodeBadValue, "The $bit modifier field must be an Integer(32/64 bit); a '%s' is not supported here: {%s: %s}", value.TypeName(e.Value), e.Key, value.Text(e.Value))
 		}
 	}
 	return func(old any) (any, error) {
@@ -340,7 +340,7 @@ func bit(f bson.E, _ *Options) (modifier, error) {
 		if !missing(old) {
 			var ok bool
 			if v, ok = integer(old); !ok {
-				return nil, command.Errorf(2, "Cannot apply $bit to a value of non-integral type.{_id: \x00id} has the field %s of non-integer type %s", f.Key, value.TypeName(old))
+				return nil, command.Errorf(command.CodeBadValue, "Cannot apply $bit to a value of non-integral type.{_id: \x00id} has the field %s of non-integer type %s", f.Key, value.TypeName(old))
 			}
 		}
 		for _, e := range d {

@@ -97,7 +97,7 @@ func change(v any, parts []string, at int, s step) (any, error) {
 			return x, nil
 		}
 		if i-len(x) > maxPad {
-			return nil, command.Errorf(34, "can't backfill more than %d elements", maxPad)
+			return nil, command.Errorf(command.CodeCannotBackfillArray, "can't backfill more than %d elements", maxPad)
 		}
 		for len(x) < i {
 			x = append(x, nil)
@@ -115,7 +115,7 @@ func change(v any, parts []string, at int, s step) (any, error) {
 }
 
 func notViable(part, name string, v any) error {
-	return command.Errorf(28, "Cannot create field '%s' in element {%s: %s}", part, name, value.Text(v))
+	return command.Errorf(command.CodePathNotViable, "Cannot create field '%s' in element {%s: %s}", part, name, value.Text(v))
 }
 
 // create makes the rest of a path that is not there.
@@ -153,7 +153,7 @@ func rename(doc bson.D, from, to string) (bson.D, error) {
 	var v any = doc
 	for _, p := range strings.Split(from, ".") {
 		if _, ok := v.(bson.A); ok {
-			return nil, command.Errorf(2, "The source field cannot be an array element, '%s' in doc has an array field called '%s'", from, p)
+			return nil, command.Errorf(command.CodeBadValue, "The source field cannot be an array element, '%s' in doc has an array field called '%s'", from, p)
 		}
 		v = child(v, p)
 	}

@@ -49,11 +49,11 @@ func Compile(u bson.D, opts Options) (*Update, error) {
 	if len(u) == 0 || !strings.HasPrefix(u[0].Key, "$") {
 		for _, e := range u {
 			if strings.HasPrefix(e.Key, "$") {
-				return nil, command.Errorf(52, "The dollar ($) prefixed field '%s' in '%s' is not valid for storage.", e.Key, e.Key)
+				return nil, command.Errorf(command.CodeDollarPrefixedFieldName, "The dollar ($) prefixed field '%s' in '%s' is not valid for storage.", e.Key, e.Key)
 			}
 		}
 		if len(opts.ArrayFilters) > 0 {
-			return nil, command.Errorf(9, "Cannot specify arrayFilters on a replacement-style update")
+			return nil, command.Errorf(command.CodeFailedToParse, "Cannot specify arrayFilters on a replacement-style update")
 		}
 		up.replacement = u
 		if up.replacement == nil {
@@ -65,11 +65,11 @@ func Compile(u bson.D, opts Options) (*Update, error) {
 	for _, e := range u {
 		op, ok := operators[e.Key]
 		if !ok {
-			return nil, command.Errorf(9, "Unknown modifier: %s. Expected a valid update modifier or pipeline-style update specified as an array", e.Key)
+			return nil, command.Errorf(command.CodeFailedToParse, "Unknown modifier: %s. Expected a valid update modifier or pipeline-style update specified as an array", e.Key)
 		}
 		fields, ok := e.Value.(bson.D)
 		if !ok {
-			return nil, command.Errorf(9, "Modifiers operate on fields but we found type %s instead. For example: {$mod: {<field>: ...}} not {%s: %s}", value.TypeName(e.Value), e.Key, value.Text(e.Value))
+			return nil, command.Errorf(command.CodeFailedToParse, "Modifiers operate on fields but we found type %s instead. For example: {$mod: {<field>: ...}} not {%s: %s}", value.TypeName(e.Value), e.Key, value.Text(e.Value))
 		}
 		for _, f := range fields {
 			if err := checkPath(f.Key); err != nil {
@@ -111,20 +111,20 @@ func Compile(u bson.D, opts Options) (*Update, error) {
 
 func checkPath(path string) error {
 	if path == "" {
-		return command.Errorf(56, "An empty update path is not valid.")
+		return command.Errorf(command.CodeEmptyFieldName, "An empty update path is not valid.")
 	}
 	for i, part := range strings.Split(path, ".") {
 		if part == "" {
-			return command.Errorf(56, "The update path '%s' contains an empty field name, which is not allowed.", path)
+			return command.Errorf(command.CodeEmptyFieldName, "The update path '%s' contains an empty field name, which is not allowed.", path)
 		}
 		if i == 0 && strings.HasPrefix(part, "$") {
 			if part == "$" || strings.HasPrefix(part, "$[") {
-				return command.Errorf(2, "Cannot have array filter identifier (i.e. '$[<id>]') element in the first position in path '%s'", path)
+				return command.Errorf(command.CodeBadValue, "Cannot have array filter identifier (i.e. '$[<id>]') element in the first position in path '%s'", path)
 			}
-			return command.Errorf(52, "The dollar ($) prefixed field '%s' in '%s' is not valid for storage.", part, path)
+			return command.Errorf(command.CodeDollarPrefixedFieldName, "The dollar ($) prefixed field '%s' in '%s' is not valid for storage.", part, path)
 		}
 		if strings.HasPrefix(part, "$") && part != "$" && !(strings.HasPrefix(part, "$[") && strings.HasSuffix(part, "]")) {
-			return command.Errorf(52, "The dollar ($) prefixed field '%s' in '%s' is not valid for storage.", part, path)
+			return command.Errorf(command.CodeDollarPrefixedFieldName, "The dollar ($) prefixed field '%s' in '%s' is not valid for storage.", part, path)
 		}
 	}
 	return nil
@@ -137,7 +137,7 @@ func conflict(a step, path string) error {
 			if len(path) < len(short) {
 				short = path
 			}
-			return command.Errorf(40, "Updating the path '%s' would create a conflict at '%s'", path, short)
+			return command.Errorf(command.CodeConflictingUpdateOperators, "Updating the path '%s' would create a conflict at '%s'", path, short)
 		}
 	}
 	return nil
@@ -155,13 +155,13 @@ func (u *Update) arrayFilters(filters bson.A, used map[string]bool) error {
 	for _, f := range filters {
 		d, ok := f.(bson.D)
 		if !ok || len(d) == 0 {
-			return command.Errorf(9, "Cannot use an expression without a top-level field name in arrayFilters")
+			return command.Errorf(command.CodeFailedToParse, "Cannot use an expression without a top-level field name in arrayFilters")
 		}
 		name, whole, rest := "", bson.D{}, bson.D{}
 		for _, e := range d {
 			top, path, dotted := strings.Cut(e.Key, ".")
 			if name != "" && top != name {
-				return command.Errorf(9, "Error parsing array filter :: caused by :: Expected a single top-level field name, found '%s' and '%s'", name, top)
+				return command.Errorf(command.CodeFailedToParse, "Error parsing array filter :: caused by :: Expected a single top-level field name, found '%s' and '%s'", name, top)
 			}
 			name = top
 			if dotted {
@@ -174,10 +174,10 @@ func (u *Update) arrayFilters(filters bson.A, used map[string]bool) error {
 			}
 		}
 		if !used[name] {
-			return command.Errorf(9, "The array filter for identifier '%s' was not used in the update %s", name, value.Text(u.text()))
+			return command.Errorf(command.CodeFailedToParse, "The array filter for identifier '%s' was not used in the update %s", name, value.Text(u.text()))
 		}
 		if u.filters[name] != nil {
-			return command.Errorf(9, "Found multiple array filters with the same top-level field name %s", name)
+			return command.Errorf(command.CodeFailedToParse, "Found multiple array filters with the same top-level field name %s", name)
 		}
 		opts := query.Options{Now: u.opts.Now, Collation: u.opts.Collation}
 		var tests []func(any) (bool, error)
@@ -202,7 +202,7 @@ func (u *Update) arrayFilters(filters bson.A, used map[string]bool) error {
 	}
 	for name := range used {
 		if u.filters[name] == nil {
-			return command.Errorf(2, "No array filter found for identifier '%s' in path", name)
+			return command.Errorf(command.CodeBadValue, "No array filter found for identifier '%s' in path", name)
 		}
 	}
 	return nil
@@ -243,12 +243,12 @@ func (u *Update) Apply(doc bson.D, match query.Match, insert bool) (bson.D, erro
 		case !has && u.opts.Transform != nil:
 			out = append(bson.D{{Key: "_id", Value: id}}, out...)
 		case !has:
-			return nil, command.Errorf(66, "Performing an update on the path '_id' would modify the immutable field '_id'")
+			return nil, command.Errorf(command.CodeImmutableField, "Performing an update on the path '_id' would modify the immutable field '_id'")
 		case value.Key(id) != value.Key(now):
 			if u.replacement != nil || u.opts.Transform != nil {
-				return nil, command.Errorf(66, "After applying the update, the (immutable) field '_id' was found to have been altered to _id: %s", value.Text(now))
+				return nil, command.Errorf(command.CodeImmutableField, "After applying the update, the (immutable) field '_id' was found to have been altered to _id: %s", value.Text(now))
 			}
-			return nil, command.Errorf(66, "Performing an update on the path '_id' would modify the immutable field '_id'")
+			return nil, command.Errorf(command.CodeImmutableField, "Performing an update on the path '_id' would modify the immutable field '_id'")
 		}
 	}
 	return out, nil
@@ -321,7 +321,7 @@ func (u *Update) resolve(doc bson.D, path string, match query.Match) ([][]string
 		}
 		if part == "$" {
 			if match.Index < 0 {
-				return command.Errorf(2, "The positional operator did not find the match needed from the query.")
+				return command.Errorf(command.CodeBadValue, "The positional operator did not find the match needed from the query.")
 			}
 			p := index(match.Index)
 			return walk(child(v, p), append(done, p), rest[1:])
@@ -329,9 +329,9 @@ func (u *Update) resolve(doc bson.D, path string, match query.Match) ([][]string
 		a, ok := v.(bson.A)
 		if !ok {
 			if (v == any(value.Missing{})) {
-				return command.Errorf(2, "The path '%s' must exist in the document in order to apply array updates.", strings.Join(done, "."))
+				return command.Errorf(command.CodeBadValue, "The path '%s' must exist in the document in order to apply array updates.", strings.Join(done, "."))
 			}
-			return command.Errorf(2, "Cannot apply array updates to non-array element %s: %s", done[len(done)-1], value.Text(v))
+			return command.Errorf(command.CodeBadValue, "Cannot apply array updates to non-array element %s: %s", done[len(done)-1], value.Text(v))
 		}
 		for i, item := range a {
 			if part != "$[]" {
