@@ -64,6 +64,9 @@ type Row struct {
 	// NotFirst is the message of the error if the command starts a transaction;
 	// empty if it may.
 	NotFirst string
+	// Retryable commands may have a txnNumber outside of a transaction, and Transactional ones
+	// may be part of one.
+	Retryable, Transactional bool
 	// NoTransaction commands are refused in transactions.
 	NoTransaction bool
 }

@@ -2,7 +2,6 @@ package data
 
 import (
 	"context"
-	"sort"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -10,10 +9,6 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/pipeline"
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
-
-func sortRecords(r []*record) {
-	sort.Slice(r, func(i, j int) bool { return r[i].rid < r[j].rid })
-}
 
 // host is a scope as pipelines see it.
 type host struct {

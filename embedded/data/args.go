@@ -326,7 +326,7 @@ func (d *Data) inTransaction(s *scope, reply bson.D, err error) (bson.D, error) 
 			d.abort(s.txn)
 		}
 		// The shard has to recover an outcome only where something was written.
-		if err == nil && d.writesTo(s.req) {
+		if row := s.req.Row; err == nil && row.Write && !row.EndsTransaction {
 			s.txn.touched = true
 		}
 		touched = s.txn.touched
@@ -349,12 +349,4 @@ func (d *Data) inTransaction(s *scope, reply bson.D, err error) (bson.D, error) 
 	}
 	s.req.AfterOK = append(s.req.AfterOK, bson.E{Key: "recoveryToken", Value: token})
 	return reply, err
-}
-
-func (d *Data) writesTo(req *command.Request) bool {
-	switch req.Row.Name {
-	case "insert", "update", "delete", "findAndModify", "bulkWrite", "create", "createIndexes":
-		return true
-	}
-	return false
 }

@@ -381,7 +381,7 @@ func (d *Data) buildIndexes(s *scope, name string, specs []*index) (bson.D, erro
 				for _, r := range c.docs {
 					for _, k := range x.keysIfUnique(r) {
 						if x.entries[value.Key(bson.A(k))] != nil {
-							return duplicateKey(c.ns(), x, k)
+							return c.duplicate(x, k)
 						}
 						x.entries[value.Key(bson.A(k))] = r
 					}

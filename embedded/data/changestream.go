@@ -451,7 +451,7 @@ func (st *stream) event(e *entry, t *token, invalidate bool) (bson.D, error) {
 	if e.lsid != nil && e.kind <= opDelete {
 		id, _ := value.FromRaw(e.lsid.Lookup("id"))
 		out = append(out, bson.E{Key: "txnNumber", Value: e.txnNumber},
-			bson.E{Key: "lsid", Value: bson.D{{Key: "id", Value: id}, {Key: "uid", Value: noUserDigest()}}})
+			bson.E{Key: "lsid", Value: bson.D{{Key: "id", Value: id}, {Key: "uid", Value: command.UserDigest("")}}})
 	}
 	if invalidate {
 		return out, nil

@@ -212,15 +212,6 @@ func (d *Data) announce() {
 	d.changed = make(chan struct{})
 }
 
-// newUUID is a random UUID.
-func newUUID() bson.Binary {
-	b := make([]byte, 16)
-	rand.Read(b) // never fails
-	b[6] = b[6]&0x0f | 0x40
-	b[8] = b[8]&0x3f | 0x80
-	return bson.Binary{Subtype: 4, Data: b}
-}
-
 // newCursorID is a random id, positive as the server's are.
 func newCursorID() int64 {
 	var b [8]byte

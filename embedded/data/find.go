@@ -1,7 +1,10 @@
 package data
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -447,12 +450,7 @@ func (d *Data) history(c *collection, db, name string, records []*record, at bso
 	if !changed {
 		return records, nil
 	}
-	out := make([]*record, 0, len(byRID))
-	for _, r := range byRID {
-		out = append(out, r)
-	}
-	sortRecords(out)
-	return out, nil
+	return slices.SortedFunc(maps.Values(byRID), func(a, b *record) int { return cmp.Compare(a.rid, b.rid) }), nil
 }
 
 func (d *Data) count(s *scope, a *args) (bson.D, error) {

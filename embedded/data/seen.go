@@ -63,7 +63,7 @@ func (s *seen) list(server string) []bson.D {
 			continue
 		}
 		out = append(out, bson.D{
-			{Key: "_id", Value: bson.D{{Key: "id", Value: bson.Binary{Subtype: 4, Data: []byte(k.session)}}, {Key: "uid", Value: noUserDigest()}}},
+			{Key: "_id", Value: bson.D{{Key: "id", Value: bson.Binary{Subtype: 4, Data: []byte(k.session)}}, {Key: "uid", Value: command.UserDigest("")}}},
 			{Key: "lastUse", Value: bson.NewDateTimeFromTime(t)},
 		})
 	}

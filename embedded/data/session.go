@@ -1,7 +1,6 @@
 package data
 
 import (
-	"crypto/sha256"
 	"encoding/base64"
 	"time"
 
@@ -45,13 +44,10 @@ func sessionKey(lsid bson.Raw) string {
 	return ""
 }
 
-var noUser = func() string {
-	sum := sha256.Sum256(nil)
-	return base64.StdEncoding.EncodeToString(sum[:])
-}()
-
 // sessionText is a session as messages name it.
-func sessionText(key string) string { return value.UUIDText([]byte(key)) + " - " + noUser }
+func sessionText(key string) string {
+	return value.UUIDText([]byte(key)) + " - " + base64.StdEncoding.EncodeToString(command.UserDigest("").Data)
+}
 
 // session finds or makes a session. The caller holds mu.
 func (d *Data) session(key string) *session {
@@ -108,51 +104,20 @@ func (d *Data) endSessions(chosen func(key string) bool, forget bool) {
 	}
 }
 
-// retryable are the commands that may have a txnNumber outside of a
-// transaction.
-var retryable = map[string]bool{
-	"insert": true, "update": true, "delete": true, "findAndModify": true, "bulkWrite": true,
-	"commitTransaction": true, "abortTransaction": true,
-}
-
-// inTransactions are the commands that may be part of a transaction.
-var inTransactions = map[string]bool{
-	"insert": true, "update": true, "delete": true, "findAndModify": true, "find": true, "getMore": true, "killCursors": true,
-	"aggregate": true, "distinct": true, "commitTransaction": true, "abortTransaction": true, "create": true,
-	"createIndexes": true, "bulkWrite": true,
-}
-
-// CheckTxnNumber refuses a txnNumber where the server refuses it before it
-// runs a command: without a session, on a standalone, and on commands that are
-// neither retryable writes nor part of a transaction. The rows of this package
-// call it themselves; it is for the rows of others.
-func (d *Data) CheckTxnNumber(req *command.Request) error {
-	if req.TxnNumber == nil {
+// checkTxnNumber refuses a txnNumber on commands that are neither retryable writes nor part of
+// a transaction.
+func checkTxnNumber(req *command.Request) error {
+	row := req.Row
+	switch {
+	case req.TxnNumber == nil || !req.InTransaction && row.Retryable:
 		return nil
-	}
-	if req.LSID == nil {
-		return command.Errorf(command.CodeInvalidOptions, "Transaction number requires a session ID to also be specified")
-	}
-	if !d.logged() {
-		return command.Errorf(command.CodeIllegalOperation, "Transaction numbers are only allowed on a replica set member or mongos")
-	}
-	name := req.Name
-	if req.Row != nil {
-		name = req.Row.Name
-	}
-	if !req.InTransaction {
-		if !retryable[name] {
-			return command.Errorf(command.CodeNotARetryableWriteCommand, "txnNumber may only be provided for multi-document transactions and retryable write commands. autocommit:false was not provided, and %s is not a retryable write command.", name)
-		}
-		return nil
-	}
-	if !inTransactions[name] {
-		if name == "count" {
-			return command.Errorf(command.CodeOperationNotSupportedInTransaction, "Cannot run 'count' in a multi-document transaction. Please see http://dochub.mongodb.org/core/transaction-count for a recommended alternative.")
-		}
+	case !req.InTransaction:
+		return command.Errorf(command.CodeNotARetryableWriteCommand, "txnNumber may only be provided for multi-document transactions and retryable write commands. autocommit:false was not provided, and %s is not a retryable write command.", row.Name)
+	case row.Name == "count":
+		return command.Errorf(command.CodeOperationNotSupportedInTransaction, "Cannot run 'count' in a multi-document transaction. Please see http://dochub.mongodb.org/core/transaction-count for a recommended alternative.")
+	case !row.Transactional:
 		return command.Errorf(command.CodeOperationNotSupportedInTransaction, "Cannot run '%s' in a multi-document transaction.", req.Name)
-	}
-	if req.DB == "config" || req.DB == "local" || req.DB == "admin" && name != "commitTransaction" && name != "abortTransaction" && name != "bulkWrite" {
+	case req.DB == "config" || req.DB == "local" || req.DB == "admin" && !row.AdminOnly:
 		return command.Errorf(command.CodeOperationNotSupportedInTransaction, "Cannot run command against the '%s' database in a transaction.", req.DB)
 	}
 	return nil
@@ -176,7 +141,7 @@ type scope struct {
 // begin checks the session fields of a command and finds its scope. The caller
 // does not hold mu.
 func (d *Data) begin(req *command.Request) (_ *scope, err error) {
-	if err := d.CheckTxnNumber(req); err != nil {
+	if err := checkTxnNumber(req); err != nil {
 		return nil, err
 	}
 	s := &scope{d: d, req: req, leave: func() {}}

@@ -37,7 +37,6 @@ func (d *Data) shardCollection(s *scope, a *args) (bson.D, error) {
 		if err != nil {
 			return err
 		}
-		c.sharded = true
 		uuid = c.uuid
 		d.log(entry{ts: d.tick(), kind: opShard, db: db, coll: name, uuid: uuid, detail: bson.D{
 			{Key: "shardKey", Value: key}, {Key: "unique", Value: a.flag("unique")}, {Key: "numInitialChunks", Value: int64(1)},

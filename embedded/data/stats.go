@@ -1,19 +1,13 @@
 package data
 
 import (
-	"crypto/sha256"
+	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/command"
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
-
-// noUserDigest is the uid of sessions without a user.
-func noUserDigest() bson.Binary {
-	sum := sha256.Sum256(nil)
-	return bson.Binary{Data: sum[:]}
-}
 
 func (d *Data) collStatsStage(s *scope, db, name string, arg any) ([]bson.D, error) {
 	doc, ok := arg.(bson.D)
@@ -25,7 +19,7 @@ func (d *Data) collStatsStage(s *scope, db, name string, arg any) ([]bson.D, err
 	host := address(s.req)
 	if mongos(s.req) {
 		out = append(out, bson.E{Key: "shard", Value: d.opts.ShardName})
-		host = shardMember(d.opts.ShardHost)
+		_, host, _ = strings.Cut(d.opts.ShardHost, "/")
 	}
 	out = append(out, bson.E{Key: "host", Value: host}, bson.E{Key: "localTime", Value: bson.NewDateTimeFromTime(d.opts.Now())})
 	for _, e := range doc {
@@ -49,15 +43,6 @@ func (d *Data) collStatsStage(s *scope, db, name string, arg any) ([]bson.D, err
 		}
 	}
 	return []bson.D{out}, nil
-}
-
-func shardMember(host string) string {
-	for i := range host {
-		if host[i] == '/' {
-			return host[i+1:]
-		}
-	}
-	return host
 }
 
 func storageStats(c *collection, records []*record) bson.D {

@@ -59,7 +59,6 @@ type collection struct {
 	capped           bool
 	maxSize, maxDocs int64
 	timeseries       bool
-	sharded          bool
 	validator        *query.Filter
 
 	indexes []*index
@@ -92,7 +91,7 @@ type index struct {
 }
 
 func newCollection(db, name string, options bson.D) *collection {
-	c := &collection{db: db, name: name, uuid: newUUID(), options: options}
+	c := &collection{db: db, name: name, uuid: command.NewUUID(), options: options}
 	c.indexes = []*index{{
 		name: "_id_", key: bson.D{{Key: "_id", Value: int32(1)}}, unique: true, entries: map[string]*record{},
 		spec: bson.D{{Key: "v", Value: int32(2)}, {Key: "key", Value: bson.D{{Key: "_id", Value: int32(1)}}}, {Key: "name", Value: "_id_"}},
@@ -254,15 +253,11 @@ func lookup(doc bson.D, parts []string) (any, bool) {
 
 // duplicate is the server's error for a key that is there already.
 func (c *collection) duplicate(x *index, key []any) *command.Error {
-	return duplicateKey(c.ns(), x, key)
-}
-
-func duplicateKey(ns string, x *index, key []any) *command.Error {
 	kv := bson.D{}
 	for i, k := range x.key {
 		kv = append(kv, bson.E{Key: k.Key, Value: key[i]})
 	}
-	e := command.Errorf(command.CodeDuplicateKey, "E11000 duplicate key error collection: %s index: %s dup key: %s", ns, x.name, value.Text(kv))
+	e := command.Errorf(command.CodeDuplicateKey, "E11000 duplicate key error collection: %s index: %s dup key: %s", c.ns(), x.name, value.Text(kv))
 	e.Extra = bson.D{{Key: "keyPattern", Value: x.key}, {Key: "keyValue", Value: kv}}
 	return e
 }

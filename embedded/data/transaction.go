@@ -143,7 +143,9 @@ func (d *Data) join(req *command.Request, s *session, n int64) (*transaction, er
 	return s.txn, nil
 }
 
-func noSuch(format string, args ...any) error { return command.Errorf(command.CodeNoSuchTransaction, format, args...) }
+func noSuch(format string, args ...any) error {
+	return command.Errorf(command.CodeNoSuchTransaction, format, args...)
+}
 
 // expire aborts the transactions that have been open for too long, and says
 // when the next one will have been; the zero time if none will. The caller
@@ -244,7 +246,7 @@ func (d *Data) abortTransaction(req *command.Request) (bson.D, error) {
 
 func (d *Data) endTransaction(req *command.Request, commit bool) (bson.D, error) {
 	if req.TxnNumber == nil || !req.InTransaction {
-		if err := d.CheckTxnNumber(req); err != nil {
+		if err := checkTxnNumber(req); err != nil {
 			return nil, err
 		}
 		return nil, command.Errorf(command.CodeCommandFailed, "%s must be run within a transaction", req.Row.Name)

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"crypto/sha256"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -59,8 +58,7 @@ func (o *operation) document(host string) bson.Raw {
 		if o.user != nil {
 			name = o.user.Name + "@" + o.user.Database
 		}
-		digest := sha256.Sum256([]byte(name))
-		doc = append(doc, bson.E{Key: "lsid", Value: bson.D{{Key: "id", Value: id}, {Key: "uid", Value: digest[:]}}})
+		doc = append(doc, bson.E{Key: "lsid", Value: bson.D{{Key: "id", Value: id}, {Key: "uid", Value: command.UserDigest(name)}}})
 	}
 	if name := o.body.Index(0).Key(); !credentials[name] {
 		doc = append(doc, bson.E{Key: "command", Value: o.body})

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"crypto/rand"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -103,7 +102,7 @@ func (x *exchange) endsTransaction() bool { return x.row != nil && x.row.EndsTra
 // startSession makes a session id.
 func (x *exchange) startSession() (bson.D, error) {
 	return bson.D{
-		{Key: "id", Value: bson.D{{Key: "id", Value: newUUID()}}},
+		{Key: "id", Value: bson.D{{Key: "id", Value: command.NewUUID()}}},
 		{Key: "timeoutMinutes", Value: int32(logicalSessionTimeout)},
 	}, nil
 }
@@ -156,13 +155,4 @@ func (x *exchange) killSessions() (bson.D, error) {
 	}
 	x.conn.server.cluster.Backend.KillSessions(ids)
 	return nil, nil
-}
-
-// newUUID is a random UUID, of version 4.
-func newUUID() bson.Binary {
-	id := make([]byte, 16)
-	_, _ = rand.Read(id) // never fails
-	id[6] = id[6]&0x0f | 0x40
-	id[8] = id[8]&0x3f | 0x80
-	return bson.Binary{Subtype: bson.TypeBinaryUUID, Data: id}
 }
