@@ -297,7 +297,7 @@ func (d *Data) parse(p func(*command.Request, *args) (action, error)) func(*comm
 // write: as the error of the first statement.
 func routed(req *command.Request, err error) (bson.D, error) {
 	e, ok := err.(*command.Error)
-	if !ok || !mongos(req) || e.Code != 225 || req.InTransaction {
+	if !ok || !mongos(req) || e.Code != command.CodeTransactionTooOld || req.InTransaction {
 		return nil, err
 	}
 	b := &batch{s: &scope{req: req}, ordered: true}
@@ -343,10 +343,6 @@ func (d *Data) inTransaction(s *scope, reply bson.D, err error) (bson.D, error) 
 		}
 		return reply, err
 	}
-	token := bson.D{}
-	if touched {
-		token = bson.D{{Key: "recoveryShardId", Value: d.opts.ShardName}}
-	}
-	s.req.AfterOK = append(s.req.AfterOK, bson.E{Key: "recoveryToken", Value: token})
+	s.req.AfterOK = append(s.req.AfterOK, d.recoveryToken(touched)...)
 	return reply, err
 }

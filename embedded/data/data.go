@@ -161,10 +161,7 @@ func (d *Data) changing(f func()) {
 // cursors are closed and their transactions aborted. A session is given as the
 // lsid that clients send.
 func (d *Data) EndSessions(lsids []bson.Raw) {
-	keys := map[string]bool{}
-	for _, l := range lsids {
-		keys[sessionKey(l)] = true
-	}
+	keys := sessionKeys(lsids)
 	d.seen.forget(keys)
 	d.endSessions(func(key string) bool { return keys[key] }, true)
 }
@@ -173,10 +170,7 @@ func (d *Data) EndSessions(lsids []bson.Raw) {
 // cursors are closed and open transactions aborted. No session given means
 // all of them.
 func (d *Data) KillSessions(lsids []bson.Raw) {
-	keys := map[string]bool{}
-	for _, l := range lsids {
-		keys[sessionKey(l)] = true
-	}
+	keys := sessionKeys(lsids)
 	d.endSessions(func(key string) bool { return len(keys) == 0 || keys[key] }, false)
 }
 

@@ -44,6 +44,14 @@ func sessionKey(lsid bson.Raw) string {
 	return ""
 }
 
+func sessionKeys(lsids []bson.Raw) map[string]bool {
+	keys := map[string]bool{}
+	for _, l := range lsids {
+		keys[sessionKey(l)] = true
+	}
+	return keys
+}
+
 // sessionText is a session as messages name it.
 func sessionText(key string) string {
 	return value.UUIDText([]byte(key)) + " - " + base64.StdEncoding.EncodeToString(command.UserDigest("").Data)

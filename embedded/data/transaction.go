@@ -62,9 +62,6 @@ func (d *Data) join(req *command.Request, s *session, n int64) (*transaction, er
 	ending := name == "commitTransaction" || name == "abortTransaction"
 	_, wc := req.Body.Lookup("writeConcern").DocumentOK()
 	_, rc := req.Body.Lookup("readConcern").DocumentOK()
-	if wc && !ending && !mongos(req) {
-		return nil, command.Errorf(command.CodeInvalidOptions, "writeConcern is not allowed within a multi-statement transaction")
-	}
 	if req.StartTransaction {
 		switch {
 		case n < s.txnNumber:
@@ -95,20 +92,17 @@ func (d *Data) join(req *command.Request, s *session, n int64) (*transaction, er
 	}
 	if ending && mongos(req) && (s.txn == nil || s.txnNumber != n || s.txn.server != address(req)) {
 		// Another mongos recovers the outcome from the shard, if the command names it.
-		token, ok := req.Body.Lookup("recoveryToken").DocumentOK()
-		if !ok || name == "abortTransaction" {
-			if name == "abortTransaction" {
-				return nil, noSuch("cannot continue txnId %d for session %s with txnId %d", s.txnNumber, sessionText(s.key), n)
-			}
+		_, hasToken := req.Body.Lookup("recoveryToken").DocumentOK()
+		switch {
+		case name == "abortTransaction":
+			return nil, noSuch("cannot continue txnId %d for session %s with txnId %d", s.txnNumber, sessionText(s.key), n)
+		case !hasToken:
 			return nil, command.Errorf(50940, "Cannot recover the transaction decision without a recoveryToken")
-		}
-		_ = token
-		if s.txn == nil || s.txnNumber != n {
+		case s.txn == nil || s.txnNumber != n:
 			return nil, noSuch("Transaction %d has been aborted.", n)
-		}
-		if s.txn.state == running {
+		case s.txn.state == running:
 			d.abort(s.txn)
-			return nil, noSuch("Transaction %d has been aborted.", n)
+			return nil, s.txn.gone()
 		}
 		return s.txn, nil
 	}
@@ -132,7 +126,7 @@ func (d *Data) join(req *command.Request, s *session, n int64) (*transaction, er
 	}
 	switch s.txn.state {
 	case committed:
-		e := command.Errorf(command.CodeTransactionCommitted, "Transaction %d has been committed.", n)
+		e := s.txn.over()
 		if mongos(req) && name == "find" {
 			e.Message = "Encountered non-retryable error during query :: caused by :: " + e.Message
 		}
@@ -143,7 +137,7 @@ func (d *Data) join(req *command.Request, s *session, n int64) (*transaction, er
 	return s.txn, nil
 }
 
-func noSuch(format string, args ...any) error {
+func noSuch(format string, args ...any) *command.Error {
 	return command.Errorf(command.CodeNoSuchTransaction, format, args...)
 }
 
@@ -166,7 +160,14 @@ func (d *Data) expire() (next time.Time) {
 }
 
 // gone is the error of a command whose transaction has been aborted.
-func (t *transaction) gone() error { return noSuch("Transaction %d has been aborted.", t.number) }
+func (t *transaction) gone() *command.Error {
+	return noSuch("Transaction %d has been aborted.", t.number)
+}
+
+// over is the error of a command whose transaction has been committed.
+func (t *transaction) over() *command.Error {
+	return command.Errorf(command.CodeTransactionCommitted, "Transaction %d has been committed.", t.number)
+}
 
 // abort ends a transaction without effect. The caller holds mu.
 func (d *Data) abort(t *transaction) {
@@ -236,15 +237,9 @@ func (d *Data) lock(t *transaction, k lockKey) error {
 	return nil
 }
 
-func (d *Data) commitTransaction(req *command.Request) (bson.D, error) {
-	return d.endTransaction(req, true)
-}
-
-func (d *Data) abortTransaction(req *command.Request) (bson.D, error) {
-	return d.endTransaction(req, false)
-}
-
-func (d *Data) endTransaction(req *command.Request, commit bool) (bson.D, error) {
+// endTransaction is commitTransaction and abortTransaction.
+func (d *Data) endTransaction(req *command.Request) (bson.D, error) {
+	commit := req.Row.Name == "commitTransaction"
 	if req.TxnNumber == nil || !req.InTransaction {
 		if err := checkTxnNumber(req); err != nil {
 			return nil, err
@@ -259,31 +254,35 @@ func (d *Data) endTransaction(req *command.Request, commit bool) (bson.D, error)
 	t := s.txn
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	token := bson.D{}
-	if t.touched {
-		token = bson.D{{Key: "recoveryShardId", Value: d.opts.ShardName}}
-	}
 	var failed *command.Error
 	switch {
 	case t.state == aborted:
-		failed = command.Errorf(command.CodeNoSuchTransaction, "Transaction %d has been aborted.", t.number)
+		failed = t.gone()
 	case t.state == committed && !commit:
-		failed = command.Errorf(command.CodeTransactionCommitted, "Transaction %d has been committed.", t.number)
+		failed = t.over()
 	case commit && t.state == running:
 		d.commit(t)
 	case t.state == running:
 		d.abort(t)
 	}
+	var token bson.D
 	if mongos(req) {
-		field := bson.D{{Key: "recoveryToken", Value: token}}
-		if failed != nil {
-			failed.Extra = field
-			return nil, failed
-		}
-		req.AfterOK = field
+		token = d.recoveryToken(t.touched)
 	}
 	if failed != nil {
+		failed.Extra = token
 		return nil, failed
 	}
+	req.AfterOK = token
 	return bson.D{}, nil
+}
+
+// recoveryToken is the field by which another mongos finds the outcome of a transaction: it names the
+// shard, if the transaction has written.
+func (d *Data) recoveryToken(touched bool) bson.D {
+	token := bson.D{}
+	if touched {
+		token = bson.D{{Key: "recoveryShardId", Value: d.opts.ShardName}}
+	}
+	return bson.D{{Key: "recoveryToken", Value: token}}
 }

@@ -97,6 +97,7 @@ func Multiply(a, b any) (any, bool) {
 	})
 }
 
+// align brings two numbers to the smaller power of ten.
 func align(x, y *big.Int, e, f int) (*big.Int, *big.Int, int) {
 	switch {
 	case e > f:
@@ -113,7 +114,7 @@ func arith(a, b any, ints func(x, y int64) (int64, bool), floats func(x, y float
 	_, db := b.(bson.Decimal128)
 	if da || db {
 		if class(a) != 0 || class(b) != 0 {
-			return decimalOf(floats(Float(a), Float(b))), true
+			return ToDecimal(floats(Float(a), Float(b))), true
 		}
 		x, e := parts(a)
 		y, f := parts(b)
@@ -151,12 +152,13 @@ func decimal(m *big.Int, e int) bson.Decimal128 {
 	}
 	d, ok := bson.ParseDecimal128FromBigInt(m, e)
 	if !ok {
-		return decimalOf(math.Inf(m.Sign()))
+		return ToDecimal(math.Inf(m.Sign()))
 	}
 	return d
 }
 
-func decimalOf(f float64) bson.Decimal128 {
+// ToDecimal is a float64 as a Decimal128.
+func ToDecimal(f float64) bson.Decimal128 {
 	s := "NaN"
 	switch {
 	case math.IsInf(f, 1):
@@ -169,16 +171,4 @@ func decimalOf(f float64) bson.Decimal128 {
 	}
 	d, _ := bson.ParseDecimal128(s)
 	return d
-}
-
-// ToDecimal is a number as a Decimal128.
-func ToDecimal(v any) bson.Decimal128 {
-	if d, ok := v.(bson.Decimal128); ok {
-		return d
-	}
-	if class(v) != 0 {
-		return decimalOf(Float(v))
-	}
-	m, e := parts(v)
-	return decimal(m, e)
 }

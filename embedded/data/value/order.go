@@ -174,24 +174,17 @@ func compareNumbers(a, b any) int {
 	if ca != cb || ca != 0 {
 		return cmp.Compare(ca, cb)
 	}
-	if xi && gg && abs(x) <= 1<<53 {
+	if xi && gg && exact(x) {
 		return cmp.Compare(float64(x), g)
 	}
-	if ff && yi && abs(y) <= 1<<53 {
+	if ff && yi && exact(y) {
 		return cmp.Compare(f, float64(y))
 	}
 	return compareDecimal(a, b)
 }
 
-func abs(i int64) int64 {
-	if i < 0 {
-		if i == math.MinInt64 {
-			return math.MaxInt64
-		}
-		return -i
-	}
-	return i
-}
+// exact reports that a float64 holds the number without loss.
+func exact(i int64) bool { return -1<<53 <= i && i <= 1<<53 }
 
 func asInt(v any) (int64, bool) {
 	switch v := v.(type) {
@@ -230,15 +223,7 @@ func class(v any) int {
 func compareDecimal(a, b any) int {
 	m, e := parts(a)
 	n, f := parts(b)
-	if c := cmp.Compare(m.Sign(), n.Sign()); c != 0 || m.Sign() == 0 {
-		return c
-	}
-	// Bring both to the smaller power of ten.
-	if e > f {
-		m = new(big.Int).Mul(m, pow10(e-f))
-	} else if f > e {
-		n = new(big.Int).Mul(n, pow10(f-e))
-	}
+	m, n, _ = align(m, n, e, f)
 	return m.Cmp(n)
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math"
+	"reflect"
 	"strconv"
 	"strings"
 
@@ -112,21 +113,42 @@ func UUIDText(u []byte) string {
 	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
 }
 
-// types are the names and numbers of BSON types as $type knows them.
+// types are the BSON types as $type knows them, each with a value.
 var types = []struct {
 	name   string
 	number int32
+	value  any
 }{
-	{"double", 1}, {"string", 2}, {"object", 3}, {"array", 4}, {"binData", 5}, {"undefined", 6}, {"objectId", 7},
-	{"bool", 8}, {"date", 9}, {"null", 10}, {"regex", 11}, {"dbPointer", 12}, {"javascript", 13}, {"symbol", 14},
-	{"javascriptWithScope", 15}, {"int", 16}, {"timestamp", 17}, {"long", 18}, {"decimal", 19}, {"minKey", -1}, {"maxKey", 127},
+	{"double", 1, 0.0},
+	{"string", 2, ""},
+	{"object", 3, bson.D{}},
+	{"object", 3, bson.Raw{}},
+	{"array", 4, bson.A{}},
+	{"binData", 5, bson.Binary{}},
+	{"undefined", 6, bson.Undefined{}},
+	{"objectId", 7, bson.ObjectID{}},
+	{"bool", 8, false},
+	{"date", 9, bson.DateTime(0)},
+	{"null", 10, nil},
+	{"regex", 11, bson.Regex{}},
+	{"dbPointer", 12, bson.DBPointer{}},
+	{"javascript", 13, bson.JavaScript("")},
+	{"symbol", 14, bson.Symbol("")},
+	{"javascriptWithScope", 15, bson.CodeWithScope{}},
+	{"int", 16, int32(0)},
+	{"timestamp", 17, bson.Timestamp{}},
+	{"long", 18, int64(0)},
+	{"decimal", 19, bson.Decimal128{}},
+	{"minKey", -1, bson.MinKey{}},
+	{"maxKey", 127, bson.MaxKey{}},
+	{"missing", 0, Missing{}},
 }
 
 // TypeNumber is the number of a type's name.
 func TypeNumber(name string) (int32, bool) {
 	for _, t := range types {
 		if t.name == name {
-			return t.number, true
+			return t.number, t.number != 0
 		}
 	}
 	return 0, false
@@ -136,7 +158,7 @@ func TypeNumber(name string) (int32, bool) {
 func KnownType(n int32) bool {
 	for _, t := range types {
 		if t.number == n {
-			return true
+			return n != 0
 		}
 	}
 	return false
@@ -144,49 +166,10 @@ func KnownType(n int32) bool {
 
 // TypeOf is the number of the BSON type of a value; 0 for Missing.
 func TypeOf(v any) int32 {
-	switch v.(type) {
-	case float64:
-		return 1
-	case string:
-		return 2
-	case bson.D, bson.Raw:
-		return 3
-	case bson.A:
-		return 4
-	case bson.Binary:
-		return 5
-	case bson.Undefined:
-		return 6
-	case bson.ObjectID:
-		return 7
-	case bool:
-		return 8
-	case bson.DateTime:
-		return 9
-	case nil:
-		return 10
-	case bson.Regex:
-		return 11
-	case bson.DBPointer:
-		return 12
-	case bson.JavaScript:
-		return 13
-	case bson.Symbol:
-		return 14
-	case bson.CodeWithScope:
-		return 15
-	case int32:
-		return 16
-	case bson.Timestamp:
-		return 17
-	case int64:
-		return 18
-	case bson.Decimal128:
-		return 19
-	case bson.MinKey:
-		return -1
-	case bson.MaxKey:
-		return 127
+	for _, t := range types {
+		if reflect.TypeOf(t.value) == reflect.TypeOf(v) {
+			return t.number
+		}
 	}
 	return 0
 }
