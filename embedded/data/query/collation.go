@@ -12,8 +12,6 @@ import (
 // Collation is how strings are compared: the embedded deployment knows
 // whether case matters (strength), and no locale's alphabet.
 type Collation struct {
-	Locale   string
-	Strength int64
 	caseless bool
 }
 
@@ -30,17 +28,16 @@ func ParseCollation(d bson.D) (*Collation, error) {
 	if !ok {
 		return nil, command.Errorf(command.CodeTypeMismatch, "BSON field 'collation.locale' is the wrong type '%s', expected type 'string'", value.TypeName(locale))
 	}
-	c := &Collation{Locale: s, Strength: 3}
+	strength := int64(3)
 	if v, ok := value.Field(d, "strength"); ok {
 		n, whole := value.Whole(v)
 		if !whole || n < 1 || n > 5 {
 			return nil, command.Errorf(command.CodeValueTooSmall, "BSON field 'strength' value must be >= 1 and <= 5, actual value '%s'", value.Text(v))
 		}
-		c.Strength = n
+		strength = n
 	}
 	level, _ := value.Field(d, "caseLevel")
-	c.caseless = s != "simple" && c.Strength < 3 && !value.Truthy(level)
-	return c, nil
+	return &Collation{caseless: s != "simple" && strength < 3 && !value.Truthy(level)}, nil
 }
 
 // fold is nil where strings compare by their bytes.

@@ -47,19 +47,13 @@ func CompileOrder(spec bson.D, collation *Collation) (*Order, error) {
 	return o, nil
 }
 
-// Reverse reports a sort by {$natural: -1}, and Natural one by $natural.
-func (o *Order) Reverse() bool { return o.Natural() && o.keys[0].down }
-
-// Natural reports a sort by $natural.
-func (o *Order) Natural() bool { return o != nil && len(o.keys) > 0 && o.keys[0].natural }
-
 // Sort sorts in place, stably. doc gives the document of an item.
 func Sort[T any](items []T, o *Order, doc func(T) bson.D) {
 	if o == nil {
 		return
 	}
-	if o.Natural() {
-		if o.Reverse() {
+	if len(o.keys) > 0 && o.keys[0].natural {
+		if o.keys[0].down {
 			slices.Reverse(items)
 		}
 		return
@@ -105,9 +99,6 @@ func sortKey(d bson.D, k orderKey, c *Collation) any {
 			best, found = v, true
 		}
 	})
-	if !found {
-		return nil
-	}
 	return best
 }
 

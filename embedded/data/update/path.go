@@ -10,8 +10,6 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-func index(i int) string { return strconv.Itoa(i) }
-
 // position is an array index in a path.
 func position(part string) (int, bool) {
 	if part == "" || part[0] < '0' || part[0] > '9' || len(part) > 9 || len(part) > 1 && part[0] == '0' {

@@ -4,6 +4,7 @@ package update
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -323,7 +324,7 @@ func (u *Update) resolve(doc bson.D, path string, match query.Match) ([][]string
 			if match.Index < 0 {
 				return command.Errorf(command.CodeBadValue, "The positional operator did not find the match needed from the query.")
 			}
-			p := index(match.Index)
+			p := strconv.Itoa(match.Index)
 			return walk(child(v, p), append(done, p), rest[1:])
 		}
 		a, ok := v.(bson.A)
@@ -343,7 +344,7 @@ func (u *Update) resolve(doc bson.D, path string, match query.Match) ([][]string
 					continue
 				}
 			}
-			if err := walk(item, append(done, index(i)), rest[1:]); err != nil {
+			if err := walk(item, append(done, strconv.Itoa(i)), rest[1:]); err != nil {
 				return err
 			}
 		}

@@ -12,8 +12,6 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-func itoa(i int) string { return strconv.Itoa(i) }
-
 // Text is a value as the server writes it in messages.
 func Text(v any) string {
 	var b strings.Builder

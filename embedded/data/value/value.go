@@ -10,6 +10,7 @@ package value
 import (
 	"errors"
 	"math"
+	"strconv"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
@@ -23,11 +24,7 @@ const MaxDepth = 200
 
 // Decode reads a document. It fails with ErrMalformed, and never panics.
 func Decode(raw bson.Raw) (bson.D, error) {
-	elems, err := elements(raw, 0)
-	if err != nil {
-		return nil, err
-	}
-	return elems, nil
+	return elements(raw, 0)
 }
 
 // Must decodes a document that was checked before; malformed bytes give an
@@ -203,14 +200,14 @@ func appendElement(dst []byte, key string, v any) []byte {
 	case bson.A:
 		start, dst := bsoncore.AppendArrayElementStart(dst, key)
 		for i := range v {
-			dst = appendElement(dst, index(i), v[i])
+			dst = appendElement(dst, strconv.Itoa(i), v[i])
 		}
 		dst, _ = bsoncore.AppendArrayEnd(dst, start)
 		return dst
 	case []bson.Raw:
 		start, dst := bsoncore.AppendArrayElementStart(dst, key)
 		for i := range v {
-			dst = bsoncore.AppendDocumentElement(dst, index(i), v[i])
+			dst = bsoncore.AppendDocumentElement(dst, strconv.Itoa(i), v[i])
 		}
 		dst, _ = bsoncore.AppendArrayEnd(dst, start)
 		return dst
@@ -296,15 +293,6 @@ func Int(i int64) any {
 		return int32(i)
 	}
 	return i
-}
-
-var small = [...]string{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"}
-
-func index(i int) string {
-	if i < len(small) {
-		return small[i]
-	}
-	return itoa(i)
 }
 
 // Clone copies documents and arrays, so that the copy may be changed.
