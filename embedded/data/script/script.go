@@ -28,7 +28,9 @@ import (
 // ErrLimit ends a function that computes for too long, or makes too much.
 var ErrLimit error = failure("the script exceeds its time or memory")
 
-func failure(message string) error { return command.Errorf(command.CodeJSInterpreterFailure, "%s", message) }
+func failure(message string) error {
+	return command.Errorf(command.CodeJSInterpreterFailure, "%s", message)
+}
 
 const (
 	// maxTime bounds how long a call computes; what it sleeps does not count.
