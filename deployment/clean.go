@@ -87,7 +87,7 @@ func (u uri) bare(ctx context.Context, host, database string, command bson.D) (b
 	return wire.Run(ctx, withPort(host), u.client("utr").TLSConfig, database, command)
 }
 
-// ClearLock removes the lock of a deployment if its run is no more: see lock.Clear.
+// ClearLock removes the lock of a deployment if its run has ended: see lock.Clear.
 func ClearLock(ctx context.Context, t Target) (holder *lock.Holder, removed bool, err error) {
 	u, err := t.resolved(ctx)
 	if err == nil {

@@ -93,7 +93,7 @@ type Deployment interface {
 	// DirectURI connects to one host alone, by its address as the driver
 	// names it.
 	DirectURI(address string) string
-	// Owned reports whether we started it, so that dropping things is no matter.
+	// Owned reports whether we started it, so that dropping collections harms nobody.
 	Owned() bool
 }
 

@@ -12,6 +12,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
 
+	"github.com/unified-test-runner/utr/deployment/wire"
 	"github.com/unified-test-runner/utr/internal/secret"
 	_ "github.com/unified-test-runner/utr/internal/wire42" // clusters may be of version 4.2
 )
@@ -71,11 +72,11 @@ func ask(ctx context.Context, client *mongo.Client, name string, value any) (bso
 	return client.Database("admin").RunCommand(ctx, bson.D{{Key: name, Value: value}}, o).Raw()
 }
 
-// greet asks for topology and hosts. Only members of a replica set tell of each
+// greet asks for topology and hosts. Only members of a replica set name each
 // other: a mongos does not even tell its own address.
 func greet(ctx context.Context, client *mongo.Client, u uri) (d Description, err error) {
 	hello, err := ask(ctx, client, "hello", 1)
-	if CodeOf(err) == codeCommandNotFound { // before 4.4.2
+	if wire.CodeOf(err) == codeCommandNotFound { // before 4.4.2
 		hello, err = ask(ctx, client, "isMaster", 1)
 	}
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"github.com/unified-test-runner/utr/deployment/local"
+	"github.com/unified-test-runner/utr/deployment/wire"
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
@@ -105,7 +106,7 @@ var commands = testkit.Commands{
 			"write": mongo.WriteException{WriteConcernError: &mongo.WriteConcernError{Code: code},
 				WriteErrors: mongo.WriteErrors{{Code: 11000}}},
 		}[a[0]]
-		return fmt.Sprint(Passing(err)), nil
+		return fmt.Sprint(wire.Passing(err)), nil
 	},
 	// Each offer can be had, serves clients through all its connection strings, and a probe of it finds what the offer
 	// promised.

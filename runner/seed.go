@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/deployment/wire"
 	"github.com/unified-test-runner/utr/specs"
 	"github.com/unified-test-runner/utr/specs/operations"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -108,7 +108,7 @@ const attempts = 3
 
 // retried tries again what failed for a reason that passes.
 func retried(ctx context.Context, do func() error) error {
-	return retriedAfter(ctx, deployment.Passing, do)
+	return retriedAfter(ctx, wire.Passing, do)
 }
 
 // retriedAfter tries again what failed for some errors.
@@ -125,7 +125,7 @@ func retriedAfter(ctx context.Context, passes func(error) bool, do func() error)
 // there again just after the drop, since a write that an earlier test did not
 // wait for came only then.
 func crossed(err error) bool {
-	return deployment.Passing(err) || mongo.IsDuplicateKeyError(err) || deployment.CodeOf(err) == codeNamespaceExists
+	return wire.Passing(err) || mongo.IsDuplicateKeyError(err) || wire.CodeOf(err) == codeNamespaceExists
 }
 
 // make drops, creates and inserts, with majority write concern.
@@ -133,7 +133,7 @@ func (s *site) make(ctx context.Context, c *collection) error {
 	db := c.database
 	for _, name := range append([]string{c.name}, c.encrypted()...) {
 		_, err := s.run(ctx, db, bson.D{{Key: "drop", Value: name}, majority()})
-		if err != nil && deployment.CodeOf(err) != codeNamespaceNotFound {
+		if err != nil && wire.CodeOf(err) != codeNamespaceNotFound {
 			return err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/deployment/wire"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
@@ -67,7 +68,7 @@ func (s *site) gone(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerLimit)
 	defer cancel()
 	err := retried(ctx, func() error { return s.everywhere(ctx, "admin", bson.D{{Key: "ping", Value: 1}}) })
-	if deployment.CodeOf(err) != 0 {
+	if wire.CodeOf(err) != 0 {
 		return nil
 	}
 	return err
@@ -180,7 +181,7 @@ func (s *site) everywhere(ctx context.Context, database string, command bson.D, 
 		hosts = s.about.Hosts
 	}
 	for _, host := range hosts {
-		if _, err := s.runAt(ctx, host, database, command); err != nil && !slices.Contains(codes, deployment.CodeOf(err)) {
+		if _, err := s.runAt(ctx, host, database, command); err != nil && !slices.Contains(codes, wire.CodeOf(err)) {
 			return err
 		}
 	}
@@ -199,10 +200,10 @@ func (s *site) demandTestCommands(ctx context.Context) error {
 		return nil
 	}
 	reply, err := s.run(ctx, "admin", bson.D{{Key: "getParameter", Value: 1}, {Key: "enableTestCommands", Value: 1}})
-	if err != nil && deployment.CodeOf(err) == 0 {
+	if err != nil && wire.CodeOf(err) == 0 {
 		return err
 	}
-	if deployment.CodeOf(err) == codeUnauthorized {
+	if wire.CodeOf(err) == codeUnauthorized {
 		return fmt.Errorf("the user of the connection string may not ask whether the servers run with enableTestCommands; "+
 			"suites set fail points and drop collections, for which it needs a role such as root: %w", err)
 	}

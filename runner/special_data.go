@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/deployment/wire"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
@@ -37,7 +37,7 @@ func (t *testRun) assertListed(ctx context.Context, c call, want bool, what, nam
 	if f := ended(ctx, c.path, c.op.Position, command[0].Key); f != nil {
 		return f
 	}
-	if err != nil && deployment.CodeOf(err) != codeNamespaceNotFound {
+	if err != nil && wire.CodeOf(err) != codeNamespaceNotFound {
 		return breakf("%s: %w", c.op.Name, err)
 	}
 	exists := slices.ContainsFunc(listed, func(document bson.Raw) bool {
