@@ -34,10 +34,8 @@ func Checks() []Check {
 		{"unknown-operation", Warning, "An operation exists for the entity that it is performed on.", false, eachStep(checkOperationNames)},
 		{"unknown-argument", Warning, "An operation takes each argument that it is given.", false, eachStep(checkUnknownArguments)},
 		{"missing-argument", Warning, "An operation is given each argument that it requires.", false, eachStep(checkMissingArguments)},
-		{"argument-value", Warning, "An argument with a closed set of values has one of them, and the source of an upload is well-formed.", true, eachStep(checkArgumentValues)},
-		{"common-option", Warning, "Read concerns, read preferences, write concerns, and the options of sessions and buckets have keys that exist.", true, checkCommonOptions},
-		{"write-model", Warning, "A bulk write's model exists, and has the keys that it requires and none that it does not know.", true, eachStep(checkWriteModels)},
-		{"nested", Warning, "Operations, entities and events within arguments have the form that they have elsewhere.", true, checkNested},
+		{"argument-value", Warning, "returnDocument is Before or After, and the source of an upload is well-formed.", true, eachStep(checkArgumentValues)},
+		{"nested", Warning, "Operations, entities, events, write models and common options within arguments, and options of entities, are well-formed.", true, checkNested},
 		{"special-operation", Warning, "An operation of the test runner returns nothing and is expected to succeed.", false, eachStep(checkSpecialOperations)},
 		{"fail-point", Warning, "A fail point is a configureFailPoint command with a mode.", false, eachStep(checkFailPoints)},
 		{"operator", Warning, "A special operator exists, stands alone in its document, and has a value that it understands.", false, checkOperators},
@@ -112,8 +110,7 @@ type inspection struct {
 	steps       []step
 	definitions []definition // those that repeat an id
 	references  []reference
-	entities    []place // the documents of entities
-	clients     []place // those of clients
+	clients     []place // the documents of clients
 	// ends gives what clients observe at the end of a test.
 	ends       map[*source.Value]map[string]map[string]bool
 	encryption []place // documents with kmsProviders

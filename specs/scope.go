@@ -61,7 +61,6 @@ func (i *inspection) create(list place, s scope) {
 	list.each(func(element place) {
 		for _, f := range element.Fields {
 			entity := element.get(f.Key)
-			i.entities = append(i.entities, entity)
 			if parent, has := operations.Parents[operations.Kind(f.Key)]; has {
 				name := entity
 				for _, key := range parent.Keys {

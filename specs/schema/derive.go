@@ -110,7 +110,7 @@ func (o object) schema(d *derivation) any {
 		}
 	}
 	m := members{"type": "object"}
-	if o.depending != nil {
+	if o.depending != nil && !o.depending.deep {
 		o.depend(m, properties, d)
 	}
 	if len(properties) > 0 {

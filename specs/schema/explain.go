@@ -84,9 +84,12 @@ func (s scalar) explain(w walk, v *source.Value) {
 	}
 }
 
+// deep reports whether the walk goes where the JSON schemas do not look.
+func (w walk) deep() bool { return w.granted == unlisted }
+
 // lists reports whether there is a value where the walk is, be it at a later
 // version.
-func (w walk) lists(t term) bool { return t.from != unlisted || w.granted == unlisted }
+func (w walk) lists(t term) bool { return t.from != unlisted || w.deep() }
 
 // hint says how to write what YAML reads as something else.
 func (s scalar) hint(v *source.Value) string {
@@ -252,6 +255,9 @@ func (o object) explainField(w walk, v *source.Value, f *source.Field) {
 // explainDependent explains a value by the shape that its sibling chooses. A
 // sibling that chooses none is a problem of its own.
 func (o object) explainDependent(w walk, v, dependent *source.Value) {
+	if o.depending.deep && !w.deep() {
+		return
+	}
 	chosen := o.depending.absent
 	if sibling := v.Get(o.depending.sibling); sibling != nil {
 		if sibling.Kind != source.String {
@@ -259,8 +265,20 @@ func (o object) explainDependent(w walk, v, dependent *source.Value) {
 		}
 		chosen = sibling.String
 	}
-	if s := o.depending.shapes[chosen]; s != nil && s.accepts(dependent) {
+	s, found := o.depending.shapes[chosen]
+	if !found {
+		s = o.depending.otherwise
+	}
+	if s != nil && s.accepts(dependent) {
 		s.explain(w, dependent)
+	}
+}
+
+func (i within) explain(w walk, v *source.Value) {
+	if w.deep() {
+		i.inside.explain(w, v)
+	} else {
+		i.object.explain(w, v)
 	}
 }
 

@@ -45,11 +45,14 @@ func said(t testing.TB, r row) string {
 		all.WriteString(strings.ReplaceAll(strings.Join(parts, ""), "suite.yml:", "") + "\n")
 	}
 	root := parse(t, r.file)
-	for _, p := range validate(t, r.version, root) {
+	problems := validate(t, r.version, root)
+	for _, p := range problems {
 		line(p.String())
 	}
-	for _, p := range Nested(root) {
-		line("nested ", p.String())
+	if len(problems) == 0 { // Nested looks into valid files
+		for _, p := range Nested(root) {
+			line("nested ", p.String())
+		}
 	}
 	lowest, ok := Lowest(root)
 	if ok && len(validate(t, lowest, root)) > 0 || ok != (len(validate(t, Newest, root)) == 0) {

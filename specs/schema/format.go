@@ -55,12 +55,12 @@ var format = definitions{
 		key("session", objectOf("a session entity",
 			key("id", text).required(),
 			key("client", text).required(),
-			key("sessionOptions", document()),
+			key("sessionOptions", sessionOptions),
 		)),
 		key("bucket", objectOf("a bucket entity",
 			key("id", text).required(),
 			key("database", text).required(),
-			key("bucketOptions", document()),
+			key("bucketOptions", bucketOptions),
 		)),
 		key("thread", objectOf("a thread entity",
 			key("id", text).required(),
@@ -115,9 +115,9 @@ var format = definitions{
 		key("deprecationErrors", boolean),
 	),
 	"collectionOrDatabaseOptions": objectOf("collectionOrDatabaseOptions",
-		key("readConcern", document()),
-		key("readPreference", document()),
-		key("writeConcern", document()),
+		readConcern,
+		readPreference,
+		writeConcern,
 		key("timeoutMS", integer).since(9),
 	),
 
@@ -181,6 +181,7 @@ var format = definitions{
 		key("saveResultAsEntity", text),
 		notBoth("expectError", "expectResult", "saveResultAsEntity"),
 		notBoth("ignoreResultAndError", "expectResult", "expectError", "saveResultAsEntity"),
+		dependsOn(arguments),
 	),
 	"expectedError": objectOf("an expectedError", someKey(),
 		key("isError", always{true, "an operation without expectError must succeed anyway"}),
@@ -266,8 +267,7 @@ var format = definitions{
 			"RSOther", "RSArbiter", "RSGhost", "LoadBalancer", "Unknown")),
 	),
 	"topologyDescription": objectOf("a topology description",
-		key("type", oneOf("Single", "Unknown", "ReplicaSetNoPrimary", "ReplicaSetWithPrimary",
-			"Sharded", "LoadBalanced")),
+		key("type", topologyType),
 	),
 
 	"expectedLogMessagesForClient": objectOf("an expectedLogMessagesForClient",
@@ -296,6 +296,10 @@ var format = definitions{
 		key("nested", someOf(reference("span"))),
 	),
 }
+
+// topologyType is the type of a topology description (Server Discovery and
+// Monitoring, "TopologyType").
+var topologyType = oneOf("Single", "Unknown", "ReplicaSetNoPrimary", "ReplicaSetWithPrimary", "Sharded", "LoadBalanced")
 
 // event is the key of an expected event.
 func event(name string, parts ...part) field { return key(name, objectOf("a "+name, parts...)) }

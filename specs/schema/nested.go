@@ -1,31 +1,76 @@
 package schema
 
-import "github.com/unified-test-runner/utr/source"
+import (
+	"github.com/unified-test-runner/utr/source"
+	"github.com/unified-test-runner/utr/specs/operations"
+)
 
-// Nested gives what is wrong with what stands in the arguments of operations
-// and is modelled elsewhere in the format: the operations of threads and of
-// callbacks, entities, and events to wait for. The schemas do not look there,
-// so a key that is misspelt, an assertion for example, would go unnoticed.
+// Nested gives what is wrong in a valid file where its schema does not look: in
+// the arguments of operations, and in the options of entities. A key that is
+// misspelt there, an assertion in a callback for example, would go unnoticed.
 // The newest version applies, whatever the file declares.
 func Nested(root *source.Value) []Problem {
-	w := walk{declared: newest, granted: unlisted, problems: new([]Problem)}
-	for i, test := range root.Get("tests").Elements() {
-		if operations := test.Get("operations"); operations != nil {
-			w.key("tests").index(i).key("operations").nestedIn(listOf(reference("operation")), operations)
-		}
+	if root == nil {
+		return nil
 	}
+	w := walk{declared: newest, granted: unlisted, problems: new([]Problem)}
+	suite.explain(w, root)
 	return *w.problems
 }
 
-// inArguments are the arguments of operations, by both names, that contain
-// what is modelled elsewhere in the format.
-var inArguments = map[[2]string]shape{
-	{"createEntities", "entities"}:  someOf(reference("entity")),
-	{"runOnThread", "operation"}:    reference("operation"),
-	{"loop", "operations"}:          listOf(reference("operation")),
-	{"withTransaction", "callback"}: listOf(reference("operation")),
-	{"waitForEvent", "event"}:       anyEvent{},
-	{"assertEventCount", "event"}:   anyEvent{},
+// The options that operations and entities share ("Common Options").
+var (
+	readConcern    = key("readConcern", documentOf("readConcern", key("level", anything{})))
+	readPreference = key("readPreference", documentOf("readPreference", keys("mode", "tagSets", "maxStalenessSeconds", "hedge")))
+	writeConcern   = key("writeConcern", documentOf("writeConcern", keys("journal", "w", "wtimeoutMS")))
+)
+
+// sessionOptions follow Causal Consistency, Snapshot Reads, Transactions and
+// Client Side Operations Timeout.
+var sessionOptions = documentOf("sessionOptions",
+	keys("causalConsistency", "defaultTimeoutMS", "snapshot", "snapshotTime"),
+	key("defaultTransactionOptions", documentOf("defaultTransactionOptions",
+		keys("maxCommitTimeMS", "timeoutMS"), readConcern, readPreference, writeConcern,
+	)),
+)
+
+// bucketOptions follow GridFS, "Configurable GridFSBucket class".
+var bucketOptions = documentOf("bucketOptions",
+	keys("bucketName", "chunkSizeBytes", "disableMD5", "timeoutMS"), readConcern, readPreference, writeConcern,
+)
+
+// arguments are what is known of the arguments of all operations.
+var arguments = dependency{key: "arguments", sibling: "name", deep: true, otherwise: argumentsOf(), shapes: map[string]shape{
+	"createEntities":                argumentsOf(key("entities", someOf(reference("entity")))),
+	"runOnThread":                   argumentsOf(key("operation", reference("operation"))),
+	"loop":                          argumentsOf(key("operations", listOf(reference("operation")))),
+	"withTransaction":               argumentsOf(key("callback", listOf(reference("operation")))),
+	"waitForEvent":                  argumentsOf(key("event", anyEvent{})),
+	"assertEventCount":              argumentsOf(key("event", anyEvent{})),
+	"assertSessionTransactionState": argumentsOf(key("state", oneOf("none", "starting", "in_progress", "committed", "aborted"))),
+	"assertTopologyType":            argumentsOf(key("topologyType", topologyType)),
+	"bulkWrite":                     argumentsOf(writeModels("bulkWrite")),
+	"clientBulkWrite":               argumentsOf(writeModels("clientBulkWrite")),
+}}
+
+func argumentsOf(parts ...part) object {
+	return objectOf("", append(parts, readConcern, readPreference, writeConcern, andOthers(anything{}))...)
+}
+
+// writeModels is the argument in which an operation takes write models.
+func writeModels(operation string) field {
+	argument, models := operations.Models(operation)
+	model := objectOf("a write model", oneKey())
+	for _, m := range models {
+		body := objectOf("write model " + m.Name)
+		for _, a := range m.Arguments {
+			f := key(a.Name, anything{})
+			f.mandatory = a.Required
+			f.join(&body)
+		}
+		key(m.Name, body).join(&model)
+	}
+	return key(argument, listOf(model))
 }
 
 // anyEvent is the shape of an event whose type is known by its key alone.
@@ -38,29 +83,6 @@ func (anyEvent) explain(w walk, v *source.Value) {
 			if v.Get(f.name) != nil {
 				o.explain(w, v)
 				return
-			}
-		}
-	}
-}
-
-// nestedIn reports what is wrong in the arguments of an operation, or of each of a
-// list, at the walk's place.
-func (w walk) nestedIn(s shape, v *source.Value) {
-	if l, isList := s.(list); isList {
-		for i, item := range v.Items {
-			w.index(i).nestedIn(l.of, item)
-		}
-		return
-	}
-	if s != reference("operation") {
-		return
-	}
-	if arguments := v.Get("arguments"); arguments != nil {
-		for _, f := range arguments.Fields {
-			if s, ok := inArguments[[2]string{v.Get("name").Text(), f.Key}]; ok {
-				inside := w.key("arguments").key(f.Key)
-				s.explain(inside, f.Value)
-				inside.nestedIn(s, f.Value)
 			}
 		}
 	}

@@ -126,6 +126,9 @@ type dependency struct {
 	key, sibling string
 	absent       string // counts as the sibling's value if there is none
 	shapes       map[string]shape
+	otherwise    shape // for values that shapes lacks; nil for any
+	// deep keeps it out of the JSON schemas: only [Nested] looks there.
+	deep bool
 }
 
 // part is what an object is put together from.
@@ -140,6 +143,15 @@ func objectOf(title string, parts ...part) object {
 }
 
 func key(name string, s shape) field { return field{name: name, shape: s} }
+
+// keys are keys with any value.
+func keys(names ...string) part {
+	return joining(func(o *object) {
+		for _, name := range names {
+			key(name, anything{}).join(o)
+		}
+	})
+}
 
 func (f field) join(o *object) { o.fields = append(o.fields, f) }
 
@@ -172,6 +184,17 @@ func dependsOn(d dependency) part { return joining(func(o *object) { o.depending
 
 // document is the shape of an object with any keys.
 func document() object { return objectOf("", andOthers(anything{})) }
+
+// within is the shape of an object that is any document to the JSON schemas,
+// and to [Nested] the object inside.
+type within struct {
+	object
+	inside object
+}
+
+func documentOf(title string, parts ...part) within {
+	return within{document(), objectOf(title, parts...)}
+}
 
 // find gives the field that a key names, and the minor version from which it
 // may be written like that.

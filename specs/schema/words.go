@@ -172,5 +172,5 @@ func didYouMean(misspelt string, names []string) string {
 }
 
 // closeEnough is how many edits may turn a name into the one that was meant:
-// one in four characters, and at least one.
-func closeEnough(name string) int { return max(1, len(name)/4) }
+// one in four characters, and at least one, but never all of them.
+func closeEnough(name string) int { return min(max(1, len(name)/4), len(name)-1) }
