@@ -11,19 +11,18 @@ import (
 	"github.com/unified-test-runner/utr/specs/operations"
 )
 
-// lacking names the first thing that a test needs and that the engine says it
-// lacks, "" if there is nothing. A test that needs what the format itself does
+// lacking names the first thing that a test requires and that the engine says it
+// lacks, "" if there is nothing. A test that requires what the format itself does
 // not know runs, and fails.
-func lacking(s *specs.Suite, t *specs.Test, about engine.Description) string {
-	o := outlineOf(s, t)
-	for _, kind := range o.kinds {
-		if kind == operations.ClientEncryption && !slices.Contains(about.Features, engine.FeatureEncryption) {
+func lacking(t *specs.Test, about engine.Description) string {
+	for _, e := range t.Entities {
+		if operations.Kind(e.Kind) == operations.ClientEncryption && !slices.Contains(about.Features, engine.FeatureEncryption) {
 			return "the engine does not serve clientEncryption entities"
 		}
 	}
-	for _, op := range o.operations {
-		if row, known := o.row(op); known && row.Kind != operations.TestRunner && !about.Serves(string(row.Kind), op.Name) {
-			return fmt.Sprintf("the engine does not serve %s.%s", row.Kind, op.Name)
+	for _, s := range t.Steps {
+		if s.Known && s.Kind != operations.TestRunner && !about.Serves(string(s.Kind), s.Name) {
+			return fmt.Sprintf("the engine does not serve %s.%s", s.Kind, s.Name)
 		}
 	}
 	if len(t.ExpectLogMessages) > 0 && !slices.Contains(about.Features, engine.FeatureLogging) {
@@ -46,94 +45,34 @@ func incompatible(s *specs.Suite, about engine.Description) *result.Mismatch {
 		Message: "the file is newer than the engine", Want: "up to " + highest.String(), Got: s.SchemaVersion.String()}
 }
 
-// outline is what a test will do, as far as that is known before it runs.
-type outline struct {
-	operations []specs.Operation          // in order, those of threads and callbacks after the one that holds them
-	kinds      map[string]operations.Kind // of entities, by name
-	sessions   map[string]string          // names of clients, by those of their sessions
-}
-
-func outlineOf(s *specs.Suite, t *specs.Test) outline {
-	o := outline{everyOperation(t.Operations), map[string]operations.Kind{testRunner: operations.TestRunner}, make(map[string]string)}
-	define := func(list []specs.Entity) {
-		for _, e := range list {
-			o.kinds[e.ID] = operations.Kind(e.Kind)
-			if o.kinds[e.ID] == operations.Session {
-				o.sessions[e.ID] = e.Value.Get("client").Text()
-			}
-		}
+// setsFailPoints reports whether a test sets fail points through a client, or
+// through one of its sessions.
+func setsFailPoints(t *specs.Test, client string) bool {
+	ofClient := func(session string) bool {
+		return slices.ContainsFunc(t.Entities, func(e specs.Entity) bool {
+			return operations.Kind(e.Kind) == operations.Session && e.ID == session && e.Value.Get("client").Text() == client
+		})
 	}
-	define(s.CreateEntities)
-	for _, op := range o.operations {
-		if op.Object == testRunner && op.Name == "createEntities" {
-			define(parseEntities(op.Arguments.Get("entities")))
-		}
-		if row, _ := o.row(op); op.SaveResultAsEntity != "" && row.Result == operations.NewCursor {
-			o.kinds[op.SaveResultAsEntity] = operations.Cursor
-		}
-	}
-	return o
-}
-
-func (o outline) row(op specs.Operation) (operations.Operation, bool) {
-	return operations.Lookup(o.kinds[op.Object], op.Name)
-}
-
-// setsFailPoints reports whether the test sets fail points through a client.
-func (o outline) setsFailPoints(client string) bool {
-	return slices.ContainsFunc(o.operations, func(op specs.Operation) bool {
-		return op.Object == testRunner && (op.Name == "failPoint" && op.Arguments.Get("client").Text() == client ||
-			op.Name == "targetedFailPoint" && o.sessions[op.Arguments.Get("session").Text()] == client)
+	return slices.ContainsFunc(t.Steps, func(s specs.Step) bool {
+		return s.Kind == operations.TestRunner && (s.Name == "failPoint" && s.Arguments.Get("client").Text() == client ||
+			s.Name == "targetedFailPoint" && ofClient(s.Arguments.Get("session").Text()))
 	})
 }
 
-// needsDistinct reports whether the test calls distinct and uses transactions
+// needsDistinct reports whether a test calls distinct and uses transactions
 // ("StaleDbVersion Errors on Sharded Clusters").
-func (o outline) needsDistinct() bool {
+func needsDistinct(t *specs.Test) bool {
 	calls := func(names ...string) bool {
-		return slices.ContainsFunc(o.operations, func(op specs.Operation) bool { return slices.Contains(names, op.Name) })
+		return slices.ContainsFunc(t.Steps, func(s specs.Step) bool { return slices.Contains(names, s.Name) })
 	}
 	return calls("distinct") && calls("startTransaction", "withTransaction")
-}
-
-// everyOperation lists operations in order, those of threads and callbacks
-// after the one that holds them.
-func everyOperation(ops []specs.Operation) []specs.Operation {
-	var all []specs.Operation
-	for _, op := range ops {
-		all = append(all, op)
-		if v := op.Arguments.Get("operation"); op.Object == testRunner && op.Name == "runOnThread" && v != nil {
-			all = append(all, everyOperation([]specs.Operation{specs.DecodeOperation(v)})...)
-		}
-		if op.Name == "withTransaction" {
-			all = append(all, everyOperation(parseOperations(op.Arguments.Get("callback")))...)
-		}
-	}
-	return all
-}
-
-func parseOperations(v *source.Value) []specs.Operation {
-	var ops []specs.Operation
-	for _, item := range v.Elements() {
-		ops = append(ops, specs.DecodeOperation(item))
-	}
-	return ops
-}
-
-// parseEntities reads an array of entity documents inside of arguments.
-func parseEntities(v *source.Value) []specs.Entity {
-	var list []specs.Entity
-	for _, item := range v.Elements() {
-		list = append(list, specs.Entities(item)...)
-	}
-	return list
 }
 
 // needsScripts reports whether a test makes the servers execute JavaScript. A
 // mapReduce that expects an error gets it from a fail point.
 func needsScripts(t *specs.Test) bool {
-	return slices.ContainsFunc(everyOperation(t.Operations), func(op specs.Operation) bool {
-		return op.Name == "mapReduce" && op.ExpectError == nil || hasScript(op.Arguments)
+	return slices.ContainsFunc(t.Steps, func(s specs.Step) bool {
+		return s.Name == "mapReduce" && s.ExpectError == nil || hasScript(s.Arguments)
 	})
 }
 
@@ -163,8 +102,8 @@ func FailPoints(suites []*specs.Suite) []string {
 	var names []string
 	for _, s := range suites {
 		for _, t := range s.Tests {
-			for _, op := range everyOperation(t.Operations) {
-				if name := op.Arguments.Get("failPoint").Get("configureFailPoint").Text(); op.Object == testRunner && name != "" {
+			for _, step := range t.Steps {
+				if name := step.Arguments.Get("failPoint").Get("configureFailPoint").Text(); step.Kind == operations.TestRunner && name != "" {
 					names = append(names, name)
 				}
 			}
@@ -186,22 +125,23 @@ var commandEffects = map[string]operations.Effect{
 	"insert": operations.Writes, "update": operations.Writes, "delete": operations.Writes, "findAndModify": operations.Writes,
 }
 
-// effect is what the operations of a test can leave behind: what their rows
-// say, or less with some arguments.
-func (o outline) effect() operations.Effect {
+// effectOf is what the operations of a test can leave behind: what their rows say,
+// or less with some arguments.
+func effectOf(t *specs.Test) operations.Effect {
 	all := operations.Reads
-	for _, op := range o.operations {
-		row, known := o.row(op)
-		if known && row.Effect == operations.Anything {
-			row.Effect = effectOf(op.Name, op.Arguments)
+	for _, s := range t.Steps {
+		effect := s.Row.Effect
+		if s.Known && effect == operations.Anything {
+			effect = narrowed(s.Name, s.Arguments)
 		}
-		all = all.And(row.Effect)
+		all = all.And(effect)
 	}
 	return all
 }
 
-// effectOf narrows the effect of an operation that can change anything.
-func effectOf(name string, arguments *source.Value) operations.Effect {
+// narrowed is the effect of an operation that can change anything, with these
+// arguments.
+func narrowed(name string, arguments *source.Value) operations.Effect {
 	switch name {
 	case "runCommand", "runCursorCommand", "createCommandCursor":
 		if command := arguments.Get("command"); command != nil && len(command.Fields) > 0 {

@@ -175,12 +175,11 @@ func TestEffects(t *testing.T) {
 				return
 			}
 			op := test.Operations[len(test.Operations)-1]
-			o := outlineOf(suite, test)
-			row, _ := o.row(op)
+			row := test.Steps[slices.IndexFunc(test.Steps, func(s specs.Step) bool { return s.Position == op.Position })].Row
 			if want == "" {
 				want = row.Effect.String()
 			}
-			changed, taken := before.change(stateOf(t, client)), o.effect()
+			changed, taken := before.change(stateOf(t, client)), effectOf(test)
 			if changed.String() != want || taken != changed {
 				t.Errorf("%sit changed %s, not %s, and is taken to change %s", test.Description, changed, want, taken)
 			}

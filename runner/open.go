@@ -135,7 +135,7 @@ const (
 // asks for that.
 func (t *testRun) hastened(id string, client *source.Value) *source.Value {
 	uriOptions := client.Get("uriOptions")
-	if !slices.Contains(t.run.about.Features, engine.FeatureReducedHeartbeats) || !t.outline.setsFailPoints(id) || uriOptions.Get("heartbeatFrequencyMS") != nil {
+	if !slices.Contains(t.run.about.Features, engine.FeatureReducedHeartbeats) || !setsFailPoints(t.test, id) || uriOptions.Get("heartbeatFrequencyMS") != nil {
 		return client
 	}
 	number := func(n int64) *source.Value { return &source.Value{Position: client.Position, Kind: source.Int, Int: n} }

@@ -116,7 +116,7 @@ func (t *testRun) request(ctx context.Context, path string, op specs.Operation, 
 	}
 	arguments := op.Arguments
 	if callback := arguments.Get("callback"); op.Name == "withTransaction" && callback != nil {
-		request.Callback = t.callback(ctx, path+".arguments.callback", parseOperations(callback))
+		request.Callback = t.callback(ctx, path+".arguments.callback", specs.DecodeOperations(callback))
 		arguments = arguments.With("callback", nil)
 	}
 	var err error

@@ -113,7 +113,7 @@ func wait(ctx context.Context, t *testRun, c call) *fault {
 // createEntities makes entities in the middle of a test ("createEntities").
 // What is malformed in them is among the test's flaws.
 func createEntities(ctx context.Context, t *testRun, c call) *fault {
-	return t.create(ctx, c.path+".arguments.entities", parseEntities(c.value("entities")))
+	return t.create(ctx, c.path+".arguments.entities", specs.DecodeEntities(c.value("entities")))
 }
 
 // runOnThread gives an operation to a thread ("runOnThread").

@@ -27,7 +27,6 @@ type testRun struct {
 	suite    *specs.Suite
 	test     *specs.Test
 	engine   engine.Test
-	outline  outline
 	entities entities.Map
 
 	mu           sync.Mutex
@@ -47,7 +46,6 @@ type testRun struct {
 func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, state condition) {
 	t := &testRun{
 		run: r, site: s, suite: j.suite, test: j.test,
-		outline:      outlineOf(j.suite, j.test),
 		observations: make(map[string]*observation),
 		uris:         make(map[string]string),
 		logs:         make(map[string][]result.Event),
@@ -221,7 +219,7 @@ func (t *testRun) setUp(ctx context.Context) *fault {
 // database versions within a transaction ("StaleDbVersion Errors on Sharded
 // Clusters").
 func (t *testRun) distinctFirst(ctx context.Context) error {
-	if !t.site.sharded() || !t.outline.needsDistinct() {
+	if !t.site.sharded() || !needsDistinct(t.test) {
 		return nil
 	}
 	for _, d := range t.suite.InitialData {
@@ -390,7 +388,7 @@ func (t *testRun) cleanUp(ctx context.Context) error {
 	}
 	untidy := errors.Join(failures...)
 	if clean && untidy == nil {
-		effect = t.outline.effect()
+		effect = effectOf(t.test)
 	}
 	return untidy
 }

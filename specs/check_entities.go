@@ -81,15 +81,15 @@ func checkKMSCredentials(i *inspection) {
 // Client Operations and those that follow: an operation is an API method of
 // the entity's class.
 func checkOperationNames(i *inspection, s step) {
-	if s.known || s.kind == "" {
+	if s.Known || s.Kind == "" {
 		return // an undefined object is reported as such
 	}
 	name := s.get("name")
 	switch others := operations.KindsWith(s.Name); {
-	case s.kind == operations.Thread || s.kind == operations.Topology || s.kind == operations.SavedValue:
-		i.report(name, "entity %q is a %s, on which no operation can be performed", s.Object, s.kind)
+	case s.Kind == operations.Thread || s.Kind == operations.Topology || s.Kind == operations.SavedValue:
+		i.report(name, "entity %q is a %s, on which no operation can be performed", s.Object, s.Kind)
 	case len(others) > 0:
-		i.report(name, "operation %s does not exist on a %s; it does on: %s", s.Name, s.kind, joinKinds(others))
+		i.report(name, "operation %s does not exist on a %s; it does on: %s", s.Name, s.Kind, joinKinds(others))
 	default:
 		i.report(name, "operation %s is not known", s.Name)
 	}
@@ -104,18 +104,18 @@ func joinKinds(kinds []operations.Kind) string {
 }
 
 func checkUnknownArguments(i *inspection, s step) {
-	if !s.known || s.Arguments == nil {
+	if !s.Known || s.Arguments == nil {
 		return
 	}
 	for _, f := range s.Arguments.Fields {
-		if _, takes := s.row.Argument(f.Key); !takes {
+		if _, takes := s.Row.Argument(f.Key); !takes {
 			i.reportAt(f.KeyPosition, s.path+".arguments."+f.Key, "operation %s takes no argument %s", s.Name, f.Key)
 		}
 	}
 }
 
 func checkMissingArguments(i *inspection, s step) {
-	for _, a := range s.row.Arguments {
+	for _, a := range s.Row.Arguments {
 		if a.Required && s.Arguments.Get(a.Name) == nil {
 			i.report(s.place, "operation %s requires argument %s", s.Name, a.Name)
 		}
@@ -124,7 +124,7 @@ func checkMissingArguments(i *inspection, s step) {
 
 // Special Test Operations: not to be combined with expectations or results.
 func checkSpecialOperations(i *inspection, s step) {
-	if s.kind != operations.TestRunner {
+	if s.Kind != operations.TestRunner {
 		return
 	}
 	for _, key := range []string{"expectError", "expectResult", "saveResultAsEntity", "ignoreResultAndError"} {
@@ -136,7 +136,7 @@ func checkSpecialOperations(i *inspection, s step) {
 
 // Configuring Fail Points: the command and its mode.
 func checkFailPoints(i *inspection, s step) {
-	if !s.known || s.Arguments.Get("failPoint") == nil || s.kind != operations.TestRunner {
+	if !s.Known || s.Arguments.Get("failPoint") == nil || s.Kind != operations.TestRunner {
 		return
 	}
 	f := s.get("arguments").get("failPoint")

@@ -81,7 +81,7 @@ func (i *inspection) eachMatched(visit func(place)) {
 	for _, s := range i.steps {
 		some(s.get("expectResult"))
 		some(s.get("expectError"))
-		if s.kind == operations.TestRunner {
+		if s.Kind == operations.TestRunner {
 			some(s.get("arguments").get("event"))
 		}
 	}
@@ -122,7 +122,7 @@ func checkObservedEvents(i *inspection) {
 		}
 	}
 	for _, s := range i.steps {
-		if s.kind == operations.TestRunner {
+		if s.Kind == operations.TestRunner {
 			arguments := s.get("arguments")
 			check(arguments.get("event"), s.Arguments.Get("client").Text(), s.observed)
 		}

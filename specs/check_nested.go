@@ -23,7 +23,7 @@ func checkArgumentValues(i *inspection, s step) {
 		i.report(v, "argument returnDocument must be one of Before, After")
 	}
 	// upload and uploadWithId.
-	if bytes := s.get("arguments").get("source"); s.kind == operations.Bucket && bytes.exists() {
+	if bytes := s.get("arguments").get("source"); s.Kind == operations.Bucket && bytes.exists() {
 		if v := bytes.Value.Get("$$hexBytes"); v == nil || len(bytes.Fields) != 1 || !isHexBytes(v) {
 			i.report(bytes, "source must be {$$hexBytes: an even number of hexadecimal digits}")
 		}

@@ -18,12 +18,11 @@ func decode(file string, root *source.Value) (*Suite, []Problem) {
 		Description:  root.Get("description").Text(),
 		Requirements: d.requirements(root.Get("runOnRequirements"), "runOnRequirements"),
 		InitialData:  collections(root.Get("initialData")),
+
+		CreateEntities: DecodeEntities(root.Get("createEntities")),
 	}
 	if v := d.version(root.Get("schemaVersion"), "schemaVersion"); v != nil {
 		s.SchemaVersion = *v
-	}
-	for _, e := range root.Get("createEntities").Elements() {
-		s.CreateEntities = append(s.CreateEntities, Entities(e)...)
 	}
 	for i, t := range root.Get("tests").Elements() {
 		s.Tests = append(s.Tests, d.test(t, fmt.Sprintf("tests[%d]", i)))
@@ -81,12 +80,10 @@ func (d *decoder) test(v *source.Value, path string) *Test {
 		ExpectLogMessages: v.Get("expectLogMessages").Elements(),
 		ExpectTracing:     v.Get("expectTracingMessages").Elements(),
 		Outcome:           collections(v.Get("outcome")),
+		Operations:        DecodeOperations(v.Get("operations")),
 	}
 	if reason := v.Get("skipReason"); reason != nil {
 		t.SkipReason = &reason.String
-	}
-	for _, o := range v.Get("operations").Elements() {
-		t.Operations = append(t.Operations, DecodeOperation(o))
 	}
 	for _, e := range v.Get("expectEvents").Elements() {
 		x := ExpectedEvents{
@@ -103,9 +100,18 @@ func (d *decoder) test(v *source.Value, path string) *Test {
 	return t
 }
 
-// DecodeOperation gives the typed form of an operation that stands within the
-// arguments of another, such as the callback of withTransaction, loop and
-// runOnThread. It makes no demands: what is missing stays empty.
+// DecodeOperations gives the typed form of a list of operations, be it that of a
+// test or the callback of withTransaction.
+func DecodeOperations(list *source.Value) []Operation {
+	var all []Operation
+	for _, v := range list.Elements() {
+		all = append(all, DecodeOperation(v))
+	}
+	return all
+}
+
+// DecodeOperation gives the typed form of an operation. It makes no demands: what
+// is missing stays empty.
 func DecodeOperation(v *source.Value) Operation {
 	o := Operation{
 		Name:               v.Get("name").Text(),
@@ -123,16 +129,15 @@ func DecodeOperation(v *source.Value) Operation {
 	return o
 }
 
-// Entities gives the typed form of an element of createEntities, be it at the
-// top of a file or in the arguments of a createEntities operation. A valid
-// element is one entity; more keys than one give more.
-func Entities(v *source.Value) []Entity {
-	if v == nil {
-		return nil
-	}
+// DecodeEntities gives the typed form of createEntities, be it that of a file or
+// the argument of an operation. A valid element is one entity; more keys than one
+// give more.
+func DecodeEntities(list *source.Value) []Entity {
 	var out []Entity
-	for _, f := range v.Fields {
-		out = append(out, Entity{Position: f.Value.Position, Kind: f.Key, ID: f.Value.Get("id").Text(), Value: f.Value})
+	for _, v := range list.Elements() {
+		for _, f := range v.Fields {
+			out = append(out, Entity{Position: f.Value.Position, Kind: f.Key, ID: f.Value.Get("id").Text(), Value: f.Value})
+		}
 	}
 	return out
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/unified-test-runner/utr/source"
-	"github.com/unified-test-runner/utr/specs/operations"
 )
 
 // Check is a semantic check: a rule of the format that its schema does not
@@ -132,14 +131,10 @@ func (p place) each(visit func(place)) {
 	}
 }
 
-// step is an operation with what it is performed on.
+// step is a step with its place.
 type step struct {
 	place
-	Operation
-	kind operations.Kind // "" if the object is not defined or has no operations
-	row  operations.Operation
-	// known reports that row is set.
-	known bool
+	Step
 	// observed gives the events that a client observes, nil for no client.
 	observed map[string]map[string]bool
 }

@@ -2,6 +2,7 @@ package specs
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/unified-test-runner/utr/source"
 	"github.com/unified-test-runner/utr/specs/operations"
@@ -19,24 +20,25 @@ const testRunner = "testRunner"
 type scope struct {
 	kinds    map[string]string          // id to kind
 	observed map[string]map[string]bool // client to event types and logs
+	test     *Test                      // nil for the entities of the file
 }
-
-func (s scope) clone() scope { return scope{maps.Clone(s.kinds), maps.Clone(s.observed)} }
 
 // newInspection goes through a file in the order of execution and notes each
 // operation, each mention of an entity, and each id that is used again.
 func newInspection(suite *Suite) *inspection {
 	i := &inspection{suite: suite, ends: map[*source.Value]map[string]map[string]bool{}}
-	file := scope{map[string]string{}, map[string]map[string]bool{}}
+	file := scope{map[string]string{}, map[string]map[string]bool{}, nil}
 	i.create(i.root("createEntities"), file)
-	i.eachTest(func(t place) {
-		here := file.clone()
+	for k, test := range suite.Tests {
+		t := i.root("tests").at(k)
+		here := scope{maps.Clone(file.kinds), maps.Clone(file.observed), test}
+		test.Entities = slices.Clone(suite.CreateEntities)
 		t.get("operations").each(func(o place) { i.operation(o, here) })
 		i.ends[t.Value] = here.observed
 		for _, list := range []string{"expectEvents", "expectLogMessages", "expectTracingMessages"} {
 			t.get(list).each(func(e place) { i.refer(e.get("client"), here, "client") })
 		}
-	})
+	}
 	return i
 }
 
@@ -58,6 +60,9 @@ func (i *inspection) define(p place, s scope, kind string) {
 }
 
 func (i *inspection) create(list place, s scope) {
+	if s.test != nil {
+		s.test.Entities = append(s.test.Entities, DecodeEntities(list.Value)...)
+	}
 	list.each(func(element place) {
 		for _, f := range element.Fields {
 			entity := element.get(f.Key)
@@ -94,16 +99,17 @@ func (i *inspection) create(list place, s scope) {
 }
 
 func (i *inspection) operation(o place, s scope) {
-	st := step{place: o, Operation: DecodeOperation(o.Value), observed: s.observed}
+	st := step{place: o, Step: Step{Operation: DecodeOperation(o.Value)}, observed: s.observed}
 	arguments := o.get("arguments")
 	if st.Object == testRunner {
-		st.kind = operations.TestRunner
+		st.Kind = operations.TestRunner
 	} else {
 		i.refer(o.get("object"), s, "")
-		st.kind = operations.Kind(s.kinds[st.Object])
+		st.Kind = operations.Kind(s.kinds[st.Object])
 	}
-	st.row, st.known = operations.Lookup(st.kind, st.Name)
-	for _, a := range st.row.Arguments {
+	st.Row, st.Known = operations.Lookup(st.Kind, st.Name)
+	s.test.Steps = append(s.test.Steps, st.Step)
+	for _, a := range st.Row.Arguments {
 		if a.Entity != "" {
 			i.refer(arguments.get(a.Name), s, string(a.Entity))
 		}
@@ -125,9 +131,9 @@ func (i *inspection) operation(o place, s scope) {
 	}
 	kind := operations.SavedValue
 	switch {
-	case st.known && st.row.Result == operations.NewCursor:
+	case st.Row.Result == operations.NewCursor:
 		kind = operations.Cursor
-	case st.known && st.row.Result == operations.NewCollection:
+	case st.Row.Result == operations.NewCollection:
 		kind = operations.Collection
 	}
 	i.define(o.get("saveResultAsEntity"), s, string(kind))

@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 
 	"github.com/unified-test-runner/utr/source"
+	"github.com/unified-test-runner/utr/specs/operations"
 )
 
 // Suite is one loaded and valid file. It is immutable and may be shared.
@@ -60,11 +61,16 @@ type CollectionData struct {
 
 // Test is one test case.
 type Test struct {
-	Position          source.Position
-	Description       string
-	Requirements      []Requirement
-	SkipReason        *string
-	Operations        []Operation
+	Position     source.Position
+	Description  string
+	Requirements []Requirement
+	SkipReason   *string
+	Operations   []Operation
+	// Steps are the operations in order, those of threads and callbacks after
+	// the one that holds them.
+	Steps []Step
+	// Entities are those of the file, and those that operations create.
+	Entities          []Entity
 	ExpectEvents      []ExpectedEvents
 	ExpectLogMessages []*source.Value
 	ExpectTracing     []*source.Value
@@ -86,6 +92,15 @@ type Operation struct {
 	ExpectError          *source.Value // nil if absent
 	ExpectResult         *source.Value // nil if absent
 	SaveResultAsEntity   string
+}
+
+// Step is an operation with its row in the table of operations.
+type Step struct {
+	Operation
+	Kind operations.Kind // of the object, "" if it is not defined
+	Row  operations.Operation
+	// Known reports whether Row is set.
+	Known bool
 }
 
 // ExpectedEvents is an expectedEventsForClient.
