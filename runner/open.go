@@ -65,7 +65,7 @@ func (t *testRun) createOne(ctx context.Context, path string, e specs.Entity) *f
 			return failf(path+".sessionOptions.snapshotTime", e.Position, "%s", err)
 		}
 	}
-	if f = unfilled(path, kind, value); f != nil {
+	if f = unfilled(path, value); f != nil {
 		return f
 	}
 	var err error
@@ -83,6 +83,25 @@ func (t *testRun) createOne(ctx context.Context, path string, e specs.Entity) *f
 	}
 	if kind == operations.Client {
 		return t.awaitPools(ctx, path, e)
+	}
+	return nil
+}
+
+// unfilled is the fault of a $$placeholder in an entity: there are no values to put
+// in its place.
+func unfilled(path string, v *source.Value) *fault {
+	for i, item := range v.Items {
+		if f := unfilled(fmt.Sprintf("%s[%d]", path, i), item); f != nil {
+			return f
+		}
+	}
+	for _, f := range v.Fields {
+		if f.Key == "$$placeholder" {
+			return failf(path, v.Position, "no value is configured for this placeholder")
+		}
+		if f := unfilled(path+"."+f.Key, f.Value); f != nil {
+			return f
+		}
 	}
 	return nil
 }
@@ -185,11 +204,11 @@ var dataBearing = map[string]bool{"Mongos": true, "RSPrimary": true, "RSSecondar
 // ("awaitMinPoolSizeMS"). What happened until then is not observed.
 func (t *testRun) awaitPools(ctx context.Context, path string, e specs.Entity) *fault {
 	limit, size := e.Value.Get("awaitMinPoolSizeMS"), e.Value.Get("uriOptions").Get("minPoolSize")
-	connections, _ := whole(size)
+	connections, _ := size.Whole()
 	if limit == nil || connections <= 0 {
 		return nil
 	}
-	milliseconds, _ := whole(limit)
+	milliseconds, _ := limit.Whole()
 	wait := time.Duration(milliseconds) * time.Millisecond
 	ctx, cancel := context.WithTimeoutCause(ctx, wait, &limitError{"awaitMinPoolSizeMS", wait})
 	defer cancel()

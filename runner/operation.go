@@ -103,9 +103,6 @@ func (t *testRun) conclude(
 
 func (t *testRun) request(ctx context.Context, path string, op specs.Operation, row operations.Operation) (engine.Operation, *fault) {
 	request := engine.Operation{Object: op.Object, Name: op.Name}
-	if f := t.check(path, op, row); f != nil {
-		return request, f
-	}
 	if op.SaveResultAsEntity != "" {
 		if err := t.entities.Free(op.SaveResultAsEntity); err != nil {
 			return request, failf(path+".saveResultAsEntity", op.Position, "%s", err)

@@ -7,8 +7,10 @@ import (
 
 	"github.com/unified-test-runner/utr/source"
 	"github.com/unified-test-runner/utr/specs"
-	"github.com/unified-test-runner/utr/specs/operations"
 )
+
+// testRunner is the object of special test operations.
+const testRunner = "testRunner"
 
 // special does what a special test operation says, its arguments checked.
 type special func(context.Context, *testRun, call) *fault
@@ -21,7 +23,7 @@ type call struct {
 
 func (c call) value(name string) *source.Value { return c.op.Arguments.Get(name) }
 func (c call) text(name string) string         { return c.value(name).Text() }
-func (c call) number(name string) int64        { n, _ := whole(c.value(name)); return n }
+func (c call) number(name string) int64        { n, _ := c.value(name).Whole(); return n }
 func (c call) milliseconds(name string) time.Duration {
 	return time.Duration(c.number(name)) * time.Millisecond
 }
@@ -46,11 +48,6 @@ func (c call) expect(want, is bool, yes, no string) *fault {
 // patience is how long waitForEvent, waitForThread and waitForPrimaryChange
 // wait by the format.
 const patience = 10 * time.Second
-
-// refused are operations that the format once had, with what to say of them.
-var refused = map[string]string{
-	"loop": "the loop operation is not supported: it is deprecated, and made for tests of Atlas that end by a signal",
-}
 
 // specials has the special test operations ("Special Test Operations"), whose
 // arguments are in the table of package operations.
@@ -90,16 +87,9 @@ func specials() map[string]special {
 
 // special executes an operation on testRunner.
 func (t *testRun) special(ctx context.Context, path string, op specs.Operation) *fault {
-	if why, old := refused[op.Name]; old {
-		return failf(path+".name", op.Position, "%s", why)
-	}
 	do, known := t.run.specials[op.Name]
-	row, listed := operations.Lookup(operations.TestRunner, op.Name)
-	if !known || !listed {
+	if !known {
 		return failf(path+".name", op.Position, "undefined operation: the test runner has no operation %q", op.Name)
-	}
-	if f := t.check(path, op, row); f != nil {
-		return f
 	}
 	return do(ctx, t, call{path, op})
 }

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"math"
 	"strconv"
 	"strings"
 
@@ -55,6 +56,17 @@ func (v *Value) Scalar() (rv bson.RawValue, ok bool, err error) {
 	}
 	rv, err = v.BSON()
 	return rv, err == nil, err
+}
+
+// Whole gives an integer, written plainly or as Extended JSON; a double without a
+// fraction is one.
+func (v *Value) Whole() (int64, bool) {
+	rv, err := v.BSON()
+	if f, ok := rv.DoubleOK(); ok {
+		return int64(f), f == math.Trunc(f) && math.Abs(f) < 1<<53
+	}
+	n, _ := rv.AsInt64OK()
+	return n, err == nil && (rv.Type == bson.TypeInt32 || rv.Type == bson.TypeInt64)
 }
 
 func (v *Value) appendBSON(to []byte) (bson.Type, []byte, error) {

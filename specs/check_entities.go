@@ -31,7 +31,7 @@ func wanted(kind string) string {
 	if kind == "" {
 		return ""
 	}
-	return "; a " + kind + " is wanted"
+	return "; a " + kind + " is required"
 }
 
 // serverApi: test runners fail if the version is not supported by the driver.
@@ -86,6 +86,8 @@ func checkOperationNames(i *inspection, s step) {
 	}
 	name := s.get("name")
 	switch others := operations.KindsWith(s.Name); {
+	case s.Name == "loop":
+		i.report(name, "the loop operation is not supported: it is deprecated, and made for tests of Atlas that end by a signal")
 	case s.Kind == operations.Thread || s.Kind == operations.Topology || s.Kind == operations.SavedValue:
 		i.report(name, "entity %q is a %s, on which no operation can be performed", s.Object, s.Kind)
 	case len(others) > 0:
@@ -109,7 +111,7 @@ func checkUnknownArguments(i *inspection, s step) {
 	}
 	for _, f := range s.Arguments.Fields {
 		if _, takes := s.Row.Argument(f.Key); !takes {
-			i.reportAt(f.KeyPosition, s.path+".arguments."+f.Key, "operation %s takes no argument %s", s.Name, f.Key)
+			i.reportAt(f.KeyPosition, s.path+".arguments."+f.Key, "operation %s has no argument %s", s.Name, f.Key)
 		}
 	}
 }

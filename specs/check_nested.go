@@ -18,6 +18,19 @@ func checkNested(i *inspection) {
 }
 
 func checkArgumentValues(i *inspection, s step) {
+	for _, a := range s.Row.Arguments {
+		v := s.get("arguments").get(a.Name)
+		if !v.exists() || a.Type == "" {
+			continue
+		}
+		n, whole := v.Whole()
+		switch {
+		case a.Type == operations.Count && (!whole || n < 0):
+			i.report(v, "argument %s must be an integer that is not negative, not %s", a.Name, v.JSON())
+		case a.Type != operations.Count && v.Kind.String() != string(a.Type):
+			i.report(v, "argument %s must be of type %s, not %s", a.Name, a.Type, v.Kind)
+		}
+	}
 	// findOneAndReplace and findOneAndUpdate: matched case-insensitively.
 	if v := s.get("arguments").get("returnDocument"); v.exists() && !strings.EqualFold(v.String, "Before") && !strings.EqualFold(v.String, "After") {
 		i.report(v, "argument returnDocument must be one of Before, After")

@@ -94,7 +94,7 @@ func TestChecks(t *testing.T) {
 func TestFlaws(t *testing.T) {
 	const good = `{name: find, object: collection0, arguments: {filter: {}}}`
 	const flawed = `{name: bulkWrite, object: collection0, arguments: {requests: [{insertOne: {}}], writeConcern: {j: true}}}`
-	const warned = `{name: find, object: nowhere, arguments: {filter: {}}}`
+	const warned = `{name: wait, object: testRunner, arguments: {ms: 1}, expectError: {isError: true}}`
 	s, err := specs.Parse("f.yml", []byte(head+"tests: ["+
 		"{description: a, operations: ["+good+"]}, {description: b, operations: ["+good+", "+flawed+"]}, {description: c, operations: ["+warned+"]}]"))
 	testkit.Check(t, err)
