@@ -44,11 +44,23 @@ func started(t testing.TB, name string) result.Event {
 	return events(t, "{type: commandStartedEvent, command: {commandname: "+name+"}}")[0]
 }
 
+// expecting makes an expectedEventsForClient; the eventType "" leaves that out.
+func expecting(eventType string, more bool, events ...*source.Value) *source.Value {
+	at := source.Position{File: "test.yml", Line: 1, Column: 1}
+	x := (&source.Value{Position: at, Kind: source.Document}).
+		With("events", &source.Value{Position: at, Kind: source.Array, Items: events}).
+		With("ignoreExtraEvents", &source.Value{Position: at, Kind: source.Bool, Bool: more})
+	if eventType != "" {
+		x = x.With("eventType", &source.Value{Position: at, Kind: source.String, String: eventType})
+	}
+	return x
+}
+
 func TestEventFields(t *testing.T) {
 	covered := map[bool]map[string]bool{true: {}, false: {}}
 	transcript(t, "events.txt", func(t *testing.T, expected, actual string) []result.Mismatch {
 		v, e := yaml(t, expected), events(t, actual)
-		x := ExpectedEvents{Position: v.Position, EventType: string(e[0].Type.Monitor()), Events: []*source.Value{v}}
+		x := expecting(string(e[0].Type.Monitor()), false, v)
 		got := New(nil).Events("", x, e)
 		// Counting agrees, and tells faults from events that merely differ.
 		n, faults := New(nil).Count("", v, []result.Event{e[0], e[0]})
@@ -85,7 +97,7 @@ func TestEventTypes(t *testing.T) {
 			if n, faults := New(nil).Count("", v, []result.Event{e}); len(faults) > 0 || (n == 1) != (want == typ) {
 				t.Errorf("%s against %s: %d%s", want, typ, n, show(faults))
 			}
-			x := ExpectedEvents{EventType: string(typ.Monitor()), Events: []*source.Value{v}}
+			x := expecting(string(typ.Monitor()), false, v)
 			if got := New(nil).Events("", x, []result.Event{e}); (len(got) == 0) != (want == typ) {
 				t.Errorf("%s against %s:%s", want, typ, show(got))
 			}
@@ -118,24 +130,25 @@ func TestEventSequences(t *testing.T) {
 	}
 	transcript(t, "sequences.txt", func(t *testing.T, expected, actual string) []result.Mismatch {
 		monitor, names, _ := strings.Cut(expected, ": ")
-		x := ExpectedEvents{Position: source.Position{File: "test.yml", Line: 1, Column: 1}, EventType: strings.TrimSuffix(monitor, "default")}
-		names, x.IgnoreExtraEvents = strings.CutSuffix(names, " and more")
+		names, more := strings.CutSuffix(names, " and more")
+		var list []*source.Value
 		for _, name := range strings.Fields(strings.TrimSuffix(names, "nothing")) {
-			x.Events = append(x.Events, yaml(t, wanted[name]))
+			list = append(list, yaml(t, wanted[name]))
 		}
-		return New(nil).Events("", x, events(t, actual))
+		return New(nil).Events("", expecting(strings.TrimSuffix(monitor, "default"), more, list...), events(t, actual))
 	})
 }
 
 // With one event missing at the start, every later place would differ; the
 // alignment keeps the report to what is wrong.
 func TestAlignment(t *testing.T) {
-	var x ExpectedEvents
+	var list []*source.Value
 	var seen []result.Event
 	for _, name := range []string{"insert", "find", "getMore", "getMore", "killCursors"} {
-		x.Events = append(x.Events, yaml(t, `{commandStartedEvent: {commandName: `+name+`}}`))
+		list = append(list, yaml(t, `{commandStartedEvent: {commandName: `+name+`}}`))
 		seen = append(seen, started(t, name))
 	}
+	x := expecting("", false, list...)
 	got := New(nil).Events("e", x, seen[1:])
 	if len(got) != 2 || !strings.Contains(show(got), "e.events[0]") {
 		t.Errorf("want the count and events[0], got%s", show(got))

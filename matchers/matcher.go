@@ -62,14 +62,6 @@ type Expectation struct {
 	Aggregates bool
 }
 
-// ExpectedEvents is an expectedEventsForClient.
-type ExpectedEvents struct {
-	Position          source.Position
-	EventType         string // command, cmap, sdam; "" is command
-	Events            []*source.Value
-	IgnoreExtraEvents bool
-}
-
 // Value matches a value, under path in messages. The zero RawValue as actual
 // means that there is no value, which is not the same as null.
 func (m *Matcher) Value(path string, expected *source.Value, actual bson.RawValue, shape Shape) []result.Mismatch {
@@ -102,28 +94,28 @@ func (m *Matcher) Outcome(path string, expected Expectation, actual result.Outco
 	})
 }
 
-// Events matches the events of one client. actual is its log in order; events
-// of other monitors than expected.EventType are passed over, ignored and
-// unobserved ones have been left out before. An observed event of a type that
-// the format does not know is a mismatch.
-func (m *Matcher) Events(path string, expected ExpectedEvents, actual []result.Event) []result.Mismatch {
+// Events matches the events of one client against an expectedEventsForClient.
+// actual is its log in order; events of other monitors than that of the eventType
+// are passed over, ignored and unobserved ones have been left out before. An
+// observed event of a type that the format does not know is a mismatch.
+func (m *Matcher) Events(path string, expected *source.Value, actual []result.Event) []result.Mismatch {
 	k := m.compiler(path)
-	monitor := cmp.Or(result.Monitor(expected.EventType), result.MonitorCommand)
+	monitor := cmp.Or(result.Monitor(expected.Get("eventType").Text()), result.MonitorCommand)
 	if result.EventTypes(monitor) == nil {
-		k.path.atKey("eventType", func() { k.fault(expected.Position, source.Quote(expected.EventType), "unknown eventType") })
+		k.path.atKey("eventType", func() { k.faultOf(expected.Get("eventType"), "unknown eventType") })
 		monitor = ""
 	}
+	at := expected.Get("events").Position
+	var want []eventExpectation
 	k.path.key("events")
-	want := make([]eventExpectation, len(expected.Events))
-	for i, v := range expected.Events {
-		k.path.atIndex(i, func() { want[i] = k.expectedEvent(v, monitor) })
-	}
+	k.list(expected.Get("events"), func(v *source.Value) { want = append(want, k.expectedEvent(v, monitor)) })
 	got, unknown := observed(actual, monitor)
 	return k.finish(func(c *comparison) {
 		for _, e := range unknown {
-			c.say(expected.Position, nothing, describeEvent(e), "observed an event of the unknown type %q", e.Type)
+			c.say(at, nothing, describeEvent(e), "observed an event of the unknown type %q", e.Type)
 		}
-		sequence[eventExpectation, *result.Event]{"event", expected.Position, want, got, expected.IgnoreExtraEvents, describeEvent}.compare(c)
+		allowExtra := expected.Get("ignoreExtraEvents").IsTrue()
+		sequence[eventExpectation, *result.Event]{"event", at, want, got, allowExtra, describeEvent}.compare(c)
 	})
 }
 

@@ -11,7 +11,6 @@ import (
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/entities"
-	"github.com/unified-test-runner/utr/matchers"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/source"
 	"github.com/unified-test-runner/utr/specs"
@@ -273,18 +272,9 @@ func (t *testRun) join(ctx context.Context, path string, at source.Position, id,
 
 func (t *testRun) judgeEvents(ctx context.Context, observed map[string][]result.Event) *fault {
 	var all []result.Mismatch
-	for i, e := range t.test.ExpectEvents {
+	for i, want := range t.test.ExpectEvents {
 		path := fmt.Sprintf("expectEvents[%d]", i)
-		if err := t.entities.Demand(e.Client, operations.Client); err != nil {
-			all = append(all, failf(path+".client", e.Position, "%s", err).mismatches...)
-			continue
-		}
-		all = append(all, t.matcher(ctx).Events(path, matchers.ExpectedEvents{
-			Position:          e.EventsPosition,
-			EventType:         e.EventType,
-			Events:            e.Events,
-			IgnoreExtraEvents: e.IgnoreExtraEvents,
-		}, observed[e.Client])...)
+		all = append(all, t.matcher(ctx).Events(path, want, observed[want.Get("client").Text()])...)
 	}
 	return failed(all)
 }
@@ -292,16 +282,11 @@ func (t *testRun) judgeEvents(ctx context.Context, observed map[string][]result.
 func (t *testRun) judgeLogs(ctx context.Context) *fault {
 	var all []result.Mismatch
 	for i, want := range t.test.ExpectLogMessages {
-		path := fmt.Sprintf("expectLogMessages[%d]", i)
-		client := want.Get("client").Text()
-		if err := t.entities.Demand(client, operations.Client); err != nil {
-			all = append(all, failf(path+".client", want.Position, "%s", err).mismatches...)
-			continue
-		}
 		reader, ok := t.engine.(engine.LogReader)
 		if !ok {
 			return &fault{unsupported: "log messages"}
 		}
+		path, client := fmt.Sprintf("expectLogMessages[%d]", i), want.Get("client").Text()
 		messages, err := guarded(ctx, "reading the log messages of "+client, func(ctx context.Context) ([]result.LogMessage, error) {
 			return reader.Logs(ctx, client)
 		})

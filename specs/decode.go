@@ -1,7 +1,6 @@
 package specs
 
 import (
-	"cmp"
 	"fmt"
 
 	"github.com/unified-test-runner/utr/source"
@@ -77,6 +76,7 @@ func (d *decoder) test(v *source.Value, path string) *Test {
 		Position:          v.Position,
 		Description:       v.Get("description").Text(),
 		Requirements:      d.requirements(v.Get("runOnRequirements"), path+".runOnRequirements"),
+		ExpectEvents:      v.Get("expectEvents").Elements(),
 		ExpectLogMessages: v.Get("expectLogMessages").Elements(),
 		ExpectTracing:     v.Get("expectTracingMessages").Elements(),
 		Outcome:           collections(v.Get("outcome")),
@@ -84,18 +84,6 @@ func (d *decoder) test(v *source.Value, path string) *Test {
 	}
 	if reason := v.Get("skipReason"); reason != nil {
 		t.SkipReason = &reason.String
-	}
-	for _, e := range v.Get("expectEvents").Elements() {
-		x := ExpectedEvents{
-			Position:       e.Position,
-			EventsPosition: position(e.Get("events"), e),
-			Client:         e.Get("client").Text(),
-			EventType:      cmp.Or(e.Get("eventType").Text(), "command"),
-			Events:         e.Get("events").Elements(),
-
-			IgnoreExtraEvents: e.Get("ignoreExtraEvents").IsTrue(),
-		}
-		t.ExpectEvents = append(t.ExpectEvents, x)
 	}
 	return t
 }
@@ -161,13 +149,4 @@ func boolean(v *source.Value) *bool {
 		return nil
 	}
 	return &v.Bool
-}
-
-// position is where a value stands, or what it should be part of if it is
-// absent.
-func position(v, of *source.Value) source.Position {
-	if v == nil {
-		return of.Position
-	}
-	return v.Position
 }

@@ -71,7 +71,7 @@ type Test struct {
 	Steps []Step
 	// Entities are those of the file, and those that operations create.
 	Entities          []Entity
-	ExpectEvents      []ExpectedEvents
+	ExpectEvents      []*source.Value
 	ExpectLogMessages []*source.Value
 	ExpectTracing     []*source.Value
 	Outcome           []CollectionData
@@ -101,14 +101,4 @@ type Step struct {
 	Row  operations.Operation
 	// Known reports whether Row is set.
 	Known bool
-}
-
-// ExpectedEvents is an expectedEventsForClient.
-type ExpectedEvents struct {
-	Position          source.Position
-	EventsPosition    source.Position // of the list of events
-	Client            string
-	EventType         string // command, cmap, sdam
-	Events            []*source.Value
-	IgnoreExtraEvents bool
 }
