@@ -23,7 +23,7 @@ func sound(t *testing.T, data []byte, v *Value) {
 		if p := v.Position; p.Line < 1 || p.Column < 1 || p.Line > len(data)+1 || p.Column > utf8.RuneCount(data)+1 {
 			t.Fatalf("position %s is outside of the file", p)
 		}
-		if depth > DefaultLimits().Depth {
+		if depth > usual().depth {
 			t.Fatal("deeper than the limit")
 		}
 		seen := map[string]bool{}
@@ -70,9 +70,9 @@ func seeds(f *testing.F, format string) {
 func FuzzYAML(f *testing.F) {
 	seeds(f, "yaml ")
 	f.Fuzz(func(t *testing.T, data []byte) {
-		l := DefaultLimits()
-		l.Nodes = 10_000
-		v, err := l.ParseYAML("f", data)
+		l := usual()
+		l.nodes = 10_000
+		v, err := l.parse("f", data, yamlNodes)
 		if err != nil {
 			soundError(t, err)
 			return

@@ -16,7 +16,7 @@ import (
 // jsonReader builds nodes from the tokens of encoding/json, which says
 // where each ends; the start follows from what may stand between two tokens.
 type jsonReader struct {
-	limits Limits
+	limits limits
 	file   string
 	data   []byte
 	tokens *json.Decoder
@@ -24,7 +24,9 @@ type jsonReader struct {
 	nodes  int
 }
 
-func (l Limits) parseJSON(file string, data []byte) (*Value, error) {
+// jsonNodes gives the root node of a JSON document, as YAML, of which JSON is a
+// part.
+func jsonNodes(l limits, file string, data []byte) (*yaml.Node, *Error) {
 	r := &jsonReader{limits: l, file: file, data: data, tokens: json.NewDecoder(bytes.NewReader(data)), cursor: cursor{data: data}}
 	r.tokens.UseNumber()
 	at, token, err := r.next()
@@ -38,7 +40,7 @@ func (l Limits) parseJSON(file string, data []byte) (*Value, error) {
 	if at := r.after(); len(bytes.Trim(data[r.tokens.InputOffset():], " \t\r\n")) > 0 {
 		return nil, errorAt(at, "there is more after the end of the JSON document")
 	}
-	return l.read(file, root)
+	return root, nil
 }
 
 // after is the position of the next token, or the end.
@@ -71,11 +73,11 @@ func (r *jsonReader) next() (Position, json.Token, *Error) {
 	}
 }
 
-// node gives the value that a token begins as YAML, of which JSON is a part.
+// node gives the node that a token begins.
 func (r *jsonReader) node(at Position, token json.Token, depth int) (*yaml.Node, *Error) {
 	n := &yaml.Node{Kind: yaml.ScalarNode, Line: at.Line, Column: at.Column}
-	if r.nodes++; r.nodes > r.limits.Nodes {
-		return nil, errorAt(at, "the file has more than %d values", r.limits.Nodes)
+	if r.nodes++; r.nodes > r.limits.nodes {
+		return nil, errorAt(at, "the file has more than %d values", r.limits.nodes)
 	}
 	switch t := token.(type) {
 	case nil:
@@ -88,8 +90,8 @@ func (r *jsonReader) node(at Position, token json.Token, depth int) (*yaml.Node,
 		if n.Kind = yaml.SequenceNode; t == '{' {
 			n.Kind = yaml.MappingNode
 		}
-		if depth >= r.limits.Depth {
-			return nil, errorAt(at, "nested more than %d levels deep", r.limits.Depth)
+		if depth >= r.limits.depth {
+			return nil, errorAt(at, "nested more than %d levels deep", r.limits.depth)
 		}
 		for {
 			at, token, err := r.next()

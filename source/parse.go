@@ -4,63 +4,68 @@ import (
 	"bytes"
 	"encoding/json"
 	"unicode/utf8"
+
+	"gopkg.in/yaml.v3"
 )
 
-// Limits bound what a file may cost. They are far above any real suite (the
+// limits bound what a file may cost. They are far above any real suite (the
 // largest official one has 125 kB and 40 levels) and far below what hurts.
-type Limits struct {
-	Bytes int // size of a file
-	Depth int // nesting of documents and arrays
-	Nodes int // values, with every alias counted as often as it is used
+type limits struct {
+	bytes int // size of a file
+	depth int // nesting of documents and arrays
+	nodes int // values, with every alias counted as often as it is used
 }
 
-// DefaultLimits are the limits of ParseYAML, ParseJSON and Parse.
-func DefaultLimits() Limits {
-	return Limits{Bytes: 16 << 20, Depth: 200, Nodes: 1_000_000}
-}
+// MaxBytes is the largest size of a file.
+const MaxBytes = 16 << 20
+
+func usual() limits { return limits{bytes: MaxBytes, depth: 200, nodes: 1_000_000} }
 
 // ParseYAML reads one YAML document. File is the name to be used in
 // positions. Errors are *Error. It may be called concurrently.
 func ParseYAML(file string, data []byte) (*Value, error) {
-	return DefaultLimits().ParseYAML(file, data)
+	return usual().parse(file, data, yamlNodes)
 }
 
 // ParseJSON reads one JSON document, strictly as RFC 8259 has it but for
 // duplicate keys, which are refused. Errors are *Error. It may be called
 // concurrently.
 func ParseJSON(file string, data []byte) (*Value, error) {
-	return DefaultLimits().ParseJSON(file, data)
+	return usual().parse(file, data, jsonNodes)
 }
 
 // Parse reads data of which the format is not known, such as standard input:
 // what is valid JSON is read as JSON, everything else as YAML.
 func Parse(file string, data []byte) (*Value, error) {
-	return DefaultLimits().Parse(file, data)
+	if json.Valid(data) {
+		return ParseJSON(file, data)
+	}
+	return ParseYAML(file, data)
 }
 
-// ParseYAML is the function of the same name with limits of one's own.
-func (l Limits) ParseYAML(file string, data []byte) (*Value, error) {
+// parse makes a value of the nodes that a format has.
+func (l limits) parse(file string, data []byte, nodes func(limits, string, []byte) (*yaml.Node, *Error)) (*Value, error) {
 	data, err := l.text(file, data)
 	if err != nil {
 		return nil, err
 	}
-	return l.parseYAML(file, data)
-}
-
-// ParseJSON is the function of the same name with limits of one's own.
-func (l Limits) ParseJSON(file string, data []byte) (*Value, error) {
-	data, err := l.text(file, data)
+	root, refused := nodes(l, file, data)
+	if refused != nil {
+		return nil, refused
+	}
+	r := &yamlReader{limits: l, file: file, aliased: map[*yaml.Node]*measured{}}
+	m, err := r.value(root, 0)
 	if err != nil {
 		return nil, err
 	}
-	return l.parseJSON(file, data)
+	return m.value, nil
 }
 
 // text checks what both formats require of the bytes, and drops a byte order
 // mark.
-func (l Limits) text(file string, data []byte) ([]byte, error) {
-	if len(data) > l.Bytes {
-		return nil, errorAt(Position{File: file, Line: 1, Column: 1}, "the file is larger than the limit of %d bytes", l.Bytes)
+func (l limits) text(file string, data []byte) ([]byte, error) {
+	if len(data) > l.bytes {
+		return nil, errorAt(Position{File: file, Line: 1, Column: 1}, "the file is larger than the limit of %d bytes", l.bytes)
 	}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if !utf8.Valid(data) {
@@ -104,12 +109,4 @@ func (c *cursor) position(file string, offset int) Position {
 		}
 	}
 	return Position{File: file, Line: c.line + 1, Column: c.column + 1}
-}
-
-// Parse is the function of the same name with limits of one's own.
-func (l Limits) Parse(file string, data []byte) (*Value, error) {
-	if len(data) <= l.Bytes && json.Valid(data) {
-		return l.ParseJSON(file, data)
-	}
-	return l.ParseYAML(file, data)
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"gopkg.in/yaml.v3"
+
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
@@ -137,7 +139,7 @@ func TestRefusals(t *testing.T) {
 }
 
 func TestLimits(t *testing.T) {
-	small := Limits{Bytes: 10, Depth: 2, Nodes: 4}
+	small := limits{bytes: 10, depth: 2, nodes: 4}
 	for _, tt := range []struct {
 		reason, in string
 		want       string // in the message, "" if accepted
@@ -147,8 +149,8 @@ func TestLimits(t *testing.T) {
 		{"one node more", "[1,2,3,4]", "values"},
 		{"one level more", "[[[1]]]", "nested"},
 	} {
-		for name, parse := range map[string]func(string, []byte) (*Value, error){"YAML": small.ParseYAML, "JSON": small.ParseJSON, "either": small.Parse} {
-			_, err := parse("f", []byte(tt.in))
+		for name, nodes := range map[string]func(limits, string, []byte) (*yaml.Node, *Error){"YAML": yamlNodes, "JSON": jsonNodes} {
+			_, err := small.parse("f", []byte(tt.in), nodes)
 			e := &Error{}
 			if errors.As(err, &e); !strings.Contains(e.Message, tt.want) || (err != nil) != (tt.want != "") || err != nil && (e.Position.Line < 1 || e.Position.Column < 1) {
 				t.Errorf("%s: %s: %v", name, tt.reason, err)

@@ -11,26 +11,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-func (l Limits) parseYAML(file string, data []byte) (*Value, error) {
-	root, err := yamlNodes(file, data)
-	if err != nil {
-		return nil, err
-	}
-	return l.read(file, root)
-}
-
-// read makes a value of nodes.
-func (l Limits) read(file string, root *yaml.Node) (*Value, error) {
-	r := &yamlReader{limits: l, file: file, aliased: map[*yaml.Node]*measured{}}
-	m, err := r.value(root, 0)
-	if err != nil {
-		return nil, err
-	}
-	return m.value, nil
-}
-
 // yamlNodes gives the root node of the only YAML document.
-func yamlNodes(file string, data []byte) (root *yaml.Node, err *Error) {
+func yamlNodes(_ limits, file string, data []byte) (root *yaml.Node, err *Error) {
 	// Malformed input has made the parser panic before; a panic must not
 	// cross the border of this package.
 	defer func() {
@@ -91,7 +73,7 @@ func yamlError(file string, data []byte, err error) *Error {
 // in characters. What the nodes say about types is not used: it follows YAML
 // 1.1 in places, and suites are written for YAML 1.2's core schema.
 type yamlReader struct {
-	limits  Limits
+	limits  limits
 	file    string
 	aliased map[*yaml.Node]*measured // anchored nodes, nil while being read
 	nodes   int
@@ -111,16 +93,16 @@ func (r *yamlReader) at(n *yaml.Node) Position {
 
 // count adds to the number of nodes of the file.
 func (r *yamlReader) count(at Position, nodes int) error {
-	if r.nodes += nodes; r.nodes > r.limits.Nodes {
-		return errorAt(at, "the file has more than %d values once its aliases are expanded", r.limits.Nodes)
+	if r.nodes += nodes; r.nodes > r.limits.nodes {
+		return errorAt(at, "the file has more than %d values once its aliases are expanded", r.limits.nodes)
 	}
 	return nil
 }
 
 func (r *yamlReader) value(n *yaml.Node, depth int) (*measured, error) {
 	at := r.at(n)
-	if depth > r.limits.Depth {
-		return nil, errorAt(at, "nested more than %d levels deep", r.limits.Depth)
+	if depth > r.limits.depth {
+		return nil, errorAt(at, "nested more than %d levels deep", r.limits.depth)
 	}
 	if n.Kind == yaml.AliasNode {
 		return r.alias(n, depth)
@@ -165,8 +147,8 @@ func (r *yamlReader) alias(n *yaml.Node, depth int) (*measured, error) {
 		}
 		return nil, errorAt(at, "alias *%s has no anchor before it", n.Value)
 	}
-	if depth+m.depth > r.limits.Depth {
-		return nil, errorAt(at, "nested more than %d levels deep", r.limits.Depth)
+	if depth+m.depth > r.limits.depth {
+		return nil, errorAt(at, "nested more than %d levels deep", r.limits.depth)
 	}
 	if err := r.count(at, m.nodes); err != nil {
 		return nil, err

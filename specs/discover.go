@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/unified-test-runner/utr/source"
 )
 
 // candidate is a file that may be a suite.
@@ -82,7 +84,7 @@ func (d *discovery) path(p string) {
 			return
 		}
 		d.add(Stdin, &candidate{name: "<stdin>", named: true, stdin: true, read: func() ([]byte, error) {
-			return io.ReadAll(io.LimitReader(d.options.Stdin, int64(d.options.limits().Bytes)+1))
+			return io.ReadAll(io.LimitReader(d.options.Stdin, source.MaxBytes+1))
 		}})
 		return
 	}

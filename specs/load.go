@@ -9,8 +9,8 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/unified-test-runner/utr/source"
 )
@@ -22,21 +22,9 @@ type Options struct {
 	Stdin io.Reader
 	// Suites are searched for names that do not exist on disk; nil means FS.
 	Suites fs.FS
-	// Limits bound each file; the zero value means source.DefaultLimits.
-	Limits source.Limits
 	// Twins also loads the JSON twin of each YAML file and refuses the file
 	// if they differ. Validation does this; a run does not.
 	Twins bool
-	// Jobs is the number of files that load at once; less than 1 means one
-	// for each processor.
-	Jobs int
-}
-
-func (o Options) limits() source.Limits {
-	if o.Limits == (source.Limits{}) {
-		return source.DefaultLimits()
-	}
-	return o.Limits
 }
 
 func (o Options) suites() fs.FS {
@@ -98,20 +86,15 @@ func (l *Loaded) Left() string {
 func Load(paths []string, options Options) (*Loaded, error) {
 	candidates, failed := discover(paths, options)
 	answers := make([]answer, len(candidates))
-	jobs := options.Jobs
-	if jobs < 1 {
-		jobs = runtime.GOMAXPROCS(0)
-	}
-	var next atomic.Int64
-	var workers sync.WaitGroup
-	for range min(jobs, len(candidates)) {
-		workers.Go(func() {
-			for i := next.Add(1) - 1; int(i) < len(candidates); i = next.Add(1) - 1 {
-				answers[i] = candidates[i].load(options)
-			}
+	var all errgroup.Group
+	all.SetLimit(runtime.GOMAXPROCS(0))
+	for i, c := range candidates {
+		all.Go(func() error {
+			answers[i] = c.load(options)
+			return nil
 		})
 	}
-	workers.Wait()
+	_ = all.Wait() // the errors are in the answers
 
 	loaded := &Loaded{}
 	for i, a := range answers {
@@ -179,7 +162,7 @@ func (c *candidate) load(options Options) answer {
 // suite gives the suite of a candidate. Without one and an error, the file has
 // another format.
 func (c *candidate) suite(options Options) (*Suite, error) {
-	root, digest, err := c.parse(options)
+	root, digest, err := c.parse()
 	if err != nil {
 		return nil, err
 	}
@@ -193,7 +176,7 @@ func (c *candidate) suite(options Options) (*Suite, error) {
 	}
 	suite, err := FromValue(c.name, root)
 	if options.Twins && c.twin != nil {
-		err = c.compareTwin(root, err, options)
+		err = c.compareTwin(root, err)
 	}
 	if err != nil {
 		return nil, err
@@ -202,17 +185,17 @@ func (c *candidate) suite(options Options) (*Suite, error) {
 	return suite, nil
 }
 
-func (c *candidate) parse(options Options) (root *source.Value, digest [sha256.Size]byte, err error) {
+func (c *candidate) parse() (root *source.Value, digest [sha256.Size]byte, err error) {
 	data, err := c.read()
 	if err != nil {
 		return nil, digest, &PathError{Path: c.name, Message: "cannot be read: " + err.Error(), Err: err}
 	}
-	parse := options.limits().ParseYAML
+	parse := source.ParseYAML
 	switch {
 	case c.json:
-		parse = options.limits().ParseJSON
+		parse = source.ParseJSON
 	case c.stdin:
-		parse = options.limits().Parse
+		parse = source.Parse
 	}
 	if root, err = parse(c.name, data); err != nil {
 		return nil, digest, refused(c.name, err)
@@ -222,9 +205,9 @@ func (c *candidate) parse(options Options) (root *source.Value, digest [sha256.S
 
 // compareTwin adds what is wrong with the JSON twin to an error of the YAML
 // file, which may be nil.
-func (c *candidate) compareTwin(root *source.Value, err error, options Options) error {
+func (c *candidate) compareTwin(root *source.Value, err error) error {
 	var problems []Problem
-	twin, _, twinErr := c.twin.parse(options)
+	twin, _, twinErr := c.twin.parse()
 	var invalid *InvalidError
 	switch {
 	case errors.As(twinErr, &invalid):

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -39,7 +40,7 @@ func TestLoad(t *testing.T) {
 	for _, name := range []string{"some-reads/find.yml", "some-reads/more.yml", "other/x.yml"} {
 		builtIn[name] = &fstest.MapFile{Data: []byte(yamlSuite)}
 	}
-	suites := map[string]string{"YAML": yamlSuite, "JSON": jsonSuite, "OTHER": otherJSON}
+	suites := map[string]string{"YAML": yamlSuite, "JSON": jsonSuite, "OTHER": otherJSON, "LARGE": strings.Repeat("#", source.MaxBytes+1)}
 	testkit.PlayCases(t, "testdata/load.txt", func(t *testing.T, in string) string {
 		parts, files := strings.Split(in, " | "), map[string]string{}
 		for _, file := range parts[:len(parts)-1] {
@@ -57,8 +58,6 @@ func TestLoad(t *testing.T) {
 			switch {
 			case word == "--twins":
 				options.Twins = true
-			case word == "--limit":
-				options.Limits = source.Limits{Bytes: 10, Depth: 10, Nodes: 10}
 			case strings.HasPrefix(word, "/"):
 				paths, options.Suites = append(paths, word[1:]), builtIn
 			case word == "-":
@@ -129,15 +128,16 @@ func TestEmbedded(t *testing.T) {
 }
 
 // Files that are loaded at the same time come in the same order.
-func TestOrderDoesNotDependOnJobs(t *testing.T) {
+func TestOrderDoesNotDependOnProcessors(t *testing.T) {
 	files := map[string]string{}
 	for _, n := range strings.Split("abcdefghijklmnopqrstuvwxyz", "") {
 		files[n+".yml"] = yamlSuite
 	}
 	dir := write(t, files)
 	var orders [2][]string
-	for k, jobs := range []int{1, 8} {
-		loaded, err := specs.Load([]string{dir}, specs.Options{Jobs: jobs})
+	for k, processors := range []int{1, 8} {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(processors))
+		loaded, err := specs.Load([]string{dir}, specs.Options{})
 		testkit.Check(t, err)
 		for _, s := range loaded.Suites {
 			orders[k] = append(orders[k], s.File)
