@@ -3,7 +3,6 @@ package matchers
 import (
 	"errors"
 	"fmt"
-	"math"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -180,7 +179,7 @@ func (k *compiler) int(v *source.Value) number {
 		return number{}
 	}
 	t, ok := n.test.(numeric)
-	if !ok || t.want.isFloat && t.want.f != math.Trunc(t.want.f) {
+	if !ok || t.want.Float == nil || !t.want.IsInt() {
 		k.faultOf(v, "expected an integer")
 	}
 	return t.want

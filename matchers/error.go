@@ -120,7 +120,7 @@ func readErrorCode(k *compiler, v *source.Value) check[raised] {
 		switch {
 		case !err.HasCode:
 			c.reject(v, describeError(err.Error), "the error has no code")
-		case !want.equal(number{i: int64(err.Code)}):
+		case !want.equal(whole(int64(err.Code))):
 			c.reject(v, describeError(err.Error), "the codes differ: got %d", err.Code)
 		}
 	}
