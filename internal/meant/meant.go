@@ -3,17 +3,19 @@ package meant
 
 import "strings"
 
-// Word gives the one of words that was meant by a word that is none of
-// them: the one that it begins, or from which it differs by a slip or two. It
-// gives "" where that is not clear.
+// Word returns the one of words that was meant by a word that is none of
+// them: the one that it begins, or from which it differs by a slip or two, whatever
+// the case of letters. It returns "" where that is not clear.
 func Word(word string, words []string) string {
 	var begun []string
+	word = strings.ToLower(word)
 	best, least, tied := "", 3, false
 	for _, w := range words {
-		if strings.HasPrefix(w, word) {
+		lower := strings.ToLower(w)
+		if strings.HasPrefix(lower, word) {
 			begun = append(begun, w)
 		}
-		switch d := Slips(word, w); {
+		switch d := slips(word, lower); {
 		case d >= max(len(word), len(w)): // nothing in common
 		case d < least:
 			best, least, tied = w, d, false
@@ -30,10 +32,10 @@ func Word(word string, words []string) string {
 	return best
 }
 
-// Slips counts the letters that were left out, added, changed, or swapped with
+// slips counts the letters that were left out, added, changed, or swapped with
 // their neighbour (the distance of Damerau and Levenshtein, where no letter is
 // changed twice).
-func Slips(a, b string) int {
+func slips(a, b string) int {
 	rows := [][]int{make([]int, len(b)+1)}
 	for j := range rows[0] {
 		rows[0][j] = j

@@ -156,21 +156,11 @@ var homes = sync.OnceValue(func() map[string][]string {
 	return homes
 })
 
-// didYouMean gives "; did you mean …?" with the name that a misspelt one is
-// closest to, or nothing if none is close.
+// didYouMean gives "; did you mean …?" with the name that a misspelt one stands
+// for, or nothing if that is not clear.
 func didYouMean(misspelt string, names []string) string {
-	best, distance := "", closeEnough(misspelt)+1
-	for _, name := range names {
-		if d := meant.Slips(strings.ToLower(misspelt), strings.ToLower(name)); d < distance {
-			best, distance = name, d
-		}
+	if name := meant.Word(misspelt, names); name != "" {
+		return "; did you mean " + strconv.Quote(name) + "?"
 	}
-	if best == "" {
-		return ""
-	}
-	return "; did you mean " + strconv.Quote(best) + "?"
+	return ""
 }
-
-// closeEnough is how many edits may turn a name into the one that was meant:
-// one in four characters, and at least one, but never all of them.
-func closeEnough(name string) int { return min(max(1, len(name)/4), len(name)-1) }
