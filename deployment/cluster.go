@@ -73,15 +73,32 @@ func OpenCluster(ctx context.Context, o ClusterOptions) (Source, error) {
 
 // cluster is a running deployment of any source.
 type cluster struct {
+	servers
 	uri         uri // of hosts
 	all, single uri // as tests get them
 	description Description
 	owned       bool
-	dead        func() error // nil: nobody knows
-	log         func(from, to time.Time) []LogLine
 	lock        *lock.Lock // nil if there is none
 	resources   []resource // the last one is closed first
 }
+
+// servers are those of a cluster: see Deployment.
+type servers interface {
+	Dead() error
+	Log(from, to time.Time) []LogLine
+}
+
+// strangers are servers that show neither their ends nor their logs.
+type strangers struct{}
+
+func (strangers) Dead() error                        { return nil }
+func (strangers) Log(time.Time, time.Time) []LogLine { return nil }
+
+// logged are servers whose logs alone are at hand.
+type logged func(from, to time.Time) []LogLine
+
+func (logged) Dead() error                        { return nil }
+func (l logged) Log(from, to time.Time) []LogLine { return l(from, to) }
 
 // resource is something outside the run that it has to clean up: a lock,
 // processes, a folder, a cluster of a service. What cannot be closed stays in the
@@ -117,22 +134,6 @@ func (c *cluster) DirectURI(address string) string {
 	return c.uri.direct(address).String()
 }
 
-// Dead makes it Mortal.
-func (c *cluster) Dead() error {
-	if c.dead == nil {
-		return nil
-	}
-	return c.dead()
-}
-
-// Log makes it a Logger.
-func (c *cluster) Log(from, to time.Time) []LogLine {
-	if c.log == nil {
-		return nil
-	}
-	return c.log(from, to)
-}
-
 // lent renews the lock between tests, where no fail point is on.
 func (c *cluster) lent(ctx context.Context) {
 	if c.lock != nil {
@@ -163,7 +164,7 @@ func (c *cluster) close(ctx context.Context) error {
 // openCluster looks at a deployment, in the order that leaves other runs alone:
 // nothing is changed before the lock is held.
 func openCluster(ctx context.Context, o ClusterOptions) (_ *cluster, err error) {
-	c := new(cluster)
+	c := &cluster{servers: strangers{}}
 	if o.Note == nil {
 		o.Note = func(string) {}
 	}

@@ -95,38 +95,19 @@ type Deployment interface {
 	DirectURI(address string) string
 	// Owned reports whether we started it, so that dropping collections harms nobody.
 	Owned() bool
+	// Dead says how a server ended though nobody asked it to, nil while all run, and
+	// where that is not known: of servers that are not processes of ours.
+	Dead() error
+	// Log returns the lines that the servers logged from one time to another, both
+	// included, oldest first; none where their logs are not at hand. It may be called
+	// while the servers run, and need not return what is long ago.
+	Log(from, to time.Time) []LogLine
 }
 
 // LogLine is one line of the log that a server keeps of itself. It holds no
 // secret: no password, no payload of an authentication. Server is host:port, as
 // drivers name it.
 type LogLine = local.Line
-
-// Logger is implemented by deployments that have the logs of their servers:
-// those that we started. The runner puts an excerpt into the verdict of a test
-// that did not pass.
-type Logger interface {
-	// Log gives the lines from one time to another, both included, oldest
-	// first. It may be called while the servers run, and has not to give what
-	// is long ago: a bounded number of lines is enough.
-	Log(from, to time.Time) []LogLine
-}
-
-// Mortal is implemented by deployments that know at once when a server dies:
-// those whose servers are processes of ours.
-type Mortal interface {
-	// Dead says how a server ended though nobody asked it to, nil while all run.
-	Dead() error
-}
-
-// Died says how a server of a deployment ended, nil if it is not known that
-// one did.
-func Died(d Deployment) error {
-	if m, ok := d.(Mortal); ok {
-		return m.Dead()
-	}
-	return nil
-}
 
 // Source hands out deployments to workers.
 type Source interface {

@@ -122,13 +122,13 @@ func startEmbedded(ctx context.Context, about Description, start embedded.Option
 		return nil, fmt.Errorf("start a %s: %w", about.Name, err)
 	}
 	about.Hosts = d.Hosts()
-	c := &cluster{description: about, owned: true, resources: []resource{closer(d.Close)}}
-	c.log = func(from, to time.Time) (lines []LogLine) {
+	log := func(from, to time.Time) (lines []LogLine) {
 		for _, l := range d.Log(from, to) {
 			lines = append(lines, LogLine(l))
 		}
 		return lines
 	}
+	c := &cluster{servers: logged(log), description: about, owned: true, resources: []resource{closer(d.Close)}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, c.close(context.WithoutCancel(ctx)))

@@ -180,7 +180,7 @@ func (s *LocalSource) start(ctx context.Context, o *localOffer) (pooled, error) 
 	if password := l.Password(); password != "" && s.options.Secret != nil {
 		s.options.Secret(password)
 	}
-	c := &cluster{description: o.about, owned: true, dead: l.Dead, log: l.Log}
+	c := &cluster{servers: l, description: o.about, owned: true}
 	c.description.Hosts = l.Hosts()
 	// Only at the end of the source it is known whether somebody needs the logs.
 	c.resources = []resource{closer(func() error { s.kept(l.Folder()); return l.Close() })}

@@ -103,7 +103,7 @@ func TestLocalSource(t *testing.T) {
 				process, err := os.FindProcess(pid)
 				testkit.Check(t, err)
 				testkit.Check(t, process.Kill())
-				testkit.Until(t, "the death is noticed", func() bool { return Died(s.the(name)) != nil })
+				testkit.Until(t, "the death is noticed", func() bool { return s.the(name).Dead() != nil })
 			},
 			"learned": func(name string) {
 				about := s.Offers()[0]

@@ -255,7 +255,7 @@ func (s *orchestrated) create(ctx context.Context, c orchestration.Configuration
 	}
 	id := c.NewID(orchestration.Mark{Owner: s.owner, At: time.Now()})
 	made := &madeCluster{client: s.client, kind: c.Kind, id: id}
-	own := &ownCluster{cluster: &cluster{resources: []resource{made}}, options: s}
+	own := &ownCluster{cluster: &cluster{servers: strangers{}, resources: []resource{made}}, options: s}
 	entry := ledger.Entry{Kind: ledger.Cluster, URL: s.client.URL(), Resource: string(c.Kind), ID: id, Making: true}
 	if made.forget, err = s.Ledger.Add(entry); err != nil {
 		return nil, err
@@ -307,7 +307,7 @@ func (s *orchestrated) create(ctx context.Context, c orchestration.Configuration
 	}
 	opened.owned, opened.resources = true, own.resources
 	if s.client.Local(ctx) { // its files are those of this machine
-		opened.log = func(from, to time.Time) []LogLine { return local.ReadLogs(own.logs, from, to) }
+		opened.servers = logged(func(from, to time.Time) []LogLine { return local.ReadLogs(own.logs, from, to) })
 	}
 	own.cluster = opened
 	return own, nil

@@ -216,7 +216,7 @@ func TestOrchestratedLog(t *testing.T) {
 	d := s.the("a")
 	at := time.Date(2026, 1, 1, 0, 0, 2, 0, time.UTC)
 	for range 2 {
-		lines := d.(Logger).Log(at, at.Add(time.Second/2))
+		lines := d.Log(at, at.Add(time.Second/2))
 		if len(lines) != 1 || !strings.Contains(lines[0].Text, "meanwhile") || lines[0].Server != d.Description().Hosts[0] || !lines[0].Time.Equal(at) {
 			t.Errorf("%v", lines)
 		}

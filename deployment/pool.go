@@ -154,7 +154,7 @@ func (p *pool) Acquire(ctx context.Context, i int) (Deployment, error) {
 		}
 		left := false
 		for _, s := range o.slots {
-			if s.state == slotIdle && Died(s.cluster) != nil {
+			if s.state == slotIdle && s.cluster.Dead() != nil {
 				p.mend(s)
 			}
 			if s.state == slotIdle {
@@ -259,7 +259,7 @@ func (p *pool) Release(d Deployment, broken bool) {
 	delete(p.lent, d)
 	switch {
 	case s == nil || s.state != slotLent: // it was taken down
-	case p.closed || !broken && Died(d) == nil:
+	case p.closed || !broken && d.Dead() == nil:
 		s.state = slotIdle
 		p.change()
 	default:

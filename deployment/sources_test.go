@@ -146,6 +146,8 @@ type puppet struct {
 	used atomic.Bool
 }
 
+func (p *puppet) Dead() error { return nil }
+
 func (p *puppet) mend(ctx context.Context) error {
 	p.mended.Add(1)
 	if p.hang {

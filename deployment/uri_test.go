@@ -85,15 +85,7 @@ func TestURIOptions(t *testing.T) {
 	s.tell("return a; lend a; close")
 }
 
-// mortal is a deployment whose server died.
-type mortal struct{ Deployment }
-
-var errDeath = errors.New("it ended")
-
-func (mortal) Dead() error { return errDeath }
-
-func TestDeathsAndMending(t *testing.T) {
-	testkit.Equal(t, "deaths", []error{Died(mortal{}), Died(&cluster{}), Died(nil)}, []error{errDeath, nil, nil})
+func TestMending(t *testing.T) {
 	p := newPool(nil)
 	p.mends = true
 	testkit.Equal(t, "sources that mend", []bool{Mends(p), Mends(newPool(nil)), Mends(&LocalSource{pool: p})}, []bool{true, false, false})

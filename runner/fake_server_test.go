@@ -45,6 +45,8 @@ func (d *fakeDeployment) Owned() bool                         { return d.owned }
 func (d *fakeDeployment) URI() string                         { return "mongodb://all" }
 func (d *fakeDeployment) DirectURI(address string) string     { return "mongodb://" + address + "/direct" }
 
+func (d *fakeDeployment) Dead() error { return nil }
+
 func (d *fakeDeployment) SingleURI() string {
 	if d.about.Topology == deployment.Sharded || d.about.Topology == deployment.LoadBalanced {
 		return "mongodb://single"

@@ -269,6 +269,8 @@ func (s *still) URI() string                                                 { r
 func (s *still) SingleURI() string                                           { return "mongodb://single" }
 func (s *still) DirectURI(address string) string                             { return "mongodb://" + address }
 func (s *still) Owned() bool                                                 { return true }
+func (s *still) Dead() error                                                 { return nil }
+func (s *still) Log(time.Time, time.Time) []deployment.LogLine               { return nil }
 
 // player answers as an engine, its test and the runner's own commands once did.
 type player struct {

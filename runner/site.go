@@ -77,7 +77,7 @@ func (s *site) gone(ctx context.Context) error {
 // lost says why a deployment is not to be used any more, nil if it is: a
 // server of ours that died says so itself, all others are asked.
 func (s *site) lost(ctx context.Context) error {
-	if err := deployment.Died(s.deployment); err != nil {
+	if err := s.deployment.Dead(); err != nil {
 		return err
 	}
 	return s.gone(ctx)

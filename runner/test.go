@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/entities"
 	"github.com/unified-test-runner/utr/result"
@@ -63,7 +62,7 @@ func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, s
 	}
 	// Clean-up happens whatever has become of the context, within limits of its own.
 	patience := cleanupLimit
-	if deployment.Died(s.deployment) != nil { // nobody is left to answer, or not all
+	if s.deployment.Dead() != nil { // nobody is left to answer, or not all
 		patience = InterruptedCleanUp
 	}
 	cleaning, done := cleaningUp(ctx, patience, InterruptedCleanUp)
@@ -89,7 +88,7 @@ func (r *run) runTest(ctx context.Context, s *site, j job) (v *result.Verdict, s
 	}
 	var fallen error
 	if lost == nil && t.differs() {
-		lost = deployment.Died(s.deployment)
+		lost = s.deployment.Dead()
 	}
 	if lost == nil && ctx.Err() == nil && t.differs() {
 		if fallen = s.fallen(ctx); fallen != nil {

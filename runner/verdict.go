@@ -4,7 +4,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/result"
 	"github.com/unified-test-runner/utr/specs/operations"
 )
@@ -53,7 +52,9 @@ func (t *testRun) verdict(j job, untidy, lost, fallen error) *result.Verdict {
 		v.Clients, v.Operations = logs, t.operations
 	}
 	if v.Status.Red() {
-		v.ServerLog = serverLog(t.site.deployment, t.window)
+		for _, l := range t.site.deployment.Log(t.window[0], t.window[1]) {
+			v.ServerLog = append(v.ServerLog, result.LogLine(l))
+		}
 	}
 	limits := t.run.cfg.Limits
 	if limits == (result.Limits{}) {
@@ -89,19 +90,6 @@ func (t *testRun) clientLogs() []result.ClientLog {
 		logs = append(logs, result.ClientLog{Client: client, Events: t.logs[client]})
 	}
 	return logs
-}
-
-// serverLog is what the servers logged while the test ran, if they show their logs.
-func serverLog(d deployment.Deployment, window [2]time.Time) []result.LogLine {
-	logger, ok := d.(deployment.Logger)
-	if !ok {
-		return nil
-	}
-	var lines []result.LogLine
-	for _, l := range logger.Log(window[0], window[1]) {
-		lines = append(lines, result.LogLine(l))
-	}
-	return lines
 }
 
 // serverTime sums what commands took between start and end.
