@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/unified-test-runner/utr/internal/meant"
 	"github.com/unified-test-runner/utr/source"
 )
 
@@ -26,14 +25,6 @@ func (p Problems) Error() string {
 		lines[i] = one.Error()
 	}
 	return strings.Join(lines, "\n")
-}
-
-// didYouMean suggests one of the known words, if one is near.
-func didYouMean(word string, known []string) string {
-	if m := meant.Word(word, known); m != "" && m != word {
-		return "; did you mean " + m + "?"
-	}
-	return ""
 }
 
 func (p *Problems) add(at source.Position, format string, args ...any) {

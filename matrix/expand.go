@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/unified-test-runner/utr/internal/meant"
 	"github.com/unified-test-runner/utr/source"
 )
 
@@ -121,7 +122,7 @@ func (r *reader) hint(rule *source.Value) string {
 			for _, p := range r.top[a] {
 				known = append(known, p.name)
 			}
-			if hint := didYouMean(v.String, known); hint != "" {
+			if hint := meant.Hint(v.String, known); hint != "" {
 				return strings.Replace(hint, "mean ", "mean "+name+" ", 1)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/unified-test-runner/utr/internal/meant"
 	"github.com/unified-test-runner/utr/source"
 )
 
@@ -107,7 +108,7 @@ func (r *reader) document(v *source.Value, what string, known []string) bool {
 		if slices.Contains(known, f.Key) {
 			continue
 		}
-		r.add(f.KeyPosition, "%s has no key %q%s", what, f.Key, cmp.Or(didYouMean(f.Key, known), "; it has "+strings.Join(known, ", ")))
+		r.add(f.KeyPosition, "%s has no key %q%s", what, f.Key, cmp.Or(meant.Hint(f.Key, known), "; it has "+strings.Join(known, ", ")))
 	}
 	return true
 }
@@ -285,7 +286,7 @@ func (r *reader) named(a int, item *source.Value, defined []part) (all []part) {
 	case (a == engines || a == suites) && !strings.ContainsAny(pattern, `*?[\`):
 		return nil
 	}
-	r.add(item.Position, "%q names none of the %s: %s%s", pattern, axisNames()[a], strings.Join(names, ", "), didYouMean(pattern, names))
+	r.add(item.Position, "%q names none of the %s: %s%s", pattern, axisNames()[a], strings.Join(names, ", "), meant.Hint(pattern, names))
 	return []part{}
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/unified-test-runner/utr/internal/meant"
 	"github.com/unified-test-runner/utr/source"
 )
 
@@ -77,7 +78,7 @@ func (v *variables) fill(at source.Position, text string) string {
 			value = fallback
 		case !found:
 			v.problems.add(at, "the variable %s has no value: give it with --set %s=VALUE, in the environment, under variables, or as ${%s:-default}%s",
-				name, name, name, didYouMean(name, slices.Concat(slices.Sorted(maps.Keys(v.file)), slices.Sorted(maps.Keys(v.set)))))
+				name, name, name, meant.Hint(name, slices.Concat(slices.Sorted(maps.Keys(v.file)), slices.Sorted(maps.Keys(v.set)))))
 		}
 		out.WriteString(value)
 	}
@@ -109,7 +110,7 @@ func (v *variables) declare(block *source.Value) {
 func (v *variables) unused(file source.Position) {
 	for _, name := range slices.Sorted(maps.Keys(v.set)) {
 		if !v.used[name] {
-			v.problems.add(file, "--set %s: the file has no ${%s}%s", name, name, didYouMean(name, slices.Sorted(maps.Keys(v.used))))
+			v.problems.add(file, "--set %s: the file has no ${%s}%s", name, name, meant.Hint(name, slices.Sorted(maps.Keys(v.used))))
 		}
 	}
 }

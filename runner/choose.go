@@ -167,6 +167,9 @@ func leftOut(s *specs.Suite, t *specs.Test, cfg *Config) *skip {
 // subject is what the patterns of filters and known failures see.
 func subject(s *specs.Suite, t *specs.Test) string { return s.File + ": " + t.Description }
 
+// Allows reports whether the filter lets a test through.
+func (f Filter) Allows(s *specs.Suite, t *specs.Test) bool { return f.refuses(subject(s, t)) == "" }
+
 // refuses says which rule of the filter leaves a test out, or "".
 func (f Filter) refuses(subject string) string {
 	matches := func(p *regexp.Regexp) bool { return p.MatchString(subject) }

@@ -125,6 +125,9 @@ func (d *discovery) embedded(p string, notThere error) {
 	}
 }
 
+// BuiltIn names the directories of suites that utr carries.
+func BuiltIn() []string { return builtIn(FS) }
+
 func builtIn(suites fs.FS) []string {
 	entries, err := fs.ReadDir(suites, ".")
 	if err != nil {

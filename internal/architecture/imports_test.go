@@ -26,10 +26,8 @@ func inWords() rules {
 		"internal/cli": {"compare", "deployment", "deployment/lock", "deployment/orchestration", "embedded", "embedded/process", "engine", "engine/driver",
 			"experiment", "internal/ledger", "internal/meant", "internal/secret", "matrix", "reference", "reference/retry", "report", "result", "runner",
 			"source", "specs", "specs/"},
-		"internal/support/":          {"internal/support"},
-		"soak/":                      {"/"},
-		"specs/internal/":            {"source", "specs/"},
-		"specs/operations/internal/": {"specs/operations"},
+		"soak/":           {"/"},
+		"specs/internal/": {"source", "specs/"},
 	}
 }
 

@@ -2,10 +2,8 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -103,21 +101,6 @@ func (e *experimentFlags) act(ctx context.Context, c *call) error {
 		return err
 	}
 	return c.print(b.String())
-}
-
-// writeFile writes a report, if a file is named.
-func writeFile(name string, write func(io.Writer) error) error {
-	if name == "" {
-		return nil
-	}
-	f, err := os.Create(name)
-	if err == nil {
-		err = errors.Join(write(f), f.Close())
-	}
-	if err != nil {
-		return fmt.Errorf("cannot write a report: %w", err)
-	}
-	return nil
 }
 
 // progress returns a function that draws a status line on a terminal, in place of the

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/unified-test-runner/utr/internal/meant"
 	"github.com/unified-test-runner/utr/reference/retry"
 )
 
@@ -215,7 +216,7 @@ func named(name string) (retry.Operation, error) {
 		return retry.Lookup(name), nil
 	}
 	return retry.Operation{}, usage("unknown operation %q%s (known are %s; any other command is a runCommand)",
-		name, didYouMean(name, names), strings.Join(names, ", "))
+		name, meant.Hint(name, names), strings.Join(names, ", "))
 }
 
 // detail describes a decision, and the client's token bucket if it changed that.

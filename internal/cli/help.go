@@ -121,15 +121,7 @@ func misspelt(command *cobra.Command, err error) error {
 	}
 	var names []string
 	command.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-	return fmt.Errorf("%w%s", err, strings.Replace(didYouMean(unknown.GetSpecifiedName(), names), "mean ", "mean --", 1))
-}
-
-// didYouMean suggests the word that a misspelt one may have meant.
-func didYouMean(word string, words []string) string {
-	if likely := meant.Word(word, words); likely != "" {
-		return "; did you mean " + likely + "?"
-	}
-	return ""
+	return fmt.Errorf("%w%s", err, strings.Replace(meant.Hint(unknown.GetSpecifiedName(), names), "mean ", "mean --", 1))
 }
 
 // visible are the commands that help describes.

@@ -47,11 +47,11 @@ func (m *matrixFlags) run(ctx context.Context, c *call, cells []matrix.Cell) (er
 	if err != nil {
 		return err
 	}
-	reporters, done, err := m.reports.open(c, "file", m.inputs(c, suites, cells))
+	out, err := m.reports.open(c, "file", m.inputs(c, suites, cells))
 	if err != nil {
 		return err
 	}
-	defer func() { err = c.closed(err, done()) }()
+	defer func() { err = out.close(err) }()
 	if n.folder, err = openResults(ctx, m.folder(c.paths[0]), c.note); err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (m *matrixFlags) run(ctx context.Context, c *call, cells []matrix.Cell) (er
 	if err != nil {
 		return err
 	}
-	return n.report(ctx, reporters)
+	return n.report(ctx, out)
 }
 
 // identify computes an identity for each cell: a digest of its definition, its suites,
@@ -343,10 +343,9 @@ func (n *night) tell(c *cellRun) error {
 
 // report reports all cells as one run. Verdicts are read again, one cell after the
 // other, to save memory.
-func (n *night) report(ctx context.Context, reporters []*report.Reporter) error {
+func (n *night) report(ctx context.Context, out *outputs) error {
 	started, summary, code := n.summary(ctx)
-	notify := func(note result.Note) { n.call.notify(reporters, note) }
-	notify(started)
+	out.notify(started)
 	for _, c := range n.cells {
 		past, err := n.folder.past(c.Name)
 		if err != nil {
@@ -358,13 +357,13 @@ func (n *night) report(ctx context.Context, reporters []*report.Reporter) error 
 				if v.Status == result.KnownFailing { // many nights, always the same: the cell's own report has it
 					v.Clients, v.Operations, v.Attempts = nil, nil, nil
 				}
-				notify(result.TestFinished{Verdict: v})
+				out.notify(result.TestFinished{Verdict: v})
 			}
 		}
-		notify(c.finished())
+		out.notify(c.finished())
 	}
-	notify(result.RunFinished{Time: time.Now(), Summary: summary})
-	for _, r := range reporters {
+	out.notify(result.RunFinished{Time: time.Now(), Summary: summary})
+	for _, r := range out.all {
 		if err := r.Err(); err != nil {
 			return fmt.Errorf("a report is incomplete: %w", err)
 		}

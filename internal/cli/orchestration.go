@@ -12,6 +12,7 @@ import (
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/deployment/orchestration"
 	"github.com/unified-test-runner/utr/internal/ledger"
+	"github.com/unified-test-runner/utr/internal/meant"
 )
 
 // envDriversTools names the folder that drivers-evergreen-tools is in.
@@ -106,7 +107,7 @@ func configurationOf(name string) (configuration orchestration.Configuration, er
 	}
 	text, err := os.ReadFile(name)
 	if errors.Is(err, os.ErrNotExist) && !strings.ContainsAny(name, `./\`) {
-		return configuration, usage("--cluster %s: no such preset or file%s", name, didYouMean(name, orchestration.Presets()))
+		return configuration, usage("--cluster %s: no such preset or file%s", name, meant.Hint(name, orchestration.Presets()))
 	}
 	if err == nil {
 		configuration, err = orchestration.Parse(name, text)

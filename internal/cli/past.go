@@ -102,17 +102,17 @@ utr merge --junit all.xml --markdown all.md shard-1.json shard-2.json`,
 
 // report writes the reports of a run that is over.
 func (c *call) report(reports *reportFlags, notes []result.Note) (err error) {
-	all, done, err := reports.open(c, "report", c.paths)
+	out, err := reports.open(c, "report", c.paths)
 	if err != nil {
 		return err
 	}
-	defer func() { err = c.closed(err, done()) }()
+	defer func() { err = out.close(err) }()
 	code := ExitOK
 	for _, n := range notes {
-		c.notify(all, n)
+		out.notify(n)
 		if end, ok := n.(result.RunFinished); ok {
 			code = end.Summary.ExitCode()
 		}
 	}
-	return cmp.Or(all[0].Err(), exit(code))
+	return cmp.Or(out.all[0].Err(), exit(code))
 }

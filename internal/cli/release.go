@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/unified-test-runner/utr/embedded"
 	"github.com/unified-test-runner/utr/embedded/process"
+	"github.com/unified-test-runner/utr/report"
 )
 
 func releaseCommand(c *call) *cobra.Command {
@@ -64,9 +64,6 @@ func release(bin, version string) error {
 
 // releaseScript is one program of a release.
 func releaseScript(self, name, version string) string {
-	return fmt.Sprintf("#!/bin/sh\n# Made by utr release: %s of MongoDB %s, by utr.\n%s=%s\nexport %s\nexec %s %s \"$@\"\n",
-		name, version, process.EnvVersion, version, process.EnvVersion, quoteShell(self), name)
+	return fmt.Sprintf("#!/bin/sh\n# Made by utr release: %s of MongoDB %s, by utr.\n%s=%s\nexport %s\nexec %s \"$@\"\n",
+		name, version, process.EnvVersion, version, process.EnvVersion, report.Quote([]string{self, name}))
 }
-
-// quoteShell makes one word of a text.
-func quoteShell(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -13,7 +14,7 @@ import (
 // write fails, an earlier file of that name is unchanged. Devices and pipes are
 // written directly.
 type reportOutput struct {
-	*os.File
+	file    *os.File
 	name    string // as it was asked for
 	target  string // what it will be called; "" if it has its name already
 	written bool
@@ -41,7 +42,7 @@ func createReport(name string) (*reportOutput, error) {
 		return nil, err
 	case !about.Mode().IsRegular():
 		f, err := os.OpenFile(name, os.O_WRONLY, 0)
-		return &reportOutput{File: f, name: name}, err
+		return &reportOutput{file: f, name: name}, err
 	default:
 		if target, err = filepath.EvalSymlinks(name); err != nil {
 			return nil, err
@@ -60,13 +61,13 @@ func createReport(name string) (*reportOutput, error) {
 		f, err = os.Create(name) // the file may be written, its folder may not
 		target = ""
 	}
-	return &reportOutput{File: f, name: name, target: target}, err
+	return &reportOutput{file: f, name: name, target: target}, err
 }
 
 // Write remembers the first error.
 func (f *reportOutput) Write(p []byte) (int, error) {
 	f.written = true
-	n, err := f.File.Write(p)
+	n, err := f.file.Write(p)
 	f.err = cmp.Or(f.err, err)
 	return n, err
 }
@@ -74,7 +75,7 @@ func (f *reportOutput) Write(p []byte) (int, error) {
 // Close gives the report its name. An incomplete report is removed, and so is that of a
 // run that never began.
 func (f *reportOutput) Close() error {
-	err := cmp.Or(f.File.Close(), f.err)
+	err := cmp.Or(f.file.Close(), f.err)
 	if f.target != "" && err == nil && f.written {
 		err = os.Rename(f.target+partial, f.target)
 	}
@@ -95,15 +96,30 @@ func (f *reportOutput) failed(err error) error {
 	return err
 }
 
-// closed combines the error of a command with that of closing its reports, which
-// outranks failed tests.
-func (c *call) closed(err, closing error) error {
-	switch {
-	case closing == nil:
-		return err
-	case codeOf(err) < ExitBroken:
-		return closing
+// writeFile writes a report, if a file is named.
+func writeFile(name string, write func(io.Writer) error) error {
+	if name == "" {
+		return nil
 	}
-	c.note(closing.Error())
-	return err
+	f, err := openReport(name)
+	if err != nil {
+		return err
+	}
+	failed := write(f)
+	return cmp.Or(f.Close(), failed)
+}
+
+// sameFile reports whether two names refer to one file, which need not exist.
+func sameFile(a, b string) bool {
+	if a == "" || b == "" {
+		return a == b
+	}
+	one, noPath := filepath.Abs(a)
+	other, noOther := filepath.Abs(b)
+	if noPath == nil && noOther == nil && one == other {
+		return true
+	}
+	file, missing := os.Stat(a)
+	another, gone := os.Stat(b)
+	return missing == nil && gone == nil && os.SameFile(file, another)
 }

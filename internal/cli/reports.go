@@ -77,46 +77,67 @@ func (r *reportFlags) check() error {
 	return nil
 }
 
-// open opens the reports that were requested, that on standard output first. done
-// closes their files. No report overwrites an input; input is what the command calls one.
-func (r *reportFlags) open(c *call, input string, inputs []string) (all []*report.Reporter, done func() error, err error) {
-	var files []*reportOutput
-	done = func() error {
-		var all []error
-		for _, f := range files {
-			all = append(all, f.Close())
-		}
-		return errors.Join(all...)
-	}
+// outputs are the open reports of a command.
+type outputs struct {
+	call  *call
+	all   []*report.Reporter // the report on standard output first
+	files []*reportOutput
+}
+
+// open opens the reports that were requested. No report overwrites an input; input is
+// what the command calls one.
+func (r *reportFlags) open(c *call, input string, inputs []string) (*outputs, error) {
 	earlier, err := r.readEarlier()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	all = append(all, report.New("standard output", c.text(r), c.out()))
+	o := &outputs{call: c, all: []*report.Reporter{report.New("standard output", c.text(r), c.out())}}
 	for i, k := range reportKinds() {
 		name := r.files[i]
 		if name == "" {
 			continue
 		}
 		if slices.ContainsFunc(inputs, func(in string) bool { return sameFile(in, name) }) {
-			return nil, nil, errors.Join(usage("the report would overwrite the %s %s", input, name), done())
+			return nil, errors.Join(usage("the report would overwrite the %s %s", input, name), o.closeFiles())
 		}
 		f, err := openReport(name)
 		if err != nil {
-			return nil, nil, errors.Join(err, done())
+			return nil, errors.Join(err, o.closeFiles())
 		}
-		files = append(files, f)
-		all = append(all, report.New(name, k.generate(earlier), f))
+		o.files = append(o.files, f)
+		o.all = append(o.all, report.New(name, k.generate(earlier), f))
 	}
-	return all, done, nil
+	return o, nil
 }
 
-// notify gives a note to reporters, without secrets.
-func (c *call) notify(reporters []*report.Reporter, n result.Note) {
-	n = c.secrets.note(n)
-	for _, r := range reporters {
+// notify passes a note to all reports, without secrets.
+func (o *outputs) notify(n result.Note) {
+	n = o.call.secrets.note(n)
+	for _, r := range o.all {
 		r.Note(n)
 	}
+}
+
+// close closes the files, and combines their errors with that of the command. An
+// incomplete report outranks failed tests.
+func (o *outputs) close(err error) error {
+	closing := o.closeFiles()
+	switch {
+	case closing == nil:
+		return err
+	case codeOf(err) < ExitBroken:
+		return closing
+	}
+	o.call.note(closing.Error())
+	return err
+}
+
+func (o *outputs) closeFiles() error {
+	var all []error
+	for _, f := range o.files {
+		all = append(all, f.Close())
+	}
+	return errors.Join(all...)
 }
 
 // readEarlier reads the reports of earlier runs: files, and those in folders
@@ -171,4 +192,36 @@ func filesOf(suites []*specs.Suite) []string {
 		names = append(names, s.File)
 	}
 	return names
+}
+
+// text is the report on standard output: with colour and a status line on a terminal,
+// plain elsewhere.
+func (c *call) text(p *reportFlags) report.Generator {
+	o := p.TextOptions
+	columns, terminal := c.terminal()
+	terminal = terminal && c.env(envTerminal) != "dumb"
+	o.Color = terminal && c.env(envNoColor) == ""
+	text := report.Cells(report.Text(o))
+	if p.annotations || c.env(envActions) == "true" && !p.flags.Changed("annotations") {
+		text = report.Annotated(text)
+	}
+	if p.past {
+		return text
+	}
+	if !terminal {
+		return report.Files(text, o.Timings)
+	}
+	return report.Progress(text, report.ProgressOptions{Width: func() int {
+		if now, ok := c.terminal(); ok {
+			columns = now
+		}
+		return columns
+	}})
+}
+
+func (c *call) terminal() (columns int, ok bool) {
+	if c.program.Terminal == nil {
+		return 0, false
+	}
+	return c.program.Terminal()
 }

@@ -213,7 +213,7 @@ func (b *bench) again(t *testing.T, where string) string {
 	testkit.Equal(t, "the exit code of "+report.Quote(command), b.Main(b.ctx, command[1:]), 0)
 	var kept []string
 	for _, x := range b.suites[0].Tests {
-		if chooses(b.ran.Filter, b.suites[0], x) {
+		if b.ran.Filter.Allows(b.suites[0], x) {
 			kept = append(kept, x.Description)
 		}
 	}

@@ -31,7 +31,7 @@ utr validate specs/
 # one problem per line, as JSON
 utr validate --json suite.yml`,
 		Args:              arguments(1, math.MaxInt, "a suite or a directory"),
-		ValidArgsFunction: completes(builtIn, cobra.ShellCompDirectiveDefault),
+		ValidArgsFunction: completes(specs.BuiltIn, cobra.ShellCompDirectiveDefault),
 	}, func(f *flags) action {
 		asJSON := false
 		f.toggle(&asJSON, "json", "print each problem as a line of JSON")

@@ -3,9 +3,9 @@ package meant
 
 import "strings"
 
-// Word returns the one of words that was meant by a word that is none of
-// them: the one that it begins, or from which it differs by a slip or two, whatever
-// the case of letters. It returns "" where that is not clear.
+// Word returns the one of words that a misspelt word stands for: the one that it
+// begins, or from which it differs by a slip or two, whatever the case of letters. It
+// returns "" if that is not clear.
 func Word(word string, words []string) string {
 	var begun []string
 	word = strings.ToLower(word)
@@ -30,6 +30,15 @@ func Word(word string, words []string) string {
 		return ""
 	}
 	return best
+}
+
+// Hint suggests the word that was meant, for the end of a message. It is empty where
+// Word is, and if the word is one of words itself.
+func Hint(word string, words []string) string {
+	if likely := Word(word, words); likely != "" && likely != word {
+		return "; did you mean " + likely + "?"
+	}
+	return ""
 }
 
 // slips counts the letters that were left out, added, changed, or swapped with

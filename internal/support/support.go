@@ -1,8 +1,8 @@
-// Package support writes the support matrix of docs/engines.md from the
-// operation tables of the engines.
+// Package support makes the support matrix of docs/engines.md from the operation
+// tables of the engines.
 package support
 
-//go:generate go run ./write
+//go:generate env UTR_UPDATE=1 go test -count 1 -run ^TestPageIsFresh$ .
 
 import (
 	"fmt"
@@ -20,7 +20,7 @@ const Marker = "<!-- What follows is made by go generate ./internal/support. -->
 // column is an engine of the matrix.
 type column struct {
 	name string
-	// arguments gives what an operation is served with; false if it is not.
+	// arguments returns the arguments that an operation is served with; false if it is not.
 	arguments func(operations.Kind, string) ([]string, bool)
 }
 
@@ -28,8 +28,8 @@ func columns() []column {
 	return []column{{"reference", reference.Arguments}, {"driver", driver.Arguments}}
 }
 
-// Page gives the page with its matrix made anew. The error is a page without
-// the marker.
+// Page returns the page with a new matrix. The error is a page without the
+// marker.
 func Page(old string) (string, error) {
 	text, _, found := strings.Cut(old, Marker)
 	if !found {
@@ -59,7 +59,7 @@ func matrix(columns []column) string {
 	return b.String()
 }
 
-// cell says yes, or which arguments are missing, or nothing.
+// cell is "yes", or names the missing arguments, or is empty.
 func cell(o operations.Operation, c column) string {
 	taken, served := c.arguments(o.Kind, o.Name)
 	if !served {

@@ -3,7 +3,7 @@
 // its result has. It serves the semantic checks, the runner and every engine.
 package operations
 
-//go:generate go run ./internal/write
+//go:generate env UTR_UPDATE=1 go test -count 1 -run ^TestDocsAreFresh$ .
 
 // Kind is a kind of entity that operations are performed on.
 type Kind string

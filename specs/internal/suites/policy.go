@@ -28,8 +28,10 @@ func (p Policy) Raises(c Code) string { return RaisedLabels(c, p.Label, "") }
 // RaisesOff expects an error that is not retryable.
 func (p Policy) RaisesOff(raises string) string { return WithLabels(raises, "", p.Label) }
 
-// NoRetry is the client that retries nothing.
-func (p Policy) NoRetry() Client { return Observed("noRetry", p.Option+": false") }
+// Both are a client that retries, and one that does not, with further options.
+func (p Policy) Both(options string) []Client {
+	return []Client{Observed("client", options), Observed("noRetry", options+p.Option+": false")}
+}
 
 // Events of the pool when a connection is needed, and cannot be established.
 const (
@@ -40,22 +42,17 @@ const (
 // HandshakeHello fails the hello of a new connection. The connection that
 // discovered the deployment is idle for too long when the operation comes, so
 // that it needs a new one; the client's appName, which begins with app, keeps
-// the fail point to this client: the other may still be discovering.
-func (p Policy) HandshakeHello(app, require string) *File {
+// the fail point to this client: the other may still be discovering. The stories
+// are that an operation is retried, and that the option is off.
+func (p Policy) HandshakeHello(app, require string) (f *File, retried, off Story) {
 	client := func(id, options string) Client {
 		return Observed(id, options+"appName: "+app+id+", maxIdleTimeMS: 10, "+Quiet, "connectionCheckOutStartedEvent", "connectionCheckOutFailedEvent")
 	}
-	f := NewFile("handshake-hello", "a handshake that fails in hello", require,
+	f = NewFile("handshake-hello", "a handshake that fails in hello", require,
 		"The pool has no fresh connection when the "+p.Noun+" comes, and the hello of the new one fails. No command",
 		"was sent then: command events show one attempt, pool events show two.")
 	f.Clients = []Client{client("client", ""), client("noRetry", p.Option+": false, ")}
-	return f
-}
-
-// HelloFails are the stories of HandshakeHello: an operation is retried, or the
-// option is off.
-func (p Policy) HelloFails(app string) (retried, off Story) {
-	return Story{Says: "is retried after a network error in the handshake (" + p.Handshake + ")",
+	return f, Story{Says: "is retried after a network error in the handshake (" + p.Handshake + ")",
 			Before: Stale("client"), Points: []string{FailHello(app+"client", Times(1))},
 			Attempts: 1, Seen: Pinged(p.Database), Pool: []string{CheckOut, CheckOut, CheckOutFailed, CheckOut}},
 		Story{Says: "is not retried after a network error in the handshake with " + p.Option + " false (" + p.Off + ")", By: "noRetry",
@@ -63,18 +60,14 @@ func (p Policy) HelloFails(app string) (retried, off Story) {
 			Seen: Pinged(p.Database), Pool: []string{CheckOut, CheckOut, CheckOutFailed}}
 }
 
-// HandshakeAuth fails the authentication of a new connection.
-func (p Policy) HandshakeAuth(require ...string) *File {
-	f := NewFile("handshake-authentication", "a handshake that fails in authentication", "",
+// HandshakeAuth fails the authentication of a new connection. The stories are those
+// of each operation, and of one.
+func (p Policy) HandshakeAuth(require ...string) (f *File, stories []Story, second Story) {
+	f = NewFile("handshake-authentication", "a handshake that fails in authentication", "",
 		"The pool has no fresh connection when the "+p.Noun+" comes, and saslContinue fails on the new one. No command",
 		"was sent then: command events show one attempt.")
 	f.Clients = []Client{Observed("client", "maxIdleTimeMS: 10"), Observed("noRetry", p.Option+": false, maxIdleTimeMS: 10")}
 	f.Require = require
-	return f
-}
-
-// AuthFails are the stories of HandshakeAuth: of each operation, and of one.
-func (p Policy) AuthFails() (stories []Story, second Story) {
 	fails := func(by, says, mode, data, raises string) Story {
 		s := Story{Says: says, By: by, Before: Stale(by), Points: []string{FailPoint("saslContinue", mode, data)}, Raises: raises,
 			Seen: Pinged(p.Database)}
@@ -88,7 +81,7 @@ func (p Policy) AuthFails() (stories []Story, second Story) {
 		labelled = " with the label " + p.Label
 	}
 	once := Times(1)
-	return []Story{
+	return f, []Story{
 		fails("client", "is retried after a network error in saslContinue ("+p.Handshake+")", once, Closes, ""),
 		fails("client", "is retried after ShutdownInProgress"+labelled+" in saslContinue ("+p.Handshake+")", once, p.Fails(ShutdownInProgress), ""),
 		fails("client", "is not retried after AuthenticationFailed in saslContinue (R34)", once, ErrorCode(AuthenticationFailed),
@@ -179,47 +172,48 @@ func (p Policy) ServerSelection(app, require string, operations ...Operation) *F
 // one mongos from another, so the test depends on chance: a fail point makes
 // every attempt on one of them fail. With the failed one deprioritized, each
 // operation always succeeds; without, a quarter of them fails when there are two.
-func (p Policy) OtherMongos(require string) *File {
+func (p Policy) OtherMongos(require string, rows ...OnMongoses) *File {
 	f := NewFile("sharded", "retry on another mongos", require,
 		"One mongos fails every attempt, with an error that leaves it known and selectable. A retry that",
 		"goes to another one always succeeds; one that ignored the deprioritized server would not for long.")
 	f.Clients = []Client{AllMongoses("client", ""), Observed("one", "")}
+	for _, r := range rows {
+		other := Story{Says: "is retried on another mongos (R40)", Before: []string{MongosesKnown("client")}, Mode: Always,
+			Fails: p.Fails(HostUnreachable), Outcome: r.Wrote}
+		for _, o := range r.Rounds[1:] {
+			other.After = append(other.After, o.Call("client", "", ""))
+		}
+		f.Tell(r.Rounds[0], other)
+		f.Tell(r.Operation, Story{Says: "is retried on the same mongos if there is no other (R40)", By: "one",
+			Fails: p.Fails(HostUnreachable), Attempts: 2})
+	}
 	return f
 }
 
 // Rounds are how often OtherMongos calls an operation.
 const Rounds = 12
 
-// TellMongoses adds the tests of OtherMongos: of an operation in rounds, and of
-// the same operation on one mongos.
-func (p Policy) TellMongoses(f *File, rounds []Operation, wrote []Outcome, o Operation) {
-	other := Story{Says: "is retried on another mongos (R40)", Before: []string{MongosesKnown("client")}, Mode: Always,
-		Fails: p.Fails(HostUnreachable), Outcome: wrote}
-	for _, r := range rounds[1:] {
-		other.After = append(other.After, r.Call("client", "", ""))
-	}
-	f.Tell(rounds[0], other)
-	f.Tell(o, Story{Says: "is retried on the same mongos if there is no other (R40)", By: "one", Fails: p.Fails(HostUnreachable), Attempts: 2})
-}
-
-// Timeouts checks that timeoutMS lifts the limit of one retry.
-func (p Policy) Timeouts(require string) *File {
-	f := NewFile("timeoutMS", "retries under timeoutMS", require,
-		"With timeoutMS a "+p.Noun+" is retried until it succeeds or the time is over, which is one time for all attempts.")
-	f.Clients = []Client{Observed("client", "timeoutMS: 20000"), Observed("endless", "timeoutMS: 0"),
-		Observed("noRetry", "timeoutMS: 20000, "+p.Option+": false")}
-	return f
+// OnMongoses is an operation of OtherMongos, which is called in rounds, and once on a
+// single mongos.
+type OnMongoses struct {
+	Operation
+	Rounds []Operation
+	Wrote  []Outcome // by all rounds, nil for what the operation says
 }
 
 // Timed are the stories of Timeouts.
 type Timed struct{ Thrice, Off, Endless, Expired, Outlasts Story }
 
-// Timed are the stories of Timeouts. Before the last one the operation opens the
-// connection, so that its cost is not part of the time: one attempt fits into
-// it with a wide margin, and two never do.
-func (p Policy) Timed() Timed {
+// Timeouts checks that timeoutMS lifts the limit of one retry. Before the last story
+// the operation opens the connection, so that its cost is not part of the time: one
+// attempt fits into it with a wide margin, and two never do.
+func (p Policy) Timeouts(require string) (*File, Timed) {
+	f := NewFile("timeoutMS", "retries under timeoutMS", require,
+		"With timeoutMS a "+p.Noun+" is retried until it succeeds or the time is over, which is one time for all attempts.")
+	f.Clients = []Client{Observed("client", "timeoutMS: 20000"), Observed("endless", "timeoutMS: 0"),
+		Observed("noRetry", "timeoutMS: 20000, "+p.Option+": false")}
 	code := HostNotFound // leaves the server known, so that no time is lost
-	return Timed{
+	return f, Timed{
 		Thrice: Story{Says: "is retried three times within timeoutMS (R36)", Mode: Times(3), Fails: p.Fails(code), Attempts: 4},
 		Off: Story{Says: "is not retried within timeoutMS with " + p.Option + " false (" + p.Off + ")", By: "noRetry", Fails: p.Fails(code),
 			Raises: RaisedCode(code), Attempts: 1},

@@ -12,7 +12,7 @@ var policy = suites.Policy{Database: databaseName, Noun: "read", Option: "retryR
 func Suites() suites.Specification {
 	var files []*suites.File
 	for _, o := range Operations(databaseName) {
-		files = append(files, suites.Of(o, requirement(o), []suites.Client{suites.Observed("client", ""), policy.NoRetry()}, stories(),
+		files = append(files, suites.Of(o, requirement(o), policy.Both(""), stories(),
 			"Each error that makes "+o.Title()+" retryable, errors that do not, and retryReads."))
 	}
 	return suites.Specification{Name: "retryable-reads", Title: "retryable reads", Package: "reads", Database: databaseName,
@@ -161,20 +161,20 @@ func transactions() *suites.File {
 }
 
 func otherMongos() *suites.File {
-	f := policy.OtherMongos(suites.Servers("4.2", suites.Sharded))
-	f.Objects = []string{"admin", "database", "collection"}
+	var rows []suites.OnMongoses
 	for _, o := range Operations(databaseName) {
 		if o.Object != "bucket" {
-			policy.TellMongoses(f, slices.Repeat([]operation{o}, suites.Rounds), nil, o)
+			rows = append(rows, suites.OnMongoses{Operation: o, Rounds: slices.Repeat([]operation{o}, suites.Rounds)})
 		}
 	}
+	f := policy.OtherMongos(suites.Servers("4.2", suites.Sharded), rows...)
+	f.Objects = []string{"admin", "database", "collection"}
 	return f
 }
 
 func timeouts() *suites.File {
-	f := policy.Timeouts(everywhere)
+	f, s := policy.Timeouts(everywhere)
 	f.Objects, f.Bucket = everything, true
-	s := policy.Timed()
 	for _, o := range Operations(databaseName) {
 		if !o.Watches { // what timeoutMS means while a change stream is opened differs between drivers
 			f.Tell(o, s.Thrice, s.Off)
@@ -187,9 +187,7 @@ func timeouts() *suites.File {
 }
 
 func handshakeHello() *suites.File {
-	const app = "utrHandshake"
-	f := policy.HandshakeHello(app, suites.Servers("4.4.7", ""))
-	retried, off := policy.HelloFails(app)
+	f, retried, off := policy.HandshakeHello("utrHandshake", suites.Servers("4.4.7", ""))
 	for _, o := range []operation{
 		named("client.listDatabases"), named("database.listCollections"), named("collection.aggregate"), named("collection.distinct"),
 		named("collection.estimatedDocumentCount"), named("collection.find"), named("collection.listIndexes"),
@@ -201,10 +199,10 @@ func handshakeHello() *suites.File {
 }
 
 func handshakeAuth() *suites.File {
-	f := policy.HandshakeAuth(suites.Authenticated("4.2", suites.Monitored)...)
+	f, each, second := policy.HandshakeAuth(suites.Authenticated("4.2", suites.Monitored)...)
 	f.Objects, f.Bucket = everything, true
 	for _, o := range Operations(databaseName) {
-		list, second := policy.AuthFails()
+		list := slices.Clone(each)
 		if o.Name == "find" {
 			list = slices.Insert(list, 3, second)
 		}

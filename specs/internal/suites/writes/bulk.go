@@ -12,7 +12,7 @@ func bulk() *suites.File {
 	f := suites.NewFile("bulk", "bulkWrite of several commands", retrying,
 		"Each command of a bulk has a transaction number of its own, if it writes no more than one document a statement,",
 		"and is retried with that number. A command that fails for good ends the bulk, ordered or not.")
-	f.Clients = []suites.Client{suites.Observed("client", ""), policy.NoRetry()}
+	f.Clients = policy.Both("")
 	bulks(f, "ordered")
 	bulks(f, "unordered")
 	// Drivers may send the two updates in one command or in two: the first

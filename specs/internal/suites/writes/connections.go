@@ -4,9 +4,8 @@ import "github.com/unified-test-runner/utr/specs/internal/suites"
 
 func handshakeHello(operations []operation) *suites.File {
 	const app = "utrWriteHandshake"
-	f := policy.HandshakeHello(app, suites.Servers("4.4.7", suites.Retrying))
+	f, retried, off := policy.HandshakeHello(app, suites.Servers("4.4.7", suites.Retrying))
 	f.Clients = append(f.Clients, suites.Observed("warm", "appName: "+app+"warm"))
-	retried, off := policy.HelloFails(app)
 	for _, o := range operations {
 		f.Tell(o, retried, off)
 	}
@@ -49,10 +48,9 @@ func endsAfter(f *suites.File, s story, concern, where string, commands ...strin
 }
 
 func handshakeAuth(operations []operation) *suites.File {
-	f := policy.HandshakeAuth(suites.Authenticated("4.2", suites.Clusters)...)
+	f, list, second := policy.HandshakeAuth(suites.Authenticated("4.2", suites.Clusters)...)
+	list[1].Require = `{ minServerVersion: "4.4", auth: true }`
 	for _, o := range operations {
-		list, second := policy.AuthFails()
-		list[1].Require = `{ minServerVersion: "4.4", auth: true }`
 		f.Tell(o, list[:2]...)
 		if o.Name == "insertOne" || o.Name == "clientBulkWrite" {
 			f.Tell(o, second)
@@ -91,9 +89,8 @@ func selectionFails() *suites.File {
 }
 
 func timeouts(operations []operation) *suites.File {
-	f := policy.Timeouts(labelling)
+	f, s := policy.Timeouts(labelling)
 	f.About = []string{f.About[0] + " All of", "them have one transaction number."}
-	s := policy.Timed()
 	for _, o := range operations {
 		f.Tell(o, s.Thrice, s.Off, s.Endless)
 	}

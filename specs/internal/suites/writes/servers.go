@@ -18,7 +18,7 @@ func otherMongos() *suites.File {
 		return out
 	}
 	inserted := append(suites.Initial(), numbers("{ _id: %d }")...)
-	f := policy.OtherMongos(suites.Servers("4.4", suites.Sharded))
+	var rows []suites.OnMongoses
 	for _, r := range []struct {
 		o         operation
 		arguments []string // of each round
@@ -31,15 +31,15 @@ func otherMongos() *suites.File {
 		{named("bulkWrite ordered"), always("{ requests: [ { updateOne: " + increase + " } ] }"), increased},
 		{named("deleteOne"), always("{ filter: { _id: 3 } }"), []string{first, second}},
 	} {
-		var rounds []operation
+		row := suites.OnMongoses{Operation: r.o, Wrote: []suites.Outcome{{Collection: suites.Collection, Documents: r.wrote}}}
 		for _, a := range r.arguments {
 			o := r.o
 			o.Arguments, o.Result = a, ""
-			rounds = append(rounds, o)
+			row.Rounds = append(row.Rounds, o)
 		}
-		policy.TellMongoses(f, rounds, []suites.Outcome{{Collection: suites.Collection, Documents: r.wrote}}, r.o)
+		rows = append(rows, row)
 	}
-	return f
+	return policy.OtherMongos(suites.Servers("4.4", suites.Sharded), rows...)
 }
 
 // otherMongosForEnds lets go of the mongos of a transaction when its end fails.

@@ -11,8 +11,7 @@ var policy = suites.Policy{Database: databaseName, Noun: "write", Option: "retry
 func Suites() suites.Specification {
 	var files []*suites.File
 	for _, o := range Operations(databaseName) {
-		files = append(files, suites.Of(o, retrying, []suites.Client{suites.Observed("client", ""), policy.NoRetry()},
-			append(stories(), oldStories()...),
+		files = append(files, suites.Of(o, retrying, policy.Both(""), append(stories(), oldStories()...),
 			"Each error that makes "+o.Title()+" retryable, errors that do not, and retryWrites. Every",
 			"attempt has the same transaction number, and what is left behind was written once."))
 	}

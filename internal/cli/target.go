@@ -1,0 +1,174 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/embedded"
+	"github.com/unified-test-runner/utr/runner"
+	"github.com/unified-test-runner/utr/specs"
+)
+
+// The values of --topology in addition to the topologies.
+const (
+	topologyAuto = "auto"
+	topologyAll  = "all"
+)
+
+// deploymentFlags choose an embedded deployment; run, compare and serve share them.
+type deploymentFlags struct {
+	deployment.EmbeddedOptions
+	topology, auth string
+}
+
+func (f *flags) deployment(d *deploymentFlags, initial string, choices ...string) {
+	for _, t := range []deployment.Topology{deployment.Single, deployment.ReplicaSet, deployment.Sharded, deployment.LoadBalanced} {
+		choices = append(choices, string(t))
+	}
+	summary, versions := "server version of the embedded deployment", embedded.Versions()
+	if slices.Contains(choices, topologyAuto) { // each test may have a deployment of its own
+		summary += ", or " + deployment.AnyVersion +
+			": for each test one that meets its requirements (default with --topology " + topologyAuto + ")"
+		versions = append(versions, deployment.AnyVersion)
+	}
+	d.topology, d.Members, d.Mongoses = initial, 3, 2
+	choice(f, &d.topology, "topology", "NAME", "topology of the deployment", choices...)
+	set(f, &d.Version, "server-version", "VERSION", summary, func(s string) (string, error) {
+		if s == "" { // the default
+			return s, nil
+		}
+		return oneOf[string](versions)(s)
+	}, versions...)
+	f.within(&d.Members, "members", "N", 1, embedded.MaxServers, "members of a replica set")
+	f.within(&d.Mongoses, "mongoses", "N", 1, embedded.MaxServers, "routers of a sharded cluster")
+}
+
+func (d *deploymentFlags) check() error {
+	if v, err := specs.ParseVersion(d.Version); err == nil && v.Major < 5 && d.topology == string(deployment.LoadBalanced) {
+		return usage("--server-version %s: load balanced deployments require 5.0", d.Version)
+	}
+	return nil
+}
+
+// options of the source that the flags ask for.
+func (d *deploymentFlags) options() deployment.EmbeddedOptions {
+	o := d.EmbeddedOptions
+	if t := topologyOf(d.topology); t != "" {
+		o.Topologies = []deployment.Topology{t}
+	}
+	if d.topology == topologyAuto {
+		o.Version = cmp.Or(o.Version, deployment.AnyVersion)
+	}
+	if d.auth != "" {
+		on := d.auth == "on"
+		o.Auth = &on
+	}
+	return o
+}
+
+// topologyOf reads --topology; "" means all.
+func topologyOf(name string) deployment.Topology {
+	if name == topologyAuto || name == topologyAll {
+		return ""
+	}
+	return deployment.Topology(name)
+}
+
+func uriOption(s string) (deployment.URIOption, error) {
+	o, err := deployment.ParseURIOption(s)
+	if err == nil {
+		err = deployment.CheckURIOptions([]deployment.URIOption{o})
+	}
+	return o, err
+}
+
+// checkTarget reports what is wrong with what the flags say to run on, before anything
+// is connected to. It takes connection strings from the environment where flags give
+// none.
+func (r *runFlags) checkTarget(c *call) error {
+	switch target, _ := r.flags.target(); target {
+	case onEmbedded:
+		return r.deployment.check()
+	case onOrchestration:
+		service, err := openService(r.orchestration.URL)
+		if err == nil {
+			service.Close()
+		}
+		return err
+	case onLocal:
+		if r.local.Where == "" {
+			return usage("--local requires a folder with mongod and mongos, or a mongod")
+		}
+		return nil
+	}
+	for _, t := range []struct {
+		uri         *string
+		flag, other string
+	}{{&r.uri, "uri", envURI}, {&r.single, "single-uri", envSingleURI}} {
+		at := "--" + t.flag
+		if !r.flags.Changed(t.flag) {
+			at, *t.uri = "$"+t.other, c.env(t.other)
+		} else if *t.uri == "" {
+			return usage("%s is empty", at)
+		}
+		if *t.uri == "" {
+			continue
+		}
+		if err := deployment.CheckURI(*t.uri); err != nil {
+			return usage("%s: %w", at, err)
+		}
+	}
+	return nil
+}
+
+func (r *runFlags) source(ctx context.Context, c *call, lost context.CancelCauseFunc, suites []*specs.Suite) (deployment.Source, error) {
+	r.lock.Lost = func(err error) { lost(err) }
+	switch target, _ := r.flags.target(); target {
+	case onURI:
+		return c.openCluster(ctx, deployment.ClusterOptions{
+			URI: r.uri, SingleURI: r.single, FailPoints: runner.FailPoints(suites), ServerAPI: r.config.ServerAPI,
+			URIOptions: r.uriOptions, Lock: &r.lock, Note: c.note,
+		})
+	case onOrchestration:
+		return r.orchestration.source(ctx, c, r)
+	case onLocal:
+		return r.local.source(ctx, c, r, suites)
+	}
+	o := r.deployment.options()
+	o.URIOptions = r.uriOptions
+	if o.TLS { // certificates are files
+		var err error
+		if o.Ledger, err = c.runLedger(); err != nil {
+			return nil, err
+		}
+	}
+	return c.program.Embedded(ctx, o)
+}
+
+// announce prints what will be dropped.
+func (c *call) announce(source deployment.Source, suites []*specs.Suite) {
+	dropped := runner.DropPlan(suites)
+	if len(dropped) == 0 {
+		return
+	}
+	var hosts []string
+	for _, o := range source.Offers() {
+		hosts = append(hosts, o.Hosts...)
+	}
+	_, _ = fmt.Fprintf(c.errors, "utr drops these collections of the deployment at %s: %s\n",
+		strings.Join(hosts, ","), strings.Join(dropped, ", "))
+}
+
+// openCluster opens an existing deployment, and records its lock in the ledger: after a run
+// that was killed, utr clean removes the lock and turns off fail points. Without a
+// ledger the run continues, since a lock expires.
+func (c *call) openCluster(ctx context.Context, o deployment.ClusterOptions) (_ deployment.Source, err error) {
+	if o.Ledger, err = c.runLedger(); err != nil {
+		c.note(fmt.Sprintf("if this run is killed, utr clean requires --uri to find the deployment: %s", err))
+	}
+	return c.program.Cluster(ctx, o)
+}
