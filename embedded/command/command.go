@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
-
-	"github.com/unified-test-runner/utr/embedded/failpoint"
 )
 
 // Row is one command in the table of a server.
@@ -111,7 +109,7 @@ type Request struct {
 	Stream         func() (bson.D, error)
 	// Strikes asks whether the named fail point strikes the command now, says what
 	// it does, and counts the hit. Never nil in a request from the dispatcher.
-	Strikes func(failPoint string) (failpoint.Failure, bool)
+	Strikes func(failPoint string) (Failure, bool)
 	// HangUp closes the connection at once. The command goes on, and its reply is
 	// not sent. Never nil in a request from the dispatcher.
 	HangUp func()
@@ -147,6 +145,21 @@ type Conn struct {
 	ID           int64
 	AppName      string
 	LoadBalanced bool
+}
+
+// Failure is what a fail point does to a command, in this order: it blocks, then
+// it closes the connection, or it returns an error.
+type Failure struct {
+	Block           time.Duration
+	CloseConnection bool
+	HasCode         bool
+	Code            int32
+	// Labels replace the labels that the server would have added. Nil: they do not;
+	// empty: there are none.
+	Labels            []string
+	ExtraInfo         bson.Raw // of the error, if not nil
+	WriteConcernError bson.Raw // for the reply of the command, if not nil
+	LoseReply         bool     // the command runs, and its reply is not sent
 }
 
 // ErrClose tells the dispatcher to close the connection instead of answering,

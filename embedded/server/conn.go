@@ -139,9 +139,9 @@ func (k *conn) message(h wire.Header, body []byte) error {
 func (k *conn) msg(h wire.Header, body []byte, reply writer) error {
 	m, err := wire.ParseMsg(h, body)
 	flags := m.Flags & wire.ChecksumPresent
-	var refused *wire.RequestError
+	var refused *command.Error
 	if errors.As(err, &refused) {
-		doc := k.compose(k.server.view(), nil, nil, &command.Error{Code: refused.Code, Message: refused.Message})
+		doc := k.compose(k.server.view(), nil, nil, refused)
 		return reply.msg(h.RequestID, flags, doc)
 	}
 	if err != nil {

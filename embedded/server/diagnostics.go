@@ -1,7 +1,6 @@
 package server
 
 import (
-	"errors"
 	"os"
 	"sync/atomic"
 	"time"
@@ -166,10 +165,6 @@ func (x *exchange) configureFailPoint() (bson.D, error) {
 		configure = x.conn.server.cluster.sequence.Configure
 	}
 	count, err := configure(x.request.Body)
-	var refused *failpoint.Error
-	if errors.As(err, &refused) {
-		return nil, refuse(refused.Code, "%s", refused.Message)
-	}
 	if err != nil {
 		return nil, err
 	}

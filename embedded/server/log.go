@@ -215,7 +215,7 @@ func (x *exchange) logEnd(failure *command.Error, closed bool) {
 	case failure != nil:
 		e.outcome.code, e.outcome.name = failure.Code, failure.Name
 		if e.outcome.name == "" {
-			e.outcome.name = profile.codeName(failure.Code)
+			e.outcome.name = command.CodeNameIn(failure.Code, profile.Wire)
 		}
 		if !credentials[e.command] {
 			e.outcome.message = failure.Message
@@ -227,7 +227,7 @@ func (x *exchange) logEnd(failure *command.Error, closed bool) {
 		e.outcome.concern = true
 		if _, data, err := bson.MarshalValue(x.extras.writeConcernError); err == nil {
 			code, _ := bson.Raw(data).Lookup("code").AsInt64OK()
-			e.outcome.code, e.outcome.name = int32(code), profile.codeName(int32(code))
+			e.outcome.code, e.outcome.name = int32(code), command.CodeNameIn(int32(code), profile.Wire)
 		}
 	}
 	x.conn.server.cluster.log.end(x.logged, e)
@@ -243,7 +243,7 @@ func (x *exchange) logHit(f failpoint.Failure, loseReply bool) {
 		does = append(does, "closes the connection")
 	}
 	if f.HasCode {
-		does = append(does, fmt.Sprintf("error %d %s", f.Code, x.conn.server.cluster.Profile.codeName(f.Code)))
+		does = append(does, fmt.Sprintf("error %d %s", f.Code, command.CodeNameIn(f.Code, x.view.Wire)))
 	}
 	if loseReply {
 		does = append(does, "loses the reply")

@@ -29,11 +29,11 @@ const (
 func (x *exchange) replicated() (bson.D, error) {
 	switch x.view.Role {
 	case command.Standalone:
-		return nil, refuse(command.CodeNoReplicationEnabled, "not running with --replSet")
+		return nil, command.Errorf(command.CodeNoReplicationEnabled, "not running with --replSet")
 	case command.Mongos:
-		return bson.D{{Key: "info", Value: "mongos"}}, refuse(0, "replSetGetStatus is not supported through mongos")
+		return bson.D{{Key: "info", Value: "mongos"}}, command.Errorf(0, "replSetGetStatus is not supported through mongos")
 	case command.Uninitiated:
-		return nil, refuse(command.CodeNotYetInitialized, "no replset config has been received")
+		return nil, command.Errorf(command.CodeNotYetInitialized, "no replset config has been received")
 	}
 	return nil, nil
 }
@@ -265,7 +265,7 @@ func (x *exchange) replSetStepDown() (bson.D, error) {
 	}
 	alone := c.successor(s) == nil
 	if alone && !force {
-		return nil, refuse(command.CodeExceededTimeLimit, "No electable secondaries caught up as of %s. "+
+		return nil, command.Errorf(command.CodeExceededTimeLimit, "No electable secondaries caught up as of %s. "+
 			"Please use the replSetStepDown command with the argument {force: true} to force node to step down.",
 			time.Now().UTC().Format("2006-01-02T15:04:05.000-0700"))
 	}
@@ -273,7 +273,7 @@ func (x *exchange) replSetStepDown() (bson.D, error) {
 		c.freeze(s, time.Duration(max(seconds, 1))*time.Second)
 	}
 	if err := c.stepDownTo(alone); err != nil {
-		return nil, refuse(command.CodeIllegalOperation, "%s", err.Error())
+		return nil, command.Errorf(command.CodeIllegalOperation, "%s", err.Error())
 	}
 	if alone && !c.quorum {
 		c.work.Go(func() {
@@ -293,7 +293,7 @@ func (x *exchange) replSetFreeze() (bson.D, error) {
 	}
 	seconds, _ := x.request.Body.Index(0).Value().AsInt64OK()
 	if x.view.Role == command.Primary && seconds != 0 {
-		return nil, refuse(command.CodeNotSecondary, "cannot freeze node when primary or running for election. state: Primary")
+		return nil, command.Errorf(command.CodeNotSecondary, "cannot freeze node when primary or running for election. state: Primary")
 	}
 	c, s := x.conn.server.cluster, x.conn.server
 	c.mu.Lock()

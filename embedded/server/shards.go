@@ -75,15 +75,15 @@ func (x *exchange) listShards() (bson.D, error) {
 // addShard records a shard. No data goes there.
 func (x *exchange) addShard() (bson.D, error) {
 	if !x.conn.server.cluster.Shards {
-		return nil, refuse(command.CodeIllegalOperation, "the one shard of this cluster can not be joined by others")
+		return nil, command.Errorf(command.CodeIllegalOperation, "the one shard of this cluster can not be joined by others")
 	}
 	host, ok := x.request.Body.Index(0).Value().StringValueOK()
 	if !ok || host == "" {
-		return nil, refuse(command.CodeBadValue, "addShard needs the connection string of a shard")
+		return nil, command.Errorf(command.CodeBadValue, "addShard needs the connection string of a shard")
 	}
 	set, seeds, isSet := strings.Cut(host, "/")
 	if isSet && (set == "" || seeds == "") {
-		return nil, refuse(command.CodeFailedToParse, "Cannot parse connection string %s", host)
+		return nil, command.Errorf(command.CodeFailedToParse, "Cannot parse connection string %s", host)
 	}
 	docs, err := x.shardDocuments()
 	if err != nil {
@@ -107,11 +107,11 @@ func (x *exchange) addShard() (bson.D, error) {
 		if old == host {
 			return bson.D{{Key: "shardAdded", Value: name}}, nil
 		}
-		return nil, refuse(command.CodeIllegalOperation, "A shard named %s containing the replica set '%s' already exists", name, set)
+		return nil, command.Errorf(command.CodeIllegalOperation, "A shard named %s containing the replica set '%s' already exists", name, set)
 	}
 	for other, hosts := range taken {
 		if hosts == host {
-			return nil, refuse(command.CodeIllegalOperation,
+			return nil, command.Errorf(command.CodeIllegalOperation,
 				"A shard already exists containing the replica set '%s' by the name %s", set, other)
 		}
 	}
