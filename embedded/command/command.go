@@ -92,7 +92,6 @@ type Request struct {
 	DB      string   // $db
 	Body    bson.Raw // document sequences folded in as arrays
 	Server  *Server
-	Conn    *Conn
 	// LSID is the session of the command (the id document), nil if none.
 	LSID bson.Raw
 	// TxnNumber and StmtID for retryable writes and transactions.
@@ -131,20 +130,9 @@ type Server struct {
 	Address string
 	Wire    int    // maxWireVersion of the profile
 	Version [3]int // server version of the profile
-	SetName string
 	// Term and ElectionID are those of the present primary of a replica set.
 	Term       int64
 	ElectionID bson.ObjectID
-	// Hosts are the members of the replica set that hello lists so, or the mongoses
-	// of a sharded cluster.
-	Hosts []string
-}
-
-// Conn is what commands may know of the connection.
-type Conn struct {
-	ID           int64
-	AppName      string
-	LoadBalanced bool
 }
 
 // Failure is what a fail point does to a command, in this order: it blocks, then

@@ -41,7 +41,7 @@ func (k *conn) begin(body bson.Raw, exhaust bool) (*exchange, error) {
 	k.server.counters.count(first.Key())
 	x := &exchange{conn: k, view: k.server.view(), start: time.Now()}
 	x.request = command.Request{
-		Context: attended{k.client.ctx, &k.client}, Name: first.Key(), Body: body, Server: &x.view.Server, Conn: &k.info,
+		Context: attended{k.client.ctx, &k.client}, Name: first.Key(), Body: body, Server: &x.view.Server,
 		ExhaustAllowed: exhaust,
 		HangUp:         k.hangUp,
 	}
@@ -296,7 +296,7 @@ func (x *exchange) forFailPoint() failpoint.Command {
 // hello is still being processed.
 func (x *exchange) appName() string {
 	if x.conn.metadata || x.row.Name != "hello" && x.row.Name != "isMaster" {
-		return x.conn.info.AppName
+		return x.conn.appName
 	}
 	name, _ := x.request.Body.Lookup("client", "application", "name").StringValueOK()
 	return name
@@ -342,7 +342,7 @@ func (x *exchange) authorize() error {
 
 // guarded reports whether the client has to authenticate.
 func (k *conn) guarded() bool {
-	return k.server.place.AccessControl || k.server.cluster.Users != nil && !k.server.cluster.AccessByPlace
+	return k.server.process.AccessControl || k.server.cluster.Users != nil && !k.server.cluster.AccessByProcess
 }
 
 // firstUser reports whether the localhost exception applies, without which nobody

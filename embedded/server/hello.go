@@ -142,8 +142,8 @@ func (k *conn) handshake(body bson.Raw) error {
 		}
 		k.metadata = true
 		application, _ := client.Lookup("application").DocumentOK()
-		k.info.AppName, _ = application.Lookup("name").StringValueOK()
-		if len(k.info.AppName) > maxAppName {
+		k.appName, _ = application.Lookup("name").StringValueOK()
+		if len(k.appName) > maxAppName {
 			return command.Errorf(command.CodeClientMetadataAppNameTooLarge,
 				"The 'client.application.name' field must be less then or equal to %d "+
 					"bytes in length", maxAppName)
@@ -185,10 +185,10 @@ func (x *exchange) description(speculative bson.D) (bson.D, error) {
 	when(streams && (v.isMember() || v.Role == command.Uninitiated), "topologyVersion", v.topologyVersion())
 	switch {
 	case v.isMember():
-		add("hosts", v.Hosts)
+		add("hosts", v.layout.hosts)
 		when(len(v.layout.passives) > 0, "passives", v.layout.passives)
 		when(len(v.layout.arbiters) > 0, "arbiters", v.layout.arbiters)
-		add("setName", v.SetName)
+		add("setName", v.setName)
 		add("setVersion", v.layout.version)
 		add(writable, v.Role == command.Primary)
 		add("secondary", v.Role == command.Secondary && !v.member.ArbiterOnly)
@@ -212,7 +212,7 @@ func (x *exchange) description(speculative bson.D) (bson.D, error) {
 	add("maxWriteBatchSize", int32(100000))
 	add("localTime", bson.NewDateTimeFromTime(time.Now()))
 	add("logicalSessionTimeoutMinutes", int32(logicalSessionTimeout))
-	add("connectionId", int32(x.conn.info.ID))
+	add("connectionId", int32(x.conn.id))
 	if v.Role == command.Mongos {
 		add("maxWireVersion", int32(v.Wire))
 		add("minWireVersion", int32(0))

@@ -88,7 +88,7 @@ func (x *exchange) admit() error {
 	if !i.params.isTrue(requestLimit) {
 		return nil
 	}
-	if k.guarded() && k.user == nil || i.exempts(k.info.AppName) {
+	if k.guarded() && k.user == nil || i.exempts(k.appName) {
 		i.requests.exempt()
 		return nil
 	}

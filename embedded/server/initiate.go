@@ -86,7 +86,7 @@ func (x *exchange) replSetReconfig() (bson.D, error) {
 
 // shutdown ends the process that the server stands for. It sends no answer.
 func (x *exchange) shutdown() (bson.D, error) {
-	stop := x.conn.server.place.Shutdown
+	stop := x.conn.server.process.Shutdown
 	if stop == nil {
 		return nil, command.Errorf(command.CodeIllegalOperation, "this server lives as long as its deployment")
 	}

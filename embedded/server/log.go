@@ -94,7 +94,7 @@ func (l *serverLog) end(n int64, e logEntry) {
 // report gives the line to whoever keeps the log of the server's process, who is
 // not interested in the beginning of a command.
 func (e logEntry) report() {
-	if log := e.server.place.Log; log != nil && (e.command == "" || e.outcome.ended) {
+	if log := e.server.process.Log; log != nil && (e.command == "" || e.outcome.ended) {
 		log(e.line())
 	}
 }
@@ -177,7 +177,7 @@ func (s *Server) logf(format string, args ...any) {
 
 // logEvent logs an event of the connection.
 func (k *conn) logEvent(text string) {
-	k.server.cluster.log.add(logEntry{server: k.server, conn: k.info.ID, text: text})
+	k.server.cluster.log.add(logEntry{server: k.server, conn: k.id, text: text})
 }
 
 // credentials are commands of whose requests and errors nothing is logged but
@@ -189,7 +189,7 @@ var credentials = map[string]bool{
 
 // entry is the line of the command, as far as it is known.
 func (x *exchange) entry() logEntry {
-	return logEntry{server: x.conn.server, conn: x.conn.info.ID, command: x.request.Name, about: namespaceOf(x.request.Body)}
+	return logEntry{server: x.conn.server, conn: x.conn.id, command: x.request.Name, about: namespaceOf(x.request.Body)}
 }
 
 // logBegin logs that the command begins. Hello is logged if it fails alone:
@@ -275,8 +275,8 @@ func (k *conn) logClient(client bson.Raw) {
 	driver, _ := client.Lookup("driver").DocumentOK()
 	name, _ := driver.Lookup("name").StringValueOK()
 	text := "is of driver " + oneLine(name)
-	if k.info.AppName != "" {
-		text += ", application " + oneLine(k.info.AppName)
+	if k.appName != "" {
+		text += ", application " + oneLine(k.appName)
 	}
 	k.logEvent(text)
 }

@@ -22,7 +22,7 @@ func (x *exchange) internal(db string, body bson.D) (bson.Raw, error) {
 		return nil, fmt.Errorf("there is no command %s", name)
 	}
 	r := command.Request{
-		Context: x.conn.ctx, Row: &row.Row, Name: name, DB: db, Body: raw, Server: &x.view.Server, Conn: &x.conn.info,
+		Context: x.conn.ctx, Row: &row.Row, Name: name, DB: db, Body: raw, Server: &x.view.Server,
 		Strikes: func(string) (failpoint.Failure, bool) { return failpoint.Failure{}, false },
 	}
 	reply, err := row.Run(&r)
@@ -66,7 +66,7 @@ func (x *exchange) listShards() (bson.D, error) {
 	}
 	return bson.D{{Key: "shards", Value: bson.A{bson.D{
 		{Key: "_id", Value: ShardName},
-		{Key: "host", Value: ShardHost(x.view.SetName)},
+		{Key: "host", Value: ShardHost(x.view.setName)},
 		{Key: "state", Value: int32(1)},
 		{Key: "topologyTime", Value: bson.Timestamp{T: 1, I: 1}},
 	}}}}, nil
