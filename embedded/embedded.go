@@ -106,7 +106,7 @@ const MaxServers = 50
 type Deployment struct {
 	options   Options
 	cluster   *server.Cluster
-	balancers []*server.Balancer
+	balancers []net.Listener
 	ca        []byte
 }
 
@@ -192,20 +192,18 @@ func (o *Options) listenAddress(i int) string {
 }
 
 func (d *Deployment) start(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	n := d.options.count()
-	for i := range n {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if _, err := d.cluster.Add(d.options.listenAddress(i)); err != nil {
-			return err
-		}
+	addresses := make([]string, n)
+	for i := range addresses {
+		addresses[i] = d.options.listenAddress(i)
 	}
-	if d.options.Topology != LoadBalanced {
-		return nil
+	if err := d.cluster.Listen(addresses...); err != nil || d.options.Topology != LoadBalanced {
+		return err
 	}
-	mongoses := d.cluster.Members()
-	for i, behind := range [][]*server.Server{mongoses, mongoses[:1]} {
+	for i, behind := range []int{n, 1} {
 		b, err := d.cluster.Balance(d.options.listenAddress(n+i), behind)
 		if err != nil {
 			return err
@@ -267,7 +265,7 @@ func (d *Deployment) URI() string {
 	case ReplicaSet:
 		return d.uri(d.Hosts(), url.Values{"replicaSet": {d.options.SetName}})
 	case LoadBalanced:
-		return d.uri([]string{d.balancers[0].Address()}, url.Values{"loadBalanced": {"true"}})
+		return d.uri([]string{d.balancers[0].Addr().String()}, url.Values{"loadBalanced": {"true"}})
 	}
 	return d.uri(d.Hosts(), nil)
 }
@@ -279,7 +277,7 @@ func (d *Deployment) SingleURI() string {
 	case Sharded:
 		return d.uri(d.Hosts()[:1], nil)
 	case LoadBalanced:
-		return d.uri([]string{d.balancers[1].Address()}, url.Values{"loadBalanced": {"true"}})
+		return d.uri([]string{d.balancers[1].Addr().String()}, url.Values{"loadBalanced": {"true"}})
 	}
 	return d.URI()
 }

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
-
-	"github.com/unified-test-runner/utr/embedded/failpoint"
 )
 
 // Row is one command in the table of a server.
@@ -94,7 +92,6 @@ type Request struct {
 	DB      string   // $db
 	Body    bson.Raw // document sequences folded in as arrays
 	Server  *Server
-	Conn    *Conn
 	// LSID is the session of the command (the id document), nil if none.
 	LSID bson.Raw
 	// TxnNumber and StmtID for retryable writes and transactions.
@@ -111,7 +108,7 @@ type Request struct {
 	Stream         func() (bson.D, error)
 	// Strikes asks whether the named fail point strikes the command now, says what
 	// it does, and counts the hit. Never nil in a request from the dispatcher.
-	Strikes func(failPoint string) (failpoint.Failure, bool)
+	Strikes func(failPoint string) (Failure, bool)
 	// HangUp closes the connection at once. The command goes on, and its reply is
 	// not sent. Never nil in a request from the dispatcher.
 	HangUp func()
@@ -133,20 +130,24 @@ type Server struct {
 	Address string
 	Wire    int    // maxWireVersion of the profile
 	Version [3]int // server version of the profile
-	SetName string
 	// Term and ElectionID are those of the present primary of a replica set.
 	Term       int64
 	ElectionID bson.ObjectID
-	// Hosts are the members of the replica set that hello lists so, or the mongoses
-	// of a sharded cluster.
-	Hosts []string
 }
 
-// Conn is what commands may know of the connection.
-type Conn struct {
-	ID           int64
-	AppName      string
-	LoadBalanced bool
+// Failure is what a fail point does to a command, in this order: it blocks, then
+// it closes the connection, or it returns an error.
+type Failure struct {
+	Block           time.Duration
+	CloseConnection bool
+	HasCode         bool
+	Code            int32
+	// Labels replace the labels that the server would have added. Nil: they do not;
+	// empty: there are none.
+	Labels            []string
+	ExtraInfo         bson.Raw // of the error, if not nil
+	WriteConcernError bson.Raw // for the reply of the command, if not nil
+	LoseReply         bool     // the command runs, and its reply is not sent
 }
 
 // ErrClose tells the dispatcher to close the connection instead of answering,

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/command"
 )
 
 // Command is what a fail point asks about a command.
@@ -14,23 +16,11 @@ type Command struct {
 	AppName   string   // of the client, from its handshake
 }
 
-// Failure is what a fail point does to a command, in this order: it blocks, then
-// it closes the connection, or it returns an error.
-type Failure struct {
-	Block           time.Duration
-	CloseConnection bool
-	HasCode         bool
-	Code            int32
-	// Labels replace the labels that the server would have added. Nil: they do not;
-	// empty: there are none.
-	Labels            []string
-	ExtraInfo         bson.Raw // of the error, if not nil
-	WriteConcernError bson.Raw // for the reply of the command, if not nil
-	LoseReply         bool     // the command runs, and its reply is not sent
-}
+// Failure is what a fail point does to a command.
+type Failure = command.Failure
 
 // early reports whether it does anything before the command runs.
-func (f Failure) early() bool { return f.Block > 0 || f.CloseConnection || f.HasCode }
+func early(f Failure) bool { return f.Block > 0 || f.CloseConnection || f.HasCode }
 
 // The names of fail points that code asks for.
 const (
@@ -55,7 +45,7 @@ var failCommand = kind{name: FailCommand, codeField: "errorCode"}
 var kinds = []kind{
 	failCommand,
 	{name: OnPrimaryTransactionalWrite, always: true, codeField: "failBeforeCommitExceptionCode", closes: true},
-	{name: FailGetMoreAfterCursorCheckout, commands: []string{"getMore"}, codeField: "errorCode", code: codeInternalError},
+	{name: FailGetMoreAfterCursorCheckout, commands: []string{"getMore"}, codeField: "errorCode", code: command.CodeInternalError},
 	// These can be set, and have no effect.
 	{name: StopReplProducer}, {name: "failCursorNotFound"}, {name: "failReceivedGetmore"}, {name: "maxTimeAlwaysTimeOut"}, {name: "maxTimeNeverTimeOut"},
 }
@@ -88,9 +78,9 @@ func (k kind) read(data bson.Raw) effect {
 		ms, ok := integer(data.Lookup("blockTimeMS"))
 		switch {
 		case !ok:
-			err = refuse(codeInvalidOptions, "must specify 'blockTimeMS' when 'blockConnection' is true")
+			err = command.Errorf(command.CodeInvalidOptions, "must specify 'blockTimeMS' when 'blockConnection' is true")
 		case ms < 0:
-			err = refuse(codeInvalidOptions, "'blockTimeMS' must be non-negative")
+			err = command.Errorf(command.CodeInvalidOptions, "'blockTimeMS' must be non-negative")
 		default:
 			f.Block = time.Duration(min(ms, int64(24*time.Hour/time.Millisecond))) * time.Millisecond
 		}
@@ -122,11 +112,11 @@ func (e *effect) appliesTo(c Command) bool {
 	return slices.ContainsFunc(commands, func(name string) bool { return slices.Contains(c.Names, name) })
 }
 
-// Before asks whether failCommand strikes before the command runs. An *Error
-// is an error in the fail point's data, and the command's answer.
+// Before asks whether failCommand strikes before the command runs. An error
+// is one in the fail point's data, and the command's answer.
 func (r *Registry) Before(c Command) (Failure, bool, error) {
 	e, hit := r.strike(FailCommand, func(e *effect) bool {
-		return e.appliesTo(c) && (e.err != nil || e.failure.early() || isTrue(e.data, "blockConnection"))
+		return e.appliesTo(c) && (e.err != nil || early(e.failure) || isTrue(e.data, "blockConnection"))
 	})
 	return e.failure, hit, e.err
 }

@@ -11,6 +11,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/unified-test-runner/utr/embedded/command"
 	"github.com/unified-test-runner/utr/embedded/failpoint"
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
@@ -94,7 +95,7 @@ func TestRefused(t *testing.T) {
 		if _, hit := r.Within("failCommand", find); !hit {
 			t.Error("the fail point is not as it was before")
 		}
-		refused := new(failpoint.Error)
+		refused := new(command.Error)
 		errors.As(err, &refused)
 		return fmt.Sprint("error ", refused.Code, " ", refused)
 	})
@@ -102,7 +103,7 @@ func TestRefused(t *testing.T) {
 
 // describe says what a failure does.
 func describe(f failpoint.Failure, hit bool, err error) string {
-	refused := new(failpoint.Error)
+	refused := new(command.Error)
 	errors.As(err, &refused)
 	var does []string
 	for _, effect := range []struct {

@@ -5,35 +5,13 @@
 package failpoint
 
 import (
-	"fmt"
 	"math"
-	"strconv"
 	"sync"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
-)
 
-// Error is a refused configuration, or a failure that a fail point's data
-// leads to.
-type Error struct {
-	Code    int32
-	Message string
-}
-
-func (e *Error) Error() string { return e.Message }
-
-func refuse(code int32, format string, args ...any) *Error {
-	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
-}
-
-// The codes of refusals.
-const (
-	codeInternalError      = 1
-	codeBadValue           = 2
-	codeTypeMismatch       = 14
-	codeIllegalOperation   = 20
-	codeInvalidOptions     = 72
-	codeFailPointSetFailed = 266
+	"github.com/unified-test-runner/utr/embedded/command"
+	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
 // Registry holds the fail points of one server. Its methods may be called
@@ -83,20 +61,20 @@ const (
 )
 
 // Configure carries out a configureFailPoint command. It gives how often the
-// fail point had struck before, or an *Error in the server's words.
-func (r *Registry) Configure(command bson.Raw) (int32, error) {
-	name, _ := command.Index(0).Value().StringValueOK()
+// fail point had struck before, or an error in the server's words.
+func (r *Registry) Configure(request bson.Raw) (int32, error) {
+	name, _ := request.Index(0).Value().StringValueOK()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	old, ok := r.points[name]
 	if !ok {
-		return 0, refuse(codeFailPointSetFailed, "%s not found", name)
+		return 0, command.Errorf(command.CodeFailPointSetFailed, "%s not found", name)
 	}
-	next, err := parseMode(command)
+	next, err := parseMode(request)
 	if err != nil {
 		return 0, err
 	}
-	data, _ := command.Lookup("data").DocumentOK()
+	data, _ := request.Lookup("data").DocumentOK()
 	next.effect = old.effect.kind.read(data)
 	next.count = old.count
 	r.points[name] = &next
@@ -104,10 +82,10 @@ func (r *Registry) Configure(command bson.Raw) (int32, error) {
 }
 
 // parseMode reads the mode of a configureFailPoint command.
-func parseMode(command bson.Raw) (point, error) {
-	value, err := command.LookupErr("mode")
+func parseMode(request bson.Raw) (point, error) {
+	value, err := request.LookupErr("mode")
 	if err != nil {
-		return point{}, refuse(codeIllegalOperation, "When setting a failpoint, you must supply a 'mode'")
+		return point{}, command.Errorf(command.CodeIllegalOperation, "When setting a failpoint, you must supply a 'mode'")
 	}
 	if name, ok := value.StringValueOK(); ok {
 		switch name {
@@ -116,11 +94,11 @@ func parseMode(command bson.Raw) (point, error) {
 		case "alwaysOn":
 			return point{mode: alwaysOn}, nil
 		}
-		return point{}, refuse(codeBadValue, "unknown mode: %s", name)
+		return point{}, command.Errorf(command.CodeBadValue, "unknown mode: %s", name)
 	}
 	doc, ok := value.DocumentOK()
 	if !ok {
-		return point{}, refuse(codeTypeMismatch, "'mode' must be a string or JSON object")
+		return point{}, command.Errorf(command.CodeTypeMismatch, "'mode' must be a string or JSON object")
 	}
 	if v, err := doc.LookupErr("times"); err == nil {
 		n, err := count("times", v)
@@ -134,7 +112,7 @@ func parseMode(command bson.Raw) (point, error) {
 	if v, err := doc.LookupErr("activationProbability"); err == nil {
 		return probability(v)
 	}
-	return point{}, refuse(codeBadValue,
+	return point{}, command.Errorf(command.CodeBadValue,
 		"'mode' must be one of 'off', 'alwaysOn', '{times:n}', '{skip:n}' or '{activationProbability:p}'")
 }
 
@@ -142,11 +120,11 @@ func count(name string, v bson.RawValue) (int64, error) {
 	n, ok := integer(v)
 	switch {
 	case !ok:
-		return 0, refuse(codeTypeMismatch, "Expected field %q to have numeric type, but found %s", name, TypeName(v.Type))
+		return 0, command.Errorf(command.CodeTypeMismatch, "Expected field %q to have numeric type, but found %s", name, command.TypeName(v))
 	case n < 0:
-		return 0, refuse(codeBadValue, "'%s' option to 'mode' must be positive", name)
+		return 0, command.Errorf(command.CodeBadValue, "'%s' option to 'mode' must be positive", name)
 	case n > math.MaxInt32:
-		return 0, refuse(codeBadValue, "'%s' option to 'mode' is too large", name)
+		return 0, command.Errorf(command.CodeBadValue, "'%s' option to 'mode' is too large", name)
 	}
 	return n, nil
 }
@@ -154,10 +132,10 @@ func count(name string, v bson.RawValue) (int64, error) {
 func probability(v bson.RawValue) (point, error) {
 	p, ok := number(v)
 	if !ok {
-		return point{}, refuse(codeTypeMismatch, "the value of 'activationProbability' must be a number, found %s", TypeName(v.Type))
+		return point{}, command.Errorf(command.CodeTypeMismatch, "the value of 'activationProbability' must be a number, found %s", command.TypeName(v))
 	}
 	if !(p >= 0 && p <= 1) {
-		return point{}, refuse(codeBadValue, "activationProbability must be between 0.0 and 1.0; found %s", double(p))
+		return point{}, command.Errorf(command.CodeBadValue, "activationProbability must be between 0.0 and 1.0; found %s", value.Text(p))
 	}
 	return point{mode: random, probability: p}, nil
 }
@@ -235,48 +213,16 @@ func orEmpty(doc bson.Raw) bson.Raw {
 // integer takes any BSON number as an integer, as the server does.
 func integer(v bson.RawValue) (int64, bool) {
 	n, ok := number(v)
-	if !ok || math.IsNaN(n) {
+	if i, isLong := v.Int64OK(); isLong {
+		return i, true
+	}
+	if math.IsNaN(n) {
 		return 0, ok
 	}
-	if v.Type == bson.TypeInt64 {
-		return v.Int64(), true
-	}
-	return int64(max(min(n, math.MaxInt64/2), math.MinInt64/2)), true
+	return int64(max(min(n, math.MaxInt64/2), math.MinInt64/2)), ok
 }
 
 func number(v bson.RawValue) (float64, bool) {
-	switch v.Type {
-	case bson.TypeInt32:
-		return float64(v.Int32()), true
-	case bson.TypeInt64:
-		return float64(v.Int64()), true
-	case bson.TypeDouble:
-		return v.Double(), true
-	case bson.TypeDecimal128:
-		f, err := strconv.ParseFloat(v.Decimal128().String(), 64)
-		return f, err == nil
-	}
-	return 0, false
+	n, ok := value.FromRaw(v)
+	return value.Float(n), ok && value.IsNumber(n)
 }
-
-// double writes a number as the server does: always with a fraction.
-func double(f float64) string {
-	s := strconv.FormatFloat(f, 'g', -1, 64)
-	if _, err := strconv.ParseInt(s, 10, 64); err == nil {
-		s += ".0"
-	}
-	return s
-}
-
-var typeNames = map[bson.Type]string{
-	bson.TypeDouble: "double", bson.TypeString: "string", bson.TypeEmbeddedDocument: "object",
-	bson.TypeArray: "array", bson.TypeBinary: "binData", bson.TypeUndefined: "undefined",
-	bson.TypeObjectID: "objectId", bson.TypeBoolean: "bool", bson.TypeDateTime: "date",
-	bson.TypeNull: "null", bson.TypeRegex: "regex", bson.TypeDBPointer: "dbPointer",
-	bson.TypeJavaScript: "javascript", bson.TypeSymbol: "symbol", bson.TypeCodeWithScope: "javascriptWithScope",
-	bson.TypeInt32: "int", bson.TypeTimestamp: "timestamp", bson.TypeInt64: "long",
-	bson.TypeDecimal128: "decimal", bson.TypeMinKey: "minKey", bson.TypeMaxKey: "maxKey",
-}
-
-// TypeName is a BSON type as the server's messages call it.
-func TypeName(t bson.Type) string { return typeNames[t] }

@@ -4,6 +4,8 @@ import (
 	"sync"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/command"
 )
 
 // FailCommandSequence is a fail point that no server of MongoDB's has. It
@@ -33,13 +35,13 @@ type Sequence struct {
 }
 
 // Configure carries out a configureFailPoint command, and gives how often the
-// fail point had struck before. An *Error refuses it.
-func (s *Sequence) Configure(command bson.Raw) (int32, error) {
-	mode, ok := command.Lookup("mode").StringValueOK()
+// fail point had struck before. An error refuses it.
+func (s *Sequence) Configure(request bson.Raw) (int32, error) {
+	mode, ok := request.Lookup("mode").StringValueOK()
 	if !ok || mode != "off" && mode != "alwaysOn" {
-		return 0, refuse(codeBadValue, "%s is 'off' or 'alwaysOn'", FailCommandSequence)
+		return 0, command.Errorf(command.CodeBadValue, "%s is 'off' or 'alwaysOn'", FailCommandSequence)
 	}
-	data, _ := command.Lookup("data").DocumentOK()
+	data, _ := request.Lookup("data").DocumentOK()
 	elements, err := elements(data)
 	if mode == "alwaysOn" && err != nil {
 		return 0, err
@@ -66,17 +68,17 @@ func (s *Sequence) State() State {
 func elements(data bson.Raw) ([]Failure, error) {
 	list, ok := data.Lookup("sequence").ArrayOK()
 	if !ok {
-		return nil, refuse(codeTypeMismatch, "%s needs an array 'sequence' in its data", FailCommandSequence)
+		return nil, command.Errorf(command.CodeTypeMismatch, "%s needs an array 'sequence' in its data", FailCommandSequence)
 	}
 	values, err := list.Values()
 	if err != nil {
-		return nil, refuse(codeBadValue, "'sequence' can not be read: %v", err)
+		return nil, command.Errorf(command.CodeBadValue, "'sequence' can not be read: %v", err)
 	}
 	out := make([]Failure, 0, len(values))
 	for i, v := range values {
 		doc, ok := v.DocumentOK()
 		if !ok {
-			return nil, refuse(codeTypeMismatch, "'sequence.%d' is a %s, not an object", i, TypeName(v.Type))
+			return nil, command.Errorf(command.CodeTypeMismatch, "'sequence.%d' is a %s, not an object", i, command.TypeName(v))
 		}
 		e := failCommand.read(doc)
 		if e.err != nil {
@@ -97,7 +99,7 @@ func (s *Sequence) Next(c Command) (Failure, bool) {
 	}
 	f := s.elements[s.next]
 	s.next++
-	if !f.early() && !f.LoseReply && f.WriteConcernError == nil {
+	if !early(f) && !f.LoseReply && f.WriteConcernError == nil {
 		return Failure{}, false
 	}
 	s.count++

@@ -47,7 +47,7 @@ func ReplicaSet(backend server.Backend) (*server.Cluster, error) {
 	_, err = c.Configure(server.SetConfig{Version: 1, Members: members})
 	for _, m := range members {
 		if err == nil {
-			_, err = c.Join(m.Host, server.Place{})
+			_, err = c.Join(m.Host, server.Process{})
 		}
 	}
 	if err != nil {
@@ -77,7 +77,7 @@ func Storm(cluster *server.Cluster, seed uint64, n int) error {
 func storm(members []*server.Server, random *rand.Rand, from [][]byte, n int) error {
 	near, far := net.Pipe()
 	defer func() { _ = near.Close() }()
-	members[0].Serve(far)
+	members[0].Serve(far, false)
 	for sent := 0; sent < n; {
 		var all []byte
 		for range 1 + random.IntN(4) {
@@ -85,7 +85,7 @@ func storm(members []*server.Server, random *rand.Rand, from [][]byte, n int) er
 			sent++
 		}
 		m := newMemory(all)
-		members[random.IntN(len(members))].Serve(m)
+		members[random.IntN(len(members))].Serve(m, false)
 		select {
 		case <-m.done:
 		case <-time.After(limit):

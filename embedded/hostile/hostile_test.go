@@ -51,7 +51,7 @@ func TestStorm(t *testing.T) {
 				}
 				testkit.Check(t, err)
 				if strings.Contains(row.reason, "dies") {
-					c.Leave(c.Members()[0])
+					_ = c.Kill(c.Members()[0])
 				}
 				err = hostile.Storm(c, seed, 2500)
 				if row.want == "" && err != nil || row.want != "" && (err == nil || !strings.Contains(err.Error(), row.want)) {

@@ -242,10 +242,10 @@ type waiting struct {
 
 func (f *front) newWaiting() (*waiting, error) {
 	c := server.NewCluster(server.Config{
-		Kind: server.Uninitiated, Profile: f.o.Profile, SetName: f.o.ReplSet, Users: server.NewUsers(), AccessByPlace: true,
+		Kind: server.Uninitiated, Profile: f.o.Profile, SetName: f.o.ReplSet, Users: server.NewUsers(), AccessByProcess: true,
 		Backend: data.New(data.Options{ReplicaSet: true}), Initiate: f.initiate,
 	})
-	s, err := c.Join(f.address(), server.Place{
+	s, err := c.Join(f.address(), server.Process{
 		Parameters: parameters(f.o.Parameters), AccessControl: f.o.AccessControl, Arguments: f.o.Arguments, PID: f.env.PID,
 		Log: f.log.server, Shutdown: func() { f.end(exitClean) },
 	})
@@ -255,8 +255,8 @@ func (f *front) newWaiting() (*waiting, error) {
 	return &waiting{c, s}, nil
 }
 
-func (w *waiting) serve(nc net.Conn, _ bool) { w.server.Serve(nc) }
-func (w *waiting) close()                    { _ = w.cluster.Close() } // it waits long enough
+func (w *waiting) serve(nc net.Conn, balanced bool) { w.server.Serve(nc, balanced) }
+func (w *waiting) close()                           { _ = w.cluster.Close() } // it waits long enough
 
 // forwarder hands clients over to a host.
 type forwarder struct {

@@ -151,7 +151,7 @@ func newHost(s spec) (*host, error) {
 	}
 	h := &host{spec: s, profile: profile, token: rand.Text(), users: server.NewUsers(),
 		seats: map[string]*occupant{}, stateFiles: map[string]string{}}
-	config := server.Config{Profile: profile, Users: h.users, AccessByPlace: true, Backend: data.New(data.Options{ReplicaSet: s.Set != nil})}
+	config := server.Config{Profile: profile, Users: h.users, AccessByProcess: true, Backend: data.New(data.Options{ReplicaSet: s.Set != nil})}
 	var set server.SetConfig
 	if s.Set != nil {
 		if set, err = server.ParseSetConfig(s.Set); err != nil {
@@ -262,14 +262,11 @@ func (h *host) forward(nc net.Conn, in *bufio.Reader, q request) {
 	o := h.seats[q.Member]
 	h.mu.Unlock()
 	client := &relay.ReadAhead{Conn: nc, In: in}
-	switch {
-	case o == nil:
+	if o == nil {
 		_ = nc.Close()
-	case q.Balanced:
-		o.server.ServeBalanced(client)
-	default:
-		o.server.Serve(client)
+		return
 	}
+	o.server.Serve(client, q.Balanced)
 }
 
 // join lets a process play a server until its connection ends.
@@ -305,7 +302,7 @@ func (h *host) seat(nc net.Conn, q request) (*occupant, error) {
 	if o.log, err = openLog(q.Seat.LogPath, nil); err != nil {
 		return nil, err
 	}
-	o.server, err = cluster.Join(q.Member, server.Place{
+	o.server, err = cluster.Join(q.Member, server.Process{
 		Parameters: parameters(q.Seat.Parameters), AccessControl: q.Seat.Access, Arguments: q.Seat.Arguments, PID: q.Seat.PID,
 		Log: o.log.server, Shutdown: o.stop,
 	})
@@ -335,7 +332,7 @@ func (h *host) clusterOf(s *seat) (*server.Cluster, error) {
 	defer h.mu.Unlock()
 	if h.routers == nil {
 		h.routers = server.NewCluster(server.Config{
-			Kind: server.Sharded, Profile: h.profile, SetName: h.setName, Users: h.users, AccessByPlace: true, Shards: true,
+			Kind: server.Sharded, Profile: h.profile, SetName: h.setName, Users: h.users, AccessByProcess: true, Shards: true,
 			Backend: data.New(data.Options{Sharded: true, NoShard: true}),
 		})
 	}
@@ -354,9 +351,9 @@ func (h *host) unseat(member string, o *occupant) {
 	switch {
 	case !seated:
 	case o.router:
-		routers.Leave(o.server)
+		_ = routers.Kill(o.server) // it has no port to close
 	default:
-		h.cluster.Leave(o.server)
+		_ = h.cluster.Kill(o.server)
 	}
 }
 

@@ -116,7 +116,7 @@ func newPlayer(t testing.TB, kind server.Kind, users *server.Users, hosts ...str
 		testkit.Check(t, err)
 	}
 	for _, host := range hosts {
-		_, err := c.Join(host, server.Place{})
+		_, err := c.Join(host, server.Process{})
 		testkit.Check(t, err)
 	}
 	if kind == server.ReplicaSet { // once more: the real primary had counted one change more
@@ -135,7 +135,7 @@ type client struct {
 func connect(t testing.TB, s *server.Server) *client {
 	near, far := net.Pipe()
 	t.Cleanup(func() { _ = near.Close() })
-	s.Serve(far)
+	s.Serve(far, false)
 	_ = near.SetReadDeadline(time.Now().Add(24 * time.Hour)) // which is after all recordings
 	return &client{near, bufio.NewReader(near)}
 }

@@ -18,10 +18,10 @@ func (x *exchange) apiVersion() error {
 	value, err := body.LookupErr("apiVersion")
 	if err != nil {
 		if noStrict == nil || noDeprecation == nil {
-			return refuse(command.CodeAPIVersionMissing, "Provided apiStrict and/or apiDeprecationErrors without passing apiVersion")
+			return command.Errorf(command.CodeAPIVersionMissing, "Provided apiStrict and/or apiDeprecationErrors without passing apiVersion")
 		}
 		if x.conn.server.params.isTrue("requireApiVersion") {
-			return refuse(command.CodeAPIVersionRequired,
+			return command.Errorf(command.CodeAPIVersionRequired,
 				"The apiVersion parameter is required, please configure your MongoClient's API version")
 		}
 		return nil
@@ -31,17 +31,17 @@ func (x *exchange) apiVersion() error {
 		return wrongType("APIVersion.apiVersion", value, "string")
 	}
 	if version != "1" && !(version == "2" && x.conn.server.params.isTrue("acceptApiVersion2")) {
-		return refuse(command.CodeAPIVersionError, "Cannot accept API version %s", version)
+		return command.Errorf(command.CodeAPIVersionError, "Cannot accept API version %s", version)
 	}
 	if errs, _ := body.Lookup("apiDeprecationErrors").BooleanOK(); errs && x.row.Deprecated == version {
-		return refuse(command.CodeAPIDeprecationError,
+		return command.Errorf(command.CodeAPIDeprecationError,
 			"Provided apiDeprecationErrors:true, but the command %s is deprecated in API Version %s",
 			x.row.Name, version)
 	}
 	strict, _ := body.Lookup("apiStrict").BooleanOK()
 	// count joined API version 1 late, but 4.9 did not refuse it either.
 	if strict && !strings.Contains(x.row.API, version) {
-		return refuse(command.CodeAPIStrictError, "Provided apiStrict:true, but the command %s is not in API Version %s. "+
+		return command.Errorf(command.CodeAPIStrictError, "Provided apiStrict:true, but the command %s is not in API Version %s. "+
 			"Information on supported commands and migrations in API Version 1 can be found at "+
 			"https://dochub.mongodb.org/core/manual-versioned-api", x.row.Name, version)
 	}
@@ -71,7 +71,7 @@ func (x *exchange) strictPipeline(version string) error {
 	for _, s := range stages {
 		stage, _ := s.DocumentOK()
 		if name := firstKey(stage); outsideAPI[name] {
-			return refuse(command.CodeAPIStrictError, "stage %s is not allowed with 'apiStrict: true' in API Version %s", name, version)
+			return command.Errorf(command.CodeAPIStrictError, "stage %s is not allowed with 'apiStrict: true' in API Version %s", name, version)
 		}
 	}
 	return nil

@@ -111,7 +111,7 @@ const conversationID = 1
 const leastNonce = 4
 
 // errAuthentication is all that a client learns of its failure.
-var errAuthentication = refuse(command.CodeAuthenticationFailed, "Authentication failed.")
+var errAuthentication = command.Errorf(command.CodeAuthenticationFailed, "Authentication failed.")
 
 // supportedMechanisms answers saslSupportedMechs of a hello.
 func (x *exchange) supportedMechanisms() []string {
@@ -140,7 +140,7 @@ func (x *exchange) speculative() (bson.D, error) {
 	}
 	doc, ok := value.DocumentOK()
 	if !ok || len(doc) <= 5 {
-		return nil, refuse(command.CodeBadValue, "isMaster.speculativeAuthenticate must be a non-empty Object")
+		return nil, command.Errorf(command.CodeBadValue, "isMaster.speculativeAuthenticate must be a non-empty Object")
 	}
 	if firstKey(doc) != "saslStart" {
 		return nil, nil
@@ -196,7 +196,7 @@ func (c *Cluster) noMechanism(name string) error {
 	if c.Profile.has(codeMechanism) {
 		code = command.CodeMechanismUnavailable
 	}
-	return refuse(code, "Received authentication for mechanism %s which is unknown or not enabled", name)
+	return command.Errorf(code, "Received authentication for mechanism %s which is unknown or not enabled", name)
 }
 
 func (x *exchange) saslContinue() (bson.D, error) {
@@ -204,11 +204,11 @@ func (x *exchange) saslContinue() (bson.D, error) {
 	c := k.sasl
 	id, _ := x.request.Body.Lookup("conversationId").AsInt64OK()
 	if c == nil {
-		return nil, refuse(command.CodeProtocolError, "No SASL session state found")
+		return nil, command.Errorf(command.CodeProtocolError, "No SASL session state found")
 	}
 	if id != conversationID {
 		k.sasl = nil
-		return nil, refuse(command.CodeProtocolError, "sasl: Mismatched conversation id")
+		return nil, command.Errorf(command.CodeProtocolError, "sasl: Mismatched conversation id")
 	}
 	if c.proved {
 		k.sasl, k.user = nil, c.user
@@ -281,18 +281,18 @@ func (x *exchange) writeUser() (bson.D, error) {
 	users, update := x.conn.server.cluster.users, x.row.Name == "updateUser"
 	name, ok := x.request.Body.Index(0).Value().StringValueOK()
 	if !ok || name == "" {
-		return nil, refuse(command.CodeBadValue, "User document needs 'user' field to be non-empty")
+		return nil, command.Errorf(command.CodeBadValue, "User document needs 'user' field to be non-empty")
 	}
 	old := users.find(x.request.DB, name)
 	switch {
 	case update && old == nil:
-		return nil, refuse(command.CodeUserNotFound, "User '%s@%s' not found", name, x.request.DB)
+		return nil, command.Errorf(command.CodeUserNotFound, "User '%s@%s' not found", name, x.request.DB)
 	case !update && old != nil:
-		return nil, refuse(command.CodeUserAlreadyExists, "User \"%s@%s\" already exists", name, x.request.DB)
+		return nil, command.Errorf(command.CodeUserAlreadyExists, "User \"%s@%s\" already exists", name, x.request.DB)
 	}
 	password, ok := x.request.Body.Lookup("pwd").StringValueOK()
 	if !ok && (update || x.request.DB != "$external") {
-		return nil, refuse(command.CodeBadValue,
+		return nil, command.Errorf(command.CodeBadValue,
 			"Must provide a 'pwd' field for all user documents, except those with '$external' as the user's source db")
 	}
 	if update {
@@ -300,7 +300,7 @@ func (x *exchange) writeUser() (bson.D, error) {
 	}
 	list, ok := x.request.Body.Lookup("roles").ArrayOK()
 	if !ok {
-		return nil, refuse(command.CodeBadValue, "\"createUser\" command requires a \"roles\" array")
+		return nil, command.Errorf(command.CodeBadValue, "\"createUser\" command requires a \"roles\" array")
 	}
 	values, err := list.Values()
 	if err != nil {
@@ -313,7 +313,7 @@ func (x *exchange) writeUser() (bson.D, error) {
 		} else if doc, ok := v.DocumentOK(); ok {
 			roles = append(roles, slices.Clone(doc))
 		} else {
-			return nil, refuse(command.CodeTypeMismatch, "Role names must be either strings or objects")
+			return nil, command.Errorf(command.CodeTypeMismatch, "Role names must be either strings or objects")
 		}
 	}
 	return nil, users.add(x.request.DB, name, password, roles)

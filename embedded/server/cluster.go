@@ -8,7 +8,6 @@ package server
 import (
 	"context"
 	"crypto/tls"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -62,9 +61,9 @@ type Config struct {
 	Profile Profile
 	SetName string // of the replica set, or of the one shard
 	// Users may authenticate, and others not do much. Nil: there is no access
-	// control. With AccessByPlace each server that joins decides for itself.
-	Users         *Users
-	AccessByPlace bool
+	// control. With AccessByProcess each server that joins decides for itself.
+	Users           *Users
+	AccessByProcess bool
 	// TLS is what connections use, nil for none.
 	TLS     *tls.Config
 	Backend Backend // required
@@ -101,13 +100,8 @@ type Cluster struct {
 	members []*Server // in the order of their addition
 	primary *Server   // nil if there is none
 	term    int64
-	layout  *layout // of the members
-
-	// Of a replica set that Configure has configured.
-	quorum       bool // a primary needs a majority
-	settings     bson.D
-	configServer bool
-	configTerm   int64
+	layout  *layout   // of the members
+	set     SetConfig // of a replica set
 }
 
 // NewCluster makes a deployment without servers. Close it.
@@ -146,7 +140,7 @@ func (c *Cluster) Close() error {
 	c.cancel()
 	var errs []error
 	for _, s := range members {
-		errs = append(errs, s.down())
+		errs = append(errs, s.stop())
 	}
 	ended := make(chan struct{})
 	go func() {
@@ -161,146 +155,6 @@ func (c *Cluster) Close() error {
 		errs = append(errs, fmt.Errorf("waited %v for the connections of the embedded deployment to end", closePatience))
 	}
 	return errors.Join(errs...)
-}
-
-// Members are the servers, in the order of their addition.
-func (c *Cluster) Members() []*Server {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Clone(c.members)
-}
-
-// Primary is the member that takes writes, nil if none does.
-func (c *Cluster) Primary() *Server {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.primary
-}
-
-// Elect makes a member primary at once, with a new term, and wakes those who
-// wait for a change. The former primary becomes a secondary.
-func (c *Cluster) Elect(next *Server) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.Kind != ReplicaSet || !slices.Contains(c.members, next) || next.isDown {
-		return fmt.Errorf("%s can not become primary", next.Address())
-	}
-	if c.primary == next {
-		return nil
-	}
-	c.stepDown()
-	c.elect(next)
-	return nil
-}
-
-func (c *Cluster) elect(next *Server) {
-	c.term++
-	c.primary = next
-	next.logf("becomes primary in term %d", c.term)
-	for _, s := range c.members {
-		s.changed()
-	}
-}
-
-// stepDown leaves the replica set without a primary. As on the server, the old
-// primary reports first that it is neither, then that it is a secondary.
-func (c *Cluster) stepDown() {
-	old := c.primary
-	if old == nil {
-		return
-	}
-	c.depose()
-	old.logf("steps down")
-	old.version++ // the step in between, which is over before anyone can see it
-	old.changed()
-}
-
-// depose leaves the deployment without a primary, and what that of a replica set has begun
-// undone.
-func (c *Cluster) depose() {
-	c.primary = nil
-	if c.Kind == ReplicaSet {
-		c.Backend.EndTerm(c.term)
-	}
-}
-
-// successor is who should become primary: of the members that are up and may
-// be it, but old, the one of the highest priority, and of several the next
-// after old. Nil if there is none.
-func (c *Cluster) successor(old *Server) *Server {
-	at := slices.Index(c.members, old)
-	var best *Server
-	for i := range c.members {
-		s := c.members[(at+1+i)%len(c.members)]
-		if s == old || s.isDown || !s.member.electable() || time.Now().Before(s.frozen) {
-			continue
-		}
-		if best == nil || s.member.Priority > best.member.Priority {
-			best = s
-		}
-	}
-	return best
-}
-
-// StepDown makes the primary a secondary and another member primary. It fails
-// if no member is there to follow, and leaves everything as it is then.
-func (c *Cluster) StepDown() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.stepDownTo(false)
-}
-
-// stepDownTo steps down, and elects the next member if there is one. alone
-// allows that there is none.
-func (c *Cluster) stepDownTo(alone bool) error {
-	if c.primary == nil {
-		return errors.New("there is no primary")
-	}
-	next := c.successor(c.primary)
-	if next == nil && !alone {
-		return errors.New("no other member could become primary")
-	}
-	c.stepDown()
-	if next != nil {
-		c.elect(next)
-	}
-	return nil
-}
-
-// Kill ends a member as a crash would: its connections break, its port refuses
-// new ones. Another member becomes primary if it was.
-func (c *Cluster) Kill(s *Server) error {
-	err := s.down()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.primary == s {
-		c.depose()
-		if next := c.successor(s); next != nil {
-			c.elect(next)
-		}
-	}
-	return err
-}
-
-// Restart brings a killed member back, on the same port, as a secondary, or as
-// primary if there is none.
-func (c *Cluster) Restart(s *Server) error {
-	if err := s.up(); err != nil {
-		return err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.Kind == ReplicaSet && c.primary == nil {
-		c.elect(s)
-	}
-	return nil
-}
-
-// electionID is that of a term, as replica sets of protocol version 1 make it.
-func electionID(term int64) bson.ObjectID {
-	id := bson.ObjectID{0x7f, 0xff, 0xff, 0xff}
-	binary.BigEndian.PutUint64(id[4:], uint64(term))
-	return id
 }
 
 // find gives the row of a command on a server in a role, nil if it has none.

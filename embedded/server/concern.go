@@ -36,7 +36,7 @@ func (x *exchange) failConcern(code int32, message string, concern bson.Raw, w s
 	}
 	x.concern.failure = append(bson.D{
 		{Key: "code", Value: code},
-		{Key: "codeName", Value: x.conn.server.cluster.Profile.codeName(code)},
+		{Key: "codeName", Value: command.CodeNameIn(code, x.view.Wire)},
 		{Key: "errmsg", Value: message},
 	}, details...)
 }
@@ -55,11 +55,11 @@ func (x *exchange) readWriteConcern() error {
 	}
 	concern, ok := value.DocumentOK()
 	if !ok {
-		return refuse(command.CodeTypeMismatch,
-			"\"writeConcern\" had the wrong type. Expected object, found %s", failpoint.TypeName(value.Type))
+		return command.Errorf(command.CodeTypeMismatch,
+			"\"writeConcern\" had the wrong type. Expected object, found %s", command.TypeName(value))
 	}
 	if !x.row.WriteConcern && (!x.row.Write || x.row.NoWriteConcern) {
-		return refuse(command.CodeInvalidOptions, "Command does not support writeConcern")
+		return command.Errorf(command.CodeInvalidOptions, "Command does not support writeConcern")
 	}
 	elements, err := concern.Elements()
 	if err != nil {
@@ -67,7 +67,7 @@ func (x *exchange) readWriteConcern() error {
 	}
 	for _, e := range elements {
 		if !slices.Contains(writeConcernFields, strings.ToLower(e.Key())) {
-			return refuse(command.CodeFailedToParse, "unrecognized write concern field: %s", e.Key())
+			return command.Errorf(command.CodeFailedToParse, "unrecognized write concern field: %s", e.Key())
 		}
 	}
 	w, err := concern.LookupErr("w")
@@ -84,13 +84,13 @@ func (x *exchange) readWriteConcern() error {
 		if _, tags := w.DocumentOK(); tags {
 			return nil
 		}
-		return refuse(command.CodeFailedToParse, "w has to be a number, string, or object")
+		return command.Errorf(command.CodeFailedToParse, "w has to be a number, string, or object")
 	}
 	switch {
 	case n < 0 || n > maxW:
-		return refuse(command.CodeFailedToParse, "w has to be a non-negative number and not greater than %d", maxW)
+		return command.Errorf(command.CodeFailedToParse, "w has to be a non-negative number and not greater than %d", maxW)
 	case n > 1 && x.view.Role == command.Standalone:
-		return refuse(command.CodeBadValue, "cannot use 'w' > 1 when a host is not replicated")
+		return command.Errorf(command.CodeBadValue, "cannot use 'w' > 1 when a host is not replicated")
 	case x.view.isMember() && int(n) > x.view.layout.bearing, x.view.Role == command.Mongos && n > shardMembers:
 		x.failConcern(command.CodeUnsatisfiableWriteConcern, "Not enough data-bearing nodes", concern, fmt.Sprint(n))
 	}
@@ -143,23 +143,23 @@ func (x *exchange) readConcern() error {
 	}
 	for _, e := range elements {
 		if !slices.Contains(concernFields, e.Key()) {
-			return refuse(command.CodeInvalidOptions, "Unrecognized option in readConcern: %s", e.Key())
+			return command.Errorf(command.CodeInvalidOptions, "Unrecognized option in readConcern: %s", e.Key())
 		}
 	}
 	level, ok := concern.Lookup("level").StringValueOK()
 	if ok && !slices.Contains(command.ReadConcernLevels, level) {
 		// A mongos fails so early that it does not know the time.
 		x.extras.noTimes = x.view.Role == command.Mongos
-		return refuse(command.CodeFailedToParse,
+		return command.Errorf(command.CodeFailedToParse,
 			"readConcern.level must be either 'local', 'majority', 'linearizable', 'available', or 'snapshot'")
 	}
 	if ok && !slices.Contains(x.readLevels(), level) {
-		return refuse(command.CodeInvalidOptions, "Command %s does not support { readConcern: { level: \"%s\", "+
+		return command.Errorf(command.CodeInvalidOptions, "Command %s does not support { readConcern: { level: \"%s\", "+
 			"provenance: \"clientSupplied\" } } :: caused by :: read concern not supported", x.request.Name, level)
 	}
 	after, err := concern.LookupErr("afterClusterTime")
 	if err == nil && x.row.Untimed {
-		return refuse(command.CodeInvalidOptions, "afterClusterTime is not allowed for this command")
+		return command.Errorf(command.CodeInvalidOptions, "afterClusterTime is not allowed for this command")
 	}
 	return x.notAhead(after)
 }
@@ -172,7 +172,7 @@ func (x *exchange) notAhead(after bson.RawValue) error {
 	}
 	wanted, now := bson.Timestamp{T: t, I: i}, x.conn.server.clusterTime(bson.Timestamp{})
 	if wanted.After(now) {
-		return refuse(command.CodeInvalidOptions, "readConcern afterClusterTime value must not be greater than the current clusterTime. "+
+		return command.Errorf(command.CodeInvalidOptions, "readConcern afterClusterTime value must not be greater than the current clusterTime. "+
 			"Requested clusterTime: { ts: Timestamp(%d, %d) }; current clusterTime: { ts: Timestamp(%d, %d) }", wanted.T, wanted.I, now.T, now.I)
 	}
 	return nil
@@ -204,7 +204,7 @@ func (x *exchange) namedConcern(concern bson.Raw, name string) error {
 		x.concern.members = x.view.layout.bearing/2 + 1
 		return nil
 	case x.view.Role == command.Standalone:
-		return refuse(command.CodeBadValue, "cannot use non-majority 'w' mode %s when a host is not a member of a replica set", name)
+		return command.Errorf(command.CodeBadValue, "cannot use non-majority 'w' mode %s when a host is not a member of a replica set", name)
 	}
 	message := "No write concern mode named '" + name + "' found in replica set configuration"
 	x.failConcern(command.CodeUnknownReplWriteConcern, message, concern, strconv.Quote(name))

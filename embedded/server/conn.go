@@ -23,7 +23,8 @@ type conn struct {
 	server   *Server
 	raw      net.Conn // what close closes: it never waits for the client
 	socket   net.Conn // raw, or TLS upon it
-	info     command.Conn
+	id       int64
+	appName  string
 	balanced bool // it came through a load balancer
 	ctx      context.Context
 	cancel   context.CancelFunc
@@ -48,7 +49,7 @@ func newConn(s *Server, socket net.Conn, balanced bool) *conn {
 	s.counters.created.Add(1)
 	k := &conn{
 		server: s, raw: socket, socket: socket, balanced: balanced, ctx: ctx, cancel: cancel,
-		info: command.Conn{ID: id, LoadBalanced: balanced},
+		id: id,
 	}
 	if s.cluster.TLS != nil {
 		k.socket = tls.Server(socket, s.cluster.TLS)
@@ -139,9 +140,9 @@ func (k *conn) message(h wire.Header, body []byte) error {
 func (k *conn) msg(h wire.Header, body []byte, reply writer) error {
 	m, err := wire.ParseMsg(h, body)
 	flags := m.Flags & wire.ChecksumPresent
-	var refused *wire.RequestError
+	var refused *command.Error
 	if errors.As(err, &refused) {
-		doc := k.compose(k.server.view(), nil, nil, &command.Error{Code: refused.Code, Message: refused.Message})
+		doc := k.compose(k.server.view(), nil, nil, refused)
 		return reply.msg(h.RequestID, flags, doc)
 	}
 	if err != nil {

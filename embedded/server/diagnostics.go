@@ -1,7 +1,6 @@
 package server
 
 import (
-	"errors"
 	"os"
 	"sync/atomic"
 	"time"
@@ -102,8 +101,8 @@ func (x *exchange) serverStatus() (bson.D, error) {
 	if x.view.isMember() {
 		repl := bson.D{
 			{Key: "topologyVersion", Value: x.view.topologyVersion()},
-			{Key: "hosts", Value: x.view.Hosts},
-			{Key: "setName", Value: x.view.SetName},
+			{Key: "hosts", Value: x.view.layout.hosts},
+			{Key: "setName", Value: x.view.setName},
 			{Key: "setVersion", Value: x.view.layout.version},
 			{Key: "isWritablePrimary", Value: x.view.Role == command.Primary},
 			{Key: "secondary", Value: x.view.Role == command.Secondary && !x.view.member.ArbiterOnly},
@@ -142,14 +141,14 @@ func (x *exchange) serverStatus() (bson.D, error) {
 
 // pid of the process that the server plays.
 func (s *Server) pid() int64 {
-	if s.place.PID != 0 {
-		return int64(s.place.PID)
+	if s.process.PID != 0 {
+		return int64(s.process.PID)
 	}
 	return int64(os.Getpid())
 }
 
 func (x *exchange) getCmdLineOpts() (bson.D, error) {
-	if p := x.conn.server.place; len(p.Arguments) > 0 {
+	if p := x.conn.server.process; len(p.Arguments) > 0 {
 		return bson.D{{Key: "argv", Value: p.Arguments}, {Key: "parsed", Value: bson.D{}}}, nil
 	}
 	return bson.D{
@@ -166,10 +165,6 @@ func (x *exchange) configureFailPoint() (bson.D, error) {
 		configure = x.conn.server.cluster.sequence.Configure
 	}
 	count, err := configure(x.request.Body)
-	var refused *failpoint.Error
-	if errors.As(err, &refused) {
-		return nil, refuse(refused.Code, "%s", refused.Message)
-	}
 	if err != nil {
 		return nil, err
 	}

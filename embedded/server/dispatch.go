@@ -41,7 +41,7 @@ func (k *conn) begin(body bson.Raw, exhaust bool) (*exchange, error) {
 	k.server.counters.count(first.Key())
 	x := &exchange{conn: k, view: k.server.view(), start: time.Now()}
 	x.request = command.Request{
-		Context: attended{k.client.ctx, &k.client}, Name: first.Key(), Body: body, Server: &x.view.Server, Conn: &k.info,
+		Context: attended{k.client.ctx, &k.client}, Name: first.Key(), Body: body, Server: &x.view.Server,
 		ExhaustAllowed: exhaust,
 		HangUp:         k.hangUp,
 	}
@@ -104,7 +104,7 @@ func (x *exchange) reply(fields bson.D, err error) (bson.Raw, error) {
 	}
 	var failure *command.Error
 	if !errors.As(err, &failure) {
-		failure = refuse(command.CodeInternalError, "%s", err.Error())
+		failure = command.Errorf(command.CodeInternalError, "%s", err.Error())
 	}
 	x.extras.derived = x.labels(failure.Code, false)
 	x.logEnd(failure, false)
@@ -179,7 +179,7 @@ func (x *exchange) guard(run func() (bson.D, error)) (fields bson.D, err error) 
 func (x *exchange) database() error {
 	value, err := x.request.Body.LookupErr("$db")
 	if err != nil {
-		return refuse(command.CodeNoDatabase, "OP_MSG requests require a $db argument")
+		return command.Errorf(command.CodeNoDatabase, "OP_MSG requests require a $db argument")
 	}
 	db, ok := value.StringValueOK()
 	if !ok {
@@ -197,10 +197,10 @@ func (x *exchange) lookUp() error {
 		x.row = nil
 	}
 	if x.row == nil && x.view.Role == command.Mongos && !x.has(mongosWords) {
-		return refuse(command.CodeCommandNotFound, "no such cmd: %s", name)
+		return command.Errorf(command.CodeCommandNotFound, "no such cmd: %s", name)
 	}
 	if x.row == nil {
-		return refuse(command.CodeCommandNotFound, "no such command: '%s'", name)
+		return command.Errorf(command.CodeCommandNotFound, "no such command: '%s'", name)
 	}
 	x.request.Row = &x.row.Row
 	return nil
@@ -215,7 +215,7 @@ func (x *exchange) gossip() error {
 	}
 	const year = 365 * 24 * 60 * 60
 	if wall := uint32(time.Now().Unix()); t > wall && t-wall > year {
-		return refuse(command.CodeClusterTimeFailsRateLimiter,
+		return command.Errorf(command.CodeClusterTimeFailsRateLimiter,
 			"New cluster time, %d, is too far from this node's wall clock time, %d.", t, wall)
 	}
 	x.conn.server.clusterTime(bson.Timestamp{T: t, I: i})
@@ -236,7 +236,7 @@ func (x *exchange) strike() error {
 		x.extras.labels = f.Labels
 	}
 	if err != nil {
-		return asCommandError(err)
+		return err
 	}
 	x.logHit(f, x.step.LoseReply)
 	if f.Block > 0 {
@@ -260,7 +260,7 @@ func (x *exchange) strike() error {
 			return err
 		}
 	}
-	failure := refuse(f.Code, "Failing command due to 'failCommand' failpoint")
+	failure := command.Errorf(f.Code, "Failing command due to 'failCommand' failpoint")
 	if x.has(failsVia) {
 		failure.Message = "Failing command via 'failCommand' failpoint"
 	}
@@ -278,7 +278,7 @@ func extraInfo(code int32, info bson.Raw) error {
 		return nil
 	}
 	if _, ok := info.Lookup("ns").StringValueOK(); !ok {
-		return refuse(command.CodeExtraInfoMissing,
+		return command.Errorf(command.CodeExtraInfoMissing,
 			"Error parsing extra info for StaleConfig :: caused by :: field not found, expected type string")
 	}
 	return nil
@@ -296,18 +296,10 @@ func (x *exchange) forFailPoint() failpoint.Command {
 // hello is still being processed.
 func (x *exchange) appName() string {
 	if x.conn.metadata || x.row.Name != "hello" && x.row.Name != "isMaster" {
-		return x.conn.info.AppName
+		return x.conn.appName
 	}
 	name, _ := x.request.Body.Lookup("client", "application", "name").StringValueOK()
 	return name
-}
-
-func asCommandError(err error) error {
-	var e *failpoint.Error
-	if errors.As(err, &e) {
-		return refuse(e.Code, "%s", e.Message)
-	}
-	return err
 }
 
 // sleep waits for so long, and reports whether the connection is still open.
@@ -327,11 +319,11 @@ func (x *exchange) databaseName() error {
 	db := x.request.DB
 	switch {
 	case db == "":
-		return refuse(command.CodeInvalidNamespace, "Invalid database name: '%s'", db)
+		return command.Errorf(command.CodeInvalidNamespace, "Invalid database name: '%s'", db)
 	case strings.Contains(db, "."):
-		return refuse(command.CodeInvalidNamespace, "'.' is an invalid character in a database name")
+		return command.Errorf(command.CodeInvalidNamespace, "'.' is an invalid character in a database name")
 	case len(db) > 63, strings.ContainsAny(db, "/\\ \"$\x00") && db != "$external":
-		return refuse(command.CodeInvalidNamespace, "Invalid database name: '%s'", db)
+		return command.Errorf(command.CodeInvalidNamespace, "Invalid database name: '%s'", db)
 	}
 	return nil
 }
@@ -340,17 +332,17 @@ func (x *exchange) databaseName() error {
 // database has.
 func (x *exchange) authorize() error {
 	if x.row.AdminOnly && x.request.DB != "admin" {
-		return refuse(command.CodeUnauthorized, "%s may only be run against the admin database.", x.row.Name)
+		return command.Errorf(command.CodeUnauthorized, "%s may only be run against the admin database.", x.row.Name)
 	}
 	if x.conn.guarded() && x.conn.user == nil && !x.row.BeforeAuth && !x.firstUser() {
-		return refuse(command.CodeUnauthorized, "command %s requires authentication", x.row.Name)
+		return command.Errorf(command.CodeUnauthorized, "command %s requires authentication", x.row.Name)
 	}
 	return nil
 }
 
 // guarded reports whether the client has to authenticate.
 func (k *conn) guarded() bool {
-	return k.server.place.AccessControl || k.server.cluster.Users != nil && !k.server.cluster.AccessByPlace
+	return k.server.process.AccessControl || k.server.cluster.Users != nil && !k.server.cluster.AccessByProcess
 }
 
 // firstUser reports whether the localhost exception applies, without which nobody
@@ -369,13 +361,13 @@ func (x *exchange) readPreference() error {
 	if value, err := x.request.Body.LookupErr("$readPreference"); err == nil {
 		preference, ok := value.DocumentOK()
 		if !ok {
-			return refuse(command.CodeTypeMismatch,
-				"\"$readPreference\" had the wrong type. Expected object, found %s", failpoint.TypeName(value.Type))
+			return command.Errorf(command.CodeTypeMismatch,
+				"\"$readPreference\" had the wrong type. Expected object, found %s", command.TypeName(value))
 		}
 		mode, _ := preference.Lookup("mode").StringValueOK()
 		var known bool
 		if x.readsSecondary, known = modes[mode]; !known {
-			return refuse(command.CodeBadValue, "Could not parse $readPreference mode '%s'. Only the modes 'primary', "+
+			return command.Errorf(command.CodeBadValue, "Could not parse $readPreference mode '%s'. Only the modes 'primary', "+
 				"'primaryPreferred', 'secondary', 'secondaryPreferred', and 'nearest' are supported. "+
 				":: caused by :: Enumeration value '%s' for field 'mode' is not a valid value.", mode, mode)
 		}
@@ -409,10 +401,10 @@ func primaryAlone(preference bson.Raw, mode string) error {
 	tags, _ := preference.Lookup("tags").ArrayOK()
 	sets, _ := tags.Values()
 	if len(sets) > 1 || len(sets) == 1 && len(sets[0].Value) > emptyDocument {
-		return refuse(command.CodeBadValue, "Only empty tags are allowed with primary read preference")
+		return command.Errorf(command.CodeBadValue, "Only empty tags are allowed with primary read preference")
 	}
 	if staleness, _ := preference.Lookup("maxStalenessSeconds").AsInt64OK(); staleness != 0 {
-		return refuse(command.CodeBadValue, "maxStalenessSeconds can not be set for the primary mode")
+		return command.Errorf(command.CodeBadValue, "maxStalenessSeconds can not be set for the primary mode")
 	}
 	return nil
 }
@@ -428,7 +420,7 @@ func (x *exchange) notPrimary(code int32, message string) error {
 	if !x.has(saysPrimary) || !x.conn.helloOk {
 		message = master.Replace(message)
 	}
-	return refuse(code, "%s", message)
+	return command.Errorf(code, "%s", message)
 }
 
 // deadline fails commands whose maxTimeMS has gone by while they were blocked.
@@ -438,7 +430,7 @@ func (x *exchange) deadline() error {
 	}
 	most, ok := x.request.Body.Lookup("maxTimeMS").AsInt64OK()
 	if ok && most > 0 && x.row.Name != "getMore" && time.Since(x.start) > time.Duration(most)*time.Millisecond {
-		return refuse(command.CodeMaxTimeMSExpired, "operation exceeded time limit")
+		return command.Errorf(command.CodeMaxTimeMSExpired, "operation exceeded time limit")
 	}
 	return nil
 }
@@ -452,15 +444,15 @@ func (x *exchange) maxTimeMS() error {
 	most, isNumber := value.AsFloat64OK()
 	switch {
 	case !isNumber && value.Type != bson.TypeDecimal128:
-		return refuse(command.CodeBadValue, "maxTimeMS must be a number")
+		return command.Errorf(command.CodeBadValue, "maxTimeMS must be a number")
 	case !isNumber:
 		return nil
 	case most < 0 && x.has(codeNegative):
-		return refuse(command.CodeValueTooSmall, "BSON field 'maxTimeMS' value must be >= 0, actual value '%.0f'", most)
+		return command.Errorf(command.CodeValueTooSmall, "BSON field 'maxTimeMS' value must be >= 0, actual value '%.0f'", most)
 	case most < 0 || most > math.MaxInt32:
-		return refuse(command.CodeBadValue, "%.0f value for maxTimeMS is out of range", most)
+		return command.Errorf(command.CodeBadValue, "%.0f value for maxTimeMS is out of range", most)
 	case most != math.Trunc(most):
-		return refuse(command.CodeBadValue, "maxTimeMS has non-integral value")
+		return command.Errorf(command.CodeBadValue, "maxTimeMS has non-integral value")
 	}
 	return nil
 }
@@ -501,11 +493,11 @@ func (x *exchange) labels(code int32, concern bool) []string {
 	p := x.conn.server.cluster.Profile
 	r, mongos := &x.request, x.view.Role == command.Mongos
 	finish := x.endsTransaction()
-	if r.InTransaction && !concern && (p.in(code, command.Transient) || !finish && p.in(code, command.Retriable)) {
+	if r.InTransaction && !concern && (command.Transient.In(code, p.Wire) || !finish && command.Retriable.In(code, p.Wire)) {
 		labels = append(labels, "TransientTransactionError")
 	}
 	// A mongos leaves the label to the shard that failed.
-	if x.has(errorLabels) && !mongos && r.TxnNumber != nil && (!r.InTransaction || finish) && p.in(code, command.Retriable) {
+	if x.has(errorLabels) && !mongos && r.TxnNumber != nil && (!r.InTransaction || finish) && command.Retriable.In(code, p.Wire) {
 		labels = append(labels, "RetryableWriteError")
 		// On a connection that has not written yet this is unknown.
 		if x.has(noWrites) && !x.lastOp.IsZero() && x.lastOp == x.conn.lastOp {
@@ -513,12 +505,12 @@ func (x *exchange) labels(code int32, concern bool) []string {
 		}
 	}
 	if x.has(errorLabels) && !concern && (r.Watches || r.Name == "aggregate" && opensChangeStream(r.Body)) &&
-		(p.in(code, command.Resumable) || p.in(code, command.Retriable)) {
+		(command.Resumable.In(code, p.Wire) || command.Retriable.In(code, p.Wire)) {
 		labels = append(labels, "ResumableChangeStreamError")
 	}
-	if x.has(overload) && p.in(code, command.SystemOverloaded) {
+	if x.has(overload) && command.SystemOverloaded.In(code, p.Wire) {
 		labels = append(labels, "SystemOverloadedError")
-		if p.in(code, command.Retriable) {
+		if command.Retriable.In(code, p.Wire) {
 			labels = append(labels, "RetryableError")
 		}
 	}

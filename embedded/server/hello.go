@@ -91,25 +91,25 @@ func (x *exchange) await() (await, error) {
 	most, hasMost := x.request.Body.Lookup("maxAwaitTimeMS").AsInt64OK()
 	switch {
 	case hasVersion && !hasMost:
-		return await{}, refuse(codes.together, "A request with a 'topologyVersion' must include 'maxAwaitTimeMS'")
+		return await{}, command.Errorf(codes.together, "A request with a 'topologyVersion' must include 'maxAwaitTimeMS'")
 	case hasMost && !hasVersion:
-		return await{}, refuse(codes.together, "A request with 'maxAwaitTimeMS' must include a 'topologyVersion'")
+		return await{}, command.Errorf(codes.together, "A request with 'maxAwaitTimeMS' must include a 'topologyVersion'")
 	case !hasVersion && x.request.ExhaustAllowed:
-		return await{}, refuse(codes.exhaust, "An isMaster request with exhaust must specify 'maxAwaitTimeMS'")
+		return await{}, command.Errorf(codes.exhaust, "An isMaster request with exhaust must specify 'maxAwaitTimeMS'")
 	case !hasVersion:
 		return await{}, nil
 	case most < 0:
-		return await{}, refuse(codes.negative, "'maxAwaitTimeMS' must be a non-negative integer")
+		return await{}, command.Errorf(codes.negative, "'maxAwaitTimeMS' must be a non-negative integer")
 	}
 	a := await{asked: true, most: time.Duration(min(most, int64(time.Hour/time.Millisecond))) * time.Millisecond}
 	var okID, okCounter bool
 	a.processID, okID = version.Lookup("processId").ObjectIDOK()
 	a.counter, okCounter = version.Lookup("counter").AsInt64OK()
 	if !okID || !okCounter || a.counter < 0 {
-		return a, refuse(command.CodeBadValue, "'topologyVersion' must hold a processId and a non-negative counter")
+		return a, command.Errorf(command.CodeBadValue, "'topologyVersion' must hold a processId and a non-negative counter")
 	}
 	if a.processID == x.view.processID && a.counter > x.view.version {
-		return a, refuse(codes.ahead, "Received a topology version with counter: %d which is greater than the "+
+		return a, command.Errorf(codes.ahead, "Received a topology version with counter: %d which is greater than the "+
 			"%s topology version counter: %d", a.counter, codes.who, x.view.version)
 	}
 	return a, nil
@@ -130,7 +130,7 @@ func (a *await) until(x *exchange) {
 func (k *conn) handshake(body bson.Raw) error {
 	balanced, _ := body.Lookup("loadBalanced").BooleanOK()
 	if k.balanced && !k.helloDone && !balanced {
-		return refuse(command.CodeLoadBalancerSupportMismatch, "The server is being accessed through a load balancer, "+
+		return command.Errorf(command.CodeLoadBalancerSupportMismatch, "The server is being accessed through a load balancer, "+
 			"but this driver does not have load balancing enabled")
 	}
 	if ok, _ := body.Lookup("helloOk").BooleanOK(); ok {
@@ -138,13 +138,13 @@ func (k *conn) handshake(body bson.Raw) error {
 	}
 	if client, ok := body.Lookup("client").DocumentOK(); ok {
 		if k.metadata {
-			return refuse(command.CodeClientMetadataCannotBeMutated, "The client metadata document may only be sent in the first hello")
+			return command.Errorf(command.CodeClientMetadataCannotBeMutated, "The client metadata document may only be sent in the first hello")
 		}
 		k.metadata = true
 		application, _ := client.Lookup("application").DocumentOK()
-		k.info.AppName, _ = application.Lookup("name").StringValueOK()
-		if len(k.info.AppName) > maxAppName {
-			return refuse(command.CodeClientMetadataAppNameTooLarge,
+		k.appName, _ = application.Lookup("name").StringValueOK()
+		if len(k.appName) > maxAppName {
+			return command.Errorf(command.CodeClientMetadataAppNameTooLarge,
 				"The 'client.application.name' field must be less then or equal to %d "+
 					"bytes in length", maxAppName)
 		}
@@ -185,10 +185,10 @@ func (x *exchange) description(speculative bson.D) (bson.D, error) {
 	when(streams && (v.isMember() || v.Role == command.Uninitiated), "topologyVersion", v.topologyVersion())
 	switch {
 	case v.isMember():
-		add("hosts", v.Hosts)
+		add("hosts", v.layout.hosts)
 		when(len(v.layout.passives) > 0, "passives", v.layout.passives)
 		when(len(v.layout.arbiters) > 0, "arbiters", v.layout.arbiters)
-		add("setName", v.SetName)
+		add("setName", v.setName)
 		add("setVersion", v.layout.version)
 		add(writable, v.Role == command.Primary)
 		add("secondary", v.Role == command.Secondary && !v.member.ArbiterOnly)
@@ -212,7 +212,7 @@ func (x *exchange) description(speculative bson.D) (bson.D, error) {
 	add("maxWriteBatchSize", int32(100000))
 	add("localTime", bson.NewDateTimeFromTime(time.Now()))
 	add("logicalSessionTimeoutMinutes", int32(logicalSessionTimeout))
-	add("connectionId", int32(x.conn.info.ID))
+	add("connectionId", int32(x.conn.id))
 	if v.Role == command.Mongos {
 		add("maxWireVersion", int32(v.Wire))
 		add("minWireVersion", int32(0))

@@ -123,10 +123,7 @@ func empty(t testing.TB, version string, config server.Config) *server.Cluster {
 func cluster(t testing.TB, kind server.Kind, version string, n int) *server.Cluster {
 	t.Helper()
 	c := empty(t, version, server.Config{Kind: kind})
-	for range n {
-		_, err := c.Add("127.0.0.1:0")
-		testkit.Check(t, err)
-	}
+	testkit.Check(t, c.Listen(slices.Repeat([]string{"127.0.0.1:0"}, n)...))
 	return c
 }
 
@@ -143,7 +140,7 @@ func joined(t testing.TB, version string, n int, config server.Config) *server.C
 		testkit.Check(t, err)
 	}
 	for i := range n {
-		_, err := c.Join(fmt.Sprintf("h:%d", i), server.Place{})
+		_, err := c.Join(fmt.Sprintf("h:%d", i), server.Process{})
 		testkit.Check(t, err)
 	}
 	return c
@@ -181,7 +178,7 @@ func newClient(t testing.TB, nc net.Conn) *client {
 // pipe connects to a server in memory.
 func pipe(t testing.TB, s *server.Server) *client {
 	near, far := net.Pipe()
-	s.Serve(far)
+	s.Serve(far, false)
 	return newClient(t, near)
 }
 

@@ -88,7 +88,7 @@ func (x *exchange) admit() error {
 	if !i.params.isTrue(requestLimit) {
 		return nil
 	}
-	if k.guarded() && k.user == nil || i.exempts(k.info.AppName) {
+	if k.guarded() && k.user == nil || i.exempts(k.appName) {
 		i.requests.exempt()
 		return nil
 	}
@@ -114,7 +114,7 @@ func (x *exchange) admit() error {
 	if x.has(limiterLabels) {
 		x.extras.labels = append(x.extras.labels, "NoWritesPerformed")
 	}
-	return refuse(command.CodeIngressRequestRateLimitExceeded, "%s", message)
+	return command.Errorf(command.CodeIngressRequestRateLimitExceeded, "%s", message)
 }
 
 // exempts reports whether an application's name begins with one that is exempt.

@@ -14,11 +14,11 @@ func (x *exchange) replSetInitiate() (bson.D, error) {
 	c := x.conn.server.cluster
 	switch {
 	case x.view.Role == command.Standalone:
-		return nil, refuse(command.CodeNoReplicationEnabled, "This node was not started with replication enabled.")
+		return nil, command.Errorf(command.CodeNoReplicationEnabled, "This node was not started with replication enabled.")
 	case x.view.Role != command.Uninitiated:
-		return nil, refuse(command.CodeAlreadyInitialized, "already initialized")
+		return nil, command.Errorf(command.CodeAlreadyInitialized, "already initialized")
 	case c.Initiate == nil:
-		return nil, refuse(command.CodeIllegalOperation, "this server can not be initiated")
+		return nil, command.Errorf(command.CodeIllegalOperation, "this server can not be initiated")
 	}
 	config, ok := x.request.Body.Index(0).Value().DocumentOK()
 	if !ok || len(config) <= 5 {
@@ -41,9 +41,9 @@ func (x *exchange) replSetReconfig() (bson.D, error) {
 	force, _ := x.request.Body.Lookup("force").BooleanOK()
 	switch {
 	case c.Reconfigure == nil:
-		return nil, refuse(command.CodeIllegalOperation, "this replica set has a configuration that can not be changed")
+		return nil, command.Errorf(command.CodeIllegalOperation, "this replica set has a configuration that can not be changed")
 	case !ok:
-		return nil, refuse(command.CodeBadValue, "replSetReconfig needs a configuration document")
+		return nil, command.Errorf(command.CodeBadValue, "replSetReconfig needs a configuration document")
 	case !force && x.view.Role != command.Primary:
 		return nil, x.notPrimary(command.CodeNotWritablePrimary, "New config is rejected :: caused by :: "+
 			"replSetReconfig should only be run on a writable PRIMARY. Current state SECONDARY;")
@@ -53,7 +53,7 @@ func (x *exchange) replSetReconfig() (bson.D, error) {
 		return nil, err
 	}
 	if set.Name != c.SetName {
-		return nil, refuse(command.CodeNewReplicaSetConfigurationIncompatible,
+		return nil, command.Errorf(command.CodeNewReplicaSetConfigurationIncompatible,
 			"New and old configurations differ in replica set name; old was %s, and new is %s", c.SetName, set.Name)
 	}
 	old := x.view.layout.version
@@ -61,18 +61,18 @@ func (x *exchange) replSetReconfig() (bson.D, error) {
 		set.Version = max(set.Version, old+1)
 	}
 	if set.Version <= old {
-		return nil, refuse(command.CodeNewReplicaSetConfigurationIncompatible,
+		return nil, command.Errorf(command.CodeNewReplicaSetConfigurationIncompatible,
 			"New replica set configuration version must be greater than old, but %d is not greater than %d for replica set %s",
 			set.Version, old, set.Name)
 	}
 	self := slices.IndexFunc(set.Members, func(m Member) bool { return m.Host == x.view.Address })
 	switch {
 	case self < 0 && !force:
-		return nil, refuse(command.CodeNodeNotFound,
+		return nil, command.Errorf(command.CodeNodeNotFound,
 			"No host described in new configuration with {version: %d, term: %d} for replica set %s maps to this node",
 			set.Version, x.view.Term, set.Name)
 	case self >= 0 && !set.Members[self].electable() && x.view.Role == command.Primary:
-		return nil, refuse(command.CodeNodeNotElectable,
+		return nil, command.Errorf(command.CodeNodeNotElectable,
 			"This node, %s, with _id MemberId(%d) is not electable under the new configuration with {version: %d, term: %d} for replica set %s",
 			x.view.Address, set.Members[self].ID, set.Version, x.view.Term, set.Name)
 	}
@@ -86,9 +86,9 @@ func (x *exchange) replSetReconfig() (bson.D, error) {
 
 // shutdown ends the process that the server stands for. It sends no answer.
 func (x *exchange) shutdown() (bson.D, error) {
-	stop := x.conn.server.place.Shutdown
+	stop := x.conn.server.process.Shutdown
 	if stop == nil {
-		return nil, refuse(command.CodeIllegalOperation, "this server lives as long as its deployment")
+		return nil, command.Errorf(command.CodeIllegalOperation, "this server lives as long as its deployment")
 	}
 	stop()
 	return nil, command.ErrClose

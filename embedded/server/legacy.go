@@ -30,7 +30,7 @@ func (k *conn) query(h wire.Header, body []byte, reply writer) error {
 	}
 	name := firstKey(doc)
 	if !k.server.cluster.Profile.has(legacyOpcodes) && !helloNames[name] {
-		refused := k.compose(k.server.view(), nil, nil, refuse(command.CodeUnsupportedOpQueryCommand,
+		refused := k.compose(k.server.view(), nil, nil, command.Errorf(command.CodeUnsupportedOpQueryCommand,
 			"Unsupported OP_QUERY command: %s. The client driver may require an upgrade. "+
 				"For more details see https://dochub.mongodb.org/core/legacy-opcode-removal", name))
 		return reply.reply(h.RequestID, wire.ReplyAwaitCapable, 0, refused)
@@ -99,7 +99,7 @@ func (k *conn) insert(body []byte) error {
 		return errDone
 	}
 	in, err := wire.ParseInsert(body)
-	var refused *wire.RequestError
+	var refused *command.Error
 	if errors.As(err, &refused) {
 		return nil
 	}

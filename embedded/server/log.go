@@ -94,7 +94,7 @@ func (l *serverLog) end(n int64, e logEntry) {
 // report gives the line to whoever keeps the log of the server's process, who is
 // not interested in the beginning of a command.
 func (e logEntry) report() {
-	if log := e.server.place.Log; log != nil && (e.command == "" || e.outcome.ended) {
+	if log := e.server.process.Log; log != nil && (e.command == "" || e.outcome.ended) {
 		log(e.line())
 	}
 }
@@ -177,7 +177,7 @@ func (s *Server) logf(format string, args ...any) {
 
 // logEvent logs an event of the connection.
 func (k *conn) logEvent(text string) {
-	k.server.cluster.log.add(logEntry{server: k.server, conn: k.info.ID, text: text})
+	k.server.cluster.log.add(logEntry{server: k.server, conn: k.id, text: text})
 }
 
 // credentials are commands of whose requests and errors nothing is logged but
@@ -189,7 +189,7 @@ var credentials = map[string]bool{
 
 // entry is the line of the command, as far as it is known.
 func (x *exchange) entry() logEntry {
-	return logEntry{server: x.conn.server, conn: x.conn.info.ID, command: x.request.Name, about: namespaceOf(x.request.Body)}
+	return logEntry{server: x.conn.server, conn: x.conn.id, command: x.request.Name, about: namespaceOf(x.request.Body)}
 }
 
 // logBegin logs that the command begins. Hello is logged if it fails alone:
@@ -215,7 +215,7 @@ func (x *exchange) logEnd(failure *command.Error, closed bool) {
 	case failure != nil:
 		e.outcome.code, e.outcome.name = failure.Code, failure.Name
 		if e.outcome.name == "" {
-			e.outcome.name = profile.codeName(failure.Code)
+			e.outcome.name = command.CodeNameIn(failure.Code, profile.Wire)
 		}
 		if !credentials[e.command] {
 			e.outcome.message = failure.Message
@@ -227,7 +227,7 @@ func (x *exchange) logEnd(failure *command.Error, closed bool) {
 		e.outcome.concern = true
 		if _, data, err := bson.MarshalValue(x.extras.writeConcernError); err == nil {
 			code, _ := bson.Raw(data).Lookup("code").AsInt64OK()
-			e.outcome.code, e.outcome.name = int32(code), profile.codeName(int32(code))
+			e.outcome.code, e.outcome.name = int32(code), command.CodeNameIn(int32(code), profile.Wire)
 		}
 	}
 	x.conn.server.cluster.log.end(x.logged, e)
@@ -243,7 +243,7 @@ func (x *exchange) logHit(f failpoint.Failure, loseReply bool) {
 		does = append(does, "closes the connection")
 	}
 	if f.HasCode {
-		does = append(does, fmt.Sprintf("error %d %s", f.Code, x.conn.server.cluster.Profile.codeName(f.Code)))
+		does = append(does, fmt.Sprintf("error %d %s", f.Code, command.CodeNameIn(f.Code, x.view.Wire)))
 	}
 	if loseReply {
 		does = append(does, "loses the reply")
@@ -275,8 +275,8 @@ func (k *conn) logClient(client bson.Raw) {
 	driver, _ := client.Lookup("driver").DocumentOK()
 	name, _ := driver.Lookup("name").StringValueOK()
 	text := "is of driver " + oneLine(name)
-	if k.info.AppName != "" {
-		text += ", application " + oneLine(k.info.AppName)
+	if k.appName != "" {
+		text += ", application " + oneLine(k.appName)
 	}
 	k.logEvent(text)
 }

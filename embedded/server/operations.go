@@ -11,15 +11,16 @@ import (
 // operation is a command in progress, as other connections see it. It does not
 // change.
 type operation struct {
-	conn  command.Conn
-	user  *User // nil for nobody
-	body  bson.Raw
-	start time.Time
+	conn    int64
+	appName string
+	user    *User // nil for nobody
+	body    bson.Raw
+	start   time.Time
 }
 
 // inProgress shows the command to other connections, until its reply.
 func (x *exchange) inProgress() {
-	x.conn.current.Store(&operation{conn: x.conn.info, user: x.conn.user, body: x.request.Body, start: x.start})
+	x.conn.current.Store(&operation{conn: x.conn.id, appName: x.conn.appName, user: x.conn.user, body: x.request.Body, start: x.start})
 }
 
 // operations are the commands in progress, for $currentOp: those of the server
@@ -48,8 +49,8 @@ func (x *exchange) operations(local bool) []bson.Raw {
 func (o *operation) document(host string) bson.Raw {
 	lasts := time.Since(o.start)
 	doc := bson.D{
-		{Key: "type", Value: "op"}, {Key: "host", Value: host}, {Key: "connectionId", Value: o.conn.ID},
-		{Key: "appName", Value: o.conn.AppName}, {Key: "active", Value: true}, {Key: "op", Value: "command"},
+		{Key: "type", Value: "op"}, {Key: "host", Value: host}, {Key: "connectionId", Value: o.conn},
+		{Key: "appName", Value: o.appName}, {Key: "active", Value: true}, {Key: "op", Value: "command"},
 		{Key: "secs_running", Value: int64(lasts.Seconds())}, {Key: "microsecs_running", Value: lasts.Microseconds()},
 		{Key: "ns", Value: namespaceOf(o.body)},
 	}

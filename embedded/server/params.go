@@ -89,7 +89,7 @@ func (p *parameters) set(name string, value bson.RawValue) (old any, err error) 
 	defer p.mu.Unlock()
 	old, ok := p.values[name]
 	if !ok {
-		return nil, refuse(command.CodeInvalidOptions, "attempted to set unrecognized parameter [%s], use help:true to see options ", name)
+		return nil, command.Errorf(command.CodeInvalidOptions, "attempted to set unrecognized parameter [%s], use help:true to see options ", name)
 	}
 	value.Value = slices.Clone(value.Value)
 	kept := tunable{name: name, initial: old}
@@ -124,7 +124,7 @@ func (t tunable) typed(v bson.RawValue) (any, error) {
 			break
 		}
 		if number < t.least {
-			return nil, refuse(command.CodeBadValue,
+			return nil, command.Errorf(command.CodeBadValue,
 				"Invalid value for parameter %s: %v is not greater than or equal to %v", t.name, number, t.least)
 		}
 		switch t.initial.(type) {
@@ -140,7 +140,7 @@ func (t tunable) typed(v bson.RawValue) (any, error) {
 			return number, nil
 		}
 	}
-	return nil, refuse(command.CodeBadValue, "Invalid value for parameter %s: %s", t.name, v)
+	return nil, command.Errorf(command.CodeBadValue, "Invalid value for parameter %s: %s", t.name, v)
 }
 
 // has reports whether the version has a parameter.
@@ -214,7 +214,7 @@ func (x *exchange) getParameter() (bson.D, error) {
 		return reply, nil
 	}
 	// Older servers forgot the code.
-	failure := refuse(0, "no option found to get")
+	failure := command.Errorf(0, "no option found to get")
 	if x.has(codeNoOption) {
 		failure.Code = command.CodeInvalidOptions
 	}
@@ -260,7 +260,7 @@ func (x *exchange) setParameter() (bson.D, error) {
 		}
 	}
 	if reply == nil {
-		return nil, refuse(command.CodeInvalidOptions, "no option found to set, use help:true to see options ")
+		return nil, command.Errorf(command.CodeInvalidOptions, "no option found to set, use help:true to see options ")
 	}
 	return reply, nil
 }

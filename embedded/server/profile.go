@@ -1,6 +1,8 @@
 package server
 
-import "fmt"
+import (
+	"fmt"
+)
 
 // Profile is a server version. How it differs from others follows from the wire
 // version.
@@ -28,7 +30,7 @@ var profiles = []Profile{
 // another, or for good if that is 0.
 type feature struct{ since, until int }
 
-// The features. Names of error codes are in codes.go, parameters in params.go and
+// The features. Names of error codes are in embedded/command/errorcodes.txt, parameters in params.go and
 // ingress.go, fields of commands in embedded/data/versions.go.
 var (
 	helloCommand     = feature{since: 9}            // hello beside isMaster

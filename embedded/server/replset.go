@@ -29,11 +29,11 @@ const (
 func (x *exchange) replicated() (bson.D, error) {
 	switch x.view.Role {
 	case command.Standalone:
-		return nil, refuse(command.CodeNoReplicationEnabled, "not running with --replSet")
+		return nil, command.Errorf(command.CodeNoReplicationEnabled, "not running with --replSet")
 	case command.Mongos:
-		return bson.D{{Key: "info", Value: "mongos"}}, refuse(0, "replSetGetStatus is not supported through mongos")
+		return bson.D{{Key: "info", Value: "mongos"}}, command.Errorf(0, "replSetGetStatus is not supported through mongos")
 	case command.Uninitiated:
-		return nil, refuse(command.CodeNotYetInitialized, "no replset config has been received")
+		return nil, command.Errorf(command.CodeNotYetInitialized, "no replset config has been received")
 	}
 	return nil, nil
 }
@@ -87,7 +87,7 @@ func (x *exchange) replSetGetStatus() (bson.D, error) {
 		myState, _ = statuses[self].state()
 	}
 	reply := bson.D{
-		{Key: "set", Value: x.view.SetName},
+		{Key: "set", Value: x.view.setName},
 		{Key: "date", Value: bson.NewDateTimeFromTime(time.Now())},
 		{Key: "myState", Value: myState},
 		{Key: "term", Value: x.view.Term},
@@ -218,23 +218,19 @@ func (c *Cluster) configuration() bson.D {
 		members = append(members, s.member.document(c.Profile))
 	}
 	settings := settingsByDefault()
-	for _, e := range c.settings {
+	for _, e := range c.set.Settings {
 		if i := slices.IndexFunc(settings, func(d bson.E) bool { return d.Key == e.Key }); i >= 0 {
 			settings[i] = e
 		} else {
 			settings = append(settings, e)
 		}
 	}
-	term := max(c.term, 1)
-	if c.quorum {
-		term = max(c.configTerm, 1)
-	}
 	out := bson.D{
 		{Key: "_id", Value: c.SetName},
 		{Key: "version", Value: c.layout.version},
-		{Key: "term", Value: int32(term)},
+		{Key: "term", Value: int32(max(c.term, 1))},
 	}
-	if c.configServer {
+	if c.set.ConfigServer {
 		out = append(out, bson.E{Key: "configsvr", Value: true})
 	}
 	return append(out, bson.D{
@@ -245,15 +241,12 @@ func (c *Cluster) configuration() bson.D {
 	}...)
 }
 
-// replSetStepDown makes way for another member, which is elected at once; the
-// seconds that it names are of no matter then. Alone in its set, a member
-// steps down only by force, and is elected again when they are over.
+// replSetStepDown makes way for another member, which is elected at once. For the seconds
+// that it names, the old primary is not elected. Without another member it steps down only
+// by force.
 func (x *exchange) replSetStepDown() (bson.D, error) {
 	if fields, err := x.replicated(); err != nil {
 		return fields, err
-	}
-	if x.view.Role != command.Primary {
-		return nil, x.notPrimary(command.CodeNotWritablePrimary, "not primary so can't step down")
 	}
 	c, s := x.conn.server.cluster, x.conn.server
 	seconds, _ := x.request.Body.Index(0).Value().AsInt64OK()
@@ -263,46 +256,35 @@ func (x *exchange) replSetStepDown() (bson.D, error) {
 	if c.primary != s {
 		return nil, x.notPrimary(command.CodeNotWritablePrimary, "not primary so can't step down")
 	}
-	alone := c.successor(s) == nil
-	if alone && !force {
-		return nil, refuse(command.CodeExceededTimeLimit, "No electable secondaries caught up as of %s. "+
+	next := c.successor(s)
+	if next == nil && !force {
+		return nil, command.Errorf(command.CodeExceededTimeLimit, "No electable secondaries caught up as of %s. "+
 			"Please use the replSetStepDown command with the argument {force: true} to force node to step down.",
 			time.Now().UTC().Format("2006-01-02T15:04:05.000-0700"))
 	}
-	if c.quorum {
-		c.freeze(s, time.Duration(max(seconds, 1))*time.Second)
-	}
-	if err := c.stepDownTo(alone); err != nil {
-		return nil, refuse(command.CodeIllegalOperation, "%s", err.Error())
-	}
-	if alone && !c.quorum {
-		c.work.Go(func() {
-			if sleep(c.ctx, time.Duration(seconds)*time.Second) {
-				_ = c.Elect(s) // someone else may have been elected since
-			}
-		})
+	c.freeze(s, time.Duration(max(seconds, 1))*time.Second)
+	c.stepDown()
+	if next != nil {
+		c.elect(next)
 	}
 	return nil, nil
 }
 
-// replSetFreeze keeps a member from being elected; those of a set that nobody
-// has configured are never in a hurry.
+// replSetFreeze keeps a member from being elected.
 func (x *exchange) replSetFreeze() (bson.D, error) {
 	if fields, err := x.replicated(); err != nil {
 		return fields, err
 	}
 	seconds, _ := x.request.Body.Index(0).Value().AsInt64OK()
 	if x.view.Role == command.Primary && seconds != 0 {
-		return nil, refuse(command.CodeNotSecondary, "cannot freeze node when primary or running for election. state: Primary")
+		return nil, command.Errorf(command.CodeNotSecondary, "cannot freeze node when primary or running for election. state: Primary")
 	}
 	c, s := x.conn.server.cluster, x.conn.server
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.quorum {
-		if s.frozen = (time.Time{}); seconds > 0 {
-			c.freeze(s, time.Duration(seconds)*time.Second)
-		}
-		c.settle()
+	if s.frozen = (time.Time{}); seconds > 0 {
+		c.freeze(s, time.Duration(seconds)*time.Second)
 	}
+	c.settle()
 	return nil, nil
 }

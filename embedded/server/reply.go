@@ -1,24 +1,17 @@
 package server
 
 import (
-	"fmt"
 	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/command"
-	"github.com/unified-test-runner/utr/embedded/failpoint"
 )
-
-// refuse makes a command's failure.
-func refuse(code int32, format string, args ...any) *command.Error {
-	return &command.Error{Code: code, Message: fmt.Sprintf(format, args...)}
-}
 
 // wrongType refuses a field of the wrong type.
 func wrongType(field string, value bson.RawValue, expected string) error {
-	return refuse(command.CodeTypeMismatch,
-		"BSON field '%s' is the wrong type '%s', expected type '%s'", field, failpoint.TypeName(value.Type), expected)
+	return command.Errorf(command.CodeTypeMismatch,
+		"BSON field '%s' is the wrong type '%s', expected type '%s'", field, command.TypeName(value), expected)
 }
 
 // marshal is for documents of our own making, which always marshal.
@@ -166,7 +159,7 @@ func (k *conn) failed(v view, fields bson.D, x *extras, failure *command.Error, 
 	if failure.Code != 0 {
 		name := failure.Name
 		if name == "" {
-			name = p.codeName(failure.Code)
+			name = command.CodeNameIn(failure.Code, p.Wire)
 		}
 		reply = append(reply, bson.E{Key: "code", Value: failure.Code}, bson.E{Key: "codeName", Value: name})
 	}
@@ -181,7 +174,7 @@ func (k *conn) failed(v view, fields bson.D, x *extras, failure *command.Error, 
 // whoIsPrimary is the topologyVersion that a member sends with an error by which it says
 // that it is not the primary.
 func (k *conn) whoIsPrimary(v view, code int32) bson.D {
-	if p := k.server.cluster.Profile; !v.isMember() || !p.has(topologyVersion) || !p.in(code, command.NotPrimary) {
+	if p := k.server.cluster.Profile; !v.isMember() || !p.has(topologyVersion) || !command.NotPrimary.In(code, p.Wire) {
 		return nil
 	}
 	return bson.D{{Key: "topologyVersion", Value: v.topologyVersion()}}

@@ -14,19 +14,17 @@ import (
 
 	"github.com/unified-test-runner/utr/embedded/command"
 	"github.com/unified-test-runner/utr/embedded/failpoint"
-	"github.com/unified-test-runner/utr/internal/relay"
 )
 
 // Server is a mongod or a mongos. Its methods may be called concurrently.
 type Server struct {
 	cluster    *Cluster
-	listener   net.Listener
 	failPoints *failpoint.Registry
 	params     *parameters
 	ingress    *ingress
 	serviceID  bson.ObjectID
 	started    time.Time
-	place      Place
+	process    Process
 
 	lastConn atomic.Int64
 	counters counters
@@ -46,46 +44,6 @@ type Server struct {
 	conns map[*conn]struct{}
 }
 
-// A new replica set's members have counted so many changes until it is ready.
-const (
-	versionOfPrimary   = 6
-	versionOfSecondary = 4
-)
-
-// Add starts a server on an address ("127.0.0.1:0"). The first one of a
-// standalone or a replica set is its primary.
-func (c *Cluster) Add(address string) (*Server, error) {
-	listener, err := net.Listen("tcp", address)
-	if err != nil {
-		return nil, fmt.Errorf("listen: %w", err)
-	}
-	s, err := c.newServer(defaultMember(0, listener.Addr().String()), Place{})
-	if err != nil {
-		return nil, errors.Join(err, listener.Close())
-	}
-	c.mu.Lock()
-	if c.closed {
-		c.mu.Unlock()
-		return nil, errors.Join(errors.New("the deployment is closed"), listener.Close())
-	}
-	s.member.ID = int32(len(c.members))
-	c.members = append(c.members, s)
-	c.layout = newLayout(c.layout.version, c.members)
-	if c.Kind == ReplicaSet {
-		s.version = versionOfSecondary
-	}
-	if c.primary == nil && c.Kind != Sharded {
-		c.primary = s
-		c.term = 1
-		if c.Kind == ReplicaSet {
-			s.version = versionOfPrimary
-		}
-	}
-	c.listen(s, listener)
-	c.mu.Unlock()
-	return s, nil
-}
-
 // ErrParameter is wrapped by the errors of parameters that a server does not
 // take.
 var ErrParameter = errors.New("server parameter")
@@ -94,8 +52,8 @@ var ErrParameter = errors.New("server parameter")
 func (s *Server) configure() error {
 	c := s.cluster
 	s.params = newParameters(c, s)
-	s.params.admit(s.place.Parameters)
-	for _, e := range slices.Concat(c.Parameters, s.place.Parameters) {
+	s.params.admit(s.process.Parameters)
+	for _, e := range slices.Concat(c.Parameters, s.process.Parameters) {
 		kind, data, err := bson.MarshalValue(e.Value)
 		if err != nil {
 			return fmt.Errorf("%w %s: %w", ErrParameter, e.Key, err)
@@ -108,55 +66,12 @@ func (s *Server) configure() error {
 	return nil
 }
 
-// listen takes connections for s. Called with c.mu held.
-func (c *Cluster) listen(s *Server, listener net.Listener) {
-	s.listener = listener
-	c.work.Go(func() { relay.Accept(listener, func(nc net.Conn) { s.serve(nc, false) }) })
-}
-
-// Balancer is a load balancer: each new connection goes to the next of the
-// servers behind it, for good.
-type Balancer struct {
-	listener net.Listener
-	address  string
-}
-
-// Balance starts a load balancer in front of servers. It ends with Close.
-func (c *Cluster) Balance(address string, behind []*Server) (*Balancer, error) {
-	listener, err := net.Listen("tcp", address)
-	if err != nil {
-		return nil, fmt.Errorf("listen: %w", err)
-	}
-	next := 0
-	c.work.Go(func() {
-		relay.Accept(listener, func(nc net.Conn) {
-			s := behind[next%len(behind)]
-			next++
-			s.serve(nc, true)
-		})
-	})
-	return &Balancer{listener: listener, address: listener.Addr().String()}, nil
-}
-
-// Address is where it listens.
-func (b *Balancer) Address() string { return b.address }
-
-// Close stops it; connections stay.
-func (b *Balancer) Close() error { return b.listener.Close() }
-
 // Address is where the server listens, as "127.0.0.1:port".
 func (s *Server) Address() string { return s.address }
 
-// Serve serves a connection that came in some other way than through the
-// server's port, in the background. The server closes it.
-func (s *Server) Serve(nc net.Conn) { s.serve(nc, false) }
-
-// ServeBalanced is Serve for a connection that came through a load balancer.
-func (s *Server) ServeBalanced(nc net.Conn) { s.serve(nc, true) }
-
-// serve runs a connection in the background. It is refused if the server is
-// down.
-func (s *Server) serve(nc net.Conn, balanced bool) {
+// Serve serves a connection in the background, and closes it in the end. It is
+// balanced if it came through a load balancer, and refused if the server is down.
+func (s *Server) Serve(nc net.Conn, balanced bool) {
 	k := newConn(s, nc, balanced)
 	s.cluster.mu.Lock()
 	refused := s.isDown || s.cluster.closed
@@ -178,21 +93,21 @@ func (s *Server) forget(k *conn) {
 	delete(s.conns, k)
 }
 
-// down closes the port and breaks the connections.
-func (s *Server) down() error {
+// stop closes the port and breaks the connections.
+func (s *Server) stop() error {
 	s.cluster.mu.Lock()
 	was := s.isDown
 	s.isDown = true
 	s.cluster.mu.Unlock()
-	var err error
-	if !was {
-		s.logf("ends")
+	defer s.hangUp()
+	if was {
+		return nil
 	}
-	if !was && s.listener != nil {
-		err = s.listener.Close()
+	s.logf("ends")
+	if s.process.listener == nil {
+		return nil
 	}
-	s.hangUp()
-	return err
+	return s.process.listener.Close()
 }
 
 // hangUp breaks all connections at once: when the first client hears of it, no
@@ -225,28 +140,6 @@ func (s *Server) Retire() {
 	s.changed()
 }
 
-// up opens the port again, as another process.
-func (s *Server) up() error {
-	listener, err := net.Listen("tcp", s.address)
-	if err != nil {
-		return fmt.Errorf("listen: %w", err)
-	}
-	c := s.cluster
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed || !s.isDown {
-		return errors.Join(fmt.Errorf("%s is not down", s.address), listener.Close())
-	}
-	s.isDown = false
-	s.failPoints.Reset()
-	s.processID = bson.NewObjectID()
-	s.version = 0
-	s.logf("starts again")
-	s.changed()
-	c.listen(s, listener)
-	return nil
-}
-
 // changed makes topologyVersion grow and wakes who waits for that. Called with
 // cluster.mu held.
 func (s *Server) changed() {
@@ -258,6 +151,7 @@ func (s *Server) changed() {
 // view is what a server knows of the deployment at one moment.
 type view struct {
 	command.Server
+	setName   string // "" of a standalone
 	primary   string // address, "" if there is none
 	layout    *layout
 	member    Member
@@ -300,10 +194,9 @@ func (s *Server) view() view {
 	default:
 		v.Role = command.Secondary
 	}
-	v.SetName = c.SetName
+	v.setName = c.SetName
 	v.Term = max(c.term, 1)
 	v.ElectionID = electionID(v.Term)
-	v.Hosts = c.layout.hosts
 	return v
 }
 

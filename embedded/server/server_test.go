@@ -21,12 +21,12 @@ import (
 // TestLoadBalancer connects with loadBalanced and without.
 func TestLoadBalancer(t *testing.T) {
 	c := cluster(t, server.Sharded, "8.0", 2)
-	balancer, err := c.Balance("127.0.0.1:0", c.Members())
+	balancer, err := c.Balance("127.0.0.1:0", 2)
 	testkit.Check(t, err)
 	t.Cleanup(func() { _ = balancer.Close() })
 	services := map[bson.ObjectID]int{}
 	for range 4 {
-		k := dial(t, balancer.Address())
+		k := dial(t, balancer.Addr().String())
 		if reply := k.call(d("hello", 1)); code(reply) != 354 {
 			t.Errorf("without loadBalanced: %v", reply)
 		}
@@ -104,7 +104,7 @@ func TestCloseWhileBusy(t *testing.T) {
 		if took := time.Since(began); took != 0 {
 			t.Errorf("something waited %v before it ended", took)
 		}
-		if _, err := c.Add("127.0.0.1:0"); err == nil {
+		if c.Listen("127.0.0.1:0") == nil {
 			t.Error("a server was added to a closed cluster")
 		}
 	})
@@ -114,8 +114,8 @@ func TestCloseWhileBusy(t *testing.T) {
 func TestRestart(t *testing.T) {
 	for _, kind := range []server.Kind{server.Single, server.ReplicaSet, server.Sharded} {
 		c := empty(t, "8.0", server.Config{Kind: kind, Backend: data.New(data.Options{ReplicaSet: kind != server.Single, Sharded: kind == server.Sharded})})
-		s, err := c.Add("127.0.0.1:0")
-		testkit.Check(t, err)
+		testkit.Check(t, c.Listen("127.0.0.1:0"))
+		s := c.Members()[0]
 		testkit.Check(t, errors.Join(c.Kill(s), c.Restart(s)))
 		if reply := dial(t, s.Address()).call(d("insert", "c", "documents", bson.A{bson.D{}}, "$db", "db")); reply.Lookup("n").AsInt64() != 1 {
 			t.Errorf("%v: got %v", kind, reply)
@@ -152,7 +152,7 @@ func TestKillIsAtOnce(t *testing.T) {
 	for i := range clients {
 		near, far := net.Pipe()
 		clients[i] = newClient(t, near)
-		s.Serve(&lastWord{far, &said, func() { answer = clients[1-i].call(d("hello", 1)) }})
+		s.Serve(&lastWord{far, &said, func() { answer = clients[1-i].call(d("hello", 1)) }}, false)
 		if reply := clients[i].call(d("hello", 1)); code(reply) != 0 {
 			t.Fatalf("before: %v", reply)
 		}
@@ -167,7 +167,7 @@ func TestKillIsAtOnce(t *testing.T) {
 func TestProcessLog(t *testing.T) {
 	var log []string
 	synctest.Test(t, func(t *testing.T) {
-		s, err := empty(t, "8.0", server.Config{}).Join("h:0", server.Place{Log: func(l server.LogLine) { log = append(log, l.Text) }})
+		s, err := empty(t, "8.0", server.Config{}).Join("h:0", server.Process{Log: func(l server.LogLine) { log = append(log, l.Text) }})
 		testkit.Check(t, err)
 		c := pipe(t, s)
 		c.call(d("hello", 1, "client", d("driver", d("name", "x"))))
@@ -189,7 +189,7 @@ ends`)
 // TestRefusedParameters starts servers with parameters that they do not take.
 func TestRefusedParameters(t *testing.T) {
 	for _, params := range []bson.D{d("noSuchParameter", 1), d("ingressRequestAdmissionRatePerSec", 0), d("quiet", func() {})} {
-		_, err := empty(t, "8.2", server.Config{Parameters: params}).Add("127.0.0.1:0")
+		err := empty(t, "8.2", server.Config{Parameters: params}).Listen("127.0.0.1:0")
 		refused := new(command.Error)
 		if !errors.Is(err, server.ErrParameter) || params[0].Key == "noSuchParameter" && !errors.As(err, &refused) {
 			t.Errorf("%v: %v", params, err)

@@ -18,14 +18,14 @@ func (x *exchange) session() error {
 		}
 		id, err := lsid.LookupErr("id")
 		if err != nil {
-			return refuse(40414, "BSON field 'OperationSessionInfo.lsid.id' is missing but a required field")
+			return command.Errorf(40414, "BSON field 'OperationSessionInfo.lsid.id' is missing but a required field")
 		}
 		subtype, data, ok := id.BinaryOK()
 		if !ok {
 			return wrongType("OperationSessionInfo.lsid.id", id, "binData")
 		}
 		if subtype != bson.TypeBinaryUUID || len(data) != 16 {
-			return refuse(command.CodeTypeMismatch,
+			return command.Errorf(command.CodeTypeMismatch,
 				"BSON field 'OperationSessionInfo.lsid.id' is the wrong binData type, expected type 'UUID'")
 		}
 		r.LSID = lsid
@@ -40,13 +40,13 @@ func (x *exchange) session() error {
 		return err
 	}
 	if r.LSID == nil {
-		return refuse(command.CodeInvalidOptions, "Transaction number requires a session ID to also be specified")
+		return command.Errorf(command.CodeInvalidOptions, "Transaction number requires a session ID to also be specified")
 	}
 	if x.view.Role == command.Standalone {
-		return refuse(command.CodeIllegalOperation, "Transaction numbers are only allowed on a replica set member or mongos")
+		return command.Errorf(command.CodeIllegalOperation, "Transaction numbers are only allowed on a replica set member or mongos")
 	}
 	if number < 0 {
-		return refuse(command.CodeInvalidOptions, "Transaction number cannot be negative")
+		return command.Errorf(command.CodeInvalidOptions, "Transaction number cannot be negative")
 	}
 	r.TxnNumber = &number
 	if auto, ok := body.Lookup("autocommit").BooleanOK(); ok && !auto {
@@ -66,13 +66,13 @@ func transactionFields(body bson.Raw, hasNumber bool) error {
 	begin, hasBegin := body.Lookup("startTransaction").BooleanOK()
 	switch {
 	case hasAuto && !hasNumber:
-		return refuse(command.CodeInvalidOptions, "'autocommit' field requires a transaction number to also be specified")
+		return command.Errorf(command.CodeInvalidOptions, "'autocommit' field requires a transaction number to also be specified")
 	case hasAuto && auto:
-		return refuse(command.CodeInvalidOptions, "Specifying autocommit=true is not allowed.")
+		return command.Errorf(command.CodeInvalidOptions, "Specifying autocommit=true is not allowed.")
 	case hasBegin && !hasAuto:
-		return refuse(command.CodeInvalidOptions, "'startTransaction' field requires 'autocommit' field to also be specified")
+		return command.Errorf(command.CodeInvalidOptions, "'startTransaction' field requires 'autocommit' field to also be specified")
 	case hasBegin && !begin:
-		return refuse(command.CodeInvalidOptions, "Specifying startTransaction=false is not allowed.")
+		return command.Errorf(command.CodeInvalidOptions, "Specifying startTransaction=false is not allowed.")
 	}
 	return nil
 }
@@ -84,13 +84,13 @@ func (x *exchange) transaction() error {
 		return nil
 	}
 	if _, err := r.Body.LookupErr("writeConcern"); err == nil && !x.row.EndsTransaction && x.view.Role != command.Mongos {
-		return refuse(command.CodeInvalidOptions, "writeConcern is not allowed within a multi-statement transaction")
+		return command.Errorf(command.CodeInvalidOptions, "writeConcern is not allowed within a multi-statement transaction")
 	}
 	if r.StartTransaction && x.row.NotFirst != "" {
-		return refuse(command.CodeOperationNotSupportedInTransaction, "%s", x.row.NotFirst)
+		return command.Errorf(command.CodeOperationNotSupportedInTransaction, "%s", x.row.NotFirst)
 	}
 	if x.row.NoTransaction {
-		return refuse(command.CodeOperationNotSupportedInTransaction, "Cannot run '%s' in a multi-document transaction.", r.Name)
+		return command.Errorf(command.CodeOperationNotSupportedInTransaction, "Cannot run '%s' in a multi-document transaction.", r.Name)
 	}
 	return nil
 }

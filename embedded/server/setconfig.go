@@ -69,23 +69,23 @@ const DefaultPort = 27017
 func ParseSetConfig(doc bson.Raw) (SetConfig, error) {
 	var c SetConfig
 	if err := bson.Unmarshal(doc, &c); err != nil {
-		return c, refuse(command.CodeInvalidReplicaSetConfig, "the configuration cannot be read: %s", err)
+		return c, command.Errorf(command.CodeInvalidReplicaSetConfig, "the configuration cannot be read: %s", err)
 	}
 	var ids, hosts []any
 	electable := false
 	for _, m := range c.Members {
 		if m.ID < 0 || m.Host == "" || slices.Contains(ids, any(m.ID)) || slices.Contains(hosts, any(m.Host)) {
-			return c, refuse(command.CodeInvalidReplicaSetConfig, "each member needs an _id and a host that no other member has")
+			return c, command.Errorf(command.CodeInvalidReplicaSetConfig, "each member needs an _id and a host that no other member has")
 		}
 		ids, hosts = append(ids, m.ID), append(hosts, m.Host)
 		electable = electable || m.electable()
 	}
 	switch {
 	case len(c.Members) == 0 || len(c.Members) > maxW:
-		return c, refuse(command.CodeInvalidReplicaSetConfig,
+		return c, command.Errorf(command.CodeInvalidReplicaSetConfig,
 			"Replica set configuration contains %d members, but must have at least 1 and no more than %d", len(c.Members), maxW)
 	case !electable:
-		return c, refuse(command.CodeInvalidReplicaSetConfig,
+		return c, command.Errorf(command.CodeInvalidReplicaSetConfig,
 			"Replica set configuration must contain at least one non-arbiter member with priority > 0")
 	}
 	return c, nil

@@ -54,8 +54,8 @@ func TestElections(t *testing.T) {
 		{"the electable member is elected again", "c:1", "b:1"},
 	} {
 		if host, leaves := strings.CutPrefix(step.host, "-"); leaves {
-			c.Leave(there[host])
-		} else if there[host], err = c.Join(host, Place{}); err != nil {
+			testkit.Check(t, c.Kill(there[host]))
+		} else if there[host], err = c.Join(host, Process{}); err != nil {
 			t.Fatalf("%s: %v", step.reason, err)
 		}
 		got := ""
@@ -65,7 +65,7 @@ func TestElections(t *testing.T) {
 		testkit.Equal(t, step.reason+": the primary", got, step.primary)
 	}
 	for _, host := range []string{"d:1", "b:1"} {
-		if _, err := c.Join(host, Place{}); err == nil {
+		if _, err := c.Join(host, Process{}); err == nil {
 			t.Errorf("%s, a stranger or a member, joins", host)
 		}
 	}

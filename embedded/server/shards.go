@@ -22,7 +22,7 @@ func (x *exchange) internal(db string, body bson.D) (bson.Raw, error) {
 		return nil, fmt.Errorf("there is no command %s", name)
 	}
 	r := command.Request{
-		Context: x.conn.ctx, Row: &row.Row, Name: name, DB: db, Body: raw, Server: &x.view.Server, Conn: &x.conn.info,
+		Context: x.conn.ctx, Row: &row.Row, Name: name, DB: db, Body: raw, Server: &x.view.Server,
 		Strikes: func(string) (failpoint.Failure, bool) { return failpoint.Failure{}, false },
 	}
 	reply, err := row.Run(&r)
@@ -66,7 +66,7 @@ func (x *exchange) listShards() (bson.D, error) {
 	}
 	return bson.D{{Key: "shards", Value: bson.A{bson.D{
 		{Key: "_id", Value: ShardName},
-		{Key: "host", Value: ShardHost(x.view.SetName)},
+		{Key: "host", Value: ShardHost(x.view.setName)},
 		{Key: "state", Value: int32(1)},
 		{Key: "topologyTime", Value: bson.Timestamp{T: 1, I: 1}},
 	}}}}, nil
@@ -75,15 +75,15 @@ func (x *exchange) listShards() (bson.D, error) {
 // addShard records a shard. No data goes there.
 func (x *exchange) addShard() (bson.D, error) {
 	if !x.conn.server.cluster.Shards {
-		return nil, refuse(command.CodeIllegalOperation, "the one shard of this cluster can not be joined by others")
+		return nil, command.Errorf(command.CodeIllegalOperation, "the one shard of this cluster can not be joined by others")
 	}
 	host, ok := x.request.Body.Index(0).Value().StringValueOK()
 	if !ok || host == "" {
-		return nil, refuse(command.CodeBadValue, "addShard needs the connection string of a shard")
+		return nil, command.Errorf(command.CodeBadValue, "addShard needs the connection string of a shard")
 	}
 	set, seeds, isSet := strings.Cut(host, "/")
 	if isSet && (set == "" || seeds == "") {
-		return nil, refuse(command.CodeFailedToParse, "Cannot parse connection string %s", host)
+		return nil, command.Errorf(command.CodeFailedToParse, "Cannot parse connection string %s", host)
 	}
 	docs, err := x.shardDocuments()
 	if err != nil {
@@ -107,11 +107,11 @@ func (x *exchange) addShard() (bson.D, error) {
 		if old == host {
 			return bson.D{{Key: "shardAdded", Value: name}}, nil
 		}
-		return nil, refuse(command.CodeIllegalOperation, "A shard named %s containing the replica set '%s' already exists", name, set)
+		return nil, command.Errorf(command.CodeIllegalOperation, "A shard named %s containing the replica set '%s' already exists", name, set)
 	}
 	for other, hosts := range taken {
 		if hosts == host {
-			return nil, refuse(command.CodeIllegalOperation,
+			return nil, command.Errorf(command.CodeIllegalOperation,
 				"A shard already exists containing the replica set '%s' by the name %s", set, other)
 		}
 	}

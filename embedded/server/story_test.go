@@ -36,7 +36,7 @@ import (
 //	a -> {"ok": 1.0}      a gets the reply to what it sent earlier, or a +> {}
 //	after 2s              time passes
 //	close a               the client closes the connection
-//	elect 2, leave 2, kill 2, remove 2 (from the configuration), stepdown
+//	elect 2, kill 2, remove 2 (from the configuration), stepdown
 //
 // A reply may stand on the line of its command. In a reply {"$absent": 1} is a
 // field that is not there, and {"$has": "text"} a string with this part. In a
@@ -90,8 +90,6 @@ func play(t *testing.T, title, steps string) {
 			testkit.Check(t, clients[rest].Close())
 		case "elect":
 			testkit.Check(t, set.Elect(set.Members()[i]))
-		case "leave":
-			set.Leave(set.Members()[i])
 		case "kill":
 			testkit.Check(t, set.Kill(set.Members()[i]))
 		case "remove":

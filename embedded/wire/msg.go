@@ -7,6 +7,8 @@ import (
 	"hash/crc32"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/command"
 )
 
 // Flags are the flag bits of an OP_MSG. The lower sixteen are required: a
@@ -39,14 +41,11 @@ type Sequence struct {
 
 // The codes of refused messages.
 const (
-	codeOverflow         = 15
-	codeInvalidBSON      = 22
 	codeTwoBodies        = 40430
 	codeTwoSequences     = 40431
 	codeUnknownSection   = 40432
 	codeFieldAndSequence = 40433
 	codeNoBody           = 40587
-	codeTooLarge         = 10334
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -57,7 +56,7 @@ const checksumSize = 4
 // has more.
 const maxSequences = 2
 
-// errFlags is returned for messages that end the connection.
+// These end the connection.
 var (
 	errNoFlags       = errors.New("an OP_MSG without flags")
 	errChecksum      = errors.New("an OP_MSG with a wrong checksum")
@@ -66,7 +65,7 @@ var (
 )
 
 // ParseMsg takes an OP_MSG apart. The result shares body's memory. With a
-// *RequestError the returned Msg has its flags, for the answer. BSON is
+// *command.Error the returned Msg has its flags, for the answer. BSON is
 // validated: lengths, types, terminators, nesting; not UTF-8, as on the server.
 //
 // A checksum is verified last, as on the server: a message that is wrong in
@@ -95,11 +94,11 @@ func ParseMsg(h Header, body []byte) (Msg, error) {
 		return m, errChecksum
 	}
 	if m.Body == nil {
-		return m, refuse(codeNoBody, "OP_MSG messages must have a body")
+		return m, command.Errorf(codeNoBody, "OP_MSG messages must have a body")
 	}
 	for _, s := range m.Sequences {
 		if _, err := m.Body.LookupErr(s.Name); err == nil {
-			return m, refuse(codeFieldAndSequence, "Duplicate field between body and document sequence %s", s.Name)
+			return m, command.Errorf(codeFieldAndSequence, "Duplicate field between body and document sequence %s", s.Name)
 		}
 	}
 	return m, nil
@@ -109,7 +108,7 @@ func (m *Msg) section(r *reader) error {
 	switch kind := r.byte(); kind {
 	case 0:
 		if m.Body != nil {
-			return refuse(codeTwoBodies, "Multiple body sections in message")
+			return command.Errorf(codeTwoBodies, "Multiple body sections in message")
 		}
 		doc, err := document(r)
 		m.Body = doc
@@ -117,30 +116,30 @@ func (m *Msg) section(r *reader) error {
 	case 1:
 		return m.sequence(r)
 	default:
-		return refuse(codeUnknownSection, "Unknown section kind %d", kind)
+		return command.Errorf(codeUnknownSection, "Unknown section kind %d", kind)
 	}
 }
 
 func (m *Msg) sequence(r *reader) error {
 	size := r.int32()
 	if r.bad {
-		return refuse(codeOverflow, "sequence without a length")
+		return command.Errorf(command.CodeOverflow, "sequence without a length")
 	}
 	// A length below its own four bytes wraps around, so that the message
 	// reports a length that nobody sent.
 	length := uint32(size) - 4
 	if uint64(length) > uint64(len(r.rest)) {
-		return refuse(codeOverflow, "Invalid advance (%d) past end of buffer[%d] at offset: 0", length, len(r.rest))
+		return command.Errorf(command.CodeOverflow, "Invalid advance (%d) past end of buffer[%d] at offset: 0", length, len(r.rest))
 	}
 	section := reader{rest: r.rest[:length]}
 	r.rest = r.rest[length:]
 	s := Sequence{Name: section.cstring()}
 	if section.bad {
-		return refuse(codeOverflow, "document sequence without a name")
+		return command.Errorf(command.CodeOverflow, "document sequence without a name")
 	}
 	for _, other := range m.Sequences {
 		if other.Name == s.Name {
-			return refuse(codeTwoSequences, "Duplicate document sequence: %s", s.Name)
+			return command.Errorf(codeTwoSequences, "Duplicate document sequence: %s", s.Name)
 		}
 	}
 	for len(section.rest) > 0 {

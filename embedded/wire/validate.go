@@ -3,10 +3,12 @@ package wire
 import (
 	"encoding/binary"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/command"
+	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
 // maxDepth is how deep documents may nest inside each other: the server's
@@ -27,7 +29,7 @@ func validate(b []byte) (int, error) {
 	case n > len(b):
 		return 0, invalid("Incorrect BSON length", nil, nil)
 	case n > MaxInternal:
-		return 0, refuse(codeTooLarge, "BSONObj size: %d (0x%X) is invalid. Size must be between 0 and %d(16MB)", n, n, MaxInternal)
+		return 0, command.Errorf(command.CodeBSONObjectTooLarge, "BSONObj size: %d (0x%X) is invalid. Size must be between 0 and %d(16MB)", n, n, MaxInternal)
 	case b[n-1] != 0:
 		return 0, invalid("BSON object not terminated with EOO", nil, nil)
 	}
@@ -173,7 +175,7 @@ func (v *validator) nested(at, end int) (int, error) {
 	switch {
 	case len(v.path) > maxDepth:
 		e := invalid("BSONObj exceeds maximum nested object depth", v.names(), v.id)
-		e.Code = codeOverflow
+		e.Code = command.CodeOverflow
 		return 0, e
 	case !ok:
 		return 0, v.fault("Incorrect BSON length")
@@ -195,26 +197,15 @@ func (v *validator) names() []string {
 	return names
 }
 
-func invalid(what string, path []string, id []byte) *RequestError {
+func invalid(what string, path []string, id []byte) *command.Error {
 	name := "?"
 	if len(path) > 0 {
 		name = strings.Join(path, ".")
 	}
 	whose := "unknown _id"
 	if id != nil {
-		whose = "_id: " + idText(id)
+		v, _ := value.FromRaw(bson.RawElement(id).Value())
+		whose = "_id: " + value.Text(v)
 	}
-	return refuse(codeInvalidBSON, "%s in element with field name '%s' in object with %s", what, name, whose)
-}
-
-// idText shows a validated _id element.
-func idText(element []byte) string {
-	value := bson.RawElement(element).Value()
-	switch value.Type {
-	case bson.TypeInt32:
-		return strconv.Itoa(int(value.Int32()))
-	case bson.TypeObjectID:
-		return "ObjectId('" + value.ObjectID().Hex() + "')"
-	}
-	return value.String()
+	return command.Errorf(command.CodeInvalidBSON, "%s in element with field name '%s' in object with %s", what, name, whose)
 }

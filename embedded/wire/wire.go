@@ -6,7 +6,7 @@
 // be hostile: lengths are checked before they are used, documents are
 // validated before anything looks into them, and no input makes it panic.
 //
-// Failures come in two kinds, as on the server: a *RequestError is answered
+// Failures come in two kinds, as on the server: a *command.Error is answered
 // with an error document, any other error ends the connection.
 package wire
 
@@ -58,19 +58,6 @@ var ErrHTTP = errors.New("an HTTP request on the native driver port")
 // HTTPAnswer is what a browser gets.
 const HTTPAnswer = "HTTP/1.0 200 OK\r\nConnection: close\r\nContent-Type: text/plain\r\nContent-Length: 85\r\n\r\n" +
 	"It looks like you are trying to access MongoDB over HTTP on the native driver port.\r\n"
-
-// RequestError is a message that is framed well but not sensible: the server
-// answers it with an error document and goes on.
-type RequestError struct {
-	Code    int32
-	Message string
-}
-
-func (e *RequestError) Error() string { return e.Message }
-
-func refuse(code int32, format string, args ...any) *RequestError {
-	return &RequestError{Code: code, Message: fmt.Sprintf(format, args...)}
-}
 
 // ReadMessage reads one message: its header, and the bytes after the header,
 // which the caller owns. It returns io.EOF if the stream ends before the first

@@ -13,6 +13,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/unified-test-runner/utr/embedded/command"
 	"github.com/unified-test-runner/utr/embedded/wire"
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
@@ -106,7 +107,7 @@ func TestParseMsg(t *testing.T) {
 		{"201 documents inside each other", message(0, kind0(nested(t, 201))), 15, ""},
 	} {
 		_, _, err := read(row.message)
-		var refused *wire.RequestError
+		var refused *command.Error
 		switch {
 		case row.code == 0 && err != nil:
 			t.Errorf("%s: %v", row.reason, err)
