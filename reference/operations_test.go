@@ -45,29 +45,28 @@ func TestEmbedded(t *testing.T) {
 // TestBatches: groups follow the order if they have to, and are split where a
 // server takes no more. Each write has 10 bytes.
 func TestBatches(t *testing.T) {
-	kinds := map[rune]string{'i': "insertOne", 'u': "updateOne", 'U': "updateMany", 'd': "deleteOne"}
+	commands := map[rune]string{'i': "insert", 'u': "update", 'd': "delete"}
 	for _, c := range []struct {
-		why, models string
+		why, writes string
 		ordered     bool
 		limit       limits
 		want        string
 	}{
 		{"ordered groups follow each other", "iuudi", true, limits{9, 99}, "insert [0]; update [1 2]; delete [3]; insert [4]; "},
 		{"unordered ones are gathered", "iuudi", false, limits{9, 99}, "insert [0 4]; update [1 2]; delete [3]; "},
-		{"many and one share a command", "uUu", true, limits{9, 99}, "update [0 1 2]; "},
+		{"one command takes all of its kind", "uuu", true, limits{9, 99}, "update [0 1 2]; "},
 		{"a full batch", "iiiii", true, limits{2, 99}, "insert [0 1]; insert [2 3]; insert [4]; "},
 		{"a full batch among others", "iuiuii", false, limits{2, 99}, "insert [0 2]; update [1 3]; insert [4 5]; "},
 		{"too many bytes", "iii", true, limits{9, 20}, "insert [0 1]; insert [2]; "},
 		{"a statement that is too large stands alone", "iii", false, limits{9, 5}, "insert [0]; insert [1]; insert [2]; "},
 	} {
-		var models []model
-		var sizes []int
-		for _, kind := range c.models {
-			models, sizes = append(models, model{Kind: kinds[kind]}), append(sizes, 10)
+		var writes []*write
+		for _, command := range c.writes {
+			writes = append(writes, &write{command: commands[command], bytes: 10})
 		}
 		got := ""
-		for _, b := range batches(models, sizes, c.ordered, c.limit) {
-			got += fmt.Sprintf("%s %v; ", b.group, b.models)
+		for _, b := range batches(writes, c.ordered, c.limit) {
+			got += fmt.Sprintf("%s %v; ", b.command, b.places)
 		}
 		if got != c.want {
 			t.Errorf("%s: %s, want %s", c.why, got, c.want)

@@ -2,7 +2,6 @@ package driver
 
 import (
 	"context"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -55,15 +54,9 @@ func (t *test) Do(ctx context.Context, op engine.Operation) result.Outcome {
 // begin checks the options and makes the context.
 func (c *call) begin(ctx context.Context) (context.CancelFunc, error) {
 	none := func() {}
-	// So that nothing is sent if an option cannot be had. (The driver ignores
-	// errors of a collection's options.)
+	// The driver would ignore errors of a collection's options.
 	if err := fill(new(options.CollectionOptions), c.Row.name, c.concerns()); err != nil {
 		return none, err
-	}
-	if c.Row.options != nil {
-		if err := fill(reflect.New(c.Row.options).Interface(), c.Row.name, c.rest()); err != nil {
-			return none, err
-		}
 	}
 	timeout, err := c.timeoutMS()
 	if err != nil {
@@ -203,9 +196,9 @@ const (
 
 // coll gives the collection with the concerns that the operation says.
 func (c *call) coll() *mongo.Collection {
-	return c.Entity.(*collection).Clone(&lister[options.CollectionOptions]{func(o *options.CollectionOptions) error {
-		return fill(o, c.Row.name, c.concerns())
-	}})
+	var o options.CollectionOptions
+	_ = fill(&o, c.Row.name, c.concerns()) // begin has checked them
+	return c.Entity.(*collection).Clone(given(o))
 }
 
 // db gives the database with the concerns that the operation says.
@@ -214,10 +207,11 @@ func (c *call) db() *mongo.Database {
 	return c.database(d.Name(), d.options)
 }
 
-// database gives a database of the client in the same way.
-func (c *call) database(name string, inherited ...options.Lister[options.DatabaseOptions]) *mongo.Database {
-	said := &lister[options.DatabaseOptions]{func(o *options.DatabaseOptions) error { return fill(o, c.Row.name, c.concerns()) }}
-	return c.client.Database(name, append(inherited, said)...)
+// database gives a database of the client in the same way, with options that
+// the concerns replace.
+func (c *call) database(name string, o options.DatabaseOptions) *mongo.Database {
+	_ = fill(&o, c.Row.name, c.concerns()) // begin has checked them
+	return c.client.Database(name, given(o))
 }
 
 func (c *call) concerns() bson.Raw {

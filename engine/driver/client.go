@@ -110,7 +110,7 @@ func clientRows() []row {
 		}),
 		silently(on, "close", "", func(c *call) error { c.client.close(); return nil }),
 		silently(on, "dropDatabase", "database"+writeConcerns, func(c *call) error {
-			return c.database(c.Text("database")).Drop(c.ctx)
+			return c.database(c.Text("database"), options.DatabaseOptions{}).Drop(c.ctx)
 		}),
 		plainly(on, "$topology", "", func(c *call) (any, error) { return enginekit.TopologyDocument(c.client.topology()), nil }),
 		plainly(on, "$configureFailPoint", "command", func(c *call) (any, error) {

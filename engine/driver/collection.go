@@ -27,13 +27,13 @@ func collectionRows() []row {
 		two(on, "replaceOne", "filter replacement"+writeConcerns, (*mongo.Collection).ReplaceOne),
 		two(on, "updateMany", "filter update"+writeConcerns, (*mongo.Collection).UpdateMany),
 		two(on, "updateOne", "filter update"+writeConcerns, (*mongo.Collection).UpdateOne),
-		with(on, "distinct", "fieldName filter"+readConcerns, func(c *call, o options.Lister[options.DistinctOptions]) (any, error) {
+		with(on, "distinct", "fieldName filter"+readConcerns, func(c *call, o *filled[options.DistinctOptions]) (any, error) {
 			return c.coll().Distinct(c.ctx, c.Text("fieldName"), c.any("filter"), o).Raw()
 		}),
-		with(on, "estimatedDocumentCount", readConcerns, func(c *call, o options.Lister[options.EstimatedDocumentCountOptions]) (any, error) {
+		with(on, "estimatedDocumentCount", readConcerns, func(c *call, o *filled[options.EstimatedDocumentCountOptions]) (any, error) {
 			return c.coll().EstimatedDocumentCount(c.ctx, o)
 		}),
-		with(on, "bulkWrite", "requests"+writeConcerns, func(c *call, o options.Lister[options.BulkWriteOptions]) (any, error) {
+		with(on, "bulkWrite", "requests"+writeConcerns, func(c *call, o *filled[options.BulkWriteOptions]) (any, error) {
 			requests, err := c.Models("requests")
 			if err != nil {
 				return nil, err
@@ -61,32 +61,4 @@ func modelOf[T any](kinds map[string]T, kind string, doc bson.Raw) (T, error) {
 		return model, unsupported("write model " + kind)
 	}
 	return model, fill(model, kind, doc)
-}
-
-// bulkResult is the result of a bulk write. One that came with an error says
-// what had been done by then, acknowledged or not.
-func bulkResult(r *mongo.BulkWriteResult, err error) partial {
-	if r == nil {
-		return partial{}
-	}
-	return partial{acknowledged(r.Acknowledged || err != nil,
-		bson.E{Key: "insertedCount", Value: r.InsertedCount}, bson.E{Key: "matchedCount", Value: r.MatchedCount},
-		bson.E{Key: "modifiedCount", Value: r.ModifiedCount}, bson.E{Key: "deletedCount", Value: r.DeletedCount},
-		bson.E{Key: "upsertedCount", Value: r.UpsertedCount}, bson.E{Key: "upsertedIds", Value: indexed(r.UpsertedIDs, itself)})}
-}
-
-func insertedResult(r *mongo.InsertManyResult, err error) partial {
-	if r == nil {
-		return partial{}
-	}
-	ids := map[int]any{}
-	for i, id := range r.InsertedIDs {
-		ids[i] = id
-	}
-	d := bson.D{{Key: "insertedCount", Value: int64(len(ids))}, {Key: "insertedIds", Value: indexed(ids, itself)}}
-	if err != nil { // the partial result is a BulkWriteResult to the format
-		d = append(d, bson.E{Key: "matchedCount", Value: 0}, bson.E{Key: "modifiedCount", Value: 0}, bson.E{Key: "deletedCount", Value: 0},
-			bson.E{Key: "upsertedCount", Value: 0}, bson.E{Key: "upsertedIds", Value: bson.D{}})
-	}
-	return partial{acknowledged(r.Acknowledged || err != nil, d...)}
 }

@@ -1,12 +1,11 @@
 package driver
 
 import (
-	"errors"
+	"reflect"
 	"time"
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
 	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
 	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
 	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
@@ -74,30 +73,30 @@ func preferenceOf(v bson.RawValue) (*readpref.ReadPref, error) {
 // lacking is the error of a field that the driver does not have.
 func lacking(field string) error { return unsupported(field) }
 
-// lister hands a filled options struct to the driver, which requires a pointer.
-type lister[T any] struct{ fill func(*T) error }
+// filled hands an options struct to the driver.
+type filled[T any] struct{ options T }
 
-// List implements options.Lister.
-func (l *lister[T]) List() []func(*T) error { return []func(*T) error{l.fill} }
+// given makes the pointer that the driver requires.
+func given[T any](o T) *filled[T] { return &filled[T]{o} }
 
-// given hands over a struct that is filled already.
-func given[T any](o T) *lister[T] {
-	return &lister[T]{func(to *T) error { *to = o; return nil }}
+// List implements options.Lister. What is not set keeps the driver's default.
+func (f *filled[T]) List() []func(*T) error {
+	return []func(*T) error{func(to *T) error {
+		from, into := reflect.ValueOf(&f.options).Elem(), reflect.ValueOf(to).Elem()
+		for i := range from.NumField() {
+			if !from.Field(i).IsZero() && into.Field(i).CanSet() {
+				into.Field(i).Set(from.Field(i))
+			}
+		}
+		return nil
+	}}
 }
 
-// filled gives options as a document says them.
-func filled[T any](what string, doc bson.Raw) options.Lister[T] {
-	return &lister[T]{func(o *T) error { return fill(o, what, doc) }}
-}
-
-// checked gives options, after making sure that they can be had.
-func checked[T any](what string, v bson.RawValue) (options.Lister[T], error) {
-	if v.Type == 0 {
-		return &lister[T]{func(*T) error { return nil }}, nil
+// section fills an options struct from the field of a document that has its name,
+// if it is there.
+func section[T any](doc bson.Raw, field string) (o T, err error) {
+	if v := doc.Lookup(field); v.Type != 0 {
+		err = fillDocument(&o, field, v)
 	}
-	doc, ok := v.DocumentOK()
-	if !ok {
-		return nil, errors.New(what + " is not a document")
-	}
-	return filled[T](what, doc), fill(new(T), what, doc)
+	return o, err
 }

@@ -23,7 +23,7 @@ func databaseRows() []row {
 		with(on, "runCursorCommand", cursorCommand, commandCursor),
 		with(on, "createCommandCursor", cursorCommand, commandCursor),
 		with(on, "createCollection", "collection viewOn pipeline timeseries"+writeConcerns, createCollection),
-		with(on, "dropCollection", "collection"+writeConcerns, func(c *call, o options.Lister[options.DropCollectionOptions]) (any, error) {
+		with(on, "dropCollection", "collection"+writeConcerns, func(c *call, o *filled[options.DropCollectionOptions]) (any, error) {
 			return enginekit.Nothing{}, c.db().Collection(c.Text("collection")).Drop(c.ctx, o)
 		}),
 	}
@@ -31,7 +31,7 @@ func databaseRows() []row {
 
 // commandCursor runs a command that makes a cursor. The arguments beside the
 // command are for its getMores.
-func commandCursor(c *call, o options.Lister[options.RunCmdOptions]) (any, error) {
+func commandCursor(c *call, o *filled[options.RunCmdOptions]) (any, error) {
 	cursor, err := c.db().RunCommandCursor(c.ctx, c.any("command"), o)
 	if err != nil {
 		return nil, err
@@ -50,24 +50,20 @@ func commandCursor(c *call, o options.Lister[options.RunCmdOptions]) (any, error
 
 // createCollection makes a collection or a view, for which the driver has two
 // calls.
-func createCollection(c *call, _ options.Lister[options.CreateCollectionOptions]) (any, error) {
+func createCollection(c *call, o *filled[options.CreateCollectionOptions]) (any, error) {
 	name := c.Text("collection")
 	var err error
 	if c.Has("viewOn") {
 		err = createView(c, name)
 	} else {
-		var o options.CreateCollectionOptions
-		if err := fill(&o, c.Row.name, c.rest()); err != nil {
-			return nil, err
-		}
-		if v := c.Arg("timeseries"); v.Type != 0 {
-			t, err := timeseriesOf(v)
+		if c.Has("timeseries") {
+			t, err := timeseriesOf(c.Arg("timeseries"))
 			if err != nil {
 				return nil, err
 			}
-			o.TimeSeriesOptions = &options.TimeSeriesOptionsBuilder{Opts: given(t).List()}
+			o.options.TimeSeriesOptions = &options.TimeSeriesOptionsBuilder{Opts: given(t).List()}
 		}
-		err = c.db().CreateCollection(c.ctx, name, given(o))
+		err = c.db().CreateCollection(c.ctx, name, o)
 	}
 	if err != nil {
 		return nil, err
@@ -80,20 +76,15 @@ func createCollection(c *call, _ options.Lister[options.CreateCollectionOptions]
 }
 
 func createView(c *call, name string) error {
-	elements, err := c.rest().Elements()
-	if err != nil {
+	var o options.CreateViewOptions
+	if err := fill(&o, "view", c.rest()); err != nil {
 		return err
-	}
-	for _, e := range elements {
-		if e.Key() != "collation" {
-			return unsupported("argument " + e.Key() + " of a view")
-		}
 	}
 	pipeline := c.any("pipeline")
 	if pipeline == nil {
 		pipeline = bson.A{}
 	}
-	return c.db().CreateView(c.ctx, name, c.Text("viewOn"), pipeline, filled[options.CreateViewOptions]("view", c.rest()))
+	return c.db().CreateView(c.ctx, name, c.Text("viewOn"), pipeline, given(o))
 }
 
 func timeseriesOf(v bson.RawValue) (options.TimeSeriesOptions, error) {

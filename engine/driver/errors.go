@@ -136,7 +136,7 @@ func clientBulkError(out *result.Error, e mongo.ClientBulkWriteException) {
 	for _, w := range e.WriteConcernErrors {
 		out.WriteConcernErrors = append(out.WriteConcernErrors, described(w.Code, w.Message, w.Details))
 	}
-	if r := clientBulkResult(e.PartialResult, e); r != nil {
+	if r := written(e.PartialResult, e); r != nil {
 		out.Partial, _ = enginekit.ValueOf(r)
 	}
 }

@@ -103,6 +103,10 @@ func assign(field reflect.Value, v bson.RawValue) (err error) {
 	case **options.Collation:
 		*p = &options.Collation{}
 		err = fillDocument(*p, "collation", v)
+	case **options.TransactionOptionsBuilder:
+		var o options.TransactionOptions
+		err = fillDocument(&o, "defaultTransactionOptions", v)
+		*p = &options.TransactionOptionsBuilder{Opts: given(o).List()}
 	case **options.CursorType:
 		err = enginekit.Point(p, wordOf(map[string]options.CursorType{"nontailable": options.NonTailable,
 			"tailable": options.Tailable, "tailableawait": options.TailableAwait}))(v)

@@ -15,7 +15,7 @@ import (
 // by id only.
 func bucketRows() []row {
 	const on = operations.Bucket
-	type uploading = options.Lister[options.GridFSUploadOptions]
+	type uploading = *filled[options.GridFSUploadOptions]
 	of := func(c *call) *bucket { return c.Entity.(*bucket) }
 	return []row{
 		one(on, "find", "filter", (*mongo.GridFSBucket).Find),
@@ -27,7 +27,7 @@ func bucketRows() []row {
 		plainly(on, "download", "id", func(c *call) (any, error) {
 			return downloaded(func(to io.Writer) (int64, error) { return of(c).DownloadToStream(c.ctx, c.any("id"), to) })
 		}),
-		with(on, "downloadByName", "filename", func(c *call, o options.Lister[options.GridFSNameOptions]) (any, error) {
+		with(on, "downloadByName", "filename", func(c *call, o *filled[options.GridFSNameOptions]) (any, error) {
 			return downloaded(func(to io.Writer) (int64, error) {
 				return of(c).DownloadToStreamByName(c.ctx, c.Text("filename"), to, o)
 			})

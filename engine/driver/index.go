@@ -1,7 +1,7 @@
 package driver
 
 import (
-	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
@@ -19,20 +19,18 @@ const indexArguments = "keys name expireAfterSeconds sparse storageEngine unique
 // indexRows manage indexes and search indexes. The driver gives no list of names alone.
 func indexRows() []row {
 	const on = operations.Collection
-	type dropping = options.Lister[options.DropIndexesOptions]
+	type dropping = *filled[options.DropIndexesOptions]
 	return []row{
-		with(on, "createIndex", indexArguments+writeConcerns, func(c *call, o options.Lister[options.CreateIndexesOptions]) (any, error) {
+		with(on, "createIndex", indexArguments+writeConcerns, func(c *call, o *filled[options.CreateIndexesOptions]) (any, error) {
 			model := mongo.IndexModel{Keys: c.any("keys")}
+			names := strings.Fields(indexArguments)
+			own, err := only(c.Given, func(name string) bool { return name != "keys" && slices.Contains(names, name) })
+			if err != nil {
+				return nil, err
+			}
 			var index options.IndexOptions
-			elements, _ := c.Given.Elements()
-			for _, e := range elements {
-				if e.Key() == "keys" || !strings.Contains(" "+indexArguments+" ", " "+e.Key()+" ") {
-					continue
-				}
-				f, _ := fieldOf(reflect.TypeFor[options.IndexOptions](), e.Key())
-				if err := assign(reflect.ValueOf(&index).Elem().FieldByIndex(f.Index), e.Value()); err != nil {
-					return nil, enginekit.Argument("%s: %v", e.Key(), err)
-				}
+			if err := fill(&index, "createIndex", own); err != nil {
+				return nil, err
 			}
 			model.Options = &options.IndexOptionsBuilder{Opts: given(index).List()}
 			return c.coll().Indexes().CreateOne(c.ctx, model, o)
@@ -43,7 +41,7 @@ func indexRows() []row {
 		with(on, "dropIndexes", writeConcerns, func(c *call, o dropping) (any, error) {
 			return enginekit.Nothing{}, c.coll().Indexes().DropAll(c.ctx, o)
 		}),
-		with(on, "listIndexes", "", func(c *call, o options.Lister[options.ListIndexesOptions]) (any, error) {
+		with(on, "listIndexes", "", func(c *call, o *filled[options.ListIndexesOptions]) (any, error) {
 			return c.result(c.coll().Indexes().List(c.ctx, o))
 		}),
 		plainly(on, "createSearchIndex", "model", func(c *call) (any, error) {
@@ -76,11 +74,9 @@ func indexRows() []row {
 			if c.Has("name") {
 				o.SetName(c.Text("name"))
 			}
-			var aggregation options.AggregateOptions
-			if v := c.Arg("aggregationOptions"); v.Type != 0 {
-				if err := fillDocument(&aggregation, "aggregationOptions", v); err != nil {
-					return nil, err
-				}
+			aggregation, err := section[options.AggregateOptions](c.Given, "aggregationOptions")
+			if err != nil {
+				return nil, err
 			}
 			return c.result(c.coll().SearchIndexes().List(c.ctx, o, given(options.ListSearchIndexesOptions{AggregateOptions: &aggregation})))
 		}),
@@ -100,9 +96,8 @@ func searchModel(doc bson.Raw) (mongo.SearchIndexModel, error) {
 	if m.Definition, err = plain(doc.Lookup("definition")); err != nil {
 		return m, enginekit.Argument("a search index's definition: %v", err)
 	}
-	if err := fill(new(options.SearchIndexesOptions), "model", rest); err != nil {
-		return m, err
-	}
-	m.Options = &options.SearchIndexesOptionsBuilder{Opts: filled[options.SearchIndexesOptions]("model", rest).List()}
-	return m, nil
+	var o options.SearchIndexesOptions
+	err = fill(&o, "model", rest)
+	m.Options = &options.SearchIndexesOptionsBuilder{Opts: given(o).List()}
+	return m, err
 }

@@ -2,14 +2,12 @@ package driver
 
 import (
 	"context"
-	"errors"
 	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/unified-test-runner/utr/engine/enginekit"
 	"github.com/unified-test-runner/utr/specs/operations"
-	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
@@ -61,9 +59,16 @@ func silently(kind operations.Kind, name, takes string, run func(*call) error) r
 	return plainly(kind, name, takes, func(c *call) (any, error) { return enginekit.Nothing{}, run(c) })
 }
 
-// with makes a row of an operation that has options of a type.
-func with[T any](kind operations.Kind, name, takes string, run func(*call, options.Lister[T]) (any, error)) row {
-	return row{kind, name, takes, reflect.TypeFor[T](), func(c *call) (any, error) { return run(c, filled[T](name, c.rest())) }}
+// with makes a row of an operation that has options of a type. They are read
+// before anything is sent.
+func with[T any](kind operations.Kind, name, takes string, run func(*call, *filled[T]) (any, error)) row {
+	return row{kind, name, takes, reflect.TypeFor[T](), func(c *call) (any, error) {
+		var o T
+		if err := fill(&o, name, c.rest()); err != nil {
+			return nil, err
+		}
+		return run(c, given(o))
+	}}
 }
 
 // Methods of the driver that take one argument or two, and options.
@@ -75,7 +80,7 @@ type (
 // one makes a row of a method that takes one argument, the first of those that the
 // row takes.
 func one[E, T, R any](kind operations.Kind, name, takes string, method oneArgument[E, T, R]) row {
-	return with(kind, name, takes, func(c *call, o options.Lister[T]) (any, error) {
+	return with(kind, name, takes, func(c *call, o *filled[T]) (any, error) {
 		r, err := method(receiver[E](c), c.ctx, c.any(strings.Fields(takes)[0]), o)
 		return c.result(r, err)
 	})
@@ -83,7 +88,7 @@ func one[E, T, R any](kind operations.Kind, name, takes string, method oneArgume
 
 // two makes a row of a method that takes two arguments.
 func two[E, T, R any](kind operations.Kind, name, takes string, method twoArguments[E, T, R]) row {
-	return with(kind, name, takes, func(c *call, o options.Lister[T]) (any, error) {
+	return with(kind, name, takes, func(c *call, o *filled[T]) (any, error) {
 		names := strings.Fields(takes)
 		r, err := method(receiver[E](c), c.ctx, c.any(names[0]), c.any(names[1]), o)
 		return c.result(r, err)
@@ -118,64 +123,4 @@ func receiver[E any](c *call) E {
 		to = e.GridFSBucket
 	}
 	return to.(E)
-}
-
-// result gives what a method of the driver returns in the format's shape.
-func (c *call) result(value any, err error) (any, error) {
-	switch r := value.(type) {
-	case *mongo.BulkWriteResult:
-		return bulkResult(r, err), err
-	case *mongo.InsertManyResult:
-		return insertedResult(r, err), err
-	}
-	if err != nil {
-		return nil, err
-	}
-	switch r := value.(type) {
-	case *mongo.ChangeStream:
-		return c.keep(&entityCursor{stepper: r, current: func() bson.Raw { return r.Current }, client: c.client})
-	case *mongo.Cursor:
-		known, _ := operations.Lookup(c.Row.kind, c.Row.name)
-		if known.Result == operations.NewCursor {
-			return c.keep(&entityCursor{stepper: r, current: func() bson.Raw { return r.Current }, client: c.client})
-		}
-		docs := []bson.Raw{}
-		return docs, r.All(c.ctx, &docs)
-	case *mongo.SingleResult:
-		doc, err := r.Raw()
-		if errors.Is(err, mongo.ErrNoDocuments) {
-			return nil, nil
-		}
-		return doc, err
-	case *mongo.InsertOneResult:
-		return acknowledged(r.Acknowledged, bson.E{Key: "insertedId", Value: r.InsertedID}), nil
-	case *mongo.DeleteResult:
-		return acknowledged(r.Acknowledged, bson.E{Key: "deletedCount", Value: r.DeletedCount}), nil
-	case *mongo.UpdateResult:
-		d := bson.D{{Key: "matchedCount", Value: r.MatchedCount}, {Key: "modifiedCount", Value: r.ModifiedCount},
-			{Key: "upsertedCount", Value: r.UpsertedCount}}
-		if r.UpsertedID != nil || r.UpsertedCount > 0 {
-			d = append(d, bson.E{Key: "upsertedId", Value: r.UpsertedID})
-		}
-		return acknowledged(r.Acknowledged, d...), nil
-	case mongo.ListDatabasesResult:
-		databases := bson.A{}
-		for _, d := range r.Databases {
-			databases = append(databases, bson.D{{Key: "name", Value: d.Name}, {Key: "sizeOnDisk", Value: d.SizeOnDisk},
-				{Key: "empty", Value: d.Empty}})
-		}
-		return databases, nil
-	case []string:
-		return append([]string{}, r...), nil // no names are not null
-	}
-	return value, nil
-}
-
-// acknowledged gives a result's fields, which mean something only if the write
-// was acknowledged.
-func acknowledged(is bool, fields ...bson.E) bson.D {
-	if !is {
-		return bson.D{{Key: "acknowledged", Value: false}}
-	}
-	return fields
 }

@@ -25,23 +25,8 @@ type session struct {
 func openSession(c *client, sessionOptions bson.RawValue, clusterTime bson.Raw) (*session, error) {
 	var o options.SessionOptions
 	if sessionOptions.Type != 0 {
-		doc, ok := sessionOptions.DocumentOK()
-		if !ok {
-			return nil, errors.New("sessionOptions is not a document")
-		}
-		rest, err := without(doc, "defaultTransactionOptions")
-		if err != nil {
+		if err := fillDocument(&o, "sessionOptions", sessionOptions); err != nil {
 			return nil, err
-		}
-		if err := fill(&o, "sessionOptions", rest); err != nil {
-			return nil, err
-		}
-		if defaults := doc.Lookup("defaultTransactionOptions"); defaults.Type != 0 {
-			set, err := checked[options.TransactionOptions]("defaultTransactionOptions", defaults)
-			if err != nil {
-				return nil, err
-			}
-			o.DefaultTransactionOptions = &options.TransactionOptionsBuilder{Opts: set.List()}
 		}
 	}
 	s, err := c.StartSession(given(o))
@@ -75,7 +60,7 @@ var _ mongo.LabeledError = callbackError{}
 
 func sessionRows() []row {
 	const on = operations.Session
-	type transaction = options.Lister[options.TransactionOptions]
+	type transaction = *filled[options.TransactionOptions]
 	return []row{
 		silently(on, "abortTransaction", "", func(c *call) error { return c.session().AbortTransaction(c.ctx) }),
 		silently(on, "commitTransaction", "", func(c *call) error { return c.session().CommitTransaction(c.ctx) }),

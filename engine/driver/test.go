@@ -27,7 +27,7 @@ func newTest(d *driver) *test {
 type database struct {
 	*mongo.Database
 	client  *client
-	options options.Lister[options.DatabaseOptions]
+	options options.DatabaseOptions
 }
 
 // collection is a collection entity.
@@ -51,25 +51,25 @@ func (t *test) make(_ context.Context, e engine.Entity, parent any) (any, error)
 		return openSession(parent.(*client), e.Options.Lookup("sessionOptions"), e.ClusterTime)
 	case operations.Database:
 		c := parent.(*client)
-		o, err := checked[options.DatabaseOptions]("databaseOptions", e.Options.Lookup("databaseOptions"))
+		o, err := section[options.DatabaseOptions](e.Options, "databaseOptions")
 		if err != nil {
 			return nil, err
 		}
-		return &database{Database: c.Database(text("databaseName"), o), client: c, options: o}, nil
+		return &database{Database: c.Database(text("databaseName"), given(o)), client: c, options: o}, nil
 	case operations.Collection:
 		d := parent.(*database)
-		o, err := checked[options.CollectionOptions]("collectionOptions", e.Options.Lookup("collectionOptions"))
+		o, err := section[options.CollectionOptions](e.Options, "collectionOptions")
 		if err != nil {
 			return nil, err
 		}
-		return &collection{Collection: d.Collection(text("collectionName"), o), db: d}, nil
+		return &collection{Collection: d.Collection(text("collectionName"), given(o)), db: d}, nil
 	default:
 		d := parent.(*database)
-		o, err := checked[options.BucketOptions]("bucketOptions", e.Options.Lookup("bucketOptions"))
+		o, err := section[options.BucketOptions](e.Options, "bucketOptions")
 		if err != nil {
 			return nil, err
 		}
-		return &bucket{GridFSBucket: d.GridFSBucket(o), client: d.client}, nil
+		return &bucket{GridFSBucket: d.GridFSBucket(given(o)), client: d.client}, nil
 	}
 }
 

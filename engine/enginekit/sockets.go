@@ -2,13 +2,9 @@ package enginekit
 
 import (
 	"context"
-	"encoding/binary"
 	"net"
 	"sync"
 	"time"
-
-	"github.com/unified-test-runner/utr/internal/farewell"
-	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
 )
 
 // Sockets dials for one client of the Go driver, and lets an engine decide when
@@ -28,8 +24,6 @@ type Sockets struct {
 	// Cancelled is called when a stream is closed while its monitor reads it; nil
 	// is not called. The cause is nil if the driver has closed it.
 	Cancelled func(address string, cause error)
-	// Leaving are the connections that were closed before they were answered.
-	Leaving farewell.Group
 
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced with each Update
@@ -37,6 +31,7 @@ type Sockets struct {
 	streams map[string]*Socket // by address: those on which a monitor streams hello
 	closed  map[string]bool    // addresses whose pool is closed
 	shut    bool
+	leaving int // sockets whose servers may still execute what they were sent
 }
 
 // NewSockets makes a dialer for a client.
@@ -96,7 +91,7 @@ func (s *Sockets) Connect(ctx context.Context, network, address string, monitor 
 	if err != nil {
 		return nil, err
 	}
-	k := &Socket{Conn: s.Leaving.Conn(c), Address: address, Monitor: monitor, owner: s}
+	k := &Socket{Conn: c, Address: address, Monitor: monitor, owner: s}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed[address] {
@@ -175,7 +170,8 @@ func (s *Sockets) IsShut() bool { return s.shut }
 
 // Close disconnects a client. What is still open after a while is closed, if
 // its pool is closed or the client is shut: the driver must not wait for a
-// server that is silent. When Close returns, all that was sent is over.
+// server that is silent. When Close returns, all that was sent is over, or
+// Farewell has passed.
 func (s *Sockets) Close(after time.Duration, disconnect func()) {
 	done := make(chan struct{})
 	go func() {
@@ -192,7 +188,7 @@ func (s *Sockets) Close(after time.Duration, disconnect func()) {
 			}
 		}
 	}
-	s.Leaving.Wait()
+	s.Await(context.Background(), 2*Farewell, func() bool { return s.leaving == 0 })
 }
 
 func (s *Sockets) late() []*Socket {
@@ -205,141 +201,4 @@ func (s *Sockets) late() []*Socket {
 		}
 	}
 	return late
-}
-
-// Socket is a connection of the driver.
-type Socket struct {
-	net.Conn
-	Address string
-	Monitor bool
-	owner   *Sockets
-
-	// Guarded by mu of Sockets.
-	asked   bool // an awaitable hello was sent: the next read begins to stream
-	streams bool
-	reading bool
-	closed  bool
-	held    int       // Hold without Release
-	until   time.Time // when it is not held any more
-	cause   error     // what Read returns when Release has ended the stream
-}
-
-// Streams reports whether a monitor reads the socket for state changes.
-func (k *Socket) Streams() bool {
-	k.owner.mu.Lock()
-	defer k.owner.mu.Unlock()
-	return k.streams
-}
-
-// Closed reports whether the socket was closed.
-func (k *Socket) Closed() bool {
-	k.owner.mu.Lock()
-	defer k.owner.mu.Unlock()
-	return k.closed
-}
-
-// Close closes the connection and forgets it.
-func (k *Socket) Close() error {
-	s := k.owner
-	var cancels bool
-	var cause error
-	s.Update(func() {
-		cancels, cause = k.streams && k.reading && !k.closed, k.cause
-		k.closed = true
-		delete(s.open, k)
-		if s.streams[k.Address] == k {
-			delete(s.streams, k.Address)
-		}
-	})
-	if cancels && s.Cancelled != nil {
-		s.Cancelled(k.Address, cause)
-	}
-	return k.Conn.Close()
-}
-
-// Write looks for an awaitable hello: only monitors send it.
-func (k *Socket) Write(b []byte) (int, error) {
-	s := k.owner
-	if exhausts(b) {
-		s.mu.Lock()
-		k.asked = true
-		s.mu.Unlock()
-	}
-	out := b
-	if s.Sent != nil {
-		out = s.Sent(b)
-	}
-	n, err := k.Conn.Write(out)
-	if err != nil && s.Failed != nil {
-		s.Failed(k, err)
-	}
-	if n == len(out) {
-		n = len(b)
-	}
-	return min(n, len(b)), err
-}
-
-// Read keeps what comes from a monitor while its stream is held.
-//
-// The first read after the awaitable hello begins the stream, and not the hello
-// itself: a monitor that finds its connection closed before it reads does not
-// take that for a network error, and sleeps for minHeartbeatFrequencyMS.
-func (k *Socket) Read(b []byte) (int, error) {
-	s := k.owner
-	s.change(k, func() {
-		k.reading = true
-		if k.asked && !k.streams && !k.closed {
-			k.streams = true
-			s.streams[k.Address] = k
-		}
-	})
-	n, err := k.Conn.Read(b)
-	if err == nil && k.Streams() {
-		for !s.Await(context.Background(), s.Patience, k.passes) {
-		}
-	}
-	var cause error
-	s.change(k, func() {
-		k.reading = false
-		if cause = k.cause; cause == nil && err == nil && k.streams && (k.closed || s.shut && k.held > 0) {
-			cause = net.ErrClosed
-		}
-	})
-	if cause != nil {
-		n, err = 0, cause
-	}
-	if err != nil && s.Failed != nil {
-		s.Failed(k, err)
-	}
-	return n, err
-}
-
-// passes reports whether what was read may reach the monitor. Hold then finds that
-// the monitor is busy with it. The caller holds mu.
-func (k *Socket) passes() bool {
-	if !time.Now().Before(k.until) {
-		k.held = 0
-	}
-	k.reading = k.held > 0 && !k.closed && !k.owner.shut
-	return !k.reading
-}
-
-// change changes a socket, and wakes those who wait if its server's stream is
-// concerned.
-func (s *Sockets) change(k *Socket, change func()) {
-	s.mu.Lock()
-	asked := k.asked
-	if !asked {
-		change()
-	}
-	s.mu.Unlock()
-	if asked {
-		s.Update(change)
-	}
-}
-
-// exhausts reports whether a message is an OP_MSG with exhaustAllowed.
-func exhausts(b []byte) bool {
-	return len(b) >= 20 && binary.LittleEndian.Uint32(b[12:]) == uint32(wiremessage.OpMsg) &&
-		wiremessage.MsgFlag(binary.LittleEndian.Uint32(b[16:]))&wiremessage.ExhaustAllowed != 0
 }

@@ -2,6 +2,7 @@ package enginetest
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -52,16 +53,12 @@ func describes(k *bench) {
 }
 
 func refusesEntities(k *bench) {
-	for _, row := range []struct {
-		kind    string
-		options bson.D
-	}{
-		{"submarine", nil},
-		{"client", bson.D{{Key: "colour", Value: "red"}}},
-		{"database", bson.D{{Key: "client", Value: "client"}, {Key: "databaseName", Value: "d"}, {Key: "colour", Value: "red"}}},
-		{"collection", bson.D{{Key: "database", Value: "database"}, {Key: "collectionName", Value: "c"},
-			{Key: "collectionOptions", Value: bson.D{{Key: "colour", Value: "red"}}}}},
-		{"session", bson.D{{Key: "client", Value: "client"}, {Key: "sessionOptions", Value: bson.D{{Key: "colour", Value: "red"}}}}},
+	for _, row := range []struct{ kind, options string }{
+		{"submarine", `{}`},
+		{"client", `{"colour": "red"}`},
+		{"database", `{"client": "client", "databaseName": "d", "colour": "red"}`},
+		{"collection", `{"database": "database", "collectionName": "c", "collectionOptions": {"colour": "red"}}`},
+		{"session", `{"client": "client", "sessionOptions": {"colour": "red"}}`},
 	} {
 		err := k.entity(row.kind, "refused", row.options)
 		k.failIf(!unsupported(err), "%s with %v: got %v, want a lack that is named", row.kind, row.options, err)
@@ -69,48 +66,38 @@ func refusesEntities(k *bench) {
 }
 
 func refusesNames(k *bench) {
-	if err := k.entity("database", "database", bson.D{{Key: "client", Value: "client"}, {Key: "databaseName", Value: "d"}}); err == nil || unsupported(err) {
-		k.fail("a name that is taken: got %v", err)
+	for _, row := range []struct{ reason, id, client string }{
+		{"a name that is taken", "database", "client"},
+		{"a database of a client that does not exist", "other", "nobody"},
+		{"a database of a collection", "other", "collection"},
+	} {
+		err := k.entity("database", row.id, `{"client": "`+row.client+`", "databaseName": "d"}`)
+		k.failIf(err == nil || unsupported(err), "%s: got %v", row.reason, err)
 	}
-	for _, client := range []string{"nobody", "collection"} {
-		err := k.entity("database", "other", bson.D{{Key: "client", Value: client}, {Key: "databaseName", Value: "d"}})
-		k.failIf(err == nil || unsupported(err), "a database of the client %q: got %v", client, err)
-	}
-	if out := k.do("nobody", "find", all()); out.Err == nil || out.Err.Unsupported != "" || !out.Err.Client {
-		k.fail("an operation on an object that is not there: got %v", out.Err)
-	}
-	if out := k.do("collection", "countDocuments", bson.D{{Key: "filter", Value: bson.D{}}, {Key: "session", Value: "client"}}); out.Err == nil || !out.Err.Client {
-		k.fail("an entity that is not a session: got %v", out.Err)
-	}
-	if _, err := k.test.Events(k.ctx, "nobody", 0, 0); err == nil {
-		k.fail("nobody has events")
-	}
-	if err := k.test.Close(k.ctx, "nobody"); err == nil {
-		k.fail("nobody can be closed")
-	}
+	out := k.do("nobody", "find", all)
+	k.failIf(out.Err == nil || out.Err.Unsupported != "" || !out.Err.Client, "an operation on an object that does not exist: got %v", out.Err)
+	out = k.do("collection", "countDocuments", `{"filter": {}, "session": "client"}`)
+	k.failIf(out.Err == nil || !out.Err.Client, "an entity that is not a session: got %v", out.Err)
+	_, err := k.test.Events(k.ctx, "nobody", 0, 0)
+	k.failIf(err == nil, "nobody has events")
+	k.failIf(k.test.Close(k.ctx, "nobody") == nil, "nobody can be closed")
 }
 
 func refusesOperations(k *bench) {
 	before := k.now()
-	for _, row := range []struct {
-		name      string
-		arguments bson.D
-	}{
-		{"fly", nil},
-		{"find", bson.D{{Key: "filter", Value: bson.D{}}, {Key: "colour", Value: "red"}}},
-		{"find", bson.D{{Key: "filter", Value: bson.D{}}, {Key: "readConcern", Value: bson.D{{Key: "level", Value: "local"}, {Key: "colour", Value: "red"}}}}},
-		{"bulkWrite", bson.D{{Key: "requests", Value: bson.A{bson.D{{Key: "insertOne", Value: bson.D{{Key: "document", Value: bson.D{}}, {Key: "colour", Value: "red"}}}}}}}},
+	for _, row := range []struct{ name, arguments string }{
+		{"fly", `{}`},
+		{"find", `{"filter": {}, "colour": "red"}`},
+		{"find", `{"filter": {}, "readConcern": {"level": "local", "colour": "red"}}`},
+		{"bulkWrite", `{"requests": [{"insertOne": {"document": {}, "colour": "red"}}]}`},
 	} {
 		out := k.do("collection", row.name, row.arguments)
 		k.failIf(out.Err == nil, "%s with %v succeeded", row.name, row.arguments)
-		k.failIf(out.Err.Unsupported == "" && len(row.arguments) < 2 && row.name != "bulkWrite", "%s with %v: got %v, want a lack that is named", row.name, row.arguments, out.Err)
+		named := row.name == "fly" || strings.HasSuffix(row.arguments, `}, "colour": "red"}`)
+		k.failIf(named && !unsupported(out.Err), "%s with %v: got %v, want a lack that is named", row.name, row.arguments, out.Err)
 	}
-	if out := k.do("collection", "find", bson.D{{Key: "filter", Value: bson.D{}}, {Key: "colour", Value: "red"}}); !unsupported(out.Err) {
-		k.fail("an argument that nobody knows: got %v, want a lack that is named", out.Err)
-	}
-	if sent := k.seen(before, result.CommandStarted); len(sent) > 0 {
-		k.fail("%d commands were sent all the same", len(sent))
-	}
+	sent := k.seen(before, result.CommandStarted)
+	k.failIf(len(sent) > 0, "%d commands were sent all the same", len(sent))
 }
 
 func givesShapes(k *bench) {
@@ -132,9 +119,7 @@ func givesShapes(k *bench) {
 		{"database", "runCommand", `{"commandName": "ping", "command": {"ping": 1}}`, "ok", `1.0`},
 		{"database", "dropCollection", `{"collection": "nothing"}`, "", ``},
 	} {
-		var arguments bson.D
-		k.check(bson.UnmarshalExtJSON([]byte(row.arguments), false, &arguments))
-		got := k.must(row.object, row.name, arguments)
+		got := k.must(row.object, row.name, row.arguments)
 		if row.field != "" {
 			doc, _ := got.DocumentOK()
 			got = doc.Lookup(row.field)
@@ -157,9 +142,8 @@ func written(v bson.RawValue) string {
 }
 
 func givesErrors(k *bench) {
-	k.failPoint(once(), bson.D{{Key: "failCommands", Value: bson.A{"find"}}, {Key: "errorCode", Value: 11601},
-		{Key: "errorLabels", Value: bson.A{"SomeLabel"}}})
-	out := k.do("collection", "find", all())
+	k.failPoint(`{"times": 1}`, `{"failCommands": ["find"], "errorCode": 11601, "errorLabels": ["SomeLabel"]}`)
+	out := k.do("collection", "find", all)
 	e := out.Err
 	switch {
 	case e == nil:
@@ -172,19 +156,19 @@ func givesErrors(k *bench) {
 		k.fail("the outcome names no server")
 	}
 	k.fill(1)
-	out = k.do("collection", "insertMany", bson.D{{Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: 2}}, bson.D{{Key: "_id", Value: 1}}}}})
+	out = k.do("collection", "insertMany", `{"documents": [{"_id": 2}, {"_id": 1}]}`)
 	k.failIf(out.Err == nil || out.Err.Client || out.Err.Code != 11000 || len(out.Err.WriteErrors[1]) == 0, "the facts of a write error: got %+v", out.Err)
-	k.failPoint(bson.D{{Key: "times", Value: 2}}, bson.D{{Key: "failCommands", Value: bson.A{"find"}}, {Key: "closeConnection", Value: true}})
-	out = k.do("collection", "find", all())
+	k.failPoint(`{"times": 2}`, `{"failCommands": ["find"], "closeConnection": true}`)
+	out = k.do("collection", "find", all)
 	k.failIf(out.Err == nil || !out.Err.Client || out.Err.HasCode || out.Err.Response != nil, "the facts of a network error: got %+v", out.Err)
 }
 
 // ordersEvents: a command whose connection is closed under it.
 func ordersEvents(k *bench) {
 	k.fill(1)
-	k.failPoint(once(), bson.D{{Key: "failCommands", Value: bson.A{"find"}}, {Key: "closeConnection", Value: true}})
+	k.failPoint(`{"times": 1}`, `{"failCommands": ["find"], "closeConnection": true}`)
 	before := k.now()
-	k.must("collection", "find", all())
+	k.must("collection", "find", all)
 	log := k.events()
 	for i, e := range log {
 		k.failIf(e.Sequence != int64(i)+1, "event %d has the number %d", i+1, e.Sequence)
@@ -227,7 +211,7 @@ func waitsForEvents(k *bench) {
 			after = events[len(events)-1].Sequence
 		}
 	}()
-	k.must("collection", "find", all())
+	k.must("collection", "find", all)
 	select {
 	case a := <-answers:
 		k.failIf(a.err != nil || len(a.events) == 0, "waiting gave %d events, %v", len(a.events), a.err)
@@ -246,7 +230,7 @@ func waitsForEvents(k *bench) {
 }
 
 func hidesFailPoints(k *bench) {
-	out := k.do("client", engine.OpConfigureFailPoint, bson.D{{Key: "command", Value: bson.D{{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: "off"}}}})
+	out := k.do("client", engine.OpConfigureFailPoint, failCommand(`"off"`, `{}`))
 	k.accept(out)
 	k.failIf(out.Server == "", "the outcome does not name the server where the fail point is")
 	if seen := k.seen(0, result.CommandStarted, result.CommandSucceeded); len(seen) > 0 {
@@ -255,11 +239,11 @@ func hidesFailPoints(k *bench) {
 }
 
 func tellsLSID(k *bench) {
-	k.check(k.entity("session", "session", bson.D{{Key: "client", Value: "client"}}))
+	k.check(k.entity("session", "session", `{"client": "client"}`))
 	// What was sent without the session is not told to have been sent with it.
-	k.must("collection", "countDocuments", all())
-	told := k.must("session", engine.OpLSID, nil)
-	k.must("collection", "countDocuments", bson.D{{Key: "filter", Value: bson.D{}}, {Key: "session", Value: "session"}})
+	k.must("collection", "countDocuments", all)
+	told := k.must("session", engine.OpLSID, `{}`)
+	k.must("collection", "countDocuments", `{"filter": {}, "session": "session"}`)
 	sent := k.seen(0, result.CommandStarted)
 	k.failIf(len(sent) != 2, "%d commands, want 2", len(sent))
 	if lsid := sent[0].Command.Command.Lookup("lsid"); lsid.Equal(told) {
@@ -272,7 +256,7 @@ func tellsLSID(k *bench) {
 
 func tellsTopology(k *bench) {
 	k.fill(1)
-	v := k.must("client", engine.OpTopology, nil)
+	v := k.must("client", engine.OpTopology, `{}`)
 	var told struct {
 		Type    string
 		Servers []struct{ Address, Type string }
@@ -288,7 +272,7 @@ func tellsTopology(k *bench) {
 func ignoresDeadline(k *bench) {
 	ctx, cancel := context.WithTimeout(k.ctx, limit/2)
 	defer cancel()
-	k.accept(k.doIn(ctx, "collection", "find", all()))
+	k.accept(k.doIn(ctx, "collection", "find", all))
 	sent := k.seen(0, result.CommandStarted)
 	k.failIf(len(sent) == 0, "no command was sent")
 	if v := sent[0].Command.Command.Lookup("maxTimeMS"); v.Type != 0 {
@@ -302,12 +286,11 @@ const blocked = 2 * limit
 func cancels(k *bench) {
 	k.fill(1)
 	before := k.now()
-	k.failPoint("alwaysOn", bson.D{{Key: "failCommands", Value: bson.A{"find"}}, {Key: "blockConnection", Value: true},
-		{Key: "blockTimeMS", Value: blocked.Milliseconds()}})
+	k.failPoint(`"alwaysOn"`, fmt.Sprintf(`{"failCommands": ["find"], "blockConnection": true, "blockTimeMS": %d}`, blocked.Milliseconds()))
 	ctx, cancel := context.WithCancel(k.ctx)
 	defer cancel()
 	outcomes := make(chan result.Outcome, 1)
-	go func() { outcomes <- k.doIn(ctx, "collection", "find", all()) }()
+	go func() { outcomes <- k.doIn(ctx, "collection", "find", all) }()
 	for {
 		started := k.seen(before, result.CommandStarted)
 		if len(started) > 0 {
@@ -336,55 +319,47 @@ func worksAtOnce(k *bench) {
 	var wait sync.WaitGroup
 	for i := range many {
 		wait.Go(func() {
-			failures[i] = k.do("collection", "insertOne", bson.D{{Key: "document", Value: bson.D{{Key: "_id", Value: 100 + i}}}}).Err
+			failures[i] = k.do("collection", "insertOne", fmt.Sprintf(`{"document": {"_id": %d}}`, 100+i)).Err
 		})
 	}
 	wait.Wait()
 	for _, err := range failures {
 		k.failIf(err != nil, "%v", err)
 	}
-	if n := k.count(); n != many+1 {
-		k.fail("%d documents, want %d", n, many+1)
-	}
+	n := k.count()
+	k.failIf(n != many+1, "%d documents, want %d", n, many+1)
 }
 
 func keepsApart(k *bench) {
 	t, err := k.engine.Begin(k.ctx)
 	k.check(err)
 	other := &bench{ctx: k.ctx, engine: k.engine, test: t, uri: k.uri}
-	if err := other.open(); err != nil {
-		k.fail("the same names in another test: %w", err)
-	}
+	err = other.open()
+	k.failIf(err != nil, "the same names in another test: %w", err)
 	other.fill(1)
-	if sent := k.seen(0, result.CommandStarted); len(sent) > 0 {
-		k.fail("%d commands of another test in the log", len(sent))
-	}
+	sent := k.seen(0, result.CommandStarted)
+	k.failIf(len(sent) > 0, "%d commands of another test in the log", len(sent))
 	k.check(t.End(k.ctx))
-	if out := other.do("collection", "find", all()); out.Err == nil {
-		k.fail("a test that has ended goes on")
-	}
-	k.must("collection", "find", all())
+	k.failIf(other.do("collection", "find", all).Err == nil, "a test that has ended goes on")
+	k.must("collection", "find", all)
 }
 
 func killsCursors(k *bench) {
 	k.fill(5)
-	out := k.saveIn(k.ctx, "collection", "createFindCursor", bson.D{{Key: "filter", Value: bson.D{}}, {Key: "batchSize", Value: 2}}, "cursor")
-	k.accept(out)
-	if v := k.must("cursor", "iterateUntilDocumentOrError", nil); v.Type != bson.TypeEmbeddedDocument {
-		k.fail("the first document: %v", v)
-	}
+	k.accept(k.saveIn(k.ctx, "collection", "createFindCursor", `{"filter": {}, "batchSize": 2}`, "cursor"))
+	first := k.must("cursor", "iterateUntilDocumentOrError", `{}`)
+	k.failIf(first.Type != bson.TypeEmbeddedDocument, "the first document: %v", first)
 	for range 2 {
 		k.check(k.test.Close(k.ctx, "cursor"))
 	}
-	if killed := k.sent(0, "killCursors"); killed != 1 {
-		k.fail("%d times killCursors, want one", killed)
-	}
+	killed := k.sent(0, "killCursors")
+	k.failIf(killed != 1, "%d times killCursors, want one", killed)
 }
 
 func endsSessions(k *bench) {
-	k.check(k.entity("session", "session", bson.D{{Key: "client", Value: "client"}}))
-	k.must("collection", "countDocuments", bson.D{{Key: "filter", Value: bson.D{}}, {Key: "session", Value: "session"}})
-	told := k.must("session", engine.OpLSID, nil)
+	k.check(k.entity("session", "session", `{"client": "client"}`))
+	k.must("collection", "countDocuments", `{"filter": {}, "session": "session"}`)
+	told := k.must("session", engine.OpLSID, `{}`)
 	for _, id := range []string{"session", "session", "client"} {
 		k.check(k.test.Close(k.ctx, id))
 	}
@@ -409,38 +384,34 @@ func endsSessions(k *bench) {
 
 func endsWrites(k *bench) {
 	k.fill(0)
-	k.check(k.entity("collection", "silent", bson.D{{Key: "database", Value: "database"}, {Key: "collectionName", Value: collectionName},
-		{Key: "collectionOptions", Value: bson.D{{Key: "writeConcern", Value: bson.D{{Key: "w", Value: 0}}}}}}))
-	k.failPoint(once(), bson.D{{Key: "failCommands", Value: bson.A{"insert"}}, {Key: "blockConnection", Value: true}, {Key: "blockTimeMS", Value: 100}})
-	k.must("silent", "insertOne", bson.D{{Key: "document", Value: bson.D{{Key: "_id", Value: 1}}}})
+	k.check(k.entity("collection", "silent", `{"database": "database", "collectionName": "documents",
+		"collectionOptions": {"writeConcern": {"w": 0}}}`))
+	k.failPoint(`{"times": 1}`, `{"failCommands": ["insert"], "blockConnection": true, "blockTimeMS": 100}`)
+	k.must("silent", "insertOne", `{"document": {"_id": 1}}`)
 	k.written()
 }
 
 func endsGivenUp(k *bench) {
 	k.fill(0)
-	k.check(k.entity("database", "admin", bson.D{{Key: "client", Value: "client"}, {Key: "databaseName", Value: "admin"}}))
-	k.failPoint(once(), bson.D{{Key: "failCommands", Value: bson.A{"insert"}}, {Key: "blockConnection", Value: true}, {Key: "blockTimeMS", Value: 200}})
+	k.check(k.entity("database", "admin", `{"client": "client", "databaseName": "admin"}`))
+	k.failPoint(`{"times": 1}`, `{"failCommands": ["insert"], "blockConnection": true, "blockTimeMS": 200}`)
 	last := k.now()
 	ctx, cancel := context.WithCancel(k.ctx)
 	defer cancel()
 	gaveUp := make(chan result.Outcome, 1)
 	go func() {
-		gaveUp <- k.doIn(ctx, "collection", "insertOne", bson.D{{Key: "document", Value: bson.D{{Key: "_id", Value: 1}}}})
+		gaveUp <- k.doIn(ctx, "collection", "insertOne", `{"document": {"_id": 1}}`)
 	}()
 	// The server has begun when the fail point has struck for the only time.
-	const name = "failpoint.failCommand"
-	ask := bson.D{{Key: "commandName", Value: "getParameter"}, {Key: "command", Value: bson.D{{Key: "getParameter", Value: 1}, {Key: name, Value: 1}}}}
 	for struck := false; !struck; {
-		v := k.must("admin", "runCommand", ask)
+		v := k.must("admin", "runCommand", `{"commandName": "getParameter", "command": {"getParameter": 1, "failpoint.failCommand": 1}}`)
 		doc, _ := v.DocumentOK()
-		mode, ok := doc.Lookup(name, "mode").AsInt64OK()
+		mode, ok := doc.Lookup("failpoint.failCommand", "mode").AsInt64OK()
 		k.failIf(!ok, "getParameter returns no mode of failCommand: %v", v)
 		struck = mode == 0
 	}
 	cancel()
-	if out := <-gaveUp; out.Err == nil {
-		k.fail("the operation was given up, and gives no error")
-	}
+	k.failIf((<-gaveUp).Err == nil, "the operation was given up, and returns no error")
 	sent := k.sent(last, "insert")
 	k.failIf(sent != 1, "%d inserts were sent, want the one that was given up", sent)
 	k.written()
@@ -454,9 +425,8 @@ func (k *bench) written() {
 	defer func() { _ = next.End(k.ctx) }()
 	after := &bench{ctx: k.ctx, engine: k.engine, test: next, uri: k.uri}
 	k.check(after.open())
-	if n := after.count(); n != 1 {
-		k.fail("%d documents are there after the client was closed, want the one that was written", n)
-	}
+	n := after.count()
+	k.failIf(n != 1, "%d documents exist after the client was closed, want the one that was written", n)
 }
 
 func closesClients(k *bench) {
@@ -466,10 +436,8 @@ func closesClients(k *bench) {
 	}
 	log := k.events()
 	k.failIf(len(log) == 0 || log[len(log)-1].Type != result.TopologyClosed, "the last event is not that the topology is closed")
-	if !slices.ContainsFunc(log, func(e result.Event) bool { return e.Type == result.PoolClosed }) {
-		k.fail("no pool was closed")
-	}
-	if out := k.do("collection", "find", all()); out.Err == nil || !out.Err.Client {
-		k.fail("an operation of a closed client: got %+v", out.Err)
-	}
+	closed := slices.ContainsFunc(log, func(e result.Event) bool { return e.Type == result.PoolClosed })
+	k.failIf(!closed, "no pool was closed")
+	out := k.do("collection", "find", all)
+	k.failIf(out.Err == nil || !out.Err.Client, "an operation of a closed client: got %+v", out.Err)
 }

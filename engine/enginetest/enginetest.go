@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -104,15 +105,13 @@ func (k *bench) accept(out result.Outcome) {
 }
 
 // all are the arguments of what looks at all documents.
-func all() bson.D { return bson.D{{Key: "filter", Value: bson.D{}}} }
-
-const databaseName, collectionName = "utr-enginetest", "documents"
+const all = `{"filter": {}}`
 
 func (k *bench) open() error {
 	return errors.Join(
-		k.entity("client", "client", bson.D{{Key: "useMultipleMongoses", Value: false}}),
-		k.entity("database", "database", bson.D{{Key: "client", Value: "client"}, {Key: "databaseName", Value: databaseName}}),
-		k.entity("collection", "collection", bson.D{{Key: "database", Value: "database"}, {Key: "collectionName", Value: collectionName}}))
+		k.entity("client", "client", `{"useMultipleMongoses": false}`),
+		k.entity("database", "database", `{"client": "client", "databaseName": "utr-enginetest"}`),
+		k.entity("collection", "collection", `{"database": "database", "collectionName": "documents"}`))
 }
 
 // end turns the fail point off, whatever the behaviour was.
@@ -124,15 +123,21 @@ func (k *bench) end() error {
 		return err
 	}
 	sweep := &bench{ctx: ctx, engine: k.engine, test: t, uri: k.uri}
-	err = sweep.entity("client", "client", nil)
-	if out := sweep.do("client", engine.OpConfigureFailPoint, failCommand("off", nil)); err == nil && out.Err != nil {
+	err = sweep.entity("client", "client", `{}`)
+	if out := sweep.do("client", engine.OpConfigureFailPoint, failCommand(`"off"`, `{}`)); err == nil && out.Err != nil {
 		err = out.Err
 	}
 	return errors.Join(err, t.End(ctx), k.test.End(ctx))
 }
 
-func (k *bench) entity(kind, id string, options bson.D) error {
-	doc, err := bson.Marshal(append(bson.D{{Key: "id", Value: id}}, options...))
+// document reads Extended JSON.
+func document(text string) (doc bson.Raw, err error) {
+	err = bson.UnmarshalExtJSON([]byte(text), false, &doc)
+	return doc, err
+}
+
+func (k *bench) entity(kind, id, options string) error {
+	doc, err := document(options)
 	if err != nil {
 		return err
 	}
@@ -142,27 +147,24 @@ func (k *bench) entity(kind, id string, options bson.D) error {
 	return nil
 }
 
-func (k *bench) doIn(ctx context.Context, object, name string, arguments bson.D) result.Outcome {
+func (k *bench) doIn(ctx context.Context, object, name, arguments string) result.Outcome {
 	return k.saveIn(ctx, object, name, arguments, "")
 }
 
-func (k *bench) saveIn(ctx context.Context, object, name string, arguments bson.D, as string) result.Outcome {
-	var doc bson.Raw
-	if arguments != nil {
-		var err error
-		if doc, err = bson.Marshal(arguments); err != nil {
-			return result.Outcome{Err: &result.Error{Message: err.Error()}}
-		}
+func (k *bench) saveIn(ctx context.Context, object, name, arguments, as string) result.Outcome {
+	doc, err := document(arguments)
+	if err != nil {
+		return result.Outcome{Err: &result.Error{Message: err.Error()}}
 	}
 	return k.test.Do(ctx, engine.Operation{Object: object, Name: name, Arguments: doc, SaveAs: as})
 }
 
-func (k *bench) do(object, name string, arguments bson.D) result.Outcome {
+func (k *bench) do(object, name, arguments string) result.Outcome {
 	return k.doIn(k.ctx, object, name, arguments)
 }
 
 // must does an operation that has to succeed.
-func (k *bench) must(object, name string, arguments bson.D) bson.RawValue {
+func (k *bench) must(object, name, arguments string) bson.RawValue {
 	out := k.do(object, name, arguments)
 	k.failIf(out.Err != nil, "%s on %s: %w", name, object, out.Err)
 	return out.Value
@@ -170,34 +172,28 @@ func (k *bench) must(object, name string, arguments bson.D) bson.RawValue {
 
 // fill leaves the documents 1 … n in the collection.
 func (k *bench) fill(n int) {
-	documents := bson.A{}
-	for i := range n {
-		documents = append(documents, bson.D{{Key: "_id", Value: i + 1}})
+	k.must("collection", "deleteMany", all)
+	documents := make([]string, n)
+	for i := range documents {
+		documents[i] = fmt.Sprintf(`{"_id": %d}`, i+1)
 	}
-	k.must("collection", "deleteMany", all())
 	if n > 0 {
-		k.must("collection", "insertMany", bson.D{{Key: "documents", Value: documents}})
+		k.must("collection", "insertMany", `{"documents": [`+strings.Join(documents, ",")+`]}`)
 	}
 }
 
 // count counts the documents of the collection.
-func (k *bench) count() int64 { return k.must("collection", "countDocuments", all()).AsInt64() }
+func (k *bench) count() int64 { return k.must("collection", "countDocuments", all).AsInt64() }
 
 // failPoint sets failCommand.
-func (k *bench) failPoint(mode any, data bson.D) {
+func (k *bench) failPoint(mode, data string) {
 	k.must("client", engine.OpConfigureFailPoint, failCommand(mode, data))
 }
 
 // failCommand are the arguments that set that fail point.
-func failCommand(mode any, data bson.D) bson.D {
-	command := bson.D{{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: mode}}
-	if data != nil {
-		command = append(command, bson.E{Key: "data", Value: data})
-	}
-	return bson.D{{Key: "command", Value: command}}
+func failCommand(mode, data string) string {
+	return fmt.Sprintf(`{"command": {"configureFailPoint": "failCommand", "mode": %s, "data": %s}}`, mode, data)
 }
-
-func once() bson.D { return bson.D{{Key: "times", Value: 1}} }
 
 // events gives the whole log of the client.
 func (k *bench) events() []result.Event { return k.eventsAfter(0) }

@@ -1,6 +1,7 @@
-package farewell
+package enginekit
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -45,26 +46,39 @@ func (e *end) SetDeadline(t time.Time) error {
 }
 func (e *end) SetReadDeadline(t time.Time) error { return e.in.SetReadDeadline(t) }
 
-// connect gives a connection of a group, and its server.
-func connect(t *testing.T, g *Group) (client, server net.Conn) {
+// connected are the sockets of a client, which uses the given connection.
+func connected(t *testing.T, c net.Conn) (*Sockets, net.Conn) {
+	t.Helper()
+	s := NewSockets(func(context.Context, string, string) (net.Conn, error) { return c, nil }, time.Second)
+	client, err := s.DialContext(t.Context(), "tcp", "h:1")
+	testkit.Check(t, err)
+	return s, client
+}
+
+// connect gives a client's sockets, one of them, and its server.
+func connect(t *testing.T) (s *Sockets, client, server net.Conn) {
 	t.Helper()
 	hear, say := net.Pipe()
 	listen, speak := net.Pipe()
 	server = &end{say, listen}
 	t.Cleanup(func() { _ = server.Close() })
-	return g.Conn(&end{speak, hear}), server
+	s, client = connected(t, &end{speak, hear})
+	return s, client, server
 }
 
-// waiting gives a channel that has something once a group's wait is over.
-func waiting(g *Group) <-chan bool {
+// wait closes a client that is disconnected.
+func wait(s *Sockets) { s.Close(time.Second, func() {}) }
+
+// waiting gives a channel that has something once a client is closed.
+func waiting(s *Sockets) <-chan bool {
 	over := make(chan bool, 1)
-	go func() { g.Wait(); over <- true }()
+	go func() { wait(s); over <- true }()
 	synctest.Wait()
 	return over
 }
 
 // After which messages a connection that is closed waits for the server: until that
-// has closed its side, and for Limit at most.
+// has closed its side, and for Farewell at most.
 func TestClose(t *testing.T) {
 	messages := map[string][]byte{
 		"command": message(wiremessage.OpMsg, 0), "unacknowledged": message(wiremessage.OpMsg, wiremessage.MoreToCome),
@@ -73,8 +87,7 @@ func TestClose(t *testing.T) {
 	}
 	play := func(t *testing.T, sent string, answers bool) (said string) {
 		synctest.Test(t, func(t *testing.T) {
-			var group Group
-			client, server := connect(t, &group)
+			sockets, client, server := connect(t)
 			heard := make(chan error, 1)
 			go func() { _, err := io.Copy(io.Discard, server); heard <- err }()
 			for _, name := range strings.Fields(sent) {
@@ -90,13 +103,13 @@ func TestClose(t *testing.T) {
 			begun := time.Now()
 			testkit.Check(t, errors.Join(client.Close(), client.Close()))
 			testkit.Check(t, <-heard) // to the end, which must have been sent
-			over := waiting(&group)
+			over := waiting(sockets)
 			said = map[bool]string{true: "waits", false: "goes"}[len(over) == 0]
 			if answers {
 				testkit.Check(t, server.Close())
 			}
 			<-over
-			group.Wait() // again: nobody is leaving
+			wait(sockets) // again: nobody is leaving
 			said += fmt.Sprintf(", and is gone after %s", time.Since(begun))
 		})
 		return said
@@ -110,8 +123,7 @@ func TestClose(t *testing.T) {
 // writes is woken at once, even though a reply comes, and nothing can be done with it.
 func TestClosedForItsUser(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var group Group
-		client, server := connect(t, &group)
+		sockets, client, server := connect(t)
 		go func() { _, _ = io.ReadFull(server, make([]byte, len(message(wiremessage.OpMsg, 0)))) }()
 		_, err := client.Write(message(wiremessage.OpMsg, 0))
 		testkit.Check(t, err)
@@ -139,15 +151,14 @@ func TestClosedForItsUser(t *testing.T) {
 			}
 		}
 		testkit.Check(t, server.Close())
-		group.Wait()
+		wait(sockets)
 	})
 }
 
 // Deadlines are the connection's as long as it is open.
 func TestDeadlines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var group Group
-		client, _ := connect(t, &group)
+		_, client, _ := connect(t)
 		defer func() { _ = client.Close() }()
 		read := func() error { _, err := client.Read(make([]byte, 1)); return err }
 		write := func() error { _, err := client.Write(message(wiremessage.OpMsg, 0)); return err }
@@ -171,18 +182,19 @@ func TestDeadlines(t *testing.T) {
 // Several can wait, for several that leave, and again later.
 func TestWaitWhileClosing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var group Group
+		sockets, _, _ := connect(t)
 		for range 2 {
 			var servers []net.Conn
 			for range 2 {
-				client, server := connect(t, &group)
+				_, client, server := connect(t)
+				client.(*Socket).owner = sockets
 				go func() { _, _ = io.Copy(io.Discard, server) }()
 				_, err := client.Write(message(wiremessage.OpMsg, 0))
 				testkit.Check(t, err)
 				testkit.Check(t, client.Close())
 				servers = append(servers, server)
 			}
-			one, two := waiting(&group), waiting(&group)
+			one, two := waiting(sockets), waiting(sockets)
 			testkit.Check(t, servers[0].Close())
 			synctest.Wait()
 			testkit.Equal(t, "over after the first", len(one)+len(two), 0)
@@ -197,14 +209,13 @@ func TestWaitWhileClosing(t *testing.T) {
 func TestCloseOfAPipe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		half, server := net.Pipe()
-		var group Group
-		client := group.Conn(half)
+		sockets, client := connected(t, half)
 		got := make(chan []byte, 1)
 		go func() { all, _ := io.ReadAll(server); got <- all }()
 		_, err := client.Write(message(wiremessage.OpMsg, wiremessage.MoreToCome))
 		testkit.Check(t, err)
 		testkit.Check(t, client.Close())
-		group.Wait()
+		wait(sockets)
 		testkit.Equal(t, "the other end hears all, and the end", <-got, message(wiremessage.OpMsg, wiremessage.MoreToCome))
 	})
 }

@@ -1,0 +1,309 @@
+package reference
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/unified-test-runner/utr/engine/enginekit"
+	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/specs/operations"
+	"go.mongodb.org/mongo-driver/v2/bson"
+)
+
+// write is one write of a bulk, as its command has it.
+type write struct {
+	command   string
+	group     string // insert, update or delete
+	multi     bool
+	namespace string // of a clientBulkWrite
+	statement bson.D
+	id        any // of an inserted document
+	bytes     int // of the statement, as an element of an array
+}
+
+// element is what an element of an array has beside its document.
+const element = len("\x03100000\x00")
+
+// readWrites reads the models of bulkWrite or clientBulkWrite.
+func readWrites(operation string, models []enginekit.Model) ([]*write, *result.Error) {
+	if len(models) == 0 {
+		return nil, argument("there is nothing to write")
+	}
+	writes := make([]*write, len(models))
+	for i, m := range models {
+		w := &write{multi: strings.HasSuffix(m.Kind, "Many")}
+		switch m.Kind {
+		case "insertOne":
+			w.group = "insert"
+		case "deleteOne", "deleteMany":
+			w.group = "delete"
+		default:
+			w.group = "update"
+		}
+		finish, names := w.ofCollection, map[string]string{"filter": "q", "update": "u", "replacement": "u"}
+		if operation == "clientBulkWrite" {
+			finish, names = w.ofClient, map[string]string{"update": "updateMods", "replacement": "updateMods"}
+		}
+		if err := w.read(m, modelArgs(operation, m.Kind), names); err != nil {
+			return nil, err
+		}
+		if err := finish(); err != nil {
+			return nil, err
+		}
+		raw, err := bson.Marshal(w.statement)
+		if err != nil {
+			return nil, argument(err.Error())
+		}
+		w.bytes = len(raw) + element
+		writes[i] = w
+	}
+	return writes, nil
+}
+
+// modelArgs lists what each kind of model may hold in an operation.
+func modelArgs(operation, kind string) []operations.Argument {
+	_, models := operations.Models(operation)
+	i := slices.IndexFunc(models, func(m operations.Model) bool { return m.Name == kind })
+	if i < 0 {
+		return nil
+	}
+	return models[i].Arguments
+}
+
+// read reads the fields of a model, which the statement has under the names that
+// are given. An insert gets an _id if it has none.
+func (w *write) read(m enginekit.Model, known []operations.Argument, names map[string]string) *result.Error {
+	if known == nil {
+		return unsupported("write model " + m.Kind)
+	}
+	elements, bad := m.Args.Elements()
+	if bad != nil {
+		return argument(bad.Error())
+	}
+	for _, e := range elements {
+		if !slices.ContainsFunc(known, func(a operations.Argument) bool { return a.Name == e.Key() }) {
+			return unsupported("argument " + e.Key() + " of write model " + m.Kind)
+		}
+		var value any = e.Value()
+		var err *result.Error
+		switch e.Key() {
+		case "namespace":
+			w.namespace, _ = e.Value().StringValueOK()
+			continue
+		case "document":
+			value, w.id, err = withID(e.Value())
+		case "update", "replacement":
+			err = changes(e.Key(), e.Value())
+		}
+		if err != nil {
+			return err
+		}
+		w.statement = append(w.statement, bson.E{Key: cmp.Or(names[e.Key()], e.Key()), Value: value})
+	}
+	return nil
+}
+
+// ofCollection makes the statement that of insert, update or delete.
+func (w *write) ofCollection() *result.Error {
+	w.command = w.group
+	switch {
+	case w.group == "insert" && w.statement == nil:
+		return argument("an insert has no document")
+	case w.group == "insert":
+		w.statement = w.statement[0].Value.(bson.D)
+	case w.group == "delete" && w.multi:
+		w.statement = append(w.statement, bson.E{Key: "limit", Value: int32(0)})
+	case w.group == "delete":
+		w.statement = append(w.statement, bson.E{Key: "limit", Value: int32(1)})
+	case w.multi:
+		w.statement = append(w.statement, bson.E{Key: "multi", Value: true})
+	}
+	return nil
+}
+
+// ofClient makes the statement that of bulkWrite. It begins with the place of its
+// namespace, which its batch knows.
+func (w *write) ofClient() *result.Error {
+	if !strings.Contains(w.namespace, ".") {
+		return argument("a model has no namespace")
+	}
+	w.command = "bulkWrite"
+	w.statement = append(bson.D{{Key: w.group, Value: int32(0)}}, w.statement...)
+	if w.group != "insert" {
+		w.statement = append(w.statement, bson.E{Key: "multi", Value: w.multi})
+	}
+	return nil
+}
+
+// withID gives a document its _id, at the front.
+func withID(v bson.RawValue) (bson.D, any, *result.Error) {
+	doc, ok := v.DocumentOK()
+	if !ok {
+		return nil, nil, argument("document is not a document")
+	}
+	var d bson.D
+	if err := bson.Unmarshal(doc, &d); err != nil {
+		return nil, nil, argument(err.Error())
+	}
+	if id, err := doc.LookupErr("_id"); err == nil {
+		return d, id, nil
+	}
+	id := bson.NewObjectID()
+	return append(bson.D{{Key: "_id", Value: id}}, d...), id, nil
+}
+
+// changes checks that an update has operators only, and that a replacement has
+// none.
+func changes(name string, v bson.RawValue) *result.Error {
+	if name == "update" && v.Type == bson.TypeArray {
+		return nil
+	}
+	doc, ok := v.DocumentOK()
+	if !ok {
+		return argument(name + " is not a document")
+	}
+	first, err := doc.IndexErr(0)
+	operator := err == nil && strings.HasPrefix(first.Key(), "$")
+	switch {
+	case name == "update" && !operator:
+		return argument("update must consist of operators")
+	case name == "replacement" && operator:
+		return argument("replacement must not have operators: " + first.Key())
+	}
+	return nil
+}
+
+// batch is the writes that go into one command.
+type batch struct {
+	command    string
+	writes     []*write
+	places     []int // of the writes among all
+	namespaces []string
+	bytes      int
+}
+
+// limits are what a server takes in one command.
+type limits struct {
+	statements int // maxWriteBatchSize
+	bytes      int // of all statements: they are sent inside one document
+}
+
+// limits are the least of the servers that are known, or the server's defaults.
+func (c *client) limits() limits {
+	l := limits{statements: 100_000, bytes: 16 << 20}
+	for _, s := range c.topology.Description().Servers {
+		if s.MaxBatchCount > 0 {
+			l.statements = min(l.statements, int(s.MaxBatchCount))
+		}
+		if s.MaxDocumentSize > 0 {
+			l.bytes = min(l.bytes, int(s.MaxDocumentSize))
+		}
+	}
+	return l
+}
+
+// take adds a write, if there is room for it. The first one always has room.
+func (b *batch) take(place int, w *write, l limits) bool {
+	bytes, namespace := w.bytes, slices.Index(b.namespaces, w.namespace)
+	if namespace < 0 && w.namespace != "" {
+		bytes += len("....\x02ns\x00....") + len(w.namespace) + 2 + element
+	}
+	if len(b.writes) > 0 && (len(b.writes) >= l.statements || b.bytes+bytes > l.bytes) {
+		return false
+	}
+	if namespace < 0 {
+		namespace = len(b.namespaces)
+		b.namespaces = append(b.namespaces, w.namespace)
+	}
+	if w.namespace != "" {
+		w.statement[0].Value = int32(namespace)
+	}
+	b.writes, b.places, b.bytes = append(b.writes, w), append(b.places, place), b.bytes+bytes
+	return true
+}
+
+// statements are those of all writes.
+func (b *batch) statements() bson.A {
+	all := bson.A{}
+	for _, w := range b.writes {
+		all = append(all, w.statement)
+	}
+	return all
+}
+
+// many reports whether one of the writes may change several documents.
+func (b *batch) many() bool {
+	return slices.ContainsFunc(b.writes, func(w *write) bool { return w.multi })
+}
+
+// batches groups writes by command, in order if ordered, and begins another batch
+// where one is full (Bulk Write, "Command Batching").
+func batches(writes []*write, ordered bool, l limits) []*batch {
+	var all []*batch
+	open := map[string]*batch{}
+	for i, w := range writes {
+		b := open[w.command]
+		if b == nil || ordered && b != all[len(all)-1] || !b.take(i, w, l) {
+			b = &batch{command: w.command}
+			b.take(i, w, l)
+			open[w.command], all = b, append(all, b)
+		}
+	}
+	return all
+}
+
+// write performs writes in as few commands as their order allows. The error joins
+// those of the commands.
+func (c *call) write(writes []*write, ordered bool, perform func(*batch) *result.Error) (failure *result.Error) {
+	for _, b := range batches(writes, ordered, c.client.limits()) {
+		err := perform(b)
+		if err == nil {
+			continue
+		}
+		failure = mergeErrors(failure, err)
+		// What was to be retried interrupts unordered writes, too (Retryable
+		// Writes, "Executing Retryable Write Commands").
+		ofWrites := err.Kind == "write" || err.Kind == kindClientBulk
+		if ordered && len(err.WriteErrors) > 0 || !ofWrites || err.HasLabel(labelWrite) {
+			break
+		}
+	}
+	return failure
+}
+
+// mergeErrors joins the errors of several commands of one bulk.
+func mergeErrors(a, b *result.Error) *result.Error {
+	if a == nil {
+		return b
+	}
+	joined := *b
+	joined.WriteErrors = map[int]bson.Raw{}
+	for _, e := range []*result.Error{a, b} {
+		maps.Copy(joined.WriteErrors, e.WriteErrors)
+	}
+	joined.WriteConcernErrors = slices.Concat(a.WriteConcernErrors, b.WriteConcernErrors)
+	joined.Labels = slices.Concat(a.Labels, without(b.Labels, a.Labels...))
+	return &joined
+}
+
+// counts are how many documents a bulk has written.
+type counts struct{ inserted, matched, modified, deleted, upserted int64 }
+
+func (t counts) document() bson.D {
+	return bson.D{{Key: "insertedCount", Value: t.inserted}, {Key: "matchedCount", Value: t.matched},
+		{Key: "modifiedCount", Value: t.modified}, {Key: "deletedCount", Value: t.deleted}, {Key: "upsertedCount", Value: t.upserted}}
+}
+
+// ordered is the option of bulk writes.
+func (c *call) ordered() bool { return !c.Has("ordered") || c.Flag("ordered") }
+
+// withPartial gives an error what was done nevertheless.
+func withPartial(err *result.Error, sum bson.D) *result.Error {
+	out := *err
+	if v, bad := enginekit.ValueOf(sum); bad == nil {
+		out.Partial = v
+	}
+	return &out
+}
