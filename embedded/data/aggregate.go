@@ -1,12 +1,13 @@
 package data
 
 import (
-	"context"
+	"cmp"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/command"
 	"github.com/unified-test-runner/utr/embedded/data/pipeline"
+	"github.com/unified-test-runner/utr/embedded/data/query"
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
@@ -17,9 +18,7 @@ type host struct {
 	coll string // empty: the database
 }
 
-func (h host) Read(_ context.Context, db, name string) ([]bson.D, error) {
-	return h.s.d.documentsOf(h.s, db, name, 0)
-}
+func (h host) Read(name string) ([]bson.D, error) { return h.s.d.documentsOf(h.s, h.db, name, 0) }
 
 // documentsOf are the documents of a collection or a view.
 func (d *Data) documentsOf(s *scope, db, name string, depth int) ([]bson.D, error) {
@@ -28,27 +27,25 @@ func (d *Data) documentsOf(s *scope, db, name string, depth int) ([]bson.D, erro
 	}
 	c, records := s.records(db, name)
 	if c != nil && c.isView() {
-		return d.readView(s, c, nil, depth)
+		return d.readView(s, c, depth)
 	}
 	return documentsIn(records), nil
 }
 
 // readView runs the pipeline of a view.
-func (d *Data) readView(s *scope, c *collection, let bson.D, depth int) ([]bson.D, error) {
-	p, err := pipeline.Compile(c.pipeline, pipeline.Options{DB: c.db, Let: let, Now: d.opts.Now()})
+func (d *Data) readView(s *scope, c *collection, depth int) ([]bson.D, error) {
+	p, err := pipeline.Compile(c.pipeline, query.Options{Now: d.opts.Now()})
 	if err != nil {
 		return nil, err
 	}
-	return p.Run(s.req.Context, host{s, c.db, c.view}, func() ([]bson.D, error) { return d.documentsOf(s, c.db, c.view, depth+1) })
+	return p.Run(host{s, c.db, c.view}, func() ([]bson.D, error) { return d.documentsOf(s, c.db, c.view, depth+1) })
 }
 
-func (h host) Source(_ context.Context, stage string, arg any) ([]bson.D, error) {
+func (h host) Source(stage string, arg any) ([]bson.D, error) {
 	d := h.s.d
 	switch stage {
 	case "$collStats":
 		return d.collStatsStage(h.s, h.db, h.coll, arg)
-	case "$indexStats":
-		return d.indexStats(h.s, h.db, h.coll)
 	case "$documents":
 		list, ok := arg.(bson.A)
 		if !ok {
@@ -63,7 +60,7 @@ func (h host) Source(_ context.Context, stage string, arg any) ([]bson.D, error)
 			out = append(out, doc)
 		}
 		return out, nil
-	case "$listLocalSessions", "$listSessions":
+	case "$listLocalSessions":
 		return d.seen.list(address(h.s.req)), nil
 	case "$listSearchIndexes":
 		_, err := d.noSearch(h.s, nil)
@@ -80,8 +77,12 @@ func (h host) Source(_ context.Context, stage string, arg any) ([]bson.D, error)
 	return nil, command.Errorf(command.CodeNotImplemented, "%s is not implemented by the embedded deployment", stage)
 }
 
-func (h host) Out(_ context.Context, db, name string, docs []bson.D) error {
+// target is the namespace that a stage writes.
+func (h host) target(t pipeline.Target) (db, name string) { return cmp.Or(t.DB, h.db), t.Collection }
+
+func (h host) Out(t pipeline.Target, docs []bson.D) error {
 	s, d := h.s, h.s.d
+	db, name := h.target(t)
 	if err := namespace(db, name); err != nil {
 		return err
 	}
@@ -128,54 +129,42 @@ func (h host) Out(_ context.Context, db, name string, docs []bson.D) error {
 	})
 }
 
-func (h host) Merge(_ context.Context, m *pipeline.Merge, docs []bson.D) error {
-	s, d := h.s, h.s.d
-	if err := namespace(m.DB, m.Collection); err != nil {
+func (h host) Merge(t pipeline.Target, fail bool, docs []bson.D) error {
+	s := h.s
+	db, name := h.target(t)
+	if err := namespace(db, name); err != nil {
 		return err
 	}
 	for _, doc := range docs {
 		doc, _ := withID(doc, nil)
-		err := s.locked(func() error { return d.mergeOne(s, m, doc) })
-		if err != nil {
+		if err := s.locked(func() error { return s.merge(db, name, fail, doc) }); err != nil {
 			return err
 		}
 	}
-	if len(docs) == 0 {
-		return s.locked(func() error { _, err := s.writable(m.DB, m.Collection, true); return err })
+	if len(docs) > 0 {
+		return nil
 	}
-	return nil
+	return s.locked(func() error { _, err := s.writable(db, name, true); return err })
 }
 
-func (d *Data) mergeOne(s *scope, m *pipeline.Merge, doc bson.D) error {
-	c, err := s.writable(m.DB, m.Collection, true)
+// merge inserts a document, or sets its fields in that with its _id. The caller holds mu.
+func (s *scope) merge(db, name string, fail bool, doc bson.D) error {
+	c, err := s.writable(db, name, true)
 	if err != nil {
 		return err
 	}
 	old := c.byID(doc[0].Value)
-	if old == nil {
-		switch m.WhenNotMatched {
-		case "discard":
-			return nil
-		case "fail":
-			return command.Errorf(command.CodeMergeStageNoMatchingDocument, "$merge could not find a matching document in the target collection for at least one document in the source collection")
-		}
+	switch {
+	case old == nil:
 		return s.insert(c, doc, value.Encode(doc))
-	}
-	var merged bson.D
-	switch m.WhenMatched {
-	case "keepExisting":
-		return nil
-	case "fail":
+	case fail:
 		return c.duplicate(c.indexes[0], []any{doc[0].Value})
-	case "replace":
-		merged = doc
-	default:
-		merged = old.doc()
-		for _, e := range doc {
-			merged = value.Set(merged, e.Key, e.Value)
-		}
 	}
-	_, _, err = s.replace(c, old, merged, opUpdate)
+	merged := old.doc()
+	for _, e := range doc {
+		merged = value.Set(merged, e.Key, e.Value)
+	}
+	_, err = s.replace(c, old, merged, opUpdate)
 	return err
 }
 
@@ -186,7 +175,7 @@ type aggregation struct {
 	args      *args
 	name, ns  string // name is empty for a database
 	list      bson.A
-	opts      pipeline.Options
+	opts      query.Options
 	explain   bool
 	hint      any
 	batchSize int64
@@ -226,7 +215,7 @@ func (d *Data) parseAggregate(req *command.Request, a *args) (*aggregation, erro
 			a.fail(command.Errorf(command.CodeIDLUnknownField, "BSON field 'cursor.%s' is an unknown field.", e.Key))
 		}
 	}
-	g.opts = pipeline.Options{DB: req.DB, Let: a.let(d), Now: d.opts.Now(), Collation: a.collation()}
+	g.opts = query.Options{Let: a.let(d), Now: d.opts.Now(), Collation: a.collation()}
 	if a.err != nil {
 		return nil, a.err
 	}
@@ -255,7 +244,7 @@ func (g *aggregation) run(s *scope) (bson.D, error) {
 		return d.explained(s, g.args.doc), nil
 	}
 	now := d.clock.time()
-	docs, err := p.Run(s.req.Context, host{s, s.req.DB, g.name}, func() ([]bson.D, error) {
+	docs, err := p.Run(host{s, s.req.DB, g.name}, func() ([]bson.D, error) {
 		return d.documentsAt(s, g.name, g.hint, at)
 	})
 	if err != nil {
@@ -294,7 +283,7 @@ func (g *aggregation) allowed(s *scope, p *pipeline.Pipeline, level string) erro
 		return command.Errorf(command.CodeInvalidOptions, "%s cannot be used with a 'linearizable' read concern level", p.Writes)
 	case database && p.Source == "":
 		return command.Errorf(command.CodeInvalidNamespace, "{aggregate: 1} is not valid for an empty pipeline or one that starts with a stage that needs a collection.")
-	case database && (p.Source == "$collStats" || p.Source == "$indexStats"):
+	case database && p.Source == "$collStats":
 		return command.Errorf(command.CodeInvalidNamespace, "%s is not valid for {aggregate: 1}", p.Source)
 	case !database && (p.Source == "$currentOp" || p.Source == "$listLocalSessions" || p.Source == "$documents"):
 		return command.Errorf(command.CodeInvalidNamespace, "%s must be run against the database with {aggregate: 1}, not a collection", p.Source)

@@ -158,7 +158,7 @@ func (a *args) let(d *Data) bson.D {
 			a.fail(err)
 			return nil
 		}
-		r, err := x(expression.NewEnv(bson.D{}, d.opts.Now(), out))
+		r, err := x.Eval(expression.NewEnv(bson.D{}, d.opts.Now(), out))
 		if err != nil {
 			a.fail(err)
 			return nil
@@ -300,15 +300,11 @@ func routed(req *command.Request, err error) (bson.D, error) {
 	if !ok || !mongos(req) || e.Code != command.CodeTransactionTooOld || req.InTransaction {
 		return nil, err
 	}
-	b := &batch{s: &scope{req: req}, ordered: true}
-	n := bson.E{Key: "n", Value: int32(0)}
 	switch req.Row.Name {
-	case "insert", "delete":
-		_ = b.fail(0, err)
-		return bson.D{n, {Key: "writeErrors", Value: b.errors}}, nil
-	case "update":
-		_ = b.fail(0, err)
-		return bson.D{{Key: "nModified", Value: int32(0)}, n, {Key: "writeErrors", Value: b.errors}}, nil
+	case "insert", "update", "delete":
+		t := &tally{req: req}
+		t.failed(0, inserting, e)
+		return t.reply(), nil
 	}
 	return nil, err
 }

@@ -71,7 +71,7 @@ func (d *Data) parseCreate(req *command.Request, a *args) (*collection, error) {
 		c.options = value.Set(c.options, "size", value.Int(c.maxSize))
 	}
 	if c.isView() {
-		if _, err := pipeline.Compile(c.pipeline, pipeline.Options{DB: c.db, Now: d.opts.Now()}); err != nil {
+		if _, err := pipeline.Compile(c.pipeline, query.Options{Now: d.opts.Now()}); err != nil {
 			return nil, err
 		}
 		c.indexes = nil

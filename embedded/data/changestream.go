@@ -1,7 +1,6 @@
 package data
 
 import (
-	"context"
 	"slices"
 	"strings"
 
@@ -345,7 +344,7 @@ func (st *stream) add(e *entry, invalidate bool) error {
 	if err != nil {
 		return err
 	}
-	out, err := st.pipeline.Apply(context.Background(), nil, []bson.D{doc})
+	out, err := st.pipeline.Apply(nil, []bson.D{doc})
 	if err != nil {
 		return err
 	}

@@ -16,9 +16,8 @@ import (
 
 // found is a record that a filter matched.
 type found struct {
-	rec   *record
-	doc   bson.D
-	match query.Match
+	rec *record
+	doc bson.D
 }
 
 // search gives the records that match, up to limit (0: all). Where the filter
@@ -34,12 +33,12 @@ func search(c *collection, records []*record, f *query.Filter, limit int64) ([]f
 	var out []found
 	for _, r := range records {
 		doc := r.doc()
-		ok, m, err := f.Find(doc)
+		ok, err := f.Matches(doc)
 		if err != nil {
 			return nil, err
 		}
 		if ok {
-			out = append(out, found{r, doc, m})
+			out = append(out, found{r, doc})
 			if limit > 0 && int64(len(out)) >= limit {
 				break
 			}
@@ -134,7 +133,7 @@ func (d *Data) parseFind(s *scope, a *args) (*findCommand, error) {
 	if q.order, err = query.CompileOrder(q.sort, opts.Collation); err != nil {
 		return nil, err
 	}
-	q.proj, err = query.CompileProjection(q.projection, opts, false)
+	q.proj, err = query.CompileProjection(q.projection, opts)
 	return q, err
 }
 
@@ -223,7 +222,7 @@ func (q *findCommand) result(d *Data, c *collection, h found) (bson.Raw, error) 
 	case q.proj == nil && !q.showRecordID:
 		return h.rec.raw, nil
 	}
-	doc, err := q.proj.Apply(h.doc, h.match)
+	doc, err := q.proj.Apply(h.doc)
 	if err != nil {
 		return nil, err
 	}
@@ -396,7 +395,7 @@ func (t *tail) batch(n int64) ([]bson.Raw, bool, error) {
 		}
 		doc := r.doc()
 		t.last = r.rid
-		ok, m, err := t.filter.Find(doc)
+		ok, err := t.filter.Matches(doc)
 		if err != nil {
 			return nil, true, err
 		}
@@ -404,7 +403,7 @@ func (t *tail) batch(n int64) ([]bson.Raw, bool, error) {
 			continue
 		}
 		if t.proj != nil {
-			p, err := t.proj.Apply(doc, m)
+			p, err := t.proj.Apply(doc)
 			if err != nil {
 				return nil, true, err
 			}
@@ -520,7 +519,7 @@ func (d *Data) documents(s *scope, name string, hint any) ([]bson.D, error) {
 		err = hintExists(c, hint)
 	})
 	if c != nil && c.isView() {
-		return d.readView(s, c, nil, 0)
+		return d.readView(s, c, 0)
 	}
 	if err != nil {
 		return nil, err

@@ -294,35 +294,34 @@ func (s *scope) insert(c *collection, doc bson.D, raw bson.Raw) error {
 	return nil
 }
 
-// replace puts another document in the place of one, and reports whether that
-// changed anything. The caller holds mu.
-func (s *scope) replace(c *collection, r *record, doc bson.D, kind opKind) (bool, bson.Raw, error) {
+// replace puts another document in the place of one. The caller holds mu.
+func (s *scope) replace(c *collection, r *record, doc bson.D, kind opKind) (bson.Raw, error) {
 	raw := value.Encode(doc)
 	if len(raw) > maxDocument {
-		return false, nil, command.Errorf(17419, "Resulting document after update is larger than %d", maxDocument)
+		return nil, command.Errorf(17419, "Resulting document after update is larger than %d", maxDocument)
 	}
 	if err := dollars(s.req, doc); err != nil {
-		return false, nil, err
+		return nil, err
 	}
 	if err := s.hold(c, r); err != nil {
-		return false, nil, err
+		return nil, err
 	}
 	if bytes.Equal(raw, r.raw) {
-		return false, raw, nil
+		return raw, nil
 	}
 	if err := c.valid(doc, raw); err != nil {
-		return false, nil, err
+		return nil, err
 	}
 	if err := s.claim(c, doc, r.rid); err != nil {
-		return false, nil, err
+		return nil, err
 	}
 	now := &record{r.rid, raw}
 	c.swap(now, doc)
 	s.wrote(c, kind, r, now)
-	return true, raw, nil
+	return raw, nil
 }
 
-// remove takes a document away. The caller holds mu.
+// remove removes a document. The caller holds mu.
 func (s *scope) remove(c *collection, r *record) error {
 	if err := s.hold(c, r); err != nil {
 		return err

@@ -28,13 +28,13 @@ type session struct {
 type statement struct {
 	n, modified int64
 	upserted    any // value.Missing unless an upsert inserted
-	// findAndModify: remove or update, and what it found.
-	remove      bool
-	pre, post   bson.Raw
-	wantsPost   bool
-	insertedNew bool
-	isFAM       bool
+	// findAndModify: how it asked, nil for other commands, and what it found.
+	as        *modify
+	pre, post bson.Raw
 }
+
+// inserted reports whether an upsert inserted a document.
+func (st *statement) inserted() bool { return st.upserted != any(value.Missing{}) }
 
 // sessionKey identifies a session by the bytes of its UUID.
 func sessionKey(lsid bson.Raw) string {

@@ -66,22 +66,6 @@ func storageStats(c *collection, records []*record) bson.D {
 		bson.E{Key: "indexSizes", Value: sizes})
 }
 
-func (d *Data) indexStats(s *scope, db, name string) ([]bson.D, error) {
-	d.mu.RLock()
-	defer d.mu.RUnlock()
-	c := s.collection(db, name)
-	if c == nil || c.isView() {
-		return nil, nil
-	}
-	var out []bson.D
-	for _, x := range c.indexes {
-		out = append(out, bson.D{{Key: "name", Value: x.name}, {Key: "key", Value: x.key}, {Key: "host", Value: address(s.req)},
-			{Key: "accesses", Value: bson.D{{Key: "ops", Value: int64(0)}, {Key: "since", Value: bson.NewDateTimeFromTime(d.opts.Now())}}},
-			{Key: "spec", Value: x.spec}})
-	}
-	return out, nil
-}
-
 func (d *Data) collStats(s *scope, a *args) (bson.D, error) {
 	name := a.name()
 	a.checkName(s.req.DB, name)

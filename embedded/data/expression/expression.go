@@ -12,198 +12,191 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// Expr is a parsed expression. It may be evaluated concurrently. A value that
-// is not there is value.Missing.
-type Expr func(*Env) (any, error)
+// Expr is a parsed expression. It may be evaluated concurrently, each time in
+// an Env of its own.
+type Expr func(*Env) any
+
+// Eval is the value of an expression; value.Missing if it has none.
+func (x Expr) Eval(e *Env) (any, error) {
+	v := x(e)
+	return v, e.err
+}
 
 // Env is what an expression is evaluated in.
 type Env struct {
-	Root  any // the document
-	Now   time.Time
-	vars  *scope
-	built *int // bytes of what was made
-}
-
-type scope struct {
-	name  string
-	value any
-	outer *scope
+	root  any // the document
+	now   time.Time
+	vars  bson.D
+	built int   // bytes of what was made
+	err   error // the first one; values are of no use after it
 }
 
 // NewEnv is an environment for a document, with variables (let).
-func NewEnv(root any, now time.Time, vars bson.D) *Env {
-	e := &Env{Root: root, Now: now, built: new(int)}
-	for _, v := range vars {
-		e = e.With(v.Key, v.Value)
+func NewEnv(root any, now time.Time, vars bson.D) *Env { return &Env{root: root, now: now, vars: vars} }
+
+// fail notes an error; its result is the value of the expression that failed.
+func (e *Env) fail(code int32, format string, args ...any) any {
+	if e.err == nil {
+		e.err = command.Errorf(code, format, args...)
 	}
-	return e
+	return nil
 }
 
-// With is the environment with one more variable.
-func (e *Env) With(name string, v any) *Env {
-	return &Env{Root: e.Root, Now: e.Now, vars: &scope{name, v, e.vars}, built: e.built}
-}
-
-// make counts what an expression has made: a string, or an array or a document of so many parts.
-func (e *Env) make(v any) (any, error) {
+// make counts what an expression has made: an array or a document of so many parts.
+func (e *Env) make(v any) any {
 	switch x := v.(type) {
-	case string:
-		*e.built += len(x)
 	case bson.A:
-		*e.built += 16 * len(x)
+		e.built += 16 * len(x)
 	case bson.D:
-		*e.built += 32 * len(x)
+		e.built += 32 * len(x)
 	}
-	if *e.built > value.MaxBuilt {
-		return nil, tooMuch()
+	if e.built > value.MaxBuilt {
+		return e.fail(command.CodeExceededMemoryLimit, "an expression makes more than %d bytes of a document", value.MaxBuilt)
 	}
-	return v, nil
-}
-
-func tooMuch() error {
-	return command.Errorf(command.CodeExceededMemoryLimit, "an expression makes more than %d bytes of a document", value.MaxBuilt)
+	return v
 }
 
 // Parse parses an expression. Errors are *command.Error with the server's
 // codes.
-func Parse(v any) (Expr, error) { return parse(v, 0) }
+func Parse(v any) (Expr, error) {
+	p := &parser{}
+	x := p.parse(v)
+	return x, p.err
+}
 
-func parse(v any, depth int) (Expr, error) {
-	if depth > value.MaxDepth {
-		return nil, command.Errorf(command.CodeOverflow, "expression is nested too deeply")
+// parser has the state of one Parse.
+type parser struct {
+	depth int
+	err   error // the first one; what is parsed after it is of no use
+}
+
+func (p *parser) fail(code int32, format string, args ...any) Expr {
+	if p.err == nil {
+		p.err = command.Errorf(code, format, args...)
+	}
+	return nil
+}
+
+func (p *parser) parse(v any) Expr {
+	p.depth++
+	defer func() { p.depth-- }()
+	if p.depth > value.MaxDepth+1 {
+		return p.fail(command.CodeOverflow, "expression is nested too deeply")
 	}
 	switch v := v.(type) {
 	case string:
 		if strings.HasPrefix(v, "$$") {
-			return variable(v[2:])
+			return p.variable(v[2:])
+		}
+		if v == "$" {
+			return p.fail(16872, "'$' by itself is not a valid FieldPath")
 		}
 		if strings.HasPrefix(v, "$") {
-			if len(v) == 1 {
-				return nil, command.Errorf(16872, "'$' by itself is not a valid FieldPath")
-			}
-			return field(v[1:])
+			return p.field(v[1:])
 		}
 	case bson.A:
-		items, err := parseAll(v, depth)
-		if err != nil {
-			return nil, err
-		}
-		return func(e *Env) (any, error) {
-			out := make(bson.A, len(items))
-			for i, item := range items {
-				x, err := item(e)
-				if err != nil {
-					return nil, err
-				}
-				if (x == value.Missing{}) {
-					x = nil
-				}
-				out[i] = x
-			}
-			return e.make(out)
-		}, nil
+		return p.array(v)
 	case bson.D:
-		if len(v) > 0 && strings.HasPrefix(v[0].Key, "$") {
-			if len(v) > 1 {
-				return nil, command.Errorf(15983, "An object representing an expression must have exactly one field: %s", value.Text(v))
+		if len(v) == 0 || !strings.HasPrefix(v[0].Key, "$") {
+			return p.object(v)
+		}
+		if len(v) > 1 {
+			return p.fail(15983, "An object representing an expression must have exactly one field: %s", value.Text(v))
+		}
+		return p.operator(v[0].Key, v[0].Value)
+	}
+	return constant(v)
+}
+
+func constant(v any) Expr { return func(*Env) any { return v } }
+
+func (p *parser) all(list bson.A) []Expr {
+	out := make([]Expr, len(list))
+	for i := range list {
+		out[i] = p.parse(list[i])
+	}
+	return out
+}
+
+func (p *parser) array(list bson.A) Expr {
+	items := p.all(list)
+	return func(e *Env) any {
+		out := make(bson.A, len(items))
+		for i, item := range items {
+			out[i] = item(e)
+			if (out[i] == value.Missing{}) {
+				out[i] = nil
 			}
-			return operator(v[0].Key, v[0].Value, depth)
+			if e.err != nil {
+				break
+			}
 		}
-		return object(v, depth)
+		return e.make(out)
 	}
-	return Constant(v), nil
 }
 
-// Constant is an expression that is always v.
-func Constant(v any) Expr { return func(*Env) (any, error) { return v, nil } }
-
-func parseAll(a bson.A, depth int) ([]Expr, error) {
-	out := make([]Expr, len(a))
-	for i := range a {
-		x, err := parse(a[i], depth+1)
-		if err != nil {
-			return nil, err
-		}
-		out[i] = x
-	}
-	return out, nil
-}
-
-// Object parses the fields of a document as expressions, without operators at
+// object parses the fields of a document as expressions, without operators at
 // the top.
-func object(d bson.D, depth int) (Expr, error) {
+func (p *parser) object(d bson.D) Expr {
 	values := make([]Expr, len(d))
 	for i := range d {
 		if strings.HasPrefix(d[i].Key, "$") {
-			return nil, command.Errorf(15983, "An object representing an expression must have exactly one field: %s", value.Text(d))
+			return p.fail(15983, "An object representing an expression must have exactly one field: %s", value.Text(d))
 		}
 		if strings.Contains(d[i].Key, ".") {
-			return nil, command.Errorf(16405, "FieldPath field names may not contain '.'. Consider using $getField or $setField.")
+			return p.fail(16405, "FieldPath field names may not contain '.'. Consider using $getField or $setField.")
 		}
-		x, err := parse(d[i].Value, depth+1)
-		if err != nil {
-			return nil, err
-		}
-		values[i] = x
+		values[i] = p.parse(d[i].Value)
 	}
-	return func(e *Env) (any, error) {
+	return func(e *Env) any {
 		out := make(bson.D, 0, len(d))
 		for i := range d {
-			x, err := values[i](e)
-			if err != nil {
-				return nil, err
+			x := values[i](e)
+			if e.err != nil {
+				break
 			}
 			if (x != value.Missing{}) {
 				out = append(out, bson.E{Key: d[i].Key, Value: x})
 			}
 		}
 		return e.make(out)
-	}, nil
+	}
 }
 
-func field(path string) (Expr, error) {
+func (p *parser) field(path string) Expr {
 	parts := strings.Split(path, ".")
-	for _, p := range parts {
-		if p == "" {
-			return nil, command.Errorf(15998, "FieldPath field names may not be empty strings.")
+	for _, name := range parts {
+		if name == "" {
+			return p.fail(15998, "FieldPath field names may not be empty strings.")
 		}
-		if strings.HasPrefix(p, "$") {
-			return nil, command.Errorf(16410, "FieldPath field names may not start with '$'. Consider using $getField or $setField.")
+		if strings.HasPrefix(name, "$") {
+			return p.fail(16410, "FieldPath field names may not start with '$'. Consider using $getField or $setField.")
 		}
 	}
-	return func(e *Env) (any, error) { return walk(e.Root, parts), nil }, nil
+	return func(e *Env) any { return walk(e.root, parts) }
 }
 
-func variable(path string) (Expr, error) {
+func (p *parser) variable(path string) Expr {
 	parts := strings.Split(path, ".")
-	name := parts[0]
+	name, rest := parts[0], parts[1:]
 	if name == "" {
-		return nil, command.Errorf(16869, "empty variable names are not allowed")
+		return p.fail(16869, "empty variable names are not allowed")
 	}
-	rest := parts[1:]
-	return func(e *Env) (any, error) {
-		var v any
+	return func(e *Env) any {
 		switch name {
 		case "ROOT", "CURRENT":
-			v = e.Root
+			return walk(e.root, rest)
 		case "NOW":
-			v = bson.NewDateTimeFromTime(e.Now)
-		case "CLUSTER_TIME":
-			v = bson.Timestamp{T: uint32(e.Now.Unix()), I: 1}
+			return walk(bson.NewDateTimeFromTime(e.now), rest)
 		case "REMOVE":
-			return value.Missing{}, nil
-		default:
-			s := e.vars
-			for s != nil && s.name != name {
-				s = s.outer
-			}
-			if s == nil {
-				return nil, command.Errorf(17276, "Use of undefined variable: %s", name)
-			}
-			v = s.value
+			return value.Missing{}
 		}
-		return walk(v, rest), nil
-	}, nil
+		v, ok := value.Field(e.vars, name)
+		if !ok {
+			return e.fail(17276, "Use of undefined variable: %s", name)
+		}
+		return walk(v, rest)
+	}
 }
 
 // walk follows a path as expressions do: through arrays it collects what their
@@ -220,11 +213,6 @@ func walk(v any, parts []string) any {
 		case bson.A:
 			out := bson.A{}
 			for _, item := range x {
-				if _, ok := item.(bson.D); !ok {
-					if _, ok := item.(bson.A); !ok {
-						continue
-					}
-				}
 				if r := walk(item, parts[i:]); (r != any(value.Missing{})) {
 					out = append(out, r)
 				}

@@ -2,7 +2,7 @@ package expression
 
 import (
 	"math/rand/v2"
-	"strings"
+	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -10,52 +10,84 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// builder makes an expression of an operator's argument as written.
-type builder func(name string, arg any, depth int) (Expr, error)
-
-// function is an operator whose arguments are evaluated before it.
-type function struct {
-	min, max int // number of arguments; max -1 means any
-	eval     func(args []any) (any, error)
+// operator is a row of the table of operators.
+type operator struct {
+	min, max int      // number of arguments; max -1: any
+	names    []string // of the arguments in a document, which is the only way if max is 0
+	eval     func(e *Env, args []Expr) any
 }
 
-func operator(name string, arg any, depth int) (Expr, error) {
-	if b, ok := builders()[name]; ok {
-		return b(name, arg, depth)
+var operators = map[string]operator{
+	"$eq":  comparison(func(c int) bool { return c == 0 }),
+	"$ne":  comparison(func(c int) bool { return c != 0 }),
+	"$gt":  comparison(func(c int) bool { return c > 0 }),
+	"$gte": comparison(func(c int) bool { return c >= 0 }),
+	"$lt":  comparison(func(c int) bool { return c < 0 }),
+	"$lte": comparison(func(c int) bool { return c <= 0 }),
+
+	"$and":    {max: -1, eval: logical(false)},
+	"$or":     {max: -1, eval: logical(true)},
+	"$not":    {min: 1, max: 1, eval: func(e *Env, args []Expr) any { return !value.Truthy(args[0](e)) }},
+	"$cond":   {min: 3, max: 3, names: []string{"if", "then", "else"}, eval: cond},
+	"$ifNull": {min: 2, max: -1, eval: ifNull},
+
+	"$add":      {max: -1, eval: arithmetic("$add", 0, value.Add)},
+	"$multiply": {max: -1, eval: arithmetic("$multiply", 1, value.Multiply)},
+	"$rand":     {max: 1, eval: func(*Env, []Expr) any { return rand.Float64() }},
+
+	"$size":     {min: 1, max: 1, eval: size},
+	"$type":     {min: 1, max: 1, eval: func(e *Env, args []Expr) any { return value.TypeName(args[0](e)) }},
+	"$setField": {names: []string{"field", "input", "value"}, eval: setField},
+}
+
+func (p *parser) operator(name string, arg any) Expr {
+	if name == "$literal" {
+		return constant(arg)
 	}
-	f, ok := functions[name]
+	o, ok := operators[name]
 	if !ok {
-		return nil, command.Errorf(command.CodeInvalidPipelineOperator, "Unrecognized expression '%s'", name)
+		return p.fail(command.CodeInvalidPipelineOperator, "Unrecognized expression '%s'", name)
 	}
 	list, isList := arg.(bson.A)
 	if !isList {
 		list = bson.A{arg}
 	}
-	if len(list) < f.min || f.max >= 0 && len(list) > f.max {
-		if f.min == f.max {
-			return nil, command.Errorf(16020, "Expression %s takes exactly %d arguments. %d were passed in.", name, f.min, len(list))
-		}
-		return nil, command.Errorf(28667, "Expression %s takes at least %d arguments, and at most %d, but %d were passed in.", name, f.min, f.max, len(list))
+	var args []Expr
+	n := len(list)
+	switch {
+	case o.names != nil && (!isList || o.max == 0):
+		args = p.named(name, arg, o.names)
+	case o.min == o.max && n != o.min:
+		return p.fail(16020, "Expression %s takes exactly %d arguments. %d were passed in.", name, o.min, n)
+	case n < o.min || o.max >= 0 && n > o.max:
+		return p.fail(28667, "Expression %s takes at least %d arguments, and at most %d, but %d were passed in.", name, o.min, o.max, n)
+	default:
+		args = p.all(list)
 	}
-	args, err := parseAll(list, depth)
-	if err != nil {
-		return nil, err
+	return func(e *Env) any { return o.eval(e, args) }
+}
+
+// named parses the named arguments of an operator, in the order of the names. All of them must be given, and no others.
+func (p *parser) named(op string, arg any, names []string) []Expr {
+	d, ok := arg.(bson.D)
+	if !ok {
+		p.fail(command.CodeFailedToParse, "%s only supports an object as its argument", op)
 	}
-	return func(e *Env) (any, error) {
-		values := make([]any, len(args))
-		for i := range args {
-			v, err := args[i](e)
-			if err != nil {
-				return nil, err
-			}
-			values[i] = v
+	out := make([]Expr, len(names))
+	for _, e := range d {
+		i := slices.Index(names, e.Key)
+		if i < 0 {
+			p.fail(command.CodeFailedToParse, "Unrecognized parameter to %s: %s", op, e.Key)
+			return out
 		}
-		v, err := f.eval(values)
-		if err != nil {
-			return nil, err
+		out[i] = p.parse(e.Value)
+	}
+	for i, n := range names {
+		if out[i] == nil {
+			p.fail(command.CodeFailedToParse, "Missing '%s' parameter to %s", n, op)
 		}
-		return e.make(v)
-	}, nil
+	}
+	return out
 }
 
 func nullish(v any) bool {
@@ -66,107 +98,93 @@ func nullish(v any) bool {
 	return false
 }
 
-func comparison(holds func(int) bool) function {
-	return function{2, 2, func(a []any) (any, error) { return holds(value.Compare(a[0], a[1])), nil }}
+func comparison(holds func(int) bool) operator {
+	return operator{min: 2, max: 2, eval: func(e *Env, args []Expr) any { return holds(value.Compare(args[0](e), args[1](e))) }}
+}
+
+// logical is $and and $or, which stop at an argument that decides.
+func logical(stop bool) func(*Env, []Expr) any {
+	return func(e *Env, args []Expr) any {
+		for _, a := range args {
+			if v := a(e); e.err != nil || value.Truthy(v) == stop {
+				return stop
+			}
+		}
+		return !stop
+	}
+}
+
+func cond(e *Env, args []Expr) any {
+	if value.Truthy(args[0](e)) {
+		return args[1](e)
+	}
+	return args[2](e)
+}
+
+func ifNull(e *Env, args []Expr) any {
+	var v any
+	for _, a := range args {
+		if v = a(e); e.err != nil || !nullish(v) {
+			break
+		}
+	}
+	return v
 }
 
 // arithmetic is an operator of any number of numbers; null among them makes null. $add takes dates as well.
-func arithmetic(name string, start int32, f func(a, b any) (any, bool)) function {
-	return function{0, -1, func(args []any) (any, error) {
+func arithmetic(name string, start int32, f func(a, b any) (any, bool)) func(*Env, []Expr) any {
+	what := map[string]string{"$add": "numeric or date"}[name]
+	if what == "" {
+		what = "numeric"
+	}
+	return func(e *Env, args []Expr) any {
 		var result any = start
-		for _, v := range args {
-			if nullish(v) {
-				return nil, nil
+		dated := false
+		for _, a := range args {
+			v := a(e)
+			if e.err != nil || nullish(v) {
+				return nil
 			}
-			date, isDate := v.(bson.DateTime)
-			if isDate && name == "$add" {
-				v = int64(date)
+			if date, ok := v.(bson.DateTime); ok && name == "$add" {
+				v, dated = int64(date), true
 			}
 			if !value.IsNumber(v) {
-				return nil, command.Errorf(command.CodeTypeMismatch, "%s only supports numeric%s types, not %s", name, map[bool]string{true: " or date"}[name == "$add"], value.TypeName(v))
-			}
-			sum, wasDate := result.(bson.DateTime)
-			if wasDate {
-				result = int64(sum)
+				return e.fail(command.CodeTypeMismatch, "%s only supports %s types, not %s", name, what, value.TypeName(v))
 			}
 			result, _ = f(result, v)
-			if isDate || wasDate {
-				whole, _ := value.Whole(result)
-				result = bson.DateTime(whole)
-			}
 		}
-		return result, nil
-	}}
+		if dated {
+			whole, _ := value.Whole(result)
+			return bson.DateTime(whole)
+		}
+		return result
+	}
 }
 
-var functions = map[string]function{
-	"$eq":  comparison(func(c int) bool { return c == 0 }),
-	"$ne":  comparison(func(c int) bool { return c != 0 }),
-	"$gt":  comparison(func(c int) bool { return c > 0 }),
-	"$gte": comparison(func(c int) bool { return c >= 0 }),
-	"$lt":  comparison(func(c int) bool { return c < 0 }),
-	"$lte": comparison(func(c int) bool { return c <= 0 }),
-	"$not": {1, 1, func(a []any) (any, error) { return !value.Truthy(a[0]), nil }},
+func size(e *Env, args []Expr) any {
+	v := args[0](e)
+	list, ok := v.(bson.A)
+	if !ok {
+		return e.fail(17124, "The argument to $size must be an array, but was of type: %s", value.TypeName(v))
+	}
+	return int32(len(list))
+}
 
-	"$add":      arithmetic("$add", 0, value.Add),
-	"$multiply": arithmetic("$multiply", 1, value.Multiply),
-	"$rand":     {0, 1, func([]any) (any, error) { return rand.Float64(), nil }},
-
-	"$type": {1, 1, func(a []any) (any, error) { return value.TypeName(a[0]), nil }},
-	"$concat": {0, -1, func(args []any) (any, error) {
-		var b strings.Builder
-		for _, v := range args {
-			if nullish(v) {
-				return nil, nil
-			}
-			s, ok := v.(string)
-			if !ok {
-				return nil, command.Errorf(16702, "$concat only supports strings, not %s", value.TypeName(v))
-			}
-			if b.WriteString(s); b.Len() > value.MaxBuilt {
-				return nil, tooMuch()
-			}
-		}
-		return b.String(), nil
-	}},
-	"$size": {1, 1, func(a []any) (any, error) {
-		list, ok := a[0].(bson.A)
-		if !ok {
-			return nil, command.Errorf(17124, "The argument to $size must be an array, but was of type: %s", value.TypeName(a[0]))
-		}
-		return int32(len(list)), nil
-	}},
-	"$in": {2, 2, func(a []any) (any, error) {
-		list, ok := a[1].(bson.A)
-		if !ok {
-			return nil, command.Errorf(40081, "$in requires an array as a second argument, found: %s", value.TypeName(a[1]))
-		}
-		for _, v := range list {
-			if value.Equal(v, a[0]) {
-				return true, nil
-			}
-		}
-		return false, nil
-	}},
-	"$mergeObjects": {0, -1, func(args []any) (any, error) {
-		if len(args) == 1 {
-			if a, ok := args[0].(bson.A); ok {
-				args = a
-			}
-		}
-		out := bson.D{}
-		for _, v := range args {
-			if nullish(v) {
-				continue
-			}
-			d, ok := v.(bson.D)
-			if !ok {
-				return nil, command.Errorf(40400, "$mergeObjects requires object inputs, but input %s is of type %s", value.Text(v), value.TypeName(v))
-			}
-			for _, e := range d {
-				out = value.Set(out, e.Key, e.Value)
-			}
-		}
-		return out, nil
-	}},
+func setField(e *Env, args []Expr) any {
+	field, input, v := args[0](e), args[1](e), args[2](e)
+	key, ok := field.(string)
+	if !ok {
+		return e.fail(4161107, "$setField requires 'field' to evaluate to type String, but got %s", value.TypeName(field))
+	}
+	if nullish(input) {
+		return nil
+	}
+	d, ok := input.(bson.D)
+	if !ok {
+		return e.fail(4161105, "$setField requires 'input' to evaluate to type Object")
+	}
+	if (v == value.Missing{}) {
+		return value.Delete(d, key)
+	}
+	return e.make(value.Set(slices.Clone(d), key, v))
 }

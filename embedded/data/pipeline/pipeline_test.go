@@ -1,13 +1,13 @@
 package pipeline
 
 import (
-	"context"
 	"fmt"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/command"
+	"github.com/unified-test-runner/utr/embedded/data/query"
 	"github.com/unified-test-runner/utr/embedded/data/value"
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
@@ -24,12 +24,12 @@ type shelf struct {
 	wrote []bson.D
 }
 
-func (s *shelf) Read(context.Context, string, string) ([]bson.D, error) { return s.other, nil }
-func (s *shelf) Source(context.Context, string, any) ([]bson.D, error) {
+func (s *shelf) Read(string) ([]bson.D, error) { return s.other, nil }
+func (s *shelf) Source(string, any) ([]bson.D, error) {
 	return []bson.D{{{Key: "source", Value: true}}}, nil
 }
-func (s *shelf) Out(_ context.Context, _, _ string, docs []bson.D) error { s.wrote = docs; return nil }
-func (s *shelf) Merge(_ context.Context, _ *Merge, docs []bson.D) error  { s.wrote = docs; return nil }
+func (s *shelf) Out(_ Target, docs []bson.D) error           { s.wrote = docs; return nil }
+func (s *shelf) Merge(_ Target, _ bool, docs []bson.D) error { s.wrote = docs; return nil }
 
 const shop = `[{"_id":1,"k":"a","n":2,"t":["x","y"]},{"_id":2,"k":"b","n":5},{"_id":3,"k":"a","n":4,"t":[]}]`
 
@@ -41,12 +41,12 @@ func TestPipelines(t *testing.T) {
 			docs = append(docs, d.(bson.D))
 		}
 		h := &shelf{other: []bson.D{{{Key: "_id", Value: int32(9)}, {Key: "ref", Value: int32(2)}}}}
-		p, err := Compile(list(t, in), Options{DB: "d"})
+		p, err := Compile(list(t, in), query.Options{})
 		if e, ok := err.(*command.Error); ok {
 			return fmt.Sprint("error ", e.Code, " ", e)
 		}
 		testkit.Check(t, err)
-		got, err := p.Run(t.Context(), h, func() ([]bson.D, error) { return docs, nil })
+		got, err := p.Run(h, func() ([]bson.D, error) { return docs, nil })
 		testkit.Check(t, err)
 		testkit.Equal(t, "the documents themselves", value.Text(array(docs)), value.Text(list(t, shop)))
 		if p.Writes != "" {
@@ -54,7 +54,7 @@ func TestPipelines(t *testing.T) {
 		}
 		return value.Text(array(got))
 	})
-	if _, err := CompileUpdate(list(t, `[{"$match":{}}]`), Options{}); err == nil {
+	if _, err := CompileUpdate(list(t, `[{"$match":{}}]`), query.Options{}); err == nil {
 		t.Error("$match in an update is not refused")
 	}
 }

@@ -1,94 +1,63 @@
 package pipeline
 
 import (
-	"context"
-
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/command"
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// Merge is a parsed $merge.
-type Merge struct {
-	DB, Collection string
-	// WhenMatched is replace, keepExisting, merge or fail, and WhenNotMatched is
-	// insert, discard or fail.
-	WhenMatched, WhenNotMatched string
-}
+// Target is the collection that a stage writes; DB is empty if it is in the database of the pipeline.
+type Target struct{ DB, Collection string }
 
-// target is the namespace that a stage writes.
-func target(name string, arg any, o Options) (db, collection string, err error) {
-	into := arg
-	if d, ok := arg.(bson.D); ok && name == "$merge" {
-		into, _ = value.Field(d, "into")
-	}
+// target reads the namespace that a stage names.
+func (p *parser) target(name string, into any) (t Target) {
 	switch x := into.(type) {
 	case string:
-		db, collection = o.DB, x
+		t.Collection = x
 	case bson.D:
-		d, _ := value.Field(x, "db")
-		c, _ := value.Field(x, "coll")
-		db, _ = d.(string)
-		collection, _ = c.(string)
-		if db == "" {
-			db = o.DB
-		}
+		db, _ := value.Field(x, "db")
+		coll, _ := value.Field(x, "coll")
+		t.DB, _ = db.(string)
+		t.Collection, _ = coll.(string)
 	}
-	if collection == "" {
-		if name == "$out" {
-			return "", "", command.Errorf(16990, "$out only supports a string or object argument, but found %s", value.TypeName(arg))
-		}
-		return "", "", command.Errorf(51178, "$merge 'into' field must specify a 'coll' that is not empty, null or undefined")
+	switch {
+	case t.Collection != "":
+	case name == "$out":
+		p.fail(16990, "$out only supports a string or object argument, but found %s", value.TypeName(into))
+	default:
+		p.fail(51178, "$merge 'into' field must specify a 'coll' that is not empty, null or undefined")
 	}
-	return db, collection, nil
+	return t
 }
 
-func out(arg any, o Options, _ int) (stage, error) {
-	db, coll, err := target("$out", arg, o)
-	if err != nil {
-		return nil, err
-	}
-	return func(ctx context.Context, h Host, docs []bson.D) ([]bson.D, error) {
-		return nil, h.Out(ctx, db, coll, docs)
-	}, nil
+func out(p *parser, arg any) stage {
+	t := p.target("$out", arg)
+	return func(h Host, docs []bson.D) ([]bson.D, error) { return nil, h.Out(t, docs) }
 }
 
-func merge(arg any, o Options, _ int) (stage, error) {
-	db, coll, err := target("$merge", arg, o)
-	if err != nil {
-		return nil, err
+// merge is $merge, which finds documents by their _id, and changes or refuses those.
+func merge(p *parser, arg any) stage {
+	into, fail := arg, false
+	d, isDoc := arg.(bson.D)
+	if isDoc {
+		into, _ = value.Field(d, "into")
 	}
-	m := &Merge{DB: db, Collection: coll, WhenMatched: "merge", WhenNotMatched: "insert"}
-	d, _ := arg.(bson.D)
+	t := p.target("$merge", into)
 	for _, e := range d {
 		switch e.Key {
 		case "into":
 		case "on":
 			if e.Value != "_id" {
-				return nil, command.Errorf(51183, "Cannot find index to verify that join fields will be unique")
+				p.fail(51183, "Cannot find index to verify that join fields will be unique")
 			}
 		case "whenMatched":
-			s, _ := e.Value.(string)
-			switch s {
-			case "replace", "keepExisting", "merge", "fail":
-				m.WhenMatched = s
-			default:
-				return nil, command.Errorf(command.CodeBadValue, "Enumeration value '%s' for field '$merge.whenMatched' is not a valid value.", s)
-			}
-		case "whenNotMatched":
-			s, _ := e.Value.(string)
-			switch s {
-			case "insert", "discard", "fail":
-				m.WhenNotMatched = s
-			default:
-				return nil, command.Errorf(command.CodeBadValue, "Enumeration value '%s' for field '$merge.whenNotMatched' is not a valid value.", s)
+			if fail = e.Value == "fail"; !fail && e.Value != "merge" {
+				p.fail(command.CodeBadValue, "Enumeration value '%v' for field '$merge.whenMatched' is not a valid value.", e.Value)
 			}
 		default:
-			return nil, command.Errorf(command.CodeIDLUnknownField, "BSON field '$merge.%s' is an unknown field.", e.Key)
+			p.fail(command.CodeIDLUnknownField, "BSON field '$merge.%s' is an unknown field.", e.Key)
 		}
 	}
-	return func(ctx context.Context, h Host, docs []bson.D) ([]bson.D, error) {
-		return nil, h.Merge(ctx, m, docs)
-	}, nil
+	return func(h Host, docs []bson.D) ([]bson.D, error) { return nil, h.Merge(t, fail, docs) }
 }

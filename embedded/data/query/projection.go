@@ -2,7 +2,6 @@ package query
 
 import (
 	"strings"
-	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -11,306 +10,190 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// Projection says what a result keeps of a document.
+// Projection says what a result keeps of a document, and which fields are
+// computed.
 type Projection struct {
-	tree    *branch
-	include bool
-	id      bool // keep _id
-	idSet   bool
-	opts    Options
-	// positional is the path of "a.$", empty if it is missing.
-	positional string
+	fields   branch // what to include, or to exclude
+	include  bool
+	computed []computed
+	opts     Options
 }
 
-// branch is a field of a projection, in the order written.
-type branch struct {
-	names    []string
-	children map[string]*branch
-	keep     bool            // include or exclude the whole
-	expr     expression.Expr // a computed value
-	elem     node            // $elemMatch
-}
+// branch has the fields of a document that a projection names; a field without
+// a branch of its own is meant as a whole.
+type branch map[string]branch
 
-func (b *branch) child(name string) *branch {
-	if b.children == nil {
-		b.children = map[string]*branch{}
-	}
-	c := b.children[name]
-	if c == nil {
-		c = &branch{}
-		b.children[name] = c
-		b.names = append(b.names, name)
-	}
-	return c
-}
-
-func (b *branch) leaf() bool { return len(b.names) == 0 }
-
-// CompileProjection parses a projection; nil if it is empty. find's
-// projections (positional, $elemMatch) and $project's are one
-// language here; pipeline refuses the former.
-func CompileProjection(spec bson.D, opts Options, pipeline bool) (*Projection, error) {
-	if len(spec) == 0 {
-		if pipeline {
-			return nil, command.Errorf(51272, "Invalid $project :: caused by :: projection specification must have at least one field")
+func (b branch) add(parts []string) {
+	for _, part := range parts {
+		if b[part] == nil {
+			b[part] = branch{}
 		}
+		b = b[part]
+	}
+}
+
+type computed struct {
+	parts []string
+	x     expression.Expr
+}
+
+// CompileProjection parses a projection; nil if it is empty.
+func CompileProjection(spec bson.D, opts Options) (*Projection, error) {
+	if len(spec) == 0 {
 		return nil, nil
 	}
-	p := &Projection{tree: &branch{}, id: true, opts: opts}
-	mode := 0 // 1 inclusion, -1 exclusion
-	var walk func(prefix string, d bson.D, depth int) error
-	set := func(path string, m int) error {
-		if mode != 0 && mode != m {
-			if m > 0 {
-				return command.Errorf(31253, "Cannot do inclusion on field %s in exclusion projection", path)
-			}
-			return command.Errorf(31254, "Cannot do exclusion on field %s in inclusion projection", path)
-		}
-		mode = m
-		return nil
+	p := &projector{Projection: Projection{fields: branch{}, opts: opts}}
+	p.each(nil, spec)
+	p.include = p.included || !p.excluded && p.id != nil && *p.id
+	switch {
+	case p.include && (p.id == nil || *p.id), !p.include && p.id != nil && !*p.id:
+		p.fields.add([]string{"_id"})
 	}
-	at := func(path string) *branch {
-		b := p.tree
-		for _, part := range strings.Split(path, ".") {
-			b = b.child(part)
-		}
-		return b
-	}
-	walk = func(prefix string, d bson.D, depth int) error {
-		if depth > 50 {
-			return command.Errorf(command.CodeOverflow, "projection is nested too deeply")
-		}
-		for _, e := range d {
-			path := prefix + e.Key
-			if path == "" || strings.HasPrefix(path, ".") || strings.HasSuffix(path, ".") || strings.Contains(path, "..") {
-				return command.Errorf(40352, "FieldPath cannot be constructed with empty string")
-			}
-			if !pipeline && strings.HasSuffix(path, ".$") {
-				p.positional = strings.TrimSuffix(path, ".$")
-				at(p.positional).keep = true
-				if err := set(path, 1); err != nil {
-					return err
-				}
-				continue
-			}
-			if strings.HasPrefix(e.Key, "$") {
-				return command.Errorf(16410, "FieldPath field names may not start with '$'. Consider using $getField or $setField.")
-			}
-			number := value.IsNumber(e.Value)
-			boolean, isBool := e.Value.(bool)
-			if number {
-				boolean = value.Truthy(e.Value)
-			}
-			doc, isDoc := e.Value.(bson.D)
-			switch {
-			case number || isBool:
-				if path == "_id" {
-					p.id, p.idSet = boolean, true
-					if boolean {
-						at(path).keep = true
-					}
-					continue
-				}
-				m := -1
-				if boolean {
-					m = 1
-				}
-				if err := set(path, m); err != nil {
-					return err
-				}
-				at(path).keep = true
-			case isDoc && !isOperators(doc):
-				if len(doc) == 0 {
-					return command.Errorf(51270, "An empty sub-projection is not a valid value. Found empty object at path")
-				}
-				if err := walk(path+".", doc, depth+1); err != nil {
-					return err
-				}
-			case isDoc && !pipeline && doc[0].Key == "$elemMatch":
-				n, _, err := parser{opts: opts}.element(doc[0].Value, 0)
-				if err != nil {
-					return err
-				}
-				at(path).elem = n
-				if err := set(path, 1); err != nil {
-					return err
-				}
-			default:
-				if isDoc && doc[0].Key == "$meta" {
-					continue
-				}
-				x, err := expression.Parse(e.Value)
-				if err != nil {
-					return err
-				}
-				if path != "_id" {
-					if err := set(path, 1); err != nil {
-						return err
-					}
-				} else {
-					p.idSet = true
-				}
-				at(path).expr = x
-			}
-		}
-		return nil
-	}
-	if err := walk("", spec, 0); err != nil {
-		return nil, err
-	}
-	p.include = mode > 0 || mode == 0 && p.idSet && p.id
-	return p, nil
+	return &p.Projection, p.err
 }
 
-// Apply makes the result of a document. match is how the filter matched.
-func (p *Projection) Apply(doc bson.D, match Match) (bson.D, error) {
+// CompileFields parses the argument of $addFields: a projection that keeps all and computes fields.
+func CompileFields(spec bson.D, opts Options) (*Projection, error) {
+	p := &projector{Projection: Projection{opts: opts}, computes: true}
+	p.each(nil, spec)
+	return &p.Projection, p.err
+}
+
+// projector parses a projection.
+type projector struct {
+	Projection
+	computes           bool // every value is an expression
+	included, excluded bool // fields other than _id
+	id                 *bool
+	err                error
+}
+
+func (p *projector) fail(code int32, format string, args ...any) {
+	if p.err == nil {
+		p.err = command.Errorf(code, format, args...)
+	}
+}
+
+func (p *projector) each(prefix []string, d bson.D) {
+	if len(prefix) > value.MaxDepth {
+		p.fail(command.CodeOverflow, "projection is nested too deeply")
+		return
+	}
+	for _, e := range d {
+		p.field(append(prefix[:len(prefix):len(prefix)], strings.Split(e.Key, ".")...), e.Value)
+	}
+}
+
+func (p *projector) field(parts []string, v any) {
+	for _, part := range parts {
+		switch {
+		case part == "":
+			p.fail(40352, "FieldPath cannot be constructed with empty string")
+		case part == "$" && !p.computes:
+			p.fail(51246, "Executor error during find command :: caused by :: positional operator '.$' couldn't find a matching element in the array")
+		case strings.HasPrefix(part, "$"):
+			p.fail(16410, "FieldPath field names may not start with '$'. Consider using $getField or $setField.")
+		}
+	}
+	d, isDoc := v.(bson.D)
+	on, isBool := v.(bool)
+	switch {
+	case isDoc && len(d) > 0 && !isOperators(d):
+		p.each(parts, d)
+	case p.computes:
+		p.compute(parts, v)
+	case isDoc && len(d) == 0:
+		p.fail(51270, "An empty sub-projection is not a valid value. Found empty object at path")
+	case isBool || value.IsNumber(v):
+		p.keep(parts, on || !isBool && value.Truthy(v))
+	default:
+		p.keep(parts, true)
+		p.compute(parts, v)
+	}
+}
+
+// keep includes or excludes a field.
+func (p *projector) keep(parts []string, include bool) {
+	path := strings.Join(parts, ".")
+	switch {
+	case path == "_id":
+		p.id = &include
+		return
+	case include && p.excluded:
+		p.fail(31253, "Cannot do inclusion on field %s in exclusion projection", path)
+	case !include && p.included:
+		p.fail(31254, "Cannot do exclusion on field %s in inclusion projection", path)
+	}
+	p.included, p.excluded = include, !include
+	p.fields.add(parts)
+}
+
+func (p *projector) compute(parts []string, v any) {
+	x, err := expression.Parse(v)
+	if p.err == nil {
+		p.err = err
+	}
+	p.computed = append(p.computed, computed{parts, x})
+}
+
+// Apply makes the result of a document.
+func (p *Projection) Apply(doc bson.D) (bson.D, error) {
 	if p == nil {
 		return doc, nil
 	}
-	env := expression.NewEnv(doc, p.now(), p.opts.Let)
-	out, err := p.document(doc, p.tree, env, true, match, "")
-	if err == nil && p.include {
-		out, err = p.compute(out, p.tree, env, "")
+	out := doc
+	if p.fields != nil {
+		out = p.document(doc, p.fields)
 	}
-	if err == nil && value.Size(out) > value.MaxBuilt {
-		err = command.Errorf(command.CodeBSONObjectTooLarge, "BSONObj size is invalid: a projection makes more than %d bytes of a document", value.MaxBuilt)
+	if len(p.computed) > 0 {
+		out = value.CloneDoc(out)
 	}
-	return out, err
-}
-
-func (p *Projection) now() time.Time { return p.opts.Now }
-
-// document applies a branch to the fields that a document has.
-func (p *Projection) document(doc bson.D, b *branch, env *expression.Env, top bool, match Match, prefix string) (bson.D, error) {
-	out := make(bson.D, 0, len(doc))
-	for _, e := range doc {
-		c := b.children[e.Key]
-		switch {
-		case c == nil:
-			if top && e.Key == "_id" && p.include {
-				if p.id {
-					out = append(out, e)
-				}
-			} else if top && e.Key == "_id" && !p.id {
-				// excluded
-			} else if !p.include {
-				out = append(out, e)
-			}
-		case c.expr != nil:
-			// Computed fields stand where the document has them.
-			v, err := c.expr(env)
-			if err != nil {
-				return nil, err
-			}
-			if !missing(v) {
-				out = append(out, bson.E{Key: e.Key, Value: v})
-			}
-		case c.elem != nil:
-			a, _ := e.Value.(bson.A)
-			for _, item := range a {
-				r := &run{opts: &p.opts, index: -1}
-				if c.elem.match(item, r) {
-					out = append(out, bson.E{Key: e.Key, Value: bson.A{item}})
-					break
-				}
-			}
-		case c.leaf():
-			if !p.include {
-				continue
-			}
-			if top && e.Key == "_id" && !p.id {
-				continue
-			}
-			v := e.Value
-			if p.positional != "" && p.positional == prefix+e.Key {
-				a, ok := v.(bson.A)
-				if !ok || match.Index < 0 || match.Index >= len(a) {
-					return nil, command.Errorf(51246, "Executor error during find command :: caused by :: positional operator '.$' couldn't find a matching element in the array")
-				}
-				v = bson.A{a[match.Index]}
-			}
-			out = append(out, bson.E{Key: e.Key, Value: v})
-		default:
-			v, keep, err := p.inside(e.Value, c, env, match, prefix+e.Key+".")
-			if err != nil {
-				return nil, err
-			}
-			if keep {
-				out = append(out, bson.E{Key: e.Key, Value: v})
-			}
+	env := expression.NewEnv(doc, p.opts.Now, p.opts.Let)
+	size := value.Size(out)
+	for _, c := range p.computed {
+		v, err := c.x.Eval(env)
+		if err != nil {
+			return nil, err
+		}
+		if size += value.Size(v); size <= value.MaxBuilt {
+			out = value.Put(out, c.parts, v).(bson.D)
 		}
 	}
+	if size > value.MaxBuilt || value.Size(out) > value.MaxBuilt {
+		return nil, command.Errorf(command.CodeBSONObjectTooLarge, "BSONObj size is invalid: a projection makes more than %d bytes of a document", value.MaxBuilt)
+	}
 	return out, nil
+}
+
+// document applies a branch to the fields that a document has.
+func (p *Projection) document(doc bson.D, b branch) bson.D {
+	out := make(bson.D, 0, len(doc))
+	for _, e := range doc {
+		c, named := b[e.Key]
+		keep := named == p.include
+		if len(c) > 0 {
+			e.Value, keep = p.inside(e.Value, c)
+		}
+		if keep {
+			out = append(out, e)
+		}
+	}
+	return out
 }
 
 // inside applies a branch to a value within a document.
-func (p *Projection) inside(v any, b *branch, env *expression.Env, match Match, prefix string) (any, bool, error) {
+func (p *Projection) inside(v any, b branch) (any, bool) {
 	switch x := v.(type) {
 	case bson.D:
-		d, err := p.document(x, b, env, false, match, prefix)
-		return d, true, err
+		return p.document(x, b), true
 	case bson.A:
 		out := bson.A{}
 		for _, item := range x {
-			r, keep, err := p.inside(item, b, env, match, prefix)
-			if err != nil {
-				return nil, false, err
-			}
-			if keep {
+			if r, keep := p.inside(item, b); keep {
 				out = append(out, r)
 			}
 		}
-		return out, true, nil
+		return out, true
 	}
-	return v, !p.include, nil
-}
-
-// compute adds the computed fields that the document does not have yet.
-func (p *Projection) compute(out bson.D, b *branch, env *expression.Env, path string) (bson.D, error) {
-	for _, name := range b.names {
-		c := b.children[name]
-		if c.expr != nil {
-			if _, ok := value.Field(out, name); ok {
-				continue
-			}
-			v, err := c.expr(env)
-			if err != nil {
-				return nil, err
-			}
-			if !missing(v) {
-				out = append(out, bson.E{Key: name, Value: v})
-			}
-			continue
-		}
-		if !c.computes() {
-			continue
-		}
-		sub, ok := value.Field(out, name)
-		if !ok {
-			d, err := p.compute(bson.D{}, c, env, path+name+".")
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, bson.E{Key: name, Value: d})
-		} else if d, ok := sub.(bson.D); ok {
-			d, err := p.compute(append(bson.D{}, d...), c, env, path+name+".")
-			if err != nil {
-				return nil, err
-			}
-			out = value.Set(out, name, d)
-		}
-	}
-	return out, nil
-}
-
-func (b *branch) computes() bool {
-	if b.expr != nil {
-		return true
-	}
-	for _, c := range b.children {
-		if c.computes() {
-			return true
-		}
-	}
-	return false
+	return v, !p.include
 }

@@ -26,30 +26,18 @@ type Options struct {
 // Filter is a parsed filter. It may be used concurrently.
 type Filter struct {
 	root node
-	opts Options
 	id   any // what _id must equal; value.Missing if that is not demanded
-}
-
-// Match is what a match found out.
-type Match struct {
-	// Index is the place in the array through which the filter matched, for
-	// the positional operator; -1 if no array was involved.
-	Index int
 }
 
 // Compile parses a filter. Errors are *command.Error with the server's codes
 // and texts.
 func Compile(filter bson.D, opts Options) (*Filter, error) {
-	p := parser{opts: opts}
-	root, err := p.conjunction(filter, true, 0)
-	if err != nil {
-		return nil, err
-	}
-	f := &Filter{root: root, opts: opts, id: value.Missing{}}
+	p := &parser{opts: opts}
+	f := &Filter{root: p.conjunction(filter), id: value.Missing{}}
 	if v, ok := value.Field(filter, "_id"); ok && opts.Collation.fold() == nil {
 		f.id = plainEquality(v)
 	}
-	return f, nil
+	return f, p.err
 }
 
 // plainEquality is what a field must equal, or Missing.
@@ -74,10 +62,11 @@ func plainEquality(v any) any {
 // demands one.
 func (f *Filter) ID() (any, bool) { return f.id, f.id != any(value.Missing{}) }
 
-// Matches reports whether a document matches. Only $expr can fail.
+// Matches reports whether a document matches. Only $expr and $where can fail.
 func (f *Filter) Matches(doc bson.D) (bool, error) {
-	ok, _, err := f.Find(doc)
-	return ok, err
+	c := &run{}
+	ok := f.root(doc, c)
+	return ok && c.err == nil, c.err
 }
 
 // Select gives the documents that match.
@@ -95,141 +84,84 @@ func (f *Filter) Select(docs []bson.D) ([]bson.D, error) {
 	return out, nil
 }
 
-// Find reports whether and how a document matches.
-func (f *Filter) Find(doc bson.D) (bool, Match, error) {
-	c := &run{opts: &f.opts, index: -1}
-	ok := f.root.match(doc, c)
-	if c.err != nil {
-		return false, Match{-1}, c.err
-	}
-	return ok, Match{c.index}, nil
-}
-
 // run is the state of one match.
-type run struct {
-	opts  *Options
-	index int
-	err   error
-	// single says that $elemMatch gives a value: if it is an array, its elements
-	// are not tested.
-	single bool
-}
+type run struct{ err error }
 
-// node decides about a value: a document at the top, any value within
-// $elemMatch.
-type node interface {
-	match(v any, c *run) bool
-}
+// node decides about a document.
+type node func(doc any, c *run) bool
 
-type (
-	and  []node
-	or   []node
-	nor  []node
-	not  struct{ node }
-	all  struct{}
-	none struct{}
-	// expr is $expr.
-	expr struct{ e expression.Expr }
-	// at applies a predicate to the values at a path.
-	at struct {
-		parts []string
-		p     *predicate
+func and(nodes []node) node {
+	if len(nodes) == 1 {
+		return nodes[0]
 	}
-)
-
-func (n and) match(v any, c *run) bool {
-	for _, x := range n {
-		if !x.match(v, c) {
-			return false
+	return func(doc any, c *run) bool {
+		for _, n := range nodes {
+			if !n(doc, c) {
+				return false
+			}
 		}
+		return true
 	}
-	return true
 }
 
-func (n or) match(v any, c *run) bool {
-	for _, x := range n {
-		if x.match(v, c) {
-			return true
-		}
-	}
-	return false
-}
-
-func (n nor) match(v any, c *run) bool { return !or(n).match(v, c) }
-func (n not) match(v any, c *run) bool {
-	index := c.index
-	ok := n.node.match(v, c)
-	c.index = index
-	return !ok
-}
-func (all) match(any, *run) bool  { return true }
-func (none) match(any, *run) bool { return false }
-
-func (n expr) match(v any, c *run) bool {
-	r, err := n.e(expression.NewEnv(v, c.opts.Now, c.opts.Let))
-	if err != nil {
-		if c.err == nil {
-			c.err = err
+func or(nodes []node) node {
+	return func(doc any, c *run) bool {
+		for _, n := range nodes {
+			if n(doc, c) {
+				return true
+			}
 		}
 		return false
 	}
-	return value.Truthy(r)
 }
 
-func (n at) match(v any, c *run) bool {
-	if c.single && n.parts == nil {
-		return n.p.test(v, c)
-	}
-	return n.walk(v, n.parts, c)
+func not(n node) node { return func(doc any, c *run) bool { return !n(doc, c) } }
+
+// at applies a predicate to the values at a path.
+func at(parts []string, p predicate) node {
+	return func(doc any, _ *run) bool { return p.find(doc, parts) }
 }
 
-// walk finds the values at a path: through arrays by every document in them,
-// and by an index if the path has one.
-func (n at) walk(v any, parts []string, c *run) bool {
+// find looks for a value at a path: through arrays by every document in them,
+// and by an index if the path has one. Of an array at its end, one element is
+// enough.
+func (p predicate) find(v any, parts []string) bool {
 	if len(parts) == 0 {
-		return n.leaf(v, c)
+		if a, ok := v.(bson.A); ok {
+			for _, item := range a {
+				if p(item) {
+					return true
+				}
+			}
+		}
+		return p(v)
 	}
 	switch x := v.(type) {
 	case bson.D:
 		f, ok := value.Field(x, parts[0])
 		if !ok {
-			return n.p.test(value.Missing{}, c)
+			return p(value.Missing{})
 		}
 		if a, ok := f.(bson.A); ok && len(parts) > 1 {
-			return n.through(a, parts[1:], c)
+			return p.through(a, parts[1:])
 		}
-		return n.walk(f, parts[1:], c)
+		return p.find(f, parts[1:])
 	case bson.A:
-		return n.through(x, parts, c)
+		return p.through(x, parts)
 	}
-	return n.p.test(value.Missing{}, c)
+	return p(value.Missing{})
 }
 
-func (n at) through(a bson.A, parts []string, c *run) bool {
-	if i, ok := position(parts[0]); ok && i < len(a) && n.walk(a[i], parts[1:], c) {
+func (p predicate) through(a bson.A, parts []string) bool {
+	if i, ok := position(parts[0]); ok && i < len(a) && p.find(a[i], parts[1:]) {
 		return true
 	}
-	for i, item := range a {
-		if d, ok := item.(bson.D); ok && n.walk(d, parts, c) {
-			c.index = i
+	for _, item := range a {
+		if d, ok := item.(bson.D); ok && p.find(d, parts) {
 			return true
 		}
 	}
 	return false
-}
-
-// leaf applies the predicate to a value, and to its elements if it is an
-// array and the predicate looks at them.
-func (n at) leaf(v any, c *run) bool {
-	if a, ok := v.(bson.A); ok && n.p.elements {
-		for i, item := range a {
-			if n.p.test(item, c) {
-				c.index = i
-				return true
-			}
-		}
-	}
-	return n.p.test(v, c)
 }
 
 // position is an array index in a path.
@@ -245,225 +177,151 @@ func isOperators(d bson.D) bool {
 	return len(d) > 0 && strings.HasPrefix(d[0].Key, "$") && d[0].Key != "$ref" && d[0].Key != "$id" && d[0].Key != "$db"
 }
 
-type parser struct{ opts Options }
+// parser has the state of one Compile.
+type parser struct {
+	opts  Options
+	depth int
+	err   error // the first one; what is parsed after it is of no use
+}
+
+func (p *parser) note(err error) {
+	if p.err == nil && err != nil {
+		p.err = err
+	}
+}
+
+func (p *parser) fail(code int32, format string, args ...any) {
+	p.note(command.Errorf(code, format, args...))
+}
 
 // conjunction parses a document of conditions.
-func (p parser) conjunction(d bson.D, top bool, depth int) (node, error) {
-	if depth > 100 {
-		return nil, command.Errorf(command.CodeBadValue, "BSON depth of filter is too great")
+func (p *parser) conjunction(d bson.D) node {
+	p.depth++
+	defer func() { p.depth-- }()
+	if p.depth > 101 {
+		p.fail(command.CodeBadValue, "BSON depth of filter is too great")
+		return nil
 	}
-	nodes := make(and, 0, len(d))
-	for _, e := range d {
-		n, err := p.clause(e, top, depth)
-		if err != nil {
-			return nil, err
-		}
-		nodes = append(nodes, n)
+	nodes := make([]node, len(d))
+	for i, e := range d {
+		nodes[i] = p.clause(e)
 	}
-	if len(nodes) == 1 {
-		return nodes[0], nil
-	}
-	return nodes, nil
+	return and(nodes)
 }
 
-func (p parser) clause(e bson.E, top bool, depth int) (node, error) {
-	if !strings.HasPrefix(e.Key, "$") {
-		return p.field(e.Key, e.Value, depth)
-	}
+func (p *parser) clause(e bson.E) node {
 	switch e.Key {
-	case "$and", "$or", "$nor":
-		list, ok := e.Value.(bson.A)
-		if !ok {
-			return nil, command.Errorf(command.CodeBadValue, "%s must be an array", e.Key)
-		}
-		if len(list) == 0 {
-			return nil, command.Errorf(command.CodeBadValue, "$and/$or/$nor must be a nonempty array")
-		}
-		nodes := make([]node, len(list))
-		for i, item := range list {
-			d, ok := item.(bson.D)
-			if !ok {
-				return nil, command.Errorf(command.CodeBadValue, "$or/$and/$nor entries need to be full objects")
-			}
-			n, err := p.conjunction(d, top, depth+1)
-			if err != nil {
-				return nil, err
-			}
-			nodes[i] = n
-		}
-		switch e.Key {
-		case "$and":
-			return and(nodes), nil
-		case "$or":
-			return or(nodes), nil
-		}
-		return nor(nodes), nil
+	case "$and":
+		return and(p.list(e))
+	case "$or":
+		return or(p.list(e))
+	case "$nor":
+		return not(or(p.list(e)))
 	case "$expr":
-		if p.opts.Upsert {
-			return nil, command.Errorf(command.CodeQueryFeatureNotAllowed, "$expr is not allowed in the query predicate for an upsert")
-		}
-		x, err := expression.Parse(e.Value)
-		if err != nil {
-			return nil, err
-		}
-		return expr{x}, nil
+		return p.expr(e.Value)
 	case "$comment":
-		return all{}, nil
+		return and(nil)
 	case "$where":
-		return p.where(e.Value, top)
+		return p.where(e.Value)
 	case "$jsonSchema", "$text":
-		return nil, command.Errorf(command.CodeNotImplemented, "%s is not implemented by the embedded deployment", e.Key)
+		p.fail(command.CodeNotImplemented, "%s is not implemented by the embedded deployment", e.Key)
 	}
-	return nil, command.Errorf(command.CodeBadValue, "unknown top level operator: %s", e.Key)
+	if strings.HasPrefix(e.Key, "$") {
+		p.fail(command.CodeBadValue, "unknown top level operator: %s", e.Key)
+	}
+	return p.field(strings.Split(e.Key, "."), e.Value)
 }
 
-func (p parser) field(path string, v any, depth int) (node, error) {
-	parts := strings.Split(path, ".")
-	switch x := v.(type) {
-	case bson.Regex:
-		r, err := newRegex(x.Pattern, x.Options)
-		if err != nil {
-			return nil, err
-		}
-		return at{parts, r}, nil
-	case bson.D:
-		if isOperators(x) {
-			return p.operators(parts, x, depth)
-		}
-	}
-	return at{parts, p.equal(v)}, nil
-}
-
-// operators parses {$gt: 1, $lt: 5} for a path.
-func (p parser) operators(parts []string, d bson.D, depth int) (node, error) {
-	var nodes and
-	for _, e := range d {
-		if e.Key == "$options" {
-			if _, ok := value.Field(d, "$regex"); !ok {
-				return nil, command.Errorf(command.CodeBadValue, "$options needs a $regex")
-			}
-			continue
-		}
-		var n node
-		var err error
-		switch e.Key {
-		case "$not":
-			switch x := e.Value.(type) {
-			case bson.Regex:
-				var r *predicate
-				r, err = newRegex(x.Pattern, x.Options)
-				n = not{at{parts, r}}
-			case bson.D:
-				if len(x) == 0 {
-					return nil, command.Errorf(command.CodeBadValue, "$not cannot be empty")
-				}
-				if !isOperators(x) {
-					return nil, command.Errorf(command.CodeBadValue, "unknown operator: %s", x[0].Key)
-				}
-				var inner node
-				inner, err = p.operators(parts, x, depth+1)
-				n = not{inner}
-			default:
-				return nil, command.Errorf(command.CodeBadValue, "$not needs a regex or a document")
-			}
-		case "$ne":
-			if _, ok := e.Value.(bson.Regex); ok {
-				return nil, command.Errorf(command.CodeBadValue, "Can't have regex as arg to $ne.")
-			}
-			n = not{at{parts, p.equal(e.Value)}}
-		case "$nin":
-			var in *predicate
-			in, err = p.in(e)
-			n = not{at{parts, in}}
-		case "$all":
-			n, err = p.all(parts, e.Value, depth)
-		case "$exists":
-			n = at{parts, exists}
-			if !value.Truthy(e.Value) {
-				n = not{n}
-			}
-		default:
-			var pred *predicate
-			pred, err = p.predicate(e, d, depth)
-			n = at{parts, pred}
-		}
-		if err != nil {
-			return nil, err
-		}
-		nodes = append(nodes, n)
-	}
-	if len(nodes) == 1 {
-		return nodes[0], nil
-	}
-	return nodes, nil
-}
-
-func (p parser) all(parts []string, v any, depth int) (node, error) {
-	list, ok := v.(bson.A)
+// list parses the conditions of $and, $or and $nor.
+func (p *parser) list(e bson.E) []node {
+	list, ok := e.Value.(bson.A)
 	if !ok {
-		return nil, command.Errorf(command.CodeBadValue, "$all needs an array")
+		p.fail(command.CodeBadValue, "%s must be an array", e.Key)
 	}
 	if len(list) == 0 {
-		return none{}, nil
+		p.fail(command.CodeBadValue, "$and/$or/$nor must be a nonempty array")
 	}
-	var nodes and
-	for _, item := range list {
-		switch x := item.(type) {
-		case bson.Regex:
-			r, err := newRegex(x.Pattern, x.Options)
-			if err != nil {
-				return nil, err
-			}
-			nodes = append(nodes, at{parts, r})
-			continue
-		case bson.D:
-			if len(x) > 0 && x[0].Key == "$elemMatch" {
-				pred, err := p.predicate(x[0], x, depth)
-				if err != nil {
-					return nil, err
-				}
-				nodes = append(nodes, at{parts, pred})
-				continue
-			}
-			if isOperators(x) {
-				return nil, command.Errorf(command.CodeBadValue, "no $ expressions in $all")
-			}
+	nodes := make([]node, len(list))
+	for i, item := range list {
+		d, ok := item.(bson.D)
+		if !ok {
+			p.fail(command.CodeBadValue, "$or/$and/$nor entries need to be full objects")
 		}
-		nodes = append(nodes, at{parts, p.equal(item)})
+		nodes[i] = p.conjunction(d)
 	}
-	return nodes, nil
+	return nodes
 }
 
-// Predicate parses operators on a bare value, as $pull and arrayFilters have
-// them. A document without operators is a filter of the fields of elements.
-func Predicate(v any, opts Options) (func(any) (bool, error), error) {
-	p := parser{opts: opts}
-	var n node
-	var err error
-	switch x := v.(type) {
-	case bson.D:
-		if onValue(x) {
-			n, err = p.operators(nil, x, 0)
-		} else {
-			n, err = p.conjunction(x, true, 0)
+func (p *parser) expr(v any) node {
+	if p.opts.Upsert {
+		p.fail(command.CodeQueryFeatureNotAllowed, "$expr is not allowed in the query predicate for an upsert")
+	}
+	x, err := expression.Parse(v)
+	p.note(err)
+	now, let := p.opts.Now, p.opts.Let
+	return func(doc any, c *run) bool {
+		r, err := x.Eval(expression.NewEnv(doc, now, let))
+		if err != nil {
+			if c.err == nil {
+				c.err = err
+			}
+			return false
 		}
-	default:
-		n, err = p.fieldOf(x)
+		return value.Truthy(r)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return func(v any) (bool, error) {
-		c := &run{opts: &opts, index: -1}
-		ok := n.match(v, c)
-		return ok && c.err == nil, c.err
-	}, nil
 }
 
-func (p parser) fieldOf(v any) (node, error) {
-	if r, ok := v.(bson.Regex); ok {
-		re, err := newRegex(r.Pattern, r.Options)
-		return at{nil, re}, err
+// field parses the condition on a field: a value, or operators.
+func (p *parser) field(parts []string, v any) node {
+	d, ok := v.(bson.D)
+	if !ok || !isOperators(d) {
+		return at(parts, p.equal(v))
 	}
-	return at{nil, p.equal(v)}, nil
+	var nodes []node
+	for _, e := range d {
+		nodes = append(nodes, p.operator(parts, e, d))
+	}
+	return and(nodes)
+}
+
+// operator parses one of the operators on a field, such as {$gt: 1}; all are those beside it.
+func (p *parser) operator(parts []string, e bson.E, all bson.D) node {
+	_, regex := e.Value.(bson.Regex)
+	switch e.Key {
+	case "$not":
+		p.depth++
+		defer func() { p.depth-- }()
+		d, ok := e.Value.(bson.D)
+		switch {
+		case !ok && !regex:
+			p.fail(command.CodeBadValue, "$not needs a regex or a document")
+		case ok && len(d) == 0:
+			p.fail(command.CodeBadValue, "$not cannot be empty")
+		case ok && !isOperators(d):
+			p.fail(command.CodeBadValue, "unknown operator: %s", d[0].Key)
+		case p.depth > 101:
+			p.fail(command.CodeBadValue, "BSON depth of filter is too great")
+		default:
+			return not(p.field(parts, e.Value))
+		}
+		return nil
+	case "$ne":
+		if regex {
+			p.fail(command.CodeBadValue, "Can't have regex as arg to $ne.")
+		}
+		return not(at(parts, p.equal(e.Value)))
+	case "$nin":
+		return not(at(parts, p.in(e)))
+	case "$exists":
+		if !value.Truthy(e.Value) {
+			return at(parts, missing)
+		}
+		return not(at(parts, missing))
+	case "$options":
+		if _, ok := value.Field(all, "$regex"); !ok {
+			p.fail(command.CodeBadValue, "$options needs a $regex")
+		}
+		return and(nil)
+	}
+	return at(parts, p.predicate(e, all))
 }

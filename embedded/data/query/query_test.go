@@ -48,14 +48,11 @@ func found(t *testing.T, in string) string {
 	if err != nil {
 		return refused(t, err)
 	}
-	ok, m, err := f.Find(document)
+	ok, err := f.Matches(document)
 	if err != nil {
 		return refused(t, err)
 	}
 	out := fmt.Sprint(ok)
-	if ok && m.Index >= 0 {
-		out += fmt.Sprint(" at ", m.Index)
-	}
 	if slept > 0 {
 		out += fmt.Sprint(" after ", slept)
 	}
@@ -76,11 +73,11 @@ func TestFilters(t *testing.T) { testkit.PlayCases(t, file, found) }
 func TestProjections(t *testing.T) {
 	testkit.PlayCases(t, "testdata/projections.txt", func(t *testing.T, in string) string {
 		projection, document, _ := strings.Cut(in, " of ")
-		p, err := CompileProjection(doc(t, projection), Options{}, false)
+		p, err := CompileProjection(doc(t, projection), Options{})
 		if err != nil {
 			return refused(t, err)
 		}
-		got, err := p.Apply(doc(t, document), Match{-1})
+		got, err := p.Apply(doc(t, document))
 		testkit.Check(t, err)
 		return value.Text(got)
 	})

@@ -29,9 +29,6 @@ func CompileOrder(spec bson.D, collation *Collation) (*Order, error) {
 	}
 	o := &Order{collation: collation}
 	for _, e := range spec {
-		if d, ok := e.Value.(bson.D); ok && len(d) == 1 && d[0].Key == "$meta" {
-			continue
-		}
 		n, ok := value.Whole(e.Value)
 		if !ok || n != 1 && n != -1 {
 			if !value.IsNumber(e.Value) {

@@ -25,24 +25,19 @@ type Scripts struct {
 // longestSleep bounds one call of sleep.
 const longestSleep = 24 * time.Hour
 
-// where is $where: a function that is called for each document.
-type where struct {
-	f     *script.Function
-	scope bson.D
-}
-
-// where parses the source of a function, or of what one would return.
-func (p parser) where(v any, top bool) (node, error) {
-	switch s := p.opts.Scripts; {
+// where is $where: a function that is called for each document. It is given by its source, or that of
+// what one would return.
+func (p *parser) where(v any) node {
+	s := p.opts.Scripts
+	switch {
 	case s == nil:
-		return nil, command.Errorf(command.CodeBadValue, "$where is not allowed in this context")
+		p.fail(command.CodeBadValue, "$where is not allowed in this context")
+		return nil
 	case s.Disabled:
-		return nil, command.Errorf(command.CodeBadValue, "no globalScriptEngine in $where parsing")
-	case !top:
-		return nil, command.Errorf(command.CodeBadValue, "$where can only be applied to the top-level document")
+		p.fail(command.CodeBadValue, "no globalScriptEngine in $where parsing")
 	}
 	var source string
-	var n where
+	var scope bson.D
 	switch x := v.(type) {
 	case string:
 		source = x
@@ -50,26 +45,29 @@ func (p parser) where(v any, top bool) (node, error) {
 		source = string(x)
 	case bson.CodeWithScope:
 		source = string(x.Code)
-		n.scope, _ = x.Scope.(bson.D)
+		scope, _ = x.Scope.(bson.D)
 	default:
-		return nil, command.Errorf(command.CodeBadValue, "$where got bad type")
+		p.fail(command.CodeBadValue, "$where got bad type")
 	}
-	var err error
-	if n.f, err = script.ParseLoose(source); err != nil {
-		return nil, err
+	f, err := script.ParseLoose(source)
+	p.note(err)
+	return func(doc any, c *run) bool {
+		if c.err != nil {
+			return false
+		}
+		globals := map[string]any{"obj": doc, "sleep": s.sleep()}
+		for _, e := range scope {
+			globals[e.Key] = e.Value
+		}
+		r, err := f.Call(s.Stopped, doc, globals)
+		c.err = err
+		return err == nil && truthy(r)
 	}
-	return n, nil
 }
 
-func (n where) match(v any, c *run) bool {
-	if c.err != nil {
-		return false
-	}
-	globals := map[string]any{"obj": v}
-	for _, e := range n.scope {
-		globals[e.Key] = e.Value
-	}
-	globals["sleep"] = script.Builtin(func(args []any) (any, error) {
+// sleep is the function of that name.
+func (s *Scripts) sleep() script.Builtin {
+	return func(args []any) (any, error) {
 		ms := math.NaN()
 		if len(args) == 1 {
 			ms, _ = args[0].(float64)
@@ -78,11 +76,8 @@ func (n where) match(v any, c *run) bool {
 			return nil, nil
 		}
 		ms = min(ms, float64(longestSleep/time.Millisecond))
-		return nil, c.opts.Scripts.Sleep(time.Duration(ms * float64(time.Millisecond)))
-	})
-	r, err := n.f.Call(c.opts.Scripts.Stopped, v, globals)
-	c.err = err
-	return c.err == nil && truthy(r)
+		return nil, s.Sleep(time.Duration(ms * float64(time.Millisecond)))
+	}
 }
 
 // truthy is what JavaScript takes for true.

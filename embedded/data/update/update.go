@@ -29,21 +29,22 @@ type Update struct {
 	opts        Options
 	replacement bson.D // nil unless it is one
 	steps       []step
-	filters     map[string]func(any) (bool, error)
+	filters     map[string]*query.Filter // of elements, by their identifier
 }
 
 // step is one operator on one path.
 type step struct {
-	op   string
-	path string
-	arg  any
-	do   modifier
+	op    string
+	path  string
+	arg   any
+	do    modifier
+	never bool // creates nothing
 }
 
 // Compile parses an update document; with Options.Transform it is not looked
 // at. Errors are *command.Error with the server's codes.
 func Compile(u bson.D, opts Options) (*Update, error) {
-	up := &Update{opts: opts, filters: map[string]func(any) (bool, error){}}
+	up := &Update{opts: opts, filters: map[string]*query.Filter{}}
 	if opts.Transform != nil {
 		return up, nil
 	}
@@ -76,28 +77,19 @@ func Compile(u bson.D, opts Options) (*Update, error) {
 			if err := checkPath(f.Key); err != nil {
 				return nil, err
 			}
-			do, err := op(f, &up.opts)
+			do, err := op.modify(f, &up.opts)
 			if err != nil {
 				return nil, err
 			}
-			s := step{op: e.Key, path: f.Key, arg: f.Value, do: do}
 			for _, other := range up.steps {
-				if err := conflict(other, s.path); err != nil {
+				if err := conflict(other.path, f.Key); err != nil {
 					return nil, err
 				}
 			}
-			if e.Key == "$rename" {
-				to := f.Value.(string)
-				for _, other := range up.steps {
-					if err := conflict(other, to); err != nil {
-						return nil, err
-					}
-				}
-			}
-			up.steps = append(up.steps, s)
+			up.steps = append(up.steps, step{e.Key, f.Key, f.Value, do, op.never})
 			for _, part := range strings.Split(f.Key, ".") {
-				if strings.HasPrefix(part, "$[") && strings.HasSuffix(part, "]") && part != "$[]" {
-					used[part[2:len(part)-1]] = true
+				if name, _ := isElements(part); name != "" {
+					used[name] = true
 				}
 			}
 		}
@@ -115,63 +107,52 @@ func checkPath(path string) error {
 		return command.Errorf(command.CodeEmptyFieldName, "An empty update path is not valid.")
 	}
 	for i, part := range strings.Split(path, ".") {
-		if part == "" {
+		_, elements := isElements(part)
+		switch {
+		case part == "":
 			return command.Errorf(command.CodeEmptyFieldName, "The update path '%s' contains an empty field name, which is not allowed.", path)
-		}
-		if i == 0 && strings.HasPrefix(part, "$") {
-			if part == "$" || strings.HasPrefix(part, "$[") {
-				return command.Errorf(command.CodeBadValue, "Cannot have array filter identifier (i.e. '$[<id>]') element in the first position in path '%s'", path)
-			}
-			return command.Errorf(command.CodeDollarPrefixedFieldName, "The dollar ($) prefixed field '%s' in '%s' is not valid for storage.", part, path)
-		}
-		if strings.HasPrefix(part, "$") && part != "$" && !(strings.HasPrefix(part, "$[") && strings.HasSuffix(part, "]")) {
+		case i == 0 && (part == "$" || elements):
+			return command.Errorf(command.CodeBadValue, "Cannot have array filter identifier (i.e. '$[<id>]') element in the first position in path '%s'", path)
+		case part == "$":
+			return command.Errorf(command.CodeBadValue, "The positional operator did not find the match needed from the query.")
+		case strings.HasPrefix(part, "$") && !elements:
 			return command.Errorf(command.CodeDollarPrefixedFieldName, "The dollar ($) prefixed field '%s' in '%s' is not valid for storage.", part, path)
 		}
 	}
 	return nil
 }
 
-func conflict(a step, path string) error {
-	for _, p := range a.paths() {
-		if p == path || strings.HasPrefix(p, path+".") || strings.HasPrefix(path, p+".") {
-			short := p
-			if len(path) < len(short) {
-				short = path
-			}
-			return command.Errorf(command.CodeConflictingUpdateOperators, "Updating the path '%s' would create a conflict at '%s'", path, short)
-		}
+// isElements reports whether a part of a path is $[], or $[identifier].
+func isElements(part string) (identifier string, ok bool) {
+	identifier, ok = strings.CutPrefix(part, "$[")
+	if !ok || !strings.HasSuffix(part, "]") {
+		return "", false
 	}
-	return nil
+	return strings.TrimSuffix(identifier, "]"), true
 }
 
-func (s step) paths() []string {
-	if s.op == "$rename" {
-		to, _ := s.arg.(string)
-		return []string{s.path, to}
+func conflict(other, path string) error {
+	if other != path && !strings.HasPrefix(other, path+".") && !strings.HasPrefix(path, other+".") {
+		return nil
 	}
-	return []string{s.path}
+	short := other
+	if len(path) < len(short) {
+		short = path
+	}
+	return command.Errorf(command.CodeConflictingUpdateOperators, "Updating the path '%s' would create a conflict at '%s'", path, short)
 }
 
+// arrayFilters parses the filters of elements. used are the identifiers in the paths.
 func (u *Update) arrayFilters(filters bson.A, used map[string]bool) error {
 	for _, f := range filters {
 		d, ok := f.(bson.D)
 		if !ok || len(d) == 0 {
 			return command.Errorf(command.CodeFailedToParse, "Cannot use an expression without a top-level field name in arrayFilters")
 		}
-		name, whole, rest := "", bson.D{}, bson.D{}
+		name, _, _ := strings.Cut(d[0].Key, ".")
 		for _, e := range d {
-			top, path, dotted := strings.Cut(e.Key, ".")
-			if name != "" && top != name {
+			if top, _, _ := strings.Cut(e.Key, "."); top != name {
 				return command.Errorf(command.CodeFailedToParse, "Error parsing array filter :: caused by :: Expected a single top-level field name, found '%s' and '%s'", name, top)
-			}
-			name = top
-			if dotted {
-				rest = append(rest, bson.E{Key: path, Value: e.Value})
-			} else {
-				whole = append(whole, bson.E{Key: "$eq", Value: e.Value})
-				if sub, ok := e.Value.(bson.D); ok && len(sub) > 0 && strings.HasPrefix(sub[0].Key, "$") {
-					whole = append(whole[:len(whole)-1], sub...)
-				}
 			}
 		}
 		if !used[name] {
@@ -180,25 +161,9 @@ func (u *Update) arrayFilters(filters bson.A, used map[string]bool) error {
 		if u.filters[name] != nil {
 			return command.Errorf(command.CodeFailedToParse, "Found multiple array filters with the same top-level field name %s", name)
 		}
-		opts := query.Options{Now: u.opts.Now, Collation: u.opts.Collation}
-		var tests []func(any) (bool, error)
-		for _, part := range []bson.D{whole, rest} {
-			if len(part) == 0 {
-				continue
-			}
-			t, err := query.Predicate(part, opts)
-			if err != nil {
-				return err
-			}
-			tests = append(tests, t)
-		}
-		u.filters[name] = func(v any) (bool, error) {
-			for _, t := range tests {
-				if ok, err := t(v); !ok || err != nil {
-					return false, err
-				}
-			}
-			return true, nil
+		var err error
+		if u.filters[name], err = query.Compile(d, query.Options{Now: u.opts.Now, Collation: u.opts.Collation}); err != nil {
+			return err
 		}
 	}
 	for name := range used {
@@ -224,7 +189,7 @@ func (u *Update) Replaces() bool { return u.replacement != nil }
 
 // Apply is a document after the update. insert is set when an upsert makes the
 // document. The document itself is left alone.
-func (u *Update) Apply(doc bson.D, match query.Match, insert bool) (bson.D, error) {
+func (u *Update) Apply(doc bson.D, insert bool) (bson.D, error) {
 	var out bson.D
 	var err error
 	switch {
@@ -233,7 +198,7 @@ func (u *Update) Apply(doc bson.D, match query.Match, insert bool) (bson.D, erro
 	case u.replacement != nil:
 		out = u.replace(doc)
 	default:
-		out, err = u.modify(doc, match, insert)
+		out, err = u.modify(doc, insert)
 	}
 	if err != nil {
 		return nil, err
@@ -255,45 +220,33 @@ func (u *Update) Apply(doc bson.D, match query.Match, insert bool) (bson.D, erro
 	return out, nil
 }
 
+// replace is the replacement with its _id in first place, or that of the document.
 func (u *Update) replace(doc bson.D) bson.D {
-	out := make(bson.D, 0, len(u.replacement)+1)
-	if _, has := value.Field(u.replacement, "_id"); !has {
-		if id, had := value.Field(doc, "_id"); had {
-			out = append(out, bson.E{Key: "_id", Value: id})
-		}
-		return append(out, u.replacement...)
-	}
-	// _id comes first, wherever it was written.
-	id, _ := value.Field(u.replacement, "_id")
-	out = append(out, bson.E{Key: "_id", Value: id})
-	for _, e := range u.replacement {
-		if e.Key != "_id" {
-			out = append(out, e)
+	id, ok := value.Field(u.replacement, "_id")
+	if !ok {
+		if id, ok = value.Field(doc, "_id"); !ok {
+			return slices.Clone(u.replacement)
 		}
 	}
-	return out
+	return append(bson.D{{Key: "_id", Value: id}}, value.Delete(u.replacement, "_id")...)
 }
 
-func (u *Update) modify(doc bson.D, match query.Match, insert bool) (bson.D, error) {
+func (u *Update) modify(doc bson.D, insert bool) (bson.D, error) {
 	out := value.CloneDoc(doc)
 	for _, s := range u.steps {
 		if s.op == "$setOnInsert" && !insert {
 			continue
 		}
-		if s.op == "$rename" {
-			next, err := rename(out, s.path, s.arg.(string))
-			if err != nil {
-				return nil, err
-			}
-			out = next
-			continue
-		}
-		paths, err := u.resolve(out, s.path, match)
+		paths, err := u.resolve(out, s.path)
 		if err != nil {
 			return nil, err
 		}
 		for _, p := range paths {
 			v, err := change(out, p, 0, s)
+			if e, ok := err.(*command.Error); ok {
+				id, _ := value.Field(doc, "_id")
+				e.Message = strings.ReplaceAll(e.Message, theID, value.Text(id))
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -303,8 +256,8 @@ func (u *Update) modify(doc bson.D, match query.Match, insert bool) (bson.D, err
 	return out, nil
 }
 
-// resolve replaces the positional parts of a path by the indexes they mean.
-func (u *Update) resolve(doc bson.D, path string, match query.Match) ([][]string, error) {
+// resolve replaces the parts of a path that mean elements by the indexes of those.
+func (u *Update) resolve(doc bson.D, path string) ([][]string, error) {
 	parts := strings.Split(path, ".")
 	if !strings.Contains(path, "$") {
 		return [][]string{parts}, nil
@@ -316,27 +269,20 @@ func (u *Update) resolve(doc bson.D, path string, match query.Match) ([][]string
 			out = append(out, slices.Clone(done))
 			return nil
 		}
-		part := rest[0]
-		if part != "$" && !strings.HasPrefix(part, "$[") {
-			return walk(child(v, part), append(done, part), rest[1:])
-		}
-		if part == "$" {
-			if match.Index < 0 {
-				return command.Errorf(command.CodeBadValue, "The positional operator did not find the match needed from the query.")
-			}
-			p := strconv.Itoa(match.Index)
-			return walk(child(v, p), append(done, p), rest[1:])
+		name, elements := isElements(rest[0])
+		if !elements {
+			return walk(child(v, rest[0]), append(done, rest[0]), rest[1:])
 		}
 		a, ok := v.(bson.A)
-		if !ok {
-			if (v == any(value.Missing{})) {
-				return command.Errorf(command.CodeBadValue, "The path '%s' must exist in the document in order to apply array updates.", strings.Join(done, "."))
-			}
+		switch {
+		case missing(v):
+			return command.Errorf(command.CodeBadValue, "The path '%s' must exist in the document in order to apply array updates.", strings.Join(done, "."))
+		case !ok:
 			return command.Errorf(command.CodeBadValue, "Cannot apply array updates to non-array element %s: %s", done[len(done)-1], value.Text(v))
 		}
 		for i, item := range a {
-			if part != "$[]" {
-				ok, err := u.filters[part[2:len(part)-1]](item)
+			if filter := u.filters[name]; filter != nil {
+				ok, err := filter.Matches(bson.D{{Key: name, Value: item}})
 				if err != nil {
 					return err
 				}
@@ -352,19 +298,4 @@ func (u *Update) resolve(doc bson.D, path string, match query.Match) ([][]string
 	}
 	err := walk(doc, nil, parts)
 	return out, err
-}
-
-// child is the value of a field or an index, or Missing.
-func child(v any, part string) any {
-	switch x := v.(type) {
-	case bson.D:
-		if f, ok := value.Field(x, part); ok {
-			return f
-		}
-	case bson.A:
-		if i, ok := position(part); ok && i < len(x) {
-			return x[i]
-		}
-	}
-	return value.Missing{}
 }

@@ -8,19 +8,16 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/command"
-	"github.com/unified-test-runner/utr/embedded/data/query"
 	"github.com/unified-test-runner/utr/embedded/data/value"
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
 const file = "testdata/updates.txt"
 
-// example is what a case does: an update of a document. The query may have
-// matched an element of an array, and the document may be inserted.
+// example is what a case does: an update of a document, which may be inserted.
 type example struct {
 	Of, Do  bson.D
 	Filters bson.A
-	Matched int
 	Insert  bool
 }
 
@@ -35,7 +32,7 @@ func (c example) apply() (bson.D, error) {
 	if err != nil {
 		return nil, err
 	}
-	return up.Apply(c.Of, query.Match{Index: c.Matched}, c.Insert)
+	return up.Apply(c.Of, c.Insert)
 }
 
 func TestUpdates(t *testing.T) {

@@ -351,3 +351,30 @@ func Delete(d bson.D, key string) bson.D {
 	}
 	return d
 }
+
+// Put sets a field at a path in place: through arrays in each of their
+// elements. Missing removes the field.
+func Put(v any, path []string, x any) any {
+	if len(path) == 0 {
+		return Clone(x)
+	}
+	switch t := v.(type) {
+	case bson.A:
+		for i := range t {
+			t[i] = Put(t[i], path, x)
+		}
+		return t
+	case bson.D:
+		if len(path) == 1 && (x == any(Missing{})) {
+			return Delete(t, path[0])
+		}
+		for i := range t {
+			if t[i].Key == path[0] {
+				t[i].Value = Put(t[i].Value, path[1:], x)
+				return t
+			}
+		}
+		return append(t, bson.E{Key: path[0], Value: Put(bson.D{}, path[1:], x)})
+	}
+	return Put(bson.D{}, path, x)
+}

@@ -1,4 +1,4 @@
-package expression
+package query
 
 import (
 	"regexp"
@@ -7,8 +7,8 @@ import (
 	"github.com/unified-test-runner/utr/embedded/command"
 )
 
-// Regexp compiles a pattern of BSON, with options, to Go's syntax.
-func Regexp(pattern, options string) (*regexp.Regexp, error) {
+// compileRegexp compiles a pattern of BSON, with options, to Go's syntax.
+func compileRegexp(pattern, options string) (*regexp.Regexp, error) {
 	flags := ""
 	for _, o := range options {
 		switch o {

@@ -1,0 +1,159 @@
+package data
+
+import (
+	"errors"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/command"
+	"github.com/unified-test-runner/utr/embedded/data/value"
+)
+
+// maxBatch is the number of statements that one command may have.
+const maxBatch = 100000
+
+// batch is a write command under way.
+type batch struct {
+	s       *scope
+	out     outcomes
+	ordered bool
+	stmtID  int64
+	stmtIDs bson.A
+	retried bson.A // the numbers of statements that were done before
+}
+
+// outcomes collects what statements did, or why they failed, for the reply of a command.
+type outcomes interface {
+	done(i int, kind writeKind, st *statement)
+	failed(i int, kind writeKind, e *command.Error)
+}
+
+type writeKind uint8
+
+const (
+	inserting writeKind = iota
+	updating
+	deleting
+)
+
+// newBatch reads what the write commands have in common.
+func newBatch(a *args) *batch {
+	b := &batch{ordered: true, stmtIDs: a.array("stmtIds"), stmtID: a.number("stmtId", 0)}
+	if a.has("ordered") {
+		b.ordered = a.flag("ordered")
+	}
+	return b
+}
+
+func checkSize(n int) error {
+	if n == 0 || n > maxBatch {
+		return command.Errorf(command.CodeInvalidLength, "Write batch sizes must be between 1 and %d. Got %d operations.", maxBatch, n)
+	}
+	return nil
+}
+
+// id is the statement number of the i-th statement.
+func (b *batch) id(i int) int32 {
+	if i < len(b.stmtIDs) {
+		n, _ := value.Whole(b.stmtIDs[i])
+		return int32(n)
+	}
+	return int32(b.stmtID) + int32(i)
+}
+
+// recorded is the record of a statement that was done before. The caller holds mu.
+func (b *batch) recorded(i int) *statement {
+	if b.s.session == nil {
+		return nil
+	}
+	st := b.s.session.statements[b.id(i)]
+	if st != nil {
+		b.retried = append(b.retried, b.id(i))
+	}
+	return st
+}
+
+// retriedFields say which statements were done before, from 6.0 on.
+func (b *batch) retriedFields() bson.D {
+	if len(b.retried) == 0 || wire(b.s.req) < wire60 {
+		return nil
+	}
+	return bson.D{{Key: "retriedStmtIds", Value: b.retried}}
+}
+
+// record remembers a statement. The caller holds mu.
+func (b *batch) record(i int, st *statement) {
+	if b.s.session != nil && b.s.session.statements != nil {
+		b.s.session.statements[b.id(i)] = st
+		b.s.work.recorded = append(b.s.work.recorded, b.id(i))
+	}
+}
+
+// errStop reports that the batch is ordered and ends here.
+var errStop = errors.New("the batch ends here")
+
+// fail notes the error of a statement. It returns an error if the whole
+// command fails, and errStop if the batch ends here.
+func (b *batch) fail(i int, kind writeKind, err error) error {
+	var e *command.Error
+	if !errors.As(err, &e) || b.s.thrown(e.Code) {
+		return err
+	}
+	b.out.failed(i, kind, e)
+	// A transaction that failed is over, ordered or not.
+	if b.ordered || b.s.txn != nil {
+		return errStop
+	}
+	return nil
+}
+
+// thrown reports that an error ends the whole command, and is not one of its statement:
+// what interrupts it, and in a transaction what is to be tried again with all of it.
+func (s *scope) thrown(code int32) bool {
+	switch {
+	case code == errWriteConflict.Code, command.Interruption.Has(code):
+		return true
+	case code == command.CodeTransactionTooOld:
+		return !mongos(s.req) || s.req.Row.Name == "bulkWrite"
+	}
+	return s.txn != nil && (command.Transient.Has(code) || command.Retriable.Has(code))
+}
+
+// once does a write as the i-th statement, unless it was done before.
+func (b *batch) once(i int, w *write) (st *statement, err error) {
+	err = b.s.locked(func() (err error) {
+		if st = b.recorded(i); st != nil {
+			return w.repeats(st)
+		}
+		if st, err = b.s.do(w); err == nil && st.n > 0 {
+			b.record(i, st)
+		}
+		return err
+	})
+	return st, err
+}
+
+// run does a write as the i-th statement, and notes what it did.
+func (b *batch) run(i int, w *write) error {
+	if b.s.session != nil && w.multi {
+		return b.fail(i, w.kind, command.Errorf(command.CodeInvalidOptions, "Cannot use %s", w.notRetried))
+	}
+	st, err := b.once(i, w)
+	if err != nil {
+		return b.fail(i, w.kind, err)
+	}
+	b.out.done(i, w.kind, st)
+	return nil
+}
+
+// opTime are the fields that members of a replica set add to write replies.
+func (d *Data) opTime(req *command.Request) bson.D {
+	if !d.opts.ReplicaSet || d.opts.Sharded || req.Server == nil || mongos(req) {
+		return nil
+	}
+	ts := d.clock.time()
+	return bson.D{
+		{Key: "opTime", Value: bson.D{{Key: "ts", Value: ts}, {Key: "t", Value: req.Server.Term}}},
+		{Key: "electionId", Value: req.Server.ElectionID},
+	}
+}
