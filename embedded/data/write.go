@@ -2,6 +2,7 @@ package data
 
 import (
 	"bytes"
+	"errors"
 	"slices"
 	"strings"
 
@@ -287,7 +288,9 @@ func (d *Data) runAll(req *command.Request, a *args, writes []*write) (action, e
 	return d.batched(a, func(b *batch, name string) error {
 		for i, w := range writes {
 			w.db, w.coll = req.DB, name
-			if err := b.run(i, w); err != nil {
+			if err := b.run(i, w); errors.Is(err, errStop) {
+				break
+			} else if err != nil {
 				return err
 			}
 		}
