@@ -196,6 +196,8 @@ func outcome(reply bson.D, err error, want string) string {
 		fine = int(code) == number && strings.Contains(details, rest)
 	case kind == "error":
 		fine = code != 0
+	case kind == "fails": // the command itself, not a write of it
+		fine = err != nil && rest == fmt.Sprint(code)
 	case code != 0 || err != nil:
 	case kind == "docs":
 		fine = docs == rest
@@ -221,10 +223,10 @@ func TestOutcome(t *testing.T) {
 	}{
 		{reply: bson.D{{Key: "n", Value: int32(1)}, {Key: "m", Value: int32(2)}}, fine: []string{"ok", "has n: 1", "is { n: 1, m: 2 }"},
 			wrong: []string{"error", "", "5", "has n: 2", "is { n: 1 }", "docs { _id: 1 }"}},
-		{reply: ext(t, `{"writeErrors": [{"code": 11000, "errmsg": "dup"}]}`), fine: []string{"error", "11000 dup"}, wrong: []string{"ok", "11000 dut", "11"}},
+		{reply: ext(t, `{"writeErrors": [{"code": 11000, "errmsg": "dup"}]}`), fine: []string{"error", "11000 dup"}, wrong: []string{"ok", "11000 dut", "11", "fails 11000"}},
 		{reply: bson.D{{Key: "cursor", Value: bson.D{{Key: "firstBatch", Value: []bson.Raw{one, one}}}}},
 			fine: []string{"docs { _id: 1 } { _id: 1 }"}, wrong: []string{"docs { _id: 1 }", "docs"}},
-		{err: command.Errorf(5, "x"), fine: []string{"error", "5"}, wrong: []string{"ok", "6", "has x"}},
+		{err: command.Errorf(5, "x"), fine: []string{"error", "5", "fails 5"}, wrong: []string{"ok", "6", "has x", "fails 6"}},
 	} {
 		for _, want := range slices.Concat(row.fine, row.wrong) {
 			if got := outcome(row.reply, row.err, want); (got == "") != slices.Contains(row.fine, want) {
