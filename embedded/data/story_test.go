@@ -35,7 +35,7 @@ var shards = Options{ReplicaSet: true, Sharded: true, ShardName: "s", ShardHost:
 //	{"insert": "c"} -> 11000 text      one whose message or details contain a text
 //	{"collMod": "c"} -> is {}          the whole reply
 //	{"drop": "c"} -> has n: 1          a part of the reply
-//	{"update": "c", …} -> fails 40324    the command itself, not a write of it
+//	{"update": "c", …} -> fails 40324  the command itself, not a write of it
 //	again -> ok                        the same command succeeds
 //	{"drop": "c"} -> error             an error of any code
 //	waits {"find": "c"}                a command that does not end yet
