@@ -26,6 +26,9 @@ type Outcome struct {
 	// Decisions are the steps of the retry core, in order. Engines that
 	// do not report decisions leave it empty.
 	Decisions []Decision
+	// Broken says why the engine itself could not carry out the operation. Then the
+	// other fields mean nothing, and the test is broken.
+	Broken error
 }
 
 // Error is an error raised by an operation, in the terms of the format's

@@ -129,7 +129,8 @@ func (t *testRun) request(ctx context.Context, path string, op specs.Operation, 
 func (t *testRun) do(ctx context.Context, op specs.Operation, request engine.Operation) (result.Outcome, *fault) {
 	started := t.run.clock.Now()
 	outcome, err := guarded(ctx, fmt.Sprintf("operation %s on %s", op.Name, op.Object), func(ctx context.Context) (result.Outcome, error) {
-		return t.engine.Do(ctx, request), nil
+		outcome := t.engine.Do(ctx, request)
+		return outcome, outcome.Broken
 	})
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -147,7 +148,8 @@ func (t *testRun) ask(
 	ctx context.Context, path string, at source.Position, object, question string, arguments bson.Raw,
 ) (result.Outcome, *fault) {
 	outcome, err := guarded(ctx, question+" on "+object, func(ctx context.Context) (result.Outcome, error) {
-		return t.engine.Do(ctx, engine.Operation{Object: object, Name: question, Arguments: arguments}), nil
+		outcome := t.engine.Do(ctx, engine.Operation{Object: object, Name: question, Arguments: arguments})
+		return outcome, outcome.Broken
 	})
 	switch {
 	case err != nil:

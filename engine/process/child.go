@@ -1,0 +1,145 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// endGrace is how long an adapter may take to end after its input was closed.
+	endGrace = 5 * time.Second
+	// exitGrace is how long it may take to end after it closed its output.
+	exitGrace = time.Second
+	// lastWords is how much of standard error is kept.
+	lastWords = 4 << 10
+)
+
+// child is an adapter that was started here. It leads a process group, all of which
+// ends with it.
+type child struct {
+	command *exec.Cmd
+	in      io.WriteCloser // its standard input
+	out     io.ReadCloser  // its standard output
+	errors  io.ReadCloser  // its standard error
+	words   tail           // the end of that
+	gone    chan struct{}  // closed when it has ended and was reaped
+	state   *os.ProcessState
+	talking sync.WaitGroup // until standard error is at its end
+}
+
+// start starts an adapter. Connection strings reach it in messages, not by its
+// arguments: lists of processes show no password.
+func start(command, environment []string, dir string) (*child, error) {
+	c := &child{command: exec.Command(command[0], command[1:]...), gone: make(chan struct{})}
+	c.command.Env, c.command.Dir = environment, dir
+	apart(c.command)
+	var problems [3]error
+	c.in, problems[0] = c.command.StdinPipe()
+	c.out, problems[1] = c.command.StdoutPipe()
+	c.errors, problems[2] = c.command.StderrPipe()
+	if err := errors.Join(problems[:]...); err != nil {
+		return nil, err
+	}
+	started := make(chan error, 1)
+	go func() {
+		// A child that is to die with its parent dies with the thread that started
+		// it: this one stays until the child is gone.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := c.command.Start()
+		started <- err
+		if err == nil {
+			c.state, _ = c.command.Process.Wait()
+			close(c.gone)
+		}
+	}()
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("cannot start the adapter: %w", err)
+	}
+	c.talking.Go(func() { _, _ = io.Copy(&c.words, c.errors) })
+	return c, nil
+}
+
+// finish ends the adapter and everything that it started, and adds to a problem how it
+// ended and what it wrote last. Without a problem, the adapter may end by itself first.
+func (c *child) finish(problem error) error {
+	_ = c.in.Close()
+	limit := time.Duration(0)
+	switch {
+	case problem == nil:
+		limit = endGrace
+	case errors.Is(problem, errClosed):
+		limit = exitGrace
+	}
+	ended := c.ends(limit)
+	killGroup(c.command.Process) // its children as well, if it ended by itself
+	<-c.gone
+	_, _ = c.out.Close(), c.errors.Close()
+	c.talking.Wait()
+	if problem == nil {
+		return nil
+	}
+	how := "the adapter was killed"
+	if ended {
+		how = fmt.Sprintf("the adapter ended with %s", c.state)
+	}
+	return &Failure{Problem: fmt.Errorf("%w; %s", problem, how), LastWords: strings.TrimSpace(c.words.String())}
+}
+
+// ends waits until the adapter has ended, up to a limit.
+func (c *child) ends(limit time.Duration) bool {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-c.gone:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// Failure is what is wrong with an adapter.
+type Failure struct {
+	Problem error
+	// LastWords is the end of what the adapter wrote to standard error.
+	LastWords string
+}
+
+// Error names the problem and the last words.
+func (f *Failure) Error() string {
+	if f.LastWords == "" {
+		return f.Problem.Error()
+	}
+	return fmt.Sprintf("%v; its last words:\n%s", f.Problem, f.LastWords)
+}
+
+// Unwrap returns the problem.
+func (f *Failure) Unwrap() error { return f.Problem }
+
+// tail keeps the end of what is written to it. Methods may be called concurrently.
+type tail struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+// Write never fails.
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text = append(t.text, p[max(0, len(p)-lastWords):]...)
+	t.text = t.text[max(0, len(t.text)-lastWords):]
+	return len(p), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(t.text)
+}

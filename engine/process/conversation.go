@@ -1,0 +1,277 @@
+package process
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+)
+
+const (
+	// maxLine bounds a message. The largest document of a server is 16 MiB, and a
+	// find can return several.
+	maxLine = 64 << 20
+	// grace is how long a call may go on after its context has ended. It is shorter
+	// than what the runner allows an engine, so that the runner learns why.
+	grace = 3 * time.Second
+)
+
+// conversation is the exchange of messages with one adapter. Calls may be made
+// concurrently. After a failure every call returns that failure.
+type conversation struct {
+	lines  chan []byte               // to be written
+	finish func(problem error) error // ends the adapter; returns the problem with what else is known of it
+	ended  chan struct{}             // closed after why is set
+
+	why error
+
+	mu   sync.Mutex // guards what follows
+	last int64
+	open map[int64]*request // without a reply yet
+	over bool
+}
+
+// request is a call that waits for its reply.
+type request struct {
+	during string       // for errors: "find on collection0"
+	inbox  chan message // its reply, and calls of callback before that
+}
+
+// converse begins a conversation. It reads until in ends; finish must make it end.
+func converse(in io.Reader, out io.Writer, finish func(error) error) *conversation {
+	c := &conversation{lines: make(chan []byte), finish: finish, ended: make(chan struct{}), open: map[int64]*request{}}
+	go c.read(in)
+	go c.write(out)
+	return c
+}
+
+func (c *conversation) write(out io.Writer) {
+	for {
+		select {
+		case line := <-c.lines:
+			if _, err := out.Write(line); err != nil {
+				c.fail(fmt.Errorf("cannot write to the adapter: %w", err))
+				return
+			}
+		case <-c.ended:
+			return
+		}
+	}
+}
+
+func (c *conversation) read(in io.Reader) {
+	lines := bufio.NewReaderSize(in, 64<<10)
+	for {
+		line, err := readLine(lines, maxLine)
+		if err == nil {
+			err = c.take(line)
+		}
+		if err != nil {
+			c.fail(err)
+			return
+		}
+	}
+}
+
+// errClosed reports that an adapter closed its output.
+var errClosed = errors.New("the adapter closed its output")
+
+// readLine reads a line without its end. A line that is cut off is an error.
+func readLine(r *bufio.Reader, limit int) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := r.ReadSlice('\n')
+		if len(line)+len(part) > limit {
+			return nil, fmt.Errorf("a message of more than %d MiB", limit>>20)
+		}
+		line = append(line, part...)
+		switch {
+		case err == nil:
+			return bytes.TrimRight(line, "\r\n"), nil
+		case errors.Is(err, io.EOF) && len(line) > 0:
+			return nil, fmt.Errorf("%w in the middle of a message: %s", errClosed, excerpt(line))
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return nil, errClosed
+		}
+	}
+}
+
+// excerpt quotes the beginning of a text for an error.
+func excerpt(text []byte) string {
+	const limit = 200
+	if len(text) > limit {
+		return fmt.Sprintf("%q…", text[:limit])
+	}
+	return fmt.Sprintf("%q", text)
+}
+
+// take hands a message to the call that it belongs to.
+func (c *conversation) take(line []byte) error {
+	var m message
+	if err := decode(line, &m); err != nil {
+		return fmt.Errorf("a line that is not a message (%w): %s", err, excerpt(line))
+	}
+	var id int64
+	switch {
+	case m.JSONRPC != version:
+		return fmt.Errorf("a message without \"jsonrpc\":%q: %s", version, excerpt(line))
+	case m.Method == "" && m.ID == nil && m.Error != nil:
+		return fmt.Errorf("the adapter did not understand a message: %w", m.Error)
+	case m.ID == nil:
+		return fmt.Errorf("a message without an id: %s", excerpt(line))
+	case m.Method == callCallback:
+		var p callbackParams
+		if err := decode(m.Params, &p); err != nil {
+			return fmt.Errorf("the parameters of callback: %w", err)
+		}
+		id = p.Do
+	case m.Method != "":
+		return fmt.Errorf("an unknown call: %s", excerpt(line))
+	case (m.Result == nil) == (m.Error == nil):
+		return fmt.Errorf("a reply must have either a result or an error: %s", excerpt(line))
+	default:
+		id = *m.ID
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := c.open[id]
+	if r == nil {
+		return fmt.Errorf("a message for request %d, which is not open: %s", id, excerpt(line))
+	}
+	if m.Method == "" {
+		delete(c.open, id)
+	}
+	select {
+	case r.inbox <- m:
+		return nil
+	default:
+		return fmt.Errorf("a callback of request %d before the one before has ended", id)
+	}
+}
+
+// decode reads JSON strictly: a field that the protocol does not have is an error.
+func decode(data []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return err
+	}
+	if d.More() {
+		return errors.New("more than one value")
+	}
+	return nil
+}
+
+// call makes a call and decodes its result. callback, which may be nil, serves the
+// adapter's calls of callback for it. The end of ctx cancels it: the adapter may then
+// reply at once, and has failed if it does not reply within the grace.
+func (c *conversation) call(ctx context.Context, method string, params, into any, during string, callback func() callbackResult) (id int64, err error) {
+	id, r, err := c.register(during)
+	if err != nil {
+		return id, err
+	}
+	line, err := encode(message{ID: &id, Method: method}, params)
+	if err != nil {
+		c.fail(err)
+		return id, err
+	}
+	out, over := c.lines, ctx.Done()
+	var late <-chan time.Time
+	for {
+		select {
+		case out <- line:
+			out = nil
+		case m := <-r.inbox:
+			switch {
+			case m.Method == callCallback && callback == nil:
+				c.fail(fmt.Errorf("a callback for %s, which has none", during))
+			case m.Method == callCallback:
+				if line, err = response(*m.ID, callback()); err != nil {
+					c.fail(err)
+				}
+				out = c.lines
+			case m.Error != nil:
+				return id, fmt.Errorf("%s: %w", during, m.Error)
+			default:
+				if err := decode(m.Result, into); err != nil {
+					c.fail(fmt.Errorf("the result of %s: %w: %s", during, err, excerpt(m.Result)))
+					return id, c.failure()
+				}
+				return id, nil
+			}
+		case <-over:
+			over, late = nil, time.After(grace)
+			if out == nil {
+				if line, err = encode(message{Method: noteCancel}, cancelParams{ID: id}); err == nil {
+					out = c.lines
+				}
+			}
+		case <-late:
+			c.fail(fmt.Errorf("no reply to %s within %s after it was cancelled", during, grace))
+		case <-c.ended:
+			return id, c.failure()
+		}
+	}
+}
+
+// fail ends the conversation. The first problem is the one that calls return.
+func (c *conversation) fail(problem error) {
+	c.mu.Lock()
+	first := !c.over
+	c.over = true
+	c.mu.Unlock()
+	if first {
+		c.why = c.finish(problem)
+		close(c.ended)
+	}
+}
+
+// failure waits until the conversation has ended, and says why.
+func (c *conversation) failure() error {
+	<-c.ended
+	return c.why
+}
+
+// failed reports whether the conversation is over.
+func (c *conversation) failed() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.over
+}
+
+func (c *conversation) register(during string) (int64, *request, error) {
+	c.mu.Lock()
+	if c.over {
+		c.mu.Unlock()
+		return 0, nil, c.failure()
+	}
+	defer c.mu.Unlock()
+	c.last++
+	r := &request{during, make(chan message, 2)}
+	c.open[c.last] = r
+	return c.last, r, nil
+}
+
+func encode(m message, params any) ([]byte, error) {
+	var err error
+	m.JSONRPC = version
+	if m.Params, err = json.Marshal(params); err != nil {
+		return nil, err
+	}
+	line, err := json.Marshal(m)
+	return append(line, '\n'), err
+}
+
+func response(id int64, result any) ([]byte, error) {
+	data, err := json.Marshal(result)
+	if err != nil {
+		return nil, err
+	}
+	line, err := json.Marshal(message{JSONRPC: version, ID: &id, Result: data})
+	return append(line, '\n'), err
+}

@@ -1,0 +1,118 @@
+package process
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/unified-test-runner/utr/result"
+	"go.mongodb.org/mongo-driver/v2/bson"
+)
+
+// event is result.Event in a message. Which fields it has depends on its type.
+type event struct {
+	Sequence int64            `json:"sequence"`
+	Type     result.EventType `json:"type"`
+	// Time is in milliseconds since 1970, 0 if the adapter does not say.
+	Time    float64 `json:"time,omitempty"`
+	Address string  `json:"address,omitempty"`
+
+	// command events
+	CommandName        string   `json:"commandName,omitempty"`
+	DatabaseName       string   `json:"databaseName,omitempty"`
+	RequestID          int64    `json:"requestId,omitempty"`
+	OperationID        int64    `json:"operationId,omitempty"`
+	DriverConnectionID string   `json:"driverConnectionId,omitempty"`
+	ServerConnectionID *int64   `json:"serverConnectionId,omitempty"`
+	Command            document `json:"command,omitempty"`
+	Reply              document `json:"reply,omitempty"`
+	Failure            *failure `json:"failure,omitempty"`
+	DurationMS         float64  `json:"durationMS,omitempty"`
+	Redacted           bool     `json:"redacted,omitempty"`
+
+	// pool events
+	ConnectionID              int64  `json:"connectionId,omitempty"`
+	Reason                    string `json:"reason,omitempty"`
+	InterruptInUseConnections *bool  `json:"interruptInUseConnections,omitempty"`
+
+	// command and pool events
+	ServiceID *bson.ObjectID `json:"serviceId,omitempty"`
+
+	// SDAM events
+	Awaited             *bool                 `json:"awaited,omitempty"`
+	PreviousDescription *result.TopologyState `json:"previousDescription,omitempty"`
+	NewDescription      *result.TopologyState `json:"newDescription,omitempty"`
+
+	// pool and SDAM events
+	Error string `json:"error,omitempty"`
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+func duration(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
+
+func eventOf(e result.Event) event {
+	out := event{Sequence: e.Sequence, Type: e.Type, Address: e.Address}
+	if !e.Time.IsZero() {
+		out.Time = float64(e.Time.UnixMicro()) / 1000
+	}
+	if c := e.Command; c != nil {
+		out.CommandName, out.DatabaseName, out.RequestID, out.OperationID = c.CommandName, c.DatabaseName, c.RequestID, c.OperationID
+		out.DriverConnectionID, out.ServerConnectionID, out.ServiceID = c.ConnectionID, c.ServerConnectionID, c.ServiceID
+		out.Command, out.Reply, out.Failure = document(c.Command), document(c.Reply), failureOf(c.Failure)
+		out.DurationMS, out.Redacted = milliseconds(c.Duration), c.Redacted
+	}
+	if p := e.Pool; p != nil {
+		out.ConnectionID, out.Reason, out.ServiceID, out.Error = p.ConnectionID, p.Reason, p.ServiceID, p.Err
+		out.InterruptInUseConnections = p.InterruptInUseConnections
+	}
+	if s := e.SDAM; s != nil {
+		out.Awaited, out.PreviousDescription, out.NewDescription, out.Error = s.Awaited, s.Previous, s.New, s.Err
+	}
+	return out
+}
+
+func (e event) event() (result.Event, error) {
+	out := result.Event{Sequence: e.Sequence, Type: e.Type, Address: e.Address}
+	if e.Time != 0 {
+		out.Time = time.UnixMicro(int64(e.Time * 1000))
+	}
+	switch e.Type.Monitor() {
+	case result.MonitorCommand:
+		failed, err := e.Failure.error()
+		if err != nil {
+			return out, fmt.Errorf("event %d: failure: %w", e.Sequence, err)
+		}
+		out.Command = &result.CommandEvent{CommandName: e.CommandName, DatabaseName: e.DatabaseName, RequestID: e.RequestID,
+			OperationID: e.OperationID, ConnectionID: e.DriverConnectionID, ServerConnectionID: e.ServerConnectionID,
+			ServiceID: e.ServiceID, Command: bson.Raw(e.Command), Reply: bson.Raw(e.Reply), Failure: failed,
+			Duration: duration(e.DurationMS), Redacted: e.Redacted}
+	case result.MonitorCMAP:
+		out.Pool = &result.PoolEvent{ConnectionID: e.ConnectionID, Reason: e.Reason, ServiceID: e.ServiceID,
+			InterruptInUseConnections: e.InterruptInUseConnections, Err: e.Error}
+	case result.MonitorSDAM:
+		out.SDAM = &result.SDAMEvent{Awaited: e.Awaited, Previous: e.PreviousDescription, New: e.NewDescription, Err: e.Error}
+	default:
+		return out, fmt.Errorf("event %d: unknown type %q", e.Sequence, e.Type)
+	}
+	return out, nil
+}
+
+// logMessage is result.LogMessage in a message.
+type logMessage struct {
+	Sequence        int64    `json:"sequence"`
+	Time            float64  `json:"time,omitempty"`
+	Level           string   `json:"level"`
+	Component       string   `json:"component"`
+	Data            document `json:"data"`
+	FailureRedacted *bool    `json:"failureRedacted,omitempty"`
+}
+
+func logMessageOf(m result.LogMessage) logMessage {
+	return logMessage{Sequence: m.Sequence, Time: float64(m.Time.UnixMicro()) / 1000, Level: m.Level, Component: m.Component,
+		Data: document(m.Data), FailureRedacted: m.FailureRedacted}
+}
+
+func (m logMessage) message() result.LogMessage {
+	return result.LogMessage{Sequence: m.Sequence, Time: time.UnixMicro(int64(m.Time * 1000)), Level: m.Level, Component: m.Component,
+		Data: bson.Raw(m.Data), FailureRedacted: m.FailureRedacted}
+}

@@ -1,0 +1,141 @@
+package process
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/unified-test-runner/utr/result"
+	"go.mongodb.org/mongo-driver/v2/bson"
+)
+
+// Protocol is the version of the protocol that this package speaks.
+const Protocol = 1
+
+// The calls. An adapter makes callback, utr makes all others.
+const (
+	callHello    = "hello"
+	callBegin    = "begin"
+	callOpen     = "open"
+	callDo       = "do"
+	callEvents   = "events"
+	callLogs     = "logs"
+	callClose    = "close"
+	callEnd      = "end"
+	callCallback = "callback"
+	// noteCancel asks an adapter to end a call early. It has no reply.
+	noteCancel = "cancel"
+)
+
+// version is the member "jsonrpc" of every message.
+const version = "2.0"
+
+// message is any line: a request if it has a method, otherwise a response.
+type message struct {
+	JSONRPC string          `json:"jsonrpc"`
+	ID      *int64          `json:"id,omitempty"` // absent in a notification
+	Method  string          `json:"method,omitempty"`
+	Params  json.RawMessage `json:"params,omitempty"`
+	Result  json.RawMessage `json:"result,omitempty"`
+	Error   *rpcError       `json:"error,omitempty"`
+}
+
+// rpcError says that a call could not be carried out. Errors of the driver under
+// test are results.
+type rpcError struct {
+	Code    int    `json:"code"`
+	Message string `json:"message"`
+}
+
+// The codes of JSON-RPC that this package sends.
+const (
+	codeUnknownMethod = -32601
+	codeBadParams     = -32602
+	codeInternal      = -32603
+)
+
+func (e *rpcError) Error() string { return fmt.Sprintf("%s (code %d)", e.Message, e.Code) }
+
+type helloParams struct {
+	Protocol int    `json:"protocol"`
+	Runner   string `json:"runner"` // name and version, for logs
+}
+
+type helloResult struct {
+	Protocol      int      `json:"protocol"`
+	Name          string   `json:"name"`
+	Version       string   `json:"version"`
+	SchemaVersion string   `json:"schemaVersion"`
+	Operations    []string `json:"operations"`
+	Features      []string `json:"features,omitempty"`
+}
+
+type openParams struct {
+	Kind        string   `json:"kind"`
+	ID          string   `json:"id"`
+	Options     document `json:"options,omitempty"`
+	URI         string   `json:"uri,omitempty"`
+	ClusterTime document `json:"clusterTime,omitempty"`
+}
+
+// raised is the result of a call that can end with an error of the driver.
+type raised struct {
+	Error *failure `json:"error,omitempty"`
+}
+
+type doParams struct {
+	Object    string   `json:"object"`
+	Name      string   `json:"name"`
+	Arguments document `json:"arguments,omitempty"`
+	SaveAs    string   `json:"saveAs,omitempty"`
+	// Callback says that the adapter makes the call callback for the operations
+	// of a withTransaction.
+	Callback bool `json:"callback,omitempty"`
+}
+
+type doResult struct {
+	Value     value          `json:"value,omitzero"`
+	Error     *failure       `json:"error,omitempty"`
+	Server    string         `json:"server,omitempty"`
+	ServiceID *bson.ObjectID `json:"serviceId,omitempty"`
+	// Decisions are those of an engine with a retry core that reports them.
+	Decisions []result.Decision `json:"decisions,omitempty"`
+}
+
+type callbackParams struct {
+	Do int64 `json:"do"` // the id of the request whose callback is to run
+}
+
+type callbackResult struct {
+	Error *failure `json:"error,omitempty"`
+	// RaisedBy is the id of the request whose error it is, 0 if it is not one of
+	// the driver. The adapter raises that error again.
+	RaisedBy int64 `json:"raisedBy,omitempty"`
+}
+
+type eventsParams struct {
+	Client string `json:"client"`
+	After  int64  `json:"after"`
+	WaitMS int64  `json:"waitMS"`
+}
+
+type eventsResult struct {
+	Events []event `json:"events"`
+}
+
+type logsParams struct {
+	Client string `json:"client"`
+}
+
+type logsResult struct {
+	Messages []logMessage `json:"messages"`
+}
+
+type closeParams struct {
+	ID string `json:"id"`
+}
+
+type cancelParams struct {
+	ID int64 `json:"id"` // of the request
+}
+
+type nothing struct{}

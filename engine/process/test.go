@@ -1,0 +1,152 @@
+package process
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/result"
+	"go.mongodb.org/mongo-driver/v2/bson"
+)
+
+// test is engine.Test and engine.LogReader in a conversation. Methods may be called
+// concurrently.
+type test struct {
+	engine *Engine
+	c      *conversation
+
+	mu     sync.Mutex
+	raised map[*result.Error]int64 // the request that an error came from
+}
+
+func newTest(e *Engine, c *conversation) *test {
+	return &test{engine: e, c: c, raised: map[*result.Error]int64{}}
+}
+
+// Open creates an entity.
+func (t *test) Open(ctx context.Context, e engine.Entity) error {
+	params := openParams{Kind: e.Kind, ID: e.ID, Options: document(e.Options), URI: e.URI, ClusterTime: document(e.ClusterTime)}
+	return t.simple(ctx, callOpen, params, fmt.Sprintf("open %s %s", e.Kind, e.ID))
+}
+
+// Close closes an entity.
+func (t *test) Close(ctx context.Context, id string) error {
+	return t.simple(ctx, callClose, closeParams{id}, "close "+id)
+}
+
+// simple makes a call that has no result but the driver's error.
+func (t *test) simple(ctx context.Context, method string, params any, during string) error {
+	var r raised
+	if _, err := t.c.call(ctx, method, params, &r, during, nil); err != nil {
+		return err
+	}
+	failed, err := r.Error.error()
+	switch {
+	case err != nil:
+		return t.malformed(during, err)
+	case failed != nil:
+		return failed
+	}
+	return nil
+}
+
+// malformed ends the conversation for a result that cannot be understood.
+func (t *test) malformed(during string, problem error) error {
+	t.c.fail(fmt.Errorf("the result of %s: %w", during, problem))
+	return t.c.failure()
+}
+
+// Do performs an operation.
+func (t *test) Do(ctx context.Context, op engine.Operation) result.Outcome {
+	during := fmt.Sprintf("%s on %s", op.Name, op.Object)
+	params := doParams{Object: op.Object, Name: op.Name, Arguments: document(op.Arguments), SaveAs: op.SaveAs, Callback: op.Callback != nil}
+	var callback func() callbackResult
+	if op.Callback != nil {
+		callback = func() callbackResult { return t.called(op.Callback(ctx)) }
+	}
+	var r doResult
+	id, err := t.c.call(ctx, callDo, params, &r, during, callback)
+	if err != nil {
+		return result.Outcome{Broken: err}
+	}
+	failed, err := r.Error.error()
+	if err != nil {
+		return result.Outcome{Broken: t.malformed(during, err)}
+	}
+	if failed != nil {
+		t.mu.Lock()
+		t.raised[failed] = id
+		t.mu.Unlock()
+	}
+	return result.Outcome{Value: bson.RawValue(r.Value), Err: failed, Server: r.Server, ServiceID: r.ServiceID, Decisions: r.Decisions}
+}
+
+// called is how a callback ended.
+func (t *test) called(err *result.Error) callbackResult {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return callbackResult{Error: failureOf(err), RaisedBy: t.raised[err]}
+}
+
+// waitSlice is how long one request waits for events. Adapters need not be able to
+// cancel a wait.
+const waitSlice = 500 * time.Millisecond
+
+// Events reads the log of a client.
+func (t *test) Events(ctx context.Context, client string, after int64, wait time.Duration) ([]result.Event, error) {
+	for {
+		slice := min(wait, waitSlice)
+		events, err := t.events(ctx, eventsParams{Client: client, After: after, WaitMS: slice.Milliseconds()})
+		wait -= slice
+		if len(events) > 0 || err != nil || wait <= 0 {
+			return events, err
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func (t *test) events(ctx context.Context, params eventsParams) ([]result.Event, error) {
+	during := "events of " + params.Client
+	var r eventsResult
+	if _, err := t.c.call(ctx, callEvents, params, &r, during, nil); err != nil {
+		return nil, err
+	}
+	events := make([]result.Event, len(r.Events))
+	for i, e := range r.Events {
+		var err error
+		if events[i], err = e.event(); err != nil {
+			return nil, t.malformed(during, err)
+		}
+		if want := params.After + 1 + int64(i); e.Sequence != want {
+			return nil, t.malformed(during, fmt.Errorf("the sequence of an event is %d, expected %d", e.Sequence, want))
+		}
+	}
+	return events, nil
+}
+
+// Logs reads the log messages of a client.
+func (t *test) Logs(ctx context.Context, client string) ([]result.LogMessage, error) {
+	var r logsResult
+	if _, err := t.c.call(ctx, callLogs, logsParams{client}, &r, "logs of "+client, nil); err != nil {
+		return nil, err
+	}
+	messages := make([]result.LogMessage, len(r.Messages))
+	for i, m := range r.Messages {
+		messages[i] = m.message()
+	}
+	return messages, nil
+}
+
+// End closes everything that is still open. An adapter that cannot is replaced.
+func (t *test) End(ctx context.Context) error {
+	defer t.engine.put(t.c)
+	if _, err := t.c.call(ctx, callEnd, nothing{}, &nothing{}, "end", nil); err != nil {
+		t.c.fail(err)
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,52 @@
+package process
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+)
+
+// document is a BSON document, canonical Extended JSON in a message.
+type document bson.Raw
+
+// MarshalJSON writes canonical Extended JSON.
+func (d document) MarshalJSON() ([]byte, error) { return bson.MarshalExtJSON(bson.Raw(d), true, false) }
+
+// UnmarshalJSON reads Extended JSON. A number without a type is what Extended JSON in
+// relaxed mode takes it for.
+func (d *document) UnmarshalJSON(data []byte) error {
+	if string(data) == "null" {
+		return fmt.Errorf("null is not a document")
+	}
+	return bson.UnmarshalExtJSON(data, false, (*bson.Raw)(d))
+}
+
+// value is any BSON value, of type 0 if there is none.
+type value bson.RawValue
+
+// IsZero lets omitzero leave the value out.
+func (v value) IsZero() bool { return v.Type == 0 }
+
+// MarshalJSON writes canonical Extended JSON.
+func (v value) MarshalJSON() ([]byte, error) {
+	data, err := bson.MarshalExtJSON(bson.D{{Key: "v", Value: bson.RawValue(v)}}, true, false)
+	if err != nil {
+		return nil, err
+	}
+	return data[len(`{"v":`) : len(data)-1], nil
+}
+
+// UnmarshalJSON reads Extended JSON, as for documents.
+func (v *value) UnmarshalJSON(data []byte) error {
+	wrapped, err := json.Marshal(map[string]json.RawMessage{"v": data})
+	if err != nil {
+		return err
+	}
+	var raw bson.Raw
+	if err := bson.UnmarshalExtJSON(wrapped, false, &raw); err != nil {
+		return err
+	}
+	*v = value(raw.Lookup("v"))
+	return nil
+}
