@@ -157,10 +157,13 @@ func (r *compareFlags) act(ctx context.Context, c *call) error {
 
 // side opens one of the two engines, with deployments of its own.
 func (r *compareFlags) side(ctx context.Context, c *call, name string) (side compare.Side, done func(), err error) {
-	base, policy, _ := strings.Cut(name, ":")
-	newEngine, ok := c.program.Engines[base]
-	if !ok {
-		return side, nil, unknownEngine(c, base)
+	base, policy := name, ""
+	if !inProcess(name) {
+		base, policy, _ = strings.Cut(name, ":")
+	}
+	newEngine, err := c.engineNamed(base)
+	if err != nil {
+		return side, nil, err
 	}
 	side = compare.Side{Name: name, Config: r.config}
 	side.Config.AllTopologies = r.deployment.topology == topologyAll && r.generate == 0 // schedules say where they run

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"syscall"
 
@@ -155,13 +153,6 @@ func (f *flags) shard(shard *runner.Shard, durations *string, summary string) {
 	f.file(durations, "durations", "with --shard: JSON report used to balance shards; the same one for all")
 }
 
-// engineNames lists the drivers under test.
-func (c *call) engineNames() []string { return slices.Sorted(maps.Keys(c.program.Engines)) }
-
-func unknownEngine(c *call, name string) error {
-	return usage("unknown engine %q: it must be one of %s", name, strings.Join(c.engineNames(), ", "))
-}
-
 // check completes the configuration, and gives the maker of the engine. It reads only
 // files that flags name, and connects to nothing.
 func (r *runFlags) check(c *call) (engine NewEngine, err error) {
@@ -171,9 +162,8 @@ func (r *runFlags) check(c *call) (engine NewEngine, err error) {
 	if len(c.paths) == 0 {
 		return nil, usage("requires a suite, a directory, or a built-in suite: %s", strings.Join(specs.BuiltIn(), ", "))
 	}
-	engine, found := c.program.Engines[r.driver]
-	if !found {
-		return nil, unknownEngine(c, r.driver)
+	if engine, err = c.engineNamed(r.driver); err != nil {
+		return nil, err
 	}
 	return engine, r.complete(c)
 }
