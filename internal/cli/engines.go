@@ -36,7 +36,7 @@ func (c *call) engineNamed(name string) (NewEngine, error) {
 	} else if address, ok := strings.CutPrefix(name, engineAddress); ok {
 		o.Address = address
 	} else {
-		return nil, usage("unknown engine %q: it must be one of %s, or %sCOMMAND, or %sHOST:PORT", name,
+		return nil, usage("unknown engine %q: it must be one of %s, or %sCOMMAND or %sHOST:PORT", name,
 			strings.Join(c.engineNames(), ", "), engineCommand, engineAddress)
 	}
 	return func(e EngineOptions) (engine.Engine, error) {
