@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"runtime"
 	"time"
 
 	"github.com/unified-test-runner/utr/internal/ledger"
+	"github.com/unified-test-runner/utr/internal/processgroup"
 )
 
 // server is a running process. What it prints, which is its log, goes to a
@@ -38,14 +38,8 @@ func launch(program string, p Process, v Version, at Place, log string, book *le
 	s.command = exec.Command(program, s.args...)
 	s.command.Stdout, s.command.Stderr = out, out
 	s.command.Env = environment()
-	isolate(s.command)
 	started := make(chan error, 1)
-	go func() {
-		// A child that is to die with its parent dies with the thread that
-		// started it: this one stays until the child is gone.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := s.command.Start()
+	processgroup.Start(s.command, func(err error) {
 		_ = out.Close() // the child has its own
 		if err != nil {
 			started <- fmt.Errorf("cannot start %s: %w", program, err)
@@ -57,7 +51,7 @@ func launch(program string, p Process, v Version, at Place, log string, book *le
 		if err == nil {
 			started <- nil
 		} else {
-			_ = killGroup(s.command.Process) // nothing may run that nobody remembers
+			_ = processgroup.Kill(s.command.Process) // nothing may run that nobody remembers
 		}
 		_ = s.command.Wait() // the state says more than the error
 		s.err = endedError(s.command.ProcessState)
@@ -69,7 +63,7 @@ func launch(program string, p Process, v Version, at Place, log string, book *le
 			err = nil // it was gone before it could be remembered
 		}
 		started <- err
-	}()
+	})
 	if err := <-started; err != nil {
 		return nil, err
 	}
@@ -83,7 +77,7 @@ const killLimit = 20 * time.Second
 // kill ends the process and all that it started, and waits for it.
 func (s *server) kill() error {
 	// One that has ended may have left something, as when it is a script.
-	if err := killGroup(s.command.Process); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	if err := processgroup.Kill(s.command.Process); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("cannot kill %s (process %d): %w", s.Name, s.command.Process.Pid, err)
 	}
 	limit := time.NewTimer(killLimit)
@@ -96,7 +90,7 @@ func (s *server) kill() error {
 	ctx, cancel := context.WithTimeout(context.Background(), groupLimit)
 	defer cancel()
 	_ = await(ctx, "what "+s.Name+" started to go", func(context.Context) error {
-		if groupIsThere(s.command.Process) {
+		if processgroup.Exists(s.command.Process) {
 			return errors.New("it is there")
 		}
 		return nil

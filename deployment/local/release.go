@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/unified-test-runner/utr/internal/processgroup"
 )
 
 // Version is major, minor and patch of a server.
@@ -109,8 +111,8 @@ func askVersion(ctx context.Context, path string) (Version, error) {
 	cmd := exec.CommandContext(ctx, path, "--version")
 	cmd.Env = environment()
 	cmd.WaitDelay = time.Second // what it left behind may hold the pipe
-	isolate(cmd)
-	cmd.Cancel = func() error { return killGroup(cmd.Process) }
+	processgroup.Isolate(cmd)
+	cmd.Cancel = func() error { return processgroup.Kill(cmd.Process) }
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		if ctx.Err() != nil {

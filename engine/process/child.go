@@ -6,10 +6,11 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"runtime"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/unified-test-runner/utr/internal/processgroup"
 )
 
 const (
@@ -39,7 +40,6 @@ type child struct {
 func start(command, environment []string, dir string) (*child, error) {
 	c := &child{command: exec.Command(command[0], command[1:]...), gone: make(chan struct{})}
 	c.command.Env, c.command.Dir = environment, dir
-	apart(c.command)
 	var problems [3]error
 	c.in, problems[0] = c.command.StdinPipe()
 	c.out, problems[1] = c.command.StdoutPipe()
@@ -48,18 +48,13 @@ func start(command, environment []string, dir string) (*child, error) {
 		return nil, err
 	}
 	started := make(chan error, 1)
-	go func() {
-		// A child that is to die with its parent dies with the thread that started
-		// it: this one stays until the child is gone.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := c.command.Start()
+	processgroup.Start(c.command, func(err error) {
 		started <- err
 		if err == nil {
 			c.state, _ = c.command.Process.Wait()
 			close(c.gone)
 		}
-	}()
+	})
 	if err := <-started; err != nil {
 		return nil, fmt.Errorf("cannot start the adapter: %w", err)
 	}
@@ -79,7 +74,7 @@ func (c *child) finish(problem error) error {
 		limit = exitGrace
 	}
 	ended := c.ends(limit)
-	killGroup(c.command.Process) // its children as well, if it ended by itself
+	_ = processgroup.Kill(c.command.Process) // its children as well, if it ended by itself
 	<-c.gone
 	_, _ = c.out.Close(), c.errors.Close()
 	c.talking.Wait()

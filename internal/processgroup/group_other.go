@@ -1,8 +1,8 @@
 //go:build unix && !linux
 
-package local
+package processgroup
 
 import "syscall"
 
-// dieWithParent cannot be had: the ledger remembers what a crash leaves.
+// dieWithParent does nothing: these systems cannot do that.
 func dieWithParent(*syscall.SysProcAttr) {}
