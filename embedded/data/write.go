@@ -2,7 +2,6 @@ package data
 
 import (
 	"bytes"
-	"errors"
 	"slices"
 	"strings"
 
@@ -264,7 +263,21 @@ func (d *Data) update(req *command.Request, a *args) (action, error) {
 		}
 		writes = append(writes, w)
 	}
-	return d.runAll(req, a, writes)
+	return d.batched(a, func(b *batch, name string) error {
+		if err := b.runAll(name, writes); err != nil && err != errStop {
+			return err
+		}
+		// When all is done the server counts the stages, and fails of those that it
+		// does not know.
+		for _, w := range writes {
+			if list, ok := w.update.(bson.A); ok {
+				if err := pipeline.Named(list); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
 }
 
 func (d *Data) delete(req *command.Request, a *args) (action, error) {
@@ -280,31 +293,18 @@ func (d *Data) delete(req *command.Request, a *args) (action, error) {
 		w.multi, w.notRetried = limit == 0, "(or request) retryable writes with limit=0"
 		writes = append(writes, w)
 	}
-	return d.runAll(req, a, writes)
+	return d.batched(a, func(b *batch, name string) error { return b.runAll(name, writes) })
 }
 
-// runAll makes the action of writes to the collection that a command names.
-func (d *Data) runAll(req *command.Request, a *args, writes []*write) (action, error) {
-	return d.batched(a, func(b *batch, name string) error {
-		for i, w := range writes {
-			w.db, w.coll = req.DB, name
-			if err := b.run(i, w); errors.Is(err, errStop) {
-				break
-			} else if err != nil {
-				return err
-			}
+// runAll does writes to the collection that a command names.
+func (b *batch) runAll(name string, writes []*write) error {
+	for i, w := range writes {
+		w.db, w.coll = b.s.req.DB, name
+		if err := b.run(i, w); err != nil {
+			return err
 		}
-		// When all is done the server counts the stages, and fails of those that it
-		// does not know.
-		for _, w := range writes {
-			if list, ok := w.update.(bson.A); ok {
-				if err := pipeline.Named(list); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	})
+	}
+	return nil
 }
 
 // tally is the reply of insert, update and delete in the making.
