@@ -31,6 +31,10 @@ func readWrites(operation string, models []enginekit.Model) ([]*write, *result.E
 	if len(models) == 0 {
 		return nil, argument("there is nothing to write")
 	}
+	ofClient, names := operation == "clientBulkWrite", map[string]string{"filter": "q", "update": "u", "replacement": "u"}
+	if ofClient {
+		names = map[string]string{"update": "updateMods", "replacement": "updateMods"}
+	}
 	writes := make([]*write, len(models))
 	for i, m := range models {
 		w := &write{multi: strings.HasSuffix(m.Kind, "Many")}
@@ -42,12 +46,12 @@ func readWrites(operation string, models []enginekit.Model) ([]*write, *result.E
 		default:
 			w.group = "update"
 		}
-		finish, names := w.ofCollection, map[string]string{"filter": "q", "update": "u", "replacement": "u"}
-		if operation == "clientBulkWrite" {
-			finish, names = w.ofClient, map[string]string{"update": "updateMods", "replacement": "updateMods"}
-		}
 		if err := w.read(m, modelArgs(operation, m.Kind), names); err != nil {
 			return nil, err
+		}
+		finish := w.ofCollection
+		if ofClient {
+			finish = w.ofClient
 		}
 		if err := finish(); err != nil {
 			return nil, err
