@@ -32,19 +32,13 @@ type conversation struct {
 
 	mu   sync.Mutex // guards what follows
 	last int64
-	open map[int64]*request // without a reply yet
+	open map[int64]chan message // by request without a reply: its reply, and calls of callback before that
 	over bool
-}
-
-// request is a call that waits for its reply.
-type request struct {
-	during string       // for errors: "find on collection0"
-	inbox  chan message // its reply, and calls of callback before that
 }
 
 // converse begins a conversation. It reads until in ends; finish must make it end.
 func converse(in io.Reader, out io.Writer, finish func(error) error) *conversation {
-	c := &conversation{lines: make(chan []byte), finish: finish, ended: make(chan struct{}), open: map[int64]*request{}}
+	c := &conversation{lines: make(chan []byte), finish: finish, ended: make(chan struct{}), open: map[int64]chan message{}}
 	go c.read(in)
 	go c.write(out)
 	return c
@@ -139,15 +133,15 @@ func (c *conversation) take(line []byte) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	r := c.open[id]
-	if r == nil {
+	inbox := c.open[id]
+	if inbox == nil {
 		return fmt.Errorf("a message for request %d, which is not open: %s", id, excerpt(line))
 	}
 	if m.Method == "" {
 		delete(c.open, id)
 	}
 	select {
-	case r.inbox <- m:
+	case inbox <- m:
 		return nil
 	default:
 		return fmt.Errorf("a callback of request %d before the one before has ended", id)
@@ -171,11 +165,11 @@ func decode(data []byte, into any) error {
 // adapter's calls of callback for it. The end of ctx cancels it: the adapter may then
 // reply at once, and has failed if it does not reply within the grace.
 func (c *conversation) call(ctx context.Context, method string, params, into any, during string, callback func() callbackResult) (id int64, err error) {
-	id, r, err := c.register(during)
+	id, inbox, err := c.register()
 	if err != nil {
 		return id, err
 	}
-	line, err := encode(message{ID: &id, Method: method}, params)
+	line, err := request(&id, method, params)
 	if err != nil {
 		c.fail(err)
 		return id, err
@@ -186,7 +180,7 @@ func (c *conversation) call(ctx context.Context, method string, params, into any
 		select {
 		case out <- line:
 			out = nil
-		case m := <-r.inbox:
+		case m := <-inbox:
 			switch {
 			case m.Method == callCallback && callback == nil:
 				c.fail(fmt.Errorf("a callback for %s, which has none", during))
@@ -207,7 +201,7 @@ func (c *conversation) call(ctx context.Context, method string, params, into any
 		case <-over:
 			over, late = nil, time.After(grace)
 			if out == nil {
-				if line, err = encode(message{Method: noteCancel}, cancelParams{ID: id}); err == nil {
+				if line, err = request(nil, noteCancel, cancelParams{ID: id}); err == nil {
 					out = c.lines
 				}
 			}
@@ -244,7 +238,7 @@ func (c *conversation) failed() bool {
 	return c.over
 }
 
-func (c *conversation) register(during string) (int64, *request, error) {
+func (c *conversation) register() (int64, chan message, error) {
 	c.mu.Lock()
 	if c.over {
 		c.mu.Unlock()
@@ -252,26 +246,7 @@ func (c *conversation) register(during string) (int64, *request, error) {
 	}
 	defer c.mu.Unlock()
 	c.last++
-	r := &request{during, make(chan message, 2)}
-	c.open[c.last] = r
-	return c.last, r, nil
-}
-
-func encode(m message, params any) ([]byte, error) {
-	var err error
-	m.JSONRPC = version
-	if m.Params, err = json.Marshal(params); err != nil {
-		return nil, err
-	}
-	line, err := json.Marshal(m)
-	return append(line, '\n'), err
-}
-
-func response(id int64, result any) ([]byte, error) {
-	data, err := json.Marshal(result)
-	if err != nil {
-		return nil, err
-	}
-	line, err := json.Marshal(message{JSONRPC: version, ID: &id, Result: data})
-	return append(line, '\n'), err
+	inbox := make(chan message, 2)
+	c.open[c.last] = inbox
+	return c.last, inbox, nil
 }

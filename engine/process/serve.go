@@ -92,29 +92,31 @@ func (s *server) take(ctx context.Context, m message) error {
 
 // serve answers a request.
 func (s *server) serve(ctx context.Context, id int64, method string, params json.RawMessage) {
-	reply := message{JSONRPC: version, ID: &id}
+	var line []byte
 	got, err := s.answer(ctx, id, method, params)
 	if err == nil {
-		reply.Result, err = json.Marshal(got)
+		line, err = response(id, got)
 	}
-	if err != nil && !errors.As(err, &reply.Error) {
-		reply.Error = &rpcError{codeInternal, err.Error()}
+	if err != nil {
+		reply := message{ID: &id}
+		if !errors.As(err, &reply.Error) {
+			reply.Error = &rpcError{codeInternal, err.Error()}
+		}
+		line, err = reply.line()
 	}
 	s.mu.Lock()
 	delete(s.cancels, id)
 	s.mu.Unlock()
-	s.send(reply)
+	if err == nil { // a text is always JSON
+		s.send(line)
+	}
 }
 
 // send writes a message. Nobody is left to report a failure to.
-func (s *server) send(m message) {
-	line, err := json.Marshal(m)
-	if err != nil {
-		return
-	}
+func (s *server) send(line []byte) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
-	_, _ = s.out.Write(append(line, '\n'))
+	_, _ = s.out.Write(line)
 }
 
 // answer carries out a call and returns its result.
@@ -124,6 +126,9 @@ func (s *server) answer(ctx context.Context, id int64, method string, params jso
 		callBegin: func() (any, error) {
 			var err error
 			s.test, err = s.engine.Begin(ctx)
+			s.mu.Lock()
+			clear(s.raised) // no call can refer to an error of an earlier test
+			s.mu.Unlock()
 			return nothing{}, err
 		},
 		callOpen: func() (any, error) {
@@ -218,11 +223,11 @@ func (s *server) callback(ctx context.Context, do int64) *result.Error {
 	id := s.last
 	s.replies[id] = replies
 	s.mu.Unlock()
-	params, err := json.Marshal(callbackParams{do})
+	line, err := request(&id, callCallback, callbackParams{do})
 	if err != nil {
 		return &result.Error{Message: err.Error(), Client: true}
 	}
-	s.send(message{JSONRPC: version, ID: &id, Method: callCallback, Params: params})
+	s.send(line)
 	var ended callbackResult
 	select {
 	case m := <-replies:

@@ -158,7 +158,7 @@ func (r *compareFlags) act(ctx context.Context, c *call) error {
 // side opens one of the two engines, with deployments of its own.
 func (r *compareFlags) side(ctx context.Context, c *call, name string) (side compare.Side, done func(), err error) {
 	base, policy := name, ""
-	if !inProcess(name) {
+	if !namesAdapter(name) {
 		base, policy, _ = strings.Cut(name, ":")
 	}
 	newEngine, err := c.engineNamed(base)

@@ -20,8 +20,8 @@ const (
 	engineAddress = "tcp://"
 )
 
-// inProcess reports that a name of an engine names an adapter.
-func inProcess(name string) bool {
+// namesAdapter reports whether a name of an engine is that of an adapter.
+func namesAdapter(name string) bool {
 	return strings.HasPrefix(name, engineCommand) || strings.HasPrefix(name, engineAddress)
 }
 
