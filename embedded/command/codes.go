@@ -214,6 +214,19 @@ func Errorf(code int32, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
+// First keeps the first error of a parser: what is parsed after it is of no use.
+type First struct{ Err error }
+
+// Note keeps an error, if it is not nil and the first one.
+func (f *First) Note(err error) {
+	if f.Err == nil {
+		f.Err = err
+	}
+}
+
+// Fail notes an error of a code.
+func (f *First) Fail(code int32, format string, args ...any) { f.Note(Errorf(code, format, args...)) }
+
 // TypeName is the type of a value as the server's messages call it.
 func TypeName(raw bson.RawValue) string {
 	v, _ := value.FromRaw(raw)

@@ -61,19 +61,18 @@ func (e *Env) make(v any) any {
 func Parse(v any) (Expr, error) {
 	p := &parser{}
 	x := p.parse(v)
-	return x, p.err
+	return x, p.Err
 }
 
 // parser has the state of one Parse.
 type parser struct {
 	depth int
-	err   error // the first one; what is parsed after it is of no use
+	command.First
 }
 
+// fail notes an error; its result is the expression that could not be parsed.
 func (p *parser) fail(code int32, format string, args ...any) Expr {
-	if p.err == nil {
-		p.err = command.Errorf(code, format, args...)
-	}
+	p.Fail(code, format, args...)
 	return nil
 }
 

@@ -48,17 +48,7 @@ var transforms = []string{"$addFields", "$set", "$project", "$unset", "$replaceR
 // parser has the state of one Compile.
 type parser struct {
 	opts query.Options
-	err  error // the first one; what is parsed after it is of no use
-}
-
-func (p *parser) note(err error) {
-	if p.err == nil && err != nil {
-		p.err = err
-	}
-}
-
-func (p *parser) fail(code int32, format string, args ...any) {
-	p.note(command.Errorf(code, format, args...))
+	command.First
 }
 
 // Compile parses a pipeline. Errors are *command.Error with the server's
@@ -75,18 +65,18 @@ func Compile(list bson.A, o query.Options) (*Pipeline, error) {
 		switch {
 		case slices.Contains(sources, name):
 			if i != 0 {
-				p.fail(40602, "%s is only valid as the first stage in a pipeline.", name)
+				p.Fail(40602, "%s is only valid as the first stage in a pipeline.", name)
 			}
 			out.Source, out.sourceArg = name, arg
 			continue
 		case writes && i != len(list)-1:
-			p.fail(40601, "%s can only be the final stage in the pipeline", name)
+			p.Fail(40601, "%s can only be the final stage in the pipeline", name)
 		case writes:
 			out.Writes = name
 		}
 		out.stages = append(out.stages, makers[name](p, arg))
 	}
-	return out, p.err
+	return out, p.Err
 }
 
 // Named refuses a pipeline with a stage of an unknown name.

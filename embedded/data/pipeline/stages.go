@@ -23,33 +23,33 @@ var makers = map[string]func(p *parser, arg any) stage{
 func match(p *parser, arg any) stage {
 	d, ok := arg.(bson.D)
 	if !ok {
-		p.fail(15959, "the match filter must be an expression in an object")
+		p.Fail(15959, "the match filter must be an expression in an object")
 	}
 	f, err := query.Compile(d, p.opts)
-	p.note(err)
+	p.Note(err)
 	return func(_ Host, docs []bson.D) ([]bson.D, error) { return f.Select(docs) }
 }
 
 func project(p *parser, arg any) stage {
 	d, ok := arg.(bson.D)
 	if !ok {
-		p.fail(15969, "$project specification must be an object")
+		p.Fail(15969, "$project specification must be an object")
 	}
 	if len(d) == 0 {
-		p.fail(51272, "Invalid $project :: caused by :: projection specification must have at least one field")
+		p.Fail(51272, "Invalid $project :: caused by :: projection specification must have at least one field")
 	}
 	projection, err := query.CompileProjection(d, p.opts)
-	p.note(err)
+	p.Note(err)
 	return each(projection.Apply)
 }
 
 func addFields(p *parser, arg any) stage {
 	d, ok := arg.(bson.D)
 	if !ok {
-		p.fail(40272, "$addFields specification stage must be an object, got %s", value.TypeName(arg))
+		p.Fail(40272, "$addFields specification stage must be an object, got %s", value.TypeName(arg))
 	}
 	fields, err := query.CompileFields(d, p.opts)
-	p.note(err)
+	p.Note(err)
 	return each(fields.Apply)
 }
 
@@ -62,7 +62,7 @@ func unset(p *parser, arg any) stage {
 	for _, v := range list {
 		s, ok := v.(string)
 		if !ok {
-			p.fail(31002, "$unset specification must be a string or an array")
+			p.Fail(31002, "$unset specification must be a string or an array")
 		}
 		spec = append(spec, bson.E{Key: s, Value: int32(0)})
 	}
@@ -81,16 +81,16 @@ func (p *parser) accumulation(e bson.E) (out accumulation) {
 	d, ok := e.Value.(bson.D)
 	switch {
 	case strings.Contains(e.Key, "."):
-		p.fail(40235, "The field name '%s' cannot contain '.'", e.Key)
+		p.Fail(40235, "The field name '%s' cannot contain '.'", e.Key)
 	case !ok:
-		p.fail(40234, "The field '%s' must be an accumulator object", e.Key)
+		p.Fail(40234, "The field '%s' must be an accumulator object", e.Key)
 	case len(d) != 1:
-		p.fail(40238, "The field '%s' must specify one accumulator", e.Key)
+		p.Fail(40238, "The field '%s' must specify one accumulator", e.Key)
 	default:
 		var err error
 		out.name = e.Key
 		out.Accumulator, err = expression.NewAccumulator(d[0].Key)
-		p.note(err)
+		p.Note(err)
 		out.x = p.expression(d[0].Value)
 	}
 	return out
@@ -98,14 +98,14 @@ func (p *parser) accumulation(e bson.E) (out accumulation) {
 
 func (p *parser) expression(v any) expression.Expr {
 	x, err := expression.Parse(v)
-	p.note(err)
+	p.Note(err)
 	return x
 }
 
 func group(p *parser, arg any) stage {
 	d, ok := arg.(bson.D)
 	if !ok {
-		p.fail(15947, "a group's fields must be specified in an object")
+		p.Fail(15947, "a group's fields must be specified in an object")
 	}
 	g := grouping{opts: p.opts}
 	for _, e := range d {
@@ -116,7 +116,7 @@ func group(p *parser, arg any) stage {
 		}
 	}
 	if g.id == nil {
-		p.fail(15955, "a group specification must include an _id")
+		p.Fail(15955, "a group specification must include an _id")
 	}
 	return g.run
 }
@@ -172,13 +172,13 @@ func (g grouping) run(_ Host, docs []bson.D) ([]bson.D, error) {
 func sort(p *parser, arg any) stage {
 	d, ok := arg.(bson.D)
 	if !ok {
-		p.fail(15973, "the $sort key specification must be an object")
+		p.Fail(15973, "the $sort key specification must be an object")
 	}
 	if len(d) == 0 {
-		p.fail(15976, "$sort stage must have at least one sort key")
+		p.Fail(15976, "$sort stage must have at least one sort key")
 	}
 	order, err := query.CompileOrder(d, p.opts.Collation)
-	p.note(err)
+	p.Note(err)
 	return func(_ Host, docs []bson.D) ([]bson.D, error) {
 		docs = slices.Clone(docs)
 		query.Sort(docs, order, func(d bson.D) bson.D { return d })
@@ -190,11 +190,11 @@ func limit(p *parser, arg any) stage {
 	n, ok := value.Whole(arg)
 	switch {
 	case !ok:
-		p.fail(5107201, "invalid argument to $limit stage: Expected a number in: $limit: %s", value.Text(arg))
+		p.Fail(5107201, "invalid argument to $limit stage: Expected a number in: $limit: %s", value.Text(arg))
 	case n < 0:
-		p.fail(5107201, "invalid argument to $limit stage: Expected a non-negative number in: $limit: %s", value.Text(arg))
+		p.Fail(5107201, "invalid argument to $limit stage: Expected a non-negative number in: $limit: %s", value.Text(arg))
 	case n == 0:
-		p.fail(15958, "the limit must be positive")
+		p.Fail(15958, "the limit must be positive")
 	}
 	return func(_ Host, docs []bson.D) ([]bson.D, error) { return docs[:min(n, int64(len(docs)))], nil }
 }
@@ -202,7 +202,7 @@ func limit(p *parser, arg any) stage {
 func skip(p *parser, arg any) stage {
 	n, ok := value.Whole(arg)
 	if !ok || n < 0 {
-		p.fail(5107200, "invalid argument to $skip stage: Expected a non-negative number in: $skip: %s", value.Text(arg))
+		p.Fail(5107200, "invalid argument to $skip stage: Expected a non-negative number in: $skip: %s", value.Text(arg))
 	}
 	return func(_ Host, docs []bson.D) ([]bson.D, error) { return docs[min(n, int64(len(docs))):], nil }
 }
@@ -210,7 +210,7 @@ func skip(p *parser, arg any) stage {
 func count(p *parser, arg any) stage {
 	name, ok := arg.(string)
 	if !ok || name == "" || strings.HasPrefix(name, "$") || strings.Contains(name, ".") {
-		p.fail(40156, "the count field must be a non-empty string")
+		p.Fail(40156, "the count field must be a non-empty string")
 	}
 	return func(_ Host, docs []bson.D) ([]bson.D, error) {
 		if len(docs) == 0 {
@@ -224,7 +224,7 @@ func unwind(p *parser, arg any) stage {
 	if d, ok := arg.(bson.D); ok {
 		for _, e := range d {
 			if e.Key != "path" {
-				p.fail(28811, "unrecognized option to $unwind stage: %s", e.Key)
+				p.Fail(28811, "unrecognized option to $unwind stage: %s", e.Key)
 			}
 			arg = e.Value
 		}
@@ -232,9 +232,9 @@ func unwind(p *parser, arg any) stage {
 	path, ok := arg.(string)
 	switch {
 	case !ok:
-		p.fail(15981, "expected either a string or an object as specification for $unwind stage, got %s", value.TypeName(arg))
+		p.Fail(15981, "expected either a string or an object as specification for $unwind stage, got %s", value.TypeName(arg))
 	case !strings.HasPrefix(path, "$") || len(path) < 2:
-		p.fail(28818, "path option to $unwind stage should be prefixed with a '$': %s", path)
+		p.Fail(28818, "path option to $unwind stage should be prefixed with a '$': %s", path)
 	}
 	parts := strings.Split(strings.TrimPrefix(path, "$"), ".")
 	return func(_ Host, docs []bson.D) ([]bson.D, error) {
@@ -287,7 +287,7 @@ func replaceRoot(p *parser, arg any) stage {
 	d, _ := arg.(bson.D)
 	root, ok := value.Field(d, "newRoot")
 	if !ok || len(d) != 1 {
-		p.fail(40231, "no newRoot specified for the $replaceRoot stage")
+		p.Fail(40231, "no newRoot specified for the $replaceRoot stage")
 	}
 	return replaceWith(p, root)
 }
@@ -311,7 +311,7 @@ func replaceWith(p *parser, arg any) stage {
 func lookup(p *parser, arg any) stage {
 	d, ok := arg.(bson.D)
 	if !ok {
-		p.fail(command.CodeFailedToParse, "the $lookup specification must be an object")
+		p.Fail(command.CodeFailedToParse, "the $lookup specification must be an object")
 	}
 	fields := map[string]string{}
 	for _, e := range d {
@@ -319,15 +319,15 @@ func lookup(p *parser, arg any) stage {
 		switch e.Key {
 		case "from", "localField", "foreignField", "as":
 			if fields[e.Key] = s; !ok {
-				p.fail(command.CodeFailedToParse, "$lookup argument '%s: %s' must be a string, is type %s", e.Key, value.Text(e.Value), value.TypeName(e.Value))
+				p.Fail(command.CodeFailedToParse, "$lookup argument '%s: %s' must be a string, is type %s", e.Key, value.Text(e.Value), value.TypeName(e.Value))
 			}
 		default:
-			p.fail(command.CodeFailedToParse, "unknown argument to $lookup: %s", e.Key)
+			p.Fail(command.CodeFailedToParse, "unknown argument to $lookup: %s", e.Key)
 		}
 	}
 	from, local, foreign, as := fields["from"], fields["localField"], fields["foreignField"], fields["as"]
 	if as == "" || local == "" || foreign == "" {
-		p.fail(command.CodeFailedToParse, "$lookup requires either 'pipeline' or both 'localField' and 'foreignField' to be specified")
+		p.Fail(command.CodeFailedToParse, "$lookup requires either 'pipeline' or both 'localField' and 'foreignField' to be specified")
 	}
 	opts := p.opts
 	return func(h Host, docs []bson.D) ([]bson.D, error) {

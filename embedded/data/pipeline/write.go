@@ -24,9 +24,9 @@ func (p *parser) target(name string, into any) (t Target) {
 	switch {
 	case t.Collection != "":
 	case name == "$out":
-		p.fail(16990, "$out only supports a string or object argument, but found %s", value.TypeName(into))
+		p.Fail(16990, "$out only supports a string or object argument, but found %s", value.TypeName(into))
 	default:
-		p.fail(51178, "$merge 'into' field must specify a 'coll' that is not empty, null or undefined")
+		p.Fail(51178, "$merge 'into' field must specify a 'coll' that is not empty, null or undefined")
 	}
 	return t
 }
@@ -49,14 +49,14 @@ func merge(p *parser, arg any) stage {
 		case "into":
 		case "on":
 			if e.Value != "_id" {
-				p.fail(51183, "Cannot find index to verify that join fields will be unique")
+				p.Fail(51183, "Cannot find index to verify that join fields will be unique")
 			}
 		case "whenMatched":
 			if fail = e.Value == "fail"; !fail && e.Value != "merge" {
-				p.fail(command.CodeBadValue, "Enumeration value '%v' for field '$merge.whenMatched' is not a valid value.", e.Value)
+				p.Fail(command.CodeBadValue, "Enumeration value '%v' for field '$merge.whenMatched' is not a valid value.", e.Value)
 			}
 		default:
-			p.fail(command.CodeIDLUnknownField, "BSON field '$merge.%s' is an unknown field.", e.Key)
+			p.Fail(command.CodeIDLUnknownField, "BSON field '$merge.%s' is an unknown field.", e.Key)
 		}
 	}
 	return func(h Host, docs []bson.D) ([]bson.D, error) { return nil, h.Merge(t, fail, docs) }

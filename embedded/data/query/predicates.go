@@ -32,7 +32,7 @@ func (p *parser) predicate(e bson.E, all bson.D) predicate {
 	case "$type":
 		return p.types(e.Value)
 	}
-	p.fail(command.CodeBadValue, "unknown operator: %s", e.Key)
+	p.Fail(command.CodeBadValue, "unknown operator: %s", e.Key)
 	return nil
 }
 
@@ -65,7 +65,7 @@ func (p *parser) equality(x any) predicate {
 func (p *parser) compare(e bson.E, holds func(int) bool) predicate {
 	x, fold := e.Value, p.opts.Collation.fold()
 	if _, ok := x.(bson.Regex); ok {
-		p.fail(command.CodeBadValue, "Can't have RegEx as arg to predicate over field '%s'.", e.Key)
+		p.Fail(command.CodeBadValue, "Can't have RegEx as arg to predicate over field '%s'.", e.Key)
 	}
 	return func(v any) bool {
 		if x == nil {
@@ -99,12 +99,12 @@ func isNaN(v any) bool {
 func (p *parser) in(e bson.E) predicate {
 	list, ok := e.Value.(bson.A)
 	if !ok {
-		p.fail(command.CodeBadValue, "%s needs an array", e.Key)
+		p.Fail(command.CodeBadValue, "%s needs an array", e.Key)
 	}
 	alternatives := make([]predicate, len(list))
 	for i, item := range list {
 		if d, ok := item.(bson.D); ok && isOperators(d) {
-			p.fail(command.CodeBadValue, "cannot nest $ under %s", e.Key)
+			p.Fail(command.CodeBadValue, "cannot nest $ under %s", e.Key)
 		}
 		alternatives[i] = p.equal(item)
 	}
@@ -122,15 +122,15 @@ func (p *parser) regexOperator(v any, all bson.D) predicate {
 	case bson.Regex:
 		pattern, options = r.Pattern, r.Options
 	default:
-		p.fail(command.CodeBadValue, "$regex has to be a string")
+		p.Fail(command.CodeBadValue, "$regex has to be a string")
 	}
 	if o, ok := value.Field(all, "$options"); ok {
 		s, ok := o.(string)
 		if !ok {
-			p.fail(command.CodeBadValue, "$options has to be a string")
+			p.Fail(command.CodeBadValue, "$options has to be a string")
 		}
 		if options != "" {
-			p.fail(51075, "options set in both $regex and $options")
+			p.Fail(51075, "options set in both $regex and $options")
 		}
 		options = s
 	}
@@ -139,7 +139,7 @@ func (p *parser) regexOperator(v any, all bson.D) predicate {
 
 func (p *parser) regex(pattern, options string) predicate {
 	re, err := compileRegexp(pattern, options)
-	p.note(err)
+	p.Note(err)
 	as := bson.Regex{Pattern: pattern, Options: options}
 	return func(v any) bool {
 		switch x := v.(type) {
@@ -161,7 +161,7 @@ func (p *parser) types(v any) predicate {
 		list = bson.A{v}
 	}
 	if len(list) == 0 {
-		p.fail(command.CodeFailedToParse, "$type must match at least one type")
+		p.Fail(command.CodeFailedToParse, "$type must match at least one type")
 	}
 	var types []int32
 	for _, item := range list {
@@ -173,11 +173,11 @@ func (p *parser) types(v any) predicate {
 		if s, named := item.(string); named {
 			code, ok := value.TypeNumber(s)
 			if !ok {
-				p.fail(command.CodeBadValue, "Unknown type name alias: %s", s)
+				p.Fail(command.CodeBadValue, "Unknown type name alias: %s", s)
 			}
 			n = int64(code)
 		} else if n, ok = value.Whole(item); !ok || n != int64(int32(n)) || !value.KnownType(int32(n)) {
-			p.fail(command.CodeBadValue, "Invalid numerical type code: %s", value.Text(item))
+			p.Fail(command.CodeBadValue, "Invalid numerical type code: %s", value.Text(item))
 		}
 		types = append(types, int32(n))
 	}

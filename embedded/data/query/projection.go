@@ -49,14 +49,14 @@ func CompileProjection(spec bson.D, opts Options) (*Projection, error) {
 	case p.include && (p.id == nil || *p.id), !p.include && p.id != nil && !*p.id:
 		p.fields.add([]string{"_id"})
 	}
-	return &p.Projection, p.err
+	return &p.Projection, p.Err
 }
 
 // CompileFields parses the argument of $addFields: a projection that keeps all and computes fields.
 func CompileFields(spec bson.D, opts Options) (*Projection, error) {
 	p := &projector{Projection: Projection{opts: opts}, computes: true}
 	p.each(nil, spec)
-	return &p.Projection, p.err
+	return &p.Projection, p.Err
 }
 
 // projector parses a projection.
@@ -65,18 +65,12 @@ type projector struct {
 	computes           bool // every value is an expression
 	included, excluded bool // fields other than _id
 	id                 *bool
-	err                error
-}
-
-func (p *projector) fail(code int32, format string, args ...any) {
-	if p.err == nil {
-		p.err = command.Errorf(code, format, args...)
-	}
+	command.First
 }
 
 func (p *projector) each(prefix []string, d bson.D) {
 	if len(prefix) > value.MaxDepth {
-		p.fail(command.CodeOverflow, "projection is nested too deeply")
+		p.Fail(command.CodeOverflow, "projection is nested too deeply")
 		return
 	}
 	for _, e := range d {
@@ -88,11 +82,11 @@ func (p *projector) field(parts []string, v any) {
 	for _, part := range parts {
 		switch {
 		case part == "":
-			p.fail(40352, "FieldPath cannot be constructed with empty string")
+			p.Fail(40352, "FieldPath cannot be constructed with empty string")
 		case part == "$" && !p.computes:
-			p.fail(51246, "Executor error during find command :: caused by :: positional operator '.$' couldn't find a matching element in the array")
+			p.Fail(51246, "Executor error during find command :: caused by :: positional operator '.$' couldn't find a matching element in the array")
 		case strings.HasPrefix(part, "$"):
-			p.fail(16410, "FieldPath field names may not start with '$'. Consider using $getField or $setField.")
+			p.Fail(16410, "FieldPath field names may not start with '$'. Consider using $getField or $setField.")
 		}
 	}
 	d, isDoc := v.(bson.D)
@@ -103,7 +97,7 @@ func (p *projector) field(parts []string, v any) {
 	case p.computes:
 		p.compute(parts, v)
 	case isDoc && len(d) == 0:
-		p.fail(51270, "An empty sub-projection is not a valid value. Found empty object at path")
+		p.Fail(51270, "An empty sub-projection is not a valid value. Found empty object at path")
 	case isBool || value.IsNumber(v):
 		p.keep(parts, on || !isBool && value.Truthy(v))
 	default:
@@ -120,9 +114,9 @@ func (p *projector) keep(parts []string, include bool) {
 		p.id = &include
 		return
 	case include && p.excluded:
-		p.fail(31253, "Cannot do inclusion on field %s in exclusion projection", path)
+		p.Fail(31253, "Cannot do inclusion on field %s in exclusion projection", path)
 	case !include && p.included:
-		p.fail(31254, "Cannot do exclusion on field %s in inclusion projection", path)
+		p.Fail(31254, "Cannot do exclusion on field %s in inclusion projection", path)
 	}
 	p.included, p.excluded = include, !include
 	p.fields.add(parts)
@@ -130,9 +124,7 @@ func (p *projector) keep(parts []string, include bool) {
 
 func (p *projector) compute(parts []string, v any) {
 	x, err := expression.Parse(v)
-	if p.err == nil {
-		p.err = err
-	}
+	p.Note(err)
 	p.computed = append(p.computed, computed{parts, x})
 }
 

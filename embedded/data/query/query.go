@@ -37,7 +37,7 @@ func Compile(filter bson.D, opts Options) (*Filter, error) {
 	if v, ok := value.Field(filter, "_id"); ok && opts.Collation.fold() == nil {
 		f.id = plainEquality(v)
 	}
-	return f, p.err
+	return f, p.Err
 }
 
 // plainEquality is what a field must equal, or Missing.
@@ -181,17 +181,7 @@ func isOperators(d bson.D) bool {
 type parser struct {
 	opts  Options
 	depth int
-	err   error // the first one; what is parsed after it is of no use
-}
-
-func (p *parser) note(err error) {
-	if p.err == nil && err != nil {
-		p.err = err
-	}
-}
-
-func (p *parser) fail(code int32, format string, args ...any) {
-	p.note(command.Errorf(code, format, args...))
+	command.First
 }
 
 // conjunction parses a document of conditions.
@@ -199,7 +189,7 @@ func (p *parser) conjunction(d bson.D) node {
 	p.depth++
 	defer func() { p.depth-- }()
 	if p.depth > 101 {
-		p.fail(command.CodeBadValue, "BSON depth of filter is too great")
+		p.Fail(command.CodeBadValue, "BSON depth of filter is too great")
 		return nil
 	}
 	nodes := make([]node, len(d))
@@ -224,10 +214,10 @@ func (p *parser) clause(e bson.E) node {
 	case "$where":
 		return p.where(e.Value)
 	case "$jsonSchema", "$text":
-		p.fail(command.CodeNotImplemented, "%s is not implemented by the embedded deployment", e.Key)
+		p.Fail(command.CodeNotImplemented, "%s is not implemented by the embedded deployment", e.Key)
 	}
 	if strings.HasPrefix(e.Key, "$") {
-		p.fail(command.CodeBadValue, "unknown top level operator: %s", e.Key)
+		p.Fail(command.CodeBadValue, "unknown top level operator: %s", e.Key)
 	}
 	return p.field(strings.Split(e.Key, "."), e.Value)
 }
@@ -236,16 +226,16 @@ func (p *parser) clause(e bson.E) node {
 func (p *parser) list(e bson.E) []node {
 	list, ok := e.Value.(bson.A)
 	if !ok {
-		p.fail(command.CodeBadValue, "%s must be an array", e.Key)
+		p.Fail(command.CodeBadValue, "%s must be an array", e.Key)
 	}
 	if len(list) == 0 {
-		p.fail(command.CodeBadValue, "$and/$or/$nor must be a nonempty array")
+		p.Fail(command.CodeBadValue, "$and/$or/$nor must be a nonempty array")
 	}
 	nodes := make([]node, len(list))
 	for i, item := range list {
 		d, ok := item.(bson.D)
 		if !ok {
-			p.fail(command.CodeBadValue, "$or/$and/$nor entries need to be full objects")
+			p.Fail(command.CodeBadValue, "$or/$and/$nor entries need to be full objects")
 		}
 		nodes[i] = p.conjunction(d)
 	}
@@ -254,10 +244,10 @@ func (p *parser) list(e bson.E) []node {
 
 func (p *parser) expr(v any) node {
 	if p.opts.Upsert {
-		p.fail(command.CodeQueryFeatureNotAllowed, "$expr is not allowed in the query predicate for an upsert")
+		p.Fail(command.CodeQueryFeatureNotAllowed, "$expr is not allowed in the query predicate for an upsert")
 	}
 	x, err := expression.Parse(v)
-	p.note(err)
+	p.Note(err)
 	now, let := p.opts.Now, p.opts.Let
 	return func(doc any, c *run) bool {
 		r, err := x.Eval(expression.NewEnv(doc, now, let))
@@ -294,20 +284,20 @@ func (p *parser) operator(parts []string, e bson.E, all bson.D) node {
 		d, ok := e.Value.(bson.D)
 		switch {
 		case !ok && !regex:
-			p.fail(command.CodeBadValue, "$not needs a regex or a document")
+			p.Fail(command.CodeBadValue, "$not needs a regex or a document")
 		case ok && len(d) == 0:
-			p.fail(command.CodeBadValue, "$not cannot be empty")
+			p.Fail(command.CodeBadValue, "$not cannot be empty")
 		case ok && !isOperators(d):
-			p.fail(command.CodeBadValue, "unknown operator: %s", d[0].Key)
+			p.Fail(command.CodeBadValue, "unknown operator: %s", d[0].Key)
 		case p.depth > 101:
-			p.fail(command.CodeBadValue, "BSON depth of filter is too great")
+			p.Fail(command.CodeBadValue, "BSON depth of filter is too great")
 		default:
 			return not(p.field(parts, e.Value))
 		}
 		return nil
 	case "$ne":
 		if regex {
-			p.fail(command.CodeBadValue, "Can't have regex as arg to $ne.")
+			p.Fail(command.CodeBadValue, "Can't have regex as arg to $ne.")
 		}
 		return not(at(parts, p.equal(e.Value)))
 	case "$nin":
@@ -319,7 +309,7 @@ func (p *parser) operator(parts []string, e bson.E, all bson.D) node {
 		return not(at(parts, missing))
 	case "$options":
 		if _, ok := value.Field(all, "$regex"); !ok {
-			p.fail(command.CodeBadValue, "$options needs a $regex")
+			p.Fail(command.CodeBadValue, "$options needs a $regex")
 		}
 		return and(nil)
 	}

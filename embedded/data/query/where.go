@@ -31,10 +31,10 @@ func (p *parser) where(v any) node {
 	s := p.opts.Scripts
 	switch {
 	case s == nil:
-		p.fail(command.CodeBadValue, "$where is not allowed in this context")
+		p.Fail(command.CodeBadValue, "$where is not allowed in this context")
 		return nil
 	case s.Disabled:
-		p.fail(command.CodeBadValue, "no globalScriptEngine in $where parsing")
+		p.Fail(command.CodeBadValue, "no globalScriptEngine in $where parsing")
 	}
 	var source string
 	var scope bson.D
@@ -47,10 +47,10 @@ func (p *parser) where(v any) node {
 		source = string(x.Code)
 		scope, _ = x.Scope.(bson.D)
 	default:
-		p.fail(command.CodeBadValue, "$where got bad type")
+		p.Fail(command.CodeBadValue, "$where got bad type")
 	}
 	f, err := script.ParseLoose(source)
-	p.note(err)
+	p.Note(err)
 	return func(doc any, c *run) bool {
 		if c.err != nil {
 			return false
