@@ -82,19 +82,19 @@ type cluster struct {
 	resources   []resource // the last one is closed first
 }
 
-// servers are those of a cluster: see Deployment.
+// servers are the servers of a cluster; the methods are those of Deployment.
 type servers interface {
 	Dead() error
 	Log(from, to time.Time) []LogLine
 }
 
-// strangers are servers that show neither their ends nor their logs.
+// strangers are servers of which neither ends nor logs are known.
 type strangers struct{}
 
 func (strangers) Dead() error                        { return nil }
 func (strangers) Log(time.Time, time.Time) []LogLine { return nil }
 
-// logged are servers whose logs alone are at hand.
+// logged are servers of which only the logs are known.
 type logged func(from, to time.Time) []LogLine
 
 func (logged) Dead() error                        { return nil }

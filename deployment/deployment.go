@@ -95,12 +95,12 @@ type Deployment interface {
 	DirectURI(address string) string
 	// Owned reports whether we started it, so that dropping collections harms nobody.
 	Owned() bool
-	// Dead says how a server ended though nobody asked it to, nil while all run, and
-	// where that is not known: of servers that are not processes of ours.
+	// Dead returns how a server ended that should be running. It is nil while all
+	// servers run, and for servers that are not processes of ours.
 	Dead() error
 	// Log returns the lines that the servers logged from one time to another, both
-	// included, oldest first; none where their logs are not at hand. It may be called
-	// while the servers run, and need not return what is long ago.
+	// included, oldest first. It returns nothing if the logs cannot be read. It may be
+	// called while the servers run, and may omit old lines.
 	Log(from, to time.Time) []LogLine
 }
 

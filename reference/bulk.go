@@ -29,7 +29,7 @@ const element = len("\x03100000\x00")
 // readWrites reads the models of bulkWrite or clientBulkWrite.
 func readWrites(operation string, models []enginekit.Model) ([]*write, *result.Error) {
 	if len(models) == 0 {
-		return nil, argument("there is nothing to write")
+		return nil, argument("the list of writes is empty")
 	}
 	ofClient, names := operation == "clientBulkWrite", map[string]string{"filter": "q", "update": "u", "replacement": "u"}
 	if ofClient {

@@ -12,7 +12,7 @@ import (
 )
 
 // lacking names the first thing that a test requires and that the engine says it
-// lacks, "" if there is nothing. A test that requires what the format itself does
+// lacks, or "". A test that requires what the format itself does
 // not know runs, and fails.
 func lacking(t *specs.Test, about engine.Description) string {
 	for _, e := range t.Entities {

@@ -87,8 +87,7 @@ func (t *testRun) createOne(ctx context.Context, path string, e specs.Entity) *f
 	return nil
 }
 
-// unfilled is the fault of a $$placeholder in an entity: there are no values to put
-// in its place.
+// unfilled is the fault of a $$placeholder in an entity, for which utr has no values.
 func unfilled(path string, v *source.Value) *fault {
 	for i, item := range v.Items {
 		if f := unfilled(fmt.Sprintf("%s[%d]", path, i), item); f != nil {

@@ -20,7 +20,7 @@ func checkReferences(i *inspection) {
 	for _, r := range i.references {
 		switch {
 		case r.got == "":
-			i.report(r.place, "there is no entity %q here%s", r.String, wanted(r.want))
+			i.report(r.place, "entity %q is not defined here%s", r.String, wanted(r.want))
 		case r.want != "" && r.got != r.want:
 			i.report(r.place, "entity %q is a %s, not a %s", r.String, r.got, r.want)
 		}

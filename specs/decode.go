@@ -88,8 +88,8 @@ func (d *decoder) test(v *source.Value, path string) *Test {
 	return t
 }
 
-// DecodeOperations gives the typed form of a list of operations, be it that of a
-// test or the callback of withTransaction.
+// DecodeOperations returns the typed form of a list of operations: those of a test, or
+// the callback of withTransaction.
 func DecodeOperations(list *source.Value) []Operation {
 	var all []Operation
 	for _, v := range list.Elements() {
@@ -98,8 +98,7 @@ func DecodeOperations(list *source.Value) []Operation {
 	return all
 }
 
-// DecodeOperation gives the typed form of an operation. It makes no demands: what
-// is missing stays empty.
+// DecodeOperation returns the typed form of an operation. What is missing stays empty.
 func DecodeOperation(v *source.Value) Operation {
 	o := Operation{
 		Name:               v.Get("name").Text(),
@@ -117,8 +116,8 @@ func DecodeOperation(v *source.Value) Operation {
 	return o
 }
 
-// DecodeEntities gives the typed form of createEntities, be it that of a file or
-// the argument of an operation. A valid element is one entity; more keys than one
+// DecodeEntities returns the typed form of createEntities of a file, or of the argument
+// of that operation. A valid element is one entity; more keys than one
 // give more.
 func DecodeEntities(list *source.Value) []Entity {
 	var out []Entity

@@ -158,7 +158,7 @@ func parseErrorCodes(text string) map[int32]errorCode {
 	return out
 }
 
-// latestWire is a wire version after all that there are.
+// latestWire is greater than every wire version.
 const latestWire = math.MaxInt
 
 // CodeName is the server's name of an error code, as its latest versions have it.

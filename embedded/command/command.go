@@ -142,8 +142,7 @@ type Failure struct {
 	CloseConnection bool
 	HasCode         bool
 	Code            int32
-	// Labels replace the labels that the server would have added. Nil: they do not;
-	// empty: there are none.
+	// Labels replace the labels that the server would have added, unless they are nil.
 	Labels            []string
 	ExtraInfo         bson.Raw // of the error, if not nil
 	WriteConcernError bson.Raw // for the reply of the command, if not nil

@@ -107,8 +107,8 @@ func (b *batch) fail(i int, kind writeKind, err error) error {
 	return nil
 }
 
-// thrown reports that an error ends the whole command, and is not one of its statement:
-// what interrupts it, and in a transaction what is to be tried again with all of it.
+// thrown reports whether an error ends the whole command, and not only a statement: an
+// interruption, or in a transaction an error after which all of it is to be retried.
 func (s *scope) thrown(code int32) bool {
 	switch {
 	case code == errWriteConflict.Code, command.Interruption.Has(code):

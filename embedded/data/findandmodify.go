@@ -69,7 +69,7 @@ func (d *Data) findAndModify(s *scope, a *args) (bson.D, error) {
 	return out, nil
 }
 
-// repeats refuses a findAndModify that asks for something else than was recorded of its number.
+// repeats refuses the retry of a findAndModify that differs from what was recorded under its number.
 func (w *write) repeats(st *statement) error {
 	m := w.findAndModify
 	if m == nil {

@@ -25,8 +25,8 @@ func newInsertion(req *command.Request, i int, doc bson.D, raw bson.Raw) inserti
 	return insertion{i: i, doc: doc, raw: raw, wrong: storable(req, doc, raw)}
 }
 
-// insertAll stores documents as a server does: those in a row that can be stored together,
-// which is one transactional write; if that fails one by one, which are as many.
+// insertAll stores documents as a server does: consecutive documents together, as one
+// transactional write; if that fails, one by one.
 func (b *batch) insertAll(db, name string, items []insertion) error {
 	s := b.s
 	stored := func(i int) { b.out.done(i, inserting, &statement{n: 1, upserted: value.Missing{}}) }
@@ -112,7 +112,7 @@ func (d *Data) insert(req *command.Request, a *args) (action, error) {
 	return d.batched(a, func(b *batch, name string) error { return b.insertAll(req.DB, name, items) })
 }
 
-// withID is a document with its _id in first place, made if it is missing.
+// withID returns a document whose first field is its _id, with a new one if it has none.
 func withID(doc bson.D, raw bson.Raw) (bson.D, bson.Raw) {
 	if len(doc) > 0 && doc[0].Key == "_id" {
 		return doc, raw

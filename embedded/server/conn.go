@@ -40,7 +40,7 @@ type conn struct {
 	metadata    bool // the client has sent its metadata
 	compression []string
 	sasl        *conversation
-	user        *User // who has authenticated, nil for nobody
+	user        *User // who has authenticated; nil before that
 }
 
 func newConn(s *Server, socket net.Conn, balanced bool) *conn {

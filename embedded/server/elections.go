@@ -10,7 +10,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// Primary is the member that takes writes, nil if none does.
+// Primary is the member that takes writes, nil if the deployment has none.
 func (c *Cluster) Primary() *Server {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -38,7 +38,7 @@ func (c *Cluster) StepDown() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.primary == nil {
-		return errors.New("there is no primary")
+		return errors.New("the replica set has no primary")
 	}
 	next := c.successor(c.primary)
 	if next == nil {
@@ -73,8 +73,8 @@ func (c *Cluster) stepDown() {
 	old.changed()
 }
 
-// depose leaves the deployment without a primary, and what that of a replica set has begun
-// undone.
+// depose leaves the deployment without a primary. In a replica set, what the primary has
+// begun is undone.
 func (c *Cluster) depose() {
 	c.primary = nil
 	if c.Kind == ReplicaSet {
@@ -82,9 +82,9 @@ func (c *Cluster) depose() {
 	}
 }
 
-// successor is who should become primary: of the members that are up and may
-// be it, but old, the one of the highest priority, and of several the next
-// after old. Nil if there is none.
+// successor is the member that should become primary: of the electable members that
+// are up, other than old, the one of the highest priority, and of several the next
+// after old. It is nil if no member is eligible.
 func (c *Cluster) successor(old *Server) *Server {
 	at := slices.Index(c.members, old)
 	var best *Server
@@ -127,7 +127,7 @@ func (c *Cluster) settle() {
 	}
 }
 
-// freeze keeps a server from being elected for so long.
+// freeze prevents the election of a server for a time.
 func (c *Cluster) freeze(s *Server, d time.Duration) {
 	s.frozen = time.Now().Add(d)
 	c.work.Go(func() {

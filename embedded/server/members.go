@@ -27,7 +27,7 @@ type Process struct {
 	Arguments []string
 	// PID is its number; 0 means that of this process.
 	PID int
-	// Log gets each line of the server's log, one at a time; nil for nobody. Commands
+	// Log gets each line of the server's log, one at a time; it may be nil. Commands
 	// of the whole cluster wait until it returns.
 	Log func(LogLine)
 	// Shutdown is called when a client has sent shutdown; nil refuses the
@@ -43,7 +43,7 @@ func (c *Cluster) Members() []*Server {
 	return slices.Clone(c.members)
 }
 
-// A new replica set's members have counted so many changes until it is ready.
+// How many changes the members of a new replica set have counted when it is ready.
 const (
 	versionOfPrimary   = 6
 	versionOfSecondary = 4
@@ -89,7 +89,7 @@ func (c *Cluster) Listen(addresses ...string) (err error) {
 	return nil
 }
 
-// listen starts a server whose port this is.
+// listen starts a server on a port.
 func (c *Cluster) listen(l net.Listener) error {
 	s, err := c.Join(l.Addr().String(), Process{listener: l})
 	if err != nil {
@@ -133,15 +133,15 @@ func (c *Cluster) newServer(m Member, p Process) (*Server, error) {
 	return s, s.configure()
 }
 
-// Configure makes the members of a replica set those of a configuration: the
-// new ones are down until they Join, and those that are gone are returned, cut
-// off from their clients. A majority of votes is needed for a primary, and the
+// Configure gives a replica set the members of a configuration. New members are
+// down until they Join. Members that are not in it are disconnected from their
+// clients, and returned. A majority of votes is needed for a primary, and the
 // priorities decide who becomes it.
 func (c *Cluster) Configure(set SetConfig) (removed []*Server, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.Kind != ReplicaSet || c.closed {
-		return nil, errors.New("there is no replica set to configure")
+		return nil, errors.New("the deployment is not a replica set, or is closed")
 	}
 	old := c.members
 	var next []*Server

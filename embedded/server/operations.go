@@ -13,7 +13,7 @@ import (
 type operation struct {
 	conn    int64
 	appName string
-	user    *User // nil for nobody
+	user    *User // nil without authentication
 	body    bson.Raw
 	start   time.Time
 }

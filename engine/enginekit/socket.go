@@ -140,8 +140,8 @@ func (k *Socket) Write(message []byte) (int, error) {
 	return min(n, len(message)), err
 }
 
-// Read keeps what comes from a monitor while its stream is held. What comes when
-// the socket was closed is nobody's.
+// Read keeps what comes from a monitor while its stream is held. What comes
+// after the socket was closed is discarded.
 //
 // The first read after the awaitable hello begins the stream, and not the hello
 // itself: a monitor that finds its connection closed before it reads does not
@@ -229,7 +229,7 @@ func (k *Socket) set(deadline func(time.Time) error, t time.Time) error {
 
 // answered reports whether the end of a message is worth waiting for, and whether
 // it is an awaitable hello. That one is answered when the topology changes, which
-// concerns nobody else. Of what is encrypted nothing can be told.
+// concerns nobody else. Encrypted messages cannot be read.
 func answered(message []byte) (owed, exhausts bool) {
 	length, _, _, opcode, rest, ok := wiremessage.ReadHeader(message)
 	whole := ok && int(length) == len(message)

@@ -213,7 +213,7 @@ func (c *conversation) call(ctx context.Context, method string, params, into any
 	}
 }
 
-// fail ends the conversation. The first problem is the one that calls return.
+// fail ends the conversation. Calls return the first problem.
 func (c *conversation) fail(problem error) {
 	c.mu.Lock()
 	first := !c.over

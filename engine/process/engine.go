@@ -150,7 +150,7 @@ func (e *Engine) start(ctx context.Context) (*conversation, error) {
 	return converse(conn, conn, func(problem error) error { return errors.Join(problem, hangUp(conn)) }), nil
 }
 
-// hangUp closes a connection. That it was closed before is well.
+// hangUp closes a connection, which may be closed already.
 func hangUp(conn io.Closer) error {
 	if err := conn.Close(); !errors.Is(err, net.ErrClosed) {
 		return err

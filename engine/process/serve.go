@@ -112,7 +112,7 @@ func (s *server) serve(ctx context.Context, id int64, method string, params json
 	}
 }
 
-// send writes a message. Nobody is left to report a failure to.
+// send writes a message. A failure is ignored, because nobody would read a report of it.
 func (s *server) send(line []byte) {
 	s.writing.Lock()
 	defer s.writing.Unlock()

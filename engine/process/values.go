@@ -13,8 +13,8 @@ type document bson.Raw
 // MarshalJSON writes canonical Extended JSON.
 func (d document) MarshalJSON() ([]byte, error) { return bson.MarshalExtJSON(bson.Raw(d), true, false) }
 
-// UnmarshalJSON reads Extended JSON. A number without a type is what Extended JSON in
-// relaxed mode takes it for.
+// UnmarshalJSON reads Extended JSON. A number without a type is read as in relaxed
+// Extended JSON.
 func (d *document) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
 		return fmt.Errorf("null is not a document")
@@ -22,7 +22,7 @@ func (d *document) UnmarshalJSON(data []byte) error {
 	return bson.UnmarshalExtJSON(data, false, (*bson.Raw)(d))
 }
 
-// value is any BSON value, of type 0 if there is none.
+// value is any BSON value. Its type is 0 if it is absent.
 type value bson.RawValue
 
 // IsZero lets omitzero leave the value out.

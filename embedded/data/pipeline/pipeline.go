@@ -21,7 +21,7 @@ type Host interface {
 	Source(stage string, arg any) ([]bson.D, error)
 	// Out replaces a collection by documents.
 	Out(t Target, docs []bson.D) error
-	// Merge merges documents into a collection. With fail, it refuses those that are there.
+	// Merge merges documents into a collection. With fail, it refuses documents that exist.
 	Merge(t Target, fail bool, docs []bson.D) error
 }
 

@@ -272,7 +272,7 @@ func at(v any, parts []string) any {
 	return v
 }
 
-// swapped is a document with another value at a path through documents that is there, which shares the rest.
+// swapped returns a document with another value at a path, which must exist. It shares the rest.
 func swapped(d bson.D, parts []string, v any) bson.D {
 	out := slices.Clone(d)
 	i := slices.IndexFunc(out, func(e bson.E) bool { return e.Key == parts[0] })

@@ -26,7 +26,7 @@ type Options struct {
 // Filter is a parsed filter. It may be used concurrently.
 type Filter struct {
 	root node
-	id   any // what _id must equal; value.Missing if that is not demanded
+	id   any // what _id must equal; value.Missing if the filter does not say
 }
 
 // Compile parses a filter. Errors are *command.Error with the server's codes
@@ -59,7 +59,7 @@ func plainEquality(v any) any {
 }
 
 // ID is the value that _id must equal for a document to match, if the filter
-// demands one.
+// requires one.
 func (f *Filter) ID() (any, bool) { return f.id, f.id != any(value.Missing{}) }
 
 // Matches reports whether a document matches. Only $expr and $where can fail.
