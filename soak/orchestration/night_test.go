@@ -112,8 +112,10 @@ func TestNightIsKilled(t *testing.T) {
 }
 
 // container is a command in what looks like another host with the same network:
-// its name and processes are its own, and end with it.
+// its name and processes are its own, and end with it. They end at once because its
+// first process is a shell: if it were the command, what the command started would
+// notice first that its pipes are closed, and clean up.
 func container(args ...string) *exec.Cmd {
 	return exec.Command("unshare", append([]string{"--user", "--map-root-user", "--pid", "--uts", "--fork", "--mount-proc", "--kill-child",
-		"sh", "-c", `hostname elsewhere && exec "$0" "$@"`}, args...)...)
+		"sh", "-c", `hostname elsewhere && "$0" "$@"; exit $?`}, args...)...)
 }

@@ -47,7 +47,7 @@ func TestDriver(t *testing.T) {
 		t.Run(version, func(t *testing.T) {
 			b := bench.With(t, driver.New(driver.Options{}), deployment.EmbeddedOptions{Version: version})
 			b.Config.Jobs = 8
-			b.Config.KnownFailing = bench.KnownFailing(t, suites)
+			b.Config.KnownFailing = bench.KnownFailing(t, "driver", suites)
 			bench.AllWell(t, b.Everywhere(t, suites), result.SkipRequirement, result.SkipCapability)
 		})
 	}

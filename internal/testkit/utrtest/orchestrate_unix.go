@@ -53,10 +53,15 @@ func Orchestrate(t testing.TB) *Orchestra {
 // for ports in the same order, and find the same ones.
 func alone(t testing.TB) {
 	t.Helper()
+	const limit = 10 * testkit.Patience // a test of soak/orchestration takes minutes
 	file, err := os.OpenFile(filepath.Join(os.TempDir(), "utrtest-orchestration.lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	testkit.Check(t, err)
 	t.Cleanup(func() { _ = file.Close() })
-	testkit.Check(t, syscall.Flock(int(file.Fd()), syscall.LOCK_EX))
+	for begun := time.Now(); syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil; time.Sleep(50 * time.Millisecond) {
+		if time.Since(begun) > limit {
+			t.Fatalf("another test has had a mongo-orchestration for %s: %s is locked", limit, file.Name())
+		}
+	}
 }
 
 // begin starts the service, and reports whether it answers.
