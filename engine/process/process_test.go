@@ -3,6 +3,7 @@ package process_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"testing"
@@ -38,12 +39,27 @@ func adapter(mode string) {
 	}
 	e, err := reference.New(reference.Options{Backoff: reference.BackoffNone})
 	if err == nil {
-		err = process.Serve(context.Background(), e, os.Stdin, os.Stdout)
+		err = serveChecked(e)
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+		die(err)
 	}
+}
+
+// die breaks the test that is running, which shows the error.
+func die(err error) {
+	fmt.Fprintln(os.Stderr, err)
+	os.Exit(1)
+}
+
+// serveChecked is an adapter in which all messages must conform to the schema.
+func serveChecked(e engine.Engine) error {
+	c, err := process.NewConformity()
+	if err != nil {
+		return err
+	}
+	return process.Serve(context.Background(), e, io.TeeReader(os.Stdin, c.Lines(process.FromRunner, die)),
+		io.MultiWriter(c.Lines(process.FromAdapter, die), os.Stdout))
 }
 
 // newEngine is an engine behind this program as an adapter.

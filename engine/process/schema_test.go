@@ -1,0 +1,246 @@
+package process
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"unicode"
+
+	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/result"
+	"github.com/xeipuuv/gojsonschema"
+	"go.mongodb.org/mongo-driver/v2/bson"
+)
+
+// definition is what the schema says of a message or a part of one.
+type definition struct {
+	Ref         string `json:"$ref"`
+	Description string
+	Required    []string
+	Enum        []string
+	Properties  map[string]definition
+}
+
+// readSchema reads the schema, which is beside the test.
+func readSchema() (text []byte, definitions map[string]definition, err error) {
+	text, err = os.ReadFile("protocol.schema.json")
+	if err != nil {
+		return nil, nil, err
+	}
+	var s struct{ Definitions map[string]definition }
+	return text, s.Definitions, json.Unmarshal(text, &s)
+}
+
+// Conformity checks the messages of one conversation against the schema. Methods may be
+// called concurrently.
+type Conformity struct {
+	line    *gojsonschema.Schema
+	results map[string]*gojsonschema.Schema // by call
+
+	mu    sync.Mutex
+	calls map[string]string // by side and id
+}
+
+// The sides of a conversation, as transcripts mark what they send.
+const (
+	FromRunner  = "->"
+	FromAdapter = "<-"
+)
+
+// NewConformity compiles the schema.
+func NewConformity() (*Conformity, error) {
+	text, definitions, err := readSchema()
+	if err != nil {
+		return nil, err
+	}
+	compile := func(ref string) *gojsonschema.Schema {
+		root := bytes.Replace(text, []byte(`"#/definitions/message"`), []byte(`"`+ref+`"`), 1)
+		schema, problem := gojsonschema.NewSchema(gojsonschema.NewBytesLoader(root))
+		if err == nil {
+			err = problem
+		}
+		return schema
+	}
+	c := &Conformity{line: compile("#/definitions/message"), results: map[string]*gojsonschema.Schema{}, calls: map[string]string{}}
+	for call, d := range definitions["results"].Properties {
+		c.results[call] = compile(d.Ref)
+	}
+	return c, err
+}
+
+// Check checks a line that a side sends.
+func (c *Conformity) Check(from, line string) error {
+	if err := conforms(c.line, line); err != nil {
+		return err
+	}
+	var m message
+	if err := json.Unmarshal([]byte(line), &m); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case m.Method != "" && (m.Method == callCallback) != (from == FromAdapter):
+		return fmt.Errorf("%s of the wrong side: %s", m.Method, line)
+	case m.ID == nil:
+		return nil
+	case m.Method != "":
+		c.calls[fmt.Sprint(from, *m.ID)] = m.Method
+		return nil
+	}
+	request := fmt.Sprint(FromRunner, *m.ID)
+	if from == FromRunner {
+		request = fmt.Sprint(FromAdapter, *m.ID)
+	}
+	call := c.calls[request]
+	delete(c.calls, request)
+	switch {
+	case call == "":
+		return fmt.Errorf("a reply to no request: %s", line)
+	case m.Error != nil:
+		return nil
+	}
+	return conforms(c.results[call], string(m.Result))
+}
+
+func conforms(schema *gojsonschema.Schema, text string) error {
+	r, err := schema.Validate(gojsonschema.NewStringLoader(text))
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, text)
+	}
+	if !r.Valid() {
+		return fmt.Errorf("%v: %s", r.Errors(), text)
+	}
+	return nil
+}
+
+// Lines is a writer that checks the lines of a side.
+func (c *Conformity) Lines(from string, failed func(error)) *Lines {
+	return &Lines{each: func(line string) {
+		if err := c.Check(from, line); err != nil {
+			failed(fmt.Errorf("%s %w", from, err))
+		}
+	}}
+}
+
+// Lines hands on each line that is written to it.
+type Lines struct {
+	each func(line string)
+	rest []byte
+}
+
+// Write never fails.
+func (l *Lines) Write(p []byte) (int, error) {
+	l.rest = append(l.rest, p...)
+	for {
+		line, rest, found := bytes.Cut(l.rest, []byte("\n"))
+		if !found {
+			return len(p), nil
+		}
+		l.rest = rest
+		l.each(string(line))
+	}
+}
+
+// The schema has a definition for every struct of a message, with the same members, and
+// describes each.
+func TestSchemaMembers(t *testing.T) {
+	_, definitions, err := readSchema()
+	testkit.Check(t, err)
+	seen := map[string]bool{"results": true, "document": true, "value": true, "objectID": true}
+	for _, m := range []any{message{}, nothing{}, helloParams{}, helloResult{}, openParams{}, raised{}, doParams{}, doResult{}, callbackParams{},
+		callbackResult{}, eventsParams{}, eventsResult{}, logsParams{}, logsResult{}, closeParams{}, cancelParams{}} {
+		compareMembers(t, definitions, seen, reflect.TypeOf(m))
+	}
+	for name := range definitions {
+		testkit.Equal(t, "a struct for the definition "+name, seen[name], true)
+	}
+	var types []string
+	for _, m := range []result.Monitor{result.MonitorCommand, result.MonitorCMAP, result.MonitorSDAM} {
+		for _, e := range result.EventTypes(m) {
+			types = append(types, string(e))
+		}
+	}
+	testkit.Equal(t, "types of events", definitions["event"].Properties["type"].Enum, types)
+}
+
+// compareMembers compares a struct, and those in it, with definitions of their names.
+func compareMembers(t *testing.T, definitions map[string]definition, seen map[string]bool, s reflect.Type) {
+	for s.Kind() == reflect.Pointer || s.Kind() == reflect.Slice || s.Kind() == reflect.Map {
+		s = s.Elem()
+	}
+	first := []rune(s.Name())
+	if s.Kind() != reflect.Struct || s == reflect.TypeFor[value]() || s == reflect.TypeFor[bson.RawValue]() {
+		return
+	}
+	first[0] = unicode.ToLower(first[0])
+	name := string(first)
+	if seen[name] {
+		return
+	}
+	seen[name] = true
+	var members, required []string
+	for i := range s.NumField() {
+		member, options, _ := strings.Cut(s.Field(i).Tag.Get("json"), ",")
+		members = append(members, member)
+		if options == "" {
+			required = append(required, member)
+		}
+		compareMembers(t, definitions, seen, s.Field(i).Type)
+	}
+	slices.Sort(members)
+	testkit.Equal(t, "members of "+name, slices.Sorted(maps.Keys(definitions[name].Properties)), members)
+	testkit.Equal(t, "required members of "+name, definitions[name].Required, required)
+	for member, d := range definitions[name].Properties {
+		if !strings.HasSuffix(d.Description, ".") {
+			t.Errorf("%s.%s has no description", name, member)
+		}
+	}
+}
+
+// The schema rejects what must not be sent.
+func TestConformity(t *testing.T) {
+	const greeting = `{"jsonrpc":"2.0","id":1,"method":"hello","params":{"protocol":1,"runner":"utr"}}`
+	for _, r := range []struct {
+		reason, from, line string
+		says               string // "" if the line conforms
+	}{
+		{"a request", FromRunner, greeting, ""},
+		{"a reply", FromAdapter, `{"jsonrpc":"2.0","id":1,"result":{"protocol":1,"name":"n","version":"1","schemaVersion":"1.0","operations":[]}}`, ""},
+		{"an error of JSON-RPC", FromAdapter, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"no driver"}}`, ""},
+		{"a line that was not understood has no id", FromAdapter, `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}`, ""},
+		{"a notification", FromRunner, `{"jsonrpc":"2.0","method":"cancel","params":{"id":1}}`, ""},
+		{"a notification has no id", FromRunner, `{"jsonrpc":"2.0","id":2,"method":"cancel","params":{"id":1}}`, "Must validate one"},
+		{"an unknown member", FromRunner, strings.Replace(greeting, `"runner"`, `"colour":"red","runner"`, 1), "colour"},
+		{"a member is missing", FromRunner, strings.Replace(greeting, `"protocol":1,`, "", 1), "Must validate one"},
+		{"an unknown call", FromRunner, strings.Replace(greeting, "hello", "tickle", 1), "method"},
+		{"a call of the other side", FromAdapter, greeting, "wrong side"},
+		{"the result of another call", FromAdapter, `{"jsonrpc":"2.0","id":1,"result":{"events":[]}}`, "events is not allowed"},
+		{"a result and an error", FromAdapter, `{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":"m"}}`, "Must validate one"},
+		{"a reply to no request", FromAdapter, `{"jsonrpc":"2.0","id":7,"result":{}}`, "no request"},
+		{"an ObjectId as JSON of Go", FromAdapter, `{"jsonrpc":"2.0","id":2,"result":{"serviceId":"0123456789abcdef01234567"}}`, ""},
+		{"an ObjectId as Extended JSON", FromAdapter, `{"jsonrpc":"2.0","id":2,"result":{"serviceId":{"$oid":"0123456789abcdef01234567"}}}`, ""},
+		{"a service that is not an ObjectId", FromAdapter, `{"jsonrpc":"2.0","id":2,"result":{"serviceId":"here"}}`, "pattern"},
+	} {
+		t.Run(r.reason, func(t *testing.T) {
+			c, err := NewConformity()
+			testkit.Check(t, err)
+			for _, before := range []string{greeting, `{"jsonrpc":"2.0","id":2,"method":"do","params":{"object":"c","name":"find"}}`} {
+				testkit.Check(t, c.Check(FromRunner, before))
+			}
+			switch err := c.Check(r.from, r.line); {
+			case r.says != "":
+				testkit.Fails(t, err, r.says)
+			case err != nil:
+				t.Error(err)
+			}
+		})
+	}
+}
