@@ -113,10 +113,10 @@ func (c *Conformity) Check(from, line string) error {
 func conforms(schema *gojsonschema.Schema, text string) error {
 	r, err := schema.Validate(gojsonschema.NewStringLoader(text))
 	if err != nil {
-		return fmt.Errorf("%w: %s", err, text)
+		return fmt.Errorf("%s: %w", excerpt([]byte(text)), err)
 	}
 	if !r.Valid() {
-		return fmt.Errorf("%v: %s", r.Errors(), text)
+		return fmt.Errorf("%s: %v", excerpt([]byte(text)), r.Errors())
 	}
 	return nil
 }

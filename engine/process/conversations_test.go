@@ -1,0 +1,191 @@
+package process_test
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/unified-test-runner/utr/embedded"
+	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/engine/driver"
+	"github.com/unified-test-runner/utr/engine/process"
+	"github.com/unified-test-runner/utr/internal/testkit"
+)
+
+// The conversations of testdata were recorded between utr and an adapter of the Go driver,
+// on an embedded replica set. In a file, "->" marks what utr sends and "<-" what the adapter
+// sends. TestAdapterSide plays the first and expects the second; UTR_UPDATE=1 writes the
+// second anew. TestRunnerSide plays the second and expects the first.
+const conversations = "testdata/*.txt"
+
+// varying are what differs from one run to the next, and what a conversation has instead.
+var varying = []struct {
+	what *regexp.Regexp
+	text string
+}{
+	{regexp.MustCompile(`127\.0\.0\.1:\d+`), "127.0.0.1:27017"},
+	{regexp.MustCompile(`\[-\d+\]`), "[-1]"}, // in the driver's names of connections
+	{regexp.MustCompile(`connection\([^)]*\) [^"]*: context canceled`), "context canceled"},
+	{regexp.MustCompile(`"time":[\d.]+`), `"time":1764000000000`},
+	{regexp.MustCompile(`"durationMS":[\d.]+`), `"durationMS":0.25`},
+	{regexp.MustCompile(`"requestId":\d+`), `"requestId":1`},
+	{regexp.MustCompile(`"serverConnectionId":\d+`), `"serverConnectionId":1`},
+	{regexp.MustCompile(`"base64":"[\w+/]{22}==","subType":"04"`), `"base64":"AAAAAAAAAAAAAAAAAAAAAA==","subType":"04"`},
+	{regexp.MustCompile(`\{"t":\d+,"i":\d+\}`), `{"t":1764000000,"i":1}`},
+}
+
+func normalised(line string) string {
+	for _, v := range varying {
+		line = v.what.ReplaceAllLiteralString(line, v.text)
+	}
+	return line
+}
+
+// brief is an engine whose greeting fits on a line.
+type brief struct{ engine.Engine }
+
+func (brief) Describe(context.Context) (engine.Description, error) {
+	return engine.Description{Name: "Go driver", Version: "2.0", SchemaVersion: "1.28",
+		Operations: []string{"collection.find", "collection.insertOne", "session.withTransaction"}, Features: []string{engine.FeatureLogging}}, nil
+}
+
+// peer is the other side of an adapter.
+type peer struct {
+	in  io.WriteCloser
+	out *bufio.Scanner
+	end chan error
+}
+
+// serveTo begins to serve an engine.
+func serveTo(t *testing.T, e engine.Engine) *peer {
+	requests, in := io.Pipe()
+	out, replies := io.Pipe()
+	p := &peer{in: in, out: bufio.NewScanner(out), end: make(chan error, 1)}
+	p.out.Buffer(nil, 1<<20)
+	go func() {
+		p.end <- process.Serve(context.Background(), e, requests, replies)
+		_ = replies.Close()
+	}()
+	t.Cleanup(func() {
+		_ = in.Close()
+		for p.out.Scan() { // replies that nobody expects
+			t.Errorf("after the conversation: %s", p.out.Text())
+		}
+		testkit.Check(t, testkit.Receive(t, "the adapter ends", p.end))
+	})
+	return p
+}
+
+func (p *peer) send(t *testing.T, line string) {
+	_, err := io.WriteString(p.in, line+"\n")
+	testkit.Check(t, err)
+}
+
+func (p *peer) receive(t *testing.T) string {
+	line := make(chan string, 1)
+	go func() {
+		p.out.Scan()
+		line <- p.out.Text()
+	}()
+	return testkit.Receive(t, "a message of the adapter", line)
+}
+
+// TestAdapterSide plays utr's part to an adapter of the Go driver.
+func TestAdapterSide(t *testing.T) {
+	uri := regexp.MustCompile(`"uri":"[^"]*"`)
+	testkit.Retell(t, conversations, func(t *testing.T, s testkit.Story) string {
+		d, err := embedded.Start(testkit.Context(t), embedded.Options{Topology: embedded.ReplicaSet, Members: 1, Version: "4.2"})
+		testkit.Check(t, err)
+		t.Cleanup(func() { testkit.Check(t, d.Close()) })
+		e := driver.New(driver.Options{})
+		t.Cleanup(func() { testkit.Check(t, e.Close()) })
+		p := serveTo(t, brief{e})
+		var told strings.Builder
+		for line := range strings.Lines(s.Text) {
+			if request, sent := strings.CutPrefix(strings.TrimSpace(line), process.FromRunner+" "); sent {
+				p.send(t, uri.ReplaceAllLiteralString(request, `"uri":"`+d.URI()+`"`))
+				told.WriteString(line)
+			} else {
+				told.WriteString(process.FromAdapter + " " + normalised(p.receive(t)) + "\n")
+			}
+		}
+		return told.String()
+	})
+}
+
+// TestRunnerSide plays an adapter's part to utr, whose calls another adapter makes: it
+// serves the engine in the other process, as if it were one in Go. So every message
+// passes through both sides, and each must come out as it went in.
+func TestRunnerSide(t *testing.T) {
+	for _, s := range testkit.Stories(t, conversations) {
+		t.Run(s.File, func(t *testing.T) {
+			t.Parallel()
+			lines := strings.Split(strings.TrimSpace(s.Text), "\n")
+			address, heard := playAdapter(t, lines)
+			e, err := process.New(process.Options{Address: address, Runner: "utr 1.0"})
+			testkit.Check(t, err)
+			t.Cleanup(func() { testkit.Check(t, e.Close()) })
+			p := serveTo(t, e)
+			for _, line := range lines {
+				if request, sent := strings.CutPrefix(line, process.FromRunner+" "); sent {
+					p.send(t, request)
+					testkit.Equal(t, "utr sends", process.FromRunner+" "+testkit.Receive(t, line, heard), line)
+				} else {
+					testkit.Equal(t, "utr understands", process.FromAdapter+" "+p.receive(t), line)
+				}
+			}
+		})
+	}
+}
+
+// playAdapter listens, sends the lines of an adapter and delivers those that it gets.
+func playAdapter(t *testing.T, lines []string) (address string, heard <-chan string) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	testkit.Check(t, err)
+	got := make(chan string, len(lines))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer close(got)
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		requests := bufio.NewScanner(conn)
+		for _, line := range lines {
+			if reply, sent := strings.CutPrefix(line, process.FromAdapter+" "); sent {
+				_, err = io.WriteString(conn, reply+"\n")
+			} else if requests.Scan() {
+				got <- requests.Text()
+			}
+			if err != nil {
+				return
+			}
+		}
+		requests.Scan() // until utr hangs up
+	}()
+	t.Cleanup(func() {
+		_ = l.Close()
+		testkit.Receive(t, "the adapter ends", ended)
+	})
+	return l.Addr().String(), got
+}
+
+// Conversations conform to the schema.
+func TestConversationsConform(t *testing.T) {
+	for _, s := range testkit.Stories(t, conversations) {
+		c, err := process.NewConformity()
+		testkit.Check(t, err)
+		for line := range strings.Lines(s.Text) {
+			from, message, _ := strings.Cut(strings.TrimSpace(line), " ")
+			if err := c.Check(from, message); err != nil {
+				t.Errorf("%s: %v", s.File, err)
+			}
+		}
+	}
+}
