@@ -52,7 +52,9 @@ func start(command, environment []string, dir string) (*child, error) {
 		started <- err
 		if err == nil {
 			c.state, _ = c.command.Process.Wait()
+			_ = processgroup.Kill(c.command.Process) // what it started can hold its output open
 			close(c.gone)
+			time.AfterFunc(exitGrace, func() { _ = c.out.Close() }) // so can what left the group
 		}
 	})
 	if err := <-started; err != nil {
@@ -74,7 +76,7 @@ func (c *child) finish(problem error) error {
 		limit = exitGrace
 	}
 	ended := c.ends(limit)
-	_ = processgroup.Kill(c.command.Process) // its children as well, if it ended by itself
+	_ = processgroup.Kill(c.command.Process)
 	<-c.gone
 	_, _ = c.out.Close(), c.errors.Close()
 	c.talking.Wait()

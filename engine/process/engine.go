@@ -116,7 +116,10 @@ func (e *Engine) take(ctx context.Context) (*conversation, error) {
 	}
 	if err := e.greet(ctx, c); err != nil {
 		c.fail(err)
-		return nil, c.failure()
+		if why := c.failure(); !errors.Is(err, why) {
+			err = why
+		}
+		return nil, err
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()

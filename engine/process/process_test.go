@@ -4,9 +4,14 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"os"
+	"os/exec"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/embedded"
@@ -29,10 +34,20 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-const adapterMode = "UTR_TEST_ADAPTER"
+const (
+	adapterMode = "UTR_TEST_ADAPTER"
+	// aliveAt names an address that adapters connect to: what they start holds the
+	// connection as well, and its end shows that none of them is left.
+	aliveAt = "UTR_TEST_ALIVE"
+)
 
 // adapter serves the reference engine, or misbehaves as the mode says.
 func adapter(mode string) {
+	if address := os.Getenv(aliveAt); address != "" {
+		if _, err := net.Dial("tcp", address); err != nil { // for as long as this process lives
+			die(err)
+		}
+	}
 	if misbehave := misbehaviours[mode]; misbehave != nil {
 		misbehave()
 		return
@@ -62,15 +77,52 @@ func serveChecked(e engine.Engine) error {
 		io.MultiWriter(c.Lines(process.FromAdapter, die), os.Stdout))
 }
 
-// newEngine is an engine behind this program as an adapter.
+// newEngine is an engine behind this program as an adapter. When it is closed, no
+// adapter is left.
 func newEngine(t *testing.T, mode string) *process.Engine {
 	t.Helper()
-	self, err := os.Executable()
+	address, none := alive(t)
+	e, err := open(mode, address)
 	testkit.Check(t, err)
-	e, err := process.New(process.Options{Command: []string{self}, Environment: append(os.Environ(), adapterMode+"="+mode), Runner: "test"})
-	testkit.Check(t, err)
-	t.Cleanup(func() { testkit.Check(t, e.Close()) })
+	t.Cleanup(func() {
+		testkit.Check(t, e.Close())
+		none()
+	})
 	return e
+}
+
+func open(mode, address string) (*process.Engine, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	environment := append(os.Environ(), adapterMode+"="+mode, aliveAt+"="+address)
+	return process.New(process.Options{Command: []string{self}, Environment: environment, StartLimit: time.Minute, Runner: "test"})
+}
+
+// alive listens for adapters. none waits until all that connected have ended.
+func alive(t *testing.T) (address string, none func()) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	testkit.Check(t, err)
+	var all sync.WaitGroup
+	accepted := make(chan struct{})
+	go func() {
+		defer close(accepted)
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() { _, _ = io.Copy(io.Discard, conn); _ = conn.Close() })
+		}
+	}()
+	return l.Addr().String(), func() {
+		_ = l.Close()
+		<-accepted
+		ended := make(chan struct{})
+		go func() { all.Wait(); close(ended) }()
+		testkit.Receive(t, "the adapters end", ended)
+	}
 }
 
 // An engine behind the protocol shows what every engine must show.
@@ -98,6 +150,12 @@ func TestMisbehaviours(t *testing.T) {
 		mode, reason string
 		says         []string
 	}{
+		{"hangs", "a driver waits for something that never comes", []string{"no reply to find on collection within", "the adapter was killed", "last words:\nwaiting"}},
+		{"hangs in end", "closing a client waits for something that never comes", []string{"no reply to end within", "last words:\nwaiting"}},
+		{"endless line", "memory is bounded", []string{"a message of more than 64 MiB"}},
+		{"endless lines", "replies that nobody asked for must not be collected", []string{"which is not open"}},
+		{"floods standard error", "memory is bounded, and the call can be cancelled", []string{"no reply to find on collection within", "last words:\n"}},
+		{"grandchild", "what an adapter leaves behind holds its output open", []string{"closed its output", "exit status 3"}},
 		{"exits", "an adapter can end at any time", []string{"closed its output", "exit status 3", "last words:\nout of luck"}},
 		{"rubbish", "a print statement for debugging lands in standard output", []string{"not a message", "debugging"}},
 		{"unknown field", "a misspelt field must not be ignored", []string{"unknown field", "vlaue"}},
@@ -109,12 +167,21 @@ func TestMisbehaviours(t *testing.T) {
 		{"talkative", "standard error is bounded", []string{"closed its output", "line 99999"}},
 	} {
 		t.Run(r.mode, func(t *testing.T) {
+			t.Parallel()
 			ctx := testkit.Context(t)
 			e := newEngine(t, r.mode)
 			test, err := e.Begin(ctx)
 			testkit.Check(t, err)
-			out := test.Do(ctx, engine.Operation{Object: "collection", Name: "find"})
+			short, cancel := context.WithCancel(ctx)
+			defer cancel()
+			if strings.HasPrefix(r.says[0], "no reply") {
+				time.AfterFunc(100*time.Millisecond, cancel)
+			}
+			out := test.Do(short, engine.Operation{Object: "collection", Name: "find"})
 			err = out.Broken
+			if r.mode == "hangs in end" {
+				err = test.End(short)
+			}
 			if r.mode == "bad sequence" {
 				_, err = test.Events(ctx, "client", 0, 0)
 			}
@@ -158,8 +225,102 @@ func TestGreetings(t *testing.T) {
 	testkit.Fails(t, err, "cannot start the adapter", "/nowhere/adapter")
 }
 
+// An adapter that does not answer the greeting is killed at the limit.
+func TestStartLimit(t *testing.T) {
+	self, err := os.Executable()
+	testkit.Check(t, err)
+	e, err := process.New(process.Options{Command: []string{self}, Environment: append(os.Environ(), adapterMode+"=hangs in hello"), StartLimit: time.Millisecond})
+	testkit.Check(t, err)
+	_, err = e.Describe(testkit.Context(t))
+	testkit.Fails(t, err, "did not answer the greeting within 1ms", "the adapter was killed")
+	testkit.Check(t, e.Close())
+}
+
+// An adapter that ignores the end of its input is killed: newEngine waits for its end.
+func TestDeaf(t *testing.T) {
+	_, err := newEngine(t, "deaf").Describe(testkit.Context(t))
+	testkit.Check(t, err)
+}
+
+// An adapter does not outlive utr, even one that ignores the end of its input. Only Linux
+// guarantees that; elsewhere an adapter must end when its input does.
+func TestOrphan(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("not proved: only Linux kills a child with its parent")
+	}
+	address, none := alive(t)
+	self, err := os.Executable()
+	testkit.Check(t, err)
+	parent := exec.CommandContext(testkit.Context(t), self)
+	parent.Env = append(os.Environ(), adapterMode+"=parent", aliveAt+"="+address)
+	out, err := parent.StdoutPipe()
+	testkit.Check(t, err)
+	testkit.Check(t, parent.Start())
+	_, err = io.ReadFull(out, make([]byte, len("started\n")))
+	testkit.Check(t, err)
+	testkit.Check(t, parent.Process.Kill())
+	_ = parent.Wait()
+	none()
+}
+
 // misbehaviours are adapters that go wrong after a good greeting, or in it.
 var misbehaviours = map[string]func(){
+	"hangs": func() {
+		serve(func(int, string) string { fmt.Fprintln(os.Stderr, "waiting"); select {} })
+	},
+	"hangs in end": func() {
+		eachLine(func(line string) {
+			if id, method := parse(line); method == "end" {
+				fmt.Fprintln(os.Stderr, "waiting")
+				time.Sleep(time.Hour)
+			} else if method == "hello" {
+				fmt.Println(reply(id, greeting))
+			} else {
+				fmt.Println(reply(id, `{}`))
+			}
+		})
+	},
+	"hangs in hello": func() { time.Sleep(time.Hour) },
+	"endless line": func() {
+		serve(func(int, string) string {
+			for {
+				fmt.Print(strings.Repeat("x", 1<<20))
+			}
+		})
+	},
+	"endless lines": func() {
+		serve(func(id int, _ string) string {
+			for {
+				id++
+				fmt.Println(reply(id, `{}`))
+			}
+		})
+	},
+	"floods standard error": func() {
+		serve(func(int, string) string {
+			for {
+				fmt.Fprintln(os.Stderr, strings.Repeat("x", 1000))
+			}
+		})
+	},
+	"grandchild": func() {
+		serve(func(int, string) string { leave("deaf"); os.Exit(3); return "" })
+	},
+	"deaf": func() { // answers the greeting and ignores the end of its input
+		go serve(func(id int, _ string) string { return reply(id, `{}`) })
+		time.Sleep(time.Hour)
+	},
+	"parent": func() { // starts an adapter, as utr does, and waits until it is killed
+		e, err := open("deaf", os.Getenv(aliveAt))
+		if err == nil {
+			_, err = e.Describe(context.Background())
+		}
+		if err != nil {
+			die(err)
+		}
+		fmt.Println("started")
+		time.Sleep(time.Hour)
+	},
 	"exits": func() {
 		serve(func(_ int, _ string) string { fmt.Fprintln(os.Stderr, "out of luck"); os.Exit(3); return "" })
 	},
@@ -203,6 +364,21 @@ var misbehaviours = map[string]func(){
 	"refuses": func() { greet(`{"error":{"code":-32603,"message":"no driver installed"}`) },
 }
 
+const greeting = `{"protocol":1,"name":"n","version":"1","schemaVersion":"1.0","operations":["collection.find"]}`
+
+// leave starts this program again, with the same outputs, and does not wait for it.
+func leave(mode string) {
+	self, err := os.Executable()
+	if err == nil {
+		c := exec.Command(self)
+		c.Env, c.Stdout, c.Stderr = append(os.Environ(), adapterMode+"="+mode), os.Stdout, os.Stderr
+		err = c.Start()
+	}
+	if err != nil {
+		die(err)
+	}
+}
+
 func reply(id int, result string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":%s}`, id, result)
 }
@@ -220,7 +396,7 @@ func serve(answer func(id int, method string) string) {
 		id, method := parse(line)
 		switch method {
 		case "hello":
-			fmt.Println(reply(id, `{"protocol":1,"name":"n","version":"1","schemaVersion":"1.0","operations":["collection.find"]}`))
+			fmt.Println(reply(id, greeting))
 		case "begin", "end":
 			fmt.Println(reply(id, `{}`))
 		default:
