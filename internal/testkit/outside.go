@@ -97,6 +97,12 @@ func Node(t testing.TB) (node string, env []string) {
 	return program(t, "Node.js with its MongoDB driver", "", []string{"node"}, env, "-e", "require('mongodb')"), env
 }
 
+// Ruby gives a Ruby interpreter with the MongoDB driver.
+func Ruby(t testing.TB) string {
+	t.Helper()
+	return program(t, "Ruby with its MongoDB driver", "UTR_RUBY", []string{"ruby"}, nil, "-e", "require 'mongo'")
+}
+
 // Browser gives a Chromium.
 func Browser(t testing.TB) string {
 	t.Helper()
