@@ -44,7 +44,7 @@ def entity(id) = $entities[id] || raise(ArgumentError, "there is no entity #{id}
 def open(kind:, id:, options: {}, uri: nil, **)
   $entities[id] = case kind
                   when "client"
-                    lack(options, "id", "observeEvents", "ignoreCommandMonitoringEvents")
+                    lack(options, "id", "observeEvents", "ignoreCommandMonitoringEvents", "observeSensitiveCommands")
                     $logs[id] = Log.new
                     client = Mongo::Client.new(uri)
                     client.subscribe(Mongo::Monitoring::COMMAND, $logs[id])
