@@ -22,17 +22,22 @@ type failPoint struct {
 // is not known, on each that can be reached.
 func (s *site) off(ctx context.Context, f failPoint) error {
 	if s.about.Topology == deployment.LoadBalanced {
-		return s.offBehindBalancer(ctx, f)
+		return retriedAfter(ctx, strikesItself, func() error { return s.offBehindBalancer(ctx, f) })
 	}
+	hosts := s.about.Hosts
 	if f.address != "" {
-		return retried(ctx, func() error { return s.offAt(ctx, f.address, f.name) })
+		hosts = []string{f.address}
 	}
 	var failures []error
-	for _, host := range s.about.Hosts {
-		failures = append(failures, retried(ctx, func() error { return s.offAt(ctx, host, f.name) }))
+	for _, host := range hosts {
+		failures = append(failures, retriedAfter(ctx, strikesItself, func() error { return s.offAt(ctx, host, f.name) }))
 	}
 	return errors.Join(failures...)
 }
+
+// strikesItself reports that any error passes: a fail point that is to fail a few times
+// can fail the handshake of the connection that turns it off.
+func strikesItself(error) bool { return true }
 
 func (s *site) offAt(ctx context.Context, address, name string) error {
 	if _, err := s.runAt(ctx, address, "admin", turnOff(name)); err != nil {

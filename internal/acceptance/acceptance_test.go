@@ -90,6 +90,6 @@ func TestDriver(t *testing.T) {
 	b := bench.With(t, driver.New(driver.Options{}), deployment.EmbeddedOptions{Topologies: []deployment.Topology{deployment.LoadBalanced}})
 	b.Config.Jobs = 8
 	suites = bench.Some(suites, testkit.Chance(t, 8))
-	b.Config.KnownFailing = bench.KnownFailing(t, suites)
+	b.Config.KnownFailing = bench.KnownFailing(t, "driver", suites)
 	bench.AllWell(t, b.Run(t, suites), result.SkipRequirement, result.SkipCapability)
 }

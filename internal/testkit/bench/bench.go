@@ -147,10 +147,10 @@ func Describe(v *result.Verdict) string {
 	return b.String()
 }
 
-// KnownFailing reads the list of what the Go driver fails of some suites.
-func KnownFailing(t testing.TB, suites []*specs.Suite) []runner.KnownFailure {
+// KnownFailing reads the list of what an engine fails of some suites.
+func KnownFailing(t testing.TB, engine string, suites []*specs.Suite) []runner.KnownFailure {
 	t.Helper()
-	name := filepath.Join(testkit.Root(t), "known-failing", "driver.txt")
+	name := filepath.Join(testkit.Root(t), "known-failing", engine+".txt")
 	text, err := os.ReadFile(name)
 	testkit.Check(t, err)
 	list, err := runner.ParseKnownFailing(name, bytes.NewReader(text))

@@ -1,0 +1,74 @@
+// Package adapters tests the adapters: programs in other languages that let utr run
+// suites through the drivers of those languages.
+package adapters
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/unified-test-runner/utr/deployment"
+	"github.com/unified-test-runner/utr/embedded"
+	"github.com/unified-test-runner/utr/engine/enginetest"
+	"github.com/unified-test-runner/utr/engine/process"
+	"github.com/unified-test-runner/utr/internal/testkit"
+	"github.com/unified-test-runner/utr/internal/testkit/bench"
+	"github.com/unified-test-runner/utr/result"
+	"github.com/unified-test-runner/utr/specs"
+)
+
+// adapters lists the adapters. Each test is skipped if the driver is not installed.
+var adapters = []struct {
+	name    string // also of its list of known failures
+	command func(t *testing.T) []string
+	lacks   []string // behaviours that its driver cannot have, each with the reason
+}{
+	{"pymongo", func(t *testing.T) []string {
+		return []string{testkit.Python(t, "pymongo", "gridfs"), "pymongo/adapter.py"}
+	}, nil},
+}
+
+func start(t *testing.T, command []string) *process.Engine {
+	t.Helper()
+	e, err := process.New(process.Options{Command: command, Runner: "test"})
+	testkit.Check(t, err)
+	return e
+}
+
+// TestBehaviours checks what the runner relies on.
+func TestBehaviours(t *testing.T) {
+	for _, a := range adapters {
+		t.Run(a.name, func(t *testing.T) {
+			t.Parallel()
+			e := start(t, a.command(t))
+			t.Cleanup(func() { testkit.Check(t, e.Close()) })
+			d, err := embedded.Start(testkit.Context(t), embedded.Options{Topology: embedded.ReplicaSet})
+			testkit.Check(t, err)
+			t.Cleanup(func() { _ = d.Close() })
+			for _, b := range enginetest.Behaviours() {
+				err := b.Check(t.Context(), e, d.URI())
+				if lacks := slices.Contains(a.lacks, b.Name); (err != nil) != lacks {
+					t.Errorf("%s: fails with %v, must fail: %v\nwhy: %s", b.Name, err, lacks, b.Reason)
+				}
+			}
+		})
+	}
+}
+
+// TestSuites runs a share of our own suites. What an adapter does not serve is
+// skipped, and the rest passes but for the known failures of its driver.
+func TestSuites(t *testing.T) {
+	for _, a := range adapters {
+		t.Run(a.name, func(t *testing.T) {
+			t.Parallel()
+			var suites []*specs.Suite
+			for _, s := range bench.Specifications() {
+				suites = append(suites, bench.Load(t, bench.Own(t, s))...)
+			}
+			suites = bench.Some(suites, testkit.Chance(t, 40))
+			b := bench.With(t, start(t, a.command(t)), deployment.EmbeddedOptions{
+				Topologies: []deployment.Topology{deployment.ReplicaSet, deployment.Sharded}})
+			b.Config.KnownFailing = bench.KnownFailing(t, a.name, suites)
+			bench.AllWell(t, b.Everywhere(t, suites), result.SkipRequirement, result.SkipCapability)
+		})
+	}
+}
