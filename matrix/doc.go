@@ -3,5 +3,7 @@
 // It only decides: it starts nothing and reads nothing but the text that it gets.
 // The settings of a cell are flags of utr run, which checks their values.
 //
-// docs/nightly.md describes the file.
+// It also reads engines files, which name drivers in other processes.
+//
+// docs/nightly.md describes matrix files, docs/engines.md engines files.
 package matrix

@@ -168,6 +168,9 @@ func (r *reader) name(v *source.Value, what string) string {
 	return s
 }
 
+// ValidName reports whether a text can be the name of an engine in a matrix.
+func ValidName(s string) bool { return s != "" && safe(s) == s }
+
 // safe makes a text fit for the name of a cell and a file.
 func safe(s string) string {
 	s = strings.Map(func(c rune) rune {
@@ -206,12 +209,10 @@ func (r *reader) keyed(v *source.Value, table []key) (all []setting) {
 		case list, axis:
 			s.values = r.texts(f.Value, k.name)
 		case pairs:
-			s.values = r.pairs(f.Value, k.name)
+			s.values = r.pairs(f.Value, k.name, "{compressors: zlib}")
 		}
 		if k.name == cellTimeout && len(s.values) == 1 {
-			if d, err := time.ParseDuration(s.values[0]); err != nil || d <= 0 {
-				r.add(f.Value.Position, "%s must be a length of time such as 30m or 1h30m, not %q", k.name, s.values[0])
-			}
+			r.duration(f.Value.Position, k.name, s.values[0])
 		}
 		all = append(all, s)
 	}
@@ -231,9 +232,19 @@ func (r *reader) truth(v *source.Value, k key) []string {
 	return []string{word}
 }
 
-func (r *reader) pairs(v *source.Value, what string) (all []string) {
+// duration reads a length of time.
+func (r *reader) duration(at source.Position, what, text string) time.Duration {
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		r.add(at, "%s must be a length of time such as 30m or 1h30m, not %q", what, text)
+	}
+	return d
+}
+
+// pairs reads a document of names and texts as NAME=VALUE.
+func (r *reader) pairs(v *source.Value, what, example string) (all []string) {
 	if v.Kind != source.Document {
-		r.add(v.Position, "%s must be a document such as {compressors: zlib}", what)
+		r.add(v.Position, "%s must be a document such as %s", what, example)
 		return nil
 	}
 	for _, f := range v.Fields {

@@ -16,7 +16,7 @@ type variables struct {
 	problems *Problems
 	set      map[string]string
 	getenv   func(string) string
-	file     map[string]string
+	file     map[string]string // nil where only the environment sets variables
 	used     map[string]bool
 }
 
@@ -77,8 +77,12 @@ func (v *variables) fill(at source.Position, text string) string {
 		case hasDefault && value == "":
 			value = fallback
 		case !found:
-			v.problems.add(at, "the variable %s has no value: give it with --set %s=VALUE, in the environment, under variables, or as ${%s:-default}%s",
-				name, name, name, meant.Hint(name, slices.Concat(slices.Sorted(maps.Keys(v.file)), slices.Sorted(maps.Keys(v.set)))))
+			how := "in the environment"
+			if v.file != nil {
+				how = "with --set " + name + "=VALUE, in the environment, under variables,"
+			}
+			v.problems.add(at, "the variable %s has no value: give it %s or as ${%s:-default}%s",
+				name, how, name, meant.Hint(name, slices.Concat(slices.Sorted(maps.Keys(v.file)), slices.Sorted(maps.Keys(v.set)))))
 		}
 		out.WriteString(value)
 	}

@@ -42,14 +42,14 @@ func ofCell(verdicts []*result.Verdict, cell string) []*result.Verdict {
 	return own
 }
 
-// knownFailing reads a file of known failures, if one is named.
-func knownFailing(name string) ([]runner.KnownFailure, error) {
+// knownFailing reads a file of known failures, if one is named. Errors say what names it.
+func knownFailing(name, namedBy string) ([]runner.KnownFailure, error) {
 	if name == "" {
 		return nil, nil
 	}
 	f, err := os.Open(name)
 	if err != nil {
-		return nil, invalid(fmt.Errorf("--known-failing: %w", err))
+		return nil, invalid(fmt.Errorf("%s: %w", namedBy, err))
 	}
 	defer func() { _ = f.Close() }()
 	known, err := runner.ParseKnownFailing(name, f)

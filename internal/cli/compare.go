@@ -65,13 +65,15 @@ utr compare --engine reference --engine reference:retryable-reads@2024 client-ba
 	}, func(f *flags) action {
 		r := &compareFlags{flags: f, backoff: backoffReal, seed: 1, limit: 20, config: runner.Config{Jobs: 1}}
 		f.group = "Engines and deployments"
-		f.texts(&r.engines, "engine", "NAME[:POLICY]", "one of the two engines (default reference and driver)", c.engineNames()...)
+		f.texts(&r.engines, "engine", "NAME[:POLICY]", "one of the two engines (default reference and driver)")
+		f.words["engine"] = c.completeEngines
+		f.enginesFlag()
 		choice(f, &r.backoff, "backoff", "MODE", "whether the reference engine waits during its backoff delays", backoffReal, backoffNone)
 		f.deployment(&r.deployment, topologyAuto, topologyAuto, topologyAll)
 		f.group = "Tests"
 		f.patterns(&r.config.Filter.Run, "run", "run only tests that match")
 		f.patterns(&r.config.Filter.Skip, "skip", "leave out tests that match")
-		f.file(&r.known, "known-failing", "tests that the second engine is expected to fail, one per line: pattern # reason")
+		f.file(&r.known, "known-failing", "tests that the second engine is expected to fail, one per line: pattern # reason (default those of the engine in the engines file)")
 		f.duration(&r.config.Timeout, "timeout", "limit for one test (default "+runner.DefaultTimeout.String()+")")
 		f.number(&r.config.Jobs, "jobs", "N", 1, "tests that run at once on each side")
 		f.group = "Generated schedules"
@@ -102,10 +104,16 @@ func (r *compareFlags) act(ctx context.Context, c *call) error {
 		return usage("requires suites, or --generate N")
 	}
 	if len(r.engines) == 0 {
-		r.engines = []string{"reference", "driver"}
+		r.engines = []string{referenceEngine, "driver"}
 	}
 	if len(r.engines) != 2 {
 		return usage("requires two engines: %d named", len(r.engines))
+	}
+	if r.backoff == backoffNone && !slices.ContainsFunc(r.engines, func(name string) bool {
+		base, _, _ := strings.Cut(name, ":")
+		return base == referenceEngine
+	}) {
+		return usage("--backoff none requires the engine %s as one of the two", referenceEngine)
 	}
 	if err := r.deployment.check(); err != nil {
 		return err
@@ -118,16 +126,13 @@ func (r *compareFlags) act(ctx context.Context, c *call) error {
 		}
 	}
 	out := &comparison{verbose: r.verbose}
-	for i, name := range r.engines {
-		side, done, err := r.side(ctx, c, name)
+	for i, known := range []string{"", r.known} {
+		side, done, err := r.side(ctx, c, r.engines[i], known)
 		if err != nil {
 			return err
 		}
 		defer done()
 		out.sides[i] = side
-	}
-	if out.sides[1].Config.KnownFailing, err = knownFailing(r.known); err != nil {
-		return err
 	}
 	if generated {
 		err = r.schedules(ctx, c, out)
@@ -156,18 +161,27 @@ func (r *compareFlags) act(ctx context.Context, c *call) error {
 }
 
 // side opens one of the two engines, with deployments of its own.
-func (r *compareFlags) side(ctx context.Context, c *call, name string) (side compare.Side, done func(), err error) {
+func (r *compareFlags) side(ctx context.Context, c *call, name, known string) (side compare.Side, done func(), err error) {
 	base, policy := name, ""
 	if !namesAdapter(name) {
 		base, policy, _ = strings.Cut(name, ":")
 	}
-	newEngine, err := c.engineNamed(base)
+	named, err := c.engineNamed(base)
 	if err != nil {
 		return side, nil, err
 	}
+	options := EngineOptions{Policy: policy}
+	if base == referenceEngine {
+		options.Backoff = r.backoff
+	}
 	side = compare.Side{Name: name, Config: r.config}
 	side.Config.AllTopologies = r.deployment.topology == topologyAll && r.generate == 0 // schedules say where they run
-	if side.Config.Engine, err = newEngine(EngineOptions{Policy: policy, Backoff: r.backoff}); err != nil {
+	if r.generate == 0 {
+		if side.Config.KnownFailing, err = named.knownFailing(known); err != nil {
+			return side, nil, err
+		}
+	}
+	if side.Config.Engine, err = named.open(options); err != nil {
 		return side, nil, usage("%w", err)
 	}
 	if side.Config.Source, err = c.program.Embedded(ctx, r.deployment.options()); err != nil {

@@ -40,6 +40,7 @@ var targetFlags = []struct {
 // needs are the flags that mean nothing without another one.
 var needs = []struct{ flag, other string }{
 	{"durations", "shard"},
+	{"engines", "engine"},
 	{"earlier", "html"},
 	{"older-than", "orchestration"},
 	{"ca-file", "tls"},

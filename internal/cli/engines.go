@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"slices"
@@ -9,10 +12,13 @@ import (
 
 	"github.com/unified-test-runner/utr/engine"
 	"github.com/unified-test-runner/utr/engine/process"
+	"github.com/unified-test-runner/utr/matrix"
+	"github.com/unified-test-runner/utr/runner"
 )
 
-// engineNames lists the drivers under test that are part of the program.
-func (c *call) engineNames() []string { return slices.Sorted(maps.Keys(c.program.Engines)) }
+// referenceEngine is the engine of a run that names none, and the only one that has
+// policies and backoff delays of its own.
+const referenceEngine = "reference"
 
 // The prefixes of engines in other processes.
 const (
@@ -25,24 +31,131 @@ func namesAdapter(name string) bool {
 	return strings.HasPrefix(name, engineCommand) || strings.HasPrefix(name, engineAddress)
 }
 
-// engineNamed finds an engine: one of the program, or one behind an adapter.
-func (c *call) engineNamed(name string) (NewEngine, error) {
-	if known, found := c.program.Engines[name]; found {
-		return known, nil
+// AddEngine adds a driver under test to those that are part of the program. The error
+// says why it cannot have the name.
+func (p *Program) AddEngine(name string, open func() (engine.Engine, error)) error {
+	switch _, taken := p.Engines[name]; {
+	case taken:
+		return fmt.Errorf("there is already an engine %q", name)
+	case open == nil:
+		return fmt.Errorf("the engine %q has no New", name)
+	case !matrix.ValidName(name):
+		return fmt.Errorf("the name of the engine %q must consist of letters, digits, and between them dots, plus and minus signs", name)
 	}
-	o := process.Options{Environment: inherited(os.Environ()), Runner: "utr " + c.program.Version}
-	if command, ok := strings.CutPrefix(name, engineCommand); ok {
-		o.Command = strings.Fields(command)
-	} else if address, ok := strings.CutPrefix(name, engineAddress); ok {
-		o.Address = address
-	} else {
-		return nil, usage("unknown engine %q: it must be one of %s, or %sCOMMAND or %sHOST:PORT", name,
-			strings.Join(c.engineNames(), ", "), engineCommand, engineAddress)
-	}
-	return func(e EngineOptions) (engine.Engine, error) {
-		if e.Policy != "" {
-			return nil, errors.New("an engine in another process has no policies")
+	p.Engines[name] = withoutOptions(name, open)
+	return nil
+}
+
+// withoutOptions makes an engine that has neither policies nor backoff delays.
+func withoutOptions(name string, open func() (engine.Engine, error)) NewEngine {
+	return func(o EngineOptions) (engine.Engine, error) {
+		switch {
+		case o.Policy != "":
+			return nil, fmt.Errorf("the engine %s has no policies: only the engine %s has", name, referenceEngine)
+		case o.Backoff == backoffNone:
+			return nil, fmt.Errorf("the engine %s has no --backoff none: only the engine %s has", name, referenceEngine)
 		}
-		return process.New(o)
-	}, nil
+		return open()
+	}
+}
+
+// enginesFile is the file of engines in the working directory.
+const enginesFile = "engines.yml"
+
+// enginesFlag declares --engines.
+func (f *flags) enginesFlag() {
+	f.file(&f.call.engines, "engines", "file that names engines in other processes (default "+enginesFile+", if there is one)")
+}
+
+// adapters reads the engines file, and registers the secrets of its environments.
+func (c *call) adapters() ([]matrix.Adapter, error) {
+	name := cmp.Or(c.engines, enginesFile)
+	data, err := os.ReadFile(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && c.engines == "":
+		return nil, nil
+	case err != nil:
+		return nil, invalid(fmt.Errorf("--engines: %w", err))
+	}
+	all, err := matrix.ParseAdapters(name, data, c.env, slices.Collect(maps.Keys(c.program.Engines)))
+	if err != nil {
+		return nil, invalid(err)
+	}
+	for _, a := range all {
+		c.secrets.Read(a.Environment...)
+	}
+	return all, nil
+}
+
+// engineNames lists the engines of the program and of the engines file.
+func (c *call) engineNames(adapters []matrix.Adapter) []string {
+	names := slices.Collect(maps.Keys(c.program.Engines))
+	for _, a := range adapters {
+		names = append(names, a.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// completeEngines are the names that a shell offers for --engine.
+func (c *call) completeEngines() []string {
+	adapters, _ := c.adapters() // a shell has no place for errors
+	return c.engineNames(adapters)
+}
+
+// namedEngine is an engine that a command line names.
+type namedEngine struct {
+	open    NewEngine
+	adapter matrix.Adapter // zero for an engine of the program
+}
+
+// engineNamed finds an engine: one of the program, one of the engines file, or one
+// behind an adapter that the name itself says how to reach. The file is read only for
+// names that are none of these.
+func (c *call) engineNamed(name string) (namedEngine, error) {
+	if known, found := c.program.Engines[name]; found {
+		return namedEngine{open: known}, nil
+	}
+	if command, ok := strings.CutPrefix(name, engineCommand); ok {
+		return c.behind(matrix.Adapter{Name: name, Command: strings.Fields(command)}, ""), nil
+	}
+	if address, ok := strings.CutPrefix(name, engineAddress); ok {
+		return c.behind(matrix.Adapter{Name: name}, address), nil
+	}
+	adapters, err := c.adapters()
+	if err != nil {
+		return namedEngine{}, err
+	}
+	i := slices.IndexFunc(adapters, func(a matrix.Adapter) bool { return a.Name == name })
+	if i >= 0 {
+		return c.behind(adapters[i], ""), nil
+	}
+	names := c.engineNames(adapters)
+	if len(adapters) == 0 {
+		names = append(names, "an engine of "+cmp.Or(c.engines, enginesFile))
+	}
+	return namedEngine{}, usage("unknown engine %q: it must be one of %s, or %sCOMMAND or %sHOST:PORT", name,
+		strings.Join(names, ", "), engineCommand, engineAddress)
+}
+
+// behind is the engine behind an adapter, which has a command or an address.
+func (c *call) behind(a matrix.Adapter, address string) namedEngine {
+	o := process.Options{Command: a.Command, Address: address, Dir: a.Directory, StartLimit: a.StartTimeout,
+		Environment: slices.Concat(inherited(os.Environ()), a.Environment), Runner: "utr " + c.program.Version}
+	return namedEngine{withoutOptions(a.Name, func() (engine.Engine, error) { return process.New(o) }), a}
+}
+
+// knownFailing reads the file of known failures that a flag names, or else that of
+// the engine.
+func (e namedEngine) knownFailing(flag string) ([]runner.KnownFailure, error) {
+	if flag == "" && e.adapter.KnownFailing != "" {
+		return knownFailing(e.adapter.KnownFailing, e.adapter.Position.String()+": known-failing")
+	}
+	return knownFailing(flag, "--known-failing")
+}
+
+// definition is how the adapter starts.
+func (e namedEngine) definition() []string {
+	a := e.adapter
+	return slices.Concat(a.Command, a.Environment, []string{a.Directory, a.StartTimeout.String()})
 }

@@ -24,11 +24,12 @@ type flags struct {
 	*pflag.FlagSet
 	call    *call
 	command *cobra.Command
-	group   string // of the flags that are declared next
+	group   string                     // of the flags that are declared next
+	words   map[string]func() []string // by flag: choices that other flags decide
 }
 
 func newFlags(c *call, command *cobra.Command) *flags {
-	f := &flags{FlagSet: command.Flags(), call: c, command: command}
+	f := &flags{FlagSet: command.Flags(), call: c, command: command, words: map[string]func() []string{}}
 	f.SortFlags = false
 	return f
 }
@@ -47,7 +48,12 @@ func (f *flags) add(v pflag.Value, name, summary string, choices ...string) *pfl
 	added.Annotations = map[string][]string{groupOf: {f.group}}
 	if len(choices) > 0 || !strings.Contains(v.Type(), "FILE") && !strings.Contains(v.Type(), "DIR") {
 		// It fails only for a flag that is unknown or has choices already.
-		_ = f.command.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(choices, cobra.ShellCompDirectiveNoFileComp))
+		_ = f.command.RegisterFlagCompletionFunc(name, completes(func() []string {
+			if words := f.words[name]; words != nil {
+				return words()
+			}
+			return choices
+		}, cobra.ShellCompDirectiveNoFileComp))
 	}
 	return added
 }

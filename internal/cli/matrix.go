@@ -83,6 +83,7 @@ utr matrix nightly.yml --shard 2/4 --durations last-night.json --json part-2.jso
 		f.duration(&m.timeout, "cell-timeout", "limit for a cell for which FILE sets none (default 1h)")
 		f.text(&m.results, "results", "DIR", "folder for the results of cells (default the name of FILE with .results)")
 		f.toggle(&m.resume, "resume", "continue after an interruption: do not repeat finished cells")
+		f.enginesFlag()
 		f.shard(&m.shard, &m.durations, "run one of N parts of the tests of each cell, such as 2/5; utr merge merges the reports")
 		f.reports(&m.reports, "print the command line of each cell")
 		return m.act
@@ -150,14 +151,14 @@ func (c *call) checkCells(file *matrix.File) error {
 }
 
 func (c *call) checkCell(cell *matrix.Cell) error {
-	r, inside, newEngine, err := c.cell(cell)
+	r, inside, named, err := c.cell(cell)
 	if err != nil {
 		return err
 	}
 	if slices.Contains(inside.paths, specs.Stdin) {
 		return errors.New("cells do not have standard input")
 	}
-	e, err := newEngine(r.engine)
+	e, err := named.open(r.engine)
 	if err != nil {
 		return err
 	}
@@ -166,7 +167,7 @@ func (c *call) checkCell(cell *matrix.Cell) error {
 
 // cell gives the settings of a cell to the flags of a run, and checks them as its process
 // will.
-func (c *call) cell(cell *matrix.Cell) (r *runFlags, inside *call, engine NewEngine, err error) {
+func (c *call) cell(cell *matrix.Cell) (r *runFlags, inside *call, engine namedEngine, err error) {
 	p := *c.program
 	p.Getenv = func(name string) string {
 		if slices.Contains(notInherited(), name) {
@@ -177,10 +178,10 @@ func (c *call) cell(cell *matrix.Cell) (r *runFlags, inside *call, engine NewEng
 	inside = &call{program: &p, secrets: c.secrets, errors: c.errors, paths: cell.Paths}
 	f := newFlags(inside, &cobra.Command{Use: "run"})
 	r = declareRun(f)
-	r.config.Cell = cell.Name
+	r.config.Cell, inside.engines = cell.Name, c.engines
 	for _, s := range cell.Settings {
 		if err := f.Set(s.Flag, cmp.Or(s.Value, "true")); err != nil {
-			return nil, nil, nil, err
+			return nil, nil, engine, err
 		}
 	}
 	if err = f.conflicts(); err == nil {
@@ -224,7 +225,7 @@ func (m *matrixFlags) plan(c *call, file *matrix.File, cells []matrix.Cell) stri
 }
 
 // extra are the flags that every cell gets beside its own.
-func (m *matrixFlags) extra() []string { return m.flags.again("shard", "durations") }
+func (m *matrixFlags) extra() []string { return m.flags.again("engines", "shard", "durations") }
 
 // shown is the command line of a cell as a user would type it, without secrets.
 func (c *call) shown(cell *matrix.Cell, extra []string) string {
@@ -235,15 +236,6 @@ func (c *call) shown(cell *matrix.Cell, extra []string) string {
 func (m *matrixFlags) folder(file string) string {
 	base := filepath.Base(file)
 	return cmp.Or(m.results, strings.TrimSuffix(base, filepath.Ext(base))+".results")
-}
-
-// inputs are the files that no report may overwrite.
-func (m *matrixFlags) inputs(c *call, suites []string, cells []matrix.Cell) []string {
-	inputs := append([]string{c.paths[0], m.durations}, suites...)
-	for _, cell := range cells {
-		inputs = append(inputs, cell.Value("known-failing"))
-	}
-	return inputs
 }
 
 // contents returns the contents of a file that a flag names, or "" without one.

@@ -43,11 +43,11 @@ type cellRun struct {
 // run runs cells and reports on all of them.
 func (m *matrixFlags) run(ctx context.Context, c *call, cells []matrix.Cell) (err error) {
 	n := &night{call: c, flags: m, started: time.Now()}
-	suites, err := n.identify(ctx, cells)
+	inputs, err := n.identify(ctx, cells)
 	if err != nil {
 		return err
 	}
-	out, err := m.reports.open(c, "file", m.inputs(c, suites, cells))
+	out, err := m.reports.open(c, "file", inputs)
 	if err != nil {
 		return err
 	}
@@ -69,12 +69,14 @@ func (m *matrixFlags) run(ctx context.Context, c *call, cells []matrix.Cell) (er
 }
 
 // identify computes an identity for each cell: a digest of its definition, its suites,
-// the part of the tests, and this program. It returns the names of all suite files.
+// its engine, the part of the tests, and this program. It returns the names of all files
+// that the matrix reads, which no report may overwrite.
 func (n *night) identify(ctx context.Context, cells []matrix.Cell) (files []string, err error) {
 	program, err := n.call.program.Build()
 	if err != nil {
 		return nil, fmt.Errorf("cannot identify this program: %w", err)
 	}
+	files = []string{n.call.paths[0], n.call.engines, n.flags.durations}
 	digests := map[string]string{} // by paths
 	for i := range cells {
 		cell := &cellRun{Cell: cells[i]}
@@ -96,9 +98,15 @@ func (n *night) identify(ctx context.Context, cells []matrix.Cell) (files []stri
 			digests[key] = all.String()
 			files = append(files, filesOf(loaded.Suites)...)
 		}
+		named, err := n.call.engineNamed(cell.Value("engine"))
+		if err != nil {
+			return nil, err
+		}
+		knownFailing := cmp.Or(cell.Value("known-failing"), named.adapter.KnownFailing)
+		files = append(files, knownFailing)
 		sum := sha256.New()
-		fmt.Fprintf(sum, "%s\n%q\n%s\n", program, n.call.secrets.texts(slices.Concat(n.flags.extra(), cell.Args())), digests[key])
-		for _, name := range []string{n.flags.durations, cell.Value("known-failing"), cell.Value("cluster")} {
+		fmt.Fprintf(sum, "%s\n%q\n%s\n", program, n.call.secrets.texts(slices.Concat(n.flags.extra(), cell.Args(), named.definition())), digests[key])
+		for _, name := range []string{n.flags.durations, knownFailing, cell.Value("cluster")} {
 			text, err := contents(name)
 			if err != nil {
 				return nil, invalid(err)

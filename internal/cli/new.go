@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 
 	"github.com/unified-test-runner/utr/deployment"
 	"github.com/unified-test-runner/utr/embedded"
@@ -18,15 +17,10 @@ func New() *Program {
 	return &Program{
 		Version: Version(),
 		Engines: map[string]NewEngine{
-			"reference": func(o EngineOptions) (engine.Engine, error) {
+			referenceEngine: func(o EngineOptions) (engine.Engine, error) {
 				return reference.New(reference.Options{Policy: o.Policy, Backoff: reference.Backoff(o.Backoff)})
 			},
-			"driver": func(o EngineOptions) (engine.Engine, error) {
-				if o.Policy != "" {
-					return nil, errors.New("the engine driver has no policies")
-				}
-				return driver.New(driver.Options{}), nil
-			},
+			"driver": withoutOptions("driver", func() (engine.Engine, error) { return driver.New(driver.Options{}), nil }),
 		},
 		Embedded:      deployment.OpenEmbedded,
 		Cluster:       deployment.OpenCluster,

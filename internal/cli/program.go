@@ -131,6 +131,7 @@ type call struct {
 	paths   []string // arguments that are not flags
 	secrets redactor
 	errors  io.Writer // standard error, redacted
+	engines string    // the engines file that a flag names
 	parsed  bool      // flags and the number of arguments are right
 	helped  error     // of printing help
 }

@@ -17,7 +17,7 @@ import (
 // line said, without its secrets; what the environment says applies again.
 func (r *runFlags) rerun(c *call) func(result.TestID) []string {
 	fixed := append([]string{"utr", "run"}, c.secrets.texts(r.flags.again(
-		"engine", "policy", "backoff", "reseed", "timeout", "members", "mongoses", "auth", "server-api", "tls", "uri-option",
+		"engine", "engines", "policy", "backoff", "reseed", "timeout", "members", "mongoses", "auth", "server-api", "tls", "uri-option",
 		"orchestration", "orchestration-version", "orchestration-files", "cluster", "local", "local-shards", "uri", "single-uri"))...)
 	return func(id result.TestID) []string {
 		args := slices.Clone(fixed)

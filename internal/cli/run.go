@@ -95,7 +95,7 @@ utr run --local ~/mongodb-8.0.4 --topology all --jobs 2 specs/`,
 }
 
 func declareRun(f *flags) *runFlags {
-	r := &runFlags{flags: f, driver: "reference", engine: EngineOptions{Backoff: backoffReal}, config: runner.Config{Jobs: 1, Count: 1}}
+	r := &runFlags{flags: f, driver: referenceEngine, engine: EngineOptions{Backoff: backoffReal}, config: runner.Config{Jobs: 1, Count: 1}}
 	f.group = "Where to run"
 	f.deployment(&r.deployment, topologyAuto, topologyAuto, topologyAll)
 	choice(f, &r.deployment.auth, "auth", "MODE", "access control of the deployment that utr starts (default as each test requires)", "on", "off")
@@ -118,10 +118,13 @@ func declareRun(f *flags) *runFlags {
 	f.patterns(&r.config.Filter.Skip, "skip", "leave out tests that match")
 	f.shard(&r.config.Shard, &r.durations, "run one of N parts of the tests, such as 2/5; utr merge merges their reports")
 	f.file(&r.knownFailing, "known-failing",
-		"tests that are expected to fail, one per line: pattern # reason, or pattern # until 2027-01-31: reason")
+		"tests that are expected to fail, one per line: pattern # reason, or pattern # until 2027-01-31: reason "+
+			"(default those of the engine in the engines file)")
 	f.toggle(&r.dryRun, "dry-run", "print which tests would run and which collections would be dropped, and stop")
 	f.group = "How to run them"
-	f.text(&r.driver, "engine", "NAME", "driver under test", f.call.engineNames()...)
+	f.text(&r.driver, "engine", "NAME", "driver under test: one of utr or of the engines file, exec:COMMAND or tcp://HOST:PORT")
+	f.words["engine"] = f.call.completeEngines
+	f.enginesFlag()
 	f.text(&r.engine.Policy, "policy", "NAME", "retry policy of the reference engine; utr explain --list lists them", policyNames()...)
 	choice(f, &r.engine.Backoff, "backoff", "MODE",
 		"whether the reference engine waits during its backoff delays; reports show them either way", backoffReal, backoffNone)
@@ -153,23 +156,26 @@ func (f *flags) shard(shard *runner.Shard, durations *string, summary string) {
 	f.file(durations, "durations", "with --shard: JSON report used to balance shards; the same one for all")
 }
 
-// check completes the configuration, and gives the maker of the engine. It reads only
-// files that flags name, and connects to nothing.
-func (r *runFlags) check(c *call) (engine NewEngine, err error) {
+// check completes the configuration, and finds the engine. It reads only files that
+// flags name, the engines file and what that names, and connects to nothing.
+func (r *runFlags) check(c *call) (engine namedEngine, err error) {
 	if err := r.checkTarget(c); err != nil {
-		return nil, err
+		return engine, err
 	}
 	if len(c.paths) == 0 {
-		return nil, usage("requires a suite, a directory, or a built-in suite: %s", strings.Join(specs.BuiltIn(), ", "))
+		return engine, usage("requires a suite, a directory, or a built-in suite: %s", strings.Join(specs.BuiltIn(), ", "))
 	}
 	if engine, err = c.engineNamed(r.driver); err != nil {
-		return nil, err
+		return engine, err
+	}
+	if r.config.KnownFailing, err = engine.knownFailing(r.knownFailing); err != nil {
+		return engine, err
 	}
 	return engine, r.complete(c)
 }
 
 func (r *runFlags) act(ctx context.Context, c *call) (err error) {
-	newEngine, err := r.check(c)
+	named, err := r.check(c)
 	if err != nil {
 		return err
 	}
@@ -188,7 +194,7 @@ func (r *runFlags) act(ctx context.Context, c *call) (err error) {
 		}
 		return nil
 	}
-	if cfg.Engine, err = newEngine(r.engine); err != nil {
+	if cfg.Engine, err = named.open(r.engine); err != nil {
 		return usage("%w", err)
 	}
 	defer func() { _ = cfg.Engine.Close() }()
@@ -225,7 +231,7 @@ func (r *runFlags) act(ctx context.Context, c *call) (err error) {
 }
 
 // complete checks and completes the runner's configuration.
-func (r *runFlags) complete(c *call) (err error) {
+func (r *runFlags) complete(c *call) error {
 	cfg := &r.config
 	cfg.AllTopologies = r.deployment.topology == topologyAll
 	cfg.Rerun = r.rerun(c)
@@ -248,8 +254,7 @@ func (r *runFlags) complete(c *call) (err error) {
 		}
 		cfg.Shard.Durations = report.Durations(ofCell(past.Verdicts, cfg.Cell), runner.ShardKey)
 	}
-	cfg.KnownFailing, err = knownFailing(r.knownFailing)
-	return err
+	return nil
 }
 
 // run runs the suites and writes the reports. If standard

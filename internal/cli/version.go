@@ -2,8 +2,11 @@ package cli
 
 import "runtime/debug"
 
-// Version is the version of the module that the binary was built from, or the
-// commit for one that was built in a checkout.
+// modulePath is that of this project.
+const modulePath = "github.com/unified-test-runner/utr"
+
+// Version is the version of utr that the binary was built from, or the commit for one
+// that was built in a checkout. A program of another module has utr as a dependency.
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -13,6 +16,11 @@ func Version() string {
 }
 
 func versionOf(info *debug.BuildInfo) string {
+	for _, dependency := range info.Deps {
+		if dependency.Path == modulePath {
+			return dependency.Version
+		}
+	}
 	if v := info.Main.Version; v != "" && v != "(devel)" {
 		return v
 	}
