@@ -58,10 +58,15 @@ func (r *reader) adapter(v *source.Value, folder string) Adapter {
 	if !r.document(v, "an engine", []string{"command", "environment", "directory", "known-failing", "start-timeout"}) {
 		return a
 	}
-	if c := v.Get("command"); c == nil {
+	switch c := v.Get("command"); {
+	case c == nil:
 		r.add(v.Position, "an engine needs a command")
-	} else if a.Command = r.texts(c, "command"); c.Kind == source.String {
-		a.Command = strings.Fields(c.String)
+	case c.Kind != source.String:
+		a.Command = r.texts(c, "command")
+	default:
+		if a.Command = strings.Fields(c.String); len(a.Command) == 0 {
+			r.add(c.Position, "command is empty")
+		}
 	}
 	if e := v.Get("environment"); e != nil {
 		a.Environment = r.pairs(e, "environment", "{LANG: C}")

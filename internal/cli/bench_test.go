@@ -133,12 +133,18 @@ func newBench(t testing.TB) *bench {
 	return b
 }
 
-// realBench is a bench with the engines and deployments of the program.
+// realBench is a bench with the engines and deployments of the program. Cells of a
+// matrix run in this process.
 func realBench(t testing.TB) *bench {
 	b := newBench(t)
 	streams := b.Program
 	b.Program = *New()
 	b.Stdin, b.Stdout, b.Stderr, b.Getenv, b.Terminal = streams.Stdin, streams.Stdout, streams.Stderr, streams.Getenv, nil
+	b.Child = func(ctx context.Context, c Child) (int, error) {
+		cell := b.Program
+		cell.Stdin, cell.Stdout, cell.Stderr = strings.NewReader(asInput(c.More)), c.Output, c.Output
+		return cell.Main(ctx, c.Args), nil
+	}
 	return b
 }
 

@@ -113,7 +113,7 @@ func (r *compareFlags) act(ctx context.Context, c *call) error {
 		base, _, _ := strings.Cut(name, ":")
 		return base == referenceEngine
 	}) {
-		return usage("--backoff none requires the engine %s as one of the two", referenceEngine)
+		return usage("--backoff none is for the engine %s, which is not one of the two", referenceEngine)
 	}
 	if err := r.deployment.check(); err != nil {
 		return err

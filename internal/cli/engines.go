@@ -51,9 +51,9 @@ func withoutOptions(name string, open func() (engine.Engine, error)) NewEngine {
 	return func(o EngineOptions) (engine.Engine, error) {
 		switch {
 		case o.Policy != "":
-			return nil, fmt.Errorf("the engine %s has no policies: only the engine %s has", name, referenceEngine)
+			return nil, fmt.Errorf("policies are for the engine %s, not for %s", referenceEngine, name)
 		case o.Backoff == backoffNone:
-			return nil, fmt.Errorf("the engine %s has no --backoff none: only the engine %s has", name, referenceEngine)
+			return nil, fmt.Errorf("--backoff none is for the engine %s, not for %s", referenceEngine, name)
 		}
 		return open()
 	}
@@ -142,7 +142,12 @@ func (c *call) engineNamed(name string) (namedEngine, error) {
 func (c *call) behind(a matrix.Adapter, address string) namedEngine {
 	o := process.Options{Command: a.Command, Address: address, Dir: a.Directory, StartLimit: a.StartTimeout,
 		Environment: slices.Concat(inherited(os.Environ()), a.Environment), Runner: "utr " + c.program.Version}
-	return namedEngine{withoutOptions(a.Name, func() (engine.Engine, error) { return process.New(o) }), a}
+	return namedEngine{withoutOptions(a.Name, func() (engine.Engine, error) {
+		if _, err := os.Stat(o.Dir); o.Dir != "" && err != nil { // a start would blame the program
+			return nil, fmt.Errorf("%s: directory: %w", a.Position, err)
+		}
+		return process.New(o)
+	}), a}
 }
 
 // knownFailing reads the file of known failures that a flag names, or else that of

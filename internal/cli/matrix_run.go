@@ -425,13 +425,15 @@ func (n *night) summary(ctx context.Context) (started result.RunStarted, all res
 }
 
 // lastWords gives the line of a log that best explains its end: the first line of a crash
-// of a Go program, the last message of this program, or else the last line.
+// of a Go program, the last message of this program, or else the last line. A message
+// that ends with a colon introduces last words of an adapter, whose last line is added.
 func lastWords(log string) string {
 	text, err := os.ReadFile(log)
 	if err != nil {
 		return err.Error()
 	}
 	best, ours := "it printed nothing", false // whether it is a message of this program
+	last := ""
 	for line := range strings.Lines(string(text)) {
 		if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
 			return strings.TrimSpace(line)
@@ -440,6 +442,10 @@ func lastWords(log string) string {
 		if message = strings.TrimSpace(message); message != "" && (isOurs || !ours) {
 			best, ours = message, isOurs
 		}
+		last = cmp.Or(message, last)
+	}
+	if ours && strings.HasSuffix(best, ":") {
+		best += " " + last
 	}
 	return best
 }

@@ -114,11 +114,12 @@ func ended(ctx context.Context) context.Context {
 }
 
 func TestTranscripts(t *testing.T) {
-	for _, name := range []string{"usage", "suites", "matrix", "ends", "explain", "flags", "compare"} {
+	for _, name := range []string{"usage", "suites", "matrix", "ends", "explain", "flags", "compare", "engines"} {
 		testkit.Transcript(t, "testdata/"+name+".txt", func(t *testing.T, input string) (said string) {
 			b := newBench(t)
-			if name == "compare" {
+			if name == "compare" || name == "engines" {
 				b = realBench(t)
+				testkit.Check(t, os.Symlink(self(t), adapterName))
 			}
 			b.ctx, b.interrupt = context.WithCancel(t.Context())
 			for name, text := range scenery {
