@@ -45,15 +45,19 @@ func TestEveryCommandAndFlagIsExplained(t *testing.T) {
 // them.
 func TestCompletion(t *testing.T) {
 	b := realBench(t)
+	write(t, enginesFile, "pymongo: {command: a}\n")
+	write(t, "other.yml", "node: {command: a}\n")
 	for line, want := range map[string]string{
-		"run --topology ''": "auto all single replicaset sharded load-balanced",
-		"run --engine ''":   "driver reference",
-		"run smo":           "smoke",
-		"help exp":          "explain experiment",
-		"v":                 "validate version",
-		"explain R1":        "R1",
-		"run --json ''":     "",
-		"run --jo":          "--jobs",
+		"run --topology ''":                   "auto all single replicaset sharded load-balanced",
+		"run --engine ''":                     "driver pymongo reference",
+		"run --engines other.yml --engine ''": "driver node reference",
+		"compare --engine ''":                 "driver pymongo reference",
+		"run smo":                             "smoke",
+		"help exp":                            "explain experiment",
+		"v":                                   "validate version",
+		"explain R1":                          "R1",
+		"run --json ''":                       "",
+		"run --jo":                            "--jobs",
 	} {
 		b.expect(t, line, "__complete "+line, 0, "")
 		var words []string
