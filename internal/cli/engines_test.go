@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/engine/driver"
 	"github.com/unified-test-runner/utr/internal/testkit"
 )
 
@@ -55,4 +57,26 @@ func TestExperiment(t *testing.T) {
 	b.expect(t, "on a terminal", line, 0, "none 0%")
 	_, rest, _ := strings.Cut(b.out.String(), "\r\x1b[Koverload:")
 	testkit.Equal(t, "on a terminal", "overload:"+rest, plain)
+}
+
+// A program adds an engine, which runs suites by its name. It cannot have every name.
+func TestAddEngine(t *testing.T) {
+	b := realBench(t)
+	mine := func() (engine.Engine, error) { return driver.New(driver.Options{}), nil }
+	testkit.Check(t, b.AddEngine("mine", mine))
+	write(t, "x.yml", strings.NewReplacer("MODE", "alwaysOn", "ERROR", "errorCode: 2").Replace(failing))
+	b.expect(t, "a run", "run --engine mine --run same x.yml --run both --skip not", 0, "1 passed")
+	b.expect(t, "no policies", "run --engine mine --policy current x.yml", ExitUsage, "policies are for the engine reference, not for mine")
+	for _, r := range []struct {
+		reason, name, says string
+		open               func() (engine.Engine, error)
+	}{
+		{"the program has one of this name", "driver", `there is already an engine "driver"`, mine},
+		{"it was added", "mine", `there is already an engine "mine"`, mine},
+		{"a name is part of file names", "my:engine", "must consist of letters", mine},
+		{"a name is needed", "", "must consist of letters", mine},
+		{"nothing could be opened", "other", "has no New", nil},
+	} {
+		t.Run(r.reason, func(t *testing.T) { testkit.Fails(t, b.AddEngine(r.name, r.open), r.says) })
+	}
 }

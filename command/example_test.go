@@ -1,0 +1,14 @@
+package command_test
+
+import (
+	"github.com/unified-test-runner/utr/command"
+	"github.com/unified-test-runner/utr/engine"
+	"github.com/unified-test-runner/utr/engine/driver"
+)
+
+// A program that is utr with one more engine: utr run --engine mine retryable-reads.
+func Example() {
+	command.Main(command.Engine{Name: "mine", New: func() (engine.Engine, error) {
+		return driver.New(driver.Options{}), nil // or an engine of your own
+	}})
+}
