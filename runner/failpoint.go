@@ -22,7 +22,7 @@ type failPoint struct {
 // is not known, on each that can be reached.
 func (s *site) off(ctx context.Context, f failPoint) error {
 	if s.about.Topology == deployment.LoadBalanced {
-		return retriedAfter(ctx, strikesItself, func() error { return s.offBehindBalancer(ctx, f) })
+		return s.offBehindBalancer(ctx, f)
 	}
 	hosts := s.about.Hosts
 	if f.address != "" {
@@ -75,11 +75,16 @@ func (s *site) offBehindBalancer(ctx context.Context, f failPoint) error {
 	}
 	var failure error
 	for range enough {
-		_, service, err := s.commands.once(ctx, uri, "admin", turnOff(f.name))
-		if f.service != nil && service != nil && *service == *f.service && err == nil {
+		var service *bson.ObjectID
+		err := retriedAfter(ctx, strikesItself, func() (err error) {
+			_, service, err = s.commands.once(ctx, uri, "admin", turnOff(f.name))
+			return err
+		})
+		if err != nil {
+			failure = err
+		} else if f.service != nil && service != nil && *service == *f.service {
 			return nil
 		}
-		failure = err
 		if ctx.Err() != nil {
 			break
 		}
