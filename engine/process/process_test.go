@@ -140,7 +140,7 @@ func TestBehaviours(t *testing.T) {
 
 // The verdicts of suites are those of the engine itself.
 func TestSuites(t *testing.T) {
-	for mode, chance := range map[string]int{"unchecked": 16, "reference": 160} { // the check takes most of the time
+	for mode, chance := range map[string]int{"unchecked": 48, "reference": 320} { // the check takes most of the time
 		every := testkit.Chance(t, chance)
 		var suites []*specs.Suite
 		for _, spec := range bench.Specifications() {
