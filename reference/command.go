@@ -51,8 +51,9 @@ type command struct {
 	noMaxTime bool
 	// hidden keeps its events out of the log.
 	hidden bool
-	// bare leaves out the session.
-	bare bool
+	// closing is for endSessions, the client's last command: it has no session,
+	// and no server is checked for its error.
+	closing bool
 	// timeout is true if timeoutMS governs the operation; unlimited if it is 0.
 	timeout, unlimited bool
 
@@ -138,7 +139,7 @@ func (c *client) assemble(cmd *command, t target) (bson.Raw, error) {
 	if none && !s.implicit {
 		return nil, errors.New("unacknowledged writes cannot use an explicit session")
 	}
-	withSession := t.sessions && !none && !cmd.bare
+	withSession := t.sessions && !none && !cmd.closing
 	if !t.sessions && !s.implicit {
 		return nil, errors.New("the server does not support sessions")
 	}

@@ -271,7 +271,7 @@ func (c *client) exchange(ctx context.Context, conn *mnet.Connection, srv *serve
 		events.failed(f.err, doc)
 	}
 	if f != nil {
-		c.tell(srv, conn, doc)
+		c.tell(cmd, srv, conn, doc)
 		cmd.unpin(f.err)
 		if !okOf(doc) {
 			return reply{}, f
@@ -340,12 +340,12 @@ func (c *client) networkError(ctx context.Context, err error, conn *mnet.Connect
 // tell hands a state change error to Server Discovery and Monitoring. A server
 // whose error has a topologyVersion reports the change to those who stream
 // hello, too. Any other one that the error made Unknown has to be asked.
-func (c *client) tell(srv *server, conn *mnet.Connection, doc bson.Raw) {
+func (c *client) tell(cmd *command, srv *server, conn *mnet.Connection, doc bson.Raw) {
 	err := mongo.ExtractErrorFromServerResponse([]byte(doc))
 	if err == nil || srv.ProcessError(err, conn) == mongo.NoChange {
 		return
 	}
-	if _, tells := doc.Lookup("topologyVersion").DocumentOK(); !tells {
+	if _, tells := doc.Lookup("topologyVersion").DocumentOK(); !tells && !cmd.closing {
 		c.sockets.recheck(srv.address, c.heartbeat, srv.unknown)
 	}
 }

@@ -59,7 +59,7 @@ func (c *client) endSessions() {
 		cmd := &command{name: "endSessions", db: "admin", op: retry.Lookup("endSessions"),
 			session: c.newSession(true), build: fixed(bson.D{{Key: "endSessions", Value: ids}})}
 		cmd.preference.Mode = "primaryPreferred"
-		cmd.bare = true
+		cmd.closing = true
 		_, failed := c.execute(ctx, cmd, &trace{})
 		cancel()
 		if failed != nil {

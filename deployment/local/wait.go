@@ -19,13 +19,16 @@ const (
 // the last time.
 func await(ctx context.Context, what string, ask func(context.Context) error) error {
 	begun := time.Now()
+	deadline, bounded := ctx.Deadline()
 	var last error
 	for pause := firstPause; ; pause = min(lastPause, pause*3/2) {
 		err := ask(ctx)
 		if err == nil {
 			return nil
 		}
-		if last == nil || ctx.Err() == nil { // an error of the end says nothing
+		// An error of the end says nothing. It can come before the context has noticed the end.
+		late := ctx.Err() != nil || bounded && !time.Now().Before(deadline)
+		if last == nil || !late {
 			last = err
 		}
 		if p := (permanent{}); errors.As(err, &p) {
