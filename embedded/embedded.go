@@ -124,18 +124,18 @@ func Start(ctx context.Context, options Options) (*Deployment, error) {
 		return nil, fmt.Errorf("server version %s has no load balancing, which came with 5.0", profile.Name)
 	}
 	d := &Deployment{options: options}
-	config := server.Config{Profile: profile, SetName: options.SetName, Kind: kinds[options.Topology], Backend: newBackend(options),
-		Parameters: options.Parameters}
+	process := server.Process{Parameters: options.Parameters, AccessControl: len(options.Users) > 0}
+	config := server.Config{Profile: profile, SetName: options.SetName, Kind: kinds[options.Topology], Backend: newBackend(options)}
 	if config.Users, err = users(options.Users); err != nil {
 		return nil, err
 	}
 	if options.TLS {
-		if config.TLS, d.ca, err = certificate(options.Host); err != nil {
+		if process.TLS, d.ca, err = certificate(options.Host); err != nil {
 			return nil, err
 		}
 	}
 	d.cluster = server.NewCluster(config)
-	if err := d.start(ctx); err != nil {
+	if err := d.start(ctx, process); err != nil {
 		return nil, errors.Join(fmt.Errorf("start a %s: %w", options.Topology, err), d.Close())
 	}
 	return d, nil
@@ -191,7 +191,7 @@ func (o *Options) listenAddress(i int) string {
 	return net.JoinHostPort(o.Host, strconv.Itoa(port))
 }
 
-func (d *Deployment) start(ctx context.Context) error {
+func (d *Deployment) start(ctx context.Context, process server.Process) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -200,7 +200,7 @@ func (d *Deployment) start(ctx context.Context) error {
 	for i := range addresses {
 		addresses[i] = d.options.listenAddress(i)
 	}
-	if err := d.cluster.Listen(addresses...); err != nil || d.options.Topology != LoadBalanced {
+	if err := d.cluster.Listen(process, addresses...); err != nil || d.options.Topology != LoadBalanced {
 		return err
 	}
 	for i, behind := range []int{n, 1} {
@@ -214,9 +214,6 @@ func (d *Deployment) start(ctx context.Context) error {
 }
 
 func users(list []User) (*server.Users, error) {
-	if len(list) == 0 {
-		return nil, nil
-	}
 	u := server.NewUsers()
 	for _, user := range list {
 		if user.Database == "" {
@@ -306,16 +303,6 @@ func (d *Deployment) uri(hosts []string, query url.Values) string {
 	return u.String()
 }
 
-// member finds a server by its address.
-func (d *Deployment) member(address string) (*server.Server, error) {
-	for _, s := range d.cluster.Members() {
-		if s.Address() == address {
-			return s, nil
-		}
-	}
-	return nil, fmt.Errorf("there is no server at %s", address)
-}
-
 // Primary is the address of the member that takes writes, empty if there is
 // none.
 func (d *Deployment) Primary() string {
@@ -329,15 +316,6 @@ func (d *Deployment) Primary() string {
 // changes hear of it at once.
 func (d *Deployment) StepDown() error { return d.cluster.StepDown() }
 
-// Elect makes the member at address primary.
-func (d *Deployment) Elect(address string) error {
-	s, err := d.member(address)
-	if err != nil {
-		return err
-	}
-	return d.cluster.Elect(s)
-}
-
 // LogLine is one line of what a server logs: connections, commands with their
 // errors, fail points, elections. It holds no secret.
 type LogLine = server.LogLine
@@ -349,7 +327,7 @@ func (d *Deployment) Log(from, to time.Time) []LogLine { return d.cluster.Log(fr
 // Kill ends the server at address as a crash would: connections break, new
 // ones are refused.
 func (d *Deployment) Kill(address string) error {
-	s, err := d.member(address)
+	s, err := d.cluster.At(address)
 	if err != nil {
 		return err
 	}
@@ -358,7 +336,7 @@ func (d *Deployment) Kill(address string) error {
 
 // Restart brings a killed server back, on its port.
 func (d *Deployment) Restart(address string) error {
-	s, err := d.member(address)
+	s, err := d.cluster.At(address)
 	if err != nil {
 		return err
 	}

@@ -209,17 +209,15 @@ func TestPrimaryChanges(t *testing.T) {
 	}{
 		{"the first member at first", func() error { return c.Ping(testkit.Context(t), nil) }, hosts[0]},
 		{"step down", d.StepDown, hosts[1]},
-		{"election", func() error { return d.Elect(hosts[2]) }, hosts[2]},
 		{"replSetStepDown", func() error {
 			return c.Database("admin").RunCommand(testkit.Context(t), bson.D{{Key: "replSetStepDown", Value: 5}}).Err()
-		}, hosts[0]},
-		{"crash", func() error { return d.Kill(hosts[0]) }, hosts[1]},
-		{"nobody listens", func() error { return dial(hosts[0]) }, ""},
-		{"return", func() error { return errors.Join(d.Restart(hosts[0]), d.Elect(hosts[0])) }, hosts[0]},
-		{"what runs cannot be restarted", func() error { return d.Restart(hosts[0]) }, ""},
+		}, hosts[2]},
+		{"crash", func() error { return d.Kill(hosts[2]) }, hosts[0]},
+		{"nobody listens", func() error { return dial(hosts[2]) }, ""},
+		{"return", func() error { return d.Restart(hosts[2]) }, hosts[0]},
+		{"what runs cannot be restarted", func() error { return d.Restart(hosts[2]) }, ""},
 		{"a server that does not exist cannot be killed", func() error { return d.Kill("127.0.0.1:1") }, ""},
 		{"nor restarted", func() error { return d.Restart("127.0.0.1:1") }, ""},
-		{"nor elected", func() error { return d.Elect("127.0.0.1:1") }, ""},
 	} {
 		if err := row.do(); (err != nil) != (row.want == "") {
 			t.Fatalf("%s: %v", row.reason, err)

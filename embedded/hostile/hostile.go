@@ -38,16 +38,15 @@ func ReplicaSet(backend server.Backend) (*server.Cluster, error) {
 	if backend == nil {
 		backend = data.New(data.Options{ReplicaSet: true})
 	}
-	c := server.NewCluster(server.Config{Kind: server.ReplicaSet, Profile: profile, SetName: "rs", Backend: backend,
-		Parameters: bson.D{{Key: "transactionLifetimeLimitSeconds", Value: 1}}})
+	c := server.NewCluster(server.Config{Kind: server.ReplicaSet, Profile: profile, SetName: "rs", Backend: backend})
 	var members []server.Member
 	for i := range 2 {
-		members = append(members, server.Member{ID: int32(i), Host: fmt.Sprintf("h:%d", i), BuildIndexes: true, Priority: 1, Votes: 1})
+		members = append(members, server.NewMember(i, fmt.Sprintf("h:%d", i)))
 	}
 	_, err = c.Configure(server.SetConfig{Version: 1, Members: members})
 	for _, m := range members {
 		if err == nil {
-			_, err = c.Join(m.Host, server.Process{})
+			_, err = c.Join(m.Host, server.Process{Parameters: bson.D{{Key: "transactionLifetimeLimitSeconds", Value: 1}}})
 		}
 	}
 	if err != nil {

@@ -242,11 +242,11 @@ type waiting struct {
 
 func (f *front) newWaiting() (*waiting, error) {
 	c := server.NewCluster(server.Config{
-		Kind: server.Uninitiated, Profile: f.o.Profile, SetName: f.o.ReplSet, Users: server.NewUsers(), AccessByProcess: true,
+		Kind: server.Uninitiated, Profile: f.o.Profile, SetName: f.o.ReplSet, 
 		Backend: data.New(data.Options{ReplicaSet: true}), Initiate: f.initiate,
 	})
 	s, err := c.Join(f.address(), server.Process{
-		Parameters: parameters(f.o.Parameters), AccessControl: f.o.AccessControl, Arguments: f.o.Arguments, PID: f.env.PID,
+		Parameters: parameters(f.o.Parameters), AnyParameter: true, AccessControl: f.o.AccessControl, Arguments: f.o.Arguments, PID: f.env.PID,
 		Log: f.log.server, Shutdown: func() { f.end(exitClean) },
 	})
 	if err != nil {

@@ -151,7 +151,7 @@ func newHost(s spec) (*host, error) {
 	}
 	h := &host{spec: s, profile: profile, token: rand.Text(), users: server.NewUsers(),
 		seats: map[string]*occupant{}, stateFiles: map[string]string{}}
-	config := server.Config{Profile: profile, Users: h.users, AccessByProcess: true, Backend: data.New(data.Options{ReplicaSet: s.Set != nil})}
+	config := server.Config{Profile: profile, Users: h.users, Backend: data.New(data.Options{ReplicaSet: s.Set != nil})}
 	var set server.SetConfig
 	if s.Set != nil {
 		if set, err = server.ParseSetConfig(s.Set); err != nil {
@@ -160,7 +160,7 @@ func newHost(s spec) (*host, error) {
 		set.Version = max(set.Version, 1)
 		set.ConfigServer = set.ConfigServer || s.ConfigServer
 		h.setName = set.Name
-		config.Kind, config.SetName, config.Reconfigure = server.ReplicaSet, set.Name, h.reconfigured
+		config.Kind, config.SetName, config.Reconfigured = server.ReplicaSet, set.Name, h.reconfigured
 	}
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	h.cluster = server.NewCluster(config)
@@ -303,7 +303,7 @@ func (h *host) seat(nc net.Conn, q request) (*occupant, error) {
 		return nil, err
 	}
 	o.server, err = cluster.Join(q.Member, server.Process{
-		Parameters: parameters(q.Seat.Parameters), AccessControl: q.Seat.Access, Arguments: q.Seat.Arguments, PID: q.Seat.PID,
+		Parameters: parameters(q.Seat.Parameters), AnyParameter: true, AccessControl: q.Seat.Access, Arguments: q.Seat.Arguments, PID: q.Seat.PID,
 		Log: o.log.server, Shutdown: o.stop,
 	})
 	if err != nil {
@@ -332,7 +332,7 @@ func (h *host) clusterOf(s *seat) (*server.Cluster, error) {
 	defer h.mu.Unlock()
 	if h.routers == nil {
 		h.routers = server.NewCluster(server.Config{
-			Kind: server.Sharded, Profile: h.profile, SetName: h.setName, Users: h.users, AccessByProcess: true, Shards: true,
+			Kind: server.Sharded, Profile: h.profile, SetName: h.setName, Users: h.users,
 			Backend: data.New(data.Options{Sharded: true, NoShard: true}),
 		})
 	}

@@ -109,14 +109,14 @@ func newPlayer(t testing.TB, kind server.Kind, users *server.Users, hosts ...str
 	t.Cleanup(func() { testkit.Check(t, c.Close()) })
 	config := server.SetConfig{Name: set, Version: 1}
 	for i, host := range hosts {
-		config.Members = append(config.Members, server.Member{ID: int32(i), Host: host, BuildIndexes: true, Priority: 1, Votes: 1})
+		config.Members = append(config.Members, server.NewMember(i, host))
 	}
 	if kind == server.ReplicaSet {
 		_, err := c.Configure(config)
 		testkit.Check(t, err)
 	}
 	for _, host := range hosts {
-		_, err := c.Join(host, server.Process{})
+		_, err := c.Join(host, server.Process{AccessControl: users != nil})
 		testkit.Check(t, err)
 	}
 	if kind == server.ReplicaSet { // once more: the real primary had counted one change more

@@ -20,7 +20,7 @@ func (x *exchange) apiVersion() error {
 		if noStrict == nil || noDeprecation == nil {
 			return command.Errorf(command.CodeAPIVersionMissing, "Provided apiStrict and/or apiDeprecationErrors without passing apiVersion")
 		}
-		if x.conn.server.params.isTrue("requireApiVersion") {
+		if x.conn.server.params.isTrue(requireAPI) {
 			return command.Errorf(command.CodeAPIVersionRequired,
 				"The apiVersion parameter is required, please configure your MongoClient's API version")
 		}
@@ -30,7 +30,7 @@ func (x *exchange) apiVersion() error {
 	if !ok {
 		return wrongType("APIVersion.apiVersion", value, "string")
 	}
-	if version != "1" && !(version == "2" && x.conn.server.params.isTrue("acceptApiVersion2")) {
+	if version != "1" && !(version == "2" && x.conn.server.params.isTrue(acceptAPI2)) {
 		return command.Errorf(command.CodeAPIVersionError, "Cannot accept API version %s", version)
 	}
 	if errs, _ := body.Lookup("apiDeprecationErrors").BooleanOK(); errs && x.row.Deprecated == version {

@@ -117,7 +117,7 @@ var errAuthentication = command.Errorf(command.CodeAuthenticationFailed, "Authen
 func (x *exchange) supportedMechanisms() []string {
 	asked, ok := x.request.Body.Lookup("saslSupportedMechs").StringValueOK()
 	database, name, _ := strings.Cut(asked, ".")
-	if !ok || x.conn.server.cluster.users.find(database, name) == nil {
+	if !ok || x.conn.server.cluster.Users.find(database, name) == nil {
 		return nil
 	}
 	return mechanismNames()
@@ -166,7 +166,7 @@ func (k *conn) saslStart(body bson.Raw, db string) (bson.D, error) {
 		}
 		c := &conversation{}
 		lookup := func(who string) (scram.StoredCredentials, error) {
-			if c.user = k.server.cluster.users.find(db, who); c.user == nil {
+			if c.user = k.server.cluster.Users.find(db, who); c.user == nil {
 				return scram.StoredCredentials{}, errAuthentication
 			}
 			return c.user.credentials[m.name], nil
@@ -278,7 +278,7 @@ func (x *exchange) connectionStatus() (bson.D, error) {
 // writeUser serves createUser and updateUser, which gives a user another password.
 // The user can authenticate even without access control.
 func (x *exchange) writeUser() (bson.D, error) {
-	users, update := x.conn.server.cluster.users, x.row.Name == "updateUser"
+	users, update := x.conn.server.cluster.Users, x.row.Name == "updateUser"
 	name, ok := x.request.Body.Index(0).Value().StringValueOK()
 	if !ok || name == "" {
 		return nil, command.Errorf(command.CodeBadValue, "User document needs 'user' field to be non-empty")

@@ -7,7 +7,6 @@ package server
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"slices"
@@ -59,35 +58,22 @@ const (
 type Config struct {
 	Kind    Kind
 	Profile Profile
-	SetName string // of the replica set, or of the one shard
-	// Users may authenticate, and others not do much. Nil: there is no access
-	// control. With AccessByProcess each server that joins decides for itself.
-	Users           *Users
-	AccessByProcess bool
-	// TLS is what connections use, nil for none.
-	TLS     *tls.Config
+	SetName string  // of the replica set, or of the one shard
+	Users   *Users  // who may authenticate; nil: nobody yet
 	Backend Backend // required
-	// Parameters are server parameters to begin with, as setParameter takes
-	// them.
-	Parameters bson.D
 
 	// Initiate serves replSetInitiate on an uninitiated server. Nil refuses the
 	// command.
 	Initiate func(ctx context.Context, config bson.Raw) error
-	// Reconfigure serves replSetReconfig, whose configuration has been checked
-	// and configured when it is called; removed are the members that are gone.
-	// Nil refuses the command.
-	Reconfigure func(removed []*Server)
-	// Shards make mongoses serve addShard and removeShard; without them there
-	// is the one shard that no client can reach.
-	Shards bool
+	// Reconfigured is called when replSetReconfig has removed members. Nil refuses
+	// the command.
+	Reconfigured func(removed []*Server)
 }
 
 // Cluster is the servers of one deployment, and what they agree upon: who is
 // primary. Its methods may be called concurrently.
 type Cluster struct {
 	Config
-	users    *Users // never nil
 	commands map[string]*entry
 	sequence failpoint.Sequence
 	log      serverLog
@@ -108,8 +94,8 @@ type Cluster struct {
 func NewCluster(config Config) *Cluster {
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &Cluster{Config: config, ctx: ctx, cancel: cancel, commands: map[string]*entry{}, layout: newLayout(1, nil)}
-	if c.users = config.Users; c.users == nil {
-		c.users = NewUsers()
+	if c.Users == nil {
+		c.Users = NewUsers()
 	}
 	rows := protocolRows()
 	for _, row := range config.Backend.Rows() {
@@ -117,9 +103,6 @@ func NewCluster(config Config) *Cluster {
 	}
 	for i := range rows {
 		row := &rows[i]
-		if _, taken := c.commands[row.Name]; taken {
-			continue // the protocol side's row goes before the data side's
-		}
 		for _, name := range append([]string{row.Name}, row.Aliases...) {
 			c.commands[name] = row
 		}

@@ -46,13 +46,12 @@ type conn struct {
 func newConn(s *Server, socket net.Conn, balanced bool) *conn {
 	ctx, cancel := context.WithCancel(s.cluster.ctx)
 	id := s.lastConn.Add(1)
-	s.counters.created.Add(1)
 	k := &conn{
 		server: s, raw: socket, socket: socket, balanced: balanced, ctx: ctx, cancel: cancel,
 		id: id,
 	}
-	if s.cluster.TLS != nil {
-		k.socket = tls.Server(socket, s.cluster.TLS)
+	if s.process.TLS != nil {
+		k.socket = tls.Server(socket, s.process.TLS)
 	}
 	k.client.in = bufio.NewReader(k.socket)
 	k.client.ctx, k.client.leaves = context.WithCancel(ctx)
@@ -72,9 +71,6 @@ func (k *conn) hangUp() {
 	k.client.gone.Store(true)
 	_ = k.raw.Close() // nothing can be done about it
 }
-
-// errDone ends the loop of a connection; nobody is left to be told.
-var errDone = errors.New("the connection is done")
 
 // run answers messages until the client leaves or has to.
 func (k *conn) run() {
@@ -133,7 +129,7 @@ func (k *conn) message(h wire.Header, body []byte) error {
 	case 0:
 		return nil // ignored, as the server does
 	}
-	return errDone
+	return command.ErrClose
 }
 
 // msg answers an OP_MSG.
@@ -203,7 +199,7 @@ func (w writer) write(message []byte) error {
 		}
 	}
 	if w.conn.ctx.Err() != nil {
-		return errDone // the dead do not answer
+		return command.ErrClose // the dead do not answer
 	}
 	_, err := w.conn.socket.Write(message)
 	return err

@@ -2,7 +2,6 @@ package server
 
 import (
 	"os"
-	"sync/atomic"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -11,36 +10,6 @@ import (
 	"github.com/unified-test-runner/utr/embedded/failpoint"
 	"github.com/unified-test-runner/utr/embedded/wire"
 )
-
-// counters count for serverStatus.
-type counters struct {
-	created  atomic.Int64 // connections
-	commands [6]atomic.Int64
-}
-
-// counted are the kinds of commands that are counted apart, in the order of
-// opcounters; the last one is that of all others.
-var counted = [6]struct{ command, name string }{
-	{"insert", "insert"}, {"find", "query"}, {"update", "update"}, {"delete", "delete"}, {"getMore", "getmore"},
-	{"", "command"},
-}
-
-func (c *counters) count(name string) {
-	for i, kind := range counted {
-		if kind.command == name || kind.command == "" {
-			c.commands[i].Add(1)
-			return
-		}
-	}
-}
-
-func (c *counters) opcounters() bson.D {
-	out := bson.D{}
-	for i, kind := range counted {
-		out = append(out, bson.E{Key: kind.name, Value: c.commands[i].Load()})
-	}
-	return out
-}
 
 func (x *exchange) ping() (bson.D, error) { return nil, nil }
 
@@ -84,10 +53,6 @@ func (v view) process() string {
 	return "mongod"
 }
 
-// storageEngine is the one that we claim, for the sake of the tests that need
-// one with transactions.
-const storageEngine = "wiredTiger"
-
 func (x *exchange) serverStatus() (bson.D, error) {
 	s := x.conn.server
 	reply := bson.D{
@@ -109,23 +74,17 @@ func (x *exchange) serverStatus() (bson.D, error) {
 			{Key: "primary", Value: x.view.primary},
 			{Key: "me", Value: x.view.Address},
 		}
-		repl = append(repl, x.view.member.helloFields(s.cluster.Profile)...)
+		repl = append(repl, x.view.member.helloFields()...)
 		reply = append(reply, bson.E{Key: "repl", Value: repl})
 	}
 	if x.view.Role != command.Mongos {
-		reply = append(reply, bson.E{Key: "storageEngine", Value: bson.D{
-			{Key: "name", Value: storageEngine},
-			{Key: "supportsCommittedReads", Value: true},
-			{Key: "supportsSnapshotReadConcern", Value: true},
-			{Key: "readOnly", Value: false},
-			{Key: "persistent", Value: true},
-			{Key: "backupCursorOpen", Value: false},
-		}})
+		// For the sake of the tests that need an engine with transactions.
+		reply = append(reply, bson.E{Key: "storageEngine", Value: bson.D{{Key: "name", Value: "wiredTiger"}}})
 	}
 	connections := bson.D{
 		{Key: "current", Value: int32(s.connections())},
 		{Key: "available", Value: int32(16000)},
-		{Key: "totalCreated", Value: int32(s.counters.created.Load())},
+		{Key: "totalCreated", Value: int32(s.lastConn.Load())},
 	}
 	if x.has(overload) {
 		connections = append(connections, s.ingress.connectionStatus()...)
@@ -135,7 +94,6 @@ func (x *exchange) serverStatus() (bson.D, error) {
 	}
 	return append(reply,
 		bson.E{Key: "ok", Value: 1.0},
-		bson.E{Key: "opcounters", Value: s.counters.opcounters()},
 		bson.E{Key: "connections", Value: connections}), nil
 }
 

@@ -36,9 +36,8 @@ type exchange struct {
 func (k *conn) begin(body bson.Raw, exhaust bool) (*exchange, error) {
 	first, err := body.IndexErr(0)
 	if err != nil {
-		return nil, errDone
+		return nil, command.ErrClose
 	}
-	k.server.counters.count(first.Key())
 	x := &exchange{conn: k, view: k.server.view(), start: time.Now()}
 	x.request = command.Request{
 		Context: attended{k.client.ctx, &k.client}, Name: first.Key(), Body: body, Server: &x.view.Server,
@@ -48,7 +47,7 @@ func (k *conn) begin(body bson.Raw, exhaust bool) (*exchange, error) {
 	x.request.Strikes = func(name string) (failpoint.Failure, bool) { return k.server.failPoints.Within(name, x.forFailPoint()) }
 	// Without a database that is a string, mongod gives up on the connection.
 	if _, ok := body.Lookup("$db").StringValueOK(); !ok && x.view.Role != command.Mongos {
-		return nil, errDone
+		return nil, command.ErrClose
 	}
 	x.request.Operations = x.operations
 	x.inProgress()
@@ -86,7 +85,7 @@ func (x *exchange) reply(fields bson.D, err error) (bson.Raw, error) {
 	defer x.conn.current.Store(nil)
 	if errors.Is(err, command.ErrClose) || x.step.LoseReply || x.conn.client.gone.Load() || x.conn.ctx.Err() != nil {
 		x.logEnd(nil, true)
-		return nil, errDone
+		return nil, command.ErrClose
 	}
 	x.extras.last = x.request.AfterOK
 	x.extras.fromShard = x.endsTransaction()
@@ -98,10 +97,6 @@ func (x *exchange) reply(fields bson.D, err error) (bson.Raw, error) {
 		return x.conn.compose(x.view, fields, &x.extras, nil), nil
 	}
 	x.request.Stream = nil
-	if errors.Is(err, errDone) {
-		x.logEnd(nil, true)
-		return nil, errDone
-	}
 	var failure *command.Error
 	if !errors.As(err, &failure) {
 		failure = command.Errorf(command.CodeInternalError, "%s", err.Error())
@@ -193,7 +188,7 @@ func (x *exchange) database() error {
 func (x *exchange) lookUp() error {
 	name := x.request.Name
 	x.row = x.conn.server.cluster.find(name, x.view.Role)
-	if name == "configureFailPoint" && !x.conn.server.params.isTrue("enableTestCommands") {
+	if name == "configureFailPoint" && !x.conn.server.params.isTrue(testCommands) {
 		x.row = nil
 	}
 	if x.row == nil && x.view.Role == command.Mongos && !x.has(mongosWords) {
@@ -334,21 +329,16 @@ func (x *exchange) authorize() error {
 	if x.row.AdminOnly && x.request.DB != "admin" {
 		return command.Errorf(command.CodeUnauthorized, "%s may only be run against the admin database.", x.row.Name)
 	}
-	if x.conn.guarded() && x.conn.user == nil && !x.row.BeforeAuth && !x.firstUser() {
+	if x.conn.server.process.AccessControl && x.conn.user == nil && !x.row.BeforeAuth && !x.firstUser() {
 		return command.Errorf(command.CodeUnauthorized, "command %s requires authentication", x.row.Name)
 	}
 	return nil
 }
 
-// guarded reports whether the client has to authenticate.
-func (k *conn) guarded() bool {
-	return k.server.process.AccessControl || k.server.cluster.Users != nil && !k.server.cluster.AccessByProcess
-}
-
 // firstUser reports whether the localhost exception applies, without which nobody
 // could set up a server with access control.
 func (x *exchange) firstUser() bool {
-	return x.row.BeforeUsers && x.request.DB == "admin" && x.conn.server.cluster.users.empty()
+	return x.row.BeforeUsers && x.request.DB == "admin" && x.conn.server.cluster.Users.empty()
 }
 
 // modes are the read preferences, and whether a secondary may serve them.

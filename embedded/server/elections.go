@@ -3,7 +3,6 @@ package server
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -15,21 +14,6 @@ func (c *Cluster) Primary() *Server {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.primary
-}
-
-// Elect makes a member primary at once, with a new term, and wakes those who
-// wait for a change. The former primary becomes a secondary.
-func (c *Cluster) Elect(next *Server) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.Kind != ReplicaSet || !slices.Contains(c.members, next) || next.isDown {
-		return fmt.Errorf("%s can not become primary", next.Address())
-	}
-	if c.primary != next {
-		c.stepDown()
-		c.elect(next)
-	}
-	return nil
 }
 
 // StepDown makes the primary a secondary and another member primary. It fails
@@ -51,6 +35,7 @@ func (c *Cluster) StepDown() error {
 
 // The functions below are called with mu held.
 
+// elect makes a member primary, with a new term, and wakes those who wait for a change.
 func (c *Cluster) elect(next *Server) {
 	c.term++
 	c.primary = next
@@ -112,7 +97,7 @@ func (c *Cluster) settle() {
 			votes += int(s.member.Votes)
 		}
 	}
-	if votes < c.layout.majority() {
+	if votes <= c.layout.votes/2 {
 		c.stepDown()
 		return
 	}

@@ -193,7 +193,7 @@ func (x *exchange) description(speculative bson.D) (bson.D, error) {
 		add(writable, v.Role == command.Primary)
 		add("secondary", v.Role == command.Secondary && !v.member.ArbiterOnly)
 		when(v.primary != "", "primary", v.primary)
-		reply = append(reply, v.member.helloFields(x.conn.server.cluster.Profile)...)
+		reply = append(reply, v.member.helloFields()...)
 		add("me", v.Address)
 		when(v.Role == command.Primary, "electionId", v.ElectionID)
 		add("lastWrite", x.lastWrite())

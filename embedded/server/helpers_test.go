@@ -123,12 +123,12 @@ func empty(t testing.TB, version string, config server.Config) *server.Cluster {
 func cluster(t testing.TB, kind server.Kind, version string, n int) *server.Cluster {
 	t.Helper()
 	c := empty(t, version, server.Config{Kind: kind})
-	testkit.Check(t, c.Listen(slices.Repeat([]string{"127.0.0.1:0"}, n)...))
+	testkit.Check(t, c.Listen(server.Process{}, slices.Repeat([]string{"127.0.0.1:0"}, n)...))
 	return c
 }
 
 // joined makes servers that do not listen, so that they can run in a bubble.
-func joined(t testing.TB, version string, n int, config server.Config) *server.Cluster {
+func joined(t testing.TB, version string, n int, config server.Config, p server.Process) *server.Cluster {
 	t.Helper()
 	c := empty(t, version, config)
 	if config.Kind == server.ReplicaSet {
@@ -140,7 +140,7 @@ func joined(t testing.TB, version string, n int, config server.Config) *server.C
 		testkit.Check(t, err)
 	}
 	for i := range n {
-		_, err := c.Join(fmt.Sprintf("h:%d", i), server.Process{})
+		_, err := c.Join(fmt.Sprintf("h:%d", i), p)
 		testkit.Check(t, err)
 	}
 	return c

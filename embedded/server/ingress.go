@@ -1,65 +1,27 @@
 package server
 
 import (
-	"math"
+	"context"
 	"strings"
+	"sync"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/command"
 )
 
-// The parameters of the ingress rate limiters, and of the errors that
-// overloaded servers give (Client Backpressure, "Terms").
-const (
-	connectionLimit      = "ingressConnectionEstablishmentRateLimiterEnabled"
-	connectionRate       = "ingressConnectionEstablishmentRatePerSec"
-	connectionBurst      = "ingressConnectionEstablishmentBurstCapacitySecs"
-	connectionQueue      = "ingressConnectionEstablishmentMaxQueueDepth"
-	requestLimit         = "ingressRequestRateLimiterEnabled"
-	requestRate          = "ingressRequestAdmissionRatePerSec"
-	requestBurst         = "ingressRequestAdmissionBurstCapacitySecs"
-	requestQueue         = "ingressRequestAdmissionMaxQueueDepth"
-	requestAppExemptions = "ingressRequestRateLimiterApplicationExemptions"
-	requestRetries       = "ingressRequestRateLimiterAllowRetries"
-	baseBackoff          = "externalClientBaseBackoffMS"
-)
-
-// ingressParameters are those with their defaults, and the wire version that
-// brought them.
-func ingressParameters(profile Profile) []tunable {
-	list := []tunable{
-		{name: connectionLimit, initial: false, wire: overload.since},
-		{name: connectionRate, initial: int32(math.MaxInt32), least: 1, wire: overload.since},
-		{name: connectionBurst, initial: math.MaxFloat64, least: math.SmallestNonzeroFloat64, wire: overload.since},
-		{name: connectionQueue, initial: int32(0), wire: overload.since},
-		{name: requestLimit, initial: profile.has(limiterLabels), wire: overload.since},
-		{name: requestRate, initial: int32(math.MaxInt32), least: 1, wire: overload.since},
-		{name: requestBurst, initial: math.MaxFloat64, least: math.SmallestNonzeroFloat64, wire: overload.since},
-		{name: requestAppExemptions, initial: bson.D{{Key: "appNames", Value: bson.A{}}}, wire: overload.since},
-		{name: requestQueue, initial: int64(0), wire: limiterLabels.since},
-		{name: requestRetries, initial: true, wire: limiterLabels.since},
-		{name: baseBackoff, initial: int64(0), wire: limiterLabels.since},
-	}
-	var out []tunable
-	for _, t := range list {
-		if t.wire <= profile.Wire {
-			out = append(out, t)
-		}
-	}
-	return out
-}
-
 // ingress are the rate limiters at a server's front door.
 type ingress struct {
 	params                *parameters
-	connections, requests *limiter
+	connections, requests limiter
 }
 
+// newIngress makes both limiters, with full buckets.
 func newIngress(p *parameters) *ingress {
 	i := &ingress{params: p}
-	i.connections = newLimiter(p.number(connectionRate), p.number(connectionBurst), int64(p.number(connectionQueue)))
-	i.requests = newLimiter(p.number(requestRate), p.number(requestBurst), int64(p.number(requestQueue)))
+	i.reload()
+	i.connections.balance, i.requests.balance = i.connections.burst, i.requests.burst
 	return i
 }
 
@@ -88,24 +50,15 @@ func (x *exchange) admit() error {
 	if !i.params.isTrue(requestLimit) {
 		return nil
 	}
-	if k.guarded() && k.user == nil || i.exempts(k.appName) {
+	if k.server.process.AccessControl && k.user == nil || i.exempts(k.appName) {
 		i.requests.exempt()
 		return nil
 	}
-	verdict, message := admitted, "Rate limiter 'ingressRequestRateLimiter' rate exceeded"
-	depth := int64(i.params.number(requestQueue))
-	switch {
-	case depth > 0:
-		verdict = i.requests.acquire(k.ctx)
-		message = "Rate limiter 'ingressRequestRateLimiter' maximum queue depth exceeded"
-	case !i.requests.try():
-		verdict = queueFull
-	}
-	switch verdict {
+	switch i.requests.acquire(k.ctx) {
 	case admitted:
 		return nil
 	case interrupted:
-		return errDone
+		return command.ErrClose
 	}
 	x.extras.labels = []string{"SystemOverloadedError"}
 	if !x.has(limiterLabels) || i.params.isTrue(requestRetries) {
@@ -114,12 +67,17 @@ func (x *exchange) admit() error {
 	if x.has(limiterLabels) {
 		x.extras.labels = append(x.extras.labels, "NoWritesPerformed")
 	}
-	return command.Errorf(command.CodeIngressRequestRateLimitExceeded, "%s", message)
+	what := "rate"
+	if i.params.number(requestQueue) > 0 {
+		what = "maximum queue depth"
+	}
+	return command.Errorf(command.CodeIngressRequestRateLimitExceeded, "Rate limiter 'ingressRequestRateLimiter' %s exceeded", what)
 }
 
 // exempts reports whether an application's name begins with one that is exempt.
 func (i *ingress) exempts(app string) bool {
-	names, _ := i.params.document(requestAppExemptions).Lookup("appNames").ArrayOK()
+	doc, _ := i.params.value(requestAppExemptions).(bson.Raw)
+	names, _ := doc.Lookup("appNames").ArrayOK()
 	values, err := names.Values()
 	if err != nil {
 		return false
@@ -132,23 +90,139 @@ func (i *ingress) exempts(app string) bool {
 	return false
 }
 
-// networkStatus and connectionStatus are parts of serverStatus.
+// limiter is a token bucket with a queue, as the server's rate limiters are.
+// A request takes a token. Without one it is rejected; or it takes one on
+// credit and waits until the bucket would have had it, if the queue has room.
+type limiter struct {
+	mu      sync.Mutex
+	rate    float64 // tokens per second
+	burst   float64 // tokens at most
+	balance float64 // tokens at the moment at; below zero: taken on credit
+	at      time.Time
+	depth   int64 // of the queue
+	counts  limiterCounts
+}
+
+// limiterCounts are what serverStatus reports of a limiter.
+type limiterCounts struct {
+	Added       int64   `bson:"addedToQueue"`
+	Removed     int64   `bson:"removedFromQueue"`
+	Interrupted int64   `bson:"interruptedInQueue"`
+	Rejected    int64   `bson:"rejectedAdmissions"`
+	Exempted    int64   `bson:"exemptedAdmissions"`
+	Successful  int64   `bson:"successfulAdmissions"`
+	Attempted   int64   `bson:"attemptedAdmissions"`
+	Tokens      float64 `bson:"totalAvailableTokens"`
+}
+
+// configure changes rate, burst and queue. Tokens that are there stay, as far
+// as the new burst has room; what was taken on credit is forgotten.
+func (l *limiter) configure(rate, burstSeconds float64, depth int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if rate != l.rate || rate*burstSeconds != l.burst {
+		l.refill()
+		l.rate, l.burst = rate, rate*burstSeconds
+		l.balance = min(l.burst, max(0, l.balance))
+	}
+	l.depth = depth
+}
+
+func (l *limiter) refill() {
+	now := time.Now()
+	l.balance = min(l.burst, l.balance+l.rate*now.Sub(l.at).Seconds())
+	l.at = now
+}
+
+// exempt counts a request that needs no token.
+func (l *limiter) exempt() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.counts.Exempted++
+}
+
+// admission is how acquire ended.
+type admission uint8
+
+const (
+	admitted admission = iota
+	queueFull
+	interrupted
+)
+
+// acquire takes a token, and waits for it if the queue has room.
+func (l *limiter) acquire(ctx context.Context) admission {
+	wait, ok := l.borrow()
+	if !ok {
+		return queueFull
+	}
+	if wait == 0 {
+		return admitted
+	}
+	waited := sleep(ctx, wait)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.counts.Removed++
+	if !waited {
+		l.counts.Interrupted++
+		l.balance++ // what was not used is given back
+		return interrupted
+	}
+	l.counts.Successful++
+	return admitted
+}
+
+// borrow takes a token and says how long to wait for it: the server counts waits in
+// whole milliseconds, and does not wait for less.
+func (l *limiter) borrow() (wait time.Duration, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.refill()
+	l.counts.Attempted++
+	if l.balance < 1 {
+		missing := time.Duration((1 - l.balance) / l.rate * float64(time.Second))
+		wait = missing.Round(time.Microsecond).Truncate(time.Millisecond)
+	}
+	if wait > 0 && l.counts.Added-l.counts.Removed >= l.depth {
+		l.counts.Rejected++
+		return 0, false
+	}
+	l.balance--
+	if wait > 0 {
+		l.counts.Added++
+	} else {
+		l.counts.Successful++
+	}
+	return wait, true
+}
+
+// status is a copy of the counts, with the tokens that are there.
+func (l *limiter) status() limiterCounts {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.refill()
+	const most = float64(1 << 63) // what reads the status may not know infinity
+	l.counts.Tokens = min(most, max(0, l.balance))
+	return l.counts
+}
+
+// networkStatus, connectionStatus and queueStatus are parts of serverStatus.
 func (i *ingress) networkStatus() bson.D {
-	return bson.D{{Key: "ingressRequestRateLimiter", Value: i.requests.doc(i.params.has(requestQueue))}}
+	return bson.D{{Key: "ingressRequestRateLimiter", Value: i.requests.status()}}
 }
 
 func (i *ingress) connectionStatus() bson.D {
-	c, _ := i.connections.state()
+	c := i.connections.status()
 	return bson.D{
-		{Key: "queuedForEstablishment", Value: c.queued()},
+		{Key: "queuedForEstablishment", Value: c.Added - c.Removed},
 		{Key: "establishmentRateLimit", Value: bson.D{
-			{Key: "rejected", Value: c.rejected},
-			{Key: "exempted", Value: c.exempted},
-			{Key: "interruptedDueToClientDisconnect", Value: c.interrupted},
+			{Key: "rejected", Value: c.Rejected},
+			{Key: "exempted", Value: c.Exempted},
+			{Key: "interruptedDueToClientDisconnect", Value: c.Interrupted},
 		}},
 	}
 }
 
 func (i *ingress) queueStatus() bson.D {
-	return bson.D{{Key: "ingressSessionEstablishment", Value: i.connections.doc(true)}}
+	return bson.D{{Key: "ingressSessionEstablishment", Value: i.connections.status()}}
 }

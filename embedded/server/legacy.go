@@ -96,7 +96,7 @@ func found(h wire.Header, answer bson.Raw, reply writer) error {
 // insert carries out an OP_INSERT, which has no answer.
 func (k *conn) insert(body []byte) error {
 	if !k.server.cluster.Profile.has(legacyOpcodes) {
-		return errDone
+		return command.ErrClose
 	}
 	in, err := wire.ParseInsert(body)
 	var refused *command.Error

@@ -7,10 +7,18 @@ import (
 	"time"
 )
 
+// full is a limiter with a full bucket.
+func full(rate, burst float64, depth int64) *limiter {
+	l := new(limiter)
+	l.configure(rate, burst, depth)
+	l.balance = l.burst
+	return l
+}
+
 func TestLimiterQueue(t *testing.T) { synctest.Test(t, limiterQueue) }
 
 func limiterQueue(t *testing.T) {
-	l := newLimiter(10, 0.2, 2) // two at once, one every 100 ms, two wait
+	l := full(10, 0.2, 2) // two at once, one every 100 ms, two wait
 	for range 2 {
 		if got := l.acquire(t.Context()); got != admitted {
 			t.Fatalf("of the burst: %d", got)
@@ -25,8 +33,8 @@ func limiterQueue(t *testing.T) {
 	if got := l.acquire(t.Context()); got != queueFull {
 		t.Errorf("with a full queue: %d", got)
 	}
-	if c, tokens := l.state(); c.queued() != 2 || c.rejected != 1 || tokens != 0 {
-		t.Errorf("counts %+v, %f tokens", c, tokens)
+	if c := l.status(); c.Added-c.Removed != 2 || c.Rejected != 1 || c.Tokens != 0 {
+		t.Errorf("counts %+v", c)
 	}
 	cancel()
 	if got := <-ended; got != interrupted {
@@ -42,8 +50,8 @@ func limiterQueue(t *testing.T) {
 		t.Errorf("the one that waited: %d", got)
 	}
 	time.Sleep(100 * time.Millisecond) // the token that was given back does not count twice
-	if c, tokens := l.state(); c.queued() != 0 || c.interrupted != 1 || c.successful != 3 || tokens < 0.99 || tokens > 1.01 {
-		t.Errorf("at the end: %+v, %f tokens", c, tokens)
+	if c := l.status(); c.Added != c.Removed || c.Interrupted != 1 || c.Successful != 3 || c.Tokens < 0.99 || c.Tokens > 1.01 {
+		t.Errorf("at the end: %+v", c)
 	}
 }
 
@@ -61,24 +69,24 @@ func limiterConfigure(t *testing.T) {
 		{"and grow no further than they were", 0, 100, 1, 10},
 		{"an empty bucket stays empty", 10, 100, 1, 0},
 	} {
-		l := newLimiter(10, 1, 0)
+		l := full(10, 1, 0)
 		if row.take < 0 {
-			l = newLimiter(1e9, 1e300, 0) // as servers begin
+			l = full(1e9, 1e300, 0) // as servers begin
 		}
 		for range row.take {
-			l.try()
+			l.acquire(t.Context())
 		}
 		l.configure(row.rate, row.burst, 5)
-		if _, tokens := l.state(); tokens != row.want {
+		if tokens := l.status().Tokens; tokens != row.want {
 			t.Errorf("%s: %f tokens, want %f", row.reason, tokens, row.want)
 		}
 		time.Sleep(time.Hour)
-		if _, tokens := l.state(); tokens != row.rate*row.burst {
+		if tokens := l.status().Tokens; tokens != row.rate*row.burst {
 			t.Errorf("%s: %f tokens in the end", row.reason, tokens)
 		}
 	}
-	l := newLimiter(1, 0.001, 0) // a bucket that never holds a token
-	if l.try() || l.acquire(t.Context()) != queueFull {
+	l := full(1, 0.001, 0) // a bucket that never holds a token
+	if l.acquire(t.Context()) != queueFull {
 		t.Error("a request was admitted by a bucket without room for a token")
 	}
 }

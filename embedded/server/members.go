@@ -1,6 +1,7 @@
 package server
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -14,18 +15,22 @@ import (
 	"github.com/unified-test-runner/utr/internal/relay"
 )
 
-// Process is the process that plays a server, and hands its connections over with
-// Server.Serve. The zero value is this process.
+// Process is how one server was started: the command line of a mongod or mongos, as
+// far as it matters here. The zero value has no access control and no TLS.
 type Process struct {
-	// Parameters are those of this server alone, beside Config.Parameters. One that
-	// the version does not have is only reported by getParameter.
-	Parameters bson.D
+	// Parameters are server parameters to begin with, as setParameter takes them.
+	// AnyParameter accepts those that the version does not have: getParameter
+	// reports them.
+	Parameters   bson.D
+	AnyParameter bool
 	// AccessControl requires clients to authenticate as one of Config.Users.
 	// Without a user yet, createUser is allowed.
 	AccessControl bool
+	// TLS is what connections use, nil for none.
+	TLS *tls.Config
 	// Arguments are the command line, for getCmdLineOpts.
 	Arguments []string
-	// PID is its number; 0 means that of this process.
+	// PID is the number of the process; 0 means that of this one.
 	PID int
 	// Log gets each line of the server's log, one at a time; it may be nil. Commands
 	// of the whole cluster wait until it returns.
@@ -33,7 +38,7 @@ type Process struct {
 	// Shutdown is called when a client has sent shutdown; nil refuses the
 	// command.
 	Shutdown func()
-	listener net.Listener // nil if another process has the port
+	listener net.Listener // nil if somebody else has the port, and calls Server.Serve
 }
 
 // Members are the servers, in the order of their addition.
@@ -43,15 +48,9 @@ func (c *Cluster) Members() []*Server {
 	return slices.Clone(c.members)
 }
 
-// How many changes the members of a new replica set have counted when it is ready.
-const (
-	versionOfPrimary   = 6
-	versionOfSecondary = 4
-)
-
-// Listen starts servers on addresses ("127.0.0.1:0"): all of a deployment. Those of a
-// replica set are configured as its members.
-func (c *Cluster) Listen(addresses ...string) (err error) {
+// Listen starts servers of a kind on addresses ("127.0.0.1:0"): all of a deployment.
+// Those of a replica set are configured as its members.
+func (c *Cluster) Listen(p Process, addresses ...string) (err error) {
 	var listeners []net.Listener
 	defer func() {
 		for _, l := range listeners { // that no server has taken over
@@ -65,7 +64,7 @@ func (c *Cluster) Listen(addresses ...string) (err error) {
 			return fmt.Errorf("listen: %w", err)
 		}
 		listeners = append(listeners, l)
-		set.Members = append(set.Members, defaultMember(i, l.Addr().String()))
+		set.Members = append(set.Members, NewMember(i, l.Addr().String()))
 	}
 	if c.Kind == ReplicaSet {
 		if _, err := c.Configure(set); err != nil {
@@ -73,25 +72,18 @@ func (c *Cluster) Listen(addresses ...string) (err error) {
 		}
 	}
 	for len(listeners) > 0 {
-		if err := c.listen(listeners[0]); err != nil {
+		if err := c.listen(p, listeners[0]); err != nil {
 			return err
 		}
 		listeners = listeners[1:]
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.Kind == ReplicaSet {
-		for _, s := range c.members {
-			s.version = versionOfSecondary
-		}
-		c.primary.version = versionOfPrimary
 	}
 	return nil
 }
 
 // listen starts a server on a port.
-func (c *Cluster) listen(l net.Listener) error {
-	s, err := c.Join(l.Addr().String(), Process{listener: l})
+func (c *Cluster) listen(p Process, l net.Listener) error {
+	p.listener = l
+	s, err := c.Join(l.Addr().String(), p)
 	if err != nil {
 		return err
 	}
@@ -118,19 +110,24 @@ func (c *Cluster) Balance(address string, servers int) (net.Listener, error) {
 
 // newServer makes a server that is not yet part of anything.
 func (c *Cluster) newServer(m Member, p Process) (*Server, error) {
-	s := &Server{
+	params, err := newParameters(c.Profile, p)
+	if err != nil {
+		return nil, err
+	}
+	return &Server{
 		cluster:    c,
 		address:    m.Host,
 		member:     m,
 		process:    p,
+		params:     params,
+		ingress:    newIngress(params),
 		failPoints: failpoint.NewRegistry(rand.Float64),
 		serviceID:  bson.NewObjectID(),
 		processID:  bson.NewObjectID(),
 		started:    time.Now(),
 		change:     make(chan struct{}),
 		conns:      map[*conn]struct{}{},
-	}
-	return s, s.configure()
+	}, nil
 }
 
 // Configure gives a replica set the members of a configuration. New members are
@@ -143,23 +140,19 @@ func (c *Cluster) Configure(set SetConfig) (removed []*Server, err error) {
 	if c.Kind != ReplicaSet || c.closed {
 		return nil, errors.New("the deployment is not a replica set, or is closed")
 	}
-	old := c.members
 	var next []*Server
 	for _, m := range set.Members {
-		i := slices.IndexFunc(old, func(s *Server) bool { return s.address == m.Host })
-		if i >= 0 {
-			old[i].member = m
-			next = append(next, old[i])
-			continue
+		s := c.at(m.Host)
+		if s == nil {
+			if s, err = c.newServer(m, Process{}); err != nil {
+				return nil, err
+			}
+			s.isDown = true
 		}
-		s, err := c.newServer(m, Process{})
-		if err != nil {
-			return nil, err
-		}
-		s.isDown = true
+		s.member = m
 		next = append(next, s)
 	}
-	for _, s := range old {
+	for _, s := range c.members {
 		if !slices.Contains(next, s) {
 			removed = append(removed, s)
 		}
@@ -181,6 +174,9 @@ func (c *Cluster) Configure(set SetConfig) (removed []*Server, err error) {
 	return removed, nil
 }
 
+// settled is how many changes a member has counted when its set is ready.
+const settled = 4
+
 // Join brings a server up, at the address that clients see: that of a server that is
 // down, or a new one; of a replica set, only that of a configured member. Serve hands
 // it connections. A server that comes again is another process: it knows no fail
@@ -191,13 +187,12 @@ func (c *Cluster) Join(address string, p Process) (*Server, error) {
 	if c.closed {
 		return nil, errors.New("the deployment is closed")
 	}
-	at := slices.IndexFunc(c.members, func(s *Server) bool { return s.address == address })
-	m := defaultMember(len(c.members), address)
+	old, m := c.at(address), NewMember(len(c.members), address)
 	switch {
-	case at >= 0 && !c.members[at].isDown:
+	case old != nil && !old.isDown:
 		return nil, fmt.Errorf("%s is there already", address)
-	case at >= 0:
-		m = c.members[at].member
+	case old != nil:
+		m = old.member
 	case c.Kind == ReplicaSet:
 		return nil, fmt.Errorf("%s is not a member of %s", address, c.SetName)
 	}
@@ -205,20 +200,40 @@ func (c *Cluster) Join(address string, p Process) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if at < 0 {
+	if old == nil {
 		c.members = append(c.members, s)
 	} else {
-		c.members[at] = s
+		c.members[slices.Index(c.members, old)] = s
 	}
-	if c.Kind == Single {
+	switch c.Kind {
+	case Single:
 		c.primary, c.term = s, 1
-	}
-	if c.Kind == ReplicaSet {
-		s.version = versionOfSecondary
+	case ReplicaSet:
+		s.version = settled
 	}
 	c.layout = newLayout(c.layout.version, c.members)
 	c.settle()
 	return s, nil
+}
+
+// at is the server with an address, nil if there is none. Called with mu held.
+func (c *Cluster) at(address string) *Server {
+	for _, s := range c.members {
+		if s.address == address {
+			return s
+		}
+	}
+	return nil
+}
+
+// At is the server with an address.
+func (c *Cluster) At(address string) (*Server, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s := c.at(address); s != nil {
+		return s, nil
+	}
+	return nil, fmt.Errorf("there is no server at %s", address)
 }
 
 // Kill ends a server as a crash would: its connections break, its port refuses new
@@ -240,7 +255,7 @@ func (c *Cluster) Restart(s *Server) error {
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
-	if err := c.listen(l); err != nil {
+	if err := c.listen(s.process, l); err != nil {
 		return errors.Join(err, l.Close())
 	}
 	return nil

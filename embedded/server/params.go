@@ -1,6 +1,7 @@
 package server
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -12,150 +13,149 @@ import (
 	"github.com/unified-test-runner/utr/embedded/failpoint"
 )
 
-// parameters are what getParameter returns and setParameter changes.
-type parameters struct {
-	mu       sync.Mutex
-	values   map[string]any
-	names    []string // sorted
-	tunables []tunable
-}
-
-// tunable is a parameter whose value does something here: it keeps the type
-// that it has at first, and numbers are bounded.
-type tunable struct {
+// parameter is a row of the table of server parameters. Values keep the type of the
+// first one, and numbers are bounded.
+type parameter struct {
 	name    string
 	initial any
 	least   float64 // of numbers
-	wire    int     // the version that brought it
+	since   int     // the wire version that brought it
 }
 
-// transactionLifetime is after how many seconds an open transaction is aborted.
-const transactionLifetime = "transactionLifetimeLimitSeconds"
+// The names of the parameters that code asks for.
+const (
+	testCommands         = "enableTestCommands"
+	requireAPI           = "requireApiVersion"
+	acceptAPI2           = "acceptApiVersion2"
+	transactionLifetime  = "transactionLifetimeLimitSeconds" // after which an open transaction is aborted
+	connectionLimit      = "ingressConnectionEstablishmentRateLimiterEnabled"
+	connectionRate       = "ingressConnectionEstablishmentRatePerSec"
+	connectionBurst      = "ingressConnectionEstablishmentBurstCapacitySecs"
+	connectionQueue      = "ingressConnectionEstablishmentMaxQueueDepth"
+	requestLimit         = "ingressRequestRateLimiterEnabled"
+	requestRate          = "ingressRequestAdmissionRatePerSec"
+	requestBurst         = "ingressRequestAdmissionBurstCapacitySecs"
+	requestQueue         = "ingressRequestAdmissionMaxQueueDepth"
+	requestAppExemptions = "ingressRequestRateLimiterApplicationExemptions"
+	requestRetries       = "ingressRequestRateLimiterAllowRetries"
+	baseBackoff          = "externalClientBaseBackoffMS"
+)
 
-func newParameters(c *Cluster, s *Server) *parameters {
-	version := c.Profile
-	p := &parameters{values: map[string]any{
-		"authenticationMechanisms":                     []string{"MONGODB-X509", "SCRAM-SHA-1", "SCRAM-SHA-256"},
-		"cursorTimeoutMillis":                          int64(600000),
-		"enableTestCommands":                           true,
-		"internalQueryMaxBlockingSortMemoryUsageBytes": int32(104857600),
-		"localLogicalSessionTimeoutMinutes":            int32(logicalSessionTimeout),
-		"logLevel":                                     int32(0),
-		"logicalSessionRefreshMillis":                  int32(300000),
-		"maxTransactionLockRequestTimeoutMillis":       int32(5),
-		"quiet":                                        false,
-		"saslHostName":                                 s.address,
-		"scramIterationCount":                          int32(10000),
-		"scramSHA256IterationCount":                    int32(15000),
-		// Suites that need the fail point require it.
-		failpoint.FailCommandSequence: true,
-	}}
-	if version.has(stableAPI) {
-		p.values["requireApiVersion"] = false
-		p.values["acceptApiVersion2"] = false
+// parameterTable are the parameters that servers have. Those of the rate limiters, and
+// of the errors that overloaded servers give, are those of Client Backpressure, "Terms".
+func parameterTable(p Profile) []parameter {
+	return []parameter{
+		{name: "authenticationMechanisms", initial: []string{"MONGODB-X509", "SCRAM-SHA-1", "SCRAM-SHA-256"}},
+		{name: "cursorTimeoutMillis", initial: int64(600000)},
+		{name: testCommands, initial: true},
+		{name: baseBackoff, initial: int64(0), since: limiterLabels.since},
+		{name: acceptAPI2, initial: false, since: stableAPI.since},
+		{name: requireAPI, initial: false, since: stableAPI.since},
+		{name: failpoint.FailCommandSequence, initial: true}, // suites that need the fail point require it
+		{name: connectionBurst, initial: math.MaxFloat64, least: math.SmallestNonzeroFloat64, since: overload.since},
+		{name: connectionLimit, initial: false, since: overload.since},
+		{name: connectionQueue, initial: int32(0), since: overload.since},
+		{name: connectionRate, initial: int32(math.MaxInt32), least: 1, since: overload.since},
+		{name: requestAppExemptions, initial: bson.D{{Key: "appNames", Value: bson.A{}}}, since: overload.since},
+		{name: requestBurst, initial: math.MaxFloat64, least: math.SmallestNonzeroFloat64, since: overload.since},
+		{name: requestLimit, initial: p.has(limiterLabels), since: overload.since},
+		{name: requestQueue, initial: int64(0), since: limiterLabels.since},
+		{name: requestRate, initial: int32(math.MaxInt32), least: 1, since: overload.since},
+		{name: requestRetries, initial: true, since: limiterLabels.since},
+		{name: transactionLifetime, initial: int32(60), least: 1},
 	}
-	if c.Kind != Sharded {
-		p.values["featureCompatibilityVersion"] = bson.D{{Key: "version", Value: version.Name}}
-		p.values["ttlMonitorEnabled"] = true
-		p.values["notablescan"] = false
-	}
-	p.tunables = append(ingressParameters(version), tunable{name: transactionLifetime, initial: int32(60), least: 1})
-	for _, t := range p.tunables {
-		p.values[t.name] = t.initial
-	}
-	for name := range p.values {
-		p.names = append(p.names, name)
-	}
-	slices.Sort(p.names)
-	return p
 }
 
-// admit adds those parameters that the version does not have.
-func (p *parameters) admit(list bson.D) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, e := range list {
-		if _, known := p.values[e.Key]; !known {
-			p.names = append(p.names, e.Key)
+// parameters are what getParameter returns and setParameter changes.
+type parameters struct {
+	mu     sync.Mutex
+	table  []parameter
+	values map[string]any
+}
+
+// newParameters are those of a version, changed as a server was started.
+func newParameters(profile Profile, start Process) (*parameters, error) {
+	p := &parameters{table: parameterTable(profile), values: map[string]any{}}
+	p.table = slices.DeleteFunc(p.table, func(row parameter) bool { return row.since > profile.Wire })
+	for _, row := range p.table {
+		p.values[row.name] = row.initial
+	}
+	for _, e := range start.Parameters {
+		if _, known := p.values[e.Key]; !known && start.AnyParameter {
+			p.table = append(p.table, parameter{name: e.Key, initial: e.Value})
 			p.values[e.Key] = e.Value
+			continue
+		}
+		kind, data, err := bson.MarshalValue(e.Value)
+		if err == nil {
+			_, err = p.set(e.Key, bson.RawValue{Type: kind, Value: data})
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%w %s: %w", ErrParameter, e.Key, err)
 		}
 	}
-	slices.Sort(p.names)
+	return p, nil
 }
 
 // set changes a parameter and gives its old value.
-func (p *parameters) set(name string, value bson.RawValue) (old any, err error) {
+func (p *parameters) set(name string, value bson.RawValue) (any, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	old, ok := p.values[name]
-	if !ok {
+	i := slices.IndexFunc(p.table, func(row parameter) bool { return row.name == name })
+	if i < 0 {
 		return nil, command.Errorf(command.CodeInvalidOptions, "attempted to set unrecognized parameter [%s], use help:true to see options ", name)
 	}
-	value.Value = slices.Clone(value.Value)
-	kept := tunable{name: name, initial: old}
-	if i := slices.IndexFunc(p.tunables, func(t tunable) bool { return t.name == name }); i >= 0 {
-		kept = p.tunables[i]
-	} else if _, isSwitch := old.(bool); !isSwitch {
-		p.values[name] = value
-		return old, nil
-	}
-	typed, err := kept.typed(value) // a switch that is set to 1 is returned as true
+	typed, err := p.table[i].typed(value)
 	if err != nil {
 		return nil, err
 	}
+	old := p.values[name]
 	p.values[name] = typed
 	return old, nil
 }
 
-// typed gives the value the type that the parameter has.
-func (t tunable) typed(v bson.RawValue) (any, error) {
+// typed gives the value the type that the parameter has: a switch that is set to 1 is true.
+func (row parameter) typed(v bson.RawValue) (any, error) {
 	number, isNumber := v.AsFloat64OK()
-	switch t.initial.(type) {
+	if _, isSwitch := row.initial.(bool); isNumber && !isSwitch && number < row.least {
+		return nil, command.Errorf(command.CodeBadValue,
+			"Invalid value for parameter %s: %v is not greater than or equal to %v", row.name, number, row.least)
+	}
+	switch row.initial.(type) {
 	case bool:
 		if b, ok := v.BooleanOK(); ok || isNumber {
 			return b || isNumber && number != 0, nil
 		}
 	case bson.D:
 		if doc, ok := v.DocumentOK(); ok {
-			return doc, nil
+			return slices.Clone(doc), nil
 		}
-	default:
-		if !isNumber {
-			break
+	case int32:
+		if isNumber && number <= math.MaxInt32 {
+			return int32(number), nil
 		}
-		if number < t.least {
-			return nil, command.Errorf(command.CodeBadValue,
-				"Invalid value for parameter %s: %v is not greater than or equal to %v", t.name, number, t.least)
+	case int64:
+		if isNumber && number < 1<<62 {
+			return int64(number), nil
 		}
-		switch t.initial.(type) {
-		case int32:
-			if number <= math.MaxInt32 {
-				return int32(number), nil
-			}
-		case int64:
-			if number < 1<<62 {
-				return int64(number), nil
-			}
-		default:
+	case float64:
+		if isNumber {
 			return number, nil
 		}
 	}
-	return nil, command.Errorf(command.CodeBadValue, "Invalid value for parameter %s: %s", t.name, v)
+	return nil, command.Errorf(command.CodeBadValue, "Invalid value for parameter %s: %s", row.name, v)
 }
 
-// has reports whether the version has a parameter.
-func (p *parameters) has(name string) bool {
+// value is that of a parameter, nil if the version lacks it.
+func (p *parameters) value(name string) any {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_, ok := p.values[name]
-	return ok
+	return p.values[name]
 }
 
 // number is the value of a parameter that is one, 0 if the version lacks it.
 func (p *parameters) number(name string) float64 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	switch v := p.values[name].(type) {
+	switch v := p.value(name).(type) {
 	case int32:
 		return float64(v)
 	case int64:
@@ -166,47 +166,30 @@ func (p *parameters) number(name string) float64 {
 	return 0
 }
 
-// document is the value of a parameter that is one, empty if it was not set.
-func (p *parameters) document(name string) bson.Raw {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	doc, _ := p.values[name].(bson.Raw)
-	return doc
-}
-
 func (p *parameters) isTrue(name string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	switch v := p.values[name].(type) {
-	case bool:
-		return v
-	case bson.RawValue:
-		return truth(v, false)
-	}
-	return false
+	on, _ := p.value(name).(bool)
+	return on
 }
 
 func (x *exchange) getParameter() (bson.D, error) {
 	p := x.conn.server.params
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	first := x.request.Body.Index(0).Value()
-	all, _ := first.StringValueOK()
-	if options, ok := first.DocumentOK(); ok {
-		if everything, _ := options.Lookup("allParameters").BooleanOK(); everything {
-			all = "*"
-		}
+	text, _ := first.StringValueOK()
+	options, _ := first.DocumentOK()
+	all, _ := options.Lookup("allParameters").BooleanOK()
+	all = all || text == "*"
+	asked := func(name string) bool {
+		_, err := x.request.Body.LookupErr(name)
+		return all || err == nil
 	}
 	reply := bson.D{}
-	for _, name := range p.names {
-		_, err := x.request.Body.LookupErr(name)
-		if all == "*" || err == nil {
-			reply = append(reply, bson.E{Key: name, Value: p.values[name]})
+	for _, row := range p.table {
+		if asked(row.name) {
+			reply = append(reply, bson.E{Key: row.name, Value: p.value(row.name)})
 		}
 	}
 	for _, name := range failpoint.Names() {
-		shown := "failpoint." + name
-		if _, err := x.request.Body.LookupErr(shown); all == "*" || err == nil {
+		if shown := "failpoint." + name; asked(shown) {
 			reply = append(reply, bson.E{Key: shown, Value: x.failPoint(name)})
 		}
 	}

@@ -46,7 +46,6 @@ var (
 	mongosWords      = feature{since: 13}           // of mongoses about unknown commands are those of mongod
 	codeMechanism    = feature{since: 13}           // an unknown mechanism has an error code of its own
 	codeNoOption     = feature{since: 13}           // so has getParameter of an unknown parameter
-	secondaryDelay   = feature{since: 13}           // the name of slaveDelay
 	legacyOpcodes    = feature{until: 17}           // those before OP_MSG, but for hello in OP_QUERY
 	ephemeralForTest = feature{until: 17}           // a storage engine
 	noWrites         = feature{since: 17}           // the label NoWritesPerformed

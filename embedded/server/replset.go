@@ -19,12 +19,6 @@ func ShardHost(setName string) string { return setName + "/localhost:27310" }
 // a replica set of ours has if nothing else is asked for.
 const shardMembers = 3
 
-// Intervals and limits of a replica set's configuration, in milliseconds.
-const (
-	heartbeatInterval = 2000
-	electionTimeout   = 10000
-)
-
 // replicated refuses what only members of a replica set do.
 func (x *exchange) replicated() (bson.D, error) {
 	switch x.view.Role {
@@ -38,207 +32,64 @@ func (x *exchange) replicated() (bson.D, error) {
 	return nil, nil
 }
 
-// memberStatus is what a member of the set is now.
-type memberStatus struct {
-	Member
-	up, primary bool
-	began       time.Time
-}
-
-// state is a member's state by number and name.
-func (p memberStatus) state() (int32, string) {
-	switch {
-	case !p.up:
-		return 8, "(not reachable/healthy)"
-	case p.primary:
-		return 1, "PRIMARY"
-	case p.ArbiterOnly:
-		return 7, "ARBITER"
-	}
-	return 2, "SECONDARY"
-}
-
-// memberStatuses are those of all members, in the order of the configuration.
-func (c *Cluster) memberStatuses() []memberStatus {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	out := make([]memberStatus, 0, len(c.members))
-	for _, s := range c.members {
-		out = append(out, memberStatus{Member: s.member, up: !s.isDown, primary: s == c.primary, began: s.started})
-	}
-	return out
-}
-
 func (x *exchange) replSetGetStatus() (bson.D, error) {
 	if fields, err := x.replicated(); err != nil {
 		return fields, err
 	}
-	now := x.conn.server.now()
-	at := bson.DateTime(int64(now.T) * 1000)
-	opTime := bson.D{{Key: "ts", Value: now}, {Key: "t", Value: x.view.Term}}
-	began := x.conn.server.started
-	election := bson.NewDateTimeFromTime(began)
-	set := x.view.layout
-	majority := int32(set.majority())
-	statuses := x.conn.server.cluster.memberStatuses()
-	self := slices.IndexFunc(statuses, func(p memberStatus) bool { return p.Host == x.view.Address })
-	myState := memberState(x.view.Role == command.Primary)
-	if self >= 0 {
-		myState, _ = statuses[self].state()
+	c := x.conn.server.cluster
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	mine, _ := x.conn.server.state()
+	members := bson.A{}
+	for _, s := range c.members {
+		state, name := s.state()
+		health := 1.0
+		if s.isDown {
+			health = 0
+		}
+		m := bson.D{
+			{Key: "_id", Value: s.member.ID},
+			{Key: "name", Value: s.address},
+			{Key: "health", Value: health},
+			{Key: "state", Value: state},
+			{Key: "stateStr", Value: name},
+			{Key: "configVersion", Value: c.layout.version},
+		}
+		if s == x.conn.server {
+			m = append(m, bson.E{Key: "self", Value: true})
+		}
+		members = append(members, m)
 	}
-	reply := bson.D{
+	return bson.D{
 		{Key: "set", Value: x.view.setName},
 		{Key: "date", Value: bson.NewDateTimeFromTime(time.Now())},
-		{Key: "myState", Value: myState},
+		{Key: "myState", Value: mine},
 		{Key: "term", Value: x.view.Term},
-		{Key: "syncSourceHost", Value: ""},
-		{Key: "syncSourceId", Value: int32(-1)},
-		{Key: "heartbeatIntervalMillis", Value: int64(heartbeatInterval)},
-		{Key: "majorityVoteCount", Value: majority},
-		{Key: "writeMajorityCount", Value: min(majority, int32(set.writers))},
-		{Key: "votingMembersCount", Value: int32(set.voters)},
-		{Key: "writableVotingMembersCount", Value: int32(set.writers)},
-		{Key: "optimes", Value: bson.D{
-			{Key: "lastCommittedOpTime", Value: opTime},
-			{Key: "lastCommittedWallTime", Value: at},
-			{Key: "readConcernMajorityOpTime", Value: opTime},
-			{Key: "appliedOpTime", Value: opTime},
-			{Key: "durableOpTime", Value: opTime},
-			{Key: "lastAppliedWallTime", Value: at},
-			{Key: "lastDurableWallTime", Value: at},
-		}},
-		{Key: "lastStableRecoveryTimestamp", Value: now},
-	}
-	if x.view.Role == command.Primary {
-		never := bson.D{{Key: "ts", Value: bson.Timestamp{}}, {Key: "t", Value: int64(-1)}}
-		seen := bson.D{{Key: "ts", Value: bson.Timestamp{T: uint32(began.Unix()), I: 1}}, {Key: "t", Value: int64(-1)}}
-		reply = append(reply, bson.E{Key: "electionCandidateMetrics", Value: bson.D{
-			{Key: "lastElectionReason", Value: "electionTimeout"},
-			{Key: "lastElectionDate", Value: election},
-			{Key: "electionTerm", Value: x.view.Term},
-			{Key: "lastCommittedOpTimeAtElection", Value: never},
-			{Key: "lastSeenOpTimeAtElection", Value: seen},
-			{Key: "numVotesNeeded", Value: majority},
-			{Key: "priorityAtElection", Value: 1.0},
-			{Key: "electionTimeoutMillis", Value: int64(electionTimeout)},
-			{Key: "numCatchUpOps", Value: int64(0)},
-			{Key: "newTermStartDate", Value: election},
-			{Key: "wMajorityWriteAvailabilityDate", Value: election},
-		}})
-	}
-	members := bson.A{}
-	for _, m := range statuses {
-		members = append(members, x.describeMember(m, statuses, opTime, at))
-	}
-	return append(reply, bson.E{Key: "members", Value: members}), nil
+		{Key: "members", Value: members},
+	}, nil
 }
 
-// memberState is a member's state by number.
-func memberState(primary bool) int32 {
-	if primary {
-		return 1
+// state is a member's state by number and name. Called with cluster.mu held.
+func (s *Server) state() (int32, string) {
+	switch {
+	case s.isDown:
+		return 8, "(not reachable/healthy)"
+	case s.cluster.primary == s:
+		return 1, "PRIMARY"
+	case s.member.ArbiterOnly:
+		return 7, "ARBITER"
 	}
-	return 2
-}
-
-// describeMember is what replSetGetStatus says of one member.
-func (x *exchange) describeMember(p memberStatus, statuses []memberStatus, opTime bson.D, at bson.DateTime) bson.D {
-	self := p.Host == x.view.Address
-	source, sourceID := "", int32(-1)
-	if i := slices.IndexFunc(statuses, func(other memberStatus) bool { return other.primary }); i >= 0 && p.up && !p.primary && !self {
-		source, sourceID = statuses[i].Host, statuses[i].ID
-	}
-	state, name := p.state()
-	health, uptime, message := 1.0, int32(time.Since(p.began).Seconds()), ""
-	if !p.up {
-		health, uptime, message = 0, 0, "Error connecting to "+p.Host+" :: caused by :: Connection refused"
-		opTime, at = bson.D{{Key: "ts", Value: bson.Timestamp{}}, {Key: "t", Value: int64(-1)}}, 0
-	}
-	m := bson.D{
-		{Key: "_id", Value: p.ID},
-		{Key: "name", Value: p.Host},
-		{Key: "health", Value: health},
-		{Key: "state", Value: state},
-		{Key: "stateStr", Value: name},
-		{Key: "uptime", Value: uptime},
-	}
-	add := func(e ...bson.E) { m = append(m, e...) }
-	if !p.ArbiterOnly {
-		add(bson.E{Key: "optime", Value: opTime})
-		if !self {
-			add(bson.E{Key: "optimeDurable", Value: opTime})
-		}
-		add(bson.E{Key: "optimeDate", Value: at})
-		if !self {
-			add(bson.E{Key: "optimeDurableDate", Value: at})
-		}
-	}
-	if !self {
-		now := bson.NewDateTimeFromTime(time.Now())
-		add(bson.E{Key: "lastHeartbeat", Value: now},
-			bson.E{Key: "lastHeartbeatRecv", Value: now}, bson.E{Key: "pingMs", Value: int64(0)},
-			bson.E{Key: "lastHeartbeatMessage", Value: message})
-	}
-	add(bson.E{Key: "syncSourceHost", Value: source}, bson.E{Key: "syncSourceId", Value: sourceID},
-		bson.E{Key: "infoMessage", Value: ""})
-	if p.primary {
-		add(bson.E{Key: "electionTime", Value: bson.Timestamp{T: uint32(p.began.Unix()), I: 1}},
-			bson.E{Key: "electionDate", Value: bson.NewDateTimeFromTime(p.began)})
-	}
-	add(bson.E{Key: "configVersion", Value: x.view.layout.version}, bson.E{Key: "configTerm", Value: int32(1)})
-	if self {
-		add(bson.E{Key: "self", Value: true}, bson.E{Key: "lastHeartbeatMessage", Value: ""})
-	}
-	return m
+	return 2, "SECONDARY"
 }
 
 func (x *exchange) replSetGetConfig() (bson.D, error) {
 	if fields, err := x.replicated(); err != nil {
 		return fields, err
 	}
-	return bson.D{{Key: "config", Value: x.conn.server.cluster.configuration()}}, nil
-}
-
-// settingsByDefault are those of a configuration that has none.
-func settingsByDefault() bson.D {
-	return bson.D{
-		{Key: "chainingAllowed", Value: true},
-		{Key: "heartbeatIntervalMillis", Value: int32(heartbeatInterval)},
-		{Key: "electionTimeoutMillis", Value: int32(electionTimeout)},
-		{Key: "getLastErrorModes", Value: bson.D{}},
-	}
-}
-
-// configuration is the set's, as replSetGetConfig returns it.
-func (c *Cluster) configuration() bson.D {
+	c := x.conn.server.cluster
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	members := bson.A{}
-	for _, s := range c.members {
-		members = append(members, s.member.document(c.Profile))
-	}
-	settings := settingsByDefault()
-	for _, e := range c.set.Settings {
-		if i := slices.IndexFunc(settings, func(d bson.E) bool { return d.Key == e.Key }); i >= 0 {
-			settings[i] = e
-		} else {
-			settings = append(settings, e)
-		}
-	}
-	out := bson.D{
-		{Key: "_id", Value: c.SetName},
-		{Key: "version", Value: c.layout.version},
-		{Key: "term", Value: int32(max(c.term, 1))},
-	}
-	if c.set.ConfigServer {
-		out = append(out, bson.E{Key: "configsvr", Value: true})
-	}
-	return append(out, bson.D{
-		{Key: "protocolVersion", Value: int64(1)},
-		{Key: "writeConcernMajorityJournalDefault", Value: true},
-		{Key: "members", Value: members},
-		{Key: "settings", Value: settings},
-	}...)
+	return bson.D{{Key: "config", Value: c.set}}, nil
 }
 
 // replSetStepDown makes way for another member, which is elected at once. For the seconds
@@ -287,4 +138,90 @@ func (x *exchange) replSetFreeze() (bson.D, error) {
 	}
 	c.settle()
 	return nil, nil
+}
+
+// replSetInitiate gives a server that waits for it the configuration of its
+// set. What follows is up to who started the server.
+func (x *exchange) replSetInitiate() (bson.D, error) {
+	c := x.conn.server.cluster
+	switch {
+	case x.view.Role == command.Standalone:
+		return nil, command.Errorf(command.CodeNoReplicationEnabled, "This node was not started with replication enabled.")
+	case x.view.Role != command.Uninitiated:
+		return nil, command.Errorf(command.CodeAlreadyInitialized, "already initialized")
+	case c.Initiate == nil:
+		return nil, command.Errorf(command.CodeIllegalOperation, "this server can not be initiated")
+	}
+	config, ok := x.request.Body.Index(0).Value().DocumentOK()
+	if !ok || len(config) <= 5 {
+		config = marshal(bson.D{
+			{Key: "_id", Value: c.SetName},
+			{Key: "version", Value: int32(1)},
+			{Key: "members", Value: bson.A{bson.D{{Key: "_id", Value: int32(0)}, {Key: "host", Value: x.view.Address}}}},
+		})
+	}
+	return nil, c.Initiate(x.conn.ctx, config)
+}
+
+// replSetReconfig gives the set another configuration.
+func (x *exchange) replSetReconfig() (bson.D, error) {
+	if fields, err := x.replicated(); err != nil {
+		return fields, err
+	}
+	c := x.conn.server.cluster
+	doc, ok := x.request.Body.Index(0).Value().DocumentOK()
+	force, _ := x.request.Body.Lookup("force").BooleanOK()
+	switch {
+	case c.Reconfigured == nil:
+		return nil, command.Errorf(command.CodeIllegalOperation, "this replica set has a configuration that can not be changed")
+	case !ok:
+		return nil, command.Errorf(command.CodeBadValue, "replSetReconfig needs a configuration document")
+	case !force && x.view.Role != command.Primary:
+		return nil, x.notPrimary(command.CodeNotWritablePrimary, "New config is rejected :: caused by :: "+
+			"replSetReconfig should only be run on a writable PRIMARY. Current state SECONDARY;")
+	}
+	set, err := ParseSetConfig(doc)
+	if err != nil {
+		return nil, err
+	}
+	if set.Name != c.SetName {
+		return nil, command.Errorf(command.CodeNewReplicaSetConfigurationIncompatible,
+			"New and old configurations differ in replica set name; old was %s, and new is %s", c.SetName, set.Name)
+	}
+	old := x.view.layout.version
+	if force {
+		set.Version = max(set.Version, old+1)
+	}
+	if set.Version <= old {
+		return nil, command.Errorf(command.CodeNewReplicaSetConfigurationIncompatible,
+			"New replica set configuration version must be greater than old, but %d is not greater than %d for replica set %s",
+			set.Version, old, set.Name)
+	}
+	self := slices.IndexFunc(set.Members, func(m Member) bool { return m.Host == x.view.Address })
+	switch {
+	case self < 0 && !force:
+		return nil, command.Errorf(command.CodeNodeNotFound,
+			"No host described in new configuration with {version: %d, term: %d} for replica set %s maps to this node",
+			set.Version, x.view.Term, set.Name)
+	case self >= 0 && !set.Members[self].electable() && x.view.Role == command.Primary:
+		return nil, command.Errorf(command.CodeNodeNotElectable,
+			"This node, %s, with _id MemberId(%d) is not electable under the new configuration with {version: %d, term: %d} for replica set %s",
+			x.view.Address, set.Members[self].ID, set.Version, x.view.Term, set.Name)
+	}
+	removed, err := c.Configure(set)
+	if err != nil {
+		return nil, err
+	}
+	c.Reconfigured(removed)
+	return nil, nil
+}
+
+// shutdown ends the process that the server stands for. It sends no answer.
+func (x *exchange) shutdown() (bson.D, error) {
+	stop := x.conn.server.process.Shutdown
+	if stop == nil {
+		return nil, command.Errorf(command.CodeIllegalOperation, "this server lives as long as its deployment")
+	}
+	stop()
+	return nil, command.ErrClose
 }

@@ -3,9 +3,7 @@ package server
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,7 +25,6 @@ type Server struct {
 	process    Process
 
 	lastConn atomic.Int64
-	counters counters
 	// retired: each connection ends with the message that it is answering.
 	retired atomic.Bool
 
@@ -47,24 +44,6 @@ type Server struct {
 // ErrParameter is wrapped by the errors of parameters that a server does not
 // take.
 var ErrParameter = errors.New("server parameter")
-
-// configure gives the server its parameters, and what hangs on them.
-func (s *Server) configure() error {
-	c := s.cluster
-	s.params = newParameters(c, s)
-	s.params.admit(s.process.Parameters)
-	for _, e := range slices.Concat(c.Parameters, s.process.Parameters) {
-		kind, data, err := bson.MarshalValue(e.Value)
-		if err != nil {
-			return fmt.Errorf("%w %s: %w", ErrParameter, e.Key, err)
-		}
-		if _, err := s.params.set(e.Key, bson.RawValue{Type: kind, Value: data}); err != nil {
-			return fmt.Errorf("%w %s: %w", ErrParameter, e.Key, err)
-		}
-	}
-	s.ingress = newIngress(s.params)
-	return nil
-}
 
 // Address is where the server listens, as "127.0.0.1:port".
 func (s *Server) Address() string { return s.address }

@@ -20,11 +20,11 @@ type Member struct {
 	BuildIndexes bool     `bson:"buildIndexes"`
 	Priority     float64  `bson:"priority"`
 	Votes        int32    `bson:"votes"`
-	Tags         bson.Raw `bson:"tags"` // nil for none
+	Tags         bson.Raw `bson:"tags,omitempty"` // nil for none
 }
 
-// defaultMember is a member of a set that nobody has configured.
-func defaultMember(id int, host string) Member {
+// NewMember is a member of a set that nobody has configured.
+func NewMember(id int, host string) Member {
 	return Member{ID: int32(id), Host: host, BuildIndexes: true, Priority: 1, Votes: 1}
 }
 
@@ -32,7 +32,7 @@ func defaultMember(id int, host string) Member {
 // server's defaults.
 func (m *Member) UnmarshalBSON(doc []byte) error {
 	type fields Member // without this method
-	f := fields(defaultMember(-1, ""))
+	f := fields(NewMember(-1, ""))
 	if arbiter, _ := bson.Raw(doc).Lookup("arbiterOnly").BooleanOK(); arbiter {
 		f.Priority = 0
 	}
@@ -51,14 +51,13 @@ func (m *Member) UnmarshalBSON(doc []byte) error {
 // electable reports whether the member may become primary.
 func (m Member) electable() bool { return m.Priority > 0 && !m.ArbiterOnly }
 
-// SetConfig is the configuration of a replica set.
+// SetConfig is the configuration of a replica set, as replSetGetConfig returns it.
 type SetConfig struct {
 	Name         string   `bson:"_id"`
 	Version      int32    `bson:"version"` // 0 if the document has none
-	ConfigServer bool     `bson:"configsvr"`
+	ConfigServer bool     `bson:"configsvr,omitempty"`
 	Members      []Member `bson:"members"`
-	// Settings replace the defaults of the same names.
-	Settings bson.D `bson:"settings"`
+	Settings     bson.D   `bson:"settings,omitempty"`
 }
 
 // DefaultPort is where mongod and mongos listen.
@@ -71,66 +70,24 @@ func ParseSetConfig(doc bson.Raw) (SetConfig, error) {
 	if err := bson.Unmarshal(doc, &c); err != nil {
 		return c, command.Errorf(command.CodeInvalidReplicaSetConfig, "the configuration cannot be read: %s", err)
 	}
-	var ids, hosts []any
-	electable := false
-	for _, m := range c.Members {
-		if m.ID < 0 || m.Host == "" || slices.Contains(ids, any(m.ID)) || slices.Contains(hosts, any(m.Host)) {
+	for i, m := range c.Members {
+		if m.ID < 0 || m.Host == "" || slices.ContainsFunc(c.Members[:i], func(o Member) bool { return o.ID == m.ID || o.Host == m.Host }) {
 			return c, command.Errorf(command.CodeInvalidReplicaSetConfig, "each member needs an _id and a host that no other member has")
 		}
-		ids, hosts = append(ids, m.ID), append(hosts, m.Host)
-		electable = electable || m.electable()
 	}
 	switch {
 	case len(c.Members) == 0 || len(c.Members) > maxW:
 		return c, command.Errorf(command.CodeInvalidReplicaSetConfig,
 			"Replica set configuration contains %d members, but must have at least 1 and no more than %d", len(c.Members), maxW)
-	case !electable:
+	case !slices.ContainsFunc(c.Members, Member.electable):
 		return c, command.Errorf(command.CodeInvalidReplicaSetConfig,
 			"Replica set configuration must contain at least one non-arbiter member with priority > 0")
 	}
 	return c, nil
 }
 
-// truth reads a switch, which may be a number.
-func truth(v bson.RawValue, otherwise bool) bool {
-	if b, ok := v.BooleanOK(); ok {
-		return b
-	}
-	if n, ok := v.AsFloat64OK(); ok {
-		return n != 0
-	}
-	return otherwise
-}
-
-// delayField is what the delay of a member is called; 5.0 renamed it.
-func (p Profile) delayField() string {
-	if p.has(secondaryDelay) {
-		return "secondaryDelaySecs"
-	}
-	return "slaveDelay"
-}
-
-// document is the member as replSetGetConfig returns it.
-func (m Member) document(p Profile) bson.D {
-	tags := any(bson.D{})
-	if m.Tags != nil {
-		tags = m.Tags
-	}
-	return bson.D{
-		{Key: "_id", Value: m.ID},
-		{Key: "host", Value: m.Host},
-		{Key: "arbiterOnly", Value: m.ArbiterOnly},
-		{Key: "buildIndexes", Value: m.BuildIndexes},
-		{Key: "hidden", Value: m.Hidden},
-		{Key: "priority", Value: m.Priority},
-		{Key: "tags", Value: tags},
-		{Key: p.delayField(), Value: int64(0)},
-		{Key: "votes", Value: m.Votes},
-	}
-}
-
 // helloFields is what hello says about a member that is not like most.
-func (m Member) helloFields(p Profile) bson.D {
+func (m Member) helloFields() bson.D {
 	var out bson.D
 	when := func(condition bool, key string, value any) {
 		if condition {
@@ -150,22 +107,17 @@ func (m Member) helloFields(p Profile) bson.D {
 type layout struct {
 	hosts, passives, arbiters []string // of the members that are not hidden
 	bearing                   int      // members with data
-	voters, writers           int      // voting members, and those of them with data
+	votes                     int      // of all members
 	version                   int32    // of the configuration
-	servers                   []*Server
 }
 
-// majority is how many votes elect a primary.
-func (l *layout) majority() int { return l.voters/2 + 1 }
-
 func newLayout(version int32, servers []*Server) *layout {
-	l := &layout{version: version, servers: slices.Clone(servers), hosts: []string{}}
+	l := &layout{version: version, hosts: []string{}}
 	for _, s := range servers {
 		m := s.member
-		l.voters += int(m.Votes)
+		l.votes += int(m.Votes)
 		if !m.ArbiterOnly {
 			l.bearing++
-			l.writers += int(m.Votes)
 		}
 		switch {
 		case m.Hidden:

@@ -44,7 +44,7 @@ func (x *exchange) shardDocuments() ([]bson.Raw, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out []bson.Raw
+	out := []bson.Raw{}
 	for _, v := range values {
 		if doc, ok := v.DocumentOK(); ok {
 			out = append(out, doc)
@@ -53,66 +53,38 @@ func (x *exchange) shardDocuments() ([]bson.Raw, error) {
 	return out, nil
 }
 
-// listShards has one shard, a replica set behind the mongoses that no client
-// can reach, unless there is addShard.
 func (x *exchange) listShards() (bson.D, error) {
-	if x.conn.server.cluster.Shards {
-		docs, err := x.shardDocuments()
-		list := bson.A{}
-		for _, d := range docs {
-			list = append(list, d)
-		}
-		return bson.D{{Key: "shards", Value: list}}, err
-	}
-	return bson.D{{Key: "shards", Value: bson.A{bson.D{
-		{Key: "_id", Value: ShardName},
-		{Key: "host", Value: ShardHost(x.view.setName)},
-		{Key: "state", Value: int32(1)},
-		{Key: "topologyTime", Value: bson.Timestamp{T: 1, I: 1}},
-	}}}}, nil
+	docs, err := x.shardDocuments()
+	return bson.D{{Key: "shards", Value: docs}}, err
 }
 
 // addShard records a shard. No data goes there.
 func (x *exchange) addShard() (bson.D, error) {
-	if !x.conn.server.cluster.Shards {
-		return nil, command.Errorf(command.CodeIllegalOperation, "the one shard of this cluster can not be joined by others")
-	}
 	host, ok := x.request.Body.Index(0).Value().StringValueOK()
 	if !ok || host == "" {
 		return nil, command.Errorf(command.CodeBadValue, "addShard needs the connection string of a shard")
-	}
-	set, seeds, isSet := strings.Cut(host, "/")
-	if isSet && (set == "" || seeds == "") {
-		return nil, command.Errorf(command.CodeFailedToParse, "Cannot parse connection string %s", host)
 	}
 	docs, err := x.shardDocuments()
 	if err != nil {
 		return nil, err
 	}
-	taken := map[string]string{} // hosts by name
-	for _, d := range docs {
-		name, _ := d.Lookup("_id").StringValueOK()
-		taken[name], _ = d.Lookup("host").StringValueOK()
-	}
+	set, _, isSet := strings.Cut(host, "/")
 	name, _ := x.request.Body.Lookup("name").StringValueOK()
-	if name == "" && isSet {
+	switch {
+	case name != "":
+	case isSet:
 		name = set
+	default:
+		name = fmt.Sprintf("shard%04d", len(docs))
 	}
-	for i := 0; name == ""; i++ {
-		if free := fmt.Sprintf("shard%04d", i); taken[free] == "" {
-			name = free
-		}
-	}
-	if old, ok := taken[name]; ok {
-		if old == host {
+	for _, d := range docs {
+		id, _ := d.Lookup("_id").StringValueOK()
+		at, _ := d.Lookup("host").StringValueOK()
+		switch {
+		case id == name && at == host:
 			return bson.D{{Key: "shardAdded", Value: name}}, nil
-		}
-		return nil, command.Errorf(command.CodeIllegalOperation, "A shard named %s containing the replica set '%s' already exists", name, set)
-	}
-	for other, hosts := range taken {
-		if hosts == host {
-			return nil, command.Errorf(command.CodeIllegalOperation,
-				"A shard already exists containing the replica set '%s' by the name %s", set, other)
+		case id == name || at == host:
+			return nil, command.Errorf(command.CodeIllegalOperation, "A shard named %s at %s already exists", id, at)
 		}
 	}
 	doc := bson.D{{Key: "_id", Value: name}, {Key: "host", Value: host}, {Key: "state", Value: int32(1)},

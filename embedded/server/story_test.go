@@ -36,7 +36,7 @@ import (
 //	a -> {"ok": 1.0}      a gets the reply to what it sent earlier, or a +> {}
 //	after 2s              time passes
 //	close a               the client closes the connection
-//	elect 2, kill 2, remove 2 (from the configuration), stepdown
+//	kill 2, remove 2 (from the configuration), stepdown
 //
 // A reply may stand on the line of its command. In a reply {"$absent": 1} is a
 // field that is not there, and {"$has": "text"} a string with this part. In a
@@ -49,6 +49,7 @@ func TestStories(t *testing.T) {
 
 func play(t *testing.T, title, steps string) {
 	var config server.Config
+	var process server.Process
 	var set *server.Cluster
 	var kind, version, reason, last string
 	var n int
@@ -63,11 +64,11 @@ func play(t *testing.T, title, steps string) {
 		key, rest, _ := strings.Cut(text, " ")
 		switch key {
 		case "parameters":
-			config.Parameters = extended(t, rest)
+			process.Parameters = extended(t, rest)
 			continue
 		case "user":
 			name, password, _ := strings.Cut(rest, " ")
-			config.Users = server.NewUsers()
+			config.Users, process.AccessControl = server.NewUsers(), true
 			testkit.Check(t, config.Users.Add("admin", name, password))
 			continue
 		case "data":
@@ -78,7 +79,7 @@ func play(t *testing.T, title, steps string) {
 			continue
 		}
 		if set == nil {
-			set = joined(t, version, n, config)
+			set = joined(t, version, n, config, process)
 		}
 		i, _ := strconv.Atoi(rest)
 		switch key {
@@ -88,8 +89,6 @@ func play(t *testing.T, title, steps string) {
 			time.Sleep(pause)
 		case "close":
 			testkit.Check(t, clients[rest].Close())
-		case "elect":
-			testkit.Check(t, set.Elect(set.Members()[i]))
 		case "kill":
 			testkit.Check(t, set.Kill(set.Members()[i]))
 		case "remove":
