@@ -40,6 +40,8 @@ func TestLog(t *testing.T) {
 	fail(`"closeConnection": true`)
 	_, err := client.Database("db").Collection("c").InsertOne(testkit.Context(t), bson.D{{Key: "_id", Value: "private"}})
 	testkit.Check(t, err)
+	unsatisfiable := testkit.Extended[bson.D](t, `{"insert": "c", "documents": [{}], "writeConcern": {"w": 9}}`)
+	_ = client.Database("db").RunCommand(testkit.Context(t), unsatisfiable).Err()
 	testkit.Check(t, d.StepDown())
 	text := logged(d, began)
 	at := 0
@@ -51,7 +53,7 @@ func TestLog(t *testing.T) {
 		"find db.c error 112 WriteConflict {ALabel} (", "Failing command via 'failCommand' failpoint\n",
 		"fail point hits find: closes the connection\n",
 		"find db.c gets no reply: the connection is closed", "closed\n",
-		"insert db.c ok (",
+		"insert db.c ok (", "insert db.c ok, with a write concern error 100 UnsatisfiableWriteConcern (",
 		primary + " steps down\n", " becomes primary in term 2\n",
 	} {
 		i := strings.Index(text[at:], want)

@@ -242,12 +242,12 @@ type waiting struct {
 
 func (f *front) newWaiting() (*waiting, error) {
 	c := server.NewCluster(server.Config{
-		Kind: server.Uninitiated, Profile: f.o.Profile, SetName: f.o.ReplSet, 
+		Kind: server.Uninitiated, Profile: f.o.Profile, SetName: f.o.ReplSet,
 		Backend: data.New(data.Options{ReplicaSet: true}), Initiate: f.initiate,
 	})
 	s, err := c.Join(f.address(), server.Process{
 		Parameters: parameters(f.o.Parameters), AnyParameter: true, AccessControl: f.o.AccessControl, Arguments: f.o.Arguments, PID: f.env.PID,
-		Log: f.log.server, Shutdown: func() { f.end(exitClean) },
+		Shutdown: func() { f.end(exitClean) },
 	})
 	if err != nil {
 		return nil, errors.Join(err, c.Close())

@@ -139,7 +139,6 @@ type occupant struct {
 	server  *server.Server
 	router  bool
 	control net.Conn
-	log     *logFile
 }
 
 func (o *occupant) stop() { _ = write(o.control, reply{Stop: true}) } // a process that is gone need not hear it
@@ -280,7 +279,6 @@ func (h *host) join(nc net.Conn, in *bufio.Reader, q request) {
 		_, _ = io.Copy(io.Discard, in) // until its end
 	}
 	h.unseat(q.Member, o)
-	o.log.close()
 }
 
 func (h *host) seat(nc net.Conn, q request) (*occupant, error) {
@@ -299,15 +297,11 @@ func (h *host) seat(nc net.Conn, q request) (*occupant, error) {
 		return nil, err
 	}
 	o := &occupant{router: q.Seat.Router, control: nc}
-	if o.log, err = openLog(q.Seat.LogPath, nil); err != nil {
-		return nil, err
-	}
 	o.server, err = cluster.Join(q.Member, server.Process{
 		Parameters: parameters(q.Seat.Parameters), AnyParameter: true, AccessControl: q.Seat.Access, Arguments: q.Seat.Arguments, PID: q.Seat.PID,
-		Log: o.log.server, Shutdown: o.stop,
+		Shutdown: o.stop,
 	})
 	if err != nil {
-		o.log.close()
 		return nil, err
 	}
 	h.mu.Lock()

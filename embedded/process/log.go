@@ -5,13 +5,10 @@ import (
 	"io"
 	"os"
 	"time"
-
-	"github.com/unified-test-runner/utr/embedded/server"
 )
 
 // logFile is the log of one process, one JSON document a line with the field names
-// of mongod's log. A process and the host that serves its clients append to the
-// same file. Its methods may be called concurrently.
+// of mongod's log. Its methods may be called concurrently.
 type logFile struct {
 	out  io.Writer
 	file *os.File // nil if the log goes elsewhere
@@ -35,11 +32,7 @@ func (l *logFile) close() {
 
 type attributes map[string]any
 
-func (l *logFile) add(message string, attr attributes) { l.write(time.Now(), message, attr) }
-
-func (l *logFile) server(line server.LogLine) { l.write(line.Time, line.Text, nil) }
-
-func (l *logFile) write(at time.Time, message string, attr attributes) {
+func (l *logFile) add(message string, attr attributes) {
 	if l.out == nil {
 		return
 	}
@@ -54,7 +47,7 @@ func (l *logFile) write(at time.Time, message string, attr attributes) {
 		Context   string     `json:"ctx"`
 		Message   string     `json:"msg"`
 		Attr      attributes `json:"attr,omitempty"`
-	}{date{at.Format("2006-01-02T15:04:05.000-07:00")}, "I", "-", 0, "utr", message, attr})
+	}{date{time.Now().Format("2006-01-02T15:04:05.000-07:00")}, "I", "-", 0, "utr", message, attr})
 	if err == nil {
 		_, _ = l.out.Write(append(text, '\n')) // a log that cannot be written cannot say so
 	}

@@ -130,7 +130,7 @@ func (f *front) join(ctx context.Context, w whereabouts, member string) (*forwar
 	defer cancel()
 	control, in, _, err := dial(ctx, w.Host, request{Kind: askJoin, Token: w.Token, Member: member, Seat: &seat{
 		Router: f.o.Mongos, Access: f.o.AccessControl, Parameters: f.o.Parameters, Arguments: f.o.Arguments,
-		PID: f.env.PID, LogPath: f.o.LogPath, StateFile: f.stateFile(),
+		PID: f.env.PID, StateFile: f.stateFile(),
 	}})
 	if err != nil {
 		return nil, err

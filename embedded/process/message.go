@@ -52,7 +52,6 @@ type seat struct {
 	Parameters []string `json:"parameters,omitempty"`
 	Arguments  []string `json:"arguments,omitempty"`
 	PID        int      `json:"pid"`
-	LogPath    string   `json:"logPath,omitempty"`
 	// StateFile says, while it exists, that the process may come again.
 	StateFile string `json:"stateFile,omitempty"`
 }

@@ -168,11 +168,11 @@ func (c *client) receive() (answer, error) {
 	switch {
 	case err != nil:
 	case h.OpCode == wire.OpReply:
-		r, err := wire.ParseReply(body)
-		if err != nil || len(r.Documents) != 1 {
-			return a, fmt.Errorf("%d documents: %w", len(r.Documents), err)
+		flags, doc, err := wire.ParseReply(body)
+		if err != nil {
+			return a, err
 		}
-		a.flags, a.doc = uint32(r.Flags), r.Documents[0]
+		a.flags, a.doc = uint32(flags), doc
 	case h.OpCode == wire.OpCompressed:
 		h, body, _, err = wire.Decompress(h, body)
 		if a.flags = uint32(h.OpCode); err == nil {
@@ -230,7 +230,7 @@ func (p *player) message(s step) []byte {
 	}
 	raw := marshal(p.t, doc)
 	if s.Opcode == "OP_QUERY" {
-		return wire.AppendQuery(nil, 1, wire.Query{Collection: s.Namespace, Return: -1, Query: raw})
+		return wire.AppendQuery(nil, 1, wire.Query{Collection: s.Namespace, Query: raw})
 	}
 	message := wire.AppendMsg(nil, 1, 0, wire.Flags(s.Flags), raw)
 	for name, docs := range s.Sequences {

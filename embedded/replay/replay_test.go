@@ -148,6 +148,9 @@ func TestMalformed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPlayer(t, server.Single, nil, "localhost:27400")
 		for _, m := range cases {
+			if m.Case == "OP_QUERY of a collection" || m.Case == "OP_INSERT" {
+				continue // no driver sends these to the servers that we imitate
+			}
 			c := connect(t, p.servers[0])
 			message, err := hex.DecodeString(m.Bytes)
 			testkit.Check(t, err)

@@ -10,6 +10,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -28,12 +29,14 @@ type conn struct {
 	balanced bool // it came through a load balancer
 	ctx      context.Context
 	cancel   context.CancelFunc
+	client   context.Context // ends with ctx, or when the client has left
+	leaves   context.CancelFunc
+	hung     atomic.Bool // a fail point has closed the connection: the client has not left
 	once     sync.Once
-	client   client
 	lastID   int32          // of the messages sent
 	lastOp   bson.Timestamp // the cluster's time after the last write; zero before the first
 	current  atomic.Pointer[operation]
-	busy     atomic.Bool // between the reading of a message and the answer
+	waiting  atomic.Int32 // messages that were read and are not answered yet
 
 	helloDone   bool // a balanced connection has said loadBalanced
 	helloOk     bool // the client knows hello, and the words that came with it
@@ -44,17 +47,12 @@ type conn struct {
 }
 
 func newConn(s *Server, socket net.Conn, balanced bool) *conn {
-	ctx, cancel := context.WithCancel(s.cluster.ctx)
-	id := s.lastConn.Add(1)
-	k := &conn{
-		server: s, raw: socket, socket: socket, balanced: balanced, ctx: ctx, cancel: cancel,
-		id: id,
-	}
+	k := &conn{server: s, raw: socket, socket: socket, balanced: balanced, id: s.lastConn.Add(1)}
+	k.ctx, k.cancel = context.WithCancel(s.cluster.ctx)
+	k.client, k.leaves = context.WithCancel(k.ctx)
 	if s.process.TLS != nil {
 		k.socket = tls.Server(socket, s.process.TLS)
 	}
-	k.client.in = bufio.NewReader(k.socket)
-	k.client.ctx, k.client.leaves = context.WithCancel(ctx)
 	return k
 }
 
@@ -68,13 +66,19 @@ func (k *conn) close() {
 
 // hangUp closes the connection and lets its command go on.
 func (k *conn) hangUp() {
-	k.client.gone.Store(true)
+	k.hung.Store(true)
 	_ = k.raw.Close() // nothing can be done about it
+}
+
+// message is what a client has sent.
+type message struct {
+	wire.Header
+	body []byte
+	http bool // it is not a message, but a request of HTTP
 }
 
 // run answers messages until the client leaves or has to.
 func (k *conn) run() {
-	defer k.client.attend()
 	defer k.survive()
 	defer k.server.forget(k)
 	defer k.close()
@@ -84,21 +88,50 @@ func (k *conn) run() {
 	}
 	k.logEvent("accepted")
 	defer k.logEvent("closed")
-	in := k.client.in
-	for {
-		k.client.attend()
-		h, body, err := wire.ReadMessage(in)
-		if errors.Is(err, wire.ErrHTTP) {
+	messages := make(chan message)
+	k.server.cluster.work.Go(func() { k.read(messages) })
+	for m := range messages {
+		if m.http {
 			_, _ = io.WriteString(k.socket, wire.HTTPAnswer) // we close anyway
-		}
-		if err != nil || k.ctx.Err() != nil {
 			return
 		}
-		k.busy.Store(true)
-		if err := k.message(h, body); err != nil || k.server.retired.Load() {
+		if err := k.message(m.Header, m.body); err != nil || k.server.retired.Load() || k.ctx.Err() != nil {
 			return
 		}
-		k.busy.Store(false)
+		k.waiting.Add(-1)
+	}
+}
+
+// grace is how long a command may still take whose client has said that it sends no more:
+// that one may wait for the answer, or be gone.
+const grace = time.Second
+
+// read reads what the client sends, also while a command runs: only so is it noticed that
+// the client has left.
+func (k *conn) read(messages chan<- message) {
+	defer close(messages)
+	in := bufio.NewReader(k.socket)
+	for {
+		h, body, err := wire.ReadMessage(in)
+		m := message{h, body, errors.Is(err, wire.ErrHTTP)}
+		if err == nil || m.http {
+			k.waiting.Add(1)
+			select {
+			case messages <- m:
+			case <-k.ctx.Done():
+				return
+			}
+		}
+		switch {
+		case err == nil:
+			continue
+		case k.hung.Load():
+		case errors.Is(err, io.EOF):
+			time.AfterFunc(grace, k.leaves)
+		default:
+			k.leaves()
+		}
+		return
 	}
 }
 
@@ -124,8 +157,6 @@ func (k *conn) message(h wire.Header, body []byte) error {
 		return k.msg(h, body, reply)
 	case wire.OpQuery:
 		return k.query(h, body, reply)
-	case wire.OpInsert:
-		return k.insert(body)
 	case 0:
 		return nil // ignored, as the server does
 	}
@@ -186,9 +217,9 @@ func (w writer) msg(responseTo int32, flags wire.Flags, doc bson.Raw) error {
 	return w.write(wire.AppendMsg(make([]byte, 0, len(doc)+32), w.conn.lastID, responseTo, flags, doc))
 }
 
-func (w writer) reply(responseTo, flags int32, cursor int64, docs ...bson.Raw) error {
+func (w writer) reply(responseTo int32, doc bson.Raw) error {
 	w.conn.lastID++
-	return w.write(wire.AppendReply(nil, w.conn.lastID, responseTo, flags, cursor, docs...))
+	return w.write(wire.AppendReply(nil, w.conn.lastID, responseTo, doc))
 }
 
 func (w writer) write(message []byte) error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,7 +29,6 @@ type exchange struct {
 	// readsSecondary: by its read preference a secondary may serve it.
 	readsSecondary bool
 	step           failpoint.Failure // of failCommandSequence
-	logged         int64             // its number in the log
 	lastOp         bson.Timestamp    // the connection's before the command ran
 }
 
@@ -40,7 +40,7 @@ func (k *conn) begin(body bson.Raw, exhaust bool) (*exchange, error) {
 	}
 	x := &exchange{conn: k, view: k.server.view(), start: time.Now()}
 	x.request = command.Request{
-		Context: attended{k.client.ctx, &k.client}, Name: first.Key(), Body: body, Server: &x.view.Server,
+		Context: k.client, Name: first.Key(), Body: body, Server: &x.view.Server,
 		ExhaustAllowed: exhaust,
 		HangUp:         k.hangUp,
 	}
@@ -51,7 +51,6 @@ func (k *conn) begin(body bson.Raw, exhaust bool) (*exchange, error) {
 	}
 	x.request.Operations = x.operations
 	x.inProgress()
-	x.logBegin()
 	return x, nil
 }
 
@@ -83,7 +82,7 @@ func (x *exchange) streams() bool { return x.request.Stream != nil }
 // reply composes the reply from what a command gave.
 func (x *exchange) reply(fields bson.D, err error) (bson.Raw, error) {
 	defer x.conn.current.Store(nil)
-	if errors.Is(err, command.ErrClose) || x.step.LoseReply || x.conn.client.gone.Load() || x.conn.ctx.Err() != nil {
+	if errors.Is(err, command.ErrClose) || x.step.LoseReply || x.conn.hung.Load() || x.conn.ctx.Err() != nil {
 		x.logEnd(nil, true)
 		return nil, command.ErrClose
 	}
@@ -101,7 +100,7 @@ func (x *exchange) reply(fields bson.D, err error) (bson.Raw, error) {
 	if !errors.As(err, &failure) {
 		failure = command.Errorf(command.CodeInternalError, "%s", err.Error())
 	}
-	x.extras.derived = x.labels(failure.Code, false)
+	x.settleLabels(failure.Code, false, failure.Labels)
 	x.logEnd(failure, false)
 	return x.conn.compose(x.view, fields, &x.extras, failure), nil
 }
@@ -467,9 +466,23 @@ func (x *exchange) afterwards(fields bson.D) bson.D {
 		x.extras.writeConcernError, x.extras.concern, x.extras.labels = e, int32(code), labels
 	}
 	if x.extras.writeConcernError != nil {
-		x.extras.derived = x.labels(x.extras.concern, true)
+		x.settleLabels(x.extras.concern, true, nil)
 	}
 	return fields
+}
+
+// settleLabels gives the reply the labels that follow from a code, and those that the
+// command's own error has, unless a fail point has said which it has.
+func (x *exchange) settleLabels(code int32, concern bool, own []string) {
+	if x.extras.labels != nil {
+		return
+	}
+	x.extras.labels = x.labels(code, concern)
+	for _, l := range own {
+		if !slices.Contains(x.extras.labels, l) {
+			x.extras.labels = append(x.extras.labels, l)
+		}
+	}
 }
 
 // labels are the error labels that follow from a code; concern says that it is

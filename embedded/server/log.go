@@ -2,7 +2,6 @@ package server
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -24,134 +23,58 @@ type LogLine struct {
 // logLines is how many lines a deployment remembers.
 const logLines = 2048
 
-// A serverLog keeps the last lines of all servers of a deployment. What is
-// logged for every command costs no formatting: that is done on reading.
+// A serverLog keeps the last lines of all servers of a deployment. Their texts are
+// written when somebody reads them.
 type serverLog struct {
 	mu     sync.Mutex
 	ring   []logEntry
-	logged int64 // entries so far: the number of the last one
+	logged int // entries so far
 }
 
-// logEntry is a line before it is written: of a command if row is not "", or a
-// text.
+// logEntry is a line before it is written.
 type logEntry struct {
-	at      time.Time
-	server  *Server
-	conn    int64  // 0: of the server itself
-	text    string // unless it is of a command
-	command string
-	about   string // namespace
-	outcome outcome
+	at     time.Time
+	server *Server
+	text   func() string
 }
 
-// outcome is how a command ended; the zero value that it has not.
-type outcome struct {
-	ended   bool
-	closed  bool // its connection was closed without a reply
-	took    time.Duration
-	code    int32
-	name    string // of the code
-	message string
-	concern bool // the code is that of a write concern error
-	labels  []string
-}
-
-// add takes an entry in and gives its number.
-func (l *serverLog) add(e logEntry) int64 {
+func (l *serverLog) add(s *Server, text func() string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.append(e)
-}
-
-// append stamps the entry, so that the lines are in the order of their times.
-// Called with l.mu held.
-func (l *serverLog) append(e logEntry) int64 {
-	e.at = time.Now()
-	e.report()
+	e := logEntry{time.Now(), s, text}
 	if len(l.ring) < logLines {
 		l.ring = append(l.ring, e)
 	} else {
 		l.ring[l.logged%logLines] = e
 	}
 	l.logged++
-	return l.logged
-}
-
-// end notes how the command of entry number n ended. Where nothing has happened
-// in between, its beginning and its end are one line.
-func (l *serverLog) end(n int64, e logEntry) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if n == l.logged && n > 0 {
-		e.at = time.Now()
-		e.report()
-		l.ring[(n-1)%logLines] = e
-		return
-	}
-	l.append(e)
-}
-
-// report gives the line to whoever keeps the log of the server's process, who is
-// not interested in the beginning of a command.
-func (e logEntry) report() {
-	if log := e.server.process.Log; log != nil && (e.command == "" || e.outcome.ended) {
-		log(e.line())
-	}
-}
-
-func (e logEntry) line() LogLine {
-	return LogLine{Time: e.at, Server: e.server.address, Text: e.String()}
 }
 
 // between gives the lines of a window of time, oldest first.
 func (l *serverLog) between(from, to time.Time) []LogLine {
 	l.mu.Lock()
-	var kept []logEntry
+	defer l.mu.Unlock()
+	var lines []LogLine
 	for i := max(0, l.logged-logLines); i < l.logged; i++ {
 		if e := l.ring[i%logLines]; !e.at.Before(from) && !e.at.After(to) {
-			kept = append(kept, e)
+			lines = append(lines, LogLine{e.at, e.server.address, e.text()})
 		}
-	}
-	l.mu.Unlock()
-	lines := make([]LogLine, len(kept))
-	for i, e := range kept {
-		lines[i] = e.line()
 	}
 	return lines
 }
 
-// String is the line for people.
-func (e logEntry) String() string {
-	var s strings.Builder
-	if e.conn != 0 {
-		fmt.Fprintf(&s, "conn %d: ", e.conn)
+// Log gives what the servers logged in a window of time, oldest first, as far
+// as it is remembered, and the commands of that time that have not ended yet.
+func (c *Cluster) Log(from, to time.Time) []LogLine {
+	lines := c.log.between(from, to)
+	for _, s := range c.Members() {
+		for _, o := range s.operations() {
+			if !helloNames[firstKey(o.body)] && !o.start.Before(from) && !o.start.After(to) {
+				lines = append(lines, LogLine{o.start, s.address, fmt.Sprintf("conn %d: %s has not ended", o.conn, titleOf(o.body))})
+			}
+		}
 	}
-	if e.command == "" {
-		return s.String() + e.text
-	}
-	fmt.Fprintf(&s, "%s %s ", e.command, e.about)
-	o := e.outcome
-	switch {
-	case !o.ended:
-		s.WriteString("begins")
-		return s.String()
-	case o.closed:
-		s.WriteString("gets no reply: the connection is closed")
-	case o.concern:
-		fmt.Fprintf(&s, "ok, with a write concern error %d %s", o.code, o.name)
-	case o.name != "" || o.message != "" || o.code != 0:
-		fmt.Fprintf(&s, "error %d %s", o.code, o.name)
-	default:
-		s.WriteString("ok")
-	}
-	if len(o.labels) > 0 {
-		fmt.Fprintf(&s, " {%s}", strings.Join(o.labels, ", "))
-	}
-	fmt.Fprintf(&s, " (%s)", o.took.Round(10*time.Microsecond))
-	if o.message != "" {
-		s.WriteString(": " + oneLine(o.message))
-	}
-	return s.String()
+	return lines
 }
 
 // longestText of a message or a document in the log, in characters.
@@ -165,20 +88,13 @@ func oneLine(s string) string {
 	return s
 }
 
-// Log gives what the servers logged in a window of time, oldest first, as far
-// as it is remembered.
-func (c *Cluster) Log(from, to time.Time) []LogLine { return c.log.between(from, to) }
-
 // logf logs an event of the server.
 func (s *Server) logf(format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
-	s.cluster.log.add(logEntry{server: s, text: text})
+	s.cluster.log.add(s, func() string { return fmt.Sprintf(format, args...) })
 }
 
 // logEvent logs an event of the connection.
-func (k *conn) logEvent(text string) {
-	k.server.cluster.log.add(logEntry{server: k.server, conn: k.id, text: text})
-}
+func (k *conn) logEvent(text string) { k.server.logf("conn %d: %s", k.id, text) }
 
 // credentials are commands of whose requests and errors nothing is logged but
 // their names and codes (Command Logging and Monitoring, "Security").
@@ -187,50 +103,38 @@ var credentials = map[string]bool{
 	"copydbgetnonce": true, "copydbsaslstart": true, "copydb": true,
 }
 
-// entry is the line of the command, as far as it is known.
-func (x *exchange) entry() logEntry {
-	return logEntry{server: x.conn.server, conn: x.conn.id, command: x.request.Name, about: namespaceOf(x.request.Body)}
-}
-
-// logBegin logs that the command begins. Hello is logged if it fails alone:
-// monitors say it all the time.
-func (x *exchange) logBegin() {
-	if !helloNames[x.request.Name] {
-		x.logged = x.conn.server.cluster.log.add(x.entry())
-	}
-}
-
-// logEnd logs how the command ended. closed is set if it gets no reply.
+// logEnd logs how the command ended. closed is set if it gets no reply. Hello is logged
+// only if it fails: monitors say it all the time.
 func (x *exchange) logEnd(failure *command.Error, closed bool) {
 	if helloNames[x.request.Name] && failure == nil && (!closed || x.conn.ctx.Err() != nil) {
 		return
 	}
-	e := x.entry()
-	e.outcome = outcome{ended: true, closed: closed, took: time.Since(x.start), labels: x.extras.derived}
-	if x.extras.labels != nil {
-		e.outcome.labels = x.extras.labels
-	}
-	profile := x.conn.server.cluster.Profile
-	switch {
-	case failure != nil:
-		e.outcome.code, e.outcome.name = failure.Code, failure.Name
-		if e.outcome.name == "" {
-			e.outcome.name = command.CodeNameIn(failure.Code, profile.Wire)
+	// Not the command itself: it may be large.
+	conn, title, secret := x.conn.id, titleOf(x.request.Body), credentials[x.request.Name]
+	wire, took := x.view.Wire, time.Since(x.start).Round(10*time.Microsecond)
+	labels, concern, failed := x.extras.labels, x.extras.concern, x.extras.writeConcernError != nil
+	x.conn.server.cluster.log.add(x.conn.server, func() string {
+		how, message := "ok", ""
+		switch {
+		case closed:
+			how = "gets no reply: the connection is closed"
+		case failure != nil:
+			name := failure.Name
+			if name == "" {
+				name = command.CodeNameIn(failure.Code, wire)
+			}
+			how = fmt.Sprintf("error %d %s", failure.Code, name)
+			if !secret {
+				message = ": " + oneLine(failure.Message)
+			}
+		case failed:
+			how = fmt.Sprintf("ok, with a write concern error %d %s", concern, command.CodeNameIn(concern, wire))
 		}
-		if !credentials[e.command] {
-			e.outcome.message = failure.Message
+		if len(labels) > 0 {
+			how += " {" + strings.Join(labels, ", ") + "}"
 		}
-		if x.extras.labels == nil {
-			e.outcome.labels = slices.Compact(slices.Sorted(slices.Values(slices.Concat(e.outcome.labels, failure.Labels))))
-		}
-	case x.extras.writeConcernError != nil:
-		e.outcome.concern = true
-		if _, data, err := bson.MarshalValue(x.extras.writeConcernError); err == nil {
-			code, _ := bson.Raw(data).Lookup("code").AsInt64OK()
-			e.outcome.code, e.outcome.name = int32(code), command.CodeNameIn(int32(code), profile.Wire)
-		}
-	}
-	x.conn.server.cluster.log.end(x.logged, e)
+		return fmt.Sprintf("conn %d: %s %s (%s)%s", conn, title, how, took, message)
+	})
 }
 
 // logHit logs what a fail point does to a command.

@@ -32,9 +32,6 @@ type Process struct {
 	Arguments []string
 	// PID is the number of the process; 0 means that of this one.
 	PID int
-	// Log gets each line of the server's log, one at a time; it may be nil. Commands
-	// of the whole cluster wait until it returns.
-	Log func(LogLine)
 	// Shutdown is called when a client has sent shutdown; nil refuses the
 	// command.
 	Shutdown func()

@@ -23,26 +23,36 @@ func (x *exchange) inProgress() {
 	x.conn.current.Store(&operation{conn: x.conn.id, appName: x.conn.appName, user: x.conn.user, body: x.request.Body, start: x.start})
 }
 
+// operations are the commands in progress on a server.
+func (s *Server) operations() (out []*operation) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for k := range s.conns {
+		if o := k.current.Load(); o != nil {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
 // operations are the commands in progress, for $currentOp: those of the server
 // itself, or, of a mongos that is not asked for its own alone, those of the
 // shards, which execute what all mongoses pass on.
-func (x *exchange) operations(local bool) []bson.Raw {
+func (x *exchange) operations(local bool) (out []bson.Raw) {
 	servers := []*Server{x.conn.server}
 	if x.view.Role == command.Mongos && !local {
 		servers = x.conn.server.cluster.Members()
 	}
-	var out []bson.Raw
 	for _, s := range servers {
-		s.mu.Lock()
-		for k := range s.conns {
-			if o := k.current.Load(); o != nil {
-				out = append(out, o.document(s.address))
-			}
+		for _, o := range s.operations() {
+			out = append(out, o.document(s.address))
 		}
-		s.mu.Unlock()
 	}
 	return out
 }
+
+// titleOf is a command in a line of the log.
+func titleOf(body bson.Raw) string { return firstKey(body) + " " + namespaceOf(body) }
 
 // document is the operation as $currentOp shows it. The session's uid is the
 // digest of the user's name, or of nothing.
@@ -61,7 +71,7 @@ func (o *operation) document(host string) bson.Raw {
 		}
 		doc = append(doc, bson.E{Key: "lsid", Value: bson.D{{Key: "id", Value: id}, {Key: "uid", Value: command.UserDigest(name)}}})
 	}
-	if name := o.body.Index(0).Key(); !credentials[name] {
+	if !credentials[firstKey(o.body)] {
 		doc = append(doc, bson.E{Key: "command", Value: o.body})
 	}
 	return marshal(doc)

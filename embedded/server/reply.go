@@ -52,7 +52,7 @@ func firstKey(doc bson.Raw) string {
 
 // extras are what a server adds to a reply beside ok.
 type extras struct {
-	// labels replace the labels that follow from the code, if not nil.
+	// labels are those of an error. Nil while nobody has said which.
 	labels []string
 	// writeConcernError is added to a reply that is ok.
 	writeConcernError any
@@ -65,8 +65,6 @@ type extras struct {
 	fromShard bool
 	// concern is the code of the write concern error.
 	concern int32
-	// derived are the labels that follow from the code.
-	derived []string
 }
 
 // compose makes the whole reply to a command: ok, the failure, labels,
@@ -76,22 +74,11 @@ func (k *conn) compose(v view, fields bson.D, x *extras, failure *command.Error)
 	if x == nil {
 		x = &extras{}
 	}
-	labels := x.derived
-	if x.labels != nil {
-		labels = x.labels
-	}
 	var reply bson.D
 	if failure == nil {
-		reply = k.succeeded(v, fields, x, labels)
+		reply = k.succeeded(v, fields, x)
 	} else {
-		if x.labels == nil {
-			for _, l := range failure.Labels {
-				if !slices.Contains(labels, l) {
-					labels = append(labels, l)
-				}
-			}
-		}
-		reply = k.failed(v, fields, x, failure, labels)
+		reply = k.failed(v, fields, x, failure)
 	}
 	if v.hasClock() && !x.noTimes {
 		now := k.server.now()
@@ -105,8 +92,8 @@ func (k *conn) compose(v view, fields bson.D, x *extras, failure *command.Error)
 			}},
 			bson.E{Key: "operationTime", Value: now})
 	}
-	if failure != nil && len(labels) > 0 && labelsLast(v, x) {
-		reply = append(reply, k.labelFields(labels)...)
+	if failure != nil && labelsLast(v, x) {
+		reply = append(reply, k.labelFields(x.labels)...)
 	}
 	return marshal(append(reply, x.last...))
 }
@@ -114,6 +101,9 @@ func (k *conn) compose(v view, fields bson.D, x *extras, failure *command.Error)
 // labelFields are the labels of an error, and the base backoff of an overload
 // error if the server gives one (Client Backpressure, "Overload retry policy").
 func (k *conn) labelFields(labels []string) bson.D {
+	if len(labels) == 0 {
+		return nil
+	}
 	out := bson.D{{Key: "errorLabels", Value: labels}}
 	if base := int64(k.server.params.number(baseBackoff)); base > 0 && slices.Contains(labels, "SystemOverloadedError") {
 		out = append(out, bson.E{Key: "baseBackoffMS", Value: base})
@@ -123,7 +113,7 @@ func (k *conn) labelFields(labels []string) bson.D {
 
 func labelsLast(v view, x *extras) bool { return v.Role == command.Mongos && !x.fromShard }
 
-func (k *conn) succeeded(v view, fields bson.D, x *extras, labels []string) bson.D {
+func (k *conn) succeeded(v view, fields bson.D, x *extras) bson.D {
 	reply := make(bson.D, 0, len(fields)+5)
 	reply = append(reply, fields...)
 	hasOk := slices.ContainsFunc(fields, func(e bson.E) bool { return e.Key == "ok" })
@@ -136,8 +126,8 @@ func (k *conn) succeeded(v view, fields bson.D, x *extras, labels []string) bson
 	}
 	if x.writeConcernError != nil {
 		reply = append(reply, bson.E{Key: "writeConcernError", Value: x.writeConcernError})
-		if len(labels) > 0 {
-			reply = append(reply, bson.E{Key: "errorLabels", Value: labels})
+		if len(x.labels) > 0 {
+			reply = append(reply, bson.E{Key: "errorLabels", Value: x.labels})
 		}
 		reply = append(reply, k.whoIsPrimary(v, x.concern)...)
 	}
@@ -147,11 +137,11 @@ func (k *conn) succeeded(v view, fields bson.D, x *extras, labels []string) bson
 	return reply
 }
 
-func (k *conn) failed(v view, fields bson.D, x *extras, failure *command.Error, labels []string) bson.D {
+func (k *conn) failed(v view, fields bson.D, x *extras, failure *command.Error) bson.D {
 	p := k.server.cluster.Profile
 	var reply bson.D
-	if len(labels) > 0 && !labelsLast(v, x) {
-		reply = append(reply, k.labelFields(labels)...)
+	if !labelsLast(v, x) {
+		reply = append(reply, k.labelFields(x.labels)...)
 	}
 	reply = append(reply, k.whoIsPrimary(v, failure.Code)...)
 	reply = append(reply, fields...)

@@ -109,7 +109,7 @@ func (s *Server) Retire() {
 	s.retired.Store(true)
 	s.mu.Lock()
 	for k := range s.conns {
-		if !k.busy.Load() {
+		if k.waiting.Load() == 0 {
 			k.close()
 		}
 	}

@@ -3,7 +3,6 @@ package server_test
 import (
 	"errors"
 	"net"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -57,10 +56,10 @@ func TestOtherMessages(t *testing.T) {
 		return h, body
 	}
 	query := func(version string, doc bson.D) bson.Raw {
-		_, body := ask(version, wire.AppendQuery(nil, 1, wire.Query{Collection: "admin.$cmd", Return: -1, Query: raw(t, doc)}))
-		r, err := wire.ParseReply(body)
+		_, body := ask(version, wire.AppendQuery(nil, 1, wire.Query{Collection: "admin.$cmd", Query: raw(t, doc)}))
+		_, reply, err := wire.ParseReply(body)
 		testkit.Check(t, err)
-		return r.Documents[0]
+		return reply
 	}
 	for version, want := range map[string]int64{"5.0": 0, "6.0": 352} { // 6.0 serves only hello in OP_QUERY
 		if got := code(query(version, d("ping", 1))); got != want {
@@ -161,29 +160,6 @@ func TestKillIsAtOnce(t *testing.T) {
 	if !said.Load() || answer != nil {
 		t.Errorf("asked: %v, answered %v", said.Load(), answer)
 	}
-}
-
-// TestProcessLog is what the process of a server logs of a connection.
-func TestProcessLog(t *testing.T) {
-	var log []string
-	synctest.Test(t, func(t *testing.T) {
-		s, err := empty(t, "8.0", server.Config{}).Join("h:0", server.Process{Log: func(l server.LogLine) { log = append(log, l.Text) }})
-		testkit.Check(t, err)
-		c := pipe(t, s)
-		c.call(d("hello", 1, "client", d("driver", d("name", "x"))))
-		c.call(d("configureFailPoint", "failCommand", "mode", d("times", 1), "data", d("failCommands", bson.A{"ping"}, "errorCode", 8)))
-		c.call(d("ping", 1))
-		_ = c.Close()
-		synctest.Wait()
-	})
-	testkit.Equal(t, "the log", strings.Join(log, "\n"), `conn 1: accepted
-conn 1: is of driver x
-conn 1: fail point failCommand set: {"mode":{"times":1},"data":{"failCommands":["ping"],"errorCode":8}}
-conn 1: configureFailPoint admin.failCommand ok (0s)
-conn 1: fail point hits ping: error 8 UnknownError
-conn 1: ping admin error 8 UnknownError (0s): Failing command via 'failCommand' failpoint
-conn 1: closed
-ends`)
 }
 
 // TestRefusedParameters starts servers with parameters that they do not take.

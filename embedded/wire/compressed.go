@@ -10,17 +10,18 @@ import (
 
 	"github.com/golang/snappy"
 	"github.com/klauspost/compress/zstd"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
 )
 
 // Compressor is a compression that both sides know.
-type Compressor uint8
+type Compressor = wiremessage.CompressorID
 
 // The compressors of the specification "Wire Compression in Drivers".
 const (
-	Noop Compressor = iota
-	Snappy
-	Zlib
-	Zstd
+	Noop   = wiremessage.CompressorNoOp
+	Snappy = wiremessage.CompressorSnappy
+	Zlib   = wiremessage.CompressorZLib
+	Zstd   = wiremessage.CompressorZstd
 )
 
 // compressorNames is how hello negotiates them; noop is not negotiated.

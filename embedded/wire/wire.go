@@ -1,6 +1,6 @@
 // Package wire reads and writes the messages of the MongoDB wire protocol as
 // a server sees them: OP_MSG with document sequences and checksums, OP_QUERY
-// and OP_REPLY, OP_COMPRESSED, and the opcodes that are gone since 5.1.
+// and OP_REPLY of commands, OP_COMPRESSED.
 //
 // Nothing here does I/O but ReadMessage. Everything that comes in is taken to
 // be hostile: lengths are checked before they are used, documents are
@@ -20,17 +20,12 @@ import (
 // OpCode says what a message is.
 type OpCode int32
 
-// The opcodes. Those from Update to KillCursors are served up to 5.0.
+// The opcodes that are served.
 const (
-	OpReply       OpCode = 1
-	OpUpdate      OpCode = 2001
-	OpInsert      OpCode = 2002
-	OpQuery       OpCode = 2004
-	OpGetMore     OpCode = 2005
-	OpDelete      OpCode = 2006
-	OpKillCursors OpCode = 2007
-	OpCompressed  OpCode = 2012
-	OpMsg         OpCode = 2013
+	OpReply      OpCode = 1
+	OpQuery      OpCode = 2004
+	OpCompressed OpCode = 2012
+	OpMsg        OpCode = 2013
 )
 
 // Sizes in bytes.
@@ -123,7 +118,7 @@ func finish(message []byte) []byte {
 	return message
 }
 
-// reader walks through a body. After an overrun, ok is false and everything
+// reader walks through a body. After an overrun, bad is true and everything
 // reads as zero.
 type reader struct {
 	rest []byte
@@ -138,11 +133,6 @@ func (r *reader) int32() int32 {
 	v := int32(binary.LittleEndian.Uint32(r.rest))
 	r.rest = r.rest[4:]
 	return v
-}
-
-func (r *reader) int64() int64 {
-	low := uint32(r.int32())
-	return int64(r.int32())<<32 | int64(low)
 }
 
 func (r *reader) byte() byte {
