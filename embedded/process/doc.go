@@ -7,9 +7,9 @@
 // A process that plays mongod or mongos is a front: it owns the public port,
 // speaks TLS, keeps the log, and has no data. The data of one deployment live
 // in a host, a process that the fronts start and that serves no public port. A
-// front hands each client over to its host, which serves it as the server that
-// the front plays. So any front can be killed, the primary's as well, and the
-// others go on with the data: as with real members, and unlike them without
+// front hands each client over to its host, on a port of the server that the front
+// plays. So any front can be killed, the primary's as well, and the others go on
+// with the data: as with real members, and unlike them without
 // replication.
 //
 //   - A standalone starts its host at once.
@@ -47,9 +47,9 @@
 // A host listens on a free port of the loopback interface and requires its token,
 // which is random and which fronts tell to processes of this machine:
 //
-//	join     the connection stays, and its end is that of the front; the host
+//	join     the connection stays, and its end is that of the front; the answer
+//	         has the ports to which the front hands its clients over; the host
 //	         says stop if a client has sent shutdown, or the member was removed
-//	forward  what follows on the connection is a client's; there is no answer
 //
 // None of this keeps out other users of the machine: it is for tests.
 package process

@@ -6,29 +6,18 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"errors"
-	"io"
 	"net"
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/unified-test-runner/utr/embedded/data"
 	"github.com/unified-test-runner/utr/embedded/server"
 	"github.com/unified-test-runner/utr/internal/relay"
 )
 
-// backend serves the clients of a process.
-type backend interface {
-	// serve serves a client, and closes its connection in the end. It may return
-	// earlier.
-	serve(nc net.Conn, balanced bool)
-	// close ends it, when the context of the front has ended.
-	close()
-}
-
-// front is a process as its clients see it: the public ports, and the backend
-// behind them, which changes as the process becomes a member of a set.
+// front is a process as its clients see it: the public ports, and who serves them
+// behind, which changes as the process becomes a member of a set.
 type front struct {
 	o   *Options
 	env Environment
@@ -42,12 +31,16 @@ type front struct {
 	work   sync.WaitGroup
 
 	joining sync.Mutex // a host, one at a time
+	waiting *server.Server
+	cluster *server.Cluster // of waiting; nil if the process never waited
 
-	mu     sync.Mutex
-	state  string
-	behind backend
-	before backend       // behind, until the process became a member
-	ready  chan struct{} // closed when there is a backend
+	mu    sync.Mutex
+	state string
+	host  whereabouts
+	// serve serves a client, and closes its connection in the end. It may return
+	// earlier. Nil while nobody can.
+	serve func(nc net.Conn, balanced bool)
+	ready chan struct{} // closed when somebody can
 }
 
 func newFront(o *Options, env Environment, log *logFile, config *tls.Config) *front {
@@ -70,36 +63,36 @@ func (f *front) close(listeners []net.Listener) {
 		_ = l.Close()
 	}
 	f.cancel()
-	f.mu.Lock()
-	backends := []backend{f.behind, f.before}
-	f.mu.Unlock()
-	for _, b := range backends {
-		if b != nil {
-			b.close()
-		}
+	if f.cluster != nil {
+		_ = f.cluster.Close() // it waits long enough
 	}
 	f.work.Wait()
 }
 
 // become changes what the process is, and who serves its clients from now on.
-// Clients of a member that waited are disconnected when they have their answers.
-func (f *front) become(state string, b backend) {
+func (f *front) become(state string, host whereabouts, serve func(net.Conn, bool)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.ctx.Err() != nil {
-		b.close()
-		return
-	}
-	if f.behind == nil {
+	if f.serve == nil {
 		close(f.ready)
 	}
-	if w, waited := f.behind.(*waiting); waited {
-		w.server.Retire()
+	f.state, f.host, f.serve = state, host, serve
+}
+
+// wait makes the process one that waits for its replica set.
+func (f *front) wait() (err error) {
+	f.cluster = server.NewCluster(server.Config{
+		Kind: server.Uninitiated, Profile: f.o.Profile, SetName: f.o.ReplSet,
+		Backend: data.New(data.Options{ReplicaSet: true}), Initiate: f.initiate,
+	})
+	f.waiting, err = f.cluster.Join(f.address(), server.Process{
+		Parameters: parameters(f.o.Parameters), AnyParameter: true, AccessControl: f.o.AccessControl, Arguments: f.o.Arguments, PID: f.env.PID,
+		Shutdown: func() { f.end(exitClean) },
+	})
+	if err == nil {
+		f.become(stateWaiting, whereabouts{}, f.waiting.Serve)
 	}
-	f.state, f.behind, f.before = state, b, f.behind
-	if fw, ok := b.(*forwarder); ok {
-		f.work.Go(func() { f.attend(fw) })
-	}
+	return err
 }
 
 func (f *front) accept(l net.Listener, balanced bool) {
@@ -112,7 +105,7 @@ func (f *front) accept(l net.Listener, balanced bool) {
 func (f *front) open(nc net.Conn, balanced bool) {
 	stop := breaks(f.ctx, nc)
 	client, err := f.identify(nc, balanced)
-	if err == nil && client != nil {
+	if client != nil {
 		select {
 		case <-f.ready:
 		case <-f.ctx.Done():
@@ -128,9 +121,9 @@ func (f *front) open(nc net.Conn, balanced bool) {
 		return
 	}
 	f.mu.Lock()
-	behind := f.behind
+	serve := f.serve
 	f.mu.Unlock()
-	behind.serve(client, balanced)
+	serve(client, balanced)
 }
 
 // tlsHandshake is the first byte of a TLS handshake.
@@ -151,9 +144,7 @@ func (f *front) identify(nc net.Conn, balanced bool) (net.Conn, error) {
 	case err != nil: // it has gone, or sends too little to be a client
 		return nil, nil
 	case string(begin) == magic:
-		if f.local(nc) {
-			f.answer(nc, in)
-		}
+		f.answer(nc, in)
 		return nil, nil
 	case begin[0] == tlsHandshake && f.tls != nil:
 		secure := tls.Server(client, f.tls)
@@ -181,19 +172,15 @@ func skipProxyHeader(in *bufio.Reader) error {
 	return err
 }
 
-// local reports whether the other end is on this machine.
-func (f *front) local(nc net.Conn) bool {
+// answer serves another process, if it is on this machine.
+func (f *front) answer(nc net.Conn, in *bufio.Reader) {
 	there, ok := nc.RemoteAddr().(*net.TCPAddr)
 	here, ok2 := nc.LocalAddr().(*net.TCPAddr)
-	return ok && ok2 && (there.IP.IsLoopback() || there.IP.Equal(here.IP))
-}
-
-// answer serves another process.
-func (f *front) answer(nc net.Conn, in *bufio.Reader) {
-	_ = nc.SetReadDeadline(time.Now().Add(answering))
-	_, _ = in.Discard(len(magic)) // which has been read
-	var q request
-	if err := read(in, &q); err != nil {
+	if !ok || !ok2 || !there.IP.IsLoopback() && !there.IP.Equal(here.IP) {
+		return
+	}
+	q, err := hear(nc, in)
+	if err != nil {
 		return
 	}
 	var a reply
@@ -213,19 +200,16 @@ func (f *front) answer(nc net.Conn, in *bufio.Reader) {
 func (f *front) describe() reply {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	a := reply{ID: f.id, State: f.state, Set: f.o.ReplSet, ConfigServer: f.o.ConfigServer}
-	if fw, ok := f.behind.(*forwarder); ok && f.state == stateMember {
-		a.Host, a.Token = fw.host.Host, fw.host.Token
-	}
-	return a
+	return reply{ID: f.id, State: f.state, Set: f.o.ReplSet, ConfigServer: f.o.ConfigServer, Host: f.host}
 }
 
 // attend waits for the order to stop, or for the end of the host, and ends the
 // process then.
-func (f *front) attend(fw *forwarder) {
+func (f *front) attend(control net.Conn, in *bufio.Reader) {
+	defer breaks(f.ctx, control)()
 	var r reply
 	for !r.Stop {
-		if err := read(fw.in, &r); err != nil {
+		if err := read(in, &r); err != nil {
 			f.log.add("The host of the data is gone", nil)
 			f.end(exitAbrupt)
 			return
@@ -234,56 +218,9 @@ func (f *front) attend(fw *forwarder) {
 	f.end(exitClean)
 }
 
-// waiting serves a process that waits for its replica set.
-type waiting struct {
-	cluster *server.Cluster
-	server  *server.Server
-}
-
-func (f *front) newWaiting() (*waiting, error) {
-	c := server.NewCluster(server.Config{
-		Kind: server.Uninitiated, Profile: f.o.Profile, SetName: f.o.ReplSet,
-		Backend: data.New(data.Options{ReplicaSet: true}), Initiate: f.initiate,
-	})
-	s, err := c.Join(f.address(), server.Process{
-		Parameters: parameters(f.o.Parameters), AnyParameter: true, AccessControl: f.o.AccessControl, Arguments: f.o.Arguments, PID: f.env.PID,
-		Shutdown: func() { f.end(exitClean) },
-	})
-	if err != nil {
-		return nil, errors.Join(err, c.Close())
-	}
-	return &waiting{c, s}, nil
-}
-
-func (w *waiting) serve(nc net.Conn, balanced bool) { w.server.Serve(nc, balanced) }
-func (w *waiting) close()                           { _ = w.cluster.Close() } // it waits long enough
-
-// forwarder hands clients over to a host.
-type forwarder struct {
-	host    whereabouts
-	member  string
-	control net.Conn
-	in      *bufio.Reader   // of control
-	ctx     context.Context // of the front: its end breaks the connections of clients
-}
-
-// dial opens a connection to the host for a client.
-func (f *forwarder) dial(balanced bool) (net.Conn, error) {
-	host, err := net.Dial("tcp", f.host.Host)
-	if err != nil {
-		return nil, err
-	}
-	if _, err = io.WriteString(host, magic); err == nil {
-		err = write(host, request{Kind: askForward, Token: f.host.Token, Member: f.member, Balanced: balanced})
-	}
-	if err != nil {
-		_ = host.Close()
-	}
-	return host, err
-}
-
-func (f *forwarder) serve(client net.Conn, balanced bool) {
-	host, err := f.dial(balanced)
+// forward hands a client over to a host, at an address.
+func (f *front) forward(client net.Conn, address string) {
+	host, err := net.Dial("tcp", address)
 	if err != nil {
 		_ = client.Close()
 		return
@@ -291,8 +228,6 @@ func (f *forwarder) serve(client net.Conn, balanced bool) {
 	defer breaks(f.ctx, client, host)()
 	relay.Pass(client, host)
 }
-
-func (f *forwarder) close() { _ = f.control.Close() }
 
 // address is what the process calls itself where nobody has named it.
 func (f *front) address() string {

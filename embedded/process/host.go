@@ -1,10 +1,11 @@
 package process
 
 import (
-	"bufio"
+	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -41,15 +42,6 @@ type spec struct {
 	ConfigServer bool   `json:"configServer,omitempty"`
 }
 
-// whereabouts are how a host is found.
-type whereabouts struct {
-	Host  string `json:"host"`
-	Token string `json:"token"`
-	Error string `json:"error,omitempty"`
-	// end ends the host that this process started.
-	end func()
-}
-
 // Host serves the data of a deployment for the processes that play its
 // servers. It reads what to serve from in, one line, and writes where it is to
 // out. It returns when no process is left that could come again, or when ctx
@@ -61,10 +53,10 @@ func Host(ctx context.Context, in io.Reader, out io.Writer) error {
 	}
 	h, err := newHost(s)
 	if err != nil {
-		_ = write(out, whereabouts{Error: err.Error()}) // the error is returned, too
+		_ = write(out, reply{Error: err.Error()}) // the error is returned, too
 		return err
 	}
-	if err := write(out, whereabouts{Host: h.listener.Addr().String(), Token: h.token}); err != nil {
+	if err := write(out, reply{Host: h.whereabouts()}); err != nil {
 		return errors.Join(err, h.close())
 	}
 	if c, ok := out.(io.Closer); ok {
@@ -74,43 +66,40 @@ func Host(ctx context.Context, in io.Reader, out io.Writer) error {
 }
 
 // spawn starts a host in a process of its own, which outlives this one as long
-// as it is needed. Its standard error goes to log, if there is one.
-func spawn(ctx context.Context, self []string, s spec, log *os.File) (whereabouts, error) {
+// as it is needed. Its standard error goes to log, if there is one. end ends it.
+func spawn(ctx context.Context, self []string, s spec, log *os.File) (w whereabouts, end func(), err error) {
 	command := exec.Command(self[0], append(slices.Clone(self[1:]), "mongod", HostOption)...)
 	command.SysProcAttr = apart()
 	if log != nil {
 		command.Stderr = log
 	}
-	in, err := command.StdinPipe()
+	line, err := json.Marshal(s)
 	if err != nil {
-		return whereabouts{}, err
+		return w, nil, err
 	}
+	command.Stdin = bytes.NewReader(append(line, '\n'))
 	out, err := command.StdoutPipe()
-	if err != nil {
-		return whereabouts{}, err
-	}
-	if err := command.Start(); err != nil {
-		return whereabouts{}, fmt.Errorf("start a host: %w", err)
-	}
-	stop := context.AfterFunc(ctx, func() { _ = command.Process.Kill() })
-	defer stop()
-	var w whereabouts
-	err = write(in, s)
 	if err == nil {
-		err = read(reader(out), &w)
-	}
-	_ = in.Close()
-	if err == nil && w.Error != "" {
-		err = errors.New(w.Error)
+		err = command.Start()
 	}
 	if err != nil {
-		_ = command.Process.Kill()
+		return w, nil, fmt.Errorf("start a host: %w", err)
+	}
+	end = func() { _ = command.Process.Kill() }
+	stop := context.AfterFunc(ctx, end)
+	defer stop()
+	var a reply
+	err = read(reader(out), &a)
+	if err == nil && a.Error != "" {
+		err = errors.New(a.Error)
+	}
+	if err != nil {
+		end()
 		_ = command.Wait()
-		return w, fmt.Errorf("start a host: %w", errors.Join(err, ctx.Err()))
+		return w, nil, fmt.Errorf("start a host: %w", errors.Join(err, ctx.Err()))
 	}
 	go func() { _ = command.Wait() }() // so that it leaves no zombie
-	w.end = func() { _ = command.Process.Kill() }
-	return w, nil
+	return a.Host, end, nil
 }
 
 type host struct {
@@ -125,8 +114,6 @@ type host struct {
 	ctx      context.Context
 	cancel   context.CancelFunc
 
-	inviting sync.Mutex // members, one round at a time
-
 	mu         sync.Mutex
 	routers    *server.Cluster
 	seats      map[string]*occupant // by the address that clients know
@@ -136,9 +123,10 @@ type host struct {
 
 // occupant is a process that has joined.
 type occupant struct {
-	server  *server.Server
-	router  bool
-	control net.Conn
+	cluster  *server.Cluster
+	server   *server.Server
+	control  net.Conn
+	balanced net.Listener // for clients that come through a load balancer
 }
 
 func (o *occupant) stop() { _ = write(o.control, reply{Stop: true}) } // a process that is gone need not hear it
@@ -222,68 +210,37 @@ func exists(name string) bool {
 	return err == nil
 }
 
+func (h *host) whereabouts() whereabouts {
+	return whereabouts{Address: h.listener.Addr().String(), Token: h.token}
+}
+
+// handle lets a process play a server until its connection ends.
 func (h *host) handle(nc net.Conn) {
-	stop := breaks(h.ctx, nc)
-	defer stop()
+	defer breaks(h.ctx, nc)()
+	defer func() { _ = nc.Close() }()
 	in := reader(nc)
-	q, err := h.request(nc, in)
-	if err == nil && q.Kind == askForward {
-		stop() // servers close the connections of their clients
-		h.forward(nc, in, q)
+	q, err := hear(nc, in)
+	if err != nil {
 		return
 	}
-	if err == nil {
-		h.join(nc, in, q)
-	}
-	_ = nc.Close()
-}
-
-// request reads what a process asks for, and refuses strangers.
-func (h *host) request(nc net.Conn, in *bufio.Reader) (request, error) {
-	var q request
-	_ = nc.SetReadDeadline(time.Now().Add(answering))
-	begin := make([]byte, len(magic))
-	if _, err := io.ReadFull(in, begin); err != nil || string(begin) != magic {
-		return q, errors.Join(err, errors.New("a stranger"))
-	}
-	if err := read(in, &q); err != nil {
-		return q, err
-	}
-	_ = nc.SetReadDeadline(time.Time{})
-	if subtle.ConstantTimeCompare([]byte(q.Token), []byte(h.token)) != 1 {
-		return q, errors.Join(errors.New("a stranger"), write(nc, reply{Error: "this is the host of another deployment"}))
-	}
-	return q, nil
-}
-
-func (h *host) forward(nc net.Conn, in *bufio.Reader, q request) {
-	h.mu.Lock()
-	o := h.seats[q.Member]
-	h.mu.Unlock()
-	client := &relay.ReadAhead{Conn: nc, In: in}
-	if o == nil {
-		_ = nc.Close()
+	if subtle.ConstantTimeCompare([]byte(q.Host.Token), []byte(h.token)) != 1 {
+		_ = write(nc, reply{Error: "this is the host of another deployment"})
 		return
 	}
-	o.server.Serve(client, q.Balanced)
-}
-
-// join lets a process play a server until its connection ends.
-func (h *host) join(nc net.Conn, in *bufio.Reader, q request) {
-	o, err := h.seat(nc, q)
+	o, a, err := h.seat(nc, q)
 	if err != nil {
 		_ = write(nc, reply{Error: err.Error()}) // it hangs up if it did not hear
 		return
 	}
-	if write(nc, reply{}) == nil {
+	if write(nc, a) == nil {
 		_, _ = io.Copy(io.Discard, in) // until its end
 	}
 	h.unseat(q.Member, o)
 }
 
-func (h *host) seat(nc net.Conn, q request) (*occupant, error) {
+func (h *host) seat(nc net.Conn, q request) (*occupant, reply, error) {
 	if q.Seat == nil {
-		return nil, errors.New("a seat is required")
+		return nil, reply{}, errors.New("a seat is required")
 	}
 	h.mu.Lock()
 	old := h.seats[q.Member]
@@ -294,23 +251,31 @@ func (h *host) seat(nc net.Conn, q request) (*occupant, error) {
 	}
 	cluster, err := h.clusterOf(q.Seat)
 	if err != nil {
-		return nil, err
+		return nil, reply{}, err
 	}
-	o := &occupant{router: q.Seat.Router, control: nc}
+	o := &occupant{cluster: cluster, control: nc}
+	clients, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, reply{}, err
+	}
+	if o.balanced, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+		return nil, reply{}, errors.Join(err, clients.Close())
+	}
 	o.server, err = cluster.Join(q.Member, server.Process{
 		Parameters: parameters(q.Seat.Parameters), AnyParameter: true, AccessControl: q.Seat.Access, Arguments: q.Seat.Arguments, PID: q.Seat.PID,
-		Shutdown: o.stop,
+		Shutdown: o.stop, Listener: clients,
 	})
 	if err != nil {
-		return nil, err
+		return nil, reply{}, errors.Join(err, clients.Close(), o.balanced.Close())
 	}
+	h.work.Go(func() { relay.Accept(o.balanced, func(nc net.Conn) { o.server.Serve(nc, true) }) })
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.seats[q.Member], h.begun = o, true
 	if q.Seat.StateFile != "" {
 		h.stateFiles[q.Member] = q.Seat.StateFile
 	}
-	return o, nil
+	return o, reply{Clients: clients.Addr().String(), Balanced: o.balanced.Addr().String()}, nil
 }
 
 // clusterOf is what a process joins: the deployment itself, or for a mongos the
@@ -340,14 +305,10 @@ func (h *host) unseat(member string, o *occupant) {
 	if seated {
 		delete(h.seats, member)
 	}
-	routers := h.routers
 	h.mu.Unlock()
-	switch {
-	case !seated:
-	case o.router:
-		_ = routers.Kill(o.server) // it has no port to close
-	default:
-		_ = h.cluster.Kill(o.server)
+	if seated {
+		_ = o.balanced.Close()
+		_ = o.cluster.Kill(o.server)
 	}
 }
 
@@ -369,12 +330,10 @@ func (h *host) away() []string {
 // invite asks the members that are away to join. Those that have joined serve
 // their clients then.
 func (h *host) invite() {
-	h.inviting.Lock()
-	defer h.inviting.Unlock()
 	var invitations sync.WaitGroup
 	for _, member := range h.away() {
 		invitations.Go(func() {
-			q := request{Kind: askInvite, Host: h.listener.Addr().String(), Token: h.token, Set: h.setName, Member: member}
+			q := request{Kind: askInvite, Host: h.whereabouts(), Set: h.setName, Member: member}
 			_, _ = ask(h.ctx, member, q) // nobody may be there
 		})
 	}
@@ -396,7 +355,7 @@ func (h *host) beat() {
 	}
 }
 
-// reconfigured ends the processes of removed members, and invites new ones.
+// reconfigured ends the processes of removed members. New ones are invited soon.
 func (h *host) reconfigured(removed []*server.Server) {
 	for _, s := range removed {
 		h.mu.Lock()
@@ -407,5 +366,4 @@ func (h *host) reconfigured(removed []*server.Server) {
 			o.stop()
 		}
 	}
-	h.invite()
 }

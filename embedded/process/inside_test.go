@@ -74,26 +74,28 @@ func TestStrangers(t *testing.T) {
 	s.inside("--replSet", "rs")
 	address := s.address("a")
 	s.step(`a {"replSetInitiate": {}} -> "ok": 1.0`)
-	var state struct{ State, Host, Token string }
-	if err := json.Unmarshal([]byte(say(t, address, `utr {"kind":"state"}`+"\n")), &state); err != nil || state.State != "member" || state.Host == "" {
+	var state struct {
+		State string
+		Host  struct{ Address, Token string }
+	}
+	if err := json.Unmarshal([]byte(say(t, address, `utr {"kind":"state"}`+"\n")), &state); err != nil || state.State != "member" || state.Host.Address == "" {
 		t.Fatalf("%+v, %v", state, err)
 	}
 	join := func(rest string) string {
-		return `utr {"kind":"join","token":"` + state.Token + `","member":"x:1"` + rest + "}\n"
+		return `utr {"kind":"join","host":{"token":"` + state.Host.Token + `"},"member":"x:1"` + rest + "}\n"
 	}
 	for _, r := range []struct{ reason, address, bytes, want string }{
 		{"an unknown request", address, `utr {"kind":"sing"}` + "\n", `{"error":"there is no request sing"}`},
 		{"an invitation of a member", address, `utr {"kind":"invite","set":"rs"}` + "\n", `{"error":"the process does not wait for the configuration of rs"}`},
 		{"not JSON", address, "utr nonsense\n", ""},
 		{"a message without end", address, "utr " + strings.Repeat("x", 2<<20), ""},
-		{"a wrong token", state.Host, `utr {"kind":"join","token":"wrong","member":"x"}` + "\n", `{"error":"this is the host of another deployment"}`},
-		{"no token", state.Host, `utr {"kind":"join"}` + "\n", `{"error":"this is the host of another deployment"}`},
-		{"a client at the host", state.Host, "\x10\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\xd4\x07\x00\x00", ""},
-		{"somebody who is not a member", state.Host, join(`,"seat":{"pid":1}`), `{"error":"x:1 is not a member of rs"}`},
-		{"a member that brings nothing", state.Host, join(""), `{"error":"a seat is required"}`},
-		{"a router without a config server", state.Host, join(`,"seat":{"pid":1,"router":true}`),
+		{"a wrong token", state.Host.Address, `utr {"kind":"join","host":{"token":"wrong"},"member":"x"}` + "\n", `{"error":"this is the host of another deployment"}`},
+		{"no token", state.Host.Address, `utr {"kind":"join"}` + "\n", `{"error":"this is the host of another deployment"}`},
+		{"a client at the host", state.Host.Address, "\x10\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\xd4\x07\x00\x00", ""},
+		{"somebody who is not a member", state.Host.Address, join(`,"seat":{"pid":1}`), `{"error":"x:1 is not a member of rs"}`},
+		{"a member that brings nothing", state.Host.Address, join(""), `{"error":"a seat is required"}`},
+		{"a router without a config server", state.Host.Address, join(`,"seat":{"pid":1,"router":true}`),
 			`{"error":"this replica set was not started with --configsvr"}`},
-		{"a client of somebody who is not a member", state.Host, `utr {"kind":"forward","token":"` + state.Token + `","member":"x:1"}` + "\n", ""},
 	} {
 		if got := say(t, r.address, r.bytes); got != r.want {
 			t.Errorf("%s: got %q, not %q", r.reason, got, r.want)
@@ -119,7 +121,7 @@ func TestHost(t *testing.T) {
 	in, out := io.Pipe()
 	done := make(chan error, 1)
 	go func() { done <- process.Host(ctx, strings.NewReader(`{"version":"8.0"}`+"\n"), out) }()
-	if line, err := bufio.NewReader(in).ReadString('\n'); err != nil || !strings.Contains(line, `"host":"127.0.0.1:`) {
+	if line, err := bufio.NewReader(in).ReadString('\n'); err != nil || !strings.Contains(line, `"host":{"address":"127.0.0.1:`) {
 		t.Fatalf("%q, %v", line, err)
 	}
 	cancel()

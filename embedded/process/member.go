@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,38 +22,26 @@ func (f *front) begin(ctx context.Context) error {
 		f.work.Go(f.route)
 		return nil
 	}
-	fw, err := f.rejoin()
+	rejoined, err := f.rejoin()
 	switch {
-	case err != nil:
+	case err != nil || rejoined:
 		return err
-	case fw != nil && f.o.ReplSet == "":
-		f.become(stateOther, fw)
-	case fw != nil:
-		f.become(stateMember, fw)
 	case f.o.ReplSet == "":
-		return f.found(ctx, spec{Version: f.o.Profile.Name}, f.address(), stateOther)
-	default:
-		w, err := f.newWaiting()
-		if err != nil {
-			return err
-		}
-		f.become(stateWaiting, w)
+		return f.found(ctx, spec{Version: f.o.Profile.Name}, f.address())
 	}
-	return nil
+	return f.wait()
 }
 
 // found starts a host and joins it first.
-func (f *front) found(ctx context.Context, s spec, self, state string) error {
-	w, err := spawn(ctx, f.env.Self, s, f.log.file)
+func (f *front) found(ctx context.Context, s spec, self string) error {
+	w, end, err := spawn(ctx, f.env.Self, s, f.log.file)
 	if err != nil {
 		return err
 	}
-	fw, err := f.join(ctx, w, self)
-	if err != nil {
-		w.end()
+	if err := f.join(ctx, w, self); err != nil {
+		end()
 		return err
 	}
-	f.become(state, fw)
 	return nil
 }
 
@@ -76,7 +65,7 @@ func (f *front) initiate(ctx context.Context, config bson.Raw) error {
 	if err != nil {
 		return err
 	}
-	err = f.found(ctx, spec{Version: f.o.Profile.Name, Set: config, ConfigServer: f.o.ConfigServer}, self, stateMember)
+	err = f.found(ctx, spec{Version: f.o.Profile.Name, Set: config, ConfigServer: f.o.ConfigServer}, self)
 	if err != nil {
 		return command.Errorf(command.CodeOperationFailed, "%s", err)
 	}
@@ -117,37 +106,47 @@ func (f *front) takeInvitation(q request) error {
 	if f.describe().State != stateWaiting || q.Set != f.o.ReplSet {
 		return errors.New("the process does not wait for the configuration of " + q.Set)
 	}
-	fw, err := f.join(f.ctx, whereabouts{Host: q.Host, Token: q.Token}, q.Member)
-	if err == nil {
-		f.become(stateMember, fw)
-	}
-	return err
+	return f.join(f.ctx, q.Host, q.Member)
 }
 
-// join takes the process's seat at a host.
-func (f *front) join(ctx context.Context, w whereabouts, member string) (*forwarder, error) {
-	ctx, cancel := context.WithTimeout(ctx, answering)
-	defer cancel()
-	control, in, _, err := dial(ctx, w.Host, request{Kind: askJoin, Token: w.Token, Member: member, Seat: &seat{
+// join takes the process's seat at a host, which serves its clients from then on. Those
+// that it has served itself are disconnected when they have their answers.
+func (f *front) join(ctx context.Context, w whereabouts, member string) error {
+	control, in, a, err := dial(ctx, w.Address, request{Kind: askJoin, Host: w, Member: member, Seat: &seat{
 		Router: f.o.Mongos, Access: f.o.AccessControl, Parameters: f.o.Parameters, Arguments: f.o.Arguments,
 		PID: f.env.PID, StateFile: f.stateFile(),
 	}})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := f.remember(w, member); err != nil {
 		_ = control.Close()
-		return nil, err
+		return err
 	}
-	return &forwarder{host: w, member: member, control: control, in: in, ctx: f.ctx}, nil
+	state := stateOther
+	if f.o.ReplSet != "" {
+		state = stateMember
+	}
+	f.become(state, w, func(client net.Conn, balanced bool) {
+		if balanced {
+			f.forward(client, a.Balanced)
+		} else {
+			f.forward(client, a.Clients)
+		}
+	})
+	if f.waiting != nil {
+		f.waiting.Retire()
+	}
+	f.work.Go(func() { f.attend(control, in) })
+	return nil
 }
 
 // seatInSet is the content of a file beside the data: which host has them, and
 // for which member.
 type seatInSet struct {
-	whereabouts
-	Member string `json:"member"`
-	Set    string `json:"set"`
+	Host   whereabouts `json:"host"`
+	Member string      `json:"member"`
+	Set    string      `json:"set"`
 }
 
 // stateFile is the path of that file, "" without a folder for data.
@@ -177,31 +176,28 @@ func (f *front) remember(w whereabouts, member string) error {
 	return os.Rename(name+".new", name)
 }
 
-// rejoin joins the host of the state file. It returns nil if there is none, or if
-// the host has ended.
-func (f *front) rejoin() (*forwarder, error) {
+// rejoin joins the host of the state file, if there is one, and the host has not ended.
+func (f *front) rejoin() (bool, error) {
 	name := f.stateFile()
 	text, err := os.ReadFile(name)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
+		return false, nil
 	}
 	var s seatInSet
 	if err == nil {
 		err = json.Unmarshal(text, &s)
 	}
 	if err == nil && s.Set != f.o.ReplSet {
-		return nil, errors.New("the data of dbpath belong to another replica set, or to none")
+		return false, errors.New("the data of dbpath belong to another replica set, or to none")
 	}
-	var fw *forwarder
 	if err == nil {
-		fw, err = f.join(f.ctx, s.whereabouts, s.Member)
+		err = f.join(f.ctx, s.Host, s.Member)
 	}
 	if err != nil {
 		f.log.add("The data of this server, which lived in memory, are gone", attributes{"error": err.Error()})
 		_ = os.Remove(name) // it may be gone
-		return nil, nil
 	}
-	return fw, nil
+	return err == nil, nil
 }
 
 // searching is the time between two looks for the config servers.
@@ -239,12 +235,10 @@ func (f *front) find() error {
 		if err == nil && (a.Set != set || a.State != stateMember || !a.ConfigServer) {
 			err = fmt.Errorf("%s is not an initiated config server of %s", host, set)
 		}
-		var fw *forwarder
 		if err == nil {
-			fw, err = f.join(f.ctx, whereabouts{Host: a.Host, Token: a.Token}, f.address())
+			err = f.join(f.ctx, a.Host, f.address())
 		}
 		if err == nil {
-			f.become(stateOther, fw)
 			return nil
 		}
 		errs = append(errs, err)

@@ -24,26 +24,28 @@ func reader(from io.Reader) *bufio.Reader { return bufio.NewReaderSize(from, max
 
 // request is what a process asks of another, on one line.
 type request struct {
-	Kind  string `json:"kind"`
-	Token string `json:"token,omitempty"` // of a host
-	// Host is the address of a host, in an invitation.
-	Host string `json:"host,omitempty"`
+	Kind string `json:"kind"`
 	Set  string `json:"set,omitempty"`
+	// Host is who invites, or is joined.
+	Host whereabouts `json:"host,omitzero"`
 	// Member is the address of the member that clients see.
 	Member string `json:"member,omitempty"`
 	Seat   *seat  `json:"seat,omitempty"`
-	// Balanced is set if the client came through a load balancer.
-	Balanced bool `json:"balanced,omitempty"`
 }
 
 // The kinds of requests: the first two to the public port of a process, from
-// this machine alone; the others to a host.
+// this machine alone; the last one to a host.
 const (
-	askState   = "state"   // who are you?
-	askInvite  = "invite"  // join this host as that member
-	askJoin    = "join"    // here I am; the connection stays while I live
-	askForward = "forward" // what follows is a client
+	askState  = "state"  // who are you?
+	askInvite = "invite" // join this host as that member
+	askJoin   = "join"   // here I am; the connection stays while I live
 )
+
+// whereabouts are how a host is found.
+type whereabouts struct {
+	Address string `json:"address,omitempty"`
+	Token   string `json:"token,omitempty"`
+}
 
 // seat is what a process brings along when it joins a host.
 type seat struct {
@@ -60,12 +62,15 @@ type seat struct {
 type reply struct {
 	Error string `json:"error,omitempty"`
 	// Of a state.
-	ID           string `json:"id,omitempty"` // random, of the process
-	State        string `json:"state,omitempty"`
-	Set          string `json:"set,omitempty"`
-	ConfigServer bool   `json:"configServer,omitempty"`
-	Host         string `json:"host,omitempty"`
-	Token        string `json:"token,omitempty"`
+	ID           string      `json:"id,omitempty"` // random, of the process
+	State        string      `json:"state,omitempty"`
+	Set          string      `json:"set,omitempty"`
+	ConfigServer bool        `json:"configServer,omitempty"`
+	Host         whereabouts `json:"host,omitzero"`
+	// Clients and Balanced are where a member that has joined hands over its clients,
+	// those that came through a load balancer apart.
+	Clients  string `json:"clients,omitempty"`
+	Balanced string `json:"balanced,omitempty"`
 	// Stop is said to a member that a client has shut down, or that was removed
 	// from its set.
 	Stop bool `json:"stop,omitempty"`
@@ -104,15 +109,17 @@ func breaks(ctx context.Context, list ...net.Conn) (stop func() bool) {
 	})
 }
 
-// dial connects and asks. The connection stays open for what follows, unless
-// there is an error.
+// dial connects and asks, which takes at most the time that answering allows. The
+// connection stays open for what follows, unless there is an error.
 func dial(ctx context.Context, address string, q request) (net.Conn, *bufio.Reader, reply, error) {
+	ctx, cancel := context.WithTimeout(ctx, answering)
+	defer cancel()
 	var a reply
 	nc, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, nil, a, err
 	}
-	stop := context.AfterFunc(ctx, func() { _ = nc.SetDeadline(time.Unix(1, 0)) })
+	stop := breaks(ctx, nc)
 	in := reader(nc)
 	if _, err = io.WriteString(nc, magic); err == nil {
 		err = write(nc, q)
@@ -123,7 +130,7 @@ func dial(ctx context.Context, address string, q request) (net.Conn, *bufio.Read
 	if err == nil && a.Error != "" {
 		err = errors.New(a.Error)
 	}
-	if !stop() && err == nil {
+	if !stop() {
 		err = ctx.Err()
 	}
 	if err != nil {
@@ -135,11 +142,25 @@ func dial(ctx context.Context, address string, q request) (net.Conn, *bufio.Read
 
 // ask asks and hangs up.
 func ask(ctx context.Context, address string, q request) (reply, error) {
-	ctx, cancel := context.WithTimeout(ctx, answering)
-	defer cancel()
 	nc, _, a, err := dial(ctx, address, q)
 	if err == nil {
 		_ = nc.Close()
 	}
 	return a, err
+}
+
+// hear reads what a process asks for on a connection that it has just opened.
+func hear(nc net.Conn, in *bufio.Reader) (request, error) {
+	var q request
+	_ = nc.SetReadDeadline(time.Now().Add(answering))
+	begin := make([]byte, len(magic))
+	_, err := io.ReadFull(in, begin)
+	if err == nil && string(begin) != magic {
+		err = errors.New("a stranger")
+	}
+	if err == nil {
+		err = read(in, &q)
+	}
+	_ = nc.SetReadDeadline(time.Time{})
+	return q, err
 }

@@ -348,19 +348,19 @@ func TestHostEnds(t *testing.T) {
 	s := newStory(t)
 	s.step(`start a mongod`)
 	s.step(`a {"ping": 1} -> "ok": 1.0`)
-	var memory struct{ Host string }
+	var memory struct{ Host struct{ Address string } }
 	text, err := os.ReadFile(s.fill("DIR(a)/utr-host.json"))
 	if err == nil {
 		err = json.Unmarshal(text, &memory)
 	}
-	if err != nil || memory.Host == "" {
+	if err != nil || memory.Host.Address == "" {
 		t.Fatalf("%s: %v", text, err)
 	}
 	s.step(`kill a`)
-	dial(t, memory.Host) // it waits for the process to come again
+	dial(t, memory.Host.Address) // it waits for the process to come again
 	testkit.Check(t, os.RemoveAll(s.dir("a")))
 	testkit.Until(t, "the host to end", func() bool {
-		nc, err := net.Dial("tcp", memory.Host)
+		nc, err := net.Dial("tcp", memory.Host.Address)
 		if err == nil {
 			_ = nc.Close()
 		}

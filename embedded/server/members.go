@@ -35,7 +35,9 @@ type Process struct {
 	// Shutdown is called when a client has sent shutdown; nil refuses the
 	// command.
 	Shutdown func()
-	listener net.Listener // nil if somebody else has the port, and calls Server.Serve
+	// Listener is where clients come from; the end of the server closes it. Nil if
+	// somebody else hands their connections over with Server.Serve.
+	Listener net.Listener
 }
 
 // Members are the servers, in the order of their addition.
@@ -69,22 +71,12 @@ func (c *Cluster) Listen(p Process, addresses ...string) (err error) {
 		}
 	}
 	for len(listeners) > 0 {
-		if err := c.listen(p, listeners[0]); err != nil {
+		p.Listener = listeners[0]
+		if _, err := c.Join(p.Listener.Addr().String(), p); err != nil {
 			return err
 		}
 		listeners = listeners[1:]
 	}
-	return nil
-}
-
-// listen starts a server on a port.
-func (c *Cluster) listen(p Process, l net.Listener) error {
-	p.listener = l
-	s, err := c.Join(l.Addr().String(), p)
-	if err != nil {
-		return err
-	}
-	c.work.Go(func() { relay.Accept(l, func(nc net.Conn) { s.Serve(nc, false) }) })
 	return nil
 }
 
@@ -175,8 +167,7 @@ func (c *Cluster) Configure(set SetConfig) (removed []*Server, err error) {
 const settled = 4
 
 // Join brings a server up, at the address that clients see: that of a server that is
-// down, or a new one; of a replica set, only that of a configured member. Serve hands
-// it connections. A server that comes again is another process: it knows no fail
+// down, or a new one; of a replica set, only that of a configured member. A server that comes again is another process: it knows no fail
 // points and no parameters of before.
 func (c *Cluster) Join(address string, p Process) (*Server, error) {
 	c.mu.Lock()
@@ -210,6 +201,9 @@ func (c *Cluster) Join(address string, p Process) (*Server, error) {
 	}
 	c.layout = newLayout(c.layout.version, c.members)
 	c.settle()
+	if p.Listener != nil {
+		c.work.Go(func() { relay.Accept(p.Listener, func(nc net.Conn) { s.Serve(nc, false) }) })
+	}
 	return s, nil
 }
 
@@ -252,7 +246,9 @@ func (c *Cluster) Restart(s *Server) error {
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
-	if err := c.listen(s.process, l); err != nil {
+	p := s.process
+	p.Listener = l
+	if _, err := c.Join(s.address, p); err != nil {
 		return errors.Join(err, l.Close())
 	}
 	return nil

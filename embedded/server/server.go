@@ -83,10 +83,10 @@ func (s *Server) stop() error {
 		return nil
 	}
 	s.logf("ends")
-	if s.process.listener == nil {
+	if s.process.Listener == nil {
 		return nil
 	}
-	return s.process.listener.Close()
+	return s.process.Listener.Close()
 }
 
 // hangUp breaks all connections at once: when the first client hears of it, no
