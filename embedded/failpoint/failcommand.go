@@ -27,8 +27,22 @@ const (
 	FailCommand                    = "failCommand"
 	OnPrimaryTransactionalWrite    = "onPrimaryTransactionalWrite"
 	FailGetMoreAfterCursorCheckout = "failGetMoreAfterCursorCheckout"
-	StopReplProducer               = "stopReplProducer"
 )
+
+// FailCommandSequence is a fail point that no server of MongoDB's has. It
+// gives each attempt a failure of its own, whichever server of the deployment
+// the attempt goes to:
+//
+//	{configureFailPoint: "failCommandSequence", mode: "alwaysOn", data: {
+//	    failCommands: [...], appName: ..., namespace: ...,
+//	    sequence: [{errorCode: 91}, {}, {loseReply: true}]}}
+//
+// The first command that the data means gets the first element, the next one
+// the second, and those after the last one nothing. An element has the fields
+// of failCommand's data, of which none are needed, and loseReply: the command
+// runs, and its connection is closed instead of an answer. With blockConnection
+// it is closed first, and the command goes on after the delay.
+const FailCommandSequence = "failCommandSequence"
 
 // kind is a fail point that servers have, and how its data is read.
 type kind struct {
@@ -40,23 +54,52 @@ type kind struct {
 	closes    bool     // it closes the connection unless closeConnection is false
 }
 
-var failCommand = kind{name: FailCommand, codeField: "errorCode"}
-
 var kinds = []kind{
-	failCommand,
+	{name: FailCommand, codeField: "errorCode"},
 	{name: OnPrimaryTransactionalWrite, always: true, codeField: "failBeforeCommitExceptionCode", closes: true},
 	{name: FailGetMoreAfterCursorCheckout, commands: []string{"getMore"}, codeField: "errorCode", code: command.CodeInternalError},
 	// These can be set, and have no effect.
-	{name: StopReplProducer}, {name: "failCursorNotFound"}, {name: "failReceivedGetmore"}, {name: "maxTimeAlwaysTimeOut"}, {name: "maxTimeNeverTimeOut"},
+	{name: "failCursorNotFound"}, {name: "failReceivedGetmore"}, {name: "maxTimeAlwaysTimeOut"}, {name: "maxTimeNeverTimeOut"},
 }
+
+// sequence reads data, and each element of it, as failCommand does.
+var sequence = kind{name: FailCommandSequence, codeField: "errorCode"}
 
 // effect is the data of a fail point, read when it is configured.
 type effect struct {
-	kind    kind
-	data    bson.Raw
-	failure Failure
+	kind     kind
+	data     bson.Raw
+	failure  Failure
+	elements []Failure // of a sequence
 	// err is an error in the data. A server finds it when the fail point strikes.
 	err error
+}
+
+// readSequence reads the elements of a sequence.
+func (e *effect) readSequence(m mode) error {
+	list, ok := e.data.Lookup("sequence").ArrayOK()
+	switch {
+	case m != alwaysOn:
+		return command.Errorf(command.CodeBadValue, "%s is 'off' or 'alwaysOn'", FailCommandSequence)
+	case !ok:
+		return command.Errorf(command.CodeTypeMismatch, "%s needs an array 'sequence' in its data", FailCommandSequence)
+	}
+	values, err := list.Values()
+	if err != nil {
+		return command.Errorf(command.CodeBadValue, "'sequence' can not be read: %v", err)
+	}
+	for i, v := range values {
+		doc, ok := v.DocumentOK()
+		if !ok {
+			return command.Errorf(command.CodeTypeMismatch, "'sequence.%d' is a %s, not an object", i, command.TypeName(v))
+		}
+		element := e.kind.read(doc)
+		if element.err != nil {
+			return element.err
+		}
+		e.elements = append(e.elements, element.failure)
+	}
+	return nil
 }
 
 // read reads the data of a fail point, which it copies.
@@ -85,7 +128,7 @@ func (k kind) read(data bson.Raw) effect {
 			f.Block = time.Duration(min(ms, int64(24*time.Hour/time.Millisecond))) * time.Millisecond
 		}
 	}
-	return effect{k, data, f, err}
+	return effect{kind: k, data: data, failure: f, err: err}
 }
 
 // exempt cannot be failed, or nobody could turn the fail point off.
@@ -133,6 +176,24 @@ func (r *Registry) After(c Command) (writeConcernError bson.Raw, labels []string
 func (r *Registry) Within(name string, c Command) (Failure, bool) {
 	e, hit := r.strike(name, func(e *effect) bool { return e.appliesTo(c) })
 	return e.failure, hit
+}
+
+// Next takes the next element of a sequence for a command that its data means, and
+// says whether there was one that does anything.
+func (r *Registry) Next(c Command) (Failure, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.points[FailCommandSequence]
+	if p.mode == off || p.next == len(p.effect.elements) || !p.effect.appliesTo(c) {
+		return Failure{}, false
+	}
+	f := p.effect.elements[p.next]
+	p.next++
+	if !early(f) && !f.LoseReply && f.WriteConcernError == nil {
+		return Failure{}, false
+	}
+	p.count++
+	return f, true
 }
 
 func isTrue(data bson.Raw, name string) bool {

@@ -14,50 +14,49 @@ import (
 	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
-// Registry holds the fail points of one server. Its methods may be called
-// concurrently.
+// Registry holds the fail points of one server, or the one that belongs to a
+// deployment. Its methods may be called concurrently.
 type Registry struct {
 	mu     sync.Mutex
 	points map[string]*point
 	random func() float64
 }
 
-// NewRegistry makes a registry in which every fail point is off. random gives
-// numbers in [0, 1), for activationProbability; it is called by one goroutine
+// NewRegistry makes the registry of a server, in which every fail point is off. random
+// gives numbers in [0, 1), for activationProbability; it is called by one goroutine
 // at a time.
 func NewRegistry(random func() float64) *Registry {
 	r := &Registry{points: map[string]*point{}, random: random}
-	r.Reset()
+	for _, k := range kinds {
+		r.points[k.name] = &point{effect: effect{kind: k}}
+	}
 	return r
 }
 
-// Reset turns all fail points off and forgets their counts, as a restart does.
-func (r *Registry) Reset() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, k := range kinds {
-		r.points[k.name] = &point{effect: k.read(nil)}
-	}
+// NewSequence makes the registry of a deployment, which has FailCommandSequence alone.
+func NewSequence() *Registry {
+	return &Registry{points: map[string]*point{FailCommandSequence: {effect: effect{kind: sequence}}}}
 }
 
 // point is one fail point: its mode, and how often it has struck.
 type point struct {
 	mode        mode
-	times       int64   // left, in mode times
-	skip        int64   // left, in mode skip
+	left        int64   // of the times, or to skip
 	probability float64 // in mode random
 	effect      effect
+	next        int // of the elements of a sequence
 	count       int32
 }
 
-type mode uint8
+// mode is one of the server's modes, by its number there.
+type mode int32
 
 const (
 	off mode = iota
 	alwaysOn
+	random
 	times
 	skip
-	random
 )
 
 // Configure carries out a configureFailPoint command. It gives how often the
@@ -77,17 +76,22 @@ func (r *Registry) Configure(request bson.Raw) (int32, error) {
 	data, _ := request.Lookup("data").DocumentOK()
 	next.effect = old.effect.kind.read(data)
 	next.count = old.count
+	if name == FailCommandSequence && next.mode != off {
+		if err := next.effect.readSequence(next.mode); err != nil {
+			return 0, err
+		}
+	}
 	r.points[name] = &next
 	return old.count, nil
 }
 
 // parseMode reads the mode of a configureFailPoint command.
 func parseMode(request bson.Raw) (point, error) {
-	value, err := request.LookupErr("mode")
+	given, err := request.LookupErr("mode")
 	if err != nil {
 		return point{}, command.Errorf(command.CodeIllegalOperation, "When setting a failpoint, you must supply a 'mode'")
 	}
-	if name, ok := value.StringValueOK(); ok {
+	if name, ok := given.StringValueOK(); ok {
 		switch name {
 		case "off":
 			return point{mode: off}, nil
@@ -96,21 +100,28 @@ func parseMode(request bson.Raw) (point, error) {
 		}
 		return point{}, command.Errorf(command.CodeBadValue, "unknown mode: %s", name)
 	}
-	doc, ok := value.DocumentOK()
+	doc, ok := given.DocumentOK()
 	if !ok {
 		return point{}, command.Errorf(command.CodeTypeMismatch, "'mode' must be a string or JSON object")
 	}
 	if v, err := doc.LookupErr("times"); err == nil {
 		n, err := count("times", v)
 		// One strike is the least: {times: 0} fails the next command.
-		return point{mode: times, times: max(n, 1)}, err
+		return point{mode: times, left: max(n, 1)}, err
 	}
 	if v, err := doc.LookupErr("skip"); err == nil {
 		n, err := count("skip", v)
-		return point{mode: skip, skip: n}, err
+		return point{mode: skip, left: n}, err
 	}
 	if v, err := doc.LookupErr("activationProbability"); err == nil {
-		return probability(v)
+		p, ok := number(v)
+		switch {
+		case !ok:
+			err = command.Errorf(command.CodeTypeMismatch, "the value of 'activationProbability' must be a number, found %s", command.TypeName(v))
+		case !(p >= 0 && p <= 1):
+			err = command.Errorf(command.CodeBadValue, "activationProbability must be between 0.0 and 1.0; found %s", value.Text(p))
+		}
+		return point{mode: random, probability: p}, err
 	}
 	return point{}, command.Errorf(command.CodeBadValue,
 		"'mode' must be one of 'off', 'alwaysOn', '{times:n}', '{skip:n}' or '{activationProbability:p}'")
@@ -129,15 +140,21 @@ func count(name string, v bson.RawValue) (int64, error) {
 	return n, nil
 }
 
-func probability(v bson.RawValue) (point, error) {
-	p, ok := number(v)
-	if !ok {
-		return point{}, command.Errorf(command.CodeTypeMismatch, "the value of 'activationProbability' must be a number, found %s", command.TypeName(v))
+// integer takes a number as an integer.
+func integer(v bson.RawValue) (int64, bool) {
+	if n, ok := v.Int64OK(); ok {
+		return n, true
 	}
-	if !(p >= 0 && p <= 1) {
-		return point{}, command.Errorf(command.CodeBadValue, "activationProbability must be between 0.0 and 1.0; found %s", value.Text(p))
+	n, ok := number(v)
+	if math.IsNaN(n) {
+		n = 0
 	}
-	return point{mode: random, probability: p}, nil
+	return int64(max(min(n, math.MaxInt64/2), math.MinInt64/2)), ok
+}
+
+func number(v bson.RawValue) (float64, bool) {
+	n, ok := value.FromRaw(v)
+	return value.Float(n), ok && value.IsNumber(n)
 }
 
 // strike asks whether the named fail point strikes. A fail point that is on, and
@@ -152,12 +169,12 @@ func (r *Registry) strike(name string, accept func(*effect) bool) (effect, bool)
 	}
 	switch p.mode {
 	case times:
-		if p.times--; p.times == 0 {
+		if p.left--; p.left == 0 {
 			p.mode = off
 		}
 	case skip:
-		if p.skip > 0 {
-			p.skip--
+		if p.left > 0 {
+			p.left--
 			return effect{}, false
 		}
 	case random:
@@ -177,7 +194,7 @@ type State struct {
 	Entered int32    // how often it has struck
 }
 
-// Names are those of the fail points that a server has, whatever their mode.
+// Names are those of the fail points that a server has, and of the deployment's.
 func Names() []string {
 	names := []string{FailCommandSequence}
 	for _, k := range kinds {
@@ -191,38 +208,9 @@ func (r *Registry) State(name string) State {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.points[name]
-	if p == nil {
-		return State{Data: empty}
+	state := State{Mode: int32(p.mode), Data: p.effect.data, Entered: p.count}
+	if len(state.Data) == 0 {
+		state.Data = bson.Raw{5, 0, 0, 0, 0}
 	}
-	return State{Mode: numbers[p.mode], Data: orEmpty(p.effect.data), Entered: p.count}
-}
-
-// numbers are the modes as the server counts them.
-var numbers = map[mode]int32{off: 0, alwaysOn: 1, random: 2, times: 3, skip: 4}
-
-// empty is the document without elements.
-var empty = bson.Raw{5, 0, 0, 0, 0}
-
-func orEmpty(doc bson.Raw) bson.Raw {
-	if len(doc) == 0 {
-		return empty
-	}
-	return doc
-}
-
-// integer takes any BSON number as an integer, as the server does.
-func integer(v bson.RawValue) (int64, bool) {
-	n, ok := number(v)
-	if i, isLong := v.Int64OK(); isLong {
-		return i, true
-	}
-	if math.IsNaN(n) {
-		return 0, ok
-	}
-	return int64(max(min(n, math.MaxInt64/2), math.MinInt64/2)), ok
-}
-
-func number(v bson.RawValue) (float64, bool) {
-	n, ok := value.FromRaw(v)
-	return value.Float(n), ok && value.IsNumber(n)
+	return state
 }

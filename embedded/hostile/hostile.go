@@ -43,7 +43,7 @@ func ReplicaSet(backend server.Backend) (*server.Cluster, error) {
 	for i := range 2 {
 		members = append(members, server.NewMember(i, fmt.Sprintf("h:%d", i)))
 	}
-	_, err = c.Configure(server.SetConfig{Version: 1, Members: members})
+	err = c.Configure(server.SetConfig{Version: 1, Members: members})
 	for _, m := range members {
 		if err == nil {
 			_, err = c.Join(m.Host, server.Process{Parameters: bson.D{{Key: "transactionLifetimeLimitSeconds", Value: 1}}})

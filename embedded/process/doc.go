@@ -18,10 +18,9 @@
 //     whether they may join, starts the host, and joins it first. Then the host
 //     invites the others.
 //   - A host invites members that are away five times a second: one that was killed
-//     and started again rejoins, and so does one that replSetReconfig added. It
-//     notices the end of a front by the end of its connection, reports the member
-//     as down, and elects another primary if a majority is left. A member that
-//     replSetReconfig removed is told to end.
+//     and started again rejoins. It notices the end of a front by the end of its
+//     connection, reports the member as down, and elects another primary if a
+//     majority is left.
 //   - A mongos asks the config servers that it was given for their host, and
 //     joins it as a router. Its cluster has data of its own there; addShard is
 //     recorded in config.shards, and the shards' own data stay apart.
@@ -49,7 +48,7 @@
 //
 //	join     the connection stays, and its end is that of the front; the answer
 //	         has the ports to which the front hands its clients over; the host
-//	         says stop if a client has sent shutdown, or the member was removed
+//	         says stop if a client has sent shutdown
 //
 // None of this keeps out other users of the machine: it is for tests.
 package process

@@ -147,12 +147,12 @@ func newHost(s spec) (*host, error) {
 		set.Version = max(set.Version, 1)
 		set.ConfigServer = set.ConfigServer || s.ConfigServer
 		h.setName = set.Name
-		config.Kind, config.SetName, config.Reconfigured = server.ReplicaSet, set.Name, h.reconfigured
+		config.Kind, config.SetName = server.ReplicaSet, set.Name
 	}
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	h.cluster = server.NewCluster(config)
 	if s.Set != nil {
-		_, err = h.cluster.Configure(set)
+		err = h.cluster.Configure(set)
 	}
 	if err == nil {
 		h.listener, err = net.Listen("tcp", "127.0.0.1:0")
@@ -351,19 +351,6 @@ func (h *host) beat() {
 			return
 		case <-tick.C:
 			h.invite()
-		}
-	}
-}
-
-// reconfigured ends the processes of removed members. New ones are invited soon.
-func (h *host) reconfigured(removed []*server.Server) {
-	for _, s := range removed {
-		h.mu.Lock()
-		o := h.seats[s.Address()]
-		delete(h.stateFiles, s.Address())
-		h.mu.Unlock()
-		if o != nil {
-			o.stop()
 		}
 	}
 }

@@ -71,8 +71,7 @@ type reply struct {
 	// those that came through a load balancer apart.
 	Clients  string `json:"clients,omitempty"`
 	Balanced string `json:"balanced,omitempty"`
-	// Stop is said to a member that a client has shut down, or that was removed
-	// from its set.
+	// Stop is said to a server that a client has shut down.
 	Stop bool `json:"stop,omitempty"`
 }
 

@@ -112,15 +112,10 @@ func newPlayer(t testing.TB, kind server.Kind, users *server.Users, hosts ...str
 		config.Members = append(config.Members, server.NewMember(i, host))
 	}
 	if kind == server.ReplicaSet {
-		_, err := c.Configure(config)
-		testkit.Check(t, err)
+		testkit.Check(t, c.Configure(config))
 	}
 	for _, host := range hosts {
 		_, err := c.Join(host, server.Process{AccessControl: users != nil})
-		testkit.Check(t, err)
-	}
-	if kind == server.ReplicaSet { // once more: the real primary had counted one change more
-		_, err := c.Configure(config)
 		testkit.Check(t, err)
 	}
 	return &player{t: t, servers: c.Members(), conns: map[int]*client{}, same: map[any]any{}, behind: map[string]int32{}}

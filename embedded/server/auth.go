@@ -4,7 +4,6 @@ import (
 	"crypto/md5" //nolint:gosec // SCRAM-SHA-1 of MongoDB hashes the password so
 	"crypto/rand"
 	"encoding/hex"
-	"slices"
 	"strings"
 	"sync"
 
@@ -17,7 +16,6 @@ import (
 // User may authenticate, with SCRAM-SHA-1 or SCRAM-SHA-256.
 type User struct {
 	Name, Database string
-	roles          []any // documents
 	credentials    map[string]scram.StoredCredentials
 }
 
@@ -60,11 +58,7 @@ func NewUsers() *Users { return &Users{users: map[string]*User{}} }
 // Add makes a user of a database, or gives one another password. Users may do
 // everything. The password is kept only as SCRAM keeps it.
 func (u *Users) Add(database, name, password string) error {
-	return u.add(database, name, password, []any{bson.D{{Key: "role", Value: "root"}, {Key: "db", Value: "admin"}}})
-}
-
-func (u *Users) add(database, name, password string, roles []any) error {
-	user := &User{Name: name, Database: database, roles: roles, credentials: map[string]scram.StoredCredentials{}}
+	user := &User{Name: name, Database: database, credentials: map[string]scram.StoredCredentials{}}
 	for _, m := range mechanisms {
 		client, err := m.hash.NewClient(name, password, "")
 		if m.digest {
@@ -120,10 +114,6 @@ func (x *exchange) supportedMechanisms() []string {
 	if !ok || x.conn.server.cluster.Users.find(database, name) == nil {
 		return nil
 	}
-	return mechanismNames()
-}
-
-func mechanismNames() []string {
 	names := make([]string, len(mechanisms))
 	for i, m := range mechanisms {
 		names[i] = m.name
@@ -266,55 +256,28 @@ func (x *exchange) connectionStatus() (bson.D, error) {
 	users, roles := bson.A{}, bson.A{}
 	if u := x.conn.user; u != nil {
 		users = append(users, bson.D{{Key: "user", Value: u.Name}, {Key: "db", Value: u.Database}})
-		roles = append(roles, u.roles...)
+		roles = append(roles, bson.D{{Key: "role", Value: "root"}, {Key: "db", Value: "admin"}})
 	}
-	info := bson.D{{Key: "authenticatedUsers", Value: users}, {Key: "authenticatedUserRoles", Value: roles}}
-	if show, _ := x.request.Body.Lookup("showPrivileges").BooleanOK(); show {
-		info = append(info, bson.E{Key: "authenticatedUserPrivileges", Value: bson.A{}})
-	}
-	return bson.D{{Key: "authInfo", Value: info}}, nil
+	return bson.D{{Key: "authInfo", Value: bson.D{{Key: "authenticatedUsers", Value: users}, {Key: "authenticatedUserRoles", Value: roles}}}}, nil
 }
 
-// writeUser serves createUser and updateUser, which gives a user another password.
-// The user can authenticate even without access control.
-func (x *exchange) writeUser() (bson.D, error) {
-	users, update := x.conn.server.cluster.Users, x.row.Name == "updateUser"
+// createUser makes a user, who can authenticate even without access control.
+func (x *exchange) createUser() (bson.D, error) {
+	users := x.conn.server.cluster.Users
 	name, ok := x.request.Body.Index(0).Value().StringValueOK()
 	if !ok || name == "" {
 		return nil, command.Errorf(command.CodeBadValue, "User document needs 'user' field to be non-empty")
 	}
-	old := users.find(x.request.DB, name)
-	switch {
-	case update && old == nil:
-		return nil, command.Errorf(command.CodeUserNotFound, "User '%s@%s' not found", name, x.request.DB)
-	case !update && old != nil:
+	if users.find(x.request.DB, name) != nil {
 		return nil, command.Errorf(command.CodeUserAlreadyExists, "User \"%s@%s\" already exists", name, x.request.DB)
 	}
 	password, ok := x.request.Body.Lookup("pwd").StringValueOK()
-	if !ok && (update || x.request.DB != "$external") {
+	if !ok && x.request.DB != "$external" {
 		return nil, command.Errorf(command.CodeBadValue,
 			"Must provide a 'pwd' field for all user documents, except those with '$external' as the user's source db")
 	}
-	if update {
-		return nil, users.add(x.request.DB, name, password, old.roles)
-	}
-	list, ok := x.request.Body.Lookup("roles").ArrayOK()
-	if !ok {
+	if _, ok := x.request.Body.Lookup("roles").ArrayOK(); !ok {
 		return nil, command.Errorf(command.CodeBadValue, "\"createUser\" command requires a \"roles\" array")
 	}
-	values, err := list.Values()
-	if err != nil {
-		return nil, err
-	}
-	var roles []any
-	for _, v := range values {
-		if role, ok := v.StringValueOK(); ok {
-			roles = append(roles, bson.D{{Key: "role", Value: role}, {Key: "db", Value: x.request.DB}})
-		} else if doc, ok := v.DocumentOK(); ok {
-			roles = append(roles, slices.Clone(doc))
-		} else {
-			return nil, command.Errorf(command.CodeTypeMismatch, "Role names must be either strings or objects")
-		}
-	}
-	return nil, users.add(x.request.DB, name, password, roles)
+	return nil, users.Add(x.request.DB, name, password)
 }

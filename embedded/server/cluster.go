@@ -65,9 +65,6 @@ type Config struct {
 	// Initiate serves replSetInitiate on an uninitiated server. Nil refuses the
 	// command.
 	Initiate func(ctx context.Context, config bson.Raw) error
-	// Reconfigured is called when replSetReconfig has removed members. Nil refuses
-	// the command.
-	Reconfigured func(removed []*Server)
 }
 
 // Cluster is the servers of one deployment, and what they agree upon: who is
@@ -75,7 +72,7 @@ type Config struct {
 type Cluster struct {
 	Config
 	commands map[string]*entry
-	sequence failpoint.Sequence
+	sequence *failpoint.Registry
 	log      serverLog
 	ctx      context.Context
 	cancel   context.CancelFunc
@@ -86,14 +83,14 @@ type Cluster struct {
 	members []*Server // in the order of their addition
 	primary *Server   // nil if there is none
 	term    int64
-	layout  *layout   // of the members
 	set     SetConfig // of a replica set
+	layout  *layout   // of set
 }
 
 // NewCluster makes a deployment without servers. Close it.
 func NewCluster(config Config) *Cluster {
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &Cluster{Config: config, ctx: ctx, cancel: cancel, commands: map[string]*entry{}, layout: newLayout(1, nil)}
+	c := &Cluster{Config: config, ctx: ctx, cancel: cancel, commands: map[string]*entry{}, layout: &layout{}, sequence: failpoint.NewSequence()}
 	if c.Users == nil {
 		c.Users = NewUsers()
 	}

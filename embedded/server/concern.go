@@ -1,35 +1,29 @@
 package server
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/unified-test-runner/utr/embedded/command"
-	"github.com/unified-test-runner/utr/embedded/failpoint"
 )
 
 // writeConcern is what a command asks for after its writes. Here every write is on
-// all members at once; only the fail point stopReplProducer keeps one from
-// acknowledging it.
+// all members at once.
 type writeConcern struct {
-	none    bool          // w: 0
-	members int           // that have to acknowledge the write
-	timeout time.Duration // of the wait for them, 0 without a limit
+	none    bool // w: 0
 	code    int32
 	failure bson.D // the writeConcernError of the reply with that code, nil if there is none
 }
 
 // failConcern makes the write concern fail. mongod reports the details in a
-// document, info first, and mongos in words, since it takes them from its shard's error.
-func (x *exchange) failConcern(code int32, message string, concern bson.Raw, w string, info ...bson.E) {
+// document, and mongos in words, since it takes them from its shard's error.
+func (x *exchange) failConcern(code int32, message string, concern bson.Raw, w string) {
 	x.concern.code = code
-	details := bson.D{{Key: "errInfo", Value: append(bson.D(info), bson.E{Key: "writeConcern", Value: concernInError(concern)})}}
+	details := bson.D{{Key: "errInfo", Value: bson.D{{Key: "writeConcern", Value: concernInError(concern)}}}}
 	if x.view.Role == command.Mongos {
 		message += "; Error details: { writeConcern: { w: " + w + ", wtimeout: 0, provenance: \"clientSupplied\" } } at " + ShardName
 		details = nil
@@ -74,8 +68,6 @@ func (x *exchange) readWriteConcern() error {
 	if err != nil {
 		return nil
 	}
-	ms, _ := concern.Lookup("wtimeout").AsInt64OK()
-	x.concern.timeout = time.Duration(ms) * time.Millisecond
 	if name, ok := w.StringValueOK(); ok {
 		return x.namedConcern(concern, name)
 	}
@@ -94,38 +86,8 @@ func (x *exchange) readWriteConcern() error {
 	case x.view.isMember() && int(n) > x.view.layout.bearing, x.view.Role == command.Mongos && n > shardMembers:
 		x.failConcern(command.CodeUnsatisfiableWriteConcern, "Not enough data-bearing nodes", concern, fmt.Sprint(n))
 	}
-	x.concern.none, x.concern.members = n == 0, int(n)
+	x.concern.none = n == 0
 	return nil
-}
-
-// awaitConcern waits until enough members acknowledge the write, or its time limit passes.
-func (x *exchange) awaitConcern() {
-	if !x.view.isMember() || x.concern.failure != nil || x.concern.members < 2 { // the primary has the write
-		return
-	}
-	ctx := x.request.Context
-	if x.concern.timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, x.concern.timeout)
-		defer cancel()
-	}
-	for x.view.layout.bearing-x.conn.server.stopped() < x.concern.members {
-		if !sleep(ctx, 5*time.Millisecond) {
-			concern, _ := x.request.Body.Lookup("writeConcern").DocumentOK()
-			x.failConcern(command.CodeWriteConcernTimeout, "waiting for replication timed out", concern, "", bson.E{Key: "wtimeout", Value: true})
-			return
-		}
-	}
-}
-
-// stopped counts the other members that stopReplProducer keeps from acknowledging writes.
-func (s *Server) stopped() (n int) {
-	for _, m := range s.cluster.Members() {
-		if m != s && m.failPoints.State(failpoint.StopReplProducer).Mode != 0 {
-			n++
-		}
-	}
-	return n
 }
 
 // writeConcernFields are those of a writeConcern, in lower case.
@@ -201,7 +163,6 @@ func (x *exchange) readLevels() []string {
 func (x *exchange) namedConcern(concern bson.Raw, name string) error {
 	switch {
 	case name == "majority":
-		x.concern.members = x.view.layout.bearing/2 + 1
 		return nil
 	case x.view.Role == command.Standalone:
 		return command.Errorf(command.CodeBadValue, "cannot use non-majority 'w' mode %s when a host is not a member of a replica set", name)

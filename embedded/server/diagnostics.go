@@ -117,12 +117,17 @@ func (x *exchange) getCmdLineOpts() (bson.D, error) {
 	}, nil
 }
 
-func (x *exchange) configureFailPoint() (bson.D, error) {
-	configure := x.conn.server.failPoints.Configure
-	if name, _ := x.request.Body.Index(0).Value().StringValueOK(); name == failpoint.FailCommandSequence {
-		configure = x.conn.server.cluster.sequence.Configure
+// registry has the named fail point: the server's, or that of the deployment.
+func (s *Server) registry(name string) *failpoint.Registry {
+	if name == failpoint.FailCommandSequence {
+		return s.cluster.sequence
 	}
-	count, err := configure(x.request.Body)
+	return s.failPoints
+}
+
+func (x *exchange) configureFailPoint() (bson.D, error) {
+	name, _ := x.request.Body.Index(0).Value().StringValueOK()
+	count, err := x.conn.server.registry(name).Configure(x.request.Body)
 	if err != nil {
 		return nil, err
 	}

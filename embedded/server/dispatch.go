@@ -453,7 +453,6 @@ func (x *exchange) afterwards(fields bson.D) bson.D {
 	if x.concern.none && x.row.OnlyOK {
 		return nil
 	}
-	x.awaitConcern()
 	if x.concern.failure != nil {
 		x.extras.writeConcernError, x.extras.concern = x.concern.failure, x.concern.code
 	}

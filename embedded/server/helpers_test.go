@@ -136,8 +136,7 @@ func joined(t testing.TB, version string, n int, config server.Config, p server.
 		for i := range n {
 			members[i] = i
 		}
-		_, err := c.Configure(configuration(t, 1, members...))
-		testkit.Check(t, err)
+		testkit.Check(t, c.Configure(configuration(t, 1, members...)))
 	}
 	for i := range n {
 		_, err := c.Join(fmt.Sprintf("h:%d", i), p)

@@ -66,7 +66,7 @@ func (c *Cluster) Listen(p Process, addresses ...string) (err error) {
 		set.Members = append(set.Members, NewMember(i, l.Addr().String()))
 	}
 	if c.Kind == ReplicaSet {
-		if _, err := c.Configure(set); err != nil {
+		if err := c.Configure(set); err != nil {
 			return err
 		}
 	}
@@ -119,52 +119,25 @@ func (c *Cluster) newServer(m Member, p Process) (*Server, error) {
 	}, nil
 }
 
-// Configure gives a replica set the members of a configuration. New members are
-// down until they Join. Members that are not in it are disconnected from their
-// clients, and returned. A majority of votes is needed for a primary, and the
-// priorities decide who becomes it.
-func (c *Cluster) Configure(set SetConfig) (removed []*Server, err error) {
+// Configure gives a replica set its members, once. They are down until they Join. A
+// majority of votes is needed for a primary, and the priorities decide who becomes it.
+func (c *Cluster) Configure(set SetConfig) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.Kind != ReplicaSet || c.closed {
-		return nil, errors.New("the deployment is not a replica set, or is closed")
-	}
-	var next []*Server
 	for _, m := range set.Members {
-		s := c.at(m.Host)
-		if s == nil {
-			if s, err = c.newServer(m, Process{}); err != nil {
-				return nil, err
-			}
-			s.isDown = true
+		s, err := c.newServer(m, Process{})
+		if err != nil {
+			return err
 		}
-		s.member = m
-		next = append(next, s)
-	}
-	for _, s := range c.members {
-		if !slices.Contains(next, s) {
-			removed = append(removed, s)
-		}
-	}
-	c.set = set
-	c.members = next
-	c.layout = newLayout(set.Version, next)
-	if slices.Contains(removed, c.primary) {
-		c.depose()
-	}
-	for _, s := range c.members {
-		s.changed()
-	}
-	c.settle()
-	for _, s := range removed {
 		s.isDown = true
-		s.hangUp()
+		c.members = append(c.members, s)
 	}
-	return removed, nil
+	c.set, c.layout = set, newLayout(set)
+	return nil
 }
 
 // settled is how many changes a member has counted when its set is ready.
-const settled = 4
+const settled = 5
 
 // Join brings a server up, at the address that clients see: that of a server that is
 // down, or a new one; of a replica set, only that of a configured member. A server that comes again is another process: it knows no fail
@@ -199,7 +172,6 @@ func (c *Cluster) Join(address string, p Process) (*Server, error) {
 	case ReplicaSet:
 		s.version = settled
 	}
-	c.layout = newLayout(c.layout.version, c.members)
 	c.settle()
 	if p.Listener != nil {
 		c.work.Go(func() { relay.Accept(p.Listener, func(nc net.Conn) { s.Serve(nc, false) }) })

@@ -207,10 +207,7 @@ func (x *exchange) getParameter() (bson.D, error) {
 // failPoint is a fail point as a server with test commands returns it among its
 // parameters.
 func (x *exchange) failPoint(name string) bson.D {
-	state := x.conn.server.failPoints.State(name)
-	if name == failpoint.FailCommandSequence {
-		state = x.conn.server.cluster.sequence.State()
-	}
+	state := x.conn.server.registry(name).State(name)
 	out := bson.D{{Key: "mode", Value: state.Mode}, {Key: "data", Value: state.Data}}
 	if x.has(timesEntered) {
 		out = append(out, bson.E{Key: "timesEntered", Value: state.Entered})

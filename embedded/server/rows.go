@@ -32,8 +32,7 @@ func protocolRows() []entry {
 		{command.Row{Name: "connectionStatus", BeforeAuth: true}, (*exchange).connectionStatus},
 		{command.Row{Name: "whatsmyuri", BeforeAuth: true}, (*exchange).whatsmyuri},
 		{command.Row{Name: "getnonce", BeforeAuth: true, MaxWire: 18}, (*exchange).getnonce},
-		{command.Row{Name: "createUser", Write: true, BeforeUsers: true}, (*exchange).writeUser},
-		{command.Row{Name: "updateUser", Write: true}, (*exchange).writeUser},
+		{command.Row{Name: "createUser", Write: true, BeforeUsers: true}, (*exchange).createUser},
 
 		// Diagnostics.
 		{command.Row{Name: "ping", BeforeAuth: true, API: "1"}, (*exchange).ping},
@@ -63,7 +62,6 @@ func protocolRows() []entry {
 		{command.Row{Name: "replSetStepDown", AdminOnly: true, Topologies: onMongod}, (*exchange).replSetStepDown},
 		{command.Row{Name: "replSetFreeze", AdminOnly: true, Topologies: onMongod}, (*exchange).replSetFreeze},
 		{command.Row{Name: "replSetInitiate", AdminOnly: true, BeforeUsers: true, Topologies: onMongod}, (*exchange).replSetInitiate},
-		{command.Row{Name: "replSetReconfig", AdminOnly: true, BeforeUsers: true, Topologies: onMongod}, (*exchange).replSetReconfig},
 		{command.Row{Name: "shutdown", AdminOnly: true}, (*exchange).shutdown},
 
 		// The sharded cluster.

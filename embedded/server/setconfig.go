@@ -63,8 +63,7 @@ type SetConfig struct {
 // DefaultPort is where mongod and mongos listen.
 const DefaultPort = 27017
 
-// ParseSetConfig reads a document as replSetInitiate and replSetReconfig take
-// it. It refuses what no replica set could work with; its errors are the server's.
+// ParseSetConfig reads a document as replSetInitiate takes it. It refuses what no replica set could work with; its errors are the server's.
 func ParseSetConfig(doc bson.Raw) (SetConfig, error) {
 	var c SetConfig
 	if err := bson.Unmarshal(doc, &c); err != nil {
@@ -102,8 +101,7 @@ func (m Member) helloFields() bson.D {
 	return out
 }
 
-// layout is what hello says about a set's members. It changes with the
-// configuration alone, and nobody writes to it.
+// layout is what hello says about a set's members. Nobody writes to it.
 type layout struct {
 	hosts, passives, arbiters []string // of the members that are not hidden
 	bearing                   int      // members with data
@@ -111,10 +109,9 @@ type layout struct {
 	version                   int32    // of the configuration
 }
 
-func newLayout(version int32, servers []*Server) *layout {
-	l := &layout{version: version, hosts: []string{}}
-	for _, s := range servers {
-		m := s.member
+func newLayout(set SetConfig) *layout {
+	l := &layout{version: set.Version, hosts: []string{}}
+	for _, m := range set.Members {
 		l.votes += int(m.Votes)
 		if !m.ArbiterOnly {
 			l.bearing++

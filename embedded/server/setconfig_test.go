@@ -40,8 +40,7 @@ func TestElections(t *testing.T) {
 	testkit.Check(t, err)
 	c := NewCluster(Config{Kind: ReplicaSet, Profile: profile, SetName: "rs", Backend: data.New(data.Options{ReplicaSet: true})})
 	defer func() { testkit.Check(t, c.Close()) }()
-	_, err = c.Configure(config)
-	testkit.Check(t, err)
+	testkit.Check(t, c.Configure(config))
 	there := map[string]*Server{}
 	for _, step := range []struct{ reason, host, primary string }{
 		{"one of three votes is not a majority", "a:1", ""},

@@ -3,7 +3,6 @@ package server_test
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -36,7 +35,7 @@ import (
 //	a -> {"ok": 1.0}      a gets the reply to what it sent earlier, or a +> {}
 //	after 2s              time passes
 //	close a               the client closes the connection
-//	kill 2, remove 2 (from the configuration), stepdown
+//	kill 2, stepdown
 //
 // A reply may stand on the line of its command. In a reply {"$absent": 1} is a
 // field that is not there, and {"$has": "text"} a string with this part. In a
@@ -91,9 +90,6 @@ func play(t *testing.T, title, steps string) {
 			testkit.Check(t, clients[rest].Close())
 		case "kill":
 			testkit.Check(t, set.Kill(set.Members()[i]))
-		case "remove":
-			_, err := set.Configure(configuration(t, 2, slices.DeleteFunc([]int{0, 1, 2}, func(m int) bool { return m == i })...))
-			testkit.Check(t, err)
 		case "stepdown":
 			testkit.Check(t, set.StepDown())
 		case "->", "+>":

@@ -61,14 +61,6 @@ func TestService(t *testing.T) {
 			}}))
 			check(set)
 			testkit.Equal(t, "the primary, by priority", o.Call("GET", "replica_sets/repl0/primary", nil)["_id"], 0)
-			if user == nil { // mongo-orchestration makes members that it adds without its own key
-				added := o.Call("POST", "replica_sets/repl0/members", body{"rsParams": body{"priority": 0, "hidden": true}})
-				member := "replica_sets/repl0/members/" + fmt.Sprint(added["_id"])
-				state, _ := o.Call("GET", member, nil)["rsInfo"].(body)
-				testkit.Equal(t, "the member is hidden", state["hidden"], true)
-				o.Call("DELETE", member, nil)
-				check(set)
-			}
 			secondary := o.Call("GET", "replica_sets/repl0/members/1", nil)
 			for _, action := range []string{"stop", "start", "restart"} {
 				o.Call("POST", "servers/"+fmt.Sprint(secondary["server_id"]), body{"action": action})
