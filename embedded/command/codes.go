@@ -7,10 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"go.mongodb.org/mongo-driver/v2/bson"
-
-	"github.com/unified-test-runner/utr/embedded/data/value"
 )
 
 // The error codes that commands here answer with, by the server's names where it
@@ -19,7 +15,6 @@ const (
 	CodeInternalError                            int32 = 1
 	CodeBadValue                                 int32 = 2
 	CodeFailedToParse                            int32 = 9
-	CodeUserNotFound                             int32 = 11
 	CodeUnauthorized                             int32 = 13
 	CodeTypeMismatch                             int32 = 14
 	CodeOverflow                                 int32 = 15
@@ -42,7 +37,6 @@ const (
 	CodeInvalidIdField                           int32 = 53
 	CodeEmptyFieldName                           int32 = 56
 	CodeCommandNotFound                          int32 = 59
-	CodeWriteConcernTimeout                      int32 = 64
 	CodeImmutableField                           int32 = 66
 	CodeCannotCreateIndex                        int32 = 67
 	CodeInvalidOptions                           int32 = 72
@@ -57,8 +51,6 @@ const (
 	CodeNotSecondary                             int32 = 95
 	CodeOperationFailed                          int32 = 96
 	CodeUnsatisfiableWriteConcern                int32 = 100
-	CodeNewReplicaSetConfigurationIncompatible   int32 = 103
-	CodeNodeNotElectable                         int32 = 104
 	CodeWriteConflict                            int32 = 112
 	CodeConflictingOperationInProgress           int32 = 117
 	CodeDocumentValidationFailure                int32 = 121
@@ -105,7 +97,6 @@ const (
 	CodeInterrupted                              int32 = 11601
 	CodeInterruptedDueToReplStateChange          int32 = 11602
 	CodeExtraInfoMissing                         int32 = 13111
-	CodeMergeStageNoMatchingDocument             int32 = 13113
 	CodeStaleConfig                              int32 = 13388
 	CodeNotPrimaryNoSecondaryOk                  int32 = 13435
 	CodeNotPrimaryOrSecondary                    int32 = 13436
@@ -226,9 +217,3 @@ func (f *First) Note(err error) {
 
 // Fail notes an error of a code.
 func (f *First) Fail(code int32, format string, args ...any) { f.Note(Errorf(code, format, args...)) }
-
-// TypeName is the type of a value as the server's messages call it.
-func TypeName(raw bson.RawValue) string {
-	v, _ := value.FromRaw(raw)
-	return value.TypeName(v)
-}

@@ -77,18 +77,14 @@ type effect struct {
 
 // readSequence reads the elements of a sequence.
 func (e *effect) readSequence(m mode) error {
-	list, ok := e.data.Lookup("sequence").ArrayOK()
+	list := e.data.Lookup("sequence")
 	switch {
 	case m != alwaysOn:
 		return command.Errorf(command.CodeBadValue, "%s is 'off' or 'alwaysOn'", FailCommandSequence)
-	case !ok:
+	case list.Type != bson.TypeArray:
 		return command.Errorf(command.CodeTypeMismatch, "%s needs an array 'sequence' in its data", FailCommandSequence)
 	}
-	values, err := list.Values()
-	if err != nil {
-		return command.Errorf(command.CodeBadValue, "'sequence' can not be read: %v", err)
-	}
-	for i, v := range values {
+	for i, v := range command.Items(list) {
 		doc, ok := v.DocumentOK()
 		if !ok {
 			return command.Errorf(command.CodeTypeMismatch, "'sequence.%d' is a %s, not an object", i, command.TypeName(v))
@@ -105,7 +101,7 @@ func (e *effect) readSequence(m mode) error {
 // read reads the data of a fail point, which it copies.
 func (k kind) read(data bson.Raw) effect {
 	data = append(bson.Raw(nil), data...)
-	f := Failure{CloseConnection: isTrue(data, "closeConnection"), Labels: texts(data, "errorLabels"), LoseReply: isTrue(data, "loseReply")}
+	f := Failure{CloseConnection: isTrue(data, "closeConnection"), Labels: command.Texts(data.Lookup("errorLabels")), LoseReply: isTrue(data, "loseReply")}
 	if _, given := data.Lookup("closeConnection").BooleanOK(); !given {
 		f.CloseConnection = k.closes
 	}
@@ -150,7 +146,7 @@ func (e *effect) appliesTo(c Command) bool {
 	}
 	commands := e.kind.commands
 	if commands == nil {
-		commands = texts(e.data, "failCommands")
+		commands = command.Texts(e.data.Lookup("failCommands"))
 	}
 	return slices.ContainsFunc(commands, func(name string) bool { return slices.Contains(c.Names, name) })
 }
@@ -199,23 +195,4 @@ func (r *Registry) Next(c Command) (Failure, bool) {
 func isTrue(data bson.Raw, name string) bool {
 	b, ok := data.Lookup(name).BooleanOK()
 	return ok && b
-}
-
-// texts are the strings of an array, nil if it is not one.
-func texts(data bson.Raw, name string) []string {
-	list, ok := data.Lookup(name).ArrayOK()
-	if !ok {
-		return nil
-	}
-	values, err := list.Values()
-	if err != nil {
-		return nil
-	}
-	out := make([]string, 0, len(values))
-	for _, v := range values {
-		if s, ok := v.StringValueOK(); ok {
-			out = append(out, s)
-		}
-	}
-	return out
 }

@@ -207,7 +207,7 @@ func sane() ([][]byte, error) {
 		}
 		plain := wire.AppendMsg(nil, 1, 0, 0, raw)
 		out = append(out, plain, wire.AppendMsg(nil, 1, 0, wire.ChecksumPresent, raw),
-			wire.AppendQuery(nil, 1, wire.Query{Collection: "admin.$cmd", Query: raw}))
+			wire.AppendQuery(nil, 1, "admin.$cmd", raw))
 		for _, c := range []wire.Compressor{wire.Snappy, wire.Zlib, wire.Zstd} {
 			packed, err := wire.Compress(plain, c)
 			if err != nil {

@@ -225,7 +225,7 @@ func (p *player) message(s step) []byte {
 	}
 	raw := marshal(p.t, doc)
 	if s.Opcode == "OP_QUERY" {
-		return wire.AppendQuery(nil, 1, wire.Query{Collection: s.Namespace, Query: raw})
+		return wire.AppendQuery(nil, 1, s.Namespace, raw)
 	}
 	message := wire.AppendMsg(nil, 1, 0, wire.Flags(s.Flags), raw)
 	for name, docs := range s.Sequences {

@@ -60,15 +60,7 @@ var outsideAPI = map[string]bool{
 
 // strictPipeline refuses stages that are not in the API.
 func (x *exchange) strictPipeline(version string) error {
-	pipeline, ok := x.request.Body.Lookup("pipeline").ArrayOK()
-	if !ok {
-		return nil
-	}
-	stages, err := pipeline.Values()
-	if err != nil {
-		return err
-	}
-	for _, s := range stages {
+	for _, s := range command.Items(x.request.Body.Lookup("pipeline")) {
 		stage, _ := s.DocumentOK()
 		if name := firstKey(stage); outsideAPI[name] {
 			return command.Errorf(command.CodeAPIStrictError, "stage %s is not allowed with 'apiStrict: true' in API Version %s", name, version)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -203,6 +204,40 @@ func (k *conn) msg(h wire.Header, body []byte, reply writer) error {
 			return err
 		}
 	}
+}
+
+// helloNames are the commands that an OP_QUERY may hold.
+var helloNames = map[string]bool{"hello": true, "isMaster": true, "ismaster": true}
+
+// query answers an OP_QUERY, with which clients begin that do not know yet whether the
+// server knows OP_MSG.
+func (k *conn) query(h wire.Header, body []byte, reply writer) error {
+	namespace, sent, err := wire.ParseQuery(body)
+	if err != nil {
+		return err
+	}
+	db, isCommand := strings.CutSuffix(namespace, ".$cmd")
+	if !isCommand {
+		return command.ErrClose
+	}
+	if name := firstKey(sent); !helloNames[name] {
+		return reply.reply(h.RequestID, k.compose(k.server.view(), nil, nil, command.Errorf(command.CodeUnsupportedOpQueryCommand,
+			"Unsupported OP_QUERY command: %s. The client driver may require an upgrade. "+
+				"For more details see https://dochub.mongodb.org/core/legacy-opcode-removal", name)))
+	}
+	var doc bson.D
+	if err := bson.Unmarshal(sent, &doc); err != nil {
+		return err
+	}
+	x, err := k.begin(marshal(append(doc, bson.E{Key: "$db", Value: db})), false)
+	if err != nil {
+		return err
+	}
+	answer, err := x.answer()
+	if err != nil {
+		return err
+	}
+	return reply.reply(h.RequestID, answer)
 }
 
 // writer writes replies in the form that the request had.

@@ -36,11 +36,7 @@ func (x *exchange) buildInfo() (bson.D, error) {
 		{Key: "maxBsonObjectSize", Value: int32(wire.MaxDocument)},
 	}
 	if x.view.Role != command.Mongos {
-		engines := bson.A{"devnull", "wiredTiger"}
-		if x.has(ephemeralForTest) {
-			engines = bson.A{"devnull", "ephemeralForTest", "wiredTiger"}
-		}
-		reply = append(reply, bson.E{Key: "storageEngines", Value: engines})
+		reply = append(reply, bson.E{Key: "storageEngines", Value: bson.A{"devnull", "ephemeralForTest", "wiredTiger"}})
 	}
 	return reply, nil
 }
@@ -106,15 +102,11 @@ func (s *Server) pid() int64 {
 }
 
 func (x *exchange) getCmdLineOpts() (bson.D, error) {
-	if p := x.conn.server.process; len(p.Arguments) > 0 {
-		return bson.D{{Key: "argv", Value: p.Arguments}, {Key: "parsed", Value: bson.D{}}}, nil
+	arguments := x.conn.server.process.Arguments
+	if arguments == nil {
+		arguments = []string{x.view.process()}
 	}
-	return bson.D{
-		{Key: "argv", Value: bson.A{x.view.process(), "--setParameter", "enableTestCommands=1"}},
-		{Key: "parsed", Value: bson.D{
-			{Key: "setParameter", Value: bson.D{{Key: "enableTestCommands", Value: "1"}}},
-		}},
-	}, nil
+	return bson.D{{Key: "argv", Value: arguments}, {Key: "parsed", Value: bson.D{}}}, nil
 }
 
 // registry has the named fail point: the server's, or that of the deployment.

@@ -387,8 +387,7 @@ func primaryAlone(preference bson.Raw, mode string) error {
 	if mode != "primary" {
 		return nil
 	}
-	tags, _ := preference.Lookup("tags").ArrayOK()
-	sets, _ := tags.Values()
+	sets := command.Items(preference.Lookup("tags"))
 	if len(sets) > 1 || len(sets) == 1 && len(sets[0].Value) > emptyDocument {
 		return command.Errorf(command.CodeBadValue, "Only empty tags are allowed with primary read preference")
 	}
@@ -520,14 +519,10 @@ func (x *exchange) labels(code int32, concern bool) []string {
 }
 
 func opensChangeStream(body bson.Raw) bool {
-	pipeline, ok := body.Lookup("pipeline").ArrayOK()
-	if !ok {
+	stages := command.Items(body.Lookup("pipeline"))
+	if len(stages) == 0 {
 		return false
 	}
-	stage, err := pipeline.IndexErr(0)
-	if err != nil {
-		return false
-	}
-	doc, ok := stage.DocumentOK()
-	return ok && firstKey(doc) == "$changeStream"
+	stage, _ := stages[0].DocumentOK()
+	return firstKey(stage) == "$changeStream"
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -150,19 +151,8 @@ func (k *conn) handshake(body bson.Raw) error {
 		}
 		k.logClient(client)
 	}
-	if offered, ok := body.Lookup("compression").ArrayOK(); ok {
-		values, err := offered.Values()
-		if err != nil {
-			return err
-		}
-		k.compression = nil
-		for _, v := range values {
-			if name, ok := v.StringValueOK(); ok {
-				if _, known := wire.CompressorNamed(name); known {
-					k.compression = append(k.compression, name)
-				}
-			}
-		}
+	if offered := command.Texts(body.Lookup("compression")); offered != nil {
+		k.compression = slices.DeleteFunc(offered, func(name string) bool { return !wire.Compresses(name) })
 	}
 	return nil
 }

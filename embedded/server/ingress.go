@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -77,17 +78,7 @@ func (x *exchange) admit() error {
 // exempts reports whether an application's name begins with one that is exempt.
 func (i *ingress) exempts(app string) bool {
 	doc, _ := i.params.value(requestAppExemptions).(bson.Raw)
-	names, _ := doc.Lookup("appNames").ArrayOK()
-	values, err := names.Values()
-	if err != nil {
-		return false
-	}
-	for _, v := range values {
-		if name, ok := v.StringValueOK(); ok && strings.HasPrefix(app, name) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(command.Texts(doc.Lookup("appNames")), func(name string) bool { return strings.HasPrefix(app, name) })
 }
 
 // limiter is a token bucket with a queue, as the server's rate limiters are.

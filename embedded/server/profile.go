@@ -31,27 +31,25 @@ var profiles = []Profile{
 type feature struct{ since, until int }
 
 // The features. Names of error codes are in embedded/command/errorcodes.txt, parameters in params.go and
-// ingress.go, fields of commands in embedded/data/versions.go.
+// fields of commands in embedded/data/versions.go.
 var (
-	helloCommand     = feature{since: 9}            // hello beside isMaster
-	offersHello      = feature{since: 13}           // isMaster says that hello exists
-	offersHello44    = feature{since: 9, until: 12} // the same; 4.9 does not, as recordings show
-	topologyVersion  = feature{since: 9}            // in hello and errors; hello waits for changes, and streams
-	errorLabels      = feature{since: 9}            // from the server, and of fail points
-	timesEntered     = feature{since: 9}            // getParameter counts how often a fail point struck
-	stableAPI        = feature{since: 12}           // apiVersion, apiStrict, apiDeprecationErrors
-	saysPrimary      = feature{since: 12}           // messages say primary, no longer master, to clients that said helloOk
-	failsVia         = feature{since: 13}           // failCommand's message begins "Failing command via"
-	loadBalancing    = feature{since: 13}           // of mongoses
-	mongosWords      = feature{since: 13}           // of mongoses about unknown commands are those of mongod
-	codeMechanism    = feature{since: 13}           // an unknown mechanism has an error code of its own
-	codeNoOption     = feature{since: 13}           // so has getParameter of an unknown parameter
-	legacyOpcodes    = feature{until: 17}           // those before OP_MSG, but for hello in OP_QUERY
-	ephemeralForTest = feature{until: 17}           // a storage engine
-	noWrites         = feature{since: 17}           // the label NoWritesPerformed
-	codeNegative     = feature{since: 17}           // a negative maxTimeMS has an error code of its own
-	overload         = feature{since: 27}           // the label SystemOverloadedError; the ingress rate limiters
-	limiterLabels    = feature{since: 29}           // of rejected requests: NoWritesPerformed, and RetryableError only if a parameter says so
+	helloCommand    = feature{since: 9}            // hello beside isMaster
+	offersHello     = feature{since: 13}           // isMaster says that hello exists
+	offersHello44   = feature{since: 9, until: 12} // the same; 4.9 does not, as recordings show
+	topologyVersion = feature{since: 9}            // in hello and errors; hello waits for changes, and streams
+	errorLabels     = feature{since: 9}            // from the server, and of fail points
+	timesEntered    = feature{since: 9}            // getParameter counts how often a fail point struck
+	stableAPI       = feature{since: 12}           // apiVersion, apiStrict, apiDeprecationErrors
+	saysPrimary     = feature{since: 12}           // messages say primary, no longer master, to clients that said helloOk
+	failsVia        = feature{since: 13}           // failCommand's message begins "Failing command via"
+	loadBalancing   = feature{since: 13}           // of mongoses
+	mongosWords     = feature{since: 13}           // of mongoses about unknown commands are those of mongod
+	codeMechanism   = feature{since: 13}           // an unknown mechanism has an error code of its own
+	codeNoOption    = feature{since: 13}           // so has getParameter of an unknown parameter
+	noWrites        = feature{since: 17}           // the label NoWritesPerformed
+	codeNegative    = feature{since: 17}           // a negative maxTimeMS has an error code of its own
+	overload        = feature{since: 27}           // the label SystemOverloadedError; the ingress rate limiters
+	limiterLabels   = feature{since: 29}           // of rejected requests: NoWritesPerformed, and RetryableError only if a parameter says so
 )
 
 func (p Profile) has(f feature) bool { return p.Wire >= f.since && (f.until == 0 || p.Wire < f.until) }

@@ -28,19 +28,6 @@ func marshal(doc bson.D) bson.Raw {
 	return raw
 }
 
-// with appends fields to a document.
-func with(doc bson.Raw, extra bson.D) (bson.Raw, error) {
-	elements, err := doc.Elements()
-	if err != nil {
-		return nil, err
-	}
-	out := make(bson.D, 0, len(elements)+len(extra))
-	for _, e := range elements {
-		out = append(out, bson.E{Key: e.Key(), Value: e.Value()})
-	}
-	return bson.Marshal(append(out, extra...))
-}
-
 // firstKey is the name of a command, "" if the document is empty.
 func firstKey(doc bson.Raw) string {
 	e, err := doc.IndexErr(0)

@@ -18,7 +18,7 @@ func (x *exchange) session() error {
 		}
 		id, err := lsid.LookupErr("id")
 		if err != nil {
-			return command.Errorf(40414, "BSON field 'OperationSessionInfo.lsid.id' is missing but a required field")
+			return command.Errorf(command.CodeIDLFailedToParse, "BSON field 'OperationSessionInfo.lsid.id' is missing but a required field")
 		}
 		subtype, data, ok := id.BinaryOK()
 		if !ok {
@@ -110,16 +110,11 @@ func (x *exchange) startSession() (bson.D, error) {
 // lsids are the session ids that are the value of the command.
 func (x *exchange) lsids() ([]bson.Raw, error) {
 	value := x.request.Body.Index(0).Value()
-	list, ok := value.ArrayOK()
-	if !ok {
+	if value.Type != bson.TypeArray {
 		return nil, wrongType(x.row.Name+"FromClient."+x.row.Name, value, "array")
 	}
-	values, err := list.Values()
-	if err != nil {
-		return nil, err
-	}
-	out := make([]bson.Raw, 0, len(values))
-	for _, v := range values {
+	var out []bson.Raw
+	for _, v := range command.Items(value) {
 		doc, ok := v.DocumentOK()
 		if !ok {
 			return nil, wrongType(x.row.Name+"FromClient."+x.row.Name, v, "object")

@@ -33,29 +33,18 @@ func (x *exchange) internal(db string, body bson.D) (bson.Raw, error) {
 }
 
 // shardDocuments are those of config.shards, by id.
-func (x *exchange) shardDocuments() ([]bson.Raw, error) {
+func (x *exchange) shardDocuments() ([]bson.RawValue, error) {
 	reply, err := x.internal("config", bson.D{
 		{Key: "find", Value: "shards"}, {Key: "sort", Value: bson.D{{Key: "_id", Value: 1}}}, {Key: "singleBatch", Value: true}})
 	if err != nil {
 		return nil, err
 	}
-	list, _ := reply.Lookup("cursor", "firstBatch").ArrayOK()
-	values, err := list.Values()
-	if err != nil {
-		return nil, err
-	}
-	out := []bson.Raw{}
-	for _, v := range values {
-		if doc, ok := v.DocumentOK(); ok {
-			out = append(out, doc)
-		}
-	}
-	return out, nil
+	return command.Items(reply.Lookup("cursor", "firstBatch")), nil
 }
 
 func (x *exchange) listShards() (bson.D, error) {
 	docs, err := x.shardDocuments()
-	return bson.D{{Key: "shards", Value: docs}}, err
+	return bson.D{{Key: "shards", Value: append([]bson.RawValue{}, docs...)}}, err
 }
 
 // addShard records a shard. No data goes there.
@@ -78,8 +67,8 @@ func (x *exchange) addShard() (bson.D, error) {
 		name = fmt.Sprintf("shard%04d", len(docs))
 	}
 	for _, d := range docs {
-		id, _ := d.Lookup("_id").StringValueOK()
-		at, _ := d.Lookup("host").StringValueOK()
+		id, _ := d.Document().Lookup("_id").StringValueOK()
+		at, _ := d.Document().Lookup("host").StringValueOK()
 		switch {
 		case id == name && at == host:
 			return bson.D{{Key: "shardAdded", Value: name}}, nil

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/golang/snappy"
 	"github.com/klauspost/compress/zstd"
@@ -25,13 +26,10 @@ const (
 )
 
 // compressorNames is how hello negotiates them; noop is not negotiated.
-var compressorNames = map[string]Compressor{"snappy": Snappy, "zlib": Zlib, "zstd": Zstd}
+var compressorNames = []string{"snappy", "zlib", "zstd"}
 
-// CompressorNamed finds a compressor by its name in hello.
-func CompressorNamed(name string) (Compressor, bool) {
-	c, ok := compressorNames[name]
-	return c, ok
-}
+// Compresses reports whether there is a compressor with a name in hello.
+func Compresses(name string) bool { return slices.Contains(compressorNames, name) }
 
 var errCompressed = errors.New("an OP_COMPRESSED cut short")
 

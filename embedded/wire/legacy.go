@@ -7,39 +7,30 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// Bits of an OP_QUERY and of an OP_REPLY.
-const (
-	QuerySecondaryOk  int32 = 1 << 2
-	ReplyAwaitCapable int32 = 1 << 3
-)
-
-// Query is an OP_QUERY with a command.
-type Query struct {
-	Flags      int32
-	Collection string // database.$cmd
-	Query      bson.Raw
-}
+// replyAwaitCapable is a flag that every OP_REPLY has.
+const replyAwaitCapable = 1 << 3
 
 var errLegacy = errors.New("a legacy message cut short")
 
-// ParseQuery takes an OP_QUERY apart. The result shares body's memory.
-func ParseQuery(body []byte) (Query, error) {
+// ParseQuery takes an OP_QUERY apart: the namespace, which is database.$cmd for a
+// command, and the command. The result shares body's memory.
+func ParseQuery(body []byte) (namespace string, doc bson.Raw, err error) {
 	r := reader{rest: body}
-	q := Query{Flags: r.int32(), Collection: r.cstring()}
+	r.int32() // flags
+	namespace = r.cstring()
 	_, _ = r.int32(), r.int32() // how many to skip, and to return
 	if r.bad {
-		return q, errLegacy
+		return "", nil, errLegacy
 	}
-	var err error
-	q.Query, err = document(&r)
-	return q, err
+	doc, err = document(&r)
+	return namespace, doc, err
 }
 
 // AppendReply appends a whole OP_REPLY with the reply to a command.
 func AppendReply(dst []byte, requestID, responseTo int32, doc bson.Raw) []byte {
 	start := len(dst)
 	dst = appendHeader(dst, requestID, responseTo, OpReply)
-	dst = binary.LittleEndian.AppendUint32(dst, uint32(ReplyAwaitCapable))
+	dst = binary.LittleEndian.AppendUint32(dst, replyAwaitCapable)
 	dst = binary.LittleEndian.AppendUint64(dst, 0) // cursor
 	dst = binary.LittleEndian.AppendUint32(dst, 0) // startingFrom
 	dst = binary.LittleEndian.AppendUint32(dst, 1) // documents
@@ -64,14 +55,14 @@ func ParseReply(body []byte) (flags int32, doc bson.Raw, err error) {
 }
 
 // AppendQuery appends a whole OP_QUERY, for those who play the client.
-func AppendQuery(dst []byte, requestID int32, q Query) []byte {
+func AppendQuery(dst []byte, requestID int32, namespace string, doc bson.Raw) []byte {
 	start := len(dst)
 	dst = appendHeader(dst, requestID, 0, OpQuery)
-	dst = binary.LittleEndian.AppendUint32(dst, uint32(q.Flags))
-	dst = append(append(dst, q.Collection...), 0)
+	dst = binary.LittleEndian.AppendUint32(dst, 0) // flags
+	dst = append(append(dst, namespace...), 0)
 	dst = binary.LittleEndian.AppendUint32(dst, 0)          // to skip
 	dst = binary.LittleEndian.AppendUint32(dst, ^uint32(0)) // to return: -1
-	dst = append(dst, q.Query...)
+	dst = append(dst, doc...)
 	finish(dst[start:])
 	return dst
 }

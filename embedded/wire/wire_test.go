@@ -203,9 +203,7 @@ func TestCompressed(t *testing.T) {
 	plain := message(0, kind0(doc(t, bson.D{{Key: "ping", Value: strings.Repeat("x", 5000)}})))
 	all := map[string]wire.Compressor{"snappy": wire.Snappy, "zlib": wire.Zlib, "zstd": wire.Zstd, "": wire.Noop}
 	for name, c := range all {
-		if named, ok := wire.CompressorNamed(name); name != "" && (!ok || named != c) {
-			t.Errorf("compressor %s is %d", name, named)
-		}
+		testkit.Equal(t, "negotiated: "+name, wire.Compresses(name), c != wire.Noop)
 		packed, err := wire.Compress(plain, c)
 		testkit.Check(t, err)
 		if c != wire.Noop && len(packed) > len(plain)/10 {
@@ -244,15 +242,13 @@ func TestRefusedCompressed(t *testing.T) {
 }
 
 func TestLegacy(t *testing.T) {
-	q := wire.Query{Flags: wire.QuerySecondaryOk, Collection: "d.$cmd", Query: ping(t)}
-	_, body, err := wire.ReadMessage(bytes.NewReader(wire.AppendQuery(nil, 3, q)))
+	_, body, err := wire.ReadMessage(bytes.NewReader(wire.AppendQuery(nil, 3, "d.$cmd", ping(t))))
 	testkit.Check(t, err)
-	got, err := wire.ParseQuery(body)
-	if err != nil || got.Collection != q.Collection || got.Flags != q.Flags || !bytes.Equal(got.Query, q.Query) {
-		t.Errorf("got %+v, %v", got, err)
+	if namespace, doc, err := wire.ParseQuery(body); err != nil || namespace != "d.$cmd" || !bytes.Equal(doc, ping(t)) {
+		t.Errorf("got %s %v, %v", namespace, doc, err)
 	}
 	for n := range body {
-		if _, err := wire.ParseQuery(body[:n]); err == nil {
+		if _, _, err := wire.ParseQuery(body[:n]); err == nil {
 			t.Errorf("a query of %d bytes of %d was taken", n, len(body))
 		}
 	}
@@ -264,7 +260,7 @@ func FuzzRead(f *testing.F) {
 	p := ping(f)
 	for _, seed := range [][]byte{
 		message(0, kind0(p)), message(0, kind0(p), kind1("documents", p, p)), wire.AppendMsg(nil, 1, 2, wire.ChecksumPresent, p),
-		wire.AppendQuery(nil, 1, wire.Query{Collection: "d.$cmd", Query: p}), wire.AppendReply(nil, 1, 2, p), message(0, kind0(nested(f, 120))),
+		wire.AppendQuery(nil, 1, "d.$cmd", p), wire.AppendReply(nil, 1, 2, p), message(0, kind0(nested(f, 120))),
 		message(0, kind0(testkit.Extended[bson.Raw](f, testkit.EveryType))), []byte("GET / HTTP/1.1\r\n\r\n"),
 	} {
 		f.Add(seed)
@@ -292,14 +288,14 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		m, err1 := wire.ParseMsg(h, body)
-		q, err2 := wire.ParseQuery(body)
+		_, q, err2 := wire.ParseQuery(body)
 		_, r, err3 := wire.ParseReply(body)
 		var docs []bson.Raw
 		switch {
 		case h.OpCode == wire.OpMsg && err1 == nil:
 			docs = []bson.Raw{m.Single()}
 		case h.OpCode == wire.OpQuery && err2 == nil:
-			docs = []bson.Raw{q.Query}
+			docs = []bson.Raw{q}
 		case h.OpCode == wire.OpReply && err3 == nil:
 			docs = []bson.Raw{r}
 		}

@@ -1,0 +1,52 @@
+package command
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/unified-test-runner/utr/embedded/data/value"
+)
+
+// TypeName is the type of a value as the server's messages call it.
+func TypeName(raw bson.RawValue) string {
+	v, _ := value.FromRaw(raw)
+	return value.TypeName(v)
+}
+
+// Items are the values of an array in a validated document, nil if it is not an array.
+func Items(v bson.RawValue) []bson.RawValue {
+	list, _ := v.ArrayOK()
+	items, _ := list.Values() // nothing in a validated document is out of place
+	return items
+}
+
+// Texts are those items of an array that are strings; nil if it is not an array.
+func Texts(v bson.RawValue) []string {
+	if v.Type != bson.TypeArray {
+		return nil
+	}
+	out := []string{}
+	for _, item := range Items(v) {
+		if s, ok := item.StringValueOK(); ok {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// NewUUID is a random UUID, of version 4.
+func NewUUID() bson.Binary {
+	b := make([]byte, 16)
+	rand.Read(b) // never fails
+	b[6] = b[6]&0x0f | 0x40
+	b[8] = b[8]&0x3f | 0x80
+	return bson.Binary{Subtype: bson.TypeBinaryUUID, Data: b}
+}
+
+// UserDigest is the uid of a session: the digest of the user's name, which is empty without one.
+func UserDigest(name string) bson.Binary {
+	sum := sha256.Sum256([]byte(name))
+	return bson.Binary{Data: sum[:]}
+}
