@@ -22,6 +22,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/unified-test-runner/utr/embedded/data"
 	"github.com/unified-test-runner/utr/embedded/server"
 )
 
@@ -139,6 +140,17 @@ func Start(ctx context.Context, options Options) (*Deployment, error) {
 		return nil, errors.Join(fmt.Errorf("start a %s: %w", options.Topology, err), d.Close())
 	}
 	return d, nil
+}
+
+// newBackend is the data of a deployment, empty.
+func newBackend(o Options) server.Backend {
+	return data.New(data.Options{
+		Sharded:     kinds[o.Topology] == server.Sharded,
+		ReplicaSet:  o.Topology == ReplicaSet,
+		ShardName:   server.ShardName,
+		ShardHost:   server.ShardHost(o.SetName),
+		NoScripting: o.NoScripting,
+	})
 }
 
 var kinds = map[Topology]server.Kind{

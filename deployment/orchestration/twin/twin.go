@@ -7,8 +7,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -24,18 +26,25 @@ type Service struct {
 
 	mu       sync.Mutex
 	clusters map[string]*cluster // by "servers/ID"
-	parts    map[string]string   // kind and id of what a making left that failed
 	bodies   []map[string]any
 	made     int
 	fault    Fault
 	log      string
 }
 
-// cluster is one that was made.
+// cluster is one that was made, or, without a deployment, a part of one whose making
+// failed.
 type cluster struct {
 	*embedded.Deployment
 	login, password string
 	log             string // path, "" if there is none
+}
+
+// stop stops its servers.
+func (c *cluster) stop() {
+	if c.Deployment != nil {
+		_ = c.Close()
+	}
 }
 
 // Fault may answer a request in the place of the twin: it returns true then.
@@ -44,7 +53,7 @@ type Fault func(method, path string, w http.ResponseWriter, r *http.Request) boo
 
 // Start starts a twin, which the end of the test stops with all its clusters.
 func Start(t testing.TB) *Service {
-	s := &Service{clusters: make(map[string]*cluster), parts: make(map[string]string)}
+	s := &Service{clusters: make(map[string]*cluster)}
 	s.http = httptest.NewServer(http.HandlerFunc(s.serve))
 	s.URL = s.http.URL + "/v1"
 	t.Cleanup(s.Stop)
@@ -59,7 +68,7 @@ func (s *Service) Stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.clusters {
-		_ = c.Close()
+		c.stop()
 	}
 	clear(s.clusters)
 }
@@ -85,17 +94,10 @@ func (s *Service) Misbehave(f Fault) {
 }
 
 // Clusters gives kind and id of what is there: "servers/x".
-func (s *Service) Clusters() (names []string) {
+func (s *Service) Clusters() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for name := range s.clusters {
-		names = append(names, name)
-	}
-	for id, kind := range s.parts {
-		names = append(names, kind+"/"+id)
-	}
-	slices.Sort(names)
-	return names
+	return slices.Sorted(maps.Keys(s.clusters))
 }
 
 // Made is how many clusters were made.
@@ -132,7 +134,7 @@ func (s *Service) Add(t testing.TB, kind, id string, o embedded.Options) {
 func (s *Service) AddPart(kind, id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.parts[id] = kind
+	s.clusters[kind+"/"+id] = new(cluster)
 }
 
 // Kill stops the servers of a cluster, or of all without a name, which the
@@ -142,7 +144,7 @@ func (s *Service) Kill(names ...string) {
 	defer s.mu.Unlock()
 	for name, c := range s.clusters {
 		if len(names) == 0 || slices.Contains(names, name) {
-			_ = c.Close()
+			c.stop()
 		}
 	}
 }
@@ -187,11 +189,6 @@ func (s *Service) list(w http.ResponseWriter, kind string) {
 	rows := []map[string]any{}
 	for name := range s.clusters {
 		if id, found := strings.CutPrefix(name, kind+"/"); found {
-			rows = append(rows, map[string]any{"id": id})
-		}
-	}
-	for id, of := range s.parts {
-		if of == kind {
 			rows = append(rows, map[string]any{"id": id})
 		}
 	}
@@ -245,15 +242,9 @@ func (s *Service) make(w http.ResponseWriter, r *http.Request, kind, id string) 
 func (c *cluster) info(id string) map[string]any {
 	hosts := strings.Join(c.Hosts(), ",")
 	uri := "mongodb://" + hosts
-	var set string
-	if _, query, found := strings.Cut(c.URI(), "?"); found {
-		for _, o := range strings.Split(query, "&") {
-			if strings.HasPrefix(o, "replicaSet=") {
-				set = o
-			}
-		}
-	}
-	if set != "" {
+	set := ""
+	if u, err := url.Parse(c.URI()); err == nil && u.Query().Has("replicaSet") {
+		set = "replicaSet=" + u.Query().Get("replicaSet")
 		uri += "/?" + set
 	}
 	out := map[string]any{"id": id, "mongodb_uri": uri, "procInfo": map[string]any{"params": map[string]any{"logpath": c.log}}}
@@ -271,20 +262,13 @@ func (s *Service) one(w http.ResponseWriter, r *http.Request, kind, id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.clusters[kind+"/"+id]
-	if r.Method == http.MethodDelete && s.parts[id] == kind {
-		delete(s.parts, id)
-		w.WriteHeader(http.StatusNoContent)
-		return
-	}
-	if c == nil {
-		w.WriteHeader(http.StatusNotFound)
-		return
-	}
-	switch r.Method {
-	case http.MethodDelete:
+	switch {
+	case c != nil && r.Method == http.MethodDelete:
 		delete(s.clusters, kind+"/"+id)
-		_ = c.Close()
+		c.stop()
 		w.WriteHeader(http.StatusNoContent)
+	case c == nil || c.Deployment == nil:
+		w.WriteHeader(http.StatusNotFound)
 	default:
 		answer(w, c.info(id))
 	}
