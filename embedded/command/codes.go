@@ -15,6 +15,7 @@ const (
 	CodeInternalError                            int32 = 1
 	CodeBadValue                                 int32 = 2
 	CodeFailedToParse                            int32 = 9
+	CodeUserNotFound                             int32 = 11
 	CodeUnauthorized                             int32 = 13
 	CodeTypeMismatch                             int32 = 14
 	CodeOverflow                                 int32 = 15

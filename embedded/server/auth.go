@@ -281,3 +281,14 @@ func (x *exchange) createUser() (bson.D, error) {
 	}
 	return nil, users.Add(x.request.DB, name, password)
 }
+
+// updateUser gives a user another password. Suites let fail points strike it.
+func (x *exchange) updateUser() (bson.D, error) {
+	name, _ := x.request.Body.Index(0).Value().StringValueOK()
+	password, _ := x.request.Body.Lookup("pwd").StringValueOK()
+	users := x.conn.server.cluster.Users
+	if users.find(x.request.DB, name) == nil {
+		return nil, command.Errorf(command.CodeUserNotFound, "User '%s@%s' not found", name, x.request.DB)
+	}
+	return nil, users.Add(x.request.DB, name, password)
+}

@@ -33,6 +33,7 @@ func protocolRows() []entry {
 		{command.Row{Name: "whatsmyuri", BeforeAuth: true}, (*exchange).whatsmyuri},
 		{command.Row{Name: "getnonce", BeforeAuth: true, MaxWire: 18}, (*exchange).getnonce},
 		{command.Row{Name: "createUser", Write: true, BeforeUsers: true}, (*exchange).createUser},
+		{command.Row{Name: "updateUser", Write: true}, (*exchange).updateUser},
 
 		// Diagnostics.
 		{command.Row{Name: "ping", BeforeAuth: true, API: "1"}, (*exchange).ping},
