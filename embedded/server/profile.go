@@ -30,7 +30,7 @@ var profiles = []Profile{
 // another, or for good if that is 0.
 type feature struct{ since, until int }
 
-// The features. Names of error codes are in embedded/command/errorcodes.txt, parameters in params.go and
+// The features. Names of error codes are in embedded/command/errorcodes.txt, parameters in params.go,
 // fields of commands in embedded/data/versions.go.
 var (
 	helloCommand    = feature{since: 9}            // hello beside isMaster
