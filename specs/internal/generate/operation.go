@@ -1,4 +1,4 @@
-package suites
+package main
 
 import (
 	"cmp"
@@ -68,7 +68,7 @@ func Complete(database string, list []Operation) []Operation {
 			o.Database = database
 		}
 		if o.Started == "" {
-			o.Started = Merge("{ "+o.Command+": "+target+" }", inside(o.Arguments))
+			o.Started = Merge("{ "+o.Command+": "+target+" }", fieldsOf(o.Arguments))
 		}
 	}
 	return list
@@ -162,14 +162,14 @@ func Merge(document, fields string) string {
 	if fields == "" {
 		return document
 	}
-	if inner := inside(document); inner != "" {
+	if inner := fieldsOf(document); inner != "" {
 		fields = inner + ", " + fields
 	}
 	return "{ " + fields + " }"
 }
 
 // inside are the fields of a document in flow YAML.
-func inside(document string) string {
+func fieldsOf(document string) string {
 	return strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(document, "{"), "}"))
 }
 
