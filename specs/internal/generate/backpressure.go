@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Suites are the suites of client backpressure.
+// overloadSuites are the suites of client backpressure.
 func overloadSuites() Specification {
 	var files []*File
 	for _, o := range operations() {
@@ -39,7 +39,7 @@ func tell(f *File, titles []string, stories ...Story) {
 	}
 }
 
-// stories are made for every operation.
+// overloadStories are made for every operation.
 func overloadStories(o Operation) []Story {
 	list := []Story{
 		{Says: "is retried twice after overload errors (B1)", Mode: Times(2), Fails: overload, Attempts: 3},
@@ -143,7 +143,7 @@ func killCursors() *File {
 	return f
 }
 
-// standalone has no retryable writes, and overload retries of writes.
+// overloadStandalone has no retryable writes, and overload retries of writes.
 func overloadStandalone() *File {
 	f := NewFile("standalone", "writes on a standalone", Servers("4.4", Single),
 		"A standalone has no retryable writes, but its overload errors are retried: every command is subject to that.")
@@ -210,7 +210,7 @@ var (
 	unreachable          = HostUnreachable
 )
 
-// numbered is what the attempts of a retryable write carry.
+// numberedOne is what the attempts of a retryable write carry.
 const numberedOne = `txnNumber: { $numberLong: "1" }`
 
 // generic operations are subject to both options.

@@ -9,7 +9,7 @@ import (
 // overload errors alone has time to spare.
 const patient = "maxAdaptiveRetries: 8, timeoutMS: 3000"
 
-// sequences are attempts that fail in different ways.
+// overloadSequences are attempts that fail in different ways.
 func overloadSequences() *File {
 	f := NewFile("sequences", "attempts that fail in different ways", Sequences(Retrying),
 		"Overload errors and others in one operation: what they do to the limit of retries, to the backoff, and to the error that is",

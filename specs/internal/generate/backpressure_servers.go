@@ -48,7 +48,7 @@ func retargeting() *File {
 	return f
 }
 
-// otherMongos checks the deprioritized server as the suites of retryable reads
+// overloadOtherMongos checks the deprioritized server as the suites of retryable reads
 // do: by chance. One retry has to be enough.
 func overloadOtherMongos() *File {
 	const app = "utrOtherMongos"
@@ -117,7 +117,7 @@ func sameMongos() *File {
 	return f
 }
 
-// timeouts checks the limit of retries under timeoutMS, and the backoff that
+// overloadTimeouts checks the limit of retries under timeoutMS, and the backoff that
 // outlasts it. The client long has so many retries that one of the backoffs
 // is longer than timeoutMS by itself: all of them are shorter once in 10^11
 // runs. So the test also passes where backoffs are decided but not slept.

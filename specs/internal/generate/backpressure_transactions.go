@@ -14,7 +14,7 @@ const (
 	majority  = "writeConcern: { w: majority, wtimeout: 10000 }"
 )
 
-// ending is the operation that ends a transaction, and its command.
+// endingWith is the operation that ends a transaction, and its command.
 func endingWith(name, extra string) Operation {
 	o := Operation{Object: "session", Name: name, Command: name, Database: "admin", Started: Merge("{ "+name+": 1, "+goesOn+" }", extra)}
 	if name == "commitTransaction" {
@@ -32,7 +32,7 @@ func begin(o Operation) []string {
 var bothWritten = []Outcome{{Collection: Collection,
 	Documents: []string{"{ _id: 1, x: 11 }", "{ _id: 2, x: 23 }", "{ _id: 3, x: 33 }", "{ _id: 4, x: 44 }"}}}
 
-// transactions checks that every command of a transaction is subject to the
+// overloadTransactions checks that every command of a transaction is subject to the
 // policy, and stays what it was in it.
 func overloadTransactions() *File {
 	f := NewFile("transactions", "commands of a transaction", labelling,

@@ -2,9 +2,12 @@ package main
 
 import (
 	"cmp"
+	_ "embed"
 	"fmt"
 	"slices"
 	"strings"
+
+	"gopkg.in/yaml.v3"
 )
 
 // Operation is an operation with one command, and what is known of it.
@@ -50,10 +53,18 @@ func (o Operation) Title() string {
 	return title
 }
 
-// Complete fills in what a table leaves out: an operation is called on the
-// collection, has the command of its name, sends it to the database of its
-// object, and puts its arguments into it.
-func Complete(database string, list []Operation) []Operation {
+//go:embed operations.yml
+var operationTables string
+
+// table reads a table of operations on a database, and fills in what it leaves
+// out: an operation is called on the collection, has the command of its name,
+// sends it to the database of its object, and puts its arguments into it.
+func table(name, database string) []Operation {
+	var tables map[string][]Operation
+	if err := yaml.Unmarshal([]byte(strings.ReplaceAll(operationTables, "DATABASE", database)), &tables); err != nil {
+		panic(err) // the file is a part of the program
+	}
+	list := tables[name]
 	for i := range list {
 		o := &list[i]
 		o.Object, o.Command, o.Arguments = cmp.Or(o.Object, "collection"), cmp.Or(o.Command, o.Name), cmp.Or(o.Arguments, "{}")
@@ -168,7 +179,7 @@ func Merge(document, fields string) string {
 	return "{ " + fields + " }"
 }
 
-// inside are the fields of a document in flow YAML.
+// fieldsOf are the fields of a document in flow YAML.
 func fieldsOf(document string) string {
 	return strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(document, "{"), "}"))
 }

@@ -6,7 +6,7 @@ import (
 
 var reads = Policy{Database: readDatabase, Noun: "read", Option: "retryReads", Network: "R10", Handshake: "R13", Pool: "R12", Off: "R30"}
 
-// Suites are the suites of retryable reads.
+// readSuites are the suites of retryable reads.
 func readSuites() Specification {
 	var files []*File
 	for _, o := range readOperations(readDatabase) {
@@ -20,7 +20,7 @@ func readSuites() Specification {
 // everywhere is for what all operations but change streams need.
 var everywhere = Servers("4.2", "")
 
-// requirement is for what an operation needs.
+// readRequirement is for what an operation needs.
 func readRequirement(o Operation) string {
 	if o.Watches {
 		return Servers("4.2", Retrying)
@@ -33,7 +33,7 @@ var everything = []string{"admin", "database", "collection", "bucket"}
 
 func readNamed(title string) Operation { return Named(readOperations(readDatabase), title) }
 
-// stories are made for every operation.
+// readStories are made for every operation.
 func readStories() []Story {
 	const off = " with retryReads false (R30)"
 	list := []Story{
@@ -56,7 +56,7 @@ func readStories() []Story {
 	return list
 }
 
-// secondError lets the retry reach a server that refuses the command for a
+// readSecondErrors lets the retry reach a server that refuses the command for a
 // reason of its own, so that the two errors can be told apart. A server looks
 // for unknown stages before a fail point strikes, and into filters after it.
 func readSecondErrors() *File {
@@ -86,22 +86,11 @@ func readSecondErrors() *File {
 	return f
 }
 
-// neverRetried are the operations of "Unsupported Read Operations".
+// readsNeverRetried are the operations of "Unsupported Read Operations".
 func readsNeverRetried() *File {
 	f := NewFile("never-retried", "operations that are never retried", everywhere,
 		"getMore, generic commands, mapReduce and aggregations that write are attempted once, whatever the error.")
-	const find, count = `{ find: documents, filter: { _id: 1 } }`, `{ count: documents }`
-	for _, o := range Complete(readDatabase, []Operation{
-		{Name: "aggregate", Variant: "with $out", Arguments: `{ pipeline: [ { $match: { _id: { $gt: 1 } } }, { $out: written } ] }`},
-		{Name: "aggregate", Variant: "with $merge", Arguments: `{ pipeline: [ { $match: { _id: { $gt: 1 } } }, { $merge: { into: written } } ] }`},
-		{Name: "mapReduce", Started: `{ mapReduce: documents, out: { inline: 1 } }`, Arguments: `{ map: { $code: "function() { emit(0, this.x) }" }, ` +
-			`reduce: { $code: "function(key, values) { return Array.sum(values) }" }, out: { inline: 1 } }`},
-		{Object: "database", Name: "runCommand", Variant: "with a find", Command: "find",
-			Arguments: "{ commandName: find, command: " + find + " }", Started: find},
-		{Object: "database", Name: "runCommand", Variant: "with a count", Command: "count",
-			Arguments: "{ commandName: count, command: " + count + " }", Started: count},
-		GetMore("find", readDatabase, "{ filter: {}, batchSize: 2 }"),
-	}) {
+	for _, o := range append(table("other reads", readDatabase), GetMore("find", readDatabase, "{ filter: {}, batchSize: 2 }")) {
 		o.Reads = true
 		rule := map[bool]string{true: " (W35)", false: " (R33)"}[o.Command == "aggregate"]
 		list := []Story{NotRetried("a network error"+rule, Closes, RaisedNetwork)}
@@ -118,7 +107,7 @@ func readsNeverRetried() *File {
 	return f
 }
 
-// sessions checks that a retry goes on in the same session.
+// readSessions checks that a retry goes on in the same session.
 func readSessions() *File {
 	f := NewFile("sessions", "the session of a retry", everywhere,
 		"A retry belongs to the session of the first attempt, explicit or implicit.")
@@ -136,7 +125,7 @@ func readSessions() *File {
 	return f
 }
 
-// transactions checks that nothing in a transaction is retried, and that the
+// readTransactions checks that nothing in a transaction is retried, and that the
 // session is as before afterwards.
 func readTransactions() *File {
 	f := NewFile("transactions", "no retries in a transaction", Servers("4.2", Retrying),
@@ -229,55 +218,16 @@ func readSelectionFails() *File {
 
 const readDatabase = "utr-retryable-reads"
 
-// Operations are the retryable reads on a database ("Supported Read
-// Operations"). Helpers that drivers may have beside them (count,
-// findOne, names and objects of enumerations) are rows as well.
-func readOperations(databaseName string) []Operation {
-	const someIDs, file = `{ filter: { _id: { $gt: 1 } } }`, `{ $oid: "00000000000000000000000a" }`
-	one, documents := `{ filter: { name: `+databaseName+` } }`, `{ filter: { name: documents } }`
-	list := Complete(databaseName, []Operation{
-		{Object: "client", Name: "createChangeStream", Arguments: `{ pipeline: [] }`, Command: "aggregate",
-			Started: `{ aggregate: 1, pipeline: [ { $changeStream: { allChangesForCluster: true } } ] }`, Watches: true},
-		{Object: "client", Name: "listDatabaseNames", Arguments: one, Command: "listDatabases", Result: `[ ` + databaseName + ` ]`},
-		{Object: "client", Name: "listDatabaseObjects", Arguments: one, Command: "listDatabases"},
-		{Object: "client", Name: "listDatabases", Arguments: one, Result: `[ { name: ` + databaseName + ` } ]`, Session: true},
-
-		{Object: "admin", Name: "aggregate", Result: `[ { seen: true } ]`,
-			Arguments: `{ pipeline: [ { $listLocalSessions: {} }, { $limit: 1 }, { $addFields: { seen: true } }, { $project: { _id: 0, seen: 1 } } ] }`},
-		{Object: "database", Name: "createChangeStream", Arguments: `{ pipeline: [] }`, Command: "aggregate",
-			Started: `{ aggregate: 1, pipeline: [ { $changeStream: {} } ] }`, Watches: true},
-		{Object: "database", Name: "listCollectionNames", Arguments: documents, Command: "listCollections", Result: `[ documents ]`},
-		{Object: "database", Name: "listCollectionObjects", Arguments: documents, Command: "listCollections"},
-		{Object: "database", Name: "listCollections", Arguments: documents, Result: `[ { name: documents, type: collection } ]`, Session: true},
-
-		{Name: "aggregate", Arguments: `{ pipeline: [ { $match: { _id: { $gt: 1 } } }, { $sort: { _id: 1 } } ] }`,
-			Result: `[ { _id: 2, x: 22 }, { _id: 3, x: 33 } ]`, Session: true, Txn: true},
-		{Name: "count", Arguments: someIDs, Started: `{ count: documents, query: { _id: { $gt: 1 } } }`, Result: `2`, Session: true},
-		{Name: "countDocuments", Arguments: someIDs, Command: "aggregate", Result: `2`, Session: true, Txn: true,
-			Started: `{ aggregate: documents, pipeline: [ { $match: { _id: { $gt: 1 } } }, { $group: { _id: 1, "n": { $sum: 1 } } } ] }`},
-		{Name: "createChangeStream", Arguments: `{ pipeline: [] }`, Command: "aggregate",
-			Started: `{ aggregate: documents, pipeline: [ { $changeStream: {} } ] }`, Watches: true},
-		{Name: "distinct", Arguments: `{ fieldName: x, filter: { _id: { $gt: 1 } } }`,
-			Started: `{ distinct: documents, key: x, query: { _id: { $gt: 1 } } }`, Result: `[ 22, 33 ]`, Session: true, Txn: true},
-		{Name: "estimatedDocumentCount", Command: "count", Result: `3`},
-		{Name: "find", Arguments: `{ filter: { _id: { $gt: 1 } }, sort: { _id: 1 } }`,
-			Result: `[ { _id: 2, x: 22 }, { _id: 3, x: 33 } ]`, Session: true, Txn: true},
-		{Name: "findOne", Arguments: `{ filter: { _id: 2 } }`, Command: "find", Result: `{ _id: 2, x: 22 }`},
-		{Name: "listIndexNames", Command: "listIndexes", Result: `[ _id_ ]`},
-		{Name: "listIndexes", Result: `[ { key: { _id: 1 }, name: _id_ } ]`, Session: true},
-
-		{Object: "bucket", Name: "download", Arguments: `{ id: ` + file + ` }`, Command: "find", Result: `{ $$matchesHexBytes: "cafe" }`,
-			Started: `{ find: fs.files, filter: { _id: ` + file + ` } }`, Then: `{ find: fs.chunks, filter: { files_id: ` + file + ` } }`},
-		{Object: "bucket", Name: "downloadByName", Arguments: `{ filename: coffee }`, Command: "find", Result: `{ $$matchesHexBytes: "cafe" }`,
-			Started: `{ find: fs.files, filter: { filename: coffee } }`, Then: `{ find: fs.chunks, filter: { files_id: ` + file + ` } }`},
-	})
+// readOperations are the retryable reads on a database.
+func readOperations(database string) []Operation {
+	list := table("reads", database)
 	for i := range list {
 		list[i].Reads = true
 	}
 	return list
 }
 
-// retryable are the codes of "Retryable Error".
+// readCodes are those of "Retryable Error".
 var readCodes = []Code{
 	HostUnreachable, HostNotFound, NetworkTimeout, ShutdownInProgress,
 	ReadConcernMajorityNotAvailableYet, PrimarySteppedDown, ExceededTimeLimit, SocketException,
@@ -285,10 +235,10 @@ var readCodes = []Code{
 	NotPrimaryNoSecondaryOk, NotPrimaryOrSecondary,
 }
 
-// others are neighbours of these that must not be retried.
+// otherCodes are neighbours of these that must not be retried.
 var otherCodes = []Code{MaxTimeMSExpired, Interrupted}
 
-// notRetryable checks that the codes are those of the list, and that labels
+// readsNotRetryable checks that the codes are those of the list, and that labels
 // say nothing of a read.
 func readsNotRetryable() *File {
 	f := NewFile("not-retryable", "errors that are not retryable", everywhere,
@@ -317,7 +267,7 @@ func sampled() []Operation {
 	return []Operation{readNamed("collection.find"), readNamed("collection.aggregate"), readNamed("database.listCollections")}
 }
 
-// sequences are attempts that fail in different ways.
+// readSequences are attempts that fail in different ways.
 func readSequences() *File {
 	f := NewFile("sequences", "attempts that fail in different ways", Sequences(""),
 		"The error of the last attempt is raised, and decides whether there is another one. Each attempt has a failure of its own,",

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// secondError lets the retry reach a server that refuses the write for a
+// writeSecondErrors lets the retry reach a server that refuses the write for a
 // reason of its own, so that the two errors can be told apart.
 func writeSecondErrors() *File {
 	f := NewFile("second-error", "the error that is raised after a retry", retrying,
@@ -86,7 +86,7 @@ func writeErrors() *File {
 	return f
 }
 
-// notRetryable are errors that other specifications retry, resume after or
+// writesNotRetryable are errors that other specifications retry, resume after or
 // label, and retryable writes do not.
 func writesNotRetryable() *File {
 	f := NewFile("not-retryable", "errors that are not retryable", retrying,
@@ -110,7 +110,7 @@ func writesNotRetryable() *File {
 	return f
 }
 
-// neverRetried are the operations of "Unsupported Write Operations".
+// writesNeverRetried are the operations of "Unsupported Write Operations".
 func writesNeverRetried(operations []Operation) *File {
 	f := NewFile("never-retried", "operations that are never retried", retrying,
 		"Writes of which a statement may change many documents, aggregations that write, generic commands and all other writes",
@@ -189,7 +189,7 @@ func writeStandalone(operations []Operation) *File {
 	return f
 }
 
-// sequences are attempts that fail in different ways.
+// writeSequences are attempts that fail in different ways.
 func writeSequences(operations []Operation) *File {
 	const none = NoWritesPerformed
 	f := NewFile("sequences", "attempts that fail in different ways", Sequences(Retrying),

@@ -8,7 +8,7 @@ import (
 var harmless = Operation{Object: "collection", Name: "updateOne", Command: "update", Database: writeDatabase,
 	Arguments: "{ filter: { _id: 9 }, update: { $set: { x: 1 } } }", Started: "{ update: " + Collection + " }"}
 
-// sessions checks that a retry has the session and the transaction number of
+// writeSessions checks that a retry has the session and the transaction number of
 // the first attempt, and the next write another number.
 func writeSessions(operations []Operation) *File {
 	f := NewFile("sessions", "the session and the transaction number of a retry", retrying,
@@ -30,7 +30,7 @@ func writeSessions(operations []Operation) *File {
 	return f
 }
 
-// transactions checks that no write in a transaction is retried, and that the
+// writeTransactions checks that no write in a transaction is retried, and that the
 // session is as before afterwards.
 func writeTransactions(operations []Operation) *File {
 	f := NewFile("transactions", "no retries in a transaction", retrying,
