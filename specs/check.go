@@ -23,16 +23,14 @@ func FromValue(file string, root *source.Value) (*Suite, error) {
 	if len(problems) > 0 {
 		return nil, &InvalidError{File: file, Problems: problems}
 	}
-	suite, problems := decode(file, root)
-	problems = append(problems, inspect(suite)...)
-	slices.SortStableFunc(problems, byPosition)
-	for _, p := range problems {
-		if p.Severity == Error {
-			return nil, &InvalidError{File: file, Problems: problems}
-		}
+	i := &inspection{}
+	i.suite = i.decode(file, root)
+	i.inspect()
+	if slices.ContainsFunc(i.problems, func(p Problem) bool { return p.Severity == Error }) {
+		return nil, &InvalidError{File: file, Problems: i.problems}
 	}
-	suite.Warnings = problems
-	return suite, nil
+	i.suite.Warnings = i.problems
+	return i.suite, nil
 }
 
 // schemaVersion gives the version that a file declares, if it can be

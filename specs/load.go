@@ -84,29 +84,31 @@ func (l *Loaded) Left() string {
 // The error, if any, is a *LoadError with everything that is wrong in any of
 // the files. What could be loaded is returned with it.
 func Load(paths []string, options Options) (*Loaded, error) {
-	candidates, failed := discover(paths, options)
-	answers := make([]answer, len(candidates))
+	d := discovery{options: options, seen: map[string]bool{}}
+	for _, p := range paths {
+		d.path(p)
+	}
 	var all errgroup.Group
 	all.SetLimit(runtime.GOMAXPROCS(0))
-	for i, c := range candidates {
+	for _, c := range d.found {
 		all.Go(func() error {
-			answers[i] = c.load(options)
+			c.load(options)
 			return nil
 		})
 	}
-	_ = all.Wait() // the errors are in the answers
+	_ = all.Wait() // each candidate has its error
 
-	loaded := &Loaded{}
-	for i, a := range answers {
+	loaded, failed := &Loaded{}, d.errors
+	for _, c := range d.found {
 		switch {
-		case a.err != nil:
-			failed = append(failed, a.err)
-		case a.suite != nil:
-			loaded.Suites = append(loaded.Suites, a.suite)
-		case a.refused:
-			loaded.Refused = append(loaded.Refused, candidates[i].name)
+		case c.err != nil:
+			failed = append(failed, c.err)
+		case c.suite != nil:
+			loaded.Suites = append(loaded.Suites, c.suite)
+		case c.refused:
+			loaded.Refused = append(loaded.Refused, c.name)
 		default:
-			loaded.Others = append(loaded.Others, candidates[i].name)
+			loaded.Others = append(loaded.Others, c.name)
 		}
 	}
 	if len(failed) == 0 && len(loaded.Suites) == 0 {
@@ -133,35 +135,26 @@ func Parse(file string, data []byte) (*Suite, error) {
 	return suite, err
 }
 
-// answer is what became of a candidate: without a suite and an error it was
-// refused, as it had to be, or has another format.
-type answer struct {
-	suite   *Suite
-	refused bool
-	err     error
-}
-
 // load reads a candidate and compares the outcome with the expected one.
-func (c *candidate) load(options Options) answer {
-	suite, err := c.suite(options)
+func (c *candidate) load(options Options) {
+	c.suite, c.err = c.toSuite(options)
 	var invalid *InvalidError
 	switch {
-	case c.expected != nothing && errors.As(err, &invalid):
-		return answer{refused: true}
-	case err != nil || suite == nil:
-		return answer{err: err}
+	case c.expected != nothing && errors.As(c.err, &invalid):
+		c.refused, c.err = true, nil
+	case c.suite == nil:
 	case c.expected == mustBeRefused:
-		return answer{err: &InvalidError{File: c.name, Problems: []Problem{{
-			Position: suite.Root.Position, Rule: "corpus", Message: "this suite is valid, and lies in a folder of invalid ones",
-		}}}}
+		c.err = &InvalidError{File: c.name, Problems: []Problem{{
+			Position: c.suite.Root.Position, Rule: "corpus", Message: "this suite is valid, and lies in a folder of invalid ones",
+		}}}
+	default:
+		c.suite.MustFail = c.expected == mustFail
 	}
-	suite.MustFail = c.expected == mustFail
-	return answer{suite: suite}
 }
 
-// suite gives the suite of a candidate. Without one and an error, the file has
+// toSuite gives the suite of a candidate. Without one and an error, the file has
 // another format.
-func (c *candidate) suite(options Options) (*Suite, error) {
+func (c *candidate) toSuite(options Options) (*Suite, error) {
 	root, digest, err := c.parse()
 	if err != nil {
 		return nil, err
@@ -191,10 +184,10 @@ func (c *candidate) parse() (root *source.Value, digest [sha256.Size]byte, err e
 		return nil, digest, &PathError{Path: c.name, Message: "cannot be read: " + err.Error(), Err: err}
 	}
 	parse := source.ParseYAML
-	switch {
-	case c.json:
+	switch c.ext {
+	case ".json":
 		parse = source.ParseJSON
-	case c.stdin:
+	case "":
 		parse = source.Parse
 	}
 	if root, err = parse(c.name, data); err != nil {
