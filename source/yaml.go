@@ -104,6 +104,9 @@ func (r *yamlReader) value(n *yaml.Node, depth int) (*measured, error) {
 	if depth > r.limits.depth {
 		return nil, errorAt(at, "nested more than %d levels deep", r.limits.depth)
 	}
+	if n.Style&yaml.TaggedStyle != 0 {
+		return nil, errorAt(at, "tag %s is not supported", n.Tag)
+	}
 	if n.Kind == yaml.AliasNode {
 		return r.alias(n, depth)
 	}
@@ -159,9 +162,6 @@ func (r *yamlReader) alias(n *yaml.Node, depth int) (*measured, error) {
 }
 
 func (r *yamlReader) array(m *measured, n *yaml.Node, depth int) error {
-	if err := checkTag(r.at(n), n, "!!seq"); err != nil {
-		return err
-	}
 	m.value.Kind, m.value.Items = Array, make([]*Value, 0, len(n.Content))
 	for _, c := range n.Content {
 		item, err := r.value(c, depth+1)
@@ -175,9 +175,6 @@ func (r *yamlReader) array(m *measured, n *yaml.Node, depth int) error {
 }
 
 func (r *yamlReader) document(m *measured, n *yaml.Node, depth int) error {
-	if err := checkTag(r.at(n), n, "!!map"); err != nil {
-		return err
-	}
 	v := m.value
 	v.Kind, v.Fields = Document, make([]Field, 0, len(n.Content)/2)
 	seen := keys{}            // keys given here, not merged
@@ -218,9 +215,11 @@ func (r *yamlReader) document(m *measured, n *yaml.Node, depth int) error {
 	return nil
 }
 
+// quoted are the styles of scalars that are strings, whatever they say.
+const quoted = yaml.SingleQuotedStyle | yaml.DoubleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle
+
 func isMerge(k *yaml.Node) bool {
-	return k.Kind == yaml.ScalarNode && k.Value == "<<" && k.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) == 0 &&
-		(k.Style&yaml.TaggedStyle == 0 || k.ShortTag() == "!!merge")
+	return k.Kind == yaml.ScalarNode && k.Value == "<<" && k.Style&quoted == 0
 }
 
 // merge adds the fields of a document, or of each of a list of documents, that
@@ -272,14 +271,6 @@ func (r *yamlReader) key(k *yaml.Node) (string, error) {
 	}
 }
 
-// checkTag refuses explicit tags that say something else than the node is.
-func checkTag(at Position, n *yaml.Node, want string) error {
-	if n.Style&yaml.TaggedStyle != 0 && n.ShortTag() != want {
-		return errorAt(at, "tag %s is not supported here", n.Tag)
-	}
-	return nil
-}
-
 // The plain scalars of YAML 1.2's core schema (§10.3.2).
 var (
 	plainNull  = map[string]bool{"": true, "~": true, "null": true, "Null": true, "NULL": true}
@@ -290,62 +281,32 @@ var (
 	plainNoNum = regexp.MustCompile(`^([-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))$`)
 )
 
-// tagKinds are the kinds of scalars that explicit tags say. A string may be
-// tagged with "!" alone.
-var tagKinds = map[string]Kind{"!!str": String, "!": String, "": String, "!!int": Int, "!!float": Float, "!!bool": Bool, "!!null": Null}
-
 // setScalar reads a scalar by YAML 1.2's core schema. Timestamps, "yes" and
 // numbers with underscores are strings there.
 func (v *Value) setScalar(n *yaml.Node) error {
-	tagged := n.Style&yaml.TaggedStyle != 0
-	quoted := n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) != 0
-	kind, known := tagKinds[n.ShortTag()]
-	switch {
-	case tagged && !known:
-		return errorAt(v.Position, "tag %s is not supported", n.Tag)
-	case tagged && kind == String, !tagged && quoted:
-		v.Kind, v.String = String, n.Value
-		return nil
-	}
-	if err := v.setPlain(n.Value); err != nil || !tagged {
-		return err
-	}
-	if kind == Float && v.Kind == Int {
-		v.Kind, v.Float, v.Int = Float, float64(v.Int), 0
-	}
-	if v.Kind != kind {
-		return errorAt(v.Position, "%q is not of the type that its tag %s says", n.Value, n.ShortTag())
-	}
-	return nil
-}
-
-func (v *Value) setPlain(s string) error {
-	outOfRange := errorAt(v.Position, "number %s is out of range", s)
+	s, inRange := n.Value, true
 	switch b, isBool := plainBool[s]; {
+	case n.Style&quoted != 0:
+		v.Kind, v.String = String, s
 	case plainNull[s]:
 		v.Kind = Null
 	case isBool:
 		v.Kind, v.Bool = Bool, b
 	case plainInt.MatchString(s):
-		if !v.setNumber(strings.TrimPrefix(s, "+")) {
-			return outOfRange
-		}
+		inRange = v.setNumber(strings.TrimPrefix(s, "+"))
 	case plainBased.MatchString(s):
-		u, err := strconv.ParseInt(s, 0, 64)
-		if err != nil {
-			return outOfRange
-		}
-		v.Kind, v.Int = Int, u
+		i, err := strconv.ParseInt(s, 0, 64)
+		v.Kind, v.Int, inRange = Int, i, err == nil
 	case plainFloat.MatchString(s):
 		f, err := strconv.ParseFloat(s, 64)
-		if err != nil {
-			return outOfRange
-		}
-		v.Kind, v.Float = Float, f
+		v.Kind, v.Float, inRange = Float, f, err == nil
 	case plainNoNum.MatchString(s):
 		return errorAt(v.Position, "%s has no JSON form; write it as {$numberDouble: …}", s)
 	default:
 		v.Kind, v.String = String, s
+	}
+	if !inRange {
+		return errorAt(v.Position, "number %s is out of range", s)
 	}
 	return nil
 }

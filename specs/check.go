@@ -11,21 +11,25 @@ import (
 // caller. It judges its schemaVersion, the schema of that version,
 // then what a schema cannot say. The error, if any, is an *InvalidError.
 func FromValue(file string, root *source.Value) (*Suite, error) {
-	invalid := func(v *source.Value, path, message string) error {
-		return &InvalidError{File: file, Problems: []Problem{{Position: v.Position, Path: path, Rule: "schemaVersion", Message: message}}}
-	}
 	version := root.Get("schemaVersion")
+	bad := Problem{Position: root.Position, Rule: "schemaVersion"}
 	switch {
 	case root.Kind != source.Document:
-		return nil, invalid(root, "", "a suite is a document, this is a value of type "+root.Kind.String())
+		bad.Message = "a suite is a document, this is a value of type " + root.Kind.String()
+		return nil, invalid(file, bad)
 	case version == nil:
-		return nil, invalid(root, "", "schemaVersion is missing; the newest that is known is "+schema.Newest)
-	case version.Kind != source.String:
-		return nil, invalid(version, "schemaVersion", "schemaVersion must be a string such as \""+schema.Newest+"\", this is a value of type "+version.Kind.String())
+		bad.Message = "schemaVersion is missing; the newest that is known is " + schema.Newest
+		return nil, invalid(file, bad)
+	}
+	bad.Position, bad.Path = version.Position, "schemaVersion"
+	if version.Kind != source.String {
+		bad.Message = "schemaVersion must be a string such as \"" + schema.Newest + "\", this is a value of type " + version.Kind.String()
+		return nil, invalid(file, bad)
 	}
 	violations, err := schema.Validate(version.String, root)
 	if err != nil { // "Test Runner Support"
-		return nil, invalid(version, "schemaVersion", err.Error())
+		bad.Message = err.Error()
+		return nil, invalid(file, bad)
 	}
 	var problems []Problem
 	for _, p := range violations {

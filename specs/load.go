@@ -138,15 +138,13 @@ func Parse(file string, data []byte) (*Suite, error) {
 // load reads a candidate and compares the outcome with the expected one.
 func (c *candidate) load(options Options) {
 	c.suite, c.err = c.toSuite(options)
-	var invalid *InvalidError
 	switch {
-	case c.expected != nothing && errors.As(c.err, &invalid):
+	case c.expected != nothing && errors.As(c.err, new(*InvalidError)):
 		c.refused, c.err = true, nil
 	case c.suite == nil:
 	case c.expected == mustBeRefused:
-		c.err = &InvalidError{File: c.name, Problems: []Problem{{
-			Position: c.suite.Root.Position, Rule: "corpus", Message: "this suite is valid, and lies in a folder of invalid ones",
-		}}}
+		c.err = invalid(c.name, Problem{Position: c.suite.Root.Position, Rule: "corpus",
+			Message: "this suite is valid, and lies in a folder of invalid ones"})
 	default:
 		c.suite.MustFail = c.expected == mustFail
 	}
@@ -161,9 +159,8 @@ func (c *candidate) toSuite(options Options) (*Suite, error) {
 	}
 	switch like := looksLikeSuite(root); {
 	case !like && c.named:
-		return nil, &InvalidError{File: c.name, Problems: []Problem{{
-			Position: root.Position, Rule: "suite", Message: "this is not a unified suite: it has no schemaVersion, and the shape of another format",
-		}}}
+		return nil, invalid(c.name, Problem{Position: root.Position, Rule: "suite",
+			Message: "this is not a unified suite: it has no schemaVersion, and the shape of another format"})
 	case !like:
 		return nil, nil //nolint:nilnil // a file of another format
 	}
@@ -199,42 +196,36 @@ func (c *candidate) parse() (root *source.Value, digest [sha256.Size]byte, err e
 // compareTwin adds what is wrong with the JSON twin to an error of the YAML
 // file, which may be nil.
 func (c *candidate) compareTwin(root *source.Value, err error) error {
-	var problems []Problem
 	twin, _, twinErr := c.twin.parse()
-	var invalid *InvalidError
-	switch {
-	case errors.As(twinErr, &invalid):
-		problems = invalid.Problems
-	case twinErr != nil:
+	var found, broken *InvalidError
+	var problems []Problem
+	if errors.As(err, &found) {
+		problems = slices.Clone(found.Problems)
+	}
+	if errors.As(twinErr, &broken) {
+		problems = append(problems, broken.Problems...)
+	} else if twinErr != nil {
 		return errors.Join(err, twinErr)
-	default:
-		if path, values, differ := source.Difference(root, twin); differ {
-			problems = []Problem{twinProblem(path, values, c)}
-		}
+	} else if path, values, differ := source.Difference(root, twin); differ {
+		problems = append(problems, c.twinProblem(path, values[0], values[1]))
 	}
-	if len(problems) == 0 {
-		return err
-	}
-	if errors.As(err, &invalid) {
-		return &InvalidError{File: c.name, Problems: append(slices.Clone(invalid.Problems), problems...)}
+	if problems == nil {
+		return nil
 	}
 	return &InvalidError{File: c.name, Problems: problems}
 }
 
-func twinProblem(path string, values [2]*source.Value, c *candidate) Problem {
-	p := Problem{Path: path, Rule: "twin", Position: source.Position{File: c.name}}
-	yaml, json := values[0], values[1]
-	if yaml != nil {
-		p.Position = yaml.Position
-	}
+// twinProblem reports a value that YAML and JSON do not both have, or in which they
+// differ.
+func (c *candidate) twinProblem(path string, yaml, json *source.Value) Problem {
+	p := Problem{Path: path, Rule: "twin"}
 	switch {
 	case json == nil:
-		p.Message = fmt.Sprintf("is not in the JSON twin %s", c.twin.name)
+		p.Position, p.Message = yaml.Position, "is not in the JSON twin "+c.twin.name
 	case yaml == nil:
-		p.Position = json.Position
-		p.Message = fmt.Sprintf("is not in %s, of which this is the JSON twin", c.name)
+		p.Position, p.Message = json.Position, "is not in "+c.name+", of which this is the JSON twin"
 	default:
-		p.Message = fmt.Sprintf("differs from the JSON twin at %s", json.Position)
+		p.Position, p.Message = yaml.Position, fmt.Sprintf("differs from the JSON twin at %s", json.Position)
 	}
 	return p
 }
@@ -246,7 +237,7 @@ func refused(file string, err error) error {
 	if errors.As(err, &e) {
 		p.Position, p.Message = e.Position, e.Message
 	}
-	return &InvalidError{File: file, Problems: []Problem{p}}
+	return invalid(file, p)
 }
 
 // Top-level keys of a suite: those that no other kind of file has, and those

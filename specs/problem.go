@@ -53,6 +53,8 @@ type InvalidError struct {
 	Problems []Problem // in the order of the file
 }
 
+func invalid(file string, p Problem) error { return &InvalidError{File: file, Problems: []Problem{p}} }
+
 // Error lists all problems, one a line.
 func (e *InvalidError) Error() string {
 	lines := make([]string, len(e.Problems))
