@@ -106,24 +106,21 @@ func (d *discovery) path(p string) {
 // builtIn looks for a suite or a directory of suites by its name in the suites
 // that the program carries.
 func (d *discovery) builtIn(p string, notThere error) {
-	suites := d.options.suites()
 	name := strings.TrimPrefix(path.Clean(filepath.ToSlash(p)), "specs/")
-	if name == "." || !exists(suites, name) {
-		d.fail(p, "there is no such file or directory, and no such suite among the built-in ones ("+strings.Join(directories(suites), ", ")+")", notThere)
+	if name == "." || !exists(FS, name) {
+		d.fail(p, "there is no such file or directory, and no such suite among the built-in ones ("+strings.Join(BuiltIn(), ", ")+")", notThere)
 		return
 	}
-	d.below(p, suites, name, func(name string) string { return name })
+	d.below(p, FS, name, func(name string) string { return name })
 }
 
 // BuiltIn names the directories of suites that utr carries.
-func BuiltIn() []string { return directories(FS) }
-
-func directories(suites fs.FS) []string {
-	names, _ := fs.Glob(suites, "*") // the pattern is well-formed
-	return slices.DeleteFunc(names, func(name string) bool {
-		info, err := fs.Stat(suites, name)
-		return err != nil || !info.IsDir()
-	})
+func BuiltIn() (names []string) {
+	all, _ := FS.ReadDir(".") // of the program itself
+	for _, e := range all {
+		names = append(names, e.Name())
+	}
+	return names
 }
 
 // below adds a file, or the files below a directory, but for hidden ones. Of a YAML

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"runtime"
 	"slices"
 	"strings"
@@ -20,18 +19,9 @@ import (
 type Options struct {
 	// Stdin is read for the path "-". Nil refuses that path.
 	Stdin io.Reader
-	// Suites are searched for names that do not exist on disk; nil means FS.
-	Suites fs.FS
 	// Twins also loads the JSON twin of each YAML file and refuses the file
 	// if they differ. Validation does this; a run does not.
 	Twins bool
-}
-
-func (o Options) suites() fs.FS {
-	if o.Suites == nil {
-		return FS
-	}
-	return o.Suites
 }
 
 // Loaded is what was found, in the order of the paths, by name within a
