@@ -26,15 +26,11 @@ func withArticle(k source.Kind) string {
 func describe(v *source.Value) string {
 	switch v.Kind {
 	case source.Bool:
-		return strconv.FormatBool(v.Bool)
+		return v.JSON()
 	case source.Int:
-		return "the integer " + strconv.FormatInt(v.Int, 10)
+		return "the integer " + v.JSON()
 	case source.Float:
-		text := strconv.FormatFloat(v.Float, 'g', -1, 64)
-		if isDigits(text) {
-			text += ".0" // as it was written, or could have been
-		}
-		return "the number " + text
+		return "the number " + v.JSON()
 	case source.String:
 		return "the string " + strconv.Quote(shorten(v.String))
 	default:
